@@ -1,0 +1,68 @@
+// Cache entries on disk. One rule: the cache can make jitconv slower, never wrong, never dead, never stuck. Every file
+// problem is a miss or a dropped store, counted and said once on stderr; nothing here throws for the state of a disk.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cache/entry.h"
+
+namespace jitconv::cache {
+
+enum class Mode : std::uint8_t { read_write, read_only, off };
+
+struct StoreConfig {
+  std::string root;  ///< empty: JITCONV_CACHE is off, or no directory could be found
+  Mode mode = Mode::read_write;
+  std::uint64_t max_bytes = std::uint64_t{1} << 30;
+};
+
+/// From JITCONV_CACHE_DIR, JITCONV_CACHE (rw, ro, off), JITCONV_CACHE_MAXSIZE (bytes, or with K, M, G), else
+/// $XDG_CACHE_HOME/jitconv or ~/.cache/jitconv. Ignores the environment in set-uid programs. A value it cannot read turns
+/// the cache off and is reported through the warning callback.
+StoreConfig store_config_from_environment(const std::function<void(const std::string&)>& warn);
+
+struct StoreStatistics {
+  std::uint64_t hits = 0, misses = 0, corrupt = 0, stored = 0, errors = 0, evicted = 0;
+};
+
+/// What list and verify say of one file.
+struct FileReport {
+  std::string path;  ///< relative to the root
+  std::string key;   ///< hex, from the file name
+  std::uint64_t bytes = 0;
+  std::int64_t modified_unix_s = 0;
+  std::optional<std::string> problem;  ///< set by verify
+};
+
+/// Thread-safe. Directory layout: root/v<schema>/<first 2 hex digits>/<64 hex digits>.
+class Store {
+ public:
+  explicit Store(StoreConfig config, std::function<void(const std::string&)> warn = {});
+  ~Store();
+
+  std::optional<Entry> load(const Key& key);
+  /// Publishes atomically; false if it could not. The caller keeps using its own bytes either way.
+  bool save(const Entry& entry);
+
+  std::vector<FileReport> list() const;
+  std::vector<FileReport> verify() const;
+  /// Removes the least recently used entries until at most max_bytes are left, and temporary files older than an hour.
+  /// Returns bytes removed. save() calls it when the size limit is passed.
+  std::uint64_t prune(std::uint64_t max_bytes);
+  /// Removes every entry. Only files this class names are ever touched.
+  std::uint64_t clear();
+
+  StoreStatistics statistics() const;
+  const StoreConfig& config() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace jitconv::cache

@@ -1,0 +1,22 @@
+# jitconv_library(name SOURCES ... LINK ...): a static library of one folder that sees the repository root and
+# include/ and links only what it names.
+function(jitconv_compile_options target)
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion)
+  if(JITCONV_WERROR)
+    target_compile_options(${target} PRIVATE -Werror)
+  endif()
+  if(JITCONV_SANITIZE)
+    target_compile_options(${target} PRIVATE -fsanitize=${JITCONV_SANITIZE} -fno-omit-frame-pointer)
+    target_link_options(${target} PUBLIC -fsanitize=${JITCONV_SANITIZE})
+  endif()
+endfunction()
+
+function(jitconv_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINK;PRIVATE_LINK" ${ARGN})
+  add_library(${name} STATIC ${ARG_SOURCES})
+  target_include_directories(${name} PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
+  target_link_libraries(${name} PUBLIC ${ARG_LINK} PRIVATE ${ARG_PRIVATE_LINK})
+  jitconv_compile_options(${name})
+endfunction()

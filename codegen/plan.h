@@ -1,0 +1,69 @@
+// ConvPlan: every number the generator prints, decided before a line of CUDA is written. Plain values with == and a
+// printer; no CUDA, no I/O. Plans come from make_plan(), which prices candidates with the cost model of heuristics.h.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "jitconv/spec.h"
+#include "jitconv/target.h"
+
+namespace jitconv::codegen {
+
+enum class Family : std::uint8_t { none, direct, depthwise, fallback };
+std::string_view to_string(Family family);
+
+struct DirectTiling;
+struct DepthwiseTiling;
+struct FallbackTiling;
+
+}  // namespace jitconv::codegen
+
+#include "codegen/tiling.h"
+
+namespace jitconv::codegen {
+
+/// Why a family, or a property of the chosen plan, is as it is; for explain().
+struct Note {
+  std::string topic;  ///< a family name, "math", "store", ...
+  std::string text;
+  bool operator==(const Note&) const = default;
+};
+
+struct ConvPlan {
+  ConvSpec spec;  ///< canonical: see canonical()
+  Target target;
+  Family family = Family::none;
+  std::variant<std::monostate, DirectTiling, DepthwiseTiling, FallbackTiling> tiling;
+  std::uint32_t blocks = 0;   ///< grid size; flattened into x
+  std::uint32_t threads = 0;  ///< per block
+  std::uint32_t shared_bytes = 0;
+  int min_blocks_per_sm = 1;  ///< second argument of __launch_bounds__
+  std::int64_t workspace_bytes = 0;
+  std::int64_t cost = 0;  ///< modelled time in picoseconds; only its order matters
+  std::vector<Note> notes;
+  bool operator==(const ConvPlan&) const = default;
+};
+
+/// The spec with fields that cannot matter set to one value (dilation of a 1-tap axis, slope without leaky ReLU ...), so
+/// that specs that need the same kernel share one.
+ConvSpec canonical(const ConvSpec& spec);
+
+/// Validates, canonicalises and chooses. Throws SpecError.
+ConvPlan make_plan(const ConvSpec& spec, const Target& target);
+
+/// All candidates the model looked at, cheapest first, at most `limit`: what tuning measures.
+std::vector<ConvPlan> enumerate_plans(const ConvSpec& spec, const Target& target, std::size_t limit);
+
+/// Several lines, `name: value`.
+std::string to_string(const ConvPlan& plan);
+
+/// FLOP = 2 * N*K*P*Q * (C/groups)*R*S, and the bytes of x, w, bias, residual and y, each counted once.
+struct Work {
+  double flop = 0, bytes = 0;
+};
+Work work(const ConvSpec& spec);
+
+}  // namespace jitconv::codegen

@@ -1,0 +1,48 @@
+// What the generator hands to the runtime: the CUDA text and everything needed to launch it. The parameter list is kept
+// once, here: the printer writes the signature from it and the launcher packs its argument array from it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "codegen/plan.h"
+
+namespace jitconv::codegen {
+
+/// Which pointer of LaunchArgs a kernel parameter is.
+enum class ArgumentRole : std::uint8_t { x, w, bias, residual, y, workspace };
+
+struct Argument {
+  ArgumentRole role;
+  std::string type;  ///< "const float* __restrict__"
+  std::string name;  ///< "x"
+  bool operator==(const Argument&) const = default;
+};
+
+/// One GPU kernel of the source. A launch runs the entries in order on one stream.
+struct KernelEntry {
+  std::string name;
+  std::array<std::uint32_t, 3> grid{1, 1, 1};
+  std::uint32_t threads = 1;
+  std::uint32_t shared_bytes = 0;  ///< dynamic shared memory
+  std::vector<Argument> arguments;
+  bool operator==(const KernelEntry&) const = default;
+};
+
+struct KernelSource {
+  std::string text;                  ///< the complete .cu; empty for a convolution without outputs
+  std::vector<std::string> options;  ///< NVRTC options, --gpu-architecture included
+  std::vector<KernelEntry> entries;
+  std::int64_t workspace_bytes = 0;
+  bool operator==(const KernelSource&) const = default;
+};
+
+/// Prints the plan as CUDA. Pure and deterministic: the same plan gives the same bytes on every machine.
+KernelSource generate(const ConvPlan& plan);
+
+/// SHA-256 (hex) over templates/ and codegen/, computed by the build: part of every cache key.
+std::string_view generator_fingerprint();
+
+}  // namespace jitconv::codegen

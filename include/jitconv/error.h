@@ -1,0 +1,85 @@
+// Everything jitconv throws. Each class answers "whose fault is it": the caller's spec or arguments (SpecError), the
+// generated source (CompileError), the driver or device (CudaError), or jitconv itself (InternalError).
+#pragma once
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+
+namespace jitconv {
+
+/// The same numbers as jitconv_status in the C ABI.
+enum class ErrorCode : std::int32_t {
+  invalid_spec = 1,       ///< a field of ConvSpec breaks a rule
+  invalid_argument = 2,   ///< a launch or API argument breaks a rule
+  unsupported = 3,        ///< a valid request this build or target cannot serve
+  compile_failed = 4,     ///< NVRTC or ptxas rejected the generated source
+  compiler_missing = 5,   ///< NVRTC, or its builtins library, cannot be loaded
+  no_driver = 6,          ///< libcuda cannot be loaded or is a stub
+  no_device = 7,          ///< the driver reports no usable device
+  cuda = 8,               ///< a driver call failed
+  internal = 9,           ///< a bug in jitconv
+};
+
+class Error : public std::runtime_error {
+ public:
+  Error(ErrorCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
+  ErrorCode code() const noexcept { return code_; }
+
+ private:
+  ErrorCode code_;
+};
+
+/// The request is wrong: what() names the field, its value and the rule it breaks.
+class SpecError : public Error {
+ public:
+  SpecError(ErrorCode code, std::string field, const std::string& message)
+      : Error(code, message), field_(std::move(field)) {}
+  SpecError(std::string field, const std::string& message)
+      : SpecError(ErrorCode::invalid_spec, std::move(field), message) {}
+  /// The field or argument at fault, as spelled in the API ("padding", "x").
+  const std::string& field() const noexcept { return field_; }
+
+ private:
+  std::string field_;
+};
+
+/// NVRTC is missing or rejected the source.
+class CompileError : public Error {
+ public:
+  CompileError(ErrorCode code, const std::string& message, std::string log = {}, std::string numbered_source = {},
+               std::string options = {})
+      : Error(code, message),
+        log_(std::move(log)),
+        numbered_source_(std::move(numbered_source)),
+        options_(std::move(options)) {}
+  const std::string& log() const noexcept { return log_; }
+  /// The source with line numbers, for reading the log; empty if nothing was compiled.
+  const std::string& numbered_source() const noexcept { return numbered_source_; }
+  const std::string& options() const noexcept { return options_; }
+
+ private:
+  std::string log_, numbered_source_, options_;
+};
+
+/// A driver call failed. After a sticky error (an illegal address, say) the context is unusable and every call fails.
+class CudaError : public Error {
+ public:
+  CudaError(ErrorCode code, int result, std::string call, const std::string& message)
+      : Error(code, message), result_(result), call_(std::move(call)) {}
+  /// The CUresult, or 0 if no call was made.
+  int result() const noexcept { return result_; }
+  const std::string& call() const noexcept { return call_; }
+
+ private:
+  int result_;
+  std::string call_;
+};
+
+/// A broken invariant inside jitconv: please report it with the spec it prints.
+class InternalError : public Error {
+ public:
+  explicit InternalError(const std::string& message) : Error(ErrorCode::internal, message) {}
+};
+
+}  // namespace jitconv

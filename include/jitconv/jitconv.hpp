@@ -1,0 +1,7 @@
+// The whole C++ API.
+#pragma once
+
+#include "jitconv/error.h"
+#include "jitconv/kernel.h"
+#include "jitconv/spec.h"
+#include "jitconv/target.h"

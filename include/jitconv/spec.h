@@ -1,0 +1,130 @@
+// What a caller asks for: one forward 2-D convolution, described by plain values.
+//
+// ConvSpec names every property that can change the generated kernel and nothing else: no pointers, no device, no
+// tuning. validate() says whether it can be computed at all; compile() (jitconv/kernel.h) turns it into a kernel.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace jitconv {
+
+/// Element type of x, w, bias, residual and y. Sums are always accumulated in fp32.
+enum class DataType : std::uint8_t { f32, f16, bf16 };
+
+/// Memory order of an activation tensor; the last letter is contiguous. Filters are always K, C/groups, R, S.
+enum class Layout : std::uint8_t { nchw, nhwc };
+
+/// Promise about the arithmetic, see docs/accuracy.md.
+enum class MathMode : std::uint8_t {
+  ieee,  ///< fp32 FMA only
+  fp32,  ///< error against fp64 no larger than that of an fp32 FMA loop
+  tf32,  ///< operands may be rounded to TF32
+};
+
+/// Last step of the epilogue. x is the sum with bias and residual already added.
+enum class Activation : std::uint8_t {
+  none,
+  relu,        ///< max(x, 0)
+  leaky_relu,  ///< x >= 0 ? x : slope * x
+  gelu_erf,    ///< x/2 * (1 + erf(x / sqrt 2)), Hendrycks & Gimpel, arXiv 1606.08415
+  gelu_tanh,   ///< x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3))), same source
+  silu,        ///< x / (1 + exp(-x))
+  sigmoid,     ///< 1 / (1 + exp(-x))
+  tanh,
+  hardswish,  ///< x * min(max(x + 3, 0), 6) / 6, Howard et al., arXiv 1905.02244
+  clamp,      ///< min(max(x, clamp_min), clamp_max)
+};
+
+/// Extents of an activation tensor, in elements, whatever its memory layout.
+struct TensorShape {
+  std::int64_t n = 0, c = 0, h = 0, w = 0;
+  auto operator<=>(const TensorShape&) const = default;
+};
+
+/// Extents of the filter as PyTorch stores it: [k][c][r][s], where c = input channels / groups.
+struct FilterShape {
+  std::int64_t k = 0, c = 0, r = 0, s = 0;
+  auto operator<=>(const FilterShape&) const = default;
+};
+
+/// A vertical and a horizontal amount; one number sets both.
+struct Size2 {
+  std::int64_t h = 1, w = 1;
+  constexpr Size2() = default;
+  constexpr Size2(std::int64_t both) : h(both), w(both) {}
+  constexpr Size2(std::int64_t height, std::int64_t width) : h(height), w(width) {}
+  auto operator<=>(const Size2&) const = default;
+};
+
+/// Rows and columns of zeros around the input; {both}, {height, width} or {top, bottom, left, right}.
+struct Padding {
+  std::int64_t top = 0, bottom = 0, left = 0, right = 0;
+  constexpr Padding() = default;
+  constexpr Padding(std::int64_t all) : top(all), bottom(all), left(all), right(all) {}
+  constexpr Padding(std::int64_t height, std::int64_t width) : top(height), bottom(height), left(width), right(width) {}
+  constexpr Padding(std::int64_t t, std::int64_t b, std::int64_t l, std::int64_t r)
+      : top(t), bottom(b), left(l), right(r) {}
+  auto operator<=>(const Padding&) const = default;
+};
+
+/// y = activation(conv + bias[k] + residual). The residual has y's shape, layout and type.
+struct Epilogue {
+  bool bias = false;
+  bool residual = false;
+  Activation activation = Activation::none;
+  float slope = 0.01f;     ///< used by leaky_relu
+  float clamp_min = 0.0f;  ///< used by clamp
+  float clamp_max = 6.0f;  ///< used by clamp
+  bool operator==(const Epilogue&) const = default;
+};
+
+/// One forward convolution (cross-correlation, as in PyTorch and cuDNN):
+///   y[n,k,p,q] = sum over c,r,s of x[n, g*C/groups + c, p*stride.h - top + r*dilation.h,
+///                                    q*stride.w - left + s*dilation.w] * w[k,c,r,s],   g = k / (K/groups).
+struct ConvSpec {
+  TensorShape input;
+  FilterShape filter;
+  Size2 stride{1};
+  Padding padding;
+  Size2 dilation{1};
+  std::int64_t groups = 1;
+  DataType dtype = DataType::f32;
+  Layout input_layout = Layout::nchw;
+  Layout output_layout = Layout::nchw;
+  MathMode math = MathMode::fp32;
+  Epilogue epilogue;
+  /// Bytes that every pointer given to launch() is a multiple of; a power of two from the element size to 256.
+  /// Allocations satisfy 16; set the element size for views that start anywhere. Checked at launch.
+  std::int64_t alignment = 16;
+
+  bool operator==(const ConvSpec&) const = default;
+};
+
+/// Bytes of one element.
+std::int64_t element_bytes(DataType type);
+
+/// Extents of y: n, K, P, Q with P = (H + top + bottom - dilation.h*(R-1) - 1) / stride.h + 1, Q likewise.
+/// Throws SpecError as validate() does.
+TensorShape output_shape(const ConvSpec& spec);
+
+/// Throws SpecError naming the field, its value and the rule if the convolution is not computable: negative or zero
+/// extents (N = 0 is allowed), channels that do not divide, a filter larger than the padded input, tensors whose byte
+/// size overflows 2^62, out-of-range enums, clamp_min > clamp_max, non-finite slope, bad alignment.
+void validate(const ConvSpec& spec);
+
+/// One line that parse_spec() reads back: `input=8,32,512,512 weight=64,32,5,9 stride=1,1 padding=2,2,4,4 ...`.
+std::string to_string(const ConvSpec& spec);
+
+/// Reads the form to_string() writes; absent fields keep their defaults. Throws SpecError naming the unknown key or the
+/// unreadable value. The result is not validated.
+ConvSpec parse_spec(std::string_view text);
+
+std::string_view to_string(DataType value);
+std::string_view to_string(Layout value);
+std::string_view to_string(MathMode value);
+std::string_view to_string(Activation value);
+
+}  // namespace jitconv

@@ -1,0 +1,27 @@
+// The seams behind jitconv::compile() that tools and tests use: compiling a given plan, and where the cache lives.
+#pragma once
+
+#include "cache/store.h"
+#include "codegen/plan.h"
+#include "codegen/source.h"
+#include "jitconv/kernel.h"
+
+namespace jitconv::runtime {
+
+/// compile() from a plan on: generate, key, look up or NVRTC, store. Bypasses the in-memory registry.
+/// Touches no driver; the image loads at first launch or by prepare().
+Kernel compile_plan(const codegen::ConvPlan& plan, const CompileOptions& options = {});
+
+/// Loads the kernel into the current context now.
+void prepare(const Kernel& kernel);
+
+/// The key compile_plan() would look up.
+cache::Key cache_key(const codegen::KernelSource& source, const Target& target, const CompileOptions& options);
+
+/// The process-wide store, configured from the environment at first use.
+cache::Store& disk_cache();
+
+const codegen::ConvPlan& plan_of(const Kernel& kernel);
+const codegen::KernelSource& source_of(const Kernel& kernel);
+
+}  // namespace jitconv::runtime

@@ -1,0 +1,36 @@
+// NVRTC, opened with dlopen at first use: source text in, cubin out. Also says which NVRTC would be used without loading
+// it, because the cache key needs that on a hit too. Knows nothing of convolutions or of the driver.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace jitconv::runtime {
+
+/// Which library would compile. Found by reading the file's ELF notes, not by loading it.
+struct CompilerIdentity {
+  std::string path;      ///< absolute, links resolved
+  std::string version;   ///< "13.0" from the file's name or its soname
+  std::string build_id;  ///< GNU build id, or size and digest of the file where it has none
+  bool operator==(const CompilerIdentity&) const = default;
+};
+
+/// Searches JITCONV_NVRTC_PATH, libraries already loaded, Python wheels (nvidia-cuda-nvrtc, -cu12, of the python3 on
+/// PATH or VIRTUAL_ENV), the loader path, CUDA_HOME and CUDA_PATH, /usr/local/cuda. Throws CompileError
+/// (compiler_missing) listing every place tried. The answer is kept for the life of the process.
+const CompilerIdentity& find_compiler();
+
+struct CompiledImage {
+  std::string cubin;
+  std::string log;  ///< with -Xptxas=-v: registers, spills, shared memory of every kernel
+  std::string ptx;  ///< only if asked for
+};
+
+/// Compiles to a cubin. Throws CompileError with log, options and numbered source. Concurrent calls run in parallel.
+CompiledImage compile_source(const std::string& source, const std::string& program_name,
+                             const std::vector<std::string>& options, bool want_ptx = false);
+
+/// "sm_75", "sm_80", ... as nvrtcGetSupportedArchs reports them.
+std::vector<std::string> supported_architectures();
+
+}  // namespace jitconv::runtime

@@ -11,10 +11,11 @@ namespace jitconv::cache {
 /// Raised whenever the entry format or the meaning of a key field changes.
 inline constexpr std::uint64_t kSchema = 1;
 
+/// Everything that decides which bytes a compilation produces.
 struct KeyInputs {
-  std::string target;             ///< "sm_90a"
-  std::string compiler_version;   ///< NVRTC's version
-  std::string compiler_identity;  ///< build id of the library that would compile
+  std::string target;                ///< "sm_90a"
+  std::string compiler_version;      ///< NVRTC's version
+  std::string compiler_identity;     ///< build id of the library that would compile
   std::vector<std::string> options;  ///< sorted by make_key
   std::string generator_fingerprint;
   std::string source;
@@ -22,6 +23,7 @@ struct KeyInputs {
 
 struct Key {
   Sha256 digest{};
+  /// 64 lower-case hex digits, the name of the entry's file.
   std::string hex() const { return to_hex(digest); }
   bool operator==(const Key&) const = default;
 };

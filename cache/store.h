@@ -22,12 +22,17 @@ struct StoreConfig {
 };
 
 /// From JITCONV_CACHE_DIR, JITCONV_CACHE (rw, ro, off), JITCONV_CACHE_MAXSIZE (bytes, or with K, M, G), else
-/// $XDG_CACHE_HOME/jitconv or ~/.cache/jitconv. Ignores the environment in set-uid programs. A value it cannot read turns
-/// the cache off and is reported through the warning callback.
+/// $XDG_CACHE_HOME/jitconv or ~/.cache/jitconv. Ignores the environment in set-uid programs. A value it cannot read
+/// turns the cache off and is reported through the warning callback. An empty value counts as unset.
 StoreConfig store_config_from_environment(const std::function<void(const std::string&)>& warn);
 
 struct StoreStatistics {
-  std::uint64_t hits = 0, misses = 0, corrupt = 0, stored = 0, errors = 0, evicted = 0;
+  std::uint64_t hits = 0;
+  std::uint64_t misses = 0;   ///< every load that was not a hit, unless the store is off
+  std::uint64_t corrupt = 0;  ///< misses because of a file that was not the entry it should be
+  std::uint64_t stored = 0;
+  std::uint64_t errors = 0;   ///< file operations that failed or were refused
+  std::uint64_t evicted = 0;  ///< entries removed to keep the size limit
 };
 
 /// What list and verify say of one file.
@@ -42,6 +47,8 @@ struct FileReport {
 /// Thread-safe. Directory layout: root/v<schema>/<first 2 hex digits>/<64 hex digits>.
 class Store {
  public:
+  /// `warn` gets each kind of trouble once, without a line end, from whichever thread met it; by default it goes to
+  /// stderr. Nothing is opened or created before it is needed.
   explicit Store(StoreConfig config, std::function<void(const std::string&)> warn = {});
   ~Store();
 
@@ -49,15 +56,18 @@ class Store {
   /// Publishes atomically; false if it could not. The caller keeps using its own bytes either way.
   bool save(const Entry& entry);
 
+  /// Entries of this schema, ordered by path.
   std::vector<FileReport> list() const;
+  /// As list(), after reading and checking every one.
   std::vector<FileReport> verify() const;
   /// Removes the least recently used entries until at most max_bytes are left, and temporary files older than an hour.
-  /// Returns bytes removed. save() calls it when the size limit is passed.
+  /// Returns bytes removed. save() does the same when the size limit is about to be passed.
   std::uint64_t prune(std::uint64_t max_bytes);
-  /// Removes every entry. Only files this class names are ever touched.
+  /// Removes every entry; returns bytes removed. Only files this class names are ever touched.
   std::uint64_t clear();
 
   StoreStatistics statistics() const;
+  /// As given to the constructor.
   const StoreConfig& config() const;
 
  private:

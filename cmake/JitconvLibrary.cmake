@@ -1,5 +1,6 @@
-# jitconv_library(name SOURCES ... LINK ...): a static library of one folder that sees the repository root and
-# include/ and links only what it names.
+# jitconv_compile_options(target): warnings and sanitizers, the same for every target of this project.
+# jitconv_library(name SOURCES ... LINK ... PRIVATE_LINK ...): the static library of one folder. It sees the repository
+# root and include/ and links only what it names.
 function(jitconv_compile_options target)
   target_compile_features(${target} PUBLIC cxx_std_20)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion)
@@ -7,7 +8,8 @@ function(jitconv_compile_options target)
     target_compile_options(${target} PRIVATE -Werror)
   endif()
   if(JITCONV_SANITIZE)
-    target_compile_options(${target} PRIVATE -fsanitize=${JITCONV_SANITIZE} -fno-omit-frame-pointer)
+    target_compile_options(${target} PRIVATE
+      -fsanitize=${JITCONV_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
     target_link_options(${target} PUBLIC -fsanitize=${JITCONV_SANITIZE})
   endif()
 endfunction()

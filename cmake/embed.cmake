@@ -1,28 +1,24 @@
-# Script mode: cmake -DOUTPUT=... -DROOT=... -P embed.cmake. See EmbedTemplates.cmake.
-file(GLOB templates RELATIVE ${ROOT} ${ROOT}/templates/*.cu.in ${ROOT}/templates/device/*.cuh)
-file(GLOB generator RELATIVE ${ROOT} ${ROOT}/codegen/*.cpp ${ROOT}/codegen/*.h)
-list(SORT templates)
-list(SORT generator)
-
+# Script mode: cmake -DOUTPUT=file.cpp -DROOT=... -DTEMPLATES=a;b -DGENERATOR=c;d -P embed.cmake. Paths are relative to
+# ROOT, in sorted order. See EmbedTemplates.cmake, which runs it. The file it writes depends on their contents only.
 set(sums "")
-foreach(path ${templates} ${generator})
+foreach(path IN LISTS TEMPLATES GENERATOR)
   file(SHA256 ${ROOT}/${path} sum)
   string(APPEND sums "${path} ${sum}\n")
 endforeach()
 string(SHA256 fingerprint "${sums}")
 
 set(table "")
-foreach(path ${templates})
+foreach(path IN LISTS TEMPLATES)
   file(READ ${ROOT}/${path} text)
-  string(REGEX REPLACE "^templates/" "" name ${path})
   string(FIND "${text}" ")jitconv\"" clash)
   if(NOT clash EQUAL -1)
-    message(FATAL_ERROR "${path} contains the raw-string delimiter")
+    message(FATAL_ERROR "${path} contains the raw-string delimiter )jitconv\"")
   endif()
+  string(REGEX REPLACE "^templates/" "" name "${path}")
   string(APPEND table "    {\"${name}\", R\"jitconv(${text})jitconv\"},\n")
 endforeach()
 
-file(WRITE ${OUTPUT}.tmp "// Written by cmake/embed.cmake.
+file(WRITE ${OUTPUT} "// Written by cmake/embed.cmake.
 #include \"codegen/template_text.h\"
 
 namespace jitconv::codegen {
@@ -37,5 +33,3 @@ std::string_view generator_fingerprint() { return \"${fingerprint}\"; }
 
 }  // namespace jitconv::codegen
 ")
-file(COPY_FILE ${OUTPUT}.tmp ${OUTPUT} ONLY_IF_DIFFERENT)
-file(TOUCH_NOCREATE ${OUTPUT})

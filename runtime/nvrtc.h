@@ -10,23 +10,27 @@ namespace jitconv::runtime {
 /// Which library would compile. Found by reading the file's ELF notes, not by loading it.
 struct CompilerIdentity {
   std::string path;      ///< absolute, links resolved
-  std::string version;   ///< "13.0" from the file's name or its soname
+  std::string version;   ///< "13.0" from the file's name or that of its builtins library; "13" if neither says more
   std::string build_id;  ///< GNU build id, or size and digest of the file where it has none
   bool operator==(const CompilerIdentity&) const = default;
 };
 
-/// Searches JITCONV_NVRTC_PATH, libraries already loaded, Python wheels (nvidia-cuda-nvrtc, -cu12, of the python3 on
-/// PATH or VIRTUAL_ENV), the loader path, CUDA_HOME and CUDA_PATH, /usr/local/cuda. Throws CompileError
-/// (compiler_missing) listing every place tried. The answer is kept for the life of the process.
+/// Searches JITCONV_NVRTC_PATH (a library or a directory; if set, nothing else is tried), libraries already loaded,
+/// Python wheels (nvidia-cuda-nvrtc, -cu12, of the running Python, VIRTUAL_ENV, CONDA_PREFIX or the python3 on PATH),
+/// the loader path, CUDA_HOME and CUDA_PATH, /usr/local/cuda. Throws CompileError (compiler_missing) listing every place
+/// tried. The answer is kept for the life of the process; a failure is not.
 const CompilerIdentity& find_compiler();
 
 struct CompiledImage {
   std::string cubin;
-  std::string log;  ///< with -Xptxas=-v: registers, spills, shared memory of every kernel
+  std::string log;  ///< registers, spills and shared memory of every kernel, and warnings
   std::string ptx;  ///< only if asked for
 };
 
-/// Compiles to a cubin. Throws CompileError with log, options and numbered source. Concurrent calls run in parallel.
+/// Compiles to a cubin. Adds options that leave the image as it is: ptxas's statistics for the log, and --no-cache where
+/// NVRTC has a cache of its own (12.9). Throws CompileError: compile_failed with log, options and numbered source,
+/// unsupported if this NVRTC does not know the architecture, compiler_missing if NVRTC or its builtins cannot be loaded.
+/// Concurrent calls run in parallel.
 CompiledImage compile_source(const std::string& source, const std::string& program_name,
                              const std::vector<std::string>& options, bool want_ptx = false);
 

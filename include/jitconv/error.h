@@ -5,23 +5,26 @@
 #include <cstdint>
 #include <stdexcept>
 #include <string>
+#include <utility>
+
+#include "jitconv/export.h"
 
 namespace jitconv {
 
 /// The same numbers as jitconv_status in the C ABI.
 enum class ErrorCode : std::int32_t {
-  invalid_spec = 1,       ///< a field of ConvSpec breaks a rule
-  invalid_argument = 2,   ///< a launch or API argument breaks a rule
-  unsupported = 3,        ///< a valid request this build or target cannot serve
-  compile_failed = 4,     ///< NVRTC or ptxas rejected the generated source
-  compiler_missing = 5,   ///< NVRTC, or its builtins library, cannot be loaded
-  no_driver = 6,          ///< libcuda cannot be loaded or is a stub
-  no_device = 7,          ///< the driver reports no usable device
-  cuda = 8,               ///< a driver call failed
-  internal = 9,           ///< a bug in jitconv
+  invalid_spec = 1,      ///< a field of ConvSpec breaks a rule
+  invalid_argument = 2,  ///< a launch or API argument breaks a rule
+  unsupported = 3,       ///< a valid request this build or target cannot serve
+  compile_failed = 4,    ///< NVRTC or ptxas rejected the generated source
+  compiler_missing = 5,  ///< NVRTC, or its builtins library, cannot be loaded
+  no_driver = 6,         ///< libcuda cannot be loaded or is a stub
+  no_device = 7,         ///< the driver reports no usable device
+  cuda = 8,              ///< a driver call failed
+  internal = 9,          ///< a bug in jitconv
 };
 
-class Error : public std::runtime_error {
+class JITCONV_API Error : public std::runtime_error {
  public:
   Error(ErrorCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
   ErrorCode code() const noexcept { return code_; }
@@ -31,7 +34,7 @@ class Error : public std::runtime_error {
 };
 
 /// The request is wrong: what() names the field, its value and the rule it breaks.
-class SpecError : public Error {
+class JITCONV_API SpecError : public Error {
  public:
   SpecError(ErrorCode code, std::string field, const std::string& message)
       : Error(code, message), field_(std::move(field)) {}
@@ -45,7 +48,7 @@ class SpecError : public Error {
 };
 
 /// NVRTC is missing or rejected the source.
-class CompileError : public Error {
+class JITCONV_API CompileError : public Error {
  public:
   CompileError(ErrorCode code, const std::string& message, std::string log = {}, std::string numbered_source = {},
                std::string options = {})
@@ -63,7 +66,7 @@ class CompileError : public Error {
 };
 
 /// A driver call failed. After a sticky error (an illegal address, say) the context is unusable and every call fails.
-class CudaError : public Error {
+class JITCONV_API CudaError : public Error {
  public:
   CudaError(ErrorCode code, int result, std::string call, const std::string& message)
       : Error(code, message), result_(result), call_(std::move(call)) {}
@@ -77,7 +80,7 @@ class CudaError : public Error {
 };
 
 /// A broken invariant inside jitconv: please report it with the spec it prints.
-class InternalError : public Error {
+class JITCONV_API InternalError : public Error {
  public:
   explicit InternalError(const std::string& message) : Error(ErrorCode::internal, message) {}
 };

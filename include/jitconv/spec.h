@@ -9,6 +9,8 @@
 #include <string>
 #include <string_view>
 
+#include "jitconv/export.h"
+
 namespace jitconv {
 
 /// Element type of x, w, bias, residual and y. Sums are always accumulated in fp32.
@@ -104,27 +106,27 @@ struct ConvSpec {
 };
 
 /// Bytes of one element.
-std::int64_t element_bytes(DataType type);
+JITCONV_API std::int64_t element_bytes(DataType type);
 
 /// Extents of y: n, K, P, Q with P = (H + top + bottom - dilation.h*(R-1) - 1) / stride.h + 1, Q likewise.
 /// Throws SpecError as validate() does.
-TensorShape output_shape(const ConvSpec& spec);
+JITCONV_API TensorShape output_shape(const ConvSpec& spec);
 
 /// Throws SpecError naming the field, its value and the rule if the convolution is not computable: negative or zero
 /// extents (N = 0 is allowed), channels that do not divide, a filter larger than the padded input, tensors whose byte
 /// size overflows 2^62, out-of-range enums, clamp_min > clamp_max, non-finite slope, bad alignment.
-void validate(const ConvSpec& spec);
+JITCONV_API void validate(const ConvSpec& spec);
 
 /// One line that parse_spec() reads back: `input=8,32,512,512 weight=64,32,5,9 stride=1,1 padding=2,2,4,4 ...`.
-std::string to_string(const ConvSpec& spec);
+JITCONV_API std::string to_string(const ConvSpec& spec);
 
 /// Reads the form to_string() writes; absent fields keep their defaults. Throws SpecError naming the unknown key or the
 /// unreadable value. The result is not validated.
-ConvSpec parse_spec(std::string_view text);
+JITCONV_API ConvSpec parse_spec(std::string_view text);
 
-std::string_view to_string(DataType value);
-std::string_view to_string(Layout value);
-std::string_view to_string(MathMode value);
-std::string_view to_string(Activation value);
+JITCONV_API std::string_view to_string(DataType value);
+JITCONV_API std::string_view to_string(Layout value);
+JITCONV_API std::string_view to_string(MathMode value);
+JITCONV_API std::string_view to_string(Activation value);
 
 }  // namespace jitconv

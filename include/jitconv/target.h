@@ -5,10 +5,12 @@
 #include <string>
 #include <string_view>
 
+#include "jitconv/export.h"
+
 namespace jitconv {
 
 /// Limits are those of the CUDA programming guide's table "Technical Specifications per Compute Capability".
-struct Target {
+struct JITCONV_API Target {
   int major = 9, minor = 0;
   bool arch_specific = true;  ///< sm_90a rather than sm_90: code for exactly this chip
   int sm_count = 132;
@@ -30,11 +32,11 @@ struct Target {
 /// The usual limits of `sm_75`, `sm_80`, `sm_86`, `sm_87`, `sm_89`, `sm_90`, `sm_90a`, `sm_100`, `sm_100a`, `sm_103`,
 /// `sm_103a`, `sm_110`, `sm_110a`, `sm_120`, `sm_120a`, `sm_121`, `sm_121a`. Throws SpecError (unsupported, field
 /// "arch") for any other name, saying which are known and, below sm_75, which toolkit last supported them.
-Target parse_target(std::string_view arch);
+JITCONV_API Target parse_target(std::string_view arch);
 
 /// The target of the calling thread's current context, or of device 0 if it has none. Throws CudaError.
-Target current_target();
+JITCONV_API Target current_target();
 
-std::string to_string(const Target& target);
+JITCONV_API std::string to_string(const Target& target);
 
 }  // namespace jitconv

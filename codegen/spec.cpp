@@ -1,0 +1,237 @@
+// What a ConvSpec means: which values can be computed at all, the extents of its output, its canonical form and the
+// work it stands for. Text is spec_text.cpp's; how the convolution is computed is plan.cpp's.
+#include "jitconv/spec.h"
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+
+#include "codegen/plan.h"
+#include "codegen/spec_fields.h"
+#include "fmt/format.h"
+#include "jitconv/error.h"
+
+namespace jitconv {
+namespace {
+
+/// Coordinates in the padded input stay below this, so kernels hold them in 32-bit registers.
+constexpr std::int64_t kMaxExtent = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t kMaxTensorBytes = std::int64_t{1} << 62;
+constexpr std::int64_t kMaxAlignment = 256;
+
+void require_range(std::string_view field, std::string_view what, std::int64_t value, std::int64_t least) {
+  if (value >= least && value <= kMaxExtent) return;
+  throw SpecError(std::string(field), fmt::format("{} is {}, must be from {} to {}", what, value, least, kMaxExtent));
+}
+
+template <typename Enum>
+void require_known(std::string_view field, Enum value) {
+  if (codegen::is_known(value)) return;
+  throw SpecError(std::string(field), fmt::format("{} has the unknown value {}, must be below {}", field,
+                                                  static_cast<int>(value), codegen::names_of(value).size()));
+}
+
+void require_finite(std::string_view field, float value) {
+  if (std::isfinite(value)) return;
+  throw SpecError(std::string(field), fmt::format("{} is {}, must be finite", field, value));
+}
+
+void check_enums(const ConvSpec& spec) {
+  require_known("dtype", spec.dtype);
+  require_known("input_layout", spec.input_layout);
+  require_known("output_layout", spec.output_layout);
+  require_known("math", spec.math);
+  require_known("epilogue.activation", spec.epilogue.activation);
+}
+
+void check_ranges(const ConvSpec& spec) {
+  require_range("input", "input n", spec.input.n, 0);
+  require_range("input", "input c", spec.input.c, 1);
+  require_range("input", "input h", spec.input.h, 1);
+  require_range("input", "input w", spec.input.w, 1);
+  require_range("filter", "filter k", spec.filter.k, 1);
+  require_range("filter", "filter c", spec.filter.c, 1);
+  require_range("filter", "filter r", spec.filter.r, 1);
+  require_range("filter", "filter s", spec.filter.s, 1);
+  require_range("stride", "stride h", spec.stride.h, 1);
+  require_range("stride", "stride w", spec.stride.w, 1);
+  require_range("padding", "padding top", spec.padding.top, 0);
+  require_range("padding", "padding bottom", spec.padding.bottom, 0);
+  require_range("padding", "padding left", spec.padding.left, 0);
+  require_range("padding", "padding right", spec.padding.right, 0);
+  require_range("dilation", "dilation h", spec.dilation.h, 1);
+  require_range("dilation", "dilation w", spec.dilation.w, 1);
+  require_range("groups", "groups", spec.groups, 1);
+}
+
+void check_channels(const ConvSpec& spec) {
+  const std::int64_t c = spec.input.c, k = spec.filter.k, groups = spec.groups;
+  if (c % groups != 0) {
+    throw SpecError("groups", fmt::format("groups is {}, must divide the {} input channels", groups, c));
+  }
+  if (k % groups != 0) {
+    throw SpecError("groups", fmt::format("groups is {}, must divide the {} output channels", groups, k));
+  }
+  if (spec.filter.c != c / groups) {
+    throw SpecError("filter", fmt::format("filter c is {}, must be {} = {} input channels / {} groups", spec.filter.c,
+                                          c / groups, c, groups));
+  }
+}
+
+/// One spatial axis. With every number at most 2^31 - 1 none of these sums and products exceeds 2^62 + 2.
+struct Axis {
+  std::int64_t extent, taps, stride, before, after, dilation;
+
+  std::int64_t span() const { return dilation * (taps - 1) + 1; }
+  std::int64_t padded() const { return extent + before + after; }
+  std::int64_t outputs() const { return (padded() - span()) / stride + 1; }
+};
+
+Axis vertical(const ConvSpec& spec) {
+  return {spec.input.h, spec.filter.r, spec.stride.h, spec.padding.top, spec.padding.bottom, spec.dilation.h};
+}
+
+Axis horizontal(const ConvSpec& spec) {
+  return {spec.input.w, spec.filter.s, spec.stride.w, spec.padding.left, spec.padding.right, spec.dilation.w};
+}
+
+void check_windows(const ConvSpec& spec) {
+  const Axis y = vertical(spec), x = horizontal(spec);
+  if (y.padded() > kMaxExtent || x.padded() > kMaxExtent) {
+    throw SpecError("padding",
+                    fmt::format("padding {},{},{},{} makes the padded input {}x{}, must be at most {} each way",
+                                y.before, y.after, x.before, x.after, y.padded(), x.padded(), kMaxExtent));
+  }
+  if (y.span() > y.padded() || x.span() > x.padded()) {
+    throw SpecError("filter",
+                    fmt::format("filter {}x{} with dilation ({},{}) spans {}x{}, larger than the padded input {}x{}: "
+                                "the output size (padded - span) / stride + 1 would be below 1",
+                                y.taps, x.taps, y.dilation, x.dilation, y.span(), x.span(), y.padded(), x.padded()));
+  }
+}
+
+TensorShape output_of(const ConvSpec& spec) {
+  return {spec.input.n, spec.filter.k, vertical(spec).outputs(), horizontal(spec).outputs()};
+}
+
+void check_bytes(std::string_view field, std::int64_t a, std::int64_t b, std::int64_t c, std::int64_t d,
+                 DataType type) {
+  std::int64_t bytes = element_bytes(type);
+  bool overflow = false;
+  for (std::int64_t extent : {a, b, c, d}) overflow = overflow || __builtin_mul_overflow(bytes, extent, &bytes);
+  if (!overflow && bytes <= kMaxTensorBytes) return;
+  throw SpecError(std::string(field),
+                  fmt::format("{} {}x{}x{}x{} of {} takes more than 2^62 bytes", field, a, b, c, d, to_string(type)));
+}
+
+void check_sizes(const ConvSpec& spec) {
+  const TensorShape& x = spec.input;
+  const FilterShape& w = spec.filter;
+  const TensorShape y = output_of(spec);
+  check_bytes("input", x.n, x.c, x.h, x.w, spec.dtype);
+  check_bytes("filter", w.k, w.c, w.r, w.s, spec.dtype);
+  check_bytes("output", y.n, y.c, y.h, y.w, spec.dtype);
+}
+
+void check_epilogue(const Epilogue& epilogue) {
+  require_finite("epilogue.slope", epilogue.slope);
+  require_finite("epilogue.clamp_min", epilogue.clamp_min);
+  require_finite("epilogue.clamp_max", epilogue.clamp_max);
+  if (epilogue.clamp_min > epilogue.clamp_max) {
+    throw SpecError("epilogue.clamp_min",
+                    fmt::format("epilogue.clamp_min is {}, must not exceed epilogue.clamp_max, {}", epilogue.clamp_min,
+                                epilogue.clamp_max));
+  }
+}
+
+void check_alignment(const ConvSpec& spec) {
+  const std::int64_t least = element_bytes(spec.dtype);
+  const std::int64_t value = spec.alignment;
+  const bool power_of_two = value > 0 && std::has_single_bit(static_cast<std::uint64_t>(value));
+  if (power_of_two && value >= least && value <= kMaxAlignment) return;
+  throw SpecError("alignment", fmt::format("alignment is {}, must be a power of two from {} (one {}) to {}", value,
+                                           least, to_string(spec.dtype), kMaxAlignment));
+}
+
+}  // namespace
+
+std::int64_t element_bytes(DataType type) { return type == DataType::f32 ? 4 : 2; }
+
+void validate(const ConvSpec& spec) {
+  check_enums(spec);
+  check_ranges(spec);
+  check_channels(spec);
+  check_windows(spec);
+  check_sizes(spec);
+  check_epilogue(spec.epilogue);
+  check_alignment(spec);
+}
+
+TensorShape output_shape(const ConvSpec& spec) {
+  validate(spec);
+  return output_of(spec);
+}
+
+namespace codegen {
+namespace {
+
+/// Sets what cannot matter on one axis: the dilation of a single tap, padding behind the last window, the stride of a
+/// single window. Output size and values stay as they are.
+void canonicalise_axis(std::int64_t taps, const Axis& axis, std::int64_t& dilation, std::int64_t& after,
+                       std::int64_t& stride) {
+  if (taps == 1) dilation = 1;
+  const std::int64_t unused = (axis.padded() - axis.span()) % axis.stride;
+  const std::int64_t removed = unused < after ? unused : after;
+  after -= removed;
+  if (axis.outputs() == 1 && removed == unused) stride = 1;
+}
+
+/// One channel, or one pixel, lies in memory alike in both layouts.
+Layout canonical_layout(Layout layout, std::int64_t channels, std::int64_t h, std::int64_t w) {
+  return channels == 1 || (h == 1 && w == 1) ? Layout::nchw : layout;
+}
+
+}  // namespace
+
+ConvSpec canonical(const ConvSpec& spec) {
+  const TensorShape output = output_shape(spec);
+  ConvSpec result = spec;
+  canonicalise_axis(spec.filter.r, vertical(spec), result.dilation.h, result.padding.bottom, result.stride.h);
+  canonicalise_axis(spec.filter.s, horizontal(spec), result.dilation.w, result.padding.right, result.stride.w);
+  result.input_layout = canonical_layout(spec.input_layout, spec.input.c, spec.input.h, spec.input.w);
+  result.output_layout = canonical_layout(spec.output_layout, output.c, output.h, output.w);
+
+  const Epilogue unused;
+  Epilogue& epilogue = result.epilogue;
+  if (epilogue.activation != Activation::leaky_relu) epilogue.slope = unused.slope;
+  if (epilogue.activation != Activation::clamp) {
+    epilogue.clamp_min = unused.clamp_min;
+    epilogue.clamp_max = unused.clamp_max;
+  }
+  // -0 compares equal to 0 and yet prints differently: one of them, so that equal specs have equal sources.
+  epilogue.slope += 0.0f;
+  epilogue.clamp_min += 0.0f;
+  epilogue.clamp_max += 0.0f;
+  return result;
+}
+
+Work work(const ConvSpec& spec) {
+  const auto count = [](std::int64_t a, std::int64_t b, std::int64_t c, std::int64_t d) {
+    return static_cast<double>(a) * static_cast<double>(b) * static_cast<double>(c) * static_cast<double>(d);
+  };
+  const TensorShape& x = spec.input;
+  const FilterShape& w = spec.filter;
+  const TensorShape y = output_shape(spec);
+  const double outputs = count(y.n, y.c, y.h, y.w);
+  double elements = count(x.n, x.c, x.h, x.w) + count(w.k, w.c, w.r, w.s) + outputs;
+  if (spec.epilogue.bias) elements += static_cast<double>(w.k);
+  if (spec.epilogue.residual) elements += outputs;
+  return {2 * outputs * static_cast<double>(w.c) * static_cast<double>(w.r) * static_cast<double>(w.s),
+          elements * static_cast<double>(element_bytes(spec.dtype))};
+}
+
+}  // namespace codegen
+}  // namespace jitconv

@@ -1,0 +1,171 @@
+// The text form of a ConvSpec, `key=value key=value ...`, in both directions. It is what tools accept, what generated
+// sources carry in their header and what error messages quote. Independent of the locale; meaning is not checked here.
+#include <algorithm>
+#include <charconv>
+#include <set>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <type_traits>
+#include <vector>
+
+#include "codegen/spec_fields.h"
+#include "jitconv/error.h"
+#include "jitconv/spec.h"
+
+namespace jitconv {
+namespace {
+
+using codegen::for_each_field;
+using codegen::names_of;
+
+template <typename Enum>
+std::string_view name_of(Enum value) {
+  return codegen::is_known(value) ? names_of(value)[static_cast<std::size_t>(value)] : std::string_view("invalid");
+}
+
+std::string join(const std::vector<std::string_view>& items) {
+  std::string text;
+  for (std::string_view item : items) {
+    if (!text.empty()) text += ", ";
+    text += item;
+  }
+  return text;
+}
+
+template <typename T>
+void append_value(std::string& text, T value) {
+  if constexpr (std::is_same_v<T, bool>) {
+    text += value ? "true" : "false";
+  } else if constexpr (std::is_enum_v<T>) {
+    text += name_of(value);
+  } else {
+    // to_chars prints a float with the fewest digits that read back as the same float.
+    char buffer[64];
+    const std::to_chars_result result = std::to_chars(buffer, buffer + sizeof buffer, value);
+    text.append(buffer, result.ptr);
+  }
+}
+
+[[noreturn]] void fail(std::string_view key, std::string_view value, const std::string& rule) {
+  const std::string field(key);
+  throw SpecError(field, field + " is \"" + std::string(value) + "\", must be " + rule);
+}
+
+template <typename T>
+T parse_value(std::string_view key, std::string_view text) {
+  if constexpr (std::is_same_v<T, bool>) {
+    if (text == "true" || text == "1") return true;
+    if (text == "false" || text == "0") return false;
+    fail(key, text, "true or false");
+  } else if constexpr (std::is_enum_v<T>) {
+    const auto& names = names_of(T{});
+    const auto found = std::find(names.begin(), names.end(), text);
+    if (found == names.end()) fail(key, text, "one of " + join({names.begin(), names.end()}));
+    return static_cast<T>(found - names.begin());
+  } else {
+    T value{};
+    const char* end = text.data() + text.size();
+    const std::from_chars_result result = std::from_chars(text.data(), end, value);
+    if (result.ec != std::errc{} || result.ptr != end) {
+      fail(key, text, std::is_same_v<T, float> ? "a number that fits a 32-bit float" : "a 64-bit integer");
+    }
+    return value;
+  }
+}
+
+std::vector<std::string_view> split(std::string_view text, std::string_view separators) {
+  std::vector<std::string_view> items;
+  std::size_t begin = 0;
+  while (true) {
+    const std::size_t end = text.find_first_of(separators, begin);
+    items.push_back(text.substr(begin, end - begin));
+    if (end == std::string_view::npos) return items;
+    begin = end + 1;
+  }
+}
+
+/// As many items as the field has values: one number sets both axes, two set a height and a width (padding).
+std::vector<std::string_view> expand(std::string_view key, std::string_view text, std::size_t count) {
+  const std::vector<std::string_view> items = split(text, ",");
+  if (items.size() == count) return items;
+  const bool is_shape = key == "input" || key == "weight";
+  if (!is_shape && items.size() == 1) return std::vector<std::string_view>(count, items[0]);
+  if (!is_shape && count == 4 && items.size() == 2) return {items[0], items[0], items[1], items[1]};
+  const std::string counts = is_shape ? "4" : count == 4 ? "1, 2 or 4" : count == 2 ? "1 or 2" : "1";
+  fail(key, text, counts + " values separated by commas");
+}
+
+std::vector<std::string_view> known_keys() {
+  std::vector<std::string_view> keys;
+  const ConvSpec spec;
+  for_each_field(spec, [&keys](std::string_view name, const auto&...) { keys.push_back(name); });
+  keys.push_back("layout");
+  return keys;
+}
+
+/// Sets the field `key` of `spec`; false if there is none.
+bool set_field(ConvSpec& spec, std::string_view key, std::string_view text) {
+  bool found = false;
+  for_each_field(spec, [&](std::string_view name, auto&... values) {
+    if (name != key) return;
+    found = true;
+    const std::vector<std::string_view> items = expand(key, text, sizeof...(values));
+    std::size_t next = 0;
+    ((values = parse_value<std::remove_reference_t<decltype(values)>>(key, items[next++])), ...);
+  });
+  return found;
+}
+
+}  // namespace
+
+std::string_view to_string(DataType value) { return name_of(value); }
+std::string_view to_string(Layout value) { return name_of(value); }
+std::string_view to_string(MathMode value) { return name_of(value); }
+std::string_view to_string(Activation value) { return name_of(value); }
+
+std::string to_string(const ConvSpec& spec) {
+  std::string text;
+  for_each_field(spec, [&text](std::string_view name, const auto&... values) {
+    if (!text.empty()) text += ' ';
+    text += name;
+    char separator = '=';
+    ((text += separator, append_value(text, values), separator = ','), ...);
+  });
+  return text;
+}
+
+ConvSpec parse_spec(std::string_view text) {
+  ConvSpec spec;
+  std::set<std::string_view> seen;
+  const auto set_once = [&](std::string_view key, std::string_view value) {
+    if (!set_field(spec, key, value)) {
+      throw SpecError(std::string(key),
+                      "unknown key \"" + std::string(key) + "\"; known keys are " + join(known_keys()));
+    }
+    if (!seen.insert(key).second) throw SpecError(std::string(key), std::string(key) + " is given twice");
+  };
+  for (std::string_view token : split(text, " \t\r\n")) {
+    if (token.empty()) continue;
+    const std::size_t equals = token.find('=');
+    const std::string_view key = token.substr(0, equals);
+    if (equals == std::string_view::npos) {
+      // `bias` and `residual` may stand alone, as they do on a command line.
+      if (key != "bias" && key != "residual") {
+        throw SpecError(std::string(key), "\"" + std::string(key) + "\" is not of the form key=value");
+      }
+      set_once(key, "true");
+      continue;
+    }
+    const std::string_view value = token.substr(equals + 1);
+    if (key == "layout") {
+      set_once("input_layout", value);
+      set_once("output_layout", value);
+    } else {
+      set_once(key, value);
+    }
+  }
+  return spec;
+}
+
+}  // namespace jitconv

@@ -1,0 +1,140 @@
+// How a ConvSpec becomes a Kernel: the place to start reading. Each step is one type and one call,
+//
+//   ConvSpec -> ConvPlan -> KernelSource -> Key -> disk cache or NVRTC -> image -> Kernel
+//
+// and lives in a folder of its own: codegen/ (plan, source), cache/ (key, store), and the rest of runtime/.
+#include "runtime/compile.h"
+
+#include <fmt/format.h>
+
+#include <atomic>
+
+#include "cache/key.h"
+#include "runtime/driver.h"
+#include "runtime/dump.h"
+#include "runtime/env.h"
+#include "runtime/fork_guard.h"
+#include "runtime/kernel_state.h"
+#include "runtime/log.h"
+#include "runtime/nvrtc.h"
+#include "runtime/registry.h"
+
+namespace jitconv {
+
+Kernel compile(const ConvSpec& spec, const Target& target, const CompileOptions& options) {
+  runtime::refuse_after_fork();
+  const runtime::RegistryKey asked{spec, target, options};
+  if (auto kernel = runtime::registry().find(asked)) return *kernel;
+
+  validate(spec);
+  runtime::forbid_use_after_fork();
+  return runtime::registry().find_or_build(asked, [&] {
+    const codegen::ConvPlan plan = codegen::make_plan(spec, target);
+    const auto build = [&] { return runtime::compile_plan(plan, options); };
+    // Specs that differ only in what cannot matter share a kernel: the one of the plan's canonical spec.
+    const runtime::RegistryKey canonical{plan.spec, target, options};
+    return canonical == asked ? build() : runtime::registry().find_or_build(canonical, build);
+  });
+}
+
+Kernel compile(const ConvSpec& spec, const CompileOptions& options) {
+  const runtime::Driver& driver = runtime::Driver::get();
+  const int device = driver.ensure_context();
+  Kernel kernel = compile(spec, driver.target_of(device), options);
+  kernel.state().prepare(driver, device);
+  return kernel;
+}
+
+namespace runtime {
+namespace {
+
+std::atomic<std::uint64_t> compilations{0};
+
+std::vector<std::string> nvrtc_options(const codegen::KernelSource& source, const CompileOptions& options) {
+  std::vector<std::string> all = source.options;
+  if (options.line_info) all.push_back("-lineinfo");
+  return all;
+}
+
+/// NVRTC, then the cache, which may fail to keep it.
+Binary compile_and_store(const codegen::ConvPlan& plan, const codegen::KernelSource& source, const cache::Key& key,
+                         const CompileOptions& options) {
+  if (compilation_forbidden()) {
+    throw CompileError(ErrorCode::compile_failed,
+                       fmt::format("JITCONV_NO_COMPILE is set and the cache has no usable image under key {} for {}: {}",
+                                   key.hex(), plan.target.arch(), to_string(plan.spec)));
+  }
+  compilations.fetch_add(1, std::memory_order_relaxed);
+  try {
+    CompiledImage image =
+        compile_source(source.text, source.entries.front().name + ".cu", nvrtc_options(source, options));
+    disk_cache().save({key, cache::EntryKind::cubin, image.log, image.cubin});
+    return {std::move(image.cubin), std::move(image.log), /*from_cache=*/false};
+  } catch (const CompileError& error) {
+    throw CompileError(error.code(), fmt::format("{}\n  spec: {}", error.what(), to_string(plan.spec)), error.log(),
+                       error.numbered_source(), error.options());
+  }
+}
+
+}  // namespace
+
+Kernel compile_plan(const codegen::ConvPlan& plan, const CompileOptions& options) {
+  codegen::KernelSource source = codegen::generate(plan);
+  if (source.entries.empty()) {  // no outputs, so nothing to launch
+    return Kernel(std::make_shared<detail::KernelState>(plan, std::move(source), std::string(), Binary{}, nullptr));
+  }
+  const cache::Key key = cache_key(source, plan.target, options);
+  dump(source, ".cu", source.text);
+
+  Binary binary;
+  if (auto entry = disk_cache().load(key)) {
+    binary = {std::move(entry->payload), std::move(entry->metadata), /*from_cache=*/true};
+  } else {
+    binary = compile_and_store(plan, source, key, options);
+  }
+  dump(source, ".cubin", binary.image);
+
+  const auto recompile = [key, options](const detail::KernelState& state) {
+    return compile_and_store(state.plan, state.source, key, options);
+  };
+  return Kernel(
+      std::make_shared<detail::KernelState>(plan, std::move(source), key.hex(), std::move(binary), recompile));
+}
+
+void prepare(const Kernel& kernel) {
+  const Driver& driver = Driver::get();
+  kernel.state().prepare(driver, driver.ensure_context());
+}
+
+cache::Key cache_key(const codegen::KernelSource& source, const Target& target, const CompileOptions& options) {
+  const CompilerIdentity& compiler = find_compiler();
+  return cache::make_key({target.arch(), compiler.version, compiler.build_id, nvrtc_options(source, options),
+                          std::string(codegen::generator_fingerprint()), source.text});
+}
+
+cache::Store& disk_cache() {
+  const auto warn = [](const std::string& message) { log(LogLevel::warn, message); };
+  static cache::Store* const store = new cache::Store(cache::store_config_from_environment(warn), warn);
+  return *store;
+}
+
+const codegen::ConvPlan& plan_of(const Kernel& kernel) { return kernel.state().plan; }
+const codegen::KernelSource& source_of(const Kernel& kernel) { return kernel.state().source; }
+
+}  // namespace runtime
+
+Target current_target() {
+  const runtime::Driver& driver = runtime::Driver::get();
+  const int device = driver.current_device();
+  return driver.target_of(device < 0 ? 0 : device);
+}
+
+Statistics statistics() {
+  const cache::StoreStatistics disk = runtime::disk_cache().statistics();
+  return {runtime::registry().hits(), disk.hits, disk.misses,
+          runtime::compilations.load(std::memory_order_relaxed), disk.errors + disk.corrupt};
+}
+
+const char* version() { return JITCONV_VERSION; }
+
+}  // namespace jitconv

@@ -1,0 +1,13 @@
+// JITCONV_DUMP_DIR: what is compiled, written where a person can read it. Best effort: nothing depends on these files.
+#pragma once
+
+#include <string_view>
+
+#include "codegen/source.h"
+
+namespace jitconv::runtime {
+
+/// Writes <name of the first kernel><suffix> into JITCONV_DUMP_DIR, if that is set. Says once if that is impossible.
+void dump(const codegen::KernelSource& source, std::string_view suffix, std::string_view bytes);
+
+}  // namespace jitconv::runtime

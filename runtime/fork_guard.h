@@ -1,0 +1,13 @@
+// Neither a CUDA context nor NVRTC's threads survive fork(), and a lock held by another thread at that moment stays
+// locked in the child for ever. So a child of a process that has used them is told so instead of left to hang.
+#pragma once
+
+namespace jitconv::runtime {
+
+/// From now on a child made by fork() is refused. Called before the first use of the driver, NVRTC or the registry.
+void forbid_use_after_fork();
+
+/// Throws CudaError (no_driver) in such a child; costs one load elsewhere.
+void refuse_after_fork();
+
+}  // namespace jitconv::runtime

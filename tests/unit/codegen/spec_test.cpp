@@ -1,0 +1,448 @@
+// Specs by example: what is valid, what each broken rule says, the text form, equality and hashing, the canonical form.
+// Statements about all specs are in spec_property_test.cpp.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <locale>
+#include <set>
+#include <string>
+
+#include "codegen/plan.h"
+#include "codegen/spec_fields.h"
+#include "jitconv/error.h"
+#include "jitconv/spec.h"
+
+namespace jitconv {
+namespace {
+
+using codegen::canonical;
+using codegen::hash_value;
+
+ConvSpec headline_c() {
+  ConvSpec spec;
+  spec.input = {8, 32, 512, 512};
+  spec.filter = {64, 32, 5, 9};
+  spec.padding = {2, 4};
+  spec.dilation = {2, 3};
+  return spec;
+}
+
+/// what() and field() of the SpecError that `body` throws; fails the test if it throws none.
+struct Thrown {
+  std::string field, message;
+  ErrorCode code{};
+};
+
+Thrown thrown_by(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const SpecError& error) {
+    return {error.field(), error.what(), error.code()};
+  }
+  ADD_FAILURE() << "nothing was thrown";
+  return {};
+}
+
+TEST(OutputShape, HeadlineCaseShrinksUnlessPaddingMatchesDilation) {
+  ConvSpec spec = headline_c();
+  EXPECT_EQ(output_shape(spec), (TensorShape{8, 64, 508, 496}));
+  spec.padding = {4, 12};
+  EXPECT_EQ(output_shape(spec), (TensorShape{8, 64, 512, 512}));
+}
+
+TEST(OutputShape, PaddingOfEachSideCounts) {
+  ConvSpec spec;
+  spec.input = {1, 1, 10, 20};
+  spec.filter = {1, 1, 3, 5};
+  EXPECT_EQ(output_shape(spec), (TensorShape{1, 1, 8, 16}));
+  spec.padding = {1, 2, 3, 4};
+  EXPECT_EQ(output_shape(spec), (TensorShape{1, 1, 11, 23}));
+  spec.stride = {3, 4};
+  EXPECT_EQ(output_shape(spec), (TensorShape{1, 1, 4, 6}));
+}
+
+TEST(OutputShape, EmptyBatchGivesEmptyOutput) {
+  ConvSpec spec = headline_c();
+  spec.input.n = 0;
+  EXPECT_EQ(output_shape(spec), (TensorShape{0, 64, 508, 496}));
+}
+
+TEST(OutputShape, WindowAsLargeAsThePaddedInputFitsOnce) {
+  ConvSpec spec;
+  spec.input = {1, 1, 5, 1};
+  spec.filter = {1, 1, 3, 3};
+  spec.dilation = {2, 1};
+  spec.padding = {0, 1};
+  spec.stride = 7;
+  EXPECT_EQ(output_shape(spec), (TensorShape{1, 1, 1, 1}));
+}
+
+TEST(Padding, ConvertsFromOneTwoAndFourNumbers) {
+  EXPECT_EQ(Padding(3), Padding(3, 3, 3, 3));
+  EXPECT_EQ(Padding(2, 4), Padding(2, 2, 4, 4));
+}
+
+TEST(ElementBytes, PerType) {
+  EXPECT_EQ(element_bytes(DataType::f32), 4);
+  EXPECT_EQ(element_bytes(DataType::f16), 2);
+  EXPECT_EQ(element_bytes(DataType::bf16), 2);
+}
+
+struct Mutation {
+  const char* name;
+  void (*apply)(ConvSpec&);
+  const char* field;
+  const char* message;  // a part of it
+};
+
+constexpr std::int64_t kTooLarge = std::int64_t{1} << 31;
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+const Mutation kMutations[] = {
+    {"BatchNegative", [](ConvSpec& s) { s.input.n = -1; }, "input", "input n is -1, must be from 0 to 2147483647"},
+    {"ChannelsZero", [](ConvSpec& s) { s.input.c = 0; }, "input", "input c is 0, must be from 1"},
+    {"HeightZero", [](ConvSpec& s) { s.input.h = 0; }, "input", "input h is 0"},
+    {"WidthTooLarge", [](ConvSpec& s) { s.input.w = kTooLarge; }, "input", "input w is 2147483648, must be from 1 to"},
+    {"OutputChannelsZero", [](ConvSpec& s) { s.filter.k = 0; }, "filter", "filter k is 0"},
+    {"FilterChannelsZero", [](ConvSpec& s) { s.filter.c = 0; }, "filter", "filter c is 0"},
+    {"NoRows", [](ConvSpec& s) { s.filter.r = 0; }, "filter", "filter r is 0"},
+    {"NegativeColumns", [](ConvSpec& s) { s.filter.s = -9; }, "filter", "filter s is -9"},
+    {"StrideZero", [](ConvSpec& s) { s.stride.h = 0; }, "stride", "stride h is 0"},
+    {"StrideNegative", [](ConvSpec& s) { s.stride.w = -2; }, "stride", "stride w is -2"},
+    {"PaddingTop", [](ConvSpec& s) { s.padding.top = -1; }, "padding", "padding top is -1"},
+    {"PaddingBottom", [](ConvSpec& s) { s.padding.bottom = -1; }, "padding", "padding bottom is -1"},
+    {"PaddingLeft", [](ConvSpec& s) { s.padding.left = kTooLarge; }, "padding", "padding left is 2147483648"},
+    {"PaddingRight", [](ConvSpec& s) { s.padding.right = -3; }, "padding", "padding right is -3"},
+    {"PaddedTooLarge", [](ConvSpec& s) { s.padding.right = kTooLarge - 1; }, "padding", "must be at most 2147483647"},
+    {"DilationZero", [](ConvSpec& s) { s.dilation.w = 0; }, "dilation", "dilation w is 0"},
+    {"DilationTooLarge", [](ConvSpec& s) { s.dilation.h = kTooLarge; }, "dilation", "dilation h is 2147483648"},
+    {"GroupsZero", [](ConvSpec& s) { s.groups = 0; }, "groups", "groups is 0"},
+    {"GroupsDoNotDivideInput", [](ConvSpec& s) { s.groups = 3; }, "groups", "groups is 3, must divide the 32 input"},
+    {"GroupsDoNotDivideOutput",
+     [](ConvSpec& s) {
+       s.groups = 2;
+       s.filter = {63, 16, 5, 9};
+     },
+     "groups", "groups is 2, must divide the 63 output"},
+    {"FilterChannelsDiffer", [](ConvSpec& s) { s.filter.c = 16; }, "filter",
+     "filter c is 16, must be 32 = 32 input channels / 1 groups"},
+    {"FilterTooTall", [](ConvSpec& s) { s.filter.r = 300; }, "filter", "spans 599x25, larger than the padded input"},
+    {"FilterTooWide", [](ConvSpec& s) { s.dilation.w = 70; }, "filter", "spans 9x561"},
+    {"UnknownType", [](ConvSpec& s) { s.dtype = static_cast<DataType>(3); }, "dtype", "unknown value 3"},
+    {"UnknownInputLayout", [](ConvSpec& s) { s.input_layout = static_cast<Layout>(2); }, "input_layout", "value 2"},
+    {"UnknownOutputLayout", [](ConvSpec& s) { s.output_layout = static_cast<Layout>(9); }, "output_layout", "value 9"},
+    {"UnknownMath", [](ConvSpec& s) { s.math = static_cast<MathMode>(200); }, "math", "value 200"},
+    {"UnknownActivation", [](ConvSpec& s) { s.epilogue.activation = static_cast<Activation>(10); },
+     "epilogue.activation", "value 10"},
+    {"SlopeNan", [](ConvSpec& s) { s.epilogue.slope = kNan; }, "epilogue.slope", "must be finite"},
+    {"ClampMinInfinite", [](ConvSpec& s) { s.epilogue.clamp_min = -kInfinity; }, "epilogue.clamp_min", "is -inf"},
+    {"ClampMaxInfinite", [](ConvSpec& s) { s.epilogue.clamp_max = kInfinity; }, "epilogue.clamp_max", "is inf"},
+    {"ClampEmpty", [](ConvSpec& s) { s.epilogue.clamp_min = 7; }, "epilogue.clamp_min",
+     "epilogue.clamp_min is 7, must not exceed epilogue.clamp_max, 6"},
+    {"AlignmentZero", [](ConvSpec& s) { s.alignment = 0; }, "alignment", "alignment is 0"},
+    {"AlignmentBelowElement", [](ConvSpec& s) { s.alignment = 2; }, "alignment", "power of two from 4 (one f32) to 256"},
+    {"AlignmentNoPower", [](ConvSpec& s) { s.alignment = 24; }, "alignment", "alignment is 24"},
+    {"AlignmentTooLarge", [](ConvSpec& s) { s.alignment = 512; }, "alignment", "alignment is 512"},
+    {"AlignmentNegative", [](ConvSpec& s) { s.alignment = std::numeric_limits<std::int64_t>::min(); }, "alignment",
+     "alignment is -9223372036854775808"},
+    {"InputBytes", [](ConvSpec& s) { s.input = {kTooLarge - 1, 32, kTooLarge - 1, kTooLarge - 1 - 8}; }, "input",
+     "takes more than 2^62 bytes"},
+    {"FilterBytes", [](ConvSpec& s) { s.filter = {kTooLarge - 1, 32, 240, 170}, s.input.c = 32, s.padding = 500; }, "",
+     ""},
+    {"OutputBytes",
+     [](ConvSpec& s) {
+       s.input = {kTooLarge - 1, 1, 1, 1};
+       s.filter = {kTooLarge - 1, 1, 1, 1};
+     },
+     "output", "output 2147483647x2147483647x5x9 of f32 takes more than 2^62 bytes"},
+};
+
+class InvalidSpec : public testing::TestWithParam<Mutation> {};
+
+TEST_P(InvalidSpec, NamesFieldValueAndRule) {
+  const Mutation& mutation = GetParam();
+  ConvSpec spec = headline_c();
+  validate(spec);
+  mutation.apply(spec);
+  if (std::string_view(mutation.field).empty()) {
+    EXPECT_NO_THROW(validate(spec));
+    return;
+  }
+  const Thrown thrown = thrown_by([&] { validate(spec); });
+  EXPECT_EQ(thrown.field, mutation.field);
+  EXPECT_EQ(thrown.code, ErrorCode::invalid_spec);
+  EXPECT_NE(thrown.message.find(mutation.message), std::string::npos) << thrown.message;
+  EXPECT_THROW(output_shape(spec), SpecError);
+  EXPECT_THROW(canonical(spec), SpecError);
+}
+
+INSTANTIATE_TEST_SUITE_P(Spec, InvalidSpec, testing::ValuesIn(kMutations),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+TEST(Validate, FilterLargerThanInputShowsBothSizes) {
+  ConvSpec spec = headline_c();
+  spec.input = {1, 32, 2, 6};
+  spec.padding = {1, 2};
+  const std::string message = thrown_by([&] { validate(spec); }).message;
+  EXPECT_EQ(message.rfind("filter 5x9 with dilation (2,3) spans 9x25, larger than the padded input 4x10", 0), 0u)
+      << message;
+}
+
+TEST(Validate, LargestExtentsDoNotOverflow) {
+  ConvSpec spec;
+  const std::int64_t most = kTooLarge - 1;
+  spec.input = {1, 1, most, 1};
+  spec.filter = {1, 1, 2, 1};
+  spec.dilation = {most - 1, 1};
+  spec.stride = most;
+  EXPECT_EQ(output_shape(spec), (TensorShape{1, 1, 1, 1}));
+  spec.filter.r = most;
+  spec.dilation.h = most;
+  EXPECT_EQ(thrown_by([&] { validate(spec); }).field, "filter");
+}
+
+TEST(Validate, TensorOfExactlyTheLimitPasses) {
+  ConvSpec spec;
+  spec.dtype = DataType::f16;
+  const std::int64_t most = std::int64_t{1} << 30;
+  spec.input = {most, 1, most, 2};
+  spec.filter = {1, 1, 1, 1};
+  EXPECT_NO_THROW(validate(spec));  // 2^61 elements of 2 bytes
+  spec.input.w = 3;
+  EXPECT_EQ(thrown_by([&] { validate(spec); }).field, "input");
+}
+
+TEST(SpecText, WritesEveryField) {
+  ConvSpec spec = headline_c();
+  spec.epilogue.bias = true;
+  EXPECT_EQ(to_string(spec),
+            "input=8,32,512,512 weight=64,32,5,9 stride=1,1 padding=2,2,4,4 dilation=2,3 groups=1 dtype=f32 "
+            "input_layout=nchw output_layout=nchw math=fp32 bias=true residual=false activation=none slope=0.01 "
+            "clamp_min=0 clamp_max=6 alignment=16");
+}
+
+TEST(SpecText, ReadsAbbreviations) {
+  const ConvSpec spec = parse_spec(
+      "  input=8,32,512,512\tweight=64,32,5,9 padding=2,4\n dilation=2,3 stride=1 bias layout=nhwc activation=gelu_erf ");
+  ConvSpec expected = headline_c();
+  expected.epilogue.bias = true;
+  expected.input_layout = expected.output_layout = Layout::nhwc;
+  expected.epilogue.activation = Activation::gelu_erf;
+  EXPECT_EQ(spec, expected);
+  EXPECT_EQ(parse_spec("padding=5").padding, Padding(5));
+  EXPECT_EQ(parse_spec("padding=1,2,3,4").padding, Padding(1, 2, 3, 4));
+  EXPECT_EQ(parse_spec("stride=3").stride, Size2(3));
+  EXPECT_EQ(parse_spec(""), ConvSpec{});
+}
+
+struct BadText {
+  const char *text, *field, *message;
+};
+
+TEST(SpecText, NamesWhatItCannotRead) {
+  const BadText cases[] = {
+      {"inptu=1,1,1,1", "inptu", "unknown key \"inptu\"; known keys are input, weight, stride"},
+      {"input=1,2,3", "input", "input is \"1,2,3\", must be 4 values"},
+      {"input=5", "input", "must be 4 values"},
+      {"input=1,2,3,x", "input", "input is \"x\", must be a 64-bit integer"},
+      {"input=1,2,3,", "input", "input is \"\""},
+      {"input=1,2,3,4.5", "input", "input is \"4.5\""},
+      {"groups=99999999999999999999", "groups", "must be a 64-bit integer"},
+      {"groups=+1", "groups", "groups is \"+1\""},
+      {"stride=1,2,3", "stride", "must be 1 or 2 values"},
+      {"padding=1,2,3", "padding", "must be 1, 2 or 4 values"},
+      {"groups=1,1", "groups", "must be 1 values"},
+      {"dtype=fp32", "dtype", "dtype is \"fp32\", must be one of f32, f16, bf16"},
+      {"activation=RELU", "activation", "must be one of none, relu"},
+      {"bias=yes", "bias", "must be true or false"},
+      {"slope=1,5", "slope", "must be 1 values"},
+      {"slope=1e99", "slope", "32-bit float"},
+      {"groups", "groups", "not of the form key=value"},
+      {"groups=1 groups=1", "groups", "given twice"},
+      {"layout=nchw input_layout=nhwc", "input_layout", "given twice"},
+  };
+  for (const BadText& bad : cases) {
+    const Thrown thrown = thrown_by([&] { parse_spec(bad.text); });
+    EXPECT_EQ(thrown.field, bad.field) << bad.text;
+    EXPECT_NE(thrown.message.find(bad.message), std::string::npos) << bad.text << ": " << thrown.message;
+  }
+}
+
+class CommaPoint : public std::numpunct<char> {
+  char do_decimal_point() const override { return ','; }
+  char do_thousands_sep() const override { return '.'; }
+  std::string do_grouping() const override { return "\3"; }
+};
+
+TEST(SpecText, IgnoresTheLocale) {
+  ConvSpec spec = headline_c();
+  spec.input.w = 1234567;
+  spec.epilogue.slope = 0.25f;
+  const std::string text = to_string(spec);
+  const std::locale before = std::locale::global(std::locale(std::locale::classic(), new CommaPoint));
+  const std::string again = to_string(spec);
+  const bool equal = parse_spec(text) == spec;
+  std::locale::global(before);
+  EXPECT_EQ(again, text);
+  EXPECT_TRUE(equal);
+}
+
+TEST(SpecText, FloatsComeBackBitForBit) {
+  ConvSpec spec = headline_c();
+  for (const float value : {0.1f, 1.0f / 3, 1e-45f, 3.4028235e38f, -0.0f, 16777217.0f}) {
+    spec.epilogue.slope = value;
+    const float read = parse_spec(to_string(spec)).epilogue.slope;
+    EXPECT_EQ(read, value);
+    EXPECT_EQ(std::signbit(read), std::signbit(value));
+  }
+}
+
+TEST(Names, OfEveryEnumValue) {
+  EXPECT_EQ(to_string(DataType::bf16), "bf16");
+  EXPECT_EQ(to_string(Layout::nhwc), "nhwc");
+  EXPECT_EQ(to_string(MathMode::tf32), "tf32");
+  EXPECT_EQ(to_string(Activation::none), "none");
+  EXPECT_EQ(to_string(Activation::gelu_tanh), "gelu_tanh");
+  EXPECT_EQ(to_string(Activation::clamp), "clamp");
+  EXPECT_EQ(to_string(static_cast<Activation>(10)), "invalid");
+}
+
+template <typename T>
+void change(T& value) {
+  if constexpr (std::is_same_v<T, bool>) {
+    value = !value;
+  } else if constexpr (std::is_enum_v<T>) {
+    value = static_cast<T>(static_cast<int>(value) + 1);
+  } else {
+    value = value + T{1};
+  }
+}
+
+/// `spec` with its index-th number changed; false if it has not that many.
+bool change_field(ConvSpec& spec, int index) {
+  int at = 0;
+  bool changed = false;
+  codegen::for_each_field(spec, [&](std::string_view, auto&... values) {
+    const auto visit = [&](auto& value) {
+      if (at++ != index) return;
+      change(value);
+      changed = true;
+    };
+    (visit(values), ...);
+  });
+  return changed;
+}
+
+TEST(SpecFields, EveryNumberChangesEqualityHashAndText) {
+  ConvSpec base = headline_c();
+  base.math = MathMode::ieee;
+  std::set<std::size_t> hashes{hash_value(base)};
+  std::set<std::string> texts{to_string(base)};
+  int count = 0;
+  for (ConvSpec spec = base; change_field(spec, count); spec = base) {
+    ++count;
+    EXPECT_FALSE(spec == base) << to_string(spec);
+    EXPECT_TRUE(hashes.insert(hash_value(spec)).second) << to_string(spec);
+    EXPECT_TRUE(texts.insert(to_string(spec)).second) << to_string(spec);
+    EXPECT_EQ(parse_spec(to_string(spec)), spec);
+  }
+  // 4 + 4 extents, 2 strides, 4 paddings, 2 dilations, groups, 4 enums, 6 of the epilogue, alignment.
+  EXPECT_EQ(count, 28);
+}
+
+TEST(SpecFields, EqualSpecsHashAlike) {
+  ConvSpec positive = headline_c(), negative = headline_c();
+  positive.epilogue.clamp_min = 0.0f;
+  negative.epilogue.clamp_min = -0.0f;
+  ASSERT_EQ(positive, negative);
+  EXPECT_EQ(hash_value(positive), hash_value(negative));
+}
+
+TEST(Canonical, DropsWhatCannotMatter) {
+  ConvSpec spec = headline_c();
+  EXPECT_EQ(canonical(spec), spec);
+  spec.epilogue.slope = 0.5f;
+  spec.epilogue.clamp_max = 9;
+  EXPECT_EQ(canonical(spec), headline_c());
+}
+
+TEST(Canonical, KeepsWhatMatters) {
+  ConvSpec spec = headline_c();
+  spec.epilogue.activation = Activation::leaky_relu;
+  spec.epilogue.slope = 0.5f;
+  EXPECT_EQ(canonical(spec), spec);
+  spec = headline_c();
+  spec.epilogue.activation = Activation::clamp;
+  spec.epilogue.clamp_min = -2;
+  EXPECT_EQ(canonical(spec), spec);
+  spec = headline_c();
+  spec.math = MathMode::tf32;
+  spec.alignment = 4;
+  spec.input_layout = Layout::nhwc;
+  EXPECT_EQ(canonical(spec), spec);
+}
+
+TEST(Canonical, DilationOfOneTap) {
+  ConvSpec spec = headline_c();
+  spec.filter.r = 1;
+  spec.dilation = {7, 3};
+  EXPECT_EQ(canonical(spec).dilation, Size2(1, 3));
+}
+
+TEST(Canonical, PaddingNoWindowReaches) {
+  ConvSpec spec;
+  spec.input = {1, 4, 8, 9};
+  spec.filter = {4, 4, 3, 3};
+  spec.stride = {2, 3};
+  spec.padding = {1, 1, 1, 2};
+  // Rows: 10 padded, windows start at 0, 2, 4, 6 and end at 8: the last row is unused. Columns: 12, the last window ends
+  // at 9: two of three unused columns are padding.
+  EXPECT_EQ(canonical(spec).padding, Padding(1, 0, 1, 0));
+  EXPECT_EQ(output_shape(canonical(spec)), output_shape(spec));
+}
+
+TEST(Canonical, StrideOfASingleWindow) {
+  ConvSpec spec;
+  spec.input = {1, 4, 3, 4};
+  spec.filter = {4, 4, 3, 3};
+  spec.stride = 5;
+  // The width has an unused column of input, so stride 1 would give two outputs.
+  EXPECT_EQ(canonical(spec).stride, Size2(1, 5));
+}
+
+TEST(Canonical, LayoutOfTensorsThatHaveButOne) {
+  ConvSpec spec;
+  spec.input = {2, 1, 5, 5};
+  spec.filter = {6, 1, 5, 5};
+  spec.input_layout = spec.output_layout = Layout::nhwc;
+  EXPECT_EQ(canonical(spec).input_layout, Layout::nchw);
+  EXPECT_EQ(canonical(spec).output_layout, Layout::nchw);
+  spec.filter = {6, 1, 4, 5};
+  EXPECT_EQ(canonical(spec).output_layout, Layout::nhwc);
+}
+
+TEST(Canonical, NegativeZeroBecomesZero) {
+  ConvSpec spec = headline_c();
+  spec.epilogue.activation = Activation::clamp;
+  spec.epilogue.clamp_min = -0.0f;
+  EXPECT_FALSE(std::signbit(canonical(spec).epilogue.clamp_min));
+}
+
+TEST(Work, CountsEveryTensorOnce) {
+  ConvSpec spec = headline_c();
+  const double outputs = 8.0 * 64 * 508 * 496;
+  const double tensors = 8.0 * 32 * 512 * 512 + 64.0 * 32 * 45 + outputs;
+  EXPECT_EQ(codegen::work(spec).flop, 2 * outputs * 32 * 45);
+  EXPECT_EQ(codegen::work(spec).bytes, 4 * tensors);
+  spec.epilogue.bias = spec.epilogue.residual = true;
+  spec.dtype = DataType::bf16;
+  EXPECT_EQ(codegen::work(spec).bytes, 2 * (tensors + 64 + outputs));
+  spec.input.n = 0;
+  EXPECT_EQ(codegen::work(spec).flop, 0);
+}
+
+}  // namespace
+}  // namespace jitconv

@@ -1,0 +1,99 @@
+// The table of targets against the facts it restates, and its error messages.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "jitconv/error.h"
+#include "jitconv/target.h"
+
+namespace jitconv {
+namespace {
+
+std::string message_for(const std::string& arch) {
+  try {
+    parse_target(arch);
+  } catch (const SpecError& error) {
+    EXPECT_EQ(error.code(), ErrorCode::unsupported);
+    EXPECT_EQ(error.field(), "arch");
+    return error.what();
+  }
+  ADD_FAILURE() << arch << " was accepted";
+  return {};
+}
+
+TEST(Target, DefaultIsAnH200) {
+  EXPECT_EQ(parse_target("sm_90a"), Target{});
+  EXPECT_EQ(Target{}.arch(), "sm_90a");
+  EXPECT_EQ(Target{}.compute_capability(), 90);
+}
+
+TEST(Target, EveryNameReadsBack) {
+  for (const char* arch : {"sm_75", "sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_90a", "sm_100", "sm_100a", "sm_103",
+                           "sm_103a", "sm_110", "sm_110a", "sm_120", "sm_120a", "sm_121", "sm_121a"}) {
+    EXPECT_EQ(parse_target(arch).arch(), arch);
+  }
+}
+
+TEST(Target, LimitsOfTheProgrammingGuide) {
+  struct Row {
+    const char* arch;
+    std::int64_t shared_per_block, shared_per_sm;
+    int threads, blocks;
+  };
+  const Row rows[] = {
+      {"sm_75", 65536, 65536, 1024, 16},    {"sm_80", 166912, 167936, 2048, 32},  {"sm_86", 101376, 102400, 1536, 16},
+      {"sm_87", 166912, 167936, 1536, 16},  {"sm_89", 101376, 102400, 1536, 24},  {"sm_90", 232448, 233472, 2048, 32},
+      {"sm_100", 232448, 233472, 2048, 32}, {"sm_103", 232448, 233472, 2048, 32}, {"sm_110", 232448, 233472, 1536, 24},
+      {"sm_120", 101376, 102400, 1536, 24}, {"sm_121", 101376, 102400, 1536, 24},
+  };
+  for (const Row& row : rows) {
+    const Target target = parse_target(row.arch);
+    EXPECT_EQ(target.shared_bytes_per_block, row.shared_per_block) << row.arch;
+    EXPECT_EQ(target.shared_bytes_per_sm, row.shared_per_sm) << row.arch;
+    EXPECT_EQ(target.threads_per_sm, row.threads) << row.arch;
+    EXPECT_EQ(target.blocks_per_sm, row.blocks) << row.arch;
+    EXPECT_EQ(target.registers_per_sm, 65536) << row.arch;
+    EXPECT_FALSE(target.arch_specific) << row.arch;
+  }
+}
+
+TEST(Target, SpecificVariantHasTheSameLimits) {
+  Target general = parse_target("sm_100");
+  general.arch_specific = true;
+  EXPECT_EQ(general, parse_target("sm_100a"));
+}
+
+TEST(Target, NoSpecificNameBeforeHopper) {
+  Target target;
+  target.major = 8;
+  target.minor = 6;
+  EXPECT_EQ(target.arch(), "sm_86");
+  EXPECT_NE(message_for("sm_86a").find("not supported"), std::string::npos);
+}
+
+TEST(Target, OldArchitecturesNameTheirLastToolkit) {
+  EXPECT_NE(message_for("sm_70").find("arch \"sm_70\" (CUDA 12.9 was the last toolkit"), std::string::npos);
+  EXPECT_NE(message_for("sm_61").find("CUDA 12.9"), std::string::npos);
+  EXPECT_NE(message_for("sm_37").find("CUDA 11.8"), std::string::npos);
+  EXPECT_NE(message_for("sm_30").find("CUDA 10.2"), std::string::npos);
+  EXPECT_NE(message_for("sm_21").find("CUDA 8.0"), std::string::npos);
+  EXPECT_NE(message_for("sm_101a").find("sm_110"), std::string::npos);
+}
+
+TEST(Target, UnknownNamesListTheKnownOnes) {
+  for (const char* arch : {"", "sm_", "sm_a", "sm_90b", "sm_9", "sm_090", "sm_+90", "sm_90aa", "SM_90", "compute_90",
+                           "sm_99999999999999999999", "sm_90 ", "sm_91"}) {
+    EXPECT_NE(message_for(arch).find("known are sm_75, sm_80, sm_86, sm_87, sm_89, sm_90, sm_90a, sm_100"),
+              std::string::npos)
+        << arch;
+  }
+}
+
+TEST(Target, TextNamesEveryLimit) {
+  EXPECT_EQ(to_string(Target{}),
+            "sm_90a sm_count=132 shared_bytes_per_block=232448 shared_bytes_per_sm=233472 registers_per_sm=65536 "
+            "threads_per_sm=2048 blocks_per_sm=32 l2_bytes=62914560");
+}
+
+}  // namespace
+}  // namespace jitconv

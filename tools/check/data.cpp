@@ -1,0 +1,140 @@
+// See data.h. The choice of ranges for exact data is derived in docs/accuracy.md.
+#include "tools/check/data.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "tools/check/number.h"
+#include "tools/check/parallel.h"
+
+namespace jitconv::check {
+namespace {
+
+/// 64 well-mixed bits of a counter (the finaliser of SplitMix64: Steele, Lea, Flood, OOPSLA 2014).
+std::uint64_t bits_of(std::uint64_t seed, std::int64_t index) {
+  std::uint64_t z = seed + static_cast<std::uint64_t>(index) * 0x9e3779b97f4a7c15u;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return z ^ (z >> 31);
+}
+
+float exact_value(const Fill& fill, std::uint64_t bits) {
+  const std::uint32_t chance = static_cast<std::uint32_t>(bits >> 32) & 0x7fffffffu;
+  if (chance >= fill.keep) return 0.0f;
+  const std::uint64_t magnitude = 1 + (((bits & 0xffffffffu) * fill.range) >> 32);
+  const float value = static_cast<float>(magnitude);
+  return (bits >> 63) != 0 ? -value : value;
+}
+
+float real_value(const Fill& fill, std::uint64_t bits) {
+  // 24 bits and a power of two: exact in fp32, so the one rounding is that to the tensor's type.
+  const std::int32_t steps = static_cast<std::int32_t>(bits >> 40);
+  const float unit = fill.kind == DataKind::positive ? static_cast<float>(steps) * 0x1p-24f
+                                                     : static_cast<float>(steps - (1 << 23)) * 0x1p-23f;
+  return static_cast<float>(round_to(fill.type, static_cast<double>(unit * fill.scale)));
+}
+
+struct ExactRanges {
+  std::uint32_t x = 1, w = 1;
+  double density = 1;  // share of x that is not zero
+};
+
+constexpr std::uint32_t kAddendRange = 16;  // of bias and residual
+
+ExactRanges exact_ranges(DataType type, std::int64_t length) {
+  const double terms = static_cast<double>(length);
+  if (type == DataType::f32) {
+    // Worst case: length * x * w + bias + residual <= 2^24, whatever the signs and the order.
+    const double limit = std::ldexp(1.0, 24) - 2 * kAddendRange;
+    const double product = limit / terms;
+    const auto clamp = [](double v) { return static_cast<std::uint32_t>(std::clamp(std::floor(v), 1.0, 32.0)); };
+    ExactRanges ranges;
+    ranges.x = clamp(std::sqrt(product));
+    ranges.w = clamp(product / ranges.x);
+    ranges.density = std::min(1.0, product / 2);
+    return ranges;
+  }
+  // 16-bit outputs: a sum's standard deviation is sqrt(length * density) * E[v^2], kept to a quarter of the last
+  // integer up to which all are representable: 2^11 for f16 (and far from its overflow at 65504), 2^8 for bf16.
+  const std::uint32_t range = type == DataType::f16 ? 4 : 2;
+  const double square = type == DataType::f16 ? 7.5 : 2.5;
+  const double deviation = type == DataType::f16 ? 512 : 64;
+  return {range, range, std::min(1.0, deviation * deviation / (square * square) / terms)};
+}
+
+/// The power of two nearest to `value`.
+float power_of_two(double value) { return static_cast<float>(std::exp2(std::round(std::log2(value)))); }
+
+}  // namespace
+
+std::string_view to_string(DataKind kind) {
+  switch (kind) {
+    case DataKind::exact:
+      return "exact";
+    case DataKind::random:
+      return "random";
+    case DataKind::positive:
+      return "positive";
+  }
+  return "invalid";
+}
+
+float Fill::operator()(std::int64_t index) const {
+  const std::uint64_t bits = bits_of(seed, index);
+  return kind == DataKind::exact ? exact_value(*this, bits) : real_value(*this, bits);
+}
+
+Data make_data(const ConvSpec& spec, DataKind kind, std::uint64_t seed) {
+  const std::int64_t length = reduction_length(spec);
+  Fill base;
+  base.kind = kind;
+  base.type = spec.dtype;
+  Data data{base, base, base, base};
+  // Seeds far apart, so that no two tensors are the same sequence, shifted.
+  std::int64_t tensor = 0;
+  for (Fill* fill : {&data.x, &data.w, &data.bias, &data.residual}) fill->seed = bits_of(seed, ++tensor);
+  if (kind == DataKind::exact) {
+    const ExactRanges ranges = exact_ranges(spec.dtype, length);
+    data.x.range = ranges.x;
+    data.x.keep = static_cast<std::uint32_t>(std::ldexp(ranges.density, 31));
+    data.w.range = ranges.w;
+    data.bias.range = data.residual.range = kAddendRange;
+  } else {
+    // Products of two values uniform in [-1, 1) have the variance 1/9.
+    data.w.scale = power_of_two(3 / std::sqrt(static_cast<double>(length)));
+  }
+  return data;
+}
+
+std::int64_t reduction_length(const ConvSpec& spec) { return spec.filter.c * spec.filter.r * spec.filter.s; }
+
+std::int64_t element_count(const TensorShape& shape) { return shape.n * shape.c * shape.h * shape.w; }
+std::int64_t element_count(const FilterShape& shape) { return shape.k * shape.c * shape.r * shape.s; }
+
+void fill_elements(const Fill& fill, std::int64_t first, std::span<std::byte> out) {
+  const std::int64_t size = element_bytes(fill.type);
+  parallel_for(static_cast<std::int64_t>(out.size()) / size, 1 << 16, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const float value = fill(first + i);
+      std::byte* const at = out.data() + i * size;
+      if (fill.type == DataType::f32) {
+        std::memcpy(at, &value, sizeof value);
+      } else {
+        const double exact = static_cast<double>(value);
+        const std::uint16_t bits = fill.type == DataType::f16 ? to_f16(exact) : to_bf16(exact);
+        std::memcpy(at, &bits, sizeof bits);
+      }
+    }
+  });
+}
+
+std::vector<float> values_of(const Fill& fill, std::int64_t count) {
+  std::vector<float> values(static_cast<std::size_t>(count));
+  parallel_for(count, 1 << 16, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) values[static_cast<std::size_t>(i)] = fill(i);
+  });
+  return values;
+}
+
+}  // namespace jitconv::check

@@ -1,0 +1,32 @@
+// The 16-bit floating-point formats on the host: decoding, and rounding to nearest with ties to even, straight from
+// double so that nothing is rounded twice. Written for checking results, so it shares no code with the generator.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "jitconv/spec.h"
+
+namespace jitconv::check {
+
+std::uint16_t to_f16(double value);
+std::uint16_t to_bf16(double value);
+float from_f16(std::uint16_t bits);
+float from_bf16(std::uint16_t bits);
+
+/// The value of `type` nearest to `value`, ties to even; overflow gives infinity.
+double round_to(DataType type, double value);
+
+/// Half the distance between 1 and the next value of `type`: 2^-24, 2^-11, 2^-8.
+double unit_roundoff(DataType type);
+
+/// Half the distance between 0 and the smallest value of `type` above it.
+double subnormal_roundoff(DataType type);
+
+/// Elements of `type`, as they lie in memory, to floats, which hold all three types exactly; and back, rounding.
+std::vector<float> decode(DataType type, std::span<const std::byte> bytes);
+std::vector<std::byte> encode(DataType type, std::span<const float> values);
+
+}  // namespace jitconv::check

@@ -1,0 +1,160 @@
+// Puts a generated kernel, the numbers of its convolution and harness_main.cuh into one file. The numbers are written
+// out again here, from the spec: the harness shares nothing with the planner.
+#include "tools/harness.h"
+
+#include <fmt/format.h>
+
+#include <iterator>
+
+namespace jitconv::tools {
+namespace {
+
+using codegen::ArgumentRole;
+using codegen::KernelEntry;
+using codegen::KernelSource;
+
+const char* element_type(DataType type) {
+  switch (type) {
+    case DataType::f32:
+      return "float";
+    case DataType::f16:
+      return "__half";
+    case DataType::bf16:
+      return "__nv_bfloat16";
+  }
+  return "";
+}
+
+/// Half a unit in the last place of the type, relative: how far rounding the result may move it.
+const char* output_error(DataType type) {
+  switch (type) {
+    case DataType::f32:
+      return "0x1p-24";
+    case DataType::f16:
+      return "0x1p-11";
+    case DataType::bf16:
+      return "0x1p-8";
+  }
+  return "";
+}
+
+std::string activation_text(const Epilogue& epilogue) {
+  switch (epilogue.activation) {
+    case Activation::none:
+      return "v";
+    case Activation::relu:
+      return "v > 0 ? v : 0";
+    case Activation::leaky_relu:
+      return fmt::format("v >= 0 ? v : {:a} * v", static_cast<double>(epilogue.slope));
+    case Activation::gelu_erf:
+      return "0.5 * v * (1 + std::erf(v * 0.70710678118654752440))";
+    case Activation::gelu_tanh:
+      return "0.5 * v * (1 + std::tanh(0.79788456080286535588 * (v + 0.044715 * v * v * v)))";
+    case Activation::silu:
+      return "v / (1 + std::exp(-v))";
+    case Activation::sigmoid:
+      return "1 / (1 + std::exp(-v))";
+    case Activation::tanh:
+      return "std::tanh(v)";
+    case Activation::hardswish:
+      return "v * std::fmin(std::fmax(v + 3, 0.0), 6.0) / 6";
+    case Activation::clamp:
+      return fmt::format("std::fmin(std::fmax(v, {:a}), {:a})", static_cast<double>(epilogue.clamp_min),
+                         static_cast<double>(epilogue.clamp_max));
+  }
+  return "";
+}
+
+const char* buffer_name(ArgumentRole role) {
+  switch (role) {
+    case ArgumentRole::x:
+      return "x";
+    case ArgumentRole::w:
+      return "w";
+    case ArgumentRole::bias:
+      return "bias";
+    case ArgumentRole::residual:
+      return "residual";
+    case ArgumentRole::y:
+      return "y";
+    case ArgumentRole::workspace:
+      return "workspace";
+  }
+  return "";
+}
+
+std::string constants(const codegen::ConvPlan& plan, const KernelSource& source) {
+  const ConvSpec& spec = plan.spec;
+  const TensorShape out = output_shape(spec);
+  const codegen::Work work = codegen::work(spec);
+  std::string text = "namespace problem {\n\n";
+  const auto line = [&text](const char* names, auto... values) {
+    text += "constexpr long long ";
+    text += fmt::format(fmt::runtime(names), values...);
+    text += ";\n";
+  };
+  line("kN = {}, kC = {}, kH = {}, kW = {}", spec.input.n, spec.input.c, spec.input.h, spec.input.w);
+  line("kK = {}, kFilterC = {}, kR = {}, kS = {}", spec.filter.k, spec.filter.c, spec.filter.r, spec.filter.s);
+  line("kP = {}, kQ = {}", out.h, out.w);
+  line("kStrideH = {}, kStrideW = {}", spec.stride.h, spec.stride.w);
+  line("kPadTop = {}, kPadLeft = {}", spec.padding.top, spec.padding.left);
+  line("kDilationH = {}, kDilationW = {}", spec.dilation.h, spec.dilation.w);
+  line("kGroups = {}, kWorkspaceBytes = {}", spec.groups, source.workspace_bytes);
+  text += fmt::format("constexpr bool kInputNhwc = {}, kOutputNhwc = {}, kBias = {}, kResidual = {};\n",
+                      spec.input_layout == Layout::nhwc, spec.output_layout == Layout::nhwc, spec.epilogue.bias,
+                      spec.epilogue.residual);
+  text += fmt::format("constexpr double kFlop = {:.17g}, kBytes = {:.17g};\n", work.flop, work.bytes);
+  text += fmt::format("constexpr double kOutputError = {};\n", output_error(spec.dtype));
+  // Two operands rounded to 11 significant bits, and the product of the two errors.
+  text += fmt::format("constexpr double kOperandError = {};\n",
+                      spec.math == MathMode::tf32 ? "2 * 0x1p-11 + 0x1p-22" : "0");
+  text += fmt::format("using Element = {};\n\n", element_type(spec.dtype));
+  text += fmt::format("inline double activation(double v) {{ return {}; }}\n\n", activation_text(spec.epilogue));
+  text += "struct Buffers {\n  const void *x, *w, *bias, *residual;\n  void *y, *workspace;\n};\n\n";
+  return text;
+}
+
+std::string launch_text(const KernelSource& source) {
+  std::string prepare = "inline void prepare() {\n";
+  std::string launch = "inline void launch(Buffers b, cudaStream_t stream) {\n";
+  for (const KernelEntry& entry : source.entries) {
+    prepare += fmt::format(
+        "  HARNESS_CALL(cudaFuncSetAttribute(reinterpret_cast<const void*>({}),\n"
+        "                                    cudaFuncAttributeMaxDynamicSharedMemorySize, {}));\n",
+        entry.name, entry.shared_bytes);
+    std::string pointers;
+    for (const auto& argument : entry.arguments) {
+      pointers += fmt::format("{}&b.{}", pointers.empty() ? "" : ", ", buffer_name(argument.role));
+    }
+    launch += fmt::format(
+        "  {{\n    void* arguments[] = {{{}}};\n"
+        "    HARNESS_CALL(cudaLaunchKernel(reinterpret_cast<const void*>({}), dim3({}, {}, {}),\n"
+        "                                  dim3({}), arguments, {}, stream));\n  }}\n",
+        pointers, entry.name, entry.grid[0], entry.grid[1], entry.grid[2], entry.threads, entry.shared_bytes);
+  }
+  return prepare + "}\n\n" + launch + "}\n\n}  // namespace problem\n\n";
+}
+
+}  // namespace
+
+std::string harness_text(const codegen::ConvPlan& plan, const KernelSource& source) {
+  std::string text = "// A jitconv kernel with a main around it. Build and run:\n";
+  text += fmt::format("//   nvcc -arch={} -o harness FILE.cu && ./harness\n", plan.target.arch());
+  text += fmt::format("// {}\n", to_string(plan.spec));
+  text += "// jitconv itself compiles the kernel with NVRTC and these options:\n//  ";
+  for (const std::string& option : source.options) text += " " + option;
+  text += "\n\n";
+  text += source.text;
+  text +=
+      "\n#include <cuda_bf16.h>\n#include <cuda_fp16.h>\n#include <cuda_runtime.h>\n\n"
+      "#include <algorithm>\n#include <cmath>\n#include <cstdio>\n#include <cstdlib>\n\n";
+  // launch_text() uses HARNESS_CALL, which harness_main.cuh defines: declare the macro's file first, the body last.
+  const std::string main_text = kHarnessMain;
+  const std::size_t split = main_text.find("namespace harness {");
+  text += main_text.substr(0, split);
+  text += constants(plan, source) + launch_text(source);
+  text += main_text.substr(split);
+  return text;
+}
+
+}  // namespace jitconv::tools

@@ -1,0 +1,165 @@
+// ---------------------------------------------------------------------------------------------------------------------
+// The harness: allocates, fills with seeded data, launches the kernel above, checks sampled outputs against a loop in
+// double, times with events. Reads the convolution from namespace problem. Exit code 0, or 1 if a check failed.
+// ---------------------------------------------------------------------------------------------------------------------
+#define HARNESS_CALL(call)                                                                              \
+  do {                                                                                                  \
+    const cudaError_t harness_status = (call);                                                          \
+    if (harness_status != cudaSuccess) {                                                                \
+      std::fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #call, cudaGetErrorString(harness_status)); \
+      std::exit(1);                                                                                     \
+    }                                                                                                   \
+  } while (0)
+
+namespace harness {
+
+using namespace problem;
+
+constexpr unsigned long long kSeedX = 1, kSeedW = 2, kSeedBias = 3, kSeedResidual = 4;
+
+// Multiples of 1/128 in (-1, 1): exact in every tensor type, so that both sides see the same operands.
+__host__ __device__ inline float value(unsigned long long seed, unsigned long long index) {
+  unsigned long long z = (seed << 56) + index * 0x9e3779b97f4a7c15ull;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+  z ^= z >> 31;
+  return static_cast<float>(static_cast<int>(z % 255u) - 127) / 128.0f;
+}
+
+inline double to_double(float v) { return v; }
+inline double to_double(__half v) { return static_cast<double>(__half2float(v)); }
+inline double to_double(__nv_bfloat16 v) { return static_cast<double>(__bfloat162float(v)); }
+__device__ inline void store(float* p, float v) { *p = v; }
+__device__ inline void store(__half* p, float v) { *p = __float2half_rn(v); }
+__device__ inline void store(__nv_bfloat16* p, float v) { *p = __float2bfloat16_rn(v); }
+
+__global__ void fill(Element* data, unsigned long long count, unsigned long long seed) {
+  const unsigned long long step = static_cast<unsigned long long>(gridDim.x) * blockDim.x;
+  for (unsigned long long i = static_cast<unsigned long long>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += step) {
+    store(data + i, value(seed, i));
+  }
+}
+
+inline long long offset(bool nhwc, long long n, long long c, long long h, long long w, long long channels,
+                        long long height, long long width) {
+  return nhwc ? ((n * height + h) * width + w) * channels + c : ((n * channels + c) * height + h) * width + w;
+}
+
+// One output in double, and the sum of the magnitudes that bounds the rounding of any summation order.
+struct Expected {
+  double y, magnitude;
+};
+
+inline Expected expected(long long n, long long k, long long p, long long q) {
+  const long long group = k / (kK / kGroups);
+  double sum = 0, magnitude = 0;
+  for (long long c = 0; c < kFilterC; ++c) {
+    for (long long r = 0; r < kR; ++r) {
+      for (long long s = 0; s < kS; ++s) {
+        const long long h = p * kStrideH - kPadTop + r * kDilationH, w = q * kStrideW - kPadLeft + s * kDilationW;
+        if (h < 0 || h >= kH || w < 0 || w >= kW) continue;
+        const long long at = offset(kInputNhwc, n, group * kFilterC + c, h, w, kC, kH, kW);
+        const double product = static_cast<double>(value(kSeedX, at)) *
+                               static_cast<double>(value(kSeedW, ((k * kFilterC + c) * kR + r) * kS + s));
+        sum += product;
+        magnitude += std::fabs(product);
+      }
+    }
+  }
+  if (kBias) {
+    sum += static_cast<double>(value(kSeedBias, k));
+    magnitude += std::fabs(static_cast<double>(value(kSeedBias, k)));
+  }
+  if (kResidual) {
+    const double residual = static_cast<double>(value(kSeedResidual, offset(kOutputNhwc, n, k, p, q, kK, kP, kQ)));
+    sum += residual;
+    magnitude += std::fabs(residual);
+  }
+  return {activation(sum), magnitude};
+}
+
+// gamma(n) of Higham, Accuracy and Stability, chapter 3, for n fp32 additions and products; plus the rounding of the
+// result, and 16 units of fp32 for the activation's own arithmetic, whose slope is below 1.5.
+inline double bound(const Expected& e) {
+  const double u = std::ldexp(1.0, -24), n = static_cast<double>(kFilterC * kR * kS + 3);
+  const double gamma = n * u / (1 - n * u) + kOperandError;
+  return 1.5 * gamma * e.magnitude + kOutputError * std::fabs(e.y) + 16 * u * (1 + std::fabs(e.y));
+}
+
+inline Element* tensor(long long count, unsigned long long seed) {
+  Element* data = nullptr;
+  HARNESS_CALL(cudaMalloc(&data, static_cast<std::size_t>(count) * sizeof(Element)));
+  fill<<<4096, 256>>>(data, static_cast<unsigned long long>(count), seed);
+  HARNESS_CALL(cudaGetLastError());
+  return data;
+}
+
+inline int check(const Element* y) {
+  constexpr long long kSamples = 4096;
+  const long long outputs = kN * kK * kP * kQ;
+  double worst = 0;
+  for (long long i = 0; i < kSamples && i < outputs; ++i) {
+    // Both ends, and positions spread evenly but not in step with any tile.
+    long long index = outputs <= kSamples ? i : static_cast<long long>(static_cast<double>(outputs) * 0.6180339887498949 * static_cast<double>(i)) % outputs;
+    if (outputs > kSamples && i < 64) index = i % 2 == 0 ? i / 2 : outputs - 1 - i / 2;
+    long long rest = index;
+    const long long q = rest % kQ;
+    rest /= kQ;
+    const long long p = rest % kP;
+    rest /= kP;
+    const long long k = rest % kK, n = rest / kK;
+    Element got;
+    HARNESS_CALL(cudaMemcpy(&got, y + offset(kOutputNhwc, n, k, p, q, kK, kP, kQ), sizeof(Element), cudaMemcpyDeviceToHost));
+    const Expected want = expected(n, k, p, q);
+    const double ratio = std::fabs(to_double(got) - want.y) / bound(want);
+    if (!(ratio <= 1)) {
+      std::fprintf(stderr, "WRONG y[n=%lld,k=%lld,p=%lld,q=%lld] = %.9g, expected %.9g, bound %.3g\n", n, k, p, q, to_double(got), want.y, bound(want));
+      return 1;
+    }
+    if (ratio > worst) worst = ratio;
+  }
+  std::printf("checked %lld of %lld outputs: largest error is %.3f of the bound\n", outputs < kSamples ? outputs : kSamples, outputs, worst);
+  return 0;
+}
+
+inline double median_ms(const Buffers& buffers) {
+  constexpr int kLaunches = 21;
+  cudaEvent_t begin, end;
+  HARNESS_CALL(cudaEventCreate(&begin));
+  HARNESS_CALL(cudaEventCreate(&end));
+  float ms[kLaunches];
+  for (float& one : ms) {
+    HARNESS_CALL(cudaEventRecord(begin));
+    launch(buffers, nullptr);
+    HARNESS_CALL(cudaEventRecord(end));
+    HARNESS_CALL(cudaEventSynchronize(end));
+    HARNESS_CALL(cudaEventElapsedTime(&one, begin, end));
+  }
+  std::sort(ms, ms + kLaunches);
+  return static_cast<double>(ms[kLaunches / 2]);
+}
+
+}  // namespace harness
+
+int main() {
+  using namespace harness;
+  const long long outputs = kN * kK * kP * kQ;
+  Buffers buffers{};
+  buffers.x = tensor(kN * kC * kH * kW, kSeedX);
+  buffers.w = tensor(kK * kFilterC * kR * kS, kSeedW);
+  if (kBias) buffers.bias = tensor(kK, kSeedBias);
+  if (kResidual) buffers.residual = tensor(outputs, kSeedResidual);
+  Element* y = nullptr;
+  HARNESS_CALL(cudaMalloc(&y, static_cast<std::size_t>(outputs) * sizeof(Element)));
+  HARNESS_CALL(cudaMemset(y, 0xff, static_cast<std::size_t>(outputs) * sizeof(Element)));  // NaN in every type
+  buffers.y = y;
+  if (kWorkspaceBytes > 0) HARNESS_CALL(cudaMalloc(&buffers.workspace, kWorkspaceBytes));
+
+  prepare();
+  launch(buffers, nullptr);
+  HARNESS_CALL(cudaDeviceSynchronize());
+  const int failed = check(y);
+  const double ms = median_ms(buffers);
+  std::printf("%.4f ms (median of 21, L2 not flushed), %.2f TFLOP/s, %.1f GB/s\n", ms, kFlop / ms * 1e-9, kBytes / ms * 1e-6);
+  return failed;
+}

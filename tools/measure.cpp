@@ -1,0 +1,123 @@
+// The order of events for one convolution: compile, allocate, launch once into poison, check, time.
+#include "tools/measure.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "codegen/source.h"
+#include "runtime/compile.h"
+#include "runtime/nvrtc.h"
+
+namespace jitconv::tools {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double ms_since(Clock::time_point begin) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+}
+
+/// Tensors this many times as large as L2 leave nothing of use in it between launches.
+constexpr double kBeyondL2 = 4;
+
+void check_and_time(Device& device, const MeasureOptions& options, Measurement& result) {
+  const Kernel& kernel = result.compiled->kernel;
+  if (check::element_count(output_shape(result.named.spec)) == 0) {
+    result.note = "no outputs: nothing to launch";
+    return;
+  }
+  const std::int64_t needed = Problem::bytes_needed(result.named.spec, kernel.workspace_bytes());
+  const std::int64_t margin = 3 * device.properties().target.l2_bytes + (std::int64_t{64} << 20);
+  if (needed + margin > device.free_bytes()) {
+    result.outcome = Outcome::skipped;
+    result.note = fmt::format("needs {:.1f} GB, {:.1f} GB are free", static_cast<double>(needed + margin) * 1e-9,
+                              static_cast<double>(device.free_bytes()) * 1e-9);
+    return;
+  }
+  Problem problem(device, result.named.spec, options.kind, options.seed);
+  if (!problem.data_agree()) throw InternalError("the device's test data differ from the host's");
+  device.prepare(kernel);
+  if (options.check) {
+    problem.poison();
+    device.launch(kernel, problem.arguments(kernel));
+    device.synchronize();
+    result.check = problem.check(options.check_budget);
+    if (!result.check->passed()) {
+      result.outcome = Outcome::wrong;
+      result.exit = kCheckFailed;
+      result.note = result.check->text();
+    }
+  }
+  if (options.repeat > 0) result.timing = time_kernel(device, problem, kernel, options);
+}
+
+}  // namespace
+
+Compiled compile_timed(const ConvSpec& spec, const Target& target, bool cold) {
+  const Clock::time_point begin = Clock::now();
+  codegen::ConvPlan plan = codegen::make_plan(spec, target);
+  Kernel kernel = runtime::compile_plan(plan);
+  const double first_ms = ms_since(begin);
+  Compiled result{std::move(plan), std::move(kernel), {}, {}};
+  (result.kernel.from_cache() ? result.warm_ms : result.cold_ms) = first_ms;
+
+  const Clock::time_point again = Clock::now();
+  const codegen::ConvPlan plan_again = codegen::make_plan(spec, target);
+  if (!result.warm_ms && runtime::disk_cache().config().mode != cache::Mode::off) {
+    const Kernel second = runtime::compile_plan(plan_again);
+    if (second.from_cache()) result.warm_ms = ms_since(again);
+  } else if (!result.cold_ms && cold) {
+    const codegen::KernelSource source = codegen::generate(plan_again);
+    if (!source.entries.empty()) {
+      runtime::compile_source(source.text, source.entries[0].name + ".cu", source.options);
+      result.cold_ms = ms_since(again);
+    }
+  }
+  return result;
+}
+
+double Timing::median() const {
+  if (ms.empty()) return 0;
+  const std::size_t half = ms.size() / 2;
+  return ms.size() % 2 == 1 ? ms[half] : (ms[half - 1] + ms[half]) / 2;
+}
+
+Timing time_kernel(Device& device, Problem& problem, const Kernel& kernel, const MeasureOptions& options) {
+  Timing timing;
+  const std::int64_t l2_bytes = device.properties().target.l2_bytes;
+  timing.l2_flushed = codegen::work(problem.spec()).bytes < kBeyondL2 * static_cast<double>(l2_bytes);
+  Buffer scratch;
+  std::function<void()> flush;
+  if (timing.l2_flushed) {
+    scratch = Buffer(device, 2 * l2_bytes);
+    flush = [&] { device.set_bytes(scratch.data(), 0, scratch.bytes()); };
+  }
+  const LaunchArgs args = problem.arguments(kernel);
+  const auto launch = [&] { device.launch(kernel, args); };
+  for (int i = 0; i < options.warmup; ++i) launch();
+  timing.ms = device.time_ms(flush, launch, options.repeat);
+  std::sort(timing.ms.begin(), timing.ms.end());
+  return timing;
+}
+
+Measurement measure(Device& device, const NamedSpec& named, const MeasureOptions& options, const Ceilings& ceilings) {
+  Measurement result;
+  result.named = named;
+  result.work = codegen::work(named.spec);
+  result.floor_ms = floor_ms(ceilings, result.work);
+  try {
+    result.compiled = compile_timed(named.spec, device.properties().target, options.cold);
+    check_and_time(device, options, result);
+  } catch (const CudaError&) {
+    throw;
+  } catch (const Error& error) {
+    result.outcome = Outcome::failed;
+    result.exit = exit_code(error.code());
+    result.note = error.what();
+  }
+  return result;
+}
+
+}  // namespace jitconv::tools

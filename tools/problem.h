@@ -1,0 +1,67 @@
+// One convolution laid out on a device: inputs made in place, an output poisoned with NaN between guard bytes, and the
+// expected values of the outputs that are looked at.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "jitconv/kernel.h"
+#include "tools/check/bound.h"
+#include "tools/check/data.h"
+#include "tools/check/reference.h"
+#include "tools/device.h"
+
+namespace jitconv::tools {
+
+/// What came of one launch.
+struct OutputCheck {
+  check::Comparison comparison;
+  bool every_output = false;      ///< all outputs were compared, not a sample
+  std::int64_t unwritten = 0;     ///< outputs that are NaN, though no input is
+  std::int64_t guards_hit = 0;    ///< bytes before and behind y that changed
+  bool passed() const { return comparison.passed() && unwritten == 0 && guards_hit == 0; }
+  /// One line.
+  std::string text() const;
+};
+
+class Problem {
+ public:
+  /// Allocates and fills. Pointers are multiples of spec.alignment and, below 16, of nothing larger.
+  Problem(Device& device, const ConvSpec& spec, check::DataKind kind, std::uint64_t seed);
+
+  /// Device memory that a problem of this spec takes.
+  static std::int64_t bytes_needed(const ConvSpec& spec, std::int64_t workspace_bytes);
+
+  const ConvSpec& spec() const { return spec_; }
+  /// Arguments of a launch; makes the workspace as large as the kernel wants.
+  LaunchArgs arguments(const Kernel& kernel);
+  /// Fills the output and its guards with 0xff, which is NaN in every type.
+  void poison();
+  /// Compares what the last launch wrote. The reference is computed at the first call, for all outputs or, if that would
+  /// take more than `budget` multiplications, for a sample.
+  OutputCheck check(std::int64_t budget);
+  /// The first elements of x as the device made them are those that the host makes.
+  bool data_agree() const;
+
+ private:
+  struct Tensor {
+    Buffer buffer;
+    void* data = nullptr;
+  };
+  Tensor make(std::int64_t count, const check::Fill& fill);
+  void compute_reference(std::int64_t budget);
+
+  Device& device_;
+  ConvSpec spec_;
+  check::DataKind kind_;
+  std::uint64_t seed_;
+  check::Data data_;
+  Tensor x_, w_, bias_, residual_, y_;
+  std::int64_t y_bytes_ = 0;
+  Buffer workspace_;
+  std::vector<std::int64_t> positions_;
+  std::vector<check::Expected> expected_;
+};
+
+}  // namespace jitconv::tools

@@ -1,0 +1,54 @@
+// How a command line says which convolution: --config=NAME, --spec=TEXT, or flags in PyTorch's terms. Flags given next
+// to --config or --spec change that one field. Every value is read by parse_spec(), so flags and text share a grammar.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "jitconv/spec.h"
+#include "jitconv/target.h"
+
+namespace jitconv::tools {
+
+/// One convolution to work on: a documented configuration's name, or "spec" for one described by flags.
+struct NamedSpec {
+  std::string name;
+  ConvSpec spec;
+};
+
+class SpecOptions {
+ public:
+  /// `many` adds --all and lists in --config.
+  enum class Choice { one, many };
+
+  /// Registers the options; make one, before parse_command_line().
+  explicit SpecOptions(Choice choice);
+  ~SpecOptions();
+  SpecOptions(const SpecOptions&) = delete;
+  SpecOptions& operator=(const SpecOptions&) = delete;
+
+  /// --list was given: print list_text() and stop.
+  bool list_requested() const;
+  static std::string list_text();
+
+  /// --all was given.
+  bool all_requested() const;
+
+  /// The convolutions asked for, in order, validated. Throws UsageError for unreadable values and unknown names,
+  /// SpecError for convolutions that cannot be computed.
+  std::vector<NamedSpec> chosen() const;
+
+  /// --arch, if given. Throws SpecError for an unknown one.
+  std::optional<Target> target() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// Target of programs that need none of a present device.
+inline constexpr const char* kDefaultArch = "sm_90a";
+
+}  // namespace jitconv::tools

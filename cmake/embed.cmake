@@ -1,5 +1,7 @@
 # Script mode: cmake -DOUTPUT=file.cpp -DROOT=... -DTEMPLATES=a;b -DGENERATOR=c;d -P embed.cmake. Paths are relative to
 # ROOT, in sorted order. See EmbedTemplates.cmake, which runs it. The file it writes depends on their contents only.
+cmake_minimum_required(VERSION 3.22)
+
 set(sums "")
 foreach(path IN LISTS TEMPLATES GENERATOR)
   file(SHA256 ${ROOT}/${path} sum)

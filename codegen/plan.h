@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "codegen/tiling.h"
 #include "jitconv/spec.h"
 #include "jitconv/target.h"
 
@@ -14,16 +15,6 @@ namespace jitconv::codegen {
 
 enum class Family : std::uint8_t { none, direct, depthwise, fallback };
 std::string_view to_string(Family family);
-
-struct DirectTiling;
-struct DepthwiseTiling;
-struct FallbackTiling;
-
-}  // namespace jitconv::codegen
-
-#include "codegen/tiling.h"
-
-namespace jitconv::codegen {
 
 /// Why a family, or a property of the chosen plan, is as it is; for explain().
 struct Note {
@@ -40,7 +31,8 @@ struct ConvPlan {
   std::uint32_t blocks = 0;   ///< grid size; flattened into x
   std::uint32_t threads = 0;  ///< per block
   std::uint32_t shared_bytes = 0;
-  int min_blocks_per_sm = 1;  ///< second argument of __launch_bounds__
+  int min_blocks_per_sm = 1;     ///< second argument of __launch_bounds__
+  bool wide_index = false;       ///< element offsets need 64 bits; proved per candidate
   std::int64_t workspace_bytes = 0;
   std::int64_t cost = 0;  ///< modelled time in picoseconds; only its order matters
   std::vector<Note> notes;

@@ -60,9 +60,10 @@ std::vector<std::string> nvrtc_options(const codegen::KernelSource& source, cons
 Binary compile_and_store(const codegen::ConvPlan& plan, const codegen::KernelSource& source, const cache::Key& key,
                          const CompileOptions& options) {
   if (compilation_forbidden()) {
-    throw CompileError(ErrorCode::compile_failed,
-                       fmt::format("JITCONV_NO_COMPILE is set and the cache has no usable image under key {} for {}: {}",
-                                   key.hex(), plan.target.arch(), to_string(plan.spec)));
+    throw CompileError(
+        ErrorCode::compile_failed,
+        fmt::format("JITCONV_NO_COMPILE is set and the cache has no usable image under key {} for {}: {}", key.hex(),
+                    plan.target.arch(), to_string(plan.spec)));
   }
   compilations.fetch_add(1, std::memory_order_relaxed);
   try {
@@ -131,8 +132,8 @@ Target current_target() {
 
 Statistics statistics() {
   const cache::StoreStatistics disk = runtime::disk_cache().statistics();
-  return {runtime::registry().hits(), disk.hits, disk.misses,
-          runtime::compilations.load(std::memory_order_relaxed), disk.errors + disk.corrupt};
+  return {runtime::registry().hits(), disk.hits, disk.misses, runtime::compilations.load(std::memory_order_relaxed),
+          disk.errors + disk.corrupt};
 }
 
 const char* version() { return JITCONV_VERSION; }

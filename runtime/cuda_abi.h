@@ -1,6 +1,6 @@
 // The part of the CUDA Driver API's binary interface that driver.cpp uses, restated so that building needs no CUDA
-// toolkit: entry points under their versioned names, handles as void*, enumerators as numbers. From the reference manual
-// of CUDA 12.0, which has all of them; what came later is marked optional.
+// toolkit: entry points under their versioned names, handles as void*, enumerators as numbers. From the reference
+// manual of CUDA 12.0, which has all of them; what came later is marked optional.
 #pragma once
 
 namespace jitconv::runtime::cuda {

@@ -210,8 +210,8 @@ DeviceKernel Driver::kernel(const LoadedImage& image, const std::string& name) c
 DeviceKernelInfo Driver::prepare(DeviceKernel kernel, int device, std::uint32_t shared_bytes) const {
   const ExemptFromCapture exempt;
   if (shared_bytes > 0) {
-    const Result result = api.cuKernelSetAttribute(kMaxDynamicSharedSizeBytes, static_cast<int>(shared_bytes),
-                                                   kernel.handle, device);
+    const Result result =
+        api.cuKernelSetAttribute(kMaxDynamicSharedSizeBytes, static_cast<int>(shared_bytes), kernel.handle, device);
     if (result != kSuccess) {
       throw_driver_error(api, result, "cuKernelSetAttribute",
                          fmt::format("asking for {} bytes of dynamic shared memory", shared_bytes));

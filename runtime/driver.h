@@ -1,5 +1,6 @@
 // libcuda, opened with dlopen at first use, behind the few calls jitconv makes. The only header with CUDA's types in it
-// is cuda_abi.h, for driver.cpp: handles are opaque here. Every failure is a CudaError that names the call and the code.
+// is cuda_abi.h, for driver.cpp: handles are opaque here. Every failure is a CudaError that names the call and the
+// code.
 #pragma once
 
 #include <cstdint>
@@ -51,8 +52,8 @@ class Driver {
   /// Needs no context. May be called while another thread captures a stream.
   std::shared_ptr<LoadedImage> load(const std::string& image) const;
   DeviceKernel kernel(const LoadedImage& image, const std::string& name) const;
-  /// Allows `shared_bytes` of dynamic shared memory on `device`, which is the current context's, and has the driver load
-  /// the code now (no lazy loading).
+  /// Allows `shared_bytes` of dynamic shared memory on `device`, which is the current context's, and has the driver
+  /// load the code now (no lazy loading).
   DeviceKernelInfo prepare(DeviceKernel kernel, int device, std::uint32_t shared_bytes) const;
   bool is_capturing(void* stream) const;
   void launch(DeviceKernel kernel, std::span<const std::uint32_t, 3> grid, std::uint32_t threads,

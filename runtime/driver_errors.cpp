@@ -67,10 +67,10 @@ std::string result_name(const Api& api, Result result) {
 void throw_driver_error(const Api& api, Result result, const char* call, const std::string& context) {
   const char* text = nullptr;
   if (api.cuGetErrorString(result, &text) != kSuccess) text = nullptr;
-  throw CudaError(code_of(result), result, call,
-                  fmt::format("{}{} failed: {}{}{}{}", context.empty() ? "" : context + ": ", call,
-                              result_name(api, result), text == nullptr ? "" : ", ", text == nullptr ? "" : text,
-                              advice(result)));
+  throw CudaError(
+      code_of(result), result, call,
+      fmt::format("{}{} failed: {}{}{}{}", context.empty() ? "" : context + ": ", call, result_name(api, result),
+                  text == nullptr ? "" : ", ", text == nullptr ? "" : text, advice(result)));
 }
 
 }  // namespace jitconv::runtime

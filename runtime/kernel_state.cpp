@@ -42,7 +42,8 @@ KernelState::KernelState(codegen::ConvPlan the_plan, codegen::KernelSource the_s
 }
 
 std::vector<Resources> KernelState::resources() const {
-  if (ready_devices_.load(std::memory_order_acquire) == 0) return runtime::resources_from_log(binary().log, source.entries);
+  if (ready_devices_.load(std::memory_order_acquire) == 0)
+    return runtime::resources_from_log(binary().log, source.entries);
   const std::lock_guard lock(mutex_);
   std::vector<Resources> all;
   for (const Step& step : steps_) {
@@ -84,8 +85,9 @@ void KernelState::load(const runtime::Driver& driver, int device) const {
     } catch (const CudaError& error) {
       // A file of the cache that was whole but is of no use must cost a compilation, not the launch.
       if (!runtime::Driver::refuses_image(error.result()) || !binary().from_cache) throw;
-      runtime::log(runtime::LogLevel::warn, fmt::format("the driver refuses the cached image of {}, compiling again: {}",
-                                                        source.entries.front().name, error.what()));
+      runtime::log(runtime::LogLevel::warn,
+                   fmt::format("the driver refuses the cached image of {}, compiling again: {}",
+                               source.entries.front().name, error.what()));
       second_binary_ = std::make_unique<const runtime::Binary>(recompile_(*this));
       binary_.store(second_binary_.get(), std::memory_order_release);
       load_image(driver, device);

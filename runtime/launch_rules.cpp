@@ -24,7 +24,7 @@ constexpr std::uint64_t kWorkspaceAlignment = 256;
 std::uint64_t address(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
 
 bool overlap(std::uint64_t a, std::uint64_t a_bytes, std::uint64_t b, std::uint64_t b_bytes) {
-  return a < b + b_bytes && b < a + a_bytes;
+  return a < b + b_bytes && b < a + a_bytes && a_bytes != 0 && b_bytes != 0;
 }
 
 }  // namespace
@@ -89,9 +89,9 @@ void LaunchRules::explain(const RolePointers& pointers) const {
     for (std::size_t role = 0; role < kRoles; ++role) {
       const bool same = role == written || (written == kY && role == kResidual && address(pointers[role]) == at);
       if (same || !overlap(address(pointers[role]), bytes_[role], at, bytes_[written])) continue;
-      refuse(written, fmt::format("{} at {:#x} ({} bytes) overlaps {} at {:#x} ({} bytes); only residual may be y itself",
-                                  kNames[written], at, bytes_[written], kNames[role], address(pointers[role]),
-                                  bytes_[role]));
+      refuse(written,
+             fmt::format("{} at {:#x} ({} bytes) overlaps {} at {:#x} ({} bytes); only residual may be y itself",
+                         kNames[written], at, bytes_[written], kNames[role], address(pointers[role]), bytes_[role]));
     }
   }
   throw InternalError("a launch was refused for no reason that can be named");

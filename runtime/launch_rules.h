@@ -30,7 +30,7 @@ class LaunchRules {
   bool acceptable(const RolePointers& pointers) const;
   [[noreturn]] void explain(const RolePointers& pointers) const;
 
-  std::array<std::uint64_t, kRoles> bytes_{};            // 0: the pointer must be null
+  std::array<std::uint64_t, kRoles> bytes_{};  // 0: the pointer must be null
   std::array<std::uint64_t, kRoles> alignment_mask_{};
 };
 

@@ -39,7 +39,7 @@ class File {
   std::uint64_t size() const {
     struct stat status {};
     return ::fstat(descriptor_, &status) == 0 && S_ISREG(status.st_mode) ? static_cast<std::uint64_t>(status.st_size)
-                                                                          : 0;
+                                                                         : 0;
   }
 
  private:

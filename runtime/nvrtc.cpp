@@ -171,8 +171,8 @@ void require_known_architecture(const Nvrtc& nvrtc, const std::vector<std::strin
   constexpr std::string_view kPrefix = "--gpu-architecture=sm_";
   for (const std::string& option : options) {
     if (!option.starts_with(kPrefix)) continue;
-    const std::string number = option.substr(kPrefix.size(), option.find_first_not_of("0123456789", kPrefix.size()) -
-                                                                 kPrefix.size());
+    const std::string number =
+        option.substr(kPrefix.size(), option.find_first_not_of("0123456789", kPrefix.size()) - kPrefix.size());
     const auto known = [&number](int architecture) { return std::to_string(architecture) == number; };
     if (std::any_of(nvrtc.architectures.begin(), nvrtc.architectures.end(), known)) continue;
     throw CompileError(ErrorCode::unsupported,
@@ -199,7 +199,9 @@ std::vector<std::string> with_silent_options(const Nvrtc& nvrtc, std::vector<std
                                    nvrtc.name(), nvrtc.major, nvrtc.minor, first_errors(log)),
                        log, {}, joined(options));
   }
-  const char* verb = result == kCompilation ? "rejects" : result == kInvalidOption ? "rejects the options of" : "fails on";
+  const char* verb = result == kCompilation     ? "rejects"
+                     : result == kInvalidOption ? "rejects the options of"
+                                                : "fails on";
   throw CompileError(ErrorCode::compile_failed,
                      fmt::format("{} {} {}: {}{}", nvrtc.name(), verb, program_name, nvrtc.nvrtcGetErrorString(result),
                                  first_errors(log)),

@@ -1,5 +1,5 @@
-// NVRTC, opened with dlopen at first use: source text in, cubin out. Also says which NVRTC would be used without loading
-// it, because the cache key needs that on a hit too. Knows nothing of convolutions or of the driver.
+// NVRTC, opened with dlopen at first use: source text in, cubin out. Also says which NVRTC would be used without
+// loading it, because the cache key needs that on a hit too. Knows nothing of convolutions or of the driver.
 #pragma once
 
 #include <string>
@@ -17,8 +17,8 @@ struct CompilerIdentity {
 
 /// Searches JITCONV_NVRTC_PATH (a library or a directory; if set, nothing else is tried), libraries already loaded,
 /// Python wheels (nvidia-cuda-nvrtc, -cu12, of the running Python, VIRTUAL_ENV, CONDA_PREFIX or the python3 on PATH),
-/// the loader path, CUDA_HOME and CUDA_PATH, /usr/local/cuda. Throws CompileError (compiler_missing) listing every place
-/// tried. The answer is kept for the life of the process; a failure is not.
+/// the loader path, CUDA_HOME and CUDA_PATH, /usr/local/cuda. Throws CompileError (compiler_missing) listing every
+/// place tried. The answer is kept for the life of the process; a failure is not.
 const CompilerIdentity& find_compiler();
 
 struct CompiledImage {
@@ -27,10 +27,10 @@ struct CompiledImage {
   std::string ptx;  ///< only if asked for
 };
 
-/// Compiles to a cubin. Adds options that leave the image as it is: ptxas's statistics for the log, and --no-cache where
-/// NVRTC has a cache of its own (12.9). Throws CompileError: compile_failed with log, options and numbered source,
-/// unsupported if this NVRTC does not know the architecture, compiler_missing if NVRTC or its builtins cannot be loaded.
-/// Concurrent calls run in parallel.
+/// Compiles to a cubin. Adds options that leave the image as it is: ptxas's statistics for the log, and --no-cache
+/// where NVRTC has a cache of its own (12.9). Throws CompileError: compile_failed with log, options and numbered
+/// source, unsupported if this NVRTC does not know the architecture, compiler_missing if NVRTC or its builtins cannot
+/// be loaded. Concurrent calls run in parallel.
 CompiledImage compile_source(const std::string& source, const std::string& program_name,
                              const std::vector<std::string>& options, bool want_ptx = false);
 

@@ -52,13 +52,13 @@ std::string already_loaded() {
   std::string path;
   dl_iterate_phdr(
       [](dl_phdr_info* info, std::size_t, void* out) {
-        const std::string_view path = info->dlpi_name == nullptr ? "" : info->dlpi_name;
-        const std::string_view file = path.substr(path.rfind('/') + 1);
+        const std::string_view name = info->dlpi_name == nullptr ? "" : info->dlpi_name;
+        const std::string_view file = name.substr(name.rfind('/') + 1);
         if (std::none_of(kLibraryNames.begin(), kLibraryNames.end(),
-                         [file](const char* name) { return file.starts_with(name); })) {
+                         [file](const char* library) { return file.starts_with(library); })) {
           return 0;
         }
-        *static_cast<std::string*>(out) = path;
+        *static_cast<std::string*>(out) = name;
         return 1;
       },
       &path);

@@ -1,4 +1,5 @@
-// Where NVRTC may be. Split from nvrtc.cpp because nothing here loads a library: a warm start needs the answer, not NVRTC.
+// Where NVRTC may be. Split from nvrtc.cpp because nothing here loads a library: a warm start needs the answer, not
+// NVRTC.
 #pragma once
 
 #include <functional>

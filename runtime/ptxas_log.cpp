@@ -42,9 +42,8 @@ std::vector<Resources> resources_from_log(const std::string& log, const std::vec
   std::istringstream lines(log);
   for (std::string line; std::getline(lines, line);) {
     if (line.find("Compiling entry function") != std::string::npos) {
-      const auto found = std::find_if(entries.begin(), entries.end(), [name = quoted(line)](const auto& entry) {
-        return entry.name == name;
-      });
+      const auto found = std::find_if(entries.begin(), entries.end(),
+                                      [name = quoted(line)](const auto& entry) { return entry.name == name; });
       current = found == entries.end() ? nullptr : &all[static_cast<std::size_t>(found - entries.begin())];
     }
     if (current == nullptr) continue;

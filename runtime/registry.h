@@ -27,8 +27,8 @@ class Registry {
   std::optional<Kernel> find(const RegistryKey& key);
 
   /// The kernel; if nobody has built it, runs `build` without a lock held while other callers of the same key wait and
-  /// then get what it returned or threw. `build` may call find_or_build() for another key, but no two builds may wait for
-  /// each other.
+  /// then get what it returned or threw. `build` may call find_or_build() for another key, but no two builds may wait
+  /// for each other.
   Kernel find_or_build(const RegistryKey& key, const std::function<Kernel()>& build);
 
   /// How often a caller got a kernel without building it.

@@ -77,9 +77,9 @@ CompileRow compile_row(const NamedSpec& named, const Target& target, bool cold) 
 
 std::string compile_table_text(const std::vector<CompileRow>& rows) {
   using enum Align;
-  Table table({"config", "family", "registers", "spill bytes", "shared bytes", "threads", "blocks", "cubin KB",
-               "compile ms"},
-              {left, left, right, right, right, right, right, right, right});
+  Table table(
+      {"config", "family", "registers", "spill bytes", "shared bytes", "threads", "blocks", "cubin KB", "compile ms"},
+      {left, left, right, right, right, right, right, right, right});
   std::vector<double> cold;
   int failed = 0;
   std::string notes;

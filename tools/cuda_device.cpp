@@ -167,8 +167,8 @@ class CudaDevice final : public Device {
     if (count == 0) return;
     void* pointers[] = {const_cast<void*>(static_cast<const void*>(&arguments))...};
     constexpr std::uint32_t kThreads = 256;
-    const std::int64_t blocks = std::min<std::int64_t>((count + kThreads - 1) / kThreads,
-                                                       std::int64_t{32} * properties_.target.sm_count);
+    const std::int64_t blocks =
+        std::min<std::int64_t>((count + kThreads - 1) / kThreads, std::int64_t{32} * properties_.target.sm_count);
     const std::array<std::uint32_t, 3> grid{static_cast<std::uint32_t>(blocks), 1, 1};
     driver_.launch(data_kernel(name), grid, kThreads, 0, nullptr, pointers);
   }

@@ -101,8 +101,7 @@ std::string disassemble(const std::string& cubin) {
   std::string message;
   const int status = llvm::sys::ExecuteAndWait(program, views, {}, redirects, 120, 0, &message);
   if (status != 0) {
-    throw ToolError(kCompile,
-                    fmt::format("{} failed ({}): {}{}", program, status, message, read_file(errors_name)));
+    throw ToolError(kCompile, fmt::format("{} failed ({}): {}{}", program, status, message, read_file(errors_name)));
   }
   return read_file(output_name);
 }

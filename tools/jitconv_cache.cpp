@@ -1,5 +1,5 @@
-// jitconv-cache: looks after the directory of compiled kernels. Everything it knows about files comes from cache::Store,
-// so it touches only files that the cache itself would write.
+// jitconv-cache: looks after the directory of compiled kernels. Everything it knows about files comes from
+// cache::Store, so it touches only files that the cache itself would write.
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <llvm/Support/CommandLine.h>

@@ -43,7 +43,8 @@ struct Pipeline {
 
   void require_outputs(const char* stage) const {
     if (!source.entries.empty()) return;
-    throw ToolError(kUnsupported, fmt::format("--emit={}: the convolution has no outputs, so there is no kernel", stage));
+    throw ToolError(kUnsupported,
+                    fmt::format("--emit={}: the convolution has no outputs, so there is no kernel", stage));
   }
 };
 
@@ -58,10 +59,9 @@ std::string resources_text(const Pipeline& pipeline) {
   std::string text;
   const std::vector<Resources> all = kernel.resources();
   for (std::size_t i = 0; i < all.size(); ++i) {
-    text += fmt::format(
-        "kernel: {}\nregisters: {}\nlocal_bytes: {}\nshared_bytes: {}\nthreads: {}\nblocks: {}\n",
-        pipeline.source.entries[i].name, all[i].registers, all[i].local_bytes, all[i].shared_bytes, all[i].threads,
-        pipeline.source.entries[i].grid[0]);
+    text += fmt::format("kernel: {}\nregisters: {}\nlocal_bytes: {}\nshared_bytes: {}\nthreads: {}\nblocks: {}\n",
+                        pipeline.source.entries[i].name, all[i].registers, all[i].local_bytes, all[i].shared_bytes,
+                        all[i].threads, pipeline.source.entries[i].grid[0]);
   }
   return text + fmt::format("cubin_bytes: {}\n", kernel.image().size());
 }
@@ -109,8 +109,8 @@ std::string json_text(const Pipeline& pipeline) {
                       {"key", nullptr}};
   try {
     const runtime::CompilerIdentity& compiler = runtime::find_compiler();
-    object["compiler"] = json::Object{{"path", compiler.path}, {"version", compiler.version},
-                                      {"build_id", compiler.build_id}};
+    object["compiler"] =
+        json::Object{{"path", compiler.path}, {"version", compiler.version}, {"build_id", compiler.build_id}};
     object["key"] = runtime::cache_key(pipeline.source, pipeline.target, pipeline.options).hex();
   } catch (const CompileError&) {
     // Left null: this stage works without NVRTC.

@@ -1,5 +1,5 @@
-// jitconv-run: compiles convolutions, runs them on random data, checks them against the reference in double, times them.
-// Without a GPU it compiles them and shows what that gave.
+// jitconv-run: compiles convolutions, runs them on random data, checks them against the reference in double, times
+// them. Without a GPU it compiles them and shows what that gave.
 #include <fmt/format.h>
 #include <llvm/Support/CommandLine.h>
 
@@ -80,9 +80,9 @@ int run_all(const Settings& settings, Device& device) {
   progress.clear();
   if (settings.json != "-") {
     const DeviceProperties& properties = device.properties();
-    std::string text = fmt::format("{} ({}), {}, {} data, median of {} launches\n", properties.name,
-                                   properties.target.arch(), properties.driver,
-                                   check::to_string(settings.measure.kind), settings.measure.repeat);
+    std::string text =
+        fmt::format("{} ({}), {}, {} data, median of {} launches\n", properties.name, properties.target.arch(),
+                    properties.driver, check::to_string(settings.measure.kind), settings.measure.repeat);
     text += fmt::format("roofline: {}\n", ceilings.origin);
     text += "L2: flushed before each launch, or exceeded several times by the tensors\n\n";
     write_output("-", text + measurement_table_text(rows));
@@ -95,8 +95,8 @@ int tune_all(const Settings& settings, Device& device) {
   std::vector<TuneResult> results;
   Progress progress(settings.quiet);
   for (const NamedSpec& named : settings.chosen) {
-    results.push_back(tune(device, named, settings.measure, *settings.tune,
-                           [&](const std::string& text) { progress.show(text); }));
+    results.push_back(
+        tune(device, named, settings.measure, *settings.tune, [&](const std::string& text) { progress.show(text); }));
     progress.clear();
     if (settings.json != "-") write_output("-", tune_text(results.back()) + "\n");
   }
@@ -130,7 +130,8 @@ int parse_and_run(int argc, char** argv) {
   cl::opt<bool> no_check("no-check", cl::desc("Time only"), cl::cat(group));
   cl::opt<bool> exact("exact", cl::desc("Integer data, compared bit for bit"), cl::cat(group));
   cl::opt<bool> positive("positive", cl::desc("Random data above zero, which show a biased sum"), cl::cat(group));
-  cl::opt<std::uint64_t> seed("seed", cl::desc("Seed of the data (1)"), cl::value_desc("n"), cl::init(1), cl::cat(group));
+  cl::opt<std::uint64_t> seed("seed", cl::desc("Seed of the data (1)"), cl::value_desc("n"), cl::init(1),
+                              cl::cat(group));
   cl::opt<bool> cold("cold", cl::desc("Time NVRTC even for kernels in the disk cache"), cl::cat(group));
   cl::opt<bool> tune("tune", cl::desc("Measure the cost model's candidates, not only its choice"), cl::cat(group));
   cl::opt<int> candidates("candidates", cl::desc("At most so many of them (48)"), cl::value_desc("n"), cl::init(48),

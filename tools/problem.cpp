@@ -14,8 +14,8 @@ namespace {
 constexpr std::int64_t kGuardBytes = 4096;  // on either side of y; a multiple of every alignment
 constexpr std::uint8_t kPoison = 0xff;
 
-/// Distance of a tensor from the start of its allocation, which the device aligns to 256 bytes or more. Specs that allow
-/// less than the usual 16 get exactly what they allow.
+/// Distance of a tensor from the start of its allocation, which the device aligns to 256 bytes or more. Specs that
+/// allow less than the usual 16 get exactly what they allow.
 std::int64_t misalignment(const ConvSpec& spec) { return spec.alignment < 16 ? spec.alignment : 0; }
 
 float value_of(DataType type, std::uint32_t bits) {

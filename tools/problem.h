@@ -17,9 +17,9 @@ namespace jitconv::tools {
 /// What came of one launch.
 struct OutputCheck {
   check::Comparison comparison;
-  bool every_output = false;      ///< all outputs were compared, not a sample
-  std::int64_t unwritten = 0;     ///< outputs that are NaN, though no input is
-  std::int64_t guards_hit = 0;    ///< bytes before and behind y that changed
+  bool every_output = false;    ///< all outputs were compared, not a sample
+  std::int64_t unwritten = 0;   ///< outputs that are NaN, though no input is
+  std::int64_t guards_hit = 0;  ///< bytes before and behind y that changed
   bool passed() const { return comparison.passed() && unwritten == 0 && guards_hit == 0; }
   /// One line.
   std::string text() const;
@@ -38,8 +38,8 @@ class Problem {
   LaunchArgs arguments(const Kernel& kernel);
   /// Fills the output and its guards with 0xff, which is NaN in every type.
   void poison();
-  /// Compares what the last launch wrote. The reference is computed at the first call, for all outputs or, if that would
-  /// take more than `budget` multiplications, for a sample.
+  /// Compares what the last launch wrote. The reference is computed at the first call, for all outputs or, if that
+  /// would take more than `budget` multiplications, for a sample.
   OutputCheck check(std::int64_t budget);
   /// The first elements of x as the device made them are those that the host makes.
   bool data_agree() const;

@@ -108,11 +108,11 @@ struct SpecOptions::State {
                 cl::desc(c == Choice::many ? "Documented configurations, by name" : "A documented configuration"),
                 cl::value_desc(c == Choice::many ? "name,..." : "name"), cl::CommaSeparated, cl::cat(spec_category())) {
     if (c == Choice::many) {
-      all = std::make_unique<cl::opt<bool>>("all", cl::desc("Every documented configuration"),
-                                            cl::cat(spec_category()));
+      all =
+          std::make_unique<cl::opt<bool>>("all", cl::desc("Every documented configuration"), cl::cat(spec_category()));
     }
     for (const Field& field : kFields) {
-      values.push_back(std::make_unique<cl::opt<std::string>>(field.flag, cl::desc(field.help),
+      values.push_back(std::make_unique<cl::opt<std::string>>(llvm::StringRef(field.flag), cl::desc(field.help),
                                                               cl::value_desc(field.shape), cl::cat(spec_category())));
     }
   }
@@ -153,8 +153,8 @@ std::string SpecOptions::list_text() {
 
 std::vector<NamedSpec> SpecOptions::chosen() const {
   const State& state = *state_;
-  const int sources = (state.configs.empty() ? 0 : 1) + (all_requested() ? 1 : 0) +
-                      (state.text.getNumOccurrences() > 0 ? 1 : 0);
+  const int sources =
+      (state.configs.empty() ? 0 : 1) + (all_requested() ? 1 : 0) + (state.text.getNumOccurrences() > 0 ? 1 : 0);
   if (sources > 1) throw UsageError("--config, --spec and --all exclude each other");
   if (sources == 0 && !state.any_flag()) {
     throw UsageError("no convolution given: use --config=NAME, --spec=TEXT or --input=... --weight=...");

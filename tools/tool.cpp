@@ -132,7 +132,8 @@ void write_output(const std::string& path, std::string_view text) {
   const int saved = errno;
   if (!to_stdout) good = std::fclose(file) == 0 && good;
   if (!good) {
-    throw ToolError(kCheckFailed, fmt::format("cannot write {}: {}", to_stdout ? "stdout" : path, std::strerror(saved)));
+    throw ToolError(kCheckFailed,
+                    fmt::format("cannot write {}: {}", to_stdout ? "stdout" : path, std::strerror(saved)));
   }
 }
 

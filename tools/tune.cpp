@@ -122,20 +122,20 @@ std::string tune_text(const TuneResult& result) {
   using enum Align;
   Table table({"rank", "family", "modelled ms", "ms", "of best", "plan"}, {right, left, right, right, right, left});
   const std::vector<std::string> plans = plan_lines(result);
-  const std::optional<double> best = result.any_measured() ? result.candidates[result.best].ms : std::nullopt;
+  const double best = result.any_measured() ? *result.candidates[result.best].ms : 0;
   std::string notes;
   for (std::size_t i = 0; i < result.candidates.size(); ++i) {
     const Candidate& candidate = result.candidates[i];
     table.add({std::to_string(i + 1), std::string(codegen::to_string(candidate.plan.family)),
                fmt::format("{:.4f}", modelled_ms(candidate.plan)),
                candidate.ms ? fmt::format("{:.4f}", *candidate.ms) : "failed",
-               candidate.ms ? fmt::format("{:.3f}", *candidate.ms / *best) : "-", plans[i]});
+               candidate.ms ? fmt::format("{:.3f}", *candidate.ms / best) : "-", plans[i]});
     if (!candidate.note.empty()) notes += fmt::format("candidate {}: {}\n", i + 1, candidate.note);
   }
   std::string text = fmt::format("{}: {}\n{}{}", result.named.name, to_string(result.named.spec), table.text(), notes);
   if (result.ratio() > 0) {
     text += fmt::format("the model's choice takes {:.4f} ms, the best (rank {}) {:.4f} ms: {:.3f} times as long\n",
-                        *result.candidates.front().ms, result.best + 1, *best, result.ratio());
+                        *result.candidates.front().ms, result.best + 1, best, result.ratio());
   } else {
     text += "the model's choice was not measured\n";
   }

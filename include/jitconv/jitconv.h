@@ -2,9 +2,9 @@
  * jitconv's C interface: compile a convolution, ask about it, launch it. Plain C99, for ctypes and other languages.
  *
  * Every function that can fail returns a jitconv_status; jitconv_last_error() then says why, for the calling thread.
- * Structs start with their size, so that a program built against an older header keeps working: fill them with the
- * matching _init function, or set struct_size and leave what you do not know zero. No C++ exception leaves this
- * interface. All functions may be called from any thread; a kernel may be launched by several at once.
+ * Structs start with their size, so that a program built against an older header keeps working: set struct_size to the
+ * sizeof your compiler sees, and leave what you do not know zero. No C++ exception leaves this interface. All functions
+ * may be called from any thread; a kernel may be launched by several at once.
  */
 #ifndef JITCONV_JITCONV_H
 #define JITCONV_JITCONV_H
@@ -81,7 +81,8 @@ typedef struct jitconv_spec {
 
 /** Device pointers of one launch; see jitconv::LaunchArgs. */
 typedef struct jitconv_launch_args {
-  size_t struct_size; /**< sizeof(jitconv_launch_args) */
+  uint32_t struct_size; /**< sizeof(jitconv_launch_args) */
+  uint32_t reserved;    /**< 0 */
   const void *x;
   const void *w;
   const void *bias;     /**< null unless the spec has a bias */
@@ -102,7 +103,8 @@ typedef struct jitconv_resources {
 
 /** Counters of this process; see jitconv::Statistics. */
 typedef struct jitconv_stats {
-  size_t struct_size; /**< sizeof(jitconv_stats) */
+  uint32_t struct_size; /**< sizeof(jitconv_stats) */
+  uint32_t reserved;    /**< 0 */
   uint64_t memory_hits;
   uint64_t disk_hits;
   uint64_t disk_misses;
@@ -123,10 +125,12 @@ JITCONV_C_API const char *jitconv_status_name(jitconv_status status);
  *  next call of a function that returns a status. */
 JITCONV_C_API const char *jitconv_last_error(void);
 
-/** Sets struct_size and the defaults of jitconv::ConvSpec; input and filter stay to be filled in. */
-JITCONV_C_API void jitconv_spec_init(jitconv_spec *spec);
+/** Sets struct_size to the given sizeof(jitconv_spec) and the rest to the defaults of jitconv::ConvSpec; input and
+ *  filter stay to be filled in. */
+JITCONV_C_API jitconv_status jitconv_spec_init(jitconv_spec *spec, size_t struct_size);
 
-/** Reads `input=8,32,512,512 weight=64,32,5,9 padding=2,4 ...`, the form jitconv_kernel_spec() returns. */
+/** Reads `input=8,32,512,512 weight=64,32,5,9 padding=2,4 ...`, the form jitconv_kernel_spec() returns, into a spec
+ *  whose struct_size is set. Fields the text does not name get their defaults. */
 JITCONV_C_API jitconv_status jitconv_spec_parse(const char *text, jitconv_spec *spec);
 
 /** N, K, P, Q of the output. Fails as jitconv_compile() does for a spec that cannot be computed. */

@@ -1,5 +1,5 @@
-// Reader of tests/shapes/*.csv: lists of convolutions from frameworks and benchmarks, in PyTorch's terms. Columns are found
-// by name, so lists may have the optional ones (padding at the end, transposition, output padding) or not.
+// Reader of tests/shapes/*.csv: lists of convolutions from frameworks and benchmarks, in PyTorch's terms. Columns are
+// found by name, so lists may have the optional ones (padding at the end, transposition, output padding) or not.
 #pragma once
 
 #include <filesystem>

@@ -1,5 +1,5 @@
-// What the tests of the cache share: scratch directories, entries made from a number, a record of warnings, and children.
-// Header only, so that the stress tests can use it as well.
+// What the tests of the cache share: scratch directories, entries made from a number, a record of warnings, and
+// children. Header only, so that the stress tests can use it as well.
 #pragma once
 
 #include <fcntl.h>
@@ -27,9 +27,15 @@ namespace jitconv::cache {
 /// A private directory that is gone at the end of the test.
 class ScratchDirectory {
  public:
-  ScratchDirectory() {
-    const char* base = std::getenv("TMPDIR");
-    std::string pattern = std::string(base && *base ? base : "/tmp") + "/jitconv-cache-test-XXXXXX";
+  enum class Kind : std::uint8_t {
+    disk,
+    memory,  ///< where the machine has such a place, for tests that store so much that syncing takes most of their time
+  };
+  explicit ScratchDirectory(Kind kind = Kind::disk) {
+    const char* configured = std::getenv("TMPDIR");
+    const bool memory = kind == Kind::memory && access("/dev/shm", W_OK | X_OK) == 0;
+    std::string pattern = memory ? "/dev/shm" : configured && *configured ? configured : "/tmp";
+    pattern += "/jitconv-cache-test-XXXXXX";
     if (!mkdtemp(pattern.data())) std::perror("mkdtemp"), std::abort();
     path_ = pattern;
   }

@@ -55,9 +55,14 @@ TEST(Digest, FinishMayBeFollowedByMoreFields) {
 // texts that look like the frame of a number or a length.
 TEST(Digest, DifferentListsOfFieldsDiffer) {
   using Field = std::variant<std::string, std::uint64_t>;
-  const std::vector<Field> fields = {std::string(),        std::string("a"),          std::string("aa"),
-                                     std::string(8, '\0'), std::string("\1\0\0\0\0\0\0\0a", 9),
-                                     std::uint64_t{0},     std::uint64_t{'a'},        std::string(16, '\xff'),
+  const std::vector<Field> fields = {std::string(),
+                                     std::string("a"),
+                                     std::string("aa"),
+                                     std::string(8, '\0'),
+                                     std::string("\1\0\0\0\0\0\0\0a", 9),
+                                     std::uint64_t{0},
+                                     std::uint64_t{'a'},
+                                     std::string(16, '\xff'),
                                      std::string(8, '\xff') + std::string(8, '\0')};
   std::map<Sha256, std::vector<std::size_t>> seen;
   std::vector<std::vector<std::size_t>> lists = {{}};

@@ -30,8 +30,12 @@ constexpr std::size_t kSchemaAt = 8, kKindAt = 48, kMetadataLengthAt = 56, kPayl
 
 TEST(Entry, RoundTrips) {
   for (const auto kind : {EntryKind::cubin, EntryKind::ptx, EntryKind::host}) {
-    for (const std::string metadata : {std::string(), std::string("log\n"), std::string(5000, '\0')}) {
-      for (const std::string payload : {std::string(), std::string("\0\x7f" "ELF", 5), payload_of(1, 100'000)}) {
+    for (const std::string& metadata : {std::string(), std::string("log\n"), std::string(5000, '\0')}) {
+      for (const std::string& payload : {std::string(),
+                                         std::string("\0\x7f"
+                                                     "ELF",
+                                                     5),
+                                         payload_of(1, 100'000)}) {
         const Entry entry{key_of(3), kind, metadata, payload};
         const std::string bytes = encode(entry);
         EXPECT_EQ(bytes.size(), encoded_bytes(entry));
@@ -43,7 +47,8 @@ TEST(Entry, RoundTrips) {
   }
 }
 
-// If this fails, the layout changed: raise kSchema, run make_golden.py, and keep the old file, which must then be refused.
+// If this fails, the layout changed: raise kSchema, run make_golden.py, and keep the old file, which must then be
+// refused.
 TEST(Entry, IsTheGoldenOneOfThisSchema) {
   const std::string folder = JITCONV_TEST_DATA "/unit/cache/entry_v";
   const std::string golden = read_file(folder + std::to_string(kSchema) + ".bin");
@@ -56,7 +61,10 @@ TEST(Entry, IsTheGoldenOneOfThisSchema) {
                          {"--std=c++17", "--no-cache", "--gpu-architecture=sm_90a"},
                          "fingerprint",
                          "extern \"C\" __global__ void kernel() {}\n"};
-  const Entry entry{make_key(inputs), EntryKind::ptx, "ptxas info: Used 168 registers\n", payload + "\x7f" "ELF"};
+  const Entry entry{make_key(inputs), EntryKind::ptx, "ptxas info: Used 168 registers\n",
+                    payload +
+                        "\x7f"
+                        "ELF"};
   EXPECT_EQ(encode(entry), golden);
   ASSERT_EQ(reason(decode(golden, entry.key)), "");
   EXPECT_EQ(std::get<Entry>(decode(golden, entry.key)), entry);

@@ -38,7 +38,10 @@ TEST(Key, EveryChangeOfAFieldChangesIt) {
       {"option repeated", [](KeyInputs& k) { k.options.push_back(k.options[0]); }},
       {"option removed", [](KeyInputs& k) { k.options.pop_back(); }},
       {"option changed", [](KeyInputs& k) { k.options[0] = "--std=c++20"; }},
-      {"options joined", [](KeyInputs& k) { k.options = {k.options[0] + k.options[1], k.options[2]}; }},
+      {"options joined",
+       [](KeyInputs& k) {
+         k.options = {k.options[0] + k.options[1], k.options[2]};
+       }},
       {"generator_fingerprint", [](KeyInputs& k) { k.generator_fingerprint += "2"; }},
       {"source", [](KeyInputs& k) { k.source += "\n"; }},
       {"source emptied", [](KeyInputs& k) { k.source.clear(); }},

@@ -48,8 +48,7 @@ TEST(ShapeLists, ColumnsMeanWhatTheirNamesSay) {
   EXPECT_EQ(plain.list, "t");
   EXPECT_EQ(plain.line, 2);
 
-  const ShapeRow uneven =
-      test::parse_shape_list("t", header + ",pad_h_end,pad_w_end\n" + numbers + ",15,16\n").at(0);
+  const ShapeRow uneven = test::parse_shape_list("t", header + ",pad_h_end,pad_w_end\n" + numbers + ",15,16\n").at(0);
   EXPECT_EQ(uneven.spec.padding, Padding(11, 15, 12, 16));
 
   const auto mixed = test::parse_shape_list("t", header + ",transposed\n" + numbers + ",1\n" + numbers + ",0\n");

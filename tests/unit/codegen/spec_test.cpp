@@ -1,5 +1,7 @@
 // Specs by example: what is valid, what each broken rule says, the text form, equality and hashing, the canonical form.
 // Statements about all specs are in spec_property_test.cpp.
+#include "jitconv/spec.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -12,7 +14,6 @@
 #include "codegen/plan.h"
 #include "codegen/spec_fields.h"
 #include "jitconv/error.h"
-#include "jitconv/spec.h"
 
 namespace jitconv {
 namespace {
@@ -143,15 +144,24 @@ const Mutation kMutations[] = {
     {"ClampEmpty", [](ConvSpec& s) { s.epilogue.clamp_min = 7; }, "epilogue.clamp_min",
      "epilogue.clamp_min is 7, must not exceed epilogue.clamp_max, 6"},
     {"AlignmentZero", [](ConvSpec& s) { s.alignment = 0; }, "alignment", "alignment is 0"},
-    {"AlignmentBelowElement", [](ConvSpec& s) { s.alignment = 2; }, "alignment", "power of two from 4 (one f32) to 256"},
+    {"AlignmentBelowElement", [](ConvSpec& s) { s.alignment = 2; }, "alignment",
+     "power of two from 4 (one f32) to 256"},
     {"AlignmentNoPower", [](ConvSpec& s) { s.alignment = 24; }, "alignment", "alignment is 24"},
     {"AlignmentTooLarge", [](ConvSpec& s) { s.alignment = 512; }, "alignment", "alignment is 512"},
     {"AlignmentNegative", [](ConvSpec& s) { s.alignment = std::numeric_limits<std::int64_t>::min(); }, "alignment",
      "alignment is -9223372036854775808"},
-    {"InputBytes", [](ConvSpec& s) { s.input = {kTooLarge - 1, 32, kTooLarge - 1, kTooLarge - 1 - 8}; }, "input",
-     "takes more than 2^62 bytes"},
-    {"FilterBytes", [](ConvSpec& s) { s.filter = {kTooLarge - 1, 32, 240, 170}, s.input.c = 32, s.padding = 500; }, "",
-     ""},
+    {"InputBytes",
+     [](ConvSpec& s) {
+       s.input = {kTooLarge - 1, 32, kTooLarge - 9, kTooLarge - 9};
+     },
+     "input", "takes more than 2^62 bytes"},
+    {"FilterBytes",
+     [](ConvSpec& s) {
+       s.dilation = 1;
+       s.input = {1, 32, 9000, 5000};
+       s.filter = {kTooLarge - 1, 32, 9000, 5000};
+     },
+     "filter", "filter 2147483647x32x9000x5000 of f32 takes more than 2^62 bytes"},
     {"OutputBytes",
      [](ConvSpec& s) {
        s.input = {kTooLarge - 1, 1, 1, 1};
@@ -167,10 +177,6 @@ TEST_P(InvalidSpec, NamesFieldValueAndRule) {
   ConvSpec spec = headline_c();
   validate(spec);
   mutation.apply(spec);
-  if (std::string_view(mutation.field).empty()) {
-    EXPECT_NO_THROW(validate(spec));
-    return;
-  }
   const Thrown thrown = thrown_by([&] { validate(spec); });
   EXPECT_EQ(thrown.field, mutation.field);
   EXPECT_EQ(thrown.code, ErrorCode::invalid_spec);
@@ -180,7 +186,7 @@ TEST_P(InvalidSpec, NamesFieldValueAndRule) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Spec, InvalidSpec, testing::ValuesIn(kMutations),
-                         [](const auto& info) { return std::string(info.param.name); });
+                         [](const auto& test) { return std::string(test.param.name); });
 
 TEST(Validate, FilterLargerThanInputShowsBothSizes) {
   ConvSpec spec = headline_c();
@@ -226,7 +232,8 @@ TEST(SpecText, WritesEveryField) {
 
 TEST(SpecText, ReadsAbbreviations) {
   const ConvSpec spec = parse_spec(
-      "  input=8,32,512,512\tweight=64,32,5,9 padding=2,4\n dilation=2,3 stride=1 bias layout=nhwc activation=gelu_erf ");
+      "  input=8,32,512,512\tweight=64,32,5,9 padding=2,4\n dilation=2,3 stride=1 bias layout=nhwc "
+      "activation=gelu_erf ");
   ConvSpec expected = headline_c();
   expected.epilogue.bias = true;
   expected.input_layout = expected.output_layout = Layout::nhwc;
@@ -394,12 +401,12 @@ TEST(Canonical, DilationOfOneTap) {
 
 TEST(Canonical, PaddingNoWindowReaches) {
   ConvSpec spec;
-  spec.input = {1, 4, 8, 9};
+  spec.input = {1, 4, 8, 11};
   spec.filter = {4, 4, 3, 3};
-  spec.stride = {2, 3};
+  spec.stride = {2, 4};
   spec.padding = {1, 1, 1, 2};
-  // Rows: 10 padded, windows start at 0, 2, 4, 6 and end at 8: the last row is unused. Columns: 12, the last window ends
-  // at 9: two of three unused columns are padding.
+  // Of 10 padded rows the last is read by no window and is padding. Of 14 padded columns the last three are read by
+  // none, and two of them are padding.
   EXPECT_EQ(canonical(spec).padding, Padding(1, 0, 1, 0));
   EXPECT_EQ(output_shape(canonical(spec)), output_shape(spec));
 }

@@ -1,10 +1,11 @@
 // The table of targets against the facts it restates, and its error messages.
+#include "jitconv/target.h"
+
 #include <gtest/gtest.h>
 
 #include <string>
 
 #include "jitconv/error.h"
-#include "jitconv/target.h"
 
 namespace jitconv {
 namespace {
@@ -28,8 +29,8 @@ TEST(Target, DefaultIsAnH200) {
 }
 
 TEST(Target, EveryNameReadsBack) {
-  for (const char* arch : {"sm_75", "sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_90a", "sm_100", "sm_100a", "sm_103",
-                           "sm_103a", "sm_110", "sm_110a", "sm_120", "sm_120a", "sm_121", "sm_121a"}) {
+  for (const char* arch : {"sm_75", "sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_90a", "sm_100", "sm_100a",
+                           "sm_103", "sm_103a", "sm_110", "sm_110a", "sm_120", "sm_120a", "sm_121", "sm_121a"}) {
     EXPECT_EQ(parse_target(arch).arch(), arch);
   }
 }

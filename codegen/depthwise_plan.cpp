@@ -1,0 +1,153 @@
+// Candidates of the depthwise family: bands of rows of one plane, or whole small planes, per block.
+#include <algorithm>
+#include <numeric>
+
+#include "codegen/arithmetic.h"
+#include "codegen/heuristics.h"
+#include "fmt/format.h"
+
+namespace jitconv::codegen {
+namespace {
+
+constexpr std::int64_t kUnrollBudget = 2400;  ///< FMA instructions in the body
+
+std::int64_t positive_modulo(std::int64_t a, std::int64_t b) { return (a % b + b) % b; }
+
+class Search {
+ public:
+  Search(const ConvSpec& spec, const Target& target)
+      : spec_(spec), target_(target), out_(output_shape(spec)), multiplier_(spec.filter.k / spec.groups) {}
+
+  std::vector<ConvPlan> run() {
+    const int thread_q = static_cast<int>(4 / std::gcd(std::int64_t{4}, spec_.stride.w));
+    const std::int64_t columns = ceil_div(out_.w, thread_q);  // threads that cover a row
+    for (const int thread_p : {1, 2, 4, 8, 16}) {
+      if (thread_p > 1 && thread_p / 2 >= out_.h) continue;
+      const std::int64_t bands = ceil_div(out_.h, thread_p);
+      if (columns * bands <= 256)
+        for (const int threads : {128, 256, 512})
+          shape(thread_p, thread_q, bands, columns, std::max<std::int64_t>(1, threads / (columns * bands)));
+      if (columns <= 512)
+        for (const int threads : {128, 256, 512})
+          if (columns <= threads) shape(thread_p, thread_q, std::min(bands, threads / columns), columns, 1);
+      if (columns > 64)
+        for (const int threads_q : {32, 64, 128}) shape(thread_p, thread_q, std::min<std::int64_t>(bands, 256 / threads_q), threads_q, 1);
+    }
+    return std::move(plans_);
+  }
+
+ private:
+  void shape(int thread_p, int thread_q, std::int64_t threads_p, std::int64_t threads_q, std::int64_t planes) {
+    if (planes > spec_.input.n * spec_.input.c) planes = spec_.input.n * spec_.input.c;
+    if (planes > 1 && multiplier_ > 1) return;
+    DepthwiseTiling tiling;
+    tiling.thread_p = thread_p, tiling.thread_q = thread_q;
+    tiling.threads_p = static_cast<int>(threads_p), tiling.threads_q = static_cast<int>(threads_q);
+    tiling.planes = static_cast<int>(planes);
+    if (tiling.threads() > 1024 || tiling.threads() < 32) return;
+    if (tiling.tile_p() * spec_.stride.h + (spec_.filter.r - 1) * spec_.dilation.h > 8192 ||
+        std::int64_t{tiling.tile_q()} * spec_.stride.w + (spec_.filter.s - 1) * spec_.dilation.w > 32768)
+      return;
+    const bool whole_rows = tiling.tile_q() >= out_.w;
+
+    // A copy must lie wholly inside or outside a row and start at a multiple of its size.
+    const std::int64_t element = element_bytes(spec_.dtype);
+    const std::int64_t tile_step = tiling.tile_q() * spec_.stride.w;
+    int vector = static_cast<int>(std::min<std::int64_t>(16, spec_.alignment) / element);
+    while (spec_.input.w % vector != 0 || (!whole_rows && tile_step % vector != 0)) vector /= 2;
+    tiling.copy_vector = vector;
+    tiling.async_copy = spec_.dtype == DataType::f32 && target_.compute_capability() >= 80;
+    tiling.column_shift = static_cast<int>(positive_modulo(-spec_.padding.left, vector));
+    tiling.input_pitch = static_cast<int>(round_up(
+        (tiling.tile_q() - thread_q) * spec_.stride.w + tiling.window(spec_), std::max(4, vector)));
+
+    const std::int64_t row_fmas = std::int64_t{thread_p} * thread_q * spec_.filter.s;
+    tiling.unroll_rows = row_fmas * spec_.filter.r <= kUnrollBudget;
+    if (row_fmas > kUnrollBudget) return;
+    tiling.weights_in_registers = tiling.unroll_rows && spec_.filter.r * spec_.filter.s <= 32;
+
+    using Store = DepthwiseTiling::Store;
+    const std::int64_t store_bytes = thread_q * element;
+    const bool aligned = out_.w % thread_q == 0 && store_bytes <= 16 && spec_.alignment >= store_bytes;
+    tiling.store = aligned && thread_q > 1 ? Store::vector : whole_rows ? Store::flat : Store::rows;
+    if (tiling.store == Store::rows && tiling.threads() % kWarpSize != 0) return;
+    if (tiling.shared_bytes(spec_) > target_.shared_bytes_per_block) return;
+    add(tiling);
+  }
+
+  BlockWork block_work(const DepthwiseTiling& tiling) const {
+    BlockWork work;
+    work.blocks = ceil_div(spec_.input.n * spec_.input.c, tiling.planes) * ceil_div(out_.h, tiling.tile_p()) *
+                  ceil_div(out_.w, tiling.tile_q());
+    work.warps = ceil_div(tiling.threads(), kWarpSize);
+    const std::int64_t taps = spec_.filter.r * spec_.filter.s;
+    const std::int64_t outputs = std::int64_t{tiling.thread_p} * tiling.thread_q;
+    work.fma_per_warp = multiplier_ * outputs * taps;
+    const std::int64_t input_rows = tiling.unroll_rows
+                                        ? std::min((tiling.thread_p - 1) * spec_.stride.h + (spec_.filter.r - 1) * spec_.dilation.h + 1,
+                                                   tiling.thread_p * spec_.filter.r)
+                                        : tiling.thread_p * spec_.filter.r;
+    const std::int64_t windows = input_rows * (tiling.window(spec_) / 4);
+    const std::int64_t weights = tiling.weights_in_registers ? taps : taps * tiling.thread_p / 4;
+    const std::int64_t copies =
+        ceil_div(tiling.input_floats(spec_) / tiling.copy_vector, tiling.threads()) * (tiling.async_copy ? 12 : 20);
+    const bool staged = tiling.store != DepthwiseTiling::Store::vector;
+    work.other_per_warp = copies + multiplier_ * (windows + weights + outputs * (staged ? 4 : 2)) + 80;
+    work.shared_per_warp = copies / 12 * tiling.copy_vector + multiplier_ * (windows * 4 + weights + (staged ? outputs * 3 : 0));
+    work.latency_cycles = 3000;
+    // Halo rows come from L2 mostly; what the row ends of unflattened stores cost is in docs/families.md.
+    const double halo = static_cast<double>(tiling.input_rows(spec_)) / static_cast<double>(tiling.tile_p() * spec_.stride.h) - 1.0;
+    work.dram_bytes = static_cast<std::int64_t>(codegen::work(spec_).bytes * (1.0 + std::max(0.0, halo) * 0.2));
+    if (tiling.store == DepthwiseTiling::Store::rows)
+      work.dram_bytes += out_.n * out_.c * out_.h * ceil_div(out_.w, tiling.tile_q()) * 512;
+    work.registers = static_cast<int>(outputs + 2 * tiling.window(spec_) + (tiling.weights_in_registers ? taps : 8) + 28);
+    work.shared_bytes = tiling.shared_bytes(spec_);
+    return work;
+  }
+
+  void add(const DepthwiseTiling& tiling) {
+    const BlockWork work = block_work(tiling);
+    const int resident = resident_blocks(work, target_);
+    if (work.blocks > INT32_MAX || work.registers > 250 || resident == 0) return;
+    ConvPlan plan;
+    plan.spec = spec_;
+    plan.target = target_;
+    plan.family = Family::depthwise;
+    plan.tiling = tiling;
+    plan.blocks = static_cast<std::uint32_t>(work.blocks);
+    plan.threads = static_cast<std::uint32_t>(tiling.threads());
+    plan.shared_bytes = static_cast<std::uint32_t>(work.shared_bytes);
+    plan.min_blocks_per_sm = resident;
+    plan.wide_index = needs_wide_index(
+        spec_, tiling.planes * spec_.input.h * spec_.input.w + (tiling.input_rows(spec_) + spec_.padding.top) * spec_.input.w, 0);
+    plan.cost = price(work, target_);
+    plans_.push_back(std::move(plan));
+  }
+
+  const ConvSpec& spec_;
+  const Target& target_;
+  TensorShape out_;
+  std::int64_t multiplier_;
+  std::vector<ConvPlan> plans_;
+};
+
+}  // namespace
+
+std::vector<ConvPlan> depthwise_candidates(const ConvSpec& spec, const Target& target, std::string& why) {
+  constexpr std::int64_t kMaxPlane = std::int64_t{1} << 30;  // offsets inside a plane are 32-bit
+  const TensorShape out = output_shape(spec);
+  if (spec.filter.c != 1) {
+    why = fmt::format("{} input channels per group, not 1", spec.filter.c);
+  } else if (spec.input_layout != Layout::nchw || spec.output_layout != Layout::nchw) {
+    why = "works on nchw tensors";
+  } else if (spec.input.h * spec.input.w > kMaxPlane || out.h * out.w > kMaxPlane) {
+    why = "a plane has more than 2^30 elements";
+  } else {
+    std::vector<ConvPlan> plans = Search(spec, target).run();
+    if (plans.empty()) why = "no tile fits shared memory and registers";
+    return plans;
+  }
+  return {};
+}
+
+}  // namespace jitconv::codegen

@@ -1,0 +1,219 @@
+// Candidates of the direct family: register tiles, how lanes and warps cover pixels and channels, pipeline depth.
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include "codegen/arithmetic.h"
+#include "codegen/heuristics.h"
+#include "fmt/format.h"
+
+namespace jitconv::codegen {
+namespace {
+
+/// FMA instructions in one copy of the loop body: above this, rows are rolled (NVRTC's time grows faster than linearly).
+constexpr std::int64_t kUnrollBudget = 2400;
+constexpr std::int64_t kMaxRegisters = 250;
+
+/// Wavefronts of one 16-byte window load of a warp: per quarter-warp, the largest number of different rows of 128 bytes
+/// that meet in one group of four banks.
+std::int64_t window_wavefronts(const DirectTiling& tiling, const ConvSpec& spec) {
+  std::int64_t total = 0;
+  for (int quarter = 0; quarter < 4; ++quarter) {
+    std::array<std::array<std::int64_t, 8>, 8> addresses{};
+    std::array<int, 8> count{};
+    int worst = 1;
+    for (int lane = quarter * 8; lane < quarter * 8 + 8; ++lane) {
+      const std::int64_t quad = (lane / tiling.lanes_q * spec.stride.h * tiling.input_pitch +
+                                 lane % tiling.lanes_q * tiling.thread_q * spec.stride.w) /
+                                4;
+      auto& group = addresses[quad % 8];
+      int& used = count[quad % 8];
+      if (std::find(group.begin(), group.begin() + used, quad) != group.begin() + used) continue;
+      group[used++] = quad;
+      worst = std::max(worst, used);
+    }
+    total += worst;
+  }
+  return total;
+}
+
+void choose_pitches(DirectTiling& tiling, const ConvSpec& spec) {
+  const std::int64_t columns = (tiling.block_q() - tiling.thread_q) * spec.stride.w + tiling.window(spec);
+  tiling.input_pitch = static_cast<int>(round_up(columns, 4));
+  DirectTiling best = tiling;
+  for (int extra = 4; extra < 32 && window_wavefronts(best, spec) > 4; extra += 4) {
+    DirectTiling wider = tiling;
+    wider.input_pitch += extra;
+    if (window_wavefronts(wider, spec) < window_wavefronts(best, spec)) best = wider;
+  }
+  tiling.input_pitch = best.input_pitch;
+  tiling.weight_pitch = tiling.block_k() < 32 ? static_cast<int>(round_up(tiling.block_k(), 4)) : tiling.block_k() + 4;
+}
+
+std::int64_t distinct_rows(const DirectTiling& tiling, const ConvSpec& spec) {
+  if (!tiling.unroll_rows) return tiling.thread_p * spec.filter.r;
+  std::vector<std::int64_t> rows;
+  for (std::int64_t r = 0; r < spec.filter.r; ++r)
+    for (std::int64_t p = 0; p < tiling.thread_p; ++p)
+      rows.push_back(p * tiling.lanes_p * spec.stride.h + r * spec.dilation.h);
+  std::sort(rows.begin(), rows.end());
+  return std::unique(rows.begin(), rows.end()) - rows.begin();
+}
+
+int estimate_registers(const DirectTiling& tiling, const ConvSpec& spec) {
+  const int accumulators = tiling.thread_k * tiling.thread_p * tiling.thread_q;
+  // Long windows are consumed from left to right, so only a part is live at a time.
+  const int window = std::min(tiling.window(spec), 4 * tiling.thread_q + 4) * tiling.thread_p;
+  return accumulators + window + 2 * tiling.thread_k + 24;
+}
+
+BlockWork block_work(const DirectTiling& tiling, const ConvSpec& spec) {
+  const TensorShape out = output_shape(spec);
+  const std::int64_t group_k = spec.filter.k / spec.groups, taps = spec.filter.r * spec.filter.s;
+  const std::int64_t chunks = ceil_div(spec.filter.c, tiling.chunk_c), channels = chunks * tiling.chunk_c;
+  const bool nchw_out = spec.output_layout == Layout::nchw;
+
+  BlockWork work;
+  work.blocks = spec.input.n * spec.groups * ceil_div(group_k, tiling.block_k()) * ceil_div(out.h, tiling.block_p()) *
+                ceil_div(out.w, tiling.block_q());
+  work.warps = tiling.warps();
+  work.fma_per_warp = channels * taps * tiling.thread_k * tiling.thread_p * tiling.thread_q;
+
+  const std::int64_t window_loads = distinct_rows(tiling, spec) * (tiling.window(spec) / 4);
+  const std::int64_t weight_loads = taps * ceil_div(tiling.thread_k, 4);
+  const std::int64_t iterations = tiling.unroll_rows ? ceil_div(1, tiling.unroll_c) : spec.filter.r;
+  const std::int64_t input_rows = std::int64_t{tiling.chunk_c} * tiling.input_rows(spec);
+  const std::int64_t input_copies =
+      spec.input_layout == Layout::nchw
+          ? ceil_div(input_rows, tiling.warps()) * (ceil_div(tiling.input_pitch, kWarpSize) * 2 + 12)
+          : ceil_div(tiling.input_rows(spec), tiling.warps()) *
+                ceil_div(std::int64_t{tiling.input_pitch} * tiling.chunk_c, kWarpSize) * 10;
+  const std::int64_t weight_copies = ceil_div(tiling.chunk_c * taps * tiling.block_k(), tiling.threads()) * 3;
+  const std::int64_t copies = (input_copies + weight_copies) * (tiling.async_copy ? 1 : 2);
+  const std::int64_t stores =
+      nchw_out ? tiling.thread_k * (tiling.warp_p() * (ceil_div(tiling.warp_q() + 7, kWarpSize) * 6 + 8) +
+                                    tiling.thread_p * tiling.thread_q)
+               : tiling.thread_k * tiling.thread_p * tiling.thread_q * 4;
+  work.other_per_warp =
+      channels * (window_loads + weight_loads + 10 * iterations) + chunks * (copies + 40) + stores + 200;
+  work.shared_per_warp = channels * (window_loads * window_wavefronts(tiling, spec) + weight_loads) +
+                         chunks * ceil_div(tiling.input_stage_floats(spec) + tiling.weight_stage_floats(spec),
+                                           tiling.threads());
+  work.latency_cycles = 2500 + chunks * 60;
+  // Runs of y end inside sectors that two blocks share; each such end costs about as much as 1 KB.
+  const std::int64_t row_ends =
+      nchw_out && out.w % 8 != 0 ? out.n * out.c * out.h * ceil_div(out.w, tiling.warp_q()) : 0;
+  work.dram_bytes = static_cast<std::int64_t>(codegen::work(spec).bytes) + row_ends * 512;
+  work.registers = estimate_registers(tiling, spec);
+  work.shared_bytes = tiling.shared_bytes(spec);
+  return work;
+}
+
+class Search {
+ public:
+  Search(const ConvSpec& spec, const Target& target) : spec_(spec), target_(target), out_(output_shape(spec)) {}
+
+  std::vector<ConvPlan> run() {
+    const int vector = static_cast<int>(4 / std::gcd(std::int64_t{4}, spec_.stride.w));
+    for (const int thread_q : {vector, 2 * vector})
+      for (const int thread_p : {1, 2, 4, 8})
+        for (const int thread_k : {16, 8, 4, 2, 1}) thread_tiles(thread_k, thread_p, thread_q);
+    return std::move(plans_);
+  }
+
+ private:
+  void thread_tiles(int thread_k, int thread_p, int thread_q) {
+    const int accumulators = thread_k * thread_p * thread_q;
+    const std::int64_t group_k = spec_.filter.k / spec_.groups;
+    if (accumulators > 128 || (accumulators < 32 && thread_k < group_k && thread_k < 8)) return;
+    if (thread_k > 1 && thread_k / 2 >= group_k) return;
+    if (thread_p > 1 && thread_p / 2 >= out_.h) return;
+    for (const int lanes_q : {1, 2, 4, 8, 16, 32}) {
+      if (lanes_q > 1 && lanes_q / 2 * thread_q >= out_.w) continue;
+      const int lanes_p = kWarpSize / lanes_q;
+      if (lanes_p > 1 && lanes_p / 2 * thread_p >= out_.h && lanes_q * thread_q < out_.w) continue;
+      for (const int warps_k : {1, 2, 4, 8})
+        for (const int warps_p : {1, 2, 4})
+          for (const int warps_q : {1, 2, 4}) {
+            const int warps = warps_k * warps_p * warps_q;
+            if (warps != 4 && warps != 8) continue;
+            if (warps_k > 1 && warps_k / 2 * thread_k >= group_k) continue;
+            DirectTiling tiling;
+            tiling.thread_k = thread_k, tiling.thread_p = thread_p, tiling.thread_q = thread_q;
+            tiling.lanes_p = lanes_p, tiling.lanes_q = lanes_q;
+            tiling.warps_k = warps_k, tiling.warps_p = warps_p, tiling.warps_q = warps_q;
+            if (warps_p > 1 && tiling.block_p() / 2 >= out_.h) continue;
+            if (warps_q > 1 && tiling.block_q() / 2 >= out_.w) continue;
+            chunks(tiling);
+          }
+    }
+  }
+
+  /// Chunks big enough to pay for a barrier, small enough for two blocks an SM.
+  void chunks(DirectTiling tiling) {
+    if (static_cast<std::int64_t>(tiling.block_q()) * spec_.stride.w + (spec_.filter.s - 1) * spec_.dilation.w > 4096 ||
+        tiling.block_p() * spec_.stride.h + (spec_.filter.r - 1) * spec_.dilation.h > 4096)
+      return;
+    choose_pitches(tiling, spec_);
+    tiling.async_copy = spec_.dtype == DataType::f32 && target_.compute_capability() >= 80;
+    const std::int64_t tile = tiling.thread_k * tiling.thread_p * tiling.thread_q;
+    const std::int64_t row_fmas = tile * spec_.filter.s, body = row_fmas * spec_.filter.r;
+    if (row_fmas > 2 * kUnrollBudget) return;
+    tiling.unroll_rows = body <= kUnrollBudget;
+    for (const int chunk_c : {16, 8, 4, 2, 1}) {
+      if (chunk_c > 1 && (chunk_c / 2 >= spec_.filter.c || chunk_c * body > 6000)) continue;
+      tiling.chunk_c = chunk_c;
+      tiling.unroll_c = 1;
+      while (tiling.unroll_rows && tiling.unroll_c < chunk_c && 2 * tiling.unroll_c * body <= 640) tiling.unroll_c *= 2;
+      tiling.stages = 2;
+      if (tiling.shared_bytes(spec_) > target_.shared_bytes_per_block) continue;
+      add(tiling);
+      if (chunk_c * body < 1500) break;
+    }
+  }
+
+  void add(const DirectTiling& tiling) {
+    const BlockWork work = block_work(tiling, spec_);
+    if (work.blocks > INT32_MAX || work.registers > kMaxRegisters) return;
+    const int resident = resident_blocks(work, target_);
+    if (resident == 0) return;
+    ConvPlan plan;
+    plan.spec = spec_;
+    plan.target = target_;
+    plan.family = Family::direct;
+    plan.tiling = tiling;
+    plan.blocks = static_cast<std::uint32_t>(work.blocks);
+    plan.threads = static_cast<std::uint32_t>(tiling.threads());
+    plan.shared_bytes = static_cast<std::uint32_t>(work.shared_bytes);
+    // All registers that `resident` blocks can have; more blocks than the estimate allows would only spill.
+    plan.min_blocks_per_sm = std::min(resident, 16 / tiling.warps());
+    const std::int64_t plane = spec_.input.h * spec_.input.w;
+    plan.wide_index = needs_wide_index(
+        spec_,
+        tiling.chunk_c * plane +
+            (tiling.input_rows(spec_) + spec_.padding.top) * spec_.input.w *
+                (spec_.input_layout == Layout::nhwc ? spec_.input.c : 1) +
+            (tiling.input_pitch + spec_.padding.left) * (spec_.input_layout == Layout::nhwc ? spec_.input.c : 1),
+        tiling.block_k() * spec_.filter.c * spec_.filter.r * spec_.filter.s);
+    plan.cost = price(work, target_);
+    plans_.push_back(std::move(plan));
+  }
+
+  const ConvSpec& spec_;
+  const Target& target_;
+  TensorShape out_;
+  std::vector<ConvPlan> plans_;
+};
+
+}  // namespace
+
+std::vector<ConvPlan> direct_candidates(const ConvSpec& spec, const Target& target, std::string& why) {
+  std::vector<ConvPlan> plans = Search(spec, target).run();
+  if (plans.empty())
+    why = fmt::format("no tile of a {}x{} filter with dilation ({},{}) and stride ({},{}) fits {} bytes of shared memory",
+                      spec.filter.r, spec.filter.s, spec.dilation.h, spec.dilation.w, spec.stride.h, spec.stride.w,
+                      target.shared_bytes_per_block);
+  return plans;
+}
+
+}  // namespace jitconv::codegen

@@ -1,0 +1,14 @@
+// One function per kernel family: a plan of that family becomes the complete text of its .cu.
+#pragma once
+
+#include <string>
+
+#include "codegen/plan.h"
+
+namespace jitconv::codegen {
+
+std::string emit_direct(const ConvPlan& plan);
+std::string emit_depthwise(const ConvPlan& plan);
+std::string emit_fallback(const ConvPlan& plan);
+
+}  // namespace jitconv::codegen

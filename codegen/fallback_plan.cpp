@@ -1,0 +1,52 @@
+// The one candidate of the fallback family, valid for every spec.
+#include <algorithm>
+
+#include "codegen/arithmetic.h"
+#include "codegen/heuristics.h"
+#include "jitconv/error.h"
+
+namespace jitconv::codegen {
+
+std::vector<ConvPlan> fallback_candidates(const ConvSpec& spec, const Target& target) {
+  constexpr std::int64_t kThreads = 256;
+  const TensorShape out = output_shape(spec);
+  const std::int64_t pixels = out.n * out.h * out.w, group_k = spec.filter.k / spec.groups;
+
+  FallbackTiling tiling;
+  tiling.lanes_over_channels = spec.output_layout == Layout::nhwc;
+  tiling.thread_k = 1;
+  tiling.thread_pixels = tiling.lanes_over_channels ? 4 : 1;
+  if (!tiling.lanes_over_channels)
+    while (tiling.thread_k < 8 && tiling.thread_k < group_k) tiling.thread_k *= 2;
+
+  const std::int64_t tiles_k = spec.groups * tiling.tiles_k(spec);
+  const std::int64_t blocks = tiling.lanes_over_channels
+                                  ? ceil_div(ceil_div(pixels, tiling.thread_pixels) * tiles_k, kThreads)
+                                  : ceil_div(pixels, kThreads * tiling.thread_pixels) * tiles_k;
+  if (blocks > INT32_MAX)
+    throw SpecError(ErrorCode::unsupported, "input", "the output needs more than 2^31 - 1 thread blocks");
+
+  const std::int64_t outputs = std::int64_t{tiling.thread_k} * tiling.thread_pixels;
+  BlockWork work;
+  work.blocks = blocks;
+  work.warps = kThreads / kWarpSize;
+  work.fma_per_warp = outputs * spec.filter.c * spec.filter.r * spec.filter.s;
+  // A tap computes addresses and predicates anew and reads every operand from the L1 cache.
+  work.other_per_warp = spec.filter.c * spec.filter.r * spec.filter.s * (12 * tiling.thread_pixels + 3 * tiling.thread_k);
+  work.latency_cycles = 3000;
+  work.dram_bytes = static_cast<std::int64_t>(codegen::work(spec).bytes);
+  work.registers = 64;
+
+  ConvPlan plan;
+  plan.spec = spec;
+  plan.target = target;
+  plan.family = Family::fallback;
+  plan.tiling = tiling;
+  plan.blocks = static_cast<std::uint32_t>(blocks);
+  plan.threads = kThreads;
+  plan.wide_index = needs_wide_index(spec, 0, 0);
+  plan.cost = price(work, target);
+  return {plan};
+}
+
+}  // namespace jitconv::codegen

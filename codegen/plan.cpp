@@ -1,0 +1,139 @@
+// From spec to plan: every family's candidates, the cheapest wins. to_string() prints what was decided.
+#include "codegen/plan.h"
+
+#include <algorithm>
+
+#include "codegen/heuristics.h"
+#include "fmt/format.h"
+#include "jitconv/error.h"
+
+namespace jitconv::codegen {
+namespace {
+
+struct Candidates {
+  std::vector<ConvPlan> plans;  // cheapest first
+  std::vector<Note> notes;
+};
+
+Candidates all_candidates(const ConvSpec& spec, const Target& target) {
+  Candidates result;
+  const auto take = [&](std::vector<ConvPlan> plans, Family family, const std::string& why) {
+    if (plans.empty()) result.notes.push_back({std::string(to_string(family)), "not possible: " + why});
+    std::move(plans.begin(), plans.end(), std::back_inserter(result.plans));
+  };
+  std::string why;
+  take(depthwise_candidates(spec, target, why), Family::depthwise, why);
+  take(direct_candidates(spec, target, why), Family::direct, why);
+  if (result.plans.empty()) {
+    result.plans = fallback_candidates(spec, target);
+    result.notes.push_back({"fallback", "slow path: operands are read from global memory for every tap"});
+  }
+  // Stable: equal costs keep the order of enumeration, which is the same everywhere.
+  std::stable_sort(result.plans.begin(), result.plans.end(),
+                   [](const ConvPlan& a, const ConvPlan& b) { return a.cost < b.cost; });
+  if (spec.math != MathMode::ieee)
+    result.notes.push_back({"math", fmt::format("{} is served by fp32 FMA kernels, which keep more than it promises",
+                                                to_string(spec.math))});
+  return result;
+}
+
+void note_losers(const Candidates& candidates, ConvPlan& chosen) {
+  for (const Family family : {Family::depthwise, Family::direct}) {
+    if (family == chosen.family) continue;
+    const auto best = std::find_if(candidates.plans.begin(), candidates.plans.end(),
+                                   [&](const ConvPlan& plan) { return plan.family == family; });
+    if (best == candidates.plans.end()) continue;
+    chosen.notes.push_back({std::string(to_string(family)),
+                            fmt::format("modelled at {:.3g} us, {} at {:.3g} us", static_cast<double>(best->cost) * 1e-6,
+                                        to_string(chosen.family), static_cast<double>(chosen.cost) * 1e-6)});
+  }
+}
+
+ConvPlan empty_plan(const ConvSpec& spec, const Target& target) {
+  ConvPlan plan;
+  plan.spec = spec;
+  plan.target = target;
+  plan.notes.push_back({"none", "the output has no elements, nothing is launched"});
+  return plan;
+}
+
+std::string describe(const DirectTiling& t) {
+  return fmt::format(
+      "outputs of a thread: {} channels, {} rows, {} columns\n"
+      "lanes of a warp: {} rows, {} columns\n"
+      "warps of a block: {} along channels, {} along rows, {} along columns\n"
+      "tile of a block: {} channels, {} rows, {} columns\n"
+      "pipeline: {} stages of {} input channels, {}\n"
+      "body: {}, {} channel(s) per iteration, {} outermost\n",
+      t.thread_k, t.thread_p, t.thread_q, t.lanes_p, t.lanes_q, t.warps_k, t.warps_p, t.warps_q, t.block_k(), t.block_p(),
+      t.block_q(), t.stages, t.chunk_c, t.async_copy ? "cp.async" : "copies through registers",
+      t.unroll_rows ? "all filter rows" : "one filter row", t.unroll_c, t.channels_first_fma ? "channels" : "pixels");
+}
+
+std::string describe(const DepthwiseTiling& t) {
+  constexpr std::string_view kStores[] = {"vectors from registers", "one flat run through shared memory",
+                                          "row by row through shared memory"};
+  return fmt::format(
+      "outputs of a thread: {} rows, {} columns\n"
+      "tile of a block: {} plane(s), {} rows, {} columns\n"
+      "copies: {} element(s), {}\n"
+      "body: {}, weights in {}\n"
+      "store: {}\n",
+      t.thread_p, t.thread_q, t.planes, t.tile_p(), t.tile_q(), t.copy_vector,
+      t.async_copy ? "cp.async" : "through registers", t.unroll_rows ? "all filter rows" : "one filter row",
+      t.weights_in_registers ? "registers" : "shared memory", kStores[static_cast<int>(t.store)]);
+}
+
+std::string describe(const FallbackTiling& t) {
+  return fmt::format("outputs of a thread: {} channels, {} pixels\nlanes over: {}\n", t.thread_k, t.thread_pixels,
+                     t.lanes_over_channels ? "channels" : "pixels");
+}
+
+std::string describe(std::monostate) { return {}; }
+
+}  // namespace
+
+std::string_view to_string(Family family) {
+  switch (family) {
+    case Family::none:
+      return "none";
+    case Family::direct:
+      return "direct";
+    case Family::depthwise:
+      return "depthwise";
+    case Family::fallback:
+      return "fallback";
+  }
+  throw InternalError("unknown family");
+}
+
+ConvPlan make_plan(const ConvSpec& spec, const Target& target) {
+  validate(spec);
+  const ConvSpec wanted = canonical(spec);
+  const TensorShape out = output_shape(wanted);
+  if (out.n * out.c * out.h * out.w == 0) return empty_plan(wanted, target);
+  Candidates candidates = all_candidates(wanted, target);
+  ConvPlan chosen = candidates.plans.front();
+  chosen.notes = candidates.notes;
+  note_losers(candidates, chosen);
+  return chosen;
+}
+
+std::vector<ConvPlan> enumerate_plans(const ConvSpec& spec, const Target& target, std::size_t limit) {
+  validate(spec);
+  Candidates candidates = all_candidates(canonical(spec), target);
+  if (candidates.plans.size() > limit) candidates.plans.resize(limit);
+  return std::move(candidates.plans);
+}
+
+std::string to_string(const ConvPlan& plan) {
+  std::string text = fmt::format("family: {}\ntarget: {}\n", to_string(plan.family), plan.target.arch());
+  if (plan.family == Family::none) return text;
+  text += fmt::format("grid: {} blocks of {} threads, {} bytes of shared memory, at least {} block(s) per SM\n",
+                      plan.blocks, plan.threads, plan.shared_bytes, plan.min_blocks_per_sm);
+  text += fmt::format("offsets: {} bits\n", plan.wide_index ? 64 : 32);
+  text += std::visit([](const auto& tiling) { return describe(tiling); }, plan.tiling);
+  return text;
+}
+
+}  // namespace jitconv::codegen

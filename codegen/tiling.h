@@ -1,0 +1,90 @@
+// The numbers of each kernel family: how the output is cut into blocks, warps and threads, and what lies in shared
+// memory. A tiling holds decisions only; what follows from spec and tiling alone is computed by its members.
+#pragma once
+
+#include <cstdint>
+
+#include "jitconv/spec.h"
+
+namespace jitconv::codegen {
+
+inline constexpr int kWarpSize = 32;
+
+/// Dense fp32 FMA kernel. A warp computes warp_p x warp_q pixels of thread_k channels: its lanes run over pixels and
+/// share the channels, so a weight read is one broadcast. A block is warps_k x warps_p x warps_q warps.
+struct DirectTiling {
+  int thread_k = 8, thread_p = 2, thread_q = 4;  ///< outputs of a thread: channels, rows (lanes_p apart), columns
+  int lanes_p = 1, lanes_q = 32;                 ///< lanes_p * lanes_q = 32
+  int warps_k = 8, warps_p = 1, warps_q = 1;
+  int chunk_c = 4;          ///< input channels of one pipeline stage
+  int stages = 2;           ///< pipeline depth
+  int input_pitch = 0;      ///< floats from one input row in shared memory to the next
+  int weight_pitch = 0;     ///< floats from one tap's channels to the next tap's
+  int unroll_c = 1;         ///< channels per iteration of the inner loop
+  bool unroll_rows = true;  ///< all R filter rows in the loop body, else one row per iteration
+  bool async_copy = true;   ///< cp.async, else through registers
+  bool channels_first_fma = true;  ///< order of the FMAs of one tap: channels outermost, else pixels outermost
+  int store_channels = 2;   ///< channels a warp stages in shared memory at a time; 0: straight from registers (NHWC)
+
+  int warps() const { return warps_k * warps_p * warps_q; }
+  int threads() const { return warps() * kWarpSize; }
+  int warp_p() const { return thread_p * lanes_p; }
+  int warp_q() const { return thread_q * lanes_q; }
+  int block_k() const { return thread_k * warps_k; }
+  int block_p() const { return warp_p() * warps_p; }
+  int block_q() const { return warp_q() * warps_q; }
+  int input_rows(const ConvSpec& spec) const;
+  int input_columns(const ConvSpec& spec) const;
+  /// Floats of one thread's window of an input row, a multiple of 4: what its 16-byte loads cover.
+  int window(const ConvSpec& spec) const;
+  std::int64_t input_stage_floats(const ConvSpec& spec) const;
+  std::int64_t weight_stage_floats(const ConvSpec& spec) const;
+  /// Floats one warp stages to store NCHW output.
+  std::int64_t store_stage_floats() const;
+  /// Channels one instruction writes to NHWC output.
+  int store_vector(const ConvSpec& spec) const;
+  std::int64_t shared_bytes(const ConvSpec& spec) const;
+  bool operator==(const DirectTiling&) const = default;
+};
+
+/// Depthwise kernel. A block computes a band of rows of one input channel's outputs, or several whole planes if they are
+/// small; a thread marches down thread_p rows of thread_q columns with the input rows in registers.
+struct DepthwiseTiling {
+  int thread_p = 8, thread_q = 4;  ///< consecutive rows and columns of a thread
+  int threads_p = 2, threads_q = 128;
+  int planes = 1;             ///< input planes of a block; more than 1 only if the tile is the whole plane
+  int input_pitch = 0;        ///< floats from one input row in shared memory to the next
+  int column_shift = 0;       ///< input columns between the 16-byte boundary copies start at and the tile's first column
+  int copy_vector = 4;        ///< elements of one copy
+  bool async_copy = true;
+  bool unroll_rows = true;    ///< all R filter rows in the body, else one row per iteration
+  bool weights_in_registers = true;
+  enum class Store : std::uint8_t { vector, flat, rows };
+  Store store = Store::flat;  ///< 16-byte stores from registers; or staged: the tile as one flat run, or row by row
+
+  int threads() const { return threads_p * threads_q * planes; }
+  int tile_p() const { return thread_p * threads_p; }
+  int tile_q() const { return thread_q * threads_q; }
+  int input_rows(const ConvSpec& spec) const;
+  /// Floats of one thread's window of an input row, a multiple of 4, counted from column_shift before its first tap.
+  int window(const ConvSpec& spec) const;
+  std::int64_t input_floats(const ConvSpec& spec) const;
+  /// Elements one instruction of a flat store writes.
+  int store_vector(const ConvSpec& spec) const;
+  /// Where the staged output starts: over the input if that is no longer needed.
+  std::int64_t store_first_float(const ConvSpec& spec) const;
+  std::int64_t shared_bytes(const ConvSpec& spec) const;
+  bool operator==(const DepthwiseTiling&) const = default;
+};
+
+/// Always valid: every thread reads its operands from global memory. Lanes run along what is contiguous in y.
+struct FallbackTiling {
+  int thread_k = 4;       ///< channels of a thread
+  int thread_pixels = 1;  ///< pixels of a thread, one block apart
+  bool lanes_over_channels = false;
+  /// Threads along the channels of a group.
+  std::int64_t tiles_k(const ConvSpec& spec) const;
+  bool operator==(const FallbackTiling&) const = default;
+};
+
+}  // namespace jitconv::codegen

@@ -1,0 +1,334 @@
+// The C interface over the C++ one: translates structs, catches everything, keeps the thread's last error. It decides
+// nothing of its own.
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+#include <new>
+#include <optional>
+#include <string>
+
+#include "jitconv/jitconv.h"
+#include "jitconv/jitconv.hpp"
+
+struct jitconv_kernel {
+  explicit jitconv_kernel(jitconv::Kernel the_kernel) : kernel(std::move(the_kernel)) {}
+
+  /// Texts that Kernel makes on demand, made once here so that their pointers can be handed out.
+  struct Texts {
+    std::string spec, plan, explain, cache_key;
+  };
+  const Texts& texts() const {
+    std::call_once(once, [this] {
+      made = Texts{to_string(kernel.spec()), kernel.plan(), kernel.explain(), kernel.cache_key()};
+    });
+    return *made;
+  }
+
+  const jitconv::Kernel kernel;
+  mutable std::once_flag once;
+  mutable std::optional<Texts> made;
+};
+
+namespace {
+
+using namespace jitconv;
+
+static_assert(JITCONV_INVALID_SPEC == static_cast<int>(ErrorCode::invalid_spec));
+static_assert(JITCONV_INVALID_ARGUMENT == static_cast<int>(ErrorCode::invalid_argument));
+static_assert(JITCONV_UNSUPPORTED == static_cast<int>(ErrorCode::unsupported));
+static_assert(JITCONV_COMPILE_FAILED == static_cast<int>(ErrorCode::compile_failed));
+static_assert(JITCONV_COMPILER_MISSING == static_cast<int>(ErrorCode::compiler_missing));
+static_assert(JITCONV_NO_DRIVER == static_cast<int>(ErrorCode::no_driver));
+static_assert(JITCONV_NO_DEVICE == static_cast<int>(ErrorCode::no_device));
+static_assert(JITCONV_CUDA == static_cast<int>(ErrorCode::cuda));
+static_assert(JITCONV_INTERNAL == static_cast<int>(ErrorCode::internal));
+static_assert(JITCONV_BF16 == static_cast<int>(DataType::bf16) && JITCONV_NHWC == static_cast<int>(Layout::nhwc));
+static_assert(JITCONV_MATH_TF32 == static_cast<int>(MathMode::tf32));
+static_assert(JITCONV_GELU_ERF == static_cast<int>(Activation::gelu_erf));
+static_assert(JITCONV_CLAMP == static_cast<int>(Activation::clamp));
+
+// Sizes of the first version of each struct: less was never valid.
+constexpr std::size_t kFirstSpec = 192, kFirstArgs = 56, kFirstResources = 32, kFirstStats = 48;
+static_assert(sizeof(jitconv_spec) >= kFirstSpec && sizeof(jitconv_launch_args) >= kFirstArgs);
+static_assert(sizeof(jitconv_resources) >= kFirstResources && sizeof(jitconv_stats) >= kFirstStats);
+
+// Not a std::string: its destructor may run before the last call of a thread that is ending.
+thread_local std::string* last_error = nullptr;
+
+struct LastErrorOwner {
+  std::string text;
+  LastErrorOwner() { last_error = &text; }
+  ~LastErrorOwner() { last_error = nullptr; }
+};
+
+jitconv_status fail(jitconv_status status, const char* message, const std::string& log = {}) noexcept try {
+  thread_local LastErrorOwner owner;
+  if (last_error == nullptr) return status;
+  *last_error = message;
+  if (!log.empty()) last_error->append("\n").append(log);
+  return status;
+} catch (...) {  // out of memory: the status has to do
+  return status;
+}
+
+[[noreturn]] void refuse(const char* field, const std::string& message) {
+  throw SpecError(ErrorCode::invalid_argument, field, message);
+}
+
+template <typename T>
+T* required(T* pointer, const char* name) {
+  if (pointer == nullptr) refuse(name, std::string(name) + " is null");
+  return pointer;
+}
+
+/// Runs `body` and turns what it throws into a status and the thread's last error.
+template <typename Body>
+jitconv_status guarded(Body body) noexcept {
+  try {
+    body();
+    return JITCONV_OK;
+  } catch (const CompileError& error) {
+    return fail(static_cast<jitconv_status>(error.code()), error.what(), error.log());
+  } catch (const Error& error) {
+    return fail(static_cast<jitconv_status>(error.code()), error.what());
+  } catch (const std::bad_alloc&) {
+    return fail(JITCONV_INTERNAL, "out of memory");
+  } catch (const std::exception& error) {
+    return fail(JITCONV_INTERNAL, error.what());
+  } catch (...) {
+    return fail(JITCONV_INTERNAL, "unknown exception");
+  }
+}
+
+void check_struct_size(std::size_t size, std::size_t smallest, const char* name) {
+  if (size >= smallest) return;
+  refuse(name, std::string(name) + ".struct_size is " + std::to_string(size) + ", must be at least " +
+                   std::to_string(smallest));
+}
+
+/// A caller's struct, whatever its version, as this library's. Fields the caller does not have are zero; fields this
+/// library does not have must be.
+template <typename T>
+T read_struct(const T* from, std::size_t smallest, const char* name) {
+  const std::size_t size = required(from, name)->struct_size;
+  check_struct_size(size, smallest, name);
+  const char* bytes = reinterpret_cast<const char*>(from);
+  if (size > sizeof(T) && std::any_of(bytes + sizeof(T), bytes + size, [](char byte) { return byte != 0; })) {
+    throw SpecError(ErrorCode::unsupported, name,
+                    std::string(name) + " sets a field that this version of jitconv, " + version() + ", does not have");
+  }
+  T copy{};
+  std::memcpy(&copy, bytes, std::min(size, sizeof(T)));
+  return copy;
+}
+
+/// Fills as much of the caller's struct as both sides know, and zeroes what only the caller knows.
+template <typename T>
+void write_struct(T value, T* to, std::size_t smallest, const char* name) {
+  const std::uint32_t size = required(to, name)->struct_size;
+  check_struct_size(size, smallest, name);
+  std::memset(static_cast<void*>(to), 0, size);
+  value.struct_size = size;
+  std::memcpy(to, &value, std::min<std::size_t>(size, sizeof(T)));
+}
+
+// Out-of-range numbers become enumerators no validate() accepts, rather than another valid one.
+template <typename Enum>
+Enum to_enum(std::int32_t value) {
+  return static_cast<Enum>(value < 0 || value > 255 ? 255 : value);
+}
+
+bool to_bool(std::int32_t value, const char* name) {
+  if (value != 0 && value != 1) {
+    throw SpecError(name, std::string(name) + " is " + std::to_string(value) + ", must be 0 or 1");
+  }
+  return value == 1;
+}
+
+ConvSpec to_spec(const jitconv_spec* from) {
+  const jitconv_spec c = read_struct(from, kFirstSpec, "spec");
+  if (c.reserved != 0) refuse("reserved", "spec.reserved must be 0");
+  ConvSpec spec;
+  spec.input = {c.input[0], c.input[1], c.input[2], c.input[3]};
+  spec.filter = {c.filter[0], c.filter[1], c.filter[2], c.filter[3]};
+  spec.stride = {c.stride[0], c.stride[1]};
+  spec.padding = {c.padding[0], c.padding[1], c.padding[2], c.padding[3]};
+  spec.dilation = {c.dilation[0], c.dilation[1]};
+  spec.groups = c.groups;
+  spec.dtype = to_enum<DataType>(c.dtype);
+  spec.input_layout = to_enum<Layout>(c.input_layout);
+  spec.output_layout = to_enum<Layout>(c.output_layout);
+  spec.math = to_enum<MathMode>(c.math);
+  spec.epilogue.bias = to_bool(c.bias, "bias");
+  spec.epilogue.residual = to_bool(c.residual, "residual");
+  spec.epilogue.activation = to_enum<Activation>(c.activation);
+  spec.epilogue.slope = c.slope;
+  spec.epilogue.clamp_min = c.clamp_min;
+  spec.epilogue.clamp_max = c.clamp_max;
+  spec.alignment = c.alignment;
+  return spec;
+}
+
+jitconv_spec from_spec(const ConvSpec& spec) {
+  return {sizeof(jitconv_spec),
+          static_cast<std::int32_t>(spec.dtype),
+          {spec.input.n, spec.input.c, spec.input.h, spec.input.w},
+          {spec.filter.k, spec.filter.c, spec.filter.r, spec.filter.s},
+          {spec.stride.h, spec.stride.w},
+          {spec.padding.top, spec.padding.bottom, spec.padding.left, spec.padding.right},
+          {spec.dilation.h, spec.dilation.w},
+          spec.groups,
+          static_cast<std::int32_t>(spec.input_layout),
+          static_cast<std::int32_t>(spec.output_layout),
+          static_cast<std::int32_t>(spec.math),
+          spec.epilogue.bias,
+          spec.epilogue.residual,
+          static_cast<std::int32_t>(spec.epilogue.activation),
+          spec.epilogue.slope,
+          spec.epilogue.clamp_min,
+          spec.epilogue.clamp_max,
+          0,
+          spec.alignment};
+}
+
+void copy_shape(const TensorShape& shape, std::int64_t* to) {
+  const std::int64_t extents[] = {shape.n, shape.c, shape.h, shape.w};
+  std::copy(std::begin(extents), std::end(extents), required(to, "shape"));
+}
+
+/// A text of the kernel, or null where there is no kernel or no memory for the text.
+template <typename Text>
+const char* text_of(const jitconv_kernel* kernel, Text text) noexcept {
+  const char* result = nullptr;
+  if (kernel != nullptr) guarded([&] { result = text(*kernel).c_str(); });
+  return result;
+}
+
+}  // namespace
+
+const char* jitconv_version(void) { return version(); }
+
+const char* jitconv_status_name(jitconv_status status) {
+  switch (status) {
+    case JITCONV_OK:
+      return "ok";
+    case JITCONV_INVALID_SPEC:
+      return "invalid_spec";
+    case JITCONV_INVALID_ARGUMENT:
+      return "invalid_argument";
+    case JITCONV_UNSUPPORTED:
+      return "unsupported";
+    case JITCONV_COMPILE_FAILED:
+      return "compile_failed";
+    case JITCONV_COMPILER_MISSING:
+      return "compiler_missing";
+    case JITCONV_NO_DRIVER:
+      return "no_driver";
+    case JITCONV_NO_DEVICE:
+      return "no_device";
+    case JITCONV_CUDA:
+      return "cuda";
+    case JITCONV_INTERNAL:
+      return "internal";
+  }
+  return "unknown";
+}
+
+const char* jitconv_last_error(void) { return last_error == nullptr ? "" : last_error->c_str(); }
+
+jitconv_status jitconv_spec_init(jitconv_spec* spec, size_t struct_size) {
+  return guarded([&] {
+    required(spec, "spec")->struct_size = static_cast<std::uint32_t>(struct_size);
+    write_struct(from_spec(ConvSpec{}), spec, kFirstSpec, "spec");
+  });
+}
+
+jitconv_status jitconv_spec_parse(const char* text, jitconv_spec* spec) {
+  return guarded([&] { write_struct(from_spec(parse_spec(required(text, "text"))), spec, kFirstSpec, "spec"); });
+}
+
+jitconv_status jitconv_output_shape(const jitconv_spec* spec, int64_t shape[4]) {
+  return guarded([&] { copy_shape(output_shape(to_spec(spec)), shape); });
+}
+
+jitconv_status jitconv_compile(const jitconv_spec* spec, const char* arch, jitconv_kernel** kernel) {
+  return guarded([&] {
+    *required(kernel, "kernel") = nullptr;
+    const ConvSpec wanted = to_spec(spec);
+    *kernel = new jitconv_kernel(arch == nullptr ? compile(wanted) : compile(wanted, parse_target(arch)));
+  });
+}
+
+void jitconv_kernel_destroy(jitconv_kernel* kernel) { delete kernel; }
+
+jitconv_status jitconv_kernel_launch(const jitconv_kernel* kernel, void* stream, const jitconv_launch_args* args) {
+  return guarded([&] {
+    const jitconv_launch_args a = read_struct(args, kFirstArgs, "args");
+    required(kernel, "kernel")->kernel.launch(stream, {a.x, a.w, a.bias, a.residual, a.y, a.workspace});
+  });
+}
+
+int64_t jitconv_kernel_workspace_bytes(const jitconv_kernel* kernel) {
+  return kernel == nullptr ? 0 : kernel->kernel.workspace_bytes();
+}
+
+jitconv_status jitconv_kernel_output_shape(const jitconv_kernel* kernel, int64_t shape[4]) {
+  return guarded([&] { copy_shape(output_shape(required(kernel, "kernel")->kernel.spec()), shape); });
+}
+
+const char* jitconv_kernel_spec(const jitconv_kernel* kernel) {
+  return text_of(kernel, [](const jitconv_kernel& k) -> const std::string& { return k.texts().spec; });
+}
+
+const char* jitconv_kernel_source(const jitconv_kernel* kernel) {
+  return text_of(kernel, [](const jitconv_kernel& k) -> const std::string& { return k.kernel.source(); });
+}
+
+const char* jitconv_kernel_plan(const jitconv_kernel* kernel) {
+  return text_of(kernel, [](const jitconv_kernel& k) -> const std::string& { return k.texts().plan; });
+}
+
+const char* jitconv_kernel_explain(const jitconv_kernel* kernel) {
+  return text_of(kernel, [](const jitconv_kernel& k) -> const std::string& { return k.texts().explain; });
+}
+
+const char* jitconv_kernel_cache_key(const jitconv_kernel* kernel) {
+  return text_of(kernel, [](const jitconv_kernel& k) -> const std::string& { return k.texts().cache_key; });
+}
+
+const char* jitconv_kernel_compile_log(const jitconv_kernel* kernel) {
+  return text_of(kernel, [](const jitconv_kernel& k) -> const std::string& { return k.kernel.compile_log(); });
+}
+
+const void* jitconv_kernel_image(const jitconv_kernel* kernel, size_t* bytes) {
+  const std::string* image = kernel == nullptr ? nullptr : &kernel->kernel.image();
+  if (bytes != nullptr) *bytes = image == nullptr ? 0 : image->size();
+  return image == nullptr ? nullptr : image->data();
+}
+
+size_t jitconv_kernel_entry_count(const jitconv_kernel* kernel) {
+  std::size_t count = 0;
+  if (kernel != nullptr) guarded([&] { count = kernel->kernel.resources().size(); });
+  return count;
+}
+
+jitconv_status jitconv_kernel_resources(const jitconv_kernel* kernel, size_t entry, jitconv_resources* resources) {
+  return guarded([&] {
+    const std::vector<Resources> all = required(kernel, "kernel")->kernel.resources();
+    if (entry >= all.size()) {
+      refuse("entry", "entry is " + std::to_string(entry) + ", must be less than " + std::to_string(all.size()));
+    }
+    const Resources& r = all[entry];
+    write_struct(jitconv_resources{0, r.registers, r.threads, 0, r.local_bytes, r.shared_bytes}, resources,
+                 kFirstResources, "resources");
+  });
+}
+
+jitconv_status jitconv_statistics(jitconv_stats* statistics) {
+  return guarded([&] {
+    const Statistics now = jitconv::statistics();
+    write_struct(
+        jitconv_stats{0, 0, now.memory_hits, now.disk_hits, now.disk_misses, now.compilations, now.disk_errors},
+        statistics, kFirstStats, "statistics");
+  });
+}

@@ -1,0 +1,160 @@
+/* The C interface from C99: what every function does, what it refuses, and that nothing escapes it. The process
+ * compiles with the fake NVRTC and launches on the fake driver; see CMakeLists.txt. */
+#include <jitconv/jitconv.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int failures = 0;
+
+static void expect(int condition, const char *what, int line) {
+  if (condition) return;
+  ++failures;
+  fprintf(stderr, "line %d: %s; last error: %s\n", line, what, jitconv_last_error());
+}
+#define EXPECT(condition) expect((condition) ? 1 : 0, #condition, __LINE__)
+#define LAST_ERROR_HAS(part) EXPECT(strstr(jitconv_last_error(), part) != NULL)
+
+static jitconv_spec make_spec(void) {
+  jitconv_spec spec;
+  const int64_t input[4] = {2, 8, 16, 24}, filter[4] = {16, 8, 3, 5};
+  EXPECT(jitconv_spec_init(&spec, sizeof spec) == JITCONV_OK);
+  memcpy(spec.input, input, sizeof input);
+  memcpy(spec.filter, filter, sizeof filter);
+  return spec;
+}
+
+static void test_spec(void) {
+  jitconv_spec spec = make_spec(), parsed;
+  int64_t shape[4];
+  EXPECT(spec.struct_size == sizeof spec && spec.stride[0] == 1 && spec.groups == 1 && spec.alignment == 16);
+  EXPECT(jitconv_output_shape(&spec, shape) == JITCONV_OK);
+  EXPECT(shape[0] == 2 && shape[1] == 16 && shape[2] == 14 && shape[3] == 20);
+
+  parsed.struct_size = sizeof parsed;
+  EXPECT(jitconv_spec_parse("input=2,8,16,24 weight=16,8,3,5 padding=1,2", &parsed) == JITCONV_OK);
+  EXPECT(parsed.filter[3] == 5 && parsed.padding[1] == 1 && parsed.padding[3] == 2 && parsed.dilation[0] == 1);
+  EXPECT(jitconv_spec_parse("input=2,8,16,24 wait=1", &parsed) == JITCONV_INVALID_SPEC);
+  LAST_ERROR_HAS("wait");
+
+  spec.filter[2] = 99;
+  EXPECT(jitconv_output_shape(&spec, shape) == JITCONV_INVALID_SPEC);
+  LAST_ERROR_HAS("filter");
+  spec = make_spec();
+  spec.dtype = 256; /* would be f32 if cut to a byte */
+  EXPECT(jitconv_output_shape(&spec, shape) == JITCONV_INVALID_SPEC);
+  spec = make_spec();
+  spec.bias = 2;
+  EXPECT(jitconv_output_shape(&spec, shape) == JITCONV_INVALID_SPEC);
+  LAST_ERROR_HAS("bias is 2");
+}
+
+static void test_versions(void) {
+  struct {
+    jitconv_spec spec;
+    char later[16];
+  } newer;
+  int64_t shape[4];
+  EXPECT(jitconv_spec_init(&newer.spec, sizeof newer) == JITCONV_OK);
+  EXPECT(newer.spec.struct_size == sizeof newer && newer.later[0] == 0 && newer.later[15] == 0);
+  EXPECT(jitconv_spec_parse("input=1,1,4,4 weight=1,1,1,1", &newer.spec) == JITCONV_OK);
+  EXPECT(newer.spec.struct_size == sizeof newer);
+  EXPECT(jitconv_output_shape(&newer.spec, shape) == JITCONV_OK);
+  newer.later[15] = 1; /* asks for something this version cannot know */
+  EXPECT(jitconv_output_shape(&newer.spec, shape) == JITCONV_UNSUPPORTED);
+  newer.spec.struct_size = 8;
+  EXPECT(jitconv_output_shape(&newer.spec, shape) == JITCONV_INVALID_ARGUMENT);
+  LAST_ERROR_HAS("struct_size is 8");
+}
+
+static void test_null(void) {
+  jitconv_spec spec = make_spec();
+  jitconv_kernel *kernel = NULL;
+  size_t bytes = 1;
+  EXPECT(jitconv_spec_init(NULL, sizeof spec) == JITCONV_INVALID_ARGUMENT);
+  EXPECT(jitconv_spec_parse(NULL, &spec) == JITCONV_INVALID_ARGUMENT);
+  EXPECT(jitconv_output_shape(&spec, NULL) == JITCONV_INVALID_ARGUMENT);
+  EXPECT(jitconv_compile(NULL, "sm_90a", &kernel) == JITCONV_INVALID_ARGUMENT);
+  EXPECT(jitconv_compile(&spec, "sm_90a", NULL) == JITCONV_INVALID_ARGUMENT);
+  EXPECT(jitconv_kernel_launch(NULL, NULL, NULL) == JITCONV_INVALID_ARGUMENT);
+  EXPECT(jitconv_statistics(NULL) == JITCONV_INVALID_ARGUMENT);
+  EXPECT(jitconv_kernel_source(NULL) == NULL && jitconv_kernel_workspace_bytes(NULL) == 0);
+  EXPECT(jitconv_kernel_image(NULL, &bytes) == NULL && bytes == 0);
+  jitconv_kernel_destroy(NULL);
+}
+
+static void test_errors(void) {
+  jitconv_spec spec = make_spec();
+  jitconv_kernel *kernel = (jitconv_kernel *)&spec;
+  EXPECT(jitconv_compile(&spec, "sm_12345", &kernel) == JITCONV_UNSUPPORTED);
+  EXPECT(kernel == NULL);
+  LAST_ERROR_HAS("sm_12345");
+  spec.groups = 3;
+  EXPECT(jitconv_compile(&spec, "sm_90a", &kernel) == JITCONV_INVALID_SPEC);
+  spec = make_spec();
+  spec.input[3] = 77;
+  putenv("FAKE_NVRTC_RESULT=6");
+  EXPECT(jitconv_compile(&spec, "sm_90a", &kernel) == JITCONV_COMPILE_FAILED);
+  LAST_ERROR_HAS("as the test asked");
+  putenv("FAKE_NVRTC_RESULT=0");
+  EXPECT(strcmp(jitconv_status_name(JITCONV_COMPILE_FAILED), "compile_failed") == 0);
+  EXPECT(strcmp(jitconv_status_name((jitconv_status)77), "unknown") == 0);
+}
+
+static void test_kernel(void) {
+  jitconv_spec spec = make_spec();
+  jitconv_kernel *kernel = NULL, *same = NULL;
+  jitconv_launch_args args;
+  jitconv_resources resources;
+  jitconv_stats before, after;
+  int64_t shape[4];
+  size_t bytes = 0;
+
+  before.struct_size = after.struct_size = sizeof before;
+  EXPECT(jitconv_compile(&spec, NULL, &kernel) == JITCONV_OK);
+  EXPECT(jitconv_statistics(&before) == JITCONV_OK && before.compilations >= 1);
+  EXPECT(jitconv_compile(&spec, NULL, &same) == JITCONV_OK);
+  EXPECT(jitconv_statistics(&after) == JITCONV_OK);
+  EXPECT(after.memory_hits == before.memory_hits + 1 && after.compilations == before.compilations);
+  EXPECT(jitconv_kernel_source(kernel) == jitconv_kernel_source(same));
+  jitconv_kernel_destroy(same);
+
+  EXPECT(strstr(jitconv_kernel_source(kernel), "__global__") != NULL);
+  EXPECT(strstr(jitconv_kernel_spec(kernel), "weight=16,8,3,5") != NULL);
+  EXPECT(strstr(jitconv_kernel_explain(kernel), "family") != NULL);
+  EXPECT(strlen(jitconv_kernel_plan(kernel)) > 0 && jitconv_kernel_plan(kernel) == jitconv_kernel_plan(kernel));
+  EXPECT(strlen(jitconv_kernel_cache_key(kernel)) == 64);
+  EXPECT(strstr(jitconv_kernel_compile_log(kernel), "registers") != NULL);
+  EXPECT(jitconv_kernel_image(kernel, &bytes) != NULL && bytes > 10);
+  EXPECT(jitconv_kernel_output_shape(kernel, shape) == JITCONV_OK && shape[3] == 20);
+  EXPECT(jitconv_kernel_workspace_bytes(kernel) >= 0);
+
+  resources.struct_size = sizeof resources;
+  EXPECT(jitconv_kernel_entry_count(kernel) >= 1);
+  EXPECT(jitconv_kernel_resources(kernel, 0, &resources) == JITCONV_OK);
+  EXPECT(resources.registers == 77 && resources.local_bytes == 16 && resources.threads > 0);
+  EXPECT(jitconv_kernel_resources(kernel, 1000, &resources) == JITCONV_INVALID_ARGUMENT);
+
+  memset(&args, 0, sizeof args);
+  args.struct_size = sizeof args;
+  EXPECT(jitconv_kernel_launch(kernel, NULL, &args) == JITCONV_INVALID_ARGUMENT);
+  LAST_ERROR_HAS("x is null");
+  args.x = (const void *)(uintptr_t)0x100000000;
+  args.w = (const void *)(uintptr_t)0x200000000;
+  args.y = (void *)(uintptr_t)0x300000000;
+  args.workspace = (void *)(uintptr_t)0x400000000;
+  EXPECT(jitconv_kernel_launch(kernel, NULL, &args) == JITCONV_OK);
+  jitconv_kernel_destroy(kernel);
+}
+
+int main(void) {
+  EXPECT(strchr(jitconv_version(), '.') != NULL);
+  EXPECT(strcmp(jitconv_last_error(), "") == 0);
+  test_spec();
+  test_versions();
+  test_null();
+  test_errors();
+  test_kernel();
+  if (failures == 0) printf("all of the C interface works\n");
+  return failures == 0 ? 0 : 1;
+}

@@ -1,0 +1,335 @@
+// See fake_driver.h. The entry points carry the ABI of CUDA 12.0, restated from its manual and not from the runtime's
+// own declarations, so that a mistake there does not hide here.
+#include "fake_driver.h"
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <set>
+#include <utility>
+
+namespace {
+
+using CUresult = int;
+
+struct Library;
+struct Kernel {
+  std::string name;
+  Library* library;
+  std::map<int, int> dynamic_shared;  // per device
+};
+struct Library {
+  std::vector<Kernel*> kernels;
+};
+
+struct State {
+  std::mutex mutex;
+  bool recording = true;
+  int device_count = 2, major = 9, minor = 0, version = 12080;
+  bool capturing = false;
+  std::size_t arguments = 0;
+  int countdown = 0, countdown_result = 0;
+  std::map<std::string, std::pair<int, int>> failures;  // call -> result, times
+  std::vector<std::string> calls, violations;
+  std::vector<fake_driver::Launch> launches;
+  std::set<Library*> libraries;
+  int retained = 0;
+};
+
+State& state() {
+  static State* const instance = new State;
+  return *instance;
+}
+
+thread_local int current_device = -1;
+thread_local int capture_mode = 0;
+std::atomic<bool> fast{false};
+char contexts[64];  // addresses stand for primary contexts
+
+/// Counts the call; the result it is to fail with, or 0. Takes the lock for the rest of the call.
+struct Entry {
+  std::unique_lock<std::mutex> lock{state().mutex};
+  int result = 0;
+  explicit Entry(const char* name, bool counted = true) {
+    State& s = state();
+    if (s.recording) s.calls.push_back(name);
+    if (counted && s.countdown > 0 && --s.countdown == 0) result = s.countdown_result;
+    if (const auto found = s.failures.find(name); found != s.failures.end() && found->second.second > 0) {
+      --found->second.second;
+      result = found->second.first;
+    }
+  }
+};
+
+void violate(const std::string& text) { state().violations.push_back(text); }
+
+Kernel* live(void* handle, const char* call) {
+  for (Library* library : state().libraries) {
+    const auto found = std::find(library->kernels.begin(), library->kernels.end(), handle);
+    if (found != library->kernels.end()) return *found;
+  }
+  violate(std::string(call) + ": dead kernel handle");
+  return nullptr;
+}
+
+}  // namespace
+
+namespace fake_driver {
+
+void reset() {
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  s.recording = true;
+  fast = false;
+  s.capturing = false;
+  s.device_count = 2;
+  s.major = 9;
+  s.minor = 0;
+  s.version = 12080;
+  s.countdown = 0;
+  s.failures.clear();
+  s.calls.clear();
+  s.violations.clear();
+  s.launches.clear();
+  current_device = -1;
+}
+
+template <typename T>
+void set(T State::*member, T value) {
+  const std::lock_guard lock(state().mutex);
+  state().*member = value;
+}
+
+template <typename T>
+T get(T State::*member) {
+  const std::lock_guard lock(state().mutex);
+  return state().*member;
+}
+
+void fail_call_number(int n, int result) {
+  set(&State::countdown, n);
+  set(&State::countdown_result, result);
+}
+
+bool failure_was_not_reached() {
+  const std::lock_guard lock(state().mutex);
+  return std::exchange(state().countdown, 0) > 0;
+}
+
+void fail(const std::string& call, int result, int times) {
+  const std::lock_guard lock(state().mutex);
+  state().failures[call] = {result, times};
+}
+
+std::vector<std::string> calls() { return get(&State::calls); }
+
+int count(const std::string& call) {
+  const auto all = calls();
+  return static_cast<int>(std::count(all.begin(), all.end(), call));
+}
+
+std::vector<Launch> launches() { return get(&State::launches); }
+void expect_arguments(std::size_t count) { set(&State::arguments, count); }
+void record(bool on) {
+  set(&State::recording, on);
+  fast = !on;
+}
+void set_current_device(int device) { current_device = device; }
+void set_device_count(int count) { set(&State::device_count, count); }
+void set_capability(int major, int minor) {
+  set(&State::major, major);
+  set(&State::minor, minor);
+}
+void set_driver_version(int version) { set(&State::version, version); }
+void set_capturing(bool capturing) { set(&State::capturing, capturing); }
+
+int live_libraries() {
+  const std::lock_guard lock(state().mutex);
+  return static_cast<int>(state().libraries.size());
+}
+int retained_primary_contexts() { return get(&State::retained); }
+std::vector<std::string> violations() { return get(&State::violations); }
+
+}  // namespace fake_driver
+
+extern "C" {
+
+CUresult cuInit(unsigned flags) {
+  const Entry entry("cuInit");
+  return entry.result != 0 ? entry.result : flags == 0 ? 0 : 1;
+}
+
+CUresult cuDriverGetVersion(int* version) {
+  const Entry entry("cuDriverGetVersion");
+  *version = state().version;
+  return entry.result;
+}
+
+CUresult cuGetErrorName(CUresult error, const char** text) {
+  static const std::map<int, const char*> names = {
+      {1, "CUDA_ERROR_INVALID_VALUE"},    {2, "CUDA_ERROR_OUT_OF_MEMORY"},   {34, "CUDA_ERROR_STUB_LIBRARY"},
+      {100, "CUDA_ERROR_NO_DEVICE"},      {200, "CUDA_ERROR_INVALID_IMAGE"}, {400, "CUDA_ERROR_INVALID_HANDLE"},
+      {700, "CUDA_ERROR_ILLEGAL_ADDRESS"}};
+  const auto found = names.find(error);
+  *text = found == names.end() ? nullptr : found->second;
+  return found == names.end() ? 1 : 0;
+}
+
+CUresult cuGetErrorString(CUresult, const char** text) {
+  *text = "as the test asked";
+  return 0;
+}
+
+CUresult cuDeviceGetCount(int* count) {
+  const Entry entry("cuDeviceGetCount");
+  *count = state().device_count;
+  return entry.result;
+}
+
+CUresult cuDeviceGetAttribute(int* value, int attribute, int device) {
+  const Entry entry("cuDeviceGetAttribute");
+  if (entry.result != 0) return entry.result;
+  if (device < 0 || device >= state().device_count) return 101;
+  // An H100 PCIe in everything but the capability: unlike the library's own table for sm_90a.
+  const std::map<int, int> values = {{16, 114},           {38, 52428800},      {39, 2048},
+                                     {75, state().major}, {76, state().minor}, {81, 233472},
+                                     {82, 65536},         {97, 232448},        {106, 32}};
+  const auto found = values.find(attribute);
+  if (found == values.end()) return 1;
+  *value = found->second;
+  return 0;
+}
+
+CUresult cuDevicePrimaryCtxRetain(void** context, int device) {
+  const Entry entry("cuDevicePrimaryCtxRetain");
+  if (entry.result != 0) return entry.result;
+  ++state().retained;
+  *context = &contexts[device];
+  return 0;
+}
+
+CUresult cuCtxSetCurrent(void* context) {
+  const Entry entry("cuCtxSetCurrent");
+  if (entry.result != 0) return entry.result;
+  current_device = context == nullptr ? -1 : static_cast<int>(static_cast<char*>(context) - contexts);
+  return 0;
+}
+
+CUresult cuCtxGetDevice(int* device) {
+  if (fast.load(std::memory_order_relaxed) && current_device >= 0) {
+    *device = current_device;
+    return 0;
+  }
+  const Entry entry("cuCtxGetDevice");
+  if (entry.result != 0) return entry.result;
+  if (current_device < 0) return 201;
+  *device = current_device;
+  return 0;
+}
+
+#ifndef FAKE_DRIVER_BEFORE_12_0
+CUresult cuLibraryLoadData(void** library, const void* code, int*, void**, unsigned jit_count, int*, void**,
+                           unsigned library_count) {
+  const Entry entry("cuLibraryLoadData");
+  if (entry.result != 0) return entry.result;
+  if (code == nullptr || jit_count != 0 || library_count != 0) return 1;
+  Library* loaded = new Library;
+  state().libraries.insert(loaded);
+  *library = loaded;
+  return 0;
+}
+
+CUresult cuLibraryUnload(void* library) {
+  const Entry entry("cuLibraryUnload");
+  if (entry.result != 0) return entry.result;
+  Library* loaded = static_cast<Library*>(library);
+  if (state().libraries.erase(loaded) == 0) {
+    violate("cuLibraryUnload: dead library handle");
+    return 400;
+  }
+  for (Kernel* kernel : loaded->kernels) delete kernel;
+  delete loaded;
+  return 0;
+}
+
+CUresult cuLibraryGetKernel(void** kernel, void* library, const char* name) {
+  const Entry entry("cuLibraryGetKernel");
+  if (entry.result != 0) return entry.result;
+  Library* loaded = static_cast<Library*>(library);
+  if (state().libraries.count(loaded) == 0) return 400;
+  loaded->kernels.push_back(new Kernel{name, loaded, {}});
+  *kernel = loaded->kernels.back();
+  return 0;
+}
+
+CUresult cuKernelGetFunction(void** function, void* kernel) {
+  const Entry entry("cuKernelGetFunction");
+  if (entry.result != 0) return entry.result;
+  if (current_device < 0) return 201;
+  if (live(kernel, "cuKernelGetFunction") == nullptr) return 400;
+  *function = kernel;
+  return 0;
+}
+
+CUresult cuKernelGetAttribute(int* value, int attribute, void* kernel, int) {
+  const Entry entry("cuKernelGetAttribute");
+  if (entry.result != 0) return entry.result;
+  if (live(kernel, "cuKernelGetAttribute") == nullptr) return 400;
+  const std::map<int, int> values = {{1, 1024}, {3, 16}, {4, 77}};
+  const auto found = values.find(attribute);
+  if (found == values.end()) return 1;
+  *value = found->second;
+  return 0;
+}
+
+CUresult cuKernelSetAttribute(int attribute, int value, void* handle, int device) {
+  const Entry entry("cuKernelSetAttribute");
+  if (entry.result != 0) return entry.result;
+  Kernel* kernel = live(handle, "cuKernelSetAttribute");
+  if (kernel == nullptr) return 400;
+  if (attribute != 8 || value < 0 || value > 232448) return 1;
+  kernel->dynamic_shared[device] = value;
+  return 0;
+}
+
+CUresult cuFuncLoad(void* function) {
+  const Entry entry("cuFuncLoad");
+  if (entry.result != 0) return entry.result;
+  return live(function, "cuFuncLoad") == nullptr ? 400 : 0;
+}
+#endif
+
+CUresult cuStreamIsCapturing(void*, int* status) {
+  const Entry entry("cuStreamIsCapturing");
+  *status = state().capturing ? 1 : 0;
+  return entry.result;
+}
+
+CUresult cuThreadExchangeStreamCaptureMode(int* mode) {
+  const Entry entry("cuThreadExchangeStreamCaptureMode", /*counted=*/false);
+  if (entry.result != 0) return entry.result;
+  if (*mode < 0 || *mode > 2) return 1;
+  std::swap(*mode, capture_mode);
+  return 0;
+}
+
+CUresult cuLaunchKernel(void* function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
+                        unsigned block_y, unsigned block_z, unsigned shared_bytes, void* stream, void** parameters,
+                        void** extra) {
+  if (fast.load(std::memory_order_relaxed)) return 0;
+  const Entry entry("cuLaunchKernel");
+  if (entry.result != 0) return entry.result;
+  Kernel* kernel = live(function, "cuLaunchKernel");
+  if (kernel == nullptr || current_device < 0) return 400;
+  if (capture_mode != 0) violate("cuLaunchKernel: capture mode was not restored");
+  if (extra != nullptr || block_y != 1 || block_z != 1 || block_x == 0 || block_x > 1024 || grid_x == 0) return 1;
+  const int allowed = std::max(48 * 1024, kernel->dynamic_shared[current_device]);
+  if (static_cast<int>(shared_bytes) > allowed) violate("cuLaunchKernel: more shared memory than was asked for");
+  fake_driver::Launch launch{kernel->name, {grid_x, grid_y, grid_z}, block_x, shared_bytes, stream, {}};
+  for (std::size_t i = 0; i < state().arguments; ++i) launch.arguments.push_back(*static_cast<void**>(parameters[i]));
+  state().launches.push_back(launch);
+  return 0;
+}
+
+}  // extern "C"

@@ -1,0 +1,107 @@
+// A libnvrtc.so.13 that compiles nothing: the image is a digest of source and options, so equal inputs give equal
+// images. FAKE_NVRTC_RESULT=n makes every compilation fail with code n, FAKE_NVRTC_MS=n makes it take n milliseconds.
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <thread>
+
+namespace {
+
+struct Program {
+  std::string source, name, log, cubin, ptx;
+};
+
+int number_from(const char* variable) {
+  const char* value = std::getenv(variable);
+  return value == nullptr ? 0 : std::atoi(value);
+}
+
+int give_size(const std::string& text, std::size_t* size, std::size_t extra) {
+  *size = text.size() + extra;
+  return 0;
+}
+
+}  // namespace
+
+extern "C" {
+
+int nvrtcVersion(int* major, int* minor) {
+  *major = 13;
+  *minor = 0;
+  return 0;
+}
+
+const char* nvrtcGetErrorString(int result) {
+  return result == 6   ? "NVRTC_ERROR_COMPILATION"
+         : result == 7 ? "NVRTC_ERROR_BUILTIN_OPERATION_FAILURE"
+                       : "NVRTC_ERROR";
+}
+
+int nvrtcGetNumSupportedArchs(int* count) {
+  *count = 3;
+  return 0;
+}
+
+int nvrtcGetSupportedArchs(int* architectures) {
+  const int known[] = {80, 90, 100};
+  std::memcpy(architectures, known, sizeof(known));
+  return 0;
+}
+
+int nvrtcCreateProgram(void** program, const char* source, const char* name, int, const char* const*,
+                       const char* const*) {
+  *program = new Program{source, name, {}, {}, {}};
+  return 0;
+}
+
+int nvrtcDestroyProgram(void** program) {
+  delete static_cast<Program*>(*program);
+  *program = nullptr;
+  return 0;
+}
+
+int nvrtcCompileProgram(void* handle, int count, const char* const* options) {
+  Program& program = *static_cast<Program*>(handle);
+  std::this_thread::sleep_for(std::chrono::milliseconds(number_from("FAKE_NVRTC_MS")));
+  if (const int result = number_from("FAKE_NVRTC_RESULT"); result != 0) {
+    program.log = program.name + "(1): error: as the test asked\n";
+    return result;
+  }
+  std::string all = program.source;
+  for (int i = 0; i < count; ++i) all.append("\n").append(options[i]);
+  program.cubin = "fake cubin " + std::to_string(std::hash<std::string>()(all));
+  program.ptx = "fake ptx";
+  const std::string kernel = program.name.substr(0, program.name.rfind(".cu"));
+  program.log = "ptxas info    : Compiling entry function '" + kernel +
+                "' for 'sm_90a'\nptxas info    : Function properties for " + kernel +
+                "\n    24 bytes stack frame, 8 bytes spill stores, 8 bytes spill loads\n"
+                "ptxas info    : Used 55 registers, used 1 barriers, 2048 bytes smem\n";
+  return 0;
+}
+
+int nvrtcGetProgramLogSize(void* program, std::size_t* size) {
+  return give_size(static_cast<Program*>(program)->log, size, 1);
+}
+int nvrtcGetProgramLog(void* program, char* log) {
+  std::strcpy(log, static_cast<Program*>(program)->log.c_str());
+  return 0;
+}
+int nvrtcGetCUBINSize(void* program, std::size_t* size) {
+  return give_size(static_cast<Program*>(program)->cubin, size, 0);
+}
+int nvrtcGetCUBIN(void* program, char* cubin) {
+  const std::string& bytes = static_cast<Program*>(program)->cubin;
+  std::memcpy(cubin, bytes.data(), bytes.size());
+  return 0;
+}
+int nvrtcGetPTXSize(void* program, std::size_t* size) {
+  return give_size(static_cast<Program*>(program)->ptx, size, 1);
+}
+int nvrtcGetPTX(void* program, char* ptx) {
+  std::strcpy(ptx, static_cast<Program*>(program)->ptx.c_str());
+  return 0;
+}
+
+}  // extern "C"

@@ -1,0 +1,78 @@
+// Set-up shared by the runtime's tests: a process that compiles with the fake NVRTC, launches on the fake driver, and
+// has a disk cache of its own; specs that no other test uses.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include "fake_driver.h"
+#include "jitconv/jitconv.hpp"
+#include "runtime/compile.h"
+
+namespace jitconv::runtime_test {
+
+/// A fresh directory, removed at the end.
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "jitconv-test-XXXXXX").string();
+    if (mkdtemp(pattern.data()) == nullptr) std::abort();
+    path_ = pattern;
+  }
+  ~TemporaryDirectory() { std::filesystem::remove_all(path_); }
+  TemporaryDirectory(const TemporaryDirectory&) = delete;
+  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+/// Sets a variable for the length of a scope.
+class ScopedVariable {
+ public:
+  ScopedVariable(const char* name, const std::string& value) : name_(name) { setenv(name, value.c_str(), 1); }
+  ~ScopedVariable() { unsetenv(name_); }
+  ScopedVariable(const ScopedVariable&) = delete;
+  ScopedVariable& operator=(const ScopedVariable&) = delete;
+
+ private:
+  const char* name_;
+};
+
+/// Another convolution at each call, so that tests do not meet each other's kernels in the registry.
+inline ConvSpec new_spec() {
+  static std::int64_t width = 32;
+  ConvSpec spec;
+  spec.input = {2, 8, 16, ++width};
+  spec.filter = {16, 8, 3, 3};
+  spec.padding = {1};
+  return spec;
+}
+
+/// Addresses that satisfy `spec`; nothing is ever read or written there.
+inline LaunchArgs addresses_for(const ConvSpec& spec) {
+  const auto at = [](std::uintptr_t tens_of_gib) { return reinterpret_cast<void*>(tens_of_gib << 34); };
+  LaunchArgs args;
+  args.x = at(1);
+  args.w = at(2);
+  if (spec.epilogue.bias) args.bias = at(3);
+  if (spec.epilogue.residual) args.residual = at(4);
+  args.y = at(5);
+  args.workspace = at(6);
+  return args;
+}
+
+class RuntimeTest : public testing::Test {
+ protected:
+  void SetUp() override { fake_driver::reset(); }
+  void TearDown() override {
+    EXPECT_EQ(fake_driver::violations(), std::vector<std::string>());
+    EXPECT_LE(fake_driver::retained_primary_contexts(), 1);
+  }
+};
+
+}  // namespace jitconv::runtime_test

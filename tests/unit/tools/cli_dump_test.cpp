@@ -1,0 +1,199 @@
+// jitconv-dump as a user meets it: what it prints, and with which exit code it refuses. Nothing here needs NVRTC.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "jitconv/spec.h"
+#include "tools/documented.h"
+#include "unit/tools/cli_process.h"
+
+namespace jitconv::test {
+namespace {
+
+using Arguments = std::vector<std::string>;
+
+ProcessResult dump(Arguments arguments, const ProcessOptions& options = {}) {
+  return run_process(JITCONV_DUMP, arguments, options);
+}
+
+const Arguments kSmall = {"--input=2,8,16,20", "--weight=12,8,3,3", "--padding=1"};
+
+Arguments small_and(Arguments more) {
+  more.insert(more.begin(), kSmall.begin(), kSmall.end());
+  return more;
+}
+
+/// An environment in which no NVRTC is found.
+ProcessOptions without_nvrtc() {
+  ProcessOptions options;
+  options.environment["JITCONV_NVRTC_PATH"] = "/nonexistent/libnvrtc.so";
+  return options;
+}
+
+void expect_refusal(const ProcessResult& result, int code, const std::string& about) {
+  EXPECT_EQ(result.exit_code, code) << result.err;
+  EXPECT_EQ(result.out, "");
+  EXPECT_EQ(lines_of(result.err).size(), 1u) << result.err;
+  EXPECT_EQ(result.err.find("jitconv-dump: "), 0u) << result.err;
+  EXPECT_NE(result.err.find(about), std::string::npos) << result.err;
+}
+
+TEST(CliDump, HelpListsOnlyOurOptions) {
+  const ProcessResult result = dump({"--help"});
+  EXPECT_EQ(result.exit_code, 0);
+  for (const char* option :
+       {"--emit=", "--config=", "--input=", "--dilation=", "--activation=", "--arch=", "--spec="}) {
+    EXPECT_NE(result.out.find(option), std::string::npos) << option;
+  }
+  EXPECT_EQ(result.out.find("--debug"), std::string::npos) << "an option of LLVM's";
+  EXPECT_EQ(result.out.find("color"), std::string::npos) << "an option of LLVM's";
+}
+
+TEST(CliDump, VersionNamesTheLibraries) {
+  const ProcessResult result = dump({"--version"}, without_nvrtc());
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(result.out.find("jitconv 0."), 0u) << result.out;
+  for (const char* library : {"fmt ", "LLVM ", "NVRTC not found"}) {
+    EXPECT_NE(result.out.find(library), std::string::npos) << result.out;
+  }
+}
+
+TEST(CliDump, ListNamesEveryDocumentedConfiguration) {
+  const ProcessResult result = dump({"--list"});
+  EXPECT_EQ(result.exit_code, 0);
+  const std::vector<std::string> lines = lines_of(result.out);
+  const auto& all = tools::documented_configurations();
+  ASSERT_EQ(lines.size(), all.size());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    EXPECT_EQ(lines[i].substr(0, lines[i].find(' ')), all[i].name);
+    const std::size_t text = lines[i].find("input=");
+    ASSERT_NE(text, std::string::npos) << lines[i];
+    EXPECT_EQ(parse_spec(lines[i].substr(text)), all[i].spec);
+  }
+}
+
+TEST(CliDump, FlagsSetEveryFieldOfTheSpec) {
+  const ProcessResult result = dump(
+      {"--input=8,32,512,500", "--weight=64,8,5,9", "--stride=2,1", "--padding=1,2,3,4", "--dilation=2,3", "--groups=4",
+       "--dtype=bf16", "--layout=nhwc", "--output-layout=nchw", "--math=tf32", "--bias", "--residual",
+       "--activation=leaky_relu", "--slope=0.25", "--clamp-min=-1", "--clamp-max=2", "--alignment=2", "--emit=spec"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  ConvSpec expected;
+  expected.input = {8, 32, 512, 500};
+  expected.filter = {64, 8, 5, 9};
+  expected.stride = {2, 1};
+  expected.padding = {1, 2, 3, 4};
+  expected.dilation = {2, 3};
+  expected.groups = 4;
+  expected.dtype = DataType::bf16;
+  expected.input_layout = Layout::nhwc;
+  expected.math = MathMode::tf32;
+  expected.epilogue = {true, true, Activation::leaky_relu, 0.25f, -1.0f, 2.0f};
+  expected.alignment = 2;
+  EXPECT_EQ(parse_spec(result.out), expected) << result.out;
+}
+
+TEST(CliDump, SpecTextIsReadBack) {
+  const std::string text = to_string(tools::find_documented("C_bias")->spec);
+  const ProcessResult result = dump({"--spec=" + text, "--emit=spec"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.out, text + "\n");
+}
+
+TEST(CliDump, FlagsChangeAConfiguration) {
+  const ProcessResult result = dump({"--config=C", "--math=ieee", "--bias", "--emit=spec"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  ConvSpec expected = tools::find_documented("C")->spec;
+  expected.math = MathMode::ieee;
+  expected.epilogue.bias = true;
+  EXPECT_EQ(parse_spec(result.out), expected);
+}
+
+TEST(CliDump, EarlyStagesNeedNoCompiler) {
+  const std::map<std::string, std::string> contents = {{"spec", "input=2,8,16,20"}, {"plan", "threads: "},
+                                                       {"source", "extern \"C\""},  {"json", "\"source\": "},
+                                                       {"explain", "family: "},     {"harness", "int main()"}};
+  for (const auto& [stage, content] : contents) {
+    const ProcessResult result = dump(small_and({"--emit=" + stage}), without_nvrtc());
+    EXPECT_EQ(result.exit_code, 0) << stage << ": " << result.err;
+    EXPECT_EQ(result.err, "") << stage;
+    EXPECT_NE(result.out.find(content), std::string::npos) << stage << ":\n" << result.out;
+  }
+}
+
+TEST(CliDump, LaterStagesSayThatTheCompilerIsMissing) {
+  for (const char* stage : {"key", "ptx", "sass", "resources"}) {
+    ProcessOptions options = without_nvrtc();
+    options.environment["JITCONV_CACHE"] = "off";
+    expect_refusal(dump(small_and({std::string("--emit=") + stage}), options), 4, "NVRTC");
+  }
+}
+
+TEST(CliDump, SourceIsTheDefaultAndTheSameEverywhere) {
+  const ProcessResult first = dump(kSmall);
+  ASSERT_EQ(first.exit_code, 0) << first.err;
+  const TemporaryDirectory elsewhere;
+  ProcessOptions options;
+  options.directory = elsewhere.path();
+  // A locale with a decimal comma; where it is not installed the C library falls back, and the name is ignored.
+  options.environment = {{"LC_ALL", "de_DE.UTF-8"}, {"LANG", "de_DE.UTF-8"}, {"TZ", "Asia/Kathmandu"}, {"HOME", "/"}};
+  const ProcessResult second = dump(small_and({"--emit=source"}), options);
+  ASSERT_EQ(second.exit_code, 0) << second.err;
+  EXPECT_EQ(first.out, second.out);
+}
+
+TEST(CliDump, ArchChangesTheTarget) {
+  const ProcessResult result = dump(small_and({"--arch=sm_80", "--emit=json"}));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.out.find("\"arch\": \"sm_80\""), std::string::npos);
+  expect_refusal(dump(small_and({"--arch=sm_12"})), 3, "sm_12");
+}
+
+TEST(CliDump, WritesToAFile) {
+  const TemporaryDirectory directory;
+  const ProcessResult result = dump(small_and({"-o", directory.file("kernel.cu")}));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.out, "");
+  EXPECT_EQ(read_file(directory.file("kernel.cu")), dump(kSmall).out);
+  expect_refusal(dump(small_and({"-o", directory.file("none/kernel.cu")})), 1, "none/kernel.cu");
+}
+
+TEST(CliDump, HarnessHoldsTheKernelUnaltered) {
+  const ProcessResult source = dump(kSmall), harness = dump(small_and({"--emit=harness"}));
+  ASSERT_FALSE(source.out.empty());
+  EXPECT_NE(harness.out.find(source.out), std::string::npos);
+}
+
+TEST(CliDump, UnreadableCommandLinesAreUsageErrors) {
+  expect_refusal(dump(small_and({"--emit=nothing"})), 2, "nothing");
+  expect_refusal(dump(small_and({"--no-such-flag"})), 2, "--no-such-flag");
+  expect_refusal(dump({}), 2, "--config");
+  expect_refusal(dump({"--config=nobody"}), 2, "nobody");
+  expect_refusal(dump({"--config=A,B"}), 2, "--config");
+  expect_refusal(dump({"--config=A", "--spec=input=1,1,1,1"}), 2, "exclude");
+  expect_refusal(dump({"--input=8,32", "--weight=64,32,5,9"}), 2, "--input");
+  expect_refusal(dump(small_and({"--stride=two"})), 2, "--stride");
+  expect_refusal(dump(small_and({"--dtype=f64"})), 2, "f64");
+  expect_refusal(dump(small_and({"--padding=1 bias=true"})), 2, "--padding");
+  expect_refusal(dump({"--spec=inputs=1,1,1,1"}), 2, "inputs");
+  expect_refusal(dump({"--config"}), 2, "config");
+}
+
+TEST(CliDump, ConvolutionsThatCannotBeComputedAreRefusedByField) {
+  expect_refusal(dump(small_and({"--groups=3"})), 3, "groups");
+  expect_refusal(dump(small_and({"--stride=0"})), 3, "stride");
+  expect_refusal(dump({"--input=1,8,4,4", "--weight=8,8,5,9", "--dilation=2,3"}), 3, "filter");
+  expect_refusal(dump(small_and({"--alignment=3"})), 3, "alignment");
+}
+
+TEST(CliDump, AConvolutionWithoutOutputsHasAPlanButNoSource) {
+  const Arguments empty = {"--input=0,8,16,16", "--weight=8,8,3,3"};
+  Arguments plan = empty, source = empty;
+  plan.push_back("--emit=plan");
+  EXPECT_EQ(dump(plan).exit_code, 0);
+  source.push_back("--emit=source");
+  expect_refusal(dump(source), 3, "no outputs");
+}
+
+}  // namespace
+}  // namespace jitconv::test

@@ -1,0 +1,106 @@
+// The parts of the programs that can be tested without running them: tables, log reading, rooflines, tuning texts.
+#include <gtest/gtest.h>
+
+#include "tools/compile_table.h"
+#include "tools/roofline.h"
+#include "tools/table.h"
+#include "tools/tool.h"
+#include "tools/tune.h"
+
+namespace jitconv::tools {
+namespace {
+
+TEST(Table, ColumnsAreAsWideAsTheirWidestCell) {
+  Table table({"a", "number"}, {Align::left, Align::right});
+  table.add({"longer", "1"});
+  table.add({"b", "23"});
+  EXPECT_EQ(table.text(),
+            "a       number\n"
+            "------  ------\n"
+            "longer       1\n"
+            "b           23\n");
+  EXPECT_THROW(table.add({"one cell"}), std::logic_error);
+}
+
+TEST(SpillBytes, SumsStoresAndLoadsOfEveryKernel) {
+  const std::string one =
+      "ptxas info    : Function properties for k\n"
+      "    16 bytes stack frame, 12 bytes spill stores, 8 bytes spill loads\n"
+      "ptxas info    : Used 255 registers, used 1 barriers\n";
+  EXPECT_EQ(spill_bytes(one), 20);
+  EXPECT_EQ(spill_bytes(one + one), 40);
+  EXPECT_EQ(spill_bytes("    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n"), 0);
+  EXPECT_EQ(spill_bytes(""), std::nullopt);
+  EXPECT_EQ(spill_bytes("no spill stores were seen"), std::nullopt);
+}
+
+TEST(DistinguishingLines, DropsWhatAllShare) {
+  const std::vector<std::string> lines =
+      distinguishing_lines({"threads: 128\ntile: 2x4\n", "threads: 128\ntile: 4x4\nstages: 3\n"});
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_EQ(lines[0], "tile=2x4");
+  EXPECT_EQ(lines[1], "tile=4x4 stages=3");
+  EXPECT_EQ(distinguishing_lines({"a: 1\n"}), std::vector<std::string>{""});
+}
+
+TEST(Roofline, FloorIsTheLargerOfBoth) {
+  const Ceilings ceilings{2e12, 50e12, ""};
+  EXPECT_DOUBLE_EQ(floor_ms(ceilings, {50e9, 1e6}), 1.0);
+  EXPECT_DOUBLE_EQ(floor_ms(ceilings, {1e6, 4e9}), 2.0);
+}
+
+TEST(Roofline, UsesMeasuredRatesWhereThereAreSome) {
+  DeviceProperties device;
+  device.name = "NVIDIA H200";
+  EXPECT_DOUBLE_EQ(ceilings_of(device).bytes_per_s, 4.23e12);
+  EXPECT_DOUBLE_EQ(ceilings_of(device).flop_per_s, 66.9e12);
+  EXPECT_NE(ceilings_of(device).origin.find("measured"), std::string::npos);
+}
+
+TEST(Roofline, ComputesFromClocksElsewhere) {
+  DeviceProperties device;
+  device.name = "NVIDIA A100-SXM4-40GB";
+  device.target = parse_target("sm_80");
+  device.target.sm_count = 108;
+  device.clock_hz = 1.41e9;
+  device.memory_bytes_per_s = 1.555e12;
+  // The data sheet's 19.5 TFLOP/s.
+  EXPECT_NEAR(ceilings_of(device).flop_per_s, 19.5e12, 0.05e12);
+  EXPECT_DOUBLE_EQ(ceilings_of(device).bytes_per_s, 1.555e12);
+}
+
+TEST(Timing, MedianOfOddAndEvenCounts) {
+  Timing timing;
+  EXPECT_EQ(timing.median(), 0);
+  timing.ms = {1, 2, 9};
+  EXPECT_EQ(timing.median(), 2);
+  timing.ms = {1, 2, 4, 9};
+  EXPECT_EQ(timing.median(), 3);
+}
+
+TEST(TuneResult, RatioComparesTheFirstWithTheBest) {
+  TuneResult result;
+  EXPECT_FALSE(result.any_measured());
+  EXPECT_EQ(result.ratio(), 0);
+  result.candidates.resize(3);
+  result.candidates[0].ms = 3.0;
+  result.candidates[2].ms = 2.0;
+  result.best = 2;
+  EXPECT_DOUBLE_EQ(result.ratio(), 1.5);
+  result.candidates[0].ms.reset();
+  EXPECT_EQ(result.ratio(), 0);
+}
+
+TEST(ExitCodes, FollowTheErrors) {
+  EXPECT_EQ(exit_code(ErrorCode::invalid_spec), 3);
+  EXPECT_EQ(exit_code(ErrorCode::unsupported), 3);
+  EXPECT_EQ(exit_code(ErrorCode::compile_failed), 4);
+  EXPECT_EQ(exit_code(ErrorCode::compiler_missing), 4);
+  EXPECT_EQ(exit_code(ErrorCode::no_driver), 5);
+  EXPECT_EQ(exit_code(ErrorCode::no_device), 5);
+  EXPECT_EQ(exit_code(ErrorCode::cuda), 1);
+  EXPECT_EQ(exit_code(ErrorCode::internal), 1);
+}
+
+}  // namespace
+}  // namespace jitconv::tools

@@ -12,7 +12,7 @@ Key make_key(const KeyInputs& inputs) {
   Digest digest;
   digest.add("jitconv image").add(kSchema);
   digest.add(inputs.target).add(inputs.compiler_version).add(inputs.compiler_identity);
-  // The count keeps the last option apart from the field that follows it.
+  // With the count, where the options end does not depend on how many fields follow them.
   digest.add(std::uint64_t{options.size()});
   for (const std::string_view option : options) digest.add(option);
   digest.add(inputs.generator_fingerprint).add(inputs.source);

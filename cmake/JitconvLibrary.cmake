@@ -4,6 +4,9 @@
 function(jitconv_compile_options target)
   target_compile_features(${target} PUBLIC cxx_std_20)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+    target_compile_options(${target} PRIVATE -Wno-restrict)  # wrong about std::string, gcc.gnu.org/PR105651
+  endif()
   if(JITCONV_WERROR)
     target_compile_options(${target} PRIVATE -Werror)
   endif()

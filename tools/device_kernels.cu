@@ -25,16 +25,19 @@ __device__ __forceinline__ float value(u64 bits, int kind, u32 range, u32 keep, 
   return unit * scale;
 }
 
+// To the nearest value, ties to even, in integers so that a host can run it too. Finite values within the type's range.
 __device__ __forceinline__ u16 f16_bits(float v) {
-  u16 bits;
-  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(v));
-  return bits;
+  const u32 bits = __float_as_uint(v), sign = bits >> 16 & 0x8000u, magnitude = bits & 0x7fffffffu;
+  if (magnitude < 0x38800000u) {  // below 2^-14: a multiple of 2^-24
+    return static_cast<u16>(sign | static_cast<u32>(rintf(__uint_as_float(magnitude) * 0x1p24f)));
+  }
+  const u32 rebiased = magnitude - (112u << 23);
+  return static_cast<u16>(sign | (rebiased + 0xfffu + (rebiased >> 13 & 1u)) >> 13);
 }
 
-// Finite values only; a conversion instruction exists from sm_80 on.
 __device__ __forceinline__ u16 bf16_bits(float v) {
   const u32 bits = __float_as_uint(v);
-  return static_cast<u16>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+  return static_cast<u16>((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
 }
 
 #define FOR_EACH(i, count)                                                             \

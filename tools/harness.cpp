@@ -87,7 +87,7 @@ std::string constants(const codegen::ConvPlan& plan, const KernelSource& source)
   const ConvSpec& spec = plan.spec;
   const TensorShape out = output_shape(spec);
   const codegen::Work work = codegen::work(spec);
-  std::string text = "namespace problem {\n\n";
+  std::string text = "namespace harness {\n\n";
   const auto line = [&text](const char* names, auto... values) {
     text += "constexpr long long ";
     text += fmt::format(fmt::runtime(names), values...);
@@ -132,7 +132,7 @@ std::string launch_text(const KernelSource& source) {
         "                                  dim3({}), arguments, {}, stream));\n  }}\n",
         pointers, entry.name, entry.grid[0], entry.grid[1], entry.grid[2], entry.threads, entry.shared_bytes);
   }
-  return prepare + "}\n\n" + launch + "}\n\n}  // namespace problem\n\n";
+  return prepare + "}\n\n" + launch + "}\n\n}  // namespace harness\n\n";
 }
 
 }  // namespace
@@ -143,7 +143,8 @@ std::string harness_text(const codegen::ConvPlan& plan, const KernelSource& sour
   text += fmt::format("// {}\n", to_string(plan.spec));
   text += "// jitconv itself compiles the kernel with NVRTC and these options:\n//  ";
   for (const std::string& option : source.options) text += " " + option;
-  text += "\n\n";
+  // A kernel states constants that it may not need; NVRTC does not mind.
+  text += "\n#pragma nv_diag_suppress 177\n\n";
   text += source.text;
   text +=
       "\n#include <cuda_bf16.h>\n#include <cuda_fp16.h>\n#include <cuda_runtime.h>\n\n"

@@ -1,19 +1,18 @@
 // ---------------------------------------------------------------------------------------------------------------------
 // The harness: allocates, fills with seeded data, launches the kernel above, checks sampled outputs against a loop in
-// double, times with events. Reads the convolution from namespace problem. Exit code 0, or 1 if a check failed.
+// double, times with events. The convolution's numbers are in namespace harness, above: the kernel has names of its
+// own.
 // ---------------------------------------------------------------------------------------------------------------------
-#define HARNESS_CALL(call)                                                                              \
-  do {                                                                                                  \
-    const cudaError_t harness_status = (call);                                                          \
-    if (harness_status != cudaSuccess) {                                                                \
+#define HARNESS_CALL(call)                                                                                    \
+  do {                                                                                                        \
+    const cudaError_t harness_status = (call);                                                                \
+    if (harness_status != cudaSuccess) {                                                                      \
       std::fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #call, cudaGetErrorString(harness_status)); \
-      std::exit(1);                                                                                     \
-    }                                                                                                   \
+      std::exit(1);                                                                                           \
+    }                                                                                                         \
   } while (0)
 
 namespace harness {
-
-using namespace problem;
 
 constexpr unsigned long long kSeedX = 1, kSeedW = 2, kSeedBias = 3, kSeedResidual = 4;
 
@@ -35,7 +34,8 @@ __device__ inline void store(__nv_bfloat16* p, float v) { *p = __float2bfloat16_
 
 __global__ void fill(Element* data, unsigned long long count, unsigned long long seed) {
   const unsigned long long step = static_cast<unsigned long long>(gridDim.x) * blockDim.x;
-  for (unsigned long long i = static_cast<unsigned long long>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += step) {
+  for (unsigned long long i = static_cast<unsigned long long>(blockIdx.x) * blockDim.x + threadIdx.x; i < count;
+       i += step) {
     store(data + i, value(seed, i));
   }
 }
@@ -100,7 +100,11 @@ inline int check(const Element* y) {
   double worst = 0;
   for (long long i = 0; i < kSamples && i < outputs; ++i) {
     // Both ends, and positions spread evenly but not in step with any tile.
-    long long index = outputs <= kSamples ? i : static_cast<long long>(static_cast<double>(outputs) * 0.6180339887498949 * static_cast<double>(i)) % outputs;
+    long long index =
+        outputs <= kSamples
+            ? i
+            : static_cast<long long>(static_cast<double>(outputs) * 0.6180339887498949 * static_cast<double>(i)) %
+                  outputs;
     if (outputs > kSamples && i < 64) index = i % 2 == 0 ? i / 2 : outputs - 1 - i / 2;
     long long rest = index;
     const long long q = rest % kQ;
@@ -109,16 +113,19 @@ inline int check(const Element* y) {
     rest /= kP;
     const long long k = rest % kK, n = rest / kK;
     Element got;
-    HARNESS_CALL(cudaMemcpy(&got, y + offset(kOutputNhwc, n, k, p, q, kK, kP, kQ), sizeof(Element), cudaMemcpyDeviceToHost));
+    HARNESS_CALL(
+        cudaMemcpy(&got, y + offset(kOutputNhwc, n, k, p, q, kK, kP, kQ), sizeof(Element), cudaMemcpyDeviceToHost));
     const Expected want = expected(n, k, p, q);
     const double ratio = std::fabs(to_double(got) - want.y) / bound(want);
     if (!(ratio <= 1)) {
-      std::fprintf(stderr, "WRONG y[n=%lld,k=%lld,p=%lld,q=%lld] = %.9g, expected %.9g, bound %.3g\n", n, k, p, q, to_double(got), want.y, bound(want));
+      std::fprintf(stderr, "WRONG y[n=%lld,k=%lld,p=%lld,q=%lld] = %.9g, expected %.9g, bound %.3g\n", n, k, p, q,
+                   to_double(got), want.y, bound(want));
       return 1;
     }
     if (ratio > worst) worst = ratio;
   }
-  std::printf("checked %lld of %lld outputs: largest error is %.3f of the bound\n", outputs < kSamples ? outputs : kSamples, outputs, worst);
+  std::printf("checked %lld of %lld outputs: largest error is %.3f of the bound\n",
+              outputs < kSamples ? outputs : kSamples, outputs, worst);
   return 0;
 }
 
@@ -139,10 +146,7 @@ inline double median_ms(const Buffers& buffers) {
   return static_cast<double>(ms[kLaunches / 2]);
 }
 
-}  // namespace harness
-
-int main() {
-  using namespace harness;
+inline int run() {
   const long long outputs = kN * kK * kP * kQ;
   Buffers buffers{};
   buffers.x = tensor(kN * kC * kH * kW, kSeedX);
@@ -160,6 +164,11 @@ int main() {
   HARNESS_CALL(cudaDeviceSynchronize());
   const int failed = check(y);
   const double ms = median_ms(buffers);
-  std::printf("%.4f ms (median of 21, L2 not flushed), %.2f TFLOP/s, %.1f GB/s\n", ms, kFlop / ms * 1e-9, kBytes / ms * 1e-6);
+  std::printf("%.4f ms (median of 21, L2 not flushed), %.2f TFLOP/s, %.1f GB/s\n", ms, kFlop / ms * 1e-9,
+              kBytes / ms * 1e-6);
   return failed;
 }
+
+}  // namespace harness
+
+int main() { return harness::run(); }

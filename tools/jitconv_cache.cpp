@@ -30,6 +30,15 @@ constexpr const char* kOverview =
     "  prune   removes the least recently used entries beyond --max-size\n"
     "  clear   removes every entry\n";
 
+Verb parse_verb(const std::string& name) {
+  if (name == "list") return Verb::list;
+  if (name == "stats") return Verb::stats;
+  if (name == "verify") return Verb::verify;
+  if (name == "prune") return Verb::prune;
+  if (name == "clear") return Verb::clear;
+  throw UsageError(fmt::format("'{}' is not list, stats, verify, prune or clear", name));
+}
+
 std::uint64_t parse_size(const std::string& text) {
   std::uint64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -140,18 +149,15 @@ struct Program {
 };
 
 int run(int argc, char** argv) {
-  cl::opt<Verb> verb(cl::Positional, cl::Required, cl::desc("list|stats|verify|prune|clear"), cl::cat(tool_category()),
-                     cl::values(clEnumValN(Verb::list, "list", "Print every entry"),
-                                clEnumValN(Verb::stats, "stats", "Print place and size"),
-                                clEnumValN(Verb::verify, "verify", "Read every entry"),
-                                clEnumValN(Verb::prune, "prune", "Keep to the size limit"),
-                                clEnumValN(Verb::clear, "clear", "Remove every entry")));
+  cl::opt<std::string> verb_name(cl::Positional, cl::Required, cl::desc("list|stats|verify|prune|clear"),
+                                 cl::cat(tool_category()));
   cl::opt<bool> as_json("json", cl::desc("Print JSON"), cl::cat(tool_category()));
   cl::opt<std::string> directory("dir", cl::desc("Cache directory; default as the library: JITCONV_CACHE_DIR, ..."),
                                  cl::value_desc("path"), cl::cat(tool_category()));
   cl::opt<std::string> max_size("max-size", cl::desc("What prune leaves, e.g. 512M; default JITCONV_CACHE_MAXSIZE"),
                                 cl::value_desc("bytes"), cl::cat(tool_category()));
   parse_command_line(argc, argv, kOverview);
+  const Verb verb = parse_verb(verb_name);
   if (max_size.getNumOccurrences() > 0 && verb != Verb::prune) throw UsageError("--max-size belongs to prune");
 
   const auto warn = [](const std::string& text) { fmt::print(stderr, "jitconv-cache: {}\n", text); };

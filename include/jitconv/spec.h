@@ -113,9 +113,9 @@ JITCONV_API std::int64_t element_bytes(DataType type);
 JITCONV_API TensorShape output_shape(const ConvSpec& spec);
 
 /// Throws SpecError naming the field, its value and the rule if the convolution is not computable: negative or zero
-/// extents (N = 0 is allowed), any extent, stride, padding, dilation or padded extent above 2^31 - 1, channels that do not
-/// divide, a filter larger than the padded input, tensors of more than 2^62 bytes, out-of-range enums,
-/// clamp_min > clamp_max, non-finite slope or clamp limits, bad alignment.
+/// extents (N = 0 is allowed), any extent, stride, padding, dilation or padded extent above 2^31 - 1, channels that do
+/// not divide, a filter larger than the padded input, tensors of more than 2^62 bytes, out-of-range enums, clamp_min >
+/// clamp_max, non-finite slope or clamp limits, bad alignment.
 JITCONV_API void validate(const ConvSpec& spec);
 
 /// One line that parse_spec() reads back: `input=8,32,512,512 weight=64,32,5,9 stride=1,1 padding=2,2,4,4 ...`.

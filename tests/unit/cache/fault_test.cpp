@@ -271,6 +271,24 @@ TEST_F(CacheFaults, AFailedWriteSyncCloseOrRenamePublishesNothing) {
   EXPECT_FALSE(std::filesystem::exists(path(1)));
 }
 
+// What a cleaner does that removes the directory between two of our calls.
+TEST_F(CacheFaults, ASaveStartsOverWhenADirectoryOrItsFileVanishes) {
+  for (const char* call : {"openat", "mkdirat", "renameat"}) {
+    for (int occurrence = 1; occurrence <= 3; ++occurrence) {
+      Injection fault;
+      fault.call = call;
+      fault.occurrence = occurrence;
+      fault.error = ENOENT;
+      Warnings warnings;
+      Store store({root_}, warnings.collector());
+      EXPECT_TRUE(store.save(entry_of(1))) << call << " " << occurrence;
+      EXPECT_EQ(store.load(key_of(1)), entry_of(1)) << call << " " << occurrence;
+      EXPECT_TRUE(warnings.all().empty());
+      std::filesystem::remove_all(scratch_ / "parent");
+    }
+  }
+}
+
 TEST_F(CacheFaults, ASaveSyncsBeforeItRenamesAndReadsNothingBack) {
   Injection record;
   Store store({root_}, {});

@@ -1,50 +1,27 @@
-// Specs by example: what is valid, what each broken rule says, the text form, equality and hashing, the canonical form.
-// Statements about all specs are in spec_property_test.cpp.
+// Specs by example: what is valid, what each broken rule says, equality and hashing, the canonical form. The text form
+// is in spec_text_test.cpp, statements about all specs are in spec_property_test.cpp.
 #include "jitconv/spec.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <functional>
 #include <limits>
-#include <locale>
 #include <set>
 #include <string>
 
 #include "codegen/plan.h"
 #include "codegen/spec_fields.h"
 #include "jitconv/error.h"
+#include "spec_test_support.h"
 
 namespace jitconv {
 namespace {
 
 using codegen::canonical;
 using codegen::hash_value;
-
-ConvSpec headline_c() {
-  ConvSpec spec;
-  spec.input = {8, 32, 512, 512};
-  spec.filter = {64, 32, 5, 9};
-  spec.padding = {2, 4};
-  spec.dilation = {2, 3};
-  return spec;
-}
-
-/// what() and field() of the SpecError that `body` throws; fails the test if it throws none.
-struct Thrown {
-  std::string field, message;
-  ErrorCode code{};
-};
-
-Thrown thrown_by(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const SpecError& error) {
-    return {error.field(), error.what(), error.code()};
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return {};
-}
+using test::headline_c;
+using test::Thrown;
+using test::thrown_by;
 
 TEST(OutputShape, HeadlineCaseShrinksUnlessPaddingMatchesDilation) {
   ConvSpec spec = headline_c();
@@ -219,102 +196,6 @@ TEST(Validate, TensorOfExactlyTheLimitPasses) {
   EXPECT_NO_THROW(validate(spec));  // 2^61 elements of 2 bytes
   spec.input.w = 3;
   EXPECT_EQ(thrown_by([&] { validate(spec); }).field, "input");
-}
-
-TEST(SpecText, WritesEveryField) {
-  ConvSpec spec = headline_c();
-  spec.epilogue.bias = true;
-  EXPECT_EQ(to_string(spec),
-            "input=8,32,512,512 weight=64,32,5,9 stride=1,1 padding=2,2,4,4 dilation=2,3 groups=1 dtype=f32 "
-            "input_layout=nchw output_layout=nchw math=fp32 bias=true residual=false activation=none slope=0.01 "
-            "clamp_min=0 clamp_max=6 alignment=16");
-}
-
-TEST(SpecText, ReadsAbbreviations) {
-  const ConvSpec spec = parse_spec(
-      "  input=8,32,512,512\tweight=64,32,5,9 padding=2,4\n dilation=2,3 stride=1 bias layout=nhwc "
-      "activation=gelu_erf ");
-  ConvSpec expected = headline_c();
-  expected.epilogue.bias = true;
-  expected.input_layout = expected.output_layout = Layout::nhwc;
-  expected.epilogue.activation = Activation::gelu_erf;
-  EXPECT_EQ(spec, expected);
-  EXPECT_EQ(parse_spec("padding=5").padding, Padding(5));
-  EXPECT_EQ(parse_spec("padding=1,2,3,4").padding, Padding(1, 2, 3, 4));
-  EXPECT_EQ(parse_spec("stride=3").stride, Size2(3));
-  EXPECT_EQ(parse_spec(""), ConvSpec{});
-}
-
-struct BadText {
-  const char *text, *field, *message;
-};
-
-TEST(SpecText, NamesWhatItCannotRead) {
-  const BadText cases[] = {
-      {"inptu=1,1,1,1", "inptu", "unknown key \"inptu\"; known keys are input, weight, stride"},
-      {"input=1,2,3", "input", "input is \"1,2,3\", must be 4 values"},
-      {"input=5", "input", "must be 4 values"},
-      {"input=1,2,3,x", "input", "input is \"x\", must be a 64-bit integer"},
-      {"input=1,2,3,", "input", "input is \"\""},
-      {"input=1,2,3,4.5", "input", "input is \"4.5\""},
-      {"groups=99999999999999999999", "groups", "must be a 64-bit integer"},
-      {"groups=+1", "groups", "groups is \"+1\""},
-      {"stride=1,2,3", "stride", "must be 1 or 2 values"},
-      {"padding=1,2,3", "padding", "must be 1, 2 or 4 values"},
-      {"groups=1,1", "groups", "must be 1 values"},
-      {"dtype=fp32", "dtype", "dtype is \"fp32\", must be one of f32, f16, bf16"},
-      {"activation=RELU", "activation", "must be one of none, relu"},
-      {"bias=yes", "bias", "must be true or false"},
-      {"slope=1,5", "slope", "must be 1 values"},
-      {"slope=1e99", "slope", "32-bit float"},
-      {"groups", "groups", "not of the form key=value"},
-      {"groups=1 groups=1", "groups", "given twice"},
-      {"layout=nchw input_layout=nhwc", "input_layout", "given twice"},
-  };
-  for (const BadText& bad : cases) {
-    const Thrown thrown = thrown_by([&] { parse_spec(bad.text); });
-    EXPECT_EQ(thrown.field, bad.field) << bad.text;
-    EXPECT_NE(thrown.message.find(bad.message), std::string::npos) << bad.text << ": " << thrown.message;
-  }
-}
-
-class CommaPoint : public std::numpunct<char> {
-  char do_decimal_point() const override { return ','; }
-  char do_thousands_sep() const override { return '.'; }
-  std::string do_grouping() const override { return "\3"; }
-};
-
-TEST(SpecText, IgnoresTheLocale) {
-  ConvSpec spec = headline_c();
-  spec.input.w = 1234567;
-  spec.epilogue.slope = 0.25f;
-  const std::string text = to_string(spec);
-  const std::locale before = std::locale::global(std::locale(std::locale::classic(), new CommaPoint));
-  const std::string again = to_string(spec);
-  const bool equal = parse_spec(text) == spec;
-  std::locale::global(before);
-  EXPECT_EQ(again, text);
-  EXPECT_TRUE(equal);
-}
-
-TEST(SpecText, FloatsComeBackBitForBit) {
-  ConvSpec spec = headline_c();
-  for (const float value : {0.1f, 1.0f / 3, 1e-45f, 3.4028235e38f, -0.0f, 16777217.0f}) {
-    spec.epilogue.slope = value;
-    const float read = parse_spec(to_string(spec)).epilogue.slope;
-    EXPECT_EQ(read, value);
-    EXPECT_EQ(std::signbit(read), std::signbit(value));
-  }
-}
-
-TEST(Names, OfEveryEnumValue) {
-  EXPECT_EQ(to_string(DataType::bf16), "bf16");
-  EXPECT_EQ(to_string(Layout::nhwc), "nhwc");
-  EXPECT_EQ(to_string(MathMode::tf32), "tf32");
-  EXPECT_EQ(to_string(Activation::none), "none");
-  EXPECT_EQ(to_string(Activation::gelu_tanh), "gelu_tanh");
-  EXPECT_EQ(to_string(Activation::clamp), "clamp");
-  EXPECT_EQ(to_string(static_cast<Activation>(10)), "invalid");
 }
 
 template <typename T>

@@ -1,6 +1,7 @@
 // Where NVRTC is looked for, with made-up directories and the fake library as the thing to find.
 #include "runtime/nvrtc_search.h"
 
+#include <dlfcn.h>
 #include <elf.h>
 
 #include <cstring>
@@ -82,6 +83,17 @@ TEST(NvrtcSearch, PrefersWheelsThenTheLoaderPathThenToolkits) {
   const std::string environment =
       place_library(root + "/venv/lib/python3.12/site-packages/nvidia/cu13/lib/libnvrtc.so.13");
   EXPECT_EQ(found_with(all), environment);
+}
+
+TEST(NvrtcSearch, ALoadedLibraryIsTheOneToUse) {
+  const TemporaryDirectory directory;
+  const std::string loaded = place_library(directory.path() + "/loaded/libnvrtc.so.13");
+  const std::string other = place_library(directory.path() + "/loader/libnvrtc.so.13");
+  void* library = dlopen(loaded.c_str(), RTLD_NOW | RTLD_LOCAL);
+  ASSERT_NE(library, nullptr) << dlerror();
+  EXPECT_EQ(found_with({{"LD_LIBRARY_PATH", directory.path() + "/loader"}}), loaded);
+  EXPECT_EQ(found_with({{"JITCONV_NVRTC_PATH", other}}), other) << "but for an explicit choice";
+  dlclose(library);
 }
 
 TEST(NvrtcSearch, VersionComesFromTheNameOrFromTheBuiltinsBesideIt) {

@@ -255,6 +255,18 @@ TEST(Compare, SpecialValues) {
   EXPECT_EQ(compare_one(3.0008, 3.001953125f).wrong, 0);              // and this is a rounding with an error before it
 }
 
+TEST(Compare, ExactDataAllowsNotEvenTheBound) {
+  const ConvSpec spec = middling();
+  Expected expected;
+  expected.y = expected.z = 1000;
+  expected.magnitude = 5000;
+  expected.terms = 288;
+  const std::int64_t position = 0;
+  const float next = std::nextafter(1000.0f, 2000.0f);
+  EXPECT_EQ(compare(spec, DataKind::exact, {&position, 1}, {&expected, 1}, {&next, 1}).wrong, 1);
+  EXPECT_EQ(compare(spec, DataKind::random, {&position, 1}, {&expected, 1}, {&next, 1}).wrong, 0);
+}
+
 TEST(Compare, AllZeroSumsShowNothing) {
   const Comparison result = compare_one(0, 0, DataKind::exact);
   EXPECT_EQ(result.wrong, 0);

@@ -1,11 +1,15 @@
 // Test data: reproducible, of the type's values, spread as promised, and exact where they say so.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
 #include <set>
+#include <stdexcept>
+#include <vector>
 
 #include "tools/check/data.h"
 #include "tools/check/number.h"
+#include "tools/check/parallel.h"
 #include "tools/check/reference.h"
 
 namespace jitconv::check {
@@ -21,6 +25,24 @@ ConvSpec with_reduction(DataType type, std::int64_t channels, std::int64_t taps)
 }
 
 constexpr DataType kTypes[] = {DataType::f32, DataType::f16, DataType::bf16};
+
+TEST(ParallelFor, CoversEveryIndexOnce) {
+  for (const std::int64_t count : {0, 1, 2, 3, 7, 64, 1001}) {
+    for (const std::int64_t grain : {0, 1, 3, 5000}) {
+      std::vector<std::atomic<int>> visits(static_cast<std::size_t>(count));
+      parallel_for(count, grain, [&visits](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t i = begin; i < end; ++i) ++visits[static_cast<std::size_t>(i)];
+      });
+      for (const std::atomic<int>& visit : visits) ASSERT_EQ(visit, 1) << count << " " << grain;
+    }
+  }
+}
+
+TEST(ParallelFor, ThrowsWhatTheBodyThrew) {
+  const auto body = [](std::int64_t, std::int64_t) { throw std::out_of_range("here"); };
+  EXPECT_THROW(parallel_for(100, 1, body), std::out_of_range);
+  EXPECT_THROW(parallel_for(1, 1, body), std::out_of_range);
+}
 
 TEST(CheckData, BulkAndSingleElementsAgree) {
   for (const DataType type : kTypes) {

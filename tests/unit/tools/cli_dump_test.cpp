@@ -72,6 +72,20 @@ TEST(CliDump, ListNamesEveryDocumentedConfiguration) {
   }
 }
 
+TEST(CliDump, ThePyTorchScriptHasTheSameTable) {
+  const std::string script = read_file(std::string(JITCONV_TEST_DATA) + "/../bench/compare_pytorch.py");
+  std::map<std::string, ConvSpec> found;
+  for (const std::string& line : lines_of(script)) {
+    const std::size_t text = line.find("\": \"input=");
+    if (text == std::string::npos) continue;
+    const std::size_t begin = line.find('"') + 1, end = line.rfind('"');
+    found[line.substr(begin, text - begin)] = parse_spec(line.substr(text + 4, end - text - 4));
+  }
+  const auto& all = tools::documented_configurations();
+  EXPECT_EQ(found.size(), all.size());
+  for (const auto& one : all) EXPECT_TRUE(found.count(one.name) == 1 && found[one.name] == one.spec) << one.name;
+}
+
 TEST(CliDump, FlagsSetEveryFieldOfTheSpec) {
   const ProcessResult result = dump(
       {"--input=8,32,512,500", "--weight=64,8,5,9", "--stride=2,1", "--padding=1,2,3,4", "--dilation=2,3", "--groups=4",

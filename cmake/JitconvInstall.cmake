@@ -1,0 +1,18 @@
+# cmake --install: libjitconv.so, the headers of include/jitconv and what find_package(jitconv) needs, all relocatable
+# (the programs install themselves in tools/). The static libraries stay behind: they would bring LLVM and fmt along.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+set(jitconv_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/jitconv)
+install(TARGETS jitconv EXPORT jitconvTargets
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+  INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/jitconv DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+  FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
+install(EXPORT jitconvTargets NAMESPACE jitconv:: DESTINATION ${jitconv_package_dir})
+
+configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/jitconvConfig.cmake.in
+  ${PROJECT_BINARY_DIR}/jitconvConfig.cmake INSTALL_DESTINATION ${jitconv_package_dir})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/jitconvConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/jitconvConfig.cmake ${PROJECT_BINARY_DIR}/jitconvConfigVersion.cmake
+  DESTINATION ${jitconv_package_dir})

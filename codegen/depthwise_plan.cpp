@@ -18,7 +18,7 @@ class Search {
   Search(const ConvSpec& spec, const Target& target)
       : spec_(spec), target_(target), out_(output_shape(spec)), multiplier_(spec.filter.k / spec.groups) {}
 
-  std::vector<ConvPlan> run() {
+  std::vector<Candidate> run() {
     const int thread_q = static_cast<int>(4 / std::gcd(std::int64_t{4}, spec_.stride.w));
     const std::int64_t columns = ceil_div(out_.w, thread_q);  // threads that cover a row
     for (const int thread_p : {1, 2, 4, 8, 16}) {
@@ -33,7 +33,7 @@ class Search {
       if (columns > 64)
         for (const int threads_q : {32, 64, 128}) shape(thread_p, thread_q, std::min<std::int64_t>(bands, 256 / threads_q), threads_q, 1);
     }
-    return std::move(plans_);
+    return std::move(candidates_);
   }
 
  private:
@@ -79,6 +79,7 @@ class Search {
     BlockWork work;
     work.blocks = ceil_div(spec_.input.n * spec_.input.c, tiling.planes) * ceil_div(out_.h, tiling.tile_p()) *
                   ceil_div(out_.w, tiling.tile_q());
+    work.threads = tiling.threads();
     work.warps = ceil_div(tiling.threads(), kWarpSize);
     const std::int64_t taps = spec_.filter.r * spec_.filter.s;
     const std::int64_t outputs = std::int64_t{tiling.thread_p} * tiling.thread_q;
@@ -107,33 +108,26 @@ class Search {
 
   void add(const DepthwiseTiling& tiling) {
     const BlockWork work = block_work(tiling);
-    const int resident = resident_blocks(work, target_);
-    if (work.blocks > INT32_MAX || work.registers > 250 || resident == 0) return;
-    ConvPlan plan;
-    plan.spec = spec_;
-    plan.target = target_;
-    plan.family = Family::depthwise;
-    plan.tiling = tiling;
-    plan.blocks = static_cast<std::uint32_t>(work.blocks);
-    plan.threads = static_cast<std::uint32_t>(tiling.threads());
-    plan.shared_bytes = static_cast<std::uint32_t>(work.shared_bytes);
-    plan.min_blocks_per_sm = resident;
-    plan.wide_index = needs_wide_index(
-        spec_, tiling.planes * spec_.input.h * spec_.input.w + (tiling.input_rows(spec_) + spec_.padding.top) * spec_.input.w, 0);
-    plan.cost = price(work, target_);
-    plans_.push_back(std::move(plan));
+    if (work.blocks > INT32_MAX || work.registers > 250 || resident_blocks(work, target_) == 0) return;
+    candidates_.push_back({tiling, work, price(work, target_)});
   }
 
   const ConvSpec& spec_;
   const Target& target_;
   TensorShape out_;
   std::int64_t multiplier_;
-  std::vector<ConvPlan> plans_;
+  std::vector<Candidate> candidates_;
 };
 
 }  // namespace
 
-std::vector<ConvPlan> depthwise_candidates(const ConvSpec& spec, const Target& target, std::string& why) {
+Overhang overhang(const DepthwiseTiling& tiling, const ConvSpec& spec) {
+  return {tiling.planes * spec.input.h * spec.input.w +
+              (tiling.input_rows(spec) + spec.padding.top) * spec.input.w + tiling.input_pitch + spec.padding.left,
+          0};
+}
+
+std::vector<Candidate> depthwise_candidates(const ConvSpec& spec, const Target& target, std::string& why) {
   constexpr std::int64_t kMaxPlane = std::int64_t{1} << 30;  // offsets inside a plane are 32-bit
   const TensorShape out = output_shape(spec);
   if (spec.filter.c != 1) {
@@ -143,9 +137,9 @@ std::vector<ConvPlan> depthwise_candidates(const ConvSpec& spec, const Target& t
   } else if (spec.input.h * spec.input.w > kMaxPlane || out.h * out.w > kMaxPlane) {
     why = "a plane has more than 2^30 elements";
   } else {
-    std::vector<ConvPlan> plans = Search(spec, target).run();
-    if (plans.empty()) why = "no tile fits shared memory and registers";
-    return plans;
+    std::vector<Candidate> candidates = Search(spec, target).run();
+    if (candidates.empty()) why = "no tile fits shared memory and registers";
+    return candidates;
   }
   return {};
 }

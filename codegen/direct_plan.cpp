@@ -50,14 +50,17 @@ void choose_pitches(DirectTiling& tiling, const ConvSpec& spec) {
   tiling.weight_pitch = tiling.block_k() < 32 ? static_cast<int>(round_up(tiling.block_k(), 4)) : tiling.block_k() + 4;
 }
 
-std::int64_t distinct_rows(const DirectTiling& tiling, const ConvSpec& spec) {
-  if (!tiling.unroll_rows) return tiling.thread_p * spec.filter.r;
-  std::vector<std::int64_t> rows;
-  for (std::int64_t r = 0; r < spec.filter.r; ++r)
-    for (std::int64_t p = 0; p < tiling.thread_p; ++p)
-      rows.push_back(p * tiling.lanes_p * spec.stride.h + r * spec.dilation.h);
-  std::sort(rows.begin(), rows.end());
-  return std::unique(rows.begin(), rows.end()) - rows.begin();
+/// Input rows a thread loads for one channel: unrolled rows that several of its output rows use are loaded once.
+std::int64_t loaded_rows(const DirectTiling& tiling, const ConvSpec& spec) {
+  const std::int64_t step = tiling.lanes_p * spec.stride.h, dilation = spec.dilation.h, taps = spec.filter.r;
+  std::int64_t count = taps;  // those of output row 0
+  for (std::int64_t p = 1; p < tiling.thread_p; ++p) {
+    if (!tiling.unroll_rows || step % dilation != 0)
+      count += taps;
+    else
+      count += std::min(taps, step / dilation);  // the rest was loaded for row p - 1
+  }
+  return count;
 }
 
 int estimate_registers(const DirectTiling& tiling, const ConvSpec& spec) {
@@ -76,10 +79,11 @@ BlockWork block_work(const DirectTiling& tiling, const ConvSpec& spec) {
   BlockWork work;
   work.blocks = spec.input.n * spec.groups * ceil_div(group_k, tiling.block_k()) * ceil_div(out.h, tiling.block_p()) *
                 ceil_div(out.w, tiling.block_q());
+  work.threads = tiling.threads();
   work.warps = tiling.warps();
   work.fma_per_warp = channels * taps * tiling.thread_k * tiling.thread_p * tiling.thread_q;
 
-  const std::int64_t window_loads = distinct_rows(tiling, spec) * (tiling.window(spec) / 4);
+  const std::int64_t window_loads = loaded_rows(tiling, spec) * (tiling.window(spec) / 4);
   const std::int64_t weight_loads = taps * ceil_div(tiling.thread_k, 4);
   const std::int64_t iterations = tiling.unroll_rows ? ceil_div(1, tiling.unroll_c) : spec.filter.r;
   const std::int64_t input_rows = std::int64_t{tiling.chunk_c} * tiling.input_rows(spec);
@@ -106,6 +110,8 @@ BlockWork block_work(const DirectTiling& tiling, const ConvSpec& spec) {
   work.dram_bytes = static_cast<std::int64_t>(codegen::work(spec).bytes) + row_ends * 512;
   work.registers = estimate_registers(tiling, spec);
   work.shared_bytes = tiling.shared_bytes(spec);
+  // Registers beyond the estimate are used well; blocks beyond 16 warps gain nothing.
+  work.launch_blocks = 16 / tiling.warps();
   return work;
 }
 
@@ -113,12 +119,12 @@ class Search {
  public:
   Search(const ConvSpec& spec, const Target& target) : spec_(spec), target_(target), out_(output_shape(spec)) {}
 
-  std::vector<ConvPlan> run() {
+  std::vector<Candidate> run() {
     const int vector = static_cast<int>(4 / std::gcd(std::int64_t{4}, spec_.stride.w));
     for (const int thread_q : {vector, 2 * vector})
       for (const int thread_p : {1, 2, 4, 8})
         for (const int thread_k : {16, 8, 4, 2, 1}) thread_tiles(thread_k, thread_p, thread_q);
-    return std::move(plans_);
+    return std::move(candidates_);
   }
 
  private:
@@ -174,46 +180,33 @@ class Search {
 
   void add(const DirectTiling& tiling) {
     const BlockWork work = block_work(tiling, spec_);
-    if (work.blocks > INT32_MAX || work.registers > kMaxRegisters) return;
-    const int resident = resident_blocks(work, target_);
-    if (resident == 0) return;
-    ConvPlan plan;
-    plan.spec = spec_;
-    plan.target = target_;
-    plan.family = Family::direct;
-    plan.tiling = tiling;
-    plan.blocks = static_cast<std::uint32_t>(work.blocks);
-    plan.threads = static_cast<std::uint32_t>(tiling.threads());
-    plan.shared_bytes = static_cast<std::uint32_t>(work.shared_bytes);
-    // All registers that `resident` blocks can have; more blocks than the estimate allows would only spill.
-    plan.min_blocks_per_sm = std::min(resident, 16 / tiling.warps());
-    const std::int64_t plane = spec_.input.h * spec_.input.w;
-    plan.wide_index = needs_wide_index(
-        spec_,
-        tiling.chunk_c * plane +
-            (tiling.input_rows(spec_) + spec_.padding.top) * spec_.input.w *
-                (spec_.input_layout == Layout::nhwc ? spec_.input.c : 1) +
-            (tiling.input_pitch + spec_.padding.left) * (spec_.input_layout == Layout::nhwc ? spec_.input.c : 1),
-        tiling.block_k() * spec_.filter.c * spec_.filter.r * spec_.filter.s);
-    plan.cost = price(work, target_);
-    plans_.push_back(std::move(plan));
+    if (work.blocks > INT32_MAX || work.registers > kMaxRegisters || resident_blocks(work, target_) == 0) return;
+    candidates_.push_back({tiling, work, price(work, target_)});
   }
 
   const ConvSpec& spec_;
   const Target& target_;
   TensorShape out_;
-  std::vector<ConvPlan> plans_;
+  std::vector<Candidate> candidates_;
 };
 
 }  // namespace
 
-std::vector<ConvPlan> direct_candidates(const ConvSpec& spec, const Target& target, std::string& why) {
-  std::vector<ConvPlan> plans = Search(spec, target).run();
-  if (plans.empty())
+Overhang overhang(const DirectTiling& tiling, const ConvSpec& spec) {
+  const std::int64_t pixel = spec.input_layout == Layout::nhwc ? spec.input.c : 1;  // elements from column to column
+  return {tiling.chunk_c * spec.input.h * spec.input.w +
+              (tiling.input_rows(spec) + spec.padding.top) * spec.input.w * pixel +
+              (tiling.input_pitch + spec.padding.left) * pixel,
+          tiling.block_k() * spec.filter.c * spec.filter.r * spec.filter.s};
+}
+
+std::vector<Candidate> direct_candidates(const ConvSpec& spec, const Target& target, std::string& why) {
+  std::vector<Candidate> candidates = Search(spec, target).run();
+  if (candidates.empty())
     why = fmt::format("no tile of a {}x{} filter with dilation ({},{}) and stride ({},{}) fits {} bytes of shared memory",
                       spec.filter.r, spec.filter.s, spec.dilation.h, spec.dilation.w, spec.stride.h, spec.stride.w,
                       target.shared_bytes_per_block);
-  return plans;
+  return candidates;
 }
 
 }  // namespace jitconv::codegen

@@ -7,7 +7,7 @@
 
 namespace jitconv::codegen {
 
-std::vector<ConvPlan> fallback_candidates(const ConvSpec& spec, const Target& target) {
+std::vector<Candidate> fallback_candidates(const ConvSpec& spec, const Target& target) {
   constexpr std::int64_t kThreads = 256;
   const TensorShape out = output_shape(spec);
   const std::int64_t pixels = out.n * out.h * out.w, group_k = spec.filter.k / spec.groups;
@@ -29,6 +29,7 @@ std::vector<ConvPlan> fallback_candidates(const ConvSpec& spec, const Target& ta
   const std::int64_t outputs = std::int64_t{tiling.thread_k} * tiling.thread_pixels;
   BlockWork work;
   work.blocks = blocks;
+  work.threads = kThreads;
   work.warps = kThreads / kWarpSize;
   work.fma_per_warp = outputs * spec.filter.c * spec.filter.r * spec.filter.s;
   // A tap computes addresses and predicates anew and reads every operand from the L1 cache.
@@ -36,17 +37,9 @@ std::vector<ConvPlan> fallback_candidates(const ConvSpec& spec, const Target& ta
   work.latency_cycles = 3000;
   work.dram_bytes = static_cast<std::int64_t>(codegen::work(spec).bytes);
   work.registers = 64;
+  work.launch_blocks = 1;
 
-  ConvPlan plan;
-  plan.spec = spec;
-  plan.target = target;
-  plan.family = Family::fallback;
-  plan.tiling = tiling;
-  plan.blocks = static_cast<std::uint32_t>(blocks);
-  plan.threads = kThreads;
-  plan.wide_index = needs_wide_index(spec, 0, 0);
-  plan.cost = price(work, target);
-  return {plan};
+  return {{tiling, work, price(work, target)}};
 }
 
 }  // namespace jitconv::codegen

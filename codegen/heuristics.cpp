@@ -47,13 +47,13 @@ std::int64_t price(const BlockWork& work, const Target& target) {
   return std::max(compute, memory) + std::min(compute, memory) / 8;
 }
 
-bool needs_wide_index(const ConvSpec& spec, std::int64_t input_overhang, std::int64_t filter_overhang) {
+bool needs_wide_index(const ConvSpec& spec, const Overhang& overhang) {
   const TensorShape out = output_shape(spec);
   const std::int64_t input = spec.input.n * spec.input.c * spec.input.h * spec.input.w;
   const std::int64_t filter = spec.filter.k * spec.filter.c * spec.filter.r * spec.filter.s;
   const std::int64_t output = out.n * out.c * out.h * out.w;
   constexpr std::int64_t kOutputOverhang = 4096;  // tiles are cut off at P and K, and reach past Q by less than this
-  return std::max({input + input_overhang, filter + filter_overhang, output + kOutputOverhang}) > INT32_MAX;
+  return std::max({input + overhang.input, filter + overhang.filter, output + kOutputOverhang}) > INT32_MAX;
 }
 
 }  // namespace jitconv::codegen

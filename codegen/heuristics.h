@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <variant>
 #include <vector>
 
 #include "codegen/plan.h"
@@ -12,6 +14,7 @@ namespace jitconv::codegen {
 /// What one block does, in counts that the model turns into time.
 struct BlockWork {
   std::int64_t blocks = 0;            ///< of the whole grid
+  std::int64_t threads = 0;           ///< of one block
   std::int64_t warps = 0;             ///< of one block
   std::int64_t fma_per_warp = 0;      ///< FMA instructions
   std::int64_t other_per_warp = 0;    ///< every other instruction
@@ -20,6 +23,14 @@ struct BlockWork {
   std::int64_t dram_bytes = 0;        ///< of the whole launch
   int registers = 0;                  ///< estimate per thread
   std::int64_t shared_bytes = 0;
+  int launch_blocks = 32;  ///< most blocks per SM that __launch_bounds__ should make room for
+};
+
+/// A way to compute the convolution and its price. Thousands are looked at for one plan, so it holds no more than that.
+struct Candidate {
+  std::variant<std::monostate, DirectTiling, DepthwiseTiling, FallbackTiling> tiling;
+  BlockWork work;
+  std::int64_t cost = 0;
 };
 
 /// Blocks of `work` that fit on one SM.
@@ -28,13 +39,20 @@ int resident_blocks(const BlockWork& work, const Target& target);
 /// Modelled time of the launch in picoseconds.
 std::int64_t price(const BlockWork& work, const Target& target);
 
-/// Candidates of one family, unordered, each with cost; empty if the family cannot compute the spec, and then `why`
-/// says which limit.
-std::vector<ConvPlan> direct_candidates(const ConvSpec& spec, const Target& target, std::string& why);
-std::vector<ConvPlan> depthwise_candidates(const ConvSpec& spec, const Target& target, std::string& why);
-std::vector<ConvPlan> fallback_candidates(const ConvSpec& spec, const Target& target);
+/// Candidates of one family in a fixed order; empty if the family cannot compute the spec, and then `why` says which
+/// limit. The spec is canonical and has outputs.
+std::vector<Candidate> direct_candidates(const ConvSpec& spec, const Target& target, std::string& why);
+std::vector<Candidate> depthwise_candidates(const ConvSpec& spec, const Target& target, std::string& why);
+std::vector<Candidate> fallback_candidates(const ConvSpec& spec, const Target& target);
 
-/// Whether some offset does not fit 32 bits, when tiles overhang x and w by at most so many elements.
-bool needs_wide_index(const ConvSpec& spec, std::int64_t input_overhang, std::int64_t filter_overhang);
+/// Elements by which a tiling's tiles reach past the ends of x and w: addresses that are formed, not accessed.
+struct Overhang {
+  std::int64_t input = 0, filter = 0;
+};
+Overhang overhang(const DirectTiling& tiling, const ConvSpec& spec);
+Overhang overhang(const DepthwiseTiling& tiling, const ConvSpec& spec);
+
+/// Whether some element offset a kernel forms does not fit 32 bits.
+bool needs_wide_index(const ConvSpec& spec, const Overhang& overhang);
 
 }  // namespace jitconv::codegen

@@ -10,44 +10,36 @@
 namespace jitconv::codegen {
 namespace {
 
+static_assert(std::variant_size_v<decltype(Candidate::tiling)> == static_cast<std::size_t>(Family::fallback) + 1,
+              "a tiling's place in the variant is its family");
+
+Family family_of(const Candidate& candidate) { return static_cast<Family>(candidate.tiling.index()); }
+
 struct Candidates {
-  std::vector<ConvPlan> plans;  // cheapest first
+  std::vector<Candidate> all;
   std::vector<Note> notes;
 };
 
 Candidates all_candidates(const ConvSpec& spec, const Target& target) {
   Candidates result;
-  const auto take = [&](std::vector<ConvPlan> plans, Family family, const std::string& why) {
-    if (plans.empty()) result.notes.push_back({std::string(to_string(family)), "not possible: " + why});
-    std::move(plans.begin(), plans.end(), std::back_inserter(result.plans));
+  const auto take = [&](std::vector<Candidate> candidates, Family family, const std::string& why) {
+    if (candidates.empty()) result.notes.push_back({std::string(to_string(family)), "not possible: " + why});
+    std::move(candidates.begin(), candidates.end(), std::back_inserter(result.all));
   };
   std::string why;
   take(depthwise_candidates(spec, target, why), Family::depthwise, why);
   take(direct_candidates(spec, target, why), Family::direct, why);
-  if (result.plans.empty()) {
-    result.plans = fallback_candidates(spec, target);
+  if (result.all.empty()) {
+    result.all = fallback_candidates(spec, target);
     result.notes.push_back({"fallback", "slow path: operands are read from global memory for every tap"});
   }
-  // Stable: equal costs keep the order of enumeration, which is the same everywhere.
-  std::stable_sort(result.plans.begin(), result.plans.end(),
-                   [](const ConvPlan& a, const ConvPlan& b) { return a.cost < b.cost; });
   if (spec.math != MathMode::ieee)
     result.notes.push_back({"math", fmt::format("{} is served by fp32 FMA kernels, which keep more than it promises",
                                                 to_string(spec.math))});
   return result;
 }
 
-void note_losers(const Candidates& candidates, ConvPlan& chosen) {
-  for (const Family family : {Family::depthwise, Family::direct}) {
-    if (family == chosen.family) continue;
-    const auto best = std::find_if(candidates.plans.begin(), candidates.plans.end(),
-                                   [&](const ConvPlan& plan) { return plan.family == family; });
-    if (best == candidates.plans.end()) continue;
-    chosen.notes.push_back({std::string(to_string(family)),
-                            fmt::format("modelled at {:.3g} us, {} at {:.3g} us", static_cast<double>(best->cost) * 1e-6,
-                                        to_string(chosen.family), static_cast<double>(chosen.cost) * 1e-6)});
-  }
-}
+bool cheaper(const Candidate& a, const Candidate& b) { return a.cost < b.cost; }
 
 ConvPlan empty_plan(const ConvSpec& spec, const Target& target) {
   ConvPlan plan;
@@ -55,6 +47,39 @@ ConvPlan empty_plan(const ConvSpec& spec, const Target& target) {
   plan.target = target;
   plan.notes.push_back({"none", "the output has no elements, nothing is launched"});
   return plan;
+}
+
+ConvPlan finish(const Candidate& candidate, const ConvSpec& spec, const Target& target) {
+  const BlockWork& work = candidate.work;
+  ConvPlan plan;
+  plan.spec = spec;
+  plan.target = target;
+  plan.family = family_of(candidate);
+  plan.tiling = candidate.tiling;
+  plan.blocks = static_cast<std::uint32_t>(work.blocks);
+  plan.threads = static_cast<std::uint32_t>(work.threads);
+  plan.shared_bytes = static_cast<std::uint32_t>(work.shared_bytes);
+  plan.min_blocks_per_sm = std::min(resident_blocks(work, target), work.launch_blocks);
+  Overhang over;
+  if (const auto* direct = std::get_if<DirectTiling>(&candidate.tiling)) over = overhang(*direct, spec);
+  if (const auto* depthwise = std::get_if<DepthwiseTiling>(&candidate.tiling)) over = overhang(*depthwise, spec);
+  plan.wide_index = needs_wide_index(spec, over);
+  plan.cost = candidate.cost;
+  return plan;
+}
+
+/// What the best candidate of each family that was not chosen would have cost.
+void note_losers(const Candidates& candidates, ConvPlan& chosen) {
+  for (const Family family : {Family::depthwise, Family::direct}) {
+    if (family == chosen.family) continue;
+    const Candidate* best = nullptr;
+    for (const Candidate& candidate : candidates.all)
+      if (family_of(candidate) == family && (best == nullptr || cheaper(candidate, *best))) best = &candidate;
+    if (best == nullptr) continue;
+    chosen.notes.push_back({std::string(to_string(family)),
+                            fmt::format("modelled at {:.3g} us, {} at {:.3g} us", static_cast<double>(best->cost) * 1e-6,
+                                        to_string(chosen.family), static_cast<double>(chosen.cost) * 1e-6)});
+  }
 }
 
 std::string describe(const DirectTiling& t) {
@@ -112,8 +137,10 @@ ConvPlan make_plan(const ConvSpec& spec, const Target& target) {
   const ConvSpec wanted = canonical(spec);
   const TensorShape out = output_shape(wanted);
   if (out.n * out.c * out.h * out.w == 0) return empty_plan(wanted, target);
-  Candidates candidates = all_candidates(wanted, target);
-  ConvPlan chosen = candidates.plans.front();
+  const Candidates candidates = all_candidates(wanted, target);
+  // The first of the cheapest: equal costs are decided by the order of enumeration, which is the same everywhere.
+  const auto best = std::min_element(candidates.all.begin(), candidates.all.end(), cheaper);
+  ConvPlan chosen = finish(*best, wanted, target);
   chosen.notes = candidates.notes;
   note_losers(candidates, chosen);
   return chosen;
@@ -121,9 +148,13 @@ ConvPlan make_plan(const ConvSpec& spec, const Target& target) {
 
 std::vector<ConvPlan> enumerate_plans(const ConvSpec& spec, const Target& target, std::size_t limit) {
   validate(spec);
-  Candidates candidates = all_candidates(canonical(spec), target);
-  if (candidates.plans.size() > limit) candidates.plans.resize(limit);
-  return std::move(candidates.plans);
+  const ConvSpec wanted = canonical(spec);
+  Candidates candidates = all_candidates(wanted, target);
+  std::stable_sort(candidates.all.begin(), candidates.all.end(), cheaper);
+  if (candidates.all.size() > limit) candidates.all.resize(limit);
+  std::vector<ConvPlan> plans;
+  for (const Candidate& candidate : candidates.all) plans.push_back(finish(candidate, wanted, target));
+  return plans;
 }
 
 std::string to_string(const ConvPlan& plan) {

@@ -37,6 +37,40 @@ int fail(const char* program, ExitCode code, const std::string& message) {
   return code;
 }
 
+/// While it lives, what is written to stderr is kept instead: LLVM prints some errors there whatever stream it is
+/// given.
+class CapturedStderr {
+ public:
+  CapturedStderr() : file_(std::tmpfile()), saved_(dup(STDERR_FILENO)) {
+    if (file_ != nullptr && saved_ >= 0) dup2(fileno(file_), STDERR_FILENO);
+  }
+  ~CapturedStderr() { restore(); }
+  CapturedStderr(const CapturedStderr&) = delete;
+  CapturedStderr& operator=(const CapturedStderr&) = delete;
+
+  std::string finish() {
+    restore();
+    std::string text;
+    if (file_ == nullptr) return text;
+    std::rewind(file_);
+    for (int c = std::fgetc(file_); c != EOF; c = std::fgetc(file_)) text += static_cast<char>(c);
+    std::fclose(file_);
+    file_ = nullptr;
+    return text;
+  }
+
+ private:
+  void restore() {
+    if (saved_ < 0) return;
+    dup2(saved_, STDERR_FILENO);
+    close(saved_);
+    saved_ = -1;
+  }
+
+  std::FILE* file_;
+  int saved_;
+};
+
 }  // namespace
 
 llvm::cl::OptionCategory& spec_category() {
@@ -110,8 +144,10 @@ void parse_command_line(int argc, const char* const* argv, const char* overview)
   llvm::cl::SetVersionPrinter([](llvm::raw_ostream& out) { out << version_text(); });
   std::string text;
   llvm::raw_string_ostream errors(text);
+  CapturedStderr captured;
   if (llvm::cl::ParseCommandLineOptions(argc, argv, overview, &errors)) return;
   errors.flush();
+  text += captured.finish();
   // LLVM starts each line with the program's name and ends the first with a hint that run_tool() gives too.
   const std::string prefix = std::string(argv[0]).substr(std::string(argv[0]).find_last_of('/') + 1) + ": ";
   for (std::size_t at = text.find(prefix); at != std::string::npos; at = text.find(prefix, at)) {

@@ -87,7 +87,7 @@ TEST(DeviceData, CountsNansOfEveryType) {
   u64 found = 0;
   count_nan_32(wide.data(), static_cast<i64>(wide.size()), 0x7f800000u, &found);
   EXPECT_EQ(found, 2u);
-  for (const auto [type, infinity] : {std::pair(DataType::f16, 0x7c00u), std::pair(DataType::bf16, 0x7f80u)}) {
+  for (const auto& [type, infinity] : {std::pair(DataType::f16, 0x7c00u), std::pair(DataType::bf16, 0x7f80u)}) {
     const std::vector<std::byte> bytes = check::encode(type, values);
     found = 0;
     count_nan_16(reinterpret_cast<const u16*>(bytes.data()), static_cast<i64>(values.size()), infinity, &found);

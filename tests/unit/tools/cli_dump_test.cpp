@@ -124,7 +124,7 @@ TEST(CliDump, FlagsChangeAConfiguration) {
 }
 
 TEST(CliDump, EarlyStagesNeedNoCompiler) {
-  const std::map<std::string, std::string> contents = {{"spec", "input=2,8,16,20"}, {"plan", "threads: "},
+  const std::map<std::string, std::string> contents = {{"spec", "input=2,8,16,20"}, {"plan", "family: "},
                                                        {"source", "extern \"C\""},  {"json", "\"source\": "},
                                                        {"explain", "family: "},     {"harness", "int main()"}};
   for (const auto& [stage, content] : contents) {

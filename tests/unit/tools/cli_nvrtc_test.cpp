@@ -98,13 +98,15 @@ TEST_F(CliNvrtc, HarnessCompilesWithNvcc) {
   const std::string nvcc = find_program("nvcc", {"/usr/local/cuda/bin"});
   if (nvcc.empty()) GTEST_SKIP() << "no nvcc on PATH or in /usr/local/cuda/bin";
   const std::vector<Arguments> cases = {
-      {"--config=C_bias"},
-      {"--config=KB_L1_82", "--dtype=f16"},
+      {"--input=2,8,33,20", "--weight=8,8,3,5", "--dilation=2,3", "--padding=2,4", "--bias"},
+      {"--config=KB_L1_82_small", "--dtype=f16"},
       {"--input=2,8,33,20", "--weight=8,4,3,3", "--groups=2", "--dtype=bf16", "--layout=nhwc", "--activation=gelu_erf",
        "--residual", "--bias"},
       {"--input=2,8,33,20", "--weight=8,8,3,3", "--activation=clamp", "--clamp-min=-0.5", "--math=ieee"}};
   for (Arguments arguments : cases) {
-    const std::string file = directory_.file("harness.cu"), name = arguments.front();
+    const std::string file = directory_.file("harness.cu");
+    std::string name;
+    for (const std::string& argument : arguments) name += argument + " ";
     arguments.insert(arguments.end(), {"--emit=harness", "-o", file});
     const ProcessResult dumped = run(JITCONV_DUMP, arguments);
     ASSERT_EQ(dumped.exit_code, 0) << dumped.err;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Times jitconv next to PyTorch (cuDNN) on the documented configurations, in one run, on random data.
 
-    python3 bench/compare_pytorch.py --library build/runtime/libjitconv.so --config A,C_bias --json result.json
+    python3 bench/compare_pytorch.py --library build/release/runtime/libjitconv.so --config A,C_bias --json result.json
 
 Needs PyTorch with a GPU and the shared library, nothing else. The library is used through its C interface
 (include/jitconv/jitconv.h) with ctypes; launches go to PyTorch's current stream.
@@ -99,7 +99,7 @@ class Spec(ctypes.Structure):
 class LaunchArgs(ctypes.Structure):
     """jitconv_launch_args."""
 
-    _fields_ = [("struct_size", ctypes.c_size_t)] + [
+    _fields_ = [("struct_size", ctypes.c_uint32), ("reserved", ctypes.c_uint32)] + [
         (name, ctypes.c_void_p) for name in ("x", "w", "bias", "residual", "y", "workspace")
     ]
 
@@ -112,8 +112,7 @@ class Library:
         self.lib = lib
         lib.jitconv_version.restype = ctypes.c_char_p
         lib.jitconv_last_error.restype = ctypes.c_char_p
-        lib.jitconv_spec_init.argtypes = [ctypes.POINTER(Spec)]
-        lib.jitconv_spec_init.restype = None
+        lib.jitconv_spec_init.argtypes = [ctypes.POINTER(Spec), ctypes.c_size_t]
         lib.jitconv_spec_parse.argtypes = [ctypes.c_char_p, ctypes.POINTER(Spec)]
         lib.jitconv_output_shape.argtypes = [ctypes.POINTER(Spec), ctypes.c_int64 * 4]
         lib.jitconv_compile.argtypes = [ctypes.POINTER(Spec), ctypes.c_char_p, ctypes.POINTER(ctypes.c_void_p)]
@@ -131,7 +130,7 @@ class Library:
 
     def parse(self, text):
         spec = Spec()
-        self.lib.jitconv_spec_init(ctypes.byref(spec))
+        self.check(self.lib.jitconv_spec_init(ctypes.byref(spec), ctypes.sizeof(spec)))
         self.check(self.lib.jitconv_spec_parse(text.encode(), ctypes.byref(spec)))
         return spec
 
@@ -152,6 +151,7 @@ class Kernel:
         self.workspace = torch.empty(size, dtype=torch.uint8, device="cuda") if size > 0 else None
         self.args = LaunchArgs(
             ctypes.sizeof(LaunchArgs),
+            0,
             x.data_ptr(),
             w.data_ptr(),
             bias.data_ptr() if bias is not None else None,

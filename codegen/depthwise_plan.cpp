@@ -11,8 +11,6 @@ namespace {
 
 constexpr std::int64_t kUnrollBudget = 2400;  ///< FMA instructions in the body
 
-std::int64_t positive_modulo(std::int64_t a, std::int64_t b) { return (a % b + b) % b; }
-
 class Search {
  public:
   Search(const ConvSpec& spec, const Target& target)
@@ -24,14 +22,11 @@ class Search {
     for (const int thread_p : {1, 2, 4, 8, 16}) {
       if (thread_p > 1 && thread_p / 2 >= out_.h) continue;
       const std::int64_t bands = ceil_div(out_.h, thread_p);
-      if (columns * bands <= 256)
-        for (const int threads : {128, 256, 512})
-          shape(thread_p, thread_q, bands, columns, std::max<std::int64_t>(1, threads / (columns * bands)));
-      if (columns <= 512)
-        for (const int threads : {128, 256, 512})
-          if (columns <= threads) shape(thread_p, thread_q, std::min(bands, threads / columns), columns, 1);
-      if (columns > 64)
-        for (const int threads_q : {32, 64, 128}) shape(thread_p, thread_q, std::min<std::int64_t>(bands, 256 / threads_q), threads_q, 1);
+      for (const int threads : {128, 256, 512}) {
+        if (columns * bands <= threads) shape(thread_p, thread_q, bands, columns, threads / (columns * bands));
+        for (const int threads_q : {32, 64, 128})
+          if (threads_q / 2 < columns) shape(thread_p, thread_q, std::min<std::int64_t>(bands, threads / threads_q), threads_q, 1);
+      }
     }
     return std::move(candidates_);
   }
@@ -69,8 +64,15 @@ class Search {
     using Store = DepthwiseTiling::Store;
     const std::int64_t store_bytes = thread_q * element;
     const bool aligned = out_.w % thread_q == 0 && store_bytes <= 16 && spec_.alignment >= store_bytes;
-    tiling.store = aligned && thread_q > 1 ? Store::vector : whole_rows ? Store::flat : Store::rows;
-    if (tiling.store == Store::rows && tiling.threads() % kWarpSize != 0) return;
+    const bool whole_warps = tiling.threads() % kWarpSize == 0;
+    if (aligned && thread_q > 1)
+      tiling.store = Store::vector;
+    else if (planes == 1 && whole_warps)
+      tiling.store = Store::rows;
+    else if (whole_rows)
+      tiling.store = Store::flat;
+    else
+      return;
     if (tiling.shared_bytes(spec_) > target_.shared_bytes_per_block) return;
     add(tiling);
   }
@@ -93,14 +95,16 @@ class Search {
     const std::int64_t copies =
         ceil_div(tiling.input_floats(spec_) / tiling.copy_vector, tiling.threads()) * (tiling.async_copy ? 12 : 20);
     const bool staged = tiling.store != DepthwiseTiling::Store::vector;
-    work.other_per_warp = copies + multiplier_ * (windows + weights + outputs * (staged ? 4 : 2)) + 80;
-    work.shared_per_warp = copies / 12 * tiling.copy_vector + multiplier_ * (windows * 4 + weights + (staged ? outputs * 3 : 0));
+    const bool flat = tiling.store == DepthwiseTiling::Store::flat;
+    work.other_per_warp = copies + multiplier_ * (windows + weights + outputs * (flat ? 8 : staged ? 4 : 2)) + 80;
+    work.shared_per_warp =
+        copies / 12 * tiling.copy_vector + multiplier_ * (windows * 4 + weights + outputs * (flat ? 6 : staged ? 2 : 0));
     work.latency_cycles = 3000;
     // Halo rows come from L2 mostly; what the row ends of unflattened stores cost is in docs/families.md.
     const double halo = static_cast<double>(tiling.input_rows(spec_)) / static_cast<double>(tiling.tile_p() * spec_.stride.h) - 1.0;
     work.dram_bytes = static_cast<std::int64_t>(codegen::work(spec_).bytes * (1.0 + std::max(0.0, halo) * 0.2));
     if (tiling.store == DepthwiseTiling::Store::rows)
-      work.dram_bytes += out_.n * out_.c * out_.h * ceil_div(out_.w, tiling.tile_q()) * 512;
+      work.dram_bytes += out_.n * out_.c * out_.h * ceil_div(out_.w, tiling.tile_q()) * 64;
     work.registers = static_cast<int>(outputs + 2 * tiling.window(spec_) + (tiling.weights_in_registers ? taps : 8) + 28);
     work.shared_bytes = tiling.shared_bytes(spec_);
     return work;

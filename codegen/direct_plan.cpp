@@ -11,8 +11,12 @@ namespace jitconv::codegen {
 namespace {
 
 /// FMA instructions in one copy of the loop body: above this, rows are rolled (NVRTC's time grows faster than linearly).
-constexpr std::int64_t kUnrollBudget = 2400;
+constexpr std::int64_t kUnrollBudget = 2900;
+/// Below this, rolling rows does not pay.
+constexpr std::int64_t kRollFrom = 1200;
 constexpr std::int64_t kMaxRegisters = 250;
+/// Columns below which a warp's runs of y are too short, where the image is wider.
+constexpr std::int64_t kNarrowTile = 32;
 
 /// Wavefronts of one 16-byte window load of a warp: per quarter-warp, the largest number of different rows of 128 bytes
 /// that meet in one group of four banks.
@@ -35,6 +39,14 @@ std::int64_t window_wavefronts(const DirectTiling& tiling, const ConvSpec& spec)
     total += worst;
   }
   return total;
+}
+
+void choose_copies(DirectTiling& tiling, const ConvSpec& spec, const Target& target) {
+  tiling.async_copy = spec.dtype == DataType::f32 && target.compute_capability() >= 80;
+  const bool aligned = spec.input_layout == Layout::nchw && spec.input.w % 4 == 0 &&
+                       spec.alignment >= 4 * element_bytes(spec.dtype);
+  tiling.copy_vector = aligned ? 4 : 1;
+  tiling.column_shift = static_cast<int>(positive_modulo(-spec.padding.left, tiling.copy_vector));
 }
 
 void choose_pitches(DirectTiling& tiling, const ConvSpec& spec) {
@@ -65,8 +77,9 @@ std::int64_t loaded_rows(const DirectTiling& tiling, const ConvSpec& spec) {
 
 int estimate_registers(const DirectTiling& tiling, const ConvSpec& spec) {
   const int accumulators = tiling.thread_k * tiling.thread_p * tiling.thread_q;
-  // Long windows are consumed from left to right, so only a part is live at a time.
-  const int window = std::min(tiling.window(spec), 4 * tiling.thread_q + 4) * tiling.thread_p;
+  // Long windows are consumed from left to right: the columns of one tap and the 16 bytes that come next are live.
+  const int live = static_cast<int>((tiling.thread_q - 1) * spec.stride.w) + 9;
+  const int window = std::min(tiling.window(spec), live) * tiling.thread_p;
   return accumulators + window + 2 * tiling.thread_k + 24;
 }
 
@@ -89,13 +102,13 @@ BlockWork block_work(const DirectTiling& tiling, const ConvSpec& spec) {
   const std::int64_t input_rows = std::int64_t{tiling.chunk_c} * tiling.input_rows(spec);
   const std::int64_t input_copies =
       spec.input_layout == Layout::nchw
-          ? ceil_div(input_rows, tiling.warps()) * (ceil_div(tiling.input_pitch, kWarpSize) * 2 + 12)
+          ? ceil_div(input_rows, tiling.warps()) * (ceil_div(tiling.input_pitch, kWarpSize * tiling.copy_vector) * 4 + 10)
           : ceil_div(tiling.input_rows(spec), tiling.warps()) *
                 ceil_div(std::int64_t{tiling.input_pitch} * tiling.chunk_c, kWarpSize) * 10;
   const std::int64_t weight_copies = ceil_div(tiling.chunk_c * taps * tiling.block_k(), tiling.threads()) * 3;
   const std::int64_t copies = (input_copies + weight_copies) * (tiling.async_copy ? 1 : 2);
   const std::int64_t stores =
-      nchw_out ? tiling.thread_k * (tiling.warp_p() * (ceil_div(tiling.warp_q() + 7, kWarpSize) * 6 + 8) +
+      nchw_out ? tiling.thread_k * (tiling.warp_p() * (ceil_div(tiling.warp_q() + 7, kWarpSize) * 3 + 10) +
                                     tiling.thread_p * tiling.thread_q)
                : tiling.thread_k * tiling.thread_p * tiling.thread_q * 4;
   work.other_per_warp =
@@ -136,10 +149,11 @@ class Search {
     if (thread_p > 1 && thread_p / 2 >= out_.h) return;
     for (const int lanes_q : {1, 2, 4, 8, 16, 32}) {
       if (lanes_q > 1 && lanes_q / 2 * thread_q >= out_.w) continue;
+      if (lanes_q * thread_q < kNarrowTile && out_.w >= 2 * kNarrowTile) continue;
       const int lanes_p = kWarpSize / lanes_q;
       if (lanes_p > 1 && lanes_p / 2 * thread_p >= out_.h && lanes_q * thread_q < out_.w) continue;
       for (const int warps_k : {1, 2, 4, 8})
-        for (const int warps_p : {1, 2, 4})
+        for (const int warps_p : {1, 2})
           for (const int warps_q : {1, 2, 4}) {
             const int warps = warps_k * warps_p * warps_q;
             if (warps != 4 && warps != 8) continue;
@@ -160,12 +174,19 @@ class Search {
     if (static_cast<std::int64_t>(tiling.block_q()) * spec_.stride.w + (spec_.filter.s - 1) * spec_.dilation.w > 4096 ||
         tiling.block_p() * spec_.stride.h + (spec_.filter.r - 1) * spec_.dilation.h > 4096)
       return;
+    choose_copies(tiling, spec_, target_);
     choose_pitches(tiling, spec_);
-    tiling.async_copy = spec_.dtype == DataType::f32 && target_.compute_capability() >= 80;
     const std::int64_t tile = tiling.thread_k * tiling.thread_p * tiling.thread_q;
     const std::int64_t row_fmas = tile * spec_.filter.s, body = row_fmas * spec_.filter.r;
-    if (row_fmas > 2 * kUnrollBudget) return;
-    tiling.unroll_rows = body <= kUnrollBudget;
+    if (row_fmas > kUnrollBudget) return;
+    for (const bool unroll_rows : {true, false}) {
+      if (unroll_rows ? body > kUnrollBudget : (spec_.filter.r == 1 || body < kRollFrom)) continue;
+      tiling.unroll_rows = unroll_rows;
+      depths(tiling, body);
+    }
+  }
+
+  void depths(DirectTiling tiling, std::int64_t body) {
     for (const int chunk_c : {16, 8, 4, 2, 1}) {
       if (chunk_c > 1 && (chunk_c / 2 >= spec_.filter.c || chunk_c * body > 6000)) continue;
       tiling.chunk_c = chunk_c;

@@ -58,7 +58,11 @@ std::string constants(const ConvPlan& plan, const DirectTiling& tiling) {
   c.add("kUnrollC", tiling.unroll_c);
   c.add("kInputRows", tiling.input_rows(spec)).add("kInputPitch", tiling.input_pitch);
   c.add("kWindow", tiling.window(spec), "floats of an input row that one thread reads");
-  if (spec.input_layout == Layout::nchw) c.add("kInputStepsColumn", ceil_div(tiling.input_pitch, kWarpSize));
+  c.add("kColumnShift", tiling.column_shift, "columns before the first tap, for aligned copies");
+  if (spec.input_layout == Layout::nchw) {
+    c.add("kCopyVector", tiling.copy_vector, "elements of one copy");
+    c.add("kInputSteps", ceil_div(tiling.input_pitch, kWarpSize * tiling.copy_vector), "copies of a row by one lane");
+  }
   c.add("kInputStageFloats", tiling.input_stage_floats(spec));
   c.add("kStageFloats", tiling.input_stage_floats(spec) + tiling.weight_stage_floats(spec));
   c.add("kChunkTaps", chunk_taps).add("kWeightPitch", tiling.weight_pitch);
@@ -86,7 +90,7 @@ std::string asserts(const ConvPlan& plan) {
   lines.add("static_assert(kThreadQ * kStrideW % 4 == 0 && kInputPitch % 4 == 0, \"rows are read 16 bytes at a time\");");
   lines.add("static_assert(kThreadK * kWarpsK == kBlockK && kBlockK <= kWeightPitch);");
   lines.add("static_assert(kInputRows == (kBlockP - 1) * kStrideH + (kR - 1) * kDilationH + 1);");
-  lines.add("static_assert(kWindow >= (kThreadQ - 1) * kStrideW + (kS - 1) * kDilationW + 1);");
+  lines.add("static_assert(kWindow >= kColumnShift + (kThreadQ - 1) * kStrideW + (kS - 1) * kDilationW + 1);");
   lines.add("static_assert(kInputPitch >= (kBlockQ - kThreadQ) * kStrideW + kWindow);");
   lines.add(fmt::format("static_assert(sizeof(float) * kStages * kStageFloats <= {});", plan.shared_bytes));
   if (plan.spec.output_layout == Layout::nchw)
@@ -132,7 +136,7 @@ std::string taps(const ConvPlan& plan, const DirectTiling& tiling) {
       std::string windows;
       for (std::int64_t p = 0; p < tiling.thread_p; ++p)
         windows += fmt::format("{}in_h{} + {}", p == 0 ? "" : ", ", p * row_step + r * spec.dilation.h,
-                               s * spec.dilation.w);
+                               tiling.column_shift + s * spec.dilation.w);
       lines.add(fmt::format("{}tap(acc, {} + {} * kWeightPitch, {{{}}});{}", indent,
                             tiling.unroll_rows ? "weights_c" : "weights_r", r * spec.filter.s + s, windows,
                             tiling.unroll_rows ? fmt::format("  // r{}s{}", r, s) : fmt::format("  // s{}", s)));
@@ -166,8 +170,8 @@ std::string emit_direct(const ConvPlan& plan) {
   };
   Holes store_holes;
   if (nchw_out) {
-    store_holes = {{"channel_values", channel_values(epilogue, "channel")},
-                   {"epilogue", epilogue_lines(epilogue, "row_first + q")}};
+    store_holes = {{"channel_values", channel_values(epilogue, "group * kGroupK + k_first + k_stage + k")},
+                   {"epilogue", epilogue_lines(epilogue, "offset_first + i * 32")}};
   } else {
     store_holes = {{"channel_values", channel_values(epilogue, "group * kGroupK + k_group + j")},
                    {"epilogue", epilogue_lines(epilogue, "first + j")}};

@@ -31,7 +31,7 @@ KernelSource generate(const ConvPlan& plan) {
   source.workspace_bytes = plan.workspace_bytes;
   if (plan.family == Family::none) return source;
   // No fast-math flags: denormals, division and contraction are as IEEE and the text say.
-  source.options = {fmt::format("--gpu-architecture={}", plan.target.arch()), "--std=c++17", "-Xptxas=-v"};
+  source.options = {fmt::format("--gpu-architecture={}", plan.target.arch()), "--std=c++17"};
   KernelEntry entry;
   entry.name = kernel_name(plan);
   entry.grid = {plan.blocks, 1, 1};

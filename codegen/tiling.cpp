@@ -12,7 +12,8 @@ int DirectTiling::input_rows(const ConvSpec& spec) const {
 }
 
 int DirectTiling::window(const ConvSpec& spec) const {
-  return static_cast<int>(round_up((thread_q - 1) * spec.stride.w + (spec.filter.s - 1) * spec.dilation.w + 1, 4));
+  return static_cast<int>(
+      round_up(column_shift + (thread_q - 1) * spec.stride.w + (spec.filter.s - 1) * spec.dilation.w + 1, 4));
 }
 
 std::int64_t DirectTiling::input_stage_floats(const ConvSpec& spec) const {

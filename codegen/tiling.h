@@ -18,6 +18,8 @@ struct DirectTiling {
   int warps_k = 8, warps_p = 1, warps_q = 1;
   int chunk_c = 4;          ///< input channels of one pipeline stage
   int stages = 2;           ///< pipeline depth
+  int copy_vector = 1;      ///< input elements of one copy (NCHW)
+  int column_shift = 0;     ///< input columns between the boundary copies start at and the tile's first column
   int input_pitch = 0;      ///< floats from one input row in shared memory to the next
   int weight_pitch = 0;     ///< floats from one tap's channels to the next tap's
   int unroll_c = 1;         ///< channels per iteration of the inner loop
@@ -35,7 +37,7 @@ struct DirectTiling {
   int block_q() const { return warp_q() * warps_q; }
   int input_rows(const ConvSpec& spec) const;
   int input_columns(const ConvSpec& spec) const;
-  /// Floats of one thread's window of an input row, a multiple of 4: what its 16-byte loads cover.
+  /// Floats of one thread's window of an input row, a multiple of 4, counted from column_shift before its first tap.
   int window(const ConvSpec& spec) const;
   std::int64_t input_stage_floats(const ConvSpec& spec) const;
   std::int64_t weight_stage_floats(const ConvSpec& spec) const;

@@ -4,7 +4,8 @@
 
 #include <fmt/format.h>
 
-#include <iterator>
+#include <algorithm>
+#include <cmath>
 
 namespace jitconv::tools {
 namespace {
@@ -108,6 +109,10 @@ std::string constants(const codegen::ConvPlan& plan, const KernelSource& source)
   // Two operands rounded to 11 significant bits, and the product of the two errors.
   text += fmt::format("constexpr double kOperandError = {};\n",
                       spec.math == MathMode::tf32 ? "2 * 0x1p-11 + 0x1p-22" : "0");
+  // The largest slope of any activation is hardswish's 3/2, but for a leaky ReLU's own.
+  const double slope = std::fabs(static_cast<double>(spec.epilogue.slope));
+  text += fmt::format("constexpr double kSteepest = {:.9g};\n",
+                      spec.epilogue.activation == Activation::leaky_relu ? std::max(1.5, slope) : 1.5);
   text += fmt::format("using Element = {};\n\n", element_type(spec.dtype));
   text += fmt::format("inline double activation(double v) {{ return {}; }}\n\n", activation_text(spec.epilogue));
   text += "struct Buffers {\n  const void *x, *w, *bias, *residual;\n  void *y, *workspace;\n};\n\n";

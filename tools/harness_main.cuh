@@ -79,11 +79,11 @@ inline Expected expected(long long n, long long k, long long p, long long q) {
 }
 
 // gamma(n) of Higham, Accuracy and Stability, chapter 3, for n fp32 additions and products; plus the rounding of the
-// result, and 16 units of fp32 for the activation's own arithmetic, whose slope is below 1.5.
+// result, and 16 units of fp32 for the activation's own arithmetic, whose slope is at most kSteepest.
 inline double bound(const Expected& e) {
   const double u = std::ldexp(1.0, -24), n = static_cast<double>(kFilterC * kR * kS + 3);
   const double gamma = n * u / (1 - n * u) + kOperandError;
-  return 1.5 * gamma * e.magnitude + kOutputError * std::fabs(e.y) + 16 * u * (1 + std::fabs(e.y));
+  return kSteepest * gamma * e.magnitude + kOutputError * std::fabs(e.y) + 16 * u * (1 + std::fabs(e.y));
 }
 
 inline Element* tensor(long long count, unsigned long long seed) {

@@ -3,13 +3,12 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <llvm/Support/CommandLine.h>
-#include <llvm/Support/JSON.h>
-#include <llvm/Support/raw_ostream.h>
 
 #include <charconv>
 #include <optional>
 
 #include "cache/store.h"
+#include "tools/json.h"
 #include "tools/options.h"
 #include "tools/table.h"
 #include "tools/tool.h"
@@ -18,7 +17,6 @@ namespace jitconv::tools {
 namespace {
 
 namespace cl = llvm::cl;
-namespace json = llvm::json;
 
 enum class Verb { list, stats, verify, prune, clear };
 
@@ -58,8 +56,6 @@ std::string time_text(std::int64_t unix_s) {
   return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(static_cast<std::time_t>(unix_s)));
 }
 
-std::string render(json::Value value) { return llvm::formatv("{0:2}\n", value).str(); }
-
 json::Object file_json(const cache::FileReport& file) {
   json::Object object{{"key", file.key},
                       {"path", file.path},
@@ -72,7 +68,7 @@ json::Object file_json(const cache::FileReport& file) {
 std::string files_json(const std::vector<cache::FileReport>& files) {
   json::Array array;
   for (const auto& file : files) array.push_back(file_json(file));
-  return render(std::move(array));
+  return json::render(array);
 }
 
 struct Program {
@@ -100,10 +96,10 @@ struct Program {
     for (const auto& file : files) bytes += file.bytes;
     const auto& config = store.config();
     if (as_json) {
-      write_output("-", render(json::Object{{"directory", config.root},
-                                            {"entries", static_cast<std::int64_t>(files.size())},
-                                            {"bytes", static_cast<std::int64_t>(bytes)},
-                                            {"max_bytes", static_cast<std::int64_t>(config.max_bytes)}}));
+      write_output("-", json::render(json::Object{{"directory", config.root},
+                                                  {"entries", static_cast<std::int64_t>(files.size())},
+                                                  {"bytes", static_cast<std::int64_t>(bytes)},
+                                                  {"max_bytes", static_cast<std::int64_t>(config.max_bytes)}}));
     } else {
       write_output("-", fmt::format("directory: {}\nentries:   {}\nbytes:     {}\nlimit:     {}\n", config.root,
                                     files.size(), bytes, config.max_bytes));
@@ -126,7 +122,7 @@ struct Program {
   }
 
   int removed(std::uint64_t bytes) {
-    write_output("-", as_json ? render(json::Object{{"removed_bytes", static_cast<std::int64_t>(bytes)}})
+    write_output("-", as_json ? json::render(json::Object{{"removed_bytes", static_cast<std::int64_t>(bytes)}})
                               : fmt::format("removed {} bytes\n", bytes));
     return kOk;
   }

@@ -2,9 +2,6 @@
 // NVRTC either.
 #include <fmt/format.h>
 #include <llvm/Support/CommandLine.h>
-#include <llvm/Support/FormatVariadic.h>
-#include <llvm/Support/JSON.h>
-#include <llvm/Support/raw_ostream.h>
 
 #include "codegen/plan.h"
 #include "codegen/source.h"
@@ -13,6 +10,7 @@
 #include "runtime/nvrtc.h"
 #include "tools/disassemble.h"
 #include "tools/harness.h"
+#include "tools/json.h"
 #include "tools/options.h"
 #include "tools/spec_options.h"
 #include "tools/tool.h"
@@ -21,7 +19,6 @@ namespace jitconv::tools {
 namespace {
 
 namespace cl = llvm::cl;
-namespace json = llvm::json;
 
 enum class Stage { spec, plan, source, key, ptx, sass, resources, json, explain, harness };
 
@@ -115,7 +112,7 @@ std::string json_text(const Pipeline& pipeline) {
   } catch (const CompileError&) {
     // Left null: this stage works without NVRTC.
   }
-  return llvm::formatv("{0:2}\n", json::Value(std::move(object))).str();
+  return json::render(object);
 }
 
 std::string emit(Stage stage, const Pipeline& pipeline) {

@@ -28,17 +28,17 @@ void check_and_time(Device& device, const MeasureOptions& options, Measurement& 
     result.note = "no outputs: nothing to launch";
     return;
   }
-  const std::int64_t needed = Problem::bytes_needed(result.named.spec, kernel.workspace_bytes());
-  const std::int64_t margin = 3 * device.properties().target.l2_bytes + (std::int64_t{64} << 20);
-  if (needed + margin > device.free_bytes()) {
+  result.note = lack_of_memory(device, result.named.spec, kernel.workspace_bytes());
+  if (!result.note.empty()) {
     result.outcome = Outcome::skipped;
-    result.note = fmt::format("needs {:.1f} GB, {:.1f} GB are free", static_cast<double>(needed + margin) * 1e-9,
-                              static_cast<double>(device.free_bytes()) * 1e-9);
     return;
   }
   Problem problem(device, result.named.spec, options.kind, options.seed);
   if (!problem.data_agree()) throw InternalError("the device's test data differ from the host's");
+  device.synchronize();
+  const Clock::time_point begin = Clock::now();
   device.prepare(kernel);
+  result.load_ms = ms_since(begin);
   if (options.check) {
     problem.poison();
     device.launch(kernel, problem.arguments(kernel));
@@ -76,6 +76,15 @@ Compiled compile_timed(const ConvSpec& spec, const Target& target, bool cold) {
     }
   }
   return result;
+}
+
+std::string lack_of_memory(const Device& device, const ConvSpec& spec, std::int64_t workspace_bytes) {
+  // The margin is for what flushes L2, for samples and for the driver.
+  const std::int64_t margin = 3 * device.properties().target.l2_bytes + (std::int64_t{64} << 20);
+  const std::int64_t needed = Problem::bytes_needed(spec, workspace_bytes) + margin, free = device.free_bytes();
+  if (needed <= free) return {};
+  return fmt::format("needs {:.1f} GB, {:.1f} GB are free", static_cast<double>(needed) * 1e-9,
+                     static_cast<double>(free) * 1e-9);
 }
 
 double Timing::median() const {

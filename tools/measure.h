@@ -42,6 +42,9 @@ struct Timing {
 
 Timing time_kernel(Device& device, Problem& problem, const Kernel& kernel, const MeasureOptions& options);
 
+/// Why the tensors of a problem do not fit the device's free memory; empty if they do.
+std::string lack_of_memory(const Device& device, const ConvSpec& spec, std::int64_t workspace_bytes);
+
 enum class Outcome { ok, wrong, skipped, failed };
 
 /// Everything jitconv-run prints of one convolution.
@@ -51,6 +54,7 @@ struct Measurement {
   ExitCode exit = kOk;
   std::string note;  ///< why skipped or failed, what is wrong
   std::optional<Compiled> compiled;
+  std::optional<double> load_ms;  ///< from the compiled kernel in memory to one that can be launched
   std::optional<OutputCheck> check;
   std::optional<Timing> timing;
   codegen::Work work;

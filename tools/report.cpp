@@ -3,20 +3,17 @@
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <llvm/Support/FormatVariadic.h>
-#include <llvm/Support/JSON.h>
 
 #include <cmath>
 #include <ctime>
 
 #include "runtime/compile.h"
 #include "tools/build_info.h"
+#include "tools/json.h"
 #include "tools/table.h"
 
 namespace jitconv::tools {
 namespace {
-
-namespace json = llvm::json;
 
 std::string number(const std::optional<double>& value, const char* format) {
   return value ? fmt::format(fmt::runtime(format), *value) : "-";
@@ -54,9 +51,9 @@ std::vector<std::string> cells_of(const Measurement& row) {
   }
   const std::optional<double> cold = row.compiled ? row.compiled->cold_ms : std::nullopt;
   const std::optional<double> warm = row.compiled ? row.compiled->warm_ms : std::nullopt;
-  for (const std::string& cell :
-       {number(error, "{:.2e}"), number(ratio, "{:.3f}"), number(ms, "{:.4f}"), number(tflops, "{:.2f}"),
-        number(gbytes, "{:.0f}"), number(share, "{:.1f}"), l2, number(cold, "{:.0f}"), number(warm, "{:.2f}")}) {
+  for (const std::string& cell : {number(error, "{:.2e}"), number(ratio, "{:.3f}"), number(ms, "{:.4f}"),
+                                  number(tflops, "{:.2f}"), number(gbytes, "{:.0f}"), number(share, "{:.1f}"), l2,
+                                  number(cold, "{:.0f}"), number(warm, "{:.2f}"), number(row.load_ms, "{:.2f}")}) {
     cells.push_back(cell);
   }
   return cells;
@@ -114,6 +111,7 @@ json::Object row_json(const Measurement& row) {
                       {"bytes", row.work.bytes},
                       {"floor_ms", finite(row.floor_ms)}};
   if (row.compiled) object["compiled"] = compiled_json(*row.compiled);
+  object["load_ms"] = optional_value(row.load_ms);
   if (row.check) object["check"] = check_json(*row.check);
   if (row.timing) {
     json::Array ms;
@@ -125,15 +123,13 @@ json::Object row_json(const Measurement& row) {
   return object;
 }
 
-std::string render(json::Object object) { return llvm::formatv("{0:2}\n", json::Value(std::move(object))).str(); }
-
 }  // namespace
 
 std::string measurement_table_text(const std::vector<Measurement>& rows) {
   using enum Align;
   Table table({"config", "family", "result", "error", "of bound", "ms", "TFLOP/s", "GB/s", "% of roofline", "L2",
-               "cold ms", "warm ms"},
-              {left, left, left, right, right, right, right, right, right, left, right, right});
+               "cold ms", "warm ms", "load ms"},
+              {left, left, left, right, right, right, right, right, right, left, right, right, right});
   std::string notes;
   for (const Measurement& row : rows) {
     table.add(cells_of(row));
@@ -146,21 +142,21 @@ std::string measurements_json(const std::vector<Measurement>& rows, const Device
                               const Ceilings& ceilings, const MeasureOptions& options) {
   json::Array array;
   for (const Measurement& row : rows) array.push_back(row_json(row));
-  return render(json::Object{{"jitconv", version()},
-                             {"commit", kBuildCommit},
-                             {"date", now_text()},
-                             {"device", json::Object{{"name", device.name},
-                                                     {"arch", device.target.arch()},
-                                                     {"driver", device.driver},
-                                                     {"multiprocessors", device.target.sm_count},
-                                                     {"clock_hz", device.clock_hz}}},
-                             {"ceilings", json::Object{{"bytes_per_s", ceilings.bytes_per_s},
-                                                       {"flop_per_s", ceilings.flop_per_s},
-                                                       {"origin", ceilings.origin}}},
-                             {"data", std::string(check::to_string(options.kind))},
-                             {"warmup", options.warmup},
-                             {"repeat", options.repeat},
-                             {"results", std::move(array)}});
+  return json::render(json::Object{{"jitconv", version()},
+                                   {"commit", kBuildCommit},
+                                   {"date", now_text()},
+                                   {"device", json::Object{{"name", device.name},
+                                                           {"arch", device.target.arch()},
+                                                           {"driver", device.driver},
+                                                           {"multiprocessors", device.target.sm_count},
+                                                           {"clock_hz", device.clock_hz}}},
+                                   {"ceilings", json::Object{{"bytes_per_s", ceilings.bytes_per_s},
+                                                             {"flop_per_s", ceilings.flop_per_s},
+                                                             {"origin", ceilings.origin}}},
+                                   {"data", std::string(check::to_string(options.kind))},
+                                   {"warmup", options.warmup},
+                                   {"repeat", options.repeat},
+                                   {"results", std::move(array)}});
 }
 
 std::string compile_rows_json(const std::vector<CompileRow>& rows, const Target& target) {
@@ -173,12 +169,12 @@ std::string compile_rows_json(const std::vector<CompileRow>& rows, const Target&
     if (row.compiled) object["compiled"] = compiled_json(*row.compiled);
     array.push_back(std::move(object));
   }
-  return render(json::Object{{"jitconv", version()},
-                             {"commit", kBuildCommit},
-                             {"date", now_text()},
-                             {"device", nullptr},
-                             {"arch", target.arch()},
-                             {"results", std::move(array)}});
+  return json::render(json::Object{{"jitconv", version()},
+                                   {"commit", kBuildCommit},
+                                   {"date", now_text()},
+                                   {"device", nullptr},
+                                   {"arch", target.arch()},
+                                   {"results", std::move(array)}});
 }
 
 }  // namespace jitconv::tools

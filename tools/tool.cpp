@@ -44,7 +44,7 @@ class CapturedStderr {
   CapturedStderr() : file_(std::tmpfile()), saved_(dup(STDERR_FILENO)) {
     if (file_ != nullptr && saved_ >= 0) dup2(fileno(file_), STDERR_FILENO);
   }
-  ~CapturedStderr() { restore(); }
+  ~CapturedStderr() { finish(); }
   CapturedStderr(const CapturedStderr&) = delete;
   CapturedStderr& operator=(const CapturedStderr&) = delete;
 

@@ -2,19 +2,16 @@
 #include "tools/tune.h"
 
 #include <fmt/format.h>
-#include <llvm/Support/FormatVariadic.h>
-#include <llvm/Support/JSON.h>
 
 #include <algorithm>
 #include <map>
 
 #include "runtime/compile.h"
+#include "tools/json.h"
 #include "tools/table.h"
 
 namespace jitconv::tools {
 namespace {
-
-namespace json = llvm::json;
 
 void measure_candidate(Device& device, Problem& problem, const MeasureOptions& options, Candidate& candidate,
                        bool& wrong) {
@@ -84,7 +81,7 @@ std::vector<std::string> distinguishing_lines(const std::vector<std::string>& te
     std::string joined;
     for (const auto& line : lines_of(text)) {
       if (seen[line] >= texts.size()) continue;
-      joined += fmt::format("{}{}={}", joined.empty() ? "" : " ", line.first, line.second);
+      joined += fmt::format("{}{}: {}", joined.empty() ? "" : "; ", line.first, line.second);
     }
     result.push_back(joined);
   }
@@ -107,6 +104,8 @@ TuneResult tune(Device& device, const NamedSpec& named, const MeasureOptions& op
   for (codegen::ConvPlan& plan : codegen::enumerate_plans(named.spec, device.properties().target, limit)) {
     result.candidates.push_back({std::move(plan), {}, {}});
   }
+  result.note = lack_of_memory(device, named.spec, 0);
+  if (!result.note.empty()) return result;
   Problem problem(device, named.spec, options.kind, options.seed);
   for (std::size_t i = 0; i < result.candidates.size(); ++i) {
     progress(fmt::format("{}: candidate {} of {}", named.name, i + 1, result.candidates.size()));
@@ -128,7 +127,7 @@ std::string tune_text(const TuneResult& result) {
     const Candidate& candidate = result.candidates[i];
     table.add({std::to_string(i + 1), std::string(codegen::to_string(candidate.plan.family)),
                fmt::format("{:.4f}", modelled_ms(candidate.plan)),
-               candidate.ms ? fmt::format("{:.4f}", *candidate.ms) : "failed",
+               candidate.ms ? fmt::format("{:.4f}", *candidate.ms) : "-",
                candidate.ms ? fmt::format("{:.3f}", *candidate.ms / best) : "-", plans[i]});
     if (!candidate.note.empty()) notes += fmt::format("candidate {}: {}\n", i + 1, candidate.note);
   }
@@ -137,7 +136,7 @@ std::string tune_text(const TuneResult& result) {
     text += fmt::format("the model's choice takes {:.4f} ms, the best (rank {}) {:.4f} ms: {:.3f} times as long\n",
                         *result.candidates.front().ms, result.best + 1, best, result.ratio());
   } else {
-    text += "the model's choice was not measured\n";
+    text += fmt::format("the model's choice was not measured{}{}\n", result.note.empty() ? "" : ": ", result.note);
   }
   return text;
 }
@@ -159,10 +158,11 @@ std::string tune_json(const std::vector<TuneResult>& results, const DeviceProper
                                  {"spec", to_string(result.named.spec)},
                                  {"best", static_cast<std::int64_t>(result.best)},
                                  {"choice_over_best", result.ratio()},
+                                 {"note", result.note},
                                  {"candidates", std::move(candidates)}});
   }
   json::Object object{{"device", device.name}, {"arch", device.target.arch()}, {"tuned", std::move(array)}};
-  return llvm::formatv("{0:2}\n", json::Value(std::move(object))).str();
+  return json::render(object);
 }
 
 }  // namespace jitconv::tools

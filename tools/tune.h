@@ -25,14 +25,15 @@ struct TuneResult {
   /// Measured time of the model's choice over that of the best; 0 if either is missing.
   double ratio() const;
   bool any_wrong = false;
+  std::string note;  ///< why nothing was measured
 };
 
 /// `progress` is told which candidate is being measured.
 TuneResult tune(Device& device, const NamedSpec& named, const MeasureOptions& options, std::size_t limit,
                 const std::function<void(const std::string&)>& progress);
 
-/// For texts of `name: value` lines: one line per text with those of its values that not all texts share, `name=value`
-/// and blanks between. What all share says nothing about why one is faster.
+/// For texts of `name: value` lines: one line per text with those of its lines that not all texts share, semicolons
+/// between. What all share says nothing about why one is faster.
 std::vector<std::string> distinguishing_lines(const std::vector<std::string>& texts);
 
 std::string tune_text(const TuneResult& result);

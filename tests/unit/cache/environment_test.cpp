@@ -128,6 +128,9 @@ TEST(SetUidCopy, DISABLED_IgnoresTheEnvironment) {
   EXPECT_EQ(config.mode, Mode::off);
   EXPECT_EQ(config.root, "");
   EXPECT_TRUE(warnings.all().empty());
+  // Without the search for leaks that AddressSanitizer ends with: it traces, which a set-uid program does not allow.
+  std::fflush(nullptr);
+  _exit(HasFailure() ? 1 : 0);
 }
 
 TEST(SetUid, ProgramsIgnoreTheEnvironment) {
@@ -143,8 +146,6 @@ TEST(SetUid, ProgramsIgnoreTheEnvironment) {
   if (child == 0) {
     setenv("JITCONV_CACHE_DIR", "/tmp/planted", 1);
     unsetenv("GTEST_OUTPUT");
-    // A set-uid program may not be traced, which is how leaks are looked for.
-    setenv("ASAN_OPTIONS", "detect_leaks=0", 1);
     execl(copy.c_str(), copy.c_str(), "--gtest_also_run_disabled_tests", "--gtest_filter=SetUidCopy.*", nullptr);
     _exit(126);
   }

@@ -12,6 +12,7 @@
 #include <cstdarg>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,9 +29,10 @@ struct Faults {
   std::size_t most = 0;    ///< bytes that read and write move at a time; 0 is no limit
   bool interrupt = false;  ///< every other call of a name that can be interrupted is
   std::vector<std::string> log;
+  std::map<std::string, std::ptrdiff_t> counts;
 
   bool fails(std::string_view name, bool interruptible = false) {
-    const auto seen = std::count(log.begin(), log.end(), name) + 1;
+    const std::ptrdiff_t seen = ++counts[std::string(name)];
     log.emplace_back(name);
     if (name == call && seen == occurrence) {
       errno = error;
@@ -43,7 +45,7 @@ struct Faults {
     return false;
   }
   std::size_t cut(std::size_t bytes) const { return most != 0 && bytes > most ? most : bytes; }
-  std::ptrdiff_t count(std::string_view name) const { return std::count(log.begin(), log.end(), name); }
+  std::ptrdiff_t count(const std::string& name) const { return counts.contains(name) ? counts.at(name) : 0; }
 };
 
 Faults* active = nullptr;  ///< null: every call goes through
@@ -254,7 +256,7 @@ TEST_F(CacheFaults, AFailedWriteSyncCloseOrRenamePublishesNothing) {
     }
     std::filesystem::remove_all(scratch_ / "parent");
   }
-  // The last of the four closes of a save, in order: file, fan-out, schema, root. Only the first is the file's.
+  // The close that follows fsync is the file's own; those of the directories come before and after.
   std::ptrdiff_t file_close = 0;
   {
     Injection record;

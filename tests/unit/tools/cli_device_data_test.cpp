@@ -14,25 +14,7 @@
 namespace jitconv::test {
 namespace {
 
-// What the kernels use of CUDA, for a grid of one thread.
-struct Extent {
-  unsigned x;
-};
-constexpr Extent blockIdx{0}, threadIdx{0}, blockDim{1}, gridDim{1};
-std::uint32_t __float_as_uint(float value) { return std::bit_cast<std::uint32_t>(value); }
-float __uint_as_float(std::uint32_t bits) { return std::bit_cast<float>(bits); }
-void atomicAdd(unsigned long long* sum, unsigned long long value) { *sum += value; }
-
-#define __global__
-#define __device__
-#define __forceinline__ inline
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wconversion"
-#include "tools/device_kernels.cu"
-#pragma GCC diagnostic pop
-#undef __global__
-#undef __device__
-#undef __forceinline__
+#include "unit/tools/cli_device_kernels_on_host.h"
 
 constexpr std::int64_t kCount = 100'000;
 

@@ -38,8 +38,8 @@ TEST(DistinguishingLines, DropsWhatAllShare) {
   const std::vector<std::string> lines =
       distinguishing_lines({"threads: 128\ntile: 2x4\n", "threads: 128\ntile: 4x4\nstages: 3\n"});
   ASSERT_EQ(lines.size(), 2u);
-  EXPECT_EQ(lines[0], "tile=2x4");
-  EXPECT_EQ(lines[1], "tile=4x4 stages=3");
+  EXPECT_EQ(lines[0], "tile: 2x4");
+  EXPECT_EQ(lines[1], "tile: 4x4; stages: 3");
   EXPECT_EQ(distinguishing_lines({"a: 1\n"}), std::vector<std::string>{""});
 }
 

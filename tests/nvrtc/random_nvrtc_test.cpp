@@ -1,0 +1,60 @@
+// Random valid specs of every type and layout compile, which the documented configurations, all f32 and NCHW, do not
+// show; and so does every kind of plan the tuner may ask for. No GPU.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <set>
+
+#include "nvrtc/compile_all.h"
+#include "support/random_specs.h"
+
+namespace jitconv::test {
+namespace {
+
+constexpr std::size_t kSpecs = 300;
+
+/// The same specs in every run: fixed seeds, and type and layouts by turns, so that each combination comes up 25 times.
+std::vector<ConvSpec> random_specs() {
+  const rc::Gen<ConvSpec> generator = valid_specs();
+  std::vector<ConvSpec> specs;
+  for (std::uint64_t seed = 0; specs.size() < kSpecs; ++seed) {
+    ConvSpec spec = generator(rc::Random(seed), /*size=*/100).value();
+    if (spec.input.n == 0) spec.input.n = 1;
+    const std::size_t turn = specs.size() % 12;
+    spec.dtype = static_cast<DataType>(turn % 3);
+    spec.input_layout = static_cast<Layout>(turn / 3 % 2);
+    spec.output_layout = static_cast<Layout>(turn / 6);
+    spec.alignment = std::max(spec.alignment, element_bytes(spec.dtype));
+    specs.push_back(spec);
+  }
+  return specs;
+}
+
+TEST(RandomSpecs, Compile) {
+  std::vector<CompileJob> jobs;
+  std::set<codegen::Family> families;
+  for (const ConvSpec& spec : random_specs()) {
+    jobs.push_back({to_string(spec), codegen::make_plan(spec, parse_target("sm_90a"))});
+    families.insert(jobs.back().plan.family);
+  }
+  EXPECT_EQ(families.count(codegen::Family::direct), 1u);
+  EXPECT_EQ(families.count(codegen::Family::depthwise), 1u);
+  const std::vector<CompileResult> results = compile_all(jobs);
+  std::size_t spilling = 0;
+  for (const CompileResult& result : results) {
+    EXPECT_EQ(result.error, "") << result.name;
+    EXPECT_GT(result.resources.registers, 0) << result.name;
+    EXPECT_LE(result.seconds, 10) << result.name;
+    if (result.spill_bytes > 0) {
+      ++spilling;
+      std::printf("spills %lld bytes: %s\n%s", static_cast<long long>(result.spill_bytes), result.name.c_str(),
+                  codegen::to_string(result.plan).c_str());
+    }
+  }
+  std::printf("%s\n", summary(results).c_str());
+  // The register estimate of the cost model may miss now and then; more often than this and it is wrong.
+  EXPECT_LE(spilling, kSpecs / 50);
+}
+
+}  // namespace
+}  // namespace jitconv::test

@@ -100,6 +100,7 @@ class Search {
     work.shared_per_warp =
         copies / 12 * tiling.copy_vector + multiplier_ * (windows * 4 + weights + outputs * (flat ? 6 : staged ? 2 : 0));
     work.latency_cycles = 3000;
+    work.wanted_warps = 32;  // loading, computing and storing alternate in a block; others must fill the gaps
     // Halo rows come from L2 mostly; what the row ends of unflattened stores cost is in docs/families.md.
     const double halo = static_cast<double>(tiling.input_rows(spec_)) / static_cast<double>(tiling.tile_p() * spec_.stride.h) - 1.0;
     work.dram_bytes = static_cast<std::int64_t>(codegen::work(spec_).bytes * (1.0 + std::max(0.0, halo) * 0.2));

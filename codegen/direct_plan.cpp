@@ -113,7 +113,9 @@ BlockWork block_work(const DirectTiling& tiling, const ConvSpec& spec) {
                : tiling.thread_k * tiling.thread_p * tiling.thread_q * 4;
   work.other_per_warp =
       channels * (window_loads + weight_loads + 10 * iterations) + chunks * (copies + 40) + stores + 200;
-  work.shared_per_warp = channels * (window_loads * window_wavefronts(tiling, spec) + weight_loads) +
+  const std::int64_t wavefronts = window_wavefronts(tiling, spec);
+  const std::int64_t replays = wavefronts - 4;  // measured to cost twice what they occupy
+  work.shared_per_warp = channels * (window_loads * (wavefronts + replays) + weight_loads) +
                          chunks * ceil_div(tiling.input_stage_floats(spec) + tiling.weight_stage_floats(spec),
                                            tiling.threads());
   work.latency_cycles = 2500 + chunks * 60;
@@ -182,6 +184,7 @@ class Search {
     for (const bool unroll_rows : {true, false}) {
       if (unroll_rows ? body > kUnrollBudget : (spec_.filter.r == 1 || body < kRollFrom)) continue;
       tiling.unroll_rows = unroll_rows;
+      tiling.channels_first_fma = unroll_rows;  // measured; the compiler assigns registers differently
       depths(tiling, body);
     }
   }

@@ -29,10 +29,9 @@ std::int64_t price(const BlockWork& work, const Target& target) {
   const std::int64_t issue =
       work.warps * (work.fma_per_warp * kFmaIssuePercent / 100 + work.other_per_warp) / 4;  // four schedulers
   const std::int64_t shared = work.warps * work.shared_per_warp;
-  std::int64_t block_cycles = std::max(issue, shared) + std::min(issue, shared) / 8;
-  // Fewer than four warps a scheduler leave latencies uncovered.
+  std::int64_t block_cycles = std::max(issue, shared) + std::min(issue, shared) / 4;
   const std::int64_t warps = resident * work.warps;
-  if (warps < 16) block_cycles += block_cycles * (16 - warps) / 64;
+  if (warps < work.wanted_warps) block_cycles += block_cycles * (work.wanted_warps - warps) / (4 * work.wanted_warps);
 
   // Blocks of one SM share it, so a wave of `resident` blocks takes their sum, or the latency of one if that is longer.
   const std::int64_t wave_cycles = std::max(resident * block_cycles, block_cycles + work.latency_cycles);

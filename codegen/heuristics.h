@@ -23,6 +23,7 @@ struct BlockWork {
   std::int64_t dram_bytes = 0;        ///< of the whole launch
   int registers = 0;                  ///< estimate per thread
   std::int64_t shared_bytes = 0;
+  std::int64_t wanted_warps = 16;  ///< resident on an SM to cover latencies
   int launch_blocks = 32;  ///< most blocks per SM that __launch_bounds__ should make room for
 };
 

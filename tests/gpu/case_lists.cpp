@@ -60,6 +60,21 @@ bool fits(const FamilyCase& wanted, const codegen::ConvPlan& plan) {
   return depthwise == nullptr || depthwise->store == wanted.store;
 }
 
+/// The fallback's plan, which the planner makes only where no other family can.
+codegen::ConvPlan fallback_plan(const ConvSpec& spec, const Target& target) {
+  codegen::ConvPlan plan;
+  plan.spec = codegen::canonical(spec);
+  plan.target = target;
+  const codegen::Candidate candidate = codegen::fallback_candidates(plan.spec, target).front();
+  plan.family = Family::fallback;
+  std::visit([&plan](const auto& tiling) { plan.tiling = tiling; }, candidate.tiling);
+  plan.blocks = static_cast<std::uint32_t>(candidate.work.blocks);
+  plan.threads = static_cast<std::uint32_t>(candidate.work.threads);
+  plan.shared_bytes = static_cast<std::uint32_t>(candidate.work.shared_bytes);
+  plan.wide_index = codegen::needs_wide_index(plan.spec, {});
+  return plan;
+}
+
 }  // namespace
 
 std::vector<Case> documented_cases() {
@@ -114,7 +129,7 @@ const std::vector<FamilyCase>& family_cases() {
 }
 
 std::optional<codegen::ConvPlan> plan_for(const FamilyCase& wanted, const ConvSpec& spec, const Target& target) {
-  if (wanted.family == Family::fallback) return codegen::fallback_candidates(codegen::canonical(spec), target).front();
+  if (wanted.family == Family::fallback) return fallback_plan(spec, target);
   for (const codegen::ConvPlan& plan : codegen::enumerate_plans(spec, target, SIZE_MAX))
     if (fits(wanted, plan)) return plan;
   return {};

@@ -102,10 +102,10 @@ BlockWork block_work(const DirectTiling& tiling, const ConvSpec& spec) {
   const std::int64_t input_rows = std::int64_t{tiling.chunk_c} * tiling.input_rows(spec);
   const std::int64_t input_copies =
       spec.input_layout == Layout::nchw
-          ? ceil_div(input_rows, tiling.warps()) * (ceil_div(tiling.input_pitch, kWarpSize * tiling.copy_vector) * 4 + 10)
+          ? ceil_div(input_rows, tiling.warps()) * (ceil_div(tiling.input_pitch, kWarpSize * tiling.copy_vector) * 2 + 8)
           : ceil_div(tiling.input_rows(spec), tiling.warps()) *
                 ceil_div(std::int64_t{tiling.input_pitch} * tiling.chunk_c, kWarpSize) * 10;
-  const std::int64_t weight_copies = ceil_div(tiling.chunk_c * taps * tiling.block_k(), tiling.threads()) * 3;
+  const std::int64_t weight_copies = ceil_div(tiling.chunk_c * taps * tiling.block_k(), tiling.threads()) * 2;
   const std::int64_t copies = (input_copies + weight_copies) * (tiling.async_copy ? 1 : 2);
   const std::int64_t stores =
       nchw_out ? tiling.thread_k * (tiling.warp_p() * (ceil_div(tiling.warp_q() + 7, kWarpSize) * 3 + 10) +

@@ -61,6 +61,7 @@ std::string constants(const ConvPlan& plan, const DirectTiling& tiling) {
   c.add("kColumnShift", tiling.column_shift, "columns before the first tap, for aligned copies");
   if (spec.input_layout == Layout::nchw) {
     c.add("kCopyVector", tiling.copy_vector, "elements of one copy");
+    c.add("kInputRowSteps", ceil_div(tiling.chunk_c * tiling.input_rows(spec), tiling.warps()), "rows copied by one warp");
     c.add("kInputSteps", ceil_div(tiling.input_pitch, kWarpSize * tiling.copy_vector), "copies of a row by one lane");
   }
   c.add("kInputStageFloats", tiling.input_stage_floats(spec));
@@ -158,20 +159,20 @@ std::string emit_direct(const ConvPlan& plan) {
   const bool nchw_in = spec.input_layout == Layout::nchw, nchw_out = spec.output_layout == Layout::nchw;
   const WeightCopy weights(tiling, tiling.chunk_c * spec.filter.r * spec.filter.s);
 
-  std::string weight_valid = whole_tiles_k ? "" : "k_block + k < kGroupK";
+  std::string weight_valid = whole_tiles_k ? "" : "k_block + weight_k + j * kNextK < kGroupK";
   if (!whole_chunks)
     weight_valid += fmt::format("{}chunk * kChunkTaps + tap_index < kFilterSize", weight_valid.empty() ? "" : " && ");
   if (weight_valid.empty()) weight_valid = "true";
 
   const Holes input_holes = {
       {"row_unroll", std::to_string(std::min<std::int64_t>(
-                         4, ceil_div(tiling.chunk_c * tiling.input_rows(spec), tiling.warps())))},
+                         2, ceil_div(tiling.chunk_c * tiling.input_rows(spec), tiling.warps())))},
       {"row_inside", fmt::format("h >= 0 && h < kH{}", whole_chunks ? "" : " && c < kChannels")},
   };
   Holes store_holes;
   if (nchw_out) {
     store_holes = {{"channel_values", channel_values(epilogue, "group * kGroupK + k_first + k_stage + k")},
-                   {"epilogue", epilogue_lines(epilogue, "offset_first + i * 32")}};
+                   {"epilogue", epilogue_lines(epilogue, "offset + i * 32")}};
   } else {
     store_holes = {{"channel_values", channel_values(epilogue, "group * kGroupK + k_group + j")},
                    {"epilogue", epilogue_lines(epilogue, "first + j")}};
@@ -191,7 +192,7 @@ std::string emit_direct(const ConvPlan& plan) {
        {"copy_input", nchw_in ? fill_template(embedded_text("direct_copy_nchw.cu.in"), input_holes)
                               : std::string(embedded_text("direct_copy_nhwc.cu.in"))},
        {"weight_valid", weight_valid},
-       {"weight_store", weights.steps_k * weights.warps_k * 4 == tiling.block_k() ? "" : " && k < kBlockK"},
+       {"weight_store", weights.steps_k * weights.warps_k * 4 == tiling.block_k() ? "" : " &&\n            ((j + 1) * kNextK <= kBlockK || weight_k + j * kNextK < kBlockK)"},
        {"taps", taps(plan, tiling)},
        {"store", fill_template(embedded_text(nchw_out ? "direct_store_nchw.cu.in" : "direct_store_nhwc.cu.in"),
                                store_holes)}});

@@ -19,7 +19,7 @@ class Search {
   std::vector<Candidate> run() {
     const int thread_q = static_cast<int>(4 / std::gcd(std::int64_t{4}, spec_.stride.w));
     const std::int64_t columns = ceil_div(out_.w, thread_q);  // threads that cover a row
-    for (const int thread_p : {1, 2, 4, 8, 16}) {
+    for (const int thread_p : {1, 2, 4, 8}) {
       if (thread_p > 1 && thread_p / 2 >= out_.h) continue;
       const std::int64_t bands = ceil_div(out_.h, thread_p);
       for (const int threads : {128, 256, 512}) {

@@ -14,6 +14,8 @@ namespace {
 constexpr std::int64_t kUnrollBudget = 2900;
 /// Below this, rolling rows does not pay.
 constexpr std::int64_t kRollFrom = 1200;
+/// FMAs of a thread between two barriers.
+constexpr std::int64_t kChunkBudget = 4700;
 constexpr std::int64_t kMaxRegisters = 250;
 /// Columns below which a warp's runs of y are too short, where the image is wider.
 constexpr std::int64_t kNarrowTile = 32;
@@ -184,14 +186,13 @@ class Search {
     for (const bool unroll_rows : {true, false}) {
       if (unroll_rows ? body > kUnrollBudget : (spec_.filter.r == 1 || body < kRollFrom)) continue;
       tiling.unroll_rows = unroll_rows;
-      tiling.channels_first_fma = unroll_rows;  // measured; the compiler assigns registers differently
       depths(tiling, body);
     }
   }
 
   void depths(DirectTiling tiling, std::int64_t body) {
     for (const int chunk_c : {16, 8, 4, 2, 1}) {
-      if (chunk_c > 1 && (chunk_c / 2 >= spec_.filter.c || chunk_c * body > 6000)) continue;
+      if (chunk_c > 1 && (chunk_c / 2 >= spec_.filter.c || chunk_c * body > kChunkBudget)) continue;
       tiling.chunk_c = chunk_c;
       tiling.unroll_c = 1;
       while (tiling.unroll_rows && tiling.unroll_c < chunk_c && 2 * tiling.unroll_c * body <= 640) tiling.unroll_c *= 2;

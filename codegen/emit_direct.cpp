@@ -101,15 +101,6 @@ std::string asserts(const ConvPlan& plan) {
   return lines.text();
 }
 
-std::string tap_loops(const DirectTiling& tiling) {
-  const std::string k = "for (int k = 0; k < kThreadK; ++k)";
-  const std::string pixels =
-      "  for (int p = 0; p < kThreadP; ++p)\n#pragma unroll\n    for (int q = 0; q < kThreadQ; ++q)";
-  // Which operand stays the same from one FMA to the next decides how often the register file's ports collide.
-  if (tiling.channels_first_fma) return "#pragma unroll\n" + k + "\n#pragma unroll\n" + pixels;
-  return "#pragma unroll\n" + pixels.substr(2) + "\n#pragma unroll\n      " + k;
-}
-
 /// `// begin taps` ... `// end taps`: the body for one input channel, one line per tap.
 std::string taps(const ConvPlan& plan, const DirectTiling& tiling) {
   const ConvSpec& spec = plan.spec;
@@ -185,7 +176,6 @@ std::string emit_direct(const ConvPlan& plan) {
        {"constants", constants(plan, tiling)},
        {"index", plan.wide_index ? "long long" : "int"},
        {"asserts", asserts(plan)},
-       {"tap_loops", tap_loops(tiling)},
        {"activation", activation_function(epilogue)},
        {"kernel", kernel_name(plan)},
        {"parameters", parameter_list(arguments(spec))},

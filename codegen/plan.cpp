@@ -89,10 +89,10 @@ std::string describe(const DirectTiling& t) {
       "warps of a block: {} along channels, {} along rows, {} along columns\n"
       "tile of a block: {} channels, {} rows, {} columns\n"
       "pipeline: {} stages of {} input channels, {}\n"
-      "body: {}, {} channel(s) per iteration, {} outermost\n",
+      "body: {}, {} channel(s) per iteration\n",
       t.thread_k, t.thread_p, t.thread_q, t.lanes_p, t.lanes_q, t.warps_k, t.warps_p, t.warps_q, t.block_k(), t.block_p(),
       t.block_q(), t.stages, t.chunk_c, t.async_copy ? "cp.async" : "copies through registers",
-      t.unroll_rows ? "all filter rows" : "one filter row", t.unroll_c, t.channels_first_fma ? "channels" : "pixels");
+      t.unroll_rows ? "all filter rows" : "one filter row", t.unroll_c);
 }
 
 std::string describe(const DepthwiseTiling& t) {

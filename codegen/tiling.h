@@ -25,7 +25,6 @@ struct DirectTiling {
   int unroll_c = 1;         ///< channels per iteration of the inner loop
   bool unroll_rows = true;  ///< all R filter rows in the loop body, else one row per iteration
   bool async_copy = true;   ///< cp.async, else through registers
-  bool channels_first_fma = true;  ///< order of the FMAs of one tap: channels outermost, else pixels outermost
   int store_channels = 2;   ///< channels a warp stages in shared memory at a time; 0: straight from registers (NHWC)
 
   int warps() const { return warps_k * warps_p * warps_q; }

@@ -1,0 +1,57 @@
+// See golden_cases.h. Chosen by what differs in the text, as oneDNN's lists are: first layers, tails, each kind of
+// padding.
+#include "golden/golden_cases.h"
+
+#include "codegen/source.h"
+
+namespace jitconv::test {
+
+const std::vector<GoldenCase>& golden_cases() {
+  using codegen::Family;
+  static const std::vector<GoldenCase> cases = [] {
+    std::vector<GoldenCase> list;
+    const auto add = [&list](const char* name, const char* spec, Family family, const char* shows) {
+      list.push_back({name, parse_spec(spec), family, shows});
+    };
+    add("first_layer_11x11_stride_4", "input=256,3,224,224 weight=96,3,11,11 stride=4 padding=2 bias", Family::direct,
+        "constexpr int kStrideW = 4;");
+    add("pointwise", "input=16,64,512,512 weight=128,64,1,1", Family::direct, "constexpr int kTaps = 1;");
+    add("filter_3x3_bias_relu", "input=8,64,512,1024 weight=128,64,3,3 bias activation=relu", Family::direct,
+        "activate(value)");
+    add("filter_5x9_dilated_padded", "input=8,32,512,512 weight=64,32,5,9 padding=2,4 dilation=2,3", Family::direct,
+        "constexpr int kDilationW = 3;");
+    add("asymmetric_padding_leaky_relu",
+        "input=4,13,30,45 weight=17,13,3,4 padding=1,2,0,3 activation=leaky_relu slope=0.1", Family::direct,
+        "constexpr int kPadTop = 1;");
+    add("depthwise_3x3_flat_store", "input=16,64,512,511 weight=64,1,3,3 groups=64", Family::depthwise,
+        "the tile is one run");
+    add("depthwise_3x3_vector_store", "input=16,64,512,512 weight=64,1,3,3 padding=1 groups=64", Family::depthwise,
+        "one aligned vector of y");
+    add("depthwise_row_store", "input=2,8,64,4099 weight=8,1,3,3 groups=8", Family::depthwise,
+        "written by one warp each");
+    add("depthwise_multiplier_2", "input=8,32,56,57 weight=64,1,3,3 padding=1 groups=32 bias", Family::depthwise,
+        "constexpr int kMultiplier = 2;");
+    add("grouped_stride_2", "input=32,128,56,56 weight=128,4,3,3 stride=2 padding=1 groups=32", Family::direct,
+        "constexpr int kGroups = 32;");
+    add("nhwc_f16_residual_gelu",
+        "input=8,64,56,56 weight=64,64,3,3 padding=1 dtype=f16 input_layout=nhwc output_layout=nhwc residual "
+        "activation=gelu_erf",
+        Family::direct, "residual[");
+    add("nchw_to_nhwc_bf16_clamp",
+        "input=8,32,28,28 weight=48,32,3,3 padding=1 dtype=bf16 output_layout=nhwc activation=clamp clamp_min=-1 "
+        "clamp_max=6",
+        Family::direct, "kStoreVector");
+    add("fallback_huge_dilation", "input=1,8,4000,4100 weight=8,8,3,3 dilation=1500,1600", Family::fallback,
+        "constexpr int kDilationH = 1500;");
+    add("one_dimensional", "input=64,64,1,524280 weight=128,64,1,3 stride=1,3 dilation=1,4", Family::direct,
+        "long long");
+    return list;
+  }();
+  return cases;
+}
+
+std::string golden_source(const GoldenCase& one) {
+  return codegen::generate(codegen::make_plan(one.spec, parse_target("sm_90a"))).text;
+}
+
+}  // namespace jitconv::test

@@ -1,0 +1,23 @@
+// The convolutions whose generated sources are kept under review in this folder, one .cu each, all for sm_90a.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "codegen/plan.h"
+
+namespace jitconv::test {
+
+struct GoldenCase {
+  std::string name;  ///< of the file, without .cu
+  ConvSpec spec;
+  codegen::Family family;  ///< what the case is here to show; so is
+  std::string shows;       ///< this, a part of the source's text
+};
+
+const std::vector<GoldenCase>& golden_cases();
+
+/// The complete source, as generate() prints it.
+std::string golden_source(const GoldenCase& one);
+
+}  // namespace jitconv::test

@@ -14,7 +14,11 @@ constexpr std::int64_t kUnrollBudget = 2400;  ///< FMA instructions in the body
 class Search {
  public:
   Search(const ConvSpec& spec, const Target& target)
-      : spec_(spec), target_(target), out_(output_shape(spec)), multiplier_(spec.filter.k / spec.groups) {}
+      : spec_(spec),
+        target_(target),
+        out_(output_shape(spec)),
+        multiplier_(spec.filter.k / spec.groups),
+        tensor_bytes_(codegen::work(spec).bytes) {}
 
   std::vector<Candidate> run() {
     const int thread_q = static_cast<int>(4 / std::gcd(std::int64_t{4}, spec_.stride.w));
@@ -73,7 +77,7 @@ class Search {
       tiling.store = Store::flat;
     else
       return;
-    if (tiling.shared_bytes(spec_) > target_.shared_bytes_per_block) return;
+    if (tiling.shared_bytes(spec_, out_) > target_.shared_bytes_per_block) return;
     add(tiling);
   }
 
@@ -103,11 +107,11 @@ class Search {
     work.wanted_warps = 32;  // loading, computing and storing alternate in a block; others must fill the gaps
     // Halo rows come from L2 mostly; what the row ends of unflattened stores cost is in docs/families.md.
     const double halo = static_cast<double>(tiling.input_rows(spec_)) / static_cast<double>(tiling.tile_p() * spec_.stride.h) - 1.0;
-    work.dram_bytes = static_cast<std::int64_t>(codegen::work(spec_).bytes * (1.0 + std::max(0.0, halo) * 0.2));
+    work.dram_bytes = static_cast<std::int64_t>(tensor_bytes_ * (1.0 + std::max(0.0, halo) * 0.2));
     if (tiling.store == DepthwiseTiling::Store::rows)
       work.dram_bytes += out_.n * out_.c * out_.h * ceil_div(out_.w, tiling.tile_q()) * 64;
     work.registers = static_cast<int>(outputs + 2 * tiling.window(spec_) + (tiling.weights_in_registers ? taps : 8) + 28);
-    work.shared_bytes = tiling.shared_bytes(spec_);
+    work.shared_bytes = tiling.shared_bytes(spec_, out_);
     return work;
   }
 
@@ -121,6 +125,7 @@ class Search {
   const Target& target_;
   TensorShape out_;
   std::int64_t multiplier_;
+  double tensor_bytes_;
   std::vector<Candidate> candidates_;
 };
 

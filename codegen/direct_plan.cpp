@@ -20,27 +20,23 @@ constexpr std::int64_t kMaxRegisters = 250;
 /// Columns below which a warp's runs of y are too short, where the image is wider.
 constexpr std::int64_t kNarrowTile = 32;
 
-/// Wavefronts of one 16-byte window load of a warp: per quarter-warp, the largest number of different rows of 128 bytes
-/// that meet in one group of four banks.
+/// Wavefronts of one 16-byte window load of a warp: per quarter-warp, the largest number of different 16-byte words that
+/// meet in one group of four banks. The quarters repeat one pattern.
 std::int64_t window_wavefronts(const DirectTiling& tiling, const ConvSpec& spec) {
-  std::int64_t total = 0;
-  for (int quarter = 0; quarter < 4; ++quarter) {
-    std::array<std::array<std::int64_t, 8>, 8> addresses{};
-    std::array<int, 8> count{};
-    int worst = 1;
-    for (int lane = quarter * 8; lane < quarter * 8 + 8; ++lane) {
-      const std::int64_t quad = (lane / tiling.lanes_q * spec.stride.h * tiling.input_pitch +
-                                 lane % tiling.lanes_q * tiling.thread_q * spec.stride.w) /
-                                4;
-      auto& group = addresses[quad % 8];
-      int& used = count[quad % 8];
-      if (std::find(group.begin(), group.begin() + used, quad) != group.begin() + used) continue;
-      group[used++] = quad;
-      worst = std::max(worst, used);
-    }
-    total += worst;
+  std::array<std::array<std::int64_t, 8>, 8> words{};
+  std::array<int, 8> count{};
+  int worst = 1;
+  for (int lane = 0; lane < 8; ++lane) {
+    const std::int64_t word = (lane / tiling.lanes_q * spec.stride.h * tiling.input_pitch +
+                               lane % tiling.lanes_q * tiling.thread_q * spec.stride.w) /
+                              4;
+    auto& group = words[word % 8];
+    int& used = count[word % 8];
+    if (std::find(group.begin(), group.begin() + used, word) != group.begin() + used) continue;
+    group[used++] = word;
+    worst = std::max(worst, used);
   }
-  return total;
+  return 4 * worst;
 }
 
 void choose_copies(DirectTiling& tiling, const ConvSpec& spec, const Target& target) {
@@ -51,17 +47,22 @@ void choose_copies(DirectTiling& tiling, const ConvSpec& spec, const Target& tar
   tiling.column_shift = static_cast<int>(positive_modulo(-spec.padding.left, tiling.copy_vector));
 }
 
-void choose_pitches(DirectTiling& tiling, const ConvSpec& spec) {
+/// Sets the pitches; returns the wavefronts of a window load.
+std::int64_t choose_pitches(DirectTiling& tiling, const ConvSpec& spec) {
   const std::int64_t columns = (tiling.block_q() - tiling.thread_q) * spec.stride.w + tiling.window(spec);
-  tiling.input_pitch = static_cast<int>(round_up(columns, 4));
-  DirectTiling best = tiling;
-  for (int extra = 4; extra < 32 && window_wavefronts(best, spec) > 4; extra += 4) {
-    DirectTiling wider = tiling;
-    wider.input_pitch += extra;
-    if (window_wavefronts(wider, spec) < window_wavefronts(best, spec)) best = wider;
-  }
-  tiling.input_pitch = best.input_pitch;
   tiling.weight_pitch = tiling.block_k() < 32 ? static_cast<int>(round_up(tiling.block_k(), 4)) : tiling.block_k() + 4;
+  tiling.input_pitch = static_cast<int>(round_up(columns, 4));
+  std::int64_t wavefronts = window_wavefronts(tiling, spec);
+  if (tiling.lanes_q >= 8) return wavefronts;  // a quarter-warp stays in one row, whatever the pitch
+  DirectTiling wider = tiling;
+  for (int extra = 4; extra < 32 && wavefronts > 4; extra += 4) {
+    wider.input_pitch += 4;
+    const std::int64_t fewer = window_wavefronts(wider, spec);
+    if (fewer >= wavefronts) continue;
+    wavefronts = fewer;
+    tiling.input_pitch = wider.input_pitch;
+  }
+  return wavefronts;
 }
 
 /// Input rows a thread loads for one channel: unrolled rows that several of its output rows use are loaded once.
@@ -85,8 +86,8 @@ int estimate_registers(const DirectTiling& tiling, const ConvSpec& spec) {
   return accumulators + window + 2 * tiling.thread_k + 24;
 }
 
-BlockWork block_work(const DirectTiling& tiling, const ConvSpec& spec) {
-  const TensorShape out = output_shape(spec);
+BlockWork block_work(const DirectTiling& tiling, const ConvSpec& spec, const TensorShape& out,
+                     std::int64_t tensor_bytes, std::int64_t wavefronts) {
   const std::int64_t group_k = spec.filter.k / spec.groups, taps = spec.filter.r * spec.filter.s;
   const std::int64_t chunks = ceil_div(spec.filter.c, tiling.chunk_c), channels = chunks * tiling.chunk_c;
   const bool nchw_out = spec.output_layout == Layout::nchw;
@@ -115,7 +116,6 @@ BlockWork block_work(const DirectTiling& tiling, const ConvSpec& spec) {
                : tiling.thread_k * tiling.thread_p * tiling.thread_q * 4;
   work.other_per_warp =
       channels * (window_loads + weight_loads + 10 * iterations) + chunks * (copies + 40) + stores + 200;
-  const std::int64_t wavefronts = window_wavefronts(tiling, spec);
   const std::int64_t replays = wavefronts - 4;  // measured to cost twice what they occupy
   work.shared_per_warp = channels * (window_loads * (wavefronts + replays) + weight_loads) +
                          chunks * ceil_div(tiling.input_stage_floats(spec) + tiling.weight_stage_floats(spec),
@@ -124,7 +124,7 @@ BlockWork block_work(const DirectTiling& tiling, const ConvSpec& spec) {
   // Runs of y end inside sectors that two blocks share; each such end costs about as much as 1 KB.
   const std::int64_t row_ends =
       nchw_out && out.w % 8 != 0 ? out.n * out.c * out.h * ceil_div(out.w, tiling.warp_q()) : 0;
-  work.dram_bytes = static_cast<std::int64_t>(codegen::work(spec).bytes) + row_ends * 512;
+  work.dram_bytes = tensor_bytes + row_ends * 512;
   work.registers = estimate_registers(tiling, spec);
   work.shared_bytes = tiling.shared_bytes(spec);
   // Registers beyond the estimate are used well; blocks beyond 16 warps gain nothing.
@@ -134,7 +134,11 @@ BlockWork block_work(const DirectTiling& tiling, const ConvSpec& spec) {
 
 class Search {
  public:
-  Search(const ConvSpec& spec, const Target& target) : spec_(spec), target_(target), out_(output_shape(spec)) {}
+  Search(const ConvSpec& spec, const Target& target)
+      : spec_(spec),
+        target_(target),
+        out_(output_shape(spec)),
+        tensor_bytes_(static_cast<std::int64_t>(codegen::work(spec).bytes)) {}
 
   std::vector<Candidate> run() {
     const int vector = static_cast<int>(4 / std::gcd(std::int64_t{4}, spec_.stride.w));
@@ -166,6 +170,7 @@ class Search {
             tiling.thread_k = thread_k, tiling.thread_p = thread_p, tiling.thread_q = thread_q;
             tiling.lanes_p = lanes_p, tiling.lanes_q = lanes_q;
             tiling.warps_k = warps_k, tiling.warps_p = warps_p, tiling.warps_q = warps_q;
+            tiling.store_channels = std::min(2, thread_k);
             if (warps_p > 1 && tiling.block_p() / 2 >= out_.h) continue;
             if (warps_q > 1 && tiling.block_q() / 2 >= out_.w) continue;
             chunks(tiling);
@@ -179,7 +184,7 @@ class Search {
         tiling.block_p() * spec_.stride.h + (spec_.filter.r - 1) * spec_.dilation.h > 4096)
       return;
     choose_copies(tiling, spec_, target_);
-    choose_pitches(tiling, spec_);
+    wavefronts_ = choose_pitches(tiling, spec_);
     const std::int64_t tile = tiling.thread_k * tiling.thread_p * tiling.thread_q;
     const std::int64_t row_fmas = tile * spec_.filter.s, body = row_fmas * spec_.filter.r;
     if (row_fmas > kUnrollBudget) return;
@@ -204,7 +209,7 @@ class Search {
   }
 
   void add(const DirectTiling& tiling) {
-    const BlockWork work = block_work(tiling, spec_);
+    const BlockWork work = block_work(tiling, spec_, out_, tensor_bytes_, wavefronts_);
     if (work.blocks > INT32_MAX || work.registers > kMaxRegisters || resident_blocks(work, target_) == 0) return;
     candidates_.push_back({tiling, work, price(work, target_)});
   }
@@ -212,6 +217,8 @@ class Search {
   const ConvSpec& spec_;
   const Target& target_;
   TensorShape out_;
+  std::int64_t tensor_bytes_;
+  std::int64_t wavefronts_ = 4;  // of the tiling at hand
   std::vector<Candidate> candidates_;
 };
 

@@ -90,6 +90,7 @@ std::string asserts(const ConvPlan& plan) {
   lines.add("static_assert(kLanesP * kLanesQ == 32 && kWarps == kWarpsK * kWarpsP * kWarpsQ && kThreads == 32 * kWarps);");
   lines.add("static_assert(kThreadQ * kStrideW % 4 == 0 && kInputPitch % 4 == 0, \"rows are read 16 bytes at a time\");");
   lines.add("static_assert(kThreadK * kWarpsK == kBlockK && kBlockK <= kWeightPitch);");
+  if (plan.spec.output_layout == Layout::nchw) lines.add("static_assert(kThreadK % kStoreChannels == 0);");
   lines.add("static_assert(kInputRows == (kBlockP - 1) * kStrideH + (kR - 1) * kDilationH + 1);");
   lines.add("static_assert(kWindow >= kColumnShift + (kThreadQ - 1) * kStrideW + (kS - 1) * kDilationW + 1);");
   lines.add("static_assert(kInputPitch >= (kBlockQ - kThreadQ) * kStrideW + kWindow);");
@@ -182,7 +183,7 @@ std::string emit_direct(const ConvPlan& plan) {
        {"copy_input", nchw_in ? fill_template(embedded_text("direct_copy_nchw.cu.in"), input_holes)
                               : std::string(embedded_text("direct_copy_nhwc.cu.in"))},
        {"weight_valid", weight_valid},
-       {"weight_store", weights.steps_k * weights.warps_k * 4 == tiling.block_k() ? "" : " &&\n            ((j + 1) * kNextK <= kBlockK || weight_k + j * kNextK < kBlockK)"},
+       {"weight_store", weights.steps_k * weights.warps_k * 4 == tiling.block_k() ? "" : " && weight_k + j * kNextK < kBlockK"},
        {"taps", taps(plan, tiling)},
        {"store", fill_template(embedded_text(nchw_out ? "direct_store_nchw.cu.in" : "direct_store_nhwc.cu.in"),
                                store_holes)}});

@@ -66,9 +66,8 @@ std::int64_t DepthwiseTiling::store_first_float(const ConvSpec& spec) const {
   return round_up(input_floats(spec) + planes * multiplier * spec.filter.r * spec.filter.s, 4);
 }
 
-std::int64_t DepthwiseTiling::shared_bytes(const ConvSpec& spec) const {
+std::int64_t DepthwiseTiling::shared_bytes(const ConvSpec& spec, const TensorShape& out) const {
   const std::int64_t multiplier = spec.filter.k / spec.groups;
-  const TensorShape out = output_shape(spec);
   const std::int64_t loaded = input_floats(spec) + planes * multiplier * spec.filter.r * spec.filter.s;
   std::int64_t staged = 0;
   if (store == Store::flat) staged = (planes > 1 ? planes * out.h : tile_p()) * out.w + 16 / element_bytes(spec.dtype);

@@ -74,7 +74,7 @@ struct DepthwiseTiling {
   int store_vector(const ConvSpec& spec) const;
   /// Where the staged output starts: over the input if that is no longer needed.
   std::int64_t store_first_float(const ConvSpec& spec) const;
-  std::int64_t shared_bytes(const ConvSpec& spec) const;
+  std::int64_t shared_bytes(const ConvSpec& spec, const TensorShape& out) const;
   bool operator==(const DepthwiseTiling&) const = default;
 };
 

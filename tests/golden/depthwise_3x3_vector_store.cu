@@ -4,10 +4,10 @@
 // Plan
 //   family: depthwise
 //   target: sm_90a
-//   grid: 16384 blocks of 256 threads, 70756 bytes of shared memory, at least 2 block(s) per SM
+//   grid: 65536 blocks of 128 threads, 18532 bytes of shared memory, at least 5 block(s) per SM
 //   offsets: 32 bits
-//   outputs of a thread: 16 rows, 4 columns
-//   tile of a block: 1 plane(s), 128 rows, 128 columns
+//   outputs of a thread: 8 rows, 4 columns
+//   tile of a block: 1 plane(s), 32 rows, 128 columns
 //   copies: 4 element(s), cp.async
 //   body: all filter rows, weights in registers
 //   store: vectors from registers
@@ -64,22 +64,22 @@ constexpr int kMultiplier = 1;  // output channels per input channel
 constexpr int kTaps = 9;
 
 // Outputs of a thread and of a block
-constexpr int kThreadP = 16;
+constexpr int kThreadP = 8;
 constexpr int kThreadQ = 4;
-constexpr int kThreadsP = 8;
+constexpr int kThreadsP = 4;
 constexpr int kThreadsQ = 32;
 constexpr int kPlanes = 1;
-constexpr int kThreads = 256;
-constexpr int kMinBlocksPerSm = 2;
-constexpr int kTileP = 128;
+constexpr int kThreads = 128;
+constexpr int kMinBlocksPerSm = 5;
+constexpr int kTileP = 32;
 constexpr int kTileQ = 128;
-constexpr int kTilesP = 4;
+constexpr int kTilesP = 16;
 constexpr int kTilesQ = 4;
 
 // Input tile in shared memory: [plane][h][w], columns from kColumnShift before the first tap
-constexpr int kInputRows = 130;
+constexpr int kInputRows = 34;
 constexpr int kInputPitch = 136;
-constexpr int kInputFloats = 17680;
+constexpr int kInputFloats = 4624;
 constexpr int kColumnShift = 3;
 constexpr int kCopyVector = 4;  // elements of one copy
 constexpr int kInputVectors = 34;  // copies of one row
@@ -95,7 +95,7 @@ static_assert(kWindow >= kColumnShift + (kThreadQ - 1) * kStrideW + (kS - 1) * k
 static_assert(kInputPitch >= (kTileQ - kThreadQ) * kStrideW + kWindow);
 static_assert(kW % kCopyVector == 0 && kInputPitch % kCopyVector == 0);
 static_assert(kPlanes == 1 || (kTilesP == 1 && kTilesQ == 1));
-static_assert(sizeof(float) * (kInputFloats + kPlanes * kMultiplier * kTaps) <= 70756);
+static_assert(sizeof(float) * (kInputFloats + kPlanes * kMultiplier * kTaps) <= 18532);
 static_assert(kQ % kThreadQ == 0);
 
 // A thread's window of one input row, in registers; column 0 is the first tap of the thread's first output.
@@ -200,40 +200,8 @@ jitconv_fwd_f32_nchw_n16c64h512w512_k64_3x3_g64_depthwise(const Element* __restr
     const Row in_h8(window + 8 * kInputPitch);
     filter_row(acc[6], w_r + 2 * kS, in_h8);
     filter_row(acc[7], w_r + 1 * kS, in_h8);
-    filter_row(acc[8], w_r + 0 * kS, in_h8);
     const Row in_h9(window + 9 * kInputPitch);
     filter_row(acc[7], w_r + 2 * kS, in_h9);
-    filter_row(acc[8], w_r + 1 * kS, in_h9);
-    filter_row(acc[9], w_r + 0 * kS, in_h9);
-    const Row in_h10(window + 10 * kInputPitch);
-    filter_row(acc[8], w_r + 2 * kS, in_h10);
-    filter_row(acc[9], w_r + 1 * kS, in_h10);
-    filter_row(acc[10], w_r + 0 * kS, in_h10);
-    const Row in_h11(window + 11 * kInputPitch);
-    filter_row(acc[9], w_r + 2 * kS, in_h11);
-    filter_row(acc[10], w_r + 1 * kS, in_h11);
-    filter_row(acc[11], w_r + 0 * kS, in_h11);
-    const Row in_h12(window + 12 * kInputPitch);
-    filter_row(acc[10], w_r + 2 * kS, in_h12);
-    filter_row(acc[11], w_r + 1 * kS, in_h12);
-    filter_row(acc[12], w_r + 0 * kS, in_h12);
-    const Row in_h13(window + 13 * kInputPitch);
-    filter_row(acc[11], w_r + 2 * kS, in_h13);
-    filter_row(acc[12], w_r + 1 * kS, in_h13);
-    filter_row(acc[13], w_r + 0 * kS, in_h13);
-    const Row in_h14(window + 14 * kInputPitch);
-    filter_row(acc[12], w_r + 2 * kS, in_h14);
-    filter_row(acc[13], w_r + 1 * kS, in_h14);
-    filter_row(acc[14], w_r + 0 * kS, in_h14);
-    const Row in_h15(window + 15 * kInputPitch);
-    filter_row(acc[13], w_r + 2 * kS, in_h15);
-    filter_row(acc[14], w_r + 1 * kS, in_h15);
-    filter_row(acc[15], w_r + 0 * kS, in_h15);
-    const Row in_h16(window + 16 * kInputPitch);
-    filter_row(acc[14], w_r + 2 * kS, in_h16);
-    filter_row(acc[15], w_r + 1 * kS, in_h16);
-    const Row in_h17(window + 17 * kInputPitch);
-    filter_row(acc[15], w_r + 2 * kS, in_h17);
     // end rows
 
     // Store: a thread's columns are one aligned vector of y.

@@ -4,10 +4,10 @@
 // Plan
 //   family: depthwise
 //   target: sm_90a
-//   grid: 528 blocks of 128 threads, 34884 bytes of shared memory, at least 4 block(s) per SM
+//   grid: 1088 blocks of 128 threads, 18756 bytes of shared memory, at least 5 block(s) per SM
 //   offsets: 32 bits
-//   outputs of a thread: 16 rows, 4 columns
-//   tile of a block: 1 plane(s), 64 rows, 128 columns
+//   outputs of a thread: 8 rows, 4 columns
+//   tile of a block: 1 plane(s), 16 rows, 256 columns
 //   copies: 1 element(s), cp.async
 //   body: all filter rows, weights in registers
 //   store: row by row through shared memory
@@ -64,25 +64,25 @@ constexpr int kMultiplier = 1;  // output channels per input channel
 constexpr int kTaps = 9;
 
 // Outputs of a thread and of a block
-constexpr int kThreadP = 16;
+constexpr int kThreadP = 8;
 constexpr int kThreadQ = 4;
-constexpr int kThreadsP = 4;
-constexpr int kThreadsQ = 32;
+constexpr int kThreadsP = 2;
+constexpr int kThreadsQ = 64;
 constexpr int kPlanes = 1;
 constexpr int kThreads = 128;
-constexpr int kMinBlocksPerSm = 4;
-constexpr int kTileP = 64;
-constexpr int kTileQ = 128;
-constexpr int kTilesP = 1;
-constexpr int kTilesQ = 33;
+constexpr int kMinBlocksPerSm = 5;
+constexpr int kTileP = 16;
+constexpr int kTileQ = 256;
+constexpr int kTilesP = 4;
+constexpr int kTilesQ = 17;
 
 // Input tile in shared memory: [plane][h][w], columns from kColumnShift before the first tap
-constexpr int kInputRows = 66;
-constexpr int kInputPitch = 132;
-constexpr int kInputFloats = 8712;
+constexpr int kInputRows = 18;
+constexpr int kInputPitch = 260;
+constexpr int kInputFloats = 4680;
 constexpr int kColumnShift = 0;
 constexpr int kCopyVector = 1;  // elements of one copy
-constexpr int kInputVectors = 132;  // copies of one row
+constexpr int kInputVectors = 260;  // copies of one row
 constexpr int kWindow = 8;  // floats of an input row that one thread reads
 
 // Store
@@ -99,7 +99,7 @@ static_assert(kWindow >= kColumnShift + (kThreadQ - 1) * kStrideW + (kS - 1) * k
 static_assert(kInputPitch >= (kTileQ - kThreadQ) * kStrideW + kWindow);
 static_assert(kW % kCopyVector == 0 && kInputPitch % kCopyVector == 0);
 static_assert(kPlanes == 1 || (kTilesP == 1 && kTilesQ == 1));
-static_assert(sizeof(float) * (kInputFloats + kPlanes * kMultiplier * kTaps) <= 34884);
+static_assert(sizeof(float) * (kInputFloats + kPlanes * kMultiplier * kTaps) <= 18756);
 
 // A thread's window of one input row, in registers; column 0 is the first tap of the thread's first output.
 struct Row {
@@ -203,40 +203,8 @@ jitconv_fwd_f32_nchw_n2c8h64w4099_k8_3x3_g8_depthwise(const Element* __restrict_
     const Row in_h8(window + 8 * kInputPitch);
     filter_row(acc[6], w_r + 2 * kS, in_h8);
     filter_row(acc[7], w_r + 1 * kS, in_h8);
-    filter_row(acc[8], w_r + 0 * kS, in_h8);
     const Row in_h9(window + 9 * kInputPitch);
     filter_row(acc[7], w_r + 2 * kS, in_h9);
-    filter_row(acc[8], w_r + 1 * kS, in_h9);
-    filter_row(acc[9], w_r + 0 * kS, in_h9);
-    const Row in_h10(window + 10 * kInputPitch);
-    filter_row(acc[8], w_r + 2 * kS, in_h10);
-    filter_row(acc[9], w_r + 1 * kS, in_h10);
-    filter_row(acc[10], w_r + 0 * kS, in_h10);
-    const Row in_h11(window + 11 * kInputPitch);
-    filter_row(acc[9], w_r + 2 * kS, in_h11);
-    filter_row(acc[10], w_r + 1 * kS, in_h11);
-    filter_row(acc[11], w_r + 0 * kS, in_h11);
-    const Row in_h12(window + 12 * kInputPitch);
-    filter_row(acc[10], w_r + 2 * kS, in_h12);
-    filter_row(acc[11], w_r + 1 * kS, in_h12);
-    filter_row(acc[12], w_r + 0 * kS, in_h12);
-    const Row in_h13(window + 13 * kInputPitch);
-    filter_row(acc[11], w_r + 2 * kS, in_h13);
-    filter_row(acc[12], w_r + 1 * kS, in_h13);
-    filter_row(acc[13], w_r + 0 * kS, in_h13);
-    const Row in_h14(window + 14 * kInputPitch);
-    filter_row(acc[12], w_r + 2 * kS, in_h14);
-    filter_row(acc[13], w_r + 1 * kS, in_h14);
-    filter_row(acc[14], w_r + 0 * kS, in_h14);
-    const Row in_h15(window + 15 * kInputPitch);
-    filter_row(acc[13], w_r + 2 * kS, in_h15);
-    filter_row(acc[14], w_r + 1 * kS, in_h15);
-    filter_row(acc[15], w_r + 0 * kS, in_h15);
-    const Row in_h16(window + 16 * kInputPitch);
-    filter_row(acc[14], w_r + 2 * kS, in_h16);
-    filter_row(acc[15], w_r + 1 * kS, in_h16);
-    const Row in_h17(window + 17 * kInputPitch);
-    filter_row(acc[15], w_r + 2 * kS, in_h17);
     // end rows
 
     // Store: the tile's rows are staged in shared memory and written by one warp each, lanes along the row, starting on a

@@ -1,6 +1,7 @@
 // The convolutions whose generated sources are kept under review in this folder, one .cu each, all for sm_90a.
 #pragma once
 
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,8 @@ struct GoldenCase {
   codegen::Family family;  ///< what the case is here to show; so is
   std::string shows;       ///< this, a part of the source's text
 };
+
+inline void PrintTo(const GoldenCase& one, std::ostream* stream) { *stream << one.name; }
 
 const std::vector<GoldenCase>& golden_cases();
 

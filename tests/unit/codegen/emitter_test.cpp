@@ -1,0 +1,153 @@
+// The pieces of text that all kernel families share.
+#include "codegen/emitter.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+
+#include "jitconv/error.h"
+
+namespace jitconv::codegen {
+namespace {
+
+std::string activation_text(Activation activation) {
+  Epilogue epilogue;
+  epilogue.activation = activation;
+  return activation_function(epilogue);
+}
+
+RC_GTEST_PROP(FloatLiteral, ReadsBackToTheSameBits, ()) {
+  const float value = std::bit_cast<float>(*rc::gen::arbitrary<std::uint32_t>());
+  RC_PRE(std::isfinite(value));
+  const std::string text = float_literal(value);
+  RC_ASSERT(text.back() == 'f');
+  char* end = nullptr;
+  const float read = std::strtof(text.c_str(), &end);
+  RC_ASSERT(end == text.c_str() + text.size() - 1);
+  RC_ASSERT(std::bit_cast<std::uint32_t>(read) == std::bit_cast<std::uint32_t>(value));
+}
+
+TEST(FloatLiteral, IsHexadecimal) {
+  EXPECT_EQ(float_literal(0.1f), "0x1.99999ap-4f");
+  EXPECT_EQ(float_literal(1.0f), "0x1p+0f");
+  EXPECT_EQ(float_literal(-2.5f), "-0x1.4p+1f");
+  EXPECT_EQ(float_literal(0.0f), "0x0p+0f");
+}
+
+TEST(Constants, AreNarrowAsLongAsTheValueIs) {
+  Constants constants;
+  constants.add("kA", INT32_MAX).add("kB", std::int64_t{INT32_MAX} + 1, "many").add("kC", INT32_MIN);
+  constants.add("kD", std::int64_t{INT32_MIN} - 1);
+  EXPECT_EQ(constants.text(),
+            "constexpr int kA = 2147483647;\n"
+            "constexpr long long kB = 2147483648LL;  // many\n"
+            "constexpr int kC = -2147483648;\n"
+            "constexpr long long kD = -2147483649LL;\n");
+}
+
+TEST(Constants, GroupsAreSetApart) {
+  Constants constants;
+  constants.group("First").add("kA", 1).group("Second").add("kB", 2);
+  EXPECT_EQ(constants.text(), "// First\nconstexpr int kA = 1;\n\n// Second\nconstexpr int kB = 2;\n");
+}
+
+TEST(ElementStrides, FollowTheLayout) {
+  const TensorShape shape{2, 3, 5, 7};
+  const auto numbers = [&shape](Layout layout) {
+    const ElementStrides strides = element_strides(shape, layout);
+    return std::array{strides.n, strides.c, strides.h, strides.w};
+  };
+  EXPECT_EQ(numbers(Layout::nchw), (std::array<std::int64_t, 4>{105, 35, 7, 1}));
+  EXPECT_EQ(numbers(Layout::nhwc), (std::array<std::int64_t, 4>{105, 1, 21, 3}));
+}
+
+TEST(Activation, NoneHasNoFunctionAndAllOthersDo) {
+  EXPECT_EQ(activation_text(Activation::none), "");
+  for (int i = 1; i <= static_cast<int>(Activation::clamp); ++i) {
+    const std::string text = activation_text(static_cast<Activation>(i));
+    EXPECT_NE(text.find("float activate(float x) {\n  return "), std::string::npos) << text;
+    EXPECT_NE(text.find(to_string(static_cast<Activation>(i))), std::string::npos) << text;
+    // Fast intrinsics would break the accuracy that docs/accuracy.md derives.
+    EXPECT_EQ(text.find("__expf"), std::string::npos) << text;
+    EXPECT_EQ(text.find("__fdividef"), std::string::npos) << text;
+  }
+  EXPECT_THROW(activation_text(static_cast<Activation>(99)), InternalError);
+}
+
+TEST(Activation, NumbersOfTheSpecAreExact) {
+  Epilogue epilogue;
+  epilogue.activation = Activation::leaky_relu;
+  epilogue.slope = 0.1f;
+  EXPECT_NE(activation_function(epilogue).find("0x1.99999ap-4f"), std::string::npos);
+  epilogue.activation = Activation::clamp;
+  epilogue.clamp_min = -0.3f;
+  epilogue.clamp_max = 5.7f;
+  EXPECT_NE(activation_function(epilogue).find(float_literal(-0.3f)), std::string::npos);
+  EXPECT_NE(activation_function(epilogue).find(float_literal(5.7f)), std::string::npos);
+}
+
+TEST(EpilogueLines, OneLinePerPartInTheOrderOfTheDefinition) {
+  Epilogue epilogue;
+  EXPECT_EQ(epilogue_lines(epilogue, "i"), "");
+  EXPECT_EQ(channel_values(epilogue, "k"), "");
+  epilogue.bias = epilogue.residual = true;
+  epilogue.activation = Activation::relu;
+  EXPECT_EQ(channel_values(epilogue, "k"), "const float channel_bias = to_float(bias[k]);\n");
+  EXPECT_EQ(epilogue_lines(epilogue, "i"),
+            "value += channel_bias;\nvalue += to_float(residual[i]);\nvalue = activate(value);\n");
+}
+
+TEST(Arguments, AreThoseOfTheEpilogue) {
+  ConvSpec spec;
+  for (const bool bias : {false, true}) {
+    for (const bool residual : {false, true}) {
+      spec.epilogue.bias = bias, spec.epilogue.residual = residual;
+      std::vector<ArgumentRole> expected = {ArgumentRole::x, ArgumentRole::w};
+      if (bias) expected.push_back(ArgumentRole::bias);
+      if (residual) expected.push_back(ArgumentRole::residual);
+      expected.push_back(ArgumentRole::y);
+      std::vector<ArgumentRole> roles;
+      for (const Argument& argument : arguments(spec)) {
+        roles.push_back(argument.role);
+        const bool may_alias =
+            residual && (argument.role == ArgumentRole::residual || argument.role == ArgumentRole::y);
+        EXPECT_EQ(argument.type.find("__restrict__") == std::string::npos, may_alias) << argument.name;
+        EXPECT_EQ(argument.type.find("const ") == 0, argument.role != ArgumentRole::y) << argument.name;
+      }
+      EXPECT_EQ(roles, expected);
+    }
+  }
+}
+
+TEST(Arguments, ParameterList) {
+  EXPECT_EQ(parameter_list({}), "");
+  EXPECT_EQ(parameter_list({{ArgumentRole::x, "const float*", "x"}, {ArgumentRole::y, "float*", "y"}}),
+            "const float* x, float* y");
+}
+
+TEST(KernelName, SaysWhatAProfilerShouldShow) {
+  ConvPlan plan;
+  plan.family = Family::direct;
+  plan.spec = parse_spec("input=8,32,512,512 weight=64,32,5,9 padding=2,4 dilation=2,3 bias activation=relu");
+  EXPECT_EQ(kernel_name(plan), "jitconv_fwd_f32_nchw_n8c32h512w512_k64_5x9_d2x3_bias_relu_direct");
+  plan.family = Family::fallback;
+  plan.spec = parse_spec(
+      "input=1,4,9,9 weight=8,1,3,3 groups=4 stride=2,1 dtype=bf16 input_layout=nhwc output_layout=nchw residual");
+  EXPECT_EQ(kernel_name(plan), "jitconv_fwd_bf16_nhwc_nchw_n1c4h9w9_k8_3x3_s2x1_g4_residual_fallback");
+}
+
+TEST(DeviceText, IsTheFilesOneAfterTheOther) {
+  const std::string text = device_text({element_header(DataType::f32), "device/vector.cuh"});
+  EXPECT_NE(text.find("using Element = float;"), std::string::npos);
+  EXPECT_GT(text.find("struct alignas"), text.find("using Element = float;"));
+  EXPECT_NE(text.back(), '\n');
+  EXPECT_NE(element_header(DataType::f16), element_header(DataType::bf16));
+}
+
+}  // namespace
+}  // namespace jitconv::codegen

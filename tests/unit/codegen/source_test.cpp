@@ -1,0 +1,305 @@
+// Statements about every generated source, by reading it: what it must not contain, that its signature and the
+// launcher's list are one, and that each field of a spec reaches the code or has a reason not to.
+#include "codegen/source.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "codegen/emitter.h"
+#include "codegen/spec_fields.h"
+#include "codegen/template_text.h"
+#include "jitconv/error.h"
+#include "support/random_specs.h"
+#include "tools/documented.h"
+
+namespace jitconv::codegen {
+namespace {
+
+/// The text without comments and with empty string literals.
+std::string code_of(std::string_view text) {
+  std::string code;
+  for (std::size_t i = 0; i < text.size();) {
+    if (text.substr(i, 2) == "//") {
+      i = std::min(text.find('\n', i), text.size());
+    } else if (text.substr(i, 2) == "/*") {
+      i = std::min(text.find("*/", i + 2), text.size() - 2) + 2;
+    } else if (text[i] == '"') {
+      code += "\"\"";
+      for (++i; i < text.size() && text[i] != '"'; ++i)
+        if (text[i] == '\\') ++i;
+      ++i;
+    } else {
+      code += text[i++];
+    }
+  }
+  return code;
+}
+
+std::vector<std::string> words_of(const std::string& code) {
+  std::vector<std::string> words;
+  bool inside = false;
+  for (const char c : code) {
+    const bool part = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+    if (part && !inside) words.emplace_back();
+    if (part) words.back() += c;
+    inside = part;
+  }
+  return words;
+}
+
+/// The text without what it has from templates/device.
+std::string without_device_parts(std::string text) {
+  for (const EmbeddedFile& file : embedded_files()) {
+    if (!file.name.starts_with("device/")) continue;
+    std::string_view part = file.text;
+    while (part.ends_with('\n')) part.remove_suffix(1);
+    if (const std::size_t at = text.find(part); at != std::string::npos) text.erase(at, part.size());
+  }
+  return text;
+}
+
+/// "" or what a generated text must not contain.
+std::string fault_of(const std::string& text) {
+  for (const char c : text)
+    if ((c < ' ' || c > '~') && c != '\n') return "a character that is not printable ASCII";
+  if (text.find(" \n") != std::string::npos) return "blanks at the end of a line";
+  if (text.back() != '\n') return "no line end at the end";
+  const std::string code = code_of(text);
+  if (code.find('@') != std::string::npos) return "a hole";
+  for (std::size_t at = code.find('#'); at != std::string::npos; at = code.find('#', at + 1))
+    if (code.substr(at, 14) != "#pragma unroll") return "a preprocessor line other than #pragma unroll";
+  for (const std::string& word : words_of(code_of(without_device_parts(text))))
+    if (word == "asm" || word == "__asm__") return "asm outside templates/device";
+  for (const char* word : {"nan", "inf"})
+    if (code.find(std::string("= ") + word) != std::string::npos) return "a number that is not finite";
+  return {};
+}
+
+ConvSpec any_spec() {
+  ConvSpec spec = *test::valid_specs();
+  if (spec.input.n == 0) spec.input.n = 1;
+  return spec;
+}
+
+RC_GTEST_PROP(SourceProperty, TextHasNothingItMustNot, ()) {
+  const std::vector<ConvPlan> plans = enumerate_plans(any_spec(), parse_target("sm_90a"), SIZE_MAX);
+  const KernelSource source = generate(plans[*rc::gen::inRange<std::size_t>(0, plans.size())]);
+  RC_ASSERT(fault_of(source.text) == "");
+}
+
+TEST(Source, DocumentedConfigurationsHaveNothingTheyMustNot) {
+  for (const tools::DocumentedConfiguration& one : tools::documented_configurations())
+    for (const char* arch : {"sm_75", "sm_90a"})
+      EXPECT_EQ(fault_of(generate(make_plan(one.spec, parse_target(arch))).text), "") << one.name << " " << arch;
+}
+
+TEST(Source, TheReaderOfThisTestSeesFaults) {
+  const std::string good = generate(make_plan(parse_spec("input=1,4,9,9 weight=4,4,3,3"), parse_target("sm_90a"))).text;
+  EXPECT_EQ(fault_of(good), "");
+  EXPECT_NE(fault_of(good + "#include <cuda.h>\n"), "");
+  EXPECT_NE(fault_of(good + "asm(\"nop;\");\n"), "");
+  EXPECT_EQ(fault_of(good + "// asm and \"#include\"\n"), "");
+  EXPECT_NE(fault_of(good + "// caf\xc3\xa9\n"), "");
+  EXPECT_NE(fault_of(good + "@hole@\n"), "");
+  EXPECT_NE(fault_of(good + "int a; \n"), "");
+}
+
+RC_GTEST_PROP(SourceProperty, SamePlanSameBytes, ()) {
+  const ConvPlan plan = make_plan(any_spec(), parse_target("sm_90a"));
+  RC_ASSERT(generate(plan) == generate(plan));
+}
+
+RC_GTEST_PROP(SourceProperty, SignatureAndLaunchComeFromOneList, ()) {
+  const ConvPlan plan = make_plan(any_spec(), parse_target("sm_80"));
+  const KernelSource source = generate(plan);
+  RC_ASSERT(source.entries.size() == 1u);
+  const KernelEntry& entry = source.entries.front();
+  RC_ASSERT(entry.arguments == arguments(plan.spec));
+  // Declared once, with exactly these parameters.
+  const std::string code = code_of(source.text);
+  const std::string declaration = "\n" + entry.name + "(" + parameter_list(entry.arguments) + ") {\n";
+  const std::size_t at = code.find(declaration);
+  RC_ASSERT(at != std::string::npos);
+  RC_ASSERT(code.find(declaration, at + 1) == std::string::npos);
+  const std::vector<std::string> words = words_of(code);
+  RC_ASSERT(std::count(words.begin(), words.end(), "__global__") == 1);
+  RC_ASSERT(entry.grid == (std::array<std::uint32_t, 3>{plan.blocks, 1, 1}));
+  RC_ASSERT(entry.threads == plan.threads);
+  RC_ASSERT(entry.shared_bytes == plan.shared_bytes);
+}
+
+RC_GTEST_PROP(SourceProperty, LinesThatAPersonReads, ()) {
+  const KernelSource source = generate(make_plan(any_spec(), parse_target("sm_90a")));
+  // Unrolled text has a budget; what is longer is a loop.
+  RC_ASSERT(std::count(source.text.begin(), source.text.end(), '\n') < 2000);
+  RC_ASSERT(source.text.starts_with("// Generated by jitconv "));
+}
+
+TEST(Source, OptionsNameTheArchitectureAndNoPath) {
+  for (const char* arch : {"sm_75", "sm_90a", "sm_120a"}) {
+    const KernelSource source = generate(make_plan(parse_spec("input=1,4,9,9 weight=4,4,3,3"), parse_target(arch)));
+    EXPECT_EQ(std::count(source.options.begin(), source.options.end(), std::string("--gpu-architecture=") + arch), 1);
+    for (const std::string& option : source.options) {
+      EXPECT_EQ(option.find('/'), std::string::npos) << option;
+      EXPECT_EQ(option.find("fast-math"), std::string::npos) << option;
+      EXPECT_TRUE(option.starts_with("-")) << option;
+    }
+  }
+}
+
+TEST(Source, AnEmptyOutputHasNoText) {
+  const KernelSource source = generate(make_plan(parse_spec("input=0,4,9,9 weight=4,4,3,3"), parse_target("sm_90a")));
+  EXPECT_EQ(source, KernelSource());
+}
+
+TEST(Source, GeneratorFingerprintIsADigest) {
+  EXPECT_EQ(generator_fingerprint().size(), 64u);
+  EXPECT_EQ(generator_fingerprint().find_first_not_of("0123456789abcdef"), std::string_view::npos);
+}
+
+// --- one field changed
+// ------------------------------------------------------------------------------------------------
+
+/// A change of one field, in the text form of specs; what must become of it.
+enum class Effect {
+  code,     ///< the code changes
+  comment,  ///< only the comment that names the spec changes: the kernel would do, and is compiled again all the same
+  nothing,  ///< canonicalised away: the same kernel
+  refused   ///< the field cannot change alone
+};
+
+struct Change {
+  const char* field;   ///< as in the text form
+  const char* change;  ///< appended to the base
+  Effect effect;
+  const char* reason;  ///< unless the effect is on the code
+};
+
+constexpr const char* kBase =
+    "input=2,8,21,27 weight=12,4,3,5 stride=2,1 padding=1,2,3,2 dilation=2,3 groups=2 bias activation=relu";
+
+constexpr Change kChanges[] = {
+    {"input", "input=3,8,21,27", Effect::code, ""},
+    {"input", "input=2,12,21,27", Effect::refused, "C = groups * C/groups"},
+    {"input", "input=2,8,23,27", Effect::code, ""},
+    {"input", "input=2,8,21,28", Effect::code, ""},
+    {"weight", "weight=14,4,3,5", Effect::code, ""},
+    {"weight", "weight=12,3,3,5", Effect::refused, "C = groups * C/groups"},
+    {"weight", "weight=12,4,4,5", Effect::code, ""},
+    {"weight", "weight=12,4,3,4", Effect::code, ""},
+    {"stride", "stride=1,1", Effect::code, ""},
+    {"stride", "stride=2,2", Effect::code, ""},
+    {"padding", "padding=2,2,3,2", Effect::code, ""},
+    {"padding", "padding=1,4,3,2", Effect::code, ""},
+    {"padding", "padding=1,1,3,2", Effect::nothing, "no window reaches the last row of zeros with stride 2"},
+    {"padding", "padding=1,2,2,2", Effect::code, ""},
+    {"padding", "padding=1,2,3,3", Effect::code, ""},
+    {"dilation", "dilation=1,3", Effect::code, ""},
+    {"dilation", "dilation=2,2", Effect::code, ""},
+    {"groups", "groups=4", Effect::refused, "C = groups * C/groups"},
+    {"dtype", "dtype=f16", Effect::code, ""},
+    {"dtype", "dtype=bf16", Effect::code, ""},
+    {"input_layout", "input_layout=nhwc", Effect::code, ""},
+    {"output_layout", "output_layout=nhwc", Effect::code, ""},
+    {"math", "math=ieee", Effect::comment, "all modes are served by fp32 FMA kernels"},
+    {"math", "math=tf32", Effect::comment, "all modes are served by fp32 FMA kernels"},
+    {"bias", "bias=false", Effect::code, ""},
+    {"residual", "residual=true", Effect::code, ""},
+    {"activation", "activation=none", Effect::code, ""},
+    {"activation", "activation=leaky_relu", Effect::code, ""},
+    {"activation", "activation=gelu_erf", Effect::code, ""},
+    {"activation", "activation=gelu_tanh", Effect::code, ""},
+    {"activation", "activation=silu", Effect::code, ""},
+    {"activation", "activation=sigmoid", Effect::code, ""},
+    {"activation", "activation=tanh", Effect::code, ""},
+    {"activation", "activation=hardswish", Effect::code, ""},
+    {"activation", "activation=clamp", Effect::code, ""},
+    {"slope", "slope=0.5", Effect::nothing, "used by leaky_relu only"},
+    {"clamp_min", "clamp_min=-1", Effect::nothing, "used by clamp only"},
+    {"clamp_max", "clamp_max=7", Effect::nothing, "used by clamp only"},
+    {"alignment", "alignment=32", Effect::comment, "no access is wider than 16 bytes"},
+};
+
+/// Of other bases: what the one above cannot show.
+struct SpecialChange {
+  const char *base, *change;
+  Effect effect;
+};
+
+constexpr SpecialChange kSpecialChanges[] = {
+    {"input=2,8,21,27 weight=12,8,3,5 activation=leaky_relu", "slope=0.5", Effect::code},
+    {"input=2,8,21,27 weight=12,8,3,5 activation=clamp", "clamp_min=-1", Effect::code},
+    {"input=2,8,21,27 weight=12,8,3,5 activation=clamp", "clamp_max=7", Effect::code},
+    {"input=2,8,21,28 weight=12,8,1,1", "dilation=2,3", Effect::nothing},
+    {"input=2,8,16,28 weight=16,8,3,3 output_layout=nhwc", "alignment=4", Effect::code},
+    {"input=2,8,16,28 weight=8,1,3,3 groups=8", "alignment=4", Effect::code},
+    {"input=2,1,16,28 weight=16,1,3,3", "input_layout=nhwc", Effect::nothing},
+    {"input=2,8,21,27 weight=12,4,3,5 groups=2", "input=2,16,21,27 groups=4", Effect::code},
+    {"input=2,8,21,27 weight=12,4,3,5 groups=2", "input=2,16,21,27 weight=12,8,3,5", Effect::code},
+};
+
+Effect effect_of(const std::string& base, const std::string& change) {
+  const Target target = parse_target("sm_90a");
+  const KernelSource before = generate(make_plan(parse_spec(base), target));
+  // Later keys of the text form replace earlier ones only where they differ by name, so the key is taken out first.
+  std::map<std::string, std::string> fields;
+  std::vector<std::string> order;
+  for (const std::string& text : {base, change}) {
+    std::size_t at = 0;
+    while (at < text.size()) {
+      const std::size_t end = std::min(text.find(' ', at), text.size());
+      const std::string word = text.substr(at, end - at), key = word.substr(0, word.find('='));
+      if (fields.insert_or_assign(key, word).second) order.push_back(key);
+      at = end + 1;
+    }
+  }
+  std::string changed;
+  for (const std::string& key : order) changed += fields[key] + ' ';
+  changed.pop_back();
+  KernelSource after;
+  try {
+    after = generate(make_plan(parse_spec(changed), target));
+  } catch (const SpecError&) {
+    return Effect::refused;
+  }
+  if (before == after) return Effect::nothing;
+  return code_of(before.text) != code_of(after.text) ? Effect::code : Effect::comment;
+}
+
+TEST(KeyPerturbation, EachFieldReachesTheCodeOrHasAReason) {
+  for (const Change& change : kChanges) {
+    EXPECT_EQ(static_cast<int>(effect_of(kBase, change.change)), static_cast<int>(change.effect))
+        << change.change << " (0 code, 1 comment, 2 nothing, 3 refused); " << change.reason;
+    EXPECT_EQ(change.effect == Effect::code, std::string(change.reason).empty()) << change.change;
+  }
+  for (const SpecialChange& change : kSpecialChanges)
+    EXPECT_EQ(static_cast<int>(effect_of(change.base, change.change)), static_cast<int>(change.effect))
+        << change.base << " with " << change.change;
+}
+
+TEST(KeyPerturbation, NoFieldIsForgotten) {
+  std::map<std::string, std::size_t> changes;
+  for (const Change& change : kChanges) ++changes[change.field];
+  ConvSpec spec;
+  for_each_field(spec, [&changes](std::string_view name, const auto&... values) {
+    EXPECT_GE(changes[std::string(name)], sizeof...(values)) << name << " has too few changes in the list";
+  });
+  EXPECT_EQ(changes.size(), 17u) << "a change of a field that does not exist";
+}
+
+TEST(KeyPerturbation, TheTargetReachesTheOptions) {
+  const ConvSpec spec = parse_spec(kBase);
+  std::set<std::vector<std::string>> options;
+  for (const char* arch : {"sm_75", "sm_80", "sm_86", "sm_90", "sm_90a", "sm_100a", "sm_120a"})
+    options.insert(generate(make_plan(spec, parse_target(arch))).options);
+  EXPECT_EQ(options.size(), 7u);
+}
+
+}  // namespace
+}  // namespace jitconv::codegen

@@ -11,7 +11,7 @@ namespace jitconv::codegen {
 namespace {
 
 /// FMA instructions in one copy of the loop body: above this, rows are rolled (NVRTC's time grows faster than linearly).
-constexpr std::int64_t kUnrollBudget = 2900;
+constexpr std::int64_t kUnrollBudget = 2400;
 /// Below this, rolling rows does not pay.
 constexpr std::int64_t kRollFrom = 1200;
 /// FMAs of a thread between two barriers.
@@ -185,6 +185,8 @@ class Search {
       return;
     choose_copies(tiling, spec_, target_);
     wavefronts_ = choose_pitches(tiling, spec_);
+    constexpr std::int64_t kMaxSteps = 32;  // a lane keeps one bit per step
+    if (ceil_div(tiling.input_pitch, kWarpSize * tiling.copy_vector) > kMaxSteps) return;
     const std::int64_t tile = tiling.thread_k * tiling.thread_p * tiling.thread_q;
     const std::int64_t row_fmas = tile * spec_.filter.s, body = row_fmas * spec_.filter.r;
     if (row_fmas > kUnrollBudget) return;

@@ -90,6 +90,7 @@ std::string asserts(const ConvPlan& plan) {
   lines.add("static_assert(kLanesP * kLanesQ == 32 && kWarps == kWarpsK * kWarpsP * kWarpsQ && kThreads == 32 * kWarps);");
   lines.add("static_assert(kThreadQ * kStrideW % 4 == 0 && kInputPitch % 4 == 0, \"rows are read 16 bytes at a time\");");
   lines.add("static_assert(kThreadK * kWarpsK == kBlockK && kBlockK <= kWeightPitch);");
+  if (plan.spec.input_layout == Layout::nchw) lines.add("static_assert(kInputSteps <= 32);");
   if (plan.spec.output_layout == Layout::nchw) lines.add("static_assert(kThreadK % kStoreChannels == 0);");
   lines.add("static_assert(kInputRows == (kBlockP - 1) * kStrideH + (kR - 1) * kDilationH + 1);");
   lines.add("static_assert(kWindow >= kColumnShift + (kThreadQ - 1) * kStrideW + (kS - 1) * kDilationW + 1);");

@@ -117,7 +117,7 @@ json::Object row_json(const Measurement& row) {
     json::Array ms;
     for (const double one : row.timing->ms) ms.push_back(one);
     object["ms_median"] = row.timing->median();
-    object["ms"] = std::move(ms);
+    object["ms"] = ms;
     object["l2"] = row.timing->l2_flushed ? "flushed" : "exceeded";
   }
   return object;
@@ -167,7 +167,7 @@ std::string compile_rows_json(const std::vector<CompileRow>& rows, const Target&
                         {"outcome", row.compiled ? "compiled" : "failed"},
                         {"note", row.note}};
     if (row.compiled) object["compiled"] = compiled_json(*row.compiled);
-    array.push_back(std::move(object));
+    array.push_back(object);
   }
   return json::render(json::Object{{"jitconv", version()},
                                    {"commit", kBuildCommit},

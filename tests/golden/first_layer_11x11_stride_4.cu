@@ -126,6 +126,7 @@ using Index = int;  // offsets of elements in x, w and y
 static_assert(kLanesP * kLanesQ == 32 && kWarps == kWarpsK * kWarpsP * kWarpsQ && kThreads == 32 * kWarps);
 static_assert(kThreadQ * kStrideW % 4 == 0 && kInputPitch % 4 == 0, "rows are read 16 bytes at a time");
 static_assert(kThreadK * kWarpsK == kBlockK && kBlockK <= kWeightPitch);
+static_assert(kThreadK % kStoreChannels == 0);
 static_assert(kInputRows == (kBlockP - 1) * kStrideH + (kR - 1) * kDilationH + 1);
 static_assert(kWindow >= kColumnShift + (kThreadQ - 1) * kStrideW + (kS - 1) * kDilationW + 1);
 static_assert(kInputPitch >= (kBlockQ - kThreadQ) * kStrideW + kWindow);

@@ -156,11 +156,9 @@ RC_GTEST_PROP(DirectPlanProperty, EachOutputIsComputedOnce, ()) {
 
 // Without these the properties above could hold for want of candidates.
 TEST(DirectPlan, HasCandidatesForOrdinarySpecs) {
+  const char* const nhwc = "input=2,16,30,30 weight=16,16,3,3 input_layout=nhwc output_layout=nhwc dtype=f16";
   for (const char* text : {"input=8,64,512,1024 weight=128,64,3,3", "input=256,3,224,224 weight=96,3,11,11 stride=4",
-                           "input=1,1,1,1 weight=1,1,1,1",
-                           "input=2,16,30,30 weight=16,16,3,3 input_layout=nhwc "
-                           "output_layout=nhwc dtype=f16",
-                           "input=1,512,7,7 weight=512,512,7,7"}) {
+                           "input=8,64,128,128 weight=1,64,3,3", nhwc, "input=1,512,7,7 weight=512,512,7,7"}) {
     EXPECT_GE(candidates(parse_spec(text), parse_target("sm_90a")).size(), 4u) << text;
     EXPECT_GE(candidates(parse_spec(text), parse_target("sm_75")).size(), 1u) << text;
   }

@@ -9,7 +9,6 @@
 namespace jitconv::test {
 namespace {
 
-namespace fs = std::filesystem;
 using Arguments = std::vector<std::string>;
 
 class CliCache : public ::testing::Test {

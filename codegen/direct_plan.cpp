@@ -141,14 +141,20 @@ class Search {
         tensor_bytes_(static_cast<std::int64_t>(codegen::work(spec).bytes)) {}
 
   std::vector<Candidate> run() {
-    const int vector = static_cast<int>(4 / std::gcd(std::int64_t{4}, spec_.stride.w));
-    for (const int thread_q : {vector, 2 * vector})
-      for (const int thread_p : {1, 2, 4, 8})
-        for (const int thread_k : {16, 8, 4, 2, 1}) thread_tiles(thread_k, thread_p, thread_q);
+    search({4, 8});
+    if (candidates_.empty()) search({1, 2});  // so few outputs that four warps would idle
     return std::move(candidates_);
   }
 
  private:
+  void search(const std::array<int, 2>& warp_counts) {
+    warp_counts_ = warp_counts;
+    const int vector = static_cast<int>(4 / std::gcd(std::int64_t{4}, spec_.stride.w));
+    for (const int thread_q : {vector, 2 * vector})
+      for (const int thread_p : {1, 2, 4, 8})
+        for (const int thread_k : {16, 8, 4, 2, 1}) thread_tiles(thread_k, thread_p, thread_q);
+  }
+
   void thread_tiles(int thread_k, int thread_p, int thread_q) {
     const int accumulators = thread_k * thread_p * thread_q;
     const std::int64_t group_k = spec_.filter.k / spec_.groups;
@@ -164,7 +170,7 @@ class Search {
         for (const int warps_p : {1, 2})
           for (const int warps_q : {1, 2, 4}) {
             const int warps = warps_k * warps_p * warps_q;
-            if (warps != 4 && warps != 8) continue;
+            if (warps != warp_counts_[0] && warps != warp_counts_[1]) continue;
             if (warps_k > 1 && warps_k / 2 * thread_k >= group_k) continue;
             DirectTiling tiling;
             tiling.thread_k = thread_k, tiling.thread_p = thread_p, tiling.thread_q = thread_q;
@@ -211,7 +217,8 @@ class Search {
   }
 
   void add(const DirectTiling& tiling) {
-    const BlockWork work = block_work(tiling, spec_, out_, tensor_bytes_, wavefronts_);
+    BlockWork work = block_work(tiling, spec_, out_, tensor_bytes_, wavefronts_);
+    if (wide_) work.registers += 8;  // pointers instead of offsets
     if (work.blocks > INT32_MAX || work.registers > kMaxRegisters || resident_blocks(work, target_) == 0) return;
     candidates_.push_back({tiling, work, price(work, target_)});
   }
@@ -220,6 +227,8 @@ class Search {
   const Target& target_;
   TensorShape out_;
   std::int64_t tensor_bytes_;
+  bool wide_ = needs_wide_index(spec_, {});
+  std::array<int, 2> warp_counts_{};
   std::int64_t wavefronts_ = 4;  // of the tiling at hand
   std::vector<Candidate> candidates_;
 };

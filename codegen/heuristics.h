@@ -46,6 +46,9 @@ std::vector<Candidate> direct_candidates(const ConvSpec& spec, const Target& tar
 std::vector<Candidate> depthwise_candidates(const ConvSpec& spec, const Target& target, std::string& why);
 std::vector<Candidate> fallback_candidates(const ConvSpec& spec, const Target& target);
 
+/// The complete plan of a candidate.
+ConvPlan make_plan(const Candidate& candidate, const ConvSpec& spec, const Target& target);
+
 /// Elements by which a tiling's tiles reach past the ends of x and w: addresses that are formed, not accessed.
 struct Overhang {
   std::int64_t input = 0, filter = 0;

@@ -49,7 +49,9 @@ ConvPlan empty_plan(const ConvSpec& spec, const Target& target) {
   return plan;
 }
 
-ConvPlan finish(const Candidate& candidate, const ConvSpec& spec, const Target& target) {
+}  // namespace
+
+ConvPlan make_plan(const Candidate& candidate, const ConvSpec& spec, const Target& target) {
   const BlockWork& work = candidate.work;
   ConvPlan plan;
   plan.spec = spec;
@@ -67,6 +69,8 @@ ConvPlan finish(const Candidate& candidate, const ConvSpec& spec, const Target& 
   plan.cost = candidate.cost;
   return plan;
 }
+
+namespace {
 
 /// What the best candidate of each family that was not chosen would have cost.
 void note_losers(const Candidates& candidates, ConvPlan& chosen) {
@@ -140,7 +144,7 @@ ConvPlan make_plan(const ConvSpec& spec, const Target& target) {
   const Candidates candidates = all_candidates(wanted, target);
   // The first of the cheapest: equal costs are decided by the order of enumeration, which is the same everywhere.
   const auto best = std::min_element(candidates.all.begin(), candidates.all.end(), cheaper);
-  ConvPlan chosen = finish(*best, wanted, target);
+  ConvPlan chosen = make_plan(*best, wanted, target);
   chosen.notes = candidates.notes;
   note_losers(candidates, chosen);
   return chosen;
@@ -153,7 +157,7 @@ std::vector<ConvPlan> enumerate_plans(const ConvSpec& spec, const Target& target
   std::stable_sort(candidates.all.begin(), candidates.all.end(), cheaper);
   if (candidates.all.size() > limit) candidates.all.resize(limit);
   std::vector<ConvPlan> plans;
-  for (const Candidate& candidate : candidates.all) plans.push_back(finish(candidate, wanted, target));
+  for (const Candidate& candidate : candidates.all) plans.push_back(make_plan(candidate, wanted, target));
   return plans;
 }
 

@@ -4,14 +4,14 @@
 // Plan
 //   family: direct
 //   target: sm_90a
-//   grid: 8128 blocks of 256 threads, 32768 bytes of shared memory, at least 2 block(s) per SM
+//   grid: 16384 blocks of 128 threads, 17664 bytes of shared memory, at least 4 block(s) per SM
 //   offsets: 32 bits
-//   outputs of a thread: 8 channels, 2 rows, 4 columns
-//   lanes of a warp: 2 rows, 16 columns
-//   warps of a block: 2 along channels, 1 along rows, 4 along columns
-//   tile of a block: 16 channels, 4 rows, 256 columns
+//   outputs of a thread: 8 channels, 1 rows, 8 columns
+//   lanes of a warp: 8 rows, 4 columns
+//   warps of a block: 2 along channels, 1 along rows, 2 along columns
+//   tile of a block: 16 channels, 8 rows, 64 columns
 //   pipeline: 2 stages of 1 input channels, cp.async
-//   body: all filter rows, 1 channel(s) per iteration
+//   body: one filter row, 1 channel(s) per iteration
 
 // Element: one value of x, w, bias, residual or y in memory. Here fp32.
 using Element = float;
@@ -73,52 +73,52 @@ constexpr int kOutputStrideH = 496;
 
 // Outputs of a thread, of a warp's lanes and of a block's warps
 constexpr int kThreadK = 8;
-constexpr int kThreadP = 2;
-constexpr int kThreadQ = 4;
-constexpr int kLanesP = 2;
-constexpr int kLanesQ = 16;
-constexpr int kWarpP = 4;
-constexpr int kWarpQ = 64;
+constexpr int kThreadP = 1;
+constexpr int kThreadQ = 8;
+constexpr int kLanesP = 8;
+constexpr int kLanesQ = 4;
+constexpr int kWarpP = 8;
+constexpr int kWarpQ = 32;
 constexpr int kWarpsK = 2;
 constexpr int kWarpsP = 1;
-constexpr int kWarpsQ = 4;
-constexpr int kWarps = 8;
-constexpr int kThreads = 256;
-constexpr int kMinBlocksPerSm = 2;
+constexpr int kWarpsQ = 2;
+constexpr int kWarps = 4;
+constexpr int kThreads = 128;
+constexpr int kMinBlocksPerSm = 4;
 constexpr int kBlockK = 16;
-constexpr int kBlockP = 4;
-constexpr int kBlockQ = 256;
+constexpr int kBlockP = 8;
+constexpr int kBlockQ = 64;
 constexpr int kTilesK = 4;
-constexpr int kTilesP = 127;
-constexpr int kTilesQ = 2;
+constexpr int kTilesP = 64;
+constexpr int kTilesQ = 8;
 
 // Pipeline: stages of kChunkC input channels, each an input tile [c][h][w] and weights [c][r][s][k]
 constexpr int kStages = 2;
 constexpr int kChunkC = 1;
 constexpr int kChunks = 32;
 constexpr int kUnrollC = 1;
-constexpr int kInputRows = 12;
-constexpr int kInputPitch = 280;
-constexpr int kWindow = 28;  // floats of an input row that one thread reads
+constexpr int kInputRows = 16;
+constexpr int kInputPitch = 92;
+constexpr int kWindow = 32;  // floats of an input row that one thread reads
 constexpr int kColumnShift = 0;  // columns before the first tap, for aligned copies
 constexpr int kCopyVector = 4;  // elements of one copy
-constexpr int kInputRowSteps = 2;  // rows copied by one warp
-constexpr int kInputSteps = 3;  // copies of a row by one lane
-constexpr int kInputStageFloats = 3360;
-constexpr int kStageFloats = 4096;
+constexpr int kInputRowSteps = 4;  // rows copied by one warp
+constexpr int kInputSteps = 1;  // copies of a row by one lane
+constexpr int kInputStageFloats = 1472;
+constexpr int kStageFloats = 2208;
 constexpr int kChunkTaps = 45;
 constexpr int kWeightPitch = 16;
 constexpr int kWeightWarpsK = 4;
-constexpr int kWeightTapsPerStep = 16;
+constexpr int kWeightTapsPerStep = 8;
 constexpr int kWeightStepsK = 1;
-constexpr int kWeightStepsTap = 3;
+constexpr int kWeightStepsTap = 6;
 
 // Store
 constexpr int kSectorElements = 8;
 constexpr int kStoreChannels = 2;
-constexpr int kStorePitch = 68;
-constexpr int kStoreStageFloats = 544;
-constexpr int kStoreSteps = 3;
+constexpr int kStorePitch = 36;
+constexpr int kStoreStageFloats = 576;
+constexpr int kStoreSteps = 2;
 
 using Index = int;  // offsets of elements in x, w and y
 
@@ -126,12 +126,13 @@ using Index = int;  // offsets of elements in x, w and y
 static_assert(kLanesP * kLanesQ == 32 && kWarps == kWarpsK * kWarpsP * kWarpsQ && kThreads == 32 * kWarps);
 static_assert(kThreadQ * kStrideW % 4 == 0 && kInputPitch % 4 == 0, "rows are read 16 bytes at a time");
 static_assert(kThreadK * kWarpsK == kBlockK && kBlockK <= kWeightPitch);
+static_assert(kInputSteps <= 32);
 static_assert(kThreadK % kStoreChannels == 0);
 static_assert(kInputRows == (kBlockP - 1) * kStrideH + (kR - 1) * kDilationH + 1);
 static_assert(kWindow >= kColumnShift + (kThreadQ - 1) * kStrideW + (kS - 1) * kDilationW + 1);
 static_assert(kInputPitch >= (kBlockQ - kThreadQ) * kStrideW + kWindow);
-static_assert(sizeof(float) * kStages * kStageFloats <= 32768);
-static_assert(sizeof(float) * kWarps * kStoreStageFloats <= 32768);
+static_assert(sizeof(float) * kStages * kStageFloats <= 17664);
+static_assert(sizeof(float) * kWarps * kStoreStageFloats <= 17664);
 
 // acc[p][q][k] += w[k] * row p [q]: one filter tap for every output of the thread.
 __device__ __forceinline__ void tap(float (&acc)[kThreadP][kThreadQ][kThreadK], const float* weights,
@@ -218,7 +219,7 @@ jitconv_fwd_f32_nchw_n8c32h512w512_k64_5x9_d2x3_direct(const Element* __restrict
   const int weight_tap = warp / kWeightWarpsK * 8 + lane % 8;
   const Index w_thread = static_cast<Index>(group * kGroupK + k_block + weight_k) * kFilterSize + weight_tap;
   auto copy_weights = [&](int chunk, float* stage) {
-    const Element* source = w + (w_thread + chunk * kChunkTaps);
+    const Element* source = w + (w_thread + static_cast<Index>(chunk) * kChunkTaps);
     float* destination = stage + weight_tap * kWeightPitch + weight_k;
 #pragma unroll
     for (int i = 0; i < kWeightStepsTap; ++i) {
@@ -267,57 +268,21 @@ jitconv_fwd_f32_nchw_n8c32h512w512_k64_5x9_d2x3_direct(const Element* __restrict
 #pragma unroll kUnrollC
     for (int c = 0; c < kChunkC; ++c, input_c += kInputRows * kInputPitch, weights_c += kTaps * kWeightPitch) {
       // begin taps
-      const Row in_h0(input_c + 0 * kInputPitch);
-      const Row in_h2(input_c + 2 * kInputPitch);
-      tap(acc, weights_c + 0 * kWeightPitch, {in_h0 + 0, in_h2 + 0});  // r0s0
-      tap(acc, weights_c + 1 * kWeightPitch, {in_h0 + 3, in_h2 + 3});  // r0s1
-      tap(acc, weights_c + 2 * kWeightPitch, {in_h0 + 6, in_h2 + 6});  // r0s2
-      tap(acc, weights_c + 3 * kWeightPitch, {in_h0 + 9, in_h2 + 9});  // r0s3
-      tap(acc, weights_c + 4 * kWeightPitch, {in_h0 + 12, in_h2 + 12});  // r0s4
-      tap(acc, weights_c + 5 * kWeightPitch, {in_h0 + 15, in_h2 + 15});  // r0s5
-      tap(acc, weights_c + 6 * kWeightPitch, {in_h0 + 18, in_h2 + 18});  // r0s6
-      tap(acc, weights_c + 7 * kWeightPitch, {in_h0 + 21, in_h2 + 21});  // r0s7
-      tap(acc, weights_c + 8 * kWeightPitch, {in_h0 + 24, in_h2 + 24});  // r0s8
-      const Row in_h4(input_c + 4 * kInputPitch);
-      tap(acc, weights_c + 9 * kWeightPitch, {in_h2 + 0, in_h4 + 0});  // r1s0
-      tap(acc, weights_c + 10 * kWeightPitch, {in_h2 + 3, in_h4 + 3});  // r1s1
-      tap(acc, weights_c + 11 * kWeightPitch, {in_h2 + 6, in_h4 + 6});  // r1s2
-      tap(acc, weights_c + 12 * kWeightPitch, {in_h2 + 9, in_h4 + 9});  // r1s3
-      tap(acc, weights_c + 13 * kWeightPitch, {in_h2 + 12, in_h4 + 12});  // r1s4
-      tap(acc, weights_c + 14 * kWeightPitch, {in_h2 + 15, in_h4 + 15});  // r1s5
-      tap(acc, weights_c + 15 * kWeightPitch, {in_h2 + 18, in_h4 + 18});  // r1s6
-      tap(acc, weights_c + 16 * kWeightPitch, {in_h2 + 21, in_h4 + 21});  // r1s7
-      tap(acc, weights_c + 17 * kWeightPitch, {in_h2 + 24, in_h4 + 24});  // r1s8
-      const Row in_h6(input_c + 6 * kInputPitch);
-      tap(acc, weights_c + 18 * kWeightPitch, {in_h4 + 0, in_h6 + 0});  // r2s0
-      tap(acc, weights_c + 19 * kWeightPitch, {in_h4 + 3, in_h6 + 3});  // r2s1
-      tap(acc, weights_c + 20 * kWeightPitch, {in_h4 + 6, in_h6 + 6});  // r2s2
-      tap(acc, weights_c + 21 * kWeightPitch, {in_h4 + 9, in_h6 + 9});  // r2s3
-      tap(acc, weights_c + 22 * kWeightPitch, {in_h4 + 12, in_h6 + 12});  // r2s4
-      tap(acc, weights_c + 23 * kWeightPitch, {in_h4 + 15, in_h6 + 15});  // r2s5
-      tap(acc, weights_c + 24 * kWeightPitch, {in_h4 + 18, in_h6 + 18});  // r2s6
-      tap(acc, weights_c + 25 * kWeightPitch, {in_h4 + 21, in_h6 + 21});  // r2s7
-      tap(acc, weights_c + 26 * kWeightPitch, {in_h4 + 24, in_h6 + 24});  // r2s8
-      const Row in_h8(input_c + 8 * kInputPitch);
-      tap(acc, weights_c + 27 * kWeightPitch, {in_h6 + 0, in_h8 + 0});  // r3s0
-      tap(acc, weights_c + 28 * kWeightPitch, {in_h6 + 3, in_h8 + 3});  // r3s1
-      tap(acc, weights_c + 29 * kWeightPitch, {in_h6 + 6, in_h8 + 6});  // r3s2
-      tap(acc, weights_c + 30 * kWeightPitch, {in_h6 + 9, in_h8 + 9});  // r3s3
-      tap(acc, weights_c + 31 * kWeightPitch, {in_h6 + 12, in_h8 + 12});  // r3s4
-      tap(acc, weights_c + 32 * kWeightPitch, {in_h6 + 15, in_h8 + 15});  // r3s5
-      tap(acc, weights_c + 33 * kWeightPitch, {in_h6 + 18, in_h8 + 18});  // r3s6
-      tap(acc, weights_c + 34 * kWeightPitch, {in_h6 + 21, in_h8 + 21});  // r3s7
-      tap(acc, weights_c + 35 * kWeightPitch, {in_h6 + 24, in_h8 + 24});  // r3s8
-      const Row in_h10(input_c + 10 * kInputPitch);
-      tap(acc, weights_c + 36 * kWeightPitch, {in_h8 + 0, in_h10 + 0});  // r4s0
-      tap(acc, weights_c + 37 * kWeightPitch, {in_h8 + 3, in_h10 + 3});  // r4s1
-      tap(acc, weights_c + 38 * kWeightPitch, {in_h8 + 6, in_h10 + 6});  // r4s2
-      tap(acc, weights_c + 39 * kWeightPitch, {in_h8 + 9, in_h10 + 9});  // r4s3
-      tap(acc, weights_c + 40 * kWeightPitch, {in_h8 + 12, in_h10 + 12});  // r4s4
-      tap(acc, weights_c + 41 * kWeightPitch, {in_h8 + 15, in_h10 + 15});  // r4s5
-      tap(acc, weights_c + 42 * kWeightPitch, {in_h8 + 18, in_h10 + 18});  // r4s6
-      tap(acc, weights_c + 43 * kWeightPitch, {in_h8 + 21, in_h10 + 21});  // r4s7
-      tap(acc, weights_c + 44 * kWeightPitch, {in_h8 + 24, in_h10 + 24});  // r4s8
+#pragma unroll 1
+      for (int r = 0; r < kR; ++r) {
+        const float* input_r = input_c + r * (kDilationH * kInputPitch);
+        const float* weights_r = weights_c + r * (kS * kWeightPitch);
+        const Row in_h0(input_r + 0 * kInputPitch);
+        tap(acc, weights_r + 0 * kWeightPitch, {in_h0 + 0});  // s0
+        tap(acc, weights_r + 1 * kWeightPitch, {in_h0 + 3});  // s1
+        tap(acc, weights_r + 2 * kWeightPitch, {in_h0 + 6});  // s2
+        tap(acc, weights_r + 3 * kWeightPitch, {in_h0 + 9});  // s3
+        tap(acc, weights_r + 4 * kWeightPitch, {in_h0 + 12});  // s4
+        tap(acc, weights_r + 5 * kWeightPitch, {in_h0 + 15});  // s5
+        tap(acc, weights_r + 6 * kWeightPitch, {in_h0 + 18});  // s6
+        tap(acc, weights_r + 7 * kWeightPitch, {in_h0 + 21});  // s7
+        tap(acc, weights_r + 8 * kWeightPitch, {in_h0 + 24});  // s8
+      }
       // end taps
     }
   }

@@ -126,6 +126,7 @@ using Index = int;  // offsets of elements in x, w and y
 static_assert(kLanesP * kLanesQ == 32 && kWarps == kWarpsK * kWarpsP * kWarpsQ && kThreads == 32 * kWarps);
 static_assert(kThreadQ * kStrideW % 4 == 0 && kInputPitch % 4 == 0, "rows are read 16 bytes at a time");
 static_assert(kThreadK * kWarpsK == kBlockK && kBlockK <= kWeightPitch);
+static_assert(kInputSteps <= 32);
 static_assert(kThreadK % kStoreChannels == 0);
 static_assert(kInputRows == (kBlockP - 1) * kStrideH + (kR - 1) * kDilationH + 1);
 static_assert(kWindow >= kColumnShift + (kThreadQ - 1) * kStrideW + (kS - 1) * kDilationW + 1);
@@ -218,7 +219,7 @@ jitconv_fwd_f32_nchw_n256c3h224w224_k96_11x11_s4x4_bias_direct(const Element* __
   const int weight_tap = warp / kWeightWarpsK * 8 + lane % 8;
   const Index w_thread = static_cast<Index>(group * kGroupK + k_block + weight_k) * kFilterSize + weight_tap;
   auto copy_weights = [&](int chunk, float* stage) {
-    const Element* source = w + (w_thread + chunk * kChunkTaps);
+    const Element* source = w + (w_thread + static_cast<Index>(chunk) * kChunkTaps);
     float* destination = stage + weight_tap * kWeightPitch + weight_k;
 #pragma unroll
     for (int i = 0; i < kWeightStepsTap; ++i) {

@@ -212,7 +212,7 @@ jitconv_fwd_f16_nhwc_n8c64h56w56_k64_3x3_residual_gelu_erf_direct(const Element*
   const int weight_tap = warp / kWeightWarpsK * 8 + lane % 8;
   const Index w_thread = static_cast<Index>(group * kGroupK + k_block + weight_k) * kFilterSize + weight_tap;
   auto copy_weights = [&](int chunk, float* stage) {
-    const Element* source = w + (w_thread + chunk * kChunkTaps);
+    const Element* source = w + (w_thread + static_cast<Index>(chunk) * kChunkTaps);
     float* destination = stage + weight_tap * kWeightPitch + weight_k;
 #pragma unroll
     for (int i = 0; i < kWeightStepsTap; ++i) {

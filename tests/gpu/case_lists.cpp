@@ -65,17 +65,8 @@ bool fits(const FamilyCase& wanted, const codegen::ConvPlan& plan) {
 
 /// The fallback's plan, which the planner makes only where no other family can.
 codegen::ConvPlan fallback_plan(const ConvSpec& spec, const Target& target) {
-  codegen::ConvPlan plan;
-  plan.spec = codegen::canonical(spec);
-  plan.target = target;
-  const codegen::Candidate candidate = codegen::fallback_candidates(plan.spec, target).front();
-  plan.family = Family::fallback;
-  std::visit([&plan](const auto& tiling) { plan.tiling = tiling; }, candidate.tiling);
-  plan.blocks = static_cast<std::uint32_t>(candidate.work.blocks);
-  plan.threads = static_cast<std::uint32_t>(candidate.work.threads);
-  plan.shared_bytes = static_cast<std::uint32_t>(candidate.work.shared_bytes);
-  plan.wide_index = codegen::needs_wide_index(plan.spec, {});
-  return plan;
+  const ConvSpec canonical = codegen::canonical(spec);
+  return codegen::make_plan(codegen::fallback_candidates(canonical, target).front(), canonical, target);
 }
 
 }  // namespace

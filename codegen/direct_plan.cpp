@@ -208,7 +208,7 @@ class Search {
       if (chunk_c > 1 && (chunk_c / 2 >= spec_.filter.c || chunk_c * body > kChunkBudget)) continue;
       tiling.chunk_c = chunk_c;
       tiling.unroll_c = 1;
-      while (tiling.unroll_rows && tiling.unroll_c < chunk_c && 2 * tiling.unroll_c * body <= 640) tiling.unroll_c *= 2;
+      while (tiling.unroll_rows && tiling.unroll_c < chunk_c && 2 * tiling.unroll_c * body <= 400) tiling.unroll_c *= 2;
       tiling.stages = 2;
       if (tiling.shared_bytes(spec_) > target_.shared_bytes_per_block) continue;
       add(tiling);

@@ -11,7 +11,7 @@
 //   warps of a block: 2 along channels, 2 along rows, 1 along columns
 //   tile of a block: 4 channels, 32 rows, 32 columns
 //   pipeline: 2 stages of 4 input channels, cp.async
-//   body: all filter rows, 2 channel(s) per iteration
+//   body: all filter rows, 1 channel(s) per iteration
 
 // Element: one value of x, w, bias, residual or y in memory. Here fp32.
 using Element = float;
@@ -96,7 +96,7 @@ constexpr int kTilesQ = 1;
 constexpr int kStages = 2;
 constexpr int kChunkC = 4;
 constexpr int kChunks = 1;
-constexpr int kUnrollC = 2;
+constexpr int kUnrollC = 1;
 constexpr int kInputRows = 65;
 constexpr int kInputPitch = 68;
 constexpr int kWindow = 8;  // floats of an input row that one thread reads

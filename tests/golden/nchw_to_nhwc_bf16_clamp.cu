@@ -11,7 +11,7 @@
 //   warps of a block: 4 along channels, 1 along rows, 1 along columns
 //   tile of a block: 32 channels, 4 rows, 32 columns
 //   pipeline: 2 stages of 8 input channels, copies through registers
-//   body: all filter rows, 2 channel(s) per iteration
+//   body: all filter rows, 1 channel(s) per iteration
 
 // Element: one value of x, w, bias, residual or y in memory. Here bfloat16, rounded to nearest even when written.
 // Shifts rather than cvt.rn.bf16.f32, which sm_75 lacks.
@@ -101,7 +101,7 @@ constexpr int kTilesQ = 1;
 constexpr int kStages = 2;
 constexpr int kChunkC = 8;
 constexpr int kChunks = 4;
-constexpr int kUnrollC = 2;
+constexpr int kUnrollC = 1;
 constexpr int kInputRows = 6;
 constexpr int kInputPitch = 40;
 constexpr int kWindow = 12;  // floats of an input row that one thread reads

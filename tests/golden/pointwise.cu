@@ -11,7 +11,7 @@
 //   warps of a block: 4 along channels, 1 along rows, 2 along columns
 //   tile of a block: 64 channels, 1 rows, 256 columns
 //   pipeline: 2 stages of 16 input channels, cp.async
-//   body: all filter rows, 8 channel(s) per iteration
+//   body: all filter rows, 4 channel(s) per iteration
 
 // Element: one value of x, w, bias, residual or y in memory. Here fp32.
 using Element = float;
@@ -96,7 +96,7 @@ constexpr int kTilesQ = 2;
 constexpr int kStages = 2;
 constexpr int kChunkC = 16;
 constexpr int kChunks = 4;
-constexpr int kUnrollC = 8;
+constexpr int kUnrollC = 4;
 constexpr int kInputRows = 1;
 constexpr int kInputPitch = 256;
 constexpr int kWindow = 4;  // floats of an input row that one thread reads

@@ -32,7 +32,7 @@ std::vector<FamilyCase> make_family_cases() {
   add("direct, grouped", "input=2,12,19,33 weight=30,4,3,5 groups=3 padding=1,2", Family::direct);
   // Tiles of more than 1024 columns, once by stride and once by dilation.
   add("direct, wide tile", "input=1,4,24,2001 weight=8,4,3,3 stride=1,17", Family::direct);
-  add("direct, wide window", "input=1,4,24,2001 weight=8,4,3,5 dilation=1,300", Family::direct);
+  add("direct, wide window", "input=1,4,24,2001 weight=8,4,3,5 dilation=1,200", Family::direct);
   add("direct, nhwc", "input=2,13,37,35 weight=37,13,3,3 padding=1 input_layout=nhwc output_layout=nhwc",
       Family::direct);
   add("direct, nhwc vectors", "input=2,16,17,35 weight=32,16,3,3 padding=1 input_layout=nhwc output_layout=nhwc",

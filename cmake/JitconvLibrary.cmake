@@ -12,7 +12,8 @@ function(jitconv_compile_options target)
   endif()
   if(JITCONV_SANITIZE)
     target_compile_options(${target} PRIVATE
-      -fsanitize=${JITCONV_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+      -fsanitize=${JITCONV_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer
+      $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)  # with sanitizers g++ sees paths that do not exist
     target_link_options(${target} PUBLIC -fsanitize=${JITCONV_SANITIZE})
   endif()
 endfunction()

@@ -29,7 +29,8 @@ class Search {
       for (const int threads : {128, 256, 512}) {
         if (columns * bands <= threads) shape(thread_p, thread_q, bands, columns, threads / (columns * bands));
         for (const int threads_q : {32, 64, 128})
-          if (threads_q / 2 < columns) shape(thread_p, thread_q, std::min<std::int64_t>(bands, threads / threads_q), threads_q, 1);
+          if (threads_q / 2 < columns)
+            shape(thread_p, thread_q, std::min<std::int64_t>(bands, threads / threads_q), threads_q, 1);
       }
     }
     return std::move(candidates_);
@@ -57,8 +58,8 @@ class Search {
     tiling.copy_vector = vector;
     tiling.async_copy = spec_.dtype == DataType::f32 && target_.compute_capability() >= 80;
     tiling.column_shift = static_cast<int>(positive_modulo(-spec_.padding.left, vector));
-    tiling.input_pitch = static_cast<int>(round_up(
-        (tiling.tile_q() - thread_q) * spec_.stride.w + tiling.window(spec_), std::max(4, vector)));
+    tiling.input_pitch = static_cast<int>(
+        round_up((tiling.tile_q() - thread_q) * spec_.stride.w + tiling.window(spec_), std::max(4, vector)));
 
     const std::int64_t row_fmas = std::int64_t{thread_p} * thread_q * spec_.filter.s;
     tiling.unroll_rows = row_fmas * spec_.filter.r <= kUnrollBudget;
@@ -90,10 +91,11 @@ class Search {
     const std::int64_t taps = spec_.filter.r * spec_.filter.s;
     const std::int64_t outputs = std::int64_t{tiling.thread_p} * tiling.thread_q;
     work.fma_per_warp = multiplier_ * outputs * taps;
-    const std::int64_t input_rows = tiling.unroll_rows
-                                        ? std::min((tiling.thread_p - 1) * spec_.stride.h + (spec_.filter.r - 1) * spec_.dilation.h + 1,
-                                                   tiling.thread_p * spec_.filter.r)
-                                        : tiling.thread_p * spec_.filter.r;
+    const std::int64_t input_rows =
+        tiling.unroll_rows
+            ? std::min((tiling.thread_p - 1) * spec_.stride.h + (spec_.filter.r - 1) * spec_.dilation.h + 1,
+                       tiling.thread_p * spec_.filter.r)
+            : tiling.thread_p * spec_.filter.r;
     const std::int64_t windows = input_rows * (tiling.window(spec_) / 4);
     const std::int64_t weights = tiling.weights_in_registers ? taps : taps * tiling.thread_p / 4;
     const std::int64_t copies =
@@ -101,16 +103,20 @@ class Search {
     const bool staged = tiling.store != DepthwiseTiling::Store::vector;
     const bool flat = tiling.store == DepthwiseTiling::Store::flat;
     work.other_per_warp = copies + multiplier_ * (windows + weights + outputs * (flat ? 8 : staged ? 4 : 2)) + 80;
-    work.shared_per_warp =
-        copies / 12 * tiling.copy_vector + multiplier_ * (windows * 4 + weights + outputs * (flat ? 6 : staged ? 2 : 0));
+    work.shared_per_warp = copies / 12 * tiling.copy_vector + multiplier_ * (windows * 4 + weights +
+                                                                             outputs * (flat     ? 6
+                                                                                        : staged ? 2
+                                                                                                 : 0));
     work.latency_cycles = 3000;
     work.wanted_warps = 32;  // loading, computing and storing alternate in a block; others must fill the gaps
     // Halo rows come from L2 mostly; what the row ends of unflattened stores cost is in docs/families.md.
-    const double halo = static_cast<double>(tiling.input_rows(spec_)) / static_cast<double>(tiling.tile_p() * spec_.stride.h) - 1.0;
+    const double halo =
+        static_cast<double>(tiling.input_rows(spec_)) / static_cast<double>(tiling.tile_p() * spec_.stride.h) - 1.0;
     work.dram_bytes = static_cast<std::int64_t>(tensor_bytes_ * (1.0 + std::max(0.0, halo) * 0.2));
     if (tiling.store == DepthwiseTiling::Store::rows)
       work.dram_bytes += out_.n * out_.c * out_.h * ceil_div(out_.w, tiling.tile_q()) * 64;
-    work.registers = static_cast<int>(outputs + 2 * tiling.window(spec_) + (tiling.weights_in_registers ? taps : 8) + 28);
+    work.registers =
+        static_cast<int>(outputs + 2 * tiling.window(spec_) + (tiling.weights_in_registers ? taps : 8) + 28);
     work.shared_bytes = tiling.shared_bytes(spec_, out_);
     return work;
   }
@@ -132,8 +138,8 @@ class Search {
 }  // namespace
 
 Overhang overhang(const DepthwiseTiling& tiling, const ConvSpec& spec) {
-  return {tiling.planes * spec.input.h * spec.input.w +
-              (tiling.input_rows(spec) + spec.padding.top) * spec.input.w + tiling.input_pitch + spec.padding.left,
+  return {tiling.planes * spec.input.h * spec.input.w + (tiling.input_rows(spec) + spec.padding.top) * spec.input.w +
+              tiling.input_pitch + spec.padding.left,
           0};
 }
 

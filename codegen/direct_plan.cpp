@@ -10,7 +10,8 @@
 namespace jitconv::codegen {
 namespace {
 
-/// FMA instructions in one copy of the loop body: above this, rows are rolled (NVRTC's time grows faster than linearly).
+/// FMA instructions in one copy of the loop body: above this, rows are rolled (NVRTC's time grows faster than
+/// linearly).
 constexpr std::int64_t kUnrollBudget = 2400;
 /// Below this, rolling rows does not pay.
 constexpr std::int64_t kRollFrom = 1200;
@@ -20,8 +21,8 @@ constexpr std::int64_t kMaxRegisters = 250;
 /// Columns below which a warp's runs of y are too short, where the image is wider.
 constexpr std::int64_t kNarrowTile = 32;
 
-/// Wavefronts of one 16-byte window load of a warp: per quarter-warp, the largest number of different 16-byte words that
-/// meet in one group of four banks. The quarters repeat one pattern.
+/// Wavefronts of one 16-byte window load of a warp: per quarter-warp, the largest number of different 16-byte words
+/// that meet in one group of four banks. The quarters repeat one pattern.
 std::int64_t window_wavefronts(const DirectTiling& tiling, const ConvSpec& spec) {
   std::array<std::array<std::int64_t, 8>, 8> words{};
   std::array<int, 8> count{};
@@ -41,8 +42,8 @@ std::int64_t window_wavefronts(const DirectTiling& tiling, const ConvSpec& spec)
 
 void choose_copies(DirectTiling& tiling, const ConvSpec& spec, const Target& target) {
   tiling.async_copy = spec.dtype == DataType::f32 && target.compute_capability() >= 80;
-  const bool aligned = spec.input_layout == Layout::nchw && spec.input.w % 4 == 0 &&
-                       spec.alignment >= 4 * element_bytes(spec.dtype);
+  const bool aligned =
+      spec.input_layout == Layout::nchw && spec.input.w % 4 == 0 && spec.alignment >= 4 * element_bytes(spec.dtype);
   tiling.copy_vector = aligned ? 4 : 1;
   tiling.column_shift = static_cast<int>(positive_modulo(-spec.padding.left, tiling.copy_vector));
 }
@@ -103,11 +104,12 @@ BlockWork block_work(const DirectTiling& tiling, const ConvSpec& spec, const Ten
   const std::int64_t weight_loads = taps * ceil_div(tiling.thread_k, 4);
   const std::int64_t iterations = tiling.unroll_rows ? ceil_div(1, tiling.unroll_c) : spec.filter.r;
   const std::int64_t input_rows = std::int64_t{tiling.chunk_c} * tiling.input_rows(spec);
-  const std::int64_t input_copies =
-      spec.input_layout == Layout::nchw
-          ? ceil_div(input_rows, tiling.warps()) * (ceil_div(tiling.input_pitch, kWarpSize * tiling.copy_vector) * 2 + 8)
-          : ceil_div(tiling.input_rows(spec), tiling.warps()) *
-                ceil_div(std::int64_t{tiling.input_pitch} * tiling.chunk_c, kWarpSize) * 10;
+  const std::int64_t input_copies = spec.input_layout == Layout::nchw
+                                        ? ceil_div(input_rows, tiling.warps()) *
+                                              (ceil_div(tiling.input_pitch, kWarpSize * tiling.copy_vector) * 2 + 8)
+                                        : ceil_div(tiling.input_rows(spec), tiling.warps()) *
+                                              ceil_div(std::int64_t{tiling.input_pitch} * tiling.chunk_c, kWarpSize) *
+                                              10;
   const std::int64_t weight_copies = ceil_div(tiling.chunk_c * taps * tiling.block_k(), tiling.threads()) * 2;
   const std::int64_t copies = (input_copies + weight_copies) * (tiling.async_copy ? 1 : 2);
   const std::int64_t stores =
@@ -117,9 +119,9 @@ BlockWork block_work(const DirectTiling& tiling, const ConvSpec& spec, const Ten
   work.other_per_warp =
       channels * (window_loads + weight_loads + 10 * iterations) + chunks * (copies + 40) + stores + 200;
   const std::int64_t replays = wavefronts - 4;  // measured to cost twice what they occupy
-  work.shared_per_warp = channels * (window_loads * (wavefronts + replays) + weight_loads) +
-                         chunks * ceil_div(tiling.input_stage_floats(spec) + tiling.weight_stage_floats(spec),
-                                           tiling.threads());
+  work.shared_per_warp =
+      channels * (window_loads * (wavefronts + replays) + weight_loads) +
+      chunks * ceil_div(tiling.input_stage_floats(spec) + tiling.weight_stage_floats(spec), tiling.threads());
   work.latency_cycles = 2500 + chunks * 60;
   // Runs of y end inside sectors that two blocks share; each such end costs about as much as 1 KB.
   const std::int64_t row_ends =
@@ -246,9 +248,10 @@ Overhang overhang(const DirectTiling& tiling, const ConvSpec& spec) {
 std::vector<Candidate> direct_candidates(const ConvSpec& spec, const Target& target, std::string& why) {
   std::vector<Candidate> candidates = Search(spec, target).run();
   if (candidates.empty())
-    why = fmt::format("no tile of a {}x{} filter with dilation ({},{}) and stride ({},{}) fits {} bytes of shared memory",
-                      spec.filter.r, spec.filter.s, spec.dilation.h, spec.dilation.w, spec.stride.h, spec.stride.w,
-                      target.shared_bytes_per_block);
+    why =
+        fmt::format("no tile of a {}x{} filter with dilation ({},{}) and stride ({},{}) fits {} bytes of shared memory",
+                    spec.filter.r, spec.filter.s, spec.dilation.h, spec.dilation.w, spec.stride.h, spec.stride.w,
+                    target.shared_bytes_per_block);
   return candidates;
 }
 

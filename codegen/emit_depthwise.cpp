@@ -51,7 +51,8 @@ std::string asserts(const ConvPlan& plan, const DepthwiseTiling& tiling) {
   Lines lines;
   lines.add("// The numbers above are redundant; they must agree.");
   lines.add("static_assert(kThreads == kThreadsP * kThreadsQ * kPlanes && kTileP == kThreadP * kThreadsP);");
-  lines.add("static_assert(kThreadQ * kStrideW % 4 == 0 && kInputPitch % 4 == 0, \"rows are read 16 bytes at a time\");");
+  lines.add(
+      "static_assert(kThreadQ * kStrideW % 4 == 0 && kInputPitch % 4 == 0, \"rows are read 16 bytes at a time\");");
   lines.add("static_assert(kInputRows == (kTileP - 1) * kStrideH + (kR - 1) * kDilationH + 1);");
   lines.add("static_assert(kWindow >= kColumnShift + (kThreadQ - 1) * kStrideW + (kS - 1) * kDilationW + 1);");
   lines.add("static_assert(kInputPitch >= (kTileQ - kThreadQ) * kStrideW + kWindow);");
@@ -81,9 +82,8 @@ std::string rows(const ConvPlan& plan, const DepthwiseTiling& tiling) {
     lines.add("#pragma unroll 1");
     lines.add("for (int r = 0; r < kR; ++r) {");
     for (int p = 0; p < tiling.thread_p; ++p)
-      lines.add(fmt::format(
-          "  filter_row(acc[{}], {} + r * kS, Row(window + (r * kDilationH + {}) * kInputPitch));", p, filter,
-          p * spec.stride.h));
+      lines.add(fmt::format("  filter_row(acc[{}], {} + r * kS, Row(window + (r * kDilationH + {}) * kInputPitch));", p,
+                            filter, p * spec.stride.h));
     lines.add("}");
   } else {
     const std::int64_t last = (tiling.thread_p - 1) * spec.stride.h + (spec.filter.r - 1) * spec.dilation.h;
@@ -106,16 +106,14 @@ std::string store(const ConvPlan& plan, const DepthwiseTiling& tiling) {
   const Epilogue& epilogue = plan.spec.epilogue;
   switch (tiling.store) {
     case Store::vector:
-      return fill_template(
-          embedded_text("depthwise_store_vector.cu.in"),
-          {{"channel_values", channel_values(epilogue, "plane % kChannels * kMultiplier + multiple")},
-           {"epilogue", epilogue_lines(epilogue, "first + j")}});
+      return fill_template(embedded_text("depthwise_store_vector.cu.in"),
+                           {{"channel_values", channel_values(epilogue, "plane % kChannels * kMultiplier + multiple")},
+                            {"epilogue", epilogue_lines(epilogue, "first + j")}});
     case Store::flat:
       return fill_template(
           embedded_text("depthwise_store_flat.cu.in"),
           {{"channel_values",
-            channel_values(epilogue,
-                           "(plane_block + (first + j) / (kP * kQ)) % kChannels * kMultiplier + multiple")},
+            channel_values(epilogue, "(plane_block + (first + j) / (kP * kQ)) % kChannels * kMultiplier + multiple")},
            {"epilogue", epilogue_lines(epilogue, "run_first + first + j")}});
     case Store::rows:
       return fill_template(

@@ -61,7 +61,8 @@ std::string constants(const ConvPlan& plan, const DirectTiling& tiling) {
   c.add("kColumnShift", tiling.column_shift, "columns before the first tap, for aligned copies");
   if (spec.input_layout == Layout::nchw) {
     c.add("kCopyVector", tiling.copy_vector, "elements of one copy");
-    c.add("kInputRowSteps", ceil_div(tiling.chunk_c * tiling.input_rows(spec), tiling.warps()), "rows copied by one warp");
+    c.add("kInputRowSteps", ceil_div(tiling.chunk_c * tiling.input_rows(spec), tiling.warps()),
+          "rows copied by one warp");
     c.add("kInputSteps", ceil_div(tiling.input_pitch, kWarpSize * tiling.copy_vector), "copies of a row by one lane");
   }
   c.add("kInputStageFloats", tiling.input_stage_floats(spec));
@@ -87,8 +88,10 @@ std::string constants(const ConvPlan& plan, const DirectTiling& tiling) {
 std::string asserts(const ConvPlan& plan) {
   Lines lines;
   lines.add("// The numbers above are redundant; they must agree.");
-  lines.add("static_assert(kLanesP * kLanesQ == 32 && kWarps == kWarpsK * kWarpsP * kWarpsQ && kThreads == 32 * kWarps);");
-  lines.add("static_assert(kThreadQ * kStrideW % 4 == 0 && kInputPitch % 4 == 0, \"rows are read 16 bytes at a time\");");
+  lines.add(
+      "static_assert(kLanesP * kLanesQ == 32 && kWarps == kWarpsK * kWarpsP * kWarpsQ && kThreads == 32 * kWarps);");
+  lines.add(
+      "static_assert(kThreadQ * kStrideW % 4 == 0 && kInputPitch % 4 == 0, \"rows are read 16 bytes at a time\");");
   lines.add("static_assert(kThreadK * kWarpsK == kBlockK && kBlockK <= kWeightPitch);");
   if (plan.spec.input_layout == Layout::nchw) lines.add("static_assert(kInputSteps <= 32);");
   if (plan.spec.output_layout == Layout::nchw) lines.add("static_assert(kThreadK % kStoreChannels == 0);");
@@ -158,8 +161,8 @@ std::string emit_direct(const ConvPlan& plan) {
   if (weight_valid.empty()) weight_valid = "true";
 
   const Holes input_holes = {
-      {"row_unroll", std::to_string(std::min<std::int64_t>(
-                         2, ceil_div(tiling.chunk_c * tiling.input_rows(spec), tiling.warps())))},
+      {"row_unroll",
+       std::to_string(std::min<std::int64_t>(2, ceil_div(tiling.chunk_c * tiling.input_rows(spec), tiling.warps())))},
       {"row_inside", fmt::format("h >= 0 && h < kH{}", whole_chunks ? "" : " && c < kChannels")},
   };
   Holes store_holes;
@@ -184,10 +187,11 @@ std::string emit_direct(const ConvPlan& plan) {
        {"copy_input", nchw_in ? fill_template(embedded_text("direct_copy_nchw.cu.in"), input_holes)
                               : std::string(embedded_text("direct_copy_nhwc.cu.in"))},
        {"weight_valid", weight_valid},
-       {"weight_store", weights.steps_k * weights.warps_k * 4 == tiling.block_k() ? "" : " && weight_k + j * kNextK < kBlockK"},
+       {"weight_store",
+        weights.steps_k * weights.warps_k * 4 == tiling.block_k() ? "" : " && weight_k + j * kNextK < kBlockK"},
        {"taps", taps(plan, tiling)},
-       {"store", fill_template(embedded_text(nchw_out ? "direct_store_nchw.cu.in" : "direct_store_nhwc.cu.in"),
-                               store_holes)}});
+       {"store",
+        fill_template(embedded_text(nchw_out ? "direct_store_nchw.cu.in" : "direct_store_nhwc.cu.in"), store_holes)}});
 }
 
 }  // namespace jitconv::codegen

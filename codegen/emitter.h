@@ -69,7 +69,8 @@ std::string activation_function(const Epilogue& epilogue);
 /// Lines that load what the epilogue needs of one output channel.
 std::string channel_values(const Epilogue& epilogue, std::string_view channel);
 
-/// Lines that turn the sum in `value` into what is stored, after channel_values(); `offset` is the element's place in y.
+/// Lines that turn the sum in `value` into what is stored, after channel_values(); `offset` is the element's place in
+/// y.
 std::string epilogue_lines(const Epilogue& epilogue, std::string_view offset);
 
 }  // namespace jitconv::codegen

@@ -33,7 +33,8 @@ std::vector<Candidate> fallback_candidates(const ConvSpec& spec, const Target& t
   work.warps = kThreads / kWarpSize;
   work.fma_per_warp = outputs * spec.filter.c * spec.filter.r * spec.filter.s;
   // A tap computes addresses and predicates anew and reads every operand from the L1 cache.
-  work.other_per_warp = spec.filter.c * spec.filter.r * spec.filter.s * (12 * tiling.thread_pixels + 3 * tiling.thread_k);
+  work.other_per_warp =
+      spec.filter.c * spec.filter.r * spec.filter.s * (12 * tiling.thread_pixels + 3 * tiling.thread_k);
   work.latency_cycles = 3000;
   work.dram_bytes = static_cast<std::int64_t>(codegen::work(spec).bytes);
   work.registers = 64;

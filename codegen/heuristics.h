@@ -13,18 +13,18 @@ namespace jitconv::codegen {
 
 /// What one block does, in counts that the model turns into time.
 struct BlockWork {
-  std::int64_t blocks = 0;            ///< of the whole grid
-  std::int64_t threads = 0;           ///< of one block
-  std::int64_t warps = 0;             ///< of one block
-  std::int64_t fma_per_warp = 0;      ///< FMA instructions
-  std::int64_t other_per_warp = 0;    ///< every other instruction
-  std::int64_t shared_per_warp = 0;   ///< shared-memory wavefronts (128 bytes each)
-  std::int64_t latency_cycles = 0;    ///< start-up and end of a block that only other blocks can hide
-  std::int64_t dram_bytes = 0;        ///< of the whole launch
-  int registers = 0;                  ///< estimate per thread
+  std::int64_t blocks = 0;           ///< of the whole grid
+  std::int64_t threads = 0;          ///< of one block
+  std::int64_t warps = 0;            ///< of one block
+  std::int64_t fma_per_warp = 0;     ///< FMA instructions
+  std::int64_t other_per_warp = 0;   ///< every other instruction
+  std::int64_t shared_per_warp = 0;  ///< shared-memory wavefronts (128 bytes each)
+  std::int64_t latency_cycles = 0;   ///< start-up and end of a block that only other blocks can hide
+  std::int64_t dram_bytes = 0;       ///< of the whole launch
+  int registers = 0;                 ///< estimate per thread
   std::int64_t shared_bytes = 0;
   std::int64_t wanted_warps = 16;  ///< resident on an SM to cover latencies
-  int launch_blocks = 32;  ///< most blocks per SM that __launch_bounds__ should make room for
+  int launch_blocks = 32;          ///< most blocks per SM that __launch_bounds__ should make room for
 };
 
 /// A way to compute the convolution and its price. Thousands are looked at for one plan, so it holds no more than that.

@@ -80,9 +80,10 @@ void note_losers(const Candidates& candidates, ConvPlan& chosen) {
     for (const Candidate& candidate : candidates.all)
       if (family_of(candidate) == family && (best == nullptr || cheaper(candidate, *best))) best = &candidate;
     if (best == nullptr) continue;
-    chosen.notes.push_back({std::string(to_string(family)),
-                            fmt::format("modelled at {:.3g} us, {} at {:.3g} us", static_cast<double>(best->cost) * 1e-6,
-                                        to_string(chosen.family), static_cast<double>(chosen.cost) * 1e-6)});
+    chosen.notes.push_back(
+        {std::string(to_string(family)),
+         fmt::format("modelled at {:.3g} us, {} at {:.3g} us", static_cast<double>(best->cost) * 1e-6,
+                     to_string(chosen.family), static_cast<double>(chosen.cost) * 1e-6)});
   }
 }
 
@@ -94,8 +95,8 @@ std::string describe(const DirectTiling& t) {
       "tile of a block: {} channels, {} rows, {} columns\n"
       "pipeline: {} stages of {} input channels, {}\n"
       "body: {}, {} channel(s) per iteration\n",
-      t.thread_k, t.thread_p, t.thread_q, t.lanes_p, t.lanes_q, t.warps_k, t.warps_p, t.warps_q, t.block_k(), t.block_p(),
-      t.block_q(), t.stages, t.chunk_c, t.async_copy ? "cp.async" : "copies through registers",
+      t.thread_k, t.thread_p, t.thread_q, t.lanes_p, t.lanes_q, t.warps_k, t.warps_p, t.warps_q, t.block_k(),
+      t.block_p(), t.block_q(), t.stages, t.chunk_c, t.async_copy ? "cp.async" : "copies through registers",
       t.unroll_rows ? "all filter rows" : "one filter row", t.unroll_c);
 }
 

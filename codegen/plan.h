@@ -31,16 +31,16 @@ struct ConvPlan {
   std::uint32_t blocks = 0;   ///< grid size; flattened into x
   std::uint32_t threads = 0;  ///< per block
   std::uint32_t shared_bytes = 0;
-  int min_blocks_per_sm = 1;     ///< second argument of __launch_bounds__
-  bool wide_index = false;       ///< element offsets need 64 bits; proved per candidate
+  int min_blocks_per_sm = 1;  ///< second argument of __launch_bounds__
+  bool wide_index = false;    ///< element offsets need 64 bits; proved per candidate
   std::int64_t workspace_bytes = 0;
   std::int64_t cost = 0;  ///< modelled time in picoseconds; only its order matters
   std::vector<Note> notes;
   bool operator==(const ConvPlan&) const = default;
 };
 
-/// The spec with fields that cannot matter set to one value (dilation of a 1-tap axis, slope without leaky ReLU ...), so
-/// that specs that need the same kernel share one.
+/// The spec with fields that cannot matter set to one value (dilation of a 1-tap axis, slope without leaky ReLU ...),
+/// so that specs that need the same kernel share one.
 ConvSpec canonical(const ConvSpec& spec);
 
 /// Validates, canonicalises and chooses. Throws SpecError.

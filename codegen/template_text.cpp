@@ -21,8 +21,7 @@ Hole find_hole(std::string_view line, std::size_t from) {
   for (std::size_t at = line.find('@', from); at != std::string_view::npos; at = line.find('@', at + 1)) {
     std::size_t end = at + 1;
     while (end < line.size() && is_name_char(line[end])) ++end;
-    if (end > at + 1 && end < line.size() && line[end] == '@')
-      return {at, end + 1, line.substr(at + 1, end - at - 1)};
+    if (end > at + 1 && end < line.size() && line[end] == '@') return {at, end + 1, line.substr(at + 1, end - at - 1)};
   }
   return {std::string_view::npos, std::string_view::npos, {}};
 }

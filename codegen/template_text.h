@@ -1,5 +1,5 @@
-// Text of templates/ and the substitution of its @holes@. Strict both ways: a hole without a value and a value without a
-// hole are InternalErrors. No conditionals, no loops: those live in the emitters.
+// Text of templates/ and the substitution of its @holes@. Strict both ways: a hole without a value and a value without
+// a hole are InternalErrors. No conditionals, no loops: those live in the emitters.
 #pragma once
 
 #include <map>
@@ -22,8 +22,8 @@ std::string_view embedded_text(std::string_view name);
 
 using Holes = std::map<std::string, std::string, std::less<>>;
 
-/// Replaces every @name@. A hole alone on its line takes any number of lines, each indented as the hole is, or none, which
-/// removes the line; inside a line it takes text without line breaks.
+/// Replaces every @name@. A hole alone on its line takes any number of lines, each indented as the hole is, or none,
+/// which removes the line; inside a line it takes text without line breaks.
 std::string fill_template(std::string_view text, const Holes& holes);
 
 }  // namespace jitconv::codegen

@@ -38,8 +38,8 @@ int DirectTiling::store_vector(const ConvSpec& spec) const {
 
 std::int64_t DirectTiling::shared_bytes(const ConvSpec& spec) const {
   const std::int64_t pipeline = stages * (input_stage_floats(spec) + weight_stage_floats(spec));
-  const std::int64_t store = spec.output_layout == Layout::nchw ? warps() * store_stage_floats()
-                                                                : std::int64_t{threads()} * thread_k;
+  const std::int64_t store =
+      spec.output_layout == Layout::nchw ? warps() * store_stage_floats() : std::int64_t{threads()} * thread_k;
   return 4 * std::max(pipeline, store);
 }
 

@@ -48,17 +48,17 @@ struct DirectTiling {
   bool operator==(const DirectTiling&) const = default;
 };
 
-/// Depthwise kernel. A block computes a band of rows of one input channel's outputs, or several whole planes if they are
-/// small; a thread marches down thread_p rows of thread_q columns with the input rows in registers.
+/// Depthwise kernel. A block computes a band of rows of one input channel's outputs, or several whole planes if they
+/// are small; a thread marches down thread_p rows of thread_q columns with the input rows in registers.
 struct DepthwiseTiling {
   int thread_p = 8, thread_q = 4;  ///< consecutive rows and columns of a thread
   int threads_p = 2, threads_q = 128;
-  int planes = 1;             ///< input planes of a block; more than 1 only if the tile is the whole plane
-  int input_pitch = 0;        ///< floats from one input row in shared memory to the next
-  int column_shift = 0;       ///< input columns between the 16-byte boundary copies start at and the tile's first column
-  int copy_vector = 4;        ///< elements of one copy
+  int planes = 1;        ///< input planes of a block; more than 1 only if the tile is the whole plane
+  int input_pitch = 0;   ///< floats from one input row in shared memory to the next
+  int column_shift = 0;  ///< input columns between the 16-byte boundary copies start at and the tile's first column
+  int copy_vector = 4;   ///< elements of one copy
   bool async_copy = true;
-  bool unroll_rows = true;    ///< all R filter rows in the body, else one row per iteration
+  bool unroll_rows = true;  ///< all R filter rows in the body, else one row per iteration
   bool weights_in_registers = true;
   enum class Store : std::uint8_t { vector, flat, rows };
   Store store = Store::flat;  ///< 16-byte stores from registers; or staged: the tile as one flat run, or row by row

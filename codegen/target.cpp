@@ -85,6 +85,14 @@ std::string history_of(const ArchName& name) {
 
 }  // namespace
 
+Target Target::host() { return host(Target{}); }
+
+Target Target::host(const Target& like) {
+  Target target = like;
+  target.execution = Execution::host;
+  return target;
+}
+
 std::string Target::arch() const {
   // Aggregates start from the defaults of an H200, so a hand-made sm_86 may still carry its `true`.
   const bool specific = arch_specific && has_specific_variant(*this);
@@ -108,8 +116,8 @@ std::string to_string(const Target& target) {
   const auto item = [](const char* name, std::int64_t value) {
     return std::string(" ") + name + "=" + std::to_string(value);
   };
-  return target.arch() + item("sm_count", target.sm_count) +
-         item("shared_bytes_per_block", target.shared_bytes_per_block) +
+  return target.arch() + (target.execution == Execution::host ? " on the host" : "") +
+         item("sm_count", target.sm_count) + item("shared_bytes_per_block", target.shared_bytes_per_block) +
          item("shared_bytes_per_sm", target.shared_bytes_per_sm) + item("registers_per_sm", target.registers_per_sm) +
          item("threads_per_sm", target.threads_per_sm) + item("blocks_per_sm", target.blocks_per_sm) +
          item("l2_bytes", target.l2_bytes);

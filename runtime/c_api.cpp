@@ -6,6 +6,7 @@
 #include <new>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "jitconv/jitconv.h"
 #include "jitconv/jitconv.hpp"
@@ -42,6 +43,7 @@ static_assert(JITCONV_NO_DRIVER == static_cast<int>(ErrorCode::no_driver));
 static_assert(JITCONV_NO_DEVICE == static_cast<int>(ErrorCode::no_device));
 static_assert(JITCONV_CUDA == static_cast<int>(ErrorCode::cuda));
 static_assert(JITCONV_INTERNAL == static_cast<int>(ErrorCode::internal));
+static_assert(JITCONV_KERNEL_FAULT == static_cast<int>(ErrorCode::kernel_fault));
 static_assert(JITCONV_BF16 == static_cast<int>(DataType::bf16) && JITCONV_NHWC == static_cast<int>(Layout::nhwc));
 static_assert(JITCONV_MATH_TF32 == static_cast<int>(MathMode::tf32));
 static_assert(JITCONV_GELU_ERF == static_cast<int>(Activation::gelu_erf));
@@ -191,6 +193,14 @@ jitconv_spec from_spec(const ConvSpec& spec) {
           spec.alignment};
 }
 
+/// "sm_90a" for a GPU, "host" or "host-sm_90a" for this machine's CPU.
+Target to_target(std::string_view arch) {
+  constexpr std::string_view kHost = "host";
+  if (arch == kHost) return Target::host();
+  if (!arch.starts_with("host-")) return parse_target(arch);
+  return Target::host(parse_target(arch.substr(kHost.size() + 1)));
+}
+
 void copy_shape(const TensorShape& shape, std::int64_t* to) {
   const std::int64_t extents[] = {shape.n, shape.c, shape.h, shape.w};
   std::copy(std::begin(extents), std::end(extents), required(to, "shape"));
@@ -230,6 +240,8 @@ const char* jitconv_status_name(jitconv_status status) {
       return "cuda";
     case JITCONV_INTERNAL:
       return "internal";
+    case JITCONV_KERNEL_FAULT:
+      return "kernel_fault";
   }
   return "unknown";
 }
@@ -255,7 +267,7 @@ jitconv_status jitconv_compile(const jitconv_spec* spec, const char* arch, jitco
   return guarded([&] {
     *required(kernel, "kernel") = nullptr;
     const ConvSpec wanted = to_spec(spec);
-    *kernel = new jitconv_kernel(arch == nullptr ? compile(wanted) : compile(wanted, parse_target(arch)));
+    *kernel = new jitconv_kernel(arch == nullptr ? compile(wanted) : compile(wanted, to_target(arch)));
   });
 }
 

@@ -1,8 +1,10 @@
 // How a ConvSpec becomes a Kernel: the place to start reading. Each step is one type and one call,
 //
-//   ConvSpec -> ConvPlan -> KernelSource -> Key -> disk cache or NVRTC -> image -> Kernel
+//   ConvSpec -> ConvPlan -> KernelSource -> Key -> disk cache or compiler -> image -> Kernel
 //
-// and lives in a folder of its own: codegen/ (plan, source), cache/ (key, store), and the rest of runtime/.
+// and lives in a folder of its own: codegen/ (plan, source), cache/ (key, store), and the rest of runtime/. Which
+// compiler makes the image and what runs it is the Backend's business: NVRTC and a GPU, or host/ and this machine's
+// CPU.
 #include "runtime/compile.h"
 
 #include <fmt/format.h>
@@ -10,13 +12,13 @@
 #include <atomic>
 
 #include "cache/key.h"
+#include "runtime/backend.h"
 #include "runtime/driver.h"
 #include "runtime/dump.h"
 #include "runtime/env.h"
 #include "runtime/fork_guard.h"
 #include "runtime/kernel_state.h"
 #include "runtime/log.h"
-#include "runtime/nvrtc.h"
 #include "runtime/registry.h"
 
 namespace jitconv {
@@ -41,7 +43,7 @@ Kernel compile(const ConvSpec& spec, const CompileOptions& options) {
   const runtime::Driver& driver = runtime::Driver::get();
   const int device = driver.ensure_context();
   Kernel kernel = compile(spec, driver.target_of(device), options);
-  kernel.state().prepare(driver, device);
+  kernel.state().prepare();
   return kernel;
 }
 
@@ -50,68 +52,77 @@ namespace {
 
 std::atomic<std::uint64_t> compilations{0};
 
-std::vector<std::string> nvrtc_options(const codegen::KernelSource& source, const CompileOptions& options) {
-  std::vector<std::string> all = source.options;
-  if (options.line_info) all.push_back("-lineinfo");
-  return all;
+void require_supported(const CompileOptions& options, const Target& target) {
+  if (!options.counters || target.execution == Execution::host) return;
+  throw SpecError(ErrorCode::unsupported, "counters",
+                  fmt::format("counters is true, must be false for {}: only host execution counts", target.arch()));
 }
 
-/// NVRTC, then the cache, which may fail to keep it.
-Binary compile_and_store(const codegen::ConvPlan& plan, const codegen::KernelSource& source, const cache::Key& key,
-                         const CompileOptions& options) {
+/// The backend's compiler, then the cache, which may fail to keep the image.
+Binary compile_and_store(const Backend& backend, const codegen::ConvPlan& plan, const codegen::KernelSource& source,
+                         const cache::Key& key, const CompileOptions& options) {
   if (compilation_forbidden()) {
     throw CompileError(
         ErrorCode::compile_failed,
-        fmt::format("JITCONV_NO_COMPILE is set and the cache has no usable image under key {} for {}: {}", key.hex(),
-                    plan.target.arch(), to_string(plan.spec)));
+        fmt::format("JITCONV_NO_COMPILE is set and the cache has no usable image under key {} for {}{}: {}", key.hex(),
+                    backend.format().key_prefix, plan.target.arch(), to_string(plan.spec)));
   }
   compilations.fetch_add(1, std::memory_order_relaxed);
   try {
-    CompiledImage image =
-        compile_source(source.text, source.entries.front().name + ".cu", nvrtc_options(source, options));
-    disk_cache().save({key, cache::EntryKind::cubin, image.log, image.cubin});
-    return {std::move(image.cubin), std::move(image.log), /*from_cache=*/false};
+    Binary binary = backend.compile(source, backend.options(source, options));
+    disk_cache().save({key, backend.format().kind, binary.log, binary.image});
+    return binary;
   } catch (const CompileError& error) {
     throw CompileError(error.code(), fmt::format("{}\n  spec: {}", error.what(), to_string(plan.spec)), error.log(),
                        error.numbered_source(), error.options());
   }
 }
 
+cache::Key cache_key(const Backend& backend, const codegen::KernelSource& source, const Target& target,
+                     const CompileOptions& options) {
+  const CompilerIdentity compiler = backend.compiler();
+  return cache::make_key({std::string(backend.format().key_prefix) + target.arch(), compiler.version, compiler.build_id,
+                          backend.options(source, options),
+                          std::string(codegen::generator_fingerprint()) + std::string(backend.fingerprint()),
+                          source.text});
+}
+
 }  // namespace
 
 Kernel compile_plan(const codegen::ConvPlan& plan, const CompileOptions& options) {
+  return compile_plan(plan, options, backend_for(plan.target));
+}
+
+Kernel compile_plan(const codegen::ConvPlan& plan, const CompileOptions& options, const Backend& backend) {
+  require_supported(options, plan.target);
   codegen::KernelSource source = codegen::generate(plan);
   if (source.entries.empty()) {  // no outputs, so nothing to launch
-    return Kernel(std::make_shared<detail::KernelState>(plan, std::move(source), std::string(), Binary{}, nullptr));
+    return Kernel(
+        std::make_shared<detail::KernelState>(backend, plan, std::move(source), std::string(), Binary{}, nullptr));
   }
-  const cache::Key key = cache_key(source, plan.target, options);
+  const cache::Key key = cache_key(backend, source, plan.target, options);
   dump(source, ".cu", source.text);
 
   Binary binary;
   if (auto entry = disk_cache().load(key)) {
     binary = {std::move(entry->payload), std::move(entry->metadata), /*from_cache=*/true};
   } else {
-    binary = compile_and_store(plan, source, key, options);
+    binary = compile_and_store(backend, plan, source, key, options);
   }
-  dump(source, ".cubin", binary.image);
+  dump(source, backend.format().suffix, binary.image);
 
   const auto recompile = [key, options](const detail::KernelState& state) {
-    return compile_and_store(state.plan, state.source, key, options);
+    return compile_and_store(state.backend, state.plan, state.source, key, options);
   };
   return Kernel(
-      std::make_shared<detail::KernelState>(plan, std::move(source), key.hex(), std::move(binary), recompile));
-}
-
-void prepare(const Kernel& kernel) {
-  const Driver& driver = Driver::get();
-  kernel.state().prepare(driver, driver.ensure_context());
+      std::make_shared<detail::KernelState>(backend, plan, std::move(source), key.hex(), std::move(binary), recompile));
 }
 
 cache::Key cache_key(const codegen::KernelSource& source, const Target& target, const CompileOptions& options) {
-  const CompilerIdentity& compiler = find_compiler();
-  return cache::make_key({target.arch(), compiler.version, compiler.build_id, nvrtc_options(source, options),
-                          std::string(codegen::generator_fingerprint()), source.text});
+  return cache_key(backend_for(target), source, target, options);
 }
+
+void prepare(const Kernel& kernel) { kernel.state().prepare(); }
 
 cache::Store& disk_cache() {
   const auto warn = [](const std::string& message) { log(LogLevel::warn, message); };

@@ -5,14 +5,18 @@
 #include "codegen/plan.h"
 #include "codegen/source.h"
 #include "jitconv/kernel.h"
+#include "runtime/backend.h"
 
 namespace jitconv::runtime {
 
-/// compile() from a plan on: generate, key, look up or NVRTC, store. Bypasses the in-memory registry.
+/// compile() from a plan on: generate, key, look up or compile, store. Bypasses the in-memory registry.
 /// Touches no driver; the image loads at first launch or by prepare().
 Kernel compile_plan(const codegen::ConvPlan& plan, const CompileOptions& options = {});
 
-/// Loads the kernel into the current context now.
+/// As above on a backend of the caller's, which must outlive the kernel.
+Kernel compile_plan(const codegen::ConvPlan& plan, const CompileOptions& options, const Backend& backend);
+
+/// Loads the kernel on the current device now.
 void prepare(const Kernel& kernel);
 
 /// The key compile_plan() would look up.

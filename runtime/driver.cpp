@@ -134,18 +134,22 @@ Handle primary_context_of_device_0() {
   return context;
 }
 
-}  // namespace
-
-LoadedImage::~LoadedImage() {
-  if (library_ == nullptr) return;
-  const Result result = api.cuLibraryUnload(library_);
-  // At exit the driver may have gone first, and with it the library.
-  if (result == kSuccess || result == kDeinitialized) return;
-  try {
-    log(LogLevel::debug, "cuLibraryUnload: " + result_name(api, result));
-  } catch (...) {  // out of memory while building the message
+class Library final : public LoadedImage {
+ public:
+  ~Library() override {
+    if (handle == nullptr) return;
+    const Result result = api.cuLibraryUnload(handle);
+    // At exit the driver may have gone first, and with it the library.
+    if (result == kSuccess || result == kDeinitialized) return;
+    try {
+      log(LogLevel::debug, "cuLibraryUnload: " + result_name(api, result));
+    } catch (...) {  // out of memory while building the message
+    }
   }
-}
+  Handle handle = nullptr;  // CUlibrary
+};
+
+}  // namespace
 
 const Driver& Driver::get() {
   static const Driver driver;
@@ -194,15 +198,15 @@ Target Driver::target_of(int device) const {
 std::shared_ptr<LoadedImage> Driver::load(const std::string& image) const {
   const ExemptFromCapture exempt;
   // Allocated first, so that nothing can fail between the driver's call and the owner of its handle.
-  std::shared_ptr<LoadedImage> loaded(new LoadedImage);
-  check(api.cuLibraryLoadData(&loaded->library_, image.data(), nullptr, nullptr, 0, nullptr, nullptr, 0),
+  auto loaded = std::make_shared<Library>();
+  check(api.cuLibraryLoadData(&loaded->handle, image.data(), nullptr, nullptr, 0, nullptr, nullptr, 0),
         "cuLibraryLoadData");
   return loaded;
 }
 
 DeviceKernel Driver::kernel(const LoadedImage& image, const std::string& name) const {
   DeviceKernel kernel;
-  const Result result = api.cuLibraryGetKernel(&kernel.handle, image.library_, name.c_str());
+  const Result result = api.cuLibraryGetKernel(&kernel.handle, static_cast<const Library&>(image).handle, name.c_str());
   if (result != kSuccess) throw_driver_error(api, result, "cuLibraryGetKernel", name);
   return kernel;
 }
@@ -235,8 +239,8 @@ bool Driver::is_capturing(void* stream) const {
 }
 
 void Driver::launch(DeviceKernel kernel, std::span<const std::uint32_t, 3> grid, std::uint32_t threads,
-                    std::uint32_t shared_bytes, void* stream, void** arguments) const {
-  check(api.cuLaunchKernel(kernel.handle, grid[0], grid[1], grid[2], threads, 1, 1, shared_bytes, stream, arguments,
+                    std::uint32_t shared_bytes, void* stream, void** parameters) const {
+  check(api.cuLaunchKernel(kernel.handle, grid[0], grid[1], grid[2], threads, 1, 1, shared_bytes, stream, parameters,
                            nullptr),
         "cuLaunchKernel");
 }

@@ -9,32 +9,9 @@
 #include <string>
 
 #include "jitconv/target.h"
+#include "runtime/image.h"
 
 namespace jitconv::runtime {
-
-/// A loaded image. Unloads in the destructor, which never throws.
-class LoadedImage {
- public:
-  ~LoadedImage();
-  LoadedImage(const LoadedImage&) = delete;
-  LoadedImage& operator=(const LoadedImage&) = delete;
-
- private:
-  friend class Driver;
-  LoadedImage() = default;
-  void* library_ = nullptr;  // CUlibrary
-};
-
-/// A kernel of a loaded image; valid as long as the image.
-struct DeviceKernel {
-  void* handle = nullptr;  // CUkernel, usable as CUfunction in every context
-};
-
-struct DeviceKernelInfo {
-  int registers = 0;
-  std::int64_t local_bytes = 0;
-  std::int64_t static_shared_bytes = 0;
-};
 
 class Driver {
  public:
@@ -51,13 +28,14 @@ class Driver {
 
   /// Needs no context. May be called while another thread captures a stream.
   std::shared_ptr<LoadedImage> load(const std::string& image) const;
+  /// `image` is one of load()'s.
   DeviceKernel kernel(const LoadedImage& image, const std::string& name) const;
   /// Allows `shared_bytes` of dynamic shared memory on `device`, which is the current context's, and has the driver
   /// load the code now (no lazy loading).
   DeviceKernelInfo prepare(DeviceKernel kernel, int device, std::uint32_t shared_bytes) const;
   bool is_capturing(void* stream) const;
   void launch(DeviceKernel kernel, std::span<const std::uint32_t, 3> grid, std::uint32_t threads,
-              std::uint32_t shared_bytes, void* stream, void** arguments) const;
+              std::uint32_t shared_bytes, void* stream, void** parameters) const;
 
   /// Whether a CudaError::result() says that the image itself is unusable, rather than the device, the memory or the
   /// context.

@@ -23,9 +23,11 @@ void forbid_use_after_fork() {
 void refuse_after_fork() {
   if (!forked_after_use.load(std::memory_order_relaxed)) [[likely]]
     return;
-  throw CudaError(ErrorCode::no_driver, 0, "fork",
-                  "this process was forked from one that had already used jitconv, and neither the CUDA driver nor "
-                  "NVRTC survives fork(): start worker processes with spawn (fork and exec) instead");
+  throw CudaError(
+      ErrorCode::no_driver, 0, "fork",
+      "this process was forked from one that had already used jitconv, and neither the CUDA driver, nor NVRTC, "
+      "nor a lock that another thread held survives fork(): start worker processes with spawn (fork and "
+      "exec) instead");
 }
 
 }  // namespace jitconv::runtime

@@ -1,5 +1,6 @@
 // Neither a CUDA context nor NVRTC's threads survive fork(), and a lock held by another thread at that moment stays
-// locked in the child for ever. So a child of a process that has used them is told so instead of left to hang.
+// locked in the child for ever: of the registry, the cache, host execution. So a child of a process that has used
+// jitconv is told so instead of left to hang, wherever its kernels run: one rule, whatever other threads were doing.
 #pragma once
 
 namespace jitconv::runtime {

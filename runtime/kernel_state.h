@@ -14,28 +14,19 @@
 #include "codegen/plan.h"
 #include "codegen/source.h"
 #include "jitconv/kernel.h"
-#include "runtime/driver.h"
+#include "runtime/backend.h"
 #include "runtime/launch_rules.h"
-
-namespace jitconv::runtime {
-
-/// A compiled image and how it was come by.
-struct Binary {
-  std::string image;  ///< cubin
-  std::string log;    ///< what the compiler said
-  bool from_cache = false;
-};
-
-}  // namespace jitconv::runtime
 
 namespace jitconv::detail {
 
 struct KernelState {
  public:
-  /// `recompile` is called at most once: if the driver refuses an image that came from the cache.
-  KernelState(codegen::ConvPlan plan, codegen::KernelSource source, std::string cache_key, runtime::Binary binary,
+  /// `recompile` is called at most once: if the backend refuses an image that came from the cache.
+  KernelState(const runtime::Backend& backend, codegen::ConvPlan plan, codegen::KernelSource source,
+              std::string cache_key, runtime::Binary binary,
               std::function<runtime::Binary(const KernelState&)> recompile);
 
+  const runtime::Backend& backend;
   const codegen::ConvPlan plan;
   const codegen::KernelSource source;
   const std::string cache_key;
@@ -44,32 +35,27 @@ struct KernelState {
   const runtime::Binary& binary() const { return *binary_.load(std::memory_order_acquire); }
   std::vector<Resources> resources() const;
 
-  /// Loads the kernel for `device`, the one of the current context, unless that is done. Throws CudaError.
-  void prepare(const runtime::Driver& driver, int device) const {
+  /// Loads the kernel for the current device, unless that is done. Throws what the backend does.
+  void prepare() const {
+    const int device = backend.ensure_context();
     if (!ready_on(device)) [[unlikely]]
-      load(driver, device);
+      load(device);
   }
   void launch(void* stream, const LaunchArgs& args) const;
 
  private:
-  static constexpr std::size_t kMostArguments = 8;
-
-  /// One entry of the source, ready to launch: which pointer each parameter is, and the loaded kernel.
+  /// One entry of the source: its launch, and which pointer of LaunchArgs each of its parameters is.
   struct Step {
-    const codegen::KernelEntry* entry = nullptr;
-    std::array<std::uint8_t, kMostArguments> roles{};
-    std::size_t arguments = 0;
-    runtime::DeviceKernel kernel;
-    runtime::DeviceKernelInfo info;
+    runtime::LaunchStep launch;
+    std::array<std::uint8_t, runtime::LaunchStep::kMostParameters> roles{};
   };
 
   /// Devices beyond 63 are never remembered as ready: there a launch takes a lock, and works.
   bool ready_on(int device) const {
     return device < 64 && (ready_devices_.load(std::memory_order_acquire) >> device & 1) != 0;
   }
-  void load(const runtime::Driver& driver, int device) const;
-  void load_image(const runtime::Driver& driver, int device) const;
-  void require_fitting_device(const runtime::Driver& driver, int device) const;
+  void load(int device) const;
+  void load_image(int device) const;
 
   const runtime::LaunchRules rules_;
   const runtime::Binary first_binary_;

@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include "codegen/source.h"
-
 namespace jitconv::runtime {
 namespace {
 
@@ -74,7 +72,7 @@ void LaunchRules::explain(const RolePointers& pointers) const {
   for (std::size_t role = 0; role < kRoles; ++role) {
     const std::uint64_t at = address(pointers[role]);
     if (at == 0 && bytes_[role] != 0) {
-      refuse(role, fmt::format("{} is null, must point to {} bytes of device memory", kNames[role], bytes_[role]));
+      refuse(role, fmt::format("{} is null, must point to {} bytes", kNames[role], bytes_[role]));
     }
     if (at != 0 && bytes_[role] == 0 && role != kWorkspace) {
       refuse(role, fmt::format("{} is {:#x}, must be null: the spec has no {}", kNames[role], at, kNames[role]));

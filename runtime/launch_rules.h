@@ -5,7 +5,7 @@
 #include <array>
 #include <cstdint>
 
-#include "codegen/plan.h"
+#include "codegen/source.h"
 #include "jitconv/kernel.h"
 
 namespace jitconv::runtime {
@@ -22,6 +22,11 @@ inline RolePointers by_role(const LaunchArgs& args) {
 class LaunchRules {
  public:
   LaunchRules(const codegen::ConvPlan& plan, std::int64_t workspace_bytes);
+
+  /// What the pointer of each role leads to, in bytes; 0 if the kernels do not use it.
+  std::int64_t bytes(codegen::ArgumentRole role) const {
+    return static_cast<std::int64_t>(bytes_[static_cast<std::size_t>(role)]);
+  }
 
   /// Throws SpecError (invalid_argument) whose field is the pointer at fault.
   void check(const RolePointers& pointers) const;

@@ -5,20 +5,15 @@
 #include <string>
 #include <vector>
 
-namespace jitconv::runtime {
+#include "runtime/image.h"
 
-/// Which library would compile. Found by reading the file's ELF notes, not by loading it.
-struct CompilerIdentity {
-  std::string path;      ///< absolute, links resolved
-  std::string version;   ///< "13.0" from the file's name or that of its builtins library; "13" if neither says more
-  std::string build_id;  ///< GNU build id, or size and digest of the file where it has none
-  bool operator==(const CompilerIdentity&) const = default;
-};
+namespace jitconv::runtime {
 
 /// Searches JITCONV_NVRTC_PATH (a library or a directory; if set, nothing else is tried), libraries already loaded,
 /// Python wheels (nvidia-cuda-nvrtc, -cu12, of the running Python, VIRTUAL_ENV, CONDA_PREFIX or the python3 on PATH),
 /// the loader path, CUDA_HOME and CUDA_PATH, /usr/local/cuda. Throws CompileError (compiler_missing) listing every
-/// place tried. The answer is kept for the life of the process; a failure is not.
+/// place tried. The library's ELF notes are read, it is not loaded; the version is that in its name or in the name of
+/// its builtins library ("13" if neither says more). The answer is kept for the life of the process; a failure is not.
 const CompilerIdentity& find_compiler();
 
 struct CompiledImage {

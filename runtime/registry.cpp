@@ -15,9 +15,13 @@ namespace {
 struct Hash {
   std::size_t operator()(const RegistryKey& key) const noexcept {
     // Targets differ little within a process: their names are enough to tell them apart.
-    const auto target =
-        static_cast<std::size_t>(key.target.compute_capability() * 4 + (key.target.arch_specific ? 2 : 0));
-    return codegen::hash_value(key.spec) ^ (target + (key.options.line_info ? 1 : 0)) * 0x9e3779b97f4a7c15u;
+    const Target& target = key.target;
+    std::size_t rest = static_cast<std::size_t>(target.compute_capability());
+    for (const bool bit :
+         {target.arch_specific, target.execution == Execution::host, key.options.line_info, key.options.counters}) {
+      rest = rest * 2 + (bit ? 1 : 0);
+    }
+    return codegen::hash_value(key.spec) ^ rest * 0x9e3779b97f4a7c15u;
   }
 };
 

@@ -1,42 +1,26 @@
-// jitconv-run: compiles convolutions, runs them on random data, checks them against the reference in double, times
-// them. Without a GPU it compiles them and shows what that gave.
+// jitconv-run: compiles convolutions, runs them on random data, checks them against the reference in double. On a GPU
+// it times them; without one it executes the generated code on the CPU and checks that it keeps CUDA's rules.
 #include <fmt/format.h>
-#include <llvm/Support/CommandLine.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
 
 #include "jitconv/kernel.h"
 #include "tools/compile_table.h"
+#include "tools/host_report.h"
+#include "tools/host_run.h"
 #include "tools/measure.h"
-#include "tools/options.h"
 #include "tools/report.h"
-#include "tools/spec_options.h"
+#include "tools/run_options.h"
+#include "tools/stopwatch.h"
 #include "tools/tool.h"
 #include "tools/tune.h"
 
 namespace jitconv::tools {
 namespace {
 
-namespace cl = llvm::cl;
-
-constexpr const char* kOverview =
-    "jitconv-run: compiles, checks and times convolutions on the GPU\n\n"
-    "  jitconv-run --all\n"
-    "  jitconv-run --config=A,C --math=ieee --json=result.json\n"
-    "  jitconv-run --input=8,32,512,512 --weight=64,32,5,9 --tune\n\n"
-    "Without a GPU everything is compiled for --arch and nothing is run; that is a success with --all or\n"
-    "--compile-only and exit code 5 otherwise.\n"
-    "Exit codes: 0 ok, 1 a result is wrong, 2 usage, 3 unsupported convolution, 4 compilation failed, 5 no device.\n";
-
-struct Settings {
-  std::vector<NamedSpec> chosen;
-  std::optional<Target> target;
-  MeasureOptions measure;
-  std::string json;
-  bool all = false, compile_only = false, require_device = false, quiet = false;
-  std::optional<std::size_t> tune;  ///< how many candidates
-};
-
 /// Null, with the reason on stderr, if there is no usable GPU.
-std::unique_ptr<Device> find_device() {
+std::unique_ptr<Device> find_gpu() {
   try {
     return open_cuda_device();
   } catch (const CudaError& error) {
@@ -46,127 +30,111 @@ std::unique_ptr<Device> find_device() {
   }
 }
 
-void write_json(const Settings& settings, const std::string& text) {
-  if (!settings.json.empty()) write_output(settings.json, text);
+void write_json(const RunOptions& options, const std::string& text) {
+  if (!options.json.empty()) write_output(options.json, text);
 }
 
-int compile_all(const Settings& settings) {
-  const Target target = settings.target.value_or(parse_target(kDefaultArch));
+template <typename Row>
+int exit_of(const std::vector<Row>& rows) {
+  const auto bad = std::find_if(rows.begin(), rows.end(), [](const Row& row) { return row.exit != kOk; });
+  return bad == rows.end() ? kOk : bad->exit;
+}
+
+int compile_all(const RunOptions& options) {
+  const Target target = options.target.value_or(parse_target(kDefaultArch));
   fmt::print(stderr, "jitconv-run: compiling for {}, running nothing\n", target.arch());
   std::vector<CompileRow> rows;
-  int exit = kOk;
-  Progress progress(settings.quiet);
-  for (const NamedSpec& named : settings.chosen) {
-    progress.show(fmt::format("[{}/{}] {}", rows.size() + 1, settings.chosen.size(), named.name));
-    rows.push_back(compile_row(named, target, settings.measure.cold));
-    if (exit == kOk) exit = rows.back().exit;
+  Progress progress(options.quiet);
+  for (const NamedSpec& named : options.chosen) {
+    progress.show(fmt::format("[{}/{}] {}", rows.size() + 1, options.chosen.size(), named.name));
+    rows.push_back(compile_row(named, target, options.measure.cold));
   }
   progress.clear();
-  if (settings.json != "-") write_output("-", compile_table_text(rows));
-  write_json(settings, compile_rows_json(rows, target));
-  return exit;
+  if (options.json != "-") write_output("-", compile_table_text(rows));
+  write_json(options, compile_rows_json(rows, target));
+  return exit_of(rows);
 }
 
-int run_all(const Settings& settings, Device& device) {
+int run_on_gpu(const RunOptions& options, Device& device) {
   const Ceilings ceilings = ceilings_of(device.properties());
   std::vector<Measurement> rows;
-  int exit = kOk;
-  Progress progress(settings.quiet);
-  for (const NamedSpec& named : settings.chosen) {
-    progress.show(fmt::format("[{}/{}] {}", rows.size() + 1, settings.chosen.size(), named.name));
-    rows.push_back(measure(device, named, settings.measure, ceilings));
-    if (exit == kOk) exit = rows.back().exit;
+  Progress progress(options.quiet);
+  for (const NamedSpec& named : options.chosen) {
+    progress.show(fmt::format("[{}/{}] {}", rows.size() + 1, options.chosen.size(), named.name));
+    rows.push_back(measure(device, named, options.measure, ceilings));
   }
   progress.clear();
-  if (settings.json != "-") {
+  if (options.json != "-") {
     const DeviceProperties& properties = device.properties();
     std::string text =
         fmt::format("{} ({}), {}, {} data, median of {} launches\n", properties.name, properties.target.arch(),
-                    properties.driver, check::to_string(settings.measure.kind), settings.measure.repeat);
+                    properties.driver, check::to_string(options.measure.kind), options.measure.repeat);
     text += fmt::format("roofline: {}\n", ceilings.origin);
     text += "L2: flushed before each launch, or exceeded several times by the tensors\n\n";
     write_output("-", text + measurement_table_text(rows));
   }
-  write_json(settings, measurements_json(rows, device.properties(), ceilings, settings.measure));
-  return exit;
+  write_json(options, measurements_json(rows, device.properties(), ceilings, options.measure));
+  return exit_of(rows);
 }
 
-int tune_all(const Settings& settings, Device& device) {
+int tune_all(const RunOptions& options, Device& device) {
   std::vector<TuneResult> results;
-  Progress progress(settings.quiet);
-  for (const NamedSpec& named : settings.chosen) {
+  Progress progress(options.quiet);
+  for (const NamedSpec& named : options.chosen) {
     results.push_back(
-        tune(device, named, settings.measure, *settings.tune, [&](const std::string& text) { progress.show(text); }));
+        tune(device, named, options.measure, *options.tune, [&](const std::string& text) { progress.show(text); }));
     progress.clear();
-    if (settings.json != "-") write_output("-", tune_text(results.back()) + "\n");
+    if (options.json != "-") write_output("-", tune_text(results.back()) + "\n");
   }
-  write_json(settings, tune_json(results, device.properties()));
+  write_json(options, tune_json(results, device.properties()));
   const bool wrong = std::any_of(results.begin(), results.end(), [](const TuneResult& one) { return one.any_wrong; });
   return wrong ? kCheckFailed : kOk;
 }
 
-int run(const Settings& settings) {
-  if (settings.compile_only) return compile_all(settings);
-  const std::unique_ptr<Device> device = find_device();
-  if (device == nullptr) {
-    if (settings.require_device) return kNoDevice;
-    const int exit = compile_all(settings);
-    return exit != kOk ? exit : settings.all ? kOk : kNoDevice;
+int run_on_host(const RunOptions& options) {
+  HostDevice device(Target::host(options.target.value_or(parse_target(kDefaultArch))));
+  Progress progress(options.quiet);
+  const Stopwatch watch;
+  const std::vector<HostMeasurement> rows =
+      run_on_host(device, options.chosen, options.host, [&](const std::string& text) { progress.show(text); });
+  const double ms = watch.ms();
+  progress.clear();
+  if (options.json != "-") {
+    std::string text = host_table_text(rows, device.properties(), options.host, ms);
+    if (options.host.counters) text += "\n" + host_counters_text(rows);
+    write_output("-", text);
   }
-  if (settings.target && settings.target->arch() != device->properties().target.arch()) {
-    throw UsageError(fmt::format("--arch: the device here is {}; use --compile-only for another one",
-                                 device->properties().target.arch()));
-  }
-  return settings.tune ? tune_all(settings, *device) : run_all(settings, *device);
+  write_json(options, host_json(rows, device.properties(), options.host));
+  return exit_of(rows);
 }
 
-int parse_and_run(int argc, char** argv) {
-  SpecOptions specs(SpecOptions::Choice::many);
-  auto& group = tool_category();
-  cl::opt<std::string> json("json", cl::desc("Write the results to a file as JSON; - for stdout, without the table"),
-                            cl::value_desc("file"), cl::cat(group));
-  cl::opt<int> repeat("repeat", cl::desc("Timed launches (21)"), cl::value_desc("n"), cl::init(21), cl::cat(group));
-  cl::opt<int> warmup("warmup", cl::desc("Launches before them (3)"), cl::value_desc("n"), cl::init(3), cl::cat(group));
-  cl::opt<bool> no_check("no-check", cl::desc("Time only"), cl::cat(group));
-  cl::opt<bool> exact("exact", cl::desc("Integer data, compared bit for bit"), cl::cat(group));
-  cl::opt<bool> positive("positive", cl::desc("Random data above zero, which show a biased sum"), cl::cat(group));
-  cl::opt<std::uint64_t> seed("seed", cl::desc("Seed of the data (1)"), cl::value_desc("n"), cl::init(1),
-                              cl::cat(group));
-  cl::opt<bool> cold("cold", cl::desc("Time NVRTC even for kernels in the disk cache"), cl::cat(group));
-  cl::opt<bool> tune("tune", cl::desc("Measure the cost model's candidates, not only its choice"), cl::cat(group));
-  cl::opt<int> candidates("candidates", cl::desc("At most so many of them (48)"), cl::value_desc("n"), cl::init(48),
-                          cl::cat(group));
-  cl::opt<bool> compile_only("compile-only", cl::desc("Compile for --arch, run nothing"), cl::cat(group));
-  cl::opt<bool> require_device("require-device", cl::desc("Without a GPU do nothing, exit code 5"), cl::cat(group));
-  cl::opt<bool> quiet("quiet", cl::desc("No progress line"), cl::cat(group));
-  parse_command_line(argc, argv, kOverview);
-  if (specs.list_requested()) {
+int run(const RunOptions& options) {
+  if (options.compile_only) return compile_all(options);
+  if (options.device == DeviceChoice::host) return run_on_host(options);
+  const std::unique_ptr<Device> gpu = find_gpu();
+  if (gpu == nullptr) {
+    if (options.device == DeviceChoice::gpu || options.require_device || options.tune) return kNoDevice;
+    if (!options.gpu_only.empty())
+      fmt::print(stderr, "jitconv-run: on the host, {} mean{} nothing\n", fmt::join(options.gpu_only, " and "),
+                 options.gpu_only.size() == 1 ? "s" : "");
+    return run_on_host(options);
+  }
+  if (!options.host_only.empty())
+    throw UsageError(fmt::format("{} goes with --device=host; here is a GPU", options.host_only.front()));
+  if (options.target && options.target->arch() != gpu->properties().target.arch()) {
+    throw UsageError(fmt::format("--arch: the device here is {}; use --compile-only or --device=host for another one",
+                                 gpu->properties().target.arch()));
+  }
+  return options.tune ? tune_all(options, *gpu) : run_on_gpu(options, *gpu);
+}
+
+int parse_and_run(int argc, const char* const* argv) {
+  const RunOptions options = parse_run_options(argc, argv);
+  if (options.list) {
     write_output("-", SpecOptions::list_text());
     return kOk;
   }
-  if (repeat < 1 || warmup < 0) throw UsageError("--repeat must be at least 1 and --warmup at least 0");
-  if (exact && positive) throw UsageError("--exact and --positive exclude each other");
-  if (candidates < 1) throw UsageError("--candidates must be at least 1");
-  if (compile_only && (tune || require_device)) {
-    throw UsageError("--compile-only excludes --tune and --require-device");
-  }
-  Settings settings;
-  settings.chosen = specs.chosen();
-  settings.target = specs.target();
-  settings.all = specs.all_requested();
-  settings.measure.repeat = repeat;
-  settings.measure.warmup = warmup;
-  settings.measure.check = !no_check;
-  settings.measure.seed = seed;
-  settings.measure.cold = cold;
-  if (exact) settings.measure.kind = check::DataKind::exact;
-  if (positive) settings.measure.kind = check::DataKind::positive;
-  settings.json = json;
-  settings.compile_only = compile_only;
-  settings.require_device = require_device;
-  settings.quiet = quiet;
-  if (tune) settings.tune = static_cast<std::size_t>(candidates.getValue());
-  return run(settings);
+  return run(options);
 }
 
 }  // namespace

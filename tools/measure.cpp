@@ -4,20 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 
 #include "codegen/source.h"
 #include "runtime/compile.h"
 #include "runtime/nvrtc.h"
+#include "tools/stopwatch.h"
 
 namespace jitconv::tools {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double ms_since(Clock::time_point begin) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
-}
 
 /// Tensors this many times as large as L2 leave nothing of use in it between launches.
 constexpr double kBeyondL2 = 4;
@@ -36,9 +30,9 @@ void check_and_time(Device& device, const MeasureOptions& options, Measurement& 
   Problem problem(device, result.named.spec, options.kind, options.seed);
   if (!problem.data_agree()) throw InternalError("the device's test data differ from the host's");
   device.synchronize();
-  const Clock::time_point begin = Clock::now();
+  const Stopwatch watch;
   device.prepare(kernel);
-  result.load_ms = ms_since(begin);
+  result.load_ms = watch.ms();
   if (options.check) {
     problem.poison();
     device.launch(kernel, problem.arguments(kernel));
@@ -56,23 +50,23 @@ void check_and_time(Device& device, const MeasureOptions& options, Measurement& 
 }  // namespace
 
 Compiled compile_timed(const ConvSpec& spec, const Target& target, bool cold) {
-  const Clock::time_point begin = Clock::now();
+  const Stopwatch first;
   codegen::ConvPlan plan = codegen::make_plan(spec, target);
   Kernel kernel = runtime::compile_plan(plan);
-  const double first_ms = ms_since(begin);
+  const double first_ms = first.ms();
   Compiled result{std::move(plan), std::move(kernel), {}, {}};
   (result.kernel.from_cache() ? result.warm_ms : result.cold_ms) = first_ms;
 
-  const Clock::time_point again = Clock::now();
+  const Stopwatch again;
   const codegen::ConvPlan plan_again = codegen::make_plan(spec, target);
   if (!result.warm_ms && runtime::disk_cache().config().mode != cache::Mode::off) {
     const Kernel second = runtime::compile_plan(plan_again);
-    if (second.from_cache()) result.warm_ms = ms_since(again);
+    if (second.from_cache()) result.warm_ms = again.ms();
   } else if (!result.cold_ms && cold) {
     const codegen::KernelSource source = codegen::generate(plan_again);
     if (!source.entries.empty()) {
       runtime::compile_source(source.text, source.entries[0].name + ".cu", source.options);
-      result.cold_ms = ms_since(again);
+      result.cold_ms = again.ms();
     }
   }
   return result;

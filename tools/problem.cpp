@@ -77,18 +77,23 @@ LaunchArgs Problem::arguments(const Kernel& kernel) {
 
 void Problem::poison() { device_.set_bytes(y_.buffer.data(), kPoison, y_.buffer.bytes()); }
 
-void Problem::compute_reference(std::int64_t budget) {
+void Problem::prepare_reference(std::int64_t budget) {
   if (!expected_.empty()) return;
   const std::int64_t length = std::max<std::int64_t>(1, check::reduction_length(spec_));
-  constexpr std::int64_t kFewest = 256, kMost = 1 << 20;
-  positions_ = check::sample_positions(spec_, std::clamp(budget / length, kFewest, kMost), seed_);
-  // The same few weights are needed by every output: make them once.
+  // An expected output takes 40 bytes.
+  const std::int64_t fewest = 256, most = std::max<std::int64_t>(1 << 20, budget / 256);
+  positions_ = check::sample_positions(spec_, std::clamp(budget / length, fewest, most), seed_);
+  // Values that many outputs need are made once: all weights, and x unless a sample touches little of it.
   const std::vector<float> w = check::values_of(data_.w, check::element_count(spec_.filter));
-  expected_ = check::reference_at(spec_, check::Operands(data_.x, w, data_.bias, data_.residual), positions_);
+  const std::int64_t inputs = check::element_count(spec_.input);
+  std::vector<float> x;
+  if (inputs <= static_cast<std::int64_t>(positions_.size()) * length) x = check::values_of(data_.x, inputs);
+  expected_ = check::reference_at(
+      spec_, check::Operands(x.empty() ? check::Operand(data_.x) : x, w, data_.bias, data_.residual), positions_);
 }
 
 OutputCheck Problem::check(std::int64_t budget) {
-  compute_reference(budget);
+  prepare_reference(budget);
   const std::int64_t outputs = check::element_count(output_shape(spec_));
   std::vector<std::uint32_t> bits(positions_.size());
   device_.gather(y_.data, spec_.dtype, positions_, bits);

@@ -38,8 +38,10 @@ class Problem {
   LaunchArgs arguments(const Kernel& kernel);
   /// Fills the output and its guards with 0xff, which is NaN in every type.
   void poison();
-  /// Compares what the last launch wrote. The reference is computed at the first call, for all outputs or, if that
-  /// would take more than `budget` multiplications, for a sample.
+  /// Computes what the outputs should be: all of them or, if that would take more than `budget` multiplications, a
+  /// sample. Needs nothing that a launch does, so it may be done while another problem's runs.
+  void prepare_reference(std::int64_t budget);
+  /// Compares what the last launch wrote with the reference, which is prepared if it is not yet.
   OutputCheck check(std::int64_t budget);
   /// The first elements of x as the device made them are those that the host makes.
   bool data_agree() const;
@@ -50,7 +52,6 @@ class Problem {
     void* data = nullptr;
   };
   Tensor make(std::int64_t count, const check::Fill& fill);
-  void compute_reference(std::int64_t budget);
 
   Device& device_;
   ConvSpec spec_;

@@ -19,20 +19,6 @@ std::string number(const std::optional<double>& value, const char* format) {
   return value ? fmt::format(fmt::runtime(format), *value) : "-";
 }
 
-std::string outcome_text(Outcome outcome) {
-  switch (outcome) {
-    case Outcome::ok:
-      return "ok";
-    case Outcome::wrong:
-      return "WRONG";
-    case Outcome::skipped:
-      return "skipped";
-    case Outcome::failed:
-      return "failed";
-  }
-  return "";
-}
-
 std::vector<std::string> cells_of(const Measurement& row) {
   const std::string family = row.compiled ? std::string(codegen::to_string(row.compiled->plan.family)) : "-";
   std::vector<std::string> cells = {row.named.name, family, outcome_text(row.outcome)};
@@ -58,8 +44,6 @@ std::vector<std::string> cells_of(const Measurement& row) {
   }
   return cells;
 }
-
-std::string now_text() { return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr))); }
 
 /// JSON has no infinities and no NaN.
 json::Value finite(double value) { return std::isfinite(value) ? json::Value(value) : json::Value(nullptr); }
@@ -89,19 +73,6 @@ json::Object compiled_json(const Compiled& compiled) {
                       {"warm_ms", optional_value(compiled.warm_ms)}};
 }
 
-json::Object check_json(const OutputCheck& check) {
-  const auto& comparison = check.comparison;
-  return json::Object{{"compared", comparison.compared},
-                      {"every_output", check.every_output},
-                      {"exact", comparison.exact},
-                      {"wrong", comparison.wrong},
-                      {"worst_error", finite(comparison.worst_error)},
-                      {"worst_error_over_bound", finite(comparison.worst_ratio)},
-                      {"above_likely_error", comparison.unlikely},
-                      {"unwritten", check.unwritten},
-                      {"guard_bytes_hit", check.guards_hit}};
-}
-
 json::Object row_json(const Measurement& row) {
   json::Object object{{"config", row.named.name},
                       {"spec", to_string(row.named.spec)},
@@ -124,6 +95,35 @@ json::Object row_json(const Measurement& row) {
 }
 
 }  // namespace
+
+std::string outcome_text(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::ok:
+      return "ok";
+    case Outcome::wrong:
+      return "WRONG";
+    case Outcome::skipped:
+      return "skipped";
+    case Outcome::failed:
+      return "failed";
+  }
+  return "";
+}
+
+std::string now_text() { return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr))); }
+
+json::Object check_json(const OutputCheck& check) {
+  const auto& comparison = check.comparison;
+  return json::Object{{"compared", comparison.compared},
+                      {"every_output", check.every_output},
+                      {"exact", comparison.exact},
+                      {"wrong", comparison.wrong},
+                      {"worst_error", finite(comparison.worst_error)},
+                      {"worst_error_over_bound", finite(comparison.worst_ratio)},
+                      {"above_likely_error", comparison.unlikely},
+                      {"unwritten", check.unwritten},
+                      {"guard_bytes_hit", check.guards_hit}};
+}
 
 std::string measurement_table_text(const std::vector<Measurement>& rows) {
   using enum Align;

@@ -141,6 +141,15 @@ bool SpecOptions::list_requested() const { return state_->list; }
 
 bool SpecOptions::all_requested() const { return state_->all && *state_->all; }
 
+bool SpecOptions::shape_given() const {
+  bool given = state_->text.getNumOccurrences() > 0;
+  for (std::size_t i = 0; i < state_->values.size(); ++i) {
+    const std::string_view flag = kFields[i].flag;
+    given |= (flag == "input" || flag == "weight") && state_->values[i]->getNumOccurrences() > 0;
+  }
+  return given;
+}
+
 std::string SpecOptions::list_text() {
   std::size_t width = 0;
   for (const auto& configuration : documented_configurations()) width = std::max(width, configuration.name.size());

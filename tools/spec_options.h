@@ -36,6 +36,9 @@ class SpecOptions {
   /// --all was given.
   bool all_requested() const;
 
+  /// A shape was described with --spec, --input or --weight rather than named.
+  bool shape_given() const;
+
   /// The convolutions asked for, in order, validated. Throws UsageError for unreadable values and unknown names,
   /// SpecError for convolutions that cannot be computed.
   std::vector<NamedSpec> chosen() const;

@@ -97,6 +97,7 @@ ExitCode exit_code(ErrorCode code) {
     case ErrorCode::invalid_argument:
     case ErrorCode::cuda:
     case ErrorCode::internal:
+    case ErrorCode::kernel_fault:
       return kCheckFailed;
   }
   return kCheckFailed;

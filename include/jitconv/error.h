@@ -1,5 +1,5 @@
 // Everything jitconv throws. Each class answers "whose fault is it": the caller's spec or arguments (SpecError), the
-// generated source (CompileError), the driver or device (CudaError), or jitconv itself (InternalError).
+// generated source (CompileError, KernelFault), the driver or device (CudaError), or jitconv itself (InternalError).
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,13 @@ enum class ErrorCode : std::int32_t {
   invalid_spec = 1,      ///< a field of ConvSpec breaks a rule
   invalid_argument = 2,  ///< a launch or API argument breaks a rule
   unsupported = 3,       ///< a valid request this build or target cannot serve
-  compile_failed = 4,    ///< NVRTC or ptxas rejected the generated source
-  compiler_missing = 5,  ///< NVRTC, or its builtins library, cannot be loaded
+  compile_failed = 4,    ///< the compiler rejected the generated source
+  compiler_missing = 5,  ///< NVRTC, its builtins library or, for the host, a C++ compiler is not there
   no_driver = 6,         ///< libcuda cannot be loaded or is a stub
   no_device = 7,         ///< the driver reports no usable device
   cuda = 8,              ///< a driver call failed
   internal = 9,          ///< a bug in jitconv
+  kernel_fault = 10,     ///< host execution found the kernel breaking a rule
 };
 
 class JITCONV_API Error : public std::runtime_error {
@@ -47,7 +48,7 @@ class JITCONV_API SpecError : public Error {
   std::string field_;
 };
 
-/// NVRTC is missing or rejected the source.
+/// The compiler (NVRTC, or the C++ compiler for host execution) is missing or rejected the source.
 class JITCONV_API CompileError : public Error {
  public:
   CompileError(ErrorCode code, const std::string& message, std::string log = {}, std::string numbered_source = {},
@@ -77,6 +78,15 @@ class JITCONV_API CudaError : public Error {
  private:
   int result_;
   std::string call_;
+};
+
+/// Host execution found the kernel breaking a rule of CUDA's: an access outside its buffers, a data race, a barrier
+/// that not all threads reach. what() lists the findings, each with kernel, line of the generated source, block and
+/// thread. Unless the caller's buffers are smaller than the spec says, it is a bug in jitconv; what the launch wrote is
+/// not to be relied on.
+class JITCONV_API KernelFault : public Error {
+ public:
+  explicit KernelFault(const std::string& message) : Error(ErrorCode::kernel_fault, message) {}
 };
 
 /// A broken invariant inside jitconv: please report it with the spec it prints.

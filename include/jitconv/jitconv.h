@@ -28,12 +28,13 @@ typedef enum jitconv_status {
   JITCONV_INVALID_SPEC = 1,     /**< a field of the spec breaks a rule */
   JITCONV_INVALID_ARGUMENT = 2, /**< a launch or API argument breaks a rule */
   JITCONV_UNSUPPORTED = 3,      /**< a valid request this build or target cannot serve */
-  JITCONV_COMPILE_FAILED = 4,   /**< NVRTC or ptxas rejected the generated source */
-  JITCONV_COMPILER_MISSING = 5, /**< NVRTC, or its builtins library, cannot be loaded */
+  JITCONV_COMPILE_FAILED = 4,   /**< the compiler rejected the generated source */
+  JITCONV_COMPILER_MISSING = 5, /**< NVRTC, its builtins library or, for the host, a C++ compiler is not there */
   JITCONV_NO_DRIVER = 6,        /**< libcuda cannot be loaded or is a stub */
   JITCONV_NO_DEVICE = 7,        /**< the driver reports no usable device */
   JITCONV_CUDA = 8,             /**< a driver call failed */
-  JITCONV_INTERNAL = 9          /**< a bug in jitconv, or memory is exhausted */
+  JITCONV_INTERNAL = 9,         /**< a bug in jitconv, or memory is exhausted */
+  JITCONV_KERNEL_FAULT = 10     /**< host execution found the kernel breaking a rule */
 } jitconv_status;
 
 typedef enum jitconv_dtype { JITCONV_F32 = 0, JITCONV_F16 = 1, JITCONV_BF16 = 2 } jitconv_dtype;
@@ -79,7 +80,7 @@ typedef struct jitconv_spec {
   int64_t alignment;     /**< bytes every pointer of a launch is a multiple of */
 } jitconv_spec;
 
-/** Device pointers of one launch; see jitconv::LaunchArgs. */
+/** Device pointers of one launch, or ordinary ones for a kernel on the host; see jitconv::LaunchArgs. */
 typedef struct jitconv_launch_args {
   uint32_t struct_size; /**< sizeof(jitconv_launch_args) */
   uint32_t reserved;    /**< 0 */
@@ -91,7 +92,7 @@ typedef struct jitconv_launch_args {
   void *workspace; /**< jitconv_kernel_workspace_bytes() bytes, or null */
 } jitconv_launch_args;
 
-/** What one GPU kernel uses; see jitconv::Resources. */
+/** What one GPU kernel uses; see jitconv::Resources, also for what is 0 on the host. */
 typedef struct jitconv_resources {
   uint32_t struct_size; /**< sizeof(jitconv_resources) */
   int32_t registers;    /**< per thread */
@@ -137,13 +138,16 @@ JITCONV_C_API jitconv_status jitconv_spec_parse(const char *text, jitconv_spec *
 JITCONV_C_API jitconv_status jitconv_output_shape(const jitconv_spec *spec, int64_t shape[4]);
 
 /** Compiles for `arch` ("sm_90a"), which needs no GPU, or, if `arch` is null, for the current device and loads the
- *  kernel there. `*kernel` is set to null on failure. */
+ *  kernel there. "host" or "host-sm_90a" is code for that GPU which this machine's CPU runs and checks; it needs a C++
+ *  compiler instead of NVRTC, see jitconv::Execution. `*kernel` is set to null on failure. */
 JITCONV_C_API jitconv_status jitconv_compile(const jitconv_spec *spec, const char *arch, jitconv_kernel **kernel);
 
 /** Releases the handle; null is allowed. */
 JITCONV_C_API void jitconv_kernel_destroy(jitconv_kernel *kernel);
 
-/** Enqueues the convolution on `stream` (a CUstream or cudaStream_t, null for the default stream). Asynchronous. */
+/** Enqueues the convolution on `stream` (a CUstream or cudaStream_t, null for the default stream). Asynchronous.
+ *  On the host it returns when the convolution is done, and `stream` has to be null; JITCONV_KERNEL_FAULT lists in
+ *  jitconv_last_error() which rules the kernel broke. */
 JITCONV_C_API jitconv_status jitconv_kernel_launch(const jitconv_kernel *kernel, void *stream,
                                                    const jitconv_launch_args *args);
 
@@ -157,7 +161,7 @@ JITCONV_C_API const char *jitconv_kernel_plan(const jitconv_kernel *kernel);
 JITCONV_C_API const char *jitconv_kernel_explain(const jitconv_kernel *kernel);
 JITCONV_C_API const char *jitconv_kernel_cache_key(const jitconv_kernel *kernel);
 JITCONV_C_API const char *jitconv_kernel_compile_log(const jitconv_kernel *kernel);
-/** The cubin; its size goes to `*bytes`. */
+/** The cubin, or the shared object on the host; its size goes to `*bytes`. */
 JITCONV_C_API const void *jitconv_kernel_image(const jitconv_kernel *kernel, size_t *bytes);
 /** GPU kernels of one launch. */
 JITCONV_C_API size_t jitconv_kernel_entry_count(const jitconv_kernel *kernel);

@@ -13,9 +13,9 @@
 
 namespace jitconv {
 
-/// Device pointers of one launch. Shapes, layouts and type are those of the spec; every pointer satisfies
-/// spec.alignment. y overlaps none of the inputs, with one exception: residual may be y itself, for y += convolution,
-/// because each element of y is read and written by one thread.
+/// Device pointers of one launch; ordinary memory of the process for Execution::host. Shapes, layouts and type are
+/// those of the spec; every pointer satisfies spec.alignment. y overlaps none of the inputs, with one exception:
+/// residual may be y itself, for y += convolution, because each element of y is read and written by one thread.
 struct LaunchArgs {
   const void* x = nullptr;         ///< N, C, H, W in spec.input_layout
   const void* w = nullptr;         ///< K, C/groups, R, S
@@ -25,7 +25,8 @@ struct LaunchArgs {
   void* workspace = nullptr;       ///< workspace_bytes() bytes, a multiple of 256; ignored if that is 0
 };
 
-/// What the driver, or the compiler's log, says of the compiled kernel.
+/// What the driver, or the compiler's log, says of the compiled kernel. On the host, where a thread is a stack of its
+/// own on the CPU, registers and local_bytes are 0, and the rest is what the launch asks for.
 struct Resources {
   int registers = 0;              ///< per thread
   std::int64_t local_bytes = 0;   ///< stack and spills per thread
@@ -35,7 +36,10 @@ struct Resources {
 };
 
 struct CompileOptions {
-  bool line_info = false;  ///< pass -lineinfo, for profilers
+  bool line_info = false;  ///< pass -lineinfo, for profilers; on the host lines are always known
+  /// Count memory requests and FMAs while the kernel runs, which then takes several times as long. For Execution::host
+  /// only: compile() throws SpecError (unsupported) for a GPU.
+  bool counters = false;
   bool operator==(const CompileOptions&) const = default;
 };
 
@@ -53,6 +57,9 @@ class JITCONV_API Kernel {
   /// Throws SpecError (invalid_argument) for a missing, superfluous, misaligned or overlapping pointer, CudaError if
   /// the driver refuses, CudaError (no_driver) if there is none, and CudaError (unsupported) on a device the kernel was
   /// not compiled for.
+  /// For Execution::host: runs the convolution on the CPU and returns when it is done. There are no streams, so
+  /// `stream` has to be null (SpecError); launches of several threads take turns. Throws KernelFault if the kernel
+  /// breaks a rule.
   void launch(void* stream, const LaunchArgs& args) const;
 
   /// Bytes of device memory launch() needs in LaunchArgs::workspace.
@@ -64,8 +71,8 @@ class JITCONV_API Kernel {
   const std::string& source() const;  ///< the CUDA source, complete
   std::string plan() const;           ///< every number that was decided, readable
   std::string explain() const;        ///< which family and why, what was rejected, where it is slow
-  /// The cubin that is (or would be) loaded; empty for a convolution without outputs. Like every reference this class
-  /// returns, it is valid as long as any copy of the kernel.
+  /// The cubin that is (or would be) loaded, on the host a shared object; empty for a convolution without outputs. Like
+  /// every reference this class returns, it is valid as long as any copy of the kernel.
   const std::string& image() const;
   const std::string& compile_log() const;  ///< what the compiler said when it made the image, maybe long ago
   std::string cache_key() const;           ///< 64 hex digits; empty for a convolution without outputs
@@ -83,10 +90,12 @@ class JITCONV_API Kernel {
 /// Compiles for the current device and loads the result, so that the first launch is as cheap as any. The same spec
 /// again returns the same kernel; threads that ask for one spec at a time share one compilation.
 /// Throws SpecError, CompileError, CudaError. Trouble with the disk cache never throws. In a child that fork() made of
-/// a process that had used jitconv, throws CudaError (no_driver): neither CUDA nor NVRTC survives that.
+/// a process that had used jitconv, throws CudaError (no_driver): neither CUDA nor NVRTC survives that, nor do locks
+/// that other threads held, so the same goes for host execution.
 JITCONV_API Kernel compile(const ConvSpec& spec, const CompileOptions& options = {});
 
-/// Compiles for `target` without touching a GPU or the driver; launch() loads the image at first use.
+/// Compiles for `target` without touching a GPU or the driver; launch() loads the image at first use. For
+/// Execution::host the compiler is the machine's C++ compiler (JITCONV_HOST_CXX, or c++, g++, clang++ on the PATH).
 JITCONV_API Kernel compile(const ConvSpec& spec, const Target& target, const CompileOptions& options = {});
 
 /// Counters of this process, for tests and logs.
@@ -94,7 +103,7 @@ struct Statistics {
   std::uint64_t memory_hits = 0;   ///< compile() returned a kernel of this process, or waited for another thread's
   std::uint64_t disk_hits = 0;     ///< images read from the disk cache
   std::uint64_t disk_misses = 0;   ///< look-ups in the disk cache without a result
-  std::uint64_t compilations = 0;  ///< calls of NVRTC, failed ones included
+  std::uint64_t compilations = 0;  ///< calls of NVRTC or the C++ compiler, failed ones included
   std::uint64_t disk_errors = 0;   ///< cache files that were damaged or could not be read or written
 };
 JITCONV_API Statistics statistics();

@@ -1,4 +1,5 @@
-// The GPU a kernel is generated for, as plain data: a plan for any GPU can be made and tested without one.
+// The GPU a kernel is generated for, as plain data: a plan for any GPU can be made and tested without one. Also says
+// whether that GPU runs the kernel or this machine's CPU does in its place.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +9,11 @@
 #include "jitconv/export.h"
 
 namespace jitconv {
+
+/// Who runs the generated code. `host` is for checking: the CUDA source that the GPU would get, unchanged, is compiled
+/// by this machine's C++ compiler and run by its CPU, thread by thread, with every memory access checked. Needs no GPU,
+/// no driver and no NVRTC; is some thousand times slower. docs/host.md says what it proves.
+enum class Execution : std::uint8_t { gpu, host };
 
 /// Limits are those of the CUDA programming guide's table "Technical Specifications per Compute Capability".
 struct JITCONV_API Target {
@@ -20,6 +26,12 @@ struct JITCONV_API Target {
   int threads_per_sm = 2048;
   int blocks_per_sm = 32;
   std::int64_t l2_bytes = 62914560;
+  Execution execution = Execution::gpu;  ///< changes neither plan nor source
+
+  /// Code for an H200 that this machine's CPU runs.
+  static Target host();
+  /// Code for `like` that this machine's CPU runs.
+  static Target host(const Target& like);
 
   /// Compute capability as one number: 75, 80, 90, 100, 120.
   int compute_capability() const { return major * 10 + minor; }
@@ -34,9 +46,10 @@ struct JITCONV_API Target {
 /// "arch") for any other name, saying which are known and, below sm_75, which toolkit last supported them.
 JITCONV_API Target parse_target(std::string_view arch);
 
-/// The target of the calling thread's current context, or of device 0 if it has none. Throws CudaError.
+/// The target of the calling thread's current context, or of device 0 if it has none: always a GPU. Throws CudaError.
 JITCONV_API Target current_target();
 
+/// One line: arch, " on the host" for Execution::host, and every limit by name.
 JITCONV_API std::string to_string(const Target& target);
 
 }  // namespace jitconv

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "gpu/case_lists.h"
 #include "gpu/gpu.h"
+#include "support/case_lists.h"
 
 namespace jitconv::test {
 namespace {

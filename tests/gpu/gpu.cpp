@@ -63,6 +63,12 @@ CudaCalls resolve_all() {
 tools::Device* gpu() { return found().device.get(); }
 const std::string& why_no_gpu() { return found().why_not; }
 
+std::string device_text() {
+  if (gpu() == nullptr) return "none: " + why_no_gpu();
+  const tools::DeviceProperties& device = gpu()->properties();
+  return fmt::format("{}, {}, {}", device.name, device.driver, to_string(device.target));
+}
+
 const CudaCalls& CudaCalls::get() {
   static const CudaCalls calls = resolve_all();
   return calls;

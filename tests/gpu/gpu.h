@@ -16,6 +16,8 @@ namespace jitconv::test {
 /// other failure throws.
 tools::Device* gpu();
 const std::string& why_no_gpu();
+/// "NVIDIA H200, CUDA driver 13.0, sm_90a ...", or why there is none.
+std::string device_text();
 
 /// Skips its tests, with the reason, on a machine without a GPU.
 class GpuTest : public ::testing::Test {

@@ -11,39 +11,18 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <filesystem>
 #include <fstream>
 #include <string>
 #include <string_view>
 
 #include "gpu/gpu.h"
 #include "gpu/planted.h"
-#include "gpu/report.h"
 #include "jitconv/kernel.h"
+#include "support/fresh_cache.h"
+#include "support/report.h"
 
 namespace jitconv::test {
 namespace {
-
-/// A cache folder for this run, removed at its end.
-class FreshCache {
- public:
-  FreshCache() {
-    if (std::getenv("JITCONV_CACHE_DIR") != nullptr) return;
-    std::string name = (std::filesystem::temp_directory_path() / "jitconv-gpu-test-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) return;
-    path_ = name;
-    setenv("JITCONV_CACHE_DIR", name.c_str(), 1);
-  }
-  ~FreshCache() {
-    std::error_code ignored;
-    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
-  }
-  FreshCache(const FreshCache&) = delete;
-  FreshCache& operator=(const FreshCache&) = delete;
-
- private:
-  std::filesystem::path path_;
-};
 
 int print_warm_start(const std::string& text) {
   const ConvSpec spec = parse_spec(text);
@@ -56,14 +35,14 @@ int print_warm_start(const std::string& text) {
 }
 
 int run_tests(bool require_gpu) {
-  const FreshCache cache;
+  const FreshCache cache("gpu-test");
   const int result = RUN_ALL_TESTS();
   if (::testing::GTEST_FLAG(list_tests)) return result;
   const Report& report = Report::get();
-  std::fputs(report.text().c_str(), stdout);
+  std::fputs(report.text("gpu suite", device_text()).c_str(), stdout);
   if (const char* file = std::getenv("JITCONV_GPU_REPORT")) {
     std::ofstream stream(file);
-    if (!(stream << report.json() << std::flush)) {
+    if (!(stream << report.json(device_text()) << std::flush)) {
       std::fprintf(stderr, "gpu_test: cannot write %s\n", file);
       return 1;
     }

@@ -6,7 +6,7 @@
 #include "codegen/source.h"
 #include "gpu/gpu.h"
 #include "gpu/raw_kernel.h"
-#include "gpu/runner.h"
+#include "support/runner.h"
 
 namespace jitconv::test {
 namespace {

@@ -5,10 +5,10 @@
 #include <atomic>
 #include <thread>
 
-#include "gpu/case_lists.h"
 #include "gpu/gpu.h"
 #include "jitconv/error.h"
 #include "runtime/compile.h"
+#include "support/case_lists.h"
 
 namespace jitconv::test {
 namespace {

@@ -9,10 +9,10 @@
 #include <chrono>
 #include <cstdio>
 
-#include "gpu/case_lists.h"
 #include "gpu/gpu.h"
 #include "gpu/raw_kernel.h"
 #include "runtime/compile.h"
+#include "support/case_lists.h"
 #include "tools/documented.h"
 
 namespace jitconv::test {

@@ -4,8 +4,8 @@
 
 #include <map>
 
-#include "gpu/case_lists.h"
 #include "gpu/gpu.h"
+#include "support/case_lists.h"
 #include "tools/documented.h"
 
 namespace jitconv::test {

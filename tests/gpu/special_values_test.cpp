@@ -5,9 +5,9 @@
 #include <cmath>
 #include <limits>
 
-#include "gpu/case_lists.h"
 #include "gpu/gpu.h"
 #include "runtime/compile.h"
+#include "support/case_lists.h"
 #include "tools/check/number.h"
 
 namespace jitconv::test {

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "gpu/case_lists.h"
 #include "gpu/gpu.h"
 #include "gpu/planted.h"
 #include "gpu/raw_kernel.h"
+#include "support/case_lists.h"
 
 namespace jitconv::test {
 namespace {

@@ -25,6 +25,7 @@ namespace {
 struct Faults {
   std::string call;        ///< which one fails; "" is none
   int occurrence = 0;      ///< 1 is the first
+  int last = 0;            ///< the last of several in a row; 0 for one alone
   int error = 0;           ///< its errno
   std::size_t most = 0;    ///< bytes that read and write move at a time; 0 is no limit
   bool interrupt = false;  ///< every other call of a name that can be interrupted is
@@ -34,7 +35,7 @@ struct Faults {
   bool fails(std::string_view name, bool interruptible = false) {
     const std::ptrdiff_t seen = ++counts[std::string(name)];
     log.emplace_back(name);
-    if (name == call && seen == occurrence) {
+    if (name == call && seen >= occurrence && seen <= std::max(occurrence, last)) {
       errno = error;
       return true;
     }
@@ -289,6 +290,23 @@ TEST_F(CacheFaults, ASaveStartsOverWhenADirectoryOrItsFileVanishes) {
       std::filesystem::remove_all(scratch_ / "parent");
     }
   }
+}
+
+// A cleaner that never stops must not keep a save going for ever.
+TEST_F(CacheFaults, ASaveGivesUpWhereItsFileKeepsVanishing) {
+  Injection fault;
+  fault.call = "renameat";
+  fault.occurrence = 1;
+  fault.last = 50;
+  fault.error = ENOENT;
+  Warnings warnings;
+  Store store({root_}, warnings.collector());
+  EXPECT_FALSE(store.save(entry_of(1)));
+  EXPECT_EQ(fault.count("renameat"), 3);
+  EXPECT_EQ(store.statistics().errors, 1u);
+  ASSERT_EQ(warnings.all().size(), 1u);
+  EXPECT_NE(warnings.all().front().find("vanishes while an entry is stored"), std::string::npos)
+      << warnings.all().front();
 }
 
 TEST_F(CacheFaults, ASaveSyncsBeforeItRenamesAndReadsNothingBack) {

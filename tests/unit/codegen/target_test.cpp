@@ -5,7 +5,10 @@
 
 #include <string>
 
+#include "codegen/plan.h"
+#include "codegen/source.h"
 #include "jitconv/error.h"
+#include "jitconv/spec.h"
 
 namespace jitconv {
 namespace {
@@ -94,6 +97,40 @@ TEST(Target, TextNamesEveryLimit) {
   EXPECT_EQ(to_string(Target{}),
             "sm_90a sm_count=132 shared_bytes_per_block=232448 shared_bytes_per_sm=233472 registers_per_sm=65536 "
             "threads_per_sm=2048 blocks_per_sm=32 l2_bytes=62914560");
+}
+
+TEST(Target, HostStandsInForAnyGpu) {
+  EXPECT_EQ(Target{}.execution, Execution::gpu);
+  EXPECT_EQ(parse_target("sm_80").execution, Execution::gpu);
+  EXPECT_EQ(Target::host(), Target::host(Target{}));
+  EXPECT_NE(Target::host(), Target{});
+
+  Target host = Target::host(parse_target("sm_80"));
+  EXPECT_EQ(host.execution, Execution::host);
+  EXPECT_EQ(host.arch(), "sm_80") << "the architecture is the generated code's";
+  EXPECT_EQ(to_string(host).substr(0, 27), "sm_80 on the host sm_count=");
+  EXPECT_EQ(Target::host(host), host);
+  host.execution = Execution::gpu;
+  EXPECT_EQ(host, parse_target("sm_80")) << "every limit is kept";
+}
+
+// What runs on the CPU is what the GPU would get, to the byte.
+TEST(Target, HostChangesNeitherPlanNorSource) {
+  for (const char* text : {"input=2,16,20,24 weight=32,16,3,3 padding=1", "input=1,8,33,17 weight=8,1,5,5 groups=8",
+                           "input=2,32,16,16 weight=8,32,1,1 dtype=f16 bias=1 activation=relu",
+                           "input=1,3,40,40 weight=16,3,5,9 dilation=2,3 input_layout=nhwc output_layout=nhwc"}) {
+    const ConvSpec spec = parse_spec(text);
+    for (const char* arch : {"sm_75", "sm_90a"}) {
+      const Target gpu = parse_target(arch);
+      const codegen::ConvPlan expected = codegen::make_plan(spec, gpu);
+      codegen::ConvPlan plan = codegen::make_plan(spec, Target::host(gpu));
+      EXPECT_EQ(codegen::generate(plan), codegen::generate(expected)) << arch << ": " << text;
+      EXPECT_EQ(codegen::to_string(plan), codegen::to_string(expected)) << arch << ": " << text;
+      EXPECT_EQ(plan.target.execution, Execution::host);
+      plan.target.execution = Execution::gpu;
+      EXPECT_EQ(plan, expected) << arch << ": " << text;
+    }
+  }
 }
 
 }  // namespace

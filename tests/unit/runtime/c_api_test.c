@@ -147,6 +147,47 @@ static void test_kernel(void) {
   jitconv_kernel_destroy(kernel);
 }
 
+/* On the host, where the result can be looked at: every input is 1, so an output counts its products. */
+static void test_host(void) {
+  static float x[2 * 8 * 16 * 24], w[16 * 8 * 3 * 5], y[2 * 16 * 14 * 20];
+  const size_t outputs = sizeof y / sizeof *y;
+  jitconv_spec spec = make_spec();
+  jitconv_kernel *kernel = NULL, *same = NULL;
+  jitconv_launch_args args;
+  size_t i, wrong = 0;
+
+  EXPECT(jitconv_compile(&spec, "host-sm_12345", &kernel) == JITCONV_UNSUPPORTED && kernel == NULL);
+  LAST_ERROR_HAS("sm_12345");
+  EXPECT(jitconv_compile(&spec, "hostess", &kernel) == JITCONV_UNSUPPORTED && kernel == NULL);
+  EXPECT(jitconv_compile(&spec, "host-", &kernel) == JITCONV_UNSUPPORTED && kernel == NULL);
+
+  spec.alignment = 4; /* all that C99 promises for an array of floats */
+  EXPECT(jitconv_compile(&spec, "host", &kernel) == JITCONV_OK);
+  EXPECT(jitconv_compile(&spec, "host-sm_90a", &same) == JITCONV_OK);
+  if (kernel == NULL || same == NULL) return;
+  EXPECT(jitconv_kernel_source(kernel) == jitconv_kernel_source(same));
+  jitconv_kernel_destroy(same);
+  EXPECT(jitconv_compile(&spec, "sm_90a", &same) == JITCONV_OK);
+  EXPECT(strcmp(jitconv_kernel_source(kernel), jitconv_kernel_source(same)) == 0);
+  EXPECT(strcmp(jitconv_kernel_cache_key(kernel), jitconv_kernel_cache_key(same)) != 0);
+  jitconv_kernel_destroy(same);
+
+  for (i = 0; i < sizeof x / sizeof *x; ++i) x[i] = 1;
+  for (i = 0; i < sizeof w / sizeof *w; ++i) w[i] = 1;
+  memset(&args, 0, sizeof args);
+  args.struct_size = sizeof args;
+  args.x = x;
+  args.w = w;
+  args.y = y;
+  EXPECT(jitconv_kernel_launch(kernel, &args, &args) == JITCONV_INVALID_ARGUMENT);
+  LAST_ERROR_HAS("stream");
+  EXPECT(jitconv_kernel_launch(kernel, NULL, &args) == JITCONV_OK);
+  for (i = 0; i < outputs; ++i) wrong += y[i] != 8 * 3 * 5;
+  EXPECT(wrong == 0);
+  jitconv_kernel_destroy(kernel);
+  EXPECT(strcmp(jitconv_status_name(JITCONV_KERNEL_FAULT), "kernel_fault") == 0);
+}
+
 int main(void) {
   EXPECT(strchr(jitconv_version(), '.') != NULL);
   EXPECT(strcmp(jitconv_last_error(), "") == 0);
@@ -155,6 +196,7 @@ int main(void) {
   test_null();
   test_errors();
   test_kernel();
+  test_host();
   if (failures == 0) printf("all of the C interface works\n");
   return failures == 0 ? 0 : 1;
 }

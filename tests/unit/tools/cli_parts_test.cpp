@@ -100,6 +100,7 @@ TEST(ExitCodes, FollowTheErrors) {
   EXPECT_EQ(exit_code(ErrorCode::no_device), 5);
   EXPECT_EQ(exit_code(ErrorCode::cuda), 1);
   EXPECT_EQ(exit_code(ErrorCode::internal), 1);
+  EXPECT_EQ(exit_code(ErrorCode::kernel_fault), 1);
 }
 
 }  // namespace

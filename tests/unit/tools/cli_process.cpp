@@ -44,8 +44,8 @@ struct Pipe {
 
 std::vector<std::string> environment_of(const ProcessOptions& options) {
   std::map<std::string, std::string> variables;
-  for (const char* name : {"PATH", "HOME", "TMPDIR", "LD_LIBRARY_PATH", "JITCONV_NVRTC_PATH", "CUDA_HOME", "CUDA_PATH",
-                           "VIRTUAL_ENV", "ASAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS"}) {
+  for (const char* name : {"PATH", "HOME", "TMPDIR", "LD_LIBRARY_PATH", "JITCONV_NVRTC_PATH", "JITCONV_HOST_CXX",
+                           "CUDA_HOME", "CUDA_PATH", "VIRTUAL_ENV", "ASAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS"}) {
     if (const char* value = std::getenv(name)) variables[name] = value;
   }
   for (const auto& [name, value] : options.environment) variables[name] = value;

@@ -1,0 +1,97 @@
+// Everything one launch knows: its memory, its block, its findings. The functions below are what a module's accesses
+// come to, millions of times a second: shared memory first, then the thread's stack, then buffers; no allocation.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "host/async_copy.h"
+#include "host/block.h"
+#include "host/engine.h"
+#include "host/global_memory.h"
+#include "host/shared_memory.h"
+
+namespace jitconv::host {
+
+class LaunchState {
+ public:
+  LaunchState(const Module& module, Module::Entry entry, const Launch& launch, const Settings& settings,
+              Random& random);
+  LaunchState(const LaunchState&) = delete;
+  LaunchState& operator=(const LaunchState&) = delete;
+
+  void run_block(const std::array<std::uint32_t, 3>& index);
+  FindingLog& log() { return log_; }
+  Block& block() { return block_; }
+  Counters counters() const;
+
+  // On the fibers.
+  void load(const void* address, std::uint32_t bytes, const void* pc) {
+    const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(address) - shared_begin_;
+    if (offset < shared_bytes_) return load_shared(offset, bytes, pc);
+    if (!block_.on_own_stack(address)) load_elsewhere(address, bytes, pc);
+  }
+  void store(void* address, std::uint32_t bytes, const void* pc) {
+    const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(address) - shared_begin_;
+    if (offset < shared_bytes_) return store_shared(offset, bytes, pc);
+    if (!block_.on_own_stack(address)) store_elsewhere(address, bytes, pc);
+  }
+  void copy_async(void* destination, const void* source, std::uint32_t bytes, bool valid, const void* pc);
+  void copy_async_commit() { copies_.commit(block_.running().index); }
+  void copy_async_wait(std::uint32_t groups) { copies_.wait(block_.view(), groups); }
+  void undefined(const char* what, const void* pc);
+  /// Adds an access of the running lane to its warp's requests.
+  void count(const void* address, std::uint32_t bytes, bool is_store, const void* pc);
+
+ private:
+  struct Access {
+    const void* address;
+    std::uint32_t bytes;
+    const char* verb;  // "load"
+    const void* pc;
+  };
+
+  static std::uint32_t low_half(const void* pc) {
+    return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(pc));
+  }
+  static bool is_aligned(std::uintptr_t address, std::uint32_t bytes) {
+    return (bytes & (bytes - 1)) != 0 || bytes > 16 || (address & (bytes - 1)) == 0;
+  }
+  [[gnu::noinline]] void load_shared(std::uintptr_t offset, std::uint32_t bytes, const void* pc);
+  [[gnu::noinline]] void store_shared(std::uintptr_t offset, std::uint32_t bytes, const void* pc);
+  void check_shared(std::uintptr_t offset, const Access& access);
+  void load_elsewhere(const void* address, std::uint32_t bytes, const void* pc);
+  void store_elsewhere(void* address, std::uint32_t bytes, const void* pc);
+  GlobalMemory::Region* checked_region(const Access& access);
+  bool in_module(const void* address, std::uint32_t bytes) const;
+  bool near_shared(const void* address) const;
+
+  [[gnu::cold]] void report_conflict(const Conflict& conflict, const Access& access);
+  [[gnu::cold]] void report_place(Rule rule, const Access& access, const char* why);
+  std::string place(const void* address, std::uint32_t bytes) const;
+  std::string other_thread(const Conflict& conflict) const;
+
+  const Module& module_;
+  const Settings settings_;
+  Random& random_;
+  FindingLog log_;
+  Clocks clocks_;
+  SharedMemory shared_;
+  GlobalMemory global_;
+  std::uintptr_t shared_begin_;
+  std::uintptr_t shared_bytes_;
+  AsyncCopies copies_;
+  std::vector<void*> values_;      // of the parameters
+  std::vector<void*> parameters_;  // pointers to them
+  Block block_;
+  Counters counters_;
+  std::array<std::uint32_t, 3> grid_;
+  struct Started {
+    Tick first;
+    std::array<std::uint32_t, 3> index;
+  };
+  std::vector<Started> started_;  // blocks so far, to name the one an old mark is of
+};
+
+}  // namespace jitconv::host

@@ -1,0 +1,213 @@
+// See module.h. The bytes go to a memory file, never to a file that somebody else could change between the check of its
+// digest and its execution. The memory file stays open as long as the module: the loader takes a path it has seen
+// before, /proc/self/fd/7, for the library it loaded under that path.
+#include "host/module.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <fmt/format.h>
+#include <link.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <mutex>
+#include <system_error>
+#include <unordered_map>
+
+#include "host/process.h"
+#include "host/translation.h"
+#include "jitconv/error.h"
+
+namespace jitconv::host {
+namespace {
+
+#if defined(__x86_64__)
+constexpr int kMachine = EM_X86_64;
+#elif defined(__aarch64__)
+constexpr int kMachine = EM_AARCH64;
+#else
+constexpr int kMachine = -1;  // the loader decides
+#endif
+
+[[noreturn]] void refuse(const std::string& reason) {
+  throw CudaError(ErrorCode::cuda, Module::kInvalidImage, "load",
+                  "the image is no module of host execution: " + reason);
+}
+
+[[noreturn]] void fail(const char* call) {
+  throw CudaError(ErrorCode::cuda, 0, call,
+                  fmt::format("{} failed: {}", call, std::error_code(errno, std::generic_category()).message()));
+}
+
+/// What the loader would only find out by mapping it.
+void check_header(const std::string& image) {
+  Elf64_Ehdr header;
+  if (image.size() < sizeof(header)) refuse(fmt::format("it has {} bytes", image.size()));
+  std::memcpy(&header, image.data(), sizeof(header));
+  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64)
+    refuse("not an ELF file");
+  if (header.e_type != ET_DYN) refuse(fmt::format("an ELF file of type {}, must be a shared object", header.e_type));
+  if (kMachine >= 0 && header.e_machine != kMachine) {
+    refuse(fmt::format("made for machine {}, this is {}", header.e_machine, kMachine));
+  }
+  // A file cut short would make the loader touch memory that is not there.
+  if (header.e_phentsize != sizeof(Elf64_Phdr)) refuse("it has no program headers");
+  for (unsigned i = 0; i < header.e_phnum; ++i) {
+    Elf64_Phdr segment;
+    const std::uint64_t at = header.e_phoff + i * sizeof(segment);
+    if (at > image.size() || image.size() - at < sizeof(segment)) refuse("cut short");
+    std::memcpy(&segment, image.data() + at, sizeof(segment));
+    if (segment.p_offset > image.size() || image.size() - segment.p_offset < segment.p_filesz) refuse("cut short");
+  }
+}
+
+class MemoryFile {
+ public:
+  explicit MemoryFile(const std::string& bytes) : descriptor_(::memfd_create("jitconv-module", MFD_CLOEXEC)) {
+    if (descriptor_ < 0) fail("memfd_create");
+    for (std::size_t at = 0; at < bytes.size();) {
+      const ssize_t put = ::write(descriptor_, bytes.data() + at, bytes.size() - at);
+      if (put < 0 && errno == EINTR) continue;
+      if (put <= 0) {
+        const int error = errno;
+        ::close(descriptor_);
+        errno = error;
+        fail("write");
+      }
+      at += static_cast<std::size_t>(put);
+    }
+  }
+  ~MemoryFile() { ::close(descriptor_); }
+  MemoryFile(const MemoryFile&) = delete;
+  MemoryFile& operator=(const MemoryFile&) = delete;
+  int descriptor() const { return descriptor_; }
+  std::string path() const { return fmt::format("/proc/self/fd/{}", descriptor_); }
+
+ private:
+  int descriptor_;
+};
+
+struct Close {
+  void operator()(void* library) const { ::dlclose(library); }
+};
+
+struct Range {
+  std::uintptr_t first = 0, last = 0;
+  bool holds(const void* address) const {
+    const auto at = reinterpret_cast<std::uintptr_t>(address);
+    return at >= first && at < last;
+  }
+};
+
+/// Where the loader put the library: from its first to past its last segment.
+Range mapped_range(const link_map& library) {
+  struct Search {
+    std::uintptr_t base;
+    Range range;
+  } search{library.l_addr, {}};
+  ::dl_iterate_phdr(
+      [](dl_phdr_info* info, std::size_t, void* data) {
+        auto& wanted = *static_cast<Search*>(data);
+        if (info->dlpi_addr != wanted.base) return 0;
+        for (unsigned i = 0; i < info->dlpi_phnum; ++i) {
+          const ElfW(Phdr)& segment = info->dlpi_phdr[i];
+          if (segment.p_type == PT_LOAD) {
+            wanted.range.last =
+                std::max<std::uintptr_t>(wanted.range.last, wanted.base + segment.p_vaddr + segment.p_memsz);
+          }
+        }
+        wanted.range.first = wanted.base;
+        return 1;
+      },
+      &search);
+  return search.range;
+}
+
+/// addr2line -i prints the innermost inlined function first: device functions of models, then the generated text, whose
+/// innermost line is the one to name. Lines read "file:12" or "file:12 (discriminator 3)".
+int line_in(const std::string& output) {
+  std::size_t at = 0;
+  while (at < output.size()) {
+    const std::size_t end = std::min(output.find('\n', at), output.size());
+    const std::string line = output.substr(at, end - at);
+    const std::size_t number = line.find(".cu:");
+    if (number != std::string::npos) return std::atoi(line.c_str() + number + 4);
+    at = end + 1;
+  }
+  return 0;
+}
+
+std::string find_addr2line() {
+  for (const char* path : {"/usr/bin/addr2line", "/usr/local/bin/addr2line", "/usr/bin/llvm-addr2line"}) {
+    if (::access(path, X_OK) == 0) return path;
+  }
+  return {};
+}
+
+}  // namespace
+
+struct Module::State {
+  explicit State(const std::string& image) : file((check_header(image), image)) {
+    library.reset(::dlopen(file.path().c_str(), RTLD_NOW | RTLD_LOCAL));
+    if (library == nullptr) refuse(::dlerror());
+    table = static_cast<const jitconv_host_module*>(::dlsym(library.get(), "jitconv_host_module_table"));
+    if (table == nullptr) refuse("it has no jitconv_host_module_table");
+    if (table->abi != JITCONV_HOST_ABI)
+      refuse(fmt::format("its interface is {}, this is {}", table->abi, JITCONV_HOST_ABI));
+    link_map* map = nullptr;
+    if (::dlinfo(library.get(), RTLD_DI_LINKMAP, &map) != 0) refuse(::dlerror());
+    base = map->l_addr;
+    range = mapped_range(*map);
+    const auto shared_first = reinterpret_cast<std::uintptr_t>(table->shared_memory);
+    shared = {shared_first, shared_first + kSharedBytes};
+  }
+
+  MemoryFile file;
+  std::unique_ptr<void, Close> library;
+  const jitconv_host_module* table = nullptr;
+  std::uintptr_t base = 0;
+  Range range, shared;
+  std::mutex mutex;
+  std::unordered_map<const void*, int> lines;
+};
+
+Module::Module(const std::string& image) : state_(std::make_unique<State>(image)) {}
+Module::~Module() = default;
+
+Module::Entry Module::entry(const std::string& name) const {
+  return reinterpret_cast<Entry>(::dlsym(state_->library.get(), wrapper_name(name).c_str()));
+}
+
+void Module::connect(const jitconv_host_api* api) const { *state_->table->api = api; }
+jitconv_host_thread** Module::current_thread() const { return state_->table->thread; }
+std::uint64_t* Module::fma_count() const {
+  static_assert(sizeof(unsigned long long) == sizeof(std::uint64_t));
+  return reinterpret_cast<std::uint64_t*>(state_->table->fma_count);
+}
+void* Module::shared_memory() const { return state_->table->shared_memory; }
+bool Module::counts() const { return state_->table->counts != 0; }
+bool Module::contains(const void* address) const {
+  return state_->range.holds(address) && !state_->shared.holds(address);
+}
+
+int Module::line_of(const void* pc) const {
+  if (!state_->range.holds(pc)) return 0;
+  const std::lock_guard lock(state_->mutex);
+  if (const auto known = state_->lines.find(pc); known != state_->lines.end()) return known->second;
+  int line = 0;
+  if (const std::string program = find_addr2line(); !program.empty()) {
+    // The call is before its return address.
+    const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(pc) - state_->base - 1;
+    const Outcome outcome = run({.arguments = {program, "-i", "-e", "/proc/self/fd/3", fmt::format("{:#x}", offset)},
+                                 .directory = {},
+                                 .inherited = state_->file.descriptor(),
+                                 .limit = std::chrono::seconds(10)});
+    if (outcome.succeeded()) line = line_in(outcome.output);
+  }
+  return state_->lines.emplace(pc, line).first->second;
+}
+
+}  // namespace jitconv::host

@@ -1,0 +1,48 @@
+// The boundary between a compiled kernel module and the engine that runs it: plain C types, shared by both sides. The
+// module's half (models/prelude.h) is compiled with every kernel, so this header includes nothing.
+#pragma once
+
+// A CUDA thread as the kernel sees it. The engine points the module's jitconv_thread at the running thread's.
+struct jitconv_host_dim3 {
+  unsigned x, y, z;
+};
+struct jitconv_host_thread {
+  jitconv_host_dim3 thread_index, block_index, block_dim, grid_dim;
+};
+
+// Engine functions a kernel reaches. `pc` is the return address of the call in the kernel: findings turn it into a
+// line.
+struct jitconv_host_api {
+  // Every load and store of the kernel that is not to its own registers or stack; the compiler inserts the calls.
+  void (*load)(const void* address, unsigned bytes, const void* pc);
+  void (*store)(void* address, unsigned bytes, const void* pc);
+
+  // bar.sync id, threads. threads = 0: all of the block. __syncthreads() is id 0.
+  void (*barrier)(unsigned id, unsigned threads, const void* pc);
+  // All lanes of `mask` meet: each hands in `bytes` (at most 16) and gets those of all, 32 slots of `bytes` in order of
+  // lane. With bytes = 0 a __syncwarp(). Shuffles, votes and matrix instructions of a warp are built on it.
+  void (*warp_exchange)(unsigned mask, const void* mine, void* all, unsigned bytes, const void* pc);
+
+  // cp.async: `bytes` (4, 8 or 16) from global to shared memory, or zeros if !valid, in which case source is not read.
+  void (*copy_async)(void* destination, const void* source, unsigned bytes, int valid, const void* pc);
+  void (*copy_async_commit)(const void* pc);
+  void (*copy_async_wait)(unsigned groups_in_flight, const void* pc);
+
+  // Basic blocks, of modules compiled to count: lanes of a warp run them together.
+  void (*basic_block)(const void* pc);
+  // Undefined behaviour the compiler checked for: "signed overflow in +", with the operands printed if it is known.
+  void (*undefined)(const char* what, const void* pc);
+};
+
+// What the engine finds in a loaded module, as the symbol jitconv_host_module_table.
+struct jitconv_host_module {
+  unsigned abi;                         // JITCONV_HOST_ABI of the module's compilation
+  unsigned counts;                      // compiled to count
+  const struct jitconv_host_api** api;  // set before the first launch
+  struct jitconv_host_thread** thread;  // the running thread; set at every switch
+  unsigned long long* fma_count;        // of modules compiled to count
+  void* shared_memory;                  // JITCONV_HOST_SHARED_BYTES, aligned to 1024
+};
+// Raised with every change of this header. The largest shared memory of a block is that of sm_90.
+#define JITCONV_HOST_ABI 1
+#define JITCONV_HOST_SHARED_BYTES 232448

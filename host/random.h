@@ -1,0 +1,25 @@
+// A small generator of random numbers, the same on every machine: seeds of host execution mean something.
+#pragma once
+
+#include <cstdint>
+
+namespace jitconv::host {
+
+/// SplitMix64.
+class Random {
+ public:
+  explicit Random(std::uint64_t seed) : state_(seed) {}
+  std::uint64_t next() {
+    std::uint64_t z = state_ += 0x9e3779b97f4a7c15u;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+  }
+  /// 0 .. count - 1, near enough to uniform for counts far below 2^32.
+  std::uint32_t below(std::uint32_t count) { return static_cast<std::uint32_t>(((next() >> 32) * count) >> 32); }
+
+ private:
+  std::uint64_t state_;
+};
+
+}  // namespace jitconv::host

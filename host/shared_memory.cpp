@@ -1,0 +1,204 @@
+// The slow paths of the shared-memory marks: accesses after an earlier one in the same barrier interval, first touches,
+// odd sizes, asynchronous writes.
+#include "host/shared_memory.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace jitconv::host {
+
+SharedMemory::SharedMemory(std::uint32_t bytes)
+    : bytes_(bytes),
+      cells_((bytes + 1) / 2),
+      write_tick_(std::make_unique<Tick[]>(cells_)),
+      read_tick_(std::make_unique<Tick[]>(cells_)),
+      write_pc_(std::make_unique<std::uint32_t[]>(cells_)),
+      read_pc_(std::make_unique<std::uint32_t[]>(cells_)),
+      read_warps_(std::make_unique<std::uint32_t[]>(cells_)),
+      read_lanes_(std::make_unique<std::uint32_t[]>(cells_)),
+      writer_(std::make_unique<std::uint16_t[]>(cells_)),
+      last_reader_(std::make_unique<std::uint16_t[]>(cells_)) {}
+
+void SharedMemory::clear() {
+  std::fill_n(write_tick_.get(), cells_, 0);
+  std::fill_n(read_tick_.get(), cells_, 0);
+}
+
+// A recorded reader that is certainly unordered with `view`, or -1. Readers of a cell are kept as a set of warps and a
+// set of lanes, whose product may name threads that never read, and one tick that none of the reads is older than. So a
+// warp is certain only if all its lanes of the set are unordered, and a read that is newer than that tick and unordered
+// can be missed if the thread's older reads are ordered. The last reader and the readers of a single warp are exact.
+int SharedMemory::kept_reader(const View& view, std::uint32_t cell) const {
+  const Tick tick = read_tick_[cell];
+  const std::uint32_t last = last_reader_[cell] & kThreadMask;
+  if (!view.after(last, tick)) return static_cast<int>(last);
+  const std::uint32_t warps = read_warps_[cell], lanes = read_lanes_[cell];
+  const bool one_warp = std::has_single_bit(warps), one_lane = std::has_single_bit(lanes);
+  const bool exact = one_warp || one_lane;
+  for (std::uint32_t w = warps; w != 0; w &= w - 1) {
+    const auto warp = static_cast<std::uint32_t>(std::countr_zero(w));
+    int unordered = -1;
+    bool all = true;
+    for (std::uint32_t l = lanes; l != 0; l &= l - 1) {
+      const std::uint32_t thread = warp * 32 + static_cast<std::uint32_t>(std::countr_zero(l));
+      if (view.after(thread, tick))
+        all = false;
+      else if (unordered < 0)
+        unordered = static_cast<int>(thread);
+    }
+    if (unordered >= 0 && (all || exact)) return unordered;
+  }
+  return -1;
+}
+
+Conflict SharedMemory::load_cell(const View& view, std::uint32_t cell, std::uint32_t pc) {
+  Conflict conflict;
+  const Tick written = write_tick_[cell];
+  if (written < view.first) {
+    conflict.hazard = Hazard::uninitialised;
+  } else if (written == Clocks::kPending) {
+    conflict.hazard = Hazard::copied;
+  } else if (!view.after(writer_[cell] & kThreadMask, written)) {
+    conflict.hazard = Hazard::written;
+  }
+  conflict.thread = writer_[cell] & kThreadMask;
+  conflict.pc = write_pc_[cell];
+  conflict.tick = written;
+
+  // Record the reader. Readers that are all ordered before this one are replaced: who is unordered with them is
+  // unordered with this one too. For that their ticks must be known, so not if they are mixed.
+  const Tick read = read_tick_[cell];
+  bool replace = read <= view.ordered;
+  if (!replace && read != view.now && (last_reader_[cell] & kMixedReaders) == 0) {
+    replace = true;
+    for (std::uint32_t w = read_warps_[cell]; replace && w != 0; w &= w - 1)
+      for (std::uint32_t l = read_lanes_[cell]; replace && l != 0; l &= l - 1)
+        replace = view.after(static_cast<std::uint32_t>(std::countr_zero(w) * 32 + std::countr_zero(l)), read);
+  }
+  std::uint16_t mixed = 0;
+  if (replace) {
+    read_warps_[cell] = view.warp_bit;
+    read_lanes_[cell] = view.lane_bit;
+    read_tick_[cell] = view.now;
+  } else {
+    if (read != view.now || (last_reader_[cell] & kMixedReaders) != 0) mixed = kMixedReaders;
+    read_warps_[cell] |= view.warp_bit;
+    read_lanes_[cell] |= view.lane_bit;
+    read_tick_[cell] = std::min(read, view.now);
+  }
+  last_reader_[cell] = static_cast<std::uint16_t>(view.thread | mixed);
+  read_pc_[cell] = pc;
+  return conflict;
+}
+
+Conflict SharedMemory::store_cell(const View& view, std::uint32_t cell, std::uint32_t pc) {
+  Conflict conflict;
+  const Tick written = write_tick_[cell];
+  if (written == Clocks::kPending || !view.after(writer_[cell] & kThreadMask, written)) {
+    conflict.hazard = written == Clocks::kPending ? Hazard::copied : Hazard::written;
+    conflict.thread = writer_[cell] & kThreadMask;
+    conflict.pc = write_pc_[cell];
+    conflict.tick = written;
+  } else if (read_tick_[cell] > view.ordered) {
+    if (const int reader = kept_reader(view, cell); reader >= 0) {
+      conflict.hazard = Hazard::read;
+      conflict.thread = static_cast<std::uint16_t>(reader);
+      conflict.pc = read_pc_[cell];
+      conflict.tick = read_tick_[cell];
+    }
+  }
+  write_tick_[cell] = view.now;
+  writer_[cell] = static_cast<std::uint16_t>(view.thread);
+  write_pc_[cell] = pc;
+  return conflict;
+}
+
+Conflict SharedMemory::load_range(const View& view, std::uint32_t first, std::uint32_t last, std::uint32_t pc) {
+  Conflict found;
+  for (std::uint32_t cell = first; cell < last; ++cell) {
+    Conflict conflict = load_cell(view, cell, pc);
+    if (!conflict || found) continue;
+    found = conflict;
+    found.offset = (cell - first) * 2;
+  }
+  return found;
+}
+
+Conflict SharedMemory::store_range(const View& view, std::uint32_t first, std::uint32_t last, std::uint32_t pc) {
+  Conflict found;
+  for (std::uint32_t cell = first; cell < last; ++cell) {
+    Conflict conflict = store_cell(view, cell, pc);
+    if (!conflict || found) continue;
+    found = conflict;
+    found.offset = (cell - first) * 2;
+  }
+  return found;
+}
+
+// Accesses of single bytes share a cell with their neighbour, perhaps another thread's. Only what holds for both bytes
+// is checked (uninitialised, copied), and a store counts as ordered for everybody.
+Conflict SharedMemory::load_slow(const View& view, std::uint32_t offset, std::uint32_t bytes, std::uint32_t pc) {
+  if (bytes % 2 == 0 && offset % 2 == 0) return load_range(view, offset / 2, (offset + bytes) / 2, pc);
+  for (std::uint32_t cell = offset / 2; cell <= (offset + bytes - 1) / 2; ++cell) {
+    const Tick written = write_tick_[cell];
+    if (written >= view.first && written != Clocks::kPending) continue;
+    Conflict conflict;
+    conflict.hazard = written == Clocks::kPending ? Hazard::copied : Hazard::uninitialised;
+    conflict.thread = writer_[cell] & kThreadMask;
+    conflict.pc = write_pc_[cell];
+    return conflict;
+  }
+  return {};
+}
+
+Conflict SharedMemory::store_slow(const View& view, std::uint32_t offset, std::uint32_t bytes, std::uint32_t pc) {
+  if (bytes % 2 == 0 && offset % 2 == 0) return store_range(view, offset / 2, (offset + bytes) / 2, pc);
+  Conflict found;
+  for (std::uint32_t cell = offset / 2; cell <= (offset + bytes - 1) / 2; ++cell) {
+    if (write_tick_[cell] == Clocks::kPending && !found) {
+      found.hazard = Hazard::copied;
+      found.thread = writer_[cell] & kThreadMask;
+      found.pc = write_pc_[cell];
+    }
+    write_tick_[cell] = view.first;
+    writer_[cell] = static_cast<std::uint16_t>(view.thread);
+    write_pc_[cell] = pc;
+  }
+  return found;
+}
+
+Conflict SharedMemory::load_through(Proxy proxy, const View& view, std::uint32_t offset, std::uint32_t bytes,
+                                    std::uint32_t pc) {
+  Conflict found = load_range(view, offset / 2, (offset + bytes + 1) / 2, pc);
+  if (proxy == Proxy::generic || found) return found;
+  for (std::uint32_t cell = offset / 2; cell < (offset + bytes + 1) / 2; ++cell) {
+    const std::uint32_t writer = writer_[cell] & kThreadMask;
+    if ((writer_[cell] & kAsyncProxy) != 0 || write_tick_[cell] <= view.fenced[writer]) continue;
+    found.hazard = Hazard::written_unfenced;
+    found.thread = static_cast<std::uint16_t>(writer);
+    found.pc = write_pc_[cell];
+    found.tick = write_tick_[cell];
+    found.offset = cell * 2 - offset;
+    break;
+  }
+  return found;
+}
+
+Conflict SharedMemory::begin_write(const View& view, std::uint32_t offset, std::uint32_t bytes, std::uint32_t pc) {
+  const std::uint32_t first = offset / 2, last = (offset + bytes + 1) / 2;
+  const Conflict conflict = store_range(view, first, last, pc);
+  std::fill(write_tick_.get() + first, write_tick_.get() + last, Clocks::kPending);
+  return conflict;
+}
+
+void SharedMemory::finish_write(Proxy proxy, std::uint32_t writer, Tick tick, std::uint32_t offset, std::uint32_t bytes,
+                                std::uint32_t pc) {
+  const auto marked = static_cast<std::uint16_t>(writer | (proxy == Proxy::async ? kAsyncProxy : 0u));
+  for (std::uint32_t cell = offset / 2; cell < (offset + bytes + 1) / 2; ++cell) {
+    write_tick_[cell] = tick;
+    writer_[cell] = marked;
+    write_pc_[cell] = pc;
+  }
+}
+
+}  // namespace jitconv::host

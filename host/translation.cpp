@@ -1,0 +1,219 @@
+// See translation.h. Device functions are found verbatim: they are embedded in this library as the generator printed
+// them, so there is nothing to parse but the few words that must not be left.
+#include "host/translation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <optional>
+
+#include "jitconv/error.h"
+
+namespace jitconv::host {
+namespace {
+
+constexpr std::string_view kDevice = "device/";
+constexpr std::string_view kDeviceSuffix = ".cuh";
+
+std::string_view embedded(std::string_view name) {
+  for (const codegen::EmbeddedFile& file : embedded_files()) {
+    if (file.name == name) return file.text;
+  }
+  throw InternalError(fmt::format("host/ has no embedded file {}", name));
+}
+
+/// "models/vector.h" for "device/vector.cuh".
+std::string model_name(std::string_view device_file) {
+  device_file.remove_prefix(kDevice.size());
+  device_file.remove_suffix(kDeviceSuffix.size());
+  return fmt::format("models/{}.h", device_file);
+}
+
+bool has_model(std::string_view name) {
+  const auto& files = embedded_files();
+  return std::any_of(files.begin(), files.end(), [&](const codegen::EmbeddedFile& file) { return file.name == name; });
+}
+
+std::size_t line_at(std::string_view text, std::size_t position) {
+  return 1 +
+         static_cast<std::size_t>(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(position), '\n'));
+}
+
+/// One device file inside the generated text, and the model that replaces it.
+struct Replacement {
+  std::size_t first = 0, size = 0;
+  std::string model;
+};
+
+std::vector<Replacement> replacements(std::string_view text) {
+  std::vector<Replacement> all;
+  for (const codegen::EmbeddedFile& file : codegen::embedded_files()) {
+    if (!file.name.starts_with(kDevice)) continue;
+    std::string model = model_name(file.name);
+    if (!has_model(model)) continue;
+    // The last line break is not the file's own in the generated text: a file may end there without one.
+    std::string_view wanted = file.text;
+    while (!wanted.empty() && wanted.back() == '\n') wanted.remove_suffix(1);
+    const std::size_t first = text.find(wanted);
+    if (first == std::string_view::npos) continue;
+    all.push_back({first, wanted.size(), std::move(model)});
+  }
+  std::sort(all.begin(), all.end(), [](const Replacement& a, const Replacement& b) { return a.first < b.first; });
+  return all;
+}
+
+bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+
+/// Reads a text as words, string literals and single characters, without its comments.
+class Tokens {
+ public:
+  explicit Tokens(std::string_view text) : text_(text) {}
+
+  /// The next token, empty at the end.
+  std::string_view next() {
+    skip();
+    first_ = at_;
+    if (at_ >= text_.size()) return {};
+    if (is_word(text_[at_])) {
+      while (at_ < text_.size() && is_word(text_[at_])) ++at_;
+    } else if (text_[at_] == '"' || text_[at_] == '\'') {
+      const char quote = text_[at_++];
+      while (at_ < text_.size() && text_[at_] != quote) at_ += text_[at_] == '\\' ? 2 : 1;
+      at_ = std::min(at_ + 1, text_.size());
+    } else {
+      ++at_;
+    }
+    return text_.substr(first_, at_ - first_);
+  }
+  /// Where the token began that next() returned.
+  std::size_t position() const { return first_; }
+
+ private:
+  void skip() {
+    for (;;) {
+      while (at_ < text_.size() && std::isspace(static_cast<unsigned char>(text_[at_])) != 0) ++at_;
+      if (text_.substr(at_, 2) == "//") {
+        at_ = std::min(text_.find('\n', at_), text_.size());
+      } else if (text_.substr(at_, 2) == "/*") {
+        const std::size_t end = text_.find("*/", at_ + 2);
+        at_ = end == std::string_view::npos ? text_.size() : end + 2;
+      } else {
+        return;
+      }
+    }
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0, first_ = 0;
+};
+
+/// "cp.async.wait_group" of "\"cp.async.wait_group %0;\"".
+std::string instruction(std::string_view literal) {
+  if (!literal.empty() && literal.front() == '"') literal.remove_prefix(1);
+  const std::size_t first = std::min(literal.find_first_not_of(" \t{"), literal.size());
+  literal.remove_prefix(first);
+  return std::string(literal.substr(0, literal.find_first_of(" \t;\\\"")));
+}
+
+struct Refusal {
+  std::size_t position;
+  std::string reason;
+};
+
+/// The first thing in the text, device files with a model left out, that the CPU cannot do.
+std::optional<Refusal> find_refusal(std::string_view text) {
+  Tokens tokens(text);
+  std::string_view previous;
+  for (std::string_view token = tokens.next(); !token.empty(); token = tokens.next()) {
+    const std::size_t position = tokens.position();
+    if (token == "asm" || token == "__asm__" || token == "__asm") {
+      std::string_view inside = tokens.next();
+      while (!inside.empty() && inside.front() != '"' && inside != ";") inside = tokens.next();
+      const std::string name = instruction(inside);
+      return Refusal{position, fmt::format("no CPU model of the instruction '{}'", name.empty() ? "?" : name)};
+    }
+    if (token == "__shared__" && previous != "extern") {
+      return Refusal{position, "no CPU model of static shared memory: kernels use `extern __shared__`"};
+    }
+    previous = token;
+  }
+  return std::nullopt;
+}
+
+std::string line_directive(std::size_t line, std::string_view file) {
+  return fmt::format("#line {} \"{}\"\n", line, file);
+}
+
+void append_file(std::string& unit, std::string_view name) {
+  unit += line_directive(1, fmt::format("jitconv/host/{}", name));
+  unit += embedded(name);
+}
+
+/// extern "C" void jitconv_entry_<name>(void** p): calls the kernel with what the pointers point to. A C cast, since
+/// g++ refuses a static_cast to `const float* __restrict__*`.
+std::string wrapper(const codegen::KernelEntry& entry) {
+  std::string types, values;
+  for (std::size_t i = 0; i < entry.arguments.size(); ++i) {
+    types += fmt::format("  using Parameter{} = {};\n", i, entry.arguments[i].type);
+    values += fmt::format("{}*(Parameter{}*)parameters[{}]", i == 0 ? "" : ", ", i, i);
+  }
+  return fmt::format(
+      "extern \"C\" __attribute__((visibility(\"default\"))) JITCONV_PLAIN void {}(void** parameters) {{\n{}  "
+      "{}({});\n}}\n",
+      wrapper_name(entry.name), types, entry.name, values);
+}
+
+}  // namespace
+
+std::string source_file(const codegen::KernelSource& source) {
+  if (source.entries.empty()) throw InternalError("a source without an entry has nothing to compile");
+  return source.entries.front().name + ".cu";
+}
+
+std::string wrapper_name(const std::string& entry) { return "jitconv_entry_" + entry; }
+
+std::string with_line_numbers(std::string_view text) {
+  std::string numbered;
+  for (std::size_t line = 1, at = 0; at < text.size(); ++line) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    numbered += fmt::format("{:5} | {}\n", line, text.substr(at, end - at));
+    at = end + 1;
+  }
+  return numbered;
+}
+
+std::string translate(const codegen::KernelSource& source) {
+  const std::string file = source_file(source);
+  const std::string_view text = source.text;
+  std::string unit;
+  for (const char* name : {"module_abi.h", "models/prelude.h", "models/undefined.h", "models/vector_types.h",
+                           "models/builtins.h", "models/math.h"}) {
+    append_file(unit, name);
+  }
+  // Hidden, so that shared memory is addressed directly.
+  unit += "#pragma GCC visibility push(hidden)\n";
+
+  std::string unmodelled(text);  // blanks in place of what has a model, so that positions stay
+  std::size_t at = 0;
+  unit += line_directive(1, file);
+  for (const Replacement& one : replacements(text)) {
+    unit += text.substr(at, one.first - at);
+    append_file(unit, one.model);
+    at = one.first + one.size;
+    unit += line_directive(line_at(text, at), file);
+    std::fill_n(unmodelled.begin() + static_cast<std::ptrdiff_t>(one.first), one.size, ' ');
+  }
+  unit += text.substr(at);
+
+  if (const auto refusal = find_refusal(unmodelled)) {
+    throw CompileError(ErrorCode::unsupported,
+                       fmt::format("{} ({}, line {})", refusal->reason, file, line_at(text, refusal->position)), {},
+                       with_line_numbers(text));
+  }
+  unit += "\n" + line_directive(1, "jitconv/host/entries") + "#pragma GCC visibility pop\n";
+  for (const codegen::KernelEntry& entry : source.entries) unit += wrapper(entry);
+  return unit;
+}
+
+}  // namespace jitconv::host

@@ -1,0 +1,499 @@
+// Loaded modules: what they refuse to be, that every access and operation of a kernel reaches the engine with the right
+// line, and that the CPU models compute what the instructions do.
+#include "host/module.h"
+
+#include <elf.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <limits>
+#include <random>
+
+#include "codegen/template_text.h"
+#include "host/process.h"
+#include "host/recording_engine.h"
+#include "host/small_kernel.h"
+#include "jitconv/error.h"
+
+namespace jitconv::test {
+namespace {
+
+using Kind = Event::Kind;
+
+constexpr float kOne = 1.0f;
+constexpr char kFloats[] = "extern \"C\" __global__ void probe(const float* x, float* y) {\n";
+
+codegen::KernelSource on_floats(const std::string& body) {
+  return small_kernel(kFloats + body + "}\n", {input("const float*", "x"), input("float*", "y")});
+}
+
+std::string device(const char* name) { return std::string(codegen::embedded_text(name)); }
+
+class ModuleTest : public ::testing::TestWithParam<host::Compiler> {
+ protected:
+  std::string image(const codegen::KernelSource& source, host::Purpose purpose = host::Purpose::check) {
+    return host::compile_module(GetParam(), source, host::compile_options(GetParam(), purpose)).image;
+  }
+  /// Compiles and runs it as thread `thread` of one warp.
+  void run(const codegen::KernelSource& source, std::vector<void*> pointers, unsigned thread = 0,
+           host::Purpose purpose = host::Purpose::check) {
+    module_ = std::make_unique<host::Module>(image(source, purpose));
+    engine_.thread.thread_index.x = thread;
+    engine_.run(*module_, "probe", std::move(pointers));
+  }
+  /// "load 4 at 8, line 3": accesses of the buffers x and y, by offset, and everything else.
+  std::string accesses(Kind kind, const void* base) {
+    std::string text;
+    for (const Event& event : engine_.of(kind)) {
+      const std::uintptr_t offset = event.address - reinterpret_cast<std::uintptr_t>(base);
+      if (offset >= 4096) continue;
+      text += fmt::format("{}{}@{} line {}", text.empty() ? "" : ", ", event.bytes, offset, module_->line_of(event.pc));
+    }
+    return text;
+  }
+
+  static bool on_stack(std::uintptr_t address) {
+    const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+    return address < here + (1 << 16) && address + (1 << 16) > here;
+  }
+
+  RecordingEngine engine_;
+  std::unique_ptr<host::Module> module_;
+  alignas(64) float x_[64] = {};
+  alignas(64) float y_[64] = {};
+};
+
+TEST_P(ModuleTest, EveryAccessReachesTheEngineWithItsLine) {
+  for (int i = 0; i < 64; ++i) x_[i] = static_cast<float>(i);
+  run(on_floats("  const float a = x[threadIdx.x];\n"
+                "  float sum[4] = {};\n"
+                "  for (int i = 0; i < 4; ++i) sum[i] += a * i;\n"
+                "  y[3] =\n      sum[3];\n"),
+      {x_, y_}, 5);
+  EXPECT_EQ(accesses(Kind::load, x_), "4@20 line 2");
+  EXPECT_EQ(accesses(Kind::store, y_).substr(0, 4), "4@12");
+  EXPECT_TRUE(accesses(Kind::store, y_) == "4@12 line 5" || accesses(Kind::store, y_) == "4@12 line 6")
+      << accesses(Kind::store, y_);
+  // Locals are no accesses, unless the compiler fills them by memset, and then they are on the stack.
+  std::size_t elsewhere = 0;
+  for (const Event& event : engine_.events) elsewhere += on_stack(event.address) ? 0 : 1;
+  EXPECT_EQ(elsewhere, 2u);
+  EXPECT_EQ(y_[3], 15.0f);
+}
+
+TEST_P(ModuleTest, AVectorIsOneAccess) {
+  run(on_floats("  const float4 a = *reinterpret_cast<const float4*>(x + 4);\n"
+                "  *reinterpret_cast<float2*>(y) = make_float2(a.w, a.x);\n"
+                "  float4 b = make_float4(a.x, 2.0f, a.z, 4.0f);\n"
+                "  *reinterpret_cast<float4*>(y + 8) = b;\n"
+                "  *reinterpret_cast<uint4*>(y + 12) = *reinterpret_cast<const uint4*>(x + 12);\n"),
+      {x_, y_});
+  EXPECT_EQ(accesses(Kind::load, x_), "16@16 line 2, 16@48 line 6");
+  EXPECT_EQ(accesses(Kind::store, y_), "8@0 line 3, 16@32 line 5, 16@48 line 6");
+}
+
+TEST_P(ModuleTest, AnElementVectorIsOneAccess) {
+  for (const auto& [element, size] : {std::pair("f32", 4), std::pair("f16", 2), std::pair("bf16", 2)}) {
+    for (int count = 1; count * size <= 16; count *= 2) {
+      std::string text = device(fmt::format("device/element_{}.cuh", element).c_str()) + device("device/vector.cuh");
+      const auto first = static_cast<int>(std::count(text.begin(), text.end(), '\n'));
+      text += fmt::format(
+          "extern \"C\" __global__ void probe(const Element* x, Element* y) {{\n"
+          "  ElementVector<{0}> v = *reinterpret_cast<const ElementVector<{0}>*>(x + {0});\n"
+          "  for (int i = 0; i < {0}; ++i) v.at[i] = from_float(to_float(v.at[i]) + 1.0f);\n"
+          "  *reinterpret_cast<ElementVector<{0}>*>(y) = v;\n}}\n",
+          count);
+      run(small_kernel(text, {input("const Element*", "x"), input("Element*", "y")}), {x_, y_});
+      EXPECT_EQ(accesses(Kind::load, x_), fmt::format("{0}@{0} line {1}", count * size, first + 2)) << element << count;
+      EXPECT_EQ(accesses(Kind::store, y_), fmt::format("{}@0 line {}", count * size, first + 4)) << element << count;
+      const std::uint16_t one = element == std::string("f16") ? 0x3c00 : 0x3f80;
+      EXPECT_EQ(std::memcmp(y_, size == 4 ? static_cast<const void*>(&kOne) : &one, static_cast<std::size_t>(size)), 0);
+    }
+  }
+}
+
+TEST_P(ModuleTest, CopiesTheCompilerMakesAreSeen) {
+  run(on_floats("  struct Block { float at[40]; };\n"
+                "  *reinterpret_cast<Block*>(y) = *reinterpret_cast<const Block*>(x);\n"
+                "  for (int i = 48; i < 64; ++i) y[i] = 0.0f;\n"),
+      {x_, y_});
+  std::vector<bool> loaded(sizeof x_), stored(sizeof y_);
+  for (const Event& event : engine_.events) {
+    const bool load = event.kind == Kind::load;
+    const std::uintptr_t offset = event.address - reinterpret_cast<std::uintptr_t>(load ? x_ : y_);
+    for (unsigned i = 0; i < event.bytes && offset + i < sizeof x_; ++i) (load ? loaded : stored)[offset + i] = true;
+  }
+  for (std::size_t i = 0; i < sizeof x_; ++i) {
+    EXPECT_EQ(loaded[i], i < 160) << i;
+    EXPECT_EQ(stored[i], i < 160 || i >= 192) << i;
+  }
+}
+
+TEST_P(ModuleTest, SharedMemoryIsTheModules) {
+  run(on_floats("  extern __shared__ __align__(128) float shared[];\n"
+                "  shared[threadIdx.x] = x[0];\n"
+                "  __syncthreads();\n"
+                "  y[0] = shared[31 - threadIdx.x];\n"
+                "  y[1] = __cvta_generic_to_shared(shared + 3);\n"),
+      {x_, y_}, 3);
+  EXPECT_EQ(accesses(Kind::store, module_->shared_memory()), "4@12 line 3");
+  EXPECT_EQ(accesses(Kind::load, module_->shared_memory()), "4@112 line 5");
+  EXPECT_EQ(y_[1], 12.0f);
+  ASSERT_EQ(engine_.of(Kind::barrier).size(), 1u);
+  EXPECT_EQ(module_->line_of(engine_.of(Kind::barrier)[0].pc), 4);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(module_->shared_memory()) % 1024, 0u);
+  EXPECT_FALSE(module_->contains(module_->shared_memory()));
+  EXPECT_FALSE(module_->contains(static_cast<char*>(module_->shared_memory()) + host::Module::kSharedBytes - 1));
+  EXPECT_TRUE(module_->contains(module_->current_thread()));
+  EXPECT_TRUE(module_->contains(engine_.events.front().pc));
+  EXPECT_FALSE(module_->contains(x_));
+  EXPECT_EQ(module_->line_of(x_), 0);
+}
+
+TEST_P(ModuleTest, AsynchronousCopiesReachTheEngine) {
+  const std::string text = device("device/element_f32.cuh") + device("device/copy_async.cuh");
+  const auto first = static_cast<int>(std::count(text.begin(), text.end(), '\n'));
+  run(small_kernel(text + kFloats +
+                       "  extern __shared__ float shared[];\n"
+                       "  copy_to_shared<4>(shared + 4, x, true);\n"
+                       "  copy_to_shared<1>(shared, x + 1, threadIdx.x > 0);\n"
+                       "  copy_commit();\n"
+                       "  copy_wait<2>();\n}\n",
+                   {input("const float*", "x"), input("float*", "y")}),
+      {x_, y_});
+  const auto copies = engine_.of(Kind::copy);
+  ASSERT_EQ(copies.size(), 2u);
+  EXPECT_EQ(accesses(Kind::copy, module_->shared_memory()),
+            fmt::format("16@16 line {}, 4@0 line {}", first + 3, first + 4));
+  EXPECT_EQ(copies[0].text, "valid");
+  EXPECT_EQ(copies[1].text, "zeros");
+  EXPECT_EQ(module_->line_of(engine_.of(Kind::commit).at(0).pc), first + 5);
+  EXPECT_EQ(engine_.of(Kind::wait).at(0).bytes, 2u);
+  EXPECT_EQ(module_->line_of(engine_.of(Kind::wait).at(0).pc), first + 6);
+  EXPECT_TRUE(engine_.of(Kind::load).empty()) << "the engine reads the source, not the kernel";
+}
+
+/// The lane whose value shfl.sync gives, as the PTX ISA's pseudo code has it.
+unsigned ptx_source_lane(const std::string& mode, unsigned lane, unsigned operand, unsigned width) {
+  const unsigned segment_mask = (32 - width) & 31;
+  const unsigned clamp = mode == "up" ? 0 : 31;
+  const unsigned low = lane & segment_mask, high = low | (clamp & ~segment_mask);
+  const int b = static_cast<int>(operand & 31), l = static_cast<int>(lane);
+  int j = 0;
+  bool inside = true;
+  if (mode == "up") j = l - b, inside = j >= static_cast<int>(high);
+  if (mode == "down") j = l + b, inside = j <= static_cast<int>(high);
+  if (mode == "xor") j = l ^ b, inside = j <= static_cast<int>(high);
+  if (mode == "index") j = static_cast<int>(low | (operand & ~segment_mask & 31));
+  return inside ? static_cast<unsigned>(j) : lane;
+}
+
+TEST_P(ModuleTest, ShufflesReadTheLaneThatPtxSays) {
+  for (unsigned lane = 0; lane < 32; ++lane) engine_.lanes[lane] = 1000 + lane;
+  std::vector<int> parameters(2), out(4);
+  const std::string text =
+      "extern \"C\" __global__ void probe(const int* in, int* out) {\n"
+      "  const int mine = 1000 + threadIdx.x;\n"
+      "  out[0] = __shfl_sync(0xffffffffu, mine, in[0], in[1]);\n"
+      "  out[1] = __shfl_up_sync(0xffffffffu, mine, in[0], in[1]);\n"
+      "  out[2] = __shfl_down_sync(0xffffffffu, mine, in[0], in[1]);\n"
+      "  out[3] = __shfl_xor_sync(0xffffffffu, mine, in[0], in[1]);\n}\n";
+  run(small_kernel(text, {input("const int*", "in"), input("int*", "out")}), {parameters.data(), out.data()});
+  for (int width = 1; width <= 32; width *= 2) {
+    for (int operand = 0; operand < 32; ++operand) {
+      for (unsigned lane = 0; lane < 32; ++lane) {
+        parameters = {operand, width};
+        engine_.thread.thread_index.x = lane;
+        engine_.run(*module_, "probe", {parameters.data(), out.data()});
+        int at = 0;
+        for (const char* mode : {"index", "up", "down", "xor"}) {
+          const unsigned source =
+              ptx_source_lane(mode, lane, static_cast<unsigned>(operand), static_cast<unsigned>(width));
+          ASSERT_EQ(out[at++], static_cast<int>(1000 + source))
+              << mode << " lane " << lane << " " << operand << "/" << width;
+        }
+      }
+    }
+  }
+  EXPECT_EQ(module_->line_of(engine_.of(Kind::exchange).at(1).pc), 4);
+}
+
+TEST_P(ModuleTest, ShufflesOfEveryTypeAndVotes) {
+  engine_.lanes[7] = std::bit_cast<std::uint64_t>(2.5);
+  engine_.lanes[9] = std::bit_cast<std::uint32_t>(1.25f);
+  const std::string text =
+      "extern \"C\" __global__ void probe(double* d, float* f, unsigned* u) {\n"
+      "  *d = __shfl_sync(0xffffffffu, 0.0, 7);\n"
+      "  *f = __shfl_sync(0x201u, 0.0f, 9);\n"
+      "  u[0] = __ballot_sync(0x3ffu, threadIdx.x == 0);\n"
+      "  u[1] = __any_sync(0x1u, 0) + 10 * __all_sync(0x1u, 5);\n"
+      "  u[2] = __shfl_sync(0x1u, 77u, 3);\n"
+      "  __syncwarp(0x3u);\n}\n";
+  double d = 0;
+  float f = 0;
+  unsigned u[3] = {};
+  run(small_kernel(text, {input("double*", "d"), input("float*", "f"), input("unsigned*", "u")}), {&d, &f, u});
+  EXPECT_EQ(d, 2.5);
+  EXPECT_EQ(f, 1.25f);
+  EXPECT_EQ(u[0], 0x201u) << "lanes 0 and 9 vote yes; of lane 7 the low half counts, which is 0";
+  EXPECT_EQ(u[1], 10u);
+  ASSERT_EQ(engine_.of(Kind::undefined).size(), 1u);
+  EXPECT_EQ(engine_.of(Kind::undefined)[0].text, "shuffle from a lane that is not in the mask");
+  EXPECT_EQ(module_->line_of(engine_.of(Kind::undefined)[0].pc), 6);
+  EXPECT_EQ(engine_.of(Kind::exchange).back().address, 0u) << "no bytes: a __syncwarp";
+  EXPECT_EQ(engine_.of(Kind::exchange).back().bytes, 3u);
+  EXPECT_EQ(module_->line_of(engine_.of(Kind::exchange).back().pc), 7);
+}
+
+TEST_P(ModuleTest, AtomicsLoadAndStore) {
+  int i = std::numeric_limits<int>::max();
+  float f = 1.5f;
+  unsigned u = 7;
+  run(small_kernel("extern \"C\" __global__ void probe(int* i, float* f, unsigned* u) {\n"
+                   "  atomicAdd(i, 1);\n  *f += atomicAdd(f, 2.0f);\n  atomicAdd(u, *u);\n}\n",
+                   {input("int*", "i"), input("float*", "f"), input("unsigned*", "u")}),
+      {&i, &f, &u});
+  EXPECT_EQ(i, std::numeric_limits<int>::min());
+  EXPECT_EQ(f, 5.0f);
+  EXPECT_EQ(u, 14u);
+  EXPECT_EQ(accesses(Kind::load, &i).substr(0, 10), "4@0 line 2");
+  EXPECT_TRUE(engine_.of(Kind::undefined).empty()) << "atomics wrap";
+}
+
+TEST_P(ModuleTest, UndefinedArithmeticIsReportedWithOperands) {
+  const std::string text =
+      "extern \"C\" __global__ void probe(const int* in, int* out) {\n"
+      "  out[0] = in[0] + in[1];\n"
+      "  out[1] = in[2] - in[1];\n"
+      "  out[2] = in[0] * in[0];\n"
+      "  out[3] = -in[2];\n"
+      "  out[4] = in[1] << in[3];\n"
+      "  int table[4] = {in[0], in[1], in[2], in[3]};\n"
+      "  out[5] = table[in[4] & 15];\n"
+      "  const long long wide = 0x7fffffffffffffffll;\n"
+      "  out[6] = static_cast<int>(wide + in[1] >> 32);\n"
+      "  out[7] = in[1] / in[5];\n"
+      "  out[8] = 1;\n}\n";
+  const int in[] = {std::numeric_limits<int>::max(), 1, std::numeric_limits<int>::min(), 40, 5, 0};
+  int out[9] = {};
+  run(small_kernel(text, {input("const int*", "in"), input("int*", "out")}), {const_cast<int*>(in), out});
+  std::vector<std::string> found;
+  for (const Event& event : engine_.of(Kind::undefined))
+    found.push_back(fmt::format("{}: {}", module_->line_of(event.pc), event.text));
+  ASSERT_EQ(found.size(), 8u) << fmt::format("{}", fmt::join(found, "\n"));
+  EXPECT_EQ(found[0], "2: signed overflow in 2147483647 + 1");
+  EXPECT_EQ(found[1], "3: signed overflow in -2147483648 - 1");
+  EXPECT_EQ(found[2], "4: signed overflow in 2147483647 * 2147483647");
+  EXPECT_EQ(found[3], "5: signed overflow in --2147483648");
+  EXPECT_EQ(found[4], "6: shift without a value: 1 by 40");
+  EXPECT_EQ(found[5].substr(0, 23), "8: index 5 outside 'int");
+  EXPECT_TRUE(found[6] == "10: signed overflow in 9223372036854775807 + 1" ||
+              found[6] == "10: signed overflow in 1 + 9223372036854775807")
+      << found[6];
+  EXPECT_EQ(found[7], "11: division without a value: 1 / 0");
+  EXPECT_EQ(out[8], 0) << "nothing runs after a division by zero";
+}
+
+TEST_P(ModuleTest, MinimumAndMaximumAreThoseOfPtx) {
+  const float nan = std::numeric_limits<float>::quiet_NaN(), inf = std::numeric_limits<float>::infinity();
+  const struct {
+    float a, b;
+    std::uint32_t low, high;
+  } cases[] = {{1, 2, 0x3f800000, 0x40000000},     {-0.0f, 0.0f, 0x80000000, 0},     {0.0f, -0.0f, 0x80000000, 0},
+               {nan, 3, 0x40400000, 0x40400000},   {3, nan, 0x40400000, 0x40400000}, {nan, nan, 0x7fffffff, 0x7fffffff},
+               {-inf, inf, 0xff800000, 0x7f800000}};
+  const auto source = on_floats("  y[0] = fminf(x[0], x[1]);\n  y[1] = fmaxf(x[0], x[1]);\n");
+  module_ = std::make_unique<host::Module>(image(source));
+  for (const auto& one : cases) {
+    x_[0] = one.a, x_[1] = one.b;
+    engine_.run(*module_, "probe", {x_, y_});
+    EXPECT_EQ(std::bit_cast<std::uint32_t>(y_[0]), one.low) << one.a << " " << one.b;
+    EXPECT_EQ(std::bit_cast<std::uint32_t>(y_[1]), one.high) << one.a << " " << one.b;
+  }
+}
+
+TEST_P(ModuleTest, FusedMultiplyAddRoundsOnceAndProductsAreNotFused) {
+  x_[0] = 1.0f + 0x1p-12f, x_[1] = 1.0f + 0x1p-12f, x_[2] = -1.0f - 0x1p-11f;
+  run(on_floats("  y[0] = fmaf(x[0], x[1], x[2]);\n  y[1] = x[0] * x[1] + x[2];\n"), {x_, y_});
+  EXPECT_EQ(y_[0], 0x1p-24f);
+  EXPECT_EQ(y_[1], 0.0f);
+}
+
+/// fp16 by its definition, in double: nothing in common with the model's integers.
+double half_value(unsigned bits) {
+  const unsigned exponent = bits >> 10 & 31, fraction = bits & 1023;
+  const double magnitude = exponent == 0    ? std::ldexp(fraction, -24)
+                           : exponent == 31 ? (fraction != 0 ? NAN : INFINITY)
+                                            : std::ldexp(1024 + fraction, static_cast<int>(exponent) - 25);
+  return (bits & 0x8000) != 0 ? -magnitude : magnitude;
+}
+
+/// The nearest fp16, of two the even one.
+unsigned nearest_half(float value) {
+  if (std::isnan(value)) return 0x7fff;
+  const unsigned sign = std::signbit(value) ? 0x8000 : 0;
+  const double magnitude = std::fabs(static_cast<double>(value));
+  unsigned low = 0, high = 0x7c00;  // low <= magnitude, and high is above it, with 65536 in place of infinity
+  const auto at = [](unsigned bits) { return bits == 0x7c00 ? 65536.0 : half_value(bits); };
+  if (magnitude >= 65536.0) return sign | 0x7c00;
+  while (high - low > 1) {
+    const unsigned middle = (low + high) / 2;
+    (at(middle) <= magnitude ? low : high) = middle;
+  }
+  const double below = magnitude - at(low), above = at(high) - magnitude;
+  if (below == above) return sign | (low % 2 == 0 ? low : high);
+  return sign | (below < above ? low : high);
+}
+
+TEST_P(ModuleTest, EveryHalfBecomesTheFloatOfItsValue) {
+  const std::string text = device("device/element_f16.cuh") +
+                           "extern \"C\" __global__ void probe(const Element* x, float* y) {\n"
+                           "  for (int i = 0; i < 65536; ++i) y[i] = to_float(x[i]);\n}\n";
+  std::vector<std::uint16_t> halves(65536);
+  for (std::size_t i = 0; i < halves.size(); ++i) halves[i] = static_cast<std::uint16_t>(i);
+  std::vector<float> floats(halves.size());
+  run(small_kernel(text, {input("const Element*", "x"), input("float*", "y")}), {halves.data(), floats.data()});
+  for (unsigned i = 0; i < 65536; ++i) {
+    const auto value = static_cast<float>(half_value(i));
+    const std::uint32_t expected = std::isnan(value) ? 0x7fffffffu : std::bit_cast<std::uint32_t>(value);
+    ASSERT_EQ(std::bit_cast<std::uint32_t>(floats[i]), expected) << i;
+  }
+}
+
+TEST_P(ModuleTest, EveryFloatBecomesTheNearestHalf) {
+  const std::string text = device("device/element_f16.cuh") +
+                           "extern \"C\" __global__ void probe(const float* x, Element* y, const int* count) {\n"
+                           "  for (int i = 0; i < *count; ++i) y[i] = from_float(x[i]);\n}\n";
+  std::vector<float> floats;
+  const auto add = [&](double value) {  // with its neighbours, which a wrong tie would confuse
+    const auto middle = static_cast<float>(value);
+    for (const float one : {middle, std::nextafter(middle, INFINITY), std::nextafter(middle, -INFINITY)})
+      floats.insert(floats.end(), {one, -one});
+  };
+  for (unsigned i = 0; i < 0x7c00; ++i) {
+    const double next = i == 0x7bff ? 65536.0 : half_value(i + 1);
+    add(half_value(i));
+    add((half_value(i) + next) / 2);
+  }
+  std::mt19937 random(3);
+  for (int i = 0; i < 200000; ++i) floats.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(random())));
+  for (const float one : {INFINITY, -INFINITY, NAN, -NAN, 0x1p-149f, -0x1p-149f, 3.4e38f}) floats.push_back(one);
+  floats.push_back(std::bit_cast<float>(0x7f800001u));  // a signalling NaN
+  std::vector<std::uint16_t> halves(floats.size());
+  int count = static_cast<int>(floats.size());
+  run(small_kernel(text, {input("const float*", "x"), input("Element*", "y"), input("const int*", "count")}),
+      {floats.data(), halves.data(), &count});
+  for (std::size_t i = 0; i < floats.size(); ++i) ASSERT_EQ(halves[i], nearest_half(floats[i])) << floats[i];
+}
+
+TEST_P(ModuleTest, CountsOnlyWhenCompiledTo) {
+  const auto source =
+      on_floats("  float sum = 0;\n  for (int i = 0; i < 10; ++i) sum = fmaf(x[i], 2.0f, sum);\n  y[0] = sum;\n");
+  run(source, {x_, y_});
+  EXPECT_FALSE(module_->counts());
+  EXPECT_EQ(*module_->fma_count(), 0u);
+  EXPECT_EQ(engine_.blocks, 0u);
+  run(source, {x_, y_}, 0, host::Purpose::count);
+  EXPECT_TRUE(module_->counts());
+  EXPECT_EQ(*module_->fma_count(), 10u);
+  EXPECT_GE(engine_.blocks, 10u);
+  EXPECT_EQ(engine_.of(Kind::load).size(), 10u) << "counting itself is no access";
+}
+
+TEST_P(ModuleTest, ModulesOfOneEntryNameStayApart) {
+  // Descriptors are used again, and the loader knows libraries by their path.
+  std::vector<std::unique_ptr<host::Module>> kept;
+  for (int i = 0; i < 6; ++i) {
+    auto module = std::make_unique<host::Module>(image(on_floats(fmt::format("  y[0] = {}.0f;\n", i))));
+    engine_.run(*module, "probe", {x_, y_});
+    EXPECT_EQ(y_[0], static_cast<float>(i));
+    if (i % 2 == 0) kept.push_back(std::move(module));
+  }
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    engine_.run(*kept[i], "probe", {x_, y_});
+    EXPECT_EQ(y_[0], static_cast<float>(2 * i));
+  }
+  EXPECT_EQ(kept.front()->entry("no_such_entry"), nullptr);
+}
+
+std::string refusal(const std::string& image) {
+  try {
+    const host::Module module(image);
+  } catch (const CudaError& error) {
+    EXPECT_EQ(error.result(), host::Module::kInvalidImage);
+    return error.what();
+  }
+  return "loaded";
+}
+
+TEST_P(ModuleTest, RefusesDamagedImages) {
+  const std::string good = image(on_floats("  y[0] = x[0];\n"));
+  EXPECT_EQ(refusal(good), "loaded");
+  EXPECT_NE(refusal("").find("0 bytes"), std::string::npos);
+  EXPECT_NE(refusal(std::string(500, 'x')).find("not an ELF file"), std::string::npos);
+  for (const std::size_t size :
+       {std::size_t{3}, std::size_t{63}, std::size_t{64}, std::size_t{100}, std::size_t{1000}, good.size() / 3})
+    EXPECT_NE(refusal(good.substr(0, size)), "loaded") << size;
+  std::string other = good;
+  const Elf64_Half machine = EM_S390;
+  other.replace(offsetof(Elf64_Ehdr, e_machine), sizeof machine, reinterpret_cast<const char*>(&machine),
+                sizeof machine);
+  EXPECT_NE(refusal(other).find("made for machine 22"), std::string::npos) << refusal(other);
+  other = good;
+  const Elf64_Half type = ET_REL;
+  other.replace(offsetof(Elf64_Ehdr, e_type), sizeof type, reinterpret_cast<const char*>(&type), sizeof type);
+  EXPECT_NE(refusal(other).find("type 1"), std::string::npos) << refusal(other);
+}
+
+TEST_P(ModuleTest, RefusesOtherSharedObjects) {
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::temp_directory_path() / fmt::format("jitconv-module-test-{}", ::getpid());
+  fs::create_directories(folder);
+  const auto shared_object = [&](const char* text) {
+    std::ofstream(folder / "a.cpp") << text;
+    const host::Outcome made = host::run(
+        {.arguments = {GetParam().path, "-shared", "-fPIC", "a.cpp", "-o", "a.so"}, .directory = folder.string()});
+    EXPECT_TRUE(made.succeeded()) << made.output;
+    std::ifstream stream(folder / "a.so", std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(stream), {});
+  };
+  EXPECT_NE(refusal(shared_object("int x;")).find("no jitconv_host_module_table"), std::string::npos);
+  EXPECT_NE(refusal(shared_object("extern \"C\" { unsigned jitconv_host_module_table[16] = {77}; }"))
+                .find("its interface is 77"),
+            std::string::npos);
+  EXPECT_NE(refusal(shared_object("void nowhere(); extern \"C\" { void (*jitconv_host_module_table)() = nowhere; }"))
+                .find("nowhere"),
+            std::string::npos);
+  fs::remove_all(folder);
+}
+
+INSTANTIATE_TEST_SUITE_P(Found, ModuleTest, ::testing::ValuesIn(compilers()),
+                         [](const auto& one) { return kind_name(one.param); });
+
+TEST(Process, TimesOutAndTakesItsChildrenAlong) {
+  const auto begin = std::chrono::steady_clock::now();
+  const host::Outcome outcome = host::run({.arguments = {"/bin/sh", "-c", "echo before; sleep 60 & sleep 60"},
+                                           .directory = {},
+                                           .limit = std::chrono::milliseconds(200)});
+  EXPECT_EQ(outcome.end, host::Outcome::End::timed_out);
+  EXPECT_EQ(outcome.output, "before\n");
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
+}
+
+TEST(Process, TellsExitSignalAndMissingPrograms) {
+  EXPECT_EQ(host::run({.arguments = {"/bin/sh", "-c", "exit 3"}, .directory = {}}).code, 3);
+  const host::Outcome signalled = host::run({.arguments = {"/bin/sh", "-c", "kill -9 $$"}, .directory = {}});
+  EXPECT_EQ(signalled.end, host::Outcome::End::signalled);
+  EXPECT_EQ(signalled.code, 9);
+  const host::Outcome none = host::run({.arguments = {"/nonexistent"}, .directory = {}});
+  EXPECT_EQ(none.end, host::Outcome::End::not_started);
+  EXPECT_EQ(none.code, ENOENT);
+}
+
+}  // namespace
+}  // namespace jitconv::test

@@ -1,0 +1,11 @@
+// Thread 40 reads what thread 0 wrote, with no __syncthreads() between.
+template <bool kRepaired>
+__device__ __forceinline__ void kernel(const float* x, float* y) {
+  extern __shared__ float shared[];
+  const int t = threadIdx.x;
+  shared[t] = x[t];
+  __syncthreads();
+  if (t == 0) shared[0] = 7.0f;  // here: store
+  if (kRepaired) __syncthreads();
+  if (t == 40) y[t] = shared[0];  // here: load
+}

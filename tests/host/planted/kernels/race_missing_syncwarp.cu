@@ -1,0 +1,11 @@
+// Lanes of a warp are not in step: lane 5 reads what lane 0 wrote.
+template <bool kRepaired>
+__device__ __forceinline__ void kernel(const float* x, float* y) {
+  extern __shared__ float shared[];
+  const int t = threadIdx.x;
+  shared[t] = x[t];
+  __syncthreads();
+  if (t == 0) shared[0] = 7.0f;  // here: store
+  if (kRepaired) __syncwarp();
+  if (t == 5) y[t] = shared[0];  // here: load
+}

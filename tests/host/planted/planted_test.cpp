@@ -1,0 +1,203 @@
+// Every rule is broken on purpose: kernels with one bug each, which must be found at its line, block, thread and
+// address whatever the order of threads and the landing of copies, and whose repaired twins must run without a finding.
+#include <gtest/gtest.h>
+
+#include <ostream>
+#include <set>
+
+#include "host/planted/kernels.h"
+
+namespace jitconv::test {
+namespace {
+
+using host::Rule;
+
+struct Expected {
+  Rule rule;
+  std::string marker;  // the line has "// here: <marker>"
+  std::uint32_t thread;
+  std::string address;
+  std::uint32_t block = 0;
+};
+
+// Which of two accesses comes second, and so is named, depends on the order of threads: then there are several, each of
+// which must show up for some seed, and each run must show one.
+struct Planted {
+  std::string kernel;
+  std::vector<Expected> expected;
+  std::string words;  // in the text of the finding
+  TestKernel::Shape shape{};
+};
+
+void PrintTo(const Planted& bug, std::ostream* out) { *out << bug.kernel; }
+
+const std::vector<Planted>& planted() {
+  static const std::vector<Planted> list = {
+      {"race_missing_barrier_after_store",
+       {{Rule::race, "load", 40, "shared + 0x0 (4 bytes)"}, {Rule::race, "store", 0, "shared + 0x0 (4 bytes)"}},
+       "nothing orders the two"},
+      {"race_missing_barrier_before_store",
+       {{Rule::race, "load", 40, "shared + 0x0 (4 bytes)"}, {Rule::race, "store", 0, "shared + 0x0 (4 bytes)"}},
+       "nothing orders the two"},
+      {"race_missing_syncwarp",
+       {{Rule::race, "load", 5, "shared + 0x0 (4 bytes)"}, {Rule::race, "store", 0, "shared + 0x0 (4 bytes)"}},
+       "nothing orders the two"},
+      {"race_syncwarp_between_warps",
+       {{Rule::race, "load", 32, "shared + 0x0 (4 bytes)"}, {Rule::race, "store", 0, "shared + 0x0 (4 bytes)"}},
+       "nothing orders the two"},
+      {"race_syncwarp_of_half_a_warp",
+       {{Rule::race, "load", 20, "shared + 0x0 (4 bytes)"}, {Rule::race, "store", 0, "shared + 0x0 (4 bytes)"}},
+       "nothing orders the two"},
+      {"race_stage_refilled_too_early",
+       {{Rule::race, "copy", 0, "shared + 0x0 (4 bytes)"},
+        {Rule::unfinished_copy, "load", 40, "shared + 0x0 (4 bytes)"}},
+       "in line"},
+      {"race_copied_without_barrier",
+       {{Rule::race, "load", 1, "shared + 0x0 (4 bytes)"}, {Rule::race, "store", 0, "shared + 0x0 (4 bytes)"}},
+       "nothing orders the two"},
+      {"race_two_threads_one_output",
+       {{Rule::race, "first", 9, "y + 0x14 (4 bytes)"}, {Rule::race, "second", 41, "y + 0x14 (4 bytes)"}},
+       "nothing orders the two"},
+      {"race_two_blocks_one_output",
+       {{Rule::race, "store", 3, "y + 0x0 (4 bytes)", 0}, {Rule::race, "store", 3, "y + 0x0 (4 bytes)", 1}},
+       "thread 3 of block (",
+       {.blocks = 2}},
+      {"race_output_read_by_another_block",
+       {{Rule::race, "store", 0, "y + 0x0 (4 bytes)", 0}, {Rule::race, "load", 0, "y + 0x0 (4 bytes)", 1}},
+       "thread 0 of block (",
+       {.blocks = 2}},
+
+      {"unfinished_copy_read_before_wait",
+       {{Rule::unfinished_copy, "load", 2, "shared + 0xc (4 bytes)"}},
+       "the copy that thread 2 started in line"},
+      {"unfinished_copy_wait_count_too_large",
+       {{Rule::unfinished_copy, "load", 33, "shared + 0x4 (4 bytes)"}},
+       "the copy that thread 33 started in line"},
+      {"unfinished_copy_missing_commit",
+       {{Rule::unfinished_copy, "load", 33, "shared + 0x0 (4 bytes)"}},
+       "has not been waited for"},
+      {"unfinished_copy_overwritten",
+       {{Rule::unfinished_copy, "store", 1, "shared + 0x0 (4 bytes)"}},
+       "has not been waited for"},
+      {"unfinished_copy_read_by_another_thread",
+       {{Rule::unfinished_copy, "load", 63, "shared + 0x0 (4 bytes)"}},
+       "the copy that thread 0 started in line"},
+
+      {"divergent_barrier_early_return",
+       {{Rule::divergent_barrier, "barrier", 37, ""}},
+       "thread 37 returned without coming to this barrier, where 63 of 64 threads wait"},
+      {"divergent_barrier_in_a_branch",
+       {{Rule::divergent_barrier, "warp", 3, ""}},
+       "thread 0 waits at this warp operation for thread 3, which waits at line"},
+      {"divergent_barrier_different_lines",
+       {{Rule::divergent_barrier, "other", 32, ""}},
+       "thread 32 comes to this barrier while thread 0"},
+      {"divergent_barrier_mask_without_caller",
+       {{Rule::divergent_barrier, "warp", 52, ""}},
+       "thread 52 is lane 20, which the mask 0xffff of this warp operation leaves out"},
+      {"divergent_barrier_shuffle_after_return",
+       {{Rule::divergent_barrier, "warp", 39, ""}},
+       "thread 39 returned without coming to this warp operation"},
+
+      {"uninitialised_element_never_written",
+       {{Rule::uninitialised, "load", 5, "shared + 0xfc (4 bytes)"}},
+       "nothing in this block has written there"},
+      {"uninitialised_left_by_another_block",
+       {{Rule::uninitialised, "load", 0, "shared + 0x0 (4 bytes)", 1}},
+       "nothing in this block has written there",
+       {.blocks = 2}},
+
+      {"out_of_bounds_after_the_end",
+       {{Rule::out_of_bounds, "store", 63, "y + 0x400 (4 bytes)"}},
+       "store of 4 bytes outside the buffers of the launch; y has 1024 bytes"},
+      {"out_of_bounds_before_the_start",
+       {{Rule::out_of_bounds, "load", 0, "x - 0x4 (4 bytes)"}},
+       "load of 4 bytes outside the buffers of the launch; x has 1000 bytes"},
+      {"out_of_bounds_last_vector",
+       {{Rule::out_of_bounds, "load", 8, "x + 0x3e0 (16 bytes)"}},
+       "load of 16 bytes outside the buffers of the launch; x has 1000 bytes"},
+      {"out_of_bounds_far_away", {{Rule::out_of_bounds, "load", 1, "y + 0x"}}, "outside the buffers"},
+      {"out_of_bounds_shared_after_the_end",
+       {{Rule::out_of_bounds, "store", 63, "shared + 0x100 (4 bytes)"}},
+       "the block has 256 bytes of shared memory"},
+      {"out_of_bounds_shared_before_the_start",
+       {{Rule::out_of_bounds, "store", 12, "shared - 0x4 (4 bytes)"}},
+       "the block has 256 bytes of shared memory"},
+      {"out_of_bounds_copy_source",
+       {{Rule::out_of_bounds, "copy", 0, "x - 0x4 (4 bytes)"}},
+       "asynchronous copy of 4 bytes outside the buffers"},
+
+      {"misaligned_float4", {{Rule::misaligned, "load", 1, "x + 0x14 (16 bytes)"}}, "at no multiple of its size"},
+      {"misaligned_shared_float2",
+       {{Rule::misaligned, "store", 3, "shared + 0x54 (8 bytes)"}},
+       "at no multiple of its size"},
+      {"read_only_store_to_input", {{Rule::read_only, "store", 17, "x + 0x44 (4 bytes)"}}, "to an input"},
+      {"overflow_signed_index", {{Rule::overflow, "add", 2, ""}}, "signed overflow in 2147483647 + 1"},
+      {"overflow_shift", {{Rule::overflow, "shift", 6, ""}}, "1 by 32"},
+  };
+  return list;
+}
+
+// Entries `broken` and `repaired` of one text, and the lines the markers are in.
+std::string with_entries(const std::string& text) {
+  return text +
+         "extern \"C\" __global__ void broken(const float* x, float* y) { kernel<false>(x, y); }\n"
+         "extern \"C\" __global__ void repaired(const float* x, float* y) { kernel<true>(x, y); }\n";
+}
+
+class PlantedBug : public testing::TestWithParam<Planted> {};
+
+TEST_P(PlantedBug, IsFoundAndItsRepairIsClean) {
+  const Planted& bug = GetParam();
+  const std::string text = with_entries(kernel_text(bug.kernel));
+  TestKernel kernel(text, {"broken", "repaired"}, host::Purpose::check);
+  std::set<std::size_t> seen;
+  for (const host::Landing landing : {host::Landing::early, host::Landing::late, host::Landing::random}) {
+    for (std::uint64_t seed = 1; seed <= 16; ++seed) {
+      const host::Settings settings{.seed = seed, .landing = landing};
+      SCOPED_TRACE(testing::Message() << "seed " << seed << ", landing " << static_cast<int>(landing));
+
+      const host::Report broken = kernel.run("broken", bug.shape, settings);
+      ASSERT_FALSE(broken.findings.empty());
+      const host::Finding& found = broken.findings.front();
+      bool expected = false;
+      for (std::size_t i = 0; i < bug.expected.size(); ++i) {
+        const Expected& one = bug.expected[i];
+        if (found.rule != one.rule || found.line != line_with(text, "// here: " + one.marker + "\n")) continue;
+        if (found.thread != one.thread || found.block != std::array<std::uint32_t, 3>{one.block, 0, 0}) continue;
+        if (found.address.substr(0, one.address.size()) != one.address) continue;
+        if (one.address.empty() != found.address.empty()) continue;
+        expected = true;
+        seen.insert(i);
+      }
+      EXPECT_TRUE(expected) << to_string(found);
+      EXPECT_EQ(found.kernel, "broken");
+      EXPECT_NE(found.text.find(bug.words), std::string::npos) << to_string(found);
+      EXPECT_EQ(found.text.find("{line}"), std::string::npos) << to_string(found);
+      for (const host::Finding& finding : broken.findings) {
+        bool of_the_bug = false;
+        for (const Expected& one : bug.expected) of_the_bug = of_the_bug || one.rule == finding.rule;
+        EXPECT_TRUE(of_the_bug) << "not planted: " << to_string(finding);
+      }
+
+      const host::Report repaired = kernel.run("repaired", bug.shape, settings);
+      for (const host::Finding& finding : repaired.findings) ADD_FAILURE() << to_string(finding);
+      EXPECT_EQ(repaired.blocks, bug.shape.blocks);
+    }
+  }
+  EXPECT_EQ(seen.size(), bug.expected.size()) << "not every order of the two accesses came up";
+}
+
+INSTANTIATE_TEST_SUITE_P(Kernels, PlantedBug, testing::ValuesIn(planted()),
+                         [](const auto& instance) { return instance.param.kernel; });
+
+TEST(PlantedBugs, CoverEveryRule) {
+  std::set<Rule> rules;
+  for (const Planted& bug : planted())
+    for (const Expected& one : bug.expected) rules.insert(one.rule);
+  for (int rule = 0; rule <= static_cast<int>(Rule::overflow); ++rule)
+    EXPECT_TRUE(rules.count(static_cast<Rule>(rule))) << to_string(static_cast<Rule>(rule));
+}
+
+}  // namespace
+}  // namespace jitconv::test

@@ -1,0 +1,49 @@
+// Kernels written by hand for tests of the way from text to module, and an engine that only writes down what it is
+// asked.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "codegen/source.h"
+#include "codegen/template_text.h"
+#include "host/compiler.h"
+#include "host/module_abi.h"
+
+namespace jitconv::test {
+
+/// One entry named "probe"; `text` defines it as extern "C".
+inline codegen::KernelSource small_kernel(std::string text, std::vector<codegen::Argument> arguments = {}) {
+  codegen::KernelSource source;
+  source.text = std::move(text);
+  codegen::KernelEntry entry;
+  entry.name = "probe";
+  entry.threads = 32;
+  entry.arguments = std::move(arguments);
+  source.entries.push_back(std::move(entry));
+  return source;
+}
+
+inline codegen::Argument input(std::string type, std::string name) {
+  return {codegen::ArgumentRole::x, std::move(type), std::move(name)};
+}
+
+/// g++ and clang++, whichever this machine has.
+inline std::vector<host::Compiler> compilers() {
+  std::vector<host::Compiler> all;
+  for (const char* path : {"/usr/bin/g++", "/usr/bin/clang++"}) {
+    try {
+      all.push_back(host::probe_compiler(path));
+    } catch (const std::exception&) {
+    }
+  }
+  if (all.empty()) all.push_back(host::find_compiler());
+  return all;
+}
+
+/// For GoogleTest's messages.
+inline std::string kind_name(const host::Compiler& compiler) {
+  return compiler.kind == host::Compiler::Kind::clang ? "clang" : "gnu";
+}
+
+}  // namespace jitconv::test

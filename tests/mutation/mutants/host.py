@@ -1,0 +1,103 @@
+"""Mutants of host execution itself: models that differ from the GPU, checks that do not look, and their words."""
+from mutants.mutant import File
+
+f16 = File("host/models/element_f16.h", "model_f16")
+copies = File("host/models/copy_async.h", "model_copy_async")
+vectors = File("host/models/vector.h", "model_vector")
+math = File("host/models/math.h", "model_math")
+builtins = File("host/models/builtins.h", "model_builtins")
+prelude = File("host/models/prelude.h", "model_prelude")
+translation = File("host/translation.cpp", "translation")
+asynchronous = File("host/async_copy.cpp", "async_copy")
+clocks = File("host/clocks.cpp", "clocks")
+shared = File("host/shared_memory.cpp", "shared_memory")
+shared_fast = File("host/shared_memory.h", "shared_memory")
+global_memory = File("host/global_memory.cpp", "global_memory")
+global_fast = File("host/global_memory.h", "global_memory")
+requests = File("host/warp_requests.cpp", "warp_requests")
+block = File("host/block.cpp", "block")
+
+UNSEEN = "a kernel with this bug passes on a CPU: "
+
+MUTANTS = [
+    # Models.
+    f16("truncates", "magnitude + 0xfffu + (magnitude >> 13 & 1u)", "magnitude",
+        "fp16 results are truncated on a CPU and rounded on a GPU"),
+    f16("ties_up", "magnitude + 0xfffu + (magnitude >> 13 & 1u)", "magnitude + 0x1000u",
+        "fp16 ties are rounded up on a CPU and to even on a GPU"),
+    f16("overflows_late", "magnitude >= 0x477ff000u", "magnitude > 0x477ff000u", "65520 is another number on a CPU"),
+    f16("no_denormals", "if (magnitude == 0x7c00u) return", "if (magnitude < 0x400u) return 0.0f;\n  if (magnitude == 0x7c00u) return",
+        "small fp16 numbers are zeros on a CPU"),
+    copies("ignores_valid", "4 * kElements, valid);", "4 * kElements, true);", "padding is read from where there is none"),
+    copies("waits_for_all", "jitconv_copy_async_wait(kGroups);", "jitconv_copy_async_wait(0);",
+           UNSEEN + "waiting for too few groups"),
+    copies("half_copied", "destination, source, 4 * kElements,", "destination, source, 4 * (kElements > 1 ? kElements / 2 : 1),",
+           "every other pair of columns is missing"),
+    vectors("two_accesses", "  JITCONV_ONE_ACCESS(ElementVector, kElements * sizeof(Element))\n", "",
+            "a vector counts as several accesses, and its alignment is not checked"),
+    math("fma_rounds_twice", "return __builtin_fmaf(a, b, c);", "return a * b + c;",
+         "sums differ from the GPU's in the last bit"),
+    builtins("shuffle_of_own_lane", "  return all[source];\n", "  return mine;\n", "shuffles return what they were given"),
+    builtins("ballot_of_whole_warp", "if ((mask >> lane & 1) != 0 && all[lane] != 0)", "if (all[lane] != 0)",
+             "votes of half a warp count lanes that do not vote"),
+    builtins("sync_warp_of_nobody", "JITCONV_HOOK void jitconv_sync_warp(unsigned mask) {",
+             "JITCONV_HOOK void jitconv_sync_warp(unsigned mask) {\n  if (mask != 0) return;",
+             "__syncwarp() orders nothing: right kernels are called racy"),
+    prelude("stores_unseen", "__tsan_write##bytes(void* address) { jitconv_api->store(",
+            "__tsan_write##bytes(void* address) { jitconv_api->load(", UNSEEN + "every race"),
+    translation("asm_passes", 'if (token == "asm" || token == "__asm__" || token == "__asm") {', 'if (token == "__asm__") {',
+                "an instruction without a model is given to this machine's assembler"),
+    translation("lines_of_unit", "    unit += line_directive(line_at(text, at), file);\n", "",
+                "findings name the wrong lines"),
+    translation("static_shared_passes", 'if (token == "__shared__" && previous != "extern") {', "if (false) {",
+                UNSEEN + "static shared memory is every thread's own"),
+    # Asynchronous copies.
+    asynchronous("not_poisoned", "    std::memset(memory_ + operation.destination, kPoison, operation.bytes);\n", "    static_cast<void>(kPoison);\n",
+                 "reads of copies under way see the old data instead of NaN"),
+    asynchronous("not_pending", "marks_.begin_write(issuer, operation.destination, operation.bytes, operation.pc);",
+                 "Conflict{};", UNSEEN + "reads of copies under way"),
+    asynchronous("wait_one_less", "const std::uint32_t complete = issued.closed_groups - groups;",
+                 "const std::uint32_t complete = issued.closed_groups - groups + 1;", UNSEEN + "a missing commit"),
+    asynchronous("late_copies_lost", "    if (!end->landed) land(*end);\n", "", "copies that land late never do"),
+    asynchronous("zeros_not_written", "    std::memset(memory_ + operation.destination, 0, operation.bytes);\n", "    ;\n",
+                 "padding is what was in shared memory before"),
+    asynchronous("copies_survive_block", "      issued.closed_groups = 0;\n", "", "the next block waits for copies of the last"),
+    # Order of threads.
+    clocks("barrier_orders_nothing", "  ordered_ = counter_;\n  std::fill(now_.begin(), now_.end(), ++counter_);\n",
+           "  std::fill(now_.begin(), now_.end(), ++counter_);\n", "right kernels are called racy"),
+    clocks("warp_is_block", "void Clocks::meet(std::span<const std::uint32_t> threads) {",
+           "void Clocks::meet(std::span<const std::uint32_t> threads) {\n  if (!threads.empty()) return meet_all();",
+           UNSEEN + "__syncwarp() between warps"),
+    clocks("warp_orders_nothing", "    scratch_seen_[t] = std::max(scratch_seen_[t], now_[t]);\n", "",
+           "right kernels are called racy"),
+    # Marks of shared memory.
+    shared("uninitialised_unseen", "  if (written < view.first) {", "  if (false) {", UNSEEN + "reads of what nobody wrote"),
+    shared("race_of_stores_unseen", "if (written == Clocks::kPending || !view.after(writer_[cell] & kThreadMask, written)) {",
+           "if (written == Clocks::kPending) {", UNSEEN + "two threads that write one place"),
+    shared("race_with_reader_unseen", "  } else if (read_tick_[cell] > view.ordered) {", "  } else if (false) {",
+           UNSEEN + "a missing barrier before a store"),
+    shared("race_with_writer_unseen", "} else if (!view.after(writer_[cell] & kThreadMask, written)) {\n    conflict.hazard = Hazard::written;",
+           "} else if (false) {\n    conflict.hazard = Hazard::written;", UNSEEN + "a missing barrier after a store"),
+    shared_fast("fast_path_ignores_writes", "slow |= (write_tick[i] < view.first) | (write_tick[i] > view.ordered);",
+                "slow |= write_tick[i] < view.first;", UNSEEN + "a missing barrier after a store"),
+    shared_fast("fast_path_ignores_reads", "slow |= (write_tick[i] > view.ordered) | (read_tick[i] > view.ordered);",
+                "slow |= write_tick[i] > view.ordered;", UNSEEN + "a missing barrier before a store"),
+    # Global memory.
+    global_fast("bounds_by_start", "address >= begin_ && address <= end_ && bytes <= end_ - address;",
+                "bytes != 0 && address >= begin_ && address < end_;", UNSEEN + "a vector that reaches past the end of a tensor"),
+    global_memory("race_of_blocks_unseen", "return tick != 0 && (tick < view.first || !view.after(thread, tick));",
+                  "return tick != 0 && tick >= view.first && !view.after(thread, tick);",
+                  UNSEEN + "two blocks that write one output"),
+    global_memory("read_race_unseen", "  region.was_read_ = true;\n", "", UNSEEN + "an output that another thread reads"),
+    # Counters and scheduling.
+    requests("sectors_of_64_bytes", "sector = std::max(starts[i] / 32, next_sector), sector_end = (last - 1) / 32 + 1;",
+             "sector = std::max(starts[i] / 64, next_sector), sector_end = (last - 1) / 64 + 1;",
+             "half-sector stores do not show"),
+    requests("sixteen_banks", "++of_bank[*word % 32]", "++of_bank[*word % 16]", "conflicts are counted where there are none"),
+    block("order_of_index", "random_.below(static_cast<std::uint32_t>(ready_.size()))", "0",
+          "threads run in one order: bugs that need another are not seen"),
+    block("different_lines_pass", "    if (thread.pc == reference.pc || log_.line(thread.pc) == log_.line(reference.pc)) continue;\n",
+          "    if (thread.pc != nullptr) continue;\n", UNSEEN + "threads that meet at different barriers"),
+    block("mask_without_caller_passes", "  if ((wanted >> (thread.index % 32) & 1u) == 0) {", "  if (wanted == 0) {",
+          UNSEEN + "a lane that is not in its own mask"),
+]

@@ -1,0 +1,228 @@
+// See case_lists.h.
+#include "support/case_lists.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <stdexcept>
+
+#include "codegen/heuristics.h"
+#include "support/shape_lists.h"
+#include "tools/documented.h"
+
+namespace jitconv::test {
+namespace {
+
+using codegen::DepthwiseTiling;
+using codegen::Family;
+
+std::string layouts_of(const ConvSpec& spec) {
+  return fmt::format("{} to {}", to_string(spec.input_layout), to_string(spec.output_layout));
+}
+
+std::vector<FamilyCase> make_family_cases() {
+  using Store = DepthwiseTiling::Store;
+  std::vector<FamilyCase> cases;
+  const auto add = [&cases](const std::string& name, const std::string& text, Family family,
+                            Store store = Store::flat) {
+    cases.push_back({name, parse_spec(text), family, store});
+  };
+  // Channels and pixels that no tile divides, padding on all sides, several tiles each way.
+  add("direct", "input=2,13,37,75 weight=37,13,3,3 padding=1,2,2,0", Family::direct);
+  add("direct, strided", "input=2,5,41,67 weight=19,5,5,3 stride=2,3 padding=2,2,1,1 dilation=1,2", Family::direct);
+  add("direct, grouped", "input=2,12,19,33 weight=30,4,3,5 groups=3 padding=1,2", Family::direct);
+  // Tiles of more than 1024 columns, once by stride and once by dilation.
+  add("direct, wide tile", "input=1,4,24,2001 weight=8,4,3,3 stride=1,17", Family::direct);
+  add("direct, wide window", "input=1,4,24,2001 weight=8,4,3,5 dilation=1,200", Family::direct);
+  add("direct, nhwc", "input=2,13,37,35 weight=37,13,3,3 padding=1 input_layout=nhwc output_layout=nhwc",
+      Family::direct);
+  add("direct, nhwc vectors", "input=2,16,17,35 weight=32,16,3,3 padding=1 input_layout=nhwc output_layout=nhwc",
+      Family::direct);
+  add("direct, nchw to nhwc", "input=2,9,21,35 weight=24,9,3,3 stride=2 padding=1 output_layout=nhwc", Family::direct);
+  add("direct, nhwc to nchw", "input=2,9,21,35 weight=24,9,3,3 padding=1 input_layout=nhwc", Family::direct);
+  add("depthwise, flat store", "input=3,7,29,37 weight=7,1,3,3 groups=7 padding=1,1,1,2", Family::depthwise,
+      Store::flat);
+  add("depthwise, small planes", "input=5,9,7,7 weight=9,1,3,3 groups=9 padding=1", Family::depthwise, Store::flat);
+  add("depthwise, vector store", "input=2,6,33,64 weight=6,1,5,3 groups=6 padding=2,1", Family::depthwise,
+      Store::vector);
+  add("depthwise, row store", "input=2,3,19,2502 weight=3,1,3,3 groups=3 padding=1,1,0,1", Family::depthwise,
+      Store::rows);
+  add("depthwise, multiplier", "input=2,6,23,31 weight=12,1,3,5 groups=6 padding=1,2 dilation=1,2", Family::depthwise,
+      Store::flat);
+  add("depthwise, strided", "input=2,8,45,53 weight=8,1,7,7 groups=8 stride=2 padding=3", Family::depthwise,
+      Store::flat);
+  add("fallback", "input=2,6,23,31 weight=21,6,3,3 padding=1,2,0,1 stride=1,2", Family::fallback);
+  add("fallback, nhwc", "input=2,6,23,31 weight=21,6,3,3 padding=1 input_layout=nhwc output_layout=nhwc",
+      Family::fallback);
+  add("fallback, far apart", "input=2,4,300,310 weight=10,4,3,3 dilation=130,140 padding=20", Family::fallback);
+  return cases;
+}
+
+bool fits(const FamilyCase& wanted, const codegen::ConvPlan& plan) {
+  if (plan.family != wanted.family) return false;
+  const auto* depthwise = std::get_if<DepthwiseTiling>(&plan.tiling);
+  return depthwise == nullptr || depthwise->store == wanted.store;
+}
+
+/// The fallback's plan, which the planner makes only where no other family can.
+codegen::ConvPlan fallback_plan(const ConvSpec& spec, const Target& target) {
+  const ConvSpec canonical = codegen::canonical(spec);
+  return codegen::make_plan(codegen::fallback_candidates(canonical, target).front(), canonical, target);
+}
+
+constexpr DataType kTypes[] = {DataType::f32, DataType::f16, DataType::bf16};
+
+/// The case with another spec and a plan of its family.
+void add_case(std::vector<Case>& cases, const FamilyCase& family, const ConvSpec& spec, const std::string& what,
+              const Target& target) {
+  std::optional<codegen::ConvPlan> plan = plan_for(family, spec, target);
+  if (!plan) throw std::logic_error(fmt::format("no plan for {}: {}", family.name, to_string(spec)));
+  cases.push_back({family.name + ", " + what, spec, std::move(plan), false, {}});
+  cases.back().kinds = {check::DataKind::exact, check::DataKind::random};
+}
+
+std::vector<codegen::ConvPlan> some_plans(const ConvSpec& spec, const Target& target, std::size_t first,
+                                          std::size_t spread) {
+  std::vector<codegen::ConvPlan> all = codegen::enumerate_plans(spec, target, SIZE_MAX), some;
+  const std::size_t others = all.size() > first ? all.size() - first : 0;
+  const std::size_t step = std::max<std::size_t>(1, others / std::max<std::size_t>(1, spread));
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (i < first || (spread > 0 && (i - first) % step == 0)) some.push_back(std::move(all[i]));
+  return some;
+}
+
+}  // namespace
+
+std::vector<Case> documented_cases() {
+  std::vector<Case> cases;
+  for (const tools::DocumentedConfiguration& one : tools::documented_configurations()) {
+    Case next{one.name, one.spec, {}, false, {}};
+    next.kinds = {check::DataKind::exact, check::DataKind::random, check::DataKind::positive};
+    cases.push_back(next);
+  }
+  return cases;
+}
+
+std::vector<Case> shape_cases(std::int64_t most_bytes) {
+  std::vector<Case> cases;
+  std::set<std::string> seen;
+  for (const ShapeRow& row : forward_shapes(JITCONV_TEST_DATA "/shapes")) {
+    Case next;
+    next.name = fmt::format("{}:{} {}", row.list, row.line, row.name);
+    next.spec = row.spec;
+    while (next.spec.input.n > 1 && tensor_bytes(next.spec) > most_bytes) {
+      next.spec.input.n /= 2;
+      next.reduced = true;
+    }
+    if (seen.insert(to_string(next.spec)).second) cases.push_back(std::move(next));
+  }
+  return cases;
+}
+
+std::vector<Case> with_16_bit_types(std::vector<Case> cases) {
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    cases[i].spec.dtype = i % 2 == 0 ? DataType::f16 : DataType::bf16;
+    cases[i].name += fmt::format(" {}", to_string(cases[i].spec.dtype));
+  }
+  return cases;
+}
+
+std::vector<Case> with_nhwc_layouts(std::vector<Case> cases) {
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    ConvSpec& spec = cases[i].spec;
+    spec.dtype = static_cast<DataType>(i % 3);
+    const std::size_t layouts = 1 + i / 3 % 3;
+    spec.input_layout = static_cast<Layout>(layouts & 1);
+    spec.output_layout = static_cast<Layout>(layouts >> 1);
+    cases[i].name += fmt::format(" {} {}", to_string(spec.dtype), layouts_of(spec));
+  }
+  return cases;
+}
+
+const std::vector<FamilyCase>& family_cases() {
+  static const std::vector<FamilyCase> cases = make_family_cases();
+  return cases;
+}
+
+std::optional<codegen::ConvPlan> plan_for(const FamilyCase& wanted, const ConvSpec& spec, const Target& target) {
+  if (wanted.family == Family::fallback) return fallback_plan(spec, target);
+  for (const codegen::ConvPlan& plan : codegen::enumerate_plans(spec, target, SIZE_MAX))
+    if (fits(wanted, plan)) return plan;
+  return {};
+}
+
+std::vector<Case> epilogue_cases(const Target& target) {
+  std::vector<Case> cases;
+  for (const FamilyCase& family : family_cases()) {
+    for (const DataType type : kTypes) {
+      ConvSpec spec = family.spec;
+      spec.dtype = type;
+      spec.epilogue.slope = 0.25f;  // exact in every type, so that integer data stay exact
+      spec.epilogue.clamp_min = -2.0f;
+      spec.epilogue.clamp_max = 5.0f;
+      for (const auto& [bias, residual] : {std::pair(false, false), std::pair(true, false), std::pair(false, true)}) {
+        spec.epilogue.bias = bias, spec.epilogue.residual = residual;
+        add_case(cases, family, spec, fmt::format("{} bias {} residual {}", to_string(type), bias, residual), target);
+      }
+      spec.epilogue.bias = spec.epilogue.residual = true;
+      for (int activation = 0; activation <= static_cast<int>(Activation::clamp); ++activation) {
+        spec.epilogue.activation = static_cast<Activation>(activation);
+        add_case(cases, family, spec, fmt::format("{} {}", to_string(type), to_string(spec.epilogue.activation)),
+                 target);
+      }
+    }
+  }
+  return cases;
+}
+
+std::vector<Case> alignment_cases(const Target& target) {
+  std::vector<Case> cases;
+  for (const FamilyCase& family : family_cases()) {
+    for (const DataType type : kTypes) {
+      for (std::int64_t alignment = element_bytes(type); alignment <= 256; alignment *= 2) {
+        // A vector store needs aligned vectors; with less the family has another store for the same shape.
+        const bool vectors = family.family == Family::depthwise && family.store == DepthwiseTiling::Store::vector;
+        if (vectors && alignment < 16) continue;
+        ConvSpec spec = family.spec;
+        spec.dtype = type;
+        spec.alignment = alignment;
+        spec.epilogue.bias = spec.epilogue.residual = true;
+        add_case(cases, family, spec, fmt::format("{} at multiples of {}", to_string(type), alignment), target);
+      }
+    }
+  }
+  // The shape of the vector store, planned freely.
+  for (const FamilyCase& family : family_cases()) {
+    for (const DataType type : kTypes) {
+      Case next{family.name + ", planned, misaligned by one element", family.spec, {}, false, {}};
+      next.spec.dtype = type;
+      next.spec.alignment = element_bytes(type);
+      next.plan = codegen::make_plan(next.spec, target);
+      next.kinds = {check::DataKind::exact, check::DataKind::random};
+      cases.push_back(next);
+    }
+  }
+  return cases;
+}
+
+std::vector<Case> candidate_cases(const Target& target, std::size_t first, std::size_t spread) {
+  std::vector<Case> cases;
+  std::set<std::string> shapes;
+  for (const FamilyCase& family : family_cases()) {
+    if (!shapes.insert(to_string(family.spec)).second) continue;
+    std::vector<codegen::ConvPlan> plans = some_plans(family.spec, target, first, spread);
+    FamilyCase fallback = family;
+    fallback.family = Family::fallback;
+    plans.push_back(*plan_for(fallback, family.spec, target));
+    for (std::size_t i = 0; i < plans.size(); ++i)
+      cases.push_back({fmt::format("{}, candidate {}", family.name, i),
+                       family.spec,
+                       std::move(plans[i]),
+                       false,
+                       {check::DataKind::exact}});
+  }
+  return cases;
+}
+
+}  // namespace jitconv::test

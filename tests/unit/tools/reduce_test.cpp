@@ -1,0 +1,265 @@
+// Reduction: what a smaller convolution must have in common with the one asked for, and what it must still show.
+#include "tools/reduce.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <sstream>
+#include <string>
+
+#include "codegen/source.h"
+#include "support/random_specs.h"
+#include "tools/documented.h"
+#include "tools/host_run.h"
+#include "unit/tools/cli_process.h"
+
+namespace jitconv::tools {
+namespace {
+
+using codegen::DepthwiseTiling;
+using codegen::DirectTiling;
+using codegen::FallbackTiling;
+
+// What jitconv-run reduces documented configurations to.
+const WorkLimits kDocumented = host_work_limits(/*documented=*/true, /*full_size=*/false, 400'000'000);
+constexpr WorkLimits kNoLimit{0, INT64_MAX};
+
+const Target kTarget = parse_target("sm_90a");
+
+Reduction reduced(const std::string& text, const WorkLimits& limits) {
+  return reduce(parse_spec(text), kTarget, limits);
+}
+
+/// `spec` with the extents that reduction may change taken from `from`.
+ConvSpec with_extents_of(ConvSpec spec, const ConvSpec& from) {
+  spec.input.n = from.input.n;
+  spec.input.h = from.input.h;
+  spec.input.w = from.input.w;
+  return spec;
+}
+
+/// Lines of generated text that N, H and W are printed into: which constants, comments apart.
+const std::set<std::string> kExtentConstants = {"kH",
+                                                "kW",
+                                                "kP",
+                                                "kQ",
+                                                "kPixels",
+                                                "kInputPlanes",
+                                                "kInputStrideN",
+                                                "kInputStrideC",
+                                                "kInputStrideH",
+                                                "kInputStrideW",
+                                                "kOutputStrideN",
+                                                "kOutputStrideC",
+                                                "kOutputStrideH",
+                                                "kOutputStrideW",
+                                                "kTilesP",
+                                                "kTilesQ"};
+
+/// The text without comment lines, constants of extents and the kernel's name.
+std::vector<std::string> kernel_lines(const codegen::KernelSource& source) {
+  std::vector<std::string> lines;
+  for (std::string line : test::lines_of(source.text)) {
+    if (line.rfind("//", 0) == 0) continue;
+    if (line.rfind("constexpr ", 0) == 0) {
+      const std::size_t equals = line.find(" = ");
+      const std::size_t name = line.rfind(' ', equals - 1) + 1;
+      if (kExtentConstants.count(line.substr(name, equals - name)) != 0) continue;
+    }
+    if (const std::size_t at = line.find(source.entries.at(0).name); at != std::string::npos)
+      line.replace(at, source.entries[0].name.size(), "kernel");
+    lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
+TEST(Reduce, EveryDocumentedConfigurationKeepsItsKernel) {
+  for (const DocumentedConfiguration& configuration : documented_configurations()) {
+    SCOPED_TRACE(configuration.name);
+    const Reduction small = reduce(configuration.spec, kTarget, kDocumented);
+    const codegen::ConvPlan full = codegen::make_plan(configuration.spec, kTarget);
+    EXPECT_TRUE(small.same_kernel) << small.note;
+    EXPECT_EQ(small.plan.spec, with_extents_of(full.spec, small.plan.spec));
+    EXPECT_EQ(small.plan.tiling, full.tiling);
+    EXPECT_EQ(small.plan.shared_bytes, full.shared_bytes);
+    EXPECT_EQ(small.plan.threads, full.threads);
+    const std::vector<std::string> expected = kernel_lines(codegen::generate(full));
+    EXPECT_GT(expected.size(), 50u);
+    EXPECT_EQ(kernel_lines(codegen::generate(small.plan)), expected);
+  }
+}
+
+TEST(Reduce, DocumentedConfigurationsFitTheLimitOrSayThatTheyCannot) {
+  for (const DocumentedConfiguration& configuration : documented_configurations()) {
+    const Reduction small = reduce(configuration.spec, kTarget, kDocumented);
+    const codegen::ConvPlan full = codegen::make_plan(configuration.spec, kTarget);
+    EXPECT_EQ(small.reduced, executed_multiply_adds(full) > kDocumented.as_given) << configuration.name;
+    EXPECT_EQ(small.multiply_adds, executed_multiply_adds(small.plan));
+    if (small.multiply_adds <= kDocumented.most) continue;
+    // One tile in each direction, and that is said.
+    EXPECT_EQ(small.tiles, (std::array<std::int64_t, 3>{1, 1, 1})) << configuration.name;
+    EXPECT_NE(small.note.find("cannot be made fewer"), std::string::npos) << small.note;
+  }
+}
+
+TEST(Reduce, WithoutALimitEverythingThereIsToSeeIsShown) {
+  // Two tiles in each direction; the last of Q as ragged as 1022 = 3 * 256 + 254 leaves it.
+  const Reduction plain = reduced("input=16,16,1024,1024 weight=128,16,3,3", kNoLimit);
+  const auto& direct = std::get<DirectTiling>(plain.plan.tiling);
+  EXPECT_EQ(plain.tiles, (std::array<std::int64_t, 3>{2, 2, 2}));
+  EXPECT_EQ(output_shape(plain.plan.spec).h, 2 * direct.block_p());
+  EXPECT_EQ(output_shape(plain.plan.spec).w % direct.block_q(), 1022 % direct.block_q());
+  EXPECT_EQ(plain.note, "");
+  // Padding on both sides: the tile between sees none of it.
+  const Reduction padded = reduced("input=8,32,512,512 weight=64,32,5,9 padding=2,4 dilation=2,3", kNoLimit);
+  EXPECT_EQ(padded.tiles, (std::array<std::int64_t, 3>{2, 3, 3}));
+  EXPECT_EQ(padded.note, "");
+}
+
+TEST(Reduce, LimitsTakeTilesAwayAndTheNoteSaysWhich) {
+  const std::string text = "input=8,32,512,512 weight=64,32,5,9 padding=2,4 dilation=2,3";
+  const std::int64_t all = reduced(text, kNoLimit).multiply_adds;
+  EXPECT_EQ(reduced(text, {0, all}).tiles, (std::array<std::int64_t, 3>{2, 3, 3}));
+  const Reduction less = reduced(text, {0, all - 1});
+  EXPECT_EQ(less.tiles, (std::array<std::int64_t, 3>{2, 2, 2})) << "the cheapest with several in each direction";
+  EXPECT_EQ(less.note, "2 of 3 tiles along P, 2 of 3 tiles along Q");
+  // A tile of P alone has four rows, which no plan would give this tiling.
+  const Reduction least = reduced(text, {0, 1});
+  EXPECT_EQ(least.tiles, (std::array<std::int64_t, 3>{1, 2, 1}));
+  EXPECT_EQ(
+      least.note,
+      "1 of 2 tiles along N, 2 of 3 tiles along P, 1 of 3 tiles along Q, 94 M multiply-adds cannot be made fewer");
+}
+
+TEST(Reduce, WhatIsSmallEnoughStaysAsItIs) {
+  const std::string text = "input=2,4,30,40 weight=8,4,3,3 padding=1 bias";
+  const Reduction same = reduced(text, {10'000'000, 10'000'000});
+  EXPECT_FALSE(same.reduced);
+  EXPECT_EQ(same.plan, codegen::make_plan(parse_spec(text), kTarget));
+  const Reduction full_size = reduced("input=256,3,224,224 weight=96,3,11,11 stride=4 padding=2",
+                                      host_work_limits(/*documented=*/true, /*full_size=*/true, 1));
+  EXPECT_FALSE(full_size.reduced);
+}
+
+TEST(Reduce, NothingIsLeftOfAConvolutionWithoutOutputs) {
+  const Reduction none = reduced("input=0,4,30,40 weight=8,4,3,3", kNoLimit);
+  EXPECT_EQ(none.plan.family, codegen::Family::none);
+  EXPECT_FALSE(none.reduced);
+  EXPECT_EQ(none.multiply_adds, 0);
+}
+
+TEST(Reduce, OffsetsStayWide) {
+  const Reduction small = reduced("input=64,64,1,524280 weight=128,64,1,3 stride=1,3 dilation=1,4", kDocumented);
+  ASSERT_TRUE(small.reduced);
+  EXPECT_LT(small.plan.spec.input.w, 1000);
+  EXPECT_TRUE(small.plan.wide_index) << "2^31 elements at full size";
+}
+
+TEST(Reduce, StridesKeepWhatTheLastWindowLeavesOver) {
+  // (227 - 11) / 4 + 1 = 55 with nothing left over; 229 leaves two rows that no window reaches.
+  for (const std::int64_t extent : {227, 228, 229, 230}) {
+    ConvSpec spec = parse_spec("input=64,3,227,227 weight=96,3,11,11 stride=4");
+    spec.input.h = spec.input.w = extent;
+    const Reduction small = reduce(spec, kTarget, kNoLimit);
+    ASSERT_TRUE(small.reduced);
+    EXPECT_EQ((small.plan.spec.input.h - 11) % 4, (extent - 11) % 4);
+    EXPECT_EQ((small.plan.spec.input.w - 11) % 4, (extent - 11) % 4);
+  }
+}
+
+TEST(Reduce, DepthwiseTilesOfSeveralPlanesKeepTheirLastOne) {
+  // Tiles of 7, 3 and 9 whole planes: N must leave more than one tile, and the last as full as before.
+  for (const char* text : {"input=999,5,14,14 weight=5,1,3,3 groups=5", "input=101,24,14,14 weight=24,1,3,3 groups=24",
+                           "input=512,10,7,7 weight=10,1,3,3 groups=10 padding=1"}) {
+    SCOPED_TRACE(text);
+    const Reduction small = reduced(text, kNoLimit);
+    const auto& tiling = std::get<DepthwiseTiling>(small.plan.tiling);
+    ASSERT_GT(tiling.planes, 1);
+    ASSERT_TRUE(small.reduced);
+    const ConvSpec full = parse_spec(text);
+    EXPECT_GT(small.plan.spec.input.n * full.input.c, tiling.planes);
+    EXPECT_EQ(small.plan.spec.input.n * full.input.c % tiling.planes, full.input.n * full.input.c % tiling.planes);
+    EXPECT_GT(small.tiles[0], 1);
+  }
+}
+
+TEST(Reduce, FallbackRunsSeveralBlocks) {
+  const Reduction small = reduced("input=1,8,4000,4100 weight=8,8,3,3 dilation=1500,1600", {0, 1'000'000});
+  ASSERT_TRUE(std::holds_alternative<FallbackTiling>(small.plan.tiling));
+  EXPECT_TRUE(small.same_kernel);
+  EXPECT_GT(small.plan.blocks, 1u);
+  EXPECT_LT(small.multiply_adds, 1'000'000);
+  EXPECT_GE(small.plan.spec.input.h, 3001) << "the taps span as much";
+}
+
+TEST(Reduce, ExecutedMultiplyAddsAreThoseOfWholeTiles) {
+  const codegen::ConvPlan direct = codegen::make_plan(parse_spec("input=1,8,6,300 weight=16,8,3,3"), kTarget);
+  const auto& tiling = std::get<DirectTiling>(direct.tiling);
+  EXPECT_EQ(executed_multiply_adds(direct),
+            std::int64_t{direct.blocks} * tiling.block_k() * tiling.block_p() * tiling.block_q() * 8 * 9);
+  EXPECT_EQ(multiply_adds(direct.spec), 16 * 4 * 298 * 8 * 9);
+  EXPECT_GE(executed_multiply_adds(direct), multiply_adds(direct.spec));
+}
+
+TEST(WorkLimits, DocumentedConfigurationsAreMadeSmallAndOthersOnlyIfTheyAreLarge) {
+  EXPECT_LT(host_work_limits(true, false, 200'000'000).as_given, 10'000'000);
+  EXPECT_EQ(host_work_limits(false, false, 200'000'000).as_given, 200'000'000);
+  EXPECT_EQ(host_work_limits(true, false, 1'000'000).as_given, 1'000'000) << "never above the limit";
+  EXPECT_EQ(host_work_limits(true, true, 1).as_given, INT64_MAX);
+}
+
+// The excerpt in README.md is of a real run; what of it does not depend on the machine must stay true.
+TEST(Reduce, TheReadmeShowsTheShapesThatRun) {
+  const std::string readme = test::read_file(std::string(JITCONV_TEST_DATA) + "/../README.md");
+  const std::size_t begin = readme.find("<!-- host table -->"), end = readme.find("<!-- end -->", begin);
+  ASSERT_NE(end, std::string::npos);
+  const auto extents = [](const ConvSpec& spec) {
+    return std::to_string(spec.input.n) + "," + std::to_string(spec.input.h) + "," + std::to_string(spec.input.w);
+  };
+  int rows = 0;
+  for (const std::string& line : test::lines_of(readme.substr(begin, end - begin))) {
+    std::istringstream words(line);
+    std::string name, ran, of, family, tiles;
+    words >> name >> ran >> of >> family >> tiles;
+    const DocumentedConfiguration* configuration = find_documented(name);
+    if (configuration == nullptr) continue;
+    SCOPED_TRACE(line);
+    ++rows;
+    const Reduction small = reduce(configuration->spec, kTarget, kDocumented);
+    EXPECT_EQ(ran, extents(small.plan.spec));
+    EXPECT_EQ(of, extents(configuration->spec));
+    EXPECT_EQ(family, codegen::to_string(small.plan.family));
+    EXPECT_EQ(tiles, std::to_string(small.tiles[0]) + "x" + std::to_string(small.tiles[1]) + "x" +
+                         std::to_string(small.tiles[2]));
+  }
+  EXPECT_GE(rows, 5);
+}
+
+RC_GTEST_PROP(Reduce, OnlyNHAndWShrinkAndTheKernelStays, ()) {
+  test::SpecLimits limits;
+  limits.batch = 40;
+  const ConvSpec spec = *test::valid_specs(limits);
+  const std::int64_t most = *rc::gen::element<std::int64_t>(1, 1'000'000, INT64_MAX);
+  const codegen::ConvPlan full = codegen::make_plan(spec, kTarget);
+  const Reduction small = reduce(spec, kTarget, {0, most});
+  const ConvSpec& made = small.plan.spec;
+  validate(made);
+  RC_ASSERT(made == with_extents_of(full.spec, made));
+  RC_ASSERT(small.reduced == (made != full.spec));
+  RC_ASSERT(made.input.n <= full.spec.input.n);
+  RC_ASSERT(made.input.h <= full.spec.input.h);
+  RC_ASSERT(made.input.w <= full.spec.input.w);
+  RC_ASSERT(small.multiply_adds == executed_multiply_adds(small.plan));
+  RC_ASSERT(small.multiply_adds <= executed_multiply_adds(full));
+  if (full.family == codegen::Family::none) return;
+  RC_ASSERT(output_shape(made).n * output_shape(made).h * output_shape(made).w > 0);
+  if (!small.same_kernel) return;
+  RC_ASSERT(small.plan.tiling == full.tiling);
+  RC_ASSERT(kernel_lines(codegen::generate(small.plan)) == kernel_lines(codegen::generate(full)));
+}
+
+}  // namespace
+}  // namespace jitconv::tools

@@ -1,0 +1,242 @@
+// Which smaller convolution shows the most of a kernel at the least cost. Outputs are taken away in whole tiles, so
+// what is left ends in the same ragged tile, and rows of x and y keep their phase within sectors and copies.
+#include "tools/reduce.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <tuple>
+#include <vector>
+
+#include "codegen/arithmetic.h"
+#include "codegen/heuristics.h"
+#include "tools/check/data.h"
+
+namespace jitconv::tools {
+namespace {
+
+using codegen::ceil_div;
+
+/// One direction in which the output is cut into tiles.
+struct Axis {
+  std::int64_t extent = 1;  ///< at full size
+  std::int64_t tile = 1;
+  std::int64_t wanted = 1;  ///< tiles that show all there is to see
+  std::int64_t tiles() const { return ceil_div(extent, tile); }
+  /// The extent of which `count` tiles are left.
+  std::int64_t extent_of(std::int64_t count) const { return extent - (tiles() - count) * tile; }
+};
+
+std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a >= 0 ? a / b : -ceil_div(-a, b); }
+
+/// What decides which outputs of one axis see padding.
+struct Window {
+  std::int64_t input, pad, stride, reach;  ///< reach: from the first tap to the last
+};
+
+/// Wanted are two tiles and, where padding is seen, one more that sees none, between those that do.
+Axis spatial_axis(std::int64_t extent, std::int64_t tile, const Window& window) {
+  Axis axis{extent, tile, 1};
+  const std::int64_t head = std::min(extent, ceil_div(window.pad, window.stride));
+  const std::int64_t last_inside = floor_div(window.input - 1 + window.pad - window.reach, window.stride);
+  const std::int64_t tail = std::clamp<std::int64_t>(std::max(extent - 1 - last_inside, extent % tile), 0, extent);
+  const std::int64_t tail_tiles = tail > 0 ? axis.tiles() - (extent - tail) / tile : 0;
+  axis.wanted = std::min(axis.tiles(), std::max<std::int64_t>(2, ceil_div(head, tile) + 1 + tail_tiles));
+  return axis;
+}
+
+/// Depthwise tiles that hold several planes end raggedly at the last plane; N shrinks so that they still do.
+Axis image_axis(const ConvSpec& spec, std::int64_t planes_per_tile) {
+  const std::int64_t step = planes_per_tile / std::gcd(planes_per_tile, spec.input.c);
+  Axis axis{spec.input.n, step, 1};
+  while (axis.wanted < axis.tiles() &&
+         (axis.extent_of(axis.wanted) < 2 || axis.extent_of(axis.wanted) * spec.input.c <= planes_per_tile))
+    ++axis.wanted;
+  return axis;
+}
+
+struct Axes {
+  Axis n, p, q;
+};
+
+Axes axes_of(const codegen::ConvPlan& plan) {
+  const ConvSpec& spec = plan.spec;
+  const TensorShape out = output_shape(spec);
+  std::int64_t tile_p = 1, tile_q = 1, planes = 1;
+  if (const auto* direct = std::get_if<codegen::DirectTiling>(&plan.tiling)) {
+    tile_p = direct->block_p(), tile_q = direct->block_q();
+  } else if (const auto* depthwise = std::get_if<codegen::DepthwiseTiling>(&plan.tiling)) {
+    tile_p = depthwise->tile_p(), tile_q = depthwise->tile_q(), planes = depthwise->planes;
+  }
+  Axes axes{image_axis(spec, planes),
+            spatial_axis(out.h, tile_p,
+                         {spec.input.h, spec.padding.top, spec.stride.h, (spec.filter.r - 1) * spec.dilation.h}),
+            spatial_axis(out.w, tile_q,
+                         {spec.input.w, spec.padding.left, spec.stride.w, (spec.filter.s - 1) * spec.dilation.w})};
+  if (const auto* fallback = std::get_if<codegen::FallbackTiling>(&plan.tiling)) {
+    // Blocks run over the pixels of all images as one line: lengthen the rows until there are two.
+    constexpr std::int64_t kThreads = 256;
+    const std::int64_t rows = axes.n.extent_of(axes.n.wanted) * axes.p.wanted;
+    axes.q.wanted = std::clamp(kThreads * fallback->thread_pixels / rows + 1, axes.q.wanted, out.w);
+  }
+  return axes;
+}
+
+struct Counts {
+  std::int64_t n, p, q;
+};
+
+ConvSpec spec_with(const ConvSpec& full, const Axes& axes, const Counts& counts) {
+  ConvSpec spec = full;
+  spec.input.n = axes.n.extent_of(counts.n);
+  spec.input.h -= (axes.p.tiles() - counts.p) * axes.p.tile * full.stride.h;
+  spec.input.w -= (axes.q.tiles() - counts.q) * axes.q.tile * full.stride.w;
+  return spec;
+}
+
+/// A plan of `spec` with the kernel of `full`, if its tiling is possible there.
+std::optional<codegen::ConvPlan> plan_like(const codegen::ConvPlan& full, const ConvSpec& spec) {
+  std::vector<codegen::Candidate> candidates;
+  std::string why;
+  switch (full.family) {
+    case codegen::Family::none:
+      return std::nullopt;
+    case codegen::Family::direct:
+      candidates = codegen::direct_candidates(spec, full.target, why);
+      break;
+    case codegen::Family::depthwise:
+      candidates = codegen::depthwise_candidates(spec, full.target, why);
+      break;
+    case codegen::Family::fallback:
+      candidates = codegen::fallback_candidates(spec, full.target);
+      break;
+  }
+  const auto same = std::find_if(candidates.begin(), candidates.end(),
+                                 [&](const codegen::Candidate& one) { return one.tiling == full.tiling; });
+  if (same == candidates.end()) return std::nullopt;
+  codegen::ConvPlan plan = codegen::make_plan(*same, spec, full.target);
+  // What follows from the size of tensors and not from the tiling is kept as well, so that the kernel is.
+  plan.wide_index = full.wide_index;
+  plan.min_blocks_per_sm = full.min_blocks_per_sm;
+  plan.notes = full.notes;
+  return plan;
+}
+
+struct Choice {
+  codegen::ConvPlan plan;
+  Counts counts{};
+  std::int64_t multiply_adds = 0;
+  int directions = 0;  ///< in which there are several tiles, or were no more to begin with
+  bool complete = false;
+};
+
+/// Better first: within the limit; then the more to see; then the less to do. Beyond the limit only the work counts.
+bool better(const Choice& a, const Choice& b, std::int64_t most) {
+  const auto rank = [most](const Choice& one) {
+    const bool fits = one.multiply_adds <= most;
+    return std::tuple(!fits, fits ? -one.directions : 0, fits ? !one.complete : false, one.multiply_adds);
+  };
+  return rank(a) < rank(b);
+}
+
+/// Few, and always one tile and all that are wanted.
+std::vector<std::int64_t> counts_of(const Axis& axis) {
+  std::vector<std::int64_t> counts;
+  for (const std::int64_t count : {1, 2, 3})
+    if (count < axis.wanted) counts.push_back(count);
+  counts.push_back(axis.wanted);
+  return counts;
+}
+
+/// Among kernels like that of `full` or, failing that, those that the planner chooses for the smaller convolutions.
+std::optional<Choice> best_choice(const codegen::ConvPlan& full, const Axes& axes, std::int64_t most,
+                                  bool same_kernel) {
+  std::optional<Choice> best;
+  const auto several = [](const Axis& axis, std::int64_t count) { return count > 1 || axis.tiles() == 1 ? 1 : 0; };
+  for (const std::int64_t n : counts_of(axes.n)) {
+    for (const std::int64_t p : counts_of(axes.p)) {
+      for (const std::int64_t q : counts_of(axes.q)) {
+        const ConvSpec spec = spec_with(full.spec, axes, {n, p, q});
+        if (spec.input.h < 1 || spec.input.w < 1) continue;  // outputs of padding alone
+        std::optional<codegen::ConvPlan> plan =
+            same_kernel ? plan_like(full, spec) : codegen::make_plan(spec, full.target);
+        if (!plan) continue;
+        Choice choice{std::move(*plan), {n, p, q}};
+        choice.multiply_adds = executed_multiply_adds(choice.plan);
+        choice.directions = several(axes.n, n) + several(axes.p, p) + several(axes.q, q);
+        choice.complete = n == axes.n.wanted && p == axes.p.wanted && q == axes.q.wanted;
+        if (!best || better(choice, *best, most)) best = std::move(choice);
+      }
+    }
+  }
+  return best;
+}
+
+/// Says in which directions the smaller convolution has less than there is to see.
+std::string missing(const Axes& axes, const Counts& counts, std::int64_t work, std::int64_t most) {
+  std::string text;
+  for (const auto& [name, axis, count] :
+       {std::tuple("N", axes.n, counts.n), std::tuple("P", axes.p, counts.p), std::tuple("Q", axes.q, counts.q)}) {
+    if (count >= axis.wanted) continue;
+    text += fmt::format("{}{} of {} tiles along {}", text.empty() ? "" : ", ", count, axis.wanted, name);
+  }
+  if (work > most)
+    text += fmt::format("{}{} M multiply-adds cannot be made fewer", text.empty() ? "" : ", ", work / 1'000'000);
+  return text;
+}
+
+std::array<std::int64_t, 3> tiles_of(const codegen::ConvPlan& plan) {
+  const Axes axes = axes_of(plan);
+  std::int64_t n = plan.spec.input.n;
+  if (const auto* depthwise = std::get_if<codegen::DepthwiseTiling>(&plan.tiling))
+    n = ceil_div(n * plan.spec.input.c, depthwise->planes);
+  return {n, axes.p.tiles(), axes.q.tiles()};
+}
+
+}  // namespace
+
+std::int64_t multiply_adds(const ConvSpec& spec) {
+  return check::element_count(output_shape(spec)) * check::reduction_length(spec);
+}
+
+std::int64_t executed_multiply_adds(const codegen::ConvPlan& plan) {
+  const ConvSpec& spec = plan.spec;
+  const std::int64_t taps = spec.filter.r * spec.filter.s, blocks = plan.blocks;
+  if (const auto* direct = std::get_if<codegen::DirectTiling>(&plan.tiling)) {
+    const std::int64_t channels = codegen::round_up(spec.filter.c, direct->chunk_c);
+    return blocks * direct->block_k() * direct->block_p() * direct->block_q() * channels * taps;
+  }
+  if (const auto* depthwise = std::get_if<codegen::DepthwiseTiling>(&plan.tiling)) {
+    const std::int64_t multiplier = spec.filter.k / spec.groups;
+    return blocks * depthwise->planes * depthwise->tile_p() * depthwise->tile_q() * multiplier * taps;
+  }
+  if (const auto* fallback = std::get_if<codegen::FallbackTiling>(&plan.tiling))
+    return blocks * plan.threads * fallback->thread_k * fallback->thread_pixels * spec.filter.c * taps;
+  return 0;
+}
+
+Reduction reduce(const ConvSpec& spec, const Target& target, const WorkLimits& limits) {
+  Reduction result;
+  result.plan = codegen::make_plan(spec, target);
+  result.multiply_adds = executed_multiply_adds(result.plan);
+  if (result.multiply_adds > limits.as_given) {
+    const Axes axes = axes_of(result.plan);
+    std::optional<Choice> choice = best_choice(result.plan, axes, limits.most, /*same_kernel=*/true);
+    const bool same_kernel = choice.has_value();
+    if (!same_kernel) choice = best_choice(result.plan, axes, limits.most, /*same_kernel=*/false);
+    if (choice->plan.spec != result.plan.spec) {
+      result.reduced = true;
+      result.same_kernel = same_kernel;
+      result.plan = std::move(choice->plan);
+      result.multiply_adds = choice->multiply_adds;
+    }
+    result.note = missing(axes, choice->counts, result.multiply_adds, limits.most);
+    if (!result.same_kernel) result.note += "; the tiling of the full size does not fit the smaller one";
+  }
+  if (result.plan.family != codegen::Family::none) result.tiles = tiles_of(result.plan);
+  return result;
+}
+
+}  // namespace jitconv::tools

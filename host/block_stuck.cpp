@@ -52,7 +52,7 @@ void Block::report_stuck() {
   given_up_ = true;
   // Named is the first thread that waits, and whom it waits for: one that waits elsewhere rather than one that
   // returned.
-  const auto together = [this](const Thread& a, const Thread& b) {
+  const auto together = [](const Thread& a, const Thread& b) {
     if (a.state != b.state) return false;
     return a.state == State::at_barrier ? a.barrier == b.barrier : a.mask == b.mask && a.index / 32 == b.index / 32;
   };

@@ -220,6 +220,11 @@ std::vector<std::string> compile_options(const Compiler& compiler, Purpose purpo
   if (clang) {
     add({"-fsanitize=array-bounds", "-gline-tables-only", "-fno-vectorize", "-fno-slp-vectorize", "-fno-unroll-loops",
          "-mllvm", "-pragma-unroll-threshold=0", "-Wno-unused-command-line-argument"});
+    // Two accesses or barriers of the text stay two, each with its line.
+    for (const char* merge : {"-simplifycfg-sink-common=false", "-simplifycfg-hoist-common=false",
+                              "-simplifycfg-merge-cond-stores=false", "-enable-tail-merge=false"}) {
+      add({"-mllvm", merge});
+    }
   } else {
     add({"-fsanitize=bounds", "-g1", "-gno-record-gcc-switches", "-fno-tree-vectorize"});
   }
@@ -236,7 +241,7 @@ std::vector<std::string> compile_options(const Compiler& compiler, Purpose purpo
   // and code that follows a branch is not copied for those who take it: they would never meet the others again.
   add({"-DJITCONV_COUNTING"});
   if (clang) {
-    add({"-fsanitize-coverage=bb,no-prune,trace-pc", "-mllvm", "-disable-block-placement"});
+    add({"-fsanitize-coverage=bb,no-prune,trace-pc"});
   } else {
     add({"-fsanitize-coverage=trace-pc", "-fno-reorder-blocks", "-fno-reorder-blocks-and-partition",
          "-fno-thread-jumps"});

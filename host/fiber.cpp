@@ -210,7 +210,7 @@ char* Stacks::lowest(std::size_t index) const { return base_ + index * (kBytes +
 
 Fiber::~Fiber() {
 #if defined(JITCONV_THREAD_SANITIZER)
-  if (thread_sanitizer_fiber_ != nullptr) __tsan_destroy_fiber(thread_sanitizer_fiber_);
+  if (own_thread_ != nullptr) __tsan_destroy_fiber(own_thread_);
 #endif
 }
 
@@ -222,8 +222,8 @@ void Fiber::start(char* low, std::size_t bytes, Entry entry, void* argument) {
 #if defined(JITCONV_ADDRESS_SANITIZER)
   ASAN_UNPOISON_MEMORY_REGION(low, bytes);
 #elif defined(JITCONV_THREAD_SANITIZER)
-  if (thread_sanitizer_fiber_ != nullptr) __tsan_destroy_fiber(thread_sanitizer_fiber_);
-  thread_sanitizer_fiber_ = __tsan_create_fiber(0);
+  if (own_thread_ != nullptr) __tsan_destroy_fiber(own_thread_);
+  own_thread_ = __tsan_create_fiber(0);
 #endif
   own_stack_pointer_ = new_stack(low, bytes, &Fiber::run, this);
 }
@@ -241,8 +241,8 @@ void Fiber::resume() {
 #if defined(JITCONV_ADDRESS_SANITIZER)
   __sanitizer_start_switch_fiber(&outer_fake_stack_, low_, bytes_);
 #elif defined(JITCONV_THREAD_SANITIZER)
-  outer_thread_sanitizer_fiber_ = __tsan_get_current_fiber();
-  __tsan_switch_to_fiber(thread_sanitizer_fiber_, 0);
+  outer_thread_ = __tsan_get_current_fiber();
+  __tsan_switch_to_fiber(own_thread_, 0);
 #endif
   switch_stack(&outer_stack_pointer_, own_stack_pointer_);
 #if defined(JITCONV_ADDRESS_SANITIZER)
@@ -254,7 +254,7 @@ void Fiber::leave([[maybe_unused]] void** fake_stack) {
 #if defined(JITCONV_ADDRESS_SANITIZER)
   __sanitizer_start_switch_fiber(fake_stack, outer_low_, outer_bytes_);
 #elif defined(JITCONV_THREAD_SANITIZER)
-  __tsan_switch_to_fiber(outer_thread_sanitizer_fiber_, 0);
+  __tsan_switch_to_fiber(outer_thread_, 0);
 #endif
   switch_stack(&own_stack_pointer_, outer_stack_pointer_);
 #if defined(JITCONV_ADDRESS_SANITIZER)

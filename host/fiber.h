@@ -54,12 +54,12 @@ class Fiber {
   char* low_ = nullptr;
   std::size_t bytes_ = 0;
   // For the sanitizers, which follow a program from stack to stack only if they are told.
-  const void* outer_low_ = nullptr;
-  std::size_t outer_bytes_ = 0;
-  void* outer_fake_stack_ = nullptr;
+  [[maybe_unused]] const void* outer_low_ = nullptr;
+  [[maybe_unused]] std::size_t outer_bytes_ = 0;
+  [[maybe_unused]] void* outer_fake_stack_ = nullptr;
   void* own_fake_stack_ = nullptr;
-  void* thread_sanitizer_fiber_ = nullptr;
-  void* outer_thread_sanitizer_fiber_ = nullptr;
+  [[maybe_unused]] void* own_thread_ = nullptr;  // as ThreadSanitizer knows them
+  [[maybe_unused]] void* outer_thread_ = nullptr;
 };
 
 }  // namespace jitconv::host

@@ -176,7 +176,6 @@ json::Object row_json(const HostMeasurement& row, const HostOptions& options) {
     const Reduction& reduction = *row.reduction;
     object["run_spec"] = to_string(reduction.plan.spec);
     object["reduced"] = reduction.reduced;
-    object["same_kernel"] = reduction.same_kernel;
     object["reduction_note"] = reduction.note;
     object["family"] = std::string(codegen::to_string(reduction.plan.family));
     object["tiles"] = json::Array{reduction.tiles[0], reduction.tiles[1], reduction.tiles[2]};

@@ -96,31 +96,25 @@ ConvSpec spec_with(const ConvSpec& full, const Axes& axes, const Counts& counts)
   return spec;
 }
 
-/// A plan of `spec` with the kernel of `full`, if its tiling is possible there.
-std::optional<codegen::ConvPlan> plan_like(const codegen::ConvPlan& full, const ConvSpec& spec) {
-  std::vector<codegen::Candidate> candidates;
-  std::string why;
-  switch (full.family) {
-    case codegen::Family::none:
-      return std::nullopt;
-    case codegen::Family::direct:
-      candidates = codegen::direct_candidates(spec, full.target, why);
-      break;
-    case codegen::Family::depthwise:
-      candidates = codegen::depthwise_candidates(spec, full.target, why);
-      break;
-    case codegen::Family::fallback:
-      candidates = codegen::fallback_candidates(spec, full.target);
-      break;
+/// Blocks of a launch that computes `spec` with the tiling of `full`.
+std::int64_t blocks_of(const codegen::ConvPlan& full, const ConvSpec& spec) {
+  const TensorShape out = output_shape(spec);
+  if (const auto* direct = std::get_if<codegen::DirectTiling>(&full.tiling)) {
+    return out.n * spec.groups * ceil_div(spec.filter.k / spec.groups, direct->block_k()) *
+           ceil_div(out.h, direct->block_p()) * ceil_div(out.w, direct->block_q());
   }
-  const auto same = std::find_if(candidates.begin(), candidates.end(),
-                                 [&](const codegen::Candidate& one) { return one.tiling == full.tiling; });
-  if (same == candidates.end()) return std::nullopt;
-  codegen::ConvPlan plan = codegen::make_plan(*same, spec, full.target);
-  // What follows from the size of tensors and not from the tiling is kept as well, so that the kernel is.
-  plan.wide_index = full.wide_index;
-  plan.min_blocks_per_sm = full.min_blocks_per_sm;
-  plan.notes = full.notes;
+  if (const auto* depthwise = std::get_if<codegen::DepthwiseTiling>(&full.tiling)) {
+    return ceil_div(spec.input.n * spec.input.c, depthwise->planes) * ceil_div(out.h, depthwise->tile_p()) *
+           ceil_div(out.w, depthwise->tile_q());
+  }
+  return codegen::fallback_candidates(spec, full.target).front().work.blocks;
+}
+
+/// The plan of `full` for a spec of which tiles are left. The planner is not asked: it might prefer another tiling.
+codegen::ConvPlan plan_like(const codegen::ConvPlan& full, const ConvSpec& spec) {
+  codegen::ConvPlan plan = full;
+  plan.spec = spec;
+  plan.blocks = static_cast<std::uint32_t>(blocks_of(full, spec));
   return plan;
 }
 
@@ -141,18 +135,18 @@ bool better(const Choice& a, const Choice& b, std::int64_t most) {
   return rank(a) < rank(b);
 }
 
-/// Few, and always one tile and all that are wanted.
+/// Few, and always all that are wanted. A single tile must be filled by more than half: no plan has emptier ones.
 std::vector<std::int64_t> counts_of(const Axis& axis) {
   std::vector<std::int64_t> counts;
-  for (const std::int64_t count : {1, 2, 3})
-    if (count < axis.wanted) counts.push_back(count);
+  for (const std::int64_t count : {1, 2, 3}) {
+    const bool filled = count > 1 || 2 * axis.extent_of(1) > axis.tile;
+    if (count < axis.wanted && filled) counts.push_back(count);
+  }
   counts.push_back(axis.wanted);
   return counts;
 }
 
-/// Among kernels like that of `full` or, failing that, those that the planner chooses for the smaller convolutions.
-std::optional<Choice> best_choice(const codegen::ConvPlan& full, const Axes& axes, std::int64_t most,
-                                  bool same_kernel) {
+Choice best_choice(const codegen::ConvPlan& full, const Axes& axes, std::int64_t most) {
   std::optional<Choice> best;
   const auto several = [](const Axis& axis, std::int64_t count) { return count > 1 || axis.tiles() == 1 ? 1 : 0; };
   for (const std::int64_t n : counts_of(axes.n)) {
@@ -160,10 +154,7 @@ std::optional<Choice> best_choice(const codegen::ConvPlan& full, const Axes& axe
       for (const std::int64_t q : counts_of(axes.q)) {
         const ConvSpec spec = spec_with(full.spec, axes, {n, p, q});
         if (spec.input.h < 1 || spec.input.w < 1) continue;  // outputs of padding alone
-        std::optional<codegen::ConvPlan> plan =
-            same_kernel ? plan_like(full, spec) : codegen::make_plan(spec, full.target);
-        if (!plan) continue;
-        Choice choice{std::move(*plan), {n, p, q}};
+        Choice choice{plan_like(full, spec), {n, p, q}};
         choice.multiply_adds = executed_multiply_adds(choice.plan);
         choice.directions = several(axes.n, n) + several(axes.p, p) + several(axes.q, q);
         choice.complete = n == axes.n.wanted && p == axes.p.wanted && q == axes.q.wanted;
@@ -171,7 +162,9 @@ std::optional<Choice> best_choice(const codegen::ConvPlan& full, const Axes& axe
       }
     }
   }
-  return best;
+  // Padding may make up every output of the wanted tiles.
+  const Counts all{axes.n.tiles(), axes.p.tiles(), axes.q.tiles()};
+  return best ? *std::move(best) : Choice{full, all, executed_multiply_adds(full), 3, true};
 }
 
 /// Says in which directions the smaller convolution has less than there is to see.
@@ -223,17 +216,11 @@ Reduction reduce(const ConvSpec& spec, const Target& target, const WorkLimits& l
   result.multiply_adds = executed_multiply_adds(result.plan);
   if (result.multiply_adds > limits.as_given) {
     const Axes axes = axes_of(result.plan);
-    std::optional<Choice> choice = best_choice(result.plan, axes, limits.most, /*same_kernel=*/true);
-    const bool same_kernel = choice.has_value();
-    if (!same_kernel) choice = best_choice(result.plan, axes, limits.most, /*same_kernel=*/false);
-    if (choice->plan.spec != result.plan.spec) {
-      result.reduced = true;
-      result.same_kernel = same_kernel;
-      result.plan = std::move(choice->plan);
-      result.multiply_adds = choice->multiply_adds;
-    }
-    result.note = missing(axes, choice->counts, result.multiply_adds, limits.most);
-    if (!result.same_kernel) result.note += "; the tiling of the full size does not fit the smaller one";
+    Choice choice = best_choice(result.plan, axes, limits.most);
+    result.reduced = choice.plan.spec != result.plan.spec;
+    result.plan = std::move(choice.plan);
+    result.multiply_adds = choice.multiply_adds;
+    result.note = missing(axes, choice.counts, choice.multiply_adds, limits.most);
   }
   if (result.plan.family != codegen::Family::none) result.tiles = tiles_of(result.plan);
   return result;

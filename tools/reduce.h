@@ -18,7 +18,6 @@ struct WorkLimits {
 struct Reduction {
   codegen::ConvPlan plan;               ///< of the smaller convolution, plan.spec
   bool reduced = false;                 ///< plan.spec is smaller than what was asked for
-  bool same_kernel = true;              ///< tiling, width of offsets and launch bounds are those of the full size
   std::array<std::int64_t, 3> tiles{};  ///< of the output along N (planes if depthwise), P and Q
   std::int64_t multiply_adds = 0;       ///< that its blocks execute
   std::string note;                     ///< what of the full size the smaller one does not show; empty if nothing

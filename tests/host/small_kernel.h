@@ -2,6 +2,7 @@
 // asked.
 #pragma once
 
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -28,9 +29,10 @@ inline codegen::Argument input(std::string type, std::string name) {
   return {codegen::ArgumentRole::x, std::move(type), std::move(name)};
 }
 
-/// g++ and clang++, whichever this machine has.
+/// JITCONV_HOST_CXX if it is set, else g++ and clang++, whichever this machine has.
 inline std::vector<host::Compiler> compilers() {
   std::vector<host::Compiler> all;
+  if (std::getenv("JITCONV_HOST_CXX") != nullptr) return {host::find_compiler()};
   for (const char* path : {"/usr/bin/g++", "/usr/bin/clang++"}) {
     try {
       all.push_back(host::probe_compiler(path));
@@ -39,6 +41,12 @@ inline std::vector<host::Compiler> compilers() {
   }
   if (all.empty()) all.push_back(host::find_compiler());
   return all;
+}
+
+/// What the compiler can make modules for; g++ 11 cannot count.
+inline std::vector<host::Purpose> purposes(const host::Compiler& compiler) {
+  if (compiler.kind == host::Compiler::Kind::gnu && compiler.major < 12) return {host::Purpose::check};
+  return {host::Purpose::check, host::Purpose::count};
 }
 
 /// For GoogleTest's messages.

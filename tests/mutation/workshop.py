@@ -11,7 +11,8 @@ import time
 
 from layers import programs_for
 
-BUILD_SECONDS = 600
+FIRST_BUILD_SECONDS = 4 * 3600
+BUILD_SECONDS = 900
 FAILED_TEST = re.compile(r"^\[  FAILED  \] ([\w/.:-]+)(?: \(|,|$)", re.MULTILINE)
 
 
@@ -55,9 +56,9 @@ class Workshop:
             configure += ["-DCMAKE_CXX_COMPILER_LAUNCHER=ccache", "-DCMAKE_C_COMPILER_LAUNCHER=ccache"]
         subprocess.run(configure, check=True, stdout=subprocess.DEVNULL)
         for area in sorted({mutant.area for mutant in mutants}):
-            failed, text = self._build(area)
+            failed, text = self._build(area, FIRST_BUILD_SECONDS)
             if failed:
-                sys.exit(f"run.py: the tree does not build:\n{text}")
+                sys.exit(f"run.py: the tree does not build:\n{text[-5000:]}")
             for layer, said in self._test(area).items():
                 if said["verdict"] != "survived":
                     sys.exit(f"run.py: layer {layer} fails without a mutant: {said['by']}\n{said['output']}")
@@ -109,11 +110,11 @@ class Workshop:
                 if (path := pathlib.Path(folder) / name) not in wanted:
                     path.unlink()
 
-    def _build(self, area):
+    def _build(self, area, seconds=BUILD_SECONDS):
         targets = sorted({program.target for layer in self.layers for program in programs_for(area, layer)})
         if not targets:
             return False, ""
-        code, text = self._call(["cmake", "--build", str(self.build), "-j", "2", "--target", *targets], BUILD_SECONDS)
+        code, text = self._call(["cmake", "--build", str(self.build), "-j", "2", "--target", *targets], seconds)
         return code != 0, text
 
     def _test(self, area):

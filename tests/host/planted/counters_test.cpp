@@ -61,7 +61,7 @@ TEST_F(CountedKernels, CoalescedLanesShareSectors) {
 
 TEST_F(CountedKernels, WarpsAndBlocksAddUp) {
   EXPECT_EQ(count("coalesced", 250).global_loads, global(8, 32, 1000));
-  EXPECT_EQ(count("pairs", 64, 3).shared_stores, shared(6, 12, 12, 6 * 256));
+  EXPECT_EQ(count("pairs", 32, 3).shared_stores, shared(3, 6, 6, 3 * 256));
 }
 
 TEST_F(CountedKernels, EveryOtherElementHalvesEfficiency) {

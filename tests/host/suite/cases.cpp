@@ -38,7 +38,7 @@ class ListBuilder {
  public:
   explicit ListBuilder(const std::string& name) { list_.name = name; }
 
-  /// The convolution, made smaller until it fits `limits`, with the plan of what was given if that fits too.
+  /// The convolution, made smaller until it fits `limits`, with the plan of what was given.
   void add_reduced(const std::string& name, const ConvSpec& spec, const Target& target,
                    const tools::WorkLimits& limits) {
     tools::Reduction reduction = tools::reduce(spec, target, limits);
@@ -48,7 +48,6 @@ class ListBuilder {
     }
     Case next{fmt::format("{} for {}", name, target.arch()), reduction.plan.spec, std::nullopt, reduction.reduced, {}};
     next.plan = std::move(reduction.plan);
-    if (!reduction.same_kernel) ++list_.new_tiling;
     add(std::move(next));
   }
 

@@ -12,9 +12,8 @@ namespace jitconv::test {
 /// Convolutions of one origin.
 struct HostList {
   std::string name;
-  std::vector<Case> cases;     ///< distinct; each with a plan, which says for which architecture
-  std::size_t given = 0;       ///< before convolutions that became the same were dropped
-  std::size_t new_tiling = 0;  ///< cases whose full-size tiling does not fit the smaller shape
+  std::vector<Case> cases;  ///< distinct; each with a plan, which says for which architecture
+  std::size_t given = 0;    ///< before convolutions that became the same were dropped
 };
 
 /// The names of all lists, in order.

@@ -153,8 +153,7 @@ void Block::log(Violation&& violation) {
   if (log_.full()) given_up_ = true;
 }
 
-// --- on the fibers
-// ----------------------------------------------------------------------------------------------------
+// On the fibers.
 
 void Block::barrier(std::uint32_t id, std::uint32_t threads, const void* pc) {
   Thread& thread = *running_;
@@ -188,8 +187,7 @@ void Block::report(Violation&& violation, bool fatal) {
   running_->fiber.yield();
 }
 
-// --- meetings, on the scheduler's stack
-// -------------------------------------------------------------------------------
+// Meetings, on the scheduler's stack.
 
 void Block::check_same_line(std::span<const std::uint32_t> threads, const char* operation) {
   const Thread& reference = threads_[threads.front()];

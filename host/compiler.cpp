@@ -240,7 +240,7 @@ std::vector<std::string> compile_options(const Compiler& compiler, Purpose purpo
   // Blocks stay in the order of the text, so that lanes that wait at the lowest address wait for all that come later,
   // and code that follows a branch is not copied for those who take it: they would never meet the others again.
   add({"-DJITCONV_COUNTING"});
-  if (clang) {
+  if (clang) {  // its own layout puts the exits of a loop behind the loop; the text's order would not
     add({"-fsanitize-coverage=bb,no-prune,trace-pc"});
   } else {
     add({"-fsanitize-coverage=trace-pc", "-fno-reorder-blocks", "-fno-reorder-blocks-and-partition",

@@ -58,6 +58,8 @@ class Fiber {
   [[maybe_unused]] std::size_t outer_bytes_ = 0;
   [[maybe_unused]] void* outer_fake_stack_ = nullptr;
   void* own_fake_stack_ = nullptr;
+  [[maybe_unused]] bool finished_ = true;
+  [[maybe_unused]] int starts_ = 0;
   [[maybe_unused]] void* own_thread_ = nullptr;  // as ThreadSanitizer knows them
   [[maybe_unused]] void* outer_thread_ = nullptr;
 };

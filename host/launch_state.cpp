@@ -70,8 +70,7 @@ void LaunchState::run_block(const std::array<std::uint32_t, 3>& index) {
   started_.push_back({clocks_.first(), index});
 }
 
-// --- accesses to shared memory
-// ----------------------------------------------------------------------------------------
+// Accesses to shared memory.
 
 void LaunchState::check_shared(std::uintptr_t offset, const Access& access) {
   if (access.bytes > shared_bytes_ - offset) report_place(Rule::out_of_bounds, access, "past the end");
@@ -100,8 +99,7 @@ void LaunchState::store_shared(std::uintptr_t offset, std::uint32_t bytes, const
     report_conflict(conflict, {reinterpret_cast<const void*>(shared_begin_ + offset), bytes, "store", pc});
 }
 
-// --- accesses outside shared memory
-// -----------------------------------------------------------------------------------
+// Accesses outside shared memory.
 
 bool LaunchState::near_shared(const void* address) const {
   const auto at = reinterpret_cast<std::uintptr_t>(address);
@@ -186,8 +184,7 @@ void LaunchState::count(const void* address, std::uint32_t bytes, bool is_store,
   }
 }
 
-// --- findings
-// ---------------------------------------------------------------------------------------------------------
+// Findings.
 
 std::string LaunchState::place(const void* address, std::uint32_t bytes) const {
   const auto at = reinterpret_cast<std::uintptr_t>(address);

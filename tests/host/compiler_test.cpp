@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -71,6 +72,16 @@ fs::path script(const Folder& folder, const std::string& body) {
   return file;
 }
 
+/// CPU time of the programs this process has waited for: a busy machine does not make a compiler slower by it.
+double seconds_of_children() {
+  rusage usage{};
+  ::getrusage(RUSAGE_CHILDREN, &usage);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
 class CompilerTest : public ::testing::TestWithParam<host::Compiler> {};
 
 TEST_P(CompilerTest, MakesModulesOfEveryGoldenSource) {
@@ -78,11 +89,11 @@ TEST_P(CompilerTest, MakesModulesOfEveryGoldenSource) {
   for (const GoldenCase& one : golden_cases()) {
     const codegen::KernelSource source = codegen::generate(codegen::make_plan(one.spec, Target::host()));
     for (const Purpose purpose : purposes(GetParam())) {
-      const auto begin = std::chrono::steady_clock::now();
+      const double before = seconds_of_children();
       const host::CompiledModule made =
           host::compile_module(GetParam(), source, host::compile_options(GetParam(), purpose));
       if (purpose == Purpose::check) {
-        seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+        seconds.push_back(seconds_of_children() - before);
       }
       const host::Module module(made.image);
       EXPECT_EQ(made.log, "") << one.name;
@@ -92,9 +103,9 @@ TEST_P(CompilerTest, MakesModulesOfEveryGoldenSource) {
   }
   std::sort(seconds.begin(), seconds.end());
   const double median = seconds[seconds.size() / 2];
-  RecordProperty("median_compile_ms", static_cast<int>(median * 1000));
-  std::printf("%s: median %.0f ms, slowest %.0f ms of %zu modules\n", GetParam().version.c_str(), median * 1e3,
-              seconds.back() * 1e3, seconds.size());
+  RecordProperty("median_compile_cpu_ms", static_cast<int>(median * 1000));
+  std::printf("%s: median %.0f ms of CPU time, slowest %.0f ms of %zu modules\n", GetParam().version.c_str(),
+              median * 1e3, seconds.back() * 1e3, seconds.size());
   EXPECT_LT(median, 3.0);
 }
 

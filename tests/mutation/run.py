@@ -17,7 +17,7 @@ import pathlib
 import queue
 import sys
 
-from layers import LAYERS
+from layers import LAYERS, programs_for
 from mutants import MUTANTS
 from report import summary_lines, write_document, write_json
 from workshop import Workshop, problems_of
@@ -34,9 +34,9 @@ def parse_arguments():
     parser.add_argument("--jobs", type=int, default=1, help="mutants at a time, each with a tree and build of its own")
     parser.add_argument("--work", type=pathlib.Path, default=ROOT / "build" / "mutation", help="default: %(default)s")
     parser.add_argument("--keep", action="store_true",
-                        help="keep the results of an earlier run for mutants that are not run now")
+                        help="keep the results of an earlier run for mutants and layers that are not run now")
     parser.add_argument("--continue", dest="resume", action="store_true",
-                        help="as --keep, and do not run again what has a result")
+                        help="as --keep, and do not run again what has a result in all of these layers")
     parser.add_argument("--document", type=pathlib.Path, help="write the tables into this file, e.g. docs/mutation.md")
     return parser.parse_args()
 
@@ -56,6 +56,21 @@ def earlier_results(path, arguments):
     known = {mutant.name for mutant in MUTANTS}
     results = json.loads(path.read_text())["mutants"]
     return {result["name"]: result for result in results if result["name"] in known}
+
+
+def merged(earlier, result):
+    """The new result, with the earlier one's other layers."""
+    if earlier is None or "build" in result["layers"] or "build" in earlier["layers"]:
+        return result
+    layers = earlier["layers"] | result["layers"]
+    return result | {"layers": layers, "killed": any(said["verdict"] == "killed" for said in layers.values())}
+
+
+def is_complete(mutant, result, layers):
+    if result is None:
+        return False
+    return "build" in result["layers"] or all(layer in result["layers"] or not programs_for(mutant.area, layer)
+                                              for layer in layers)
 
 
 def one_line(number, total, result):
@@ -83,7 +98,7 @@ def main():
     json_path = arguments.work / "report.json"
     results = earlier_results(json_path, arguments)
     if arguments.resume:
-        mutants = [mutant for mutant in mutants if mutant.name not in results]
+        mutants = [mutant for mutant in mutants if not is_complete(mutant, results.get(mutant.name), layers)]
     workshops = queue.Queue()
     for number in range(arguments.jobs):
         workshop = Workshop(ROOT, arguments.work / str(number), layers)
@@ -99,6 +114,7 @@ def main():
 
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
         for number, result in enumerate(pool.map(run, mutants), 1):
+            result = merged(results.get(result["name"]), result)
             results[result["name"]] = result
             print(one_line(number, len(mutants), result), flush=True)
             ordered = [results[mutant.name] for mutant in MUTANTS if mutant.name in results]

@@ -118,8 +118,7 @@ TEST(Plan, WorkCountsEveryTensorOnce) {
   EXPECT_EQ(all.bytes, 2.0 * (2 * 6 * 120 + 9 * 2 * 9 + 9 + 2 * 9 * 120 + 2 * 9 * 120));
 }
 
-// --- 32-bit offsets
-// ---------------------------------------------------------------------------------------------------
+// 32-bit offsets.
 
 constexpr std::int64_t kLargest = INT32_MAX;
 

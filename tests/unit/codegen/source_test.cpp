@@ -163,8 +163,7 @@ TEST(Source, GeneratorFingerprintIsADigest) {
   EXPECT_EQ(generator_fingerprint().find_first_not_of("0123456789abcdef"), std::string_view::npos);
 }
 
-// --- one field changed
-// ------------------------------------------------------------------------------------------------
+// One field changed.
 
 /// A change of one field, in the text form of specs; what must become of it.
 enum class Effect {

@@ -11,7 +11,7 @@ namespace jitconv::host {
 struct GlobalCounters {
   std::uint64_t requests = 0;  ///< instructions of a warp
   std::uint64_t sectors = 0;   ///< touched by them, each counted once per request
-  std::uint64_t bytes = 0;     ///< asked for
+  std::uint64_t bytes = 0;     ///< asked for, each once per request however many lanes want it
   /// Requested bytes over the bytes of the sectors they came in; 1 is perfect, 0.125 is one float per sector.
   double efficiency() const {
     return sectors == 0 ? 1.0 : static_cast<double>(bytes) / (32.0 * static_cast<double>(sectors));
@@ -24,7 +24,7 @@ struct SharedCounters {
   std::uint64_t requests = 0;
   std::uint64_t wavefronts = 0;  ///< needed
   std::uint64_t ideal = 0;       ///< needed if no two lanes wanted different words of a bank
-  std::uint64_t bytes = 0;
+  std::uint64_t bytes = 0;       ///< asked for, by every lane
   std::uint64_t conflicts() const { return wavefronts - ideal; }
   bool operator==(const SharedCounters&) const = default;
 };

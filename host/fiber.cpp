@@ -16,20 +16,14 @@
 
 #if defined(__SANITIZE_ADDRESS__)
 #define JITCONV_ADDRESS_SANITIZER 1
-#elif defined(__SANITIZE_THREAD__)
-#define JITCONV_THREAD_SANITIZER 1
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer)
 #define JITCONV_ADDRESS_SANITIZER 1
-#elif __has_feature(thread_sanitizer)
-#define JITCONV_THREAD_SANITIZER 1
 #endif
 #endif
 #if defined(JITCONV_ADDRESS_SANITIZER)
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
-#elif defined(JITCONV_THREAD_SANITIZER)
-#include <sanitizer/tsan_interface.h>
 #endif
 
 // Stores the stack pointer to *save after pushing the preserved registers, and continues where `load` was saved.
@@ -208,12 +202,6 @@ Stacks::~Stacks() {
 
 char* Stacks::lowest(std::size_t index) const { return base_ + index * (kBytes + page_bytes()) + page_bytes(); }
 
-Fiber::~Fiber() {
-#if defined(JITCONV_THREAD_SANITIZER)
-  if (own_thread_ != nullptr) __tsan_destroy_fiber(own_thread_);
-#endif
-}
-
 void Fiber::start(char* low, std::size_t bytes, Entry entry, void* argument) {
   entry_ = entry;
   argument_ = argument;
@@ -221,14 +209,6 @@ void Fiber::start(char* low, std::size_t bytes, Entry entry, void* argument) {
   bytes_ = bytes;
 #if defined(JITCONV_ADDRESS_SANITIZER)
   ASAN_UNPOISON_MEMORY_REGION(low, bytes);
-#elif defined(JITCONV_THREAD_SANITIZER)
-  // Frames that never return stay on the sanitizer's own stack of calls. A new one takes a millisecond.
-  constexpr int kStartsOfOne = 1000;
-  if (!finished_ || starts_++ % kStartsOfOne == 0) {
-    if (own_thread_ != nullptr) __tsan_destroy_fiber(own_thread_);
-    own_thread_ = __tsan_create_fiber(0);
-  }
-  finished_ = false;
 #endif
   own_stack_pointer_ = new_stack(low, bytes, &Fiber::run, this);
 }
@@ -245,9 +225,6 @@ void Fiber::run(void* self) {
 void Fiber::resume() {
 #if defined(JITCONV_ADDRESS_SANITIZER)
   __sanitizer_start_switch_fiber(&outer_fake_stack_, low_, bytes_);
-#elif defined(JITCONV_THREAD_SANITIZER)
-  outer_thread_ = __tsan_get_current_fiber();
-  __tsan_switch_to_fiber(own_thread_, 0);
 #endif
   switch_stack(&outer_stack_pointer_, own_stack_pointer_);
 #if defined(JITCONV_ADDRESS_SANITIZER)
@@ -258,8 +235,6 @@ void Fiber::resume() {
 void Fiber::leave([[maybe_unused]] void** fake_stack) {
 #if defined(JITCONV_ADDRESS_SANITIZER)
   __sanitizer_start_switch_fiber(fake_stack, outer_low_, outer_bytes_);
-#elif defined(JITCONV_THREAD_SANITIZER)
-  __tsan_switch_to_fiber(outer_thread_, 0);
 #endif
   switch_stack(&own_stack_pointer_, outer_stack_pointer_);
 #if defined(JITCONV_ADDRESS_SANITIZER)
@@ -270,7 +245,6 @@ void Fiber::leave([[maybe_unused]] void** fake_stack) {
 void Fiber::yield() { leave(&own_fake_stack_); }
 
 void Fiber::finish() {
-  finished_ = true;
   own_fake_stack_ = nullptr;
   leave(nullptr);  // no place to keep the sanitizer's second stack in: it is freed
 }

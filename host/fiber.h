@@ -28,7 +28,6 @@ class Fiber {
   using Entry = void (*)(void* argument);
 
   Fiber() = default;
-  ~Fiber();
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
@@ -53,15 +52,11 @@ class Fiber {
   void* argument_ = nullptr;
   char* low_ = nullptr;
   std::size_t bytes_ = 0;
-  // For the sanitizers, which follow a program from stack to stack only if they are told.
+  // For AddressSanitizer, which follows a program from stack to stack only if it is told.
   [[maybe_unused]] const void* outer_low_ = nullptr;
   [[maybe_unused]] std::size_t outer_bytes_ = 0;
   [[maybe_unused]] void* outer_fake_stack_ = nullptr;
   void* own_fake_stack_ = nullptr;
-  [[maybe_unused]] bool finished_ = true;
-  [[maybe_unused]] int starts_ = 0;
-  [[maybe_unused]] void* own_thread_ = nullptr;  // as ThreadSanitizer knows them
-  [[maybe_unused]] void* outer_thread_ = nullptr;
 };
 
 }  // namespace jitconv::host

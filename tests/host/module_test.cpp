@@ -1,72 +1,26 @@
-// Loaded modules: what they refuse to be, that every access and operation of a kernel reaches the engine with the right
-// line, and that the CPU models compute what the instructions do.
+// Loaded modules: what they refuse to be, and that every access and operation of a kernel reaches the engine with the
+// line it comes from. What the operations compute is in models_test.cpp.
 #include "host/module.h"
 
 #include <elf.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
-#include <bit>
-#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <limits>
-#include <random>
 
-#include "codegen/template_text.h"
+#include "host/module_fixture.h"
 #include "host/process.h"
-#include "host/recording_engine.h"
-#include "host/small_kernel.h"
 #include "jitconv/error.h"
 
 namespace jitconv::test {
 namespace {
 
-using Kind = Event::Kind;
-
 constexpr float kOne = 1.0f;
-constexpr char kFloats[] = "extern \"C\" __global__ void probe(const float* x, float* y) {\n";
-
-codegen::KernelSource on_floats(const std::string& body) {
-  return small_kernel(kFloats + body + "}\n", {input("const float*", "x"), input("float*", "y")});
-}
-
-std::string device(const char* name) { return std::string(codegen::embedded_text(name)); }
-
-class ModuleTest : public ::testing::TestWithParam<host::Compiler> {
- protected:
-  std::string image(const codegen::KernelSource& source, host::Purpose purpose = host::Purpose::check) {
-    return host::compile_module(GetParam(), source, host::compile_options(GetParam(), purpose)).image;
-  }
-  /// Compiles and runs it as thread `thread` of one warp.
-  void run(const codegen::KernelSource& source, std::vector<void*> pointers, unsigned thread = 0,
-           host::Purpose purpose = host::Purpose::check) {
-    module_ = std::make_unique<host::Module>(image(source, purpose));
-    engine_.thread.thread_index.x = thread;
-    engine_.run(*module_, "probe", std::move(pointers));
-  }
-  /// "load 4 at 8, line 3": accesses of the buffers x and y, by offset, and everything else.
-  std::string accesses(Kind kind, const void* base) {
-    std::string text;
-    for (const Event& event : engine_.of(kind)) {
-      const std::uintptr_t offset = event.address - reinterpret_cast<std::uintptr_t>(base);
-      if (offset >= 4096) continue;
-      text += fmt::format("{}{}@{} line {}", text.empty() ? "" : ", ", event.bytes, offset, module_->line_of(event.pc));
-    }
-    return text;
-  }
-
-  static bool on_stack(std::uintptr_t address) {
-    const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
-    return address < here + (1 << 16) && address + (1 << 16) > here;
-  }
-
-  RecordingEngine engine_;
-  std::unique_ptr<host::Module> module_;
-  alignas(64) float x_[64] = {};
-  alignas(64) float y_[64] = {};
-};
 
 TEST_P(ModuleTest, EveryAccessReachesTheEngineWithItsLine) {
   for (int i = 0; i < 64; ++i) x_[i] = static_cast<float>(i);
@@ -178,78 +132,6 @@ TEST_P(ModuleTest, AsynchronousCopiesReachTheEngine) {
   EXPECT_TRUE(engine_.of(Kind::load).empty()) << "the engine reads the source, not the kernel";
 }
 
-/// The lane whose value shfl.sync gives, as the PTX ISA's pseudo code has it.
-unsigned ptx_source_lane(const std::string& mode, unsigned lane, unsigned operand, unsigned width) {
-  const unsigned segment_mask = (32 - width) & 31;
-  const unsigned clamp = mode == "up" ? 0 : 31;
-  const unsigned low = lane & segment_mask, high = low | (clamp & ~segment_mask);
-  const int b = static_cast<int>(operand & 31), l = static_cast<int>(lane);
-  int j = 0;
-  bool inside = true;
-  if (mode == "up") j = l - b, inside = j >= static_cast<int>(high);
-  if (mode == "down") j = l + b, inside = j <= static_cast<int>(high);
-  if (mode == "xor") j = l ^ b, inside = j <= static_cast<int>(high);
-  if (mode == "index") j = static_cast<int>(low | (operand & ~segment_mask & 31));
-  return inside ? static_cast<unsigned>(j) : lane;
-}
-
-TEST_P(ModuleTest, ShufflesReadTheLaneThatPtxSays) {
-  for (unsigned lane = 0; lane < 32; ++lane) engine_.lanes[lane] = 1000 + lane;
-  std::vector<int> parameters(2), out(4);
-  const std::string text =
-      "extern \"C\" __global__ void probe(const int* in, int* out) {\n"
-      "  const int mine = 1000 + threadIdx.x;\n"
-      "  out[0] = __shfl_sync(0xffffffffu, mine, in[0], in[1]);\n"
-      "  out[1] = __shfl_up_sync(0xffffffffu, mine, in[0], in[1]);\n"
-      "  out[2] = __shfl_down_sync(0xffffffffu, mine, in[0], in[1]);\n"
-      "  out[3] = __shfl_xor_sync(0xffffffffu, mine, in[0], in[1]);\n}\n";
-  run(small_kernel(text, {input("const int*", "in"), input("int*", "out")}), {parameters.data(), out.data()});
-  for (int width = 1; width <= 32; width *= 2) {
-    for (int operand = 0; operand < 32; ++operand) {
-      for (unsigned lane = 0; lane < 32; ++lane) {
-        parameters = {operand, width};
-        engine_.thread.thread_index.x = lane;
-        engine_.run(*module_, "probe", {parameters.data(), out.data()});
-        int at = 0;
-        for (const char* mode : {"index", "up", "down", "xor"}) {
-          const unsigned source =
-              ptx_source_lane(mode, lane, static_cast<unsigned>(operand), static_cast<unsigned>(width));
-          ASSERT_EQ(out[at++], static_cast<int>(1000 + source))
-              << mode << " lane " << lane << " " << operand << "/" << width;
-        }
-      }
-    }
-  }
-  EXPECT_EQ(module_->line_of(engine_.of(Kind::exchange).at(1).pc), 4);
-}
-
-TEST_P(ModuleTest, ShufflesOfEveryTypeAndVotes) {
-  engine_.lanes[7] = std::bit_cast<std::uint64_t>(2.5);
-  engine_.lanes[9] = std::bit_cast<std::uint32_t>(1.25f);
-  const std::string text =
-      "extern \"C\" __global__ void probe(double* d, float* f, unsigned* u) {\n"
-      "  *d = __shfl_sync(0xffffffffu, 0.0, 7);\n"
-      "  *f = __shfl_sync(0x201u, 0.0f, 9);\n"
-      "  u[0] = __ballot_sync(0x3ffu, threadIdx.x == 0);\n"
-      "  u[1] = __any_sync(0x1u, 0) + 10 * __all_sync(0x1u, 5);\n"
-      "  u[2] = __shfl_sync(0x1u, 77u, 3);\n"
-      "  __syncwarp(0x3u);\n}\n";
-  double d = 0;
-  float f = 0;
-  unsigned u[3] = {};
-  run(small_kernel(text, {input("double*", "d"), input("float*", "f"), input("unsigned*", "u")}), {&d, &f, u});
-  EXPECT_EQ(d, 2.5);
-  EXPECT_EQ(f, 1.25f);
-  EXPECT_EQ(u[0], 0x201u) << "lanes 0 and 9 vote yes; of lane 7 the low half counts, which is 0";
-  EXPECT_EQ(u[1], 10u);
-  ASSERT_EQ(engine_.of(Kind::undefined).size(), 1u);
-  EXPECT_EQ(engine_.of(Kind::undefined)[0].text, "shuffle from a lane that is not in the mask");
-  EXPECT_EQ(module_->line_of(engine_.of(Kind::undefined)[0].pc), 6);
-  EXPECT_EQ(engine_.of(Kind::exchange).back().address, 0u) << "no bytes: a __syncwarp";
-  EXPECT_EQ(engine_.of(Kind::exchange).back().bytes, 3u);
-  EXPECT_EQ(module_->line_of(engine_.of(Kind::exchange).back().pc), 7);
-}
-
 TEST_P(ModuleTest, AtomicsLoadAndStore) {
   int i = std::numeric_limits<int>::max();
   float f = 1.5f;
@@ -297,98 +179,6 @@ TEST_P(ModuleTest, UndefinedArithmeticIsReportedWithOperands) {
       << found[6];
   EXPECT_EQ(found[7], "11: division without a value: 1 / 0");
   EXPECT_EQ(out[8], 0) << "nothing runs after a division by zero";
-}
-
-TEST_P(ModuleTest, MinimumAndMaximumAreThoseOfPtx) {
-  const float nan = std::numeric_limits<float>::quiet_NaN(), inf = std::numeric_limits<float>::infinity();
-  const struct {
-    float a, b;
-    std::uint32_t low, high;
-  } cases[] = {{1, 2, 0x3f800000, 0x40000000},     {-0.0f, 0.0f, 0x80000000, 0},     {0.0f, -0.0f, 0x80000000, 0},
-               {nan, 3, 0x40400000, 0x40400000},   {3, nan, 0x40400000, 0x40400000}, {nan, nan, 0x7fffffff, 0x7fffffff},
-               {-inf, inf, 0xff800000, 0x7f800000}};
-  const auto source = on_floats("  y[0] = fminf(x[0], x[1]);\n  y[1] = fmaxf(x[0], x[1]);\n");
-  module_ = std::make_unique<host::Module>(image(source));
-  for (const auto& one : cases) {
-    x_[0] = one.a, x_[1] = one.b;
-    engine_.run(*module_, "probe", {x_, y_});
-    EXPECT_EQ(std::bit_cast<std::uint32_t>(y_[0]), one.low) << one.a << " " << one.b;
-    EXPECT_EQ(std::bit_cast<std::uint32_t>(y_[1]), one.high) << one.a << " " << one.b;
-  }
-}
-
-TEST_P(ModuleTest, FusedMultiplyAddRoundsOnceAndProductsAreNotFused) {
-  x_[0] = 1.0f + 0x1p-12f, x_[1] = 1.0f + 0x1p-12f, x_[2] = -1.0f - 0x1p-11f;
-  run(on_floats("  y[0] = fmaf(x[0], x[1], x[2]);\n  y[1] = x[0] * x[1] + x[2];\n"), {x_, y_});
-  EXPECT_EQ(y_[0], 0x1p-24f);
-  EXPECT_EQ(y_[1], 0.0f);
-}
-
-/// fp16 by its definition, in double: nothing in common with the model's integers.
-double half_value(unsigned bits) {
-  const unsigned exponent = bits >> 10 & 31, fraction = bits & 1023;
-  const double magnitude = exponent == 0    ? std::ldexp(fraction, -24)
-                           : exponent == 31 ? (fraction != 0 ? NAN : INFINITY)
-                                            : std::ldexp(1024 + fraction, static_cast<int>(exponent) - 25);
-  return (bits & 0x8000) != 0 ? -magnitude : magnitude;
-}
-
-/// The nearest fp16, of two the even one.
-unsigned nearest_half(float value) {
-  if (std::isnan(value)) return 0x7fff;
-  const unsigned sign = std::signbit(value) ? 0x8000 : 0;
-  const double magnitude = std::fabs(static_cast<double>(value));
-  unsigned low = 0, high = 0x7c00;  // low <= magnitude, and high is above it, with 65536 in place of infinity
-  const auto at = [](unsigned bits) { return bits == 0x7c00 ? 65536.0 : half_value(bits); };
-  if (magnitude >= 65536.0) return sign | 0x7c00;
-  while (high - low > 1) {
-    const unsigned middle = (low + high) / 2;
-    (at(middle) <= magnitude ? low : high) = middle;
-  }
-  const double below = magnitude - at(low), above = at(high) - magnitude;
-  if (below == above) return sign | (low % 2 == 0 ? low : high);
-  return sign | (below < above ? low : high);
-}
-
-TEST_P(ModuleTest, EveryHalfBecomesTheFloatOfItsValue) {
-  const std::string text = device("device/element_f16.cuh") +
-                           "extern \"C\" __global__ void probe(const Element* x, float* y) {\n"
-                           "  for (int i = 0; i < 65536; ++i) y[i] = to_float(x[i]);\n}\n";
-  std::vector<std::uint16_t> halves(65536);
-  for (std::size_t i = 0; i < halves.size(); ++i) halves[i] = static_cast<std::uint16_t>(i);
-  std::vector<float> floats(halves.size());
-  run(small_kernel(text, {input("const Element*", "x"), input("float*", "y")}), {halves.data(), floats.data()});
-  for (unsigned i = 0; i < 65536; ++i) {
-    const auto value = static_cast<float>(half_value(i));
-    const std::uint32_t expected = std::isnan(value) ? 0x7fffffffu : std::bit_cast<std::uint32_t>(value);
-    ASSERT_EQ(std::bit_cast<std::uint32_t>(floats[i]), expected) << i;
-  }
-}
-
-TEST_P(ModuleTest, EveryFloatBecomesTheNearestHalf) {
-  const std::string text = device("device/element_f16.cuh") +
-                           "extern \"C\" __global__ void probe(const float* x, Element* y, const int* count) {\n"
-                           "  for (int i = 0; i < *count; ++i) y[i] = from_float(x[i]);\n}\n";
-  std::vector<float> floats;
-  const auto add = [&](double value) {  // with its neighbours, which a wrong tie would confuse
-    const auto middle = static_cast<float>(value);
-    for (const float one : {middle, std::nextafter(middle, INFINITY), std::nextafter(middle, -INFINITY)})
-      floats.insert(floats.end(), {one, -one});
-  };
-  for (unsigned i = 0; i < 0x7c00; ++i) {
-    const double next = i == 0x7bff ? 65536.0 : half_value(i + 1);
-    add(half_value(i));
-    add((half_value(i) + next) / 2);
-  }
-  std::mt19937 random(3);
-  for (int i = 0; i < 200000; ++i) floats.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(random())));
-  for (const float one : {INFINITY, -INFINITY, NAN, -NAN, 0x1p-149f, -0x1p-149f, 3.4e38f}) floats.push_back(one);
-  floats.push_back(std::bit_cast<float>(0x7f800001u));  // a signalling NaN
-  std::vector<std::uint16_t> halves(floats.size());
-  int count = static_cast<int>(floats.size());
-  run(small_kernel(text, {input("const float*", "x"), input("Element*", "y"), input("const int*", "count")}),
-      {floats.data(), halves.data(), &count});
-  for (std::size_t i = 0; i < floats.size(); ++i) ASSERT_EQ(halves[i], nearest_half(floats[i])) << floats[i];
 }
 
 TEST_P(ModuleTest, CountsOnlyWhenCompiledTo) {
@@ -475,26 +265,6 @@ TEST_P(ModuleTest, RefusesOtherSharedObjects) {
 
 INSTANTIATE_TEST_SUITE_P(Found, ModuleTest, ::testing::ValuesIn(compilers()),
                          [](const auto& one) { return kind_name(one.param); });
-
-TEST(Process, TimesOutAndTakesItsChildrenAlong) {
-  const auto begin = std::chrono::steady_clock::now();
-  const host::Outcome outcome = host::run({.arguments = {"/bin/sh", "-c", "echo before; sleep 60 & sleep 60"},
-                                           .directory = {},
-                                           .limit = std::chrono::milliseconds(200)});
-  EXPECT_EQ(outcome.end, host::Outcome::End::timed_out);
-  EXPECT_EQ(outcome.output, "before\n");
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
-}
-
-TEST(Process, TellsExitSignalAndMissingPrograms) {
-  EXPECT_EQ(host::run({.arguments = {"/bin/sh", "-c", "exit 3"}, .directory = {}}).code, 3);
-  const host::Outcome signalled = host::run({.arguments = {"/bin/sh", "-c", "kill -9 $$"}, .directory = {}});
-  EXPECT_EQ(signalled.end, host::Outcome::End::signalled);
-  EXPECT_EQ(signalled.code, 9);
-  const host::Outcome none = host::run({.arguments = {"/nonexistent"}, .directory = {}});
-  EXPECT_EQ(none.end, host::Outcome::End::not_started);
-  EXPECT_EQ(none.code, ENOENT);
-}
 
 }  // namespace
 }  // namespace jitconv::test

@@ -132,14 +132,19 @@ TEST_F(Execute, EveryThreadOfEveryBlockRunsOnce) {
     const Report report = run("indices", {.blocks = blocks, .threads = 20}, {.seed = blocks});
     expect_clean(report);
     EXPECT_EQ(report.blocks, blocks);
-    for (std::uint32_t i = 0; i < 256; ++i)
-      ASSERT_EQ(y()[i], i < blocks * 20 ? static_cast<float>(i / 20 * 1000 + i % 20) : -1.0f) << i;
+    for (std::uint32_t i = 0; i < 256; ++i) {
+      const std::uint32_t index = i / 20 * 1000 + i % 20;
+      ASSERT_EQ(y()[i], i < blocks * 20 ? static_cast<float>(index) : -1.0f) << i;
+    }
   }
 }
 
 TEST_F(Execute, GridsHaveThreeDimensions) {
   expect_clean(run("indices", {.blocks = 3, .threads = 5, .blocks_y = 4, .blocks_z = 2}));
-  for (std::uint32_t i = 0; i < 120; ++i) ASSERT_EQ(y()[i], static_cast<float>(i / 5 * 1000 + i % 5));
+  for (std::uint32_t i = 0; i < 120; ++i) {
+    const std::uint32_t index = i / 5 * 1000 + i % 5;
+    ASSERT_EQ(y()[i], static_cast<float>(index)) << i;
+  }
 }
 
 TEST_F(Execute, BlocksHaveUpTo1024Threads) {
@@ -152,9 +157,15 @@ TEST_F(Execute, BlocksHaveUpTo1024Threads) {
 
 TEST_F(Execute, ShufflesExchangeWithinAWarp) {
   expect_clean(run("warp_sum", {.threads = 96}));
-  for (int i = 0; i < 96; ++i) ASSERT_EQ(y()[i], static_cast<float>(i / 32 * 1024 + 31 * 16)) << i;
+  for (int i = 0; i < 96; ++i) {
+    const int sum = i / 32 * 1024 + 31 * 16;
+    ASSERT_EQ(y()[i], static_cast<float>(sum)) << i;
+  }
   expect_clean(run("half_shuffles", {.threads = 64}));
-  for (int i = 0; i < 64; ++i) ASSERT_EQ(y()[i], static_cast<float>(i / 16 * 16)) << i;
+  for (int i = 0; i < 64; ++i) {
+    const int half = i / 16 * 16;
+    ASSERT_EQ(y()[i], static_cast<float>(half)) << i;
+  }
 }
 
 TEST_F(Execute, TheSameSeedGivesTheSameOrderAndAnotherSeedAnother) {

@@ -7,8 +7,8 @@
 
 namespace jitconv::runtime {
 
-/// Which compiler would make an image. Part of every cache key, so finding it out is cheap: NVRTC is not loaded for it, a
-/// C++ compiler runs once per process.
+/// Which compiler would make an image. Part of every cache key, so finding it out is cheap: NVRTC is not loaded for it,
+/// a C++ compiler runs once per process.
 struct CompilerIdentity {
   std::string path;      ///< absolute, links resolved
   std::string version;   ///< "13.0"

@@ -1,0 +1,9 @@
+// Eight channels of a pixel as one row of a matrix operand's half.
+constexpr int kOperandChannels = 8;
+__device__ __forceinline__ unsigned operand_pair(Element low, Element high) {
+  return low.bits | static_cast<unsigned>(high.bits) << 16;
+}
+__device__ __forceinline__ uint4 operand_row(const Element* channel) {
+  return make_uint4(operand_pair(channel[0], channel[1]), operand_pair(channel[2], channel[3]),
+                    operand_pair(channel[4], channel[5]), operand_pair(channel[6], channel[7]));
+}

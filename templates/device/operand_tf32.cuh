@@ -1,0 +1,12 @@
+// Four channels of a pixel as one row of a matrix operand's half: fp32 rounded to nearest TF32, ties away from zero
+// (the tensor cores would truncate).
+constexpr int kOperandChannels = 4;
+__device__ __forceinline__ unsigned round_to_tf32(float value) {
+  unsigned result;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(result) : "f"(value));
+  return result;
+}
+__device__ __forceinline__ uint4 operand_row(const Element* channel) {
+  return make_uint4(round_to_tf32(channel[0]), round_to_tf32(channel[1]), round_to_tf32(channel[2]),
+                    round_to_tf32(channel[3]));
+}

@@ -1,0 +1,51 @@
+// Eight consecutive elements of y: those whose bit of `mask` is set are written, all of them by one instruction. The
+// address is a multiple of 16 bytes. No branches: a warp's stores of a row leave one after the other.
+constexpr int kStoreElements = 8;
+__device__ __forceinline__ void store_elements(Element* y, const float (&value)[kStoreElements], unsigned mask) {
+  unsigned pair[4];
+#pragma unroll
+  for (int i = 0; i < 4; ++i)
+    pair[i] = from_float(value[2 * i]).bits | static_cast<unsigned>(from_float(value[2 * i + 1]).bits) << 16;
+  asm volatile(
+      "{\n"
+      ".reg .pred whole, some;\n"
+      ".reg .b32 bit;\n"
+      ".reg .b16 low, high;\n"
+      "setp.eq.b32 whole, %5, 255;\n"
+      "@whole st.global.v4.b32 [%0], {%1, %2, %3, %4};\n"
+      "and.b32 bit, %5, 1;\n"
+      "setp.ne.and.b32 some, bit, 0, !whole;\n"
+      "mov.b32 {low, high}, %1;\n"
+      "@some st.global.b16 [%0 + 0], low;\n"
+      "and.b32 bit, %5, 2;\n"
+      "setp.ne.and.b32 some, bit, 0, !whole;\n"
+      "mov.b32 {low, high}, %1;\n"
+      "@some st.global.b16 [%0 + 2], high;\n"
+      "and.b32 bit, %5, 4;\n"
+      "setp.ne.and.b32 some, bit, 0, !whole;\n"
+      "mov.b32 {low, high}, %2;\n"
+      "@some st.global.b16 [%0 + 4], low;\n"
+      "and.b32 bit, %5, 8;\n"
+      "setp.ne.and.b32 some, bit, 0, !whole;\n"
+      "mov.b32 {low, high}, %2;\n"
+      "@some st.global.b16 [%0 + 6], high;\n"
+      "and.b32 bit, %5, 16;\n"
+      "setp.ne.and.b32 some, bit, 0, !whole;\n"
+      "mov.b32 {low, high}, %3;\n"
+      "@some st.global.b16 [%0 + 8], low;\n"
+      "and.b32 bit, %5, 32;\n"
+      "setp.ne.and.b32 some, bit, 0, !whole;\n"
+      "mov.b32 {low, high}, %3;\n"
+      "@some st.global.b16 [%0 + 10], high;\n"
+      "and.b32 bit, %5, 64;\n"
+      "setp.ne.and.b32 some, bit, 0, !whole;\n"
+      "mov.b32 {low, high}, %4;\n"
+      "@some st.global.b16 [%0 + 12], low;\n"
+      "and.b32 bit, %5, 128;\n"
+      "setp.ne.and.b32 some, bit, 0, !whole;\n"
+      "mov.b32 {low, high}, %4;\n"
+      "@some st.global.b16 [%0 + 14], high;\n"
+      "}" ::"l"(y),
+      "r"(pair[0]), "r"(pair[1]), "r"(pair[2]), "r"(pair[3]), "r"(mask)
+      : "memory");
+}

@@ -4,11 +4,16 @@
 #include <string>
 
 #include "codegen/plan.h"
+#include "codegen/source.h"
 
 namespace jitconv::codegen {
 
+std::string emit_tensor(const ConvPlan& plan);
 std::string emit_direct(const ConvPlan& plan);
 std::string emit_depthwise(const ConvPlan& plan);
 std::string emit_fallback(const ConvPlan& plan);
+
+/// The launches of a tensor plan, in order.
+std::vector<KernelEntry> tensor_entries(const ConvPlan& plan);
 
 }  // namespace jitconv::codegen

@@ -27,13 +27,16 @@ Candidates all_candidates(const ConvSpec& spec, const Target& target) {
     std::move(candidates.begin(), candidates.end(), std::back_inserter(result.all));
   };
   std::string why;
+  take(tensor_candidates(spec, target, why), Family::tensor, why);
   take(depthwise_candidates(spec, target, why), Family::depthwise, why);
   take(direct_candidates(spec, target, why), Family::direct, why);
   if (result.all.empty()) {
     result.all = fallback_candidates(spec, target);
     result.notes.push_back({"fallback", "slow path: operands are read from global memory for every tap"});
   }
-  if (spec.math != MathMode::ieee)
+  if (spec.math != MathMode::ieee && std::none_of(result.all.begin(), result.all.end(), [](const Candidate& candidate) {
+        return family_of(candidate) == Family::tensor;
+      }))
     result.notes.push_back({"math", fmt::format("{} is served by fp32 FMA kernels, which keep more than it promises",
                                                 to_string(spec.math))});
   return result;
@@ -65,6 +68,10 @@ ConvPlan make_plan(const Candidate& candidate, const ConvSpec& spec, const Targe
   Overhang over;
   if (const auto* direct = std::get_if<DirectTiling>(&candidate.tiling)) over = overhang(*direct, spec);
   if (const auto* depthwise = std::get_if<DepthwiseTiling>(&candidate.tiling)) over = overhang(*depthwise, spec);
+  if (const auto* tensor = std::get_if<TensorTiling>(&candidate.tiling)) {
+    plan.packed_weight_bytes = tensor->packed_weight_bytes(spec);
+    plan.partial_sum_bytes = tensor->partial_sum_bytes(spec);
+  }
   plan.wide_index = needs_wide_index(spec, over);
   plan.cost = candidate.cost;
   return plan;
@@ -74,7 +81,7 @@ namespace {
 
 /// What the best candidate of each family that was not chosen would have cost.
 void note_losers(const Candidates& candidates, ConvPlan& chosen) {
-  for (const Family family : {Family::depthwise, Family::direct}) {
+  for (const Family family : {Family::tensor, Family::depthwise, Family::direct}) {
     if (family == chosen.family) continue;
     const Candidate* best = nullptr;
     for (const Candidate& candidate : candidates.all)
@@ -85,6 +92,16 @@ void note_losers(const Candidates& candidates, ConvPlan& chosen) {
          fmt::format("modelled at {:.3g} us, {} at {:.3g} us", static_cast<double>(best->cost) * 1e-6,
                      to_string(chosen.family), static_cast<double>(chosen.cost) * 1e-6)});
   }
+}
+
+std::string describe(const TensorTiling& t) {
+  std::string text = fmt::format(
+      "tile of a block: {} channels, {} run(s) of {} positions, each for {} outputs\n"
+      "pipeline: {} stages of {} slice(s) of 16 bytes of channels and one filter row\n"
+      "loading: {} team(s) of {} warp(s), {} pixel(s) of a lane in flight\n",
+      t.block_k, t.runs(), t.columns, t.window, t.stages, t.slices, 4 / t.team_warps, t.team_warps, t.load_batch);
+  if (t.splits > 1) text += fmt::format("reduction: split over {} blocks, partial sums added by another kernel\n", t.splits);
+  return text;
 }
 
 std::string describe(const DirectTiling& t) {
@@ -127,6 +144,8 @@ std::string_view to_string(Family family) {
   switch (family) {
     case Family::none:
       return "none";
+    case Family::tensor:
+      return "tensor";
     case Family::direct:
       return "direct";
     case Family::depthwise:

@@ -13,7 +13,7 @@
 
 namespace jitconv::codegen {
 
-enum class Family : std::uint8_t { none, direct, depthwise, fallback };
+enum class Family : std::uint8_t { none, tensor, direct, depthwise, fallback };
 std::string_view to_string(Family family);
 
 /// Why a family, or a property of the chosen plan, is as it is; for explain().
@@ -27,13 +27,13 @@ struct ConvPlan {
   ConvSpec spec;  ///< canonical: see canonical()
   Target target;
   Family family = Family::none;
-  std::variant<std::monostate, DirectTiling, DepthwiseTiling, FallbackTiling> tiling;
+  std::variant<std::monostate, TensorTiling, DirectTiling, DepthwiseTiling, FallbackTiling> tiling;
   std::uint32_t blocks = 0;   ///< grid size; flattened into x
   std::uint32_t threads = 0;  ///< per block
   std::uint32_t shared_bytes = 0;
   int min_blocks_per_sm = 1;  ///< second argument of __launch_bounds__
   bool wide_index = false;    ///< element offsets need 64 bits; proved per candidate
-  std::int64_t workspace_bytes = 0;
+  std::int64_t packed_weight_bytes = 0, partial_sum_bytes = 0;  ///< multiples of 256
   std::int64_t cost = 0;  ///< modelled time in picoseconds; only its order matters
   std::vector<Note> notes;
   bool operator==(const ConvPlan&) const = default;

@@ -13,6 +13,8 @@ std::string emit(const ConvPlan& plan) {
   switch (plan.family) {
     case Family::none:
       return {};
+    case Family::tensor:
+      return emit_tensor(plan);
     case Family::direct:
       return emit_direct(plan);
     case Family::depthwise:
@@ -28,17 +30,17 @@ std::string emit(const ConvPlan& plan) {
 KernelSource generate(const ConvPlan& plan) {
   KernelSource source;
   source.text = emit(plan);
-  source.workspace_bytes = plan.workspace_bytes;
+  source.packed_weight_bytes = plan.packed_weight_bytes;
+  source.partial_sum_bytes = plan.partial_sum_bytes;
   if (plan.family == Family::none) return source;
   // No fast-math flags: denormals, division and contraction are as IEEE and the text say.
   source.options = {fmt::format("--gpu-architecture={}", plan.target.arch()), "--std=c++17"};
-  KernelEntry entry;
-  entry.name = kernel_name(plan);
-  entry.grid = {plan.blocks, 1, 1};
-  entry.threads = plan.threads;
-  entry.shared_bytes = plan.shared_bytes;
-  entry.arguments = arguments(plan.spec);
-  source.entries.push_back(std::move(entry));
+  if (plan.family == Family::tensor) {
+    source.entries = tensor_entries(plan);
+  } else {
+    source.entries.push_back(
+        {kernel_name(plan), {plan.blocks, 1, 1}, plan.threads, plan.shared_bytes, arguments(plan.spec)});
+  }
   return source;
 }
 

@@ -11,8 +11,9 @@
 
 namespace jitconv::codegen {
 
-/// Which pointer of LaunchArgs a kernel parameter is.
-enum class ArgumentRole : std::uint8_t { x, w, bias, residual, y, workspace };
+/// Which pointer of LaunchArgs a kernel parameter is. No parameter is the whole workspace: packed_w and partial_sums are
+/// its parts, unless the caller hands in packed weights.
+enum class ArgumentRole : std::uint8_t { x, w, bias, residual, y, workspace, packed_w, partial_sums };
 
 struct Argument {
   ArgumentRole role;
@@ -28,6 +29,7 @@ struct KernelEntry {
   std::uint32_t threads = 1;
   std::uint32_t shared_bytes = 0;  ///< dynamic shared memory
   std::vector<Argument> arguments;
+  bool packs_weights = false;  ///< turns w into packed_w; left out if the caller has packed weights
   bool operator==(const KernelEntry&) const = default;
 };
 
@@ -35,7 +37,7 @@ struct KernelSource {
   std::string text;                  ///< the complete .cu; empty for a convolution without outputs
   std::vector<std::string> options;  ///< NVRTC options, --gpu-architecture included
   std::vector<KernelEntry> entries;
-  std::int64_t workspace_bytes = 0;
+  std::int64_t packed_weight_bytes = 0, partial_sum_bytes = 0;  ///< multiples of 256
   bool operator==(const KernelSource&) const = default;
 };
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "jitconv/spec.h"
 
@@ -46,6 +47,68 @@ struct DirectTiling {
   int store_vector(const ConvSpec& spec) const;
   std::int64_t shared_bytes(const ConvSpec& spec) const;
   bool operator==(const DirectTiling&) const = default;
+};
+
+/// Tensor-core kernel for sm_90a. A block is one loading warpgroup and two that multiply; it walks over tiles of block_k
+/// channels by one or two runs of positions. A position is a place in an image's grid of output rows that are gap()
+/// columns longer than y's, so that a tap is a constant distance between positions; a run is `columns` consecutive
+/// ones. A step of the pipeline is one filter row of `slices` slices of channels.
+struct TensorTiling {
+  int block_k = 128;  ///< output channels of a tile: 128 (each consumer has 64 and all positions), or 64 (a run each)
+  int columns = 256;  ///< positions of a run: the N of a multiplication, a multiple of 8
+  int window = 248;   ///< outputs of a run that its tile stores, a multiple of a sector
+  int slices = 4;     ///< of 16 bytes of channels of a pixel: 1, or even
+  int stages = 3;     ///< steps in flight
+  int team_warps = 1;  ///< loading warps that share a step; 4 / team_warps teams take steps in turn
+  int load_batch = 4;  ///< pixels of a loading lane in flight
+  int splits = 1;      ///< blocks that share the reduction of a tile, each a range of steps
+
+  int runs() const { return 128 / block_k; }
+  static constexpr int kThreads = 384;
+  static int slice_channels(const ConvSpec& spec);  ///< 16 bytes of channels
+  int chunk_channels(const ConvSpec& spec) const { return slices * slice_channels(spec); }
+  /// Columns of a grid row that no output has.
+  static std::int64_t gap(const ConvSpec& spec);
+  /// A filter column's place modulo the stride: pixels that are equal in this are neighbours in shared memory.
+  static int phase_of(const ConvSpec& spec, std::int64_t s);
+  static int phases(const ConvSpec& spec);
+  /// Filter columns in the order of their pixels' places in shared memory.
+  static std::vector<int> tap_order(const ConvSpec& spec);
+  /// Rows of y that end inside a run, at most.
+  int row_ends(const ConvSpec& spec) const;
+  /// Outputs after its window that a run computes, because the runs of some channels start late.
+  static int slack(const ConvSpec& spec);
+  static int sector_elements(const ConvSpec& spec);
+  std::int64_t run_pixels(const ConvSpec& spec) const { return columns + gap(spec); }
+  std::int64_t run_bytes(const ConvSpec& spec) const;
+  /// Units (a tap of a slice) of one step, rounded up to a whole number of multiplications.
+  std::int64_t units(const ConvSpec& spec) const;
+  std::int64_t weight_bytes(const ConvSpec& spec) const { return units(spec) * block_k * 16; }
+  std::int64_t stage_bytes(const ConvSpec& spec) const { return runs() * run_bytes(spec) + weight_bytes(spec); }
+  /// Steps of a tile: chunks of channels times filter rows.
+  std::int64_t steps(const ConvSpec& spec) const;
+  std::int64_t steps_of_split(const ConvSpec& spec) const;
+  std::int64_t tiles_k(const ConvSpec& spec) const;
+  std::int64_t tiles_of_plane(const ConvSpec& spec) const;
+  std::int64_t tiles(const ConvSpec& spec) const;  ///< splits counted apart
+  // Per thread. Together they are what the launch has: kThreads times 168.
+  static constexpr int loader_registers() { return 120; }
+  static constexpr int consumer_registers() { return 192; }
+  /// Elements before the first that a run stores: its first vectors are stored in part.
+  static int lead(const ConvSpec& spec) { return slack(spec) == 0 ? 0 : sector_elements(spec); }
+  /// Floats of a channel's row while it is staged for its store, such that lanes meet in few banks.
+  int staging_pitch(const ConvSpec& spec) const;
+  std::int64_t staging_first_byte(const ConvSpec& spec) const;
+  /// Whether the last unit of a step has no partner and is multiplied together with zeros.
+  bool has_zeros(const ConvSpec& spec) const { return spec.filter.s * slices % 2 != 0; }
+  std::int64_t zeros_first_byte(const ConvSpec& spec) const;
+  std::int64_t barriers_first_byte(const ConvSpec& spec) const;
+  std::int64_t shared_bytes(const ConvSpec& spec) const;
+  std::int64_t packed_rows(const ConvSpec& spec) const;  ///< of 16 bytes
+  std::int64_t packed_weight_bytes(const ConvSpec& spec) const;
+  std::int64_t partial_sum_stride(const ConvSpec& spec) const;  ///< floats from one split's sums to the next's
+  std::int64_t partial_sum_bytes(const ConvSpec& spec) const;
+  bool operator==(const TensorTiling&) const = default;
 };
 
 /// Depthwise kernel. A block computes a band of rows of one input channel's outputs, or several whole planes if they

@@ -9,7 +9,12 @@ namespace jitconv {
 
 void Kernel::launch(void* stream, const LaunchArgs& args) const { state_->launch(stream, args); }
 
-std::int64_t Kernel::workspace_bytes() const { return state_->source.workspace_bytes; }
+std::int64_t Kernel::workspace_bytes() const { return state_->workspace_bytes(false); }
+std::int64_t Kernel::workspace_bytes_with_packed_weights() const { return state_->workspace_bytes(true); }
+std::int64_t Kernel::packed_weight_bytes() const { return state_->source.packed_weight_bytes; }
+void Kernel::pack_weights(void* stream, const void* w, void* packed_w) const {
+  state_->pack_weights(stream, w, packed_w);
+}
 const ConvSpec& Kernel::spec() const { return state_->plan.spec; }
 const Target& Kernel::target() const { return state_->plan.target; }
 const std::string& Kernel::source() const { return state_->source.text; }

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "runtime/cuda_abi.h"
 #include "runtime/fork_guard.h"
 #include "runtime/log.h"
@@ -12,8 +14,18 @@
 namespace jitconv::detail {
 namespace {
 
-bool is_written(codegen::ArgumentRole role) {
-  return role == codegen::ArgumentRole::y || role == codegen::ArgumentRole::workspace;
+bool is_written(const codegen::KernelEntry& entry, codegen::ArgumentRole role) {
+  switch (role) {
+    case codegen::ArgumentRole::y:
+      return true;
+    case codegen::ArgumentRole::packed_w:
+      return entry.packs_weights;
+    case codegen::ArgumentRole::partial_sums:  // written by the kernel that has no y
+      return std::none_of(entry.arguments.begin(), entry.arguments.end(),
+                          [](const codegen::Argument& one) { return one.role == codegen::ArgumentRole::y; });
+    default:
+      return false;
+  }
 }
 
 }  // namespace
@@ -25,7 +37,7 @@ KernelState::KernelState(const runtime::Backend& the_backend, codegen::ConvPlan 
       plan(std::move(the_plan)),
       source(std::move(the_source)),
       cache_key(std::move(key)),
-      rules_(plan, source.workspace_bytes),
+      rules_(plan),
       first_binary_(std::move(binary)),
       recompile_(std::move(recompile)),
       binary_(&first_binary_) {
@@ -37,7 +49,7 @@ KernelState::KernelState(const runtime::Backend& the_backend, codegen::ConvPlan 
     for (std::size_t i = 0; i < launch.parameters; ++i) {
       const codegen::ArgumentRole role = entry.arguments[i].role;
       roles[i] = static_cast<std::uint8_t>(role);
-      launch.extents[i] = {rules_.bytes(role), is_written(role)};
+      launch.extents[i] = {rules_.bytes(role), is_written(entry, role)};
     }
   }
 }
@@ -91,27 +103,49 @@ void KernelState::load(int device) const {
   if (device < 64) ready_devices_.fetch_or(std::uint64_t{1} << device, std::memory_order_release);
 }
 
-void KernelState::launch(void* stream, const LaunchArgs& args) const {
-  if (source.entries.empty()) return;
-  const runtime::RolePointers pointers = runtime::by_role(args);
-  rules_.check(pointers);
+void KernelState::make_ready(void* stream) const {
   runtime::refuse_after_fork();
   const int device = backend.ensure_context();
-  if (!ready_on(device)) [[unlikely]] {
-    if (backend.is_capturing(stream)) {
-      throw CudaError(ErrorCode::cuda, runtime::cuda::kCaptureUnsupported, "launch",
-                      fmt::format("the stream is being captured and the kernel is not loaded on device {} yet: compile "
-                                  "for the current device, or launch once, before the capture",
-                                  device));
-    }
-    load(device);
+  if (ready_on(device)) [[likely]]
+    return;
+  if (backend.is_capturing(stream)) {
+    throw CudaError(ErrorCode::cuda, runtime::cuda::kCaptureUnsupported, "launch",
+                    fmt::format("the stream is being captured and the kernel is not loaded on device {} yet: compile "
+                                "for the current device, or launch once, before the capture",
+                                device));
   }
+  load(device);
+}
+
+void KernelState::launch_step(const Step& step, void* stream, const runtime::RolePointers& pointers) const {
+  std::array<void*, runtime::LaunchStep::kMostParameters> parameters;
+  for (std::size_t i = 0; i < step.launch.parameters; ++i) {
+    parameters[i] = const_cast<void*>(static_cast<const void*>(&pointers[step.roles[i]]));
+  }
+  backend.launch(step.launch, stream, parameters.data());
+}
+
+void KernelState::launch(void* stream, const LaunchArgs& args) const {
+  if (source.entries.empty()) return;
+  const runtime::RolePointers given = runtime::by_role(args);
+  rules_.check(given);
+  make_ready(stream);
+  const bool packed = rules_.packed(given);
+  const runtime::RolePointers pointers = rules_.resolved(given);
   for (const Step& step : steps_) {
-    std::array<void*, runtime::LaunchStep::kMostParameters> parameters;
-    for (std::size_t i = 0; i < step.launch.parameters; ++i) {
-      parameters[i] = const_cast<void*>(static_cast<const void*>(&pointers[step.roles[i]]));
-    }
-    backend.launch(step.launch, stream, parameters.data());
+    if (!packed || !step.launch.entry->packs_weights) launch_step(step, stream, pointers);
+  }
+}
+
+void KernelState::pack_weights(void* stream, const void* w, void* packed_w) const {
+  rules_.check_packing(w, packed_w);
+  make_ready(stream);
+  LaunchArgs args;
+  args.w = w;
+  args.packed_w = packed_w;
+  const runtime::RolePointers pointers = runtime::by_role(args);
+  for (const Step& step : steps_) {
+    if (step.launch.entry->packs_weights) launch_step(step, stream, pointers);
   }
 }
 

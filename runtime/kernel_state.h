@@ -42,6 +42,11 @@ struct KernelState {
       load(device);
   }
   void launch(void* stream, const LaunchArgs& args) const;
+  void pack_weights(void* stream, const void* w, void* packed_w) const;
+  /// Bytes of the workspace a launch needs.
+  std::int64_t workspace_bytes(bool with_packed_weights) const {
+    return source.partial_sum_bytes + (with_packed_weights ? 0 : source.packed_weight_bytes);
+  }
 
  private:
   /// One entry of the source: its launch, and which pointer of LaunchArgs each of its parameters is.
@@ -54,6 +59,8 @@ struct KernelState {
   bool ready_on(int device) const {
     return device < 64 && (ready_devices_.load(std::memory_order_acquire) >> device & 1) != 0;
   }
+  void make_ready(void* stream) const;
+  void launch_step(const Step& step, void* stream, const runtime::RolePointers& pointers) const;
   void load(int device) const;
   void load_image(int device) const;
 

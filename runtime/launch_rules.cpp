@@ -14,9 +14,13 @@ constexpr std::size_t kBias = static_cast<std::size_t>(ArgumentRole::bias);
 constexpr std::size_t kResidual = static_cast<std::size_t>(ArgumentRole::residual);
 constexpr std::size_t kY = static_cast<std::size_t>(ArgumentRole::y);
 constexpr std::size_t kWorkspace = static_cast<std::size_t>(ArgumentRole::workspace);
-static_assert(kX == 0 && kW == 1 && kBias == 2 && kResidual == 3 && kY == 4 && kWorkspace == 5);
+constexpr std::size_t kPackedW = static_cast<std::size_t>(ArgumentRole::packed_w);
+constexpr std::size_t kPartialSums = static_cast<std::size_t>(ArgumentRole::partial_sums);
+static_assert(kX == 0 && kW == 1 && kBias == 2 && kResidual == 3 && kY == 4 && kWorkspace == 5 && kPackedW == 6 &&
+              kPartialSums == 7);
 
-constexpr std::array<const char*, kRoles> kNames = {"x", "w", "bias", "residual", "y", "workspace"};
+constexpr std::array<const char*, kRoles> kNames = {"x", "w",         "bias",     "residual",
+                                                    "y", "workspace", "packed_w", "partial_sums"};
 constexpr std::uint64_t kWorkspaceAlignment = 256;
 
 std::uint64_t address(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
@@ -27,69 +31,114 @@ bool overlap(std::uint64_t a, std::uint64_t a_bytes, std::uint64_t b, std::uint6
 
 }  // namespace
 
-LaunchRules::LaunchRules(const codegen::ConvPlan& plan, std::int64_t workspace_bytes) {
+LaunchRules::LaunchRules(const codegen::ConvPlan& plan) {
   const ConvSpec& spec = plan.spec;
   const TensorShape y = output_shape(spec);
   const std::int64_t element = element_bytes(spec.dtype);
   const auto tensor_bytes = [element](const TensorShape& shape) {
     return static_cast<std::uint64_t>(shape.n * shape.c * shape.h * shape.w * element);
   };
-  bytes_[kX] = tensor_bytes(spec.input);
-  bytes_[kW] = static_cast<std::uint64_t>(spec.filter.k * spec.filter.c * spec.filter.r * spec.filter.s * element);
-  bytes_[kBias] = spec.epilogue.bias ? static_cast<std::uint64_t>(spec.filter.k * element) : 0;
-  bytes_[kResidual] = spec.epilogue.residual ? tensor_bytes(y) : 0;
-  bytes_[kY] = tensor_bytes(y);
-  bytes_[kWorkspace] = static_cast<std::uint64_t>(workspace_bytes);
+  extents_[kX] = tensor_bytes(spec.input);
+  extents_[kW] = static_cast<std::uint64_t>(spec.filter.k * spec.filter.c * spec.filter.r * spec.filter.s * element);
+  extents_[kBias] = spec.epilogue.bias ? static_cast<std::uint64_t>(spec.filter.k * element) : 0;
+  extents_[kResidual] = spec.epilogue.residual ? tensor_bytes(y) : 0;
+  extents_[kY] = tensor_bytes(y);
+  extents_[kPackedW] = static_cast<std::uint64_t>(plan.packed_weight_bytes);
+  extents_[kPartialSums] = static_cast<std::uint64_t>(plan.partial_sum_bytes);
+  if ((extents_[kPackedW] | extents_[kPartialSums]) % kWorkspaceAlignment != 0)
+    throw InternalError("the parts of a workspace must be multiples of its alignment");
+
+  with_w_ = extents_;
+  with_w_[kWorkspace] = extents_[kPackedW] + extents_[kPartialSums];
+  with_w_[kPackedW] = with_w_[kPartialSums] = 0;
+  with_packed_w_ = extents_;
+  with_packed_w_[kWorkspace] = extents_[kPartialSums];
+  with_packed_w_[kW] = with_packed_w_[kPartialSums] = 0;
+  packing_[kW] = extents_[kW];
+  packing_[kPackedW] = extents_[kPackedW];
+
   alignment_mask_.fill(static_cast<std::uint64_t>(spec.alignment) - 1);
-  alignment_mask_[kWorkspace] = kWorkspaceAlignment - 1;
+  alignment_mask_[kWorkspace] = alignment_mask_[kPackedW] = kWorkspaceAlignment - 1;
+}
+
+bool LaunchRules::packed(const RolePointers& pointers) const {
+  return extents_[kPackedW] != 0 && pointers[kPackedW] != nullptr;
+}
+
+RolePointers LaunchRules::resolved(RolePointers pointers) const {
+  const auto* workspace = static_cast<const char*>(pointers[kWorkspace]);
+  if (packed(pointers)) {
+    pointers[kPartialSums] = workspace;
+  } else {
+    pointers[kPackedW] = workspace;
+    pointers[kPartialSums] = workspace + extents_[kPackedW];
+  }
+  return pointers;
+}
+
+void LaunchRules::check_packing(const void* w, const void* packed_w) const {
+  if (extents_[kPackedW] == 0) {
+    throw SpecError(ErrorCode::unsupported, kNames[kPackedW],
+                    "packed_w cannot be made: this kernel takes w as it is, packed_weight_bytes() is 0");
+  }
+  RolePointers pointers{};
+  pointers[kW] = w;
+  pointers[kPackedW] = packed_w;
+  if (!acceptable(pointers, packing_)) [[unlikely]]
+    explain(pointers, packing_);
 }
 
 void LaunchRules::check(const RolePointers& pointers) const {
-  if (!acceptable(pointers)) [[unlikely]]
-    explain(pointers);
+  const Bytes& bytes = packed(pointers) ? with_packed_w_ : with_w_;
+  if (!acceptable(pointers, bytes)) [[unlikely]]
+    explain(pointers, bytes);
 }
 
-bool LaunchRules::acceptable(const RolePointers& pointers) const {
+bool LaunchRules::acceptable(const RolePointers& pointers, const Bytes& bytes) const {
   const std::uint64_t y = address(pointers[kY]);
   const std::uint64_t workspace = address(pointers[kWorkspace]);
   bool wrong = false;
-  for (std::size_t role = 0; role < kWorkspace; ++role) {
+  for (const std::size_t role : {kX, kW, kBias, kResidual, kY, kPackedW}) {
     const std::uint64_t at = address(pointers[role]);
-    wrong |= (at != 0) != (bytes_[role] != 0);
+    wrong |= (at != 0) != (bytes[role] != 0);
     wrong |= (at & alignment_mask_[role]) != 0;
     const bool is_y = role == kY || (role == kResidual && at == y);
-    wrong |= !is_y && overlap(at, bytes_[role], y, bytes_[kY]);
-    wrong |= overlap(at, bytes_[role], workspace, bytes_[kWorkspace]);
+    wrong |= !is_y && overlap(at, bytes[role], y, bytes[kY]);
+    wrong |= overlap(at, bytes[role], workspace, bytes[kWorkspace]);
   }
-  if (bytes_[kWorkspace] != 0) wrong |= workspace == 0 || (workspace & alignment_mask_[kWorkspace]) != 0;
+  wrong |= overlap(address(pointers[kW]), bytes[kW], address(pointers[kPackedW]), bytes[kPackedW]);
+  if (bytes[kWorkspace] != 0) wrong |= workspace == 0 || (workspace & alignment_mask_[kWorkspace]) != 0;
   return !wrong;
 }
 
-void LaunchRules::explain(const RolePointers& pointers) const {
+void LaunchRules::explain(const RolePointers& pointers, const Bytes& bytes) const {
   const auto refuse = [](std::size_t role, const std::string& message) {
     throw SpecError(ErrorCode::invalid_argument, kNames[role], message);
   };
   for (std::size_t role = 0; role < kRoles; ++role) {
     const std::uint64_t at = address(pointers[role]);
-    if (at == 0 && bytes_[role] != 0) {
-      refuse(role, fmt::format("{} is null, must point to {} bytes", kNames[role], bytes_[role]));
+    if (at == 0 && bytes[role] != 0) {
+      refuse(role, fmt::format("{} is null, must point to {} bytes", kNames[role], bytes[role]));
     }
-    if (at != 0 && bytes_[role] == 0 && role != kWorkspace) {
-      refuse(role, fmt::format("{} is {:#x}, must be null: the spec has no {}", kNames[role], at, kNames[role]));
+    if (at != 0 && bytes[role] == 0 && role != kWorkspace) {
+      const std::string why = role == kW         ? "the launch has packed_w"
+                              : role == kPackedW ? "this kernel takes w as it is"
+                                                 : fmt::format("the spec has no {}", kNames[role]);
+      refuse(role, fmt::format("{} is {:#x}, must be null: {}", kNames[role], at, why));
     }
-    if ((at & alignment_mask_[role]) != 0 && bytes_[role] != 0) {
+    if ((at & alignment_mask_[role]) != 0 && bytes[role] != 0) {
       refuse(role, fmt::format("{} is {:#x}, must be a multiple of {}{}", kNames[role], at, alignment_mask_[role] + 1,
-                               role == kWorkspace ? "" : " (spec.alignment)"));
+                               role == kWorkspace || role == kPackedW ? "" : " (spec.alignment)"));
     }
   }
-  for (const std::size_t written : {kY, kWorkspace}) {
+  for (const std::size_t written : {kY, kWorkspace, kPackedW}) {
     const std::uint64_t at = address(pointers[written]);
     for (std::size_t role = 0; role < kRoles; ++role) {
       const bool same = role == written || (written == kY && role == kResidual && address(pointers[role]) == at);
-      if (same || !overlap(address(pointers[role]), bytes_[role], at, bytes_[written])) continue;
+      if (same || !overlap(address(pointers[role]), bytes[role], at, bytes[written])) continue;
       refuse(written,
              fmt::format("{} at {:#x} ({} bytes) overlaps {} at {:#x} ({} bytes); only residual may be y itself",
-                         kNames[written], at, bytes_[written], kNames[role], address(pointers[role]), bytes_[role]));
+                         kNames[written], at, bytes[written], kNames[role], address(pointers[role]), bytes[role]));
     }
   }
   throw InternalError("a launch was refused for no reason that can be named");

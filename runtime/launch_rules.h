@@ -10,33 +10,43 @@
 
 namespace jitconv::runtime {
 
-inline constexpr std::size_t kRoles = 6;  // codegen::ArgumentRole, in its order
+inline constexpr std::size_t kRoles = 8;  // codegen::ArgumentRole, in its order
 
 /// The pointers of a launch by codegen::ArgumentRole.
 using RolePointers = std::array<const void*, kRoles>;
 
 inline RolePointers by_role(const LaunchArgs& args) {
-  return {args.x, args.w, args.bias, args.residual, args.y, args.workspace};
+  return {args.x, args.w, args.bias, args.residual, args.y, args.workspace, args.packed_w, nullptr};
 }
 
 class LaunchRules {
  public:
-  LaunchRules(const codegen::ConvPlan& plan, std::int64_t workspace_bytes);
+  explicit LaunchRules(const codegen::ConvPlan& plan);
 
-  /// What the pointer of each role leads to, in bytes; 0 if the kernels do not use it.
+  /// What a kernel parameter of the role leads to, in bytes; 0 if there is none.
   std::int64_t bytes(codegen::ArgumentRole role) const {
-    return static_cast<std::int64_t>(bytes_[static_cast<std::size_t>(role)]);
+    return static_cast<std::int64_t>(extents_[static_cast<std::size_t>(role)]);
   }
+
+  /// Whether the launch brings its weights packed.
+  bool packed(const RolePointers& pointers) const;
 
   /// Throws SpecError (invalid_argument) whose field is the pointer at fault.
   void check(const RolePointers& pointers) const;
+  /// The same for packing alone.
+  void check_packing(const void* w, const void* packed_w) const;
+
+  /// The pointers of kernel parameters: packed weights and partial sums are given their places in the workspace.
+  RolePointers resolved(RolePointers pointers) const;
 
  private:
-  bool acceptable(const RolePointers& pointers) const;
-  [[noreturn]] void explain(const RolePointers& pointers) const;
+  using Bytes = std::array<std::uint64_t, kRoles>;
+  bool acceptable(const RolePointers& pointers, const Bytes& bytes) const;
+  [[noreturn]] void explain(const RolePointers& pointers, const Bytes& bytes) const;
 
-  std::array<std::uint64_t, kRoles> bytes_{};  // 0: the pointer must be null
-  std::array<std::uint64_t, kRoles> alignment_mask_{};
+  Bytes extents_{};
+  Bytes with_w_{}, with_packed_w_{}, packing_{};  // what each way to launch takes; 0: the pointer must be null
+  Bytes alignment_mask_{};
 };
 
 }  // namespace jitconv::runtime

@@ -80,6 +80,10 @@ const char* buffer_name(ArgumentRole role) {
       return "y";
     case ArgumentRole::workspace:
       return "workspace";
+    case ArgumentRole::packed_w:
+      return "packed_w";
+    case ArgumentRole::partial_sums:
+      return "partial_sums";
   }
   return "";
 }
@@ -100,7 +104,7 @@ std::string constants(const codegen::ConvPlan& plan, const KernelSource& source)
   line("kStrideH = {}, kStrideW = {}", spec.stride.h, spec.stride.w);
   line("kPadTop = {}, kPadLeft = {}", spec.padding.top, spec.padding.left);
   line("kDilationH = {}, kDilationW = {}", spec.dilation.h, spec.dilation.w);
-  line("kGroups = {}, kWorkspaceBytes = {}", spec.groups, source.workspace_bytes);
+  line("kGroups = {}, kWorkspaceBytes = {}", spec.groups, source.packed_weight_bytes + source.partial_sum_bytes);
   text += fmt::format("constexpr bool kInputNhwc = {}, kOutputNhwc = {}, kBias = {}, kResidual = {};\n",
                       spec.input_layout == Layout::nhwc, spec.output_layout == Layout::nhwc, spec.epilogue.bias,
                       spec.epilogue.residual);
@@ -115,13 +119,17 @@ std::string constants(const codegen::ConvPlan& plan, const KernelSource& source)
                       spec.epilogue.activation == Activation::leaky_relu ? std::max(1.5, slope) : 1.5);
   text += fmt::format("using Element = {};\n\n", element_type(spec.dtype));
   text += fmt::format("inline double activation(double v) {{ return {}; }}\n\n", activation_text(spec.epilogue));
-  text += "struct Buffers {\n  const void *x, *w, *bias, *residual;\n  void *y, *workspace;\n};\n\n";
+  text += "struct Buffers {\n  const void *x, *w, *bias, *residual;\n  void *y, *workspace, *packed_w, *partial_sums;\n};\n\n";
   return text;
 }
 
 std::string launch_text(const KernelSource& source) {
   std::string prepare = "inline void prepare() {\n";
-  std::string launch = "inline void launch(Buffers b, cudaStream_t stream) {\n";
+  std::string launch = fmt::format(
+      "inline void launch(Buffers b, cudaStream_t stream) {{\n"
+      "  b.packed_w = b.workspace;\n"
+      "  b.partial_sums = static_cast<char*>(b.workspace) + {};\n",
+      source.packed_weight_bytes);
   for (const KernelEntry& entry : source.entries) {
     prepare += fmt::format(
         "  HARNESS_CALL(cudaFuncSetAttribute(reinterpret_cast<const void*>({}),\n"

@@ -1,4 +1,4 @@
-// Candidates, measured in turn on one set of tensors.
+// Candidates, compiled in parallel and measured in turn on one set of tensors.
 #include "tools/tune.h"
 
 #include <fmt/format.h>
@@ -7,16 +7,31 @@
 #include <map>
 
 #include "runtime/compile.h"
+#include "tools/check/parallel.h"
 #include "tools/json.h"
 #include "tools/table.h"
 
 namespace jitconv::tools {
 namespace {
 
-void measure_candidate(Device& device, Problem& problem, const MeasureOptions& options, Candidate& candidate,
-                       bool& wrong) {
+/// Compiles in as many threads as there are cores; what cannot be compiled gets a note and no kernel.
+std::vector<std::optional<Kernel>> compile_candidates(std::vector<Candidate>& candidates) {
+  std::vector<std::optional<Kernel>> kernels(candidates.size());
+  check::parallel_for(static_cast<std::int64_t>(candidates.size()), 1, [&](std::int64_t begin, std::int64_t end) {
+    for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
+      try {
+        kernels[i] = runtime::compile_plan(candidates[i].plan);
+      } catch (const Error& error) {
+        candidates[i].note = error.what();
+      }
+    }
+  });
+  return kernels;
+}
+
+void measure_candidate(Device& device, Problem& problem, const Kernel& kernel, const MeasureOptions& options,
+                       Candidate& candidate, bool& wrong) {
   try {
-    const Kernel kernel = runtime::compile_plan(candidate.plan);
     device.prepare(kernel);
     if (options.check) {
       problem.poison();
@@ -107,9 +122,12 @@ TuneResult tune(Device& device, const NamedSpec& named, const MeasureOptions& op
   result.note = lack_of_memory(device, named.spec, 0);
   if (!result.note.empty()) return result;
   Problem problem(device, named.spec, options.kind, options.seed);
+  progress(fmt::format("{}: compiling {} candidates", named.name, result.candidates.size()));
+  const std::vector<std::optional<Kernel>> kernels = compile_candidates(result.candidates);
   for (std::size_t i = 0; i < result.candidates.size(); ++i) {
+    if (!kernels[i]) continue;
     progress(fmt::format("{}: candidate {} of {}", named.name, i + 1, result.candidates.size()));
-    measure_candidate(device, problem, options, result.candidates[i], result.any_wrong);
+    measure_candidate(device, problem, *kernels[i], options, result.candidates[i], result.any_wrong);
     const auto& best = result.candidates[result.best];
     const auto& here = result.candidates[i];
     if (here.ms && (!best.ms || *here.ms < *best.ms)) result.best = i;

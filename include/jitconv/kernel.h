@@ -23,6 +23,9 @@ struct LaunchArgs {
   const void* residual = nullptr;  ///< as y; required if and only if epilogue.residual
   void* y = nullptr;               ///< N, K, P, Q in spec.output_layout; every element is written
   void* workspace = nullptr;       ///< workspace_bytes() bytes, a multiple of 256; ignored if that is 0
+  /// What Kernel::pack_weights() wrote, a multiple of 256; then w is null, and the workspace needs no more than
+  /// workspace_bytes_with_packed_weights().
+  const void* packed_w = nullptr;
 };
 
 /// What the driver, or the compiler's log, says of the compiled kernel. On the host, where a thread is a stack of its
@@ -62,8 +65,17 @@ class JITCONV_API Kernel {
   /// breaks a rule.
   void launch(void* stream, const LaunchArgs& args) const;
 
-  /// Bytes of device memory launch() needs in LaunchArgs::workspace.
+  /// Bytes of device memory launch() needs in LaunchArgs::workspace: for weights as PyTorch stores them, or packed.
   std::int64_t workspace_bytes() const;
+  std::int64_t workspace_bytes_with_packed_weights() const;
+
+  /// Bytes of the weights in the order this kernel reads them; 0 if it takes them as they are.
+  std::int64_t packed_weight_bytes() const;
+  /// Enqueues packing of w, which launch() otherwise does every time: for weights that many launches share. The format
+  /// is this kernel's own: the same spec, another version or another target may pack differently, so it is nothing to
+  /// keep on disk. w and packed_w (packed_weight_bytes() bytes, a multiple of 256) do not overlap. Asynchronous, and
+  /// throws as launch() does; SpecError (unsupported) if packed_weight_bytes() is 0.
+  void pack_weights(void* stream, const void* w, void* packed_w) const;
 
   /// The spec in canonical form: fields that cannot matter have their defaults.
   const ConvSpec& spec() const;

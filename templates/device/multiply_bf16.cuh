@@ -8,9 +8,10 @@ __device__ __forceinline__ void multiply(float (&sum)[@accumulators@], MatrixOpe
       ".reg .pred accumulate;\n"
       "setp.ne.b32 accumulate, %@accumulate@, 0;\n"
       "wgmma.mma_async.sync.aligned.m64n@columns@k16.f32.bf16.bf16\n"
-      "{@results@},\n"
+      @results@
       "%@a@, %@b@, accumulate, 1, 1, 0, 0;\n"
       "}"
-      : @sums@
+      :
+      @sums@
       : "l"(a), "l"(b), "r"(accumulate));
 }

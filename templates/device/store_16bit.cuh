@@ -1,11 +1,26 @@
-// Eight consecutive elements of y: those whose bit of `mask` is set are written, all of them by one instruction. The
-// address is a multiple of 16 bytes. No branches: a warp's stores of a row leave one after the other.
+// Eight consecutive elements of y: all or none, or those whose bit of `mask` is set. The address is a multiple of 16
+// bytes. No branches: a warp's stores leave one after the other.
 constexpr int kStoreElements = 8;
-__device__ __forceinline__ void store_elements(Element* y, const float (&value)[kStoreElements], unsigned mask) {
+__device__ __forceinline__ uint4 elements_of(const float (&value)[kStoreElements]) {
   unsigned pair[4];
 #pragma unroll
   for (int i = 0; i < 4; ++i)
     pair[i] = from_float(value[2 * i]).bits | static_cast<unsigned>(from_float(value[2 * i + 1]).bits) << 16;
+  return make_uint4(pair[0], pair[1], pair[2], pair[3]);
+}
+__device__ __forceinline__ void store_all_if(Element* y, const float (&value)[kStoreElements], bool valid) {
+  const uint4 quad = elements_of(value);
+  asm volatile(
+      "{\n"
+      ".reg .pred valid;\n"
+      "setp.ne.b32 valid, %5, 0;\n"
+      "@valid st.global.v4.b32 [%0], {%1, %2, %3, %4};\n"
+      "}" ::"l"(y),
+      "r"(quad.x), "r"(quad.y), "r"(quad.z), "r"(quad.w), "r"(static_cast<int>(valid))
+      : "memory");
+}
+__device__ __forceinline__ void store_elements(Element* y, const float (&value)[kStoreElements], unsigned mask) {
+  const uint4 quad = elements_of(value);
   asm volatile(
       "{\n"
       ".reg .pred whole, some;\n"
@@ -46,6 +61,6 @@ __device__ __forceinline__ void store_elements(Element* y, const float (&value)[
       "mov.b32 {low, high}, %4;\n"
       "@some st.global.b16 [%0 + 14], high;\n"
       "}" ::"l"(y),
-      "r"(pair[0]), "r"(pair[1]), "r"(pair[2]), "r"(pair[3]), "r"(mask)
+      "r"(quad.x), "r"(quad.y), "r"(quad.z), "r"(quad.w), "r"(mask)
       : "memory");
 }

@@ -1,7 +1,17 @@
-// Four consecutive elements of y: those whose bit of `mask` is set are written, all of them by one instruction. The
-// address is a multiple of 16 bytes. No branches: a warp's stores of a row leave one after the other.
+// Four consecutive floats of y: all or none, or those whose bit of `mask` is set. The address is a multiple of 16 bytes.
+// No branches: a warp's stores leave one after the other.
 constexpr int kStoreElements = 4;
-__device__ __forceinline__ void store_elements(Element* y, const float (&value)[kStoreElements], unsigned mask) {
+__device__ __forceinline__ void store_all_if(float* y, const float (&value)[kStoreElements], bool valid) {
+  asm volatile(
+      "{\n"
+      ".reg .pred valid;\n"
+      "setp.ne.b32 valid, %5, 0;\n"
+      "@valid st.global.v4.f32 [%0], {%1, %2, %3, %4};\n"
+      "}" ::"l"(y),
+      "f"(value[0]), "f"(value[1]), "f"(value[2]), "f"(value[3]), "r"(static_cast<int>(valid))
+      : "memory");
+}
+__device__ __forceinline__ void store_elements(float* y, const float (&value)[kStoreElements], unsigned mask) {
   asm volatile(
       "{\n"
       ".reg .pred whole, some;\n"

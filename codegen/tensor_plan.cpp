@@ -1,0 +1,194 @@
+// Candidates of the tensor family: how many positions a multiplication takes, how channels are cut into steps, how the
+// loading warps share them, and over how many blocks a reduction is split.
+#include <algorithm>
+
+#include "codegen/arithmetic.h"
+#include "codegen/heuristics.h"
+#include "fmt/format.h"
+
+namespace jitconv::codegen {
+namespace {
+
+// Cycles, measured on an H200 (docs/families.md).
+constexpr std::int64_t kPicosecondsPerCycle = 571;  // 1.75 GHz, which power allows under this load
+constexpr std::int64_t kLoadLatency = 900;          // from a batch's first load to its stores
+constexpr std::int64_t kLoadIssue = 3;              // a warp's load of 32 elements
+constexpr std::int64_t kPixelIssue = 30;            // address, predicate and stores of a lane's pixel
+constexpr std::int64_t kL2BytesPerCycle = 28;       // an SM's share
+constexpr std::int64_t kStoreRow = 90;              // one channel's run, by one warp
+constexpr std::int64_t kStoreLatency = 700;         // the last multiplication, barriers
+constexpr std::int64_t kStart = 3000;               // of the block: until its first multiplication
+constexpr std::int64_t kExtraLaunch = 2'500'000;    // picoseconds of a kernel before or behind the convolution
+constexpr std::int64_t kDramBytesPerMicrosecond = 4'000'000;
+constexpr int kMostStages = 8;
+constexpr int kLoadedElements = 64;  // registers of a loading thread for what is in flight
+
+/// Which rule keeps the family from computing the spec; empty if none does.
+std::string obstacle(const ConvSpec& spec, const Target& target) {
+  const std::int64_t image = spec.input.c * spec.input.h * spec.input.w;
+  if (target.compute_capability() != 90 || !target.arch_specific)
+    return fmt::format("warpgroup multiplications need sm_90a, the target is {}", target.arch());
+  if (spec.dtype == DataType::f32 && spec.math != MathMode::tf32)
+    return fmt::format("math is {}; fp32 tensors take tensor cores only with tf32", to_string(spec.math));
+  if (spec.math == MathMode::ieee) return "math is ieee, which allows fp32 FMA only";
+  if (spec.output_layout != Layout::nchw) return "the output is nhwc";
+  if (spec.groups > 1 && spec.filter.c < 16)
+    return fmt::format("groups of {} channels, at least 16 are needed to fill a multiplication", spec.filter.c);
+  if (spec.alignment < 16) return fmt::format("alignment is {}, stores need 16", spec.alignment);
+  if (image > INT32_MAX) return fmt::format("an image of {} elements, offsets inside one have 32 bits", image);
+  return {};
+}
+
+class Search {
+ public:
+  Search(const ConvSpec& spec, const Target& target)
+      : spec_(spec), target_(target), out_(output_shape(spec)), bytes_(static_cast<std::int64_t>(work(spec).bytes)) {}
+
+  std::vector<Candidate> run() {
+    for (const int block_k : {128, 64}) {
+      if (block_k == 128 && spec_.filter.k / spec_.groups <= 64) continue;
+      for (int columns = 256; columns >= 16; columns -= 8) runs(block_k, columns);
+    }
+    return std::move(candidates_);
+  }
+
+ private:
+  void runs(int block_k, int columns) {
+    TensorTiling tiling;
+    tiling.block_k = block_k;
+    tiling.columns = columns;
+    tiling.window = window(tiling);
+    if (tiling.window == 0) return;
+    // A narrower run that stores as much does the same with less.
+    TensorTiling narrower = tiling;
+    narrower.columns -= 8;
+    if (columns > 16 && window(narrower) == tiling.window) return;
+    slices(tiling);
+  }
+
+  /// The largest window whose outputs, with what rows' ends waste, fit the run's columns; 0 if there is none.
+  int window(TensorTiling tiling) const {
+    const int sector = TensorTiling::sector_elements(spec_);
+    const std::int64_t plane = out_.h * out_.w, slack = TensorTiling::slack(spec_);
+    for (std::int64_t window = std::min<std::int64_t>(tiling.columns / sector, ceil_div(plane, sector)) * sector;
+         window > 0; window -= sector) {
+      tiling.window = static_cast<int>(window);
+      const std::int64_t outputs = std::min(window + slack, plane);
+      if (outputs + tiling.row_ends(spec_) * TensorTiling::gap(spec_) <= tiling.columns) return tiling.window;
+    }
+    return 0;
+  }
+
+  void slices(TensorTiling tiling) {
+    const std::int64_t all = ceil_div(spec_.filter.c, TensorTiling::slice_channels(spec_));
+    for (const int slices : {1, 2, 4, 8}) {
+      if (slices == 1 ? all > 1 : all == 1 || slices > round_up(all, 2)) continue;
+      tiling.slices = slices;
+      const std::int64_t chunk_bytes =
+          tiling.chunk_channels(spec_) * spec_.input.h * spec_.input.w * element_bytes(spec_.dtype);
+      if (chunk_bytes > INT32_MAX || tiling.chunk_channels(spec_) > kLoadedElements ||
+          tiling.packed_rows(spec_) > INT32_MAX)
+        continue;
+      stages(tiling);
+    }
+  }
+
+  void stages(TensorTiling tiling) {
+    tiling.stages = 0;
+    const std::int64_t rest = tiling.shared_bytes(spec_) + 128 + kMostStages * 16;
+    const std::int64_t fit = (target_.shared_bytes_per_block - rest) / tiling.stage_bytes(spec_);
+    if (fit < 2) return;
+    tiling.stages = static_cast<int>(std::min<std::int64_t>(fit, kMostStages));
+    const std::int64_t items = ceil_div(tiling.run_pixels(spec_), kWarpSize) * TensorTiling::phases(spec_);
+    for (const int team_warps : {1, 2, 4}) {
+      if (4 / team_warps > tiling.stages) continue;
+      tiling.team_warps = team_warps;
+      // As few batches as registers allow, all of about one size.
+      const std::int64_t own = ceil_div(items, team_warps);
+      const std::int64_t batches = ceil_div(own, kLoadedElements / tiling.chunk_channels(spec_));
+      tiling.load_batch = static_cast<int>(ceil_div(own, batches));
+      splits(tiling);
+    }
+  }
+
+  /// Split only what leaves SMs without a tile.
+  void splits(TensorTiling tiling) {
+    const std::int64_t steps = tiling.steps(spec_);
+    tiling.splits = 1;
+    const std::int64_t tiles = tiling.tiles(spec_);
+    for (int splits = 1; splits <= 32; ++splits) {
+      if (splits > 1 && (splits > steps || tiles * splits > 2 * target_.sm_count)) break;
+      const std::int64_t steps_of_split = ceil_div(steps, splits);
+      if (ceil_div(steps, steps_of_split) != splits) continue;  // some would have nothing to do
+      tiling.splits = splits;
+      add(tiling);
+    }
+  }
+
+  void add(const TensorTiling& tiling) {
+    const std::int64_t tiles = tiling.tiles(spec_);
+    if (tiles > INT32_MAX) return;
+    BlockWork work;
+    work.blocks = std::min<std::int64_t>(tiles, target_.sm_count);
+    work.threads = TensorTiling::kThreads;
+    work.warps = TensorTiling::kThreads / kWarpSize;
+    work.registers = 168;
+    work.shared_bytes = tiling.shared_bytes(spec_);
+    if (work.shared_bytes > target_.shared_bytes_per_block) return;
+    work.launch_blocks = 1;
+    candidates_.push_back({tiling, work, price(tiling, tiles)});
+  }
+
+  std::int64_t price(const TensorTiling& tiling, std::int64_t tiles) const {
+    const std::int64_t steps = tiling.steps_of_split(spec_);
+    const std::int64_t n = tiling.columns, instruction = std::max(n / 2, 16 + n / 4);
+    const std::int64_t multiply = steps * tiling.units(spec_) * instruction;  // two consumers, two units each
+
+    const std::int64_t items = ceil_div(tiling.run_pixels(spec_), kWarpSize) * TensorTiling::phases(spec_);
+    const std::int64_t own = ceil_div(items, tiling.team_warps) * tiling.runs();
+    const std::int64_t batches = ceil_div(ceil_div(items, tiling.team_warps), tiling.load_batch) * tiling.runs();
+    const std::int64_t issue = own * (tiling.chunk_channels(spec_) * kLoadIssue + kPixelIssue);
+    const std::int64_t teams = 4 / tiling.team_warps;
+    const std::int64_t pixel_bytes = tiling.runs() * TensorTiling::phases(spec_) * tiling.run_pixels(spec_) *
+                                     std::min<std::int64_t>(tiling.chunk_channels(spec_), spec_.filter.c) *
+                                     element_bytes(spec_.dtype);
+    const std::int64_t step_load = std::max((batches * kLoadLatency + issue) / std::min<std::int64_t>(teams, tiling.stages - 1),
+                                            (pixel_bytes + tiling.weight_bytes(spec_)) / kL2BytesPerCycle);
+    const std::int64_t load = steps * step_load;
+    const std::int64_t store = kStoreLatency + 16 * kStoreRow * ceil_div(tiling.window, 128) / 2 + n * 4;
+
+    std::int64_t tile = std::max(multiply + store, load);
+    tile += std::min(multiply + store, load) / 10;
+    if (tiling.stages == 2) tile += tile / 10;
+    const std::int64_t waves = ceil_div(tiles, target_.sm_count);
+    std::int64_t compute = (waves * tile + kStart + (waves == 1 ? step_load : 0)) * kPicosecondsPerCycle + kExtraLaunch;
+    std::int64_t bytes = bytes_;
+    if (tiling.splits > 1) {
+      compute += kExtraLaunch;
+      bytes += 2 * tiling.partial_sum_bytes(spec_);
+    }
+    const std::int64_t memory = bytes * 1000 / (kDramBytesPerMicrosecond / 1000);
+    return std::max(compute, memory) + std::min(compute, memory) / 8;
+  }
+
+  const ConvSpec& spec_;
+  const Target& target_;
+  TensorShape out_;
+  std::int64_t bytes_;
+  std::vector<Candidate> candidates_;
+};
+
+}  // namespace
+
+std::vector<Candidate> tensor_candidates(const ConvSpec& spec, const Target& target, std::string& why) {
+  why = obstacle(spec, target);
+  if (!why.empty()) return {};
+  std::vector<Candidate> candidates = Search(spec, target).run();
+  if (candidates.empty())
+    why = fmt::format("no tile of a {}x{} filter with dilation ({},{}) and stride ({},{}) fits {} bytes of shared memory",
+                      spec.filter.r, spec.filter.s, spec.dilation.h, spec.dilation.w, spec.stride.h, spec.stride.w,
+                      target.shared_bytes_per_block);
+  return candidates;
+}
+
+}  // namespace jitconv::codegen

@@ -1,0 +1,139 @@
+// What follows from a TensorTiling and the convolution: the order of taps, sizes of runs and stages, the map of shared
+// memory.
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include "codegen/arithmetic.h"
+#include "codegen/tiling.h"
+
+namespace jitconv::codegen {
+namespace {
+
+constexpr std::int64_t kRowBytes = 16;  // of a matrix operand's half: a slice of a pixel, a unit of an output channel
+constexpr std::int64_t kBarrierBytes = 8;
+constexpr int kWarps = 8;  // that multiply
+constexpr int kStagedChannels = 8;
+
+std::int64_t plane(const ConvSpec& spec) {
+  const TensorShape out = output_shape(spec);
+  return out.h * out.w;
+}
+
+}  // namespace
+
+int TensorTiling::slice_channels(const ConvSpec& spec) {
+  return static_cast<int>(kRowBytes / element_bytes(spec.dtype));
+}
+
+std::int64_t TensorTiling::gap(const ConvSpec& spec) { return (spec.filter.s - 1) * spec.dilation.w / spec.stride.w; }
+
+int TensorTiling::phase_of(const ConvSpec& spec, std::int64_t s) {
+  return static_cast<int>(s * spec.dilation.w % spec.stride.w);
+}
+
+int TensorTiling::phases(const ConvSpec& spec) {
+  int largest = 0;
+  for (std::int64_t s = 0; s < spec.filter.s; ++s) largest = std::max(largest, phase_of(spec, s));
+  return largest + 1;
+}
+
+std::vector<int> TensorTiling::tap_order(const ConvSpec& spec) {
+  std::vector<int> order(static_cast<std::size_t>(spec.filter.s));
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int a, int b) { return phase_of(spec, a) < phase_of(spec, b); });
+  return order;
+}
+
+int TensorTiling::sector_elements(const ConvSpec& spec) { return static_cast<int>(32 / element_bytes(spec.dtype)); }
+
+int TensorTiling::slack(const ConvSpec& spec) {
+  const std::int64_t sector = sector_elements(spec);
+  return static_cast<int>(sector - std::gcd(plane(spec), sector));
+}
+
+int TensorTiling::row_ends(const ConvSpec& spec) const {
+  const std::int64_t q = output_shape(spec).w, outputs = std::min<std::int64_t>(window + slack(spec), plane(spec));
+  // Runs start at multiples of the window: if rows are whole windows, or windows whole rows, none starts inside a row.
+  if (slack(spec) == 0 && q % window == 0) return 0;
+  if (slack(spec) == 0 && window % q == 0) return static_cast<int>(outputs / q) - 1;
+  return static_cast<int>(ceil_div(outputs - 1, q));
+}
+
+std::int64_t TensorTiling::run_bytes(const ConvSpec& spec) const {
+  return phases(spec) * slices * run_pixels(spec) * kRowBytes;
+}
+
+std::int64_t TensorTiling::units(const ConvSpec& spec) const { return round_up(spec.filter.s * slices, 2); }
+
+std::int64_t TensorTiling::steps(const ConvSpec& spec) const {
+  return ceil_div(spec.filter.c, chunk_channels(spec)) * spec.filter.r;
+}
+
+std::int64_t TensorTiling::steps_of_split(const ConvSpec& spec) const { return ceil_div(steps(spec), splits); }
+
+std::int64_t TensorTiling::tiles_k(const ConvSpec& spec) const {
+  return ceil_div(spec.filter.k / spec.groups, block_k);
+}
+
+std::int64_t TensorTiling::tiles_of_plane(const ConvSpec& spec) const {
+  return ceil_div(plane(spec), std::int64_t{runs()} * window);
+}
+
+std::int64_t TensorTiling::tiles(const ConvSpec& spec) const {
+  return spec.input.n * spec.groups * tiles_k(spec) * tiles_of_plane(spec) * splits;
+}
+
+int TensorTiling::staging_pitch(const ConvSpec& spec) const {
+  const std::int64_t sector = sector_elements(spec), late = slack(spec) == 0 ? 0 : plane(spec) % sector;
+  int best = 0, least = kWarpSize + 1;
+  for (int pitch = static_cast<int>(round_up(columns + lead(spec), 4)), i = 0; i < 8; ++i, pitch += 4) {
+    // Half a warp stores eight bytes a lane at a time: four channels of four lanes each.
+    int meet = 0;
+    for (const int first : {0, 4}) {
+      std::array<int, 32> lanes{};
+      for (int channel = first; channel < first + 4; ++channel)
+        for (int lane = 0; lane < 8; ++lane) {
+          const std::int64_t place = channel * pitch + lane - positive_modulo(-channel * late, sector);
+          meet = std::max(meet, ++lanes[static_cast<std::size_t>(positive_modulo(place, 32))]);
+        }
+    }
+    if (meet < least) best = pitch, least = meet;
+  }
+  return best;
+}
+
+std::int64_t TensorTiling::staging_first_byte(const ConvSpec& spec) const {
+  return round_up(stages * stage_bytes(spec), 128);
+}
+
+std::int64_t TensorTiling::zeros_first_byte(const ConvSpec& spec) const {
+  return staging_first_byte(spec) + std::int64_t{4} * kWarps * kStagedChannels * staging_pitch(spec);
+}
+
+std::int64_t TensorTiling::barriers_first_byte(const ConvSpec& spec) const {
+  return zeros_first_byte(spec) + (has_zeros(spec) ? columns * kRowBytes : 0);
+}
+
+std::int64_t TensorTiling::shared_bytes(const ConvSpec& spec) const {
+  return barriers_first_byte(spec) + 2 * stages * kBarrierBytes;
+}
+
+std::int64_t TensorTiling::packed_rows(const ConvSpec& spec) const {
+  return spec.groups * tiles_k(spec) * steps(spec) * units(spec) * block_k;
+}
+
+std::int64_t TensorTiling::packed_weight_bytes(const ConvSpec& spec) const {
+  return round_up(packed_rows(spec) * kRowBytes, 256);
+}
+
+std::int64_t TensorTiling::partial_sum_stride(const ConvSpec& spec) const {
+  return round_up(spec.input.n * spec.filter.k * plane(spec), 64);
+}
+
+std::int64_t TensorTiling::partial_sum_bytes(const ConvSpec& spec) const {
+  return splits == 1 ? 0 : 4 * splits * partial_sum_stride(spec);
+}
+
+}  // namespace jitconv::codegen

@@ -37,7 +37,8 @@ void AsyncCopies::land(const InFlight& copy) {
 }
 
 Conflict AsyncCopies::issue(const View& issuer, const Operation& operation, Landing landing, Random& random) {
-  const Conflict conflict = marks_.begin_write(issuer, operation.destination, operation.bytes, operation.pc);
+  const Conflict conflict =
+      marks_.begin_write(operation.proxy, issuer, operation.destination, operation.bytes, operation.pc);
   Issued& issued =
       operation.completion == Completion::group ? of_thread_[operation.issuer] : of_object_[operation.object];
   InFlight copy{operation, issued.closed_groups, false};
@@ -68,15 +69,38 @@ void AsyncCopies::wait(const View& thread, std::uint32_t groups) {
   issued.operations.erase(issued.operations.begin(), end);
 }
 
-void AsyncCopies::complete(std::uint32_t object, std::uint32_t agent, Tick tick) {
-  Issued& issued = of_object_[object];
-  for (const InFlight& copy : issued.operations) {
-    if (!copy.landed) land(copy);
-    marks_.finish_write(copy.operation.proxy, agent, tick, copy.operation.destination, copy.operation.bytes,
-                        copy.operation.pc);
+std::uint32_t AsyncCopies::land_next(std::uint32_t object, std::uint32_t phase) {
+  for (InFlight& copy : of_object_[object].operations) {
+    if (copy.landed) continue;
+    land(copy);
+    copy.landed = true;
+    copy.group = phase;
+    return copy.operation.bytes;
   }
-  in_flight_ -= issued.operations.size();
-  issued.operations.clear();
+  return 0;
+}
+
+void AsyncCopies::complete(std::uint32_t object, std::uint32_t phases, std::uint32_t agent, Tick tick) {
+  Issued& issued = of_object_[object];
+  const auto rest =
+      std::stable_partition(issued.operations.begin(), issued.operations.end(),
+                            [phases](const InFlight& copy) { return copy.landed && copy.group < phases; });
+  for (auto copy = issued.operations.begin(); copy != rest; ++copy) {
+    marks_.finish_write(copy->operation.proxy, agent, tick, copy->operation.destination, copy->operation.bytes,
+                        copy->operation.pc);
+  }
+  in_flight_ -= static_cast<std::size_t>(rest - issued.operations.begin());
+  issued.operations.erase(issued.operations.begin(), rest);
+}
+
+bool AsyncCopies::flies(std::uint32_t object) const {
+  const std::vector<InFlight>& operations = of_object_[object].operations;
+  return std::any_of(operations.begin(), operations.end(), [](const InFlight& copy) { return !copy.landed; });
+}
+
+const Operation* AsyncCopies::of_object(std::uint32_t object) const {
+  const std::vector<InFlight>& operations = of_object_[object].operations;
+  return operations.empty() ? nullptr : &operations.front().operation;
 }
 
 }  // namespace jitconv::host

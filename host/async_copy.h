@@ -44,15 +44,22 @@ class AsyncCopies {
   /// All but the thread's `groups` newest closed groups complete: from now on the thread wrote their bytes.
   void wait(const View& thread, std::uint32_t groups);
 
-  /// What was issued for the object completes: `agent` of the clocks wrote it at `tick`.
-  void complete(std::uint32_t object, std::uint32_t agent, Tick tick);
+  /// The oldest operation for the object that has not landed does, in the object's given phase. Its bytes, 0 if there
+  /// is none.
+  std::uint32_t land_next(std::uint32_t object, std::uint32_t phase);
+  /// What landed for the object in phases before this one completes: `agent` of the clocks wrote it at `tick`.
+  void complete(std::uint32_t object, std::uint32_t phases, std::uint32_t agent, Tick tick);
+  /// Whether something for the object has not landed.
+  bool flies(std::uint32_t object) const;
+  /// The oldest operation for the object that is not complete; nullptr if there is none.
+  const Operation* of_object(std::uint32_t object) const;
 
   bool in_flight() const { return in_flight_ != 0; }
 
  private:
   struct InFlight {
     Operation operation;
-    std::uint32_t group = 0;
+    std::uint32_t group = 0;  // of an object's: the phase it landed in
     bool landed = false;
   };
   struct Issued {

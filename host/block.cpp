@@ -18,12 +18,14 @@ static_assert(sizeof(jitconv_host_thread) <= kSeenBytes);
 
 }  // namespace
 
-Block::Block(std::uint32_t threads, const Kernel& kernel, Clocks& clocks, FindingLog& log, Random& random)
+Block::Block(std::uint32_t threads, const Kernel& kernel, Clocks& clocks, FindingLog& log, Random& random,
+             BlockEvents& events)
     : count_(threads),
       kernel_(kernel),
       clocks_(clocks),
       log_(log),
       random_(random),
+      events_(events),
       stacks_(threads),
       threads_(std::make_unique<Thread[]>(threads)) {
   ready_.reserve(threads);
@@ -51,6 +53,7 @@ bool Block::run(const std::array<std::uint32_t, 3>& index, const std::array<std:
   unfinished_ = count_;
   arrived_.fill(0);
   exchanging_.fill(0);
+  at_warpgroup_.fill(0);
   ready_.clear();
   clocks_.start_block();
   for (std::uint32_t i = 0; i < count_; ++i) {
@@ -70,6 +73,7 @@ bool Block::run(const std::array<std::uint32_t, 3>& index, const std::array<std:
     if (unfinished_ > 0 && !given_up_) resolve_stuck();
   }
   running_ = nullptr;
+  if (!given_up_) events_.end();
   return !given_up_;
 }
 
@@ -143,14 +147,20 @@ void Block::run_thread(Thread& thread) {
     case Thread::State::at_exchange:
       arrive_at_exchange(thread);
       break;
+    case Thread::State::at_warpgroup:
+      arrive_at_warpgroup(thread);
+      break;
+    case Thread::State::at_phase:
+    case Thread::State::at_registers:
+      break;
     case Thread::State::ready:
       break;  // between two basic blocks
   }
 }
 
-void Block::log(Violation&& violation) {
+void Block::log(Violation&& violation, bool fatal) {
   log_.add(violation, index_);
-  if (log_.full()) given_up_ = true;
+  if (fatal || log_.full()) given_up_ = true;
 }
 
 // On the fibers.
@@ -172,6 +182,31 @@ void Block::warp_exchange(std::uint32_t mask, const void* mine, void* all, std::
   thread.mine = mine;
   thread.all = all;
   thread.bytes = bytes;
+  thread.fiber.yield();
+}
+
+void Block::wait_phase(std::uint32_t object, std::uint32_t parity, const void* pc) {
+  Thread& thread = *running_;
+  thread.state = Thread::State::at_phase;
+  thread.pc = pc;
+  thread.barrier = object;
+  thread.parity = parity;
+  thread.fiber.yield();
+}
+
+void Block::pass_phase(std::uint32_t object, std::uint32_t parity) {
+  for (std::uint32_t i = 0; i < count_; ++i) {
+    Thread& thread = threads_[i];
+    if (thread.state == Thread::State::at_phase && thread.barrier == object && thread.parity == parity)
+      make_ready(thread);
+  }
+}
+
+void Block::warpgroup(const WarpgroupCall& call) {
+  Thread& thread = *running_;
+  thread.state = Thread::State::at_warpgroup;
+  thread.pc = call.pc;
+  thread.call = &call;
   thread.fiber.yield();
 }
 
@@ -235,6 +270,51 @@ void Block::release_barrier(std::uint32_t id) {
   else
     clocks_.meet(members_);
   for (const std::uint32_t i : members_) make_ready(threads_[i]);
+}
+
+void Block::arrive_at_warpgroup(const Thread& thread) {
+  const std::uint32_t warpgroup = thread.index / kWarpgroupThreads;
+  if ((warpgroup + 1) * kWarpgroupThreads > count_) {
+    log({Rule::divergent_barrier, thread.pc, thread.index, "",
+         fmt::format("thread {} is in no warpgroup: the block has {} threads, {} of them in whole ones", thread.index,
+                     count_, warpgroup * kWarpgroupThreads),
+         nullptr},
+        true);
+    return;
+  }
+  if (++at_warpgroup_[warpgroup] == kWarpgroupThreads) complete_warpgroup(warpgroup);
+}
+
+void Block::complete_warpgroup(std::uint32_t warpgroup) {
+  at_warpgroup_[warpgroup] = 0;
+  members_.clear();
+  std::array<const WarpgroupCall*, kWarpgroupThreads> calls{};
+  for (std::uint32_t i = 0; i < kWarpgroupThreads; ++i) {
+    members_.push_back(warpgroup * kWarpgroupThreads + i);
+    calls[i] = threads_[members_[i]].call;
+  }
+  check_same_line(members_, "warpgroup operation");
+  for (std::uint32_t i = 1; i < kWarpgroupThreads; ++i) {
+    if (calls[i]->kind == calls[0]->kind) continue;
+    given_up_ = true;  // check_same_line() has said why
+    return;
+  }
+  const bool done = events_.warpgroup(warpgroup, calls);
+  for (const std::uint32_t i : members_) {
+    if (done)
+      make_ready(threads_[i]);
+    else
+      threads_[i].state = Thread::State::at_registers;
+  }
+  if (done && calls[0]->kind == WarpgroupCall::Kind::registers) grow_waiting_warpgroups();
+}
+
+void Block::grow_waiting_warpgroups() {
+  for (std::uint32_t first = 0; first + kWarpgroupThreads <= count_; first += kWarpgroupThreads) {
+    if (threads_[first].state != Thread::State::at_registers) continue;
+    if (!events_.try_again(first / kWarpgroupThreads, *threads_[first].call)) continue;
+    for (std::uint32_t i = first; i < first + kWarpgroupThreads; ++i) make_ready(threads_[i]);
+  }
 }
 
 std::uint32_t Block::lanes_of(std::uint32_t warp) const {

@@ -4,6 +4,7 @@
 #include "host/clocks.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace jitconv::host {
 namespace {
@@ -21,9 +22,18 @@ Clocks::Clocks(std::uint32_t threads, std::uint32_t agents)
       now_(threads),
       seen_(std::size_t{threads} * columns_),
       fenced_(std::size_t{threads} * columns_),
+      acquired_low_(columns_),
       rows_(threads),
       scratch_seen_(columns_),
-      scratch_fenced_(columns_) {}
+      scratch_fenced_(columns_),
+      common_seen_(columns_),
+      common_fenced_(columns_) {}
+
+void Clocks::restart() {
+  counter_ = 0;
+  std::fill(seen_.begin(), seen_.end(), 0);
+  std::fill(fenced_.begin(), fenced_.end(), 0);
+}
 
 void Clocks::start_block() {
   first_ = ++counter_;
@@ -46,6 +56,28 @@ View Clocks::view(std::uint32_t thread) const {
   return view;
 }
 
+View Clocks::common_view(std::span<const std::uint32_t> threads) {
+  const auto lower = [](Tick* to, const Tick* from, std::uint32_t columns) {
+    for (std::uint32_t i = 0; i < columns; ++i) to[i] = std::min(to[i], from[i]);
+  };
+  std::fill(common_seen_.begin(), common_seen_.end(), kPending);
+  std::fill(common_fenced_.begin(), common_fenced_.end(), fences_used_ ? kPending : 0);
+  for (const std::uint32_t t : threads) {
+    Tick* const own = seen(t) + t;
+    const Tick before = std::exchange(*own, now_[t]);
+    lower(common_seen_.data(), seen(t), columns_);
+    *own = before;
+    if (fences_used_) lower(common_fenced_.data(), fenced(t), columns_);
+  }
+  View view;
+  view.thread = columns_;  // nobody
+  view.ordered = ordered_;
+  view.first = first_;
+  view.seen = common_seen_.data();
+  view.fenced = common_fenced_.data();
+  return view;
+}
+
 Clocks::Row& Clocks::row(std::uint32_t thread) {
   Row& row = rows_[thread];
   if (row.barrier != ordered_) row = Row{0, 0, ordered_};
@@ -57,6 +89,12 @@ void Clocks::meet_all() {
     std::fill(scratch_fenced_.begin(), scratch_fenced_.end(), 0);
     for (std::uint32_t t = 0; t < threads_; ++t) raise(scratch_fenced_.data(), fenced(t), 0, columns_);
     for (std::uint32_t t = 0; t < threads_; ++t) std::copy(scratch_fenced_.begin(), scratch_fenced_.end(), fenced(t));
+  }
+  // What an agent did is not ordered by threads that meet, unless one of them knows of it.
+  for (std::uint32_t column = acquired_low_; column < acquired_high_; ++column) {
+    Tick known = 0;
+    for (std::uint32_t t = 0; t < threads_; ++t) known = std::max(known, seen(t)[column]);
+    for (std::uint32_t t = 0; t < threads_; ++t) seen(t)[column] = known;
   }
   ordered_ = counter_;
   std::fill(now_.begin(), now_.end(), ++counter_);
@@ -116,6 +154,27 @@ void Clocks::learn(std::uint32_t thread, const Tick* seen_by, const Tick* fenced
 
 void Clocks::acquire(std::uint32_t thread, const MeetingPoint& point) {
   learn(thread, point.seen_.data(), point.fenced_.data(), point.low_, point.high_);
+}
+
+void Clocks::merge(const MeetingPoint& from, MeetingPoint& to) const {
+  if (from.low_ < from.high_) {
+    raise(to.seen_.data(), from.seen_.data(), from.low_, from.high_);
+    const bool empty = to.low_ >= to.high_;
+    to.low_ = empty ? from.low_ : std::min(to.low_, from.low_);
+    to.high_ = empty ? from.high_ : std::max(to.high_, from.high_);
+  }
+  if (fences_used_) raise(to.fenced_.data(), from.fenced_.data(), 0, columns_);
+}
+
+void Clocks::acquire_agent(std::uint32_t thread, std::uint32_t agent, Tick tick) {
+  const std::uint32_t at = column(agent);
+  seen(thread)[at] = std::max(seen(thread)[at], tick);
+  Row& known = row(thread);
+  const bool empty = known.low >= known.high;
+  known.low = empty ? at : std::min(known.low, at);
+  known.high = empty ? at + 1 : std::max(known.high, at + 1);
+  acquired_low_ = std::min(acquired_low_, at);
+  acquired_high_ = std::max(acquired_high_, at + 1);
 }
 
 Tick Clocks::release_agent(std::uint32_t agent, MeetingPoint& point) {

@@ -46,9 +46,11 @@ class Clocks {
   void start_block();
   /// True once ticks are running out: memory's marks must be cleared before restart() and the next start_block().
   bool exhausted() const { return counter_ > kLargest / 2; }
-  void restart() { counter_ = 0; }
+  void restart();
 
   View view(std::uint32_t thread) const;
+  /// What all of `threads` know: nothing counts as their own. Good until the next call.
+  View common_view(std::span<const std::uint32_t> threads);
   Tick first() const { return first_; }
 
   /// All threads of the block meet.
@@ -62,6 +64,15 @@ class Clocks {
   void acquire(std::uint32_t thread, const MeetingPoint& point);
   /// A mark for accesses of `agent` (counted after the threads) that those who acquire `point` from now on know of.
   Tick release_agent(std::uint32_t agent, MeetingPoint& point);
+
+  /// Who acquires `to` from now on learns what was released into `from` so far.
+  void merge(const MeetingPoint& from, MeetingPoint& to) const;
+  /// A mark for accesses of an agent that nobody knows of yet.
+  Tick tick_of_agent() { return ++counter_; }
+  /// `thread` knows of what `agent` did up to the tick.
+  void acquire_agent(std::uint32_t thread, std::uint32_t agent, Tick tick);
+  /// The agent's place in View::seen.
+  std::uint32_t column(std::uint32_t agent) const { return threads_ + agent; }
 
   /// fence.proxy.async: the writes that `thread` knows of, its own included, can be seen by the async proxy.
   void fence_async_proxy(std::uint32_t thread);
@@ -85,12 +96,14 @@ class Clocks {
 
   std::uint32_t threads_, agents_, columns_;
   Tick counter_ = 0, first_ = 0, ordered_ = 0;
-  std::vector<Tick> now_;     // of each thread
-  std::vector<Tick> seen_;    // [thread][thread or agent]
-  std::vector<Tick> fenced_;  // the same
-  bool fences_used_ = false;  // until then fenced_ is left alone
+  std::vector<Tick> now_;                           // of each thread
+  std::vector<Tick> seen_;                          // [thread][thread or agent]
+  std::vector<Tick> fenced_;                        // the same
+  bool fences_used_ = false;                        // until then fenced_ is left alone
+  std::uint32_t acquired_low_, acquired_high_ = 0;  // columns that acquire_agent() raised
   std::vector<Row> rows_;
   std::vector<Tick> scratch_seen_, scratch_fenced_;
+  std::vector<Tick> common_seen_, common_fenced_;
 };
 
 }  // namespace jitconv::host

@@ -7,11 +7,12 @@ namespace jitconv::host {
 
 enum class Hazard : std::uint8_t {
   none,
-  uninitialised,    ///< nothing wrote the bytes in this block
-  written,          ///< another thread wrote them, unordered with this access
-  read,             ///< another thread read them, unordered with this store
-  copied,           ///< an asynchronous operation may still write them
-  written_unfenced  ///< ordered, but written through the generic proxy and not fenced for the async proxy
+  uninitialised,     ///< nothing wrote the bytes in this block
+  written,           ///< another thread wrote them, unordered with this access
+  read,              ///< another thread read them, unordered with this store
+  copied,            ///< an asynchronous operation may still write them
+  written_unfenced,  ///< ordered, but written through the generic proxy and not fenced for the async proxy
+  multiplied         ///< a warpgroup's multiplication may still read them; `thread` is the warpgroup's first
 };
 
 struct Conflict {

@@ -49,11 +49,83 @@ void warp_exchange(unsigned mask, const void* mine, void* all, unsigned bytes, c
 void basic_block(const void* pc) { active->block().basic_block(pc); }
 void undefined(const char* what, const void* pc) { active->undefined(what, pc); }
 
-constexpr jitconv_host_api kApi = {
-    load, store, barrier, warp_exchange, copy_async, copy_async_commit, copy_async_wait, basic_block, undefined};
-constexpr jitconv_host_api kCountingApi = {counted_load,    counted_store,      barrier,
-                                           warp_exchange,   counted_copy_async, copy_async_commit,
-                                           copy_async_wait, basic_block,        undefined};
+void phase_init(void* object, int arrivals, const void* pc) { active->phase_init(object, arrivals, pc); }
+void phase_init_visible(const void*) { active->phase_init_visible(); }
+void phase_arrive(void* object, int announced, const void* pc) { active->phase_arrive(object, announced, pc); }
+void phase_wait(void* object, int parity, const void* pc) { active->phase_wait(object, parity, pc); }
+void copy_bulk(void* destination, const void* source, int bytes, void* object, const void* pc) {
+  active->copy_bulk(destination, source, bytes, object, pc);
+}
+void fence_async_proxy(const void*) { active->fence_async_proxy(); }
+
+MultiplyType type_of(jitconv_host_multiply_type type) {
+  switch (type) {
+    case jitconv_multiply_tf32:
+      return MultiplyType::tf32;
+    case jitconv_multiply_f16:
+      return MultiplyType::f16;
+    case jitconv_multiply_bf16:
+      return MultiplyType::bf16;
+  }
+  return MultiplyType::tf32;
+}
+void multiply(const jitconv_host_multiply* asked, const void* pc) {
+  WarpgroupCall call;
+  call.kind = WarpgroupCall::Kind::multiply;
+  call.pc = pc;
+  call.type = type_of(asked->type);
+  call.accumulate = asked->accumulate != 0;
+  call.sum = asked->sum;
+  call.accumulators = asked->accumulators;
+  call.a = asked->a;
+  call.b = asked->b;
+  active->warpgroup(call);
+}
+void multiply_begin(const void*) { active->multiply_begin(); }
+void multiply_commit(const void*) { active->multiply_commit(); }
+void multiply_wait(unsigned groups, const void* pc) {
+  WarpgroupCall call;
+  call.kind = WarpgroupCall::Kind::wait;
+  call.pc = pc;
+  call.number = groups;
+  active->warpgroup(call);
+}
+void set_registers(unsigned registers, int more, const void* pc) {
+  WarpgroupCall call;
+  call.kind = WarpgroupCall::Kind::registers;
+  call.pc = pc;
+  call.number = registers;
+  call.more = more != 0;
+  active->warpgroup(call);
+}
+
+constexpr jitconv_host_api kApi = {load,
+                                   store,
+                                   barrier,
+                                   warp_exchange,
+                                   copy_async,
+                                   copy_async_commit,
+                                   copy_async_wait,
+                                   phase_init,
+                                   phase_init_visible,
+                                   phase_arrive,
+                                   phase_wait,
+                                   copy_bulk,
+                                   fence_async_proxy,
+                                   multiply,
+                                   multiply_begin,
+                                   multiply_commit,
+                                   multiply_wait,
+                                   set_registers,
+                                   basic_block,
+                                   undefined};
+constexpr jitconv_host_api counting(jitconv_host_api api) {
+  api.load = counted_load;
+  api.store = counted_store;
+  api.copy_async = counted_copy_async;
+  return api;
+}
+constexpr jitconv_host_api kCountingApi = counting(kApi);
 
 void check(const Launch& launch) {
   const auto refuse = [](const char* field, const std::string& message) {

@@ -21,6 +21,12 @@ std::string to_string(Rule rule) {
       return "unfinished copy";
     case Rule::divergent_barrier:
       return "divergent barrier";
+    case Rule::unfinished_multiplication:
+      return "unfinished multiplication";
+    case Rule::barrier_misuse:
+      return "barrier misuse";
+    case Rule::registers:
+      return "registers";
     case Rule::overflow:
       return "overflow";
   }

@@ -8,14 +8,17 @@
 namespace jitconv::host {
 
 enum class Rule : std::uint8_t {
-  out_of_bounds,      ///< outside the buffers of the launch, or beyond the block's shared memory
-  misaligned,         ///< address not a multiple of the access's size
-  read_only,          ///< a store to an input
-  uninitialised,      ///< shared memory read before anything wrote it in this block
-  race,               ///< two threads, at least one writes, nothing orders them; names both
-  unfinished_copy,    ///< the destination of an asynchronous copy touched before it was waited for
-  divergent_barrier,  ///< a barrier or warp operation that not all of its threads reach, or from different lines
-  overflow,           ///< undefined arithmetic: signed overflow, shift, array index
+  out_of_bounds,              ///< outside the buffers of the launch, or beyond the block's shared memory
+  misaligned,                 ///< address not a multiple of the access's size
+  read_only,                  ///< a store to an input
+  uninitialised,              ///< shared memory read before anything wrote it in this block
+  race,                       ///< two threads, at least one writes, nothing orders them; names both
+  unfinished_copy,            ///< the destination of an asynchronous copy touched before it was waited for
+  divergent_barrier,          ///< a barrier, warp or warpgroup operation that not all its threads reach, or not alike
+  unfinished_multiplication,  ///< an operand or accumulator of a multiplication touched before it was waited for
+  barrier_misuse,             ///< a barrier object used before it is one, or with more arrivals or bytes than it takes
+  registers,                  ///< a number of registers that a warpgroup cannot ask for
+  overflow,                   ///< undefined arithmetic: signed overflow, shift, array index
 };
 std::string to_string(Rule rule);
 

@@ -38,16 +38,19 @@ LaunchState::LaunchState(const Module& module, Module::Entry entry, const Launch
       settings_(settings),
       random_(random),
       log_(module, launch.entry, settings.most_findings),
-      clocks_(launch.threads, 0),
+      clocks_(launch.threads, PhaseBarriers::kMost + kMostWarpgroups),
       shared_(launch.shared_bytes),
       global_(launch.buffers),
       shared_begin_(reinterpret_cast<std::uintptr_t>(module.shared_memory())),
       shared_bytes_(launch.shared_bytes),
-      copies_(launch.threads, 0, static_cast<char*>(module.shared_memory()), shared_),
+      copies_(launch.threads, PhaseBarriers::kMost, static_cast<char*>(module.shared_memory()), shared_),
+      barriers_(clocks_),
+      warpgroups_(launch.threads, PhaseBarriers::kMost, static_cast<const char*>(module.shared_memory()),
+                  launch.shared_bytes, shared_, clocks_, settings.landing, random),
       values_(values_of(launch)),
       parameters_(addresses_of(values_)),
       block_(launch.threads, {entry, parameters_.data(), module.current_thread(), module.counts()}, clocks_, log_,
-             random_),
+             random_, *this),
       grid_(launch.grid) {
   if (module.counts() && module.fma_count() != nullptr) *module.fma_count() = 0;
 }
@@ -63,8 +66,13 @@ void LaunchState::run_block(const std::array<std::uint32_t, 3>& index) {
     shared_.clear();
     global_.clear();
     clocks_.restart();
+    barriers_.clear();
     started_.clear();
   }
+  for (std::uint32_t i = 0; i < barriers_.count(); ++i)  // no barrier of the next block lies there
+    shared_.finish_write(Proxy::generic, 0, 0, barriers_.at(i).offset, PhaseBarriers::kBytes, 0);
+  barriers_.start_block();
+  warpgroups_.start_block();
   copies_.start_block();
   block_.run(index, grid_, counters_);
   started_.push_back({clocks_.first(), index});
@@ -148,20 +156,23 @@ void LaunchState::store_elsewhere(void* address, std::uint32_t bytes, const void
   report_place(Rule::out_of_bounds, access, "outside the buffers of the launch");
 }
 
+// A copy reads global memory.
+void LaunchState::check_source(const Access& access) {
+  GlobalMemory::Region* region = checked_region(access);
+  if (region == nullptr) report_place(Rule::out_of_bounds, access, "outside the buffers of the launch");
+  if (!region->writable()) return;
+  const Conflict conflict = global_.load(*region, block_.view(), reinterpret_cast<std::uintptr_t>(access.address),
+                                         access.bytes, low_half(access.pc));
+  if (conflict) report_conflict(conflict, access);
+}
+
 void LaunchState::copy_async(void* destination, const void* source, std::uint32_t bytes, bool valid, const void* pc) {
   const Access write{destination, bytes, "asynchronous copy", pc};
   const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(destination) - shared_begin_;
   if (offset >= shared_bytes_) report_place(Rule::out_of_bounds, write, "outside shared memory");
   check_shared(offset, write);
   if (valid) {
-    const Access read{source, bytes, "asynchronous copy", pc};
-    GlobalMemory::Region* region = checked_region(read);
-    if (region == nullptr) report_place(Rule::out_of_bounds, read, "outside the buffers of the launch");
-    if (region->writable()) {
-      const Conflict conflict =
-          global_.load(*region, block_.view(), reinterpret_cast<std::uintptr_t>(source), bytes, low_half(pc));
-      if (conflict) report_conflict(conflict, read);
-    }
+    check_source({source, bytes, "asynchronous copy", pc});
   }
   Operation operation;
   operation.issuer = block_.running().index;
@@ -218,6 +229,7 @@ void LaunchState::report_place(Rule rule, const Access& access, const char* why)
 }
 
 std::string LaunchState::other_thread(const Conflict& conflict) const {
+  if (conflict.thread >= clocks_.threads()) return "a bulk copy";
   if (!conflict.other_block) return fmt::format("thread {}", conflict.thread);
   const auto after = std::upper_bound(started_.begin(), started_.end(), conflict.tick,
                                       [](Tick tick, const Started& block) { return tick < block.first; });
@@ -226,46 +238,66 @@ std::string LaunchState::other_thread(const Conflict& conflict) const {
   return fmt::format("thread {} of block ({}, {}, {})", conflict.thread, x, y, z);
 }
 
+// Marks keep half of a return address; the module is smaller than that.
+const void* LaunchState::pc_near(const void* pc, std::uint32_t low) {
+  const auto distance = static_cast<std::int32_t>(low - low_half(pc));
+  return reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(pc) +
+                                       static_cast<std::uintptr_t>(std::intptr_t{distance}));
+}
+
 void LaunchState::report_conflict(const Conflict& conflict, const Access& access) {
-  Rule rule = Rule::race;
-  if (conflict.hazard == Hazard::uninitialised) rule = Rule::uninitialised;
-  if (conflict.hazard == Hazard::copied) rule = Rule::unfinished_copy;
-  if (log_.known(rule, access.pc)) return;
-  // Marks keep half of a return address; the module is smaller than that.
-  const auto pc = reinterpret_cast<std::uintptr_t>(access.pc);
-  const auto distance = static_cast<std::int32_t>(conflict.pc - low_half(access.pc));
+  Violation violation = violation_of(conflict, access, block_.running().index);
+  if (!log_.known(violation.rule, access.pc)) block_.report(std::move(violation), false);
+}
+
+Violation LaunchState::violation_of(const Conflict& conflict, const Access& access, std::uint32_t thread) const {
   Violation violation;
-  violation.rule = rule;
+  violation.rule = Rule::race;
   violation.pc = access.pc;
-  violation.thread = block_.running().index;
-  violation.other_pc = reinterpret_cast<const void*>(pc + static_cast<std::uintptr_t>(std::intptr_t{distance}));
-  violation.address = place(static_cast<const char*>(access.address) + conflict.offset, access.bytes - conflict.offset);
-  const std::string what = fmt::format("{} of {} bytes", access.verb, access.bytes);
+  violation.thread = thread;
+  violation.other_pc = pc_near(access.pc, conflict.pc);
+  const char* const first = static_cast<const char*>(access.address) + conflict.offset;
+  violation.address = place(first, access.bytes - conflict.offset);
+  violation.text = fmt::format("{} of {} bytes: ", access.verb, access.bytes);
   switch (conflict.hazard) {
     case Hazard::none:
-      return;
+      break;
     case Hazard::uninitialised:
-      violation.text = what + ": nothing in this block has written there";
+      violation.rule = Rule::uninitialised;
+      violation.text += "nothing in this block has written there";
       violation.other_pc = nullptr;
       break;
     case Hazard::written:
-      violation.text =
-          what + fmt::format(": {} wrote there in line {{line}}, and nothing orders the two", other_thread(conflict));
+      violation.text +=
+          fmt::format("{} wrote there in line {{line}}, and nothing orders the two", other_thread(conflict));
       break;
     case Hazard::read:
-      violation.text =
-          what + fmt::format(": {} read there in line {{line}}, and nothing orders the two", other_thread(conflict));
+      violation.text +=
+          fmt::format("{} read there in line {{line}}, and nothing orders the two", other_thread(conflict));
       break;
     case Hazard::copied:
-      violation.text = what + fmt::format(": the copy that {} started in line {{line}} has not been waited for",
-                                          other_thread(conflict));
+      if (const auto offset = reinterpret_cast<std::uintptr_t>(first) - shared_begin_;
+          barriers_.find(static_cast<std::uint32_t>(offset), 1) != nullptr) {
+        violation.rule = Rule::barrier_misuse;
+        violation.text += fmt::format("thread {} made this a barrier in line {{line}}", conflict.thread);
+        break;
+      }
+      violation.rule = Rule::unfinished_copy;
+      violation.text +=
+          fmt::format("the copy that {} started in line {{line}} has not been waited for", other_thread(conflict));
       break;
     case Hazard::written_unfenced:
-      violation.text = what + fmt::format(": {} wrote there in line {{line}}, without a fence for the async proxy",
-                                          other_thread(conflict));
+      violation.text +=
+          fmt::format("{} wrote there in line {{line}}, without a fence for the async proxy", other_thread(conflict));
+      break;
+    case Hazard::multiplied:
+      violation.rule = Rule::unfinished_multiplication;
+      violation.text += fmt::format(
+          "the multiplication of threads {} to {} in line {{line}} reads there, and nothing says that it is complete",
+          conflict.thread, conflict.thread + kWarpgroupThreads - 1);
       break;
   }
-  block_.report(std::move(violation), false);
+  return violation;
 }
 
 void LaunchState::undefined(const char* what, const void* pc) {

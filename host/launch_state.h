@@ -10,11 +10,13 @@
 #include "host/block.h"
 #include "host/engine.h"
 #include "host/global_memory.h"
+#include "host/phase_barriers.h"
 #include "host/shared_memory.h"
+#include "host/warpgroups.h"
 
 namespace jitconv::host {
 
-class LaunchState {
+class LaunchState : private BlockEvents {
  public:
   LaunchState(const Module& module, Module::Entry entry, const Launch& launch, const Settings& settings,
               Random& random);
@@ -41,6 +43,16 @@ class LaunchState {
   void copy_async_commit() { copies_.commit(block_.running().index); }
   void copy_async_wait(std::uint32_t groups) { copies_.wait(block_.view(), groups); }
   void undefined(const char* what, const void* pc);
+
+  void phase_init(void* barrier, std::int64_t arrivals, const void* pc);
+  void phase_init_visible() { barriers_.make_visible(block_.running().index); }
+  void phase_arrive(void* barrier, std::int64_t announced, const void* pc);
+  void phase_wait(void* barrier, std::int64_t parity, const void* pc);
+  void copy_bulk(void* destination, const void* source, std::int64_t bytes, void* barrier, const void* pc);
+  void fence_async_proxy();
+  void multiply_begin() { warpgroups_.begin(block_.running().index); }
+  void multiply_commit() { warpgroups_.commit(block_.running().index); }
+  void warpgroup(const WarpgroupCall& call) { block_.warpgroup(call); }
   /// Adds an access of the running lane to its warp's requests.
   void count(const void* address, std::uint32_t bytes, bool is_store, const void* pc);
 
@@ -61,13 +73,28 @@ class LaunchState {
   [[gnu::noinline]] void load_shared(std::uintptr_t offset, std::uint32_t bytes, const void* pc);
   [[gnu::noinline]] void store_shared(std::uintptr_t offset, std::uint32_t bytes, const void* pc);
   void check_shared(std::uintptr_t offset, const Access& access);
+  void check_source(const Access& access);
+  PhaseBarriers::Barrier& used_barrier(void* barrier, const char* verb, const void* pc);
+  void report_barrier(const void* barrier, const void* pc, std::string&& text, const PhaseBarriers::Barrier* known);
+  void land_on(PhaseBarriers::Barrier& barrier);
+
+  // BlockEvents.
+  bool warpgroup(std::uint32_t warpgroup, Warpgroups::Calls calls) override;
+  bool try_again(std::uint32_t warpgroup, const WarpgroupCall& call) override;
+  bool land() override;
+  void end() override;
+  std::string missing(std::uint32_t phase_barrier) const override;
+  std::string missing_registers(std::uint32_t warpgroup, const WarpgroupCall& call) const override;
+
   void load_elsewhere(const void* address, std::uint32_t bytes, const void* pc);
   void store_elsewhere(void* address, std::uint32_t bytes, const void* pc);
   GlobalMemory::Region* checked_region(const Access& access);
   bool in_module(const void* address, std::uint32_t bytes) const;
   bool near_shared(const void* address) const;
 
+  static const void* pc_near(const void* pc, std::uint32_t low);
   [[gnu::cold]] void report_conflict(const Conflict& conflict, const Access& access);
+  Violation violation_of(const Conflict& conflict, const Access& access, std::uint32_t thread) const;
   [[gnu::cold]] void report_place(Rule rule, const Access& access, const char* why);
   std::string place(const void* address, std::uint32_t bytes) const;
   std::string other_thread(const Conflict& conflict) const;
@@ -82,6 +109,8 @@ class LaunchState {
   std::uintptr_t shared_begin_;
   std::uintptr_t shared_bytes_;
   AsyncCopies copies_;
+  PhaseBarriers barriers_;
+  Warpgroups warpgroups_;
   std::vector<void*> values_;      // of the parameters
   std::vector<void*> parameters_;  // pointers to them
   Block block_;

@@ -10,6 +10,16 @@ struct jitconv_host_thread {
   jitconv_host_dim3 thread_index, block_index, block_dim, grid_dim;
 };
 
+enum jitconv_host_multiply_type { jitconv_multiply_tf32, jitconv_multiply_f16, jitconv_multiply_bf16 };
+// A thread's part of sum[64][columns] += a * b: of `a` and `b` the descriptors, of the sums its own.
+struct jitconv_host_multiply {
+  jitconv_host_multiply_type type;
+  float* sum;
+  unsigned accumulators;  // columns / 2
+  int accumulate;
+  unsigned long long a, b;
+};
+
 // Engine functions a kernel reaches. `pc` is the return address of the call in the kernel: findings turn it into a
 // line.
 struct jitconv_host_api {
@@ -28,6 +38,22 @@ struct jitconv_host_api {
   void (*copy_async_commit)(const void* pc);
   void (*copy_async_wait)(unsigned groups_in_flight, const void* pc);
 
+  // mbarrier objects in shared memory. `announced`: bytes of copies that the phase waits for too.
+  void (*phase_init)(void* barrier, int arrivals, const void* pc);
+  void (*phase_init_visible)(const void* pc);
+  void (*phase_arrive)(void* barrier, int announced, const void* pc);
+  void (*phase_wait)(void* barrier, int parity, const void* pc);
+  // cp.async.bulk: global to shared, completes on a barrier object.
+  void (*copy_bulk)(void* destination, const void* source, int bytes, void* barrier, const void* pc);
+  void (*fence_async_proxy)(const void* pc);
+
+  // wgmma and setmaxnreg: operations of a warpgroup.
+  void (*multiply)(const struct jitconv_host_multiply* call, const void* pc);
+  void (*multiply_begin)(const void* pc);
+  void (*multiply_commit)(const void* pc);
+  void (*multiply_wait)(unsigned groups_in_flight, const void* pc);
+  void (*set_registers)(unsigned registers, int more, const void* pc);
+
   // Basic blocks, of modules compiled to count: lanes of a warp run them together.
   void (*basic_block)(const void* pc);
   // Undefined behaviour the compiler checked for: "signed overflow in +", with the operands printed if it is known.
@@ -44,5 +70,5 @@ struct jitconv_host_module {
   void* shared_memory;                  // JITCONV_HOST_SHARED_BYTES, aligned to 1024
 };
 // Raised with every change of this header. The largest shared memory of a block is that of sm_90.
-#define JITCONV_HOST_ABI 1
+#define JITCONV_HOST_ABI 2
 #define JITCONV_HOST_SHARED_BYTES 232448

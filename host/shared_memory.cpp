@@ -22,6 +22,7 @@ SharedMemory::SharedMemory(std::uint32_t bytes)
 void SharedMemory::clear() {
   std::fill_n(write_tick_.get(), cells_, 0);
   std::fill_n(read_tick_.get(), cells_, 0);
+  async_reads_.clear();
 }
 
 // A recorded reader that is certainly unordered with `view`, or -1. Readers of a cell are kept as a set of warps and a
@@ -152,8 +153,11 @@ Conflict SharedMemory::load_slow(const View& view, std::uint32_t offset, std::ui
 }
 
 Conflict SharedMemory::store_slow(const View& view, std::uint32_t offset, std::uint32_t bytes, std::uint32_t pc) {
-  if (bytes % 2 == 0 && offset % 2 == 0) return store_range(view, offset / 2, (offset + bytes) / 2, pc);
-  Conflict found;
+  Conflict found = unfinished_read(view, offset, bytes);
+  if (bytes % 2 == 0 && offset % 2 == 0) {
+    const Conflict other = store_range(view, offset / 2, (offset + bytes) / 2, pc);
+    return found ? found : other;
+  }
   for (std::uint32_t cell = offset / 2; cell <= (offset + bytes - 1) / 2; ++cell) {
     if (write_tick_[cell] == Clocks::kPending && !found) {
       found.hazard = Hazard::copied;
@@ -167,28 +171,87 @@ Conflict SharedMemory::store_slow(const View& view, std::uint32_t offset, std::u
   return found;
 }
 
-Conflict SharedMemory::load_through(Proxy proxy, const View& view, std::uint32_t offset, std::uint32_t bytes,
-                                    std::uint32_t pc) {
-  Conflict found = load_range(view, offset / 2, (offset + bytes + 1) / 2, pc);
-  if (proxy == Proxy::generic || found) return found;
-  for (std::uint32_t cell = offset / 2; cell < (offset + bytes + 1) / 2; ++cell) {
+Conflict SharedMemory::unfinished_read(const View& view, std::uint32_t offset, std::uint32_t bytes) const {
+  for (const AsyncReads& reads : async_reads_) {
+    for (std::uint32_t unit = offset / kReadUnit; unit <= (offset + bytes - 1) / kReadUnit; ++unit) {
+      if (reads.tick[unit] < view.first || reads.tick[unit] <= view.seen[reads.column]) continue;
+      Conflict found;
+      found.hazard = Hazard::multiplied;
+      found.thread = static_cast<std::uint16_t>(reads.warpgroup * 128);
+      found.pc = reads.pc[unit];
+      found.tick = reads.tick[unit];
+      found.offset = std::max(unit * kReadUnit, offset) - offset;
+      return found;
+    }
+  }
+  return {};
+}
+
+Conflict SharedMemory::unfenced(const View& view, std::uint32_t first, std::uint32_t last) const {
+  for (std::uint32_t cell = first; cell < last; ++cell) {
     const std::uint32_t writer = writer_[cell] & kThreadMask;
-    if ((writer_[cell] & kAsyncProxy) != 0 || write_tick_[cell] <= view.fenced[writer]) continue;
+    const Tick written = write_tick_[cell];
+    if ((writer_[cell] & kAsyncProxy) != 0 || written < view.first || written <= view.fenced[writer]) continue;
+    Conflict found;
     found.hazard = Hazard::written_unfenced;
     found.thread = static_cast<std::uint16_t>(writer);
     found.pc = write_pc_[cell];
-    found.tick = write_tick_[cell];
-    found.offset = cell * 2 - offset;
-    break;
+    found.tick = written;
+    found.offset = (cell - first) * 2;
+    return found;
   }
-  return found;
+  return {};
 }
 
-Conflict SharedMemory::begin_write(const View& view, std::uint32_t offset, std::uint32_t bytes, std::uint32_t pc) {
+// Cells that were written together are decided together: of a row of an operand only the first is looked at closely.
+Conflict SharedMemory::begin_read(const View& view, const AsyncReader& reader, std::uint32_t offset,
+                                  std::uint32_t bytes, std::uint32_t pc) {
+  auto reads = std::find_if(async_reads_.begin(), async_reads_.end(),
+                            [&](const AsyncReads& one) { return one.warpgroup == reader.warpgroup; });
+  if (reads == async_reads_.end()) {
+    const std::uint32_t units = bytes_ / kReadUnit + 1;
+    async_reads_.push_back(
+        {reader.warpgroup, reader.column, std::make_unique<Tick[]>(units), std::make_unique<std::uint32_t[]>(units)});
+    reads = async_reads_.end() - 1;
+  }
+  std::fill_n(reads->tick.get() + offset / kReadUnit, bytes / kReadUnit, reader.tick);
+  std::fill_n(reads->pc.get() + offset / kReadUnit, bytes / kReadUnit, pc);
+
+  Tick good_tick = -1;  // of no cell: none has been found good
+  std::uint16_t good_writer = 0;
+  for (std::uint32_t cell = offset / 2; cell < (offset + bytes) / 2; ++cell) {
+    const Tick written = write_tick_[cell];
+    if (written == good_tick && writer_[cell] == good_writer) continue;
+    Conflict found;
+    found.thread = writer_[cell] & kThreadMask;
+    found.pc = write_pc_[cell];
+    found.tick = written;
+    found.offset = cell * 2 - offset;
+    if (written < view.first) {
+      found.hazard = Hazard::uninitialised;
+    } else if (written == Clocks::kPending) {
+      found.hazard = Hazard::copied;
+    } else if (!view.after(found.thread, written)) {
+      found.hazard = Hazard::written;
+    } else if ((writer_[cell] & kAsyncProxy) == 0 && written > view.fenced[found.thread]) {
+      found.hazard = Hazard::written_unfenced;
+    }
+    if (found) return found;
+    good_tick = written;
+    good_writer = writer_[cell];
+  }
+  return {};
+}
+
+Conflict SharedMemory::begin_write(Proxy proxy, const View& view, std::uint32_t offset, std::uint32_t bytes,
+                                   std::uint32_t pc) {
   const std::uint32_t first = offset / 2, last = (offset + bytes + 1) / 2;
-  const Conflict conflict = store_range(view, first, last, pc);
+  Conflict found = unfinished_read(view, offset, bytes);
+  Conflict other = proxy == Proxy::async ? unfenced(view, first, last) : Conflict{};
+  if (const Conflict stored = store_range(view, first, last, pc)) other = stored;
+  if (!found) found = other;
   std::fill(write_tick_.get() + first, write_tick_.get() + last, Clocks::kPending);
-  return conflict;
+  return found;
 }
 
 void SharedMemory::finish_write(Proxy proxy, std::uint32_t writer, Tick tick, std::uint32_t offset, std::uint32_t bytes,

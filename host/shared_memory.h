@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "host/clocks.h"
 #include "host/conflict.h"
@@ -43,6 +44,7 @@ class SharedMemory {
     }
   }
   bool store_fast(const View& view, std::uint32_t offset, std::uint32_t bytes, std::uint32_t pc) {
+    if (!async_reads_.empty() && !read_finished(view, offset, bytes)) return false;
     switch (bytes) {
       case 4:
         return store_cells<2>(view, offset, pc);
@@ -57,12 +59,20 @@ class SharedMemory {
   Conflict load_slow(const View& view, std::uint32_t offset, std::uint32_t bytes, std::uint32_t pc);
   Conflict store_slow(const View& view, std::uint32_t offset, std::uint32_t bytes, std::uint32_t pc);
 
-  // A read by an asynchronous operation that `view.thread` issues through `proxy`: as load(), and writes of the generic
-  // proxy must have been fenced for the async one.
-  Conflict load_through(Proxy proxy, const View& view, std::uint32_t offset, std::uint32_t bytes, std::uint32_t pc);
+  // An asynchronous read through the async proxy begins, issued by threads that know what `view` does: as load(), and
+  // writes of the generic proxy must have been fenced. Until a thread knows of `reader`'s `tick`, its stores there are
+  // conflicts. Readers are warpgroups; `column` is the reader's in View::seen. Offset and size are multiples of 16.
+  struct AsyncReader {
+    std::uint32_t warpgroup, column;
+    Tick tick;
+  };
+  static constexpr std::uint32_t kReadUnit = 16;
+  Conflict begin_read(const View& view, const AsyncReader& reader, std::uint32_t offset, std::uint32_t bytes,
+                      std::uint32_t pc);
 
-  // An asynchronous write begins: `view.thread` issued it, and until finish_write() every access is a conflict.
-  Conflict begin_write(const View& view, std::uint32_t offset, std::uint32_t bytes, std::uint32_t pc);
+  // An asynchronous write begins: `view.thread` issued it, and until finish_write() every access is a conflict. One
+  // through the async proxy must not overtake writes of the generic one.
+  Conflict begin_write(Proxy proxy, const View& view, std::uint32_t offset, std::uint32_t bytes, std::uint32_t pc);
   // It is complete: the bytes count as written by `writer` (a thread, or an agent of Clocks) at `tick`, through
   // `proxy`.
   void finish_write(Proxy proxy, std::uint32_t writer, Tick tick, std::uint32_t offset, std::uint32_t bytes,
@@ -81,6 +91,9 @@ class SharedMemory {
   Conflict load_range(const View& view, std::uint32_t first, std::uint32_t last, std::uint32_t pc);
   Conflict store_range(const View& view, std::uint32_t first, std::uint32_t last, std::uint32_t pc);
   int kept_reader(const View& view, std::uint32_t cell) const;
+  bool read_finished(const View& view, std::uint32_t offset, std::uint32_t bytes) const;
+  Conflict unfinished_read(const View& view, std::uint32_t offset, std::uint32_t bytes) const;
+  Conflict unfenced(const View& view, std::uint32_t first, std::uint32_t last) const;
 
   static constexpr std::uint16_t kAsyncProxy = 1u << 15;    // in writer_
   static constexpr std::uint16_t kMixedReaders = 1u << 15;  // in last_reader_: the readers have different ticks
@@ -91,7 +104,22 @@ class SharedMemory {
   std::unique_ptr<Tick[]> write_tick_, read_tick_;  // read_tick_: no recorded reader has an older one
   std::unique_ptr<std::uint32_t[]> write_pc_, read_pc_, read_warps_, read_lanes_;
   std::unique_ptr<std::uint16_t[]> writer_, last_reader_;  // thread or agent, and a flag
+  // Of each warpgroup that reads asynchronously, the last such read of every kReadUnit bytes.
+  struct AsyncReads {
+    std::uint32_t warpgroup = 0, column = 0;
+    std::unique_ptr<Tick[]> tick;
+    std::unique_ptr<std::uint32_t[]> pc;
+  };
+  std::vector<AsyncReads> async_reads_;
 };
+
+inline bool SharedMemory::read_finished(const View& view, std::uint32_t offset, std::uint32_t bytes) const {
+  for (const AsyncReads& reads : async_reads_) {
+    for (std::uint32_t unit = offset / kReadUnit; unit <= (offset + bytes - 1) / kReadUnit; ++unit)
+      if (reads.tick[unit] >= view.first && reads.tick[unit] > view.seen[reads.column]) return false;
+  }
+  return true;
+}
 
 // The fast paths: every cell was last written before the last full barrier (so neither pending nor uninitialised), and
 // was last read before it or by threads at this thread's tick. Everything else is decided cell by cell.

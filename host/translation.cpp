@@ -1,12 +1,14 @@
 // See translation.h. Device functions are found verbatim: they are embedded in this library as the generator printed
-// them, so there is nothing to parse but the few words that must not be left.
+// them, so there is nothing to parse but the few words that must not be left. Some have @holes@; models do not.
 #include "host/translation.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cctype>
+#include <map>
 #include <optional>
+#include <utility>
 
 #include "jitconv/error.h"
 
@@ -40,10 +42,52 @@ std::size_t line_at(std::string_view text, std::size_t position) {
          static_cast<std::size_t>(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(position), '\n'));
 }
 
+/// A device file: what stands between its @holes@, and their names.
+struct Pattern {
+  std::vector<std::string_view> pieces;
+  std::vector<std::string_view> holes;  // one less
+};
+
+Pattern pattern_of(std::string_view file) {
+  const auto is_name = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; };
+  // The last line break is not the file's own in the generated text: a file may end there without one.
+  while (!file.empty() && file.back() == '\n') file.remove_suffix(1);
+  Pattern pattern;
+  std::size_t first = 0;
+  for (std::size_t at = file.find('@'); at != std::string_view::npos; at = file.find('@', at + 1)) {
+    std::size_t end = at + 1;
+    while (end < file.size() && is_name(file[end])) ++end;
+    if (end == at + 1 || end == file.size() || file[end] != '@') continue;
+    pattern.pieces.push_back(file.substr(first, at - first));
+    pattern.holes.push_back(file.substr(at + 1, end - at - 1));
+    first = end + 1;
+    at = end;
+  }
+  pattern.pieces.push_back(file.substr(first));
+  return pattern;
+}
+
+/// End of the pattern in the text, if it begins at `first`; npos if it does not. A hole's value is what stands before
+/// the next piece, within a line, and the same wherever the hole occurs.
+std::size_t match(std::string_view text, std::size_t first, const Pattern& pattern) {
+  if (text.substr(first, pattern.pieces[0].size()) != pattern.pieces[0]) return std::string_view::npos;
+  std::size_t at = first + pattern.pieces[0].size();
+  std::map<std::string_view, std::string_view> values;
+  for (std::size_t i = 0; i < pattern.holes.size(); ++i) {
+    const std::size_t end = text.find(pattern.pieces[i + 1], at);
+    if (end == std::string_view::npos) return end;
+    const std::string_view value = text.substr(at, end - at);
+    if (value.find('\n') != std::string_view::npos) return std::string_view::npos;
+    if (values.emplace(pattern.holes[i], value).first->second != value) return std::string_view::npos;
+    at = end + pattern.pieces[i + 1].size();
+  }
+  return at;
+}
+
 /// One device file inside the generated text, and the model that replaces it.
 struct Replacement {
   std::size_t first = 0, size = 0;
-  std::string model;
+  std::string model;  // empty: an earlier replacement has it
 };
 
 std::vector<Replacement> replacements(std::string_view text) {
@@ -52,12 +96,13 @@ std::vector<Replacement> replacements(std::string_view text) {
     if (!file.name.starts_with(kDevice)) continue;
     std::string model = model_name(file.name);
     if (!has_model(model)) continue;
-    // The last line break is not the file's own in the generated text: a file may end there without one.
-    std::string_view wanted = file.text;
-    while (!wanted.empty() && wanted.back() == '\n') wanted.remove_suffix(1);
-    const std::size_t first = text.find(wanted);
-    if (first == std::string_view::npos) continue;
-    all.push_back({first, wanted.size(), std::move(model)});
+    const Pattern pattern = pattern_of(file.text);
+    // A file with holes may be there several times, with other values in them; its model is for all of them.
+    for (std::size_t at = text.find(pattern.pieces[0]); at != std::string_view::npos;) {
+      const std::size_t end = match(text, at, pattern);
+      if (end != std::string_view::npos) all.push_back({at, end - at, std::exchange(model, {})});
+      at = text.find(pattern.pieces[0], end == std::string_view::npos ? at + 1 : end);
+    }
   }
   std::sort(all.begin(), all.end(), [](const Replacement& a, const Replacement& b) { return a.first < b.first; });
   return all;
@@ -108,10 +153,11 @@ class Tokens {
   std::size_t at_ = 0, first_ = 0;
 };
 
-/// "cp.async.wait_group" of "\"cp.async.wait_group %0;\"".
+/// "cp.async.wait_group" of "\"cp.async.wait_group %0;\""; nothing of braces and declarations.
 std::string instruction(std::string_view literal) {
   if (!literal.empty() && literal.front() == '"') literal.remove_prefix(1);
   const std::size_t first = std::min(literal.find_first_not_of(" \t{"), literal.size());
+  if (literal.substr(first, 1) == ".") return {};
   literal.remove_prefix(first);
   return std::string(literal.substr(0, literal.find_first_of(" \t;\\\"")));
 }
@@ -130,7 +176,11 @@ std::optional<Refusal> find_refusal(std::string_view text) {
     if (token == "asm" || token == "__asm__" || token == "__asm") {
       std::string_view inside = tokens.next();
       while (!inside.empty() && inside.front() != '"' && inside != ";") inside = tokens.next();
-      const std::string name = instruction(inside);
+      std::string name = instruction(inside);
+      while (name.empty() && inside.starts_with('"')) {
+        inside = tokens.next();
+        if (inside.starts_with('"')) name = instruction(inside);
+      }
       return Refusal{position, fmt::format("no CPU model of the instruction '{}'", name.empty() ? "?" : name)};
     }
     if (token == "__shared__" && previous != "extern") {
@@ -188,7 +238,7 @@ std::string translate(const codegen::KernelSource& source) {
   const std::string_view text = source.text;
   std::string unit;
   for (const char* name : {"module_abi.h", "models/prelude.h", "models/undefined.h", "models/vector_types.h",
-                           "models/builtins.h", "models/math.h"}) {
+                           "models/builtins.h", "models/math.h", "models/asynchronous.h"}) {
     append_file(unit, name);
   }
   // Hidden, so that shared memory is addressed directly.
@@ -199,7 +249,7 @@ std::string translate(const codegen::KernelSource& source) {
   unit += line_directive(1, file);
   for (const Replacement& one : replacements(text)) {
     unit += text.substr(at, one.first - at);
-    append_file(unit, one.model);
+    if (!one.model.empty()) append_file(unit, one.model);
     at = one.first + one.size;
     unit += line_directive(line_at(text, at), file);
     std::fill_n(unmodelled.begin() + static_cast<std::ptrdiff_t>(one.first), one.size, ' ');

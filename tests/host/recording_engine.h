@@ -81,7 +81,19 @@ class RecordingEngine {
   static void undefined(const char* what, const void* pc) { add({Event::Kind::undefined, 0, 0, what, pc}); }
 
   static const jitconv_host_api& api() {
-    static const jitconv_host_api table = {load, store, barrier, exchange, copy, commit, wait, block, undefined};
+    static const jitconv_host_api table = [] {
+      jitconv_host_api some{};
+      some.load = load;
+      some.store = store;
+      some.barrier = barrier;
+      some.warp_exchange = exchange;
+      some.copy_async = copy;
+      some.copy_async_commit = commit;
+      some.copy_async_wait = wait;
+      some.basic_block = block;
+      some.undefined = undefined;
+      return some;
+    }();
     return table;
   }
 

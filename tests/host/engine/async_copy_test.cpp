@@ -156,9 +156,14 @@ TEST_F(Copies, OfAnObjectAreThereForWhoWaitsForIt) {
   EXPECT_EQ(load(7, 16).hazard, Hazard::copied);
   copies.wait(clocks.view(0), 0);
   EXPECT_EQ(load(7, 16).hazard, Hazard::copied) << "groups have nothing to do with it";
-  copies.complete(0, 64, clocks.release_agent(0, full));
+  EXPECT_EQ(copies.land_next(1, 5), 64u);
+  EXPECT_FALSE(copies.flies(1));
+  EXPECT_EQ(copies.land_next(1, 5), 0u);
+  copies.complete(0, 6, 64, clocks.release_agent(0, full));
   EXPECT_EQ(load(7, 16).hazard, Hazard::copied) << "another object's";
-  copies.complete(1, 65, clocks.release_agent(1, full));
+  copies.complete(1, 5, 65, clocks.release_agent(1, full));
+  EXPECT_EQ(load(7, 16).hazard, Hazard::copied) << "its phase is not complete";
+  copies.complete(1, 6, 65, clocks.release_agent(1, full));
   EXPECT_EQ(at(31), 16.0f);
   EXPECT_EQ(load(7, 16).hazard, Hazard::written) << "has not waited";
   clocks.acquire(8, full);

@@ -22,6 +22,11 @@ class Marks : public testing::Test {
   Conflict store(std::uint32_t thread, std::uint32_t offset, std::uint32_t bytes = 4, std::uint32_t pc = 2) {
     return memory.store(clocks.view(thread), offset, bytes, pc);
   }
+  /// 16 bytes are read by a multiplication of warpgroup 0, agent 0, that knows what the thread knows.
+  Conflict multiply(std::uint32_t thread, std::uint32_t offset) {
+    multiplied = clocks.tick_of_agent();
+    return memory.begin_read(clocks.view(thread), {0, clocks.column(0), multiplied}, offset, 16, 77);
+  }
   void sync_warp(std::uint32_t warp) {
     std::array<std::uint32_t, 32> lanes;
     std::iota(lanes.begin(), lanes.end(), warp * 32);
@@ -30,6 +35,7 @@ class Marks : public testing::Test {
 
   Clocks clocks;
   SharedMemory memory;
+  Tick multiplied = 0;
 };
 
 TEST_F(Marks, ReadingWhatNobodyWroteIsUninitialised) {
@@ -188,7 +194,7 @@ TEST_F(Marks, SingleBytesShareACellWithoutAConflict) {
 }
 
 TEST_F(Marks, PendingBytesMayNotBeTouched) {
-  EXPECT_FALSE(memory.begin_write(clocks.view(3), 64, 16, 55));
+  EXPECT_FALSE(memory.begin_write(Proxy::generic, clocks.view(3), 64, 16, 55));
   const Conflict own = load(3, 72);
   EXPECT_EQ(own.hazard, Hazard::copied);
   EXPECT_EQ(own.thread, 3);
@@ -197,11 +203,11 @@ TEST_F(Marks, PendingBytesMayNotBeTouched) {
   clocks.meet_all();
   EXPECT_EQ(load(9, 64, 16).hazard, Hazard::copied) << "a barrier does not wait for copies";
   EXPECT_EQ(store(3, 76).hazard, Hazard::copied);
-  EXPECT_EQ(memory.begin_write(clocks.view(3), 64, 8, 56).hazard, Hazard::copied);
+  EXPECT_EQ(memory.begin_write(Proxy::generic, clocks.view(3), 64, 8, 56).hazard, Hazard::copied);
 }
 
 TEST_F(Marks, AFinishedWriteIsItsWritersAndOrderedLikeIt) {
-  memory.begin_write(clocks.view(3), 64, 16, 55);
+  memory.begin_write(Proxy::generic, clocks.view(3), 64, 16, 55);
   memory.finish_write(Proxy::generic, 3, clocks.view(3).now, 64, 16, 55);
   EXPECT_FALSE(load(3, 64, 16));
   const Conflict conflict = load(4, 64, 16);
@@ -215,12 +221,12 @@ TEST_F(Marks, ACopyOverUnorderedReadersIsAConflict) {
   store(0, 64, 16);
   clocks.meet_all();
   load(90, 68);
-  EXPECT_EQ(memory.begin_write(clocks.view(3), 64, 16, 55).hazard, Hazard::read);
+  EXPECT_EQ(memory.begin_write(Proxy::generic, clocks.view(3), 64, 16, 55).hazard, Hazard::read);
 }
 
 TEST_F(Marks, AgentsWriteForThoseWhoWaitForTheirObject) {
   MeetingPoint barrier(129);
-  memory.begin_write(clocks.view(0), 128, 16, 55);
+  memory.begin_write(Proxy::generic, clocks.view(0), 128, 16, 55);
   const Tick tick = clocks.release_agent(0, barrier);
   memory.finish_write(Proxy::async, 128, tick, 128, 16, 55);
   EXPECT_EQ(load(0, 128).hazard, Hazard::written) << "the issuer has not waited either";
@@ -230,38 +236,71 @@ TEST_F(Marks, AgentsWriteForThoseWhoWaitForTheirObject) {
 }
 
 TEST_F(Marks, TheAsyncProxyNeedsAFenceAfterOrdinaryStores) {
-  store(3, 0);
+  store(3, 0, 16);
   clocks.meet_all();
-  EXPECT_FALSE(memory.load_through(Proxy::generic, clocks.view(9), 0, 4, 1));
-  const Conflict conflict = memory.load_through(Proxy::async, clocks.view(9), 0, 4, 1);
+  EXPECT_FALSE(load(9, 0));
+  const Conflict conflict = multiply(9, 0);
   EXPECT_EQ(conflict.hazard, Hazard::written_unfenced);
   EXPECT_EQ(conflict.thread, 3);
 }
 
 TEST_F(Marks, AFenceByTheWriterOrByTheReaderWillDo) {
-  store(3, 0);
+  store(3, 0, 16);
   clocks.fence_async_proxy(3);
   clocks.meet_all();
-  EXPECT_FALSE(memory.load_through(Proxy::async, clocks.view(9), 0, 4, 1));
-  store(3, 0);
+  EXPECT_FALSE(multiply(9, 0));
+  store(3, 32, 16);
   clocks.meet_all();
-  EXPECT_EQ(memory.load_through(Proxy::async, clocks.view(9), 0, 4, 1).hazard, Hazard::written_unfenced);
+  EXPECT_EQ(multiply(9, 32).hazard, Hazard::written_unfenced);
   clocks.fence_async_proxy(9);
-  EXPECT_FALSE(memory.load_through(Proxy::async, clocks.view(9), 0, 4, 1));
+  EXPECT_FALSE(multiply(9, 32));
 }
 
 TEST_F(Marks, AFenceWithoutABarrierIsStillARace) {
-  store(3, 0);
+  store(3, 0, 16);
   clocks.fence_async_proxy(3);
-  EXPECT_EQ(memory.load_through(Proxy::async, clocks.view(9), 0, 4, 1).hazard, Hazard::written);
+  EXPECT_EQ(multiply(9, 0).hazard, Hazard::written);
 }
 
 TEST_F(Marks, WhatTheAsyncProxyWroteNeedsNoFence) {
   MeetingPoint barrier(129);
-  memory.begin_write(clocks.view(0), 128, 16, 55);
+  memory.begin_write(Proxy::async, clocks.view(0), 128, 16, 55);
   memory.finish_write(Proxy::async, 128, clocks.release_agent(0, barrier), 128, 16, 55);
   clocks.acquire(7, barrier);
-  EXPECT_FALSE(memory.load_through(Proxy::async, clocks.view(7), 128, 16, 1));
+  EXPECT_FALSE(multiply(7, 128));
+}
+
+TEST_F(Marks, AnAsyncReadSeesWhatIsNotThere) {
+  EXPECT_EQ(multiply(7, 128).hazard, Hazard::uninitialised);
+  memory.begin_write(Proxy::async, clocks.view(0), 160, 16, 55);
+  EXPECT_EQ(multiply(7, 160).hazard, Hazard::copied);
+}
+
+TEST_F(Marks, AnAsyncReadIsOverForThoseWhoKnowOfIt) {
+  store(3, 0, 16);
+  clocks.fence_async_proxy(3);
+  clocks.meet_all();
+  EXPECT_FALSE(multiply(9, 0));
+  clocks.meet_all();
+  const Conflict conflict = store(9, 4);
+  EXPECT_EQ(conflict.hazard, Hazard::multiplied) << "a barrier does not wait for multiplications";
+  EXPECT_EQ(conflict.thread, 0);
+  EXPECT_EQ(conflict.pc, 77u);
+  EXPECT_EQ(store(9, 4, 1).hazard, Hazard::multiplied);
+  EXPECT_EQ(memory.begin_write(Proxy::generic, clocks.view(9), 0, 16, 55).hazard, Hazard::multiplied);
+  memory.finish_write(Proxy::generic, 9, clocks.view(9).now, 0, 16, 55);
+  clocks.acquire_agent(9, 0, multiplied);
+  EXPECT_FALSE(store(9, 4));
+  clocks.meet_all();
+  EXPECT_FALSE(store(10, 4)) << "thread 9 told everybody";
+}
+
+TEST_F(Marks, ABulkCopyMayNotOvertakeOrdinaryStores) {
+  store(3, 0, 16);
+  EXPECT_EQ(memory.begin_write(Proxy::async, clocks.view(3), 0, 16, 55).hazard, Hazard::written_unfenced);
+  store(3, 32, 16);
+  clocks.fence_async_proxy(3);
+  EXPECT_FALSE(memory.begin_write(Proxy::async, clocks.view(3), 32, 16, 55));
 }
 
 TEST_F(Marks, ClearForgets) {

@@ -14,7 +14,7 @@ namespace jitconv::test {
 /// Text of kernels/<name>.cu. `#include "device/..."` is replaced by the device file, as generated kernels hold it.
 std::string kernel_text(const std::string& name);
 
-/// Text of templates/<name>.
+/// Text of templates/<name>; of multiplications, for 8 columns.
 std::string device_text(const std::string& name);
 
 /// Number of the line that contains `text`, which must be exactly one.

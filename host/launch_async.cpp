@@ -1,0 +1,190 @@
+// What a launch does for instructions that complete later: barrier objects, bulk copies, operations of a warpgroup.
+// Checks addresses, and turns what the parts say is broken into findings.
+#include <fmt/format.h>
+
+#include "host/launch_state.h"
+
+namespace jitconv::host {
+namespace {
+
+constexpr std::int64_t kMostCopied = 1 << 20;
+constexpr std::uint32_t kCopyUnit = 16;
+
+}  // namespace
+
+void LaunchState::report_barrier(const void* barrier, const void* pc, std::string&& text,
+                                 const PhaseBarriers::Barrier* known) {
+  block_.report({Rule::barrier_misuse, pc, block_.running().index, place(barrier, PhaseBarriers::kBytes),
+                 std::move(text), known != nullptr ? pc_near(pc, known->pc) : nullptr},
+                true);
+}
+
+void LaunchState::phase_init(void* barrier, std::int64_t arrivals, const void* pc) {
+  const Access access{barrier, PhaseBarriers::kBytes, "initialisation of a barrier", pc};
+  const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(barrier) - shared_begin_;
+  if (offset >= shared_bytes_) report_place(Rule::out_of_bounds, access, "outside shared memory");
+  check_shared(offset, access);
+  const auto at = static_cast<std::uint32_t>(offset);
+  const PhaseBarriers::Barrier* const before = barriers_.find(at);
+  std::string text = barriers_.init(block_.view(), at, arrivals, low_half(pc));
+  if (!text.empty()) return report_barrier(barrier, pc, std::move(text), before);
+  // Nobody may touch these bytes but through the barrier's operations, as if a copy were on its way there.
+  const Conflict conflict = shared_.begin_write(Proxy::generic, block_.view(), at, PhaseBarriers::kBytes, low_half(pc));
+  if (conflict) report_conflict(conflict, access);
+}
+
+// Does not come back if the thread may not use the barrier.
+PhaseBarriers::Barrier& LaunchState::used_barrier(void* barrier, const char* verb, const void* pc) {
+  const Access access{barrier, PhaseBarriers::kBytes, verb, pc};
+  const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(barrier) - shared_begin_;
+  if (offset >= shared_bytes_) report_place(Rule::out_of_bounds, access, "outside shared memory");
+  check_shared(offset, access);
+  PhaseBarriers::Barrier* const found = barriers_.find(static_cast<std::uint32_t>(offset));
+  if (found == nullptr) report_barrier(barrier, pc, fmt::format("{}: this is no barrier yet", verb), nullptr);
+  if (std::string text = barriers_.check_use(*found, block_.view()); !text.empty())
+    report_barrier(barrier, pc, fmt::format("{}: {}", verb, text), found);
+  return *found;
+}
+
+void LaunchState::phase_arrive(void* barrier, std::int64_t announced, const void* pc) {
+  PhaseBarriers::Barrier& at = used_barrier(barrier, "arrival", pc);
+  const std::uint32_t phase = at.phase;
+  if (std::string text = barriers_.arrive(at, block_.running().index, announced); !text.empty())
+    report_barrier(barrier, pc, "arrival: " + text, &at);
+  block_.renew_view();
+  if (at.phase != phase) block_.pass_phase(at.number, phase % 2);
+}
+
+void LaunchState::phase_wait(void* barrier, std::int64_t parity, const void* pc) {
+  const std::uint32_t number = used_barrier(barrier, "wait", pc).number;
+  if (parity != 0 && parity != 1)
+    report_barrier(barrier, pc, fmt::format("wait for parity {}: it is 0 or 1", parity), nullptr);
+  const auto wanted = static_cast<std::uint32_t>(parity);
+  if (!PhaseBarriers::passes(barriers_.at(number), wanted)) block_.wait_phase(number, wanted, pc);
+  PhaseBarriers::Barrier& at = barriers_.at(number);
+  // The copies of complete phases are there for those who wait, and for whom they tell: not before.
+  if (copies_.of_object(number) != nullptr)
+    copies_.complete(number, at.phase, clocks_.column(number), clocks_.release_agent(number, at.complete));
+  clocks_.acquire(block_.running().index, at.complete);
+  block_.renew_view();
+}
+
+void LaunchState::copy_bulk(void* destination, const void* source, std::int64_t bytes, void* barrier, const void* pc) {
+  PhaseBarriers::Barrier& arrival = used_barrier(barrier, "bulk copy", pc);
+  const bool sized = bytes > 0 && bytes <= kMostCopied && bytes % kCopyUnit == 0;
+  const Access write{destination, sized ? static_cast<std::uint32_t>(bytes) : 0, "bulk copy", pc};
+  const Access read{source, write.bytes, "bulk copy", pc};
+  if (!sized) report_place(Rule::misaligned, write, fmt::format("asked for {}: no multiple of 16", bytes).c_str());
+  const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(destination) - shared_begin_;
+  if (offset >= shared_bytes_ || write.bytes > shared_bytes_ - offset)
+    report_place(Rule::out_of_bounds, write, "outside shared memory");
+  if (offset % kCopyUnit != 0) report_place(Rule::misaligned, write, "to no multiple of 16");
+  check_source(read);
+  if (reinterpret_cast<std::uintptr_t>(source) % kCopyUnit != 0)
+    report_place(Rule::misaligned, read, "from no multiple of 16");
+
+  Operation operation;
+  operation.issuer = block_.running().index;
+  operation.proxy = Proxy::async;
+  operation.completion = Completion::object;
+  operation.object = arrival.number;
+  operation.destination = static_cast<std::uint32_t>(offset);
+  operation.source = source;
+  operation.bytes = write.bytes;
+  operation.pc = low_half(pc);
+  // When the object is told is decided here: late is when nobody can do anything else.
+  const Conflict conflict = copies_.issue(block_.view(), operation, Landing::late, random_);
+  if (conflict) report_conflict(conflict, write);
+  const bool early =
+      settings_.landing == Landing::early || (settings_.landing == Landing::random && (random_.next() >> 63) != 0);
+  if (early) land_on(barriers_.at(operation.object));
+}
+
+void LaunchState::land_on(PhaseBarriers::Barrier& barrier) {
+  const Operation* const oldest = copies_.of_object(barrier.number);
+  const std::uint32_t phase = barrier.phase;
+  const std::uint32_t bytes = copies_.land_next(barrier.number, phase);
+  // Bytes that nobody announced come to light when somebody waits in vain; a counter that is full cannot.
+  std::string text = barriers_.land(barrier, bytes);
+  if (!text.empty() && oldest != nullptr) barrier.bytes = -PhaseBarriers::kMostCounted;
+  if (barrier.phase != phase) block_.pass_phase(barrier.number, phase % 2);
+}
+
+void LaunchState::fence_async_proxy() {
+  clocks_.fence_async_proxy(block_.running().index);
+  block_.renew_view();
+}
+
+// On the scheduler's stack.
+
+bool LaunchState::land() {
+  std::array<std::uint32_t, PhaseBarriers::kMost> in_flight{};
+  std::uint32_t count = 0;
+  for (std::uint32_t i = 0; i < barriers_.count(); ++i)
+    if (copies_.flies(i)) in_flight[count++] = i;
+  if (count == 0) return false;
+  land_on(barriers_.at(in_flight[random_.below(count)]));
+  return true;
+}
+
+bool LaunchState::warpgroup(std::uint32_t warpgroup, Warpgroups::Calls calls) {
+  const WarpgroupCall& call = *calls[0];
+  std::optional<WarpgroupFault> fault;
+  switch (call.kind) {
+    case WarpgroupCall::Kind::multiply:
+      fault = warpgroups_.multiply(warpgroup, calls);
+      break;
+    case WarpgroupCall::Kind::wait:
+      fault = warpgroups_.wait(warpgroup, calls);
+      break;
+    case WarpgroupCall::Kind::registers:
+      fault = warpgroups_.check_registers(warpgroup, calls);
+      break;
+  }
+  if (fault) {
+    const std::uint32_t thread = warpgroup * kWarpgroupThreads + fault->thread;
+    Violation violation{fault->rule, call.pc, thread, "", std::move(fault->text), nullptr};
+    if (fault->conflict) {
+      const void* const address = reinterpret_cast<const void*>(shared_begin_ + fault->offset);
+      violation = violation_of(fault->conflict, {address, fault->bytes, "multiplication", call.pc}, thread);
+    } else if (fault->other_pc != 0) {
+      violation.other_pc = pc_near(call.pc, fault->other_pc);
+    }
+    block_.log(std::move(violation), fault->fatal);
+    if (fault->fatal) return true;
+  }
+  return call.kind != WarpgroupCall::Kind::registers || warpgroups_.set_registers(warpgroup, call);
+}
+
+bool LaunchState::try_again(std::uint32_t warpgroup, const WarpgroupCall& call) {
+  return warpgroups_.set_registers(warpgroup, call);
+}
+
+// A block that ends while something of it is in flight.
+void LaunchState::end() {
+  const void* const near = module_.current_thread();  // any address in the module
+  for (std::uint32_t i = 0; i < barriers_.count(); ++i) {
+    const Operation* const copy = copies_.of_object(i);
+    if (copy == nullptr) continue;
+    block_.log({Rule::unfinished_copy, pc_near(near, copy->pc), copy->issuer,
+                place(reinterpret_cast<const void*>(shared_begin_ + copy->destination), copy->bytes),
+                fmt::format("bulk copy of {} bytes: the block ended, and nobody had waited for it", copy->bytes),
+                nullptr});
+  }
+  for (std::uint32_t g = 0; (g + 1) * kWarpgroupThreads <= clocks_.threads(); ++g) {
+    const auto pc = warpgroups_.unfinished(g);
+    if (!pc) continue;
+    block_.log({Rule::unfinished_multiplication, pc_near(near, *pc), g * kWarpgroupThreads, "",
+                "the block ended, and this multiplication had not been waited for", nullptr});
+  }
+}
+
+std::string LaunchState::missing(std::uint32_t phase_barrier) const {
+  return PhaseBarriers::describe(barriers_.at(phase_barrier));
+}
+
+std::string LaunchState::missing_registers(std::uint32_t warpgroup, const WarpgroupCall& call) const {
+  return warpgroups_.describe_registers(warpgroup, call);
+}
+
+}  // namespace jitconv::host

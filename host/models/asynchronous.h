@@ -1,0 +1,30 @@
+// What models of sm_90a's asynchronous instructions call: barrier objects, bulk copies, warpgroup multiplications. Part
+// of every kernel's prelude; functions of their own, so that a return address in the kernel is what findings name.
+#pragma once
+
+JITCONV_HOOK void jitconv_phase_init(void* barrier, int arrivals) {
+  jitconv_api->phase_init(barrier, arrivals, JITCONV_PC);
+}
+JITCONV_HOOK void jitconv_phase_init_visible() { jitconv_api->phase_init_visible(JITCONV_PC); }
+JITCONV_HOOK void jitconv_phase_arrive(void* barrier, int announced) {
+  jitconv_api->phase_arrive(barrier, announced, JITCONV_PC);
+}
+JITCONV_HOOK void jitconv_phase_wait(void* barrier, int parity) {
+  jitconv_api->phase_wait(barrier, parity, JITCONV_PC);
+}
+JITCONV_HOOK void jitconv_copy_bulk(void* destination, const void* source, int bytes, void* barrier) {
+  jitconv_api->copy_bulk(destination, source, bytes, barrier, JITCONV_PC);
+}
+JITCONV_HOOK void jitconv_fence_async_proxy() { jitconv_api->fence_async_proxy(JITCONV_PC); }
+
+JITCONV_HOOK void jitconv_multiply(jitconv_host_multiply_type type, float* sum, unsigned accumulators,
+                                   unsigned long long a, unsigned long long b, int accumulate) {
+  const jitconv_host_multiply call = {type, sum, accumulators, accumulate, a, b};
+  jitconv_api->multiply(&call, JITCONV_PC);
+}
+JITCONV_HOOK void jitconv_multiply_begin() { jitconv_api->multiply_begin(JITCONV_PC); }
+JITCONV_HOOK void jitconv_multiply_commit() { jitconv_api->multiply_commit(JITCONV_PC); }
+JITCONV_HOOK void jitconv_multiply_wait(unsigned groups) { jitconv_api->multiply_wait(groups, JITCONV_PC); }
+JITCONV_HOOK void jitconv_set_registers(unsigned registers, int more) {
+  jitconv_api->set_registers(registers, more, JITCONV_PC);
+}

@@ -1,0 +1,7 @@
+// CPU model of device/load_16bit.cuh.
+template <long long kOffset>
+__device__ __forceinline__ Element load_if(const Element* source, bool valid) {
+  Element result = {};
+  if (valid) result = source[kOffset];
+  return result;
+}

@@ -1,0 +1,73 @@
+// Compiled with -O3 in every configuration: this is where the CPU time of a tensor-core kernel goes. Operands are
+// unpacked to floats once, b transposed, so that the innermost loop runs along columns.
+#include "host/tile_multiply.h"
+
+#include <bit>
+#include <cstring>
+
+namespace jitconv::host {
+namespace {
+
+constexpr std::uint32_t kChunk = 8;  // columns that are summed up in registers
+
+float from_tf32(const char* at) {
+  std::uint32_t bits;
+  std::memcpy(&bits, at, 4);
+  return std::bit_cast<float>(bits & ~0x1fffu);  // the tensor cores do not look at the rest
+}
+
+float from_bf16(const char* at) {
+  std::uint16_t bits;
+  std::memcpy(&bits, at, 2);
+  return std::bit_cast<float>(std::uint32_t{bits} << 16);
+}
+
+float from_f16(const char* at) {
+  std::uint16_t bits;
+  std::memcpy(&bits, at, 2);
+  const std::uint32_t sign = (bits & 0x8000u) << 16, magnitude = bits & 0x7fffu;
+  if (magnitude >= 0x7c00u) return std::bit_cast<float>(sign | 0x7f800000u | (magnitude & 0x3ffu) << 13);
+  return std::bit_cast<float>(sign | std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude << 13) * 0x1p112f));
+}
+
+template <std::uint32_t kBytes>
+const char* element(const TileOperand& operand, std::uint32_t row, std::uint32_t k) {
+  constexpr std::uint32_t kHalf = 16 / kBytes;
+  return operand.half[k / kHalf] + row / 8 * operand.step + row % 8 * 16 + k % kHalf * kBytes;
+}
+
+template <std::uint32_t kBytes, float (*kFrom)(const char*)>
+void multiply(float* __restrict tile, std::uint32_t columns, const TileOperand& a, const TileOperand& b) {
+  constexpr std::uint32_t kDepth = 32 / kBytes;
+  static thread_local float left[kMultiplyRows][kDepth];
+  static thread_local float right[kDepth][kMostMultiplyColumns];
+  for (std::uint32_t row = 0; row < kMultiplyRows; ++row)
+    for (std::uint32_t k = 0; k < kDepth; ++k) left[row][k] = kFrom(element<kBytes>(a, row, k));
+  for (std::uint32_t column = 0; column < columns; ++column)
+    for (std::uint32_t k = 0; k < kDepth; ++k) right[k][column] = kFrom(element<kBytes>(b, column, k));
+  for (std::uint32_t row = 0; row < kMultiplyRows; ++row) {
+    for (std::uint32_t first = 0; first < columns; first += kChunk) {
+      float* const to = tile + row * columns + first;
+      float sum[kChunk];
+      for (std::uint32_t i = 0; i < kChunk; ++i) sum[i] = to[i];
+      for (std::uint32_t k = 0; k < kDepth; ++k)
+        for (std::uint32_t i = 0; i < kChunk; ++i) sum[i] += left[row][k] * right[k][first + i];
+      for (std::uint32_t i = 0; i < kChunk; ++i) to[i] = sum[i];
+    }
+  }
+}
+
+}  // namespace
+
+void multiply_tile(MultiplyType type, float* tile, std::uint32_t columns, const TileOperand& a, const TileOperand& b) {
+  switch (type) {
+    case MultiplyType::tf32:
+      return multiply<4, from_tf32>(tile, columns, a, b);
+    case MultiplyType::f16:
+      return multiply<2, from_f16>(tile, columns, a, b);
+    case MultiplyType::bf16:
+      return multiply<2, from_bf16>(tile, columns, a, b);
+  }
+}
+
+}  // namespace jitconv::host

@@ -1,0 +1,23 @@
+// The arithmetic of one warpgroup multiplication (wgmma), on operands in core matrices: 8 rows of 16 bytes that follow
+// one another. Products are exact, as fp32 has room for them; each sum is rounded to nearest, in order of k. Hardware
+// adds up all products of an instruction at once and truncates: equal for sums that fp32 holds exactly, not for others.
+#pragma once
+
+#include <cstdint>
+
+namespace jitconv::host {
+
+inline constexpr std::uint32_t kMultiplyRows = 64;
+inline constexpr std::uint32_t kMostMultiplyColumns = 256;
+
+enum class MultiplyType : std::uint8_t { tf32, f16, bf16 };
+
+/// tile[64][columns] += a[64][k] * b[columns][k]. The halves of a row, 16 bytes each, of eight rows from r on, lie at
+/// a[half] + r / 8 * a_step; the same of b. `columns` is a multiple of 8 up to kMostMultiplyColumns.
+struct TileOperand {
+  const char* half[2];
+  std::uint32_t step;  // bytes from eight rows to the next eight
+};
+void multiply_tile(MultiplyType type, float* tile, std::uint32_t columns, const TileOperand& a, const TileOperand& b);
+
+}  // namespace jitconv::host

@@ -1,0 +1,167 @@
+// Warpgroup multiplications as a kernel writes them, against sums computed one by one: every type, the smallest and the
+// largest numbers of columns, operands whose halves lie anywhere.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <chrono>
+#include <cstdio>
+#include <random>
+
+#include "host/compiler.h"
+#include "host/engine.h"
+#include "host/module.h"
+#include "support/multiply_text.h"
+
+namespace jitconv::test {
+namespace {
+
+struct Case {
+  const char* type;
+  int columns;
+  std::uint32_t a_right, b_right;  // distance of the right half, in bytes
+};
+
+std::uint32_t bits_of(const std::string& type, int value) {
+  const auto single = std::bit_cast<std::uint32_t>(static_cast<float>(value));
+  if (type == "tf32") return single | 0x1234u >> 1;  // what lies below the last place is not looked at
+  if (type == "bf16") return single >> 16;
+  if (value == 0) return 0;
+  return (single >> 16 & 0x8000u) | (((single >> 23 & 0xffu) - 112) << 10) | (single >> 13 & 0x3ffu);
+}
+
+// Rows of 32 bytes in global memory become two halves of 16 bytes in shared memory.
+const char kKernel[] = R"(
+extern "C" __global__ void probe(const uint4* a, const uint4* b, float* y) {
+  extern __shared__ __align__(128) unsigned char shared[];
+  unsigned char* const a_first = shared + kA;
+  unsigned char* const b_first = shared + kB;
+  const int thread = static_cast<int>(threadIdx.x);
+  for (int i = thread; i < 2 * 64; i += 128)
+    *reinterpret_cast<uint4*>(a_first + i / 2 * 16 + (i % 2) * kARight) = a[i];
+  for (int i = thread; i < 2 * kColumns; i += 128)
+    *reinterpret_cast<uint4*>(b_first + i / 2 * 16 + (i % 2) * kBRight) = b[i];
+  fence_async_proxy();
+  __syncthreads();
+  float sum[kColumns / 2];
+#pragma unroll
+  for (int i = 0; i < kColumns / 2; ++i) sum[i] = 1000.0f;
+  const MatrixOperand left = matrix_operand(a_first, kARight), right = matrix_operand(b_first, kBRight);
+  multiply_begin();
+  multiply(sum, left, right, 0);
+  for (int i = 1; i < kRepeats; ++i) multiply(sum, left, right, 1);
+  multiply_commit();
+  multiply_wait<0>();
+  for (int j = 0; j < kColumns / 8; ++j)
+    for (int i = 0; i < 4; ++i)
+      y[(16 * (thread / 32) + thread % 32 / 4 + 8 * (i / 2)) * kColumns + 8 * j + 2 * (thread % 4) + i % 2] =
+          sum[4 * j + i];
+}
+)";
+
+class Multiply : public testing::TestWithParam<Case> {};
+
+struct Prepared {
+  std::vector<std::uint32_t> a, b;  // rows of eight words
+  std::vector<float> expected, y;
+  std::string text;
+  std::uint32_t shared_bytes = 0;
+};
+
+Prepared prepare(const Case& one, int repeats) {
+  const bool words = std::string(one.type) == "tf32";
+  const int depth = words ? 8 : 16;
+  std::mt19937 random(static_cast<unsigned>(one.columns));
+  const auto matrix = [&](int rows, std::vector<std::uint32_t>& bits) {
+    std::vector<int> values(static_cast<std::size_t>(rows * depth));
+    bits.resize(static_cast<std::size_t>(rows) * 8);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      values[i] = static_cast<int>(random() % 9) - 4;
+      const std::uint32_t element = bits_of(one.type, values[i]);
+      if (words)
+        bits[i] = element;
+      else
+        bits[i / 2] |= element << (i % 2 * 16);
+    }
+    return values;
+  };
+  Prepared made;
+  const std::vector<int> a = matrix(64, made.a), b = matrix(one.columns, made.b);
+  for (int row = 0; row < 64; ++row) {
+    for (int column = 0; column < one.columns; ++column) {
+      int sum = 0;
+      for (int k = 0; k < depth; ++k)
+        sum += a[static_cast<std::size_t>(row * depth + k)] * b[static_cast<std::size_t>(column * depth + k)];
+      made.expected.push_back(static_cast<float>(sum * repeats));
+    }
+  }
+  made.y.resize(made.expected.size());
+  const std::uint32_t b_at = 48 + std::max(one.a_right + 64 * 16, 64u * 16);
+  made.shared_bytes = b_at + one.b_right + static_cast<std::uint32_t>(one.columns) * 16;
+  made.text = "// A multiplication.\n" + std::string(codegen::embedded_text("device/warpgroup.cuh")) +
+              multiply_text(fmt::format("device/multiply_{}.cuh", one.type), one.columns) +
+              fmt::format("constexpr int kColumns = {}, kRepeats = {}, kA = 48, kB = {}, kARight = {}, kBRight = {};\n",
+                          one.columns, repeats, b_at, one.a_right, one.b_right) +
+              kKernel;
+  return made;
+}
+
+host::Module module_of(const Prepared& made) {
+  codegen::KernelSource source;
+  source.text = made.text;
+  codegen::KernelEntry entry;
+  entry.name = "probe";
+  entry.arguments = {{codegen::ArgumentRole::x, "const uint4*", "a"},
+                     {codegen::ArgumentRole::w, "const uint4*", "b"},
+                     {codegen::ArgumentRole::y, "float*", "y"}};
+  source.entries.push_back(entry);
+  const host::Compiler compiler = host::find_compiler();
+  return host::Module(
+      host::compile_module(compiler, source, host::compile_options(compiler, host::Purpose::check)).image);
+}
+
+host::Report run(const host::Module& module, Prepared& made, const host::Settings& settings) {
+  host::Launch launch;
+  launch.entry = "probe";
+  launch.threads = 128;
+  launch.shared_bytes = made.shared_bytes;
+  const auto bytes = [](const auto& of) { return static_cast<std::int64_t>(of.size() * 4); };
+  launch.buffers = {{"a", made.a.data(), bytes(made.a), false},
+                    {"b", made.b.data(), bytes(made.b), false},
+                    {"y", made.y.data(), bytes(made.y), true}};
+  return host::execute(module, launch, settings);
+}
+
+TEST_P(Multiply, SumsUpSmallIntegersExactly) {
+  Prepared made = prepare(GetParam(), 3);
+  const host::Module module = module_of(made);
+  for (const host::Landing landing : {host::Landing::early, host::Landing::late, host::Landing::random}) {
+    std::fill(made.y.begin(), made.y.end(), -1.0f);
+    const host::Report report = run(module, made, {.seed = 7, .landing = landing});
+    for (const host::Finding& finding : report.findings) ADD_FAILURE() << to_string(finding);
+    ASSERT_EQ(made.y, made.expected);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Cases, Multiply,
+    testing::Values(Case{"tf32", 8, 1024, 128}, Case{"tf32", 64, 1040, 1072}, Case{"tf32", 248, 4112, 12304},
+                    Case{"tf32", 256, 1024, 4096}, Case{"f16", 8, 1040, 144}, Case{"f16", 64, 1024, 1024},
+                    Case{"f16", 248, 20016, 4000}, Case{"f16", 256, 1136, 70000}, Case{"bf16", 8, 1024, 128},
+                    Case{"bf16", 64, 1232, 100016}, Case{"bf16", 248, 1024, 3984}, Case{"bf16", 256, 5008, 4112}),
+    [](const auto& instance) { return fmt::format("{}x{}", instance.param.type, instance.param.columns); });
+
+TEST(MultiplySpeed, IsPrinted) {
+  Prepared made = prepare({"tf32", 128, 1024, 2048}, 4000);
+  const host::Module module = module_of(made);
+  for (const host::Landing landing : {host::Landing::early, host::Landing::late}) {
+    const auto start = std::chrono::steady_clock::now();
+    EXPECT_TRUE(run(module, made, {.landing = landing}).findings.empty());
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    EXPECT_EQ(made.y, made.expected);
+    std::printf("%.0f million multiply-adds a second\n", 4000.0 * 64 * 128 * 8 / seconds / 1e6);
+  }
+}
+
+}  // namespace
+}  // namespace jitconv::test

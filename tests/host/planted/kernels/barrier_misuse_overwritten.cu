@@ -1,0 +1,15 @@
+// A tile reaches into the barrier behind it.
+#include "device/barrier.cuh"
+template <bool kRepaired>
+__device__ __forceinline__ void kernel(const float* x, float* y) {
+  extern __shared__ __align__(128) float shared[];
+  Barrier* const done = reinterpret_cast<Barrier*>(shared + 32);
+  const int t = threadIdx.x;
+  if (t == 0) {
+    barrier_init(done, 1);
+    barrier_init_visible();
+  }
+  __syncthreads();
+  if (t < (kRepaired ? 32 : 33)) shared[t] = 1.0f;  // here: store
+  y[t] = 1.0f;
+}

@@ -100,12 +100,14 @@ std::string constants(const ConvPlan& plan, const TensorTiling& tiling) {
 std::string asserts(const ConvPlan& plan) {
   Lines lines;
   lines.add("// The numbers above are redundant; they must agree.");
-  lines.add("static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 128 && kTeams * kTeamWarps == 4);");
+  lines.add(
+      "static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 128 && kTeams * kTeamWarps == 4);");
   lines.add("static_assert(kGap == (kS - 1) * kDilationW / kStrideW && kRunPixels == kColumns + kGap);");
   lines.add("static_assert(kChunkChannels == kSlices * kOperandChannels && kSteps % kR == 0);");
   lines.add("static_assert(kUnits % 2 == 0 && kUnits >= kS * kSlices && kWeightBytes == kUnits * kBlockK * 16);");
   lines.add("static_assert(kRunBytes == kPhases * kSlices * kRunPixels * 16);");
-  lines.add("static_assert(kStageBytes == kRuns * kRunBytes + kWeightBytes && kStages * kStageBytes <= kStagingFirstByte);");
+  lines.add(
+      "static_assert(kStageBytes == kRuns * kRunBytes + kWeightBytes && kStages * kStageBytes <= kStagingFirstByte);");
   lines.add("static_assert(kWindow % kSectorElements == 0 && kStagingPitch >= kColumns + kLead);");
   lines.add("static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);");
   lines.add(fmt::format("static_assert(kBarriersFirstByte + 16 * kStages <= {});", plan.shared_bytes));
@@ -115,10 +117,10 @@ std::string asserts(const ConvPlan& plan) {
 /// `multiply()` for a run of `columns`, from the device file with holes.
 std::string multiply_function(const ConvSpec& spec, int columns) {
   const int accumulators = columns / 2;
-  std::string results = "\"{", sums;
+  std::string results = "\"", sums;
   for (int i = 0; i < accumulators; ++i) {
     const bool last = i + 1 == accumulators;
-    results += fmt::format("%{}{}", i, last ? "},\\n\"\n" : i % 16 == 15 ? ",\\n\"\n\"" : ", ");
+    results += fmt::format("%{}{}", i, last ? "\\n\"\n" : i % 16 == 15 ? ",\\n\"\n\"" : ", ");
     sums += fmt::format("\"+f\"(sum[{}]){}", i, last ? "\n" : i % 8 == 7 ? ",\n" : ", ");
   }
   const std::string_view file = spec.dtype == DataType::f32   ? "device/multiply_tf32.cuh"
@@ -152,10 +154,9 @@ std::string load_pixel(const ConvPlan& plan, const TensorTiling& tiling) {
     if (chunk > channels && c >= channels)
       lines.add(fmt::format("value[i][{}] = from_float(0.0f);", c));
     else
-      lines.add(fmt::format("value[i][{}] = load_if<{}LL * kInputStrideC>(source, valid{});", c, c,
-                            channels % chunk == 0 || chunk > channels
-                                ? ""
-                                : fmt::format(" && c_first + {} < kChannels", c)));
+      lines.add(
+          fmt::format("value[i][{}] = load_if<{}LL * kInputStrideC>(source, valid{});", c, c,
+                      channels % chunk == 0 || chunk > channels ? "" : fmt::format(" && c_first + {} < kChannels", c)));
   }
   return lines.text();
 }
@@ -191,14 +192,15 @@ std::string multiplications(const ConvPlan& plan, const TensorTiling& tiling) {
                             all[i].pixel_row, accumulate, all[i].s, all[i].slice * slice,
                             (all[i].slice + 2) * slice - 1));
     } else if (i + 1 < all.size()) {
-      lines.add(fmt::format("multiply(sum, weights + {} * kBlockK, matrix_operand(pixels + 16 * {}, 16 * {}), {});  // "
-                            "s{} s{}",
-                            i, all[i].pixel_row, all[i + 1].pixel_row - all[i].pixel_row, accumulate, all[i].s,
-                            all[i + 1].s));
+      lines.add(fmt::format(
+          "multiply(sum, weights + {} * kBlockK, matrix_operand(pixels + 16 * {}, 16 * {}), {});  // "
+          "s{} s{}",
+          i, all[i].pixel_row, all[i + 1].pixel_row - all[i].pixel_row, accumulate, all[i].s, all[i + 1].s));
     } else {
-      lines.add(fmt::format("multiply(sum, weights + {} * kBlockK, matrix_operand(pixels + 16 * {}, zeros - (pixels + "
-                            "16 * {})), {});  // s{}",
-                            i, all[i].pixel_row, all[i].pixel_row, accumulate, all[i].s));
+      lines.add(
+          fmt::format("multiply(sum, weights + {} * kBlockK, matrix_operand(pixels + 16 * {}, zeros - (pixels + "
+                      "16 * {})), {});  // s{}",
+                      i, all[i].pixel_row, all[i].pixel_row, accumulate, all[i].s));
     }
   }
   lines.add("// end taps");
@@ -232,7 +234,10 @@ std::string tap_order(const ConvSpec& spec, const TensorTiling& tiling) {
   for (const int s : order) list += fmt::format("{}, ", s);
   list += tiling.has_zeros(spec) ? "kS" : "";
   if (list.ends_with(", ")) list.resize(list.size() - 2);
-  return fmt::format("// Filter columns in the order of their pixels in a run; kS stands for none.\n__constant__ int kTapOrder[] = {{{}}};\n", list);
+  return fmt::format(
+      "// Filter columns in the order of their pixels in a run; kS stands for none.\n__constant__ int kTapOrder[] = "
+      "{{{}}};\n",
+      list);
 }
 
 /// What a multiplying thread needs of its two channels, loaded long before it is needed.
@@ -276,7 +281,8 @@ std::string store(const ConvPlan& plan, const TensorTiling& tiling) {
   Epilogue staged = tiling.splits > 1 ? Epilogue{} : spec.epilogue;
   if (staged.residual) staged.activation = Activation::none;
   staged.residual = false;
-  const std::string epilogue = (staged.bias ? "value += channel_bias[half];\n" : "") + epilogue_lines({.activation = staged.activation}, "");
+  const std::string epilogue =
+      (staged.bias ? "value += channel_bias[half];\n" : "") + epilogue_lines({.activation = staged.activation}, "");
   std::string stage_value = "staged_lane[column] = value;\n";
   if (const int ends = tiling.row_ends(spec); ends == 1) {
     stage_value =
@@ -287,8 +293,8 @@ std::string store(const ConvPlan& plan, const TensorTiling& tiling) {
         "const int rows = (column_first + column) / kPitch;\n"
         "if (column_first + column - rows * kPitch < kQ) staged_lane[column - rows * kGap] = value;\n";
   }
-  const std::string values = fill_template(embedded_text("tensor_stage_values.cu.in"),
-                                           {{"epilogue", epilogue}, {"stage_value", stage_value}});
+  const std::string values =
+      fill_template(embedded_text("tensor_stage_values.cu.in"), {{"epilogue", epilogue}, {"stage_value", stage_value}});
   // Pairs need an even place in shared memory, whatever the channel.
   const bool pairs = out.h * out.w % 2 == 0;
   const std::string in_one_row =
@@ -297,14 +303,16 @@ std::string store(const ConvPlan& plan, const TensorTiling& tiling) {
                             {{"epilogue", epilogue}, {"stage_value", "staged_lane[column] = value;\n"}});
   std::string all_values = in_one_row;
   if (tiling.row_ends(spec) > 0) {
-    all_values = "if (run_first % kQ + kColumns <= kQ) {\n" + indented(in_one_row) + "} else {\n" + indented(values) + "}\n";
+    all_values =
+        "if (run_first % kQ + kColumns <= kQ) {\n" + indented(in_one_row) + "} else {\n" + indented(values) + "}\n";
   }
   return fill_template(
       embedded_text("tensor_store_nchw.cu.in"),
       {{"stage_values", all_values},
        {"k_missing", spec.filter.k / spec.groups % tiling.block_k == 0 ? "false" : "k_first + k >= kGroupK"},
        {"residual", residual(spec.epilogue, tiling, "(mask >> e & 1u) != 0", "row + output + e")},
-       {"residual_inside", residual(spec.epilogue, tiling, "stored", "y_lane - y + late_k + i * (32 * kStoreElements) + e")},
+       {"residual_inside",
+        residual(spec.epilogue, tiling, "stored", "y_lane - y + late_k + i * (32 * kStoreElements) + e")},
        {"y", tiling.splits > 1 ? "partial_sums + number % kSplits * static_cast<long long>(kPartialSumStride)" : "y"}});
 }
 
@@ -322,16 +330,22 @@ std::string reduce(const ConvPlan& plan, const TensorTiling& tiling) {
 
 std::vector<KernelEntry> tensor_entries(const ConvPlan& plan) {
   const auto& tiling = std::get<TensorTiling>(plan.tiling);
-  const auto blocks = [](std::int64_t threads, int block) { return static_cast<std::uint32_t>(ceil_div(threads, block)); };
+  const auto blocks = [](std::int64_t threads, int block) {
+    return static_cast<std::uint32_t>(ceil_div(threads, block));
+  };
   std::vector<KernelEntry> entries(2);
-  entries[0] = {pack_name(plan), {blocks(tiling.packed_rows(plan.spec), kPackThreads), 1, 1}, kPackThreads, 0,
+  entries[0] = {pack_name(plan),  {blocks(tiling.packed_rows(plan.spec), kPackThreads), 1, 1},
+                kPackThreads,     0,
                 pack_arguments(), /*packs_weights=*/true};
-  entries[1] = {kernel_name(plan), {plan.blocks, 1, 1}, plan.threads, plan.shared_bytes,
-                convolve_arguments(plan, tiling)};
+  entries[1] = {
+      kernel_name(plan), {plan.blocks, 1, 1}, plan.threads, plan.shared_bytes, convolve_arguments(plan, tiling)};
   if (tiling.splits > 1) {
     const TensorShape out = output_shape(plan.spec);
-    entries.push_back({reduce_name(plan), {blocks(out.n * out.c * out.h * out.w, kReduceThreads), 1, 1},
-                       kReduceThreads, 0, reduce_arguments(plan)});
+    entries.push_back({reduce_name(plan),
+                       {blocks(out.n * out.c * out.h * out.w, kReduceThreads), 1, 1},
+                       kReduceThreads,
+                       0,
+                       reduce_arguments(plan)});
   }
   return entries;
 }

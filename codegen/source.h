@@ -11,8 +11,8 @@
 
 namespace jitconv::codegen {
 
-/// Which pointer of LaunchArgs a kernel parameter is. No parameter is the whole workspace: packed_w and partial_sums are
-/// its parts, unless the caller hands in packed weights.
+/// Which pointer of LaunchArgs a kernel parameter is. No parameter is the whole workspace: packed_w and partial_sums
+/// are its parts, unless the caller hands in packed weights.
 enum class ArgumentRole : std::uint8_t { x, w, bias, residual, y, workspace, packed_w, partial_sums };
 
 struct Argument {

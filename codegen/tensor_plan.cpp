@@ -152,8 +152,9 @@ class Search {
     const std::int64_t pixel_bytes = tiling.runs() * TensorTiling::phases(spec_) * tiling.run_pixels(spec_) *
                                      std::min<std::int64_t>(tiling.chunk_channels(spec_), spec_.filter.c) *
                                      element_bytes(spec_.dtype);
-    const std::int64_t step_load = std::max((batches * kLoadLatency + issue) / std::min<std::int64_t>(teams, tiling.stages - 1),
-                                            (pixel_bytes + tiling.weight_bytes(spec_)) / kL2BytesPerCycle);
+    const std::int64_t step_load =
+        std::max((batches * kLoadLatency + issue) / std::min<std::int64_t>(teams, tiling.stages - 1),
+                 (pixel_bytes + tiling.weight_bytes(spec_)) / kL2BytesPerCycle);
     const std::int64_t load = steps * step_load;
     const std::int64_t store = kStoreLatency + 16 * kStoreRow * ceil_div(tiling.window, 128) / 2 + n * 4;
 
@@ -185,9 +186,10 @@ std::vector<Candidate> tensor_candidates(const ConvSpec& spec, const Target& tar
   if (!why.empty()) return {};
   std::vector<Candidate> candidates = Search(spec, target).run();
   if (candidates.empty())
-    why = fmt::format("no tile of a {}x{} filter with dilation ({},{}) and stride ({},{}) fits {} bytes of shared memory",
-                      spec.filter.r, spec.filter.s, spec.dilation.h, spec.dilation.w, spec.stride.h, spec.stride.w,
-                      target.shared_bytes_per_block);
+    why =
+        fmt::format("no tile of a {}x{} filter with dilation ({},{}) and stride ({},{}) fits {} bytes of shared memory",
+                    spec.filter.r, spec.filter.s, spec.dilation.h, spec.dilation.w, spec.stride.h, spec.stride.w,
+                    target.shared_bytes_per_block);
   return candidates;
 }
 

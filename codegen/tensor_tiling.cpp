@@ -41,8 +41,7 @@ int TensorTiling::phases(const ConvSpec& spec) {
 std::vector<int> TensorTiling::tap_order(const ConvSpec& spec) {
   std::vector<int> order(static_cast<std::size_t>(spec.filter.s));
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](int a, int b) { return phase_of(spec, a) < phase_of(spec, b); });
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return phase_of(spec, a) < phase_of(spec, b); });
   return order;
 }
 

@@ -49,16 +49,16 @@ struct DirectTiling {
   bool operator==(const DirectTiling&) const = default;
 };
 
-/// Tensor-core kernel for sm_90a. A block is one loading warpgroup and two that multiply; it walks over tiles of block_k
-/// channels by one or two runs of positions. A position is a place in an image's grid of output rows that are gap()
-/// columns longer than y's, so that a tap is a constant distance between positions; a run is `columns` consecutive
-/// ones. A step of the pipeline is one filter row of `slices` slices of channels.
+/// Tensor-core kernel for sm_90a. A block is one loading warpgroup and two that multiply; it walks over tiles of
+/// block_k channels by one or two runs of positions. A position is a place in an image's grid of output rows that are
+/// gap() columns longer than y's, so that a tap is a constant distance between positions; a run is `columns`
+/// consecutive ones. A step of the pipeline is one filter row of `slices` slices of channels.
 struct TensorTiling {
-  int block_k = 128;  ///< output channels of a tile: 128 (each consumer has 64 and all positions), or 64 (a run each)
-  int columns = 256;  ///< positions of a run: the N of a multiplication, a multiple of 8
-  int window = 248;   ///< outputs of a run that its tile stores, a multiple of a sector
-  int slices = 4;     ///< of 16 bytes of channels of a pixel: 1, or even
-  int stages = 3;     ///< steps in flight
+  int block_k = 128;   ///< output channels of a tile: 128 (each consumer has 64 and all positions), or 64 (a run each)
+  int columns = 256;   ///< positions of a run: the N of a multiplication, a multiple of 8
+  int window = 248;    ///< outputs of a run that its tile stores, a multiple of a sector
+  int slices = 4;      ///< of 16 bytes of channels of a pixel: 1, or even
+  int stages = 3;      ///< steps in flight
   int team_warps = 1;  ///< loading warps that share a step; 4 / team_warps teams take steps in turn
   int load_batch = 4;  ///< pixels of a loading lane in flight
   int splits = 1;      ///< blocks that share the reduction of a tile, each a range of steps

@@ -68,7 +68,7 @@ Pattern pattern_of(std::string_view file) {
 }
 
 /// End of the pattern in the text, if it begins at `first`; npos if it does not. A hole's value is what stands before
-/// the next piece, within a line, and the same wherever the hole occurs.
+/// the next piece, the same wherever the hole occurs, and within a line unless the hole has its lines to itself.
 std::size_t match(std::string_view text, std::size_t first, const Pattern& pattern) {
   if (text.substr(first, pattern.pieces[0].size()) != pattern.pieces[0]) return std::string_view::npos;
   std::size_t at = first + pattern.pieces[0].size();
@@ -77,7 +77,10 @@ std::size_t match(std::string_view text, std::size_t first, const Pattern& patte
     const std::size_t end = text.find(pattern.pieces[i + 1], at);
     if (end == std::string_view::npos) return end;
     const std::string_view value = text.substr(at, end - at);
-    if (value.find('\n') != std::string_view::npos) return std::string_view::npos;
+    const std::string_view before = pattern.pieces[i], after = pattern.pieces[i + 1];
+    const std::size_t indent = before.find_last_not_of(' ');
+    const bool own_lines = indent != std::string_view::npos && before[indent] == '\n' && after.starts_with('\n');
+    if (!own_lines && value.find('\n') != std::string_view::npos) return std::string_view::npos;
     if (values.emplace(pattern.holes[i], value).first->second != value) return std::string_view::npos;
     at = end + pattern.pieces[i + 1].size();
   }

@@ -119,7 +119,9 @@ std::string constants(const codegen::ConvPlan& plan, const KernelSource& source)
                       spec.epilogue.activation == Activation::leaky_relu ? std::max(1.5, slope) : 1.5);
   text += fmt::format("using Element = {};\n\n", element_type(spec.dtype));
   text += fmt::format("inline double activation(double v) {{ return {}; }}\n\n", activation_text(spec.epilogue));
-  text += "struct Buffers {\n  const void *x, *w, *bias, *residual;\n  void *y, *workspace, *packed_w, *partial_sums;\n};\n\n";
+  text +=
+      "struct Buffers {\n  const void *x, *w, *bias, *residual;\n  void *y, *workspace, *packed_w, "
+      "*partial_sums;\n};\n\n";
   return text;
 }
 

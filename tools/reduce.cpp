@@ -61,6 +61,19 @@ struct Axes {
   Axis n, p, q;
 };
 
+/// Tensor tiles are runs of a whole plane of outputs, so rows keep their length and are taken away in numbers that keep
+/// the phase of planes within sectors. Wanted are two tiles and outputs that no padding touches.
+Axis tensor_rows(const codegen::TensorTiling& tiling, const ConvSpec& spec, const TensorShape& out) {
+  const std::int64_t sector = codegen::TensorTiling::sector_elements(spec);
+  const std::int64_t run = tiling.window + codegen::TensorTiling::slack(spec);
+  const std::int64_t step = sector / std::gcd(sector, out.w);
+  Axis axis = spatial_axis(out.h, codegen::round_up(ceil_div(2 * run, out.w), step),
+                           {spec.input.h, spec.padding.top, spec.stride.h, (spec.filter.r - 1) * spec.dilation.h});
+  if (axis.tile > out.h) return {out.h, out.h, 1};
+  while (axis.wanted < axis.tiles() && axis.extent_of(axis.wanted) * out.w < 2 * tiling.runs() * run) ++axis.wanted;
+  return axis;
+}
+
 Axes axes_of(const codegen::ConvPlan& plan) {
   const ConvSpec& spec = plan.spec;
   const TensorShape out = output_shape(spec);
@@ -75,6 +88,10 @@ Axes axes_of(const codegen::ConvPlan& plan) {
                          {spec.input.h, spec.padding.top, spec.stride.h, (spec.filter.r - 1) * spec.dilation.h}),
             spatial_axis(out.w, tile_q,
                          {spec.input.w, spec.padding.left, spec.stride.w, (spec.filter.s - 1) * spec.dilation.w})};
+  if (const auto* tensor = std::get_if<codegen::TensorTiling>(&plan.tiling)) {
+    axes.p = tensor_rows(*tensor, spec, out);
+    axes.q = {out.w, out.w, 1};
+  }
   if (const auto* fallback = std::get_if<codegen::FallbackTiling>(&plan.tiling)) {
     // Blocks run over the pixels of all images as one line: lengthen the rows until there are two.
     constexpr std::int64_t kThreads = 256;
@@ -99,6 +116,11 @@ ConvSpec spec_with(const ConvSpec& full, const Axes& axes, const Counts& counts)
 /// Blocks of a launch that computes `spec` with the tiling of `full`.
 std::int64_t blocks_of(const codegen::ConvPlan& full, const ConvSpec& spec) {
   const TensorShape out = output_shape(spec);
+  if (const auto* tensor = std::get_if<codegen::TensorTiling>(&full.tiling)) {
+    // Blocks that walk over tiles still walk over two or three.
+    const std::int64_t tiles = tensor->tiles(spec);
+    return tensor->tiles(full.spec) > full.blocks ? ceil_div(tiles, 3) : tiles;
+  }
   if (const auto* direct = std::get_if<codegen::DirectTiling>(&full.tiling)) {
     return out.n * spec.groups * ceil_div(spec.filter.k / spec.groups, direct->block_k()) *
            ceil_div(out.h, direct->block_p()) * ceil_div(out.w, direct->block_q());
@@ -115,6 +137,8 @@ codegen::ConvPlan plan_like(const codegen::ConvPlan& full, const ConvSpec& spec)
   codegen::ConvPlan plan = full;
   plan.spec = spec;
   plan.blocks = static_cast<std::uint32_t>(blocks_of(full, spec));
+  if (const auto* tensor = std::get_if<codegen::TensorTiling>(&full.tiling))
+    plan.partial_sum_bytes = tensor->partial_sum_bytes(spec);
   return plan;
 }
 
@@ -197,6 +221,11 @@ std::int64_t multiply_adds(const ConvSpec& spec) {
 std::int64_t executed_multiply_adds(const codegen::ConvPlan& plan) {
   const ConvSpec& spec = plan.spec;
   const std::int64_t taps = spec.filter.r * spec.filter.s, blocks = plan.blocks;
+  if (const auto* tensor = std::get_if<codegen::TensorTiling>(&plan.tiling)) {
+    constexpr std::int64_t kChannels = 128;  // of both consumers, or of one run and again of the other
+    return tensor->tiles(spec) / tensor->splits * kChannels * tensor->columns * tensor->steps(spec) *
+           tensor->units(spec) * codegen::TensorTiling::slice_channels(spec);
+  }
   if (const auto* direct = std::get_if<codegen::DirectTiling>(&plan.tiling)) {
     const std::int64_t channels = codegen::round_up(spec.filter.c, direct->chunk_c);
     return blocks * direct->block_k() * direct->block_p() * direct->block_q() * channels * taps;

@@ -7,8 +7,9 @@ __device__ __forceinline__ void multiply(float (&sum)[@accumulators@], MatrixOpe
       "{\n"
       ".reg .pred accumulate;\n"
       "setp.ne.b32 accumulate, %@accumulate@, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n@columns@k16.f32.bf16.bf16\n"
+      "wgmma.mma_async.sync.aligned.m64n@columns@k16.f32.bf16.bf16 {\n"
       @results@
+      "},\n"
       "%@a@, %@b@, accumulate, 1, 1, 0, 0;\n"
       "}"
       :

@@ -146,9 +146,8 @@ class Pipeline : public testing::Test {
     launch.threads = 384;
     launch.shared_bytes = 3 * (2 * (128 * 16 + 16) + kColumns * 32) + 6 * 8;
     const auto bytes = [](const auto& of) { return static_cast<std::int64_t>(of.size() * 4); };
-    launch.buffers = {{"a", a_.data(), bytes(a_), false},
-                      {"b", b_.data(), bytes(b_), false},
-                      {"y", y_.data(), bytes(y_), true}};
+    launch.buffers = {
+        {"a", a_.data(), bytes(a_), false}, {"b", b_.data(), bytes(b_), false}, {"y", y_.data(), bytes(y_), true}};
     return host::execute(module, launch, settings);
   }
 
@@ -171,13 +170,15 @@ TEST_F(Pipeline, IsRightAndCleanInEveryOrder) {
 TEST_F(Pipeline, EveryBugIsFoundInEveryOrder) {
   const std::vector<std::set<Rule>> rules = {
       {},
-      /* one arrival too few       */ {Rule::race, Rule::barrier_misuse, Rule::unfinished_copy, Rule::divergent_barrier,
-                                       Rule::uninitialised, Rule::unfinished_multiplication},
+      /* one arrival too few       */
+      {Rule::race, Rule::barrier_misuse, Rule::unfinished_copy, Rule::divergent_barrier, Rule::uninitialised,
+       Rule::unfinished_multiplication},
       /* barriers not visible      */ {Rule::barrier_misuse},
-      /* stage not waited for      */ {Rule::unfinished_multiplication, Rule::race, Rule::unfinished_copy,
-                                       Rule::barrier_misuse, Rule::divergent_barrier},
-      /* too few bytes announced   */ {Rule::divergent_barrier, Rule::barrier_misuse, Rule::unfinished_copy,
-                                       Rule::race},
+      /* stage not waited for      */
+      {Rule::unfinished_multiplication, Rule::race, Rule::unfinished_copy, Rule::barrier_misuse,
+       Rule::divergent_barrier},
+      /* too few bytes announced   */
+      {Rule::divergent_barrier, Rule::barrier_misuse, Rule::unfinished_copy, Rule::race},
       /* no fence                  */ {Rule::race},
       /* full stage not waited for */ {Rule::unfinished_copy, Rule::race, Rule::uninitialised},
       /* wrong parity              */ {Rule::unfinished_copy, Rule::race, Rule::uninitialised, Rule::divergent_barrier},

@@ -110,6 +110,18 @@ void LaunchState::land_on(PhaseBarriers::Barrier& barrier) {
   if (barrier.phase != phase) block_.pass_phase(barrier.number, phase % 2);
 }
 
+// Accumulators are the only memory of a thread's own that others may not touch.
+void LaunchState::check_sums(const void* address, std::uint32_t bytes, const char* verb, const void* pc) {
+  const auto multiplication = warpgroups_.owner_of(block_.running().index, address);
+  if (!multiplication || log_.known(Rule::unfinished_multiplication, pc)) return;
+  block_.report({Rule::unfinished_multiplication, pc, block_.running().index, "",
+                 fmt::format("{} of {} bytes of the sums of the multiplication in line {{line}}, which has not been "
+                             "waited for",
+                             verb, bytes),
+                 pc_near(pc, *multiplication)},
+                false);
+}
+
 void LaunchState::fence_async_proxy() {
   clocks_.fence_async_proxy(block_.running().index);
   block_.renew_view();

@@ -146,9 +146,8 @@ class Pipeline : public testing::Test {
     launch.threads = 384;
     launch.shared_bytes = 3 * (2 * (128 * 16 + 16) + kColumns * 32) + 6 * 8;
     const auto bytes = [](const auto& of) { return static_cast<std::int64_t>(of.size() * 4); };
-    launch.buffers = {{"a", a_.data(), bytes(a_), false},
-                      {"b", b_.data(), bytes(b_), false},
-                      {"y", y_.data(), bytes(y_), true}};
+    launch.buffers = {
+        {"a", a_.data(), bytes(a_), false}, {"b", b_.data(), bytes(b_), false}, {"y", y_.data(), bytes(y_), true}};
     return host::execute(module, launch, settings);
   }
 
@@ -171,20 +170,22 @@ TEST_F(Pipeline, IsRightAndCleanInEveryOrder) {
 TEST_F(Pipeline, EveryBugIsFoundInEveryOrder) {
   const std::vector<std::set<Rule>> rules = {
       {},
-      /* one arrival too few       */ {Rule::race, Rule::barrier_misuse, Rule::unfinished_copy, Rule::divergent_barrier,
-                                       Rule::uninitialised, Rule::unfinished_multiplication},
+      /* one arrival too few       */
+      {Rule::race, Rule::barrier_misuse, Rule::unfinished_copy, Rule::divergent_barrier, Rule::uninitialised,
+       Rule::unfinished_multiplication},
       /* barriers not visible      */ {Rule::barrier_misuse},
-      /* stage not waited for      */ {Rule::unfinished_multiplication, Rule::race, Rule::unfinished_copy,
-                                       Rule::barrier_misuse, Rule::divergent_barrier},
-      /* too few bytes announced   */ {Rule::divergent_barrier, Rule::barrier_misuse, Rule::unfinished_copy,
-                                       Rule::race},
+      /* stage not waited for      */
+      {Rule::unfinished_multiplication, Rule::race, Rule::unfinished_copy, Rule::barrier_misuse,
+       Rule::divergent_barrier},
+      /* too few bytes announced   */
+      {Rule::divergent_barrier, Rule::barrier_misuse, Rule::unfinished_copy, Rule::race},
       /* no fence                  */ {Rule::race},
       /* full stage not waited for */ {Rule::unfinished_copy, Rule::race, Rule::uninitialised},
       /* wrong parity              */ {Rule::unfinished_copy, Rule::race, Rule::uninitialised, Rule::divergent_barrier},
       /* stage given back early    */ {Rule::unfinished_multiplication},
-      /* sums used early           */ {},
+      /* sums used early           */ {Rule::unfinished_multiplication},
   };
-  for (int bug = 1; bug < static_cast<int>(rules.size()) - 1; ++bug) {
+  for (int bug = 1; bug < static_cast<int>(rules.size()); ++bug) {
     const host::Module module = module_of(bug);
     std::set<Rule> found;
     for (const Landing landing : {Landing::early, Landing::late, Landing::random}) {
@@ -200,13 +201,6 @@ TEST_F(Pipeline, EveryBugIsFoundInEveryOrder) {
     for (const Rule rule : found) names += " " + to_string(rule) + ",";
     std::printf("bug %d:%s\n", bug, names.c_str());
   }
-}
-
-// Reads of registers are not seen; what they give before the wait is.
-TEST_F(Pipeline, SumsThatAreUsedEarlyAreNotThere) {
-  const host::Module module = module_of(9);
-  run(module, 2, {.landing = Landing::late});
-  EXPECT_NE(y_, expected_);
 }
 
 }  // namespace

@@ -29,6 +29,7 @@ struct Probe {
   std::size_t shared_bytes = 0;  ///< dynamic shared memory, as `float shared[]`
   Words inputs;                  ///< of all items
   int compute_capability = 75;   ///< of the oldest GPU that has what it calls
+  int columns = 0;               ///< of the multiplications among the device files
   std::size_t items() const { return inputs.size() / in_words; }
 };
 

@@ -57,6 +57,7 @@ void Warpgroups::start_block() {
     group.closed_groups = 0;
     group.committed = 0;
     group.registers = launch_registers_;
+    group.registers_set = false;
   }
   free_registers_ = 0;
   in_flight_ = 0;
@@ -315,7 +316,7 @@ std::optional<WarpgroupFault> Warpgroups::check_registers(std::uint32_t warpgrou
   if (call.number % 8 != 0 || call.number < kFewestRegisters || call.number > kMostRegisters)
     text = fmt::format("{} registers: must be a multiple of 8 from {} to {}", call.number, kFewestRegisters,
                        kMostRegisters);
-  else if (call.more ? call.number < held : call.number > held)
+  else if (call.more ? call.number < held && warpgroups_[warpgroup].registers_set : call.number > held)
     text = fmt::format("{} to {} registers, where the warpgroup has {}", call.more ? "grows" : "shrinks", call.number,
                        held);
   else
@@ -331,10 +332,11 @@ bool Warpgroups::set_registers(std::uint32_t warpgroup, const WarpgroupCall& cal
     const std::uint32_t needed = (call.number - held) * kWarpgroupThreads;
     if (needed > free_registers_) return false;
     free_registers_ -= needed;
-  } else {
+  } else if (!call.more) {
     free_registers_ += (held - call.number) * kWarpgroupThreads;
   }
   held = call.number;
+  warpgroups_[warpgroup].registers_set = true;
   return true;
 }
 

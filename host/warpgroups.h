@@ -103,6 +103,7 @@ class Warpgroups {
     std::uint32_t closed_groups = 0;
     std::uint64_t committed = 0;
     std::uint32_t registers = 0;  // of a thread
+    bool registers_set = false;   // since the launch, whose number is the most that there may be
   };
 
   std::optional<WarpgroupFault> differs(Calls calls) const;

@@ -323,14 +323,15 @@ std::string text_of(const Probe& probe) {
     text += '\n';
   }
   text += fmt::format(
-      "extern \"C\" __global__ void __launch_bounds__({0})\n"
+      "extern \"C\" __global__ void __launch_bounds__({0}{5})\n"
       "probe(const unsigned* __restrict__ all_in, unsigned* __restrict__ all_out) {{\n"
       "{1}"
       "  const unsigned* in = all_in + (blockIdx.x * {0} + threadIdx.x) * {2};\n"
       "  unsigned* out = all_out + (blockIdx.x * {0} + threadIdx.x) * {3};\n"
       "{4}}}\n",
       kProbeThreads, probe.shared_bytes > 0 ? "  extern __shared__ __align__(128) float shared[];\n" : "",
-      probe.in_words, probe.out_words, probe.body);
+      probe.in_words, probe.out_words, probe.body,
+      probe.resident_blocks > 0 ? fmt::format(", {}", probe.resident_blocks) : "");
   return text;
 }
 

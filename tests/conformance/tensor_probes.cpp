@@ -222,7 +222,7 @@ Probe multiplications(const std::string& type, int columns, bool accumulate) {
   return probe;
 }
 
-/// Nothing comes out of it but that it comes back.
+/// Nothing comes out of it but that it comes back. Without a number of resident blocks ptxas drops the instructions.
 Probe registers() {
   Probe probe;
   probe.name = "registers";
@@ -234,6 +234,7 @@ Probe registers() {
       "  grow_registers_to<32>();\n"
       "  out[0] = in[0] * 3u;\n";
   probe.inputs = random_words(probe.name, kItems);
+  probe.resident_blocks = 1;
   probe.compute_capability = kHopper;
   return probe;
 }

@@ -53,31 +53,13 @@ std::vector<std::string> words_of(const std::string& code) {
   return words;
 }
 
-/// What lies between the holes of a template, in order.
-std::vector<std::string_view> pieces_of(std::string_view text) {
-  while (text.ends_with('\n')) text.remove_suffix(1);
-  std::vector<std::string_view> pieces;
-  for (std::size_t at = 0; (at = text.find('@')) != std::string_view::npos;) {
-    const std::size_t end = text.find('@', at + 1);
-    // "@!valid" is a predicate of an instruction; a hole has a second @ in its line.
-    if (end == std::string_view::npos || text.substr(at, end - at).find_first_of(" \n") != std::string_view::npos) break;
-    pieces.push_back(text.substr(0, at));
-    text.remove_prefix(end + 1);
-  }
-  pieces.push_back(text);
-  return pieces;
-}
-
-/// The text without what it has from templates/device, whatever fills the holes there.
+/// The text without what it has from templates/device.
 std::string without_device_parts(std::string text) {
   for (const EmbeddedFile& file : embedded_files()) {
     if (!file.name.starts_with("device/")) continue;
-    const std::vector<std::string_view> pieces = pieces_of(file.text);
-    const std::size_t begin = text.find(pieces.front());
-    std::size_t end = begin;
-    for (const std::string_view piece : pieces)
-      if (end != std::string::npos && (end = text.find(piece, end)) != std::string::npos) end += piece.size();
-    if (end != std::string::npos) text.erase(begin, end - begin);
+    std::string_view part = file.text;
+    while (part.ends_with('\n')) part.remove_suffix(1);
+    if (const std::size_t at = text.find(part); at != std::string::npos) text.erase(at, part.size());
   }
   return text;
 }
@@ -224,8 +206,8 @@ constexpr Change kChanges[] = {
     {"dtype", "dtype=bf16", Effect::code, ""},
     {"input_layout", "input_layout=nhwc", Effect::code, ""},
     {"output_layout", "output_layout=nhwc", Effect::code, ""},
-    {"math", "math=ieee", Effect::comment, "groups of 4 channels are served by fp32 FMA kernels in all modes"},
-    {"math", "math=tf32", Effect::comment, "groups of 4 channels are served by fp32 FMA kernels in all modes"},
+    {"math", "math=ieee", Effect::comment, "all modes are served by fp32 FMA kernels"},
+    {"math", "math=tf32", Effect::comment, "all modes are served by fp32 FMA kernels"},
     {"bias", "bias=false", Effect::code, ""},
     {"residual", "residual=true", Effect::code, ""},
     {"activation", "activation=none", Effect::code, ""},
@@ -257,10 +239,6 @@ constexpr SpecialChange kSpecialChanges[] = {
     {"input=2,8,16,28 weight=16,8,3,3 output_layout=nhwc", "alignment=4", Effect::code},
     {"input=2,8,16,28 weight=8,1,3,3 groups=8", "alignment=4", Effect::code},
     {"input=2,1,16,28 weight=16,1,3,3", "input_layout=nhwc", Effect::nothing},
-    {"input=8,64,56,56 weight=64,64,3,3", "math=tf32", Effect::code},
-    {"input=8,64,56,56 weight=64,64,3,3 dtype=f16", "math=ieee", Effect::code},
-    {"input=8,64,56,56 weight=64,64,3,3 dtype=f16", "math=tf32", Effect::comment},
-    {"input=8,64,56,56 weight=64,64,3,3 dtype=f16", "dtype=bf16", Effect::code},
     {"input=2,8,21,27 weight=12,4,3,5 groups=2", "input=2,16,21,27 groups=4", Effect::code},
     {"input=2,8,21,27 weight=12,4,3,5 groups=2", "input=2,16,21,27 weight=12,8,3,5", Effect::code},
 };

@@ -54,7 +54,8 @@ MUTANTS = [
     # Asynchronous copies.
     asynchronous("not_poisoned", "    std::memset(memory_ + operation.destination, kPoison, operation.bytes);\n", "    static_cast<void>(kPoison);\n",
                  "reads of copies under way see the old data instead of NaN"),
-    asynchronous("not_pending", "marks_.begin_write(issuer, operation.destination, operation.bytes, operation.pc);",
+    asynchronous("not_pending",
+                 "marks_.begin_write(operation.proxy, issuer, operation.destination, operation.bytes, operation.pc);",
                  "Conflict{};", UNSEEN + "reads of copies under way"),
     asynchronous("wait_one_less", "const std::uint32_t complete = issued.closed_groups - groups;",
                  "const std::uint32_t complete = issued.closed_groups - groups + 1;", UNSEEN + "a missing commit"),
@@ -71,7 +72,7 @@ MUTANTS = [
     clocks("warp_orders_nothing", "    scratch_seen_[t] = std::max(scratch_seen_[t], now_[t]);\n", "",
            "right kernels are called racy"),
     # Marks of shared memory.
-    shared("uninitialised_unseen", "  if (written < view.first) {", "  if (false) {", UNSEEN + "reads of what nobody wrote"),
+    shared("uninitialised_unseen", "  if (written < view.first) {\n    conflict.hazard", "  if (false) {\n    conflict.hazard", UNSEEN + "reads of what nobody wrote"),
     shared("race_of_stores_unseen", "if (written == Clocks::kPending || !view.after(writer_[cell] & kThreadMask, written)) {",
            "if (written == Clocks::kPending) {", UNSEEN + "two threads that write one place"),
     shared("race_with_reader_unseen", "  } else if (read_tick_[cell] > view.ordered) {", "  } else if (false) {",

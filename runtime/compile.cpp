@@ -131,7 +131,7 @@ Kernel make_kernel(codegen::ConvPlan plan, Compiled compiled, const CompileOptio
 std::vector<codegen::ConvPlan> other_candidates(const codegen::ConvPlan& best, std::size_t most) {
   const auto body = [](const codegen::ConvPlan& plan) {
     const auto& tiling = std::get<codegen::TensorTiling>(plan.tiling);
-    return std::tuple(tiling.columns, tiling.slices, tiling.load_batch);
+    return std::tuple(tiling.columns, tiling.slices, tiling.load_batch, tiling.resident);
   };
   std::set seen = {body(best)};
   std::vector<codegen::ConvPlan> others;

@@ -25,18 +25,23 @@ RC_GTEST_PROP(TensorTilingProperty, SharedMemoryIsCutWithoutOverlap, ()) {
     RC_ASSERT(t.stages >= 2);
     RC_ASSERT(t.run_bytes(spec) >= TensorTiling::phases(spec) * t.slices * t.run_pixels(spec) * kRow);
     RC_ASSERT(t.weight_bytes(spec) == t.units(spec) * t.block_k * kRow);
-    RC_ASSERT(t.stage_bytes(spec) >= t.runs() * t.run_bytes(spec) + t.weight_bytes(spec));
-    RC_ASSERT(t.staging_first_byte(spec) >= t.stages * t.stage_bytes(spec));
-    const std::int64_t staging_bytes = std::int64_t{4} * kMultiplyingWarps * kStagedChannels * t.staging_pitch(spec);
+    // Weights come with each step, or all of them lie behind the stages.
+    RC_ASSERT(t.stage_bytes(spec) >= t.runs() * t.run_bytes(spec) + (t.resident ? 0 : t.weight_bytes(spec)));
+    RC_ASSERT(t.resident_first_byte(spec) >= t.stages * t.stage_bytes(spec));
+    RC_ASSERT(t.resident_bytes(spec) >= (t.resident ? t.packed_rows(spec) * kRow : 0));
+    RC_ASSERT(t.staging_first_byte(spec) >= t.resident_first_byte(spec) + t.resident_bytes(spec));
+    const std::int64_t staging_bytes =
+        std::int64_t{t.staged_bytes(spec)} * kMultiplyingWarps * kStagedChannels * t.staging_pitch(spec);
     RC_ASSERT(t.zeros_first_byte(spec) >= t.staging_first_byte(spec) + staging_bytes);
     RC_ASSERT(t.barriers_first_byte(spec) >= t.zeros_first_byte(spec) + (t.has_zeros(spec) ? t.columns * kRow : 0));
-    RC_ASSERT(t.shared_bytes(spec) >= t.barriers_first_byte(spec) + 2 * t.stages * 8);
+    RC_ASSERT(t.shared_bytes(spec) >= t.barriers_first_byte(spec) + (2 * t.stages + (t.resident ? 1 : 0)) * 8);
     RC_ASSERT(t.shared_bytes(spec) <= one.plan.target.shared_bytes_per_block);
     RC_ASSERT(t.shared_bytes(spec) == one.plan.shared_bytes);
     // Bulk copies, operands and vectors are at multiples of 16 bytes, barriers at multiples of 8.
     RC_ASSERT(t.run_bytes(spec) % kRow == 0 && t.stage_bytes(spec) % kRow == 0);
+    RC_ASSERT(t.resident_first_byte(spec) % kRow == 0);
     RC_ASSERT(t.staging_first_byte(spec) % kRow == 0 && t.zeros_first_byte(spec) % kRow == 0);
-    RC_ASSERT(t.staging_pitch(spec) % 4 == 0);
+    RC_ASSERT(t.staging_pitch(spec) * t.staged_bytes(spec) % kRow == 0);
     RC_ASSERT(t.barriers_first_byte(spec) % 8 == 0);
     // A descriptor has 14 bits for an address and for a distance, in rows of 16 bytes.
     RC_ASSERT(t.shared_bytes(spec) / kRow < 1 << 14);
@@ -106,7 +111,7 @@ RC_GTEST_PROP(TensorTilingProperty, LoadingWarpsShareARun, ()) {
     RC_ASSERT(t.team_warps >= 1 && kLoadingWarps % t.team_warps == 0);
     RC_ASSERT(t.load_batch >= 1);
     // What a thread has in flight stays in its registers.
-    RC_ASSERT(t.load_batch * t.chunk_channels(one.spec) < TensorTiling::loader_registers());
+    RC_ASSERT(t.load_batch * t.chunk_channels(one.spec) < t.loader_registers());
     RC_ASSERT(loads_each_pixel_once(one));
   }
 }
@@ -119,6 +124,7 @@ RC_GTEST_PROP(TensorTilingProperty, RegistersAreThoseOfTheLaunch, ()) {
     for (const int count : {loader, consumer}) RC_ASSERT(count % 8 == 0 && count >= 24 && count <= 256);
     // A launch gives every thread what is left of 65536 registers in units of 8; setmaxnreg only moves them.
     const int launched = one.plan.target.registers_per_sm / TensorTiling::kThreads / 8 * 8;
+    RC_ASSERT(TensorTiling::kLaunchRegisters == launched);
     RC_ASSERT(128 * loader + 256 * consumer <= launched * TensorTiling::kThreads);
     RC_ASSERT(t.columns / 2 < consumer);
   }

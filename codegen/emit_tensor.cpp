@@ -152,6 +152,7 @@ std::string device(const ConvPlan& plan, const TensorTiling& tiling) {
     files.push_back(plan.spec.dtype == DataType::f16 ? "device/pair_f16.cuh" : "device/pair_bf16.cuh");
     files.push_back("device/store_16bit.cuh");
   }
+  if (plan.spec.epilogue.activation == Activation::relu) files.push_back("device/max_nan.cuh");
   std::string text = device_text(files);
   text += "\n\n" + multiply_function(plan.spec, tiling.columns);
   text.pop_back();
@@ -254,6 +255,12 @@ std::string tap_order(const ConvSpec& spec, const TensorTiling& tiling) {
       list);
 }
 
+/// As in other families, but for what this GPU has an instruction for.
+std::string activation(const Epilogue& epilogue) {
+  if (epilogue.activation != Activation::relu) return activation_function(epilogue);
+  return "// Activation: relu.\n__device__ __forceinline__ float activate(float x) { return max_nan(x, 0.0f); }\n";
+}
+
 /// Where weights are loaded and awaited: with each step, or once for all tiles.
 Holes weight_holes(const TensorTiling& tiling) {
   if (!tiling.resident) {
@@ -327,7 +334,7 @@ std::string emit_tensor(const ConvPlan& plan) {
       {"constants", constants(plan, tiling)},
       {"asserts", asserts(plan, tiling)},
       {"tap_order", tap_order(spec, tiling)},
-      {"activation", activation_function(spec.epilogue)},
+      {"activation", activation(spec.epilogue)},
       {"pack_kernel", pack_name(plan)},
       {"pack_parameters", parameter_list(pack_arguments())},
       {"unit_tap", unit_tap(spec, tiling)},

@@ -58,30 +58,37 @@ std::string stage_values(const ConvPlan& plan, const TensorTiling& tiling) {
   const std::string lines =
       (epilogue.bias ? "value += channel_bias[half];\n" : "") + epilogue_lines({.activation = activation}, "");
   const bool narrow = stages_16bit(plan, tiling);
-  const std::string value = narrow ? "from_float(value)" : "value";
-  const std::string plain = fmt::format("staged_lane[column] = {};\n", value);
-
-  // Pairs need an even place in shared memory, whatever the channel.
-  const std::string in_one_row =
-      out.h * out.w % 2 == 0
-          ? fill_template(embedded_text("tensor_stage_pairs.cu.in"),
-                          {{"epilogue", lines},
-                           {"store_pair",
-                            narrow ? "*reinterpret_cast<unsigned*>(staged_lane + i * 8) = element_pair(pair.x, pair.y);"
-                                   : "*reinterpret_cast<float2*>(staged_lane + i * 8) = pair;"}})
-          : fill_template(embedded_text("tensor_stage_values.cu.in"), {{"epilogue", lines}, {"stage_value", plain}});
+  // Two outputs at a time where both always lie in one row and at an even place in shared memory, whatever the channel.
+  const std::int64_t gap = TensorTiling::gap(spec);
+  const bool pairs = out.h * out.w % 2 == 0, pairs_in_rows = out.w % 2 == 0 && gap % 2 == 0;
+  const auto fill = [&](bool in_pairs, std::string_view place) {
+    const std::string_view column = in_pairs ? "i * 8" : "column";
+    const std::string value = !in_pairs ? (narrow ? "from_float(value)" : "value")
+                                        : (narrow ? "element_pair(pair.x, pair.y)" : "pair");
+    const std::string target = !in_pairs ? "staged_lane[{}]"
+                               : narrow  ? "*reinterpret_cast<unsigned*>(staged_lane + ({}))"
+                                         : "*reinterpret_cast<float2*>(staged_lane + ({}))";
+    const auto assign = [&](const std::string& at) {
+      return fmt::format("{} = {};", fmt::format(fmt::runtime(target), at), value);
+    };
+    std::string lines_of_store;
+    if (place == "no row ends") {
+      lines_of_store = assign(std::string(column)) + "\n";
+    } else if (place == "one row ends") {
+      lines_of_store = fmt::format("if ({0} < kQ - column_first) {1}\nif ({0} >= kPitch - column_first) {2}\n", column,
+                                   assign(std::string(column)), assign(fmt::format("{} - kGap", column)));
+    } else {
+      lines_of_store = fmt::format(
+          "const int rows = (column_first + {0}) / kPitch;\nif (column_first + {0} - rows * kPitch < kQ) {1}\n", column,
+          assign(fmt::format("{} - rows * kGap", column)));
+    }
+    return fill_template(embedded_text(in_pairs ? "tensor_stage_pairs.cu.in" : "tensor_stage_values.cu.in"),
+                         {{"epilogue", lines}, {"store", lines_of_store}});
+  };
   const int ends = tiling.row_ends(spec);
+  const std::string in_one_row = fill(pairs, "no row ends");
   if (ends == 0) return in_one_row;
-  const std::string one_end = fmt::format(
-      "if (column < kQ - column_first) staged_lane[column] = {0};\n"
-      "if (column >= kPitch - column_first) staged_lane[column - kGap] = {0};\n",
-      value);
-  const std::string several_ends = fmt::format(
-      "const int rows = (column_first + column) / kPitch;\n"
-      "if (column_first + column - rows * kPitch < kQ) staged_lane[column - rows * kGap] = {};\n",
-      value);
-  const std::string in_rows = fill_template(embedded_text("tensor_stage_values.cu.in"),
-                                            {{"epilogue", lines}, {"stage_value", ends == 1 ? one_end : several_ends}});
+  const std::string in_rows = fill(pairs && pairs_in_rows, ends == 1 ? "one row ends" : "rows end");
   if (out.w < tiling.columns) return in_rows;
   return "if (run_first % kQ + kColumns <= kQ) {\n" + indented(in_one_row) + "} else {\n" + indented(in_rows) + "}\n";
 }

@@ -19,6 +19,8 @@ struct Argument {
   ArgumentRole role;
   std::string type;  ///< "const float* __restrict__"
   std::string name;  ///< "x"
+  /// The kernel stores there: its type does not say const.
+  bool written() const { return !type.starts_with("const "); }
   bool operator==(const Argument&) const = default;
 };
 

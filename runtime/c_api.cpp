@@ -276,12 +276,24 @@ void jitconv_kernel_destroy(jitconv_kernel* kernel) { delete kernel; }
 jitconv_status jitconv_kernel_launch(const jitconv_kernel* kernel, void* stream, const jitconv_launch_args* args) {
   return guarded([&] {
     const jitconv_launch_args a = read_struct(args, kFirstArgs, "args");
-    required(kernel, "kernel")->kernel.launch(stream, {a.x, a.w, a.bias, a.residual, a.y, a.workspace});
+    required(kernel, "kernel")->kernel.launch(stream, {a.x, a.w, a.bias, a.residual, a.y, a.workspace, a.packed_w});
   });
+}
+
+jitconv_status jitconv_kernel_pack_weights(const jitconv_kernel* kernel, void* stream, const void* w, void* packed_w) {
+  return guarded([&] { required(kernel, "kernel")->kernel.pack_weights(stream, w, packed_w); });
 }
 
 int64_t jitconv_kernel_workspace_bytes(const jitconv_kernel* kernel) {
   return kernel == nullptr ? 0 : kernel->kernel.workspace_bytes();
+}
+
+int64_t jitconv_kernel_workspace_bytes_with_packed_weights(const jitconv_kernel* kernel) {
+  return kernel == nullptr ? 0 : kernel->kernel.workspace_bytes_with_packed_weights();
+}
+
+int64_t jitconv_kernel_packed_weight_bytes(const jitconv_kernel* kernel) {
+  return kernel == nullptr ? 0 : kernel->kernel.packed_weight_bytes();
 }
 
 jitconv_status jitconv_kernel_output_shape(const jitconv_kernel* kernel, int64_t shape[4]) {

@@ -4,8 +4,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "runtime/cuda_abi.h"
 #include "runtime/fork_guard.h"
 #include "runtime/log.h"
@@ -14,18 +12,18 @@
 namespace jitconv::detail {
 namespace {
 
-bool is_written(const codegen::KernelEntry& entry, codegen::ArgumentRole role) {
-  switch (role) {
-    case codegen::ArgumentRole::y:
-      return true;
-    case codegen::ArgumentRole::packed_w:
-      return entry.packs_weights;
-    case codegen::ArgumentRole::partial_sums:  // written by the kernel that has no y
-      return std::none_of(entry.arguments.begin(), entry.arguments.end(),
-                          [](const codegen::Argument& one) { return one.role == codegen::ArgumentRole::y; });
-    default:
-      return false;
-  }
+using codegen::ArgumentRole;
+
+/// Made sure of when a kernel is made, so that no launch has to: a parameter has a pointer whenever its entry runs.
+void require_pointer(const codegen::ConvPlan& plan, const codegen::KernelEntry& entry, ArgumentRole role) {
+  const bool packs = plan.packed_weight_bytes != 0;
+  const bool there = role == ArgumentRole::packed_w       ? packs
+                     : role == ArgumentRole::partial_sums ? plan.partial_sum_bytes != 0 && !entry.packs_weights
+                     : role == ArgumentRole::w            ? packs == entry.packs_weights
+                                                          : role != ArgumentRole::workspace && !entry.packs_weights;
+  if (there) return;
+  throw InternalError(fmt::format("{} has a parameter of role {}, for which its launch has no pointer", entry.name,
+                                  static_cast<int>(role)));
 }
 
 }  // namespace
@@ -42,14 +40,17 @@ KernelState::KernelState(const runtime::Backend& the_backend, codegen::ConvPlan 
       recompile_(std::move(recompile)),
       binary_(&first_binary_) {
   for (const codegen::KernelEntry& entry : source.entries) {
+    if (entry.packs_weights && !steps_.empty() && !steps_.back().launch.entry->packs_weights)
+      throw InternalError(entry.name + " packs weights behind a kernel that reads them");
     auto& [launch, roles] = steps_.emplace_back();
     launch.entry = &entry;
     launch.parameters = entry.arguments.size();
     if (launch.parameters > roles.size()) throw InternalError(entry.name + " has too many parameters");
     for (std::size_t i = 0; i < launch.parameters; ++i) {
-      const codegen::ArgumentRole role = entry.arguments[i].role;
+      const ArgumentRole role = entry.arguments[i].role;
+      require_pointer(plan, entry, role);
       roles[i] = static_cast<std::uint8_t>(role);
-      launch.extents[i] = {rules_.bytes(role), is_written(entry, role)};
+      launch.extents[i] = {rules_.bytes(role), entry.arguments[i].written()};
     }
   }
 }

@@ -118,7 +118,9 @@ void LaunchRules::explain(const RolePointers& pointers, const Bytes& bytes) cons
   for (std::size_t role = 0; role < kRoles; ++role) {
     const std::uint64_t at = address(pointers[role]);
     if (at == 0 && bytes[role] != 0) {
-      refuse(role, fmt::format("{} is null, must point to {} bytes", kNames[role], bytes[role]));
+      const bool may_be_packed = role == kW && extents_[kPackedW] != 0 && bytes[kPackedW] == 0;
+      refuse(role, fmt::format("{} is null, must point to {} bytes{}", kNames[role], bytes[role],
+                               may_be_packed ? fmt::format(", or packed_w to {}", extents_[kPackedW]) : ""));
     }
     if (at != 0 && bytes[role] == 0 && role != kWorkspace) {
       const std::string why = role == kW         ? "the launch has packed_w"
@@ -136,9 +138,9 @@ void LaunchRules::explain(const RolePointers& pointers, const Bytes& bytes) cons
     for (std::size_t role = 0; role < kRoles; ++role) {
       const bool same = role == written || (written == kY && role == kResidual && address(pointers[role]) == at);
       if (same || !overlap(address(pointers[role]), bytes[role], at, bytes[written])) continue;
-      refuse(written,
-             fmt::format("{} at {:#x} ({} bytes) overlaps {} at {:#x} ({} bytes); only residual may be y itself",
-                         kNames[written], at, bytes[written], kNames[role], address(pointers[role]), bytes[role]));
+      refuse(written, fmt::format("{} at {:#x} ({} bytes) overlaps {} at {:#x} ({} bytes){}", kNames[written], at,
+                                  bytes[written], kNames[role], address(pointers[role]), bytes[role],
+                                  written == kY ? "; only residual may be y itself" : ""));
     }
   }
   throw InternalError("a launch was refused for no reason that can be named");

@@ -85,11 +85,14 @@ typedef struct jitconv_launch_args {
   uint32_t struct_size; /**< sizeof(jitconv_launch_args) */
   uint32_t reserved;    /**< 0 */
   const void *x;
-  const void *w;
+  const void *w;        /**< null if packed_w is given */
   const void *bias;     /**< null unless the spec has a bias */
   const void *residual; /**< null unless the spec has a residual; may be y */
   void *y;
-  void *workspace; /**< jitconv_kernel_workspace_bytes() bytes, or null */
+  void *workspace; /**< jitconv_kernel_workspace_bytes() bytes, or null; see packed_w */
+  /** What jitconv_kernel_pack_weights() wrote for this kernel, in place of w; the workspace then has
+   *  jitconv_kernel_workspace_bytes_with_packed_weights() bytes. Null otherwise. */
+  const void *packed_w;
 } jitconv_launch_args;
 
 /** What one GPU kernel uses; see jitconv::Resources, also for what is 0 on the host. */
@@ -151,9 +154,21 @@ JITCONV_C_API void jitconv_kernel_destroy(jitconv_kernel *kernel);
 JITCONV_C_API jitconv_status jitconv_kernel_launch(const jitconv_kernel *kernel, void *stream,
                                                    const jitconv_launch_args *args);
 
+/** Enqueues on `stream` the packing that a launch with w begins with, so that launches with packed_w need not repeat
+ *  it: for weights that many launches share. `packed_w` has jitconv_kernel_packed_weight_bytes() bytes and is a multiple
+ *  of 256. Its contents are for this kernel alone and not for storing, see jitconv::Kernel::pack_weights().
+ *  JITCONV_UNSUPPORTED if the kernel takes w as it is. */
+JITCONV_C_API jitconv_status jitconv_kernel_pack_weights(const jitconv_kernel *kernel, void *stream, const void *w,
+                                                         void *packed_w);
+
 /* Questions about a kernel. Texts and images are valid as long as the handle; a null handle gives null or 0. */
 
+/** Of a launch with w. */
 JITCONV_C_API int64_t jitconv_kernel_workspace_bytes(const jitconv_kernel *kernel);
+/** Of a launch with packed_w. */
+JITCONV_C_API int64_t jitconv_kernel_workspace_bytes_with_packed_weights(const jitconv_kernel *kernel);
+/** 0 if the kernel takes w as it is; a launch then refuses packed_w. */
+JITCONV_C_API int64_t jitconv_kernel_packed_weight_bytes(const jitconv_kernel *kernel);
 JITCONV_C_API jitconv_status jitconv_kernel_output_shape(const jitconv_kernel *kernel, int64_t shape[4]);
 JITCONV_C_API const char *jitconv_kernel_spec(const jitconv_kernel *kernel);
 JITCONV_C_API const char *jitconv_kernel_source(const jitconv_kernel *kernel);

@@ -42,7 +42,8 @@ void assert_within_limits(const ConvPlan& plan) {
   // What is left of the registers for a thread: too few and ptxas can only spill.
   const std::int64_t warps = resident * ceil_div(plan.threads, kWarpSize);
   RC_ASSERT(target.registers_per_sm / (warps * kWarpSize) >= 32);
-  RC_ASSERT(plan.workspace_bytes >= 0);
+  for (const std::int64_t bytes : {plan.packed_weight_bytes, plan.partial_sum_bytes})
+    RC_ASSERT(bytes >= 0 && bytes % 256 == 0);
   RC_ASSERT(plan.cost > 0);
 }
 
@@ -53,6 +54,7 @@ RC_GTEST_PROP(PlanProperty, EveryPlanIsWithinTheLimitsOfItsTarget, ()) {
   const std::vector<ConvPlan> plans = enumerate_plans(spec, target, SIZE_MAX);
   RC_ASSERT(!plans.empty());
   for (const ConvPlan& plan : plans) assert_within_limits(plan);
+  RC_CLASSIFY(plans.front().family == Family::tensor, "tensor");
   RC_CLASSIFY(plans.front().family == Family::direct, "direct");
   RC_CLASSIFY(plans.front().family == Family::depthwise, "depthwise");
   RC_CLASSIFY(plans.front().family == Family::fallback, "fallback");
@@ -83,7 +85,7 @@ RC_GTEST_PROP(PlanProperty, ThePlanIsOfTheCanonicalSpec, ()) {
 RC_GTEST_PROP(PlanProperty, NotesNameTheFamiliesThatWereNotChosen, ()) {
   const ConvSpec spec = with_outputs(*test::valid_specs());
   const ConvPlan plan = make_plan(spec, parse_target("sm_90a"));
-  for (const Family family : {Family::direct, Family::depthwise}) {
+  for (const Family family : {Family::tensor, Family::direct, Family::depthwise}) {
     if (family == plan.family) continue;
     const bool noted = std::any_of(plan.notes.begin(), plan.notes.end(), [&](const Note& note) {
       return note.topic == to_string(family) && !note.text.empty();

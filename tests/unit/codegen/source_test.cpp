@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <map>
+#include <regex>
 #include <set>
 #include <string>
 #include <vector>
@@ -53,13 +54,26 @@ std::vector<std::string> words_of(const std::string& code) {
   return words;
 }
 
-/// The text without what it has from templates/device.
+/// The text between the holes of a template.
+std::vector<std::string> pieces_of(std::string_view part) {
+  static const std::regex hole("@[a-z_]+@");
+  return {std::cregex_token_iterator(part.data(), part.data() + part.size(), hole, -1), {}};
+}
+
+/// The text without what it has from templates/device; what filled the holes of a device file stays.
 std::string without_device_parts(std::string text) {
   for (const EmbeddedFile& file : embedded_files()) {
     if (!file.name.starts_with("device/")) continue;
     std::string_view part = file.text;
     while (part.ends_with('\n')) part.remove_suffix(1);
-    if (const std::size_t at = text.find(part); at != std::string::npos) text.erase(at, part.size());
+    std::string rest = text;
+    std::size_t at = 0;
+    for (const std::string& piece : pieces_of(part)) {
+      at = rest.find(piece, at);
+      if (at == std::string::npos) break;
+      rest.erase(at, piece.size());
+    }
+    if (at != std::string::npos) text = std::move(rest);
   }
   return text;
 }
@@ -108,6 +122,15 @@ TEST(Source, TheReaderOfThisTestSeesFaults) {
   EXPECT_NE(fault_of(good + "// caf\xc3\xa9\n"), "");
   EXPECT_NE(fault_of(good + "@hole@\n"), "");
   EXPECT_NE(fault_of(good + "int a; \n"), "");
+  // Of device files with holes only their own text is taken out.
+  const std::string tensor =
+      generate(make_plan(parse_spec("input=8,68,56,58 weight=72,68,3,3 math=tf32"), parse_target("sm_90a"))).text;
+  ASSERT_NE(tensor.find("wgmma.mma_async"), std::string::npos);
+  EXPECT_EQ(fault_of(tensor), "");
+  EXPECT_NE(fault_of(tensor + "asm(\"nop;\");\n"), "");
+  std::string filled = tensor;
+  filled.insert(filled.find("\"+f\"(sum[1])"), "asm(\"\"), ");
+  EXPECT_NE(fault_of(filled), "");
 }
 
 RC_GTEST_PROP(SourceProperty, SamePlanSameBytes, ()) {
@@ -115,6 +138,7 @@ RC_GTEST_PROP(SourceProperty, SamePlanSameBytes, ()) {
   RC_ASSERT(generate(plan) == generate(plan));
 }
 
+// Of kernels that are launched alone; tensor kernels have up to three entries.
 RC_GTEST_PROP(SourceProperty, SignatureAndLaunchComeFromOneList, ()) {
   const ConvPlan plan = make_plan(any_spec(), parse_target("sm_80"));
   const KernelSource source = generate(plan);
@@ -206,8 +230,8 @@ constexpr Change kChanges[] = {
     {"dtype", "dtype=bf16", Effect::code, ""},
     {"input_layout", "input_layout=nhwc", Effect::code, ""},
     {"output_layout", "output_layout=nhwc", Effect::code, ""},
-    {"math", "math=ieee", Effect::comment, "all modes are served by fp32 FMA kernels"},
-    {"math", "math=tf32", Effect::comment, "all modes are served by fp32 FMA kernels"},
+    {"math", "math=ieee", Effect::comment, "what fp32 allows has no kernels of its own"},
+    {"math", "math=tf32", Effect::comment, "too few channels for tensor cores"},
     {"bias", "bias=false", Effect::code, ""},
     {"residual", "residual=true", Effect::code, ""},
     {"activation", "activation=none", Effect::code, ""},
@@ -241,6 +265,8 @@ constexpr SpecialChange kSpecialChanges[] = {
     {"input=2,1,16,28 weight=16,1,3,3", "input_layout=nhwc", Effect::nothing},
     {"input=2,8,21,27 weight=12,4,3,5 groups=2", "input=2,16,21,27 groups=4", Effect::code},
     {"input=2,8,21,27 weight=12,4,3,5 groups=2", "input=2,16,21,27 weight=12,8,3,5", Effect::code},
+    {"input=8,68,56,58 weight=72,68,3,3 padding=1", "math=tf32", Effect::code},
+    {"input=8,68,56,58 weight=72,68,3,3 padding=1", "math=ieee", Effect::comment},
 };
 
 Effect effect_of(const std::string& base, const std::string& change) {

@@ -77,6 +77,10 @@ static void test_null(void) {
   EXPECT(jitconv_compile(NULL, "sm_90a", &kernel) == JITCONV_INVALID_ARGUMENT);
   EXPECT(jitconv_compile(&spec, "sm_90a", NULL) == JITCONV_INVALID_ARGUMENT);
   EXPECT(jitconv_kernel_launch(NULL, NULL, NULL) == JITCONV_INVALID_ARGUMENT);
+  EXPECT(jitconv_kernel_pack_weights(NULL, NULL, &spec, &kernel) == JITCONV_INVALID_ARGUMENT);
+  LAST_ERROR_HAS("kernel is null");
+  EXPECT(jitconv_kernel_workspace_bytes_with_packed_weights(NULL) == 0);
+  EXPECT(jitconv_kernel_packed_weight_bytes(NULL) == 0);
   EXPECT(jitconv_statistics(NULL) == JITCONV_INVALID_ARGUMENT);
   EXPECT(jitconv_kernel_source(NULL) == NULL && jitconv_kernel_workspace_bytes(NULL) == 0);
   EXPECT(jitconv_kernel_image(NULL, &bytes) == NULL && bytes == 0);

@@ -13,12 +13,6 @@ namespace {
 
 constexpr std::int64_t kWorkspaceBytes = 4096;
 
-codegen::ConvPlan plan_for(const ConvSpec& spec) {
-  codegen::ConvPlan plan;
-  plan.spec = spec;
-  return plan;
-}
-
 ConvSpec full_spec() {
   ConvSpec spec = new_spec();
   spec.epilogue.bias = spec.epilogue.residual = true;
@@ -30,16 +24,33 @@ T* moved(T* pointer, std::ptrdiff_t bytes) {
   return reinterpret_cast<T*>(reinterpret_cast<std::uintptr_t>(pointer) + static_cast<std::uintptr_t>(bytes));
 }
 
-/// The field a launch is refused for, or "" if it is accepted.
-std::string refused(const ConvSpec& spec, const LaunchArgs& args, std::int64_t workspace_bytes = kWorkspaceBytes) {
+runtime::LaunchRules rules_for(const ConvSpec& spec, std::int64_t packed_weight_bytes, std::int64_t partial_sum_bytes) {
+  codegen::ConvPlan plan;
+  plan.spec = spec;
+  plan.packed_weight_bytes = packed_weight_bytes;
+  plan.partial_sum_bytes = partial_sum_bytes;
+  return runtime::LaunchRules(plan);
+}
+
+/// The field that `check` refuses, or "" if it accepts all.
+std::string refused(const std::function<void()>& check) {
   try {
-    runtime::LaunchRules(plan_for(spec), workspace_bytes).check(runtime::by_role(args));
+    check();
     return "";
   } catch (const SpecError& error) {
     EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
     EXPECT_NE(std::string(error.what()).find(error.field()), std::string::npos) << error.what();
     return error.field();
   }
+}
+
+std::string refused(const runtime::LaunchRules& rules, const LaunchArgs& args) {
+  return refused([&] { rules.check(runtime::by_role(args)); });
+}
+
+/// Of a launch of a kernel that reads w as it is.
+std::string refused(const ConvSpec& spec, const LaunchArgs& args, std::int64_t workspace_bytes = kWorkspaceBytes) {
+  return refused(rules_for(spec, 0, workspace_bytes), args);
 }
 
 TEST(LaunchRules, AcceptsWhatTheSpecNeeds) {
@@ -144,6 +155,204 @@ TEST(LaunchRules, SizesFollowTheElementType) {
   EXPECT_EQ(refused(spec, args), "y");
   spec.dtype = DataType::f16;
   EXPECT_EQ(refused(spec, args), "");
+}
+
+constexpr std::int64_t kPackedBytes = 1024, kPartialBytes = kWorkspaceBytes - kPackedBytes;
+
+/// A kernel that packs weights, and pointers for a launch of it that has packed them.
+struct Packing {
+  ConvSpec spec = full_spec();
+  runtime::LaunchRules rules = rules_for(spec, kPackedBytes, kPartialBytes);
+  LaunchArgs args = addresses_for(spec);
+  Packing() {
+    args.packed_w = reinterpret_cast<const void*>(std::uintptr_t{7} << 34);
+    args.w = nullptr;
+  }
+  std::string packing_refused(const void* w, const void* packed_w) const {
+    return refused([&] { rules.check_packing(w, packed_w); });
+  }
+};
+
+/// The words with which `check` refuses.
+std::string words(const std::function<void()>& check) {
+  try {
+    check();
+    return "";
+  } catch (const SpecError& error) {
+    return error.what();
+  }
+}
+
+std::string words(const runtime::LaunchRules& rules, const LaunchArgs& args) {
+  return words([&] { rules.check(runtime::by_role(args)); });
+}
+
+const void* at(std::uintptr_t address) { return reinterpret_cast<const void*>(address); }
+
+TEST(PackedWeightRules, TakeOneOfTheTwo) {
+  Packing p;
+  EXPECT_EQ(refused(p.rules, p.args), "");
+  EXPECT_TRUE(p.rules.packed(runtime::by_role(p.args)));
+  p.args.w = addresses_for(p.spec).w;
+  EXPECT_EQ(refused(p.rules, p.args), "w") << "both";
+  p.args.packed_w = nullptr;
+  EXPECT_EQ(refused(p.rules, p.args), "");
+  EXPECT_FALSE(p.rules.packed(runtime::by_role(p.args)));
+  p.args.w = nullptr;
+  EXPECT_EQ(refused(p.rules, p.args), "w") << "neither";
+}
+
+TEST(PackedWeightRules, EveryOtherPointerIsNeededInBothModes) {
+  const Packing good;
+  for (const bool packed : {false, true}) {
+    LaunchArgs args = good.args;
+    if (!packed) {
+      args.packed_w = nullptr;
+      args.w = addresses_for(good.spec).w;
+    }
+    const auto without = [&](auto member) {
+      LaunchArgs less = args;
+      less.*member = nullptr;
+      return refused(good.rules, less);
+    };
+    EXPECT_EQ(refused(good.rules, args), "");
+    EXPECT_EQ(without(&LaunchArgs::x), "x");
+    EXPECT_EQ(without(&LaunchArgs::bias), "bias");
+    EXPECT_EQ(without(&LaunchArgs::residual), "residual");
+    EXPECT_EQ(without(&LaunchArgs::y), "y");
+    EXPECT_EQ(without(&LaunchArgs::workspace), "workspace");
+  }
+}
+
+TEST(PackedWeightRules, RefusalsSayWhatToDo) {
+  Packing p;
+  p.args.w = at(0x1000);
+  EXPECT_EQ(words(p.rules, p.args), "w is 0x1000, must be null: the launch has packed_w");
+  p.args.w = p.args.packed_w = nullptr;
+  EXPECT_EQ(words(p.rules, p.args), "w is null, must point to 4608 bytes, or packed_w to 1024");
+  p.args.packed_w = at(0x1080);
+  EXPECT_EQ(words(p.rules, p.args), "packed_w is 0x1080, must be a multiple of 256");
+  p.args.packed_w = p.args.workspace;
+  EXPECT_EQ(words(p.rules, p.args),
+            "workspace at 0x1800000000 (3072 bytes) overlaps packed_w at 0x1800000000 (1024 bytes)");
+  p.args.packed_w = p.args.y;
+  EXPECT_EQ(words(p.rules, p.args).substr(0, 19), "y at 0x1400000000 (");
+  EXPECT_NE(words(p.rules, p.args).find(" overlaps packed_w at 0x1400000000 (1024 bytes); only residual may be y"),
+            std::string::npos);
+
+  p.rules = rules_for(p.spec, 0, kWorkspaceBytes);
+  p.args.packed_w = at(0x1000);
+  EXPECT_EQ(words(p.rules, p.args), "w is null, must point to 4608 bytes");
+  p.args.w = addresses_for(p.spec).w;
+  EXPECT_EQ(words(p.rules, p.args), "packed_w is 0x1000, must be null: this kernel takes w as it is");
+}
+
+TEST(PackedWeightRules, RefusalsOfPackingSayWhatToDo) {
+  const Packing p;
+  const auto packing = [&p](const void* w, const void* packed_w) {
+    return words([&] { p.rules.check_packing(w, packed_w); });
+  };
+  EXPECT_EQ(packing(nullptr, at(0x1000)), "w is null, must point to 4608 bytes");
+  EXPECT_EQ(packing(at(0x1000), nullptr), "packed_w is null, must point to 1024 bytes");
+  EXPECT_EQ(packing(at(0x1008), at(0x8000)), "w is 0x1008, must be a multiple of 16 (spec.alignment)");
+  EXPECT_EQ(packing(at(0x1000), at(0x8010)), "packed_w is 0x8010, must be a multiple of 256");
+  EXPECT_EQ(packing(at(0x1000), at(0x1100)), "packed_w at 0x1100 (1024 bytes) overlaps w at 0x1000 (4608 bytes)");
+}
+
+TEST(PackedWeightRules, PackedWeightsAreAnInput) {
+  const Packing good;
+  const auto with = [&good](const void* packed_w) {
+    LaunchArgs args = good.args;
+    args.packed_w = packed_w;
+    return refused(good.rules, args);
+  };
+  EXPECT_EQ(with(good.args.y), "y");
+  EXPECT_EQ(with(moved(good.args.y, -kPackedBytes)), "");
+  EXPECT_EQ(with(moved(good.args.y, 256 - kPackedBytes)), "y");
+  EXPECT_EQ(with(good.args.workspace), "workspace");
+  EXPECT_EQ(with(moved(good.args.workspace, kPartialBytes - 256)), "workspace");
+  EXPECT_EQ(with(moved(good.args.workspace, kPartialBytes)), "") << "the workspace is smaller without packing";
+  EXPECT_EQ(with(good.args.x), "") << "inputs may be one another";
+}
+
+TEST(PackedWeightRules, WorkspaceOfALaunchThatPacksHoldsBoth) {
+  Packing p;
+  p.args.packed_w = nullptr;
+  p.args.w = moved(p.args.workspace, kWorkspaceBytes - 16);
+  EXPECT_EQ(refused(p.rules, p.args), "workspace");
+  p.args.w = moved(p.args.workspace, kWorkspaceBytes);
+  EXPECT_EQ(refused(p.rules, p.args), "");
+}
+
+TEST(PackedWeightRules, PackingWithoutPartialSumsNeedsAWorkspaceAndPackedWeightsNone) {
+  Packing p;
+  p.rules = rules_for(p.spec, kPackedBytes, 0);
+  p.args.workspace = nullptr;
+  EXPECT_EQ(refused(p.rules, p.args), "");
+  p.args.workspace = moved(p.args.y, 1);  // any value: nobody looks at it
+  EXPECT_EQ(refused(p.rules, p.args), "");
+  p.args.packed_w = nullptr;
+  p.args.w = addresses_for(p.spec).w;
+  EXPECT_EQ(refused(p.rules, p.args), "workspace");
+  p.args.workspace = nullptr;
+  EXPECT_EQ(refused(p.rules, p.args), "workspace");
+}
+
+TEST(PackedWeightRules, PackingNeedsTheTwoAlone) {
+  const Packing p;
+  const void* const w = addresses_for(p.spec).w;
+  const void* const packed_w = p.args.packed_w;
+  EXPECT_EQ(p.packing_refused(w, packed_w), "");
+  EXPECT_EQ(p.packing_refused(moved(packed_w, kPackedBytes), packed_w), "") << "right behind it";
+  EXPECT_EQ(p.packing_refused(moved(packed_w, kPackedBytes - 16), packed_w), "packed_w") << "over w";
+  EXPECT_EQ(p.packing_refused(moved(packed_w, -4608), packed_w), "") << "right before it";
+  EXPECT_EQ(p.packing_refused(moved(packed_w, 16 - 4608), packed_w), "packed_w");
+}
+
+TEST(PackedWeightRules, ThereIsNothingToPackForAKernelThatTakesWeightsAsTheyAre) {
+  const runtime::LaunchRules rules = rules_for(full_spec(), 0, kWorkspaceBytes);
+  try {
+    rules.check_packing(at(0x1000), at(0x8000));
+    FAIL() << "accepted";
+  } catch (const SpecError& error) {
+    EXPECT_EQ(error.code(), ErrorCode::unsupported);
+    EXPECT_EQ(error.field(), "packed_w");
+    EXPECT_NE(std::string(error.what()).find("packed_weight_bytes() is 0"), std::string::npos) << error.what();
+  }
+}
+
+TEST(PackedWeightRules, PartsHaveTheirPlacesInTheWorkspace) {
+  using codegen::ArgumentRole;
+  const auto of = [](const runtime::RolePointers& pointers, ArgumentRole role) {
+    return pointers[static_cast<std::size_t>(role)];
+  };
+  Packing p;
+  const runtime::RolePointers given = p.rules.resolved(runtime::by_role(p.args));
+  EXPECT_EQ(of(given, ArgumentRole::packed_w), p.args.packed_w);
+  EXPECT_EQ(of(given, ArgumentRole::partial_sums), p.args.workspace);
+
+  p.args.packed_w = nullptr;
+  p.args.w = addresses_for(p.spec).w;
+  const runtime::RolePointers placed = p.rules.resolved(runtime::by_role(p.args));
+  EXPECT_EQ(of(placed, ArgumentRole::packed_w), p.args.workspace);
+  EXPECT_EQ(of(placed, ArgumentRole::partial_sums), moved(p.args.workspace, kPackedBytes));
+  for (const ArgumentRole role : {ArgumentRole::x, ArgumentRole::w, ArgumentRole::bias, ArgumentRole::residual,
+                                  ArgumentRole::y, ArgumentRole::workspace}) {
+    EXPECT_EQ(of(placed, role), of(runtime::by_role(p.args), role)) << static_cast<int>(role);
+  }
+}
+
+TEST(PackedWeightRules, SizesOfParametersAreThoseOfTheParts) {
+  using codegen::ArgumentRole;
+  const Packing p;
+  EXPECT_EQ(p.rules.bytes(ArgumentRole::packed_w), kPackedBytes);
+  EXPECT_EQ(p.rules.bytes(ArgumentRole::partial_sums), kPartialBytes);
+  EXPECT_EQ(p.rules.bytes(ArgumentRole::workspace), 0) << "no parameter leads to all of it";
+}
+
+TEST(PackedWeightRules, PartsThatWouldMisalignTheNextAreABug) {
+  EXPECT_THROW(rules_for(full_spec(), 1000, 0), InternalError);
+  EXPECT_THROW(rules_for(full_spec(), 1024, 100), InternalError);
 }
 
 }  // namespace

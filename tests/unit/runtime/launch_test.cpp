@@ -2,6 +2,7 @@
 // happens when any of the calls fails.
 #include <thread>
 
+#include "runtime/launch_rules.h"
 #include "runtime_test_support.h"
 
 namespace jitconv::runtime_test {
@@ -36,8 +37,7 @@ TEST_F(LaunchTest, PassesGeometryStreamAndPointersInTheSourcesOrder) {
   EXPECT_EQ(launch.shared_bytes, entry.shared_bytes);
   EXPECT_EQ(launch.stream, &stream);
   for (std::size_t i = 0; i < entry.arguments.size(); ++i) {
-    const void* expected[] = {args.x, args.w, args.bias, args.residual, args.y, args.workspace};
-    EXPECT_EQ(launch.arguments[i], expected[static_cast<std::size_t>(entry.arguments[i].role)])
+    EXPECT_EQ(launch.arguments[i], runtime::by_role(args)[static_cast<std::size_t>(entry.arguments[i].role)])
         << entry.arguments[i].name;
   }
 }

@@ -1,0 +1,226 @@
+// Kernels of several entries: which of them run in a launch with w, in one with packed_w and in pack_weights(), and
+// what each parameter then leads to. A source made up here, on a backend that records.
+#include <functional>
+
+#include "fake_backend.h"
+#include "runtime/kernel_state.h"
+#include "runtime_test_support.h"
+
+namespace jitconv::runtime_test {
+namespace {
+
+using codegen::ArgumentRole;
+
+constexpr std::int64_t kPackedBytes = 3 * 256, kPartialBytes = 5 * 256;
+
+struct Sizes {
+  std::int64_t packed_weights = kPackedBytes, partial_sums = kPartialBytes;
+};
+
+const void* at(std::uintptr_t address) { return reinterpret_cast<const void*>(address); }
+const void* behind(const void* pointer, std::int64_t bytes) { return static_cast<const char*>(pointer) + bytes; }
+
+codegen::KernelEntry entry(const std::string& name, std::vector<codegen::Argument> arguments) {
+  codegen::KernelEntry result;
+  result.name = name;
+  result.packs_weights = name == "pack";
+  result.arguments = std::move(arguments);
+  return result;
+}
+
+codegen::KernelSource three_entries() {
+  codegen::KernelSource source;
+  source.text = "made up";
+  source.entries = {entry("pack", {{ArgumentRole::w, "const float* __restrict__", "w"},
+                                   {ArgumentRole::packed_w, "uint4* __restrict__", "packed_w"}}),
+                    entry("convolve", {{ArgumentRole::x, "const float* __restrict__", "x"},
+                                       {ArgumentRole::packed_w, "const uint4* __restrict__", "packed_w"},
+                                       {ArgumentRole::partial_sums, "float* __restrict__", "partial_sums"}}),
+                    entry("reduce", {{ArgumentRole::partial_sums, "const float* __restrict__", "partial_sums"},
+                                     {ArgumentRole::bias, "const float* __restrict__", "bias"},
+                                     {ArgumentRole::y, "float* __restrict__", "y"}})};
+  return source;
+}
+
+class PackedWeightsTest : public RuntimeTest {
+ protected:
+  PackedWeightsTest() : spec_(new_spec()) {
+    spec_.epilogue.bias = true;
+    with_w_ = with_packed_ = addresses_for(spec_);
+    with_packed_.w = nullptr;
+    with_packed_.packed_w = at(std::uintptr_t{7} << 34);
+  }
+
+  Kernel kernel_of(codegen::KernelSource source, Sizes sizes = {}) const {
+    codegen::ConvPlan plan;
+    plan.spec = spec_;
+    plan.packed_weight_bytes = sizes.packed_weights;
+    plan.partial_sum_bytes = sizes.partial_sums;
+    return Kernel(std::make_shared<detail::KernelState>(backend_, plan, std::move(source), "key",
+                                                        runtime::Binary{"fake image ", "", false}, nullptr));
+  }
+
+  std::vector<std::string> names() const {
+    std::vector<std::string> all;
+    for (const RecordedLaunch& launch : backend_.launches) all.push_back(launch.kernel);
+    return all;
+  }
+
+  /// The field of the SpecError that `call` throws, or "" if it does not.
+  template <typename Call>
+  static std::string refused(Call call, ErrorCode code = ErrorCode::invalid_argument) {
+    try {
+      call();
+      return "";
+    } catch (const SpecError& error) {
+      EXPECT_EQ(error.code(), code) << error.what();
+      return error.field();
+    }
+  }
+
+  ConvSpec spec_;
+  LaunchArgs with_w_, with_packed_;
+  FakeBackend backend_;
+};
+
+using Pointers = std::vector<const void*>;
+
+TEST_F(PackedWeightsTest, LaunchWithWeightsRunsAllEntriesInTheWorkspace) {
+  int stream = 0;
+  kernel_of(three_entries()).launch(&stream, with_w_);
+  ASSERT_EQ(names(), (std::vector<std::string>{"pack", "convolve", "reduce"}));
+  const void* packed = with_w_.workspace;
+  const void* sums = behind(with_w_.workspace, kPackedBytes);
+  EXPECT_EQ(backend_.launches[0].pointers, (Pointers{with_w_.w, packed}));
+  EXPECT_EQ(backend_.launches[1].pointers, (Pointers{with_w_.x, packed, sums}));
+  EXPECT_EQ(backend_.launches[2].pointers, (Pointers{sums, with_w_.bias, with_w_.y}));
+  for (const RecordedLaunch& launch : backend_.launches) EXPECT_EQ(launch.stream, &stream) << launch.kernel;
+}
+
+TEST_F(PackedWeightsTest, LaunchWithPackedWeightsLeavesThePackingOut) {
+  kernel_of(three_entries()).launch(nullptr, with_packed_);
+  ASSERT_EQ(names(), (std::vector<std::string>{"convolve", "reduce"}));
+  const void* sums = with_packed_.workspace;
+  EXPECT_EQ(backend_.launches[0].pointers, (Pointers{with_packed_.x, with_packed_.packed_w, sums}));
+  EXPECT_EQ(backend_.launches[1].pointers, (Pointers{sums, with_packed_.bias, with_packed_.y}));
+}
+
+TEST_F(PackedWeightsTest, PackWeightsDoesNothingElse) {
+  int stream = 0;
+  void* packed = const_cast<void*>(with_packed_.packed_w);
+  kernel_of(three_entries()).pack_weights(&stream, with_w_.w, packed);
+  ASSERT_EQ(names(), std::vector<std::string>{"pack"});
+  EXPECT_EQ(backend_.launches[0].pointers, (Pointers{with_w_.w, packed}));
+  EXPECT_EQ(backend_.launches[0].stream, &stream);
+  EXPECT_EQ(backend_.count("load"), 1);
+}
+
+TEST_F(PackedWeightsTest, WhatOneEntryWritesTheNextMayOnlyRead) {
+  kernel_of(three_entries()).launch(nullptr, with_w_);
+  std::vector<std::vector<std::int64_t>> bytes;
+  std::vector<std::vector<bool>> writable;
+  for (const RecordedLaunch& launch : backend_.launches) {
+    bytes.emplace_back();
+    writable.emplace_back();
+    for (const runtime::ParameterExtent& extent : launch.extents) {
+      bytes.back().push_back(extent.bytes);
+      writable.back().push_back(extent.writable);
+    }
+  }
+  const TensorShape out = output_shape(spec_);
+  const std::int64_t x_bytes = 2 * 8 * 16 * spec_.input.w * 4, y_bytes = out.n * out.c * out.h * out.w * 4;
+  EXPECT_EQ(bytes, (std::vector<std::vector<std::int64_t>>{{16 * 8 * 3 * 3 * 4, kPackedBytes},
+                                                           {x_bytes, kPackedBytes, kPartialBytes},
+                                                           {kPartialBytes, 16 * 4, y_bytes}}));
+  EXPECT_EQ(writable, (std::vector<std::vector<bool>>{{false, true}, {false, false, true}, {false, false, true}}));
+}
+
+TEST_F(PackedWeightsTest, SizesAreOfWhatALaunchNeeds) {
+  const Kernel kernel = kernel_of(three_entries());
+  EXPECT_EQ(kernel.workspace_bytes(), kPackedBytes + kPartialBytes);
+  EXPECT_EQ(kernel.workspace_bytes_with_packed_weights(), kPartialBytes);
+  EXPECT_EQ(kernel.packed_weight_bytes(), kPackedBytes);
+}
+
+TEST_F(PackedWeightsTest, WithoutPartialSumsPackedWeightsNeedNoWorkspace) {
+  codegen::KernelSource source = three_entries();
+  source.entries.pop_back();
+  source.entries.back().arguments.back() = {ArgumentRole::y, "float* __restrict__", "y"};
+  const Kernel kernel = kernel_of(source, {.partial_sums = 0});
+  EXPECT_EQ(kernel.workspace_bytes_with_packed_weights(), 0);
+  with_packed_.workspace = nullptr;
+  kernel.launch(nullptr, with_packed_);
+  EXPECT_EQ(names(), std::vector<std::string>{"convolve"});
+  with_w_.workspace = nullptr;
+  EXPECT_EQ(refused([&] { kernel.launch(nullptr, with_w_); }), "workspace");
+}
+
+TEST_F(PackedWeightsTest, BothOrNeitherIsRefusedBeforeTheBackendIsAsked) {
+  const Kernel kernel = kernel_of(three_entries());
+  LaunchArgs args = with_packed_;
+  args.w = with_w_.w;
+  EXPECT_EQ(refused([&] { kernel.launch(nullptr, args); }), "w");
+  args.w = args.packed_w = nullptr;
+  EXPECT_EQ(refused([&] { kernel.launch(nullptr, args); }), "w");
+  EXPECT_EQ(refused([&] { kernel.pack_weights(nullptr, nullptr, with_w_.workspace); }), "w");
+  EXPECT_EQ(refused([&] { kernel.pack_weights(nullptr, with_w_.w, nullptr); }), "packed_w");
+  EXPECT_EQ(backend_.count("load"), 0);
+  EXPECT_TRUE(backend_.launches.empty());
+}
+
+TEST_F(PackedWeightsTest, AKernelThatReadsWeightsAsTheyAreRefusesPackedOnes) {
+  const ConvSpec spec = new_spec();
+  const Kernel kernel = runtime::compile_plan(codegen::make_plan(spec, parse_target("sm_80")), {}, backend_);
+  ASSERT_EQ(kernel.packed_weight_bytes(), 0);
+  EXPECT_EQ(refused([&] { kernel.pack_weights(nullptr, with_w_.w, with_w_.workspace); }, ErrorCode::unsupported),
+            "packed_w");
+  LaunchArgs args = addresses_for(spec);
+  args.packed_w = with_packed_.packed_w;
+  EXPECT_EQ(refused([&] { kernel.launch(nullptr, args); }), "packed_w");
+  args.w = nullptr;
+  EXPECT_NE(refused([&] { kernel.launch(nullptr, args); }), "");
+  EXPECT_TRUE(backend_.launches.empty());
+}
+
+TEST_F(PackedWeightsTest, EveryEntryIsLoadedOnceAndCounted) {
+  const Kernel kernel = kernel_of(three_entries());
+  kernel.launch(nullptr, with_packed_);
+  kernel.launch(nullptr, with_w_);
+  EXPECT_EQ(backend_.count("prepare"), 3);
+  EXPECT_EQ(kernel.resources().size(), 3u);
+}
+
+TEST_F(PackedWeightsTest, AColdKernelIsNotLoadedForPackingInACapture) {
+  int stream = 0;
+  backend_.capturing = &stream;
+  const Kernel kernel = kernel_of(three_entries());
+  EXPECT_THROW(kernel.pack_weights(&stream, with_w_.w, with_w_.workspace), CudaError);
+  EXPECT_EQ(backend_.count("load"), 0);
+}
+
+TEST_F(PackedWeightsTest, AParameterWithoutAPointerIsABug) {
+  const auto is_a_bug = [&](const std::function<void(codegen::KernelSource&)>& change, Sizes sizes = {}) {
+    codegen::KernelSource source = three_entries();
+    change(source);
+    try {
+      kernel_of(source, sizes);
+      return false;
+    } catch (const InternalError&) {
+      return true;
+    }
+  };
+  using Source = codegen::KernelSource;
+  const auto unchanged = [](Source&) {};
+  EXPECT_FALSE(is_a_bug(unchanged));
+  EXPECT_TRUE(is_a_bug([](Source& s) { s.entries[1].arguments[1].role = ArgumentRole::w; })) << "null with packed_w";
+  EXPECT_TRUE(is_a_bug([](Source& s) { s.entries[1].arguments[1].role = ArgumentRole::workspace; }));
+  EXPECT_TRUE(is_a_bug([](Source& s) { s.entries[0].arguments[0].role = ArgumentRole::x; })) << "null in packing";
+  EXPECT_TRUE(is_a_bug([](Source& s) { s.entries[0].arguments[1].role = ArgumentRole::partial_sums; }));
+  EXPECT_TRUE(is_a_bug([](Source& s) { std::swap(s.entries[0], s.entries[1]); })) << "convolves before it packs";
+  EXPECT_TRUE(is_a_bug(unchanged, {.packed_weights = 0}));
+  EXPECT_TRUE(is_a_bug(unchanged, {.partial_sums = 0}));
+  EXPECT_TRUE(is_a_bug(unchanged, {.packed_weights = kPackedBytes + 128})) << "partial sums would be misaligned";
+}
+
+}  // namespace
+}  // namespace jitconv::runtime_test

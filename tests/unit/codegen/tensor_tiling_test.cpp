@@ -90,17 +90,19 @@ RC_GTEST_PROP(TensorTilingProperty, UnitsComeInPairs, ()) {
 /// Restates the loop of load_run(): how often each pixel of a run is loaded.
 bool loads_each_pixel_once(const TensorCandidate& one) {
   const TensorTiling& t = one.tiling;
-  const std::int64_t pixels = t.run_pixels(one.spec), items_of_phase = ceil_div(pixels, kWarpSize),
+  const std::int64_t pixels = t.run_pixels(one.spec), items_of_phase = t.load_items(one.spec),
                      phases = TensorTiling::phases(one.spec), items = items_of_phase * phases;
+  const bool pairs = TensorTiling::loads_pairs(one.spec);
+  const std::int64_t pixels_of_item = pairs ? 2 * kWarpSize : kWarpSize;
+  const std::int64_t before = pairs ? one.spec.padding.left % 2 : 0;  // pairs are words of x
   std::vector<int> counts(static_cast<std::size_t>(pixels * phases), 0);
   for (int member = 0; member < t.team_warps; ++member)
     for (std::int64_t first = member; first < items; first += t.load_batch * t.team_warps)
       for (int i = 0; i < t.load_batch; ++i) {
         const std::int64_t item = first + i * t.team_warps, phase = item / items_of_phase;
-        for (int lane = 0; item < items && lane < kWarpSize; ++lane) {
-          const std::int64_t pixel = (item - phase * items_of_phase) * kWarpSize + lane;
-          if (pixel < pixels) ++counts[static_cast<std::size_t>(phase * pixels + pixel)];
-        }
+        const std::int64_t first_pixel = (item - phase * items_of_phase) * pixels_of_item - before;
+        for (std::int64_t pixel = first_pixel; item < items && pixel < first_pixel + pixels_of_item; ++pixel)
+          if (pixel >= 0 && pixel < pixels) ++counts[static_cast<std::size_t>(phase * pixels + pixel)];
       }
   return std::all_of(counts.begin(), counts.end(), [](int count) { return count == 1; });
 }
@@ -127,6 +129,21 @@ RC_GTEST_PROP(TensorTilingProperty, RegistersAreThoseOfTheLaunch, ()) {
     RC_ASSERT(TensorTiling::kLaunchRegisters == launched);
     RC_ASSERT(128 * loader + 256 * consumer <= launched * TensorTiling::kThreads);
     RC_ASSERT(t.columns / 2 < consumer);
+  }
+}
+
+// A pair of 16-bit pixels is one aligned word of x and one row of the grid, wherever a run starts.
+RC_GTEST_PROP(TensorTilingProperty, PairsOfPixelsAreWords, ()) {
+  for (const TensorCandidate& one : some_tensor_candidates()) {
+    const ConvSpec& spec = one.spec;
+    if (!TensorTiling::loads_pairs(spec)) continue;
+    RC_ASSERT(element_bytes(spec.dtype) == 2 && spec.input_layout == Layout::nchw && spec.stride.w == 1);
+    RC_ASSERT(spec.alignment >= 4);
+    const std::int64_t pitch = output_shape(spec).w + TensorTiling::gap(spec);
+    RC_ASSERT(spec.input.w % 2 == 0 && pitch % 2 == 0);
+    // Behind an odd padding a pair may hold the end of one row of the grid and the start of the next: both are padding.
+    if (spec.padding.left % 2 == 1) RC_ASSERT(pitch - 1 - spec.padding.left >= spec.input.w);
+    RC_ASSERT(output_shape(spec).w % 2 == 0 && one.tiling.window % 2 == 0);
   }
 }
 

@@ -1,0 +1,221 @@
+// What the tensor family's emitter prints: the kernels of a launch and their parameters, one line per multiplication,
+// the order of taps, and only the parts that a plan needs.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <map>
+#include <regex>
+#include <sstream>
+
+#include "codegen/arithmetic.h"
+#include "codegen/emitter.h"
+#include "codegen/source.h"
+#include "unit/codegen/tensor_candidates.h"
+
+namespace jitconv::codegen {
+namespace {
+
+using test::tensor_candidates;
+using test::TensorCandidate;
+
+/// The cheapest plan of the family for which `holds`.
+template <typename Predicate>
+TensorCandidate first_with(const char* spec, Predicate holds) {
+  for (TensorCandidate& one : tensor_candidates(parse_spec(spec)))
+    if (holds(one.tiling)) return one;
+  throw std::logic_error(std::string("no such plan for ") + spec);
+}
+TensorCandidate first(const char* spec) {
+  return first_with(spec, [](const TensorTiling&) { return true; });
+}
+TensorCandidate first_split(const char* spec) {
+  return first_with(spec, [](const TensorTiling& tiling) { return tiling.splits > 1; });
+}
+
+std::vector<ArgumentRole> roles_of(const KernelEntry& entry) {
+  std::vector<ArgumentRole> roles;
+  for (const Argument& argument : entry.arguments) roles.push_back(argument.role);
+  return roles;
+}
+
+std::size_t times(const std::string& text, const std::string& part) {
+  std::size_t count = 0;
+  for (std::size_t at = 0; (at = text.find(part, at)) != std::string::npos; at += part.size()) ++count;
+  return count;
+}
+
+using Roles = std::vector<ArgumentRole>;
+constexpr ArgumentRole kX = ArgumentRole::x, kW = ArgumentRole::w, kBias = ArgumentRole::bias,
+                       kResidual = ArgumentRole::residual, kY = ArgumentRole::y, kPacked = ArgumentRole::packed_w,
+                       kSums = ArgumentRole::partial_sums;
+
+constexpr const char* kSmall = "input=1,72,9,10 weight=24,72,3,3 padding=1 math=tf32";
+constexpr const char* kSmallWithAll =
+    "input=1,72,9,10 weight=24,72,3,3 padding=1 math=tf32 bias residual activation=silu";
+
+TEST(TensorSource, PacksAndConvolves) {
+  const auto whole = [](const TensorTiling& tiling) { return tiling.splits == 1; };
+  const KernelSource plain = generate(first_with(kSmall, whole).plan);
+  ASSERT_EQ(plain.entries.size(), 2u);
+  EXPECT_EQ(roles_of(plain.entries[0]), (Roles{kW, kPacked}));
+  EXPECT_EQ(roles_of(plain.entries[1]), (Roles{kX, kPacked, kY}));
+  const KernelSource all = generate(first_with(kSmallWithAll, whole).plan);
+  EXPECT_EQ(roles_of(all.entries[1]), (Roles{kX, kPacked, kBias, kResidual, kY}));
+  EXPECT_EQ(times(all.text, "__global__"), 2u);
+}
+
+TEST(TensorSource, ASplitReductionHasTheEpilogueInItsThirdKernel) {
+  const TensorCandidate one = first_split(kSmallWithAll);
+  const KernelSource source = generate(one.plan);
+  ASSERT_EQ(source.entries.size(), 3u);
+  EXPECT_EQ(roles_of(source.entries[0]), (Roles{kW, kPacked}));
+  EXPECT_EQ(roles_of(source.entries[1]), (Roles{kX, kPacked, kSums}));
+  EXPECT_EQ(roles_of(source.entries[2]), (Roles{kSums, kBias, kResidual, kY}));
+  // What adds sums of other blocks must not be applied to each of them.
+  const std::size_t reduce = source.text.find("__global__", source.text.find(source.entries[1].name + "(") + 1);
+  ASSERT_NE(reduce, std::string::npos);
+  for (const char* part : {"value = activate(value)", "to_float(residual[", "to_float(bias["}) {
+    EXPECT_GT(source.text.find(part), reduce) << part;
+    EXPECT_NE(source.text.find(part), std::string::npos) << part;
+  }
+}
+
+RC_GTEST_PROP(TensorSourceProperty, SignaturesAndLaunchesComeFromOneList, ()) {
+  for (const TensorCandidate& one : test::some_tensor_candidates()) {
+    const KernelSource source = generate(one.plan);
+    const std::string name = kernel_name(one.plan);
+    RC_ASSERT(source.entries.size() == (one.tiling.splits > 1 ? 3u : 2u));
+    RC_ASSERT(times(source.text, "__global__") == source.entries.size());
+    std::vector<std::string> names = {name + "_pack", name, name + "_reduce"};
+    for (std::size_t i = 0; i < source.entries.size(); ++i) {
+      const KernelEntry& entry = source.entries[i];
+      RC_ASSERT(entry.name == names[i]);
+      RC_ASSERT(times(source.text, "\n" + entry.name + "(" + parameter_list(entry.arguments) + ") {\n") == 1u);
+      RC_ASSERT(entry.packs_weights == (i == 0));
+      RC_ASSERT(entry.threads % kWarpSize == 0 && entry.threads <= 1024);
+    }
+    // Packing and adding have a thread for each row and each output, and no idle block.
+    const auto threads_of = [](const KernelEntry& entry) { return std::int64_t{entry.grid[0]} * entry.threads; };
+    const std::int64_t rows = one.tiling.packed_rows(one.spec);
+    RC_ASSERT(threads_of(source.entries[0]) >= rows &&
+              threads_of(source.entries[0]) - rows < source.entries[0].threads);
+    RC_ASSERT(source.entries[1].grid == (std::array<std::uint32_t, 3>{one.plan.blocks, 1, 1}));
+    RC_ASSERT(source.entries[1].threads == one.plan.threads);
+    RC_ASSERT(source.entries[1].shared_bytes == one.plan.shared_bytes);
+    if (source.entries.size() < 3) continue;
+    const TensorShape out = output_shape(one.spec);
+    const std::int64_t outputs = out.n * out.c * out.h * out.w;
+    RC_ASSERT(threads_of(source.entries[2]) >= outputs &&
+              threads_of(source.entries[2]) - outputs < source.entries[2].threads);
+  }
+}
+
+/// A unit as the lines of taps have it.
+struct Unit {
+  std::int64_t s, slice, pixel_row;
+};
+
+/// Reads the text between "begin taps" and "end taps"; places of weights must be those of the units in order.
+std::vector<Unit> units_of(const TensorCandidate& one) {
+  const TensorTiling& t = one.tiling;
+  const std::string text = generate(one.plan).text;
+  const std::size_t begin = text.find("// begin taps\n"), end = text.find("// end taps\n");
+  RC_ASSERT(begin != std::string::npos && end != std::string::npos);
+  std::istringstream lines(text.substr(begin, end - begin));
+  static const std::regex two_slices(
+      R"(multiply\(sum, weights \+ (\d+) \* kBlockK, pixels \+ (\d+), .*\);  // s(\d+) c(\d+)\.\.(\d+))");
+  static const std::regex two_taps(
+      R"(multiply\(sum, weights \+ (\d+) \* kBlockK, matrix_operand\(pixels \+ 16 \* (\d+), 16 \* (\d+)\), .*\);  // s(\d+) s(\d+))");
+  static const std::regex a_tap_and_zeros(
+      R"(multiply\(sum, weights \+ (\d+) \* kBlockK, matrix_operand\(pixels \+ 16 \* (\d+), zeros - \(pixels \+ 16 \* (\d+)\)\), .*\);  // s(\d+))");
+  const auto number = [](const std::smatch& match, std::size_t i) { return std::int64_t{std::stoll(match[i])}; };
+  std::vector<Unit> units;
+  std::size_t multiplications = 0;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.find("multiply(") == std::string::npos) continue;
+    std::smatch match;
+    const std::int64_t channels = TensorTiling::slice_channels(one.spec);
+    if (std::regex_search(line, match, two_slices)) {
+      const std::int64_t slice = number(match, 4) / channels;
+      RC_ASSERT(number(match, 5) == (slice + 2) * channels - 1);
+      units.push_back({number(match, 3), slice, number(match, 2)});
+      units.push_back({number(match, 3), slice + 1, number(match, 2) + t.run_pixels(one.spec)});
+    } else if (std::regex_search(line, match, two_taps)) {
+      units.push_back({number(match, 4), 0, number(match, 2)});
+      units.push_back({number(match, 5), 0, number(match, 2) + number(match, 3)});
+      RC_ASSERT(number(match, 3) > 0);
+    } else {
+      RC_ASSERT(std::regex_search(line, match, a_tap_and_zeros));
+      RC_ASSERT(t.has_zeros(one.spec) && number(match, 2) == number(match, 3));
+      units.push_back({number(match, 4), 0, number(match, 2)});
+    }
+    RC_ASSERT(number(match, 1) == static_cast<std::int64_t>(2 * multiplications));
+    // Only the first multiplication of a tile's first step starts a sum.
+    RC_ASSERT((line.find("step != ") != std::string::npos) == (multiplications == 0));
+    ++multiplications;
+  }
+  RC_ASSERT(static_cast<std::int64_t>(2 * multiplications) == t.units(one.spec));
+  return units;
+}
+
+RC_GTEST_PROP(TensorSourceProperty, EachTapOfEachSliceIsMultipliedOnce, ()) {
+  test::SpecLimits limits;
+  limits.channels_per_group = 80;
+  const std::vector<TensorCandidate> some = test::some_tensor_candidates(limits);
+  if (some.empty()) return;
+  const TensorCandidate& one = some[*rc::gen::inRange<std::size_t>(0, some.size())];
+  const TensorTiling& t = one.tiling;
+  const ConvSpec& spec = one.spec;
+  const std::vector<int> order = TensorTiling::tap_order(spec);
+  const std::vector<Unit> units = units_of(one);
+  RC_ASSERT(units.size() == order.size() * static_cast<std::size_t>(t.slices));
+  for (std::size_t i = 0; i < units.size(); ++i) {
+    // The order in which the packing kernel numbers units: slices of a tap are neighbours.
+    RC_ASSERT(units[i].s == order[i / static_cast<std::size_t>(t.slices)]);
+    RC_ASSERT(units[i].slice == static_cast<std::int64_t>(i) % t.slices);
+    const std::int64_t place = (TensorTiling::phase_of(spec, units[i].s) * t.slices + units[i].slice);
+    RC_ASSERT(units[i].pixel_row == place * t.run_pixels(spec) + units[i].s * spec.dilation.w / spec.stride.w);
+  }
+}
+
+TEST(TensorSource, TapOrderIsPrintedWhereItIsNotTheFilters) {
+  const std::string strided =
+      generate(first("input=4,3,99,99 weight=96,3,11,11 stride=4 padding=2 math=tf32").plan).text;
+  EXPECT_NE(strided.find("kTapOrder[] = {0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, kS};"), std::string::npos);
+  EXPECT_NE(strided.find("const int s = kTapOrder[unit];"), std::string::npos);
+  const std::string slices =
+      generate(first("input=4,16,99,99 weight=96,16,5,5 stride=2 padding=2 math=tf32").plan).text;
+  EXPECT_NE(slices.find("kTapOrder[] = {0, 2, 4, 1, 3};"), std::string::npos);
+  EXPECT_NE(slices.find("const int s = kTapOrder[unit / kSlices];"), std::string::npos);
+  for (const char* in_order : {"input=4,16,99,99 weight=96,16,5,5 padding=2 math=tf32",
+                               "input=4,16,99,99 weight=96,16,3,3 stride=2 dilation=2 math=tf32"})
+    EXPECT_EQ(generate(first(in_order).plan).text.find("kTapOrder"), std::string::npos) << in_order;
+}
+
+TEST(TensorSource, ZerosAreThereOnlyForAUnitWithoutPartner) {
+  EXPECT_NE(generate(first("input=4,3,99,99 weight=96,3,3,3 math=tf32").plan).text.find("kZerosFirstByte"),
+            std::string::npos);
+  EXPECT_EQ(generate(first("input=4,3,99,99 weight=96,3,3,4 math=tf32").plan).text.find("kZerosFirstByte"),
+            std::string::npos);
+  EXPECT_EQ(generate(first("input=4,16,99,99 weight=96,16,3,3 math=tf32").plan).text.find("kZerosFirstByte"),
+            std::string::npos);
+}
+
+// Each type multiplies with its own instruction, and x is rounded for one of them only.
+TEST(TensorSource, MultipliesInTheTypeOfTheTensors) {
+  const std::string tail = "input=4,16,99,99 weight=96,16,3,3 math=tf32 dtype=";
+  const std::map<std::string, std::string> instruction = {
+      {"f32", "k8.f32.tf32.tf32"}, {"f16", "k16.f32.f16.f16"}, {"bf16", "k16.f32.bf16.bf16"}};
+  for (const auto& [type, words] : instruction) {
+    const TensorCandidate one = first((tail + type).c_str());
+    const std::string text = generate(one.plan).text;
+    EXPECT_NE(text.find(fmt::format("wgmma.mma_async.sync.aligned.m64n{}{}", one.tiling.columns, words)),
+              std::string::npos)
+        << type;
+    EXPECT_EQ(text.find("cvt.rna.tf32.f32") != std::string::npos, type == "f32") << type;
+  }
+}
+
+}  // namespace
+}  // namespace jitconv::codegen

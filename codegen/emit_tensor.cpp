@@ -4,6 +4,7 @@
 
 #include "codegen/arithmetic.h"
 #include "codegen/emit.h"
+#include "codegen/emit_tensor.h"
 #include "codegen/emitter.h"
 #include "fmt/format.h"
 
@@ -80,10 +81,11 @@ std::string constants(const ConvPlan& plan, const TensorTiling& tiling) {
   c.add("kLoaderRegisters", tiling.loader_registers()).add("kConsumerRegisters", tiling.consumer_registers());
   c.add("kSectorElements", TensorTiling::sector_elements(spec));
   c.add("kLead", tiling.lead(spec)).add("kStagingPitch", tiling.staging_pitch(spec));
-  c.add("kStagingFloats", 8 * tiling.staging_pitch(spec), "of a warp");
+  c.add("kStagingElements", 8 * tiling.staging_pitch(spec), "of a warp");
   const std::int64_t vector = tiling.splits > 1 ? 4 : 16 / element_bytes(spec.dtype);
   c.add("kStoreVectors", (tiling.window + tiling.lead(spec)) / vector);
   c.add("kStoreSteps", ceil_div((tiling.window + tiling.lead(spec)) / vector, kWarpSize));
+  if (tiling.resident) c.add("kWeightsFirstByte", tiling.resident_first_byte(spec));
   c.add("kStagingFirstByte", tiling.staging_first_byte(spec));
   if (tiling.has_zeros(spec)) c.add("kZerosFirstByte", tiling.zeros_first_byte(spec));
   c.add("kBarriersFirstByte", tiling.barriers_first_byte(spec));
@@ -97,7 +99,7 @@ std::string constants(const ConvPlan& plan, const TensorTiling& tiling) {
   return text;
 }
 
-std::string asserts(const ConvPlan& plan) {
+std::string asserts(const ConvPlan& plan, const TensorTiling& tiling) {
   Lines lines;
   lines.add("// The numbers above are redundant; they must agree.");
   lines.add(
@@ -107,10 +109,11 @@ std::string asserts(const ConvPlan& plan) {
   lines.add("static_assert(kUnits % 2 == 0 && kUnits >= kS * kSlices && kWeightBytes == kUnits * kBlockK * 16);");
   lines.add("static_assert(kRunBytes == kPhases * kSlices * kRunPixels * 16);");
   lines.add(
-      "static_assert(kStageBytes == kRuns * kRunBytes + kWeightBytes && kStages * kStageBytes <= kStagingFirstByte);");
+      "static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes && kStages * kStageBytes <= "
+      "kStagingFirstByte);");
   lines.add("static_assert(kWindow % kSectorElements == 0 && kStagingPitch >= kColumns + kLead);");
   lines.add("static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);");
-  lines.add(fmt::format("static_assert(kBarriersFirstByte + 16 * kStages <= {});", plan.shared_bytes));
+  lines.add(fmt::format("static_assert(kBarriersFirstByte + 16 * kStages + {} <= {});", tiling.resident ? 8 : 0, plan.shared_bytes));
   return lines.text();
 }
 
@@ -137,10 +140,20 @@ std::string multiply_function(const ConvSpec& spec, int columns) {
 
 std::string device(const ConvPlan& plan, const TensorTiling& tiling) {
   const bool f32 = plan.spec.dtype == DataType::f32;
-  std::string text = device_text({element_header(plan.spec.dtype), "device/barrier.cuh", "device/bulk_copy.cuh",
-                                  "device/warpgroup.cuh", f32 ? "device/load_32bit.cuh" : "device/load_16bit.cuh",
-                                  f32 ? "device/operand_tf32.cuh" : "device/operand_16bit.cuh",
-                                  f32 || tiling.splits > 1 ? "device/store_32bit.cuh" : "device/store_16bit.cuh"});
+  std::vector<std::string_view> files = {element_header(plan.spec.dtype),
+                                         "device/barrier.cuh",
+                                         "device/bulk_copy.cuh",
+                                         "device/warpgroup.cuh",
+                                         f32 ? "device/load_32bit.cuh" : "device/load_16bit.cuh",
+                                         f32 ? "device/operand_tf32.cuh" : "device/operand_16bit.cuh"};
+  if (f32 || tiling.splits > 1) {
+    files.push_back("device/store_32bit.cuh");
+  } else {
+    files.push_back(plan.spec.dtype == DataType::f16 ? "device/pair_f16.cuh" : "device/pair_bf16.cuh");
+    files.push_back("device/store_16bit.cuh");
+  }
+  if (plan.spec.epilogue.activation == Activation::relu) files.push_back("device/max_nan.cuh");
+  std::string text = device_text(files);
   text += "\n\n" + multiply_function(plan.spec, tiling.columns);
   text.pop_back();
   return text;
@@ -215,7 +228,9 @@ std::string operands(const ConvSpec& spec, const TensorTiling& tiling) {
   else
     lines.add("const char* pixels = input + run * kRunBytes;");
   if (tiling.has_zeros(spec)) lines.add("const char* zeros = shared + kZerosFirstByte;");
-  lines.add("const MatrixOperand weights = matrix_operand(input + kInputBytes + k_consumer * 16, kBlockK * 16);");
+  lines.add(tiling.resident ? "const char* weights_of_step = shared + kWeightsFirstByte + step * kWeightBytes;"
+                            : "const char* weights_of_step = input + kInputBytes;");
+  lines.add("const MatrixOperand weights = matrix_operand(weights_of_step + k_consumer * 16, kBlockK * 16);");
   return lines.text();
 }
 
@@ -240,90 +255,49 @@ std::string tap_order(const ConvSpec& spec, const TensorTiling& tiling) {
       list);
 }
 
-/// What a multiplying thread needs of its two channels, loaded long before it is needed.
-std::string channel_bias(const ConvPlan& plan, const TensorTiling& tiling) {
-  if (!plan.spec.epilogue.bias || tiling.splits > 1) return {};
-  return "float channel_bias[2];\n"
-         "#pragma unroll\n"
-         "for (int half = 0; half < 2; ++half) {\n"
-         "  const int k = tile.k_tile * kBlockK + k_consumer + warp % 4 * 16 + half * 8 + lane / 4;\n"
-         "  channel_bias[half] = k < kGroupK ? to_float(bias[tile.group * kGroupK + k]) : 0.0f;\n"
-         "}\n";
+/// As in other families, but for what this GPU has an instruction for.
+std::string activation(const Epilogue& epilogue) {
+  if (epilogue.activation != Activation::relu) return activation_function(epilogue);
+  return "// Activation: relu.\n__device__ __forceinline__ float activate(float x) { return max_nan(x, 0.0f); }\n";
 }
 
-std::string indented(std::string_view text) {
-  Lines lines;
-  while (!text.empty()) {
-    const std::size_t end = text.find('\n');
-    lines.add(fmt::format("{}{}", text.front() == '#' || text.front() == '\n' ? "" : "  ", text.substr(0, end)));
-    if (end == std::string_view::npos) break;
-    text.remove_prefix(end + 1);
+/// Where weights are loaded and awaited: with each step, or once for all tiles.
+Holes weight_holes(const TensorTiling& tiling) {
+  if (!tiling.resident) {
+    return {{"arrivals", "kTeamWarps + 1"},
+            {"weights_barrier", ""},
+            {"init_weights", ""},
+            {"load_weights", ""},
+            {"weights_of_tile",
+             "const char* w_tile = reinterpret_cast<const char*>(packed_w) +\n"
+             "                     static_cast<long long>(tile.group * kTilesK + tile.k_tile) * (kSteps * "
+             "kWeightBytes);\n"},
+            {"load_weights_of_step",
+             "if (member == 0 && lane == 0) {\n"
+             "  barrier_arrive_expecting(full + stage, kWeightBytes);\n"
+             "  bulk_copy_to_shared(input + kInputBytes, w_tile + step * kWeightBytes, kWeightBytes, full + stage);\n"
+             "}\n"},
+            {"await_weights", ""}};
   }
-  return lines.text();
+  return {{"arrivals", "kTeamWarps"},
+          {"weights_barrier", "Barrier* const weights_arrival = empty + kStages;"},
+          {"init_weights", "barrier_init(weights_arrival, 1);"},
+          {"load_weights",
+           "if (threadIdx.x == 0) {  // all of them, for all tiles\n"
+           "  barrier_arrive_expecting(weights_arrival, kSteps * kWeightBytes);\n"
+           "  for (int step = 0; step < kSteps; ++step)\n"
+           "    bulk_copy_to_shared(shared + kWeightsFirstByte + step * kWeightBytes,\n"
+           "                        reinterpret_cast<const char*>(packed_w) + step * kWeightBytes, kWeightBytes,\n"
+           "                        weights_arrival);\n"
+           "}\n"},
+          {"weights_of_tile", ""},
+          {"load_weights_of_step", ""},
+          {"await_weights", "barrier_wait(weights_arrival, 0);"}};
 }
 
-/// Lines of a vector's part of the epilogue, for what cannot be done channel by channel: the residual and what follows.
-std::string residual(const Epilogue& epilogue, const TensorTiling& tiling, std::string_view condition,
-                     std::string_view offset) {
-  if (!epilogue.residual || tiling.splits > 1) return {};
-  Lines lines;
-  lines.add("#pragma unroll");
-  lines.add("for (int e = 0; e < kStoreElements; ++e) {");
-  lines.add(fmt::format("  if ({}) value[e] += to_float(residual[{}]);", condition, offset));
-  if (epilogue.activation != Activation::none) lines.add("  value[e] = activate(value[e]);");
-  lines.add("}");
-  return lines.text();
-}
-
-std::string store(const ConvPlan& plan, const TensorTiling& tiling) {
-  const ConvSpec& spec = plan.spec;
-  const TensorShape out = output_shape(spec);
-  Epilogue staged = tiling.splits > 1 ? Epilogue{} : spec.epilogue;
-  if (staged.residual) staged.activation = Activation::none;
-  staged.residual = false;
-  const std::string epilogue =
-      (staged.bias ? "value += channel_bias[half];\n" : "") + epilogue_lines({.activation = staged.activation}, "");
-  std::string stage_value = "staged_lane[column] = value;\n";
-  if (const int ends = tiling.row_ends(spec); ends == 1) {
-    stage_value =
-        "if (column < kQ - column_first) staged_lane[column] = value;\n"
-        "if (column >= kPitch - column_first) staged_lane[column - kGap] = value;\n";
-  } else if (ends > 1) {
-    stage_value =
-        "const int rows = (column_first + column) / kPitch;\n"
-        "if (column_first + column - rows * kPitch < kQ) staged_lane[column - rows * kGap] = value;\n";
-  }
-  const std::string values =
-      fill_template(embedded_text("tensor_stage_values.cu.in"), {{"epilogue", epilogue}, {"stage_value", stage_value}});
-  // Pairs need an even place in shared memory, whatever the channel.
-  const bool pairs = out.h * out.w % 2 == 0;
-  const std::string in_one_row =
-      pairs ? fill_template(embedded_text("tensor_stage_pairs.cu.in"), {{"epilogue", epilogue}})
-            : fill_template(embedded_text("tensor_stage_values.cu.in"),
-                            {{"epilogue", epilogue}, {"stage_value", "staged_lane[column] = value;\n"}});
-  std::string all_values = in_one_row;
-  if (tiling.row_ends(spec) > 0) {
-    all_values =
-        "if (run_first % kQ + kColumns <= kQ) {\n" + indented(in_one_row) + "} else {\n" + indented(values) + "}\n";
-  }
-  return fill_template(
-      embedded_text("tensor_store_nchw.cu.in"),
-      {{"stage_values", all_values},
-       {"k_missing", spec.filter.k / spec.groups % tiling.block_k == 0 ? "false" : "k_first + k >= kGroupK"},
-       {"residual", residual(spec.epilogue, tiling, "(mask >> e & 1u) != 0", "row + output + e")},
-       {"residual_inside",
-        residual(spec.epilogue, tiling, "stored", "y_lane - y + late_k + i * (32 * kStoreElements) + e")},
-       {"y", tiling.splits > 1 ? "partial_sums + number % kSplits * static_cast<long long>(kPartialSumStride)" : "y"}});
-}
-
-std::string reduce(const ConvPlan& plan, const TensorTiling& tiling) {
-  if (tiling.splits == 1) return {};
-  const Epilogue& epilogue = plan.spec.epilogue;
-  return fill_template(embedded_text("tensor_reduce.cu.in"),
-                       {{"kernel", reduce_name(plan)},
-                        {"parameters", parameter_list(reduce_arguments(plan))},
-                        {"channel_values", channel_values(epilogue, "output / kPlane % (kGroups * kGroupK)")},
-                        {"epilogue", epilogue_lines(epilogue, "output")}});
+std::string move_registers(int wanted, std::string_view name) {
+  if (wanted == TensorTiling::kLaunchRegisters) return {};
+  return fmt::format("{}_registers_to<{}>();", wanted < TensorTiling::kLaunchRegisters ? "shrink" : "grow", name);
 }
 
 }  // namespace
@@ -354,36 +328,38 @@ std::string emit_tensor(const ConvPlan& plan) {
   const auto& tiling = std::get<TensorTiling>(plan.tiling);
   const ConvSpec& spec = plan.spec;
   const bool split = tiling.splits > 1;
-  std::string constant_text = constants(plan, tiling);
-  return fill_template(
-      embedded_text("tensor.cu.in"),
-      {{"banner", banner(plan, "tensor.cu.in")},
-       {"device", device(plan, tiling)},
-       {"constants", constant_text},
-       {"asserts", asserts(plan)},
-       {"tap_order", tap_order(spec, tiling)},
-       {"activation", activation_function(spec.epilogue)},
-       {"pack_kernel", pack_name(plan)},
-       {"pack_parameters", parameter_list(pack_arguments())},
-       {"unit_tap", unit_tap(spec, tiling)},
-       {"kernel", kernel_name(plan)},
-       {"parameters", parameter_list(convolve_arguments(plan, tiling))},
-       {"input_stride_w", spec.input_layout == Layout::nchw ? "" : " * kInputStrideW"},
-       {"load_pixel", load_pixel(plan, tiling)},
-       {"zeros", tiling.has_zeros(spec) ? std::string(embedded_text("tensor_zeros.cu.in")) : ""},
-       {"tile_number", split ? " / kSplits" : ""},
-       {"steps", split ? "const int first_step = number % kSplits * kStepsOfSplit;\nconst int end_step = first_step + "
-                         "kStepsOfSplit < kSteps ? first_step + kStepsOfSplit : kSteps;\n"
-                       : ""},
-       {"first_step", split ? "first_step" : "0"},
-       {"end_step", split ? "end_step" : "kSteps"},
-       {"k_consumer", tiling.runs() == 1 ? "consumer * 64" : "0"},
-       {"run", tiling.runs() == 1 ? "0" : "consumer"},
-       {"channel_values", channel_bias(plan, tiling)},
-       {"operands", operands(spec, tiling)},
-       {"multiply", multiplications(plan, tiling)},
-       {"store", store(plan, tiling)},
-       {"reduce", reduce(plan, tiling)}});
+  Holes holes = {
+      {"banner", banner(plan, "tensor.cu.in")},
+      {"device", device(plan, tiling)},
+      {"constants", constants(plan, tiling)},
+      {"asserts", asserts(plan, tiling)},
+      {"tap_order", tap_order(spec, tiling)},
+      {"activation", activation(spec.epilogue)},
+      {"pack_kernel", pack_name(plan)},
+      {"pack_parameters", parameter_list(pack_arguments())},
+      {"unit_tap", unit_tap(spec, tiling)},
+      {"kernel", kernel_name(plan)},
+      {"parameters", parameter_list(convolve_arguments(plan, tiling))},
+      {"input_stride_w", spec.input_layout == Layout::nchw ? "" : " * kInputStrideW"},
+      {"load_pixel", load_pixel(plan, tiling)},
+      {"zeros", tiling.has_zeros(spec) ? std::string(embedded_text("tensor_zeros.cu.in")) : ""},
+      {"loader_registers", move_registers(tiling.loader_registers(), "kLoaderRegisters")},
+      {"consumer_registers", move_registers(tiling.consumer_registers(), "kConsumerRegisters")},
+      {"tile_number", split ? " / kSplits" : ""},
+      {"steps", split ? "const int first_step = number % kSplits * kStepsOfSplit;\nconst int end_step = first_step + "
+                        "kStepsOfSplit < kSteps ? first_step + kStepsOfSplit : kSteps;\n"
+                      : ""},
+      {"first_step", split ? "first_step" : "0"},
+      {"end_step", split ? "end_step" : "kSteps"},
+      {"k_consumer", tiling.runs() == 1 ? "consumer * 64" : "0"},
+      {"run", tiling.runs() == 1 ? "0" : "consumer"},
+      {"operands", operands(spec, tiling)},
+      {"multiply", multiplications(plan, tiling)},
+      {"reduce", split ? emit_tensor_reduce(plan, reduce_name(plan), reduce_arguments(plan)) : ""},
+  };
+  holes.merge(weight_holes(tiling));
+  holes.merge(tensor_store_holes(plan, tiling));
+  return fill_template(embedded_text("tensor.cu.in"), holes);
 }
 
 }  // namespace jitconv::codegen

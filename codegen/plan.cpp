@@ -100,6 +100,7 @@ std::string describe(const TensorTiling& t) {
       "pipeline: {} stages of {} slice(s) of 16 bytes of channels and one filter row\n"
       "loading: {} team(s) of {} warp(s), {} pixel(s) of a lane in flight\n",
       t.block_k, t.runs(), t.columns, t.window, t.stages, t.slices, 4 / t.team_warps, t.team_warps, t.load_batch);
+  text += fmt::format("weights: {}\n", t.resident ? "all in shared memory" : "loaded with each step");
   if (t.splits > 1)
     text += fmt::format("reduction: split over {} blocks, partial sums added by another kernel\n", t.splits);
   return text;

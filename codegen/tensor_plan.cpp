@@ -11,7 +11,7 @@ namespace {
 
 // Cycles, measured on an H200 (docs/families.md).
 constexpr std::int64_t kPicosecondsPerCycle = 571;  // 1.75 GHz, which power allows under this load
-constexpr std::int64_t kLoadLatency = 900;          // from a batch's first load to its stores
+constexpr std::int64_t kLoadLatency = 1600;         // from a batch's first load to its stores
 constexpr std::int64_t kLoadIssue = 3;              // a warp's load of 32 elements
 constexpr std::int64_t kPixelIssue = 30;            // address, predicate and stores of a lane's pixel
 constexpr std::int64_t kL2BytesPerCycle = 28;       // an SM's share
@@ -21,7 +21,6 @@ constexpr std::int64_t kStart = 3000;               // of the block: until its f
 constexpr std::int64_t kExtraLaunch = 2'500'000;    // picoseconds of a kernel before or behind the convolution
 constexpr std::int64_t kDramBytesPerMicrosecond = 4'000'000;
 constexpr int kMostStages = 8;
-constexpr int kLoadedElements = 64;  // registers of a loading thread for what is in flight
 
 /// Which rule keeps the family from computing the spec; empty if none does.
 std::string obstacle(const ConvSpec& spec, const Target& target) {
@@ -86,10 +85,13 @@ class Search {
       tiling.slices = slices;
       const std::int64_t chunk_bytes =
           tiling.chunk_channels(spec_) * spec_.input.h * spec_.input.w * element_bytes(spec_.dtype);
-      if (chunk_bytes > INT32_MAX || tiling.chunk_channels(spec_) > kLoadedElements ||
+      if (chunk_bytes > INT32_MAX || tiling.chunk_channels(spec_) > tiling.load_registers() ||
           tiling.packed_rows(spec_) > INT32_MAX)
         continue;
+      tiling.resident = false;
       stages(tiling);
+      tiling.resident = tiling.tiles_k(spec_) * spec_.groups == 1;
+      if (tiling.resident) stages(tiling);
     }
   }
 
@@ -105,7 +107,7 @@ class Search {
       tiling.team_warps = team_warps;
       // As few batches as registers allow, all of about one size.
       const std::int64_t own = ceil_div(items, team_warps);
-      const std::int64_t batches = ceil_div(own, kLoadedElements / tiling.chunk_channels(spec_));
+      const std::int64_t batches = ceil_div(own, tiling.load_registers() / tiling.chunk_channels(spec_));
       tiling.load_batch = static_cast<int>(ceil_div(own, batches));
       splits(tiling);
     }

@@ -84,17 +84,28 @@ std::int64_t TensorTiling::tiles(const ConvSpec& spec) const {
   return spec.input.n * spec.groups * tiles_k(spec) * tiles_of_plane(spec) * splits;
 }
 
+int TensorTiling::loader_registers() const {
+  const int left = 3 * kLaunchRegisters - 2 * consumer_registers();
+  return std::min(left, 240) / 8 * 8;
+}
+
+int TensorTiling::staged_bytes(const ConvSpec& spec) const {
+  return stages_elements(spec) ? static_cast<int>(element_bytes(spec.dtype)) : 4;
+}
+
 int TensorTiling::staging_pitch(const ConvSpec& spec) const {
   const std::int64_t sector = sector_elements(spec), late = slack(spec) == 0 ? 0 : plane(spec) % sector;
+  const int bytes = staged_bytes(spec), vector = 16 / bytes;
+  // Lanes store pairs of outputs, 128 bytes at a time: four channels of four floats' pairs, eight of 16-bit pairs.
+  const int channels = 128 / (8 * bytes);
   int best = 0, least = kWarpSize + 1;
-  for (int pitch = static_cast<int>(round_up(columns + lead(spec), 4)), i = 0; i < 8; ++i, pitch += 4) {
-    // Half a warp stores eight bytes a lane at a time: four channels of four lanes each.
+  for (int i = 0, pitch = static_cast<int>(round_up(columns + lead(spec), vector)); i < 8; ++i, pitch += vector) {
     int meet = 0;
-    for (const int first : {0, 4}) {
+    for (int first = 0; first < 8; first += channels) {
       std::array<int, 32> lanes{};
-      for (int channel = first; channel < first + 4; ++channel)
-        for (int lane = 0; lane < 8; ++lane) {
-          const std::int64_t place = channel * pitch + lane - positive_modulo(-channel * late, sector);
+      for (int channel = first; channel < first + channels; ++channel)
+        for (int word = 0; word < 2 * bytes; ++word) {
+          const std::int64_t place = (channel * pitch - positive_modulo(-channel * late, sector)) * bytes / 4 + word;
           meet = std::max(meet, ++lanes[static_cast<std::size_t>(positive_modulo(place, 32))]);
         }
     }
@@ -103,12 +114,17 @@ int TensorTiling::staging_pitch(const ConvSpec& spec) const {
   return best;
 }
 
-std::int64_t TensorTiling::staging_first_byte(const ConvSpec& spec) const {
+std::int64_t TensorTiling::resident_first_byte(const ConvSpec& spec) const {
   return round_up(stages * stage_bytes(spec), 128);
 }
 
+std::int64_t TensorTiling::staging_first_byte(const ConvSpec& spec) const {
+  return round_up(resident_first_byte(spec) + resident_bytes(spec), 128);
+}
+
 std::int64_t TensorTiling::zeros_first_byte(const ConvSpec& spec) const {
-  return staging_first_byte(spec) + std::int64_t{4} * kWarps * kStagedChannels * staging_pitch(spec);
+  return staging_first_byte(spec) +
+         std::int64_t{staged_bytes(spec)} * kWarps * kStagedChannels * staging_pitch(spec);
 }
 
 std::int64_t TensorTiling::barriers_first_byte(const ConvSpec& spec) const {
@@ -116,7 +132,7 @@ std::int64_t TensorTiling::barriers_first_byte(const ConvSpec& spec) const {
 }
 
 std::int64_t TensorTiling::shared_bytes(const ConvSpec& spec) const {
-  return barriers_first_byte(spec) + 2 * stages * kBarrierBytes;
+  return barriers_first_byte(spec) + (2 * stages + (resident ? 1 : 0)) * kBarrierBytes;
 }
 
 std::int64_t TensorTiling::packed_rows(const ConvSpec& spec) const {

@@ -60,6 +60,7 @@ struct TensorTiling {
   int slices = 4;      ///< of 16 bytes of channels of a pixel: 1, or even
   int stages = 3;      ///< steps in flight
   int team_warps = 1;  ///< loading warps that share a step; 4 / team_warps teams take steps in turn
+  bool resident = false;  ///< all weights stay in shared memory; else they come with each step
   int load_batch = 4;  ///< pixels of a loading lane in flight
   int splits = 1;      ///< blocks that share the reduction of a tile, each a range of steps
 
@@ -84,20 +85,32 @@ struct TensorTiling {
   /// Units (a tap of a slice) of one step, rounded up to a whole number of multiplications.
   std::int64_t units(const ConvSpec& spec) const;
   std::int64_t weight_bytes(const ConvSpec& spec) const { return units(spec) * block_k * 16; }
-  std::int64_t stage_bytes(const ConvSpec& spec) const { return runs() * run_bytes(spec) + weight_bytes(spec); }
+  std::int64_t stage_bytes(const ConvSpec& spec) const {
+    return runs() * run_bytes(spec) + (resident ? 0 : weight_bytes(spec));
+  }
+  std::int64_t resident_bytes(const ConvSpec& spec) const { return resident ? steps(spec) * weight_bytes(spec) : 0; }
   /// Steps of a tile: chunks of channels times filter rows.
   std::int64_t steps(const ConvSpec& spec) const;
   std::int64_t steps_of_split(const ConvSpec& spec) const;
   std::int64_t tiles_k(const ConvSpec& spec) const;
   std::int64_t tiles_of_plane(const ConvSpec& spec) const;
   std::int64_t tiles(const ConvSpec& spec) const;  ///< splits counted apart
-  // Per thread. Together they are what the launch has: kThreads times 168.
-  static constexpr int loader_registers() { return 120; }
-  static constexpr int consumer_registers() { return 192; }
+  // Per thread. Together they are no more than what the launch has, which is kLaunchRegisters for each.
+  static constexpr int kLaunchRegisters = 168;
+  int consumer_registers() const { return columns / 2 / 8 * 8 + 64; }
+  int loader_registers() const;
+  /// Of a loading thread, for elements in flight.
+  int load_registers() const { return loader_registers() - 56; }
   /// Elements before the first that a run stores: its first vectors are stored in part.
   static int lead(const ConvSpec& spec) { return slack(spec) == 0 ? 0 : sector_elements(spec); }
-  /// Floats of a channel's row while it is staged for its store, such that lanes meet in few banks.
+  /// Whether outputs are staged in their own type, else as floats: sums of splits, and what a residual is added to.
+  bool stages_elements(const ConvSpec& spec) const {
+    return spec.dtype == DataType::f32 || (splits == 1 && !spec.epilogue.residual);
+  }
+  int staged_bytes(const ConvSpec& spec) const;  ///< of a staged output
+  /// Staged outputs of a channel's row while it is staged for its store, such that lanes meet in few banks.
   int staging_pitch(const ConvSpec& spec) const;
+  std::int64_t resident_first_byte(const ConvSpec& spec) const;
   std::int64_t staging_first_byte(const ConvSpec& spec) const;
   /// Whether the last unit of a step has no partner and is multiplied together with zeros.
   bool has_zeros(const ConvSpec& spec) const { return spec.filter.s * slices % 2 != 0; }

@@ -102,6 +102,7 @@ void Block::run_warps(Counters& counters) {
   };
   for (bool any = true; any && !given_up_;) {
     any = false;
+    ready_.clear();  // which is not looked at here
     const std::uint32_t first = random_.below(warps);
     for (std::uint32_t i = 0; i < warps && !given_up_; ++i) {
       const std::uint32_t warp = (first + i) % warps;

@@ -27,6 +27,7 @@ std::string to_string(const Counters& counters) {
   print(text, "shared loads", counters.shared_loads);
   print(text, "shared stores", counters.shared_stores);
   text += fmt::format("fmas: {}\n", counters.fmas);
+  if (counters.multiply_adds != 0) text += fmt::format("multiply-adds of warpgroups: {}\n", counters.multiply_adds);
   return text;
 }
 

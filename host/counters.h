@@ -32,7 +32,8 @@ struct SharedCounters {
 struct Counters {
   GlobalCounters global_loads, global_stores;
   SharedCounters shared_loads, shared_stores;
-  std::uint64_t fmas = 0;  ///< of single threads
+  std::uint64_t fmas = 0;           ///< of single threads
+  std::uint64_t multiply_adds = 0;  ///< of warpgroups' multiplications, whose reads of shared memory are not counted
   bool operator==(const Counters&) const = default;
 };
 

@@ -92,12 +92,24 @@ void LaunchState::copy_bulk(void* destination, const void* source, std::int64_t 
   operation.source = source;
   operation.bytes = write.bytes;
   operation.pc = low_half(pc);
+  if (module_.counts()) count_bulk(write.bytes);
   // When the object is told is decided here: late is when nobody can do anything else.
   const Conflict conflict = copies_.issue(block_.view(), operation, Landing::late, random_);
   if (conflict) report_conflict(conflict, write);
   const bool early =
       settings_.landing == Landing::early || (settings_.landing == Landing::random && (random_.next() >> 63) != 0);
   if (early) land_on(barriers_.at(operation.object));
+}
+
+// Whole sectors and wavefronts, by one instruction.
+void LaunchState::count_bulk(std::uint32_t bytes) {
+  counters_.global_loads.requests += 1;
+  counters_.global_loads.sectors += (bytes + 31) / 32;
+  counters_.global_loads.bytes += bytes;
+  counters_.shared_stores.requests += 1;
+  counters_.shared_stores.wavefronts += (bytes + 127) / 128;
+  counters_.shared_stores.ideal += (bytes + 127) / 128;
+  counters_.shared_stores.bytes += bytes;
 }
 
 void LaunchState::land_on(PhaseBarriers::Barrier& barrier) {
@@ -108,6 +120,18 @@ void LaunchState::land_on(PhaseBarriers::Barrier& barrier) {
   std::string text = barriers_.land(barrier, bytes);
   if (!text.empty() && oldest != nullptr) barrier.bytes = -PhaseBarriers::kMostCounted;
   if (barrier.phase != phase) block_.pass_phase(barrier.number, phase % 2);
+}
+
+// Accumulators are the only memory of a thread's own that others may not touch.
+void LaunchState::check_sums(const void* address, std::uint32_t bytes, const char* verb, const void* pc) {
+  const auto multiplication = warpgroups_.owner_of(block_.running().index, address);
+  if (!multiplication || log_.known(Rule::unfinished_multiplication, pc)) return;
+  block_.report({Rule::unfinished_multiplication, pc, block_.running().index, "",
+                 fmt::format("{} of {} bytes of the sums of the multiplication in line {{line}}, which has not been "
+                             "waited for",
+                             verb, bytes),
+                 pc_near(pc, *multiplication)},
+                false);
 }
 
 void LaunchState::fence_async_proxy() {
@@ -133,6 +157,8 @@ bool LaunchState::warpgroup(std::uint32_t warpgroup, Warpgroups::Calls calls) {
   switch (call.kind) {
     case WarpgroupCall::Kind::multiply:
       fault = warpgroups_.multiply(warpgroup, calls);
+      if (module_.counts())
+        counters_.multiply_adds += std::uint64_t{kMultiplyRows} * 2 * call.accumulators * depth(call.type);
       break;
     case WarpgroupCall::Kind::wait:
       fault = warpgroups_.wait(warpgroup, calls);

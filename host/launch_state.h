@@ -32,12 +32,14 @@ class LaunchState : private BlockEvents {
   void load(const void* address, std::uint32_t bytes, const void* pc) {
     const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(address) - shared_begin_;
     if (offset < shared_bytes_) return load_shared(offset, bytes, pc);
-    if (!block_.on_own_stack(address)) load_elsewhere(address, bytes, pc);
+    if (!block_.on_own_stack(address)) return load_elsewhere(address, bytes, pc);
+    if (warpgroups_.in_flight()) check_sums(address, bytes, "load", pc);
   }
   void store(void* address, std::uint32_t bytes, const void* pc) {
     const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(address) - shared_begin_;
     if (offset < shared_bytes_) return store_shared(offset, bytes, pc);
-    if (!block_.on_own_stack(address)) store_elsewhere(address, bytes, pc);
+    if (!block_.on_own_stack(address)) return store_elsewhere(address, bytes, pc);
+    if (warpgroups_.in_flight()) check_sums(address, bytes, "store", pc);
   }
   void copy_async(void* destination, const void* source, std::uint32_t bytes, bool valid, const void* pc);
   void copy_async_commit() { copies_.commit(block_.running().index); }
@@ -74,8 +76,10 @@ class LaunchState : private BlockEvents {
   [[gnu::noinline]] void store_shared(std::uintptr_t offset, std::uint32_t bytes, const void* pc);
   void check_shared(std::uintptr_t offset, const Access& access);
   void check_source(const Access& access);
+  void check_sums(const void* address, std::uint32_t bytes, const char* verb, const void* pc);
   PhaseBarriers::Barrier& used_barrier(void* barrier, const char* verb, const void* pc);
   void report_barrier(const void* barrier, const void* pc, std::string&& text, const PhaseBarriers::Barrier* known);
+  void count_bulk(std::uint32_t bytes);
   void land_on(PhaseBarriers::Barrier& barrier);
 
   // BlockEvents.

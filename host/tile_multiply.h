@@ -12,6 +12,9 @@ inline constexpr std::uint32_t kMostMultiplyColumns = 256;
 
 enum class MultiplyType : std::uint8_t { tf32, f16, bf16 };
 
+/// Elements of an operand's row, of 32 bytes: the k of one instruction.
+constexpr std::uint32_t depth(MultiplyType type) { return type == MultiplyType::tf32 ? 8 : 16; }
+
 /// tile[64][columns] += a[64][k] * b[columns][k]. The halves of a row, 16 bytes each, of eight rows from r on, lie at
 /// a[half] + r / 8 * a_step; the same of b. `columns` is a multiple of 8 up to kMostMultiplyColumns.
 struct TileOperand {

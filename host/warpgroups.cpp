@@ -57,8 +57,10 @@ void Warpgroups::start_block() {
     group.closed_groups = 0;
     group.committed = 0;
     group.registers = launch_registers_;
+    group.registers_set = false;
   }
   free_registers_ = 0;
+  in_flight_ = 0;
 }
 
 std::optional<WarpgroupFault> Warpgroups::differs(Calls calls) const {
@@ -253,6 +255,7 @@ std::optional<WarpgroupFault> Warpgroups::multiply(std::uint32_t warpgroup, Call
   ++accumulators.in_flight;
   accumulators.pc = pc;
   group.multiplications.push_back(one);
+  ++in_flight_;
   return found;
 }
 
@@ -296,6 +299,7 @@ std::optional<WarpgroupFault> Warpgroups::wait(std::uint32_t warpgroup, Calls ca
     auto fault = give_back(warpgroup, accumulators);
     if (fault && !found) found = fault;
   }
+  in_flight_ -= static_cast<std::size_t>(end - group.multiplications.begin());
   group.multiplications.erase(group.multiplications.begin(), end);
   if (tick != 0) {
     for (std::uint32_t t = 0; t < kWarpgroupThreads; ++t)
@@ -312,7 +316,7 @@ std::optional<WarpgroupFault> Warpgroups::check_registers(std::uint32_t warpgrou
   if (call.number % 8 != 0 || call.number < kFewestRegisters || call.number > kMostRegisters)
     text = fmt::format("{} registers: must be a multiple of 8 from {} to {}", call.number, kFewestRegisters,
                        kMostRegisters);
-  else if (call.more ? call.number < held : call.number > held)
+  else if (call.more ? call.number < held && warpgroups_[warpgroup].registers_set : call.number > held)
     text = fmt::format("{} to {} registers, where the warpgroup has {}", call.more ? "grows" : "shrinks", call.number,
                        held);
   else
@@ -328,10 +332,11 @@ bool Warpgroups::set_registers(std::uint32_t warpgroup, const WarpgroupCall& cal
     const std::uint32_t needed = (call.number - held) * kWarpgroupThreads;
     if (needed > free_registers_) return false;
     free_registers_ -= needed;
-  } else {
+  } else if (!call.more) {
     free_registers_ += (held - call.number) * kWarpgroupThreads;
   }
   held = call.number;
+  warpgroups_[warpgroup].registers_set = true;
   return true;
 }
 
@@ -339,6 +344,15 @@ std::string Warpgroups::describe_registers(std::uint32_t warpgroup, const Warpgr
   return fmt::format("{} more registers for each of {}, {} in all: others have given back {}",
                      call.number - warpgroups_[warpgroup].registers, group_name(warpgroup),
                      (call.number - warpgroups_[warpgroup].registers) * kWarpgroupThreads, free_registers_);
+}
+
+std::optional<std::uint32_t> Warpgroups::owner_of(std::uint32_t thread, const void* address) const {
+  if (thread / kWarpgroupThreads >= warpgroups_.size()) return std::nullopt;
+  for (const Accumulators& one : warpgroups_[thread / kWarpgroupThreads].accumulators) {
+    const float* const first = one.of_thread[thread % kWarpgroupThreads];
+    if (one.in_flight != 0 && address >= first && address < first + one.count) return one.pc;
+  }
+  return std::nullopt;
 }
 
 std::optional<std::uint32_t> Warpgroups::unfinished(std::uint32_t warpgroup) const {

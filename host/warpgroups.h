@@ -70,6 +70,11 @@ class Warpgroups {
   /// "128 threads x 16 more registers: the block has 512 left"
   std::string describe_registers(std::uint32_t warpgroup, const WarpgroupCall& call) const;
 
+  /// Whether any multiplication has not been waited for.
+  bool in_flight() const { return in_flight_ != 0; }
+  /// Return address (low half) of the multiplication, not waited for, that the thread's sum at `address` belongs to.
+  std::optional<std::uint32_t> owner_of(std::uint32_t thread, const void* address) const;
+
   /// Return address (low half) of the oldest multiplication that was never waited for; nothing if there is none.
   std::optional<std::uint32_t> unfinished(std::uint32_t warpgroup) const;
 
@@ -98,6 +103,7 @@ class Warpgroups {
     std::uint32_t closed_groups = 0;
     std::uint64_t committed = 0;
     std::uint32_t registers = 0;  // of a thread
+    bool registers_set = false;   // since the launch, whose number is the most that there may be
   };
 
   std::optional<WarpgroupFault> differs(Calls calls) const;
@@ -117,6 +123,7 @@ class Warpgroups {
   Landing landing_;
   Random& random_;
   std::uint32_t launch_registers_, free_registers_ = 0;
+  std::size_t in_flight_ = 0;
   std::vector<std::uint64_t> begun_, committed_;  // calls of each thread
   std::vector<Warpgroup> warpgroups_;
 };

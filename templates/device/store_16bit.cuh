@@ -1,26 +1,17 @@
 // Eight consecutive elements of y: all or none, or those whose bit of `mask` is set. The address is a multiple of 16
 // bytes. No branches: a warp's stores leave one after the other.
 constexpr int kStoreElements = 8;
-__device__ __forceinline__ uint4 elements_of(const float (&value)[kStoreElements]) {
-  unsigned pair[4];
-#pragma unroll
-  for (int i = 0; i < 4; ++i)
-    pair[i] = from_float(value[2 * i]).bits | static_cast<unsigned>(from_float(value[2 * i + 1]).bits) << 16;
-  return make_uint4(pair[0], pair[1], pair[2], pair[3]);
-}
-__device__ __forceinline__ void store_all_if(Element* y, const float (&value)[kStoreElements], bool valid) {
-  const uint4 quad = elements_of(value);
+__device__ __forceinline__ void store_all_if(Element* y, uint4 value, bool valid) {
   asm volatile(
       "{\n"
       ".reg .pred valid;\n"
       "setp.ne.b32 valid, %5, 0;\n"
       "@valid st.global.v4.b32 [%0], {%1, %2, %3, %4};\n"
       "}" ::"l"(y),
-      "r"(quad.x), "r"(quad.y), "r"(quad.z), "r"(quad.w), "r"(static_cast<int>(valid))
+      "r"(value.x), "r"(value.y), "r"(value.z), "r"(value.w), "r"(static_cast<int>(valid))
       : "memory");
 }
-__device__ __forceinline__ void store_elements(Element* y, const float (&value)[kStoreElements], unsigned mask) {
-  const uint4 quad = elements_of(value);
+__device__ __forceinline__ void store_elements(Element* y, uint4 value, unsigned mask) {
   asm volatile(
       "{\n"
       ".reg .pred whole, some;\n"
@@ -61,6 +52,16 @@ __device__ __forceinline__ void store_elements(Element* y, const float (&value)[
       "mov.b32 {low, high}, %4;\n"
       "@some st.global.b16 [%0 + 14], high;\n"
       "}" ::"l"(y),
-      "r"(quad.x), "r"(quad.y), "r"(quad.z), "r"(quad.w), "r"(mask)
+      "r"(value.x), "r"(value.y), "r"(value.z), "r"(value.w), "r"(mask)
       : "memory");
+}
+__device__ __forceinline__ uint4 elements_of(const float (&value)[kStoreElements]) {
+  return make_uint4(element_pair(value[0], value[1]), element_pair(value[2], value[3]),
+                    element_pair(value[4], value[5]), element_pair(value[6], value[7]));
+}
+__device__ __forceinline__ void store_all_if(Element* y, const float (&value)[kStoreElements], bool valid) {
+  store_all_if(y, elements_of(value), valid);
+}
+__device__ __forceinline__ void store_elements(Element* y, const float (&value)[kStoreElements], unsigned mask) {
+  store_elements(y, elements_of(value), mask);
 }

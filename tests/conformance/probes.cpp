@@ -11,6 +11,8 @@
 #include "cache/digest.h"
 #include "codegen/template_text.h"
 #include "conformance/device_functions.h"
+#include "conformance/tensor_probes.h"
+#include "support/multiply_text.h"
 #include "tools/check/number.h"
 
 namespace jitconv::test {
@@ -119,12 +121,7 @@ class ProbeList {
                           probe.inputs.end());
     all_.push_back(std::move(probe));
   }
-  /// A generator of its own for each probe, so that a new probe leaves the inputs of the others alone.
-  Random random(const std::string& name) const {
-    std::uint64_t seed = kProbeSeed;
-    for (const char c : name) seed = seed * 31 + static_cast<unsigned char>(c);
-    return Random(seed);
-  }
+  Random random(const std::string& name) const { return random_of_probe(name); }
 
   void conversions(const ElementType& type) {
     const std::string file = std::string(type.file.substr(7));
@@ -314,25 +311,37 @@ std::vector<Probe> make_probes() {
   list.built_in("__ballot_sync", 1, "__ballot_sync(0xffffffffu, (in[0] & 3u) != 0)", false, any_one);
   list.built_in("__any_sync", 1, "__any_sync(0xffffffffu, (in[0] & 31u) == 0)", false, any_one);
   list.built_in("__all_sync", 1, "__all_sync(0xffffffffu, (in[0] & 31u) != 0)", false, any_one);
+  for (Probe& probe : tensor_probes()) list.add(std::move(probe));
   return list.take();
 }
 
 std::string text_of(const Probe& probe) {
   std::string text = "// A probe of the conformance suite: " + probe.name + ".\n";
-  for (const std::string_view file : probe.device_files) text += std::string(codegen::embedded_text(file)) + '\n';
+  for (const std::string_view file : probe.device_files) {
+    text += file.starts_with("device/multiply_") ? multiply_text(file, probe.columns)
+                                                 : std::string(codegen::embedded_text(file));
+    text += '\n';
+  }
   text += fmt::format(
-      "extern \"C\" __global__ void __launch_bounds__({0})\n"
+      "extern \"C\" __global__ void __launch_bounds__({0}{5})\n"
       "probe(const unsigned* __restrict__ all_in, unsigned* __restrict__ all_out) {{\n"
       "{1}"
       "  const unsigned* in = all_in + (blockIdx.x * {0} + threadIdx.x) * {2};\n"
       "  unsigned* out = all_out + (blockIdx.x * {0} + threadIdx.x) * {3};\n"
       "{4}}}\n",
       kProbeThreads, probe.shared_bytes > 0 ? "  extern __shared__ __align__(128) float shared[];\n" : "",
-      probe.in_words, probe.out_words, probe.body);
+      probe.in_words, probe.out_words, probe.body,
+      probe.resident_blocks > 0 ? fmt::format(", {}", probe.resident_blocks) : "");
   return text;
 }
 
 }  // namespace
+
+std::mt19937_64 random_of_probe(const std::string& name) {
+  std::uint64_t seed = kProbeSeed;
+  for (const char c : name) seed = seed * 31 + static_cast<unsigned char>(c);
+  return std::mt19937_64(seed);
+}
 
 const std::vector<Probe>& probes() {
   static const std::vector<Probe> all = make_probes();

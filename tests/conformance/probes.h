@@ -29,6 +29,8 @@ struct Probe {
   std::size_t shared_bytes = 0;  ///< dynamic shared memory, as `float shared[]`
   Words inputs;                  ///< of all items
   int compute_capability = 75;   ///< of the oldest GPU that has what it calls
+  int columns = 0;               ///< of the multiplications among the device files
+  int resident_blocks = 0;       ///< of a multiprocessor, that the kernel is bound to; 0: any
   std::size_t items() const { return inputs.size() / in_words; }
 };
 

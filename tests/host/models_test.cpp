@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -177,6 +178,93 @@ TEST_P(ModelsTest, EveryFloatBecomesTheNearestHalf) {
   run(small_kernel(text, {input("const float*", "x"), input("Element*", "y"), input("const int*", "count")}),
       {floats.data(), halves.data(), &count});
   for (std::size_t i = 0; i < floats.size(); ++i) ASSERT_EQ(halves[i], nearest_half(floats[i])) << floats[i];
+}
+
+/// The nearest number of 11 significant bits, of two the one further from zero.
+float nearest_tf32(float value) {
+  if (value == 0.0f || std::isinf(value)) return value;
+  int exponent = 0;
+  std::frexp(value, &exponent);
+  const int last = std::max(exponent - 11, -136);  // of the last place
+  const double places = std::ldexp(static_cast<double>(value), -last);
+  return static_cast<float>(std::ldexp(std::round(places), last));
+}
+
+TEST_P(ModelsTest, OperandsAreTheNearestTf32) {
+  const std::string text = device("device/element_f32.cuh") + device("device/operand_tf32.cuh") +
+                           "extern \"C\" __global__ void probe(const float* x, uint4* y, const int* count) {\n"
+                           "  for (int i = 0; i < *count; i += 4) y[i / 4] = operand_row(x + i);\n}\n";
+  std::vector<float> floats;
+  std::mt19937 random(9);
+  for (int i = 0; i < 100000; ++i) {
+    const auto bits = static_cast<std::uint32_t>(random());
+    for (const std::uint32_t near :
+         {bits, (bits & ~0x1fffu) | 0x1000u, (bits & ~0x1fffu) | 0x0fffu, bits & 0x807fffffu})
+      floats.push_back(std::bit_cast<float>(near));
+  }
+  for (const float one : {3.4e38f, -3.4e38f, INFINITY, 0.0f}) floats.push_back(one);
+  std::vector<std::uint32_t> rows(floats.size());
+  int count = static_cast<int>(floats.size());
+  run(small_kernel(text, {input("const float*", "x"), input("uint4*", "y"), input("const int*", "count")}),
+      {floats.data(), rows.data(), &count});
+  for (std::size_t i = 0; i < floats.size(); ++i) {
+    if (std::isnan(floats[i])) {
+      ASSERT_EQ(rows[i], 0x7fffffffu);
+    } else {
+      ASSERT_EQ(rows[i], std::bit_cast<std::uint32_t>(nearest_tf32(floats[i]))) << floats[i];
+    }
+  }
+}
+
+TEST_P(ModelsTest, LoadsThatAreOffReadNothing) {
+  const std::string text = device("device/element_f32.cuh") + device("device/load_32bit.cuh") +
+                           "extern \"C\" __global__ void probe(const float* x, float* y) {\n"
+                           "  y[0] = load_if<3>(x, true);\n"
+                           "  y[1] = load_if<-1>(x + 1, true);\n"
+                           "  y[2] = load_if<0>(x + (1 << 20), false);\n}\n";
+  x_[0] = 5.0f, x_[3] = 7.0f, y_[2] = 1.0f;
+  run(small_kernel(text, {input("const float*", "x"), input("float*", "y")}), {x_, y_});
+  EXPECT_EQ(y_[0], 7.0f);
+  EXPECT_EQ(y_[1], 5.0f);
+  EXPECT_EQ(y_[2], 0.0f);
+  const std::string loads = accesses(Kind::load, x_);
+  EXPECT_NE(loads.find("4@12"), std::string::npos) << loads;
+  EXPECT_EQ(std::count(loads.begin(), loads.end(), '@'), 2) << loads;
+}
+
+TEST_P(ModelsTest, StoresOfAllElementsAreOneAccess) {
+  for (const bool half : {false, true}) {
+    const std::string element = half ? "f16" : "f32", width = half ? "16" : "32";
+    const std::string text = device(("device/element_" + element + ".cuh").c_str()) +
+                             device(("device/store_" + width + "bit.cuh").c_str()) +
+                             "extern \"C\" __global__ void probe(const float* x, Element* y) {\n"
+                             "  float value[kStoreElements];\n"
+                             "  for (int i = 0; i < kStoreElements; ++i) value[i] = x[i];\n"
+                             "  store_elements(y, value, (1u << kStoreElements) - 1);\n"
+                             "  store_elements(y + kStoreElements, value, 5u);\n}\n";
+    for (int i = 0; i < 8; ++i) x_[i] = static_cast<float>(i + 1);
+    std::fill(std::begin(y_), std::end(y_), 0.0f);
+    engine_ = RecordingEngine();
+    run(small_kernel(text, {input("const float*", "x"), input("Element*", "y")}), {x_, y_});
+    std::string stores;
+    for (const Event& event : engine_.of(Kind::store))
+      if (const std::uintptr_t at = event.address - reinterpret_cast<std::uintptr_t>(y_); at < sizeof(y_))
+        stores += fmt::format("{}@{} ", event.bytes, at);
+    EXPECT_EQ(stores, half ? "16@0 2@16 2@20 " : "16@0 4@16 4@24 ");
+    const auto* const halves = reinterpret_cast<const std::uint16_t*>(y_);
+    const auto expect = [&](int at, float value) {
+      if (half) {
+        EXPECT_EQ(halves[at], nearest_half(value)) << at;
+      } else {
+        EXPECT_EQ(y_[at], value) << at;
+      }
+    };
+    const int elements = half ? 8 : 4;
+    for (int i = 0; i < elements; ++i) {
+      expect(i, static_cast<float>(i + 1));
+      expect(elements + i, i == 0 || i == 2 ? static_cast<float>(i + 1) : 0.0f);
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Found, ModelsTest, ::testing::ValuesIn(compilers()),

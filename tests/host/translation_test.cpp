@@ -11,6 +11,7 @@
 #include "golden/golden_cases.h"
 #include "host/small_kernel.h"
 #include "jitconv/error.h"
+#include "support/multiply_text.h"
 
 namespace jitconv::test {
 namespace {
@@ -151,6 +152,43 @@ TEST(TranslationModels, EveryDeviceFileWithAnInstruction) {
     EXPECT_EQ(refusal(small_kernel(text)), "not refused") << file.name;
   }
   EXPECT_GE(with_instructions, 2);
+}
+
+// A device file with holes is known by what stands between them, and filled in several ways it has one model.
+TEST(TranslationModels, AMultiplicationOfAnyNumberOfColumns) {
+  const std::string tf32 = "device/multiply_tf32.cuh";
+  const auto models = [](const std::string& unit) {
+    int count = 0;
+    for (std::size_t at = unit.find("models/multiply_tf32.h"); at != std::string::npos;
+         at = unit.find("models/m", at + 1))
+      ++count;
+    return count;
+  };
+  for (const int columns : {8, 72, 256}) {
+    const codegen::KernelSource source = small_kernel("using A = int;\n" + multiply_text(tf32, columns) + "// last\n");
+    const std::string unit = host::translate(source);
+    EXPECT_EQ(unit.find("wgmma.mma_async"), std::string::npos);
+    EXPECT_EQ(models(unit), 1);
+    const auto lines = lines_of(source.text);
+    EXPECT_EQ(numbered(unit, "probe.cu").at(static_cast<int>(lines.size())), "// last");
+  }
+  const codegen::KernelSource two =
+      small_kernel(multiply_text(tf32, 8) + "// between\n" + multiply_text(tf32, 16) + "// last\n");
+  EXPECT_EQ(models(host::translate(two)), 1);
+  EXPECT_EQ(numbered(host::translate(two), "probe.cu").at(static_cast<int>(lines_of(two.text).size())), "// last");
+}
+
+TEST(TranslationRefuses, AMultiplicationThatIsNotTheOneItModels) {
+  const std::string text = multiply_text("device/multiply_f16.cuh", 8);
+  const auto changed = [&text](const std::string& from, const std::string& to) {
+    std::string other = text;
+    other.replace(other.rfind(from), from.size(), to);
+    return refusal(small_kernel(other));
+  };
+  EXPECT_EQ(refusal(small_kernel(text)), "not refused");
+  EXPECT_NE(changed("m64n8k16", "m64n16k16").find("no CPU model"), std::string::npos) << "two numbers of columns";
+  EXPECT_NE(changed("accumulate, 1, 1", "accumulate, 1, -1").find("'setp.ne.b32'"), std::string::npos);
+  EXPECT_NE(changed("f32.f16.f16", "f16.f16.f16").find("no CPU model"), std::string::npos);
 }
 
 TEST(TranslationWrappers, PassEveryParameterByItsType) {

@@ -27,6 +27,7 @@ struct Planted {
   std::vector<Expected> expected;
   std::string words;  // in the text of the finding
   TestKernel::Shape shape{};
+  bool needs_gnu = false;  // clang's hooks leave out accesses to an array on the thread's own stack
 };
 
 void PrintTo(const Planted& bug, std::ostream* out) { *out << bug.kernel; }
@@ -173,9 +174,15 @@ const std::vector<Planted>& planted() {
        "nothing says that it is complete",
        {.threads = 128, .shared_bytes = 4096}},
       {"unfinished_multiplication_sums_changed",
-       {{Rule::unfinished_multiplication, "wait", 77, ""}},
-       "thread 77 of the warpgroup changed its sums after the multiplication in line",
-       {.threads = 128, .shared_bytes = 4096}},
+       {{Rule::unfinished_multiplication, "store", 77, ""}},
+       "store of 4 bytes of the sums of the multiplication in line",
+       {.threads = 128, .shared_bytes = 4096},
+       true},
+      {"unfinished_multiplication_sums_read",
+       {{Rule::unfinished_multiplication, "load", 77, ""}},
+       "load of 4 bytes of the sums of the multiplication in line",
+       {.threads = 128, .shared_bytes = 4096},
+       true},
       {"unfinished_multiplication_missing_begin",
        {{Rule::unfinished_multiplication, "multiply", 0, ""}},
        "and no multiply_begin() orders that before this one",
@@ -244,6 +251,7 @@ class PlantedBug : public testing::TestWithParam<Planted> {};
 
 TEST_P(PlantedBug, IsFoundAndItsRepairIsClean) {
   const Planted& bug = GetParam();
+  if (bug.needs_gnu && host::find_compiler().kind == host::Compiler::Kind::clang) GTEST_SKIP();
   const std::string text = with_entries(kernel_text(bug.kernel));
   TestKernel kernel(text, {"broken", "repaired"}, host::Purpose::check);
   std::set<std::size_t> seen;

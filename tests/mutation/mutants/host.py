@@ -16,6 +16,11 @@ global_memory = File("host/global_memory.cpp", "global_memory")
 global_fast = File("host/global_memory.h", "global_memory")
 requests = File("host/warp_requests.cpp", "warp_requests")
 block = File("host/block.cpp", "block")
+phases = File("host/phase_barriers.cpp", "phase_barriers")
+tiles = File("host/tile_multiply.cpp", "tile_multiply")
+warpgroups = File("host/warpgroups.cpp", "warpgroups")
+launch = File("host/launch_async.cpp", "launch_async")
+tf32 = File("host/models/operand_tf32.h", "model_operand_tf32")
 
 UNSEEN = "a kernel with this bug passes on a CPU: "
 
@@ -54,8 +59,7 @@ MUTANTS = [
     # Asynchronous copies.
     asynchronous("not_poisoned", "    std::memset(memory_ + operation.destination, kPoison, operation.bytes);\n", "    static_cast<void>(kPoison);\n",
                  "reads of copies under way see the old data instead of NaN"),
-    asynchronous("not_pending",
-                 "marks_.begin_write(operation.proxy, issuer, operation.destination, operation.bytes, operation.pc);",
+    asynchronous("not_pending", "marks_.begin_write(operation.proxy, issuer, operation.destination, operation.bytes, operation.pc);",
                  "Conflict{};", UNSEEN + "reads of copies under way"),
     asynchronous("wait_one_less", "const std::uint32_t complete = issued.closed_groups - groups;",
                  "const std::uint32_t complete = issued.closed_groups - groups + 1;", UNSEEN + "a missing commit"),
@@ -63,6 +67,36 @@ MUTANTS = [
     asynchronous("zeros_not_written", "    std::memset(memory_ + operation.destination, 0, operation.bytes);\n", "    ;\n",
                  "padding is what was in shared memory before"),
     asynchronous("copies_survive_block", "      issued.closed_groups = 0;\n", "", "the next block waits for copies of the last"),
+    # Barrier objects, bulk copies, multiplications.
+    phases("bytes_do_not_count", "if (barrier.pending != 0 || barrier.bytes != 0) return;", "if (barrier.pending != 0) return;",
+           UNSEEN + "stages read before they are there"),
+    phases("phases_tell_nothing", "  clocks_.merge(barrier.arriving, barrier.complete);\n", "", "right kernels are called racy"),
+    phases("invisible_passes", "  if (!barrier.visible)\n", "  if (false)\n", UNSEEN + "barriers that copies do not know"),
+    phases("order_of_init_unseen", "  if (!view.after(barrier.initialiser, barrier.tick))\n", "  if (view.now < 0)\n",
+           UNSEEN + "barriers used before they are any"),
+    asynchronous("unfinished_phases_complete", "return copy.landed && copy.group < phases;", "return copy.landed;",
+                 UNSEEN + "a wait for the phase before"),
+    shared("unfenced_reads_pass", "} else if ((writer_[cell] & kAsyncProxy) == 0 && written > view.fenced[found.thread]) {",
+           "} else if (false) {", UNSEEN + "a missing fence before a multiplication"),
+    shared("unfenced_copies_pass", "proxy == Proxy::async ? unfenced(view, first, last) : Conflict{};", "proxy == Proxy::async ? Conflict{} : Conflict{};",
+           UNSEEN + "a bulk copy that overtakes stores"),
+    shared_fast("operands_are_free", "if (reads.tick[unit] >= view.first && reads.tick[unit] > view.seen[reads.column]) return false;",
+                "if (reads.tick[unit] > view.now) return false;", UNSEEN + "operands that are overwritten too early"),
+    warpgroups("wait_for_all", "const std::uint32_t complete = group.closed_groups - in_flight;",
+               "const std::uint32_t complete = group.closed_groups + 0 * in_flight;", UNSEEN + "a wait for too few groups"),
+    warpgroups("operands_may_differ", "else if (call.a != first.a || call.b != first.b)", "else if (call.a != first.a)",
+               UNSEEN + "threads that multiply other operands"),
+    warpgroups("sums_of_other_rows", "(row + 8 * i) * columns", "(row + 4 * i) * columns", "sums belong to other outputs on a CPU"),
+    warpgroups("sums_are_free", "if (one.in_flight != 0 && address >= first", "if (one.in_flight == 0 && address >= first",
+               UNSEEN + "sums that are used before they are there"),
+    warpgroups("registers_from_nowhere", "    if (needed > free_registers_) return false;\n", "", UNSEEN + "registers nobody gives back"),
+    tiles("all_bits_of_tf32", "bits & ~0x1fffu", "bits", "products of TF32 are more exact on a CPU"),
+    tiles("rounds_like_fp16", "magnitude << 13) * 0x1p112f", "magnitude << 13) * 0x1p111f", "fp16 operands are half as large on a CPU"),
+    launch("copies_land_early", "if (early) land_on(barriers_.at(operation.object));", "if (early || !conflict) land_on(barriers_.at(operation.object));",
+           "copies never land late: what needs it is not seen"),
+    launch("copies_need_no_wait", "    block_.log({Rule::unfinished_copy, pc_near(near, copy->pc), copy->issuer,",
+           "    if (false) block_.log({Rule::unfinished_copy, pc_near(near, copy->pc), copy->issuer,", UNSEEN + "copies into the next block's memory"),
+    tf32("truncates", "(bits + 0x1000u) & ~0x1fffu", "bits & ~0x1fffu", "operands are truncated on a CPU and rounded on a GPU"),
     # Order of threads.
     clocks("barrier_orders_nothing", "  ordered_ = counter_;\n  std::fill(now_.begin(), now_.end(), ++counter_);\n",
            "  std::fill(now_.begin(), now_.end(), ++counter_);\n", "right kernels are called racy"),

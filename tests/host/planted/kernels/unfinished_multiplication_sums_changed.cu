@@ -14,7 +14,7 @@ __device__ __forceinline__ void kernel(const float* x, float* y) {
   multiply(sum, a, b, 1);
   multiply_commit();
   if (kRepaired) multiply_wait<0>();
-  if (t == 77) sum[3] = 5.0f;
-  multiply_wait<0>();  // here: wait
+  if (t == 77) sum[3] = 5.0f;  // here: store
+  multiply_wait<0>();
   y[t] = sum[0];
 }

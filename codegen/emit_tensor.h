@@ -1,0 +1,20 @@
+// The tensor family's store, printed by emit_tensor_store.cpp for emit_tensor.cpp: from accumulators to y, or to partial
+// sums and on to y.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "codegen/plan.h"
+#include "codegen/source.h"
+#include "codegen/template_text.h"
+
+namespace jitconv::codegen {
+
+/// Holes of tensor.cu.in that concern the store.
+Holes tensor_store_holes(const ConvPlan& plan, const TensorTiling& tiling);
+
+/// The kernel that adds the partial sums of a split reduction.
+std::string emit_tensor_reduce(const ConvPlan& plan, const std::string& name, const std::vector<Argument>& arguments);
+
+}  // namespace jitconv::codegen

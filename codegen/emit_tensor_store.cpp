@@ -1,0 +1,135 @@
+// See emit_tensor.h.
+#include "codegen/emit_tensor.h"
+
+#include "codegen/emitter.h"
+#include "fmt/format.h"
+
+namespace jitconv::codegen {
+namespace {
+
+/// What a multiplying thread needs of its two channels, loaded long before it is needed.
+std::string channel_bias(const ConvPlan& plan, const TensorTiling& tiling) {
+  if (!plan.spec.epilogue.bias || tiling.splits > 1) return {};
+  return "float channel_bias[2];\n"
+         "#pragma unroll\n"
+         "for (int half = 0; half < 2; ++half) {\n"
+         "  const int k = tile.k_tile * kBlockK + k_consumer + warp % 4 * 16 + half * 8 + lane / 4;\n"
+         "  channel_bias[half] = k < kGroupK ? to_float(bias[tile.group * kGroupK + k]) : 0.0f;\n"
+         "}\n";
+}
+
+std::string indented(std::string_view text) {
+  Lines lines;
+  while (!text.empty()) {
+    const std::size_t end = text.find('\n');
+    lines.add(fmt::format("{}{}", text.front() == '#' || text.front() == '\n' ? "" : "  ", text.substr(0, end)));
+    if (end == std::string_view::npos) break;
+    text.remove_prefix(end + 1);
+  }
+  return lines.text();
+}
+
+/// Lines of a vector's part of the epilogue, for what cannot be done channel by channel: the residual and what follows.
+std::string residual(const Epilogue& epilogue, const TensorTiling& tiling, std::string_view condition,
+                     std::string_view offset) {
+  if (!epilogue.residual || tiling.splits > 1) return {};
+  Lines lines;
+  lines.add("#pragma unroll");
+  lines.add("for (int e = 0; e < kStoreElements; ++e) {");
+  lines.add(fmt::format("  if ({}) value[e] += to_float(residual[{}]);", condition, offset));
+  if (epilogue.activation != Activation::none) lines.add("  value[e] = activate(value[e]);");
+  lines.add("}");
+  return lines.text();
+}
+
+/// Whether outputs are staged as 16-bit elements.
+bool stages_16bit(const ConvPlan& plan, const TensorTiling& tiling) {
+  return plan.spec.dtype != DataType::f32 && tiling.stages_elements(plan.spec);
+}
+
+/// Lines that stage one channel's accumulators, without the positions that no output has.
+std::string stage_values(const ConvPlan& plan, const TensorTiling& tiling) {
+  const ConvSpec& spec = plan.spec;
+  const TensorShape out = output_shape(spec);
+  const Epilogue none;
+  const Epilogue& epilogue = tiling.splits > 1 ? none : spec.epilogue;
+  // What a residual is added to is not activated yet.
+  const Activation activation = epilogue.residual ? Activation::none : epilogue.activation;
+  const std::string lines =
+      (epilogue.bias ? "value += channel_bias[half];\n" : "") + epilogue_lines({.activation = activation}, "");
+  const bool narrow = stages_16bit(plan, tiling);
+  // Two outputs at a time where both always lie in one row and at an even place in shared memory, whatever the channel.
+  const std::int64_t gap = TensorTiling::gap(spec);
+  const bool pairs = out.h * out.w % 2 == 0, pairs_in_rows = out.w % 2 == 0 && gap % 2 == 0;
+  const auto fill = [&](bool in_pairs, std::string_view place) {
+    const std::string_view column = in_pairs ? "i * 8" : "column";
+    const std::string value = !in_pairs ? (narrow ? "from_float(value)" : "value")
+                                        : (narrow ? "element_pair(pair.x, pair.y)" : "pair");
+    const std::string target = !in_pairs ? "staged_lane[{}]"
+                               : narrow  ? "*reinterpret_cast<unsigned*>(staged_lane + ({}))"
+                                         : "*reinterpret_cast<float2*>(staged_lane + ({}))";
+    const auto assign = [&](const std::string& at) {
+      return fmt::format("{} = {};", fmt::format(fmt::runtime(target), at), value);
+    };
+    std::string lines_of_store;
+    if (place == "no row ends") {
+      lines_of_store = assign(std::string(column)) + "\n";
+    } else if (place == "one row ends") {
+      lines_of_store = fmt::format("if ({0} < kQ - column_first) {1}\nif ({0} >= kPitch - column_first) {2}\n", column,
+                                   assign(std::string(column)), assign(fmt::format("{} - kGap", column)));
+    } else {
+      lines_of_store = fmt::format(
+          "const int rows = (column_first + {0}) / kPitch;\nif (column_first + {0} - rows * kPitch < kQ) {1}\n", column,
+          assign(fmt::format("{} - rows * kGap", column)));
+    }
+    return fill_template(embedded_text(in_pairs ? "tensor_stage_pairs.cu.in" : "tensor_stage_values.cu.in"),
+                         {{"epilogue", lines}, {"store", lines_of_store}});
+  };
+  const int ends = tiling.row_ends(spec);
+  const std::string in_one_row = fill(pairs, "no row ends");
+  if (ends == 0) return in_one_row;
+  const std::string in_rows = fill(pairs && pairs_in_rows, ends == 1 ? "one row ends" : "rows end");
+  if (out.w < tiling.columns) return in_rows;
+  return "if (run_first % kQ + kColumns <= kQ) {\n" + indented(in_one_row) + "} else {\n" + indented(in_rows) + "}\n";
+}
+
+constexpr std::string_view kReadStaged =
+    "__device__ __forceinline__ void read_staged(float (&value)[kStoreElements], const float* staged) {\n"
+    "#pragma unroll\n"
+    "  for (int e = 0; e < kStoreElements; e += 4) {\n"
+    "    const float4 quad = *reinterpret_cast<const float4*>(staged + e);\n"
+    "    value[e] = quad.x, value[e + 1] = quad.y, value[e + 2] = quad.z, value[e + 3] = quad.w;\n"
+    "  }\n"
+    "}";
+
+}  // namespace
+
+Holes tensor_store_holes(const ConvPlan& plan, const TensorTiling& tiling) {
+  const ConvSpec& spec = plan.spec;
+  const bool narrow = stages_16bit(plan, tiling);
+  const std::string store = fill_template(
+      embedded_text("tensor_store_nchw.cu.in"),
+      {{"stage_values", stage_values(plan, tiling)},
+       {"read_vector", narrow ? "const uint4 value = *reinterpret_cast<const uint4*>(source);"
+                              : "float value[kStoreElements];\nread_staged(value, source);"},
+       {"k_missing", spec.filter.k / spec.groups % tiling.block_k == 0 ? "false" : "k_first + k >= kGroupK"},
+       {"residual", residual(spec.epilogue, tiling, "(mask >> e & 1u) != 0", "row + output + e")},
+       {"residual_inside",
+        residual(spec.epilogue, tiling, "stored", "y_lane - y + late_k + i * (32 * kStoreElements) + e")},
+       {"y", tiling.splits > 1 ? "partial_sums + number % kSplits * static_cast<long long>(kPartialSumStride)" : "y"}});
+  return {{"staged", narrow ? "Element" : "float"},
+          {"read_staged", narrow ? "" : std::string(kReadStaged)},
+          {"channel_values", channel_bias(plan, tiling)},
+          {"store", store}};
+}
+
+std::string emit_tensor_reduce(const ConvPlan& plan, const std::string& name, const std::vector<Argument>& arguments) {
+  const Epilogue& epilogue = plan.spec.epilogue;
+  return fill_template(embedded_text("tensor_reduce.cu.in"),
+                       {{"kernel", name},
+                        {"parameters", parameter_list(arguments)},
+                        {"channel_values", channel_values(epilogue, "output / kPlane % (kGroups * kGroupK)")},
+                        {"epilogue", epilogue_lines(epilogue, "output")}});
+}
+
+}  // namespace jitconv::codegen

@@ -1,0 +1,6 @@
+// Two elements in one register, each rounded to nearest even: bfloat16.
+__device__ __forceinline__ unsigned element_pair(float low, float high) {
+  unsigned result;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(result) : "f"(high), "f"(low));
+  return result;
+}

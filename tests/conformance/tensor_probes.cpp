@@ -1,0 +1,258 @@
+// See tensor_probes.h. Multiplications are of small integers, whose sums are exact in any order: the order in which
+// hardware adds, and what it drops, is no part of the model.
+#include "conformance/tensor_probes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+namespace jitconv::test {
+namespace {
+
+constexpr std::size_t kItems = 1 << 13;
+constexpr int kHopper = 90;
+
+struct Type {
+  std::string name;  ///< "f16"
+  std::string_view element;
+};
+const Type kF32{"f32", "device/element_f32.cuh"}, kF16{"f16", "device/element_f16.cuh"},
+    kBf16{"bf16", "device/element_bf16.cuh"};
+
+Words random_words(const std::string& name, std::size_t count) {
+  std::mt19937_64 random = random_of_probe(name);
+  Words words(count);
+  std::generate(words.begin(), words.end(), [&random] { return static_cast<std::uint32_t>(random() >> 32); });
+  return words;
+}
+
+/// Copies of the block's items, asked for by one thread, read by another thread than the one whose item it is. The
+/// second goes where the first went, once everybody has said that it was read.
+Probe bulk_copies() {
+  Probe probe;
+  probe.name = "bulk copies";
+  probe.device_files = {"device/barrier.cuh", "device/bulk_copy.cuh"};
+  for (const char* function : {"barrier_address", "barrier_init", "barrier_init_visible", "barrier_arrive",
+                               "barrier_arrive_expecting", "barrier_wait"})
+    probe.functions.push_back(std::string("barrier.cuh: ") + function);
+  probe.functions.push_back("bulk_copy.cuh: bulk_copy_to_shared");
+  probe.body = fmt::format(
+      "  constexpr int kThreads = {0}, kBytes = kThreads * 16;\n"
+      "  Barrier* const full = reinterpret_cast<Barrier*>(shared + kThreads * 4);\n"
+      "  Barrier* const empty = full + 1;\n"
+      "  const int thread = static_cast<int>(threadIdx.x);\n"
+      "  if (thread == 0) {{\n"
+      "    barrier_init(full, 1);\n"
+      "    barrier_init(empty, kThreads);\n"
+      "    barrier_init_visible();\n"
+      "  }}\n"
+      "  __syncthreads();\n"
+      "  const int other = thread ^ 37;\n"
+      "#pragma unroll 1\n"
+      "  for (int round = 0; round < 4; ++round) {{\n"
+      "    if (thread == 0) {{\n"
+      "      barrier_wait(empty, (round + 1) % 2);\n"
+      "      barrier_arrive_expecting(full, kBytes);\n"
+      "      bulk_copy_to_shared(shared, in + round % 2 * kThreads * 2, kBytes / 2, full);\n"
+      "      bulk_copy_to_shared(shared + kThreads * 2, in + (round + 1) % 2 * kThreads * 2, kBytes / 2, full);\n"
+      "    }}\n"
+      "    barrier_wait(full, round % 2);\n"
+      "    out[round] = __float_as_uint(shared[other * 4 + round]);\n"
+      "    barrier_arrive(empty);\n"
+      "  }}\n"
+      "  out[4] = barrier_address(empty) - barrier_address(full);\n",
+      kProbeThreads);
+  probe.in_words = 4;
+  probe.out_words = 5;
+  probe.shared_bytes = kProbeThreads * 16 + 16;
+  probe.inputs = random_words(probe.name, kItems * probe.in_words);
+  probe.compute_capability = kHopper;
+  return probe;
+}
+
+Probe operands_tf32() {
+  Probe probe;
+  probe.name = "operand tf32";
+  probe.device_files = {kF32.element, "device/operand_tf32.cuh"};
+  probe.functions = {"operand_tf32.cuh: round_to_tf32", "operand_tf32.cuh: operand_row"};
+  probe.body =
+      "  const uint4 row = operand_row(reinterpret_cast<const Element*>(in));\n"
+      "  out[0] = row.x;\n  out[1] = row.y;\n  out[2] = row.z;\n  out[3] = row.w;\n";
+  probe.in_words = probe.out_words = 4;
+  probe.inputs = random_words(probe.name, kItems * 8 * probe.in_words);
+  // Every other one lies on the border between two TF32 numbers, or next to it.
+  for (std::size_t i = 0; i < probe.inputs.size(); i += 2)
+    probe.inputs[i] = ((probe.inputs[i] & ~0x1fffu) | 0x1000u) + static_cast<std::uint32_t>(i / 2 % 3) - 1;
+  const Words special{0u, 0x80000000u, 0x7f7fffffu, 0xff7fffffu, 0x7f800000u, 0xff800000u, 0x7f800001u, 0xffc12345u,
+                      1u, 0x00001000u, 0x007fffffu, 0x7f7fefffu, 0x7f7ff000u, 0x807ff000u, 0x7fffffffu, 0xffffffffu};
+  std::copy(special.begin(), special.end(), probe.inputs.begin());
+  probe.compute_capability = 80;
+  return probe;
+}
+
+Probe operands_16bit(const Type& type) {
+  Probe probe;
+  probe.name = type.name + " operand";
+  probe.device_files = {type.element, "device/operand_16bit.cuh"};
+  probe.functions = {"operand_16bit.cuh: operand_pair", "operand_16bit.cuh: operand_row"};
+  probe.body =
+      "  const Element* const channel = reinterpret_cast<const Element*>(in);\n"
+      "  const uint4 row = operand_row(channel);\n"
+      "  out[0] = row.x;\n  out[1] = row.y;\n  out[2] = row.z;\n  out[3] = row.w;\n"
+      "  out[4] = operand_pair(channel[5], channel[0]);\n";
+  probe.in_words = 4;
+  probe.out_words = 5;
+  probe.inputs = random_words(probe.name, kItems * probe.in_words);
+  return probe;
+}
+
+/// The address of a load that is off is drawn at random: it must not be followed.
+Probe loads(const Type& type) {
+  const bool words = type.name == "f32";
+  Probe probe;
+  probe.name = type.name + " load_if";
+  const std::string file = words ? "load_32bit.cuh" : "load_16bit.cuh";
+  probe.device_files = {type.element, words ? "device/load_32bit.cuh" : "device/load_16bit.cuh"};
+  probe.functions = {file + ": load_if"};
+  const std::string bits = words ? "__float_as_uint({})" : "{}.bits";
+  probe.body =
+      "  const unsigned control = in[4];\n"
+      "  const bool valid = (control & 3u) != 0;\n"
+      "  const Element* source = reinterpret_cast<const Element*>(in) + 2;\n"
+      "  if (!valid) source = reinterpret_cast<const Element*>(static_cast<unsigned long long>(control) << 4);\n";
+  for (const int offset : {-2, -1, 0, 1}) {
+    probe.body += fmt::format("  out[{}] = {};\n", offset + 2,
+                              fmt::format(fmt::runtime(bits), fmt::format("load_if<{}>(source, valid)", offset)));
+  }
+  probe.in_words = 5;
+  probe.out_words = 4;
+  probe.inputs = random_words(probe.name, kItems * probe.in_words);
+  return probe;
+}
+
+Probe stores(const Type& type) {
+  const bool words = type.name == "f32";
+  const int elements = words ? 4 : 8;
+  Probe probe;
+  probe.name = type.name + " store_elements";
+  const std::string file = words ? "store_32bit.cuh" : "store_16bit.cuh";
+  probe.device_files = {type.element, words ? "device/store_32bit.cuh" : "device/store_16bit.cuh"};
+  probe.functions = {file + ": store_elements"};
+  probe.body = fmt::format(
+      "  float value[{0}];\n"
+      "#pragma unroll\n"
+      "  for (int i = 0; i < {0}; ++i) value[i] = __uint_as_float(in[i]);\n"
+      "  const unsigned control = in[{0}];\n"
+      "  store_elements(reinterpret_cast<Element*>(out), value, (control >> 8 & 3u) == 0 ? {1}u : control & {1}u);\n",
+      elements, (1 << elements) - 1);
+  probe.in_words = static_cast<std::size_t>(elements) + 1;
+  probe.out_words = 4;
+  probe.inputs = random_words(probe.name, kItems * probe.in_words);
+  return probe;
+}
+
+std::uint32_t bits_of(const std::string& type, int value) {
+  const auto single = std::bit_cast<std::uint32_t>(static_cast<float>(value));
+  if (type == "tf32") return single;
+  if (type == "bf16") return single >> 16;
+  if (value == 0) return 0;
+  return (single >> 16 & 0x8000u) | (((single >> 23 & 0xffu) - 112) << 10) | (single >> 13 & 0x3ffu);
+}
+
+/// Two multiplications of 64 rows by `columns`, of operands whose right halves lie 16 and 48 bytes further away than
+/// they have to. A thread's item: four words of a, some of b, and the sums it starts from.
+Probe multiplications(const std::string& type, int columns, bool accumulate) {
+  const bool words = type == "tf32";
+  const std::size_t sums = static_cast<std::size_t>(columns) / 2;
+  const std::size_t b_words = (static_cast<std::size_t>(columns) * 8 + kProbeThreads - 1) / kProbeThreads;
+  Probe probe;
+  probe.name = fmt::format("multiply {} x{}{}", type, columns, accumulate ? "" : " from zero");
+  static const std::string_view files[] = {"device/multiply_tf32.cuh", "device/multiply_f16.cuh",
+                                           "device/multiply_bf16.cuh"};
+  probe.device_files = {"device/warpgroup.cuh", files[words ? 0 : type == "f16" ? 1 : 2]};
+  for (const char* function :
+       {"matrix_operand", "fence_async_proxy", "multiply_begin", "multiply_commit", "multiply_wait"})
+    probe.functions.push_back(std::string("warpgroup.cuh: ") + function);
+  probe.functions.push_back(fmt::format("multiply_{}.cuh: multiply", type));
+  probe.columns = columns;
+  probe.body = fmt::format(
+      "  constexpr int kColumns = {}, kWordsOfB = {};\n"
+      "  constexpr int kRightOfA = 64 * 16 + 16, kRightOfB = kColumns * 16 + 48, kB = kRightOfA + 64 * 16;\n"
+      "  unsigned char* const bytes = reinterpret_cast<unsigned char*>(shared);\n"
+      "  const auto put = [bytes](int first, int right, int index, unsigned value) {{\n"
+      "    *reinterpret_cast<unsigned*>(bytes + first + index / 8 * 16 + index / 4 % 2 * right + index % 4 * 4) =\n"
+      "        value;\n"
+      "  }};\n"
+      "  const int thread = static_cast<int>(threadIdx.x);\n"
+      "  for (int i = 0; i < 4; ++i) put(0, kRightOfA, thread * 4 + i, in[i]);\n"
+      "  for (int i = 0; i < kWordsOfB; ++i)\n"
+      "    if (thread * kWordsOfB + i < kColumns * 8) put(kB, kRightOfB, thread * kWordsOfB + i, in[4 + i]);\n"
+      "  fence_async_proxy();\n"
+      "  __syncthreads();\n"
+      "  float sum[kColumns / 2];\n"
+      "#pragma unroll\n"
+      "  for (int i = 0; i < kColumns / 2; ++i) sum[i] = __uint_as_float(in[4 + kWordsOfB + i]);\n"
+      "  const MatrixOperand a = matrix_operand(bytes, kRightOfA), b = matrix_operand(bytes + kB, kRightOfB);\n"
+      "  multiply_begin();\n"
+      "  multiply(sum, a, b, {});\n"
+      "  multiply_commit();\n"
+      "  multiply(sum, a, b, 1);\n"
+      "  multiply_commit();\n"
+      "  multiply_wait<1>();\n"
+      "  multiply_wait<0>();\n"
+      "#pragma unroll\n"
+      "  for (int i = 0; i < kColumns / 2; ++i) out[i] = __float_as_uint(sum[i]);\n",
+      columns, b_words, accumulate ? 1 : 0);
+  probe.in_words = 4 + b_words + sums;
+  probe.out_words = sums;
+  probe.shared_bytes = static_cast<std::size_t>(2 * 64 * 16 + 16 + 2 * columns * 16 + 48);
+  probe.compute_capability = kHopper;
+  std::mt19937_64 random = random_of_probe(probe.name);
+  const auto element = [&] { return bits_of(type, static_cast<int>(random() % 17) - 8); };
+  for (std::size_t item = 0; item < 4 * kProbeThreads; ++item) {
+    for (std::size_t i = 0; i < 4 + b_words; ++i) {
+      const std::uint32_t low = element();
+      probe.inputs.push_back(words ? low : low | element() << 16);
+    }
+    for (std::size_t i = 0; i < sums; ++i)
+      probe.inputs.push_back(
+          std::bit_cast<std::uint32_t>(static_cast<float>(static_cast<int>(random() % 2001) - 1000)));
+  }
+  return probe;
+}
+
+/// Nothing comes out of it but that it comes back. Without a number of resident blocks ptxas drops the instructions.
+Probe registers() {
+  Probe probe;
+  probe.name = "registers";
+  probe.device_files = {"device/warpgroup.cuh"};
+  probe.functions = {"warpgroup.cuh: shrink_registers_to", "warpgroup.cuh: grow_registers_to"};
+  probe.body =
+      "  shrink_registers_to<24>();\n"
+      "  __syncthreads();\n"
+      "  grow_registers_to<32>();\n"
+      "  out[0] = in[0] * 3u;\n";
+  probe.inputs = random_words(probe.name, kItems);
+  probe.resident_blocks = 1;
+  probe.compute_capability = kHopper;
+  return probe;
+}
+
+}  // namespace
+
+std::vector<Probe> tensor_probes() {
+  std::vector<Probe> all{bulk_copies(), registers(), operands_tf32()};
+  for (const Type& type : {kF16, kBf16}) all.push_back(operands_16bit(type));
+  for (const Type& type : {kF32, kF16, kBf16}) {
+    all.push_back(loads(type));
+    all.push_back(stores(type));
+  }
+  for (const std::string type : {"tf32", "f16", "bf16"}) {
+    for (const int columns : {8, 64, 248, 256}) all.push_back(multiplications(type, columns, true));
+    all.push_back(multiplications(type, 128, false));
+  }
+  return all;
+}
+
+}  // namespace jitconv::test

@@ -1,0 +1,18 @@
+// Probes of what the kernels for tensor cores use: barrier objects, bulk copies, warpgroup multiplications, and the
+// functions that bring elements to and from them.
+#pragma once
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include "conformance/probes.h"
+
+namespace jitconv::test {
+
+/// A generator of its own for each probe, so that a new probe leaves the inputs of the others alone.
+std::mt19937_64 random_of_probe(const std::string& name);
+
+std::vector<Probe> tensor_probes();
+
+}  // namespace jitconv::test

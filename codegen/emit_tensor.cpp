@@ -72,8 +72,8 @@ std::string constants(const ConvPlan& plan, const TensorTiling& tiling) {
 
   c.group("Loading: kTeams teams of kTeamWarps warps");
   c.add("kTeamWarps", tiling.team_warps).add("kTeams", 4 / tiling.team_warps);
-  const std::int64_t items = ceil_div(tiling.run_pixels(spec), kWarpSize);
-  c.add("kLoadItemsOfPhase", items, "32 pixels each").add("kLoadItems", items * TensorTiling::phases(spec));
+  const std::int64_t items = tiling.load_items(spec);
+  c.add("kLoadItemsOfPhase", items, TensorTiling::loads_pairs(spec) ? "64 pixels each" : "32 pixels each").add("kLoadItems", items * TensorTiling::phases(spec));
   c.add("kLoadBatch", tiling.load_batch, "items of a warp in flight");
 
   c.group("The block");
@@ -162,16 +162,25 @@ std::string device(const ConvPlan& plan, const TensorTiling& tiling) {
 /// Lines that load the channels of pixel `i`.
 std::string load_pixel(const ConvPlan& plan, const TensorTiling& tiling) {
   const std::int64_t channels = plan.spec.filter.c, chunk = tiling.chunk_channels(plan.spec);
+  const bool pairs = TensorTiling::loads_pairs(plan.spec);
   Lines lines;
   for (std::int64_t c = 0; c < chunk; ++c) {
     if (chunk > channels && c >= channels)
-      lines.add(fmt::format("value[i][{}] = from_float(0.0f);", c));
+      lines.add(fmt::format("value[i][{}] = {};", c, pairs ? "0" : "from_float(0.0f)"));
     else
       lines.add(
-          fmt::format("value[i][{}] = load_if<{}LL * kInputStrideC>(source, valid{});", c, c,
+          fmt::format("value[i][{}] = {}<{}LL * kInputStrideC>(source, valid{});", c,
+                            pairs ? "load_pair_if" : "load_if", c,
                       channels % chunk == 0 || chunk > channels ? "" : fmt::format(" && c_first + {} < kChannels", c)));
   }
   return lines.text();
+}
+
+std::string load_run(const ConvPlan& plan, const TensorTiling& tiling) {
+  Holes holes = {{"load_pixel", load_pixel(plan, tiling)}};
+  if (TensorTiling::loads_pairs(plan.spec)) return fill_template(embedded_text("tensor_load_pairs.cu.in"), holes);
+  holes.emplace("input_stride_w", plan.spec.input_layout == Layout::nchw ? "" : " * kInputStrideW");
+  return fill_template(embedded_text("tensor_load_pixels.cu.in"), holes);
 }
 
 /// A unit of a step: a tap of one slice.
@@ -340,8 +349,7 @@ std::string emit_tensor(const ConvPlan& plan) {
       {"unit_tap", unit_tap(spec, tiling)},
       {"kernel", kernel_name(plan)},
       {"parameters", parameter_list(convolve_arguments(plan, tiling))},
-      {"input_stride_w", spec.input_layout == Layout::nchw ? "" : " * kInputStrideW"},
-      {"load_pixel", load_pixel(plan, tiling)},
+      {"load_run", load_run(plan, tiling)},
       {"zeros", tiling.has_zeros(spec) ? std::string(embedded_text("tensor_zeros.cu.in")) : ""},
       {"loader_registers", move_registers(tiling.loader_registers(), "kLoaderRegisters")},
       {"consumer_registers", move_registers(tiling.consumer_registers(), "kConsumerRegisters")},

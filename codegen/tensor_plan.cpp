@@ -101,7 +101,7 @@ class Search {
     const std::int64_t fit = (target_.shared_bytes_per_block - rest) / tiling.stage_bytes(spec_);
     if (fit < 2) return;
     tiling.stages = static_cast<int>(std::min<std::int64_t>(fit, kMostStages));
-    const std::int64_t items = ceil_div(tiling.run_pixels(spec_), kWarpSize) * TensorTiling::phases(spec_);
+    const std::int64_t items = tiling.load_items(spec_) * TensorTiling::phases(spec_);
     for (const int team_warps : {1, 2, 4}) {
       if (4 / team_warps > tiling.stages) continue;
       tiling.team_warps = team_warps;
@@ -146,7 +146,7 @@ class Search {
     const std::int64_t n = tiling.columns, instruction = std::max(n / 2, 16 + n / 4);
     const std::int64_t multiply = steps * tiling.units(spec_) * instruction;  // two consumers, two units each
 
-    const std::int64_t items = ceil_div(tiling.run_pixels(spec_), kWarpSize) * TensorTiling::phases(spec_);
+    const std::int64_t items = tiling.load_items(spec_) * TensorTiling::phases(spec_);
     const std::int64_t own = ceil_div(items, tiling.team_warps) * tiling.runs();
     const std::int64_t batches = ceil_div(ceil_div(items, tiling.team_warps), tiling.load_batch) * tiling.runs();
     const std::int64_t issue = own * (tiling.chunk_channels(spec_) * kLoadIssue + kPixelIssue);

@@ -28,6 +28,17 @@ int TensorTiling::slice_channels(const ConvSpec& spec) {
 
 std::int64_t TensorTiling::gap(const ConvSpec& spec) { return (spec.filter.s - 1) * spec.dilation.w / spec.stride.w; }
 
+bool TensorTiling::loads_pairs(const ConvSpec& spec) {
+  const std::int64_t q = output_shape(spec).w;
+  return element_bytes(spec.dtype) == 2 && spec.input_layout == Layout::nchw && spec.stride.w == 1 &&
+         spec.input.w % 2 == 0 && q % 2 == 0 && gap(spec) % 2 == 0;
+}
+
+std::int64_t TensorTiling::load_items(const ConvSpec& spec) const {
+  if (!loads_pairs(spec)) return ceil_div(run_pixels(spec), kWarpSize);
+  return ceil_div(run_pixels(spec) + spec.padding.left % 2, 2 * kWarpSize);
+}
+
 int TensorTiling::phase_of(const ConvSpec& spec, std::int64_t s) {
   return static_cast<int>(s * spec.dilation.w % spec.stride.w);
 }

@@ -68,6 +68,10 @@ struct TensorTiling {
   static constexpr int kThreads = 384;
   static int slice_channels(const ConvSpec& spec);  ///< 16 bytes of channels
   int chunk_channels(const ConvSpec& spec) const { return slices * slice_channels(spec); }
+  /// Whether 16-bit pixels of x are loaded two at a time: rows of x and of the grid are even and words aligned.
+  static bool loads_pairs(const ConvSpec& spec);
+  /// Loads of a warp, for each phase, of a run's pixels.
+  std::int64_t load_items(const ConvSpec& spec) const;
   /// Columns of a grid row that no output has.
   static std::int64_t gap(const ConvSpec& spec);
   /// A filter column's place modulo the stride: pixels that are equal in this are neighbours in shared memory.

@@ -10,6 +10,9 @@
 #include <fmt/format.h>
 
 #include <atomic>
+#include <optional>
+#include <set>
+#include <tuple>
 
 #include "cache/key.h"
 #include "runtime/backend.h"
@@ -19,6 +22,7 @@
 #include "runtime/fork_guard.h"
 #include "runtime/kernel_state.h"
 #include "runtime/log.h"
+#include "runtime/ptxas_log.h"
 #include "runtime/registry.h"
 
 namespace jitconv {
@@ -32,7 +36,7 @@ Kernel compile(const ConvSpec& spec, const Target& target, const CompileOptions&
   runtime::forbid_use_after_fork();
   return runtime::registry().find_or_build(asked, [&] {
     const codegen::ConvPlan plan = codegen::make_plan(spec, target);
-    const auto build = [&] { return runtime::compile_plan(plan, options); };
+    const auto build = [&] { return runtime::compile_best(plan, options); };
     // Specs that differ only in what cannot matter share a kernel: the one of the plan's canonical spec.
     const runtime::RegistryKey canonical{plan.spec, target, options};
     return canonical == asked ? build() : runtime::registry().find_or_build(canonical, build);
@@ -87,6 +91,57 @@ cache::Key cache_key(const Backend& backend, const codegen::KernelSource& source
                           source.text});
 }
 
+/// All of a kernel but its plan.
+struct Compiled {
+  codegen::KernelSource source;
+  std::optional<cache::Key> key;  ///< none where nothing is launched
+  Binary binary;
+};
+
+Compiled load_or_compile(const codegen::ConvPlan& plan, const CompileOptions& options, const Backend& backend) {
+  require_supported(options, plan.target);
+  Compiled result{codegen::generate(plan), std::nullopt, {}};
+  const codegen::KernelSource& source = result.source;
+  if (source.entries.empty()) return result;  // no outputs, so nothing to launch
+  result.key = cache_key(backend, source, plan.target, options);
+  dump(source, ".cu", source.text);
+  if (auto entry = disk_cache().load(*result.key)) {
+    result.binary = {std::move(entry->payload), std::move(entry->metadata), /*from_cache=*/true};
+  } else {
+    result.binary = compile_and_store(backend, plan, source, *result.key, options);
+  }
+  dump(source, backend.format().suffix, result.binary.image);
+  return result;
+}
+
+Kernel make_kernel(codegen::ConvPlan plan, Compiled compiled, const CompileOptions& options, const Backend& backend) {
+  if (!compiled.key) {
+    return Kernel(std::make_shared<detail::KernelState>(backend, std::move(plan), std::move(compiled.source),
+                                                        std::string(), Binary{}, nullptr));
+  }
+  const auto recompile = [key = *compiled.key, options](const detail::KernelState& state) {
+    return compile_and_store(state.backend, state.plan, state.source, key, options);
+  };
+  return Kernel(std::make_shared<detail::KernelState>(backend, std::move(plan), std::move(compiled.source),
+                                                      compiled.key->hex(), std::move(compiled.binary), recompile));
+}
+
+/// The candidates after `best`, cheapest first. Those that differ from an earlier one only in how tiles and steps are
+/// dealt out are left out: the compiler would make the same of them.
+std::vector<codegen::ConvPlan> other_candidates(const codegen::ConvPlan& best, std::size_t most) {
+  const auto body = [](const codegen::ConvPlan& plan) {
+    const auto& tiling = std::get<codegen::TensorTiling>(plan.tiling);
+    return std::tuple(tiling.columns, tiling.slices, tiling.load_batch, tiling.resident);
+  };
+  std::set seen = {body(best)};
+  std::vector<codegen::ConvPlan> others;
+  for (codegen::ConvPlan& plan : codegen::enumerate_plans(best.spec, best.target, SIZE_MAX)) {
+    if (others.size() == most) break;
+    if (plan.family == codegen::Family::tensor && seen.insert(body(plan)).second) others.push_back(std::move(plan));
+  }
+  return others;
+}
+
 }  // namespace
 
 Kernel compile_plan(const codegen::ConvPlan& plan, const CompileOptions& options) {
@@ -94,28 +149,45 @@ Kernel compile_plan(const codegen::ConvPlan& plan, const CompileOptions& options
 }
 
 Kernel compile_plan(const codegen::ConvPlan& plan, const CompileOptions& options, const Backend& backend) {
-  require_supported(options, plan.target);
-  codegen::KernelSource source = codegen::generate(plan);
-  if (source.entries.empty()) {  // no outputs, so nothing to launch
-    return Kernel(
-        std::make_shared<detail::KernelState>(backend, plan, std::move(source), std::string(), Binary{}, nullptr));
-  }
-  const cache::Key key = cache_key(backend, source, plan.target, options);
-  dump(source, ".cu", source.text);
+  return make_kernel(plan, load_or_compile(plan, options, backend), options, backend);
+}
 
-  Binary binary;
-  if (auto entry = disk_cache().load(key)) {
-    binary = {std::move(entry->payload), std::move(entry->metadata), /*from_cache=*/true};
-  } else {
-    binary = compile_and_store(backend, plan, source, key, options);
-  }
-  dump(source, backend.format().suffix, binary.image);
+Kernel compile_best(const codegen::ConvPlan& best, const CompileOptions& options) {
+  return compile_best(best, options, backend_for(best.target));
+}
 
-  const auto recompile = [key, options](const detail::KernelState& state) {
-    return compile_and_store(state.backend, state.plan, state.source, key, options);
+Kernel compile_best(const codegen::ConvPlan& best, const CompileOptions& options, const Backend& backend) {
+  constexpr std::size_t kMostOthers = 4;  // each costs a compilation
+  Compiled first = load_or_compile(best, options, backend);
+  codegen::ConvPlan plan = best;
+  if (best.family != codegen::Family::tensor) return make_kernel(std::move(plan), std::move(first), options, backend);
+
+  std::vector<codegen::Note> notes = best.notes;
+  // Whether the kernel is what the plan says; else a note says why not.
+  const auto is_sound = [&notes](const codegen::ConvPlan& candidate, const Compiled& compiled) {
+    const std::optional<std::string> reason = defect(compiled.binary.log, compiled.source.entries);
+    if (reason) {
+      notes.push_back({"tensor", fmt::format("the compiler spoils the candidate modelled at {:.4g} us: {}",
+                                             static_cast<double>(candidate.cost) * 1e-6, *reason)});
+    }
+    return !reason;
   };
-  return Kernel(
-      std::make_shared<detail::KernelState>(backend, plan, std::move(source), key.hex(), std::move(binary), recompile));
+  if (is_sound(best, first)) return make_kernel(std::move(plan), std::move(first), options, backend);
+
+  try {
+    for (codegen::ConvPlan& other : other_candidates(best, kMostOthers)) {
+      Compiled compiled = load_or_compile(other, options, backend);
+      if (!is_sound(other, compiled)) continue;
+      other.notes = std::move(notes);
+      return make_kernel(std::move(other), std::move(compiled), options, backend);
+    }
+  } catch (const CompileError& error) {
+    // There is a kernel, and a slow one is better than none: compiling may be forbidden.
+    notes.push_back({"tensor", fmt::format("no other candidate could be compiled: {}", error.what())});
+  }
+  notes.push_back({"tensor", "slow path: the first candidate is used as it is"});
+  plan.notes = std::move(notes);
+  return make_kernel(std::move(plan), std::move(first), options, backend);
 }
 
 cache::Key cache_key(const codegen::KernelSource& source, const Target& target, const CompileOptions& options) {

@@ -16,6 +16,12 @@ Kernel compile_plan(const codegen::ConvPlan& plan, const CompileOptions& options
 /// As above on a backend of the caller's, which must outlive the kernel.
 Kernel compile_plan(const codegen::ConvPlan& plan, const CompileOptions& options, const Backend& backend);
 
+/// What compile() makes of its plan: compile_plan(), except that a tensor plan of which the compiler made less than the
+/// model counts on (see defect()) gives way to the next candidate without such a defect. Among a few; if none is
+/// better, `best` is kept, which is right all the same. The kernel's notes say what was rejected.
+Kernel compile_best(const codegen::ConvPlan& best, const CompileOptions& options = {});
+Kernel compile_best(const codegen::ConvPlan& best, const CompileOptions& options, const Backend& backend);
+
 /// Loads the kernel on the current device now.
 void prepare(const Kernel& kernel);
 

@@ -3,7 +3,11 @@
 //   ptxas info    : Function properties for name
 //       16 bytes stack frame, 8 bytes spill stores, 8 bytes spill loads
 //   ptxas info    : Used 40 registers, used 1 barriers, 16 bytes cumulative stack size, 8192 bytes smem
+// and before all of them, what became of asynchronous multiplications:
+//   ptxas info    : (C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized due to ...
 #include "runtime/ptxas_log.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <charconv>
@@ -30,6 +34,13 @@ std::string_view quoted(std::string_view line) {
   return end == std::string_view::npos ? std::string_view() : line.substr(begin + 1, end - begin - 1);
 }
 
+/// The remark of a line without what comes before it and without the function it is about.
+std::string remark(std::string_view line) {
+  line.remove_prefix(std::min(line.find('('), line.size()));
+  for (const std::string_view place : {" in the function '", " in function '"}) line = line.substr(0, line.find(place));
+  return std::string(line);
+}
+
 }  // namespace
 
 std::vector<Resources> resources_from_log(const std::string& log, const std::vector<codegen::KernelEntry>& entries) {
@@ -54,6 +65,20 @@ std::vector<Resources> resources_from_log(const std::string& log, const std::vec
     current = nullptr;
   }
   return all;
+}
+
+std::optional<std::string> defect(const std::string& log, const std::vector<codegen::KernelEntry>& entries) {
+  std::istringstream lines(log);
+  for (std::string line; std::getline(lines, line);) {
+    // An injected warpgroup.arrive costs next to nothing, and the compiler adds one where it finds none: no defect.
+    for (const char* const words : {"Potential Performance Loss", "warpgroup.wait is injected"})
+      if (line.find(words) != std::string::npos) return remark(line);
+  }
+  const std::vector<Resources> resources = resources_from_log(log, entries);
+  for (std::size_t i = 0; i < entries.size(); ++i)
+    if (resources[i].local_bytes > 0)
+      return fmt::format("{} bytes of a thread's values are in local memory", resources[i].local_bytes);
+  return std::nullopt;
 }
 
 }  // namespace jitconv::runtime

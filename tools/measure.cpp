@@ -52,16 +52,15 @@ void check_and_time(Device& device, const MeasureOptions& options, Measurement& 
 
 Compiled compile_timed(const ConvSpec& spec, const Target& target, bool cold) {
   const Stopwatch first;
-  codegen::ConvPlan plan = codegen::make_plan(spec, target);
-  Kernel kernel = runtime::compile_plan(plan);
+  Kernel kernel = runtime::compile_best(codegen::make_plan(spec, target));
   const double first_ms = first.ms();
-  Compiled result{std::move(plan), std::move(kernel), {}, {}};
+  Compiled result{runtime::plan_of(kernel), kernel, {}, {}};
   (result.kernel.from_cache() ? result.warm_ms : result.cold_ms) = first_ms;
 
   const Stopwatch again;
   const codegen::ConvPlan plan_again = codegen::make_plan(spec, target);
   if (!result.warm_ms && runtime::disk_cache().config().mode != cache::Mode::off) {
-    const Kernel second = runtime::compile_plan(plan_again);
+    const Kernel second = runtime::compile_best(plan_again);
     if (second.from_cache()) result.warm_ms = again.ms();
   } else if (!result.cold_ms && cold) {
     const codegen::KernelSource source = codegen::generate(plan_again);

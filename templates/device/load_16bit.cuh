@@ -14,3 +14,18 @@ __device__ __forceinline__ Element load_if(const Element* source, bool valid) {
       : "l"(source), "r"(static_cast<int>(valid)), "n"(2 * kOffset));
   return result;
 }
+// source[kOffset] and the next element, which lie in one word, if valid, else 0.
+template <long long kOffset>
+__device__ __forceinline__ unsigned load_pair_if(const Element* source, bool valid) {
+  unsigned result;
+  asm volatile(
+      "{\n"
+      ".reg .pred valid;\n"
+      "setp.ne.b32 valid, %2, 0;\n"
+      "mov.b32 %0, 0;\n"
+      "@valid ld.global.nc.b32 %0, [%1 + %3];\n"
+      "}"
+      : "=&r"(result)
+      : "l"(source), "r"(static_cast<int>(valid)), "n"(2 * kOffset));
+  return result;
+}

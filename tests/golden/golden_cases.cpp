@@ -45,6 +45,18 @@ const std::vector<GoldenCase>& golden_cases() {
         "constexpr int kDilationH = 1500;");
     add("one_dimensional", "input=64,64,1,524280 weight=128,64,1,3 stride=1,3 dilation=1,4", Family::direct,
         "long long");
+    add("tensor_3x3_bias_relu", "input=8,64,512,1024 weight=128,64,3,3 bias activation=relu math=tf32", Family::tensor,
+        "k8.f32.tf32.tf32");
+    add("tensor_5x9_dilated", "input=8,32,512,512 weight=64,32,5,9 padding=2,4 dilation=2,3 math=tf32", Family::tensor,
+        "constexpr int kGap = 24;");
+    add("tensor_first_layer_stride_4", "input=256,3,224,224 weight=96,3,11,11 stride=4 padding=2 math=tf32",
+        Family::tensor, "kTapOrder[]");
+    add("tensor_bf16_residual", "input=32,256,14,14 weight=256,256,3,3 padding=1 dtype=bf16 residual activation=relu",
+        Family::tensor, "f32.bf16.bf16");
+    add("tensor_grouped_stride_2", "input=32,256,28,28 weight=256,64,3,3 stride=2 padding=1 groups=4 dtype=f16",
+        Family::tensor, "constexpr int kGroups = 4;");
+    add("tensor_split", "input=1,512,14,14 weight=512,512,3,3 padding=1 bias math=tf32", Family::tensor,
+        "_tensor_reduce(");
     return list;
   }();
   return cases;

@@ -49,7 +49,7 @@ using Launch = GpuTest;
 ConvSpec some_spec() { return parse_spec("input=4,16,40,70 weight=24,16,3,3 padding=1 bias activation=silu"); }
 
 TEST_F(Launch, SameBitsOnEveryRun) {
-  for (const FamilyCase& family : family_cases()) {
+  for (const FamilyCase& family : family_cases(target())) {
     SCOPED_TRACE(family.name);
     Launchable one(device(), family.spec, 5);
     one.kernel.launch(nullptr, one.args);
@@ -142,7 +142,7 @@ TEST_F(Launch, ThreadsThatLoadTheSameKernel) {
 }
 
 TEST_F(Launch, CapturedIntoAGraphAndReplayed) {
-  for (const FamilyCase& family : family_cases()) {
+  for (const FamilyCase& family : family_cases(target())) {
     SCOPED_TRACE(family.name);
     Launchable one(device(), family.spec, 1);
     const Stream stream;
@@ -199,7 +199,7 @@ TEST_F(Launch, AnotherThreadMayCompileDuringACapture) {
 }
 
 TEST_F(Launch, ResidualMayBeTheOutput) {
-  for (const FamilyCase& family : family_cases()) {
+  for (const FamilyCase& family : family_cases(target())) {
     for (const DataType type : {DataType::f32, DataType::f16, DataType::bf16}) {
       ConvSpec spec = family.spec;
       spec.dtype = type;

@@ -16,7 +16,7 @@ using SanitizerSubset = GpuTest;
 TEST_F(SanitizerSubset, Kernels) {
   std::vector<Case> cases;
   std::size_t turn = 0;
-  for (const FamilyCase& family : family_cases()) {
+  for (const FamilyCase& family : family_cases(target())) {
     for (const DataType type : {DataType::f32, turn++ % 2 == 0 ? DataType::f16 : DataType::bf16}) {
       ConvSpec spec = family.spec;
       spec.dtype = type;
@@ -33,7 +33,7 @@ TEST_F(SanitizerSubset, Kernels) {
   options.memory = Arena::Mode::exact_allocations;
   const Report::Category counts = run_cases(device(), "sanitizer subset", cases, options);
   EXPECT_EQ(counts.kernels, static_cast<std::int64_t>(cases.size()));
-  EXPECT_EQ(counts.families.size(), 3u);
+  EXPECT_GE(counts.families.size(), 3u);
 }
 
 struct Bug {

@@ -2,6 +2,8 @@
 // small convolutions, all outputs compared.
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "gpu/gpu.h"
 #include "support/case_lists.h"
 
@@ -10,23 +12,35 @@ namespace {
 
 using Variants = GpuTest;
 
-void expect_every_family(const Report::Category& counts) {
-  EXPECT_EQ(counts.families.size(), 3u) << "direct, depthwise, fallback";
+void expect_every_family(const Report::Category& counts, const Target& target) {
+  std::set<codegen::Family> families;
+  for (const FamilyCase& one : family_cases(target)) families.insert(one.family);
+  EXPECT_EQ(counts.families.size(), families.size());
   EXPECT_EQ(counts.failed, 0);
 }
 
 TEST_F(Variants, EveryEpilogue) {
   const std::vector<Case> cases = epilogue_cases(target());
-  ASSERT_EQ(cases.size(), family_cases().size() * 3 * 13);
-  expect_every_family(run_cases(device(), "epilogues", cases));
+  ASSERT_EQ(cases.size(), family_cases(target()).size() * 3 * 13);
+  expect_every_family(run_cases(device(), "epilogues", cases), target());
 }
 
-TEST_F(Variants, EveryAlignment) { expect_every_family(run_cases(device(), "alignments", alignment_cases(target()))); }
+TEST_F(Variants, EveryAlignment) {
+  expect_every_family(run_cases(device(), "alignments", alignment_cases(target())), target());
+}
 
 TEST_F(Variants, ManyCandidates) {
   const std::vector<Case> cases = candidate_cases(target(), /*first=*/25, /*spread=*/8);
   ASSERT_GE(cases.size(), 250u);
-  expect_every_family(run_cases(device(), "candidates", cases));
+  expect_every_family(run_cases(device(), "candidates", cases), target());
+}
+
+TEST_F(Variants, EveryPathOfTensorCores) {
+  const std::vector<Case> cases = tensor_cases(target(), /*spread=*/7);
+  if (cases.empty()) GTEST_SKIP() << "no tensor family for " << target().arch();
+  const Report::Category counts = run_cases(device(), "tensor cores", cases);
+  EXPECT_EQ(counts.kernels, static_cast<std::int64_t>(cases.size()));
+  EXPECT_EQ(counts.failed, 0);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <regex>
 #include <thread>
 
+#include "codegen/emitter.h"
 #include "codegen/source.h"
 #include "runtime/nvrtc.h"
 #include "runtime/ptxas_log.h"
@@ -30,7 +31,10 @@ void compile_one(const codegen::KernelSource& source, CompileResult& result) {
         runtime::compile_source(source.text, source.entries.front().name + ".cu", source.options);
     result.seconds = thread_seconds() - begin;
     result.cubin_bytes = static_cast<std::int64_t>(image.cubin.size());
-    result.resources = runtime::resources_from_log(image.log, source.entries).front();
+    const std::vector<Resources> resources = runtime::resources_from_log(image.log, source.entries);
+    for (std::size_t i = 0; i < resources.size(); ++i)
+      if (source.entries[i].name == codegen::kernel_name(result.plan)) result.resources = resources[i];
+    result.defect = runtime::defect(image.log, source.entries).value_or("");
     result.spill_bytes = spill_bytes_of(image.log);
   } catch (const CompileError& error) {
     result.error = fmt::format("{}\n{}", error.what(), error.log());

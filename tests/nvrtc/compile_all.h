@@ -20,7 +20,8 @@ struct CompileResult {
   std::string name;
   codegen::ConvPlan plan;
   std::string error;             ///< empty if it compiled
-  Resources resources;           ///< by the compiler's log
+  Resources resources;           ///< of the convolution's kernel, by the compiler's log
+  std::string defect;            ///< what runtime::defect() says of the log; empty if nothing
   std::int64_t spill_bytes = 0;  ///< stores and loads, by the compiler's log
   std::int64_t cubin_bytes = 0;
   double seconds = 0;      ///< of processor time, so that busy machines do not change it much

@@ -34,8 +34,13 @@ void expect_within_limits(const CompileResult& result) {
   EXPECT_GT(result.cubin_bytes, 0);
   EXPECT_EQ(result.spill_bytes, 0);
   EXPECT_EQ(result.resources.local_bytes, 0) << "stack frame";
+  EXPECT_EQ(result.defect, "");
   EXPECT_LE(result.resources.registers, kMostRegisters);
   EXPECT_GE(blocks_by_registers(result), result.plan.min_blocks_per_sm);
+  // Else the registers that a tensor kernel moves between its warps are not those it was given.
+  if (result.plan.family == codegen::Family::tensor) {
+    EXPECT_EQ(result.resources.registers, codegen::TensorTiling::kLaunchRegisters);
+  }
   EXPECT_LE(result.resources.shared_bytes, result.plan.target.shared_bytes_per_block);
   EXPECT_LE(result.cubin_bytes, kMostCubinBytes);
   EXPECT_LE(result.seconds, kMostSeconds);
@@ -59,6 +64,36 @@ TEST_P(Documented, CompilesWithoutSpills) {
 INSTANTIATE_TEST_SUITE_P(Architectures, Documented,
                          ::testing::Values("sm_75", "sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_120a"),
                          [](const auto& one) { return std::string(one.param); });
+
+// Where tensor cores are allowed. What is compiled for f16 is the same but for a word.
+struct Allowed {
+  const char* name;
+  DataType dtype;
+  MathMode math;
+};
+
+class DocumentedOnTensorCores : public ::testing::TestWithParam<Allowed> {};
+
+TEST_P(DocumentedOnTensorCores, CompilesWithoutSpills) {
+  std::vector<CompileJob> jobs;
+  std::size_t tensor = 0;
+  for (const tools::DocumentedConfiguration& one : tools::documented_configurations()) {
+    ConvSpec spec = one.spec;
+    spec.dtype = GetParam().dtype;
+    spec.math = GetParam().math;
+    jobs.push_back({one.name, codegen::make_plan(spec, parse_target("sm_90a"))});
+    if (jobs.back().plan.family == codegen::Family::tensor) ++tensor;
+  }
+  EXPECT_GE(tensor, 12u);
+  const std::vector<CompileResult> results = compile_all(jobs);
+  for (const CompileResult& result : results) expect_within_limits(result);
+  std::printf("%s: %zu on tensor cores; %s\n", GetParam().name, tensor, summary(results).c_str());
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, DocumentedOnTensorCores,
+                         ::testing::Values(Allowed{"tf32", DataType::f32, MathMode::tf32},
+                                           Allowed{"bf16", DataType::bf16, MathMode::fp32}),
+                         [](const auto& one) { return std::string(one.param.name); });
 
 TEST(Architecture, OlderThanTheTableIsRefusedByName) {
   try {

@@ -12,6 +12,7 @@ namespace jitconv::test {
 namespace {
 
 constexpr std::size_t kSpecs = 300;
+constexpr std::size_t kTensorPlans = 100;
 
 /// The same specs in every run: fixed seeds, and type and layouts by turns, so that each combination comes up 25 times.
 std::vector<ConvSpec> random_specs() {
@@ -28,6 +29,39 @@ std::vector<ConvSpec> random_specs() {
     specs.push_back(spec);
   }
   return specs;
+}
+
+/// As above, in the types by turns, with enough channels that tensor cores are worth it.
+std::vector<codegen::ConvPlan> random_tensor_plans() {
+  SpecLimits limits;
+  limits.channels_per_group = 160;
+  const rc::Gen<ConvSpec> generator = valid_specs(limits);
+  std::vector<codegen::ConvPlan> plans;
+  for (std::uint64_t seed = 0; plans.size() < kTensorPlans; ++seed) {
+    ConvSpec spec = generator(rc::Random(seed), /*size=*/100).value();
+    spec.input.n = std::max<std::int64_t>(spec.input.n, 1);
+    spec.dtype = static_cast<DataType>(seed % 3);
+    spec.math = MathMode::tf32;
+    spec.output_layout = Layout::nchw;
+    spec.alignment = std::max<std::int64_t>(spec.alignment, 16);
+    codegen::ConvPlan plan = codegen::make_plan(spec, parse_target("sm_90a"));
+    if (plan.family == codegen::Family::tensor) plans.push_back(std::move(plan));
+  }
+  return plans;
+}
+
+TEST(RandomTensorPlans, CompileToWhatTheirPlansSay) {
+  std::vector<CompileJob> jobs;
+  for (codegen::ConvPlan& plan : random_tensor_plans()) jobs.push_back({to_string(plan.spec), std::move(plan)});
+  const std::vector<CompileResult> results = compile_all(jobs);
+  for (const CompileResult& result : results) {
+    SCOPED_TRACE(result.name + '\n' + codegen::to_string(result.plan));
+    EXPECT_EQ(result.error, "");
+    EXPECT_EQ(result.defect, "");
+    EXPECT_EQ(result.spill_bytes, 0);
+    EXPECT_LE(result.seconds, 10);
+  }
+  std::printf("%s\n", summary(results).c_str());
 }
 
 TEST(RandomSpecs, Compile) {

@@ -56,11 +56,28 @@ std::vector<FamilyCase> make_family_cases() {
   add("fallback, nhwc", "input=2,6,23,31 weight=21,6,3,3 padding=1 input_layout=nhwc output_layout=nhwc",
       Family::fallback);
   add("fallback, far apart", "input=2,4,300,310 weight=10,4,3,3 dilation=130,140 padding=20", Family::fallback);
+  // Channels that fill neither a step nor a tile, planes that start in the middle of a sector.
+  add("tensor", "input=2,13,17,23 weight=37,13,3,3 padding=1,2,2,0 math=tf32", Family::tensor);
+  add("tensor, strided", "input=2,3,29,41 weight=19,3,5,7 stride=2 padding=2,3 math=tf32", Family::tensor);
+  add("tensor, grouped", "input=2,36,15,14 weight=40,18,3,3 groups=2 padding=1,2 dilation=1,2 math=tf32",
+      Family::tensor);
+  add("tensor, split", "input=1,72,9,10 weight=24,72,3,3 padding=1 math=tf32", Family::tensor);
+  cases.back().split = true;
   return cases;
+}
+
+bool has_tensor_family(const Target& target) { return target.compute_capability() == 90 && target.arch_specific; }
+
+/// Vectors are stored to aligned addresses only; with less another store or family has the same shape.
+std::int64_t least_alignment(const FamilyCase& family) {
+  const bool vectors = family.family == Family::depthwise && family.store == DepthwiseTiling::Store::vector;
+  return vectors || family.family == Family::tensor ? 16 : 1;
 }
 
 bool fits(const FamilyCase& wanted, const codegen::ConvPlan& plan) {
   if (plan.family != wanted.family) return false;
+  if (const auto* tensor = std::get_if<codegen::TensorTiling>(&plan.tiling))
+    return (tensor->splits > 1) == wanted.split;
   const auto* depthwise = std::get_if<DepthwiseTiling>(&plan.tiling);
   return depthwise == nullptr || depthwise->store == wanted.store;
 }
@@ -140,8 +157,9 @@ std::vector<Case> with_nhwc_layouts(std::vector<Case> cases) {
   return cases;
 }
 
-const std::vector<FamilyCase>& family_cases() {
-  static const std::vector<FamilyCase> cases = make_family_cases();
+std::vector<FamilyCase> family_cases(const Target& target) {
+  std::vector<FamilyCase> cases = make_family_cases();
+  if (!has_tensor_family(target)) std::erase_if(cases, [](const auto& one) { return one.family == Family::tensor; });
   return cases;
 }
 
@@ -154,7 +172,7 @@ std::optional<codegen::ConvPlan> plan_for(const FamilyCase& wanted, const ConvSp
 
 std::vector<Case> epilogue_cases(const Target& target) {
   std::vector<Case> cases;
-  for (const FamilyCase& family : family_cases()) {
+  for (const FamilyCase& family : family_cases(target)) {
     for (const DataType type : kTypes) {
       ConvSpec spec = family.spec;
       spec.dtype = type;
@@ -178,12 +196,10 @@ std::vector<Case> epilogue_cases(const Target& target) {
 
 std::vector<Case> alignment_cases(const Target& target) {
   std::vector<Case> cases;
-  for (const FamilyCase& family : family_cases()) {
+  for (const FamilyCase& family : family_cases(target)) {
     for (const DataType type : kTypes) {
       for (std::int64_t alignment = element_bytes(type); alignment <= 256; alignment *= 2) {
-        // A vector store needs aligned vectors; with less the family has another store for the same shape.
-        const bool vectors = family.family == Family::depthwise && family.store == DepthwiseTiling::Store::vector;
-        if (vectors && alignment < 16) continue;
+        if (alignment < least_alignment(family)) continue;
         ConvSpec spec = family.spec;
         spec.dtype = type;
         spec.alignment = alignment;
@@ -193,7 +209,7 @@ std::vector<Case> alignment_cases(const Target& target) {
     }
   }
   // The shape of the vector store, planned freely.
-  for (const FamilyCase& family : family_cases()) {
+  for (const FamilyCase& family : family_cases(target)) {
     for (const DataType type : kTypes) {
       Case next{family.name + ", planned, misaligned by one element", family.spec, {}, false, {}};
       next.spec.dtype = type;
@@ -206,10 +222,66 @@ std::vector<Case> alignment_cases(const Target& target) {
   return cases;
 }
 
+std::vector<Case> tensor_cases(const Target& target, std::size_t spread) {
+  if (!has_tensor_family(target)) return {};
+  struct Shape {
+    const char *name, *text;
+  };
+  constexpr Shape kShapes[] = {
+      {"one channel", "input=2,1,9,40 weight=5,1,3,3 padding=1"},
+      {"two channels, even row", "input=1,2,12,32 weight=64,2,3,4"},
+      {"five channels", "input=2,5,11,19 weight=9,5,3,3"},
+      {"eight channels", "input=2,8,10,24 weight=65,8,1,3"},
+      {"a chunk and one channel", "input=1,33,8,24 weight=130,33,3,3 padding=1"},
+      {"pointwise", "input=3,40,7,9 weight=70,40,1,1"},
+      {"pointwise, strided", "input=2,20,15,17 weight=70,20,1,1 stride=2"},
+      {"first layer", "input=2,3,43,47 weight=20,3,11,11 stride=4 padding=2"},
+      {"stride above the filter", "input=2,6,23,41 weight=20,6,2,3 stride=3,5"},
+      {"stride and dilation without common divisor", "input=1,6,23,41 weight=20,6,3,4 stride=2,4 dilation=2,3"},
+      {"stride a multiple of dilation", "input=1,6,23,41 weight=20,6,3,3 stride=2,4 dilation=2"},
+      {"several rows end inside a run", "input=2,12,31,11 weight=20,12,3,3 padding=1 dilation=2,3"},
+      {"one row", "input=2,20,1,300 weight=20,20,1,5 padding=0,2"},
+      {"one column", "input=2,20,300,1 weight=20,20,5,1 padding=2,0"},
+      {"one output", "input=5,20,3,3 weight=20,20,3,3"},
+      {"planes smaller than a sector", "input=7,20,4,3 weight=20,20,2,2"},
+      {"a plane of a few windows", "input=2,10,21,64 weight=16,10,3,3 padding=1"},
+      {"rows of whole windows", "input=1,10,6,512 weight=16,10,3,3 padding=1"},
+      {"only padding at the edges", "input=2,10,5,6 weight=16,10,3,3 padding=4,5,3,6"},
+      {"three groups", "input=2,60,9,10 weight=201,20,3,3 groups=3 padding=1"},
+      {"nhwc input", "input=2,20,13,15 weight=24,20,3,3 padding=1 input_layout=nhwc"},
+      {"nhwc input of groups, strided", "input=2,32,13,15 weight=24,16,3,3 groups=2 stride=2 input_layout=nhwc"},
+      {"many steps", "input=1,130,5,7 weight=24,130,5,3 padding=2,1"},
+  };
+  std::vector<Case> cases;
+  for (const Shape& shape : kShapes) {
+    for (const DataType type : kTypes) {
+      ConvSpec spec = parse_spec(shape.text);
+      spec.math = MathMode::tf32;
+      spec.dtype = type;
+      // Every second case has what a tile ends with, every activation in turn.
+      spec.epilogue.bias = cases.size() % 2 == 1;
+      spec.epilogue.residual = cases.size() % 4 == 3;
+      spec.epilogue.activation = static_cast<Activation>(cases.size() % (static_cast<int>(Activation::clamp) + 1));
+      spec.epilogue.slope = 0.25f, spec.epilogue.clamp_min = -2.0f, spec.epilogue.clamp_max = 5.0f;
+      std::vector<codegen::ConvPlan> plans = codegen::enumerate_plans(spec, target, SIZE_MAX);
+      std::erase_if(plans, [](const codegen::ConvPlan& plan) { return plan.family != Family::tensor; });
+      if (plans.empty()) throw std::logic_error(fmt::format("no tensor plan for {}: {}", shape.name, to_string(spec)));
+      const std::size_t step = std::max<std::size_t>(1, plans.size() / (spread + 1));
+      for (std::size_t i = 0; i < plans.size() && i <= spread * step; i += step) {
+        codegen::ConvPlan& plan = plans[i];
+        if (i / step % 2 == 1) plan.blocks = (plan.blocks + 2) / 3;
+        cases.push_back({fmt::format("tensor, {}, {}, candidate {}", shape.name, to_string(type), i), plan.spec, plan});
+        cases.back().kinds = {check::DataKind::exact, check::DataKind::random};
+      }
+    }
+  }
+  return cases;
+}
+
 std::vector<Case> candidate_cases(const Target& target, std::size_t first, std::size_t spread) {
   std::vector<Case> cases;
   std::set<std::string> shapes;
-  for (const FamilyCase& family : family_cases()) {
+  for (const FamilyCase& family : family_cases(target)) {
     if (!shapes.insert(to_string(family.spec)).second) continue;
     std::vector<codegen::ConvPlan> plans = some_plans(family.spec, target, first, spread);
     FamilyCase fallback = family;

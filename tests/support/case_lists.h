@@ -31,8 +31,10 @@ struct FamilyCase {
   codegen::Family family = codegen::Family::none;
   /// Of the depthwise family: the store; otherwise unused.
   codegen::DepthwiseTiling::Store store = codegen::DepthwiseTiling::Store::flat;
+  bool split = false;  ///< of the tensor family: the reduction is split over several blocks
 };
-const std::vector<FamilyCase>& family_cases();
+/// Those that `target` has a family for: all but the tensor family's, which come last, on most.
+std::vector<FamilyCase> family_cases(const Target& target);
 
 /// The cheapest plan of the case's family and store for `spec`, which is the case's spec with other types, alignment or
 /// epilogue; empty if that family has none.
@@ -44,6 +46,11 @@ std::vector<Case> epilogue_cases(const Target& target);
 
 /// The family cases in every type at every alignment from one element to 256 bytes; and planned freely at one element.
 std::vector<Case> alignment_cases(const Target& target);
+
+/// The tensor family on convolutions that reach every path of it, in every type: each with its cheapest plan and about
+/// `spread` of the others, every second one on so few blocks that each walks over several tiles. Empty where `target` has
+/// no such family.
+std::vector<Case> tensor_cases(const Target& target, std::size_t spread);
 
 /// The shapes of the family cases with the cheapest `first` plans, about `spread` of the others, and the fallback's:
 /// what a tuner may run, and what another GPU's model might choose.

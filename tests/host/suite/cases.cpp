@@ -124,7 +124,8 @@ HostList variants_list(const std::string& name, const std::function<std::vector<
   for (std::size_t i = 0; i < all.front().size(); ++i) {
     if (!is_kept(i, every)) continue;
     std::vector<Case>& cases = all[turn++ % all.size()];
-    if (i < cases.size()) list.add(std::move(cases[i]));
+    // What the first architecture alone has comes last.
+    list.add(std::move(i < cases.size() ? cases[i] : all.front()[i]));
   }
   return list.take();
 }
@@ -159,6 +160,13 @@ HostList random_list() {
   return list.take();
 }
 
+/// Every path of the tensor family, on the one architecture that has it.
+HostList tensor_list() {
+  ListBuilder list("tensor");
+  for (Case& next : tensor_cases(targets().front(), /*spread=*/1)) list.add(std::move(next));
+  return list.take();
+}
+
 std::vector<Case> as_given(std::vector<Case> cases) { return cases; }
 
 /// What is left of `count` channels: at most `most`, a multiple of `step`, with the same remainder by `step`.
@@ -184,7 +192,8 @@ ConvSpec with_fewer_channels(const ConvSpec& spec) {
 
 const std::vector<std::string>& host_list_names() {
   static const std::vector<std::string> names = {"documented", "shapes f32", "shapes 16 bits", "shapes nhwc",
-                                                 "epilogues",  "alignments", "candidates",     "random"};
+                                                 "epilogues",  "alignments", "candidates",     "random",
+                                                 "tensor"};
   return names;
 }
 
@@ -196,6 +205,7 @@ HostList host_list(const std::string& name) {
   if (name == "epilogues") return variants_list(name, epilogue_cases, /*every=*/3);
   if (name == "alignments") return variants_list(name, alignment_cases, /*every=*/2);
   if (name == "random") return random_list();
+  if (name == "tensor") return tensor_list();
   if (name == "candidates") {
     const auto candidates = [](const Target& target) { return candidate_cases(target, /*first=*/10, /*spread=*/8); };
     return variants_list(name, candidates, /*every=*/1);

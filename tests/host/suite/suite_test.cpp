@@ -43,7 +43,7 @@ struct Shards {
 
 constexpr Shards kShards[] = {{"documented", 2, 80},   {"shapes f32", 4, 850}, {"shapes 16 bits", 3, 580},
                               {"shapes nhwc", 3, 580}, {"epilogues", 2, 230},  {"alignments", 2, 240},
-                              {"candidates", 2, 280},  {"random", 1, 390}};
+                              {"candidates", 2, 280},  {"random", 1, 390},   {"tensor", 2, 110}};
 
 struct Shard {
   std::string list;
@@ -147,7 +147,7 @@ TEST(HostSuiteLists, HoldWhatIsPromised) {
     EXPECT_EQ(counts.size(), kinds);
     for (const auto& [name, count] : counts) EXPECT_GE(count, least) << name;
   };
-  expect_each(families, 3, 100);
+  expect_each(families, 4, 100);
   expect_each(types, 12, 40);
   expect_each(architectures, 3, 500);
   expect_each(activations, 10, 40);

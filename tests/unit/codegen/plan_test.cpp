@@ -54,6 +54,7 @@ RC_GTEST_PROP(PlanProperty, EveryPlanIsWithinTheLimitsOfItsTarget, ()) {
   const std::vector<ConvPlan> plans = enumerate_plans(spec, target, SIZE_MAX);
   RC_ASSERT(!plans.empty());
   for (const ConvPlan& plan : plans) assert_within_limits(plan);
+  RC_CLASSIFY(plans.front().family == Family::tensor, "tensor");
   RC_CLASSIFY(plans.front().family == Family::direct, "direct");
   RC_CLASSIFY(plans.front().family == Family::depthwise, "depthwise");
   RC_CLASSIFY(plans.front().family == Family::fallback, "fallback");
@@ -84,7 +85,7 @@ RC_GTEST_PROP(PlanProperty, ThePlanIsOfTheCanonicalSpec, ()) {
 RC_GTEST_PROP(PlanProperty, NotesNameTheFamiliesThatWereNotChosen, ()) {
   const ConvSpec spec = with_outputs(*test::valid_specs());
   const ConvPlan plan = make_plan(spec, parse_target("sm_90a"));
-  for (const Family family : {Family::direct, Family::depthwise}) {
+  for (const Family family : {Family::tensor, Family::direct, Family::depthwise}) {
     if (family == plan.family) continue;
     const bool noted = std::any_of(plan.notes.begin(), plan.notes.end(), [&](const Note& note) {
       return note.topic == to_string(family) && !note.text.empty();

@@ -124,7 +124,7 @@ TEST(Source, TheReaderOfThisTestSeesFaults) {
   EXPECT_NE(fault_of(good + "int a; \n"), "");
   // Of device files with holes only their own text is taken out.
   const std::string tensor =
-      generate(make_plan(parse_spec("input=2,20,9,30 weight=72,20,3,3 math=tf32"), parse_target("sm_90a"))).text;
+      generate(make_plan(parse_spec("input=8,68,56,58 weight=72,68,3,3 math=tf32"), parse_target("sm_90a"))).text;
   ASSERT_NE(tensor.find("wgmma.mma_async"), std::string::npos);
   EXPECT_EQ(fault_of(tensor), "");
   EXPECT_NE(fault_of(tensor + "asm(\"nop;\");\n"), "");
@@ -265,8 +265,8 @@ constexpr SpecialChange kSpecialChanges[] = {
     {"input=2,1,16,28 weight=16,1,3,3", "input_layout=nhwc", Effect::nothing},
     {"input=2,8,21,27 weight=12,4,3,5 groups=2", "input=2,16,21,27 groups=4", Effect::code},
     {"input=2,8,21,27 weight=12,4,3,5 groups=2", "input=2,16,21,27 weight=12,8,3,5", Effect::code},
-    {"input=2,20,9,30 weight=72,20,3,3 padding=1", "math=tf32", Effect::code},
-    {"input=2,20,9,30 weight=72,20,3,3 padding=1", "math=ieee", Effect::comment},
+    {"input=8,68,56,58 weight=72,68,3,3 padding=1", "math=tf32", Effect::code},
+    {"input=8,68,56,58 weight=72,68,3,3 padding=1", "math=ieee", Effect::comment},
 };
 
 Effect effect_of(const std::string& base, const std::string& change) {

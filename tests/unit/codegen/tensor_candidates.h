@@ -1,0 +1,69 @@
+// Candidates of the tensor family for tests: random specs that the family can compute, and all the ways it would.
+#pragma once
+
+#include <rapidcheck.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "codegen/heuristics.h"
+#include "codegen/plan.h"
+#include "support/random_specs.h"
+
+namespace jitconv::test {
+
+struct TensorCandidate {
+  ConvSpec spec;  ///< canonical
+  codegen::TensorTiling tiling;
+  codegen::ConvPlan plan;
+};
+
+inline std::vector<TensorCandidate> tensor_candidates(const ConvSpec& spec,
+                                                      const Target& target = parse_target("sm_90a")) {
+  std::vector<TensorCandidate> found;
+  for (codegen::ConvPlan& plan : codegen::enumerate_plans(spec, target, SIZE_MAX))
+    if (const auto* tiling = std::get_if<codegen::TensorTiling>(&plan.tiling))
+      found.push_back({plan.spec, *tiling, std::move(plan)});
+  return found;
+}
+
+/// Changed in those fields that decide whether tensor cores may and can be used at all.
+inline ConvSpec for_tensor_cores(ConvSpec spec) {
+  spec.input.n = std::max<std::int64_t>(spec.input.n, 1);
+  spec.math = MathMode::tf32;
+  spec.output_layout = Layout::nchw;
+  spec.alignment = std::max<std::int64_t>(spec.alignment, 16);
+  if (spec.groups > 1 && spec.filter.c < 16) {
+    spec.filter.c += 16;
+    spec.input.c = spec.filter.c * spec.groups;
+  }
+  return spec;
+}
+
+/// A few of the candidates of a random spec: looking at all of them would be most of the time of the program.
+inline std::vector<TensorCandidate> some_tensor_candidates(const SpecLimits& limits = {}) {
+  std::vector<TensorCandidate> all = tensor_candidates(for_tensor_cores(*valid_specs(limits)));
+  RC_CLASSIFY(all.empty(), "no candidates");
+  if (all.empty()) return {};
+  std::vector<TensorCandidate> some = {all.front()};
+  for (int i = 0; i < 6; ++i) some.push_back(all[*rc::gen::inRange<std::size_t>(0, all.size())]);
+  return some;
+}
+
+/// Shapes of every kind that the family serves: none of them may be without candidates.
+inline constexpr const char* kTensorSpecs[] = {
+    "input=8,64,512,1024 weight=128,64,3,3 math=tf32",
+    "input=8,32,512,512 weight=64,32,5,9 padding=2,4 dilation=2,3 math=tf32",
+    "input=16,64,512,512 weight=128,64,1,1 math=tf32",
+    "input=256,3,224,224 weight=96,3,11,11 stride=4 padding=2 math=tf32",
+    "input=64,3,224,224 weight=64,3,7,7 stride=2 padding=3 dtype=f16",
+    "input=32,256,14,14 weight=256,256,3,3 padding=1 dtype=bf16",
+    "input=1,512,7,7 weight=512,512,3,3 padding=1 math=tf32",
+    "input=4,64,31,29 weight=96,32,3,3 groups=2 math=tf32",
+    "input=1,1,1,5000 weight=1,1,1,3 math=tf32",
+    "input=1,40,5000,1 weight=8,40,3,1 math=tf32",
+    "input=3,17,9,9 weight=65,17,9,9 math=tf32",
+    "input=2,24,30,30 weight=40,24,2,3 stride=3,5 dilation=4,2 dtype=f16 input_layout=nhwc",
+};
+
+}  // namespace jitconv::test

@@ -1,0 +1,232 @@
+// Statements about every tiling of the tensor family: the map of shared memory, taps as distances between pixels, what
+// the loading warps load, and that the columns of a run hold the outputs it stores.
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <numeric>
+#include <set>
+
+#include "codegen/arithmetic.h"
+#include "unit/codegen/tensor_candidates.h"
+
+namespace jitconv::codegen {
+namespace {
+
+using test::some_tensor_candidates;
+using test::TensorCandidate;
+
+constexpr std::int64_t kRow = 16;  // bytes of a slice of a pixel, and of a unit of an output channel
+constexpr int kMultiplyingWarps = 8, kStagedChannels = 8, kLoadingWarps = 4;
+
+RC_GTEST_PROP(TensorTilingProperty, SharedMemoryIsCutWithoutOverlap, ()) {
+  for (const TensorCandidate& one : some_tensor_candidates()) {
+    const TensorTiling& t = one.tiling;
+    const ConvSpec& spec = one.spec;
+    RC_ASSERT(t.stages >= 2);
+    RC_ASSERT(t.run_bytes(spec) >= TensorTiling::phases(spec) * t.slices * t.run_pixels(spec) * kRow);
+    RC_ASSERT(t.weight_bytes(spec) == t.units(spec) * t.block_k * kRow);
+    // Weights come with each step, or all of them lie behind the stages.
+    RC_ASSERT(t.stage_bytes(spec) >= t.runs() * t.run_bytes(spec) + (t.resident ? 0 : t.weight_bytes(spec)));
+    RC_ASSERT(t.resident_first_byte(spec) >= t.stages * t.stage_bytes(spec));
+    RC_ASSERT(t.resident_bytes(spec) >= (t.resident ? t.packed_rows(spec) * kRow : 0));
+    RC_ASSERT(t.staging_first_byte(spec) >= t.resident_first_byte(spec) + t.resident_bytes(spec));
+    const std::int64_t staging_bytes =
+        std::int64_t{t.staged_bytes(spec)} * kMultiplyingWarps * kStagedChannels * t.staging_pitch(spec);
+    RC_ASSERT(t.zeros_first_byte(spec) >= t.staging_first_byte(spec) + staging_bytes);
+    RC_ASSERT(t.barriers_first_byte(spec) >= t.zeros_first_byte(spec) + (t.has_zeros(spec) ? t.columns * kRow : 0));
+    RC_ASSERT(t.shared_bytes(spec) >= t.barriers_first_byte(spec) + (2 * t.stages + (t.resident ? 1 : 0)) * 8);
+    RC_ASSERT(t.shared_bytes(spec) <= one.plan.target.shared_bytes_per_block);
+    RC_ASSERT(t.shared_bytes(spec) == one.plan.shared_bytes);
+    // Bulk copies, operands and vectors are at multiples of 16 bytes, barriers at multiples of 8.
+    RC_ASSERT(t.run_bytes(spec) % kRow == 0 && t.stage_bytes(spec) % kRow == 0);
+    RC_ASSERT(t.resident_first_byte(spec) % kRow == 0);
+    RC_ASSERT(t.staging_first_byte(spec) % kRow == 0 && t.zeros_first_byte(spec) % kRow == 0);
+    RC_ASSERT(t.staging_pitch(spec) * t.staged_bytes(spec) % kRow == 0);
+    RC_ASSERT(t.barriers_first_byte(spec) % 8 == 0);
+    // A descriptor has 14 bits for an address and for a distance, in rows of 16 bytes.
+    RC_ASSERT(t.shared_bytes(spec) / kRow < 1 << 14);
+  }
+}
+
+RC_GTEST_PROP(TensorTilingProperty, TapsAreOrderedByThePlacesOfTheirPixels, ()) {
+  for (const TensorCandidate& one : some_tensor_candidates()) {
+    const ConvSpec& spec = one.spec;
+    const std::vector<int> order = TensorTiling::tap_order(spec);
+    std::vector<int> sorted = order, all(static_cast<std::size_t>(spec.filter.s));
+    std::iota(all.begin(), all.end(), 0);
+    std::sort(sorted.begin(), sorted.end());
+    RC_ASSERT(sorted == all);
+    RC_ASSERT(TensorTiling::phases(spec) <= spec.stride.w);
+    std::int64_t previous = -1;
+    for (const int s : order) {
+      const int phase = TensorTiling::phase_of(spec, s);
+      RC_ASSERT(phase >= 0 && phase < TensorTiling::phases(spec));
+      // Tap s of the position in column q reads input column q * stride + s * dilation, in the same grid row.
+      const std::int64_t shift = s * spec.dilation.w / spec.stride.w;
+      RC_ASSERT(shift * spec.stride.w + phase == s * spec.dilation.w);
+      RC_ASSERT(shift <= TensorTiling::gap(spec));
+      RC_ASSERT(one.tiling.columns + shift <= one.tiling.run_pixels(spec));
+      // The second unit of a multiplication lies a positive distance behind the first.
+      const std::int64_t row = phase * one.tiling.slices * one.tiling.run_pixels(spec) + shift;
+      RC_ASSERT(row > previous);
+      previous = row;
+    }
+  }
+}
+
+RC_GTEST_PROP(TensorTilingProperty, UnitsComeInPairs, ()) {
+  for (const TensorCandidate& one : some_tensor_candidates()) {
+    const TensorTiling& t = one.tiling;
+    const std::int64_t taps = one.spec.filter.s * t.slices;
+    RC_ASSERT(t.units(one.spec) % 2 == 0);
+    RC_ASSERT(t.units(one.spec) >= taps && t.units(one.spec) < taps + 2);
+    RC_ASSERT(t.slices == 1 || t.slices % 2 == 0);
+    RC_ASSERT(t.has_zeros(one.spec) == (t.units(one.spec) != taps));
+    RC_ASSERT(TensorTiling::slice_channels(one.spec) * element_bytes(one.spec.dtype) == kRow);
+    RC_ASSERT(t.chunk_channels(one.spec) == t.slices * TensorTiling::slice_channels(one.spec));
+  }
+}
+
+/// Restates the loop of load_run(): how often each pixel of a run is loaded.
+bool loads_each_pixel_once(const TensorCandidate& one) {
+  const TensorTiling& t = one.tiling;
+  const std::int64_t pixels = t.run_pixels(one.spec), items_of_phase = ceil_div(pixels, kWarpSize),
+                     phases = TensorTiling::phases(one.spec), items = items_of_phase * phases;
+  std::vector<int> counts(static_cast<std::size_t>(pixels * phases), 0);
+  for (int member = 0; member < t.team_warps; ++member)
+    for (std::int64_t first = member; first < items; first += t.load_batch * t.team_warps)
+      for (int i = 0; i < t.load_batch; ++i) {
+        const std::int64_t item = first + i * t.team_warps, phase = item / items_of_phase;
+        for (int lane = 0; item < items && lane < kWarpSize; ++lane) {
+          const std::int64_t pixel = (item - phase * items_of_phase) * kWarpSize + lane;
+          if (pixel < pixels) ++counts[static_cast<std::size_t>(phase * pixels + pixel)];
+        }
+      }
+  return std::all_of(counts.begin(), counts.end(), [](int count) { return count == 1; });
+}
+
+RC_GTEST_PROP(TensorTilingProperty, LoadingWarpsShareARun, ()) {
+  for (const TensorCandidate& one : some_tensor_candidates()) {
+    const TensorTiling& t = one.tiling;
+    RC_ASSERT(t.team_warps >= 1 && kLoadingWarps % t.team_warps == 0);
+    RC_ASSERT(t.load_batch >= 1);
+    // What a thread has in flight stays in its registers.
+    RC_ASSERT(t.load_batch * t.chunk_channels(one.spec) < t.loader_registers());
+    RC_ASSERT(loads_each_pixel_once(one));
+  }
+}
+
+RC_GTEST_PROP(TensorTilingProperty, RegistersAreThoseOfTheLaunch, ()) {
+  for (const TensorCandidate& one : some_tensor_candidates()) {
+    const TensorTiling& t = one.tiling;
+    RC_ASSERT(one.plan.threads == static_cast<unsigned>(TensorTiling::kThreads));
+    const int loader = t.loader_registers(), consumer = t.consumer_registers();
+    for (const int count : {loader, consumer}) RC_ASSERT(count % 8 == 0 && count >= 24 && count <= 256);
+    // A launch gives every thread what is left of 65536 registers in units of 8; setmaxnreg only moves them.
+    const int launched = one.plan.target.registers_per_sm / TensorTiling::kThreads / 8 * 8;
+    RC_ASSERT(TensorTiling::kLaunchRegisters == launched);
+    RC_ASSERT(128 * loader + 256 * consumer <= launched * TensorTiling::kThreads);
+    RC_ASSERT(t.columns / 2 < consumer);
+  }
+}
+
+/// A run of a plane, as the template's store has it.
+struct Run {
+  std::int64_t first, end;  ///< outputs it stores
+};
+Run run_of(const TensorCandidate& one, std::int64_t run_first, std::int64_t plane_number) {
+  const TensorShape out = output_shape(one.spec);
+  const std::int64_t plane = out.h * out.w, sector = TensorTiling::sector_elements(one.spec);
+  const std::int64_t late = positive_modulo(-plane_number * plane, sector);
+  return {run_first == 0 ? 0 : std::min(plane, run_first + late),
+          std::min(plane, run_first + one.tiling.window + late)};
+}
+
+RC_GTEST_PROP(TensorTilingProperty, EachOutputOfAPlaneIsStoredByOneRun, ()) {
+  for (const TensorCandidate& one : some_tensor_candidates()) {
+    const TensorTiling& t = one.tiling;
+    const TensorShape out = output_shape(one.spec);
+    const std::int64_t plane = out.h * out.w, sector = TensorTiling::sector_elements(one.spec);
+    RC_ASSERT(t.window > 0 && t.window % sector == 0);
+    // Where planes start within a sector repeats after as many planes as a sector has elements.
+    for (std::int64_t number = 0; number < std::min(sector, out.n * out.c); ++number) {
+      std::int64_t stored = 0;
+      for (std::int64_t run = 0; run < t.tiles_of_plane(one.spec) * t.runs(); ++run) {
+        const Run outputs = run_of(one, run * t.window, number);
+        if (outputs.first >= outputs.end) continue;
+        RC_ASSERT(outputs.first == stored);
+        stored = outputs.end;
+        // Every run but the one at the plane's start begins with a sector of y.
+        if (run > 0) RC_ASSERT((number * plane + outputs.first) % sector == 0);
+      }
+      RC_ASSERT(stored == plane);
+    }
+  }
+}
+
+RC_GTEST_PROP(TensorTilingProperty, ColumnsHoldWhatARunStores, ()) {
+  for (const TensorCandidate& one : some_tensor_candidates()) {
+    const TensorTiling& t = one.tiling;
+    const TensorShape out = output_shape(one.spec);
+    const std::int64_t plane = out.h * out.w, sector = TensorTiling::sector_elements(one.spec);
+    RC_ASSERT(t.columns % 8 == 0 && t.columns >= 8 && t.columns <= 256);
+    RC_ASSERT(t.runs() * t.block_k == 128);
+    RC_ASSERT(TensorTiling::lead(one.spec) % sector == 0);
+    RC_ASSERT(t.staging_pitch(one.spec) >= t.columns + TensorTiling::lead(one.spec));
+    for (std::int64_t number = 0; number < std::min(sector, out.n * out.c); ++number) {
+      const std::int64_t late = positive_modulo(-number * plane, sector);
+      RC_ASSERT(late <= TensorTiling::slack(one.spec));
+      RC_ASSERT(late == 0 || late < TensorTiling::lead(one.spec));
+      for (std::int64_t run_first = 0; run_first < plane; run_first += t.window) {
+        const Run outputs = run_of(one, run_first, number);
+        if (outputs.first >= outputs.end) continue;
+        const std::int64_t last = outputs.end - 1, ends = last / out.w - run_first / out.w;
+        RC_ASSERT(ends <= t.row_ends(one.spec));
+        RC_ASSERT(last - run_first + ends * TensorTiling::gap(one.spec) < t.columns);
+      }
+    }
+  }
+}
+
+RC_GTEST_PROP(TensorTilingProperty, PackedWeightsHoldEveryTapOnce, ()) {
+  for (const TensorCandidate& one : some_tensor_candidates()) {
+    const TensorTiling& t = one.tiling;
+    const ConvSpec& spec = one.spec;
+    const std::int64_t chunks = t.steps(spec) / spec.filter.r;
+    RC_ASSERT(chunks * spec.filter.r == t.steps(spec));
+    RC_ASSERT(chunks * t.chunk_channels(spec) >= spec.filter.c);
+    RC_ASSERT((chunks - 1) * t.chunk_channels(spec) < spec.filter.c);
+    RC_ASSERT(t.tiles_k(spec) * t.block_k >= spec.filter.k / spec.groups);
+    RC_ASSERT(t.packed_rows(spec) * kRow == spec.groups * t.tiles_k(spec) * t.steps(spec) * t.weight_bytes(spec));
+    RC_ASSERT(t.packed_rows(spec) <= INT32_MAX);
+    RC_ASSERT(t.packed_weight_bytes(spec) >= t.packed_rows(spec) * kRow);
+    RC_ASSERT(t.packed_weight_bytes(spec) % 256 == 0);
+    RC_ASSERT(one.plan.packed_weight_bytes == t.packed_weight_bytes(spec));
+  }
+}
+
+RC_GTEST_PROP(TensorTilingProperty, SplitsShareAllSteps, ()) {
+  for (const TensorCandidate& one : some_tensor_candidates()) {
+    const TensorTiling& t = one.tiling;
+    const ConvSpec& spec = one.spec;
+    const TensorShape out = output_shape(spec);
+    RC_ASSERT(t.splits >= 1);
+    std::int64_t done = 0;
+    for (int split = 0; split < t.splits; ++split) {
+      const std::int64_t first = split * t.steps_of_split(spec);
+      RC_ASSERT(first == done);
+      done = std::min(t.steps(spec), first + t.steps_of_split(spec));
+      RC_ASSERT(done > first);
+    }
+    RC_ASSERT(done == t.steps(spec));
+    RC_ASSERT(one.plan.partial_sum_bytes == t.partial_sum_bytes(spec));
+    RC_ASSERT((t.splits == 1) == (one.plan.partial_sum_bytes == 0));
+    if (t.splits == 1) continue;
+    RC_ASSERT(t.partial_sum_stride(spec) >= out.n * out.c * out.h * out.w);
+    RC_ASSERT(t.partial_sum_stride(spec) % 8 == 0);  // a sector of floats
+    RC_ASSERT(t.partial_sum_bytes(spec) >= 4 * t.splits * t.partial_sum_stride(spec));
+  }
+}
+
+}  // namespace
+}  // namespace jitconv::codegen

@@ -70,8 +70,8 @@ HostRun run_once(HostDevice& device, const Kernel& kernel, Problem& problem, con
   settings.seed = seed;
   settings.landing = kind.landing;
   device.set_settings(settings);
-  problem.poison();
   const LaunchArgs arguments = problem.arguments(kernel);
+  problem.poison();
   HostRun run;
   run.kind = kind;
   const Stopwatch watch;

@@ -34,8 +34,9 @@ void check_and_time(Device& device, const MeasureOptions& options, Measurement& 
   device.prepare(kernel);
   result.load_ms = watch.ms();
   if (options.check) {
+    const LaunchArgs arguments = problem.arguments(kernel);
     problem.poison();
-    device.launch(kernel, problem.arguments(kernel));
+    device.launch(kernel, arguments);
     device.synchronize();
     result.check = problem.check(options.check_budget);
     if (!result.check->passed()) {

@@ -75,7 +75,9 @@ LaunchArgs Problem::arguments(const Kernel& kernel) {
   return args;
 }
 
-void Problem::poison() { device_.set_bytes(y_.buffer.data(), kPoison, y_.buffer.bytes()); }
+void Problem::poison() {
+  for (const Buffer* buffer : {&y_.buffer, &workspace_}) device_.set_bytes(buffer->data(), kPoison, buffer->bytes());
+}
 
 void Problem::prepare_reference(std::int64_t budget) {
   if (!expected_.empty()) return;

@@ -36,7 +36,7 @@ class Problem {
   const ConvSpec& spec() const { return spec_; }
   /// Arguments of a launch; makes the workspace as large as the kernel wants.
   LaunchArgs arguments(const Kernel& kernel);
-  /// Fills the output and its guards with 0xff, which is NaN in every type.
+  /// Fills the output, its guards and the workspace, if arguments() made one, with 0xff, which is NaN in every type.
   void poison();
   /// Computes what the outputs should be: all of them or, if that would take more than `budget` multiplications, a
   /// sample. Needs nothing that a launch does, so it may be done while another problem's runs.

@@ -34,8 +34,9 @@ void measure_candidate(Device& device, Problem& problem, const Kernel& kernel, c
   try {
     device.prepare(kernel);
     if (options.check) {
+      const LaunchArgs arguments = problem.arguments(kernel);
       problem.poison();
-      device.launch(kernel, problem.arguments(kernel));
+      device.launch(kernel, arguments);
       device.synchronize();
       const OutputCheck check = problem.check(options.check_budget);
       if (!check.passed()) {

@@ -28,7 +28,7 @@ class Harness : public GpuTest {
         "planted", target());
     const Reference reference = make_reference(spec, check::DataKind::exact, /*seed=*/7, {});
     const LaunchArgs args = place_tensors(*arena_, spec, 0);
-    fill_tensors(device(), spec, reference.data, args);
+    fill_tensors(device(), spec, reference.data, args, /*workspace_bytes=*/0);
     kernel.launch(2, 128, const_cast<void*>(args.x), const_cast<void*>(args.w), args.y);
     Report::Category counts;
     std::string verdict = judge(device(), spec, reference, args, *arena_, counts);
@@ -97,7 +97,7 @@ TEST_F(Harness, AWrongConstantOfAGeneratedKernel) {
                            entry.shared_bytes);
     const Reference reference = make_reference(spec, check::DataKind::exact, /*seed=*/3, {});
     const LaunchArgs args = place_tensors(*arena_, spec, 0);
-    fill_tensors(device(), spec, reference.data, args);
+    fill_tensors(device(), spec, reference.data, args, /*workspace_bytes=*/0);
     kernel.launch(entry.grid[0], entry.threads, const_cast<void*>(args.x), const_cast<void*>(args.w), args.y);
     Report::Category counts;
     return judge(device(), spec, reference, args, *arena_, counts);

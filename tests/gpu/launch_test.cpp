@@ -25,7 +25,7 @@ struct Launchable {
     fill();
   }
   void fill() {
-    fill_tensors(device, spec, reference.data, args);
+    fill_tensors(device, spec, reference.data, args, kernel.workspace_bytes());
     device.synchronize();
   }
   std::string verdict() {

@@ -61,7 +61,7 @@ TEST_F(SpecialValues, ReachOnlyTheOutputsThatReadThem) {
       const Kernel kernel = runtime::compile_plan(*plan);
       const LaunchArgs args = place_tensors(arena, spec, kernel.workspace_bytes());
       const check::Data data = check::make_data(spec, check::DataKind::exact, 11);
-      fill_tensors(device(), spec, data, args);
+      fill_tensors(device(), spec, data, args, kernel.workspace_bytes());
       std::vector<float> x = check::values_of(data.x, check::element_count(spec.input));
       std::vector<float> bias = check::values_of(data.bias, spec.filter.k);
       const std::vector<float> w = check::values_of(data.w, check::element_count(spec.filter));

@@ -107,7 +107,7 @@ void launch_and_judge(tools::Device& device, Arena& arena, const Prepared& ready
   if (ready.wanted->reduced) ++counts.reduced;
   const LaunchArgs args = place_tensors(arena, spec, kernel.workspace_bytes());
   for (const Reference& reference : ready.references) {
-    fill_tensors(device, spec, reference.data, args);
+    fill_tensors(device, spec, reference.data, args, kernel.workspace_bytes());
     std::string found;
     if (options.launch) {
       found = options.launch(*ready.wanted, kernel, args);

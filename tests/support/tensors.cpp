@@ -79,9 +79,10 @@ std::int64_t tensor_bytes(const ConvSpec& spec) {
           (spec.epilogue.residual ? outputs : 0));
 }
 
-LaunchArgs place_tensors(Arena& arena, const ConvSpec& spec, std::int64_t workspace_bytes) {
+LaunchArgs place_tensors(Arena& arena, const ConvSpec& spec, std::int64_t workspace_bytes,
+                         std::int64_t packed_weight_bytes) {
   const std::int64_t size = element_bytes(spec.dtype), outputs = output_count(spec);
-  arena.reset(tensor_bytes(spec) + workspace_bytes, /*tensors=*/6);
+  arena.reset(tensor_bytes(spec) + workspace_bytes + packed_weight_bytes, /*tensors=*/7);
   LaunchArgs args;
   args.x = arena.add("x", element_count(spec.input) * size, spec.alignment);
   args.w = arena.add("w", element_count(spec.filter) * size, spec.alignment);
@@ -89,14 +90,17 @@ LaunchArgs place_tensors(Arena& arena, const ConvSpec& spec, std::int64_t worksp
   if (spec.epilogue.bias) args.bias = arena.add("bias", spec.filter.k * size, spec.alignment);
   if (spec.epilogue.residual) args.residual = arena.add("residual", outputs * size, spec.alignment);
   args.workspace = arena.add("workspace", workspace_bytes, 256);
+  args.packed_w = arena.add("packed_w", packed_weight_bytes, 256);
   arena.seal();
   return args;
 }
 
-void fill_tensors(tools::Device& device, const ConvSpec& spec, const check::Data& data, const LaunchArgs& args) {
+void fill_tensors(tools::Device& device, const ConvSpec& spec, const check::Data& data, const LaunchArgs& args,
+                  std::int64_t workspace_bytes) {
   for (const Input& input : inputs_of(spec, data, args))
     device.generate(const_cast<void*>(input.at), input.count, *input.fill);
   device.set_bytes(args.y, kNanByte, output_count(spec) * element_bytes(spec.dtype));
+  device.set_bytes(args.workspace, kNanByte, workspace_bytes);
 }
 
 std::string input_difference(tools::Device& device, const ConvSpec& spec, const check::Data& data,

@@ -17,11 +17,14 @@ namespace jitconv::test {
 std::int64_t tensor_bytes(const ConvSpec& spec);
 std::int64_t output_count(const ConvSpec& spec);
 
-/// Lays out all tensors of `spec` in the arena, after a reset, and seals it.
-LaunchArgs place_tensors(Arena& arena, const ConvSpec& spec, std::int64_t workspace_bytes);
+/// Lays out all tensors of `spec` in the arena, after a reset, and seals it. With room for packed weights the result
+/// has both w and packed_w, of which a launch takes one.
+LaunchArgs place_tensors(Arena& arena, const ConvSpec& spec, std::int64_t workspace_bytes,
+                         std::int64_t packed_weight_bytes = 0);
 
-/// Makes the inputs on the device and fills y with NaN.
-void fill_tensors(tools::Device& device, const ConvSpec& spec, const check::Data& data, const LaunchArgs& args);
+/// Makes the inputs on the device and fills y, and `workspace_bytes` of the workspace, with NaN.
+void fill_tensors(tools::Device& device, const ConvSpec& spec, const check::Data& data, const LaunchArgs& args,
+                  std::int64_t workspace_bytes);
 
 /// What is wrong with the inputs, looked at in 64 places of each tensor, ends included; empty if they are the host's.
 std::string input_difference(tools::Device& device, const ConvSpec& spec, const check::Data& data,

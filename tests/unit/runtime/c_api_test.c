@@ -192,6 +192,83 @@ static void test_host(void) {
   EXPECT(strcmp(jitconv_status_name(JITCONV_KERNEL_FAULT), "kernel_fault") == 0);
 }
 
+/* A multiple of 256, as workspaces and packed weights have to be; filled with NaN. */
+static void *allocate(int64_t bytes) {
+  void *memory = NULL;
+  EXPECT(posix_memalign(&memory, 256, (size_t)bytes + 256) == 0);
+  if (memory == NULL) exit(1);
+  return memset(memory, 0xff, (size_t)bytes + 256);
+}
+
+static float *allocate_ones(size_t count) {
+  float *values = allocate((int64_t)(count * sizeof *values));
+  size_t i;
+  for (i = 0; i < count; ++i) values[i] = 1;
+  return values;
+}
+
+/* On the host again: each output is the count of its products, whichever weights a launch is given. */
+static void test_packed_weights(void) {
+  const int64_t input[4] = {1, 20, 9, 30}, filter[4] = {72, 20, 3, 3};
+  const size_t outputs = 72 * 7 * 28;
+  float *x = allocate_ones(20 * 9 * 30), *w = allocate_ones(72 * 20 * 3 * 3), *y = allocate(72 * 7 * 28 * 4);
+  jitconv_spec spec = make_spec();
+  jitconv_kernel *kernel = NULL, *plain = NULL;
+  jitconv_launch_args args;
+  void *packed;
+  size_t i, wrong = 0;
+
+  EXPECT(jitconv_compile(&spec, "host-sm_90a", &plain) == JITCONV_OK);
+  memcpy(spec.input, input, sizeof input);
+  memcpy(spec.filter, filter, sizeof filter);
+  spec.math = JITCONV_MATH_TF32;
+  EXPECT(jitconv_compile(&spec, "host-sm_90a", &kernel) == JITCONV_OK);
+  if (kernel == NULL || plain == NULL) return;
+  EXPECT(jitconv_kernel_packed_weight_bytes(plain) == 0);
+  EXPECT(jitconv_kernel_packed_weight_bytes(kernel) >= 72 * 20 * 3 * 3 * 4);
+  EXPECT(jitconv_kernel_workspace_bytes(kernel) ==
+         jitconv_kernel_workspace_bytes_with_packed_weights(kernel) + jitconv_kernel_packed_weight_bytes(kernel));
+  EXPECT(jitconv_kernel_entry_count(kernel) >= 2);
+  packed = allocate(jitconv_kernel_packed_weight_bytes(kernel));
+
+  EXPECT(jitconv_kernel_pack_weights(plain, NULL, w, packed) == JITCONV_UNSUPPORTED);
+  LAST_ERROR_HAS("packed_w");
+  EXPECT(jitconv_kernel_pack_weights(kernel, NULL, NULL, packed) == JITCONV_INVALID_ARGUMENT);
+  LAST_ERROR_HAS("w is null");
+  EXPECT(jitconv_kernel_pack_weights(kernel, NULL, w, packed) == JITCONV_OK);
+
+  memset(&args, 0, sizeof args);
+  args.struct_size = sizeof args;
+  args.x = x;
+  args.w = w;
+  args.y = y;
+  args.workspace = allocate(jitconv_kernel_workspace_bytes(kernel));
+  args.packed_w = packed;
+  EXPECT(jitconv_kernel_launch(kernel, NULL, &args) == JITCONV_INVALID_ARGUMENT);
+  LAST_ERROR_HAS("the launch has packed_w");
+  args.w = NULL;
+  EXPECT(jitconv_kernel_launch(kernel, NULL, &args) == JITCONV_OK);
+  for (i = 0; i < outputs; ++i) wrong += y[i] != 20 * 3 * 3;
+  EXPECT(wrong == 0);
+
+  /* A program built before there was packed_w: its struct ends where the field begins. */
+  memset(y, 0xff, outputs * sizeof *y);
+  args.struct_size = (uint32_t)offsetof(jitconv_launch_args, packed_w);
+  EXPECT(jitconv_kernel_launch(kernel, NULL, &args) == JITCONV_INVALID_ARGUMENT);
+  LAST_ERROR_HAS("w is null");
+  args.w = w;
+  EXPECT(jitconv_kernel_launch(kernel, NULL, &args) == JITCONV_OK);
+  for (i = 0; i < outputs; ++i) wrong += y[i] != 20 * 3 * 3;
+  EXPECT(wrong == 0);
+  jitconv_kernel_destroy(kernel);
+  jitconv_kernel_destroy(plain);
+  free(args.workspace);
+  free(packed);
+  free(x);
+  free(w);
+  free(y);
+}
+
 int main(void) {
   EXPECT(strchr(jitconv_version(), '.') != NULL);
   EXPECT(strcmp(jitconv_last_error(), "") == 0);
@@ -201,6 +278,7 @@ int main(void) {
   test_errors();
   test_kernel();
   test_host();
+  test_packed_weights();
   if (failures == 0) printf("all of the C interface works\n");
   return failures == 0 ? 0 : 1;
 }

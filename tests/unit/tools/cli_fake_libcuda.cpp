@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -22,6 +23,8 @@ namespace {
 
 using namespace jitconv;
 using Clock = std::chrono::steady_clock;
+
+constexpr int kMultiprocessors = 4;
 
 std::string variable(const char* name) {
   const char* value = std::getenv(name);
@@ -69,15 +72,32 @@ std::vector<float> tensor(const ConvSpec& spec, const void* data, std::int64_t c
   return check::decode(spec.dtype, {static_cast<const std::byte*>(data), data != nullptr ? bytes : 0});
 }
 
-void run_convolution(void** arguments) {
+/// The entry that a kernel is. Plans with one entry all take the same arguments, whatever their names.
+const codegen::KernelEntry& entry_of(const codegen::KernelSource& source, const std::string& name) {
+  if (source.entries.size() == 1) return source.entries.front();
+  for (const codegen::KernelEntry& entry : source.entries) {
+    if (entry.name == name) return entry;
+  }
+  std::fprintf(stderr, "the fake driver does not know %s\n", name.c_str());
+  std::abort();
+}
+
+void run_convolution(const std::string& name, void** arguments) {
   const ConvSpec spec = parse_spec(variable("JITCONV_FAKE_SPEC"));
   const std::string fault = variable("JITCONV_FAKE_FAULT");
-  const auto source = codegen::generate(codegen::make_plan(spec, parse_target("sm_90a")));
-  void* pointers[6] = {};
+  Target target = parse_target("sm_90a");
+  target.sm_count = kMultiprocessors;
+  const auto source = codegen::generate(codegen::make_plan(spec, target));
+  const codegen::KernelEntry& entry = entry_of(source, name);
+  // Kept from entry to entry: the one that writes y need not be the one that reads w.
+  static void* pointers[static_cast<int>(codegen::ArgumentRole::partial_sums) + 1] = {};
   int index = 0;
-  for (const auto& one : source.entries.front().arguments) {
+  bool writes_y = false;
+  for (const auto& one : entry.arguments) {
     pointers[static_cast<int>(one.role)] = argument<void*>(arguments, index++);
+    writes_y |= one.role == codegen::ArgumentRole::y;
   }
+  if (!writes_y) return;
   const auto at = [&](codegen::ArgumentRole role) { return pointers[static_cast<int>(role)]; };
   using enum codegen::ArgumentRole;
   const std::int64_t outputs = check::element_count(output_shape(spec));
@@ -136,8 +156,8 @@ FAKE cuDeviceGetAttribute(int* value, int attribute, int) {
       *value = 1'000'000;
       break;  // kHz
     case 16:
-      *value = 4;
-      break;  // multiprocessors
+      *value = kMultiprocessors;
+      break;
     case 36:
       *value = 1'000'000;
       break;  // kHz, memory
@@ -218,7 +238,7 @@ FAKE cuThreadExchangeStreamCaptureMode(int*) { return 0; }
 FAKE cuLaunchKernel(void* function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*,
                     void** parameters, void**) {
   const std::string& name = *static_cast<std::string*>(function);
-  if (!run_data_kernel(name, parameters)) run_convolution(parameters);
+  if (!run_data_kernel(name, parameters)) run_convolution(name, parameters);
   return 0;
 }
 FAKE cuMemGetInfo_v2(std::size_t* free_bytes, std::size_t* total) {

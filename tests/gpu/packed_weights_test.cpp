@@ -1,0 +1,74 @@
+// Weights packed ahead of the launches: the same bits as packing in each launch, and packing on a stream and in a
+// graph.
+#include "support/packed_weights.h"
+
+#include <gtest/gtest.h>
+
+#include "gpu/gpu.h"
+#include "runtime/compile.h"
+#include "support/runner.h"
+
+namespace jitconv::test {
+namespace {
+
+class PackedWeights : public GpuTest {
+ protected:
+  void SetUp() override {
+    GpuTest::SetUp();
+    if (IsSkipped()) return;
+    cases_ = packing_cases(target());
+    if (cases_.empty()) GTEST_SKIP() << "no kernel for " << target().arch() << " packs weights";
+  }
+  std::vector<PackingCase> cases_;
+};
+
+TEST_F(PackedWeights, GiveTheSameBits) {
+  ASSERT_EQ(cases_.size(), 6u);
+  Report::Category counts;
+  for (const PackingCase& one : cases_)
+    EXPECT_EQ(packing_fault(device(), runtime::compile_plan(one.plan), counts), "") << one.name;
+  Report::get().add("packed weights", counts);
+}
+
+TEST_F(PackedWeights, PackingIsCapturedIntoAGraph) {
+  Report::Category counts;
+  for (const PackingCase& one : cases_) {
+    SCOPED_TRACE(one.name);
+    const ConvSpec& spec = one.plan.spec;
+    const Kernel kernel = runtime::compile_plan(one.plan);
+    device().prepare(kernel);
+    Arena arena(device());
+    const std::int64_t workspace_bytes = kernel.workspace_bytes_with_packed_weights();
+    const LaunchArgs tensors = place_tensors(arena, spec, workspace_bytes, kernel.packed_weight_bytes());
+    LaunchArgs launched = tensors;
+    launched.w = nullptr;
+    const Stream stream;
+    Graph graph(stream);
+    kernel.pack_weights(stream.get(), tensors.w, const_cast<void*>(tensors.packed_w));
+    kernel.launch(stream.get(), launched);
+    graph.end_capture();
+    for (std::uint64_t replay = 1; replay < 4; ++replay) {
+      const Reference reference = make_reference(spec, check::DataKind::exact, replay, {});
+      fill_tensors(device(), spec, reference.data, tensors, workspace_bytes);
+      device().set_bytes(const_cast<void*>(tensors.packed_w), kNanByte, kernel.packed_weight_bytes());
+      device().synchronize();
+      graph.launch();
+      stream.synchronize();
+      EXPECT_EQ(judge(device(), spec, reference, tensors, arena, counts), "") << "replay " << replay;
+    }
+  }
+  Report::get().add("packed weights", counts);
+}
+
+TEST_F(PackedWeights, PackingBeforeTheKernelIsLoadedIsNotCaptured) {
+  const Kernel kernel = runtime::compile_plan(cases_.front().plan);
+  Arena arena(device());
+  const LaunchArgs tensors = place_tensors(arena, kernel.spec(), 0, kernel.packed_weight_bytes());
+  device().synchronize();
+  const Stream stream;
+  const Graph graph(stream);
+  EXPECT_THROW(kernel.pack_weights(stream.get(), tensors.w, const_cast<void*>(tensors.packed_w)), CudaError);
+}
+
+}  // namespace
+}  // namespace jitconv::test

@@ -1,0 +1,28 @@
+// Kernels that pack their weights first: that packing ahead of the launches changes nothing, on any device.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "codegen/plan.h"
+#include "support/report.h"
+#include "tools/device.h"
+
+namespace jitconv::test {
+
+struct PackingCase {
+  const char* name;
+  codegen::ConvPlan plan;
+};
+
+/// Small convolutions of each type with padding on all sides, channels that no tile divides and a full epilogue, each
+/// once with its reduction in one piece and once split. Empty for a target without such kernels.
+std::vector<PackingCase> packing_cases(const Target& target);
+
+/// Launches the kernel with w, and twice with one packing of it, on the same data. "" or what is wrong: the results,
+/// bits that differ, bytes written out of bounds. What a launch needs no longer is not there: w, and the workspace
+/// beyond workspace_bytes_with_packed_weights().
+std::string packing_fault(tools::Device& device, const Kernel& kernel, Report::Category& counts);
+
+}  // namespace jitconv::test

@@ -1,10 +1,11 @@
 // Prints the tensor family: templates/tensor.cu.in and its parts. Up to three kernels: one packs the weights, one
 // convolves, and, if the reduction is split, one adds the partial sums.
+#include "codegen/emit_tensor.h"
+
 #include <algorithm>
 
 #include "codegen/arithmetic.h"
 #include "codegen/emit.h"
-#include "codegen/emit_tensor.h"
 #include "codegen/emitter.h"
 #include "fmt/format.h"
 
@@ -73,7 +74,8 @@ std::string constants(const ConvPlan& plan, const TensorTiling& tiling) {
   c.group("Loading: kTeams teams of kTeamWarps warps");
   c.add("kTeamWarps", tiling.team_warps).add("kTeams", 4 / tiling.team_warps);
   const std::int64_t items = tiling.load_items(spec);
-  c.add("kLoadItemsOfPhase", items, TensorTiling::loads_pairs(spec) ? "64 pixels each" : "32 pixels each").add("kLoadItems", items * TensorTiling::phases(spec));
+  c.add("kLoadItemsOfPhase", items, TensorTiling::loads_pairs(spec) ? "64 pixels each" : "32 pixels each")
+      .add("kLoadItems", items * TensorTiling::phases(spec));
   c.add("kLoadBatch", tiling.load_batch, "items of a warp in flight");
 
   c.group("The block");
@@ -113,7 +115,8 @@ std::string asserts(const ConvPlan& plan, const TensorTiling& tiling) {
       "kStagingFirstByte);");
   lines.add("static_assert(kWindow % kSectorElements == 0 && kStagingPitch >= kColumns + kLead);");
   lines.add("static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);");
-  lines.add(fmt::format("static_assert(kBarriersFirstByte + 16 * kStages + {} <= {});", tiling.resident ? 8 : 0, plan.shared_bytes));
+  lines.add(fmt::format("static_assert(kBarriersFirstByte + 16 * kStages + {} <= {});", tiling.resident ? 8 : 0,
+                        plan.shared_bytes));
   return lines.text();
 }
 
@@ -168,10 +171,9 @@ std::string load_pixel(const ConvPlan& plan, const TensorTiling& tiling) {
     if (chunk > channels && c >= channels)
       lines.add(fmt::format("value[i][{}] = {};", c, pairs ? "0" : "from_float(0.0f)"));
     else
-      lines.add(
-          fmt::format("value[i][{}] = {}<{}LL * kInputStrideC>(source, valid{});", c,
-                            pairs ? "load_pair_if" : "load_if", c,
-                      channels % chunk == 0 || chunk > channels ? "" : fmt::format(" && c_first + {} < kChannels", c)));
+      lines.add(fmt::format(
+          "value[i][{}] = {}<{}LL * kInputStrideC>(source, valid{});", c, pairs ? "load_pair_if" : "load_if", c,
+          channels % chunk == 0 || chunk > channels ? "" : fmt::format(" && c_first + {} < kChannels", c)));
   }
   return lines.text();
 }

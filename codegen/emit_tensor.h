@@ -1,5 +1,5 @@
-// The tensor family's store, printed by emit_tensor_store.cpp for emit_tensor.cpp: from accumulators to y, or to partial
-// sums and on to y.
+// The tensor family's store, printed by emit_tensor_store.cpp for emit_tensor.cpp: from accumulators to y, or to
+// partial sums and on to y.
 #pragma once
 
 #include <string>

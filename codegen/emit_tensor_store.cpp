@@ -1,6 +1,5 @@
 // See emit_tensor.h.
 #include "codegen/emit_tensor.h"
-
 #include "codegen/emitter.h"
 #include "fmt/format.h"
 
@@ -63,8 +62,8 @@ std::string stage_values(const ConvPlan& plan, const TensorTiling& tiling) {
   const bool pairs = out.h * out.w % 2 == 0, pairs_in_rows = out.w % 2 == 0 && gap % 2 == 0;
   const auto fill = [&](bool in_pairs, std::string_view place) {
     const std::string_view column = in_pairs ? "i * 8" : "column";
-    const std::string value = !in_pairs ? (narrow ? "from_float(value)" : "value")
-                                        : (narrow ? "element_pair(pair.x, pair.y)" : "pair");
+    const std::string value =
+        !in_pairs ? (narrow ? "from_float(value)" : "value") : (narrow ? "element_pair(pair.x, pair.y)" : "pair");
     const std::string target = !in_pairs ? "staged_lane[{}]"
                                : narrow  ? "*reinterpret_cast<unsigned*>(staged_lane + ({}))"
                                          : "*reinterpret_cast<float2*>(staged_lane + ({}))";

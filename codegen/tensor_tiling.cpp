@@ -134,8 +134,7 @@ std::int64_t TensorTiling::staging_first_byte(const ConvSpec& spec) const {
 }
 
 std::int64_t TensorTiling::zeros_first_byte(const ConvSpec& spec) const {
-  return staging_first_byte(spec) +
-         std::int64_t{staged_bytes(spec)} * kWarps * kStagedChannels * staging_pitch(spec);
+  return staging_first_byte(spec) + std::int64_t{staged_bytes(spec)} * kWarps * kStagedChannels * staging_pitch(spec);
 }
 
 std::int64_t TensorTiling::barriers_first_byte(const ConvSpec& spec) const {

@@ -61,8 +61,8 @@ struct TensorTiling {
   int stages = 3;      ///< steps in flight
   int team_warps = 1;  ///< loading warps that share a step; 4 / team_warps teams take steps in turn
   bool resident = false;  ///< all weights stay in shared memory; else they come with each step
-  int load_batch = 4;  ///< pixels of a loading lane in flight
-  int splits = 1;      ///< blocks that share the reduction of a tile, each a range of steps
+  int load_batch = 4;     ///< pixels of a loading lane in flight
+  int splits = 1;         ///< blocks that share the reduction of a tile, each a range of steps
 
   int runs() const { return 128 / block_k; }
   static constexpr int kThreads = 384;

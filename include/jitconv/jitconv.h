@@ -155,8 +155,8 @@ JITCONV_C_API jitconv_status jitconv_kernel_launch(const jitconv_kernel *kernel,
                                                    const jitconv_launch_args *args);
 
 /** Enqueues on `stream` the packing that a launch with w begins with, so that launches with packed_w need not repeat
- *  it: for weights that many launches share. `packed_w` has jitconv_kernel_packed_weight_bytes() bytes and is a multiple
- *  of 256. Its contents are for this kernel alone and not for storing, see jitconv::Kernel::pack_weights().
+ *  it: for weights that many launches share. `packed_w` has jitconv_kernel_packed_weight_bytes() bytes and is a
+ * multiple of 256. Its contents are for this kernel alone and not for storing, see jitconv::Kernel::pack_weights().
  *  JITCONV_UNSUPPORTED if the kernel takes w as it is. */
 JITCONV_C_API jitconv_status jitconv_kernel_pack_weights(const jitconv_kernel *kernel, void *stream, const void *w,
                                                          void *packed_w);

@@ -48,8 +48,8 @@ std::vector<Case> epilogue_cases(const Target& target);
 std::vector<Case> alignment_cases(const Target& target);
 
 /// The tensor family on convolutions that reach every path of it, in every type: each with its cheapest plan and about
-/// `spread` of the others, every second one on so few blocks that each walks over several tiles. Empty where `target` has
-/// no such family.
+/// `spread` of the others, every second one on so few blocks that each walks over several tiles. Empty where `target`
+/// has no such family.
 std::vector<Case> tensor_cases(const Target& target, std::size_t spread);
 
 /// The shapes of the family cases with the cheapest `first` plans, about `spread` of the others, and the fallback's:

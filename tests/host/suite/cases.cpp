@@ -191,9 +191,9 @@ ConvSpec with_fewer_channels(const ConvSpec& spec) {
 }
 
 const std::vector<std::string>& host_list_names() {
-  static const std::vector<std::string> names = {"documented", "shapes f32", "shapes 16 bits", "shapes nhwc",
-                                                 "epilogues",  "alignments", "candidates",     "random",
-                                                 "tensor"};
+  static const std::vector<std::string> names = {"documented",  "shapes f32", "shapes 16 bits",
+                                                 "shapes nhwc", "epilogues",  "alignments",
+                                                 "candidates",  "random",     "tensor"};
   return names;
 }
 

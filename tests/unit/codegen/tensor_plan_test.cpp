@@ -61,9 +61,9 @@ TEST(TensorPlan, HasCandidatesForEveryKindOfShape) {
 
 // A dense convolution that tensor cores may compute is one that they do compute, hundreds of channels or few.
 TEST(TensorPlan, IsChosenWhereItIsAllowed) {
-  for (const char* text : {"input=8,64,512,1024 weight=128,64,3,3 math=tf32",
-                           "input=32,256,14,14 weight=256,256,3,3 padding=1 dtype=bf16",
-                           "input=16,64,512,512 weight=128,64,1,1 dtype=f16"})
+  for (const char* text :
+       {"input=8,64,512,1024 weight=128,64,3,3 math=tf32", "input=32,256,14,14 weight=256,256,3,3 padding=1 dtype=bf16",
+        "input=16,64,512,512 weight=128,64,1,1 dtype=f16"})
     EXPECT_EQ(to_string(make_plan(parse_spec(text), parse_target("sm_90a")).family), "tensor") << text;
 }
 
@@ -105,8 +105,8 @@ bool stores_each_output_once(const TensorCandidate& one) {
       rest /= extent;
       return digit;
     };
-    const std::int64_t k_tile = take(t.tiles_k(spec)), first_output = take(t.tiles_of_plane(spec)) * t.runs() * t.window,
-                       group = take(spec.groups);
+    const std::int64_t k_tile = take(t.tiles_k(spec)),
+                       first_output = take(t.tiles_of_plane(spec)) * t.runs() * t.window, group = take(spec.groups);
     for (int consumer = 0; consumer < 2; ++consumer) {
       const std::int64_t k_consumer = t.runs() == 1 ? consumer * 64 : 0, run = t.runs() == 1 ? 0 : consumer;
       const std::int64_t run_first = first_output + run * t.window;

@@ -88,8 +88,9 @@ TEST_F(BestPlanTest, IsTheNextWithoutADefect) {
   const std::string text = kernel.explain();
   EXPECT_NE(text.find("topic: of the plan"), std::string::npos) << text;
   EXPECT_EQ(times(text, "tensor: the compiler spoils the candidate modelled at"), 2u) << text;
-  EXPECT_EQ(times(text, "us: (C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized due to "
-                        "insufficient register resources for the wgmma pipeline\n"),
+  EXPECT_EQ(times(text,
+                  "us: (C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized due to "
+                  "insufficient register resources for the wgmma pipeline\n"),
             2u)
       << text;
   EXPECT_EQ(text.find("slow path"), std::string::npos) << text;

@@ -10,7 +10,7 @@
 namespace jitconv::test {
 namespace {
 
-TEST(PackedWeights, GiveTheSameBits) {
+TEST(QuickPackedWeights, GiveTheSameBits) {
   const FreshCache cache("packed-weights");
   tools::HostDevice device{Target::host()};
   const std::vector<PackingCase> cases = packing_cases(Target::host(parse_target("sm_90a")));
@@ -21,7 +21,7 @@ TEST(PackedWeights, GiveTheSameBits) {
   EXPECT_EQ(counts.launches, 3 * counts.kernels);
 }
 
-TEST(PackedWeights, OnlyKernelsForHopperPackThem) {
+TEST(QuickPackedWeights, OnlyKernelsForHopperPackThem) {
   EXPECT_TRUE(packing_cases(Target::host(parse_target("sm_80"))).empty());
 }
 

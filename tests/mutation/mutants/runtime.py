@@ -32,7 +32,7 @@ MUTANTS = [
                  "                          source.entries.front().name});",
                  "convolutions that differ in padding alone load each other's kernel"),
     # compile().
-    compile_file("never_loads", "if (auto entry = disk_cache().load(key)) {",
+    compile_file("never_loads", "if (auto entry = disk_cache().load(*result.key)) {",
                  "if (auto entry = std::optional<cache::Entry>{}) {", "every process compiles everything again"),
     compile_file("never_saves", "    disk_cache().save({key, backend.format().kind, binary.log, binary.image});\n", "",
                  "every process compiles everything again"),

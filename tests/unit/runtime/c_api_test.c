@@ -209,9 +209,9 @@ static float *allocate_ones(size_t count) {
 
 /* On the host again: each output is the count of its products, whichever weights a launch is given. */
 static void test_packed_weights(void) {
-  const int64_t input[4] = {1, 64, 14, 30}, filter[4] = {72, 64, 3, 3};
-  const size_t outputs = 72 * 12 * 28;
-  float *x = allocate_ones(64 * 14 * 30), *w = allocate_ones(72 * 64 * 3 * 3), *y = allocate(72 * 12 * 28 * 4);
+  const int64_t input[4] = {1, 64, 16, 32}, filter[4] = {128, 64, 3, 3};
+  const size_t outputs = 128 * 14 * 30;
+  float *x = allocate_ones(64 * 16 * 32), *w = allocate_ones(128 * 64 * 3 * 3), *y = allocate(128 * 14 * 30 * 4);
   jitconv_spec spec = make_spec();
   jitconv_kernel *kernel = NULL, *plain = NULL;
   jitconv_launch_args args;
@@ -225,7 +225,7 @@ static void test_packed_weights(void) {
   EXPECT(jitconv_compile(&spec, "host-sm_90a", &kernel) == JITCONV_OK);
   if (kernel == NULL || plain == NULL) return;
   EXPECT(jitconv_kernel_packed_weight_bytes(plain) == 0);
-  EXPECT(jitconv_kernel_packed_weight_bytes(kernel) >= 72 * 64 * 3 * 3 * 4);
+  EXPECT(jitconv_kernel_packed_weight_bytes(kernel) >= 128 * 64 * 3 * 3 * 4);
   EXPECT(jitconv_kernel_workspace_bytes(kernel) ==
          jitconv_kernel_workspace_bytes_with_packed_weights(kernel) + jitconv_kernel_packed_weight_bytes(kernel));
   EXPECT(jitconv_kernel_entry_count(kernel) >= 2);

@@ -155,6 +155,7 @@ std::string device(const ConvPlan& plan, const TensorTiling& tiling) {
     files.push_back(plan.spec.dtype == DataType::f16 ? "device/pair_f16.cuh" : "device/pair_bf16.cuh");
     files.push_back("device/store_16bit.cuh");
   }
+  if (tiling.row_ends(plan.spec) > 1) files.push_back("device/opaque.cuh");
   if (plan.spec.epilogue.activation == Activation::relu) files.push_back("device/max_nan.cuh");
   std::string text = device_text(files);
   text += "\n\n" + multiply_function(plan.spec, tiling.columns);
@@ -281,12 +282,13 @@ Holes weight_holes(const TensorTiling& tiling) {
             {"load_weights", ""},
             {"weights_of_tile",
              "const char* w_tile = reinterpret_cast<const char*>(packed_w) +\n"
-             "                     static_cast<long long>(tile.group * kTilesK + tile.k_tile) * (kSteps * "
-             "kWeightBytes);\n"},
+             "                     static_cast<long long>(tile.group * kTilesK + tile.k_tile) * kSteps * "
+             "kWeightBytes;\n"},
             {"load_weights_of_step",
              "if (member == 0 && lane == 0) {\n"
              "  barrier_arrive_expecting(full + stage, kWeightBytes);\n"
-             "  bulk_copy_to_shared(input + kInputBytes, w_tile + step * kWeightBytes, kWeightBytes, full + stage);\n"
+             "  bulk_copy_to_shared(input + kInputBytes, w_tile + static_cast<long long>(step) * kWeightBytes, kWeightBytes,\n"
+             "                      full + stage);\n"
              "}\n"},
             {"await_weights", ""}};
   }

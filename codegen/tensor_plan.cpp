@@ -38,6 +38,10 @@ std::string obstacle(const ConvSpec& spec, const Target& target) {
   if (spec.groups > 1 && spec.filter.c < 16)
     return fmt::format("groups of {} channels, at least 16 are needed to fill a multiplication", spec.filter.c);
   if (spec.alignment < 16) return fmt::format("alignment is {}, stores need 16", spec.alignment);
+  const TensorShape out = output_shape(spec);
+  if (spec.input.n * spec.filter.k > INT32_MAX || out.h * out.w > INT32_MAX)
+    return fmt::format("{} planes of {} outputs, both are counted with 32 bits", spec.input.n * spec.filter.k,
+                       out.h * out.w);
   if (image > INT32_MAX) return fmt::format("an image of {} elements, offsets inside one have 32 bits", image);
   return {};
 }

@@ -95,14 +95,18 @@ Probe operands_16bit(const Type& type) {
   Probe probe;
   probe.name = type.name + " operand";
   probe.device_files = {type.element, "device/operand_16bit.cuh"};
-  probe.functions = {"operand_16bit.cuh: operand_pair", "operand_16bit.cuh: operand_row"};
+  probe.functions = {"operand_16bit.cuh: operand_pair", "operand_16bit.cuh: operand_row",
+                     "operand_16bit.cuh: operand_row_of_pairs"};
   probe.body =
       "  const Element* const channel = reinterpret_cast<const Element*>(in);\n"
       "  const uint4 row = operand_row(channel);\n"
       "  out[0] = row.x;\n  out[1] = row.y;\n  out[2] = row.z;\n  out[3] = row.w;\n"
-      "  out[4] = operand_pair(channel[5], channel[0]);\n";
-  probe.in_words = 4;
-  probe.out_words = 5;
+      "  out[4] = operand_pair(channel[5], channel[0]);\n"
+      "  const uint4 low = operand_row_of_pairs(in, false), high = operand_row_of_pairs(in, true);\n"
+      "  out[5] = low.x;\n  out[6] = low.y;\n  out[7] = low.z;\n  out[8] = low.w;\n"
+      "  out[9] = high.x;\n  out[10] = high.y;\n  out[11] = high.z;\n  out[12] = high.w;\n";
+  probe.in_words = 8;
+  probe.out_words = 13;
   probe.inputs = random_words(probe.name, kItems * probe.in_words);
   return probe;
 }
@@ -127,27 +131,80 @@ Probe loads(const Type& type) {
   }
   probe.in_words = 5;
   probe.out_words = 4;
+  if (!words) {
+    probe.functions.push_back(file + ": load_pair_if");
+    probe.body +=
+        "  out[4] = load_pair_if<-2>(source, valid);\n"
+        "  out[5] = load_pair_if<2>(source, valid);\n";
+    probe.out_words = 6;
+  }
   probe.inputs = random_words(probe.name, kItems * probe.in_words);
   return probe;
 }
 
+Probe pairs(const Type& type) {
+  Probe probe;
+  probe.name = type.name + " pair";
+  const std::string file = "pair_" + type.name + ".cuh";
+  probe.device_files = {type.element,
+                        type.name == "f16" ? "device/pair_f16.cuh" : "device/pair_bf16.cuh"};
+  probe.functions = {file + ": element_pair"};
+  probe.body = "  out[0] = element_pair(__uint_as_float(in[0]), __uint_as_float(in[1]));\n";
+  probe.in_words = 2;
+  probe.out_words = 1;
+  probe.inputs = random_words(probe.name, kItems * 8 * probe.in_words);
+  probe.compute_capability = kHopper;
+  return probe;
+}
+
+Probe opaque_values() {
+  Probe probe;
+  probe.name = "opaque";
+  probe.device_files = {"device/opaque.cuh"};
+  probe.functions = {"opaque.cuh: opaque"};
+  probe.body = "  out[0] = static_cast<unsigned>(opaque(static_cast<int>(in[0])));\n";
+  probe.inputs = random_words(probe.name, kItems);
+  return probe;
+}
+
+Probe maxima() {
+  Probe probe;
+  probe.name = "max_nan";
+  probe.device_files = {"device/max_nan.cuh"};
+  probe.functions = {"max_nan.cuh: max_nan"};
+  probe.body =
+      "  out[0] = __float_as_uint(max_nan(__uint_as_float(in[0]), __uint_as_float(in[1])));\n"
+      "  out[1] = __float_as_uint(max_nan(__uint_as_float(in[0]), 0.0f));\n";
+  probe.in_words = probe.out_words = 2;
+  probe.inputs = random_words(probe.name, kItems * 8 * probe.in_words);
+  const Words special{0u, 0x80000000u, 0x80000000u, 0u, 0x7f800001u, 0u, 0u, 0xffc12345u, 0xff800000u, 0x7f800000u};
+  std::copy(special.begin(), special.end(), probe.inputs.begin());
+  probe.compute_capability = 80;
+  return probe;
+}
+
+/// Both ways to write a vector: all of it or nothing, and element by element.
 Probe stores(const Type& type) {
   const bool words = type.name == "f32";
   const int elements = words ? 4 : 8;
   Probe probe;
   probe.name = type.name + " store_elements";
   const std::string file = words ? "store_32bit.cuh" : "store_16bit.cuh";
-  probe.device_files = {type.element, words ? "device/store_32bit.cuh" : "device/store_16bit.cuh"};
-  probe.functions = {file + ": store_elements"};
+  probe.device_files = {type.element};
+  if (!words) probe.device_files.push_back(type.name == "f16" ? "device/pair_f16.cuh" : "device/pair_bf16.cuh");
+  probe.device_files.push_back(words ? "device/store_32bit.cuh" : "device/store_16bit.cuh");
+  probe.functions = {file + ": store_elements", file + ": store_all_if"};
+  if (!words) probe.functions.push_back(file + ": elements_of");
   probe.body = fmt::format(
       "  float value[{0}];\n"
       "#pragma unroll\n"
       "  for (int i = 0; i < {0}; ++i) value[i] = __uint_as_float(in[i]);\n"
       "  const unsigned control = in[{0}];\n"
-      "  store_elements(reinterpret_cast<Element*>(out), value, (control >> 8 & 3u) == 0 ? {1}u : control & {1}u);\n",
+      "  store_elements(reinterpret_cast<Element*>(out), value, (control >> 8 & 3u) == 0 ? {1}u : control & {1}u);\n"
+      "  store_all_if(reinterpret_cast<Element*>(out + 4), value, (control >> 10 & 3u) != 0);\n",
       elements, (1 << elements) - 1);
   probe.in_words = static_cast<std::size_t>(elements) + 1;
-  probe.out_words = 4;
+  probe.out_words = 8;
   probe.inputs = random_words(probe.name, kItems * probe.in_words);
   return probe;
 }
@@ -243,7 +300,12 @@ Probe registers() {
 
 std::vector<Probe> tensor_probes() {
   std::vector<Probe> all{bulk_copies(), registers(), operands_tf32()};
-  for (const Type& type : {kF16, kBf16}) all.push_back(operands_16bit(type));
+  all.push_back(maxima());
+  all.push_back(opaque_values());
+  for (const Type& type : {kF16, kBf16}) {
+    all.push_back(operands_16bit(type));
+    all.push_back(pairs(type));
+  }
   for (const Type& type : {kF32, kF16, kBf16}) {
     all.push_back(loads(type));
     all.push_back(stores(type));

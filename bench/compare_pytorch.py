@@ -6,12 +6,13 @@
 Needs PyTorch with a GPU and the shared library, nothing else. The library is used through its C interface
 (include/jitconv/jitconv.h) with ctypes; launches go to PyTorch's current stream.
 
-For each configuration: jitconv, then torch.nn.functional.conv2d with TF32 off and on, contiguous and channels_last, all
-with cudnn.benchmark. Launches alternate (A B C A B C ...), so that clocks and temperature treat all alike; the median
+For each configuration: jitconv, then torch.nn.functional.conv2d with TF32 off (unless --math=tf32) and on, contiguous
+and channels_last, all with cudnn.benchmark. --shapes takes a list of convolutions (tests/shapes/*.csv) instead. Launches alternate (A B C A B C ...), so that clocks and temperature treat all alike; the median
 counts. Every result, cuDNN's too, is checked on sampled outputs against PyTorch in float64.
 """
 
 import argparse
+import csv
 import ctypes
 import datetime
 import json
@@ -295,8 +296,8 @@ def compare(library, name, text, options):
         return lambda: use_tf32(tf32), lambda: F.conv2d(*inputs, bias, *axes)
 
     runs = {"jitconv": (lambda: None, kernel.launch)}
-    modes = [("fp32", False), ("tf32", True)] if dtype == torch.float32 else [(options.dtype, True)]
-    for mode, tf32 in modes:
+    for mode in modes_of(options):
+        tf32 = mode != "fp32"
         runs[f"cudnn_{mode}"] = torch_run(tf32, (x, w))
         runs[f"cudnn_{mode}_channels_last"] = torch_run(tf32, last)
 
@@ -341,6 +342,24 @@ def compare(library, name, text, options):
         "flop": flop,
         "bytes": moved,
     }
+
+
+def modes_of(options):
+    """What PyTorch is measured with."""
+    if options.dtype != "f32":
+        return [options.dtype]
+    return ["tf32"] if options.math == "tf32" else ["fp32", "tf32"]
+
+
+def read_shapes(path, bias):
+    """Convolutions of a list, by name, as the other configurations are written."""
+    with open(path, encoding="utf-8", newline="") as file:
+        return {
+            row["name"]: "input={N},{C},{H},{W} weight={K},{per_group},{R},{S} stride={stride_h},{stride_w} "
+            "padding={pad_h},{pad_w} dilation={dil_h},{dil_w} groups={groups}{bias}".format(
+                **row, per_group=int(row["C"]) // int(row["groups"]), bias=" bias" if bias else "")
+            for row in csv.DictReader(file)
+        }
 
 
 def best(row, mode):
@@ -393,6 +412,8 @@ def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--library", default="libjitconv.so", help="path of libjitconv.so (default: the loader's)")
     parser.add_argument("--config", help="names, separated by commas (default: all)")
+    parser.add_argument("--shapes", help="measure the convolutions of this CSV file")
+    parser.add_argument("--bias", action="store_true", help="with --shapes: add a bias")
     parser.add_argument("--list", action="store_true", help="print the configurations and stop")
     parser.add_argument("--math", choices=MATH, default="fp32")
     parser.add_argument("--dtype", choices=DTYPE, default="f32")
@@ -402,9 +423,10 @@ def parse_arguments():
     options = parser.parse_args()
     if options.launches < 20:
         parser.error("--launches must be at least 20")
-    options.names = options.config.split(",") if options.config else list(CONFIGURATIONS)
+    options.configurations = read_shapes(options.shapes, options.bias) if options.shapes else CONFIGURATIONS
+    options.names = options.config.split(",") if options.config else list(options.configurations)
     for name in options.names:
-        if name not in CONFIGURATIONS:
+        if name not in options.configurations:
             parser.error(f"--config: '{name}' is not a configuration; --list names them")
     return options
 
@@ -412,7 +434,7 @@ def parse_arguments():
 def main():
     options = parse_arguments()
     if options.list:
-        for name, text in CONFIGURATIONS.items():
+        for name, text in options.configurations.items():
             print(f"{name:20} {text}")
         return 0
     if not torch.cuda.is_available():
@@ -424,7 +446,7 @@ def main():
     library = Library(options.library)
     properties = torch.cuda.get_device_properties(0)
     byte_rate, flop_rate, origin = ceilings(properties)
-    modes = ["fp32", "tf32"] if options.dtype == "f32" else [options.dtype]
+    modes = modes_of(options)
     facts = {
         "gpu": properties.name,
         "driver": driver_version(),
@@ -447,7 +469,7 @@ def main():
         if sys.stderr.isatty():
             print(f"\r\033[K[{len(rows) + len(skipped) + 1}/{len(options.names)}] {name}", end="", file=sys.stderr)
         try:
-            rows.append(compare(library, name, CONFIGURATIONS[name], options))
+            rows.append(compare(library, name, options.configurations[name], options))
         except OutOfMemory:
             skipped.append({"config": name, "why": "not enough device memory"})
         except RuntimeError as error:

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Rewrites the tables of docs/performance.md and README.md from the JSON files of a run.
 
-    python3 bench/performance_table.py docs/performance/h200-ieee-vs-cudnn.json docs/performance/h200-ieee-run.json
+    python3 bench/performance_table.py docs/performance
 
-The first file is bench/compare_pytorch.py's, the second jitconv-run's. A table stands between the lines
-`<!-- performance table NAME -->` and `<!-- end -->`; everything else in the documents is left alone.
+The folder holds what bench/compare_pytorch.py, bench/ablate.py and jitconv-run wrote on an H200. A table stands between the lines
+`<!-- performance table NAME -->` and `<!-- end -->`; everything else in the documents is left alone. Also draws tensor.svg
+in the folder.
 """
 
 import json
@@ -35,8 +36,8 @@ def comparison_rows(comparison, run, names=None):
 
 def conditions(comparison):
     return (f"{comparison['gpu']}, driver {comparison['driver']}, PyTorch {comparison['torch']}, cuDNN "
-            f"{comparison['cudnn']}, {comparison['date'][:10]}, commit {comparison['commit']}, math mode "
-            f"`{comparison['math']}`, random data, median of {comparison['launches']} interleaved launches.")
+            f"{comparison['cudnn']}, {comparison['date'][:10]}, commit {comparison['commit'][:7]}, {comparison['dtype']} tensors, "
+            f"math mode `{comparison['math']}`, random data, median of {comparison['launches']} interleaved launches.")
 
 
 def compile_rows(run):
@@ -51,13 +52,109 @@ def compile_rows(run):
     return lines
 
 
+# Measured ceilings: bytes/s of a copy, FLOP/s of a matrix product of 8192 x 8192 x 8192.
+COPY = 4.23e12
+MATRIX = {"tf32": 389e12, "bf16": 776e12}
+TENSOR = ["A", "A_bias", "B", "B_bias", "C", "C_bias", "D", "D_bias", "KB_L1_50", "KB_L1_62", "KB_L1_86_pw", "KB_L1_87"]
+VARIANTS = ["whole", "without loads", "without stores", "main loop alone"]
+
+
+def tensor_floor(one, mode):
+    return max(one["bytes"] / COPY, one["flop"] / MATRIX[mode]) * 1e3
+
+
+def cudnn_best(one, mode):
+    return min(one["ms"][name] for name in (f"cudnn_{mode}", f"cudnn_{mode}_channels_last") if name in one["ms"])
+
+
+def tensor_rows(comparison, mode, names):
+    lines = ["| | family | floor ms | jitconv ms | of floor | TFLOP/s | cuDNN ms | channels_last ms | ratio |",
+             "|---|---|---|---|---|---|---|---|---|"]
+    for one in comparison["results"]:
+        if names and one["config"] not in names:
+            continue
+        ms, floor = one["ms"], tensor_floor(one, mode)
+        ours, last = ms["jitconv"], ms.get(f"cudnn_{mode}_channels_last")
+        lines.append(f"| {one['config']} | {one['family']} | {floor:.3f} | **{ours:.3f}** | {floor / ours:.0%} | "
+                     f"{one['flop'] / ours * 1e-9:.0f} | {ms[f'cudnn_{mode}']:.3f} | {last:.3f} | "
+                     f"{cudnn_best(one, mode) / ours:.2f} |")
+    return lines
+
+
+def geometric_mean(values):
+    return statistics.geometric_mean(values)
+
+
+def list_rows(comparison, mode):
+    """A list's ratios in a sentence, and the convolutions where cuDNN is ahead in a table."""
+    ratios = {one["config"]: cudnn_best(one, mode) / one["ms"]["jitconv"] for one in comparison["results"]}
+    ahead = sum(ratio >= 1 for ratio in ratios.values())
+    lines = [f"jitconv is at or ahead of cuDNN's best layout on {ahead} of {len(ratios)}; geometric mean of the ratios "
+             f"{geometric_mean(ratios.values()):.2f}, lowest {min(ratios.values()):.2f}, highest "
+             f"{max(ratios.values()):.2f}."]
+    behind = [one for one in comparison["results"] if ratios[one["config"]] < 1]
+    if behind:
+        lines += ["", "| cuDNN is ahead on | family | jitconv ms | cuDNN ms | ratio |", "|---|---|---|---|---|"]
+        for one in sorted(behind, key=lambda one: ratios[one["config"]]):
+            lines.append(f"| {one['spec']} | {one['family']} | {one['ms']['jitconv']:.4f} | {cudnn_best(one, mode):.4f} | "
+                         f"{ratios[one['config']]:.2f} |")
+    return lines
+
+
+def ablation_rows(results):
+    ms = {(one["mode"], one["config"], one["variant"]): one["ms"] for one in results}
+    lines = ["| | " + " | ".join(VARIANTS) + " |", "|---" * (len(VARIANTS) + 1) + "|"]
+    for mode, config in dict.fromkeys((one["mode"], one["config"]) for one in results):
+        cells = [f"{ms[mode, config, variant]:.3f}" for variant in VARIANTS]
+        lines.append(f"| {config} {mode} | " + " | ".join(cells) + " |")
+    return lines
+
+
+def plot(comparisons):
+    """Bars of floor, jitconv and cuDNN for the headline cases with bias, as SVG that light and dark pages can show."""
+    bars = [("floor", "#8a8f98"), ("jitconv", "#2f9e6e"), ("cuDNN, best layout", "#c2703d")]
+    groups = []
+    for mode, comparison in comparisons.items():
+        for one in comparison["results"]:
+            if one["config"] in ("A_bias", "B_bias", "C_bias", "D_bias"):
+                groups.append((f"{one['config'][0]} {mode}",
+                               [tensor_floor(one, mode), one["ms"]["jitconv"], cudnn_best(one, mode)]))
+    left, top, height, width = 70, 40, 20, 620
+    scale = (width - left - 60) / max(value for _, values in groups for value in values)
+    rows, y = [], top
+    for name, values in groups:
+        rows.append(f'<text x="{left - 8}" y="{y + 34}" text-anchor="end">{name}</text>')
+        for (_, colour), value in zip(bars, values):
+            rows.append(f'<rect x="{left}" y="{y}" width="{value * scale:.1f}" height="{height - 4}" fill="{colour}"/>')
+            rows.append(f'<text x="{left + value * scale + 5:.1f}" y="{y + 13}">{value:.2f}</text>')
+            y += height
+        y += 14
+    legend = "".join(f'<rect x="{left + 150 * i}" y="10" width="12" height="12" fill="{colour}"/>'
+                     f'<text x="{left + 150 * i + 18}" y="21">{name}</text>' for i, (name, colour) in enumerate(bars))
+    return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{y}" font-family="sans-serif" '
+            f'font-size="12" fill="#8a8f98"><title>Milliseconds with bias, NVIDIA H200</title>{legend}'
+            + "".join(rows) + "</svg>\n")
+
+
 def main():
-    comparison, run = (json.loads(pathlib.Path(path).read_text()) for path in sys.argv[1:3])
+    folder = pathlib.Path(sys.argv[1])
+
+    def load(name):
+        return json.loads((folder / name).read_text())
+
+    comparison, run = load("h200-ieee-vs-cudnn.json"), load("h200-ieee-run.json")
+    tensor = {mode: load(f"h200-{mode}-vs-cudnn.json") for mode in MATRIX}
     tables = {
         "all": [conditions(comparison), ""] + comparison_rows(comparison, run),
         "headline": [conditions(comparison), ""] + comparison_rows(comparison, run, HEADLINE),
         "compile": compile_rows(run),
+        "ablation": ablation_rows(load("h200-ablation.json")),
     }
+    for mode, one in tensor.items():
+        tables[mode] = [conditions(one), ""] + tensor_rows(one, mode, TENSOR)
+    for name in ("kernelbench-l2", "deepbench"):
+        tables[name] = list_rows(load(f"h200-tf32-{name}.json"), "tf32")
+    (folder / "tensor.svg").write_text(plot(tensor))
     for name in ("README.md", "docs/performance.md"):
         path = ROOT / name
         text = path.read_text()

@@ -209,9 +209,9 @@ static float *allocate_ones(size_t count) {
 
 /* On the host again: each output is the count of its products, whichever weights a launch is given. */
 static void test_packed_weights(void) {
-  const int64_t input[4] = {1, 20, 9, 30}, filter[4] = {72, 20, 3, 3};
-  const size_t outputs = 72 * 7 * 28;
-  float *x = allocate_ones(20 * 9 * 30), *w = allocate_ones(72 * 20 * 3 * 3), *y = allocate(72 * 7 * 28 * 4);
+  const int64_t input[4] = {1, 64, 14, 30}, filter[4] = {72, 64, 3, 3};
+  const size_t outputs = 72 * 12 * 28;
+  float *x = allocate_ones(64 * 14 * 30), *w = allocate_ones(72 * 64 * 3 * 3), *y = allocate(72 * 12 * 28 * 4);
   jitconv_spec spec = make_spec();
   jitconv_kernel *kernel = NULL, *plain = NULL;
   jitconv_launch_args args;
@@ -225,7 +225,7 @@ static void test_packed_weights(void) {
   EXPECT(jitconv_compile(&spec, "host-sm_90a", &kernel) == JITCONV_OK);
   if (kernel == NULL || plain == NULL) return;
   EXPECT(jitconv_kernel_packed_weight_bytes(plain) == 0);
-  EXPECT(jitconv_kernel_packed_weight_bytes(kernel) >= 72 * 20 * 3 * 3 * 4);
+  EXPECT(jitconv_kernel_packed_weight_bytes(kernel) >= 72 * 64 * 3 * 3 * 4);
   EXPECT(jitconv_kernel_workspace_bytes(kernel) ==
          jitconv_kernel_workspace_bytes_with_packed_weights(kernel) + jitconv_kernel_packed_weight_bytes(kernel));
   EXPECT(jitconv_kernel_entry_count(kernel) >= 2);
@@ -248,7 +248,7 @@ static void test_packed_weights(void) {
   LAST_ERROR_HAS("the launch has packed_w");
   args.w = NULL;
   EXPECT(jitconv_kernel_launch(kernel, NULL, &args) == JITCONV_OK);
-  for (i = 0; i < outputs; ++i) wrong += y[i] != 20 * 3 * 3;
+  for (i = 0; i < outputs; ++i) wrong += y[i] != 64 * 3 * 3;
   EXPECT(wrong == 0);
 
   /* A program built before there was packed_w: its struct ends where the field begins. */
@@ -258,7 +258,7 @@ static void test_packed_weights(void) {
   LAST_ERROR_HAS("w is null");
   args.w = w;
   EXPECT(jitconv_kernel_launch(kernel, NULL, &args) == JITCONV_OK);
-  for (i = 0; i < outputs; ++i) wrong += y[i] != 20 * 3 * 3;
+  for (i = 0; i < outputs; ++i) wrong += y[i] != 64 * 3 * 3;
   EXPECT(wrong == 0);
   jitconv_kernel_destroy(kernel);
   jitconv_kernel_destroy(plain);

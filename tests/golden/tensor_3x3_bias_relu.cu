@@ -166,6 +166,13 @@ __device__ __forceinline__ void store_elements(float* y, const float (&value)[kS
       : "memory");
 }
 
+// The larger of two, or NaN if one is (sm_80 and later). Of zeros, +0.
+__device__ __forceinline__ float max_nan(float a, float b) {
+  float result;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+  return result;
+}
+
 // sum[64][248] += a[64][8] * b[248][8] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a).
 // Operands are fp32 bit patterns rounded to TF32; a product is exact, the sum of fp32. Lane l of warp w holds of row 16 w + l / 4 + 8 i,
 // columns 8 j + 2 (l % 4) + {0, 1}, in sum[4 j + 2 i + {0, 1}].
@@ -293,9 +300,7 @@ using Staged = float;  // an output on its way to y
 
 
 // Activation: relu.
-__device__ __forceinline__ float activate(float x) {
-  return x < 0.0f ? 0.0f : x;
-}
+__device__ __forceinline__ float activate(float x) { return max_nan(x, 0.0f); }
 
 // Weights as the multiplications take them, [tile of k][chunk][r][unit][k of the tile]: a unit is a tap of one slice of
 // kOperandChannels channels. What the filter does not have is zero. One thread packs one row of 16 bytes.
@@ -523,17 +528,21 @@ jitconv_fwd_f32_nchw_n8c64h512w1024_k128_3x3_bias_relu_tensor(const Element* __r
               value = activate(value);
               (e == 0 ? pair.x : pair.y) = value;
             }
-            *reinterpret_cast<float2*>(staged_lane + i * 8) = pair;
+            *reinterpret_cast<float2*>(staged_lane + (i * 8)) = pair;
           }
         } else {
 #pragma unroll
-          for (int i = 0; i < kColumns / 4; ++i) {
-            const int column = i / 2 * 8 + i % 2;  // behind the lane's first
-            float value = sum[i / 2 * 4 + half * 2 + i % 2];
-            value += channel_bias[half];
-            value = activate(value);
-            if (column < kQ - column_first) staged_lane[column] = value;
-            if (column >= kPitch - column_first) staged_lane[column - kGap] = value;
+          for (int i = 0; i < kColumns / 8; ++i) {
+            float2 pair;
+#pragma unroll
+            for (int e = 0; e < 2; ++e) {
+              float value = sum[i * 4 + half * 2 + e];
+              value += channel_bias[half];
+              value = activate(value);
+              (e == 0 ? pair.x : pair.y) = value;
+            }
+            if (i * 8 < kQ - column_first) *reinterpret_cast<float2*>(staged_lane + (i * 8)) = pair;
+            if (i * 8 >= kPitch - column_first) *reinterpret_cast<float2*>(staged_lane + (i * 8 - kGap)) = pair;
           }
         }
         __syncwarp();

@@ -516,7 +516,7 @@ jitconv_fwd_f32_nchw_n8c32h512w512_k64_5x9_d2x3_tensor(const Element* __restrict
             float value = sum[i * 4 + half * 2 + e];
             (e == 0 ? pair.x : pair.y) = value;
           }
-          *reinterpret_cast<float2*>(staged_lane + i * 8) = pair;
+          *reinterpret_cast<float2*>(staged_lane + (i * 8)) = pair;
         }
         __syncwarp();
       if (inside) {

@@ -4,11 +4,11 @@
 // Plan
 //   family: tensor
 //   target: sm_90a
-//   grid: 128 blocks of 384 threads, 226912 bytes of shared memory, at least 1 block(s) per SM
+//   grid: 128 blocks of 384 threads, 176768 bytes of shared memory, at least 1 block(s) per SM
 //   offsets: 32 bits
-//   tile of a block: 64 channels, 2 run(s) of 144 positions, each for 112 outputs
-//   pipeline: 6 stages of 4 slice(s) of 16 bytes of channels and one filter row
-//   loading: 4 team(s) of 1 warp(s), 5 pixel(s) of a lane in flight
+//   tile of a block: 128 channels, 1 run(s) of 144 positions, each for 112 outputs
+//   pipeline: 8 stages of 2 slice(s) of 16 bytes of channels and one filter row
+//   loading: 4 team(s) of 1 warp(s), 3 pixel(s) of a lane in flight
 //   weights: loaded with each step
 
 // Element: one value of x, w, bias, residual or y in memory. Here bfloat16, rounded to nearest even when written.
@@ -125,6 +125,21 @@ __device__ __forceinline__ Element load_if(const Element* source, bool valid) {
       : "l"(source), "r"(static_cast<int>(valid)), "n"(2 * kOffset));
   return result;
 }
+// source[kOffset] and the next element, which lie in one word, if valid, else 0.
+template <long long kOffset>
+__device__ __forceinline__ unsigned load_pair_if(const Element* source, bool valid) {
+  unsigned result;
+  asm volatile(
+      "{\n"
+      ".reg .pred valid;\n"
+      "setp.ne.b32 valid, %2, 0;\n"
+      "mov.b32 %0, 0;\n"
+      "@valid ld.global.nc.b32 %0, [%1 + %3];\n"
+      "}"
+      : "=&r"(result)
+      : "l"(source), "r"(static_cast<int>(valid)), "n"(2 * kOffset));
+  return result;
+}
 
 // Eight channels of a pixel as one row of a matrix operand's half.
 constexpr int kOperandChannels = 8;
@@ -134,6 +149,14 @@ __device__ __forceinline__ unsigned operand_pair(Element low, Element high) {
 __device__ __forceinline__ uint4 operand_row(const Element* channel) {
   return make_uint4(operand_pair(channel[0], channel[1]), operand_pair(channel[2], channel[3]),
                     operand_pair(channel[4], channel[5]), operand_pair(channel[6], channel[7]));
+}
+// The same of the first or the second pixel of a pair, whose elements lie in the low and the high half of each channel.
+__device__ __forceinline__ uint4 operand_row_of_pairs(const unsigned* channel, bool high) {
+  const auto join = [high](unsigned even, unsigned odd) {
+    return high ? even >> 16 | (odd & 0xffff0000u) : (even & 0xffffu) | odd << 16;
+  };
+  return make_uint4(join(channel[0], channel[1]), join(channel[2], channel[3]), join(channel[4], channel[5]),
+                    join(channel[6], channel[7]));
 }
 
 // Two elements in one register, each rounded to nearest even: bfloat16.
@@ -211,6 +234,13 @@ __device__ __forceinline__ void store_elements(Element* y, const float (&value)[
   store_elements(y, elements_of(value), mask);
 }
 
+// The larger of two, or NaN if one is (sm_80 and later). Of zeros, +0.
+__device__ __forceinline__ float max_nan(float a, float b) {
+  float result;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+  return result;
+}
+
 // sum[64][144] += a[64][16] * b[144][16] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a).
 // Operands are bfloat16; a product is exact, the sum of fp32. Lane l of warp w holds of row 16 w + l / 4 + 8 i,
 // columns 8 j + 2 (l % 4) + {0, 1}, in sum[4 j + 2 i + {0, 1}].
@@ -265,37 +295,37 @@ constexpr int kInputStrideH = 14;
 constexpr int kInputStrideW = 1;
 
 // Tiles: kBlockK channels of kRuns runs of kColumns positions, of which each stores kWindow outputs
-constexpr int kBlockK = 64;
-constexpr int kTilesK = 4;
-constexpr int kRuns = 2;
+constexpr int kBlockK = 128;
+constexpr int kTilesK = 2;
+constexpr int kRuns = 1;
 constexpr int kColumns = 144;
 constexpr int kWindow = 112;
 constexpr int kGap = 2;  // positions of a grid row behind its kQ outputs
 constexpr int kPitch = 16;
-constexpr int kTilesOfPlane = 1;
+constexpr int kTilesOfPlane = 2;
 constexpr int kSplits = 1;
 constexpr int kTiles = 128;
 
 // Steps: a filter row of kSlices slices of channels; a slice is 16 bytes of a pixel
-constexpr int kSlices = 4;
-constexpr int kChunkChannels = 32;
-constexpr int kSteps = 24;
-constexpr int kStepsOfSplit = 24;
+constexpr int kSlices = 2;
+constexpr int kChunkChannels = 16;
+constexpr int kSteps = 48;
+constexpr int kStepsOfSplit = 48;
 constexpr int kPhases = 1;  // residues of columns modulo the stride, kept apart
-constexpr int kUnits = 12;  // taps of a slice
+constexpr int kUnits = 6;  // taps of a slice
 constexpr int kRunPixels = 146;
-constexpr int kRunBytes = 9344;
+constexpr int kRunBytes = 4672;
 constexpr int kWeightBytes = 12288;
-constexpr int kInputBytes = 18688;
-constexpr int kStageBytes = 30976;
-constexpr int kStages = 6;
+constexpr int kInputBytes = 4672;
+constexpr int kStageBytes = 16960;
+constexpr int kStages = 8;
 
 // Loading: kTeams teams of kTeamWarps warps
 constexpr int kTeamWarps = 1;
 constexpr int kTeams = 4;
-constexpr int kLoadItemsOfPhase = 5;  // 32 pixels each
-constexpr int kLoadItems = 5;
-constexpr int kLoadBatch = 5;  // items of a warp in flight
+constexpr int kLoadItemsOfPhase = 3;  // 64 pixels each
+constexpr int kLoadItems = 3;
+constexpr int kLoadBatch = 3;  // items of a warp in flight
 
 // The block
 constexpr int kThreads = 384;
@@ -308,8 +338,8 @@ constexpr int kStagingPitch = 160;
 constexpr int kStagingElements = 1280;  // of a warp
 constexpr int kStoreVectors = 16;
 constexpr int kStoreSteps = 1;
-constexpr int kStagingFirstByte = 185856;
-constexpr int kBarriersFirstByte = 226816;
+constexpr int kStagingFirstByte = 135680;
+constexpr int kBarriersFirstByte = 176640;
 constexpr int kPackThreads = 256;
 constexpr int kPackedRows = 73728;
 
@@ -322,15 +352,13 @@ static_assert(kRunBytes == kPhases * kSlices * kRunPixels * 16);
 static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes && kStages * kStageBytes <= kStagingFirstByte);
 static_assert(kWindow % kSectorElements == 0 && kStagingPitch >= kColumns + kLead);
 static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);
-static_assert(kBarriersFirstByte + 16 * kStages + 0 <= 226912);
+static_assert(kBarriersFirstByte + 16 * kStages + 0 <= 176768);
 
 using Staged = float;  // an output on its way to y
 
 
 // Activation: relu.
-__device__ __forceinline__ float activate(float x) {
-  return x < 0.0f ? 0.0f : x;
-}
+__device__ __forceinline__ float activate(float x) { return max_nan(x, 0.0f); }
 
 // Weights as the multiplications take them, [tile of k][chunk][r][unit][k of the tile]: a unit is a tap of one slice of
 // kOperandChannels channels. What the filter does not have is zero. One thread packs one row of 16 bytes.
@@ -389,67 +417,57 @@ __device__ __forceinline__ void read_staged(float (&value)[kStoreElements], cons
   }
 }
 
-// Loads one step's pixels of a run, kColumns + kGap of them, as [phase][slice][pixel], 16 bytes each. Lanes are
-// neighbours in a row of x; kLoadBatch pixels of a lane are in flight at a time.
+// Loads one step's pixels of a run, kColumns + kGap of them, as [slice][pixel], 16 bytes each. Lanes are neighbours in a
+// row of x and load two pixels at a time, from an even column on: rows are even, so a pair lies wholly inside or outside
+// of one. kLoadBatch pairs of a lane are in flight at a time.
 __device__ __forceinline__ void load_run(const Element* __restrict__ x_chunk, int c_first, int r, int first_output,
                                          int first_item, int lane, char* run) {
   const int row_first = first_output / kQ;
   const int column_first = first_output - row_first * kQ;
 #pragma unroll 1
   for (int item = first_item; item < kLoadItems; item += kLoadBatch * kTeamWarps) {
-    Element value[kLoadBatch][kChunkChannels];
+    unsigned value[kLoadBatch][kChunkChannels];
 #pragma unroll
     for (int i = 0; i < kLoadBatch; ++i) {
-      const int phase = kPhases == 1 ? 0 : (item + i * kTeamWarps) / kLoadItemsOfPhase;
-      const int pixel = (item + i * kTeamWarps - phase * kLoadItemsOfPhase) * 32 + lane;
+      const int pixel = (item + i * kTeamWarps) * 64 + lane * 2 - kPadLeft % 2;
       const int row = (column_first + pixel) / kPitch;
       const int h = (row_first + row) * kStrideH - kPadTop + r * kDilationH;
-      const int w = (column_first + pixel - row * kPitch) * kStrideW - kPadLeft + phase;
+      const int w = column_first + pixel - row * kPitch - kPadLeft;
       const bool valid = item + i * kTeamWarps < kLoadItems && pixel < kRunPixels && static_cast<unsigned>(h) < kH &&
                          static_cast<unsigned>(w) < kW;
       const Element* source = x_chunk + (h * kInputStrideH + w);
-      value[i][0] = load_if<0LL * kInputStrideC>(source, valid);
-      value[i][1] = load_if<1LL * kInputStrideC>(source, valid);
-      value[i][2] = load_if<2LL * kInputStrideC>(source, valid);
-      value[i][3] = load_if<3LL * kInputStrideC>(source, valid);
-      value[i][4] = load_if<4LL * kInputStrideC>(source, valid);
-      value[i][5] = load_if<5LL * kInputStrideC>(source, valid);
-      value[i][6] = load_if<6LL * kInputStrideC>(source, valid);
-      value[i][7] = load_if<7LL * kInputStrideC>(source, valid);
-      value[i][8] = load_if<8LL * kInputStrideC>(source, valid);
-      value[i][9] = load_if<9LL * kInputStrideC>(source, valid);
-      value[i][10] = load_if<10LL * kInputStrideC>(source, valid);
-      value[i][11] = load_if<11LL * kInputStrideC>(source, valid);
-      value[i][12] = load_if<12LL * kInputStrideC>(source, valid);
-      value[i][13] = load_if<13LL * kInputStrideC>(source, valid);
-      value[i][14] = load_if<14LL * kInputStrideC>(source, valid);
-      value[i][15] = load_if<15LL * kInputStrideC>(source, valid);
-      value[i][16] = load_if<16LL * kInputStrideC>(source, valid);
-      value[i][17] = load_if<17LL * kInputStrideC>(source, valid);
-      value[i][18] = load_if<18LL * kInputStrideC>(source, valid);
-      value[i][19] = load_if<19LL * kInputStrideC>(source, valid);
-      value[i][20] = load_if<20LL * kInputStrideC>(source, valid);
-      value[i][21] = load_if<21LL * kInputStrideC>(source, valid);
-      value[i][22] = load_if<22LL * kInputStrideC>(source, valid);
-      value[i][23] = load_if<23LL * kInputStrideC>(source, valid);
-      value[i][24] = load_if<24LL * kInputStrideC>(source, valid);
-      value[i][25] = load_if<25LL * kInputStrideC>(source, valid);
-      value[i][26] = load_if<26LL * kInputStrideC>(source, valid);
-      value[i][27] = load_if<27LL * kInputStrideC>(source, valid);
-      value[i][28] = load_if<28LL * kInputStrideC>(source, valid);
-      value[i][29] = load_if<29LL * kInputStrideC>(source, valid);
-      value[i][30] = load_if<30LL * kInputStrideC>(source, valid);
-      value[i][31] = load_if<31LL * kInputStrideC>(source, valid);
+      value[i][0] = load_pair_if<0LL * kInputStrideC>(source, valid);
+      value[i][1] = load_pair_if<1LL * kInputStrideC>(source, valid);
+      value[i][2] = load_pair_if<2LL * kInputStrideC>(source, valid);
+      value[i][3] = load_pair_if<3LL * kInputStrideC>(source, valid);
+      value[i][4] = load_pair_if<4LL * kInputStrideC>(source, valid);
+      value[i][5] = load_pair_if<5LL * kInputStrideC>(source, valid);
+      value[i][6] = load_pair_if<6LL * kInputStrideC>(source, valid);
+      value[i][7] = load_pair_if<7LL * kInputStrideC>(source, valid);
+      value[i][8] = load_pair_if<8LL * kInputStrideC>(source, valid);
+      value[i][9] = load_pair_if<9LL * kInputStrideC>(source, valid);
+      value[i][10] = load_pair_if<10LL * kInputStrideC>(source, valid);
+      value[i][11] = load_pair_if<11LL * kInputStrideC>(source, valid);
+      value[i][12] = load_pair_if<12LL * kInputStrideC>(source, valid);
+      value[i][13] = load_pair_if<13LL * kInputStrideC>(source, valid);
+      value[i][14] = load_pair_if<14LL * kInputStrideC>(source, valid);
+      value[i][15] = load_pair_if<15LL * kInputStrideC>(source, valid);
     }
 #pragma unroll
     for (int i = 0; i < kLoadBatch; ++i) {
-      const int phase = kPhases == 1 ? 0 : (item + i * kTeamWarps) / kLoadItemsOfPhase;
-      const int pixel = (item + i * kTeamWarps - phase * kLoadItemsOfPhase) * 32 + lane;
-      if (item + i * kTeamWarps >= kLoadItems || pixel >= kRunPixels) continue;
-      uint4* destination = reinterpret_cast<uint4*>(run) + phase * (kSlices * kRunPixels) + pixel;
+      const int pixel = (item + i * kTeamWarps) * 64 + lane * 2 - kPadLeft % 2;
+      // Lanes 4 to 7 of 8 store their second pixel first: then the eight meet in no bank.
+      const int swap = lane / 4 % 2;
+      const bool first_valid = static_cast<unsigned>(pixel + swap) < kRunPixels;
+      const bool second_valid = static_cast<unsigned>(pixel + 1 - swap) < kRunPixels;
+      uint4* destination = reinterpret_cast<uint4*>(run) + pixel;
 #pragma unroll
-      for (int slice = 0; slice < kSlices; ++slice)
-        destination[slice * kRunPixels] = operand_row(value[i] + slice * kOperandChannels);
+      for (int slice = 0; slice < kSlices; ++slice) {
+        const uint4 low = operand_row_of_pairs(value[i] + slice * kOperandChannels, false);
+        const uint4 high = operand_row_of_pairs(value[i] + slice * kOperandChannels, true);
+        if (first_valid) destination[slice * kRunPixels + swap] = swap != 0 ? high : low;
+        if (second_valid) destination[slice * kRunPixels + 1 - swap] = swap != 0 ? low : high;
+      }
     }
   }
 }
@@ -521,7 +539,7 @@ jitconv_fwd_bf16_nchw_n32c256h14w14_k256_3x3_residual_relu_tensor(const Element*
     // A multiplying warpgroup: kM channels of the tile's kBlockK, one of its runs of positions.
     shrink_registers_to<kConsumerRegisters>();
     const int consumer = warp / 4 - 1;
-    const int k_consumer = 0, run = consumer;
+    const int k_consumer = consumer * 64, run = 0;
     const bool first_thread = threadIdx.x % 128 == 0;
     float sum[kColumns / 2];
 #pragma unroll 1
@@ -539,11 +557,8 @@ jitconv_fwd_bf16_nchw_n32c256h14w14_k256_3x3_residual_relu_tensor(const Element*
         multiply_begin();
         // begin taps
         multiply(sum, weights + 0 * kBlockK, pixels + 0, step != 0);  // s0 c0..15
-        multiply(sum, weights + 2 * kBlockK, pixels + 292, 1);  // s0 c16..31
-        multiply(sum, weights + 4 * kBlockK, pixels + 1, 1);  // s1 c0..15
-        multiply(sum, weights + 6 * kBlockK, pixels + 293, 1);  // s1 c16..31
-        multiply(sum, weights + 8 * kBlockK, pixels + 2, 1);  // s2 c0..15
-        multiply(sum, weights + 10 * kBlockK, pixels + 294, 1);  // s2 c16..31
+        multiply(sum, weights + 2 * kBlockK, pixels + 1, 1);  // s1 c0..15
+        multiply(sum, weights + 4 * kBlockK, pixels + 2, 1);  // s2 c0..15
         // end taps
         multiply_commit();
         multiply_wait<1>();
@@ -569,11 +584,15 @@ jitconv_fwd_bf16_nchw_n32c256h14w14_k256_3x3_residual_relu_tensor(const Element*
             staged + (lane / 4 * kStagingPitch + lane % 4 * 2 + kLead - late(plane_first + k_first + lane / 4));
         __syncwarp();
 #pragma unroll
-        for (int i = 0; i < kColumns / 4; ++i) {
-          const int column = i / 2 * 8 + i % 2;  // behind the lane's first
-          float value = sum[i / 2 * 4 + half * 2 + i % 2];
-          const int rows = (column_first + column) / kPitch;
-          if (column_first + column - rows * kPitch < kQ) staged_lane[column - rows * kGap] = value;
+        for (int i = 0; i < kColumns / 8; ++i) {
+          float2 pair;
+#pragma unroll
+          for (int e = 0; e < 2; ++e) {
+            float value = sum[i * 4 + half * 2 + e];
+            (e == 0 ? pair.x : pair.y) = value;
+          }
+          const int rows = (column_first + i * 8) / kPitch;
+          if (column_first + i * 8 - rows * kPitch < kQ) *reinterpret_cast<float2*>(staged_lane + (i * 8 - rows * kGap)) = pair;
         }
         __syncwarp();
       if (inside) {

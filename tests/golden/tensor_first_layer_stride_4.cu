@@ -4,11 +4,11 @@
 // Plan
 //   family: tensor
 //   target: sm_90a
-//   grid: 132 blocks of 384 threads, 219200 bytes of shared memory, at least 1 block(s) per SM
+//   grid: 132 blocks of 384 threads, 229840 bytes of shared memory, at least 1 block(s) per SM
 //   offsets: 32 bits
-//   tile of a block: 128 channels, 1 run(s) of 224 positions, each for 208 outputs
-//   pipeline: 4 stages of 1 slice(s) of 16 bytes of channels and one filter row
-//   loading: 2 team(s) of 2 warp(s), 16 pixel(s) of a lane in flight
+//   tile of a block: 128 channels, 1 run(s) of 176 positions, each for 160 outputs
+//   pipeline: 5 stages of 1 slice(s) of 16 bytes of channels and one filter row
+//   loading: 4 team(s) of 1 warp(s), 24 pixel(s) of a lane in flight
 //   weights: loaded with each step
 
 // Element: one value of x, w, bias, residual or y in memory. Here fp32.
@@ -166,25 +166,24 @@ __device__ __forceinline__ void store_elements(float* y, const float (&value)[kS
       : "memory");
 }
 
-// sum[64][224] += a[64][8] * b[224][8] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a).
+// sum[64][176] += a[64][8] * b[176][8] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a).
 // Operands are fp32 bit patterns rounded to TF32; a product is exact, the sum of fp32. Lane l of warp w holds of row 16 w + l / 4 + 8 i,
 // columns 8 j + 2 (l % 4) + {0, 1}, in sum[4 j + 2 i + {0, 1}].
-__device__ __forceinline__ void multiply(float (&sum)[112], MatrixOperand a, MatrixOperand b,
+__device__ __forceinline__ void multiply(float (&sum)[88], MatrixOperand a, MatrixOperand b,
                                          int accumulate) {
   asm volatile(
       "{\n"
       ".reg .pred accumulate;\n"
-      "setp.ne.b32 accumulate, %114, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n224k8.f32.tf32.tf32 {\n"
+      "setp.ne.b32 accumulate, %90, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n176k8.f32.tf32.tf32 {\n"
       "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15,\n"
       "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31,\n"
       "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47,\n"
       "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63,\n"
       "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79,\n"
-      "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95,\n"
-      "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111\n"
+      "%80, %81, %82, %83, %84, %85, %86, %87\n"
       "},\n"
-      "%112, %113, accumulate, 1, 1;\n"
+      "%88, %89, accumulate, 1, 1;\n"
       "}"
       :
       "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3]), "+f"(sum[4]), "+f"(sum[5]), "+f"(sum[6]), "+f"(sum[7]),
@@ -197,10 +196,7 @@ __device__ __forceinline__ void multiply(float (&sum)[112], MatrixOperand a, Mat
       "+f"(sum[56]), "+f"(sum[57]), "+f"(sum[58]), "+f"(sum[59]), "+f"(sum[60]), "+f"(sum[61]), "+f"(sum[62]), "+f"(sum[63]),
       "+f"(sum[64]), "+f"(sum[65]), "+f"(sum[66]), "+f"(sum[67]), "+f"(sum[68]), "+f"(sum[69]), "+f"(sum[70]), "+f"(sum[71]),
       "+f"(sum[72]), "+f"(sum[73]), "+f"(sum[74]), "+f"(sum[75]), "+f"(sum[76]), "+f"(sum[77]), "+f"(sum[78]), "+f"(sum[79]),
-      "+f"(sum[80]), "+f"(sum[81]), "+f"(sum[82]), "+f"(sum[83]), "+f"(sum[84]), "+f"(sum[85]), "+f"(sum[86]), "+f"(sum[87]),
-      "+f"(sum[88]), "+f"(sum[89]), "+f"(sum[90]), "+f"(sum[91]), "+f"(sum[92]), "+f"(sum[93]), "+f"(sum[94]), "+f"(sum[95]),
-      "+f"(sum[96]), "+f"(sum[97]), "+f"(sum[98]), "+f"(sum[99]), "+f"(sum[100]), "+f"(sum[101]), "+f"(sum[102]), "+f"(sum[103]),
-      "+f"(sum[104]), "+f"(sum[105]), "+f"(sum[106]), "+f"(sum[107]), "+f"(sum[108]), "+f"(sum[109]), "+f"(sum[110]), "+f"(sum[111])
+      "+f"(sum[80]), "+f"(sum[81]), "+f"(sum[82]), "+f"(sum[83]), "+f"(sum[84]), "+f"(sum[85]), "+f"(sum[86]), "+f"(sum[87])
       : "l"(a), "l"(b), "r"(accumulate));
 }
 
@@ -230,13 +226,13 @@ constexpr int kInputStrideW = 1;
 constexpr int kBlockK = 128;
 constexpr int kTilesK = 1;
 constexpr int kRuns = 1;
-constexpr int kColumns = 224;
-constexpr int kWindow = 208;
+constexpr int kColumns = 176;
+constexpr int kWindow = 160;
 constexpr int kGap = 2;  // positions of a grid row behind its kQ outputs
 constexpr int kPitch = 57;
-constexpr int kTilesOfPlane = 15;
+constexpr int kTilesOfPlane = 19;
 constexpr int kSplits = 1;
-constexpr int kTiles = 3840;
+constexpr int kTiles = 4864;
 
 // Steps: a filter row of kSlices slices of channels; a slice is 16 bytes of a pixel
 constexpr int kSlices = 1;
@@ -245,34 +241,34 @@ constexpr int kSteps = 11;
 constexpr int kStepsOfSplit = 11;
 constexpr int kPhases = 4;  // residues of columns modulo the stride, kept apart
 constexpr int kUnits = 12;  // taps of a slice
-constexpr int kRunPixels = 226;
-constexpr int kRunBytes = 14464;
+constexpr int kRunPixels = 178;
+constexpr int kRunBytes = 11392;
 constexpr int kWeightBytes = 24576;
-constexpr int kInputBytes = 14464;
-constexpr int kStageBytes = 39040;
-constexpr int kStages = 4;
+constexpr int kInputBytes = 11392;
+constexpr int kStageBytes = 35968;
+constexpr int kStages = 5;
 
 // Loading: kTeams teams of kTeamWarps warps
-constexpr int kTeamWarps = 2;
-constexpr int kTeams = 2;
-constexpr int kLoadItemsOfPhase = 8;  // 32 pixels each
-constexpr int kLoadItems = 32;
-constexpr int kLoadBatch = 16;  // items of a warp in flight
+constexpr int kTeamWarps = 1;
+constexpr int kTeams = 4;
+constexpr int kLoadItemsOfPhase = 6;  // 32 pixels each
+constexpr int kLoadItems = 24;
+constexpr int kLoadBatch = 24;  // items of a warp in flight
 
 // The block
 constexpr int kThreads = 384;
 constexpr int kConsumers = 2;
-constexpr int kLoaderRegisters = 152;
-constexpr int kConsumerRegisters = 176;
+constexpr int kLoaderRegisters = 200;
+constexpr int kConsumerRegisters = 152;
 constexpr int kSectorElements = 8;
 constexpr int kLead = 8;
-constexpr int kStagingPitch = 232;
-constexpr int kStagingElements = 1856;  // of a warp
-constexpr int kStoreVectors = 54;
+constexpr int kStagingPitch = 184;
+constexpr int kStagingElements = 1472;  // of a warp
+constexpr int kStoreVectors = 42;
 constexpr int kStoreSteps = 2;
-constexpr int kStagingFirstByte = 156160;
-constexpr int kZerosFirstByte = 215552;
-constexpr int kBarriersFirstByte = 219136;
+constexpr int kStagingFirstByte = 179840;
+constexpr int kZerosFirstByte = 226944;
+constexpr int kBarriersFirstByte = 229760;
 constexpr int kPackThreads = 256;
 constexpr int kPackedRows = 16896;
 
@@ -285,7 +281,7 @@ static_assert(kRunBytes == kPhases * kSlices * kRunPixels * 16);
 static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes && kStages * kStageBytes <= kStagingFirstByte);
 static_assert(kWindow % kSectorElements == 0 && kStagingPitch >= kColumns + kLead);
 static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);
-static_assert(kBarriersFirstByte + 16 * kStages + 0 <= 219200);
+static_assert(kBarriersFirstByte + 16 * kStages + 0 <= 229840);
 
 using Staged = float;  // an output on its way to y
 
@@ -422,7 +418,7 @@ jitconv_fwd_f32_nchw_n256c3h224w224_k96_11x11_s4x4_tensor(const Element* __restr
 
   if (warp < 4) {
     // The loading warpgroup. A warp's loads do not overlap its own waiting, so teams of warps take steps in turn.
-    shrink_registers_to<kLoaderRegisters>();
+    grow_registers_to<kLoaderRegisters>();
     const int team = warp / kTeamWarps, member = warp % kTeamWarps;
     int turn = 0;
 #pragma unroll 1
@@ -456,7 +452,7 @@ jitconv_fwd_f32_nchw_n256c3h224w224_k96_11x11_s4x4_tensor(const Element* __restr
     }
   } else {
     // A multiplying warpgroup: kM channels of the tile's kBlockK, one of its runs of positions.
-    grow_registers_to<kConsumerRegisters>();
+    shrink_registers_to<kConsumerRegisters>();
     const int consumer = warp / 4 - 1;
     const int k_consumer = consumer * 64, run = 0;
     const bool first_thread = threadIdx.x % 128 == 0;
@@ -477,11 +473,11 @@ jitconv_fwd_f32_nchw_n256c3h224w224_k96_11x11_s4x4_tensor(const Element* __restr
         multiply_begin();
         // begin taps
         multiply(sum, weights + 0 * kBlockK, matrix_operand(pixels + 16 * 0, 16 * 1), step != 0);  // s0 s4
-        multiply(sum, weights + 2 * kBlockK, matrix_operand(pixels + 16 * 2, 16 * 224), 1);  // s8 s1
-        multiply(sum, weights + 4 * kBlockK, matrix_operand(pixels + 16 * 227, 16 * 1), 1);  // s5 s9
-        multiply(sum, weights + 6 * kBlockK, matrix_operand(pixels + 16 * 452, 16 * 1), 1);  // s2 s6
-        multiply(sum, weights + 8 * kBlockK, matrix_operand(pixels + 16 * 454, 16 * 224), 1);  // s10 s3
-        multiply(sum, weights + 10 * kBlockK, matrix_operand(pixels + 16 * 679, zeros - (pixels + 16 * 679)), 1);  // s7
+        multiply(sum, weights + 2 * kBlockK, matrix_operand(pixels + 16 * 2, 16 * 176), 1);  // s8 s1
+        multiply(sum, weights + 4 * kBlockK, matrix_operand(pixels + 16 * 179, 16 * 1), 1);  // s5 s9
+        multiply(sum, weights + 6 * kBlockK, matrix_operand(pixels + 16 * 356, 16 * 1), 1);  // s2 s6
+        multiply(sum, weights + 8 * kBlockK, matrix_operand(pixels + 16 * 358, 16 * 176), 1);  // s10 s3
+        multiply(sum, weights + 10 * kBlockK, matrix_operand(pixels + 16 * 535, zeros - (pixels + 16 * 535)), 1);  // s7
         // end taps
         multiply_commit();
         multiply_wait<1>();

@@ -125,6 +125,21 @@ __device__ __forceinline__ Element load_if(const Element* source, bool valid) {
       : "l"(source), "r"(static_cast<int>(valid)), "n"(2 * kOffset));
   return result;
 }
+// source[kOffset] and the next element, which lie in one word, if valid, else 0.
+template <long long kOffset>
+__device__ __forceinline__ unsigned load_pair_if(const Element* source, bool valid) {
+  unsigned result;
+  asm volatile(
+      "{\n"
+      ".reg .pred valid;\n"
+      "setp.ne.b32 valid, %2, 0;\n"
+      "mov.b32 %0, 0;\n"
+      "@valid ld.global.nc.b32 %0, [%1 + %3];\n"
+      "}"
+      : "=&r"(result)
+      : "l"(source), "r"(static_cast<int>(valid)), "n"(2 * kOffset));
+  return result;
+}
 
 // Eight channels of a pixel as one row of a matrix operand's half.
 constexpr int kOperandChannels = 8;
@@ -134,6 +149,14 @@ __device__ __forceinline__ unsigned operand_pair(Element low, Element high) {
 __device__ __forceinline__ uint4 operand_row(const Element* channel) {
   return make_uint4(operand_pair(channel[0], channel[1]), operand_pair(channel[2], channel[3]),
                     operand_pair(channel[4], channel[5]), operand_pair(channel[6], channel[7]));
+}
+// The same of the first or the second pixel of a pair, whose elements lie in the low and the high half of each channel.
+__device__ __forceinline__ uint4 operand_row_of_pairs(const unsigned* channel, bool high) {
+  const auto join = [high](unsigned even, unsigned odd) {
+    return high ? even >> 16 | (odd & 0xffff0000u) : (even & 0xffffu) | odd << 16;
+  };
+  return make_uint4(join(channel[0], channel[1]), join(channel[2], channel[3]), join(channel[4], channel[5]),
+                    join(channel[6], channel[7]));
 }
 
 // Two elements in one register, each rounded to nearest even: fp16.

@@ -4,13 +4,13 @@
 // Plan
 //   family: tensor
 //   target: sm_90a
-//   grid: 128 blocks of 384 threads, 211552 bytes of shared memory, at least 1 block(s) per SM
+//   grid: 132 blocks of 384 threads, 151168 bytes of shared memory, at least 1 block(s) per SM
 //   offsets: 32 bits
-//   tile of a block: 64 channels, 2 run(s) of 128 positions, each for 104 outputs
-//   pipeline: 6 stages of 4 slice(s) of 16 bytes of channels and one filter row
-//   loading: 4 team(s) of 1 warp(s), 5 pixel(s) of a lane in flight
+//   tile of a block: 128 channels, 1 run(s) of 88 positions, each for 72 outputs
+//   pipeline: 8 stages of 2 slice(s) of 16 bytes of channels and one filter row
+//   loading: 4 team(s) of 1 warp(s), 3 pixel(s) of a lane in flight
 //   weights: loaded with each step
-//   reduction: split over 16 blocks, partial sums added by another kernel
+//   reduction: split over 11 blocks, partial sums added by another kernel
 
 // Element: one value of x, w, bias, residual or y in memory. Here fp32.
 using Element = float;
@@ -167,22 +167,21 @@ __device__ __forceinline__ void store_elements(float* y, const float (&value)[kS
       : "memory");
 }
 
-// sum[64][128] += a[64][8] * b[128][8] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a).
+// sum[64][88] += a[64][8] * b[88][8] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a).
 // Operands are fp32 bit patterns rounded to TF32; a product is exact, the sum of fp32. Lane l of warp w holds of row 16 w + l / 4 + 8 i,
 // columns 8 j + 2 (l % 4) + {0, 1}, in sum[4 j + 2 i + {0, 1}].
-__device__ __forceinline__ void multiply(float (&sum)[64], MatrixOperand a, MatrixOperand b,
+__device__ __forceinline__ void multiply(float (&sum)[44], MatrixOperand a, MatrixOperand b,
                                          int accumulate) {
   asm volatile(
       "{\n"
       ".reg .pred accumulate;\n"
-      "setp.ne.b32 accumulate, %66, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n128k8.f32.tf32.tf32 {\n"
+      "setp.ne.b32 accumulate, %46, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n88k8.f32.tf32.tf32 {\n"
       "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15,\n"
       "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31,\n"
-      "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47,\n"
-      "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63\n"
+      "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43\n"
       "},\n"
-      "%64, %65, accumulate, 1, 1;\n"
+      "%44, %45, accumulate, 1, 1;\n"
       "}"
       :
       "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3]), "+f"(sum[4]), "+f"(sum[5]), "+f"(sum[6]), "+f"(sum[7]),
@@ -190,9 +189,7 @@ __device__ __forceinline__ void multiply(float (&sum)[64], MatrixOperand a, Matr
       "+f"(sum[16]), "+f"(sum[17]), "+f"(sum[18]), "+f"(sum[19]), "+f"(sum[20]), "+f"(sum[21]), "+f"(sum[22]), "+f"(sum[23]),
       "+f"(sum[24]), "+f"(sum[25]), "+f"(sum[26]), "+f"(sum[27]), "+f"(sum[28]), "+f"(sum[29]), "+f"(sum[30]), "+f"(sum[31]),
       "+f"(sum[32]), "+f"(sum[33]), "+f"(sum[34]), "+f"(sum[35]), "+f"(sum[36]), "+f"(sum[37]), "+f"(sum[38]), "+f"(sum[39]),
-      "+f"(sum[40]), "+f"(sum[41]), "+f"(sum[42]), "+f"(sum[43]), "+f"(sum[44]), "+f"(sum[45]), "+f"(sum[46]), "+f"(sum[47]),
-      "+f"(sum[48]), "+f"(sum[49]), "+f"(sum[50]), "+f"(sum[51]), "+f"(sum[52]), "+f"(sum[53]), "+f"(sum[54]), "+f"(sum[55]),
-      "+f"(sum[56]), "+f"(sum[57]), "+f"(sum[58]), "+f"(sum[59]), "+f"(sum[60]), "+f"(sum[61]), "+f"(sum[62]), "+f"(sum[63])
+      "+f"(sum[40]), "+f"(sum[41]), "+f"(sum[42]), "+f"(sum[43])
       : "l"(a), "l"(b), "r"(accumulate));
 }
 
@@ -219,51 +216,51 @@ constexpr int kInputStrideH = 14;
 constexpr int kInputStrideW = 1;
 
 // Tiles: kBlockK channels of kRuns runs of kColumns positions, of which each stores kWindow outputs
-constexpr int kBlockK = 64;
-constexpr int kTilesK = 8;
-constexpr int kRuns = 2;
-constexpr int kColumns = 128;
-constexpr int kWindow = 104;
+constexpr int kBlockK = 128;
+constexpr int kTilesK = 4;
+constexpr int kRuns = 1;
+constexpr int kColumns = 88;
+constexpr int kWindow = 72;
 constexpr int kGap = 2;  // positions of a grid row behind its kQ outputs
 constexpr int kPitch = 16;
-constexpr int kTilesOfPlane = 1;
-constexpr int kSplits = 16;
-constexpr int kTiles = 128;
+constexpr int kTilesOfPlane = 3;
+constexpr int kSplits = 11;
+constexpr int kTiles = 132;
 
 // Steps: a filter row of kSlices slices of channels; a slice is 16 bytes of a pixel
-constexpr int kSlices = 4;
-constexpr int kChunkChannels = 16;
-constexpr int kSteps = 96;
-constexpr int kStepsOfSplit = 6;
+constexpr int kSlices = 2;
+constexpr int kChunkChannels = 8;
+constexpr int kSteps = 192;
+constexpr int kStepsOfSplit = 18;
 constexpr int kPhases = 1;  // residues of columns modulo the stride, kept apart
-constexpr int kUnits = 12;  // taps of a slice
-constexpr int kRunPixels = 130;
-constexpr int kRunBytes = 8320;
+constexpr int kUnits = 6;  // taps of a slice
+constexpr int kRunPixels = 90;
+constexpr int kRunBytes = 2880;
 constexpr int kWeightBytes = 12288;
-constexpr int kInputBytes = 16640;
-constexpr int kStageBytes = 28928;
-constexpr int kStages = 6;
+constexpr int kInputBytes = 2880;
+constexpr int kStageBytes = 15168;
+constexpr int kStages = 8;
 
 // Loading: kTeams teams of kTeamWarps warps
 constexpr int kTeamWarps = 1;
 constexpr int kTeams = 4;
-constexpr int kLoadItemsOfPhase = 5;  // 32 pixels each
-constexpr int kLoadItems = 5;
-constexpr int kLoadBatch = 5;  // items of a warp in flight
+constexpr int kLoadItemsOfPhase = 3;  // 32 pixels each
+constexpr int kLoadItems = 3;
+constexpr int kLoadBatch = 3;  // items of a warp in flight
 
 // The block
 constexpr int kThreads = 384;
 constexpr int kConsumers = 2;
 constexpr int kLoaderRegisters = 240;
-constexpr int kConsumerRegisters = 128;
+constexpr int kConsumerRegisters = 104;
 constexpr int kSectorElements = 8;
 constexpr int kLead = 8;
-constexpr int kStagingPitch = 148;
-constexpr int kStagingElements = 1184;  // of a warp
-constexpr int kStoreVectors = 28;
+constexpr int kStagingPitch = 116;
+constexpr int kStagingElements = 928;  // of a warp
+constexpr int kStoreVectors = 20;
 constexpr int kStoreSteps = 1;
-constexpr int kStagingFirstByte = 173568;
-constexpr int kBarriersFirstByte = 211456;
+constexpr int kStagingFirstByte = 121344;
+constexpr int kBarriersFirstByte = 151040;
 constexpr int kPackThreads = 256;
 constexpr int kPackedRows = 589824;
 constexpr int kReduceThreads = 256;
@@ -279,7 +276,7 @@ static_assert(kRunBytes == kPhases * kSlices * kRunPixels * 16);
 static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes && kStages * kStageBytes <= kStagingFirstByte);
 static_assert(kWindow % kSectorElements == 0 && kStagingPitch >= kColumns + kLead);
 static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);
-static_assert(kBarriersFirstByte + 16 * kStages + 0 <= 211552);
+static_assert(kBarriersFirstByte + 16 * kStages + 0 <= 151168);
 
 using Staged = float;  // an output on its way to y
 
@@ -369,14 +366,6 @@ __device__ __forceinline__ void load_run(const Element* __restrict__ x_chunk, in
       value[i][5] = load_if<5LL * kInputStrideC>(source, valid);
       value[i][6] = load_if<6LL * kInputStrideC>(source, valid);
       value[i][7] = load_if<7LL * kInputStrideC>(source, valid);
-      value[i][8] = load_if<8LL * kInputStrideC>(source, valid);
-      value[i][9] = load_if<9LL * kInputStrideC>(source, valid);
-      value[i][10] = load_if<10LL * kInputStrideC>(source, valid);
-      value[i][11] = load_if<11LL * kInputStrideC>(source, valid);
-      value[i][12] = load_if<12LL * kInputStrideC>(source, valid);
-      value[i][13] = load_if<13LL * kInputStrideC>(source, valid);
-      value[i][14] = load_if<14LL * kInputStrideC>(source, valid);
-      value[i][15] = load_if<15LL * kInputStrideC>(source, valid);
     }
 #pragma unroll
     for (int i = 0; i < kLoadBatch; ++i) {
@@ -460,7 +449,7 @@ jitconv_fwd_f32_nchw_n1c512h14w14_k512_3x3_bias_tensor(const Element* __restrict
     // A multiplying warpgroup: kM channels of the tile's kBlockK, one of its runs of positions.
     shrink_registers_to<kConsumerRegisters>();
     const int consumer = warp / 4 - 1;
-    const int k_consumer = 0, run = consumer;
+    const int k_consumer = consumer * 64, run = 0;
     const bool first_thread = threadIdx.x % 128 == 0;
     float sum[kColumns / 2];
 #pragma unroll 1
@@ -480,11 +469,8 @@ jitconv_fwd_f32_nchw_n1c512h14w14_k512_3x3_bias_tensor(const Element* __restrict
         multiply_begin();
         // begin taps
         multiply(sum, weights + 0 * kBlockK, pixels + 0, step != first_step);  // s0 c0..7
-        multiply(sum, weights + 2 * kBlockK, pixels + 260, 1);  // s0 c8..15
-        multiply(sum, weights + 4 * kBlockK, pixels + 1, 1);  // s1 c0..7
-        multiply(sum, weights + 6 * kBlockK, pixels + 261, 1);  // s1 c8..15
-        multiply(sum, weights + 8 * kBlockK, pixels + 2, 1);  // s2 c0..7
-        multiply(sum, weights + 10 * kBlockK, pixels + 262, 1);  // s2 c8..15
+        multiply(sum, weights + 2 * kBlockK, pixels + 1, 1);  // s1 c0..7
+        multiply(sum, weights + 4 * kBlockK, pixels + 2, 1);  // s2 c0..7
         // end taps
         multiply_commit();
         multiply_wait<1>();
@@ -510,11 +496,15 @@ jitconv_fwd_f32_nchw_n1c512h14w14_k512_3x3_bias_tensor(const Element* __restrict
             staged + (lane / 4 * kStagingPitch + lane % 4 * 2 + kLead - late(plane_first + k_first + lane / 4));
         __syncwarp();
 #pragma unroll
-        for (int i = 0; i < kColumns / 4; ++i) {
-          const int column = i / 2 * 8 + i % 2;  // behind the lane's first
-          float value = sum[i / 2 * 4 + half * 2 + i % 2];
-          const int rows = (column_first + column) / kPitch;
-          if (column_first + column - rows * kPitch < kQ) staged_lane[column - rows * kGap] = value;
+        for (int i = 0; i < kColumns / 8; ++i) {
+          float2 pair;
+#pragma unroll
+          for (int e = 0; e < 2; ++e) {
+            float value = sum[i * 4 + half * 2 + e];
+            (e == 0 ? pair.x : pair.y) = value;
+          }
+          const int rows = (column_first + i * 8) / kPitch;
+          if (column_first + i * 8 - rows * kPitch < kQ) *reinterpret_cast<float2*>(staged_lane + (i * 8 - rows * kGap)) = pair;
         }
         __syncwarp();
       if (inside) {

@@ -287,7 +287,8 @@ Holes weight_holes(const TensorTiling& tiling) {
             {"load_weights_of_step",
              "if (member == 0 && lane == 0) {\n"
              "  barrier_arrive_expecting(full + stage, kWeightBytes);\n"
-             "  bulk_copy_to_shared(input + kInputBytes, w_tile + static_cast<long long>(step) * kWeightBytes, kWeightBytes,\n"
+             "  bulk_copy_to_shared(input + kInputBytes, w_tile + static_cast<long long>(step) * kWeightBytes, "
+             "kWeightBytes,\n"
              "                      full + stage);\n"
              "}\n"},
             {"await_weights", ""}};

@@ -109,9 +109,10 @@ Holes tensor_store_holes(const ConvPlan& plan, const TensorTiling& tiling) {
   const std::string store = fill_template(
       embedded_text("tensor_store_nchw.cu.in"),
       {{"stage_values", stage_values(plan, tiling)},
-       {"column_first", tiling.row_ends(spec) == 0  ? ""
-                        : tiling.row_ends(spec) == 1 ? "const int column_first = run_first % kQ + lane % 4 * 2;"
-                                                     : "const int column_first = opaque(run_first % kQ + lane % 4 * 2);"},
+       {"column_first", tiling.row_ends(spec) == 0 ? ""
+                        : tiling.row_ends(spec) == 1
+                            ? "const int column_first = run_first % kQ + lane % 4 * 2;"
+                            : "const int column_first = opaque(run_first % kQ + lane % 4 * 2);"},
        {"read_vector", narrow ? "const uint4 value = *reinterpret_cast<const uint4*>(source);"
                               : "float value[kStoreElements];\nread_staged(value, source);"},
        {"k_missing", spec.filter.k / spec.groups % tiling.block_k == 0 ? "false" : "k_first + k >= kGroupK"},

@@ -11,19 +11,20 @@ namespace {
 
 // Fitted to 1,800 candidates of 18 convolutions, measured on an H200: cycles, and picoseconds where they say so.
 constexpr std::int64_t kPicosecondsPerCycle = 571;  // 1.75 GHz, which power allows under this load
-constexpr std::int64_t kLoadLatency = 1470;         // of a batch: from its first load to its stores
+constexpr std::int64_t kLoadLatency = 1290;         // of a batch: from its first load to its stores
 constexpr std::int64_t kLoadIssue = 14;             // a warp's load of one channel
-constexpr std::int64_t kPixelIssue = 24;            // address, predicate and stores of a lane's pixel
+constexpr std::int64_t kNextBatch = 24;             // multiplying warps wait longer where a step takes several batches
+constexpr std::int64_t kPixelIssue = 32;            // address, predicate and stores of a lane's pixel
 constexpr std::int64_t kL2BytesPerCycle = 28;       // an SM's share
-constexpr std::int64_t kStoreLatency = 870;         // the last multiplication, barriers
-constexpr std::int64_t kStage = 10;                 // a column of accumulators on its way to shared memory
-constexpr std::int64_t kStageRows = 19;             // more of it where rows end inside a run
-constexpr std::int64_t kStoreColumn = 15;           // four bytes of every channel on their way to y
-constexpr std::int64_t kStart = 8'000;             // once: packing, the first loads
+constexpr std::int64_t kStoreLatency = 1'090;       // the last multiplication, barriers
+constexpr std::int64_t kStage = 8;                  // a column of accumulators on its way to shared memory
+constexpr std::int64_t kStageRows = 21;             // more of it where rows end inside a run
+constexpr std::int64_t kStoreColumn = 14;           // four bytes of every channel on their way to y
+constexpr std::int64_t kStart = 8'000;              // once: packing, the first loads
 constexpr std::int64_t kExtraLaunch = 2'500'000;    // picoseconds of a kernel before the convolution
 constexpr std::int64_t kReduceLaunch = 4'750'000;   // picoseconds of the one behind it
 constexpr std::int64_t kDramBytesPerMicrosecond = 4'000'000;
-constexpr std::int64_t kUnalignedPercent = 133;  // of the memory's time if runs of y do not start and end on 256 bytes
+constexpr std::int64_t kUnalignedPercent = 136;  // of the memory's time if runs of y do not start and end on 256 bytes
 constexpr int kMostStages = 8;
 
 /// Which rule keeps the family from computing the spec; empty if none does.
@@ -152,11 +153,13 @@ class Search {
   std::int64_t price(const TensorTiling& tiling, std::int64_t tiles) const {
     const std::int64_t steps = tiling.steps_of_split(spec_);
     const std::int64_t n = tiling.columns, instruction = std::max(n / 2, 16 + n / 4);
-    const std::int64_t multiply = steps * tiling.units(spec_) * instruction;  // two consumers, two units each
 
     const std::int64_t items = tiling.load_items(spec_) * TensorTiling::phases(spec_);
     const std::int64_t own = ceil_div(items, tiling.team_warps) * tiling.runs();
-    const std::int64_t batches = ceil_div(ceil_div(items, tiling.team_warps), tiling.load_batch) * tiling.runs();
+    const std::int64_t batches_of_run = ceil_div(ceil_div(items, tiling.team_warps), tiling.load_batch);
+    const std::int64_t batches = batches_of_run * tiling.runs();
+    // Two consumers, two units each.
+    const std::int64_t multiply = steps * (tiling.units(spec_) * instruction + (batches_of_run - 1) * kNextBatch);
     const std::int64_t issue = own * (tiling.chunk_channels(spec_) * kLoadIssue + kPixelIssue);
     const std::int64_t teams = 4 / tiling.team_warps;
     const std::int64_t pixel_bytes = tiling.runs() * TensorTiling::phases(spec_) * tiling.run_pixels(spec_) *

@@ -146,8 +146,7 @@ Probe pairs(const Type& type) {
   Probe probe;
   probe.name = type.name + " pair";
   const std::string file = "pair_" + type.name + ".cuh";
-  probe.device_files = {type.element,
-                        type.name == "f16" ? "device/pair_f16.cuh" : "device/pair_bf16.cuh"};
+  probe.device_files = {type.element, type.name == "f16" ? "device/pair_f16.cuh" : "device/pair_bf16.cuh"};
   probe.functions = {file + ": element_pair"};
   probe.body = "  out[0] = element_pair(__uint_as_float(in[0]), __uint_as_float(in[1]));\n";
   probe.in_words = 2;

@@ -431,7 +431,7 @@ jitconv_fwd_f32_nchw_n8c32h512w512_k64_5x9_d2x3_tensor(const Element* __restrict
       const Element* x_image = x + static_cast<long long>(tile.n) * kInputStrideN +
                                static_cast<long long>(tile.group * kChannels) * kInputStrideC;
       const char* w_tile = reinterpret_cast<const char*>(packed_w) +
-                           static_cast<long long>(tile.group * kTilesK + tile.k_tile) * (kSteps * kWeightBytes);
+                           static_cast<long long>(tile.group * kTilesK + tile.k_tile) * kSteps * kWeightBytes;
 #pragma unroll 1
       for (int step = 0; step < kSteps; ++step) {
         if (turn == team) {
@@ -440,7 +440,8 @@ jitconv_fwd_f32_nchw_n8c32h512w512_k64_5x9_d2x3_tensor(const Element* __restrict
           barrier_wait(empty + stage, parity ^ 1);
           if (member == 0 && lane == 0) {
             barrier_arrive_expecting(full + stage, kWeightBytes);
-            bulk_copy_to_shared(input + kInputBytes, w_tile + step * kWeightBytes, kWeightBytes, full + stage);
+            bulk_copy_to_shared(input + kInputBytes, w_tile + static_cast<long long>(step) * kWeightBytes, kWeightBytes,
+                                full + stage);
           }
 #pragma unroll 1
           for (int run = 0; run < kRuns; ++run)
@@ -498,7 +499,6 @@ jitconv_fwd_f32_nchw_n8c32h512w512_k64_5x9_d2x3_tensor(const Element* __restrict
       // sector of y: sectors that two instructions share are slow. So a channel's run starts up to kLead - 1 outputs late.
       const int plane_first = (tile.n * kGroups + tile.group) * kGroupK;
       const int run_first = tile.first_output + run * kWindow;
-      const int column_first = run_first % kQ + lane % 4 * 2;
       // Runs that neither start nor end a plane store whole vectors only.
       const bool inside = run_first > 0 && run_first + (kWindow + kSectorElements) <= kPlane;
       Staged* const staged = staging + (warp - 4) * kStagingElements;

@@ -167,6 +167,13 @@ __device__ __forceinline__ void store_elements(float* y, const float (&value)[kS
       : "memory");
 }
 
+// The same value, of which the compiler knows nothing: what follows from it is computed where it is used, not early and
+// kept in registers until then.
+__device__ __forceinline__ int opaque(int value) {
+  asm volatile("" : "+r"(value));
+  return value;
+}
+
 // sum[64][88] += a[64][8] * b[88][8] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a).
 // Operands are fp32 bit patterns rounded to TF32; a product is exact, the sum of fp32. Lane l of warp w holds of row 16 w + l / 4 + 8 i,
 // columns 8 j + 2 (l % 4) + {0, 1}, in sum[4 j + 2 i + {0, 1}].
@@ -422,7 +429,7 @@ jitconv_fwd_f32_nchw_n1c512h14w14_k512_3x3_bias_tensor(const Element* __restrict
       const Element* x_image = x + static_cast<long long>(tile.n) * kInputStrideN +
                                static_cast<long long>(tile.group * kChannels) * kInputStrideC;
       const char* w_tile = reinterpret_cast<const char*>(packed_w) +
-                           static_cast<long long>(tile.group * kTilesK + tile.k_tile) * (kSteps * kWeightBytes);
+                           static_cast<long long>(tile.group * kTilesK + tile.k_tile) * kSteps * kWeightBytes;
 #pragma unroll 1
       for (int step = first_step; step < end_step; ++step) {
         if (turn == team) {
@@ -431,7 +438,8 @@ jitconv_fwd_f32_nchw_n1c512h14w14_k512_3x3_bias_tensor(const Element* __restrict
           barrier_wait(empty + stage, parity ^ 1);
           if (member == 0 && lane == 0) {
             barrier_arrive_expecting(full + stage, kWeightBytes);
-            bulk_copy_to_shared(input + kInputBytes, w_tile + step * kWeightBytes, kWeightBytes, full + stage);
+            bulk_copy_to_shared(input + kInputBytes, w_tile + static_cast<long long>(step) * kWeightBytes, kWeightBytes,
+                                full + stage);
           }
 #pragma unroll 1
           for (int run = 0; run < kRuns; ++run)
@@ -485,12 +493,12 @@ jitconv_fwd_f32_nchw_n1c512h14w14_k512_3x3_bias_tensor(const Element* __restrict
       // sector of y: sectors that two instructions share are slow. So a channel's run starts up to kLead - 1 outputs late.
       const int plane_first = (tile.n * kGroups + tile.group) * kGroupK;
       const int run_first = tile.first_output + run * kWindow;
-      const int column_first = run_first % kQ + lane % 4 * 2;
       // Runs that neither start nor end a plane store whole vectors only.
       const bool inside = run_first > 0 && run_first + (kWindow + kSectorElements) <= kPlane;
       Staged* const staged = staging + (warp - 4) * kStagingElements;
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
+        const int column_first = opaque(run_first % kQ + lane % 4 * 2);
         const int k_first = tile.k_tile * kBlockK + k_consumer + warp % 4 * 16 + half * 8;
         Staged* const staged_lane =
             staged + (lane / 4 * kStagingPitch + lane % 4 * 2 + kLead - late(plane_first + k_first + lane / 4));

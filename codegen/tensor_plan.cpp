@@ -66,7 +66,8 @@ class Search {
     tiling.block_k = block_k;
     tiling.columns = columns;
     tiling.window = window(tiling);
-    if (tiling.window == 0) return;
+    // Runs that mostly compute what lies between rows are better left to another family.
+    if (tiling.window < columns / 4) return;
     // A narrower run that stores as much does the same with less.
     TensorTiling narrower = tiling;
     narrower.columns -= 8;

@@ -95,6 +95,12 @@ std::int64_t TensorTiling::tiles(const ConvSpec& spec) const {
   return spec.input.n * spec.groups * tiles_k(spec) * tiles_of_plane(spec) * splits;
 }
 
+int TensorTiling::consumer_registers() const {
+  // Addresses and what an activation needs, besides the accumulators; what is left to loading warps must do for a step.
+  constexpr int kOthers = 72, kMost = 192;
+  return std::min(columns / 2 / 8 * 8 + kOthers, kMost);
+}
+
 int TensorTiling::loader_registers() const {
   const int left = 3 * kLaunchRegisters - 2 * consumer_registers();
   return std::min(left, 240) / 8 * 8;

@@ -101,7 +101,7 @@ struct TensorTiling {
   std::int64_t tiles(const ConvSpec& spec) const;  ///< splits counted apart
   // Per thread. Together they are no more than what the launch has, which is kLaunchRegisters for each.
   static constexpr int kLaunchRegisters = 168;
-  int consumer_registers() const { return columns / 2 / 8 * 8 + 64; }
+  int consumer_registers() const;
   int loader_registers() const;
   /// Of a loading thread, for elements in flight.
   int load_registers() const { return loader_registers() - 56; }

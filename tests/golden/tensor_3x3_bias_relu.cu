@@ -272,8 +272,8 @@ constexpr int kLoadBatch = 8;  // items of a warp in flight
 // The block
 constexpr int kThreads = 384;
 constexpr int kConsumers = 2;
-constexpr int kLoaderRegisters = 136;
-constexpr int kConsumerRegisters = 184;
+constexpr int kLoaderRegisters = 120;
+constexpr int kConsumerRegisters = 192;
 constexpr int kSectorElements = 8;
 constexpr int kLead = 8;
 constexpr int kStagingPitch = 276;

@@ -8,7 +8,7 @@
 //   offsets: 32 bits
 //   tile of a block: 64 channels, 2 run(s) of 248 positions, each for 248 outputs
 //   pipeline: 4 stages of 2 slice(s) of 16 bytes of channels and one filter row
-//   loading: 4 team(s) of 1 warp(s), 9 pixel(s) of a lane in flight
+//   loading: 2 team(s) of 2 warp(s), 5 pixel(s) of a lane in flight
 //   weights: loaded with each step
 
 // Element: one value of x, w, bias, residual or y in memory. Here fp32.
@@ -256,17 +256,17 @@ constexpr int kStageBytes = 35840;
 constexpr int kStages = 4;
 
 // Loading: kTeams teams of kTeamWarps warps
-constexpr int kTeamWarps = 1;
-constexpr int kTeams = 4;
+constexpr int kTeamWarps = 2;
+constexpr int kTeams = 2;
 constexpr int kLoadItemsOfPhase = 9;  // 32 pixels each
 constexpr int kLoadItems = 9;
-constexpr int kLoadBatch = 9;  // items of a warp in flight
+constexpr int kLoadBatch = 5;  // items of a warp in flight
 
 // The block
 constexpr int kThreads = 384;
 constexpr int kConsumers = 2;
-constexpr int kLoaderRegisters = 136;
-constexpr int kConsumerRegisters = 184;
+constexpr int kLoaderRegisters = 120;
+constexpr int kConsumerRegisters = 192;
 constexpr int kSectorElements = 8;
 constexpr int kLead = 0;
 constexpr int kStagingPitch = 248;

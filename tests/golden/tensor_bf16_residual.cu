@@ -337,8 +337,8 @@ constexpr int kLoadBatch = 3;  // items of a warp in flight
 // The block
 constexpr int kThreads = 384;
 constexpr int kConsumers = 2;
-constexpr int kLoaderRegisters = 232;
-constexpr int kConsumerRegisters = 136;
+constexpr int kLoaderRegisters = 216;
+constexpr int kConsumerRegisters = 144;
 constexpr int kSectorElements = 16;
 constexpr int kLead = 16;
 constexpr int kStagingPitch = 160;

@@ -265,8 +265,8 @@ constexpr int kLoadBatch = 24;  // items of a warp in flight
 // The block
 constexpr int kThreads = 384;
 constexpr int kConsumers = 2;
-constexpr int kLoaderRegisters = 200;
-constexpr int kConsumerRegisters = 152;
+constexpr int kLoaderRegisters = 184;
+constexpr int kConsumerRegisters = 160;
 constexpr int kSectorElements = 8;
 constexpr int kLead = 8;
 constexpr int kStagingPitch = 184;

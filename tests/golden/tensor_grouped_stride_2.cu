@@ -330,8 +330,8 @@ constexpr int kLoadBatch = 10;  // items of a warp in flight
 // The block
 constexpr int kThreads = 384;
 constexpr int kConsumers = 2;
-constexpr int kLoaderRegisters = 240;
-constexpr int kConsumerRegisters = 128;
+constexpr int kLoaderRegisters = 232;
+constexpr int kConsumerRegisters = 136;
 constexpr int kSectorElements = 16;
 constexpr int kLead = 16;
 constexpr int kStagingPitch = 152;

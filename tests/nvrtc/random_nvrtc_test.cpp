@@ -6,6 +6,8 @@
 #include <set>
 
 #include "nvrtc/compile_all.h"
+#include "runtime/compile.h"
+#include "runtime/ptxas_log.h"
 #include "support/random_specs.h"
 
 namespace jitconv::test {
@@ -54,14 +56,24 @@ TEST(RandomTensorPlans, CompileToWhatTheirPlansSay) {
   std::vector<CompileJob> jobs;
   for (codegen::ConvPlan& plan : random_tensor_plans()) jobs.push_back({to_string(plan.spec), std::move(plan)});
   const std::vector<CompileResult> results = compile_all(jobs);
+  std::size_t spoiled = 0;
   for (const CompileResult& result : results) {
     SCOPED_TRACE(result.name + '\n' + codegen::to_string(result.plan));
     EXPECT_EQ(result.error, "");
-    EXPECT_EQ(result.defect, "");
-    EXPECT_EQ(result.spill_bytes, 0);
     EXPECT_LE(result.seconds, 10);
+    if (result.defect.empty()) {
+      EXPECT_EQ(result.spill_bytes, 0);
+      continue;
+    }
+    // The compiler may spoil a plan in a hundred, of the rarer activations; compile() then takes another.
+    ++spoiled;
+    const Kernel kernel = compile(result.plan.spec, result.plan.target);
+    const std::vector<codegen::KernelEntry>& entries = runtime::source_of(kernel).entries;
+    EXPECT_EQ(runtime::defect(kernel.compile_log(), entries).value_or(""), "") << kernel.explain();
+    EXPECT_NE(kernel.explain().find("the compiler spoils"), std::string::npos) << kernel.explain();
   }
-  std::printf("%s\n", summary(results).c_str());
+  EXPECT_LE(spoiled, kTensorPlans / 50);
+  std::printf("%s; %zu spoiled\n", summary(results).c_str(), spoiled);
 }
 
 TEST(RandomSpecs, Compile) {

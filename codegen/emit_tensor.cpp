@@ -120,25 +120,9 @@ std::string asserts(const ConvPlan& plan, const TensorTiling& tiling) {
   return lines.text();
 }
 
-/// `multiply()` for a run of `columns`, from the device file with holes.
-std::string multiply_function(const ConvSpec& spec, int columns) {
-  const int accumulators = columns / 2;
-  std::string results = "\"", sums;
-  for (int i = 0; i < accumulators; ++i) {
-    const bool last = i + 1 == accumulators;
-    results += fmt::format("%{}{}", i, last ? "\\n\"\n" : i % 16 == 15 ? ",\\n\"\n\"" : ", ");
-    sums += fmt::format("\"+f\"(sum[{}]){}", i, last ? "\n" : i % 8 == 7 ? ",\n" : ", ");
-  }
-  const std::string_view file = spec.dtype == DataType::f32   ? "device/multiply_tf32.cuh"
-                                : spec.dtype == DataType::f16 ? "device/multiply_f16.cuh"
-                                                              : "device/multiply_bf16.cuh";
-  return fill_template(embedded_text(file), {{"columns", std::to_string(columns)},
-                                             {"accumulators", std::to_string(accumulators)},
-                                             {"accumulate", std::to_string(accumulators + 2)},
-                                             {"a", std::to_string(accumulators)},
-                                             {"b", std::to_string(accumulators + 1)},
-                                             {"results", results},
-                                             {"sums", sums}});
+std::string_view multiply_file(DataType type) {
+  if (type == DataType::f32) return "device/multiply_tf32.cuh";
+  return type == DataType::f16 ? "device/multiply_f16.cuh" : "device/multiply_bf16.cuh";
 }
 
 std::string device(const ConvPlan& plan, const TensorTiling& tiling) {
@@ -158,7 +142,7 @@ std::string device(const ConvPlan& plan, const TensorTiling& tiling) {
   if (tiling.row_ends(plan.spec) > 1) files.push_back("device/opaque.cuh");
   if (plan.spec.epilogue.activation == Activation::relu) files.push_back("device/max_nan.cuh");
   std::string text = device_text(files);
-  text += "\n\n" + multiply_function(plan.spec, tiling.columns);
+  text += "\n\n" + multiply_text(multiply_file(plan.spec.dtype), tiling.columns);
   text.pop_back();
   return text;
 }
@@ -315,6 +299,23 @@ std::string move_registers(int wanted, std::string_view name) {
 }
 
 }  // namespace
+
+std::string multiply_text(std::string_view file, int columns) {
+  const int accumulators = columns / 2;
+  std::string results = "\"", sums;
+  for (int i = 0; i < accumulators; ++i) {
+    const bool last = i + 1 == accumulators;
+    results += fmt::format("%{}{}", i, last ? "\\n\"\n" : i % 16 == 15 ? ",\\n\"\n\"" : ", ");
+    sums += fmt::format("\"+f\"(sum[{}]){}", i, last ? "\n" : i % 8 == 7 ? ",\n" : ", ");
+  }
+  return fill_template(embedded_text(file), {{"columns", std::to_string(columns)},
+                                             {"accumulators", std::to_string(accumulators)},
+                                             {"accumulate", std::to_string(accumulators + 2)},
+                                             {"a", std::to_string(accumulators)},
+                                             {"b", std::to_string(accumulators + 1)},
+                                             {"results", results},
+                                             {"sums", sums}});
+}
 
 std::vector<KernelEntry> tensor_entries(const ConvPlan& plan) {
   const auto& tiling = std::get<TensorTiling>(plan.tiling);

@@ -1,8 +1,9 @@
-// The tensor family's store, printed by emit_tensor_store.cpp for emit_tensor.cpp: from accumulators to y, or to
-// partial sums and on to y.
+// Parts of the tensor family's text: the multiplication, and the store, which emit_tensor_store.cpp prints for
+// emit_tensor.cpp: from accumulators to y, or to partial sums and on to y.
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "codegen/plan.h"
@@ -10,6 +11,9 @@
 #include "codegen/template_text.h"
 
 namespace jitconv::codegen {
+
+/// A device file of a multiplication, "device/multiply_tf32.cuh" or its like, for a run of `columns` positions.
+std::string multiply_text(std::string_view file, int columns);
 
 /// Holes of tensor.cu.in that concern the store.
 Holes tensor_store_holes(const ConvPlan& plan, const TensorTiling& tiling);

@@ -9,10 +9,10 @@
 #include <random>
 
 #include "cache/digest.h"
+#include "codegen/emit_tensor.h"
 #include "codegen/template_text.h"
 #include "conformance/device_functions.h"
 #include "conformance/tensor_probes.h"
-#include "support/multiply_text.h"
 #include "tools/check/number.h"
 
 namespace jitconv::test {
@@ -318,7 +318,7 @@ std::vector<Probe> make_probes() {
 std::string text_of(const Probe& probe) {
   std::string text = "// A probe of the conformance suite: " + probe.name + ".\n";
   for (const std::string_view file : probe.device_files) {
-    text += file.starts_with("device/multiply_") ? multiply_text(file, probe.columns)
+    text += file.starts_with("device/multiply_") ? codegen::multiply_text(file, probe.columns)
                                                  : std::string(codegen::embedded_text(file));
     text += '\n';
   }

@@ -8,10 +8,10 @@
 #include <map>
 #include <sstream>
 
+#include "codegen/emit_tensor.h"
 #include "golden/golden_cases.h"
 #include "host/small_kernel.h"
 #include "jitconv/error.h"
-#include "support/multiply_text.h"
 
 namespace jitconv::test {
 namespace {
@@ -165,7 +165,8 @@ TEST(TranslationModels, AMultiplicationOfAnyNumberOfColumns) {
     return count;
   };
   for (const int columns : {8, 72, 256}) {
-    const codegen::KernelSource source = small_kernel("using A = int;\n" + multiply_text(tf32, columns) + "// last\n");
+    const codegen::KernelSource source =
+        small_kernel("using A = int;\n" + codegen::multiply_text(tf32, columns) + "// last\n");
     const std::string unit = host::translate(source);
     EXPECT_EQ(unit.find("wgmma.mma_async"), std::string::npos);
     EXPECT_EQ(models(unit), 1);
@@ -173,13 +174,13 @@ TEST(TranslationModels, AMultiplicationOfAnyNumberOfColumns) {
     EXPECT_EQ(numbered(unit, "probe.cu").at(static_cast<int>(lines.size())), "// last");
   }
   const codegen::KernelSource two =
-      small_kernel(multiply_text(tf32, 8) + "// between\n" + multiply_text(tf32, 16) + "// last\n");
+      small_kernel(codegen::multiply_text(tf32, 8) + "// between\n" + codegen::multiply_text(tf32, 16) + "// last\n");
   EXPECT_EQ(models(host::translate(two)), 1);
   EXPECT_EQ(numbered(host::translate(two), "probe.cu").at(static_cast<int>(lines_of(two.text).size())), "// last");
 }
 
 TEST(TranslationRefuses, AMultiplicationThatIsNotTheOneItModels) {
-  const std::string text = multiply_text("device/multiply_f16.cuh", 8);
+  const std::string text = codegen::multiply_text("device/multiply_f16.cuh", 8);
   const auto changed = [&text](const std::string& from, const std::string& to) {
     std::string other = text;
     other.replace(other.rfind(from), from.size(), to);

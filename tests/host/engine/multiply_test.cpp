@@ -8,10 +8,10 @@
 #include <cstdio>
 #include <random>
 
+#include "codegen/emit_tensor.h"
 #include "host/compiler.h"
 #include "host/engine.h"
 #include "host/module.h"
-#include "support/multiply_text.h"
 
 namespace jitconv::test {
 namespace {
@@ -99,7 +99,7 @@ Prepared prepare(const Case& one, int repeats) {
   const std::uint32_t b_at = 48 + std::max(one.a_right + 64 * 16, 64u * 16);
   made.shared_bytes = b_at + one.b_right + static_cast<std::uint32_t>(one.columns) * 16;
   made.text = "// A multiplication.\n" + std::string(codegen::embedded_text("device/warpgroup.cuh")) +
-              multiply_text(fmt::format("device/multiply_{}.cuh", one.type), one.columns) +
+              codegen::multiply_text(fmt::format("device/multiply_{}.cuh", one.type), one.columns) +
               fmt::format("constexpr int kColumns = {}, kRepeats = {}, kA = 48, kB = {}, kARight = {}, kBRight = {};\n",
                           one.columns, repeats, b_at, one.a_right, one.b_right) +
               kKernel;

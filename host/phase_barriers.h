@@ -18,7 +18,7 @@ class PhaseBarriers {
   static constexpr std::int64_t kMostCounted = (1 << 20) - 1;  ///< arrivals or bytes of a phase
 
   struct Barrier {
-    Barrier(std::uint32_t number_, std::size_t columns) : number(number_), arriving(columns), complete(columns) {}
+    Barrier(std::uint32_t its_number, std::size_t columns) : number(its_number), arriving(columns), complete(columns) {}
     std::uint32_t number;
     std::uint32_t offset = 0;   // in shared memory
     std::int64_t arrivals = 0;  // that a phase takes

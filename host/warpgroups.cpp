@@ -14,6 +14,14 @@ namespace {
 constexpr std::uint32_t kRegistersOfBlock = 65536, kMostRegisters = 256, kFewestRegisters = 24;
 constexpr int kPoison = 0xff;  // every byte: a NaN
 
+/// Of two neighbouring sums, NaNs included.
+bool same_bits(const float* a, const float* b) {
+  std::uint64_t bits_of_a = 0, bits_of_b = 0;
+  std::memcpy(&bits_of_a, a, sizeof(bits_of_a));
+  std::memcpy(&bits_of_b, b, sizeof(bits_of_b));
+  return bits_of_a == bits_of_b;
+}
+
 /// Calls `visit(thread, index, tile offset)` for every pair of neighbouring sums: lane l of warp w holds of row
 /// 16 w + l / 4 + 8 i, columns 8 j + 2 (l % 4) + {0, 1}, in sum[4 j + 2 i + {0, 1}].
 template <typename Visit>
@@ -183,7 +191,7 @@ std::optional<WarpgroupFault> Warpgroups::take_accumulators(std::uint32_t warpgr
   }
   std::uint32_t touched = kWarpgroupThreads;
   for_each_pair(count, [&](std::uint32_t thread, std::uint32_t at, std::uint32_t offset) {
-    if (std::memcmp(taken.tile.data() + offset, taken.of_thread[thread] + at, 8) == 0) return;
+    if (same_bits(taken.tile.data() + offset, taken.of_thread[thread] + at)) return;
     std::memcpy(taken.tile.data() + offset, taken.of_thread[thread] + at, 8);
     touched = std::min(touched, thread);
   });
@@ -267,7 +275,7 @@ std::optional<WarpgroupFault> Warpgroups::give_back(std::uint32_t warpgroup, Acc
   for_each_pair(accumulators.count, [&](std::uint32_t thread, std::uint32_t at, std::uint32_t offset) {
     float* const own = accumulators.of_thread[thread] + at;
     const float* const value = accumulators.tile.data() + offset;
-    if (std::memcmp(own, accumulators.hidden ? poison : value, 8) != 0) touched = std::min(touched, thread);
+    if (!same_bits(own, accumulators.hidden ? poison : value)) touched = std::min(touched, thread);
     std::memcpy(own, value, 8);
   });
   accumulators.hidden = false;

@@ -5,7 +5,6 @@
 
 #include "codegen/arithmetic.h"
 #include "codegen/heuristics.h"
-#include "fmt/format.h"
 
 namespace jitconv::codegen {
 namespace {
@@ -247,11 +246,7 @@ Overhang overhang(const DirectTiling& tiling, const ConvSpec& spec) {
 
 std::vector<Candidate> direct_candidates(const ConvSpec& spec, const Target& target, std::string& why) {
   std::vector<Candidate> candidates = Search(spec, target).run();
-  if (candidates.empty())
-    why =
-        fmt::format("no tile of a {}x{} filter with dilation ({},{}) and stride ({},{}) fits {} bytes of shared memory",
-                    spec.filter.r, spec.filter.s, spec.dilation.h, spec.dilation.w, spec.stride.h, spec.stride.w,
-                    target.shared_bytes_per_block);
+  if (candidates.empty()) why = no_tile_fits(spec, target);
   return candidates;
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "codegen/arithmetic.h"
+#include "fmt/format.h"
 
 namespace jitconv::codegen {
 namespace {
@@ -44,6 +45,13 @@ std::int64_t price(const BlockWork& work, const Target& target) {
   const std::int64_t compute = cycles * kPicosecondsPerCycle;
   const std::int64_t memory = work.dram_bytes * 1000 / (kDramBytesPerMicrosecond / 1000);
   return std::max(compute, memory) + std::min(compute, memory) / 8;
+}
+
+std::string no_tile_fits(const ConvSpec& spec, const Target& target) {
+  return fmt::format(
+      "no tile of a {}x{} filter with dilation ({},{}) and stride ({},{}) fits {} bytes of shared memory",
+      spec.filter.r, spec.filter.s, spec.dilation.h, spec.dilation.w, spec.stride.h, spec.stride.w,
+      target.shared_bytes_per_block);
 }
 
 bool needs_wide_index(const ConvSpec& spec, const Overhang& overhang) {

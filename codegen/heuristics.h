@@ -47,6 +47,9 @@ std::vector<Candidate> direct_candidates(const ConvSpec& spec, const Target& tar
 std::vector<Candidate> depthwise_candidates(const ConvSpec& spec, const Target& target, std::string& why);
 std::vector<Candidate> fallback_candidates(const ConvSpec& spec, const Target& target);
 
+/// Why a family that could compute the spec has no candidate: "no tile of a 3x3 filter ...".
+std::string no_tile_fits(const ConvSpec& spec, const Target& target);
+
 /// The complete plan of a candidate.
 ConvPlan make_plan(const Candidate& candidate, const ConvSpec& spec, const Target& target);
 

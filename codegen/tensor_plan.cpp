@@ -202,11 +202,7 @@ std::vector<Candidate> tensor_candidates(const ConvSpec& spec, const Target& tar
   why = obstacle(spec, target);
   if (!why.empty()) return {};
   std::vector<Candidate> candidates = Search(spec, target).run();
-  if (candidates.empty())
-    why =
-        fmt::format("no tile of a {}x{} filter with dilation ({},{}) and stride ({},{}) fits {} bytes of shared memory",
-                    spec.filter.r, spec.filter.s, spec.dilation.h, spec.dilation.w, spec.stride.h, spec.stride.w,
-                    target.shared_bytes_per_block);
+  if (candidates.empty()) why = no_tile_fits(spec, target);
   return candidates;
 }
 

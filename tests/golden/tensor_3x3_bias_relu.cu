@@ -465,7 +465,7 @@ jitconv_fwd_f32_nchw_n8c64h512w1024_k128_3x3_bias_relu_tensor(const Element* __r
       }
     }
   } else {
-    // A multiplying warpgroup: kM channels of the tile's kBlockK, one of its runs of positions.
+    // A multiplying warpgroup: 64 of the tile's channels, one of its runs of positions.
     grow_registers_to<kConsumerRegisters>();
     const int consumer = warp / 4 - 1;
     const int k_consumer = consumer * 64, run = 0;

@@ -456,7 +456,7 @@ jitconv_fwd_f32_nchw_n8c32h512w512_k64_5x9_d2x3_tensor(const Element* __restrict
       }
     }
   } else {
-    // A multiplying warpgroup: kM channels of the tile's kBlockK, one of its runs of positions.
+    // A multiplying warpgroup: 64 of the tile's channels, one of its runs of positions.
     grow_registers_to<kConsumerRegisters>();
     const int consumer = warp / 4 - 1;
     const int k_consumer = 0, run = consumer;

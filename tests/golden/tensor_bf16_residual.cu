@@ -544,7 +544,7 @@ jitconv_fwd_bf16_nchw_n32c256h14w14_k256_3x3_residual_relu_tensor(const Element*
       }
     }
   } else {
-    // A multiplying warpgroup: kM channels of the tile's kBlockK, one of its runs of positions.
+    // A multiplying warpgroup: 64 of the tile's channels, one of its runs of positions.
     shrink_registers_to<kConsumerRegisters>();
     const int consumer = warp / 4 - 1;
     const int k_consumer = consumer * 64, run = 0;

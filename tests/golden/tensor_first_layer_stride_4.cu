@@ -459,7 +459,7 @@ jitconv_fwd_f32_nchw_n256c3h224w224_k96_11x11_s4x4_tensor(const Element* __restr
       }
     }
   } else {
-    // A multiplying warpgroup: kM channels of the tile's kBlockK, one of its runs of positions.
+    // A multiplying warpgroup: 64 of the tile's channels, one of its runs of positions.
     shrink_registers_to<kConsumerRegisters>();
     const int consumer = warp / 4 - 1;
     const int k_consumer = consumer * 64, run = 0;

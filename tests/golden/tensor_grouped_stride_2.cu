@@ -524,7 +524,7 @@ jitconv_fwd_f16_nchw_n32c256h28w28_k256_3x3_s2x2_g4_tensor(const Element* __rest
       }
     }
   } else {
-    // A multiplying warpgroup: kM channels of the tile's kBlockK, one of its runs of positions.
+    // A multiplying warpgroup: 64 of the tile's channels, one of its runs of positions.
     shrink_registers_to<kConsumerRegisters>();
     const int consumer = warp / 4 - 1;
     const int k_consumer = 0, run = consumer;

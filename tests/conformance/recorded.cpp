@@ -129,6 +129,11 @@ Words example_inputs(const Probe& probe, const RecordedProbe& recorded) {
     inputs.insert(inputs.end(), example.in.begin(), example.in.end());
   }
   if (inputs.empty()) throw std::runtime_error("recording: " + probe.name + " has no examples");
+  // Where the threads of a block share memory, what one gives depends on all: the examples are the first of the block.
+  if (probe.shared_bytes > 0) {
+    const auto block = static_cast<std::ptrdiff_t>(kProbeThreads * probe.in_words);
+    return {probe.inputs.begin(), probe.inputs.begin() + block};
+  }
   while (inputs.size() % (kProbeThreads * probe.in_words) != 0)
     inputs.insert(inputs.end(), recorded.examples.back().in.begin(), recorded.examples.back().in.end());
   return inputs;

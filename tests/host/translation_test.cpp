@@ -61,8 +61,19 @@ TEST_P(Translation, EveryLineOutsideModelsKeepsItsNumber) {
   const codegen::KernelSource source = golden_kernel(GetParam());
   std::string expected = source.text;
   int replaced = 0;
-  for (const char* name : {"device/element_f16.cuh", "device/vector.cuh", "device/copy_async.cuh"}) {
-    const std::string text = device_file(name);
+  std::vector<std::string> modelled;
+  for (const char* name :
+       {"element_f16", "vector", "copy_async", "barrier", "bulk_copy", "warpgroup", "load_32bit", "load_16bit",
+        "operand_tf32", "store_32bit", "store_16bit", "pair_f16", "pair_bf16", "max_nan", "opaque"})
+    modelled.push_back(device_file(fmt::format("device/{}.cuh", name).c_str()));
+  for (const char* type : {"tf32", "f16", "bf16"}) {
+    const std::size_t columns = source.text.find("constexpr int kColumns = ");
+    if (columns == std::string::npos) break;
+    modelled.push_back(codegen::multiply_text(fmt::format("device/multiply_{}.cuh", type),
+                                              std::stoi(source.text.substr(columns + 25))));
+    while (modelled.back().back() == '\n') modelled.back().pop_back();
+  }
+  for (const std::string& text : modelled) {
     const std::size_t at = expected.find(text);
     if (at == std::string::npos) continue;
     ++replaced;

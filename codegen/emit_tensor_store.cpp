@@ -60,7 +60,7 @@ std::string stage_values(const ConvPlan& plan, const TensorTiling& tiling) {
   // Two outputs at a time where both always lie in one row and at an even place in shared memory, whatever the channel.
   const std::int64_t gap = TensorTiling::gap(spec);
   const bool pairs = out.h * out.w % 2 == 0, pairs_in_rows = out.w % 2 == 0 && gap % 2 == 0;
-  const auto fill = [&](bool in_pairs, std::string_view place) {
+  const auto fill = [&](bool in_pairs, int row_ends) {
     const std::string_view column = in_pairs ? "i * 8" : "column";
     const std::string value =
         !in_pairs ? (narrow ? "from_float(value)" : "value") : (narrow ? "element_pair(pair.x, pair.y)" : "pair");
@@ -71,9 +71,9 @@ std::string stage_values(const ConvPlan& plan, const TensorTiling& tiling) {
       return fmt::format("{} = {};", fmt::format(fmt::runtime(target), at), value);
     };
     std::string lines_of_store;
-    if (place == "no row ends") {
+    if (row_ends == 0) {
       lines_of_store = assign(std::string(column)) + "\n";
-    } else if (place == "one row ends") {
+    } else if (row_ends == 1) {
       lines_of_store = fmt::format("if ({0} < kQ - column_first) {1}\nif ({0} >= kPitch - column_first) {2}\n", column,
                                    assign(std::string(column)), assign(fmt::format("{} - kGap", column)));
     } else {
@@ -85,9 +85,9 @@ std::string stage_values(const ConvPlan& plan, const TensorTiling& tiling) {
                          {{"epilogue", lines}, {"store", lines_of_store}});
   };
   const int ends = tiling.row_ends(spec);
-  const std::string in_one_row = fill(pairs, "no row ends");
+  const std::string in_one_row = fill(pairs, 0);
   if (ends == 0) return in_one_row;
-  const std::string in_rows = fill(pairs && pairs_in_rows, ends == 1 ? "one row ends" : "rows end");
+  const std::string in_rows = fill(pairs && pairs_in_rows, ends);
   if (out.w < tiling.columns) return in_rows;
   return "if (run_first % kQ + kColumns <= kQ) {\n" + indented(in_one_row) + "} else {\n" + indented(in_rows) + "}\n";
 }

@@ -144,7 +144,7 @@ class Search {
     work.blocks = std::min<std::int64_t>(tiles, target_.sm_count);
     work.threads = TensorTiling::kThreads;
     work.warps = TensorTiling::kThreads / kWarpSize;
-    work.registers = 168;
+    work.registers = TensorTiling::kLaunchRegisters;
     work.shared_bytes = tiling.shared_bytes(spec_);
     if (work.shared_bytes > target_.shared_bytes_per_block) return;
     work.launch_blocks = 1;

@@ -1,4 +1,5 @@
 // See emit_tensor.h.
+#include "codegen/arithmetic.h"
 #include "codegen/emit_tensor.h"
 #include "codegen/emitter.h"
 #include "fmt/format.h"
@@ -103,8 +104,20 @@ constexpr std::string_view kReadStaged =
 
 }  // namespace
 
+void add_tensor_store_constants(Constants& c, const ConvPlan& plan, const TensorTiling& tiling) {
+  const ConvSpec& spec = plan.spec;
+  if (spec.output_layout == Layout::nhwc) return add_tensor_store_nhwc_constants(c, plan, tiling);
+  c.add("kSectorElements", TensorTiling::sector_elements(spec));
+  c.add("kLead", tiling.lead(spec)).add("kStagingPitch", tiling.staging_pitch(spec));
+  c.add("kStagingElements", 8 * tiling.staging_pitch(spec), "of a warp");
+  const std::int64_t vector = tiling.splits > 1 ? 4 : 16 / element_bytes(spec.dtype);
+  c.add("kStoreVectors", (tiling.window + tiling.lead(spec)) / vector);
+  c.add("kStoreSteps", ceil_div((tiling.window + tiling.lead(spec)) / vector, kWarpSize));
+}
+
 Holes tensor_store_holes(const ConvPlan& plan, const TensorTiling& tiling) {
   const ConvSpec& spec = plan.spec;
+  if (spec.output_layout == Layout::nhwc) return tensor_store_nhwc_holes(plan, tiling, channel_bias(plan, tiling));
   const bool narrow = stages_16bit(plan, tiling);
   const std::string store = fill_template(
       embedded_text("tensor_store_nchw.cu.in"),
@@ -121,6 +134,7 @@ Holes tensor_store_holes(const ConvPlan& plan, const TensorTiling& tiling) {
         residual(spec.epilogue, tiling, "stored", "y_lane - y + late_k + i * (32 * kStoreElements) + e")},
        {"y", tiling.splits > 1 ? "partial_sums + number % kSplits * static_cast<long long>(kPartialSumStride)" : "y"}});
   return {{"staged", narrow ? "Element" : "float"},
+          {"store_functions", std::string(embedded_text("tensor_runs_nchw.cu.in"))},
           {"read_staged", narrow ? "" : std::string(kReadStaged)},
           {"channel_values", channel_bias(plan, tiling)},
           {"store", store}};
@@ -131,7 +145,9 @@ std::string emit_tensor_reduce(const ConvPlan& plan, const std::string& name, co
   return fill_template(embedded_text("tensor_reduce.cu.in"),
                        {{"kernel", name},
                         {"parameters", parameter_list(arguments)},
-                        {"channel_values", channel_values(epilogue, "output / kPlane % (kGroups * kGroupK)")},
+                        {"channel_values", channel_values(epilogue, plan.spec.output_layout == Layout::nhwc
+                                                                        ? "output % (kGroups * kGroupK)"
+                                                                        : "output / kPlane % (kGroups * kGroupK)")},
                         {"epilogue", epilogue_lines(epilogue, "output")}});
 }
 

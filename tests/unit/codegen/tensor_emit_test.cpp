@@ -140,7 +140,7 @@ std::vector<Unit> units_of(const TensorCandidate& one) {
       const std::int64_t slice = number(match, 4) / channels;
       RC_ASSERT(number(match, 5) == (slice + 2) * channels - 1);
       units.push_back({number(match, 3), slice, number(match, 2)});
-      units.push_back({number(match, 3), slice + 1, number(match, 2) + t.run_pixels(one.spec)});
+      units.push_back({number(match, 3), slice + 1, number(match, 2) + t.slice_pitch(one.spec)});
     } else if (std::regex_search(line, match, two_taps)) {
       units.push_back({number(match, 4), 0, number(match, 2)});
       units.push_back({number(match, 5), 0, number(match, 2) + number(match, 3)});
@@ -175,7 +175,7 @@ RC_GTEST_PROP(TensorSourceProperty, EachTapOfEachSliceIsMultipliedOnce, ()) {
     RC_ASSERT(units[i].s == order[i / static_cast<std::size_t>(t.slices)]);
     RC_ASSERT(units[i].slice == static_cast<std::int64_t>(i) % t.slices);
     const std::int64_t place = (TensorTiling::phase_of(spec, units[i].s) * t.slices + units[i].slice);
-    RC_ASSERT(units[i].pixel_row == place * t.run_pixels(spec) + units[i].s * spec.dilation.w / spec.stride.w);
+    RC_ASSERT(units[i].pixel_row == place * t.slice_pitch(spec) + units[i].s * spec.dilation.w / spec.stride.w);
   }
 }
 

@@ -52,6 +52,24 @@ std::string place(const ConvSpec& spec, const TensorTiling& tiling, std::string_
   return lines.text();
 }
 
+/// Reads the sums that a vector of the residual is added to, four at a time where there are as many.
+std::string read_staged(const ConvSpec& spec, const TensorTiling& tiling) {
+  const int vector = TensorTiling::store_vector(spec, written_bytes(spec, tiling));
+  Lines lines;
+  lines.add("__device__ __forceinline__ void read_staged(float (&value)[kStoreVector], const float* staged) {");
+  lines.add("#pragma unroll");
+  if (vector < 4) {
+    lines.add("  for (int e = 0; e < kStoreVector; ++e) value[e] = staged[e];");
+  } else {
+    lines.add("  for (int e = 0; e < kStoreVector; e += 4) {");
+    lines.add("    const float4 quad = *reinterpret_cast<const float4*>(staged + e);");
+    lines.add("    value[e] = quad.x, value[e + 1] = quad.y, value[e + 2] = quad.z, value[e + 3] = quad.w;");
+    lines.add("  }");
+  }
+  lines.add("}");
+  return lines.text();
+}
+
 /// Instructions of a thread that write what is staged at a time.
 int store_steps(const ConvSpec& spec, const TensorTiling& tiling) {
   const int vector = TensorTiling::store_vector(spec, written_bytes(spec, tiling));
@@ -118,12 +136,13 @@ Holes tensor_store_nhwc_holes(const ConvPlan& plan, const TensorTiling& tiling, 
         fill_template(embedded_text(transposed ? "tensor_stage_transposed.cu.in" : "tensor_stage_channels.cu.in"),
                       {{"epilogue", epilogue_of_sum}})},
        {"write", write}});
-  return {{"staged", transposed ? "Element" : "float"},
-          {"store_functions", ""},
-          {"read_staged",
-           fmt::format("using StoreVector = {};  // kStoreVector channels of y\n", store_vector_type(spec, tiling))},
-          {"channel_values", channel_values},
-          {"store", store}};
+  return {
+      {"staged", transposed ? "Element" : "float"},
+      {"store_functions", ""},
+      {"read_staged", fmt::format("using StoreVector = {};  // kStoreVector channels of y\n{}",
+                                  store_vector_type(spec, tiling), epilogue.residual ? read_staged(spec, tiling) : "")},
+      {"channel_values", channel_values},
+      {"store", store}};
 }
 
 }  // namespace jitconv::codegen

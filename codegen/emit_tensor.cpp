@@ -76,7 +76,9 @@ std::string constants(const ConvPlan& plan, const TensorTiling& tiling) {
   c.add("kStepRows", tiling.filter_rows, "filter rows of a step");
   c.add("kPhases", TensorTiling::phases(spec), "residues of columns modulo the stride, kept apart");
   c.add("kUnits", tiling.units(spec), "taps of a slice");
-  c.add("kRunPixels", tiling.run_pixels(spec)).add("kRunBytes", tiling.run_bytes(spec));
+  c.add("kRunPixels", tiling.run_pixels(spec));
+  if (TensorTiling::loads_vectors(spec)) c.add("kSlicePitch", tiling.slice_pitch(spec), "pixels");
+  c.add("kRunBytes", tiling.run_bytes(spec));
   c.add("kWeightBytes", tiling.weight_bytes(spec));
   c.add("kInputBytes", tiling.runs() * tiling.run_bytes(spec));
   c.add("kStageBytes", tiling.stage_bytes(spec)).add("kStages", tiling.stages);
@@ -84,24 +86,18 @@ std::string constants(const ConvPlan& plan, const TensorTiling& tiling) {
   c.group("Loading: kTeams teams of kTeamWarps warps");
   c.add("kTeamWarps", tiling.team_warps).add("kTeams", 4 / tiling.team_warps);
   const std::int64_t items = tiling.load_items(spec);
-  c.add("kLoadItemsOfPhase", items, TensorTiling::loads_pairs(spec) ? "64 pixels each" : "32 pixels each")
+  if (TensorTiling::loads_vectors(spec)) c.add("kItemPixels", kWarpSize / tiling.slices);
+  c.add("kLoadItemsOfPhase", items,
+        TensorTiling::loads_vectors(spec) ? "kItemPixels each"
+        : TensorTiling::loads_pairs(spec) ? "64 pixels each"
+                                          : "32 pixels each")
       .add("kLoadItems", items * TensorTiling::phases(spec));
   c.add("kLoadBatch", tiling.load_batch, "items of a warp in flight");
 
   c.group("The block");
   c.add("kThreads", TensorTiling::kThreads).add("kConsumers", 2);
   c.add("kLoaderRegisters", tiling.loader_registers()).add("kConsumerRegisters", tiling.consumer_registers());
-  c.add("kSectorElements", TensorTiling::sector_elements(spec));
-  if (tiling.images == 0) c.add("kLead", tiling.lead(spec));
-  c.add("kStagingPitch", tiling.staging_pitch(spec));
-  c.add("kStagingElements", 8 * tiling.staging_pitch(spec), "of a warp");
-  const std::int64_t vector = tiling.splits > 1 ? 4 : 16 / element_bytes(spec.dtype);
-  if (tiling.images > 0) {
-    c.add("kStoreWidth", tiling.store_width(spec), "outputs of a lane");
-  } else {
-    c.add("kStoreVectors", (tiling.window + tiling.lead(spec)) / vector);
-    c.add("kStoreSteps", ceil_div((tiling.window + tiling.lead(spec)) / vector, kWarpSize));
-  }
+  add_tensor_store_constants(c, plan, tiling);
   if (tiling.resident) c.add("kWeightsFirstByte", tiling.resident_first_byte(spec));
   c.add("kStagingFirstByte", tiling.staging_first_byte(spec));
   if (tiling.has_zeros(spec)) c.add("kZerosFirstByte", tiling.zeros_first_byte(spec));
@@ -121,19 +117,22 @@ std::string asserts(const ConvPlan& plan, const TensorTiling& tiling) {
   lines.add("// The numbers above are redundant; they must agree.");
   lines.add(
       "static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 128 && kTeams * kTeamWarps == 4);");
+  const bool vectors = TensorTiling::loads_vectors(plan.spec), nhwc = plan.spec.output_layout == Layout::nhwc;
   lines.add("static_assert(kGap == (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kGap);");
   lines.add("static_assert(kRunPixels == kColumns + kGap + (kStepRows - 1) * kDilationH * kPitch);");
   lines.add("static_assert(kChunkChannels == kSlices * kOperandChannels && kSteps * kStepRows % kR == 0);");
   lines.add(
       "static_assert(kUnits % 2 == 0 && kUnits >= kStepRows * kS * kSlices && kWeightBytes == kUnits * kBlockK * 16);");
-  lines.add("static_assert(kRunBytes == kPhases * kSlices * kRunPixels * 16);");
+  lines.add(vectors ? "static_assert(kRunBytes == kPhases * kSlices * kSlicePitch * 16 && kSlicePitch >= kRunPixels);"
+                    : "static_assert(kRunBytes == kPhases * kSlices * kRunPixels * 16);");
   lines.add(
       "static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes && kStages * kStageBytes <= "
       "kStagingFirstByte);");
   if (tiling.images > 0)
     lines.add("static_assert(kWindow == kImages * kPlane && kStagingPitch >= kColumns);");
   else
-    lines.add("static_assert(kWindow % kSectorElements == 0 && kStagingPitch >= kColumns + kLead);");
+    lines.add(nhwc ? "static_assert(kStoreSteps * kStorePositions == kStoreColumns && kStoreColumns % 16 == 0);"
+                   : "static_assert(kWindow % kSectorElements == 0 && kStagingPitch >= kColumns + kLead);");
   lines.add("static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);");
   lines.add(fmt::format("static_assert(kBarriersFirstByte + 16 * kStages + {} <= {});", tiling.resident ? 8 : 0,
                         plan.shared_bytes));
@@ -146,20 +145,30 @@ std::string_view multiply_file(DataType type) {
 }
 
 std::string device(const ConvPlan& plan, const TensorTiling& tiling) {
-  const bool f32 = plan.spec.dtype == DataType::f32;
+  const bool f32 = plan.spec.dtype == DataType::f32, nhwc = plan.spec.output_layout == Layout::nhwc;
   std::vector<std::string_view> files = {element_header(plan.spec.dtype),
                                          "device/barrier.cuh",
                                          "device/bulk_copy.cuh",
                                          "device/warpgroup.cuh",
-                                         f32 ? "device/load_32bit.cuh" : "device/load_16bit.cuh",
+                                         TensorTiling::loads_vectors(plan.spec) ? "device/load_vector.cuh"
+                                         : f32                                  ? "device/load_32bit.cuh"
+                                                                                : "device/load_16bit.cuh",
                                          f32 ? "device/operand_tf32.cuh" : "device/operand_16bit.cuh"};
-  if (f32 || tiling.splits > 1) {
+  if (nhwc) {
+    files.push_back("device/warpgroup_sync.cuh");
+    files.push_back("device/store_words.cuh");
+    if (plan.spec.epilogue.residual && tiling.splits == 1) files.push_back("device/vector.cuh");
+    if (tiling.staged_bytes(plan.spec) == 2) {
+      files.push_back(plan.spec.dtype == DataType::f16 ? "device/pair_f16.cuh" : "device/pair_bf16.cuh");
+      files.push_back("device/store_transposed.cuh");
+    }
+  } else if (f32 || tiling.splits > 1) {
     files.push_back("device/store_32bit.cuh");
   } else {
     files.push_back(plan.spec.dtype == DataType::f16 ? "device/pair_f16.cuh" : "device/pair_bf16.cuh");
     files.push_back("device/store_16bit.cuh");
   }
-  if (tiling.row_ends(plan.spec) > 1) files.push_back("device/opaque.cuh");
+  if (!nhwc && tiling.row_ends(plan.spec) > 1) files.push_back("device/opaque.cuh");
   if (plan.spec.epilogue.activation == Activation::relu) files.push_back("device/max_nan.cuh");
   std::string text = device_text(files);
   text += "\n\n" + multiply_text(multiply_file(plan.spec.dtype), tiling.columns);
@@ -199,12 +208,30 @@ std::string pixel_place(const TensorTiling& tiling) {
          "const int column = (column_first + pixel) % kPitch;\n";
 }
 
+/// Holes of every text that loads a run.
+Holes place_holes(const TensorTiling& tiling) {
+  return {{"run_start", run_start(tiling)},
+          {"pixel_place", pixel_place(tiling)},
+          {"valid", tiling.images > 0 ? " && image < kN - run_first" : ""},
+          {"image_offset", tiling.images > 0 ? "image * kInputStrideN + " : ""}};
+}
+
+/// Loads vectors of channels; what the last chunk or slice has not is zero.
+std::string load_vectors(const ConvPlan& plan, const TensorTiling& tiling) {
+  const bool whole = plan.spec.filter.c % tiling.chunk_channels(plan.spec) == 0;
+  Holes holes = place_holes(tiling);
+  holes.merge(
+      Holes{{"has_channels", whole ? "" : "const bool has_channels = c_first + slice * kOperandChannels < kChannels;"},
+            {"channels", whole ? "" : "has_channels && "},
+            {"operand", plan.spec.dtype == DataType::f32 ? "operand_row(reinterpret_cast<const Element*>(&value[i]))"
+                                                         : "value[i]"}});
+  return fill_template(embedded_text("tensor_load_vectors.cu.in"), holes);
+}
+
 std::string load_run(const ConvPlan& plan, const TensorTiling& tiling) {
-  Holes holes = {{"load_pixel", load_pixel(plan, tiling)},
-                 {"run_start", run_start(tiling)},
-                 {"pixel_place", pixel_place(tiling)},
-                 {"valid", tiling.images > 0 ? " && image < kN - run_first" : ""},
-                 {"image_offset", tiling.images > 0 ? "image * kInputStrideN + " : ""}};
+  if (TensorTiling::loads_vectors(plan.spec)) return load_vectors(plan, tiling);
+  Holes holes = place_holes(tiling);
+  holes.emplace("load_pixel", load_pixel(plan, tiling));
   if (TensorTiling::loads_pairs(plan.spec)) return fill_template(embedded_text("tensor_load_pairs.cu.in"), holes);
   holes.emplace("input_stride_w", plan.spec.input_layout == Layout::nchw ? "" : " * kInputStrideW");
   return fill_template(embedded_text("tensor_load_pixels.cu.in"), holes);
@@ -222,7 +249,7 @@ std::vector<Unit> units(const ConvSpec& spec, const TensorTiling& tiling) {
     for (const std::int64_t s : TensorTiling::tap_order(spec))
       for (std::int64_t slice = 0; slice < tiling.slices; ++slice)
         all.push_back({r, s, slice,
-                       (TensorTiling::phase_of(spec, s) * tiling.slices + slice) * tiling.run_pixels(spec) +
+                       (TensorTiling::phase_of(spec, s) * tiling.slices + slice) * tiling.slice_pitch(spec) +
                            r * spec.dilation.h * TensorTiling::pitch(spec) + s * spec.dilation.w / spec.stride.w});
   return all;
 }
@@ -264,7 +291,8 @@ std::string operands(const ConvSpec& spec, const TensorTiling& tiling) {
   Lines lines;
   lines.add("// Adding to an operand moves it by rows of 16 bytes: a pixel of a slice, a channel of a unit.");
   if (tiling.slices > 1)
-    lines.add("const MatrixOperand pixels = matrix_operand(input + run * kRunBytes, kRunPixels * 16);");
+    lines.add(fmt::format("const MatrixOperand pixels = matrix_operand(input + run * kRunBytes, {} * 16);",
+                          TensorTiling::loads_vectors(spec) ? "kSlicePitch" : "kRunPixels"));
   else
     lines.add("const char* pixels = input + run * kRunBytes;");
   if (tiling.has_zeros(spec)) lines.add("const char* zeros = shared + kZerosFirstByte;");
@@ -418,7 +446,6 @@ std::string emit_tensor(const ConvPlan& plan) {
       {"run_image", tiling.images > 0 ? "run * static_cast<long long>(kImages * kInputStrideN) + " : ""},
       {"filter_row", tiling.filter_rows == 1 ? "step % kR" : "0"},
       {"chunk", tiling.filter_rows == 1 ? "step / kR" : "step"},
-      {"elements_within", tiling.images > 0 ? "" : std::string(embedded_text("tensor_elements_within.cu.in"))},
       {"operands", operands(spec, tiling)},
       {"multiply", multiplications(plan, tiling)},
       {"reduce", split ? emit_tensor_reduce(plan, reduce_name(plan), reduce_arguments(plan)) : ""},

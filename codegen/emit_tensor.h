@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "codegen/emitter.h"
 #include "codegen/plan.h"
 #include "codegen/source.h"
 #include "codegen/template_text.h"
@@ -17,6 +18,13 @@ std::string multiply_text(std::string_view file, int columns);
 
 /// Holes of tensor.cu.in that concern the store.
 Holes tensor_store_holes(const ConvPlan& plan, const TensorTiling& tiling);
+
+/// The same for NHWC output; `channel_values` loads what a thread needs of its channels.
+Holes tensor_store_nhwc_holes(const ConvPlan& plan, const TensorTiling& tiling, const std::string& channel_values);
+
+/// Constants of the store, part of the block's.
+void add_tensor_store_constants(Constants& constants, const ConvPlan& plan, const TensorTiling& tiling);
+void add_tensor_store_nhwc_constants(Constants& constants, const ConvPlan& plan, const TensorTiling& tiling);
 
 /// The kernel that adds the partial sums of a split reduction.
 std::string emit_tensor_reduce(const ConvPlan& plan, const std::string& name, const std::vector<Argument>& arguments);

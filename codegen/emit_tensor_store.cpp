@@ -1,4 +1,5 @@
 // See emit_tensor.h.
+#include "codegen/arithmetic.h"
 #include "codegen/emit_tensor.h"
 #include "codegen/emitter.h"
 #include "fmt/format.h"
@@ -161,10 +162,27 @@ std::string store_windows(const ConvPlan& plan, const TensorTiling& tiling) {
 
 }  // namespace
 
+void add_tensor_store_constants(Constants& c, const ConvPlan& plan, const TensorTiling& tiling) {
+  const ConvSpec& spec = plan.spec;
+  if (spec.output_layout == Layout::nhwc) return add_tensor_store_nhwc_constants(c, plan, tiling);
+  c.add("kStagingPitch", tiling.staging_pitch(spec));
+  c.add("kStagingElements", 8 * tiling.staging_pitch(spec), "of a warp");
+  if (tiling.images > 0) {
+    c.add("kStoreWidth", tiling.store_width(spec), "outputs of a lane");
+    return;
+  }
+  c.add("kSectorElements", TensorTiling::sector_elements(spec)).add("kLead", tiling.lead(spec));
+  const std::int64_t vector = tiling.splits > 1 ? 4 : 16 / element_bytes(spec.dtype);
+  c.add("kStoreVectors", (tiling.window + tiling.lead(spec)) / vector);
+  c.add("kStoreSteps", ceil_div((tiling.window + tiling.lead(spec)) / vector, kWarpSize));
+}
+
 Holes tensor_store_holes(const ConvPlan& plan, const TensorTiling& tiling) {
+  if (plan.spec.output_layout == Layout::nhwc) return tensor_store_nhwc_holes(plan, tiling, channel_bias(plan, tiling));
   const bool narrow = stages_16bit(plan, tiling), images = tiling.images > 0;
   const bool reads_vectors = !narrow && (!images || stores_vectors(plan.spec, tiling));
   return {{"staged", narrow ? "Element" : "float"},
+          {"store_functions", images ? "" : std::string(embedded_text("tensor_runs_nchw.cu.in"))},
           {"read_staged", reads_vectors ? std::string(kReadStaged) : ""},
           {"channel_values", channel_bias(plan, tiling)},
           {"store", images ? store_images(plan, tiling) : store_windows(plan, tiling)}};
@@ -175,7 +193,9 @@ std::string emit_tensor_reduce(const ConvPlan& plan, const std::string& name, co
   return fill_template(embedded_text("tensor_reduce.cu.in"),
                        {{"kernel", name},
                         {"parameters", parameter_list(arguments)},
-                        {"channel_values", channel_values(epilogue, "output / kPlane % (kGroups * kGroupK)")},
+                        {"channel_values", channel_values(epilogue, plan.spec.output_layout == Layout::nhwc
+                                                                        ? "output % (kGroups * kGroupK)"
+                                                                        : "output / kPlane % (kGroups * kGroupK)")},
                         {"epilogue", epilogue_lines(epilogue, "output")}});
 }
 

@@ -20,6 +20,7 @@ constexpr std::int64_t kStoreLatency = 1'090;       // the last multiplication, 
 constexpr std::int64_t kStage = 8;                  // a column of accumulators on its way to shared memory
 constexpr std::int64_t kStageRows = 21;             // more of it where rows end inside a run
 constexpr std::int64_t kStoreColumn = 14;           // four bytes of every channel on their way to y
+constexpr std::int64_t kStoreChannels = 3;          // NHWC: a byte of a position's channels
 constexpr std::int64_t kStart = 8'000;              // once: packing, the first loads
 constexpr std::int64_t kExtraLaunch = 2'500'000;    // picoseconds of a kernel before the convolution
 constexpr std::int64_t kReduceLaunch = 4'750'000;   // picoseconds of the one behind it
@@ -36,7 +37,6 @@ std::string obstacle(const ConvSpec& spec, const Target& target) {
   if (spec.dtype == DataType::f32 && spec.math != MathMode::tf32)
     return fmt::format("math is {}; fp32 tensors take tensor cores only with tf32", to_string(spec.math));
   if (spec.math == MathMode::ieee) return "math is ieee, which allows fp32 FMA only";
-  if (spec.output_layout != Layout::nchw) return "the output is nhwc";
   if (spec.groups > 1 && spec.filter.c < 16)
     return fmt::format("groups of {} channels, at least 16 are needed to fill a multiplication", spec.filter.c);
   if (spec.alignment < 16) return fmt::format("alignment is {}, stores need 16", spec.alignment);
@@ -87,10 +87,10 @@ class Search {
     slices(tiling);
   }
 
-  /// Whole images whose positions a run holds.
+  /// Whole images whose positions a run holds; NHWC: none, outputs of an image are one run of y in any case.
   int images(const TensorTiling& tiling) const {
     const std::int64_t image = tiling.image_positions(spec_), used = (out_.h - 1) * TensorTiling::pitch(spec_) + out_.w;
-    if (used > tiling.columns) return 0;
+    if (used > tiling.columns || spec_.output_layout == Layout::nhwc) return 0;
     const std::int64_t most = std::min((tiling.columns - used) / image + 1, ceil_div(spec_.input.n, tiling.runs()));
     const std::int64_t elements = spec_.input.c * spec_.input.h * spec_.input.w;
     return static_cast<int>(std::min(most, INT32_MAX / elements));
@@ -98,7 +98,8 @@ class Search {
 
   /// The largest window whose outputs, with what rows' ends waste, fit the run's columns; 0 if there is none.
   int window(TensorTiling tiling) const {
-    const int sector = TensorTiling::sector_elements(spec_);
+    // Where outputs of a channel are not neighbours in y, even numbers keep runs of loads_pairs() at words.
+    const int sector = std::max(TensorTiling::sector_elements(spec_), 2);
     const std::int64_t plane = out_.h * out_.w, slack = TensorTiling::slack(spec_);
     for (std::int64_t window = std::min<std::int64_t>(tiling.columns / sector, ceil_div(plane, sector)) * sector;
          window > 0; window -= sector) {
@@ -116,7 +117,7 @@ class Search {
       tiling.slices = slices;
       const std::int64_t chunk_bytes =
           tiling.chunk_channels(spec_) * spec_.input.h * spec_.input.w * element_bytes(spec_.dtype);
-      if (chunk_bytes > INT32_MAX || tiling.chunk_channels(spec_) > tiling.load_registers() ||
+      if (chunk_bytes > INT32_MAX || tiling.load_item_registers(spec_) > tiling.load_registers() ||
           tiling.packed_rows(spec_) > INT32_MAX)
         continue;
       tiling.resident = false;
@@ -138,7 +139,7 @@ class Search {
       tiling.team_warps = team_warps;
       // As few batches as registers allow, all of about one size.
       const std::int64_t own = ceil_div(items, team_warps);
-      const std::int64_t batches = ceil_div(own, tiling.load_registers() / tiling.chunk_channels(spec_));
+      const std::int64_t batches = ceil_div(own, tiling.load_registers() / tiling.load_item_registers(spec_));
       tiling.load_batch = static_cast<int>(ceil_div(own, batches));
       splits(tiling);
     }
@@ -182,7 +183,8 @@ class Search {
     const std::int64_t batches = batches_of_run * tiling.runs();
     // Two consumers, two units each.
     const std::int64_t multiply = steps * (tiling.units(spec_) * instruction + (batches_of_run - 1) * kNextBatch);
-    const std::int64_t issue = own * (tiling.chunk_channels(spec_) * kLoadIssue + kPixelIssue);
+    const std::int64_t loads = TensorTiling::loads_vectors(spec_) ? 1 : tiling.chunk_channels(spec_);
+    const std::int64_t issue = own * (loads * kLoadIssue + kPixelIssue);
     const std::int64_t teams = 4 / tiling.team_warps;
     const std::int64_t pixel_bytes = tiling.runs() * TensorTiling::phases(spec_) * tiling.run_pixels(spec_) *
                                      std::min<std::int64_t>(tiling.chunk_channels(spec_), spec_.filter.c) *
@@ -192,8 +194,10 @@ class Search {
         (batches * kLoadLatency + issue) / std::min<std::int64_t>(teams, tiling.stages - 1), moved / kL2BytesPerCycle);
     const std::int64_t load = steps * step_load;
     const std::int64_t bytes_of_window = tiling.window * element_bytes(spec_.dtype);
-    const std::int64_t store = kStoreLatency + kStage * n + kStoreColumn * bytes_of_window / 4 +
-                               (tiling.row_ends(spec_) > 1 ? kStageRows * n : 0);
+    const bool nhwc = spec_.output_layout == Layout::nhwc;
+    const std::int64_t store = kStoreLatency + (nhwc ? kStoreChannels * tiling.staged_bytes(spec_) * n
+                                                     : kStage * n + kStoreColumn * bytes_of_window / 4 +
+                                                           (tiling.row_ends(spec_) > 1 ? kStageRows * n : 0));
 
     std::int64_t tile = std::max(multiply + store, load) + std::min(multiply + store, load) / 8;
     if (tiling.stages <= 3) tile += tile * (tiling.stages == 2 ? 10 : 6) / 100;
@@ -204,7 +208,8 @@ class Search {
       compute += kReduceLaunch;
       bytes += 2 * tiling.partial_sum_bytes(spec_);
     }
-    const bool aligned = out_.h * out_.w * element_bytes(spec_.dtype) % 256 == 0 && bytes_of_window % 256 == 0;
+    const bool aligned =
+        nhwc || (out_.h * out_.w * element_bytes(spec_.dtype) % 256 == 0 && bytes_of_window % 256 == 0);
     const std::int64_t memory =
         bytes * 1000 / (kDramBytesPerMicrosecond / 1000) * (aligned ? 100 : kUnalignedPercent) / 100;
     return std::max(compute, memory) + std::min(compute, memory) / 5;

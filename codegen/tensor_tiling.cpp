@@ -14,6 +14,7 @@ constexpr std::int64_t kRowBytes = 16;  // of a matrix operand's half: a slice o
 constexpr std::int64_t kBarrierBytes = 8;
 constexpr int kWarps = 8;  // that multiply
 constexpr int kStagedChannels = 8;
+constexpr int kConsumerChannels = 64;
 
 std::int64_t plane(const ConvSpec& spec) {
   const TensorShape out = output_shape(spec);
@@ -34,7 +35,12 @@ bool TensorTiling::loads_pairs(const ConvSpec& spec) {
          spec.input.w % 2 == 0 && q % 2 == 0 && gap(spec) % 2 == 0;
 }
 
+bool TensorTiling::loads_vectors(const ConvSpec& spec) {
+  return spec.input_layout == Layout::nhwc && spec.filter.c % slice_channels(spec) == 0;
+}
+
 std::int64_t TensorTiling::load_items(const ConvSpec& spec) const {
+  if (loads_vectors(spec)) return ceil_div(run_pixels(spec) * slices, kWarpSize);
   if (!loads_pairs(spec)) return ceil_div(run_pixels(spec), kWarpSize);
   return ceil_div(run_pixels(spec) + spec.padding.left % 2, 2 * kWarpSize);
 }
@@ -56,7 +62,17 @@ std::vector<int> TensorTiling::tap_order(const ConvSpec& spec) {
   return order;
 }
 
-int TensorTiling::sector_elements(const ConvSpec& spec) { return static_cast<int>(32 / element_bytes(spec.dtype)); }
+int TensorTiling::sector_elements(const ConvSpec& spec) {
+  return spec.output_layout == Layout::nhwc ? 1 : static_cast<int>(32 / element_bytes(spec.dtype));
+}
+
+std::int64_t TensorTiling::slice_pitch(const ConvSpec& spec) const {
+  const std::int64_t pixels = run_pixels(spec);
+  if (!loads_vectors(spec) || slices == 1) return pixels;
+  // Eight lanes store 128 bytes: 8 / slices pixels, each in all its slices or in eight of them.
+  const std::int64_t distance = slices < 8 ? 8 / slices : 1;
+  return round_up(pixels - distance, 2 * distance) + distance;
+}
 
 int TensorTiling::slack(const ConvSpec& spec) {
   const std::int64_t sector = sector_elements(spec);
@@ -83,7 +99,7 @@ std::int64_t TensorTiling::reach(const ConvSpec& spec) const {
 }
 
 std::int64_t TensorTiling::run_bytes(const ConvSpec& spec) const {
-  return phases(spec) * slices * run_pixels(spec) * kRowBytes;
+  return phases(spec) * slices * slice_pitch(spec) * kRowBytes;
 }
 
 std::int64_t TensorTiling::units(const ConvSpec& spec) const { return round_up(taps(spec) * slices, 2); }
@@ -131,6 +147,8 @@ int TensorTiling::store_width(const ConvSpec& spec) const {
 }
 
 int TensorTiling::staging_pitch(const ConvSpec& spec) const {
+  // A multiple of 16 bytes, so that eight positions of a channel, which lanes store together, meet in no bank.
+  if (spec.output_layout == Layout::nhwc) return kConsumerChannels + 16 / staged_bytes(spec);
   const std::int64_t sector = sector_elements(spec), late = lead(spec) == 0 ? 0 : plane(spec) % sector;
   const int bytes = staged_bytes(spec), vector = 16 / bytes;
   // Lanes store pairs of outputs, 128 bytes at a time: four channels of four floats' pairs, eight of 16-bit pairs.
@@ -151,6 +169,22 @@ int TensorTiling::staging_pitch(const ConvSpec& spec) const {
   return best;
 }
 
+int TensorTiling::store_columns(const ConvSpec& spec) const {
+  constexpr int kBytes = 16 << 10, kBlock = 16;  // shared memory of a consumer, and what a store from registers takes
+  const int most = kBytes / (kConsumerChannels * staged_bytes(spec));
+  const int rounds = static_cast<int>(ceil_div(columns, most));
+  return static_cast<int>(round_up(ceil_div(columns, rounds), kBlock));
+}
+
+int TensorTiling::store_vector(const ConvSpec& spec, int bytes) {
+  return static_cast<int>(std::gcd(spec.filter.k / spec.groups, 16 / bytes));
+}
+
+std::int64_t TensorTiling::staging_bytes(const ConvSpec& spec) const {
+  const std::int64_t rows = spec.output_layout == Layout::nhwc ? 2 * store_columns(spec) : kWarps * kStagedChannels;
+  return staged_bytes(spec) * rows * staging_pitch(spec);
+}
+
 std::int64_t TensorTiling::resident_first_byte(const ConvSpec& spec) const {
   return round_up(stages * stage_bytes(spec), 128);
 }
@@ -160,7 +194,7 @@ std::int64_t TensorTiling::staging_first_byte(const ConvSpec& spec) const {
 }
 
 std::int64_t TensorTiling::zeros_first_byte(const ConvSpec& spec) const {
-  return staging_first_byte(spec) + std::int64_t{staged_bytes(spec)} * kWarps * kStagedChannels * staging_pitch(spec);
+  return staging_first_byte(spec) + staging_bytes(spec);
 }
 
 std::int64_t TensorTiling::barriers_first_byte(const ConvSpec& spec) const {

@@ -72,8 +72,12 @@ struct TensorTiling {
   int chunk_channels(const ConvSpec& spec) const { return slices * slice_channels(spec); }
   /// Whether 16-bit pixels of x are loaded two at a time: rows of x and of the grid are even and words aligned.
   static bool loads_pairs(const ConvSpec& spec);
+  /// Whether a lane loads 16 bytes of a pixel's channels at a time: they are contiguous, and slices are whole.
+  static bool loads_vectors(const ConvSpec& spec);
   /// Loads of a warp, for each phase, of a run's pixels.
   std::int64_t load_items(const ConvSpec& spec) const;
+  /// Registers of a loading thread for its part of one of these.
+  int load_item_registers(const ConvSpec& spec) const { return loads_vectors(spec) ? 4 : chunk_channels(spec); }
   /// Columns of a grid row that no output has.
   static std::int64_t gap(const ConvSpec& spec);
   /// A filter column's place modulo the stride: pixels that are equal in this are neighbours in shared memory.
@@ -85,6 +89,7 @@ struct TensorTiling {
   int row_ends(const ConvSpec& spec) const;
   /// Outputs after its window that a run computes, because the runs of some channels start late.
   static int slack(const ConvSpec& spec);
+  /// Outputs of a channel that share 32 bytes of y: one, where other channels lie between them.
   static int sector_elements(const ConvSpec& spec);
   /// Positions from one row of the grid to the next.
   static std::int64_t pitch(const ConvSpec& spec);
@@ -93,6 +98,8 @@ struct TensorTiling {
   /// Positions that taps of a step reach behind a run.
   std::int64_t reach(const ConvSpec& spec) const;
   std::int64_t run_pixels(const ConvSpec& spec) const { return columns + reach(spec); }
+  /// Pixels from one slice of a run to the next, such that stores of neighbouring lanes meet in no bank.
+  std::int64_t slice_pitch(const ConvSpec& spec) const;
   std::int64_t run_bytes(const ConvSpec& spec) const;
   /// Units (a tap of a slice) of one step, rounded up to a whole number of multiplications.
   std::int64_t units(const ConvSpec& spec) const;
@@ -125,8 +132,14 @@ struct TensorTiling {
   int staged_bytes(const ConvSpec& spec) const;  ///< of a staged output
   /// Outputs of a lane's store where runs are whole images: a vector, if no vector crosses the end of a row or plane.
   int store_width(const ConvSpec& spec) const;
-  /// Staged outputs of a channel's row while it is staged for its store, such that lanes meet in few banks.
+  /// Staged outputs of a channel's row while it is staged for its store, such that lanes meet in few banks. NHWC: of a
+  /// position's 64 channels.
   int staging_pitch(const ConvSpec& spec) const;
+  /// Positions a consumer stages at a time (NHWC).
+  int store_columns(const ConvSpec& spec) const;
+  /// Channels one instruction writes (NHWC).
+  static int store_vector(const ConvSpec& spec, int bytes);
+  std::int64_t staging_bytes(const ConvSpec& spec) const;
   std::int64_t resident_first_byte(const ConvSpec& spec) const;
   std::int64_t staging_first_byte(const ConvSpec& spec) const;
   /// Whether the last unit of a step has no partner and is multiplied together with zeros.

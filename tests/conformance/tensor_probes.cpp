@@ -142,6 +142,71 @@ Probe loads(const Type& type) {
   return probe;
 }
 
+/// As above, of a whole vector, whose address is a multiple of 16 bytes.
+Probe vector_loads(const Type& type) {
+  Probe probe;
+  probe.name = type.name + " load_vector_if";
+  probe.device_files = {type.element, "device/load_vector.cuh"};
+  probe.functions = {"load_vector.cuh: load_vector_if"};
+  probe.body =
+      "  const unsigned control = in[4];\n"
+      "  const bool valid = (control & 3u) != 0;\n"
+      "  const Element* source = reinterpret_cast<const Element*>(in);\n"
+      "  if (!valid) source = reinterpret_cast<const Element*>(static_cast<unsigned long long>(control) << 4);\n"
+      "  const uint4 value = load_vector_if(source, valid);\n"
+      "  out[0] = value.x;\n  out[1] = value.y;\n  out[2] = value.z;\n  out[3] = value.w;\n";
+  probe.in_words = 8;
+  probe.out_words = 4;
+  probe.inputs = random_words(probe.name, kItems * probe.in_words);
+  return probe;
+}
+
+/// One store of each size to a place of its own, each on or off.
+Probe word_stores() {
+  Probe probe;
+  probe.name = "store_if";
+  probe.device_files = {"device/store_words.cuh"};
+  probe.functions = {"store_words.cuh: store_if"};
+  probe.body =
+      "  const unsigned control = in[7];\n"
+      "  store_if(out, make_uint4(in[0], in[1], in[2], in[3]), (control & 3u) != 0);\n"
+      "  store_if(out + 4, make_uint2(in[4], in[5]), (control & 12u) != 0);\n"
+      "  store_if(out + 6, in[6], (control & 48u) != 0);\n"
+      "  store_if(out + 7, static_cast<unsigned short>(control >> 16), (control & 192u) != 0);\n";
+  probe.in_words = probe.out_words = 8;
+  probe.inputs = random_words(probe.name, kItems * probe.in_words);
+  return probe;
+}
+
+/// Each warp stores four matrices at places that its inputs choose, the same ones for all matrices and another order in
+/// each round, and reads them back as they lie; warps of a warpgroup read each other's.
+Probe transposed_stores() {
+  Probe probe;
+  probe.name = "store_transposed";
+  probe.device_files = {"device/store_transposed.cuh", "device/warpgroup_sync.cuh"};
+  probe.functions = {"store_transposed.cuh: store_transposed", "warpgroup_sync.cuh: warpgroup_sync"};
+  probe.body = fmt::format(
+      "  constexpr int kThreads = {};\n"
+      "  const int thread = static_cast<int>(threadIdx.x), lane = thread % 32;\n"
+      "  const unsigned matrix[4] = {{in[0], in[1], in[2], in[3]}};\n"
+      "#pragma unroll 1\n"
+      "  for (int round = 0; round < 2; ++round) {{\n"
+      "    warpgroup_sync(1 + round);\n"
+      "    store_transposed(shared + (thread / 32 * 32 + (lane * 5 + round * 7) % 32) * 4, matrix);\n"
+      "    warpgroup_sync(2 - round);\n"
+      "    const int other = (thread + 37) % kThreads;\n"
+      "#pragma unroll\n"
+      "    for (int i = 0; i < 4; ++i) out[round * 4 + i] = __float_as_uint(shared[other * 4 + i]);\n"
+      "  }}\n",
+      kProbeThreads);
+  probe.in_words = 4;
+  probe.out_words = 8;
+  probe.shared_bytes = kProbeThreads * 16;
+  probe.inputs = random_words(probe.name, kItems * probe.in_words);
+  probe.compute_capability = kHopper;
+  return probe;
+}
+
 Probe pairs(const Type& type) {
   Probe probe;
   probe.name = type.name + " pair";
@@ -301,12 +366,15 @@ std::vector<Probe> tensor_probes() {
   std::vector<Probe> all{bulk_copies(), registers(), operands_tf32()};
   all.push_back(maxima());
   all.push_back(opaque_values());
+  all.push_back(word_stores());
+  all.push_back(transposed_stores());
   for (const Type& type : {kF16, kBf16}) {
     all.push_back(operands_16bit(type));
     all.push_back(pairs(type));
   }
   for (const Type& type : {kF32, kF16, kBf16}) {
     all.push_back(loads(type));
+    all.push_back(vector_loads(type));
     all.push_back(stores(type));
   }
   for (const std::string type : {"tf32", "f16", "bf16"}) {

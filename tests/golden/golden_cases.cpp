@@ -34,12 +34,12 @@ const std::vector<GoldenCase>& golden_cases() {
     add("grouped_stride_2", "input=32,128,56,56 weight=128,4,3,3 stride=2 padding=1 groups=32", Family::direct,
         "constexpr int kGroups = 32;");
     add("nhwc_f16_residual_gelu",
-        "input=8,64,56,56 weight=64,64,3,3 padding=1 dtype=f16 input_layout=nhwc output_layout=nhwc residual "
-        "activation=gelu_erf",
+        "input=8,64,56,56 weight=64,64,3,3 padding=1 dtype=f16 math=ieee input_layout=nhwc output_layout=nhwc "
+        "residual activation=gelu_erf",
         Family::direct, "residual[");
     add("nchw_to_nhwc_bf16_clamp",
-        "input=8,32,28,28 weight=48,32,3,3 padding=1 dtype=bf16 output_layout=nhwc activation=clamp clamp_min=-1 "
-        "clamp_max=6",
+        "input=8,32,28,28 weight=48,32,3,3 padding=1 dtype=bf16 math=ieee output_layout=nhwc activation=clamp "
+        "clamp_min=-1 clamp_max=6",
         Family::direct, "kStoreVector");
     add("fallback_huge_dilation", "input=1,8,4000,4100 weight=8,8,3,3 dilation=1500,1600", Family::fallback,
         "constexpr int kDilationH = 1500;");
@@ -55,6 +55,12 @@ const std::vector<GoldenCase>& golden_cases() {
         Family::tensor, "f32.bf16.bf16");
     add("tensor_grouped_stride_2", "input=32,256,28,28 weight=256,64,3,3 stride=2 padding=1 groups=4 dtype=f16",
         Family::tensor, "constexpr int kGroups = 4;");
+    add("tensor_nhwc_bf16_bias_relu",
+        "input=8,64,512,1024 weight=128,64,3,3 bias activation=relu dtype=bf16 input_layout=nhwc output_layout=nhwc",
+        Family::tensor, "load_vector_if(");
+    add("tensor_nchw_to_nhwc_residual",
+        "input=64,32,28,28 weight=48,32,3,3 padding=1 residual activation=relu output_layout=nhwc math=tf32",
+        Family::tensor, "residual_vector");
     add("tensor_split", "input=1,512,14,14 weight=512,512,3,3 padding=1 bias math=tf32", Family::tensor,
         "_tensor_reduce(");
     return list;

@@ -14,7 +14,7 @@ namespace jitconv::test {
 namespace {
 
 constexpr std::size_t kSpecs = 300;
-constexpr std::size_t kTensorPlans = 100;
+constexpr std::size_t kTensorPlans = 100, kTensorPlansToNhwc = 50;
 
 /// The same specs in every run: fixed seeds, and type and layouts by turns, so that each combination comes up 25 times.
 std::vector<ConvSpec> random_specs() {
@@ -34,21 +34,27 @@ std::vector<ConvSpec> random_specs() {
 }
 
 /// As above, in the types by turns, with enough channels that tensor cores are worth it.
-std::vector<codegen::ConvPlan> random_tensor_plans() {
+void add_random_tensor_plans(std::vector<codegen::ConvPlan>& plans, Layout output_layout, std::size_t count) {
   SpecLimits limits;
   limits.channels_per_group = 160;
   const rc::Gen<ConvSpec> generator = valid_specs(limits);
-  std::vector<codegen::ConvPlan> plans;
-  for (std::uint64_t seed = 0; plans.size() < kTensorPlans; ++seed) {
+  const std::size_t wanted = plans.size() + count;
+  for (std::uint64_t seed = 0; plans.size() < wanted; ++seed) {
     ConvSpec spec = generator(rc::Random(seed), /*size=*/100).value();
     spec.input.n = std::max<std::int64_t>(spec.input.n, 1);
     spec.dtype = static_cast<DataType>(seed % 3);
     spec.math = MathMode::tf32;
-    spec.output_layout = Layout::nchw;
+    spec.output_layout = output_layout;
     spec.alignment = std::max<std::int64_t>(spec.alignment, 16);
     codegen::ConvPlan plan = codegen::make_plan(spec, parse_target("sm_90a"));
     if (plan.family == codegen::Family::tensor) plans.push_back(std::move(plan));
   }
+}
+
+std::vector<codegen::ConvPlan> random_tensor_plans() {
+  std::vector<codegen::ConvPlan> plans;
+  add_random_tensor_plans(plans, Layout::nchw, kTensorPlans);
+  add_random_tensor_plans(plans, Layout::nhwc, kTensorPlansToNhwc);
   return plans;
 }
 

@@ -253,6 +253,18 @@ std::vector<Case> tensor_cases(const Target& target, std::size_t spread) {
       {"images of several tiles", "input=9,20,7,7 weight=70,20,3,3 padding=1"},
       {"pointwise images of several tiles", "input=11,24,8,6 weight=72,24,1,1"},
       {"many steps", "input=1,130,5,7 weight=24,130,5,3 padding=2,1"},
+      {"nhwc", "input=2,32,13,15 weight=136,32,3,3 padding=1 input_layout=nhwc output_layout=nhwc"},
+      {"nhwc, long rows", "input=1,16,4,300 weight=64,16,3,3 padding=1 input_layout=nhwc output_layout=nhwc"},
+      {"nhwc, odd channels", "input=2,19,13,15 weight=21,19,3,3 padding=1 input_layout=nhwc output_layout=nhwc"},
+      {"nhwc, half a vector", "input=2,40,9,11 weight=68,40,1,3 input_layout=nhwc output_layout=nhwc"},
+      {"nhwc, pointwise", "input=3,48,7,9 weight=72,48,1,1 input_layout=nhwc output_layout=nhwc"},
+      {"nhwc, groups, strided",
+       "input=2,64,17,19 weight=20,32,5,3 groups=2 stride=2 dilation=1,2 padding=2 input_layout=nhwc "
+       "output_layout=nhwc"},
+      {"nhwc, many steps", "input=1,136,5,7 weight=24,136,5,3 padding=2,1 input_layout=nhwc output_layout=nhwc"},
+      {"nhwc, one slice", "input=2,8,12,31 weight=40,8,3,4 stride=1,3 input_layout=nhwc output_layout=nhwc"},
+      {"nchw to nhwc", "input=2,18,10,24 weight=72,18,3,3 padding=1 output_layout=nhwc"},
+      {"nhwc to nchw", "input=2,32,13,15 weight=40,32,3,3 padding=1 input_layout=nhwc"},
   };
   std::vector<Case> cases;
   for (const Shape& shape : kShapes) {

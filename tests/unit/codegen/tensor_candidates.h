@@ -31,7 +31,6 @@ inline std::vector<TensorCandidate> tensor_candidates(const ConvSpec& spec,
 inline ConvSpec for_tensor_cores(ConvSpec spec) {
   spec.input.n = std::max<std::int64_t>(spec.input.n, 1);
   spec.math = MathMode::tf32;
-  spec.output_layout = Layout::nchw;
   spec.alignment = std::max<std::int64_t>(spec.alignment, 16);
   if (spec.groups > 1 && spec.filter.c < 16) {
     spec.filter.c += 16;
@@ -64,6 +63,9 @@ inline constexpr const char* kTensorSpecs[] = {
     "input=1,40,5000,1 weight=8,40,3,1 math=tf32",
     "input=3,17,9,9 weight=65,17,9,9 math=tf32",
     "input=2,24,30,30 weight=40,24,2,3 stride=3,5 dilation=4,2 dtype=f16 input_layout=nhwc",
+    "input=8,64,512,1024 weight=128,64,3,3 dtype=bf16 input_layout=nhwc output_layout=nhwc",
+    "input=3,17,29,31 weight=37,17,3,3 math=tf32 input_layout=nhwc output_layout=nhwc",
+    "input=2,36,30,30 weight=44,18,3,3 groups=2 stride=2 dtype=bf16 output_layout=nhwc",
 };
 
 }  // namespace jitconv::test

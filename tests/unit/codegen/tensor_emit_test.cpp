@@ -143,7 +143,7 @@ std::vector<Unit> units_of(const TensorCandidate& one) {
       const std::int64_t slice = number(match, 5) / channels;
       RC_ASSERT(number(match, 6) == (slice + 2) * channels - 1);
       units.push_back({number(match, 3), number(match, 4), slice, number(match, 2)});
-      units.push_back({number(match, 3), number(match, 4), slice + 1, number(match, 2) + t.run_pixels(one.spec)});
+      units.push_back({number(match, 3), number(match, 4), slice + 1, number(match, 2) + t.slice_pitch(one.spec)});
     } else if (std::regex_search(line, match, two_taps)) {
       units.push_back({number(match, 4), number(match, 5), 0, number(match, 2)});
       units.push_back({number(match, 6), number(match, 7), 0, number(match, 2) + number(match, 3)});
@@ -180,7 +180,7 @@ RC_GTEST_PROP(TensorSourceProperty, EachTapOfEachSliceIsMultipliedOnce, ()) {
     RC_ASSERT(units[i].r == static_cast<std::int64_t>(tap / order.size()));
     RC_ASSERT(units[i].slice == static_cast<std::int64_t>(i) % t.slices);
     const std::int64_t place = (TensorTiling::phase_of(spec, units[i].s) * t.slices + units[i].slice);
-    RC_ASSERT(units[i].pixel_row == place * t.run_pixels(spec) + units[i].s * spec.dilation.w / spec.stride.w +
+    RC_ASSERT(units[i].pixel_row == place * t.slice_pitch(spec) + units[i].s * spec.dilation.w / spec.stride.w +
                                         units[i].r * spec.dilation.h * TensorTiling::pitch(spec));
   }
 }

@@ -34,7 +34,6 @@ TEST(TensorPlan, SaysWhatStandsInTheWay) {
                               {" math=ieee", "math is ieee; fp32 tensors take tensor cores only with tf32"},
                               {" dtype=f16 math=ieee", "math is ieee, which allows fp32 FMA only"},
                               {" dtype=bf16 math=ieee", "math is ieee, which allows fp32 FMA only"},
-                              {" math=tf32 output_layout=nhwc", "the output is nhwc"},
                               {" math=tf32 alignment=8", "alignment is 8, stores need 16"},
                               {" dtype=f16 alignment=2", "alignment is 2, stores need 16"}})
     EXPECT_EQ(tensor_note(plain + one.change), std::string("not possible: ") + one.words) << one.change;

@@ -23,15 +23,18 @@ RC_GTEST_PROP(TensorTilingProperty, SharedMemoryIsCutWithoutOverlap, ()) {
     const TensorTiling& t = one.tiling;
     const ConvSpec& spec = one.spec;
     RC_ASSERT(t.stages >= 2);
-    RC_ASSERT(t.run_bytes(spec) >= TensorTiling::phases(spec) * t.slices * t.run_pixels(spec) * kRow);
+    RC_ASSERT(t.slice_pitch(spec) >= t.run_pixels(spec));
+    RC_ASSERT(t.run_bytes(spec) >= TensorTiling::phases(spec) * t.slices * t.slice_pitch(spec) * kRow);
     RC_ASSERT(t.weight_bytes(spec) == t.units(spec) * t.block_k * kRow);
     // Weights come with each step, or all of them lie behind the stages.
     RC_ASSERT(t.stage_bytes(spec) >= t.runs() * t.run_bytes(spec) + (t.resident ? 0 : t.weight_bytes(spec)));
     RC_ASSERT(t.resident_first_byte(spec) >= t.stages * t.stage_bytes(spec));
     RC_ASSERT(t.resident_bytes(spec) >= (t.resident ? t.packed_rows(spec) * kRow : 0));
     RC_ASSERT(t.staging_first_byte(spec) >= t.resident_first_byte(spec) + t.resident_bytes(spec));
-    const std::int64_t staging_bytes =
-        std::int64_t{t.staged_bytes(spec)} * kMultiplyingWarps * kStagedChannels * t.staging_pitch(spec);
+    // NCHW: eight channels of each warp; NHWC: some positions of each warpgroup.
+    const std::int64_t staged_rows =
+        spec.output_layout == Layout::nhwc ? 2 * t.store_columns(spec) : kMultiplyingWarps * kStagedChannels;
+    const std::int64_t staging_bytes = t.staged_bytes(spec) * staged_rows * t.staging_pitch(spec);
     RC_ASSERT(t.zeros_first_byte(spec) >= t.staging_first_byte(spec) + staging_bytes);
     RC_ASSERT(t.barriers_first_byte(spec) >= t.zeros_first_byte(spec) + (t.has_zeros(spec) ? t.columns * kRow : 0));
     RC_ASSERT(t.shared_bytes(spec) >= t.barriers_first_byte(spec) + (2 * t.stages + (t.resident ? 1 : 0)) * 8);
@@ -67,7 +70,7 @@ RC_GTEST_PROP(TensorTilingProperty, TapsAreOrderedByThePlacesOfTheirPixels, ()) 
       RC_ASSERT(shift <= TensorTiling::gap(spec));
       RC_ASSERT(one.tiling.columns + shift <= one.tiling.run_pixels(spec));
       // The second unit of a multiplication lies a positive distance behind the first.
-      const std::int64_t row = phase * one.tiling.slices * one.tiling.run_pixels(spec) + shift;
+      const std::int64_t row = phase * one.tiling.slices * one.tiling.slice_pitch(spec) + shift;
       RC_ASSERT(row > previous);
       previous = row;
     }
@@ -86,6 +89,24 @@ RC_GTEST_PROP(TensorTilingProperty, UnitsComeInPairs, ()) {
     RC_ASSERT(TensorTiling::slice_channels(one.spec) * element_bytes(one.spec.dtype) == kRow);
     RC_ASSERT(t.chunk_channels(one.spec) == t.slices * TensorTiling::slice_channels(one.spec));
   }
+}
+
+/// The same of the load_run() that loads vectors: how often each slice of a pixel is loaded.
+bool loads_each_vector_once(const TensorCandidate& one) {
+  const TensorTiling& t = one.tiling;
+  const std::int64_t pixels = t.run_pixels(one.spec), items_of_phase = t.load_items(one.spec),
+                     phases = TensorTiling::phases(one.spec), items = items_of_phase * phases;
+  std::vector<int> counts(static_cast<std::size_t>(phases * t.slices * pixels), 0);
+  for (int member = 0; member < t.team_warps; ++member)
+    for (std::int64_t first = member; first < items; first += t.load_batch * t.team_warps)
+      for (int i = 0; i < t.load_batch; ++i)
+        for (std::int64_t lane = 0; lane < kWarpSize; ++lane) {
+          const std::int64_t item = first + i * t.team_warps, phase = item / items_of_phase, slice = lane % t.slices,
+                             pixel = (item - phase * items_of_phase) * (kWarpSize / t.slices) + lane / t.slices;
+          if (item < items && pixel < pixels)
+            ++counts[static_cast<std::size_t>((phase * t.slices + slice) * pixels + pixel)];
+        }
+  return std::all_of(counts.begin(), counts.end(), [](int count) { return count == 1; });
 }
 
 /// Restates the loop of load_run(): how often each pixel of a run is loaded.
@@ -114,8 +135,11 @@ RC_GTEST_PROP(TensorTilingProperty, LoadingWarpsShareARun, ()) {
     RC_ASSERT(t.team_warps >= 1 && kLoadingWarps % t.team_warps == 0);
     RC_ASSERT(t.load_batch >= 1);
     // What a thread has in flight stays in its registers.
-    RC_ASSERT(t.load_batch * t.chunk_channels(one.spec) < t.loader_registers());
-    RC_ASSERT(loads_each_pixel_once(one));
+    RC_ASSERT(t.load_batch * t.load_item_registers(one.spec) < t.loader_registers());
+    if (TensorTiling::loads_vectors(one.spec))
+      RC_ASSERT(loads_each_vector_once(one));
+    else
+      RC_ASSERT(loads_each_pixel_once(one));
   }
 }
 
@@ -133,6 +157,20 @@ RC_GTEST_PROP(TensorTilingProperty, RegistersAreThoseOfTheLaunch, ()) {
   }
 }
 
+// Vectors are whole, at multiples of their size, and eight neighbouring lanes store them to different banks.
+RC_GTEST_PROP(TensorTilingProperty, VectorsOfChannelsMeetInNoBank, ()) {
+  for (const TensorCandidate& one : some_tensor_candidates()) {
+    const ConvSpec& spec = one.spec;
+    if (!TensorTiling::loads_vectors(spec)) continue;
+    RC_ASSERT(spec.input_layout == Layout::nhwc && spec.alignment >= kRow);
+    RC_ASSERT(spec.filter.c * element_bytes(spec.dtype) % kRow == 0);
+    std::set<std::int64_t> banks;
+    for (std::int64_t lane = 0; lane < 8; ++lane)
+      banks.insert((lane % one.tiling.slices * one.tiling.slice_pitch(spec) + lane / one.tiling.slices) % 8);
+    RC_ASSERT(banks.size() == 8u);
+  }
+}
+
 // A pair of 16-bit pixels is one aligned word of x and one row of the grid, wherever a run starts.
 RC_GTEST_PROP(TensorTilingProperty, PairsOfPixelsAreWords, ()) {
   for (const TensorCandidate& one : some_tensor_candidates()) {
@@ -145,6 +183,28 @@ RC_GTEST_PROP(TensorTilingProperty, PairsOfPixelsAreWords, ()) {
     // Behind an odd padding a pair may hold the end of one row of the grid and the start of the next: both are padding.
     if (spec.padding.left % 2 == 1) RC_ASSERT(pitch - 1 - spec.padding.left >= spec.input.w);
     RC_ASSERT(output_shape(spec).w % 2 == 0 && one.tiling.window % 2 == 0);
+  }
+}
+
+// What a consumer stages at a time has no bank conflicts, whole instructions write it, and vectors stay in a group.
+RC_GTEST_PROP(TensorTilingProperty, PositionsAreStagedAndWrittenInVectors, ()) {
+  for (const TensorCandidate& one : some_tensor_candidates()) {
+    const TensorTiling& t = one.tiling;
+    const ConvSpec& spec = one.spec;
+    if (spec.output_layout != Layout::nhwc) continue;
+    const int bytes = t.staged_bytes(spec), pitch = t.staging_pitch(spec);
+    RC_ASSERT(t.store_columns(spec) % 16 == 0 && t.store_columns(spec) <= round_up(t.columns, 16));
+    RC_ASSERT(pitch >= 64);
+    std::set<int> banks;
+    if (bytes == 2)  // eight positions of 16 bytes
+      for (int position = 0; position < 8; ++position) banks.insert(position * pitch * bytes / 16 % 8);
+    else  // eight channels of four positions, two apart
+      for (int lane = 0; lane < kWarpSize; ++lane) banks.insert((lane % 4 * 2 * pitch + lane / 4) % 32);
+    RC_ASSERT(banks.size() == (bytes == 2 ? 8u : 32u));
+    const int written = t.splits > 1 ? 4 : static_cast<int>(element_bytes(spec.dtype));
+    const int vector = TensorTiling::store_vector(spec, written);
+    RC_ASSERT(vector * written <= 16 && 64 % vector == 0 && spec.filter.k / spec.groups % vector == 0);
+    RC_ASSERT(t.store_columns(spec) % (128 * vector / 64) == 0);
   }
 }
 
@@ -191,7 +251,10 @@ RC_GTEST_PROP(TensorTilingProperty, ColumnsHoldWhatARunStores, ()) {
     RC_ASSERT(t.columns % 8 == 0 && t.columns >= 8 && t.columns <= 256);
     RC_ASSERT(t.runs() * t.block_k == 128);
     RC_ASSERT(t.lead(one.spec) % sector == 0);
-    RC_ASSERT(t.staging_pitch(one.spec) >= t.columns + t.lead(one.spec));
+    if (one.spec.output_layout == Layout::nhwc)
+      RC_ASSERT(t.lead(one.spec) == 0 && TensorTiling::slack(one.spec) == 0);
+    else
+      RC_ASSERT(t.staging_pitch(one.spec) >= t.columns + t.lead(one.spec));
     if (t.images > 0) {
       // Rows and images lie far enough apart for a window of taps, and the last output's place is one of the run's.
       const std::int64_t rows = out.h + (t.filter_rows - 1) * one.spec.dilation.h;

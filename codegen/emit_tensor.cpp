@@ -12,16 +12,9 @@
 namespace jitconv::codegen {
 namespace {
 
-constexpr int kPackThreads = 256;
 constexpr int kReduceThreads = 256;
 
-std::string pack_name(const ConvPlan& plan) { return kernel_name(plan) + "_pack"; }
 std::string reduce_name(const ConvPlan& plan) { return kernel_name(plan) + "_reduce"; }
-
-std::vector<Argument> pack_arguments() {
-  return {{ArgumentRole::w, "const Element* __restrict__", "w"},
-          {ArgumentRole::packed_w, "uint4* __restrict__", "packed_w"}};
-}
 
 /// Of the convolution: those of the other families, with packed weights, and with partial sums instead of an output.
 std::vector<Argument> convolve_arguments(const ConvPlan& plan, const TensorTiling& tiling) {
@@ -37,7 +30,8 @@ std::vector<Argument> convolve_arguments(const ConvPlan& plan, const TensorTilin
 }
 
 std::vector<Argument> reduce_arguments(const ConvPlan& plan) {
-  std::vector<Argument> result = {{ArgumentRole::partial_sums, "const float* __restrict__", "partial_sums"}};
+  // Not __restrict__: the compiler would take loads through it for independent of the wait for the convolution.
+  std::vector<Argument> result = {{ArgumentRole::partial_sums, "const float*", "partial_sums"}};
   for (Argument& argument : arguments(plan.spec))
     if (argument.role != ArgumentRole::x && argument.role != ArgumentRole::w) result.push_back(std::move(argument));
   return result;
@@ -106,8 +100,10 @@ std::string constants(const ConvPlan& plan, const TensorTiling& tiling) {
   c.add("kStagingFirstByte", tiling.staging_first_byte(spec));
   if (tiling.has_zeros(spec)) c.add("kZerosFirstByte", tiling.zeros_first_byte(spec));
   c.add("kBarriersFirstByte", tiling.barriers_first_byte(spec));
-  c.add("kPackThreads", kPackThreads).add("kPackedRows", tiling.packed_rows(spec));
+
+  add_tensor_pack_constants(c, spec, tiling);
   if (tiling.splits > 1) {
+    c.group("Adding partial sums");
     c.add("kReduceThreads", kReduceThreads).add("kPartialSumStride", tiling.partial_sum_stride(spec));
     c.add("kOutputs", out.n * out.c * out.h * out.w);
   }
@@ -150,6 +146,7 @@ std::string device(const ConvPlan& plan, const TensorTiling& tiling) {
   std::vector<std::string_view> files = {element_header(plan.spec.dtype),
                                          "device/barrier.cuh",
                                          "device/bulk_copy.cuh",
+                                         "device/dependent_launch.cuh",
                                          "device/warpgroup.cuh",
                                          f32 ? "device/load_32bit.cuh" : "device/load_16bit.cuh",
                                          f32 ? "device/operand_tf32.cuh" : "device/operand_16bit.cuh"};
@@ -274,15 +271,6 @@ std::string operands(const ConvSpec& spec, const TensorTiling& tiling) {
   return lines.text();
 }
 
-/// Which filter row and column a unit of a step belongs to; r = kR or s = kS stand for none.
-std::string unit_tap(const ConvSpec& spec, const TensorTiling& tiling) {
-  const std::vector<int> order = TensorTiling::tap_order(spec);
-  const std::string tap = tiling.slices == 1 ? "unit" : "unit / kSlices";
-  if (tiling.filter_rows > 1) return fmt::format("const int r = {0} / kS, s = {0} % kS;\n", tap);
-  const bool sorted = std::is_sorted(order.begin(), order.end());
-  return fmt::format("const int r = step % kR, s = {};\n", sorted ? tap : fmt::format("kTapOrder[{}]", tap));
-}
-
 /// Taps in the order of their pixels' places, if that is not the filter's.
 std::string tap_order(const ConvSpec& spec, const TensorTiling& tiling) {
   const std::vector<int> order = TensorTiling::tap_order(spec);
@@ -310,6 +298,8 @@ Holes weight_holes(const TensorTiling& tiling) {
             {"weights_barrier", ""},
             {"init_weights", ""},
             {"load_weights", ""},
+            // Only who asks for weights waits for them.
+            {"await_packing", "if (member == 0 && lane == 0) wait_for_previous_kernel();"},
             {"weights_of_tile",
              "const char* w_tile = reinterpret_cast<const char*>(packed_w) +\n"
              "                     static_cast<long long>(tile.group * kTilesK + tile.k_tile) * kSteps * "
@@ -328,12 +318,14 @@ Holes weight_holes(const TensorTiling& tiling) {
           {"init_weights", "barrier_init(weights_arrival, 1);"},
           {"load_weights",
            "if (threadIdx.x == 0) {  // all of them, for all tiles\n"
+           "  wait_for_previous_kernel();\n"
            "  barrier_arrive_expecting(weights_arrival, kSteps * kWeightBytes);\n"
            "  for (int step = 0; step < kSteps; ++step)\n"
            "    bulk_copy_to_shared(shared + kWeightsFirstByte + step * kWeightBytes,\n"
            "                        reinterpret_cast<const char*>(packed_w) + step * kWeightBytes, kWeightBytes,\n"
            "                        weights_arrival);\n"
            "}\n"},
+          {"await_packing", ""},
           {"weights_of_tile", ""},
           {"load_weights_of_step", ""},
           {"await_weights", "barrier_wait(weights_arrival, 0);"}};
@@ -368,19 +360,23 @@ std::vector<KernelEntry> tensor_entries(const ConvPlan& plan) {
   const auto blocks = [](std::int64_t threads, int block) {
     return static_cast<std::uint32_t>(ceil_div(threads, block));
   };
-  std::vector<KernelEntry> entries(2);
-  entries[0] = {pack_name(plan),  {blocks(tiling.packed_rows(plan.spec), kPackThreads), 1, 1},
-                kPackThreads,     0,
-                pack_arguments(), /*packs_weights=*/true};
-  entries[1] = {
-      kernel_name(plan), {plan.blocks, 1, 1}, plan.threads, plan.shared_bytes, convolve_arguments(plan, tiling)};
+  std::vector<KernelEntry> entries = {tensor_pack_entry(plan, tiling)};
+  entries.push_back({kernel_name(plan),
+                     {plan.blocks, 1, 1},
+                     plan.threads,
+                     plan.shared_bytes,
+                     convolve_arguments(plan, tiling),
+                     /*packs_weights=*/false,
+                     /*starts_early=*/true});
   if (tiling.splits > 1) {
     const TensorShape out = output_shape(plan.spec);
     entries.push_back({reduce_name(plan),
                        {blocks(out.n * out.c * out.h * out.w, kReduceThreads), 1, 1},
                        kReduceThreads,
                        0,
-                       reduce_arguments(plan)});
+                       reduce_arguments(plan),
+                       /*packs_weights=*/false,
+                       /*starts_early=*/true});
   }
   return entries;
 }
@@ -396,15 +392,14 @@ std::string emit_tensor(const ConvPlan& plan) {
       {"asserts", asserts(plan, tiling)},
       {"tap_order", tap_order(spec, tiling)},
       {"activation", activation(spec.epilogue)},
-      {"pack_kernel", pack_name(plan)},
-      {"pack_parameters", parameter_list(pack_arguments())},
-      {"unit_tap", unit_tap(spec, tiling)},
+      {"pack", emit_tensor_pack(plan, tiling)},
       {"kernel", kernel_name(plan)},
       {"parameters", parameter_list(convolve_arguments(plan, tiling))},
       {"load_run", load_run(plan, tiling)},
       {"zeros", tiling.has_zeros(spec) ? std::string(embedded_text("tensor_zeros.cu.in")) : ""},
       {"loader_registers", move_registers(tiling.loader_registers(), "kLoaderRegisters")},
       {"consumer_registers", move_registers(tiling.consumer_registers(), "kConsumerRegisters")},
+      {"let_reduction_start", split ? "let_next_kernel_start();" : ""},
       {"tile_number", split ? " / kSplits" : ""},
       {"steps", split ? "const int first_step = number % kSplits * kStepsOfSplit;\nconst int end_step = first_step + "
                         "kStepsOfSplit < kSteps ? first_step + kStepsOfSplit : kSteps;\n"

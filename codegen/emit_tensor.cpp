@@ -12,16 +12,9 @@
 namespace jitconv::codegen {
 namespace {
 
-constexpr int kPackThreads = 256;
 constexpr int kReduceThreads = 256;
 
-std::string pack_name(const ConvPlan& plan) { return kernel_name(plan) + "_pack"; }
 std::string reduce_name(const ConvPlan& plan) { return kernel_name(plan) + "_reduce"; }
-
-std::vector<Argument> pack_arguments() {
-  return {{ArgumentRole::w, "const Element* __restrict__", "w"},
-          {ArgumentRole::packed_w, "uint4* __restrict__", "packed_w"}};
-}
 
 /// Of the convolution: those of the other families, with packed weights, and with partial sums instead of an output.
 std::vector<Argument> convolve_arguments(const ConvPlan& plan, const TensorTiling& tiling) {
@@ -37,7 +30,8 @@ std::vector<Argument> convolve_arguments(const ConvPlan& plan, const TensorTilin
 }
 
 std::vector<Argument> reduce_arguments(const ConvPlan& plan) {
-  std::vector<Argument> result = {{ArgumentRole::partial_sums, "const float* __restrict__", "partial_sums"}};
+  // Not __restrict__: the compiler would take loads through it for independent of the wait for the convolution.
+  std::vector<Argument> result = {{ArgumentRole::partial_sums, "const float*", "partial_sums"}};
   for (Argument& argument : arguments(plan.spec))
     if (argument.role != ArgumentRole::x && argument.role != ArgumentRole::w) result.push_back(std::move(argument));
   return result;
@@ -93,8 +87,10 @@ std::string constants(const ConvPlan& plan, const TensorTiling& tiling) {
   c.add("kStagingFirstByte", tiling.staging_first_byte(spec));
   if (tiling.has_zeros(spec)) c.add("kZerosFirstByte", tiling.zeros_first_byte(spec));
   c.add("kBarriersFirstByte", tiling.barriers_first_byte(spec));
-  c.add("kPackThreads", kPackThreads).add("kPackedRows", tiling.packed_rows(spec));
+
+  add_tensor_pack_constants(c, spec, tiling);
   if (tiling.splits > 1) {
+    c.group("Adding partial sums");
     c.add("kReduceThreads", kReduceThreads).add("kPartialSumStride", tiling.partial_sum_stride(spec));
     c.add("kOutputs", out.n * out.c * out.h * out.w);
   }
@@ -142,6 +138,7 @@ std::string device(const ConvPlan& plan, const TensorTiling& tiling) {
   std::vector<std::string_view> files = {element_header(plan.spec.dtype),
                                          "device/barrier.cuh",
                                          "device/bulk_copy.cuh",
+                                         "device/dependent_launch.cuh",
                                          "device/warpgroup.cuh"};
   if (tiling.copies_ahead == 0)
     files.push_back(TensorTiling::loads_vectors(plan.spec) ? "device/load_vector.cuh"
@@ -235,15 +232,6 @@ std::string operands(const ConvSpec& spec, const TensorTiling& tiling) {
   return lines.text();
 }
 
-/// Which filter row and column a unit of a step belongs to; r = kR or s = kS stand for none.
-std::string unit_tap(const ConvSpec& spec, const TensorTiling& tiling) {
-  const std::vector<int> order = TensorTiling::tap_order(spec);
-  const std::string tap = tiling.slices == 1 ? "unit" : "unit / kSlices";
-  if (tiling.filter_rows > 1) return fmt::format("const int r = {0} / kS, s = {0} % kS;\n", tap);
-  const bool sorted = std::is_sorted(order.begin(), order.end());
-  return fmt::format("const int r = step % kR, s = {};\n", sorted ? tap : fmt::format("kTapOrder[{}]", tap));
-}
-
 /// Taps in the order of their pixels' places, if that is not the filter's.
 std::string tap_order(const ConvSpec& spec, const TensorTiling& tiling) {
   const std::vector<int> order = TensorTiling::tap_order(spec);
@@ -288,19 +276,23 @@ std::vector<KernelEntry> tensor_entries(const ConvPlan& plan) {
   const auto blocks = [](std::int64_t threads, int block) {
     return static_cast<std::uint32_t>(ceil_div(threads, block));
   };
-  std::vector<KernelEntry> entries(2);
-  entries[0] = {pack_name(plan),  {blocks(tiling.packed_rows(plan.spec), kPackThreads), 1, 1},
-                kPackThreads,     0,
-                pack_arguments(), /*packs_weights=*/true};
-  entries[1] = {
-      kernel_name(plan), {plan.blocks, 1, 1}, plan.threads, plan.shared_bytes, convolve_arguments(plan, tiling)};
+  std::vector<KernelEntry> entries = {tensor_pack_entry(plan, tiling)};
+  entries.push_back({kernel_name(plan),
+                     {plan.blocks, 1, 1},
+                     plan.threads,
+                     plan.shared_bytes,
+                     convolve_arguments(plan, tiling),
+                     /*packs_weights=*/false,
+                     /*starts_early=*/true});
   if (tiling.splits > 1) {
     const TensorShape out = output_shape(plan.spec);
     entries.push_back({reduce_name(plan),
                        {blocks(out.n * out.c * out.h * out.w, kReduceThreads), 1, 1},
                        kReduceThreads,
                        0,
-                       reduce_arguments(plan)});
+                       reduce_arguments(plan),
+                       /*packs_weights=*/false,
+                       /*starts_early=*/true});
   }
   return entries;
 }
@@ -317,13 +309,12 @@ std::string emit_tensor(const ConvPlan& plan) {
       {"asserts", asserts(plan, tiling)},
       {"tap_order", tap_order(spec, tiling)},
       {"activation", activation(spec.epilogue)},
-      {"pack_kernel", pack_name(plan)},
-      {"pack_parameters", parameter_list(pack_arguments())},
-      {"unit_tap", unit_tap(spec, tiling)},
+      {"pack", emit_tensor_pack(plan, tiling)},
       {"kernel", kernel_name(plan)},
       {"parameters", parameter_list(convolve_arguments(plan, tiling))},
       {"zeros", tiling.has_zeros(spec) ? std::string(embedded_text("tensor_zeros.cu.in")) : ""},
       {"consumer_registers", move_registers(tiling.consumer_registers(), "kConsumerRegisters")},
+      {"let_reduction_start", split ? "let_next_kernel_start();" : ""},
       {"tile_number", text.tile_number},
       {"steps", text.steps},
       {"first_step", text.first_step},
@@ -331,7 +322,6 @@ std::string emit_tensor(const ConvPlan& plan) {
       {"k_consumer", tiling.runs() == 1 ? "consumer * 64" : "0"},
       {"run", tiling.runs() == 1 ? "0" : "consumer"},
       {"tile", std::string(embedded_text(tiling.images > 0 ? "tensor_tile_images.cu.in" : "tensor_tile.cu.in"))},
-      {"chunk", text.chunk},
       {"operands", operands(spec, tiling)},
       {"multiply", multiplications(plan, tiling)},
       {"reduce", split ? emit_tensor_reduce(plan, reduce_name(plan), reduce_arguments(plan)) : ""},

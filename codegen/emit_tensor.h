@@ -1,5 +1,6 @@
-// Parts of the tensor family's text, which emit_tensor.cpp puts together: the multiplication, the loading warps
-// (emit_tensor_load.cpp), and the store (emit_tensor_store.cpp), from accumulators to y, or to partial sums and on to y.
+// Parts of the tensor family's text, which emit_tensor.cpp puts together: the multiplication; the kernel that packs weights
+// (emit_tensor_pack.cpp); the loading warps (emit_tensor_load.cpp); and the store (emit_tensor_store.cpp), from
+// accumulators to y, or to partial sums and on to y.
 #pragma once
 
 #include <string>
@@ -32,6 +33,11 @@ std::string move_registers(int wanted, std::string_view name);
 /// Holes of tensor.cu.in that concern the loading warps, and constants.
 Holes tensor_load_holes(const ConvPlan& plan, const TensorTiling& tiling);
 void add_tensor_load_constants(Constants& constants, const ConvPlan& plan, const TensorTiling& tiling);
+
+/// The kernel that packs the weights: its launch, its constants and its text.
+KernelEntry tensor_pack_entry(const ConvPlan& plan, const TensorTiling& tiling);
+void add_tensor_pack_constants(Constants& constants, const ConvSpec& spec, const TensorTiling& tiling);
+std::string emit_tensor_pack(const ConvPlan& plan, const TensorTiling& tiling);
 
 /// Holes of tensor.cu.in that concern the store.
 Holes tensor_store_holes(const ConvPlan& plan, const TensorTiling& tiling);

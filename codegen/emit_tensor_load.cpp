@@ -99,9 +99,13 @@ Holes barrier_holes(const TensorTiling& tiling) {
 /// Where weights are loaded and awaited: with each step, or once for all tiles.
 Holes weight_holes(const TensorTiling& tiling) {
   if (!tiling.resident) {
-    const std::string first_lane = tiling.copies_ahead > 0 ? "if (lane == 0) {\n" : "if (member == 0 && lane == 0) {\n";
-    return {{"arrivals", tiling.copies_ahead > 0 ? "2" : "kTeamWarps + 1"},
+    const bool copies = tiling.copies_ahead > 0;
+    const std::string first_lane = copies ? "if (lane == 0) {\n" : "if (member == 0 && lane == 0) {\n";
+    return {{"arrivals", copies ? "2" : "kTeamWarps + 1"},
             {"load_weights", ""},
+            // Only who asks for weights waits for them.
+            {"await_packing", copies ? "if (lane == 0) wait_for_previous_kernel();"
+                                     : "if (member == 0 && lane == 0) wait_for_previous_kernel();"},
             {"weights_of_tile",
              "const char* w_tile = reinterpret_cast<const char*>(packed_w) +\n"
              "                     static_cast<long long>(tile.group * kTilesK + tile.k_tile) * kSteps * "
@@ -118,12 +122,14 @@ Holes weight_holes(const TensorTiling& tiling) {
   return {{"arrivals", tiling.copies_ahead > 0 ? "1" : "kTeamWarps"},
           {"load_weights",
            "if (threadIdx.x == 0) {  // all of them, for all tiles\n"
+           "  wait_for_previous_kernel();\n"
            "  barrier_arrive_expecting(weights_arrival, kSteps * kWeightBytes);\n"
            "  for (int step = 0; step < kSteps; ++step)\n"
            "    bulk_copy_to_shared(shared + kWeightsFirstByte + step * kWeightBytes,\n"
            "                        reinterpret_cast<const char*>(packed_w) + step * kWeightBytes, kWeightBytes,\n"
            "                        weights_arrival);\n"
            "}\n"},
+          {"await_packing", ""},
           {"weights_of_tile", ""},
           {"load_weights_of_step", ""},
           {"await_weights", "barrier_wait(weights_arrival, 0);"}};
@@ -204,7 +210,7 @@ Holes tensor_load_holes(const ConvPlan& plan, const TensorTiling& tiling) {
                       {"end_step", text.end_step},
                       {"run_image", tiling.images > 0 ? "run * static_cast<long long>(kImages * kInputStrideN) + " : ""}});
   Holes weights = weight_holes(tiling);
-  for (const char* name : {"load_weights", "weights_of_tile", "load_weights_of_step"})
+  for (const char* name : {"load_weights", "await_packing", "weights_of_tile", "load_weights_of_step"})
     tiles.insert(weights.extract(name));
   Holes holes = {
       {"load_functions",

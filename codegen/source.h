@@ -32,6 +32,9 @@ struct KernelEntry {
   std::uint32_t shared_bytes = 0;  ///< dynamic shared memory
   std::vector<Argument> arguments;
   bool packs_weights = false;  ///< turns w into packed_w; left out if the caller has packed weights
+  /// May start before the entry before it has finished: it waits by itself before it reads what that one writes, and
+  /// all of its blocks wait, so that when it has finished, so has the one before.
+  bool starts_early = false;
   bool operator==(const KernelEntry&) const = default;
 };
 

@@ -49,6 +49,8 @@ std::string obstacle(const ConvSpec& spec, const Target& target) {
     return fmt::format("{} planes of {} outputs, both are counted with 32 bits", spec.input.n * spec.filter.k,
                        out.h * out.w);
   if (image > INT32_MAX) return fmt::format("an image of {} elements, offsets inside one have 32 bits", image);
+  if (TensorTiling::packing_bytes(spec, {.channels = 1}) > TensorTiling::kMostPackingBytes)
+    return fmt::format("a filter of {}x{} taps, more than a block packs at a time", spec.filter.r, spec.filter.s);
   return {};
 }
 

@@ -237,6 +237,41 @@ std::int64_t TensorTiling::shared_bytes(const ConvSpec& spec) const {
   return barriers_first_byte(spec) + (2 * stages + 4 * copies_ahead + (resident ? 1 : 0)) * kBarrierBytes;
 }
 
+std::int64_t TensorTiling::packed_slices(const ConvSpec& spec) const {
+  return ceil_div(spec.filter.c, chunk_channels(spec)) * slices;
+}
+
+std::int64_t TensorTiling::piece_words(const ConvSpec& spec, const Packing& packing) {
+  return packing.slices * spec.filter.r * spec.filter.s * (kRowBytes / 4);
+}
+
+std::int64_t TensorTiling::piece_pitch(const ConvSpec& spec, const Packing& packing) {
+  // An odd number: lanes that read the same place of 32 output channels' pieces meet in no bank.
+  return piece_words(spec, packing) + 1;
+}
+
+std::int64_t TensorTiling::packing_bytes(const ConvSpec& spec, const Packing& packing) {
+  return packing.channels * piece_pitch(spec, packing) * 4;
+}
+
+std::int64_t TensorTiling::packing_blocks(const ConvSpec& spec, const Packing& packing) const {
+  return spec.groups * tiles_k(spec) * (block_k / packing.channels) * ceil_div(packed_slices(spec), packing.slices);
+}
+
+TensorTiling::Packing TensorTiling::packing(const ConvSpec& spec) const {
+  // Measured on an H200: many short blocks are better than long pieces, down to about two sectors.
+  constexpr std::int64_t kFewestBlocks = 1024, kShortestPiece = 64;
+  Packing packing;
+  while (packing.channels > 1 && packing_bytes(spec, packing) > kMostPackingBytes) packing.channels /= 2;
+  for (Packing longer = packing; longer.slices < packed_slices(spec); packing = longer) {
+    longer.slices *= 2;
+    const bool too_few =
+        packing_blocks(spec, longer) < kFewestBlocks && 4 * piece_words(spec, packing) >= kShortestPiece;
+    if (packing_bytes(spec, longer) > kMostPackingBytes || too_few) break;
+  }
+  return packing;
+}
+
 std::int64_t TensorTiling::packed_rows(const ConvSpec& spec) const {
   return spec.groups * tiles_k(spec) * steps(spec) * units(spec) * block_k;
 }

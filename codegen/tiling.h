@@ -155,6 +155,22 @@ struct TensorTiling {
   std::int64_t zeros_first_byte(const ConvSpec& spec) const;
   std::int64_t barriers_first_byte(const ConvSpec& spec) const;
   std::int64_t shared_bytes(const ConvSpec& spec) const;
+  /// How the kernel before the convolution packs weights: a block takes `slices` slices of `channels` output channels.
+  struct Packing {
+    int channels = 32;  ///< a power of two, divides block_k
+    int slices = 1;
+    bool operator==(const Packing&) const = default;
+  };
+  static constexpr std::int64_t kMostPackingBytes = 48 << 10;  // what several blocks of an SM can have
+  Packing packing(const ConvSpec& spec) const;
+  /// Words of w that a block of `packing` reads for each output channel, and words from one to the next in shared
+  /// memory.
+  static std::int64_t piece_words(const ConvSpec& spec, const Packing& packing);
+  static std::int64_t piece_pitch(const ConvSpec& spec, const Packing& packing);
+  static std::int64_t packing_bytes(const ConvSpec& spec, const Packing& packing);  ///< of shared memory
+  std::int64_t packing_blocks(const ConvSpec& spec, const Packing& packing) const;
+  /// Slices of all chunks, those beyond the last channel included.
+  std::int64_t packed_slices(const ConvSpec& spec) const;
   std::int64_t packed_rows(const ConvSpec& spec) const;  ///< of 16 bytes
   std::int64_t packed_weight_bytes(const ConvSpec& spec) const;
   std::int64_t partial_sum_stride(const ConvSpec& spec) const;  ///< floats from one split's sums to the next's

@@ -88,8 +88,8 @@ class HostBackend final : public runtime::Backend {
   }
 
   bool is_capturing(void*) const override { return false; }
-  /// Takes the engine's lock, and memory.
-  void launch(const runtime::LaunchStep& step, void* stream, void** parameters) const override {
+  /// Takes the engine's lock, and memory. Nothing overlaps: a kernel has ended when its launch returns.
+  void launch(const runtime::LaunchStep& step, void* stream, void** parameters, bool /*overlap*/) const override {
     if (stream != nullptr) {
       throw SpecError(ErrorCode::invalid_argument, "stream",
                       fmt::format("stream is {}, must be null: host execution has no streams", stream));

@@ -80,8 +80,9 @@ class Backend {
   /// Whether `stream` records work for later, so that nothing may be loaded for it now.
   virtual bool is_capturing(void* stream) const = 0;
   /// Element i of `parameters` is the address of the pointer that parameter i gets, as cuLaunchKernel takes it; there
-  /// are step.parameters of them. Takes no lock and no memory unless the backend says so.
-  virtual void launch(const LaunchStep& step, void* stream, void** parameters) const = 0;
+  /// are step.parameters of them. `overlap`: the kernel may start before the one launched before it has finished.
+  /// Takes no lock and no memory unless the backend says so.
+  virtual void launch(const LaunchStep& step, void* stream, void** parameters, bool overlap) const = 0;
 
  protected:
   ~Backend() = default;  // nobody deletes one, so that kernels may be launched while static objects are destroyed

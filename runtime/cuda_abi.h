@@ -3,13 +3,16 @@
 // manual of CUDA 12.0, which has all of them; what came later is marked optional.
 #pragma once
 
+#include <cstddef>
+
 namespace jitconv::runtime::cuda {
 
 using Result = int;  // CUresult
 using Device = int;  // CUdevice
 using Handle = void*;
 
-inline constexpr int kOldestDriver = 12000;  // cuLibraryLoadData and its kin
+inline constexpr int kOldestDriver = 12000;     // cuLibraryLoadData and its kin
+inline constexpr int kCapturesOverlap = 12030;  // graphs whose edges say that a kernel may start early
 
 inline constexpr Result kSuccess = 0, kDeinitialized = 4, kStubLibrary = 34, kDeviceUnavailable = 46, kNoDevice = 100,
                         kInvalidDevice = 101, kInvalidImage = 200, kInvalidContext = 201, kNoBinaryForGpu = 209,
@@ -39,6 +42,25 @@ enum FunctionAttribute : int {
 
 inline constexpr int kCaptureModeRelaxed = 2;  // CUstreamCaptureMode
 
+inline constexpr int kProgrammaticStreamSerialization = 6;  // CUlaunchAttributeID
+
+struct LaunchAttribute {  // CUlaunchAttribute
+  int id;
+  alignas(8) int value[16];  ///< a union of 64 bytes; the first says whether programmatic serialization is allowed
+};
+static_assert(sizeof(LaunchAttribute) == 72 && offsetof(LaunchAttribute, value) == 8);
+
+struct LaunchConfig {  // CUlaunchConfig
+  unsigned grid[3], block[3];
+  unsigned shared_bytes;
+  Handle stream;
+  LaunchAttribute* attributes;
+  unsigned attribute_count;
+};
+static_assert(offsetof(LaunchConfig, block) == 12 && offsetof(LaunchConfig, shared_bytes) == 24 &&
+              offsetof(LaunchConfig, stream) == 32 && offsetof(LaunchConfig, attributes) == 40 &&
+              offsetof(LaunchConfig, attribute_count) == 48 && sizeof(LaunchConfig) == 56);
+
 /// Entry points, resolved by driver.cpp. Each member is spelled as the symbol it holds.
 struct Api {
   Result (*cuInit)(unsigned flags);
@@ -62,7 +84,9 @@ struct Api {
   Result (*cuLaunchKernel)(Handle function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                            unsigned block_y, unsigned block_z, unsigned shared_bytes, Handle stream, void** parameters,
                            void** extra);
-  Result (*cuFuncLoad)(Handle function);  ///< optional: 12.4
+  Result (*cuLaunchKernelEx)(const LaunchConfig*, Handle function, void** parameters,
+                             void** extra);  ///< optional, from kCapturesOverlap on
+  Result (*cuFuncLoad)(Handle function);     ///< optional: 12.4
 };
 
 }  // namespace jitconv::runtime::cuda

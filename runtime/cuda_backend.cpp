@@ -58,9 +58,9 @@ class CudaBackend final : public Backend {
   }
 
   bool is_capturing(void* stream) const override { return Driver::get().is_capturing(stream); }
-  void launch(const LaunchStep& step, void* stream, void** parameters) const override {
+  void launch(const LaunchStep& step, void* stream, void** parameters, bool overlap) const override {
     Driver::get().launch(step.kernel, step.entry->grid, step.entry->threads, step.entry->shared_bytes, stream,
-                         parameters);
+                         parameters, overlap);
   }
 };
 

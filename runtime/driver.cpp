@@ -39,12 +39,13 @@ void resolve(void* library, Function& slot, const char* name, bool required = tr
   }
 }
 
-void require_version(const Api& found) {
+/// The driver's version, which is not too old; 0 if only cuInit can say what is wrong.
+int require_version(const Api& found) {
   int version = 0;
   const Result result = found.cuDriverGetVersion(&version);
-  if (result == kStubLibrary) return;  // cuInit says it better
+  if (result == kStubLibrary) return 0;
   if (result != kSuccess) throw_driver_error(found, result, "cuDriverGetVersion");
-  if (version >= kOldestDriver) return;
+  if (version >= kOldestDriver) return version;
   throw CudaError(ErrorCode::no_driver, 0, "cuDriverGetVersion",
                   fmt::format("the driver supports CUDA {}.{}; jitconv needs the driver of CUDA 12.0 (525) or newer",
                               version / 1000, version % 1000 / 10));
@@ -63,7 +64,7 @@ Api open_libcuda() {
   resolve(library, found.cuDriverGetVersion, "cuDriverGetVersion");
   resolve(library, found.cuGetErrorName, "cuGetErrorName");
   resolve(library, found.cuGetErrorString, "cuGetErrorString");
-  require_version(found);
+  const int version = require_version(found);
   if (const Result result = found.cuInit(0); result != kSuccess) throw_driver_error(found, result, "cuInit");
 
   resolve(library, found.cuDeviceGetCount, "cuDeviceGetCount");
@@ -81,6 +82,7 @@ Api open_libcuda() {
   resolve(library, found.cuThreadExchangeStreamCaptureMode, "cuThreadExchangeStreamCaptureMode");
   resolve(library, found.cuLaunchKernel, "cuLaunchKernel");
   resolve(library, found.cuFuncLoad, "cuFuncLoad", /*required=*/false);
+  if (version >= kCapturesOverlap) resolve(library, found.cuLaunchKernelEx, "cuLaunchKernelEx", /*required=*/false);
 
   int devices = 0;
   Result result = found.cuDeviceGetCount(&devices);
@@ -239,7 +241,15 @@ bool Driver::is_capturing(void* stream) const {
 }
 
 void Driver::launch(DeviceKernel kernel, std::span<const std::uint32_t, 3> grid, std::uint32_t threads,
-                    std::uint32_t shared_bytes, void* stream, void** parameters) const {
+                    std::uint32_t shared_bytes, void* stream, void** parameters, bool overlap) const {
+  // A driver that cannot overlap runs the kernels one after the other, and waiting returns at once.
+  if (overlap && api.cuLaunchKernelEx != nullptr) {
+    // The stream's order before this launch is up to the kernel: see KernelState::launch for why it may be.
+    LaunchAttribute serialization{.id = kProgrammaticStreamSerialization, .value = {1}};
+    const LaunchConfig config{{grid[0], grid[1], grid[2]}, {threads, 1, 1}, shared_bytes, stream, &serialization, 1};
+    check(api.cuLaunchKernelEx(&config, kernel.handle, parameters, nullptr), "cuLaunchKernelEx");
+    return;
+  }
   check(api.cuLaunchKernel(kernel.handle, grid[0], grid[1], grid[2], threads, 1, 1, shared_bytes, stream, parameters,
                            nullptr),
         "cuLaunchKernel");

@@ -34,8 +34,10 @@ class Driver {
   /// load the code now (no lazy loading).
   DeviceKernelInfo prepare(DeviceKernel kernel, int device, std::uint32_t shared_bytes) const;
   bool is_capturing(void* stream) const;
+  /// `overlap`: the kernel waits by itself for what it needs of the kernel launched before it on the stream, and may
+  /// start before that one has finished, if it lets it.
   void launch(DeviceKernel kernel, std::span<const std::uint32_t, 3> grid, std::uint32_t threads,
-              std::uint32_t shared_bytes, void* stream, void** parameters) const;
+              std::uint32_t shared_bytes, void* stream, void** parameters, bool overlap = false) const;
 
   /// Whether a CudaError::result() says that the image itself is unusable, rather than the device, the memory or the
   /// context.

@@ -118,12 +118,13 @@ void KernelState::make_ready(void* stream) const {
   load(device);
 }
 
-void KernelState::launch_step(const Step& step, void* stream, const runtime::RolePointers& pointers) const {
+void KernelState::launch_step(const Step& step, void* stream, const runtime::RolePointers& pointers,
+                              bool overlap) const {
   std::array<void*, runtime::LaunchStep::kMostParameters> parameters;
   for (std::size_t i = 0; i < step.launch.parameters; ++i) {
     parameters[i] = const_cast<void*>(static_cast<const void*>(&pointers[step.roles[i]]));
   }
-  backend.launch(step.launch, stream, parameters.data());
+  backend.launch(step.launch, stream, parameters.data(), overlap);
 }
 
 void KernelState::launch(void* stream, const LaunchArgs& args) const {
@@ -133,8 +134,15 @@ void KernelState::launch(void* stream, const LaunchArgs& args) const {
   make_ready(stream);
   const bool packed = rules_.packed(given);
   const runtime::RolePointers pointers = rules_.resolved(given);
+  // The first kernel of a launch is never let start early: when it starts, everything before it in the stream is
+  // complete, the caller's own kernels and earlier launches that used the same workspace included. So those behind it
+  // may read the caller's tensors at once, and need wait only for each other. And they do wait, all their blocks: when
+  // the last of them is complete, all are, so that what follows in the stream, if launched plainly, overlaps with none.
+  bool is_first = true;
   for (const Step& step : steps_) {
-    if (!packed || !step.launch.entry->packs_weights) launch_step(step, stream, pointers);
+    if (packed && step.launch.entry->packs_weights) continue;
+    launch_step(step, stream, pointers, /*overlap=*/!is_first && step.launch.entry->starts_early);
+    is_first = false;
   }
 }
 
@@ -146,7 +154,7 @@ void KernelState::pack_weights(void* stream, const void* w, void* packed_w) cons
   args.packed_w = packed_w;
   const runtime::RolePointers pointers = runtime::by_role(args);
   for (const Step& step : steps_) {
-    if (step.launch.entry->packs_weights) launch_step(step, stream, pointers);
+    if (step.launch.entry->packs_weights) launch_step(step, stream, pointers, /*overlap=*/false);
   }
 }
 

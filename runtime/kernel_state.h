@@ -60,7 +60,7 @@ struct KernelState {
     return device < 64 && (ready_devices_.load(std::memory_order_acquire) >> device & 1) != 0;
   }
   void make_ready(void* stream) const;
-  void launch_step(const Step& step, void* stream, const runtime::RolePointers& pointers) const;
+  void launch_step(const Step& step, void* stream, const runtime::RolePointers& pointers, bool overlap) const;
   void load(int device) const;
   void load_image(int device) const;
 

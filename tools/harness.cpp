@@ -141,11 +141,25 @@ std::string launch_text(const KernelSource& source) {
     for (const auto& argument : entry.arguments) {
       pointers += fmt::format("{}&b.{}", pointers.empty() ? "" : ", ", buffer_name(argument.role));
     }
-    launch += fmt::format(
-        "  {{\n    void* arguments[] = {{{}}};\n"
-        "    HARNESS_CALL(cudaLaunchKernel(reinterpret_cast<const void*>({}), dim3({}, {}, {}),\n"
-        "                                  dim3({}), arguments, {}, stream));\n  }}\n",
-        pointers, entry.name, entry.grid[0], entry.grid[1], entry.grid[2], entry.threads, entry.shared_bytes);
+    launch += fmt::format("  {{\n    void* arguments[] = {{{}}};\n", pointers);
+    // As the runtime launches it: all kernels of a launch but the first may start early.
+    if (entry.starts_early && &entry != source.entries.data()) {
+      launch += fmt::format(
+          "    cudaLaunchAttribute early = {{}};\n"
+          "    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;\n"
+          "    early.val.programmaticStreamSerializationAllowed = 1;\n"
+          "    cudaLaunchConfig_t config = {{}};\n"
+          "    config.gridDim = dim3({}, {}, {});\n    config.blockDim = dim3({});\n"
+          "    config.dynamicSmemBytes = {};\n    config.stream = stream;\n"
+          "    config.attrs = &early;\n    config.numAttrs = 1;\n"
+          "    HARNESS_CALL(cudaLaunchKernelExC(&config, reinterpret_cast<const void*>({}), arguments));\n  }}\n",
+          entry.grid[0], entry.grid[1], entry.grid[2], entry.threads, entry.shared_bytes, entry.name);
+    } else {
+      launch += fmt::format(
+          "    HARNESS_CALL(cudaLaunchKernel(reinterpret_cast<const void*>({}), dim3({}, {}, {}),\n"
+          "                                  dim3({}), arguments, {}, stream));\n  }}\n",
+          entry.name, entry.grid[0], entry.grid[1], entry.grid[2], entry.threads, entry.shared_bytes);
+    }
   }
   return prepare + "}\n\n" + launch + "}\n\n}  // namespace harness\n\n";
 }

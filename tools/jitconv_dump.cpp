@@ -78,6 +78,8 @@ json::Object json_entry(const codegen::KernelEntry& entry) {
                       {"grid", json::Array{entry.grid[0], entry.grid[1], entry.grid[2]}},
                       {"threads", entry.threads},
                       {"shared_bytes", entry.shared_bytes},
+                      {"packs_weights", entry.packs_weights},
+                      {"starts_early", entry.starts_early},
                       {"arguments", std::move(arguments)}};
 }
 

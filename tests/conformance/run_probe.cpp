@@ -31,7 +31,7 @@ Words LoadedProbe::run(const Words& inputs) const {
   device_.set_bytes(out.data(), 0, out.bytes());
   std::array<void*, 2> pointers{in.data(), out.data()};
   std::array<void*, 2> parameters{&pointers[0], &pointers[1]};
-  backend_.launch(step, nullptr, parameters.data());
+  backend_.launch(step, nullptr, parameters.data(), /*overlap=*/false);
   device_.synchronize();
   device_.download(outputs.data(), out.data(), out.bytes());
   return outputs;

@@ -231,6 +231,21 @@ Probe opaque_values() {
   return probe;
 }
 
+/// Nothing comes out of it but that it comes back: the kernel is launched plainly, behind one that has finished.
+Probe dependent_launches() {
+  Probe probe;
+  probe.name = "dependent launches";
+  probe.device_files = {"device/dependent_launch.cuh"};
+  probe.functions = {"dependent_launch.cuh: let_next_kernel_start", "dependent_launch.cuh: wait_for_previous_kernel"};
+  probe.body =
+      "  let_next_kernel_start();\n"
+      "  wait_for_previous_kernel();\n"
+      "  out[0] = in[0] * 5u;\n";
+  probe.inputs = random_words(probe.name, kItems);
+  probe.compute_capability = kHopper;
+  return probe;
+}
+
 Probe maxima() {
   Probe probe;
   probe.name = "max_nan";
@@ -368,6 +383,7 @@ std::vector<Probe> tensor_probes() {
   all.push_back(opaque_values());
   all.push_back(word_stores());
   all.push_back(transposed_stores());
+  all.push_back(dependent_launches());
   for (const Type& type : {kF16, kBf16}) {
     all.push_back(operands_16bit(type));
     all.push_back(pairs(type));

@@ -63,6 +63,17 @@ __device__ __forceinline__ void bulk_copy_to_shared(void* destination, const voi
                : "memory");
 }
 
+// Overlapped launches (sm_90): if the host allows it, a kernel may start before the one before it in the stream has
+// finished. These two are all they need to know of each other.
+// From here on the next kernel may start, once every block has come here; what it may read it must wait for.
+__device__ __forceinline__ void let_next_kernel_start() {
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+}
+// Returns when the kernel before has finished and what it wrote can be seen; at once if this one was launched plainly,
+// after it. A load that must come behind it must not be through a pointer to const __restrict__: such loads are taken
+// for independent of everything.
+__device__ __forceinline__ void wait_for_previous_kernel() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+
 // What warpgroups, four warps each, need around their matrix multiplications (wgmma, sm_90a). A multiplication is
 // asynchronous: it reads shared memory and its accumulators some time between multiply_begin() and the multiply_wait()
 // that covers the group it was committed to; until then neither may be touched. All functions but fence_async_proxy()
@@ -238,14 +249,13 @@ constexpr int kWindow = 248;
 constexpr int kGap = 24;  // positions of a grid row behind its kQ outputs
 constexpr int kPitch = 520;
 constexpr int kTilesOfPlane = 508;
-constexpr int kSplits = 1;
 constexpr int kTiles = 4064;
 
 // Steps: a filter row of kSlices slices of channels; a slice is 16 bytes of a pixel
 constexpr int kSlices = 2;
 constexpr int kChunkChannels = 8;
 constexpr int kSteps = 20;
-constexpr int kStepsOfSplit = 20;
+constexpr int kStepRows = 1;  // filter rows of a step
 constexpr int kPhases = 1;  // residues of columns modulo the stride, kept apart
 constexpr int kUnits = 18;  // taps of a slice
 constexpr int kRunPixels = 272;
@@ -275,14 +285,26 @@ constexpr int kStoreVectors = 62;
 constexpr int kStoreSteps = 2;
 constexpr int kStagingFirstByte = 143360;
 constexpr int kBarriersFirstByte = 206848;
+
+// Packing: kPackSlices slices of kPackK output channels, of each a piece of w
 constexpr int kPackThreads = 256;
-constexpr int kPackedRows = 23040;
+constexpr int kPackK = 32;
+constexpr int kPackSlices = 1;
+constexpr int kPackedSlices = 8;  // in all
+constexpr int kPackBlocksOfK = 8;  // that share output channels
+constexpr int kWordElements = 1;  // that one load reads
+constexpr int kPieceWords = 180;
+constexpr int kPackBatch = 12;  // words of a thread in flight
+constexpr int kPiecePitch = 181;  // elements, an odd number of banks
+constexpr int kUnitsOfSlice = 9;  // in a step
+constexpr int kRowsOfSlice = 45;  // of an output channel
 
 // The numbers above are redundant; they must agree.
 static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 128 && kTeams * kTeamWarps == 4);
-static_assert(kGap == (kS - 1) * kDilationW / kStrideW && kRunPixels == kColumns + kGap);
-static_assert(kChunkChannels == kSlices * kOperandChannels && kSteps % kR == 0);
-static_assert(kUnits % 2 == 0 && kUnits >= kS * kSlices && kWeightBytes == kUnits * kBlockK * 16);
+static_assert(kGap == (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kGap);
+static_assert(kRunPixels == kColumns + kGap + (kStepRows - 1) * kDilationH * kPitch);
+static_assert(kChunkChannels == kSlices * kOperandChannels && kSteps * kStepRows % kR == 0);
+static_assert(kUnits % 2 == 0 && kUnits >= kStepRows * kS * kSlices && kWeightBytes == kUnits * kBlockK * 16);
 static_assert(kRunBytes == kPhases * kSlices * kRunPixels * 16);
 static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes && kStages * kStageBytes <= kStagingFirstByte);
 static_assert(kWindow % kSectorElements == 0 && kStagingPitch >= kColumns + kLead);
@@ -294,24 +316,57 @@ using Staged = float;  // an output on its way to y
 
 
 // Weights as the multiplications take them, [tile of k][chunk][r][unit][k of the tile]: a unit is a tap of one slice of
-// kOperandChannels channels. What the filter does not have is zero. One thread packs one row of 16 bytes.
+// kOperandChannels channels. What the filter does not have is zero. A block packs kPackSlices slices of kPackK output
+// channels. In w they are one piece for each output channel, so lanes read along it; rows lie along the output
+// channels, so lanes write along these.
 extern "C" __global__ void __launch_bounds__(kPackThreads)
 jitconv_fwd_f32_nchw_n8c32h512w512_k64_5x9_d2x3_tensor_pack(const Element* __restrict__ w, uint4* __restrict__ packed_w) {
-  const int row = static_cast<int>(blockIdx.x) * kPackThreads + static_cast<int>(threadIdx.x);
-  if (row >= kPackedRows) return;
-  const int k = row / (kSteps * kUnits * kBlockK) % kTilesK * kBlockK + row % kBlockK;  // within the group
-  const int group = row / (kSteps * kUnits * kBlockK * kTilesK);
-  const int unit = row / kBlockK % kUnits;
-  const int step = row / (kBlockK * kUnits) % kSteps;
-  const int r = step % kR;
-  const int s = unit / kSlices;
-  const int c_first = step / kR * kChunkChannels + unit % kSlices * kOperandChannels;
-  const Element* filter = w + (static_cast<long long>(group * kGroupK + k) * kChannels + c_first) * (kR * kS) + r * kS + s;
-  Element channel[kOperandChannels];
+  extern __shared__ __align__(1024) char shared[];
+  let_next_kernel_start();
+  Element* const pieces = reinterpret_cast<Element*>(shared);
+  const int first_slice = static_cast<int>(blockIdx.x) % kPackBlocksOfK * kPackSlices;
+  const int k_block = static_cast<int>(blockIdx.x) / kPackBlocksOfK;  // of all groups' tiles
+  const int tile = k_block / (kBlockK / kPackK), k_of_tile = k_block % (kBlockK / kPackK) * kPackK;
+  const int k_first = tile % kTilesK * kBlockK + k_of_tile;  // within the group
+  const int c_first = first_slice * kOperandChannels;
+
+  const Element* filter =
+      w + (static_cast<long long>(tile / kTilesK * kGroupK + k_first) * kChannels + c_first) * (kR * kS);
+  const int length = (kChannels - c_first) * (kR * kS);  // of a piece, if the block does not end before
+#pragma unroll 1
+  for (int first = threadIdx.x; first < kPackK * kPieceWords; first += kPackBatch * kPackThreads) {
+    Element value[kPackBatch];
 #pragma unroll
-  for (int c = 0; c < kOperandChannels; ++c)
-    channel[c] = k < kGroupK && s < kS && c_first + c < kChannels ? filter[c * (kR * kS)] : from_float(0.0f);
-  packed_w[row] = operand_row(channel);
+    for (int i = 0; i < kPackBatch; ++i) {
+      const int k = (first + i * kPackThreads) / kPieceWords;
+      const int place = (first + i * kPackThreads - k * kPieceWords) * kWordElements;
+      const bool valid = k < kPackK && k_first + k < kGroupK && place < length;
+      value[i] = load_if<0>(filter + (k * (static_cast<long long>(kChannels) * (kR * kS)) + place), valid);
+    }
+#pragma unroll
+    for (int i = 0; i < kPackBatch; ++i) {
+      const int k = (first + i * kPackThreads) / kPieceWords;
+      const int place = (first + i * kPackThreads - k * kPieceWords) * kWordElements;
+      if (k < kPackK) pieces[k * kPiecePitch + place] = value[i];
+    }
+  }
+  __syncthreads();
+
+  const int k = static_cast<int>(threadIdx.x) % kPackK;
+  uint4* rows = packed_w + tile * (kSteps * kUnits * kBlockK) + k_of_tile + k;
+  const int slices = kPackedSlices - first_slice < kPackSlices ? kPackedSlices - first_slice : kPackSlices;
+  for (int item = static_cast<int>(threadIdx.x) / kPackK; item < slices * kRowsOfSlice;
+       item += kPackThreads / kPackK) {
+    const int slice = item / kRowsOfSlice, row = item - slice * kRowsOfSlice;
+    const int r = row / kUnitsOfSlice, tap = row % kUnitsOfSlice, s = tap;
+    const int step = (first_slice + slice) / kSlices * kR + r;
+    const int unit = tap * kSlices + (first_slice + slice) % kSlices;
+    const Element* first_channel = pieces + k * kPiecePitch + slice * (kOperandChannels * kR * kS) + r * kS + s;
+    Element channel[kOperandChannels];
+#pragma unroll
+    for (int c = 0; c < kOperandChannels; ++c) channel[c] = first_channel[c * (kR * kS)];
+    rows[(step * kUnits + unit) * kBlockK] = operand_row(channel);
+  }
 }
 
 // A position is a place in an image's grid of output rows, kGap columns longer than y's: there the window of taps reaches
@@ -350,12 +405,12 @@ __device__ __forceinline__ void read_staged(float (&value)[kStoreElements], cons
   }
 }
 
-// Loads one step's pixels of a run, kColumns + kGap of them, as [phase][slice][pixel], 16 bytes each. Lanes are
+// Loads one step's kRunPixels pixels of a run as [phase][slice][pixel], 16 bytes each. Lanes are
 // neighbours in a row of x; kLoadBatch pixels of a lane are in flight at a time.
-__device__ __forceinline__ void load_run(const Element* __restrict__ x_chunk, int c_first, int r, int first_output,
+__device__ __forceinline__ void load_run(const Element* __restrict__ x_chunk, int c_first, int r, int run_first,
                                          int first_item, int lane, char* run) {
-  const int row_first = first_output / kQ;
-  const int column_first = first_output - row_first * kQ;
+  const int row_first = run_first / kQ;
+  const int column_first = run_first - row_first * kQ;
 #pragma unroll 1
   for (int item = first_item; item < kLoadItems; item += kLoadBatch * kTeamWarps) {
     Element value[kLoadBatch][kChunkChannels];
@@ -363,9 +418,10 @@ __device__ __forceinline__ void load_run(const Element* __restrict__ x_chunk, in
     for (int i = 0; i < kLoadBatch; ++i) {
       const int phase = kPhases == 1 ? 0 : (item + i * kTeamWarps) / kLoadItemsOfPhase;
       const int pixel = (item + i * kTeamWarps - phase * kLoadItemsOfPhase) * 32 + lane;
-      const int row = (column_first + pixel) / kPitch;
-      const int h = (row_first + row) * kStrideH - kPadTop + r * kDilationH;
-      const int w = (column_first + pixel - row * kPitch) * kStrideW - kPadLeft + phase;
+      const int row = row_first + (column_first + pixel) / kPitch;
+      const int column = (column_first + pixel) % kPitch;
+      const int h = row * kStrideH - kPadTop + r * kDilationH;
+      const int w = column * kStrideW - kPadLeft + phase;
       const bool valid = item + i * kTeamWarps < kLoadItems && pixel < kRunPixels && static_cast<unsigned>(h) < kH &&
                          static_cast<unsigned>(w) < kW;
       const Element* source = x_chunk + (h * kInputStrideH + w);
@@ -424,6 +480,7 @@ jitconv_fwd_f32_nchw_n8c32h512w512_k64_5x9_d2x3_tensor(const Element* __restrict
     // The loading warpgroup. A warp's loads do not overlap its own waiting, so teams of warps take steps in turn.
     shrink_registers_to<kLoaderRegisters>();
     const int team = warp / kTeamWarps, member = warp % kTeamWarps;
+    if (member == 0 && lane == 0) wait_for_previous_kernel();
     int turn = 0;
 #pragma unroll 1
     for (int number = blockIdx.x; number < kTiles; number += gridDim.x) {
@@ -445,7 +502,7 @@ jitconv_fwd_f32_nchw_n8c32h512w512_k64_5x9_d2x3_tensor(const Element* __restrict
           }
 #pragma unroll 1
           for (int run = 0; run < kRuns; ++run)
-            load_run(x_image + static_cast<long long>(c_first) * kInputStrideC, c_first, step % kR,
+            load_run(x_image + (static_cast<long long>(c_first) * kInputStrideC), c_first, step % kR,
                      tile.first_output + run * kWindow, member, lane, input + run * kRunBytes);
           fence_async_proxy();
           __syncwarp();
@@ -519,8 +576,9 @@ jitconv_fwd_f32_nchw_n8c32h512w512_k64_5x9_d2x3_tensor(const Element* __restrict
           *reinterpret_cast<float2*>(staged_lane + (i * 8)) = pair;
         }
         __syncwarp();
-      if (inside) {
-          auto* const y_lane = y + (plane_first + k_first) * static_cast<long long>(kPlane) + (run_first - kLead + lane * kStoreElements);
+        if (inside) {
+          auto* const y_lane = y + (plane_first + k_first) * static_cast<long long>(kPlane) +
+                               (run_first - kLead + lane * kStoreElements);
 #pragma unroll
           for (int k = 0; k < 8; ++k) {
             if (false) break;

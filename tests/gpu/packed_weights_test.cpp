@@ -30,6 +30,66 @@ TEST_F(PackedWeights, GiveTheSameBits) {
   Report::get().add("packed weights", counts);
 }
 
+TEST_F(PackedWeights, LieAsTheMultiplicationsTakeThem) {
+  const std::vector<codegen::ConvPlan> plans = layout_plans(target());
+  ASSERT_EQ(plans.size(), 13u);
+  for (const codegen::ConvPlan& plan : plans)
+    EXPECT_EQ(packed_bytes_fault(device(), runtime::compile_plan(plan)), "") << to_string(plan.spec);
+}
+
+// Kernels of a launch overlap, those of two launches must not: they write the same workspace.
+TEST_F(PackedWeights, LaunchesThatShareAWorkspaceDoNotMeet) {
+  constexpr int kLaunches = 200;
+  for (const PackingCase& one : cases_) {
+    SCOPED_TRACE(one.name);
+    const ConvSpec& spec = one.plan.spec;
+    const Kernel kernel = runtime::compile_plan(one.plan);
+    device().prepare(kernel);
+    const tools::Buffer workspace(device(), kernel.workspace_bytes());
+    Arena arenas[] = {Arena(device()), Arena(device())};
+    LaunchArgs args[2];
+    std::vector<std::byte> alone[2];
+    for (std::size_t i = 0; i < 2; ++i) {
+      const Reference reference = make_reference(spec, check::DataKind::random, 5 + i, {});
+      args[i] = place_tensors(arenas[i], spec, kernel.workspace_bytes());
+      args[i].workspace = workspace.data();
+      fill_tensors(device(), spec, reference.data, args[i], kernel.workspace_bytes());
+      kernel.launch(nullptr, args[i]);
+      device().synchronize();
+      alone[i] = output_bytes(device(), spec, args[i].y);
+    }
+    EXPECT_FALSE(alone[0] == alone[1]);
+    const std::int64_t bytes = output_count(spec) * element_bytes(spec.dtype);
+    const auto same = [&](const char* how) {
+      device().synchronize();
+      for (std::size_t i = 0; i < 2; ++i)
+        EXPECT_TRUE(output_bytes(device(), spec, args[i].y) == alone[i]) << how << ", launch " << i;
+    };
+    const auto launch_in_turns = [&](void* stream) {
+      for (int i = 0; i < kLaunches; ++i) {
+        const LaunchArgs& next = args[i % 2];
+        check_cuda(CudaCalls::get().memset_d8_async(reinterpret_cast<std::uintptr_t>(next.y), kNanByte,
+                                                    static_cast<std::size_t>(bytes), stream),
+                   "cuMemsetD8Async");
+        kernel.launch(stream, next);
+      }
+    };
+    launch_in_turns(nullptr);
+    same("on the default stream");
+    const Stream stream;
+    Graph graph(stream);
+    launch_in_turns(stream.get());
+    graph.end_capture();
+    graph.launch();
+    graph.launch();
+    stream.synchronize();
+    same("in a graph");
+    // Without anything between them.
+    for (int i = 0; i < kLaunches; ++i) kernel.launch(nullptr, args[i % 2]);
+    same("back to back");
+  }
+}
+
 TEST_F(PackedWeights, PackingIsCapturedIntoAGraph) {
   Report::Category counts;
   for (const PackingCase& one : cases_) {

@@ -1,7 +1,14 @@
 // See packed_weights.h.
 #include "support/packed_weights.h"
 
+#include <fmt/format.h>
+
+#include <cstring>
+#include <random>
+#include <utility>
+
 #include "codegen/heuristics.h"
+#include "runtime/compile.h"
 #include "support/runner.h"
 #include "tools/reduce.h"
 
@@ -68,6 +75,81 @@ std::string packing_fault(tools::Device& device, const Kernel& kernel, Report::C
     if (const std::string wrong = run(tensors, launched, workspace_bytes); !wrong.empty()) return prefix + wrong;
     if (output_bytes(device, spec, tensors.y) != expected) return prefix + "not the bits of the launch with w";
   }
+  return {};
+}
+
+std::vector<ConvPlan> layout_plans(const Target& target) {
+  constexpr const char* kSpecs[] = {
+      "input=1,72,9,30 weight=72,72,3,3 math=tf32",
+      "input=1,3,40,40 weight=70,3,7,7 math=tf32",
+      "input=1,3,99,99 weight=96,3,11,11 stride=4 padding=2 dtype=f16",
+      "input=1,5,40,40 weight=130,5,3,5 dtype=bf16",
+      "input=1,24,30,30 weight=40,24,2,3 stride=3,5 dilation=4,2 dtype=f16 input_layout=nhwc",
+      "input=1,96,31,29 weight=96,48,3,3 groups=2 stride=2 math=tf32",
+      "input=1,200,8,8 weight=300,200,1,1 math=tf32",
+      "input=1,520,8,8 weight=1030,520,1,1 dtype=bf16",
+      "input=1,300,9,9 weight=260,300,5,5 math=tf32",
+      "input=1,20,99,99 weight=20,20,31,31 dtype=f16",
+  };
+  std::vector<ConvPlan> plans;
+  for (const char* text : kSpecs) {
+    bool row_by_row = false, all_rows = false;
+    for (ConvPlan& plan : codegen::enumerate_plans(parse_spec(text), target, SIZE_MAX)) {
+      const auto* tiling = std::get_if<codegen::TensorTiling>(&plan.tiling);
+      if (tiling == nullptr || std::exchange(tiling->filter_rows == 1 ? row_by_row : all_rows, true)) continue;
+      plans.push_back(std::move(plan));
+    }
+  }
+  return plans;
+}
+
+std::string packed_bytes_fault(tools::Device& device, const Kernel& kernel) {
+  const ConvSpec& spec = kernel.spec();
+  const FilterShape& filter = spec.filter;
+  const auto& tiling = std::get<codegen::TensorTiling>(runtime::plan_of(kernel).tiling);
+  const bool words = spec.dtype == DataType::f32;
+  const std::size_t bytes = words ? 4 : 2;
+  std::mt19937 random(17);
+  std::vector<std::byte> w(static_cast<std::size_t>(filter.k * filter.c * filter.r * filter.s) * bytes);
+  std::vector<std::uint32_t> packed_bits(w.size() / bytes);  // of each weight, as they are to be packed
+  for (std::size_t i = 0; i < packed_bits.size(); ++i) {
+    // Finite, and of all low bits. TF32 is rounded to nearest.
+    const auto bits = static_cast<std::uint32_t>((random() & 0x8fffffffu) | 0x30000000u);
+    std::memcpy(w.data() + i * bytes, &bits, bytes);
+    packed_bits[i] = words ? (bits + 0x1000u) & ~0x1fffu : bits & 0xffffu;
+  }
+
+  const std::int64_t packed_bytes = kernel.packed_weight_bytes();
+  tools::Buffer from(device, static_cast<std::int64_t>(w.size())), to(device, packed_bytes);
+  device.upload(from.data(), w.data(), from.bytes());
+  device.set_bytes(to.data(), kNanByte, packed_bytes);
+  kernel.pack_weights(nullptr, from.data(), to.data());
+  std::vector<std::byte> packed(static_cast<std::size_t>(packed_bytes));
+  device.download(packed.data(), to.data(), packed_bytes);
+
+  const std::vector<int> order = codegen::TensorTiling::tap_order(spec);
+  const std::int64_t slice_channels = codegen::TensorTiling::slice_channels(spec), group_k = filter.k / spec.groups;
+  const std::byte* at = packed.data();
+  for (std::int64_t tile = 0; tile < spec.groups * tiling.tiles_k(spec); ++tile)
+    for (std::int64_t step = 0; step < tiling.steps(spec); ++step)
+      for (std::int64_t unit = 0; unit < tiling.units(spec); ++unit)
+        for (std::int64_t k_of_tile = 0; k_of_tile < tiling.block_k; ++k_of_tile)
+          for (std::int64_t i = 0; i < slice_channels; ++i, at += bytes) {
+            const std::int64_t k = tile % tiling.tiles_k(spec) * tiling.block_k + k_of_tile;
+            const std::int64_t steps = filter.r / tiling.filter_rows;  // of a chunk
+            const std::int64_t r = step % steps * tiling.filter_rows + unit / tiling.slices / filter.s;
+            const std::int64_t place = unit / tiling.slices % filter.s;
+            const std::int64_t c = (step / steps * tiling.slices + unit % tiling.slices) * slice_channels + i;
+            std::uint32_t expected = 0, found = 0;
+            if (k < group_k && c < filter.c && unit < tiling.taps(spec) * tiling.slices)
+              expected = packed_bits[static_cast<std::size_t>(
+                  (((tile / tiling.tiles_k(spec) * group_k + k) * filter.c + c) * filter.r + r) * filter.s +
+                  order[static_cast<std::size_t>(place)])];
+            std::memcpy(&found, at, bytes);
+            if (found != expected)
+              return fmt::format("tile {} step {} unit {} k {} channel {}: {:x} instead of {:x}", tile, step, unit,
+                                 k_of_tile, c, found, expected);
+          }
   return {};
 }
 

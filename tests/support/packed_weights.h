@@ -25,4 +25,13 @@ std::vector<PackingCase> packing_cases(const Target& target);
 /// beyond workspace_bytes_with_packed_weights().
 std::string packing_fault(tools::Device& device, const Kernel& kernel, Report::Category& counts);
 
+/// Kernels that pack filters of every kind: slices of one tap and of many, steps with a unit that has no partner, taps
+/// in another order than the filter's, groups, channels and output channels that nothing divides, filters so large that
+/// a block has few output channels. Empty for a target without such kernels.
+std::vector<codegen::ConvPlan> layout_plans(const Target& target);
+
+/// Packs bits that are different for each weight and compares every byte with the layout, which is restated here: "" or
+/// the first row that is wrong.
+std::string packed_bytes_fault(tools::Device& device, const Kernel& kernel);
+
 }  // namespace jitconv::test

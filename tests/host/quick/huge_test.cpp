@@ -81,7 +81,7 @@ void run_last_blocks(codegen::KernelSource source, std::uint32_t blocks, const S
   std::array<void*, 3> pointers = {x.data(), w.data(), y.data()};
   std::array<void*, 3> parameters = {&pointers[0], &pointers[1], &pointers[2]};
   const host::Session session(host::Settings{});
-  backend.launch(step, nullptr, parameters.data());
+  backend.launch(step, nullptr, parameters.data(), /*overlap=*/false);
   for (const host::Report& report : session.reports())
     for (const host::Finding& finding : report.findings) ADD_FAILURE() << to_string(finding);
 }

@@ -21,6 +21,15 @@ TEST(QuickPackedWeights, GiveTheSameBits) {
   EXPECT_EQ(counts.launches, 3 * counts.kernels);
 }
 
+TEST(QuickPackedWeights, LieAsTheMultiplicationsTakeThem) {
+  const FreshCache cache("packed-layout");
+  tools::HostDevice device{Target::host()};
+  const std::vector<codegen::ConvPlan> plans = layout_plans(Target::host(parse_target("sm_90a")));
+  ASSERT_EQ(plans.size(), 13u);
+  for (const codegen::ConvPlan& plan : plans)
+    EXPECT_EQ(packed_bytes_fault(device, runtime::compile_plan(plan)), "") << to_string(plan.spec);
+}
+
 TEST(QuickPackedWeights, OnlyKernelsForHopperPackThem) {
   EXPECT_TRUE(packing_cases(Target::host(parse_target("sm_80"))).empty());
 }

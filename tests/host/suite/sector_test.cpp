@@ -84,7 +84,7 @@ host::Counters count(const codegen::KernelSource& source, const Tensors& tensors
     step.extents[i] = {tensors.bytes(role), role == codegen::ArgumentRole::y};
   }
   const host::Session session(host::Settings{});
-  backend.launch(step, nullptr, parameters.data());
+  backend.launch(step, nullptr, parameters.data(), /*overlap=*/false);
   const std::vector<host::Report> reports = session.reports();
   EXPECT_EQ(reports.size(), 1u);
   for (const host::Finding& finding : reports.front().findings) ADD_FAILURE() << to_string(finding);

@@ -93,13 +93,11 @@ RC_GTEST_PROP(TensorSourceProperty, SignaturesAndLaunchesComeFromOneList, ()) {
       RC_ASSERT(entry.name == names[i]);
       RC_ASSERT(times(source.text, "\n" + entry.name + "(" + parameter_list(entry.arguments) + ") {\n") == 1u);
       RC_ASSERT(entry.packs_weights == (i == 0));
+      RC_ASSERT(entry.starts_early == (i != 0));
       RC_ASSERT(entry.threads % kWarpSize == 0 && entry.threads <= 1024);
     }
-    // Packing and adding have a thread for each row and each output, and no idle block.
+    // Adding has a thread for each output, and no idle block.
     const auto threads_of = [](const KernelEntry& entry) { return std::int64_t{entry.grid[0]} * entry.threads; };
-    const std::int64_t rows = one.tiling.packed_rows(one.spec);
-    RC_ASSERT(threads_of(source.entries[0]) >= rows &&
-              threads_of(source.entries[0]) - rows < source.entries[0].threads);
     RC_ASSERT(source.entries[1].grid == (std::array<std::uint32_t, 3>{one.plan.blocks, 1, 1}));
     RC_ASSERT(source.entries[1].threads == one.plan.threads);
     RC_ASSERT(source.entries[1].shared_bytes == one.plan.shared_bytes);
@@ -109,6 +107,35 @@ RC_GTEST_PROP(TensorSourceProperty, SignaturesAndLaunchesComeFromOneList, ()) {
     RC_ASSERT(threads_of(source.entries[2]) >= outputs &&
               threads_of(source.entries[2]) - outputs < source.entries[2].threads);
   }
+}
+
+// The one place where the text says what a kernel that starts early waits for.
+TEST(TensorSource, WaitsBeforeItReadsWhatTheKernelBeforeWrites) {
+  const auto body = [](const KernelSource& source, std::size_t entry) {
+    const std::size_t begin = source.text.find("\n" + source.entries[entry].name + "(");
+    return source.text.substr(begin, source.text.find("\n}\n", begin) - begin);
+  };
+  const auto waits_before = [](const std::string& text, const char* reads) {
+    const std::size_t wait = text.find("wait_for_previous_kernel();"), read = text.find(reads, text.find(") {\n"));
+    return wait != std::string::npos && read != std::string::npos && wait < read;
+  };
+  for (const bool resident : {false, true}) {
+    const KernelSource source = generate(first_with(kSmall, [&](const TensorTiling& tiling) {
+                                           return tiling.splits == 1 && tiling.resident == resident;
+                                         }).plan);
+    EXPECT_NE(body(source, 0).find("let_next_kernel_start();"), std::string::npos);
+    EXPECT_EQ(times(body(source, 1), "wait_for_previous_kernel();"), 1u);
+    EXPECT_TRUE(waits_before(body(source, 1), "bulk_copy_to_shared(")) << resident;
+    // The caller's next kernel has no business to start early: nobody says that it waits.
+    EXPECT_EQ(body(source, 1).find("let_next_kernel_start();"), std::string::npos);
+  }
+  const KernelSource split = generate(first_split(kSmall).plan);
+  EXPECT_TRUE(waits_before(body(split, 1), "bulk_copy_to_shared("));
+  EXPECT_NE(body(split, 1).find("let_next_kernel_start();"), std::string::npos);
+  EXPECT_TRUE(waits_before(body(split, 2), "partial_sums["));
+  EXPECT_EQ(body(split, 2).find("let_next_kernel_start();"), std::string::npos);
+  // Loads through a pointer to const __restrict__ could be moved before the wait.
+  EXPECT_EQ(split.entries[2].arguments.front().type, "const float*");
 }
 
 /// A unit as the lines of taps have it.
@@ -189,11 +216,11 @@ TEST(TensorSource, TapOrderIsPrintedWhereItIsNotTheFilters) {
   const std::string strided =
       generate(first("input=4,3,99,99 weight=96,3,11,11 stride=4 padding=2 math=tf32").plan).text;
   EXPECT_NE(strided.find("kTapOrder[] = {0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, kS};"), std::string::npos);
-  EXPECT_NE(strided.find("s = kTapOrder[unit];"), std::string::npos);
+  EXPECT_NE(strided.find("s = kTapOrder[tap];"), std::string::npos);
   const std::string slices =
       generate(first("input=4,16,99,99 weight=96,16,5,5 stride=2 padding=2 math=tf32").plan).text;
   EXPECT_NE(slices.find("kTapOrder[] = {0, 2, 4, 1, 3};"), std::string::npos);
-  EXPECT_NE(slices.find("s = kTapOrder[unit / kSlices];"), std::string::npos);
+  EXPECT_NE(slices.find("s = kTapOrder[tap];"), std::string::npos);
   for (const char* in_order : {"input=4,16,99,99 weight=96,16,5,5 padding=2 math=tf32",
                                "input=4,16,99,99 weight=96,16,3,3 stride=2 dilation=2 math=tf32"})
     EXPECT_EQ(generate(first(in_order).plan).text.find("kTapOrder"), std::string::npos) << in_order;

@@ -301,6 +301,46 @@ RC_GTEST_PROP(TensorTilingProperty, PackedWeightsHoldEveryTapOnce, ()) {
   }
 }
 
+RC_GTEST_PROP(TensorTilingProperty, PackingFitsAndHasNoIdleBlocks, ()) {
+  for (const TensorCandidate& one : some_tensor_candidates()) {
+    const TensorTiling& t = one.tiling;
+    const ConvSpec& spec = one.spec;
+    const TensorTiling::Packing packing = t.packing(spec);
+    RC_ASSERT(packing.channels >= 1 && packing.channels <= kWarpSize && t.block_k % packing.channels == 0);
+    RC_ASSERT(kWarpSize % packing.channels == 0);
+    RC_ASSERT(packing.slices >= 1);
+    RC_ASSERT(TensorTiling::packing_bytes(spec, packing) <= TensorTiling::kMostPackingBytes);
+    // Lanes that read the same place of neighbours' pieces meet in no bank.
+    RC_ASSERT(TensorTiling::piece_pitch(spec, packing) % 2 == 1);
+    RC_ASSERT(TensorTiling::piece_pitch(spec, packing) >= TensorTiling::piece_words(spec, packing));
+    RC_ASSERT(TensorTiling::piece_words(spec, packing) * 4 == packing.slices * spec.filter.r * spec.filter.s * kRow);
+    // Each block has a slice, and together they have all.
+    const std::int64_t blocks_of_k =
+        t.packing_blocks(spec, packing) * packing.channels / (spec.groups * t.tiles_k(spec) * t.block_k);
+    RC_ASSERT(blocks_of_k * packing.slices >= t.packed_slices(spec));
+    RC_ASSERT((blocks_of_k - 1) * packing.slices < t.packed_slices(spec));
+    RC_ASSERT(t.packed_slices(spec) * TensorTiling::slice_channels(spec) >= spec.filter.c);
+  }
+}
+
+// Large filters take few output channels at a time, small ones leave many blocks.
+TEST(TensorTiling, PackingFollowsTheFilter) {
+  const auto packing_of = [](const char* text) {
+    const TensorCandidate one = test::tensor_candidates(parse_spec(text)).front();
+    return one.tiling.packing(one.spec);
+  };
+  using Packing = TensorTiling::Packing;
+  EXPECT_EQ(packing_of("input=16,64,56,56 weight=64,64,3,3 math=tf32"), (Packing{32, 1}));
+  EXPECT_EQ(packing_of("input=16,512,14,14 weight=512,512,3,3 math=tf32"), (Packing{32, 2}));
+  EXPECT_EQ(packing_of("input=16,1024,14,14 weight=2048,1024,1,1 math=tf32"), (Packing{32, 16}));
+  EXPECT_EQ(packing_of("input=16,64,56,56 weight=64,64,1,1 math=tf32"), (Packing{32, 4}));
+  EXPECT_EQ(packing_of("input=1,20,99,99 weight=20,20,31,31 dtype=f16"), (Packing{2, 1}));
+}
+
+TEST(TensorTiling, AFilterThatNoBlockCanPackIsLeftToOtherFamilies) {
+  EXPECT_TRUE(test::tensor_candidates(parse_spec("input=1,16,1,9000 weight=64,16,1,4000 dtype=f16")).empty());
+}
+
 RC_GTEST_PROP(TensorTilingProperty, SplitsShareAllSteps, ()) {
   for (const TensorCandidate& one : some_tensor_candidates()) {
     const TensorTiling& t = one.tiling;

@@ -33,7 +33,7 @@ class SpoilingBackend final : public runtime::Backend {
   runtime::DeviceKernelInfo prepare(runtime::DeviceKernel, int, std::uint32_t) const override { return {}; }
   bool refuses_image(const Error&) const override { return false; }
   bool is_capturing(void*) const override { return false; }
-  void launch(const runtime::LaunchStep&, void*, void**) const override {}
+  void launch(const runtime::LaunchStep&, void*, void**, bool) const override {}
 
   static constexpr const char* kSpoiled =
       "ptxas info    : (C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized due to "

@@ -1,5 +1,7 @@
 // Opening the driver: every way it can be unusable, in one process, because a failure must not be remembered. One test,
 // so that the order is certain and the driver is opened for good only at its end.
+#include "runtime/driver.h"
+
 #include "runtime_test_support.h"
 
 namespace jitconv::runtime_test {
@@ -29,7 +31,7 @@ TEST(Driver, EveryFailureToOpenIsNamedAndForgotten) {
   EXPECT_EQ(old.code(), ErrorCode::no_driver);
   EXPECT_NE(std::string(old.what()).find("CUDA 11.8"), std::string::npos) << old.what();
   EXPECT_NE(std::string(old.what()).find("12.0"), std::string::npos) << old.what();
-  fake_driver::set_driver_version(12080);
+  fake_driver::set_driver_version(12020);  // cannot capture kernels that overlap
 
   fake_driver::fail("cuInit", 100);
   EXPECT_EQ(opened().code(), ErrorCode::no_device);
@@ -55,6 +57,14 @@ TEST(Driver, EveryFailureToOpenIsNamedAndForgotten) {
   const std::size_t calls = fake_driver::calls().size();
   current_target();
   EXPECT_EQ(fake_driver::calls().size(), calls + 1) << "a known device costs one question: which is current";
+
+  // This driver runs one kernel after the other.
+  const runtime::Driver& driver = runtime::Driver::get();
+  driver.ensure_context();
+  const auto image = driver.load("cubin");
+  const std::array<std::uint32_t, 3> grid{1, 1, 1};
+  driver.launch(driver.kernel(*image, "kernel"), grid, 32, 0, nullptr, nullptr, /*overlap=*/true);
+  EXPECT_EQ(fake_driver::calls().back(), "cuLaunchKernel");
 }
 
 }  // namespace

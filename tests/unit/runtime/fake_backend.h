@@ -18,6 +18,7 @@ namespace jitconv::runtime_test {
 struct RecordedLaunch {
   std::string kernel;
   void* stream = nullptr;
+  bool overlap = false;
   std::vector<const void*> pointers;
   std::vector<runtime::ParameterExtent> extents;
 };
@@ -66,7 +67,7 @@ class FakeBackend final : public runtime::Backend {
   bool refuses_image(const Error& error) const override { return std::string(error.what()) == kImagesFault; }
 
   bool is_capturing(void* stream) const override { return stream != nullptr && stream == capturing; }
-  void launch(const runtime::LaunchStep& step, void* stream, void** parameters) const override {
+  void launch(const runtime::LaunchStep& step, void* stream, void** parameters, bool overlap) const override {
     const std::lock_guard lock(mutex);
     if (fault) throw KernelFault("the fake kernel is at fault");
     RecordedLaunch& launch = launches.emplace_back();
@@ -74,6 +75,7 @@ class FakeBackend final : public runtime::Backend {
     EXPECT_EQ(static_cast<const char*>(step.kernel.handle), step.entry->name) << "the handle kernel() gave";
     EXPECT_EQ(step.parameters, step.entry->arguments.size());
     launch.stream = stream;
+    launch.overlap = overlap;
     for (std::size_t i = 0; i < step.parameters; ++i) {
       launch.pointers.push_back(*static_cast<void**>(parameters[i]));
       launch.extents.push_back(step.extents[i]);

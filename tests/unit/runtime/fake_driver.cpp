@@ -326,9 +326,40 @@ CUresult cuLaunchKernel(void* function, unsigned grid_x, unsigned grid_y, unsign
   if (extra != nullptr || block_y != 1 || block_z != 1 || block_x == 0 || block_x > 1024 || grid_x == 0) return 1;
   const int allowed = std::max(48 * 1024, kernel->dynamic_shared[current_device]);
   if (static_cast<int>(shared_bytes) > allowed) violate("cuLaunchKernel: more shared memory than was asked for");
-  fake_driver::Launch launch{kernel->name, {grid_x, grid_y, grid_z}, block_x, shared_bytes, stream, {}};
+  fake_driver::Launch launch{kernel->name, {grid_x, grid_y, grid_z}, block_x, shared_bytes, stream, false, {}};
   for (std::size_t i = 0; i < state().arguments; ++i) launch.arguments.push_back(*static_cast<void**>(parameters[i]));
   state().launches.push_back(launch);
+  return 0;
+}
+
+struct CUlaunchAttribute {
+  int id;
+  char pad[4];
+  union {
+    char bytes[64];
+    int programmaticStreamSerializationAllowed;
+  } value;
+};
+struct CUlaunchConfig {
+  unsigned gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes;
+  void* hStream;
+  CUlaunchAttribute* attrs;
+  unsigned numAttrs;
+};
+
+CUresult cuLaunchKernelEx(const CUlaunchConfig* config, void* function, void** parameters, void** extra) {
+  {
+    const Entry entry("cuLaunchKernelEx");
+    if (entry.result != 0) return entry.result;
+    if (config->numAttrs != 1 || config->attrs->id != 6) return 1;
+  }
+  const CUresult result =
+      cuLaunchKernel(function, config->gridDimX, config->gridDimY, config->gridDimZ, config->blockDimX,
+                     config->blockDimY, config->blockDimZ, config->sharedMemBytes, config->hStream, parameters, extra);
+  if (result != 0 || fast.load(std::memory_order_relaxed)) return result;
+  const std::lock_guard lock(state().mutex);
+  if (state().recording) state().calls.pop_back();
+  state().launches.back().may_overlap = config->attrs->value.programmaticStreamSerializationAllowed != 0;
   return 0;
 }
 

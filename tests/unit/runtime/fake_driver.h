@@ -14,6 +14,7 @@ struct Launch {
   std::array<unsigned, 3> grid{};
   unsigned threads = 0, shared_bytes = 0;
   void* stream = nullptr;
+  bool may_overlap = false;      ///< cuLaunchKernelEx, programmatic stream serialization allowed
   std::vector<void*> arguments;  ///< as many as expect_arguments() said
 };
 

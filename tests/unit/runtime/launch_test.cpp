@@ -2,6 +2,7 @@
 // happens when any of the calls fails.
 #include <thread>
 
+#include "codegen/heuristics.h"
 #include "runtime/launch_rules.h"
 #include "runtime_test_support.h"
 
@@ -59,6 +60,27 @@ TEST_F(LaunchTest, AfterCompileALaunchIsTwoCalls) {
   std::vector<std::string> calls = fake_driver::calls();
   calls.erase(calls.begin(), calls.begin() + static_cast<std::ptrdiff_t>(before));
   EXPECT_EQ(calls, (std::vector<std::string>{"cuCtxGetDevice", "cuLaunchKernel"}));
+}
+
+// Of the kernels of a launch, all but the first may start before the one before has finished.
+TEST_F(LaunchTest, SaysWhichKernelsMayOverlap) {
+  const Target target = current_target();
+  const ConvSpec spec = parse_spec("input=1,512,14,14 weight=512,512,3,3 padding=1 math=tf32");
+  for (const std::size_t entries : {std::size_t{2}, std::size_t{3}}) {
+    for (codegen::ConvPlan& plan : codegen::enumerate_plans(spec, target, SIZE_MAX)) {
+      if (codegen::generate(plan).entries.size() != entries) continue;
+      const Kernel kernel = runtime::compile_plan(std::move(plan));
+      const LaunchArgs args = addresses_for(kernel.spec());
+      const std::size_t before = fake_driver::launches().size();
+      kernel.launch(nullptr, args);
+      kernel.launch(nullptr, args);
+      const std::vector<fake_driver::Launch> launches = fake_driver::launches();
+      ASSERT_EQ(launches.size(), before + 2 * entries);
+      for (std::size_t i = 0; i < 2 * entries; ++i)
+        EXPECT_EQ(launches[before + i].may_overlap, i % entries != 0) << launches[before + i].kernel;
+      break;
+    }
+  }
 }
 
 TEST_F(LaunchTest, KernelForATargetLoadsAtFirstLaunch) {

@@ -24,6 +24,7 @@ codegen::KernelEntry entry(const std::string& name, std::vector<codegen::Argumen
   codegen::KernelEntry result;
   result.name = name;
   result.packs_weights = name == "pack";
+  result.starts_early = name != "pack";
   result.arguments = std::move(arguments);
   return result;
 }
@@ -113,6 +114,29 @@ TEST_F(PackedWeightsTest, PackWeightsDoesNothingElse) {
   EXPECT_EQ(backend_.launches[0].pointers, (Pointers{with_w_.w, packed}));
   EXPECT_EQ(backend_.launches[0].stream, &stream);
   EXPECT_EQ(backend_.count("load"), 1);
+}
+
+// What a launch begins with reads tensors that the kernel before it in the stream may still be writing.
+TEST_F(PackedWeightsTest, AllEntriesButTheFirstOfALaunchMayOverlap) {
+  const auto overlaps = [this] {
+    std::vector<bool> all;
+    for (const RecordedLaunch& launch : backend_.launches) all.push_back(launch.overlap);
+    backend_.launches.clear();
+    return all;
+  };
+  const Kernel kernel = kernel_of(three_entries());
+  for (int time = 0; time < 2; ++time) {
+    kernel.launch(nullptr, with_w_);
+    EXPECT_EQ(overlaps(), (std::vector<bool>{false, true, true}));
+    kernel.launch(nullptr, with_packed_);
+    EXPECT_EQ(overlaps(), (std::vector<bool>{false, true}));
+    kernel.pack_weights(nullptr, with_w_.w, with_w_.workspace);
+    EXPECT_EQ(overlaps(), std::vector<bool>{false});
+  }
+  codegen::KernelSource source = three_entries();
+  source.entries[1].starts_early = false;
+  kernel_of(source).launch(nullptr, with_w_);
+  EXPECT_EQ(overlaps(), (std::vector<bool>{false, false, true}));
 }
 
 TEST_F(PackedWeightsTest, WhatOneEntryWritesTheNextMayOnlyRead) {

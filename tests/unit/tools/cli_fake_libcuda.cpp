@@ -241,6 +241,9 @@ FAKE cuLaunchKernel(void* function, unsigned, unsigned, unsigned, unsigned, unsi
   if (!run_data_kernel(name, parameters)) run_convolution(name, parameters);
   return 0;
 }
+FAKE cuLaunchKernelEx(const void*, void* function, void** parameters, void**) {
+  return cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr);
+}
 FAKE cuMemGetInfo_v2(std::size_t* free_bytes, std::size_t* total) {
   const bool small = variable("JITCONV_FAKE_FAULT") == "memory";
   *free_bytes = *total = small ? 1000 : std::size_t{1} << 32;

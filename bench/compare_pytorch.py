@@ -26,6 +26,8 @@ import torch
 import torch.nn.functional as F
 
 OutOfMemory = torch.cuda.OutOfMemoryError  # its name in every release
+# Short runs are measured behind a GPU that still spins while the host enqueues all of them: kernels, not the host's calls.
+SPIN_CYCLES = 300_000
 MATH = {"ieee": 0, "fp32": 1, "tf32": 2}
 DTYPE = {"f32": (0, torch.float32), "f16": (1, torch.float16), "bf16": (2, torch.bfloat16)}
 LAYOUT = {"nchw": 0, "nhwc": 1}
@@ -254,6 +256,7 @@ def median_ms(runs, launches, flush):
             prepare()
             if flush is not None:
                 flush.zero_()
+                torch.cuda._sleep(SPIN_CYCLES)
             begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
             begin.record()
             run()

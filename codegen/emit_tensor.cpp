@@ -57,13 +57,23 @@ std::string constants(const ConvPlan& plan, const TensorTiling& tiling) {
   c.add("kBlockK", tiling.block_k).add("kTilesK", tiling.tiles_k(spec));
   c.add("kRuns", tiling.runs()).add("kColumns", tiling.columns).add("kWindow", tiling.window);
   c.add("kGap", TensorTiling::gap(spec), "positions of a grid row behind its kQ outputs");
-  c.add("kPitch", out.w + TensorTiling::gap(spec));
-  c.add("kTilesOfPlane", tiling.tiles_of_plane(spec));
-  c.add("kSplits", tiling.splits).add("kTiles", tiling.tiles(spec));
+  c.add("kPitch", TensorTiling::pitch(spec));
+  if (tiling.images > 0)
+    c.add("kN", spec.input.n)
+        .add("kImages", tiling.images, "of a run")
+        .add("kImagePositions", tiling.image_positions(spec));
+  else
+    c.add("kTilesOfPlane", tiling.tiles_of_plane(spec));
+  if (tiling.splits > 1) c.add("kSplits", tiling.splits);
+  c.add("kTiles", tiling.tiles(spec));
 
-  c.group("Steps: a filter row of kSlices slices of channels; a slice is 16 bytes of a pixel");
+  c.group(tiling.filter_rows == 1
+              ? "Steps: a filter row of kSlices slices of channels; a slice is 16 bytes of a pixel"
+              : "Steps: all filter rows of kSlices slices of channels; a slice is 16 bytes of a pixel");
   c.add("kSlices", tiling.slices).add("kChunkChannels", tiling.chunk_channels(spec));
-  c.add("kSteps", tiling.steps(spec)).add("kStepsOfSplit", tiling.steps_of_split(spec));
+  c.add("kSteps", tiling.steps(spec));
+  if (tiling.splits > 1) c.add("kStepsOfSplit", tiling.steps_of_split(spec));
+  c.add("kStepRows", tiling.filter_rows, "filter rows of a step");
   c.add("kPhases", TensorTiling::phases(spec), "residues of columns modulo the stride, kept apart");
   c.add("kUnits", tiling.units(spec), "taps of a slice");
   c.add("kRunPixels", tiling.run_pixels(spec));
@@ -108,16 +118,22 @@ std::string asserts(const ConvPlan& plan, const TensorTiling& tiling) {
   lines.add(
       "static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 128 && kTeams * kTeamWarps == 4);");
   const bool vectors = TensorTiling::loads_vectors(plan.spec), nhwc = plan.spec.output_layout == Layout::nhwc;
-  lines.add("static_assert(kGap == (kS - 1) * kDilationW / kStrideW && kRunPixels == kColumns + kGap);");
-  lines.add("static_assert(kChunkChannels == kSlices * kOperandChannels && kSteps % kR == 0);");
-  lines.add("static_assert(kUnits % 2 == 0 && kUnits >= kS * kSlices && kWeightBytes == kUnits * kBlockK * 16);");
+  lines.add("static_assert(kGap == (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kGap);");
+  lines.add("static_assert(kRunPixels == kColumns + kGap + (kStepRows - 1) * kDilationH * kPitch);");
+  lines.add("static_assert(kChunkChannels == kSlices * kOperandChannels && kSteps * kStepRows % kR == 0);");
+  lines.add(
+      "static_assert(kUnits % 2 == 0 && kUnits >= kStepRows * kS * kSlices && kWeightBytes == kUnits * kBlockK * 16);");
   lines.add(vectors ? "static_assert(kRunBytes == kPhases * kSlices * kSlicePitch * 16 && kSlicePitch >= kRunPixels);"
                     : "static_assert(kRunBytes == kPhases * kSlices * kRunPixels * 16);");
   lines.add(
       "static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes && kStages * kStageBytes <= "
       "kStagingFirstByte);");
-  lines.add(nhwc ? "static_assert(kStoreSteps * kStorePositions == kStoreColumns && kStoreColumns % 16 == 0);"
-                 : "static_assert(kWindow % kSectorElements == 0 && kStagingPitch >= kColumns + kLead);");
+  if (nhwc)
+    lines.add("static_assert(kStoreSteps * kStorePositions == kStoreColumns && kStoreColumns % 16 == 0);");
+  else if (tiling.images > 0)
+    lines.add("static_assert(kWindow == kImages * kPlane && kStagingPitch >= kColumns);");
+  else
+    lines.add("static_assert(kWindow % kSectorElements == 0 && kStagingPitch >= kColumns + kLead);");
   lines.add("static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);");
   lines.add(fmt::format("static_assert(kBarriersFirstByte + 16 * kStages + {} <= {});", tiling.resident ? 8 : 0,
                         plan.shared_bytes));
@@ -177,20 +193,40 @@ std::string load_pixel(const ConvPlan& plan, const TensorTiling& tiling) {
   return lines.text();
 }
 
+/// What a run begins with: an image, or an output of a plane.
+std::string run_start(const TensorTiling& tiling) {
+  if (tiling.images > 0) return {};
+  return "const int row_first = run_first / kQ;\nconst int column_first = run_first - row_first * kQ;\n";
+}
+
+/// Lines that find a pixel's place: its row of outputs and its column, counted from that row's start.
+std::string pixel_place(const TensorTiling& tiling) {
+  if (tiling.images > 0)
+    return "const int image = pixel / kImagePositions;\n"
+           "const int row = (pixel - image * kImagePositions) / kPitch;\n"
+           "const int column = pixel - image * kImagePositions - row * kPitch;\n";
+  return "const int row = row_first + (column_first + pixel) / kPitch;\n"
+         "const int column = (column_first + pixel) % kPitch;\n";
+}
+
 /// Loads vectors of channels; what the last chunk or slice has not is zero.
-std::string load_vectors(const ConvPlan& plan, const TensorTiling& tiling) {
+std::string load_vectors(const ConvPlan& plan, const TensorTiling& tiling, Holes holes) {
   const bool whole = plan.spec.filter.c % tiling.chunk_channels(plan.spec) == 0;
-  return fill_template(
-      embedded_text("tensor_load_vectors.cu.in"),
-      {{"has_channels", whole ? "" : "const bool has_channels = c_first + slice * kOperandChannels < kChannels;"},
-       {"channels", whole ? "" : "has_channels && "},
-       {"operand",
-        plan.spec.dtype == DataType::f32 ? "operand_row(reinterpret_cast<const Element*>(&value[i]))" : "value[i]"}});
+  holes.emplace("has_channels",
+                whole ? "" : "const bool has_channels = c_first + slice * kOperandChannels < kChannels;");
+  holes.emplace("channels", whole ? "" : "has_channels && ");
+  holes.emplace("operand", plan.spec.dtype == DataType::f32 ? "operand_row(reinterpret_cast<const Element*>(&value[i]))"
+                                                            : "value[i]");
+  return fill_template(embedded_text("tensor_load_vectors.cu.in"), holes);
 }
 
 std::string load_run(const ConvPlan& plan, const TensorTiling& tiling) {
-  if (TensorTiling::loads_vectors(plan.spec)) return load_vectors(plan, tiling);
-  Holes holes = {{"load_pixel", load_pixel(plan, tiling)}};
+  Holes holes = {{"run_start", run_start(tiling)},
+                 {"pixel_place", pixel_place(tiling)},
+                 {"valid", tiling.images > 0 ? " && image < kN - run_first" : ""},
+                 {"image_offset", tiling.images > 0 ? "image * kInputStrideN + " : ""}};
+  if (TensorTiling::loads_vectors(plan.spec)) return load_vectors(plan, tiling, std::move(holes));
+  holes.emplace("load_pixel", load_pixel(plan, tiling));
   if (TensorTiling::loads_pairs(plan.spec)) return fill_template(embedded_text("tensor_load_pairs.cu.in"), holes);
   holes.emplace("input_stride_w", plan.spec.input_layout == Layout::nchw ? "" : " * kInputStrideW");
   return fill_template(embedded_text("tensor_load_pixels.cu.in"), holes);
@@ -198,17 +234,18 @@ std::string load_run(const ConvPlan& plan, const TensorTiling& tiling) {
 
 /// A unit of a step: a tap of one slice.
 struct Unit {
-  std::int64_t s, slice;
-  std::int64_t pixel_row;  ///< of its first pixel, in rows of 16 bytes from the start of the run
+  std::int64_t r, s, slice;  ///< r within the step
+  std::int64_t pixel_row;    ///< of its first pixel, in rows of 16 bytes from the start of the run
 };
 
 std::vector<Unit> units(const ConvSpec& spec, const TensorTiling& tiling) {
   std::vector<Unit> all;
-  for (const std::int64_t s : TensorTiling::tap_order(spec))
-    for (std::int64_t slice = 0; slice < tiling.slices; ++slice)
-      all.push_back({s, slice,
-                     (TensorTiling::phase_of(spec, s) * tiling.slices + slice) * tiling.slice_pitch(spec) +
-                         s * spec.dilation.w / spec.stride.w});
+  for (std::int64_t r = 0; r < tiling.filter_rows; ++r)
+    for (const std::int64_t s : TensorTiling::tap_order(spec))
+      for (std::int64_t slice = 0; slice < tiling.slices; ++slice)
+        all.push_back({r, s, slice,
+                       (TensorTiling::phase_of(spec, s) * tiling.slices + slice) * tiling.slice_pitch(spec) +
+                           r * spec.dilation.h * TensorTiling::pitch(spec) + s * spec.dilation.w / spec.stride.w});
   return all;
 }
 
@@ -218,24 +255,27 @@ std::string multiplications(const ConvPlan& plan, const TensorTiling& tiling) {
   const std::vector<Unit> all = units(spec, tiling);
   const int slice = TensorTiling::slice_channels(spec);
   const std::string first = tiling.splits > 1 ? "first_step" : "0";
+  const auto tap = [&](const Unit& unit) {
+    return tiling.filter_rows == 1 ? fmt::format("s{}", unit.s) : fmt::format("r{}s{}", unit.r, unit.s);
+  };
   Lines lines;
   lines.add("// begin taps");
   for (std::size_t i = 0; i < all.size(); i += 2) {
     const std::string accumulate = i == 0 ? fmt::format("step != {}", first) : "1";
     if (tiling.slices > 1) {
-      lines.add(fmt::format("multiply(sum, weights + {} * kBlockK, pixels + {}, {});  // s{} c{}..{}", i,
-                            all[i].pixel_row, accumulate, all[i].s, all[i].slice * slice,
+      lines.add(fmt::format("multiply(sum, weights + {} * kBlockK, pixels + {}, {});  // {} c{}..{}", i,
+                            all[i].pixel_row, accumulate, tap(all[i]), all[i].slice * slice,
                             (all[i].slice + 2) * slice - 1));
     } else if (i + 1 < all.size()) {
       lines.add(fmt::format(
           "multiply(sum, weights + {} * kBlockK, matrix_operand(pixels + 16 * {}, 16 * {}), {});  // "
-          "s{} s{}",
-          i, all[i].pixel_row, all[i + 1].pixel_row - all[i].pixel_row, accumulate, all[i].s, all[i + 1].s));
+          "{} {}",
+          i, all[i].pixel_row, all[i + 1].pixel_row - all[i].pixel_row, accumulate, tap(all[i]), tap(all[i + 1])));
     } else {
       lines.add(
           fmt::format("multiply(sum, weights + {} * kBlockK, matrix_operand(pixels + 16 * {}, zeros - (pixels + "
-                      "16 * {})), {});  // s{}",
-                      i, all[i].pixel_row, all[i].pixel_row, accumulate, all[i].s));
+                      "16 * {})), {});  // {}",
+                      i, all[i].pixel_row, all[i].pixel_row, accumulate, tap(all[i])));
     }
   }
   lines.add("// end taps");
@@ -257,11 +297,13 @@ std::string operands(const ConvSpec& spec, const TensorTiling& tiling) {
   return lines.text();
 }
 
+/// Which filter row and column a unit of a step belongs to; r = kR or s = kS stand for none.
 std::string unit_tap(const ConvSpec& spec, const TensorTiling& tiling) {
   const std::vector<int> order = TensorTiling::tap_order(spec);
-  const std::string place = tiling.slices == 1 ? "unit" : "unit / kSlices";
-  if (std::is_sorted(order.begin(), order.end())) return place;
-  return fmt::format("kTapOrder[{}]", place);
+  const std::string tap = tiling.slices == 1 ? "unit" : "unit / kSlices";
+  if (tiling.filter_rows > 1) return fmt::format("const int r = {0} / kS, s = {0} % kS;\n", tap);
+  const bool sorted = std::is_sorted(order.begin(), order.end());
+  return fmt::format("const int r = step % kR, s = {};\n", sorted ? tap : fmt::format("kTapOrder[{}]", tap));
 }
 
 /// Taps in the order of their pixels' places, if that is not the filter's.
@@ -394,6 +436,14 @@ std::string emit_tensor(const ConvPlan& plan) {
       {"end_step", split ? "end_step" : "kSteps"},
       {"k_consumer", tiling.runs() == 1 ? "consumer * 64" : "0"},
       {"run", tiling.runs() == 1 ? "0" : "consumer"},
+      {"tile", std::string(embedded_text(tiling.images > 0 ? "tensor_tile_images.cu.in" : "tensor_tile.cu.in"))},
+      {"run_first", tiling.images > 0 ? "tile.n + run * kImages" : "tile.first_output + run * kWindow"},
+      {"run_image", tiling.images > 0 ? "run * static_cast<long long>(kImages * kInputStrideN) + " : ""},
+      {"filter_row", tiling.filter_rows == 1 ? "step % kR" : "0"},
+      {"chunk", tiling.filter_rows == 1 ? "step / kR" : "step"},
+      {"elements_within", tiling.images > 0 || spec.output_layout == Layout::nhwc
+                              ? ""
+                              : std::string(embedded_text("tensor_elements_within.cu.in"))},
       {"operands", operands(spec, tiling)},
       {"multiply", multiplications(plan, tiling)},
       {"reduce", split ? emit_tensor_reduce(plan, reduce_name(plan), reduce_arguments(plan)) : ""},

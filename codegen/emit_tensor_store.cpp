@@ -60,7 +60,7 @@ std::string stage_values(const ConvPlan& plan, const TensorTiling& tiling) {
   const bool narrow = stages_16bit(plan, tiling);
   // Two outputs at a time where both always lie in one row and at an even place in shared memory, whatever the channel.
   const std::int64_t gap = TensorTiling::gap(spec);
-  const bool pairs = out.h * out.w % 2 == 0, pairs_in_rows = out.w % 2 == 0 && gap % 2 == 0;
+  const bool pairs = tiling.images > 0 || out.h * out.w % 2 == 0, pairs_in_rows = out.w % 2 == 0 && gap % 2 == 0;
   const auto fill = [&](bool in_pairs, int row_ends) {
     const std::string_view column = in_pairs ? "i * 8" : "column";
     const std::string value =
@@ -93,6 +93,16 @@ std::string stage_values(const ConvPlan& plan, const TensorTiling& tiling) {
   return "if (run_first % kQ + kColumns <= kQ) {\n" + indented(in_one_row) + "} else {\n" + indented(in_rows) + "}\n";
 }
 
+/// Whether whole vectors of staged images are outputs.
+bool stores_vectors(const ConvSpec& spec, const TensorTiling& tiling) { return tiling.store_width(spec) > 1; }
+
+/// Lines that read a vector of staged outputs, or one of them, into `value`.
+std::string read_staged(bool vectors, bool narrow, std::string_view source) {
+  if (vectors && narrow) return fmt::format("const uint4 value = *reinterpret_cast<const uint4*>({});", source);
+  if (vectors) return fmt::format("float value[kStoreElements];\nread_staged(value, {});", source);
+  return fmt::format("{} value = *({});", narrow ? "const Element" : "float", source);
+}
+
 constexpr std::string_view kReadStaged =
     "__device__ __forceinline__ void read_staged(float (&value)[kStoreElements], const float* staged) {\n"
     "#pragma unroll\n"
@@ -102,42 +112,80 @@ constexpr std::string_view kReadStaged =
     "  }\n"
     "}";
 
+std::string where_stored(const TensorTiling& tiling) {
+  return tiling.splits > 1 ? "partial_sums + number % kSplits * static_cast<long long>(kPartialSumStride)" : "y";
+}
+
+/// A condition on k: whether the tile has no such channel.
+std::string missing_channel(const ConvSpec& spec, const TensorTiling& tiling) {
+  return spec.filter.k / spec.groups % tiling.block_k == 0 ? "false" : "k_first + k >= kGroupK";
+}
+
+std::string store_images(const ConvPlan& plan, const TensorTiling& tiling) {
+  const ConvSpec& spec = plan.spec;
+  const bool narrow = stages_16bit(plan, tiling), vectors = stores_vectors(spec, tiling);
+  std::string residual_lines, store = "store_all_if(y_lane + k * kPlane, value, true);";
+  if (vectors) {
+    residual_lines = residual(spec.epilogue, tiling, "true", "y_lane - y + k * kPlane + e");
+  } else {
+    if (spec.epilogue.residual && tiling.splits == 1) {
+      residual_lines = "value += to_float(residual[y_lane - y + k * kPlane]);\n";
+      if (spec.epilogue.activation != Activation::none) residual_lines += "value = activate(value);\n";
+    }
+    store = fmt::format("y_lane[k * kPlane] = {};", tiling.splits > 1 || narrow ? "value" : "from_float(value)");
+  }
+  return fill_template(embedded_text("tensor_store_images.cu.in"),
+                       {{"stage_values", stage_values(plan, tiling)},
+                        {"k_missing", missing_channel(spec, tiling)},
+                        {"read_outputs", read_staged(vectors, narrow, "source + k * kStagingPitch")},
+                        {"residual", residual_lines},
+                        {"store_outputs", store},
+                        {"y", where_stored(tiling)}});
+}
+
+std::string store_windows(const ConvPlan& plan, const TensorTiling& tiling) {
+  const ConvSpec& spec = plan.spec;
+  const bool narrow = stages_16bit(plan, tiling);
+  return fill_template(embedded_text("tensor_store_nchw.cu.in"),
+                       {{"stage_values", stage_values(plan, tiling)},
+                        {"column_first", tiling.row_ends(spec) == 0 ? ""
+                                         : tiling.row_ends(spec) == 1
+                                             ? "const int column_first = run_first % kQ + lane % 4 * 2;"
+                                             : "const int column_first = opaque(run_first % kQ + lane % 4 * 2);"},
+                        {"read_vector", read_staged(true, narrow, "source")},
+                        {"k_missing", missing_channel(spec, tiling)},
+                        {"residual", residual(spec.epilogue, tiling, "(mask >> e & 1u) != 0", "row + output + e")},
+                        {"residual_inside", residual(spec.epilogue, tiling, "stored",
+                                                     "y_lane - y + late_k + i * (32 * kStoreElements) + e")},
+                        {"y", where_stored(tiling)}});
+}
+
 }  // namespace
 
 void add_tensor_store_constants(Constants& c, const ConvPlan& plan, const TensorTiling& tiling) {
   const ConvSpec& spec = plan.spec;
   if (spec.output_layout == Layout::nhwc) return add_tensor_store_nhwc_constants(c, plan, tiling);
   c.add("kSectorElements", TensorTiling::sector_elements(spec));
-  c.add("kLead", tiling.lead(spec)).add("kStagingPitch", tiling.staging_pitch(spec));
+  if (tiling.images == 0) c.add("kLead", tiling.lead(spec));
+  c.add("kStagingPitch", tiling.staging_pitch(spec));
   c.add("kStagingElements", 8 * tiling.staging_pitch(spec), "of a warp");
   const std::int64_t vector = tiling.splits > 1 ? 4 : 16 / element_bytes(spec.dtype);
-  c.add("kStoreVectors", (tiling.window + tiling.lead(spec)) / vector);
-  c.add("kStoreSteps", ceil_div((tiling.window + tiling.lead(spec)) / vector, kWarpSize));
+  if (tiling.images > 0) {
+    c.add("kStoreWidth", tiling.store_width(spec), "outputs of a lane");
+  } else {
+    c.add("kStoreVectors", (tiling.window + tiling.lead(spec)) / vector);
+    c.add("kStoreSteps", ceil_div((tiling.window + tiling.lead(spec)) / vector, kWarpSize));
+  }
 }
 
 Holes tensor_store_holes(const ConvPlan& plan, const TensorTiling& tiling) {
-  const ConvSpec& spec = plan.spec;
-  if (spec.output_layout == Layout::nhwc) return tensor_store_nhwc_holes(plan, tiling, channel_bias(plan, tiling));
-  const bool narrow = stages_16bit(plan, tiling);
-  const std::string store = fill_template(
-      embedded_text("tensor_store_nchw.cu.in"),
-      {{"stage_values", stage_values(plan, tiling)},
-       {"column_first", tiling.row_ends(spec) == 0 ? ""
-                        : tiling.row_ends(spec) == 1
-                            ? "const int column_first = run_first % kQ + lane % 4 * 2;"
-                            : "const int column_first = opaque(run_first % kQ + lane % 4 * 2);"},
-       {"read_vector", narrow ? "const uint4 value = *reinterpret_cast<const uint4*>(source);"
-                              : "float value[kStoreElements];\nread_staged(value, source);"},
-       {"k_missing", spec.filter.k / spec.groups % tiling.block_k == 0 ? "false" : "k_first + k >= kGroupK"},
-       {"residual", residual(spec.epilogue, tiling, "(mask >> e & 1u) != 0", "row + output + e")},
-       {"residual_inside",
-        residual(spec.epilogue, tiling, "stored", "y_lane - y + late_k + i * (32 * kStoreElements) + e")},
-       {"y", tiling.splits > 1 ? "partial_sums + number % kSplits * static_cast<long long>(kPartialSumStride)" : "y"}});
+  if (plan.spec.output_layout == Layout::nhwc) return tensor_store_nhwc_holes(plan, tiling, channel_bias(plan, tiling));
+  const bool narrow = stages_16bit(plan, tiling), images = tiling.images > 0;
+  const bool reads_vectors = !narrow && (!images || stores_vectors(plan.spec, tiling));
   return {{"staged", narrow ? "Element" : "float"},
-          {"store_functions", std::string(embedded_text("tensor_runs_nchw.cu.in"))},
-          {"read_staged", narrow ? "" : std::string(kReadStaged)},
+          {"read_staged", reads_vectors ? std::string(kReadStaged) : ""},
           {"channel_values", channel_bias(plan, tiling)},
-          {"store", store}};
+          {"store", images ? store_images(plan, tiling) : store_windows(plan, tiling)}};
 }
 
 std::string emit_tensor_reduce(const ConvPlan& plan, const std::string& name, const std::vector<Argument>& arguments) {

@@ -97,9 +97,11 @@ void note_losers(const Candidates& candidates, ConvPlan& chosen) {
 std::string describe(const TensorTiling& t) {
   std::string text = fmt::format(
       "tile of a block: {} channels, {} run(s) of {} positions, each for {} outputs\n"
-      "pipeline: {} stages of {} slice(s) of 16 bytes of channels and one filter row\n"
+      "pipeline: {} stages of {} slice(s) of 16 bytes of channels and {}\n"
       "loading: {} team(s) of {} warp(s), {} pixel(s) of a lane in flight\n",
-      t.block_k, t.runs(), t.columns, t.window, t.stages, t.slices, 4 / t.team_warps, t.team_warps, t.load_batch);
+      t.block_k, t.runs(), t.columns, t.window, t.stages, t.slices,
+      t.filter_rows == 1 ? "one filter row" : "all filter rows", 4 / t.team_warps, t.team_warps, t.load_batch);
+  if (t.images > 0) text += fmt::format("images of a run: {}\n", t.images);
   text += fmt::format("weights: {}\n", t.resident ? "all in shared memory" : "loaded with each step");
   if (t.splits > 1)
     text += fmt::format("reduction: split over {} blocks, partial sums added by another kernel\n", t.splits);

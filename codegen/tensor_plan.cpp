@@ -27,6 +27,7 @@ constexpr std::int64_t kReduceLaunch = 4'750'000;   // picoseconds of the one be
 constexpr std::int64_t kDramBytesPerMicrosecond = 4'000'000;
 constexpr std::int64_t kUnalignedPercent = 136;  // of the memory's time if runs of y do not start and end on 256 bytes
 constexpr int kMostStages = 8;
+constexpr std::int64_t kMostTapsOfStep = 25;
 
 /// Which rule keeps the family from computing the spec; empty if none does.
 std::string obstacle(const ConvSpec& spec, const Target& target) {
@@ -65,14 +66,34 @@ class Search {
     TensorTiling tiling;
     tiling.block_k = block_k;
     tiling.columns = columns;
-    tiling.window = window(tiling);
+    filter_rows(tiling, 1);
+    if (spec_.filter.r > 1 && spec_.stride.h == 1 && spec_.stride.w == 1 &&
+        spec_.filter.r * spec_.filter.s <= kMostTapsOfStep)
+      filter_rows(tiling, static_cast<int>(spec_.filter.r));
+  }
+
+  void filter_rows(TensorTiling tiling, int rows) {
+    tiling.filter_rows = rows;
+    tiling.images = images(tiling);
+    tiling.window = static_cast<int>(tiling.images > 0 ? tiling.images * out_.h * out_.w : window(tiling));
     // Runs that mostly compute what lies between rows are better left to another family.
-    if (tiling.window < columns / 4) return;
+    if (tiling.images == 0 && tiling.window < tiling.columns / 4) return;
     // A narrower run that stores as much does the same with less.
     TensorTiling narrower = tiling;
     narrower.columns -= 8;
-    if (columns > 16 && window(narrower) == tiling.window) return;
+    if (tiling.columns > 16 &&
+        (tiling.images > 0 ? images(narrower) == tiling.images : window(narrower) == tiling.window))
+      return;
     slices(tiling);
+  }
+
+  /// Whole images whose positions a run holds.
+  int images(const TensorTiling& tiling) const {
+    const std::int64_t image = tiling.image_positions(spec_), used = (out_.h - 1) * TensorTiling::pitch(spec_) + out_.w;
+    if (used > tiling.columns) return 0;
+    const std::int64_t most = std::min((tiling.columns - used) / image + 1, ceil_div(spec_.input.n, tiling.runs()));
+    const std::int64_t elements = spec_.input.c * spec_.input.h * spec_.input.w;
+    return static_cast<int>(std::min(most, INT32_MAX / elements));
   }
 
   /// The largest window whose outputs, with what rows' ends waste, fit the run's columns; 0 if there is none.

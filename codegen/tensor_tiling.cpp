@@ -80,6 +80,7 @@ int TensorTiling::slack(const ConvSpec& spec) {
 }
 
 int TensorTiling::row_ends(const ConvSpec& spec) const {
+  if (images > 0 || gap(spec) == 0) return 0;  // nothing is left out between rows
   const std::int64_t q = output_shape(spec).w, outputs = std::min<std::int64_t>(window + slack(spec), plane(spec));
   // Runs start at multiples of the window: if rows are whole windows, or windows whole rows, none starts inside a row.
   if (slack(spec) == 0 && q % window == 0) return 0;
@@ -87,14 +88,24 @@ int TensorTiling::row_ends(const ConvSpec& spec) const {
   return static_cast<int>(ceil_div(outputs - 1, q));
 }
 
+std::int64_t TensorTiling::pitch(const ConvSpec& spec) { return output_shape(spec).w + gap(spec); }
+
+std::int64_t TensorTiling::image_positions(const ConvSpec& spec) const {
+  return (output_shape(spec).h + (filter_rows - 1) * spec.dilation.h) * pitch(spec);
+}
+
+std::int64_t TensorTiling::reach(const ConvSpec& spec) const {
+  return gap(spec) + (filter_rows - 1) * spec.dilation.h * pitch(spec);
+}
+
 std::int64_t TensorTiling::run_bytes(const ConvSpec& spec) const {
   return phases(spec) * slices * slice_pitch(spec) * kRowBytes;
 }
 
-std::int64_t TensorTiling::units(const ConvSpec& spec) const { return round_up(spec.filter.s * slices, 2); }
+std::int64_t TensorTiling::units(const ConvSpec& spec) const { return round_up(taps(spec) * slices, 2); }
 
 std::int64_t TensorTiling::steps(const ConvSpec& spec) const {
-  return ceil_div(spec.filter.c, chunk_channels(spec)) * spec.filter.r;
+  return ceil_div(spec.filter.c, chunk_channels(spec)) * (spec.filter.r / filter_rows);
 }
 
 std::int64_t TensorTiling::steps_of_split(const ConvSpec& spec) const { return ceil_div(steps(spec), splits); }
@@ -107,8 +118,12 @@ std::int64_t TensorTiling::tiles_of_plane(const ConvSpec& spec) const {
   return ceil_div(plane(spec), std::int64_t{runs()} * window);
 }
 
+std::int64_t TensorTiling::tiles_of_images(const ConvSpec& spec) const {
+  return images > 0 ? ceil_div(spec.input.n, std::int64_t{runs()} * images) : spec.input.n * tiles_of_plane(spec);
+}
+
 std::int64_t TensorTiling::tiles(const ConvSpec& spec) const {
-  return spec.input.n * spec.groups * tiles_k(spec) * tiles_of_plane(spec) * splits;
+  return spec.groups * tiles_k(spec) * tiles_of_images(spec) * splits;
 }
 
 int TensorTiling::consumer_registers() const {
@@ -126,10 +141,15 @@ int TensorTiling::staged_bytes(const ConvSpec& spec) const {
   return stages_elements(spec) ? static_cast<int>(element_bytes(spec.dtype)) : 4;
 }
 
+int TensorTiling::store_width(const ConvSpec& spec) const {
+  const int vector = splits > 1 ? 4 : static_cast<int>(16 / element_bytes(spec.dtype));
+  return gap(spec) == 0 && plane(spec) % vector == 0 ? vector : 1;
+}
+
 int TensorTiling::staging_pitch(const ConvSpec& spec) const {
   // A multiple of 16 bytes, so that eight positions of a channel, which lanes store together, meet in no bank.
   if (spec.output_layout == Layout::nhwc) return kConsumerChannels + 16 / staged_bytes(spec);
-  const std::int64_t sector = sector_elements(spec), late = slack(spec) == 0 ? 0 : plane(spec) % sector;
+  const std::int64_t sector = sector_elements(spec), late = lead(spec) == 0 ? 0 : plane(spec) % sector;
   const int bytes = staged_bytes(spec), vector = 16 / bytes;
   // Lanes store pairs of outputs, 128 bytes at a time: four channels of four floats' pairs, eight of 16-bit pairs.
   const int channels = 128 / (8 * bytes);

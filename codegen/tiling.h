@@ -52,14 +52,16 @@ struct DirectTiling {
 /// Tensor-core kernel for sm_90a. A block is one loading warpgroup and two that multiply; it walks over tiles of
 /// block_k channels by one or two runs of positions. A position is a place in an image's grid of output rows that are
 /// gap() columns longer than y's, so that a tap is a constant distance between positions; a run is `columns`
-/// consecutive ones. A step of the pipeline is one filter row of `slices` slices of channels.
+/// consecutive ones. A step of the pipeline is one filter row, or all of them, of `slices` slices of channels.
 struct TensorTiling {
-  int block_k = 128;   ///< output channels of a tile: 128 (each consumer has 64 and all positions), or 64 (a run each)
-  int columns = 256;   ///< positions of a run: the N of a multiplication, a multiple of 8
-  int window = 248;    ///< outputs of a run that its tile stores, a multiple of a sector
-  int slices = 4;      ///< of 16 bytes of channels of a pixel: 1, or even
-  int stages = 3;      ///< steps in flight
-  int team_warps = 1;  ///< loading warps that share a step; 4 / team_warps teams take steps in turn
+  int block_k = 128;    ///< output channels of a tile: 128 (each consumer has 64 and all positions), or 64 (a run each)
+  int columns = 256;    ///< positions of a run: the N of a multiplication, a multiple of 8
+  int window = 248;     ///< outputs of a run that its tile stores: a multiple of a sector, or whole images
+  int images = 0;       ///< consecutive images of a run; 0: its window lies in one image
+  int filter_rows = 1;  ///< of a step: 1, or R, and then a pixel is loaded once for all rows
+  int slices = 4;       ///< of 16 bytes of channels of a pixel: 1, or even
+  int stages = 3;       ///< steps in flight
+  int team_warps = 1;   ///< loading warps that share a step; 4 / team_warps teams take steps in turn
   bool resident = false;  ///< all weights stay in shared memory; else they come with each step
   int load_batch = 4;     ///< pixels of a loading lane in flight
   int splits = 1;         ///< blocks that share the reduction of a tile, each a range of steps
@@ -89,12 +91,19 @@ struct TensorTiling {
   static int slack(const ConvSpec& spec);
   /// Outputs of a channel that share 32 bytes of y: one, where other channels lie between them.
   static int sector_elements(const ConvSpec& spec);
-  std::int64_t run_pixels(const ConvSpec& spec) const { return columns + gap(spec); }
+  /// Positions from one row of the grid to the next.
+  static std::int64_t pitch(const ConvSpec& spec);
+  /// Positions from one image of a run to the next.
+  std::int64_t image_positions(const ConvSpec& spec) const;
+  /// Positions that taps of a step reach behind a run.
+  std::int64_t reach(const ConvSpec& spec) const;
+  std::int64_t run_pixels(const ConvSpec& spec) const { return columns + reach(spec); }
   /// Pixels from one slice of a run to the next, such that stores of neighbouring lanes meet in no bank.
   std::int64_t slice_pitch(const ConvSpec& spec) const;
   std::int64_t run_bytes(const ConvSpec& spec) const;
   /// Units (a tap of a slice) of one step, rounded up to a whole number of multiplications.
   std::int64_t units(const ConvSpec& spec) const;
+  std::int64_t taps(const ConvSpec& spec) const { return filter_rows * spec.filter.s; }  ///< of a step
   std::int64_t weight_bytes(const ConvSpec& spec) const { return units(spec) * block_k * 16; }
   std::int64_t stage_bytes(const ConvSpec& spec) const {
     return runs() * run_bytes(spec) + (resident ? 0 : weight_bytes(spec));
@@ -105,6 +114,8 @@ struct TensorTiling {
   std::int64_t steps_of_split(const ConvSpec& spec) const;
   std::int64_t tiles_k(const ConvSpec& spec) const;
   std::int64_t tiles_of_plane(const ConvSpec& spec) const;
+  /// Tiles over images, each of all their positions or of some.
+  std::int64_t tiles_of_images(const ConvSpec& spec) const;
   std::int64_t tiles(const ConvSpec& spec) const;  ///< splits counted apart
   // Per thread. Together they are no more than what the launch has, which is kLaunchRegisters for each.
   static constexpr int kLaunchRegisters = 168;
@@ -113,12 +124,14 @@ struct TensorTiling {
   /// Of a loading thread, for elements in flight.
   int load_registers() const { return loader_registers() - 56; }
   /// Elements before the first that a run stores: its first vectors are stored in part.
-  static int lead(const ConvSpec& spec) { return slack(spec) == 0 ? 0 : sector_elements(spec); }
+  int lead(const ConvSpec& spec) const { return images > 0 || slack(spec) == 0 ? 0 : sector_elements(spec); }
   /// Whether outputs are staged in their own type, else as floats: sums of splits, and what a residual is added to.
   bool stages_elements(const ConvSpec& spec) const {
     return spec.dtype == DataType::f32 || (splits == 1 && !spec.epilogue.residual);
   }
   int staged_bytes(const ConvSpec& spec) const;  ///< of a staged output
+  /// Outputs of a lane's store where runs are whole images: a vector, if no vector crosses the end of a row or plane.
+  int store_width(const ConvSpec& spec) const;
   /// Staged outputs of a channel's row while it is staged for its store, such that lanes meet in few banks. NHWC: of a
   /// position's 64 channels.
   int staging_pitch(const ConvSpec& spec) const;
@@ -130,7 +143,7 @@ struct TensorTiling {
   std::int64_t resident_first_byte(const ConvSpec& spec) const;
   std::int64_t staging_first_byte(const ConvSpec& spec) const;
   /// Whether the last unit of a step has no partner and is multiplied together with zeros.
-  bool has_zeros(const ConvSpec& spec) const { return spec.filter.s * slices % 2 != 0; }
+  bool has_zeros(const ConvSpec& spec) const { return taps(spec) * slices % 2 != 0; }
   std::int64_t zeros_first_byte(const ConvSpec& spec) const;
   std::int64_t barriers_first_byte(const ConvSpec& spec) const;
   std::int64_t shared_bytes(const ConvSpec& spec) const;

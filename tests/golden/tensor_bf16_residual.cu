@@ -4,10 +4,10 @@
 // Plan
 //   family: tensor
 //   target: sm_90a
-//   grid: 128 blocks of 384 threads, 176768 bytes of shared memory, at least 1 block(s) per SM
+//   grid: 128 blocks of 384 threads, 220000 bytes of shared memory, at least 1 block(s) per SM
 //   offsets: 32 bits
-//   tile of a block: 128 channels, 1 run(s) of 144 positions, each for 112 outputs
-//   pipeline: 8 stages of 2 slice(s) of 16 bytes of channels and one filter row
+//   tile of a block: 64 channels, 2 run(s) of 144 positions, each for 112 outputs
+//   pipeline: 6 stages of 2 slice(s) of 16 bytes of channels and all filter rows
 //   loading: 4 team(s) of 1 warp(s), 3 pixel(s) of a lane in flight
 //   weights: loaded with each step
 
@@ -302,30 +302,29 @@ constexpr int kInputStrideH = 14;
 constexpr int kInputStrideW = 1;
 
 // Tiles: kBlockK channels of kRuns runs of kColumns positions, of which each stores kWindow outputs
-constexpr int kBlockK = 128;
-constexpr int kTilesK = 2;
-constexpr int kRuns = 1;
+constexpr int kBlockK = 64;
+constexpr int kTilesK = 4;
+constexpr int kRuns = 2;
 constexpr int kColumns = 144;
 constexpr int kWindow = 112;
 constexpr int kGap = 2;  // positions of a grid row behind its kQ outputs
 constexpr int kPitch = 16;
-constexpr int kTilesOfPlane = 2;
-constexpr int kSplits = 1;
+constexpr int kTilesOfPlane = 1;
 constexpr int kTiles = 128;
 
-// Steps: a filter row of kSlices slices of channels; a slice is 16 bytes of a pixel
+// Steps: all filter rows of kSlices slices of channels; a slice is 16 bytes of a pixel
 constexpr int kSlices = 2;
 constexpr int kChunkChannels = 16;
-constexpr int kSteps = 48;
-constexpr int kStepsOfSplit = 48;
+constexpr int kSteps = 16;
+constexpr int kStepRows = 3;  // filter rows of a step
 constexpr int kPhases = 1;  // residues of columns modulo the stride, kept apart
-constexpr int kUnits = 6;  // taps of a slice
-constexpr int kRunPixels = 146;
-constexpr int kRunBytes = 4672;
-constexpr int kWeightBytes = 12288;
-constexpr int kInputBytes = 4672;
-constexpr int kStageBytes = 16960;
-constexpr int kStages = 8;
+constexpr int kUnits = 18;  // taps of a slice
+constexpr int kRunPixels = 178;
+constexpr int kRunBytes = 5696;
+constexpr int kWeightBytes = 18432;
+constexpr int kInputBytes = 11392;
+constexpr int kStageBytes = 29824;
+constexpr int kStages = 6;
 
 // Loading: kTeams teams of kTeamWarps warps
 constexpr int kTeamWarps = 1;
@@ -345,21 +344,22 @@ constexpr int kStagingPitch = 160;
 constexpr int kStagingElements = 1280;  // of a warp
 constexpr int kStoreVectors = 16;
 constexpr int kStoreSteps = 1;
-constexpr int kStagingFirstByte = 135680;
-constexpr int kBarriersFirstByte = 176640;
+constexpr int kStagingFirstByte = 178944;
+constexpr int kBarriersFirstByte = 219904;
 constexpr int kPackThreads = 256;
 constexpr int kPackedRows = 73728;
 
 // The numbers above are redundant; they must agree.
 static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 128 && kTeams * kTeamWarps == 4);
-static_assert(kGap == (kS - 1) * kDilationW / kStrideW && kRunPixels == kColumns + kGap);
-static_assert(kChunkChannels == kSlices * kOperandChannels && kSteps % kR == 0);
-static_assert(kUnits % 2 == 0 && kUnits >= kS * kSlices && kWeightBytes == kUnits * kBlockK * 16);
+static_assert(kGap == (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kGap);
+static_assert(kRunPixels == kColumns + kGap + (kStepRows - 1) * kDilationH * kPitch);
+static_assert(kChunkChannels == kSlices * kOperandChannels && kSteps * kStepRows % kR == 0);
+static_assert(kUnits % 2 == 0 && kUnits >= kStepRows * kS * kSlices && kWeightBytes == kUnits * kBlockK * 16);
 static_assert(kRunBytes == kPhases * kSlices * kRunPixels * 16);
 static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes && kStages * kStageBytes <= kStagingFirstByte);
 static_assert(kWindow % kSectorElements == 0 && kStagingPitch >= kColumns + kLead);
 static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);
-static_assert(kBarriersFirstByte + 16 * kStages + 0 <= 176768);
+static_assert(kBarriersFirstByte + 16 * kStages + 0 <= 220000);
 
 using Staged = float;  // an output on its way to y
 
@@ -377,14 +377,13 @@ jitconv_fwd_bf16_nchw_n32c256h14w14_k256_3x3_residual_relu_tensor_pack(const Ele
   const int group = row / (kSteps * kUnits * kBlockK * kTilesK);
   const int unit = row / kBlockK % kUnits;
   const int step = row / (kBlockK * kUnits) % kSteps;
-  const int r = step % kR;
-  const int s = unit / kSlices;
-  const int c_first = step / kR * kChunkChannels + unit % kSlices * kOperandChannels;
+  const int r = unit / kSlices / kS, s = unit / kSlices % kS;
+  const int c_first = step * kChunkChannels + unit % kSlices * kOperandChannels;
   const Element* filter = w + (static_cast<long long>(group * kGroupK + k) * kChannels + c_first) * (kR * kS) + r * kS + s;
   Element channel[kOperandChannels];
 #pragma unroll
   for (int c = 0; c < kOperandChannels; ++c)
-    channel[c] = k < kGroupK && s < kS && c_first + c < kChannels ? filter[c * (kR * kS)] : from_float(0.0f);
+    channel[c] = k < kGroupK && r < kR && s < kS && c_first + c < kChannels ? filter[c * (kR * kS)] : from_float(0.0f);
   packed_w[row] = operand_row(channel);
 }
 
@@ -424,22 +423,23 @@ __device__ __forceinline__ void read_staged(float (&value)[kStoreElements], cons
   }
 }
 
-// Loads one step's pixels of a run, kColumns + kGap of them, as [slice][pixel], 16 bytes each. Lanes are neighbours in a
+// Loads one step's kRunPixels pixels of a run as [slice][pixel], 16 bytes each. Lanes are neighbours in a
 // row of x and load two pixels at a time, from an even column on: rows are even, so a pair lies wholly inside or outside
 // of one. kLoadBatch pairs of a lane are in flight at a time.
-__device__ __forceinline__ void load_run(const Element* __restrict__ x_chunk, int c_first, int r, int first_output,
+__device__ __forceinline__ void load_run(const Element* __restrict__ x_chunk, int c_first, int r, int run_first,
                                          int first_item, int lane, char* run) {
-  const int row_first = first_output / kQ;
-  const int column_first = first_output - row_first * kQ;
+  const int row_first = run_first / kQ;
+  const int column_first = run_first - row_first * kQ;
 #pragma unroll 1
   for (int item = first_item; item < kLoadItems; item += kLoadBatch * kTeamWarps) {
     unsigned value[kLoadBatch][kChunkChannels];
 #pragma unroll
     for (int i = 0; i < kLoadBatch; ++i) {
       const int pixel = (item + i * kTeamWarps) * 64 + lane * 2 - kPadLeft % 2;
-      const int row = (column_first + pixel) / kPitch;
-      const int h = (row_first + row) * kStrideH - kPadTop + r * kDilationH;
-      const int w = column_first + pixel - row * kPitch - kPadLeft;
+      const int row = row_first + (column_first + pixel) / kPitch;
+      const int column = (column_first + pixel) % kPitch;
+      const int h = row * kStrideH - kPadTop + r * kDilationH;
+      const int w = column - kPadLeft;
       const bool valid = item + i * kTeamWarps < kLoadItems && pixel < kRunPixels && static_cast<unsigned>(h) < kH &&
                          static_cast<unsigned>(w) < kW;
       const Element* source = x_chunk + (h * kInputStrideH + w);
@@ -523,7 +523,7 @@ jitconv_fwd_bf16_nchw_n32c256h14w14_k256_3x3_residual_relu_tensor(const Element*
 #pragma unroll 1
       for (int step = 0; step < kSteps; ++step) {
         if (turn == team) {
-          const int c_first = step / kR * kChunkChannels;
+          const int c_first = step * kChunkChannels;
           char* input = stages + stage * kStageBytes;
           barrier_wait(empty + stage, parity ^ 1);
           if (member == 0 && lane == 0) {
@@ -533,7 +533,7 @@ jitconv_fwd_bf16_nchw_n32c256h14w14_k256_3x3_residual_relu_tensor(const Element*
           }
 #pragma unroll 1
           for (int run = 0; run < kRuns; ++run)
-            load_run(x_image + static_cast<long long>(c_first) * kInputStrideC, c_first, step % kR,
+            load_run(x_image + (static_cast<long long>(c_first) * kInputStrideC), c_first, 0,
                      tile.first_output + run * kWindow, member, lane, input + run * kRunBytes);
           fence_async_proxy();
           __syncwarp();
@@ -547,7 +547,7 @@ jitconv_fwd_bf16_nchw_n32c256h14w14_k256_3x3_residual_relu_tensor(const Element*
     // A multiplying warpgroup: 64 of the tile's channels, one of its runs of positions.
     shrink_registers_to<kConsumerRegisters>();
     const int consumer = warp / 4 - 1;
-    const int k_consumer = consumer * 64, run = 0;
+    const int k_consumer = 0, run = consumer;
     const bool first_thread = threadIdx.x % 128 == 0;
     float sum[kColumns / 2];
 #pragma unroll 1
@@ -564,9 +564,15 @@ jitconv_fwd_bf16_nchw_n32c256h14w14_k256_3x3_residual_relu_tensor(const Element*
         const MatrixOperand weights = matrix_operand(weights_of_step + k_consumer * 16, kBlockK * 16);
         multiply_begin();
         // begin taps
-        multiply(sum, weights + 0 * kBlockK, pixels + 0, step != 0);  // s0 c0..15
-        multiply(sum, weights + 2 * kBlockK, pixels + 1, 1);  // s1 c0..15
-        multiply(sum, weights + 4 * kBlockK, pixels + 2, 1);  // s2 c0..15
+        multiply(sum, weights + 0 * kBlockK, pixels + 0, step != 0);  // r0s0 c0..15
+        multiply(sum, weights + 2 * kBlockK, pixels + 1, 1);  // r0s1 c0..15
+        multiply(sum, weights + 4 * kBlockK, pixels + 2, 1);  // r0s2 c0..15
+        multiply(sum, weights + 6 * kBlockK, pixels + 16, 1);  // r1s0 c0..15
+        multiply(sum, weights + 8 * kBlockK, pixels + 17, 1);  // r1s1 c0..15
+        multiply(sum, weights + 10 * kBlockK, pixels + 18, 1);  // r1s2 c0..15
+        multiply(sum, weights + 12 * kBlockK, pixels + 32, 1);  // r2s0 c0..15
+        multiply(sum, weights + 14 * kBlockK, pixels + 33, 1);  // r2s1 c0..15
+        multiply(sum, weights + 16 * kBlockK, pixels + 34, 1);  // r2s2 c0..15
         // end taps
         multiply_commit();
         multiply_wait<1>();
@@ -603,8 +609,9 @@ jitconv_fwd_bf16_nchw_n32c256h14w14_k256_3x3_residual_relu_tensor(const Element*
           if (column_first + i * 8 - rows * kPitch < kQ) *reinterpret_cast<float2*>(staged_lane + (i * 8 - rows * kGap)) = pair;
         }
         __syncwarp();
-      if (inside) {
-          auto* const y_lane = y + (plane_first + k_first) * static_cast<long long>(kPlane) + (run_first - kLead + lane * kStoreElements);
+        if (inside) {
+          auto* const y_lane = y + (plane_first + k_first) * static_cast<long long>(kPlane) +
+                               (run_first - kLead + lane * kStoreElements);
 #pragma unroll
           for (int k = 0; k < 8; ++k) {
             if (false) break;

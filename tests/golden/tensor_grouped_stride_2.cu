@@ -303,14 +303,13 @@ constexpr int kWindow = 112;
 constexpr int kGap = 1;  // positions of a grid row behind its kQ outputs
 constexpr int kPitch = 15;
 constexpr int kTilesOfPlane = 1;
-constexpr int kSplits = 1;
 constexpr int kTiles = 128;
 
 // Steps: a filter row of kSlices slices of channels; a slice is 16 bytes of a pixel
 constexpr int kSlices = 2;
 constexpr int kChunkChannels = 16;
 constexpr int kSteps = 12;
-constexpr int kStepsOfSplit = 12;
+constexpr int kStepRows = 1;  // filter rows of a step
 constexpr int kPhases = 2;  // residues of columns modulo the stride, kept apart
 constexpr int kUnits = 6;  // taps of a slice
 constexpr int kRunPixels = 137;
@@ -345,9 +344,10 @@ constexpr int kPackedRows = 18432;
 
 // The numbers above are redundant; they must agree.
 static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 128 && kTeams * kTeamWarps == 4);
-static_assert(kGap == (kS - 1) * kDilationW / kStrideW && kRunPixels == kColumns + kGap);
-static_assert(kChunkChannels == kSlices * kOperandChannels && kSteps % kR == 0);
-static_assert(kUnits % 2 == 0 && kUnits >= kS * kSlices && kWeightBytes == kUnits * kBlockK * 16);
+static_assert(kGap == (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kGap);
+static_assert(kRunPixels == kColumns + kGap + (kStepRows - 1) * kDilationH * kPitch);
+static_assert(kChunkChannels == kSlices * kOperandChannels && kSteps * kStepRows % kR == 0);
+static_assert(kUnits % 2 == 0 && kUnits >= kStepRows * kS * kSlices && kWeightBytes == kUnits * kBlockK * 16);
 static_assert(kRunBytes == kPhases * kSlices * kRunPixels * 16);
 static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes && kStages * kStageBytes <= kStagingFirstByte);
 static_assert(kWindow % kSectorElements == 0 && kStagingPitch >= kColumns + kLead);
@@ -370,14 +370,13 @@ jitconv_fwd_f16_nchw_n32c256h28w28_k256_3x3_s2x2_g4_tensor_pack(const Element* _
   const int group = row / (kSteps * kUnits * kBlockK * kTilesK);
   const int unit = row / kBlockK % kUnits;
   const int step = row / (kBlockK * kUnits) % kSteps;
-  const int r = step % kR;
-  const int s = kTapOrder[unit / kSlices];
+  const int r = step % kR, s = kTapOrder[unit / kSlices];
   const int c_first = step / kR * kChunkChannels + unit % kSlices * kOperandChannels;
   const Element* filter = w + (static_cast<long long>(group * kGroupK + k) * kChannels + c_first) * (kR * kS) + r * kS + s;
   Element channel[kOperandChannels];
 #pragma unroll
   for (int c = 0; c < kOperandChannels; ++c)
-    channel[c] = k < kGroupK && s < kS && c_first + c < kChannels ? filter[c * (kR * kS)] : from_float(0.0f);
+    channel[c] = k < kGroupK && r < kR && s < kS && c_first + c < kChannels ? filter[c * (kR * kS)] : from_float(0.0f);
   packed_w[row] = operand_row(channel);
 }
 
@@ -410,12 +409,12 @@ __device__ __forceinline__ unsigned elements_within(int first, int end) {
 }
 
 
-// Loads one step's pixels of a run, kColumns + kGap of them, as [phase][slice][pixel], 16 bytes each. Lanes are
+// Loads one step's kRunPixels pixels of a run as [phase][slice][pixel], 16 bytes each. Lanes are
 // neighbours in a row of x; kLoadBatch pixels of a lane are in flight at a time.
-__device__ __forceinline__ void load_run(const Element* __restrict__ x_chunk, int c_first, int r, int first_output,
+__device__ __forceinline__ void load_run(const Element* __restrict__ x_chunk, int c_first, int r, int run_first,
                                          int first_item, int lane, char* run) {
-  const int row_first = first_output / kQ;
-  const int column_first = first_output - row_first * kQ;
+  const int row_first = run_first / kQ;
+  const int column_first = run_first - row_first * kQ;
 #pragma unroll 1
   for (int item = first_item; item < kLoadItems; item += kLoadBatch * kTeamWarps) {
     Element value[kLoadBatch][kChunkChannels];
@@ -423,9 +422,10 @@ __device__ __forceinline__ void load_run(const Element* __restrict__ x_chunk, in
     for (int i = 0; i < kLoadBatch; ++i) {
       const int phase = kPhases == 1 ? 0 : (item + i * kTeamWarps) / kLoadItemsOfPhase;
       const int pixel = (item + i * kTeamWarps - phase * kLoadItemsOfPhase) * 32 + lane;
-      const int row = (column_first + pixel) / kPitch;
-      const int h = (row_first + row) * kStrideH - kPadTop + r * kDilationH;
-      const int w = (column_first + pixel - row * kPitch) * kStrideW - kPadLeft + phase;
+      const int row = row_first + (column_first + pixel) / kPitch;
+      const int column = (column_first + pixel) % kPitch;
+      const int h = row * kStrideH - kPadTop + r * kDilationH;
+      const int w = column * kStrideW - kPadLeft + phase;
       const bool valid = item + i * kTeamWarps < kLoadItems && pixel < kRunPixels && static_cast<unsigned>(h) < kH &&
                          static_cast<unsigned>(w) < kW;
       const Element* source = x_chunk + (h * kInputStrideH + w);
@@ -513,7 +513,7 @@ jitconv_fwd_f16_nchw_n32c256h28w28_k256_3x3_s2x2_g4_tensor(const Element* __rest
           }
 #pragma unroll 1
           for (int run = 0; run < kRuns; ++run)
-            load_run(x_image + static_cast<long long>(c_first) * kInputStrideC, c_first, step % kR,
+            load_run(x_image + (static_cast<long long>(c_first) * kInputStrideC), c_first, step % kR,
                      tile.first_output + run * kWindow, member, lane, input + run * kRunBytes);
           fence_async_proxy();
           __syncwarp();
@@ -579,8 +579,9 @@ jitconv_fwd_f16_nchw_n32c256h28w28_k256_3x3_s2x2_g4_tensor(const Element* __rest
           if (column_first + column - rows * kPitch < kQ) staged_lane[column - rows * kGap] = from_float(value);
         }
         __syncwarp();
-      if (inside) {
-          auto* const y_lane = y + (plane_first + k_first) * static_cast<long long>(kPlane) + (run_first - kLead + lane * kStoreElements);
+        if (inside) {
+          auto* const y_lane = y + (plane_first + k_first) * static_cast<long long>(kPlane) +
+                               (run_first - kLead + lane * kStoreElements);
 #pragma unroll
           for (int k = 0; k < 8; ++k) {
             if (false) break;

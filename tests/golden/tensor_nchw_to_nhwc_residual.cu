@@ -4,12 +4,12 @@
 // Plan
 //   family: tensor
 //   target: sm_90a
-//   grid: 132 blocks of 384 threads, 225352 bytes of shared memory, at least 1 block(s) per SM
+//   grid: 128 blocks of 384 threads, 213456 bytes of shared memory, at least 1 block(s) per SM
 //   offsets: 32 bits
-//   tile of a block: 64 channels, 2 run(s) of 112 positions, each for 104 outputs
-//   pipeline: 4 stages of 8 slice(s) of 16 bytes of channels and one filter row
-//   loading: 4 team(s) of 1 warp(s), 4 pixel(s) of a lane in flight
-//   weights: all in shared memory
+//   tile of a block: 64 channels, 2 run(s) of 208 positions, each for 196 outputs
+//   pipeline: 5 stages of 2 slice(s) of 16 bytes of channels and all filter rows
+//   loading: 4 team(s) of 1 warp(s), 9 pixel(s) of a lane in flight
+//   weights: loaded with each step
 
 // Element: one value of x, w, bias, residual or y in memory. Here fp32.
 using Element = float;
@@ -191,22 +191,25 @@ __device__ __forceinline__ float max_nan(float a, float b) {
   return result;
 }
 
-// sum[64][112] += a[64][8] * b[112][8] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a).
+// sum[64][208] += a[64][8] * b[208][8] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a).
 // Operands are fp32 bit patterns rounded to TF32; a product is exact, the sum of fp32. Lane l of warp w holds of row 16 w + l / 4 + 8 i,
 // columns 8 j + 2 (l % 4) + {0, 1}, in sum[4 j + 2 i + {0, 1}].
-__device__ __forceinline__ void multiply(float (&sum)[56], MatrixOperand a, MatrixOperand b,
+__device__ __forceinline__ void multiply(float (&sum)[104], MatrixOperand a, MatrixOperand b,
                                          int accumulate) {
   asm volatile(
       "{\n"
       ".reg .pred accumulate;\n"
-      "setp.ne.b32 accumulate, %58, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n112k8.f32.tf32.tf32 {\n"
+      "setp.ne.b32 accumulate, %106, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n208k8.f32.tf32.tf32 {\n"
       "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15,\n"
       "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31,\n"
       "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47,\n"
-      "%48, %49, %50, %51, %52, %53, %54, %55\n"
+      "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63,\n"
+      "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79,\n"
+      "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95,\n"
+      "%96, %97, %98, %99, %100, %101, %102, %103\n"
       "},\n"
-      "%56, %57, accumulate, 1, 1;\n"
+      "%104, %105, accumulate, 1, 1;\n"
       "}"
       :
       "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3]), "+f"(sum[4]), "+f"(sum[5]), "+f"(sum[6]), "+f"(sum[7]),
@@ -215,7 +218,13 @@ __device__ __forceinline__ void multiply(float (&sum)[56], MatrixOperand a, Matr
       "+f"(sum[24]), "+f"(sum[25]), "+f"(sum[26]), "+f"(sum[27]), "+f"(sum[28]), "+f"(sum[29]), "+f"(sum[30]), "+f"(sum[31]),
       "+f"(sum[32]), "+f"(sum[33]), "+f"(sum[34]), "+f"(sum[35]), "+f"(sum[36]), "+f"(sum[37]), "+f"(sum[38]), "+f"(sum[39]),
       "+f"(sum[40]), "+f"(sum[41]), "+f"(sum[42]), "+f"(sum[43]), "+f"(sum[44]), "+f"(sum[45]), "+f"(sum[46]), "+f"(sum[47]),
-      "+f"(sum[48]), "+f"(sum[49]), "+f"(sum[50]), "+f"(sum[51]), "+f"(sum[52]), "+f"(sum[53]), "+f"(sum[54]), "+f"(sum[55])
+      "+f"(sum[48]), "+f"(sum[49]), "+f"(sum[50]), "+f"(sum[51]), "+f"(sum[52]), "+f"(sum[53]), "+f"(sum[54]), "+f"(sum[55]),
+      "+f"(sum[56]), "+f"(sum[57]), "+f"(sum[58]), "+f"(sum[59]), "+f"(sum[60]), "+f"(sum[61]), "+f"(sum[62]), "+f"(sum[63]),
+      "+f"(sum[64]), "+f"(sum[65]), "+f"(sum[66]), "+f"(sum[67]), "+f"(sum[68]), "+f"(sum[69]), "+f"(sum[70]), "+f"(sum[71]),
+      "+f"(sum[72]), "+f"(sum[73]), "+f"(sum[74]), "+f"(sum[75]), "+f"(sum[76]), "+f"(sum[77]), "+f"(sum[78]), "+f"(sum[79]),
+      "+f"(sum[80]), "+f"(sum[81]), "+f"(sum[82]), "+f"(sum[83]), "+f"(sum[84]), "+f"(sum[85]), "+f"(sum[86]), "+f"(sum[87]),
+      "+f"(sum[88]), "+f"(sum[89]), "+f"(sum[90]), "+f"(sum[91]), "+f"(sum[92]), "+f"(sum[93]), "+f"(sum[94]), "+f"(sum[95]),
+      "+f"(sum[96]), "+f"(sum[97]), "+f"(sum[98]), "+f"(sum[99]), "+f"(sum[100]), "+f"(sum[101]), "+f"(sum[102]), "+f"(sum[103])
       : "l"(a), "l"(b), "r"(accumulate));
 }
 
@@ -245,40 +254,39 @@ constexpr int kInputStrideW = 1;
 constexpr int kBlockK = 64;
 constexpr int kTilesK = 1;
 constexpr int kRuns = 2;
-constexpr int kColumns = 112;
-constexpr int kWindow = 104;
+constexpr int kColumns = 208;
+constexpr int kWindow = 196;
 constexpr int kGap = 2;  // positions of a grid row behind its kQ outputs
 constexpr int kPitch = 30;
-constexpr int kTilesOfPlane = 4;
-constexpr int kSplits = 1;
-constexpr int kTiles = 256;
+constexpr int kTilesOfPlane = 2;
+constexpr int kTiles = 128;
 
-// Steps: a filter row of kSlices slices of channels; a slice is 16 bytes of a pixel
-constexpr int kSlices = 8;
-constexpr int kChunkChannels = 32;
-constexpr int kSteps = 3;
-constexpr int kStepsOfSplit = 3;
+// Steps: all filter rows of kSlices slices of channels; a slice is 16 bytes of a pixel
+constexpr int kSlices = 2;
+constexpr int kChunkChannels = 8;
+constexpr int kSteps = 4;
+constexpr int kStepRows = 3;  // filter rows of a step
 constexpr int kPhases = 1;  // residues of columns modulo the stride, kept apart
-constexpr int kUnits = 24;  // taps of a slice
-constexpr int kRunPixels = 114;
-constexpr int kRunBytes = 14592;
-constexpr int kWeightBytes = 24576;
-constexpr int kInputBytes = 29184;
-constexpr int kStageBytes = 29184;
-constexpr int kStages = 4;
+constexpr int kUnits = 18;  // taps of a slice
+constexpr int kRunPixels = 270;
+constexpr int kRunBytes = 8640;
+constexpr int kWeightBytes = 18432;
+constexpr int kInputBytes = 17280;
+constexpr int kStageBytes = 35712;
+constexpr int kStages = 5;
 
 // Loading: kTeams teams of kTeamWarps warps
 constexpr int kTeamWarps = 1;
 constexpr int kTeams = 4;
-constexpr int kLoadItemsOfPhase = 4;  // 32 pixels each
-constexpr int kLoadItems = 4;
-constexpr int kLoadBatch = 4;  // items of a warp in flight
+constexpr int kLoadItemsOfPhase = 9;  // 32 pixels each
+constexpr int kLoadItems = 9;
+constexpr int kLoadBatch = 9;  // items of a warp in flight
 
 // The block
 constexpr int kThreads = 384;
 constexpr int kConsumers = 2;
-constexpr int kLoaderRegisters = 240;
-constexpr int kConsumerRegisters = 128;
+constexpr int kLoaderRegisters = 152;
+constexpr int kConsumerRegisters = 176;
 constexpr int kStoreColumns = 64;  // positions of a consumer that are staged at a time
 constexpr int kStagingPitch = 68;  // of a position
 constexpr int kStagingElements = 1088;  // of a warp
@@ -287,22 +295,22 @@ constexpr int kVectors = 16;  // of a position
 constexpr int kStorePositions = 8;  // that a consumer writes at a time
 constexpr int kStoreSteps = 8;
 constexpr int kStoreBatch = 8;  // of these at a time
-constexpr int kWeightsFirstByte = 116736;
-constexpr int kStagingFirstByte = 190464;
-constexpr int kBarriersFirstByte = 225280;
+constexpr int kStagingFirstByte = 178560;
+constexpr int kBarriersFirstByte = 213376;
 constexpr int kPackThreads = 256;
 constexpr int kPackedRows = 4608;
 
 // The numbers above are redundant; they must agree.
 static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 128 && kTeams * kTeamWarps == 4);
-static_assert(kGap == (kS - 1) * kDilationW / kStrideW && kRunPixels == kColumns + kGap);
-static_assert(kChunkChannels == kSlices * kOperandChannels && kSteps % kR == 0);
-static_assert(kUnits % 2 == 0 && kUnits >= kS * kSlices && kWeightBytes == kUnits * kBlockK * 16);
+static_assert(kGap == (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kGap);
+static_assert(kRunPixels == kColumns + kGap + (kStepRows - 1) * kDilationH * kPitch);
+static_assert(kChunkChannels == kSlices * kOperandChannels && kSteps * kStepRows % kR == 0);
+static_assert(kUnits % 2 == 0 && kUnits >= kStepRows * kS * kSlices && kWeightBytes == kUnits * kBlockK * 16);
 static_assert(kRunBytes == kPhases * kSlices * kRunPixels * 16);
 static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes && kStages * kStageBytes <= kStagingFirstByte);
 static_assert(kStoreSteps * kStorePositions == kStoreColumns && kStoreColumns % 16 == 0);
 static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);
-static_assert(kBarriersFirstByte + 16 * kStages + 8 <= 225352);
+static_assert(kBarriersFirstByte + 16 * kStages + 0 <= 213456);
 
 using Staged = float;  // an output on its way to y
 
@@ -320,14 +328,13 @@ jitconv_fwd_f32_nchw_nhwc_n64c32h28w28_k48_3x3_residual_relu_tensor_pack(const E
   const int group = row / (kSteps * kUnits * kBlockK * kTilesK);
   const int unit = row / kBlockK % kUnits;
   const int step = row / (kBlockK * kUnits) % kSteps;
-  const int r = step % kR;
-  const int s = unit / kSlices;
-  const int c_first = step / kR * kChunkChannels + unit % kSlices * kOperandChannels;
+  const int r = unit / kSlices / kS, s = unit / kSlices % kS;
+  const int c_first = step * kChunkChannels + unit % kSlices * kOperandChannels;
   const Element* filter = w + (static_cast<long long>(group * kGroupK + k) * kChannels + c_first) * (kR * kS) + r * kS + s;
   Element channel[kOperandChannels];
 #pragma unroll
   for (int c = 0; c < kOperandChannels; ++c)
-    channel[c] = k < kGroupK && s < kS && c_first + c < kChannels ? filter[c * (kR * kS)] : from_float(0.0f);
+    channel[c] = k < kGroupK && r < kR && s < kS && c_first + c < kChannels ? filter[c * (kR * kS)] : from_float(0.0f);
   packed_w[row] = operand_row(channel);
 }
 
@@ -356,12 +363,12 @@ __device__ __forceinline__ void read_staged(float (&value)[kStoreVector], const 
   }
 }
 
-// Loads one step's pixels of a run, kColumns + kGap of them, as [phase][slice][pixel], 16 bytes each. Lanes are
+// Loads one step's kRunPixels pixels of a run as [phase][slice][pixel], 16 bytes each. Lanes are
 // neighbours in a row of x; kLoadBatch pixels of a lane are in flight at a time.
-__device__ __forceinline__ void load_run(const Element* __restrict__ x_chunk, int c_first, int r, int first_output,
+__device__ __forceinline__ void load_run(const Element* __restrict__ x_chunk, int c_first, int r, int run_first,
                                          int first_item, int lane, char* run) {
-  const int row_first = first_output / kQ;
-  const int column_first = first_output - row_first * kQ;
+  const int row_first = run_first / kQ;
+  const int column_first = run_first - row_first * kQ;
 #pragma unroll 1
   for (int item = first_item; item < kLoadItems; item += kLoadBatch * kTeamWarps) {
     Element value[kLoadBatch][kChunkChannels];
@@ -369,9 +376,10 @@ __device__ __forceinline__ void load_run(const Element* __restrict__ x_chunk, in
     for (int i = 0; i < kLoadBatch; ++i) {
       const int phase = kPhases == 1 ? 0 : (item + i * kTeamWarps) / kLoadItemsOfPhase;
       const int pixel = (item + i * kTeamWarps - phase * kLoadItemsOfPhase) * 32 + lane;
-      const int row = (column_first + pixel) / kPitch;
-      const int h = (row_first + row) * kStrideH - kPadTop + r * kDilationH;
-      const int w = (column_first + pixel - row * kPitch) * kStrideW - kPadLeft + phase;
+      const int row = row_first + (column_first + pixel) / kPitch;
+      const int column = (column_first + pixel) % kPitch;
+      const int h = row * kStrideH - kPadTop + r * kDilationH;
+      const int w = column * kStrideW - kPadLeft + phase;
       const bool valid = item + i * kTeamWarps < kLoadItems && pixel < kRunPixels && static_cast<unsigned>(h) < kH &&
                          static_cast<unsigned>(w) < kW;
       const Element* source = x_chunk + (h * kInputStrideH + w);
@@ -383,30 +391,6 @@ __device__ __forceinline__ void load_run(const Element* __restrict__ x_chunk, in
       value[i][5] = load_if<5LL * kInputStrideC>(source, valid);
       value[i][6] = load_if<6LL * kInputStrideC>(source, valid);
       value[i][7] = load_if<7LL * kInputStrideC>(source, valid);
-      value[i][8] = load_if<8LL * kInputStrideC>(source, valid);
-      value[i][9] = load_if<9LL * kInputStrideC>(source, valid);
-      value[i][10] = load_if<10LL * kInputStrideC>(source, valid);
-      value[i][11] = load_if<11LL * kInputStrideC>(source, valid);
-      value[i][12] = load_if<12LL * kInputStrideC>(source, valid);
-      value[i][13] = load_if<13LL * kInputStrideC>(source, valid);
-      value[i][14] = load_if<14LL * kInputStrideC>(source, valid);
-      value[i][15] = load_if<15LL * kInputStrideC>(source, valid);
-      value[i][16] = load_if<16LL * kInputStrideC>(source, valid);
-      value[i][17] = load_if<17LL * kInputStrideC>(source, valid);
-      value[i][18] = load_if<18LL * kInputStrideC>(source, valid);
-      value[i][19] = load_if<19LL * kInputStrideC>(source, valid);
-      value[i][20] = load_if<20LL * kInputStrideC>(source, valid);
-      value[i][21] = load_if<21LL * kInputStrideC>(source, valid);
-      value[i][22] = load_if<22LL * kInputStrideC>(source, valid);
-      value[i][23] = load_if<23LL * kInputStrideC>(source, valid);
-      value[i][24] = load_if<24LL * kInputStrideC>(source, valid);
-      value[i][25] = load_if<25LL * kInputStrideC>(source, valid);
-      value[i][26] = load_if<26LL * kInputStrideC>(source, valid);
-      value[i][27] = load_if<27LL * kInputStrideC>(source, valid);
-      value[i][28] = load_if<28LL * kInputStrideC>(source, valid);
-      value[i][29] = load_if<29LL * kInputStrideC>(source, valid);
-      value[i][30] = load_if<30LL * kInputStrideC>(source, valid);
-      value[i][31] = load_if<31LL * kInputStrideC>(source, valid);
     }
 #pragma unroll
     for (int i = 0; i < kLoadBatch; ++i) {
@@ -428,17 +412,15 @@ jitconv_fwd_f32_nchw_nhwc_n64c32h28w28_k48_3x3_residual_relu_tensor(const Elemen
   Staged* const staging = reinterpret_cast<Staged*>(shared + kStagingFirstByte);
   Barrier* const full = reinterpret_cast<Barrier*>(shared + kBarriersFirstByte);
   Barrier* const empty = full + kStages;
-  Barrier* const weights_arrival = empty + kStages;
   // The shuffle tells the compiler that the number is the same in all lanes.
   const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
   const int lane = threadIdx.x % 32;
 
   if (threadIdx.x == 0) {
     for (int i = 0; i < kStages; ++i) {
-      barrier_init(full + i, kTeamWarps);
+      barrier_init(full + i, kTeamWarps + 1);
       barrier_init(empty + i, kConsumers);
     }
-    barrier_init(weights_arrival, 1);
     barrier_init_visible();
   }
   // A vector that is stored in part is read whole.
@@ -454,14 +436,7 @@ jitconv_fwd_f32_nchw_nhwc_n64c32h28w28_k48_3x3_residual_relu_tensor(const Elemen
 
   if (warp < 4) {
     // The loading warpgroup. A warp's loads do not overlap its own waiting, so teams of warps take steps in turn.
-    grow_registers_to<kLoaderRegisters>();
-    if (threadIdx.x == 0) {  // all of them, for all tiles
-      barrier_arrive_expecting(weights_arrival, kSteps * kWeightBytes);
-      for (int step = 0; step < kSteps; ++step)
-        bulk_copy_to_shared(shared + kWeightsFirstByte + step * kWeightBytes,
-                            reinterpret_cast<const char*>(packed_w) + step * kWeightBytes, kWeightBytes,
-                            weights_arrival);
-    }
+    shrink_registers_to<kLoaderRegisters>();
     const int team = warp / kTeamWarps, member = warp % kTeamWarps;
     int turn = 0;
 #pragma unroll 1
@@ -469,15 +444,22 @@ jitconv_fwd_f32_nchw_nhwc_n64c32h28w28_k48_3x3_residual_relu_tensor(const Elemen
       const Tile tile(number);
       const Element* x_image = x + static_cast<long long>(tile.n) * kInputStrideN +
                                static_cast<long long>(tile.group * kChannels) * kInputStrideC;
+      const char* w_tile = reinterpret_cast<const char*>(packed_w) +
+                           static_cast<long long>(tile.group * kTilesK + tile.k_tile) * kSteps * kWeightBytes;
 #pragma unroll 1
       for (int step = 0; step < kSteps; ++step) {
         if (turn == team) {
-          const int c_first = step / kR * kChunkChannels;
+          const int c_first = step * kChunkChannels;
           char* input = stages + stage * kStageBytes;
           barrier_wait(empty + stage, parity ^ 1);
+          if (member == 0 && lane == 0) {
+            barrier_arrive_expecting(full + stage, kWeightBytes);
+            bulk_copy_to_shared(input + kInputBytes, w_tile + static_cast<long long>(step) * kWeightBytes, kWeightBytes,
+                                full + stage);
+          }
 #pragma unroll 1
           for (int run = 0; run < kRuns; ++run)
-            load_run(x_image + static_cast<long long>(c_first) * kInputStrideC, c_first, step % kR,
+            load_run(x_image + (static_cast<long long>(c_first) * kInputStrideC), c_first, 0,
                      tile.first_output + run * kWindow, member, lane, input + run * kRunBytes);
           fence_async_proxy();
           __syncwarp();
@@ -489,12 +471,11 @@ jitconv_fwd_f32_nchw_nhwc_n64c32h28w28_k48_3x3_residual_relu_tensor(const Elemen
     }
   } else {
     // A multiplying warpgroup: 64 of the tile's channels, one of its runs of positions.
-    shrink_registers_to<kConsumerRegisters>();
+    grow_registers_to<kConsumerRegisters>();
     const int consumer = warp / 4 - 1;
     const int k_consumer = 0, run = consumer;
     const bool first_thread = threadIdx.x % 128 == 0;
     float sum[kColumns / 2];
-    barrier_wait(weights_arrival, 0);
 #pragma unroll 1
     for (int number = blockIdx.x; number < kTiles; number += gridDim.x) {
       const Tile tile(number);
@@ -505,22 +486,19 @@ jitconv_fwd_f32_nchw_nhwc_n64c32h28w28_k48_3x3_residual_relu_tensor(const Elemen
         const char* input = stages + stage * kStageBytes;
         // Adding to an operand moves it by rows of 16 bytes: a pixel of a slice, a channel of a unit.
         const MatrixOperand pixels = matrix_operand(input + run * kRunBytes, kRunPixels * 16);
-        const char* weights_of_step = shared + kWeightsFirstByte + step * kWeightBytes;
+        const char* weights_of_step = input + kInputBytes;
         const MatrixOperand weights = matrix_operand(weights_of_step + k_consumer * 16, kBlockK * 16);
         multiply_begin();
         // begin taps
-        multiply(sum, weights + 0 * kBlockK, pixels + 0, step != 0);  // s0 c0..7
-        multiply(sum, weights + 2 * kBlockK, pixels + 228, 1);  // s0 c8..15
-        multiply(sum, weights + 4 * kBlockK, pixels + 456, 1);  // s0 c16..23
-        multiply(sum, weights + 6 * kBlockK, pixels + 684, 1);  // s0 c24..31
-        multiply(sum, weights + 8 * kBlockK, pixels + 1, 1);  // s1 c0..7
-        multiply(sum, weights + 10 * kBlockK, pixels + 229, 1);  // s1 c8..15
-        multiply(sum, weights + 12 * kBlockK, pixels + 457, 1);  // s1 c16..23
-        multiply(sum, weights + 14 * kBlockK, pixels + 685, 1);  // s1 c24..31
-        multiply(sum, weights + 16 * kBlockK, pixels + 2, 1);  // s2 c0..7
-        multiply(sum, weights + 18 * kBlockK, pixels + 230, 1);  // s2 c8..15
-        multiply(sum, weights + 20 * kBlockK, pixels + 458, 1);  // s2 c16..23
-        multiply(sum, weights + 22 * kBlockK, pixels + 686, 1);  // s2 c24..31
+        multiply(sum, weights + 0 * kBlockK, pixels + 0, step != 0);  // r0s0 c0..7
+        multiply(sum, weights + 2 * kBlockK, pixels + 1, 1);  // r0s1 c0..7
+        multiply(sum, weights + 4 * kBlockK, pixels + 2, 1);  // r0s2 c0..7
+        multiply(sum, weights + 6 * kBlockK, pixels + 30, 1);  // r1s0 c0..7
+        multiply(sum, weights + 8 * kBlockK, pixels + 31, 1);  // r1s1 c0..7
+        multiply(sum, weights + 10 * kBlockK, pixels + 32, 1);  // r1s2 c0..7
+        multiply(sum, weights + 12 * kBlockK, pixels + 60, 1);  // r2s0 c0..7
+        multiply(sum, weights + 14 * kBlockK, pixels + 61, 1);  // r2s1 c0..7
+        multiply(sum, weights + 16 * kBlockK, pixels + 62, 1);  // r2s2 c0..7
         // end taps
         multiply_commit();
         multiply_wait<1>();
@@ -535,11 +513,11 @@ jitconv_fwd_f32_nchw_nhwc_n64c32h28w28_k48_3x3_residual_relu_tensor(const Elemen
       // is written twice. Positions that no output has are staged and not written.
       const int run_first = tile.first_output + run * kWindow;
       const int column_first = run_first % kQ;
-      const int outputs = kPlane - run_first < kWindow ? kPlane - run_first : kWindow;  // of the run; none if not positive
+      // Of the run; none if not positive.
+      const int outputs = kPlane - run_first < kWindow ? kPlane - run_first : kWindow;
       const int thread = static_cast<int>(threadIdx.x % 128);
       const int k_vector = tile.k_tile * kBlockK + k_consumer + thread % kVectors * kStoreVector;
-      const long long first_element =
-          (static_cast<long long>(tile.n) * kPlane + run_first) * (kGroups * kGroupK) + tile.group * kGroupK + k_vector;
+      const long long first_element = (static_cast<long long>(tile.n) * kPlane + run_first) * (kGroups * kGroupK) + tile.group * kGroupK + k_vector;
       auto* const y_vector = y + first_element;
       const Element* const residual_vector = residual + first_element;
       Staged* const staged = staging + consumer * (4 * kStagingElements);

@@ -4,13 +4,13 @@
 // Plan
 //   family: tensor
 //   target: sm_90a
-//   grid: 132 blocks of 384 threads, 151168 bytes of shared memory, at least 1 block(s) per SM
+//   grid: 128 blocks of 384 threads, 223360 bytes of shared memory, at least 1 block(s) per SM
 //   offsets: 32 bits
-//   tile of a block: 128 channels, 1 run(s) of 88 positions, each for 72 outputs
-//   pipeline: 8 stages of 2 slice(s) of 16 bytes of channels and one filter row
-//   loading: 4 team(s) of 1 warp(s), 3 pixel(s) of a lane in flight
+//   tile of a block: 64 channels, 2 run(s) of 72 positions, each for 56 outputs
+//   pipeline: 8 stages of 2 slice(s) of 16 bytes of channels and all filter rows
+//   loading: 4 team(s) of 1 warp(s), 4 pixel(s) of a lane in flight
 //   weights: loaded with each step
-//   reduction: split over 11 blocks, partial sums added by another kernel
+//   reduction: split over 8 blocks, partial sums added by another kernel
 
 // Element: one value of x, w, bias, residual or y in memory. Here fp32.
 using Element = float;
@@ -174,29 +174,28 @@ __device__ __forceinline__ int opaque(int value) {
   return value;
 }
 
-// sum[64][88] += a[64][8] * b[88][8] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a).
+// sum[64][72] += a[64][8] * b[72][8] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a).
 // Operands are fp32 bit patterns rounded to TF32; a product is exact, the sum of fp32. Lane l of warp w holds of row 16 w + l / 4 + 8 i,
 // columns 8 j + 2 (l % 4) + {0, 1}, in sum[4 j + 2 i + {0, 1}].
-__device__ __forceinline__ void multiply(float (&sum)[44], MatrixOperand a, MatrixOperand b,
+__device__ __forceinline__ void multiply(float (&sum)[36], MatrixOperand a, MatrixOperand b,
                                          int accumulate) {
   asm volatile(
       "{\n"
       ".reg .pred accumulate;\n"
-      "setp.ne.b32 accumulate, %46, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n88k8.f32.tf32.tf32 {\n"
+      "setp.ne.b32 accumulate, %38, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n72k8.f32.tf32.tf32 {\n"
       "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15,\n"
       "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31,\n"
-      "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43\n"
+      "%32, %33, %34, %35\n"
       "},\n"
-      "%44, %45, accumulate, 1, 1;\n"
+      "%36, %37, accumulate, 1, 1;\n"
       "}"
       :
       "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3]), "+f"(sum[4]), "+f"(sum[5]), "+f"(sum[6]), "+f"(sum[7]),
       "+f"(sum[8]), "+f"(sum[9]), "+f"(sum[10]), "+f"(sum[11]), "+f"(sum[12]), "+f"(sum[13]), "+f"(sum[14]), "+f"(sum[15]),
       "+f"(sum[16]), "+f"(sum[17]), "+f"(sum[18]), "+f"(sum[19]), "+f"(sum[20]), "+f"(sum[21]), "+f"(sum[22]), "+f"(sum[23]),
       "+f"(sum[24]), "+f"(sum[25]), "+f"(sum[26]), "+f"(sum[27]), "+f"(sum[28]), "+f"(sum[29]), "+f"(sum[30]), "+f"(sum[31]),
-      "+f"(sum[32]), "+f"(sum[33]), "+f"(sum[34]), "+f"(sum[35]), "+f"(sum[36]), "+f"(sum[37]), "+f"(sum[38]), "+f"(sum[39]),
-      "+f"(sum[40]), "+f"(sum[41]), "+f"(sum[42]), "+f"(sum[43])
+      "+f"(sum[32]), "+f"(sum[33]), "+f"(sum[34]), "+f"(sum[35])
       : "l"(a), "l"(b), "r"(accumulate));
 }
 
@@ -223,51 +222,52 @@ constexpr int kInputStrideH = 14;
 constexpr int kInputStrideW = 1;
 
 // Tiles: kBlockK channels of kRuns runs of kColumns positions, of which each stores kWindow outputs
-constexpr int kBlockK = 128;
-constexpr int kTilesK = 4;
-constexpr int kRuns = 1;
-constexpr int kColumns = 88;
-constexpr int kWindow = 72;
+constexpr int kBlockK = 64;
+constexpr int kTilesK = 8;
+constexpr int kRuns = 2;
+constexpr int kColumns = 72;
+constexpr int kWindow = 56;
 constexpr int kGap = 2;  // positions of a grid row behind its kQ outputs
 constexpr int kPitch = 16;
-constexpr int kTilesOfPlane = 3;
-constexpr int kSplits = 11;
-constexpr int kTiles = 132;
+constexpr int kTilesOfPlane = 2;
+constexpr int kSplits = 8;
+constexpr int kTiles = 128;
 
-// Steps: a filter row of kSlices slices of channels; a slice is 16 bytes of a pixel
+// Steps: all filter rows of kSlices slices of channels; a slice is 16 bytes of a pixel
 constexpr int kSlices = 2;
 constexpr int kChunkChannels = 8;
-constexpr int kSteps = 192;
-constexpr int kStepsOfSplit = 18;
+constexpr int kSteps = 64;
+constexpr int kStepsOfSplit = 8;
+constexpr int kStepRows = 3;  // filter rows of a step
 constexpr int kPhases = 1;  // residues of columns modulo the stride, kept apart
-constexpr int kUnits = 6;  // taps of a slice
-constexpr int kRunPixels = 90;
-constexpr int kRunBytes = 2880;
-constexpr int kWeightBytes = 12288;
-constexpr int kInputBytes = 2880;
-constexpr int kStageBytes = 15168;
+constexpr int kUnits = 18;  // taps of a slice
+constexpr int kRunPixels = 106;
+constexpr int kRunBytes = 3392;
+constexpr int kWeightBytes = 18432;
+constexpr int kInputBytes = 6784;
+constexpr int kStageBytes = 25216;
 constexpr int kStages = 8;
 
 // Loading: kTeams teams of kTeamWarps warps
 constexpr int kTeamWarps = 1;
 constexpr int kTeams = 4;
-constexpr int kLoadItemsOfPhase = 3;  // 32 pixels each
-constexpr int kLoadItems = 3;
-constexpr int kLoadBatch = 3;  // items of a warp in flight
+constexpr int kLoadItemsOfPhase = 4;  // 32 pixels each
+constexpr int kLoadItems = 4;
+constexpr int kLoadBatch = 4;  // items of a warp in flight
 
 // The block
 constexpr int kThreads = 384;
 constexpr int kConsumers = 2;
 constexpr int kLoaderRegisters = 240;
-constexpr int kConsumerRegisters = 112;
+constexpr int kConsumerRegisters = 104;
 constexpr int kSectorElements = 8;
 constexpr int kLead = 8;
-constexpr int kStagingPitch = 116;
-constexpr int kStagingElements = 928;  // of a warp
-constexpr int kStoreVectors = 20;
+constexpr int kStagingPitch = 84;
+constexpr int kStagingElements = 672;  // of a warp
+constexpr int kStoreVectors = 16;
 constexpr int kStoreSteps = 1;
-constexpr int kStagingFirstByte = 121344;
-constexpr int kBarriersFirstByte = 151040;
+constexpr int kStagingFirstByte = 201728;
+constexpr int kBarriersFirstByte = 223232;
 constexpr int kPackThreads = 256;
 constexpr int kPackedRows = 589824;
 constexpr int kReduceThreads = 256;
@@ -276,14 +276,15 @@ constexpr int kOutputs = 100352;
 
 // The numbers above are redundant; they must agree.
 static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 128 && kTeams * kTeamWarps == 4);
-static_assert(kGap == (kS - 1) * kDilationW / kStrideW && kRunPixels == kColumns + kGap);
-static_assert(kChunkChannels == kSlices * kOperandChannels && kSteps % kR == 0);
-static_assert(kUnits % 2 == 0 && kUnits >= kS * kSlices && kWeightBytes == kUnits * kBlockK * 16);
+static_assert(kGap == (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kGap);
+static_assert(kRunPixels == kColumns + kGap + (kStepRows - 1) * kDilationH * kPitch);
+static_assert(kChunkChannels == kSlices * kOperandChannels && kSteps * kStepRows % kR == 0);
+static_assert(kUnits % 2 == 0 && kUnits >= kStepRows * kS * kSlices && kWeightBytes == kUnits * kBlockK * 16);
 static_assert(kRunBytes == kPhases * kSlices * kRunPixels * 16);
 static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes && kStages * kStageBytes <= kStagingFirstByte);
 static_assert(kWindow % kSectorElements == 0 && kStagingPitch >= kColumns + kLead);
 static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);
-static_assert(kBarriersFirstByte + 16 * kStages + 0 <= 151168);
+static_assert(kBarriersFirstByte + 16 * kStages + 0 <= 223360);
 
 using Staged = float;  // an output on its way to y
 
@@ -299,14 +300,13 @@ jitconv_fwd_f32_nchw_n1c512h14w14_k512_3x3_bias_tensor_pack(const Element* __res
   const int group = row / (kSteps * kUnits * kBlockK * kTilesK);
   const int unit = row / kBlockK % kUnits;
   const int step = row / (kBlockK * kUnits) % kSteps;
-  const int r = step % kR;
-  const int s = unit / kSlices;
-  const int c_first = step / kR * kChunkChannels + unit % kSlices * kOperandChannels;
+  const int r = unit / kSlices / kS, s = unit / kSlices % kS;
+  const int c_first = step * kChunkChannels + unit % kSlices * kOperandChannels;
   const Element* filter = w + (static_cast<long long>(group * kGroupK + k) * kChannels + c_first) * (kR * kS) + r * kS + s;
   Element channel[kOperandChannels];
 #pragma unroll
   for (int c = 0; c < kOperandChannels; ++c)
-    channel[c] = k < kGroupK && s < kS && c_first + c < kChannels ? filter[c * (kR * kS)] : from_float(0.0f);
+    channel[c] = k < kGroupK && r < kR && s < kS && c_first + c < kChannels ? filter[c * (kR * kS)] : from_float(0.0f);
   packed_w[row] = operand_row(channel);
 }
 
@@ -346,12 +346,12 @@ __device__ __forceinline__ void read_staged(float (&value)[kStoreElements], cons
   }
 }
 
-// Loads one step's pixels of a run, kColumns + kGap of them, as [phase][slice][pixel], 16 bytes each. Lanes are
+// Loads one step's kRunPixels pixels of a run as [phase][slice][pixel], 16 bytes each. Lanes are
 // neighbours in a row of x; kLoadBatch pixels of a lane are in flight at a time.
-__device__ __forceinline__ void load_run(const Element* __restrict__ x_chunk, int c_first, int r, int first_output,
+__device__ __forceinline__ void load_run(const Element* __restrict__ x_chunk, int c_first, int r, int run_first,
                                          int first_item, int lane, char* run) {
-  const int row_first = first_output / kQ;
-  const int column_first = first_output - row_first * kQ;
+  const int row_first = run_first / kQ;
+  const int column_first = run_first - row_first * kQ;
 #pragma unroll 1
   for (int item = first_item; item < kLoadItems; item += kLoadBatch * kTeamWarps) {
     Element value[kLoadBatch][kChunkChannels];
@@ -359,9 +359,10 @@ __device__ __forceinline__ void load_run(const Element* __restrict__ x_chunk, in
     for (int i = 0; i < kLoadBatch; ++i) {
       const int phase = kPhases == 1 ? 0 : (item + i * kTeamWarps) / kLoadItemsOfPhase;
       const int pixel = (item + i * kTeamWarps - phase * kLoadItemsOfPhase) * 32 + lane;
-      const int row = (column_first + pixel) / kPitch;
-      const int h = (row_first + row) * kStrideH - kPadTop + r * kDilationH;
-      const int w = (column_first + pixel - row * kPitch) * kStrideW - kPadLeft + phase;
+      const int row = row_first + (column_first + pixel) / kPitch;
+      const int column = (column_first + pixel) % kPitch;
+      const int h = row * kStrideH - kPadTop + r * kDilationH;
+      const int w = column * kStrideW - kPadLeft + phase;
       const bool valid = item + i * kTeamWarps < kLoadItems && pixel < kRunPixels && static_cast<unsigned>(h) < kH &&
                          static_cast<unsigned>(w) < kW;
       const Element* source = x_chunk + (h * kInputStrideH + w);
@@ -433,7 +434,7 @@ jitconv_fwd_f32_nchw_n1c512h14w14_k512_3x3_bias_tensor(const Element* __restrict
 #pragma unroll 1
       for (int step = first_step; step < end_step; ++step) {
         if (turn == team) {
-          const int c_first = step / kR * kChunkChannels;
+          const int c_first = step * kChunkChannels;
           char* input = stages + stage * kStageBytes;
           barrier_wait(empty + stage, parity ^ 1);
           if (member == 0 && lane == 0) {
@@ -443,7 +444,7 @@ jitconv_fwd_f32_nchw_n1c512h14w14_k512_3x3_bias_tensor(const Element* __restrict
           }
 #pragma unroll 1
           for (int run = 0; run < kRuns; ++run)
-            load_run(x_image + static_cast<long long>(c_first) * kInputStrideC, c_first, step % kR,
+            load_run(x_image + (static_cast<long long>(c_first) * kInputStrideC), c_first, 0,
                      tile.first_output + run * kWindow, member, lane, input + run * kRunBytes);
           fence_async_proxy();
           __syncwarp();
@@ -457,7 +458,7 @@ jitconv_fwd_f32_nchw_n1c512h14w14_k512_3x3_bias_tensor(const Element* __restrict
     // A multiplying warpgroup: 64 of the tile's channels, one of its runs of positions.
     shrink_registers_to<kConsumerRegisters>();
     const int consumer = warp / 4 - 1;
-    const int k_consumer = consumer * 64, run = 0;
+    const int k_consumer = 0, run = consumer;
     const bool first_thread = threadIdx.x % 128 == 0;
     float sum[kColumns / 2];
 #pragma unroll 1
@@ -476,9 +477,15 @@ jitconv_fwd_f32_nchw_n1c512h14w14_k512_3x3_bias_tensor(const Element* __restrict
         const MatrixOperand weights = matrix_operand(weights_of_step + k_consumer * 16, kBlockK * 16);
         multiply_begin();
         // begin taps
-        multiply(sum, weights + 0 * kBlockK, pixels + 0, step != first_step);  // s0 c0..7
-        multiply(sum, weights + 2 * kBlockK, pixels + 1, 1);  // s1 c0..7
-        multiply(sum, weights + 4 * kBlockK, pixels + 2, 1);  // s2 c0..7
+        multiply(sum, weights + 0 * kBlockK, pixels + 0, step != first_step);  // r0s0 c0..7
+        multiply(sum, weights + 2 * kBlockK, pixels + 1, 1);  // r0s1 c0..7
+        multiply(sum, weights + 4 * kBlockK, pixels + 2, 1);  // r0s2 c0..7
+        multiply(sum, weights + 6 * kBlockK, pixels + 16, 1);  // r1s0 c0..7
+        multiply(sum, weights + 8 * kBlockK, pixels + 17, 1);  // r1s1 c0..7
+        multiply(sum, weights + 10 * kBlockK, pixels + 18, 1);  // r1s2 c0..7
+        multiply(sum, weights + 12 * kBlockK, pixels + 32, 1);  // r2s0 c0..7
+        multiply(sum, weights + 14 * kBlockK, pixels + 33, 1);  // r2s1 c0..7
+        multiply(sum, weights + 16 * kBlockK, pixels + 34, 1);  // r2s2 c0..7
         // end taps
         multiply_commit();
         multiply_wait<1>();
@@ -515,8 +522,9 @@ jitconv_fwd_f32_nchw_n1c512h14w14_k512_3x3_bias_tensor(const Element* __restrict
           if (column_first + i * 8 - rows * kPitch < kQ) *reinterpret_cast<float2*>(staged_lane + (i * 8 - rows * kGap)) = pair;
         }
         __syncwarp();
-      if (inside) {
-          auto* const y_lane = partial_sums + number % kSplits * static_cast<long long>(kPartialSumStride) + (plane_first + k_first) * static_cast<long long>(kPlane) + (run_first - kLead + lane * kStoreElements);
+        if (inside) {
+          auto* const y_lane = partial_sums + number % kSplits * static_cast<long long>(kPartialSumStride) + (plane_first + k_first) * static_cast<long long>(kPlane) +
+                               (run_first - kLead + lane * kStoreElements);
 #pragma unroll
           for (int k = 0; k < 8; ++k) {
             if (false) break;

@@ -250,6 +250,8 @@ std::vector<Case> tensor_cases(const Target& target, std::size_t spread) {
       {"three groups", "input=2,60,9,10 weight=201,20,3,3 groups=3 padding=1"},
       {"nhwc input", "input=2,20,13,15 weight=24,20,3,3 padding=1 input_layout=nhwc"},
       {"nhwc input of groups, strided", "input=2,32,13,15 weight=24,16,3,3 groups=2 stride=2 input_layout=nhwc"},
+      {"images of several tiles", "input=9,20,7,7 weight=70,20,3,3 padding=1"},
+      {"pointwise images of several tiles", "input=11,24,8,6 weight=72,24,1,1"},
       {"many steps", "input=1,130,5,7 weight=24,130,5,3 padding=2,1"},
       {"nhwc", "input=2,32,13,15 weight=136,32,3,3 padding=1 input_layout=nhwc output_layout=nhwc"},
       {"nhwc, long rows", "input=1,16,4,300 weight=64,16,3,3 padding=1 input_layout=nhwc output_layout=nhwc"},
@@ -278,10 +280,15 @@ std::vector<Case> tensor_cases(const Target& target, std::size_t spread) {
       std::vector<codegen::ConvPlan> plans = codegen::enumerate_plans(spec, target, SIZE_MAX);
       std::erase_if(plans, [](const codegen::ConvPlan& plan) { return plan.family != Family::tensor; });
       if (plans.empty()) throw std::logic_error(fmt::format("no tensor plan for {}: {}", shape.name, to_string(spec)));
+      // Some of all, and the cheapest of each form of runs and steps.
       const std::size_t step = std::max<std::size_t>(1, plans.size() / (spread + 1));
-      for (std::size_t i = 0; i < plans.size() && i <= spread * step; i += step) {
+      std::set<std::pair<int, int>> forms;
+      for (std::size_t i = 0; i < plans.size(); ++i) {
         codegen::ConvPlan& plan = plans[i];
-        if (i / step % 2 == 1) plan.blocks = (plan.blocks + 2) / 3;
+        const auto& tiling = std::get<codegen::TensorTiling>(plan.tiling);
+        const bool spreads = i % step == 0 && i <= spread * step;
+        if (!forms.insert({std::min(tiling.images, 2), tiling.filter_rows}).second && !spreads) continue;
+        if (spreads && i / step % 2 == 1) plan.blocks = (plan.blocks + 2) / 3;
         cases.push_back({fmt::format("tensor, {}, {}, candidate {}", shape.name, to_string(type), i), plan.spec, plan});
         cases.back().kinds = {check::DataKind::exact, check::DataKind::random};
       }

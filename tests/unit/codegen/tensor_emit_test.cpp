@@ -113,7 +113,7 @@ RC_GTEST_PROP(TensorSourceProperty, SignaturesAndLaunchesComeFromOneList, ()) {
 
 /// A unit as the lines of taps have it.
 struct Unit {
-  std::int64_t s, slice, pixel_row;
+  std::int64_t r, s, slice, pixel_row;
 };
 
 /// Reads the text between "begin taps" and "end taps"; places of weights must be those of the units in order.
@@ -124,12 +124,15 @@ std::vector<Unit> units_of(const TensorCandidate& one) {
   RC_ASSERT(begin != std::string::npos && end != std::string::npos);
   std::istringstream lines(text.substr(begin, end - begin));
   static const std::regex two_slices(
-      R"(multiply\(sum, weights \+ (\d+) \* kBlockK, pixels \+ (\d+), .*\);  // s(\d+) c(\d+)\.\.(\d+))");
+      R"(multiply\(sum, weights \+ (\d+) \* kBlockK, pixels \+ (\d+), .*\);  // (?:r(\d+))?s(\d+) c(\d+)\.\.(\d+))");
   static const std::regex two_taps(
-      R"(multiply\(sum, weights \+ (\d+) \* kBlockK, matrix_operand\(pixels \+ 16 \* (\d+), 16 \* (\d+)\), .*\);  // s(\d+) s(\d+))");
+      R"(multiply\(sum, weights \+ (\d+) \* kBlockK, matrix_operand\(pixels \+ 16 \* (\d+), 16 \* (\d+)\), .*\);  // (?:r(\d+))?s(\d+) (?:r(\d+))?s(\d+))");
   static const std::regex a_tap_and_zeros(
-      R"(multiply\(sum, weights \+ (\d+) \* kBlockK, matrix_operand\(pixels \+ 16 \* (\d+), zeros - \(pixels \+ 16 \* (\d+)\)\), .*\);  // s(\d+))");
-  const auto number = [](const std::smatch& match, std::size_t i) { return std::int64_t{std::stoll(match[i])}; };
+      R"(multiply\(sum, weights \+ (\d+) \* kBlockK, matrix_operand\(pixels \+ 16 \* (\d+), zeros - \(pixels \+ 16 \* (\d+)\)\), .*\);  // (?:r(\d+))?s(\d+))");
+  // A row is named where a step has several.
+  const auto number = [](const std::smatch& match, std::size_t i) {
+    return match[i].matched ? std::int64_t{std::stoll(match[i])} : 0;
+  };
   std::vector<Unit> units;
   std::size_t multiplications = 0;
   for (std::string line; std::getline(lines, line);) {
@@ -137,18 +140,18 @@ std::vector<Unit> units_of(const TensorCandidate& one) {
     std::smatch match;
     const std::int64_t channels = TensorTiling::slice_channels(one.spec);
     if (std::regex_search(line, match, two_slices)) {
-      const std::int64_t slice = number(match, 4) / channels;
-      RC_ASSERT(number(match, 5) == (slice + 2) * channels - 1);
-      units.push_back({number(match, 3), slice, number(match, 2)});
-      units.push_back({number(match, 3), slice + 1, number(match, 2) + t.slice_pitch(one.spec)});
+      const std::int64_t slice = number(match, 5) / channels;
+      RC_ASSERT(number(match, 6) == (slice + 2) * channels - 1);
+      units.push_back({number(match, 3), number(match, 4), slice, number(match, 2)});
+      units.push_back({number(match, 3), number(match, 4), slice + 1, number(match, 2) + t.slice_pitch(one.spec)});
     } else if (std::regex_search(line, match, two_taps)) {
-      units.push_back({number(match, 4), 0, number(match, 2)});
-      units.push_back({number(match, 5), 0, number(match, 2) + number(match, 3)});
+      units.push_back({number(match, 4), number(match, 5), 0, number(match, 2)});
+      units.push_back({number(match, 6), number(match, 7), 0, number(match, 2) + number(match, 3)});
       RC_ASSERT(number(match, 3) > 0);
     } else {
       RC_ASSERT(std::regex_search(line, match, a_tap_and_zeros));
       RC_ASSERT(t.has_zeros(one.spec) && number(match, 2) == number(match, 3));
-      units.push_back({number(match, 4), 0, number(match, 2)});
+      units.push_back({number(match, 4), number(match, 5), 0, number(match, 2)});
     }
     RC_ASSERT(number(match, 1) == static_cast<std::int64_t>(2 * multiplications));
     // Only the first multiplication of a tile's first step starts a sum.
@@ -169,13 +172,16 @@ RC_GTEST_PROP(TensorSourceProperty, EachTapOfEachSliceIsMultipliedOnce, ()) {
   const ConvSpec& spec = one.spec;
   const std::vector<int> order = TensorTiling::tap_order(spec);
   const std::vector<Unit> units = units_of(one);
-  RC_ASSERT(units.size() == order.size() * static_cast<std::size_t>(t.slices));
+  RC_ASSERT(units.size() == static_cast<std::size_t>(t.filter_rows * t.slices) * order.size());
   for (std::size_t i = 0; i < units.size(); ++i) {
     // The order in which the packing kernel numbers units: slices of a tap are neighbours.
-    RC_ASSERT(units[i].s == order[i / static_cast<std::size_t>(t.slices)]);
+    const std::size_t tap = i / static_cast<std::size_t>(t.slices);
+    RC_ASSERT(units[i].s == order[tap % order.size()]);
+    RC_ASSERT(units[i].r == static_cast<std::int64_t>(tap / order.size()));
     RC_ASSERT(units[i].slice == static_cast<std::int64_t>(i) % t.slices);
     const std::int64_t place = (TensorTiling::phase_of(spec, units[i].s) * t.slices + units[i].slice);
-    RC_ASSERT(units[i].pixel_row == place * t.slice_pitch(spec) + units[i].s * spec.dilation.w / spec.stride.w);
+    RC_ASSERT(units[i].pixel_row == place * t.slice_pitch(spec) + units[i].s * spec.dilation.w / spec.stride.w +
+                                        units[i].r * spec.dilation.h * TensorTiling::pitch(spec));
   }
 }
 
@@ -183,11 +189,11 @@ TEST(TensorSource, TapOrderIsPrintedWhereItIsNotTheFilters) {
   const std::string strided =
       generate(first("input=4,3,99,99 weight=96,3,11,11 stride=4 padding=2 math=tf32").plan).text;
   EXPECT_NE(strided.find("kTapOrder[] = {0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, kS};"), std::string::npos);
-  EXPECT_NE(strided.find("const int s = kTapOrder[unit];"), std::string::npos);
+  EXPECT_NE(strided.find("s = kTapOrder[unit];"), std::string::npos);
   const std::string slices =
       generate(first("input=4,16,99,99 weight=96,16,5,5 stride=2 padding=2 math=tf32").plan).text;
   EXPECT_NE(slices.find("kTapOrder[] = {0, 2, 4, 1, 3};"), std::string::npos);
-  EXPECT_NE(slices.find("const int s = kTapOrder[unit / kSlices];"), std::string::npos);
+  EXPECT_NE(slices.find("s = kTapOrder[unit / kSlices];"), std::string::npos);
   for (const char* in_order : {"input=4,16,99,99 weight=96,16,5,5 padding=2 math=tf32",
                                "input=4,16,99,99 weight=96,16,3,3 stride=2 dilation=2 math=tf32"})
     EXPECT_EQ(generate(first(in_order).plan).text.find("kTapOrder"), std::string::npos) << in_order;

@@ -80,7 +80,8 @@ RC_GTEST_PROP(TensorTilingProperty, TapsAreOrderedByThePlacesOfTheirPixels, ()) 
 RC_GTEST_PROP(TensorTilingProperty, UnitsComeInPairs, ()) {
   for (const TensorCandidate& one : some_tensor_candidates()) {
     const TensorTiling& t = one.tiling;
-    const std::int64_t taps = one.spec.filter.s * t.slices;
+    RC_ASSERT(t.filter_rows == 1 || t.filter_rows == one.spec.filter.r);
+    const std::int64_t taps = t.filter_rows * one.spec.filter.s * t.slices;
     RC_ASSERT(t.units(one.spec) % 2 == 0);
     RC_ASSERT(t.units(one.spec) >= taps && t.units(one.spec) < taps + 2);
     RC_ASSERT(t.slices == 1 || t.slices % 2 == 0);
@@ -224,6 +225,7 @@ RC_GTEST_PROP(TensorTilingProperty, EachOutputOfAPlaneIsStoredByOneRun, ()) {
     const TensorTiling& t = one.tiling;
     const TensorShape out = output_shape(one.spec);
     const std::int64_t plane = out.h * out.w, sector = TensorTiling::sector_elements(one.spec);
+    if (t.images > 0) continue;
     RC_ASSERT(t.window > 0 && t.window % sector == 0);
     // Where planes start within a sector repeats after as many planes as a sector has elements.
     for (std::int64_t number = 0; number < std::min(sector, out.n * out.c); ++number) {
@@ -248,20 +250,34 @@ RC_GTEST_PROP(TensorTilingProperty, ColumnsHoldWhatARunStores, ()) {
     const std::int64_t plane = out.h * out.w, sector = TensorTiling::sector_elements(one.spec);
     RC_ASSERT(t.columns % 8 == 0 && t.columns >= 8 && t.columns <= 256);
     RC_ASSERT(t.runs() * t.block_k == 128);
-    RC_ASSERT(TensorTiling::lead(one.spec) % sector == 0);
+    RC_ASSERT(t.lead(one.spec) % sector == 0);
     if (one.spec.output_layout == Layout::nhwc)
-      RC_ASSERT(TensorTiling::lead(one.spec) == 0 && TensorTiling::slack(one.spec) == 0);
+      RC_ASSERT(t.lead(one.spec) == 0 && TensorTiling::slack(one.spec) == 0);
     else
-      RC_ASSERT(t.staging_pitch(one.spec) >= t.columns + TensorTiling::lead(one.spec));
+      RC_ASSERT(t.staging_pitch(one.spec) >= t.columns + t.lead(one.spec));
+    if (t.images > 0) {
+      // Rows and images lie far enough apart for a window of taps, and the last output's place is one of the run's.
+      const std::int64_t rows = out.h + (t.filter_rows - 1) * one.spec.dilation.h;
+      RC_ASSERT(t.window == t.images * plane && t.images <= one.spec.input.n);
+      RC_ASSERT(TensorTiling::pitch(one.spec) == out.w + TensorTiling::gap(one.spec));
+      RC_ASSERT(t.image_positions(one.spec) == rows * TensorTiling::pitch(one.spec));
+      const std::int64_t last =
+          (t.images - 1) * t.image_positions(one.spec) + (out.h - 1) * TensorTiling::pitch(one.spec) + out.w - 1;
+      RC_ASSERT(last < t.columns && t.store_width(one.spec) >= 1);
+      RC_ASSERT(last + (t.filter_rows - 1) * one.spec.dilation.h * TensorTiling::pitch(one.spec) +
+                    TensorTiling::gap(one.spec) <
+                t.run_pixels(one.spec));
+      continue;
+    }
     for (std::int64_t number = 0; number < std::min(sector, out.n * out.c); ++number) {
       const std::int64_t late = positive_modulo(-number * plane, sector);
       RC_ASSERT(late <= TensorTiling::slack(one.spec));
-      RC_ASSERT(late == 0 || late < TensorTiling::lead(one.spec));
+      RC_ASSERT(late == 0 || late < t.lead(one.spec));
       for (std::int64_t run_first = 0; run_first < plane; run_first += t.window) {
         const Run outputs = run_of(one, run_first, number);
         if (outputs.first >= outputs.end) continue;
         const std::int64_t last = outputs.end - 1, ends = last / out.w - run_first / out.w;
-        RC_ASSERT(ends <= t.row_ends(one.spec));
+        if (TensorTiling::gap(one.spec) > 0) RC_ASSERT(ends <= t.row_ends(one.spec));
         RC_ASSERT(last - run_first + ends * TensorTiling::gap(one.spec) < t.columns);
       }
     }
@@ -272,8 +288,8 @@ RC_GTEST_PROP(TensorTilingProperty, PackedWeightsHoldEveryTapOnce, ()) {
   for (const TensorCandidate& one : some_tensor_candidates()) {
     const TensorTiling& t = one.tiling;
     const ConvSpec& spec = one.spec;
-    const std::int64_t chunks = t.steps(spec) / spec.filter.r;
-    RC_ASSERT(chunks * spec.filter.r == t.steps(spec));
+    const std::int64_t steps_of_chunk = spec.filter.r / t.filter_rows, chunks = t.steps(spec) / steps_of_chunk;
+    RC_ASSERT(chunks * steps_of_chunk == t.steps(spec));
     RC_ASSERT(chunks * t.chunk_channels(spec) >= spec.filter.c);
     RC_ASSERT((chunks - 1) * t.chunk_channels(spec) < spec.filter.c);
     RC_ASSERT(t.tiles_k(spec) * t.block_k >= spec.filter.k / spec.groups);

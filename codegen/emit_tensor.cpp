@@ -209,23 +209,29 @@ std::string pixel_place(const TensorTiling& tiling) {
          "const int column = (column_first + pixel) % kPitch;\n";
 }
 
+/// Holes of every text that loads a run.
+Holes place_holes(const TensorTiling& tiling) {
+  return {{"run_start", run_start(tiling)},
+          {"pixel_place", pixel_place(tiling)},
+          {"valid", tiling.images > 0 ? " && image < kN - run_first" : ""},
+          {"image_offset", tiling.images > 0 ? "image * kInputStrideN + " : ""}};
+}
+
 /// Loads vectors of channels; what the last chunk or slice has not is zero.
-std::string load_vectors(const ConvPlan& plan, const TensorTiling& tiling, Holes holes) {
+std::string load_vectors(const ConvPlan& plan, const TensorTiling& tiling) {
   const bool whole = plan.spec.filter.c % tiling.chunk_channels(plan.spec) == 0;
-  holes.emplace("has_channels",
-                whole ? "" : "const bool has_channels = c_first + slice * kOperandChannels < kChannels;");
-  holes.emplace("channels", whole ? "" : "has_channels && ");
-  holes.emplace("operand", plan.spec.dtype == DataType::f32 ? "operand_row(reinterpret_cast<const Element*>(&value[i]))"
-                                                            : "value[i]");
+  Holes holes = place_holes(tiling);
+  holes.merge(
+      Holes{{"has_channels", whole ? "" : "const bool has_channels = c_first + slice * kOperandChannels < kChannels;"},
+            {"channels", whole ? "" : "has_channels && "},
+            {"operand", plan.spec.dtype == DataType::f32 ? "operand_row(reinterpret_cast<const Element*>(&value[i]))"
+                                                         : "value[i]"}});
   return fill_template(embedded_text("tensor_load_vectors.cu.in"), holes);
 }
 
 std::string load_run(const ConvPlan& plan, const TensorTiling& tiling) {
-  Holes holes = {{"run_start", run_start(tiling)},
-                 {"pixel_place", pixel_place(tiling)},
-                 {"valid", tiling.images > 0 ? " && image < kN - run_first" : ""},
-                 {"image_offset", tiling.images > 0 ? "image * kInputStrideN + " : ""}};
-  if (TensorTiling::loads_vectors(plan.spec)) return load_vectors(plan, tiling, std::move(holes));
+  if (TensorTiling::loads_vectors(plan.spec)) return load_vectors(plan, tiling);
+  Holes holes = place_holes(tiling);
   holes.emplace("load_pixel", load_pixel(plan, tiling));
   if (TensorTiling::loads_pairs(plan.spec)) return fill_template(embedded_text("tensor_load_pairs.cu.in"), holes);
   holes.emplace("input_stride_w", plan.spec.input_layout == Layout::nchw ? "" : " * kInputStrideW");
@@ -441,9 +447,6 @@ std::string emit_tensor(const ConvPlan& plan) {
       {"run_image", tiling.images > 0 ? "run * static_cast<long long>(kImages * kInputStrideN) + " : ""},
       {"filter_row", tiling.filter_rows == 1 ? "step % kR" : "0"},
       {"chunk", tiling.filter_rows == 1 ? "step / kR" : "step"},
-      {"elements_within", tiling.images > 0 || spec.output_layout == Layout::nhwc
-                              ? ""
-                              : std::string(embedded_text("tensor_elements_within.cu.in"))},
       {"operands", operands(spec, tiling)},
       {"multiply", multiplications(plan, tiling)},
       {"reduce", split ? emit_tensor_reduce(plan, reduce_name(plan), reduce_arguments(plan)) : ""},

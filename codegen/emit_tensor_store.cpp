@@ -165,17 +165,16 @@ std::string store_windows(const ConvPlan& plan, const TensorTiling& tiling) {
 void add_tensor_store_constants(Constants& c, const ConvPlan& plan, const TensorTiling& tiling) {
   const ConvSpec& spec = plan.spec;
   if (spec.output_layout == Layout::nhwc) return add_tensor_store_nhwc_constants(c, plan, tiling);
-  c.add("kSectorElements", TensorTiling::sector_elements(spec));
-  if (tiling.images == 0) c.add("kLead", tiling.lead(spec));
   c.add("kStagingPitch", tiling.staging_pitch(spec));
   c.add("kStagingElements", 8 * tiling.staging_pitch(spec), "of a warp");
-  const std::int64_t vector = tiling.splits > 1 ? 4 : 16 / element_bytes(spec.dtype);
   if (tiling.images > 0) {
     c.add("kStoreWidth", tiling.store_width(spec), "outputs of a lane");
-  } else {
-    c.add("kStoreVectors", (tiling.window + tiling.lead(spec)) / vector);
-    c.add("kStoreSteps", ceil_div((tiling.window + tiling.lead(spec)) / vector, kWarpSize));
+    return;
   }
+  c.add("kSectorElements", TensorTiling::sector_elements(spec)).add("kLead", tiling.lead(spec));
+  const std::int64_t vector = tiling.splits > 1 ? 4 : 16 / element_bytes(spec.dtype);
+  c.add("kStoreVectors", (tiling.window + tiling.lead(spec)) / vector);
+  c.add("kStoreSteps", ceil_div((tiling.window + tiling.lead(spec)) / vector, kWarpSize));
 }
 
 Holes tensor_store_holes(const ConvPlan& plan, const TensorTiling& tiling) {
@@ -183,6 +182,7 @@ Holes tensor_store_holes(const ConvPlan& plan, const TensorTiling& tiling) {
   const bool narrow = stages_16bit(plan, tiling), images = tiling.images > 0;
   const bool reads_vectors = !narrow && (!images || stores_vectors(plan.spec, tiling));
   return {{"staged", narrow ? "Element" : "float"},
+          {"store_functions", images ? "" : std::string(embedded_text("tensor_runs_nchw.cu.in"))},
           {"read_staged", reads_vectors ? std::string(kReadStaged) : ""},
           {"channel_values", channel_bias(plan, tiling)},
           {"store", images ? store_images(plan, tiling) : store_windows(plan, tiling)}};

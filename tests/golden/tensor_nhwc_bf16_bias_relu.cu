@@ -392,8 +392,8 @@ struct Tile {
 
 using StoreVector = uint4;  // kStoreVector channels of y
 
-// Loads one step's kRunPixels pixels of a run as [phase][slice][pixel], 16 bytes each. The channels of a pixel are
-// neighbours in x, so lanes are neighbours in its slices first and in a row of x second. Slices lie kSlicePitch
+// Loads one step's kRunPixels pixels of a run as [phase][slice][pixel], 16 bytes each. The channels of a
+// pixel are neighbours in x, so lanes are neighbours in its slices first and in a row of x second. Slices lie kSlicePitch
 // pixels apart: eight neighbouring lanes' stores meet in no bank. kLoadBatch slices of a lane are in flight at a time.
 __device__ __forceinline__ void load_run(const Element* __restrict__ x_chunk, int c_first, int r, int run_first,
                                          int first_item, int lane, char* run) {

@@ -61,6 +61,9 @@ std::vector<FamilyCase> make_family_cases() {
   add("tensor, strided", "input=2,3,29,41 weight=19,3,5,7 stride=2 padding=2,3 math=tf32", Family::tensor);
   add("tensor, grouped", "input=2,36,15,14 weight=40,18,3,3 groups=2 padding=1,2 dilation=1,2 math=tf32",
       Family::tensor);
+  add("tensor, nhwc",
+      "input=2,24,17,23 weight=44,24,3,3 padding=1,2,2,0 math=tf32 input_layout=nhwc output_layout=nhwc",
+      Family::tensor);
   add("tensor, split", "input=1,72,9,10 weight=24,72,3,3 padding=1 math=tf32", Family::tensor);
   cases.back().split = true;
   return cases;

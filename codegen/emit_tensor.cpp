@@ -83,16 +83,7 @@ std::string constants(const ConvPlan& plan, const TensorTiling& tiling) {
   c.add("kInputBytes", tiling.runs() * tiling.run_bytes(spec));
   c.add("kStageBytes", tiling.stage_bytes(spec)).add("kStages", tiling.stages);
 
-  c.group("Loading: kTeams teams of kTeamWarps warps");
-  c.add("kTeamWarps", tiling.team_warps).add("kTeams", 4 / tiling.team_warps);
-  const std::int64_t items = tiling.load_items(spec);
-  if (TensorTiling::loads_vectors(spec)) c.add("kItemPixels", kWarpSize / tiling.slices);
-  c.add("kLoadItemsOfPhase", items,
-        TensorTiling::loads_vectors(spec) ? "kItemPixels each"
-        : TensorTiling::loads_pairs(spec) ? "64 pixels each"
-                                          : "32 pixels each")
-      .add("kLoadItems", items * TensorTiling::phases(spec));
-  c.add("kLoadBatch", tiling.load_batch, "items of a warp in flight");
+  add_tensor_load_constants(c, plan, tiling);
 
   c.group("The block");
   c.add("kThreads", TensorTiling::kThreads).add("kConsumers", 2);
@@ -116,7 +107,8 @@ std::string asserts(const ConvPlan& plan, const TensorTiling& tiling) {
   Lines lines;
   lines.add("// The numbers above are redundant; they must agree.");
   lines.add(
-      "static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 128 && kTeams * kTeamWarps == 4);");
+      "static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 128);");
+  lines.add(tiling.copies_ahead > 0 ? "static_assert(kStages >= 4 && kCopiesAhead * 4 * kRawBytes <= kStagingFirstByte);" : "static_assert(kTeams * kTeamWarps == 4);");
   const bool vectors = TensorTiling::loads_vectors(plan.spec), nhwc = plan.spec.output_layout == Layout::nhwc;
   lines.add("static_assert(kGap == (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kGap);");
   lines.add("static_assert(kRunPixels == kColumns + kGap + (kStepRows - 1) * kDilationH * kPitch);");
@@ -135,7 +127,8 @@ std::string asserts(const ConvPlan& plan, const TensorTiling& tiling) {
   else
     lines.add("static_assert(kWindow % kSectorElements == 0 && kStagingPitch >= kColumns + kLead);");
   lines.add("static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);");
-  lines.add(fmt::format("static_assert(kBarriersFirstByte + 16 * kStages + {} <= {});", tiling.resident ? 8 : 0,
+  lines.add(fmt::format("static_assert(kBarriersFirstByte + 16 * kStages + {} <= {});",
+                        (tiling.resident ? 8 : 0) + 32 * tiling.copies_ahead,
                         plan.shared_bytes));
   return lines.text();
 }
@@ -150,11 +143,12 @@ std::string device(const ConvPlan& plan, const TensorTiling& tiling) {
   std::vector<std::string_view> files = {element_header(plan.spec.dtype),
                                          "device/barrier.cuh",
                                          "device/bulk_copy.cuh",
-                                         "device/warpgroup.cuh",
-                                         TensorTiling::loads_vectors(plan.spec) ? "device/load_vector.cuh"
-                                         : f32                                  ? "device/load_32bit.cuh"
-                                                                                : "device/load_16bit.cuh",
-                                         f32 ? "device/operand_tf32.cuh" : "device/operand_16bit.cuh"};
+                                         "device/warpgroup.cuh"};
+  if (tiling.copies_ahead == 0)
+    files.push_back(TensorTiling::loads_vectors(plan.spec) ? "device/load_vector.cuh"
+                    : f32                                  ? "device/load_32bit.cuh"
+                                                           : "device/load_16bit.cuh");
+  files.push_back(f32 ? "device/operand_tf32.cuh" : "device/operand_16bit.cuh");
   if (nhwc) {
     files.push_back("device/warpgroup_sync.cuh");
     files.push_back("device/store_words.cuh");
@@ -175,67 +169,6 @@ std::string device(const ConvPlan& plan, const TensorTiling& tiling) {
   text += "\n\n" + multiply_text(multiply_file(plan.spec.dtype), tiling.columns);
   text.pop_back();
   return text;
-}
-
-/// Lines that load the channels of pixel `i`.
-std::string load_pixel(const ConvPlan& plan, const TensorTiling& tiling) {
-  const std::int64_t channels = plan.spec.filter.c, chunk = tiling.chunk_channels(plan.spec);
-  const bool pairs = TensorTiling::loads_pairs(plan.spec);
-  Lines lines;
-  for (std::int64_t c = 0; c < chunk; ++c) {
-    if (chunk > channels && c >= channels)
-      lines.add(fmt::format("value[i][{}] = {};", c, pairs ? "0" : "from_float(0.0f)"));
-    else
-      lines.add(fmt::format(
-          "value[i][{}] = {}<{}LL * kInputStrideC>(source, valid{});", c, pairs ? "load_pair_if" : "load_if", c,
-          channels % chunk == 0 || chunk > channels ? "" : fmt::format(" && c_first + {} < kChannels", c)));
-  }
-  return lines.text();
-}
-
-/// What a run begins with: an image, or an output of a plane.
-std::string run_start(const TensorTiling& tiling) {
-  if (tiling.images > 0) return {};
-  return "const int row_first = run_first / kQ;\nconst int column_first = run_first - row_first * kQ;\n";
-}
-
-/// Lines that find a pixel's place: its row of outputs and its column, counted from that row's start.
-std::string pixel_place(const TensorTiling& tiling) {
-  if (tiling.images > 0)
-    return "const int image = pixel / kImagePositions;\n"
-           "const int row = (pixel - image * kImagePositions) / kPitch;\n"
-           "const int column = pixel - image * kImagePositions - row * kPitch;\n";
-  return "const int row = row_first + (column_first + pixel) / kPitch;\n"
-         "const int column = (column_first + pixel) % kPitch;\n";
-}
-
-/// Holes of every text that loads a run.
-Holes place_holes(const TensorTiling& tiling) {
-  return {{"run_start", run_start(tiling)},
-          {"pixel_place", pixel_place(tiling)},
-          {"valid", tiling.images > 0 ? " && image < kN - run_first" : ""},
-          {"image_offset", tiling.images > 0 ? "image * kInputStrideN + " : ""}};
-}
-
-/// Loads vectors of channels; what the last chunk or slice has not is zero.
-std::string load_vectors(const ConvPlan& plan, const TensorTiling& tiling) {
-  const bool whole = plan.spec.filter.c % tiling.chunk_channels(plan.spec) == 0;
-  Holes holes = place_holes(tiling);
-  holes.merge(
-      Holes{{"has_channels", whole ? "" : "const bool has_channels = c_first + slice * kOperandChannels < kChannels;"},
-            {"channels", whole ? "" : "has_channels && "},
-            {"operand", plan.spec.dtype == DataType::f32 ? "operand_row(reinterpret_cast<const Element*>(&value[i]))"
-                                                         : "value[i]"}});
-  return fill_template(embedded_text("tensor_load_vectors.cu.in"), holes);
-}
-
-std::string load_run(const ConvPlan& plan, const TensorTiling& tiling) {
-  if (TensorTiling::loads_vectors(plan.spec)) return load_vectors(plan, tiling);
-  Holes holes = place_holes(tiling);
-  holes.emplace("load_pixel", load_pixel(plan, tiling));
-  if (TensorTiling::loads_pairs(plan.spec)) return fill_template(embedded_text("tensor_load_pairs.cu.in"), holes);
-  holes.emplace("input_stride_w", plan.spec.input_layout == Layout::nchw ? "" : " * kInputStrideW");
-  return fill_template(embedded_text("tensor_load_pixels.cu.in"), holes);
 }
 
 /// A unit of a step: a tap of one slice.
@@ -332,47 +265,6 @@ std::string activation(const Epilogue& epilogue) {
   return "// Activation: relu.\n__device__ __forceinline__ float activate(float x) { return max_nan(x, 0.0f); }\n";
 }
 
-/// Where weights are loaded and awaited: with each step, or once for all tiles.
-Holes weight_holes(const TensorTiling& tiling) {
-  if (!tiling.resident) {
-    return {{"arrivals", "kTeamWarps + 1"},
-            {"weights_barrier", ""},
-            {"init_weights", ""},
-            {"load_weights", ""},
-            {"weights_of_tile",
-             "const char* w_tile = reinterpret_cast<const char*>(packed_w) +\n"
-             "                     static_cast<long long>(tile.group * kTilesK + tile.k_tile) * kSteps * "
-             "kWeightBytes;\n"},
-            {"load_weights_of_step",
-             "if (member == 0 && lane == 0) {\n"
-             "  barrier_arrive_expecting(full + stage, kWeightBytes);\n"
-             "  bulk_copy_to_shared(input + kInputBytes, w_tile + static_cast<long long>(step) * kWeightBytes, "
-             "kWeightBytes,\n"
-             "                      full + stage);\n"
-             "}\n"},
-            {"await_weights", ""}};
-  }
-  return {{"arrivals", "kTeamWarps"},
-          {"weights_barrier", "Barrier* const weights_arrival = empty + kStages;"},
-          {"init_weights", "barrier_init(weights_arrival, 1);"},
-          {"load_weights",
-           "if (threadIdx.x == 0) {  // all of them, for all tiles\n"
-           "  barrier_arrive_expecting(weights_arrival, kSteps * kWeightBytes);\n"
-           "  for (int step = 0; step < kSteps; ++step)\n"
-           "    bulk_copy_to_shared(shared + kWeightsFirstByte + step * kWeightBytes,\n"
-           "                        reinterpret_cast<const char*>(packed_w) + step * kWeightBytes, kWeightBytes,\n"
-           "                        weights_arrival);\n"
-           "}\n"},
-          {"weights_of_tile", ""},
-          {"load_weights_of_step", ""},
-          {"await_weights", "barrier_wait(weights_arrival, 0);"}};
-}
-
-std::string move_registers(int wanted, std::string_view name) {
-  if (wanted == TensorTiling::kLaunchRegisters) return {};
-  return fmt::format("{}_registers_to<{}>();", wanted < TensorTiling::kLaunchRegisters ? "shrink" : "grow", name);
-}
-
 }  // namespace
 
 std::string multiply_text(std::string_view file, int columns) {
@@ -418,6 +310,7 @@ std::string emit_tensor(const ConvPlan& plan) {
   const auto& tiling = std::get<TensorTiling>(plan.tiling);
   const ConvSpec& spec = plan.spec;
   const bool split = tiling.splits > 1;
+  const StepText text = step_text(tiling);
   Holes holes = {
       {"banner", banner(plan, "tensor.cu.in")},
       {"device", device(plan, tiling)},
@@ -430,28 +323,21 @@ std::string emit_tensor(const ConvPlan& plan) {
       {"unit_tap", unit_tap(spec, tiling)},
       {"kernel", kernel_name(plan)},
       {"parameters", parameter_list(convolve_arguments(plan, tiling))},
-      {"load_run", load_run(plan, tiling)},
       {"zeros", tiling.has_zeros(spec) ? std::string(embedded_text("tensor_zeros.cu.in")) : ""},
-      {"loader_registers", move_registers(tiling.loader_registers(), "kLoaderRegisters")},
       {"consumer_registers", move_registers(tiling.consumer_registers(), "kConsumerRegisters")},
-      {"tile_number", split ? " / kSplits" : ""},
-      {"steps", split ? "const int first_step = number % kSplits * kStepsOfSplit;\nconst int end_step = first_step + "
-                        "kStepsOfSplit < kSteps ? first_step + kStepsOfSplit : kSteps;\n"
-                      : ""},
-      {"first_step", split ? "first_step" : "0"},
-      {"end_step", split ? "end_step" : "kSteps"},
+      {"tile_number", text.tile_number},
+      {"steps", text.steps},
+      {"first_step", text.first_step},
+      {"end_step", text.end_step},
       {"k_consumer", tiling.runs() == 1 ? "consumer * 64" : "0"},
       {"run", tiling.runs() == 1 ? "0" : "consumer"},
       {"tile", std::string(embedded_text(tiling.images > 0 ? "tensor_tile_images.cu.in" : "tensor_tile.cu.in"))},
-      {"run_first", tiling.images > 0 ? "tile.n + run * kImages" : "tile.first_output + run * kWindow"},
-      {"run_image", tiling.images > 0 ? "run * static_cast<long long>(kImages * kInputStrideN) + " : ""},
-      {"filter_row", tiling.filter_rows == 1 ? "step % kR" : "0"},
-      {"chunk", tiling.filter_rows == 1 ? "step / kR" : "step"},
+      {"chunk", text.chunk},
       {"operands", operands(spec, tiling)},
       {"multiply", multiplications(plan, tiling)},
       {"reduce", split ? emit_tensor_reduce(plan, reduce_name(plan), reduce_arguments(plan)) : ""},
   };
-  holes.merge(weight_holes(tiling));
+  holes.merge(tensor_load_holes(plan, tiling));
   holes.merge(tensor_store_holes(plan, tiling));
   return fill_template(embedded_text("tensor.cu.in"), holes);
 }

@@ -1,5 +1,5 @@
-// Parts of the tensor family's text: the multiplication, and the store, which emit_tensor_store.cpp prints for
-// emit_tensor.cpp: from accumulators to y, or to partial sums and on to y.
+// Parts of the tensor family's text, which emit_tensor.cpp puts together: the multiplication, the loading warps
+// (emit_tensor_load.cpp), and the store (emit_tensor_store.cpp), from accumulators to y, or to partial sums and on to y.
 #pragma once
 
 #include <string>
@@ -15,6 +15,23 @@ namespace jitconv::codegen {
 
 /// A device file of a multiplication, "device/multiply_tf32.cuh" or its like, for a run of `columns` positions.
 std::string multiply_text(std::string_view file, int columns);
+
+/// Words for a tile's place and its steps, which several parts use.
+struct StepText {
+  std::string tile_number;           ///< what makes a block's number a tile's
+  std::string steps;                 ///< lines that find the first step and the end of a split
+  std::string first_step, end_step;  ///< of a tile
+  std::string chunk, filter_row;     ///< of a step: its chunk of channels, its first filter row
+  std::string run_first;             ///< where a run starts: an output or an image
+};
+StepText step_text(const TensorTiling& tiling);
+
+/// The line that gives a warpgroup `wanted` registers, if it has not.
+std::string move_registers(int wanted, std::string_view name);
+
+/// Holes of tensor.cu.in that concern the loading warps, and constants.
+Holes tensor_load_holes(const ConvPlan& plan, const TensorTiling& tiling);
+void add_tensor_load_constants(Constants& constants, const ConvPlan& plan, const TensorTiling& tiling);
 
 /// Holes of tensor.cu.in that concern the store.
 Holes tensor_store_holes(const ConvPlan& plan, const TensorTiling& tiling);

@@ -101,6 +101,7 @@ std::string describe(const TensorTiling& t) {
       "loading: {} team(s) of {} warp(s), {} pixel(s) of a lane in flight\n",
       t.block_k, t.runs(), t.columns, t.window, t.stages, t.slices,
       t.filter_rows == 1 ? "one filter row" : "all filter rows", 4 / t.team_warps, t.team_warps, t.load_batch);
+  if (t.copies_ahead > 0) text += fmt::format("copies of x: {} step(s) ahead of a loading warp\n", t.copies_ahead);
   if (t.images > 0) text += fmt::format("images of a run: {}\n", t.images);
   text += fmt::format("weights: {}\n", t.resident ? "all in shared memory" : "loaded with each step");
   if (t.splits > 1)

@@ -15,6 +15,9 @@ constexpr std::int64_t kLoadLatency = 1290;         // of a batch: from its firs
 constexpr std::int64_t kLoadIssue = 14;             // a warp's load of one channel
 constexpr std::int64_t kNextBatch = 24;             // multiplying warps wait longer where a step takes several batches
 constexpr std::int64_t kPixelIssue = 32;            // address, predicate and stores of a lane's pixel
+constexpr std::int64_t kConvertPixel = 30;          // copied pixels of a warp: address and predicate
+constexpr std::int64_t kConvertSlice = 24;          // and an operand row of each
+constexpr std::int64_t kCopyLatency = 300;          // where another step of the warp is on its way meanwhile
 constexpr std::int64_t kL2BytesPerCycle = 28;       // an SM's share
 constexpr std::int64_t kStoreLatency = 1'090;       // the last multiplication, barriers
 constexpr std::int64_t kStage = 8;                  // a column of accumulators on its way to shared memory
@@ -28,6 +31,7 @@ constexpr std::int64_t kDramBytesPerMicrosecond = 4'000'000;
 constexpr std::int64_t kUnalignedPercent = 136;  // of the memory's time if runs of y do not start and end on 256 bytes
 constexpr int kMostStages = 8;
 constexpr std::int64_t kMostTapsOfStep = 25;
+constexpr int kLoadingWarps = 4;
 
 /// Which rule keeps the family from computing the spec; empty if none does.
 std::string obstacle(const ConvSpec& spec, const Target& target) {
@@ -128,11 +132,21 @@ class Search {
   }
 
   void stages(TensorTiling tiling) {
+    loads(tiling);
+    if (!tiling.copies_fit(spec_)) return;
+    for (const int copies_ahead : {1, 2}) {
+      tiling.copies_ahead = copies_ahead;
+      loads(tiling);
+    }
+  }
+
+  void loads(TensorTiling tiling) {
     tiling.stages = 0;
     const std::int64_t rest = tiling.shared_bytes(spec_) + 128 + kMostStages * 16;
     const std::int64_t fit = (target_.shared_bytes_per_block - rest) / tiling.stage_bytes(spec_);
-    if (fit < 2) return;
+    if (fit < (tiling.copies_ahead > 0 ? kLoadingWarps : 2)) return;
     tiling.stages = static_cast<int>(std::min<std::int64_t>(fit, kMostStages));
+    if (tiling.copies_ahead > 0) return splits(tiling);
     const std::int64_t items = tiling.load_items(spec_) * TensorTiling::phases(spec_);
     for (const int team_warps : {1, 2, 4}) {
       if (4 / team_warps > tiling.stages) continue;
@@ -182,7 +196,8 @@ class Search {
     const std::int64_t batches_of_run = ceil_div(ceil_div(items, tiling.team_warps), tiling.load_batch);
     const std::int64_t batches = batches_of_run * tiling.runs();
     // Two consumers, two units each.
-    const std::int64_t multiply = steps * (tiling.units(spec_) * instruction + (batches_of_run - 1) * kNextBatch);
+    const std::int64_t multiply =
+        steps * (tiling.units(spec_) * instruction + (tiling.copies_ahead > 0 ? 0 : batches_of_run - 1) * kNextBatch);
     const std::int64_t loads = TensorTiling::loads_vectors(spec_) ? 1 : tiling.chunk_channels(spec_);
     const std::int64_t issue = own * (loads * kLoadIssue + kPixelIssue);
     const std::int64_t teams = 4 / tiling.team_warps;
@@ -190,8 +205,11 @@ class Search {
                                      std::min<std::int64_t>(tiling.chunk_channels(spec_), spec_.filter.c) *
                                      element_bytes(spec_.dtype);
     const std::int64_t moved = pixel_bytes + (tiling.resident ? 0 : tiling.weight_bytes(spec_));
-    const std::int64_t step_load = std::max(
-        (batches * kLoadLatency + issue) / std::min<std::int64_t>(teams, tiling.stages - 1), moved / kL2BytesPerCycle);
+    const std::int64_t convert = items * tiling.runs() * (kConvertPixel + tiling.slices * kConvertSlice);
+    const std::int64_t step_issue =
+        tiling.copies_ahead > 0 ? (convert + (tiling.copies_ahead == 1 ? kLoadLatency : kCopyLatency)) / kLoadingWarps
+                                : (batches * kLoadLatency + issue) / std::min<std::int64_t>(teams, tiling.stages - 1);
+    const std::int64_t step_load = std::max(step_issue, moved / kL2BytesPerCycle);
     const std::int64_t load = steps * step_load;
     const std::int64_t bytes_of_window = tiling.window * element_bytes(spec_.dtype);
     const bool nhwc = spec_.output_layout == Layout::nhwc;

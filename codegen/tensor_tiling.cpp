@@ -102,6 +102,38 @@ std::int64_t TensorTiling::run_bytes(const ConvSpec& spec) const {
   return phases(spec) * slices * slice_pitch(spec) * kRowBytes;
 }
 
+bool TensorTiling::copies_fit(const ConvSpec& spec) const {
+  if (spec.input_layout != Layout::nchw) return false;
+  const std::int64_t vector = kRowBytes / element_bytes(spec.dtype), input_plane = spec.input.h * spec.input.w;
+  if (images == 0) return input_plane % vector == 0;
+  // Planes of consecutive channels are one copy.
+  return spec.filter.c * input_plane % vector == 0 && slice_channels(spec) * input_plane % vector == 0;
+}
+
+std::int64_t TensorTiling::raw_pitch(const ConvSpec& spec) const {
+  const std::int64_t input_plane = spec.input.h * spec.input.w;
+  if (images > 0) return input_plane;
+  // Of the positions of a run, as many rows as make most elements; a row may start or end in the padding.
+  const std::int64_t vector = kRowBytes / element_bytes(spec.dtype), last = run_pixels(spec) - 1;
+  const std::int64_t rows = (pitch(spec) - 1 + last) / pitch(spec);
+  const std::int64_t more_of_row = spec.stride.h * spec.input.w - pitch(spec) * spec.stride.w;
+  const std::int64_t elements = std::max<std::int64_t>(0, rows * more_of_row) + last * spec.stride.w + phases(spec) +
+                                2 * std::max<std::int64_t>(0, pitch(spec) * spec.stride.w - spec.input.w);
+  return std::min(round_up(elements, vector) + 2 * vector, input_plane);
+}
+
+std::int64_t TensorTiling::raw_run_elements(const ConvSpec& spec) const {
+  return std::max(images, 1) * chunk_channels(spec) * raw_pitch(spec);
+}
+
+std::int64_t TensorTiling::raw_bytes(const ConvSpec& spec) const {
+  return round_up(runs() * raw_run_elements(spec) * element_bytes(spec.dtype), kRowBytes);
+}
+
+std::int64_t TensorTiling::raw_first_byte(const ConvSpec& spec) const {
+  return round_up(resident_first_byte(spec) + resident_bytes(spec), 128);
+}
+
 std::int64_t TensorTiling::units(const ConvSpec& spec) const { return round_up(taps(spec) * slices, 2); }
 
 std::int64_t TensorTiling::steps(const ConvSpec& spec) const {
@@ -190,7 +222,7 @@ std::int64_t TensorTiling::resident_first_byte(const ConvSpec& spec) const {
 }
 
 std::int64_t TensorTiling::staging_first_byte(const ConvSpec& spec) const {
-  return round_up(resident_first_byte(spec) + resident_bytes(spec), 128);
+  return round_up(raw_first_byte(spec) + 4 * copies_ahead * (copies_ahead > 0 ? raw_bytes(spec) : 0), 128);
 }
 
 std::int64_t TensorTiling::zeros_first_byte(const ConvSpec& spec) const {
@@ -202,7 +234,7 @@ std::int64_t TensorTiling::barriers_first_byte(const ConvSpec& spec) const {
 }
 
 std::int64_t TensorTiling::shared_bytes(const ConvSpec& spec) const {
-  return barriers_first_byte(spec) + (2 * stages + (resident ? 1 : 0)) * kBarrierBytes;
+  return barriers_first_byte(spec) + (2 * stages + 4 * copies_ahead + (resident ? 1 : 0)) * kBarrierBytes;
 }
 
 std::int64_t TensorTiling::packed_rows(const ConvSpec& spec) const {

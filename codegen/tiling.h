@@ -64,6 +64,7 @@ struct TensorTiling {
   int team_warps = 1;   ///< loading warps that share a step; 4 / team_warps teams take steps in turn
   bool resident = false;  ///< all weights stay in shared memory; else they come with each step
   int load_batch = 4;     ///< pixels of a loading lane in flight
+  int copies_ahead = 0;   ///< steps of a loading warp that the copy engine brings as they lie in x; 0: lanes load them
   int splits = 1;         ///< blocks that share the reduction of a tile, each a range of steps
 
   int runs() const { return 128 / block_k; }
@@ -101,6 +102,13 @@ struct TensorTiling {
   /// Pixels from one slice of a run to the next, such that stores of neighbouring lanes meet in no bank.
   std::int64_t slice_pitch(const ConvSpec& spec) const;
   std::int64_t run_bytes(const ConvSpec& spec) const;
+  /// Whether the copy engine can bring a step's pixels: what it copies are whole vectors of 16 bytes.
+  bool copies_fit(const ConvSpec& spec) const;
+  /// Elements of a channel's copy, at most, and of a run's copies, if copies_ahead.
+  std::int64_t raw_pitch(const ConvSpec& spec) const;
+  std::int64_t raw_run_elements(const ConvSpec& spec) const;
+  std::int64_t raw_bytes(const ConvSpec& spec) const;  ///< of a step
+  std::int64_t raw_first_byte(const ConvSpec& spec) const;
   /// Units (a tap of a slice) of one step, rounded up to a whole number of multiplications.
   std::int64_t units(const ConvSpec& spec) const;
   std::int64_t taps(const ConvSpec& spec) const { return filter_rows * spec.filter.s; }  ///< of a step

@@ -1,0 +1,218 @@
+// The loading warps' part of the tensor family's text, for emit_tensor.cpp: how pixels become operand rows, and when
+// weights come. Pixels come through registers or, where x allows it, by the copy engine.
+#include "codegen/arithmetic.h"
+#include "codegen/emit_tensor.h"
+#include "codegen/emitter.h"
+#include "fmt/format.h"
+
+namespace jitconv::codegen {
+namespace {
+
+/// Lines that load the channels of pixel `i`.
+std::string load_pixel(const ConvPlan& plan, const TensorTiling& tiling) {
+  const std::int64_t channels = plan.spec.filter.c, chunk = tiling.chunk_channels(plan.spec);
+  const bool pairs = TensorTiling::loads_pairs(plan.spec);
+  Lines lines;
+  for (std::int64_t c = 0; c < chunk; ++c) {
+    if (chunk > channels && c >= channels)
+      lines.add(fmt::format("value[i][{}] = {};", c, pairs ? "0" : "from_float(0.0f)"));
+    else
+      lines.add(fmt::format(
+          "value[i][{}] = {}<{}LL * kInputStrideC>(source, valid{});", c, pairs ? "load_pair_if" : "load_if", c,
+          channels % chunk == 0 || chunk > channels ? "" : fmt::format(" && c_first + {} < kChannels", c)));
+  }
+  return lines.text();
+}
+
+/// What a run begins with: an image, or an output of a plane.
+std::string run_start(const TensorTiling& tiling) {
+  if (tiling.images > 0) return {};
+  return "const int row_first = run_first / kQ;\nconst int column_first = run_first - row_first * kQ;\n";
+}
+
+/// Lines that find a pixel's place: its row of outputs and its column, counted from that row's start.
+std::string pixel_place(const TensorTiling& tiling) {
+  if (tiling.images > 0)
+    return "const int image = pixel / kImagePositions;\n"
+           "const int row = (pixel - image * kImagePositions) / kPitch;\n"
+           "const int column = pixel - image * kImagePositions - row * kPitch;\n";
+  return "const int row = row_first + (column_first + pixel) / kPitch;\n"
+         "const int column = (column_first + pixel) % kPitch;\n";
+}
+
+/// Holes of every text that loads a run.
+Holes place_holes(const TensorTiling& tiling) {
+  return {{"run_start", run_start(tiling)},
+          {"pixel_place", pixel_place(tiling)},
+          {"valid", tiling.images > 0 ? " && image < kN - run_first" : ""},
+          {"image_offset", tiling.images > 0 ? "image * kInputStrideN + " : ""}};
+}
+
+/// Loads vectors of channels; what the last chunk or slice has not is zero.
+std::string load_vectors(const ConvPlan& plan, const TensorTiling& tiling) {
+  const bool whole = plan.spec.filter.c % tiling.chunk_channels(plan.spec) == 0;
+  Holes holes = place_holes(tiling);
+  holes.merge(
+      Holes{{"has_channels", whole ? "" : "const bool has_channels = c_first + slice * kOperandChannels < kChannels;"},
+            {"channels", whole ? "" : "has_channels && "},
+            {"operand", plan.spec.dtype == DataType::f32 ? "operand_row(reinterpret_cast<const Element*>(&value[i]))"
+                                                         : "value[i]"}});
+  return fill_template(embedded_text("tensor_load_vectors.cu.in"), holes);
+}
+
+/// Text that makes operand rows of copies of x.
+std::string convert_run(const ConvPlan& plan, const TensorTiling& tiling) {
+  const ConvSpec& spec = plan.spec;
+  const std::int64_t chunk = tiling.chunk_channels(spec);
+  Holes holes = place_holes(tiling);
+  holes.erase("image_offset");
+  holes.merge(Holes{
+      {"part", tiling.images > 0 ? "" : "const int first = Part(run_first, r).first;"},
+      {"raw_place", tiling.images > 0 ? "image * (kChunkChannels * kRawPitch) + h * kW + w" : "h * kW + w - first"},
+      {"channel_exists", spec.filter.c % chunk == 0 ? "" : " && c_first + c < kChannels"}});
+  return fill_template(embedded_text(TensorTiling::loads_pairs(spec) ? "tensor_convert_pairs.cu.in"
+                                                                     : "tensor_convert_pixels.cu.in"),
+                       holes);
+}
+
+std::string load_run(const ConvPlan& plan, const TensorTiling& tiling) {
+  if (TensorTiling::loads_vectors(plan.spec)) return load_vectors(plan, tiling);
+  Holes holes = place_holes(tiling);
+  holes.emplace("load_pixel", load_pixel(plan, tiling));
+  if (TensorTiling::loads_pairs(plan.spec)) return fill_template(embedded_text("tensor_load_pairs.cu.in"), holes);
+  holes.emplace("input_stride_w", plan.spec.input_layout == Layout::nchw ? "" : " * kInputStrideW");
+  return fill_template(embedded_text("tensor_load_pixels.cu.in"), holes);
+}
+
+/// Barriers behind those of the stages, and what makes them ready.
+Holes barrier_holes(const TensorTiling& tiling) {
+  Lines init, more;
+  if (tiling.copies_ahead > 0) init.add(fmt::format("for (int i = 0; i < 4 * kCopiesAhead; ++i) barrier_init(empty + kStages + i, {});", tiling.images > 0 ? "1" : "kRuns"));
+  if (tiling.resident) {
+    more.add(tiling.copies_ahead > 0 ? "Barrier* const weights_arrival = empty + kStages + 4 * kCopiesAhead;"
+                                     : "Barrier* const weights_arrival = empty + kStages;");
+    init.add("barrier_init(weights_arrival, 1);");
+  }
+  return {{"more_barriers", more.text()}, {"init_barriers", init.text()}};
+}
+
+/// Where weights are loaded and awaited: with each step, or once for all tiles.
+Holes weight_holes(const TensorTiling& tiling) {
+  if (!tiling.resident) {
+    const std::string first_lane = tiling.copies_ahead > 0 ? "if (lane == 0) {\n" : "if (member == 0 && lane == 0) {\n";
+    return {{"arrivals", tiling.copies_ahead > 0 ? "2" : "kTeamWarps + 1"},
+            {"load_weights", ""},
+            {"weights_of_tile",
+             "const char* w_tile = reinterpret_cast<const char*>(packed_w) +\n"
+             "                     static_cast<long long>(tile.group * kTilesK + tile.k_tile) * kSteps * "
+             "kWeightBytes;\n"},
+            {"load_weights_of_step",
+             first_lane +
+             "  barrier_arrive_expecting(full + stage, kWeightBytes);\n"
+             "  bulk_copy_to_shared(input + kInputBytes, w_tile + static_cast<long long>(step) * kWeightBytes, "
+             "kWeightBytes,\n"
+             "                      full + stage);\n"
+             "}\n"},
+            {"await_weights", ""}};
+  }
+  return {{"arrivals", tiling.copies_ahead > 0 ? "1" : "kTeamWarps"},
+          {"load_weights",
+           "if (threadIdx.x == 0) {  // all of them, for all tiles\n"
+           "  barrier_arrive_expecting(weights_arrival, kSteps * kWeightBytes);\n"
+           "  for (int step = 0; step < kSteps; ++step)\n"
+           "    bulk_copy_to_shared(shared + kWeightsFirstByte + step * kWeightBytes,\n"
+           "                        reinterpret_cast<const char*>(packed_w) + step * kWeightBytes, kWeightBytes,\n"
+           "                        weights_arrival);\n"
+           "}\n"},
+          {"weights_of_tile", ""},
+          {"load_weights_of_step", ""},
+          {"await_weights", "barrier_wait(weights_arrival, 0);"}};
+}
+
+}  // namespace
+
+StepText step_text(const TensorTiling& tiling) {
+  const bool split = tiling.splits > 1, images = tiling.images > 0;
+  return {.tile_number = split ? " / kSplits" : "",
+          .steps = split ? "const int first_step = number % kSplits * kStepsOfSplit;\nconst int end_step = first_step + "
+                           "kStepsOfSplit < kSteps ? first_step + kStepsOfSplit : kSteps;\n"
+                         : "",
+          .first_step = split ? "first_step" : "0",
+          .end_step = split ? "end_step" : "kSteps",
+          .chunk = tiling.filter_rows == 1 ? "step / kR" : "step",
+          .filter_row = tiling.filter_rows == 1 ? "step % kR" : "0",
+          .run_first = images ? "tile.n + run * kImages" : "tile.first_output + run * kWindow"};
+}
+
+std::string move_registers(int wanted, std::string_view name) {
+  if (wanted == TensorTiling::kLaunchRegisters) return {};
+  return fmt::format("{}_registers_to<{}>();", wanted < TensorTiling::kLaunchRegisters ? "shrink" : "grow", name);
+}
+
+namespace {
+
+std::string walk(const TensorTiling& tiling) {
+  const bool split = tiling.splits > 1;
+  return fill_template(
+      embedded_text("tensor_walk.cu.in"),
+      {{"first_step", split ? "number % kSplits * kStepsOfSplit" : "0"},
+       {"end_step", split ? "step + kStepsOfSplit < kSteps ? step + kStepsOfSplit : kSteps" : "kSteps"}});
+}
+
+std::string copy_pixels(const TensorTiling& tiling) {
+  const StepText text = step_text(tiling);
+  Holes holes = {{"tile_number", std::string(text.tile_number)}, {"chunk", std::string(text.chunk)}};
+  if (tiling.images > 0) return fill_template(embedded_text("tensor_copy_images.cu.in"), holes);
+  holes.merge(Holes{{"run_first", text.run_first}, {"filter_row", text.filter_row}});
+  return fill_template(embedded_text("tensor_copy_windows.cu.in"), holes);
+}
+
+}  // namespace
+
+void add_tensor_load_constants(Constants& c, const ConvPlan& plan, const TensorTiling& tiling) {
+  const ConvSpec& spec = plan.spec;
+  const std::int64_t items = tiling.load_items(spec);
+  const bool vectors = TensorTiling::loads_vectors(spec), pairs = TensorTiling::loads_pairs(spec);
+  if (tiling.copies_ahead > 0) {
+    c.group("Loading: a warp takes every fourth step, and the copy engine brings kCopiesAhead of them");
+    c.add("kCopiesAhead", tiling.copies_ahead).add("kVectorElements", 16 / element_bytes(spec.dtype));
+    c.add("kRawPitch", tiling.raw_pitch(spec), "elements of a channel's copy")
+        .add("kRawRunElements", tiling.raw_run_elements(spec))
+        .add("kRawBytes", tiling.raw_bytes(spec), "of a step");
+    c.add("kRawFirstByte", tiling.raw_first_byte(spec));
+  } else {
+    c.group("Loading: kTeams teams of kTeamWarps warps");
+    c.add("kTeamWarps", tiling.team_warps).add("kTeams", 4 / tiling.team_warps);
+  }
+  if (vectors) c.add("kItemPixels", kWarpSize / tiling.slices);
+  c.add("kLoadItemsOfPhase", items, vectors ? "kItemPixels each" : pairs ? "64 pixels each" : "32 pixels each")
+      .add("kLoadItems", items * TensorTiling::phases(spec));
+  if (tiling.copies_ahead == 0) c.add("kLoadBatch", tiling.load_batch, "items of a warp in flight");
+}
+
+Holes tensor_load_holes(const ConvPlan& plan, const TensorTiling& tiling) {
+  const StepText text = step_text(tiling);
+  const bool copies = tiling.copies_ahead > 0;
+  Holes tiles = {{"loader_registers", move_registers(tiling.loader_registers(), "kLoaderRegisters")},
+                 {"tile_number", text.tile_number},
+                 {"chunk", text.chunk},
+                 {"filter_row", text.filter_row},
+                 {"run_first", text.run_first}};
+  if (!copies)
+    tiles.merge(Holes{{"steps", text.steps},
+                      {"first_step", text.first_step},
+                      {"end_step", text.end_step},
+                      {"run_image", tiling.images > 0 ? "run * static_cast<long long>(kImages * kInputStrideN) + " : ""}});
+  Holes weights = weight_holes(tiling);
+  for (const char* name : {"load_weights", "weights_of_tile", "load_weights_of_step"})
+    tiles.insert(weights.extract(name));
+  Holes holes = {
+      {"load_functions",
+       copies ? walk(tiling) + "\n" + copy_pixels(tiling) + "\n" + convert_run(plan, tiling) : load_run(plan, tiling)},
+      {"load_tiles", fill_template(embedded_text(copies ? "tensor_tiles_copied.cu.in" : "tensor_tiles_loaded.cu.in"), tiles)}};
+  holes.merge(weights);
+  holes.merge(barrier_holes(tiling));
+  return holes;
+}
+
+}  // namespace jitconv::codegen

@@ -116,11 +116,12 @@ std::string asserts(const ConvPlan& plan, const TensorTiling& tiling) {
   lines.add(
       "static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes && kStages * kStageBytes <= "
       "kStagingFirstByte);");
-  if (tiling.images > 0)
+  if (nhwc)
+    lines.add("static_assert(kStoreSteps * kStorePositions == kStoreColumns && kStoreColumns % 16 == 0);");
+  else if (tiling.images > 0)
     lines.add("static_assert(kWindow == kImages * kPlane && kStagingPitch >= kColumns);");
   else
-    lines.add(nhwc ? "static_assert(kStoreSteps * kStorePositions == kStoreColumns && kStoreColumns % 16 == 0);"
-                   : "static_assert(kWindow % kSectorElements == 0 && kStagingPitch >= kColumns + kLead);");
+    lines.add("static_assert(kWindow % kSectorElements == 0 && kStagingPitch >= kColumns + kLead);");
   lines.add("static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);");
   lines.add(fmt::format("static_assert(kBarriersFirstByte + 16 * kStages + {} <= {});",
                         (tiling.resident ? 8 : 0) + 32 * tiling.copies_ahead,

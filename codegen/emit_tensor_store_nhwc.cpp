@@ -30,9 +30,26 @@ std::string store_vector_type(const ConvSpec& spec, const TensorTiling& tiling) 
   }
 }
 
-/// Whether a run may go on in another row of the grid behind positions that no output has.
+/// Whether a run may go on in another row of the grid, or another image, behind positions that no output has.
 bool skips_gaps(const ConvSpec& spec, const TensorTiling& tiling) {
+  if (tiling.images > 0) return TensorTiling::gap(spec) > 0 || tiling.filter_rows > 1;
   return TensorTiling::gap(spec) > 0 && tiling.row_ends(spec) > 0;
+}
+
+/// Lines that say where a run starts and how many outputs it has.
+std::string run_first(const ConvSpec& spec, const TensorTiling& tiling) {
+  Lines lines;
+  if (tiling.images > 0) {
+    lines.add("const int image_first = tile.n + run * kImages;");
+    lines.add("// Of the run; none if not positive.");
+    lines.add("const int outputs = (kN - image_first < kImages ? kN - image_first : kImages) * kPlane;");
+    return lines.text();
+  }
+  lines.add("const int run_first = tile.first_output + run * kWindow;");
+  if (skips_gaps(spec, tiling)) lines.add("const int column_first = run_first % kQ;");
+  lines.add("// Of the run; none if not positive.");
+  lines.add("const int outputs = kPlane - run_first < kWindow ? kPlane - run_first : kWindow;");
+  return lines.text();
 }
 
 /// Lines that find the output of a staged position, counted from the run's first.
@@ -44,6 +61,14 @@ std::string place(const ConvSpec& spec, const TensorTiling& tiling, std::string_
     return lines.text();
   }
   lines.add(fmt::format("const int position = first + {} * kStorePositions + thread / kVectors;", step));
+  if (tiling.images > 0) {
+    lines.add("const int image = position / kImagePositions;");
+    lines.add("const int row = (position - image * kImagePositions) / kPitch;");
+    lines.add("const int column = position - image * kImagePositions - row * kPitch;");
+    lines.add("const int output = (image * kP + row) * kQ + column;");
+    lines.add("const bool stored = k_vector < kGroupK && row < kP && column < kQ && output < outputs;");
+    return lines.text();
+  }
   lines.add(tiling.row_ends(spec) == 1 ? "const int rows = column_first + position < kPitch ? 0 : 1;"
                                        : "const int rows = (column_first + position) / kPitch;");
   lines.add("const int output = position - rows * kGap;");
@@ -124,7 +149,9 @@ Holes tensor_store_nhwc_holes(const ConvPlan& plan, const TensorTiling& tiling, 
                           {{"write", std::exchange(read_residual, {}) + write}});
   const std::string store = fill_template(
       embedded_text("tensor_store_nhwc.cu.in"),
-      {{"column_first", skips_gaps(spec, tiling) ? "const int column_first = run_first % kQ;" : ""},
+      {{"run_first", run_first(spec, tiling)},
+       {"first_output", tiling.images > 0 ? "static_cast<long long>(image_first) * kPlane"
+                                          : "static_cast<long long>(tile.n) * kPlane + run_first"},
        {"staged_lane",
         transposed ? "Staged* const staged_lane =\n"
                      "    staged + (lane / 16 * 8 + lane % 8) * kStagingPitch + warp % 4 * 16 + lane / 8 % 2 * 8;"

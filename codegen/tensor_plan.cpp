@@ -93,10 +93,10 @@ class Search {
     slices(tiling);
   }
 
-  /// Whole images whose positions a run holds; NHWC: none, outputs of an image are one run of y in any case.
+  /// Whole images whose positions a run holds.
   int images(const TensorTiling& tiling) const {
     const std::int64_t image = tiling.image_positions(spec_), used = (out_.h - 1) * TensorTiling::pitch(spec_) + out_.w;
-    if (used > tiling.columns || spec_.output_layout == Layout::nhwc) return 0;
+    if (used > tiling.columns) return 0;
     const std::int64_t most = std::min((tiling.columns - used) / image + 1, ceil_div(spec_.input.n, tiling.runs()));
     const std::int64_t elements = spec_.input.c * spec_.input.h * spec_.input.w;
     return static_cast<int>(std::min(most, INT32_MAX / elements));

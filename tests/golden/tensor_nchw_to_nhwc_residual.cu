@@ -4,11 +4,12 @@
 // Plan
 //   family: tensor
 //   target: sm_90a
-//   grid: 132 blocks of 384 threads, 225352 bytes of shared memory, at least 1 block(s) per SM
+//   grid: 128 blocks of 384 threads, 219752 bytes of shared memory, at least 1 block(s) per SM
 //   offsets: 32 bits
-//   tile of a block: 64 channels, 2 run(s) of 112 positions, each for 104 outputs
-//   pipeline: 4 stages of 8 slice(s) of 16 bytes of channels and one filter row
+//   tile of a block: 64 channels, 2 run(s) of 208 positions, each for 196 outputs
+//   pipeline: 4 stages of 2 slice(s) of 16 bytes of channels and one filter row
 //   loading: 4 team(s) of 1 warp(s), 4 pixel(s) of a lane in flight
+//   copies of x: 1 step(s) ahead of a loading warp
 //   weights: all in shared memory
 
 // Element: one value of x, w, bias, residual or y in memory. Here fp32.
@@ -99,23 +100,6 @@ __device__ __forceinline__ void grow_registers_to() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
-// source[kOffset] if valid, else 0, and then source may be any address. One predicated instruction, issued where it is
-// written: loads of a batch all leave before the first is waited for.
-template <long long kOffset>
-__device__ __forceinline__ Element load_if(const Element* source, bool valid) {
-  Element result;
-  asm volatile(
-      "{\n"
-      ".reg .pred valid;\n"
-      "setp.ne.b32 valid, %2, 0;\n"
-      "mov.b32 %0, 0;\n"
-      "@valid ld.global.nc.b32 %0, [%1 + %3];\n"
-      "}"
-      : "=&f"(result)
-      : "l"(source), "r"(static_cast<int>(valid)), "n"(4 * kOffset));
-  return result;
-}
-
 // Four channels of a pixel as one row of a matrix operand's half: fp32 rounded to nearest TF32, ties away from zero
 // (the tensor cores would truncate).
 constexpr int kOperandChannels = 4;
@@ -191,22 +175,25 @@ __device__ __forceinline__ float max_nan(float a, float b) {
   return result;
 }
 
-// sum[64][112] += a[64][8] * b[112][8] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a).
+// sum[64][208] += a[64][8] * b[208][8] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a).
 // Operands are fp32 bit patterns rounded to TF32; a product is exact, the sum of fp32. Lane l of warp w holds of row 16 w + l / 4 + 8 i,
 // columns 8 j + 2 (l % 4) + {0, 1}, in sum[4 j + 2 i + {0, 1}].
-__device__ __forceinline__ void multiply(float (&sum)[56], MatrixOperand a, MatrixOperand b,
+__device__ __forceinline__ void multiply(float (&sum)[104], MatrixOperand a, MatrixOperand b,
                                          int accumulate) {
   asm volatile(
       "{\n"
       ".reg .pred accumulate;\n"
-      "setp.ne.b32 accumulate, %58, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n112k8.f32.tf32.tf32 {\n"
+      "setp.ne.b32 accumulate, %106, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n208k8.f32.tf32.tf32 {\n"
       "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15,\n"
       "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31,\n"
       "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47,\n"
-      "%48, %49, %50, %51, %52, %53, %54, %55\n"
+      "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63,\n"
+      "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79,\n"
+      "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95,\n"
+      "%96, %97, %98, %99, %100, %101, %102, %103\n"
       "},\n"
-      "%56, %57, accumulate, 1, 1;\n"
+      "%104, %105, accumulate, 1, 1;\n"
       "}"
       :
       "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3]), "+f"(sum[4]), "+f"(sum[5]), "+f"(sum[6]), "+f"(sum[7]),
@@ -215,7 +202,13 @@ __device__ __forceinline__ void multiply(float (&sum)[56], MatrixOperand a, Matr
       "+f"(sum[24]), "+f"(sum[25]), "+f"(sum[26]), "+f"(sum[27]), "+f"(sum[28]), "+f"(sum[29]), "+f"(sum[30]), "+f"(sum[31]),
       "+f"(sum[32]), "+f"(sum[33]), "+f"(sum[34]), "+f"(sum[35]), "+f"(sum[36]), "+f"(sum[37]), "+f"(sum[38]), "+f"(sum[39]),
       "+f"(sum[40]), "+f"(sum[41]), "+f"(sum[42]), "+f"(sum[43]), "+f"(sum[44]), "+f"(sum[45]), "+f"(sum[46]), "+f"(sum[47]),
-      "+f"(sum[48]), "+f"(sum[49]), "+f"(sum[50]), "+f"(sum[51]), "+f"(sum[52]), "+f"(sum[53]), "+f"(sum[54]), "+f"(sum[55])
+      "+f"(sum[48]), "+f"(sum[49]), "+f"(sum[50]), "+f"(sum[51]), "+f"(sum[52]), "+f"(sum[53]), "+f"(sum[54]), "+f"(sum[55]),
+      "+f"(sum[56]), "+f"(sum[57]), "+f"(sum[58]), "+f"(sum[59]), "+f"(sum[60]), "+f"(sum[61]), "+f"(sum[62]), "+f"(sum[63]),
+      "+f"(sum[64]), "+f"(sum[65]), "+f"(sum[66]), "+f"(sum[67]), "+f"(sum[68]), "+f"(sum[69]), "+f"(sum[70]), "+f"(sum[71]),
+      "+f"(sum[72]), "+f"(sum[73]), "+f"(sum[74]), "+f"(sum[75]), "+f"(sum[76]), "+f"(sum[77]), "+f"(sum[78]), "+f"(sum[79]),
+      "+f"(sum[80]), "+f"(sum[81]), "+f"(sum[82]), "+f"(sum[83]), "+f"(sum[84]), "+f"(sum[85]), "+f"(sum[86]), "+f"(sum[87]),
+      "+f"(sum[88]), "+f"(sum[89]), "+f"(sum[90]), "+f"(sum[91]), "+f"(sum[92]), "+f"(sum[93]), "+f"(sum[94]), "+f"(sum[95]),
+      "+f"(sum[96]), "+f"(sum[97]), "+f"(sum[98]), "+f"(sum[99]), "+f"(sum[100]), "+f"(sum[101]), "+f"(sum[102]), "+f"(sum[103])
       : "l"(a), "l"(b), "r"(accumulate));
 }
 
@@ -245,40 +238,42 @@ constexpr int kInputStrideW = 1;
 constexpr int kBlockK = 64;
 constexpr int kTilesK = 1;
 constexpr int kRuns = 2;
-constexpr int kColumns = 112;
-constexpr int kWindow = 104;
+constexpr int kColumns = 208;
+constexpr int kWindow = 196;
 constexpr int kGap = 2;  // positions of a grid row behind its kQ outputs
 constexpr int kPitch = 30;
-constexpr int kTilesOfPlane = 4;
-constexpr int kSplits = 1;
-constexpr int kTiles = 256;
+constexpr int kTilesOfPlane = 2;
+constexpr int kTiles = 128;
 
 // Steps: a filter row of kSlices slices of channels; a slice is 16 bytes of a pixel
-constexpr int kSlices = 8;
-constexpr int kChunkChannels = 32;
-constexpr int kSteps = 3;
-constexpr int kStepsOfSplit = 3;
+constexpr int kSlices = 2;
+constexpr int kChunkChannels = 8;
+constexpr int kSteps = 12;
+constexpr int kStepRows = 1;  // filter rows of a step
 constexpr int kPhases = 1;  // residues of columns modulo the stride, kept apart
-constexpr int kUnits = 24;  // taps of a slice
-constexpr int kRunPixels = 114;
-constexpr int kRunBytes = 14592;
-constexpr int kWeightBytes = 24576;
-constexpr int kInputBytes = 29184;
-constexpr int kStageBytes = 29184;
+constexpr int kUnits = 6;  // taps of a slice
+constexpr int kRunPixels = 210;
+constexpr int kRunBytes = 6720;
+constexpr int kWeightBytes = 6144;
+constexpr int kInputBytes = 13440;
+constexpr int kStageBytes = 13440;
 constexpr int kStages = 4;
 
-// Loading: kTeams teams of kTeamWarps warps
-constexpr int kTeamWarps = 1;
-constexpr int kTeams = 4;
-constexpr int kLoadItemsOfPhase = 4;  // 32 pixels each
-constexpr int kLoadItems = 4;
-constexpr int kLoadBatch = 4;  // items of a warp in flight
+// Loading: a warp takes every fourth step, and the copy engine brings kCopiesAhead of them
+constexpr int kCopiesAhead = 1;
+constexpr int kVectorElements = 4;
+constexpr int kRawPitch = 224;  // elements of a channel's copy
+constexpr int kRawRunElements = 1792;
+constexpr int kRawBytes = 14336;  // of a step
+constexpr int kRawFirstByte = 127488;
+constexpr int kLoadItemsOfPhase = 7;  // 32 pixels each
+constexpr int kLoadItems = 7;
 
 // The block
 constexpr int kThreads = 384;
 constexpr int kConsumers = 2;
-constexpr int kLoaderRegisters = 240;
-constexpr int kConsumerRegisters = 128;
+constexpr int kLoaderRegisters = 152;
+constexpr int kConsumerRegisters = 176;
 constexpr int kStoreColumns = 64;  // positions of a consumer that are staged at a time
 constexpr int kStagingPitch = 68;  // of a position
 constexpr int kStagingElements = 1088;  // of a warp
@@ -287,22 +282,24 @@ constexpr int kVectors = 16;  // of a position
 constexpr int kStorePositions = 8;  // that a consumer writes at a time
 constexpr int kStoreSteps = 8;
 constexpr int kStoreBatch = 8;  // of these at a time
-constexpr int kWeightsFirstByte = 116736;
-constexpr int kStagingFirstByte = 190464;
-constexpr int kBarriersFirstByte = 225280;
+constexpr int kWeightsFirstByte = 53760;
+constexpr int kStagingFirstByte = 184832;
+constexpr int kBarriersFirstByte = 219648;
 constexpr int kPackThreads = 256;
 constexpr int kPackedRows = 4608;
 
 // The numbers above are redundant; they must agree.
-static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 128 && kTeams * kTeamWarps == 4);
-static_assert(kGap == (kS - 1) * kDilationW / kStrideW && kRunPixels == kColumns + kGap);
-static_assert(kChunkChannels == kSlices * kOperandChannels && kSteps % kR == 0);
-static_assert(kUnits % 2 == 0 && kUnits >= kS * kSlices && kWeightBytes == kUnits * kBlockK * 16);
+static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 128);
+static_assert(kStages >= 4 && kCopiesAhead * 4 * kRawBytes <= kStagingFirstByte);
+static_assert(kGap == (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kGap);
+static_assert(kRunPixels == kColumns + kGap + (kStepRows - 1) * kDilationH * kPitch);
+static_assert(kChunkChannels == kSlices * kOperandChannels && kSteps * kStepRows % kR == 0);
+static_assert(kUnits % 2 == 0 && kUnits >= kStepRows * kS * kSlices && kWeightBytes == kUnits * kBlockK * 16);
 static_assert(kRunBytes == kPhases * kSlices * kRunPixels * 16);
 static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes && kStages * kStageBytes <= kStagingFirstByte);
 static_assert(kStoreSteps * kStorePositions == kStoreColumns && kStoreColumns % 16 == 0);
 static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);
-static_assert(kBarriersFirstByte + 16 * kStages + 8 <= 225352);
+static_assert(kBarriersFirstByte + 16 * kStages + 40 <= 219752);
 
 using Staged = float;  // an output on its way to y
 
@@ -320,14 +317,13 @@ jitconv_fwd_f32_nchw_nhwc_n64c32h28w28_k48_3x3_residual_relu_tensor_pack(const E
   const int group = row / (kSteps * kUnits * kBlockK * kTilesK);
   const int unit = row / kBlockK % kUnits;
   const int step = row / (kBlockK * kUnits) % kSteps;
-  const int r = step % kR;
-  const int s = unit / kSlices;
+  const int r = step % kR, s = unit / kSlices;
   const int c_first = step / kR * kChunkChannels + unit % kSlices * kOperandChannels;
   const Element* filter = w + (static_cast<long long>(group * kGroupK + k) * kChannels + c_first) * (kR * kS) + r * kS + s;
   Element channel[kOperandChannels];
 #pragma unroll
   for (int c = 0; c < kOperandChannels; ++c)
-    channel[c] = k < kGroupK && s < kS && c_first + c < kChannels ? filter[c * (kR * kS)] : from_float(0.0f);
+    channel[c] = k < kGroupK && r < kR && s < kS && c_first + c < kChannels ? filter[c * (kR * kS)] : from_float(0.0f);
   packed_w[row] = operand_row(channel);
 }
 
@@ -356,67 +352,90 @@ __device__ __forceinline__ void read_staged(float (&value)[kStoreVector], const 
   }
 }
 
-// Loads one step's pixels of a run, kColumns + kGap of them, as [phase][slice][pixel], 16 bytes each. Lanes are
-// neighbours in a row of x; kLoadBatch pixels of a lane are in flight at a time.
-__device__ __forceinline__ void load_run(const Element* __restrict__ x_chunk, int c_first, int r, int first_output,
-                                         int first_item, int lane, char* run) {
-  const int row_first = first_output / kQ;
-  const int column_first = first_output - row_first * kQ;
-#pragma unroll 1
-  for (int item = first_item; item < kLoadItems; item += kLoadBatch * kTeamWarps) {
-    Element value[kLoadBatch][kChunkChannels];
-#pragma unroll
-    for (int i = 0; i < kLoadBatch; ++i) {
-      const int phase = kPhases == 1 ? 0 : (item + i * kTeamWarps) / kLoadItemsOfPhase;
-      const int pixel = (item + i * kTeamWarps - phase * kLoadItemsOfPhase) * 32 + lane;
-      const int row = (column_first + pixel) / kPitch;
-      const int h = (row_first + row) * kStrideH - kPadTop + r * kDilationH;
-      const int w = (column_first + pixel - row * kPitch) * kStrideW - kPadLeft + phase;
-      const bool valid = item + i * kTeamWarps < kLoadItems && pixel < kRunPixels && static_cast<unsigned>(h) < kH &&
-                         static_cast<unsigned>(w) < kW;
-      const Element* source = x_chunk + (h * kInputStrideH + w);
-      value[i][0] = load_if<0LL * kInputStrideC>(source, valid);
-      value[i][1] = load_if<1LL * kInputStrideC>(source, valid);
-      value[i][2] = load_if<2LL * kInputStrideC>(source, valid);
-      value[i][3] = load_if<3LL * kInputStrideC>(source, valid);
-      value[i][4] = load_if<4LL * kInputStrideC>(source, valid);
-      value[i][5] = load_if<5LL * kInputStrideC>(source, valid);
-      value[i][6] = load_if<6LL * kInputStrideC>(source, valid);
-      value[i][7] = load_if<7LL * kInputStrideC>(source, valid);
-      value[i][8] = load_if<8LL * kInputStrideC>(source, valid);
-      value[i][9] = load_if<9LL * kInputStrideC>(source, valid);
-      value[i][10] = load_if<10LL * kInputStrideC>(source, valid);
-      value[i][11] = load_if<11LL * kInputStrideC>(source, valid);
-      value[i][12] = load_if<12LL * kInputStrideC>(source, valid);
-      value[i][13] = load_if<13LL * kInputStrideC>(source, valid);
-      value[i][14] = load_if<14LL * kInputStrideC>(source, valid);
-      value[i][15] = load_if<15LL * kInputStrideC>(source, valid);
-      value[i][16] = load_if<16LL * kInputStrideC>(source, valid);
-      value[i][17] = load_if<17LL * kInputStrideC>(source, valid);
-      value[i][18] = load_if<18LL * kInputStrideC>(source, valid);
-      value[i][19] = load_if<19LL * kInputStrideC>(source, valid);
-      value[i][20] = load_if<20LL * kInputStrideC>(source, valid);
-      value[i][21] = load_if<21LL * kInputStrideC>(source, valid);
-      value[i][22] = load_if<22LL * kInputStrideC>(source, valid);
-      value[i][23] = load_if<23LL * kInputStrideC>(source, valid);
-      value[i][24] = load_if<24LL * kInputStrideC>(source, valid);
-      value[i][25] = load_if<25LL * kInputStrideC>(source, valid);
-      value[i][26] = load_if<26LL * kInputStrideC>(source, valid);
-      value[i][27] = load_if<27LL * kInputStrideC>(source, valid);
-      value[i][28] = load_if<28LL * kInputStrideC>(source, valid);
-      value[i][29] = load_if<29LL * kInputStrideC>(source, valid);
-      value[i][30] = load_if<30LL * kInputStrideC>(source, valid);
-      value[i][31] = load_if<31LL * kInputStrideC>(source, valid);
+// A loading warp's way through the steps of a block's tiles: it takes every fourth.
+struct Walk {
+  int number, step, end_step;
+  __device__ __forceinline__ explicit Walk(int first) : number(static_cast<int>(blockIdx.x)) {
+    enter_tile();
+    advance(first);
+  }
+  __device__ __forceinline__ void enter_tile() {
+    step = 0;
+    end_step = kSteps;
+  }
+  __device__ __forceinline__ void advance(int steps) {
+    step += steps;
+    while (step >= end_step && number < kTiles) {
+      const int left = step - end_step;
+      number += static_cast<int>(gridDim.x);
+      enter_tile();
+      step += left;
     }
+  }
+  __device__ __forceinline__ bool done() const { return number >= kTiles; }
+};
+
+// The part of a plane of x that a run needs for the filter row r of its step: whole vectors of 16 bytes.
+struct Part {
+  int first, elements;
+  __device__ __forceinline__ Part(int run_first, int r) {
+    const int row = run_first / kQ, column = run_first - row * kQ;
+    const int last_row = row + (column + (kRunPixels - 1)) / kPitch, last_column = (column + (kRunPixels - 1)) % kPitch;
+    const int begin = (row * kStrideH - kPadTop + r * kDilationH) * kW + within_row(column * kStrideW - kPadLeft);
+    const int end = (last_row * kStrideH - kPadTop + r * kDilationH) * kW +
+                    within_row(last_column * kStrideW - kPadLeft + kPhases);
+    first = begin < 0 ? 0 : begin / kVectorElements * kVectorElements;
+    const int stop = end < kH * kW ? (end + (kVectorElements - 1)) / kVectorElements * kVectorElements : kH * kW;
+    elements = stop > first ? stop - first : 0;
+  }
+  static __device__ __forceinline__ int within_row(int column) { return column < 0 ? 0 : column < kW ? column : kW; }
+};
+
+// Asks for the pixels of a step as [run][channel][element], kRawPitch elements for a channel.
+__device__ __forceinline__ void copy_pixels(const Element* __restrict__ x, const Walk& walk, int lane, char* raw,
+                                            Barrier* copied) {
+  const Tile tile(walk.number);
+  const int step = walk.step;
+  const int c_first = step / kR * kChunkChannels;
+  const int channels = kChannels - c_first < kChunkChannels ? kChannels - c_first : kChunkChannels;
+  const Element* x_chunk = x + static_cast<long long>(tile.n) * kInputStrideN +
+                           static_cast<long long>(tile.group * kChannels + c_first) * kInputStrideC;
 #pragma unroll
-    for (int i = 0; i < kLoadBatch; ++i) {
-      const int phase = kPhases == 1 ? 0 : (item + i * kTeamWarps) / kLoadItemsOfPhase;
-      const int pixel = (item + i * kTeamWarps - phase * kLoadItemsOfPhase) * 32 + lane;
-      if (item + i * kTeamWarps >= kLoadItems || pixel >= kRunPixels) continue;
-      uint4* destination = reinterpret_cast<uint4*>(run) + phase * (kSlices * kRunPixels) + pixel;
+  for (int run = 0; run < kRuns; ++run) {
+    const Part part(tile.first_output + run * kWindow, step % kR);
+    const int bytes = part.elements * static_cast<int>(sizeof(Element));
+    if (lane == 0) barrier_arrive_expecting(copied, channels * bytes);
+    __syncwarp();
+    for (int c = lane; c < channels && bytes > 0; c += 32)
+      bulk_copy_to_shared(reinterpret_cast<Element*>(raw) + run * kRawRunElements + c * kRawPitch,
+                          x_chunk + static_cast<long long>(c) * kInputStrideC + part.first, bytes, copied);
+  }
+}
+
+// Makes operand rows of one step's kRunPixels pixels of a run, [phase][slice][pixel], 16 bytes each, from copies of x.
+__device__ __forceinline__ void convert_run(const Element* raw, int c_first, int r, int run_first, int lane, char* run) {
+  const int row_first = run_first / kQ;
+  const int column_first = run_first - row_first * kQ;
+  const int first = Part(run_first, r).first;
+#pragma unroll 4
+  for (int item = 0; item < kLoadItems; ++item) {
+    const int phase = kPhases == 1 ? 0 : item / kLoadItemsOfPhase;
+    const int pixel = (item - phase * kLoadItemsOfPhase) * 32 + lane;
+    const int row = row_first + (column_first + pixel) / kPitch;
+    const int column = (column_first + pixel) % kPitch;
+    const int h = row * kStrideH - kPadTop + r * kDilationH;
+    const int w = column * kStrideW - kPadLeft + phase;
+    const bool valid = static_cast<unsigned>(h) < kH && static_cast<unsigned>(w) < kW;
+    const Element* source = raw + (valid ? h * kW + w - first : 0);
+    uint4* destination = reinterpret_cast<uint4*>(run) + phase * (kSlices * kRunPixels) + pixel;
+    Element value[kChunkChannels];
 #pragma unroll
-      for (int slice = 0; slice < kSlices; ++slice)
-        destination[slice * kRunPixels] = operand_row(value[i] + slice * kOperandChannels);
+    for (int c = 0; c < kChunkChannels; ++c)
+      value[c] = valid ? source[c * kRawPitch] : from_float(0.0f);
+#pragma unroll
+    for (int slice = 0; slice < kSlices; ++slice) {
+      const uint4 operand = operand_row(value + slice * kOperandChannels);
+      if (pixel < kRunPixels) destination[slice * kRunPixels] = operand;
     }
   }
 }
@@ -428,16 +447,17 @@ jitconv_fwd_f32_nchw_nhwc_n64c32h28w28_k48_3x3_residual_relu_tensor(const Elemen
   Staged* const staging = reinterpret_cast<Staged*>(shared + kStagingFirstByte);
   Barrier* const full = reinterpret_cast<Barrier*>(shared + kBarriersFirstByte);
   Barrier* const empty = full + kStages;
-  Barrier* const weights_arrival = empty + kStages;
+  Barrier* const weights_arrival = empty + kStages + 4 * kCopiesAhead;
   // The shuffle tells the compiler that the number is the same in all lanes.
   const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
   const int lane = threadIdx.x % 32;
 
   if (threadIdx.x == 0) {
     for (int i = 0; i < kStages; ++i) {
-      barrier_init(full + i, kTeamWarps);
+      barrier_init(full + i, 1);
       barrier_init(empty + i, kConsumers);
     }
+    for (int i = 0; i < 4 * kCopiesAhead; ++i) barrier_init(empty + kStages + i, kRuns);
     barrier_init(weights_arrival, 1);
     barrier_init_visible();
   }
@@ -453,8 +473,9 @@ jitconv_fwd_f32_nchw_nhwc_n64c32h28w28_k48_3x3_residual_relu_tensor(const Elemen
   };
 
   if (warp < 4) {
-    // The loading warpgroup. A warp's loads do not overlap its own waiting, so teams of warps take steps in turn.
-    grow_registers_to<kLoaderRegisters>();
+    // The loading warpgroup. Its warps take steps in turn: each makes operand rows of the pixels of its step, while the copy
+    // engine brings those of its next steps as they lie in x.
+    shrink_registers_to<kLoaderRegisters>();
     if (threadIdx.x == 0) {  // all of them, for all tiles
       barrier_arrive_expecting(weights_arrival, kSteps * kWeightBytes);
       for (int step = 0; step < kSteps; ++step)
@@ -462,34 +483,34 @@ jitconv_fwd_f32_nchw_nhwc_n64c32h28w28_k48_3x3_residual_relu_tensor(const Elemen
                             reinterpret_cast<const char*>(packed_w) + step * kWeightBytes, kWeightBytes,
                             weights_arrival);
     }
-    const int team = warp / kTeamWarps, member = warp % kTeamWarps;
-    int turn = 0;
+    char* const raw = shared + kRawFirstByte + warp * (kCopiesAhead * kRawBytes);
+    Barrier* const copied = empty + kStages + warp * kCopiesAhead;
+    Walk ahead(warp), now(warp);
+    for (int slot = 0; slot < kCopiesAhead; ++slot, ahead.advance(4))
+      if (!ahead.done()) copy_pixels(x, ahead, lane, raw + slot * kRawBytes, copied + slot);
+    stage = warp;
 #pragma unroll 1
-    for (int number = blockIdx.x; number < kTiles; number += gridDim.x) {
-      const Tile tile(number);
-      const Element* x_image = x + static_cast<long long>(tile.n) * kInputStrideN +
-                               static_cast<long long>(tile.group * kChannels) * kInputStrideC;
+    for (int turn = 0; !now.done(); ++turn, now.advance(4), ahead.advance(4)) {
+      const Tile tile(now.number);
+      const int step = now.step, slot = turn % kCopiesAhead;
+      const int c_first = step / kR * kChunkChannels;
+      char* input = stages + stage * kStageBytes;
+      barrier_wait(empty + stage, parity ^ 1);
+      barrier_wait(copied + slot, turn / kCopiesAhead % 2);
 #pragma unroll 1
-      for (int step = 0; step < kSteps; ++step) {
-        if (turn == team) {
-          const int c_first = step / kR * kChunkChannels;
-          char* input = stages + stage * kStageBytes;
-          barrier_wait(empty + stage, parity ^ 1);
-#pragma unroll 1
-          for (int run = 0; run < kRuns; ++run)
-            load_run(x_image + static_cast<long long>(c_first) * kInputStrideC, c_first, step % kR,
-                     tile.first_output + run * kWindow, member, lane, input + run * kRunBytes);
-          fence_async_proxy();
-          __syncwarp();
-          if (lane == 0) barrier_arrive(full + stage);
-        }
-        turn = turn + 1 == kTeams ? 0 : turn + 1;
-        next_stage();
-      }
+      for (int run = 0; run < kRuns; ++run)
+        convert_run(reinterpret_cast<const Element*>(raw + slot * kRawBytes) + run * kRawRunElements, c_first, step % kR,
+                    tile.first_output + run * kWindow, lane, input + run * kRunBytes);
+      fence_async_proxy();
+      __syncwarp();
+      if (lane == 0) barrier_arrive(full + stage);
+      if (!ahead.done()) copy_pixels(x, ahead, lane, raw + slot * kRawBytes, copied + slot);
+      stage += 4;
+      if (stage >= kStages) stage -= kStages, parity ^= 1;
     }
   } else {
     // A multiplying warpgroup: 64 of the tile's channels, one of its runs of positions.
-    shrink_registers_to<kConsumerRegisters>();
+    grow_registers_to<kConsumerRegisters>();
     const int consumer = warp / 4 - 1;
     const int k_consumer = 0, run = consumer;
     const bool first_thread = threadIdx.x % 128 == 0;
@@ -510,17 +531,8 @@ jitconv_fwd_f32_nchw_nhwc_n64c32h28w28_k48_3x3_residual_relu_tensor(const Elemen
         multiply_begin();
         // begin taps
         multiply(sum, weights + 0 * kBlockK, pixels + 0, step != 0);  // s0 c0..7
-        multiply(sum, weights + 2 * kBlockK, pixels + 228, 1);  // s0 c8..15
-        multiply(sum, weights + 4 * kBlockK, pixels + 456, 1);  // s0 c16..23
-        multiply(sum, weights + 6 * kBlockK, pixels + 684, 1);  // s0 c24..31
-        multiply(sum, weights + 8 * kBlockK, pixels + 1, 1);  // s1 c0..7
-        multiply(sum, weights + 10 * kBlockK, pixels + 229, 1);  // s1 c8..15
-        multiply(sum, weights + 12 * kBlockK, pixels + 457, 1);  // s1 c16..23
-        multiply(sum, weights + 14 * kBlockK, pixels + 685, 1);  // s1 c24..31
-        multiply(sum, weights + 16 * kBlockK, pixels + 2, 1);  // s2 c0..7
-        multiply(sum, weights + 18 * kBlockK, pixels + 230, 1);  // s2 c8..15
-        multiply(sum, weights + 20 * kBlockK, pixels + 458, 1);  // s2 c16..23
-        multiply(sum, weights + 22 * kBlockK, pixels + 686, 1);  // s2 c24..31
+        multiply(sum, weights + 2 * kBlockK, pixels + 1, 1);  // s1 c0..7
+        multiply(sum, weights + 4 * kBlockK, pixels + 2, 1);  // s2 c0..7
         // end taps
         multiply_commit();
         multiply_wait<1>();
@@ -535,11 +547,11 @@ jitconv_fwd_f32_nchw_nhwc_n64c32h28w28_k48_3x3_residual_relu_tensor(const Elemen
       // is written twice. Positions that no output has are staged and not written.
       const int run_first = tile.first_output + run * kWindow;
       const int column_first = run_first % kQ;
-      const int outputs = kPlane - run_first < kWindow ? kPlane - run_first : kWindow;  // of the run; none if not positive
+      // Of the run; none if not positive.
+      const int outputs = kPlane - run_first < kWindow ? kPlane - run_first : kWindow;
       const int thread = static_cast<int>(threadIdx.x % 128);
       const int k_vector = tile.k_tile * kBlockK + k_consumer + thread % kVectors * kStoreVector;
-      const long long first_element =
-          (static_cast<long long>(tile.n) * kPlane + run_first) * (kGroups * kGroupK) + tile.group * kGroupK + k_vector;
+      const long long first_element = (static_cast<long long>(tile.n) * kPlane + run_first) * (kGroups * kGroupK) + tile.group * kGroupK + k_vector;
       auto* const y_vector = y + first_element;
       const Element* const residual_vector = residual + first_element;
       Staged* const staged = staging + consumer * (4 * kStagingElements);

@@ -292,14 +292,13 @@ constexpr int kWindow = 246;
 constexpr int kGap = 2;  // positions of a grid row behind its kQ outputs
 constexpr int kPitch = 1024;
 constexpr int kTilesOfPlane = 2119;
-constexpr int kSplits = 1;
 constexpr int kTiles = 16952;
 
 // Steps: a filter row of kSlices slices of channels; a slice is 16 bytes of a pixel
 constexpr int kSlices = 2;
 constexpr int kChunkChannels = 16;
 constexpr int kSteps = 12;
-constexpr int kStepsOfSplit = 12;
+constexpr int kStepRows = 1;  // filter rows of a step
 constexpr int kPhases = 1;  // residues of columns modulo the stride, kept apart
 constexpr int kUnits = 6;  // taps of a slice
 constexpr int kRunPixels = 250;
@@ -338,10 +337,12 @@ constexpr int kPackThreads = 256;
 constexpr int kPackedRows = 9216;
 
 // The numbers above are redundant; they must agree.
-static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 128 && kTeams * kTeamWarps == 4);
-static_assert(kGap == (kS - 1) * kDilationW / kStrideW && kRunPixels == kColumns + kGap);
-static_assert(kChunkChannels == kSlices * kOperandChannels && kSteps % kR == 0);
-static_assert(kUnits % 2 == 0 && kUnits >= kS * kSlices && kWeightBytes == kUnits * kBlockK * 16);
+static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 128);
+static_assert(kTeams * kTeamWarps == 4);
+static_assert(kGap == (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kGap);
+static_assert(kRunPixels == kColumns + kGap + (kStepRows - 1) * kDilationH * kPitch);
+static_assert(kChunkChannels == kSlices * kOperandChannels && kSteps * kStepRows % kR == 0);
+static_assert(kUnits % 2 == 0 && kUnits >= kStepRows * kS * kSlices && kWeightBytes == kUnits * kBlockK * 16);
 static_assert(kRunBytes == kPhases * kSlices * kSlicePitch * 16 && kSlicePitch >= kRunPixels);
 static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes && kStages * kStageBytes <= kStagingFirstByte);
 static_assert(kStoreSteps * kStorePositions == kStoreColumns && kStoreColumns % 16 == 0);
@@ -364,14 +365,13 @@ jitconv_fwd_bf16_nhwc_n8c64h512w1024_k128_3x3_bias_relu_tensor_pack(const Elemen
   const int group = row / (kSteps * kUnits * kBlockK * kTilesK);
   const int unit = row / kBlockK % kUnits;
   const int step = row / (kBlockK * kUnits) % kSteps;
-  const int r = step % kR;
-  const int s = unit / kSlices;
+  const int r = step % kR, s = unit / kSlices;
   const int c_first = step / kR * kChunkChannels + unit % kSlices * kOperandChannels;
   const Element* filter = w + (static_cast<long long>(group * kGroupK + k) * kChannels + c_first) * (kR * kS) + r * kS + s;
   Element channel[kOperandChannels];
 #pragma unroll
   for (int c = 0; c < kOperandChannels; ++c)
-    channel[c] = k < kGroupK && s < kS && c_first + c < kChannels ? filter[c * (kR * kS)] : from_float(0.0f);
+    channel[c] = k < kGroupK && r < kR && s < kS && c_first + c < kChannels ? filter[c * (kR * kS)] : from_float(0.0f);
   packed_w[row] = operand_row(channel);
 }
 
@@ -393,13 +393,13 @@ struct Tile {
 
 using StoreVector = uint4;  // kStoreVector channels of y
 
-// Loads one step's pixels of a run, kColumns + kGap of them, as [phase][slice][pixel], 16 bytes each. The channels of a
+// Loads one step's kRunPixels pixels of a run as [phase][slice][pixel], 16 bytes each. The channels of a
 // pixel are neighbours in x, so lanes are neighbours in its slices first and in a row of x second. Slices lie kSlicePitch
 // pixels apart: eight neighbouring lanes' stores meet in no bank. kLoadBatch slices of a lane are in flight at a time.
-__device__ __forceinline__ void load_run(const Element* __restrict__ x_chunk, int c_first, int r, int first_output,
+__device__ __forceinline__ void load_run(const Element* __restrict__ x_chunk, int c_first, int r, int run_first,
                                          int first_item, int lane, char* run) {
-  const int row_first = first_output / kQ;
-  const int column_first = first_output - row_first * kQ;
+  const int row_first = run_first / kQ;
+  const int column_first = run_first - row_first * kQ;
   const int slice = lane % kSlices;
 #pragma unroll 1
   for (int item = first_item; item < kLoadItems; item += kLoadBatch * kTeamWarps) {
@@ -408,9 +408,10 @@ __device__ __forceinline__ void load_run(const Element* __restrict__ x_chunk, in
     for (int i = 0; i < kLoadBatch; ++i) {
       const int phase = kPhases == 1 ? 0 : (item + i * kTeamWarps) / kLoadItemsOfPhase;
       const int pixel = (item + i * kTeamWarps - phase * kLoadItemsOfPhase) * kItemPixels + lane / kSlices;
-      const int row = (column_first + pixel) / kPitch;
-      const int h = (row_first + row) * kStrideH - kPadTop + r * kDilationH;
-      const int w = (column_first + pixel - row * kPitch) * kStrideW - kPadLeft + phase;
+      const int row = row_first + (column_first + pixel) / kPitch;
+      const int column = (column_first + pixel) % kPitch;
+      const int h = row * kStrideH - kPadTop + r * kDilationH;
+      const int w = column * kStrideW - kPadLeft + phase;
       const bool valid = item + i * kTeamWarps < kLoadItems && pixel < kRunPixels &&
                          static_cast<unsigned>(h) < kH && static_cast<unsigned>(w) < kW;
       value[i] = load_vector_if(x_chunk + (h * kInputStrideH + w * kInputStrideW + slice * kOperandChannels), valid);
@@ -481,7 +482,7 @@ jitconv_fwd_bf16_nhwc_n8c64h512w1024_k128_3x3_bias_relu_tensor(const Element* __
           barrier_wait(empty + stage, parity ^ 1);
 #pragma unroll 1
           for (int run = 0; run < kRuns; ++run)
-            load_run(x_image + static_cast<long long>(c_first) * kInputStrideC, c_first, step % kR,
+            load_run(x_image + (static_cast<long long>(c_first) * kInputStrideC), c_first, step % kR,
                      tile.first_output + run * kWindow, member, lane, input + run * kRunBytes);
           fence_async_proxy();
           __syncwarp();
@@ -536,11 +537,11 @@ jitconv_fwd_bf16_nhwc_n8c64h512w1024_k128_3x3_bias_relu_tensor(const Element* __
       // is written twice. Positions that no output has are staged and not written.
       const int run_first = tile.first_output + run * kWindow;
       const int column_first = run_first % kQ;
-      const int outputs = kPlane - run_first < kWindow ? kPlane - run_first : kWindow;  // of the run; none if not positive
+      // Of the run; none if not positive.
+      const int outputs = kPlane - run_first < kWindow ? kPlane - run_first : kWindow;
       const int thread = static_cast<int>(threadIdx.x % 128);
       const int k_vector = tile.k_tile * kBlockK + k_consumer + thread % kVectors * kStoreVector;
-      const long long first_element =
-          (static_cast<long long>(tile.n) * kPlane + run_first) * (kGroups * kGroupK) + tile.group * kGroupK + k_vector;
+      const long long first_element = (static_cast<long long>(tile.n) * kPlane + run_first) * (kGroups * kGroupK) + tile.group * kGroupK + k_vector;
       auto* const y_vector = y + first_element;
       Staged* const staged = staging + consumer * (4 * kStagingElements);
       Staged* const staged_lane =

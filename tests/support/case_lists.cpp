@@ -61,6 +61,9 @@ std::vector<FamilyCase> make_family_cases() {
   add("tensor, strided", "input=2,3,29,41 weight=19,3,5,7 stride=2 padding=2,3 math=tf32", Family::tensor);
   add("tensor, grouped", "input=2,36,15,14 weight=40,18,3,3 groups=2 padding=1,2 dilation=1,2 math=tf32",
       Family::tensor);
+  add("tensor, nhwc",
+      "input=2,24,17,23 weight=44,24,3,3 padding=1,2,2,0 math=tf32 input_layout=nhwc output_layout=nhwc",
+      Family::tensor);
   add("tensor, split", "input=1,72,9,10 weight=24,72,3,3 padding=1 math=tf32", Family::tensor);
   cases.back().split = true;
   return cases;
@@ -263,6 +266,10 @@ std::vector<Case> tensor_cases(const Target& target, std::size_t spread) {
        "output_layout=nhwc"},
       {"nhwc, many steps", "input=1,136,5,7 weight=24,136,5,3 padding=2,1 input_layout=nhwc output_layout=nhwc"},
       {"nhwc, one slice", "input=2,8,12,31 weight=40,8,3,4 stride=1,3 input_layout=nhwc output_layout=nhwc"},
+      {"nhwc, images of several tiles",
+       "input=9,24,7,7 weight=70,24,3,3 padding=1 input_layout=nhwc output_layout=nhwc"},
+      {"nhwc, pointwise images", "input=11,24,8,6 weight=72,24,1,1 input_layout=nhwc output_layout=nhwc"},
+      {"nchw to nhwc, images", "input=11,18,8,6 weight=20,18,3,3 padding=1 output_layout=nhwc"},
       {"nchw to nhwc", "input=2,18,10,24 weight=72,18,3,3 padding=1 output_layout=nhwc"},
       {"nhwc to nchw", "input=2,32,13,15 weight=40,32,3,3 padding=1 input_layout=nhwc"},
   };

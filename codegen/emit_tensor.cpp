@@ -308,11 +308,15 @@ std::string multiply_text(std::string_view file, int columns) {
     results += fmt::format("%{}{}", i, last ? "\\n\"\n" : i % 16 == 15 ? ",\\n\"\n\"" : ", ");
     sums += fmt::format("\"+f\"(sum[{}]){}", i, last ? "\n" : i % 8 == 7 ? ",\n" : ", ");
   }
+  // The first operand is a descriptor or four registers.
+  const int a_parts = file.find("registers") == std::string_view::npos ? 1 : 4;
+  std::string a = std::to_string(accumulators);
+  for (int i = 1; i < a_parts; ++i) a += fmt::format(", %{}", accumulators + i);
   return fill_template(embedded_text(file), {{"columns", std::to_string(columns)},
                                              {"accumulators", std::to_string(accumulators)},
-                                             {"accumulate", std::to_string(accumulators + 2)},
-                                             {"a", std::to_string(accumulators)},
-                                             {"b", std::to_string(accumulators + 1)},
+                                             {"accumulate", std::to_string(accumulators + a_parts + 1)},
+                                             {"a", a},
+                                             {"b", std::to_string(accumulators + a_parts)},
                                              {"results", results},
                                              {"sums", sums}});
 }

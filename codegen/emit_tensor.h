@@ -12,7 +12,7 @@
 
 namespace jitconv::codegen {
 
-/// A device file of a multiplication, "device/multiply_tf32.cuh" or its like, for a run of `columns` positions.
+/// A device file of a multiplication, "device/multiply_tf32.cuh" or its like, of `columns` columns.
 std::string multiply_text(std::string_view file, int columns);
 
 /// Holes of tensor.cu.in that concern the store.

@@ -60,7 +60,8 @@ std::string constants(const ConvPlan& plan, const PointwiseTiling& tiling) {
   c.group("The block");
   c.add("kThreads", PointwiseTiling::kThreads).add("kConsumers", PointwiseTiling::kConsumers);
   c.add("kConsumerThreads", PointwiseTiling::kConsumers * 128);
-  c.add("kConsumerRegisters", PointwiseTiling::kConsumerRegisters).add("kLoaderRegisters", PointwiseTiling::kLoaderRegisters);
+  c.add("kConsumerRegisters", PointwiseTiling::kConsumerRegisters)
+      .add("kLoaderRegisters", PointwiseTiling::kLoaderRegisters);
   c.add("kSlabSlices", tiling.slab_slices(spec), "of four input channels");
   c.add("kSlabRows", tiling.slab_slices(spec) * tiling.block_k(), "of 16 bytes");
   c.add("kSliceRows", tiling.block_k() + 1, "one of them unused").add("kWeightPitch", tiling.weight_pitch());

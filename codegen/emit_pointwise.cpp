@@ -10,7 +10,7 @@ namespace jitconv::codegen {
 namespace {
 
 constexpr int kReduceThreads = 256;
-constexpr int kWeightBatch = 8;    // rows of 16 bytes of a thread in flight
+constexpr int kWeightBatch = 16;   // rows of 16 bytes of a thread in flight
 constexpr int kResidualBatch = 4;  // pairs of channels of a lane in flight
 
 std::string reduce_name(const ConvPlan& plan) { return kernel_name(plan) + "_reduce"; }

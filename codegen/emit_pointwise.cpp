@@ -151,8 +151,8 @@ std::string store(const ConvPlan& plan, const PointwiseTiling& tiling) {
     residual.add("    const int k = (j + i / 2) * 8 + i % 2;");
     residual.add(fmt::format("    if (k < kColumns{})", ragged ? " && k_block + k_lane + k < kGroupK" : ""));
     residual.add(
-        "      residual_of[i] = *reinterpret_cast<const Pixels*>(residual + first_output + static_cast<long long>(k) * "
-        "kPlane);");
+        "      residual_of[i] =\n          *reinterpret_cast<const Pixels*>(residual + first_output + "
+        "static_cast<long long>(k) * kPlane);");
     residual.add("  }");
     residual.add("}");
   }

@@ -81,12 +81,14 @@ class Search {
   }
 
   void chunks(PointwiseTiling tiling) {
-    for (int channels = 64; channels >= 8; channels -= 8) {
-      if (spec_.filter.c % channels != 0) continue;
+    // Best first: fewer channels wait more often, more of them leave fewer stages. Two that divide a group will do.
+    int tried = 0;
+    for (const int channels : {32, 16, 48, 24, 40, 56, 8}) {
+      if (spec_.filter.c % channels != 0 || tried == 2) continue;
+      ++tried;
       tiling.chunk_channels = channels;
       tiling.batch_steps = channels % 32 == 0 ? 2 : 1;
       splits(tiling);
-      if (channels % 16 == 0 && channels <= 32) break;  // smaller ones only wait more often
     }
   }
 
@@ -130,7 +132,8 @@ class Search {
         tiling.chunk_channels / 8 * steps * tiling.instructions() * std::max(tiling.columns / 2, 16);
     const std::int64_t waiting = multiply + steps * (kStep + (tiling.batches() % 2 == 0 ? 0 : kStep));
     const std::int64_t store = kStoreLatency + 4 * pixels * tiling.block_k() / kStoreBytesPerCycle;
-    const std::int64_t tile = std::max(std::max(PointwiseTiling::kConsumers * multiply, waiting) + store, load);
+    std::int64_t tile = std::max(std::max(PointwiseTiling::kConsumers * multiply, waiting) + store, load);
+    if (tiling.stages == 2) tile += tile / 4;  // loading waits for multiplying
     const std::int64_t weights = tiling.slab_slices(spec_) * tiling.weight_pitch() / kWeightBytesPerCycle;
 
     const std::int64_t waves = ceil_div(blocks, target_.sm_count);

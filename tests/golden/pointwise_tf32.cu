@@ -184,7 +184,7 @@ constexpr int kSlabSlices = 16;  // of four input channels
 constexpr int kSlabRows = 2048;  // of 16 bytes
 constexpr int kSliceRows = 129;  // one of them unused
 constexpr int kWeightPitch = 2064;
-constexpr int kWeightBatch = 8;  // rows of a thread in flight
+constexpr int kWeightBatch = 16;  // rows of a thread in flight
 constexpr int kWeightsFirstByte = 168960;
 constexpr int kBarriersFirstByte = 201984;
 
@@ -256,7 +256,7 @@ jitconv_fwd_f32_nchw_n16c64h512w512_k128_1x1_pointwise(const Element* __restrict
 
   if (threadIdx.x == 0) {
     for (int i = 0; i < kStages; ++i) {
-      barrier_init(full + i, 1);
+      barrier_init(full + i, 4);
       barrier_init(empty + i, kConsumers * 4);
     }
     barrier_init(weights_arrival, kConsumers * 4);
@@ -278,10 +278,12 @@ jitconv_fwd_f32_nchw_n16c64h512w512_k128_1x1_pointwise(const Element* __restrict
   };
 
   if (warp >= kConsumers * 4) {
-    // One warp asks for pixels, as they lie in memory. Its warpgroup gives its registers to those that multiply.
+    // Four threads ask for pixels, as they lie in memory, each for every fourth channel. The copies of a warp's lanes
+    // would be issued one after the other, slower than those of a loop.
     shrink_registers_to<kLoaderRegisters>();
-    if (warp > kConsumers * 4) return;
-    const Element* x_group = x + static_cast<long long>(group * kChannels) * kPlane;
+    if (lane != 0) return;
+    const Element* x_group = x + static_cast<long long>(group * kChannels + (warp - kConsumers * 4)) * kPlane;
+    float* const stages_of_warp = stages + (warp - kConsumers * 4) * kPixelPitch;
 #pragma unroll 1
     for (int tile = first_tile; tile < kTiles; tile += tile_step) {
       const int image = tile * kPixels / kPlane;
@@ -289,10 +291,10 @@ jitconv_fwd_f32_nchw_n16c64h512w512_k128_1x1_pointwise(const Element* __restrict
 #pragma unroll 1
       for (int step = 0; step < kSteps; ++step) {
         barrier_wait(empty + stage, parity ^ 1);
-        if (lane == 0) barrier_arrive_expecting(full + stage, kChunkChannels * kPixels * 4);
-        __syncwarp();
-        for (int c = lane; c < kChunkChannels; c += 32)
-          copy_row(stages + stage * kStageFloats + c * kPixelPitch,
+        barrier_arrive_expecting(full + stage, kChunkChannels / 4 * kPixels * 4);
+#pragma unroll
+        for (int c = 0; c < kChunkChannels; c += 4)
+          copy_row(stages_of_warp + stage * kStageFloats + c * kPixelPitch,
                    x_group + static_cast<long long>(step * kChunkChannels + c) * kPlane, image, pixel, full + stage);
         next_stage();
       }
@@ -347,7 +349,7 @@ jitconv_fwd_f32_nchw_n16c64h512w512_k128_1x1_pointwise(const Element* __restrict
         next_stage();
       }
       multiply_wait<0>();
-      // Store: a lane has its pixels of two channels in eight, so eight lanes write 128 bytes (or two sectors) of a channel.
+      // Store: a lane has its pixels of two channels in eight, and eight lanes write 128 bytes, or 64, of a channel.
       const int pixel = tile * kPixels + pixel_lane;
       const int image = pixel / kPlane;
       const int k_lane = k_consumer + lane % 4 * 2;  // within the block

@@ -4,11 +4,11 @@
 // Plan
 //   family: pointwise
 //   target: sm_90a
-//   grid: 128 blocks of 384 threads, 107144 bytes of shared memory, at least 1 block(s) per SM
+//   grid: 128 blocks of 384 threads, 156040 bytes of shared memory, at least 1 block(s) per SM
 //   offsets: 32 bits
-//   tile of a block: 64 pixels, 64 channels; of a warpgroup: 64 pixels, 32 channels
+//   tile of a block: 128 pixels, 64 channels; of a warpgroup: 128 pixels, 32 channels
 //   pipeline: 8 stages of 32 channels, 16 at a time to registers
-//   reduction: split over 8 blocks, partial sums added by another kernel
+//   reduction: split over 16 blocks, partial sums added by another kernel
 
 // Element: one value of x, w, bias, residual or y in memory. Here fp32.
 using Element = float;
@@ -148,23 +148,23 @@ constexpr int kChannels = 1024;  // of a group
 constexpr int kGroupK = 256;
 
 // Tiles: kPixels pixels of a block by kBlockK channels; a warpgroup multiplies kColumns of them
-constexpr int kPixels = 64;
-constexpr int kTiles = 4;
+constexpr int kPixels = 128;
+constexpr int kTiles = 2;
 constexpr int kBlockK = 64;
 constexpr int kColumns = 32;
 constexpr int kTilesK = 4;
-constexpr int kLanePixels = 2;  // neighbours
-constexpr int kInstructions = 1;  // of 64 rows each
-constexpr int kSplits = 8;
-constexpr int kSlabs = 32;  // of the weights
+constexpr int kLanePixels = 4;  // neighbours
+constexpr int kInstructions = 2;  // of 64 rows each
+constexpr int kSplits = 16;
+constexpr int kSlabs = 64;  // of the weights
 
 // Steps: kChunkChannels channels of a tile
 constexpr int kChunkChannels = 32;
 constexpr int kSteps = 32;
-constexpr int kStepsOfSplit = 4;
+constexpr int kStepsOfSplit = 2;
 constexpr int kBatchSteps = 2;  // eights of channels in registers, and as many being multiplied
-constexpr int kPixelPitch = 72;  // floats from channel to channel
-constexpr int kStageFloats = 2304;
+constexpr int kPixelPitch = 136;  // floats from channel to channel
+constexpr int kStageFloats = 4352;
 constexpr int kStages = 8;
 
 // The block
@@ -173,13 +173,13 @@ constexpr int kConsumers = 2;
 constexpr int kConsumerThreads = 256;
 constexpr int kConsumerRegisters = 232;
 constexpr int kLoaderRegisters = 40;
-constexpr int kSlabSlices = 32;  // of four input channels
-constexpr int kSlabRows = 2048;  // of 16 bytes
+constexpr int kSlabSlices = 16;  // of four input channels
+constexpr int kSlabRows = 1024;  // of 16 bytes
 constexpr int kSliceRows = 65;  // one of them unused
 constexpr int kWeightPitch = 1040;
-constexpr int kWeightBatch = 8;  // rows of a thread in flight
-constexpr int kWeightsFirstByte = 73728;
-constexpr int kBarriersFirstByte = 107008;
+constexpr int kWeightBatch = 16;  // rows of a thread in flight
+constexpr int kWeightsFirstByte = 139264;
+constexpr int kBarriersFirstByte = 155904;
 constexpr int kReduceThreads = 256;
 constexpr int kPartialSumStride = 50176;
 constexpr int kOutputs = 50176;
@@ -192,7 +192,7 @@ static_assert(kPixelPitch % 32 == 8 && kStageFloats == kChunkChannels * kPixelPi
 static_assert(kWeightsFirstByte == kStages * kStageFloats * 4 && kWeightPitch == kSliceRows * 16);
 static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);
 static_assert(kBarriersFirstByte >= kWeightsFirstByte + kSlabSlices * kWeightPitch);
-static_assert(kBarriersFirstByte + 16 * kStages + 8 <= 107144);
+static_assert(kBarriersFirstByte + 16 * kStages + 8 <= 156040);
 
 using Pixels = ElementVector<kLanePixels>;
 
@@ -205,7 +205,8 @@ __device__ __forceinline__ void copy_row(float* row, const Element* __restrict__
 #pragma unroll 1
   for (int done = 0; done < kPixels;) {
     const int run = kPlane - pixel < kPixels - done ? kPlane - pixel : kPixels - done;
-    bulk_copy_to_shared(row + done, channel + (image * static_cast<long long>(kInputStrideN) + pixel), run * 4, arrival);
+    bulk_copy_to_shared(row + done, channel + (image * static_cast<long long>(kInputStrideN) + pixel), run * 4,
+                        arrival);
     done += run;
     pixel = 0;
     image = image + 1 == kImages ? 0 : image + 1;
@@ -260,7 +261,7 @@ jitconv_fwd_f32_nchw_n1c1024h14w14_k256_1x1_bias_pointwise(const Element* __rest
 
   if (threadIdx.x == 0) {
     for (int i = 0; i < kStages; ++i) {
-      barrier_init(full + i, 1);
+      barrier_init(full + i, 4);
       barrier_init(empty + i, kConsumers * 4);
     }
     barrier_init(weights_arrival, kConsumers * 4);
@@ -285,10 +286,12 @@ jitconv_fwd_f32_nchw_n1c1024h14w14_k256_1x1_bias_pointwise(const Element* __rest
   };
 
   if (warp >= kConsumers * 4) {
-    // One warp asks for pixels, as they lie in memory. Its warpgroup gives its registers to those that multiply.
+    // Four threads ask for pixels, as they lie in memory, each for every fourth channel. The copies of a warp's lanes
+    // would be issued one after the other, slower than those of a loop.
     shrink_registers_to<kLoaderRegisters>();
-    if (warp > kConsumers * 4) return;
-    const Element* x_group = x + static_cast<long long>(group * kChannels) * kPlane;
+    if (lane != 0) return;
+    const Element* x_group = x + static_cast<long long>(group * kChannels + (warp - kConsumers * 4)) * kPlane;
+    float* const stages_of_warp = stages + (warp - kConsumers * 4) * kPixelPitch;
 #pragma unroll 1
     for (int tile = first_tile; tile < kTiles; tile += tile_step) {
       const int image = tile * kPixels / kPlane;
@@ -296,10 +299,10 @@ jitconv_fwd_f32_nchw_n1c1024h14w14_k256_1x1_bias_pointwise(const Element* __rest
 #pragma unroll 1
       for (int step = first_step; step < end_step; ++step) {
         barrier_wait(empty + stage, parity ^ 1);
-        if (lane == 0) barrier_arrive_expecting(full + stage, kChunkChannels * kPixels * 4);
-        __syncwarp();
-        for (int c = lane; c < kChunkChannels; c += 32)
-          copy_row(stages + stage * kStageFloats + c * kPixelPitch,
+        barrier_arrive_expecting(full + stage, kChunkChannels / 4 * kPixels * 4);
+#pragma unroll
+        for (int c = 0; c < kChunkChannels; c += 4)
+          copy_row(stages_of_warp + stage * kStageFloats + c * kPixelPitch,
                    x_group + static_cast<long long>(step * kChunkChannels + c) * kPlane, image, pixel, full + stage);
         next_stage();
       }
@@ -334,14 +337,18 @@ jitconv_fwd_f32_nchw_n1c1024h14w14_k256_1x1_bias_pointwise(const Element* __rest
         load_pixels(a[0][1], pixels + 8 * kPixelPitch);
         multiply_begin();
         multiply(sum[0], a[0][0][0], weights_of_step + 0 * kSliceRows, step != first_step);  // c0..7
+        multiply(sum[1], a[0][0][1], weights_of_step + 0 * kSliceRows, step != first_step);  // c0..7
         multiply(sum[0], a[0][1][0], weights_of_step + 2 * kSliceRows, 1);  // c8..15
+        multiply(sum[1], a[0][1][1], weights_of_step + 2 * kSliceRows, 1);  // c8..15
         multiply_commit();
         multiply_wait<1>();
         load_pixels(a[1][0], pixels + 16 * kPixelPitch);
         load_pixels(a[1][1], pixels + 24 * kPixelPitch);
         multiply_begin();
         multiply(sum[0], a[1][0][0], weights_of_step + 4 * kSliceRows, 1);  // c16..23
+        multiply(sum[1], a[1][0][1], weights_of_step + 4 * kSliceRows, 1);  // c16..23
         multiply(sum[0], a[1][1][0], weights_of_step + 6 * kSliceRows, 1);  // c24..31
+        multiply(sum[1], a[1][1][1], weights_of_step + 6 * kSliceRows, 1);  // c24..31
         multiply_commit();
         __syncwarp();
         if (lane == 0) barrier_arrive(empty + stage);
@@ -350,7 +357,7 @@ jitconv_fwd_f32_nchw_n1c1024h14w14_k256_1x1_bias_pointwise(const Element* __rest
         next_stage();
       }
       multiply_wait<0>();
-      // Store: a lane has its pixels of two channels in eight, so eight lanes write 128 bytes (or two sectors) of a channel.
+      // Store: a lane has its pixels of two channels in eight, and eight lanes write 128 bytes, or 64, of a channel.
       const int pixel = tile * kPixels + pixel_lane;
       const int image = pixel / kPlane;
       const int k_lane = k_consumer + lane % 4 * 2;  // within the block

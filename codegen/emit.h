@@ -8,12 +8,14 @@
 
 namespace jitconv::codegen {
 
+std::string emit_pointwise(const ConvPlan& plan);
 std::string emit_tensor(const ConvPlan& plan);
 std::string emit_direct(const ConvPlan& plan);
 std::string emit_depthwise(const ConvPlan& plan);
 std::string emit_fallback(const ConvPlan& plan);
 
-/// The launches of a tensor plan, in order.
+/// The launches of a plan of several kernels, in order.
+std::vector<KernelEntry> pointwise_entries(const ConvPlan& plan);
 std::vector<KernelEntry> tensor_entries(const ConvPlan& plan);
 
 }  // namespace jitconv::codegen

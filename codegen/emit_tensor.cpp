@@ -102,9 +102,10 @@ std::string constants(const ConvPlan& plan, const TensorTiling& tiling) {
 std::string asserts(const ConvPlan& plan, const TensorTiling& tiling) {
   Lines lines;
   lines.add("// The numbers above are redundant; they must agree.");
-  lines.add(
-      "static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 128);");
-  lines.add(tiling.copies_ahead > 0 ? "static_assert(kStages >= 4 && kCopiesAhead * 4 * kRawBytes <= kStagingFirstByte);" : "static_assert(kTeams * kTeamWarps == 4);");
+  lines.add("static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 128);");
+  lines.add(tiling.copies_ahead > 0
+                ? "static_assert(kStages >= 4 && kCopiesAhead * 4 * kRawBytes <= kStagingFirstByte);"
+                : "static_assert(kTeams * kTeamWarps == 4);");
   const bool vectors = TensorTiling::loads_vectors(plan.spec), nhwc = plan.spec.output_layout == Layout::nhwc;
   lines.add("static_assert(kGap == (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kGap);");
   lines.add("static_assert(kRunPixels == kColumns + kGap + (kStepRows - 1) * kDilationH * kPitch);");
@@ -124,8 +125,7 @@ std::string asserts(const ConvPlan& plan, const TensorTiling& tiling) {
     lines.add("static_assert(kWindow % kSectorElements == 0 && kStagingPitch >= kColumns + kLead);");
   lines.add("static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);");
   lines.add(fmt::format("static_assert(kBarriersFirstByte + 16 * kStages + {} <= {});",
-                        (tiling.resident ? 8 : 0) + 32 * tiling.copies_ahead,
-                        plan.shared_bytes));
+                        (tiling.resident ? 8 : 0) + 32 * tiling.copies_ahead, plan.shared_bytes));
   return lines.text();
 }
 
@@ -136,11 +136,8 @@ std::string_view multiply_file(DataType type) {
 
 std::string device(const ConvPlan& plan, const TensorTiling& tiling) {
   const bool f32 = plan.spec.dtype == DataType::f32, nhwc = plan.spec.output_layout == Layout::nhwc;
-  std::vector<std::string_view> files = {element_header(plan.spec.dtype),
-                                         "device/barrier.cuh",
-                                         "device/bulk_copy.cuh",
-                                         "device/dependent_launch.cuh",
-                                         "device/warpgroup.cuh"};
+  std::vector<std::string_view> files = {element_header(plan.spec.dtype), "device/barrier.cuh", "device/bulk_copy.cuh",
+                                         "device/dependent_launch.cuh", "device/warpgroup.cuh"};
   if (tiling.copies_ahead == 0)
     files.push_back(TensorTiling::loads_vectors(plan.spec) ? "device/load_vector.cuh"
                     : f32                                  ? "device/load_32bit.cuh"
@@ -263,11 +260,15 @@ std::string multiply_text(std::string_view file, int columns) {
     results += fmt::format("%{}{}", i, last ? "\\n\"\n" : i % 16 == 15 ? ",\\n\"\n\"" : ", ");
     sums += fmt::format("\"+f\"(sum[{}]){}", i, last ? "\n" : i % 8 == 7 ? ",\n" : ", ");
   }
+  // The first operand is a descriptor or four registers.
+  const int a_parts = file.find("registers") == std::string_view::npos ? 1 : 4;
+  std::string a = std::to_string(accumulators);
+  for (int i = 1; i < a_parts; ++i) a += fmt::format(", %{}", accumulators + i);
   return fill_template(embedded_text(file), {{"columns", std::to_string(columns)},
                                              {"accumulators", std::to_string(accumulators)},
-                                             {"accumulate", std::to_string(accumulators + 2)},
-                                             {"a", std::to_string(accumulators)},
-                                             {"b", std::to_string(accumulators + 1)},
+                                             {"accumulate", std::to_string(accumulators + a_parts + 1)},
+                                             {"a", a},
+                                             {"b", std::to_string(accumulators + a_parts)},
                                              {"results", results},
                                              {"sums", sums}});
 }

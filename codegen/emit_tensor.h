@@ -1,5 +1,5 @@
-// Parts of the tensor family's text, which emit_tensor.cpp puts together: the multiplication; the kernel that packs weights
-// (emit_tensor_pack.cpp); the loading warps (emit_tensor_load.cpp); and the store (emit_tensor_store.cpp), from
+// Parts of the tensor family's text, which emit_tensor.cpp puts together: the multiplication; the kernel that packs
+// weights (emit_tensor_pack.cpp); the loading warps (emit_tensor_load.cpp); and the store (emit_tensor_store.cpp), from
 // accumulators to y, or to partial sums and on to y.
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace jitconv::codegen {
 
-/// A device file of a multiplication, "device/multiply_tf32.cuh" or its like, for a run of `columns` positions.
+/// A device file of a multiplication, "device/multiply_tf32.cuh" or its like, of `columns` columns.
 std::string multiply_text(std::string_view file, int columns);
 
 /// Words for a tile's place and its steps, which several parts use.

@@ -70,9 +70,9 @@ std::string convert_run(const ConvPlan& plan, const TensorTiling& tiling) {
       {"part", tiling.images > 0 ? "" : "const int first = Part(run_first, r).first;"},
       {"raw_place", tiling.images > 0 ? "image * (kChunkChannels * kRawPitch) + h * kW + w" : "h * kW + w - first"},
       {"channel_exists", spec.filter.c % chunk == 0 ? "" : " && c_first + c < kChannels"}});
-  return fill_template(embedded_text(TensorTiling::loads_pairs(spec) ? "tensor_convert_pairs.cu.in"
-                                                                     : "tensor_convert_pixels.cu.in"),
-                       holes);
+  return fill_template(
+      embedded_text(TensorTiling::loads_pairs(spec) ? "tensor_convert_pairs.cu.in" : "tensor_convert_pixels.cu.in"),
+      holes);
 }
 
 std::string load_run(const ConvPlan& plan, const TensorTiling& tiling) {
@@ -87,7 +87,9 @@ std::string load_run(const ConvPlan& plan, const TensorTiling& tiling) {
 /// Barriers behind those of the stages, and what makes them ready.
 Holes barrier_holes(const TensorTiling& tiling) {
   Lines init, more;
-  if (tiling.copies_ahead > 0) init.add(fmt::format("for (int i = 0; i < 4 * kCopiesAhead; ++i) barrier_init(empty + kStages + i, {});", tiling.images > 0 ? "1" : "kRuns"));
+  if (tiling.copies_ahead > 0)
+    init.add(fmt::format("for (int i = 0; i < 4 * kCopiesAhead; ++i) barrier_init(empty + kStages + i, {});",
+                         tiling.images > 0 ? "1" : "kRuns"));
   if (tiling.resident) {
     more.add(tiling.copies_ahead > 0 ? "Barrier* const weights_arrival = empty + kStages + 4 * kCopiesAhead;"
                                      : "Barrier* const weights_arrival = empty + kStages;");
@@ -112,11 +114,11 @@ Holes weight_holes(const TensorTiling& tiling) {
              "kWeightBytes;\n"},
             {"load_weights_of_step",
              first_lane +
-             "  barrier_arrive_expecting(full + stage, kWeightBytes);\n"
-             "  bulk_copy_to_shared(input + kInputBytes, w_tile + static_cast<long long>(step) * kWeightBytes, "
-             "kWeightBytes,\n"
-             "                      full + stage);\n"
-             "}\n"},
+                 "  barrier_arrive_expecting(full + stage, kWeightBytes);\n"
+                 "  bulk_copy_to_shared(input + kInputBytes, w_tile + static_cast<long long>(step) * kWeightBytes, "
+                 "kWeightBytes,\n"
+                 "                      full + stage);\n"
+                 "}\n"},
             {"await_weights", ""}};
   }
   return {{"arrivals", tiling.copies_ahead > 0 ? "1" : "kTeamWarps"},
@@ -140,9 +142,10 @@ Holes weight_holes(const TensorTiling& tiling) {
 StepText step_text(const TensorTiling& tiling) {
   const bool split = tiling.splits > 1, images = tiling.images > 0;
   return {.tile_number = split ? " / kSplits" : "",
-          .steps = split ? "const int first_step = number % kSplits * kStepsOfSplit;\nconst int end_step = first_step + "
-                           "kStepsOfSplit < kSteps ? first_step + kStepsOfSplit : kSteps;\n"
-                         : "",
+          .steps = split
+                       ? "const int first_step = number % kSplits * kStepsOfSplit;\nconst int end_step = first_step + "
+                         "kStepsOfSplit < kSteps ? first_step + kStepsOfSplit : kSteps;\n"
+                       : "",
           .first_step = split ? "first_step" : "0",
           .end_step = split ? "end_step" : "kSteps",
           .chunk = tiling.filter_rows == 1 ? "step / kR" : "step",
@@ -191,7 +194,10 @@ void add_tensor_load_constants(Constants& c, const ConvPlan& plan, const TensorT
     c.add("kTeamWarps", tiling.team_warps).add("kTeams", 4 / tiling.team_warps);
   }
   if (vectors) c.add("kItemPixels", kWarpSize / tiling.slices);
-  c.add("kLoadItemsOfPhase", items, vectors ? "kItemPixels each" : pairs ? "64 pixels each" : "32 pixels each")
+  c.add("kLoadItemsOfPhase", items,
+        vectors ? "kItemPixels each"
+        : pairs ? "64 pixels each"
+                : "32 pixels each")
       .add("kLoadItems", items * TensorTiling::phases(spec));
   if (tiling.copies_ahead == 0) c.add("kLoadBatch", tiling.load_batch, "items of a warp in flight");
 }
@@ -205,17 +211,19 @@ Holes tensor_load_holes(const ConvPlan& plan, const TensorTiling& tiling) {
                  {"filter_row", text.filter_row},
                  {"run_first", text.run_first}};
   if (!copies)
-    tiles.merge(Holes{{"steps", text.steps},
-                      {"first_step", text.first_step},
-                      {"end_step", text.end_step},
-                      {"run_image", tiling.images > 0 ? "run * static_cast<long long>(kImages * kInputStrideN) + " : ""}});
+    tiles.merge(
+        Holes{{"steps", text.steps},
+              {"first_step", text.first_step},
+              {"end_step", text.end_step},
+              {"run_image", tiling.images > 0 ? "run * static_cast<long long>(kImages * kInputStrideN) + " : ""}});
   Holes weights = weight_holes(tiling);
   for (const char* name : {"load_weights", "await_packing", "weights_of_tile", "load_weights_of_step"})
     tiles.insert(weights.extract(name));
   Holes holes = {
       {"load_functions",
        copies ? walk(tiling) + "\n" + copy_pixels(tiling) + "\n" + convert_run(plan, tiling) : load_run(plan, tiling)},
-      {"load_tiles", fill_template(embedded_text(copies ? "tensor_tiles_copied.cu.in" : "tensor_tiles_loaded.cu.in"), tiles)}};
+      {"load_tiles",
+       fill_template(embedded_text(copies ? "tensor_tiles_copied.cu.in" : "tensor_tiles_loaded.cu.in"), tiles)}};
   holes.merge(weights);
   holes.merge(barrier_holes(tiling));
   return holes;

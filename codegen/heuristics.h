@@ -29,7 +29,7 @@ struct BlockWork {
 
 /// A way to compute the convolution and its price. Thousands are looked at for one plan, so it holds no more than that.
 struct Candidate {
-  std::variant<std::monostate, TensorTiling, DirectTiling, DepthwiseTiling, FallbackTiling> tiling;
+  std::variant<std::monostate, PointwiseTiling, TensorTiling, DirectTiling, DepthwiseTiling, FallbackTiling> tiling;
   BlockWork work;
   std::int64_t cost = 0;
 };
@@ -42,6 +42,7 @@ std::int64_t price(const BlockWork& work, const Target& target);
 
 /// Candidates of one family in a fixed order; empty if the family cannot compute the spec, and then `why` says which
 /// limit. The spec is canonical and has outputs.
+std::vector<Candidate> pointwise_candidates(const ConvSpec& spec, const Target& target, std::string& why);
 std::vector<Candidate> tensor_candidates(const ConvSpec& spec, const Target& target, std::string& why);
 std::vector<Candidate> direct_candidates(const ConvSpec& spec, const Target& target, std::string& why);
 std::vector<Candidate> depthwise_candidates(const ConvSpec& spec, const Target& target, std::string& why);

@@ -27,6 +27,7 @@ Candidates all_candidates(const ConvSpec& spec, const Target& target) {
     std::move(candidates.begin(), candidates.end(), std::back_inserter(result.all));
   };
   std::string why;
+  take(pointwise_candidates(spec, target, why), Family::pointwise, why);
   take(tensor_candidates(spec, target, why), Family::tensor, why);
   take(depthwise_candidates(spec, target, why), Family::depthwise, why);
   take(direct_candidates(spec, target, why), Family::direct, why);
@@ -35,7 +36,7 @@ Candidates all_candidates(const ConvSpec& spec, const Target& target) {
     result.notes.push_back({"fallback", "slow path: operands are read from global memory for every tap"});
   }
   if (spec.math != MathMode::ieee && std::none_of(result.all.begin(), result.all.end(), [](const Candidate& candidate) {
-        return family_of(candidate) == Family::tensor;
+        return uses_tensor_cores(family_of(candidate));
       }))
     result.notes.push_back({"math", fmt::format("{} is served by fp32 FMA kernels, which keep more than it promises",
                                                 to_string(spec.math))});
@@ -72,6 +73,8 @@ ConvPlan make_plan(const Candidate& candidate, const ConvSpec& spec, const Targe
     plan.packed_weight_bytes = tensor->packed_weight_bytes(spec);
     plan.partial_sum_bytes = tensor->partial_sum_bytes(spec);
   }
+  if (const auto* pointwise = std::get_if<PointwiseTiling>(&candidate.tiling))
+    plan.partial_sum_bytes = pointwise->partial_sum_bytes(spec);
   plan.wide_index = needs_wide_index(spec, over);
   plan.cost = candidate.cost;
   return plan;
@@ -81,7 +84,7 @@ namespace {
 
 /// What the best candidate of each family that was not chosen would have cost.
 void note_losers(const Candidates& candidates, ConvPlan& chosen) {
-  for (const Family family : {Family::tensor, Family::depthwise, Family::direct}) {
+  for (const Family family : {Family::pointwise, Family::tensor, Family::depthwise, Family::direct}) {
     if (family == chosen.family) continue;
     const Candidate* best = nullptr;
     for (const Candidate& candidate : candidates.all)
@@ -92,6 +95,16 @@ void note_losers(const Candidates& candidates, ConvPlan& chosen) {
          fmt::format("modelled at {:.3g} us, {} at {:.3g} us", static_cast<double>(best->cost) * 1e-6,
                      to_string(chosen.family), static_cast<double>(chosen.cost) * 1e-6)});
   }
+}
+
+std::string describe(const PointwiseTiling& t) {
+  std::string text = fmt::format(
+      "tile of a block: {} pixels, {} channels; of a warpgroup: {} pixels, {} channels\n"
+      "pipeline: {} stages of {} channels, {} at a time to registers\n",
+      t.block_pixels(), t.block_k(), t.consumer_pixels(), t.columns, t.stages, t.chunk_channels, t.batch_steps * 8);
+  if (t.splits > 1)
+    text += fmt::format("reduction: split over {} blocks, partial sums added by another kernel\n", t.splits);
+  return text;
 }
 
 std::string describe(const TensorTiling& t) {
@@ -149,6 +162,8 @@ std::string_view to_string(Family family) {
   switch (family) {
     case Family::none:
       return "none";
+    case Family::pointwise:
+      return "pointwise";
     case Family::tensor:
       return "tensor";
     case Family::direct:

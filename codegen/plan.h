@@ -13,8 +13,10 @@
 
 namespace jitconv::codegen {
 
-enum class Family : std::uint8_t { none, tensor, direct, depthwise, fallback };
+enum class Family : std::uint8_t { none, pointwise, tensor, direct, depthwise, fallback };
 std::string_view to_string(Family family);
+/// Whether the family multiplies on tensor cores, which a compiler may spoil.
+constexpr bool uses_tensor_cores(Family family) { return family == Family::pointwise || family == Family::tensor; }
 
 /// Why a family, or a property of the chosen plan, is as it is; for explain().
 struct Note {
@@ -27,7 +29,7 @@ struct ConvPlan {
   ConvSpec spec;  ///< canonical: see canonical()
   Target target;
   Family family = Family::none;
-  std::variant<std::monostate, TensorTiling, DirectTiling, DepthwiseTiling, FallbackTiling> tiling;
+  std::variant<std::monostate, PointwiseTiling, TensorTiling, DirectTiling, DepthwiseTiling, FallbackTiling> tiling;
   std::uint32_t blocks = 0;   ///< grid size; flattened into x
   std::uint32_t threads = 0;  ///< per block
   std::uint32_t shared_bytes = 0;

@@ -13,6 +13,8 @@ std::string emit(const ConvPlan& plan) {
   switch (plan.family) {
     case Family::none:
       return {};
+    case Family::pointwise:
+      return emit_pointwise(plan);
     case Family::tensor:
       return emit_tensor(plan);
     case Family::direct:
@@ -35,7 +37,9 @@ KernelSource generate(const ConvPlan& plan) {
   if (plan.family == Family::none) return source;
   // No fast-math flags: denormals, division and contraction are as IEEE and the text say.
   source.options = {fmt::format("--gpu-architecture={}", plan.target.arch()), "--std=c++17"};
-  if (plan.family == Family::tensor) {
+  if (plan.family == Family::pointwise) {
+    source.entries = pointwise_entries(plan);
+  } else if (plan.family == Family::tensor) {
     source.entries = tensor_entries(plan);
   } else {
     source.entries.push_back(

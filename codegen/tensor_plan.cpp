@@ -11,24 +11,33 @@ namespace {
 
 // Fitted to 1,800 candidates of 18 convolutions, measured on an H200: cycles, and picoseconds where they say so.
 constexpr std::int64_t kPicosecondsPerCycle = 571;  // 1.75 GHz, which power allows under this load
-constexpr std::int64_t kLoadLatency = 1290;         // of a batch: from its first load to its stores
-constexpr std::int64_t kLoadIssue = 14;             // a warp's load of one channel
+constexpr std::int64_t kLoadLatency = 1'290;        // of a batch: from its first load to its stores
+constexpr std::int64_t kLoadIssue = 14;             // a warp's load of one channel, or of one vector
 constexpr std::int64_t kNextBatch = 24;             // multiplying warps wait longer where a step takes several batches
 constexpr std::int64_t kPixelIssue = 32;            // address, predicate and stores of a lane's pixel
-constexpr std::int64_t kConvertPixel = 30;          // copied pixels of a warp: address and predicate
-constexpr std::int64_t kConvertSlice = 24;          // and an operand row of each
-constexpr std::int64_t kCopyLatency = 300;          // where another step of the warp is on its way meanwhile
 constexpr std::int64_t kL2BytesPerCycle = 28;       // an SM's share
-constexpr std::int64_t kStoreLatency = 1'090;       // the last multiplication, barriers
-constexpr std::int64_t kStage = 8;                  // a column of accumulators on its way to shared memory
-constexpr std::int64_t kStageRows = 21;             // more of it where rows end inside a run
-constexpr std::int64_t kStoreColumn = 14;           // four bytes of every channel on their way to y
-constexpr std::int64_t kStoreChannels = 3;          // NHWC: a byte of a position's channels
-constexpr std::int64_t kStart = 8'000;              // once: packing, the first loads
-constexpr std::int64_t kExtraLaunch = 2'500'000;    // picoseconds of a kernel before the convolution
-constexpr std::int64_t kReduceLaunch = 4'750'000;   // picoseconds of the one behind it
+constexpr std::int64_t kCopyIssue = 65;             // a copy of the copy engine; a warp's go one after the other
+constexpr std::int64_t kCopyLatency = 1'370;        // of a warp's only copies
+constexpr std::int64_t kNextCopyLatency = 778;      // where those of another step are on their way meanwhile
+constexpr std::int64_t kConvertPixels = 64;         // 32 copied pixels: addresses and predicates
+constexpr std::int64_t kConvertSlice = 20;          // and an operand row of each
+constexpr std::int64_t kCopiedBytesPerCycle =
+    112;  // multiplications wait while pixels pass through shared memory again
+constexpr std::int64_t kL2CopiedBytesPerCycle = 54;
+constexpr std::int64_t kSecondRun = 152;           // a step's, where consumers have a run each
+constexpr std::int64_t kWeights = 12;               // and where weights come with it
+constexpr std::int64_t kAllRows = 53;              // and where it covers all filter rows
+constexpr std::int64_t kStoreLatency = 1'090;      // the last multiplication, barriers
+constexpr std::int64_t kStage = 8;                 // a column of accumulators on its way to shared memory
+constexpr std::int64_t kStageRows = 21;            // more of it where rows end inside a run
+constexpr std::int64_t kStoreColumn = 14;          // four bytes of every channel on their way to y
+constexpr std::int64_t kStoreChannels = 3;         // NHWC: a byte of a position's channels
+constexpr std::int64_t kStart = 8'000;             // once: packing, the first loads
+constexpr std::int64_t kExtraLaunch = 2'500'000;   // picoseconds of a kernel before the convolution
+constexpr std::int64_t kReduceLaunch = 4'750'000;  // picoseconds of the one behind it
 constexpr std::int64_t kDramBytesPerMicrosecond = 4'000'000;
 constexpr std::int64_t kUnalignedPercent = 136;  // of the memory's time if runs of y do not start and end on 256 bytes
+constexpr std::int64_t kLoadedPercent = 112;     // of it, if lanes load: their loads and stores queue together
 constexpr int kMostStages = 8;
 constexpr std::int64_t kMostTapsOfStep = 25;
 constexpr int kLoadingWarps = 4;
@@ -189,30 +198,45 @@ class Search {
     candidates_.push_back({tiling, work, price(tiling, tiles)});
   }
 
-  std::int64_t price(const TensorTiling& tiling, std::int64_t tiles) const {
-    const std::int64_t steps = tiling.steps_of_split(spec_);
-    const std::int64_t n = tiling.columns, instruction = std::max(n / 2, 16 + n / 4);
-
+  /// Cycles of an SM between the loads of two steps.
+  std::int64_t step_load(const TensorTiling& tiling) const {
+    const std::int64_t weight_bytes = tiling.resident ? 0 : tiling.weight_bytes(spec_), runs = tiling.runs();
     const std::int64_t items = tiling.load_items(spec_) * TensorTiling::phases(spec_);
-    const std::int64_t own = ceil_div(items, tiling.team_warps) * tiling.runs();
-    const std::int64_t batches_of_run = ceil_div(ceil_div(items, tiling.team_warps), tiling.load_batch);
-    const std::int64_t batches = batches_of_run * tiling.runs();
-    // Two consumers, two units each.
-    const std::int64_t multiply =
-        steps * (tiling.units(spec_) * instruction + (tiling.copies_ahead > 0 ? 0 : batches_of_run - 1) * kNextBatch);
+    if (tiling.copies_ahead > 0) {
+      const std::int64_t channels = std::min<std::int64_t>(tiling.chunk_channels(spec_), spec_.filter.c);
+      const std::int64_t copies = runs * (tiling.images > 0 ? tiling.images : channels);
+      const std::int64_t warp = copies * kCopyIssue + items * runs * (kConvertPixels + tiling.slices * kConvertSlice) +
+                                (tiling.copies_ahead == 1 ? kCopyLatency : kNextCopyLatency);
+      return std::max(warp / kLoadingWarps, (tiling.raw_bytes(spec_) + weight_bytes) / kL2CopiedBytesPerCycle);
+    }
+    const std::int64_t own = ceil_div(items, tiling.team_warps);
     const std::int64_t loads = TensorTiling::loads_vectors(spec_) ? 1 : tiling.chunk_channels(spec_);
-    const std::int64_t issue = own * (loads * kLoadIssue + kPixelIssue);
-    const std::int64_t teams = 4 / tiling.team_warps;
-    const std::int64_t pixel_bytes = tiling.runs() * TensorTiling::phases(spec_) * tiling.run_pixels(spec_) *
+    const std::int64_t warp =
+        runs * (ceil_div(own, tiling.load_batch) * kLoadLatency + own * (loads * kLoadIssue + kPixelIssue));
+    const std::int64_t teams = kLoadingWarps / tiling.team_warps;
+    // Of columns between those that any tap needs, sectors come along.
+    const std::int64_t phases = TensorTiling::phases(spec_);
+    const std::int64_t width = phases < spec_.stride.w ? spec_.stride.w : 1;
+    const std::int64_t pixel_bytes = runs * phases * tiling.run_pixels(spec_) * width *
                                      std::min<std::int64_t>(tiling.chunk_channels(spec_), spec_.filter.c) *
                                      element_bytes(spec_.dtype);
-    const std::int64_t moved = pixel_bytes + (tiling.resident ? 0 : tiling.weight_bytes(spec_));
-    const std::int64_t convert = items * tiling.runs() * (kConvertPixel + tiling.slices * kConvertSlice);
-    const std::int64_t step_issue =
-        tiling.copies_ahead > 0 ? (convert + (tiling.copies_ahead == 1 ? kLoadLatency : kCopyLatency)) / kLoadingWarps
-                                : (batches * kLoadLatency + issue) / std::min<std::int64_t>(teams, tiling.stages - 1);
-    const std::int64_t step_load = std::max(step_issue, moved / kL2BytesPerCycle);
-    const std::int64_t load = steps * step_load;
+    return std::max(warp / std::min<std::int64_t>(teams, tiling.stages - 1),
+                    (pixel_bytes + weight_bytes) / kL2BytesPerCycle);
+  }
+
+  /// Cycles of a step's multiplications.
+  std::int64_t step_multiply(const TensorTiling& tiling) const {
+    const std::int64_t n = tiling.columns, instruction = std::max(n / 2, 16 + n / 4);
+    // Two consumers, two units each.
+    const std::int64_t cycles = tiling.units(spec_) * instruction + (tiling.resident ? 0 : kWeights);
+    if (tiling.copies_ahead > 0) return cycles + tiling.raw_bytes(spec_) / kCopiedBytesPerCycle;
+    const std::int64_t own = ceil_div(tiling.load_items(spec_) * TensorTiling::phases(spec_), tiling.team_warps);
+    return cycles + (ceil_div(own, tiling.load_batch) - 1) * kNextBatch;
+  }
+
+  std::int64_t price(const TensorTiling& tiling, std::int64_t tiles) const {
+    const std::int64_t steps = tiling.steps_of_split(spec_), n = tiling.columns;
+    const std::int64_t multiply = steps * step_multiply(tiling), load = steps * step_load(tiling);
     const std::int64_t bytes_of_window = tiling.window * element_bytes(spec_.dtype);
     const bool nhwc = spec_.output_layout == Layout::nhwc;
     const std::int64_t store = kStoreLatency + (nhwc ? kStoreChannels * tiling.staged_bytes(spec_) * n
@@ -220,9 +244,14 @@ class Search {
                                                            (tiling.row_ends(spec_) > 1 ? kStageRows * n : 0));
 
     std::int64_t tile = std::max(multiply + store, load) + std::min(multiply + store, load) / 8;
+    if (tiling.runs() == 2) tile += steps * kSecondRun;
+    if (tiling.filter_rows > 1) tile += steps * kAllRows * tiling.runs();
+    // A warp that converts needs a stage besides the one that is multiplied.
+    if (tiling.copies_ahead > 0 && tiling.stages < kLoadingWarps + 2) tile += tile * 4 / 100;
     if (tiling.stages <= 3) tile += tile * (tiling.stages == 2 ? 10 : 6) / 100;
     const std::int64_t waves = ceil_div(tiles, target_.sm_count);
-    std::int64_t compute = (waves * tile + kStart + (waves == 1 ? step_load : 0)) * kPicosecondsPerCycle + kExtraLaunch;
+    const std::int64_t first = waves > 1 ? 0 : step_load(tiling) * (tiling.copies_ahead > 0 ? 3 : 2) / 2;
+    std::int64_t compute = (waves * tile + kStart + first) * kPicosecondsPerCycle + kExtraLaunch;
     std::int64_t bytes = bytes_;
     if (tiling.splits > 1) {
       compute += kReduceLaunch;
@@ -230,8 +259,8 @@ class Search {
     }
     const bool aligned =
         nhwc || (out_.h * out_.w * element_bytes(spec_.dtype) % 256 == 0 && bytes_of_window % 256 == 0);
-    const std::int64_t memory =
-        bytes * 1000 / (kDramBytesPerMicrosecond / 1000) * (aligned ? 100 : kUnalignedPercent) / 100;
+    const std::int64_t memory = bytes * 1000 / (kDramBytesPerMicrosecond / 1000) * (aligned ? 100 : kUnalignedPercent) /
+                                100 * (tiling.copies_ahead > 0 ? 100 : kLoadedPercent) / 100;
     return std::max(compute, memory) + std::min(compute, memory) / 5;
   }
 

@@ -79,6 +79,7 @@ void multiply(const jitconv_host_multiply* asked, const void* pc) {
   call.accumulators = asked->accumulators;
   call.a = asked->a;
   call.b = asked->b;
+  call.a_registers = asked->a_registers;
   active->warpgroup(call);
 }
 void multiply_begin(const void*) { active->multiply_begin(); }

@@ -11,13 +11,15 @@ struct jitconv_host_thread {
 };
 
 enum jitconv_host_multiply_type { jitconv_multiply_tf32, jitconv_multiply_f16, jitconv_multiply_bf16 };
-// A thread's part of sum[64][columns] += a * b: of `a` and `b` the descriptors, of the sums its own.
+// A thread's part of sum[64][columns] += a * b: of `a` and `b` the descriptors, of the sums its own. If `a` comes from
+// registers, the thread's four words of it instead.
 struct jitconv_host_multiply {
   jitconv_host_multiply_type type;
   float* sum;
   unsigned accumulators;  // columns / 2
   int accumulate;
   unsigned long long a, b;
+  const unsigned* a_registers;  // or null
 };
 
 // Engine functions a kernel reaches. `pc` is the return address of the call in the kernel: findings turn it into a

@@ -34,6 +34,19 @@ void for_each_pair(std::uint32_t accumulators, Visit visit) {
   }
 }
 
+constexpr std::uint32_t kHalfBytes = kMultiplyRows * 16;  // of an operand's rows
+
+/// Calls `visit(thread, word, offset)` for every word of an operand in registers, with its place among the operand's
+/// rows, half by half: lane l of warp w holds of row 16 w + l / 4 + 8 (word % 2), column l % 4 of half word / 2.
+template <typename Visit>
+void for_each_register(Visit visit) {
+  for (std::uint32_t thread = 0; thread < kWarpgroupThreads; ++thread) {
+    const std::uint32_t row = 16 * (thread / 32) + thread % 32 / 4, column = thread % 4;
+    for (std::uint32_t word = 0; word < 4; ++word)
+      visit(thread, word, word / 2 * kHalfBytes + (row + word % 2 * 8) * 16 + column * 4);
+  }
+}
+
 std::string group_name(std::uint32_t warpgroup) {
   return fmt::format("threads {} to {}", warpgroup * kWarpgroupThreads, (warpgroup + 1) * kWarpgroupThreads - 1);
 }
@@ -79,6 +92,10 @@ std::optional<WarpgroupFault> Warpgroups::differs(Calls calls) const {
     if (call.type != first.type || call.accumulators != first.accumulators)
       text = fmt::format("multiplies 64 x {} sums, thread 0 of the warpgroup {}", call.accumulators * 2,
                          first.accumulators * 2);
+    else if ((call.a_registers == nullptr) != (first.a_registers == nullptr))
+      text = fmt::format("multiplies an operand in {}, thread 0 of the warpgroup one in {}",
+                         call.a_registers == nullptr ? "shared memory" : "registers",
+                         first.a_registers == nullptr ? "shared memory" : "registers");
     else if (call.a != first.a || call.b != first.b)
       text = fmt::format("multiplies the operands {:#x} and {:#x}, thread 0 of the warpgroup {:#x} and {:#x}", call.a,
                          call.b, first.a, first.b);
@@ -152,6 +169,31 @@ std::optional<WarpgroupFault> Warpgroups::take_operand(std::uint32_t warpgroup, 
   return found;
 }
 
+void Warpgroups::take_registers(Calls calls, Multiplication& multiplication) {
+  multiplication.rows.resize(std::size_t{2} * kHalfBytes);
+  for (std::uint32_t t = 0; t < kWarpgroupThreads; ++t) multiplication.registers[t] = calls[t]->a_registers;
+  for_each_register([&](std::uint32_t thread, std::uint32_t word, std::uint32_t offset) {
+    std::memcpy(multiplication.rows.data() + offset, multiplication.registers[thread] + word, 4);
+  });
+}
+
+// The hardware reads them some time before the wait.
+std::optional<WarpgroupFault> Warpgroups::changed_registers(const Multiplication& multiplication) {
+  if (multiplication.rows.empty()) return std::nullopt;
+  std::uint32_t touched = kWarpgroupThreads;
+  for_each_register([&](std::uint32_t thread, std::uint32_t word, std::uint32_t offset) {
+    if (std::memcmp(multiplication.rows.data() + offset, multiplication.registers[thread] + word, 4) != 0)
+      touched = std::min(touched, thread);
+  });
+  if (touched == kWarpgroupThreads) return std::nullopt;
+  WarpgroupFault fault{Rule::unfinished_multiplication, touched,
+                       fmt::format("thread {} of the warpgroup changed its part of an operand after the multiplication "
+                                   "in line {{line}} and before this wait",
+                                   touched)};
+  fault.other_pc = multiplication.pc;
+  return fault;
+}
+
 std::optional<WarpgroupFault> Warpgroups::take_accumulators(std::uint32_t warpgroup, Calls calls, std::size_t& index) {
   Warpgroup& group = warpgroups_[warpgroup];
   const std::uint32_t count = calls[0]->accumulators;
@@ -208,6 +250,8 @@ std::optional<WarpgroupFault> Warpgroups::take_accumulators(std::uint32_t warpgr
 void Warpgroups::compute(Warpgroup& group, Multiplication& multiplication) {
   Accumulators& accumulators = group.accumulators[multiplication.accumulators];
   if (!multiplication.accumulate) std::fill(accumulators.tile.begin(), accumulators.tile.end(), 0.0f);
+  if (!multiplication.rows.empty())
+    multiplication.a = {{multiplication.rows.data(), multiplication.rows.data() + kHalfBytes}, 128};
   multiply_tile(multiplication.type, accumulators.tile.data(), 2 * accumulators.count, multiplication.a,
                 multiplication.b);
   multiplication.computed = true;
@@ -238,8 +282,10 @@ std::optional<WarpgroupFault> Warpgroups::multiply(std::uint32_t warpgroup, Call
   one.tick = clocks_.tick_of_agent();
   one.pc = pc;
   const View view = clocks_.common_view(members);
+  if (call.a_registers != nullptr) take_registers(calls, one);
   for (const auto& [operand, rows, taken] :
        {std::tuple(call.a, kMultiplyRows, &one.a), std::tuple(call.b, 2 * call.accumulators, &one.b)}) {
+    if (taken == &one.a && call.a_registers != nullptr) continue;
     auto fault = take_operand(warpgroup, view, one.tick, operand, rows, pc, *taken);
     if (fault && fault->fatal) return fault;
     if (fault && !found) found = fault;
@@ -300,6 +346,7 @@ std::optional<WarpgroupFault> Warpgroups::wait(std::uint32_t warpgroup, Calls ca
   Tick tick = 0;
   auto end = group.multiplications.begin();
   for (; end != group.multiplications.end() && end->group < complete; ++end) {
+    if (auto fault = changed_registers(*end); fault && !found) found = fault;
     if (!end->computed) compute(group, *end);
     tick = end->tick;
     Accumulators& accumulators = group.accumulators[end->accumulators];

@@ -31,6 +31,7 @@ struct WarpgroupCall {
   float* sum = nullptr;
   std::uint32_t accumulators = 0;
   std::uint64_t a = 0, b = 0;
+  const std::uint32_t* a_registers = nullptr;  ///< four words, in place of the operand `a`
   // wait: groups that may be in flight; registers: of a thread from now on
   std::uint32_t number = 0;
   bool more = false;  // of registers
@@ -91,6 +92,9 @@ class Warpgroups {
   struct Multiplication {
     MultiplyType type{};
     TileOperand a{}, b{};
+    /// Of an operand in registers: where the threads have them, and its rows as they were when it began.
+    std::array<const std::uint32_t*, kWarpgroupThreads> registers{};
+    std::vector<char> rows;
     bool accumulate = false, computed = false;
     std::size_t accumulators = 0;  // index
     std::uint32_t group = 0;
@@ -111,6 +115,8 @@ class Warpgroups {
   std::optional<WarpgroupFault> take_operand(std::uint32_t warpgroup, const View& view, Tick tick,
                                              std::uint64_t operand, std::uint32_t rows, std::uint32_t pc,
                                              TileOperand& taken);
+  static void take_registers(Calls calls, Multiplication& multiplication);
+  static std::optional<WarpgroupFault> changed_registers(const Multiplication& multiplication);
   std::optional<WarpgroupFault> take_accumulators(std::uint32_t warpgroup, Calls calls, std::size_t& index);
   std::optional<WarpgroupFault> give_back(std::uint32_t warpgroup, Accumulators& accumulators);
   static void compute(Warpgroup& group, Multiplication& multiplication);

@@ -130,14 +130,16 @@ Kernel make_kernel(codegen::ConvPlan plan, Compiled compiled, const CompileOptio
 /// dealt out are left out: the compiler would make the same of them.
 std::vector<codegen::ConvPlan> other_candidates(const codegen::ConvPlan& best, std::size_t most) {
   const auto body = [](const codegen::ConvPlan& plan) {
+    if (const auto* pointwise = std::get_if<codegen::PointwiseTiling>(&plan.tiling))
+      return std::tuple(plan.family, pointwise->columns, pointwise->lane_pixels, pointwise->batch_steps, false);
     const auto& tiling = std::get<codegen::TensorTiling>(plan.tiling);
-    return std::tuple(tiling.columns, tiling.slices, tiling.load_batch, tiling.resident);
+    return std::tuple(plan.family, tiling.columns, tiling.slices, tiling.load_batch, tiling.resident);
   };
   std::set seen = {body(best)};
   std::vector<codegen::ConvPlan> others;
   for (codegen::ConvPlan& plan : codegen::enumerate_plans(best.spec, best.target, SIZE_MAX)) {
     if (others.size() == most) break;
-    if (plan.family == codegen::Family::tensor && seen.insert(body(plan)).second) others.push_back(std::move(plan));
+    if (codegen::uses_tensor_cores(plan.family) && seen.insert(body(plan)).second) others.push_back(std::move(plan));
   }
   return others;
 }
@@ -160,15 +162,17 @@ Kernel compile_best(const codegen::ConvPlan& best, const CompileOptions& options
   constexpr std::size_t kMostOthers = 4;  // each costs a compilation
   Compiled first = load_or_compile(best, options, backend);
   codegen::ConvPlan plan = best;
-  if (best.family != codegen::Family::tensor) return make_kernel(std::move(plan), std::move(first), options, backend);
+  if (!codegen::uses_tensor_cores(best.family)) return make_kernel(std::move(plan), std::move(first), options, backend);
 
+  const std::string family(to_string(best.family));
   std::vector<codegen::Note> notes = best.notes;
   // Whether the kernel is what the plan says; else a note says why not.
   const auto is_sound = [&notes](const codegen::ConvPlan& candidate, const Compiled& compiled) {
     const std::optional<std::string> reason = defect(compiled.binary.log, compiled.source.entries);
     if (reason) {
-      notes.push_back({"tensor", fmt::format("the compiler spoils the candidate modelled at {:.4g} us: {}",
-                                             static_cast<double>(candidate.cost) * 1e-6, *reason)});
+      notes.push_back({std::string(to_string(candidate.family)),
+                       fmt::format("the compiler spoils the candidate modelled at {:.4g} us: {}",
+                                   static_cast<double>(candidate.cost) * 1e-6, *reason)});
     }
     return !reason;
   };
@@ -183,9 +187,9 @@ Kernel compile_best(const codegen::ConvPlan& best, const CompileOptions& options
     }
   } catch (const CompileError& error) {
     // There is a kernel, and a slow one is better than none: compiling may be forbidden.
-    notes.push_back({"tensor", fmt::format("no other candidate could be compiled: {}", error.what())});
+    notes.push_back({family, fmt::format("no other candidate could be compiled: {}", error.what())});
   }
-  notes.push_back({"tensor", "slow path: the first candidate is used as it is"});
+  notes.push_back({family, "slow path: the first candidate is used as it is"});
   plan.notes = std::move(notes);
   return make_kernel(std::move(plan), std::move(first), options, backend);
 }

@@ -74,6 +74,16 @@ Axis tensor_rows(const codegen::TensorTiling& tiling, const ConvSpec& spec, cons
   return axis;
 }
 
+/// Tiles of the pointwise family are runs of the pixels of all images, which rows are taken from in numbers that keep a
+/// plane's remainder modulo a tile's pixels. Wanted are two tiles, or an image if tiles span images.
+Axis pointwise_rows(const codegen::PointwiseTiling& tiling, const ConvSpec& spec) {
+  const std::int64_t tile = tiling.block_pixels();
+  Axis axis{spec.input.h, tile / std::gcd(tile, spec.input.w), 1};
+  if (axis.tile > axis.extent) return {axis.extent, axis.extent, 1};
+  while (axis.wanted < axis.tiles() && axis.extent_of(axis.wanted) * spec.input.w < 2 * tile) ++axis.wanted;
+  return axis;
+}
+
 Axes axes_of(const codegen::ConvPlan& plan) {
   const ConvSpec& spec = plan.spec;
   const TensorShape out = output_shape(spec);
@@ -90,6 +100,10 @@ Axes axes_of(const codegen::ConvPlan& plan) {
                          {spec.input.w, spec.padding.left, spec.stride.w, (spec.filter.s - 1) * spec.dilation.w})};
   if (const auto* tensor = std::get_if<codegen::TensorTiling>(&plan.tiling)) {
     axes.p = tensor_rows(*tensor, spec, out);
+    axes.q = {out.w, out.w, 1};
+  }
+  if (const auto* pointwise = std::get_if<codegen::PointwiseTiling>(&plan.tiling)) {
+    axes.p = pointwise_rows(*pointwise, spec);
     axes.q = {out.w, out.w, 1};
   }
   if (const auto* fallback = std::get_if<codegen::FallbackTiling>(&plan.tiling)) {
@@ -121,6 +135,10 @@ std::int64_t blocks_of(const codegen::ConvPlan& full, const ConvSpec& spec) {
     const std::int64_t tiles = tensor->tiles(spec);
     return tensor->tiles(full.spec) > full.blocks ? ceil_div(tiles, 3) : tiles;
   }
+  if (const auto* pointwise = std::get_if<codegen::PointwiseTiling>(&full.tiling)) {
+    const std::int64_t tiles = pointwise->tiles(spec), slabs = pointwise->slabs(spec);
+    return slabs * (pointwise->tiles(full.spec) * slabs > full.blocks ? ceil_div(tiles, 3) : tiles);
+  }
   if (const auto* direct = std::get_if<codegen::DirectTiling>(&full.tiling)) {
     return out.n * spec.groups * ceil_div(spec.filter.k / spec.groups, direct->block_k()) *
            ceil_div(out.h, direct->block_p()) * ceil_div(out.w, direct->block_q());
@@ -139,6 +157,8 @@ codegen::ConvPlan plan_like(const codegen::ConvPlan& full, const ConvSpec& spec)
   plan.blocks = static_cast<std::uint32_t>(blocks_of(full, spec));
   if (const auto* tensor = std::get_if<codegen::TensorTiling>(&full.tiling))
     plan.partial_sum_bytes = tensor->partial_sum_bytes(spec);
+  if (const auto* pointwise = std::get_if<codegen::PointwiseTiling>(&full.tiling))
+    plan.partial_sum_bytes = pointwise->partial_sum_bytes(spec);
   return plan;
 }
 
@@ -225,6 +245,10 @@ std::int64_t executed_multiply_adds(const codegen::ConvPlan& plan) {
     constexpr std::int64_t kChannels = 128;  // of both consumers, or of one run and again of the other
     return tensor->tiles(spec) / tensor->splits * kChannels * tensor->columns * tensor->steps(spec) *
            tensor->units(spec) * codegen::TensorTiling::slice_channels(spec);
+  }
+  if (const auto* pointwise = std::get_if<codegen::PointwiseTiling>(&plan.tiling)) {
+    return pointwise->tiles(spec) * pointwise->block_pixels() * spec.groups * pointwise->tiles_k(spec) *
+           pointwise->block_k() * spec.filter.c;
   }
   if (const auto* direct = std::get_if<codegen::DirectTiling>(&plan.tiling)) {
     const std::int64_t channels = codegen::round_up(spec.filter.c, direct->chunk_c);

@@ -19,7 +19,12 @@ JITCONV_HOOK void jitconv_fence_async_proxy() { jitconv_api->fence_async_proxy(J
 
 JITCONV_HOOK void jitconv_multiply(jitconv_host_multiply_type type, float* sum, unsigned accumulators,
                                    unsigned long long a, unsigned long long b, int accumulate) {
-  const jitconv_host_multiply call = {type, sum, accumulators, accumulate, a, b};
+  const jitconv_host_multiply call = {type, sum, accumulators, accumulate, a, b, nullptr};
+  jitconv_api->multiply(&call, JITCONV_PC);
+}
+JITCONV_HOOK void jitconv_multiply_registers(jitconv_host_multiply_type type, float* sum, unsigned accumulators,
+                                             const unsigned* a, unsigned long long b, int accumulate) {
+  const jitconv_host_multiply call = {type, sum, accumulators, accumulate, 0, b, a};
   jitconv_api->multiply(&call, JITCONV_PC);
 }
 JITCONV_HOOK void jitconv_multiply_begin() { jitconv_api->multiply_begin(JITCONV_PC); }

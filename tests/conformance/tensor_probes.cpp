@@ -358,6 +358,57 @@ Probe multiplications(const std::string& type, int columns, bool accumulate) {
   return probe;
 }
 
+/// The same of an operand in registers, four words of a thread, and its like of the next thread's words.
+Probe multiplications_of_registers(int columns, bool accumulate) {
+  const std::size_t sums = static_cast<std::size_t>(columns) / 2;
+  const std::size_t b_words = (static_cast<std::size_t>(columns) * 8 + kProbeThreads - 1) / kProbeThreads;
+  Probe probe;
+  probe.name = fmt::format("multiply registers tf32 x{}{}", columns, accumulate ? "" : " from zero");
+  probe.device_files = {"device/warpgroup.cuh", "device/multiply_registers_tf32.cuh"};
+  probe.functions = {"multiply_registers_tf32.cuh: multiply"};
+  probe.columns = columns;
+  probe.body = fmt::format(
+      "  constexpr int kColumns = {}, kWordsOfB = {}, kRightOfB = kColumns * 16 + 48;\n"
+      "  unsigned char* const bytes = reinterpret_cast<unsigned char*>(shared);\n"
+      "  const int thread = static_cast<int>(threadIdx.x);\n"
+      "  for (int i = 0; i < kWordsOfB; ++i) {{\n"
+      "    const int index = thread * kWordsOfB + i;\n"
+      "    if (index < kColumns * 8)\n"
+      "      *reinterpret_cast<unsigned*>(bytes + index / 8 * 16 + index / 4 % 2 * kRightOfB + index % 4 * 4) = in[4 + "
+      "i];\n"
+      "  }}\n"
+      "  fence_async_proxy();\n"
+      "  __syncthreads();\n"
+      "  float sum[kColumns / 2];\n"
+      "#pragma unroll\n"
+      "  for (int i = 0; i < kColumns / 2; ++i) sum[i] = __uint_as_float(in[4 + kWordsOfB + i]);\n"
+      "  const unsigned a[2][4] = {{{{in[0], in[1], in[2], in[3]}}, {{in[3], in[0], in[1], in[2]}}}};\n"
+      "  const MatrixOperand b = matrix_operand(bytes, kRightOfB);\n"
+      "  multiply_begin();\n"
+      "  multiply(sum, a[0], b, {});\n"
+      "  multiply_commit();\n"
+      "  multiply(sum, a[1], b, 1);\n"
+      "  multiply_commit();\n"
+      "  multiply_wait<1>();\n"
+      "  multiply_wait<0>();\n"
+      "#pragma unroll\n"
+      "  for (int i = 0; i < kColumns / 2; ++i) out[i] = __float_as_uint(sum[i]);\n",
+      columns, b_words, accumulate ? 1 : 0);
+  probe.in_words = 4 + b_words + sums;
+  probe.out_words = sums;
+  probe.shared_bytes = static_cast<std::size_t>(2 * columns * 16 + 48);
+  probe.compute_capability = kHopper;
+  std::mt19937_64 random = random_of_probe(probe.name);
+  const auto bits = [&random](int most) {
+    return std::bit_cast<std::uint32_t>(static_cast<float>(static_cast<int>(random() % (2 * most + 1)) - most));
+  };
+  for (std::size_t item = 0; item < 4 * kProbeThreads; ++item) {
+    for (std::size_t i = 0; i < 4 + b_words; ++i) probe.inputs.push_back(bits(8));
+    for (std::size_t i = 0; i < sums; ++i) probe.inputs.push_back(bits(1000));
+  }
+  return probe;
+}
+
 /// Nothing comes out of it but that it comes back. Without a number of resident blocks ptxas drops the instructions.
 Probe registers() {
   Probe probe;
@@ -397,6 +448,8 @@ std::vector<Probe> tensor_probes() {
     for (const int columns : {8, 64, 248, 256}) all.push_back(multiplications(type, columns, true));
     all.push_back(multiplications(type, 128, false));
   }
+  for (const int columns : {8, 64, 128, 256}) all.push_back(multiplications_of_registers(columns, true));
+  all.push_back(multiplications_of_registers(104, false));
   return all;
 }
 

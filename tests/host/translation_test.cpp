@@ -66,7 +66,7 @@ TEST_P(Translation, EveryLineOutsideModelsKeepsItsNumber) {
        {"element_f16", "vector", "copy_async", "barrier", "bulk_copy", "warpgroup", "load_32bit", "load_16bit",
         "operand_tf32", "store_32bit", "store_16bit", "pair_f16", "pair_bf16", "max_nan", "opaque", "dependent_launch"})
     modelled.push_back(device_file(fmt::format("device/{}.cuh", name).c_str()));
-  for (const char* type : {"tf32", "f16", "bf16"}) {
+  for (const char* type : {"tf32", "f16", "bf16", "registers_tf32"}) {
     const std::size_t columns = source.text.find("constexpr int kColumns = ");
     if (columns == std::string::npos) break;
     modelled.push_back(codegen::multiply_text(fmt::format("device/multiply_{}.cuh", type),

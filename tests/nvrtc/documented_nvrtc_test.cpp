@@ -40,6 +40,8 @@ void expect_within_limits(const CompileResult& result) {
   // Else the registers that a tensor kernel moves between its warps are not those it was given.
   if (result.plan.family == codegen::Family::tensor) {
     EXPECT_EQ(result.resources.registers, codegen::TensorTiling::kLaunchRegisters);
+  } else if (result.plan.family == codegen::Family::pointwise) {
+    EXPECT_EQ(result.resources.registers, codegen::PointwiseTiling::kLaunchRegisters);
   }
   EXPECT_LE(result.resources.shared_bytes, result.plan.target.shared_bytes_per_block);
   EXPECT_LE(result.cubin_bytes, kMostCubinBytes);
@@ -82,7 +84,7 @@ TEST_P(DocumentedOnTensorCores, CompilesWithoutSpills) {
     spec.dtype = GetParam().dtype;
     spec.math = GetParam().math;
     jobs.push_back({one.name, codegen::make_plan(spec, parse_target("sm_90a"))});
-    if (jobs.back().plan.family == codegen::Family::tensor) ++tensor;
+    if (codegen::uses_tensor_cores(jobs.back().plan.family)) ++tensor;
   }
   EXPECT_GE(tensor, 12u);
   const std::vector<CompileResult> results = compile_all(jobs);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <random>
 #include <set>
 
 #include "nvrtc/compile_all.h"
@@ -14,7 +15,7 @@ namespace jitconv::test {
 namespace {
 
 constexpr std::size_t kSpecs = 300;
-constexpr std::size_t kTensorPlans = 100, kTensorPlansToNhwc = 50;
+constexpr std::size_t kTensorPlans = 100, kTensorPlansToNhwc = 50, kPointwisePlans = 60;
 
 /// The same specs in every run: fixed seeds, and type and layouts by turns, so that each combination comes up 25 times.
 std::vector<ConvSpec> random_specs() {
@@ -56,6 +57,42 @@ std::vector<codegen::ConvPlan> random_tensor_plans() {
   add_random_tensor_plans(plans, Layout::nchw, kTensorPlans);
   add_random_tensor_plans(plans, Layout::nhwc, kTensorPlansToNhwc);
   return plans;
+}
+
+/// Any of the plans of random specs of the pointwise family: it has few kinds of kernels, and a tuner may ask for each.
+std::vector<codegen::ConvPlan> random_pointwise_plans() {
+  std::vector<codegen::ConvPlan> plans;
+  std::mt19937_64 random(1);
+  const auto below = [&random](std::uint64_t end) { return static_cast<std::int64_t>(random() % end); };
+  while (plans.size() < kPointwisePlans) {
+    ConvSpec spec;
+    spec.groups = 1 + below(4) / 3;
+    spec.filter = {spec.groups * (1 + below(300)), 8 * (2 + below(60)), 1, 1};
+    spec.input = {1 + below(20), spec.filter.c * spec.groups, 1 + below(60), 4 * (1 + below(20))};
+    spec.math = MathMode::tf32;
+    spec.epilogue.bias = below(2) == 1;
+    spec.epilogue.residual = below(2) == 1;
+    spec.epilogue.activation = static_cast<Activation>(below(static_cast<std::uint64_t>(Activation::clamp) + 1));
+    std::vector<codegen::ConvPlan> all = codegen::enumerate_plans(spec, parse_target("sm_90a"), SIZE_MAX);
+    std::erase_if(all, [](const codegen::ConvPlan& plan) { return plan.family != codegen::Family::pointwise; });
+    plans.push_back(std::move(all.at(static_cast<std::size_t>(below(all.size())))));
+  }
+  return plans;
+}
+
+TEST(RandomPointwisePlans, CompileToWhatTheirPlansSay) {
+  std::vector<CompileJob> jobs;
+  for (codegen::ConvPlan& plan : random_pointwise_plans()) jobs.push_back({to_string(plan.spec), std::move(plan)});
+  const std::vector<CompileResult> results = compile_all(jobs);
+  for (const CompileResult& result : results) {
+    SCOPED_TRACE(result.name + '\n' + codegen::to_string(result.plan));
+    EXPECT_EQ(result.error, "");
+    EXPECT_EQ(result.defect, "");
+    EXPECT_EQ(result.spill_bytes, 0);
+    EXPECT_EQ(result.resources.registers, codegen::PointwiseTiling::kLaunchRegisters);
+    EXPECT_LE(result.seconds, 10);
+  }
+  std::printf("%s\n", summary(results).c_str());
 }
 
 TEST(RandomTensorPlans, CompileToWhatTheirPlansSay) {

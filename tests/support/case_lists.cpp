@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <set>
 #include <stdexcept>
 
@@ -66,6 +67,11 @@ std::vector<FamilyCase> make_family_cases() {
       Family::tensor);
   add("tensor, split", "input=1,72,9,10 weight=24,72,3,3 padding=1 math=tf32", Family::tensor);
   cases.back().split = true;
+  // Tiles that span images and end behind the last, channels that fill no tile.
+  add("pointwise", "input=3,48,7,12 weight=37,48,1,1 math=tf32", Family::pointwise);
+  add("pointwise, grouped", "input=2,48,4,70 weight=50,24,1,1 groups=2 math=tf32", Family::pointwise);
+  add("pointwise, split", "input=2,64,6,6 weight=24,64,1,1 math=tf32", Family::pointwise);
+  cases.back().split = true;
   return cases;
 }
 
@@ -74,13 +80,15 @@ bool has_tensor_family(const Target& target) { return target.compute_capability(
 /// Vectors are stored to aligned addresses only; with less another store or family has the same shape.
 std::int64_t least_alignment(const FamilyCase& family) {
   const bool vectors = family.family == Family::depthwise && family.store == DepthwiseTiling::Store::vector;
-  return vectors || family.family == Family::tensor ? 16 : 1;
+  return vectors || codegen::uses_tensor_cores(family.family) ? 16 : 1;
 }
 
 bool fits(const FamilyCase& wanted, const codegen::ConvPlan& plan) {
   if (plan.family != wanted.family) return false;
   if (const auto* tensor = std::get_if<codegen::TensorTiling>(&plan.tiling))
     return (tensor->splits > 1) == wanted.split;
+  if (const auto* pointwise = std::get_if<codegen::PointwiseTiling>(&plan.tiling))
+    return (pointwise->splits > 1) == wanted.split;
   const auto* depthwise = std::get_if<DepthwiseTiling>(&plan.tiling);
   return depthwise == nullptr || depthwise->store == wanted.store;
 }
@@ -92,6 +100,11 @@ codegen::ConvPlan fallback_plan(const ConvSpec& spec, const Target& target) {
 }
 
 constexpr DataType kTypes[] = {DataType::f32, DataType::f16, DataType::bf16};
+
+std::vector<DataType> types_of(Family family) {
+  if (family == Family::pointwise) return {DataType::f32};
+  return {std::begin(kTypes), std::end(kTypes)};
+}
 
 /// The case with another spec and a plan of its family.
 void add_case(std::vector<Case>& cases, const FamilyCase& family, const ConvSpec& spec, const std::string& what,
@@ -110,6 +123,20 @@ std::vector<codegen::ConvPlan> some_plans(const ConvSpec& spec, const Target& ta
   for (std::size_t i = 0; i < all.size(); ++i)
     if (i < first || (spread > 0 && (i - first) % step == 0)) some.push_back(std::move(all[i]));
   return some;
+}
+
+/// A third, such that each walks over several tiles; blocks of the pointwise family come in sets.
+std::uint32_t fewer_blocks(const codegen::ConvPlan& plan) {
+  const auto* pointwise = std::get_if<codegen::PointwiseTiling>(&plan.tiling);
+  const std::uint32_t set = pointwise == nullptr ? 1 : static_cast<std::uint32_t>(pointwise->slabs(plan.spec));
+  return (plan.blocks / set + 2) / 3 * set;
+}
+
+/// Images of a run (several count as two), filter rows of a step, copies ahead: what a tensor kernel's text depends on.
+std::array<int, 3> form_of(const codegen::ConvPlan& plan) {
+  const auto* tiling = std::get_if<codegen::TensorTiling>(&plan.tiling);
+  if (tiling == nullptr) return {};
+  return {std::min(tiling->images, 2), tiling->filter_rows, tiling->copies_ahead};
 }
 
 }  // namespace
@@ -162,7 +189,8 @@ std::vector<Case> with_nhwc_layouts(std::vector<Case> cases) {
 
 std::vector<FamilyCase> family_cases(const Target& target) {
   std::vector<FamilyCase> cases = make_family_cases();
-  if (!has_tensor_family(target)) std::erase_if(cases, [](const auto& one) { return one.family == Family::tensor; });
+  if (!has_tensor_family(target))
+    std::erase_if(cases, [](const auto& one) { return codegen::uses_tensor_cores(one.family); });
   return cases;
 }
 
@@ -176,7 +204,7 @@ std::optional<codegen::ConvPlan> plan_for(const FamilyCase& wanted, const ConvSp
 std::vector<Case> epilogue_cases(const Target& target) {
   std::vector<Case> cases;
   for (const FamilyCase& family : family_cases(target)) {
-    for (const DataType type : kTypes) {
+    for (const DataType type : types_of(family.family)) {
       ConvSpec spec = family.spec;
       spec.dtype = type;
       spec.epilogue.slope = 0.25f;  // exact in every type, so that integer data stay exact
@@ -200,7 +228,7 @@ std::vector<Case> epilogue_cases(const Target& target) {
 std::vector<Case> alignment_cases(const Target& target) {
   std::vector<Case> cases;
   for (const FamilyCase& family : family_cases(target)) {
-    for (const DataType type : kTypes) {
+    for (const DataType type : types_of(family.family)) {
       for (std::int64_t alignment = element_bytes(type); alignment <= 256; alignment *= 2) {
         if (alignment < least_alignment(family)) continue;
         ConvSpec spec = family.spec;
@@ -229,6 +257,7 @@ std::vector<Case> tensor_cases(const Target& target, std::size_t spread) {
   if (!has_tensor_family(target)) return {};
   struct Shape {
     const char *name, *text;
+    Family family = Family::tensor;
   };
   constexpr Shape kShapes[] = {
       {"one channel", "input=2,1,9,40 weight=5,1,3,3 padding=1"},
@@ -272,10 +301,16 @@ std::vector<Case> tensor_cases(const Target& target, std::size_t spread) {
       {"nchw to nhwc, images", "input=11,18,8,6 weight=20,18,3,3 padding=1 output_layout=nhwc"},
       {"nchw to nhwc", "input=2,18,10,24 weight=72,18,3,3 padding=1 output_layout=nhwc"},
       {"nhwc to nchw", "input=2,32,13,15 weight=40,32,3,3 padding=1 input_layout=nhwc"},
+      {"a plane of whole tiles", "input=2,32,16,32 weight=96,32,1,1", Family::pointwise},
+      {"planes of four pixels", "input=9,16,2,2 weight=20,16,1,1", Family::pointwise},
+      {"steps of eight channels", "input=2,88,6,10 weight=70,88,1,1", Family::pointwise},
+      {"an odd number of batches", "input=2,72,5,12 weight=33,72,1,1", Family::pointwise},
+      {"many channels", "input=1,256,4,36 weight=200,256,1,1", Family::pointwise},
+      {"three groups of pixels", "input=3,72,6,14 weight=39,24,1,1 groups=3", Family::pointwise},
   };
   std::vector<Case> cases;
   for (const Shape& shape : kShapes) {
-    for (const DataType type : kTypes) {
+    for (const DataType type : types_of(shape.family)) {
       ConvSpec spec = parse_spec(shape.text);
       spec.math = MathMode::tf32;
       spec.dtype = type;
@@ -285,18 +320,20 @@ std::vector<Case> tensor_cases(const Target& target, std::size_t spread) {
       spec.epilogue.activation = static_cast<Activation>(cases.size() % (static_cast<int>(Activation::clamp) + 1));
       spec.epilogue.slope = 0.25f, spec.epilogue.clamp_min = -2.0f, spec.epilogue.clamp_max = 5.0f;
       std::vector<codegen::ConvPlan> plans = codegen::enumerate_plans(spec, target, SIZE_MAX);
-      std::erase_if(plans, [](const codegen::ConvPlan& plan) { return plan.family != Family::tensor; });
-      if (plans.empty()) throw std::logic_error(fmt::format("no tensor plan for {}: {}", shape.name, to_string(spec)));
-      // Some of all, and the cheapest of each form of runs and steps.
+      std::erase_if(plans, [&shape](const codegen::ConvPlan& plan) { return plan.family != shape.family; });
+      const std::string_view family = codegen::to_string(shape.family);
+      if (plans.empty())
+        throw std::logic_error(fmt::format("no {} plan for {}: {}", family, shape.name, to_string(spec)));
+      // Some of all, and the cheapest of each form of runs, steps and loads.
       const std::size_t step = std::max<std::size_t>(1, plans.size() / (spread + 1));
-      std::set<std::pair<int, int>> forms;
+      std::set<std::array<int, 3>> forms;
       for (std::size_t i = 0; i < plans.size(); ++i) {
         codegen::ConvPlan& plan = plans[i];
-        const auto& tiling = std::get<codegen::TensorTiling>(plan.tiling);
         const bool spreads = i % step == 0 && i <= spread * step;
-        if (!forms.insert({std::min(tiling.images, 2), tiling.filter_rows}).second && !spreads) continue;
-        if (spreads && i / step % 2 == 1) plan.blocks = (plan.blocks + 2) / 3;
-        cases.push_back({fmt::format("tensor, {}, {}, candidate {}", shape.name, to_string(type), i), plan.spec, plan});
+        if (!forms.insert(form_of(plan)).second && !spreads) continue;
+        if (spreads && i / step % 2 == 1) plan.blocks = fewer_blocks(plan);
+        cases.push_back(
+            {fmt::format("{}, {}, {}, candidate {}", family, shape.name, to_string(type), i), plan.spec, plan});
         cases.back().kinds = {check::DataKind::exact, check::DataKind::random};
       }
     }

@@ -31,9 +31,9 @@ struct FamilyCase {
   codegen::Family family = codegen::Family::none;
   /// Of the depthwise family: the store; otherwise unused.
   codegen::DepthwiseTiling::Store store = codegen::DepthwiseTiling::Store::flat;
-  bool split = false;  ///< of the tensor family: the reduction is split over several blocks
+  bool split = false;  ///< of the tensor and the pointwise family: the reduction is split over several blocks
 };
-/// Those that `target` has a family for: all but the tensor family's, which come last, on most.
+/// Those that `target` has a family for: all but those of tensor cores, which come last, on most.
 std::vector<FamilyCase> family_cases(const Target& target);
 
 /// The cheapest plan of the case's family and store for `spec`, which is the case's spec with other types, alignment or
@@ -47,9 +47,9 @@ std::vector<Case> epilogue_cases(const Target& target);
 /// The family cases in every type at every alignment from one element to 256 bytes; and planned freely at one element.
 std::vector<Case> alignment_cases(const Target& target);
 
-/// The tensor family on convolutions that reach every path of it, in every type: each with its cheapest plan and about
-/// `spread` of the others, every second one on so few blocks that each walks over several tiles. Empty where `target`
-/// has no such family.
+/// The tensor and the pointwise family on convolutions that reach every path of them, in every type they take: each
+/// with its cheapest plan and about `spread` of the others, every second one on so few blocks that each walks over
+/// several tiles. Empty where `target` has no such families.
 std::vector<Case> tensor_cases(const Target& target, std::size_t spread);
 
 /// The shapes of the family cases with the cheapest `first` plans, about `spread` of the others, and the fallback's:

@@ -1,0 +1,209 @@
+// The pointwise family: for which convolutions it has plans and what it says of others, that its tiles cover the
+// output, what lies in shared memory, and the lines of its multiplications.
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <map>
+#include <regex>
+#include <sstream>
+
+#include "codegen/arithmetic.h"
+#include "codegen/emitter.h"
+#include "codegen/heuristics.h"
+#include "codegen/source.h"
+#include "support/random_specs.h"
+#include "unit/codegen/tile_cover.h"
+
+namespace jitconv::codegen {
+namespace {
+
+struct PointwiseCandidate {
+  ConvSpec spec;  ///< canonical
+  PointwiseTiling tiling;
+  ConvPlan plan;
+};
+
+std::vector<PointwiseCandidate> candidates_of(const ConvSpec& spec) {
+  std::vector<PointwiseCandidate> found;
+  for (ConvPlan& plan : enumerate_plans(spec, parse_target("sm_90a"), SIZE_MAX))
+    if (const auto* tiling = std::get_if<PointwiseTiling>(&plan.tiling))
+      found.push_back({plan.spec, *tiling, std::move(plan)});
+  return found;
+}
+
+/// A random spec that the family computes.
+ConvSpec pointwise_spec() {
+  ConvSpec spec;
+  spec.groups = *rc::gen::inRange<std::int64_t>(1, 4);
+  spec.filter.c = 8 * *rc::gen::inRange<std::int64_t>(2, 30);
+  spec.filter.k = spec.groups * *rc::gen::inRange<std::int64_t>(1, 150);
+  spec.filter.r = spec.filter.s = 1;
+  spec.input = {*rc::gen::inRange<std::int64_t>(1, 5), spec.filter.c * spec.groups,
+                *rc::gen::inRange<std::int64_t>(1, 12), 4 * *rc::gen::inRange<std::int64_t>(1, 8)};
+  spec.epilogue.bias = *rc::gen::arbitrary<bool>();
+  spec.epilogue.residual = *rc::gen::arbitrary<bool>();
+  spec.math = MathMode::tf32;
+  return spec;
+}
+
+PointwiseCandidate some_candidate() {
+  const std::vector<PointwiseCandidate> all = candidates_of(pointwise_spec());
+  RC_ASSERT(!all.empty());
+  return all[*rc::gen::inRange<std::size_t>(0, all.size())];
+}
+
+std::string note(const std::string& spec, const char* arch = "sm_90a") {
+  std::string text;
+  for (const Note& one : make_plan(parse_spec(spec), parse_target(arch)).notes)
+    if (one.topic == "pointwise") text += one.text;
+  return text;
+}
+
+TEST(PointwisePlan, SaysWhatStandsInTheWay) {
+  const std::string plain = "input=8,64,56,56 weight=64,64,1,1";
+  ASSERT_FALSE(candidates_of(parse_spec(plain + " math=tf32")).empty());
+  struct Obstacle {
+    const char *change, *words;
+  };
+  for (const Obstacle& one : {Obstacle{"", "math is fp32; fp32 tensors take tensor cores only with tf32"},
+                              {" dtype=f16", "the tensors are f16"},
+                              {" math=tf32 stride=2", "the stride is (2,2)"},
+                              {" math=tf32 padding=1", "the input is padded"},
+                              {" math=tf32 input_layout=nhwc", "the input is nhwc"},
+                              {" math=tf32 output_layout=nhwc", "the output is nhwc"},
+                              {" math=tf32 alignment=8", "alignment is 8, copies and stores need 16"}})
+    EXPECT_EQ(note(plain + one.change), std::string("not possible: ") + one.words) << one.change;
+  EXPECT_EQ(note("input=8,64,56,56 weight=64,64,3,3 math=tf32"), "not possible: the filter is 3x3");
+  EXPECT_EQ(note("input=8,20,56,56 weight=64,20,1,1 math=tf32"),
+            "not possible: groups of 20 channels, it takes a multiple of 8 and at least 16");
+  EXPECT_EQ(note("input=8,64,7,7 weight=64,64,1,1 math=tf32"),
+            "not possible: planes of 49 pixels, which are no whole vectors of 16 bytes");
+  EXPECT_EQ(note(plain + " math=tf32", "sm_100a"),
+            "not possible: warpgroup multiplications need sm_90a, the target is sm_100a");
+}
+
+TEST(PointwisePlan, IsChosenForLargeImages) {
+  for (const char* text : {"input=16,64,512,512 weight=128,64,1,1 math=tf32",
+                           "input=16,64,1024,1024 weight=128,64,1,1 math=tf32 bias activation=relu"}) {
+    const ConvPlan plan = make_plan(parse_spec(text), parse_target("sm_90a"));
+    EXPECT_EQ(to_string(plan.family), "pointwise") << text;
+    EXPECT_EQ(plan.packed_weight_bytes, 0) << text;
+  }
+}
+
+// Few tiles and many channels: the reduction is what is left to share.
+TEST(PointwisePlan, SplitsWhatLeavesSmsWithoutATile) {
+  const ConvPlan plan =
+      make_plan(parse_spec("input=1,1024,14,14 weight=256,1024,1,1 math=tf32"), parse_target("sm_90a"));
+  ASSERT_EQ(plan.family, Family::pointwise);
+  EXPECT_GT(std::get<PointwiseTiling>(plan.tiling).splits, 1);
+  EXPECT_EQ(plan.partial_sum_bytes, std::get<PointwiseTiling>(plan.tiling).splits * std::int64_t{196 * 256 * 4});
+}
+
+RC_GTEST_PROP(PointwisePlanProperty, SharedMemoryIsCutWithoutOverlap, ()) {
+  const auto [spec, t, plan] = some_candidate();
+  RC_ASSERT(t.weights_first_byte() == t.stages * t.stage_bytes() && t.weights_first_byte() % 16 == 0);
+  RC_ASSERT(t.stage_bytes() == 4 * t.chunk_channels * t.pixel_pitch() && t.pixel_pitch() >= t.block_pixels());
+  RC_ASSERT(t.pixel_pitch() % 32 == 8);
+  RC_ASSERT(t.weight_pitch() >= 16 * t.block_k() && t.weight_pitch() % 128 == 16);
+  RC_ASSERT(t.bias_first_byte(spec) - t.weights_first_byte() == t.slab_slices(spec) * t.weight_pitch());
+  RC_ASSERT(t.barriers_first_byte(spec) - t.bias_first_byte(spec) >=
+            (spec.epilogue.bias && t.splits == 1 ? 4 * t.block_k() : 0));
+  RC_ASSERT(t.barriers_first_byte(spec) % 8 == 0);
+  RC_ASSERT(plan.shared_bytes == t.shared_bytes(spec));
+  RC_ASSERT(t.shared_bytes(spec) == t.barriers_first_byte(spec) + 8 * (2 * t.stages + 1));
+  RC_ASSERT(plan.shared_bytes <= static_cast<unsigned>(plan.target.shared_bytes_per_block));
+}
+
+RC_GTEST_PROP(PointwisePlanProperty, TilesAreWhatInstructionsAndRegistersTake, ()) {
+  const auto [spec, t, plan] = some_candidate();
+  RC_ASSERT(t.columns % 8 == 0 && t.columns >= 8 && t.columns <= 256 && t.accumulators() <= 128);
+  RC_ASSERT(t.block_pixels() * t.block_k() == 64 * t.lane_pixels * t.columns);
+  RC_ASSERT(t.stages >= 2 && t.batches() >= 1 && t.batches() * t.batch_steps * 8 == t.chunk_channels);
+  RC_ASSERT(128 * (2 * PointwiseTiling::kConsumerRegisters + PointwiseTiling::kLoaderRegisters) <=
+            PointwiseTiling::kThreads * PointwiseTiling::kLaunchRegisters);
+  RC_ASSERT(plan.threads == static_cast<unsigned>(PointwiseTiling::kThreads));
+  // Blocks come in sets of all slabs, and none is without a tile.
+  RC_ASSERT(plan.blocks % t.slabs(spec) == 0 && plan.blocks / t.slabs(spec) <= t.tiles(spec));
+}
+
+RC_GTEST_PROP(PointwisePlanProperty, SplitsShareAllSteps, ()) {
+  const auto [spec, t, plan] = some_candidate();
+  RC_ASSERT(t.steps(spec) * t.chunk_channels == spec.filter.c);
+  RC_ASSERT(t.splits * t.steps_of_split(spec) >= t.steps(spec));
+  RC_ASSERT((t.splits - 1) * t.steps_of_split(spec) < t.steps(spec));
+  RC_ASSERT(t.slab_slices(spec) * 4 == t.steps_of_split(spec) * t.chunk_channels);
+}
+
+/// Restates the walk and the store of templates/pointwise.cu.in, for one split.
+RC_GTEST_PROP(PointwisePlanProperty, EachOutputIsStoredOnce, ()) {
+  const auto [spec, t, plan] = some_candidate();
+  RC_PRE(PointwiseTiling::pixels(spec) * spec.filter.k <= test::kFewOutputs);
+  test::TileCover cover(spec);
+  const std::int64_t plane = spec.input.h * spec.input.w, group_k = spec.filter.k / spec.groups;
+  const std::int64_t slabs = t.slabs(spec), tiles_k = t.tiles_k(spec);
+  for (std::int64_t block = 0; block < plan.blocks; ++block) {
+    const std::int64_t slab = block % slabs, group = slab / tiles_k % spec.groups;
+    if (slab / tiles_k / spec.groups != 0) continue;
+    for (std::int64_t tile = block / slabs; tile < t.tiles(spec); tile += plan.blocks / slabs) {
+      for (int consumer = 0; consumer < 2; ++consumer) {
+        const std::int64_t k_first = slab % tiles_k * t.block_k() + (t.consumers_k == 2 ? consumer * t.columns : 0);
+        const std::int64_t first = tile * t.block_pixels() + (t.consumers_k == 1 ? consumer * t.consumer_pixels() : 0);
+        for (std::int64_t k = k_first; k < k_first + t.columns && k < group_k; ++k)
+          for (std::int64_t i = first; i < first + t.consumer_pixels(); ++i)
+            cover.add(i / plane, group * group_k + k, i % plane / spec.input.w, i % spec.input.w);
+      }
+    }
+  }
+  RC_ASSERT(cover.each_once());
+}
+
+// Eights of channels in order, each loaded before it is multiplied, and never into what may still be read.
+RC_GTEST_PROP(PointwiseSourceProperty, EachChannelIsMultipliedOnce, ()) {
+  const auto [spec, t, plan] = some_candidate();
+  const std::string text = generate(plan).text;
+  const std::size_t begin = text.find("// begin channels\n"), end = text.find("// end channels\n");
+  RC_ASSERT(begin != std::string::npos && end != std::string::npos);
+  std::istringstream lines(text.substr(begin, end - begin));
+  static const std::regex load(R"(load_pixels\(a\[(\d)\]\[(\d)\], pixels \+ (\d+) \* kPixelPitch\);)");
+  static const std::regex multiply(
+      R"(multiply\(sum\[(\d)\], a\[(\d)\]\[(\d)\]\[(\d)\], weights_of_step \+ (\d+) \* kSliceRows, (.*)\);  // c(\d+)\.\.(\d+))");
+  const auto number = [](const std::smatch& match, std::size_t i) { return std::stoi(match[i]); };
+  std::map<std::pair<int, int>, int> loaded;  // first channel of each half and step
+  int multiplied = 0;
+  for (std::string line; std::getline(lines, line);) {
+    std::smatch match;
+    if (std::regex_search(line, match, load)) {
+      loaded[{number(match, 1), number(match, 2)}] = number(match, 3);
+    } else if (std::regex_search(line, match, multiply)) {
+      const int c = multiplied / t.instructions() * 8;
+      RC_ASSERT(number(match, 1) == multiplied % t.instructions() && number(match, 4) == number(match, 1));
+      RC_ASSERT(loaded.at({number(match, 2), number(match, 3)}) == c);
+      RC_ASSERT(number(match, 5) * 4 == c && number(match, 7) == c && number(match, 8) == c + 7);
+      RC_ASSERT((match[6] == "1") == (c != 0));
+      ++multiplied;
+    }
+  }
+  RC_ASSERT(multiplied == t.chunk_channels / 8 * t.instructions());
+}
+
+RC_GTEST_PROP(PointwiseSourceProperty, SignaturesAndLaunchesComeFromOneList, ()) {
+  const auto [spec, t, plan] = some_candidate();
+  const KernelSource source = generate(plan);
+  const std::string name = kernel_name(plan);
+  RC_ASSERT(source.entries.size() == (t.splits > 1 ? 2u : 1u));
+  RC_ASSERT(source.packed_weight_bytes == 0 && source.partial_sum_bytes == t.partial_sum_bytes(spec));
+  for (const KernelEntry& entry : source.entries) {
+    RC_ASSERT(!entry.packs_weights);
+    RC_ASSERT(source.text.find("\n" + entry.name + "(" + parameter_list(entry.arguments) + ") {\n") !=
+              std::string::npos);
+  }
+  RC_ASSERT(source.entries[0].name == name && source.entries[0].grid[0] == plan.blocks);
+  if (t.splits == 1) return;
+  const std::int64_t outputs = PointwiseTiling::pixels(spec) * spec.filter.k;
+  RC_ASSERT(std::int64_t{source.entries[1].grid[0]} * source.entries[1].threads >= outputs);
+  RC_ASSERT((std::int64_t{source.entries[1].grid[0]} - 1) * source.entries[1].threads < outputs);
+}
+
+}  // namespace
+}  // namespace jitconv::codegen

@@ -26,7 +26,8 @@ std::vector<Argument> convolve_arguments(const ConvPlan& plan, const PointwiseTi
 }
 
 std::vector<Argument> reduce_arguments(const ConvPlan& plan) {
-  std::vector<Argument> result = {{ArgumentRole::partial_sums, "const float* __restrict__", "partial_sums"}};
+  // Not __restrict__: the compiler would take loads through it for independent of the wait for the convolution.
+  std::vector<Argument> result = {{ArgumentRole::partial_sums, "const float*", "partial_sums"}};
   for (Argument& argument : arguments(plan.spec))
     if (argument.role != ArgumentRole::x && argument.role != ArgumentRole::w) result.push_back(std::move(argument));
   return result;
@@ -95,9 +96,10 @@ std::string asserts(const ConvPlan& plan) {
 }
 
 std::string device(const ConvPlan& plan, const PointwiseTiling& tiling) {
-  const std::vector<std::string_view> files = {
+  std::vector<std::string_view> files = {
       element_header(plan.spec.dtype), "device/vector.cuh",    "device/barrier.cuh",
       "device/bulk_copy.cuh",          "device/warpgroup.cuh", "device/operand_tf32.cuh"};
+  if (tiling.splits > 1) files.push_back("device/dependent_launch.cuh");
   std::string text = device_text(files);
   text += "\n\n" + multiply_text("device/multiply_registers_tf32.cuh", tiling.columns);
   text.pop_back();
@@ -186,7 +188,9 @@ std::vector<KernelEntry> pointwise_entries(const ConvPlan& plan) {
                        {static_cast<std::uint32_t>(ceil_div(outputs, kReduceThreads)), 1, 1},
                        kReduceThreads,
                        0,
-                       reduce_arguments(plan)});
+                       reduce_arguments(plan),
+                       /*packs_weights=*/false,
+                       /*starts_early=*/true});
   }
   return entries;
 }
@@ -211,6 +215,7 @@ std::string emit_pointwise(const ConvPlan& plan) {
                          "const int end_step = first_step + kStepsOfSplit < kSteps ? first_step + kStepsOfSplit : "
                          "kSteps;\n"
                        : ""},
+       {"let_reduction_start", split ? "let_next_kernel_start();" : ""},
        {"first_step", split ? "first_step" : "0"},
        {"end_step", split ? "end_step" : "kSteps"},
        {"step_of_slab", split ? "(step - first_step)" : "step"},

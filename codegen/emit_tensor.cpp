@@ -138,10 +138,9 @@ std::string device(const ConvPlan& plan, const TensorTiling& tiling) {
   const bool f32 = plan.spec.dtype == DataType::f32, nhwc = plan.spec.output_layout == Layout::nhwc;
   std::vector<std::string_view> files = {element_header(plan.spec.dtype), "device/barrier.cuh", "device/bulk_copy.cuh",
                                          "device/dependent_launch.cuh", "device/warpgroup.cuh"};
-  if (tiling.copies_ahead == 0)
-    files.push_back(TensorTiling::loads_vectors(plan.spec) ? "device/load_vector.cuh"
-                    : f32                                  ? "device/load_32bit.cuh"
-                                                           : "device/load_16bit.cuh");
+  // Packing loads elements, whatever loads pixels.
+  files.push_back(f32 ? "device/load_32bit.cuh" : "device/load_16bit.cuh");
+  if (tiling.copies_ahead == 0 && TensorTiling::loads_vectors(plan.spec)) files.push_back("device/load_vector.cuh");
   files.push_back(f32 ? "device/operand_tf32.cuh" : "device/operand_16bit.cuh");
   if (nhwc) {
     files.push_back("device/warpgroup_sync.cuh");

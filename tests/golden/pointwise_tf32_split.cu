@@ -117,6 +117,17 @@ __device__ __forceinline__ uint4 operand_row(const Element* channel) {
                     round_to_tf32(channel[3]));
 }
 
+// Overlapped launches (sm_90): if the host allows it, a kernel may start before the one before it in the stream has
+// finished. These two are all they need to know of each other.
+// From here on the next kernel may start, once every block has come here; what it may read it must wait for.
+__device__ __forceinline__ void let_next_kernel_start() {
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+}
+// Returns when the kernel before has finished and what it wrote can be seen; at once if this one was launched plainly,
+// after it. A load that must come behind it must not be through a pointer to const __restrict__: such loads are taken
+// for independent of everything.
+__device__ __forceinline__ void wait_for_previous_kernel() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+
 // sum[64][32] += a[64][8] * b[32][8] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a), with
 // a in registers: lane l of warp w holds of rows 16 w + l / 4 + {0, 8} column l % 4, in a[0] and a[1], and column
 // l % 4 + 4, in a[2] and a[3]. Operands are fp32 bit patterns rounded to TF32. The sums lie as those of matrices in
@@ -268,6 +279,7 @@ jitconv_fwd_f32_nchw_n1c1024h14w14_k256_1x1_bias_pointwise(const Element* __rest
     barrier_init_visible();
   }
   __syncthreads();
+  let_next_kernel_start();
 
   // A block keeps to one slab of the weights. Blocks that need the same pixels are neighbours and take them together.
   const int block = static_cast<int>(blockIdx.x);
@@ -385,9 +397,10 @@ jitconv_fwd_f32_nchw_n1c1024h14w14_k256_1x1_bias_pointwise(const Element* __rest
 
 // Adds the partial sums of an output in the order of the splits, always the same.
 extern "C" __global__ void __launch_bounds__(kReduceThreads)
-jitconv_fwd_f32_nchw_n1c1024h14w14_k256_1x1_bias_pointwise_reduce(const float* __restrict__ partial_sums, const Element* __restrict__ bias, Element* __restrict__ y) {
+jitconv_fwd_f32_nchw_n1c1024h14w14_k256_1x1_bias_pointwise_reduce(const float* partial_sums, const Element* __restrict__ bias, Element* __restrict__ y) {
   const long long output = static_cast<long long>(blockIdx.x) * kReduceThreads + threadIdx.x;
   if (output >= kOutputs) return;
+  wait_for_previous_kernel();
   float value = 0.0f;
 #pragma unroll
   for (int split = 0; split < kSplits; ++split)

@@ -277,10 +277,10 @@ constexpr int kThreads = 384;
 constexpr int kConsumers = 2;
 constexpr int kLoaderRegisters = 120;
 constexpr int kConsumerRegisters = 192;
-constexpr int kSectorElements = 8;
-constexpr int kLead = 0;
 constexpr int kStagingPitch = 248;
 constexpr int kStagingElements = 1984;  // of a warp
+constexpr int kSectorElements = 8;
+constexpr int kLead = 0;
 constexpr int kStoreVectors = 62;
 constexpr int kStoreSteps = 2;
 constexpr int kStagingFirstByte = 143360;
@@ -300,7 +300,8 @@ constexpr int kUnitsOfSlice = 9;  // in a step
 constexpr int kRowsOfSlice = 45;  // of an output channel
 
 // The numbers above are redundant; they must agree.
-static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 128 && kTeams * kTeamWarps == 4);
+static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 128);
+static_assert(kTeams * kTeamWarps == 4);
 static_assert(kGap == (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kGap);
 static_assert(kRunPixels == kColumns + kGap + (kStepRows - 1) * kDilationH * kPitch);
 static_assert(kChunkChannels == kSlices * kOperandChannels && kSteps * kStepRows % kR == 0);

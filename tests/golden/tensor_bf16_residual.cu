@@ -4,10 +4,10 @@
 // Plan
 //   family: tensor
 //   target: sm_90a
-//   grid: 128 blocks of 384 threads, 220000 bytes of shared memory, at least 1 block(s) per SM
+//   grid: 128 blocks of 384 threads, 211264 bytes of shared memory, at least 1 block(s) per SM
 //   offsets: 32 bits
-//   tile of a block: 64 channels, 2 run(s) of 144 positions, each for 112 outputs
-//   pipeline: 6 stages of 2 slice(s) of 16 bytes of channels and all filter rows
+//   tile of a block: 128 channels, 1 run(s) of 144 positions, each for 112 outputs
+//   pipeline: 4 stages of 2 slice(s) of 16 bytes of channels and all filter rows
 //   loading: 4 team(s) of 1 warp(s), 3 pixel(s) of a lane in flight
 //   weights: loaded with each step
 
@@ -313,14 +313,14 @@ constexpr int kInputStrideH = 14;
 constexpr int kInputStrideW = 1;
 
 // Tiles: kBlockK channels of kRuns runs of kColumns positions, of which each stores kWindow outputs
-constexpr int kBlockK = 64;
-constexpr int kTilesK = 4;
-constexpr int kRuns = 2;
+constexpr int kBlockK = 128;
+constexpr int kTilesK = 2;
+constexpr int kRuns = 1;
 constexpr int kColumns = 144;
 constexpr int kWindow = 112;
 constexpr int kGap = 2;  // positions of a grid row behind its kQ outputs
 constexpr int kPitch = 16;
-constexpr int kTilesOfPlane = 1;
+constexpr int kTilesOfPlane = 2;
 constexpr int kTiles = 128;
 
 // Steps: all filter rows of kSlices slices of channels; a slice is 16 bytes of a pixel
@@ -332,10 +332,10 @@ constexpr int kPhases = 1;  // residues of columns modulo the stride, kept apart
 constexpr int kUnits = 18;  // taps of a slice
 constexpr int kRunPixels = 178;
 constexpr int kRunBytes = 5696;
-constexpr int kWeightBytes = 18432;
-constexpr int kInputBytes = 11392;
-constexpr int kStageBytes = 29824;
-constexpr int kStages = 6;
+constexpr int kWeightBytes = 36864;
+constexpr int kInputBytes = 5696;
+constexpr int kStageBytes = 42560;
+constexpr int kStages = 4;
 
 // Loading: kTeams teams of kTeamWarps warps
 constexpr int kTeamWarps = 1;
@@ -349,14 +349,14 @@ constexpr int kThreads = 384;
 constexpr int kConsumers = 2;
 constexpr int kLoaderRegisters = 216;
 constexpr int kConsumerRegisters = 144;
-constexpr int kSectorElements = 16;
-constexpr int kLead = 16;
 constexpr int kStagingPitch = 160;
 constexpr int kStagingElements = 1280;  // of a warp
+constexpr int kSectorElements = 16;
+constexpr int kLead = 16;
 constexpr int kStoreVectors = 16;
 constexpr int kStoreSteps = 1;
-constexpr int kStagingFirstByte = 178944;
-constexpr int kBarriersFirstByte = 219904;
+constexpr int kStagingFirstByte = 170240;
+constexpr int kBarriersFirstByte = 211200;
 
 // Packing: kPackSlices slices of kPackK output channels, of each a piece of w
 constexpr int kPackThreads = 256;
@@ -371,7 +371,8 @@ constexpr int kPiecePitch = 74;  // elements, an odd number of banks
 constexpr int kRowsOfSlice = 9;  // of an output channel
 
 // The numbers above are redundant; they must agree.
-static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 128 && kTeams * kTeamWarps == 4);
+static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 128);
+static_assert(kTeams * kTeamWarps == 4);
 static_assert(kGap == (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kGap);
 static_assert(kRunPixels == kColumns + kGap + (kStepRows - 1) * kDilationH * kPitch);
 static_assert(kChunkChannels == kSlices * kOperandChannels && kSteps * kStepRows % kR == 0);
@@ -380,7 +381,7 @@ static_assert(kRunBytes == kPhases * kSlices * kRunPixels * 16);
 static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes && kStages * kStageBytes <= kStagingFirstByte);
 static_assert(kWindow % kSectorElements == 0 && kStagingPitch >= kColumns + kLead);
 static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);
-static_assert(kBarriersFirstByte + 16 * kStages + 0 <= 220000);
+static_assert(kBarriersFirstByte + 16 * kStages + 0 <= 211264);
 
 using Staged = float;  // an output on its way to y
 
@@ -603,7 +604,7 @@ jitconv_fwd_bf16_nchw_n32c256h14w14_k256_3x3_residual_relu_tensor(const Element*
     // A multiplying warpgroup: 64 of the tile's channels, one of its runs of positions.
     shrink_registers_to<kConsumerRegisters>();
     const int consumer = warp / 4 - 1;
-    const int k_consumer = 0, run = consumer;
+    const int k_consumer = consumer * 64, run = 0;
     const bool first_thread = threadIdx.x % 128 == 0;
     float sum[kColumns / 2];
 #pragma unroll 1

@@ -4,12 +4,11 @@
 // Plan
 //   family: tensor
 //   target: sm_90a
-//   grid: 128 blocks of 384 threads, 219752 bytes of shared memory, at least 1 block(s) per SM
+//   grid: 128 blocks of 384 threads, 229624 bytes of shared memory, at least 1 block(s) per SM
 //   offsets: 32 bits
 //   tile of a block: 64 channels, 2 run(s) of 208 positions, each for 196 outputs
-//   pipeline: 4 stages of 2 slice(s) of 16 bytes of channels and one filter row
-//   loading: 4 team(s) of 1 warp(s), 4 pixel(s) of a lane in flight
-//   copies of x: 1 step(s) ahead of a loading warp
+//   pipeline: 7 stages of 2 slice(s) of 16 bytes of channels and all filter rows
+//   loading: 4 team(s) of 1 warp(s), 9 pixel(s) of a lane in flight
 //   weights: all in shared memory
 
 // Element: one value of x, w, bias, residual or y in memory. Here fp32.
@@ -64,6 +63,17 @@ __device__ __forceinline__ void bulk_copy_to_shared(void* destination, const voi
                : "memory");
 }
 
+// Overlapped launches (sm_90): if the host allows it, a kernel may start before the one before it in the stream has
+// finished. These two are all they need to know of each other.
+// From here on the next kernel may start, once every block has come here; what it may read it must wait for.
+__device__ __forceinline__ void let_next_kernel_start() {
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+}
+// Returns when the kernel before has finished and what it wrote can be seen; at once if this one was launched plainly,
+// after it. A load that must come behind it must not be through a pointer to const __restrict__: such loads are taken
+// for independent of everything.
+__device__ __forceinline__ void wait_for_previous_kernel() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+
 // What warpgroups, four warps each, need around their matrix multiplications (wgmma, sm_90a). A multiplication is
 // asynchronous: it reads shared memory and its accumulators some time between multiply_begin() and the multiply_wait()
 // that covers the group it was committed to; until then neither may be touched. All functions but fence_async_proxy()
@@ -98,6 +108,23 @@ __device__ __forceinline__ void shrink_registers_to() {
 template <int kRegisters>
 __device__ __forceinline__ void grow_registers_to() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
+}
+
+// source[kOffset] if valid, else 0, and then source may be any address. One predicated instruction, issued where it is
+// written: loads of a batch all leave before the first is waited for.
+template <long long kOffset>
+__device__ __forceinline__ Element load_if(const Element* source, bool valid) {
+  Element result;
+  asm volatile(
+      "{\n"
+      ".reg .pred valid;\n"
+      "setp.ne.b32 valid, %2, 0;\n"
+      "mov.b32 %0, 0;\n"
+      "@valid ld.global.nc.b32 %0, [%1 + %3];\n"
+      "}"
+      : "=&f"(result)
+      : "l"(source), "r"(static_cast<int>(valid)), "n"(4 * kOffset));
+  return result;
 }
 
 // Four channels of a pixel as one row of a matrix operand's half: fp32 rounded to nearest TF32, ties away from zero
@@ -245,29 +272,26 @@ constexpr int kPitch = 30;
 constexpr int kTilesOfPlane = 2;
 constexpr int kTiles = 128;
 
-// Steps: a filter row of kSlices slices of channels; a slice is 16 bytes of a pixel
+// Steps: all filter rows of kSlices slices of channels; a slice is 16 bytes of a pixel
 constexpr int kSlices = 2;
 constexpr int kChunkChannels = 8;
-constexpr int kSteps = 12;
-constexpr int kStepRows = 1;  // filter rows of a step
+constexpr int kSteps = 4;
+constexpr int kStepRows = 3;  // filter rows of a step
 constexpr int kPhases = 1;  // residues of columns modulo the stride, kept apart
-constexpr int kUnits = 6;  // taps of a slice
-constexpr int kRunPixels = 210;
-constexpr int kRunBytes = 6720;
-constexpr int kWeightBytes = 6144;
-constexpr int kInputBytes = 13440;
-constexpr int kStageBytes = 13440;
-constexpr int kStages = 4;
+constexpr int kUnits = 18;  // taps of a slice
+constexpr int kRunPixels = 270;
+constexpr int kRunBytes = 8640;
+constexpr int kWeightBytes = 18432;
+constexpr int kInputBytes = 17280;
+constexpr int kStageBytes = 17280;
+constexpr int kStages = 7;
 
-// Loading: a warp takes every fourth step, and the copy engine brings kCopiesAhead of them
-constexpr int kCopiesAhead = 1;
-constexpr int kVectorElements = 4;
-constexpr int kRawPitch = 224;  // elements of a channel's copy
-constexpr int kRawRunElements = 1792;
-constexpr int kRawBytes = 14336;  // of a step
-constexpr int kRawFirstByte = 127488;
-constexpr int kLoadItemsOfPhase = 7;  // 32 pixels each
-constexpr int kLoadItems = 7;
+// Loading: kTeams teams of kTeamWarps warps
+constexpr int kTeamWarps = 1;
+constexpr int kTeams = 4;
+constexpr int kLoadItemsOfPhase = 9;  // 32 pixels each
+constexpr int kLoadItems = 9;
+constexpr int kLoadBatch = 9;  // items of a warp in flight
 
 // The block
 constexpr int kThreads = 384;
@@ -282,15 +306,25 @@ constexpr int kVectors = 16;  // of a position
 constexpr int kStorePositions = 8;  // that a consumer writes at a time
 constexpr int kStoreSteps = 8;
 constexpr int kStoreBatch = 8;  // of these at a time
-constexpr int kWeightsFirstByte = 53760;
-constexpr int kStagingFirstByte = 184832;
-constexpr int kBarriersFirstByte = 219648;
+constexpr int kWeightsFirstByte = 120960;
+constexpr int kStagingFirstByte = 194688;
+constexpr int kBarriersFirstByte = 229504;
+
+// Packing: kPackSlices slices of kPackK output channels, of each a piece of w
 constexpr int kPackThreads = 256;
-constexpr int kPackedRows = 4608;
+constexpr int kPackK = 32;
+constexpr int kPackSlices = 1;
+constexpr int kPackedSlices = 8;  // in all
+constexpr int kPackBlocksOfK = 8;  // that share output channels
+constexpr int kWordElements = 1;  // that one load reads
+constexpr int kPieceWords = 36;
+constexpr int kPackBatch = 5;  // words of a thread in flight
+constexpr int kPiecePitch = 37;  // elements, an odd number of banks
+constexpr int kRowsOfSlice = 9;  // of an output channel
 
 // The numbers above are redundant; they must agree.
 static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 128);
-static_assert(kStages >= 4 && kCopiesAhead * 4 * kRawBytes <= kStagingFirstByte);
+static_assert(kTeams * kTeamWarps == 4);
 static_assert(kGap == (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kGap);
 static_assert(kRunPixels == kColumns + kGap + (kStepRows - 1) * kDilationH * kPitch);
 static_assert(kChunkChannels == kSlices * kOperandChannels && kSteps * kStepRows % kR == 0);
@@ -299,7 +333,7 @@ static_assert(kRunBytes == kPhases * kSlices * kRunPixels * 16);
 static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes && kStages * kStageBytes <= kStagingFirstByte);
 static_assert(kStoreSteps * kStorePositions == kStoreColumns && kStoreColumns % 16 == 0);
 static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);
-static_assert(kBarriersFirstByte + 16 * kStages + 40 <= 219752);
+static_assert(kBarriersFirstByte + 16 * kStages + 8 <= 229624);
 
 using Staged = float;  // an output on its way to y
 
@@ -308,23 +342,57 @@ using Staged = float;  // an output on its way to y
 __device__ __forceinline__ float activate(float x) { return max_nan(x, 0.0f); }
 
 // Weights as the multiplications take them, [tile of k][chunk][r][unit][k of the tile]: a unit is a tap of one slice of
-// kOperandChannels channels. What the filter does not have is zero. One thread packs one row of 16 bytes.
+// kOperandChannels channels. What the filter does not have is zero. A block packs kPackSlices slices of kPackK output
+// channels. In w they are one piece for each output channel, so lanes read along it; rows lie along the output
+// channels, so lanes write along these.
 extern "C" __global__ void __launch_bounds__(kPackThreads)
 jitconv_fwd_f32_nchw_nhwc_n64c32h28w28_k48_3x3_residual_relu_tensor_pack(const Element* __restrict__ w, uint4* __restrict__ packed_w) {
-  const int row = static_cast<int>(blockIdx.x) * kPackThreads + static_cast<int>(threadIdx.x);
-  if (row >= kPackedRows) return;
-  const int k = row / (kSteps * kUnits * kBlockK) % kTilesK * kBlockK + row % kBlockK;  // within the group
-  const int group = row / (kSteps * kUnits * kBlockK * kTilesK);
-  const int unit = row / kBlockK % kUnits;
-  const int step = row / (kBlockK * kUnits) % kSteps;
-  const int r = step % kR, s = unit / kSlices;
-  const int c_first = step / kR * kChunkChannels + unit % kSlices * kOperandChannels;
-  const Element* filter = w + (static_cast<long long>(group * kGroupK + k) * kChannels + c_first) * (kR * kS) + r * kS + s;
-  Element channel[kOperandChannels];
+  extern __shared__ __align__(1024) char shared[];
+  let_next_kernel_start();
+  Element* const pieces = reinterpret_cast<Element*>(shared);
+  const int first_slice = static_cast<int>(blockIdx.x) % kPackBlocksOfK * kPackSlices;
+  const int k_block = static_cast<int>(blockIdx.x) / kPackBlocksOfK;  // of all groups' tiles
+  const int tile = k_block / (kBlockK / kPackK), k_of_tile = k_block % (kBlockK / kPackK) * kPackK;
+  const int k_first = tile % kTilesK * kBlockK + k_of_tile;  // within the group
+  const int c_first = first_slice * kOperandChannels;
+
+  const Element* filter =
+      w + (static_cast<long long>(tile / kTilesK * kGroupK + k_first) * kChannels + c_first) * (kR * kS);
+  const int length = (kChannels - c_first) * (kR * kS);  // of a piece, if the block does not end before
+#pragma unroll 1
+  for (int first = threadIdx.x; first < kPackK * kPieceWords; first += kPackBatch * kPackThreads) {
+    Element value[kPackBatch];
 #pragma unroll
-  for (int c = 0; c < kOperandChannels; ++c)
-    channel[c] = k < kGroupK && r < kR && s < kS && c_first + c < kChannels ? filter[c * (kR * kS)] : from_float(0.0f);
-  packed_w[row] = operand_row(channel);
+    for (int i = 0; i < kPackBatch; ++i) {
+      const int k = (first + i * kPackThreads) / kPieceWords;
+      const int place = (first + i * kPackThreads - k * kPieceWords) * kWordElements;
+      const bool valid = k < kPackK && k_first + k < kGroupK && place < length;
+      value[i] = load_if<0>(filter + (k * (static_cast<long long>(kChannels) * (kR * kS)) + place), valid);
+    }
+#pragma unroll
+    for (int i = 0; i < kPackBatch; ++i) {
+      const int k = (first + i * kPackThreads) / kPieceWords;
+      const int place = (first + i * kPackThreads - k * kPieceWords) * kWordElements;
+      if (k < kPackK) pieces[k * kPiecePitch + place] = value[i];
+    }
+  }
+  __syncthreads();
+
+  const int k = static_cast<int>(threadIdx.x) % kPackK;
+  uint4* rows = packed_w + tile * (kSteps * kUnits * kBlockK) + k_of_tile + k;
+  const int slices = kPackedSlices - first_slice < kPackSlices ? kPackedSlices - first_slice : kPackSlices;
+  for (int item = static_cast<int>(threadIdx.x) / kPackK; item < slices * kRowsOfSlice;
+       item += kPackThreads / kPackK) {
+    const int slice = item / kRowsOfSlice, row = item - slice * kRowsOfSlice;
+    const int r = row / kS, s = row % kS;
+    const int step = (first_slice + slice) / kSlices;
+    const int unit = row * kSlices + (first_slice + slice) % kSlices;
+    const Element* first_channel = pieces + k * kPiecePitch + slice * (kOperandChannels * kR * kS) + r * kS + s;
+    Element channel[kOperandChannels];
+#pragma unroll
+    for (int c = 0; c < kOperandChannels; ++c) channel[c] = first_channel[c * (kR * kS)];
+    rows[(step * kUnits + unit) * kBlockK] = operand_row(channel);
+  }
 }
 
 // A position is a place in an image's grid of output rows, kGap columns longer than y's: there the window of taps reaches
@@ -352,90 +420,44 @@ __device__ __forceinline__ void read_staged(float (&value)[kStoreVector], const 
   }
 }
 
-// A loading warp's way through the steps of a block's tiles: it takes every fourth.
-struct Walk {
-  int number, step, end_step;
-  __device__ __forceinline__ explicit Walk(int first) : number(static_cast<int>(blockIdx.x)) {
-    enter_tile();
-    advance(first);
-  }
-  __device__ __forceinline__ void enter_tile() {
-    step = 0;
-    end_step = kSteps;
-  }
-  __device__ __forceinline__ void advance(int steps) {
-    step += steps;
-    while (step >= end_step && number < kTiles) {
-      const int left = step - end_step;
-      number += static_cast<int>(gridDim.x);
-      enter_tile();
-      step += left;
-    }
-  }
-  __device__ __forceinline__ bool done() const { return number >= kTiles; }
-};
-
-// The part of a plane of x that a run needs for the filter row r of its step: whole vectors of 16 bytes.
-struct Part {
-  int first, elements;
-  __device__ __forceinline__ Part(int run_first, int r) {
-    const int row = run_first / kQ, column = run_first - row * kQ;
-    const int last_row = row + (column + (kRunPixels - 1)) / kPitch, last_column = (column + (kRunPixels - 1)) % kPitch;
-    const int begin = (row * kStrideH - kPadTop + r * kDilationH) * kW + within_row(column * kStrideW - kPadLeft);
-    const int end = (last_row * kStrideH - kPadTop + r * kDilationH) * kW +
-                    within_row(last_column * kStrideW - kPadLeft + kPhases);
-    first = begin < 0 ? 0 : begin / kVectorElements * kVectorElements;
-    const int stop = end < kH * kW ? (end + (kVectorElements - 1)) / kVectorElements * kVectorElements : kH * kW;
-    elements = stop > first ? stop - first : 0;
-  }
-  static __device__ __forceinline__ int within_row(int column) { return column < 0 ? 0 : column < kW ? column : kW; }
-};
-
-// Asks for the pixels of a step as [run][channel][element], kRawPitch elements for a channel.
-__device__ __forceinline__ void copy_pixels(const Element* __restrict__ x, const Walk& walk, int lane, char* raw,
-                                            Barrier* copied) {
-  const Tile tile(walk.number);
-  const int step = walk.step;
-  const int c_first = step / kR * kChunkChannels;
-  const int channels = kChannels - c_first < kChunkChannels ? kChannels - c_first : kChunkChannels;
-  const Element* x_chunk = x + static_cast<long long>(tile.n) * kInputStrideN +
-                           static_cast<long long>(tile.group * kChannels + c_first) * kInputStrideC;
-#pragma unroll
-  for (int run = 0; run < kRuns; ++run) {
-    const Part part(tile.first_output + run * kWindow, step % kR);
-    const int bytes = part.elements * static_cast<int>(sizeof(Element));
-    if (lane == 0) barrier_arrive_expecting(copied, channels * bytes);
-    __syncwarp();
-    for (int c = lane; c < channels && bytes > 0; c += 32)
-      bulk_copy_to_shared(reinterpret_cast<Element*>(raw) + run * kRawRunElements + c * kRawPitch,
-                          x_chunk + static_cast<long long>(c) * kInputStrideC + part.first, bytes, copied);
-  }
-}
-
-// Makes operand rows of one step's kRunPixels pixels of a run, [phase][slice][pixel], 16 bytes each, from copies of x.
-__device__ __forceinline__ void convert_run(const Element* raw, int c_first, int r, int run_first, int lane, char* run) {
+// Loads one step's kRunPixels pixels of a run as [phase][slice][pixel], 16 bytes each. Lanes are
+// neighbours in a row of x; kLoadBatch pixels of a lane are in flight at a time.
+__device__ __forceinline__ void load_run(const Element* __restrict__ x_chunk, int c_first, int r, int run_first,
+                                         int first_item, int lane, char* run) {
   const int row_first = run_first / kQ;
   const int column_first = run_first - row_first * kQ;
-  const int first = Part(run_first, r).first;
-#pragma unroll 4
-  for (int item = 0; item < kLoadItems; ++item) {
-    const int phase = kPhases == 1 ? 0 : item / kLoadItemsOfPhase;
-    const int pixel = (item - phase * kLoadItemsOfPhase) * 32 + lane;
-    const int row = row_first + (column_first + pixel) / kPitch;
-    const int column = (column_first + pixel) % kPitch;
-    const int h = row * kStrideH - kPadTop + r * kDilationH;
-    const int w = column * kStrideW - kPadLeft + phase;
-    const bool valid = static_cast<unsigned>(h) < kH && static_cast<unsigned>(w) < kW;
-    const Element* source = raw + (valid ? h * kW + w - first : 0);
-    uint4* destination = reinterpret_cast<uint4*>(run) + phase * (kSlices * kRunPixels) + pixel;
-    Element value[kChunkChannels];
+#pragma unroll 1
+  for (int item = first_item; item < kLoadItems; item += kLoadBatch * kTeamWarps) {
+    Element value[kLoadBatch][kChunkChannels];
 #pragma unroll
-    for (int c = 0; c < kChunkChannels; ++c)
-      value[c] = valid ? source[c * kRawPitch] : from_float(0.0f);
+    for (int i = 0; i < kLoadBatch; ++i) {
+      const int phase = kPhases == 1 ? 0 : (item + i * kTeamWarps) / kLoadItemsOfPhase;
+      const int pixel = (item + i * kTeamWarps - phase * kLoadItemsOfPhase) * 32 + lane;
+      const int row = row_first + (column_first + pixel) / kPitch;
+      const int column = (column_first + pixel) % kPitch;
+      const int h = row * kStrideH - kPadTop + r * kDilationH;
+      const int w = column * kStrideW - kPadLeft + phase;
+      const bool valid = item + i * kTeamWarps < kLoadItems && pixel < kRunPixels && static_cast<unsigned>(h) < kH &&
+                         static_cast<unsigned>(w) < kW;
+      const Element* source = x_chunk + (h * kInputStrideH + w);
+      value[i][0] = load_if<0LL * kInputStrideC>(source, valid);
+      value[i][1] = load_if<1LL * kInputStrideC>(source, valid);
+      value[i][2] = load_if<2LL * kInputStrideC>(source, valid);
+      value[i][3] = load_if<3LL * kInputStrideC>(source, valid);
+      value[i][4] = load_if<4LL * kInputStrideC>(source, valid);
+      value[i][5] = load_if<5LL * kInputStrideC>(source, valid);
+      value[i][6] = load_if<6LL * kInputStrideC>(source, valid);
+      value[i][7] = load_if<7LL * kInputStrideC>(source, valid);
+    }
 #pragma unroll
-    for (int slice = 0; slice < kSlices; ++slice) {
-      const uint4 operand = operand_row(value + slice * kOperandChannels);
-      if (pixel < kRunPixels) destination[slice * kRunPixels] = operand;
+    for (int i = 0; i < kLoadBatch; ++i) {
+      const int phase = kPhases == 1 ? 0 : (item + i * kTeamWarps) / kLoadItemsOfPhase;
+      const int pixel = (item + i * kTeamWarps - phase * kLoadItemsOfPhase) * 32 + lane;
+      if (item + i * kTeamWarps >= kLoadItems || pixel >= kRunPixels) continue;
+      uint4* destination = reinterpret_cast<uint4*>(run) + phase * (kSlices * kRunPixels) + pixel;
+#pragma unroll
+      for (int slice = 0; slice < kSlices; ++slice)
+        destination[slice * kRunPixels] = operand_row(value[i] + slice * kOperandChannels);
     }
   }
 }
@@ -447,17 +469,16 @@ jitconv_fwd_f32_nchw_nhwc_n64c32h28w28_k48_3x3_residual_relu_tensor(const Elemen
   Staged* const staging = reinterpret_cast<Staged*>(shared + kStagingFirstByte);
   Barrier* const full = reinterpret_cast<Barrier*>(shared + kBarriersFirstByte);
   Barrier* const empty = full + kStages;
-  Barrier* const weights_arrival = empty + kStages + 4 * kCopiesAhead;
+  Barrier* const weights_arrival = empty + kStages;
   // The shuffle tells the compiler that the number is the same in all lanes.
   const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
   const int lane = threadIdx.x % 32;
 
   if (threadIdx.x == 0) {
     for (int i = 0; i < kStages; ++i) {
-      barrier_init(full + i, 1);
+      barrier_init(full + i, kTeamWarps);
       barrier_init(empty + i, kConsumers);
     }
-    for (int i = 0; i < 4 * kCopiesAhead; ++i) barrier_init(empty + kStages + i, kRuns);
     barrier_init(weights_arrival, 1);
     barrier_init_visible();
   }
@@ -473,40 +494,40 @@ jitconv_fwd_f32_nchw_nhwc_n64c32h28w28_k48_3x3_residual_relu_tensor(const Elemen
   };
 
   if (warp < 4) {
-    // The loading warpgroup. Its warps take steps in turn: each makes operand rows of the pixels of its step, while the copy
-    // engine brings those of its next steps as they lie in x.
+    // The loading warpgroup. A warp's loads do not overlap its own waiting, so teams of warps take steps in turn.
     shrink_registers_to<kLoaderRegisters>();
     if (threadIdx.x == 0) {  // all of them, for all tiles
+      wait_for_previous_kernel();
       barrier_arrive_expecting(weights_arrival, kSteps * kWeightBytes);
       for (int step = 0; step < kSteps; ++step)
         bulk_copy_to_shared(shared + kWeightsFirstByte + step * kWeightBytes,
                             reinterpret_cast<const char*>(packed_w) + step * kWeightBytes, kWeightBytes,
                             weights_arrival);
     }
-    char* const raw = shared + kRawFirstByte + warp * (kCopiesAhead * kRawBytes);
-    Barrier* const copied = empty + kStages + warp * kCopiesAhead;
-    Walk ahead(warp), now(warp);
-    for (int slot = 0; slot < kCopiesAhead; ++slot, ahead.advance(4))
-      if (!ahead.done()) copy_pixels(x, ahead, lane, raw + slot * kRawBytes, copied + slot);
-    stage = warp;
+    const int team = warp / kTeamWarps, member = warp % kTeamWarps;
+    int turn = 0;
 #pragma unroll 1
-    for (int turn = 0; !now.done(); ++turn, now.advance(4), ahead.advance(4)) {
-      const Tile tile(now.number);
-      const int step = now.step, slot = turn % kCopiesAhead;
-      const int c_first = step / kR * kChunkChannels;
-      char* input = stages + stage * kStageBytes;
-      barrier_wait(empty + stage, parity ^ 1);
-      barrier_wait(copied + slot, turn / kCopiesAhead % 2);
+    for (int number = blockIdx.x; number < kTiles; number += gridDim.x) {
+      const Tile tile(number);
+      const Element* x_image = x + static_cast<long long>(tile.n) * kInputStrideN +
+                               static_cast<long long>(tile.group * kChannels) * kInputStrideC;
 #pragma unroll 1
-      for (int run = 0; run < kRuns; ++run)
-        convert_run(reinterpret_cast<const Element*>(raw + slot * kRawBytes) + run * kRawRunElements, c_first, step % kR,
-                    tile.first_output + run * kWindow, lane, input + run * kRunBytes);
-      fence_async_proxy();
-      __syncwarp();
-      if (lane == 0) barrier_arrive(full + stage);
-      if (!ahead.done()) copy_pixels(x, ahead, lane, raw + slot * kRawBytes, copied + slot);
-      stage += 4;
-      if (stage >= kStages) stage -= kStages, parity ^= 1;
+      for (int step = 0; step < kSteps; ++step) {
+        if (turn == team) {
+          const int c_first = step * kChunkChannels;
+          char* input = stages + stage * kStageBytes;
+          barrier_wait(empty + stage, parity ^ 1);
+#pragma unroll 1
+          for (int run = 0; run < kRuns; ++run)
+            load_run(x_image + (static_cast<long long>(c_first) * kInputStrideC), c_first, 0,
+                     tile.first_output + run * kWindow, member, lane, input + run * kRunBytes);
+          fence_async_proxy();
+          __syncwarp();
+          if (lane == 0) barrier_arrive(full + stage);
+        }
+        turn = turn + 1 == kTeams ? 0 : turn + 1;
+        next_stage();
+      }
     }
   } else {
     // A multiplying warpgroup: 64 of the tile's channels, one of its runs of positions.
@@ -530,9 +551,15 @@ jitconv_fwd_f32_nchw_nhwc_n64c32h28w28_k48_3x3_residual_relu_tensor(const Elemen
         const MatrixOperand weights = matrix_operand(weights_of_step + k_consumer * 16, kBlockK * 16);
         multiply_begin();
         // begin taps
-        multiply(sum, weights + 0 * kBlockK, pixels + 0, step != 0);  // s0 c0..7
-        multiply(sum, weights + 2 * kBlockK, pixels + 1, 1);  // s1 c0..7
-        multiply(sum, weights + 4 * kBlockK, pixels + 2, 1);  // s2 c0..7
+        multiply(sum, weights + 0 * kBlockK, pixels + 0, step != 0);  // r0s0 c0..7
+        multiply(sum, weights + 2 * kBlockK, pixels + 1, 1);  // r0s1 c0..7
+        multiply(sum, weights + 4 * kBlockK, pixels + 2, 1);  // r0s2 c0..7
+        multiply(sum, weights + 6 * kBlockK, pixels + 30, 1);  // r1s0 c0..7
+        multiply(sum, weights + 8 * kBlockK, pixels + 31, 1);  // r1s1 c0..7
+        multiply(sum, weights + 10 * kBlockK, pixels + 32, 1);  // r1s2 c0..7
+        multiply(sum, weights + 12 * kBlockK, pixels + 60, 1);  // r2s0 c0..7
+        multiply(sum, weights + 14 * kBlockK, pixels + 61, 1);  // r2s1 c0..7
+        multiply(sum, weights + 16 * kBlockK, pixels + 62, 1);  // r2s2 c0..7
         // end taps
         multiply_commit();
         multiply_wait<1>();

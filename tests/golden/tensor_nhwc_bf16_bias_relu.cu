@@ -73,6 +73,17 @@ __device__ __forceinline__ void bulk_copy_to_shared(void* destination, const voi
                : "memory");
 }
 
+// Overlapped launches (sm_90): if the host allows it, a kernel may start before the one before it in the stream has
+// finished. These two are all they need to know of each other.
+// From here on the next kernel may start, once every block has come here; what it may read it must wait for.
+__device__ __forceinline__ void let_next_kernel_start() {
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+}
+// Returns when the kernel before has finished and what it wrote can be seen; at once if this one was launched plainly,
+// after it. A load that must come behind it must not be through a pointer to const __restrict__: such loads are taken
+// for independent of everything.
+__device__ __forceinline__ void wait_for_previous_kernel() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+
 // What warpgroups, four warps each, need around their matrix multiplications (wgmma, sm_90a). A multiplication is
 // asynchronous: it reads shared memory and its accumulators some time between multiply_begin() and the multiply_wait()
 // that covers the group it was committed to; until then neither may be touched. All functions but fence_async_proxy()
@@ -107,6 +118,38 @@ __device__ __forceinline__ void shrink_registers_to() {
 template <int kRegisters>
 __device__ __forceinline__ void grow_registers_to() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
+}
+
+// source[kOffset] if valid, else 0, and then source may be any address. One predicated instruction, issued where it is
+// written: loads of a batch all leave before the first is waited for.
+template <long long kOffset>
+__device__ __forceinline__ Element load_if(const Element* source, bool valid) {
+  Element result;
+  asm volatile(
+      "{\n"
+      ".reg .pred valid;\n"
+      "setp.ne.b32 valid, %2, 0;\n"
+      "mov.b16 %0, 0;\n"
+      "@valid ld.global.nc.b16 %0, [%1 + %3];\n"
+      "}"
+      : "=&h"(result.bits)
+      : "l"(source), "r"(static_cast<int>(valid)), "n"(2 * kOffset));
+  return result;
+}
+// source[kOffset] and the next element, which lie in one word, if valid, else 0.
+template <long long kOffset>
+__device__ __forceinline__ unsigned load_pair_if(const Element* source, bool valid) {
+  unsigned result;
+  asm volatile(
+      "{\n"
+      ".reg .pred valid;\n"
+      "setp.ne.b32 valid, %2, 0;\n"
+      "mov.b32 %0, 0;\n"
+      "@valid ld.global.nc.b32 %0, [%1 + %3];\n"
+      "}"
+      : "=&r"(result)
+      : "l"(source), "r"(static_cast<int>(valid)), "n"(2 * kOffset));
+  return result;
 }
 
 // 16 bytes of consecutive elements if valid, else zeros, and then source may be any address; it is a multiple of 16 bytes
@@ -333,8 +376,19 @@ constexpr int kStoreBatch = 8;  // of these at a time
 constexpr int kWeightsFirstByte = 40320;
 constexpr int kStagingFirstByte = 187776;
 constexpr int kBarriersFirstByte = 224640;
+
+// Packing: kPackSlices slices of kPackK output channels, of each a piece of w
 constexpr int kPackThreads = 256;
-constexpr int kPackedRows = 9216;
+constexpr int kPackK = 32;
+constexpr int kPackSlices = 1;
+constexpr int kPackedSlices = 8;  // in all
+constexpr int kPackBlocksOfK = 8;  // that share output channels
+constexpr int kWordElements = 2;  // that one load reads
+constexpr int kPieceWords = 36;
+constexpr int kPackBatch = 5;  // words of a thread in flight
+constexpr int kPiecePitch = 74;  // elements, an odd number of banks
+constexpr int kUnitsOfSlice = 3;  // in a step
+constexpr int kRowsOfSlice = 9;  // of an output channel
 
 // The numbers above are redundant; they must agree.
 static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 128);
@@ -356,23 +410,57 @@ using Staged = Element;  // an output on its way to y
 __device__ __forceinline__ float activate(float x) { return max_nan(x, 0.0f); }
 
 // Weights as the multiplications take them, [tile of k][chunk][r][unit][k of the tile]: a unit is a tap of one slice of
-// kOperandChannels channels. What the filter does not have is zero. One thread packs one row of 16 bytes.
+// kOperandChannels channels. What the filter does not have is zero. A block packs kPackSlices slices of kPackK output
+// channels. In w they are one piece for each output channel, so lanes read along it; rows lie along the output
+// channels, so lanes write along these.
 extern "C" __global__ void __launch_bounds__(kPackThreads)
 jitconv_fwd_bf16_nhwc_n8c64h512w1024_k128_3x3_bias_relu_tensor_pack(const Element* __restrict__ w, uint4* __restrict__ packed_w) {
-  const int row = static_cast<int>(blockIdx.x) * kPackThreads + static_cast<int>(threadIdx.x);
-  if (row >= kPackedRows) return;
-  const int k = row / (kSteps * kUnits * kBlockK) % kTilesK * kBlockK + row % kBlockK;  // within the group
-  const int group = row / (kSteps * kUnits * kBlockK * kTilesK);
-  const int unit = row / kBlockK % kUnits;
-  const int step = row / (kBlockK * kUnits) % kSteps;
-  const int r = step % kR, s = unit / kSlices;
-  const int c_first = step / kR * kChunkChannels + unit % kSlices * kOperandChannels;
-  const Element* filter = w + (static_cast<long long>(group * kGroupK + k) * kChannels + c_first) * (kR * kS) + r * kS + s;
-  Element channel[kOperandChannels];
+  extern __shared__ __align__(1024) char shared[];
+  let_next_kernel_start();
+  Element* const pieces = reinterpret_cast<Element*>(shared);
+  const int first_slice = static_cast<int>(blockIdx.x) % kPackBlocksOfK * kPackSlices;
+  const int k_block = static_cast<int>(blockIdx.x) / kPackBlocksOfK;  // of all groups' tiles
+  const int tile = k_block / (kBlockK / kPackK), k_of_tile = k_block % (kBlockK / kPackK) * kPackK;
+  const int k_first = tile % kTilesK * kBlockK + k_of_tile;  // within the group
+  const int c_first = first_slice * kOperandChannels;
+
+  const Element* filter =
+      w + (static_cast<long long>(tile / kTilesK * kGroupK + k_first) * kChannels + c_first) * (kR * kS);
+  const int length = (kChannels - c_first) * (kR * kS);  // of a piece, if the block does not end before
+#pragma unroll 1
+  for (int first = threadIdx.x; first < kPackK * kPieceWords; first += kPackBatch * kPackThreads) {
+    unsigned value[kPackBatch];
 #pragma unroll
-  for (int c = 0; c < kOperandChannels; ++c)
-    channel[c] = k < kGroupK && r < kR && s < kS && c_first + c < kChannels ? filter[c * (kR * kS)] : from_float(0.0f);
-  packed_w[row] = operand_row(channel);
+    for (int i = 0; i < kPackBatch; ++i) {
+      const int k = (first + i * kPackThreads) / kPieceWords;
+      const int place = (first + i * kPackThreads - k * kPieceWords) * kWordElements;
+      const bool valid = k < kPackK && k_first + k < kGroupK && place < length;
+      value[i] = load_pair_if<0>(filter + (k * (static_cast<long long>(kChannels) * (kR * kS)) + place), valid);
+    }
+#pragma unroll
+    for (int i = 0; i < kPackBatch; ++i) {
+      const int k = (first + i * kPackThreads) / kPieceWords;
+      const int place = (first + i * kPackThreads - k * kPieceWords) * kWordElements;
+      if (k < kPackK) *reinterpret_cast<unsigned*>(pieces + k * kPiecePitch + place) = value[i];
+    }
+  }
+  __syncthreads();
+
+  const int k = static_cast<int>(threadIdx.x) % kPackK;
+  uint4* rows = packed_w + tile * (kSteps * kUnits * kBlockK) + k_of_tile + k;
+  const int slices = kPackedSlices - first_slice < kPackSlices ? kPackedSlices - first_slice : kPackSlices;
+  for (int item = static_cast<int>(threadIdx.x) / kPackK; item < slices * kRowsOfSlice;
+       item += kPackThreads / kPackK) {
+    const int slice = item / kRowsOfSlice, row = item - slice * kRowsOfSlice;
+    const int r = row / kUnitsOfSlice, tap = row % kUnitsOfSlice, s = tap;
+    const int step = (first_slice + slice) / kSlices * kR + r;
+    const int unit = tap * kSlices + (first_slice + slice) % kSlices;
+    const Element* first_channel = pieces + k * kPiecePitch + slice * (kOperandChannels * kR * kS) + r * kS + s;
+    Element channel[kOperandChannels];
+#pragma unroll
+    for (int c = 0; c < kOperandChannels; ++c) channel[c] = first_channel[c * (kR * kS)];
+    rows[(step * kUnits + unit) * kBlockK] = operand_row(channel);
+  }
 }
 
 // A position is a place in an image's grid of output rows, kGap columns longer than y's: there the window of taps reaches
@@ -461,6 +549,7 @@ jitconv_fwd_bf16_nhwc_n8c64h512w1024_k128_3x3_bias_relu_tensor(const Element* __
     // The loading warpgroup. A warp's loads do not overlap its own waiting, so teams of warps take steps in turn.
     shrink_registers_to<kLoaderRegisters>();
     if (threadIdx.x == 0) {  // all of them, for all tiles
+      wait_for_previous_kernel();
       barrier_arrive_expecting(weights_arrival, kSteps * kWeightBytes);
       for (int step = 0; step < kSteps; ++step)
         bulk_copy_to_shared(shared + kWeightsFirstByte + step * kWeightBytes,

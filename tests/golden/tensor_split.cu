@@ -4,13 +4,14 @@
 // Plan
 //   family: tensor
 //   target: sm_90a
-//   grid: 128 blocks of 384 threads, 223360 bytes of shared memory, at least 1 block(s) per SM
+//   grid: 120 blocks of 384 threads, 228256 bytes of shared memory, at least 1 block(s) per SM
 //   offsets: 32 bits
-//   tile of a block: 64 channels, 2 run(s) of 72 positions, each for 56 outputs
-//   pipeline: 8 stages of 2 slice(s) of 16 bytes of channels and all filter rows
+//   tile of a block: 128 channels, 1 run(s) of 56 positions, each for 40 outputs
+//   pipeline: 6 stages of 4 slice(s) of 16 bytes of channels and one filter row
 //   loading: 4 team(s) of 1 warp(s), 4 pixel(s) of a lane in flight
+//   copies of x: 2 step(s) ahead of a loading warp
 //   weights: loaded with each step
-//   reduction: split over 8 blocks, partial sums added by another kernel
+//   reduction: split over 6 blocks, partial sums added by another kernel
 
 // Element: one value of x, w, bias, residual or y in memory. Here fp32.
 using Element = float;
@@ -185,28 +186,26 @@ __device__ __forceinline__ int opaque(int value) {
   return value;
 }
 
-// sum[64][72] += a[64][8] * b[72][8] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a).
+// sum[64][56] += a[64][8] * b[56][8] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a).
 // Operands are fp32 bit patterns rounded to TF32; a product is exact, the sum of fp32. Lane l of warp w holds of row 16 w + l / 4 + 8 i,
 // columns 8 j + 2 (l % 4) + {0, 1}, in sum[4 j + 2 i + {0, 1}].
-__device__ __forceinline__ void multiply(float (&sum)[36], MatrixOperand a, MatrixOperand b,
+__device__ __forceinline__ void multiply(float (&sum)[28], MatrixOperand a, MatrixOperand b,
                                          int accumulate) {
   asm volatile(
       "{\n"
       ".reg .pred accumulate;\n"
-      "setp.ne.b32 accumulate, %38, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n72k8.f32.tf32.tf32 {\n"
+      "setp.ne.b32 accumulate, %30, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n56k8.f32.tf32.tf32 {\n"
       "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15,\n"
-      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31,\n"
-      "%32, %33, %34, %35\n"
+      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27\n"
       "},\n"
-      "%36, %37, accumulate, 1, 1;\n"
+      "%28, %29, accumulate, 1, 1;\n"
       "}"
       :
       "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3]), "+f"(sum[4]), "+f"(sum[5]), "+f"(sum[6]), "+f"(sum[7]),
       "+f"(sum[8]), "+f"(sum[9]), "+f"(sum[10]), "+f"(sum[11]), "+f"(sum[12]), "+f"(sum[13]), "+f"(sum[14]), "+f"(sum[15]),
       "+f"(sum[16]), "+f"(sum[17]), "+f"(sum[18]), "+f"(sum[19]), "+f"(sum[20]), "+f"(sum[21]), "+f"(sum[22]), "+f"(sum[23]),
-      "+f"(sum[24]), "+f"(sum[25]), "+f"(sum[26]), "+f"(sum[27]), "+f"(sum[28]), "+f"(sum[29]), "+f"(sum[30]), "+f"(sum[31]),
-      "+f"(sum[32]), "+f"(sum[33]), "+f"(sum[34]), "+f"(sum[35])
+      "+f"(sum[24]), "+f"(sum[25]), "+f"(sum[26]), "+f"(sum[27])
       : "l"(a), "l"(b), "r"(accumulate));
 }
 
@@ -233,52 +232,55 @@ constexpr int kInputStrideH = 14;
 constexpr int kInputStrideW = 1;
 
 // Tiles: kBlockK channels of kRuns runs of kColumns positions, of which each stores kWindow outputs
-constexpr int kBlockK = 64;
-constexpr int kTilesK = 8;
-constexpr int kRuns = 2;
-constexpr int kColumns = 72;
-constexpr int kWindow = 56;
+constexpr int kBlockK = 128;
+constexpr int kTilesK = 4;
+constexpr int kRuns = 1;
+constexpr int kColumns = 56;
+constexpr int kWindow = 40;
 constexpr int kGap = 2;  // positions of a grid row behind its kQ outputs
 constexpr int kPitch = 16;
-constexpr int kTilesOfPlane = 2;
-constexpr int kSplits = 8;
-constexpr int kTiles = 128;
+constexpr int kTilesOfPlane = 5;
+constexpr int kSplits = 6;
+constexpr int kTiles = 120;
 
-// Steps: all filter rows of kSlices slices of channels; a slice is 16 bytes of a pixel
-constexpr int kSlices = 2;
-constexpr int kChunkChannels = 8;
-constexpr int kSteps = 64;
-constexpr int kStepsOfSplit = 8;
-constexpr int kStepRows = 3;  // filter rows of a step
+// Steps: a filter row of kSlices slices of channels; a slice is 16 bytes of a pixel
+constexpr int kSlices = 4;
+constexpr int kChunkChannels = 16;
+constexpr int kSteps = 96;
+constexpr int kStepsOfSplit = 16;
+constexpr int kStepRows = 1;  // filter rows of a step
 constexpr int kPhases = 1;  // residues of columns modulo the stride, kept apart
-constexpr int kUnits = 18;  // taps of a slice
-constexpr int kRunPixels = 106;
-constexpr int kRunBytes = 3392;
-constexpr int kWeightBytes = 18432;
-constexpr int kInputBytes = 6784;
-constexpr int kStageBytes = 25216;
-constexpr int kStages = 8;
+constexpr int kUnits = 12;  // taps of a slice
+constexpr int kRunPixels = 58;
+constexpr int kRunBytes = 3712;
+constexpr int kWeightBytes = 24576;
+constexpr int kInputBytes = 3712;
+constexpr int kStageBytes = 28288;
+constexpr int kStages = 6;
 
-// Loading: kTeams teams of kTeamWarps warps
-constexpr int kTeamWarps = 1;
-constexpr int kTeams = 4;
-constexpr int kLoadItemsOfPhase = 4;  // 32 pixels each
-constexpr int kLoadItems = 4;
-constexpr int kLoadBatch = 4;  // items of a warp in flight
+// Loading: a warp takes every fourth step, and the copy engine brings kCopiesAhead of them
+constexpr int kCopiesAhead = 2;
+constexpr int kVectorElements = 4;
+constexpr int kRawPitch = 72;  // elements of a channel's copy
+constexpr int kRawRunElements = 1152;
+constexpr int kRawBytes = 4608;  // of a step
+constexpr int kRawFirstByte = 169728;
+constexpr int kLoadItemsOfPhase = 2;  // 32 pixels each
+constexpr int kLoadItems = 2;
 
 // The block
 constexpr int kThreads = 384;
 constexpr int kConsumers = 2;
 constexpr int kLoaderRegisters = 240;
-constexpr int kConsumerRegisters = 104;
-constexpr int kSectorElements = 8;
-constexpr int kLead = 8;
+constexpr int kConsumerRegisters = 96;
 constexpr int kStagingPitch = 84;
 constexpr int kStagingElements = 672;  // of a warp
-constexpr int kStoreVectors = 16;
+constexpr int kSectorElements = 8;
+constexpr int kLead = 8;
+constexpr int kStoreVectors = 12;
 constexpr int kStoreSteps = 1;
-constexpr int kStagingFirstByte = 201728;
-constexpr int kBarriersFirstByte = 223232;
+constexpr int kStagingFirstByte = 206592;
+constexpr int kBarriersFirstByte = 228096;
 
 // Packing: kPackSlices slices of kPackK output channels, of each a piece of w
 constexpr int kPackThreads = 256;
@@ -290,6 +292,7 @@ constexpr int kWordElements = 1;  // that one load reads
 constexpr int kPieceWords = 72;
 constexpr int kPackBatch = 9;  // words of a thread in flight
 constexpr int kPiecePitch = 73;  // elements, an odd number of banks
+constexpr int kUnitsOfSlice = 3;  // in a step
 constexpr int kRowsOfSlice = 9;  // of an output channel
 
 // Adding partial sums
@@ -298,7 +301,8 @@ constexpr int kPartialSumStride = 100352;
 constexpr int kOutputs = 100352;
 
 // The numbers above are redundant; they must agree.
-static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 128 && kTeams * kTeamWarps == 4);
+static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 128);
+static_assert(kStages >= 4 && kCopiesAhead * 4 * kRawBytes <= kStagingFirstByte);
 static_assert(kGap == (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kGap);
 static_assert(kRunPixels == kColumns + kGap + (kStepRows - 1) * kDilationH * kPitch);
 static_assert(kChunkChannels == kSlices * kOperandChannels && kSteps * kStepRows % kR == 0);
@@ -307,7 +311,7 @@ static_assert(kRunBytes == kPhases * kSlices * kRunPixels * 16);
 static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes && kStages * kStageBytes <= kStagingFirstByte);
 static_assert(kWindow % kSectorElements == 0 && kStagingPitch >= kColumns + kLead);
 static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);
-static_assert(kBarriersFirstByte + 16 * kStages + 0 <= 223360);
+static_assert(kBarriersFirstByte + 16 * kStages + 64 <= 228256);
 
 using Staged = float;  // an output on its way to y
 
@@ -356,9 +360,9 @@ jitconv_fwd_f32_nchw_n1c512h14w14_k512_3x3_bias_tensor_pack(const Element* __res
   for (int item = static_cast<int>(threadIdx.x) / kPackK; item < slices * kRowsOfSlice;
        item += kPackThreads / kPackK) {
     const int slice = item / kRowsOfSlice, row = item - slice * kRowsOfSlice;
-    const int r = row / kS, s = row % kS;
-    const int step = (first_slice + slice) / kSlices;
-    const int unit = row * kSlices + (first_slice + slice) % kSlices;
+    const int r = row / kUnitsOfSlice, tap = row % kUnitsOfSlice, s = tap;
+    const int step = (first_slice + slice) / kSlices * kR + r;
+    const int unit = tap * kSlices + (first_slice + slice) % kSlices;
     const Element* first_channel = pieces + k * kPiecePitch + slice * (kOperandChannels * kR * kS) + r * kS + s;
     Element channel[kOperandChannels];
 #pragma unroll
@@ -403,44 +407,90 @@ __device__ __forceinline__ void read_staged(float (&value)[kStoreElements], cons
   }
 }
 
-// Loads one step's kRunPixels pixels of a run as [phase][slice][pixel], 16 bytes each. Lanes are
-// neighbours in a row of x; kLoadBatch pixels of a lane are in flight at a time.
-__device__ __forceinline__ void load_run(const Element* __restrict__ x_chunk, int c_first, int r, int run_first,
-                                         int first_item, int lane, char* run) {
+// A loading warp's way through the steps of a block's tiles: it takes every fourth.
+struct Walk {
+  int number, step, end_step;
+  __device__ __forceinline__ explicit Walk(int first) : number(static_cast<int>(blockIdx.x)) {
+    enter_tile();
+    advance(first);
+  }
+  __device__ __forceinline__ void enter_tile() {
+    step = number % kSplits * kStepsOfSplit;
+    end_step = step + kStepsOfSplit < kSteps ? step + kStepsOfSplit : kSteps;
+  }
+  __device__ __forceinline__ void advance(int steps) {
+    step += steps;
+    while (step >= end_step && number < kTiles) {
+      const int left = step - end_step;
+      number += static_cast<int>(gridDim.x);
+      enter_tile();
+      step += left;
+    }
+  }
+  __device__ __forceinline__ bool done() const { return number >= kTiles; }
+};
+
+// The part of a plane of x that a run needs for the filter row r of its step: whole vectors of 16 bytes.
+struct Part {
+  int first, elements;
+  __device__ __forceinline__ Part(int run_first, int r) {
+    const int row = run_first / kQ, column = run_first - row * kQ;
+    const int last_row = row + (column + (kRunPixels - 1)) / kPitch, last_column = (column + (kRunPixels - 1)) % kPitch;
+    const int begin = (row * kStrideH - kPadTop + r * kDilationH) * kW + within_row(column * kStrideW - kPadLeft);
+    const int end = (last_row * kStrideH - kPadTop + r * kDilationH) * kW +
+                    within_row(last_column * kStrideW - kPadLeft + kPhases);
+    first = begin < 0 ? 0 : begin / kVectorElements * kVectorElements;
+    const int stop = end < kH * kW ? (end + (kVectorElements - 1)) / kVectorElements * kVectorElements : kH * kW;
+    elements = stop > first ? stop - first : 0;
+  }
+  static __device__ __forceinline__ int within_row(int column) { return column < 0 ? 0 : column < kW ? column : kW; }
+};
+
+// Asks for the pixels of a step as [run][channel][element], kRawPitch elements for a channel.
+__device__ __forceinline__ void copy_pixels(const Element* __restrict__ x, const Walk& walk, int lane, char* raw,
+                                            Barrier* copied) {
+  const Tile tile(walk.number / kSplits);
+  const int step = walk.step;
+  const int c_first = step / kR * kChunkChannels;
+  const int channels = kChannels - c_first < kChunkChannels ? kChannels - c_first : kChunkChannels;
+  const Element* x_chunk = x + static_cast<long long>(tile.n) * kInputStrideN +
+                           static_cast<long long>(tile.group * kChannels + c_first) * kInputStrideC;
+#pragma unroll
+  for (int run = 0; run < kRuns; ++run) {
+    const Part part(tile.first_output + run * kWindow, step % kR);
+    const int bytes = part.elements * static_cast<int>(sizeof(Element));
+    if (lane == 0) barrier_arrive_expecting(copied, channels * bytes);
+    __syncwarp();
+    for (int c = lane; c < channels && bytes > 0; c += 32)
+      bulk_copy_to_shared(reinterpret_cast<Element*>(raw) + run * kRawRunElements + c * kRawPitch,
+                          x_chunk + static_cast<long long>(c) * kInputStrideC + part.first, bytes, copied);
+  }
+}
+
+// Makes operand rows of one step's kRunPixels pixels of a run, [phase][slice][pixel], 16 bytes each, from copies of x.
+__device__ __forceinline__ void convert_run(const Element* raw, int c_first, int r, int run_first, int lane, char* run) {
   const int row_first = run_first / kQ;
   const int column_first = run_first - row_first * kQ;
-#pragma unroll 1
-  for (int item = first_item; item < kLoadItems; item += kLoadBatch * kTeamWarps) {
-    Element value[kLoadBatch][kChunkChannels];
+  const int first = Part(run_first, r).first;
+#pragma unroll 4
+  for (int item = 0; item < kLoadItems; ++item) {
+    const int phase = kPhases == 1 ? 0 : item / kLoadItemsOfPhase;
+    const int pixel = (item - phase * kLoadItemsOfPhase) * 32 + lane;
+    const int row = row_first + (column_first + pixel) / kPitch;
+    const int column = (column_first + pixel) % kPitch;
+    const int h = row * kStrideH - kPadTop + r * kDilationH;
+    const int w = column * kStrideW - kPadLeft + phase;
+    const bool valid = static_cast<unsigned>(h) < kH && static_cast<unsigned>(w) < kW;
+    const Element* source = raw + (valid ? h * kW + w - first : 0);
+    uint4* destination = reinterpret_cast<uint4*>(run) + phase * (kSlices * kRunPixels) + pixel;
+    Element value[kChunkChannels];
 #pragma unroll
-    for (int i = 0; i < kLoadBatch; ++i) {
-      const int phase = kPhases == 1 ? 0 : (item + i * kTeamWarps) / kLoadItemsOfPhase;
-      const int pixel = (item + i * kTeamWarps - phase * kLoadItemsOfPhase) * 32 + lane;
-      const int row = row_first + (column_first + pixel) / kPitch;
-      const int column = (column_first + pixel) % kPitch;
-      const int h = row * kStrideH - kPadTop + r * kDilationH;
-      const int w = column * kStrideW - kPadLeft + phase;
-      const bool valid = item + i * kTeamWarps < kLoadItems && pixel < kRunPixels && static_cast<unsigned>(h) < kH &&
-                         static_cast<unsigned>(w) < kW;
-      const Element* source = x_chunk + (h * kInputStrideH + w);
-      value[i][0] = load_if<0LL * kInputStrideC>(source, valid);
-      value[i][1] = load_if<1LL * kInputStrideC>(source, valid);
-      value[i][2] = load_if<2LL * kInputStrideC>(source, valid);
-      value[i][3] = load_if<3LL * kInputStrideC>(source, valid);
-      value[i][4] = load_if<4LL * kInputStrideC>(source, valid);
-      value[i][5] = load_if<5LL * kInputStrideC>(source, valid);
-      value[i][6] = load_if<6LL * kInputStrideC>(source, valid);
-      value[i][7] = load_if<7LL * kInputStrideC>(source, valid);
-    }
+    for (int c = 0; c < kChunkChannels; ++c)
+      value[c] = valid ? source[c * kRawPitch] : from_float(0.0f);
 #pragma unroll
-    for (int i = 0; i < kLoadBatch; ++i) {
-      const int phase = kPhases == 1 ? 0 : (item + i * kTeamWarps) / kLoadItemsOfPhase;
-      const int pixel = (item + i * kTeamWarps - phase * kLoadItemsOfPhase) * 32 + lane;
-      if (item + i * kTeamWarps >= kLoadItems || pixel >= kRunPixels) continue;
-      uint4* destination = reinterpret_cast<uint4*>(run) + phase * (kSlices * kRunPixels) + pixel;
-#pragma unroll
-      for (int slice = 0; slice < kSlices; ++slice)
-        destination[slice * kRunPixels] = operand_row(value[i] + slice * kOperandChannels);
+    for (int slice = 0; slice < kSlices; ++slice) {
+      const uint4 operand = operand_row(value + slice * kOperandChannels);
+      if (pixel < kRunPixels) destination[slice * kRunPixels] = operand;
     }
   }
 }
@@ -459,9 +509,10 @@ jitconv_fwd_f32_nchw_n1c512h14w14_k512_3x3_bias_tensor(const Element* __restrict
 
   if (threadIdx.x == 0) {
     for (int i = 0; i < kStages; ++i) {
-      barrier_init(full + i, kTeamWarps + 1);
+      barrier_init(full + i, 2);
       barrier_init(empty + i, kConsumers);
     }
+    for (int i = 0; i < 4 * kCopiesAhead; ++i) barrier_init(empty + kStages + i, kRuns);
     barrier_init_visible();
   }
   // A vector that is stored in part is read whole.
@@ -476,48 +527,47 @@ jitconv_fwd_f32_nchw_n1c512h14w14_k512_3x3_bias_tensor(const Element* __restrict
   };
 
   if (warp < 4) {
-    // The loading warpgroup. A warp's loads do not overlap its own waiting, so teams of warps take steps in turn.
+    // The loading warpgroup. Its warps take steps in turn: each makes operand rows of the pixels of its step, while the copy
+    // engine brings those of its next steps as they lie in x.
     grow_registers_to<kLoaderRegisters>();
-    const int team = warp / kTeamWarps, member = warp % kTeamWarps;
-    if (member == 0 && lane == 0) wait_for_previous_kernel();
-    int turn = 0;
+    char* const raw = shared + kRawFirstByte + warp * (kCopiesAhead * kRawBytes);
+    Barrier* const copied = empty + kStages + warp * kCopiesAhead;
+    Walk ahead(warp), now(warp);
+    for (int slot = 0; slot < kCopiesAhead; ++slot, ahead.advance(4))
+      if (!ahead.done()) copy_pixels(x, ahead, lane, raw + slot * kRawBytes, copied + slot);
+    if (lane == 0) wait_for_previous_kernel();
+    stage = warp;
 #pragma unroll 1
-    for (int number = blockIdx.x; number < kTiles; number += gridDim.x) {
-      const Tile tile(number / kSplits);
-      const int first_step = number % kSplits * kStepsOfSplit;
-      const int end_step = first_step + kStepsOfSplit < kSteps ? first_step + kStepsOfSplit : kSteps;
-      const Element* x_image = x + static_cast<long long>(tile.n) * kInputStrideN +
-                               static_cast<long long>(tile.group * kChannels) * kInputStrideC;
+    for (int turn = 0; !now.done(); ++turn, now.advance(4), ahead.advance(4)) {
+      const Tile tile(now.number / kSplits);
+      const int step = now.step, slot = turn % kCopiesAhead;
+      const int c_first = step / kR * kChunkChannels;
+      char* input = stages + stage * kStageBytes;
       const char* w_tile = reinterpret_cast<const char*>(packed_w) +
                            static_cast<long long>(tile.group * kTilesK + tile.k_tile) * kSteps * kWeightBytes;
-#pragma unroll 1
-      for (int step = first_step; step < end_step; ++step) {
-        if (turn == team) {
-          const int c_first = step * kChunkChannels;
-          char* input = stages + stage * kStageBytes;
-          barrier_wait(empty + stage, parity ^ 1);
-          if (member == 0 && lane == 0) {
-            barrier_arrive_expecting(full + stage, kWeightBytes);
-            bulk_copy_to_shared(input + kInputBytes, w_tile + static_cast<long long>(step) * kWeightBytes, kWeightBytes,
-                                full + stage);
-          }
-#pragma unroll 1
-          for (int run = 0; run < kRuns; ++run)
-            load_run(x_image + (static_cast<long long>(c_first) * kInputStrideC), c_first, 0,
-                     tile.first_output + run * kWindow, member, lane, input + run * kRunBytes);
-          fence_async_proxy();
-          __syncwarp();
-          if (lane == 0) barrier_arrive(full + stage);
-        }
-        turn = turn + 1 == kTeams ? 0 : turn + 1;
-        next_stage();
+      barrier_wait(empty + stage, parity ^ 1);
+      if (lane == 0) {
+        barrier_arrive_expecting(full + stage, kWeightBytes);
+        bulk_copy_to_shared(input + kInputBytes, w_tile + static_cast<long long>(step) * kWeightBytes, kWeightBytes,
+                            full + stage);
       }
+      barrier_wait(copied + slot, turn / kCopiesAhead % 2);
+#pragma unroll 1
+      for (int run = 0; run < kRuns; ++run)
+        convert_run(reinterpret_cast<const Element*>(raw + slot * kRawBytes) + run * kRawRunElements, c_first, step % kR,
+                    tile.first_output + run * kWindow, lane, input + run * kRunBytes);
+      fence_async_proxy();
+      __syncwarp();
+      if (lane == 0) barrier_arrive(full + stage);
+      if (!ahead.done()) copy_pixels(x, ahead, lane, raw + slot * kRawBytes, copied + slot);
+      stage += 4;
+      if (stage >= kStages) stage -= kStages, parity ^= 1;
     }
   } else {
     // A multiplying warpgroup: 64 of the tile's channels, one of its runs of positions.
     shrink_registers_to<kConsumerRegisters>();
     const int consumer = warp / 4 - 1;
-    const int k_consumer = 0, run = consumer;
+    const int k_consumer = consumer * 64, run = 0;
     const bool first_thread = threadIdx.x % 128 == 0;
     float sum[kColumns / 2];
 #pragma unroll 1
@@ -536,15 +586,12 @@ jitconv_fwd_f32_nchw_n1c512h14w14_k512_3x3_bias_tensor(const Element* __restrict
         const MatrixOperand weights = matrix_operand(weights_of_step + k_consumer * 16, kBlockK * 16);
         multiply_begin();
         // begin taps
-        multiply(sum, weights + 0 * kBlockK, pixels + 0, step != first_step);  // r0s0 c0..7
-        multiply(sum, weights + 2 * kBlockK, pixels + 1, 1);  // r0s1 c0..7
-        multiply(sum, weights + 4 * kBlockK, pixels + 2, 1);  // r0s2 c0..7
-        multiply(sum, weights + 6 * kBlockK, pixels + 16, 1);  // r1s0 c0..7
-        multiply(sum, weights + 8 * kBlockK, pixels + 17, 1);  // r1s1 c0..7
-        multiply(sum, weights + 10 * kBlockK, pixels + 18, 1);  // r1s2 c0..7
-        multiply(sum, weights + 12 * kBlockK, pixels + 32, 1);  // r2s0 c0..7
-        multiply(sum, weights + 14 * kBlockK, pixels + 33, 1);  // r2s1 c0..7
-        multiply(sum, weights + 16 * kBlockK, pixels + 34, 1);  // r2s2 c0..7
+        multiply(sum, weights + 0 * kBlockK, pixels + 0, step != first_step);  // s0 c0..7
+        multiply(sum, weights + 2 * kBlockK, pixels + 116, 1);  // s0 c8..15
+        multiply(sum, weights + 4 * kBlockK, pixels + 1, 1);  // s1 c0..7
+        multiply(sum, weights + 6 * kBlockK, pixels + 117, 1);  // s1 c8..15
+        multiply(sum, weights + 8 * kBlockK, pixels + 2, 1);  // s2 c0..7
+        multiply(sum, weights + 10 * kBlockK, pixels + 118, 1);  // s2 c8..15
         // end taps
         multiply_commit();
         multiply_wait<1>();

@@ -6,9 +6,11 @@
 Needs PyTorch with a GPU and the shared library, nothing else. The library is used through its C interface
 (include/jitconv/jitconv.h) with ctypes; launches go to PyTorch's current stream.
 
-For each configuration: jitconv, then torch.nn.functional.conv2d with TF32 off (unless --math=tf32) and on, contiguous
-and channels_last, all with cudnn.benchmark. --shapes takes a list of convolutions (tests/shapes/*.csv) instead. Launches alternate (A B C A B C ...), so that clocks and temperature treat all alike; the median
-counts. Every result, cuDNN's too, is checked on sampled outputs against PyTorch in float64.
+For each configuration: jitconv with weights as they come and, if it packs them, with packed ones; then
+torch.nn.functional.conv2d with TF32 off (unless --math=tf32) and on, contiguous and channels_last, all with
+cudnn.benchmark. --shapes takes a list of convolutions (tests/shapes/*.csv) instead. Launches alternate (A B C A B C ...),
+so that clocks and temperature treat all alike; the median counts. Every result, cuDNN's too, is checked on sampled outputs
+against PyTorch in float64.
 """
 
 import argparse
@@ -103,7 +105,7 @@ class LaunchArgs(ctypes.Structure):
     """jitconv_launch_args."""
 
     _fields_ = [("struct_size", ctypes.c_uint32), ("reserved", ctypes.c_uint32)] + [
-        (name, ctypes.c_void_p) for name in ("x", "w", "bias", "residual", "y", "workspace")
+        (name, ctypes.c_void_p) for name in ("x", "w", "bias", "residual", "y", "workspace", "packed_w")
     ]
 
 
@@ -124,6 +126,9 @@ class Library:
         lib.jitconv_kernel_launch.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(LaunchArgs)]
         lib.jitconv_kernel_workspace_bytes.argtypes = [ctypes.c_void_p]
         lib.jitconv_kernel_workspace_bytes.restype = ctypes.c_int64
+        lib.jitconv_kernel_packed_weight_bytes.argtypes = [ctypes.c_void_p]
+        lib.jitconv_kernel_packed_weight_bytes.restype = ctypes.c_int64
+        lib.jitconv_kernel_pack_weights.argtypes = [ctypes.c_void_p] * 4
         lib.jitconv_kernel_explain.argtypes = [ctypes.c_void_p]
         lib.jitconv_kernel_explain.restype = ctypes.c_char_p
 
@@ -161,11 +166,25 @@ class Kernel:
             None,
             y.data_ptr(),
             self.workspace.data_ptr() if self.workspace is not None else None,
+            None,
         )
+        size = library.lib.jitconv_kernel_packed_weight_bytes(self.handle)
+        self.packed = torch.empty(size, dtype=torch.uint8, device="cuda") if size > 0 else None
+        self.packed_args = LaunchArgs.from_buffer_copy(self.args)
+        if self.packed is not None:
+            stream = torch.cuda.current_stream().cuda_stream
+            library.check(library.lib.jitconv_kernel_pack_weights(self.handle, stream, w.data_ptr(),
+                                                                  self.packed.data_ptr()))
+            self.packed_args.w, self.packed_args.packed_w = None, self.packed.data_ptr()
 
-    def launch(self):
+    def launch(self, args=None):
         stream = torch.cuda.current_stream().cuda_stream
-        self.library.check(self.library.lib.jitconv_kernel_launch(self.handle, stream, ctypes.byref(self.args)))
+        args = ctypes.byref(self.args if args is None else args)
+        self.library.check(self.library.lib.jitconv_kernel_launch(self.handle, stream, args))
+
+    def launch_packed(self):
+        """With weights that were packed once, as cuDNN's channels_last weights were arranged once."""
+        self.launch(self.packed_args)
 
     def family(self):
         text = self.library.lib.jitconv_kernel_explain(self.handle).decode()
@@ -299,6 +318,8 @@ def compare(library, name, text, options):
         return lambda: use_tf32(tf32), lambda: F.conv2d(*inputs, bias, *axes)
 
     runs = {"jitconv": (lambda: None, kernel.launch)}
+    if kernel.packed is not None:
+        runs["jitconv_packed"] = (lambda: None, kernel.launch_packed)
     for mode in modes_of(options):
         tf32 = mode != "fp32"
         runs[f"cudnn_{mode}"] = torch_run(tf32, (x, w))
@@ -309,6 +330,9 @@ def compare(library, name, text, options):
     length = math.prod(w.shape[1:])
     errors, failed = {}, False
     for run_name, (prepare, run) in list(runs.items()):
+        ours = run_name.startswith("jitconv")
+        if ours:
+            y.fill_(float("nan"))
         try:
             prepare()
             result = run()
@@ -316,13 +340,13 @@ def compare(library, name, text, options):
         except OutOfMemory:
             del runs[run_name]
             continue
-        result = y if run_name == "jitconv" else result
-        tf32 = "tf32" in run_name or (run_name == "jitconv" and options.math == "tf32")
+        result = y if ours else result
+        tf32 = "tf32" in run_name or (ours and options.math == "tf32")
         difference = (result[positions].double() - want).abs()
         ratio = (difference / error_bounds(magnitude, want, length, dtype, tf32)).nan_to_num(float("inf")).max().item()
         errors[run_name] = {"largest": difference.nan_to_num(float("inf")).max().item(), "of_bound": ratio}
         # cuDNN may use Winograd or FFT, whose errors this bound does not cover: reported only.
-        failed = failed or (run_name == "jitconv" and not ratio <= 1)
+        failed = failed or (ours and not ratio <= 1)
         del result
 
     element = x.element_size()

@@ -44,7 +44,7 @@ std::string pixel_place(const TensorTiling& tiling) {
 Holes place_holes(const TensorTiling& tiling) {
   return {{"run_start", run_start(tiling)},
           {"pixel_place", pixel_place(tiling)},
-          {"valid", tiling.images > 0 ? " && image < kN - run_first" : ""},
+          {"valid", tiling.images > 0 ? " && image < kImages && image < kN - run_first" : ""},
           {"image_offset", tiling.images > 0 ? "image * kInputStrideN + " : ""}};
 }
 

@@ -480,7 +480,7 @@ __device__ __forceinline__ void convert_run(const Element* raw, int c_first, int
     const int column = (column_first + pixel) % kPitch;
     const int h = row * kStrideH - kPadTop + r * kDilationH;
     const int w = column * kStrideW - kPadLeft + phase;
-    const bool valid = static_cast<unsigned>(h) < kH && static_cast<unsigned>(w) < kW;
+    const bool valid = pixel < kRunPixels && static_cast<unsigned>(h) < kH && static_cast<unsigned>(w) < kW;
     const Element* source = raw + (valid ? h * kW + w - first : 0);
     uint4* destination = reinterpret_cast<uint4*>(run) + phase * (kSlices * kRunPixels) + pixel;
     Element value[kChunkChannels];

@@ -85,19 +85,38 @@ def geometric_mean(values):
     return statistics.geometric_mean(values)
 
 
+def list_sentence(comparison, mode):
+    """A list's ratios, with weights packed in every launch and, where the comparison has it, once before."""
+
+    def ratios(packed):
+        return [cudnn_best(one, mode) / (one["ms"].get("jitconv_packed", one["ms"]["jitconv"]) if packed
+                                         else one["ms"]["jitconv"]) for one in comparison["results"]]
+
+    every, once = ratios(False), ratios(True)
+    sentence = (f"jitconv is at or ahead of cuDNN's best layout on {sum(ratio >= 1 for ratio in every)} of {len(every)}; "
+                f"geometric mean of the ratios {geometric_mean(every):.2f}, lowest {min(every):.2f}, highest "
+                f"{max(every):.2f}.")
+    if any("jitconv_packed" in one["ms"] for one in comparison["results"]):
+        sentence += (f" With weights packed once: {sum(ratio >= 1 for ratio in once)} of {len(once)}, geometric mean "
+                     f"{geometric_mean(once):.2f}.")
+    contiguous = [one["ms"][f"cudnn_{mode}"] / one["ms"]["jitconv"] for one in comparison["results"]]
+    return sentence + (f" Of cuDNN on NCHW tensors, the layout jitconv has here, it is at or ahead on "
+                       f"{sum(ratio >= 1 for ratio in contiguous)}, geometric mean {geometric_mean(contiguous):.2f}.")
+
+
 def list_rows(comparison, mode):
-    """A list's ratios in a sentence, and the convolutions where cuDNN is ahead in a table."""
+    """A list's ratios in words, and the convolutions where cuDNN is ahead in a table."""
     ratios = {one["config"]: cudnn_best(one, mode) / one["ms"]["jitconv"] for one in comparison["results"]}
-    ahead = sum(ratio >= 1 for ratio in ratios.values())
-    lines = [f"jitconv is at or ahead of cuDNN's best layout on {ahead} of {len(ratios)}; geometric mean of the ratios "
-             f"{geometric_mean(ratios.values()):.2f}, lowest {min(ratios.values()):.2f}, highest "
-             f"{max(ratios.values()):.2f}."]
+    lines = [list_sentence(comparison, mode)]
     behind = [one for one in comparison["results"] if ratios[one["config"]] < 1]
     if behind:
-        lines += ["", "| cuDNN is ahead on | family | jitconv ms | cuDNN ms | ratio |", "|---|---|---|---|---|"]
+        lines += ["", "| cuDNN is ahead on | family | jitconv ms | packed before | cuDNN ms | channels_last | ratio |",
+                  "|---|---|---|---|---|---|---|"]
         for one in sorted(behind, key=lambda one: ratios[one["config"]]):
-            lines.append(f"| {one['spec']} | {one['family']} | {one['ms']['jitconv']:.4f} | {cudnn_best(one, mode):.4f} | "
-                         f"{ratios[one['config']]:.2f} |")
+            ms = one["ms"]
+            packed = f"{ms['jitconv_packed']:.4f}" if "jitconv_packed" in ms else "-"
+            lines.append(f"| {one['spec']} | {one['family']} | {ms['jitconv']:.4f} | {packed} | {ms[f'cudnn_{mode}']:.4f} | "
+                         f"{ms[f'cudnn_{mode}_channels_last']:.4f} | {ratios[one['config']]:.2f} |")
     return lines
 
 
@@ -152,8 +171,11 @@ def main():
     }
     for mode, one in tensor.items():
         tables[mode] = [conditions(one), ""] + tensor_rows(one, mode, TENSOR)
+    nhwc = load("h200-bf16-nhwc-vs-cudnn.json")
+    tables["bf16-nhwc"] = [conditions(nhwc), ""] + tensor_rows(nhwc, "bf16", TENSOR)
     for name in ("kernelbench-l2", "deepbench"):
         tables[name] = list_rows(load(f"h200-tf32-{name}.json"), "tf32")
+    tables["deepbench-bias"] = [list_sentence(load("h200-tf32-deepbench-bias.json"), "tf32")]
     (folder / "tensor.svg").write_text(plot(tensor))
     for name in ("README.md", "docs/performance.md"):
         path = ROOT / name

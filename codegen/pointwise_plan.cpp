@@ -21,9 +21,6 @@ constexpr std::int64_t kStoreBytesPerCycle = 50;
 constexpr std::int64_t kReduceLaunch = 4'000'000;  // picoseconds of the kernel behind it
 constexpr std::int64_t kReduceBytesPerPicosecond = 6;
 constexpr std::int64_t kDramBytesPerMicrosecond = 3'830'000;
-// The tensor family takes 1.05 to 1.6 times what its model says of such convolutions, 1.3 in the middle; what decides
-// between the two is the ratio.
-constexpr std::int64_t kPercentOfTensorModel = 75;
 constexpr int kMostStages = 8;
 constexpr int kMostSplits = 16;
 constexpr int kMostAccumulators = 128;  // of a thread
@@ -145,7 +142,7 @@ class Search {
       bytes += tiling.partial_sum_bytes(spec_);
     }
     const std::int64_t memory = bytes * 1000 / (kDramBytesPerMicrosecond / 1000);
-    return (std::max(compute, memory) + std::min(compute, memory) / 5) * kPercentOfTensorModel / 100;
+    return std::max(compute, memory) + std::min(compute, memory) / 5;
   }
 
   const ConvSpec& spec_;

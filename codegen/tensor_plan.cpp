@@ -12,6 +12,7 @@ namespace {
 // Fitted to 1,800 candidates of 18 convolutions, measured on an H200: cycles, and picoseconds where they say so.
 constexpr std::int64_t kPicosecondsPerCycle = 571;  // 1.75 GHz, which power allows under this load
 constexpr std::int64_t kLoadLatency = 1'290;        // of a batch: from its first load to its stores
+constexpr std::int64_t kFirstTouch = 2'400;         // of pixels that come from memory, where tiles are few
 constexpr std::int64_t kLoadIssue = 14;             // a warp's load of one channel, or of one vector
 constexpr std::int64_t kNextBatch = 24;             // multiplying warps wait longer where a step takes several batches
 constexpr std::int64_t kPixelIssue = 32;            // address, predicate and stores of a lane's pixel
@@ -25,7 +26,7 @@ constexpr std::int64_t kCopiedBytesPerCycle =
     112;  // multiplications wait while pixels pass through shared memory again
 constexpr std::int64_t kL2CopiedBytesPerCycle = 54;
 constexpr std::int64_t kSecondRun = 152;           // a step's, where consumers have a run each
-constexpr std::int64_t kWeights = 12;               // and where weights come with it
+constexpr std::int64_t kWeights = 12;              // and where weights come with it
 constexpr std::int64_t kAllRows = 53;              // and where it covers all filter rows
 constexpr std::int64_t kStoreLatency = 1'090;      // the last multiplication, barriers
 constexpr std::int64_t kStage = 8;                 // a column of accumulators on its way to shared memory
@@ -211,8 +212,11 @@ class Search {
     }
     const std::int64_t own = ceil_div(items, tiling.team_warps);
     const std::int64_t loads = TensorTiling::loads_vectors(spec_) ? 1 : tiling.chunk_channels(spec_);
+    // Of a chunk's steps, one per filter row, the first brings most of the pixels to L2.
+    const bool few = ceil_div(tiling.tiles(spec_), target_.sm_count) <= 2;
+    const std::int64_t latency = kLoadLatency + (few ? kFirstTouch * tiling.filter_rows / spec_.filter.r : 0);
     const std::int64_t warp =
-        runs * (ceil_div(own, tiling.load_batch) * kLoadLatency + own * (loads * kLoadIssue + kPixelIssue));
+        runs * (ceil_div(own, tiling.load_batch) * latency + own * (loads * kLoadIssue + kPixelIssue));
     const std::int64_t teams = kLoadingWarps / tiling.team_warps;
     // Of columns between those that any tap needs, sectors come along.
     const std::int64_t phases = TensorTiling::phases(spec_);

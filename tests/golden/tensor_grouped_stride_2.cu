@@ -4,11 +4,11 @@
 // Plan
 //   family: tensor
 //   target: sm_90a
-//   grid: 128 blocks of 384 threads, 208960 bytes of shared memory, at least 1 block(s) per SM
+//   grid: 128 blocks of 384 threads, 209024 bytes of shared memory, at least 1 block(s) per SM
 //   offsets: 32 bits
 //   tile of a block: 64 channels, 2 run(s) of 136 positions, each for 112 outputs
-//   pipeline: 4 stages of 4 slice(s) of 16 bytes of channels and one filter row
-//   loading: 2 team(s) of 2 warp(s), 5 pixel(s) of a lane in flight
+//   pipeline: 8 stages of 2 slice(s) of 16 bytes of channels and one filter row
+//   loading: 4 team(s) of 1 warp(s), 10 pixel(s) of a lane in flight
 //   weights: loaded with each step
 
 // Element: one value of x, w, bias, residual or y in memory. Here fp16, rounded to nearest even when written.
@@ -317,25 +317,25 @@ constexpr int kTilesOfPlane = 1;
 constexpr int kTiles = 128;
 
 // Steps: a filter row of kSlices slices of channels; a slice is 16 bytes of a pixel
-constexpr int kSlices = 4;
-constexpr int kChunkChannels = 32;
-constexpr int kSteps = 6;
+constexpr int kSlices = 2;
+constexpr int kChunkChannels = 16;
+constexpr int kSteps = 12;
 constexpr int kStepRows = 1;  // filter rows of a step
 constexpr int kPhases = 2;  // residues of columns modulo the stride, kept apart
-constexpr int kUnits = 12;  // taps of a slice
+constexpr int kUnits = 6;  // taps of a slice
 constexpr int kRunPixels = 137;
-constexpr int kRunBytes = 17536;
-constexpr int kWeightBytes = 12288;
-constexpr int kInputBytes = 35072;
-constexpr int kStageBytes = 47360;
-constexpr int kStages = 4;
+constexpr int kRunBytes = 8768;
+constexpr int kWeightBytes = 6144;
+constexpr int kInputBytes = 17536;
+constexpr int kStageBytes = 23680;
+constexpr int kStages = 8;
 
 // Loading: kTeams teams of kTeamWarps warps
-constexpr int kTeamWarps = 2;
-constexpr int kTeams = 2;
+constexpr int kTeamWarps = 1;
+constexpr int kTeams = 4;
 constexpr int kLoadItemsOfPhase = 5;  // 32 pixels each
 constexpr int kLoadItems = 10;
-constexpr int kLoadBatch = 5;  // items of a warp in flight
+constexpr int kLoadBatch = 10;  // items of a warp in flight
 
 // The block
 constexpr int kThreads = 384;
@@ -375,7 +375,7 @@ static_assert(kRunBytes == kPhases * kSlices * kRunPixels * 16);
 static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes && kStages * kStageBytes <= kStagingFirstByte);
 static_assert(kWindow % kSectorElements == 0 && kStagingPitch >= kColumns + kLead);
 static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);
-static_assert(kBarriersFirstByte + 16 * kStages + 0 <= 208960);
+static_assert(kBarriersFirstByte + 16 * kStages + 0 <= 209024);
 
 using Staged = Element;  // an output on its way to y
 
@@ -502,22 +502,6 @@ __device__ __forceinline__ void load_run(const Element* __restrict__ x_chunk, in
       value[i][13] = load_if<13LL * kInputStrideC>(source, valid);
       value[i][14] = load_if<14LL * kInputStrideC>(source, valid);
       value[i][15] = load_if<15LL * kInputStrideC>(source, valid);
-      value[i][16] = load_if<16LL * kInputStrideC>(source, valid);
-      value[i][17] = load_if<17LL * kInputStrideC>(source, valid);
-      value[i][18] = load_if<18LL * kInputStrideC>(source, valid);
-      value[i][19] = load_if<19LL * kInputStrideC>(source, valid);
-      value[i][20] = load_if<20LL * kInputStrideC>(source, valid);
-      value[i][21] = load_if<21LL * kInputStrideC>(source, valid);
-      value[i][22] = load_if<22LL * kInputStrideC>(source, valid);
-      value[i][23] = load_if<23LL * kInputStrideC>(source, valid);
-      value[i][24] = load_if<24LL * kInputStrideC>(source, valid);
-      value[i][25] = load_if<25LL * kInputStrideC>(source, valid);
-      value[i][26] = load_if<26LL * kInputStrideC>(source, valid);
-      value[i][27] = load_if<27LL * kInputStrideC>(source, valid);
-      value[i][28] = load_if<28LL * kInputStrideC>(source, valid);
-      value[i][29] = load_if<29LL * kInputStrideC>(source, valid);
-      value[i][30] = load_if<30LL * kInputStrideC>(source, valid);
-      value[i][31] = load_if<31LL * kInputStrideC>(source, valid);
     }
 #pragma unroll
     for (int i = 0; i < kLoadBatch; ++i) {
@@ -619,11 +603,8 @@ jitconv_fwd_f16_nchw_n32c256h28w28_k256_3x3_s2x2_g4_tensor(const Element* __rest
         multiply_begin();
         // begin taps
         multiply(sum, weights + 0 * kBlockK, pixels + 0, step != 0);  // s0 c0..15
-        multiply(sum, weights + 2 * kBlockK, pixels + 274, 1);  // s0 c16..31
-        multiply(sum, weights + 4 * kBlockK, pixels + 1, 1);  // s2 c0..15
-        multiply(sum, weights + 6 * kBlockK, pixels + 275, 1);  // s2 c16..31
-        multiply(sum, weights + 8 * kBlockK, pixels + 548, 1);  // s1 c0..15
-        multiply(sum, weights + 10 * kBlockK, pixels + 822, 1);  // s1 c16..31
+        multiply(sum, weights + 2 * kBlockK, pixels + 1, 1);  // s2 c0..15
+        multiply(sum, weights + 4 * kBlockK, pixels + 274, 1);  // s1 c0..15
         // end taps
         multiply_commit();
         multiply_wait<1>();

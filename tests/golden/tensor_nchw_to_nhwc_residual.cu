@@ -4,11 +4,11 @@
 // Plan
 //   family: tensor
 //   target: sm_90a
-//   grid: 128 blocks of 384 threads, 229624 bytes of shared memory, at least 1 block(s) per SM
+//   grid: 132 blocks of 384 threads, 219992 bytes of shared memory, at least 1 block(s) per SM
 //   offsets: 32 bits
-//   tile of a block: 64 channels, 2 run(s) of 208 positions, each for 196 outputs
-//   pipeline: 7 stages of 2 slice(s) of 16 bytes of channels and all filter rows
-//   loading: 4 team(s) of 1 warp(s), 9 pixel(s) of a lane in flight
+//   tile of a block: 64 channels, 2 run(s) of 112 positions, each for 104 outputs
+//   pipeline: 5 stages of 4 slice(s) of 16 bytes of channels and all filter rows
+//   loading: 4 team(s) of 1 warp(s), 6 pixel(s) of a lane in flight
 //   weights: all in shared memory
 
 // Element: one value of x, w, bias, residual or y in memory. Here fp32.
@@ -202,25 +202,22 @@ __device__ __forceinline__ float max_nan(float a, float b) {
   return result;
 }
 
-// sum[64][208] += a[64][8] * b[208][8] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a).
+// sum[64][112] += a[64][8] * b[112][8] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a).
 // Operands are fp32 bit patterns rounded to TF32; a product is exact, the sum of fp32. Lane l of warp w holds of row 16 w + l / 4 + 8 i,
 // columns 8 j + 2 (l % 4) + {0, 1}, in sum[4 j + 2 i + {0, 1}].
-__device__ __forceinline__ void multiply(float (&sum)[104], MatrixOperand a, MatrixOperand b,
+__device__ __forceinline__ void multiply(float (&sum)[56], MatrixOperand a, MatrixOperand b,
                                          int accumulate) {
   asm volatile(
       "{\n"
       ".reg .pred accumulate;\n"
-      "setp.ne.b32 accumulate, %106, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n208k8.f32.tf32.tf32 {\n"
+      "setp.ne.b32 accumulate, %58, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n112k8.f32.tf32.tf32 {\n"
       "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15,\n"
       "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31,\n"
       "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47,\n"
-      "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63,\n"
-      "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79,\n"
-      "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95,\n"
-      "%96, %97, %98, %99, %100, %101, %102, %103\n"
+      "%48, %49, %50, %51, %52, %53, %54, %55\n"
       "},\n"
-      "%104, %105, accumulate, 1, 1;\n"
+      "%56, %57, accumulate, 1, 1;\n"
       "}"
       :
       "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3]), "+f"(sum[4]), "+f"(sum[5]), "+f"(sum[6]), "+f"(sum[7]),
@@ -229,13 +226,7 @@ __device__ __forceinline__ void multiply(float (&sum)[104], MatrixOperand a, Mat
       "+f"(sum[24]), "+f"(sum[25]), "+f"(sum[26]), "+f"(sum[27]), "+f"(sum[28]), "+f"(sum[29]), "+f"(sum[30]), "+f"(sum[31]),
       "+f"(sum[32]), "+f"(sum[33]), "+f"(sum[34]), "+f"(sum[35]), "+f"(sum[36]), "+f"(sum[37]), "+f"(sum[38]), "+f"(sum[39]),
       "+f"(sum[40]), "+f"(sum[41]), "+f"(sum[42]), "+f"(sum[43]), "+f"(sum[44]), "+f"(sum[45]), "+f"(sum[46]), "+f"(sum[47]),
-      "+f"(sum[48]), "+f"(sum[49]), "+f"(sum[50]), "+f"(sum[51]), "+f"(sum[52]), "+f"(sum[53]), "+f"(sum[54]), "+f"(sum[55]),
-      "+f"(sum[56]), "+f"(sum[57]), "+f"(sum[58]), "+f"(sum[59]), "+f"(sum[60]), "+f"(sum[61]), "+f"(sum[62]), "+f"(sum[63]),
-      "+f"(sum[64]), "+f"(sum[65]), "+f"(sum[66]), "+f"(sum[67]), "+f"(sum[68]), "+f"(sum[69]), "+f"(sum[70]), "+f"(sum[71]),
-      "+f"(sum[72]), "+f"(sum[73]), "+f"(sum[74]), "+f"(sum[75]), "+f"(sum[76]), "+f"(sum[77]), "+f"(sum[78]), "+f"(sum[79]),
-      "+f"(sum[80]), "+f"(sum[81]), "+f"(sum[82]), "+f"(sum[83]), "+f"(sum[84]), "+f"(sum[85]), "+f"(sum[86]), "+f"(sum[87]),
-      "+f"(sum[88]), "+f"(sum[89]), "+f"(sum[90]), "+f"(sum[91]), "+f"(sum[92]), "+f"(sum[93]), "+f"(sum[94]), "+f"(sum[95]),
-      "+f"(sum[96]), "+f"(sum[97]), "+f"(sum[98]), "+f"(sum[99]), "+f"(sum[100]), "+f"(sum[101]), "+f"(sum[102]), "+f"(sum[103])
+      "+f"(sum[48]), "+f"(sum[49]), "+f"(sum[50]), "+f"(sum[51]), "+f"(sum[52]), "+f"(sum[53]), "+f"(sum[54]), "+f"(sum[55])
       : "l"(a), "l"(b), "r"(accumulate));
 }
 
@@ -265,39 +256,39 @@ constexpr int kInputStrideW = 1;
 constexpr int kBlockK = 64;
 constexpr int kTilesK = 1;
 constexpr int kRuns = 2;
-constexpr int kColumns = 208;
-constexpr int kWindow = 196;
+constexpr int kColumns = 112;
+constexpr int kWindow = 104;
 constexpr int kGap = 2;  // positions of a grid row behind its kQ outputs
 constexpr int kPitch = 30;
-constexpr int kTilesOfPlane = 2;
-constexpr int kTiles = 128;
+constexpr int kTilesOfPlane = 4;
+constexpr int kTiles = 256;
 
 // Steps: all filter rows of kSlices slices of channels; a slice is 16 bytes of a pixel
-constexpr int kSlices = 2;
-constexpr int kChunkChannels = 8;
-constexpr int kSteps = 4;
+constexpr int kSlices = 4;
+constexpr int kChunkChannels = 16;
+constexpr int kSteps = 2;
 constexpr int kStepRows = 3;  // filter rows of a step
 constexpr int kPhases = 1;  // residues of columns modulo the stride, kept apart
-constexpr int kUnits = 18;  // taps of a slice
-constexpr int kRunPixels = 270;
-constexpr int kRunBytes = 8640;
-constexpr int kWeightBytes = 18432;
-constexpr int kInputBytes = 17280;
-constexpr int kStageBytes = 17280;
-constexpr int kStages = 7;
+constexpr int kUnits = 36;  // taps of a slice
+constexpr int kRunPixels = 174;
+constexpr int kRunBytes = 11136;
+constexpr int kWeightBytes = 36864;
+constexpr int kInputBytes = 22272;
+constexpr int kStageBytes = 22272;
+constexpr int kStages = 5;
 
 // Loading: kTeams teams of kTeamWarps warps
 constexpr int kTeamWarps = 1;
 constexpr int kTeams = 4;
-constexpr int kLoadItemsOfPhase = 9;  // 32 pixels each
-constexpr int kLoadItems = 9;
-constexpr int kLoadBatch = 9;  // items of a warp in flight
+constexpr int kLoadItemsOfPhase = 6;  // 32 pixels each
+constexpr int kLoadItems = 6;
+constexpr int kLoadBatch = 6;  // items of a warp in flight
 
 // The block
 constexpr int kThreads = 384;
 constexpr int kConsumers = 2;
-constexpr int kLoaderRegisters = 152;
-constexpr int kConsumerRegisters = 176;
+constexpr int kLoaderRegisters = 240;
+constexpr int kConsumerRegisters = 128;
 constexpr int kStoreColumns = 64;  // positions of a consumer that are staged at a time
 constexpr int kStagingPitch = 68;  // of a position
 constexpr int kStagingElements = 1088;  // of a warp
@@ -306,9 +297,9 @@ constexpr int kVectors = 16;  // of a position
 constexpr int kStorePositions = 8;  // that a consumer writes at a time
 constexpr int kStoreSteps = 8;
 constexpr int kStoreBatch = 8;  // of these at a time
-constexpr int kWeightsFirstByte = 120960;
-constexpr int kStagingFirstByte = 194688;
-constexpr int kBarriersFirstByte = 229504;
+constexpr int kWeightsFirstByte = 111360;
+constexpr int kStagingFirstByte = 185088;
+constexpr int kBarriersFirstByte = 219904;
 
 // Packing: kPackSlices slices of kPackK output channels, of each a piece of w
 constexpr int kPackThreads = 256;
@@ -333,7 +324,7 @@ static_assert(kRunBytes == kPhases * kSlices * kRunPixels * 16);
 static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes && kStages * kStageBytes <= kStagingFirstByte);
 static_assert(kStoreSteps * kStorePositions == kStoreColumns && kStoreColumns % 16 == 0);
 static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);
-static_assert(kBarriersFirstByte + 16 * kStages + 8 <= 229624);
+static_assert(kBarriersFirstByte + 16 * kStages + 8 <= 219992);
 
 using Staged = float;  // an output on its way to y
 
@@ -448,6 +439,14 @@ __device__ __forceinline__ void load_run(const Element* __restrict__ x_chunk, in
       value[i][5] = load_if<5LL * kInputStrideC>(source, valid);
       value[i][6] = load_if<6LL * kInputStrideC>(source, valid);
       value[i][7] = load_if<7LL * kInputStrideC>(source, valid);
+      value[i][8] = load_if<8LL * kInputStrideC>(source, valid);
+      value[i][9] = load_if<9LL * kInputStrideC>(source, valid);
+      value[i][10] = load_if<10LL * kInputStrideC>(source, valid);
+      value[i][11] = load_if<11LL * kInputStrideC>(source, valid);
+      value[i][12] = load_if<12LL * kInputStrideC>(source, valid);
+      value[i][13] = load_if<13LL * kInputStrideC>(source, valid);
+      value[i][14] = load_if<14LL * kInputStrideC>(source, valid);
+      value[i][15] = load_if<15LL * kInputStrideC>(source, valid);
     }
 #pragma unroll
     for (int i = 0; i < kLoadBatch; ++i) {
@@ -495,7 +494,7 @@ jitconv_fwd_f32_nchw_nhwc_n64c32h28w28_k48_3x3_residual_relu_tensor(const Elemen
 
   if (warp < 4) {
     // The loading warpgroup. A warp's loads do not overlap its own waiting, so teams of warps take steps in turn.
-    shrink_registers_to<kLoaderRegisters>();
+    grow_registers_to<kLoaderRegisters>();
     if (threadIdx.x == 0) {  // all of them, for all tiles
       wait_for_previous_kernel();
       barrier_arrive_expecting(weights_arrival, kSteps * kWeightBytes);
@@ -531,7 +530,7 @@ jitconv_fwd_f32_nchw_nhwc_n64c32h28w28_k48_3x3_residual_relu_tensor(const Elemen
     }
   } else {
     // A multiplying warpgroup: 64 of the tile's channels, one of its runs of positions.
-    grow_registers_to<kConsumerRegisters>();
+    shrink_registers_to<kConsumerRegisters>();
     const int consumer = warp / 4 - 1;
     const int k_consumer = 0, run = consumer;
     const bool first_thread = threadIdx.x % 128 == 0;
@@ -552,14 +551,23 @@ jitconv_fwd_f32_nchw_nhwc_n64c32h28w28_k48_3x3_residual_relu_tensor(const Elemen
         multiply_begin();
         // begin taps
         multiply(sum, weights + 0 * kBlockK, pixels + 0, step != 0);  // r0s0 c0..7
-        multiply(sum, weights + 2 * kBlockK, pixels + 1, 1);  // r0s1 c0..7
-        multiply(sum, weights + 4 * kBlockK, pixels + 2, 1);  // r0s2 c0..7
-        multiply(sum, weights + 6 * kBlockK, pixels + 30, 1);  // r1s0 c0..7
-        multiply(sum, weights + 8 * kBlockK, pixels + 31, 1);  // r1s1 c0..7
-        multiply(sum, weights + 10 * kBlockK, pixels + 32, 1);  // r1s2 c0..7
-        multiply(sum, weights + 12 * kBlockK, pixels + 60, 1);  // r2s0 c0..7
-        multiply(sum, weights + 14 * kBlockK, pixels + 61, 1);  // r2s1 c0..7
-        multiply(sum, weights + 16 * kBlockK, pixels + 62, 1);  // r2s2 c0..7
+        multiply(sum, weights + 2 * kBlockK, pixels + 348, 1);  // r0s0 c8..15
+        multiply(sum, weights + 4 * kBlockK, pixels + 1, 1);  // r0s1 c0..7
+        multiply(sum, weights + 6 * kBlockK, pixels + 349, 1);  // r0s1 c8..15
+        multiply(sum, weights + 8 * kBlockK, pixels + 2, 1);  // r0s2 c0..7
+        multiply(sum, weights + 10 * kBlockK, pixels + 350, 1);  // r0s2 c8..15
+        multiply(sum, weights + 12 * kBlockK, pixels + 30, 1);  // r1s0 c0..7
+        multiply(sum, weights + 14 * kBlockK, pixels + 378, 1);  // r1s0 c8..15
+        multiply(sum, weights + 16 * kBlockK, pixels + 31, 1);  // r1s1 c0..7
+        multiply(sum, weights + 18 * kBlockK, pixels + 379, 1);  // r1s1 c8..15
+        multiply(sum, weights + 20 * kBlockK, pixels + 32, 1);  // r1s2 c0..7
+        multiply(sum, weights + 22 * kBlockK, pixels + 380, 1);  // r1s2 c8..15
+        multiply(sum, weights + 24 * kBlockK, pixels + 60, 1);  // r2s0 c0..7
+        multiply(sum, weights + 26 * kBlockK, pixels + 408, 1);  // r2s0 c8..15
+        multiply(sum, weights + 28 * kBlockK, pixels + 61, 1);  // r2s1 c0..7
+        multiply(sum, weights + 30 * kBlockK, pixels + 409, 1);  // r2s1 c8..15
+        multiply(sum, weights + 32 * kBlockK, pixels + 62, 1);  // r2s2 c0..7
+        multiply(sum, weights + 34 * kBlockK, pixels + 410, 1);  // r2s2 c8..15
         // end taps
         multiply_commit();
         multiply_wait<1>();

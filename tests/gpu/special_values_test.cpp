@@ -50,7 +50,7 @@ TEST_F(SpecialValues, ReachOnlyTheOutputsThatReadThem) {
   Arena arena(device());
   Report::Category counts;
   for (const FamilyCase& family : family_cases(target())) {
-    for (const DataType type : {DataType::f32, DataType::f16, DataType::bf16}) {
+    for (const DataType type : types_of(family.family)) {
       ConvSpec spec = family.spec;
       spec.dtype = type;
       spec.epilogue.bias = true;

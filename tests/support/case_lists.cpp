@@ -101,11 +101,6 @@ codegen::ConvPlan fallback_plan(const ConvSpec& spec, const Target& target) {
 
 constexpr DataType kTypes[] = {DataType::f32, DataType::f16, DataType::bf16};
 
-std::vector<DataType> types_of(Family family) {
-  if (family == Family::pointwise) return {DataType::f32};
-  return {std::begin(kTypes), std::end(kTypes)};
-}
-
 /// The case with another spec and a plan of its family.
 void add_case(std::vector<Case>& cases, const FamilyCase& family, const ConvSpec& spec, const std::string& what,
               const Target& target) {
@@ -199,6 +194,11 @@ std::optional<codegen::ConvPlan> plan_for(const FamilyCase& wanted, const ConvSp
   for (const codegen::ConvPlan& plan : codegen::enumerate_plans(spec, target, SIZE_MAX))
     if (fits(wanted, plan)) return plan;
   return {};
+}
+
+std::vector<DataType> types_of(Family family) {
+  if (family == Family::pointwise) return {DataType::f32};
+  return {std::begin(kTypes), std::end(kTypes)};
 }
 
 std::vector<Case> epilogue_cases(const Target& target) {

@@ -36,6 +36,9 @@ struct FamilyCase {
 /// Those that `target` has a family for: all but those of tensor cores, which come last, on most.
 std::vector<FamilyCase> family_cases(const Target& target);
 
+/// Of tensors that a family takes.
+std::vector<DataType> types_of(codegen::Family family);
+
 /// The cheapest plan of the case's family and store for `spec`, which is the case's spec with other types, alignment or
 /// epilogue; empty if that family has none.
 std::optional<codegen::ConvPlan> plan_for(const FamilyCase& wanted, const ConvSpec& spec, const Target& target);

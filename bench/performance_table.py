@@ -175,7 +175,6 @@ def main():
     tables["bf16-nhwc"] = [conditions(nhwc), ""] + tensor_rows(nhwc, "bf16", TENSOR)
     for name in ("kernelbench-l2", "deepbench"):
         tables[name] = list_rows(load(f"h200-tf32-{name}.json"), "tf32")
-    tables["deepbench-bias"] = [list_sentence(load("h200-tf32-deepbench-bias.json"), "tf32")]
     (folder / "tensor.svg").write_text(plot(tensor))
     for name in ("README.md", "docs/performance.md"):
         path = ROOT / name

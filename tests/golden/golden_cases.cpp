@@ -67,6 +67,9 @@ const std::vector<GoldenCase>& golden_cases() {
         "residual_of[");
     add("pointwise_tf32_split", "input=1,1024,14,14 weight=256,1024,1,1 bias math=tf32", Family::pointwise,
         "_pointwise_reduce(");
+    add("tensor_copies", "input=16,16,1024,1024 weight=128,16,3,3 bias activation=relu math=tf32", Family::tensor,
+        "copy_pixels(");
+    add("tensor_images", "input=16,512,7,7 weight=512,512,3,3 padding=1 math=tf32", Family::tensor, "kImagePositions");
     add("tensor_split", "input=1,512,14,14 weight=512,512,3,3 padding=1 bias math=tf32", Family::tensor,
         "_tensor_reduce(");
     return list;

@@ -81,7 +81,7 @@ std::string constants(const ConvPlan& plan, const TensorTiling& tiling) {
 
   c.group("The block");
   c.add("kThreads", TensorTiling::kThreads).add("kConsumers", 2);
-  c.add("kLoaderRegisters", tiling.loader_registers()).add("kConsumerRegisters", tiling.consumer_registers());
+  c.add("kLoaderRegisters", tiling.loader_registers(spec)).add("kConsumerRegisters", tiling.consumer_registers(spec));
   add_tensor_store_constants(c, plan, tiling);
   if (tiling.resident) c.add("kWeightsFirstByte", tiling.resident_first_byte(spec));
   c.add("kStagingFirstByte", tiling.staging_first_byte(spec));
@@ -314,7 +314,7 @@ std::string emit_tensor(const ConvPlan& plan) {
       {"kernel", kernel_name(plan)},
       {"parameters", parameter_list(convolve_arguments(plan, tiling))},
       {"zeros", tiling.has_zeros(spec) ? std::string(embedded_text("tensor_zeros.cu.in")) : ""},
-      {"consumer_registers", move_registers(tiling.consumer_registers(), "kConsumerRegisters")},
+      {"consumer_registers", move_registers(tiling.consumer_registers(spec), "kConsumerRegisters")},
       {"let_reduction_start", split ? "let_next_kernel_start();" : ""},
       {"tile_number", text.tile_number},
       {"steps", text.steps},

@@ -205,7 +205,7 @@ void add_tensor_load_constants(Constants& c, const ConvPlan& plan, const TensorT
 Holes tensor_load_holes(const ConvPlan& plan, const TensorTiling& tiling) {
   const StepText text = step_text(tiling);
   const bool copies = tiling.copies_ahead > 0;
-  Holes tiles = {{"loader_registers", move_registers(tiling.loader_registers(), "kLoaderRegisters")},
+  Holes tiles = {{"loader_registers", move_registers(tiling.loader_registers(plan.spec), "kLoaderRegisters")},
                  {"tile_number", text.tile_number},
                  {"chunk", text.chunk},
                  {"filter_row", text.filter_row},

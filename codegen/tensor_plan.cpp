@@ -133,7 +133,7 @@ class Search {
       tiling.slices = slices;
       const std::int64_t chunk_bytes =
           tiling.chunk_channels(spec_) * spec_.input.h * spec_.input.w * element_bytes(spec_.dtype);
-      if (chunk_bytes > INT32_MAX || tiling.load_item_registers(spec_) > tiling.load_registers() ||
+      if (chunk_bytes > INT32_MAX || tiling.load_item_registers(spec_) > tiling.load_registers(spec_) ||
           tiling.packed_rows(spec_) > INT32_MAX)
         continue;
       tiling.resident = false;
@@ -165,7 +165,7 @@ class Search {
       tiling.team_warps = team_warps;
       // As few batches as registers allow, all of about one size.
       const std::int64_t own = ceil_div(items, team_warps);
-      const std::int64_t batches = ceil_div(own, tiling.load_registers() / tiling.load_item_registers(spec_));
+      const std::int64_t batches = ceil_div(own, tiling.load_registers(spec_) / tiling.load_item_registers(spec_));
       tiling.load_batch = static_cast<int>(ceil_div(own, batches));
       splits(tiling);
     }

@@ -158,14 +158,15 @@ std::int64_t TensorTiling::tiles(const ConvSpec& spec) const {
   return spec.groups * tiles_k(spec) * tiles_of_images(spec) * splits;
 }
 
-int TensorTiling::consumer_registers() const {
+int TensorTiling::consumer_registers(const ConvSpec& spec) const {
   // Addresses and what an activation needs, besides the accumulators; what is left to loading warps must do for a step.
-  constexpr int kOthers = 72, kMost = 192;
-  return std::min(columns / 2 / 8 * 8 + kOthers, kMost);
+  constexpr int kMost = 192;
+  const int others = spec.epilogue.activation == Activation::gelu_erf ? 80 : 72;
+  return std::min(columns / 2 / 8 * 8 + others, kMost);
 }
 
-int TensorTiling::loader_registers() const {
-  const int left = 3 * kLaunchRegisters - 2 * consumer_registers();
+int TensorTiling::loader_registers(const ConvSpec& spec) const {
+  const int left = 3 * kLaunchRegisters - 2 * consumer_registers(spec);
   return std::min(left, 240) / 8 * 8;
 }
 

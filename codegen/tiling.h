@@ -127,10 +127,10 @@ struct TensorTiling {
   std::int64_t tiles(const ConvSpec& spec) const;  ///< splits counted apart
   // Per thread. Together they are no more than what the launch has, which is kLaunchRegisters for each.
   static constexpr int kLaunchRegisters = 168;
-  int consumer_registers() const;
-  int loader_registers() const;
+  int consumer_registers(const ConvSpec& spec) const;
+  int loader_registers(const ConvSpec& spec) const;
   /// Of a loading thread, for elements in flight.
-  int load_registers() const { return loader_registers() - 56; }
+  int load_registers(const ConvSpec& spec) const { return loader_registers(spec) - 56; }
   /// Elements before the first that a run stores: its first vectors are stored in part.
   int lead(const ConvSpec& spec) const { return images > 0 || slack(spec) == 0 ? 0 : sector_elements(spec); }
   /// Whether outputs are staged in their own type, else as floats: sums of splits, and what a residual is added to.

@@ -57,6 +57,13 @@ Axis image_axis(const ConvSpec& spec, std::int64_t planes_per_tile) {
   return axis;
 }
 
+/// Tiles of several images: wanted are two, or what there is.
+Axis image_tiles(const ConvSpec& spec, std::int64_t images) {
+  Axis axis{spec.input.n, images, 1};
+  axis.wanted = std::min<std::int64_t>(axis.tiles(), 2);
+  return axis;
+}
+
 struct Axes {
   Axis n, p, q;
 };
@@ -64,13 +71,22 @@ struct Axes {
 /// Tensor tiles are runs of a whole plane of outputs, so rows keep their length and are taken away in numbers that keep
 /// the phase of planes within sectors. Wanted are two tiles and outputs that no padding touches.
 Axis tensor_rows(const codegen::TensorTiling& tiling, const ConvSpec& spec, const TensorShape& out) {
+  if (tiling.images > 0) return {out.h, out.h, 1};
   const std::int64_t sector = codegen::TensorTiling::sector_elements(spec);
   const std::int64_t run = tiling.window + codegen::TensorTiling::slack(spec);
-  const std::int64_t step = sector / std::gcd(sector, out.w);
+  std::int64_t step = sector / std::gcd(sector, out.w);
+  if (tiling.copies_ahead > 0) {  // which need planes of x to be whole vectors
+    const std::int64_t vector = 16 / element_bytes(spec.dtype);
+    step = std::lcm(step, vector / std::gcd(vector, spec.input.w * spec.stride.h));
+  }
   Axis axis = spatial_axis(out.h, codegen::round_up(ceil_div(2 * run, out.w), step),
                            {spec.input.h, spec.padding.top, spec.stride.h, (spec.filter.r - 1) * spec.dilation.h});
   if (axis.tile > out.h) return {out.h, out.h, 1};
   while (axis.wanted < axis.tiles() && axis.extent_of(axis.wanted) * out.w < 2 * tiling.runs() * run) ++axis.wanted;
+  // A copy is no longer than a plane, so planes stay as long as copies.
+  const auto rows_of_x = [&] { return spec.input.h - (axis.tiles() - axis.wanted) * axis.tile * spec.stride.h; };
+  while (tiling.copies_ahead > 0 && axis.wanted < axis.tiles() && rows_of_x() * spec.input.w < tiling.raw_pitch(spec))
+    ++axis.wanted;
   return axis;
 }
 
@@ -101,6 +117,8 @@ Axes axes_of(const codegen::ConvPlan& plan) {
   if (const auto* tensor = std::get_if<codegen::TensorTiling>(&plan.tiling)) {
     axes.p = tensor_rows(*tensor, spec, out);
     axes.q = {out.w, out.w, 1};
+    // Runs of whole images end raggedly at the last image.
+    if (tensor->images > 0) axes.n = image_tiles(spec, std::int64_t{tensor->runs()} * tensor->images);
   }
   if (const auto* pointwise = std::get_if<codegen::PointwiseTiling>(&plan.tiling)) {
     axes.p = pointwise_rows(*pointwise, spec);

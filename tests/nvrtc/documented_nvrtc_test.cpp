@@ -39,7 +39,12 @@ void expect_within_limits(const CompileResult& result) {
   EXPECT_GE(blocks_by_registers(result), result.plan.min_blocks_per_sm);
   // Else the registers that a tensor kernel moves between its warps are not those it was given.
   if (result.plan.family == codegen::Family::tensor) {
-    EXPECT_EQ(result.resources.registers, codegen::TensorTiling::kLaunchRegisters);
+    const auto& tiling = std::get<codegen::TensorTiling>(result.plan.tiling);
+    const bool moves = tiling.consumer_registers(result.plan.spec) != codegen::TensorTiling::kLaunchRegisters;
+    EXPECT_LE(result.resources.registers, codegen::TensorTiling::kLaunchRegisters);
+    if (moves) {
+      EXPECT_EQ(result.resources.registers, codegen::TensorTiling::kLaunchRegisters);
+    }
   } else if (result.plan.family == codegen::Family::pointwise) {
     EXPECT_EQ(result.resources.registers, codegen::PointwiseTiling::kLaunchRegisters);
   }

@@ -135,7 +135,7 @@ RC_GTEST_PROP(TensorTilingProperty, LoadingWarpsShareARun, ()) {
     RC_ASSERT(t.team_warps >= 1 && kLoadingWarps % t.team_warps == 0);
     RC_ASSERT(t.load_batch >= 1);
     // What a thread has in flight stays in its registers.
-    RC_ASSERT(t.load_batch * t.load_item_registers(one.spec) < t.loader_registers());
+    RC_ASSERT(t.load_batch * t.load_item_registers(one.spec) < t.loader_registers(one.spec));
     if (TensorTiling::loads_vectors(one.spec))
       RC_ASSERT(loads_each_vector_once(one));
     else
@@ -147,7 +147,7 @@ RC_GTEST_PROP(TensorTilingProperty, RegistersAreThoseOfTheLaunch, ()) {
   for (const TensorCandidate& one : some_tensor_candidates()) {
     const TensorTiling& t = one.tiling;
     RC_ASSERT(one.plan.threads == static_cast<unsigned>(TensorTiling::kThreads));
-    const int loader = t.loader_registers(), consumer = t.consumer_registers();
+    const int loader = t.loader_registers(one.spec), consumer = t.consumer_registers(one.spec);
     for (const int count : {loader, consumer}) RC_ASSERT(count % 8 == 0 && count >= 24 && count <= 256);
     // A launch gives every thread what is left of 65536 registers in units of 8; setmaxnreg only moves them.
     const int launched = one.plan.target.registers_per_sm / TensorTiling::kThreads / 8 * 8;

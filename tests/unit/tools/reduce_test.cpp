@@ -45,6 +45,7 @@ ConvSpec with_extents_of(ConvSpec spec, const ConvSpec& from) {
 /// Lines of generated text that N, H and W are printed into: which constants, comments apart.
 const std::set<std::string> kExtentConstants = {"kH",
                                                 "kW",
+                                                "kN",
                                                 "kP",
                                                 "kQ",
                                                 "kPixels",

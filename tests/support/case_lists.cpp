@@ -325,11 +325,12 @@ std::vector<Case> tensor_cases(const Target& target, std::size_t spread) {
       if (plans.empty())
         throw std::logic_error(fmt::format("no {} plan for {}: {}", family, shape.name, to_string(spec)));
       // Some of all, and the cheapest of each form of runs, steps and loads.
-      const std::size_t step = std::max<std::size_t>(1, plans.size() / (spread + 1));
+      const std::size_t more = shape.family == Family::pointwise ? spread + 15 : spread;  // its shapes are few
+      const std::size_t step = std::max<std::size_t>(1, plans.size() / (more + 1));
       std::set<std::array<int, 3>> forms;
       for (std::size_t i = 0; i < plans.size(); ++i) {
         codegen::ConvPlan& plan = plans[i];
-        const bool spreads = i % step == 0 && i <= spread * step;
+        const bool spreads = i % step == 0 && i <= more * step;
         if (!forms.insert(form_of(plan)).second && !spreads) continue;
         if (spreads && i / step % 2 == 1) plan.blocks = fewer_blocks(plan);
         cases.push_back(

@@ -147,7 +147,7 @@ TEST(HostSuiteLists, HoldWhatIsPromised) {
     EXPECT_EQ(counts.size(), kinds);
     for (const auto& [name, count] : counts) EXPECT_GE(count, least) << name;
   };
-  expect_each(families, 4, 100);
+  expect_each(families, 5, 100);
   expect_each(types, 12, 40);
   expect_each(architectures, 3, 500);
   expect_each(activations, 10, 40);

@@ -1,7 +1,8 @@
 // Prints the pointwise family: templates/pointwise.cu.in and its parts. A kernel that convolves and, if the reduction
-// is split, the tensor family's that adds the partial sums.
+// is split, one that adds the partial sums.
 #include "codegen/arithmetic.h"
 #include "codegen/emit.h"
+#include "codegen/emit_reduce.h"
 #include "codegen/emit_tensor.h"
 #include "codegen/emitter.h"
 #include "fmt/format.h"
@@ -9,11 +10,8 @@
 namespace jitconv::codegen {
 namespace {
 
-constexpr int kReduceThreads = 256;
 constexpr int kWeightBatch = 16;   // rows of 16 bytes of a thread in flight
 constexpr int kResidualBatch = 4;  // pairs of channels of a lane in flight
-
-std::string reduce_name(const ConvPlan& plan) { return kernel_name(plan) + "_reduce"; }
 
 /// Of the convolution: those of the other families, with partial sums instead of an output if it is split.
 std::vector<Argument> convolve_arguments(const ConvPlan& plan, const PointwiseTiling& tiling) {
@@ -22,14 +20,6 @@ std::vector<Argument> convolve_arguments(const ConvPlan& plan, const PointwiseTi
     if (argument.role == ArgumentRole::x || argument.role == ArgumentRole::w || tiling.splits == 1)
       result.push_back(std::move(argument));
   if (tiling.splits > 1) result.push_back({ArgumentRole::partial_sums, "float* __restrict__", "partial_sums"});
-  return result;
-}
-
-std::vector<Argument> reduce_arguments(const ConvPlan& plan) {
-  // Not __restrict__: the compiler would take loads through it for independent of the wait for the convolution.
-  std::vector<Argument> result = {{ArgumentRole::partial_sums, "const float*", "partial_sums"}};
-  for (Argument& argument : arguments(plan.spec))
-    if (argument.role != ArgumentRole::x && argument.role != ArgumentRole::w) result.push_back(std::move(argument));
   return result;
 }
 
@@ -71,8 +61,7 @@ std::string constants(const ConvPlan& plan, const PointwiseTiling& tiling) {
   if (tiling.keeps_bias(spec)) c.add("kBiasFirstByte", tiling.bias_first_byte(spec));
   c.add("kBarriersFirstByte", tiling.barriers_first_byte(spec));
   if (tiling.splits > 1) {
-    c.add("kReduceThreads", kReduceThreads).add("kPartialSumStride", tiling.partial_sum_stride(spec));
-    c.add("kOutputs", PointwiseTiling::pixels(spec) * spec.filter.k);
+    add_reduce_constants(c, spec, tiling.partial_sum_stride(spec));
   } else if (spec.epilogue.residual) {
     c.add("kResidualBatch", kResidualBatch, "eights of channels of a warp in flight");
   }
@@ -182,16 +171,7 @@ std::vector<KernelEntry> pointwise_entries(const ConvPlan& plan) {
   const auto& tiling = std::get<PointwiseTiling>(plan.tiling);
   std::vector<KernelEntry> entries = {
       {kernel_name(plan), {plan.blocks, 1, 1}, plan.threads, plan.shared_bytes, convolve_arguments(plan, tiling)}};
-  if (tiling.splits > 1) {
-    const std::int64_t outputs = PointwiseTiling::pixels(plan.spec) * plan.spec.filter.k;
-    entries.push_back({reduce_name(plan),
-                       {static_cast<std::uint32_t>(ceil_div(outputs, kReduceThreads)), 1, 1},
-                       kReduceThreads,
-                       0,
-                       reduce_arguments(plan),
-                       /*packs_weights=*/false,
-                       /*starts_early=*/true});
-  }
+  if (tiling.splits > 1) entries.push_back(reduce_entry(plan));
   return entries;
 }
 
@@ -228,7 +208,7 @@ std::string emit_pointwise(const ConvPlan& plan) {
                           : ""},
        {"multiply", multiplications(tiling)},
        {"store", store(plan, tiling)},
-       {"reduce", split ? emit_tensor_reduce(plan, reduce_name(plan), reduce_arguments(plan)) : ""}});
+       {"reduce", split ? emit_reduce(plan) : ""}});
 }
 
 }  // namespace jitconv::codegen

@@ -6,15 +6,12 @@
 
 #include "codegen/arithmetic.h"
 #include "codegen/emit.h"
+#include "codegen/emit_reduce.h"
 #include "codegen/emitter.h"
 #include "fmt/format.h"
 
 namespace jitconv::codegen {
 namespace {
-
-constexpr int kReduceThreads = 256;
-
-std::string reduce_name(const ConvPlan& plan) { return kernel_name(plan) + "_reduce"; }
 
 /// Of the convolution: those of the other families, with packed weights, and with partial sums instead of an output.
 std::vector<Argument> convolve_arguments(const ConvPlan& plan, const TensorTiling& tiling) {
@@ -26,14 +23,6 @@ std::vector<Argument> convolve_arguments(const ConvPlan& plan, const TensorTilin
       result.push_back(std::move(argument));
   }
   if (tiling.splits > 1) result.push_back({ArgumentRole::partial_sums, "float* __restrict__", "partial_sums"});
-  return result;
-}
-
-std::vector<Argument> reduce_arguments(const ConvPlan& plan) {
-  // Not __restrict__: the compiler would take loads through it for independent of the wait for the convolution.
-  std::vector<Argument> result = {{ArgumentRole::partial_sums, "const float*", "partial_sums"}};
-  for (Argument& argument : arguments(plan.spec))
-    if (argument.role != ArgumentRole::x && argument.role != ArgumentRole::w) result.push_back(std::move(argument));
   return result;
 }
 
@@ -91,8 +80,7 @@ std::string constants(const ConvPlan& plan, const TensorTiling& tiling) {
   add_tensor_pack_constants(c, spec, tiling);
   if (tiling.splits > 1) {
     c.group("Adding partial sums");
-    c.add("kReduceThreads", kReduceThreads).add("kPartialSumStride", tiling.partial_sum_stride(spec));
-    c.add("kOutputs", out.n * out.c * out.h * out.w);
+    add_reduce_constants(c, spec, tiling.partial_sum_stride(spec));
   }
   std::string text = c.text();
   text.pop_back();
@@ -274,9 +262,6 @@ std::string multiply_text(std::string_view file, int columns) {
 
 std::vector<KernelEntry> tensor_entries(const ConvPlan& plan) {
   const auto& tiling = std::get<TensorTiling>(plan.tiling);
-  const auto blocks = [](std::int64_t threads, int block) {
-    return static_cast<std::uint32_t>(ceil_div(threads, block));
-  };
   std::vector<KernelEntry> entries = {tensor_pack_entry(plan, tiling)};
   entries.push_back({kernel_name(plan),
                      {plan.blocks, 1, 1},
@@ -285,16 +270,7 @@ std::vector<KernelEntry> tensor_entries(const ConvPlan& plan) {
                      convolve_arguments(plan, tiling),
                      /*packs_weights=*/false,
                      /*starts_early=*/true});
-  if (tiling.splits > 1) {
-    const TensorShape out = output_shape(plan.spec);
-    entries.push_back({reduce_name(plan),
-                       {blocks(out.n * out.c * out.h * out.w, kReduceThreads), 1, 1},
-                       kReduceThreads,
-                       0,
-                       reduce_arguments(plan),
-                       /*packs_weights=*/false,
-                       /*starts_early=*/true});
-  }
+  if (tiling.splits > 1) entries.push_back(reduce_entry(plan));
   return entries;
 }
 
@@ -325,7 +301,7 @@ std::string emit_tensor(const ConvPlan& plan) {
       {"tile", std::string(embedded_text(tiling.images > 0 ? "tensor_tile_images.cu.in" : "tensor_tile.cu.in"))},
       {"operands", operands(spec, tiling)},
       {"multiply", multiplications(plan, tiling)},
-      {"reduce", split ? emit_tensor_reduce(plan, reduce_name(plan), reduce_arguments(plan)) : ""},
+      {"reduce", split ? emit_reduce(plan) : ""},
   };
   holes.merge(tensor_load_holes(plan, tiling));
   holes.merge(tensor_store_holes(plan, tiling));

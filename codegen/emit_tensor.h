@@ -45,11 +45,18 @@ Holes tensor_store_holes(const ConvPlan& plan, const TensorTiling& tiling);
 /// The same for NHWC output; `channel_values` loads what a thread needs of its channels.
 Holes tensor_store_nhwc_holes(const ConvPlan& plan, const TensorTiling& tiling, const std::string& channel_values);
 
+/// Where a tile's outputs go: y, or the sums of its split.
+std::string where_stored(const TensorTiling& tiling);
+
+/// Lines of the epilogue of a sum on its way to where it is staged. What a residual is added to is not activated yet,
+/// and sums of splits get theirs when they are added.
+std::string epilogue_of_staged(const ConvSpec& spec, const TensorTiling& tiling);
+
+/// Lines that divide a position of a run of whole images: `image`, `row` and `column`.
+std::string place_in_images(std::string_view position);
+
 /// Constants of the store, part of the block's.
 void add_tensor_store_constants(Constants& constants, const ConvPlan& plan, const TensorTiling& tiling);
 void add_tensor_store_nhwc_constants(Constants& constants, const ConvPlan& plan, const TensorTiling& tiling);
-
-/// The kernel that adds the partial sums of a split reduction.
-std::string emit_tensor_reduce(const ConvPlan& plan, const std::string& name, const std::vector<Argument>& arguments);
 
 }  // namespace jitconv::codegen

@@ -32,10 +32,7 @@ std::string run_start(const TensorTiling& tiling) {
 
 /// Lines that find a pixel's place: its row of outputs and its column, counted from that row's start.
 std::string pixel_place(const TensorTiling& tiling) {
-  if (tiling.images > 0)
-    return "const int image = pixel / kImagePositions;\n"
-           "const int row = (pixel - image * kImagePositions) / kPitch;\n"
-           "const int column = pixel - image * kImagePositions - row * kPitch;\n";
+  if (tiling.images > 0) return place_in_images("pixel");
   return "const int row = row_first + (column_first + pixel) / kPitch;\n"
          "const int column = (column_first + pixel) % kPitch;\n";
 }
@@ -151,6 +148,14 @@ StepText step_text(const TensorTiling& tiling) {
           .chunk = tiling.filter_rows == 1 ? "step / kR" : "step",
           .filter_row = tiling.filter_rows == 1 ? "step % kR" : "0",
           .run_first = images ? "tile.n + run * kImages" : "tile.first_output + run * kWindow"};
+}
+
+std::string place_in_images(std::string_view position) {
+  return fmt::format(
+      "const int image = {0} / kImagePositions;\n"
+      "const int row = ({0} - image * kImagePositions) / kPitch;\n"
+      "const int column = {0} - image * kImagePositions - row * kPitch;\n",
+      position);
 }
 
 std::string move_registers(int wanted, std::string_view name) {

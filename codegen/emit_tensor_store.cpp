@@ -43,20 +43,13 @@ std::string residual(const Epilogue& epilogue, const TensorTiling& tiling, std::
 }
 
 /// Whether outputs are staged as 16-bit elements.
-bool stages_16bit(const ConvPlan& plan, const TensorTiling& tiling) {
-  return plan.spec.dtype != DataType::f32 && tiling.stages_elements(plan.spec);
-}
+bool stages_16bit(const ConvPlan& plan, const TensorTiling& tiling) { return tiling.staged_bytes(plan.spec) == 2; }
 
 /// Lines that stage one channel's accumulators, without the positions that no output has.
 std::string stage_values(const ConvPlan& plan, const TensorTiling& tiling) {
   const ConvSpec& spec = plan.spec;
   const TensorShape out = output_shape(spec);
-  const Epilogue none;
-  const Epilogue& epilogue = tiling.splits > 1 ? none : spec.epilogue;
-  // What a residual is added to is not activated yet.
-  const Activation activation = epilogue.residual ? Activation::none : epilogue.activation;
-  const std::string lines =
-      (epilogue.bias ? "value += channel_bias[half];\n" : "") + epilogue_lines({.activation = activation}, "");
+  const std::string lines = epilogue_of_staged(spec, tiling);
   const bool narrow = stages_16bit(plan, tiling);
   // Two outputs at a time where both always lie in one row and at an even place in shared memory, whatever the channel.
   const std::int64_t gap = TensorTiling::gap(spec);
@@ -112,10 +105,6 @@ constexpr std::string_view kReadStaged =
     "  }\n"
     "}";
 
-std::string where_stored(const TensorTiling& tiling) {
-  return tiling.splits > 1 ? "partial_sums + number % kSplits * static_cast<long long>(kPartialSumStride)" : "y";
-}
-
 /// A condition on k: whether the tile has no such channel.
 std::string missing_channel(const ConvSpec& spec, const TensorTiling& tiling) {
   return spec.filter.k / spec.groups % tiling.block_k == 0 ? "false" : "k_first + k >= kGroupK";
@@ -162,6 +151,16 @@ std::string store_windows(const ConvPlan& plan, const TensorTiling& tiling) {
 
 }  // namespace
 
+std::string where_stored(const TensorTiling& tiling) {
+  return tiling.splits > 1 ? "partial_sums + number % kSplits * static_cast<long long>(kPartialSumStride)" : "y";
+}
+
+std::string epilogue_of_staged(const ConvSpec& spec, const TensorTiling& tiling) {
+  const Epilogue epilogue = tiling.splits > 1 ? Epilogue{} : spec.epilogue;
+  const Activation activation = epilogue.residual ? Activation::none : epilogue.activation;
+  return (epilogue.bias ? "value += channel_bias[half];\n" : "") + epilogue_lines({.activation = activation}, "");
+}
+
 void add_tensor_store_constants(Constants& c, const ConvPlan& plan, const TensorTiling& tiling) {
   const ConvSpec& spec = plan.spec;
   if (spec.output_layout == Layout::nhwc) return add_tensor_store_nhwc_constants(c, plan, tiling);
@@ -186,17 +185,6 @@ Holes tensor_store_holes(const ConvPlan& plan, const TensorTiling& tiling) {
           {"read_staged", reads_vectors ? std::string(kReadStaged) : ""},
           {"channel_values", channel_bias(plan, tiling)},
           {"store", images ? store_images(plan, tiling) : store_windows(plan, tiling)}};
-}
-
-std::string emit_tensor_reduce(const ConvPlan& plan, const std::string& name, const std::vector<Argument>& arguments) {
-  const Epilogue& epilogue = plan.spec.epilogue;
-  return fill_template(embedded_text("tensor_reduce.cu.in"),
-                       {{"kernel", name},
-                        {"parameters", parameter_list(arguments)},
-                        {"channel_values", channel_values(epilogue, plan.spec.output_layout == Layout::nhwc
-                                                                        ? "output % (kGroups * kGroupK)"
-                                                                        : "output / kPlane % (kGroups * kGroupK)")},
-                        {"epilogue", epilogue_lines(epilogue, "output")}});
 }
 
 }  // namespace jitconv::codegen

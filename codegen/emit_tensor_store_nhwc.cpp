@@ -62,12 +62,9 @@ std::string place(const ConvSpec& spec, const TensorTiling& tiling, std::string_
   }
   lines.add(fmt::format("const int position = first + {} * kStorePositions + thread / kVectors;", step));
   if (tiling.images > 0) {
-    lines.add("const int image = position / kImagePositions;");
-    lines.add("const int row = (position - image * kImagePositions) / kPitch;");
-    lines.add("const int column = position - image * kImagePositions - row * kPitch;");
-    lines.add("const int output = (image * kP + row) * kQ + column;");
-    lines.add("const bool stored = k_vector < kGroupK && row < kP && column < kQ && output < outputs;");
-    return lines.text();
+    return lines.text() + place_in_images("position") +
+           "const int output = (image * kP + row) * kQ + column;\n"
+           "const bool stored = k_vector < kGroupK && row < kP && column < kQ && output < outputs;\n";
   }
   lines.add(tiling.row_ends(spec) == 1 ? "const int rows = column_first + position < kPitch ? 0 : 1;"
                                        : "const int rows = (column_first + position) / kPitch;");
@@ -126,10 +123,6 @@ Holes tensor_store_nhwc_holes(const ConvPlan& plan, const TensorTiling& tiling, 
   const Epilogue none;
   const Epilogue& epilogue = tiling.splits > 1 ? none : spec.epilogue;
   const bool transposed = tiling.staged_bytes(spec) == 2;
-  // What a residual is added to is not activated yet.
-  const Activation activation = epilogue.residual ? Activation::none : epilogue.activation;
-  const std::string epilogue_of_sum =
-      (epilogue.bias ? "value += channel_bias[half];\n" : "") + epilogue_lines({.activation = activation}, "");
   const int steps = store_steps(spec, tiling);
   const bool batches = store_batch(steps) < steps;
   const std::string step = batches ? "(step + i)" : "i", where = place(spec, tiling, step);
@@ -156,12 +149,12 @@ Holes tensor_store_nhwc_holes(const ConvPlan& plan, const TensorTiling& tiling, 
         transposed ? "Staged* const staged_lane =\n"
                      "    staged + (lane / 16 * 8 + lane % 8) * kStagingPitch + warp % 4 * 16 + lane / 8 % 2 * 8;"
                    : "Staged* const staged_lane = staged + lane % 4 * 2 * kStagingPitch + warp % 4 * 16 + lane / 4;"},
-       {"y", tiling.splits == 1 ? "y" : "partial_sums + number % kSplits * static_cast<long long>(kPartialSumStride)"},
+       {"y", where_stored(tiling)},
        {"residual_vector", epilogue.residual ? "const Element* const residual_vector = residual + first_element;" : ""},
        {"read_residual", read_residual},
        {"stage",
         fill_template(embedded_text(transposed ? "tensor_stage_transposed.cu.in" : "tensor_stage_channels.cu.in"),
-                      {{"epilogue", epilogue_of_sum}})},
+                      {{"epilogue", epilogue_of_staged(spec, tiling)}})},
        {"write", write}});
   return {
       {"staged", transposed ? "Element" : "float"},

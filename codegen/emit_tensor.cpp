@@ -144,6 +144,7 @@ std::string device(const ConvPlan& plan, const TensorTiling& tiling) {
     files.push_back(plan.spec.dtype == DataType::f16 ? "device/pair_f16.cuh" : "device/pair_bf16.cuh");
     files.push_back("device/store_16bit.cuh");
   }
+  if (tiling.stores_bulk(plan.spec)) files.push_back("device/bulk_store.cuh");
   if (!nhwc && tiling.row_ends(plan.spec) > 1) files.push_back("device/opaque.cuh");
   if (plan.spec.epilogue.activation == Activation::relu) files.push_back("device/max_nan.cuh");
   std::string text = device_text(files);

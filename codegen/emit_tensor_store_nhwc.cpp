@@ -162,6 +162,7 @@ Holes tensor_store_nhwc_holes(const ConvPlan& plan, const TensorTiling& tiling, 
       {"read_staged", fmt::format("using StoreVector = {};  // kStoreVector channels of y\n{}",
                                   store_vector_type(spec, tiling), epilogue.residual ? read_staged(spec, tiling) : "")},
       {"channel_values", channel_values},
+      {"await_stores", ""},
       {"store", store}};
 }
 

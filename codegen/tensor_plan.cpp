@@ -32,6 +32,7 @@ constexpr std::int64_t kStoreLatency = 1'090;      // the last multiplication, b
 constexpr std::int64_t kStage = 8;                 // a column of accumulators on its way to shared memory
 constexpr std::int64_t kStageRows = 21;            // more of it where rows end inside a run
 constexpr std::int64_t kStoreColumn = 14;          // four bytes of every channel on their way to y
+constexpr std::int64_t kBulkColumn = 4;            // and by the copy engine, which multiplications do not wait for
 constexpr std::int64_t kStoreChannels = 3;         // NHWC: a byte of a position's channels
 constexpr std::int64_t kStart = 8'000;             // once: packing, the first loads
 constexpr std::int64_t kExtraLaunch = 2'500'000;   // picoseconds of a kernel before the convolution
@@ -238,14 +239,20 @@ class Search {
     return cycles + (ceil_div(own, tiling.load_batch) - 1) * kNextBatch;
   }
 
+  /// Cycles of an NCHW tile's store.
+  std::int64_t store_columns(const TensorTiling& tiling, std::int64_t bytes_of_window) const {
+    const std::int64_t n = tiling.columns, rows = tiling.row_ends(spec_) > 1 ? kStageRows * n : 0;
+    if (!tiling.stores_bulk(spec_)) return rows + kStage * n + kStoreColumn * bytes_of_window / 4;
+    return rows + kStage * n * tiling.staged_bytes(spec_) / 4 + kBulkColumn * bytes_of_window / 4;
+  }
+
   std::int64_t price(const TensorTiling& tiling, std::int64_t tiles) const {
     const std::int64_t steps = tiling.steps_of_split(spec_), n = tiling.columns;
     const std::int64_t multiply = steps * step_multiply(tiling), load = steps * step_load(tiling);
     const std::int64_t bytes_of_window = tiling.window * element_bytes(spec_.dtype);
     const bool nhwc = spec_.output_layout == Layout::nhwc;
     const std::int64_t store = kStoreLatency + (nhwc ? kStoreChannels * tiling.staged_bytes(spec_) * n
-                                                     : kStage * n + kStoreColumn * bytes_of_window / 4 +
-                                                           (tiling.row_ends(spec_) > 1 ? kStageRows * n : 0));
+                                                     : store_columns(tiling, bytes_of_window));
 
     std::int64_t tile = std::max(multiply + store, load) + std::min(multiply + store, load) / 8;
     if (tiling.runs() == 2) tile += steps * kSecondRun;
@@ -263,6 +270,8 @@ class Search {
     }
     const bool aligned =
         nhwc || (out_.h * out_.w * element_bytes(spec_.dtype) % 256 == 0 && bytes_of_window % 256 == 0);
+    // Where rows come again for the next filter row, more copies in flight only compete with stores.
+    if (tiling.copies_ahead > 1 && spec_.filter.r > tiling.filter_rows) bytes += bytes * 3 / 100;
     const std::int64_t memory = bytes * 1000 / (kDramBytesPerMicrosecond / 1000) * (aligned ? 100 : kUnalignedPercent) /
                                 100 * (tiling.copies_ahead > 0 ? 100 : kLoadedPercent) / 100;
     return std::max(compute, memory) + std::min(compute, memory) / 5;

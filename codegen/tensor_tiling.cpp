@@ -174,6 +174,12 @@ int TensorTiling::staged_bytes(const ConvSpec& spec) const {
   return stages_elements(spec) ? static_cast<int>(element_bytes(spec.dtype)) : 4;
 }
 
+bool TensorTiling::stores_bulk(const ConvSpec& spec) const {
+  if (spec.output_layout == Layout::nhwc || images > 0 || (spec.epilogue.residual && splits == 1)) return false;
+  constexpr std::int64_t kLine = 128;
+  return staged_bytes(spec) == 2 || plane(spec) * staged_bytes(spec) % kLine == 0;
+}
+
 int TensorTiling::store_width(const ConvSpec& spec) const {
   const int vector = splits > 1 ? 4 : static_cast<int>(16 / element_bytes(spec.dtype));
   return gap(spec) == 0 && plane(spec) % vector == 0 ? vector : 1;

@@ -56,6 +56,11 @@ void phase_wait(void* object, int parity, const void* pc) { active->phase_wait(o
 void copy_bulk(void* destination, const void* source, int bytes, void* object, const void* pc) {
   active->copy_bulk(destination, source, bytes, object, pc);
 }
+void store_bulk(void* destination, const void* source, int bytes, const void* pc) {
+  active->store_bulk(destination, source, bytes, pc);
+}
+void store_bulk_commit(const void*) { active->store_bulk_commit(); }
+void store_bulk_wait(unsigned groups, const void* pc) { active->store_bulk_wait(groups, pc); }
 void fence_async_proxy(const void*) { active->fence_async_proxy(); }
 
 MultiplyType type_of(jitconv_host_multiply_type type) {
@@ -112,6 +117,9 @@ constexpr jitconv_host_api kApi = {load,
                                    phase_arrive,
                                    phase_wait,
                                    copy_bulk,
+                                   store_bulk,
+                                   store_bulk_commit,
+                                   store_bulk_wait,
                                    fence_async_proxy,
                                    multiply,
                                    multiply_begin,

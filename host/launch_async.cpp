@@ -69,30 +69,28 @@ void LaunchState::phase_wait(void* barrier, std::int64_t parity, const void* pc)
   block_.renew_view();
 }
 
+// One side of a bulk copy; of no bytes if it cannot have so many.
+LaunchState::Access LaunchState::bulk_access(const void* address, std::int64_t bytes, const void* pc) {
+  const bool sized = bytes > 0 && bytes <= kMostCopied && bytes % kCopyUnit == 0;
+  return {address, sized ? static_cast<std::uint32_t>(bytes) : 0, "bulk copy", pc};
+}
+
 void LaunchState::copy_bulk(void* destination, const void* source, std::int64_t bytes, void* barrier, const void* pc) {
   PhaseBarriers::Barrier& arrival = used_barrier(barrier, "bulk copy", pc);
-  const bool sized = bytes > 0 && bytes <= kMostCopied && bytes % kCopyUnit == 0;
-  const Access write{destination, sized ? static_cast<std::uint32_t>(bytes) : 0, "bulk copy", pc};
-  const Access read{source, write.bytes, "bulk copy", pc};
-  if (!sized) report_place(Rule::misaligned, write, fmt::format("asked for {}: no multiple of 16", bytes).c_str());
-  const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(destination) - shared_begin_;
-  if (offset >= shared_bytes_ || write.bytes > shared_bytes_ - offset)
-    report_place(Rule::out_of_bounds, write, "outside shared memory");
-  if (offset % kCopyUnit != 0) report_place(Rule::misaligned, write, "to no multiple of 16");
+  const Access write = bulk_access(destination, bytes, pc), read = bulk_access(source, bytes, pc);
+  const std::uint32_t offset = check_bulk(write, read, bytes);
   check_source(read);
-  if (reinterpret_cast<std::uintptr_t>(source) % kCopyUnit != 0)
-    report_place(Rule::misaligned, read, "from no multiple of 16");
 
   Operation operation;
   operation.issuer = block_.running().index;
   operation.proxy = Proxy::async;
   operation.completion = Completion::object;
   operation.object = arrival.number;
-  operation.destination = static_cast<std::uint32_t>(offset);
+  operation.destination = offset;
   operation.source = source;
   operation.bytes = write.bytes;
   operation.pc = low_half(pc);
-  if (module_.counts()) count_bulk(write.bytes);
+  if (module_.counts()) count_bulk(write.bytes, counters_.global_loads, counters_.shared_stores);
   // When the object is told is decided here: late is when nobody can do anything else.
   const Conflict conflict = copies_.issue(block_.view(), operation, Landing::late, random_);
   if (conflict) report_conflict(conflict, write);
@@ -101,15 +99,56 @@ void LaunchState::copy_bulk(void* destination, const void* source, std::int64_t 
   if (early) land_on(barriers_.at(operation.object));
 }
 
+void LaunchState::store_bulk(void* destination, const void* source, std::int64_t bytes, const void* pc) {
+  const Access write = bulk_access(destination, bytes, pc), read = bulk_access(source, bytes, pc);
+  const std::uint32_t offset = check_bulk(read, write, bytes);
+  GlobalMemory::Region* const region = checked_region(write);
+  if (region == nullptr) report_place(Rule::out_of_bounds, write, "outside the buffers of the launch");
+  if (!region->writable()) report_place(Rule::read_only, write, "to an input");
+  if (const Conflict conflict = shared_.check_read(block_.view(), offset, read.bytes))
+    report_conflict(conflict, read);
+  if (const Conflict conflict = global_.store(*region, block_.view(), reinterpret_cast<std::uintptr_t>(destination),
+                                              write.bytes, low_half(pc)))
+    report_conflict(conflict, write);
+  if (module_.counts()) count_bulk(read.bytes, counters_.global_stores, counters_.shared_loads);
+  const bool early =
+      settings_.landing == Landing::early || (settings_.landing == Landing::random && (random_.next() >> 63) != 0);
+  bulk_stores_.issue({block_.running().index, static_cast<const char*>(source), static_cast<char*>(destination),
+                      read.bytes, pc},
+                     early);
+}
+
+void LaunchState::store_bulk_wait(std::uint32_t groups, const void* pc) {
+  const auto change = bulk_stores_.wait(block_.running().index, groups);
+  if (!change || log_.known(Rule::unfinished_copy, pc)) return;
+  block_.report({Rule::unfinished_copy, pc, block_.running().index,
+                 place(change->store.source + change->offset, change->store.bytes - change->offset),
+                 "what the copy in line {line} reads was changed before this wait for it", change->store.pc},
+                false);
+}
+
+// A bulk copy's two sides; returns the place in shared memory. Does not come back if the copy cannot be made.
+std::uint32_t LaunchState::check_bulk(const Access& shared, const Access& global, std::int64_t bytes) {
+  if (shared.bytes == 0)
+    report_place(Rule::misaligned, shared, fmt::format("asked for {}: no multiple of 16", bytes).c_str());
+  const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(shared.address) - shared_begin_;
+  if (offset >= shared_bytes_ || shared.bytes > shared_bytes_ - offset)
+    report_place(Rule::out_of_bounds, shared, "outside shared memory");
+  if (offset % kCopyUnit != 0) report_place(Rule::misaligned, shared, "in shared memory at no multiple of 16");
+  if (reinterpret_cast<std::uintptr_t>(global.address) % kCopyUnit != 0)
+    report_place(Rule::misaligned, global, "at no multiple of 16");
+  return static_cast<std::uint32_t>(offset);
+}
+
 // Whole sectors and wavefronts, by one instruction.
-void LaunchState::count_bulk(std::uint32_t bytes) {
-  counters_.global_loads.requests += 1;
-  counters_.global_loads.sectors += (bytes + 31) / 32;
-  counters_.global_loads.bytes += bytes;
-  counters_.shared_stores.requests += 1;
-  counters_.shared_stores.wavefronts += (bytes + 127) / 128;
-  counters_.shared_stores.ideal += (bytes + 127) / 128;
-  counters_.shared_stores.bytes += bytes;
+void LaunchState::count_bulk(std::uint32_t bytes, GlobalCounters& global, SharedCounters& shared) {
+  global.requests += 1;
+  global.sectors += (bytes + 31) / 32;
+  global.bytes += bytes;
+  shared.requests += 1;
+  shared.wavefronts += (bytes + 127) / 128;
+  shared.ideal += (bytes + 127) / 128;
+  shared.bytes += bytes;
 }
 
 void LaunchState::land_on(PhaseBarriers::Barrier& barrier) {
@@ -195,6 +234,11 @@ void LaunchState::end() {
     block_.log({Rule::unfinished_copy, pc_near(near, copy->pc), copy->issuer,
                 place(reinterpret_cast<const void*>(shared_begin_ + copy->destination), copy->bytes),
                 fmt::format("bulk copy of {} bytes: the block ended, and nobody had waited for it", copy->bytes),
+                nullptr});
+  }
+  if (const BulkStores::Store* const store = bulk_stores_.unfinished()) {
+    block_.log({Rule::unfinished_copy, store->pc, store->issuer, place(store->source, store->bytes),
+                fmt::format("bulk copy of {} bytes: the block ended, and nobody had waited for it", store->bytes),
                 nullptr});
   }
   for (std::uint32_t g = 0; (g + 1) * kWarpgroupThreads <= clocks_.threads(); ++g) {

@@ -44,6 +44,7 @@ LaunchState::LaunchState(const Module& module, Module::Entry entry, const Launch
       shared_begin_(reinterpret_cast<std::uintptr_t>(module.shared_memory())),
       shared_bytes_(launch.shared_bytes),
       copies_(launch.threads, PhaseBarriers::kMost, static_cast<char*>(module.shared_memory()), shared_),
+      bulk_stores_(launch.threads),
       barriers_(clocks_),
       warpgroups_(launch.threads, PhaseBarriers::kMost, static_cast<const char*>(module.shared_memory()),
                   launch.shared_bytes, shared_, clocks_, settings.landing, random),
@@ -74,6 +75,7 @@ void LaunchState::run_block(const std::array<std::uint32_t, 3>& index) {
   barriers_.start_block();
   warpgroups_.start_block();
   copies_.start_block();
+  bulk_stores_.start_block();
   block_.run(index, grid_, counters_);
   started_.push_back({clocks_.first(), index});
 }

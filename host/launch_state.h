@@ -8,6 +8,7 @@
 
 #include "host/async_copy.h"
 #include "host/block.h"
+#include "host/bulk_stores.h"
 #include "host/engine.h"
 #include "host/global_memory.h"
 #include "host/phase_barriers.h"
@@ -51,6 +52,9 @@ class LaunchState : private BlockEvents {
   void phase_arrive(void* barrier, std::int64_t announced, const void* pc);
   void phase_wait(void* barrier, std::int64_t parity, const void* pc);
   void copy_bulk(void* destination, const void* source, std::int64_t bytes, void* barrier, const void* pc);
+  void store_bulk(void* destination, const void* source, std::int64_t bytes, const void* pc);
+  void store_bulk_commit() { bulk_stores_.commit(block_.running().index); }
+  void store_bulk_wait(std::uint32_t groups, const void* pc);
   void fence_async_proxy();
   void multiply_begin() { warpgroups_.begin(block_.running().index); }
   void multiply_commit() { warpgroups_.commit(block_.running().index); }
@@ -76,10 +80,12 @@ class LaunchState : private BlockEvents {
   [[gnu::noinline]] void store_shared(std::uintptr_t offset, std::uint32_t bytes, const void* pc);
   void check_shared(std::uintptr_t offset, const Access& access);
   void check_source(const Access& access);
+  static Access bulk_access(const void* address, std::int64_t bytes, const void* pc);
+  std::uint32_t check_bulk(const Access& shared, const Access& global, std::int64_t bytes);
   void check_sums(const void* address, std::uint32_t bytes, const char* verb, const void* pc);
   PhaseBarriers::Barrier& used_barrier(void* barrier, const char* verb, const void* pc);
   void report_barrier(const void* barrier, const void* pc, std::string&& text, const PhaseBarriers::Barrier* known);
-  void count_bulk(std::uint32_t bytes);
+  static void count_bulk(std::uint32_t bytes, GlobalCounters& global, SharedCounters& shared);
   void land_on(PhaseBarriers::Barrier& barrier);
 
   // BlockEvents.
@@ -113,6 +119,7 @@ class LaunchState : private BlockEvents {
   std::uintptr_t shared_begin_;
   std::uintptr_t shared_bytes_;
   AsyncCopies copies_;
+  BulkStores bulk_stores_;
   PhaseBarriers barriers_;
   Warpgroups warpgroups_;
   std::vector<void*> values_;      // of the parameters

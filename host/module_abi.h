@@ -47,6 +47,10 @@ struct jitconv_host_api {
   void (*phase_wait)(void* barrier, int parity, const void* pc);
   // cp.async.bulk: global to shared, completes on a barrier object.
   void (*copy_bulk)(void* destination, const void* source, int bytes, void* barrier, const void* pc);
+  // cp.async.bulk: shared to global, in groups of the issuing thread; the wait is for the reads.
+  void (*store_bulk)(void* destination, const void* source, int bytes, const void* pc);
+  void (*store_bulk_commit)(const void* pc);
+  void (*store_bulk_wait)(unsigned groups_in_flight, const void* pc);
   void (*fence_async_proxy)(const void* pc);
 
   // wgmma and setmaxnreg: operations of a warpgroup.
@@ -72,5 +76,5 @@ struct jitconv_host_module {
   void* shared_memory;                  // JITCONV_HOST_SHARED_BYTES, aligned to 1024
 };
 // Raised with every change of this header. The largest shared memory of a block is that of sm_90.
-#define JITCONV_HOST_ABI 2
+#define JITCONV_HOST_ABI 3
 #define JITCONV_HOST_SHARED_BYTES 232448

@@ -203,7 +203,6 @@ Conflict SharedMemory::unfenced(const View& view, std::uint32_t first, std::uint
   return {};
 }
 
-// Cells that were written together are decided together: of a row of an operand only the first is looked at closely.
 Conflict SharedMemory::begin_read(const View& view, const AsyncReader& reader, std::uint32_t offset,
                                   std::uint32_t bytes, std::uint32_t pc) {
   auto reads = std::find_if(async_reads_.begin(), async_reads_.end(),
@@ -216,7 +215,11 @@ Conflict SharedMemory::begin_read(const View& view, const AsyncReader& reader, s
   }
   std::fill_n(reads->tick.get() + offset / kReadUnit, bytes / kReadUnit, reader.tick);
   std::fill_n(reads->pc.get() + offset / kReadUnit, bytes / kReadUnit, pc);
+  return check_read(view, offset, bytes);
+}
 
+// Cells that were written together are decided together: of a row of an operand only the first is looked at closely.
+Conflict SharedMemory::check_read(const View& view, std::uint32_t offset, std::uint32_t bytes) const {
   Tick good_tick = -1;  // of no cell: none has been found good
   std::uint16_t good_writer = 0;
   for (std::uint32_t cell = offset / 2; cell < (offset + bytes) / 2; ++cell) {

@@ -69,6 +69,8 @@ class SharedMemory {
   static constexpr std::uint32_t kReadUnit = 16;
   Conflict begin_read(const View& view, const AsyncReader& reader, std::uint32_t offset, std::uint32_t bytes,
                       std::uint32_t pc);
+  // What such a read breaks, without marks of it: for who finds changes by other means.
+  Conflict check_read(const View& view, std::uint32_t offset, std::uint32_t bytes) const;
 
   // An asynchronous write begins: `view.thread` issued it, and until finish_write() every access is a conflict. One
   // through the async proxy must not overtake writes of the generic one.

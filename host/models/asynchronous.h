@@ -15,6 +15,11 @@ JITCONV_HOOK void jitconv_phase_wait(void* barrier, int parity) {
 JITCONV_HOOK void jitconv_copy_bulk(void* destination, const void* source, int bytes, void* barrier) {
   jitconv_api->copy_bulk(destination, source, bytes, barrier, JITCONV_PC);
 }
+JITCONV_HOOK void jitconv_store_bulk(void* destination, const void* source, int bytes) {
+  jitconv_api->store_bulk(destination, source, bytes, JITCONV_PC);
+}
+JITCONV_HOOK void jitconv_store_bulk_commit() { jitconv_api->store_bulk_commit(JITCONV_PC); }
+JITCONV_HOOK void jitconv_store_bulk_wait(unsigned groups) { jitconv_api->store_bulk_wait(groups, JITCONV_PC); }
 JITCONV_HOOK void jitconv_fence_async_proxy() { jitconv_api->fence_async_proxy(JITCONV_PC); }
 
 JITCONV_HOOK void jitconv_multiply(jitconv_host_multiply_type type, float* sum, unsigned accumulators,

@@ -71,6 +71,39 @@ Probe bulk_copies() {
   return probe;
 }
 
+/// Copies of what all of a warp staged, asked for by one lane, to y and back through a load. The second overwrites what
+/// the first read, once it has.
+Probe bulk_stores() {
+  Probe probe;
+  probe.name = "bulk stores";
+  probe.device_files = {"device/warpgroup.cuh", "device/bulk_store.cuh"};
+  for (const char* function : {"bulk_copy_to_global", "bulk_stores_commit", "bulk_stores_wait_read"})
+    probe.functions.push_back(std::string("bulk_store.cuh: ") + function);
+  probe.body =
+      "  const int lane = static_cast<int>(threadIdx.x % 32);\n"
+      "  unsigned* const staged = reinterpret_cast<unsigned*>(shared) + threadIdx.x / 32 * 128;\n"
+      "#pragma unroll 1\n"
+      "  for (int round = 0; round < 2; ++round) {\n"
+      "    if (lane == 7) bulk_stores_wait_read<0>();\n"
+      "    __syncwarp();\n"
+      "    for (int i = 0; i < 4; ++i) staged[lane * 4 + i] = __float_as_uint(in[i]) ^ static_cast<unsigned>(round * (i + 1));\n"
+      "    fence_async_proxy();\n"
+      "    __syncwarp();\n"
+      "    if (lane == 7) {\n"
+      "      bulk_copy_to_global(out - lane * 8 + round * 128, staged, 256);\n"
+      "      bulk_copy_to_global(out - lane * 8 + round * 128 + 64, staged + 64, 256);\n"
+      "      bulk_stores_commit();\n"
+      "    }\n"
+      "  }\n"
+      "  if (lane == 7) bulk_stores_wait_read<0>();\n";
+  probe.in_words = 4;
+  probe.out_words = 8;
+  probe.shared_bytes = kProbeThreads * 16;
+  probe.inputs = random_words(probe.name, kItems * probe.in_words);
+  probe.compute_capability = kHopper;
+  return probe;
+}
+
 Probe operands_tf32() {
   Probe probe;
   probe.name = "operand tf32";
@@ -429,7 +462,7 @@ Probe registers() {
 }  // namespace
 
 std::vector<Probe> tensor_probes() {
-  std::vector<Probe> all{bulk_copies(), registers(), operands_tf32()};
+  std::vector<Probe> all{bulk_copies(), bulk_stores(), registers(), operands_tf32()};
   all.push_back(maxima());
   all.push_back(opaque_values());
   all.push_back(word_stores());

@@ -177,6 +177,22 @@ __device__ __forceinline__ void store_elements(float* y, const float (&value)[kS
       : "memory");
 }
 
+// Shared to global copies by the copy engine (cp.async.bulk, sm_90): one thread asks and goes on. Addresses and size are
+// multiples of 16. The engine reads through the async proxy: who wrote the source fences, and the asking thread comes
+// behind them. A thread's copies belong to the group that its next bulk_stores_commit() closes;
+// bulk_stores_wait_read<n>() returns when the sources of all but its n newest groups have been read and may be
+// overwritten. A block that ends must have waited; y is complete when the kernel is.
+__device__ __forceinline__ void bulk_copy_to_global(void* destination, const void* source, int bytes) {
+  asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(destination),
+               "r"(static_cast<unsigned>(__cvta_generic_to_shared(source))), "r"(bytes)
+               : "memory");
+}
+__device__ __forceinline__ void bulk_stores_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
+template <int kGroups>
+__device__ __forceinline__ void bulk_stores_wait_read() {
+  asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(kGroups) : "memory");
+}
+
 // sum[64][248] += a[64][8] * b[248][8] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a).
 // Operands are fp32 bit patterns rounded to TF32; a product is exact, the sum of fp32. Lane l of warp w holds of row 16 w + l / 4 + 8 i,
 // columns 8 j + 2 (l % 4) + {0, 1}, in sum[4 j + 2 i + {0, 1}].
@@ -282,7 +298,6 @@ constexpr int kStagingElements = 1984;  // of a warp
 constexpr int kSectorElements = 8;
 constexpr int kLead = 0;
 constexpr int kStoreVectors = 62;
-constexpr int kStoreSteps = 2;
 constexpr int kStagingFirstByte = 143360;
 constexpr int kBarriersFirstByte = 206848;
 
@@ -557,14 +572,15 @@ jitconv_fwd_f32_nchw_n8c32h512w512_k64_5x9_d2x3_tensor(const Element* __restrict
       // sector of y: sectors that two instructions share are slow. So a channel's run starts up to kLead - 1 outputs late.
       const int plane_first = (tile.n * kGroups + tile.group) * kGroupK;
       const int run_first = tile.first_output + run * kWindow;
-      // Runs that neither start nor end a plane store whole vectors only.
-      const bool inside = run_first > 0 && run_first + (kWindow + kSectorElements) <= kPlane;
+      // Runs at the ends of a plane may store vectors in part.
+      const bool inside = run_first + kWindow <= kPlane;
       Staged* const staged = staging + (warp - 4) * kStagingElements;
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         const int k_first = tile.k_tile * kBlockK + k_consumer + warp % 4 * 16 + half * 8;
         Staged* const staged_lane =
             staged + (lane / 4 * kStagingPitch + lane % 4 * 2 + kLead - late(plane_first + k_first + lane / 4));
+        if (lane == 0) bulk_stores_wait_read<0>();  // of what was staged before
         __syncwarp();
 #pragma unroll
         for (int i = 0; i < kColumns / 8; ++i) {
@@ -576,25 +592,18 @@ jitconv_fwd_f32_nchw_n8c32h512w512_k64_5x9_d2x3_tensor(const Element* __restrict
           }
           *reinterpret_cast<float2*>(staged_lane + (i * 8)) = pair;
         }
+        fence_async_proxy();
         __syncwarp();
         if (inside) {
-          auto* const y_lane = y + (plane_first + k_first) * static_cast<long long>(kPlane) +
-                               (run_first - kLead + lane * kStoreElements);
+          if (lane == 0) {
+            auto* const y_run = y + (plane_first + k_first) * static_cast<long long>(kPlane) + run_first;
 #pragma unroll
-          for (int k = 0; k < 8; ++k) {
-            if (false) break;
-            const long long late_k = k * kPlane + late(plane_first + k_first + k);
-#pragma unroll
-            for (int i = 0; i < kStoreSteps; ++i) {
-              const int vector = i * 32 + lane;
-              const bool stored = vector * kStoreElements >= kLead && vector < kStoreVectors;
-              // Nothing lies behind the last vector of the last channel.
-              const int readable = (i + 1) * 32 <= kStoreVectors || stored ? vector : 0;
-              const Staged* source = staged + k * kStagingPitch + readable * kStoreElements;
-              float value[kStoreElements];
-              read_staged(value, source);
-              store_all_if(y_lane + (late_k + i * (32 * kStoreElements)), value, stored);
+            for (int k = 0; k < 8; ++k) {
+              if (false) break;
+              bulk_copy_to_global(y_run + (k * static_cast<long long>(kPlane) + late(plane_first + k_first + k)),
+                                  staged + (k * kStagingPitch + kLead), kWindow * static_cast<int>(sizeof(Staged)));
             }
+            bulk_stores_commit();
           }
         } else {
 #pragma unroll 1
@@ -616,5 +625,6 @@ jitconv_fwd_f32_nchw_n8c32h512w512_k64_5x9_d2x3_tensor(const Element* __restrict
         }
       }
     }
+    if (lane == 0) bulk_stores_wait_read<0>();  // before the block ends
   }
 }

@@ -606,7 +606,7 @@ jitconv_fwd_f32_nchw_n1c512h14w14_k512_3x3_bias_tensor(const Element* __restrict
       // sector of y: sectors that two instructions share are slow. So a channel's run starts up to kLead - 1 outputs late.
       const int plane_first = (tile.n * kGroups + tile.group) * kGroupK;
       const int run_first = tile.first_output + run * kWindow;
-      // Runs that neither start nor end a plane store whole vectors only.
+      // Runs at the ends of a plane may store vectors in part.
       const bool inside = run_first > 0 && run_first + (kWindow + kSectorElements) <= kPlane;
       Staged* const staged = staging + (warp - 4) * kStagingElements;
 #pragma unroll
@@ -634,7 +634,7 @@ jitconv_fwd_f32_nchw_n1c512h14w14_k512_3x3_bias_tensor(const Element* __restrict
 #pragma unroll
           for (int k = 0; k < 8; ++k) {
             if (false) break;
-            const long long late_k = k * kPlane + late(plane_first + k_first + k);
+            const long long late_k = k * static_cast<long long>(kPlane) + late(plane_first + k_first + k);
 #pragma unroll
             for (int i = 0; i < kStoreSteps; ++i) {
               const int vector = i * 32 + lane;

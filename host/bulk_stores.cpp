@@ -1,0 +1,46 @@
+// See bulk_stores.h.
+#include "host/bulk_stores.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace jitconv::host {
+
+void BulkStores::start_block() {
+  if (in_flight_ != 0)
+    for (Issued& issued : of_thread_) issued.stores.clear();
+  in_flight_ = 0;
+}
+
+void BulkStores::issue(const Store& store, bool early) {
+  Issued& issued = of_thread_[store.issuer];
+  issued.stores.push_back({store, issued.closed_groups, early, {store.source, store.source + store.bytes}});
+  if (early) std::memcpy(store.destination, store.source, store.bytes);
+  ++in_flight_;
+}
+
+std::optional<BulkStores::Change> BulkStores::wait(std::uint32_t thread, std::uint32_t groups) {
+  Issued& issued = of_thread_[thread];
+  if (issued.closed_groups <= groups) return std::nullopt;
+  const std::uint32_t complete = issued.closed_groups - groups;  // groups below this number
+  std::optional<Change> found;
+  auto end = issued.stores.begin();
+  for (; end != issued.stores.end() && end->group < complete; ++end) {
+    const Store& store = end->store;
+    if (!end->moved) std::memcpy(store.destination, store.source, store.bytes);
+    const auto [before, now] = std::mismatch(end->bytes.begin(), end->bytes.end(), store.source);
+    if (before != end->bytes.end() && !found) found = Change{store, static_cast<std::uint32_t>(now - store.source)};
+  }
+  in_flight_ -= static_cast<std::size_t>(end - issued.stores.begin());
+  issued.stores.erase(issued.stores.begin(), end);
+  return found;
+}
+
+const BulkStores::Store* BulkStores::unfinished() const {
+  if (in_flight_ == 0) return nullptr;
+  for (const Issued& issued : of_thread_)
+    if (!issued.stores.empty()) return &issued.stores.front().store;
+  return nullptr;
+}
+
+}  // namespace jitconv::host

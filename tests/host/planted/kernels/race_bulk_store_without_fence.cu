@@ -1,0 +1,15 @@
+// A bulk copy to global memory reads what ordinary stores wrote, without a fence between the two.
+#include "device/bulk_store.cuh"
+#include "device/warpgroup.cuh"
+template <bool kRepaired>
+__device__ __forceinline__ void kernel(const float* x, float* y) {
+  extern __shared__ __align__(128) float shared[];
+  shared[threadIdx.x] = x[threadIdx.x];
+  if (kRepaired) fence_async_proxy();
+  __syncwarp();
+  if (threadIdx.x == 0) {
+    bulk_copy_to_global(y, shared, 128);  // here: copy
+    bulk_stores_commit();
+    bulk_stores_wait_read<0>();
+  }
+}

@@ -32,7 +32,6 @@ constexpr std::int64_t kStoreLatency = 1'090;      // the last multiplication, b
 constexpr std::int64_t kStage = 8;                 // a column of accumulators on its way to shared memory
 constexpr std::int64_t kStageRows = 21;            // more of it where rows end inside a run
 constexpr std::int64_t kStoreColumn = 14;          // four bytes of every channel on their way to y
-constexpr std::int64_t kBulkColumn = 4;            // and by the copy engine, which multiplications do not wait for
 constexpr std::int64_t kStoreChannels = 3;         // NHWC: a byte of a position's channels
 constexpr std::int64_t kStart = 8'000;             // once: packing, the first loads
 constexpr std::int64_t kExtraLaunch = 2'500'000;   // picoseconds of a kernel before the convolution
@@ -40,6 +39,12 @@ constexpr std::int64_t kReduceLaunch = 4'750'000;  // picoseconds of the one beh
 constexpr std::int64_t kDramBytesPerMicrosecond = 4'000'000;
 constexpr std::int64_t kUnalignedPercent = 136;  // of the memory's time if runs of y do not start and end on 256 bytes
 constexpr std::int64_t kLoadedPercent = 112;     // of it, if lanes load: their loads and stores queue together
+// After that, to the documented configurations.
+constexpr std::int64_t kBulkColumn = 4;        // as kStoreColumn by the copy engine, which is waited for less
+constexpr std::int64_t kNarrowLoads = 2;       // times what a load of a whole 64 bytes takes
+constexpr std::int64_t kShallowPermille = 12;  // more of a tile for each stage that loading warps lack
+constexpr std::int64_t kScatteredPercent = 3;  // more of the memory's bytes
+constexpr std::int64_t kCompetingPercent = 3;
 constexpr int kMostStages = 8;
 constexpr std::int64_t kMostTapsOfStep = 25;
 constexpr int kLoadingWarps = 4;
@@ -216,8 +221,11 @@ class Search {
     // Of a chunk's steps, one per filter row, the first brings most of the pixels to L2.
     const bool few = ceil_div(tiling.tiles(spec_), target_.sm_count) <= 2;
     const std::int64_t latency = kLoadLatency + (few ? kFirstTouch * tiling.filter_rows / spec_.filter.r : 0);
-    const std::int64_t warp =
-        runs * (ceil_div(own, tiling.load_batch) * latency + own * (loads * kLoadIssue + kPixelIssue));
+    // Less than 64 bytes at a time, of pixels that have many.
+    const bool narrow = TensorTiling::loads_vectors(spec_) && tiling.slices < 4 &&
+                        4 * tiling.chunk_channels(spec_) <= spec_.filter.c;
+    const std::int64_t warp = (narrow ? kNarrowLoads : 1) * runs *
+                              (ceil_div(own, tiling.load_batch) * latency + own * (loads * kLoadIssue + kPixelIssue));
     const std::int64_t teams = kLoadingWarps / tiling.team_warps;
     // Of columns between those that any tap needs, sectors come along.
     const std::int64_t phases = TensorTiling::phases(spec_);
@@ -249,7 +257,8 @@ class Search {
   std::int64_t price(const TensorTiling& tiling, std::int64_t tiles) const {
     const std::int64_t steps = tiling.steps_of_split(spec_), n = tiling.columns;
     const std::int64_t multiply = steps * step_multiply(tiling), load = steps * step_load(tiling);
-    const std::int64_t bytes_of_window = tiling.window * element_bytes(spec_.dtype);
+    const std::int64_t stored_bytes = tiling.splits > 1 ? 4 : element_bytes(spec_.dtype);
+    const std::int64_t bytes_of_window = tiling.window * stored_bytes;
     const bool nhwc = spec_.output_layout == Layout::nhwc;
     const std::int64_t store = kStoreLatency + (nhwc ? kStoreChannels * tiling.staged_bytes(spec_) * n
                                                      : store_columns(tiling, bytes_of_window));
@@ -259,6 +268,11 @@ class Search {
     if (tiling.filter_rows > 1) tile += steps * kAllRows * tiling.runs();
     // A warp that converts needs a stage besides the one that is multiplied.
     if (tiling.copies_ahead > 0 && tiling.stages < kLoadingWarps + 2) tile += tile * 4 / 100;
+    // Loading warps that run few stages ahead of those they load now.
+    if (tiling.copies_ahead == 0) {
+      const std::int64_t ahead = tiling.stages - kLoadingWarps / tiling.team_warps;
+      tile += tile * std::max<std::int64_t>(0, 3 - ahead) * kShallowPermille / 1000;
+    }
     if (tiling.stages <= 3) tile += tile * (tiling.stages == 2 ? 10 : 6) / 100;
     const std::int64_t waves = ceil_div(tiles, target_.sm_count);
     const std::int64_t first = waves > 1 ? 0 : step_load(tiling) * (tiling.copies_ahead > 0 ? 3 : 2) / 2;
@@ -269,9 +283,12 @@ class Search {
       bytes += 2 * tiling.partial_sum_bytes(spec_);
     }
     const bool aligned =
-        nhwc || (out_.h * out_.w * element_bytes(spec_.dtype) % 256 == 0 && bytes_of_window % 256 == 0);
+        nhwc || (out_.h * out_.w * stored_bytes % 256 == 0 && bytes_of_window % 256 == 0);
+    // Runs of vectors that do not start at the same places within 64 bytes.
+    const bool scattered = !nhwc && tiling.images == 0 && !tiling.stores_bulk(spec_) && bytes_of_window % 64 != 0;
     // Where rows come again for the next filter row, more copies in flight only compete with stores.
-    if (tiling.copies_ahead > 1 && spec_.filter.r > tiling.filter_rows) bytes += bytes * 3 / 100;
+    const bool competing = tiling.copies_ahead > 1 && spec_.filter.r > tiling.filter_rows;
+    bytes += bytes * ((scattered ? kScatteredPercent : 0) + (competing ? kCompetingPercent : 0)) / 100;
     const std::int64_t memory = bytes * 1000 / (kDramBytesPerMicrosecond / 1000) * (aligned ? 100 : kUnalignedPercent) /
                                 100 * (tiling.copies_ahead > 0 ? 100 : kLoadedPercent) / 100;
     return std::max(compute, memory) + std::min(compute, memory) / 5;

@@ -177,7 +177,9 @@ int TensorTiling::staged_bytes(const ConvSpec& spec) const {
 bool TensorTiling::stores_bulk(const ConvSpec& spec) const {
   if (spec.output_layout == Layout::nhwc || images > 0 || (spec.epilogue.residual && splits == 1)) return false;
   constexpr std::int64_t kLine = 128;
-  return staged_bytes(spec) == 2 || plane(spec) * staged_bytes(spec) % kLine == 0;
+  if (staged_bytes(spec) != 2 && plane(spec) * staged_bytes(spec) % kLine != 0) return false;
+  // Runs at the ends of a plane may store vectors in part; some must lie between.
+  return plane(spec) >= (lead(spec) == 0 ? window : 2 * window + sector_elements(spec));
 }
 
 int TensorTiling::store_width(const ConvSpec& spec) const {

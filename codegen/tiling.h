@@ -138,8 +138,8 @@ struct TensorTiling {
     return spec.dtype == DataType::f32 || (splits == 1 && !spec.epilogue.residual);
   }
   int staged_bytes(const ConvSpec& spec) const;  ///< of a staged output
-  /// Whether the copy engine stores staged runs (NCHW). It is slower where floats start in the middle of a line of 128
-  /// bytes, and cannot add a residual on the way.
+  /// Whether the copy engine stores staged runs (NCHW). It is slower where planes of floats start in the middle of a
+  /// line of 128 bytes, and cannot add a residual on the way.
   bool stores_bulk(const ConvSpec& spec) const;
   /// Outputs of a lane's store where runs are whole images: a vector, if no vector crosses the end of a row or plane.
   int store_width(const ConvSpec& spec) const;

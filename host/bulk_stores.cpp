@@ -7,8 +7,10 @@
 namespace jitconv::host {
 
 void BulkStores::start_block() {
-  if (in_flight_ != 0)
-    for (Issued& issued : of_thread_) issued.stores.clear();
+  for (Issued& issued : of_thread_) {
+    issued.stores.clear();
+    issued.closed_groups = 0;
+  }
   in_flight_ = 0;
 }
 
@@ -19,21 +21,22 @@ void BulkStores::issue(const Store& store, bool early) {
   ++in_flight_;
 }
 
-std::optional<BulkStores::Change> BulkStores::wait(std::uint32_t thread, std::uint32_t groups) {
+std::vector<BulkStores::Finished> BulkStores::wait(std::uint32_t thread, std::uint32_t groups) {
+  std::vector<Finished> finished;
   Issued& issued = of_thread_[thread];
-  if (issued.closed_groups <= groups) return std::nullopt;
+  if (issued.closed_groups <= groups) return finished;
   const std::uint32_t complete = issued.closed_groups - groups;  // groups below this number
-  std::optional<Change> found;
   auto end = issued.stores.begin();
   for (; end != issued.stores.end() && end->group < complete; ++end) {
     const Store& store = end->store;
     if (!end->moved) std::memcpy(store.destination, store.source, store.bytes);
+    finished.push_back({store, std::nullopt});
     const auto [before, now] = std::mismatch(end->bytes.begin(), end->bytes.end(), store.source);
-    if (before != end->bytes.end() && !found) found = Change{store, static_cast<std::uint32_t>(now - store.source)};
+    if (before != end->bytes.end()) finished.back().change = static_cast<std::uint32_t>(now - store.source);
   }
-  in_flight_ -= static_cast<std::size_t>(end - issued.stores.begin());
+  in_flight_ -= finished.size();
   issued.stores.erase(issued.stores.begin(), end);
-  return found;
+  return finished;
 }
 
 const BulkStores::Store* BulkStores::unfinished() const {

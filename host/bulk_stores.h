@@ -1,6 +1,7 @@
 // Bulk copies from shared to global memory in flight: what each was asked to copy, and whether that is still there when
-// its issuer waits. The data moves at issue or at the wait, the earliest and the latest moment it may; until then nobody
-// may change it. Knows no marks: who may read and write where is the launch's business.
+// its issuer waits. The data moves at issue or at the wait, the earliest and the latest moment the source may be read;
+// until then nobody may change it. (On a GPU it may arrive later, which no kernel that does not read it can tell.) Knows
+// no marks: who may read and write where is the launch's business.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +19,9 @@ class BulkStores {
     std::uint32_t bytes = 0;
     const void* pc = nullptr;
   };
-  /// A byte of a store's source that is not what it was.
-  struct Change {
+  struct Finished {
     Store store;
-    std::uint32_t offset = 0;
+    std::optional<std::uint32_t> change;  ///< offset of the first byte of the source that is not what it was
   };
 
   explicit BulkStores(std::uint32_t threads) : of_thread_(threads) {}
@@ -31,8 +31,8 @@ class BulkStores {
   void issue(const Store& store, bool early);
   /// Closes the group of what the thread issued since its last commit.
   void commit(std::uint32_t thread) { ++of_thread_[thread].closed_groups; }
-  /// All but the thread's `groups` newest closed groups move. The first change of a source since its issue, if any.
-  std::optional<Change> wait(std::uint32_t thread, std::uint32_t groups);
+  /// All but the thread's `groups` newest closed groups move.
+  std::vector<Finished> wait(std::uint32_t thread, std::uint32_t groups);
   /// A store that nobody has waited for; nullptr if there is none.
   const Store* unfinished() const;
 

@@ -90,13 +90,11 @@ void LaunchState::copy_bulk(void* destination, const void* source, std::int64_t 
   operation.source = source;
   operation.bytes = write.bytes;
   operation.pc = low_half(pc);
-  if (module_.counts()) count_bulk(write.bytes, counters_.global_loads, counters_.shared_stores);
+  if (module_.counts()) count_bulk(source, read.bytes, counters_.global_loads, counters_.shared_stores);
   // When the object is told is decided here: late is when nobody can do anything else.
   const Conflict conflict = copies_.issue(block_.view(), operation, Landing::late, random_);
   if (conflict) report_conflict(conflict, write);
-  const bool early =
-      settings_.landing == Landing::early || (settings_.landing == Landing::random && (random_.next() >> 63) != 0);
-  if (early) land_on(barriers_.at(operation.object));
+  if (lands_early()) land_on(barriers_.at(operation.object));
 }
 
 void LaunchState::store_bulk(void* destination, const void* source, std::int64_t bytes, const void* pc) {
@@ -110,21 +108,31 @@ void LaunchState::store_bulk(void* destination, const void* source, std::int64_t
   if (const Conflict conflict = global_.store(*region, block_.view(), reinterpret_cast<std::uintptr_t>(destination),
                                               write.bytes, low_half(pc)))
     report_conflict(conflict, write);
-  if (module_.counts()) count_bulk(read.bytes, counters_.global_stores, counters_.shared_loads);
-  const bool early =
-      settings_.landing == Landing::early || (settings_.landing == Landing::random && (random_.next() >> 63) != 0);
+  if (module_.counts()) count_bulk(destination, write.bytes, counters_.global_stores, counters_.shared_loads);
   bulk_stores_.issue({block_.running().index, static_cast<const char*>(source), static_cast<char*>(destination),
                       read.bytes, pc},
-                     early);
+                     lands_early());
 }
 
+// From here on the sources may be overwritten by threads that come behind this one: it counts as their reader.
 void LaunchState::store_bulk_wait(std::uint32_t groups, const void* pc) {
-  const auto change = bulk_stores_.wait(block_.running().index, groups);
-  if (!change || log_.known(Rule::unfinished_copy, pc)) return;
-  block_.report({Rule::unfinished_copy, pc, block_.running().index,
-                 place(change->store.source + change->offset, change->store.bytes - change->offset),
-                 "what the copy in line {line} reads was changed before this wait for it", change->store.pc},
-                false);
+  for (const BulkStores::Finished& done : bulk_stores_.wait(block_.running().index, groups)) {
+    const BulkStores::Store& store = done.store;
+    if (done.change && !log_.known(Rule::unfinished_copy, pc)) {
+      block_.report({Rule::unfinished_copy, pc, block_.running().index,
+                     place(store.source + *done.change, store.bytes - *done.change),
+                     "what the copy in line {line} reads was changed before this wait for it", store.pc},
+                    false);
+    }
+    if (done.change) continue;
+    const auto offset = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(store.source) - shared_begin_);
+    if (const Conflict conflict = shared_.load_slow(block_.view(), offset, store.bytes, low_half(store.pc)))
+      report_conflict(conflict, bulk_access(store.source, store.bytes, store.pc));
+  }
+}
+
+bool LaunchState::lands_early() {
+  return settings_.landing == Landing::early || (settings_.landing == Landing::random && (random_.next() >> 63) != 0);
 }
 
 // A bulk copy's two sides; returns the place in shared memory. Does not come back if the copy cannot be made.
@@ -141,9 +149,11 @@ std::uint32_t LaunchState::check_bulk(const Access& shared, const Access& global
 }
 
 // Whole sectors and wavefronts, by one instruction.
-void LaunchState::count_bulk(std::uint32_t bytes, GlobalCounters& global, SharedCounters& shared) {
+void LaunchState::count_bulk(const void* address, std::uint32_t bytes, GlobalCounters& global,
+                             SharedCounters& shared) {
+  const auto first = reinterpret_cast<std::uintptr_t>(address);
   global.requests += 1;
-  global.sectors += (bytes + 31) / 32;
+  global.sectors += (first + bytes - 1) / 32 - first / 32 + 1;
   global.bytes += bytes;
   shared.requests += 1;
   shared.wavefronts += (bytes + 127) / 128;

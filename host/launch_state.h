@@ -85,7 +85,9 @@ class LaunchState : private BlockEvents {
   void check_sums(const void* address, std::uint32_t bytes, const char* verb, const void* pc);
   PhaseBarriers::Barrier& used_barrier(void* barrier, const char* verb, const void* pc);
   void report_barrier(const void* barrier, const void* pc, std::string&& text, const PhaseBarriers::Barrier* known);
-  static void count_bulk(std::uint32_t bytes, GlobalCounters& global, SharedCounters& shared);
+  bool lands_early();
+  /// `address`: of the side in global memory.
+  static void count_bulk(const void* address, std::uint32_t bytes, GlobalCounters& global, SharedCounters& shared);
   void land_on(PhaseBarriers::Barrier& barrier);
 
   // BlockEvents.

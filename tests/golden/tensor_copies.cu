@@ -4,9 +4,9 @@
 // Plan
 //   family: tensor
 //   target: sm_90a
-//   grid: 132 blocks of 384 threads, 228360 bytes of shared memory, at least 1 block(s) per SM
+//   grid: 132 blocks of 384 threads, 225800 bytes of shared memory, at least 1 block(s) per SM
 //   offsets: 32 bits
-//   tile of a block: 128 channels, 1 run(s) of 256 positions, each for 248 outputs
+//   tile of a block: 128 channels, 1 run(s) of 248 positions, each for 240 outputs
 //   pipeline: 6 stages of 2 slice(s) of 16 bytes of channels and one filter row
 //   loading: 4 team(s) of 1 warp(s), 4 pixel(s) of a lane in flight
 //   copies of x: 1 step(s) ahead of a loading warp
@@ -185,16 +185,16 @@ __device__ __forceinline__ float max_nan(float a, float b) {
   return result;
 }
 
-// sum[64][256] += a[64][8] * b[256][8] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a).
+// sum[64][248] += a[64][8] * b[248][8] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a).
 // Operands are fp32 bit patterns rounded to TF32; a product is exact, the sum of fp32. Lane l of warp w holds of row 16 w + l / 4 + 8 i,
 // columns 8 j + 2 (l % 4) + {0, 1}, in sum[4 j + 2 i + {0, 1}].
-__device__ __forceinline__ void multiply(float (&sum)[128], MatrixOperand a, MatrixOperand b,
+__device__ __forceinline__ void multiply(float (&sum)[124], MatrixOperand a, MatrixOperand b,
                                          int accumulate) {
   asm volatile(
       "{\n"
       ".reg .pred accumulate;\n"
-      "setp.ne.b32 accumulate, %130, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n256k8.f32.tf32.tf32 {\n"
+      "setp.ne.b32 accumulate, %126, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n248k8.f32.tf32.tf32 {\n"
       "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15,\n"
       "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31,\n"
       "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47,\n"
@@ -202,9 +202,9 @@ __device__ __forceinline__ void multiply(float (&sum)[128], MatrixOperand a, Mat
       "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79,\n"
       "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95,\n"
       "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111,\n"
-      "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127\n"
+      "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123\n"
       "},\n"
-      "%128, %129, accumulate, 1, 1;\n"
+      "%124, %125, accumulate, 1, 1;\n"
       "}"
       :
       "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3]), "+f"(sum[4]), "+f"(sum[5]), "+f"(sum[6]), "+f"(sum[7]),
@@ -222,7 +222,7 @@ __device__ __forceinline__ void multiply(float (&sum)[128], MatrixOperand a, Mat
       "+f"(sum[96]), "+f"(sum[97]), "+f"(sum[98]), "+f"(sum[99]), "+f"(sum[100]), "+f"(sum[101]), "+f"(sum[102]), "+f"(sum[103]),
       "+f"(sum[104]), "+f"(sum[105]), "+f"(sum[106]), "+f"(sum[107]), "+f"(sum[108]), "+f"(sum[109]), "+f"(sum[110]), "+f"(sum[111]),
       "+f"(sum[112]), "+f"(sum[113]), "+f"(sum[114]), "+f"(sum[115]), "+f"(sum[116]), "+f"(sum[117]), "+f"(sum[118]), "+f"(sum[119]),
-      "+f"(sum[120]), "+f"(sum[121]), "+f"(sum[122]), "+f"(sum[123]), "+f"(sum[124]), "+f"(sum[125]), "+f"(sum[126]), "+f"(sum[127])
+      "+f"(sum[120]), "+f"(sum[121]), "+f"(sum[122]), "+f"(sum[123])
       : "l"(a), "l"(b), "r"(accumulate));
 }
 
@@ -252,12 +252,12 @@ constexpr int kInputStrideW = 1;
 constexpr int kBlockK = 128;
 constexpr int kTilesK = 1;
 constexpr int kRuns = 1;
-constexpr int kColumns = 256;
-constexpr int kWindow = 248;
+constexpr int kColumns = 248;
+constexpr int kWindow = 240;
 constexpr int kGap = 2;  // positions of a grid row behind its kQ outputs
 constexpr int kPitch = 1024;
-constexpr int kTilesOfPlane = 4212;
-constexpr int kTiles = 67392;
+constexpr int kTilesOfPlane = 4353;
+constexpr int kTiles = 69648;
 
 // Steps: a filter row of kSlices slices of channels; a slice is 16 bytes of a pixel
 constexpr int kSlices = 2;
@@ -266,22 +266,22 @@ constexpr int kSteps = 6;
 constexpr int kStepRows = 1;  // filter rows of a step
 constexpr int kPhases = 1;  // residues of columns modulo the stride, kept apart
 constexpr int kUnits = 6;  // taps of a slice
-constexpr int kRunPixels = 258;
-constexpr int kRunBytes = 8256;
+constexpr int kRunPixels = 250;
+constexpr int kRunBytes = 8000;
 constexpr int kWeightBytes = 12288;
-constexpr int kInputBytes = 8256;
-constexpr int kStageBytes = 8256;
+constexpr int kInputBytes = 8000;
+constexpr int kStageBytes = 8000;
 constexpr int kStages = 6;
 
 // Loading: a warp takes every fourth step, and the copy engine brings kCopiesAhead of them
 constexpr int kCopiesAhead = 1;
 constexpr int kVectorElements = 4;
-constexpr int kRawPitch = 268;  // elements of a channel's copy
-constexpr int kRawRunElements = 2144;
-constexpr int kRawBytes = 8576;  // of a step
-constexpr int kRawFirstByte = 123264;
-constexpr int kLoadItemsOfPhase = 9;  // 32 pixels each
-constexpr int kLoadItems = 9;
+constexpr int kRawPitch = 260;  // elements of a channel's copy
+constexpr int kRawRunElements = 2080;
+constexpr int kRawBytes = 8320;  // of a step
+constexpr int kRawFirstByte = 121728;
+constexpr int kLoadItemsOfPhase = 8;  // 32 pixels each
+constexpr int kLoadItems = 8;
 
 // The block
 constexpr int kThreads = 384;
@@ -292,11 +292,11 @@ constexpr int kStagingPitch = 276;
 constexpr int kStagingElements = 2208;  // of a warp
 constexpr int kSectorElements = 8;
 constexpr int kLead = 8;
-constexpr int kStoreVectors = 64;
+constexpr int kStoreVectors = 62;
 constexpr int kStoreSteps = 2;
-constexpr int kWeightsFirstByte = 49536;
-constexpr int kStagingFirstByte = 157568;
-constexpr int kBarriersFirstByte = 228224;
+constexpr int kWeightsFirstByte = 48000;
+constexpr int kStagingFirstByte = 155008;
+constexpr int kBarriersFirstByte = 225664;
 
 // Packing: kPackSlices slices of kPackK output channels, of each a piece of w
 constexpr int kPackThreads = 256;
@@ -322,7 +322,7 @@ static_assert(kRunBytes == kPhases * kSlices * kRunPixels * 16);
 static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes && kStages * kStageBytes <= kStagingFirstByte);
 static_assert(kWindow % kSectorElements == 0 && kStagingPitch >= kColumns + kLead);
 static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);
-static_assert(kBarriersFirstByte + 16 * kStages + 40 <= 228360);
+static_assert(kBarriersFirstByte + 16 * kStages + 40 <= 225800);
 
 using Staged = float;  // an output on its way to y
 

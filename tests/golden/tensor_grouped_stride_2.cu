@@ -245,22 +245,6 @@ __device__ __forceinline__ void store_elements(Element* y, const float (&value)[
   store_elements(y, elements_of(value), mask);
 }
 
-// Shared to global copies by the copy engine (cp.async.bulk, sm_90): one thread asks and goes on. Addresses and size are
-// multiples of 16. The engine reads through the async proxy: who wrote the source fences, and the asking thread comes
-// behind them. A thread's copies belong to the group that its next bulk_stores_commit() closes;
-// bulk_stores_wait_read<n>() returns when the sources of all but its n newest groups have been read and may be
-// overwritten. A block that ends must have waited; y is complete when the kernel is.
-__device__ __forceinline__ void bulk_copy_to_global(void* destination, const void* source, int bytes) {
-  asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(destination),
-               "r"(static_cast<unsigned>(__cvta_generic_to_shared(source))), "r"(bytes)
-               : "memory");
-}
-__device__ __forceinline__ void bulk_stores_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
-template <int kGroups>
-__device__ __forceinline__ void bulk_stores_wait_read() {
-  asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(kGroups) : "memory");
-}
-
 // The same value, of which the compiler knows nothing: what follows from it is computed where it is used, not early and
 // kept in registers until then.
 __device__ __forceinline__ int opaque(int value) {
@@ -363,6 +347,7 @@ constexpr int kStagingElements = 1216;  // of a warp
 constexpr int kSectorElements = 16;
 constexpr int kLead = 16;
 constexpr int kStoreVectors = 16;
+constexpr int kStoreSteps = 1;
 constexpr int kStagingFirstByte = 189440;
 constexpr int kBarriersFirstByte = 208896;
 
@@ -643,7 +628,6 @@ jitconv_fwd_f16_nchw_n32c256h28w28_k256_3x3_s2x2_g4_tensor(const Element* __rest
         const int k_first = tile.k_tile * kBlockK + k_consumer + warp % 4 * 16 + half * 8;
         Staged* const staged_lane =
             staged + (lane / 4 * kStagingPitch + lane % 4 * 2 + kLead - late(plane_first + k_first + lane / 4));
-        if (lane == 0) bulk_stores_wait_read<0>();  // of what was staged before
         __syncwarp();
 #pragma unroll
         for (int i = 0; i < kColumns / 4; ++i) {
@@ -652,18 +636,24 @@ jitconv_fwd_f16_nchw_n32c256h28w28_k256_3x3_s2x2_g4_tensor(const Element* __rest
           const int rows = (column_first + column) / kPitch;
           if (column_first + column - rows * kPitch < kQ) staged_lane[column - rows * kGap] = from_float(value);
         }
-        fence_async_proxy();
         __syncwarp();
         if (inside) {
-          if (lane == 0) {
-            auto* const y_run = y + (plane_first + k_first) * static_cast<long long>(kPlane) + run_first;
+          auto* const y_lane = y + (plane_first + k_first) * static_cast<long long>(kPlane) +
+                               (run_first - kLead + lane * kStoreElements);
 #pragma unroll
-            for (int k = 0; k < 8; ++k) {
-              if (false) break;
-              bulk_copy_to_global(y_run + (k * static_cast<long long>(kPlane) + late(plane_first + k_first + k)),
-                                  staged + (k * kStagingPitch + kLead), kWindow * static_cast<int>(sizeof(Staged)));
+          for (int k = 0; k < 8; ++k) {
+            if (false) break;
+            const long long late_k = k * static_cast<long long>(kPlane) + late(plane_first + k_first + k);
+#pragma unroll
+            for (int i = 0; i < kStoreSteps; ++i) {
+              const int vector = i * 32 + lane;
+              const bool stored = vector * kStoreElements >= kLead && vector < kStoreVectors;
+              // Nothing lies behind the last vector of the last channel.
+              const int readable = (i + 1) * 32 <= kStoreVectors || stored ? vector : 0;
+              const Staged* source = staged + k * kStagingPitch + readable * kStoreElements;
+              const uint4 value = *reinterpret_cast<const uint4*>(source);
+              store_all_if(y_lane + (late_k + i * (32 * kStoreElements)), value, stored);
             }
-            bulk_stores_commit();
           }
         } else {
 #pragma unroll 1
@@ -684,6 +674,5 @@ jitconv_fwd_f16_nchw_n32c256h28w28_k256_3x3_s2x2_g4_tensor(const Element* __rest
         }
       }
     }
-    if (lane == 0) bulk_stores_wait_read<0>();  // before the block ends
   }
 }

@@ -17,7 +17,9 @@ TEST_F(SanitizerSubset, Kernels) {
   std::vector<Case> cases;
   std::size_t turn = 0;
   for (const FamilyCase& family : family_cases(target())) {
-    for (const DataType type : {DataType::f32, turn++ % 2 == 0 ? DataType::f16 : DataType::bf16}) {
+    std::vector<DataType> types = {DataType::f32, turn++ % 2 == 0 ? DataType::f16 : DataType::bf16};
+    if (types_of(family.family).size() == 1) types = types_of(family.family);
+    for (const DataType type : types) {
       ConvSpec spec = family.spec;
       spec.dtype = type;
       spec.epilogue.bias = true;

@@ -62,10 +62,14 @@ std::vector<FamilyCase> make_family_cases() {
   add("tensor, strided", "input=2,3,29,41 weight=19,3,5,7 stride=2 padding=2,3 math=tf32", Family::tensor);
   add("tensor, grouped", "input=2,36,15,14 weight=40,18,3,3 groups=2 padding=1,2 dilation=1,2 math=tf32",
       Family::tensor);
+  // Planes of whole lines of 128 bytes, which the copy engine stores.
+  add("tensor, whole lines", "input=2,20,26,34 weight=37,20,3,3 math=tf32", Family::tensor);
   add("tensor, nhwc",
       "input=2,24,17,23 weight=44,24,3,3 padding=1,2,2,0 math=tf32 input_layout=nhwc output_layout=nhwc",
       Family::tensor);
   add("tensor, split", "input=1,72,9,10 weight=24,72,3,3 padding=1 math=tf32", Family::tensor);
+  cases.back().split = true;
+  add("tensor, split, whole lines", "input=1,72,16,36 weight=24,72,3,3 padding=1,0 math=tf32", Family::tensor);
   cases.back().split = true;
   // Tiles that span images and end behind the last, channels that fill no tile.
   add("pointwise", "input=3,48,7,12 weight=37,48,1,1 math=tf32", Family::pointwise);
@@ -128,10 +132,11 @@ std::uint32_t fewer_blocks(const codegen::ConvPlan& plan) {
 }
 
 /// Images of a run (several count as two), filter rows of a step, copies ahead: what a tensor kernel's text depends on.
-std::array<int, 3> form_of(const codegen::ConvPlan& plan) {
+std::array<int, 4> form_of(const codegen::ConvPlan& plan) {
   const auto* tiling = std::get_if<codegen::TensorTiling>(&plan.tiling);
   if (tiling == nullptr) return {};
-  return {std::min(tiling->images, 2), tiling->filter_rows, tiling->copies_ahead};
+  return {std::min(tiling->images, 2), tiling->filter_rows, tiling->copies_ahead,
+          tiling->stores_bulk(plan.spec) ? 1 : 0};
 }
 
 }  // namespace
@@ -214,8 +219,10 @@ std::vector<Case> epilogue_cases(const Target& target) {
         spec.epilogue.bias = bias, spec.epilogue.residual = residual;
         add_case(cases, family, spec, fmt::format("{} bias {} residual {}", to_string(type), bias, residual), target);
       }
-      spec.epilogue.bias = spec.epilogue.residual = true;
+      spec.epilogue.bias = true;
       for (int activation = 0; activation <= static_cast<int>(Activation::clamp); ++activation) {
+        // Each with a residual in some types and without in others: their stores differ.
+        spec.epilogue.residual = (activation + static_cast<int>(type)) % 2 == 0;
         spec.epilogue.activation = static_cast<Activation>(activation);
         add_case(cases, family, spec, fmt::format("{} {}", to_string(type), to_string(spec.epilogue.activation)),
                  target);
@@ -327,7 +334,7 @@ std::vector<Case> tensor_cases(const Target& target, std::size_t spread) {
       // Some of all, and the cheapest of each form of runs, steps and loads.
       const std::size_t more = shape.family == Family::pointwise ? spread + 15 : spread;  // its shapes are few
       const std::size_t step = std::max<std::size_t>(1, plans.size() / (more + 1));
-      std::set<std::array<int, 3>> forms;
+      std::set<std::array<int, 4>> forms;
       for (std::size_t i = 0; i < plans.size(); ++i) {
         codegen::ConvPlan& plan = plans[i];
         const bool spreads = i % step == 0 && i <= more * step;

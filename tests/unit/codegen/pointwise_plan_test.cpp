@@ -82,12 +82,24 @@ TEST(PointwisePlan, SaysWhatStandsInTheWay) {
             "not possible: warpgroup multiplications need sm_90a, the target is sm_100a");
 }
 
-TEST(PointwisePlan, IsChosenForLargeImages) {
-  for (const char* text : {"input=16,64,512,512 weight=128,64,1,1 math=tf32",
-                           "input=16,64,1024,1024 weight=128,64,1,1 math=tf32 bias activation=relu"}) {
+// Where a kernel that packs weights would take a good part of the time.
+TEST(PointwisePlan, IsChosenForFewChannelsOfSmallImages) {
+  for (const char* text : {"input=16,64,56,56 weight=256,64,1,1 math=tf32",
+                           "input=16,128,28,28 weight=512,128,1,1 math=tf32 bias activation=relu"}) {
     const ConvPlan plan = make_plan(parse_spec(text), parse_target("sm_90a"));
     EXPECT_EQ(to_string(plan.family), "pointwise") << text;
     EXPECT_EQ(plan.packed_weight_bytes, 0) << text;
+  }
+}
+
+TEST(PointwisePlan, LeavesLargeImagesToTheCopyEngine) {
+  for (const char* text : {"input=16,64,512,512 weight=128,64,1,1 math=tf32",
+                           "input=16,64,1024,1024 weight=128,64,1,1 math=tf32 bias activation=relu"}) {
+    const ConvPlan plan = make_plan(parse_spec(text), parse_target("sm_90a"));
+    ASSERT_EQ(to_string(plan.family), "tensor") << text;
+    const auto& tiling = std::get<TensorTiling>(plan.tiling);
+    EXPECT_GT(tiling.copies_ahead, 0) << text;
+    EXPECT_TRUE(tiling.stores_bulk(plan.spec)) << text;
   }
 }
 

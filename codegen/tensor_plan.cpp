@@ -268,8 +268,8 @@ class Search {
     if (tiling.filter_rows > 1) tile += steps * kAllRows * tiling.runs();
     // A warp that converts needs a stage besides the one that is multiplied.
     if (tiling.copies_ahead > 0 && tiling.stages < kLoadingWarps + 2) tile += tile * 4 / 100;
-    // Loading warps that run few stages ahead of those they load now.
-    if (tiling.copies_ahead == 0) {
+    // Loading warps that run few stages ahead of those they load now. A step of one slice is one long batch instead.
+    if (tiling.copies_ahead == 0 && tiling.slices > 1) {
       const std::int64_t ahead = tiling.stages - kLoadingWarps / tiling.team_warps;
       tile += tile * std::max<std::int64_t>(0, 3 - ahead) * kShallowPermille / 1000;
     }

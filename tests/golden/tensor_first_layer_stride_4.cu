@@ -8,7 +8,7 @@
 //   offsets: 32 bits
 //   tile of a block: 128 channels, 1 run(s) of 176 positions, each for 160 outputs
 //   pipeline: 5 stages of 1 slice(s) of 16 bytes of channels and one filter row
-//   loading: 2 team(s) of 2 warp(s), 12 pixel(s) of a lane in flight
+//   loading: 4 team(s) of 1 warp(s), 24 pixel(s) of a lane in flight
 //   weights: loaded with each step
 
 // Element: one value of x, w, bias, residual or y in memory. Here fp32.
@@ -266,11 +266,11 @@ constexpr int kStageBytes = 35968;
 constexpr int kStages = 5;
 
 // Loading: kTeams teams of kTeamWarps warps
-constexpr int kTeamWarps = 2;
-constexpr int kTeams = 2;
+constexpr int kTeamWarps = 1;
+constexpr int kTeams = 4;
 constexpr int kLoadItemsOfPhase = 6;  // 32 pixels each
 constexpr int kLoadItems = 24;
-constexpr int kLoadBatch = 12;  // items of a warp in flight
+constexpr int kLoadBatch = 24;  // items of a warp in flight
 
 // The block
 constexpr int kThreads = 384;

@@ -268,7 +268,7 @@ jitconv_fwd_f32_nchw_n16c64h56w56_k256_1x1_pointwise(const Element* __restrict__
       barrier_init(full + i, 4);
       barrier_init(empty + i, kConsumers * 4);
     }
-    barrier_init(weights_arrival, kConsumers * 4);
+    barrier_init(weights_arrival, kConsumers * 128);
     barrier_init_visible();
   }
   __syncthreads();
@@ -317,8 +317,7 @@ jitconv_fwd_f32_nchw_n16c64h56w56_k256_1x1_pointwise(const Element* __restrict__
     load_weights(w + static_cast<long long>(group * kGroupK + k_block) * kChannels,
                  kChannels, kGroupK - k_block, thread, weights);
     fence_async_proxy();
-    __syncwarp();
-    if (lane == 0) barrier_arrive(weights_arrival);
+    barrier_arrive(weights_arrival);
     barrier_wait(weights_arrival, 0);
 
     float sum[kInstructions][kColumns / 2];

@@ -269,7 +269,7 @@ jitconv_fwd_f32_nchw_n8c64h28w28_k200_1x1_g2_bias_residual_relu_pointwise(const 
       barrier_init(full + i, 4);
       barrier_init(empty + i, kConsumers * 4);
     }
-    barrier_init(weights_arrival, kConsumers * 4);
+    barrier_init(weights_arrival, kConsumers * 128);
     barrier_init_visible();
   }
   __syncthreads();
@@ -320,8 +320,7 @@ jitconv_fwd_f32_nchw_n8c64h28w28_k200_1x1_g2_bias_residual_relu_pointwise(const 
     for (int k = thread; k < kBlockK; k += kConsumerThreads)
       block_bias[k] = k_block + k < kGroupK ? bias[group * kGroupK + k_block + k] : 0.0f;
     fence_async_proxy();
-    __syncwarp();
-    if (lane == 0) barrier_arrive(weights_arrival);
+    barrier_arrive(weights_arrival);
     barrier_wait(weights_arrival, 0);
 
     float sum[kInstructions][kColumns / 2];

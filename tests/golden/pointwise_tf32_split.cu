@@ -275,7 +275,7 @@ jitconv_fwd_f32_nchw_n1c1024h14w14_k256_1x1_bias_pointwise(const Element* __rest
       barrier_init(full + i, 4);
       barrier_init(empty + i, kConsumers * 4);
     }
-    barrier_init(weights_arrival, kConsumers * 4);
+    barrier_init(weights_arrival, kConsumers * 128);
     barrier_init_visible();
   }
   __syncthreads();
@@ -328,8 +328,7 @@ jitconv_fwd_f32_nchw_n1c1024h14w14_k256_1x1_bias_pointwise(const Element* __rest
     load_weights(w + static_cast<long long>(group * kGroupK + k_block) * kChannels + first_step * kChunkChannels,
                  kChannels - first_step * kChunkChannels, kGroupK - k_block, thread, weights);
     fence_async_proxy();
-    __syncwarp();
-    if (lane == 0) barrier_arrive(weights_arrival);
+    barrier_arrive(weights_arrival);
     barrier_wait(weights_arrival, 0);
 
     float sum[kInstructions][kColumns / 2];

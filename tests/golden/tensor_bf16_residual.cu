@@ -4,12 +4,15 @@
 // Plan
 //   family: tensor
 //   target: sm_90a
-//   grid: 128 blocks of 384 threads, 211264 bytes of shared memory, at least 1 block(s) per SM
+//   grid: 128 blocks of 384 threads, 226848 bytes of shared memory, at least 1 block(s) per SM
 //   offsets: 32 bits
-//   tile of a block: 128 channels, 1 run(s) of 144 positions, each for 112 outputs
-//   pipeline: 4 stages of 2 slice(s) of 16 bytes of channels and all filter rows
-//   loading: 4 team(s) of 1 warp(s), 3 pixel(s) of a lane in flight
+//   tile of a block: 128 channels, 1 run(s) of 224 positions, each for 196 outputs
+//   pipeline: 6 stages of 2 slice(s) of 16 bytes of channels and one filter row
+//   loading: 4 team(s) of 1 warp(s), 4 pixel(s) of a lane in flight
+//   copies of x: 2 step(s) ahead of a loading warp
+//   images of a run: 1
 //   weights: loaded with each step
+//   reduction: split over 2 blocks, partial sums added by another kernel
 
 // Element: one value of x, w, bias, residual or y in memory. Here bfloat16, rounded to nearest even when written.
 // Shifts rather than cvt.rn.bf16.f32, which sm_75 lacks.
@@ -170,86 +173,41 @@ __device__ __forceinline__ uint4 operand_row_of_pairs(const unsigned* channel, b
                     join(channel[6], channel[7]));
 }
 
-// Two elements in one register, each rounded to nearest even: bfloat16.
-__device__ __forceinline__ unsigned element_pair(float low, float high) {
-  unsigned result;
-  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(result) : "f"(high), "f"(low));
-  return result;
-}
-
-// Eight consecutive elements of y: all or none, or those whose bit of `mask` is set. The address is a multiple of 16
-// bytes. No branches: a warp's stores leave one after the other.
-constexpr int kStoreElements = 8;
-__device__ __forceinline__ void store_all_if(Element* y, uint4 value, bool valid) {
+// Four consecutive floats of y: all or none, or those whose bit of `mask` is set. The address is a multiple of 16 bytes.
+// No branches: a warp's stores leave one after the other.
+constexpr int kStoreElements = 4;
+__device__ __forceinline__ void store_all_if(float* y, const float (&value)[kStoreElements], bool valid) {
   asm volatile(
       "{\n"
       ".reg .pred valid;\n"
       "setp.ne.b32 valid, %5, 0;\n"
-      "@valid st.global.v4.b32 [%0], {%1, %2, %3, %4};\n"
+      "@valid st.global.v4.f32 [%0], {%1, %2, %3, %4};\n"
       "}" ::"l"(y),
-      "r"(value.x), "r"(value.y), "r"(value.z), "r"(value.w), "r"(static_cast<int>(valid))
+      "f"(value[0]), "f"(value[1]), "f"(value[2]), "f"(value[3]), "r"(static_cast<int>(valid))
       : "memory");
 }
-__device__ __forceinline__ void store_elements(Element* y, uint4 value, unsigned mask) {
+__device__ __forceinline__ void store_elements(float* y, const float (&value)[kStoreElements], unsigned mask) {
   asm volatile(
       "{\n"
       ".reg .pred whole, some;\n"
       ".reg .b32 bit;\n"
-      ".reg .b16 low, high;\n"
-      "setp.eq.b32 whole, %5, 255;\n"
-      "@whole st.global.v4.b32 [%0], {%1, %2, %3, %4};\n"
+      "setp.eq.b32 whole, %5, 15;\n"
+      "@whole st.global.v4.f32 [%0], {%1, %2, %3, %4};\n"
       "and.b32 bit, %5, 1;\n"
       "setp.ne.and.b32 some, bit, 0, !whole;\n"
-      "mov.b32 {low, high}, %1;\n"
-      "@some st.global.b16 [%0 + 0], low;\n"
+      "@some st.global.f32 [%0], %1;\n"
       "and.b32 bit, %5, 2;\n"
       "setp.ne.and.b32 some, bit, 0, !whole;\n"
-      "mov.b32 {low, high}, %1;\n"
-      "@some st.global.b16 [%0 + 2], high;\n"
+      "@some st.global.f32 [%0 + 4], %2;\n"
       "and.b32 bit, %5, 4;\n"
       "setp.ne.and.b32 some, bit, 0, !whole;\n"
-      "mov.b32 {low, high}, %2;\n"
-      "@some st.global.b16 [%0 + 4], low;\n"
+      "@some st.global.f32 [%0 + 8], %3;\n"
       "and.b32 bit, %5, 8;\n"
       "setp.ne.and.b32 some, bit, 0, !whole;\n"
-      "mov.b32 {low, high}, %2;\n"
-      "@some st.global.b16 [%0 + 6], high;\n"
-      "and.b32 bit, %5, 16;\n"
-      "setp.ne.and.b32 some, bit, 0, !whole;\n"
-      "mov.b32 {low, high}, %3;\n"
-      "@some st.global.b16 [%0 + 8], low;\n"
-      "and.b32 bit, %5, 32;\n"
-      "setp.ne.and.b32 some, bit, 0, !whole;\n"
-      "mov.b32 {low, high}, %3;\n"
-      "@some st.global.b16 [%0 + 10], high;\n"
-      "and.b32 bit, %5, 64;\n"
-      "setp.ne.and.b32 some, bit, 0, !whole;\n"
-      "mov.b32 {low, high}, %4;\n"
-      "@some st.global.b16 [%0 + 12], low;\n"
-      "and.b32 bit, %5, 128;\n"
-      "setp.ne.and.b32 some, bit, 0, !whole;\n"
-      "mov.b32 {low, high}, %4;\n"
-      "@some st.global.b16 [%0 + 14], high;\n"
+      "@some st.global.f32 [%0 + 12], %4;\n"
       "}" ::"l"(y),
-      "r"(value.x), "r"(value.y), "r"(value.z), "r"(value.w), "r"(mask)
+      "f"(value[0]), "f"(value[1]), "f"(value[2]), "f"(value[3]), "r"(mask)
       : "memory");
-}
-__device__ __forceinline__ uint4 elements_of(const float (&value)[kStoreElements]) {
-  return make_uint4(element_pair(value[0], value[1]), element_pair(value[2], value[3]),
-                    element_pair(value[4], value[5]), element_pair(value[6], value[7]));
-}
-__device__ __forceinline__ void store_all_if(Element* y, const float (&value)[kStoreElements], bool valid) {
-  store_all_if(y, elements_of(value), valid);
-}
-__device__ __forceinline__ void store_elements(Element* y, const float (&value)[kStoreElements], unsigned mask) {
-  store_elements(y, elements_of(value), mask);
-}
-
-// The same value, of which the compiler knows nothing: what follows from it is computed where it is used, not early and
-// kept in registers until then.
-__device__ __forceinline__ int opaque(int value) {
-  asm volatile("" : "+r"(value));
-  return value;
 }
 
 // The larger of two, or NaN if one is (sm_80 and later). Of zeros, +0.
@@ -259,23 +217,25 @@ __device__ __forceinline__ float max_nan(float a, float b) {
   return result;
 }
 
-// sum[64][144] += a[64][16] * b[144][16] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a).
+// sum[64][224] += a[64][16] * b[224][16] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a).
 // Operands are bfloat16; a product is exact, the sum of fp32. Lane l of warp w holds of row 16 w + l / 4 + 8 i,
 // columns 8 j + 2 (l % 4) + {0, 1}, in sum[4 j + 2 i + {0, 1}].
-__device__ __forceinline__ void multiply(float (&sum)[72], MatrixOperand a, MatrixOperand b,
+__device__ __forceinline__ void multiply(float (&sum)[112], MatrixOperand a, MatrixOperand b,
                                          int accumulate) {
   asm volatile(
       "{\n"
       ".reg .pred accumulate;\n"
-      "setp.ne.b32 accumulate, %74, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n144k16.f32.bf16.bf16 {\n"
+      "setp.ne.b32 accumulate, %114, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n224k16.f32.bf16.bf16 {\n"
       "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15,\n"
       "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31,\n"
       "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47,\n"
       "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63,\n"
-      "%64, %65, %66, %67, %68, %69, %70, %71\n"
+      "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79,\n"
+      "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95,\n"
+      "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111\n"
       "},\n"
-      "%72, %73, accumulate, 1, 1, 0, 0;\n"
+      "%112, %113, accumulate, 1, 1, 0, 0;\n"
       "}"
       :
       "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3]), "+f"(sum[4]), "+f"(sum[5]), "+f"(sum[6]), "+f"(sum[7]),
@@ -286,7 +246,12 @@ __device__ __forceinline__ void multiply(float (&sum)[72], MatrixOperand a, Matr
       "+f"(sum[40]), "+f"(sum[41]), "+f"(sum[42]), "+f"(sum[43]), "+f"(sum[44]), "+f"(sum[45]), "+f"(sum[46]), "+f"(sum[47]),
       "+f"(sum[48]), "+f"(sum[49]), "+f"(sum[50]), "+f"(sum[51]), "+f"(sum[52]), "+f"(sum[53]), "+f"(sum[54]), "+f"(sum[55]),
       "+f"(sum[56]), "+f"(sum[57]), "+f"(sum[58]), "+f"(sum[59]), "+f"(sum[60]), "+f"(sum[61]), "+f"(sum[62]), "+f"(sum[63]),
-      "+f"(sum[64]), "+f"(sum[65]), "+f"(sum[66]), "+f"(sum[67]), "+f"(sum[68]), "+f"(sum[69]), "+f"(sum[70]), "+f"(sum[71])
+      "+f"(sum[64]), "+f"(sum[65]), "+f"(sum[66]), "+f"(sum[67]), "+f"(sum[68]), "+f"(sum[69]), "+f"(sum[70]), "+f"(sum[71]),
+      "+f"(sum[72]), "+f"(sum[73]), "+f"(sum[74]), "+f"(sum[75]), "+f"(sum[76]), "+f"(sum[77]), "+f"(sum[78]), "+f"(sum[79]),
+      "+f"(sum[80]), "+f"(sum[81]), "+f"(sum[82]), "+f"(sum[83]), "+f"(sum[84]), "+f"(sum[85]), "+f"(sum[86]), "+f"(sum[87]),
+      "+f"(sum[88]), "+f"(sum[89]), "+f"(sum[90]), "+f"(sum[91]), "+f"(sum[92]), "+f"(sum[93]), "+f"(sum[94]), "+f"(sum[95]),
+      "+f"(sum[96]), "+f"(sum[97]), "+f"(sum[98]), "+f"(sum[99]), "+f"(sum[100]), "+f"(sum[101]), "+f"(sum[102]), "+f"(sum[103]),
+      "+f"(sum[104]), "+f"(sum[105]), "+f"(sum[106]), "+f"(sum[107]), "+f"(sum[108]), "+f"(sum[109]), "+f"(sum[110]), "+f"(sum[111])
       : "l"(a), "l"(b), "r"(accumulate));
 }
 
@@ -316,47 +281,51 @@ constexpr int kInputStrideW = 1;
 constexpr int kBlockK = 128;
 constexpr int kTilesK = 2;
 constexpr int kRuns = 1;
-constexpr int kColumns = 144;
-constexpr int kWindow = 112;
+constexpr int kColumns = 224;
+constexpr int kWindow = 196;
 constexpr int kGap = 2;  // positions of a grid row behind its kQ outputs
 constexpr int kPitch = 16;
-constexpr int kTilesOfPlane = 2;
+constexpr int kN = 32;
+constexpr int kImages = 1;  // of a run
+constexpr int kImagePositions = 224;
+constexpr int kSplits = 2;
 constexpr int kTiles = 128;
 
-// Steps: all filter rows of kSlices slices of channels; a slice is 16 bytes of a pixel
+// Steps: a filter row of kSlices slices of channels; a slice is 16 bytes of a pixel
 constexpr int kSlices = 2;
 constexpr int kChunkChannels = 16;
-constexpr int kSteps = 16;
-constexpr int kStepRows = 3;  // filter rows of a step
+constexpr int kSteps = 48;
+constexpr int kStepsOfSplit = 24;
+constexpr int kStepRows = 1;  // filter rows of a step
 constexpr int kPhases = 1;  // residues of columns modulo the stride, kept apart
-constexpr int kUnits = 18;  // taps of a slice
-constexpr int kRunPixels = 178;
-constexpr int kRunBytes = 5696;
-constexpr int kWeightBytes = 36864;
-constexpr int kInputBytes = 5696;
-constexpr int kStageBytes = 42560;
-constexpr int kStages = 4;
+constexpr int kUnits = 6;  // taps of a slice
+constexpr int kRunPixels = 226;
+constexpr int kRunBytes = 7232;
+constexpr int kWeightBytes = 12288;
+constexpr int kInputBytes = 7232;
+constexpr int kStageBytes = 19520;
+constexpr int kStages = 6;
 
-// Loading: kTeams teams of kTeamWarps warps
-constexpr int kTeamWarps = 1;
-constexpr int kTeams = 4;
-constexpr int kLoadItemsOfPhase = 3;  // 64 pixels each
-constexpr int kLoadItems = 3;
-constexpr int kLoadBatch = 3;  // items of a warp in flight
+// Loading: a warp takes every fourth step, and the copy engine brings kCopiesAhead of them
+constexpr int kCopiesAhead = 2;
+constexpr int kVectorElements = 8;
+constexpr int kRawPitch = 196;  // elements of a channel's copy
+constexpr int kRawRunElements = 3136;
+constexpr int kRawBytes = 6272;  // of a step
+constexpr int kRawFirstByte = 117120;
+constexpr int kLoadItemsOfPhase = 4;  // 64 pixels each
+constexpr int kLoadItems = 4;
 
 // The block
 constexpr int kThreads = 384;
 constexpr int kConsumers = 2;
-constexpr int kLoaderRegisters = 216;
-constexpr int kConsumerRegisters = 144;
-constexpr int kStagingPitch = 160;
-constexpr int kStagingElements = 1280;  // of a warp
-constexpr int kSectorElements = 16;
-constexpr int kLead = 16;
-constexpr int kStoreVectors = 16;
-constexpr int kStoreSteps = 1;
-constexpr int kStagingFirstByte = 170240;
-constexpr int kBarriersFirstByte = 211200;
+constexpr int kLoaderRegisters = 136;
+constexpr int kConsumerRegisters = 184;
+constexpr int kStagingPitch = 232;
+constexpr int kStagingElements = 1856;  // of a warp
+constexpr int kStoreWidth = 1;  // outputs of a lane
+constexpr int kStagingFirstByte = 167296;
+constexpr int kBarriersFirstByte = 226688;
 
 // Packing: kPackSlices slices of kPackK output channels, of each a piece of w
 constexpr int kPackThreads = 256;
@@ -368,20 +337,26 @@ constexpr int kWordElements = 2;  // that one load reads
 constexpr int kPieceWords = 36;
 constexpr int kPackBatch = 5;  // words of a thread in flight
 constexpr int kPiecePitch = 74;  // elements, an odd number of banks
+constexpr int kUnitsOfSlice = 3;  // in a step
 constexpr int kRowsOfSlice = 9;  // of an output channel
+
+// Adding partial sums
+constexpr int kReduceThreads = 256;
+constexpr int kPartialSumStride = 1605632;
+constexpr int kOutputs = 1605632;
 
 // The numbers above are redundant; they must agree.
 static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 128);
-static_assert(kTeams * kTeamWarps == 4);
+static_assert(kStages >= 4 && kCopiesAhead * 4 * kRawBytes <= kStagingFirstByte);
 static_assert(kGap == (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kGap);
 static_assert(kRunPixels == kColumns + kGap + (kStepRows - 1) * kDilationH * kPitch);
 static_assert(kChunkChannels == kSlices * kOperandChannels && kSteps * kStepRows % kR == 0);
 static_assert(kUnits % 2 == 0 && kUnits >= kStepRows * kS * kSlices && kWeightBytes == kUnits * kBlockK * 16);
 static_assert(kRunBytes == kPhases * kSlices * kRunPixels * 16);
 static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes && kStages * kStageBytes <= kStagingFirstByte);
-static_assert(kWindow % kSectorElements == 0 && kStagingPitch >= kColumns + kLead);
+static_assert(kWindow == kImages * kPlane && kStagingPitch >= kColumns);
 static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);
-static_assert(kBarriersFirstByte + 16 * kStages + 0 <= 211264);
+static_assert(kBarriersFirstByte + 16 * kStages + 64 <= 226848);
 
 using Staged = float;  // an output on its way to y
 
@@ -432,9 +407,9 @@ jitconv_fwd_bf16_nchw_n32c256h14w14_k256_3x3_residual_relu_tensor_pack(const Ele
   for (int item = static_cast<int>(threadIdx.x) / kPackK; item < slices * kRowsOfSlice;
        item += kPackThreads / kPackK) {
     const int slice = item / kRowsOfSlice, row = item - slice * kRowsOfSlice;
-    const int r = row / kS, s = row % kS;
-    const int step = (first_slice + slice) / kSlices;
-    const int unit = row * kSlices + (first_slice + slice) % kSlices;
+    const int r = row / kUnitsOfSlice, tap = row % kUnitsOfSlice, s = tap;
+    const int step = (first_slice + slice) / kSlices * kR + r;
+    const int unit = tap * kSlices + (first_slice + slice) % kSlices;
     const Element* first_channel = pieces + k * kPiecePitch + slice * (kOperandChannels * kR * kS) + r * kS + s;
     Element channel[kOperandChannels];
 #pragma unroll
@@ -443,100 +418,95 @@ jitconv_fwd_bf16_nchw_n32c256h14w14_k256_3x3_residual_relu_tensor_pack(const Ele
   }
 }
 
-// A position is a place in an image's grid of output rows, kGap columns longer than y's: there the window of taps reaches
-// into the next row, and nothing is stored. In this grid every tap is a constant distance.
+// A position is a place in a grid of output rows, kGap columns longer than y's: there the window of taps reaches into the
+// next row, and nothing is stored. Images follow one another kImagePositions apart. In this grid every tap is a constant
+// distance.
 struct Tile {
-  int n, group, k_tile;
-  int first_output;  // of the tile's first run, counted in a plane of y
+  int n, group, k_tile;  // of the tile's first image
   __device__ __forceinline__ explicit Tile(int number) {
     k_tile = number % kTilesK;
     number /= kTilesK;
-    first_output = number % kTilesOfPlane * (kRuns * kWindow);
-    number /= kTilesOfPlane;
     group = number % kGroups;
-    n = number / kGroups;
+    n = number / kGroups * (kRuns * kImages);
   }
 };
 
-// Outputs from where a run starts, in a plane of y, to the next sector of y.
-__device__ __forceinline__ int late(int plane) {
-  return static_cast<int>(-(static_cast<unsigned>(plane) * kPlane) % kSectorElements);
-}
 
-// One bit for each element of a store that lies in [first, end).
-__device__ __forceinline__ unsigned elements_within(int first, int end) {
-  constexpr unsigned kAll = (1u << kStoreElements) - 1;
-  const unsigned before_end = end >= kStoreElements ? kAll : end <= 0 ? 0u : (1u << end) - 1;
-  const unsigned before_first = first >= kStoreElements ? kAll : first <= 0 ? 0u : (1u << first) - 1;
-  return before_end & ~before_first;
-}
 
-__device__ __forceinline__ void read_staged(float (&value)[kStoreElements], const float* staged) {
-#pragma unroll
-  for (int e = 0; e < kStoreElements; e += 4) {
-    const float4 quad = *reinterpret_cast<const float4*>(staged + e);
-    value[e] = quad.x, value[e + 1] = quad.y, value[e + 2] = quad.z, value[e + 3] = quad.w;
+// A loading warp's way through the steps of a block's tiles: it takes every fourth.
+struct Walk {
+  int number, step, end_step;
+  __device__ __forceinline__ explicit Walk(int first) : number(static_cast<int>(blockIdx.x)) {
+    enter_tile();
+    advance(first);
   }
+  __device__ __forceinline__ void enter_tile() {
+    step = number % kSplits * kStepsOfSplit;
+    end_step = step + kStepsOfSplit < kSteps ? step + kStepsOfSplit : kSteps;
+  }
+  __device__ __forceinline__ void advance(int steps) {
+    step += steps;
+    while (step >= end_step && number < kTiles) {
+      const int left = step - end_step;
+      number += static_cast<int>(gridDim.x);
+      enter_tile();
+      step += left;
+    }
+  }
+  __device__ __forceinline__ bool done() const { return number >= kTiles; }
+};
+
+// Asks for the pixels of a step, whole planes, as [run][image][channel][element].
+__device__ __forceinline__ void copy_pixels(const Element* __restrict__ x, const Walk& walk, int lane, char* raw,
+                                            Barrier* copied) {
+  const Tile tile(walk.number / kSplits);
+  const int step = walk.step;
+  const int c_first = step / kR * kChunkChannels;
+  const int channels = kChannels - c_first < kChunkChannels ? kChannels - c_first : kChunkChannels;
+  const int images = kN - tile.n < kRuns * kImages ? kN - tile.n : kRuns * kImages;
+  const int bytes = channels * (kRawPitch * static_cast<int>(sizeof(Element)));
+  const Element* x_chunk = x + static_cast<long long>(tile.n) * kInputStrideN +
+                           static_cast<long long>(tile.group * kChannels + c_first) * kInputStrideC;
+  if (lane == 0) barrier_arrive_expecting(copied, images * bytes);
+  __syncwarp();
+  for (int image = lane; image < images; image += 32)
+    bulk_copy_to_shared(reinterpret_cast<Element*>(raw) + image * (kChunkChannels * kRawPitch),
+                        x_chunk + static_cast<long long>(image) * kInputStrideN, bytes, copied);
 }
 
-// Loads one step's kRunPixels pixels of a run as [slice][pixel], 16 bytes each. Lanes are neighbours in a
-// row of x and load two pixels at a time, from an even column on: rows are even, so a pair lies wholly inside or outside
-// of one. kLoadBatch pairs of a lane are in flight at a time.
-__device__ __forceinline__ void load_run(const Element* __restrict__ x_chunk, int c_first, int r, int run_first,
-                                         int first_item, int lane, char* run) {
-  const int row_first = run_first / kQ;
-  const int column_first = run_first - row_first * kQ;
-#pragma unroll 1
-  for (int item = first_item; item < kLoadItems; item += kLoadBatch * kTeamWarps) {
-    unsigned value[kLoadBatch][kChunkChannels];
+// Makes operand rows of one step's kRunPixels pixels of a run, [slice][pixel], 16 bytes each, from copies of x, two pixels
+// at a time, from an even column on: rows are even, so a pair lies wholly inside or outside of one.
+__device__ __forceinline__ void convert_run(const Element* raw, int c_first, int r, int run_first, int lane, char* run) {
+#pragma unroll 2
+  for (int item = 0; item < kLoadItems; ++item) {
+    const int pixel = item * 64 + lane * 2 - kPadLeft % 2;
+    const int image = pixel / kImagePositions;
+    const int row = (pixel - image * kImagePositions) / kPitch;
+    const int column = pixel - image * kImagePositions - row * kPitch;
+    const int h = row * kStrideH - kPadTop + r * kDilationH;
+    const int w = column - kPadLeft;
+    const bool valid = pixel < kRunPixels && static_cast<unsigned>(h) < kH && static_cast<unsigned>(w) < kW && image < kImages && image < kN - run_first;
+    const unsigned* source = reinterpret_cast<const unsigned*>(raw + (valid ? image * (kChunkChannels * kRawPitch) + h * kW + w : 0));
+    // Lanes 4 to 7 of 8 store their second pixel first: then the eight meet in no bank.
+    const int swap = lane / 4 % 2;
+    const bool first_valid = static_cast<unsigned>(pixel + swap) < kRunPixels;
+    const bool second_valid = static_cast<unsigned>(pixel + 1 - swap) < kRunPixels;
+    uint4* destination = reinterpret_cast<uint4*>(run) + pixel;
+    unsigned value[kChunkChannels];
 #pragma unroll
-    for (int i = 0; i < kLoadBatch; ++i) {
-      const int pixel = (item + i * kTeamWarps) * 64 + lane * 2 - kPadLeft % 2;
-      const int row = row_first + (column_first + pixel) / kPitch;
-      const int column = (column_first + pixel) % kPitch;
-      const int h = row * kStrideH - kPadTop + r * kDilationH;
-      const int w = column - kPadLeft;
-      const bool valid = item + i * kTeamWarps < kLoadItems && pixel < kRunPixels && static_cast<unsigned>(h) < kH &&
-                         static_cast<unsigned>(w) < kW;
-      const Element* source = x_chunk + (h * kInputStrideH + w);
-      value[i][0] = load_pair_if<0LL * kInputStrideC>(source, valid);
-      value[i][1] = load_pair_if<1LL * kInputStrideC>(source, valid);
-      value[i][2] = load_pair_if<2LL * kInputStrideC>(source, valid);
-      value[i][3] = load_pair_if<3LL * kInputStrideC>(source, valid);
-      value[i][4] = load_pair_if<4LL * kInputStrideC>(source, valid);
-      value[i][5] = load_pair_if<5LL * kInputStrideC>(source, valid);
-      value[i][6] = load_pair_if<6LL * kInputStrideC>(source, valid);
-      value[i][7] = load_pair_if<7LL * kInputStrideC>(source, valid);
-      value[i][8] = load_pair_if<8LL * kInputStrideC>(source, valid);
-      value[i][9] = load_pair_if<9LL * kInputStrideC>(source, valid);
-      value[i][10] = load_pair_if<10LL * kInputStrideC>(source, valid);
-      value[i][11] = load_pair_if<11LL * kInputStrideC>(source, valid);
-      value[i][12] = load_pair_if<12LL * kInputStrideC>(source, valid);
-      value[i][13] = load_pair_if<13LL * kInputStrideC>(source, valid);
-      value[i][14] = load_pair_if<14LL * kInputStrideC>(source, valid);
-      value[i][15] = load_pair_if<15LL * kInputStrideC>(source, valid);
-    }
+    for (int c = 0; c < kChunkChannels; ++c) value[c] = valid ? source[c * (kRawPitch / 2)] : 0;
 #pragma unroll
-    for (int i = 0; i < kLoadBatch; ++i) {
-      const int pixel = (item + i * kTeamWarps) * 64 + lane * 2 - kPadLeft % 2;
-      // Lanes 4 to 7 of 8 store their second pixel first: then the eight meet in no bank.
-      const int swap = lane / 4 % 2;
-      const bool first_valid = static_cast<unsigned>(pixel + swap) < kRunPixels;
-      const bool second_valid = static_cast<unsigned>(pixel + 1 - swap) < kRunPixels;
-      uint4* destination = reinterpret_cast<uint4*>(run) + pixel;
-#pragma unroll
-      for (int slice = 0; slice < kSlices; ++slice) {
-        const uint4 low = operand_row_of_pairs(value[i] + slice * kOperandChannels, false);
-        const uint4 high = operand_row_of_pairs(value[i] + slice * kOperandChannels, true);
-        if (first_valid) destination[slice * kRunPixels + swap] = swap != 0 ? high : low;
-        if (second_valid) destination[slice * kRunPixels + 1 - swap] = swap != 0 ? low : high;
-      }
+    for (int slice = 0; slice < kSlices; ++slice) {
+      const uint4 low = operand_row_of_pairs(value + slice * kOperandChannels, false);
+      const uint4 high = operand_row_of_pairs(value + slice * kOperandChannels, true);
+      if (first_valid) destination[slice * kRunPixels + swap] = swap != 0 ? high : low;
+      if (second_valid) destination[slice * kRunPixels + 1 - swap] = swap != 0 ? low : high;
     }
   }
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
-jitconv_fwd_bf16_nchw_n32c256h14w14_k256_3x3_residual_relu_tensor(const Element* __restrict__ x, const uint4* __restrict__ packed_w, const Element* residual, Element* y) {
+jitconv_fwd_bf16_nchw_n32c256h14w14_k256_3x3_residual_relu_tensor(const Element* __restrict__ x, const uint4* __restrict__ packed_w, float* __restrict__ partial_sums) {
   extern __shared__ __align__(1024) char shared[];
   char* const stages = shared;
   Staged* const staging = reinterpret_cast<Staged*>(shared + kStagingFirstByte);
@@ -545,12 +515,14 @@ jitconv_fwd_bf16_nchw_n32c256h14w14_k256_3x3_residual_relu_tensor(const Element*
   // The shuffle tells the compiler that the number is the same in all lanes.
   const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
   const int lane = threadIdx.x % 32;
+  let_next_kernel_start();
 
   if (threadIdx.x == 0) {
     for (int i = 0; i < kStages; ++i) {
-      barrier_init(full + i, kTeamWarps + 1);
+      barrier_init(full + i, 2);
       barrier_init(empty + i, kConsumers);
     }
+    for (int i = 0; i < 4 * kCopiesAhead; ++i) barrier_init(empty + kStages + i, 1);
     barrier_init_visible();
   }
   // A vector that is stored in part is read whole.
@@ -565,54 +537,57 @@ jitconv_fwd_bf16_nchw_n32c256h14w14_k256_3x3_residual_relu_tensor(const Element*
   };
 
   if (warp < 4) {
-    // The loading warpgroup. A warp's loads do not overlap its own waiting, so teams of warps take steps in turn.
-    grow_registers_to<kLoaderRegisters>();
-    const int team = warp / kTeamWarps, member = warp % kTeamWarps;
-    if (member == 0 && lane == 0) wait_for_previous_kernel();
-    int turn = 0;
+    // The loading warpgroup. Its warps take steps in turn: each makes operand rows of the pixels of its step, while the copy
+    // engine brings those of its next steps as they lie in x.
+    shrink_registers_to<kLoaderRegisters>();
+    char* const raw = shared + kRawFirstByte + warp * (kCopiesAhead * kRawBytes);
+    Barrier* const copied = empty + kStages + warp * kCopiesAhead;
+    Walk ahead(warp), now(warp);
+    for (int slot = 0; slot < kCopiesAhead; ++slot, ahead.advance(4))
+      if (!ahead.done()) copy_pixels(x, ahead, lane, raw + slot * kRawBytes, copied + slot);
+    if (lane == 0) wait_for_previous_kernel();
+    stage = warp;
 #pragma unroll 1
-    for (int number = blockIdx.x; number < kTiles; number += gridDim.x) {
-      const Tile tile(number);
-      const Element* x_image = x + static_cast<long long>(tile.n) * kInputStrideN +
-                               static_cast<long long>(tile.group * kChannels) * kInputStrideC;
+    for (int turn = 0; !now.done(); ++turn, now.advance(4), ahead.advance(4)) {
+      const Tile tile(now.number / kSplits);
+      const int step = now.step, slot = turn % kCopiesAhead;
+      const int c_first = step / kR * kChunkChannels;
+      char* input = stages + stage * kStageBytes;
       const char* w_tile = reinterpret_cast<const char*>(packed_w) +
                            static_cast<long long>(tile.group * kTilesK + tile.k_tile) * kSteps * kWeightBytes;
-#pragma unroll 1
-      for (int step = 0; step < kSteps; ++step) {
-        if (turn == team) {
-          const int c_first = step * kChunkChannels;
-          char* input = stages + stage * kStageBytes;
-          barrier_wait(empty + stage, parity ^ 1);
-          if (member == 0 && lane == 0) {
-            barrier_arrive_expecting(full + stage, kWeightBytes);
-            bulk_copy_to_shared(input + kInputBytes, w_tile + static_cast<long long>(step) * kWeightBytes, kWeightBytes,
-                                full + stage);
-          }
-#pragma unroll 1
-          for (int run = 0; run < kRuns; ++run)
-            load_run(x_image + (static_cast<long long>(c_first) * kInputStrideC), c_first, 0,
-                     tile.first_output + run * kWindow, member, lane, input + run * kRunBytes);
-          fence_async_proxy();
-          __syncwarp();
-          if (lane == 0) barrier_arrive(full + stage);
-        }
-        turn = turn + 1 == kTeams ? 0 : turn + 1;
-        next_stage();
+      barrier_wait(empty + stage, parity ^ 1);
+      if (lane == 0) {
+        barrier_arrive_expecting(full + stage, kWeightBytes);
+        bulk_copy_to_shared(input + kInputBytes, w_tile + static_cast<long long>(step) * kWeightBytes, kWeightBytes,
+                            full + stage);
       }
+      barrier_wait(copied + slot, turn / kCopiesAhead % 2);
+#pragma unroll 1
+      for (int run = 0; run < kRuns; ++run)
+        convert_run(reinterpret_cast<const Element*>(raw + slot * kRawBytes) + run * kRawRunElements, c_first, step % kR,
+                    tile.n + run * kImages, lane, input + run * kRunBytes);
+      fence_async_proxy();
+      __syncwarp();
+      if (lane == 0) barrier_arrive(full + stage);
+      if (!ahead.done()) copy_pixels(x, ahead, lane, raw + slot * kRawBytes, copied + slot);
+      stage += 4;
+      if (stage >= kStages) stage -= kStages, parity ^= 1;
     }
   } else {
     // A multiplying warpgroup: 64 of the tile's channels, one of its runs of positions.
-    shrink_registers_to<kConsumerRegisters>();
+    grow_registers_to<kConsumerRegisters>();
     const int consumer = warp / 4 - 1;
     const int k_consumer = consumer * 64, run = 0;
     const bool first_thread = threadIdx.x % 128 == 0;
     float sum[kColumns / 2];
 #pragma unroll 1
     for (int number = blockIdx.x; number < kTiles; number += gridDim.x) {
-      const Tile tile(number);
+      const Tile tile(number / kSplits);
+      const int first_step = number % kSplits * kStepsOfSplit;
+      const int end_step = first_step + kStepsOfSplit < kSteps ? first_step + kStepsOfSplit : kSteps;
       int previous_stage = 0;
 #pragma unroll 1
-      for (int step = 0; step < kSteps; ++step) {
+      for (int step = first_step; step < end_step; ++step) {
         barrier_wait(full + stage, parity);
         const char* input = stages + stage * kStageBytes;
         // Adding to an operand moves it by rows of 16 bytes: a pixel of a slice, a channel of a unit.
@@ -621,38 +596,25 @@ jitconv_fwd_bf16_nchw_n32c256h14w14_k256_3x3_residual_relu_tensor(const Element*
         const MatrixOperand weights = matrix_operand(weights_of_step + k_consumer * 16, kBlockK * 16);
         multiply_begin();
         // begin taps
-        multiply(sum, weights + 0 * kBlockK, pixels + 0, step != 0);  // r0s0 c0..15
-        multiply(sum, weights + 2 * kBlockK, pixels + 1, 1);  // r0s1 c0..15
-        multiply(sum, weights + 4 * kBlockK, pixels + 2, 1);  // r0s2 c0..15
-        multiply(sum, weights + 6 * kBlockK, pixels + 16, 1);  // r1s0 c0..15
-        multiply(sum, weights + 8 * kBlockK, pixels + 17, 1);  // r1s1 c0..15
-        multiply(sum, weights + 10 * kBlockK, pixels + 18, 1);  // r1s2 c0..15
-        multiply(sum, weights + 12 * kBlockK, pixels + 32, 1);  // r2s0 c0..15
-        multiply(sum, weights + 14 * kBlockK, pixels + 33, 1);  // r2s1 c0..15
-        multiply(sum, weights + 16 * kBlockK, pixels + 34, 1);  // r2s2 c0..15
+        multiply(sum, weights + 0 * kBlockK, pixels + 0, step != first_step);  // s0 c0..15
+        multiply(sum, weights + 2 * kBlockK, pixels + 1, 1);  // s1 c0..15
+        multiply(sum, weights + 4 * kBlockK, pixels + 2, 1);  // s2 c0..15
         // end taps
         multiply_commit();
         multiply_wait<1>();
-        if (step != 0 && first_thread) barrier_arrive(empty + previous_stage);
+        if (step != first_step && first_thread) barrier_arrive(empty + previous_stage);
         previous_stage = stage;
         next_stage();
       }
       multiply_wait<0>();
       if (first_thread) barrier_arrive(empty + previous_stage);
-      // Store: the outputs of a run lie one after the other in a plane of y. A warp stages eight channels at a time in its own
-      // part of shared memory, without the positions between two rows, and writes each as one run that starts on a 32-byte
-      // sector of y: sectors that two instructions share are slow. So a channel's run starts up to kLead - 1 outputs late.
-      const int plane_first = (tile.n * kGroups + tile.group) * kGroupK;
-      const int run_first = tile.first_output + run * kWindow;
-      // Runs at the ends of a plane may store vectors in part.
-      const bool inside = run_first > 0 && run_first + (kWindow + kSectorElements) <= kPlane;
+      // Store: a run holds whole images. A warp stages eight channels at a time in its own part of shared memory, place by
+      // place, and writes their planes without the positions that no output has.
       Staged* const staged = staging + (warp - 4) * kStagingElements;
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const int column_first = opaque(run_first % kQ + lane % 4 * 2);
         const int k_first = tile.k_tile * kBlockK + k_consumer + warp % 4 * 16 + half * 8;
-        Staged* const staged_lane =
-            staged + (lane / 4 * kStagingPitch + lane % 4 * 2 + kLead - late(plane_first + k_first + lane / 4));
+        Staged* const staged_lane = staged + (lane / 4 * kStagingPitch + lane % 4 * 2);
         __syncwarp();
 #pragma unroll
         for (int i = 0; i < kColumns / 8; ++i) {
@@ -662,58 +624,40 @@ jitconv_fwd_bf16_nchw_n32c256h14w14_k256_3x3_residual_relu_tensor(const Element*
             float value = sum[i * 4 + half * 2 + e];
             (e == 0 ? pair.x : pair.y) = value;
           }
-          const int rows = (column_first + i * 8) / kPitch;
-          if (column_first + i * 8 - rows * kPitch < kQ) *reinterpret_cast<float2*>(staged_lane + (i * 8 - rows * kGap)) = pair;
+          *reinterpret_cast<float2*>(staged_lane + (i * 8)) = pair;
         }
         __syncwarp();
-        if (inside) {
-          auto* const y_lane = y + (plane_first + k_first) * static_cast<long long>(kPlane) +
-                               (run_first - kLead + lane * kStoreElements);
-#pragma unroll
-          for (int k = 0; k < 8; ++k) {
-            if (false) break;
-            const long long late_k = k * static_cast<long long>(kPlane) + late(plane_first + k_first + k);
-#pragma unroll
-            for (int i = 0; i < kStoreSteps; ++i) {
-              const int vector = i * 32 + lane;
-              const bool stored = vector * kStoreElements >= kLead && vector < kStoreVectors;
-              // Nothing lies behind the last vector of the last channel.
-              const int readable = (i + 1) * 32 <= kStoreVectors || stored ? vector : 0;
-              const Staged* source = staged + k * kStagingPitch + readable * kStoreElements;
-              float value[kStoreElements];
-              read_staged(value, source);
-#pragma unroll
-              for (int e = 0; e < kStoreElements; ++e) {
-                if (stored) value[e] += to_float(residual[y_lane - y + late_k + i * (32 * kStoreElements) + e]);
-                value[e] = activate(value[e]);
-              }
-              store_all_if(y_lane + (late_k + i * (32 * kStoreElements)), value, stored);
-            }
-          }
-        } else {
 #pragma unroll 1
-          for (int k = 0; k < 8 && k_first + k < kGroupK; ++k) {
-            const int plane = plane_first + k_first + k;
-            const int first = run_first == 0 ? 0 : run_first + late(plane);
-            const int end = kPlane - run_first < kWindow + late(plane) ? kPlane : run_first + kWindow + late(plane);
-            const long long row = static_cast<long long>(plane) * kPlane;
+        for (int image = 0; image < kImages && tile.n + run * kImages + image < kN; ++image) {
+          const int plane_first = ((tile.n + run * kImages + image) * kGroups + tile.group) * kGroupK + k_first;
 #pragma unroll 1
-            for (int vector = lane; vector < kStoreVectors; vector += 32) {
-              const int output = run_first + late(plane) - kLead + vector * kStoreElements;
-              const unsigned mask = elements_within(first - output, end - output);
-              const Staged* source = staged + k * kStagingPitch + vector * kStoreElements;
-              float value[kStoreElements];
-              read_staged(value, source);
+          for (int output = lane * kStoreWidth; output < kPlane; output += 32 * kStoreWidth) {
+            const Staged* source = staged + (image * kImagePositions + output + output / kQ * kGap);
+            auto* const y_lane = partial_sums + number % kSplits * static_cast<long long>(kPartialSumStride) + (plane_first * static_cast<long long>(kPlane) + output);
 #pragma unroll
-              for (int e = 0; e < kStoreElements; ++e) {
-                if ((mask >> e & 1u) != 0) value[e] += to_float(residual[row + output + e]);
-                value[e] = activate(value[e]);
-              }
-              store_elements(y + (row + output), value, mask);
+            for (int k = 0; k < 8; ++k) {
+              if (false) break;
+              float value = *(source + k * kStagingPitch);
+              y_lane[k * kPlane] = value;
             }
           }
         }
       }
     }
   }
+}
+
+// Adds the partial sums of an output in the order of the splits, always the same.
+extern "C" __global__ void __launch_bounds__(kReduceThreads)
+jitconv_fwd_bf16_nchw_n32c256h14w14_k256_3x3_residual_relu_tensor_reduce(const float* partial_sums, const Element* residual, Element* y) {
+  const long long output = static_cast<long long>(blockIdx.x) * kReduceThreads + threadIdx.x;
+  if (output >= kOutputs) return;
+  wait_for_previous_kernel();
+  float value = 0.0f;
+#pragma unroll
+  for (int split = 0; split < kSplits; ++split)
+    value += partial_sums[split * static_cast<long long>(kPartialSumStride) + output];
+  value += to_float(residual[output]);
+  value = activate(value);
+  y[output] = from_float(value);
 }

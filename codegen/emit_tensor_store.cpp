@@ -138,34 +138,32 @@ std::string store_inside(const ConvPlan& plan, const TensorTiling& tiling) {
   if (tiling.stores_bulk(spec))
     return fill_template(embedded_text("tensor_store_bulk.cu.in"),
                          {{"k_missing", missing_channel(spec, tiling)}, {"y", where_stored(tiling)}});
-  return fill_template(
-      embedded_text("tensor_store_vectors.cu.in"),
-      {{"read_vector", read_staged(true, stages_16bit(plan, tiling), "source")},
-       {"k_missing", missing_channel(spec, tiling)},
-       {"residual_inside",
-        residual(spec.epilogue, tiling, "stored", "y_lane - y + late_k + i * (32 * kStoreElements) + e")},
-       {"y", where_stored(tiling)}});
+  return fill_template(embedded_text("tensor_store_vectors.cu.in"),
+                       {{"read_vector", read_staged(true, stages_16bit(plan, tiling), "source")},
+                        {"k_missing", missing_channel(spec, tiling)},
+                        {"residual_inside", residual(spec.epilogue, tiling, "stored",
+                                                     "y_lane - y + late_k + i * (32 * kStoreElements) + e")},
+                        {"y", where_stored(tiling)}});
 }
 
 std::string store_windows(const ConvPlan& plan, const TensorTiling& tiling) {
   const ConvSpec& spec = plan.spec;
   const bool narrow = stages_16bit(plan, tiling), bulk = tiling.stores_bulk(spec);
-  return fill_template(embedded_text("tensor_store_nchw.cu.in"),
-                       {{"stage_values", stage_values(plan, tiling)},
-                        {"column_first", tiling.row_ends(spec) == 0 ? ""
-                                         : tiling.row_ends(spec) == 1
-                                             ? "const int column_first = run_first % kQ + lane % 4 * 2;"
-                                             : "const int column_first = opaque(run_first % kQ + lane % 4 * 2);"},
-                        {"inside", tiling.lead(spec) == 0
-                                       ? "run_first + kWindow <= kPlane"
-                                       : "run_first > 0 && run_first + (kWindow + kSectorElements) <= kPlane"},
-                        {"await_staging", bulk ? "if (lane == 0) bulk_stores_wait_read<0>();  // of what was staged before"
-                                               : ""},
-                        {"fence_staged", bulk ? "fence_async_proxy();" : ""},
-                        {"store_inside", store_inside(plan, tiling)},
-                        {"read_vector", read_staged(true, narrow, "source")},
-                        {"residual", residual(spec.epilogue, tiling, "(mask >> e & 1u) != 0", "row + output + e")},
-                        {"y", where_stored(tiling)}});
+  return fill_template(
+      embedded_text("tensor_store_nchw.cu.in"),
+      {{"stage_values", stage_values(plan, tiling)},
+       {"column_first", tiling.row_ends(spec) == 0 ? ""
+                        : tiling.row_ends(spec) == 1
+                            ? "const int column_first = run_first % kQ + lane % 4 * 2;"
+                            : "const int column_first = opaque(run_first % kQ + lane % 4 * 2);"},
+       {"inside", tiling.lead(spec) == 0 ? "run_first + kWindow <= kPlane"
+                                         : "run_first > 0 && run_first + (kWindow + kSectorElements) <= kPlane"},
+       {"await_staging", bulk ? "if (lane == 0) bulk_stores_wait_read<0>();  // of what was staged before" : ""},
+       {"fence_staged", bulk ? "fence_async_proxy();" : ""},
+       {"store_inside", store_inside(plan, tiling)},
+       {"read_vector", read_staged(true, narrow, "source")},
+       {"residual", residual(spec.epilogue, tiling, "(mask >> e & 1u) != 0", "row + output + e")},
+       {"y", where_stored(tiling)}});
 }
 
 }  // namespace
@@ -200,13 +198,14 @@ Holes tensor_store_holes(const ConvPlan& plan, const TensorTiling& tiling) {
   if (plan.spec.output_layout == Layout::nhwc) return tensor_store_nhwc_holes(plan, tiling, channel_bias(plan, tiling));
   const bool narrow = stages_16bit(plan, tiling), images = tiling.images > 0;
   const bool reads_vectors = !narrow && (!images || stores_vectors(plan.spec, tiling));
-  return {{"staged", narrow ? "Element" : "float"},
-          {"store_functions", images ? "" : std::string(embedded_text("tensor_runs_nchw.cu.in"))},
-          {"read_staged", reads_vectors ? std::string(kReadStaged) : ""},
-          {"channel_values", channel_bias(plan, tiling)},
-          {"store", images ? store_images(plan, tiling) : store_windows(plan, tiling)},
-          {"await_stores",
-           tiling.stores_bulk(plan.spec) ? "if (lane == 0) bulk_stores_wait_read<0>();  // before the block ends" : ""}};
+  return {
+      {"staged", narrow ? "Element" : "float"},
+      {"store_functions", images ? "" : std::string(embedded_text("tensor_runs_nchw.cu.in"))},
+      {"read_staged", reads_vectors ? std::string(kReadStaged) : ""},
+      {"channel_values", channel_bias(plan, tiling)},
+      {"store", images ? store_images(plan, tiling) : store_windows(plan, tiling)},
+      {"await_stores",
+       tiling.stores_bulk(plan.spec) ? "if (lane == 0) bulk_stores_wait_read<0>();  // before the block ends" : ""}};
 }
 
 }  // namespace jitconv::codegen

@@ -222,8 +222,8 @@ class Search {
     const bool few = ceil_div(tiling.tiles(spec_), target_.sm_count) <= 2;
     const std::int64_t latency = kLoadLatency + (few ? kFirstTouch * tiling.filter_rows / spec_.filter.r : 0);
     // Less than 64 bytes at a time, of pixels that have many.
-    const bool narrow = TensorTiling::loads_vectors(spec_) && tiling.slices < 4 &&
-                        4 * tiling.chunk_channels(spec_) <= spec_.filter.c;
+    const bool narrow =
+        TensorTiling::loads_vectors(spec_) && tiling.slices < 4 && 4 * tiling.chunk_channels(spec_) <= spec_.filter.c;
     const std::int64_t warp = (narrow ? kNarrowLoads : 1) * runs *
                               (ceil_div(own, tiling.load_batch) * latency + own * (loads * kLoadIssue + kPixelIssue));
     const std::int64_t teams = kLoadingWarps / tiling.team_warps;
@@ -282,8 +282,7 @@ class Search {
       compute += kReduceLaunch;
       bytes += 2 * tiling.partial_sum_bytes(spec_);
     }
-    const bool aligned =
-        nhwc || (out_.h * out_.w * stored_bytes % 256 == 0 && bytes_of_window % 256 == 0);
+    const bool aligned = nhwc || (out_.h * out_.w * stored_bytes % 256 == 0 && bytes_of_window % 256 == 0);
     // Runs of vectors that do not start at the same places within 64 bytes.
     const bool scattered = !nhwc && tiling.images == 0 && !tiling.stores_bulk(spec_) && bytes_of_window % 64 != 0;
     // Where rows come again for the next filter row, more copies in flight only compete with stores.

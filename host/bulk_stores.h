@@ -1,7 +1,7 @@
 // Bulk copies from shared to global memory in flight: what each was asked to copy, and whether that is still there when
 // its issuer waits. The data moves at issue or at the wait, the earliest and the latest moment the source may be read;
-// until then nobody may change it. (On a GPU it may arrive later, which no kernel that does not read it can tell.) Knows
-// no marks: who may read and write where is the launch's business.
+// until then nobody may change it. (On a GPU it may arrive later, which no kernel that does not read it can tell.)
+// Knows no marks: who may read and write where is the launch's business.
 #pragma once
 
 #include <cstdint>

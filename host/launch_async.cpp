@@ -103,15 +103,14 @@ void LaunchState::store_bulk(void* destination, const void* source, std::int64_t
   GlobalMemory::Region* const region = checked_region(write);
   if (region == nullptr) report_place(Rule::out_of_bounds, write, "outside the buffers of the launch");
   if (!region->writable()) report_place(Rule::read_only, write, "to an input");
-  if (const Conflict conflict = shared_.check_read(block_.view(), offset, read.bytes))
-    report_conflict(conflict, read);
+  if (const Conflict conflict = shared_.check_read(block_.view(), offset, read.bytes)) report_conflict(conflict, read);
   if (const Conflict conflict = global_.store(*region, block_.view(), reinterpret_cast<std::uintptr_t>(destination),
                                               write.bytes, low_half(pc)))
     report_conflict(conflict, write);
   if (module_.counts()) count_bulk(destination, write.bytes, counters_.global_stores, counters_.shared_loads);
-  bulk_stores_.issue({block_.running().index, static_cast<const char*>(source), static_cast<char*>(destination),
-                      read.bytes, pc},
-                     lands_early());
+  bulk_stores_.issue(
+      {block_.running().index, static_cast<const char*>(source), static_cast<char*>(destination), read.bytes, pc},
+      lands_early());
 }
 
 // From here on the sources may be overwritten by threads that come behind this one: it counts as their reader.
@@ -149,8 +148,7 @@ std::uint32_t LaunchState::check_bulk(const Access& shared, const Access& global
 }
 
 // Whole sectors and wavefronts, by one instruction.
-void LaunchState::count_bulk(const void* address, std::uint32_t bytes, GlobalCounters& global,
-                             SharedCounters& shared) {
+void LaunchState::count_bulk(const void* address, std::uint32_t bytes, GlobalCounters& global, SharedCounters& shared) {
   const auto first = reinterpret_cast<std::uintptr_t>(address);
   global.requests += 1;
   global.sectors += (first + bytes - 1) / 32 - first / 32 + 1;

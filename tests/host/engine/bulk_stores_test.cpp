@@ -1,4 +1,5 @@
-// Bulk copies to global memory: when their bytes move, whose wait covers which, and what is said of a source that changed.
+// Bulk copies to global memory: when their bytes move, whose wait covers which, and what is said of a source that
+// changed.
 #include "host/bulk_stores.h"
 
 #include <gtest/gtest.h>

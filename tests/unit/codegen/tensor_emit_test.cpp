@@ -233,8 +233,9 @@ TEST(TensorSource, CopiesStagedRunsWhereTheyAreWholeLinesOrHaveTwoBytes) {
     EXPECT_EQ(times(text, "store_all_if(y_lane"), copied ? 0u : spec == cases[4].spec ? 0u : 1u) << spec;
     if (!copied) continue;
     const std::size_t store = text.find("// Store: ");
-    const std::size_t wait = text.find("bulk_stores_wait_read<0>()", store), fence = text.find("fence_async_proxy()", wait),
-                      meet = text.find("__syncwarp()", fence), ask = text.find("bulk_copy_to_global(", meet),
+    const std::size_t wait = text.find("bulk_stores_wait_read<0>()", store),
+                      fence = text.find("fence_async_proxy()", wait), meet = text.find("__syncwarp()", fence),
+                      ask = text.find("bulk_copy_to_global(", meet),
                       last = text.find("bulk_stores_wait_read<0>()", ask);
     EXPECT_TRUE(store < wait && wait < fence && fence < meet && meet < ask && ask < last) << spec;
     EXPECT_NE(last, std::string::npos) << spec;

@@ -51,6 +51,38 @@ RC_GTEST_PROP(TensorTilingProperty, SharedMemoryIsCutWithoutOverlap, ()) {
   }
 }
 
+// Every run that the copy engine stores: from and to multiples of 16 bytes, inside its plane, where the one before
+// ends; and there is one.
+RC_GTEST_PROP(TensorTilingProperty, CopiedRunsAreWholeVectorsOfTheirPlane, ()) {
+  for (const TensorCandidate& one : some_tensor_candidates()) {
+    const TensorTiling& t = one.tiling;
+    const ConvSpec& spec = one.spec;
+    if (!t.stores_bulk(spec)) continue;
+    const TensorShape out = output_shape(spec);
+    const std::int64_t plane = out.h * out.w, bytes = t.staged_bytes(spec),
+                       sector = TensorTiling::sector_elements(spec);
+    RC_ASSERT(bytes == (t.splits > 1 ? 4 : element_bytes(spec.dtype)));  // nothing is converted on the way
+    RC_ASSERT(t.window * bytes % kRow == 0 && t.lead(spec) * bytes % kRow == 0);
+    RC_ASSERT(t.partial_sum_stride(spec) * 4 % kRow == 0);
+    std::int64_t copied = 0;
+    for (const std::int64_t channel : {0, 1, 2, 7}) {
+      const std::int64_t late = positive_modulo(-channel * plane, sector);
+      RC_ASSERT(late <= (t.lead(spec) == 0 ? 0 : TensorTiling::slack(spec)));
+      for (std::int64_t first = 0; first < plane; first += t.window) {
+        const bool inside =
+            t.lead(spec) == 0 ? first + t.window <= plane : first > 0 && first + t.window + sector <= plane;
+        if (!inside) continue;
+        ++copied;
+        RC_ASSERT((channel * plane + first + late) * bytes % kRow == 0);
+        RC_ASSERT(first + late + t.window <= plane);
+        // Staged are the outputs from the run's first to the copy's last.
+        RC_ASSERT(late + t.window + t.row_ends(spec) * TensorTiling::gap(spec) <= t.columns);
+      }
+    }
+    RC_ASSERT(copied > 0);
+  }
+}
+
 RC_GTEST_PROP(TensorTilingProperty, TapsAreOrderedByThePlacesOfTheirPixels, ()) {
   for (const TensorCandidate& one : some_tensor_candidates()) {
     const ConvSpec& spec = one.spec;

@@ -51,8 +51,10 @@ const std::vector<GoldenCase>& golden_cases() {
         "constexpr int kGap = 24;");
     add("tensor_first_layer_stride_4", "input=256,3,224,224 weight=96,3,11,11 stride=4 padding=2 math=tf32",
         Family::tensor, "kTapOrder[]");
-    add("tensor_bf16_residual", "input=32,256,14,14 weight=256,256,3,3 padding=1 dtype=bf16 residual activation=relu",
-        Family::tensor, "f32.bf16.bf16");
+    add("tensor_bf16_residual", "input=32,256,56,56 weight=256,256,3,3 padding=1 dtype=bf16 residual activation=relu",
+        Family::tensor, "value[e] += to_float(residual[");
+    add("tensor_bf16_bias_relu", "input=8,64,512,1024 weight=128,64,3,3 bias activation=relu dtype=bf16",
+        Family::tensor, "bulk_copy_to_global(y_run");
     add("tensor_grouped_stride_2", "input=32,256,28,28 weight=256,64,3,3 stride=2 padding=1 groups=4 dtype=f16",
         Family::tensor, "constexpr int kGroups = 4;");
     add("tensor_nhwc_bf16_bias_relu",

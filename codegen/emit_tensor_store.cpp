@@ -105,9 +105,9 @@ constexpr std::string_view kReadStaged =
     "  }\n"
     "}";
 
-/// A condition on k: whether the tile has no such channel.
-std::string missing_channel(const ConvSpec& spec, const TensorTiling& tiling) {
-  return spec.filter.k / spec.groups % tiling.block_k == 0 ? "false" : "k_first + k >= kGroupK";
+/// A line of a loop over k, where a tile may have fewer channels than it takes.
+std::string end_of_channels(const ConvSpec& spec, const TensorTiling& tiling) {
+  return spec.filter.k / spec.groups % tiling.block_k == 0 ? "" : "if (k_first + k >= kGroupK) break;";
 }
 
 std::string store_images(const ConvPlan& plan, const TensorTiling& tiling) {
@@ -125,7 +125,7 @@ std::string store_images(const ConvPlan& plan, const TensorTiling& tiling) {
   }
   return fill_template(embedded_text("tensor_store_images.cu.in"),
                        {{"stage_values", stage_values(plan, tiling)},
-                        {"k_missing", missing_channel(spec, tiling)},
+                        {"end_of_channels", end_of_channels(spec, tiling)},
                         {"read_outputs", read_staged(vectors, narrow, "source + k * kStagingPitch")},
                         {"residual", residual_lines},
                         {"store_outputs", store},
@@ -137,10 +137,10 @@ std::string store_inside(const ConvPlan& plan, const TensorTiling& tiling) {
   const ConvSpec& spec = plan.spec;
   if (tiling.stores_bulk(spec))
     return fill_template(embedded_text("tensor_store_bulk.cu.in"),
-                         {{"k_missing", missing_channel(spec, tiling)}, {"y", where_stored(tiling)}});
+                         {{"end_of_channels", end_of_channels(spec, tiling)}, {"y", where_stored(tiling)}});
   return fill_template(embedded_text("tensor_store_vectors.cu.in"),
                        {{"read_vector", read_staged(true, stages_16bit(plan, tiling), "source")},
-                        {"k_missing", missing_channel(spec, tiling)},
+                        {"end_of_channels", end_of_channels(spec, tiling)},
                         {"residual_inside", residual(spec.epilogue, tiling, "stored",
                                                      "y_lane - y + late_k + i * (32 * kStoreElements) + e")},
                         {"y", where_stored(tiling)}});

@@ -599,7 +599,6 @@ jitconv_fwd_f32_nchw_n8c32h512w512_k64_5x9_d2x3_tensor(const Element* __restrict
             auto* const y_run = y + (plane_first + k_first) * static_cast<long long>(kPlane) + run_first;
 #pragma unroll
             for (int k = 0; k < 8; ++k) {
-              if (false) break;
               bulk_copy_to_global(y_run + (k * static_cast<long long>(kPlane) + late(plane_first + k_first + k)),
                                   staged + (k * kStagingPitch + kLead), kWindow * static_cast<int>(sizeof(Staged)));
             }

@@ -703,7 +703,6 @@ jitconv_fwd_bf16_nchw_n8c64h512w1024_k128_3x3_bias_relu_tensor(const Element* __
             auto* const y_run = y + (plane_first + k_first) * static_cast<long long>(kPlane) + run_first;
 #pragma unroll
             for (int k = 0; k < 8; ++k) {
-              if (false) break;
               bulk_copy_to_global(y_run + (k * static_cast<long long>(kPlane) + late(plane_first + k_first + k)),
                                   staged + (k * kStagingPitch + kLead), kWindow * static_cast<int>(sizeof(Staged)));
             }

@@ -675,7 +675,6 @@ jitconv_fwd_bf16_nchw_n32c256h56w56_k256_3x3_residual_relu_tensor(const Element*
                                (run_first - kLead + lane * kStoreElements);
 #pragma unroll
           for (int k = 0; k < 8; ++k) {
-            if (false) break;
             const long long late_k = k * static_cast<long long>(kPlane) + late(plane_first + k_first + k);
 #pragma unroll
             for (int i = 0; i < kStoreSteps; ++i) {

@@ -666,7 +666,6 @@ jitconv_fwd_f32_nchw_n16c16h1024w1024_k128_3x3_bias_relu_tensor(const Element* _
                                (run_first - kLead + lane * kStoreElements);
 #pragma unroll
           for (int k = 0; k < 8; ++k) {
-            if (false) break;
             const long long late_k = k * static_cast<long long>(kPlane) + late(plane_first + k_first + k);
 #pragma unroll
             for (int i = 0; i < kStoreSteps; ++i) {

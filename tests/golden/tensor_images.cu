@@ -583,7 +583,6 @@ jitconv_fwd_f32_nchw_n16c512h7w7_k512_3x3_tensor(const Element* __restrict__ x, 
             auto* const y_lane = partial_sums + number % kSplits * static_cast<long long>(kPartialSumStride) + (plane_first * static_cast<long long>(kPlane) + output);
 #pragma unroll
             for (int k = 0; k < 8; ++k) {
-              if (false) break;
               float value = *(source + k * kStagingPitch);
               y_lane[k * kPlane] = value;
             }

@@ -633,7 +633,6 @@ jitconv_fwd_f32_nchw_n1c512h14w14_k512_3x3_bias_tensor(const Element* __restrict
                                (run_first - kLead + lane * kStoreElements);
 #pragma unroll
           for (int k = 0; k < 8; ++k) {
-            if (false) break;
             const long long late_k = k * static_cast<long long>(kPlane) + late(plane_first + k_first + k);
 #pragma unroll
             for (int i = 0; i < kStoreSteps; ++i) {

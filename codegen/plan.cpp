@@ -97,7 +97,7 @@ void note_losers(const Candidates& candidates, ConvPlan& chosen) {
   }
 }
 
-std::string describe(const PointwiseTiling& t) {
+std::string describe(const PointwiseTiling& t, const ConvSpec&) {
   std::string text = fmt::format(
       "tile of a block: {} pixels, {} channels; of a warpgroup: {} pixels, {} channels\n"
       "pipeline: {} stages of {} channels, {} at a time to registers\n",
@@ -107,14 +107,27 @@ std::string describe(const PointwiseTiling& t) {
   return text;
 }
 
-std::string describe(const TensorTiling& t) {
+/// How pixels come, and how outputs leave.
+std::string traffic(const TensorTiling& t, const ConvSpec& spec) {
+  std::string text =
+      t.copies_ahead > 0
+          ? fmt::format("loading: by the copy engine, {} step(s) ahead of each of 4 warps\n", t.copies_ahead)
+          : fmt::format("loading: {} team(s) of {} warp(s), {} {}(s) of a lane in flight\n", 4 / t.team_warps,
+                        t.team_warps, t.load_batch, TensorTiling::loads_vectors(spec) ? "vector" : "pixel");
+  const std::string_view stores = spec.output_layout == Layout::nhwc ? "vectors of channels"
+                                  : t.images > 0                     ? "planes of whole images"
+                                  : t.stores_bulk(spec)              ? "runs, by the copy engine"
+                                                                     : "runs, as vectors";
+  return text + fmt::format("storing: {}\n", stores);
+}
+
+std::string describe(const TensorTiling& t, const ConvSpec& spec) {
   std::string text = fmt::format(
       "tile of a block: {} channels, {} run(s) of {} positions, each for {} outputs\n"
-      "pipeline: {} stages of {} slice(s) of 16 bytes of channels and {}\n"
-      "loading: {} team(s) of {} warp(s), {} pixel(s) of a lane in flight\n",
+      "pipeline: {} stages of {} slice(s) of 16 bytes of channels and {}\n",
       t.block_k, t.runs(), t.columns, t.window, t.stages, t.slices,
-      t.filter_rows == 1 ? "one filter row" : "all filter rows", 4 / t.team_warps, t.team_warps, t.load_batch);
-  if (t.copies_ahead > 0) text += fmt::format("copies of x: {} step(s) ahead of a loading warp\n", t.copies_ahead);
+      t.filter_rows == 1 ? "one filter row" : "all filter rows");
+  text += traffic(t, spec);
   if (t.images > 0) text += fmt::format("images of a run: {}\n", t.images);
   text += fmt::format("weights: {}\n", t.resident ? "all in shared memory" : "loaded with each step");
   if (t.splits > 1)
@@ -122,7 +135,7 @@ std::string describe(const TensorTiling& t) {
   return text;
 }
 
-std::string describe(const DirectTiling& t) {
+std::string describe(const DirectTiling& t, const ConvSpec&) {
   return fmt::format(
       "outputs of a thread: {} channels, {} rows, {} columns\n"
       "lanes of a warp: {} rows, {} columns\n"
@@ -135,7 +148,7 @@ std::string describe(const DirectTiling& t) {
       t.unroll_rows ? "all filter rows" : "one filter row", t.unroll_c);
 }
 
-std::string describe(const DepthwiseTiling& t) {
+std::string describe(const DepthwiseTiling& t, const ConvSpec&) {
   constexpr std::string_view kStores[] = {"vectors from registers", "one flat run through shared memory",
                                           "row by row through shared memory"};
   return fmt::format(
@@ -149,12 +162,12 @@ std::string describe(const DepthwiseTiling& t) {
       t.weights_in_registers ? "registers" : "shared memory", kStores[static_cast<int>(t.store)]);
 }
 
-std::string describe(const FallbackTiling& t) {
+std::string describe(const FallbackTiling& t, const ConvSpec&) {
   return fmt::format("outputs of a thread: {} channels, {} pixels\nlanes over: {}\n", t.thread_k, t.thread_pixels,
                      t.lanes_over_channels ? "channels" : "pixels");
 }
 
-std::string describe(std::monostate) { return {}; }
+std::string describe(std::monostate, const ConvSpec&) { return {}; }
 
 }  // namespace
 
@@ -207,8 +220,7 @@ std::string to_string(const ConvPlan& plan) {
   text += fmt::format("grid: {} blocks of {} threads, {} bytes of shared memory, at least {} block(s) per SM\n",
                       plan.blocks, plan.threads, plan.shared_bytes, plan.min_blocks_per_sm);
   text += fmt::format("offsets: {} bits\n", plan.wide_index ? 64 : 32);
-  text += std::visit([](const auto& tiling) { return describe(tiling); }, plan.tiling);
-  return text;
+  return text + std::visit([&](const auto& tiling) { return describe(tiling, plan.spec); }, plan.tiling);
 }
 
 }  // namespace jitconv::codegen

@@ -9,6 +9,7 @@
 //   tile of a block: 128 channels, 1 run(s) of 248 positions, each for 240 outputs
 //   pipeline: 7 stages of 2 slice(s) of 16 bytes of channels and one filter row
 //   loading: 4 team(s) of 1 warp(s), 8 pixel(s) of a lane in flight
+//   storing: runs, as vectors
 //   weights: loaded with each step
 
 // Element: one value of x, w, bias, residual or y in memory. Here fp32.

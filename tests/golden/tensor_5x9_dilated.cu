@@ -9,6 +9,7 @@
 //   tile of a block: 64 channels, 2 run(s) of 248 positions, each for 248 outputs
 //   pipeline: 4 stages of 2 slice(s) of 16 bytes of channels and one filter row
 //   loading: 2 team(s) of 2 warp(s), 5 pixel(s) of a lane in flight
+//   storing: runs, by the copy engine
 //   weights: loaded with each step
 
 // Element: one value of x, w, bias, residual or y in memory. Here fp32.

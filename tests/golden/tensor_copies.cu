@@ -8,8 +8,8 @@
 //   offsets: 32 bits
 //   tile of a block: 128 channels, 1 run(s) of 248 positions, each for 240 outputs
 //   pipeline: 6 stages of 2 slice(s) of 16 bytes of channels and one filter row
-//   loading: 4 team(s) of 1 warp(s), 4 pixel(s) of a lane in flight
-//   copies of x: 1 step(s) ahead of a loading warp
+//   loading: by the copy engine, 1 step(s) ahead of each of 4 warps
+//   storing: runs, as vectors
 //   weights: all in shared memory
 
 // Element: one value of x, w, bias, residual or y in memory. Here fp32.

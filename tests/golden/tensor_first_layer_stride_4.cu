@@ -9,6 +9,7 @@
 //   tile of a block: 128 channels, 1 run(s) of 176 positions, each for 160 outputs
 //   pipeline: 5 stages of 1 slice(s) of 16 bytes of channels and one filter row
 //   loading: 4 team(s) of 1 warp(s), 24 pixel(s) of a lane in flight
+//   storing: runs, as vectors
 //   weights: loaded with each step
 
 // Element: one value of x, w, bias, residual or y in memory. Here fp32.

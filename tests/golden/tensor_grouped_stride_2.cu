@@ -9,6 +9,7 @@
 //   tile of a block: 64 channels, 2 run(s) of 136 positions, each for 112 outputs
 //   pipeline: 8 stages of 2 slice(s) of 16 bytes of channels and one filter row
 //   loading: 4 team(s) of 1 warp(s), 10 pixel(s) of a lane in flight
+//   storing: runs, as vectors
 //   weights: loaded with each step
 
 // Element: one value of x, w, bias, residual or y in memory. Here fp16, rounded to nearest even when written.

@@ -8,8 +8,8 @@
 //   offsets: 32 bits
 //   tile of a block: 128 channels, 1 run(s) of 128 positions, each for 98 outputs
 //   pipeline: 8 stages of 2 slice(s) of 16 bytes of channels and one filter row
-//   loading: 4 team(s) of 1 warp(s), 4 pixel(s) of a lane in flight
-//   copies of x: 2 step(s) ahead of a loading warp
+//   loading: by the copy engine, 2 step(s) ahead of each of 4 warps
+//   storing: planes of whole images
 //   images of a run: 2
 //   weights: loaded with each step
 //   reduction: split over 4 blocks, partial sums added by another kernel

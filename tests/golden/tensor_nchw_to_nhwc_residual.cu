@@ -9,6 +9,7 @@
 //   tile of a block: 64 channels, 2 run(s) of 112 positions, each for 104 outputs
 //   pipeline: 5 stages of 4 slice(s) of 16 bytes of channels and all filter rows
 //   loading: 4 team(s) of 1 warp(s), 6 pixel(s) of a lane in flight
+//   storing: vectors of channels
 //   weights: all in shared memory
 
 // Element: one value of x, w, bias, residual or y in memory. Here fp32.

@@ -8,7 +8,8 @@
 //   offsets: 32 bits
 //   tile of a block: 128 channels, 1 run(s) of 256 positions, each for 254 outputs
 //   pipeline: 4 stages of 4 slice(s) of 16 bytes of channels and one filter row
-//   loading: 1 team(s) of 4 warp(s), 9 pixel(s) of a lane in flight
+//   loading: 1 team(s) of 4 warp(s), 9 vector(s) of a lane in flight
+//   storing: vectors of channels
 //   weights: loaded with each step
 
 // Element: one value of x, w, bias, residual or y in memory. Here bfloat16, rounded to nearest even when written.

@@ -8,8 +8,8 @@
 //   offsets: 32 bits
 //   tile of a block: 128 channels, 1 run(s) of 56 positions, each for 40 outputs
 //   pipeline: 6 stages of 4 slice(s) of 16 bytes of channels and one filter row
-//   loading: 4 team(s) of 1 warp(s), 4 pixel(s) of a lane in flight
-//   copies of x: 2 step(s) ahead of a loading warp
+//   loading: by the copy engine, 2 step(s) ahead of each of 4 warps
+//   storing: runs, as vectors
 //   weights: loaded with each step
 //   reduction: split over 6 blocks, partial sums added by another kernel
 

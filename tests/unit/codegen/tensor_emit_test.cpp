@@ -242,6 +242,30 @@ TEST(TensorSource, CopiesStagedRunsWhereTheyAreWholeLinesOrHaveTwoBytes) {
   }
 }
 
+TEST(TensorSource, APlanSaysHowPixelsComeAndOutputsLeave) {
+  const auto loaded = [](const TensorTiling& tiling) { return tiling.images == 0 && tiling.copies_ahead == 0; };
+  const auto copied = [](const TensorTiling& tiling) { return tiling.images == 0 && tiling.copies_ahead == 2; };
+  const auto images = [](const TensorTiling& tiling) { return tiling.images > 0; };
+  const struct {
+    TensorCandidate one;
+    std::string loading, storing;
+  } cases[] = {
+      {first_with("input=2,20,26,35 weight=37,20,3,3 math=tf32", loaded), "pixel(s) of a lane in flight",
+       "runs, as vectors"},
+      {first_with("input=2,20,26,34 weight=37,20,3,3 math=tf32", copied),
+       "by the copy engine, 2 step(s) ahead of each of 4 warps", "runs, by the copy engine"},
+      {first_with("input=3,48,7,9 weight=72,48,3,3 padding=1 math=tf32", images),
+       "loading: ", "planes of whole images"},
+      {first_with("input=2,24,26,34 weight=40,24,3,3 dtype=bf16 input_layout=nhwc output_layout=nhwc", loaded),
+       "vector(s) of a lane in flight", "vectors of channels"},
+  };
+  for (const auto& [one, loading, storing] : cases) {
+    const std::string text = to_string(one.plan);
+    EXPECT_NE(text.find(loading), std::string::npos) << text;
+    EXPECT_NE(text.find("storing: " + storing + "\n"), std::string::npos) << text;
+  }
+}
+
 TEST(TensorSource, TapOrderIsPrintedWhereItIsNotTheFilters) {
   const std::string strided =
       generate(first("input=4,3,99,99 weight=96,3,11,11 stride=4 padding=2 math=tf32").plan).text;

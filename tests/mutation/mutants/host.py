@@ -20,6 +20,7 @@ phases = File("host/phase_barriers.cpp", "phase_barriers")
 tiles = File("host/tile_multiply.cpp", "tile_multiply")
 warpgroups = File("host/warpgroups.cpp", "warpgroups")
 launch = File("host/launch_async.cpp", "launch_async")
+bulk_stores = File("host/bulk_stores.cpp", "bulk_stores")
 tf32 = File("host/models/operand_tf32.h", "model_operand_tf32")
 
 UNSEEN = "a kernel with this bug passes on a CPU: "
@@ -92,7 +93,22 @@ MUTANTS = [
     warpgroups("registers_from_nowhere", "    if (needed > free_registers_) return false;\n", "", UNSEEN + "registers nobody gives back"),
     tiles("all_bits_of_tf32", "bits & ~0x1fffu", "bits", "products of TF32 are more exact on a CPU"),
     tiles("rounds_like_fp16", "magnitude << 13) * 0x1p112f", "magnitude << 13) * 0x1p111f", "fp16 operands are half as large on a CPU"),
-    launch("copies_land_early", "if (early) land_on(barriers_.at(operation.object));", "if (early || !conflict) land_on(barriers_.at(operation.object));",
+    bulk_stores("late_is_early", "if (early) std::memcpy", "std::memcpy",
+                UNSEEN + "a source that is overwritten before its copy has been waited for"),
+    bulk_stores("never_moves_late", "if (!end->moved) std::memcpy", "if (end->moved) std::memcpy",
+                "late copies bring nothing on a CPU"),
+    bulk_stores("changes_go_unseen", "if (before != end->bytes.end()) finished", "if (finished.size() > 64) finished",
+                UNSEEN + "a source that changes before the wait"),
+    bulk_stores("newest_group_complete", "issued.closed_groups - groups;", "issued.closed_groups;",
+                UNSEEN + "waiting for too few groups"),
+    bulk_stores("forgets_the_unfinished", "if (in_flight_ == 0) return nullptr;", "return nullptr;",
+                UNSEEN + "a block that ends before its copies have read"),
+    launch("store_bulk_unfenced", "shared_.check_read(block_.view(), offset, read.bytes))", "Conflict{})",
+           UNSEEN + "a bulk store without a fence"),
+    launch("waiting_reads_nothing", "shared_.load_slow(block_.view(), offset, store.bytes, low_half(store.pc)))",
+           "Conflict{})", UNSEEN + "staging again without knowing of the wait"),
+    launch("copies_land_early", "if (lands_early()) land_on(barriers_.at(operation.object));",
+           "if (lands_early() || !conflict) land_on(barriers_.at(operation.object));",
            "copies never land late: what needs it is not seen"),
     launch("copies_need_no_wait", "    block_.log({Rule::unfinished_copy, pc_near(near, copy->pc), copy->issuer,",
            "    if (false) block_.log({Rule::unfinished_copy, pc_near(near, copy->pc), copy->issuer,", UNSEEN + "copies into the next block's memory"),

@@ -13,7 +13,7 @@ enum class Rule : std::uint8_t {
   read_only,                  ///< a store to an input
   uninitialised,              ///< shared memory read before anything wrote it in this block
   race,                       ///< two threads, at least one writes, nothing orders them; names both
-  unfinished_copy,            ///< the destination of an asynchronous copy touched before it was waited for
+  unfinished_copy,            ///< what an asynchronous copy writes touched, or what it reads changed, before the wait
   divergent_barrier,          ///< a barrier, warp or warpgroup operation that not all its threads reach, or not alike
   unfinished_multiplication,  ///< an operand or accumulator of a multiplication touched before it was waited for
   barrier_misuse,             ///< a barrier object used before it is one, or with more arrivals or bytes than it takes

@@ -63,7 +63,7 @@ struct TensorTiling {
   int stages = 3;       ///< steps in flight
   int team_warps = 1;   ///< loading warps that share a step; 4 / team_warps teams take steps in turn
   bool resident = false;  ///< all weights stay in shared memory; else they come with each step
-  int load_batch = 4;     ///< pixels of a loading lane in flight
+  int load_batch = 0;     ///< pixels, or vectors, of a loading lane in flight; 0 where the copy engine brings them
   int copies_ahead = 0;   ///< steps of a loading warp that the copy engine brings as they lie in x; 0: lanes load them
   int splits = 1;         ///< blocks that share the reduction of a tile, each a range of steps
 

@@ -42,7 +42,7 @@ Conflict AsyncCopies::issue(const View& issuer, const Operation& operation, Land
   Issued& issued =
       operation.completion == Completion::group ? of_thread_[operation.issuer] : of_object_[operation.object];
   InFlight copy{operation, issued.closed_groups, false};
-  if (landing == Landing::early || (landing == Landing::random && (random.next() >> 63) != 0)) {
+  if (lands_early(landing, random)) {
     land(copy);
     copy.landed = true;
   } else {

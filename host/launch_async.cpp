@@ -94,44 +94,36 @@ void LaunchState::copy_bulk(void* destination, const void* source, std::int64_t 
   // When the object is told is decided here: late is when nobody can do anything else.
   const Conflict conflict = copies_.issue(block_.view(), operation, Landing::late, random_);
   if (conflict) report_conflict(conflict, write);
-  if (lands_early()) land_on(barriers_.at(operation.object));
+  if (lands_early(settings_.landing, random_)) land_on(barriers_.at(operation.object));
 }
 
 void LaunchState::store_bulk(void* destination, const void* source, std::int64_t bytes, const void* pc) {
   const Access write = bulk_access(destination, bytes, pc), read = bulk_access(source, bytes, pc);
   const std::uint32_t offset = check_bulk(read, write, bytes);
-  GlobalMemory::Region* const region = checked_region(write);
-  if (region == nullptr) report_place(Rule::out_of_bounds, write, "outside the buffers of the launch");
-  if (!region->writable()) report_place(Rule::read_only, write, "to an input");
   if (const Conflict conflict = shared_.check_read(block_.view(), offset, read.bytes)) report_conflict(conflict, read);
-  if (const Conflict conflict = global_.store(*region, block_.view(), reinterpret_cast<std::uintptr_t>(destination),
-                                              write.bytes, low_half(pc)))
-    report_conflict(conflict, write);
+  if (!stores_to_buffer(write)) report_place(Rule::out_of_bounds, write, "outside the buffers of the launch");
   if (module_.counts()) count_bulk(destination, write.bytes, counters_.global_stores, counters_.shared_loads);
   bulk_stores_.issue(
       {block_.running().index, static_cast<const char*>(source), static_cast<char*>(destination), read.bytes, pc},
-      lands_early());
+      lands_early(settings_.landing, random_));
 }
 
 // From here on the sources may be overwritten by threads that come behind this one: it counts as their reader.
 void LaunchState::store_bulk_wait(std::uint32_t groups, const void* pc) {
   for (const BulkStores::Finished& done : bulk_stores_.wait(block_.running().index, groups)) {
     const BulkStores::Store& store = done.store;
-    if (done.change && !log_.known(Rule::unfinished_copy, pc)) {
+    if (done.change) {
+      if (log_.known(Rule::unfinished_copy, pc)) continue;
       block_.report({Rule::unfinished_copy, pc, block_.running().index,
                      place(store.source + *done.change, store.bytes - *done.change),
                      "what the copy in line {line} reads was changed before this wait for it", store.pc},
                     false);
+      continue;
     }
-    if (done.change) continue;
     const auto offset = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(store.source) - shared_begin_);
     if (const Conflict conflict = shared_.load_slow(block_.view(), offset, store.bytes, low_half(store.pc)))
       report_conflict(conflict, bulk_access(store.source, store.bytes, store.pc));
   }
-}
-
-bool LaunchState::lands_early() {
-  return settings_.landing == Landing::early || (settings_.landing == Landing::random && (random_.next() >> 63) != 0);
 }
 
 // A bulk copy's two sides; returns the place in shared memory. Does not come back if the copy cannot be made.

@@ -147,15 +147,20 @@ void LaunchState::load_elsewhere(const void* address, std::uint32_t bytes, const
 
 void LaunchState::store_elsewhere(void* address, std::uint32_t bytes, const void* pc) {
   const Access access{address, bytes, "store", pc};
-  if (GlobalMemory::Region* region = checked_region(access)) {
-    if (!region->writable()) report_place(Rule::read_only, access, "to an input");
-    const Conflict conflict =
-        global_.store(*region, block_.view(), reinterpret_cast<std::uintptr_t>(address), bytes, low_half(pc));
-    if (conflict) report_conflict(conflict, access);
-    return;
-  }
+  if (stores_to_buffer(access)) return;
   if (in_module(address, bytes)) report_place(Rule::read_only, access, "to the kernel's constants");
   report_place(Rule::out_of_bounds, access, "outside the buffers of the launch");
+}
+
+// False if it goes to no buffer of the launch.
+bool LaunchState::stores_to_buffer(const Access& access) {
+  GlobalMemory::Region* const region = checked_region(access);
+  if (region == nullptr) return false;
+  if (!region->writable()) report_place(Rule::read_only, access, "to an input");
+  const Conflict conflict = global_.store(*region, block_.view(), reinterpret_cast<std::uintptr_t>(access.address),
+                                          access.bytes, low_half(access.pc));
+  if (conflict) report_conflict(conflict, access);
+  return true;
 }
 
 // A copy reads global memory.

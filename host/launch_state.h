@@ -85,7 +85,6 @@ class LaunchState : private BlockEvents {
   void check_sums(const void* address, std::uint32_t bytes, const char* verb, const void* pc);
   PhaseBarriers::Barrier& used_barrier(void* barrier, const char* verb, const void* pc);
   void report_barrier(const void* barrier, const void* pc, std::string&& text, const PhaseBarriers::Barrier* known);
-  bool lands_early();
   /// `address`: of the side in global memory.
   static void count_bulk(const void* address, std::uint32_t bytes, GlobalCounters& global, SharedCounters& shared);
   void land_on(PhaseBarriers::Barrier& barrier);
@@ -100,6 +99,7 @@ class LaunchState : private BlockEvents {
 
   void load_elsewhere(const void* address, std::uint32_t bytes, const void* pc);
   void store_elsewhere(void* address, std::uint32_t bytes, const void* pc);
+  bool stores_to_buffer(const Access& access);
   GlobalMemory::Region* checked_region(const Access& access);
   bool in_module(const void* address, std::uint32_t bytes) const;
   bool near_shared(const void* address) const;

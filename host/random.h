@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "host/engine.h"
+
 namespace jitconv::host {
 
 /// SplitMix64.
@@ -21,5 +23,10 @@ class Random {
  private:
   std::uint64_t state_;
 };
+
+/// Whether the next asynchronous operation takes effect at once.
+inline bool lands_early(Landing landing, Random& random) {
+  return landing == Landing::early || (landing == Landing::random && (random.next() >> 63) != 0);
+}
 
 }  // namespace jitconv::host

@@ -294,9 +294,7 @@ std::optional<WarpgroupFault> Warpgroups::multiply(std::uint32_t warpgroup, Call
   Accumulators& accumulators = group.accumulators[one.accumulators];
   const bool waits = std::any_of(group.multiplications.begin(), group.multiplications.end(),
                                  [](const Multiplication& earlier) { return !earlier.computed; });
-  const bool early =
-      !waits && (landing_ == Landing::early || (landing_ == Landing::random && (random_.next() >> 63) != 0));
-  if (early) {
+  if (!waits && lands_early(landing_, random_)) {
     compute(group, one);
     for_each_pair(accumulators.count, [&](std::uint32_t thread, std::uint32_t at, std::uint32_t offset) {
       std::memcpy(accumulators.of_thread[thread] + at, accumulators.tile.data() + offset, 8);

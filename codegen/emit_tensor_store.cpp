@@ -188,7 +188,7 @@ void add_tensor_store_constants(Constants& c, const ConvPlan& plan, const Tensor
     return;
   }
   c.add("kSectorElements", TensorTiling::sector_elements(spec)).add("kLead", tiling.lead(spec));
-  const std::int64_t vector = tiling.splits > 1 ? 4 : 16 / element_bytes(spec.dtype);
+  const std::int64_t vector = 16 / tiling.written_bytes(spec);
   c.add("kStoreVectors", (tiling.window + tiling.lead(spec)) / vector);
   if (!tiling.stores_bulk(spec))
     c.add("kStoreSteps", ceil_div((tiling.window + tiling.lead(spec)) / vector, kWarpSize));

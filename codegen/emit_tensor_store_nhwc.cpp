@@ -11,14 +11,8 @@ namespace {
 
 constexpr int kConsumerThreads = 128, kConsumerChannels = 64;
 
-/// Bytes of an output where it is written to: y, or partial sums.
-int written_bytes(const ConvSpec& spec, const TensorTiling& tiling) {
-  return tiling.splits > 1 ? 4 : static_cast<int>(element_bytes(spec.dtype));
-}
-
 std::string store_vector_type(const ConvSpec& spec, const TensorTiling& tiling) {
-  const int bytes = written_bytes(spec, tiling);
-  switch (bytes * TensorTiling::store_vector(spec, bytes)) {
+  switch (tiling.written_bytes(spec) * tiling.store_vector(spec)) {
     case 16:
       return "uint4";
     case 8:
@@ -76,7 +70,7 @@ std::string place(const ConvSpec& spec, const TensorTiling& tiling, std::string_
 
 /// Reads the sums that a vector of the residual is added to, four at a time where there are as many.
 std::string read_staged(const ConvSpec& spec, const TensorTiling& tiling) {
-  const int vector = TensorTiling::store_vector(spec, written_bytes(spec, tiling));
+  const int vector = tiling.store_vector(spec);
   Lines lines;
   lines.add("__device__ __forceinline__ void read_staged(float (&value)[kStoreVector], const float* staged) {");
   lines.add("#pragma unroll");
@@ -94,7 +88,7 @@ std::string read_staged(const ConvSpec& spec, const TensorTiling& tiling) {
 
 /// Instructions of a thread that write what is staged at a time.
 int store_steps(const ConvSpec& spec, const TensorTiling& tiling) {
-  const int vector = TensorTiling::store_vector(spec, written_bytes(spec, tiling));
+  const int vector = tiling.store_vector(spec);
   return tiling.store_columns(spec) * kConsumerChannels / (kConsumerThreads * vector);
 }
 
@@ -108,7 +102,7 @@ int store_batch(int steps) {
 }  // namespace
 
 void add_tensor_store_nhwc_constants(Constants& c, const ConvPlan& plan, const TensorTiling& tiling) {
-  const int vector = TensorTiling::store_vector(plan.spec, written_bytes(plan.spec, tiling));
+  const int vector = tiling.store_vector(plan.spec);
   const int positions = kConsumerThreads * vector / kConsumerChannels, columns = tiling.store_columns(plan.spec);
   c.add("kStoreColumns", columns, "positions of a consumer that are staged at a time");
   c.add("kStagingPitch", tiling.staging_pitch(plan.spec), "of a position");

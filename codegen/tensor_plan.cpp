@@ -257,8 +257,7 @@ class Search {
   std::int64_t price(const TensorTiling& tiling, std::int64_t tiles) const {
     const std::int64_t steps = tiling.steps_of_split(spec_), n = tiling.columns;
     const std::int64_t multiply = steps * step_multiply(tiling), load = steps * step_load(tiling);
-    const std::int64_t stored_bytes = tiling.splits > 1 ? 4 : element_bytes(spec_.dtype);
-    const std::int64_t bytes_of_window = tiling.window * stored_bytes;
+    const std::int64_t written_bytes = tiling.written_bytes(spec_), bytes_of_window = tiling.window * written_bytes;
     const bool nhwc = spec_.output_layout == Layout::nhwc;
     const std::int64_t store = kStoreLatency + (nhwc ? kStoreChannels * tiling.staged_bytes(spec_) * n
                                                      : store_columns(tiling, bytes_of_window));
@@ -282,7 +281,7 @@ class Search {
       compute += kReduceLaunch;
       bytes += 2 * tiling.partial_sum_bytes(spec_);
     }
-    const bool aligned = nhwc || (out_.h * out_.w * stored_bytes % 256 == 0 && bytes_of_window % 256 == 0);
+    const bool aligned = nhwc || (out_.h * out_.w * written_bytes % 256 == 0 && bytes_of_window % 256 == 0);
     // Runs of vectors that do not start at the same places within 64 bytes.
     const bool scattered = !nhwc && tiling.images == 0 && !tiling.stores_bulk(spec_) && bytes_of_window % 64 != 0;
     // Where rows come again for the next filter row, more copies in flight only compete with stores.

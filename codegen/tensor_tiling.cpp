@@ -183,7 +183,7 @@ bool TensorTiling::stores_bulk(const ConvSpec& spec) const {
 }
 
 int TensorTiling::store_width(const ConvSpec& spec) const {
-  const int vector = splits > 1 ? 4 : static_cast<int>(16 / element_bytes(spec.dtype));
+  const int vector = static_cast<int>(kRowBytes / written_bytes(spec));
   return gap(spec) == 0 && plane(spec) % vector == 0 ? vector : 1;
 }
 
@@ -217,8 +217,8 @@ int TensorTiling::store_columns(const ConvSpec& spec) const {
   return static_cast<int>(round_up(ceil_div(columns, rounds), kBlock));
 }
 
-int TensorTiling::store_vector(const ConvSpec& spec, int bytes) {
-  return static_cast<int>(std::gcd(spec.filter.k / spec.groups, 16 / bytes));
+int TensorTiling::store_vector(const ConvSpec& spec) const {
+  return static_cast<int>(std::gcd(spec.filter.k / spec.groups, 16 / written_bytes(spec)));
 }
 
 std::int64_t TensorTiling::staging_bytes(const ConvSpec& spec) const {

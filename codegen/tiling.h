@@ -138,6 +138,8 @@ struct TensorTiling {
     return spec.dtype == DataType::f32 || (splits == 1 && !spec.epilogue.residual);
   }
   int staged_bytes(const ConvSpec& spec) const;  ///< of a staged output
+  /// Of an output where a tile writes it: y, or the sums of splits.
+  std::int64_t written_bytes(const ConvSpec& spec) const { return splits > 1 ? 4 : element_bytes(spec.dtype); }
   /// Whether the copy engine stores staged runs (NCHW). It is slower where planes of floats start in the middle of a
   /// line of 128 bytes, and cannot add a residual on the way.
   bool stores_bulk(const ConvSpec& spec) const;
@@ -149,7 +151,7 @@ struct TensorTiling {
   /// Positions a consumer stages at a time (NHWC).
   int store_columns(const ConvSpec& spec) const;
   /// Channels one instruction writes (NHWC).
-  static int store_vector(const ConvSpec& spec, int bytes);
+  int store_vector(const ConvSpec& spec) const;
   std::int64_t staging_bytes(const ConvSpec& spec) const;
   std::int64_t resident_first_byte(const ConvSpec& spec) const;
   std::int64_t staging_first_byte(const ConvSpec& spec) const;

@@ -61,7 +61,7 @@ RC_GTEST_PROP(TensorTilingProperty, CopiedRunsAreWholeVectorsOfTheirPlane, ()) {
     const TensorShape out = output_shape(spec);
     const std::int64_t plane = out.h * out.w, bytes = t.staged_bytes(spec),
                        sector = TensorTiling::sector_elements(spec);
-    RC_ASSERT(bytes == (t.splits > 1 ? 4 : element_bytes(spec.dtype)));  // nothing is converted on the way
+    RC_ASSERT(bytes == t.written_bytes(spec));  // nothing is converted on the way
     RC_ASSERT(t.window * bytes % kRow == 0 && t.lead(spec) * bytes % kRow == 0);
     RC_ASSERT(t.partial_sum_stride(spec) * 4 % kRow == 0);
     std::int64_t copied = 0;
@@ -234,8 +234,8 @@ RC_GTEST_PROP(TensorTilingProperty, PositionsAreStagedAndWrittenInVectors, ()) {
     else  // eight channels of four positions, two apart
       for (int lane = 0; lane < kWarpSize; ++lane) banks.insert((lane % 4 * 2 * pitch + lane / 4) % 32);
     RC_ASSERT(banks.size() == (bytes == 2 ? 8u : 32u));
-    const int written = t.splits > 1 ? 4 : static_cast<int>(element_bytes(spec.dtype));
-    const int vector = TensorTiling::store_vector(spec, written);
+    const std::int64_t written = t.written_bytes(spec);
+    const int vector = t.store_vector(spec);
     RC_ASSERT(vector * written <= 16 && 64 % vector == 0 && spec.filter.k / spec.groups % vector == 0);
     RC_ASSERT(t.store_columns(spec) % (128 * vector / 64) == 0);
   }

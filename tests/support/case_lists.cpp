@@ -131,7 +131,8 @@ std::uint32_t fewer_blocks(const codegen::ConvPlan& plan) {
   return (plan.blocks / set + 2) / 3 * set;
 }
 
-/// Images of a run (several count as two), filter rows of a step, copies ahead: what a tensor kernel's text depends on.
+/// Images of a run (several count as two), filter rows of a step, copies ahead, who stores: what a tensor kernel's text
+/// depends on.
 std::array<int, 4> form_of(const codegen::ConvPlan& plan) {
   const auto* tiling = std::get_if<codegen::TensorTiling>(&plan.tiling);
   if (tiling == nullptr) return {};

@@ -30,6 +30,21 @@ std::string without_trailing_slashes(std::string path) {
   return path;
 }
 
+/// Adds to a counter for the length of a scope.
+class Counted {
+ public:
+  Counted(std::atomic<std::uint64_t>& counter, std::uint64_t count) : counter_(counter), count_(count) {
+    counter_ += count_;
+  }
+  ~Counted() { counter_ -= count_; }
+  Counted(const Counted&) = delete;
+  Counted& operator=(const Counted&) = delete;
+
+ private:
+  std::atomic<std::uint64_t>& counter_;
+  std::uint64_t count_;
+};
+
 /// Troubles with the root that do not pass by themselves.
 bool is_lasting(const Problem& problem) {
   constexpr std::array kLasting = {EACCES, EPERM, EROFS, ENAMETOOLONG, ENOTDIR, ELOOP};
@@ -99,8 +114,9 @@ struct Store::State {
   std::atomic<bool> off{false};
   std::atomic<bool> warned_of_trouble{false}, warned_of_corruption{false};
   std::atomic<std::uint64_t> hits{0}, misses{0}, corrupt{0}, stored{0}, errors{0}, evicted{0};
-  std::atomic<std::uint64_t> unscanned_bytes{0};  ///< stored since the last scan
-  /// A flag and not a mutex: a child forked while it is set does not prune any more, but never hangs.
+  std::atomic<std::uint64_t> unscanned_bytes{0};  ///< counted by make_room() since the last scan, at most one interval
+  std::atomic<std::uint64_t> unpublished_bytes{0};  ///< of entries that save() is busy with
+  /// A flag and not a mutex: a child forked while it is set scans for every entry, but never hangs.
   std::atomic<bool> scanning{false};
 
   std::uint64_t scan_interval() const { return config.max_bytes / kScansPerLimit; }
@@ -133,7 +149,7 @@ struct Store::State {
   std::optional<Entry> load(const Key& key);
   std::optional<Problem> publish(const Key& key, std::string_view bytes);
   bool save(const Entry& entry);
-  /// Called before an entry is published, so that one process never passes the limit.
+  /// Called before an entry is published; once it has scanned, a process does not pass the limit.
   void make_room(std::uint64_t bytes);
   std::uint64_t prune(std::uint64_t max_bytes);
   std::vector<FileReport> reports(bool verify);
@@ -207,6 +223,7 @@ std::optional<Problem> Store::State::publish(const Key& key, std::string_view by
 bool Store::State::save(const Entry& entry) {
   const std::uint64_t size = encoded_bytes(entry);
   if (size > config.max_bytes || size > kMaxEntryBytes) return false;
+  const Counted unpublished(unpublished_bytes, size);
   make_room(size);
   const std::string bytes = encode(entry);
   for (int attempt = 1; may_write(); ++attempt) {
@@ -223,9 +240,17 @@ bool Store::State::save(const Entry& entry) {
 }
 
 void Store::State::make_room(std::uint64_t bytes) {
-  if (unscanned_bytes.fetch_add(bytes) + bytes <= scan_interval() || scanning.exchange(true)) return;
-  prune(config.max_bytes - std::min(config.max_bytes, scan_interval() + bytes));
-  unscanned_bytes = bytes;
+  std::uint64_t counted = unscanned_bytes;
+  while (counted + bytes <= scan_interval()) {
+    if (unscanned_bytes.compare_exchange_weak(counted, counted + bytes)) return;
+  }
+  const bool first = !scanning.exchange(true);
+  counted = unscanned_bytes;
+  // What other threads publish meanwhile is on its way already, or counted: an interval before this scan ends, one
+  // after.
+  prune(config.max_bytes - std::min<std::uint64_t>(config.max_bytes, 2 * scan_interval() + unpublished_bytes));
+  if (!first) return;  // the scan that began before lets the counter start anew
+  unscanned_bytes -= counted;
   scanning = false;
 }
 

@@ -4,8 +4,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "cache/store.h"
 #include "unit/cache/cache_test_support.h"
@@ -103,6 +106,28 @@ TEST_F(StoreUpkeep, OneProcessNeverPassesTheSizeLimit) {
     EXPECT_LE(bytes(), limit);
     EXPECT_GT(bytes(), limit / 4) << "pruning does not empty the cache";
     EXPECT_GT(store.statistics().evicted, 0u);
+  }
+}
+
+TEST_F(StoreUpkeep, ThreadsOfOneProcessHoldTheLimitTogether) {
+  constexpr std::uint64_t kLimit = 1 << 20, kThreads = 8, kEach = 30;
+  for (const std::size_t payload : {3'000u, 20'000u, 100'000u}) {  // the last are larger than a 1/32 of the limit
+    ScratchDirectory scratch(ScratchDirectory::Kind::memory);
+    root_ = scratch / "cache";
+    Store store({root_, Mode::read_write, kLimit}, {});
+    std::atomic<std::uint64_t> saved{0};
+    for (std::uint64_t round = 0; round < 4; ++round) {
+      std::vector<std::thread> threads;
+      for (std::uint64_t thread = 0; thread < kThreads; ++thread) {
+        threads.emplace_back([&, first = (round * kThreads + thread) * kEach] {
+          for (std::uint64_t i = first; i < first + kEach; ++i) saved += store.save(entry_of(i, payload)) ? 1 : 0;
+        });
+      }
+      for (std::thread& thread : threads) thread.join();
+      ASSERT_LE(bytes(), kLimit) << payload << " bytes each, round " << round;
+    }
+    EXPECT_EQ(saved, 4 * kThreads * kEach);
+    EXPECT_GT(bytes(), kLimit / 2) << "what was counted comes off again";
   }
 }
 

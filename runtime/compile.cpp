@@ -9,10 +9,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <optional>
 #include <set>
-#include <tuple>
+#include <vector>
 
 #include "cache/key.h"
 #include "runtime/backend.h"
@@ -62,9 +63,19 @@ void require_supported(const CompileOptions& options, const Target& target) {
                   fmt::format("counters is true, must be false for {}: only host execution counts", target.arch()));
 }
 
-/// The backend's compiler, then the cache, which may fail to keep the image.
+cache::Key cache_key(const Backend& backend, const codegen::KernelSource& source, const Target& target,
+                     const CompileOptions& options) {
+  const CompilerIdentity compiler = backend.compiler();
+  return cache::make_key({std::string(backend.format().key_prefix) + target.arch(), compiler.version, compiler.build_id,
+                          backend.options(source, options),
+                          std::string(codegen::generator_fingerprint()) + std::string(backend.fingerprint()),
+                          source.text});
+}
+
+/// The backend's compiler, then the cache, which may fail to keep the image. `key` becomes that of the compiler which
+/// made the image: only then is it sure which one that is.
 Binary compile_and_store(const Backend& backend, const codegen::ConvPlan& plan, const codegen::KernelSource& source,
-                         const cache::Key& key, const CompileOptions& options) {
+                         cache::Key& key, const CompileOptions& options) {
   if (compilation_forbidden()) {
     throw CompileError(
         ErrorCode::compile_failed,
@@ -74,21 +85,13 @@ Binary compile_and_store(const Backend& backend, const codegen::ConvPlan& plan, 
   compilations.fetch_add(1, std::memory_order_relaxed);
   try {
     Binary binary = backend.compile(source, backend.options(source, options));
+    key = cache_key(backend, source, plan.target, options);
     disk_cache().save({key, backend.format().kind, binary.log, binary.image});
     return binary;
   } catch (const CompileError& error) {
     throw CompileError(error.code(), fmt::format("{}\n  spec: {}", error.what(), to_string(plan.spec)), error.log(),
                        error.numbered_source(), error.options());
   }
-}
-
-cache::Key cache_key(const Backend& backend, const codegen::KernelSource& source, const Target& target,
-                     const CompileOptions& options) {
-  const CompilerIdentity compiler = backend.compiler();
-  return cache::make_key({std::string(backend.format().key_prefix) + target.arch(), compiler.version, compiler.build_id,
-                          backend.options(source, options),
-                          std::string(codegen::generator_fingerprint()) + std::string(backend.fingerprint()),
-                          source.text});
 }
 
 /// All of a kernel but its plan.
@@ -104,13 +107,13 @@ Compiled load_or_compile(const codegen::ConvPlan& plan, const CompileOptions& op
   const codegen::KernelSource& source = result.source;
   if (source.entries.empty()) return result;  // no outputs, so nothing to launch
   result.key = cache_key(backend, source, plan.target, options);
-  dump(source, ".cu", source.text);
+  dump(source, *result.key, ".cu", source.text);
   if (auto entry = disk_cache().load(*result.key)) {
     result.binary = {std::move(entry->payload), std::move(entry->metadata), /*from_cache=*/true};
   } else {
     result.binary = compile_and_store(backend, plan, source, *result.key, options);
   }
-  dump(source, backend.format().suffix, result.binary.image);
+  dump(source, *result.key, backend.format().suffix, result.binary.image);
   return result;
 }
 
@@ -120,7 +123,8 @@ Kernel make_kernel(codegen::ConvPlan plan, Compiled compiled, const CompileOptio
                                                         std::string(), Binary{}, nullptr));
   }
   const auto recompile = [key = *compiled.key, options](const detail::KernelState& state) {
-    return compile_and_store(state.backend, state.plan, state.source, key, options);
+    cache::Key current = key;
+    return compile_and_store(state.backend, state.plan, state.source, current, options);
   };
   return Kernel(std::make_shared<detail::KernelState>(backend, std::move(plan), std::move(compiled.source),
                                                       compiled.key->hex(), std::move(compiled.binary), recompile));
@@ -129,13 +133,21 @@ Kernel make_kernel(codegen::ConvPlan plan, Compiled compiled, const CompileOptio
 /// The candidates after `best`, cheapest first. Those that differ from an earlier one only in how tiles and steps are
 /// dealt out are left out: the compiler would make the same of them.
 std::vector<codegen::ConvPlan> other_candidates(const codegen::ConvPlan& best, std::size_t most) {
-  const auto body = [](const codegen::ConvPlan& plan) {
+  const auto body = [](const codegen::ConvPlan& plan) -> std::vector<int> {
     if (const auto* pointwise = std::get_if<codegen::PointwiseTiling>(&plan.tiling))
-      return std::tuple(plan.family, pointwise->columns, pointwise->lane_pixels, pointwise->batch_steps, false);
+      return {0, pointwise->columns, pointwise->lane_pixels, pointwise->batch_steps};
     const auto& tiling = std::get<codegen::TensorTiling>(plan.tiling);
-    return std::tuple(plan.family, tiling.columns, tiling.slices, tiling.load_batch, tiling.resident);
+    return {1,
+            tiling.columns,
+            tiling.slices,
+            tiling.filter_rows,
+            tiling.load_batch,
+            tiling.copies_ahead,
+            tiling.resident ? 1 : 0,
+            std::min(tiling.images, 2),
+            tiling.stores_bulk(plan.spec) ? 1 : 0};
   };
-  std::set seen = {body(best)};
+  std::set<std::vector<int>> seen = {body(best)};
   std::vector<codegen::ConvPlan> others;
   for (codegen::ConvPlan& plan : codegen::enumerate_plans(best.spec, best.target, SIZE_MAX)) {
     if (others.size() == most) break;

@@ -11,12 +11,13 @@
 
 namespace jitconv::runtime {
 
-void dump(const codegen::KernelSource& source, std::string_view suffix, std::string_view bytes) {
+void dump(const codegen::KernelSource& source, const cache::Key& key, std::string_view suffix, std::string_view bytes) {
   const std::string directory = dump_directory();
   if (directory.empty() || source.entries.empty()) return;
   std::error_code ignored;
   std::filesystem::create_directories(directory, ignored);
-  const std::string path = directory + "/" + source.entries.front().name + std::string(suffix);
+  const std::string path =
+      directory + "/" + source.entries.front().name + "_" + key.hex().substr(0, 8) + std::string(suffix);
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
   file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   file.close();

@@ -3,11 +3,13 @@
 
 #include <string_view>
 
+#include "cache/key.h"
 #include "codegen/source.h"
 
 namespace jitconv::runtime {
 
-/// Writes <name of the first kernel><suffix> into JITCONV_DUMP_DIR, if that is set. Says once if that is impossible.
-void dump(const codegen::KernelSource& source, std::string_view suffix, std::string_view bytes);
+/// Writes <name of the first kernel>_<8 digits of the key><suffix> into JITCONV_DUMP_DIR, if that is set: kernels of
+/// one name differ in their keys. Says once if that is impossible.
+void dump(const codegen::KernelSource& source, const cache::Key& key, std::string_view suffix, std::string_view bytes);
 
 }  // namespace jitconv::runtime

@@ -1,12 +1,14 @@
-// Walks the PT_NOTE segments of an ELF file for NT_GNU_BUILD_ID. Every offset and size comes from a file that may be
-// anything, so each is bounded before it is used.
+// Walks the PT_NOTE segments of an ELF file, or of a loaded one, for NT_GNU_BUILD_ID. Every offset and size comes from
+// a file that may be anything, so each is bounded before it is used.
 #include "runtime/library_identity.h"
 
 #include <elf.h>
 #include <fcntl.h>
+#include <link.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -100,6 +102,30 @@ std::string library_identity(const std::string& path) {
     if (!id.empty()) return id;
   }
   return whole_file_identity(file);
+}
+
+std::string loaded_build_id(const void* symbol) {
+  struct Search {
+    std::uintptr_t address;
+    std::string id;
+  } search{reinterpret_cast<std::uintptr_t>(symbol), {}};
+  const auto look = [](dl_phdr_info* info, std::size_t, void* into) {
+    auto& wanted = *static_cast<Search*>(into);
+    const auto first = info->dlpi_phdr, last = first + info->dlpi_phnum;
+    const auto begin = [info](const ElfW(Phdr) & segment) { return info->dlpi_addr + segment.p_vaddr; };
+    const bool holds = std::any_of(first, last, [&](const ElfW(Phdr) & segment) {
+      return segment.p_type == PT_LOAD && wanted.address - begin(segment) < segment.p_memsz;
+    });
+    if (!holds) return 0;
+    for (auto segment = first; segment != last && wanted.id.empty(); ++segment) {
+      if (segment->p_type != PT_NOTE) continue;
+      const char* const notes = reinterpret_cast<const char*>(begin(*segment));
+      wanted.id = build_id_in({notes, notes + segment->p_memsz});
+    }
+    return 1;
+  };
+  dl_iterate_phdr(look, &search);
+  return search.id;
 }
 
 }  // namespace jitconv::runtime

@@ -1,4 +1,5 @@
-// Tells one shared library file from another without loading it: the GNU build id in its ELF notes, read with pread.
+// Tells one shared library from another by the GNU build id in its ELF notes: of a file, read with pread and not
+// loaded, or of what is loaded already.
 #pragma once
 
 #include <string>
@@ -8,5 +9,8 @@ namespace jitconv::runtime {
 /// Hex digits of the GNU build id, or "size-sha256" of the whole file where it has none. Empty if the file cannot be
 /// read or is not a 64-bit little-endian ELF file.
 std::string library_identity(const std::string& path);
+
+/// Hex digits of the GNU build id of the loaded library that holds `symbol`; empty where it has none.
+std::string loaded_build_id(const void* symbol);
 
 }  // namespace jitconv::runtime

@@ -12,6 +12,7 @@
 
 #include "jitconv/error.h"
 #include "runtime/fork_guard.h"
+#include "runtime/library_identity.h"
 #include "runtime/log.h"
 #include "runtime/nvrtc_search.h"
 
@@ -57,6 +58,18 @@ void check(const Nvrtc& nvrtc, Result result, const char* call) {
                      fmt::format("{}: {} failed: {}", nvrtc.name(), call, nvrtc.nvrtcGetErrorString(result)));
 }
 
+/// The file may have been replaced since it was found, and the loader gives what the process has under a name already,
+/// whatever the file is now: keys must name the library that compiles.
+void identify_loaded(Nvrtc& nvrtc) {
+  CompilerIdentity loaded = identify_compiler(nvrtc.identity.path);
+  if (std::string id = loaded_build_id(reinterpret_cast<const void*>(nvrtc.nvrtcVersion)); !id.empty())
+    loaded.build_id = std::move(id);
+  if (loaded == nvrtc.identity) return;
+  log(LogLevel::warn, fmt::format("{} was replaced after it had been found", nvrtc.identity.path));
+  nvrtc.identity = loaded;
+  correct_compiler(loaded);
+}
+
 Nvrtc open_nvrtc() {
   Nvrtc nvrtc{};
   nvrtc.identity = find_compiler();
@@ -87,6 +100,7 @@ Nvrtc open_nvrtc() {
   resolve(nvrtc.nvrtcGetPTXSize, "nvrtcGetPTXSize");
   resolve(nvrtc.nvrtcGetPTX, "nvrtcGetPTX");
 
+  identify_loaded(nvrtc);
   check(nvrtc, nvrtc.nvrtcVersion(&nvrtc.major, &nvrtc.minor), "nvrtcVersion");
   int count = 0;
   check(nvrtc, nvrtc.nvrtcGetNumSupportedArchs(&count), "nvrtcGetNumSupportedArchs");

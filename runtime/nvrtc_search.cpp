@@ -197,6 +197,9 @@ std::string version_of(const fs::path& path) {
   return minor_versions.size() == 1 ? minor_versions.front() : version;
 }
 
+std::mutex found_mutex;
+const CompilerIdentity* found = nullptr;  // never freed: callers keep the reference
+
 }  // namespace
 
 CompilerIdentity identify_compiler(const std::string& path) {
@@ -230,15 +233,18 @@ CompilerIdentity search_compiler(const Environment& environment) {
 }
 
 const CompilerIdentity& find_compiler() {
-  static std::mutex mutex;
-  static const CompilerIdentity* found = nullptr;  // never freed: callers keep the reference
   refuse_after_fork();
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(found_mutex);
   if (found == nullptr) {
     found = new CompilerIdentity(search_compiler([](const char* name) { return environment(name); }));
     log(LogLevel::info, fmt::format("NVRTC {} at {}", found->version, found->path));
   }
   return *found;
+}
+
+void correct_compiler(const CompilerIdentity& loaded) {
+  const std::lock_guard lock(found_mutex);
+  found = new CompilerIdentity(loaded);
 }
 
 }  // namespace jitconv::runtime

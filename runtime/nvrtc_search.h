@@ -15,6 +15,9 @@ using Environment = std::function<std::string(const char* name)>;
 /// The search behind find_compiler(), with an environment of the caller's choice and nothing remembered.
 CompilerIdentity search_compiler(const Environment& environment);
 
+/// What find_compiler() says from now on: what is in the process need not be what the search found there.
+void correct_compiler(const CompilerIdentity& loaded);
+
 /// Describes the library at `path`, whatever its name.
 CompilerIdentity identify_compiler(const std::string& path);
 

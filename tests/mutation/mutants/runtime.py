@@ -46,6 +46,8 @@ MUTANTS = [
                  "a candidate with the same defect takes the first one's place"),
     compile_file("nothing_is_spoiled", "if (is_sound(best, first)) return", "if (is_sound(best, first) || true) return",
                  "a kernel that waits for each multiplication is used"),
+    compile_file("key_of_the_search", "    key = cache_key(backend, source, plan.target, options);\n", "",
+                 "an image is kept under the key of a compiler that did not make it"),
     compile_file("same_body_again", "seen.insert(body(plan)).second)", "true)",
                  "candidates that the compiler spoils alike are all there is tried"),
     compile_file("kernels_not_shared", "return canonical == asked ? build() :", "return true ? build() :",

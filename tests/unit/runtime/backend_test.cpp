@@ -264,7 +264,8 @@ TEST_F(BackendTest, DumpsUnderItsOwnSuffix) {
   const TemporaryDirectory directory;
   const ScopedVariable dump("JITCONV_DUMP_DIR", directory.path());
   const Kernel kernel = compile_spec(new_spec());
-  std::ifstream file(directory.path() + "/" + runtime::source_of(kernel).entries.front().name + ".fake",
+  std::ifstream file(directory.path() + "/" + runtime::source_of(kernel).entries.front().name + "_" +
+                         kernel.cache_key().substr(0, 8) + ".fake",
                      std::ios::binary);
   std::stringstream contents;
   contents << file.rdbuf();

@@ -4,10 +4,12 @@
 
 #include <atomic>
 #include <barrier>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <thread>
 
+#include "runtime/nvrtc.h"
 #include "runtime_test_support.h"
 
 namespace jitconv::runtime_test {
@@ -220,12 +222,47 @@ TEST_F(CompileTest, ConvolutionWithoutOutputs) {
   kernel.launch(nullptr, {});  // needs neither pointers nor a driver
 }
 
+// What a package manager does under a running process. In a process of its own, which has loaded no NVRTC yet.
+TEST(CompileDeathTest, AnImageIsKeptUnderTheCompilerThatMadeIt) {
+  const auto replaced_between_search_and_load = [] {
+    const TemporaryDirectory directory;
+    const std::string path = directory.path() + "/libnvrtc.so.13", other = directory.path() + "/other";
+    std::filesystem::copy_file(JITCONV_FAKE_NVRTC, path);
+    const ScopedVariable nvrtc("JITCONV_NVRTC_PATH", path);
+    const std::string id = runtime::find_compiler().build_id;
+
+    std::stringstream bytes;
+    bytes << std::ifstream(path, std::ios::binary).rdbuf();
+    std::string raw, changed = bytes.str();
+    for (std::size_t i = 0; i < id.size(); i += 2) raw += static_cast<char>(std::stoi(id.substr(i, 2), nullptr, 16));
+    changed.at(changed.find(raw)) ^= 1;
+    std::ofstream(other, std::ios::binary) << changed;
+    std::filesystem::rename(other, path);
+
+    const Target target = parse_target("sm_90a");
+    const codegen::ConvPlan plan = codegen::make_plan(new_spec(), target);
+    const auto key = [&] { return runtime::cache_key(codegen::generate(plan), target, {}); };
+    const cache::Key before = key();
+    const Kernel kernel = runtime::compile_plan(plan);
+    const cache::Key after = key();
+    const bool replaced = runtime::find_compiler().build_id != id && !(before == after);
+    const bool under_the_new = kernel.cache_key() == after.hex() && runtime::disk_cache().load(after).has_value();
+    const bool under_the_old = runtime::disk_cache().load(before).has_value();
+    std::exit(replaced && under_the_new && !under_the_old ? 0 : 1);
+  };
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(replaced_between_search_and_load(), testing::ExitedWithCode(0), "");
+}
+
 TEST_F(CompileTest, DumpsSourceAndImage) {
   const TemporaryDirectory directory;
   const std::string where = directory.path() + "/made/here";
   const ScopedVariable dump("JITCONV_DUMP_DIR", where);
   const Kernel kernel = compile(new_spec(), target_);
-  const std::string name = where + "/" + runtime::source_of(kernel).entries.front().name;
+  const auto name_of = [&where](const Kernel& of) {
+    return where + "/" + runtime::source_of(of).entries.front().name + "_" + of.cache_key().substr(0, 8);
+  };
+  const std::string name = name_of(kernel);
   const auto contents = [](const std::string& path) {
     std::stringstream text;
     text << std::ifstream(path, std::ios::binary).rdbuf();
@@ -233,6 +270,14 @@ TEST_F(CompileTest, DumpsSourceAndImage) {
   };
   EXPECT_EQ(contents(name + ".cu"), kernel.source());
   EXPECT_EQ(contents(name + ".cubin"), kernel.image());
+
+  // Neither alignment nor what stands in the text alone is part of a kernel's name.
+  ConvSpec other = kernel.spec();
+  other.alignment = 4;
+  const Kernel unaligned = compile(other, target_);
+  ASSERT_EQ(runtime::source_of(unaligned).entries.front().name, runtime::source_of(kernel).entries.front().name);
+  EXPECT_EQ(contents(name_of(unaligned) + ".cu"), unaligned.source());
+  EXPECT_EQ(contents(name + ".cu"), kernel.source());
 
   const ScopedVariable impossible("JITCONV_DUMP_DIR", "/proc/none/here");
   EXPECT_FALSE(compile(new_spec(), target_).image().empty());

@@ -184,7 +184,9 @@ bool TensorTiling::stores_bulk(const ConvSpec& spec) const {
 
 int TensorTiling::store_width(const ConvSpec& spec) const {
   const int vector = static_cast<int>(kRowBytes / written_bytes(spec));
-  return gap(spec) == 0 && plane(spec) % vector == 0 ? vector : 1;
+  // In y images lie a plane apart, among a run's positions image_positions().
+  const bool aligned = plane(spec) % vector == 0 && (images == 1 || image_positions(spec) % vector == 0);
+  return gap(spec) == 0 && aligned ? vector : 1;
 }
 
 int TensorTiling::staging_pitch(const ConvSpec& spec) const {

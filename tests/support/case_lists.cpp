@@ -291,6 +291,7 @@ std::vector<Case> tensor_cases(const Target& target, std::size_t spread) {
       {"nhwc input", "input=2,20,13,15 weight=24,20,3,3 padding=1 input_layout=nhwc"},
       {"nhwc input of groups, strided", "input=2,32,13,15 weight=24,16,3,3 groups=2 stride=2 input_layout=nhwc"},
       {"images of several tiles", "input=9,20,7,7 weight=70,20,3,3 padding=1"},
+      {"images apart by no whole vectors", "input=21,20,8,7 weight=70,20,3,1 padding=1,0"},
       {"pointwise images of several tiles", "input=11,24,8,6 weight=72,24,1,1"},
       {"many steps", "input=1,130,5,7 weight=24,130,5,3 padding=2,1"},
       {"nhwc", "input=2,32,13,15 weight=136,32,3,3 padding=1 input_layout=nhwc output_layout=nhwc"},

@@ -296,7 +296,13 @@ RC_GTEST_PROP(TensorTilingProperty, ColumnsHoldWhatARunStores, ()) {
       RC_ASSERT(t.image_positions(one.spec) == rows * TensorTiling::pitch(one.spec));
       const std::int64_t last =
           (t.images - 1) * t.image_positions(one.spec) + (out.h - 1) * TensorTiling::pitch(one.spec) + out.w - 1;
-      RC_ASSERT(last < t.columns && t.store_width(one.spec) >= 1);
+      RC_ASSERT(last < t.columns);
+      // A lane's outputs are neighbours in y and among the positions, and start at a multiple in both.
+      const int width = t.store_width(one.spec);
+      RC_ASSERT(width == 1 || TensorTiling::gap(one.spec) == 0);
+      RC_ASSERT(width >= 1 && plane % width == 0);
+      for (std::int64_t image = 0; image < t.images; ++image)
+        RC_ASSERT(image * t.image_positions(one.spec) % width == 0);
       RC_ASSERT(last + (t.filter_rows - 1) * one.spec.dilation.h * TensorTiling::pitch(one.spec) +
                     TensorTiling::gap(one.spec) <
                 t.run_pixels(one.spec));

@@ -58,7 +58,7 @@ std::string constants(const ConvPlan& plan, const TensorTiling& tiling) {
   if (tiling.splits > 1) c.add("kStepsOfSplit", tiling.steps_of_split(spec));
   c.add("kStepRows", tiling.filter_rows, "filter rows of a step");
   c.add("kPhases", TensorTiling::phases(spec), "residues of columns modulo the stride, kept apart");
-  c.add("kUnits", tiling.units(spec), "taps of a slice");
+  c.add("kUnits", tiling.units(spec), "of a step: taps, each of one slice");
   c.add("kRunPixels", tiling.run_pixels(spec));
   if (TensorTiling::loads_vectors(spec)) c.add("kSlicePitch", tiling.slice_pitch(spec), "pixels");
   c.add("kRunBytes", tiling.run_bytes(spec));

@@ -52,7 +52,7 @@ std::string float_literal(float value);
 /// Comment of spec and plan that opens every source.
 std::string banner(const ConvPlan& plan, std::string_view template_name);
 
-/// `jitconv_fwd_ieee_f32_nchw_k5x9_d2x3_direct_...`: what a profiler shows.
+/// `jitconv_fwd_f32_nchw_n8c32h512w512_k64_5x9_d2x3_direct`, ...: what a profiler shows.
 std::string kernel_name(const ConvPlan& plan);
 
 std::vector<Argument> arguments(const ConvSpec& spec);

@@ -112,8 +112,11 @@ std::string traffic(const TensorTiling& t, const ConvSpec& spec) {
   std::string text =
       t.copies_ahead > 0
           ? fmt::format("loading: by the copy engine, {} step(s) ahead of each of 4 warps\n", t.copies_ahead)
-          : fmt::format("loading: {} team(s) of {} warp(s), {} {}(s) of a lane in flight\n", 4 / t.team_warps,
-                        t.team_warps, t.load_batch, TensorTiling::loads_vectors(spec) ? "vector" : "pixel");
+          : fmt::format("loading: {} team(s) of {} warp(s), {} {} of a lane in flight\n", 4 / t.team_warps,
+                        t.team_warps, t.load_batch,
+                        TensorTiling::loads_vectors(spec) ? "vector(s)"
+                        : TensorTiling::loads_pairs(spec) ? "pair(s) of pixels"
+                                                          : "pixel(s)");
   const std::string_view stores = spec.output_layout == Layout::nhwc ? "vectors of channels"
                                   : t.images > 0                     ? "planes of whole images"
                                   : t.stores_bulk(spec)              ? "runs, by the copy engine"
@@ -191,6 +194,7 @@ std::string_view to_string(Family family) {
 
 ConvPlan make_plan(const ConvSpec& spec, const Target& target) {
   validate(spec);
+  validate(target);
   const ConvSpec wanted = canonical(spec);
   const TensorShape out = output_shape(wanted);
   if (out.n * out.c * out.h * out.w == 0) return empty_plan(wanted, target);
@@ -205,7 +209,10 @@ ConvPlan make_plan(const ConvSpec& spec, const Target& target) {
 
 std::vector<ConvPlan> enumerate_plans(const ConvSpec& spec, const Target& target, std::size_t limit) {
   validate(spec);
+  validate(target);
   const ConvSpec wanted = canonical(spec);
+  const TensorShape out = output_shape(wanted);
+  if (out.n * out.c * out.h * out.w == 0) return {empty_plan(wanted, target)};
   Candidates candidates = all_candidates(wanted, target);
   std::stable_sort(candidates.all.begin(), candidates.all.end(), cheaper);
   if (candidates.all.size() > limit) candidates.all.resize(limit);
@@ -219,7 +226,7 @@ std::string to_string(const ConvPlan& plan) {
   if (plan.family == Family::none) return text;
   text += fmt::format("grid: {} blocks of {} threads, {} bytes of shared memory, at least {} block(s) per SM\n",
                       plan.blocks, plan.threads, plan.shared_bytes, plan.min_blocks_per_sm);
-  text += fmt::format("offsets: {} bits\n", plan.wide_index ? 64 : 32);
+  if (!uses_tensor_cores(plan.family)) text += fmt::format("offsets: {} bits\n", plan.wide_index ? 64 : 32);
   return text + std::visit([&](const auto& tiling) { return describe(tiling, plan.spec); }, plan.tiling);
 }
 

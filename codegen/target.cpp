@@ -99,6 +99,24 @@ std::string Target::arch() const {
   return "sm_" + std::to_string(compute_capability()) + (specific ? "a" : "");
 }
 
+void validate(const Target& target) {
+  // Far above any GPU, far below where sums and products of limits overflow.
+  constexpr std::int64_t kMostCount = 1 << 20, kMostBytes = std::int64_t{1} << 40;
+  const auto require = [](const char* name, std::int64_t value, std::int64_t least, std::int64_t most) {
+    if (value >= least && value <= most) return;
+    const std::string field = std::string("target.") + name;
+    throw SpecError(field, field + " is " + std::to_string(value) + ", must be " + std::to_string(least) + " to " +
+                               std::to_string(most));
+  };
+  require("sm_count", target.sm_count, 1, kMostCount);
+  require("shared_bytes_per_block", target.shared_bytes_per_block, 0, kMostBytes);
+  require("shared_bytes_per_sm", target.shared_bytes_per_sm, 0, kMostBytes);
+  require("registers_per_sm", target.registers_per_sm, 1, kMostCount);
+  require("threads_per_sm", target.threads_per_sm, 1, kMostCount);
+  require("blocks_per_sm", target.blocks_per_sm, 1, kMostCount);
+  require("l2_bytes", target.l2_bytes, 0, kMostBytes);
+}
+
 Target parse_target(std::string_view arch) {
   const std::optional<ArchName> name = read_arch(arch);
   for (Target target : kTargets) {

@@ -45,9 +45,10 @@ constexpr std::int64_t kNarrowLoads = 2;       // times what a load of a whole 6
 constexpr std::int64_t kShallowPermille = 12;  // more of a tile for each stage that loading warps lack
 constexpr std::int64_t kScatteredPercent = 3;  // more of the memory's bytes
 constexpr std::int64_t kCompetingPercent = 3;
-constexpr int kMostStages = 8;
+constexpr int kMostStages = 8, kMostColumns = 256;
 constexpr std::int64_t kMostTapsOfStep = 25;
 constexpr int kLoadingWarps = 4;
+constexpr std::int64_t kSectorBytes = 32;
 
 /// Which rule keeps the family from computing the spec; empty if none does.
 std::string obstacle(const ConvSpec& spec, const Target& target) {
@@ -61,10 +62,17 @@ std::string obstacle(const ConvSpec& spec, const Target& target) {
     return fmt::format("groups of {} channels, at least 16 are needed to fill a multiplication", spec.filter.c);
   if (spec.alignment < 16) return fmt::format("alignment is {}, stores need 16", spec.alignment);
   const TensorShape out = output_shape(spec);
-  if (spec.input.n * spec.filter.k > INT32_MAX || out.h * out.w > INT32_MAX)
+  constexpr std::int64_t kBehindPlane = 1024;  // outputs of the last run that do not exist
+  if (spec.input.n * spec.filter.k > INT32_MAX || out.h * out.w > INT32_MAX - kBehindPlane)
     return fmt::format("{} planes of {} outputs, both are counted with 32 bits", spec.input.n * spec.filter.k,
                        out.h * out.w);
   if (image > INT32_MAX) return fmt::format("an image of {} elements, offsets inside one have 32 bits", image);
+  // Runs end in rows behind the last, whose input rows are computed and not read.
+  const std::int64_t rows = out.h + kMostColumns / TensorTiling::pitch(spec) + 2;
+  const std::int64_t last_row = rows * spec.stride.h + (spec.filter.r - 1) * spec.dilation.h;
+  const std::int64_t row_elements = spec.input.w * (spec.input_layout == Layout::nhwc ? spec.input.c : 1);
+  if (last_row > INT32_MAX / row_elements)
+    return fmt::format("input row {} of {} elements, offsets inside an image have 32 bits", last_row, row_elements);
   if (TensorTiling::packing_bytes(spec, {.channels = 1}) > TensorTiling::kMostPackingBytes)
     return fmt::format("a filter of {}x{} taps, more than a block packs at a time", spec.filter.r, spec.filter.s);
   return {};
@@ -75,11 +83,13 @@ class Search {
   Search(const ConvSpec& spec, const Target& target)
       : spec_(spec), target_(target), out_(output_shape(spec)), bytes_(static_cast<std::int64_t>(work(spec).bytes)) {}
 
-  std::vector<Candidate> run() {
+  /// `why` says what left no candidate, if none is left.
+  std::vector<Candidate> run(std::string& why) {
     for (const int block_k : {128, 64}) {
       if (block_k == 128 && spec_.filter.k / spec_.groups <= 64) continue;
-      for (int columns = 256; columns >= 16; columns -= 8) runs(block_k, columns);
+      for (int columns = kMostColumns; columns >= 16; columns -= 8) runs(block_k, columns);
     }
+    if (candidates_.empty()) why = memory_decides_ || why_.empty() ? no_tile_fits(spec_, target_) : why_;
     return std::move(candidates_);
   }
 
@@ -98,8 +108,11 @@ class Search {
     tiling.filter_rows = rows;
     tiling.images = images(tiling);
     tiling.window = static_cast<int>(tiling.images > 0 ? tiling.images * out_.h * out_.w : window(tiling));
-    // Runs that mostly compute what lies between rows are better left to another family.
-    if (tiling.images == 0 && tiling.window < tiling.columns / 4) return;
+    if (tiling.images == 0 && tiling.window < tiling.columns / 4) {
+      why_ = fmt::format("{} positions lie between rows of {} outputs, so a run of {} would hold too few outputs",
+                         TensorTiling::gap(spec_), out_.w, kMostColumns);
+      return;
+    }
     // A narrower run that stores as much does the same with less.
     TensorTiling narrower = tiling;
     narrower.columns -= 8;
@@ -137,10 +150,13 @@ class Search {
     for (const int slices : {1, 2, 4, 8}) {
       if (slices == 1 ? all > 1 : all == 1 || slices > round_up(all, 2)) continue;
       tiling.slices = slices;
-      const std::int64_t chunk_bytes =
-          tiling.chunk_channels(spec_) * spec_.input.h * spec_.input.w * element_bytes(spec_.dtype);
-      if (chunk_bytes > INT32_MAX || tiling.load_item_registers(spec_) > tiling.load_registers(spec_) ||
-          tiling.packed_rows(spec_) > INT32_MAX)
+      const std::int64_t chunk_bytes = std::min<std::int64_t>(tiling.chunk_channels(spec_), spec_.filter.c) *
+                                       spec_.input.h * spec_.input.w * element_bytes(spec_.dtype);
+      if (chunk_bytes > INT32_MAX) {
+        why_ = fmt::format("a step's channels span {} bytes of x, offsets inside them have 32 bits", chunk_bytes);
+        continue;
+      }
+      if (tiling.load_item_registers(spec_) > tiling.load_registers(spec_) || tiling.packed_rows(spec_) > INT32_MAX)
         continue;
       tiling.resident = false;
       stages(tiling);
@@ -159,6 +175,7 @@ class Search {
   }
 
   void loads(TensorTiling tiling) {
+    memory_decides_ = true;
     tiling.stages = 0;
     const std::int64_t rest = tiling.shared_bytes(spec_) + 128 + kMostStages * 16;
     const std::int64_t fit = (target_.shared_bytes_per_block - rest) / tiling.stage_bytes(spec_);
@@ -229,7 +246,8 @@ class Search {
     const std::int64_t teams = kLoadingWarps / tiling.team_warps;
     // Of columns between those that any tap needs, sectors come along.
     const std::int64_t phases = TensorTiling::phases(spec_);
-    const std::int64_t width = phases < spec_.stride.w ? spec_.stride.w : 1;
+    const std::int64_t width =
+        phases < spec_.stride.w ? std::min(spec_.stride.w, kSectorBytes / element_bytes(spec_.dtype)) : 1;
     const std::int64_t pixel_bytes = runs * phases * tiling.run_pixels(spec_) * width *
                                      std::min<std::int64_t>(tiling.chunk_channels(spec_), spec_.filter.c) *
                                      element_bytes(spec_.dtype);
@@ -297,6 +315,8 @@ class Search {
   TensorShape out_;
   std::int64_t bytes_;
   std::vector<Candidate> candidates_;
+  std::string why_;              // the last rule that kept a tiling from being cut to shared memory
+  bool memory_decides_ = false;  // none did for one of them
 };
 
 }  // namespace
@@ -304,9 +324,7 @@ class Search {
 std::vector<Candidate> tensor_candidates(const ConvSpec& spec, const Target& target, std::string& why) {
   why = obstacle(spec, target);
   if (!why.empty()) return {};
-  std::vector<Candidate> candidates = Search(spec, target).run();
-  if (candidates.empty()) why = no_tile_fits(spec, target);
-  return candidates;
+  return Search(spec, target).run(why);
 }
 
 }  // namespace jitconv::codegen

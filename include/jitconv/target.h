@@ -15,7 +15,8 @@ namespace jitconv {
 /// no driver and no NVRTC; is some thousand times slower. docs/host.md says what it proves.
 enum class Execution : std::uint8_t { gpu, host };
 
-/// Limits are those of the CUDA programming guide's table "Technical Specifications per Compute Capability".
+/// Limits are those of the CUDA programming guide's table "Technical Specifications per Compute Capability". Each count
+/// is at least 1, each number of bytes at least 0.
 struct JITCONV_API Target {
   int major = 9, minor = 0;
   bool arch_specific = true;  ///< sm_90a rather than sm_90: code for exactly this chip
@@ -40,6 +41,9 @@ struct JITCONV_API Target {
 
   bool operator==(const Target&) const = default;
 };
+
+/// Throws SpecError (invalid_spec) with the first limit that breaks its rule, as "target.sm_count". compile() calls it.
+JITCONV_API void validate(const Target& target);
 
 /// The usual limits of `sm_75`, `sm_80`, `sm_86`, `sm_87`, `sm_89`, `sm_90`, `sm_90a`, `sm_100`, `sm_100a`, `sm_103`,
 /// `sm_103a`, `sm_110`, `sm_110a`, `sm_120`, `sm_120a`, `sm_121`, `sm_121a`. Throws SpecError (unsupported, field

@@ -5,7 +5,6 @@
 //   family: pointwise
 //   target: sm_90a
 //   grid: 128 blocks of 384 threads, 156040 bytes of shared memory, at least 1 block(s) per SM
-//   offsets: 32 bits
 //   tile of a block: 128 pixels, 64 channels; of a warpgroup: 128 pixels, 32 channels
 //   pipeline: 8 stages of 32 channels, 16 at a time to registers
 //   reduction: split over 16 blocks, partial sums added by another kernel
@@ -94,7 +93,7 @@ __device__ __forceinline__ void multiply_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kGroups) : "memory");
 }
 
-// Moves registers between warpgroups, per thread: those that load need few, those that accumulate many.
+// Move registers, counted per thread, to the warpgroups whose threads hold more.
 template <int kRegisters>
 __device__ __forceinline__ void shrink_registers_to() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));

@@ -5,7 +5,6 @@
 //   family: tensor
 //   target: sm_90a
 //   grid: 132 blocks of 384 threads, 206912 bytes of shared memory, at least 1 block(s) per SM
-//   offsets: 32 bits
 //   tile of a block: 64 channels, 2 run(s) of 248 positions, each for 248 outputs
 //   pipeline: 4 stages of 2 slice(s) of 16 bytes of channels and one filter row
 //   loading: 2 team(s) of 2 warp(s), 5 pixel(s) of a lane in flight
@@ -101,7 +100,7 @@ __device__ __forceinline__ void multiply_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kGroups) : "memory");
 }
 
-// Moves registers between warpgroups, per thread: those that load need few, those that accumulate many.
+// Move registers, counted per thread, to the warpgroups whose threads hold more.
 template <int kRegisters>
 __device__ __forceinline__ void shrink_registers_to() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
@@ -274,7 +273,7 @@ constexpr int kChunkChannels = 8;
 constexpr int kSteps = 20;
 constexpr int kStepRows = 1;  // filter rows of a step
 constexpr int kPhases = 1;  // residues of columns modulo the stride, kept apart
-constexpr int kUnits = 18;  // taps of a slice
+constexpr int kUnits = 18;  // of a step: taps, each of one slice
 constexpr int kRunPixels = 272;
 constexpr int kRunBytes = 8704;
 constexpr int kWeightBytes = 18432;

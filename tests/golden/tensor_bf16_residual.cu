@@ -5,10 +5,9 @@
 //   family: tensor
 //   target: sm_90a
 //   grid: 132 blocks of 384 threads, 217728 bytes of shared memory, at least 1 block(s) per SM
-//   offsets: 32 bits
 //   tile of a block: 128 channels, 1 run(s) of 232 positions, each for 224 outputs
 //   pipeline: 8 stages of 2 slice(s) of 16 bytes of channels and one filter row
-//   loading: 4 team(s) of 1 warp(s), 4 pixel(s) of a lane in flight
+//   loading: 4 team(s) of 1 warp(s), 4 pair(s) of pixels of a lane in flight
 //   storing: runs, as vectors
 //   weights: loaded with each step
 
@@ -111,7 +110,7 @@ __device__ __forceinline__ void multiply_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kGroups) : "memory");
 }
 
-// Moves registers between warpgroups, per thread: those that load need few, those that accumulate many.
+// Move registers, counted per thread, to the warpgroups whose threads hold more.
 template <int kRegisters>
 __device__ __forceinline__ void shrink_registers_to() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
@@ -339,7 +338,7 @@ constexpr int kChunkChannels = 16;
 constexpr int kSteps = 48;
 constexpr int kStepRows = 1;  // filter rows of a step
 constexpr int kPhases = 1;  // residues of columns modulo the stride, kept apart
-constexpr int kUnits = 6;  // taps of a slice
+constexpr int kUnits = 6;  // of a step: taps, each of one slice
 constexpr int kRunPixels = 234;
 constexpr int kRunBytes = 7488;
 constexpr int kWeightBytes = 12288;

@@ -5,7 +5,6 @@
 //   family: tensor
 //   target: sm_90a
 //   grid: 132 blocks of 384 threads, 225800 bytes of shared memory, at least 1 block(s) per SM
-//   offsets: 32 bits
 //   tile of a block: 128 channels, 1 run(s) of 248 positions, each for 240 outputs
 //   pipeline: 6 stages of 2 slice(s) of 16 bytes of channels and one filter row
 //   loading: by the copy engine, 1 step(s) ahead of each of 4 warps
@@ -101,7 +100,7 @@ __device__ __forceinline__ void multiply_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kGroups) : "memory");
 }
 
-// Moves registers between warpgroups, per thread: those that load need few, those that accumulate many.
+// Move registers, counted per thread, to the warpgroups whose threads hold more.
 template <int kRegisters>
 __device__ __forceinline__ void shrink_registers_to() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
@@ -265,7 +264,7 @@ constexpr int kChunkChannels = 8;
 constexpr int kSteps = 6;
 constexpr int kStepRows = 1;  // filter rows of a step
 constexpr int kPhases = 1;  // residues of columns modulo the stride, kept apart
-constexpr int kUnits = 6;  // taps of a slice
+constexpr int kUnits = 6;  // of a step: taps, each of one slice
 constexpr int kRunPixels = 250;
 constexpr int kRunBytes = 8000;
 constexpr int kWeightBytes = 12288;

@@ -5,7 +5,6 @@
 //   family: tensor
 //   target: sm_90a
 //   grid: 128 blocks of 384 threads, 209024 bytes of shared memory, at least 1 block(s) per SM
-//   offsets: 32 bits
 //   tile of a block: 64 channels, 2 run(s) of 136 positions, each for 112 outputs
 //   pipeline: 8 stages of 2 slice(s) of 16 bytes of channels and one filter row
 //   loading: 4 team(s) of 1 warp(s), 10 pixel(s) of a lane in flight
@@ -111,7 +110,7 @@ __device__ __forceinline__ void multiply_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kGroups) : "memory");
 }
 
-// Moves registers between warpgroups, per thread: those that load need few, those that accumulate many.
+// Move registers, counted per thread, to the warpgroups whose threads hold more.
 template <int kRegisters>
 __device__ __forceinline__ void shrink_registers_to() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
@@ -323,7 +322,7 @@ constexpr int kChunkChannels = 16;
 constexpr int kSteps = 12;
 constexpr int kStepRows = 1;  // filter rows of a step
 constexpr int kPhases = 2;  // residues of columns modulo the stride, kept apart
-constexpr int kUnits = 6;  // taps of a slice
+constexpr int kUnits = 6;  // of a step: taps, each of one slice
 constexpr int kRunPixels = 137;
 constexpr int kRunBytes = 8768;
 constexpr int kWeightBytes = 6144;

@@ -5,7 +5,6 @@
 //   family: tensor
 //   target: sm_90a
 //   grid: 132 blocks of 384 threads, 219992 bytes of shared memory, at least 1 block(s) per SM
-//   offsets: 32 bits
 //   tile of a block: 64 channels, 2 run(s) of 112 positions, each for 104 outputs
 //   pipeline: 5 stages of 4 slice(s) of 16 bytes of channels and all filter rows
 //   loading: 4 team(s) of 1 warp(s), 6 pixel(s) of a lane in flight
@@ -101,7 +100,7 @@ __device__ __forceinline__ void multiply_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kGroups) : "memory");
 }
 
-// Moves registers between warpgroups, per thread: those that load need few, those that accumulate many.
+// Move registers, counted per thread, to the warpgroups whose threads hold more.
 template <int kRegisters>
 __device__ __forceinline__ void shrink_registers_to() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
@@ -270,7 +269,7 @@ constexpr int kChunkChannels = 16;
 constexpr int kSteps = 2;
 constexpr int kStepRows = 3;  // filter rows of a step
 constexpr int kPhases = 1;  // residues of columns modulo the stride, kept apart
-constexpr int kUnits = 36;  // taps of a slice
+constexpr int kUnits = 36;  // of a step: taps, each of one slice
 constexpr int kRunPixels = 174;
 constexpr int kRunBytes = 11136;
 constexpr int kWeightBytes = 36864;

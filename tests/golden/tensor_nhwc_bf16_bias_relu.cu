@@ -5,7 +5,6 @@
 //   family: tensor
 //   target: sm_90a
 //   grid: 132 blocks of 384 threads, 201280 bytes of shared memory, at least 1 block(s) per SM
-//   offsets: 32 bits
 //   tile of a block: 128 channels, 1 run(s) of 256 positions, each for 254 outputs
 //   pipeline: 4 stages of 4 slice(s) of 16 bytes of channels and one filter row
 //   loading: 1 team(s) of 4 warp(s), 9 vector(s) of a lane in flight
@@ -111,7 +110,7 @@ __device__ __forceinline__ void multiply_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kGroups) : "memory");
 }
 
-// Moves registers between warpgroups, per thread: those that load need few, those that accumulate many.
+// Move registers, counted per thread, to the warpgroups whose threads hold more.
 template <int kRegisters>
 __device__ __forceinline__ void shrink_registers_to() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
@@ -344,7 +343,7 @@ constexpr int kChunkChannels = 32;
 constexpr int kSteps = 6;
 constexpr int kStepRows = 1;  // filter rows of a step
 constexpr int kPhases = 1;  // residues of columns modulo the stride, kept apart
-constexpr int kUnits = 12;  // taps of a slice
+constexpr int kUnits = 12;  // of a step: taps, each of one slice
 constexpr int kRunPixels = 258;
 constexpr int kSlicePitch = 258;  // pixels
 constexpr int kRunBytes = 16512;

@@ -5,7 +5,6 @@
 //   family: tensor
 //   target: sm_90a
 //   grid: 120 blocks of 384 threads, 228256 bytes of shared memory, at least 1 block(s) per SM
-//   offsets: 32 bits
 //   tile of a block: 128 channels, 1 run(s) of 56 positions, each for 40 outputs
 //   pipeline: 6 stages of 4 slice(s) of 16 bytes of channels and one filter row
 //   loading: by the copy engine, 2 step(s) ahead of each of 4 warps
@@ -102,7 +101,7 @@ __device__ __forceinline__ void multiply_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kGroups) : "memory");
 }
 
-// Moves registers between warpgroups, per thread: those that load need few, those that accumulate many.
+// Move registers, counted per thread, to the warpgroups whose threads hold more.
 template <int kRegisters>
 __device__ __forceinline__ void shrink_registers_to() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
@@ -250,7 +249,7 @@ constexpr int kSteps = 96;
 constexpr int kStepsOfSplit = 16;
 constexpr int kStepRows = 1;  // filter rows of a step
 constexpr int kPhases = 1;  // residues of columns modulo the stride, kept apart
-constexpr int kUnits = 12;  // taps of a slice
+constexpr int kUnits = 12;  // of a step: taps, each of one slice
 constexpr int kRunPixels = 58;
 constexpr int kRunBytes = 3712;
 constexpr int kWeightBytes = 24576;

@@ -10,6 +10,7 @@ source = File("codegen/source.cpp", "source")
 text = File("codegen/template_text.cpp", "template_text")
 fields = File("codegen/spec_fields.h", "spec_fields")
 target = File("codegen/target.cpp", "target")
+tensor_tiling = File("codegen/tensor_tiling.cpp", "tensor_tiling")
 
 NO_DIFFERENCE = "the kernel that is built is right"
 
@@ -55,9 +56,12 @@ MUTANTS = [
          host_blind="a tensor this large does not run on a CPU in useful time"),
     plan("dearest_candidate", "return a.cost < b.cost;", "return a.cost > b.cost;",
          "right results from the slowest kernel", host_blind=NO_DIFFERENCE),
-    plan("not_canonical", "  const ConvSpec wanted = canonical(spec);\n  const TensorShape out = output_shape(wanted);",
-         "  const ConvSpec wanted = spec;\n  const TensorShape out = output_shape(wanted);",
-         "specs that need the same kernel compile it again", host_blind=NO_DIFFERENCE),
+    plan("not_canonical", "  const ConvSpec wanted = canonical(spec);", "  const ConvSpec wanted = spec;",
+         "specs that need the same kernel compile it again", host_blind=NO_DIFFERENCE, count=2),
+    plan("any_target", "  validate(target);\n", "", "a target without multiprocessors ends the process", count=2,
+         host_blind=NO_DIFFERENCE),
+    tensor_tiling("vectors_of_odd_images", "(images == 1 || image_positions(spec) % vector == 0)", "true",
+                  "images that lie apart by no whole vectors are read at misaligned addresses"),
     plan("shared_bytes_dropped", "plan.shared_bytes = static_cast<std::uint32_t>(work.shared_bytes);",
          "plan.shared_bytes = static_cast<std::uint32_t>(work.shared_bytes / 2);",
          "launches get half the shared memory they use"),

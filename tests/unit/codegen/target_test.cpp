@@ -99,6 +99,48 @@ TEST(Target, TextNamesEveryLimit) {
             "threads_per_sm=2048 blocks_per_sm=32 l2_bytes=62914560");
 }
 
+TEST(Target, ALimitThatBreaksItsRuleIsNamed) {
+  const ConvSpec spec = parse_spec("input=2,16,20,24 weight=32,16,3,3 math=tf32");
+  const auto expect_refused = [&](const Target& target, const char* field, const std::string& value) {
+    for (const bool all : {false, true}) {
+      try {
+        if (all) {
+          codegen::enumerate_plans(spec, target, 1);
+        } else {
+          codegen::make_plan(spec, target);
+        }
+        ADD_FAILURE() << field << " was accepted";
+      } catch (const SpecError& error) {
+        EXPECT_EQ(error.code(), ErrorCode::invalid_spec);
+        EXPECT_EQ(error.field(), std::string("target.") + field);
+        EXPECT_NE(std::string(error.what()).find(" is " + value + ", must be "), std::string::npos) << error.what();
+      }
+    }
+  };
+  struct Field {
+    const char* name;
+    int Target::*count;
+  };
+  for (const auto& [name, count] :
+       {Field{"sm_count", &Target::sm_count}, Field{"registers_per_sm", &Target::registers_per_sm},
+        Field{"threads_per_sm", &Target::threads_per_sm}, Field{"blocks_per_sm", &Target::blocks_per_sm}}) {
+    for (const int value : {0, -1, INT32_MAX}) {
+      Target target;
+      target.*count = value;
+      expect_refused(target, name, std::to_string(value));
+    }
+  }
+  for (const auto& [name, bytes] :
+       {std::pair{"shared_bytes_per_block", &Target::shared_bytes_per_block},
+        std::pair{"shared_bytes_per_sm", &Target::shared_bytes_per_sm}, std::pair{"l2_bytes", &Target::l2_bytes}}) {
+    Target target;
+    target.*bytes = -1;
+    expect_refused(target, name, "-1");
+    target.*bytes = 0;
+    codegen::make_plan(spec, target);
+  }
+}
+
 TEST(Target, HostStandsInForAnyGpu) {
   EXPECT_EQ(Target{}.execution, Execution::gpu);
   EXPECT_EQ(parse_target("sm_80").execution, Execution::gpu);

@@ -3,7 +3,7 @@
 
     python3 bench/compare_pytorch.py --library build/release/runtime/libjitconv.so --config A,C_bias --json result.json
 
-Needs PyTorch with a GPU and the shared library, nothing else. The library is used through its C interface
+Needs PyTorch with a GPU and the shared library, nothing else; the share of the roofline is known for an H200. The library is used through its C interface
 (include/jitconv/jitconv.h) with ctypes; launches go to PyTorch's current stream.
 
 For each configuration: jitconv with weights as they come and, if it packs them, with packed ones; then
@@ -26,6 +26,8 @@ import sys
 
 import torch
 import torch.nn.functional as F
+
+import ceilings
 
 OutOfMemory = torch.cuda.OutOfMemoryError  # its name in every release
 # Short runs are measured behind a GPU that still spins while the host enqueues all of them: kernels, not the host's calls.
@@ -193,20 +195,6 @@ class Kernel:
     def close(self):
         self.library.lib.jitconv_kernel_destroy(self.handle)
         self.handle = ctypes.c_void_p()
-
-
-def ceilings(properties):
-    """Bytes/s and fp32 FLOP/s at best, and where the two are from."""
-    if "H200" in properties.name and properties.multi_processor_count == 132:
-        return 4.23e12, 66.9e12, "H200: copy measured at 4.23 TB/s; fp32 FMA peak 66.9 TFLOP/s at 1.98 GHz"
-    lanes = 64 if (properties.major, properties.minor) in ((7, 5), (8, 0)) else 128
-    clock = getattr(properties, "clock_rate", 0) * 1e3
-    memory_clock = getattr(properties, "memory_clock_rate", 0) * 1e3
-    width = getattr(properties, "memory_bus_width", 0)
-    if not (clock and memory_clock and width):
-        return None, None, "unknown: this PyTorch does not report clocks"
-    flop, byte = 2 * lanes * properties.multi_processor_count * clock, 2 * memory_clock * width / 8
-    return byte, flop, f"{properties.name}: from its clocks, {byte / 1e12:.2f} TB/s and {flop / 1e12:.1f} TFLOP/s"
 
 
 def use_tf32(allowed):
@@ -395,7 +383,7 @@ def best(row, mode):
     return min(found) if found else None
 
 
-def print_table(rows, modes, byte_rate, flop_rate):
+def print_table(rows, modes, dtype, measured):
     titles = ["config", "family", "jitconv ms"]
     for mode in modes:
         titles += [f"cuDNN {mode} ms", f"channels_last ms", "best / jitconv"]
@@ -408,8 +396,7 @@ def print_table(rows, modes, byte_rate, flop_rate):
             plain, last = row["ms"].get(f"cudnn_{mode}"), row["ms"].get(f"cudnn_{mode}_channels_last")
             cells += [f"{ms:.4f}" if ms is not None else "no memory" for ms in (plain, last)]
             cells.append(f"{best(row, mode) / ours:.2f}" if best(row, mode) else "-")
-        floor = max(row["bytes"] / byte_rate, row["flop"] / flop_rate) * 1e3 if byte_rate else None
-        share = f"{100 * floor / ours:.1f}" if floor else "-"
+        share = f"{100 * ceilings.floor_ms(row, row['family'], dtype) / ours:.1f}" if measured else "-"
         cells += [share, f"{row['errors']['jitconv']['of_bound']:.3f}", row["l2"]]
         lines.append(cells)
     widths = [max(len(line[i]) for line in lines) for i in range(len(titles))]
@@ -472,7 +459,7 @@ def main():
     torch.zeros(1, device="cuda")  # makes PyTorch's context current before jitconv looks for one
     library = Library(options.library)
     properties = torch.cuda.get_device_properties(0)
-    byte_rate, flop_rate, origin = ceilings(properties)
+    measured = "H200" in properties.name and properties.multi_processor_count == 132
     modes = modes_of(options)
     facts = {
         "gpu": properties.name,
@@ -487,7 +474,7 @@ def main():
         "dtype": options.dtype,
         "layout": options.layout,
         "launches": options.launches,
-        "roofline": origin,
+        "roofline": ceilings.ORIGIN if measured else "unknown",
     }
     print(", ".join(f"{key} {value}" for key, value in facts.items()), file=sys.stderr)
 
@@ -506,7 +493,7 @@ def main():
     if sys.stderr.isatty():
         print("\r\033[K", end="", file=sys.stderr)
 
-    print_table(rows, modes, byte_rate, flop_rate)
+    print_table(rows, modes, options.dtype, measured)
     for row in skipped:
         print(f"{row['config']}: not run: {row['why']}")
     if options.json:

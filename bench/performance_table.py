@@ -14,6 +14,8 @@ import re
 import statistics
 import sys
 
+import ceilings
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 HEADLINE = ["A", "A_bias", "B", "B_bias", "C", "C_bias", "D", "D_bias", "KB_L1_50", "KB_L1_82", "KB_L1_83", "KB_L1_84",
             "KB_L1_85", "KB_L1_86_dw"]
@@ -52,15 +54,9 @@ def compile_rows(run):
     return lines
 
 
-# Measured ceilings: bytes/s of a copy, FLOP/s of a matrix product of 8192 x 8192 x 8192.
-COPY = 4.23e12
-MATRIX = {"tf32": 389e12, "bf16": 776e12}
+MODES = {"tf32": "f32", "bf16": "bf16"}  # of the tables of tensor cores, and their tensors' types
 TENSOR = ["A", "A_bias", "B", "B_bias", "C", "C_bias", "D", "D_bias", "KB_L1_50", "KB_L1_62", "KB_L1_86_pw", "KB_L1_87"]
 VARIANTS = ["whole", "without loads", "without stores", "main loop alone"]
-
-
-def tensor_floor(one, mode):
-    return max(one["bytes"] / COPY, one["flop"] / MATRIX[mode]) * 1e3
 
 
 def cudnn_best(one, mode):
@@ -73,7 +69,7 @@ def tensor_rows(comparison, mode, names):
     for one in comparison["results"]:
         if names and one["config"] not in names:
             continue
-        ms, floor = one["ms"], tensor_floor(one, mode)
+        ms, floor = one["ms"], ceilings.floor_ms(one, one["family"], MODES[mode])
         ours, last = ms["jitconv"], ms.get(f"cudnn_{mode}_channels_last")
         lines.append(f"| {one['config']} | {one['family']} | {floor:.3f} | **{ours:.3f}** | {floor / ours:.0%} | "
                      f"{one['flop'] / ours * 1e-9:.0f} | {ms[f'cudnn_{mode}']:.3f} | {last:.3f} | "
@@ -137,7 +133,8 @@ def plot(comparisons):
         for one in comparison["results"]:
             if one["config"] in ("A_bias", "B_bias", "C_bias", "D_bias"):
                 groups.append((f"{one['config'][0]} {mode}",
-                               [tensor_floor(one, mode), one["ms"]["jitconv"], cudnn_best(one, mode)]))
+                               [ceilings.floor_ms(one, one["family"], MODES[mode]), one["ms"]["jitconv"],
+                                cudnn_best(one, mode)]))
     left, top, height, width = 70, 40, 20, 620
     scale = (width - left - 60) / max(value for _, values in groups for value in values)
     rows, y = [], top
@@ -162,7 +159,7 @@ def main():
         return json.loads((folder / name).read_text())
 
     comparison, run = load("h200-ieee-vs-cudnn.json"), load("h200-ieee-run.json")
-    tensor = {mode: load(f"h200-{mode}-vs-cudnn.json") for mode in MATRIX}
+    tensor = {mode: load(f"h200-{mode}-vs-cudnn.json") for mode in MODES}
     tables = {
         "all": [conditions(comparison), ""] + comparison_rows(comparison, run),
         "headline": [conditions(comparison), ""] + comparison_rows(comparison, run, HEADLINE),

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "codegen/spec_fields.h"
 #include "jitconv/jitconv.h"
 #include "jitconv/jitconv.hpp"
 
@@ -134,10 +135,14 @@ void write_struct(T value, T* to, std::size_t smallest, const char* name) {
   std::memcpy(to, &value, std::min<std::size_t>(size, sizeof(T)));
 }
 
-// Out-of-range numbers become enumerators no validate() accepts, rather than another valid one.
+/// validate() knows the enumerators; here only what no enumerator can be is refused.
 template <typename Enum>
-Enum to_enum(std::int32_t value) {
-  return static_cast<Enum>(value < 0 || value > 255 ? 255 : value);
+Enum to_enum(std::int32_t value, const char* name) {
+  if (value < 0 || value > 255) {
+    throw SpecError(name, std::string(name) + " has the unknown value " + std::to_string(value) + ", must be below " +
+                              std::to_string(codegen::names_of(Enum{}).size()));
+  }
+  return static_cast<Enum>(value);
 }
 
 bool to_bool(std::int32_t value, const char* name) {
@@ -149,7 +154,7 @@ bool to_bool(std::int32_t value, const char* name) {
 
 ConvSpec to_spec(const jitconv_spec* from) {
   const jitconv_spec c = read_struct(from, kFirstSpec, "spec");
-  if (c.reserved != 0) refuse("reserved", "spec.reserved must be 0");
+  if (c.reserved != 0) refuse("reserved", "spec.reserved is " + std::to_string(c.reserved) + ", must be 0");
   ConvSpec spec;
   spec.input = {c.input[0], c.input[1], c.input[2], c.input[3]};
   spec.filter = {c.filter[0], c.filter[1], c.filter[2], c.filter[3]};
@@ -157,13 +162,13 @@ ConvSpec to_spec(const jitconv_spec* from) {
   spec.padding = {c.padding[0], c.padding[1], c.padding[2], c.padding[3]};
   spec.dilation = {c.dilation[0], c.dilation[1]};
   spec.groups = c.groups;
-  spec.dtype = to_enum<DataType>(c.dtype);
-  spec.input_layout = to_enum<Layout>(c.input_layout);
-  spec.output_layout = to_enum<Layout>(c.output_layout);
-  spec.math = to_enum<MathMode>(c.math);
+  spec.dtype = to_enum<DataType>(c.dtype, "dtype");
+  spec.input_layout = to_enum<Layout>(c.input_layout, "input_layout");
+  spec.output_layout = to_enum<Layout>(c.output_layout, "output_layout");
+  spec.math = to_enum<MathMode>(c.math, "math");
   spec.epilogue.bias = to_bool(c.bias, "bias");
   spec.epilogue.residual = to_bool(c.residual, "residual");
-  spec.epilogue.activation = to_enum<Activation>(c.activation);
+  spec.epilogue.activation = to_enum<Activation>(c.activation, "epilogue.activation");
   spec.epilogue.slope = c.slope;
   spec.epilogue.clamp_min = c.clamp_min;
   spec.epilogue.clamp_max = c.clamp_max;
@@ -197,8 +202,15 @@ jitconv_spec from_spec(const ConvSpec& spec) {
 Target to_target(std::string_view arch) {
   constexpr std::string_view kHost = "host";
   if (arch == kHost) return Target::host();
-  if (!arch.starts_with("host-")) return parse_target(arch);
-  return Target::host(parse_target(arch.substr(kHost.size() + 1)));
+  try {
+    if (!arch.starts_with("host-")) return parse_target(arch);
+    return Target::host(parse_target(arch.substr(kHost.size() + 1)));
+  } catch (const SpecError& error) {
+    throw SpecError(error.code(), error.field(),
+                    std::string(error.what()) +
+                        "; before each may stand \"host-\", and \"host\" is host-sm_90a (arch is \"" +
+                        std::string(arch) + "\")");
+  }
 }
 
 void copy_shape(const TensorShape& shape, std::int64_t* to) {
@@ -276,6 +288,7 @@ void jitconv_kernel_destroy(jitconv_kernel* kernel) { delete kernel; }
 jitconv_status jitconv_kernel_launch(const jitconv_kernel* kernel, void* stream, const jitconv_launch_args* args) {
   return guarded([&] {
     const jitconv_launch_args a = read_struct(args, kFirstArgs, "args");
+    if (a.reserved != 0) refuse("reserved", "args.reserved is " + std::to_string(a.reserved) + ", must be 0");
     required(kernel, "kernel")->kernel.launch(stream, {a.x, a.w, a.bias, a.residual, a.y, a.workspace, a.packed_w});
   });
 }

@@ -5,6 +5,7 @@
 #include <llvm/Support/CommandLine.h>
 
 #include <charconv>
+#include <filesystem>
 #include <optional>
 
 #include "cache/store.h"
@@ -159,7 +160,7 @@ int run(int argc, char** argv) {
   const auto warn = [](const std::string& text) { fmt::print(stderr, "jitconv-cache: {}\n", text); };
   cache::StoreConfig config = cache::store_config_from_environment(warn);
   if (directory.getNumOccurrences() > 0) {
-    config.root = directory;
+    config.root = std::filesystem::absolute(directory.getValue()).string();
     if (config.mode == cache::Mode::off) config.mode = cache::Mode::read_write;
   }
   if (config.root.empty() || config.mode == cache::Mode::off) {
@@ -170,7 +171,10 @@ int run(int argc, char** argv) {
   config.mode = removes ? cache::Mode::read_write : cache::Mode::read_only;
   std::optional<std::uint64_t> limit;
   if (max_size.getNumOccurrences() > 0) limit = parse_size(max_size);
-  return Program{cache::Store(config, warn), as_json, limit}.run(verb);
+  Program program{cache::Store(config, warn), as_json, limit};
+  const int code = program.run(verb);
+  // What could not be looked at is neither empty nor sound.
+  return code == kOk && program.store.statistics().errors > 0 ? kCheckFailed : code;
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "codegen/plan.h"
 #include "codegen/source.h"
 #include "jitconv/kernel.h"
+#include "runtime/backend.h"
 #include "runtime/compile.h"
 #include "runtime/nvrtc.h"
 #include "tools/disassemble.h"
@@ -38,6 +39,8 @@ struct Pipeline {
   Pipeline(const ConvSpec& s, const Target& t, const CompileOptions& o)
       : spec(s), target(t), options(o), plan(codegen::make_plan(s, t)), source(codegen::generate(plan)) {}
 
+  std::vector<std::string> compiler_options() const { return runtime::backend_for(target).options(source, options); }
+
   void require_outputs(const char* stage) const {
     if (!source.entries.empty()) return;
     throw ToolError(kUnsupported,
@@ -64,8 +67,8 @@ std::string resources_text(const Pipeline& pipeline) {
 }
 
 std::string ptx_text(const Pipeline& pipeline) {
-  return runtime::compile_source(pipeline.source.text, pipeline.source.entries[0].name + ".cu", pipeline.source.options,
-                                 true)
+  return runtime::compile_source(pipeline.source.text, pipeline.source.entries[0].name + ".cu",
+                                 pipeline.compiler_options(), true)
       .ptx;
 }
 
@@ -88,7 +91,7 @@ std::string json_text(const Pipeline& pipeline) {
   const codegen::ConvPlan& plan = pipeline.plan;
   json::Array entries, options, notes;
   for (const auto& entry : pipeline.source.entries) entries.push_back(json_entry(entry));
-  for (const auto& option : pipeline.source.options) options.push_back(option);
+  for (const auto& option : pipeline.compiler_options()) options.push_back(option);
   for (const auto& note : plan.notes) notes.push_back(json::Object{{"topic", note.topic}, {"text", note.text}});
   const codegen::Work work = codegen::work(plan.spec);
   json::Object object{{"spec", to_string(pipeline.spec)},
@@ -111,7 +114,8 @@ std::string json_text(const Pipeline& pipeline) {
     const runtime::CompilerIdentity& compiler = runtime::find_compiler();
     object["compiler"] =
         json::Object{{"path", compiler.path}, {"version", compiler.version}, {"build_id", compiler.build_id}};
-    object["key"] = runtime::cache_key(pipeline.source, pipeline.target, pipeline.options).hex();
+    if (!pipeline.source.entries.empty())
+      object["key"] = runtime::cache_key(pipeline.source, pipeline.target, pipeline.options).hex();
   } catch (const CompileError&) {
     // Left null: this stage works without NVRTC.
   }
@@ -128,6 +132,7 @@ std::string emit(Stage stage, const Pipeline& pipeline) {
       pipeline.require_outputs("source");
       return pipeline.source.text;
     case Stage::key:
+      pipeline.require_outputs("key");
       return runtime::cache_key(pipeline.source, pipeline.target, pipeline.options).hex() + "\n";
     case Stage::ptx:
       pipeline.require_outputs("ptx");

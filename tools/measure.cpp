@@ -109,9 +109,10 @@ Measurement measure(Device& device, const NamedSpec& named, const MeasureOptions
   Measurement result;
   result.named = named;
   result.work = codegen::work(named.spec);
-  result.floor_ms = floor_ms(ceilings, result.work);
   try {
     result.compiled = compile_timed(named.spec, device.properties().target, options.cold);
+    const double flop_per_s = ceilings.flop_per_s(result.compiled->plan);
+    result.floor_ms = floor_ms(result.work, ceilings.bytes_per_s, flop_per_s);
     check_and_time(device, options, result);
   } catch (const CudaError&) {
     throw;

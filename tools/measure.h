@@ -58,7 +58,7 @@ struct Measurement {
   std::optional<OutputCheck> check;
   std::optional<Timing> timing;
   codegen::Work work;
-  double floor_ms = 0;
+  double floor_ms = 0;  ///< of the family that was chosen
 };
 
 /// Never throws for a convolution that fails by itself; a CudaError that spoils the context passes through.

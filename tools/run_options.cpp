@@ -22,7 +22,7 @@ constexpr const char* kOverview =
     "Without a GPU the generated kernels are compiled for the CPU and executed there, at reduced N, H and W.\n"
     "Exit codes: 0 ok, 1 a result is wrong, 2 usage, 3 unsupported convolution, 4 compilation failed, 5 no device.\n";
 
-constexpr int kWorkLimit = 400;  // M multiply-adds: all documented configurations take about a minute
+constexpr int kWorkLimit = 400;  // M multiply-adds: all documented configurations take minutes on two cores
 
 /// Lives while the command line is parsed; LLVM's options register themselves.
 struct Flags {

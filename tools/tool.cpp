@@ -116,9 +116,9 @@ int run_tool(const char* program, const std::function<int()>& body) {
     const bool named = message.find(error.field()) != std::string::npos;
     return fail(program, exit_code(error.code()), named ? message : error.field() + ": " + message);
   } catch (const CompileError& error) {
-    fail(program, kCompile, error.what());
+    fail(program, exit_code(error.code()), error.what());
     if (!error.log().empty()) fmt::print(stderr, "{}\n", error.log());
-    return kCompile;
+    return exit_code(error.code());
   } catch (const Error& error) {
     return fail(program, exit_code(error.code()), error.what());
   } catch (const std::exception& error) {

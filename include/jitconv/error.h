@@ -16,7 +16,7 @@ enum class ErrorCode : std::int32_t {
   invalid_spec = 1,      ///< a field of ConvSpec breaks a rule
   invalid_argument = 2,  ///< a launch or API argument breaks a rule
   unsupported = 3,       ///< a valid request this build or target cannot serve
-  compile_failed = 4,    ///< the compiler rejected the generated source
+  compile_failed = 4,    ///< the compiler rejected the generated source, or JITCONV_NO_COMPILE keeps it from it
   compiler_missing = 5,  ///< NVRTC, its builtins library or, for the host, a C++ compiler is not there
   no_driver = 6,         ///< libcuda cannot be loaded or is a stub
   no_device = 7,         ///< the driver reports no usable device

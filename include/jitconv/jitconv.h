@@ -28,7 +28,7 @@ typedef enum jitconv_status {
   JITCONV_INVALID_SPEC = 1,     /**< a field of the spec breaks a rule */
   JITCONV_INVALID_ARGUMENT = 2, /**< a launch or API argument breaks a rule */
   JITCONV_UNSUPPORTED = 3,      /**< a valid request this build or target cannot serve */
-  JITCONV_COMPILE_FAILED = 4,   /**< the compiler rejected the generated source */
+  JITCONV_COMPILE_FAILED = 4,   /**< the compiler rejected the generated source, or JITCONV_NO_COMPILE is set */
   JITCONV_COMPILER_MISSING = 5, /**< NVRTC, its builtins library or, for the host, a C++ compiler is not there */
   JITCONV_NO_DRIVER = 6,        /**< libcuda cannot be loaded or is a stub */
   JITCONV_NO_DEVICE = 7,        /**< the driver reports no usable device */
@@ -89,7 +89,8 @@ typedef struct jitconv_launch_args {
   const void *bias;     /**< null unless the spec has a bias */
   const void *residual; /**< null unless the spec has a residual; may be y */
   void *y;
-  void *workspace; /**< jitconv_kernel_workspace_bytes() bytes, or null; see packed_w */
+  void *workspace; /**< jitconv_kernel_workspace_bytes() bytes, or null; of this launch alone while it runs; see
+                      packed_w */
   /** What jitconv_kernel_pack_weights() wrote for this kernel, in place of w; the workspace then has
    *  jitconv_kernel_workspace_bytes_with_packed_weights() bytes. Null otherwise. */
   const void *packed_w;
@@ -100,7 +101,7 @@ typedef struct jitconv_resources {
   uint32_t struct_size; /**< sizeof(jitconv_resources) */
   int32_t registers;    /**< per thread */
   int32_t threads;      /**< per block */
-  int32_t reserved;
+  int32_t reserved;     /**< 0 */
   int64_t local_bytes;  /**< stack and spills per thread */
   int64_t shared_bytes; /**< per block */
 } jitconv_resources;

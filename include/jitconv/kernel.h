@@ -22,7 +22,9 @@ struct LaunchArgs {
   const void* bias = nullptr;      ///< K elements; required if and only if epilogue.bias
   const void* residual = nullptr;  ///< as y; required if and only if epilogue.residual
   void* y = nullptr;               ///< N, K, P, Q in spec.output_layout; every element is written
-  void* workspace = nullptr;       ///< workspace_bytes() bytes, a multiple of 256; ignored if that is 0
+  /// workspace_bytes() bytes, a multiple of 256; ignored if that is 0. Its contents need not be set and are not kept.
+  /// Launches that may run at the same time, on other streams, need one each: every launch writes to it.
+  void* workspace = nullptr;
   /// What Kernel::pack_weights() wrote, a multiple of 256; then w is null, and the workspace needs no more than
   /// workspace_bytes_with_packed_weights().
   const void* packed_w = nullptr;
@@ -40,8 +42,8 @@ struct Resources {
 
 struct CompileOptions {
   bool line_info = false;  ///< pass -lineinfo, for profilers; on the host lines are always known
-  /// Count memory requests and FMAs while the kernel runs, which then takes several times as long. For Execution::host
-  /// only: compile() throws SpecError (unsupported) for a GPU.
+  /// Count memory requests and FMAs while the kernel runs, which then takes several times as long: what jitconv-run
+  /// --counters prints. For Execution::host only: compile() throws SpecError (unsupported) for a GPU.
   bool counters = false;
   bool operator==(const CompileOptions&) const = default;
 };

@@ -43,6 +43,15 @@ static void test_spec(void) {
   spec = make_spec();
   spec.dtype = 256; /* would be f32 if cut to a byte */
   EXPECT(jitconv_output_shape(&spec, shape) == JITCONV_INVALID_SPEC);
+  LAST_ERROR_HAS("dtype has the unknown value 256, must be below 3");
+  spec = make_spec();
+  spec.output_layout = -5;
+  EXPECT(jitconv_output_shape(&spec, shape) == JITCONV_INVALID_SPEC);
+  LAST_ERROR_HAS("output_layout has the unknown value -5, must be below 2");
+  spec = make_spec();
+  spec.reserved = 7;
+  EXPECT(jitconv_output_shape(&spec, shape) == JITCONV_INVALID_ARGUMENT);
+  LAST_ERROR_HAS("spec.reserved is 7");
   spec = make_spec();
   spec.bias = 2;
   EXPECT(jitconv_output_shape(&spec, shape) == JITCONV_INVALID_SPEC);
@@ -164,6 +173,7 @@ static void test_host(void) {
   LAST_ERROR_HAS("sm_12345");
   EXPECT(jitconv_compile(&spec, "hostess", &kernel) == JITCONV_UNSUPPORTED && kernel == NULL);
   EXPECT(jitconv_compile(&spec, "host-", &kernel) == JITCONV_UNSUPPORTED && kernel == NULL);
+  LAST_ERROR_HAS("arch is \"host-\"");
 
   spec.alignment = 4; /* all that C99 promises for an array of floats */
   EXPECT(jitconv_compile(&spec, "host", &kernel) == JITCONV_OK);

@@ -98,6 +98,26 @@ TEST_F(CliCache, ClearRemovesEntriesAndNothingElse) {
   EXPECT_EQ(read_file(root() + "/notes.txt"), "mine");
 }
 
+TEST_F(CliCache, DirIsTakenFromTheWorkingDirectory) {
+  const std::string key = store("one", 100);
+  const std::string relative = std::filesystem::relative(root()).string();
+  EXPECT_NE(run({"list", "--dir=" + relative}, {{"JITCONV_CACHE_DIR", "/nowhere"}}).out.find(key), std::string::npos);
+  EXPECT_EQ(run({"clear", "--dir=" + relative}).exit_code, 0);
+  EXPECT_EQ(entries(), 0u);
+}
+
+TEST_F(CliCache, ADirectoryThatIsRefusedIsNoSuccess) {
+  store("one", 100);
+  std::filesystem::permissions(root(), std::filesystem::perms::all);
+  for (const char* verb : {"list", "stats", "verify", "prune", "clear"}) {
+    const ProcessResult result = run({verb});
+    EXPECT_EQ(result.exit_code, 1) << verb;
+    EXPECT_EQ(lines_of(result.err).size(), 1u) << result.err;
+  }
+  std::filesystem::permissions(root(), std::filesystem::perms::owner_all);
+  EXPECT_EQ(entries(), 1u);
+}
+
 TEST_F(CliCache, RefusesWhatItCannotRead) {
   EXPECT_EQ(run({}).exit_code, 2);
   EXPECT_EQ(run({"shrink"}).exit_code, 2);

@@ -44,16 +44,29 @@ TEST(DistinguishingLines, DropsWhatAllShare) {
 }
 
 TEST(Roofline, FloorIsTheLargerOfBoth) {
-  const Ceilings ceilings{2e12, 50e12, ""};
-  EXPECT_DOUBLE_EQ(floor_ms(ceilings, {50e9, 1e6}), 1.0);
-  EXPECT_DOUBLE_EQ(floor_ms(ceilings, {1e6, 4e9}), 2.0);
+  EXPECT_DOUBLE_EQ(floor_ms({50e9, 1e6}, 2e12, 50e12), 1.0);
+  EXPECT_DOUBLE_EQ(floor_ms({1e6, 4e9}, 2e12, 50e12), 2.0);
+}
+
+TEST(Roofline, RateIsThatOfWhatTheFamilyComputesWith) {
+  DeviceProperties device;
+  device.name = "NVIDIA H200";
+  const Ceilings ceilings = ceilings_of(device);
+  ConvSpec spec = parse_spec("input=8,64,512,1024 weight=128,64,3,3 math=ieee");
+  const auto rate = [&] { return ceilings.flop_per_s(codegen::make_plan(spec, Target{})); };
+  EXPECT_DOUBLE_EQ(rate(), 66.9e12);
+  spec.math = MathMode::tf32;
+  EXPECT_DOUBLE_EQ(rate(), 389e12);
+  spec.math = MathMode::fp32;
+  spec.dtype = DataType::bf16;
+  EXPECT_DOUBLE_EQ(rate(), 776e12);
 }
 
 TEST(Roofline, UsesMeasuredRatesWhereThereAreSome) {
   DeviceProperties device;
   device.name = "NVIDIA H200";
   EXPECT_DOUBLE_EQ(ceilings_of(device).bytes_per_s, 4.23e12);
-  EXPECT_DOUBLE_EQ(ceilings_of(device).flop_per_s, 66.9e12);
+  EXPECT_DOUBLE_EQ(ceilings_of(device).fma_flop_per_s, 66.9e12);
   EXPECT_NE(ceilings_of(device).origin.find("measured"), std::string::npos);
 }
 
@@ -65,7 +78,8 @@ TEST(Roofline, ComputesFromClocksElsewhere) {
   device.clock_hz = 1.41e9;
   device.memory_bytes_per_s = 1.555e12;
   // The data sheet's 19.5 TFLOP/s.
-  EXPECT_NEAR(ceilings_of(device).flop_per_s, 19.5e12, 0.05e12);
+  EXPECT_NEAR(ceilings_of(device).fma_flop_per_s, 19.5e12, 0.05e12);
+  EXPECT_EQ(ceilings_of(device).tf32_flop_per_s, 0);  // of A100's, which no family uses
   EXPECT_DOUBLE_EQ(ceilings_of(device).bytes_per_s, 1.555e12);
 }
 

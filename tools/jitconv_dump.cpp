@@ -39,6 +39,15 @@ struct Pipeline {
   Pipeline(const ConvSpec& s, const Target& t, const CompileOptions& o)
       : spec(s), target(t), options(o), plan(codegen::make_plan(s, t)), source(codegen::generate(plan)) {}
 
+  /// Goes on with the plan that compile() would take: another one if the compiler spoils the first.
+  void take_the_compiled_plan() {
+    codegen::ConvPlan taken = runtime::plan_of(runtime::compile_best(plan, options));
+    if (codegen::to_string(taken) != codegen::to_string(plan))
+      fmt::print(stderr, "jitconv-dump: the compiler spoils the plan that --emit=plan shows; this is of another\n");
+    plan = std::move(taken);
+    source = codegen::generate(plan);
+  }
+
   std::vector<std::string> compiler_options() const { return runtime::backend_for(target).options(source, options); }
 
   void require_outputs(const char* stage) const {
@@ -177,7 +186,10 @@ int run(int argc, char** argv) {
   }
   CompileOptions options;
   options.line_info = line_info;
-  const Pipeline pipeline(specs.chosen().front().spec, specs.target().value_or(parse_target(kDefaultArch)), options);
+  Pipeline pipeline(specs.chosen().front().spec, specs.target().value_or(parse_target(kDefaultArch)), options);
+  const bool compiled =
+      stage == Stage::key || stage == Stage::ptx || stage == Stage::sass || stage == Stage::resources;
+  if (compiled && !pipeline.source.entries.empty()) pipeline.take_the_compiled_plan();
   write_output(output, emit(stage, pipeline));
   return kOk;
 }

@@ -10,9 +10,10 @@
 
 namespace jitconv {
 
-/// Who runs the generated code. `host` is for checking: the CUDA source that the GPU would get, unchanged, is compiled
-/// by this machine's C++ compiler and run by its CPU, thread by thread, with every memory access checked. Needs no GPU,
-/// no driver and no NVRTC; is some thousand times slower. docs/host.md says what it proves.
+/// Who runs the generated code. `host` is for checking: the CUDA source of the plan, unchanged, is compiled by this
+/// machine's C++ compiler and run by its CPU, thread by thread, with every memory access checked. Needs no GPU, no
+/// driver and no NVRTC; is some thousand times slower. docs/host.md says what it proves. Where NVRTC spoils the first
+/// plan, compile() gives a GPU another one, as explain() says, and the host the first.
 enum class Execution : std::uint8_t { gpu, host };
 
 /// Limits are those of the CUDA programming guide's table "Technical Specifications per Compute Capability". Each count

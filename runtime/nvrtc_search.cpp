@@ -198,7 +198,7 @@ std::string version_of(const fs::path& path) {
 }
 
 std::mutex found_mutex;
-const CompilerIdentity* found = nullptr;  // never freed: callers keep the reference
+const CompilerIdentity* found_compiler = nullptr;  // never freed: callers keep the reference
 
 }  // namespace
 
@@ -235,16 +235,16 @@ CompilerIdentity search_compiler(const Environment& environment) {
 const CompilerIdentity& find_compiler() {
   refuse_after_fork();
   const std::lock_guard lock(found_mutex);
-  if (found == nullptr) {
-    found = new CompilerIdentity(search_compiler([](const char* name) { return environment(name); }));
-    log(LogLevel::info, fmt::format("NVRTC {} at {}", found->version, found->path));
+  if (found_compiler == nullptr) {
+    found_compiler = new CompilerIdentity(search_compiler([](const char* name) { return environment(name); }));
+    log(LogLevel::info, fmt::format("NVRTC {} at {}", found_compiler->version, found_compiler->path));
   }
-  return *found;
+  return *found_compiler;
 }
 
 void correct_compiler(const CompilerIdentity& loaded) {
   const std::lock_guard lock(found_mutex);
-  found = new CompilerIdentity(loaded);
+  found_compiler = new CompilerIdentity(loaded);
 }
 
 }  // namespace jitconv::runtime

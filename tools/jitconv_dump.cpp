@@ -187,8 +187,7 @@ int run(int argc, char** argv) {
   CompileOptions options;
   options.line_info = line_info;
   Pipeline pipeline(specs.chosen().front().spec, specs.target().value_or(parse_target(kDefaultArch)), options);
-  const bool compiled =
-      stage == Stage::key || stage == Stage::ptx || stage == Stage::sass || stage == Stage::resources;
+  const bool compiled = stage == Stage::key || stage == Stage::ptx || stage == Stage::sass || stage == Stage::resources;
   if (compiled && !pipeline.source.entries.empty()) pipeline.take_the_compiled_plan();
   write_output(output, emit(stage, pipeline));
   return kOk;

@@ -6,8 +6,8 @@ Used by bench/compare_pytorch.py and bench/performance_table.py; tools/roofline.
 COPY = 4.23e12  # bytes/s of a copy
 FMA = 66.9e12  # FLOP/s, fp32, peak at 1.98 GHz
 MATRIX = {"tf32": 389e12, "bf16": 776e12, "f16": 776e12}  # FLOP/s of a matrix product of 8192 x 8192 x 8192
-ORIGIN = ("copy measured at 4.23 TB/s, matrix products at 389 TFLOP/s in TF32 and 776 in bf16; fp32 FMA peak 66.9 TFLOP/s at "
-          "1.98 GHz")
+ORIGIN = ("copy measured at 4.23 TB/s, matrix products at 389 TFLOP/s in TF32 and 776 in bf16; fp32 FMA peak 66.9 "
+          "TFLOP/s at 1.98 GHz")
 
 
 def flop_rate(family, dtype):

@@ -3,8 +3,8 @@
 
     python3 bench/compare_pytorch.py --library build/release/runtime/libjitconv.so --config A,C_bias --json result.json
 
-Needs PyTorch with a GPU and the shared library, nothing else; the share of the roofline is known for an H200. The library is used through its C interface
-(include/jitconv/jitconv.h) with ctypes; launches go to PyTorch's current stream.
+Needs PyTorch with a GPU and the shared library, nothing else; the share of the roofline is known for an H200. The library
+is used through its C interface (include/jitconv/jitconv.h) with ctypes; launches go to PyTorch's current stream.
 
 For each configuration: jitconv with weights as they come and, if it packs them, with packed ones; then
 torch.nn.functional.conv2d with TF32 off (unless --math=tf32) and on, contiguous and channels_last, all with

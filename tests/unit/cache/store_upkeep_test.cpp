@@ -109,6 +109,19 @@ TEST_F(StoreUpkeep, OneProcessNeverPassesTheSizeLimit) {
   }
 }
 
+// A scan leaves 2/32 of the limit free, and the next is due when one of them is used up: not earlier.
+TEST_F(StoreUpkeep, BetweenTwoScansTheCacheGrows) {
+  constexpr std::uint64_t kLimit = 1 << 20;
+  Store store({root_, Mode::read_write, kLimit}, {});
+  std::uint64_t peak = 0;
+  for (std::uint64_t i = 0; i < 1600; ++i) {
+    ASSERT_TRUE(store.save(entry_of(i, 1000)));
+    if (i > 1200 && i % 5 == 0) peak = std::max(peak, bytes());
+  }
+  EXPECT_GT(peak, kLimit - kLimit * 3 / 64);
+  EXPECT_LE(peak, kLimit);
+}
+
 TEST_F(StoreUpkeep, ThreadsOfOneProcessHoldTheLimitTogether) {
   constexpr std::uint64_t kLimit = 1 << 20, kThreads = 8, kEach = 30;
   for (const std::size_t payload : {3'000u, 20'000u, 100'000u}) {  // the last are larger than a 1/32 of the limit

@@ -1,22 +1,30 @@
-"""How fast an H200 is at best, measured, and the least time that bytes and FLOPs take at these rates.
+"""How fast a GPU is at best, and the least time that bytes and FLOPs take at these rates.
 
 Used by bench/compare_pytorch.py and bench/performance_table.py; tools/roofline.cpp says the same to jitconv-run.
 """
 
-COPY = 4.23e12  # bytes/s of a copy
-FMA = 66.9e12  # FLOP/s, fp32, peak at 1.98 GHz
-MATRIX = {"tf32": 389e12, "bf16": 776e12, "f16": 776e12}  # FLOP/s of a matrix product of 8192 x 8192 x 8192
-ORIGIN = ("copy measured at 4.23 TB/s, matrix products at 389 TFLOP/s in TF32 and 776 in bf16; fp32 FMA peak 66.9 "
-          "TFLOP/s at 1.98 GHz")
+# Bytes/s of a copy; FLOP/s of fp32 FMA (peak) and of matrix products of 8192 x 8192 x 8192: measured.
+H200 = {"copy": 4.23e12, "fma": 66.9e12, "tf32": 389e12, "half": 776e12}
 
 
-def flop_rate(family, dtype):
-    """Of what a kernel family computes with on tensors of this type."""
-    if family not in ("tensor", "pointwise"):
-        return FMA
-    return MATRIX["tf32" if dtype == "f32" else dtype]
+def of(properties):
+    """Rates of a device, None if they are not known, and where they are from."""
+    if "H200" in properties.name and properties.multi_processor_count == 132:
+        return H200, ("H200: copy measured at 4.23 TB/s, matrix products at 389 TFLOP/s in TF32 and 776 in bf16; fp32 FMA "
+                      "peak 66.9 TFLOP/s at 1.98 GHz")
+    clock = getattr(properties, "clock_rate", 0) * 1e3
+    memory_clock = getattr(properties, "memory_clock_rate", 0) * 1e3
+    width = getattr(properties, "memory_bus_width", 0)
+    if not (clock and memory_clock and width):
+        return None, "unknown: this PyTorch does not report clocks"
+    lanes = 64 if (properties.major, properties.minor) in ((7, 5), (8, 0)) else 128
+    clocks = properties.multi_processor_count * clock
+    rates = {"copy": 2 * memory_clock * width / 8, "fma": 2 * lanes * clocks, "tf32": 2048 * clocks, "half": 4096 * clocks}
+    return rates, (f"{properties.name}: from its clocks, {rates['copy'] / 1e12:.2f} TB/s and "
+                   f"{rates['fma'] / 1e12:.1f} TFLOP/s")
 
 
-def floor_ms(one, family, dtype):
-    """The larger of one's bytes and FLOPs over their rates."""
-    return max(one["bytes"] / COPY, one["flop"] / flop_rate(family, dtype)) * 1e3
+def floor_ms(one, family, dtype, rates=H200):
+    """The larger of one's bytes and FLOPs over the rates of what a kernel family computes with on such tensors."""
+    unit = "fma" if family not in ("tensor", "pointwise") else "tf32" if dtype == "f32" else "half"
+    return max(one["bytes"] / rates["copy"], one["flop"] / rates[unit]) * 1e3

@@ -3,8 +3,8 @@
 
     python3 bench/compare_pytorch.py --library build/release/runtime/libjitconv.so --config A,C_bias --json result.json
 
-Needs PyTorch with a GPU and the shared library, nothing else; the share of the roofline is known for an H200. The library
-is used through its C interface (include/jitconv/jitconv.h) with ctypes; launches go to PyTorch's current stream.
+Needs PyTorch with a GPU and the shared library, nothing else. The library is used through its C interface
+(include/jitconv/jitconv.h) with ctypes; launches go to PyTorch's current stream.
 
 For each configuration: jitconv with weights as they come and, if it packs them, with packed ones; then
 torch.nn.functional.conv2d with TF32 off (unless --math=tf32) and on, contiguous and channels_last, all with
@@ -383,7 +383,7 @@ def best(row, mode):
     return min(found) if found else None
 
 
-def print_table(rows, modes, dtype, measured):
+def print_table(rows, modes, dtype, rates):
     titles = ["config", "family", "jitconv ms"]
     for mode in modes:
         titles += [f"cuDNN {mode} ms", f"channels_last ms", "best / jitconv"]
@@ -396,7 +396,7 @@ def print_table(rows, modes, dtype, measured):
             plain, last = row["ms"].get(f"cudnn_{mode}"), row["ms"].get(f"cudnn_{mode}_channels_last")
             cells += [f"{ms:.4f}" if ms is not None else "no memory" for ms in (plain, last)]
             cells.append(f"{best(row, mode) / ours:.2f}" if best(row, mode) else "-")
-        share = f"{100 * ceilings.floor_ms(row, row['family'], dtype) / ours:.1f}" if measured else "-"
+        share = f"{100 * ceilings.floor_ms(row, row['family'], dtype, rates) / ours:.1f}" if rates else "-"
         cells += [share, f"{row['errors']['jitconv']['of_bound']:.3f}", row["l2"]]
         lines.append(cells)
     widths = [max(len(line[i]) for line in lines) for i in range(len(titles))]
@@ -459,7 +459,7 @@ def main():
     torch.zeros(1, device="cuda")  # makes PyTorch's context current before jitconv looks for one
     library = Library(options.library)
     properties = torch.cuda.get_device_properties(0)
-    measured = "H200" in properties.name and properties.multi_processor_count == 132
+    rates, origin = ceilings.of(properties)
     modes = modes_of(options)
     facts = {
         "gpu": properties.name,
@@ -474,7 +474,7 @@ def main():
         "dtype": options.dtype,
         "layout": options.layout,
         "launches": options.launches,
-        "roofline": ceilings.ORIGIN if measured else "unknown",
+        "roofline": origin,
     }
     print(", ".join(f"{key} {value}" for key, value in facts.items()), file=sys.stderr)
 
@@ -493,7 +493,7 @@ def main():
     if sys.stderr.isatty():
         print("\r\033[K", end="", file=sys.stderr)
 
-    print_table(rows, modes, options.dtype, measured)
+    print_table(rows, modes, options.dtype, rates)
     for row in skipped:
         print(f"{row['config']}: not run: {row['why']}")
     if options.json:

@@ -53,6 +53,18 @@ ConvPlan empty_plan(const ConvSpec& spec, const Target& target) {
   return plan;
 }
 
+/// What is asked for, in canonical form; throws if it cannot be.
+ConvSpec accepted(const ConvSpec& spec, const Target& target) {
+  validate(spec);
+  validate(target);
+  return canonical(spec);
+}
+
+bool has_no_outputs(const ConvSpec& spec) {
+  const TensorShape out = output_shape(spec);
+  return out.n * out.c * out.h * out.w == 0;
+}
+
 }  // namespace
 
 ConvPlan make_plan(const Candidate& candidate, const ConvSpec& spec, const Target& target) {
@@ -193,11 +205,8 @@ std::string_view to_string(Family family) {
 }
 
 ConvPlan make_plan(const ConvSpec& spec, const Target& target) {
-  validate(spec);
-  validate(target);
-  const ConvSpec wanted = canonical(spec);
-  const TensorShape out = output_shape(wanted);
-  if (out.n * out.c * out.h * out.w == 0) return empty_plan(wanted, target);
+  const ConvSpec wanted = accepted(spec, target);
+  if (has_no_outputs(wanted)) return empty_plan(wanted, target);
   const Candidates candidates = all_candidates(wanted, target);
   // The first of the cheapest: equal costs are decided by the order of enumeration, which is the same everywhere.
   const auto best = std::min_element(candidates.all.begin(), candidates.all.end(), cheaper);
@@ -208,11 +217,8 @@ ConvPlan make_plan(const ConvSpec& spec, const Target& target) {
 }
 
 std::vector<ConvPlan> enumerate_plans(const ConvSpec& spec, const Target& target, std::size_t limit) {
-  validate(spec);
-  validate(target);
-  const ConvSpec wanted = canonical(spec);
-  const TensorShape out = output_shape(wanted);
-  if (out.n * out.c * out.h * out.w == 0) return {empty_plan(wanted, target)};
+  const ConvSpec wanted = accepted(spec, target);
+  if (has_no_outputs(wanted)) return {empty_plan(wanted, target)};
   Candidates candidates = all_candidates(wanted, target);
   std::stable_sort(candidates.all.begin(), candidates.all.end(), cheaper);
   if (candidates.all.size() > limit) candidates.all.resize(limit);

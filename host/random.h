@@ -1,4 +1,5 @@
-// A small generator of random numbers, the same on every machine: seeds of host execution mean something.
+// A small generator of random numbers, the same on every machine: seeds of host execution mean something. And what
+// every asynchronous operation draws from it.
 #pragma once
 
 #include <cstdint>

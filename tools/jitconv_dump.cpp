@@ -39,17 +39,6 @@ struct Pipeline {
   Pipeline(const ConvSpec& s, const Target& t, const CompileOptions& o)
       : spec(s), target(t), options(o), plan(codegen::make_plan(s, t)), source(codegen::generate(plan)) {}
 
-  /// Goes on with the plan that compile() would take: another one if the compiler spoils the first.
-  void take_the_compiled_plan() {
-    codegen::ConvPlan taken = runtime::plan_of(runtime::compile_best(plan, options));
-    if (codegen::to_string(taken) != codegen::to_string(plan))
-      fmt::print(stderr, "jitconv-dump: the compiler spoils the plan that --emit=plan shows; this is of another\n");
-    plan = std::move(taken);
-    source = codegen::generate(plan);
-  }
-
-  std::vector<std::string> compiler_options() const { return runtime::backend_for(target).options(source, options); }
-
   void require_outputs(const char* stage) const {
     if (!source.entries.empty()) return;
     throw ToolError(kUnsupported,
@@ -63,21 +52,31 @@ std::string explain_text(const codegen::ConvPlan& plan) {
   return text;
 }
 
-std::string resources_text(const Pipeline& pipeline) {
-  const Kernel kernel = runtime::compile_plan(pipeline.plan, pipeline.options);
+/// The kernel that compile() would return: of another plan than the first if the compiler spoils that.
+Kernel compiled(const Pipeline& pipeline, const char* stage) {
+  pipeline.require_outputs(stage);
+  Kernel kernel = runtime::compile_best(pipeline.plan, pipeline.options);
+  if (kernel.plan() != codegen::to_string(pipeline.plan))
+    fmt::print(stderr, "jitconv-dump: the compiler spoils the plan that --emit=plan shows; this is of another\n");
+  return kernel;
+}
+
+std::string resources_text(const Kernel& kernel) {
   std::string text;
   const std::vector<Resources> all = kernel.resources();
   for (std::size_t i = 0; i < all.size(); ++i) {
+    const codegen::KernelEntry& entry = runtime::source_of(kernel).entries[i];
     text += fmt::format("kernel: {}\nregisters: {}\nlocal_bytes: {}\nshared_bytes: {}\nthreads: {}\nblocks: {}\n",
-                        pipeline.source.entries[i].name, all[i].registers, all[i].local_bytes, all[i].shared_bytes,
-                        all[i].threads, pipeline.source.entries[i].grid[0]);
+                        entry.name, all[i].registers, all[i].local_bytes, all[i].shared_bytes, all[i].threads,
+                        entry.grid[0]);
   }
   return text + fmt::format("cubin_bytes: {}\n", kernel.image().size());
 }
 
-std::string ptx_text(const Pipeline& pipeline) {
-  return runtime::compile_source(pipeline.source.text, pipeline.source.entries[0].name + ".cu",
-                                 pipeline.compiler_options(), true)
+std::string ptx_text(const Kernel& kernel, const CompileOptions& options) {
+  const codegen::KernelSource& source = runtime::source_of(kernel);
+  return runtime::compile_source(source.text, source.entries[0].name + ".cu",
+                                 runtime::backend_for(kernel.target()).options(source, options), true)
       .ptx;
 }
 
@@ -100,7 +99,8 @@ std::string json_text(const Pipeline& pipeline) {
   const codegen::ConvPlan& plan = pipeline.plan;
   json::Array entries, options, notes;
   for (const auto& entry : pipeline.source.entries) entries.push_back(json_entry(entry));
-  for (const auto& option : pipeline.compiler_options()) options.push_back(option);
+  for (const auto& option : runtime::backend_for(pipeline.target).options(pipeline.source, pipeline.options))
+    options.push_back(option);
   for (const auto& note : plan.notes) notes.push_back(json::Object{{"topic", note.topic}, {"text", note.text}});
   const codegen::Work work = codegen::work(plan.spec);
   json::Object object{{"spec", to_string(pipeline.spec)},
@@ -141,17 +141,13 @@ std::string emit(Stage stage, const Pipeline& pipeline) {
       pipeline.require_outputs("source");
       return pipeline.source.text;
     case Stage::key:
-      pipeline.require_outputs("key");
-      return runtime::cache_key(pipeline.source, pipeline.target, pipeline.options).hex() + "\n";
+      return compiled(pipeline, "key").cache_key() + "\n";
     case Stage::ptx:
-      pipeline.require_outputs("ptx");
-      return ptx_text(pipeline);
+      return ptx_text(compiled(pipeline, "ptx"), pipeline.options);
     case Stage::sass:
-      pipeline.require_outputs("sass");
-      return disassemble(runtime::compile_plan(pipeline.plan, pipeline.options).image());
+      return disassemble(compiled(pipeline, "sass").image());
     case Stage::resources:
-      pipeline.require_outputs("resources");
-      return resources_text(pipeline);
+      return resources_text(compiled(pipeline, "resources"));
     case Stage::json:
       return json_text(pipeline);
     case Stage::explain:
@@ -186,9 +182,7 @@ int run(int argc, char** argv) {
   }
   CompileOptions options;
   options.line_info = line_info;
-  Pipeline pipeline(specs.chosen().front().spec, specs.target().value_or(parse_target(kDefaultArch)), options);
-  const bool compiled = stage == Stage::key || stage == Stage::ptx || stage == Stage::sass || stage == Stage::resources;
-  if (compiled && !pipeline.source.entries.empty()) pipeline.take_the_compiled_plan();
+  const Pipeline pipeline(specs.chosen().front().spec, specs.target().value_or(parse_target(kDefaultArch)), options);
   write_output(output, emit(stage, pipeline));
   return kOk;
 }

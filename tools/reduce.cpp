@@ -68,6 +68,15 @@ struct Axes {
   Axis n, p, q;
 };
 
+/// Whether a kernel for fewer rows is the same text, sizes apart. How long a plane is decides on these.
+bool keeps_kernel(const codegen::TensorTiling& tiling, const ConvSpec& full, const ConvSpec& fewer_rows) {
+  const auto decisions = [&](const ConvSpec& spec) {
+    return std::tuple(tiling.stores_bulk(spec), tiling.row_ends(spec),
+                      tiling.copies_ahead > 0 ? tiling.raw_pitch(spec) : 0);
+  };
+  return decisions(fewer_rows) == decisions(full);
+}
+
 /// Tensor tiles are runs of a whole plane of outputs, so rows keep their length and are taken away in numbers that keep
 /// the phase of planes within sectors. Wanted are two tiles and outputs that no padding touches.
 Axis tensor_rows(const codegen::TensorTiling& tiling, const ConvSpec& spec, const TensorShape& out) {
@@ -82,11 +91,12 @@ Axis tensor_rows(const codegen::TensorTiling& tiling, const ConvSpec& spec, cons
   Axis axis = spatial_axis(out.h, codegen::round_up(ceil_div(2 * run, out.w), step),
                            {spec.input.h, spec.padding.top, spec.stride.h, (spec.filter.r - 1) * spec.dilation.h});
   if (axis.tile > out.h) return {out.h, out.h, 1};
-  while (axis.wanted < axis.tiles() && axis.extent_of(axis.wanted) * out.w < 2 * tiling.runs() * run) ++axis.wanted;
-  // A copy is no longer than a plane, so planes stay as long as copies.
-  const auto rows_of_x = [&] { return spec.input.h - (axis.tiles() - axis.wanted) * axis.tile * spec.stride.h; };
-  while (tiling.copies_ahead > 0 && axis.wanted < axis.tiles() && rows_of_x() * spec.input.w < tiling.raw_pitch(spec))
-    ++axis.wanted;
+  const auto wanted_are_enough = [&] {
+    ConvSpec fewer_rows = spec;
+    fewer_rows.input.h -= (axis.tiles() - axis.wanted) * axis.tile * spec.stride.h;
+    return axis.extent_of(axis.wanted) * out.w >= 2 * tiling.runs() * run && keeps_kernel(tiling, spec, fewer_rows);
+  };
+  while (axis.wanted < axis.tiles() && !wanted_are_enough()) ++axis.wanted;
   return axis;
 }
 
@@ -210,12 +220,14 @@ std::vector<std::int64_t> counts_of(const Axis& axis) {
 
 Choice best_choice(const codegen::ConvPlan& full, const Axes& axes, std::int64_t most) {
   std::optional<Choice> best;
+  const auto* tensor = std::get_if<codegen::TensorTiling>(&full.tiling);
   const auto several = [](const Axis& axis, std::int64_t count) { return count > 1 || axis.tiles() == 1 ? 1 : 0; };
   for (const std::int64_t n : counts_of(axes.n)) {
     for (const std::int64_t p : counts_of(axes.p)) {
       for (const std::int64_t q : counts_of(axes.q)) {
         const ConvSpec spec = spec_with(full.spec, axes, {n, p, q});
         if (spec.input.h < 1 || spec.input.w < 1) continue;  // outputs of padding alone
+        if (tensor != nullptr && !keeps_kernel(*tensor, full.spec, spec)) continue;
         Choice choice{plan_like(full, spec), {n, p, q}};
         choice.multiply_adds = executed_multiply_adds(choice.plan);
         choice.directions = several(axes.n, n) + several(axes.p, p) + several(axes.q, q);

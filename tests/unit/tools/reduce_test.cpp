@@ -23,6 +23,7 @@ namespace {
 using codegen::DepthwiseTiling;
 using codegen::DirectTiling;
 using codegen::FallbackTiling;
+using codegen::TensorTiling;
 
 // What jitconv-run reduces documented configurations to.
 const WorkLimits kDocumented = host_work_limits(/*documented=*/true, /*full_size=*/false, 400'000'000);
@@ -239,6 +240,17 @@ TEST(Reduce, TilingsAreKeptThatThePlannerWouldNotLookAt) {
   const auto plans = codegen::enumerate_plans(small.plan.spec, target, SIZE_MAX);
   EXPECT_TRUE(std::none_of(plans.begin(), plans.end(), [&](const auto& one) { return one.tiling == full.tiling; }));
   EXPECT_EQ(small.plan.tiling, full.tiling);
+  EXPECT_EQ(difference(small.plan, full), "");
+}
+
+TEST(Reduce, OneTileIsNoPlaneTooShortForTheKernelsStores) {
+  const ConvSpec spec = parse_spec("input=1000,17,382,1 weight=1,17,1,1 padding=3,0,0,0 dtype=f16");
+  const codegen::ConvPlan full = codegen::make_plan(spec, kTarget);
+  const auto& tiling = std::get<TensorTiling>(full.tiling);
+  ASSERT_TRUE(tiling.stores_bulk(full.spec));
+  const Reduction small = reduce(spec, kTarget, {0, 1'000'000});
+  EXPECT_TRUE(small.reduced);
+  EXPECT_TRUE(tiling.stores_bulk(small.plan.spec));
   EXPECT_EQ(difference(small.plan, full), "");
 }
 

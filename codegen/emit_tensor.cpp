@@ -1,5 +1,5 @@
-// Prints the tensor family: templates/tensor.cu.in and its parts. Up to three kernels: one packs the weights, one
-// convolves, and, if the reduction is split, one adds the partial sums.
+// Prints the tensor family: templates/tensor.cu.in and its parts. Up to four kernels: one packs the weights, one packs
+// the pixels, one convolves, and, if the reduction is split, one adds the partial sums.
 #include "codegen/emit_tensor.h"
 
 #include <algorithm>
@@ -17,9 +17,11 @@ namespace {
 std::vector<Argument> convolve_arguments(const ConvPlan& plan, const TensorTiling& tiling) {
   std::vector<Argument> result;
   for (Argument& argument : arguments(plan.spec)) {
-    if (argument.role == ArgumentRole::w)
+    if (argument.role == ArgumentRole::w && tiling.packs_weights())
       result.push_back({ArgumentRole::packed_w, "const uint4* __restrict__", "packed_w"});
-    else if (argument.role == ArgumentRole::x || tiling.splits == 1)
+    else if (argument.role == ArgumentRole::x && tiling.packs_pixels)
+      result.push_back({ArgumentRole::packed_x, "const uint4* __restrict__", "packed_x"});
+    else if (argument.role == ArgumentRole::x || argument.role == ArgumentRole::w || tiling.splits == 1)
       result.push_back(std::move(argument));
   }
   if (tiling.splits > 1) result.push_back({ArgumentRole::partial_sums, "float* __restrict__", "partial_sums"});
@@ -62,7 +64,7 @@ std::string constants(const ConvPlan& plan, const TensorTiling& tiling) {
   c.add("kRunPixels", tiling.run_pixels(spec));
   if (TensorTiling::loads_vectors(spec)) c.add("kSlicePitch", tiling.slice_pitch(spec), "pixels");
   c.add("kRunBytes", tiling.run_bytes(spec));
-  c.add("kWeightBytes", tiling.weight_bytes(spec));
+  if (tiling.packs_weights()) c.add("kWeightBytes", tiling.weight_bytes(spec));
   c.add("kInputBytes", tiling.runs() * tiling.run_bytes(spec));
   c.add("kStageBytes", tiling.stage_bytes(spec)).add("kStages", tiling.stages);
 
@@ -72,12 +74,17 @@ std::string constants(const ConvPlan& plan, const TensorTiling& tiling) {
   c.add("kThreads", TensorTiling::kThreads).add("kConsumers", 2);
   c.add("kLoaderRegisters", tiling.loader_registers(spec)).add("kConsumerRegisters", tiling.consumer_registers(spec));
   add_tensor_store_constants(c, plan, tiling);
-  if (tiling.resident) c.add("kWeightsFirstByte", tiling.resident_first_byte(spec));
+  if (!tiling.weights_come_with_steps()) c.add("kWeightsFirstByte", tiling.weights_first_byte(spec));
+  if (!tiling.packs_weights())
+    c.add("kWeightSlots", tiling.weight_slots, "steps of fetched weights")
+        .add("kSlotBytes", tiling.slot_bytes(spec), "of all threads")
+        .add("kPieceBytes", 16 * 2 * 128, "16 of each thread");
   c.add("kStagingFirstByte", tiling.staging_first_byte(spec));
   if (tiling.has_zeros(spec)) c.add("kZerosFirstByte", tiling.zeros_first_byte(spec));
   c.add("kBarriersFirstByte", tiling.barriers_first_byte(spec));
 
-  add_tensor_pack_constants(c, spec, tiling);
+  if (tiling.packs_weights()) add_tensor_pack_constants(c, spec, tiling);
+  if (tiling.packs_pixels) add_tensor_pixel_constants(c, spec, tiling);
   if (tiling.splits > 1) {
     c.group("Adding partial sums");
     add_reduce_constants(c, spec, tiling.partial_sum_stride(spec));
@@ -91,7 +98,8 @@ std::string asserts(const ConvPlan& plan, const TensorTiling& tiling) {
   Lines lines;
   lines.add("// The numbers above are redundant; they must agree.");
   lines.add("static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 128);");
-  lines.add(tiling.copies_ahead > 0
+  lines.add(tiling.packs_pixels ? "static_assert(kSlices % 4 == 0 && kPackedImage == kPackedH * kPitch);"
+            : tiling.copies_ahead > 0
                 ? "static_assert(kStages >= 4 && kCopiesAhead * 4 * kRawBytes <= kStagingFirstByte);"
                 : "static_assert(kTeams * kTeamWarps == 4);");
   const bool vectors = TensorTiling::loads_vectors(plan.spec), nhwc = plan.spec.output_layout == Layout::nhwc;
@@ -99,7 +107,11 @@ std::string asserts(const ConvPlan& plan, const TensorTiling& tiling) {
   lines.add("static_assert(kRunPixels == kColumns + kGap + (kStepRows - 1) * kDilationH * kPitch);");
   lines.add("static_assert(kChunkChannels == kSlices * kOperandChannels && kSteps * kStepRows % kR == 0);");
   lines.add(
-      "static_assert(kUnits % 2 == 0 && kUnits >= kStepRows * kS * kSlices && kWeightBytes == kUnits * kBlockK * 16);");
+      tiling.packs_weights()
+          ? "static_assert(kUnits % 2 == 0 && kUnits >= kStepRows * kS * kSlices && kWeightBytes == kUnits * kBlockK * "
+            "16);"
+          : "static_assert(kUnits == kSlices && kChannels % kChunkChannels == 0 && kSlotBytes == kChunkChannels / 8 * "
+            "kPieceBytes);");
   lines.add(vectors ? "static_assert(kRunBytes == kPhases * kSlices * kSlicePitch * 16 && kSlicePitch >= kRunPixels);"
                     : "static_assert(kRunBytes == kPhases * kSlices * kRunPixels * 16);");
   lines.add(
@@ -117,7 +129,8 @@ std::string asserts(const ConvPlan& plan, const TensorTiling& tiling) {
   return lines.text();
 }
 
-std::string_view multiply_file(DataType type) {
+std::string_view multiply_file(DataType type, const TensorTiling& tiling) {
+  if (!tiling.packs_weights()) return "device/multiply_registers_tf32.cuh";
   if (type == DataType::f32) return "device/multiply_tf32.cuh";
   return type == DataType::f16 ? "device/multiply_f16.cuh" : "device/multiply_bf16.cuh";
 }
@@ -127,7 +140,9 @@ std::string device(const ConvPlan& plan, const TensorTiling& tiling) {
   std::vector<std::string_view> files = {element_header(plan.spec.dtype), "device/barrier.cuh", "device/bulk_copy.cuh",
                                          "device/dependent_launch.cuh", "device/warpgroup.cuh"};
   // Packing loads elements, whatever loads pixels.
-  files.push_back(f32 ? "device/load_32bit.cuh" : "device/load_16bit.cuh");
+  if (tiling.packs_weights() || tiling.packs_pixels || tiling.copies_ahead == 0)
+    files.push_back(f32 ? "device/load_32bit.cuh" : "device/load_16bit.cuh");
+  if (!tiling.packs_weights()) files.push_back("device/copy_async.cuh");
   if (tiling.copies_ahead == 0 && TensorTiling::loads_vectors(plan.spec)) files.push_back("device/load_vector.cuh");
   files.push_back(f32 ? "device/operand_tf32.cuh" : "device/operand_16bit.cuh");
   if (nhwc) {
@@ -148,7 +163,7 @@ std::string device(const ConvPlan& plan, const TensorTiling& tiling) {
   if (!nhwc && tiling.row_ends(plan.spec) > 1) files.push_back("device/opaque.cuh");
   if (plan.spec.epilogue.activation == Activation::relu) files.push_back("device/max_nan.cuh");
   std::string text = device_text(files);
-  text += "\n\n" + multiply_text(multiply_file(plan.spec.dtype), tiling.columns);
+  text += "\n\n" + multiply_text(multiply_file(plan.spec.dtype, tiling), tiling.columns);
   text.pop_back();
   return text;
 }
@@ -170,7 +185,28 @@ std::vector<Unit> units(const ConvSpec& spec, const TensorTiling& tiling) {
   return all;
 }
 
-/// `// begin taps` ... `// end taps`: one line per multiplication, which takes two units.
+/// `// begin taps` ... `// end taps` where weights come from registers: those of 16 channels, two multiplications, are
+/// loaded while the ones before are multiplied.
+std::string channel_multiplications(const std::vector<Unit>& all, const std::string& first_step) {
+  Lines lines;
+  lines.add("// begin taps");
+  for (std::size_t i = 0; i < all.size(); i += 2) {
+    const std::size_t batch = i / 4;
+    if (i > 0 && i % 4 == 0) {
+      lines.add("multiply_commit();");
+      lines.add("multiply_wait<1>();");
+      lines.add(fmt::format("load_weights(a[{}], weights + {} * kPieceBytes);", batch % 2, 2 * batch));
+      lines.add("multiply_begin();");
+    }
+    lines.add(fmt::format("multiply(sum, a[{}][{}], pixels + {}, {});  // c{}..{}", batch % 2, i / 2 % 2,
+                          all[i].pixel_row, i == 0 ? fmt::format("step != {}", first_step) : "1", 16 * batch,
+                          16 * batch + 15));
+  }
+  lines.add("// end taps");
+  return lines.text();
+}
+
+/// The same in general: one line per multiplication, which takes two units.
 std::string multiplications(const ConvPlan& plan, const TensorTiling& tiling) {
   const ConvSpec& spec = plan.spec;
   const std::vector<Unit> all = units(spec, tiling);
@@ -179,6 +215,7 @@ std::string multiplications(const ConvPlan& plan, const TensorTiling& tiling) {
   const auto tap = [&](const Unit& unit) {
     return tiling.filter_rows == 1 ? fmt::format("s{}", unit.s) : fmt::format("r{}s{}", unit.r, unit.s);
   };
+  if (!tiling.packs_weights()) return channel_multiplications(all, first);
   Lines lines;
   lines.add("// begin taps");
   for (std::size_t i = 0; i < all.size(); i += 2) {
@@ -212,10 +249,44 @@ std::string operands(const ConvSpec& spec, const TensorTiling& tiling) {
   else
     lines.add("const char* pixels = input + run * kRunBytes;");
   if (tiling.has_zeros(spec)) lines.add("const char* zeros = shared + kZerosFirstByte;");
+  if (!tiling.packs_weights()) return lines.text();
   lines.add(tiling.resident ? "const char* weights_of_step = shared + kWeightsFirstByte + step * kWeightBytes;"
                             : "const char* weights_of_step = input + kInputBytes;");
   lines.add("const MatrixOperand weights = matrix_operand(weights_of_step + k_consumer * 16, kBlockK * 16);");
   return lines.text();
+}
+
+std::string fetch_functions(const TensorTiling& tiling) {
+  if (tiling.packs_weights()) return {};
+  const bool lanes = tiling.copies_ahead == 0 && !tiling.packs_pixels;  // whose loads name channels in this order
+  std::string text(embedded_text("tensor_fetch_weights.cu.in"));
+  if (!lanes)
+    text +=
+        "\n// Which channel lies at a place of the slices, so that weights and pixels meet.\n"
+        "__device__ constexpr int channel_at(int place) { return place / 16 * 16 + place % 4 * 4 + place / 4 % 4; }\n";
+  text.pop_back();
+  return text;
+}
+
+/// What makes operands of w and x, but for what loading warps do.
+std::string packing(const ConvPlan& plan, const TensorTiling& tiling) {
+  std::string text = tiling.packs_weights() ? emit_tensor_pack(plan, tiling) : fetch_functions(tiling);
+  if (tiling.packs_pixels) text += "\n\n" + emit_tensor_pixels(plan, tiling);
+  return text;
+}
+
+/// Where multiplying threads fetch weights for themselves.
+Holes fetch_holes(const TensorTiling& tiling) {
+  if (tiling.packs_weights()) return {{"own_weights", ""}, {"fetch_first_weights", ""}, {"fetch_weights", ""}};
+  const StepText text = step_text(tiling);
+  const Holes first = {{"first_step", text.first_step},
+                       {"fetched_ahead", tiling.splits > 1 ? "first_step + kWeightSlots - 1" : "kWeightSlots - 1"},
+                       {"end_step", text.end_step}};
+  return {{"own_weights",
+           "char* const own_weights = shared + kWeightsFirstByte + (threadIdx.x - 128) * 16;\n"
+           "unsigned a[2][2][4];  // one half is multiplied while the other is loaded\n"},
+          {"fetch_first_weights", fill_template(embedded_text("tensor_fetch_first.cu.in"), first)},
+          {"fetch_weights", fill_template(embedded_text("tensor_fetch_step.cu.in"), {{"end_step", text.end_step}})}};
 }
 
 /// Taps in the order of their pixels' places, if that is not the filter's.
@@ -263,14 +334,16 @@ std::string multiply_text(std::string_view file, int columns) {
 
 std::vector<KernelEntry> tensor_entries(const ConvPlan& plan) {
   const auto& tiling = std::get<TensorTiling>(plan.tiling);
-  std::vector<KernelEntry> entries = {tensor_pack_entry(plan, tiling)};
+  std::vector<KernelEntry> entries;
+  if (tiling.packs_weights()) entries.push_back(tensor_pack_entry(plan, tiling));
+  if (tiling.packs_pixels) entries.push_back(tensor_pixel_entry(plan, tiling));
   entries.push_back({kernel_name(plan),
                      {plan.blocks, 1, 1},
                      plan.threads,
                      plan.shared_bytes,
                      convolve_arguments(plan, tiling),
                      /*packs_weights=*/false,
-                     /*starts_early=*/true});
+                     /*starts_early=*/tiling.packs_weights() || tiling.packs_pixels});
   if (tiling.splits > 1) entries.push_back(reduce_entry(plan));
   return entries;
 }
@@ -287,7 +360,7 @@ std::string emit_tensor(const ConvPlan& plan) {
       {"asserts", asserts(plan, tiling)},
       {"tap_order", tap_order(spec, tiling)},
       {"activation", activation(spec.epilogue)},
-      {"pack", emit_tensor_pack(plan, tiling)},
+      {"packing", packing(plan, tiling)},
       {"kernel", kernel_name(plan)},
       {"parameters", parameter_list(convolve_arguments(plan, tiling))},
       {"zeros", tiling.has_zeros(spec) ? std::string(embedded_text("tensor_zeros.cu.in")) : ""},
@@ -304,6 +377,7 @@ std::string emit_tensor(const ConvPlan& plan) {
       {"multiply", multiplications(plan, tiling)},
       {"reduce", split ? emit_reduce(plan) : ""},
   };
+  holes.merge(fetch_holes(tiling));
   holes.merge(tensor_load_holes(plan, tiling));
   holes.merge(tensor_store_holes(plan, tiling));
   return fill_template(embedded_text("tensor.cu.in"), holes);

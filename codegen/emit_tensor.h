@@ -39,6 +39,12 @@ KernelEntry tensor_pack_entry(const ConvPlan& plan, const TensorTiling& tiling);
 void add_tensor_pack_constants(Constants& constants, const ConvSpec& spec, const TensorTiling& tiling);
 std::string emit_tensor_pack(const ConvPlan& plan, const TensorTiling& tiling);
 
+/// The kernel that packs pixels, and how steps ask for them.
+KernelEntry tensor_pixel_entry(const ConvPlan& plan, const TensorTiling& tiling);
+void add_tensor_pixel_constants(Constants& constants, const ConvSpec& spec, const TensorTiling& tiling);
+std::string emit_tensor_pixels(const ConvPlan& plan, const TensorTiling& tiling);
+std::string copy_packed_pixels(const TensorTiling& tiling);
+
 /// Holes of tensor.cu.in that concern the store.
 Holes tensor_store_holes(const ConvPlan& plan, const TensorTiling& tiling);
 

@@ -17,9 +17,10 @@ std::string load_pixel(const ConvPlan& plan, const TensorTiling& tiling) {
     if (chunk > channels && c >= channels)
       lines.add(fmt::format("value[i][{}] = {};", c, pairs ? "0" : "from_float(0.0f)"));
     else
-      lines.add(fmt::format(
-          "value[i][{}] = {}<{}LL * kInputStrideC>(source, valid{});", c, pairs ? "load_pair_if" : "load_if", c,
-          channels % chunk == 0 || chunk > channels ? "" : fmt::format(" && c_first + {} < kChannels", c)));
+      lines.add(
+          fmt::format("value[i][{}] = {}<{}LL * kInputStrideC>(source, valid{});", c,
+                      pairs ? "load_pair_if" : "load_if", tiling.channel_at(c),
+                      channels % chunk == 0 || chunk > channels ? "" : fmt::format(" && c_first + {} < kChannels", c)));
   }
   return lines.text();
 }
@@ -67,6 +68,7 @@ std::string convert_run(const ConvPlan& plan, const TensorTiling& tiling) {
       {"part", tiling.images > 0 ? "" : "const int first = Part(run_first, r).first;"},
       {"raw_place", tiling.images > 0 ? "image * (kChunkChannels * kRawPitch) + h * kW + w" : "h * kW + w - first"},
       {"channel_exists", spec.filter.c % chunk == 0 ? "" : " && c_first + c < kChannels"}});
+  if (!TensorTiling::loads_pairs(spec)) holes.emplace("channel", tiling.packs_weights() ? "c" : "channel_at(c)");
   return fill_template(
       embedded_text(TensorTiling::loads_pairs(spec) ? "tensor_convert_pairs.cu.in" : "tensor_convert_pixels.cu.in"),
       holes);
@@ -97,14 +99,19 @@ Holes barrier_holes(const TensorTiling& tiling) {
 
 /// Where weights are loaded and awaited: with each step, or once for all tiles.
 Holes weight_holes(const TensorTiling& tiling) {
-  if (!tiling.resident) {
+  if (tiling.weights_come_with_steps()) {
     const bool copies = tiling.copies_ahead > 0;
-    const std::string first_lane = copies ? "if (lane == 0) {\n" : "if (member == 0 && lane == 0) {\n";
-    return {{"arrivals", copies ? "2" : "kTeamWarps + 1"},
+    const std::string first_lane = tiling.packs_pixels ? "if (warp == 0) {\n"
+                                   : copies            ? "if (lane == 0) {\n"
+                                                       : "if (member == 0 && lane == 0) {\n";
+    return {{"arrivals", tiling.packs_pixels ? "5"
+                         : copies            ? "2"
+                                             : "kTeamWarps + 1"},
             {"load_weights", ""},
             // Only who asks for weights waits for them.
-            {"await_packing", copies ? "if (lane == 0) wait_for_previous_kernel();"
-                                     : "if (member == 0 && lane == 0) wait_for_previous_kernel();"},
+            {"await_packing", tiling.packs_pixels ? ""
+                              : copies            ? "if (lane == 0) wait_for_previous_kernel();"
+                                                  : "if (member == 0 && lane == 0) wait_for_previous_kernel();"},
             {"weights_of_tile",
              "const char* w_tile = reinterpret_cast<const char*>(packed_w) +\n"
              "                     static_cast<long long>(tile.group * kTilesK + tile.k_tile) * kSteps * "
@@ -118,20 +125,25 @@ Holes weight_holes(const TensorTiling& tiling) {
                  "}\n"},
             {"await_weights", ""}};
   }
-  return {{"arrivals", tiling.copies_ahead > 0 ? "1" : "kTeamWarps"},
-          {"load_weights",
-           "if (threadIdx.x == 0) {  // all of them, for all tiles\n"
-           "  wait_for_previous_kernel();\n"
-           "  barrier_arrive_expecting(weights_arrival, kSteps * kWeightBytes);\n"
-           "  for (int step = 0; step < kSteps; ++step)\n"
-           "    bulk_copy_to_shared(shared + kWeightsFirstByte + step * kWeightBytes,\n"
-           "                        reinterpret_cast<const char*>(packed_w) + step * kWeightBytes, kWeightBytes,\n"
-           "                        weights_arrival);\n"
-           "}\n"},
-          {"await_packing", ""},
-          {"weights_of_tile", ""},
-          {"load_weights_of_step", ""},
-          {"await_weights", "barrier_wait(weights_arrival, 0);"}};
+  return {
+      {"arrivals", tiling.packs_pixels       ? "4"
+                   : tiling.copies_ahead > 0 ? "1"
+                                             : "kTeamWarps"},
+      {"load_weights",
+       !tiling.resident
+           ? ""
+           : "if (threadIdx.x == 0) {  // all of them, for all tiles\n"
+             "  wait_for_previous_kernel();\n"
+             "  barrier_arrive_expecting(weights_arrival, kSteps * kWeightBytes);\n"
+             "  for (int step = 0; step < kSteps; ++step)\n"
+             "    bulk_copy_to_shared(shared + kWeightsFirstByte + step * kWeightBytes,\n"
+             "                        reinterpret_cast<const char*>(packed_w) + step * kWeightBytes, kWeightBytes,\n"
+             "                        weights_arrival);\n"
+             "}\n"},
+      {"await_packing", ""},
+      {"weights_of_tile", ""},
+      {"load_weights_of_step", ""},
+      {"await_weights", tiling.resident ? "barrier_wait(weights_arrival, 0);" : ""}};
 }
 
 }  // namespace
@@ -187,6 +199,7 @@ void add_tensor_load_constants(Constants& c, const ConvPlan& plan, const TensorT
   const ConvSpec& spec = plan.spec;
   const std::int64_t items = tiling.load_items(spec);
   const bool vectors = TensorTiling::loads_vectors(spec), pairs = TensorTiling::loads_pairs(spec);
+  if (tiling.packs_pixels) return;
   if (tiling.copies_ahead > 0) {
     c.group("Loading: a warp takes every fourth step, and the copy engine brings kCopiesAhead of them");
     c.add("kCopiesAhead", tiling.copies_ahead).add("kVectorElements", 16 / element_bytes(spec.dtype));
@@ -215,20 +228,22 @@ Holes tensor_load_holes(const ConvPlan& plan, const TensorTiling& tiling) {
                  {"chunk", text.chunk},
                  {"filter_row", text.filter_row},
                  {"run_first", text.run_first}};
-  if (!copies)
+  if (!copies) tiles.merge(Holes{{"steps", text.steps}, {"first_step", text.first_step}, {"end_step", text.end_step}});
+  if (!copies && !tiling.packs_pixels)
     tiles.merge(
-        Holes{{"steps", text.steps},
-              {"first_step", text.first_step},
-              {"end_step", text.end_step},
-              {"run_image", tiling.images > 0 ? "run * static_cast<long long>(kImages * kInputStrideN) + " : ""}});
+        Holes{{"run_image", tiling.images > 0 ? "run * static_cast<long long>(kImages * kInputStrideN) + " : ""}});
   Holes weights = weight_holes(tiling);
   for (const char* name : {"load_weights", "await_packing", "weights_of_tile", "load_weights_of_step"})
-    tiles.insert(weights.extract(name));
+    if (auto hole = weights.extract(name); !tiling.packs_pixels || std::string_view(name) != "await_packing")
+      tiles.insert(std::move(hole));
   Holes holes = {
-      {"load_functions",
-       copies ? walk(tiling) + "\n" + copy_pixels(tiling) + "\n" + convert_run(plan, tiling) : load_run(plan, tiling)},
-      {"load_tiles",
-       fill_template(embedded_text(copies ? "tensor_tiles_copied.cu.in" : "tensor_tiles_loaded.cu.in"), tiles)}};
+      {"load_functions", tiling.packs_pixels ? copy_packed_pixels(tiling)
+                         : copies ? walk(tiling) + "\n" + copy_pixels(tiling) + "\n" + convert_run(plan, tiling)
+                                  : load_run(plan, tiling)},
+      {"load_tiles", fill_template(embedded_text(tiling.packs_pixels ? "tensor_tiles_packed.cu.in"
+                                                 : copies            ? "tensor_tiles_copied.cu.in"
+                                                                     : "tensor_tiles_loaded.cu.in"),
+                                   tiles)}};
   holes.merge(weights);
   holes.merge(barrier_holes(tiling));
   return holes;

@@ -33,9 +33,9 @@ struct ConvPlan {
   std::uint32_t blocks = 0;   ///< grid size; flattened into x
   std::uint32_t threads = 0;  ///< per block
   std::uint32_t shared_bytes = 0;
-  int min_blocks_per_sm = 1;                                    ///< second argument of __launch_bounds__
-  bool wide_index = false;                                      ///< element offsets need 64 bits; proved per candidate
-  std::int64_t packed_weight_bytes = 0, partial_sum_bytes = 0;  ///< multiples of 256
+  int min_blocks_per_sm = 1;  ///< second argument of __launch_bounds__
+  bool wide_index = false;    ///< element offsets need 64 bits; proved per candidate
+  std::int64_t packed_weight_bytes = 0, partial_sum_bytes = 0, packed_pixel_bytes = 0;  ///< multiples of 256
   std::int64_t cost = 0;  ///< modelled time in picoseconds; only its order matters
   std::vector<Note> notes;
   bool operator==(const ConvPlan&) const = default;

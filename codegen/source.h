@@ -11,9 +11,9 @@
 
 namespace jitconv::codegen {
 
-/// Which pointer of LaunchArgs a kernel parameter is. No parameter is the whole workspace: packed_w and partial_sums
-/// are its parts, unless the caller hands in packed weights.
-enum class ArgumentRole : std::uint8_t { x, w, bias, residual, y, workspace, packed_w, partial_sums };
+/// Which pointer of LaunchArgs a kernel parameter is. No parameter is the whole workspace: packed_w,
+/// partial_sums and packed_x are its parts, unless the caller hands in packed weights.
+enum class ArgumentRole : std::uint8_t { x, w, bias, residual, y, workspace, packed_w, partial_sums, packed_x };
 
 struct Argument {
   ArgumentRole role;
@@ -42,7 +42,7 @@ struct KernelSource {
   std::string text;                  ///< the complete .cu; empty for a convolution without outputs
   std::vector<std::string> options;  ///< NVRTC options, --gpu-architecture included
   std::vector<KernelEntry> entries;
-  std::int64_t packed_weight_bytes = 0, partial_sum_bytes = 0;  ///< multiples of 256
+  std::int64_t packed_weight_bytes = 0, partial_sum_bytes = 0, packed_pixel_bytes = 0;  ///< multiples of 256
   bool operator==(const KernelSource&) const = default;
 };
 

@@ -131,7 +131,41 @@ std::int64_t TensorTiling::raw_bytes(const ConvSpec& spec) const {
 }
 
 std::int64_t TensorTiling::raw_first_byte(const ConvSpec& spec) const {
-  return round_up(resident_first_byte(spec) + resident_bytes(spec), 128);
+  return round_up(weights_first_byte(spec) + kept_weight_bytes(spec), 128);
+}
+
+bool TensorTiling::can_pack_pixels(const ConvSpec& spec) const {
+  return spec.input_layout == Layout::nchw && filter_rows == 1 && slices % 4 == 0 && copies_ahead == 0;
+}
+
+int TensorTiling::row_phases(const ConvSpec& spec) {
+  int largest = 0;
+  for (std::int64_t r = 0; r < spec.filter.r; ++r)
+    largest = std::max(largest, static_cast<int>(r * spec.dilation.h % spec.stride.h));
+  return largest + 1;
+}
+
+std::int64_t TensorTiling::packed_image(const ConvSpec& spec) {
+  return (output_shape(spec).h + (spec.filter.r - 1) * spec.dilation.h / spec.stride.h) * pitch(spec);
+}
+
+std::int64_t TensorTiling::packed_tail(const ConvSpec& spec) const {
+  const TensorShape out = output_shape(spec);
+  if (images > 0) return runs() * images * packed_image(spec) + run_pixels(spec);
+  // A tile's last run may start behind its plane.
+  const std::int64_t last = (plane(spec) - 1 + runs() * window) / out.w * pitch(spec) + out.w;
+  const std::int64_t rows = (spec.filter.r - 1) * spec.dilation.h / spec.stride.h;
+  return std::max<std::int64_t>(0, last + rows * pitch(spec) + run_pixels(spec) - packed_image(spec));
+}
+
+std::int64_t TensorTiling::packed_pixels(const ConvSpec& spec) const {
+  if (!packs_pixels) return 0;
+  return spec.groups * packed_slices(spec) * row_phases(spec) * phases(spec) * spec.input.n * packed_image(spec) +
+         packed_tail(spec);
+}
+
+std::int64_t TensorTiling::packed_pixel_bytes(const ConvSpec& spec) const {
+  return round_up(packed_pixels(spec) * kRowBytes, 256);
 }
 
 std::int64_t TensorTiling::units(const ConvSpec& spec) const { return round_up(taps(spec) * slices, 2); }
@@ -158,10 +192,30 @@ std::int64_t TensorTiling::tiles(const ConvSpec& spec) const {
   return spec.groups * tiles_k(spec) * tiles_of_images(spec) * splits;
 }
 
+bool TensorTiling::can_fetch_weights(const ConvSpec& spec) const {
+  return spec.dtype == DataType::f32 && spec.filter.r * spec.filter.s == 1 && spec.input_layout == Layout::nchw &&
+         slices == 8 && spec.filter.c % chunk_channels(spec) == 0;
+}
+
+std::int64_t TensorTiling::slot_bytes(const ConvSpec& spec) const {
+  return 2 * kConsumerChannels * chunk_channels(spec) * element_bytes(spec.dtype);
+}
+
+std::int64_t TensorTiling::channel_at(std::int64_t place) const {
+  if (packs_weights()) return place;
+  // A lane's 16 bytes of a row of w are one channel each of four slices.
+  return place / 16 * 16 + place % 4 * 4 + place / 4 % 4;
+}
+
+std::int64_t TensorTiling::kept_weight_bytes(const ConvSpec& spec) const {
+  return packs_weights() ? (resident ? steps(spec) * weight_bytes(spec) : 0) : weight_slots * slot_bytes(spec);
+}
+
 int TensorTiling::consumer_registers(const ConvSpec& spec) const {
   // Addresses and what an activation needs, besides the accumulators; what is left to loading warps must do for a step.
-  constexpr int kMost = 192;
-  const int others = spec.epilogue.activation == Activation::gelu_erf ? 80 : 72;
+  constexpr int kMost = 192, kFetchedWeights = 24;
+  const int others =
+      (spec.epilogue.activation == Activation::gelu_erf ? 80 : 72) + (packs_weights() ? 0 : kFetchedWeights);
   return std::min(columns / 2 / 8 * 8 + others, kMost);
 }
 
@@ -228,7 +282,7 @@ std::int64_t TensorTiling::staging_bytes(const ConvSpec& spec) const {
   return staged_bytes(spec) * rows * staging_pitch(spec);
 }
 
-std::int64_t TensorTiling::resident_first_byte(const ConvSpec& spec) const {
+std::int64_t TensorTiling::weights_first_byte(const ConvSpec& spec) const {
   return round_up(stages * stage_bytes(spec), 128);
 }
 
@@ -284,6 +338,7 @@ TensorTiling::Packing TensorTiling::packing(const ConvSpec& spec) const {
 }
 
 std::int64_t TensorTiling::packed_rows(const ConvSpec& spec) const {
+  if (!packs_weights()) return 0;
   return spec.groups * tiles_k(spec) * steps(spec) * units(spec) * block_k;
 }
 

@@ -63,9 +63,14 @@ struct TensorTiling {
   int stages = 3;       ///< steps in flight
   int team_warps = 1;   ///< loading warps that share a step; 4 / team_warps teams take steps in turn
   bool resident = false;  ///< all weights stay in shared memory; else they come with each step
-  int load_batch = 0;     ///< pixels, or vectors, of a loading lane in flight; 0 where the copy engine brings them
-  int copies_ahead = 0;   ///< steps of a loading warp that the copy engine brings as they lie in x; 0: lanes load them
-  int splits = 1;         ///< blocks that share the reduction of a tile, each a range of steps
+  /// Steps of weights that each multiplying thread fetches for itself, as they lie in w, and has in shared memory or on
+  /// their way; 0: a kernel before the convolution packs them.
+  int weight_slots = 0;
+  /// A kernel before the convolution makes operand rows of all pixels, for all tiles; loading warps only ask for them.
+  bool packs_pixels = false;
+  int load_batch = 0;    ///< pixels, or vectors, of a loading lane in flight; 0 where the copy engine brings them
+  int copies_ahead = 0;  ///< steps of a loading warp that the copy engine brings as they lie in x; 0: lanes load them
+  int splits = 1;        ///< blocks that share the reduction of a tile, each a range of steps
 
   int runs() const { return 128 / block_k; }
   static constexpr int kThreads = 384;
@@ -109,14 +114,33 @@ struct TensorTiling {
   std::int64_t raw_run_elements(const ConvSpec& spec) const;
   std::int64_t raw_bytes(const ConvSpec& spec) const;  ///< of a step
   std::int64_t raw_first_byte(const ConvSpec& spec) const;
+  /// Whether all pixels can be packed before: each of four loading threads asks for the same number of slices.
+  bool can_pack_pixels(const ConvSpec& spec) const;
+  /// Residues of input rows modulo the stride, as phases() of columns.
+  static int row_phases(const ConvSpec& spec);
+  /// Packed pixels of an image, a slice and two residues: a grid of as many rows as taps of all outputs reach.
+  static std::int64_t packed_image(const ConvSpec& spec);
+  /// Behind the last image, which runs at the end of a plane, or of the batch, ask for.
+  std::int64_t packed_tail(const ConvSpec& spec) const;
+  std::int64_t packed_pixels(const ConvSpec& spec) const;  ///< of 16 bytes each, the tail included
+  std::int64_t packed_pixel_bytes(const ConvSpec& spec) const;
   /// Units (a tap of a slice) of one step, rounded up to a whole number of multiplications.
   std::int64_t units(const ConvSpec& spec) const;
   std::int64_t taps(const ConvSpec& spec) const { return filter_rows * spec.filter.s; }  ///< of a step
   std::int64_t weight_bytes(const ConvSpec& spec) const { return units(spec) * block_k * 16; }
   std::int64_t stage_bytes(const ConvSpec& spec) const {
-    return runs() * run_bytes(spec) + (resident ? 0 : weight_bytes(spec));
+    return runs() * run_bytes(spec) + (weights_come_with_steps() ? weight_bytes(spec) : 0);
   }
-  std::int64_t resident_bytes(const ConvSpec& spec) const { return resident ? steps(spec) * weight_bytes(spec) : 0; }
+  bool packs_weights() const { return weight_slots == 0; }
+  bool weights_come_with_steps() const { return packs_weights() && !resident; }
+  /// Whether threads can fetch weights for themselves: w is a matrix, and what a thread needs of a row are vectors.
+  bool can_fetch_weights(const ConvSpec& spec) const;
+  /// Of all multiplying threads and a step.
+  std::int64_t slot_bytes(const ConvSpec& spec) const;
+  /// Which of a chunk's channels lies at a place of its slices: the order in which threads hold fetched weights.
+  std::int64_t channel_at(std::int64_t place) const;
+  /// Of the weights that do not come with steps.
+  std::int64_t kept_weight_bytes(const ConvSpec& spec) const;
   /// Steps of a tile: chunks of channels times filter rows.
   std::int64_t steps(const ConvSpec& spec) const;
   std::int64_t steps_of_split(const ConvSpec& spec) const;
@@ -153,7 +177,7 @@ struct TensorTiling {
   /// Channels one instruction writes (NHWC).
   int store_vector(const ConvSpec& spec) const;
   std::int64_t staging_bytes(const ConvSpec& spec) const;
-  std::int64_t resident_first_byte(const ConvSpec& spec) const;
+  std::int64_t weights_first_byte(const ConvSpec& spec) const;
   std::int64_t staging_first_byte(const ConvSpec& spec) const;
   /// Whether the last unit of a step has no partner and is multiplied together with zeros.
   bool has_zeros(const ConvSpec& spec) const { return taps(spec) * slices % 2 != 0; }

@@ -19,6 +19,7 @@ void require_pointer(const codegen::ConvPlan& plan, const codegen::KernelEntry& 
   const bool packs = plan.packed_weight_bytes != 0;
   const bool there = role == ArgumentRole::packed_w       ? packs
                      : role == ArgumentRole::partial_sums ? plan.partial_sum_bytes != 0 && !entry.packs_weights
+                     : role == ArgumentRole::packed_x     ? plan.packed_pixel_bytes != 0 && !entry.packs_weights
                      : role == ArgumentRole::w            ? packs == entry.packs_weights
                                                           : role != ArgumentRole::workspace && !entry.packs_weights;
   if (there) return;

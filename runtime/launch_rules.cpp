@@ -16,11 +16,12 @@ constexpr std::size_t kY = static_cast<std::size_t>(ArgumentRole::y);
 constexpr std::size_t kWorkspace = static_cast<std::size_t>(ArgumentRole::workspace);
 constexpr std::size_t kPackedW = static_cast<std::size_t>(ArgumentRole::packed_w);
 constexpr std::size_t kPartialSums = static_cast<std::size_t>(ArgumentRole::partial_sums);
+constexpr std::size_t kPackedX = static_cast<std::size_t>(ArgumentRole::packed_x);
 static_assert(kX == 0 && kW == 1 && kBias == 2 && kResidual == 3 && kY == 4 && kWorkspace == 5 && kPackedW == 6 &&
-              kPartialSums == 7);
+              kPartialSums == 7 && kPackedX == 8);
 
-constexpr std::array<const char*, kRoles> kNames = {"x", "w",         "bias",     "residual",
-                                                    "y", "workspace", "packed_w", "partial_sums"};
+constexpr std::array<const char*, kRoles> kNames = {"x",         "w",        "bias",         "residual", "y",
+                                                    "workspace", "packed_w", "partial_sums", "packed_x"};
 constexpr std::uint64_t kWorkspaceAlignment = 256;
 
 std::uint64_t address(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
@@ -45,15 +46,16 @@ LaunchRules::LaunchRules(const codegen::ConvPlan& plan) {
   extents_[kY] = tensor_bytes(y);
   extents_[kPackedW] = static_cast<std::uint64_t>(plan.packed_weight_bytes);
   extents_[kPartialSums] = static_cast<std::uint64_t>(plan.partial_sum_bytes);
-  if ((extents_[kPackedW] | extents_[kPartialSums]) % kWorkspaceAlignment != 0)
+  extents_[kPackedX] = static_cast<std::uint64_t>(plan.packed_pixel_bytes);
+  if ((extents_[kPackedW] | extents_[kPartialSums] | extents_[kPackedX]) % kWorkspaceAlignment != 0)
     throw InternalError("the parts of a workspace must be multiples of its alignment");
 
   with_w_ = extents_;
-  with_w_[kWorkspace] = extents_[kPackedW] + extents_[kPartialSums];
-  with_w_[kPackedW] = with_w_[kPartialSums] = 0;
+  with_w_[kWorkspace] = extents_[kPackedW] + extents_[kPartialSums] + extents_[kPackedX];
+  with_w_[kPackedW] = with_w_[kPartialSums] = with_w_[kPackedX] = 0;
   with_packed_w_ = extents_;
-  with_packed_w_[kWorkspace] = extents_[kPartialSums];
-  with_packed_w_[kW] = with_packed_w_[kPartialSums] = 0;
+  with_packed_w_[kWorkspace] = extents_[kPartialSums] + extents_[kPackedX];
+  with_packed_w_[kW] = with_packed_w_[kPartialSums] = with_packed_w_[kPackedX] = 0;
   packing_[kW] = extents_[kW];
   packing_[kPackedW] = extents_[kPackedW];
 
@@ -73,6 +75,7 @@ RolePointers LaunchRules::resolved(RolePointers pointers) const {
     pointers[kPackedW] = workspace;
     pointers[kPartialSums] = workspace + extents_[kPackedW];
   }
+  pointers[kPackedX] = static_cast<const char*>(pointers[kPartialSums]) + extents_[kPartialSums];
   return pointers;
 }
 

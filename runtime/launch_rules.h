@@ -10,13 +10,13 @@
 
 namespace jitconv::runtime {
 
-inline constexpr std::size_t kRoles = 8;  // codegen::ArgumentRole, in its order
+inline constexpr std::size_t kRoles = 9;  // codegen::ArgumentRole, in its order
 
 /// The pointers of a launch by codegen::ArgumentRole.
 using RolePointers = std::array<const void*, kRoles>;
 
 inline RolePointers by_role(const LaunchArgs& args) {
-  return {args.x, args.w, args.bias, args.residual, args.y, args.workspace, args.packed_w, nullptr};
+  return {args.x, args.w, args.bias, args.residual, args.y, args.workspace, args.packed_w, nullptr, nullptr};
 }
 
 class LaunchRules {

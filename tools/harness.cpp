@@ -84,6 +84,8 @@ const char* buffer_name(ArgumentRole role) {
       return "packed_w";
     case ArgumentRole::partial_sums:
       return "partial_sums";
+    case ArgumentRole::packed_x:
+      return "packed_x";
   }
   return "";
 }
@@ -104,7 +106,8 @@ std::string constants(const codegen::ConvPlan& plan, const KernelSource& source)
   line("kStrideH = {}, kStrideW = {}", spec.stride.h, spec.stride.w);
   line("kPadTop = {}, kPadLeft = {}", spec.padding.top, spec.padding.left);
   line("kDilationH = {}, kDilationW = {}", spec.dilation.h, spec.dilation.w);
-  line("kGroups = {}, kWorkspaceBytes = {}", spec.groups, source.packed_weight_bytes + source.partial_sum_bytes);
+  line("kGroups = {}, kWorkspaceBytes = {}", spec.groups,
+       source.packed_weight_bytes + source.partial_sum_bytes + source.packed_pixel_bytes);
   text += fmt::format("constexpr bool kInputNhwc = {}, kOutputNhwc = {}, kBias = {}, kResidual = {};\n",
                       spec.input_layout == Layout::nhwc, spec.output_layout == Layout::nhwc, spec.epilogue.bias,
                       spec.epilogue.residual);
@@ -121,7 +124,7 @@ std::string constants(const codegen::ConvPlan& plan, const KernelSource& source)
   text += fmt::format("inline double activation(double v) {{ return {}; }}\n\n", activation_text(spec.epilogue));
   text +=
       "struct Buffers {\n  const void *x, *w, *bias, *residual;\n  void *y, *workspace, *packed_w, "
-      "*partial_sums;\n};\n\n";
+      "*partial_sums, *packed_x;\n};\n\n";
   return text;
 }
 
@@ -130,8 +133,9 @@ std::string launch_text(const KernelSource& source) {
   std::string launch = fmt::format(
       "inline void launch(Buffers b, cudaStream_t stream) {{\n"
       "  b.packed_w = b.workspace;\n"
-      "  b.partial_sums = static_cast<char*>(b.workspace) + {};\n",
-      source.packed_weight_bytes);
+      "  b.partial_sums = static_cast<char*>(b.workspace) + {};\n"
+      "  b.packed_x = static_cast<char*>(b.partial_sums) + {};\n",
+      source.packed_weight_bytes, source.partial_sum_bytes);
   for (const KernelEntry& entry : source.entries) {
     prepare += fmt::format(
         "  HARNESS_CALL(cudaFuncSetAttribute(reinterpret_cast<const void*>({}),\n"

@@ -113,6 +113,7 @@ std::string json_text(const Pipeline& pipeline) {
                       {"bytes", work.bytes},
                       {"packed_weight_bytes", pipeline.source.packed_weight_bytes},
                       {"partial_sum_bytes", pipeline.source.partial_sum_bytes},
+                      {"packed_pixel_bytes", pipeline.source.packed_pixel_bytes},
                       {"entries", std::move(entries)},
                       {"options", std::move(options)},
                       {"source", pipeline.source.text},

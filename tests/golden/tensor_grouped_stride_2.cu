@@ -4,11 +4,11 @@
 // Plan
 //   family: tensor
 //   target: sm_90a
-//   grid: 128 blocks of 384 threads, 209024 bytes of shared memory, at least 1 block(s) per SM
-//   tile of a block: 64 channels, 2 run(s) of 136 positions, each for 112 outputs
-//   pipeline: 8 stages of 2 slice(s) of 16 bytes of channels and one filter row
-//   loading: 4 team(s) of 1 warp(s), 10 pixel(s) of a lane in flight
-//   storing: runs, as vectors
+//   grid: 132 blocks of 384 threads, 228368 bytes of shared memory, at least 1 block(s) per SM
+//   tile of a block: 64 channels, 2 run(s) of 88 positions, each for 64 outputs
+//   pipeline: 7 stages of 2 slice(s) of 16 bytes of channels and one filter row
+//   loading: by the copy engine, 1 step(s) ahead of each of 4 warps
+//   storing: runs, by the copy engine
 //   weights: loaded with each step
 
 // Element: one value of x, w, bias, residual or y in memory. Here fp16, rounded to nearest even when written.
@@ -245,6 +245,22 @@ __device__ __forceinline__ void store_elements(Element* y, const float (&value)[
   store_elements(y, elements_of(value), mask);
 }
 
+// Shared to global copies by the copy engine (cp.async.bulk, sm_90): one thread asks and goes on. Addresses and size are
+// multiples of 16. The engine reads through the async proxy: who wrote the source fences, and the asking thread comes
+// behind them. A thread's copies belong to the group that its next bulk_stores_commit() closes;
+// bulk_stores_wait_read<n>() returns when the sources of all but its n newest groups have been read and may be
+// overwritten. A block that ends must have waited; y is complete when the kernel is.
+__device__ __forceinline__ void bulk_copy_to_global(void* destination, const void* source, int bytes) {
+  asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(destination),
+               "r"(static_cast<unsigned>(__cvta_generic_to_shared(source))), "r"(bytes)
+               : "memory");
+}
+__device__ __forceinline__ void bulk_stores_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
+template <int kGroups>
+__device__ __forceinline__ void bulk_stores_wait_read() {
+  asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(kGroups) : "memory");
+}
+
 // The same value, of which the compiler knows nothing: what follows from it is computed where it is used, not early and
 // kept in registers until then.
 __device__ __forceinline__ int opaque(int value) {
@@ -252,23 +268,21 @@ __device__ __forceinline__ int opaque(int value) {
   return value;
 }
 
-// sum[64][136] += a[64][16] * b[136][16] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a).
+// sum[64][88] += a[64][16] * b[88][16] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a).
 // Operands are fp16; a product is exact, the sum of fp32. Lane l of warp w holds of row 16 w + l / 4 + 8 i,
 // columns 8 j + 2 (l % 4) + {0, 1}, in sum[4 j + 2 i + {0, 1}].
-__device__ __forceinline__ void multiply(float (&sum)[68], MatrixOperand a, MatrixOperand b,
+__device__ __forceinline__ void multiply(float (&sum)[44], MatrixOperand a, MatrixOperand b,
                                          int accumulate) {
   asm volatile(
       "{\n"
       ".reg .pred accumulate;\n"
-      "setp.ne.b32 accumulate, %70, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n136k16.f32.f16.f16 {\n"
+      "setp.ne.b32 accumulate, %46, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n88k16.f32.f16.f16 {\n"
       "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15,\n"
       "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31,\n"
-      "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47,\n"
-      "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63,\n"
-      "%64, %65, %66, %67\n"
+      "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43\n"
       "},\n"
-      "%68, %69, accumulate, 1, 1, 0, 0;\n"
+      "%44, %45, accumulate, 1, 1, 0, 0;\n"
       "}"
       :
       "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3]), "+f"(sum[4]), "+f"(sum[5]), "+f"(sum[6]), "+f"(sum[7]),
@@ -276,10 +290,7 @@ __device__ __forceinline__ void multiply(float (&sum)[68], MatrixOperand a, Matr
       "+f"(sum[16]), "+f"(sum[17]), "+f"(sum[18]), "+f"(sum[19]), "+f"(sum[20]), "+f"(sum[21]), "+f"(sum[22]), "+f"(sum[23]),
       "+f"(sum[24]), "+f"(sum[25]), "+f"(sum[26]), "+f"(sum[27]), "+f"(sum[28]), "+f"(sum[29]), "+f"(sum[30]), "+f"(sum[31]),
       "+f"(sum[32]), "+f"(sum[33]), "+f"(sum[34]), "+f"(sum[35]), "+f"(sum[36]), "+f"(sum[37]), "+f"(sum[38]), "+f"(sum[39]),
-      "+f"(sum[40]), "+f"(sum[41]), "+f"(sum[42]), "+f"(sum[43]), "+f"(sum[44]), "+f"(sum[45]), "+f"(sum[46]), "+f"(sum[47]),
-      "+f"(sum[48]), "+f"(sum[49]), "+f"(sum[50]), "+f"(sum[51]), "+f"(sum[52]), "+f"(sum[53]), "+f"(sum[54]), "+f"(sum[55]),
-      "+f"(sum[56]), "+f"(sum[57]), "+f"(sum[58]), "+f"(sum[59]), "+f"(sum[60]), "+f"(sum[61]), "+f"(sum[62]), "+f"(sum[63]),
-      "+f"(sum[64]), "+f"(sum[65]), "+f"(sum[66]), "+f"(sum[67])
+      "+f"(sum[40]), "+f"(sum[41]), "+f"(sum[42]), "+f"(sum[43])
       : "l"(a), "l"(b), "r"(accumulate));
 }
 
@@ -309,12 +320,12 @@ constexpr int kInputStrideW = 1;
 constexpr int kBlockK = 64;
 constexpr int kTilesK = 1;
 constexpr int kRuns = 2;
-constexpr int kColumns = 136;
-constexpr int kWindow = 112;
+constexpr int kColumns = 88;
+constexpr int kWindow = 64;
 constexpr int kGap = 1;  // positions of a grid row behind its kQ outputs
 constexpr int kPitch = 15;
-constexpr int kTilesOfPlane = 1;
-constexpr int kTiles = 128;
+constexpr int kTilesOfPlane = 2;
+constexpr int kTiles = 256;
 
 // Steps: a filter row of kSlices slices of channels; a slice is 16 bytes of a pixel
 constexpr int kSlices = 2;
@@ -323,33 +334,35 @@ constexpr int kSteps = 12;
 constexpr int kStepRows = 1;  // filter rows of a step
 constexpr int kPhases = 2;  // residues of columns modulo the stride, kept apart
 constexpr int kUnits = 6;  // of a step: taps, each of one slice
-constexpr int kRunPixels = 137;
-constexpr int kRunBytes = 8768;
+constexpr int kRunPixels = 89;
+constexpr int kRunBytes = 5696;
 constexpr int kWeightBytes = 6144;
-constexpr int kInputBytes = 17536;
-constexpr int kStageBytes = 23680;
-constexpr int kStages = 8;
+constexpr int kInputBytes = 11392;
+constexpr int kStageBytes = 17536;
+constexpr int kStages = 7;
 
-// Loading: kTeams teams of kTeamWarps warps
-constexpr int kTeamWarps = 1;
-constexpr int kTeams = 4;
-constexpr int kLoadItemsOfPhase = 5;  // 32 pixels each
-constexpr int kLoadItems = 10;
-constexpr int kLoadBatch = 10;  // items of a warp in flight
+// Loading: a warp takes every fourth step, and the copy engine brings kCopiesAhead of them
+constexpr int kCopiesAhead = 1;
+constexpr int kVectorElements = 8;
+constexpr int kRawPitch = 360;  // elements of a channel's copy
+constexpr int kRawRunElements = 5760;
+constexpr int kRawBytes = 23040;  // of a step
+constexpr int kRawFirstByte = 122752;
+constexpr int kLoadItemsOfPhase = 3;  // 32 pixels each
+constexpr int kLoadItems = 6;
 
 // The block
 constexpr int kThreads = 384;
 constexpr int kConsumers = 2;
-constexpr int kLoaderRegisters = 232;
-constexpr int kConsumerRegisters = 136;
-constexpr int kStagingPitch = 152;
-constexpr int kStagingElements = 1216;  // of a warp
+constexpr int kLoaderRegisters = 240;
+constexpr int kConsumerRegisters = 112;
+constexpr int kStagingPitch = 104;
+constexpr int kStagingElements = 832;  // of a warp
 constexpr int kSectorElements = 16;
 constexpr int kLead = 16;
-constexpr int kStoreVectors = 16;
-constexpr int kStoreSteps = 1;
-constexpr int kStagingFirstByte = 189440;
-constexpr int kBarriersFirstByte = 208896;
+constexpr int kStoreVectors = 10;
+constexpr int kStagingFirstByte = 214912;
+constexpr int kBarriersFirstByte = 228224;
 
 // Packing: kPackSlices slices of kPackK output channels, of each a piece of w
 constexpr int kPackThreads = 256;
@@ -366,7 +379,7 @@ constexpr int kRowsOfSlice = 9;  // of an output channel
 
 // The numbers above are redundant; they must agree.
 static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 128);
-static_assert(kTeams * kTeamWarps == 4);
+static_assert(kStages >= 4 && kCopiesAhead * 4 * kRawBytes <= kStagingFirstByte);
 static_assert(kGap == (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kGap);
 static_assert(kRunPixels == kColumns + kGap + (kStepRows - 1) * kDilationH * kPitch);
 static_assert(kChunkChannels == kSlices * kOperandChannels && kSteps * kStepRows % kR == 0);
@@ -375,7 +388,7 @@ static_assert(kRunBytes == kPhases * kSlices * kRunPixels * 16);
 static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes && kStages * kStageBytes <= kStagingFirstByte);
 static_assert(kWindow % kSectorElements == 0 && kStagingPitch >= kColumns + kLead);
 static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);
-static_assert(kBarriersFirstByte + 16 * kStages + 0 <= 209024);
+static_assert(kBarriersFirstByte + 16 * kStages + 32 <= 228368);
 
 using Staged = Element;  // an output on its way to y
 
@@ -466,52 +479,90 @@ __device__ __forceinline__ unsigned elements_within(int first, int end) {
 }
 
 
-// Loads one step's kRunPixels pixels of a run as [phase][slice][pixel], 16 bytes each. Lanes are
-// neighbours in a row of x; kLoadBatch pixels of a lane are in flight at a time.
-__device__ __forceinline__ void load_run(const Element* __restrict__ x_chunk, int c_first, int r, int run_first,
-                                         int first_item, int lane, char* run) {
+// A loading warp's way through the steps of a block's tiles: it takes every fourth.
+struct Walk {
+  int number, step, end_step;
+  __device__ __forceinline__ explicit Walk(int first) : number(static_cast<int>(blockIdx.x)) {
+    enter_tile();
+    advance(first);
+  }
+  __device__ __forceinline__ void enter_tile() {
+    step = 0;
+    end_step = kSteps;
+  }
+  __device__ __forceinline__ void advance(int steps) {
+    step += steps;
+    while (step >= end_step && number < kTiles) {
+      const int left = step - end_step;
+      number += static_cast<int>(gridDim.x);
+      enter_tile();
+      step += left;
+    }
+  }
+  __device__ __forceinline__ bool done() const { return number >= kTiles; }
+};
+
+// The part of a plane of x that a run needs for the filter row r of its step: whole vectors of 16 bytes.
+struct Part {
+  int first, elements;
+  __device__ __forceinline__ Part(int run_first, int r) {
+    const int row = run_first / kQ, column = run_first - row * kQ;
+    const int last_row = row + (column + (kRunPixels - 1)) / kPitch, last_column = (column + (kRunPixels - 1)) % kPitch;
+    const int begin = (row * kStrideH - kPadTop + r * kDilationH) * kW + within_row(column * kStrideW - kPadLeft);
+    const int end = (last_row * kStrideH - kPadTop + r * kDilationH) * kW +
+                    within_row(last_column * kStrideW - kPadLeft + kPhases);
+    first = begin < 0 ? 0 : begin / kVectorElements * kVectorElements;
+    const int stop = end < kH * kW ? (end + (kVectorElements - 1)) / kVectorElements * kVectorElements : kH * kW;
+    elements = stop > first ? stop - first : 0;
+  }
+  static __device__ __forceinline__ int within_row(int column) { return column < 0 ? 0 : column < kW ? column : kW; }
+};
+
+// Asks for the pixels of a step as [run][channel][element], kRawPitch elements for a channel.
+__device__ __forceinline__ void copy_pixels(const Element* __restrict__ x, const Walk& walk, int lane, char* raw,
+                                            Barrier* copied) {
+  const Tile tile(walk.number);
+  const int step = walk.step;
+  const int c_first = step / kR * kChunkChannels;
+  const int channels = kChannels - c_first < kChunkChannels ? kChannels - c_first : kChunkChannels;
+  const Element* x_chunk = x + static_cast<long long>(tile.n) * kInputStrideN +
+                           static_cast<long long>(tile.group * kChannels + c_first) * kInputStrideC;
+#pragma unroll
+  for (int run = 0; run < kRuns; ++run) {
+    const Part part(tile.first_output + run * kWindow, step % kR);
+    const int bytes = part.elements * static_cast<int>(sizeof(Element));
+    if (lane == 0) barrier_arrive_expecting(copied, channels * bytes);
+    __syncwarp();
+    for (int c = lane; c < channels && bytes > 0; c += 32)
+      bulk_copy_to_shared(reinterpret_cast<Element*>(raw) + run * kRawRunElements + c * kRawPitch,
+                          x_chunk + static_cast<long long>(c) * kInputStrideC + part.first, bytes, copied);
+  }
+}
+
+// Makes operand rows of one step's kRunPixels pixels of a run, [phase][slice][pixel], 16 bytes each, from copies of x.
+__device__ __forceinline__ void convert_run(const Element* raw, int c_first, int r, int run_first, int lane, char* run) {
   const int row_first = run_first / kQ;
   const int column_first = run_first - row_first * kQ;
-#pragma unroll 1
-  for (int item = first_item; item < kLoadItems; item += kLoadBatch * kTeamWarps) {
-    Element value[kLoadBatch][kChunkChannels];
+  const int first = Part(run_first, r).first;
+#pragma unroll 4
+  for (int item = 0; item < kLoadItems; ++item) {
+    const int phase = kPhases == 1 ? 0 : item / kLoadItemsOfPhase;
+    const int pixel = (item - phase * kLoadItemsOfPhase) * 32 + lane;
+    const int row = row_first + (column_first + pixel) / kPitch;
+    const int column = (column_first + pixel) % kPitch;
+    const int h = row * kStrideH - kPadTop + r * kDilationH;
+    const int w = column * kStrideW - kPadLeft + phase;
+    const bool valid = pixel < kRunPixels && static_cast<unsigned>(h) < kH && static_cast<unsigned>(w) < kW;
+    const Element* source = raw + (valid ? h * kW + w - first : 0);
+    uint4* destination = reinterpret_cast<uint4*>(run) + phase * (kSlices * kRunPixels) + pixel;
+    Element value[kChunkChannels];
 #pragma unroll
-    for (int i = 0; i < kLoadBatch; ++i) {
-      const int phase = kPhases == 1 ? 0 : (item + i * kTeamWarps) / kLoadItemsOfPhase;
-      const int pixel = (item + i * kTeamWarps - phase * kLoadItemsOfPhase) * 32 + lane;
-      const int row = row_first + (column_first + pixel) / kPitch;
-      const int column = (column_first + pixel) % kPitch;
-      const int h = row * kStrideH - kPadTop + r * kDilationH;
-      const int w = column * kStrideW - kPadLeft + phase;
-      const bool valid = item + i * kTeamWarps < kLoadItems && pixel < kRunPixels && static_cast<unsigned>(h) < kH &&
-                         static_cast<unsigned>(w) < kW;
-      const Element* source = x_chunk + (h * kInputStrideH + w);
-      value[i][0] = load_if<0LL * kInputStrideC>(source, valid);
-      value[i][1] = load_if<1LL * kInputStrideC>(source, valid);
-      value[i][2] = load_if<2LL * kInputStrideC>(source, valid);
-      value[i][3] = load_if<3LL * kInputStrideC>(source, valid);
-      value[i][4] = load_if<4LL * kInputStrideC>(source, valid);
-      value[i][5] = load_if<5LL * kInputStrideC>(source, valid);
-      value[i][6] = load_if<6LL * kInputStrideC>(source, valid);
-      value[i][7] = load_if<7LL * kInputStrideC>(source, valid);
-      value[i][8] = load_if<8LL * kInputStrideC>(source, valid);
-      value[i][9] = load_if<9LL * kInputStrideC>(source, valid);
-      value[i][10] = load_if<10LL * kInputStrideC>(source, valid);
-      value[i][11] = load_if<11LL * kInputStrideC>(source, valid);
-      value[i][12] = load_if<12LL * kInputStrideC>(source, valid);
-      value[i][13] = load_if<13LL * kInputStrideC>(source, valid);
-      value[i][14] = load_if<14LL * kInputStrideC>(source, valid);
-      value[i][15] = load_if<15LL * kInputStrideC>(source, valid);
-    }
+    for (int c = 0; c < kChunkChannels; ++c)
+      value[c] = valid ? source[c * kRawPitch] : from_float(0.0f);
 #pragma unroll
-    for (int i = 0; i < kLoadBatch; ++i) {
-      const int phase = kPhases == 1 ? 0 : (item + i * kTeamWarps) / kLoadItemsOfPhase;
-      const int pixel = (item + i * kTeamWarps - phase * kLoadItemsOfPhase) * 32 + lane;
-      if (item + i * kTeamWarps >= kLoadItems || pixel >= kRunPixels) continue;
-      uint4* destination = reinterpret_cast<uint4*>(run) + phase * (kSlices * kRunPixels) + pixel;
-#pragma unroll
-      for (int slice = 0; slice < kSlices; ++slice)
-        destination[slice * kRunPixels] = operand_row(value[i] + slice * kOperandChannels);
+    for (int slice = 0; slice < kSlices; ++slice) {
+      const uint4 operand = operand_row(value + slice * kOperandChannels);
+      if (pixel < kRunPixels) destination[slice * kRunPixels] = operand;
     }
   }
 }
@@ -529,9 +580,10 @@ jitconv_fwd_f16_nchw_n32c256h28w28_k256_3x3_s2x2_g4_tensor(const Element* __rest
 
   if (threadIdx.x == 0) {
     for (int i = 0; i < kStages; ++i) {
-      barrier_init(full + i, kTeamWarps + 1);
+      barrier_init(full + i, 2);
       barrier_init(empty + i, kConsumers);
     }
+    for (int i = 0; i < 4 * kCopiesAhead; ++i) barrier_init(empty + kStages + i, kRuns);
     barrier_init_visible();
   }
   // A vector that is stored in part is read whole.
@@ -546,40 +598,41 @@ jitconv_fwd_f16_nchw_n32c256h28w28_k256_3x3_s2x2_g4_tensor(const Element* __rest
   };
 
   if (warp < 4) {
-    // The loading warpgroup. A warp's loads do not overlap its own waiting, so teams of warps take steps in turn.
+    // The loading warpgroup. Its warps take steps in turn: each makes operand rows of the pixels of its step, while the copy
+    // engine brings those of its next steps as they lie in x.
     grow_registers_to<kLoaderRegisters>();
-    const int team = warp / kTeamWarps, member = warp % kTeamWarps;
-    if (member == 0 && lane == 0) wait_for_previous_kernel();
-    int turn = 0;
+    char* const raw = shared + kRawFirstByte + warp * (kCopiesAhead * kRawBytes);
+    Barrier* const copied = empty + kStages + warp * kCopiesAhead;
+    Walk ahead(warp), now(warp);
+    for (int slot = 0; slot < kCopiesAhead; ++slot, ahead.advance(4))
+      if (!ahead.done()) copy_pixels(x, ahead, lane, raw + slot * kRawBytes, copied + slot);
+    if (lane == 0) wait_for_previous_kernel();
+    stage = warp;
 #pragma unroll 1
-    for (int number = blockIdx.x; number < kTiles; number += gridDim.x) {
-      const Tile tile(number);
-      const Element* x_image = x + static_cast<long long>(tile.n) * kInputStrideN +
-                               static_cast<long long>(tile.group * kChannels) * kInputStrideC;
+    for (int turn = 0; !now.done(); ++turn, now.advance(4), ahead.advance(4)) {
+      const Tile tile(now.number);
+      const int step = now.step, slot = turn % kCopiesAhead;
+      const int c_first = step / kR * kChunkChannels;
+      char* input = stages + stage * kStageBytes;
       const char* w_tile = reinterpret_cast<const char*>(packed_w) +
                            static_cast<long long>(tile.group * kTilesK + tile.k_tile) * kSteps * kWeightBytes;
-#pragma unroll 1
-      for (int step = 0; step < kSteps; ++step) {
-        if (turn == team) {
-          const int c_first = step / kR * kChunkChannels;
-          char* input = stages + stage * kStageBytes;
-          barrier_wait(empty + stage, parity ^ 1);
-          if (member == 0 && lane == 0) {
-            barrier_arrive_expecting(full + stage, kWeightBytes);
-            bulk_copy_to_shared(input + kInputBytes, w_tile + static_cast<long long>(step) * kWeightBytes, kWeightBytes,
-                                full + stage);
-          }
-#pragma unroll 1
-          for (int run = 0; run < kRuns; ++run)
-            load_run(x_image + (static_cast<long long>(c_first) * kInputStrideC), c_first, step % kR,
-                     tile.first_output + run * kWindow, member, lane, input + run * kRunBytes);
-          fence_async_proxy();
-          __syncwarp();
-          if (lane == 0) barrier_arrive(full + stage);
-        }
-        turn = turn + 1 == kTeams ? 0 : turn + 1;
-        next_stage();
+      barrier_wait(empty + stage, parity ^ 1);
+      if (lane == 0) {
+        barrier_arrive_expecting(full + stage, kWeightBytes);
+        bulk_copy_to_shared(input + kInputBytes, w_tile + static_cast<long long>(step) * kWeightBytes, kWeightBytes,
+                            full + stage);
       }
+      barrier_wait(copied + slot, turn / kCopiesAhead % 2);
+#pragma unroll 1
+      for (int run = 0; run < kRuns; ++run)
+        convert_run(reinterpret_cast<const Element*>(raw + slot * kRawBytes) + run * kRawRunElements, c_first, step % kR,
+                    tile.first_output + run * kWindow, lane, input + run * kRunBytes);
+      fence_async_proxy();
+      __syncwarp();
+      if (lane == 0) barrier_arrive(full + stage);
+      if (!ahead.done()) copy_pixels(x, ahead, lane, raw + slot * kRawBytes, copied + slot);
+      stage += 4;
+      if (stage >= kStages) stage -= kStages, parity ^= 1;
     }
   } else {
     // A multiplying warpgroup: 64 of the tile's channels, one of its runs of positions.
@@ -604,7 +657,7 @@ jitconv_fwd_f16_nchw_n32c256h28w28_k256_3x3_s2x2_g4_tensor(const Element* __rest
         // begin taps
         multiply(sum, weights + 0 * kBlockK, pixels + 0, step != 0);  // s0 c0..15
         multiply(sum, weights + 2 * kBlockK, pixels + 1, 1);  // s2 c0..15
-        multiply(sum, weights + 4 * kBlockK, pixels + 274, 1);  // s1 c0..15
+        multiply(sum, weights + 4 * kBlockK, pixels + 178, 1);  // s1 c0..15
         // end taps
         multiply_commit();
         multiply_wait<1>();
@@ -628,6 +681,7 @@ jitconv_fwd_f16_nchw_n32c256h28w28_k256_3x3_s2x2_g4_tensor(const Element* __rest
         const int k_first = tile.k_tile * kBlockK + k_consumer + warp % 4 * 16 + half * 8;
         Staged* const staged_lane =
             staged + (lane / 4 * kStagingPitch + lane % 4 * 2 + kLead - late(plane_first + k_first + lane / 4));
+        if (lane == 0) bulk_stores_wait_read<0>();  // of what was staged before
         __syncwarp();
 #pragma unroll
         for (int i = 0; i < kColumns / 4; ++i) {
@@ -636,23 +690,17 @@ jitconv_fwd_f16_nchw_n32c256h28w28_k256_3x3_s2x2_g4_tensor(const Element* __rest
           const int rows = (column_first + column) / kPitch;
           if (column_first + column - rows * kPitch < kQ) staged_lane[column - rows * kGap] = from_float(value);
         }
+        fence_async_proxy();
         __syncwarp();
         if (inside) {
-          auto* const y_lane = y + (plane_first + k_first) * static_cast<long long>(kPlane) +
-                               (run_first - kLead + lane * kStoreElements);
+          if (lane == 0) {
+            auto* const y_run = y + (plane_first + k_first) * static_cast<long long>(kPlane) + run_first;
 #pragma unroll
-          for (int k = 0; k < 8; ++k) {
-            const long long late_k = k * static_cast<long long>(kPlane) + late(plane_first + k_first + k);
-#pragma unroll
-            for (int i = 0; i < kStoreSteps; ++i) {
-              const int vector = i * 32 + lane;
-              const bool stored = vector * kStoreElements >= kLead && vector < kStoreVectors;
-              // Nothing lies behind the last vector of the last channel.
-              const int readable = (i + 1) * 32 <= kStoreVectors || stored ? vector : 0;
-              const Staged* source = staged + k * kStagingPitch + readable * kStoreElements;
-              const uint4 value = *reinterpret_cast<const uint4*>(source);
-              store_all_if(y_lane + (late_k + i * (32 * kStoreElements)), value, stored);
+            for (int k = 0; k < 8; ++k) {
+              bulk_copy_to_global(y_run + (k * static_cast<long long>(kPlane) + late(plane_first + k_first + k)),
+                                  staged + (k * kStagingPitch + kLead), kWindow * static_cast<int>(sizeof(Staged)));
             }
+            bulk_stores_commit();
           }
         } else {
 #pragma unroll 1
@@ -673,5 +721,6 @@ jitconv_fwd_f16_nchw_n32c256h28w28_k256_3x3_s2x2_g4_tensor(const Element* __rest
         }
       }
     }
+    if (lane == 0) bulk_stores_wait_read<0>();  // before the block ends
   }
 }

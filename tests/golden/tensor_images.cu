@@ -4,14 +4,14 @@
 // Plan
 //   family: tensor
 //   target: sm_90a
-//   grid: 128 blocks of 384 threads, 191680 bytes of shared memory, at least 1 block(s) per SM
-//   tile of a block: 128 channels, 1 run(s) of 128 positions, each for 98 outputs
-//   pipeline: 8 stages of 2 slice(s) of 16 bytes of channels and one filter row
+//   grid: 128 blocks of 384 threads, 228880 bytes of shared memory, at least 1 block(s) per SM
+//   tile of a block: 128 channels, 1 run(s) of 64 positions, each for 49 outputs
+//   pipeline: 5 stages of 2 slice(s) of 16 bytes of channels and all filter rows
 //   loading: by the copy engine, 2 step(s) ahead of each of 4 warps
 //   storing: planes of whole images
-//   images of a run: 2
+//   images of a run: 1
 //   weights: loaded with each step
-//   reduction: split over 4 blocks, partial sums added by another kernel
+//   reduction: split over 2 blocks, partial sums added by another kernel
 
 // Element: one value of x, w, bias, residual or y in memory. Here fp32.
 using Element = float;
@@ -179,32 +179,26 @@ __device__ __forceinline__ void store_elements(float* y, const float (&value)[kS
       : "memory");
 }
 
-// sum[64][128] += a[64][8] * b[128][8] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a).
+// sum[64][64] += a[64][8] * b[64][8] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a).
 // Operands are fp32 bit patterns rounded to TF32; a product is exact, the sum of fp32. Lane l of warp w holds of row 16 w + l / 4 + 8 i,
 // columns 8 j + 2 (l % 4) + {0, 1}, in sum[4 j + 2 i + {0, 1}].
-__device__ __forceinline__ void multiply(float (&sum)[64], MatrixOperand a, MatrixOperand b,
+__device__ __forceinline__ void multiply(float (&sum)[32], MatrixOperand a, MatrixOperand b,
                                          int accumulate) {
   asm volatile(
       "{\n"
       ".reg .pred accumulate;\n"
-      "setp.ne.b32 accumulate, %66, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n128k8.f32.tf32.tf32 {\n"
+      "setp.ne.b32 accumulate, %34, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n64k8.f32.tf32.tf32 {\n"
       "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15,\n"
-      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31,\n"
-      "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47,\n"
-      "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63\n"
+      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31\n"
       "},\n"
-      "%64, %65, accumulate, 1, 1;\n"
+      "%32, %33, accumulate, 1, 1;\n"
       "}"
       :
       "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3]), "+f"(sum[4]), "+f"(sum[5]), "+f"(sum[6]), "+f"(sum[7]),
       "+f"(sum[8]), "+f"(sum[9]), "+f"(sum[10]), "+f"(sum[11]), "+f"(sum[12]), "+f"(sum[13]), "+f"(sum[14]), "+f"(sum[15]),
       "+f"(sum[16]), "+f"(sum[17]), "+f"(sum[18]), "+f"(sum[19]), "+f"(sum[20]), "+f"(sum[21]), "+f"(sum[22]), "+f"(sum[23]),
-      "+f"(sum[24]), "+f"(sum[25]), "+f"(sum[26]), "+f"(sum[27]), "+f"(sum[28]), "+f"(sum[29]), "+f"(sum[30]), "+f"(sum[31]),
-      "+f"(sum[32]), "+f"(sum[33]), "+f"(sum[34]), "+f"(sum[35]), "+f"(sum[36]), "+f"(sum[37]), "+f"(sum[38]), "+f"(sum[39]),
-      "+f"(sum[40]), "+f"(sum[41]), "+f"(sum[42]), "+f"(sum[43]), "+f"(sum[44]), "+f"(sum[45]), "+f"(sum[46]), "+f"(sum[47]),
-      "+f"(sum[48]), "+f"(sum[49]), "+f"(sum[50]), "+f"(sum[51]), "+f"(sum[52]), "+f"(sum[53]), "+f"(sum[54]), "+f"(sum[55]),
-      "+f"(sum[56]), "+f"(sum[57]), "+f"(sum[58]), "+f"(sum[59]), "+f"(sum[60]), "+f"(sum[61]), "+f"(sum[62]), "+f"(sum[63])
+      "+f"(sum[24]), "+f"(sum[25]), "+f"(sum[26]), "+f"(sum[27]), "+f"(sum[28]), "+f"(sum[29]), "+f"(sum[30]), "+f"(sum[31])
       : "l"(a), "l"(b), "r"(accumulate));
 }
 
@@ -234,51 +228,51 @@ constexpr int kInputStrideW = 1;
 constexpr int kBlockK = 128;
 constexpr int kTilesK = 4;
 constexpr int kRuns = 1;
-constexpr int kColumns = 128;
-constexpr int kWindow = 98;
+constexpr int kColumns = 64;
+constexpr int kWindow = 49;
 constexpr int kGap = 2;  // positions of a grid row behind its kQ outputs
 constexpr int kPitch = 9;
 constexpr int kN = 16;
-constexpr int kImages = 2;  // of a run
-constexpr int kImagePositions = 63;
-constexpr int kSplits = 4;
+constexpr int kImages = 1;  // of a run
+constexpr int kImagePositions = 81;
+constexpr int kSplits = 2;
 constexpr int kTiles = 128;
 
-// Steps: a filter row of kSlices slices of channels; a slice is 16 bytes of a pixel
+// Steps: all filter rows of kSlices slices of channels; a slice is 16 bytes of a pixel
 constexpr int kSlices = 2;
 constexpr int kChunkChannels = 8;
-constexpr int kSteps = 192;
-constexpr int kStepsOfSplit = 48;
-constexpr int kStepRows = 1;  // filter rows of a step
+constexpr int kSteps = 64;
+constexpr int kStepsOfSplit = 32;
+constexpr int kStepRows = 3;  // filter rows of a step
 constexpr int kPhases = 1;  // residues of columns modulo the stride, kept apart
-constexpr int kUnits = 6;  // of a step: taps, each of one slice
-constexpr int kRunPixels = 130;
-constexpr int kRunBytes = 4160;
-constexpr int kWeightBytes = 12288;
-constexpr int kInputBytes = 4160;
-constexpr int kStageBytes = 16448;
-constexpr int kStages = 8;
+constexpr int kUnits = 18;  // of a step: taps, each of one slice
+constexpr int kRunPixels = 84;
+constexpr int kRunBytes = 2688;
+constexpr int kWeightBytes = 36864;
+constexpr int kInputBytes = 2688;
+constexpr int kStageBytes = 39552;
+constexpr int kStages = 5;
 
 // Loading: a warp takes every fourth step, and the copy engine brings kCopiesAhead of them
 constexpr int kCopiesAhead = 2;
 constexpr int kVectorElements = 4;
 constexpr int kRawPitch = 49;  // elements of a channel's copy
-constexpr int kRawRunElements = 784;
-constexpr int kRawBytes = 3136;  // of a step
-constexpr int kRawFirstByte = 131584;
-constexpr int kLoadItemsOfPhase = 5;  // 32 pixels each
-constexpr int kLoadItems = 5;
+constexpr int kRawRunElements = 392;
+constexpr int kRawBytes = 1568;  // of a step
+constexpr int kRawFirstByte = 197760;
+constexpr int kLoadItemsOfPhase = 3;  // 32 pixels each
+constexpr int kLoadItems = 3;
 
 // The block
 constexpr int kThreads = 384;
 constexpr int kConsumers = 2;
-constexpr int kLoaderRegisters = 232;
-constexpr int kConsumerRegisters = 136;
-constexpr int kStagingPitch = 136;
-constexpr int kStagingElements = 1088;  // of a warp
+constexpr int kLoaderRegisters = 240;
+constexpr int kConsumerRegisters = 104;
+constexpr int kStagingPitch = 72;
+constexpr int kStagingElements = 576;  // of a warp
 constexpr int kStoreWidth = 1;  // outputs of a lane
-constexpr int kStagingFirstByte = 156672;
-constexpr int kBarriersFirstByte = 191488;
+constexpr int kStagingFirstByte = 210304;
+constexpr int kBarriersFirstByte = 228736;
 
 // Packing: kPackSlices slices of kPackK output channels, of each a piece of w
 constexpr int kPackThreads = 256;
@@ -290,7 +284,6 @@ constexpr int kWordElements = 1;  // that one load reads
 constexpr int kPieceWords = 72;
 constexpr int kPackBatch = 9;  // words of a thread in flight
 constexpr int kPiecePitch = 73;  // elements, an odd number of banks
-constexpr int kUnitsOfSlice = 3;  // in a step
 constexpr int kRowsOfSlice = 9;  // of an output channel
 
 // Adding partial sums
@@ -309,7 +302,7 @@ static_assert(kRunBytes == kPhases * kSlices * kRunPixels * 16);
 static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes && kStages * kStageBytes <= kStagingFirstByte);
 static_assert(kWindow == kImages * kPlane && kStagingPitch >= kColumns);
 static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);
-static_assert(kBarriersFirstByte + 16 * kStages + 64 <= 191680);
+static_assert(kBarriersFirstByte + 16 * kStages + 64 <= 228880);
 
 using Staged = float;  // an output on its way to y
 
@@ -358,9 +351,9 @@ jitconv_fwd_f32_nchw_n16c512h7w7_k512_3x3_tensor_pack(const Element* __restrict_
   for (int item = static_cast<int>(threadIdx.x) / kPackK; item < slices * kRowsOfSlice;
        item += kPackThreads / kPackK) {
     const int slice = item / kRowsOfSlice, row = item - slice * kRowsOfSlice;
-    const int r = row / kUnitsOfSlice, tap = row % kUnitsOfSlice, s = tap;
-    const int step = (first_slice + slice) / kSlices * kR + r;
-    const int unit = tap * kSlices + (first_slice + slice) % kSlices;
+    const int r = row / kS, s = row % kS;
+    const int step = (first_slice + slice) / kSlices;
+    const int unit = row * kSlices + (first_slice + slice) % kSlices;
     const Element* first_channel = pieces + k * kPiecePitch + slice * (kOperandChannels * kR * kS) + r * kS + s;
     Element channel[kOperandChannels];
 #pragma unroll
@@ -412,7 +405,7 @@ __device__ __forceinline__ void copy_pixels(const Element* __restrict__ x, const
                                             Barrier* copied) {
   const Tile tile(walk.number / kSplits);
   const int step = walk.step;
-  const int c_first = step / kR * kChunkChannels;
+  const int c_first = step * kChunkChannels;
   const int channels = kChannels - c_first < kChunkChannels ? kChannels - c_first : kChunkChannels;
   const int images = kN - tile.n < kRuns * kImages ? kN - tile.n : kRuns * kImages;
   const int bytes = channels * (kRawPitch * static_cast<int>(sizeof(Element)));
@@ -497,7 +490,7 @@ jitconv_fwd_f32_nchw_n16c512h7w7_k512_3x3_tensor(const Element* __restrict__ x, 
     for (int turn = 0; !now.done(); ++turn, now.advance(4), ahead.advance(4)) {
       const Tile tile(now.number / kSplits);
       const int step = now.step, slot = turn % kCopiesAhead;
-      const int c_first = step / kR * kChunkChannels;
+      const int c_first = step * kChunkChannels;
       char* input = stages + stage * kStageBytes;
       const char* w_tile = reinterpret_cast<const char*>(packed_w) +
                            static_cast<long long>(tile.group * kTilesK + tile.k_tile) * kSteps * kWeightBytes;
@@ -510,7 +503,7 @@ jitconv_fwd_f32_nchw_n16c512h7w7_k512_3x3_tensor(const Element* __restrict__ x, 
       barrier_wait(copied + slot, turn / kCopiesAhead % 2);
 #pragma unroll 1
       for (int run = 0; run < kRuns; ++run)
-        convert_run(reinterpret_cast<const Element*>(raw + slot * kRawBytes) + run * kRawRunElements, c_first, step % kR,
+        convert_run(reinterpret_cast<const Element*>(raw + slot * kRawBytes) + run * kRawRunElements, c_first, 0,
                     tile.n + run * kImages, lane, input + run * kRunBytes);
       fence_async_proxy();
       __syncwarp();
@@ -542,9 +535,15 @@ jitconv_fwd_f32_nchw_n16c512h7w7_k512_3x3_tensor(const Element* __restrict__ x, 
         const MatrixOperand weights = matrix_operand(weights_of_step + k_consumer * 16, kBlockK * 16);
         multiply_begin();
         // begin taps
-        multiply(sum, weights + 0 * kBlockK, pixels + 0, step != first_step);  // s0 c0..7
-        multiply(sum, weights + 2 * kBlockK, pixels + 1, 1);  // s1 c0..7
-        multiply(sum, weights + 4 * kBlockK, pixels + 2, 1);  // s2 c0..7
+        multiply(sum, weights + 0 * kBlockK, pixels + 0, step != first_step);  // r0s0 c0..7
+        multiply(sum, weights + 2 * kBlockK, pixels + 1, 1);  // r0s1 c0..7
+        multiply(sum, weights + 4 * kBlockK, pixels + 2, 1);  // r0s2 c0..7
+        multiply(sum, weights + 6 * kBlockK, pixels + 9, 1);  // r1s0 c0..7
+        multiply(sum, weights + 8 * kBlockK, pixels + 10, 1);  // r1s1 c0..7
+        multiply(sum, weights + 10 * kBlockK, pixels + 11, 1);  // r1s2 c0..7
+        multiply(sum, weights + 12 * kBlockK, pixels + 18, 1);  // r2s0 c0..7
+        multiply(sum, weights + 14 * kBlockK, pixels + 19, 1);  // r2s1 c0..7
+        multiply(sum, weights + 16 * kBlockK, pixels + 20, 1);  // r2s2 c0..7
         // end taps
         multiply_commit();
         multiply_wait<1>();

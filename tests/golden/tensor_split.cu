@@ -4,13 +4,13 @@
 // Plan
 //   family: tensor
 //   target: sm_90a
-//   grid: 120 blocks of 384 threads, 228256 bytes of shared memory, at least 1 block(s) per SM
-//   tile of a block: 128 channels, 1 run(s) of 56 positions, each for 40 outputs
-//   pipeline: 6 stages of 4 slice(s) of 16 bytes of channels and one filter row
+//   grid: 128 blocks of 384 threads, 213376 bytes of shared memory, at least 1 block(s) per SM
+//   tile of a block: 128 channels, 1 run(s) of 72 positions, each for 56 outputs
+//   pipeline: 4 stages of 2 slice(s) of 16 bytes of channels and all filter rows
 //   loading: by the copy engine, 2 step(s) ahead of each of 4 warps
 //   storing: runs, as vectors
 //   weights: loaded with each step
-//   reduction: split over 6 blocks, partial sums added by another kernel
+//   reduction: split over 8 blocks, partial sums added by another kernel
 
 // Element: one value of x, w, bias, residual or y in memory. Here fp32.
 using Element = float;
@@ -185,26 +185,28 @@ __device__ __forceinline__ int opaque(int value) {
   return value;
 }
 
-// sum[64][56] += a[64][8] * b[56][8] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a).
+// sum[64][72] += a[64][8] * b[72][8] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a).
 // Operands are fp32 bit patterns rounded to TF32; a product is exact, the sum of fp32. Lane l of warp w holds of row 16 w + l / 4 + 8 i,
 // columns 8 j + 2 (l % 4) + {0, 1}, in sum[4 j + 2 i + {0, 1}].
-__device__ __forceinline__ void multiply(float (&sum)[28], MatrixOperand a, MatrixOperand b,
+__device__ __forceinline__ void multiply(float (&sum)[36], MatrixOperand a, MatrixOperand b,
                                          int accumulate) {
   asm volatile(
       "{\n"
       ".reg .pred accumulate;\n"
-      "setp.ne.b32 accumulate, %30, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n56k8.f32.tf32.tf32 {\n"
+      "setp.ne.b32 accumulate, %38, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n72k8.f32.tf32.tf32 {\n"
       "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15,\n"
-      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27\n"
+      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31,\n"
+      "%32, %33, %34, %35\n"
       "},\n"
-      "%28, %29, accumulate, 1, 1;\n"
+      "%36, %37, accumulate, 1, 1;\n"
       "}"
       :
       "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3]), "+f"(sum[4]), "+f"(sum[5]), "+f"(sum[6]), "+f"(sum[7]),
       "+f"(sum[8]), "+f"(sum[9]), "+f"(sum[10]), "+f"(sum[11]), "+f"(sum[12]), "+f"(sum[13]), "+f"(sum[14]), "+f"(sum[15]),
       "+f"(sum[16]), "+f"(sum[17]), "+f"(sum[18]), "+f"(sum[19]), "+f"(sum[20]), "+f"(sum[21]), "+f"(sum[22]), "+f"(sum[23]),
-      "+f"(sum[24]), "+f"(sum[25]), "+f"(sum[26]), "+f"(sum[27])
+      "+f"(sum[24]), "+f"(sum[25]), "+f"(sum[26]), "+f"(sum[27]), "+f"(sum[28]), "+f"(sum[29]), "+f"(sum[30]), "+f"(sum[31]),
+      "+f"(sum[32]), "+f"(sum[33]), "+f"(sum[34]), "+f"(sum[35])
       : "l"(a), "l"(b), "r"(accumulate));
 }
 
@@ -234,52 +236,52 @@ constexpr int kInputStrideW = 1;
 constexpr int kBlockK = 128;
 constexpr int kTilesK = 4;
 constexpr int kRuns = 1;
-constexpr int kColumns = 56;
-constexpr int kWindow = 40;
+constexpr int kColumns = 72;
+constexpr int kWindow = 56;
 constexpr int kGap = 2;  // positions of a grid row behind its kQ outputs
 constexpr int kPitch = 16;
-constexpr int kTilesOfPlane = 5;
-constexpr int kSplits = 6;
-constexpr int kTiles = 120;
+constexpr int kTilesOfPlane = 4;
+constexpr int kSplits = 8;
+constexpr int kTiles = 128;
 
-// Steps: a filter row of kSlices slices of channels; a slice is 16 bytes of a pixel
-constexpr int kSlices = 4;
-constexpr int kChunkChannels = 16;
-constexpr int kSteps = 96;
-constexpr int kStepsOfSplit = 16;
-constexpr int kStepRows = 1;  // filter rows of a step
+// Steps: all filter rows of kSlices slices of channels; a slice is 16 bytes of a pixel
+constexpr int kSlices = 2;
+constexpr int kChunkChannels = 8;
+constexpr int kSteps = 64;
+constexpr int kStepsOfSplit = 8;
+constexpr int kStepRows = 3;  // filter rows of a step
 constexpr int kPhases = 1;  // residues of columns modulo the stride, kept apart
-constexpr int kUnits = 12;  // of a step: taps, each of one slice
-constexpr int kRunPixels = 58;
-constexpr int kRunBytes = 3712;
-constexpr int kWeightBytes = 24576;
-constexpr int kInputBytes = 3712;
-constexpr int kStageBytes = 28288;
-constexpr int kStages = 6;
+constexpr int kUnits = 18;  // of a step: taps, each of one slice
+constexpr int kRunPixels = 106;
+constexpr int kRunBytes = 3392;
+constexpr int kWeightBytes = 36864;
+constexpr int kInputBytes = 3392;
+constexpr int kStageBytes = 40256;
+constexpr int kStages = 4;
 
 // Loading: a warp takes every fourth step, and the copy engine brings kCopiesAhead of them
 constexpr int kCopiesAhead = 2;
 constexpr int kVectorElements = 4;
-constexpr int kRawPitch = 72;  // elements of a channel's copy
-constexpr int kRawRunElements = 1152;
-constexpr int kRawBytes = 4608;  // of a step
-constexpr int kRawFirstByte = 169728;
-constexpr int kLoadItemsOfPhase = 2;  // 32 pixels each
-constexpr int kLoadItems = 2;
+constexpr int kRawPitch = 120;  // elements of a channel's copy
+constexpr int kRawRunElements = 960;
+constexpr int kRawBytes = 3840;  // of a step
+constexpr int kRawFirstByte = 161024;
+constexpr int kLoadItemsOfPhase = 4;  // 32 pixels each
+constexpr int kLoadItems = 4;
 
 // The block
 constexpr int kThreads = 384;
 constexpr int kConsumers = 2;
 constexpr int kLoaderRegisters = 240;
-constexpr int kConsumerRegisters = 96;
+constexpr int kConsumerRegisters = 104;
 constexpr int kStagingPitch = 84;
 constexpr int kStagingElements = 672;  // of a warp
 constexpr int kSectorElements = 8;
 constexpr int kLead = 8;
-constexpr int kStoreVectors = 12;
+constexpr int kStoreVectors = 16;
 constexpr int kStoreSteps = 1;
-constexpr int kStagingFirstByte = 206592;
-constexpr int kBarriersFirstByte = 228096;
+constexpr int kStagingFirstByte = 191744;
+constexpr int kBarriersFirstByte = 213248;
 
 // Packing: kPackSlices slices of kPackK output channels, of each a piece of w
 constexpr int kPackThreads = 256;
@@ -291,7 +293,6 @@ constexpr int kWordElements = 1;  // that one load reads
 constexpr int kPieceWords = 72;
 constexpr int kPackBatch = 9;  // words of a thread in flight
 constexpr int kPiecePitch = 73;  // elements, an odd number of banks
-constexpr int kUnitsOfSlice = 3;  // in a step
 constexpr int kRowsOfSlice = 9;  // of an output channel
 
 // Adding partial sums
@@ -310,7 +311,7 @@ static_assert(kRunBytes == kPhases * kSlices * kRunPixels * 16);
 static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes && kStages * kStageBytes <= kStagingFirstByte);
 static_assert(kWindow % kSectorElements == 0 && kStagingPitch >= kColumns + kLead);
 static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);
-static_assert(kBarriersFirstByte + 16 * kStages + 64 <= 228256);
+static_assert(kBarriersFirstByte + 16 * kStages + 64 <= 213376);
 
 using Staged = float;  // an output on its way to y
 
@@ -359,9 +360,9 @@ jitconv_fwd_f32_nchw_n1c512h14w14_k512_3x3_bias_tensor_pack(const Element* __res
   for (int item = static_cast<int>(threadIdx.x) / kPackK; item < slices * kRowsOfSlice;
        item += kPackThreads / kPackK) {
     const int slice = item / kRowsOfSlice, row = item - slice * kRowsOfSlice;
-    const int r = row / kUnitsOfSlice, tap = row % kUnitsOfSlice, s = tap;
-    const int step = (first_slice + slice) / kSlices * kR + r;
-    const int unit = tap * kSlices + (first_slice + slice) % kSlices;
+    const int r = row / kS, s = row % kS;
+    const int step = (first_slice + slice) / kSlices;
+    const int unit = row * kSlices + (first_slice + slice) % kSlices;
     const Element* first_channel = pieces + k * kPiecePitch + slice * (kOperandChannels * kR * kS) + r * kS + s;
     Element channel[kOperandChannels];
 #pragma unroll
@@ -450,13 +451,13 @@ __device__ __forceinline__ void copy_pixels(const Element* __restrict__ x, const
                                             Barrier* copied) {
   const Tile tile(walk.number / kSplits);
   const int step = walk.step;
-  const int c_first = step / kR * kChunkChannels;
+  const int c_first = step * kChunkChannels;
   const int channels = kChannels - c_first < kChunkChannels ? kChannels - c_first : kChunkChannels;
   const Element* x_chunk = x + static_cast<long long>(tile.n) * kInputStrideN +
                            static_cast<long long>(tile.group * kChannels + c_first) * kInputStrideC;
 #pragma unroll
   for (int run = 0; run < kRuns; ++run) {
-    const Part part(tile.first_output + run * kWindow, step % kR);
+    const Part part(tile.first_output + run * kWindow, 0);
     const int bytes = part.elements * static_cast<int>(sizeof(Element));
     if (lane == 0) barrier_arrive_expecting(copied, channels * bytes);
     __syncwarp();
@@ -540,7 +541,7 @@ jitconv_fwd_f32_nchw_n1c512h14w14_k512_3x3_bias_tensor(const Element* __restrict
     for (int turn = 0; !now.done(); ++turn, now.advance(4), ahead.advance(4)) {
       const Tile tile(now.number / kSplits);
       const int step = now.step, slot = turn % kCopiesAhead;
-      const int c_first = step / kR * kChunkChannels;
+      const int c_first = step * kChunkChannels;
       char* input = stages + stage * kStageBytes;
       const char* w_tile = reinterpret_cast<const char*>(packed_w) +
                            static_cast<long long>(tile.group * kTilesK + tile.k_tile) * kSteps * kWeightBytes;
@@ -553,7 +554,7 @@ jitconv_fwd_f32_nchw_n1c512h14w14_k512_3x3_bias_tensor(const Element* __restrict
       barrier_wait(copied + slot, turn / kCopiesAhead % 2);
 #pragma unroll 1
       for (int run = 0; run < kRuns; ++run)
-        convert_run(reinterpret_cast<const Element*>(raw + slot * kRawBytes) + run * kRawRunElements, c_first, step % kR,
+        convert_run(reinterpret_cast<const Element*>(raw + slot * kRawBytes) + run * kRawRunElements, c_first, 0,
                     tile.first_output + run * kWindow, lane, input + run * kRunBytes);
       fence_async_proxy();
       __syncwarp();
@@ -585,12 +586,15 @@ jitconv_fwd_f32_nchw_n1c512h14w14_k512_3x3_bias_tensor(const Element* __restrict
         const MatrixOperand weights = matrix_operand(weights_of_step + k_consumer * 16, kBlockK * 16);
         multiply_begin();
         // begin taps
-        multiply(sum, weights + 0 * kBlockK, pixels + 0, step != first_step);  // s0 c0..7
-        multiply(sum, weights + 2 * kBlockK, pixels + 116, 1);  // s0 c8..15
-        multiply(sum, weights + 4 * kBlockK, pixels + 1, 1);  // s1 c0..7
-        multiply(sum, weights + 6 * kBlockK, pixels + 117, 1);  // s1 c8..15
-        multiply(sum, weights + 8 * kBlockK, pixels + 2, 1);  // s2 c0..7
-        multiply(sum, weights + 10 * kBlockK, pixels + 118, 1);  // s2 c8..15
+        multiply(sum, weights + 0 * kBlockK, pixels + 0, step != first_step);  // r0s0 c0..7
+        multiply(sum, weights + 2 * kBlockK, pixels + 1, 1);  // r0s1 c0..7
+        multiply(sum, weights + 4 * kBlockK, pixels + 2, 1);  // r0s2 c0..7
+        multiply(sum, weights + 6 * kBlockK, pixels + 16, 1);  // r1s0 c0..7
+        multiply(sum, weights + 8 * kBlockK, pixels + 17, 1);  // r1s1 c0..7
+        multiply(sum, weights + 10 * kBlockK, pixels + 18, 1);  // r1s2 c0..7
+        multiply(sum, weights + 12 * kBlockK, pixels + 32, 1);  // r2s0 c0..7
+        multiply(sum, weights + 14 * kBlockK, pixels + 33, 1);  // r2s1 c0..7
+        multiply(sum, weights + 16 * kBlockK, pixels + 34, 1);  // r2s2 c0..7
         // end taps
         multiply_commit();
         multiply_wait<1>();

@@ -51,8 +51,8 @@ TEST_F(SpecialValues, ReachOnlyTheOutputsThatReadThem) {
   Report::Category counts;
   std::int64_t planned = 0;
   for (const FamilyCase& family : family_cases(target())) {
-    planned += static_cast<std::int64_t>(types_of(family.family).size());
-    for (const DataType type : types_of(family.family)) {
+    planned += static_cast<std::int64_t>(types_of(family).size());
+    for (const DataType type : types_of(family)) {
       ConvSpec spec = family.spec;
       spec.dtype = type;
       spec.epilogue.bias = true;

@@ -18,7 +18,7 @@ TEST_F(SanitizerSubset, Kernels) {
   std::size_t turn = 0;
   for (const FamilyCase& family : family_cases(target())) {
     std::vector<DataType> types = {DataType::f32, turn++ % 2 == 0 ? DataType::f16 : DataType::bf16};
-    if (types_of(family.family).size() == 1) types = types_of(family.family);
+    if (types_of(family).size() == 1) types = types_of(family);
     for (const DataType type : types) {
       ConvSpec spec = family.spec;
       spec.dtype = type;

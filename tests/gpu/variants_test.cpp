@@ -22,7 +22,7 @@ void expect_every_family(const Report::Category& counts, const Target& target) {
 TEST_F(Variants, EveryEpilogue) {
   const std::vector<Case> cases = epilogue_cases(target());
   std::size_t types = 0;
-  for (const FamilyCase& one : family_cases(target())) types += types_of(one.family).size();
+  for (const FamilyCase& one : family_cases(target())) types += types_of(one).size();
   ASSERT_EQ(cases.size(), types * 13);
   expect_every_family(run_cases(device(), "epilogues", cases), target());
 }

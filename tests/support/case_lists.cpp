@@ -71,6 +71,16 @@ std::vector<FamilyCase> make_family_cases() {
   cases.back().split = true;
   add("tensor, split, whole lines", "input=1,72,16,36 weight=24,72,3,3 padding=1,0 math=tf32", Family::tensor);
   cases.back().split = true;
+  // Filters that are matrices of whole chunks, channels that fill no tile; a stride, and residues of it.
+  add("tensor, fetched weights", "input=2,64,9,13 weight=72,64,1,1 math=tf32", Family::tensor);
+  cases.back().fetches_weights = true;
+  add("tensor, packed pixels", "input=3,32,15,14 weight=40,32,3,3 stride=2 padding=1 math=tf32", Family::tensor);
+  cases.back().packs_pixels = true;
+  add("tensor, packed pixels, split", "input=1,96,9,10 weight=24,96,3,3 padding=1,2,0,1 math=tf32", Family::tensor);
+  cases.back().packs_pixels = cases.back().split = true;
+  add("tensor, packed pixels and fetched weights", "input=2,192,15,13 weight=144,96,1,1 groups=2 stride=2 math=tf32",
+      Family::tensor);
+  cases.back().packs_pixels = cases.back().fetches_weights = true;
   // Tiles that span images and end behind the last, channels that fill no tile.
   add("pointwise", "input=3,48,7,12 weight=37,48,1,1 math=tf32", Family::pointwise);
   add("pointwise, grouped", "input=2,48,4,70 weight=50,24,1,1 groups=2 math=tf32", Family::pointwise);
@@ -90,7 +100,8 @@ std::int64_t least_alignment(const FamilyCase& family) {
 bool fits(const FamilyCase& wanted, const codegen::ConvPlan& plan) {
   if (plan.family != wanted.family) return false;
   if (const auto* tensor = std::get_if<codegen::TensorTiling>(&plan.tiling))
-    return (tensor->splits > 1) == wanted.split;
+    return (tensor->splits > 1) == wanted.split && tensor->packs_weights() != wanted.fetches_weights &&
+           tensor->packs_pixels == wanted.packs_pixels;
   if (const auto* pointwise = std::get_if<codegen::PointwiseTiling>(&plan.tiling))
     return (pointwise->splits > 1) == wanted.split;
   const auto* depthwise = std::get_if<DepthwiseTiling>(&plan.tiling);
@@ -131,13 +142,15 @@ std::uint32_t fewer_blocks(const codegen::ConvPlan& plan) {
   return (plan.blocks / set + 2) / 3 * set;
 }
 
-/// Images of a run (several count as two), filter rows of a step, copies ahead, who stores: what a tensor kernel's text
-/// depends on.
-std::array<int, 4> form_of(const codegen::ConvPlan& plan) {
+/// Images of a run (several count as two), filter rows of a step, copies ahead, who stores, and what is packed before:
+/// what a tensor kernel's text depends on.
+using Form = std::array<int, 6>;
+Form form_of(const codegen::ConvPlan& plan) {
   const auto* tiling = std::get_if<codegen::TensorTiling>(&plan.tiling);
   if (tiling == nullptr) return {};
-  return {std::min(tiling->images, 2), tiling->filter_rows, tiling->copies_ahead,
-          tiling->stores_bulk(plan.spec) ? 1 : 0};
+  return {std::min(tiling->images, 2),  tiling->filter_rows,
+          tiling->copies_ahead,         tiling->stores_bulk(plan.spec) ? 1 : 0,
+          tiling->packs_pixels ? 1 : 0, tiling->packs_weights() ? 1 : 0};
 }
 
 }  // namespace
@@ -202,15 +215,15 @@ std::optional<codegen::ConvPlan> plan_for(const FamilyCase& wanted, const ConvSp
   return {};
 }
 
-std::vector<DataType> types_of(Family family) {
-  if (family == Family::pointwise) return {DataType::f32};
+std::vector<DataType> types_of(const FamilyCase& family) {
+  if (family.family == Family::pointwise || family.fetches_weights) return {DataType::f32};
   return {std::begin(kTypes), std::end(kTypes)};
 }
 
 std::vector<Case> epilogue_cases(const Target& target) {
   std::vector<Case> cases;
   for (const FamilyCase& family : family_cases(target)) {
-    for (const DataType type : types_of(family.family)) {
+    for (const DataType type : types_of(family)) {
       ConvSpec spec = family.spec;
       spec.dtype = type;
       spec.epilogue.slope = 0.25f;  // exact in every type, so that integer data stay exact
@@ -236,7 +249,7 @@ std::vector<Case> epilogue_cases(const Target& target) {
 std::vector<Case> alignment_cases(const Target& target) {
   std::vector<Case> cases;
   for (const FamilyCase& family : family_cases(target)) {
-    for (const DataType type : types_of(family.family)) {
+    for (const DataType type : types_of(family)) {
       for (std::int64_t alignment = element_bytes(type); alignment <= 256; alignment *= 2) {
         if (alignment < least_alignment(family)) continue;
         ConvSpec spec = family.spec;
@@ -275,6 +288,14 @@ std::vector<Case> tensor_cases(const Target& target, std::size_t spread) {
       {"a chunk and one channel", "input=1,33,8,24 weight=130,33,3,3 padding=1"},
       {"pointwise", "input=3,40,7,9 weight=70,40,1,1"},
       {"pointwise, strided", "input=2,20,15,17 weight=70,20,1,1 stride=2"},
+      {"pointwise of whole chunks", "input=3,64,7,9 weight=72,64,1,1"},
+      {"pointwise of whole chunks, groups", "input=2,192,8,24 weight=270,96,1,1 groups=2"},
+      {"pointwise of whole chunks, strided", "input=2,96,15,17 weight=70,96,1,1 stride=2,3 padding=1,0"},
+      {"pointwise of many chunks", "input=1,256,5,12 weight=40,256,1,1"},
+      {"pointwise of whole chunks, images", "input=11,64,8,6 weight=70,64,1,1"},
+      {"strided, whole slices", "input=2,32,15,17 weight=72,32,3,3 stride=2 padding=1"},
+      {"strided, whole slices, images", "input=9,48,9,8 weight=24,48,3,3 stride=2 padding=1"},
+      {"more rows' residues than columns'", "input=2,40,23,17 weight=20,20,4,2 groups=2 stride=3,2 padding=2,1"},
       {"first layer", "input=2,3,43,47 weight=20,3,11,11 stride=4 padding=2"},
       {"stride above the filter", "input=2,6,23,41 weight=20,6,2,3 stride=3,5"},
       {"stride and dilation without common divisor", "input=1,6,23,41 weight=20,6,3,4 stride=2,4 dilation=2,3"},
@@ -319,7 +340,9 @@ std::vector<Case> tensor_cases(const Target& target, std::size_t spread) {
   };
   std::vector<Case> cases;
   for (const Shape& shape : kShapes) {
-    for (const DataType type : types_of(shape.family)) {
+    FamilyCase family;
+    family.family = shape.family;
+    for (const DataType type : types_of(family)) {
       ConvSpec spec = parse_spec(shape.text);
       spec.math = MathMode::tf32;
       spec.dtype = type;
@@ -330,20 +353,20 @@ std::vector<Case> tensor_cases(const Target& target, std::size_t spread) {
       spec.epilogue.slope = 0.25f, spec.epilogue.clamp_min = -2.0f, spec.epilogue.clamp_max = 5.0f;
       std::vector<codegen::ConvPlan> plans = codegen::enumerate_plans(spec, target, SIZE_MAX);
       std::erase_if(plans, [&shape](const codegen::ConvPlan& plan) { return plan.family != shape.family; });
-      const std::string_view family = codegen::to_string(shape.family);
+      const std::string_view family_name = codegen::to_string(shape.family);
       if (plans.empty())
-        throw std::logic_error(fmt::format("no {} plan for {}: {}", family, shape.name, to_string(spec)));
+        throw std::logic_error(fmt::format("no {} plan for {}: {}", family_name, shape.name, to_string(spec)));
       // Some of all, and the cheapest of each form of runs, steps and loads.
       const std::size_t more = shape.family == Family::pointwise ? spread + 15 : spread;  // its shapes are few
       const std::size_t step = std::max<std::size_t>(1, plans.size() / (more + 1));
-      std::set<std::array<int, 4>> forms;
+      std::set<Form> forms;
       for (std::size_t i = 0; i < plans.size(); ++i) {
         codegen::ConvPlan& plan = plans[i];
         const bool spreads = i % step == 0 && i <= more * step;
         if (!forms.insert(form_of(plan)).second && !spreads) continue;
         if (spreads && i / step % 2 == 1) plan.blocks = fewer_blocks(plan);
         cases.push_back(
-            {fmt::format("{}, {}, {}, candidate {}", family, shape.name, to_string(type), i), plan.spec, plan});
+            {fmt::format("{}, {}, {}, candidate {}", family_name, shape.name, to_string(type), i), plan.spec, plan});
         cases.back().kinds = {check::DataKind::exact, check::DataKind::random};
       }
     }

@@ -32,12 +32,14 @@ struct FamilyCase {
   /// Of the depthwise family: the store; otherwise unused.
   codegen::DepthwiseTiling::Store store = codegen::DepthwiseTiling::Store::flat;
   bool split = false;  ///< of the tensor and the pointwise family: the reduction is split over several blocks
+  /// Of the tensor family: multiplying threads fetch weights, which only f32 has; a kernel before packs pixels.
+  bool fetches_weights = false, packs_pixels = false;
 };
 /// Those that `target` has a family for: all but those of tensor cores, which come last, on most.
 std::vector<FamilyCase> family_cases(const Target& target);
 
-/// Of tensors that a family takes.
-std::vector<DataType> types_of(codegen::Family family);
+/// Of tensors that the case's family takes.
+std::vector<DataType> types_of(const FamilyCase& family);
 
 /// The cheapest plan of the case's family and store for `spec`, which is the case's spec with other types, alignment or
 /// epilogue; empty if that family has none.

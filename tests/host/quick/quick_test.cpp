@@ -22,6 +22,7 @@ using codegen::ConvPlan;
 using codegen::DepthwiseTiling;
 using codegen::DirectTiling;
 using codegen::Family;
+using codegen::TensorTiling;
 using Wanted = std::function<bool(const ConvPlan&)>;
 
 /// One convolution and which of its plans are run: the cheapest that is wanted and others evenly spread over the rest.
@@ -47,6 +48,13 @@ Wanted direct(std::function<bool(const DirectTiling&)> wanted) {
 Wanted depthwise(std::function<bool(const DepthwiseTiling&)> wanted) {
   return [wanted = std::move(wanted)](const ConvPlan& plan) {
     const auto* tiling = std::get_if<DepthwiseTiling>(&plan.tiling);
+    return tiling != nullptr && wanted(*tiling);
+  };
+}
+
+Wanted tensor(std::function<bool(const TensorTiling&)> wanted) {
+  return [wanted = std::move(wanted)](const ConvPlan& plan) {
+    const auto* tiling = std::get_if<TensorTiling>(&plan.tiling);
     return tiling != nullptr && wanted(*tiling);
   };
 }
@@ -200,6 +208,52 @@ TEST(Quick, Depthwise) {
            family(Family::depthwise)},
           {"without cp.async", "input=2,6,15,64 weight=6,1,3,3 groups=6 padding=1 bias", 1, family(Family::depthwise),
            "sm_75"},
+      });
+}
+
+TEST(Quick, TensorFetchedWeights) {
+  const Wanted loaded = tensor([](const TensorTiling& tiling) {
+    return tiling.weight_slots > 0 && tiling.copies_ahead == 0 && !tiling.packs_pixels && tiling.splits == 1;
+  });
+  const Wanted copied = tensor([](const TensorTiling& tiling) {
+    return tiling.weight_slots > 0 && tiling.copies_ahead > 0 && tiling.splits == 1;
+  });
+  const Wanted split = tensor(
+      [](const TensorTiling& tiling) { return tiling.weight_slots > 0 && !tiling.packs_pixels && tiling.splits > 1; });
+  const Wanted packed = tensor(
+      [](const TensorTiling& tiling) { return tiling.weight_slots > 0 && tiling.packs_pixels && tiling.splits == 1; });
+  run("tensor, fetched weights",
+      {
+          {"several slots", "input=2,256,5,12 weight=72,256,1,1 bias math=tf32", 2, loaded},
+          {"groups and a stride",
+           "input=2,192,11,13 weight=144,96,1,1 groups=2 stride=2 bias residual activation=relu math=tf32", 2, loaded},
+          {"one step", "input=2,32,7,9 weight=70,32,1,1 math=tf32", 1, loaded},
+          {"copied pixels", "input=2,64,7,12 weight=72,64,1,1 residual math=tf32", 2, copied},
+          {"a split reduction", "input=1,288,5,12 weight=40,288,1,1 bias math=tf32", 2, split},
+          {"packed pixels", "input=2,192,11,13 weight=144,96,1,1 groups=2 stride=2 bias math=tf32", 2, packed},
+      });
+}
+
+TEST(Quick, TensorPackedPixels) {
+  const Wanted windows = tensor(
+      [](const TensorTiling& tiling) { return tiling.packs_pixels && tiling.images == 0 && tiling.splits == 1; });
+  const Wanted images =
+      tensor([](const TensorTiling& tiling) { return tiling.packs_pixels && tiling.images > 0 && tiling.splits == 1; });
+  const Wanted several_images =
+      tensor([](const TensorTiling& tiling) { return tiling.packs_pixels && tiling.images > 1 && tiling.splits == 1; });
+  const Wanted split = tensor([](const TensorTiling& tiling) { return tiling.packs_pixels && tiling.splits > 1; });
+  run("tensor, packed pixels",
+      {
+          {"windows of planes", "input=2,20,13,35 weight=24,20,3,3 padding=1 bias residual math=tf32", 2, windows},
+          {"groups and a stride", "input=2,40,25,31 weight=48,20,3,3 groups=2 stride=2 padding=1 math=tf32", 2,
+           windows},
+          {"stride and dilation that differ along the axes",
+           "input=2,17,31,37 weight=20,17,3,2 stride=3,2 dilation=2,3 padding=2,1 math=tf32", 2, images},
+          {"several images", "input=7,20,7,6 weight=24,20,3,3 stride=2 padding=1 bias activation=relu math=tf32", 2,
+           several_images},
+          {"several images of fp16", "input=5,40,5,6 weight=70,40,2,2 padding=1,0 dtype=f16 residual", 2,
+           several_images},
+          {"a split reduction", "input=1,72,9,10 weight=24,72,3,3 padding=1 bias math=tf32", 2, split},
       });
 }
 

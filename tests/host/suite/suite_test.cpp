@@ -43,7 +43,7 @@ struct Shards {
 
 constexpr Shards kShards[] = {{"documented", 2, 80},   {"shapes f32", 4, 850}, {"shapes 16 bits", 3, 580},
                               {"shapes nhwc", 3, 580}, {"epilogues", 2, 230},  {"alignments", 2, 240},
-                              {"candidates", 2, 280},  {"random", 1, 390},     {"tensor", 2, 110}};
+                              {"candidates", 2, 280},  {"random", 1, 390},     {"tensor", 3, 1000}};
 
 struct Shard {
   std::string list;

@@ -138,7 +138,7 @@ RC_GTEST_PROP(SourceProperty, SamePlanSameBytes, ()) {
   RC_ASSERT(generate(plan) == generate(plan));
 }
 
-// Of kernels that are launched alone; tensor kernels have up to three entries.
+// Of kernels that are launched alone; tensor kernels have up to four entries.
 RC_GTEST_PROP(SourceProperty, SignatureAndLaunchComeFromOneList, ()) {
   const ConvPlan plan = make_plan(any_spec(), parse_target("sm_80"));
   const KernelSource source = generate(plan);

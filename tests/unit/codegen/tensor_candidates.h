@@ -39,14 +39,46 @@ inline ConvSpec for_tensor_cores(ConvSpec spec) {
   return spec;
 }
 
-/// A few of the candidates of a random spec: looking at all of them would be most of the time of the program.
-inline std::vector<TensorCandidate> some_tensor_candidates(const SpecLimits& limits = {}) {
-  std::vector<TensorCandidate> all = tensor_candidates(for_tensor_cores(*valid_specs(limits)));
+/// And in those that decide whether multiplying threads can fetch weights: w is a matrix of whole chunks.
+inline ConvSpec for_fetched_weights(ConvSpec spec) {
+  spec = for_tensor_cores(spec);
+  spec.dtype = DataType::f32;
+  spec.input_layout = Layout::nchw;
+  spec.filter.r = spec.filter.s = 1;
+  spec.filter.c = 32 * *rc::gen::inRange<std::int64_t>(1, 8);
+  spec.input.c = spec.filter.c * spec.groups;
+  return spec;
+}
+
+/// A few of all candidates: looking at all of them would be most of the time of the program.
+inline std::vector<TensorCandidate> some_of(const std::vector<TensorCandidate>& all) {
   RC_CLASSIFY(all.empty(), "no candidates");
   if (all.empty()) return {};
   std::vector<TensorCandidate> some = {all.front()};
   for (int i = 0; i < 6; ++i) some.push_back(all[*rc::gen::inRange<std::size_t>(0, all.size())]);
   return some;
+}
+
+/// Of a random spec; one in eight has threads that can fetch weights, which few specs have by chance.
+inline std::vector<TensorCandidate> some_tensor_candidates(const SpecLimits& limits = {}) {
+  const ConvSpec spec = *valid_specs(limits);
+  const bool fetched = *rc::gen::inRange(0, 8) == 0;
+  return some_of(tensor_candidates(fetched ? for_fetched_weights(spec) : for_tensor_cores(spec)));
+}
+
+inline std::vector<TensorCandidate> some_that_fetch_weights(const SpecLimits& limits = {}) {
+  std::vector<TensorCandidate> all = tensor_candidates(for_fetched_weights(*valid_specs(limits)));
+  std::erase_if(all, [](const TensorCandidate& one) { return one.tiling.packs_weights(); });
+  return some_of(all);
+}
+
+inline std::vector<TensorCandidate> some_that_pack_pixels(const SpecLimits& limits = {}) {
+  ConvSpec spec = *valid_specs(limits);
+  spec.input_layout = Layout::nchw;
+  const bool fetched = *rc::gen::inRange(0, 4) == 0;
+  std::vector<TensorCandidate> all = tensor_candidates(fetched ? for_fetched_weights(spec) : for_tensor_cores(spec));
+  std::erase_if(all, [](const TensorCandidate& one) { return !one.tiling.packs_pixels; });
+  return some_of(all);
 }
 
 /// Shapes of every kind that the family serves: none of them may be without candidates.
@@ -66,6 +98,7 @@ inline constexpr const char* kTensorSpecs[] = {
     "input=8,64,512,1024 weight=128,64,3,3 dtype=bf16 input_layout=nhwc output_layout=nhwc",
     "input=3,17,29,31 weight=37,17,3,3 math=tf32 input_layout=nhwc output_layout=nhwc",
     "input=2,36,30,30 weight=44,18,3,3 groups=2 stride=2 dtype=bf16 output_layout=nhwc",
+    "input=2,192,15,13 weight=144,96,1,1 groups=2 stride=2 math=tf32",
 };
 
 }  // namespace jitconv::test

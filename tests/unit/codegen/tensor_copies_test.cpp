@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "codegen/arithmetic.h"
+#include "codegen/source.h"
 #include "unit/codegen/tensor_candidates.h"
 
 namespace jitconv::codegen {
@@ -103,10 +104,27 @@ RC_GTEST_PROP(TensorCopiesProperty, LieBetweenWeightsAndStaging, ()) {
     RC_ASSERT(t.stages >= kWarps);  // a warp's next stage is never the one it fills
     RC_ASSERT(t.raw_bytes(spec) % kCopyUnit == 0 && t.raw_first_byte(spec) % kCopyUnit == 0);
     RC_ASSERT(t.raw_bytes(spec) >= t.runs() * t.raw_run_elements(spec) * element_bytes(spec.dtype));
-    RC_ASSERT(t.raw_first_byte(spec) >= t.resident_first_byte(spec) + t.resident_bytes(spec));
+    RC_ASSERT(t.raw_first_byte(spec) >= t.weights_first_byte(spec) + t.kept_weight_bytes(spec));
     RC_ASSERT(t.staging_first_byte(spec) >= t.raw_first_byte(spec) + kWarps * t.copies_ahead * t.raw_bytes(spec));
     const int barriers = 2 * t.stages + kWarps * t.copies_ahead + (t.resident ? 1 : 0);
     RC_ASSERT(t.shared_bytes(spec) >= t.barriers_first_byte(spec) + 8 * barriers);
+  }
+}
+
+// Words of two 16-bit pixels have a text of their own.
+TEST(TensorCopies, BecomeOperandRowsOfEveryType) {
+  for (const char* type : {"f32", "f16", "bf16"}) {
+    std::size_t pairs = 0, pixels = 0;
+    for (const char* shape : {"input=2,24,16,34 weight=40,24,3,3", "input=2,24,16,34 weight=40,24,3,2"}) {
+      for (const TensorCandidate& one :
+           test::tensor_candidates(parse_spec(std::string(shape) + " math=tf32 dtype=" + type))) {
+        if (one.tiling.copies_ahead == 0 || one.tiling.splits > 1) continue;
+        ASSERT_NE(generate(one.plan).text.find("void convert_run("), std::string::npos) << to_string(one.spec);
+        ++(TensorTiling::loads_pairs(one.spec) ? pairs : pixels);
+      }
+    }
+    EXPECT_GT(pixels, 0u) << type;
+    EXPECT_EQ(pairs > 0, std::string(type) != "f32") << type;
   }
 }
 

@@ -29,8 +29,10 @@ TensorCandidate first_with(const char* spec, Predicate holds) {
 TensorCandidate first(const char* spec) {
   return first_with(spec, [](const TensorTiling&) { return true; });
 }
+/// All that a kernel before the convolution makes are weights.
+bool packs_weights_alone(const TensorTiling& tiling) { return tiling.packs_weights() && !tiling.packs_pixels; }
 TensorCandidate first_split(const char* spec) {
-  return first_with(spec, [](const TensorTiling& tiling) { return tiling.splits > 1; });
+  return first_with(spec, [](const TensorTiling& tiling) { return tiling.splits > 1 && packs_weights_alone(tiling); });
 }
 
 std::vector<ArgumentRole> roles_of(const KernelEntry& entry) {
@@ -48,14 +50,15 @@ std::size_t times(const std::string& text, const std::string& part) {
 using Roles = std::vector<ArgumentRole>;
 constexpr ArgumentRole kX = ArgumentRole::x, kW = ArgumentRole::w, kBias = ArgumentRole::bias,
                        kResidual = ArgumentRole::residual, kY = ArgumentRole::y, kPacked = ArgumentRole::packed_w,
-                       kSums = ArgumentRole::partial_sums;
+                       kSums = ArgumentRole::partial_sums, kPackedX = ArgumentRole::packed_x;
 
 constexpr const char* kSmall = "input=1,72,9,10 weight=24,72,3,3 padding=1 math=tf32";
 constexpr const char* kSmallWithAll =
     "input=1,72,9,10 weight=24,72,3,3 padding=1 math=tf32 bias residual activation=silu";
+constexpr const char* kMatrix = "input=2,64,9,11 weight=72,64,1,1 stride=2 math=tf32";
 
 TEST(TensorSource, PacksAndConvolves) {
-  const auto whole = [](const TensorTiling& tiling) { return tiling.splits == 1; };
+  const auto whole = [](const TensorTiling& tiling) { return tiling.splits == 1 && packs_weights_alone(tiling); };
   const KernelSource plain = generate(first_with(kSmall, whole).plan);
   ASSERT_EQ(plain.entries.size(), 2u);
   EXPECT_EQ(roles_of(plain.entries[0]), (Roles{kW, kPacked}));
@@ -63,6 +66,43 @@ TEST(TensorSource, PacksAndConvolves) {
   const KernelSource all = generate(first_with(kSmallWithAll, whole).plan);
   EXPECT_EQ(roles_of(all.entries[1]), (Roles{kX, kPacked, kBias, kResidual, kY}));
   EXPECT_EQ(times(all.text, "__global__"), 2u);
+}
+
+TEST(TensorSource, PacksPixelsBeforeItConvolves) {
+  const auto packs = [](const TensorTiling& tiling) {
+    return tiling.splits == 1 && tiling.packs_weights() && tiling.packs_pixels;
+  };
+  const KernelSource source = generate(first_with(kSmallWithAll, packs).plan);
+  ASSERT_EQ(source.entries.size(), 3u);
+  EXPECT_EQ(roles_of(source.entries[0]), (Roles{kW, kPacked}));
+  EXPECT_EQ(roles_of(source.entries[1]), (Roles{kX, kPackedX}));
+  EXPECT_EQ(roles_of(source.entries[2]), (Roles{kPackedX, kPacked, kBias, kResidual, kY}));
+}
+
+TEST(TensorSource, WithFetchedWeightsThereIsNothingToPack) {
+  const auto fetches = [](int splits, bool packs_pixels) {
+    return generate(first_with(kMatrix, [=](const TensorTiling& tiling) {
+                      return tiling.weight_slots > 0 && (tiling.splits > 1) == (splits > 1) &&
+                             tiling.packs_pixels == packs_pixels;
+                    }).plan);
+  };
+  const KernelSource one = fetches(1, false);
+  ASSERT_EQ(one.entries.size(), 1u);
+  EXPECT_EQ(roles_of(one.entries[0]), (Roles{kX, kW, kY}));
+  EXPECT_EQ(one.packed_weight_bytes, 0);
+  EXPECT_EQ(one.packed_pixel_bytes, 0);
+  // Nothing comes before it in its launch, so it has nothing to wait for.
+  EXPECT_EQ(times(one.text, "wait_for_previous_kernel();"), 0u);
+  const KernelSource pixels = fetches(1, true);
+  ASSERT_EQ(pixels.entries.size(), 2u);
+  EXPECT_EQ(roles_of(pixels.entries[0]), (Roles{kX, kPackedX}));
+  EXPECT_EQ(roles_of(pixels.entries[1]), (Roles{kPackedX, kW, kY}));
+  EXPECT_EQ(pixels.packed_weight_bytes, 0);
+  EXPECT_GT(pixels.packed_pixel_bytes, 0);
+  const KernelSource split = fetches(2, false);
+  ASSERT_EQ(split.entries.size(), 2u);
+  EXPECT_EQ(roles_of(split.entries[0]), (Roles{kX, kW, kSums}));
+  EXPECT_EQ(roles_of(split.entries[1]), (Roles{kSums, kY}));
 }
 
 TEST(TensorSource, ASplitReductionHasTheEpilogueInItsThirdKernel) {
@@ -85,57 +125,91 @@ RC_GTEST_PROP(TensorSourceProperty, SignaturesAndLaunchesComeFromOneList, ()) {
   for (const TensorCandidate& one : test::some_tensor_candidates()) {
     const KernelSource source = generate(one.plan);
     const std::string name = kernel_name(one.plan);
-    RC_ASSERT(source.entries.size() == (one.tiling.splits > 1 ? 3u : 2u));
+    std::vector<std::string> names;
+    if (one.tiling.packs_weights()) names.push_back(name + "_pack");
+    if (one.tiling.packs_pixels) names.push_back(name + "_pixels");
+    const std::size_t before = names.size();  // the kernels before the convolution
+    names.push_back(name);
+    if (one.tiling.splits > 1) names.push_back(name + "_reduce");
+    RC_ASSERT(source.entries.size() == names.size());
     RC_ASSERT(times(source.text, "__global__") == source.entries.size());
-    std::vector<std::string> names = {name + "_pack", name, name + "_reduce"};
     for (std::size_t i = 0; i < source.entries.size(); ++i) {
       const KernelEntry& entry = source.entries[i];
       RC_ASSERT(entry.name == names[i]);
       RC_ASSERT(times(source.text, "\n" + entry.name + "(" + parameter_list(entry.arguments) + ") {\n") == 1u);
-      RC_ASSERT(entry.packs_weights == (i == 0));
+      RC_ASSERT(entry.packs_weights == (entry.name == name + "_pack"));
       RC_ASSERT(entry.starts_early == (i != 0));
       RC_ASSERT(entry.threads % kWarpSize == 0 && entry.threads <= 1024);
     }
-    // Adding has a thread for each output, and no idle block.
     const auto threads_of = [](const KernelEntry& entry) { return std::int64_t{entry.grid[0]} * entry.threads; };
-    RC_ASSERT(source.entries[1].grid == (std::array<std::uint32_t, 3>{one.plan.blocks, 1, 1}));
-    RC_ASSERT(source.entries[1].threads == one.plan.threads);
-    RC_ASSERT(source.entries[1].shared_bytes == one.plan.shared_bytes);
-    if (source.entries.size() < 3) continue;
+    const KernelEntry& convolution = source.entries[before];
+    RC_ASSERT(convolution.grid == (std::array<std::uint32_t, 3>{one.plan.blocks, 1, 1}));
+    RC_ASSERT(convolution.threads == one.plan.threads);
+    RC_ASSERT(convolution.shared_bytes == one.plan.shared_bytes);
+    // Packing has a thread for each pixel, adding for each output, and neither an idle block.
+    const auto has_threads_for = [&](const KernelEntry& entry, std::int64_t items) {
+      RC_ASSERT(threads_of(entry) >= items && threads_of(entry) - items < entry.threads);
+    };
+    if (one.tiling.packs_pixels) has_threads_for(source.entries[before - 1], one.tiling.packed_pixels(one.spec));
     const TensorShape out = output_shape(one.spec);
-    const std::int64_t outputs = out.n * out.c * out.h * out.w;
-    RC_ASSERT(threads_of(source.entries[2]) >= outputs &&
-              threads_of(source.entries[2]) - outputs < source.entries[2].threads);
+    if (one.tiling.splits > 1) has_threads_for(source.entries.back(), out.n * out.c * out.h * out.w);
   }
+}
+
+/// Of one of the kernels.
+std::string body_of(const KernelSource& source, std::size_t entry) {
+  const std::size_t begin = source.text.find("\n" + source.entries[entry].name + "(");
+  return source.text.substr(begin, source.text.find("\n}\n", begin) - begin);
+}
+
+bool waits_before(const std::string& body, const char* reads) {
+  const std::size_t wait = body.find("wait_for_previous_kernel();"), read = body.find(reads, body.find(") {\n"));
+  return wait != std::string::npos && read != std::string::npos && wait < read;
 }
 
 // The one place where the text says what a kernel that starts early waits for.
 TEST(TensorSource, WaitsBeforeItReadsWhatTheKernelBeforeWrites) {
-  const auto body = [](const KernelSource& source, std::size_t entry) {
-    const std::size_t begin = source.text.find("\n" + source.entries[entry].name + "(");
-    return source.text.substr(begin, source.text.find("\n}\n", begin) - begin);
-  };
-  const auto waits_before = [](const std::string& text, const char* reads) {
-    const std::size_t wait = text.find("wait_for_previous_kernel();"), read = text.find(reads, text.find(") {\n"));
-    return wait != std::string::npos && read != std::string::npos && wait < read;
-  };
   for (const bool resident : {false, true}) {
-    const KernelSource source = generate(first_with(kSmall, [&](const TensorTiling& tiling) {
-                                           return tiling.splits == 1 && tiling.resident == resident;
-                                         }).plan);
-    EXPECT_NE(body(source, 0).find("let_next_kernel_start();"), std::string::npos);
-    EXPECT_EQ(times(body(source, 1), "wait_for_previous_kernel();"), 1u);
-    EXPECT_TRUE(waits_before(body(source, 1), "bulk_copy_to_shared(")) << resident;
+    const KernelSource source =
+        generate(first_with(kSmall, [&](const TensorTiling& tiling) {
+                   return tiling.splits == 1 && tiling.resident == resident && packs_weights_alone(tiling);
+                 }).plan);
+    EXPECT_NE(body_of(source, 0).find("let_next_kernel_start();"), std::string::npos);
+    EXPECT_EQ(times(body_of(source, 1), "wait_for_previous_kernel();"), 1u);
+    EXPECT_TRUE(waits_before(body_of(source, 1), "bulk_copy_to_shared(")) << resident;
     // The caller's next kernel has no business to start early: nobody says that it waits.
-    EXPECT_EQ(body(source, 1).find("let_next_kernel_start();"), std::string::npos);
+    EXPECT_EQ(body_of(source, 1).find("let_next_kernel_start();"), std::string::npos);
   }
   const KernelSource split = generate(first_split(kSmall).plan);
-  EXPECT_TRUE(waits_before(body(split, 1), "bulk_copy_to_shared("));
-  EXPECT_NE(body(split, 1).find("let_next_kernel_start();"), std::string::npos);
-  EXPECT_TRUE(waits_before(body(split, 2), "partial_sums["));
-  EXPECT_EQ(body(split, 2).find("let_next_kernel_start();"), std::string::npos);
+  EXPECT_TRUE(waits_before(body_of(split, 1), "bulk_copy_to_shared("));
+  EXPECT_NE(body_of(split, 1).find("let_next_kernel_start();"), std::string::npos);
+  EXPECT_TRUE(waits_before(body_of(split, 2), "partial_sums["));
+  EXPECT_EQ(body_of(split, 2).find("let_next_kernel_start();"), std::string::npos);
   // Loads through a pointer to const __restrict__ could be moved before the wait.
   EXPECT_EQ(split.entries[2].arguments.front().type, "const float*");
+}
+
+// Packing pixels starts early and lets the convolution start early: it waits itself, so that its end is the end of what
+// packs weights too.
+TEST(TensorSource, WaitsForPackedPixels) {
+  for (const char* spec : {kSmall, kMatrix}) {
+    for (const bool packs_weights : {true, false}) {
+      if (!packs_weights && spec == kSmall) continue;  // taps are no matrix
+      const KernelSource source = generate(first_with(spec, [&](const TensorTiling& tiling) {
+                                             return tiling.splits == 1 && tiling.packs_pixels && !tiling.resident &&
+                                                    tiling.packs_weights() == packs_weights;
+                                           }).plan);
+      const std::size_t pixels = packs_weights ? 1 : 0;
+      const std::string packing = body_of(source, pixels), convolution = body_of(source, pixels + 1);
+      EXPECT_NE(packing.find("let_next_kernel_start();"), std::string::npos);
+      EXPECT_EQ(times(packing, "wait_for_previous_kernel();"), pixels) << spec;
+      EXPECT_EQ(packing.find("return"), std::string::npos) << "all of its blocks wait";
+      EXPECT_EQ(times(convolution, "wait_for_previous_kernel();"), 1u) << spec;
+      EXPECT_TRUE(waits_before(convolution, "copy_run(")) << spec;
+      EXPECT_EQ(waits_before(convolution, "bulk_copy_to_shared("), packs_weights) << spec;
+      EXPECT_EQ(convolution.find("let_next_kernel_start();"), std::string::npos);
+    }
+  }
 }
 
 /// A unit as the lines of taps have it.
@@ -143,7 +217,8 @@ struct Unit {
   std::int64_t r, s, slice, pixel_row;
 };
 
-/// Reads the text between "begin taps" and "end taps"; places of weights must be those of the units in order.
+/// Reads the text between "begin taps" and "end taps"; places of weights must be those of the units in order. Fetched
+/// weights are in registers: tensor_fetched_weights_test.cpp says which.
 std::vector<Unit> units_of(const TensorCandidate& one) {
   const TensorTiling& t = one.tiling;
   const std::string text = generate(one.plan).text;
@@ -156,6 +231,8 @@ std::vector<Unit> units_of(const TensorCandidate& one) {
       R"(multiply\(sum, weights \+ (\d+) \* kBlockK, matrix_operand\(pixels \+ 16 \* (\d+), 16 \* (\d+)\), .*\);  // (?:r(\d+))?s(\d+) (?:r(\d+))?s(\d+))");
   static const std::regex a_tap_and_zeros(
       R"(multiply\(sum, weights \+ (\d+) \* kBlockK, matrix_operand\(pixels \+ 16 \* (\d+), zeros - \(pixels \+ 16 \* (\d+)\)\), .*\);  // (?:r(\d+))?s(\d+))");
+  static const std::regex two_fetched_slices(
+      R"(multiply\(sum, a\[(\d+)\]\[(\d+)\], pixels \+ (\d+), .*\);  // c(\d+)\.\.(\d+))");
   // A row is named where a step has several.
   const auto number = [](const std::smatch& match, std::size_t i) {
     return match[i].matched ? std::int64_t{std::stoll(match[i])} : 0;
@@ -166,7 +243,15 @@ std::vector<Unit> units_of(const TensorCandidate& one) {
     if (line.find("multiply(") == std::string::npos) continue;
     std::smatch match;
     const std::int64_t channels = TensorTiling::slice_channels(one.spec);
-    if (std::regex_search(line, match, two_slices)) {
+    if (!t.packs_weights()) {
+      RC_ASSERT(std::regex_search(line, match, two_fetched_slices));
+      const auto first = static_cast<std::int64_t>(2 * multiplications);
+      // Both multiplications of 16 channels have some of each four.
+      RC_ASSERT(number(match, 4) == first / 4 * 16 && number(match, 5) == number(match, 4) + 15);
+      RC_ASSERT(number(match, 1) == first / 4 % 2 && number(match, 2) == first / 2 % 2);
+      units.push_back({0, 0, first, number(match, 3)});
+      units.push_back({0, 0, first + 1, number(match, 3) + t.slice_pitch(one.spec)});
+    } else if (std::regex_search(line, match, two_slices)) {
       const std::int64_t slice = number(match, 5) / channels;
       RC_ASSERT(number(match, 6) == (slice + 2) * channels - 1);
       units.push_back({number(match, 3), number(match, 4), slice, number(match, 2)});
@@ -180,7 +265,7 @@ std::vector<Unit> units_of(const TensorCandidate& one) {
       RC_ASSERT(t.has_zeros(one.spec) && number(match, 2) == number(match, 3));
       units.push_back({number(match, 4), number(match, 5), 0, number(match, 2)});
     }
-    RC_ASSERT(number(match, 1) == static_cast<std::int64_t>(2 * multiplications));
+    if (t.packs_weights()) RC_ASSERT(number(match, 1) == static_cast<std::int64_t>(2 * multiplications));
     // Only the first multiplication of a tile's first step starts a sum.
     RC_ASSERT((line.find("step != ") != std::string::npos) == (multiplications == 0));
     ++multiplications;
@@ -243,7 +328,11 @@ TEST(TensorSource, CopiesStagedRunsWhereTheyAreWholeLinesOrHaveTwoBytes) {
 }
 
 TEST(TensorSource, APlanSaysHowPixelsComeAndOutputsLeave) {
-  const auto loaded = [](const TensorTiling& tiling) { return tiling.images == 0 && tiling.copies_ahead == 0; };
+  const auto packed = [](const TensorTiling& tiling) { return tiling.images == 0 && tiling.packs_pixels; };
+  const auto loaded = [&](const TensorTiling& tiling) {
+    return tiling.images == 0 && tiling.copies_ahead == 0 && !tiling.packs_pixels;
+  };
+  const auto fetched = [](const TensorTiling& tiling) { return tiling.images == 0 && tiling.weight_slots == 4; };
   const auto copied = [](const TensorTiling& tiling) { return tiling.images == 0 && tiling.copies_ahead == 2; };
   const auto images = [](const TensorTiling& tiling) { return tiling.images > 0; };
   const struct {
@@ -254,6 +343,10 @@ TEST(TensorSource, APlanSaysHowPixelsComeAndOutputsLeave) {
        "runs, as vectors"},
       {first_with("input=2,20,26,34 weight=37,20,3,3 math=tf32", copied),
        "by the copy engine, 2 step(s) ahead of each of 4 warps", "runs, by the copy engine"},
+      {first_with("input=2,20,26,34 weight=37,20,3,3 math=tf32", packed), "loading: packed before, by the copy engine",
+       "runs, by the copy engine"},
+      {first_with("input=2,128,26,35 weight=37,128,1,1 math=tf32", fetched),
+       "weights: fetched by the threads that multiply them, 4 steps at a time", "runs, as vectors"},
       {first_with("input=3,48,7,9 weight=72,48,3,3 padding=1 math=tf32", images),
        "loading: ", "planes of whole images"},
       {first_with("input=2,24,26,34 weight=40,24,3,3 dtype=bf16 input_layout=nhwc output_layout=nhwc", loaded),

@@ -26,11 +26,13 @@ RC_GTEST_PROP(TensorTilingProperty, SharedMemoryIsCutWithoutOverlap, ()) {
     RC_ASSERT(t.slice_pitch(spec) >= t.run_pixels(spec));
     RC_ASSERT(t.run_bytes(spec) >= TensorTiling::phases(spec) * t.slices * t.slice_pitch(spec) * kRow);
     RC_ASSERT(t.weight_bytes(spec) == t.units(spec) * t.block_k * kRow);
-    // Weights come with each step, or all of them lie behind the stages.
-    RC_ASSERT(t.stage_bytes(spec) >= t.runs() * t.run_bytes(spec) + (t.resident ? 0 : t.weight_bytes(spec)));
-    RC_ASSERT(t.resident_first_byte(spec) >= t.stages * t.stage_bytes(spec));
-    RC_ASSERT(t.resident_bytes(spec) >= (t.resident ? t.packed_rows(spec) * kRow : 0));
-    RC_ASSERT(t.staging_first_byte(spec) >= t.resident_first_byte(spec) + t.resident_bytes(spec));
+    // Weights come with each step, or what a block keeps of them lies behind the stages: all, or some steps'.
+    const bool with_steps = !t.resident && t.weight_slots == 0;
+    RC_ASSERT(t.stage_bytes(spec) >= t.runs() * t.run_bytes(spec) + (with_steps ? t.weight_bytes(spec) : 0));
+    RC_ASSERT(t.weights_first_byte(spec) >= t.stages * t.stage_bytes(spec));
+    RC_ASSERT(t.kept_weight_bytes(spec) >=
+              (t.resident ? t.packed_rows(spec) * kRow : t.weight_slots * t.slot_bytes(spec)));
+    RC_ASSERT(t.staging_first_byte(spec) >= t.weights_first_byte(spec) + t.kept_weight_bytes(spec));
     // NCHW: eight channels of each warp; NHWC: some positions of each warpgroup.
     const std::int64_t staged_rows =
         spec.output_layout == Layout::nhwc ? 2 * t.store_columns(spec) : kMultiplyingWarps * kStagedChannels;
@@ -42,7 +44,7 @@ RC_GTEST_PROP(TensorTilingProperty, SharedMemoryIsCutWithoutOverlap, ()) {
     RC_ASSERT(t.shared_bytes(spec) == one.plan.shared_bytes);
     // Bulk copies, operands and vectors are at multiples of 16 bytes, barriers at multiples of 8.
     RC_ASSERT(t.run_bytes(spec) % kRow == 0 && t.stage_bytes(spec) % kRow == 0);
-    RC_ASSERT(t.resident_first_byte(spec) % kRow == 0);
+    RC_ASSERT(t.weights_first_byte(spec) % kRow == 0);
     RC_ASSERT(t.staging_first_byte(spec) % kRow == 0 && t.zeros_first_byte(spec) % kRow == 0);
     RC_ASSERT(t.staging_pitch(spec) * t.staged_bytes(spec) % kRow == 0);
     RC_ASSERT(t.barriers_first_byte(spec) % 8 == 0);
@@ -165,8 +167,12 @@ RC_GTEST_PROP(TensorTilingProperty, LoadingWarpsShareARun, ()) {
   for (const TensorCandidate& one : some_tensor_candidates()) {
     const TensorTiling& t = one.tiling;
     RC_ASSERT(t.team_warps >= 1 && kLoadingWarps % t.team_warps == 0);
-    RC_ASSERT((t.load_batch == 0) == (t.copies_ahead > 0));
-    if (t.copies_ahead > 0) continue;  // lanes load nothing
+    const bool copies = t.copies_ahead > 0 || t.packs_pixels;
+    RC_ASSERT((t.load_batch == 0) == copies);
+    if (copies) {  // lanes load nothing; each warp has steps of its own, or slices of every step
+      RC_ASSERT(t.team_warps == 1 && !(t.copies_ahead > 0 && t.packs_pixels));
+      continue;
+    }
     // What a thread has in flight stays in its registers.
     RC_ASSERT(t.load_batch * t.load_item_registers(one.spec) < t.loader_registers(one.spec));
     if (TensorTiling::loads_vectors(one.spec))
@@ -332,11 +338,15 @@ RC_GTEST_PROP(TensorTilingProperty, PackedWeightsHoldEveryTapOnce, ()) {
     RC_ASSERT(chunks * t.chunk_channels(spec) >= spec.filter.c);
     RC_ASSERT((chunks - 1) * t.chunk_channels(spec) < spec.filter.c);
     RC_ASSERT(t.tiles_k(spec) * t.block_k >= spec.filter.k / spec.groups);
+    RC_ASSERT(one.plan.packed_weight_bytes == t.packed_weight_bytes(spec));
+    if (!t.packs_weights()) {  // they are read as they lie in w
+      RC_ASSERT(t.packed_rows(spec) == 0 && t.packed_weight_bytes(spec) == 0);
+      continue;
+    }
     RC_ASSERT(t.packed_rows(spec) * kRow == spec.groups * t.tiles_k(spec) * t.steps(spec) * t.weight_bytes(spec));
     RC_ASSERT(t.packed_rows(spec) <= INT32_MAX);
     RC_ASSERT(t.packed_weight_bytes(spec) >= t.packed_rows(spec) * kRow);
     RC_ASSERT(t.packed_weight_bytes(spec) % 256 == 0);
-    RC_ASSERT(one.plan.packed_weight_bytes == t.packed_weight_bytes(spec));
   }
 }
 
@@ -344,6 +354,7 @@ RC_GTEST_PROP(TensorTilingProperty, PackingFitsAndHasNoIdleBlocks, ()) {
   for (const TensorCandidate& one : some_tensor_candidates()) {
     const TensorTiling& t = one.tiling;
     const ConvSpec& spec = one.spec;
+    if (!t.packs_weights()) continue;
     const TensorTiling::Packing packing = t.packing(spec);
     RC_ASSERT(packing.channels >= 1 && packing.channels <= kWarpSize && t.block_k % packing.channels == 0);
     RC_ASSERT(kWarpSize % packing.channels == 0);

@@ -24,11 +24,13 @@ T* moved(T* pointer, std::ptrdiff_t bytes) {
   return reinterpret_cast<T*>(reinterpret_cast<std::uintptr_t>(pointer) + static_cast<std::uintptr_t>(bytes));
 }
 
-runtime::LaunchRules rules_for(const ConvSpec& spec, std::int64_t packed_weight_bytes, std::int64_t partial_sum_bytes) {
+runtime::LaunchRules rules_for(const ConvSpec& spec, std::int64_t packed_weight_bytes, std::int64_t partial_sum_bytes,
+                               std::int64_t packed_pixel_bytes = 0) {
   codegen::ConvPlan plan;
   plan.spec = spec;
   plan.packed_weight_bytes = packed_weight_bytes;
   plan.partial_sum_bytes = partial_sum_bytes;
+  plan.packed_pixel_bytes = packed_pixel_bytes;
   return runtime::LaunchRules(plan);
 }
 
@@ -353,6 +355,56 @@ TEST(PackedWeightRules, SizesOfParametersAreThoseOfTheParts) {
 TEST(PackedWeightRules, PartsThatWouldMisalignTheNextAreABug) {
   EXPECT_THROW(rules_for(full_spec(), 1000, 0), InternalError);
   EXPECT_THROW(rules_for(full_spec(), 1024, 100), InternalError);
+  EXPECT_THROW(rules_for(full_spec(), 1024, 256, 128), InternalError);
+}
+
+constexpr std::int64_t kPixelBytes = 2048;
+
+TEST(PackedPixelRules, TheyLieBehindPartialSums) {
+  using codegen::ArgumentRole;
+  const Packing p;
+  LaunchArgs with_w = p.args;
+  with_w.packed_w = nullptr;
+  with_w.w = addresses_for(p.spec).w;
+  const auto placed = [](const runtime::LaunchRules& rules, const LaunchArgs& args, ArgumentRole role) {
+    return rules.resolved(runtime::by_role(args))[static_cast<std::size_t>(role)];
+  };
+  for (const std::int64_t sums : {std::int64_t{0}, kPartialBytes}) {
+    const runtime::LaunchRules rules = rules_for(p.spec, kPackedBytes, sums, kPixelBytes);
+    EXPECT_EQ(rules.bytes(ArgumentRole::packed_x), kPixelBytes);
+    EXPECT_EQ(placed(rules, with_w, ArgumentRole::packed_w), with_w.workspace);
+    EXPECT_EQ(placed(rules, with_w, ArgumentRole::packed_x), moved(with_w.workspace, kPackedBytes + sums));
+    EXPECT_EQ(placed(rules, p.args, ArgumentRole::partial_sums), p.args.workspace);
+    EXPECT_EQ(placed(rules, p.args, ArgumentRole::packed_x), moved(p.args.workspace, sums));
+    // Of a kernel that takes w as it is.
+    const runtime::LaunchRules fetching = rules_for(p.spec, 0, sums, kPixelBytes);
+    EXPECT_EQ(placed(fetching, with_w, ArgumentRole::partial_sums), with_w.workspace);
+    EXPECT_EQ(placed(fetching, with_w, ArgumentRole::packed_x), moved(with_w.workspace, sums));
+  }
+}
+
+TEST(PackedPixelRules, TheWorkspaceHoldsThemToo) {
+  Packing p;
+  p.rules = rules_for(p.spec, kPackedBytes, kPartialBytes, kPixelBytes);
+  const auto with_x = [&p](std::ptrdiff_t from_workspace) {
+    LaunchArgs args = p.args;
+    args.x = moved(args.workspace, from_workspace);
+    return refused(p.rules, args);
+  };
+  EXPECT_EQ(with_x(kPartialBytes + kPixelBytes - 16), "workspace");
+  EXPECT_EQ(with_x(kPartialBytes + kPixelBytes), "") << "the workspace is smaller without packing weights";
+  p.args.packed_w = nullptr;
+  p.args.w = addresses_for(p.spec).w;
+  EXPECT_EQ(with_x(kPackedBytes + kPartialBytes + kPixelBytes - 16), "workspace");
+  EXPECT_EQ(with_x(kPackedBytes + kPartialBytes + kPixelBytes), "");
+}
+
+TEST(PackedPixelRules, TheyAloneNeedAWorkspace) {
+  const ConvSpec spec = full_spec();
+  LaunchArgs args = addresses_for(spec);
+  args.workspace = nullptr;
+  EXPECT_EQ(refused(rules_for(spec, 0, 0), args), "");
+  EXPECT_EQ(refused(rules_for(spec, 0, 0, kPixelBytes), args), "workspace");
 }
 
 }  // namespace

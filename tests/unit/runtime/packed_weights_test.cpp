@@ -11,10 +11,10 @@ namespace {
 
 using codegen::ArgumentRole;
 
-constexpr std::int64_t kPackedBytes = 3 * 256, kPartialBytes = 5 * 256;
+constexpr std::int64_t kPackedBytes = 3 * 256, kPartialBytes = 5 * 256, kPixelBytes = 7 * 256;
 
 struct Sizes {
-  std::int64_t packed_weights = kPackedBytes, partial_sums = kPartialBytes;
+  std::int64_t packed_weights = kPackedBytes, partial_sums = kPartialBytes, packed_pixels = 0;
 };
 
 const void* at(std::uintptr_t address) { return reinterpret_cast<const void*>(address); }
@@ -43,6 +43,17 @@ codegen::KernelSource three_entries() {
   return source;
 }
 
+/// The same, with pixels that are packed between weights and the convolution.
+codegen::KernelSource four_entries() {
+  codegen::KernelSource source = three_entries();
+  source.entries[1].arguments[0] = {ArgumentRole::packed_x, "const uint4* __restrict__", "packed_x"};
+  source.entries.insert(source.entries.begin() + 1,
+                        entry("pixels", {{ArgumentRole::x, "const float* __restrict__", "x"},
+                                         {ArgumentRole::packed_x, "uint4* __restrict__", "packed_x"}}));
+  return source;
+}
+constexpr Sizes kFourSizes{.packed_pixels = kPixelBytes};
+
 class PackedWeightsTest : public RuntimeTest {
  protected:
   PackedWeightsTest() : spec_(new_spec()) {
@@ -57,6 +68,7 @@ class PackedWeightsTest : public RuntimeTest {
     plan.spec = spec_;
     plan.packed_weight_bytes = sizes.packed_weights;
     plan.partial_sum_bytes = sizes.partial_sums;
+    plan.packed_pixel_bytes = sizes.packed_pixels;
     return Kernel(std::make_shared<detail::KernelState>(backend_, plan, std::move(source), "key",
                                                         runtime::Binary{"fake image ", "", false}, nullptr));
   }
@@ -222,6 +234,50 @@ TEST_F(PackedWeightsTest, AColdKernelIsNotLoadedForPackingInACapture) {
   EXPECT_EQ(backend_.count("load"), 0);
 }
 
+TEST_F(PackedWeightsTest, PackedPixelsLieBehindPartialSums) {
+  const Kernel kernel = kernel_of(four_entries(), kFourSizes);
+  kernel.launch(nullptr, with_w_);
+  ASSERT_EQ(names(), (std::vector<std::string>{"pack", "pixels", "convolve", "reduce"}));
+  const void* sums = behind(with_w_.workspace, kPackedBytes);
+  const void* pixels = behind(sums, kPartialBytes);
+  EXPECT_EQ(backend_.launches[1].pointers, (Pointers{with_w_.x, pixels}));
+  EXPECT_EQ(backend_.launches[2].pointers, (Pointers{pixels, with_w_.workspace, sums}));
+  EXPECT_EQ(backend_.launches[1].extents[1].bytes, kPixelBytes);
+  EXPECT_TRUE(backend_.launches[1].extents[1].writable);
+  EXPECT_FALSE(backend_.launches[2].extents[0].writable);
+  backend_.launches.clear();
+
+  kernel.launch(nullptr, with_packed_);
+  ASSERT_EQ(names(), (std::vector<std::string>{"pixels", "convolve", "reduce"}));
+  pixels = behind(with_packed_.workspace, kPartialBytes);
+  EXPECT_EQ(backend_.launches[0].pointers, (Pointers{with_packed_.x, pixels}));
+  EXPECT_FALSE(backend_.launches[0].overlap) << "it is what this launch begins with";
+  EXPECT_EQ(backend_.launches[1].pointers, (Pointers{pixels, with_packed_.packed_w, with_packed_.workspace}));
+  backend_.launches.clear();
+
+  kernel.pack_weights(nullptr, with_w_.w, with_w_.workspace);
+  EXPECT_EQ(names(), std::vector<std::string>{"pack"});
+}
+
+TEST_F(PackedWeightsTest, PackedPixelsArePartOfTheWorkspace) {
+  const Kernel kernel = kernel_of(four_entries(), kFourSizes);
+  EXPECT_EQ(kernel.workspace_bytes(), kPackedBytes + kPartialBytes + kPixelBytes);
+  EXPECT_EQ(kernel.workspace_bytes_with_packed_weights(), kPartialBytes + kPixelBytes);
+  EXPECT_EQ(kernel.packed_weight_bytes(), kPackedBytes);
+  // Where threads fetch their weights, there is nothing else.
+  codegen::KernelSource source = four_entries();
+  source.entries.erase(source.entries.begin());
+  source.entries.pop_back();
+  source.entries[1].arguments = {{ArgumentRole::packed_x, "const uint4* __restrict__", "packed_x"},
+                                 {ArgumentRole::w, "const float* __restrict__", "w"},
+                                 {ArgumentRole::y, "float* __restrict__", "y"}};
+  const Kernel fetching = kernel_of(source, {.packed_weights = 0, .partial_sums = 0, .packed_pixels = kPixelBytes});
+  EXPECT_EQ(fetching.workspace_bytes(), kPixelBytes);
+  fetching.launch(nullptr, with_w_);
+  ASSERT_EQ(names(), (std::vector<std::string>{"pixels", "convolve"}));
+  EXPECT_EQ(backend_.launches[1].pointers, (Pointers{with_w_.workspace, with_w_.w, with_w_.y}));
+}
+
 TEST_F(PackedWeightsTest, AParameterWithoutAPointerIsABug) {
   const auto is_a_bug = [&](const std::function<void(codegen::KernelSource&)>& change, Sizes sizes = {}) {
     codegen::KernelSource source = three_entries();
@@ -244,6 +300,13 @@ TEST_F(PackedWeightsTest, AParameterWithoutAPointerIsABug) {
   EXPECT_TRUE(is_a_bug(unchanged, {.packed_weights = 0}));
   EXPECT_TRUE(is_a_bug(unchanged, {.partial_sums = 0}));
   EXPECT_TRUE(is_a_bug(unchanged, {.packed_weights = kPackedBytes + 128})) << "partial sums would be misaligned";
+  const auto packs_pixels = [](Source& s) { s = four_entries(); };
+  EXPECT_FALSE(is_a_bug(packs_pixels, kFourSizes));
+  EXPECT_TRUE(is_a_bug(packs_pixels)) << "no packed pixels in the workspace";
+  EXPECT_TRUE(is_a_bug(packs_pixels, {.packed_pixels = kPixelBytes + 128})) << "the workspace would be too short";
+  EXPECT_TRUE(is_a_bug([](Source& s) { s.entries[0].arguments[0].role = ArgumentRole::packed_x; },
+                       {.packed_pixels = kPixelBytes}))
+      << "packing weights has no workspace";
 }
 
 }  // namespace

@@ -90,7 +90,7 @@ void run_convolution(const std::string& name, void** arguments) {
   const auto source = codegen::generate(codegen::make_plan(spec, target));
   const codegen::KernelEntry& entry = entry_of(source, name);
   // Kept from entry to entry: the one that writes y need not be the one that reads w.
-  static void* pointers[static_cast<int>(codegen::ArgumentRole::partial_sums) + 1] = {};
+  static void* pointers[static_cast<int>(codegen::ArgumentRole::packed_x) + 1] = {};
   int index = 0;
   bool writes_y = false;
   for (const auto& one : entry.arguments) {

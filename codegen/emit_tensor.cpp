@@ -260,10 +260,7 @@ std::string fetch_functions(const TensorTiling& tiling) {
   if (tiling.packs_weights()) return {};
   const bool lanes = tiling.copies_ahead == 0 && !tiling.packs_pixels;  // whose loads name channels in this order
   std::string text(embedded_text("tensor_fetch_weights.cu.in"));
-  if (!lanes)
-    text +=
-        "\n// Which channel lies at a place of the slices, so that weights and pixels meet.\n"
-        "__device__ constexpr int channel_at(int place) { return place / 16 * 16 + place % 4 * 4 + place / 4 % 4; }\n";
+  if (!lanes) text.append("\n").append(embedded_text("tensor_channel_order.cu.in"));
   text.pop_back();
   return text;
 }
@@ -310,6 +307,10 @@ std::string activation(const Epilogue& epilogue) {
 }
 
 }  // namespace
+
+std::string channel_at(const TensorTiling& tiling, std::string_view place) {
+  return tiling.packs_weights() ? std::string(place) : fmt::format("channel_at({})", place);
+}
 
 std::string multiply_text(std::string_view file, int columns) {
   const int accumulators = columns / 2;

@@ -68,7 +68,7 @@ std::string convert_run(const ConvPlan& plan, const TensorTiling& tiling) {
       {"part", tiling.images > 0 ? "" : "const int first = Part(run_first, r).first;"},
       {"raw_place", tiling.images > 0 ? "image * (kChunkChannels * kRawPitch) + h * kW + w" : "h * kW + w - first"},
       {"channel_exists", spec.filter.c % chunk == 0 ? "" : " && c_first + c < kChannels"}});
-  if (!TensorTiling::loads_pairs(spec)) holes.emplace("channel", tiling.packs_weights() ? "c" : "channel_at(c)");
+  if (!TensorTiling::loads_pairs(spec)) holes.emplace("channel", channel_at(tiling, "c"));
   return fill_template(
       embedded_text(TensorTiling::loads_pairs(spec) ? "tensor_convert_pairs.cu.in" : "tensor_convert_pixels.cu.in"),
       holes);
@@ -97,27 +97,37 @@ Holes barrier_holes(const TensorTiling& tiling) {
   return {{"more_barriers", more.text()}, {"init_barriers", init.text()}};
 }
 
+/// Arrivals at the barrier of a stage: of those who bring pixels, and of who asks for weights.
+std::string arrivals(const TensorTiling& tiling) {
+  const int weights = tiling.weights_come_with_steps() ? 1 : 0;
+  if (tiling.packs_pixels) return std::to_string(4 + weights);
+  if (tiling.copies_ahead > 0) return std::to_string(1 + weights);
+  return weights == 1 ? "kTeamWarps + 1" : "kTeamWarps";
+}
+
+/// Which of the threads that load a step asks for its weights.
+std::string_view asks_for_weights(const TensorTiling& tiling) {
+  if (tiling.packs_pixels) return "warp == 0";  // only a lane of each warp is left
+  return tiling.copies_ahead > 0 ? "lane == 0" : "member == 0 && lane == 0";
+}
+
+/// Who waits for the kernel before: all that ask for what it packs, and no others.
+std::string await_packing(const TensorTiling& tiling) {
+  if (tiling.packs_pixels) return "wait_for_previous_kernel();";
+  if (!tiling.weights_come_with_steps()) return {};
+  return fmt::format("if ({}) wait_for_previous_kernel();", asks_for_weights(tiling));
+}
+
 /// Where weights are loaded and awaited: with each step, or once for all tiles.
 Holes weight_holes(const TensorTiling& tiling) {
   if (tiling.weights_come_with_steps()) {
-    const bool copies = tiling.copies_ahead > 0;
-    const std::string first_lane = tiling.packs_pixels ? "if (warp == 0) {\n"
-                                   : copies            ? "if (lane == 0) {\n"
-                                                       : "if (member == 0 && lane == 0) {\n";
-    return {{"arrivals", tiling.packs_pixels ? "5"
-                         : copies            ? "2"
-                                             : "kTeamWarps + 1"},
-            {"load_weights", ""},
-            // Only who asks for weights waits for them.
-            {"await_packing", tiling.packs_pixels ? ""
-                              : copies            ? "if (lane == 0) wait_for_previous_kernel();"
-                                                  : "if (member == 0 && lane == 0) wait_for_previous_kernel();"},
+    return {{"load_weights", ""},
             {"weights_of_tile",
              "const char* w_tile = reinterpret_cast<const char*>(packed_w) +\n"
              "                     static_cast<long long>(tile.group * kTilesK + tile.k_tile) * kSteps * "
              "kWeightBytes;\n"},
             {"load_weights_of_step",
-             first_lane +
+             fmt::format("if ({}) {{\n", asks_for_weights(tiling)) +
                  "  barrier_arrive_expecting(full + stage, kWeightBytes);\n"
                  "  bulk_copy_to_shared(input + kInputBytes, w_tile + static_cast<long long>(step) * kWeightBytes, "
                  "kWeightBytes,\n"
@@ -126,9 +136,6 @@ Holes weight_holes(const TensorTiling& tiling) {
             {"await_weights", ""}};
   }
   return {
-      {"arrivals", tiling.packs_pixels       ? "4"
-                   : tiling.copies_ahead > 0 ? "1"
-                                             : "kTeamWarps"},
       {"load_weights",
        !tiling.resident
            ? ""
@@ -140,7 +147,6 @@ Holes weight_holes(const TensorTiling& tiling) {
              "                        reinterpret_cast<const char*>(packed_w) + step * kWeightBytes, kWeightBytes,\n"
              "                        weights_arrival);\n"
              "}\n"},
-      {"await_packing", ""},
       {"weights_of_tile", ""},
       {"load_weights_of_step", ""},
       {"await_weights", tiling.resident ? "barrier_wait(weights_arrival, 0);" : ""}};
@@ -224,6 +230,7 @@ Holes tensor_load_holes(const ConvPlan& plan, const TensorTiling& tiling) {
   const StepText text = step_text(tiling);
   const bool copies = tiling.copies_ahead > 0;
   Holes tiles = {{"loader_registers", move_registers(tiling.loader_registers(plan.spec), "kLoaderRegisters")},
+                 {"await_packing", await_packing(tiling)},
                  {"tile_number", text.tile_number},
                  {"chunk", text.chunk},
                  {"filter_row", text.filter_row},
@@ -233,10 +240,10 @@ Holes tensor_load_holes(const ConvPlan& plan, const TensorTiling& tiling) {
     tiles.merge(
         Holes{{"run_image", tiling.images > 0 ? "run * static_cast<long long>(kImages * kInputStrideN) + " : ""}});
   Holes weights = weight_holes(tiling);
-  for (const char* name : {"load_weights", "await_packing", "weights_of_tile", "load_weights_of_step"})
-    if (auto hole = weights.extract(name); !tiling.packs_pixels || std::string_view(name) != "await_packing")
-      tiles.insert(std::move(hole));
+  for (const char* name : {"load_weights", "weights_of_tile", "load_weights_of_step"})
+    tiles.insert(weights.extract(name));
   Holes holes = {
+      {"arrivals", arrivals(tiling)},
       {"load_functions", tiling.packs_pixels ? copy_packed_pixels(tiling)
                          : copies ? walk(tiling) + "\n" + copy_pixels(tiling) + "\n" + convert_run(plan, tiling)
                                   : load_run(plan, tiling)},

@@ -42,14 +42,13 @@ void add_tensor_pixel_constants(Constants& c, const ConvSpec& spec, const Tensor
 
 std::string emit_tensor_pixels(const ConvPlan& plan, const TensorTiling& tiling) {
   const bool whole = plan.spec.filter.c % tiling.chunk_channels(plan.spec) == 0;
-  std::string text =
-      fill_template(embedded_text("tensor_pack_pixels.cu.in"),
-                    {{"pixel_kernel", pixel_kernel_name(plan)},
-                     {"pixel_parameters", parameter_list(pixel_arguments())},
-                     {"channel", tiling.packs_weights() ? "place_first + i" : "channel_at(place_first + i)"},
-                     {"channel_exists", whole ? "" : " && c < kChannels"},
-                     // What has packed weights has finished when this has.
-                     {"await_weights", tiling.packs_weights() ? "wait_for_previous_kernel();" : ""}});
+  std::string text = fill_template(embedded_text("tensor_pack_pixels.cu.in"),
+                                   {{"pixel_kernel", pixel_kernel_name(plan)},
+                                    {"pixel_parameters", parameter_list(pixel_arguments())},
+                                    {"channel", channel_at(tiling, "place_first + i")},
+                                    {"channel_exists", whole ? "" : " && c < kChannels"},
+                                    // What has packed weights has finished when this has.
+                                    {"await_weights", tiling.packs_weights() ? "wait_for_previous_kernel();" : ""}});
   text.pop_back();
   return text;
 }

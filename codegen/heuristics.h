@@ -29,7 +29,7 @@ struct BlockWork {
 
 /// A way to compute the convolution and its price. Thousands are looked at for one plan, so it holds no more than that.
 struct Candidate {
-  std::variant<std::monostate, PointwiseTiling, TensorTiling, DirectTiling, DepthwiseTiling, FallbackTiling> tiling;
+  Tiling tiling;
   BlockWork work;
   std::int64_t cost = 0;
 };

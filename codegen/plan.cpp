@@ -10,7 +10,7 @@
 namespace jitconv::codegen {
 namespace {
 
-static_assert(std::variant_size_v<decltype(Candidate::tiling)> == static_cast<std::size_t>(Family::fallback) + 1,
+static_assert(std::variant_size_v<Tiling> == static_cast<std::size_t>(Family::fallback) + 1,
               "a tiling's place in the variant is its family");
 
 Family family_of(const Candidate& candidate) { return static_cast<Family>(candidate.tiling.index()); }
@@ -19,11 +19,6 @@ struct Candidates {
   std::vector<Candidate> all;
   std::vector<Note> notes;
 };
-
-bool has_tensor_cores(const std::vector<Candidate>& candidates) {
-  return std::any_of(candidates.begin(), candidates.end(),
-                     [](const Candidate& candidate) { return uses_tensor_cores(family_of(candidate)); });
-}
 
 /// What the model of FMA kernels leaves out, most of it where there is little work. Of 76 convolutions for which it saw
 /// them within a few per cent of tensor cores, measured on an H200, tensor cores were faster in 75, mostly by far.
@@ -38,18 +33,19 @@ Candidates all_candidates(const ConvSpec& spec, const Target& target) {
   std::string why;
   take(pointwise_candidates(spec, target, why), Family::pointwise, why);
   take(tensor_candidates(spec, target, why), Family::tensor, why);
+  const bool tensor_cores = !result.all.empty();
   take(depthwise_candidates(spec, target, why), Family::depthwise, why);
   std::vector<Candidate> direct = direct_candidates(spec, target, why);
   // Few channels and one tap are a matter of memory, which the model knows.
   const bool memory_decides = spec.filter.r * spec.filter.s == 1 && spec.filter.c <= 4;
-  if (has_tensor_cores(result.all) && !memory_decides)
+  if (tensor_cores && !memory_decides)
     for (Candidate& candidate : direct) candidate.cost += candidate.cost * kBesideTensorCoresPercent / 100;
   take(std::move(direct), Family::direct, why);
   if (result.all.empty()) {
     result.all = fallback_candidates(spec, target);
     result.notes.push_back({"fallback", "slow path: operands are read from global memory for every tap"});
   }
-  if (spec.math != MathMode::ieee && !has_tensor_cores(result.all))
+  if (spec.math != MathMode::ieee && !tensor_cores)
     result.notes.push_back({"math", fmt::format("{} is served by fp32 FMA kernels, which keep more than it promises",
                                                 to_string(spec.math))});
   return result;
@@ -79,6 +75,14 @@ bool has_no_outputs(const ConvSpec& spec) {
 
 }  // namespace
 
+Workspace workspace_of(const Tiling& tiling, const ConvSpec& spec) {
+  if (const auto* tensor = std::get_if<TensorTiling>(&tiling))
+    return {tensor->packed_weight_bytes(spec), tensor->partial_sum_bytes(spec), tensor->packed_pixel_bytes(spec)};
+  if (const auto* pointwise = std::get_if<PointwiseTiling>(&tiling))
+    return {.partial_sums = pointwise->partial_sum_bytes(spec)};
+  return {};
+}
+
 ConvPlan make_plan(const Candidate& candidate, const ConvSpec& spec, const Target& target) {
   const BlockWork& work = candidate.work;
   ConvPlan plan;
@@ -93,13 +97,7 @@ ConvPlan make_plan(const Candidate& candidate, const ConvSpec& spec, const Targe
   Overhang over;
   if (const auto* direct = std::get_if<DirectTiling>(&candidate.tiling)) over = overhang(*direct, spec);
   if (const auto* depthwise = std::get_if<DepthwiseTiling>(&candidate.tiling)) over = overhang(*depthwise, spec);
-  if (const auto* tensor = std::get_if<TensorTiling>(&candidate.tiling)) {
-    plan.packed_weight_bytes = tensor->packed_weight_bytes(spec);
-    plan.partial_sum_bytes = tensor->partial_sum_bytes(spec);
-    plan.packed_pixel_bytes = tensor->packed_pixel_bytes(spec);
-  }
-  if (const auto* pointwise = std::get_if<PointwiseTiling>(&candidate.tiling))
-    plan.partial_sum_bytes = pointwise->partial_sum_bytes(spec);
+  plan.workspace = workspace_of(candidate.tiling, spec);
   plan.wide_index = needs_wide_index(spec, over);
   plan.cost = candidate.cost;
   return plan;

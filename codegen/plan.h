@@ -25,17 +25,28 @@ struct Note {
   bool operator==(const Note&) const = default;
 };
 
+/// Sizes of the workspace's parts in bytes, each a multiple of 256, in the order in which they lie in it.
+struct Workspace {
+  std::int64_t packed_weights = 0, partial_sums = 0, packed_pixels = 0;
+  std::int64_t bytes() const { return packed_weights + partial_sums + packed_pixels; }
+  bool operator==(const Workspace&) const = default;
+};
+
+using Tiling =
+    std::variant<std::monostate, PointwiseTiling, TensorTiling, DirectTiling, DepthwiseTiling, FallbackTiling>;
+Workspace workspace_of(const Tiling& tiling, const ConvSpec& spec);
+
 struct ConvPlan {
   ConvSpec spec;  ///< canonical: see canonical()
   Target target;
   Family family = Family::none;
-  std::variant<std::monostate, PointwiseTiling, TensorTiling, DirectTiling, DepthwiseTiling, FallbackTiling> tiling;
+  Tiling tiling;
   std::uint32_t blocks = 0;   ///< grid size; flattened into x
   std::uint32_t threads = 0;  ///< per block
   std::uint32_t shared_bytes = 0;
   int min_blocks_per_sm = 1;  ///< second argument of __launch_bounds__
   bool wide_index = false;    ///< element offsets need 64 bits; proved per candidate
-  std::int64_t packed_weight_bytes = 0, partial_sum_bytes = 0, packed_pixel_bytes = 0;  ///< multiples of 256
+  Workspace workspace;
   std::int64_t cost = 0;  ///< modelled time in picoseconds; only its order matters
   std::vector<Note> notes;
   bool operator==(const ConvPlan&) const = default;

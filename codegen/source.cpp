@@ -32,9 +32,7 @@ std::string emit(const ConvPlan& plan) {
 KernelSource generate(const ConvPlan& plan) {
   KernelSource source;
   source.text = emit(plan);
-  source.packed_weight_bytes = plan.packed_weight_bytes;
-  source.partial_sum_bytes = plan.partial_sum_bytes;
-  source.packed_pixel_bytes = plan.packed_pixel_bytes;
+  source.workspace = plan.workspace;
   if (plan.family == Family::none) return source;
   // No fast-math flags: denormals, division and contraction are as IEEE and the text say.
   source.options = {fmt::format("--gpu-architecture={}", plan.target.arch()), "--std=c++17"};

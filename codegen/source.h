@@ -42,7 +42,7 @@ struct KernelSource {
   std::string text;                  ///< the complete .cu; empty for a convolution without outputs
   std::vector<std::string> options;  ///< NVRTC options, --gpu-architecture included
   std::vector<KernelEntry> entries;
-  std::int64_t packed_weight_bytes = 0, partial_sum_bytes = 0, packed_pixel_bytes = 0;  ///< multiples of 256
+  Workspace workspace;
   bool operator==(const KernelSource&) const = default;
 };
 

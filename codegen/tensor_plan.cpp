@@ -44,8 +44,8 @@ constexpr std::int64_t kReduceLaunch = 1'170'000;  // of the one behind it
 constexpr std::int64_t kDramBytesPerMicrosecond = 4'700'000;
 constexpr std::int64_t kUnalignedPercent = 153;   // of the memory's time if runs of y do not start and end on 256 bytes
 constexpr std::int64_t kLoadedPercent = 123;      // of it, if lanes load: their loads and stores queue together
-constexpr std::int64_t kPixelLaunch = 2'500'000;  // of the kernel that packs pixels, and
-constexpr std::int64_t kPackedBytesPerMicrosecond = 2'550'000;  // of what it reads and writes
+constexpr std::int64_t kPixelLaunch = 2'500'000;  // of the kernel that packs pixels, besides
+constexpr std::int64_t kPackedBytesPerMicrosecond = 2'550'000;  // that it reads and writes
 constexpr std::int64_t kPackedCopyIssue = 40;                   // a copy of packed pixels
 constexpr std::int64_t kL2PackedBytesPerCycle = 44;
 constexpr std::int64_t kMostPackedPixelBytes = 32 << 20;  // that stay in L2
@@ -168,28 +168,31 @@ class Search {
       }
       if (tiling.load_item_registers(spec_) > tiling.load_registers(spec_) || tiling.packed_rows(spec_) > INT32_MAX)
         continue;
-      tiling.resident = false;
-      stages(tiling);
-      tiling.resident = tiling.tiles_k(spec_) * spec_.groups == 1;
-      if (tiling.resident) stages(tiling);
-      tiling.resident = false;
-      if (!tiling.can_fetch_weights(spec_) || tiling.columns > kMostColumnsOfFetchers) continue;
-      for (const std::int64_t slots : {4, 6}) {
-        tiling.weight_slots = static_cast<int>(std::min(slots, tiling.steps(spec_)));
-        stages(tiling);
-        if (slots >= tiling.steps(spec_)) break;
-      }
-      tiling.weight_slots = 0;
+      weights(tiling);
     }
   }
 
-  void stages(TensorTiling tiling) {
-    loads(tiling);
-    if (tiling.can_pack_pixels(spec_)) {
-      tiling.packs_pixels = true;
-      if (tiling.packed_pixel_bytes(spec_) <= kMostPackedPixelBytes) loads(tiling);
-      tiling.packs_pixels = false;
+  void weights(TensorTiling tiling) {
+    pixels(tiling);
+    if (tiling.tiles_k(spec_) * spec_.groups == 1) {
+      TensorTiling resident = tiling;
+      resident.resident = true;
+      pixels(resident);
     }
+    if (!tiling.can_fetch_weights(spec_) || tiling.columns > kMostColumnsOfFetchers) return;
+    const std::int64_t steps = tiling.steps(spec_);
+    for (const std::int64_t slots : {4, 6}) {
+      tiling.weight_slots = static_cast<int>(std::min(slots, steps));
+      pixels(tiling);
+      if (slots >= steps) break;
+    }
+  }
+
+  void pixels(TensorTiling tiling) {
+    loads(tiling);
+    TensorTiling packed = tiling;
+    packed.packs_pixels = true;
+    if (tiling.can_pack_pixels(spec_) && packed.packed_pixel_bytes(spec_) <= kMostPackedPixelBytes) loads(packed);
     if (!tiling.copies_fit(spec_)) return;
     for (const int copies_ahead : {1, 2}) {
       tiling.copies_ahead = copies_ahead;
@@ -245,12 +248,15 @@ class Search {
     candidates_.push_back({tiling, work, price(tiling, tiles)});
   }
 
+  /// Bytes of weights that come to an SM for a step.
+  std::int64_t step_weight_bytes(const TensorTiling& tiling) const {
+    if (tiling.weights_come_with_steps()) return tiling.weight_bytes(spec_);
+    return tiling.packs_weights() ? 0 : tiling.slot_bytes(spec_);
+  }
+
   /// Cycles of an SM between the loads of two steps.
   std::int64_t step_load(const TensorTiling& tiling) const {
-    const std::int64_t runs = tiling.runs(), weight_bytes = tiling.weights_come_with_steps()
-                                                                ? tiling.weight_bytes(spec_)
-                                                            : tiling.packs_weights() ? 0
-                                                                                     : tiling.slot_bytes(spec_);
+    const std::int64_t runs = tiling.runs(), weight_bytes = step_weight_bytes(tiling);
     const std::int64_t items = tiling.load_items(spec_) * TensorTiling::phases(spec_);
     if (tiling.packs_pixels) {
       const std::int64_t copies = runs * TensorTiling::phases(spec_) * tiling.slices * std::max(1, tiling.images);
@@ -296,9 +302,9 @@ class Search {
   std::int64_t step_multiply(const TensorTiling& tiling) const {
     const std::int64_t n = tiling.columns, instruction = std::max(n / 2, 16 + n / 4);
     // Two consumers, two units each.
-    const std::int64_t cycles = tiling.units(spec_) * instruction + (tiling.weights_come_with_steps() ? kWeights
-                                                                     : tiling.packs_weights()         ? 0
-                                                                                                      : kFetchWeights);
+    std::int64_t cycles = tiling.units(spec_) * instruction;
+    if (tiling.weights_come_with_steps()) cycles += kWeights;
+    if (!tiling.packs_weights()) cycles += kFetchWeights;
     if (tiling.packs_pixels) return cycles;
     if (tiling.copies_ahead > 0) return cycles + tiling.raw_bytes(spec_) / kCopiedBytesPerCycle;
     const std::int64_t own = ceil_div(tiling.load_items(spec_) * TensorTiling::phases(spec_), tiling.team_warps);
@@ -358,9 +364,8 @@ class Search {
 
   /// That the kernel that packs pixels reads.
   std::int64_t input_bytes() const {
-    const std::int64_t rows = std::min<std::int64_t>(spec_.stride.h, TensorTiling::row_phases(spec_));
-    return spec_.input.n * spec_.input.c * spec_.input.h * spec_.input.w / spec_.stride.h * rows *
-           element_bytes(spec_.dtype);
+    return spec_.input.n * spec_.input.c * spec_.input.h * spec_.input.w / spec_.stride.h *
+           TensorTiling::row_phases(spec_) * element_bytes(spec_.dtype);
   }
 
   const ConvSpec& spec_;

@@ -21,6 +21,13 @@ std::int64_t plane(const ConvSpec& spec) {
   return out.h * out.w;
 }
 
+/// Of a filter's offsets modulo the stride: the largest and those below.
+int residues(std::int64_t filter_taps, std::int64_t dilation, std::int64_t stride) {
+  std::int64_t largest = 0;
+  for (std::int64_t tap = 0; tap < filter_taps; ++tap) largest = std::max(largest, tap * dilation % stride);
+  return static_cast<int>(largest + 1);
+}
+
 }  // namespace
 
 int TensorTiling::slice_channels(const ConvSpec& spec) {
@@ -49,11 +56,7 @@ int TensorTiling::phase_of(const ConvSpec& spec, std::int64_t s) {
   return static_cast<int>(s * spec.dilation.w % spec.stride.w);
 }
 
-int TensorTiling::phases(const ConvSpec& spec) {
-  int largest = 0;
-  for (std::int64_t s = 0; s < spec.filter.s; ++s) largest = std::max(largest, phase_of(spec, s));
-  return largest + 1;
-}
+int TensorTiling::phases(const ConvSpec& spec) { return residues(spec.filter.s, spec.dilation.w, spec.stride.w); }
 
 std::vector<int> TensorTiling::tap_order(const ConvSpec& spec) {
   std::vector<int> order(static_cast<std::size_t>(spec.filter.s));
@@ -138,12 +141,7 @@ bool TensorTiling::can_pack_pixels(const ConvSpec& spec) const {
   return spec.input_layout == Layout::nchw && filter_rows == 1 && slices % 4 == 0 && copies_ahead == 0;
 }
 
-int TensorTiling::row_phases(const ConvSpec& spec) {
-  int largest = 0;
-  for (std::int64_t r = 0; r < spec.filter.r; ++r)
-    largest = std::max(largest, static_cast<int>(r * spec.dilation.h % spec.stride.h));
-  return largest + 1;
-}
+int TensorTiling::row_phases(const ConvSpec& spec) { return residues(spec.filter.r, spec.dilation.h, spec.stride.h); }
 
 std::int64_t TensorTiling::packed_image(const ConvSpec& spec) {
   return (output_shape(spec).h + (spec.filter.r - 1) * spec.dilation.h / spec.stride.h) * pitch(spec);
@@ -154,8 +152,7 @@ std::int64_t TensorTiling::packed_tail(const ConvSpec& spec) const {
   if (images > 0) return runs() * images * packed_image(spec) + run_pixels(spec);
   // A tile's last run may start behind its plane.
   const std::int64_t last = (plane(spec) - 1 + runs() * window) / out.w * pitch(spec) + out.w;
-  const std::int64_t rows = (spec.filter.r - 1) * spec.dilation.h / spec.stride.h;
-  return std::max<std::int64_t>(0, last + rows * pitch(spec) + run_pixels(spec) - packed_image(spec));
+  return std::max<std::int64_t>(0, last + run_pixels(spec) - out.h * pitch(spec));
 }
 
 std::int64_t TensorTiling::packed_pixels(const ConvSpec& spec) const {

@@ -11,7 +11,7 @@ void Kernel::launch(void* stream, const LaunchArgs& args) const { state_->launch
 
 std::int64_t Kernel::workspace_bytes() const { return state_->workspace_bytes(false); }
 std::int64_t Kernel::workspace_bytes_with_packed_weights() const { return state_->workspace_bytes(true); }
-std::int64_t Kernel::packed_weight_bytes() const { return state_->plan.packed_weight_bytes; }
+std::int64_t Kernel::packed_weight_bytes() const { return state_->plan.workspace.packed_weights; }
 void Kernel::pack_weights(void* stream, const void* w, void* packed_w) const {
   state_->pack_weights(stream, w, packed_w);
 }

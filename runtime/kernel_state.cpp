@@ -16,10 +16,10 @@ using codegen::ArgumentRole;
 
 /// Made sure of when a kernel is made, so that no launch has to: a parameter has a pointer whenever its entry runs.
 void require_pointer(const codegen::ConvPlan& plan, const codegen::KernelEntry& entry, ArgumentRole role) {
-  const bool packs = plan.packed_weight_bytes != 0;
+  const bool packs = plan.workspace.packed_weights != 0;
   const bool there = role == ArgumentRole::packed_w       ? packs
-                     : role == ArgumentRole::partial_sums ? plan.partial_sum_bytes != 0 && !entry.packs_weights
-                     : role == ArgumentRole::packed_x     ? plan.packed_pixel_bytes != 0 && !entry.packs_weights
+                     : role == ArgumentRole::partial_sums ? plan.workspace.partial_sums != 0 && !entry.packs_weights
+                     : role == ArgumentRole::packed_x     ? plan.workspace.packed_pixels != 0 && !entry.packs_weights
                      : role == ArgumentRole::w            ? packs == entry.packs_weights
                                                           : role != ArgumentRole::workspace && !entry.packs_weights;
   if (there) return;

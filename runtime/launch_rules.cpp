@@ -44,9 +44,9 @@ LaunchRules::LaunchRules(const codegen::ConvPlan& plan) {
   extents_[kBias] = spec.epilogue.bias ? static_cast<std::uint64_t>(spec.filter.k * element) : 0;
   extents_[kResidual] = spec.epilogue.residual ? tensor_bytes(y) : 0;
   extents_[kY] = tensor_bytes(y);
-  extents_[kPackedW] = static_cast<std::uint64_t>(plan.packed_weight_bytes);
-  extents_[kPartialSums] = static_cast<std::uint64_t>(plan.partial_sum_bytes);
-  extents_[kPackedX] = static_cast<std::uint64_t>(plan.packed_pixel_bytes);
+  extents_[kPackedW] = static_cast<std::uint64_t>(plan.workspace.packed_weights);
+  extents_[kPartialSums] = static_cast<std::uint64_t>(plan.workspace.partial_sums);
+  extents_[kPackedX] = static_cast<std::uint64_t>(plan.workspace.packed_pixels);
   if ((extents_[kPackedW] | extents_[kPartialSums] | extents_[kPackedX]) % kWorkspaceAlignment != 0)
     throw InternalError("the parts of a workspace must be multiples of its alignment");
 

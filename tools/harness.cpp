@@ -106,8 +106,7 @@ std::string constants(const codegen::ConvPlan& plan, const KernelSource& source)
   line("kStrideH = {}, kStrideW = {}", spec.stride.h, spec.stride.w);
   line("kPadTop = {}, kPadLeft = {}", spec.padding.top, spec.padding.left);
   line("kDilationH = {}, kDilationW = {}", spec.dilation.h, spec.dilation.w);
-  line("kGroups = {}, kWorkspaceBytes = {}", spec.groups,
-       source.packed_weight_bytes + source.partial_sum_bytes + source.packed_pixel_bytes);
+  line("kGroups = {}, kWorkspaceBytes = {}", spec.groups, source.workspace.bytes());
   text += fmt::format("constexpr bool kInputNhwc = {}, kOutputNhwc = {}, kBias = {}, kResidual = {};\n",
                       spec.input_layout == Layout::nhwc, spec.output_layout == Layout::nhwc, spec.epilogue.bias,
                       spec.epilogue.residual);
@@ -135,7 +134,7 @@ std::string launch_text(const KernelSource& source) {
       "  b.packed_w = b.workspace;\n"
       "  b.partial_sums = static_cast<char*>(b.workspace) + {};\n"
       "  b.packed_x = static_cast<char*>(b.partial_sums) + {};\n",
-      source.packed_weight_bytes, source.partial_sum_bytes);
+      source.workspace.packed_weights, source.workspace.partial_sums);
   for (const KernelEntry& entry : source.entries) {
     prepare += fmt::format(
         "  HARNESS_CALL(cudaFuncSetAttribute(reinterpret_cast<const void*>({}),\n"

@@ -183,12 +183,7 @@ codegen::ConvPlan plan_like(const codegen::ConvPlan& full, const ConvSpec& spec)
   codegen::ConvPlan plan = full;
   plan.spec = spec;
   plan.blocks = static_cast<std::uint32_t>(blocks_of(full, spec));
-  if (const auto* tensor = std::get_if<codegen::TensorTiling>(&full.tiling)) {
-    plan.partial_sum_bytes = tensor->partial_sum_bytes(spec);
-    plan.packed_pixel_bytes = tensor->packed_pixel_bytes(spec);
-  }
-  if (const auto* pointwise = std::get_if<codegen::PointwiseTiling>(&full.tiling))
-    plan.partial_sum_bytes = pointwise->partial_sum_bytes(spec);
+  plan.workspace = codegen::workspace_of(full.tiling, spec);
   return plan;
 }
 

@@ -73,7 +73,7 @@ MUTANTS = [
     state("parameters_without_pointers", "  if (there) return;", "  return;",
           "a generator that asks for w beside packed weights ends the context"),
     state("packed_pixels_without_workspace",
-          "role == ArgumentRole::packed_x     ? plan.packed_pixel_bytes != 0 && !entry.packs_weights",
+          "role == ArgumentRole::packed_x     ? plan.workspace.packed_pixels != 0 && !entry.packs_weights",
           "role == ArgumentRole::packed_x     ? !entry.packs_weights",
           "a generator's mistake writes pixels behind the workspace"),
     state("device_unchecked", "  backend.require_fitting_device(plan.target, device);\n", "",

@@ -7,7 +7,7 @@ fetch = File("templates/tensor_fetch_weights.cu.in", "tensor_fetch")
 fetch_step = File("templates/tensor_fetch_step.cu.in", "tensor_fetch_step")
 pack_pixels = File("templates/tensor_pack_pixels.cu.in", "tensor_pack_pixels")
 copy_packed = File("templates/tensor_copy_packed.cu.in", "tensor_copy_packed")
-tiles_packed = File("templates/tensor_tiles_packed.cu.in", "tensor_tiles_packed")
+emit_load = File("codegen/emit_tensor_load.cpp", "emit_tensor_load")
 
 MUTANTS = [
     # Weights that the multiplying threads fetch.
@@ -28,8 +28,8 @@ MUTANTS = [
     # Pixels that a kernel before the convolution packs.
     tiling("packed_tail_missing", "* packed_image(spec) +\n         packed_tail(spec);", "* packed_image(spec);",
            "the last runs read past the end of the workspace"),
-    tiling("row_residues_of_columns", "static_cast<int>(r * spec.dilation.h % spec.stride.h)",
-           "static_cast<int>(r * spec.dilation.w % spec.stride.h)",
+    tiling("row_residues_of_columns", "residues(spec.filter.r, spec.dilation.h, spec.stride.h)",
+           "residues(spec.filter.r, spec.dilation.w, spec.stride.h)",
            "filters that are dilated along one axis read other slices' pixels"),
     pack_pixels("row_of_column_residue", "residues / kPhases - kPadTop", "residues % kPhases - kPadTop",
                 "strided filters read the wrong rows"),
@@ -39,7 +39,8 @@ MUTANTS = [
                 "strided filters read the wrong rows"),
     copy_packed("residue_of_first_row", "row % kStrideH * kPhases + phase", "phase",
                 "strided filters read the wrong rows"),
-    tiles_packed("not_awaited", "wait_for_previous_kernel();\n", "", "pixels are read before they are packed"),
+    emit_load("pixels_not_awaited", 'if (tiling.packs_pixels) return "wait_for_previous_kernel();";', "",
+              "pixels are read before they are packed"),
     emit_pixels("weights_not_awaited", 'tiling.packs_weights() ? "wait_for_previous_kernel();" : ""', '""',
                 "weights are read before they are packed"),
 ]

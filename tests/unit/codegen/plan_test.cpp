@@ -42,7 +42,8 @@ void assert_within_limits(const ConvPlan& plan) {
   // What is left of the registers for a thread: too few and ptxas can only spill.
   const std::int64_t warps = resident * ceil_div(plan.threads, kWarpSize);
   RC_ASSERT(target.registers_per_sm / (warps * kWarpSize) >= 32);
-  for (const std::int64_t bytes : {plan.packed_weight_bytes, plan.partial_sum_bytes})
+  for (const std::int64_t bytes :
+       {plan.workspace.packed_weights, plan.workspace.partial_sums, plan.workspace.packed_pixels})
     RC_ASSERT(bytes >= 0 && bytes % 256 == 0);
   RC_ASSERT(plan.cost > 0);
 }

@@ -88,7 +88,7 @@ TEST(PointwisePlan, IsChosenForFewChannelsOfSmallImages) {
                            "input=16,128,28,28 weight=512,128,1,1 math=tf32 bias activation=relu"}) {
     const ConvPlan plan = make_plan(parse_spec(text), parse_target("sm_90a"));
     EXPECT_EQ(to_string(plan.family), "pointwise") << text;
-    EXPECT_EQ(plan.packed_weight_bytes, 0) << text;
+    EXPECT_EQ(plan.workspace.packed_weights, 0) << text;
   }
 }
 
@@ -112,7 +112,7 @@ TEST(PointwisePlan, SplitsWhatLeavesSmsWithoutATile) {
   ASSERT_FALSE(plans.empty());
   const ConvPlan& plan = plans.front();
   EXPECT_GT(std::get<PointwiseTiling>(plan.tiling).splits, 1);
-  EXPECT_EQ(plan.partial_sum_bytes, std::get<PointwiseTiling>(plan.tiling).splits * std::int64_t{196 * 256 * 4});
+  EXPECT_EQ(plan.workspace.partial_sums, std::get<PointwiseTiling>(plan.tiling).splits * std::int64_t{196 * 256 * 4});
 }
 
 RC_GTEST_PROP(PointwisePlanProperty, SharedMemoryIsCutWithoutOverlap, ()) {
@@ -207,7 +207,7 @@ RC_GTEST_PROP(PointwiseSourceProperty, SignaturesAndLaunchesComeFromOneList, ())
   const KernelSource source = generate(plan);
   const std::string name = kernel_name(plan);
   RC_ASSERT(source.entries.size() == (t.splits > 1 ? 2u : 1u));
-  RC_ASSERT(source.packed_weight_bytes == 0 && source.partial_sum_bytes == t.partial_sum_bytes(spec));
+  RC_ASSERT(source.workspace.packed_weights == 0 && source.workspace.partial_sums == t.partial_sum_bytes(spec));
   for (const KernelEntry& entry : source.entries) {
     RC_ASSERT(!entry.packs_weights);
     RC_ASSERT(source.text.find("\n" + entry.name + "(" + parameter_list(entry.arguments) + ") {\n") !=

@@ -89,16 +89,16 @@ TEST(TensorSource, WithFetchedWeightsThereIsNothingToPack) {
   const KernelSource one = fetches(1, false);
   ASSERT_EQ(one.entries.size(), 1u);
   EXPECT_EQ(roles_of(one.entries[0]), (Roles{kX, kW, kY}));
-  EXPECT_EQ(one.packed_weight_bytes, 0);
-  EXPECT_EQ(one.packed_pixel_bytes, 0);
+  EXPECT_EQ(one.workspace.packed_weights, 0);
+  EXPECT_EQ(one.workspace.packed_pixels, 0);
   // Nothing comes before it in its launch, so it has nothing to wait for.
   EXPECT_EQ(times(one.text, "wait_for_previous_kernel();"), 0u);
   const KernelSource pixels = fetches(1, true);
   ASSERT_EQ(pixels.entries.size(), 2u);
   EXPECT_EQ(roles_of(pixels.entries[0]), (Roles{kX, kPackedX}));
   EXPECT_EQ(roles_of(pixels.entries[1]), (Roles{kPackedX, kW, kY}));
-  EXPECT_EQ(pixels.packed_weight_bytes, 0);
-  EXPECT_GT(pixels.packed_pixel_bytes, 0);
+  EXPECT_EQ(pixels.workspace.packed_weights, 0);
+  EXPECT_GT(pixels.workspace.packed_pixels, 0);
   const KernelSource split = fetches(2, false);
   ASSERT_EQ(split.entries.size(), 2u);
   EXPECT_EQ(roles_of(split.entries[0]), (Roles{kX, kW, kSums}));

@@ -136,14 +136,14 @@ RC_GTEST_PROP(TensorFetchedWeightsProperty, SlotsHoldTheStepThatIsMultiplied, ()
       const auto fetch = [&](std::int64_t step) {
         groups.push_back(step < end ? step : -1);
         if (step >= end) return;
-        std::int64_t& slot = held[static_cast<std::size_t>((step - first) % slots)];
+        std::int64_t& slot = held[static_cast<std::size_t>(step % slots)];
         RC_ASSERT(slot < step - slots + 1 || slot == -1);  // multiplied before
         slot = step;
       };
       for (std::int64_t i = 0; i < slots - 1; ++i) fetch(first + i);
       for (std::int64_t step = first; step < end; ++step) {
         fetch(step + slots - 1);
-        RC_ASSERT(held[static_cast<std::size_t>((step - first) % slots)] == step);
+        RC_ASSERT(held[static_cast<std::size_t>(step % slots)] == step);
         const auto arrived = groups.end() - (slots - 1);
         RC_ASSERT(std::find(groups.begin(), arrived, step) != arrived);
       }
@@ -166,7 +166,7 @@ RC_GTEST_PROP(TensorFetchedWeightsProperty, LieBehindTheStages, ()) {
     RC_ASSERT(t.staging_first_byte(spec) >= t.weights_first_byte(spec) + t.weight_slots * t.slot_bytes(spec));
     RC_ASSERT(t.stage_bytes(spec) == t.runs() * t.run_bytes(spec));  // pixels alone
     RC_ASSERT(!t.resident && !t.weights_come_with_steps());
-    RC_ASSERT(t.packed_weight_bytes(spec) == 0 && one.plan.packed_weight_bytes == 0);
+    RC_ASSERT(t.packed_weight_bytes(spec) == 0 && one.plan.workspace.packed_weights == 0);
     // Sums, and weights of 32 channels.
     RC_ASSERT(t.consumer_registers(spec) >= t.columns / 2 + 16);
   }

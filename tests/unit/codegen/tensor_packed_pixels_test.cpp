@@ -200,7 +200,7 @@ RC_GTEST_PROP(TensorPackedPixelsProperty, HoldAllOfTheirPartOfTheWorkspace, ()) 
     RC_ASSERT(t.packed_pixels(spec) == grids * TensorTiling::packed_image(spec) + t.packed_tail(spec));
     RC_ASSERT(t.packed_pixels(spec) <= INT32_MAX);
     RC_ASSERT(t.packed_pixel_bytes(spec) >= t.packed_pixels(spec) * kRow && t.packed_pixel_bytes(spec) % 256 == 0);
-    RC_ASSERT(one.plan.packed_pixel_bytes == t.packed_pixel_bytes(spec));
+    RC_ASSERT(one.plan.workspace.packed_pixels == t.packed_pixel_bytes(spec));
     // All that lies behind the last slice is zero.
     RC_ASSERT(packed_at(one, t.packed_pixels(spec) - 1) == Pixel{} || t.packed_tail(spec) == 0);
   }
@@ -210,7 +210,7 @@ RC_GTEST_PROP(TensorPackedPixelsProperty, AreOfStepsThatFourThreadsShare, ()) {
   for (const TensorCandidate& one : test::some_tensor_candidates()) {
     const TensorTiling& t = one.tiling;
     if (!t.packs_pixels) {
-      RC_ASSERT(t.packed_pixels(one.spec) == 0 && one.plan.packed_pixel_bytes == 0);
+      RC_ASSERT(t.packed_pixels(one.spec) == 0 && one.plan.workspace.packed_pixels == 0);
       continue;
     }
     RC_ASSERT(one.spec.input_layout == Layout::nchw && t.filter_rows == 1 && t.copies_ahead == 0);

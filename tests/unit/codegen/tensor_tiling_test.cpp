@@ -338,7 +338,7 @@ RC_GTEST_PROP(TensorTilingProperty, PackedWeightsHoldEveryTapOnce, ()) {
     RC_ASSERT(chunks * t.chunk_channels(spec) >= spec.filter.c);
     RC_ASSERT((chunks - 1) * t.chunk_channels(spec) < spec.filter.c);
     RC_ASSERT(t.tiles_k(spec) * t.block_k >= spec.filter.k / spec.groups);
-    RC_ASSERT(one.plan.packed_weight_bytes == t.packed_weight_bytes(spec));
+    RC_ASSERT(one.plan.workspace.packed_weights == t.packed_weight_bytes(spec));
     if (!t.packs_weights()) {  // they are read as they lie in w
       RC_ASSERT(t.packed_rows(spec) == 0 && t.packed_weight_bytes(spec) == 0);
       continue;
@@ -405,8 +405,8 @@ RC_GTEST_PROP(TensorTilingProperty, SplitsShareAllSteps, ()) {
       RC_ASSERT(done > first);
     }
     RC_ASSERT(done == t.steps(spec));
-    RC_ASSERT(one.plan.partial_sum_bytes == t.partial_sum_bytes(spec));
-    RC_ASSERT((t.splits == 1) == (one.plan.partial_sum_bytes == 0));
+    RC_ASSERT(one.plan.workspace.partial_sums == t.partial_sum_bytes(spec));
+    RC_ASSERT((t.splits == 1) == (one.plan.workspace.partial_sums == 0));
     if (t.splits == 1) continue;
     RC_ASSERT(t.partial_sum_stride(spec) >= out.n * out.c * out.h * out.w);
     RC_ASSERT(t.partial_sum_stride(spec) % 8 == 0);  // a sector of floats

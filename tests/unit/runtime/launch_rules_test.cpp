@@ -24,13 +24,10 @@ T* moved(T* pointer, std::ptrdiff_t bytes) {
   return reinterpret_cast<T*>(reinterpret_cast<std::uintptr_t>(pointer) + static_cast<std::uintptr_t>(bytes));
 }
 
-runtime::LaunchRules rules_for(const ConvSpec& spec, std::int64_t packed_weight_bytes, std::int64_t partial_sum_bytes,
-                               std::int64_t packed_pixel_bytes = 0) {
+runtime::LaunchRules rules_for(const ConvSpec& spec, const codegen::Workspace& workspace) {
   codegen::ConvPlan plan;
   plan.spec = spec;
-  plan.packed_weight_bytes = packed_weight_bytes;
-  plan.partial_sum_bytes = partial_sum_bytes;
-  plan.packed_pixel_bytes = packed_pixel_bytes;
+  plan.workspace = workspace;
   return runtime::LaunchRules(plan);
 }
 
@@ -52,7 +49,7 @@ std::string refused(const runtime::LaunchRules& rules, const LaunchArgs& args) {
 
 /// Of a launch of a kernel that reads w as it is.
 std::string refused(const ConvSpec& spec, const LaunchArgs& args, std::int64_t workspace_bytes = kWorkspaceBytes) {
-  return refused(rules_for(spec, 0, workspace_bytes), args);
+  return refused(rules_for(spec, {0, workspace_bytes}), args);
 }
 
 TEST(LaunchRules, AcceptsWhatTheSpecNeeds) {
@@ -164,7 +161,7 @@ constexpr std::int64_t kPackedBytes = 1024, kPartialBytes = kWorkspaceBytes - kP
 /// A kernel that packs weights, and pointers for a launch of it that has packed them.
 struct Packing {
   ConvSpec spec = full_spec();
-  runtime::LaunchRules rules = rules_for(spec, kPackedBytes, kPartialBytes);
+  runtime::LaunchRules rules = rules_for(spec, {kPackedBytes, kPartialBytes});
   LaunchArgs args = addresses_for(spec);
   Packing() {
     args.packed_w = reinterpret_cast<const void*>(std::uintptr_t{7} << 34);
@@ -242,7 +239,7 @@ TEST(PackedWeightRules, RefusalsSayWhatToDo) {
   EXPECT_NE(words(p.rules, p.args).find(" overlaps packed_w at 0x1400000000 (1024 bytes); only residual may be y"),
             std::string::npos);
 
-  p.rules = rules_for(p.spec, 0, kWorkspaceBytes);
+  p.rules = rules_for(p.spec, {0, kWorkspaceBytes});
   p.args.packed_w = at(0x1000);
   EXPECT_EQ(words(p.rules, p.args), "w is null, must point to 4608 bytes");
   p.args.w = addresses_for(p.spec).w;
@@ -288,7 +285,7 @@ TEST(PackedWeightRules, WorkspaceOfALaunchThatPacksHoldsBoth) {
 
 TEST(PackedWeightRules, PackingWithoutPartialSumsNeedsAWorkspaceAndPackedWeightsNone) {
   Packing p;
-  p.rules = rules_for(p.spec, kPackedBytes, 0);
+  p.rules = rules_for(p.spec, {kPackedBytes, 0});
   p.args.workspace = nullptr;
   EXPECT_EQ(refused(p.rules, p.args), "");
   p.args.workspace = moved(p.args.y, 1);  // any value: nobody looks at it
@@ -312,7 +309,7 @@ TEST(PackedWeightRules, PackingNeedsTheTwoAlone) {
 }
 
 TEST(PackedWeightRules, ThereIsNothingToPackForAKernelThatTakesWeightsAsTheyAre) {
-  const runtime::LaunchRules rules = rules_for(full_spec(), 0, kWorkspaceBytes);
+  const runtime::LaunchRules rules = rules_for(full_spec(), {0, kWorkspaceBytes});
   try {
     rules.check_packing(at(0x1000), at(0x8000));
     FAIL() << "accepted";
@@ -353,9 +350,9 @@ TEST(PackedWeightRules, SizesOfParametersAreThoseOfTheParts) {
 }
 
 TEST(PackedWeightRules, PartsThatWouldMisalignTheNextAreABug) {
-  EXPECT_THROW(rules_for(full_spec(), 1000, 0), InternalError);
-  EXPECT_THROW(rules_for(full_spec(), 1024, 100), InternalError);
-  EXPECT_THROW(rules_for(full_spec(), 1024, 256, 128), InternalError);
+  EXPECT_THROW(rules_for(full_spec(), {1000, 0}), InternalError);
+  EXPECT_THROW(rules_for(full_spec(), {1024, 100}), InternalError);
+  EXPECT_THROW(rules_for(full_spec(), {1024, 256, 128}), InternalError);
 }
 
 constexpr std::int64_t kPixelBytes = 2048;
@@ -370,14 +367,14 @@ TEST(PackedPixelRules, TheyLieBehindPartialSums) {
     return rules.resolved(runtime::by_role(args))[static_cast<std::size_t>(role)];
   };
   for (const std::int64_t sums : {std::int64_t{0}, kPartialBytes}) {
-    const runtime::LaunchRules rules = rules_for(p.spec, kPackedBytes, sums, kPixelBytes);
+    const runtime::LaunchRules rules = rules_for(p.spec, {kPackedBytes, sums, kPixelBytes});
     EXPECT_EQ(rules.bytes(ArgumentRole::packed_x), kPixelBytes);
     EXPECT_EQ(placed(rules, with_w, ArgumentRole::packed_w), with_w.workspace);
     EXPECT_EQ(placed(rules, with_w, ArgumentRole::packed_x), moved(with_w.workspace, kPackedBytes + sums));
     EXPECT_EQ(placed(rules, p.args, ArgumentRole::partial_sums), p.args.workspace);
     EXPECT_EQ(placed(rules, p.args, ArgumentRole::packed_x), moved(p.args.workspace, sums));
     // Of a kernel that takes w as it is.
-    const runtime::LaunchRules fetching = rules_for(p.spec, 0, sums, kPixelBytes);
+    const runtime::LaunchRules fetching = rules_for(p.spec, {0, sums, kPixelBytes});
     EXPECT_EQ(placed(fetching, with_w, ArgumentRole::partial_sums), with_w.workspace);
     EXPECT_EQ(placed(fetching, with_w, ArgumentRole::packed_x), moved(with_w.workspace, sums));
   }
@@ -385,7 +382,7 @@ TEST(PackedPixelRules, TheyLieBehindPartialSums) {
 
 TEST(PackedPixelRules, TheWorkspaceHoldsThemToo) {
   Packing p;
-  p.rules = rules_for(p.spec, kPackedBytes, kPartialBytes, kPixelBytes);
+  p.rules = rules_for(p.spec, {kPackedBytes, kPartialBytes, kPixelBytes});
   const auto with_x = [&p](std::ptrdiff_t from_workspace) {
     LaunchArgs args = p.args;
     args.x = moved(args.workspace, from_workspace);
@@ -403,8 +400,8 @@ TEST(PackedPixelRules, TheyAloneNeedAWorkspace) {
   const ConvSpec spec = full_spec();
   LaunchArgs args = addresses_for(spec);
   args.workspace = nullptr;
-  EXPECT_EQ(refused(rules_for(spec, 0, 0), args), "");
-  EXPECT_EQ(refused(rules_for(spec, 0, 0, kPixelBytes), args), "workspace");
+  EXPECT_EQ(refused(rules_for(spec, {0, 0}), args), "");
+  EXPECT_EQ(refused(rules_for(spec, {0, 0, kPixelBytes}), args), "workspace");
 }
 
 }  // namespace

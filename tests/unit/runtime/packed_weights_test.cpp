@@ -13,9 +13,7 @@ using codegen::ArgumentRole;
 
 constexpr std::int64_t kPackedBytes = 3 * 256, kPartialBytes = 5 * 256, kPixelBytes = 7 * 256;
 
-struct Sizes {
-  std::int64_t packed_weights = kPackedBytes, partial_sums = kPartialBytes, packed_pixels = 0;
-};
+constexpr codegen::Workspace kThreeParts{.packed_weights = kPackedBytes, .partial_sums = kPartialBytes};
 
 const void* at(std::uintptr_t address) { return reinterpret_cast<const void*>(address); }
 const void* behind(const void* pointer, std::int64_t bytes) { return static_cast<const char*>(pointer) + bytes; }
@@ -52,7 +50,7 @@ codegen::KernelSource four_entries() {
                                          {ArgumentRole::packed_x, "uint4* __restrict__", "packed_x"}}));
   return source;
 }
-constexpr Sizes kFourSizes{.packed_pixels = kPixelBytes};
+constexpr codegen::Workspace kFourParts{kPackedBytes, kPartialBytes, kPixelBytes};
 
 class PackedWeightsTest : public RuntimeTest {
  protected:
@@ -63,12 +61,10 @@ class PackedWeightsTest : public RuntimeTest {
     with_packed_.packed_w = at(std::uintptr_t{7} << 34);
   }
 
-  Kernel kernel_of(codegen::KernelSource source, Sizes sizes = {}) const {
+  Kernel kernel_of(codegen::KernelSource source, const codegen::Workspace& workspace = kThreeParts) const {
     codegen::ConvPlan plan;
     plan.spec = spec_;
-    plan.packed_weight_bytes = sizes.packed_weights;
-    plan.partial_sum_bytes = sizes.partial_sums;
-    plan.packed_pixel_bytes = sizes.packed_pixels;
+    plan.workspace = workspace;
     return Kernel(std::make_shared<detail::KernelState>(backend_, plan, std::move(source), "key",
                                                         runtime::Binary{"fake image ", "", false}, nullptr));
   }
@@ -182,7 +178,7 @@ TEST_F(PackedWeightsTest, WithoutPartialSumsPackedWeightsNeedNoWorkspace) {
   codegen::KernelSource source = three_entries();
   source.entries.pop_back();
   source.entries.back().arguments.back() = {ArgumentRole::y, "float* __restrict__", "y"};
-  const Kernel kernel = kernel_of(source, {.partial_sums = 0});
+  const Kernel kernel = kernel_of(source, {.packed_weights = kPackedBytes});
   EXPECT_EQ(kernel.workspace_bytes_with_packed_weights(), 0);
   with_packed_.workspace = nullptr;
   kernel.launch(nullptr, with_packed_);
@@ -235,7 +231,7 @@ TEST_F(PackedWeightsTest, AColdKernelIsNotLoadedForPackingInACapture) {
 }
 
 TEST_F(PackedWeightsTest, PackedPixelsLieBehindPartialSums) {
-  const Kernel kernel = kernel_of(four_entries(), kFourSizes);
+  const Kernel kernel = kernel_of(four_entries(), kFourParts);
   kernel.launch(nullptr, with_w_);
   ASSERT_EQ(names(), (std::vector<std::string>{"pack", "pixels", "convolve", "reduce"}));
   const void* sums = behind(with_w_.workspace, kPackedBytes);
@@ -260,7 +256,7 @@ TEST_F(PackedWeightsTest, PackedPixelsLieBehindPartialSums) {
 }
 
 TEST_F(PackedWeightsTest, PackedPixelsArePartOfTheWorkspace) {
-  const Kernel kernel = kernel_of(four_entries(), kFourSizes);
+  const Kernel kernel = kernel_of(four_entries(), kFourParts);
   EXPECT_EQ(kernel.workspace_bytes(), kPackedBytes + kPartialBytes + kPixelBytes);
   EXPECT_EQ(kernel.workspace_bytes_with_packed_weights(), kPartialBytes + kPixelBytes);
   EXPECT_EQ(kernel.packed_weight_bytes(), kPackedBytes);
@@ -279,11 +275,12 @@ TEST_F(PackedWeightsTest, PackedPixelsArePartOfTheWorkspace) {
 }
 
 TEST_F(PackedWeightsTest, AParameterWithoutAPointerIsABug) {
-  const auto is_a_bug = [&](const std::function<void(codegen::KernelSource&)>& change, Sizes sizes = {}) {
+  const auto is_a_bug = [&](const std::function<void(codegen::KernelSource&)>& change,
+                            const codegen::Workspace& workspace = kThreeParts) {
     codegen::KernelSource source = three_entries();
     change(source);
     try {
-      kernel_of(source, sizes);
+      kernel_of(source, workspace);
       return false;
     } catch (const InternalError&) {
       return true;
@@ -297,15 +294,15 @@ TEST_F(PackedWeightsTest, AParameterWithoutAPointerIsABug) {
   EXPECT_TRUE(is_a_bug([](Source& s) { s.entries[0].arguments[0].role = ArgumentRole::x; })) << "null in packing";
   EXPECT_TRUE(is_a_bug([](Source& s) { s.entries[0].arguments[1].role = ArgumentRole::partial_sums; }));
   EXPECT_TRUE(is_a_bug([](Source& s) { std::swap(s.entries[0], s.entries[1]); })) << "convolves before it packs";
-  EXPECT_TRUE(is_a_bug(unchanged, {.packed_weights = 0}));
-  EXPECT_TRUE(is_a_bug(unchanged, {.partial_sums = 0}));
-  EXPECT_TRUE(is_a_bug(unchanged, {.packed_weights = kPackedBytes + 128})) << "partial sums would be misaligned";
+  EXPECT_TRUE(is_a_bug(unchanged, {.partial_sums = kPartialBytes}));
+  EXPECT_TRUE(is_a_bug(unchanged, {.packed_weights = kPackedBytes}));
+  EXPECT_TRUE(is_a_bug(unchanged, {kPackedBytes + 128, kPartialBytes})) << "partial sums would be misaligned";
   const auto packs_pixels = [](Source& s) { s = four_entries(); };
-  EXPECT_FALSE(is_a_bug(packs_pixels, kFourSizes));
+  EXPECT_FALSE(is_a_bug(packs_pixels, kFourParts));
   EXPECT_TRUE(is_a_bug(packs_pixels)) << "no packed pixels in the workspace";
-  EXPECT_TRUE(is_a_bug(packs_pixels, {.packed_pixels = kPixelBytes + 128})) << "the workspace would be too short";
-  EXPECT_TRUE(is_a_bug([](Source& s) { s.entries[0].arguments[0].role = ArgumentRole::packed_x; },
-                       {.packed_pixels = kPixelBytes}))
+  EXPECT_TRUE(is_a_bug(packs_pixels, {kPackedBytes, kPartialBytes, kPixelBytes + 128}))
+      << "the workspace would be too short";
+  EXPECT_TRUE(is_a_bug([](Source& s) { s.entries[0].arguments[0].role = ArgumentRole::packed_x; }, kFourParts))
       << "packing weights has no workspace";
 }
 

@@ -1,4 +1,5 @@
-// One function per kernel family: a plan of that family becomes the complete text of its .cu.
+// One function per kernel family: a plan of that family becomes the complete text of its .cu, in which lines may be
+// long.
 #pragma once
 
 #include <string>

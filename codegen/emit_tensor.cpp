@@ -318,7 +318,7 @@ std::string multiply_text(std::string_view file, int columns) {
   for (int i = 0; i < accumulators; ++i) {
     const bool last = i + 1 == accumulators;
     results += fmt::format("%{}{}", i, last ? "\\n\"\n" : i % 16 == 15 ? ",\\n\"\n\"" : ", ");
-    sums += fmt::format("\"+f\"(sum[{}]){}", i, last ? "\n" : i % 8 == 7 ? ",\n" : ", ");
+    sums += fmt::format("\"+f\"(sum[{}]){}", i, last ? "\n" : i % 6 == 5 ? ",\n" : ", ");
   }
   // The first operand is a descriptor or four registers.
   const int a_parts = file.find("registers") == std::string_view::npos ? 1 : 4;

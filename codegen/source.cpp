@@ -3,6 +3,7 @@
 
 #include "codegen/emit.h"
 #include "codegen/emitter.h"
+#include "codegen/line_wrap.h"
 #include "fmt/format.h"
 #include "jitconv/error.h"
 
@@ -31,7 +32,8 @@ std::string emit(const ConvPlan& plan) {
 
 KernelSource generate(const ConvPlan& plan) {
   KernelSource source;
-  source.text = emit(plan);
+  constexpr std::size_t kColumns = 120;
+  source.text = wrap_lines(emit(plan), kColumns);
   source.workspace = plan.workspace;
   if (plan.family == Family::none) return source;
   // No fast-math flags: denormals, division and contraction are as IEEE and the text say.

@@ -1,5 +1,5 @@
-// Barriers in shared memory (mbarrier, sm_90). A phase is complete when the expected number of arrivals has come and the
-// bytes they announced have been copied. Phases are numbered from 0; barrier_wait(b, n % 2) returns once phase n is
+// Barriers in shared memory (mbarrier, sm_90). A phase is complete when the expected number of arrivals has come and
+// the bytes they announced have been copied. Phases are numbered from 0; barrier_wait(b, n % 2) returns once phase n is
 // complete, if the caller never lags behind by two phases. What arriving threads wrote before is then visible.
 struct alignas(8) Barrier {
   unsigned long long state;

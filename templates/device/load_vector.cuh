@@ -1,6 +1,6 @@
-// 16 bytes of consecutive elements if valid, else zeros, and then source may be any address; it is a multiple of 16 bytes
-// otherwise. One predicated instruction, issued where it is written: loads of a batch all leave before the first is
-// waited for.
+// 16 bytes of consecutive elements if valid, else zeros, and then source may be any address; it is a multiple of 16
+// bytes otherwise. One predicated instruction, issued where it is written: loads of a batch all leave before the first
+// is waited for.
 __device__ __forceinline__ uint4 load_vector_if(const Element* source, bool valid) {
   uint4 result;
   asm volatile(

@@ -1,5 +1,5 @@
-// sum[64][@columns@] += a[64][8] * b[@columns@][8] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a), with
-// a in registers: lane l of warp w holds of rows 16 w + l / 4 + {0, 8} column l % 4, in a[0] and a[1], and column
+// sum[64][@columns@] += a[64][8] * b[@columns@][8] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a),
+// with a in registers: lane l of warp w holds of rows 16 w + l / 4 + {0, 8} column l % 4, in a[0] and a[1], and column
 // l % 4 + 4, in a[2] and a[3]. Operands are fp32 bit patterns rounded to TF32. The sums lie as those of matrices in
 // shared memory do; a, like them, may not be touched until the multiplication is complete.
 __device__ __forceinline__ void multiply(float (&sum)[@accumulators@], const unsigned (&a)[4], MatrixOperand b,

@@ -1,6 +1,6 @@
 // sum[64][@columns@] += a[64][8] * b[@columns@][8] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a).
-// Operands are fp32 bit patterns rounded to TF32; a product is exact, the sum of fp32. Lane l of warp w holds of row 16 w + l / 4 + 8 i,
-// columns 8 j + 2 (l % 4) + {0, 1}, in sum[4 j + 2 i + {0, 1}].
+// Operands are fp32 bit patterns rounded to TF32; a product is exact, the sum of fp32. Lane l of warp w holds of row
+// 16 w + l / 4 + 8 i, columns 8 j + 2 (l % 4) + {0, 1}, in sum[4 j + 2 i + {0, 1}].
 __device__ __forceinline__ void multiply(float (&sum)[@accumulators@], MatrixOperand a, MatrixOperand b,
                                          int accumulate) {
   asm volatile(

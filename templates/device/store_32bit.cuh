@@ -1,5 +1,5 @@
-// Four consecutive floats of y: all or none, or those whose bit of `mask` is set. The address is a multiple of 16 bytes.
-// No branches: a warp's stores leave one after the other.
+// Four consecutive floats of y: all or none, or those whose bit of `mask` is set. The address is a multiple of 16
+// bytes. No branches: a warp's stores leave one after the other.
 constexpr int kStoreElements = 4;
 __device__ __forceinline__ void store_all_if(float* y, const float (&value)[kStoreElements], bool valid) {
   asm volatile(

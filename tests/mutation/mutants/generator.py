@@ -8,6 +8,7 @@ plan = File("codegen/plan.cpp", "plan")
 emitter = File("codegen/emitter.cpp", "emitter")
 source = File("codegen/source.cpp", "source")
 text = File("codegen/template_text.cpp", "template_text")
+wrap = File("codegen/line_wrap.cpp", "line_wrap")
 fields = File("codegen/spec_fields.h", "spec_fields")
 target = File("codegen/target.cpp", "target")
 tensor_tiling = File("codegen/tensor_tiling.cpp", "tensor_tiling")
@@ -107,6 +108,13 @@ MUTANTS = [
            "half of the threads are not launched"),
     source("shared_of_launch", "plan.threads, plan.shared_bytes", "plan.threads, plan.shared_bytes / 2",
            "launches get half the shared memory they use"),
+    wrap("breaks_literals", "if (quoted) continue;", "", "asm operands' constraints are torn apart"),
+    wrap("loses_what_follows", "rest = indentation + rest.substr(end);", "rest = indentation;",
+         "the kernel does not compile"),
+    wrap("innermost_first", "rank <= lowest", "rank >= lowest", "long lines break where nobody would break them",
+         host_blind=NO_DIFFERENCE),
+    wrap("comment_swallows_code", "if (first < comment) add_code(", "if (first < 0) add_code(",
+         "a multiplication whose line is long is left out"),
     text("unused_values_pass", "    for (const auto& [name, value] : holes_)\n      if (!used_.contains(name)) throw",
          "    for (const auto& [name, value] : holes_)\n      if (!used_.contains(name) && name.empty()) throw",
          "a template that lost a hole prints kernels without it", host_blind=NO_DIFFERENCE),

@@ -18,6 +18,7 @@
 #include "jitconv/error.h"
 #include "support/random_specs.h"
 #include "tools/documented.h"
+#include "unit/codegen/squeezed.h"
 
 namespace jitconv::codegen {
 namespace {
@@ -147,10 +148,11 @@ RC_GTEST_PROP(SourceProperty, SignatureAndLaunchComeFromOneList, ()) {
   RC_ASSERT(entry.arguments == arguments(plan.spec));
   // Declared once, with exactly these parameters.
   const std::string code = code_of(source.text);
-  const std::string declaration = "\n" + entry.name + "(" + parameter_list(entry.arguments) + ") {\n";
-  const std::size_t at = code.find(declaration);
+  const std::string squeezed = test::squeezed(code),
+                    declaration = test::squeezed(entry.name + "(" + parameter_list(entry.arguments) + ") {\n");
+  const std::size_t at = squeezed.find(declaration);
   RC_ASSERT(at != std::string::npos);
-  RC_ASSERT(code.find(declaration, at + 1) == std::string::npos);
+  RC_ASSERT(squeezed.find(declaration, at + 1) == std::string::npos);
   const std::vector<std::string> words = words_of(code);
   RC_ASSERT(std::count(words.begin(), words.end(), "__global__") == 1);
   RC_ASSERT(entry.grid == (std::array<std::uint32_t, 3>{plan.blocks, 1, 1}));

@@ -9,8 +9,10 @@
 #include <sstream>
 
 #include "codegen/arithmetic.h"
+#include "codegen/emit.h"
 #include "codegen/emitter.h"
 #include "codegen/source.h"
+#include "unit/codegen/squeezed.h"
 #include "unit/codegen/tensor_candidates.h"
 
 namespace jitconv::codegen {
@@ -136,7 +138,8 @@ RC_GTEST_PROP(TensorSourceProperty, SignaturesAndLaunchesComeFromOneList, ()) {
     for (std::size_t i = 0; i < source.entries.size(); ++i) {
       const KernelEntry& entry = source.entries[i];
       RC_ASSERT(entry.name == names[i]);
-      RC_ASSERT(times(source.text, "\n" + entry.name + "(" + parameter_list(entry.arguments) + ") {\n") == 1u);
+      const std::string declaration = entry.name + "(" + parameter_list(entry.arguments) + ") {\n";
+      RC_ASSERT(times(test::squeezed(source.text), test::squeezed(declaration)) == 1u);
       RC_ASSERT(entry.packs_weights == (entry.name == name + "_pack"));
       RC_ASSERT(entry.starts_early == (i != 0));
       RC_ASSERT(entry.threads % kWarpSize == 0 && entry.threads <= 1024);
@@ -221,7 +224,7 @@ struct Unit {
 /// weights are in registers: tensor_fetched_weights_test.cpp says which.
 std::vector<Unit> units_of(const TensorCandidate& one) {
   const TensorTiling& t = one.tiling;
-  const std::string text = generate(one.plan).text;
+  const std::string text = emit_tensor(one.plan);  // with a line for each multiplication
   const std::size_t begin = text.find("// begin taps\n"), end = text.find("// end taps\n");
   RC_ASSERT(begin != std::string::npos && end != std::string::npos);
   std::istringstream lines(text.substr(begin, end - begin));

@@ -84,7 +84,11 @@ std::vector<std::string> kernel_lines(const codegen::KernelSource& source) {
       if (const std::size_t at = line.find(entry.name); at != std::string::npos)
         line.replace(at, entry.name.size(), "kernel");
     }
-    lines.push_back(std::move(line));
+    // How long the names are decides where signatures break.
+    if (!lines.empty() && lines.back().rfind("kernel", 0) == 0 && !lines.back().ends_with('{'))
+      lines.back() += line.substr(line.find_first_not_of(' ') - (lines.back().ends_with('(') ? 0 : 1));
+    else
+      lines.push_back(std::move(line));
   }
   return lines;
 }

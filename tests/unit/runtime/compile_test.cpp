@@ -107,12 +107,11 @@ TEST_F(CompileTest, ManyThreadsCompileOnce) {
 }
 
 TEST_F(CompileTest, DifferentSpecsCompileInParallel) {
-  const ScopedVariable slow("FAKE_NVRTC_MS", "300");
-  const auto start = std::chrono::steady_clock::now();
+  const ScopedVariable together("FAKE_NVRTC_TOGETHER", "4");
   std::vector<std::thread> threads;
-  for (int i = 0; i < 4; ++i) threads.emplace_back([this, spec = new_spec()] { compile(spec, target_); });
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([this, spec = new_spec()] { EXPECT_NO_THROW(compile(spec, target_)); });
   for (std::thread& thread : threads) thread.join();
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(4 * 300));
 }
 
 TEST_F(CompileTest, AllWaitersGetTheFailureAndTheNextCallTriesAgain) {

@@ -1,9 +1,12 @@
 // A libnvrtc.so.13 that compiles nothing: the image is a digest of source and options, so equal inputs give equal
-// images. FAKE_NVRTC_RESULT=n makes every compilation fail with code n, FAKE_NVRTC_MS=n makes it take n milliseconds.
+// images. FAKE_NVRTC_RESULT=n makes every compilation fail with code n, FAKE_NVRTC_MS=n makes it take n milliseconds,
+// FAKE_NVRTC_TOGETHER=n makes it fail unless n are running at some time.
 #include <chrono>
+#include <condition_variable>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <mutex>
 #include <string>
 #include <thread>
 
@@ -21,6 +24,17 @@ int number_from(const char* variable) {
 int give_size(const std::string& text, std::size_t* size, std::size_t extra) {
   *size = text.size() + extra;
   return 0;
+}
+
+/// Whether `wanted` compilations meet here within a minute.
+bool meets_others(int wanted) {
+  static std::mutex mutex;
+  static std::condition_variable changed;
+  static int arrived = 0;
+  std::unique_lock lock(mutex);
+  ++arrived;
+  changed.notify_all();
+  return changed.wait_for(lock, std::chrono::minutes(1), [&] { return arrived >= wanted; });
 }
 
 }  // namespace
@@ -65,6 +79,7 @@ int nvrtcDestroyProgram(void** program) {
 int nvrtcCompileProgram(void* handle, int count, const char* const* options) {
   Program& program = *static_cast<Program*>(handle);
   std::this_thread::sleep_for(std::chrono::milliseconds(number_from("FAKE_NVRTC_MS")));
+  if (const int wanted = number_from("FAKE_NVRTC_TOGETHER"); wanted != 0 && !meets_others(wanted)) return 7;
   if (const int result = number_from("FAKE_NVRTC_RESULT"); result != 0) {
     program.log = program.name + "(1): error: as the test asked\n";
     return result;

@@ -227,9 +227,8 @@ jitconv_fwd_f32_nchw_n2c8h64w4099_k8_3x3_g8_depthwise(const Element* __restrict_
       if (p >= kP) break;
       const Index row_first =
           (static_cast<Index>(plane_block) * kMultiplier + multiple) * (kP * kQ) + p * kQ + q_first;
-      const int phase =
-          static_cast<int>(reinterpret_cast<unsigned long long>(y + row_first) / sizeof(Element)) &
-              (kSectorElements - 1);
+      const int phase = static_cast<int>(reinterpret_cast<unsigned long long>(y + row_first) / sizeof(Element)) &
+                        (kSectorElements - 1);
 #pragma unroll 4
       for (int q = static_cast<int>(threadIdx.x % 32) - phase; q < columns; q += 32) {
         if (q < 0) continue;

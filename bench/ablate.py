@@ -88,4 +88,5 @@ def main():
         pathlib.Path(options.json).write_text(json.dumps(results, indent=1) + "\n")
 
 
-main()
+if __name__ == "__main__":
+    main()

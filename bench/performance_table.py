@@ -182,4 +182,5 @@ def main():
         path.write_text(text)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -140,7 +140,7 @@ std::string device(const ConvPlan& plan, const TensorTiling& tiling) {
   std::vector<std::string_view> files = {element_header(plan.spec.dtype), "device/barrier.cuh", "device/bulk_copy.cuh",
                                          "device/dependent_launch.cuh", "device/warpgroup.cuh"};
   // Packing loads elements, whatever loads pixels.
-  if (tiling.packs_weights() || tiling.packs_pixels || tiling.copies_ahead == 0)
+  if (tiling.packs_weights() || tiling.copies_ahead == 0)
     files.push_back(f32 ? "device/load_32bit.cuh" : "device/load_16bit.cuh");
   if (!tiling.packs_weights()) files.push_back("device/copy_async.cuh");
   if (tiling.copies_ahead == 0 && TensorTiling::loads_vectors(plan.spec)) files.push_back("device/load_vector.cuh");
@@ -185,11 +185,8 @@ std::vector<Unit> units(const ConvSpec& spec, const TensorTiling& tiling) {
   return all;
 }
 
-/// `// begin taps` ... `// end taps` where weights come from registers: those of 16 channels, two multiplications, are
-/// loaded while the ones before are multiplied.
-std::string channel_multiplications(const std::vector<Unit>& all, const std::string& first_step) {
-  Lines lines;
-  lines.add("// begin taps");
+/// Of weights in registers: those of 16 channels, two multiplications, are loaded while the ones before are multiplied.
+void add_channel_multiplications(Lines& lines, const std::vector<Unit>& all, const std::string& first_step) {
   for (std::size_t i = 0; i < all.size(); i += 2) {
     const std::size_t batch = i / 4;
     if (i > 0 && i % 4 == 0) {
@@ -202,24 +199,17 @@ std::string channel_multiplications(const std::vector<Unit>& all, const std::str
                           all[i].pixel_row, i == 0 ? fmt::format("step != {}", first_step) : "1", 16 * batch,
                           16 * batch + 15));
   }
-  lines.add("// end taps");
-  return lines.text();
 }
 
-/// The same in general: one line per multiplication, which takes two units.
-std::string multiplications(const ConvPlan& plan, const TensorTiling& tiling) {
-  const ConvSpec& spec = plan.spec;
-  const std::vector<Unit> all = units(spec, tiling);
+/// Of packed weights: one line per multiplication, which takes two units.
+void add_tap_multiplications(Lines& lines, const ConvSpec& spec, const TensorTiling& tiling,
+                             const std::vector<Unit>& all, const std::string& first_step) {
   const int slice = TensorTiling::slice_channels(spec);
-  const std::string first = tiling.splits > 1 ? "first_step" : "0";
   const auto tap = [&](const Unit& unit) {
     return tiling.filter_rows == 1 ? fmt::format("s{}", unit.s) : fmt::format("r{}s{}", unit.r, unit.s);
   };
-  if (!tiling.packs_weights()) return channel_multiplications(all, first);
-  Lines lines;
-  lines.add("// begin taps");
   for (std::size_t i = 0; i < all.size(); i += 2) {
-    const std::string accumulate = i == 0 ? fmt::format("step != {}", first) : "1";
+    const std::string accumulate = i == 0 ? fmt::format("step != {}", first_step) : "1";
     if (tiling.slices > 1) {
       lines.add(fmt::format("multiply(sum, weights + {} * kBlockK, pixels + {}, {});  // {} c{}..{}", i,
                             all[i].pixel_row, accumulate, tap(all[i]), all[i].slice * slice,
@@ -236,6 +226,17 @@ std::string multiplications(const ConvPlan& plan, const TensorTiling& tiling) {
                       i, all[i].pixel_row, all[i].pixel_row, accumulate, tap(all[i])));
     }
   }
+}
+
+std::string multiplications(const ConvPlan& plan, const TensorTiling& tiling) {
+  const std::vector<Unit> all = units(plan.spec, tiling);
+  const std::string first_step = step_text(tiling).first_step;
+  Lines lines;
+  lines.add("// begin taps");
+  if (tiling.packs_weights())
+    add_tap_multiplications(lines, plan.spec, tiling, all, first_step);
+  else
+    add_channel_multiplications(lines, all, first_step);
   lines.add("// end taps");
   return lines.text();
 }
@@ -258,9 +259,9 @@ std::string operands(const ConvSpec& spec, const TensorTiling& tiling) {
 
 std::string fetch_functions(const TensorTiling& tiling) {
   if (tiling.packs_weights()) return {};
-  const bool lanes = tiling.copies_ahead == 0 && !tiling.packs_pixels;  // whose loads name channels in this order
   std::string text(embedded_text("tensor_fetch_weights.cu.in"));
-  if (!lanes) text.append("\n").append(embedded_text("tensor_channel_order.cu.in"));
+  // Loads of lanes name the channels in this order.
+  if (!tiling.lanes_load()) text.append("\n").append(embedded_text("tensor_channel_order.cu.in"));
   text.pop_back();
   return text;
 }

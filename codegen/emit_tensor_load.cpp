@@ -236,7 +236,7 @@ Holes tensor_load_holes(const ConvPlan& plan, const TensorTiling& tiling) {
                  {"filter_row", text.filter_row},
                  {"run_first", text.run_first}};
   if (!copies) tiles.merge(Holes{{"steps", text.steps}, {"first_step", text.first_step}, {"end_step", text.end_step}});
-  if (!copies && !tiling.packs_pixels)
+  if (tiling.lanes_load())
     tiles.merge(
         Holes{{"run_image", tiling.images > 0 ? "run * static_cast<long long>(kImages * kInputStrideN) + " : ""}});
   Holes weights = weight_holes(tiling);

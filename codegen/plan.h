@@ -28,7 +28,8 @@ struct Note {
 /// Sizes of the workspace's parts in bytes, each a multiple of 256, in the order in which they lie in it.
 struct Workspace {
   std::int64_t packed_weights = 0, partial_sums = 0, packed_pixels = 0;
-  std::int64_t bytes() const { return packed_weights + partial_sums + packed_pixels; }
+  std::int64_t bytes() const { return packed_weights + bytes_with_packed_weights(); }
+  std::int64_t bytes_with_packed_weights() const { return partial_sums + packed_pixels; }  ///< the caller's
   bool operator==(const Workspace&) const = default;
 };
 

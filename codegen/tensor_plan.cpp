@@ -207,7 +207,7 @@ class Search {
     const std::int64_t fit = (target_.shared_bytes_per_block - rest) / tiling.stage_bytes(spec_);
     if (fit < (tiling.copies_ahead > 0 ? kLoadingWarps : 2)) return;
     tiling.stages = static_cast<int>(std::min<std::int64_t>(fit, kMostStages));
-    if (tiling.copies_ahead > 0 || tiling.packs_pixels) return splits(tiling);
+    if (!tiling.lanes_load()) return splits(tiling);
     const std::int64_t items = tiling.load_items(spec_) * TensorTiling::phases(spec_);
     for (const int team_warps : {1, 2, 4}) {
       if (4 / team_warps > tiling.stages) continue;
@@ -334,7 +334,7 @@ class Search {
     // A warp that converts needs a stage besides the one that is multiplied.
     if (tiling.copies_ahead > 0 && tiling.stages < kLoadingWarps + 2) tile += tile * 4 / 100;
     // Loading warps that run few stages ahead of those they load now. A step of one slice is one long batch instead.
-    if (tiling.copies_ahead == 0 && !tiling.packs_pixels && tiling.slices > 1) {
+    if (tiling.lanes_load() && tiling.slices > 1) {
       const std::int64_t ahead = tiling.stages - kLoadingWarps / tiling.team_warps;
       tile += tile * std::max<std::int64_t>(0, 3 - ahead) * kShallowPermille / 1000;
     }

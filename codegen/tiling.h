@@ -73,6 +73,7 @@ struct TensorTiling {
   int splits = 1;        ///< blocks that share the reduction of a tile, each a range of steps
 
   int runs() const { return 128 / block_k; }
+  bool lanes_load() const { return copies_ahead == 0 && !packs_pixels; }  ///< pixels; else the copy engine brings them
   static constexpr int kThreads = 384;
   static int slice_channels(const ConvSpec& spec);  ///< 16 bytes of channels
   int chunk_channels(const ConvSpec& spec) const { return slices * slice_channels(spec); }

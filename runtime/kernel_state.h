@@ -45,7 +45,7 @@ struct KernelState {
   void pack_weights(void* stream, const void* w, void* packed_w) const;
   /// Bytes of the workspace a launch needs.
   std::int64_t workspace_bytes(bool with_packed_weights) const {
-    return plan.workspace.bytes() - (with_packed_weights ? plan.workspace.packed_weights : 0);
+    return with_packed_weights ? plan.workspace.bytes_with_packed_weights() : plan.workspace.bytes();
   }
 
  private:

@@ -51,10 +51,10 @@ LaunchRules::LaunchRules(const codegen::ConvPlan& plan) {
     throw InternalError("the parts of a workspace must be multiples of its alignment");
 
   with_w_ = extents_;
-  with_w_[kWorkspace] = extents_[kPackedW] + extents_[kPartialSums] + extents_[kPackedX];
+  with_w_[kWorkspace] = static_cast<std::uint64_t>(plan.workspace.bytes());
   with_w_[kPackedW] = with_w_[kPartialSums] = with_w_[kPackedX] = 0;
   with_packed_w_ = extents_;
-  with_packed_w_[kWorkspace] = extents_[kPartialSums] + extents_[kPackedX];
+  with_packed_w_[kWorkspace] = static_cast<std::uint64_t>(plan.workspace.bytes_with_packed_weights());
   with_packed_w_[kW] = with_packed_w_[kPartialSums] = with_packed_w_[kPackedX] = 0;
   packing_[kW] = extents_[kW];
   packing_[kPackedW] = extents_[kPackedW];

@@ -25,8 +25,9 @@ struct Axis {
   std::int64_t tile = 1;
   std::int64_t wanted = 1;  ///< tiles that show all there is to see
   std::int64_t tiles() const { return ceil_div(extent, tile); }
-  /// The extent of which `count` tiles are left.
-  std::int64_t extent_of(std::int64_t count) const { return extent - (tiles() - count) * tile; }
+  /// Outputs taken away if `count` tiles are left, and the extent then.
+  std::int64_t removed(std::int64_t count) const { return (tiles() - count) * tile; }
+  std::int64_t extent_of(std::int64_t count) const { return extent - removed(count); }
 };
 
 std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a >= 0 ? a / b : -ceil_div(-a, b); }
@@ -93,7 +94,7 @@ Axis tensor_rows(const codegen::TensorTiling& tiling, const ConvSpec& spec, cons
   if (axis.tile > out.h) return {out.h, out.h, 1};
   const auto wanted_are_enough = [&] {
     ConvSpec fewer_rows = spec;
-    fewer_rows.input.h -= (axis.tiles() - axis.wanted) * axis.tile * spec.stride.h;
+    fewer_rows.input.h -= axis.removed(axis.wanted) * spec.stride.h;
     return axis.extent_of(axis.wanted) * out.w >= 2 * tiling.runs() * run && keeps_kernel(tiling, spec, fewer_rows);
   };
   while (axis.wanted < axis.tiles() && !wanted_are_enough()) ++axis.wanted;
@@ -150,8 +151,8 @@ struct Counts {
 ConvSpec spec_with(const ConvSpec& full, const Axes& axes, const Counts& counts) {
   ConvSpec spec = full;
   spec.input.n = axes.n.extent_of(counts.n);
-  spec.input.h -= (axes.p.tiles() - counts.p) * axes.p.tile * full.stride.h;
-  spec.input.w -= (axes.q.tiles() - counts.q) * axes.q.tile * full.stride.w;
+  spec.input.h -= axes.p.removed(counts.p) * full.stride.h;
+  spec.input.w -= axes.q.removed(counts.q) * full.stride.w;
   return spec;
 }
 

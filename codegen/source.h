@@ -15,10 +15,27 @@ namespace jitconv::codegen {
 /// partial_sums and packed_x are its parts, unless the caller hands in packed weights.
 enum class ArgumentRole : std::uint8_t { x, w, bias, residual, y, workspace, packed_w, partial_sums, packed_x };
 
+/// How the copy engine sees a tensor that a kernel gets as a tensor map instead of a pointer (cp.async.bulk.tensor,
+/// cuTensorMapEncodeTiled): a copy brings a box of it, as one block of memory without gaps, and zeros for what lies
+/// outside. Axes are counted from the one whose elements are neighbours.
+struct TensorMapShape {
+  static constexpr int kMostRank = 3;
+  int rank = 0;           ///< 0: the parameter is a pointer
+  int element_bytes = 4;  ///< 4 or 2
+  std::array<std::int64_t, kMostRank> extents{};
+  std::array<std::int64_t, kMostRank> strides{};  ///< elements; the first is 1, the others multiples of 16 bytes
+  std::array<int, kMostRank> box{};               ///< at most 256 along an axis; rows are multiples of 16 bytes
+  /// Rows are 128 bytes, and piece i of 16 bytes of row r lies at place i ^ r % 8, so that reads of a column of pieces
+  /// meet in no bank. A copy's destination is then a multiple of 1024 bytes, else of 128.
+  bool swizzled = false;
+  bool operator==(const TensorMapShape&) const = default;
+};
+
 struct Argument {
   ArgumentRole role;
-  std::string type;  ///< "const float* __restrict__"
+  std::string type;  ///< "const float* __restrict__", "const __grid_constant__ TensorMap"
   std::string name;  ///< "x"
+  TensorMapShape map = {};
   /// The kernel stores there: its type does not say const.
   bool written() const { return !type.starts_with("const "); }
   bool operator==(const Argument&) const = default;

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "host/tensor_box.h"
+
 namespace jitconv::host {
 namespace {
 
@@ -30,7 +32,9 @@ void AsyncCopies::start_block() {
 
 void AsyncCopies::land(const InFlight& copy) {
   const Operation& operation = copy.operation;
-  if (operation.source == nullptr)
+  if (operation.map != nullptr)
+    TensorBox(*operation.map, operation.source, operation.first).land(memory_ + operation.destination);
+  else if (operation.source == nullptr)
     std::memset(memory_ + operation.destination, 0, operation.bytes);
   else
     std::memcpy(memory_ + operation.destination, operation.source, operation.bytes);

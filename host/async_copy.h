@@ -3,9 +3,11 @@
 // holds NaNs (late) and counts as being written (always). Knows the marks of shared memory, no threads or barriers.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
+#include "codegen/source.h"
 #include "host/engine.h"
 #include "host/random.h"
 #include "host/shared_memory.h"
@@ -27,6 +29,8 @@ struct Operation {
   const void* source = nullptr;   ///< nullptr: zeros are written
   std::uint32_t bytes = 0;
   std::uint32_t pc = 0;
+  const codegen::TensorMapShape* map = nullptr;  ///< the source is such a tensor, and a box of it is written
+  std::array<int, codegen::TensorMapShape::kMostRank> first{};  ///< where the box begins
 };
 
 class AsyncCopies {

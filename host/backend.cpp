@@ -42,9 +42,10 @@ Launch launch_of(const runtime::LaunchStep& step, void** parameters) {
   const codegen::KernelEntry& entry = *step.entry;
   Launch launch{entry.name, entry.grid, entry.threads, entry.shared_bytes, {}};
   for (std::size_t i = 0; i < entry.arguments.size(); ++i) {
+    const codegen::Argument& argument = entry.arguments[i];
     const runtime::ParameterExtent& extent = step.extents[i];
     launch.buffers.push_back(
-        {entry.arguments[i].name, *static_cast<void**>(parameters[i]), extent.bytes, extent.writable});
+        {argument.name, *static_cast<void**>(parameters[i]), extent.bytes, extent.writable, argument.map});
   }
   return launch;
 }

@@ -56,6 +56,10 @@ void phase_wait(void* object, int parity, const void* pc) { active->phase_wait(o
 void copy_bulk(void* destination, const void* source, int bytes, void* object, const void* pc) {
   active->copy_bulk(destination, source, bytes, object, pc);
 }
+void copy_tensor(void* destination, const jitconv_host_tensor_map* map, const int* indices, unsigned rank, void* object,
+                 const void* pc) {
+  active->copy_tensor(destination, *map, {indices, rank}, object, pc);
+}
 void store_bulk(void* destination, const void* source, int bytes, const void* pc) {
   active->store_bulk(destination, source, bytes, pc);
 }
@@ -117,6 +121,7 @@ constexpr jitconv_host_api kApi = {load,
                                    phase_arrive,
                                    phase_wait,
                                    copy_bulk,
+                                   copy_tensor,
                                    store_bulk,
                                    store_bulk_commit,
                                    store_bulk_wait,

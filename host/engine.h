@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "codegen/source.h"
 #include "host/counters.h"
 #include "host/finding.h"
 #include "host/module.h"
@@ -30,6 +31,7 @@ struct Buffer {
   void* data = nullptr;
   std::int64_t bytes = 0;
   bool writable = false;
+  codegen::TensorMapShape map = {};  ///< of a rank: the parameter is a tensor map of `data`, else `data`
 };
 
 struct Launch {

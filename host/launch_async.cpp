@@ -2,7 +2,10 @@
 // Checks addresses, and turns what the parts say is broken into findings.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "host/launch_state.h"
+#include "host/tensor_box.h"
 
 namespace jitconv::host {
 namespace {
@@ -82,15 +85,57 @@ void LaunchState::copy_bulk(void* destination, const void* source, std::int64_t 
   check_source(read);
 
   Operation operation;
-  operation.issuer = block_.running().index;
-  operation.proxy = Proxy::async;
-  operation.completion = Completion::object;
   operation.object = arrival.number;
   operation.destination = offset;
   operation.source = source;
-  operation.bytes = write.bytes;
-  operation.pc = low_half(pc);
   if (module_.counts()) count_bulk(source, read.bytes, counters_.global_loads, counters_.shared_stores);
+  issue_bulk(operation, write);
+}
+
+void LaunchState::copy_tensor(void* destination, const jitconv_host_tensor_map& map, std::span<const int> first,
+                              void* barrier, const void* pc) {
+  constexpr const char* kVerb = "tensor copy";
+  PhaseBarriers::Barrier& arrival = used_barrier(barrier, kVerb, pc);
+  const bool known = map.parameter < buffers_.size() && map.tensor == buffers_[map.parameter].data &&
+                     buffers_[map.parameter].map.rank == static_cast<int>(first.size());
+  if (!known) {
+    block_.report({Rule::out_of_bounds, pc, block_.running().index, "",
+                   fmt::format("tensor copy by what is no map of {} axes of the launch", first.size()), nullptr},
+                  true);
+  }
+  const codegen::TensorMapShape& shape = buffers_[map.parameter].map;
+  const Access write{destination, static_cast<std::uint32_t>(TensorBox::bytes(shape)), kVerb, pc};
+  const std::uint32_t offset = check_block(write, TensorBox::alignment(shape));
+  if (reinterpret_cast<std::uintptr_t>(map.tensor) % kCopyUnit != 0)
+    report_place(Rule::misaligned, {map.tensor, write.bytes, kVerb, pc}, "of a tensor at no multiple of 16");
+  // Not in the reference: hardware takes it for an illegal instruction.
+  if (first[0] * shape.element_bytes % static_cast<int>(kCopyUnit) != 0)
+    report_place(Rule::misaligned, write,
+                 fmt::format("from index {} on, at no multiple of 16 bytes", first[0]).c_str());
+  Operation operation;
+  operation.object = arrival.number;
+  operation.destination = offset;
+  operation.source = map.tensor;
+  operation.map = &shape;
+  std::copy(first.begin(), first.end(), operation.first.begin());
+  TensorBox(shape, map.tensor, operation.first).visit_runs([&](const char* source, std::uint32_t bytes, std::uint32_t) {
+    check_source_in(global_.find(reinterpret_cast<std::uintptr_t>(source), bytes), {source, bytes, kVerb, pc});
+    if (module_.counts()) count_sectors(source, bytes, counters_.global_loads);
+  });
+  if (module_.counts()) {
+    counters_.global_loads.requests += 1;
+    count_wavefronts(write.bytes, counters_.shared_stores);
+  }
+  issue_bulk(operation, write);
+}
+
+// The object, the place and what goes there are the caller's.
+void LaunchState::issue_bulk(Operation operation, const Access& write) {
+  operation.issuer = block_.running().index;
+  operation.proxy = Proxy::async;
+  operation.completion = Completion::object;
+  operation.bytes = write.bytes;
+  operation.pc = low_half(write.pc);
   // When the object is told is decided here: late is when nobody can do anything else.
   const Conflict conflict = copies_.issue(block_.view(), operation, Landing::late, random_);
   if (conflict) report_conflict(conflict, write);
@@ -130,21 +175,35 @@ void LaunchState::store_bulk_wait(std::uint32_t groups, const void* pc) {
 std::uint32_t LaunchState::check_bulk(const Access& shared, const Access& global, std::int64_t bytes) {
   if (shared.bytes == 0)
     report_place(Rule::misaligned, shared, fmt::format("asked for {}: no multiple of 16", bytes).c_str());
+  const std::uint32_t offset = check_block(shared, kCopyUnit);
+  if (reinterpret_cast<std::uintptr_t>(global.address) % kCopyUnit != 0)
+    report_place(Rule::misaligned, global, "at no multiple of 16");
+  return offset;
+}
+
+std::uint32_t LaunchState::check_block(const Access& shared, std::uint32_t alignment) {
   const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(shared.address) - shared_begin_;
   if (offset >= shared_bytes_ || shared.bytes > shared_bytes_ - offset)
     report_place(Rule::out_of_bounds, shared, "outside shared memory");
-  if (offset % kCopyUnit != 0) report_place(Rule::misaligned, shared, "in shared memory at no multiple of 16");
-  if (reinterpret_cast<std::uintptr_t>(global.address) % kCopyUnit != 0)
-    report_place(Rule::misaligned, global, "at no multiple of 16");
+  if (offset % alignment != 0)
+    report_place(Rule::misaligned, shared, fmt::format("in shared memory at no multiple of {}", alignment).c_str());
   return static_cast<std::uint32_t>(offset);
 }
 
 // Whole sectors and wavefronts, by one instruction.
 void LaunchState::count_bulk(const void* address, std::uint32_t bytes, GlobalCounters& global, SharedCounters& shared) {
-  const auto first = reinterpret_cast<std::uintptr_t>(address);
   global.requests += 1;
+  count_sectors(address, bytes, global);
+  count_wavefronts(bytes, shared);
+}
+
+void LaunchState::count_sectors(const void* address, std::uint32_t bytes, GlobalCounters& global) {
+  const auto first = reinterpret_cast<std::uintptr_t>(address);
   global.sectors += (first + bytes - 1) / 32 - first / 32 + 1;
   global.bytes += bytes;
+}
+
+void LaunchState::count_wavefronts(std::uint32_t bytes, SharedCounters& shared) {
   shared.requests += 1;
   shared.wavefronts += (bytes + 127) / 128;
   shared.ideal += (bytes + 127) / 128;

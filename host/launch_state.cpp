@@ -18,9 +18,17 @@ std::vector<void*> values_of(const Launch& launch) {
   return values;
 }
 
-std::vector<void*> addresses_of(std::vector<void*>& values) {
+std::vector<jitconv_host_tensor_map> maps_of(const Launch& launch) {
+  std::vector<jitconv_host_tensor_map> maps;
+  for (const Buffer& buffer : launch.buffers) maps.push_back({buffer.data, maps.size(), {}});
+  return maps;
+}
+
+std::vector<void*> addresses_of(const Launch& launch, std::vector<void*>& values,
+                                std::vector<jitconv_host_tensor_map>& maps) {
   std::vector<void*> addresses;
-  for (void*& value : values) addresses.push_back(&value);
+  for (std::size_t i = 0; i < launch.buffers.size(); ++i)
+    addresses.push_back(launch.buffers[i].map.rank == 0 ? static_cast<void*>(&values[i]) : &maps[i]);
   return addresses;
 }
 
@@ -48,8 +56,10 @@ LaunchState::LaunchState(const Module& module, Module::Entry entry, const Launch
       barriers_(clocks_),
       warpgroups_(launch.threads, PhaseBarriers::kMost, static_cast<const char*>(module.shared_memory()),
                   launch.shared_bytes, shared_, clocks_, settings.landing, random),
+      buffers_(launch.buffers),
       values_(values_of(launch)),
-      parameters_(addresses_of(values_)),
+      maps_(maps_of(launch)),
+      parameters_(addresses_of(launch, values_, maps_)),
       block_(launch.threads, {entry, parameters_.data(), module.current_thread(), module.counts()}, clocks_, log_,
              random_, *this),
       grid_(launch.grid) {
@@ -141,7 +151,9 @@ void LaunchState::load_elsewhere(const void* address, std::uint32_t bytes, const
     if (conflict) report_conflict(conflict, access);
     return;
   }
-  if (in_module(address, bytes) || lies_in(values_, address) || lies_in(parameters_, address)) return;
+  if (in_module(address, bytes) || lies_in(values_, address) || lies_in(maps_, address) ||
+      lies_in(parameters_, address))
+    return;
   report_place(Rule::out_of_bounds, access, "outside the buffers of the launch");
 }
 
@@ -164,8 +176,10 @@ bool LaunchState::stores_to_buffer(const Access& access) {
 }
 
 // A copy reads global memory.
-void LaunchState::check_source(const Access& access) {
-  GlobalMemory::Region* region = checked_region(access);
+void LaunchState::check_source(const Access& access) { check_source_in(checked_region(access), access); }
+
+// `region`: the buffer that holds what it reads, nullptr if none does.
+void LaunchState::check_source_in(GlobalMemory::Region* region, const Access& access) {
   if (region == nullptr) report_place(Rule::out_of_bounds, access, "outside the buffers of the launch");
   if (!region->writable()) return;
   const Conflict conflict = global_.load(*region, block_.view(), reinterpret_cast<std::uintptr_t>(access.address),

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "host/async_copy.h"
@@ -52,6 +53,8 @@ class LaunchState : private BlockEvents {
   void phase_arrive(void* barrier, std::int64_t announced, const void* pc);
   void phase_wait(void* barrier, std::int64_t parity, const void* pc);
   void copy_bulk(void* destination, const void* source, std::int64_t bytes, void* barrier, const void* pc);
+  void copy_tensor(void* destination, const jitconv_host_tensor_map& map, std::span<const int> first, void* barrier,
+                   const void* pc);
   void store_bulk(void* destination, const void* source, std::int64_t bytes, const void* pc);
   void store_bulk_commit() { bulk_stores_.commit(block_.running().index); }
   void store_bulk_wait(std::uint32_t groups, const void* pc);
@@ -80,13 +83,18 @@ class LaunchState : private BlockEvents {
   [[gnu::noinline]] void store_shared(std::uintptr_t offset, std::uint32_t bytes, const void* pc);
   void check_shared(std::uintptr_t offset, const Access& access);
   void check_source(const Access& access);
+  void check_source_in(GlobalMemory::Region* region, const Access& access);
   static Access bulk_access(const void* address, std::int64_t bytes, const void* pc);
+  std::uint32_t check_block(const Access& shared, std::uint32_t alignment);
   std::uint32_t check_bulk(const Access& shared, const Access& global, std::int64_t bytes);
   void check_sums(const void* address, std::uint32_t bytes, const char* verb, const void* pc);
   PhaseBarriers::Barrier& used_barrier(void* barrier, const char* verb, const void* pc);
   void report_barrier(const void* barrier, const void* pc, std::string&& text, const PhaseBarriers::Barrier* known);
   /// `address`: of the side in global memory.
   static void count_bulk(const void* address, std::uint32_t bytes, GlobalCounters& global, SharedCounters& shared);
+  static void count_sectors(const void* address, std::uint32_t bytes, GlobalCounters& global);
+  static void count_wavefronts(std::uint32_t bytes, SharedCounters& shared);
+  void issue_bulk(Operation operation, const Access& write);
   void land_on(PhaseBarriers::Barrier& barrier);
 
   // BlockEvents.
@@ -124,8 +132,10 @@ class LaunchState : private BlockEvents {
   BulkStores bulk_stores_;
   PhaseBarriers barriers_;
   Warpgroups warpgroups_;
-  std::vector<void*> values_;      // of the parameters
-  std::vector<void*> parameters_;  // pointers to them
+  const std::vector<Buffer>& buffers_;
+  std::vector<void*> values_;                  // of the parameters, if they are pointers
+  std::vector<jitconv_host_tensor_map> maps_;  // and if not
+  std::vector<void*> parameters_;              // pointers to them
   Block block_;
   Counters counters_;
   std::array<std::uint32_t, 3> grid_;

@@ -22,6 +22,13 @@ struct jitconv_host_multiply {
   const unsigned* a_registers;  // or null
 };
 
+// A kernel's parameter that is a tensor map (CUtensorMap). Written by the engine; a kernel only hands on its address.
+struct alignas(64) jitconv_host_tensor_map {
+  const void* tensor;
+  unsigned long long parameter;  // its number
+  unsigned long long unused[14];
+};
+
 // Engine functions a kernel reaches. `pc` is the return address of the call in the kernel: findings turn it into a
 // line.
 struct jitconv_host_api {
@@ -47,6 +54,9 @@ struct jitconv_host_api {
   void (*phase_wait)(void* barrier, int parity, const void* pc);
   // cp.async.bulk: global to shared, completes on a barrier object.
   void (*copy_bulk)(void* destination, const void* source, int bytes, void* barrier, const void* pc);
+  // cp.async.bulk.tensor: a box of a tensor, which begins at `rank` indices, completes on a barrier object.
+  void (*copy_tensor)(void* destination, const struct jitconv_host_tensor_map* map, const int* indices, unsigned rank,
+                      void* barrier, const void* pc);
   // cp.async.bulk: shared to global, in groups of the issuing thread; the wait is for the reads.
   void (*store_bulk)(void* destination, const void* source, int bytes, const void* pc);
   void (*store_bulk_commit)(const void* pc);
@@ -76,5 +86,5 @@ struct jitconv_host_module {
   void* shared_memory;                  // JITCONV_HOST_SHARED_BYTES, aligned to 1024
 };
 // Raised with every change of this header. The largest shared memory of a block is that of sm_90.
-#define JITCONV_HOST_ABI 3
+#define JITCONV_HOST_ABI 4
 #define JITCONV_HOST_SHARED_BYTES 232448

@@ -36,12 +36,13 @@ struct ParameterExtent {
 
 /// Everything about one launch of one kernel but its stream and pointers: made once, when the kernel is loaded.
 struct LaunchStep {
-  static constexpr std::size_t kMostParameters = 8;
+  static constexpr std::size_t kMostParameters = 8, kMostTensorMaps = 2;
 
   const codegen::KernelEntry* entry = nullptr;  ///< name, grid, threads, dynamic shared memory, parameters' names
   DeviceKernel kernel;
   DeviceKernelInfo info;
-  std::size_t parameters = 0;  ///< entry->arguments.size()
+  std::size_t parameters = 0;   ///< entry->arguments.size()
+  std::size_t tensor_maps = 0;  ///< of them
   /// In the order of entry->arguments. The pointers of a launch are neither null nor misaligned, and what they lead to
   /// does not overlap, with one exception: residual, which is not writable, may be y, which is.
   std::array<ParameterExtent, kMostParameters> extents{};
@@ -80,8 +81,9 @@ class Backend {
   /// Whether `stream` records work for later, so that nothing may be loaded for it now.
   virtual bool is_capturing(void* stream) const = 0;
   /// Element i of `parameters` is the address of the pointer that parameter i gets, as cuLaunchKernel takes it; there
-  /// are step.parameters of them. `overlap`: the kernel may start before the one launched before it has finished.
-  /// Takes no lock and no memory unless the backend says so.
+  /// are step.parameters of them. A parameter whose argument has a map gets a tensor map of what is there instead,
+  /// which the backend makes. `overlap`: the kernel may start before the one launched before it has finished. Takes no
+  /// lock and no memory unless the backend says so.
   virtual void launch(const LaunchStep& step, void* stream, void** parameters, bool overlap) const = 0;
 
  protected:

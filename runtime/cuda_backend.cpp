@@ -59,8 +59,29 @@ class CudaBackend final : public Backend {
 
   bool is_capturing(void* stream) const override { return Driver::get().is_capturing(stream); }
   void launch(const LaunchStep& step, void* stream, void** parameters, bool overlap) const override {
+    if (step.tensor_maps != 0) return launch_with_maps(step, stream, parameters, overlap);
+    launch_as_given(step, stream, parameters, overlap);
+  }
+
+ private:
+  static void launch_as_given(const LaunchStep& step, void* stream, void** parameters, bool overlap) {
     Driver::get().launch(step.kernel, step.entry->grid, step.entry->threads, step.entry->shared_bytes, stream,
                          parameters, overlap);
+  }
+
+  /// Maps hold the address, so each launch makes its own; the driver copies them with the other parameters.
+  static void launch_with_maps(const LaunchStep& step, void* stream, void** parameters, bool overlap) {
+    std::array<TensorMap, LaunchStep::kMostTensorMaps> maps;
+    std::array<void*, LaunchStep::kMostParameters> all;
+    std::size_t made = 0;
+    for (std::size_t i = 0; i < step.parameters; ++i) {
+      const codegen::TensorMapShape& shape = step.entry->arguments[i].map;
+      all[i] = parameters[i];
+      if (shape.rank == 0) continue;
+      Driver::get().encode_tensor_map(shape, *static_cast<void**>(parameters[i]), maps[made]);
+      all[i] = &maps[made++];
+    }
+    launch_as_given(step, stream, all.data(), overlap);
   }
 };
 

@@ -80,6 +80,7 @@ Api open_libcuda() {
   resolve(library, found.cuKernelSetAttribute, "cuKernelSetAttribute");
   resolve(library, found.cuStreamIsCapturing, "cuStreamIsCapturing");
   resolve(library, found.cuThreadExchangeStreamCaptureMode, "cuThreadExchangeStreamCaptureMode");
+  resolve(library, found.cuTensorMapEncodeTiled, "cuTensorMapEncodeTiled");
   resolve(library, found.cuLaunchKernel, "cuLaunchKernel");
   resolve(library, found.cuFuncLoad, "cuFuncLoad", /*required=*/false);
   if (version >= kCapturesOverlap) resolve(library, found.cuLaunchKernelEx, "cuLaunchKernelEx", /*required=*/false);
@@ -238,6 +239,23 @@ bool Driver::is_capturing(void* stream) const {
   int status = 0;
   check(api.cuStreamIsCapturing(stream, &status), "cuStreamIsCapturing");
   return status != 0;
+}
+
+void Driver::encode_tensor_map(const codegen::TensorMapShape& shape, void* address, TensorMap& map) const {
+  constexpr std::size_t kMost = codegen::TensorMapShape::kMostRank;
+  std::array<std::uint64_t, kMost> extents{}, strides{};
+  std::array<std::uint32_t, kMost> box{}, element_strides{};
+  for (std::size_t i = 0; i < static_cast<std::size_t>(shape.rank); ++i) {
+    extents[i] = static_cast<std::uint64_t>(shape.extents[i]);
+    strides[i] = static_cast<std::uint64_t>(shape.strides[i] * shape.element_bytes);
+    box[i] = static_cast<std::uint32_t>(shape.box[i]);
+    element_strides[i] = 1;
+  }
+  check(api.cuTensorMapEncodeTiled(&map, shape.element_bytes == 4 ? kFloat32 : kUint16,
+                                   static_cast<std::uint32_t>(shape.rank), address, extents.data(), strides.data() + 1,
+                                   box.data(), element_strides.data(), /*interleave=*/0,
+                                   shape.swizzled ? kSwizzle128Bytes : kNoSwizzle, kPromote128Bytes, /*fill=*/0),
+        "cuTensorMapEncodeTiled");
 }
 
 void Driver::launch(DeviceKernel kernel, std::span<const std::uint32_t, 3> grid, std::uint32_t threads,

@@ -3,15 +3,22 @@
 // code.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
 
+#include "codegen/source.h"
 #include "jitconv/target.h"
 #include "runtime/image.h"
 
 namespace jitconv::runtime {
+
+/// A CUtensorMap: a kernel's parameter.
+struct alignas(64) TensorMap {
+  std::array<std::uint64_t, 16> words;
+};
 
 class Driver {
  public:
@@ -34,6 +41,8 @@ class Driver {
   /// load the code now (no lazy loading).
   DeviceKernelInfo prepare(DeviceKernel kernel, int device, std::uint32_t shared_bytes) const;
   bool is_capturing(void* stream) const;
+  /// What the copy engine needs to know of the tensor at `address`. Takes no lock and no memory.
+  void encode_tensor_map(const codegen::TensorMapShape& shape, void* address, TensorMap& map) const;
   /// `overlap`: the kernel waits by itself for what it needs of the kernel launched before it on the stream, and may
   /// start before that one has finished, if it lets it.
   void launch(DeviceKernel kernel, std::span<const std::uint32_t, 3> grid, std::uint32_t threads,

@@ -27,6 +27,36 @@ void require_pointer(const codegen::ConvPlan& plan, const codegen::KernelEntry& 
                                   static_cast<int>(role)));
 }
 
+/// What the copy engine asks of a tensor map, so that no launch can be refused for it.
+void require_tensor_map(const runtime::LaunchRules& rules, const codegen::KernelEntry& entry,
+                        const codegen::Argument& argument) {
+  constexpr std::int64_t kUnit = 16, kMostExtent = std::int64_t{1} << 32, kMostStride = std::int64_t{1} << 40;
+  constexpr int kMostOfBox = 256, kSwizzledRow = 128;
+  const codegen::TensorMapShape& map = argument.map;
+  const auto refuse = [&](const std::string& reason) {
+    throw InternalError(fmt::format("{} has a tensor map {} that cannot be: {}", entry.name, argument.name, reason));
+  };
+  if (map.rank < 2 || map.rank > codegen::TensorMapShape::kMostRank) refuse(fmt::format("of rank {}", map.rank));
+  if (map.element_bytes != 2 && map.element_bytes != 4) refuse(fmt::format("elements of {} bytes", map.element_bytes));
+  if (argument.written()) refuse("of what the kernel writes");
+  if (rules.alignment(argument.role) % kUnit != 0) refuse("the tensor is at no multiple of 16 bytes");
+  if (map.strides[0] != 1) refuse(fmt::format("a stride of {} along the first axis", map.strides[0]));
+  std::int64_t last = 0;  // element
+  for (std::size_t i = 0; i < static_cast<std::size_t>(map.rank); ++i) {
+    if (map.extents[i] < 1 || map.extents[i] > kMostExtent) refuse(fmt::format("an extent of {}", map.extents[i]));
+    if (map.box[i] < 1 || map.box[i] > kMostOfBox) refuse(fmt::format("a box with an extent of {}", map.box[i]));
+    const std::int64_t stride = map.strides[i] * map.element_bytes;
+    if (i > 0 && (stride < 1 || stride >= kMostStride || stride % kUnit != 0))
+      refuse(fmt::format("a stride of {} bytes", stride));
+    if (map.extents[i] - 1 > rules.bytes(argument.role) / stride) refuse("it is larger than the tensor");
+    last += (map.extents[i] - 1) * map.strides[i];
+  }
+  const std::int64_t row = map.box[0] * map.element_bytes;
+  if (row % kUnit != 0) refuse(fmt::format("a box with rows of {} bytes", row));
+  if (map.swizzled && row != kSwizzledRow) refuse(fmt::format("swizzled rows of {} bytes", row));
+  if ((last + 1) * map.element_bytes > rules.bytes(argument.role)) refuse("it is larger than the tensor");
+}
+
 }  // namespace
 
 KernelState::KernelState(const runtime::Backend& the_backend, codegen::ConvPlan the_plan,
@@ -52,7 +82,12 @@ KernelState::KernelState(const runtime::Backend& the_backend, codegen::ConvPlan 
       require_pointer(plan, entry, role);
       roles[i] = static_cast<std::uint8_t>(role);
       launch.extents[i] = {rules_.bytes(role), entry.arguments[i].written()};
+      if (entry.arguments[i].map.rank == 0) continue;
+      require_tensor_map(rules_, entry, entry.arguments[i]);
+      ++launch.tensor_maps;
     }
+    if (launch.tensor_maps > runtime::LaunchStep::kMostTensorMaps)
+      throw InternalError(entry.name + " has too many tensor maps");
   }
 }
 

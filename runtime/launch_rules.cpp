@@ -60,7 +60,8 @@ LaunchRules::LaunchRules(const codegen::ConvPlan& plan) {
   packing_[kPackedW] = extents_[kPackedW];
 
   alignment_mask_.fill(static_cast<std::uint64_t>(spec.alignment) - 1);
-  alignment_mask_[kWorkspace] = alignment_mask_[kPackedW] = kWorkspaceAlignment - 1;
+  for (const std::size_t role : {kWorkspace, kPackedW, kPartialSums, kPackedX})
+    alignment_mask_[role] = kWorkspaceAlignment - 1;
 }
 
 bool LaunchRules::packed(const RolePointers& pointers) const {

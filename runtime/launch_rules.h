@@ -28,6 +28,11 @@ class LaunchRules {
     return static_cast<std::int64_t>(extents_[static_cast<std::size_t>(role)]);
   }
 
+  /// Its pointer is a multiple of this.
+  std::int64_t alignment(codegen::ArgumentRole role) const {
+    return static_cast<std::int64_t>(alignment_mask_[static_cast<std::size_t>(role)] + 1);
+  }
+
   /// Whether the launch brings its weights packed.
   bool packed(const RolePointers& pointers) const;
 

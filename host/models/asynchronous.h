@@ -15,6 +15,11 @@ JITCONV_HOOK void jitconv_phase_wait(void* barrier, int parity) {
 JITCONV_HOOK void jitconv_copy_bulk(void* destination, const void* source, int bytes, void* barrier) {
   jitconv_api->copy_bulk(destination, source, bytes, barrier, JITCONV_PC);
 }
+JITCONV_HOOK void jitconv_copy_tensor(void* destination, const jitconv_host_tensor_map* map, unsigned rank, int i0,
+                                      int i1, int i2, void* barrier) {
+  const int indices[3] = {i0, i1, i2};
+  jitconv_api->copy_tensor(destination, map, indices, rank, barrier, JITCONV_PC);
+}
 JITCONV_HOOK void jitconv_store_bulk(void* destination, const void* source, int bytes) {
   jitconv_api->store_bulk(destination, source, bytes, JITCONV_PC);
 }

@@ -21,6 +21,7 @@
 #define __device__
 #define __host__
 #define __constant__ const
+#define __grid_constant__
 #define __global__ __attribute__((noinline))
 #define __forceinline__ JITCONV_INLINE
 #define __noinline__ __attribute__((noinline))

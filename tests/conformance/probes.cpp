@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cctype>
 #include <cmath>
 #include <random>
 
@@ -315,6 +316,8 @@ std::vector<Probe> make_probes() {
   return list.take();
 }
 
+constexpr char kMapType[] = "const __grid_constant__ TensorMap";
+
 std::string text_of(const Probe& probe) {
   std::string text = "// A probe of the conformance suite: " + probe.name + ".\n";
   for (const std::string_view file : probe.device_files) {
@@ -322,16 +325,18 @@ std::string text_of(const Probe& probe) {
                                                  : std::string(codegen::embedded_text(file));
     text += '\n';
   }
+  std::string maps;
+  for (std::size_t i = 0; i < probe.maps.size(); ++i) maps += fmt::format(", {} map{}", kMapType, i);
   text += fmt::format(
       "extern \"C\" __global__ void __launch_bounds__({0}{5})\n"
-      "probe(const unsigned* __restrict__ all_in, unsigned* __restrict__ all_out) {{\n"
+      "probe(const unsigned* __restrict__ all_in, unsigned* __restrict__ all_out{6}) {{\n"
       "{1}"
       "  const unsigned* in = all_in + (blockIdx.x * {0} + threadIdx.x) * {2};\n"
       "  unsigned* out = all_out + (blockIdx.x * {0} + threadIdx.x) * {3};\n"
       "{4}}}\n",
       kProbeThreads, probe.shared_bytes > 0 ? "  extern __shared__ __align__(128) float shared[];\n" : "",
       probe.in_words, probe.out_words, probe.body,
-      probe.resident_blocks > 0 ? fmt::format(", {}", probe.resident_blocks) : "");
+      probe.resident_blocks > 0 ? fmt::format(", {}", probe.resident_blocks) : "", maps);
   return text;
 }
 
@@ -359,10 +364,18 @@ codegen::KernelSource kernel_of(const Probe& probe, const Target& target, std::s
   entry.shared_bytes = static_cast<std::uint32_t>(probe.shared_bytes);
   entry.arguments = {{codegen::ArgumentRole::x, "const unsigned* __restrict__", "all_in"},
                      {codegen::ArgumentRole::y, "unsigned* __restrict__", "all_out"}};
+  for (const codegen::TensorMapShape& map : probe.maps) {
+    std::string name = fmt::format("map{}", entry.arguments.size() - 2);
+    entry.arguments.push_back({codegen::ArgumentRole::x, kMapType, std::move(name), map});
+  }
   source.entries.push_back(std::move(entry));
   return source;
 }
 
-std::string text_digest(const Probe& probe) { return cache::to_hex(cache::sha256(without_comments(text_of(probe)))); }
+std::string text_digest(const Probe& probe) {
+  std::string text = without_comments(text_of(probe));
+  std::erase_if(text, [](unsigned char c) { return std::isspace(c) != 0; });  // lines may be broken elsewhere
+  return cache::to_hex(cache::sha256(text));
+}
 
 }  // namespace jitconv::test

@@ -23,14 +23,20 @@ Words LoadedProbe::run(const Words& inputs) const {
   runtime::LaunchStep step;
   step.entry = &source.entries.front();
   step.kernel = kernel_;
+  step.parameters = step.entry->arguments.size();
+  step.tensor_maps = probe_.maps.size();
   step.extents[0] = {static_cast<std::int64_t>(inputs.size() * 4), false};
   step.extents[1] = {static_cast<std::int64_t>(outputs.size() * 4), true};
 
   const tools::Buffer in(device_, step.extents[0].bytes), out(device_, step.extents[1].bytes);
   device_.upload(in.data(), inputs.data(), in.bytes());
   device_.set_bytes(out.data(), 0, out.bytes());
-  std::array<void*, 2> pointers{in.data(), out.data()};
-  std::array<void*, 2> parameters{&pointers[0], &pointers[1]};
+  void *all_in = in.data(), *all_out = out.data();
+  std::array<void*, runtime::LaunchStep::kMostParameters> parameters{&all_in, &all_out};
+  for (std::size_t i = 2; i < step.parameters; ++i) {
+    parameters[i] = &all_in;
+    step.extents[i] = step.extents[0];
+  }
   backend_.launch(step, nullptr, parameters.data(), /*overlap=*/false);
   device_.synchronize();
   device_.download(outputs.data(), out.data(), out.bytes());

@@ -71,6 +71,60 @@ Probe bulk_copies() {
   return probe;
 }
 
+/// Boxes of two tensors that the block's items are, both of 2048 bytes, that stick out on every side. What one thread
+/// gets depends on all items: there is one block of them.
+Probe tensor_copies(int rank, const codegen::TensorMapShape& first, const codegen::TensorMapShape& second) {
+  Probe probe;
+  probe.name = fmt::format("tensor copies of {} axes", rank);
+  probe.device_files = {"device/barrier.cuh", "device/tensor_copy.cuh"};
+  probe.functions = {"tensor_copy.cuh: tensor_copy_to_shared"};
+  probe.maps = {first, second};
+  probe.body = fmt::format(
+      "  constexpr int kWords = 512, kRounds = 8;\n"
+      "  float* const boxes = shared + (1024 - __cvta_generic_to_shared(shared) % 1024) % 1024 / 4;\n"
+      "  Barrier* const full = reinterpret_cast<Barrier*>(boxes + 2 * kWords);\n"
+      "  const int thread = static_cast<int>(threadIdx.x);\n"
+      "  if (thread == 0) {{\n"
+      "    barrier_init(full, 1);\n"
+      "    barrier_init_visible();\n"
+      "  }}\n"
+      "  __syncthreads();\n"
+      "#pragma unroll 1\n"
+      "  for (int round = 0; round < kRounds; ++round) {{\n"
+      "    const int i0 = (round * 5 % 9 - 4) * 16, i1 = round * 23 % 61 - 14, i2 = round * 5 % 11 - 3;\n"
+      "    if (thread == 0) {{\n"
+      "      barrier_arrive_expecting(full, 2 * kWords * 4);\n"
+      "      tensor_copy_to_shared(boxes, &map0, i0, i1, {0}full);\n"
+      "      tensor_copy_to_shared(boxes + kWords, &map1, i0 / 2, i1 + 3, {0}full);\n"
+      "    }}\n"
+      "    barrier_wait(full, round % 2);\n"
+      "    for (int i = 0; i < 2 * kWords / {1}; ++i)\n"
+      "      out[round * (2 * kWords / {1}) + i] = __float_as_uint(boxes[i * {1} + thread]);\n"
+      "    __syncthreads();\n"
+      "  }}\n",
+      rank == 3 ? "i2, " : "", kProbeThreads);
+  probe.in_words = 32;
+  probe.out_words = 8 * 8;
+  probe.shared_bytes = 1024 + 2 * 2048 + 8;
+  probe.inputs = random_words(probe.name, kProbeThreads * probe.in_words);
+  probe.compute_capability = kHopper;
+  return probe;
+}
+Probe copies_of_planes() {
+  return tensor_copies(2, {.rank = 2, .extents = {50, 60}, .strides = {1, 64}, .box = {32, 16}, .swizzled = true},
+                       {.rank = 2, .element_bytes = 2, .extents = {37, 40}, .strides = {1, 48}, .box = {32, 32}});
+}
+Probe copies_of_volumes() {
+  return tensor_copies(3,
+                       {.rank = 3,
+                        .element_bytes = 2,
+                        .extents = {70, 11, 7},
+                        .strides = {1, 72, 1000},
+                        .box = {64, 4, 4},
+                        .swizzled = true},
+                       {.rank = 3, .extents = {27, 13, 9}, .strides = {1, 28, 400}, .box = {16, 8, 4}});
+}
+
 /// Copies of what all of a warp staged, asked for by one lane, to y and back through a load. The second overwrites what
 /// the first read, once it has.
 Probe bulk_stores() {
@@ -463,7 +517,8 @@ Probe registers() {
 }  // namespace
 
 std::vector<Probe> tensor_probes() {
-  std::vector<Probe> all{bulk_copies(), bulk_stores(), registers(), operands_tf32()};
+  std::vector<Probe> all{bulk_copies(), copies_of_planes(), copies_of_volumes(),
+                         bulk_stores(), registers(),        operands_tf32()};
   all.push_back(maxima());
   all.push_back(opaque_values());
   all.push_back(word_stores());

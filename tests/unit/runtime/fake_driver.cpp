@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <map>
 #include <mutex>
 #include <set>
@@ -33,6 +34,7 @@ struct State {
   std::map<std::string, std::pair<int, int>> failures;  // call -> result, times
   std::vector<std::string> calls, violations;
   std::vector<fake_driver::Launch> launches;
+  std::map<const void*, fake_driver::TensorMap> maps;  // that no launch has had yet, by where they are
   std::set<Library*> libraries;
   int retained = 0;
 };
@@ -92,6 +94,7 @@ void reset() {
   s.calls.clear();
   s.violations.clear();
   s.launches.clear();
+  s.maps.clear();
   current_device = -1;
 }
 
@@ -293,6 +296,29 @@ CUresult cuKernelSetAttribute(int attribute, int value, void* handle, int device
   return 0;
 }
 
+CUresult cuTensorMapEncodeTiled(void* map, int data_type, std::uint32_t rank, void* address,
+                                const std::uint64_t* extents, const std::uint64_t* strides, const std::uint32_t* box,
+                                const std::uint32_t* element_strides, int interleave, int swizzle, int l2_promotion,
+                                int fill) {
+  if (fast.load(std::memory_order_relaxed)) return 0;
+  const Entry entry("cuTensorMapEncodeTiled");
+  if (entry.result != 0) return entry.result;
+  const auto at = [](const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); };
+  if (at(map) % 64 != 0 || at(address) % 16 != 0 || rank == 0 || rank > 5) return 1;
+  state().maps[map] = {data_type,
+                       interleave,
+                       swizzle,
+                       l2_promotion,
+                       fill,
+                       address,
+                       {extents, extents + rank},
+                       {strides, strides + rank - 1},
+                       {box, box + rank},
+                       {element_strides, element_strides + rank}};
+  std::memset(map, 0xcd, 128);
+  return 0;
+}
+
 CUresult cuFuncLoad(void* function) {
   const Entry entry("cuFuncLoad");
   if (entry.result != 0) return entry.result;
@@ -326,8 +352,14 @@ CUresult cuLaunchKernel(void* function, unsigned grid_x, unsigned grid_y, unsign
   if (extra != nullptr || block_y != 1 || block_z != 1 || block_x == 0 || block_x > 1024 || grid_x == 0) return 1;
   const int allowed = std::max(48 * 1024, kernel->dynamic_shared[current_device]);
   if (static_cast<int>(shared_bytes) > allowed) violate("cuLaunchKernel: more shared memory than was asked for");
-  fake_driver::Launch launch{kernel->name, {grid_x, grid_y, grid_z}, block_x, shared_bytes, stream, false, {}};
-  for (std::size_t i = 0; i < state().arguments; ++i) launch.arguments.push_back(*static_cast<void**>(parameters[i]));
+  fake_driver::Launch launch{kernel->name, {grid_x, grid_y, grid_z}, block_x, shared_bytes, stream, false, {}, {}};
+  for (std::size_t i = 0; i < state().arguments; ++i) {
+    const auto map = state().maps.find(parameters[i]);
+    const bool is_map = map != state().maps.end();
+    launch.maps.push_back(is_map ? map->second : fake_driver::TensorMap{});
+    launch.arguments.push_back(is_map ? map->second.address : *static_cast<void**>(parameters[i]));
+  }
+  state().maps.clear();
   state().launches.push_back(launch);
   return 0;
 }

@@ -9,13 +9,22 @@
 
 namespace fake_driver {
 
+/// What a tensor map was made of.
+struct TensorMap {
+  int data_type = 0, interleave = 0, swizzle = 0, l2_promotion = 0, fill = 0;
+  void* address = nullptr;
+  std::vector<std::uint64_t> extents, strides;
+  std::vector<std::uint32_t> box, element_strides;
+};
+
 struct Launch {
   std::string kernel;
   std::array<unsigned, 3> grid{};
   unsigned threads = 0, shared_bytes = 0;
   void* stream = nullptr;
   bool may_overlap = false;      ///< cuLaunchKernelEx, programmatic stream serialization allowed
-  std::vector<void*> arguments;  ///< as many as expect_arguments() said
+  std::vector<void*> arguments;  ///< as many as expect_arguments() said; of a tensor map its address
+  std::vector<TensorMap> maps;   ///< of each argument; without extents where it is a pointer
 };
 
 /// Forgets recordings and requested failures, makes the calling thread's context null. Loaded libraries stay.

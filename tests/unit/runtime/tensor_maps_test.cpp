@@ -1,0 +1,181 @@
+// Parameters that are tensor maps, on the fake driver: what a map is made of, that every launch makes its own, and that
+// a map the copy engine could not use is refused when the kernel is made.
+#include <functional>
+
+#include "runtime/cuda_backend.h"
+#include "runtime/kernel_state.h"
+#include "runtime_test_support.h"
+
+namespace jitconv::runtime_test {
+namespace {
+
+using codegen::ArgumentRole;
+using codegen::TensorMapShape;
+
+constexpr char kMapType[] = "const __grid_constant__ TensorMap";
+
+/// x, 2 x 8 x 16 x 64 elements: rows of a channel, and rows of all channels and images.
+TensorMapShape rows_of_channels() {
+  return {.rank = 3, .extents = {64, 16, 16}, .strides = {1, 64, 1024}, .box = {32, 4, 8}, .swizzled = true};
+}
+TensorMapShape rows() { return {.rank = 2, .extents = {50, 255}, .strides = {1, 64}, .box = {64, 16}}; }
+
+class TensorMapsTest : public RuntimeTest {
+ protected:
+  void SetUp() override {
+    RuntimeTest::SetUp();
+    fake_driver::set_current_device(0);
+    fake_driver::expect_arguments(4);
+    spec_.input = {2, 8, 16, 64};
+    spec_.filter = {16, 8, 3, 3};
+    args_ = addresses_for(spec_);
+    entry_.name = "probe";
+    entry_.threads = 128;
+    entry_.arguments = {{ArgumentRole::w, "const float* __restrict__", "w"},
+                        {ArgumentRole::x, kMapType, "x_map", rows_of_channels()},
+                        {ArgumentRole::x, kMapType, "x_rows", rows()},
+                        {ArgumentRole::y, "float* __restrict__", "y"}};
+  }
+  void TearDown() override {
+    fake_driver::expect_arguments(0);
+    RuntimeTest::TearDown();
+  }
+  Kernel kernel() const {
+    codegen::ConvPlan plan;
+    plan.spec = spec_;
+    plan.target = current_target();
+    codegen::KernelSource source;
+    source.entries = {entry_};
+    return Kernel(std::make_shared<detail::KernelState>(runtime::cuda_backend(), plan, std::move(source), "key",
+                                                        runtime::Binary{"cubin", "", false}, nullptr));
+  }
+  /// What the InternalError says that making the kernel throws, or "" if it does not.
+  std::string refused(const std::function<void(codegen::KernelEntry&)>& change) {
+    const codegen::KernelEntry before = entry_;
+    change(entry_);
+    std::string text;
+    try {
+      kernel();
+    } catch (const InternalError& error) {
+      text = error.what();
+    }
+    entry_ = before;
+    return text;
+  }
+
+  ConvSpec spec_;
+  LaunchArgs args_;
+  codegen::KernelEntry entry_;
+};
+
+TEST_F(TensorMapsTest, HoldWhatTheShapeSaysAndTheLaunchsPointer) {
+  kernel().launch(nullptr, args_);
+  ASSERT_EQ(fake_driver::launches().size(), 1u);
+  const fake_driver::Launch launch = fake_driver::launches().front();
+  EXPECT_EQ(launch.arguments, (std::vector<void*>{const_cast<void*>(args_.w), const_cast<void*>(args_.x),
+                                                  const_cast<void*>(args_.x), args_.y}));
+  EXPECT_TRUE(launch.maps[0].extents.empty());
+  EXPECT_TRUE(launch.maps[3].extents.empty());
+
+  const fake_driver::TensorMap& channels = launch.maps[1];
+  EXPECT_EQ(channels.data_type, 7);
+  EXPECT_EQ(channels.extents, (std::vector<std::uint64_t>{64, 16, 16}));
+  EXPECT_EQ(channels.strides, (std::vector<std::uint64_t>{256, 4096}));
+  EXPECT_EQ(channels.box, (std::vector<std::uint32_t>{32, 4, 8}));
+  EXPECT_EQ(channels.element_strides, (std::vector<std::uint32_t>{1, 1, 1}));
+  EXPECT_EQ(channels.interleave, 0);
+  EXPECT_EQ(channels.swizzle, 3);
+  EXPECT_EQ(channels.l2_promotion, 2);
+  EXPECT_EQ(channels.fill, 0);
+
+  const fake_driver::TensorMap& rows = launch.maps[2];
+  EXPECT_EQ(rows.extents, (std::vector<std::uint64_t>{50, 255}));
+  EXPECT_EQ(rows.strides, std::vector<std::uint64_t>{256});
+  EXPECT_EQ(rows.box, (std::vector<std::uint32_t>{64, 16}));
+  EXPECT_EQ(rows.element_strides, (std::vector<std::uint32_t>{1, 1}));
+  EXPECT_EQ(rows.swizzle, 0);
+}
+
+TEST_F(TensorMapsTest, OfTwoByteElementsCountInBytes) {
+  spec_.dtype = DataType::f16;
+  for (codegen::Argument& argument : entry_.arguments)
+    if (argument.map.rank > 0) argument.map.element_bytes = 2;
+  entry_.arguments[1].map.box[0] = 64;
+  kernel().launch(nullptr, args_);
+  const fake_driver::TensorMap channels = fake_driver::launches().front().maps[1];
+  EXPECT_EQ(channels.data_type, 1);
+  EXPECT_EQ(channels.strides, (std::vector<std::uint64_t>{128, 2048}));
+}
+
+TEST_F(TensorMapsTest, AreMadeAnewByEveryLaunch) {
+  const Kernel kernel = this->kernel();
+  LaunchArgs other = args_;
+  other.x = reinterpret_cast<void*>((std::uintptr_t{8} << 34) + 16);
+  kernel.launch(nullptr, args_);
+  const std::size_t before = fake_driver::calls().size();
+  kernel.launch(nullptr, other);
+  std::vector<std::string> calls = fake_driver::calls();
+  calls.erase(calls.begin(), calls.begin() + static_cast<std::ptrdiff_t>(before));
+  EXPECT_EQ(calls, (std::vector<std::string>{"cuCtxGetDevice", "cuTensorMapEncodeTiled", "cuTensorMapEncodeTiled",
+                                             "cuLaunchKernel"}));
+  const std::vector<fake_driver::Launch> launches = fake_driver::launches();
+  ASSERT_EQ(launches.size(), 2u);
+  for (const std::size_t i : {1u, 2u}) {
+    EXPECT_EQ(launches[0].maps[i].address, args_.x);
+    EXPECT_EQ(launches[1].maps[i].address, other.x);
+    EXPECT_EQ(launches[1].maps[i].box, launches[0].maps[i].box);
+  }
+}
+
+TEST_F(TensorMapsTest, ThatTheDriverRefusesFailTheLaunch) {
+  const Kernel kernel = this->kernel();
+  fake_driver::fail("cuTensorMapEncodeTiled", 1);
+  try {
+    kernel.launch(nullptr, args_);
+    FAIL();
+  } catch (const CudaError& error) {
+    EXPECT_EQ(error.result(), 1);
+    EXPECT_NE(std::string(error.what()).find("cuTensorMapEncodeTiled"), std::string::npos) << error.what();
+  }
+  EXPECT_TRUE(fake_driver::launches().empty());
+}
+
+TEST_F(TensorMapsTest, ThatCannotBeAreABug) {
+  using Change = std::function<void(TensorMapShape&)>;
+  const auto of_map = [&](const Change& change) {
+    return refused([&](codegen::KernelEntry& entry) { change(entry.arguments[1].map); });
+  };
+  EXPECT_EQ(refused([](codegen::KernelEntry&) {}), "");
+  const std::vector<std::pair<Change, std::string>> changes = {
+      {[](TensorMapShape& map) { map.rank = 1; }, "of rank 1"},
+      {[](TensorMapShape& map) { map.rank = 4; }, "of rank 4"},
+      {[](TensorMapShape& map) { map.element_bytes = 8; }, "elements of 8 bytes"},
+      {[](TensorMapShape& map) { map.strides[0] = 2; }, "a stride of 2 along the first axis"},
+      {[](TensorMapShape& map) { map.strides[1] = 62; }, "a stride of 248 bytes"},
+      {[](TensorMapShape& map) { map.strides[2] = 0; }, "a stride of 0 bytes"},
+      {[](TensorMapShape& map) { map.strides[2] = std::int64_t{1} << 38; }, "a stride of 1099511627776 bytes"},
+      {[](TensorMapShape& map) { map.extents[1] = 0; }, "an extent of 0"},
+      {[](TensorMapShape& map) { map.box[1] = 257; }, "a box with an extent of 257"},
+      {[](TensorMapShape& map) { map.box[2] = 0; }, "a box with an extent of 0"},
+      {[](TensorMapShape& map) { map.box[0] = 31; }, "a box with rows of 124 bytes"},
+      {[](TensorMapShape& map) { map.box[0] = 28; }, "swizzled rows of 112 bytes"},
+      {[](TensorMapShape& map) { map.extents[2] = 17; }, "it is larger than the tensor"},
+      {[](TensorMapShape& map) { map.extents[1] = std::int64_t{1} << 32; }, "it is larger than the tensor"},
+  };
+  for (const auto& [change, reason] : changes)
+    EXPECT_NE(of_map(change).find("probe has a tensor map x_map that cannot be: " + reason), std::string::npos)
+        << reason << ": " << of_map(change);
+  EXPECT_EQ(of_map([](TensorMapShape& map) { map.box = {32, 256, 1}; }), "");
+  EXPECT_EQ(of_map([](TensorMapShape& map) { map.swizzled = false, map.box[0] = 28; }), "");
+
+  const auto has = [](const std::string& text, const char* words) { return text.find(words) != std::string::npos; };
+  EXPECT_TRUE(has(refused([](codegen::KernelEntry& entry) { entry.arguments[1].type = "TensorMap"; }),
+                  "of what the kernel writes"));
+  EXPECT_TRUE(has(refused([](codegen::KernelEntry& entry) { entry.arguments[0] = entry.arguments[1]; }),
+                  "too many tensor maps"));
+  spec_.alignment = 8;
+  EXPECT_TRUE(has(refused([](codegen::KernelEntry&) {}), "the tensor is at no multiple of 16 bytes"));
+}
+
+}  // namespace
+}  // namespace jitconv::runtime_test

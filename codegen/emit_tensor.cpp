@@ -13,15 +13,46 @@
 namespace jitconv::codegen {
 namespace {
 
+/// w as rows of output channels: a box is what a tile needs of a step.
+TensorMapShape weight_map(const ConvSpec& spec, const TensorTiling& tiling) {
+  const std::int64_t row = spec.filter.c * spec.filter.r * spec.filter.s;
+  return {.rank = 2,
+          .extents = {row, spec.filter.k},
+          .strides = {1, row},
+          .box = {static_cast<int>(tiling.chunk_channels(spec) * tiling.taps(spec)), tiling.block_k},
+          .swizzled = tiling.swizzles_weights(spec)};
+}
+
+/// x as planes of all images: a box is what a run needs of a step's channels.
+TensorMapShape pixel_map(const ConvSpec& spec, const TensorTiling& tiling) {
+  const std::int64_t plane = spec.input.h * spec.input.w, planes = spec.input.n * spec.input.c;
+  const int bytes = static_cast<int>(element_bytes(spec.dtype)), channels = tiling.chunk_channels(spec);
+  if (tiling.copies_rows(spec))
+    return {.rank = 3,
+            .element_bytes = bytes,
+            .extents = {spec.input.w, ceil_div(spec.input.h, spec.stride.h), planes},
+            .strides = {1, spec.stride.h * spec.input.w, plane},
+            .box = {static_cast<int>(spec.input.w), static_cast<int>(tiling.raw_rows(spec)), channels}};
+  return {.rank = 2,
+          .element_bytes = bytes,
+          .extents = {plane, planes},
+          .strides = {1, plane},
+          .box = {static_cast<int>(tiling.raw_pitch(spec)), channels}};
+}
+
 /// Of the convolution: those of the other families, with packed weights, and with partial sums instead of an output.
 std::vector<Argument> convolve_arguments(const ConvPlan& plan, const TensorTiling& tiling) {
   std::vector<Argument> result;
   for (Argument& argument : arguments(plan.spec)) {
     if (argument.role == ArgumentRole::w && tiling.packs_weights())
       result.push_back({ArgumentRole::packed_w, "const uint4* __restrict__", "packed_w"});
+    else if (argument.role == ArgumentRole::w)
+      result.push_back(tensor_map(ArgumentRole::w, "w_map", weight_map(plan.spec, tiling)));
     else if (argument.role == ArgumentRole::x && tiling.packs_pixels)
       result.push_back({ArgumentRole::packed_x, "const uint4* __restrict__", "packed_x"});
-    else if (argument.role == ArgumentRole::x || argument.role == ArgumentRole::w || tiling.splits == 1)
+    else if (argument.role == ArgumentRole::x && tiling.copies_boxes(plan.spec))
+      result.push_back(tensor_map(ArgumentRole::x, "x_map", pixel_map(plan.spec, tiling)));
+    else if (argument.role == ArgumentRole::x || tiling.splits == 1)
       result.push_back(std::move(argument));
   }
   if (tiling.splits > 1) result.push_back({ArgumentRole::partial_sums, "float* __restrict__", "partial_sums"});
@@ -64,8 +95,13 @@ std::string constants(const ConvPlan& plan, const TensorTiling& tiling) {
   c.add("kRunPixels", tiling.run_pixels(spec));
   if (TensorTiling::loads_vectors(spec)) c.add("kSlicePitch", tiling.slice_pitch(spec), "pixels");
   c.add("kRunBytes", tiling.run_bytes(spec));
-  if (tiling.packs_weights()) c.add("kWeightBytes", tiling.weight_bytes(spec));
+  if (tiling.weights_come_with_steps() || tiling.resident) c.add("kWeightBytes", tiling.weight_bytes(spec));
   c.add("kInputBytes", tiling.runs() * tiling.run_bytes(spec));
+  if (!tiling.packs_weights())
+    c.add("kWeightsOfStage", tiling.weights_in_stage(spec), "bytes from a stage's start")
+        .add("kTaps", tiling.taps(spec))
+        .add("kLaneChannels", tiling.lane_channels(spec), "neighbours, of which a lane has weights")
+        .add("kWeightRowBytes", tiling.chunk_channels(spec) * tiling.taps(spec) * 4, "of an output channel");
   c.add("kStageBytes", tiling.stage_bytes(spec)).add("kStages", tiling.stages);
 
   add_tensor_load_constants(c, plan, tiling);
@@ -75,10 +111,6 @@ std::string constants(const ConvPlan& plan, const TensorTiling& tiling) {
   c.add("kLoaderRegisters", tiling.loader_registers(spec)).add("kConsumerRegisters", tiling.consumer_registers(spec));
   add_tensor_store_constants(c, plan, tiling);
   if (!tiling.weights_come_with_steps()) c.add("kWeightsFirstByte", tiling.weights_first_byte(spec));
-  if (!tiling.packs_weights())
-    c.add("kWeightSlots", tiling.weight_slots, "steps of fetched weights")
-        .add("kSlotBytes", tiling.slot_bytes(spec), "of all threads")
-        .add("kPieceBytes", 16 * 2 * 128, "16 of each thread");
   c.add("kStagingFirstByte", tiling.staging_first_byte(spec));
   if (tiling.has_zeros(spec)) c.add("kZerosFirstByte", tiling.zeros_first_byte(spec));
   c.add("kBarriersFirstByte", tiling.barriers_first_byte(spec));
@@ -110,8 +142,8 @@ std::string asserts(const ConvPlan& plan, const TensorTiling& tiling) {
       tiling.packs_weights()
           ? "static_assert(kUnits % 2 == 0 && kUnits >= kStepRows * kS * kSlices && kWeightBytes == kUnits * kBlockK * "
             "16);"
-          : "static_assert(kUnits == kSlices && kChannels % kChunkChannels == 0 && kSlotBytes == kChunkChannels / 8 * "
-            "kPieceBytes);");
+          : "static_assert(kUnits == kTaps * kSlices && kChunkChannels == 4 * kLaneChannels);\n"
+            "static_assert(kWeightsOfStage >= kInputBytes && kWeightBytes == kBlockK * kWeightRowBytes);");
   lines.add(vectors ? "static_assert(kRunBytes == kPhases * kSlices * kSlicePitch * 16 && kSlicePitch >= kRunPixels);"
                     : "static_assert(kRunBytes == kPhases * kSlices * kRunPixels * 16);");
   lines.add(
@@ -137,12 +169,15 @@ std::string_view multiply_file(DataType type, const TensorTiling& tiling) {
 
 std::string device(const ConvPlan& plan, const TensorTiling& tiling) {
   const bool f32 = plan.spec.dtype == DataType::f32, nhwc = plan.spec.output_layout == Layout::nhwc;
-  std::vector<std::string_view> files = {element_header(plan.spec.dtype), "device/barrier.cuh", "device/bulk_copy.cuh",
-                                         "device/dependent_launch.cuh", "device/warpgroup.cuh"};
+  const bool boxes = tiling.copies_boxes(plan.spec);
+  std::vector<std::string_view> files = {element_header(plan.spec.dtype), "device/barrier.cuh"};
+  if (boxes || !tiling.packs_weights()) files.push_back("device/tensor_copy.cuh");
+  if (tiling.packs_weights() || tiling.packs_pixels || (tiling.copies_ahead > 0 && !boxes))
+    files.push_back("device/bulk_copy.cuh");
+  files.insert(files.end(), {"device/dependent_launch.cuh", "device/warpgroup.cuh"});
   // Packing loads elements, whatever loads pixels.
   if (tiling.packs_weights() || tiling.copies_ahead == 0)
     files.push_back(f32 ? "device/load_32bit.cuh" : "device/load_16bit.cuh");
-  if (!tiling.packs_weights()) files.push_back("device/copy_async.cuh");
   if (tiling.copies_ahead == 0 && TensorTiling::loads_vectors(plan.spec)) files.push_back("device/load_vector.cuh");
   files.push_back(f32 ? "device/operand_tf32.cuh" : "device/operand_16bit.cuh");
   if (nhwc) {
@@ -185,19 +220,18 @@ std::vector<Unit> units(const ConvSpec& spec, const TensorTiling& tiling) {
   return all;
 }
 
-/// Of weights in registers: those of 16 channels, two multiplications, are loaded while the ones before are multiplied.
-void add_channel_multiplications(Lines& lines, const std::vector<Unit>& all, const std::string& first_step) {
+std::string tap_name(const TensorTiling& tiling, const Unit& unit) {
+  return tiling.filter_rows == 1 ? fmt::format("s{}", unit.s) : fmt::format("r{}s{}", unit.r, unit.s);
+}
+
+/// Of weights in registers, a tap's channels one after the other: taps in the order of w, whatever that of pixels is.
+void add_register_multiplications(Lines& lines, const ConvSpec& spec, const TensorTiling& tiling,
+                                  const std::vector<Unit>& all, const std::string& first_step) {
   for (std::size_t i = 0; i < all.size(); i += 2) {
-    const std::size_t batch = i / 4;
-    if (i > 0 && i % 4 == 0) {
-      lines.add("multiply_commit();");
-      lines.add("multiply_wait<1>();");
-      lines.add(fmt::format("load_weights(a[{}], weights + {} * kPieceBytes);", batch % 2, 2 * batch));
-      lines.add("multiply_begin();");
-    }
-    lines.add(fmt::format("multiply(sum, a[{}][{}], pixels + {}, {});  // c{}..{}", batch % 2, i / 2 % 2,
-                          all[i].pixel_row, i == 0 ? fmt::format("step != {}", first_step) : "1", 16 * batch,
-                          16 * batch + 15));
+    const std::int64_t unit = (all[i].r * spec.filter.s + all[i].s) * tiling.slices + all[i].slice;
+    lines.add(fmt::format("multiply(sum, a[{}], pixels + {}, {});  // {}, {} of {}", unit / 2, all[i].pixel_row,
+                          i == 0 ? fmt::format("step != {}", first_step) : "1", tap_name(tiling, all[i]),
+                          all[i].slice / 2 + 1, tiling.slices / 2));
   }
 }
 
@@ -205,9 +239,7 @@ void add_channel_multiplications(Lines& lines, const std::vector<Unit>& all, con
 void add_tap_multiplications(Lines& lines, const ConvSpec& spec, const TensorTiling& tiling,
                              const std::vector<Unit>& all, const std::string& first_step) {
   const int slice = TensorTiling::slice_channels(spec);
-  const auto tap = [&](const Unit& unit) {
-    return tiling.filter_rows == 1 ? fmt::format("s{}", unit.s) : fmt::format("r{}s{}", unit.r, unit.s);
-  };
+  const auto tap = [&](const Unit& unit) { return tap_name(tiling, unit); };
   for (std::size_t i = 0; i < all.size(); i += 2) {
     const std::string accumulate = i == 0 ? fmt::format("step != {}", first_step) : "1";
     if (tiling.slices > 1) {
@@ -236,7 +268,7 @@ std::string multiplications(const ConvPlan& plan, const TensorTiling& tiling) {
   if (tiling.packs_weights())
     add_tap_multiplications(lines, plan.spec, tiling, all, first_step);
   else
-    add_channel_multiplications(lines, all, first_step);
+    add_register_multiplications(lines, plan.spec, tiling, all, first_step);
   lines.add("// end taps");
   return lines.text();
 }
@@ -250,16 +282,27 @@ std::string operands(const ConvSpec& spec, const TensorTiling& tiling) {
   else
     lines.add("const char* pixels = input + run * kRunBytes;");
   if (tiling.has_zeros(spec)) lines.add("const char* zeros = shared + kZerosFirstByte;");
-  if (!tiling.packs_weights()) return lines.text();
+  if (!tiling.packs_weights()) {
+    lines.add("multiply_wait<0>();  // of those that are overwritten now");
+    lines.add("load_weights(a, input + kWeightsOfStage, k_consumer + warp % 4 * 16 + lane / 4, lane);");
+    return lines.text();
+  }
   lines.add(tiling.resident ? "const char* weights_of_step = shared + kWeightsFirstByte + step * kWeightBytes;"
                             : "const char* weights_of_step = input + kInputBytes;");
   lines.add("const MatrixOperand weights = matrix_operand(weights_of_step + k_consumer * 16, kBlockK * 16);");
   return lines.text();
 }
 
-std::string fetch_functions(const TensorTiling& tiling) {
-  if (tiling.packs_weights()) return {};
-  std::string text(embedded_text("tensor_fetch_weights.cu.in"));
+/// How weights come to registers, and which channels meet there.
+std::string raw_weights(const ConvSpec& spec, const TensorTiling& tiling) {
+  const int vector = tiling.lane_channels(spec) * tiling.taps(spec) % 4 == 0 ? 4 : 2;
+  const std::string piece = tiling.swizzles_weights(spec) ? "(lane % 4 * (kLaneChannels / 4) + i / 4 ^ row % 8) * 16"
+                                                          : "lane % 4 * (kLaneChannels * kTaps * 4) + i * 4";
+  std::string text =
+      fill_template(embedded_text("tensor_raw_weights.cu.in"),
+                    {{"vector", std::to_string(vector)},
+                     {"piece", piece},
+                     {"more_of_vector", vector == 2 ? "" : "value[i + 2] = some.z, value[i + 3] = some.w;"}});
   // Loads of lanes name the channels in this order.
   if (!tiling.lanes_load()) text.append("\n").append(embedded_text("tensor_channel_order.cu.in"));
   text.pop_back();
@@ -268,23 +311,9 @@ std::string fetch_functions(const TensorTiling& tiling) {
 
 /// What makes operands of w and x, but for what loading warps do.
 std::string packing(const ConvPlan& plan, const TensorTiling& tiling) {
-  std::string text = tiling.packs_weights() ? emit_tensor_pack(plan, tiling) : fetch_functions(tiling);
+  std::string text = tiling.packs_weights() ? emit_tensor_pack(plan, tiling) : raw_weights(plan.spec, tiling);
   if (tiling.packs_pixels) text += "\n\n" + emit_tensor_pixels(plan, tiling);
   return text;
-}
-
-/// Where multiplying threads fetch weights for themselves.
-Holes fetch_holes(const TensorTiling& tiling) {
-  if (tiling.packs_weights()) return {{"own_weights", ""}, {"fetch_first_weights", ""}, {"fetch_weights", ""}};
-  const StepText text = step_text(tiling);
-  const Holes first = {{"first_step", text.first_step},
-                       {"fetched_ahead", tiling.splits > 1 ? "first_step + kWeightSlots - 1" : "kWeightSlots - 1"},
-                       {"end_step", text.end_step}};
-  return {{"own_weights",
-           "char* const own_weights = shared + kWeightsFirstByte + (threadIdx.x - 128) * 16;\n"
-           "unsigned a[2][2][4];  // one half is multiplied while the other is loaded\n"},
-          {"fetch_first_weights", fill_template(embedded_text("tensor_fetch_first.cu.in"), first)},
-          {"fetch_weights", fill_template(embedded_text("tensor_fetch_step.cu.in"), {{"end_step", text.end_step}})}};
 }
 
 /// Taps in the order of their pixels' places, if that is not the filter's.
@@ -308,6 +337,10 @@ std::string activation(const Epilogue& epilogue) {
 }
 
 }  // namespace
+
+Argument tensor_map(ArgumentRole role, std::string name, const TensorMapShape& map) {
+  return {role, "const __grid_constant__ TensorMap", std::move(name), map};
+}
 
 std::string channel_at(const TensorTiling& tiling, std::string_view place) {
   return tiling.packs_weights() ? std::string(place) : fmt::format("channel_at({})", place);
@@ -375,11 +408,11 @@ std::string emit_tensor(const ConvPlan& plan) {
       {"k_consumer", tiling.runs() == 1 ? "consumer * 64" : "0"},
       {"run", tiling.runs() == 1 ? "0" : "consumer"},
       {"tile", std::string(embedded_text(tiling.images > 0 ? "tensor_tile_images.cu.in" : "tensor_tile.cu.in"))},
+      {"own_weights", tiling.packs_weights() ? "" : "unsigned a[kUnits / 2][4];"},
       {"operands", operands(spec, tiling)},
       {"multiply", multiplications(plan, tiling)},
       {"reduce", split ? emit_reduce(plan) : ""},
   };
-  holes.merge(fetch_holes(tiling));
   holes.merge(tensor_load_holes(plan, tiling));
   holes.merge(tensor_store_holes(plan, tiling));
   return fill_template(embedded_text("tensor.cu.in"), holes);

@@ -13,14 +13,14 @@ std::string load_pixel(const ConvPlan& plan, const TensorTiling& tiling) {
   const std::int64_t channels = plan.spec.filter.c, chunk = tiling.chunk_channels(plan.spec);
   const bool pairs = TensorTiling::loads_pairs(plan.spec);
   Lines lines;
-  for (std::int64_t c = 0; c < chunk; ++c) {
+  for (std::int64_t place = 0; place < chunk; ++place) {
+    const std::int64_t c = tiling.channel_at(plan.spec, place);
     if (chunk > channels && c >= channels)
-      lines.add(fmt::format("value[i][{}] = {};", c, pairs ? "0" : "from_float(0.0f)"));
+      lines.add(fmt::format("value[i][{}] = {};", place, pairs ? "0" : "from_float(0.0f)"));
     else
-      lines.add(
-          fmt::format("value[i][{}] = {}<{}LL * kInputStrideC>(source, valid{});", c,
-                      pairs ? "load_pair_if" : "load_if", tiling.channel_at(c),
-                      channels % chunk == 0 || chunk > channels ? "" : fmt::format(" && c_first + {} < kChannels", c)));
+      lines.add(fmt::format(
+          "value[i][{}] = {}<{}LL * kInputStrideC>(source, valid{});", place, pairs ? "load_pair_if" : "load_if", c,
+          channels % chunk == 0 || chunk > channels ? "" : fmt::format(" && c_first + {} < kChannels", c)));
   }
   return lines.text();
 }
@@ -62,12 +62,18 @@ std::string load_vectors(const ConvPlan& plan, const TensorTiling& tiling) {
 std::string convert_run(const ConvPlan& plan, const TensorTiling& tiling) {
   const ConvSpec& spec = plan.spec;
   const std::int64_t chunk = tiling.chunk_channels(spec);
+  const bool rows = tiling.copies_boxes(spec) && tiling.copies_rows(spec);
   Holes holes = place_holes(tiling);
   holes.erase("image_offset");
-  holes.merge(Holes{
-      {"part", tiling.images > 0 ? "" : "const int first = Part(run_first, r).first;"},
-      {"raw_place", tiling.images > 0 ? "image * (kChunkChannels * kRawPitch) + h * kW + w" : "h * kW + w - first"},
-      {"channel_exists", spec.filter.c % chunk == 0 ? "" : " && c_first + c < kChannels"}});
+  holes.merge(
+      Holes{{"part", tiling.images > 0 || rows   ? ""
+                     : tiling.copies_boxes(spec) ? "const int first = first_element(run_first, r);"
+                                                 : "const int first = Part(run_first, r).first;"},
+            {"raw_place", tiling.images > 0 ? "image * (kChunkChannels * kRawPitch) + h * kW + w"
+                          : rows            ? "(row - row_first) * kW + w"
+                                            : "h * kW + w - first"},
+            {"channel_exists",
+             spec.filter.c % chunk == 0 ? "" : fmt::format(" && c_first + {} < kChannels", channel_at(tiling, "c"))}});
   if (!TensorTiling::loads_pairs(spec)) holes.emplace("channel", channel_at(tiling, "c"));
   return fill_template(
       embedded_text(TensorTiling::loads_pairs(spec) ? "tensor_convert_pairs.cu.in" : "tensor_convert_pixels.cu.in"),
@@ -86,9 +92,6 @@ std::string load_run(const ConvPlan& plan, const TensorTiling& tiling) {
 /// Barriers behind those of the stages, and what makes them ready.
 Holes barrier_holes(const TensorTiling& tiling) {
   Lines init, more;
-  if (tiling.copies_ahead > 0)
-    init.add(fmt::format("for (int i = 0; i < 4 * kCopiesAhead; ++i) barrier_init(empty + kStages + i, {});",
-                         tiling.images > 0 ? "1" : "kRuns"));
   if (tiling.resident) {
     more.add(tiling.copies_ahead > 0 ? "Barrier* const weights_arrival = empty + kStages + 4 * kCopiesAhead;"
                                      : "Barrier* const weights_arrival = empty + kStages;");
@@ -114,25 +117,31 @@ std::string_view asks_for_weights(const TensorTiling& tiling) {
 /// Who waits for the kernel before: all that ask for what it packs, and no others.
 std::string await_packing(const TensorTiling& tiling) {
   if (tiling.packs_pixels) return "wait_for_previous_kernel();";
-  if (!tiling.weights_come_with_steps()) return {};
+  if (!tiling.packs_weights() || !tiling.weights_come_with_steps()) return {};
   return fmt::format("if ({}) wait_for_previous_kernel();", asks_for_weights(tiling));
 }
 
 /// Where weights are loaded and awaited: with each step, or once for all tiles.
 Holes weight_holes(const TensorTiling& tiling) {
   if (tiling.weights_come_with_steps()) {
+    const std::string ask =
+        tiling.packs_weights()
+            ? "  bulk_copy_to_shared(input + kInputBytes, w_tile + static_cast<long long>(step) * kWeightBytes, "
+              "kWeightBytes,\n"
+              "                      full + stage);\n"
+            : fmt::format(
+                  "  tensor_copy_to_shared(input + kWeightsOfStage, &w_map, {} * (kChunkChannels * kTaps),\n"
+                  "                        tile.group * kGroupK + tile.k_tile * kBlockK, full + stage);\n",
+                  step_text(tiling).chunk);
     return {{"load_weights", ""},
             {"weights_of_tile",
-             "const char* w_tile = reinterpret_cast<const char*>(packed_w) +\n"
-             "                     static_cast<long long>(tile.group * kTilesK + tile.k_tile) * kSteps * "
-             "kWeightBytes;\n"},
-            {"load_weights_of_step",
-             fmt::format("if ({}) {{\n", asks_for_weights(tiling)) +
-                 "  barrier_arrive_expecting(full + stage, kWeightBytes);\n"
-                 "  bulk_copy_to_shared(input + kInputBytes, w_tile + static_cast<long long>(step) * kWeightBytes, "
-                 "kWeightBytes,\n"
-                 "                      full + stage);\n"
-                 "}\n"},
+             tiling.packs_weights()
+                 ? "const char* w_tile = reinterpret_cast<const char*>(packed_w) +\n"
+                   "                     static_cast<long long>(tile.group * kTilesK + tile.k_tile) * kSteps * "
+                   "kWeightBytes;\n"
+                 : ""},
+            {"load_weights_of_step", fmt::format("if ({}) {{\n", asks_for_weights(tiling)) +
+                                         "  barrier_arrive_expecting(full + stage, kWeightBytes);\n" + ask + "}\n"},
             {"await_weights", ""}};
   }
   return {
@@ -191,12 +200,31 @@ std::string walk(const TensorTiling& tiling) {
        {"end_step", split ? "step + kStepsOfSplit < kSteps ? step + kStepsOfSplit : kSteps" : "kSteps"}});
 }
 
-std::string copy_pixels(const TensorTiling& tiling) {
+/// What copies are asked of: x, or its tensor map.
+std::string copied_tensor(const ConvSpec& spec, const TensorTiling& tiling) {
+  return tiling.copies_boxes(spec) ? "&x_map" : "x";
+}
+
+std::string copy_pixels(const ConvSpec& spec, const TensorTiling& tiling) {
   const StepText text = step_text(tiling);
   Holes holes = {{"tile_number", std::string(text.tile_number)}, {"chunk", std::string(text.chunk)}};
   if (tiling.images > 0) return fill_template(embedded_text("tensor_copy_images.cu.in"), holes);
-  holes.merge(Holes{{"run_first", text.run_first}, {"filter_row", text.filter_row}});
-  return fill_template(embedded_text("tensor_copy_windows.cu.in"), holes);
+  if (!tiling.copies_boxes(spec)) {
+    holes.merge(Holes{{"run_first", text.run_first}, {"filter_row", text.filter_row}});
+    return fill_template(embedded_text("tensor_copy_windows.cu.in"), holes);
+  }
+  const bool rows = tiling.copies_rows(spec);
+  holes.merge(Holes{{"first_element", rows ? "" : std::string(embedded_text("tensor_first_element.cu.in"))},
+                    {"first", rows ? fmt::format("0, ({}) / kQ - kPadTop / kStrideH", text.run_first)
+                                   : fmt::format("first_element({}, {})", text.run_first, text.filter_row)}});
+  return fill_template(embedded_text("tensor_copy_boxes.cu.in"), holes);
+}
+
+/// What the copy engine is asked for before the block is ready: the first steps of each loading warp.
+std::string first_copies(const ConvSpec& spec, const TensorTiling& tiling) {
+  if (tiling.copies_ahead == 0) return {};
+  return fill_template(embedded_text("tensor_first_copies.cu.in"),
+                       {{"arrivals", tiling.images > 0 ? "1" : "kRuns"}, {"source", copied_tensor(spec, tiling)}});
 }
 
 }  // namespace
@@ -208,7 +236,9 @@ void add_tensor_load_constants(Constants& c, const ConvPlan& plan, const TensorT
   if (tiling.packs_pixels) return;
   if (tiling.copies_ahead > 0) {
     c.group("Loading: a warp takes every fourth step, and the copy engine brings kCopiesAhead of them");
-    c.add("kCopiesAhead", tiling.copies_ahead).add("kVectorElements", 16 / element_bytes(spec.dtype));
+    c.add("kCopiesAhead", tiling.copies_ahead);
+    if (tiling.images == 0 && !(tiling.copies_boxes(spec) && tiling.copies_rows(spec)))
+      c.add("kVectorElements", 16 / element_bytes(spec.dtype));
     c.add("kRawPitch", tiling.raw_pitch(spec), "elements of a channel's copy")
         .add("kRawRunElements", tiling.raw_run_elements(spec))
         .add("kRawBytes", tiling.raw_bytes(spec), "of a step");
@@ -235,6 +265,7 @@ Holes tensor_load_holes(const ConvPlan& plan, const TensorTiling& tiling) {
                  {"chunk", text.chunk},
                  {"filter_row", text.filter_row},
                  {"run_first", text.run_first}};
+  if (copies) tiles.merge(Holes{{"source", copied_tensor(plan.spec, tiling)}});
   if (!copies) tiles.merge(Holes{{"steps", text.steps}, {"first_step", text.first_step}, {"end_step", text.end_step}});
   if (tiling.lanes_load())
     tiles.merge(
@@ -242,15 +273,16 @@ Holes tensor_load_holes(const ConvPlan& plan, const TensorTiling& tiling) {
   Holes weights = weight_holes(tiling);
   for (const char* name : {"load_weights", "weights_of_tile", "load_weights_of_step"})
     tiles.insert(weights.extract(name));
-  Holes holes = {
-      {"arrivals", arrivals(tiling)},
-      {"load_functions", tiling.packs_pixels ? copy_packed_pixels(tiling)
-                         : copies ? walk(tiling) + "\n" + copy_pixels(tiling) + "\n" + convert_run(plan, tiling)
-                                  : load_run(plan, tiling)},
-      {"load_tiles", fill_template(embedded_text(tiling.packs_pixels ? "tensor_tiles_packed.cu.in"
-                                                 : copies            ? "tensor_tiles_copied.cu.in"
-                                                                     : "tensor_tiles_loaded.cu.in"),
-                                   tiles)}};
+  Holes holes = {{"arrivals", arrivals(tiling)},
+                 {"first_copies", first_copies(plan.spec, tiling)},
+                 {"load_functions",
+                  tiling.packs_pixels ? copy_packed_pixels(tiling)
+                  : copies ? walk(tiling) + "\n" + copy_pixels(plan.spec, tiling) + "\n" + convert_run(plan, tiling)
+                           : load_run(plan, tiling)},
+                 {"load_tiles", fill_template(embedded_text(tiling.packs_pixels ? "tensor_tiles_packed.cu.in"
+                                                            : copies            ? "tensor_tiles_copied.cu.in"
+                                                                                : "tensor_tiles_loaded.cu.in"),
+                                              tiles)}};
   holes.merge(weights);
   holes.merge(barrier_holes(tiling));
   return holes;

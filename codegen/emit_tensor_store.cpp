@@ -161,6 +161,7 @@ std::string store_windows(const ConvPlan& plan, const TensorTiling& tiling) {
        {"await_staging", bulk ? "if (lane == 0) bulk_stores_wait_read<0>();  // of what was staged before" : ""},
        {"fence_staged", bulk ? "fence_async_proxy();" : ""},
        {"store_inside", store_inside(plan, tiling)},
+       {"edge_unroll", tiling.window + tiling.lead(spec) <= kWarpSize * 16 / tiling.written_bytes(spec) ? "4" : "1"},
        {"read_vector", read_staged(true, narrow, "source")},
        {"residual", residual(spec.epilogue, tiling, "(mask >> e & 1u) != 0", "row + output + e")},
        {"y", where_stored(tiling)}});

@@ -156,9 +156,9 @@ std::string describe(const TensorTiling& t, const ConvSpec& spec) {
       t.filter_rows == 1 ? "one filter row" : "all filter rows");
   text += traffic(t, spec);
   if (t.images > 0) text += fmt::format("images of a run: {}\n", t.images);
-  text += t.packs_weights()
-              ? fmt::format("weights: {}\n", t.resident ? "all in shared memory" : "loaded with each step")
-              : fmt::format("weights: fetched by the threads that multiply them, {} steps at a time\n", t.weight_slots);
+  text += fmt::format("weights: {}\n", t.resident          ? "all in shared memory"
+                                       : t.packs_weights() ? "loaded with each step"
+                                                           : "loaded with each step as they lie in w");
   if (t.splits > 1)
     text += fmt::format("reduction: split over {} blocks, partial sums added by another kernel\n", t.splits);
   return text;

@@ -27,20 +27,24 @@ constexpr std::int64_t kConvertPixels = 75;         // 32 copied pixels: address
 constexpr std::int64_t kConvertSlice = 33;          // and an operand row of each
 constexpr std::int64_t kCopiedBytesPerCycle = 93;  // multiplications wait while pixels pass through shared memory again
 constexpr std::int64_t kL2CopiedBytesPerCycle = 65;
-constexpr std::int64_t kSecondRun = 111;           // a step's, where consumers have a run each
-constexpr std::int64_t kWeights = 8;               // and where weights come with it
-constexpr std::int64_t kFetchLatency = 1'740;      // of a tile's first weights, where threads fetch them
-constexpr std::int64_t kFetchWeights = 36;         // and where threads fetch them
+constexpr std::int64_t kSecondRun = 111;     // a step's, where consumers have a run each
+constexpr std::int64_t kWeights = 8;         // and where weights come with it
+constexpr std::int64_t kBoxLatency = 1'930;  // as kCopyLatency, where a step's pixels are a box of x
+constexpr std::int64_t kNextBoxLatency = 600;
+constexpr std::int64_t kL2BoxBytesPerCycle = 34;
+constexpr std::int64_t kRawStart = 3'950;          // as kStart, where no kernel packs weights before
+constexpr std::int64_t kRawWeights = 74;           // and where threads round them
+constexpr std::int64_t kRawWeight = 4;             // more for each unit
 constexpr std::int64_t kAllRows = 36;              // and where it covers all filter rows
 constexpr std::int64_t kStoreLatency = 1'080;      // the last multiplication, barriers
 constexpr std::int64_t kStage = 10;                // a column of accumulators on its way to shared memory
-constexpr std::int64_t kStageRows = 22;            // more of it where rows end inside a run
+constexpr std::int64_t kStageRows = 6;             // more of it where rows end inside a run
 constexpr std::int64_t kStoreColumn = 15;          // four bytes of every channel on their way to y
 constexpr std::int64_t kStoreChannels = 3;         // NHWC: a byte of a position's channels
 constexpr std::int64_t kStart = 2'880;             // once: packing, the first loads
 constexpr std::int64_t kLaunch = 2'500'000;        // picoseconds of every launch
 constexpr std::int64_t kExtraLaunch = 2'500'000;   // of a kernel before the convolution
-constexpr std::int64_t kReduceLaunch = 1'170'000;  // of the one behind it
+constexpr std::int64_t kReduceLaunch = 2'670'000;  // of the one behind it
 constexpr std::int64_t kDramBytesPerMicrosecond = 4'700'000;
 constexpr std::int64_t kUnalignedPercent = 153;   // of the memory's time if runs of y do not start and end on 256 bytes
 constexpr std::int64_t kLoadedPercent = 123;      // of it, if lanes load: their loads and stores queue together
@@ -55,7 +59,7 @@ constexpr std::int64_t kNarrowLoads = 2;       // times what a load of a whole 6
 constexpr std::int64_t kShallowPermille = 11;  // more of a tile for each stage that loading warps lack
 constexpr std::int64_t kScatteredPercent = 5;  // more of the memory's bytes
 constexpr std::int64_t kCompetingPercent = 10;
-constexpr int kMostStages = 8, kMostColumns = 256, kMostColumnsOfFetchers = 192;
+constexpr int kMostStages = 8, kMostColumns = 256;
 constexpr std::int64_t kMostTapsOfStep = 25;
 constexpr int kLoadingWarps = 4;
 constexpr std::int64_t kSectorBytes = 32;
@@ -179,13 +183,8 @@ class Search {
       resident.resident = true;
       pixels(resident);
     }
-    if (!tiling.can_fetch_weights(spec_) || tiling.columns > kMostColumnsOfFetchers) return;
-    const std::int64_t steps = tiling.steps(spec_);
-    for (const std::int64_t slots : {4, 6}) {
-      tiling.weight_slots = static_cast<int>(std::min(slots, steps));
-      pixels(tiling);
-      if (slots >= steps) break;
-    }
+    tiling.raw_weights = true;
+    if (tiling.can_take_raw_weights(spec_) && tiling.registers_fit(spec_)) pixels(tiling);
   }
 
   void pixels(TensorTiling tiling) {
@@ -250,8 +249,7 @@ class Search {
 
   /// Bytes of weights that come to an SM for a step.
   std::int64_t step_weight_bytes(const TensorTiling& tiling) const {
-    if (tiling.weights_come_with_steps()) return tiling.weight_bytes(spec_);
-    return tiling.packs_weights() ? 0 : tiling.slot_bytes(spec_);
+    return tiling.weights_come_with_steps() ? tiling.weight_bytes(spec_) : 0;
   }
 
   /// Cycles of an SM between the loads of two steps.
@@ -264,12 +262,17 @@ class Search {
                       (runs * tiling.run_bytes(spec_) + weight_bytes) / kL2PackedBytesPerCycle);
     }
     if (tiling.copies_ahead > 0) {
+      const std::int64_t convert = items * runs * (kConvertPixels + tiling.slices * kConvertSlice);
+      const std::int64_t bytes = tiling.raw_bytes(spec_) + weight_bytes;
+      if (tiling.copies_boxes(spec_)) {
+        const std::int64_t warp = convert + (tiling.copies_ahead == 1 ? kBoxLatency : kNextBoxLatency);
+        return std::max(warp / kLoadingWarps, bytes / kL2BoxBytesPerCycle);
+      }
       const std::int64_t channels = std::min<std::int64_t>(tiling.chunk_channels(spec_), spec_.filter.c);
       const std::int64_t copies = runs * (tiling.images > 0 ? tiling.images : channels);
-      const std::int64_t warp = copies * kCopyIssue + items * runs * (kConvertPixels + tiling.slices * kConvertSlice) +
-                                (tiling.copies_ahead == 1 ? kCopyLatency : kNextCopyLatency);
-      return std::max({warp / kLoadingWarps, copies * kCopyEngine,
-                       (tiling.raw_bytes(spec_) + weight_bytes) / kL2CopiedBytesPerCycle});
+      const std::int64_t warp =
+          copies * kCopyIssue + convert + (tiling.copies_ahead == 1 ? kCopyLatency : kNextCopyLatency);
+      return std::max({warp / kLoadingWarps, copies * kCopyEngine, bytes / kL2CopiedBytesPerCycle});
     }
     const std::int64_t own = ceil_div(items, tiling.team_warps);
     const std::int64_t loads = TensorTiling::loads_vectors(spec_) ? 1 : tiling.chunk_channels(spec_);
@@ -304,7 +307,7 @@ class Search {
     // Two consumers, two units each.
     std::int64_t cycles = tiling.units(spec_) * instruction;
     if (tiling.weights_come_with_steps()) cycles += kWeights;
-    if (!tiling.packs_weights()) cycles += kFetchWeights;
+    if (!tiling.packs_weights()) cycles += kRawWeights + kRawWeight * tiling.units(spec_);
     if (tiling.packs_pixels) return cycles;
     if (tiling.copies_ahead > 0) return cycles + tiling.raw_bytes(spec_) / kCopiedBytesPerCycle;
     const std::int64_t own = ceil_div(tiling.load_items(spec_) * TensorTiling::phases(spec_), tiling.team_warps);
@@ -328,8 +331,6 @@ class Search {
 
     std::int64_t tile = std::max(multiply + store, load) + std::min(multiply + store, load) / 8;
     if (tiling.runs() == 2 && !tiling.packs_pixels) tile += steps * kSecondRun;
-    // Fetching begins again with each tile.
-    if (!tiling.packs_weights()) tile += kFetchLatency;
     if (tiling.filter_rows > 1) tile += steps * kAllRows * tiling.runs();
     // A warp that converts needs a stage besides the one that is multiplied.
     if (tiling.copies_ahead > 0 && tiling.stages < kLoadingWarps + 2) tile += tile * 4 / 100;
@@ -342,7 +343,8 @@ class Search {
     const std::int64_t waves = ceil_div(tiles, target_.sm_count);
     const std::int64_t first = waves > 1 ? 0 : step_load(tiling) * (tiling.copies_ahead > 0 ? 3 : 2) / 2;
     std::int64_t compute =
-        (waves * tile + kStart + first) * kPicosecondsPerCycle + (tiling.packs_weights() ? kExtraLaunch : 0);
+        (waves * tile + first + (tiling.packs_weights() ? kStart : kRawStart)) * kPicosecondsPerCycle +
+        (tiling.packs_weights() ? kExtraLaunch : 0);
     if (tiling.packs_pixels)
       compute += kPixelLaunch +
                  (tiling.packed_pixel_bytes(spec_) + input_bytes()) * 1000 / (kPackedBytesPerMicrosecond / 1000);

@@ -11,10 +11,12 @@ namespace jitconv::codegen {
 namespace {
 
 constexpr std::int64_t kRowBytes = 16;  // of a matrix operand's half: a slice of a pixel, a unit of an output channel
+constexpr std::int64_t kBoxAlignment = 128, kSwizzledBoxAlignment = 1024;  // bytes, where tensor maps copy to
 constexpr std::int64_t kBarrierBytes = 8;
 constexpr int kWarps = 8;  // that multiply
 constexpr int kStagedChannels = 8;
 constexpr int kConsumerChannels = 64;
+constexpr int kMostConsumerRegisters = 192;  // what is left to loading warps must do for a step
 
 std::int64_t plane(const ConvSpec& spec) {
   const TensorShape out = output_shape(spec);
@@ -113,20 +115,44 @@ bool TensorTiling::copies_fit(const ConvSpec& spec) const {
   return spec.filter.c * input_plane % vector == 0 && slice_channels(spec) * input_plane % vector == 0;
 }
 
-std::int64_t TensorTiling::raw_pitch(const ConvSpec& spec) const {
-  const std::int64_t input_plane = spec.input.h * spec.input.w;
-  if (images > 0) return input_plane;
+bool TensorTiling::copies_rows(const ConvSpec& spec) const {
+  if (images > 0 || spec.filter.r > 1 || spec.stride.h == 1 || spec.padding.top % spec.stride.h != 0) return false;
+  return spec.input.w * element_bytes(spec.dtype) % kRowBytes == 0 &&
+         std::max(spec.input.w, raw_rows(spec)) <= kMostBox;
+}
+
+bool TensorTiling::copies_boxes(const ConvSpec& spec) const {
+  // Of 16-bit tensors, larger tiles with a copy for each channel are faster.
+  if (copies_ahead == 0 || images > 0 || spec.dtype != DataType::f32) return false;
+  if (spec.input.n * spec.input.c > INT32_MAX) return false;  // planes, counted with 32 bits
+  return copies_rows(spec) || raw_elements(spec) + kRowBytes / 4 - 1 <= kMostBox;
+}
+
+std::int64_t TensorTiling::raw_rows(const ConvSpec& spec) const {
+  // A run may start at the end of a row.
+  return (output_shape(spec).w - 1 + run_pixels(spec) - 1) / pitch(spec) + 1;
+}
+
+std::int64_t TensorTiling::raw_elements(const ConvSpec& spec) const {
   // Of the positions of a run, as many rows as make most elements; a row may start or end in the padding.
-  const std::int64_t vector = kRowBytes / element_bytes(spec.dtype), last = run_pixels(spec) - 1;
-  const std::int64_t rows = (pitch(spec) - 1 + last) / pitch(spec);
+  const std::int64_t last = run_pixels(spec) - 1, rows = (pitch(spec) - 1 + last) / pitch(spec);
   const std::int64_t more_of_row = spec.stride.h * spec.input.w - pitch(spec) * spec.stride.w;
-  const std::int64_t elements = std::max<std::int64_t>(0, rows * more_of_row) + last * spec.stride.w + phases(spec) +
-                                2 * std::max<std::int64_t>(0, pitch(spec) * spec.stride.w - spec.input.w);
-  return std::min(round_up(elements, vector) + 2 * vector, input_plane);
+  return std::max<std::int64_t>(0, rows * more_of_row) + last * spec.stride.w + phases(spec) +
+         2 * std::max<std::int64_t>(0, pitch(spec) * spec.stride.w - spec.input.w);
+}
+
+std::int64_t TensorTiling::raw_pitch(const ConvSpec& spec) const {
+  const std::int64_t plane_elements = spec.input.h * spec.input.w, vector = kRowBytes / element_bytes(spec.dtype);
+  if (images > 0) return plane_elements;
+  // Boxes start at vectors; other copies end at them, too.
+  if (!copies_boxes(spec)) return std::min(round_up(raw_elements(spec), vector) + 2 * vector, plane_elements);
+  if (copies_rows(spec)) return raw_rows(spec) * spec.input.w;
+  return std::min(round_up(raw_elements(spec) + vector - 1, vector), plane_elements);
 }
 
 std::int64_t TensorTiling::raw_run_elements(const ConvSpec& spec) const {
-  return std::max(images, 1) * chunk_channels(spec) * raw_pitch(spec);
+  const std::int64_t elements = std::max(images, 1) * chunk_channels(spec) * raw_pitch(spec);
+  return copies_boxes(spec) ? round_up(elements, kBoxAlignment / element_bytes(spec.dtype)) : elements;
 }
 
 std::int64_t TensorTiling::raw_bytes(const ConvSpec& spec) const {
@@ -189,31 +215,42 @@ std::int64_t TensorTiling::tiles(const ConvSpec& spec) const {
   return spec.groups * tiles_k(spec) * tiles_of_images(spec) * splits;
 }
 
-bool TensorTiling::can_fetch_weights(const ConvSpec& spec) const {
-  return spec.dtype == DataType::f32 && spec.filter.r * spec.filter.s == 1 && spec.input_layout == Layout::nchw &&
-         slices == 8 && spec.filter.c % chunk_channels(spec) == 0;
+bool TensorTiling::can_take_raw_weights(const ConvSpec& spec) const {
+  if (spec.dtype != DataType::f32 || spec.input_layout != Layout::nchw || filter_rows != spec.filter.r) return false;
+  // Of an even number of taps, or of several in rows of whole lines, lanes would meet in banks.
+  const std::int64_t all_taps = taps(spec);
+  if (all_taps % 2 == 0 || (all_taps == 1 ? slices != 8 : slices != 2 && slices != 4)) return false;
+  const std::int64_t row = spec.filter.c * all_taps;
+  return row * 4 % kRowBytes == 0 && row <= INT32_MAX && chunk_channels(spec) * all_taps <= kMostBox;
 }
 
-std::int64_t TensorTiling::slot_bytes(const ConvSpec& spec) const {
-  return 2 * kConsumerChannels * chunk_channels(spec) * element_bytes(spec.dtype);
-}
-
-std::int64_t TensorTiling::channel_at(std::int64_t place) const {
+std::int64_t TensorTiling::channel_at(const ConvSpec& spec, std::int64_t place) const {
   if (packs_weights()) return place;
-  // A lane's 16 bytes of a row of w are one channel each of four slices.
-  return place / 16 * 16 + place % 4 * 4 + place / 4 % 4;
+  // Lane l holds neighbours, of each multiplication's eight places two, l % 4 and l % 4 + 4.
+  const std::int64_t chunk = place / chunk_channels(spec) * chunk_channels(spec);
+  return chunk + place % 4 * lane_channels(spec) + (place - chunk) / 8 * 2 + place / 4 % 2;
 }
 
-std::int64_t TensorTiling::kept_weight_bytes(const ConvSpec& spec) const {
-  return packs_weights() ? (resident ? steps(spec) * weight_bytes(spec) : 0) : weight_slots * slot_bytes(spec);
+std::int64_t TensorTiling::weights_in_stage(const ConvSpec& spec) const {
+  return round_up(runs() * run_bytes(spec), packs_weights() ? kRowBytes : kSwizzledBoxAlignment);
+}
+
+int TensorTiling::wanted_registers(const ConvSpec& spec) const {
+  // Addresses and what an activation needs, besides accumulators and weights.
+  const int others = spec.epilogue.activation == Activation::gelu_erf ? 80 : 72;
+  return columns / 2 / 8 * 8 + others + raw_weight_registers(spec);
 }
 
 int TensorTiling::consumer_registers(const ConvSpec& spec) const {
-  // Addresses and what an activation needs, besides the accumulators; what is left to loading warps must do for a step.
-  constexpr int kMost = 192, kFetchedWeights = 24;
-  const int others =
-      (spec.epilogue.activation == Activation::gelu_erf ? 80 : 72) + (packs_weights() ? 0 : kFetchedWeights);
-  return std::min(columns / 2 / 8 * 8 + others, kMost);
+  return std::min(wanted_registers(spec), kMostConsumerRegisters);
+}
+
+bool TensorTiling::registers_fit(const ConvSpec& spec) const {
+  return wanted_registers(spec) <= kMostConsumerRegisters;
+}
+
+int TensorTiling::raw_weight_registers(const ConvSpec& spec) const {
+  return packs_weights() ? 0 : static_cast<int>(round_up(units(spec) / 2 * 4 + 8, 8));
 }
 
 int TensorTiling::loader_registers(const ConvSpec& spec) const {

@@ -63,9 +63,9 @@ struct TensorTiling {
   int stages = 3;       ///< steps in flight
   int team_warps = 1;   ///< loading warps that share a step; 4 / team_warps teams take steps in turn
   bool resident = false;  ///< all weights stay in shared memory; else they come with each step
-  /// Steps of weights that each multiplying thread fetches for itself, as they lie in w, and has in shared memory or on
-  /// their way; 0: a kernel before the convolution packs them.
-  int weight_slots = 0;
+  /// Weights come with each step as they lie in w, and multiplying threads round them in registers; else a kernel
+  /// before the convolution packs them.
+  bool raw_weights = false;
   /// A kernel before the convolution makes operand rows of all pixels, for all tiles; loading warps only ask for them.
   bool packs_pixels = false;
   int load_batch = 0;    ///< pixels, or vectors, of a loading lane in flight; 0 where the copy engine brings them
@@ -110,6 +110,14 @@ struct TensorTiling {
   std::int64_t run_bytes(const ConvSpec& spec) const;
   /// Whether the copy engine can bring a step's pixels: what it copies are whole vectors of 16 bytes.
   bool copies_fit(const ConvSpec& spec) const;
+  /// Whether what the copy engine brings of a run's pixels is a box of x.
+  bool copies_boxes(const ConvSpec& spec) const;
+  /// Whether such a box has rows of x, those that the filter's only row meets; else it is a part of each plane.
+  bool copies_rows(const ConvSpec& spec) const;
+  std::int64_t raw_rows(const ConvSpec& spec) const;  ///< of such a box
+  /// Elements of a plane from the first that a run needs to the last, at most.
+  std::int64_t raw_elements(const ConvSpec& spec) const;
+  static constexpr int kMostBox = 256;  ///< elements along an axis
   /// Elements of a channel's copy, at most, and of a run's copies, if copies_ahead.
   std::int64_t raw_pitch(const ConvSpec& spec) const;
   std::int64_t raw_run_elements(const ConvSpec& spec) const;
@@ -130,18 +138,23 @@ struct TensorTiling {
   std::int64_t taps(const ConvSpec& spec) const { return filter_rows * spec.filter.s; }  ///< of a step
   std::int64_t weight_bytes(const ConvSpec& spec) const { return units(spec) * block_k * 16; }
   std::int64_t stage_bytes(const ConvSpec& spec) const {
-    return runs() * run_bytes(spec) + (weights_come_with_steps() ? weight_bytes(spec) : 0);
+    return weights_in_stage(spec) + (weights_come_with_steps() ? weight_bytes(spec) : 0);
   }
-  bool packs_weights() const { return weight_slots == 0; }
-  bool weights_come_with_steps() const { return packs_weights() && !resident; }
-  /// Whether threads can fetch weights for themselves: w is a matrix, and what a thread needs of a row are vectors.
-  bool can_fetch_weights(const ConvSpec& spec) const;
-  /// Of all multiplying threads and a step.
-  std::int64_t slot_bytes(const ConvSpec& spec) const;
-  /// Which of a chunk's channels lies at a place of its slices: the order in which threads hold fetched weights.
-  std::int64_t channel_at(std::int64_t place) const;
+  bool packs_weights() const { return !raw_weights; }
+  bool weights_come_with_steps() const { return !resident; }
+  /// Whether a step's weights are a box of w, whose rows are output channels, and what a lane reads of a row are
+  /// vectors.
+  bool can_take_raw_weights(const ConvSpec& spec) const;
+  /// Neighbouring channels of which a lane holds raw weights: a quarter of a chunk.
+  int lane_channels(const ConvSpec& spec) const { return chunk_channels(spec) / 4; }
+  /// Whether rows of raw weights are a line of shared memory, so that lanes would meet in a bank.
+  bool swizzles_weights(const ConvSpec& spec) const { return taps(spec) == 1; }
+  /// Which of a chunk's channels lies at a place of its slices: the order in which lanes hold raw weights.
+  std::int64_t channel_at(const ConvSpec& spec, std::int64_t place) const;
+  /// Where the weights of a stage start.
+  std::int64_t weights_in_stage(const ConvSpec& spec) const;
   /// Of the weights that do not come with steps.
-  std::int64_t kept_weight_bytes(const ConvSpec& spec) const;
+  std::int64_t kept_weight_bytes(const ConvSpec& spec) const { return resident ? steps(spec) * weight_bytes(spec) : 0; }
   /// Steps of a tile: chunks of channels times filter rows.
   std::int64_t steps(const ConvSpec& spec) const;
   std::int64_t steps_of_split(const ConvSpec& spec) const;
@@ -154,6 +167,10 @@ struct TensorTiling {
   static constexpr int kLaunchRegisters = 168;
   int consumer_registers(const ConvSpec& spec) const;
   int loader_registers(const ConvSpec& spec) const;
+  int wanted_registers(const ConvSpec& spec) const;
+  int raw_weight_registers(const ConvSpec& spec) const;  ///< of a multiplying thread
+  /// Whether a multiplying thread gets what it needs.
+  bool registers_fit(const ConvSpec& spec) const;
   /// Of a loading thread, for elements in flight.
   int load_registers(const ConvSpec& spec) const { return loader_registers(spec) - 56; }
   /// Elements before the first that a run stores: its first vectors are stored in part.

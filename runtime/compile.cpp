@@ -144,7 +144,7 @@ std::vector<codegen::ConvPlan> other_candidates(const codegen::ConvPlan& best, s
             tiling.load_batch,
             tiling.copies_ahead,
             tiling.resident ? 1 : 0,
-            tiling.weight_slots,
+            tiling.raw_weights ? 1 : 0,
             std::min(tiling.images, 2),
             tiling.stores_bulk(plan.spec) ? 1 : 0};
   };

@@ -72,7 +72,7 @@ struct Axes {
 /// Whether a kernel for fewer rows is the same text, sizes apart. How long a plane is decides on these.
 bool keeps_kernel(const codegen::TensorTiling& tiling, const ConvSpec& full, const ConvSpec& fewer_rows) {
   const auto decisions = [&](const ConvSpec& spec) {
-    return std::tuple(tiling.stores_bulk(spec), tiling.row_ends(spec),
+    return std::tuple(tiling.stores_bulk(spec), tiling.row_ends(spec), tiling.copies_boxes(spec),
                       tiling.copies_ahead > 0 ? tiling.raw_pitch(spec) : 0);
   };
   return decisions(fewer_rows) == decisions(full);

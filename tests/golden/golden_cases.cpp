@@ -65,17 +65,21 @@ const std::vector<GoldenCase>& golden_cases() {
         Family::tensor, "residual_vector");
     add("pointwise_tf32", "input=16,64,56,56 weight=256,64,1,1 math=tf32", Family::pointwise, "Pixels output;");
     add("pointwise_tf32_residual",
-        "input=8,64,28,28 weight=200,32,1,1 groups=2 bias residual activation=relu math=tf32", Family::pointwise,
+        "input=32,64,28,28 weight=200,32,1,1 groups=2 bias residual activation=relu math=tf32", Family::pointwise,
         "residual_of[");
-    add("pointwise_tf32_split", "input=1,520,28,28 weight=64,520,1,1 bias math=tf32", Family::pointwise,
+    add("pointwise_tf32_split", "input=4,2048,56,56 weight=32,2048,1,1 bias math=tf32", Family::pointwise,
         "_pointwise_reduce(");
     add("tensor_copies", "input=16,16,1024,1024 weight=128,16,3,3 bias activation=relu math=tf32", Family::tensor,
         "copy_pixels(");
     add("tensor_images", "input=16,512,7,7 weight=512,512,3,3 padding=1 math=tf32", Family::tensor, "kImagePositions");
     add("tensor_split", "input=1,512,14,14 weight=512,512,3,3 padding=1 bias math=tf32", Family::tensor,
         "_tensor_reduce(");
-    add("tensor_fetched_weights", "input=16,512,7,7 weight=2048,512,1,1 bias activation=relu math=tf32", Family::tensor,
-        "fetch_weights(w_thread");
+    add("tensor_raw_weights", "input=16,512,7,7 weight=2048,512,1,1 bias activation=relu math=tf32", Family::tensor,
+        "i / 4 ^ row % 8");
+    add("tensor_raw_weights_3x3", "input=8,128,28,28 weight=128,128,3,3 padding=1 math=tf32", Family::tensor,
+        "constexpr int kTaps = 9;");
+    add("tensor_rows", "input=8,512,28,28 weight=256,512,1,1 stride=2 math=tf32", Family::tensor,
+        "/ kQ - kPadTop / kStrideH");
     add("tensor_packed_pixels", "input=16,512,28,28 weight=1024,512,1,1 stride=2 math=tf32", Family::tensor,
         "copy_run(packed_x");
     return list;

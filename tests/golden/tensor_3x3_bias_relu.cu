@@ -478,7 +478,7 @@ jitconv_fwd_f32_nchw_n8c64h512w1024_k128_3x3_bias_relu_tensor(const Element* __r
   const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
   const int lane = threadIdx.x % 32;
 
-  if (threadIdx.x == 0) {
+  if (threadIdx.x == kThreads - 128) {  // no loading thread, which has something to ask for
     for (int i = 0; i < kStages; ++i) {
       barrier_init(full + i, kTeamWarps + 1);
       barrier_init(empty + i, kConsumers);
@@ -636,7 +636,8 @@ jitconv_fwd_f32_nchw_n8c64h512w1024_k128_3x3_bias_relu_tensor(const Element* __r
           }
         } else {
 #pragma unroll 1
-          for (int k = 0; k < 8 && k_first + k < kGroupK; ++k) {
+          for (int k = 0; k < 8; ++k) {
+            if (k_first + k >= kGroupK) break;
             const int plane = plane_first + k_first + k;
             const int first = run_first == 0 ? 0 : run_first + late(plane);
             const int end = kPlane - run_first < kWindow + late(plane) ? kPlane : run_first + kWindow + late(plane);

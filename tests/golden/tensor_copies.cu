@@ -6,7 +6,7 @@
 // Plan
 //   family: tensor
 //   target: sm_90a
-//   grid: 132 blocks of 384 threads, 225800 bytes of shared memory, at least 1 block(s) per SM
+//   grid: 132 blocks of 384 threads, 225288 bytes of shared memory, at least 1 block(s) per SM
 //   tile of a block: 128 channels, 1 run(s) of 248 positions, each for 240 outputs
 //   pipeline: 6 stages of 2 slice(s) of 16 bytes of channels and one filter row
 //   loading: by the copy engine, 1 step(s) ahead of each of 4 warps
@@ -51,6 +51,31 @@ __device__ __forceinline__ void barrier_wait(Barrier* barrier, int parity) {
       "@!complete bra again;\n"
       "}" ::"r"(barrier_address(barrier)),
       "r"(parity)
+      : "memory");
+}
+
+// A tensor as the copy engine sees it (CUtensorMap): made by the host for every launch, a parameter of the kernel.
+struct alignas(64) TensorMap {
+  unsigned long long words[16];
+};
+
+// Global to shared copy of a box of a tensor (cp.async.bulk.tensor, sm_90): one thread asks, nobody waits. The box
+// starts at the given indices, which may lie outside: there are zeros. The first of them counts whole 16 bytes.
+// `arrival` is told of the bytes of the whole box. The destination is a multiple of 128 bytes, of 1024 if the box is
+// swizzled.
+__device__ __forceinline__ void tensor_copy_to_shared(void* destination, const TensorMap* map, int i0, int i1,
+                                                      Barrier* arrival) {
+  asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
+               ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(destination))), "l"(map), "r"(i0), "r"(i1),
+               "r"(barrier_address(arrival))
+               : "memory");
+}
+__device__ __forceinline__ void tensor_copy_to_shared(void* destination, const TensorMap* map, int i0, int i1, int i2,
+                                                      Barrier* arrival) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];"
+      ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(destination))),
+      "l"(map), "r"(i0), "r"(i1), "r"(i2), "r"(barrier_address(arrival))
       : "memory");
 }
 
@@ -282,9 +307,9 @@ constexpr int kStages = 6;
 // Loading: a warp takes every fourth step, and the copy engine brings kCopiesAhead of them
 constexpr int kCopiesAhead = 1;
 constexpr int kVectorElements = 4;
-constexpr int kRawPitch = 260;  // elements of a channel's copy
-constexpr int kRawRunElements = 2080;
-constexpr int kRawBytes = 8320;  // of a step
+constexpr int kRawPitch = 256;  // elements of a channel's copy
+constexpr int kRawRunElements = 2048;
+constexpr int kRawBytes = 8192;  // of a step
 constexpr int kRawFirstByte = 121728;
 constexpr int kLoadItemsOfPhase = 8;  // 32 pixels each
 constexpr int kLoadItems = 8;
@@ -301,8 +326,8 @@ constexpr int kLead = 8;
 constexpr int kStoreVectors = 62;
 constexpr int kStoreSteps = 2;
 constexpr int kWeightsFirstByte = 48000;
-constexpr int kStagingFirstByte = 155008;
-constexpr int kBarriersFirstByte = 225664;
+constexpr int kStagingFirstByte = 154496;
+constexpr int kBarriersFirstByte = 225152;
 
 // Packing: kPackSlices slices of kPackK output channels, of each a piece of w
 constexpr int kPackThreads = 256;
@@ -329,7 +354,7 @@ static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes &&
     kStages * kStageBytes <= kStagingFirstByte);
 static_assert(kWindow % kSectorElements == 0 && kStagingPitch >= kColumns + kLead);
 static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);
-static_assert(kBarriersFirstByte + 16 * kStages + 40 <= 225800);
+static_assert(kBarriersFirstByte + 16 * kStages + 40 <= 225288);
 
 using Staged = float;  // an output on its way to y
 
@@ -451,40 +476,27 @@ struct Walk {
   __device__ __forceinline__ bool done() const { return number >= kTiles; }
 };
 
-// The part of a plane of x that a run needs for the filter row r of its step: whole vectors of 16 bytes.
-struct Part {
-  int first, elements;
-  __device__ __forceinline__ Part(int run_first, int r) {
-    const int row = run_first / kQ, column = run_first - row * kQ;
-    const int last_row = row + (column + (kRunPixels - 1)) / kPitch, last_column = (column + (kRunPixels - 1)) % kPitch;
-    const int begin = (row * kStrideH - kPadTop + r * kDilationH) * kW + within_row(column * kStrideW - kPadLeft);
-    const int end = (last_row * kStrideH - kPadTop + r * kDilationH) * kW +
-                    within_row(last_column * kStrideW - kPadLeft + kPhases);
-    first = begin < 0 ? 0 : begin / kVectorElements * kVectorElements;
-    const int stop = end < kH * kW ? (end + (kVectorElements - 1)) / kVectorElements * kVectorElements : kH * kW;
-    elements = stop > first ? stop - first : 0;
-  }
-  static __device__ __forceinline__ int within_row(int column) { return column < 0 ? 0 : column < kW ? column : kW; }
-};
+// Where the part of a plane of x starts that a run needs for the filter row r of its step: a multiple of 16 bytes.
+__device__ __forceinline__ int first_element(int run_first, int r) {
+  const int row = run_first / kQ, column = run_first - row * kQ;
+  const int first_column = column * kStrideW - kPadLeft;
+  const int begin = (row * kStrideH - kPadTop + r * kDilationH) * kW +
+                    (first_column < 0 ? 0 : first_column < kW ? first_column : kW);
+  return begin < 0 ? 0 : begin / kVectorElements * kVectorElements;
+}
 
-// Asks for the pixels of a step as [run][channel][element], kRawPitch elements for a channel.
-__device__ __forceinline__ void copy_pixels(const Element* __restrict__ x, const Walk& walk, int lane, char* raw,
+// Asks for the pixels of a step as [run][channel][element], kRawPitch elements for a channel: a box of x for each run.
+__device__ __forceinline__ void copy_pixels(const TensorMap* x_map, const Walk& walk, int lane, char* raw,
                                             Barrier* copied) {
+  if (lane != 0) return;
   const Tile tile(walk.number);
   const int step = walk.step;
-  const int c_first = step / kR * kChunkChannels;
-  const int channels = kChannels - c_first < kChunkChannels ? kChannels - c_first : kChunkChannels;
-  const Element* x_chunk = x + static_cast<long long>(tile.n) * kInputStrideN +
-                           static_cast<long long>(tile.group * kChannels + c_first) * kInputStrideC;
 #pragma unroll
   for (int run = 0; run < kRuns; ++run) {
-    const Part part(tile.first_output + run * kWindow, step % kR);
-    const int bytes = part.elements * static_cast<int>(sizeof(Element));
-    if (lane == 0) barrier_arrive_expecting(copied, channels * bytes);
-    __syncwarp();
-    for (int c = lane; c < channels && bytes > 0; c += 32)
-      bulk_copy_to_shared(reinterpret_cast<Element*>(raw) + run * kRawRunElements + c * kRawPitch,
-                          x_chunk + static_cast<long long>(c) * kInputStrideC + part.first, bytes, copied);
+    barrier_arrive_expecting(copied, kChunkChannels * kRawPitch * static_cast<int>(sizeof(Element)));
+    tensor_copy_to_shared(reinterpret_cast<Element*>(raw) + run * kRawRunElements, x_map,
+        first_element(tile.first_output + run * kWindow, step % kR),
+                          (tile.n * kGroups + tile.group) * kChannels + step / kR * kChunkChannels, copied);
   }
 }
 
@@ -493,7 +505,7 @@ __device__ __forceinline__ void convert_run(const Element* raw, int c_first, int
                                             char* run) {
   const int row_first = run_first / kQ;
   const int column_first = run_first - row_first * kQ;
-  const int first = Part(run_first, r).first;
+  const int first = first_element(run_first, r);
 #pragma unroll 4
   for (int item = 0; item < kLoadItems; ++item) {
     const int phase = kPhases == 1 ? 0 : item / kLoadItemsOfPhase;
@@ -518,7 +530,7 @@ __device__ __forceinline__ void convert_run(const Element* raw, int c_first, int
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
-jitconv_fwd_f32_nchw_n16c16h1024w1024_k128_3x3_bias_relu_tensor(const Element* __restrict__ x,
+jitconv_fwd_f32_nchw_n16c16h1024w1024_k128_3x3_bias_relu_tensor(const __grid_constant__ TensorMap x_map,
     const uint4* __restrict__ packed_w, const Element* __restrict__ bias, Element* __restrict__ y) {
   extern __shared__ __align__(1024) char shared[];
   char* const stages = shared;
@@ -530,14 +542,27 @@ jitconv_fwd_f32_nchw_n16c16h1024w1024_k128_3x3_bias_relu_tensor(const Element* _
   const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
   const int lane = threadIdx.x % 32;
 
-  if (threadIdx.x == 0) {
+  if (threadIdx.x == kThreads - 128) {  // no loading thread, which has something to ask for
     for (int i = 0; i < kStages; ++i) {
       barrier_init(full + i, 1);
       barrier_init(empty + i, kConsumers);
     }
-    for (int i = 0; i < 4 * kCopiesAhead; ++i) barrier_init(empty + kStages + i, kRuns);
     barrier_init(weights_arrival, 1);
     barrier_init_visible();
+  }
+  // Pixels are what a block waits for: its loading warps ask for the first before anything else is ready.
+  if (warp < 4) {
+    Barrier* const copied = empty + kStages + warp * kCopiesAhead;
+    if (lane == 0) {
+      for (int slot = 0; slot < kCopiesAhead; ++slot) barrier_init(copied + slot, kRuns);
+      barrier_init_visible();
+    }
+    __syncwarp();
+    Walk ahead(warp);
+    for (int slot = 0; slot < kCopiesAhead; ++slot, ahead.advance(4))
+      if (!ahead.done())
+        copy_pixels(&x_map, ahead, lane, shared + kRawFirstByte + (warp * kCopiesAhead + slot) * kRawBytes,
+            copied + slot);
   }
   // A vector that is stored in part is read whole.
   for (int i = threadIdx.x; i < kConsumers * 4 * kStagingElements; i += kThreads) staging[i] = Staged{};
@@ -564,9 +589,7 @@ jitconv_fwd_f32_nchw_n16c16h1024w1024_k128_3x3_bias_relu_tensor(const Element* _
     }
     char* const raw = shared + kRawFirstByte + warp * (kCopiesAhead * kRawBytes);
     Barrier* const copied = empty + kStages + warp * kCopiesAhead;
-    Walk ahead(warp), now(warp);
-    for (int slot = 0; slot < kCopiesAhead; ++slot, ahead.advance(4))
-      if (!ahead.done()) copy_pixels(x, ahead, lane, raw + slot * kRawBytes, copied + slot);
+    Walk ahead(warp + 4 * kCopiesAhead), now(warp);
     stage = warp;
 #pragma unroll 1
     for (int turn = 0; !now.done(); ++turn, now.advance(4), ahead.advance(4)) {
@@ -583,7 +606,7 @@ jitconv_fwd_f32_nchw_n16c16h1024w1024_k128_3x3_bias_relu_tensor(const Element* _
       fence_async_proxy();
       __syncwarp();
       if (lane == 0) barrier_arrive(full + stage);
-      if (!ahead.done()) copy_pixels(x, ahead, lane, raw + slot * kRawBytes, copied + slot);
+      if (!ahead.done()) copy_pixels(&x_map, ahead, lane, raw + slot * kRawBytes, copied + slot);
       stage += 4;
       if (stage >= kStages) stage -= kStages, parity ^= 1;
     }
@@ -692,7 +715,8 @@ jitconv_fwd_f32_nchw_n16c16h1024w1024_k128_3x3_bias_relu_tensor(const Element* _
           }
         } else {
 #pragma unroll 1
-          for (int k = 0; k < 8 && k_first + k < kGroupK; ++k) {
+          for (int k = 0; k < 8; ++k) {
+            if (k_first + k >= kGroupK) break;
             const int plane = plane_first + k_first + k;
             const int first = run_first == 0 ? 0 : run_first + late(plane);
             const int end = kPlane - run_first < kWindow + late(plane) ? kPlane : run_first + kWindow + late(plane);

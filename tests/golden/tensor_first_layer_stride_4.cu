@@ -467,7 +467,7 @@ jitconv_fwd_f32_nchw_n256c3h224w224_k96_11x11_s4x4_tensor(const Element* __restr
   const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
   const int lane = threadIdx.x % 32;
 
-  if (threadIdx.x == 0) {
+  if (threadIdx.x == kThreads - 128) {  // no loading thread, which has something to ask for
     for (int i = 0; i < kStages; ++i) {
       barrier_init(full + i, kTeamWarps + 1);
       barrier_init(empty + i, kConsumers);
@@ -607,7 +607,8 @@ jitconv_fwd_f32_nchw_n256c3h224w224_k96_11x11_s4x4_tensor(const Element* __restr
           }
         } else {
 #pragma unroll 1
-          for (int k = 0; k < 8 && k_first + k < kGroupK; ++k) {
+          for (int k = 0; k < 8; ++k) {
+            if (k_first + k >= kGroupK) break;
             const int plane = plane_first + k_first + k;
             const int first = run_first == 0 ? 0 : run_first + late(plane);
             const int end = kPlane - run_first < kWindow + late(plane) ? kPlane : run_first + kWindow + late(plane);

@@ -6,11 +6,11 @@
 // Plan
 //   family: tensor
 //   target: sm_90a
-//   grid: 132 blocks of 384 threads, 228368 bytes of shared memory, at least 1 block(s) per SM
-//   tile of a block: 64 channels, 2 run(s) of 88 positions, each for 64 outputs
-//   pipeline: 7 stages of 2 slice(s) of 16 bytes of channels and one filter row
-//   loading: by the copy engine, 1 step(s) ahead of each of 4 warps
-//   storing: runs, by the copy engine
+//   grid: 128 blocks of 384 threads, 208960 bytes of shared memory, at least 1 block(s) per SM
+//   tile of a block: 64 channels, 2 run(s) of 136 positions, each for 112 outputs
+//   pipeline: 4 stages of 4 slice(s) of 16 bytes of channels and one filter row
+//   loading: packed before, by the copy engine
+//   storing: runs, as vectors
 //   weights: loaded with each step
 
 // Element: one value of x, w, bias, residual or y in memory. Here fp16, rounded to nearest even when written.
@@ -247,22 +247,6 @@ __device__ __forceinline__ void store_elements(Element* y, const float (&value)[
   store_elements(y, elements_of(value), mask);
 }
 
-// Shared to global copies by the copy engine (cp.async.bulk, sm_90): one thread asks and goes on. Addresses and size
-// are multiples of 16. The engine reads through the async proxy: who wrote the source fences, and the asking thread
-// comes behind them. A thread's copies belong to the group that its next bulk_stores_commit() closes;
-// bulk_stores_wait_read<n>() returns when the sources of all but its n newest groups have been read and may be
-// overwritten. A block that ends must have waited; y is complete when the kernel is.
-__device__ __forceinline__ void bulk_copy_to_global(void* destination, const void* source, int bytes) {
-  asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(destination),
-               "r"(static_cast<unsigned>(__cvta_generic_to_shared(source))), "r"(bytes)
-               : "memory");
-}
-__device__ __forceinline__ void bulk_stores_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
-template <int kGroups>
-__device__ __forceinline__ void bulk_stores_wait_read() {
-  asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(kGroups) : "memory");
-}
-
 // The same value, of which the compiler knows nothing: what follows from it is computed where it is used, not early and
 // kept in registers until then.
 __device__ __forceinline__ int opaque(int value) {
@@ -270,21 +254,23 @@ __device__ __forceinline__ int opaque(int value) {
   return value;
 }
 
-// sum[64][88] += a[64][16] * b[88][16] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a).
+// sum[64][136] += a[64][16] * b[136][16] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a).
 // Operands are fp16; a product is exact, the sum of fp32. Lane l of warp w holds of row 16 w + l / 4 + 8 i,
 // columns 8 j + 2 (l % 4) + {0, 1}, in sum[4 j + 2 i + {0, 1}].
-__device__ __forceinline__ void multiply(float (&sum)[44], MatrixOperand a, MatrixOperand b,
+__device__ __forceinline__ void multiply(float (&sum)[68], MatrixOperand a, MatrixOperand b,
                                          int accumulate) {
   asm volatile(
       "{\n"
       ".reg .pred accumulate;\n"
-      "setp.ne.b32 accumulate, %46, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n88k16.f32.f16.f16 {\n"
+      "setp.ne.b32 accumulate, %70, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n136k16.f32.f16.f16 {\n"
       "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15,\n"
       "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31,\n"
-      "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43\n"
+      "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47,\n"
+      "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63,\n"
+      "%64, %65, %66, %67\n"
       "},\n"
-      "%44, %45, accumulate, 1, 1, 0, 0;\n"
+      "%68, %69, accumulate, 1, 1, 0, 0;\n"
       "}"
       :
       "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3]), "+f"(sum[4]), "+f"(sum[5]),
@@ -294,7 +280,11 @@ __device__ __forceinline__ void multiply(float (&sum)[44], MatrixOperand a, Matr
       "+f"(sum[24]), "+f"(sum[25]), "+f"(sum[26]), "+f"(sum[27]), "+f"(sum[28]), "+f"(sum[29]),
       "+f"(sum[30]), "+f"(sum[31]), "+f"(sum[32]), "+f"(sum[33]), "+f"(sum[34]), "+f"(sum[35]),
       "+f"(sum[36]), "+f"(sum[37]), "+f"(sum[38]), "+f"(sum[39]), "+f"(sum[40]), "+f"(sum[41]),
-      "+f"(sum[42]), "+f"(sum[43])
+      "+f"(sum[42]), "+f"(sum[43]), "+f"(sum[44]), "+f"(sum[45]), "+f"(sum[46]), "+f"(sum[47]),
+      "+f"(sum[48]), "+f"(sum[49]), "+f"(sum[50]), "+f"(sum[51]), "+f"(sum[52]), "+f"(sum[53]),
+      "+f"(sum[54]), "+f"(sum[55]), "+f"(sum[56]), "+f"(sum[57]), "+f"(sum[58]), "+f"(sum[59]),
+      "+f"(sum[60]), "+f"(sum[61]), "+f"(sum[62]), "+f"(sum[63]), "+f"(sum[64]), "+f"(sum[65]),
+      "+f"(sum[66]), "+f"(sum[67])
       : "l"(a), "l"(b), "r"(accumulate));
 }
 
@@ -324,49 +314,40 @@ constexpr int kInputStrideW = 1;
 constexpr int kBlockK = 64;
 constexpr int kTilesK = 1;
 constexpr int kRuns = 2;
-constexpr int kColumns = 88;
-constexpr int kWindow = 64;
+constexpr int kColumns = 136;
+constexpr int kWindow = 112;
 constexpr int kGap = 1;  // positions of a grid row behind its kQ outputs
 constexpr int kPitch = 15;
-constexpr int kTilesOfPlane = 2;
-constexpr int kTiles = 256;
+constexpr int kTilesOfPlane = 1;
+constexpr int kTiles = 128;
 
 // Steps: a filter row of kSlices slices of channels; a slice is 16 bytes of a pixel
-constexpr int kSlices = 2;
-constexpr int kChunkChannels = 16;
-constexpr int kSteps = 12;
+constexpr int kSlices = 4;
+constexpr int kChunkChannels = 32;
+constexpr int kSteps = 6;
 constexpr int kStepRows = 1;  // filter rows of a step
 constexpr int kPhases = 2;  // residues of columns modulo the stride, kept apart
-constexpr int kUnits = 6;  // of a step: taps, each of one slice
-constexpr int kRunPixels = 89;
-constexpr int kRunBytes = 5696;
-constexpr int kWeightBytes = 6144;
-constexpr int kInputBytes = 11392;
-constexpr int kStageBytes = 17536;
-constexpr int kStages = 7;
-
-// Loading: a warp takes every fourth step, and the copy engine brings kCopiesAhead of them
-constexpr int kCopiesAhead = 1;
-constexpr int kVectorElements = 8;
-constexpr int kRawPitch = 360;  // elements of a channel's copy
-constexpr int kRawRunElements = 5760;
-constexpr int kRawBytes = 23040;  // of a step
-constexpr int kRawFirstByte = 122752;
-constexpr int kLoadItemsOfPhase = 3;  // 32 pixels each
-constexpr int kLoadItems = 6;
+constexpr int kUnits = 12;  // of a step: taps, each of one slice
+constexpr int kRunPixels = 137;
+constexpr int kRunBytes = 17536;
+constexpr int kWeightBytes = 12288;
+constexpr int kInputBytes = 35072;
+constexpr int kStageBytes = 47360;
+constexpr int kStages = 4;
 
 // The block
 constexpr int kThreads = 384;
 constexpr int kConsumers = 2;
-constexpr int kLoaderRegisters = 240;
-constexpr int kConsumerRegisters = 112;
-constexpr int kStagingPitch = 104;
-constexpr int kStagingElements = 832;  // of a warp
+constexpr int kLoaderRegisters = 232;
+constexpr int kConsumerRegisters = 136;
+constexpr int kStagingPitch = 152;
+constexpr int kStagingElements = 1216;  // of a warp
 constexpr int kSectorElements = 16;
 constexpr int kLead = 16;
-constexpr int kStoreVectors = 10;
-constexpr int kStagingFirstByte = 214912;
-constexpr int kBarriersFirstByte = 228224;
+constexpr int kStoreVectors = 16;
+constexpr int kStoreSteps = 1;
+constexpr int kStagingFirstByte = 189440;
+constexpr int kBarriersFirstByte = 208896;
 
 // Packing: kPackSlices slices of kPackK output channels, of each a piece of w
 constexpr int kPackThreads = 256;
@@ -381,9 +362,19 @@ constexpr int kPiecePitch = 74;  // elements, an odd number of banks
 constexpr int kUnitsOfSlice = 3;  // in a step
 constexpr int kRowsOfSlice = 9;  // of an output channel
 
+// Packing pixels: a thread makes one of a slice
+constexpr int kPixelThreads = 256;
+constexpr int kN = 32;
+constexpr int kRowPhases = 2;  // residues of rows modulo the stride, kept apart
+constexpr int kPackedImage = 225;  // pixels of an image, of one slice and two residues
+constexpr int kPackedH = 15;
+constexpr int kSlicesOfGroup = 8;
+constexpr int kPackedTail = 376;  // pixels
+constexpr int kPackedPixels = 921976;
+
 // The numbers above are redundant; they must agree.
 static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 128);
-static_assert(kStages >= 4 && kCopiesAhead * 4 * kRawBytes <= kStagingFirstByte);
+static_assert(kSlices % 4 == 0 && kPackedImage == kPackedH * kPitch);
 static_assert(kGap == (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kGap);
 static_assert(kRunPixels == kColumns + kGap + (kStepRows - 1) * kDilationH * kPitch);
 static_assert(kChunkChannels == kSlices * kOperandChannels && kSteps * kStepRows % kR == 0);
@@ -393,7 +384,7 @@ static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes &&
     kStages * kStageBytes <= kStagingFirstByte);
 static_assert(kWindow % kSectorElements == 0 && kStagingPitch >= kColumns + kLead);
 static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);
-static_assert(kBarriersFirstByte + 16 * kStages + 32 <= 228368);
+static_assert(kBarriersFirstByte + 16 * kStages + 0 <= 208960);
 
 using Staged = Element;  // an output on its way to y
 
@@ -456,6 +447,33 @@ jitconv_fwd_f16_nchw_n32c256h28w28_k256_3x3_s2x2_g4_tensor_pack(const Element* _
   }
 }
 
+// Pixels as steps take them, [slice][residue of the row][residue of the column][image][row][column], 16 bytes of
+// channels each: a grid in which every tap is a constant distance. Zero is what x does not have, and kPackedTail pixels
+// at the end, which runs reach into.
+extern "C" __global__ void __launch_bounds__(kPixelThreads)
+jitconv_fwd_f16_nchw_n32c256h28w28_k256_3x3_s2x2_g4_tensor_pixels(const Element* __restrict__ x,
+    uint4* __restrict__ packed_x) {
+  let_next_kernel_start();
+  const int place = static_cast<int>(blockIdx.x) * kPixelThreads + static_cast<int>(threadIdx.x);
+  const int column = place % kPitch, line = place / kPitch;
+  const int row = line % kPackedH, grid = line / kPackedH;
+  const int n = grid % kN, residues = grid / kN % (kRowPhases * kPhases), slice = grid / kN / (kRowPhases * kPhases);
+  const int h = row * kStrideH + residues / kPhases - kPadTop;
+  const int w = column * kStrideW + residues % kPhases - kPadLeft;
+  const bool valid = slice < kGroups * kSlicesOfGroup && static_cast<unsigned>(h) < kH && static_cast<unsigned>(w) < kW;
+  const int group = slice / kSlicesOfGroup, place_first = slice % kSlicesOfGroup * kOperandChannels;
+  const Element* source = x + (n * static_cast<long long>(kInputStrideN) +
+                               group * kChannels * static_cast<long long>(kInputStrideC) + (h * kInputStrideH + w));
+  Element channel[kOperandChannels];
+#pragma unroll
+  for (int i = 0; i < kOperandChannels; ++i) {
+    const int c = place_first + i;
+    channel[i] = load_if<0>(source + c * static_cast<long long>(kInputStrideC), valid);
+  }
+  if (place < kPackedPixels) packed_x[place] = operand_row(channel);
+  wait_for_previous_kernel();
+}
+
 // A position is a place in an image's grid of output rows, kGap columns longer than y's: there the window of taps
 // reaches into the next row, and nothing is stored. In this grid every tap is a constant distance.
 struct Tile {
@@ -485,97 +503,26 @@ __device__ __forceinline__ unsigned elements_within(int first, int end) {
 }
 
 
-// A loading warp's way through the steps of a block's tiles: it takes every fourth.
-struct Walk {
-  int number, step, end_step;
-  __device__ __forceinline__ explicit Walk(int first) : number(static_cast<int>(blockIdx.x)) {
-    enter_tile();
-    advance(first);
-  }
-  __device__ __forceinline__ void enter_tile() {
-    step = 0;
-    end_step = kSteps;
-  }
-  __device__ __forceinline__ void advance(int steps) {
-    step += steps;
-    while (step >= end_step && number < kTiles) {
-      const int left = step - end_step;
-      number += static_cast<int>(gridDim.x);
-      enter_tile();
-      step += left;
-    }
-  }
-  __device__ __forceinline__ bool done() const { return number >= kTiles; }
-};
-
-// The part of a plane of x that a run needs for the filter row r of its step: whole vectors of 16 bytes.
-struct Part {
-  int first, elements;
-  __device__ __forceinline__ Part(int run_first, int r) {
-    const int row = run_first / kQ, column = run_first - row * kQ;
-    const int last_row = row + (column + (kRunPixels - 1)) / kPitch, last_column = (column + (kRunPixels - 1)) % kPitch;
-    const int begin = (row * kStrideH - kPadTop + r * kDilationH) * kW + within_row(column * kStrideW - kPadLeft);
-    const int end = (last_row * kStrideH - kPadTop + r * kDilationH) * kW +
-                    within_row(last_column * kStrideW - kPadLeft + kPhases);
-    first = begin < 0 ? 0 : begin / kVectorElements * kVectorElements;
-    const int stop = end < kH * kW ? (end + (kVectorElements - 1)) / kVectorElements * kVectorElements : kH * kW;
-    elements = stop > first ? stop - first : 0;
-  }
-  static __device__ __forceinline__ int within_row(int column) { return column < 0 ? 0 : column < kW ? column : kW; }
-};
-
-// Asks for the pixels of a step as [run][channel][element], kRawPitch elements for a channel.
-__device__ __forceinline__ void copy_pixels(const Element* __restrict__ x, const Walk& walk, int lane, char* raw,
-                                            Barrier* copied) {
-  const Tile tile(walk.number);
-  const int step = walk.step;
-  const int c_first = step / kR * kChunkChannels;
-  const int channels = kChannels - c_first < kChunkChannels ? kChannels - c_first : kChunkChannels;
-  const Element* x_chunk = x + static_cast<long long>(tile.n) * kInputStrideN +
-                           static_cast<long long>(tile.group * kChannels + c_first) * kInputStrideC;
+// Asks for every fourth slice of a run's packed pixels, [phase][slice][pixel], for the filter row r.
+__device__ __forceinline__ void copy_run(const uint4* packed_x, const Tile& tile, int run_first, int first_slice, int r,
+                                         int warp, char* run, Barrier* arrival) {
+  const int row = r * kDilationH;
+  const int pixel = run_first / kQ * kPitch + run_first % kQ + row / kStrideH * kPitch;
 #pragma unroll
-  for (int run = 0; run < kRuns; ++run) {
-    const Part part(tile.first_output + run * kWindow, step % kR);
-    const int bytes = part.elements * static_cast<int>(sizeof(Element));
-    if (lane == 0) barrier_arrive_expecting(copied, channels * bytes);
-    __syncwarp();
-    for (int c = lane; c < channels && bytes > 0; c += 32)
-      bulk_copy_to_shared(reinterpret_cast<Element*>(raw) + run * kRawRunElements + c * kRawPitch,
-                          x_chunk + static_cast<long long>(c) * kInputStrideC + part.first, bytes, copied);
-  }
-}
-
-// Makes operand rows of one step's kRunPixels pixels of a run, [phase][slice][pixel], 16 bytes each, from copies of x.
-__device__ __forceinline__ void convert_run(const Element* raw, int c_first, int r, int run_first, int lane,
-                                            char* run) {
-  const int row_first = run_first / kQ;
-  const int column_first = run_first - row_first * kQ;
-  const int first = Part(run_first, r).first;
-#pragma unroll 4
-  for (int item = 0; item < kLoadItems; ++item) {
-    const int phase = kPhases == 1 ? 0 : item / kLoadItemsOfPhase;
-    const int pixel = (item - phase * kLoadItemsOfPhase) * 32 + lane;
-    const int row = row_first + (column_first + pixel) / kPitch;
-    const int column = (column_first + pixel) % kPitch;
-    const int h = row * kStrideH - kPadTop + r * kDilationH;
-    const int w = column * kStrideW - kPadLeft + phase;
-    const bool valid = pixel < kRunPixels && static_cast<unsigned>(h) < kH && static_cast<unsigned>(w) < kW;
-    const Element* source = raw + (valid ? h * kW + w - first : 0);
-    uint4* destination = reinterpret_cast<uint4*>(run) + phase * (kSlices * kRunPixels) + pixel;
-    Element value[kChunkChannels];
+  for (int phase = 0; phase < kPhases; ++phase) {
 #pragma unroll
-    for (int c = 0; c < kChunkChannels; ++c)
-      value[c] = valid ? source[c * kRawPitch] : from_float(0.0f);
-#pragma unroll
-    for (int slice = 0; slice < kSlices; ++slice) {
-      const uint4 operand = operand_row(value + slice * kOperandChannels);
-      if (pixel < kRunPixels) destination[slice * kRunPixels] = operand;
+    for (int i = 0; i < kSlices; i += 4) {
+      const int slice = tile.group * kSlicesOfGroup + first_slice + warp + i;
+      const int residues = row % kStrideH * kPhases + phase, grid = slice * (kRowPhases * kPhases) + residues;
+      const uint4* source = packed_x + (grid * static_cast<long long>(kN) + tile.n) * kPackedImage + pixel;
+      uint4* destination = reinterpret_cast<uint4*>(run) + (phase * kSlices + warp + i) * kRunPixels;
+      bulk_copy_to_shared(destination, source, kRunPixels * 16, arrival);
     }
   }
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
-jitconv_fwd_f16_nchw_n32c256h28w28_k256_3x3_s2x2_g4_tensor(const Element* __restrict__ x,
+jitconv_fwd_f16_nchw_n32c256h28w28_k256_3x3_s2x2_g4_tensor(const uint4* __restrict__ packed_x,
     const uint4* __restrict__ packed_w, Element* __restrict__ y) {
   extern __shared__ __align__(1024) char shared[];
   char* const stages = shared;
@@ -586,12 +533,11 @@ jitconv_fwd_f16_nchw_n32c256h28w28_k256_3x3_s2x2_g4_tensor(const Element* __rest
   const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
   const int lane = threadIdx.x % 32;
 
-  if (threadIdx.x == 0) {
+  if (threadIdx.x == kThreads - 128) {  // no loading thread, which has something to ask for
     for (int i = 0; i < kStages; ++i) {
-      barrier_init(full + i, 2);
+      barrier_init(full + i, 5);
       barrier_init(empty + i, kConsumers);
     }
-    for (int i = 0; i < 4 * kCopiesAhead; ++i) barrier_init(empty + kStages + i, kRuns);
     barrier_init_visible();
   }
   // A vector that is stored in part is read whole.
@@ -606,41 +552,31 @@ jitconv_fwd_f16_nchw_n32c256h28w28_k256_3x3_s2x2_g4_tensor(const Element* __rest
   };
 
   if (warp < 4) {
-    // The loading warpgroup. Its warps take steps in turn: each makes operand rows of the pixels of its step, while the
-    // copy engine brings those of its next steps as they lie in x.
+    // The loading warpgroup. A thread of each warp asks for every fourth slice of packed pixels.
     grow_registers_to<kLoaderRegisters>();
-    char* const raw = shared + kRawFirstByte + warp * (kCopiesAhead * kRawBytes);
-    Barrier* const copied = empty + kStages + warp * kCopiesAhead;
-    Walk ahead(warp), now(warp);
-    for (int slot = 0; slot < kCopiesAhead; ++slot, ahead.advance(4))
-      if (!ahead.done()) copy_pixels(x, ahead, lane, raw + slot * kRawBytes, copied + slot);
-    if (lane == 0) wait_for_previous_kernel();
-    stage = warp;
+    if (lane != 0) return;
+    wait_for_previous_kernel();
 #pragma unroll 1
-    for (int turn = 0; !now.done(); ++turn, now.advance(4), ahead.advance(4)) {
-      const Tile tile(now.number);
-      const int step = now.step, slot = turn % kCopiesAhead;
-      const int c_first = step / kR * kChunkChannels;
-      char* input = stages + stage * kStageBytes;
+    for (int number = blockIdx.x; number < kTiles; number += gridDim.x) {
+      const Tile tile(number);
       const char* w_tile = reinterpret_cast<const char*>(packed_w) +
                            static_cast<long long>(tile.group * kTilesK + tile.k_tile) * kSteps * kWeightBytes;
-      barrier_wait(empty + stage, parity ^ 1);
-      if (lane == 0) {
-        barrier_arrive_expecting(full + stage, kWeightBytes);
-        bulk_copy_to_shared(input + kInputBytes, w_tile + static_cast<long long>(step) * kWeightBytes, kWeightBytes,
-                            full + stage);
-      }
-      barrier_wait(copied + slot, turn / kCopiesAhead % 2);
 #pragma unroll 1
-      for (int run = 0; run < kRuns; ++run)
-        convert_run(reinterpret_cast<const Element*>(raw + slot * kRawBytes) + run * kRawRunElements, c_first,
-                    step % kR, tile.first_output + run * kWindow, lane, input + run * kRunBytes);
-      fence_async_proxy();
-      __syncwarp();
-      if (lane == 0) barrier_arrive(full + stage);
-      if (!ahead.done()) copy_pixels(x, ahead, lane, raw + slot * kRawBytes, copied + slot);
-      stage += 4;
-      if (stage >= kStages) stage -= kStages, parity ^= 1;
+      for (int step = 0; step < kSteps; ++step) {
+        char* input = stages + stage * kStageBytes;
+        barrier_wait(empty + stage, parity ^ 1);
+        if (warp == 0) {
+          barrier_arrive_expecting(full + stage, kWeightBytes);
+          bulk_copy_to_shared(input + kInputBytes, w_tile + static_cast<long long>(step) * kWeightBytes, kWeightBytes,
+                              full + stage);
+        }
+        barrier_arrive_expecting(full + stage, kInputBytes / 4);
+#pragma unroll
+        for (int run = 0; run < kRuns; ++run)
+          copy_run(packed_x, tile, tile.first_output + run * kWindow, step / kR * kSlices, step % kR, warp,
+                   input + run * kRunBytes, full + stage);
+        next_stage();
+      }
     }
   } else {
     // A multiplying warpgroup: 64 of the tile's channels, one of its runs of positions.
@@ -664,8 +600,11 @@ jitconv_fwd_f16_nchw_n32c256h28w28_k256_3x3_s2x2_g4_tensor(const Element* __rest
         multiply_begin();
         // begin taps
         multiply(sum, weights + 0 * kBlockK, pixels + 0, step != 0);  // s0 c0..15
-        multiply(sum, weights + 2 * kBlockK, pixels + 1, 1);  // s2 c0..15
-        multiply(sum, weights + 4 * kBlockK, pixels + 178, 1);  // s1 c0..15
+        multiply(sum, weights + 2 * kBlockK, pixels + 274, 1);  // s0 c16..31
+        multiply(sum, weights + 4 * kBlockK, pixels + 1, 1);  // s2 c0..15
+        multiply(sum, weights + 6 * kBlockK, pixels + 275, 1);  // s2 c16..31
+        multiply(sum, weights + 8 * kBlockK, pixels + 548, 1);  // s1 c0..15
+        multiply(sum, weights + 10 * kBlockK, pixels + 822, 1);  // s1 c16..31
         // end taps
         multiply_commit();
         multiply_wait<1>();
@@ -690,7 +629,6 @@ jitconv_fwd_f16_nchw_n32c256h28w28_k256_3x3_s2x2_g4_tensor(const Element* __rest
         const int k_first = tile.k_tile * kBlockK + k_consumer + warp % 4 * 16 + half * 8;
         Staged* const staged_lane =
             staged + (lane / 4 * kStagingPitch + lane % 4 * 2 + kLead - late(plane_first + k_first + lane / 4));
-        if (lane == 0) bulk_stores_wait_read<0>();  // of what was staged before
         __syncwarp();
 #pragma unroll
         for (int i = 0; i < kColumns / 4; ++i) {
@@ -699,21 +637,28 @@ jitconv_fwd_f16_nchw_n32c256h28w28_k256_3x3_s2x2_g4_tensor(const Element* __rest
           const int rows = (column_first + column) / kPitch;
           if (column_first + column - rows * kPitch < kQ) staged_lane[column - rows * kGap] = from_float(value);
         }
-        fence_async_proxy();
         __syncwarp();
         if (inside) {
-          if (lane == 0) {
-            auto* const y_run = y + (plane_first + k_first) * static_cast<long long>(kPlane) + run_first;
+          auto* const y_lane = y + (plane_first + k_first) * static_cast<long long>(kPlane) +
+                               (run_first - kLead + lane * kStoreElements);
 #pragma unroll
-            for (int k = 0; k < 8; ++k) {
-              bulk_copy_to_global(y_run + (k * static_cast<long long>(kPlane) + late(plane_first + k_first + k)),
-                                  staged + (k * kStagingPitch + kLead), kWindow * static_cast<int>(sizeof(Staged)));
+          for (int k = 0; k < 8; ++k) {
+            const long long late_k = k * static_cast<long long>(kPlane) + late(plane_first + k_first + k);
+#pragma unroll
+            for (int i = 0; i < kStoreSteps; ++i) {
+              const int vector = i * 32 + lane;
+              const bool stored = vector * kStoreElements >= kLead && vector < kStoreVectors;
+              // Nothing lies behind the last vector of the last channel.
+              const int readable = (i + 1) * 32 <= kStoreVectors || stored ? vector : 0;
+              const Staged* source = staged + k * kStagingPitch + readable * kStoreElements;
+              const uint4 value = *reinterpret_cast<const uint4*>(source);
+              store_all_if(y_lane + (late_k + i * (32 * kStoreElements)), value, stored);
             }
-            bulk_stores_commit();
           }
         } else {
-#pragma unroll 1
-          for (int k = 0; k < 8 && k_first + k < kGroupK; ++k) {
+#pragma unroll 4
+          for (int k = 0; k < 8; ++k) {
+            if (k_first + k >= kGroupK) break;
             const int plane = plane_first + k_first + k;
             const int first = run_first == 0 ? 0 : run_first + late(plane);
             const int end = kPlane - run_first < kWindow + late(plane) ? kPlane : run_first + kWindow + late(plane);
@@ -730,6 +675,5 @@ jitconv_fwd_f16_nchw_n32c256h28w28_k256_3x3_s2x2_g4_tensor(const Element* __rest
         }
       }
     }
-    if (lane == 0) bulk_stores_wait_read<0>();  // before the block ends
   }
 }

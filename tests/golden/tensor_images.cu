@@ -259,7 +259,6 @@ constexpr int kStages = 5;
 
 // Loading: a warp takes every fourth step, and the copy engine brings kCopiesAhead of them
 constexpr int kCopiesAhead = 2;
-constexpr int kVectorElements = 4;
 constexpr int kRawPitch = 49;  // elements of a channel's copy
 constexpr int kRawRunElements = 392;
 constexpr int kRawBytes = 1568;  // of a step
@@ -464,13 +463,25 @@ jitconv_fwd_f32_nchw_n16c512h7w7_k512_3x3_tensor(const Element* __restrict__ x, 
   const int lane = threadIdx.x % 32;
   let_next_kernel_start();
 
-  if (threadIdx.x == 0) {
+  if (threadIdx.x == kThreads - 128) {  // no loading thread, which has something to ask for
     for (int i = 0; i < kStages; ++i) {
       barrier_init(full + i, 2);
       barrier_init(empty + i, kConsumers);
     }
-    for (int i = 0; i < 4 * kCopiesAhead; ++i) barrier_init(empty + kStages + i, 1);
     barrier_init_visible();
+  }
+  // Pixels are what a block waits for: its loading warps ask for the first before anything else is ready.
+  if (warp < 4) {
+    Barrier* const copied = empty + kStages + warp * kCopiesAhead;
+    if (lane == 0) {
+      for (int slot = 0; slot < kCopiesAhead; ++slot) barrier_init(copied + slot, 1);
+      barrier_init_visible();
+    }
+    __syncwarp();
+    Walk ahead(warp);
+    for (int slot = 0; slot < kCopiesAhead; ++slot, ahead.advance(4))
+      if (!ahead.done())
+        copy_pixels(x, ahead, lane, shared + kRawFirstByte + (warp * kCopiesAhead + slot) * kRawBytes, copied + slot);
   }
   // A vector that is stored in part is read whole.
   for (int i = threadIdx.x; i < kConsumers * 4 * kStagingElements; i += kThreads) staging[i] = Staged{};
@@ -489,9 +500,7 @@ jitconv_fwd_f32_nchw_n16c512h7w7_k512_3x3_tensor(const Element* __restrict__ x, 
     grow_registers_to<kLoaderRegisters>();
     char* const raw = shared + kRawFirstByte + warp * (kCopiesAhead * kRawBytes);
     Barrier* const copied = empty + kStages + warp * kCopiesAhead;
-    Walk ahead(warp), now(warp);
-    for (int slot = 0; slot < kCopiesAhead; ++slot, ahead.advance(4))
-      if (!ahead.done()) copy_pixels(x, ahead, lane, raw + slot * kRawBytes, copied + slot);
+    Walk ahead(warp + 4 * kCopiesAhead), now(warp);
     if (lane == 0) wait_for_previous_kernel();
     stage = warp;
 #pragma unroll 1

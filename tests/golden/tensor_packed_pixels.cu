@@ -6,13 +6,13 @@
 // Plan
 //   family: tensor
 //   target: sm_90a
-//   grid: 128 blocks of 384 threads, 219264 bytes of shared memory, at least 1 block(s) per SM
+//   grid: 128 blocks of 384 threads, 219200 bytes of shared memory, at least 1 block(s) per SM
 //   tile of a block: 128 channels, 1 run(s) of 200 positions, each for 196 outputs
-//   pipeline: 8 stages of 4 slice(s) of 16 bytes of channels and one filter row
+//   pipeline: 4 stages of 8 slice(s) of 16 bytes of channels and one filter row
 //   loading: packed before, by the copy engine
 //   storing: planes of whole images
 //   images of a run: 1
-//   weights: loaded with each step
+//   weights: loaded with each step as they lie in w
 
 // Element: one value of x, w, bias, residual or y in memory. Here fp32.
 using Element = float;
@@ -52,6 +52,31 @@ __device__ __forceinline__ void barrier_wait(Barrier* barrier, int parity) {
       "@!complete bra again;\n"
       "}" ::"r"(barrier_address(barrier)),
       "r"(parity)
+      : "memory");
+}
+
+// A tensor as the copy engine sees it (CUtensorMap): made by the host for every launch, a parameter of the kernel.
+struct alignas(64) TensorMap {
+  unsigned long long words[16];
+};
+
+// Global to shared copy of a box of a tensor (cp.async.bulk.tensor, sm_90): one thread asks, nobody waits. The box
+// starts at the given indices, which may lie outside: there are zeros. The first of them counts whole 16 bytes.
+// `arrival` is told of the bytes of the whole box. The destination is a multiple of 128 bytes, of 1024 if the box is
+// swizzled.
+__device__ __forceinline__ void tensor_copy_to_shared(void* destination, const TensorMap* map, int i0, int i1,
+                                                      Barrier* arrival) {
+  asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
+               ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(destination))), "l"(map), "r"(i0), "r"(i1),
+               "r"(barrier_address(arrival))
+               : "memory");
+}
+__device__ __forceinline__ void tensor_copy_to_shared(void* destination, const TensorMap* map, int i0, int i1, int i2,
+                                                      Barrier* arrival) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];"
+      ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(destination))),
+      "l"(map), "r"(i0), "r"(i1), "r"(i2), "r"(barrier_address(arrival))
       : "memory");
 }
 
@@ -180,15 +205,16 @@ __device__ __forceinline__ void store_elements(float* y, const float (&value)[kS
       : "memory");
 }
 
-// sum[64][200] += a[64][8] * b[200][8] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a).
-// Operands are fp32 bit patterns rounded to TF32; a product is exact, the sum of fp32. Lane l of warp w holds of row
-// 16 w + l / 4 + 8 i, columns 8 j + 2 (l % 4) + {0, 1}, in sum[4 j + 2 i + {0, 1}].
-__device__ __forceinline__ void multiply(float (&sum)[100], MatrixOperand a, MatrixOperand b,
+// sum[64][200] += a[64][8] * b[200][8] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a),
+// with a in registers: lane l of warp w holds of rows 16 w + l / 4 + {0, 8} column l % 4, in a[0] and a[1], and column
+// l % 4 + 4, in a[2] and a[3]. Operands are fp32 bit patterns rounded to TF32. The sums lie as those of matrices in
+// shared memory do; a, like them, may not be touched until the multiplication is complete.
+__device__ __forceinline__ void multiply(float (&sum)[100], const unsigned (&a)[4], MatrixOperand b,
                                          int accumulate) {
   asm volatile(
       "{\n"
       ".reg .pred accumulate;\n"
-      "setp.ne.b32 accumulate, %102, 0;\n"
+      "setp.ne.b32 accumulate, %105, 0;\n"
       "wgmma.mma_async.sync.aligned.m64n200k8.f32.tf32.tf32 {\n"
       "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15,\n"
       "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31,\n"
@@ -198,7 +224,7 @@ __device__ __forceinline__ void multiply(float (&sum)[100], MatrixOperand a, Mat
       "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95,\n"
       "%96, %97, %98, %99\n"
       "},\n"
-      "%100, %101, accumulate, 1, 1;\n"
+      "{%100, %101, %102, %103}, %104, accumulate, 1, 1;\n"
       "}"
       :
       "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3]), "+f"(sum[4]), "+f"(sum[5]),
@@ -218,7 +244,7 @@ __device__ __forceinline__ void multiply(float (&sum)[100], MatrixOperand a, Mat
       "+f"(sum[84]), "+f"(sum[85]), "+f"(sum[86]), "+f"(sum[87]), "+f"(sum[88]), "+f"(sum[89]),
       "+f"(sum[90]), "+f"(sum[91]), "+f"(sum[92]), "+f"(sum[93]), "+f"(sum[94]), "+f"(sum[95]),
       "+f"(sum[96]), "+f"(sum[97]), "+f"(sum[98]), "+f"(sum[99])
-      : "l"(a), "l"(b), "r"(accumulate));
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate));
 }
 
 // Convolution: x[N][C][H][W], w[K][C/groups][R][S], y[N][K][P][Q] (extents, whatever the layout)
@@ -257,42 +283,33 @@ constexpr int kImagePositions = 196;
 constexpr int kTiles = 128;
 
 // Steps: a filter row of kSlices slices of channels; a slice is 16 bytes of a pixel
-constexpr int kSlices = 4;
-constexpr int kChunkChannels = 16;
-constexpr int kSteps = 32;
+constexpr int kSlices = 8;
+constexpr int kChunkChannels = 32;
+constexpr int kSteps = 16;
 constexpr int kStepRows = 1;  // filter rows of a step
 constexpr int kPhases = 1;  // residues of columns modulo the stride, kept apart
-constexpr int kUnits = 4;  // of a step: taps, each of one slice
+constexpr int kUnits = 8;  // of a step: taps, each of one slice
 constexpr int kRunPixels = 200;
-constexpr int kRunBytes = 12800;
-constexpr int kWeightBytes = 8192;
-constexpr int kInputBytes = 12800;
-constexpr int kStageBytes = 20992;
-constexpr int kStages = 8;
+constexpr int kRunBytes = 25600;
+constexpr int kWeightBytes = 16384;
+constexpr int kInputBytes = 25600;
+constexpr int kWeightsOfStage = 25600;  // bytes from a stage's start
+constexpr int kTaps = 1;
+constexpr int kLaneChannels = 8;  // neighbours, of which a lane has weights
+constexpr int kWeightRowBytes = 128;  // of an output channel
+constexpr int kStageBytes = 41984;
+constexpr int kStages = 4;
 
 // The block
 constexpr int kThreads = 384;
 constexpr int kConsumers = 2;
-constexpr int kLoaderRegisters = 168;
-constexpr int kConsumerRegisters = 168;
+constexpr int kLoaderRegisters = 120;
+constexpr int kConsumerRegisters = 192;
 constexpr int kStagingPitch = 200;
 constexpr int kStagingElements = 1600;  // of a warp
 constexpr int kStoreWidth = 4;  // outputs of a lane
 constexpr int kStagingFirstByte = 167936;
 constexpr int kBarriersFirstByte = 219136;
-
-// Packing: kPackSlices slices of kPackK output channels, of each a piece of w
-constexpr int kPackThreads = 256;
-constexpr int kPackK = 32;
-constexpr int kPackSlices = 4;
-constexpr int kPackedSlices = 128;  // in all
-constexpr int kPackBlocksOfK = 32;  // that share output channels
-constexpr int kWordElements = 1;  // that one load reads
-constexpr int kPieceWords = 16;
-constexpr int kPackBatch = 2;  // words of a thread in flight
-constexpr int kPiecePitch = 17;  // elements, an odd number of banks
-constexpr int kUnitsOfSlice = 1;  // in a step
-constexpr int kRowsOfSlice = 1;  // of an output channel
 
 // Packing pixels: a thread makes one of a slice
 constexpr int kPixelThreads = 256;
@@ -309,71 +326,46 @@ static_assert(kSlices % 4 == 0 && kPackedImage == kPackedH * kPitch);
 static_assert(kGap == (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kGap);
 static_assert(kRunPixels == kColumns + kGap + (kStepRows - 1) * kDilationH * kPitch);
 static_assert(kChunkChannels == kSlices * kOperandChannels && kSteps * kStepRows % kR == 0);
-static_assert(kUnits % 2 == 0 && kUnits >= kStepRows * kS * kSlices && kWeightBytes == kUnits * kBlockK * 16);
+static_assert(kUnits == kTaps * kSlices && kChunkChannels == 4 * kLaneChannels);
+static_assert(kWeightsOfStage >= kInputBytes && kWeightBytes == kBlockK * kWeightRowBytes);
 static_assert(kRunBytes == kPhases * kSlices * kRunPixels * 16);
 static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes &&
     kStages * kStageBytes <= kStagingFirstByte);
 static_assert(kWindow == kImages * kPlane && kStagingPitch >= kColumns);
 static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);
-static_assert(kBarriersFirstByte + 16 * kStages + 0 <= 219264);
+static_assert(kBarriersFirstByte + 16 * kStages + 0 <= 219200);
 
 using Staged = float;  // an output on its way to y
 
 
 
-// Weights as the multiplications take them, [tile of k][chunk][r][unit][k of the tile]: a unit is a tap of one slice of
-// kOperandChannels channels. What the filter does not have is zero. A block packs kPackSlices slices of kPackK output
-// channels. In w they are one piece for each output channel, so lanes read along it; rows lie along the output
-// channels, so lanes write along these.
-extern "C" __global__ void __launch_bounds__(kPackThreads)
-jitconv_fwd_f32_nchw_n16c512h28w28_k1024_1x1_s2x2_tensor_pack(const Element* __restrict__ w,
-    uint4* __restrict__ packed_w) {
-  extern __shared__ __align__(1024) char shared[];
-  let_next_kernel_start();
-  Element* const pieces = reinterpret_cast<Element*>(shared);
-  const int first_slice = static_cast<int>(blockIdx.x) % kPackBlocksOfK * kPackSlices;
-  const int k_block = static_cast<int>(blockIdx.x) / kPackBlocksOfK;  // of all groups' tiles
-  const int tile = k_block / (kBlockK / kPackK), k_of_tile = k_block % (kBlockK / kPackK) * kPackK;
-  const int k_first = tile % kTilesK * kBlockK + k_of_tile;  // within the group
-  const int c_first = first_slice * kOperandChannels;
-
-  const Element* filter =
-      w + (static_cast<long long>(tile / kTilesK * kGroupK + k_first) * kChannels + c_first) * (kR * kS);
-  const int length = (kChannels - c_first) * (kR * kS);  // of a piece, if the block does not end before
-#pragma unroll 1
-  for (int first = threadIdx.x; first < kPackK * kPieceWords; first += kPackBatch * kPackThreads) {
-    Element value[kPackBatch];
+// Loads what this lane multiplies of a step's weights, which lie in shared memory as in w, and rounds it: of the output
+// channels `row` and `row` + 8, kLaneChannels neighbouring input channels with all their taps. Of a multiplication's
+// columns, two are this lane's, lane % 4 and the one four behind it.
+__device__ __forceinline__ void load_weights(unsigned (&a)[kUnits / 2][4], const char* weights, int row, int lane) {
 #pragma unroll
-    for (int i = 0; i < kPackBatch; ++i) {
-      const int k = (first + i * kPackThreads) / kPieceWords;
-      const int place = (first + i * kPackThreads - k * kPieceWords) * kWordElements;
-      const bool valid = k < kPackK && k_first + k < kGroupK && place < length;
-      value[i] = load_if<0>(filter + (k * (static_cast<long long>(kChannels) * (kR * kS)) + place), valid);
+  for (int half = 0; half < 2; ++half) {
+    float value[kLaneChannels * kTaps];
+#pragma unroll
+    for (int i = 0; i < kLaneChannels * kTaps; i += 4) {
+      const char* piece = weights + (row + half * 8) * kWeightRowBytes +
+          ((lane % 4 * (kLaneChannels / 4) + i / 4 ^ row % 8) * 16);
+      const float4 some = *reinterpret_cast<const float4*>(piece);
+      value[i] = some.x, value[i + 1] = some.y;
+      value[i + 2] = some.z, value[i + 3] = some.w;
     }
 #pragma unroll
-    for (int i = 0; i < kPackBatch; ++i) {
-      const int k = (first + i * kPackThreads) / kPieceWords;
-      const int place = (first + i * kPackThreads - k * kPieceWords) * kWordElements;
-      if (k < kPackK) pieces[k * kPiecePitch + place] = value[i];
+    for (int i = 0; i < kLaneChannels * kTaps; ++i) {
+      const int channel = i / kTaps, tap = i % kTaps;
+      a[tap * (kLaneChannels / 2) + channel / 2][half + channel % 2 * 2] = round_to_tf32(value[i]);
     }
   }
-  __syncthreads();
+}
 
-  const int k = static_cast<int>(threadIdx.x) % kPackK;
-  uint4* rows = packed_w + tile * (kSteps * kUnits * kBlockK) + k_of_tile + k;
-  const int slices = kPackedSlices - first_slice < kPackSlices ? kPackedSlices - first_slice : kPackSlices;
-  for (int item = static_cast<int>(threadIdx.x) / kPackK; item < slices * kRowsOfSlice;
-       item += kPackThreads / kPackK) {
-    const int slice = item / kRowsOfSlice, row = item - slice * kRowsOfSlice;
-    const int r = row / kUnitsOfSlice, tap = row % kUnitsOfSlice, s = tap;
-    const int step = (first_slice + slice) / kSlices * kR + r;
-    const int unit = tap * kSlices + (first_slice + slice) % kSlices;
-    const Element* first_channel = pieces + k * kPiecePitch + slice * (kOperandChannels * kR * kS) + r * kS + s;
-    Element channel[kOperandChannels];
-#pragma unroll
-    for (int c = 0; c < kOperandChannels; ++c) channel[c] = first_channel[c * (kR * kS)];
-    rows[(step * kUnits + unit) * kBlockK] = operand_row(channel);
-  }
+// Which channel lies at a place of the slices, so that weights and pixels meet.
+__device__ constexpr int channel_at(int place) {
+  const int chunk = place / kChunkChannels * kChunkChannels;
+  return chunk + place % 4 * kLaneChannels + (place - chunk) / 8 * 2 + place / 4 % 2;
 }
 
 // Pixels as steps take them, [slice][residue of the row][residue of the column][image][row][column], 16 bytes of
@@ -396,11 +388,10 @@ jitconv_fwd_f32_nchw_n16c512h28w28_k1024_1x1_s2x2_tensor_pixels(const Element* _
   Element channel[kOperandChannels];
 #pragma unroll
   for (int i = 0; i < kOperandChannels; ++i) {
-    const int c = place_first + i;
+    const int c = channel_at(place_first + i);
     channel[i] = load_if<0>(source + c * static_cast<long long>(kInputStrideC), valid);
   }
   if (place < kPackedPixels) packed_x[place] = operand_row(channel);
-  wait_for_previous_kernel();
 }
 
 // A position is a place in a grid of output rows, kGap columns longer than y's: there the window of taps reaches into
@@ -449,7 +440,7 @@ __device__ __forceinline__ void copy_run(const uint4* packed_x, const Tile& tile
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
 jitconv_fwd_f32_nchw_n16c512h28w28_k1024_1x1_s2x2_tensor(const uint4* __restrict__ packed_x,
-    const uint4* __restrict__ packed_w, Element* __restrict__ y) {
+    const __grid_constant__ TensorMap w_map, Element* __restrict__ y) {
   extern __shared__ __align__(1024) char shared[];
   char* const stages = shared;
   Staged* const staging = reinterpret_cast<Staged*>(shared + kStagingFirstByte);
@@ -459,7 +450,7 @@ jitconv_fwd_f32_nchw_n16c512h28w28_k1024_1x1_s2x2_tensor(const uint4* __restrict
   const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
   const int lane = threadIdx.x % 32;
 
-  if (threadIdx.x == 0) {
+  if (threadIdx.x == kThreads - 128) {  // no loading thread, which has something to ask for
     for (int i = 0; i < kStages; ++i) {
       barrier_init(full + i, 5);
       barrier_init(empty + i, kConsumers);
@@ -479,21 +470,20 @@ jitconv_fwd_f32_nchw_n16c512h28w28_k1024_1x1_s2x2_tensor(const uint4* __restrict
 
   if (warp < 4) {
     // The loading warpgroup. A thread of each warp asks for every fourth slice of packed pixels.
+    shrink_registers_to<kLoaderRegisters>();
     if (lane != 0) return;
     wait_for_previous_kernel();
 #pragma unroll 1
     for (int number = blockIdx.x; number < kTiles; number += gridDim.x) {
       const Tile tile(number);
-      const char* w_tile = reinterpret_cast<const char*>(packed_w) +
-                           static_cast<long long>(tile.group * kTilesK + tile.k_tile) * kSteps * kWeightBytes;
 #pragma unroll 1
       for (int step = 0; step < kSteps; ++step) {
         char* input = stages + stage * kStageBytes;
         barrier_wait(empty + stage, parity ^ 1);
         if (warp == 0) {
           barrier_arrive_expecting(full + stage, kWeightBytes);
-          bulk_copy_to_shared(input + kInputBytes, w_tile + static_cast<long long>(step) * kWeightBytes, kWeightBytes,
-                              full + stage);
+          tensor_copy_to_shared(input + kWeightsOfStage, &w_map, step / kR * (kChunkChannels * kTaps),
+                                tile.group * kGroupK + tile.k_tile * kBlockK, full + stage);
         }
         barrier_arrive_expecting(full + stage, kInputBytes / 4);
 #pragma unroll
@@ -505,10 +495,12 @@ jitconv_fwd_f32_nchw_n16c512h28w28_k1024_1x1_s2x2_tensor(const uint4* __restrict
     }
   } else {
     // A multiplying warpgroup: 64 of the tile's channels, one of its runs of positions.
+    grow_registers_to<kConsumerRegisters>();
     const int consumer = warp / 4 - 1;
     const int k_consumer = consumer * 64, run = 0;
     const bool first_thread = threadIdx.x % 128 == 0;
     float sum[kColumns / 2];
+    unsigned a[kUnits / 2][4];
 #pragma unroll 1
     for (int number = blockIdx.x; number < kTiles; number += gridDim.x) {
       const Tile tile(number);
@@ -519,12 +511,14 @@ jitconv_fwd_f32_nchw_n16c512h28w28_k1024_1x1_s2x2_tensor(const uint4* __restrict
         const char* input = stages + stage * kStageBytes;
         // Adding to an operand moves it by rows of 16 bytes: a pixel of a slice, a channel of a unit.
         const MatrixOperand pixels = matrix_operand(input + run * kRunBytes, kRunPixels * 16);
-        const char* weights_of_step = input + kInputBytes;
-        const MatrixOperand weights = matrix_operand(weights_of_step + k_consumer * 16, kBlockK * 16);
+        multiply_wait<0>();  // of those that are overwritten now
+        load_weights(a, input + kWeightsOfStage, k_consumer + warp % 4 * 16 + lane / 4, lane);
         multiply_begin();
         // begin taps
-        multiply(sum, weights + 0 * kBlockK, pixels + 0, step != 0);  // s0 c0..7
-        multiply(sum, weights + 2 * kBlockK, pixels + 400, 1);  // s0 c8..15
+        multiply(sum, a[0], pixels + 0, step != 0);  // s0, 1 of 4
+        multiply(sum, a[1], pixels + 400, 1);  // s0, 2 of 4
+        multiply(sum, a[2], pixels + 800, 1);  // s0, 3 of 4
+        multiply(sum, a[3], pixels + 1200, 1);  // s0, 4 of 4
         // end taps
         multiply_commit();
         multiply_wait<1>();

@@ -6,13 +6,13 @@
 // Plan
 //   family: tensor
 //   target: sm_90a
-//   grid: 128 blocks of 384 threads, 213376 bytes of shared memory, at least 1 block(s) per SM
-//   tile of a block: 128 channels, 1 run(s) of 72 positions, each for 56 outputs
+//   grid: 132 blocks of 384 threads, 210528 bytes of shared memory, at least 1 block(s) per SM
+//   tile of a block: 128 channels, 1 run(s) of 88 positions, each for 72 outputs
 //   pipeline: 4 stages of 2 slice(s) of 16 bytes of channels and all filter rows
-//   loading: by the copy engine, 2 step(s) ahead of each of 4 warps
+//   loading: by the copy engine, 1 step(s) ahead of each of 4 warps
 //   storing: runs, as vectors
-//   weights: loaded with each step
-//   reduction: split over 8 blocks, partial sums added by another kernel
+//   weights: loaded with each step as they lie in w
+//   reduction: split over 11 blocks, partial sums added by another kernel
 
 // Element: one value of x, w, bias, residual or y in memory. Here fp32.
 using Element = float;
@@ -55,15 +55,29 @@ __device__ __forceinline__ void barrier_wait(Barrier* barrier, int parity) {
       : "memory");
 }
 
-// Global to shared copy of a whole block of memory by the copy engine (cp.async.bulk, sm_90): one thread asks, nobody
-// waits; `arrival` is told of the bytes, which its current phase must expect. Addresses and size are multiples of 16.
-// The copy writes through the async proxy, which is how warpgroup multiplications read.
-__device__ __forceinline__ void bulk_copy_to_shared(void* destination, const void* source, int bytes,
-                                                    Barrier* arrival) {
-  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
-                   static_cast<unsigned>(__cvta_generic_to_shared(destination))),
-               "l"(source), "r"(bytes), "r"(barrier_address(arrival))
+// A tensor as the copy engine sees it (CUtensorMap): made by the host for every launch, a parameter of the kernel.
+struct alignas(64) TensorMap {
+  unsigned long long words[16];
+};
+
+// Global to shared copy of a box of a tensor (cp.async.bulk.tensor, sm_90): one thread asks, nobody waits. The box
+// starts at the given indices, which may lie outside: there are zeros. The first of them counts whole 16 bytes.
+// `arrival` is told of the bytes of the whole box. The destination is a multiple of 128 bytes, of 1024 if the box is
+// swizzled.
+__device__ __forceinline__ void tensor_copy_to_shared(void* destination, const TensorMap* map, int i0, int i1,
+                                                      Barrier* arrival) {
+  asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
+               ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(destination))), "l"(map), "r"(i0), "r"(i1),
+               "r"(barrier_address(arrival))
                : "memory");
+}
+__device__ __forceinline__ void tensor_copy_to_shared(void* destination, const TensorMap* map, int i0, int i1, int i2,
+                                                      Barrier* arrival) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];"
+      ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(destination))),
+      "l"(map), "r"(i0), "r"(i1), "r"(i2), "r"(barrier_address(arrival))
+      : "memory");
 }
 
 // Overlapped launches (sm_90): if the host allows it, a kernel may start before the one before it in the stream has
@@ -111,23 +125,6 @@ __device__ __forceinline__ void shrink_registers_to() {
 template <int kRegisters>
 __device__ __forceinline__ void grow_registers_to() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
-}
-
-// source[kOffset] if valid, else 0, and then source may be any address. One predicated instruction, issued where it is
-// written: loads of a batch all leave before the first is waited for.
-template <long long kOffset>
-__device__ __forceinline__ Element load_if(const Element* source, bool valid) {
-  Element result;
-  asm volatile(
-      "{\n"
-      ".reg .pred valid;\n"
-      "setp.ne.b32 valid, %2, 0;\n"
-      "mov.b32 %0, 0;\n"
-      "@valid ld.global.nc.b32 %0, [%1 + %3];\n"
-      "}"
-      : "=&f"(result)
-      : "l"(source), "r"(static_cast<int>(valid)), "n"(4 * kOffset));
-  return result;
 }
 
 // Four channels of a pixel as one row of a matrix operand's half: fp32 rounded to nearest TF32, ties away from zero
@@ -187,21 +184,22 @@ __device__ __forceinline__ int opaque(int value) {
   return value;
 }
 
-// sum[64][72] += a[64][8] * b[72][8] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a).
-// Operands are fp32 bit patterns rounded to TF32; a product is exact, the sum of fp32. Lane l of warp w holds of row
-// 16 w + l / 4 + 8 i, columns 8 j + 2 (l % 4) + {0, 1}, in sum[4 j + 2 i + {0, 1}].
-__device__ __forceinline__ void multiply(float (&sum)[36], MatrixOperand a, MatrixOperand b,
+// sum[64][88] += a[64][8] * b[88][8] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a),
+// with a in registers: lane l of warp w holds of rows 16 w + l / 4 + {0, 8} column l % 4, in a[0] and a[1], and column
+// l % 4 + 4, in a[2] and a[3]. Operands are fp32 bit patterns rounded to TF32. The sums lie as those of matrices in
+// shared memory do; a, like them, may not be touched until the multiplication is complete.
+__device__ __forceinline__ void multiply(float (&sum)[44], const unsigned (&a)[4], MatrixOperand b,
                                          int accumulate) {
   asm volatile(
       "{\n"
       ".reg .pred accumulate;\n"
-      "setp.ne.b32 accumulate, %38, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n72k8.f32.tf32.tf32 {\n"
+      "setp.ne.b32 accumulate, %49, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n88k8.f32.tf32.tf32 {\n"
       "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15,\n"
       "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31,\n"
-      "%32, %33, %34, %35\n"
+      "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43\n"
       "},\n"
-      "%36, %37, accumulate, 1, 1;\n"
+      "{%44, %45, %46, %47}, %48, accumulate, 1, 1;\n"
       "}"
       :
       "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3]), "+f"(sum[4]), "+f"(sum[5]),
@@ -209,8 +207,10 @@ __device__ __forceinline__ void multiply(float (&sum)[36], MatrixOperand a, Matr
       "+f"(sum[12]), "+f"(sum[13]), "+f"(sum[14]), "+f"(sum[15]), "+f"(sum[16]), "+f"(sum[17]),
       "+f"(sum[18]), "+f"(sum[19]), "+f"(sum[20]), "+f"(sum[21]), "+f"(sum[22]), "+f"(sum[23]),
       "+f"(sum[24]), "+f"(sum[25]), "+f"(sum[26]), "+f"(sum[27]), "+f"(sum[28]), "+f"(sum[29]),
-      "+f"(sum[30]), "+f"(sum[31]), "+f"(sum[32]), "+f"(sum[33]), "+f"(sum[34]), "+f"(sum[35])
-      : "l"(a), "l"(b), "r"(accumulate));
+      "+f"(sum[30]), "+f"(sum[31]), "+f"(sum[32]), "+f"(sum[33]), "+f"(sum[34]), "+f"(sum[35]),
+      "+f"(sum[36]), "+f"(sum[37]), "+f"(sum[38]), "+f"(sum[39]), "+f"(sum[40]), "+f"(sum[41]),
+      "+f"(sum[42]), "+f"(sum[43])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate));
 }
 
 // Convolution: x[N][C][H][W], w[K][C/groups][R][S], y[N][K][P][Q] (extents, whatever the layout)
@@ -239,64 +239,56 @@ constexpr int kInputStrideW = 1;
 constexpr int kBlockK = 128;
 constexpr int kTilesK = 4;
 constexpr int kRuns = 1;
-constexpr int kColumns = 72;
-constexpr int kWindow = 56;
+constexpr int kColumns = 88;
+constexpr int kWindow = 72;
 constexpr int kGap = 2;  // positions of a grid row behind its kQ outputs
 constexpr int kPitch = 16;
-constexpr int kTilesOfPlane = 4;
-constexpr int kSplits = 8;
-constexpr int kTiles = 128;
+constexpr int kTilesOfPlane = 3;
+constexpr int kSplits = 11;
+constexpr int kTiles = 132;
 
 // Steps: all filter rows of kSlices slices of channels; a slice is 16 bytes of a pixel
 constexpr int kSlices = 2;
 constexpr int kChunkChannels = 8;
 constexpr int kSteps = 64;
-constexpr int kStepsOfSplit = 8;
+constexpr int kStepsOfSplit = 6;
 constexpr int kStepRows = 3;  // filter rows of a step
 constexpr int kPhases = 1;  // residues of columns modulo the stride, kept apart
 constexpr int kUnits = 18;  // of a step: taps, each of one slice
-constexpr int kRunPixels = 106;
-constexpr int kRunBytes = 3392;
+constexpr int kRunPixels = 122;
+constexpr int kRunBytes = 3904;
 constexpr int kWeightBytes = 36864;
-constexpr int kInputBytes = 3392;
-constexpr int kStageBytes = 40256;
+constexpr int kInputBytes = 3904;
+constexpr int kWeightsOfStage = 4096;  // bytes from a stage's start
+constexpr int kTaps = 9;
+constexpr int kLaneChannels = 2;  // neighbours, of which a lane has weights
+constexpr int kWeightRowBytes = 288;  // of an output channel
+constexpr int kStageBytes = 40960;
 constexpr int kStages = 4;
 
 // Loading: a warp takes every fourth step, and the copy engine brings kCopiesAhead of them
-constexpr int kCopiesAhead = 2;
+constexpr int kCopiesAhead = 1;
 constexpr int kVectorElements = 4;
-constexpr int kRawPitch = 120;  // elements of a channel's copy
-constexpr int kRawRunElements = 960;
-constexpr int kRawBytes = 3840;  // of a step
-constexpr int kRawFirstByte = 161024;
+constexpr int kRawPitch = 132;  // elements of a channel's copy
+constexpr int kRawRunElements = 1056;
+constexpr int kRawBytes = 4224;  // of a step
+constexpr int kRawFirstByte = 163840;
 constexpr int kLoadItemsOfPhase = 4;  // 32 pixels each
 constexpr int kLoadItems = 4;
 
 // The block
 constexpr int kThreads = 384;
 constexpr int kConsumers = 2;
-constexpr int kLoaderRegisters = 240;
-constexpr int kConsumerRegisters = 104;
-constexpr int kStagingPitch = 84;
-constexpr int kStagingElements = 672;  // of a warp
+constexpr int kLoaderRegisters = 184;
+constexpr int kConsumerRegisters = 160;
+constexpr int kStagingPitch = 116;
+constexpr int kStagingElements = 928;  // of a warp
 constexpr int kSectorElements = 8;
 constexpr int kLead = 8;
-constexpr int kStoreVectors = 16;
+constexpr int kStoreVectors = 20;
 constexpr int kStoreSteps = 1;
-constexpr int kStagingFirstByte = 191744;
-constexpr int kBarriersFirstByte = 213248;
-
-// Packing: kPackSlices slices of kPackK output channels, of each a piece of w
-constexpr int kPackThreads = 256;
-constexpr int kPackK = 32;
-constexpr int kPackSlices = 2;
-constexpr int kPackedSlices = 128;  // in all
-constexpr int kPackBlocksOfK = 64;  // that share output channels
-constexpr int kWordElements = 1;  // that one load reads
-constexpr int kPieceWords = 72;
-constexpr int kPackBatch = 9;  // words of a thread in flight
-constexpr int kPiecePitch = 73;  // elements, an odd number of banks
-constexpr int kRowsOfSlice = 9;  // of an output channel
+constexpr int kStagingFirstByte = 180736;
+constexpr int kBarriersFirstByte = 210432;
 
 // Adding partial sums
 constexpr int kReduceThreads = 256;
@@ -309,71 +301,45 @@ static_assert(kStages >= 4 && kCopiesAhead * 4 * kRawBytes <= kStagingFirstByte)
 static_assert(kGap == (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kGap);
 static_assert(kRunPixels == kColumns + kGap + (kStepRows - 1) * kDilationH * kPitch);
 static_assert(kChunkChannels == kSlices * kOperandChannels && kSteps * kStepRows % kR == 0);
-static_assert(kUnits % 2 == 0 && kUnits >= kStepRows * kS * kSlices && kWeightBytes == kUnits * kBlockK * 16);
+static_assert(kUnits == kTaps * kSlices && kChunkChannels == 4 * kLaneChannels);
+static_assert(kWeightsOfStage >= kInputBytes && kWeightBytes == kBlockK * kWeightRowBytes);
 static_assert(kRunBytes == kPhases * kSlices * kRunPixels * 16);
 static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes &&
     kStages * kStageBytes <= kStagingFirstByte);
 static_assert(kWindow % kSectorElements == 0 && kStagingPitch >= kColumns + kLead);
 static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);
-static_assert(kBarriersFirstByte + 16 * kStages + 64 <= 213376);
+static_assert(kBarriersFirstByte + 16 * kStages + 32 <= 210528);
 
 using Staged = float;  // an output on its way to y
 
 
 
-// Weights as the multiplications take them, [tile of k][chunk][r][unit][k of the tile]: a unit is a tap of one slice of
-// kOperandChannels channels. What the filter does not have is zero. A block packs kPackSlices slices of kPackK output
-// channels. In w they are one piece for each output channel, so lanes read along it; rows lie along the output
-// channels, so lanes write along these.
-extern "C" __global__ void __launch_bounds__(kPackThreads)
-jitconv_fwd_f32_nchw_n1c512h14w14_k512_3x3_bias_tensor_pack(const Element* __restrict__ w,
-    uint4* __restrict__ packed_w) {
-  extern __shared__ __align__(1024) char shared[];
-  let_next_kernel_start();
-  Element* const pieces = reinterpret_cast<Element*>(shared);
-  const int first_slice = static_cast<int>(blockIdx.x) % kPackBlocksOfK * kPackSlices;
-  const int k_block = static_cast<int>(blockIdx.x) / kPackBlocksOfK;  // of all groups' tiles
-  const int tile = k_block / (kBlockK / kPackK), k_of_tile = k_block % (kBlockK / kPackK) * kPackK;
-  const int k_first = tile % kTilesK * kBlockK + k_of_tile;  // within the group
-  const int c_first = first_slice * kOperandChannels;
-
-  const Element* filter =
-      w + (static_cast<long long>(tile / kTilesK * kGroupK + k_first) * kChannels + c_first) * (kR * kS);
-  const int length = (kChannels - c_first) * (kR * kS);  // of a piece, if the block does not end before
-#pragma unroll 1
-  for (int first = threadIdx.x; first < kPackK * kPieceWords; first += kPackBatch * kPackThreads) {
-    Element value[kPackBatch];
+// Loads what this lane multiplies of a step's weights, which lie in shared memory as in w, and rounds it: of the output
+// channels `row` and `row` + 8, kLaneChannels neighbouring input channels with all their taps. Of a multiplication's
+// columns, two are this lane's, lane % 4 and the one four behind it.
+__device__ __forceinline__ void load_weights(unsigned (&a)[kUnits / 2][4], const char* weights, int row, int lane) {
 #pragma unroll
-    for (int i = 0; i < kPackBatch; ++i) {
-      const int k = (first + i * kPackThreads) / kPieceWords;
-      const int place = (first + i * kPackThreads - k * kPieceWords) * kWordElements;
-      const bool valid = k < kPackK && k_first + k < kGroupK && place < length;
-      value[i] = load_if<0>(filter + (k * (static_cast<long long>(kChannels) * (kR * kS)) + place), valid);
+  for (int half = 0; half < 2; ++half) {
+    float value[kLaneChannels * kTaps];
+#pragma unroll
+    for (int i = 0; i < kLaneChannels * kTaps; i += 2) {
+      const char* piece = weights + (row + half * 8) * kWeightRowBytes +
+          (lane % 4 * (kLaneChannels * kTaps * 4) + i * 4);
+      const float2 some = *reinterpret_cast<const float2*>(piece);
+      value[i] = some.x, value[i + 1] = some.y;
     }
 #pragma unroll
-    for (int i = 0; i < kPackBatch; ++i) {
-      const int k = (first + i * kPackThreads) / kPieceWords;
-      const int place = (first + i * kPackThreads - k * kPieceWords) * kWordElements;
-      if (k < kPackK) pieces[k * kPiecePitch + place] = value[i];
+    for (int i = 0; i < kLaneChannels * kTaps; ++i) {
+      const int channel = i / kTaps, tap = i % kTaps;
+      a[tap * (kLaneChannels / 2) + channel / 2][half + channel % 2 * 2] = round_to_tf32(value[i]);
     }
   }
-  __syncthreads();
+}
 
-  const int k = static_cast<int>(threadIdx.x) % kPackK;
-  uint4* rows = packed_w + tile * (kSteps * kUnits * kBlockK) + k_of_tile + k;
-  const int slices = kPackedSlices - first_slice < kPackSlices ? kPackedSlices - first_slice : kPackSlices;
-  for (int item = static_cast<int>(threadIdx.x) / kPackK; item < slices * kRowsOfSlice;
-       item += kPackThreads / kPackK) {
-    const int slice = item / kRowsOfSlice, row = item - slice * kRowsOfSlice;
-    const int r = row / kS, s = row % kS;
-    const int step = (first_slice + slice) / kSlices;
-    const int unit = row * kSlices + (first_slice + slice) % kSlices;
-    const Element* first_channel = pieces + k * kPiecePitch + slice * (kOperandChannels * kR * kS) + r * kS + s;
-    Element channel[kOperandChannels];
-#pragma unroll
-    for (int c = 0; c < kOperandChannels; ++c) channel[c] = first_channel[c * (kR * kS)];
-    rows[(step * kUnits + unit) * kBlockK] = operand_row(channel);
-  }
+// Which channel lies at a place of the slices, so that weights and pixels meet.
+__device__ constexpr int channel_at(int place) {
+  const int chunk = place / kChunkChannels * kChunkChannels;
+  return chunk + place % 4 * kLaneChannels + (place - chunk) / 8 * 2 + place / 4 % 2;
 }
 
 // A position is a place in an image's grid of output rows, kGap columns longer than y's: there the window of taps
@@ -435,40 +401,27 @@ struct Walk {
   __device__ __forceinline__ bool done() const { return number >= kTiles; }
 };
 
-// The part of a plane of x that a run needs for the filter row r of its step: whole vectors of 16 bytes.
-struct Part {
-  int first, elements;
-  __device__ __forceinline__ Part(int run_first, int r) {
-    const int row = run_first / kQ, column = run_first - row * kQ;
-    const int last_row = row + (column + (kRunPixels - 1)) / kPitch, last_column = (column + (kRunPixels - 1)) % kPitch;
-    const int begin = (row * kStrideH - kPadTop + r * kDilationH) * kW + within_row(column * kStrideW - kPadLeft);
-    const int end = (last_row * kStrideH - kPadTop + r * kDilationH) * kW +
-                    within_row(last_column * kStrideW - kPadLeft + kPhases);
-    first = begin < 0 ? 0 : begin / kVectorElements * kVectorElements;
-    const int stop = end < kH * kW ? (end + (kVectorElements - 1)) / kVectorElements * kVectorElements : kH * kW;
-    elements = stop > first ? stop - first : 0;
-  }
-  static __device__ __forceinline__ int within_row(int column) { return column < 0 ? 0 : column < kW ? column : kW; }
-};
+// Where the part of a plane of x starts that a run needs for the filter row r of its step: a multiple of 16 bytes.
+__device__ __forceinline__ int first_element(int run_first, int r) {
+  const int row = run_first / kQ, column = run_first - row * kQ;
+  const int first_column = column * kStrideW - kPadLeft;
+  const int begin = (row * kStrideH - kPadTop + r * kDilationH) * kW +
+                    (first_column < 0 ? 0 : first_column < kW ? first_column : kW);
+  return begin < 0 ? 0 : begin / kVectorElements * kVectorElements;
+}
 
-// Asks for the pixels of a step as [run][channel][element], kRawPitch elements for a channel.
-__device__ __forceinline__ void copy_pixels(const Element* __restrict__ x, const Walk& walk, int lane, char* raw,
+// Asks for the pixels of a step as [run][channel][element], kRawPitch elements for a channel: a box of x for each run.
+__device__ __forceinline__ void copy_pixels(const TensorMap* x_map, const Walk& walk, int lane, char* raw,
                                             Barrier* copied) {
+  if (lane != 0) return;
   const Tile tile(walk.number / kSplits);
   const int step = walk.step;
-  const int c_first = step * kChunkChannels;
-  const int channels = kChannels - c_first < kChunkChannels ? kChannels - c_first : kChunkChannels;
-  const Element* x_chunk = x + static_cast<long long>(tile.n) * kInputStrideN +
-                           static_cast<long long>(tile.group * kChannels + c_first) * kInputStrideC;
 #pragma unroll
   for (int run = 0; run < kRuns; ++run) {
-    const Part part(tile.first_output + run * kWindow, 0);
-    const int bytes = part.elements * static_cast<int>(sizeof(Element));
-    if (lane == 0) barrier_arrive_expecting(copied, channels * bytes);
-    __syncwarp();
-    for (int c = lane; c < channels && bytes > 0; c += 32)
-      bulk_copy_to_shared(reinterpret_cast<Element*>(raw) + run * kRawRunElements + c * kRawPitch,
-                          x_chunk + static_cast<long long>(c) * kInputStrideC + part.first, bytes, copied);
+    barrier_arrive_expecting(copied, kChunkChannels * kRawPitch * static_cast<int>(sizeof(Element)));
+    tensor_copy_to_shared(reinterpret_cast<Element*>(raw) + run * kRawRunElements, x_map,
+        first_element(tile.first_output + run * kWindow, 0),
+                          (tile.n * kGroups + tile.group) * kChannels + step * kChunkChannels, copied);
   }
 }
 
@@ -477,7 +430,7 @@ __device__ __forceinline__ void convert_run(const Element* raw, int c_first, int
                                             char* run) {
   const int row_first = run_first / kQ;
   const int column_first = run_first - row_first * kQ;
-  const int first = Part(run_first, r).first;
+  const int first = first_element(run_first, r);
 #pragma unroll 4
   for (int item = 0; item < kLoadItems; ++item) {
     const int phase = kPhases == 1 ? 0 : item / kLoadItemsOfPhase;
@@ -492,7 +445,7 @@ __device__ __forceinline__ void convert_run(const Element* raw, int c_first, int
     Element value[kChunkChannels];
 #pragma unroll
     for (int c = 0; c < kChunkChannels; ++c)
-      value[c] = valid ? source[c * kRawPitch] : from_float(0.0f);
+      value[c] = valid ? source[channel_at(c) * kRawPitch] : from_float(0.0f);
 #pragma unroll
     for (int slice = 0; slice < kSlices; ++slice) {
       const uint4 operand = operand_row(value + slice * kOperandChannels);
@@ -502,8 +455,8 @@ __device__ __forceinline__ void convert_run(const Element* raw, int c_first, int
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
-jitconv_fwd_f32_nchw_n1c512h14w14_k512_3x3_bias_tensor(const Element* __restrict__ x,
-    const uint4* __restrict__ packed_w, float* __restrict__ partial_sums) {
+jitconv_fwd_f32_nchw_n1c512h14w14_k512_3x3_bias_tensor(const __grid_constant__ TensorMap x_map,
+    const __grid_constant__ TensorMap w_map, float* __restrict__ partial_sums) {
   extern __shared__ __align__(1024) char shared[];
   char* const stages = shared;
   Staged* const staging = reinterpret_cast<Staged*>(shared + kStagingFirstByte);
@@ -514,13 +467,26 @@ jitconv_fwd_f32_nchw_n1c512h14w14_k512_3x3_bias_tensor(const Element* __restrict
   const int lane = threadIdx.x % 32;
   let_next_kernel_start();
 
-  if (threadIdx.x == 0) {
+  if (threadIdx.x == kThreads - 128) {  // no loading thread, which has something to ask for
     for (int i = 0; i < kStages; ++i) {
       barrier_init(full + i, 2);
       barrier_init(empty + i, kConsumers);
     }
-    for (int i = 0; i < 4 * kCopiesAhead; ++i) barrier_init(empty + kStages + i, kRuns);
     barrier_init_visible();
+  }
+  // Pixels are what a block waits for: its loading warps ask for the first before anything else is ready.
+  if (warp < 4) {
+    Barrier* const copied = empty + kStages + warp * kCopiesAhead;
+    if (lane == 0) {
+      for (int slot = 0; slot < kCopiesAhead; ++slot) barrier_init(copied + slot, kRuns);
+      barrier_init_visible();
+    }
+    __syncwarp();
+    Walk ahead(warp);
+    for (int slot = 0; slot < kCopiesAhead; ++slot, ahead.advance(4))
+      if (!ahead.done())
+        copy_pixels(&x_map, ahead, lane, shared + kRawFirstByte + (warp * kCopiesAhead + slot) * kRawBytes,
+            copied + slot);
   }
   // A vector that is stored in part is read whole.
   for (int i = threadIdx.x; i < kConsumers * 4 * kStagingElements; i += kThreads) staging[i] = Staged{};
@@ -539,10 +505,7 @@ jitconv_fwd_f32_nchw_n1c512h14w14_k512_3x3_bias_tensor(const Element* __restrict
     grow_registers_to<kLoaderRegisters>();
     char* const raw = shared + kRawFirstByte + warp * (kCopiesAhead * kRawBytes);
     Barrier* const copied = empty + kStages + warp * kCopiesAhead;
-    Walk ahead(warp), now(warp);
-    for (int slot = 0; slot < kCopiesAhead; ++slot, ahead.advance(4))
-      if (!ahead.done()) copy_pixels(x, ahead, lane, raw + slot * kRawBytes, copied + slot);
-    if (lane == 0) wait_for_previous_kernel();
+    Walk ahead(warp + 4 * kCopiesAhead), now(warp);
     stage = warp;
 #pragma unroll 1
     for (int turn = 0; !now.done(); ++turn, now.advance(4), ahead.advance(4)) {
@@ -550,13 +513,11 @@ jitconv_fwd_f32_nchw_n1c512h14w14_k512_3x3_bias_tensor(const Element* __restrict
       const int step = now.step, slot = turn % kCopiesAhead;
       const int c_first = step * kChunkChannels;
       char* input = stages + stage * kStageBytes;
-      const char* w_tile = reinterpret_cast<const char*>(packed_w) +
-                           static_cast<long long>(tile.group * kTilesK + tile.k_tile) * kSteps * kWeightBytes;
       barrier_wait(empty + stage, parity ^ 1);
       if (lane == 0) {
         barrier_arrive_expecting(full + stage, kWeightBytes);
-        bulk_copy_to_shared(input + kInputBytes, w_tile + static_cast<long long>(step) * kWeightBytes, kWeightBytes,
-                            full + stage);
+        tensor_copy_to_shared(input + kWeightsOfStage, &w_map, step * (kChunkChannels * kTaps),
+                              tile.group * kGroupK + tile.k_tile * kBlockK, full + stage);
       }
       barrier_wait(copied + slot, turn / kCopiesAhead % 2);
 #pragma unroll 1
@@ -566,7 +527,7 @@ jitconv_fwd_f32_nchw_n1c512h14w14_k512_3x3_bias_tensor(const Element* __restrict
       fence_async_proxy();
       __syncwarp();
       if (lane == 0) barrier_arrive(full + stage);
-      if (!ahead.done()) copy_pixels(x, ahead, lane, raw + slot * kRawBytes, copied + slot);
+      if (!ahead.done()) copy_pixels(&x_map, ahead, lane, raw + slot * kRawBytes, copied + slot);
       stage += 4;
       if (stage >= kStages) stage -= kStages, parity ^= 1;
     }
@@ -577,6 +538,7 @@ jitconv_fwd_f32_nchw_n1c512h14w14_k512_3x3_bias_tensor(const Element* __restrict
     const int k_consumer = consumer * 64, run = 0;
     const bool first_thread = threadIdx.x % 128 == 0;
     float sum[kColumns / 2];
+    unsigned a[kUnits / 2][4];
 #pragma unroll 1
     for (int number = blockIdx.x; number < kTiles; number += gridDim.x) {
       const Tile tile(number / kSplits);
@@ -589,19 +551,19 @@ jitconv_fwd_f32_nchw_n1c512h14w14_k512_3x3_bias_tensor(const Element* __restrict
         const char* input = stages + stage * kStageBytes;
         // Adding to an operand moves it by rows of 16 bytes: a pixel of a slice, a channel of a unit.
         const MatrixOperand pixels = matrix_operand(input + run * kRunBytes, kRunPixels * 16);
-        const char* weights_of_step = input + kInputBytes;
-        const MatrixOperand weights = matrix_operand(weights_of_step + k_consumer * 16, kBlockK * 16);
+        multiply_wait<0>();  // of those that are overwritten now
+        load_weights(a, input + kWeightsOfStage, k_consumer + warp % 4 * 16 + lane / 4, lane);
         multiply_begin();
         // begin taps
-        multiply(sum, weights + 0 * kBlockK, pixels + 0, step != first_step);  // r0s0 c0..7
-        multiply(sum, weights + 2 * kBlockK, pixels + 1, 1);  // r0s1 c0..7
-        multiply(sum, weights + 4 * kBlockK, pixels + 2, 1);  // r0s2 c0..7
-        multiply(sum, weights + 6 * kBlockK, pixels + 16, 1);  // r1s0 c0..7
-        multiply(sum, weights + 8 * kBlockK, pixels + 17, 1);  // r1s1 c0..7
-        multiply(sum, weights + 10 * kBlockK, pixels + 18, 1);  // r1s2 c0..7
-        multiply(sum, weights + 12 * kBlockK, pixels + 32, 1);  // r2s0 c0..7
-        multiply(sum, weights + 14 * kBlockK, pixels + 33, 1);  // r2s1 c0..7
-        multiply(sum, weights + 16 * kBlockK, pixels + 34, 1);  // r2s2 c0..7
+        multiply(sum, a[0], pixels + 0, step != first_step);  // r0s0, 1 of 1
+        multiply(sum, a[1], pixels + 1, 1);  // r0s1, 1 of 1
+        multiply(sum, a[2], pixels + 2, 1);  // r0s2, 1 of 1
+        multiply(sum, a[3], pixels + 16, 1);  // r1s0, 1 of 1
+        multiply(sum, a[4], pixels + 17, 1);  // r1s1, 1 of 1
+        multiply(sum, a[5], pixels + 18, 1);  // r1s2, 1 of 1
+        multiply(sum, a[6], pixels + 32, 1);  // r2s0, 1 of 1
+        multiply(sum, a[7], pixels + 33, 1);  // r2s1, 1 of 1
+        multiply(sum, a[8], pixels + 34, 1);  // r2s2, 1 of 1
         // end taps
         multiply_commit();
         multiply_wait<1>();
@@ -660,8 +622,9 @@ jitconv_fwd_f32_nchw_n1c512h14w14_k512_3x3_bias_tensor(const Element* __restrict
             }
           }
         } else {
-#pragma unroll 1
-          for (int k = 0; k < 8 && k_first + k < kGroupK; ++k) {
+#pragma unroll 4
+          for (int k = 0; k < 8; ++k) {
+            if (k_first + k >= kGroupK) break;
             const int plane = plane_first + k_first + k;
             const int first = run_first == 0 ? 0 : run_first + late(plane);
             const int end = kPlane - run_first < kWindow + late(plane) ? kPlane : run_first + kWindow + late(plane);

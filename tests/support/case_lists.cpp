@@ -71,16 +71,24 @@ std::vector<FamilyCase> make_family_cases() {
   cases.back().split = true;
   add("tensor, split, whole lines", "input=1,72,16,36 weight=24,72,3,3 padding=1,0 math=tf32", Family::tensor);
   cases.back().split = true;
-  // Filters that are matrices of whole chunks, channels that fill no tile; a stride, and residues of it.
-  add("tensor, fetched weights", "input=2,64,9,13 weight=72,64,1,1 math=tf32", Family::tensor);
-  cases.back().fetches_weights = true;
+  // Weights as they lie in w, of matrices and of all filter rows; channels that fill neither a step nor a tile.
+  add("tensor, raw weights", "input=2,68,9,13 weight=72,68,1,1 math=tf32", Family::tensor);
+  cases.back().raw_weights = true;
+  add("tensor, raw weights of 3x3 taps", "input=2,40,11,13 weight=150,20,3,3 groups=2 padding=1 math=tf32",
+      Family::tensor);
+  cases.back().raw_weights = true;
+  // Boxes of a part of each plane, and of rows of x; a stride, and residues of it.
+  add("tensor, boxes", "input=2,20,15,16 weight=40,20,3,3 padding=1 math=tf32", Family::tensor);
+  cases.back().boxes = true;
+  add("tensor, boxes of rows", "input=2,40,37,32 weight=40,40,1,1 stride=2 padding=2,0 math=tf32", Family::tensor);
+  cases.back().boxes = true;
   add("tensor, packed pixels", "input=3,32,15,14 weight=40,32,3,3 stride=2 padding=1 math=tf32", Family::tensor);
   cases.back().packs_pixels = true;
   add("tensor, packed pixels, split", "input=1,96,9,10 weight=24,96,3,3 padding=1,2,0,1 math=tf32", Family::tensor);
   cases.back().packs_pixels = cases.back().split = true;
-  add("tensor, packed pixels and fetched weights", "input=2,192,15,13 weight=144,96,1,1 groups=2 stride=2 math=tf32",
+  add("tensor, packed pixels and raw weights", "input=2,192,15,13 weight=144,96,1,1 groups=2 stride=2 math=tf32",
       Family::tensor);
-  cases.back().packs_pixels = cases.back().fetches_weights = true;
+  cases.back().packs_pixels = cases.back().raw_weights = true;
   // Tiles that span images and end behind the last, channels that fill no tile.
   add("pointwise", "input=3,48,7,12 weight=37,48,1,1 math=tf32", Family::pointwise);
   add("pointwise, grouped", "input=2,48,4,70 weight=50,24,1,1 groups=2 math=tf32", Family::pointwise);
@@ -100,8 +108,8 @@ std::int64_t least_alignment(const FamilyCase& family) {
 bool fits(const FamilyCase& wanted, const codegen::ConvPlan& plan) {
   if (plan.family != wanted.family) return false;
   if (const auto* tensor = std::get_if<codegen::TensorTiling>(&plan.tiling))
-    return (tensor->splits > 1) == wanted.split && tensor->packs_weights() != wanted.fetches_weights &&
-           tensor->packs_pixels == wanted.packs_pixels;
+    return (tensor->splits > 1) == wanted.split && tensor->raw_weights == wanted.raw_weights &&
+           tensor->packs_pixels == wanted.packs_pixels && (!wanted.boxes || tensor->copies_boxes(plan.spec));
   if (const auto* pointwise = std::get_if<codegen::PointwiseTiling>(&plan.tiling))
     return (pointwise->splits > 1) == wanted.split;
   const auto* depthwise = std::get_if<DepthwiseTiling>(&plan.tiling);
@@ -142,15 +150,19 @@ std::uint32_t fewer_blocks(const codegen::ConvPlan& plan) {
   return (plan.blocks / set + 2) / 3 * set;
 }
 
-/// Images of a run (several count as two), filter rows of a step, copies ahead, who stores, and what is packed before:
-/// what a tensor kernel's text depends on.
-using Form = std::array<int, 6>;
+/// Images of a run (several count as two), filter rows of a step, copies ahead and whether they are boxes, who stores,
+/// and what is packed before: what a tensor kernel's text depends on.
+using Form = std::array<int, 7>;
 Form form_of(const codegen::ConvPlan& plan) {
   const auto* tiling = std::get_if<codegen::TensorTiling>(&plan.tiling);
   if (tiling == nullptr) return {};
-  return {std::min(tiling->images, 2),  tiling->filter_rows,
-          tiling->copies_ahead,         tiling->stores_bulk(plan.spec) ? 1 : 0,
-          tiling->packs_pixels ? 1 : 0, tiling->packs_weights() ? 1 : 0};
+  return {std::min(tiling->images, 2),
+          tiling->filter_rows,
+          tiling->copies_ahead,
+          tiling->stores_bulk(plan.spec) ? 1 : 0,
+          tiling->packs_pixels ? 1 : 0,
+          tiling->packs_weights() ? 1 : 0,
+          tiling->copies_boxes(plan.spec) ? 1 : 0};
 }
 
 }  // namespace
@@ -216,7 +228,7 @@ std::optional<codegen::ConvPlan> plan_for(const FamilyCase& wanted, const ConvSp
 }
 
 std::vector<DataType> types_of(const FamilyCase& family) {
-  if (family.family == Family::pointwise || family.fetches_weights) return {DataType::f32};
+  if (family.family == Family::pointwise || family.raw_weights || family.boxes) return {DataType::f32};
   return {std::begin(kTypes), std::end(kTypes)};
 }
 

@@ -32,8 +32,11 @@ struct FamilyCase {
   /// Of the depthwise family: the store; otherwise unused.
   codegen::DepthwiseTiling::Store store = codegen::DepthwiseTiling::Store::flat;
   bool split = false;  ///< of the tensor and the pointwise family: the reduction is split over several blocks
-  /// Of the tensor family: multiplying threads fetch weights, which only f32 has; a kernel before packs pixels.
-  bool fetches_weights = false, packs_pixels = false;
+  /// Of the tensor family: multiplying threads round weights, which only those of f32 need; a kernel before packs
+  /// pixels.
+  bool raw_weights = false, packs_pixels = false;
+  /// Of the tensor family: the copy engine brings pixels as boxes of x.
+  bool boxes = false;
 };
 /// Those that `target` has a family for: all but those of tensor cores, which come last, on most.
 std::vector<FamilyCase> family_cases(const Target& target);

@@ -17,12 +17,12 @@ namespace {
 
 using codegen::ConvPlan;
 
-/// The tensor plan that executes least of those that split their reduction, or of those that do not.
+/// The tensor plan that executes least of those that pack weights and split their reduction, or do not split it.
 std::optional<ConvPlan> smallest_plan(const ConvSpec& spec, const Target& target, bool split) {
   std::optional<ConvPlan> smallest;
   for (ConvPlan& plan : codegen::enumerate_plans(spec, target, SIZE_MAX)) {
     const auto* tiling = std::get_if<codegen::TensorTiling>(&plan.tiling);
-    if (tiling == nullptr || (tiling->splits > 1) != split) continue;
+    if (tiling == nullptr || !tiling->packs_weights() || (tiling->splits > 1) != split) continue;
     if (!smallest || tools::executed_multiply_adds(plan) < tools::executed_multiply_adds(*smallest))
       smallest = std::move(plan);
   }
@@ -96,7 +96,9 @@ std::vector<ConvPlan> layout_plans(const Target& target) {
     bool row_by_row = false, all_rows = false;
     for (ConvPlan& plan : codegen::enumerate_plans(parse_spec(text), target, SIZE_MAX)) {
       const auto* tiling = std::get_if<codegen::TensorTiling>(&plan.tiling);
-      if (tiling == nullptr || std::exchange(tiling->filter_rows == 1 ? row_by_row : all_rows, true)) continue;
+      if (tiling == nullptr || !tiling->packs_weights() ||
+          std::exchange(tiling->filter_rows == 1 ? row_by_row : all_rows, true))
+        continue;
       plans.push_back(std::move(plan));
     }
   }

@@ -211,26 +211,101 @@ TEST(Quick, Depthwise) {
       });
 }
 
-TEST(Quick, TensorFetchedWeights) {
-  const Wanted loaded = tensor([](const TensorTiling& tiling) {
-    return tiling.weight_slots > 0 && tiling.copies_ahead == 0 && !tiling.packs_pixels && tiling.splits == 1;
-  });
-  const Wanted copied = tensor([](const TensorTiling& tiling) {
-    return tiling.weight_slots > 0 && tiling.copies_ahead > 0 && tiling.splits == 1;
-  });
-  const Wanted split = tensor(
-      [](const TensorTiling& tiling) { return tiling.weight_slots > 0 && !tiling.packs_pixels && tiling.splits > 1; });
-  const Wanted packed = tensor(
-      [](const TensorTiling& tiling) { return tiling.weight_slots > 0 && tiling.packs_pixels && tiling.splits == 1; });
-  run("tensor, fetched weights",
+TEST(Quick, TensorRawWeights) {
+  const auto raw = [](std::function<bool(const TensorTiling&)> wanted) {
+    return tensor(
+        [wanted = std::move(wanted)](const TensorTiling& tiling) { return tiling.raw_weights && wanted(tiling); });
+  };
+  const Wanted loaded = raw([](const TensorTiling& tiling) { return tiling.lanes_load() && tiling.splits == 1; });
+  const Wanted two_runs = raw([](const TensorTiling& tiling) { return tiling.runs() == 2 && tiling.splits == 1; });
+  const Wanted two_slices = raw([](const TensorTiling& tiling) { return tiling.slices == 2 && tiling.splits == 1; });
+  const Wanted four_slices = raw([](const TensorTiling& tiling) { return tiling.slices == 4 && tiling.splits == 1; });
+  const Wanted copied = raw([](const TensorTiling& tiling) { return tiling.copies_ahead > 0 && tiling.splits == 1; });
+  const Wanted split = raw([](const TensorTiling& tiling) { return !tiling.packs_pixels && tiling.splits > 1; });
+  const Wanted packed = raw([](const TensorTiling& tiling) { return tiling.packs_pixels && tiling.splits == 1; });
+  run("tensor, raw weights",
       {
-          {"several slots", "input=2,256,5,12 weight=72,256,1,1 bias math=tf32", 2, loaded},
+          {"several steps", "input=2,256,5,12 weight=72,256,1,1 bias math=tf32", 2, loaded},
           {"groups and a stride",
            "input=2,192,11,13 weight=144,96,1,1 groups=2 stride=2 bias residual activation=relu math=tf32", 2, loaded},
+          {"groups of no whole chunks, nor of whole tiles", "input=2,152,7,9 weight=300,76,1,1 groups=2 bias math=tf32",
+           2, loaded},
           {"one step", "input=2,32,7,9 weight=70,32,1,1 math=tf32", 1, loaded},
+          {"an only chunk that is not full", "input=2,28,7,9 weight=70,28,1,1 math=tf32", 1, loaded},
           {"copied pixels", "input=2,64,7,12 weight=72,64,1,1 residual math=tf32", 2, copied},
           {"a split reduction", "input=1,288,5,12 weight=40,288,1,1 bias math=tf32", 2, split},
           {"packed pixels", "input=2,192,11,13 weight=144,96,1,1 groups=2 stride=2 bias math=tf32", 2, packed},
+          {"packed pixels, no whole chunks", "input=2,76,9,11 weight=40,76,1,1 math=tf32", 1, packed},
+          {"3x3 taps, two slices", "input=2,20,9,11 weight=72,20,3,3 padding=1 bias math=tf32", 2, two_slices},
+          {"3x3 taps, four slices", "input=2,20,9,11 weight=72,20,3,3 padding=1 residual math=tf32", 2, four_slices},
+          {"3x3 taps, two runs", "input=3,20,9,11 weight=40,20,3,3 padding=1 math=tf32", 2, two_runs},
+          {"3x3 taps of groups", "input=2,40,9,11 weight=280,20,3,3 groups=2 padding=1,2,2,0 math=tf32", 2, loaded},
+          {"dilated taps of copied pixels", "input=2,20,9,12 weight=24,20,3,5 dilation=2,1 padding=2 bias math=tf32", 2,
+           copied},
+          {"3x3 taps, a split reduction", "input=1,76,9,8 weight=24,76,3,3 padding=1 bias math=tf32", 2, split},
+          {"a row of taps", "input=2,36,5,17 weight=24,36,1,3 padding=0,1 math=tf32", 2, loaded},
+          {"a row of taps, not in the order of their pixels",
+           "input=2,36,5,31 weight=24,36,1,5 stride=2,3 padding=0,2 math=tf32", 2, loaded},
+          {"a row of taps of packed pixels", "input=2,36,5,31 weight=24,36,1,3 stride=1,2 math=tf32", 1, packed},
+          {"a column of taps", "input=2,36,17,5 weight=24,36,3,1 padding=1,0 math=tf32", 2, loaded},
+      });
+}
+
+// Boxes of a part of each plane, which begin and end outside of it, and of rows of x.
+TEST(Quick, TensorBoxes) {
+  const auto boxes = [](std::function<bool(const TensorTiling&, const ConvSpec&)> wanted) -> Wanted {
+    return [wanted = std::move(wanted)](const ConvPlan& plan) {
+      const auto* tiling = std::get_if<TensorTiling>(&plan.tiling);
+      return tiling != nullptr && tiling->copies_boxes(plan.spec) && wanted(*tiling, plan.spec);
+    };
+  };
+  const Wanted packed = boxes([](const TensorTiling& tiling, const ConvSpec& spec) {
+    return !tiling.copies_rows(spec) && tiling.packs_weights() && tiling.splits == 1;
+  });
+  const Wanted raw = boxes([](const TensorTiling& tiling, const ConvSpec& spec) {
+    return !tiling.copies_rows(spec) && tiling.raw_weights && tiling.splits == 1;
+  });
+  const Wanted split = boxes([](const TensorTiling& tiling, const ConvSpec&) { return tiling.splits > 1; });
+  const Wanted two_runs = boxes([](const TensorTiling& tiling, const ConvSpec& spec) {
+    return !tiling.copies_rows(spec) && tiling.runs() == 2 && tiling.splits == 1;
+  });
+  const Wanted long_runs = boxes([](const TensorTiling& tiling, const ConvSpec& spec) {
+    return tiling.columns >= 128 && tiling.raw_pitch(spec) == spec.input.h * spec.input.w;
+  });
+  const Wanted rows = boxes([](const TensorTiling& tiling, const ConvSpec& spec) {
+    return tiling.copies_rows(spec) && tiling.packs_weights() && tiling.splits == 1;
+  });
+  const Wanted rows_raw = boxes([](const TensorTiling& tiling, const ConvSpec& spec) {
+    return tiling.copies_rows(spec) && tiling.raw_weights && tiling.splits == 1;
+  });
+  const Wanted rows_two_runs = boxes([](const TensorTiling& tiling, const ConvSpec& spec) {
+    return tiling.copies_rows(spec) && tiling.runs() == 2 && tiling.splits == 1;
+  });
+  run("tensor, boxes",
+      {
+          {"padding on all sides", "input=2,20,17,20 weight=24,20,3,3 padding=1,2,2,0 bias math=tf32", 3, packed},
+          {"all filter rows", "input=2,20,17,20 weight=24,20,3,3 padding=1 bias residual math=tf32", 2, raw},
+          {"more padding than taps", "input=2,20,14,18 weight=24,20,3,3 padding=4,5,3,6 math=tf32", 2, packed},
+          {"groups of no whole chunks", "input=2,40,17,20 weight=48,20,3,3 groups=2 padding=1 math=tf32", 2, packed},
+          {"a run as long as its plane, padding before it", "input=2,20,4,16 weight=24,20,3,3 padding=4 math=tf32", 1,
+           long_runs},
+          {"one slice of two runs", "input=2,3,17,20 weight=40,3,3,3 padding=1 math=tf32", 2, two_runs},
+          {"fp16", "input=2,20,18,20 weight=24,20,3,3 padding=1 dtype=f16 bias", 2, packed},
+          {"odd pixels of bf16", "input=2,20,16,19 weight=24,20,3,3 padding=1,0 dtype=bf16", 2, packed},
+          {"a stride", "input=2,20,33,32 weight=24,20,3,3 stride=2 padding=1 math=tf32", 2, packed},
+          {"a split reduction", "input=1,72,17,20 weight=24,72,3,3 padding=1 math=tf32", 1, split},
+          {"a matrix", "input=2,76,17,20 weight=72,76,1,1 math=tf32", 2, raw},
+          {"rows", "input=2,20,41,40 weight=24,20,1,1 stride=2 bias math=tf32", 2, rows},
+          {"rows, two rows of padding", "input=2,20,38,40 weight=24,20,1,1 stride=2 padding=2,0 math=tf32", 2, rows},
+          {"rows, unequal padding", "input=2,20,38,40 weight=24,20,1,3 stride=2,1 padding=4,3,1,2 math=tf32", 2, rows},
+          {"rows of weights as they lie", "input=2,76,37,36 weight=72,76,1,1 stride=2 padding=2,1 math=tf32", 2,
+           rows_raw},
+          {"rows of weights as they lie, taps not in order",
+           "input=2,36,29,60 weight=24,36,1,5 stride=2,3 padding=2,2 math=tf32", 2, rows_raw},
+          {"rows of two runs", "input=2,20,49,48 weight=24,20,1,1 stride=3,2 math=tf32", 2, rows_two_runs},
+          {"rows of fp16", "input=2,20,40,24 weight=24,20,1,1 stride=2,1 padding=2,0 dtype=f16 bias", 2, rows},
+          {"rows of odd pixels of bf16", "input=2,20,40,24 weight=24,20,1,2 stride=2,1 dtype=bf16", 2, rows},
+          {"rows of groups", "input=2,40,41,40 weight=48,20,1,1 groups=2 stride=2 math=tf32", 2, rows},
       });
 }
 

@@ -1,30 +1,99 @@
-"""Mutants of the tensor family: weights that threads fetch, and pixels that a kernel before packs."""
+"""Mutants of the tensor family: weights as they lie in w, copies of pixels, and pixels that a kernel before packs."""
 from mutants.mutant import File
 
 tiling = File("codegen/tensor_tiling.cpp", "tensor_tiling")
+emit = File("codegen/emit_tensor.cpp", "emit_tensor")
+emit_load = File("codegen/emit_tensor_load.cpp", "emit_tensor_load")
 emit_pixels = File("codegen/emit_tensor_pixels.cpp", "emit_tensor_pixels")
-fetch = File("templates/tensor_fetch_weights.cu.in", "tensor_fetch")
-fetch_step = File("templates/tensor_fetch_step.cu.in", "tensor_fetch_step")
+raw_weights = File("templates/tensor_raw_weights.cu.in", "tensor_raw_weights")
+channel_order = File("templates/tensor_channel_order.cu.in", "tensor_channel_order")
+copy_boxes = File("templates/tensor_copy_boxes.cu.in", "tensor_copy_boxes")
+first_element = File("templates/tensor_first_element.cu.in", "tensor_first_element")
+first_copies = File("templates/tensor_first_copies.cu.in", "tensor_first_copies")
+copied = File("templates/tensor_tiles_copied.cu.in", "tensor_tiles_copied")
+store = File("templates/tensor_store_nchw.cu.in", "tensor_store_nchw")
 pack_pixels = File("templates/tensor_pack_pixels.cu.in", "tensor_pack_pixels")
 copy_packed = File("templates/tensor_copy_packed.cu.in", "tensor_copy_packed")
-emit_load = File("codegen/emit_tensor_load.cpp", "emit_tensor_load")
 
 MUTANTS = [
-    # Weights that the multiplying threads fetch.
-    tiling("channels_in_order", "place / 16 * 16 + place % 4 * 4 + place / 4 % 4;", "place;",
-           "weights of a matrix are multiplied with other channels' pixels"),
-    tiling("a_slot_too_few", ": weight_slots * slot_bytes(spec);", ": (weight_slots - 1) * slot_bytes(spec);",
-           "the last step's weights are overwritten by what is staged"),
-    tiling("fetches_part_of_a_chunk", "slices == 8 && spec.filter.c % chunk_channels(spec) == 0;", "slices == 8;",
-           "channels of the next output channel are added, and reads go past the end of w"),
-    fetch("other_row", "i % 2 * (8 * kChannels)", "i % 2 * (4 * kChannels)",
-          "half of the output channels have others' weights"),
-    fetch("rows_of_next_group", "i % 2 * 8 < k_left", "true", "reads past the end of w"),
-    fetch_step("other_slot", "fetched % kWeightSlots", "(fetched + 1) % kWeightSlots",
-               "each step is multiplied with another step's weights"),
-    fetch_step("not_awaited", "copy_wait<kWeightSlots - 1>();\n", "", "weights are multiplied before they arrive"),
-    fetch_step("awaits_one_step_less", "copy_wait<kWeightSlots - 1>();", "copy_wait<kWeightSlots>();",
-               "weights are multiplied before they arrive"),
+    # Weights as they lie in w, which multiplying threads round.
+    tiling("channels_in_order", "chunk + place % 4 * lane_channels(spec) + (place - chunk) / 8 * 2 + place / 4 % 2;",
+           "chunk + (place - chunk);", "raw weights are multiplied with other channels' pixels, where lanes load them"),
+    channel_order("in_order", "chunk + place % 4 * kLaneChannels + (place - chunk) / 8 * 2 + place / 4 % 2", "place",
+                  "raw weights are multiplied with other channels' pixels, where copies are converted"),
+    emit_load("place_exists", 'fmt::format(" && c_first + {} < kChannels", channel_at(tiling, "c"))',
+              '" && c_first + c < kChannels"', "of a last chunk that is not full other channels are zero"),
+    emit_load("place_of_small_chunk_exists", "if (chunk > channels && c >= channels)",
+              "if (chunk > channels && place >= channels)", "of an only chunk that is not full other channels are zero"),
+    tiling("even_taps_raw", "if (all_taps % 2 == 0 || ", "if (", "lanes meet in banks, of vectors that are not aligned"),
+    tiling("raw_box_too_wide", "chunk_channels(spec) * all_taps <= kMostBox;", "chunk_channels(spec) > 0;",
+           "launches are refused for their tensor maps"),
+    tiling("raw_rows_not_vectors", "return row * 4 % kRowBytes == 0 && ", "return ",
+           "launches are refused for their tensor maps"),
+    tiling("swizzled_box_not_aligned", "packs_weights() ? kRowBytes : kSwizzledBoxAlignment", "kRowBytes",
+           "swizzled rows lie elsewhere than they are read"),
+    tiling("raw_registers_not_counted",
+           "packs_weights() ? 0 : static_cast<int>(round_up(units(spec) / 2 * 4 + 8, 8))",
+           "packs_weights() || units(spec) > 0 ? 0 : 8",
+           "multiplying threads keep weights in local memory"),
+    emit("box_of_next_chunk", ".box = {static_cast<int>(tiling.chunk_channels(spec) * tiling.taps(spec)), ",
+         ".box = {static_cast<int>(tiling.chunk_channels(spec)), ", "taps but the first have no weights"),
+    emit("not_swizzled", ".swizzled = tiling.swizzles_weights(spec)", ".swizzled = false",
+         "rows of weights are read at exchanged places"),
+    emit("row_of_slices", "? \"(lane % 4 * (kLaneChannels / 4) + i / 4 ^ row % 8) * 16\"",
+         "? \"(lane % 4 * (kLaneChannels / 4) + i / 4 ^ row / 8 % 8) * 16\"",
+         "rows of weights are read at exchanged places"),
+    emit("registers_in_order_of_pixels",
+         "(all[i].r * spec.filter.s + all[i].s) * tiling.slices + all[i].slice", "static_cast<std::int64_t>(i) % (spec.filter.r * spec.filter.s * tiling.slices)",
+         "of a strided row, taps are multiplied with other taps' weights"),
+    emit("registers_overwritten", '    lines.add("multiply_wait<0>();  // of those that are overwritten now");\n', "",
+         "weights are overwritten while they are multiplied"),
+    emit_load("group_of_box", "tile.group * kGroupK + tile.k_tile * kBlockK", "tile.k_tile * kBlockK",
+              "all groups have the first one's weights"),
+    emit_load("chunk_of_box", "{} * (kChunkChannels * kTaps)", "{} * kChunkChannels",
+              "later chunks have other channels' weights"),
+    raw_weights("other_row", "(row + half * 8)", "(row + half * 4)",
+                "half of the output channels have others' weights"),
+    raw_weights("columns_exchanged", "[half + channel % 2 * 2]", "[half * 2 + channel % 2]",
+                "weights of two output channels are exchanged"),
+    raw_weights("taps_and_channels_exchanged", "channel = i / kTaps, tap = i % kTaps",
+                "channel = i % kLaneChannels, tap = i / kLaneChannels", "taps have other taps' weights"),
+    raw_weights("not_rounded", "round_to_tf32(value[i])", "__float_as_uint(value[i])", "weights are cut off"),
+    # Copies of pixels.
+    tiling("raw_row_too_few", "(output_shape(spec).w - 1 + run_pixels(spec) - 1) / pitch(spec) + 1;",
+           "(run_pixels(spec) - 1) / pitch(spec) + 1;", "of runs that start inside a row the last row is not copied"),
+    tiling("rows_between_met", "spec.stride.h == 1 || spec.padding.top % spec.stride.h != 0", "spec.stride.h == 1",
+           "rows that no tap meets are copied"),
+    tiling("box_too_large", "return copies_rows(spec) || raw_elements(spec) + kRowBytes / 4 - 1 <= kMostBox;",
+           "return true;", "launches are refused for their tensor maps"),
+    tiling("second_run_not_aligned",
+           "copies_boxes(spec) ? round_up(elements, kBoxAlignment / element_bytes(spec.dtype)) : elements;",
+           "elements;", "a second run's box is at no multiple of 128 bytes"),
+    emit("rows_not_strided", ".strides = {1, spec.stride.h * spec.input.w, plane}", ".strides = {1, spec.input.w, plane}",
+         "rows that no tap meets are copied"),
+    emit("rows_of_x_counted", ".extents = {spec.input.w, ceil_div(spec.input.h, spec.stride.h), planes}",
+         ".extents = {spec.input.w, spec.input.h, planes}", "launches are refused for their tensor maps"),
+    copy_boxes("first_image_only", "(tile.n * kGroups + tile.group) * kChannels", "tile.group * kChannels",
+               "all images are computed of the first one"),
+    copy_boxes("expects_one_channel_less", "kChunkChannels * kRawPitch *", "(kChunkChannels - 1) * kRawPitch *",
+               "pixels are read before they are there, or waited for forever"),
+    copy_boxes("every_lane_asks", "  if (lane != 0) return;\n", "", "barriers are told of more than they expect"),
+    emit_load("row_of_padding", "({}) / kQ - kPadTop / kStrideH", "({}) / kQ", "padded images are moved by rows"),
+    emit_load("row_of_plane", '"(row - row_first) * kW + w"', '"row * kW + w"', "pixels are read behind their rows"),
+    first_element("not_a_vector", "begin / kVectorElements * kVectorElements", "begin",
+                  "boxes start inside a vector of 16 bytes: reads of pairs are misaligned"),
+    first_element("before_the_plane", "begin < 0 ? 0 : ", "",
+                  "runs that begin in the padding end before their last pixels"),
+    first_copies("first_slot_only", "(warp * kCopiesAhead + slot) * kRawBytes", "warp * kCopiesAhead * kRawBytes",
+                 "two steps' pixels are copied to one place"),
+    first_copies("not_initialized", "kCopiesAhead; ++slot) barrier_init", "kCopiesAhead - 1; ++slot) barrier_init",
+                 "the last slot's barrier is used before it is one"),
+    first_copies("one_step_twice", "++slot, ahead.advance(4))", "++slot, ahead.advance(0))",
+                 "later slots hold the first step's pixels"),
+    copied("one_step_behind", "Walk ahead(warp + 4 * kCopiesAhead)", "Walk ahead(warp + 4 * (kCopiesAhead - 1))",
+           "each step from then on has another step's pixels"),
+    store("ends_of_groups_stored", "if (k_first + k >= kGroupK) break;", "if (k_first + k > kGroupK) break;",
+          "the next group's first channel is overwritten"),
     # Pixels that a kernel before the convolution packs.
     tiling("packed_tail_missing", "* packed_image(spec) +\n         packed_tail(spec);", "* packed_image(spec);",
            "the last runs read past the end of the workspace"),

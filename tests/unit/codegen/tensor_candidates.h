@@ -39,14 +39,45 @@ inline ConvSpec for_tensor_cores(ConvSpec spec) {
   return spec;
 }
 
-/// And in those that decide whether multiplying threads can fetch weights: w is a matrix of whole chunks.
-inline ConvSpec for_fetched_weights(ConvSpec spec) {
+/// And in those that decide whether multiplying threads can round weights: the filter, and where rows of w start.
+inline ConvSpec for_raw_weights(ConvSpec spec) {
   spec = for_tensor_cores(spec);
   spec.dtype = DataType::f32;
   spec.input_layout = Layout::nchw;
-  spec.filter.r = spec.filter.s = 1;
-  spec.filter.c = 32 * *rc::gen::inRange<std::int64_t>(1, 8);
+  // One row of any stride, or several rows that a step covers.
+  if (*rc::gen::inRange(0, 3) == 0) {
+    spec.filter.r = spec.filter.s = 1;
+  } else if (*rc::gen::inRange(0, 2) == 0) {
+    spec.filter.r = 1;
+    spec.filter.s = 3 + 2 * *rc::gen::inRange<std::int64_t>(0, 3);
+  } else {
+    spec.filter.r = 3;
+    spec.filter.s = 1 + 2 * *rc::gen::inRange<std::int64_t>(0, 3);
+    spec.stride = {1, 1};
+  }
+  spec.input.h += spec.filter.r * spec.dilation.h;
+  spec.input.w += spec.filter.s * spec.dilation.w;
+  spec.filter.c = 4 * *rc::gen::inRange<std::int64_t>(spec.groups > 1 ? 4 : 1, 40);
   spec.input.c = spec.filter.c * spec.groups;
+  return spec;
+}
+
+/// And in those that decide whether the copy engine can bring pixels as boxes of x, of rows where they are strided.
+inline ConvSpec for_boxes(ConvSpec spec) {
+  spec = *rc::gen::inRange(0, 2) == 0 ? for_raw_weights(spec) : for_tensor_cores(spec);
+  spec.input_layout = Layout::nchw;
+  if (*rc::gen::inRange(0, 4) == 0) {  // one slice
+    spec.groups = 1;
+    spec.input.c = spec.filter.c = *rc::gen::inRange<std::int64_t>(1, 5);
+  }
+  if (*rc::gen::inRange(0, 2) == 0) {
+    spec.filter.r = 1;
+    spec.stride.h = 2 + *rc::gen::inRange<std::int64_t>(0, 2);
+    spec.stride.w = 1 + *rc::gen::inRange<std::int64_t>(0, 2);
+    spec.padding.top = spec.stride.h * *rc::gen::inRange<std::int64_t>(0, 3);
+  }
+  spec.input.h += spec.filter.r * spec.dilation.h + *rc::gen::inRange<std::int64_t>(0, 40);
+  spec.input.w = (spec.input.w + spec.filter.s * spec.dilation.w + *rc::gen::inRange<std::int64_t>(0, 40)) / 8 * 8 + 8;
   return spec;
 }
 
@@ -59,24 +90,32 @@ inline std::vector<TensorCandidate> some_of(const std::vector<TensorCandidate>& 
   return some;
 }
 
-/// Of a random spec; one in eight has threads that can fetch weights, which few specs have by chance.
+/// Of a random spec; some are those whose weights or pixels come as boxes, which few specs' do by chance.
 inline std::vector<TensorCandidate> some_tensor_candidates(const SpecLimits& limits = {}) {
   const ConvSpec spec = *valid_specs(limits);
-  const bool fetched = *rc::gen::inRange(0, 8) == 0;
-  return some_of(tensor_candidates(fetched ? for_fetched_weights(spec) : for_tensor_cores(spec)));
+  const int kind = *rc::gen::inRange(0, 8);
+  return some_of(tensor_candidates(kind == 0   ? for_raw_weights(spec)
+                                   : kind == 1 ? for_boxes(spec)
+                                               : for_tensor_cores(spec)));
 }
 
-inline std::vector<TensorCandidate> some_that_fetch_weights(const SpecLimits& limits = {}) {
-  std::vector<TensorCandidate> all = tensor_candidates(for_fetched_weights(*valid_specs(limits)));
+inline std::vector<TensorCandidate> some_with_raw_weights(const SpecLimits& limits = {}) {
+  std::vector<TensorCandidate> all = tensor_candidates(for_raw_weights(*valid_specs(limits)));
   std::erase_if(all, [](const TensorCandidate& one) { return one.tiling.packs_weights(); });
+  return some_of(all);
+}
+
+inline std::vector<TensorCandidate> some_that_copy_boxes(const SpecLimits& limits = {}) {
+  std::vector<TensorCandidate> all = tensor_candidates(for_boxes(*valid_specs(limits)));
+  std::erase_if(all, [](const TensorCandidate& one) { return !one.tiling.copies_boxes(one.spec); });
   return some_of(all);
 }
 
 inline std::vector<TensorCandidate> some_that_pack_pixels(const SpecLimits& limits = {}) {
   ConvSpec spec = *valid_specs(limits);
   spec.input_layout = Layout::nchw;
-  const bool fetched = *rc::gen::inRange(0, 4) == 0;
-  std::vector<TensorCandidate> all = tensor_candidates(fetched ? for_fetched_weights(spec) : for_tensor_cores(spec));
+  const bool raw = *rc::gen::inRange(0, 4) == 0;
+  std::vector<TensorCandidate> all = tensor_candidates(raw ? for_raw_weights(spec) : for_tensor_cores(spec));
   std::erase_if(all, [](const TensorCandidate& one) { return !one.tiling.packs_pixels; });
   return some_of(all);
 }

@@ -81,27 +81,27 @@ TEST(TensorSource, PacksPixelsBeforeItConvolves) {
   EXPECT_EQ(roles_of(source.entries[2]), (Roles{kPackedX, kPacked, kBias, kResidual, kY}));
 }
 
-TEST(TensorSource, WithFetchedWeightsThereIsNothingToPack) {
-  const auto fetches = [](int splits, bool packs_pixels) {
+TEST(TensorSource, OfRawWeightsThereIsNothingToPack) {
+  const auto takes = [](int splits, bool packs_pixels) {
     return generate(first_with(kMatrix, [=](const TensorTiling& tiling) {
-                      return tiling.weight_slots > 0 && (tiling.splits > 1) == (splits > 1) &&
+                      return tiling.raw_weights && (tiling.splits > 1) == (splits > 1) &&
                              tiling.packs_pixels == packs_pixels;
                     }).plan);
   };
-  const KernelSource one = fetches(1, false);
+  const KernelSource one = takes(1, false);
   ASSERT_EQ(one.entries.size(), 1u);
   EXPECT_EQ(roles_of(one.entries[0]), (Roles{kX, kW, kY}));
   EXPECT_EQ(one.workspace.packed_weights, 0);
   EXPECT_EQ(one.workspace.packed_pixels, 0);
   // Nothing comes before it in its launch, so it has nothing to wait for.
   EXPECT_EQ(times(one.text, "wait_for_previous_kernel();"), 0u);
-  const KernelSource pixels = fetches(1, true);
+  const KernelSource pixels = takes(1, true);
   ASSERT_EQ(pixels.entries.size(), 2u);
   EXPECT_EQ(roles_of(pixels.entries[0]), (Roles{kX, kPackedX}));
   EXPECT_EQ(roles_of(pixels.entries[1]), (Roles{kPackedX, kW, kY}));
   EXPECT_EQ(pixels.workspace.packed_weights, 0);
   EXPECT_GT(pixels.workspace.packed_pixels, 0);
-  const KernelSource split = fetches(2, false);
+  const KernelSource split = takes(2, false);
   ASSERT_EQ(split.entries.size(), 2u);
   EXPECT_EQ(roles_of(split.entries[0]), (Roles{kX, kW, kSums}));
   EXPECT_EQ(roles_of(split.entries[1]), (Roles{kSums, kY}));
@@ -220,8 +220,8 @@ struct Unit {
   std::int64_t r, s, slice, pixel_row;
 };
 
-/// Reads the text between "begin taps" and "end taps"; places of weights must be those of the units in order. Fetched
-/// weights are in registers: tensor_fetched_weights_test.cpp says which.
+/// Reads the text between "begin taps" and "end taps"; places of weights must be those of the units in order, of raw
+/// weights in the order of w: tensor_raw_weights_test.cpp says which registers hold them.
 std::vector<Unit> units_of(const TensorCandidate& one) {
   const TensorTiling& t = one.tiling;
   const std::string text = emit_tensor(one.plan);  // with a line for each multiplication
@@ -234,8 +234,8 @@ std::vector<Unit> units_of(const TensorCandidate& one) {
       R"(multiply\(sum, weights \+ (\d+) \* kBlockK, matrix_operand\(pixels \+ 16 \* (\d+), 16 \* (\d+)\), .*\);  // (?:r(\d+))?s(\d+) (?:r(\d+))?s(\d+))");
   static const std::regex a_tap_and_zeros(
       R"(multiply\(sum, weights \+ (\d+) \* kBlockK, matrix_operand\(pixels \+ 16 \* (\d+), zeros - \(pixels \+ 16 \* (\d+)\)\), .*\);  // (?:r(\d+))?s(\d+))");
-  static const std::regex two_fetched_slices(
-      R"(multiply\(sum, a\[(\d+)\]\[(\d+)\], pixels \+ (\d+), .*\);  // c(\d+)\.\.(\d+))");
+  static const std::regex two_raw_slices(
+      R"(multiply\(sum, a\[(\d+)\], pixels \+ (\d+), .*\);  // (?:r(\d+))?s(\d+), (\d+) of (\d+))");
   // A row is named where a step has several.
   const auto number = [](const std::smatch& match, std::size_t i) {
     return match[i].matched ? std::int64_t{std::stoll(match[i])} : 0;
@@ -247,13 +247,12 @@ std::vector<Unit> units_of(const TensorCandidate& one) {
     std::smatch match;
     const std::int64_t channels = TensorTiling::slice_channels(one.spec);
     if (!t.packs_weights()) {
-      RC_ASSERT(std::regex_search(line, match, two_fetched_slices));
-      const auto first = static_cast<std::int64_t>(2 * multiplications);
-      // Both multiplications of 16 channels have some of each four.
-      RC_ASSERT(number(match, 4) == first / 4 * 16 && number(match, 5) == number(match, 4) + 15);
-      RC_ASSERT(number(match, 1) == first / 4 % 2 && number(match, 2) == first / 2 % 2);
-      units.push_back({0, 0, first, number(match, 3)});
-      units.push_back({0, 0, first + 1, number(match, 3) + t.slice_pitch(one.spec)});
+      RC_ASSERT(std::regex_search(line, match, two_raw_slices));
+      const std::int64_t r = number(match, 3), s = number(match, 4), pair = number(match, 5) - 1;
+      RC_ASSERT(number(match, 6) == t.slices / 2);
+      RC_ASSERT(number(match, 1) == (r * one.spec.filter.s + s) * (t.slices / 2) + pair);
+      units.push_back({r, s, 2 * pair, number(match, 2)});
+      units.push_back({r, s, 2 * pair + 1, number(match, 2) + t.slice_pitch(one.spec)});
     } else if (std::regex_search(line, match, two_slices)) {
       const std::int64_t slice = number(match, 5) / channels;
       RC_ASSERT(number(match, 6) == (slice + 2) * channels - 1);
@@ -335,7 +334,7 @@ TEST(TensorSource, APlanSaysHowPixelsComeAndOutputsLeave) {
   const auto loaded = [&](const TensorTiling& tiling) {
     return tiling.images == 0 && tiling.copies_ahead == 0 && !tiling.packs_pixels;
   };
-  const auto fetched = [](const TensorTiling& tiling) { return tiling.images == 0 && tiling.weight_slots == 4; };
+  const auto raw = [](const TensorTiling& tiling) { return tiling.images == 0 && tiling.raw_weights; };
   const auto copied = [](const TensorTiling& tiling) { return tiling.images == 0 && tiling.copies_ahead == 2; };
   const auto images = [](const TensorTiling& tiling) { return tiling.images > 0; };
   const struct {
@@ -348,8 +347,8 @@ TEST(TensorSource, APlanSaysHowPixelsComeAndOutputsLeave) {
        "by the copy engine, 2 step(s) ahead of each of 4 warps", "runs, by the copy engine"},
       {first_with("input=2,20,26,34 weight=37,20,3,3 math=tf32", packed), "loading: packed before, by the copy engine",
        "runs, by the copy engine"},
-      {first_with("input=2,128,26,35 weight=37,128,1,1 math=tf32", fetched),
-       "weights: fetched by the threads that multiply them, 4 steps at a time", "runs, as vectors"},
+      {first_with("input=2,128,26,35 weight=37,128,1,1 math=tf32", raw),
+       "weights: loaded with each step as they lie in w", "runs, as vectors"},
       {first_with("input=3,48,7,9 weight=72,48,3,3 padding=1 math=tf32", images),
        "loading: ", "planes of whole images"},
       {first_with("input=2,24,26,34 weight=40,24,3,3 dtype=bf16 input_layout=nhwc output_layout=nhwc", loaded),

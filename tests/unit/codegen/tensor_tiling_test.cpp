@@ -26,12 +26,11 @@ RC_GTEST_PROP(TensorTilingProperty, SharedMemoryIsCutWithoutOverlap, ()) {
     RC_ASSERT(t.slice_pitch(spec) >= t.run_pixels(spec));
     RC_ASSERT(t.run_bytes(spec) >= TensorTiling::phases(spec) * t.slices * t.slice_pitch(spec) * kRow);
     RC_ASSERT(t.weight_bytes(spec) == t.units(spec) * t.block_k * kRow);
-    // Weights come with each step, or what a block keeps of them lies behind the stages: all, or some steps'.
-    const bool with_steps = !t.resident && t.weight_slots == 0;
-    RC_ASSERT(t.stage_bytes(spec) >= t.runs() * t.run_bytes(spec) + (with_steps ? t.weight_bytes(spec) : 0));
+    // Weights come with each step, or all lie behind the stages.
+    RC_ASSERT(t.weights_in_stage(spec) >= t.runs() * t.run_bytes(spec));
+    RC_ASSERT(t.stage_bytes(spec) >= t.weights_in_stage(spec) + (t.resident ? 0 : t.weight_bytes(spec)));
     RC_ASSERT(t.weights_first_byte(spec) >= t.stages * t.stage_bytes(spec));
-    RC_ASSERT(t.kept_weight_bytes(spec) >=
-              (t.resident ? t.packed_rows(spec) * kRow : t.weight_slots * t.slot_bytes(spec)));
+    RC_ASSERT(t.kept_weight_bytes(spec) >= (t.resident ? t.packed_rows(spec) * kRow : 0));
     RC_ASSERT(t.staging_first_byte(spec) >= t.weights_first_byte(spec) + t.kept_weight_bytes(spec));
     // NCHW: eight channels of each warp; NHWC: some positions of each warpgroup.
     const std::int64_t staged_rows =

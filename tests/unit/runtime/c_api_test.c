@@ -217,11 +217,12 @@ static float *allocate_ones(size_t count) {
   return values;
 }
 
-/* On the host again: each output is the count of its products, whichever weights a launch is given. */
+/* On the host again: each output is the count of its products, whichever weights a launch is given. Of an even number
+   of taps they are packed. */
 static void test_packed_weights(void) {
-  const int64_t input[4] = {1, 64, 16, 32}, filter[4] = {128, 64, 3, 3};
+  const int64_t input[4] = {1, 64, 16, 31}, filter[4] = {128, 64, 3, 2};
   const size_t outputs = 128 * 14 * 30;
-  float *x = allocate_ones(64 * 16 * 32), *w = allocate_ones(128 * 64 * 3 * 3), *y = allocate(128 * 14 * 30 * 4);
+  float *x = allocate_ones(64 * 16 * 31), *w = allocate_ones(128 * 64 * 3 * 2), *y = allocate(128 * 14 * 30 * 4);
   jitconv_spec spec = make_spec();
   jitconv_kernel *kernel = NULL, *plain = NULL;
   jitconv_launch_args args;
@@ -235,7 +236,7 @@ static void test_packed_weights(void) {
   EXPECT(jitconv_compile(&spec, "host-sm_90a", &kernel) == JITCONV_OK);
   if (kernel == NULL || plain == NULL) return;
   EXPECT(jitconv_kernel_packed_weight_bytes(plain) == 0);
-  EXPECT(jitconv_kernel_packed_weight_bytes(kernel) >= 128 * 64 * 3 * 3 * 4);
+  EXPECT(jitconv_kernel_packed_weight_bytes(kernel) >= 128 * 64 * 3 * 2 * 4);
   EXPECT(jitconv_kernel_workspace_bytes(kernel) ==
          jitconv_kernel_workspace_bytes_with_packed_weights(kernel) + jitconv_kernel_packed_weight_bytes(kernel));
   EXPECT(jitconv_kernel_entry_count(kernel) >= 2);
@@ -258,7 +259,7 @@ static void test_packed_weights(void) {
   LAST_ERROR_HAS("the launch has packed_w");
   args.w = NULL;
   EXPECT(jitconv_kernel_launch(kernel, NULL, &args) == JITCONV_OK);
-  for (i = 0; i < outputs; ++i) wrong += y[i] != 64 * 3 * 3;
+  for (i = 0; i < outputs; ++i) wrong += y[i] != 64 * 3 * 2;
   EXPECT(wrong == 0);
 
   /* A program built before there was packed_w: its struct ends where the field begins. */
@@ -268,7 +269,7 @@ static void test_packed_weights(void) {
   LAST_ERROR_HAS("w is null");
   args.w = w;
   EXPECT(jitconv_kernel_launch(kernel, NULL, &args) == JITCONV_OK);
-  for (i = 0; i < outputs; ++i) wrong += y[i] != 64 * 3 * 3;
+  for (i = 0; i < outputs; ++i) wrong += y[i] != 64 * 3 * 2;
   EXPECT(wrong == 0);
   jitconv_kernel_destroy(kernel);
   jitconv_kernel_destroy(plain);

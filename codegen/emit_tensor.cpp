@@ -95,8 +95,7 @@ std::string constants(const ConvPlan& plan, const TensorTiling& tiling) {
   c.add("kRunPixels", tiling.run_pixels(spec));
   if (TensorTiling::loads_vectors(spec)) c.add("kSlicePitch", tiling.slice_pitch(spec), "pixels");
   c.add("kRunBytes", tiling.run_bytes(spec));
-  if (tiling.weights_come_with_steps() || tiling.resident) c.add("kWeightBytes", tiling.weight_bytes(spec));
-  c.add("kInputBytes", tiling.runs() * tiling.run_bytes(spec));
+  c.add("kWeightBytes", tiling.weight_bytes(spec)).add("kInputBytes", tiling.runs() * tiling.run_bytes(spec));
   if (!tiling.packs_weights())
     c.add("kWeightsOfStage", tiling.weights_in_stage(spec), "bytes from a stage's start")
         .add("kTaps", tiling.taps(spec))

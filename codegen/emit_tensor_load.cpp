@@ -265,8 +265,10 @@ Holes tensor_load_holes(const ConvPlan& plan, const TensorTiling& tiling) {
                  {"chunk", text.chunk},
                  {"filter_row", text.filter_row},
                  {"run_first", text.run_first}};
-  if (copies) tiles.merge(Holes{{"source", copied_tensor(plan.spec, tiling)}});
-  if (!copies) tiles.merge(Holes{{"steps", text.steps}, {"first_step", text.first_step}, {"end_step", text.end_step}});
+  if (copies)
+    tiles.merge(Holes{{"source", copied_tensor(plan.spec, tiling)}});
+  else
+    tiles.merge(Holes{{"steps", text.steps}, {"first_step", text.first_step}, {"end_step", text.end_step}});
   if (tiling.lanes_load())
     tiles.merge(
         Holes{{"run_image", tiling.images > 0 ? "run * static_cast<long long>(kImages * kInputStrideN) + " : ""}});

@@ -17,7 +17,7 @@ enum class ArgumentRole : std::uint8_t { x, w, bias, residual, y, workspace, pac
 
 /// How the copy engine sees a tensor that a kernel gets as a tensor map instead of a pointer (cp.async.bulk.tensor,
 /// cuTensorMapEncodeTiled): a copy brings a box of it, as one block of memory without gaps, and zeros for what lies
-/// outside. Axes are counted from the one whose elements are neighbours.
+/// outside. Axes are counted from the one whose elements are neighbours; along that, boxes start at whole 16 bytes.
 struct TensorMapShape {
   static constexpr int kMostRank = 3;
   int rank = 0;           ///< 0: the parameter is a pointer

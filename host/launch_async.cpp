@@ -109,7 +109,7 @@ void LaunchState::copy_tensor(void* destination, const jitconv_host_tensor_map& 
   if (reinterpret_cast<std::uintptr_t>(map.tensor) % kCopyUnit != 0)
     report_place(Rule::misaligned, {map.tensor, write.bytes, kVerb, pc}, "of a tensor at no multiple of 16");
   // Not in the reference: hardware takes it for an illegal instruction.
-  if (first[0] * shape.element_bytes % static_cast<int>(kCopyUnit) != 0)
+  if (std::int64_t{first[0]} * shape.element_bytes % kCopyUnit != 0)
     report_place(Rule::misaligned, write,
                  fmt::format("from index {} on, at no multiple of 16 bytes", first[0]).c_str());
   Operation operation;

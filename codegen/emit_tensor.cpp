@@ -13,6 +13,11 @@
 namespace jitconv::codegen {
 namespace {
 
+/// A parameter that is a tensor map.
+Argument tensor_map(ArgumentRole role, std::string name, const TensorMapShape& map) {
+  return {role, "const __grid_constant__ TensorMap", std::move(name), map};
+}
+
 /// w as rows of output channels: a box is what a tile needs of a step.
 TensorMapShape weight_map(const ConvSpec& spec, const TensorTiling& tiling) {
   const std::int64_t row = spec.filter.c * spec.filter.r * spec.filter.s;
@@ -134,8 +139,10 @@ std::string asserts(const ConvPlan& plan, const TensorTiling& tiling) {
                 ? "static_assert(kStages >= 4 && kCopiesAhead * 4 * kRawBytes <= kStagingFirstByte);"
                 : "static_assert(kTeams * kTeamWarps == 4);");
   const bool vectors = TensorTiling::loads_vectors(plan.spec), nhwc = plan.spec.output_layout == Layout::nhwc;
-  lines.add("static_assert(kGap == (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kGap);");
-  lines.add("static_assert(kRunPixels == kColumns + kGap + (kStepRows - 1) * kDilationH * kPitch);");
+  lines.add("static_assert(kGap <= (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kGap);");
+  lines.add(
+      "static_assert(kRunPixels ==\n              kColumns + (kS - 1) * kDilationW / kStrideW + (kStepRows - 1) * "
+      "kDilationH * kPitch);");
   lines.add("static_assert(kChunkChannels == kSlices * kOperandChannels && kSteps * kStepRows % kR == 0);");
   lines.add(
       tiling.packs_weights()
@@ -238,23 +245,23 @@ void add_register_multiplications(Lines& lines, const ConvSpec& spec, const Tens
 void add_tap_multiplications(Lines& lines, const ConvSpec& spec, const TensorTiling& tiling,
                              const std::vector<Unit>& all, const std::string& first_step) {
   const int slice = TensorTiling::slice_channels(spec);
-  const auto tap = [&](const Unit& unit) { return tap_name(tiling, unit); };
   for (std::size_t i = 0; i < all.size(); i += 2) {
     const std::string accumulate = i == 0 ? fmt::format("step != {}", first_step) : "1";
     if (tiling.slices > 1) {
       lines.add(fmt::format("multiply(sum, weights + {} * kBlockK, pixels + {}, {});  // {} c{}..{}", i,
-                            all[i].pixel_row, accumulate, tap(all[i]), all[i].slice * slice,
+                            all[i].pixel_row, accumulate, tap_name(tiling, all[i]), all[i].slice * slice,
                             (all[i].slice + 2) * slice - 1));
     } else if (i + 1 < all.size()) {
-      lines.add(fmt::format(
-          "multiply(sum, weights + {} * kBlockK, matrix_operand(pixels + 16 * {}, 16 * {}), {});  // "
-          "{} {}",
-          i, all[i].pixel_row, all[i + 1].pixel_row - all[i].pixel_row, accumulate, tap(all[i]), tap(all[i + 1])));
+      lines.add(
+          fmt::format("multiply(sum, weights + {} * kBlockK, matrix_operand(pixels + 16 * {}, 16 * {}), {});  // "
+                      "{} {}",
+                      i, all[i].pixel_row, all[i + 1].pixel_row - all[i].pixel_row, accumulate,
+                      tap_name(tiling, all[i]), tap_name(tiling, all[i + 1])));
     } else {
       lines.add(
           fmt::format("multiply(sum, weights + {} * kBlockK, matrix_operand(pixels + 16 * {}, zeros - (pixels + "
                       "16 * {})), {});  // {}",
-                      i, all[i].pixel_row, all[i].pixel_row, accumulate, tap(all[i])));
+                      i, all[i].pixel_row, all[i].pixel_row, accumulate, tap_name(tiling, all[i])));
     }
   }
 }
@@ -284,6 +291,7 @@ std::string operands(const ConvSpec& spec, const TensorTiling& tiling) {
   if (!tiling.packs_weights()) {
     lines.add("multiply_wait<0>();  // of those that are overwritten now");
     lines.add("load_weights(a, input + kWeightsOfStage, k_consumer + warp % 4 * 16 + lane / 4, lane);");
+    lines.add("__syncwarp();  // all lanes have read");
     return lines.text();
   }
   lines.add(tiling.resident ? "const char* weights_of_step = shared + kWeightsFirstByte + step * kWeightBytes;"
@@ -336,10 +344,6 @@ std::string activation(const Epilogue& epilogue) {
 }
 
 }  // namespace
-
-Argument tensor_map(ArgumentRole role, std::string name, const TensorMapShape& map) {
-  return {role, "const __grid_constant__ TensorMap", std::move(name), map};
-}
 
 std::string channel_at(const TensorTiling& tiling, std::string_view place) {
   return tiling.packs_weights() ? std::string(place) : fmt::format("channel_at({})", place);
@@ -410,6 +414,10 @@ std::string emit_tensor(const ConvPlan& plan) {
       {"own_weights", tiling.packs_weights() ? "" : "unsigned a[kUnits / 2][4];"},
       {"operands", operands(spec, tiling)},
       {"multiply", multiplications(plan, tiling)},
+      // Multiplications are the warpgroup's, reading raw weights is each lane's own.
+      {"releases", tiling.packs_weights() ? "kConsumers" : "4 * kConsumers"},
+      {"gives_back", tiling.packs_weights() ? "threadIdx.x % 128 == 0;  // what its warpgroup has multiplied"
+                                            : "lane == 0;  // what its warp has read and multiplied"},
       {"reduce", split ? emit_reduce(plan) : ""},
   };
   holes.merge(tensor_load_holes(plan, tiling));

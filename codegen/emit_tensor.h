@@ -30,9 +30,6 @@ StepText step_text(const TensorTiling& tiling);
 /// The channel whose values lie at a place of a chunk's slices: the place itself, but where weights come raw.
 std::string channel_at(const TensorTiling& tiling, std::string_view place);
 
-/// A parameter that is a tensor map.
-Argument tensor_map(ArgumentRole role, std::string name, const TensorMapShape& map);
-
 /// The line that gives a warpgroup `wanted` registers, if it has not.
 std::string move_registers(int wanted, std::string_view name);
 

@@ -62,7 +62,7 @@ std::string load_vectors(const ConvPlan& plan, const TensorTiling& tiling) {
 std::string convert_run(const ConvPlan& plan, const TensorTiling& tiling) {
   const ConvSpec& spec = plan.spec;
   const std::int64_t chunk = tiling.chunk_channels(spec);
-  const bool rows = tiling.copies_boxes(spec) && tiling.copies_rows(spec);
+  const bool rows = tiling.copies_rows(spec);
   Holes holes = place_holes(tiling);
   holes.erase("image_offset");
   holes.merge(
@@ -237,8 +237,7 @@ void add_tensor_load_constants(Constants& c, const ConvPlan& plan, const TensorT
   if (tiling.copies_ahead > 0) {
     c.group("Loading: a warp takes every fourth step, and the copy engine brings kCopiesAhead of them");
     c.add("kCopiesAhead", tiling.copies_ahead);
-    if (tiling.images == 0 && !(tiling.copies_boxes(spec) && tiling.copies_rows(spec)))
-      c.add("kVectorElements", 16 / element_bytes(spec.dtype));
+    if (tiling.images == 0 && !tiling.copies_rows(spec)) c.add("kVectorElements", 16 / element_bytes(spec.dtype));
     c.add("kRawPitch", tiling.raw_pitch(spec), "elements of a channel's copy")
         .add("kRawRunElements", tiling.raw_run_elements(spec))
         .add("kRawBytes", tiling.raw_bytes(spec), "of a step");

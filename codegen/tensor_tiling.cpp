@@ -30,18 +30,28 @@ int residues(std::int64_t filter_taps, std::int64_t dilation, std::int64_t strid
   return static_cast<int>(largest + 1);
 }
 
+/// Positions from one row (or image) to the next, of `outputs` with taps that reach `reach` positions further, `span`
+/// pixels: the padding behind one is the padding before the next. `extent` pixels, `before` of padding.
+std::int64_t shared_padding_pitch(std::int64_t outputs, std::int64_t reach, std::int64_t extent, std::int64_t before,
+                                  std::int64_t span, std::int64_t stride) {
+  const std::int64_t behind = (outputs - 1) * stride + span - before - (extent - 1);
+  return std::min(outputs + reach, std::max(outputs, ceil_div(extent + std::max(before, behind), stride)));
+}
+
 }  // namespace
 
 int TensorTiling::slice_channels(const ConvSpec& spec) {
   return static_cast<int>(kRowBytes / element_bytes(spec.dtype));
 }
 
-std::int64_t TensorTiling::gap(const ConvSpec& spec) { return (spec.filter.s - 1) * spec.dilation.w / spec.stride.w; }
+std::int64_t TensorTiling::row_reach(const ConvSpec& spec) {
+  return (spec.filter.s - 1) * spec.dilation.w / spec.stride.w;
+}
 
 bool TensorTiling::loads_pairs(const ConvSpec& spec) {
   const std::int64_t q = output_shape(spec).w;
   return element_bytes(spec.dtype) == 2 && spec.input_layout == Layout::nchw && spec.stride.w == 1 &&
-         spec.input.w % 2 == 0 && q % 2 == 0 && gap(spec) % 2 == 0;
+         spec.input.w % 2 == 0 && q % 2 == 0 && row_reach(spec) % 2 == 0;
 }
 
 bool TensorTiling::loads_vectors(const ConvSpec& spec) {
@@ -93,14 +103,21 @@ int TensorTiling::row_ends(const ConvSpec& spec) const {
   return static_cast<int>(ceil_div(outputs - 1, q));
 }
 
-std::int64_t TensorTiling::pitch(const ConvSpec& spec) { return output_shape(spec).w + gap(spec); }
+std::int64_t TensorTiling::pitch(const ConvSpec& spec) {
+  const std::int64_t span = (spec.filter.s - 1) * spec.dilation.w, q = output_shape(spec).w;
+  const std::int64_t shared =
+      shared_padding_pitch(q, row_reach(spec), spec.input.w, spec.padding.left, span, spec.stride.w);
+  return loads_pairs(spec) ? round_up(shared, 2) : shared;
+}
 
-std::int64_t TensorTiling::image_positions(const ConvSpec& spec) const {
-  return (output_shape(spec).h + (filter_rows - 1) * spec.dilation.h) * pitch(spec);
+std::int64_t TensorTiling::image_rows(const ConvSpec& spec) const {
+  const std::int64_t p = output_shape(spec).h, span = (filter_rows - 1) * spec.dilation.h;
+  if (filter_rows == 1) return p;  // a step has the rows of one filter row
+  return shared_padding_pitch(p, span, spec.input.h, spec.padding.top, span, 1);
 }
 
 std::int64_t TensorTiling::reach(const ConvSpec& spec) const {
-  return gap(spec) + (filter_rows - 1) * spec.dilation.h * pitch(spec);
+  return row_reach(spec) + (filter_rows - 1) * spec.dilation.h * pitch(spec);
 }
 
 std::int64_t TensorTiling::run_bytes(const ConvSpec& spec) const {
@@ -115,17 +132,20 @@ bool TensorTiling::copies_fit(const ConvSpec& spec) const {
   return spec.filter.c * input_plane % vector == 0 && slice_channels(spec) * input_plane % vector == 0;
 }
 
+bool TensorTiling::maps_pixels(const ConvSpec& spec) const {
+  // Of 16-bit tensors, larger tiles with a copy for each channel are faster. Planes are counted with 32 bits.
+  return copies_ahead > 0 && images == 0 && spec.dtype == DataType::f32 && spec.input.n * spec.input.c <= INT32_MAX;
+}
+
 bool TensorTiling::copies_rows(const ConvSpec& spec) const {
-  if (images > 0 || spec.filter.r > 1 || spec.stride.h == 1 || spec.padding.top % spec.stride.h != 0) return false;
+  if (!maps_pixels(spec) || spec.filter.r > 1 || spec.stride.h == 1 || spec.padding.top % spec.stride.h != 0)
+    return false;
   return spec.input.w * element_bytes(spec.dtype) % kRowBytes == 0 &&
          std::max(spec.input.w, raw_rows(spec)) <= kMostBox;
 }
 
 bool TensorTiling::copies_boxes(const ConvSpec& spec) const {
-  // Of 16-bit tensors, larger tiles with a copy for each channel are faster.
-  if (copies_ahead == 0 || images > 0 || spec.dtype != DataType::f32) return false;
-  if (spec.input.n * spec.input.c > INT32_MAX) return false;  // planes, counted with 32 bits
-  return copies_rows(spec) || raw_elements(spec) + kRowBytes / 4 - 1 <= kMostBox;
+  return copies_rows(spec) || (maps_pixels(spec) && raw_elements(spec) + kRowBytes / 4 - 1 <= kMostBox);
 }
 
 std::int64_t TensorTiling::raw_rows(const ConvSpec& spec) const {
@@ -164,6 +184,8 @@ std::int64_t TensorTiling::raw_first_byte(const ConvSpec& spec) const {
 }
 
 bool TensorTiling::can_pack_pixels(const ConvSpec& spec) const {
+  // Behind the last row of a residue lies the first of the next, which may start with a pixel of x.
+  if (phases(spec) > 1 && gap(spec) < row_reach(spec)) return false;
   return spec.input_layout == Layout::nchw && filter_rows == 1 && slices % 4 == 0 && copies_ahead == 0;
 }
 

@@ -85,8 +85,11 @@ struct TensorTiling {
   std::int64_t load_items(const ConvSpec& spec) const;
   /// Registers of a loading thread for its part of one of these.
   int load_item_registers(const ConvSpec& spec) const { return loads_vectors(spec) ? 4 : chunk_channels(spec); }
-  /// Columns of a grid row that no output has.
-  static std::int64_t gap(const ConvSpec& spec);
+  /// Positions that taps of a filter row reach behind their output's.
+  static std::int64_t row_reach(const ConvSpec& spec);
+  /// Positions of a grid row that no output has: columns of padding, which serve the end of a row and the start of the
+  /// next.
+  static std::int64_t gap(const ConvSpec& spec) { return pitch(spec) - output_shape(spec).w; }
   /// A filter column's place modulo the stride: pixels that are equal in this are neighbours in shared memory.
   static int phase_of(const ConvSpec& spec, std::int64_t s);
   static int phases(const ConvSpec& spec);
@@ -100,8 +103,9 @@ struct TensorTiling {
   static int sector_elements(const ConvSpec& spec);
   /// Positions from one row of the grid to the next.
   static std::int64_t pitch(const ConvSpec& spec);
-  /// Positions from one image of a run to the next.
-  std::int64_t image_positions(const ConvSpec& spec) const;
+  /// Rows and positions from one image of a run to the next.
+  std::int64_t image_rows(const ConvSpec& spec) const;
+  std::int64_t image_positions(const ConvSpec& spec) const { return image_rows(spec) * pitch(spec); }
   /// Positions that taps of a step reach behind a run.
   std::int64_t reach(const ConvSpec& spec) const;
   std::int64_t run_pixels(const ConvSpec& spec) const { return columns + reach(spec); }
@@ -112,9 +116,11 @@ struct TensorTiling {
   bool copies_fit(const ConvSpec& spec) const;
   /// Whether what the copy engine brings of a run's pixels is a box of x.
   bool copies_boxes(const ConvSpec& spec) const;
-  /// Whether such a box has rows of x, those that the filter's only row meets; else it is a part of each plane.
+  /// Whether it is a box that has rows of x, those that the filter's only row meets, and not a part of each plane.
   bool copies_rows(const ConvSpec& spec) const;
   std::int64_t raw_rows(const ConvSpec& spec) const;  ///< of such a box
+  /// Whether tensor maps are asked for pixels at all, if what a run needs is no larger than a box.
+  bool maps_pixels(const ConvSpec& spec) const;
   /// Elements of a plane from the first that a run needs to the last, at most.
   std::int64_t raw_elements(const ConvSpec& spec) const;
   static constexpr int kMostBox = 256;  ///< elements along an axis
@@ -137,9 +143,11 @@ struct TensorTiling {
   std::int64_t units(const ConvSpec& spec) const;
   std::int64_t taps(const ConvSpec& spec) const { return filter_rows * spec.filter.s; }  ///< of a step
   std::int64_t weight_bytes(const ConvSpec& spec) const { return units(spec) * block_k * 16; }
-  std::int64_t stage_bytes(const ConvSpec& spec) const {
-    return weights_in_stage(spec) + (weights_come_with_steps() ? weight_bytes(spec) : 0);
+  /// Of those, what comes to a stage.
+  std::int64_t stage_weight_bytes(const ConvSpec& spec) const {
+    return weights_come_with_steps() ? weight_bytes(spec) : 0;
   }
+  std::int64_t stage_bytes(const ConvSpec& spec) const { return weights_in_stage(spec) + stage_weight_bytes(spec); }
   bool packs_weights() const { return !raw_weights; }
   bool weights_come_with_steps() const { return !resident; }
   /// Whether a step's weights are a box of w, whose rows are output channels, and what a lane reads of a row are

@@ -48,7 +48,7 @@ const std::vector<GoldenCase>& golden_cases() {
     add("tensor_3x3_bias_relu", "input=8,64,512,1024 weight=128,64,3,3 bias activation=relu math=tf32", Family::tensor,
         "k8.f32.tf32.tf32");
     add("tensor_5x9_dilated", "input=8,32,512,512 weight=64,32,5,9 padding=2,4 dilation=2,3 math=tf32", Family::tensor,
-        "constexpr int kGap = 24;");
+        "constexpr int kGap = 20;");
     add("tensor_first_layer_stride_4", "input=256,3,224,224 weight=96,3,11,11 stride=4 padding=2 math=tf32",
         Family::tensor, "kTapOrder[]");
     add("tensor_bf16_residual", "input=32,256,56,56 weight=256,256,3,3 padding=1 dtype=bf16 residual activation=relu",

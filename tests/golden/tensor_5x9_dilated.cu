@@ -269,8 +269,8 @@ constexpr int kTilesK = 1;
 constexpr int kRuns = 2;
 constexpr int kColumns = 248;
 constexpr int kWindow = 248;
-constexpr int kGap = 24;  // positions of a grid row behind its kQ outputs
-constexpr int kPitch = 520;
+constexpr int kGap = 20;  // positions of a grid row behind its kQ outputs
+constexpr int kPitch = 516;
 constexpr int kTilesOfPlane = 508;
 constexpr int kTiles = 4064;
 
@@ -324,8 +324,9 @@ constexpr int kRowsOfSlice = 45;  // of an output channel
 // The numbers above are redundant; they must agree.
 static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 128);
 static_assert(kTeams * kTeamWarps == 4);
-static_assert(kGap == (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kGap);
-static_assert(kRunPixels == kColumns + kGap + (kStepRows - 1) * kDilationH * kPitch);
+static_assert(kGap <= (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kGap);
+static_assert(kRunPixels ==
+              kColumns + (kS - 1) * kDilationW / kStrideW + (kStepRows - 1) * kDilationH * kPitch);
 static_assert(kChunkChannels == kSlices * kOperandChannels && kSteps * kStepRows % kR == 0);
 static_assert(kUnits % 2 == 0 && kUnits >= kStepRows * kS * kSlices && kWeightBytes == kUnits * kBlockK * 16);
 static_assert(kRunBytes == kPhases * kSlices * kRunPixels * 16);
@@ -543,7 +544,7 @@ jitconv_fwd_f32_nchw_n8c32h512w512_k64_5x9_d2x3_tensor(const Element* __restrict
     grow_registers_to<kConsumerRegisters>();
     const int consumer = warp / 4 - 1;
     const int k_consumer = 0, run = consumer;
-    const bool first_thread = threadIdx.x % 128 == 0;
+    const bool gives_back = threadIdx.x % 128 == 0;  // what its warpgroup has multiplied
     float sum[kColumns / 2];
 #pragma unroll 1
     for (int number = blockIdx.x; number < kTiles; number += gridDim.x) {
@@ -571,12 +572,12 @@ jitconv_fwd_f32_nchw_n8c32h512w512_k64_5x9_d2x3_tensor(const Element* __restrict
         // end taps
         multiply_commit();
         multiply_wait<1>();
-        if (step != 0 && first_thread) barrier_arrive(empty + previous_stage);
+        if (gives_back && step != 0) barrier_arrive(empty + previous_stage);
         previous_stage = stage;
         next_stage();
       }
       multiply_wait<0>();
-      if (first_thread) barrier_arrive(empty + previous_stage);
+      if (gives_back) barrier_arrive(empty + previous_stage);
       // Store: the outputs of a run lie one after the other in a plane of y. A warp stages eight channels at a time in
       // its own part of shared memory, without the positions between two rows, and writes each as one run that starts
       // on a 32-byte sector of y: sectors that two instructions share are slow. So a channel's run starts up to

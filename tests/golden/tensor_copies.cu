@@ -345,8 +345,9 @@ constexpr int kRowsOfSlice = 9;  // of an output channel
 // The numbers above are redundant; they must agree.
 static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 128);
 static_assert(kStages >= 4 && kCopiesAhead * 4 * kRawBytes <= kStagingFirstByte);
-static_assert(kGap == (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kGap);
-static_assert(kRunPixels == kColumns + kGap + (kStepRows - 1) * kDilationH * kPitch);
+static_assert(kGap <= (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kGap);
+static_assert(kRunPixels ==
+              kColumns + (kS - 1) * kDilationW / kStrideW + (kStepRows - 1) * kDilationH * kPitch);
 static_assert(kChunkChannels == kSlices * kOperandChannels && kSteps * kStepRows % kR == 0);
 static_assert(kUnits % 2 == 0 && kUnits >= kStepRows * kS * kSlices && kWeightBytes == kUnits * kBlockK * 16);
 static_assert(kRunBytes == kPhases * kSlices * kRunPixels * 16);
@@ -615,7 +616,7 @@ jitconv_fwd_f32_nchw_n16c16h1024w1024_k128_3x3_bias_relu_tensor(const __grid_con
     grow_registers_to<kConsumerRegisters>();
     const int consumer = warp / 4 - 1;
     const int k_consumer = consumer * 64, run = 0;
-    const bool first_thread = threadIdx.x % 128 == 0;
+    const bool gives_back = threadIdx.x % 128 == 0;  // what its warpgroup has multiplied
     float sum[kColumns / 2];
     barrier_wait(weights_arrival, 0);
 #pragma unroll 1
@@ -644,12 +645,12 @@ jitconv_fwd_f32_nchw_n16c16h1024w1024_k128_3x3_bias_relu_tensor(const __grid_con
         // end taps
         multiply_commit();
         multiply_wait<1>();
-        if (step != 0 && first_thread) barrier_arrive(empty + previous_stage);
+        if (gives_back && step != 0) barrier_arrive(empty + previous_stage);
         previous_stage = stage;
         next_stage();
       }
       multiply_wait<0>();
-      if (first_thread) barrier_arrive(empty + previous_stage);
+      if (gives_back) barrier_arrive(empty + previous_stage);
       // Store: the outputs of a run lie one after the other in a plane of y. A warp stages eight channels at a time in
       // its own part of shared memory, without the positions between two rows, and writes each as one run that starts
       // on a 32-byte sector of y: sectors that two instructions share are slow. So a channel's run starts up to

@@ -6,8 +6,8 @@
 // Plan
 //   family: tensor
 //   target: sm_90a
-//   grid: 132 blocks of 384 threads, 230512 bytes of shared memory, at least 1 block(s) per SM
-//   tile of a block: 64 channels, 2 run(s) of 112 positions, each for 104 outputs
+//   grid: 132 blocks of 384 threads, 227440 bytes of shared memory, at least 1 block(s) per SM
+//   tile of a block: 64 channels, 2 run(s) of 104 positions, each for 100 outputs
 //   pipeline: 5 stages of 2 slice(s) of 16 bytes of channels and all filter rows
 //   loading: by the copy engine, 1 step(s) ahead of each of 4 warps
 //   storing: vectors of channels
@@ -201,23 +201,23 @@ __device__ __forceinline__ float max_nan(float a, float b) {
   return result;
 }
 
-// sum[64][112] += a[64][8] * b[112][8] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a),
+// sum[64][104] += a[64][8] * b[104][8] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a),
 // with a in registers: lane l of warp w holds of rows 16 w + l / 4 + {0, 8} column l % 4, in a[0] and a[1], and column
 // l % 4 + 4, in a[2] and a[3]. Operands are fp32 bit patterns rounded to TF32. The sums lie as those of matrices in
 // shared memory do; a, like them, may not be touched until the multiplication is complete.
-__device__ __forceinline__ void multiply(float (&sum)[56], const unsigned (&a)[4], MatrixOperand b,
+__device__ __forceinline__ void multiply(float (&sum)[52], const unsigned (&a)[4], MatrixOperand b,
                                          int accumulate) {
   asm volatile(
       "{\n"
       ".reg .pred accumulate;\n"
-      "setp.ne.b32 accumulate, %61, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n112k8.f32.tf32.tf32 {\n"
+      "setp.ne.b32 accumulate, %57, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n104k8.f32.tf32.tf32 {\n"
       "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15,\n"
       "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31,\n"
       "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47,\n"
-      "%48, %49, %50, %51, %52, %53, %54, %55\n"
+      "%48, %49, %50, %51\n"
       "},\n"
-      "{%56, %57, %58, %59}, %60, accumulate, 1, 1;\n"
+      "{%52, %53, %54, %55}, %56, accumulate, 1, 1;\n"
       "}"
       :
       "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3]), "+f"(sum[4]), "+f"(sum[5]),
@@ -228,8 +228,7 @@ __device__ __forceinline__ void multiply(float (&sum)[56], const unsigned (&a)[4
       "+f"(sum[30]), "+f"(sum[31]), "+f"(sum[32]), "+f"(sum[33]), "+f"(sum[34]), "+f"(sum[35]),
       "+f"(sum[36]), "+f"(sum[37]), "+f"(sum[38]), "+f"(sum[39]), "+f"(sum[40]), "+f"(sum[41]),
       "+f"(sum[42]), "+f"(sum[43]), "+f"(sum[44]), "+f"(sum[45]), "+f"(sum[46]), "+f"(sum[47]),
-      "+f"(sum[48]), "+f"(sum[49]), "+f"(sum[50]), "+f"(sum[51]), "+f"(sum[52]), "+f"(sum[53]),
-      "+f"(sum[54]), "+f"(sum[55])
+      "+f"(sum[48]), "+f"(sum[49]), "+f"(sum[50]), "+f"(sum[51])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate));
 }
 
@@ -259,10 +258,10 @@ constexpr int kInputStrideW = 1;
 constexpr int kBlockK = 64;
 constexpr int kTilesK = 1;
 constexpr int kRuns = 2;
-constexpr int kColumns = 112;
-constexpr int kWindow = 104;
-constexpr int kGap = 2;  // positions of a grid row behind its kQ outputs
-constexpr int kPitch = 30;
+constexpr int kColumns = 104;
+constexpr int kWindow = 100;
+constexpr int kGap = 1;  // positions of a grid row behind its kQ outputs
+constexpr int kPitch = 29;
 constexpr int kTilesOfPlane = 4;
 constexpr int kTiles = 256;
 
@@ -273,10 +272,10 @@ constexpr int kSteps = 4;
 constexpr int kStepRows = 3;  // filter rows of a step
 constexpr int kPhases = 1;  // residues of columns modulo the stride, kept apart
 constexpr int kUnits = 18;  // of a step: taps, each of one slice
-constexpr int kRunPixels = 174;
-constexpr int kRunBytes = 5568;
+constexpr int kRunPixels = 164;
+constexpr int kRunBytes = 5248;
 constexpr int kWeightBytes = 18432;
-constexpr int kInputBytes = 11136;
+constexpr int kInputBytes = 10496;
 constexpr int kWeightsOfStage = 11264;  // bytes from a stage's start
 constexpr int kTaps = 9;
 constexpr int kLaneChannels = 2;  // neighbours, of which a lane has weights
@@ -287,9 +286,9 @@ constexpr int kStages = 5;
 // Loading: a warp takes every fourth step, and the copy engine brings kCopiesAhead of them
 constexpr int kCopiesAhead = 1;
 constexpr int kVectorElements = 4;
-constexpr int kRawPitch = 184;  // elements of a channel's copy
-constexpr int kRawRunElements = 1472;
-constexpr int kRawBytes = 11776;  // of a step
+constexpr int kRawPitch = 172;  // elements of a channel's copy
+constexpr int kRawRunElements = 1376;
+constexpr int kRawBytes = 11008;  // of a step
 constexpr int kRawFirstByte = 148480;
 constexpr int kLoadItemsOfPhase = 6;  // 32 pixels each
 constexpr int kLoadItems = 6;
@@ -297,8 +296,8 @@ constexpr int kLoadItems = 6;
 // The block
 constexpr int kThreads = 384;
 constexpr int kConsumers = 2;
-constexpr int kLoaderRegisters = 152;
-constexpr int kConsumerRegisters = 176;
+constexpr int kLoaderRegisters = 168;
+constexpr int kConsumerRegisters = 168;
 constexpr int kStoreColumns = 64;  // positions of a consumer that are staged at a time
 constexpr int kStagingPitch = 68;  // of a position
 constexpr int kStagingElements = 1088;  // of a warp
@@ -307,14 +306,15 @@ constexpr int kVectors = 16;  // of a position
 constexpr int kStorePositions = 8;  // that a consumer writes at a time
 constexpr int kStoreSteps = 8;
 constexpr int kStoreBatch = 8;  // of these at a time
-constexpr int kStagingFirstByte = 195584;
-constexpr int kBarriersFirstByte = 230400;
+constexpr int kStagingFirstByte = 192512;
+constexpr int kBarriersFirstByte = 227328;
 
 // The numbers above are redundant; they must agree.
 static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 128);
 static_assert(kStages >= 4 && kCopiesAhead * 4 * kRawBytes <= kStagingFirstByte);
-static_assert(kGap == (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kGap);
-static_assert(kRunPixels == kColumns + kGap + (kStepRows - 1) * kDilationH * kPitch);
+static_assert(kGap <= (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kGap);
+static_assert(kRunPixels ==
+              kColumns + (kS - 1) * kDilationW / kStrideW + (kStepRows - 1) * kDilationH * kPitch);
 static_assert(kChunkChannels == kSlices * kOperandChannels && kSteps * kStepRows % kR == 0);
 static_assert(kUnits == kTaps * kSlices && kChunkChannels == 4 * kLaneChannels);
 static_assert(kWeightsOfStage >= kInputBytes && kWeightBytes == kBlockK * kWeightRowBytes);
@@ -323,7 +323,7 @@ static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes &&
     kStages * kStageBytes <= kStagingFirstByte);
 static_assert(kStoreSteps * kStorePositions == kStoreColumns && kStoreColumns % 16 == 0);
 static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);
-static_assert(kBarriersFirstByte + 16 * kStages + 32 <= 230512);
+static_assert(kBarriersFirstByte + 16 * kStages + 32 <= 227440);
 
 using Staged = float;  // an output on its way to y
 
@@ -475,7 +475,7 @@ jitconv_fwd_f32_nchw_nhwc_n64c32h28w28_k48_3x3_residual_relu_tensor(const __grid
   if (threadIdx.x == kThreads - 128) {  // no loading thread, which has something to ask for
     for (int i = 0; i < kStages; ++i) {
       barrier_init(full + i, 2);
-      barrier_init(empty + i, kConsumers);
+      barrier_init(empty + i, 4 * kConsumers);
     }
     barrier_init_visible();
   }
@@ -507,7 +507,6 @@ jitconv_fwd_f32_nchw_nhwc_n64c32h28w28_k48_3x3_residual_relu_tensor(const __grid
   if (warp < 4) {
     // The loading warpgroup. Its warps take steps in turn: each makes operand rows of the pixels of its step, while the
     // copy engine brings those of its next steps as they lie in x.
-    shrink_registers_to<kLoaderRegisters>();
     char* const raw = shared + kRawFirstByte + warp * (kCopiesAhead * kRawBytes);
     Barrier* const copied = empty + kStages + warp * kCopiesAhead;
     Walk ahead(warp + 4 * kCopiesAhead), now(warp);
@@ -538,10 +537,9 @@ jitconv_fwd_f32_nchw_nhwc_n64c32h28w28_k48_3x3_residual_relu_tensor(const __grid
     }
   } else {
     // A multiplying warpgroup: 64 of the tile's channels, one of its runs of positions.
-    grow_registers_to<kConsumerRegisters>();
     const int consumer = warp / 4 - 1;
     const int k_consumer = 0, run = consumer;
-    const bool first_thread = threadIdx.x % 128 == 0;
+    const bool gives_back = lane == 0;  // what its warp has read and multiplied
     float sum[kColumns / 2];
     unsigned a[kUnits / 2][4];
 #pragma unroll 1
@@ -556,26 +554,27 @@ jitconv_fwd_f32_nchw_nhwc_n64c32h28w28_k48_3x3_residual_relu_tensor(const __grid
         const MatrixOperand pixels = matrix_operand(input + run * kRunBytes, kRunPixels * 16);
         multiply_wait<0>();  // of those that are overwritten now
         load_weights(a, input + kWeightsOfStage, k_consumer + warp % 4 * 16 + lane / 4, lane);
+        __syncwarp();  // all lanes have read
         multiply_begin();
         // begin taps
         multiply(sum, a[0], pixels + 0, step != 0);  // r0s0, 1 of 1
         multiply(sum, a[1], pixels + 1, 1);  // r0s1, 1 of 1
         multiply(sum, a[2], pixels + 2, 1);  // r0s2, 1 of 1
-        multiply(sum, a[3], pixels + 30, 1);  // r1s0, 1 of 1
-        multiply(sum, a[4], pixels + 31, 1);  // r1s1, 1 of 1
-        multiply(sum, a[5], pixels + 32, 1);  // r1s2, 1 of 1
-        multiply(sum, a[6], pixels + 60, 1);  // r2s0, 1 of 1
-        multiply(sum, a[7], pixels + 61, 1);  // r2s1, 1 of 1
-        multiply(sum, a[8], pixels + 62, 1);  // r2s2, 1 of 1
+        multiply(sum, a[3], pixels + 29, 1);  // r1s0, 1 of 1
+        multiply(sum, a[4], pixels + 30, 1);  // r1s1, 1 of 1
+        multiply(sum, a[5], pixels + 31, 1);  // r1s2, 1 of 1
+        multiply(sum, a[6], pixels + 58, 1);  // r2s0, 1 of 1
+        multiply(sum, a[7], pixels + 59, 1);  // r2s1, 1 of 1
+        multiply(sum, a[8], pixels + 60, 1);  // r2s2, 1 of 1
         // end taps
         multiply_commit();
         multiply_wait<1>();
-        if (step != 0 && first_thread) barrier_arrive(empty + previous_stage);
+        if (gives_back && step != 0) barrier_arrive(empty + previous_stage);
         previous_stage = stage;
         next_stage();
       }
       multiply_wait<0>();
-      if (first_thread) barrier_arrive(empty + previous_stage);
+      if (gives_back) barrier_arrive(empty + previous_stage);
       // Store: the channels of a position are neighbours in y. A consumer stages its 64 channels of kStoreColumns
       // positions at a time, [position][channel], and writes vectors of channels, those of a position by neighbouring
       // lanes: no sector of y is written twice. Positions that no output has are staged and not written.

@@ -400,8 +400,9 @@ constexpr int kRowsOfSlice = 9;  // of an output channel
 // The numbers above are redundant; they must agree.
 static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 128);
 static_assert(kTeams * kTeamWarps == 4);
-static_assert(kGap == (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kGap);
-static_assert(kRunPixels == kColumns + kGap + (kStepRows - 1) * kDilationH * kPitch);
+static_assert(kGap <= (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kGap);
+static_assert(kRunPixels ==
+              kColumns + (kS - 1) * kDilationW / kStrideW + (kStepRows - 1) * kDilationH * kPitch);
 static_assert(kChunkChannels == kSlices * kOperandChannels && kSteps * kStepRows % kR == 0);
 static_assert(kUnits % 2 == 0 && kUnits >= kStepRows * kS * kSlices && kWeightBytes == kUnits * kBlockK * 16);
 static_assert(kRunBytes == kPhases * kSlices * kSlicePitch * 16 && kSlicePitch >= kRunPixels);
@@ -595,7 +596,7 @@ jitconv_fwd_bf16_nhwc_n8c64h512w1024_k128_3x3_bias_relu_tensor(const Element* __
     grow_registers_to<kConsumerRegisters>();
     const int consumer = warp / 4 - 1;
     const int k_consumer = consumer * 64, run = 0;
-    const bool first_thread = threadIdx.x % 128 == 0;
+    const bool gives_back = threadIdx.x % 128 == 0;  // what its warpgroup has multiplied
     float sum[kColumns / 2];
 #pragma unroll 1
     for (int number = blockIdx.x; number < kTiles; number += gridDim.x) {
@@ -626,12 +627,12 @@ jitconv_fwd_bf16_nhwc_n8c64h512w1024_k128_3x3_bias_relu_tensor(const Element* __
         // end taps
         multiply_commit();
         multiply_wait<1>();
-        if (step != 0 && first_thread) barrier_arrive(empty + previous_stage);
+        if (gives_back && step != 0) barrier_arrive(empty + previous_stage);
         previous_stage = stage;
         next_stage();
       }
       multiply_wait<0>();
-      if (first_thread) barrier_arrive(empty + previous_stage);
+      if (gives_back) barrier_arrive(empty + previous_stage);
       // Store: the channels of a position are neighbours in y. A consumer stages its 64 channels of kStoreColumns
       // positions at a time, [position][channel], and writes vectors of channels, those of a position by neighbouring
       // lanes: no sector of y is written twice. Positions that no output has are staged and not written.

@@ -323,8 +323,9 @@ constexpr int kPackedPixels = 401804;
 // The numbers above are redundant; they must agree.
 static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 128);
 static_assert(kSlices % 4 == 0 && kPackedImage == kPackedH * kPitch);
-static_assert(kGap == (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kGap);
-static_assert(kRunPixels == kColumns + kGap + (kStepRows - 1) * kDilationH * kPitch);
+static_assert(kGap <= (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kGap);
+static_assert(kRunPixels ==
+              kColumns + (kS - 1) * kDilationW / kStrideW + (kStepRows - 1) * kDilationH * kPitch);
 static_assert(kChunkChannels == kSlices * kOperandChannels && kSteps * kStepRows % kR == 0);
 static_assert(kUnits == kTaps * kSlices && kChunkChannels == 4 * kLaneChannels);
 static_assert(kWeightsOfStage >= kInputBytes && kWeightBytes == kBlockK * kWeightRowBytes);
@@ -453,7 +454,7 @@ jitconv_fwd_f32_nchw_n16c512h28w28_k1024_1x1_s2x2_tensor(const uint4* __restrict
   if (threadIdx.x == kThreads - 128) {  // no loading thread, which has something to ask for
     for (int i = 0; i < kStages; ++i) {
       barrier_init(full + i, 5);
-      barrier_init(empty + i, kConsumers);
+      barrier_init(empty + i, 4 * kConsumers);
     }
     barrier_init_visible();
   }
@@ -498,7 +499,7 @@ jitconv_fwd_f32_nchw_n16c512h28w28_k1024_1x1_s2x2_tensor(const uint4* __restrict
     grow_registers_to<kConsumerRegisters>();
     const int consumer = warp / 4 - 1;
     const int k_consumer = consumer * 64, run = 0;
-    const bool first_thread = threadIdx.x % 128 == 0;
+    const bool gives_back = lane == 0;  // what its warp has read and multiplied
     float sum[kColumns / 2];
     unsigned a[kUnits / 2][4];
 #pragma unroll 1
@@ -513,6 +514,7 @@ jitconv_fwd_f32_nchw_n16c512h28w28_k1024_1x1_s2x2_tensor(const uint4* __restrict
         const MatrixOperand pixels = matrix_operand(input + run * kRunBytes, kRunPixels * 16);
         multiply_wait<0>();  // of those that are overwritten now
         load_weights(a, input + kWeightsOfStage, k_consumer + warp % 4 * 16 + lane / 4, lane);
+        __syncwarp();  // all lanes have read
         multiply_begin();
         // begin taps
         multiply(sum, a[0], pixels + 0, step != 0);  // s0, 1 of 4
@@ -522,12 +524,12 @@ jitconv_fwd_f32_nchw_n16c512h28w28_k1024_1x1_s2x2_tensor(const uint4* __restrict
         // end taps
         multiply_commit();
         multiply_wait<1>();
-        if (step != 0 && first_thread) barrier_arrive(empty + previous_stage);
+        if (gives_back && step != 0) barrier_arrive(empty + previous_stage);
         previous_stage = stage;
         next_stage();
       }
       multiply_wait<0>();
-      if (first_thread) barrier_arrive(empty + previous_stage);
+      if (gives_back) barrier_arrive(empty + previous_stage);
       // Store: a run holds whole images. A warp stages eight channels at a time in its own part of shared memory, place
       // by place, and writes their planes without the positions that no output has.
       Staged* const staged = staging + (warp - 4) * kStagingElements;

@@ -6,7 +6,7 @@
 // Plan
 //   family: tensor
 //   target: sm_90a
-//   grid: 112 blocks of 384 threads, 213120 bytes of shared memory, at least 1 block(s) per SM
+//   grid: 112 blocks of 384 threads, 212096 bytes of shared memory, at least 1 block(s) per SM
 //   tile of a block: 64 channels, 2 run(s) of 64 positions, each for 56 outputs
 //   pipeline: 6 stages of 2 slice(s) of 16 bytes of channels and all filter rows
 //   loading: by the copy engine, 1 step(s) ahead of each of 4 warps
@@ -230,8 +230,8 @@ constexpr int kTilesK = 2;
 constexpr int kRuns = 2;
 constexpr int kColumns = 64;
 constexpr int kWindow = 56;
-constexpr int kGap = 2;  // positions of a grid row behind its kQ outputs
-constexpr int kPitch = 30;
+constexpr int kGap = 1;  // positions of a grid row behind its kQ outputs
+constexpr int kPitch = 29;
 constexpr int kTilesOfPlane = 7;
 constexpr int kTiles = 112;
 
@@ -242,10 +242,10 @@ constexpr int kSteps = 16;
 constexpr int kStepRows = 3;  // filter rows of a step
 constexpr int kPhases = 1;  // residues of columns modulo the stride, kept apart
 constexpr int kUnits = 18;  // of a step: taps, each of one slice
-constexpr int kRunPixels = 126;
-constexpr int kRunBytes = 4032;
+constexpr int kRunPixels = 124;
+constexpr int kRunBytes = 3968;
 constexpr int kWeightBytes = 18432;
-constexpr int kInputBytes = 8064;
+constexpr int kInputBytes = 7936;
 constexpr int kWeightsOfStage = 8192;  // bytes from a stage's start
 constexpr int kTaps = 9;
 constexpr int kLaneChannels = 2;  // neighbours, of which a lane has weights
@@ -256,9 +256,9 @@ constexpr int kStages = 6;
 // Loading: a warp takes every fourth step, and the copy engine brings kCopiesAhead of them
 constexpr int kCopiesAhead = 1;
 constexpr int kVectorElements = 4;
-constexpr int kRawPitch = 136;  // elements of a channel's copy
-constexpr int kRawRunElements = 1088;
-constexpr int kRawBytes = 8704;  // of a step
+constexpr int kRawPitch = 132;  // elements of a channel's copy
+constexpr int kRawRunElements = 1056;
+constexpr int kRawBytes = 8448;  // of a step
 constexpr int kRawFirstByte = 159744;
 constexpr int kLoadItemsOfPhase = 4;  // 32 pixels each
 constexpr int kLoadItems = 4;
@@ -274,14 +274,15 @@ constexpr int kSectorElements = 8;
 constexpr int kLead = 0;
 constexpr int kStoreVectors = 14;
 constexpr int kStoreSteps = 1;
-constexpr int kStagingFirstByte = 194560;
-constexpr int kBarriersFirstByte = 212992;
+constexpr int kStagingFirstByte = 193536;
+constexpr int kBarriersFirstByte = 211968;
 
 // The numbers above are redundant; they must agree.
 static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 128);
 static_assert(kStages >= 4 && kCopiesAhead * 4 * kRawBytes <= kStagingFirstByte);
-static_assert(kGap == (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kGap);
-static_assert(kRunPixels == kColumns + kGap + (kStepRows - 1) * kDilationH * kPitch);
+static_assert(kGap <= (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kGap);
+static_assert(kRunPixels ==
+              kColumns + (kS - 1) * kDilationW / kStrideW + (kStepRows - 1) * kDilationH * kPitch);
 static_assert(kChunkChannels == kSlices * kOperandChannels && kSteps * kStepRows % kR == 0);
 static_assert(kUnits == kTaps * kSlices && kChunkChannels == 4 * kLaneChannels);
 static_assert(kWeightsOfStage >= kInputBytes && kWeightBytes == kBlockK * kWeightRowBytes);
@@ -290,7 +291,7 @@ static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes &&
     kStages * kStageBytes <= kStagingFirstByte);
 static_assert(kWindow % kSectorElements == 0 && kStagingPitch >= kColumns + kLead);
 static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);
-static_assert(kBarriersFirstByte + 16 * kStages + 32 <= 213120);
+static_assert(kBarriersFirstByte + 16 * kStages + 32 <= 212096);
 
 using Staged = float;  // an output on its way to y
 
@@ -451,7 +452,7 @@ jitconv_fwd_f32_nchw_n8c128h28w28_k128_3x3_tensor(const __grid_constant__ Tensor
   if (threadIdx.x == kThreads - 128) {  // no loading thread, which has something to ask for
     for (int i = 0; i < kStages; ++i) {
       barrier_init(full + i, 2);
-      barrier_init(empty + i, kConsumers);
+      barrier_init(empty + i, 4 * kConsumers);
     }
     barrier_init_visible();
   }
@@ -517,7 +518,7 @@ jitconv_fwd_f32_nchw_n8c128h28w28_k128_3x3_tensor(const __grid_constant__ Tensor
     shrink_registers_to<kConsumerRegisters>();
     const int consumer = warp / 4 - 1;
     const int k_consumer = 0, run = consumer;
-    const bool first_thread = threadIdx.x % 128 == 0;
+    const bool gives_back = lane == 0;  // what its warp has read and multiplied
     float sum[kColumns / 2];
     unsigned a[kUnits / 2][4];
 #pragma unroll 1
@@ -532,26 +533,27 @@ jitconv_fwd_f32_nchw_n8c128h28w28_k128_3x3_tensor(const __grid_constant__ Tensor
         const MatrixOperand pixels = matrix_operand(input + run * kRunBytes, kRunPixels * 16);
         multiply_wait<0>();  // of those that are overwritten now
         load_weights(a, input + kWeightsOfStage, k_consumer + warp % 4 * 16 + lane / 4, lane);
+        __syncwarp();  // all lanes have read
         multiply_begin();
         // begin taps
         multiply(sum, a[0], pixels + 0, step != 0);  // r0s0, 1 of 1
         multiply(sum, a[1], pixels + 1, 1);  // r0s1, 1 of 1
         multiply(sum, a[2], pixels + 2, 1);  // r0s2, 1 of 1
-        multiply(sum, a[3], pixels + 30, 1);  // r1s0, 1 of 1
-        multiply(sum, a[4], pixels + 31, 1);  // r1s1, 1 of 1
-        multiply(sum, a[5], pixels + 32, 1);  // r1s2, 1 of 1
-        multiply(sum, a[6], pixels + 60, 1);  // r2s0, 1 of 1
-        multiply(sum, a[7], pixels + 61, 1);  // r2s1, 1 of 1
-        multiply(sum, a[8], pixels + 62, 1);  // r2s2, 1 of 1
+        multiply(sum, a[3], pixels + 29, 1);  // r1s0, 1 of 1
+        multiply(sum, a[4], pixels + 30, 1);  // r1s1, 1 of 1
+        multiply(sum, a[5], pixels + 31, 1);  // r1s2, 1 of 1
+        multiply(sum, a[6], pixels + 58, 1);  // r2s0, 1 of 1
+        multiply(sum, a[7], pixels + 59, 1);  // r2s1, 1 of 1
+        multiply(sum, a[8], pixels + 60, 1);  // r2s2, 1 of 1
         // end taps
         multiply_commit();
         multiply_wait<1>();
-        if (step != 0 && first_thread) barrier_arrive(empty + previous_stage);
+        if (gives_back && step != 0) barrier_arrive(empty + previous_stage);
         previous_stage = stage;
         next_stage();
       }
       multiply_wait<0>();
-      if (first_thread) barrier_arrive(empty + previous_stage);
+      if (gives_back) barrier_arrive(empty + previous_stage);
       // Store: the outputs of a run lie one after the other in a plane of y. A warp stages eight channels at a time in
       // its own part of shared memory, without the positions between two rows, and writes each as one run that starts
       // on a 32-byte sector of y: sectors that two instructions share are slow. So a channel's run starts up to
@@ -569,15 +571,11 @@ jitconv_fwd_f32_nchw_n8c128h28w28_k128_3x3_tensor(const __grid_constant__ Tensor
             staged + (lane / 4 * kStagingPitch + lane % 4 * 2 + kLead - late(plane_first + k_first + lane / 4));
         __syncwarp();
 #pragma unroll
-        for (int i = 0; i < kColumns / 8; ++i) {
-          float2 pair;
-#pragma unroll
-          for (int e = 0; e < 2; ++e) {
-            float value = sum[i * 4 + half * 2 + e];
-            (e == 0 ? pair.x : pair.y) = value;
-          }
-          if (i * 8 < kQ - column_first) *reinterpret_cast<float2*>(staged_lane + (i * 8)) = pair;
-          if (i * 8 >= kPitch - column_first) *reinterpret_cast<float2*>(staged_lane + (i * 8 - kGap)) = pair;
+        for (int i = 0; i < kColumns / 4; ++i) {
+          const int column = i / 2 * 8 + i % 2;  // behind the lane's first
+          float value = sum[i / 2 * 4 + half * 2 + i % 2];
+          if (column < kQ - column_first) staged_lane[column] = value;
+          if (column >= kPitch - column_first) staged_lane[column - kGap] = value;
         }
         __syncwarp();
         if (inside) {

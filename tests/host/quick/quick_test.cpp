@@ -223,8 +223,15 @@ TEST(Quick, TensorRawWeights) {
   const Wanted copied = raw([](const TensorTiling& tiling) { return tiling.copies_ahead > 0 && tiling.splits == 1; });
   const Wanted split = raw([](const TensorTiling& tiling) { return !tiling.packs_pixels && tiling.splits > 1; });
   const Wanted packed = raw([](const TensorTiling& tiling) { return tiling.packs_pixels && tiling.splits == 1; });
+  // Who asks for a stage's next weights must know that all lanes have read those before.
+  const Wanted stages_again = [](const ConvPlan& plan) {
+    const auto* tiling = std::get_if<TensorTiling>(&plan.tiling);
+    return tiling != nullptr && tiling->raw_weights && tiling->splits == 1 && tiling->steps(plan.spec) > tiling->stages;
+  };
   run("tensor, raw weights",
       {
+          {"more steps than stages", "input=1,576,3,8 weight=24,576,1,1 math=tf32", 2, stages_again},
+          {"3x3 taps, more steps than stages", "input=1,96,5,8 weight=24,96,3,3 padding=1 math=tf32", 2, stages_again},
           {"several steps", "input=2,256,5,12 weight=72,256,1,1 bias math=tf32", 2, loaded},
           {"groups and a stride",
            "input=2,192,11,13 weight=144,96,1,1 groups=2 stride=2 bias residual activation=relu math=tf32", 2, loaded},

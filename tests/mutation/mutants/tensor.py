@@ -16,6 +16,15 @@ pack_pixels = File("templates/tensor_pack_pixels.cu.in", "tensor_pack_pixels")
 copy_packed = File("templates/tensor_copy_packed.cu.in", "tensor_copy_packed")
 
 MUTANTS = [
+    # The grid of positions, in which rows and images share padding.
+    tiling("padding_before_only", "std::max(before, behind)", "before",
+           "taps behind a row find pixels of the next"),
+    tiling("pairs_in_two_rows", "loads_pairs(spec) ? round_up(shared, 2) : shared", "shared",
+           "of two 16-bit pixels of a word, one lies in the next row"),
+    tiling("images_without_padding", "return shared_padding_pitch(p, span, spec.input.h, spec.padding.top, span, 1);",
+           "return p;", "taps below an image find pixels of the next"),
+    tiling("residues_without_padding", "  if (phases(spec) > 1 && gap(spec) < row_reach(spec)) return false;\n", "",
+           "taps behind the last packed row of a residue find pixels of the next residue"),
     # Weights as they lie in w, which multiplying threads round.
     tiling("channels_in_order", "chunk + place % 4 * lane_channels(spec) + (place - chunk) / 8 * 2 + place / 4 % 2;",
            "chunk + (place - chunk);", "raw weights are multiplied with other channels' pixels, where lanes load them"),
@@ -48,6 +57,10 @@ MUTANTS = [
          "of a strided row, taps are multiplied with other taps' weights"),
     emit("registers_overwritten", '    lines.add("multiply_wait<0>();  // of those that are overwritten now");\n', "",
          "weights are overwritten while they are multiplied"),
+    emit("read_by_lane_0", '    lines.add("__syncwarp();  // all lanes have read");\n', "",
+         "weights of a stage are overwritten while lanes read them"),
+    emit("given_back_by_warpgroups", 'tiling.packs_weights() ? "kConsumers" : "4 * kConsumers"', '"kConsumers"',
+         "weights of a stage are overwritten while other warps read them"),
     emit_load("group_of_box", "tile.group * kGroupK + tile.k_tile * kBlockK", "tile.k_tile * kBlockK",
               "all groups have the first one's weights"),
     emit_load("chunk_of_box", "{} * (kChunkChannels * kTaps)", "{} * kChunkChannels",
@@ -64,8 +77,8 @@ MUTANTS = [
            "(run_pixels(spec) - 1) / pitch(spec) + 1;", "of runs that start inside a row the last row is not copied"),
     tiling("rows_between_met", "spec.stride.h == 1 || spec.padding.top % spec.stride.h != 0", "spec.stride.h == 1",
            "rows that no tap meets are copied"),
-    tiling("box_too_large", "return copies_rows(spec) || raw_elements(spec) + kRowBytes / 4 - 1 <= kMostBox;",
-           "return true;", "launches are refused for their tensor maps"),
+    tiling("box_too_large", "maps_pixels(spec) && raw_elements(spec) + kRowBytes / 4 - 1 <= kMostBox",
+           "maps_pixels(spec)", "launches are refused for their tensor maps"),
     tiling("second_run_not_aligned",
            "copies_boxes(spec) ? round_up(elements, kBoxAlignment / element_bytes(spec.dtype)) : elements;",
            "elements;", "a second run's box is at no multiple of 128 bytes"),

@@ -100,7 +100,7 @@ RC_GTEST_PROP(TensorTilingProperty, TapsAreOrderedByThePlacesOfTheirPixels, ()) 
       // Tap s of the position in column q reads input column q * stride + s * dilation, in the same grid row.
       const std::int64_t shift = s * spec.dilation.w / spec.stride.w;
       RC_ASSERT(shift * spec.stride.w + phase == s * spec.dilation.w);
-      RC_ASSERT(shift <= TensorTiling::gap(spec));
+      RC_ASSERT(shift <= TensorTiling::row_reach(spec));
       RC_ASSERT(one.tiling.columns + shift <= one.tiling.run_pixels(spec));
       // The second unit of a multiplication lies a positive distance behind the first.
       const std::int64_t row = phase * one.tiling.slices * one.tiling.slice_pitch(spec) + shift;
@@ -108,6 +108,60 @@ RC_GTEST_PROP(TensorTilingProperty, TapsAreOrderedByThePlacesOfTheirPixels, ()) 
       previous = row;
     }
   }
+}
+
+/// Whether taps of `outputs` find along one axis what they need: what x has lies where it is looked for, and where x
+/// has nothing, neither has what lies there instead, `pitch` positions later.
+bool taps_find_pixels(std::int64_t outputs, std::int64_t pitch, std::int64_t taps, std::int64_t dilation,
+                      std::int64_t stride, std::int64_t before, std::int64_t extent) {
+  const auto exists = [&](std::int64_t pixel) { return pixel >= 0 && pixel < extent; };
+  for (std::int64_t output = 0; output < outputs; ++output)
+    for (std::int64_t tap = 0; tap < taps; ++tap) {
+      const std::int64_t position = output + tap * dilation / stride, residue = tap * dilation % stride;
+      const std::int64_t pixel = position * stride + residue - before;
+      if (exists(pixel) ? position >= pitch : exists(position % pitch * stride + residue - before)) return false;
+    }
+  return true;
+}
+
+RC_GTEST_PROP(TensorTilingProperty, PaddingBehindARowIsThatOfTheNext, ()) {
+  for (const TensorCandidate& one : some_tensor_candidates()) {
+    const ConvSpec& spec = one.spec;
+    const TensorShape out = output_shape(spec);
+    const std::int64_t pitch = TensorTiling::pitch(spec);
+    RC_ASSERT(pitch >= out.w && pitch <= out.w + TensorTiling::row_reach(spec));
+    RC_ASSERT(
+        taps_find_pixels(out.w, pitch, spec.filter.s, spec.dilation.w, spec.stride.w, spec.padding.left, spec.input.w));
+    RC_ASSERT(!TensorTiling::loads_pairs(spec) || pitch % 2 == 0);  // two pixels of a word lie in one row
+    const std::int64_t rows = one.tiling.image_rows(spec), filter_rows = one.tiling.filter_rows;
+    RC_ASSERT(rows >= out.h && rows <= out.h + (filter_rows - 1) * spec.dilation.h);
+    if (filter_rows == 1) continue;  // a step's rows are those of one filter row
+    RC_ASSERT(taps_find_pixels(out.h, rows, filter_rows, spec.dilation.h, 1, spec.padding.top, spec.input.h));
+  }
+}
+
+TEST(TensorTiling, SharesPaddingBetweenRowsAndImages) {
+  const auto pitch = [](const std::string& text) { return TensorTiling::pitch(parse_spec(text)); };
+  EXPECT_EQ(pitch("input=2,64,14,14 weight=64,64,3,3 padding=1 math=tf32"), 15);
+  EXPECT_EQ(pitch("input=2,64,14,14 weight=64,64,3,3 padding=0,0,0,2 math=tf32"), 16);
+  EXPECT_EQ(pitch("input=2,64,14,14 weight=64,64,3,3 math=tf32"), 14);
+  EXPECT_EQ(pitch("input=2,64,14,14 weight=64,64,5,5 padding=2 dilation=2 math=tf32"), 16);
+  EXPECT_EQ(pitch("input=2,64,14,14 weight=64,64,3,3 padding=1 stride=2 math=tf32"), 8);
+  EXPECT_EQ(pitch("input=2,64,14,14 weight=64,64,1,1 padding=2 math=tf32"), 18);
+  // Two pixels of 16 bits at a time.
+  EXPECT_EQ(pitch("input=2,64,14,14 weight=64,64,3,3 padding=1 dtype=bf16"), 16);
+  EXPECT_EQ(pitch("input=2,64,14,15 weight=64,64,3,3 padding=1 dtype=bf16"), 16);
+  // Packed, the last row of one residue would end in the first of the next, whose column 0 is a pixel of x.
+  const TensorTiling packed{.images = 0, .slices = 4};
+  EXPECT_FALSE(
+      packed.can_pack_pixels(parse_spec("input=1,16,12,12 weight=8,16,5,5 stride=2 padding=2,2,1,5 math=tf32")));
+  EXPECT_TRUE(packed.can_pack_pixels(parse_spec("input=1,16,12,12 weight=8,16,5,5 stride=2 padding=1 math=tf32")));
+  EXPECT_TRUE(packed.can_pack_pixels(parse_spec("input=1,16,12,12 weight=8,16,5,5 padding=2 math=tf32")));
+  TensorTiling tiling{.images = 2, .filter_rows = 3};
+  const ConvSpec spec = parse_spec("input=2,64,7,7 weight=64,64,3,3 padding=1 math=tf32");
+  EXPECT_EQ(tiling.image_positions(spec), 8 * 8);
+  tiling.filter_rows = 1;
+  EXPECT_EQ(tiling.image_positions(spec), 7 * 8);
 }
 
 RC_GTEST_PROP(TensorTilingProperty, UnitsComeInPairs, ()) {
@@ -294,11 +348,10 @@ RC_GTEST_PROP(TensorTilingProperty, ColumnsHoldWhatARunStores, ()) {
     else
       RC_ASSERT(t.staging_pitch(one.spec) >= t.columns + t.lead(one.spec));
     if (t.images > 0) {
-      // Rows and images lie far enough apart for a window of taps, and the last output's place is one of the run's.
-      const std::int64_t rows = out.h + (t.filter_rows - 1) * one.spec.dilation.h;
+      // The last output's place is one of the run's.
       RC_ASSERT(t.window == t.images * plane && t.images <= one.spec.input.n);
       RC_ASSERT(TensorTiling::pitch(one.spec) == out.w + TensorTiling::gap(one.spec));
-      RC_ASSERT(t.image_positions(one.spec) == rows * TensorTiling::pitch(one.spec));
+      RC_ASSERT(t.image_positions(one.spec) == t.image_rows(one.spec) * TensorTiling::pitch(one.spec));
       const std::int64_t last =
           (t.images - 1) * t.image_positions(one.spec) + (out.h - 1) * TensorTiling::pitch(one.spec) + out.w - 1;
       RC_ASSERT(last < t.columns);
@@ -309,7 +362,7 @@ RC_GTEST_PROP(TensorTilingProperty, ColumnsHoldWhatARunStores, ()) {
       for (std::int64_t image = 0; image < t.images; ++image)
         RC_ASSERT(image * t.image_positions(one.spec) % width == 0);
       RC_ASSERT(last + (t.filter_rows - 1) * one.spec.dilation.h * TensorTiling::pitch(one.spec) +
-                    TensorTiling::gap(one.spec) <
+                    TensorTiling::row_reach(one.spec) <
                 t.run_pixels(one.spec));
       continue;
     }

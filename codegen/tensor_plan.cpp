@@ -53,7 +53,6 @@ constexpr std::int64_t kPackedBytesPerMicrosecond = 3'220'000;  // that it reads
 constexpr std::int64_t kPackedCopyIssue = 40;                   // a copy of packed pixels
 constexpr std::int64_t kL2PackedBytesPerCycle = 43;
 constexpr std::int64_t kMostPackedPixelBytes = 32 << 20;  // that stay in L2
-// Fitted to the documented configurations.
 constexpr std::int64_t kBulkColumn = 12;       // as kStoreColumn by the copy engine, which is waited for less
 constexpr std::int64_t kNarrowLoads = 2;       // times what a load of a whole 64 bytes takes
 constexpr std::int64_t kShallowPermille = 12;  // more of a tile for each stage that loading warps lack

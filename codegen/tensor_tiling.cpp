@@ -30,12 +30,12 @@ int residues(std::int64_t filter_taps, std::int64_t dilation, std::int64_t strid
   return static_cast<int>(largest + 1);
 }
 
-/// Positions from one row (or image) to the next, of `outputs` with taps that reach `reach` positions further, `span`
-/// pixels: the padding behind one is the padding before the next. `extent` pixels, `before` of padding.
-std::int64_t shared_padding_pitch(std::int64_t outputs, std::int64_t reach, std::int64_t extent, std::int64_t before,
-                                  std::int64_t span, std::int64_t stride) {
+/// Positions from one row (or image) to the next, of `outputs` whose last tap lies `span` pixels behind the first: the
+/// padding behind one is the padding before the next. `extent` pixels, `before` of padding.
+std::int64_t shared_padding_pitch(std::int64_t outputs, std::int64_t extent, std::int64_t before, std::int64_t span,
+                                  std::int64_t stride) {
   const std::int64_t behind = (outputs - 1) * stride + span - before - (extent - 1);
-  return std::min(outputs + reach, std::max(outputs, ceil_div(extent + std::max(before, behind), stride)));
+  return std::min(outputs + span / stride, std::max(outputs, ceil_div(extent + std::max(before, behind), stride)));
 }
 
 }  // namespace
@@ -104,16 +104,16 @@ int TensorTiling::row_ends(const ConvSpec& spec) const {
 }
 
 std::int64_t TensorTiling::pitch(const ConvSpec& spec) {
-  const std::int64_t span = (spec.filter.s - 1) * spec.dilation.w, q = output_shape(spec).w;
+  const std::int64_t span = (spec.filter.s - 1) * spec.dilation.w;
   const std::int64_t shared =
-      shared_padding_pitch(q, row_reach(spec), spec.input.w, spec.padding.left, span, spec.stride.w);
+      shared_padding_pitch(output_shape(spec).w, spec.input.w, spec.padding.left, span, spec.stride.w);
   return loads_pairs(spec) ? round_up(shared, 2) : shared;
 }
 
 std::int64_t TensorTiling::image_rows(const ConvSpec& spec) const {
-  const std::int64_t p = output_shape(spec).h, span = (filter_rows - 1) * spec.dilation.h;
-  if (filter_rows == 1) return p;  // a step has the rows of one filter row
-  return shared_padding_pitch(p, span, spec.input.h, spec.padding.top, span, 1);
+  // A step that has one filter row has its rows only, whatever the stride; one that has all has a stride of 1.
+  const std::int64_t span = (filter_rows - 1) * spec.dilation.h;
+  return shared_padding_pitch(output_shape(spec).h, spec.input.h, spec.padding.top, span, 1);
 }
 
 std::int64_t TensorTiling::reach(const ConvSpec& spec) const {

@@ -21,8 +21,8 @@ MUTANTS = [
            "taps behind a row find pixels of the next"),
     tiling("pairs_in_two_rows", "loads_pairs(spec) ? round_up(shared, 2) : shared", "shared",
            "of two 16-bit pixels of a word, one lies in the next row"),
-    tiling("images_without_padding", "return shared_padding_pitch(p, span, spec.input.h, spec.padding.top, span, 1);",
-           "return p;", "taps below an image find pixels of the next"),
+    tiling("images_without_padding", "spec.padding.top, span, 1);",
+           "spec.padding.top, 0 * span, 1);", "taps below an image find pixels of the next"),
     tiling("residues_without_padding", "  if (phases(spec) > 1 && gap(spec) < row_reach(spec)) return false;\n", "",
            "taps behind the last packed row of a residue find pixels of the next residue"),
     # Weights as they lie in w, which multiplying threads round.

@@ -133,7 +133,8 @@ std::string constants(const ConvPlan& plan, const TensorTiling& tiling) {
 std::string asserts(const ConvPlan& plan, const TensorTiling& tiling) {
   Lines lines;
   lines.add("// The numbers above are redundant; they must agree.");
-  lines.add("static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 128);");
+  lines.add(fmt::format("static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == {});",
+                        64 * tiling.tile_consumers()));
   lines.add(tiling.packs_pixels ? "static_assert(kSlices % 4 == 0 && kPackedImage == kPackedH * kPitch);"
             : tiling.copies_ahead > 0
                 ? "static_assert(kStages >= 4 && kCopiesAhead * 4 * kRawBytes <= kStagingFirstByte);"
@@ -163,7 +164,8 @@ std::string asserts(const ConvPlan& plan, const TensorTiling& tiling) {
     lines.add("static_assert(kWindow % kSectorElements == 0 && kStagingPitch >= kColumns + kLead);");
   lines.add("static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);");
   lines.add(fmt::format("static_assert(kBarriersFirstByte + 16 * kStages + {} <= {});",
-                        (tiling.resident ? 8 : 0) + 32 * tiling.copies_ahead, plan.shared_bytes));
+                        (tiling.resident ? 8 : 0) + 8 * tiling.share_barriers() + 32 * tiling.copies_ahead,
+                        plan.shared_bytes));
   return lines.text();
 }
 
@@ -209,116 +211,10 @@ std::string device(const ConvPlan& plan, const TensorTiling& tiling) {
   return text;
 }
 
-/// A unit of a step: a tap of one slice.
-struct Unit {
-  std::int64_t r, s, slice;  ///< r within the step
-  std::int64_t pixel_row;    ///< of its first pixel, in rows of 16 bytes from the start of the run
-};
-
-std::vector<Unit> units(const ConvSpec& spec, const TensorTiling& tiling) {
-  std::vector<Unit> all;
-  for (std::int64_t r = 0; r < tiling.filter_rows; ++r)
-    for (const std::int64_t s : TensorTiling::tap_order(spec))
-      for (std::int64_t slice = 0; slice < tiling.slices; ++slice)
-        all.push_back({r, s, slice,
-                       (TensorTiling::phase_of(spec, s) * tiling.slices + slice) * tiling.slice_pitch(spec) +
-                           r * spec.dilation.h * TensorTiling::pitch(spec) + s * spec.dilation.w / spec.stride.w});
-  return all;
-}
-
-std::string tap_name(const TensorTiling& tiling, const Unit& unit) {
-  return tiling.filter_rows == 1 ? fmt::format("s{}", unit.s) : fmt::format("r{}s{}", unit.r, unit.s);
-}
-
-/// Of weights in registers, a tap's channels one after the other: taps in the order of w, whatever that of pixels is.
-void add_register_multiplications(Lines& lines, const ConvSpec& spec, const TensorTiling& tiling,
-                                  const std::vector<Unit>& all, const std::string& first_step) {
-  for (std::size_t i = 0; i < all.size(); i += 2) {
-    const std::int64_t unit = (all[i].r * spec.filter.s + all[i].s) * tiling.slices + all[i].slice;
-    lines.add(fmt::format("multiply(sum, a[{}], pixels + {}, {});  // {}, {} of {}", unit / 2, all[i].pixel_row,
-                          i == 0 ? fmt::format("step != {}", first_step) : "1", tap_name(tiling, all[i]),
-                          all[i].slice / 2 + 1, tiling.slices / 2));
-  }
-}
-
-/// Of packed weights: one line per multiplication, which takes two units.
-void add_tap_multiplications(Lines& lines, const ConvSpec& spec, const TensorTiling& tiling,
-                             const std::vector<Unit>& all, const std::string& first_step) {
-  const int slice = TensorTiling::slice_channels(spec);
-  for (std::size_t i = 0; i < all.size(); i += 2) {
-    const std::string accumulate = i == 0 ? fmt::format("step != {}", first_step) : "1";
-    if (tiling.slices > 1) {
-      lines.add(fmt::format("multiply(sum, weights + {} * kBlockK, pixels + {}, {});  // {} c{}..{}", i,
-                            all[i].pixel_row, accumulate, tap_name(tiling, all[i]), all[i].slice * slice,
-                            (all[i].slice + 2) * slice - 1));
-    } else if (i + 1 < all.size()) {
-      lines.add(
-          fmt::format("multiply(sum, weights + {} * kBlockK, matrix_operand(pixels + 16 * {}, 16 * {}), {});  // "
-                      "{} {}",
-                      i, all[i].pixel_row, all[i + 1].pixel_row - all[i].pixel_row, accumulate,
-                      tap_name(tiling, all[i]), tap_name(tiling, all[i + 1])));
-    } else {
-      lines.add(
-          fmt::format("multiply(sum, weights + {} * kBlockK, matrix_operand(pixels + 16 * {}, zeros - (pixels + "
-                      "16 * {})), {});  // {}",
-                      i, all[i].pixel_row, all[i].pixel_row, accumulate, tap_name(tiling, all[i])));
-    }
-  }
-}
-
-std::string multiplications(const ConvPlan& plan, const TensorTiling& tiling) {
-  const std::vector<Unit> all = units(plan.spec, tiling);
-  const std::string first_step = step_text(tiling).first_step;
-  Lines lines;
-  lines.add("// begin taps");
-  if (tiling.packs_weights())
-    add_tap_multiplications(lines, plan.spec, tiling, all, first_step);
-  else
-    add_register_multiplications(lines, plan.spec, tiling, all, first_step);
-  lines.add("// end taps");
-  return lines.text();
-}
-
-std::string operands(const ConvSpec& spec, const TensorTiling& tiling) {
-  Lines lines;
-  lines.add("// Adding to an operand moves it by rows of 16 bytes: a pixel of a slice, a channel of a unit.");
-  if (tiling.slices > 1)
-    lines.add(fmt::format("const MatrixOperand pixels = matrix_operand(input + run * kRunBytes, {} * 16);",
-                          TensorTiling::loads_vectors(spec) ? "kSlicePitch" : "kRunPixels"));
-  else
-    lines.add("const char* pixels = input + run * kRunBytes;");
-  if (tiling.has_zeros(spec)) lines.add("const char* zeros = shared + kZerosFirstByte;");
-  if (!tiling.packs_weights()) {
-    lines.add("multiply_wait<0>();  // of those that are overwritten now");
-    lines.add("load_weights(a, input + kWeightsOfStage, k_consumer + warp % 4 * 16 + lane / 4, lane);");
-    lines.add("__syncwarp();  // all lanes have read");
-    return lines.text();
-  }
-  lines.add(tiling.resident ? "const char* weights_of_step = shared + kWeightsFirstByte + step * kWeightBytes;"
-                            : "const char* weights_of_step = input + kInputBytes;");
-  lines.add("const MatrixOperand weights = matrix_operand(weights_of_step + k_consumer * 16, kBlockK * 16);");
-  return lines.text();
-}
-
-/// How weights come to registers, and which channels meet there.
-std::string raw_weights(const ConvSpec& spec, const TensorTiling& tiling) {
-  const int vector = tiling.lane_channels(spec) * tiling.taps(spec) % 4 == 0 ? 4 : 2;
-  const std::string piece = tiling.swizzles_weights(spec) ? "(lane % 4 * (kLaneChannels / 4) + i / 4 ^ row % 8) * 16"
-                                                          : "lane % 4 * (kLaneChannels * kTaps * 4) + i * 4";
-  std::string text =
-      fill_template(embedded_text("tensor_raw_weights.cu.in"),
-                    {{"vector", std::to_string(vector)},
-                     {"piece", piece},
-                     {"more_of_vector", vector == 2 ? "" : "value[i + 2] = some.z, value[i + 3] = some.w;"}});
-  // Loads of lanes name the channels in this order.
-  if (!tiling.lanes_load()) text.append("\n").append(embedded_text("tensor_channel_order.cu.in"));
-  text.pop_back();
-  return text;
-}
-
 /// What makes operands of w and x, but for what loading warps do.
 std::string packing(const ConvPlan& plan, const TensorTiling& tiling) {
-  std::string text = tiling.packs_weights() ? emit_tensor_pack(plan, tiling) : raw_weights(plan.spec, tiling);
+  std::string text =
+      tiling.packs_weights() ? emit_tensor_pack(plan, tiling) : emit_tensor_raw_weights(plan.spec, tiling);
   if (tiling.packs_pixels) text += "\n\n" + emit_tensor_pixels(plan, tiling);
   return text;
 }
@@ -402,24 +298,12 @@ std::string emit_tensor(const ConvPlan& plan) {
       {"kernel", kernel_name(plan)},
       {"parameters", parameter_list(convolve_arguments(plan, tiling))},
       {"zeros", tiling.has_zeros(spec) ? std::string(embedded_text("tensor_zeros.cu.in")) : ""},
-      {"consumer_registers", move_registers(tiling.consumer_registers(spec), "kConsumerRegisters")},
       {"let_reduction_start", split ? "let_next_kernel_start();" : ""},
       {"tile_number", text.tile_number},
-      {"steps", text.steps},
-      {"first_step", text.first_step},
-      {"end_step", text.end_step},
-      {"k_consumer", tiling.runs() == 1 ? "consumer * 64" : "0"},
-      {"run", tiling.runs() == 1 ? "0" : "consumer"},
       {"tile", std::string(embedded_text(tiling.images > 0 ? "tensor_tile_images.cu.in" : "tensor_tile.cu.in"))},
-      {"own_weights", tiling.packs_weights() ? "" : "unsigned a[kUnits / 2][4];"},
-      {"operands", operands(spec, tiling)},
-      {"multiply", multiplications(plan, tiling)},
-      // Multiplications are the warpgroup's, reading raw weights is each lane's own.
-      {"releases", tiling.packs_weights() ? "kConsumers" : "4 * kConsumers"},
-      {"gives_back", tiling.packs_weights() ? "threadIdx.x % 128 == 0;  // what its warpgroup has multiplied"
-                                            : "lane == 0;  // what its warp has read and multiplied"},
       {"reduce", split ? emit_reduce(plan) : ""},
   };
+  holes.merge(tensor_multiply_holes(plan, tiling));
   holes.merge(tensor_load_holes(plan, tiling));
   holes.merge(tensor_store_holes(plan, tiling));
   return fill_template(embedded_text("tensor.cu.in"), holes);

@@ -1,6 +1,7 @@
-// Parts of the tensor family's text, which emit_tensor.cpp puts together: the multiplication; the kernel that packs
-// weights (emit_tensor_pack.cpp); the loading warps (emit_tensor_load.cpp); and the store (emit_tensor_store.cpp), from
-// accumulators to y, or to partial sums and on to y.
+// Parts of the tensor family's text, which emit_tensor.cpp puts together: the kernel that packs weights
+// (emit_tensor_pack.cpp); the loading warps (emit_tensor_load.cpp); the multiplying warpgroups
+// (emit_tensor_multiply.cpp); and the store (emit_tensor_store.cpp), from accumulators to y, or to partial sums and on
+// to y.
 #pragma once
 
 #include <string>
@@ -32,6 +33,12 @@ std::string channel_at(const TensorTiling& tiling, std::string_view place);
 
 /// The line that gives a warpgroup `wanted` registers, if it has not.
 std::string move_registers(int wanted, std::string_view name);
+
+/// Holes of tensor.cu.in that concern the multiplying warpgroups.
+Holes tensor_multiply_holes(const ConvPlan& plan, const TensorTiling& tiling);
+
+/// How weights come to registers as they lie in w, and which channels meet there.
+std::string emit_tensor_raw_weights(const ConvSpec& spec, const TensorTiling& tiling);
 
 /// Holes of tensor.cu.in that concern the loading warps, and constants.
 Holes tensor_load_holes(const ConvPlan& plan, const TensorTiling& tiling);

@@ -92,10 +92,19 @@ std::string load_run(const ConvPlan& plan, const TensorTiling& tiling) {
 /// Barriers behind those of the stages, and what makes them ready.
 Holes barrier_holes(const TensorTiling& tiling) {
   Lines init, more;
+  std::string next = tiling.copies_ahead > 0 ? "empty + kStages + 4 * kCopiesAhead" : "empty + kStages";
   if (tiling.resident) {
-    more.add(tiling.copies_ahead > 0 ? "Barrier* const weights_arrival = empty + kStages + 4 * kCopiesAhead;"
-                                     : "Barrier* const weights_arrival = empty + kStages;");
+    more.add(fmt::format("Barrier* const weights_arrival = {};", next));
     init.add("barrier_init(weights_arrival, 1);");
+    next = "weights_arrival + 1";
+  }
+  if (tiling.share == TensorTiling::Share::turns) {
+    more.add(fmt::format("Barrier* const multiplied = {};  // one of each multiplying warpgroup", next));
+    init.add("for (int i = 0; i < kConsumers; ++i) barrier_init(multiplied + i, 4);");
+  }
+  if (tiling.share == TensorTiling::Share::steps) {
+    more.add(fmt::format("Barrier* const meeting = {};  // one of each pair of warps that add their sums", next));
+    init.add("for (int i = 0; i < 4; ++i) barrier_init(meeting + i, kConsumers);");
   }
   return {{"more_barriers", more.text()}, {"init_barriers", init.text()}};
 }

@@ -86,6 +86,11 @@ std::string stage_values(const ConvPlan& plan, const TensorTiling& tiling) {
   return "if (run_first % kQ + kColumns <= kQ) {\n" + indented(in_one_row) + "} else {\n" + indented(in_rows) + "}\n";
 }
 
+/// A line that leaves the channels out that the other warpgroup stores.
+std::string other_half(const TensorTiling& tiling) {
+  return tiling.share == TensorTiling::Share::steps ? "if (half != consumer) continue;  // the other's" : "";
+}
+
 /// Whether whole vectors of staged images are outputs.
 bool stores_vectors(const ConvSpec& spec, const TensorTiling& tiling) { return tiling.store_width(spec) > 1; }
 
@@ -125,6 +130,7 @@ std::string store_images(const ConvPlan& plan, const TensorTiling& tiling) {
   }
   return fill_template(embedded_text("tensor_store_images.cu.in"),
                        {{"stage_values", stage_values(plan, tiling)},
+                        {"other_half", other_half(tiling)},
                         {"end_of_channels", end_of_channels(spec, tiling)},
                         {"read_outputs", read_staged(vectors, narrow, "source + k * kStagingPitch")},
                         {"residual", residual_lines},
@@ -152,6 +158,7 @@ std::string store_windows(const ConvPlan& plan, const TensorTiling& tiling) {
   return fill_template(
       embedded_text("tensor_store_nchw.cu.in"),
       {{"stage_values", stage_values(plan, tiling)},
+       {"other_half", other_half(tiling)},
        {"column_first", tiling.row_ends(spec) == 0 ? ""
                         : tiling.row_ends(spec) == 1
                             ? "const int column_first = run_first % kQ + lane % 4 * 2;"

@@ -155,6 +155,10 @@ std::string describe(const TensorTiling& t, const ConvSpec& spec) {
       t.block_k, t.runs(), t.columns, t.window, t.stages, t.slices,
       t.filter_rows == 1 ? "one filter row" : "all filter rows");
   text += traffic(t, spec);
+  if (t.share == TensorTiling::Share::turns)
+    text += "multiplying: two warpgroups take tiles in turn, and one stores while the other multiplies\n";
+  if (t.share == TensorTiling::Share::steps)
+    text += "multiplying: two warpgroups take the steps of a tile in turn, and add their sums\n";
   if (t.images > 0) text += fmt::format("images of a run: {}\n", t.images);
   text += fmt::format("weights: {}\n", t.resident          ? "all in shared memory"
                                        : t.packs_weights() ? "loaded with each step"

@@ -280,6 +280,11 @@ int TensorTiling::loader_registers(const ConvSpec& spec) const {
   return std::min(left, 240) / 8 * 8;
 }
 
+bool TensorTiling::can_share_steps(const ConvSpec& spec) const {
+  const std::int64_t last_split = steps(spec) - (splits - 1) * steps_of_split(spec);
+  return spec.output_layout == Layout::nchw && staged_bytes(spec) == 4 && last_split >= 2;
+}
+
 int TensorTiling::staged_bytes(const ConvSpec& spec) const {
   return stages_elements(spec) ? static_cast<int>(element_bytes(spec.dtype)) : 4;
 }
@@ -355,7 +360,8 @@ std::int64_t TensorTiling::barriers_first_byte(const ConvSpec& spec) const {
 }
 
 std::int64_t TensorTiling::shared_bytes(const ConvSpec& spec) const {
-  return barriers_first_byte(spec) + (2 * stages + 4 * copies_ahead + (resident ? 1 : 0)) * kBarrierBytes;
+  return barriers_first_byte(spec) +
+         (2 * stages + 4 * copies_ahead + (resident ? 1 : 0) + share_barriers()) * kBarrierBytes;
 }
 
 std::int64_t TensorTiling::packed_slices(const ConvSpec& spec) const {

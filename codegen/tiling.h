@@ -54,14 +54,20 @@ struct DirectTiling {
 /// gap() columns longer than y's, so that a tap is a constant distance between positions; a run is `columns`
 /// consecutive ones. A step of the pipeline is one filter row, or all of them, of `slices` slices of channels.
 struct TensorTiling {
-  int block_k = 128;    ///< output channels of a tile: 128 (each consumer has 64 and all positions), or 64 (a run each)
-  int columns = 256;    ///< positions of a run: the N of a multiplication, a multiple of 8
-  int window = 248;     ///< outputs of a run that its tile stores: a multiple of a sector, or whole images
-  int images = 0;       ///< consecutive images of a run; 0: its window lies in one image
-  int filter_rows = 1;  ///< of a step: 1, or R, and then a pixel is loaded once for all rows
-  int slices = 4;       ///< of 16 bytes of channels of a pixel: 1, or even
-  int stages = 3;       ///< steps in flight
-  int team_warps = 1;   ///< loading warps that share a step; 4 / team_warps teams take steps in turn
+  /// What the two multiplying warpgroups share: a tile, of which each has channels or a run of its own; the tiles of a
+  /// block, which they take in turn, so that one stores while the other multiplies; or the steps of a tile, of which
+  /// each takes every second, and they add their sums.
+  enum class Share : std::uint8_t { tile, turns, steps };
+  Share share = Share::tile;
+  /// Output channels of a tile: 128 (each consumer has 64 and all positions), or 64 (which share a tile: a run each).
+  int block_k = 128;
+  int columns = 256;      ///< positions of a run: the N of a multiplication, a multiple of 8
+  int window = 248;       ///< outputs of a run that its tile stores: a multiple of a sector, or whole images
+  int images = 0;         ///< consecutive images of a run; 0: its window lies in one image
+  int filter_rows = 1;    ///< of a step: 1, or R, and then a pixel is loaded once for all rows
+  int slices = 4;         ///< of 16 bytes of channels of a pixel: 1, or even
+  int stages = 3;         ///< steps in flight
+  int team_warps = 1;     ///< loading warps that share a step; 4 / team_warps teams take steps in turn
   bool resident = false;  ///< all weights stay in shared memory; else they come with each step
   /// Weights come with each step as they lie in w, and multiplying threads round them in registers; else a kernel
   /// before the convolution packs them.
@@ -72,7 +78,9 @@ struct TensorTiling {
   int copies_ahead = 0;  ///< steps of a loading warp that the copy engine brings as they lie in x; 0: lanes load them
   int splits = 1;        ///< blocks that share the reduction of a tile, each a range of steps
 
-  int runs() const { return 128 / block_k; }
+  /// Warpgroups that have accumulators for different outputs of a tile.
+  int tile_consumers() const { return share == Share::tile ? 2 : 1; }
+  int runs() const { return 64 * tile_consumers() / block_k; }
   bool lanes_load() const { return copies_ahead == 0 && !packs_pixels; }  ///< pixels; else the copy engine brings them
   static constexpr int kThreads = 384;
   static int slice_channels(const ConvSpec& spec);  ///< 16 bytes of channels
@@ -183,6 +191,8 @@ struct TensorTiling {
   int load_registers(const ConvSpec& spec) const { return loader_registers(spec) - 56; }
   /// Elements before the first that a run stores: its first vectors are stored in part.
   int lead(const ConvSpec& spec) const { return images > 0 || slack(spec) == 0 ? 0 : sector_elements(spec); }
+  /// Whether warpgroups can add their sums where outputs are staged, and each has a step of every tile.
+  bool can_share_steps(const ConvSpec& spec) const;
   /// Whether outputs are staged in their own type, else as floats: sums of splits, and what a residual is added to.
   bool stages_elements(const ConvSpec& spec) const {
     return spec.dtype == DataType::f32 || (splits == 1 && !spec.epilogue.residual);
@@ -210,6 +220,8 @@ struct TensorTiling {
   std::int64_t zeros_first_byte(const ConvSpec& spec) const;
   std::int64_t barriers_first_byte(const ConvSpec& spec) const;
   std::int64_t shared_bytes(const ConvSpec& spec) const;
+  /// Of each warpgroup, that it has multiplied; of each pair of warps that add sums.
+  int share_barriers() const { return share == Share::tile ? 0 : share == Share::turns ? 2 : 4; }
   /// How the kernel before the convolution packs weights: a block takes `slices` slices of `channels` output channels.
   struct Packing {
     int channels = 32;  ///< a power of two, divides block_k

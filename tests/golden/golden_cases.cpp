@@ -76,8 +76,12 @@ const std::vector<GoldenCase>& golden_cases() {
         "_tensor_reduce(");
     add("tensor_raw_weights", "input=16,512,7,7 weight=2048,512,1,1 bias activation=relu math=tf32", Family::tensor,
         "i / 4 ^ row % 8");
-    add("tensor_raw_weights_3x3", "input=8,128,28,28 weight=128,128,3,3 padding=1 math=tf32", Family::tensor,
+    add("tensor_raw_weights_3x3", "input=16,64,6,60 weight=128,64,3,3 padding=1 math=tf32", Family::tensor,
         "constexpr int kTaps = 9;");
+    add("tensor_tiles_in_turn", "input=16,64,56,56 weight=64,64,3,3 padding=1 bias activation=relu math=tf32",
+        Family::tensor, "take tiles in turn");
+    add("tensor_steps_in_turn", "input=8,1024,14,14 weight=256,1024,1,1 bias activation=relu math=tf32", Family::tensor,
+        "meet_warp();");
     add("tensor_rows", "input=8,512,28,28 weight=256,512,1,1 stride=2 math=tf32", Family::tensor,
         "/ kQ - kPadTop / kStrideH");
     add("tensor_packed_pixels", "input=16,512,28,28 weight=1024,512,1,1 stride=2 math=tf32", Family::tensor,

@@ -6,11 +6,12 @@
 // Plan
 //   family: tensor
 //   target: sm_90a
-//   grid: 132 blocks of 384 threads, 206912 bytes of shared memory, at least 1 block(s) per SM
-//   tile of a block: 64 channels, 2 run(s) of 248 positions, each for 248 outputs
-//   pipeline: 4 stages of 2 slice(s) of 16 bytes of channels and one filter row
-//   loading: 2 team(s) of 2 warp(s), 5 pixel(s) of a lane in flight
+//   grid: 132 blocks of 384 threads, 226416 bytes of shared memory, at least 1 block(s) per SM
+//   tile of a block: 64 channels, 1 run(s) of 248 positions, each for 248 outputs
+//   pipeline: 6 stages of 2 slice(s) of 16 bytes of channels and one filter row
+//   loading: 4 team(s) of 1 warp(s), 5 pixel(s) of a lane in flight
 //   storing: runs, by the copy engine
+//   multiplying: two warpgroups take tiles in turn, and one stores while the other multiplies
 //   weights: loaded with each step
 
 // Element: one value of x, w, bias, residual or y in memory. Here fp32.
@@ -266,13 +267,13 @@ constexpr int kInputStrideW = 1;
 // Tiles: kBlockK channels of kRuns runs of kColumns positions, of which each stores kWindow outputs
 constexpr int kBlockK = 64;
 constexpr int kTilesK = 1;
-constexpr int kRuns = 2;
+constexpr int kRuns = 1;
 constexpr int kColumns = 248;
 constexpr int kWindow = 248;
 constexpr int kGap = 20;  // positions of a grid row behind its kQ outputs
 constexpr int kPitch = 516;
-constexpr int kTilesOfPlane = 508;
-constexpr int kTiles = 4064;
+constexpr int kTilesOfPlane = 1016;
+constexpr int kTiles = 8128;
 
 // Steps: a filter row of kSlices slices of channels; a slice is 16 bytes of a pixel
 constexpr int kSlices = 2;
@@ -284,13 +285,13 @@ constexpr int kUnits = 18;  // of a step: taps, each of one slice
 constexpr int kRunPixels = 272;
 constexpr int kRunBytes = 8704;
 constexpr int kWeightBytes = 18432;
-constexpr int kInputBytes = 17408;
-constexpr int kStageBytes = 35840;
-constexpr int kStages = 4;
+constexpr int kInputBytes = 8704;
+constexpr int kStageBytes = 27136;
+constexpr int kStages = 6;
 
 // Loading: kTeams teams of kTeamWarps warps
-constexpr int kTeamWarps = 2;
-constexpr int kTeams = 2;
+constexpr int kTeamWarps = 1;
+constexpr int kTeams = 4;
 constexpr int kLoadItemsOfPhase = 9;  // 32 pixels each
 constexpr int kLoadItems = 9;
 constexpr int kLoadBatch = 5;  // items of a warp in flight
@@ -305,8 +306,8 @@ constexpr int kStagingElements = 1984;  // of a warp
 constexpr int kSectorElements = 8;
 constexpr int kLead = 0;
 constexpr int kStoreVectors = 62;
-constexpr int kStagingFirstByte = 143360;
-constexpr int kBarriersFirstByte = 206848;
+constexpr int kStagingFirstByte = 162816;
+constexpr int kBarriersFirstByte = 226304;
 
 // Packing: kPackSlices slices of kPackK output channels, of each a piece of w
 constexpr int kPackThreads = 256;
@@ -322,7 +323,7 @@ constexpr int kUnitsOfSlice = 9;  // in a step
 constexpr int kRowsOfSlice = 45;  // of an output channel
 
 // The numbers above are redundant; they must agree.
-static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 128);
+static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 64);
 static_assert(kTeams * kTeamWarps == 4);
 static_assert(kGap <= (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kGap);
 static_assert(kRunPixels ==
@@ -334,7 +335,7 @@ static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes &&
     kStages * kStageBytes <= kStagingFirstByte);
 static_assert(kWindow % kSectorElements == 0 && kStagingPitch >= kColumns + kLead);
 static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);
-static_assert(kBarriersFirstByte + 16 * kStages + 0 <= 206912);
+static_assert(kBarriersFirstByte + 16 * kStages + 16 <= 226416);
 
 using Staged = float;  // an output on its way to y
 
@@ -481,6 +482,7 @@ jitconv_fwd_f32_nchw_n8c32h512w512_k64_5x9_d2x3_tensor(const Element* __restrict
   Staged* const staging = reinterpret_cast<Staged*>(shared + kStagingFirstByte);
   Barrier* const full = reinterpret_cast<Barrier*>(shared + kBarriersFirstByte);
   Barrier* const empty = full + kStages;
+  Barrier* const multiplied = empty + kStages;  // one of each multiplying warpgroup
   // The shuffle tells the compiler that the number is the same in all lanes.
   const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
   const int lane = threadIdx.x % 32;
@@ -488,8 +490,9 @@ jitconv_fwd_f32_nchw_n8c32h512w512_k64_5x9_d2x3_tensor(const Element* __restrict
   if (threadIdx.x == kThreads - 128) {  // no loading thread, which has something to ask for
     for (int i = 0; i < kStages; ++i) {
       barrier_init(full + i, kTeamWarps + 1);
-      barrier_init(empty + i, kConsumers);
+      barrier_init(empty + i, 1);
     }
+    for (int i = 0; i < kConsumers; ++i) barrier_init(multiplied + i, 4);
     barrier_init_visible();
   }
   // A vector that is stored in part is read whole.
@@ -543,12 +546,21 @@ jitconv_fwd_f32_nchw_n8c32h512w512_k64_5x9_d2x3_tensor(const Element* __restrict
     // A multiplying warpgroup: 64 of the tile's channels, one of its runs of positions.
     grow_registers_to<kConsumerRegisters>();
     const int consumer = warp / 4 - 1;
-    const int k_consumer = 0, run = consumer;
+    const int k_consumer = 0, run = 0;
     const bool gives_back = threadIdx.x % 128 == 0;  // what its warpgroup has multiplied
     float sum[kColumns / 2];
+    // The warpgroups take tiles in turn, so that one can store while the other multiplies.
+    int turn = 0;
+    const auto pass_tile = [&] {  // the other's
+      stage += kSteps % kStages;
+      parity ^= kSteps / kStages % 2;
+      if (stage >= kStages) stage -= kStages, parity ^= 1;
+    };
+    if (consumer == 1) pass_tile();
 #pragma unroll 1
-    for (int number = blockIdx.x; number < kTiles; number += gridDim.x) {
+    for (int number = blockIdx.x + consumer * gridDim.x; number < kTiles; number += kConsumers * gridDim.x) {
       const Tile tile(number);
+      barrier_wait(multiplied + (1 - consumer), (turn++ + consumer + 1) % 2);
       int previous_stage = 0;
 #pragma unroll 1
       for (int step = 0; step < kSteps; ++step) {
@@ -573,11 +585,16 @@ jitconv_fwd_f32_nchw_n8c32h512w512_k64_5x9_d2x3_tensor(const Element* __restrict
         multiply_commit();
         multiply_wait<1>();
         if (gives_back && step != 0) barrier_arrive(empty + previous_stage);
+        // Loading warps count on stages that are given back in order: those of the other's tile come first.
+        if (gives_back && step == 0 && number != static_cast<int>(blockIdx.x))
+          barrier_wait(empty + (stage + kStages - 1) % kStages, stage == 0 ? parity ^ 1 : parity);
         previous_stage = stage;
         next_stage();
       }
+      if (lane == 0) barrier_arrive(multiplied + consumer);
       multiply_wait<0>();
       if (gives_back) barrier_arrive(empty + previous_stage);
+      pass_tile();
       // Store: the outputs of a run lie one after the other in a plane of y. A warp stages eight channels at a time in
       // its own part of shared memory, without the positions between two rows, and writes each as one run that starts
       // on a 32-byte sector of y: sectors that two instructions share are slow. So a channel's run starts up to

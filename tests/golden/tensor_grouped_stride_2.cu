@@ -6,11 +6,13 @@
 // Plan
 //   family: tensor
 //   target: sm_90a
-//   grid: 128 blocks of 384 threads, 208960 bytes of shared memory, at least 1 block(s) per SM
-//   tile of a block: 64 channels, 2 run(s) of 136 positions, each for 112 outputs
-//   pipeline: 4 stages of 4 slice(s) of 16 bytes of channels and one filter row
-//   loading: packed before, by the copy engine
-//   storing: runs, as vectors
+//   grid: 128 blocks of 384 threads, 228352 bytes of shared memory, at least 1 block(s) per SM
+//   tile of a block: 64 channels, 1 run(s) of 216 positions, each for 196 outputs
+//   pipeline: 5 stages of 2 slice(s) of 16 bytes of channels and one filter row
+//   loading: by the copy engine, 1 step(s) ahead of each of 4 warps
+//   storing: planes of whole images
+//   multiplying: two warpgroups take tiles in turn, and one stores while the other multiplies
+//   images of a run: 1
 //   weights: loaded with each step
 
 // Element: one value of x, w, bias, residual or y in memory. Here fp16, rounded to nearest even when written.
@@ -247,30 +249,25 @@ __device__ __forceinline__ void store_elements(Element* y, const float (&value)[
   store_elements(y, elements_of(value), mask);
 }
 
-// The same value, of which the compiler knows nothing: what follows from it is computed where it is used, not early and
-// kept in registers until then.
-__device__ __forceinline__ int opaque(int value) {
-  asm volatile("" : "+r"(value));
-  return value;
-}
-
-// sum[64][136] += a[64][16] * b[136][16] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a).
+// sum[64][216] += a[64][16] * b[216][16] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a).
 // Operands are fp16; a product is exact, the sum of fp32. Lane l of warp w holds of row 16 w + l / 4 + 8 i,
 // columns 8 j + 2 (l % 4) + {0, 1}, in sum[4 j + 2 i + {0, 1}].
-__device__ __forceinline__ void multiply(float (&sum)[68], MatrixOperand a, MatrixOperand b,
+__device__ __forceinline__ void multiply(float (&sum)[108], MatrixOperand a, MatrixOperand b,
                                          int accumulate) {
   asm volatile(
       "{\n"
       ".reg .pred accumulate;\n"
-      "setp.ne.b32 accumulate, %70, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n136k16.f32.f16.f16 {\n"
+      "setp.ne.b32 accumulate, %110, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n216k16.f32.f16.f16 {\n"
       "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15,\n"
       "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31,\n"
       "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47,\n"
       "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63,\n"
-      "%64, %65, %66, %67\n"
+      "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79,\n"
+      "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95,\n"
+      "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107\n"
       "},\n"
-      "%68, %69, accumulate, 1, 1, 0, 0;\n"
+      "%108, %109, accumulate, 1, 1, 0, 0;\n"
       "}"
       :
       "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3]), "+f"(sum[4]), "+f"(sum[5]),
@@ -284,7 +281,13 @@ __device__ __forceinline__ void multiply(float (&sum)[68], MatrixOperand a, Matr
       "+f"(sum[48]), "+f"(sum[49]), "+f"(sum[50]), "+f"(sum[51]), "+f"(sum[52]), "+f"(sum[53]),
       "+f"(sum[54]), "+f"(sum[55]), "+f"(sum[56]), "+f"(sum[57]), "+f"(sum[58]), "+f"(sum[59]),
       "+f"(sum[60]), "+f"(sum[61]), "+f"(sum[62]), "+f"(sum[63]), "+f"(sum[64]), "+f"(sum[65]),
-      "+f"(sum[66]), "+f"(sum[67])
+      "+f"(sum[66]), "+f"(sum[67]), "+f"(sum[68]), "+f"(sum[69]), "+f"(sum[70]), "+f"(sum[71]),
+      "+f"(sum[72]), "+f"(sum[73]), "+f"(sum[74]), "+f"(sum[75]), "+f"(sum[76]), "+f"(sum[77]),
+      "+f"(sum[78]), "+f"(sum[79]), "+f"(sum[80]), "+f"(sum[81]), "+f"(sum[82]), "+f"(sum[83]),
+      "+f"(sum[84]), "+f"(sum[85]), "+f"(sum[86]), "+f"(sum[87]), "+f"(sum[88]), "+f"(sum[89]),
+      "+f"(sum[90]), "+f"(sum[91]), "+f"(sum[92]), "+f"(sum[93]), "+f"(sum[94]), "+f"(sum[95]),
+      "+f"(sum[96]), "+f"(sum[97]), "+f"(sum[98]), "+f"(sum[99]), "+f"(sum[100]), "+f"(sum[101]),
+      "+f"(sum[102]), "+f"(sum[103]), "+f"(sum[104]), "+f"(sum[105]), "+f"(sum[106]), "+f"(sum[107])
       : "l"(a), "l"(b), "r"(accumulate));
 }
 
@@ -313,41 +316,49 @@ constexpr int kInputStrideW = 1;
 // Tiles: kBlockK channels of kRuns runs of kColumns positions, of which each stores kWindow outputs
 constexpr int kBlockK = 64;
 constexpr int kTilesK = 1;
-constexpr int kRuns = 2;
-constexpr int kColumns = 136;
-constexpr int kWindow = 112;
+constexpr int kRuns = 1;
+constexpr int kColumns = 216;
+constexpr int kWindow = 196;
 constexpr int kGap = 1;  // positions of a grid row behind its kQ outputs
 constexpr int kPitch = 15;
-constexpr int kTilesOfPlane = 1;
+constexpr int kN = 32;
+constexpr int kImages = 1;  // of a run
+constexpr int kImagePositions = 210;
 constexpr int kTiles = 128;
 
 // Steps: a filter row of kSlices slices of channels; a slice is 16 bytes of a pixel
-constexpr int kSlices = 4;
-constexpr int kChunkChannels = 32;
-constexpr int kSteps = 6;
+constexpr int kSlices = 2;
+constexpr int kChunkChannels = 16;
+constexpr int kSteps = 12;
 constexpr int kStepRows = 1;  // filter rows of a step
 constexpr int kPhases = 2;  // residues of columns modulo the stride, kept apart
-constexpr int kUnits = 12;  // of a step: taps, each of one slice
-constexpr int kRunPixels = 137;
-constexpr int kRunBytes = 17536;
-constexpr int kWeightBytes = 12288;
-constexpr int kInputBytes = 35072;
-constexpr int kStageBytes = 47360;
-constexpr int kStages = 4;
+constexpr int kUnits = 6;  // of a step: taps, each of one slice
+constexpr int kRunPixels = 217;
+constexpr int kRunBytes = 13888;
+constexpr int kWeightBytes = 6144;
+constexpr int kInputBytes = 13888;
+constexpr int kStageBytes = 20032;
+constexpr int kStages = 5;
+
+// Loading: a warp takes every fourth step, and the copy engine brings kCopiesAhead of them
+constexpr int kCopiesAhead = 1;
+constexpr int kRawPitch = 784;  // elements of a channel's copy
+constexpr int kRawRunElements = 12544;
+constexpr int kRawBytes = 25088;  // of a step
+constexpr int kRawFirstByte = 100224;
+constexpr int kLoadItemsOfPhase = 7;  // 32 pixels each
+constexpr int kLoadItems = 14;
 
 // The block
 constexpr int kThreads = 384;
 constexpr int kConsumers = 2;
-constexpr int kLoaderRegisters = 232;
-constexpr int kConsumerRegisters = 136;
-constexpr int kStagingPitch = 152;
-constexpr int kStagingElements = 1216;  // of a warp
-constexpr int kSectorElements = 16;
-constexpr int kLead = 16;
-constexpr int kStoreVectors = 16;
-constexpr int kStoreSteps = 1;
-constexpr int kStagingFirstByte = 189440;
-constexpr int kBarriersFirstByte = 208896;
+constexpr int kLoaderRegisters = 152;
+constexpr int kConsumerRegisters = 176;
+constexpr int kStagingPitch = 216;
+constexpr int kStagingElements = 1728;  // of a warp
+constexpr int kStoreWidth = 1;  // outputs of a lane
+constexpr int kStagingFirstByte = 200576;
+constexpr int kBarriersFirstByte = 228224;
 
 // Packing: kPackSlices slices of kPackK output channels, of each a piece of w
 constexpr int kPackThreads = 256;
@@ -362,19 +373,9 @@ constexpr int kPiecePitch = 74;  // elements, an odd number of banks
 constexpr int kUnitsOfSlice = 3;  // in a step
 constexpr int kRowsOfSlice = 9;  // of an output channel
 
-// Packing pixels: a thread makes one of a slice
-constexpr int kPixelThreads = 256;
-constexpr int kN = 32;
-constexpr int kRowPhases = 2;  // residues of rows modulo the stride, kept apart
-constexpr int kPackedImage = 225;  // pixels of an image, of one slice and two residues
-constexpr int kPackedH = 15;
-constexpr int kSlicesOfGroup = 8;
-constexpr int kPackedTail = 376;  // pixels
-constexpr int kPackedPixels = 921976;
-
 // The numbers above are redundant; they must agree.
-static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 128);
-static_assert(kSlices % 4 == 0 && kPackedImage == kPackedH * kPitch);
+static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 64);
+static_assert(kStages >= 4 && kCopiesAhead * 4 * kRawBytes <= kStagingFirstByte);
 static_assert(kGap <= (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kGap);
 static_assert(kRunPixels ==
               kColumns + (kS - 1) * kDilationW / kStrideW + (kStepRows - 1) * kDilationH * kPitch);
@@ -383,9 +384,9 @@ static_assert(kUnits % 2 == 0 && kUnits >= kStepRows * kS * kSlices && kWeightBy
 static_assert(kRunBytes == kPhases * kSlices * kRunPixels * 16);
 static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes &&
     kStages * kStageBytes <= kStagingFirstByte);
-static_assert(kWindow % kSectorElements == 0 && kStagingPitch >= kColumns + kLead);
+static_assert(kWindow == kImages * kPlane && kStagingPitch >= kColumns);
 static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);
-static_assert(kBarriersFirstByte + 16 * kStages + 0 <= 208960);
+static_assert(kBarriersFirstByte + 16 * kStages + 48 <= 228352);
 
 using Staged = Element;  // an output on its way to y
 
@@ -448,98 +449,123 @@ jitconv_fwd_f16_nchw_n32c256h28w28_k256_3x3_s2x2_g4_tensor_pack(const Element* _
   }
 }
 
-// Pixels as steps take them, [slice][residue of the row][residue of the column][image][row][column], 16 bytes of
-// channels each: a grid in which every tap is a constant distance. Zero is what x does not have, and kPackedTail pixels
-// at the end, which runs reach into.
-extern "C" __global__ void __launch_bounds__(kPixelThreads)
-jitconv_fwd_f16_nchw_n32c256h28w28_k256_3x3_s2x2_g4_tensor_pixels(const Element* __restrict__ x,
-    uint4* __restrict__ packed_x) {
-  let_next_kernel_start();
-  const int place = static_cast<int>(blockIdx.x) * kPixelThreads + static_cast<int>(threadIdx.x);
-  const int column = place % kPitch, line = place / kPitch;
-  const int row = line % kPackedH, grid = line / kPackedH;
-  const int n = grid % kN, residues = grid / kN % (kRowPhases * kPhases), slice = grid / kN / (kRowPhases * kPhases);
-  const int h = row * kStrideH + residues / kPhases - kPadTop;
-  const int w = column * kStrideW + residues % kPhases - kPadLeft;
-  const bool valid = slice < kGroups * kSlicesOfGroup && static_cast<unsigned>(h) < kH && static_cast<unsigned>(w) < kW;
-  const int group = slice / kSlicesOfGroup, place_first = slice % kSlicesOfGroup * kOperandChannels;
-  const Element* source = x + (n * static_cast<long long>(kInputStrideN) +
-                               group * kChannels * static_cast<long long>(kInputStrideC) + (h * kInputStrideH + w));
-  Element channel[kOperandChannels];
-#pragma unroll
-  for (int i = 0; i < kOperandChannels; ++i) {
-    const int c = place_first + i;
-    channel[i] = load_if<0>(source + c * static_cast<long long>(kInputStrideC), valid);
-  }
-  if (place < kPackedPixels) packed_x[place] = operand_row(channel);
-  wait_for_previous_kernel();
-}
-
-// A position is a place in an image's grid of output rows, kGap columns longer than y's: there the window of taps
-// reaches into the next row, and nothing is stored. In this grid every tap is a constant distance.
+// A position is a place in a grid of output rows, kGap columns longer than y's: there the window of taps reaches into
+// the next row, and nothing is stored. Images follow one another kImagePositions apart. In this grid every tap is a
+// constant distance.
 struct Tile {
-  int n, group, k_tile;
-  int first_output;  // of the tile's first run, counted in a plane of y
+  int n, group, k_tile;  // of the tile's first image
   __device__ __forceinline__ explicit Tile(int number) {
     k_tile = number % kTilesK;
     number /= kTilesK;
-    first_output = number % kTilesOfPlane * (kRuns * kWindow);
-    number /= kTilesOfPlane;
     group = number % kGroups;
-    n = number / kGroups;
+    n = number / kGroups * (kRuns * kImages);
   }
 };
 
-// Outputs from where a run starts, in a plane of y, to the next sector of y.
-__device__ __forceinline__ int late(int plane) {
-  return static_cast<int>(-(static_cast<unsigned>(plane) * kPlane) % kSectorElements);
+
+
+// A loading warp's way through the steps of a block's tiles: it takes every fourth.
+struct Walk {
+  int number, step, end_step;
+  __device__ __forceinline__ explicit Walk(int first) : number(static_cast<int>(blockIdx.x)) {
+    enter_tile();
+    advance(first);
+  }
+  __device__ __forceinline__ void enter_tile() {
+    step = 0;
+    end_step = kSteps;
+  }
+  __device__ __forceinline__ void advance(int steps) {
+    step += steps;
+    while (step >= end_step && number < kTiles) {
+      const int left = step - end_step;
+      number += static_cast<int>(gridDim.x);
+      enter_tile();
+      step += left;
+    }
+  }
+  __device__ __forceinline__ bool done() const { return number >= kTiles; }
+};
+
+// Asks for the pixels of a step, whole planes, as [run][image][channel][element].
+__device__ __forceinline__ void copy_pixels(const Element* __restrict__ x, const Walk& walk, int lane, char* raw,
+                                            Barrier* copied) {
+  const Tile tile(walk.number);
+  const int step = walk.step;
+  const int c_first = step / kR * kChunkChannels;
+  const int channels = kChannels - c_first < kChunkChannels ? kChannels - c_first : kChunkChannels;
+  const int images = kN - tile.n < kRuns * kImages ? kN - tile.n : kRuns * kImages;
+  const int bytes = channels * (kRawPitch * static_cast<int>(sizeof(Element)));
+  const Element* x_chunk = x + static_cast<long long>(tile.n) * kInputStrideN +
+                           static_cast<long long>(tile.group * kChannels + c_first) * kInputStrideC;
+  if (lane == 0) barrier_arrive_expecting(copied, images * bytes);
+  __syncwarp();
+  for (int image = lane; image < images; image += 32)
+    bulk_copy_to_shared(reinterpret_cast<Element*>(raw) + image * (kChunkChannels * kRawPitch),
+                        x_chunk + static_cast<long long>(image) * kInputStrideN, bytes, copied);
 }
 
-// One bit for each element of a store that lies in [first, end).
-__device__ __forceinline__ unsigned elements_within(int first, int end) {
-  constexpr unsigned kAll = (1u << kStoreElements) - 1;
-  const unsigned before_end = end >= kStoreElements ? kAll : end <= 0 ? 0u : (1u << end) - 1;
-  const unsigned before_first = first >= kStoreElements ? kAll : first <= 0 ? 0u : (1u << first) - 1;
-  return before_end & ~before_first;
-}
-
-
-// Asks for every fourth slice of a run's packed pixels, [phase][slice][pixel], for the filter row r.
-__device__ __forceinline__ void copy_run(const uint4* packed_x, const Tile& tile, int run_first, int first_slice, int r,
-                                         int warp, char* run, Barrier* arrival) {
-  const int row = r * kDilationH;
-  const int pixel = run_first / kQ * kPitch + run_first % kQ + row / kStrideH * kPitch;
+// Makes operand rows of one step's kRunPixels pixels of a run, [phase][slice][pixel], 16 bytes each, from copies of x.
+__device__ __forceinline__ void convert_run(const Element* raw, int c_first, int r, int run_first, int lane,
+                                            char* run) {
+#pragma unroll 4
+  for (int item = 0; item < kLoadItems; ++item) {
+    const int phase = kPhases == 1 ? 0 : item / kLoadItemsOfPhase;
+    const int pixel = (item - phase * kLoadItemsOfPhase) * 32 + lane;
+    const int image = pixel / kImagePositions;
+    const int row = (pixel - image * kImagePositions) / kPitch;
+    const int column = pixel - image * kImagePositions - row * kPitch;
+    const int h = row * kStrideH - kPadTop + r * kDilationH;
+    const int w = column * kStrideW - kPadLeft + phase;
+    const bool valid = pixel < kRunPixels && static_cast<unsigned>(h) < kH && static_cast<unsigned>(w) < kW &&
+        image < kImages && image < kN - run_first;
+    const Element* source = raw + (valid ? image * (kChunkChannels * kRawPitch) + h * kW + w : 0);
+    uint4* destination = reinterpret_cast<uint4*>(run) + phase * (kSlices * kRunPixels) + pixel;
+    Element value[kChunkChannels];
 #pragma unroll
-  for (int phase = 0; phase < kPhases; ++phase) {
+    for (int c = 0; c < kChunkChannels; ++c)
+      value[c] = valid ? source[c * kRawPitch] : from_float(0.0f);
 #pragma unroll
-    for (int i = 0; i < kSlices; i += 4) {
-      const int slice = tile.group * kSlicesOfGroup + first_slice + warp + i;
-      const int residues = row % kStrideH * kPhases + phase, grid = slice * (kRowPhases * kPhases) + residues;
-      const uint4* source = packed_x + (grid * static_cast<long long>(kN) + tile.n) * kPackedImage + pixel;
-      uint4* destination = reinterpret_cast<uint4*>(run) + (phase * kSlices + warp + i) * kRunPixels;
-      bulk_copy_to_shared(destination, source, kRunPixels * 16, arrival);
+    for (int slice = 0; slice < kSlices; ++slice) {
+      const uint4 operand = operand_row(value + slice * kOperandChannels);
+      if (pixel < kRunPixels) destination[slice * kRunPixels] = operand;
     }
   }
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
-jitconv_fwd_f16_nchw_n32c256h28w28_k256_3x3_s2x2_g4_tensor(const uint4* __restrict__ packed_x,
+jitconv_fwd_f16_nchw_n32c256h28w28_k256_3x3_s2x2_g4_tensor(const Element* __restrict__ x,
     const uint4* __restrict__ packed_w, Element* __restrict__ y) {
   extern __shared__ __align__(1024) char shared[];
   char* const stages = shared;
   Staged* const staging = reinterpret_cast<Staged*>(shared + kStagingFirstByte);
   Barrier* const full = reinterpret_cast<Barrier*>(shared + kBarriersFirstByte);
   Barrier* const empty = full + kStages;
+  Barrier* const multiplied = empty + kStages + 4 * kCopiesAhead;  // one of each multiplying warpgroup
   // The shuffle tells the compiler that the number is the same in all lanes.
   const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
   const int lane = threadIdx.x % 32;
 
   if (threadIdx.x == kThreads - 128) {  // no loading thread, which has something to ask for
     for (int i = 0; i < kStages; ++i) {
-      barrier_init(full + i, 5);
-      barrier_init(empty + i, kConsumers);
+      barrier_init(full + i, 2);
+      barrier_init(empty + i, 1);
     }
+    for (int i = 0; i < kConsumers; ++i) barrier_init(multiplied + i, 4);
     barrier_init_visible();
+  }
+  // Pixels are what a block waits for: its loading warps ask for the first before anything else is ready.
+  if (warp < 4) {
+    Barrier* const copied = empty + kStages + warp * kCopiesAhead;
+    if (lane == 0) {
+      for (int slot = 0; slot < kCopiesAhead; ++slot) barrier_init(copied + slot, 1);
+      barrier_init_visible();
+    }
+    __syncwarp();
+    Walk ahead(warp);
+    for (int slot = 0; slot < kCopiesAhead; ++slot, ahead.advance(4))
+      if (!ahead.done())
+        copy_pixels(x, ahead, lane, shared + kRawFirstByte + (warp * kCopiesAhead + slot) * kRawBytes, copied + slot);
   }
   // A vector that is stored in part is read whole.
   for (int i = threadIdx.x; i < kConsumers * 4 * kStagingElements; i += kThreads) staging[i] = Staged{};
@@ -553,42 +579,59 @@ jitconv_fwd_f16_nchw_n32c256h28w28_k256_3x3_s2x2_g4_tensor(const uint4* __restri
   };
 
   if (warp < 4) {
-    // The loading warpgroup. A thread of each warp asks for every fourth slice of packed pixels.
-    grow_registers_to<kLoaderRegisters>();
-    if (lane != 0) return;
-    wait_for_previous_kernel();
+    // The loading warpgroup. Its warps take steps in turn: each makes operand rows of the pixels of its step, while the
+    // copy engine brings those of its next steps as they lie in x.
+    shrink_registers_to<kLoaderRegisters>();
+    char* const raw = shared + kRawFirstByte + warp * (kCopiesAhead * kRawBytes);
+    Barrier* const copied = empty + kStages + warp * kCopiesAhead;
+    Walk ahead(warp + 4 * kCopiesAhead), now(warp);
+    if (lane == 0) wait_for_previous_kernel();
+    stage = warp;
 #pragma unroll 1
-    for (int number = blockIdx.x; number < kTiles; number += gridDim.x) {
-      const Tile tile(number);
+    for (int turn = 0; !now.done(); ++turn, now.advance(4), ahead.advance(4)) {
+      const Tile tile(now.number);
+      const int step = now.step, slot = turn % kCopiesAhead;
+      const int c_first = step / kR * kChunkChannels;
+      char* input = stages + stage * kStageBytes;
       const char* w_tile = reinterpret_cast<const char*>(packed_w) +
                            static_cast<long long>(tile.group * kTilesK + tile.k_tile) * kSteps * kWeightBytes;
-#pragma unroll 1
-      for (int step = 0; step < kSteps; ++step) {
-        char* input = stages + stage * kStageBytes;
-        barrier_wait(empty + stage, parity ^ 1);
-        if (warp == 0) {
-          barrier_arrive_expecting(full + stage, kWeightBytes);
-          bulk_copy_to_shared(input + kInputBytes, w_tile + static_cast<long long>(step) * kWeightBytes, kWeightBytes,
-                              full + stage);
-        }
-        barrier_arrive_expecting(full + stage, kInputBytes / 4);
-#pragma unroll
-        for (int run = 0; run < kRuns; ++run)
-          copy_run(packed_x, tile, tile.first_output + run * kWindow, step / kR * kSlices, step % kR, warp,
-                   input + run * kRunBytes, full + stage);
-        next_stage();
+      barrier_wait(empty + stage, parity ^ 1);
+      if (lane == 0) {
+        barrier_arrive_expecting(full + stage, kWeightBytes);
+        bulk_copy_to_shared(input + kInputBytes, w_tile + static_cast<long long>(step) * kWeightBytes, kWeightBytes,
+                            full + stage);
       }
+      barrier_wait(copied + slot, turn / kCopiesAhead % 2);
+#pragma unroll 1
+      for (int run = 0; run < kRuns; ++run)
+        convert_run(reinterpret_cast<const Element*>(raw + slot * kRawBytes) + run * kRawRunElements, c_first,
+                    step % kR, tile.n + run * kImages, lane, input + run * kRunBytes);
+      fence_async_proxy();
+      __syncwarp();
+      if (lane == 0) barrier_arrive(full + stage);
+      if (!ahead.done()) copy_pixels(x, ahead, lane, raw + slot * kRawBytes, copied + slot);
+      stage += 4;
+      if (stage >= kStages) stage -= kStages, parity ^= 1;
     }
   } else {
     // A multiplying warpgroup: 64 of the tile's channels, one of its runs of positions.
-    shrink_registers_to<kConsumerRegisters>();
+    grow_registers_to<kConsumerRegisters>();
     const int consumer = warp / 4 - 1;
-    const int k_consumer = 0, run = consumer;
+    const int k_consumer = 0, run = 0;
     const bool gives_back = threadIdx.x % 128 == 0;  // what its warpgroup has multiplied
     float sum[kColumns / 2];
+    // The warpgroups take tiles in turn, so that one can store while the other multiplies.
+    int turn = 0;
+    const auto pass_tile = [&] {  // the other's
+      stage += kSteps % kStages;
+      parity ^= kSteps / kStages % 2;
+      if (stage >= kStages) stage -= kStages, parity ^= 1;
+    };
+    if (consumer == 1) pass_tile();
 #pragma unroll 1
-    for (int number = blockIdx.x; number < kTiles; number += gridDim.x) {
+    for (int number = blockIdx.x + consumer * gridDim.x; number < kTiles; number += kConsumers * gridDim.x) {
       const Tile tile(number);
+      barrier_wait(multiplied + (1 - consumer), (turn++ + consumer + 1) % 2);
       int previous_stage = 0;
 #pragma unroll 1
       for (int step = 0; step < kSteps; ++step) {
@@ -601,76 +644,52 @@ jitconv_fwd_f16_nchw_n32c256h28w28_k256_3x3_s2x2_g4_tensor(const uint4* __restri
         multiply_begin();
         // begin taps
         multiply(sum, weights + 0 * kBlockK, pixels + 0, step != 0);  // s0 c0..15
-        multiply(sum, weights + 2 * kBlockK, pixels + 274, 1);  // s0 c16..31
-        multiply(sum, weights + 4 * kBlockK, pixels + 1, 1);  // s2 c0..15
-        multiply(sum, weights + 6 * kBlockK, pixels + 275, 1);  // s2 c16..31
-        multiply(sum, weights + 8 * kBlockK, pixels + 548, 1);  // s1 c0..15
-        multiply(sum, weights + 10 * kBlockK, pixels + 822, 1);  // s1 c16..31
+        multiply(sum, weights + 2 * kBlockK, pixels + 1, 1);  // s2 c0..15
+        multiply(sum, weights + 4 * kBlockK, pixels + 434, 1);  // s1 c0..15
         // end taps
         multiply_commit();
         multiply_wait<1>();
         if (gives_back && step != 0) barrier_arrive(empty + previous_stage);
+        // Loading warps count on stages that are given back in order: those of the other's tile come first.
+        if (gives_back && step == 0 && number != static_cast<int>(blockIdx.x))
+          barrier_wait(empty + (stage + kStages - 1) % kStages, stage == 0 ? parity ^ 1 : parity);
         previous_stage = stage;
         next_stage();
       }
+      if (lane == 0) barrier_arrive(multiplied + consumer);
       multiply_wait<0>();
       if (gives_back) barrier_arrive(empty + previous_stage);
-      // Store: the outputs of a run lie one after the other in a plane of y. A warp stages eight channels at a time in
-      // its own part of shared memory, without the positions between two rows, and writes each as one run that starts
-      // on a 32-byte sector of y: sectors that two instructions share are slow. So a channel's run starts up to
-      // kLead - 1 outputs late.
-      const int plane_first = (tile.n * kGroups + tile.group) * kGroupK;
-      const int run_first = tile.first_output + run * kWindow;
-      // Runs at the ends of a plane may store vectors in part.
-      const bool inside = run_first > 0 && run_first + (kWindow + kSectorElements) <= kPlane;
+      pass_tile();
+      // Store: a run holds whole images. A warp stages eight channels at a time in its own part of shared memory, place
+      // by place, and writes their planes without the positions that no output has.
       Staged* const staged = staging + (warp - 4) * kStagingElements;
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const int column_first = opaque(run_first % kQ + lane % 4 * 2);
         const int k_first = tile.k_tile * kBlockK + k_consumer + warp % 4 * 16 + half * 8;
-        Staged* const staged_lane =
-            staged + (lane / 4 * kStagingPitch + lane % 4 * 2 + kLead - late(plane_first + k_first + lane / 4));
+        Staged* const staged_lane = staged + (lane / 4 * kStagingPitch + lane % 4 * 2);
         __syncwarp();
 #pragma unroll
-        for (int i = 0; i < kColumns / 4; ++i) {
-          const int column = i / 2 * 8 + i % 2;  // behind the lane's first
-          float value = sum[i / 2 * 4 + half * 2 + i % 2];
-          const int rows = (column_first + column) / kPitch;
-          if (column_first + column - rows * kPitch < kQ) staged_lane[column - rows * kGap] = from_float(value);
+        for (int i = 0; i < kColumns / 8; ++i) {
+          float2 pair;
+#pragma unroll
+          for (int e = 0; e < 2; ++e) {
+            float value = sum[i * 4 + half * 2 + e];
+            (e == 0 ? pair.x : pair.y) = value;
+          }
+          *reinterpret_cast<unsigned*>(staged_lane + (i * 8)) = element_pair(pair.x, pair.y);
         }
         __syncwarp();
-        if (inside) {
-          auto* const y_lane = y + (plane_first + k_first) * static_cast<long long>(kPlane) +
-                               (run_first - kLead + lane * kStoreElements);
-#pragma unroll
-          for (int k = 0; k < 8; ++k) {
-            const long long late_k = k * static_cast<long long>(kPlane) + late(plane_first + k_first + k);
-#pragma unroll
-            for (int i = 0; i < kStoreSteps; ++i) {
-              const int vector = i * 32 + lane;
-              const bool stored = vector * kStoreElements >= kLead && vector < kStoreVectors;
-              // Nothing lies behind the last vector of the last channel.
-              const int readable = (i + 1) * 32 <= kStoreVectors || stored ? vector : 0;
-              const Staged* source = staged + k * kStagingPitch + readable * kStoreElements;
-              const uint4 value = *reinterpret_cast<const uint4*>(source);
-              store_all_if(y_lane + (late_k + i * (32 * kStoreElements)), value, stored);
-            }
-          }
-        } else {
-#pragma unroll 4
-          for (int k = 0; k < 8; ++k) {
-            if (k_first + k >= kGroupK) break;
-            const int plane = plane_first + k_first + k;
-            const int first = run_first == 0 ? 0 : run_first + late(plane);
-            const int end = kPlane - run_first < kWindow + late(plane) ? kPlane : run_first + kWindow + late(plane);
-            const long long row = static_cast<long long>(plane) * kPlane;
 #pragma unroll 1
-            for (int vector = lane; vector < kStoreVectors; vector += 32) {
-              const int output = run_first + late(plane) - kLead + vector * kStoreElements;
-              const unsigned mask = elements_within(first - output, end - output);
-              const Staged* source = staged + k * kStagingPitch + vector * kStoreElements;
-              const uint4 value = *reinterpret_cast<const uint4*>(source);
-              store_elements(y + (row + output), value, mask);
+        for (int image = 0; image < kImages && tile.n + run * kImages + image < kN; ++image) {
+          const int plane_first = ((tile.n + run * kImages + image) * kGroups + tile.group) * kGroupK + k_first;
+#pragma unroll 1
+          for (int output = lane * kStoreWidth; output < kPlane; output += 32 * kStoreWidth) {
+            const Staged* source = staged + (image * kImagePositions + output + output / kQ * kGap);
+            auto* const y_lane = y + (plane_first * static_cast<long long>(kPlane) + output);
+#pragma unroll
+            for (int k = 0; k < 8; ++k) {
+              const Element value = *(source + k * kStagingPitch);
+              y_lane[k * kPlane] = value;
             }
           }
         }

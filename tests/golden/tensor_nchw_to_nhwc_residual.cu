@@ -6,12 +6,13 @@
 // Plan
 //   family: tensor
 //   target: sm_90a
-//   grid: 132 blocks of 384 threads, 227440 bytes of shared memory, at least 1 block(s) per SM
-//   tile of a block: 64 channels, 2 run(s) of 104 positions, each for 100 outputs
-//   pipeline: 5 stages of 2 slice(s) of 16 bytes of channels and all filter rows
-//   loading: by the copy engine, 1 step(s) ahead of each of 4 warps
+//   grid: 132 blocks of 384 threads, 213608 bytes of shared memory, at least 1 block(s) per SM
+//   tile of a block: 64 channels, 1 run(s) of 104 positions, each for 100 outputs
+//   pipeline: 5 stages of 8 slice(s) of 16 bytes of channels and all filter rows
+//   loading: 2 team(s) of 2 warp(s), 3 pixel(s) of a lane in flight
 //   storing: vectors of channels
-//   weights: loaded with each step as they lie in w
+//   multiplying: two warpgroups take tiles in turn, and one stores while the other multiplies
+//   weights: all in shared memory
 
 // Element: one value of x, w, bias, residual or y in memory. Here fp32.
 using Element = float;
@@ -54,29 +55,15 @@ __device__ __forceinline__ void barrier_wait(Barrier* barrier, int parity) {
       : "memory");
 }
 
-// A tensor as the copy engine sees it (CUtensorMap): made by the host for every launch, a parameter of the kernel.
-struct alignas(64) TensorMap {
-  unsigned long long words[16];
-};
-
-// Global to shared copy of a box of a tensor (cp.async.bulk.tensor, sm_90): one thread asks, nobody waits. The box
-// starts at the given indices, which may lie outside: there are zeros. The first of them counts whole 16 bytes.
-// `arrival` is told of the bytes of the whole box. The destination is a multiple of 128 bytes, of 1024 if the box is
-// swizzled.
-__device__ __forceinline__ void tensor_copy_to_shared(void* destination, const TensorMap* map, int i0, int i1,
-                                                      Barrier* arrival) {
-  asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
-               ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(destination))), "l"(map), "r"(i0), "r"(i1),
-               "r"(barrier_address(arrival))
+// Global to shared copy of a whole block of memory by the copy engine (cp.async.bulk, sm_90): one thread asks, nobody
+// waits; `arrival` is told of the bytes, which its current phase must expect. Addresses and size are multiples of 16.
+// The copy writes through the async proxy, which is how warpgroup multiplications read.
+__device__ __forceinline__ void bulk_copy_to_shared(void* destination, const void* source, int bytes,
+                                                    Barrier* arrival) {
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+                   static_cast<unsigned>(__cvta_generic_to_shared(destination))),
+               "l"(source), "r"(bytes), "r"(barrier_address(arrival))
                : "memory");
-}
-__device__ __forceinline__ void tensor_copy_to_shared(void* destination, const TensorMap* map, int i0, int i1, int i2,
-                                                      Barrier* arrival) {
-  asm volatile(
-      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];"
-      ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(destination))),
-      "l"(map), "r"(i0), "r"(i1), "r"(i2), "r"(barrier_address(arrival))
-      : "memory");
 }
 
 // Overlapped launches (sm_90): if the host allows it, a kernel may start before the one before it in the stream has
@@ -124,6 +111,23 @@ __device__ __forceinline__ void shrink_registers_to() {
 template <int kRegisters>
 __device__ __forceinline__ void grow_registers_to() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
+}
+
+// source[kOffset] if valid, else 0, and then source may be any address. One predicated instruction, issued where it is
+// written: loads of a batch all leave before the first is waited for.
+template <long long kOffset>
+__device__ __forceinline__ Element load_if(const Element* source, bool valid) {
+  Element result;
+  asm volatile(
+      "{\n"
+      ".reg .pred valid;\n"
+      "setp.ne.b32 valid, %2, 0;\n"
+      "mov.b32 %0, 0;\n"
+      "@valid ld.global.nc.b32 %0, [%1 + %3];\n"
+      "}"
+      : "=&f"(result)
+      : "l"(source), "r"(static_cast<int>(valid)), "n"(4 * kOffset));
+  return result;
 }
 
 // Four channels of a pixel as one row of a matrix operand's half: fp32 rounded to nearest TF32, ties away from zero
@@ -201,23 +205,22 @@ __device__ __forceinline__ float max_nan(float a, float b) {
   return result;
 }
 
-// sum[64][104] += a[64][8] * b[104][8] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a),
-// with a in registers: lane l of warp w holds of rows 16 w + l / 4 + {0, 8} column l % 4, in a[0] and a[1], and column
-// l % 4 + 4, in a[2] and a[3]. Operands are fp32 bit patterns rounded to TF32. The sums lie as those of matrices in
-// shared memory do; a, like them, may not be touched until the multiplication is complete.
-__device__ __forceinline__ void multiply(float (&sum)[52], const unsigned (&a)[4], MatrixOperand b,
+// sum[64][104] += a[64][8] * b[104][8] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a).
+// Operands are fp32 bit patterns rounded to TF32; a product is exact, the sum of fp32. Lane l of warp w holds of row
+// 16 w + l / 4 + 8 i, columns 8 j + 2 (l % 4) + {0, 1}, in sum[4 j + 2 i + {0, 1}].
+__device__ __forceinline__ void multiply(float (&sum)[52], MatrixOperand a, MatrixOperand b,
                                          int accumulate) {
   asm volatile(
       "{\n"
       ".reg .pred accumulate;\n"
-      "setp.ne.b32 accumulate, %57, 0;\n"
+      "setp.ne.b32 accumulate, %54, 0;\n"
       "wgmma.mma_async.sync.aligned.m64n104k8.f32.tf32.tf32 {\n"
       "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15,\n"
       "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31,\n"
       "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47,\n"
       "%48, %49, %50, %51\n"
       "},\n"
-      "{%52, %53, %54, %55}, %56, accumulate, 1, 1;\n"
+      "%52, %53, accumulate, 1, 1;\n"
       "}"
       :
       "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3]), "+f"(sum[4]), "+f"(sum[5]),
@@ -229,7 +232,7 @@ __device__ __forceinline__ void multiply(float (&sum)[52], const unsigned (&a)[4
       "+f"(sum[36]), "+f"(sum[37]), "+f"(sum[38]), "+f"(sum[39]), "+f"(sum[40]), "+f"(sum[41]),
       "+f"(sum[42]), "+f"(sum[43]), "+f"(sum[44]), "+f"(sum[45]), "+f"(sum[46]), "+f"(sum[47]),
       "+f"(sum[48]), "+f"(sum[49]), "+f"(sum[50]), "+f"(sum[51])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate));
+      : "l"(a), "l"(b), "r"(accumulate));
 }
 
 // Convolution: x[N][C][H][W], w[K][C/groups][R][S], y[N][K][P][Q] (extents, whatever the layout)
@@ -257,47 +260,40 @@ constexpr int kInputStrideW = 1;
 // Tiles: kBlockK channels of kRuns runs of kColumns positions, of which each stores kWindow outputs
 constexpr int kBlockK = 64;
 constexpr int kTilesK = 1;
-constexpr int kRuns = 2;
+constexpr int kRuns = 1;
 constexpr int kColumns = 104;
 constexpr int kWindow = 100;
 constexpr int kGap = 1;  // positions of a grid row behind its kQ outputs
 constexpr int kPitch = 29;
-constexpr int kTilesOfPlane = 4;
-constexpr int kTiles = 256;
+constexpr int kTilesOfPlane = 8;
+constexpr int kTiles = 512;
 
 // Steps: all filter rows of kSlices slices of channels; a slice is 16 bytes of a pixel
-constexpr int kSlices = 2;
-constexpr int kChunkChannels = 8;
-constexpr int kSteps = 4;
+constexpr int kSlices = 8;
+constexpr int kChunkChannels = 32;
+constexpr int kSteps = 1;
 constexpr int kStepRows = 3;  // filter rows of a step
 constexpr int kPhases = 1;  // residues of columns modulo the stride, kept apart
-constexpr int kUnits = 18;  // of a step: taps, each of one slice
+constexpr int kUnits = 72;  // of a step: taps, each of one slice
 constexpr int kRunPixels = 164;
-constexpr int kRunBytes = 5248;
-constexpr int kWeightBytes = 18432;
-constexpr int kInputBytes = 10496;
-constexpr int kWeightsOfStage = 11264;  // bytes from a stage's start
-constexpr int kTaps = 9;
-constexpr int kLaneChannels = 2;  // neighbours, of which a lane has weights
-constexpr int kWeightRowBytes = 288;  // of an output channel
-constexpr int kStageBytes = 29696;
+constexpr int kRunBytes = 20992;
+constexpr int kWeightBytes = 73728;
+constexpr int kInputBytes = 20992;
+constexpr int kStageBytes = 20992;
 constexpr int kStages = 5;
 
-// Loading: a warp takes every fourth step, and the copy engine brings kCopiesAhead of them
-constexpr int kCopiesAhead = 1;
-constexpr int kVectorElements = 4;
-constexpr int kRawPitch = 172;  // elements of a channel's copy
-constexpr int kRawRunElements = 1376;
-constexpr int kRawBytes = 11008;  // of a step
-constexpr int kRawFirstByte = 148480;
+// Loading: kTeams teams of kTeamWarps warps
+constexpr int kTeamWarps = 2;
+constexpr int kTeams = 2;
 constexpr int kLoadItemsOfPhase = 6;  // 32 pixels each
 constexpr int kLoadItems = 6;
+constexpr int kLoadBatch = 3;  // items of a warp in flight
 
 // The block
 constexpr int kThreads = 384;
 constexpr int kConsumers = 2;
-constexpr int kLoaderRegisters = 168;
-constexpr int kConsumerRegisters = 168;
+constexpr int kLoaderRegisters = 240;
+constexpr int kConsumerRegisters = 120;
 constexpr int kStoreColumns = 64;  // positions of a consumer that are staged at a time
 constexpr int kStagingPitch = 68;  // of a position
 constexpr int kStagingElements = 1088;  // of a warp
@@ -306,24 +302,36 @@ constexpr int kVectors = 16;  // of a position
 constexpr int kStorePositions = 8;  // that a consumer writes at a time
 constexpr int kStoreSteps = 8;
 constexpr int kStoreBatch = 8;  // of these at a time
-constexpr int kStagingFirstByte = 192512;
-constexpr int kBarriersFirstByte = 227328;
+constexpr int kWeightsFirstByte = 104960;
+constexpr int kStagingFirstByte = 178688;
+constexpr int kBarriersFirstByte = 213504;
+
+// Packing: kPackSlices slices of kPackK output channels, of each a piece of w
+constexpr int kPackThreads = 256;
+constexpr int kPackK = 32;
+constexpr int kPackSlices = 1;
+constexpr int kPackedSlices = 8;  // in all
+constexpr int kPackBlocksOfK = 8;  // that share output channels
+constexpr int kWordElements = 1;  // that one load reads
+constexpr int kPieceWords = 36;
+constexpr int kPackBatch = 5;  // words of a thread in flight
+constexpr int kPiecePitch = 37;  // elements, an odd number of banks
+constexpr int kRowsOfSlice = 9;  // of an output channel
 
 // The numbers above are redundant; they must agree.
-static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 128);
-static_assert(kStages >= 4 && kCopiesAhead * 4 * kRawBytes <= kStagingFirstByte);
+static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 64);
+static_assert(kTeams * kTeamWarps == 4);
 static_assert(kGap <= (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kGap);
 static_assert(kRunPixels ==
               kColumns + (kS - 1) * kDilationW / kStrideW + (kStepRows - 1) * kDilationH * kPitch);
 static_assert(kChunkChannels == kSlices * kOperandChannels && kSteps * kStepRows % kR == 0);
-static_assert(kUnits == kTaps * kSlices && kChunkChannels == 4 * kLaneChannels);
-static_assert(kWeightsOfStage >= kInputBytes && kWeightBytes == kBlockK * kWeightRowBytes);
+static_assert(kUnits % 2 == 0 && kUnits >= kStepRows * kS * kSlices && kWeightBytes == kUnits * kBlockK * 16);
 static_assert(kRunBytes == kPhases * kSlices * kRunPixels * 16);
 static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes &&
     kStages * kStageBytes <= kStagingFirstByte);
 static_assert(kStoreSteps * kStorePositions == kStoreColumns && kStoreColumns % 16 == 0);
 static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);
-static_assert(kBarriersFirstByte + 16 * kStages + 32 <= 227440);
+static_assert(kBarriersFirstByte + 16 * kStages + 24 <= 213608);
 
 using Staged = float;  // an output on its way to y
 
@@ -331,32 +339,59 @@ using Staged = float;  // an output on its way to y
 // Activation: relu.
 __device__ __forceinline__ float activate(float x) { return max_nan(x, 0.0f); }
 
-// Loads what this lane multiplies of a step's weights, which lie in shared memory as in w, and rounds it: of the output
-// channels `row` and `row` + 8, kLaneChannels neighbouring input channels with all their taps. Of a multiplication's
-// columns, two are this lane's, lane % 4 and the one four behind it.
-__device__ __forceinline__ void load_weights(unsigned (&a)[kUnits / 2][4], const char* weights, int row, int lane) {
+// Weights as the multiplications take them, [tile of k][chunk][r][unit][k of the tile]: a unit is a tap of one slice of
+// kOperandChannels channels. What the filter does not have is zero. A block packs kPackSlices slices of kPackK output
+// channels. In w they are one piece for each output channel, so lanes read along it; rows lie along the output
+// channels, so lanes write along these.
+extern "C" __global__ void __launch_bounds__(kPackThreads)
+jitconv_fwd_f32_nchw_nhwc_n64c32h28w28_k48_3x3_residual_relu_tensor_pack(const Element* __restrict__ w,
+    uint4* __restrict__ packed_w) {
+  extern __shared__ __align__(1024) char shared[];
+  let_next_kernel_start();
+  Element* const pieces = reinterpret_cast<Element*>(shared);
+  const int first_slice = static_cast<int>(blockIdx.x) % kPackBlocksOfK * kPackSlices;
+  const int k_block = static_cast<int>(blockIdx.x) / kPackBlocksOfK;  // of all groups' tiles
+  const int tile = k_block / (kBlockK / kPackK), k_of_tile = k_block % (kBlockK / kPackK) * kPackK;
+  const int k_first = tile % kTilesK * kBlockK + k_of_tile;  // within the group
+  const int c_first = first_slice * kOperandChannels;
+
+  const Element* filter =
+      w + (static_cast<long long>(tile / kTilesK * kGroupK + k_first) * kChannels + c_first) * (kR * kS);
+  const int length = (kChannels - c_first) * (kR * kS);  // of a piece, if the block does not end before
+#pragma unroll 1
+  for (int first = threadIdx.x; first < kPackK * kPieceWords; first += kPackBatch * kPackThreads) {
+    Element value[kPackBatch];
 #pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    float value[kLaneChannels * kTaps];
-#pragma unroll
-    for (int i = 0; i < kLaneChannels * kTaps; i += 2) {
-      const char* piece = weights + (row + half * 8) * kWeightRowBytes +
-          (lane % 4 * (kLaneChannels * kTaps * 4) + i * 4);
-      const float2 some = *reinterpret_cast<const float2*>(piece);
-      value[i] = some.x, value[i + 1] = some.y;
+    for (int i = 0; i < kPackBatch; ++i) {
+      const int k = (first + i * kPackThreads) / kPieceWords;
+      const int place = (first + i * kPackThreads - k * kPieceWords) * kWordElements;
+      const bool valid = k < kPackK && k_first + k < kGroupK && place < length;
+      value[i] = load_if<0>(filter + (k * (static_cast<long long>(kChannels) * (kR * kS)) + place), valid);
     }
 #pragma unroll
-    for (int i = 0; i < kLaneChannels * kTaps; ++i) {
-      const int channel = i / kTaps, tap = i % kTaps;
-      a[tap * (kLaneChannels / 2) + channel / 2][half + channel % 2 * 2] = round_to_tf32(value[i]);
+    for (int i = 0; i < kPackBatch; ++i) {
+      const int k = (first + i * kPackThreads) / kPieceWords;
+      const int place = (first + i * kPackThreads - k * kPieceWords) * kWordElements;
+      if (k < kPackK) pieces[k * kPiecePitch + place] = value[i];
     }
   }
-}
+  __syncthreads();
 
-// Which channel lies at a place of the slices, so that weights and pixels meet.
-__device__ constexpr int channel_at(int place) {
-  const int chunk = place / kChunkChannels * kChunkChannels;
-  return chunk + place % 4 * kLaneChannels + (place - chunk) / 8 * 2 + place / 4 % 2;
+  const int k = static_cast<int>(threadIdx.x) % kPackK;
+  uint4* rows = packed_w + tile * (kSteps * kUnits * kBlockK) + k_of_tile + k;
+  const int slices = kPackedSlices - first_slice < kPackSlices ? kPackedSlices - first_slice : kPackSlices;
+  for (int item = static_cast<int>(threadIdx.x) / kPackK; item < slices * kRowsOfSlice;
+       item += kPackThreads / kPackK) {
+    const int slice = item / kRowsOfSlice, row = item - slice * kRowsOfSlice;
+    const int r = row / kS, s = row % kS;
+    const int step = (first_slice + slice) / kSlices;
+    const int unit = row * kSlices + (first_slice + slice) % kSlices;
+    const Element* first_channel = pieces + k * kPiecePitch + slice * (kOperandChannels * kR * kS) + r * kS + s;
+    Element channel[kOperandChannels];
+#pragma unroll
+    for (int c = 0; c < kOperandChannels; ++c) channel[c] = first_channel[c * (kR * kS)];
+    rows[(step * kUnits + unit) * kBlockK] = operand_row(channel);
+  }
 }
 
 // A position is a place in an image's grid of output rows, kGap columns longer than y's: there the window of taps
@@ -384,114 +419,94 @@ __device__ __forceinline__ void read_staged(float (&value)[kStoreVector], const 
   }
 }
 
-// A loading warp's way through the steps of a block's tiles: it takes every fourth.
-struct Walk {
-  int number, step, end_step;
-  __device__ __forceinline__ explicit Walk(int first) : number(static_cast<int>(blockIdx.x)) {
-    enter_tile();
-    advance(first);
-  }
-  __device__ __forceinline__ void enter_tile() {
-    step = 0;
-    end_step = kSteps;
-  }
-  __device__ __forceinline__ void advance(int steps) {
-    step += steps;
-    while (step >= end_step && number < kTiles) {
-      const int left = step - end_step;
-      number += static_cast<int>(gridDim.x);
-      enter_tile();
-      step += left;
-    }
-  }
-  __device__ __forceinline__ bool done() const { return number >= kTiles; }
-};
-
-// Where the part of a plane of x starts that a run needs for the filter row r of its step: a multiple of 16 bytes.
-__device__ __forceinline__ int first_element(int run_first, int r) {
-  const int row = run_first / kQ, column = run_first - row * kQ;
-  const int first_column = column * kStrideW - kPadLeft;
-  const int begin = (row * kStrideH - kPadTop + r * kDilationH) * kW +
-                    (first_column < 0 ? 0 : first_column < kW ? first_column : kW);
-  return begin < 0 ? 0 : begin / kVectorElements * kVectorElements;
-}
-
-// Asks for the pixels of a step as [run][channel][element], kRawPitch elements for a channel: a box of x for each run.
-__device__ __forceinline__ void copy_pixels(const TensorMap* x_map, const Walk& walk, int lane, char* raw,
-                                            Barrier* copied) {
-  if (lane != 0) return;
-  const Tile tile(walk.number);
-  const int step = walk.step;
-#pragma unroll
-  for (int run = 0; run < kRuns; ++run) {
-    barrier_arrive_expecting(copied, kChunkChannels * kRawPitch * static_cast<int>(sizeof(Element)));
-    tensor_copy_to_shared(reinterpret_cast<Element*>(raw) + run * kRawRunElements, x_map,
-        first_element(tile.first_output + run * kWindow, 0),
-                          (tile.n * kGroups + tile.group) * kChannels + step * kChunkChannels, copied);
-  }
-}
-
-// Makes operand rows of one step's kRunPixels pixels of a run, [phase][slice][pixel], 16 bytes each, from copies of x.
-__device__ __forceinline__ void convert_run(const Element* raw, int c_first, int r, int run_first, int lane,
-                                            char* run) {
+// Loads one step's kRunPixels pixels of a run as [phase][slice][pixel], 16 bytes each. Lanes are
+// neighbours in a row of x; kLoadBatch pixels of a lane are in flight at a time.
+__device__ __forceinline__ void load_run(const Element* __restrict__ x_chunk, int c_first, int r, int run_first,
+                                         int first_item, int lane, char* run) {
   const int row_first = run_first / kQ;
   const int column_first = run_first - row_first * kQ;
-  const int first = first_element(run_first, r);
-#pragma unroll 4
-  for (int item = 0; item < kLoadItems; ++item) {
-    const int phase = kPhases == 1 ? 0 : item / kLoadItemsOfPhase;
-    const int pixel = (item - phase * kLoadItemsOfPhase) * 32 + lane;
-    const int row = row_first + (column_first + pixel) / kPitch;
-    const int column = (column_first + pixel) % kPitch;
-    const int h = row * kStrideH - kPadTop + r * kDilationH;
-    const int w = column * kStrideW - kPadLeft + phase;
-    const bool valid = pixel < kRunPixels && static_cast<unsigned>(h) < kH && static_cast<unsigned>(w) < kW;
-    const Element* source = raw + (valid ? h * kW + w - first : 0);
-    uint4* destination = reinterpret_cast<uint4*>(run) + phase * (kSlices * kRunPixels) + pixel;
-    Element value[kChunkChannels];
+#pragma unroll 1
+  for (int item = first_item; item < kLoadItems; item += kLoadBatch * kTeamWarps) {
+    Element value[kLoadBatch][kChunkChannels];
 #pragma unroll
-    for (int c = 0; c < kChunkChannels; ++c)
-      value[c] = valid ? source[channel_at(c) * kRawPitch] : from_float(0.0f);
+    for (int i = 0; i < kLoadBatch; ++i) {
+      const int phase = kPhases == 1 ? 0 : (item + i * kTeamWarps) / kLoadItemsOfPhase;
+      const int pixel = (item + i * kTeamWarps - phase * kLoadItemsOfPhase) * 32 + lane;
+      const int row = row_first + (column_first + pixel) / kPitch;
+      const int column = (column_first + pixel) % kPitch;
+      const int h = row * kStrideH - kPadTop + r * kDilationH;
+      const int w = column * kStrideW - kPadLeft + phase;
+      const bool valid = item + i * kTeamWarps < kLoadItems && pixel < kRunPixels && static_cast<unsigned>(h) < kH &&
+                         static_cast<unsigned>(w) < kW;
+      const Element* source = x_chunk + (h * kInputStrideH + w);
+      value[i][0] = load_if<0LL * kInputStrideC>(source, valid);
+      value[i][1] = load_if<1LL * kInputStrideC>(source, valid);
+      value[i][2] = load_if<2LL * kInputStrideC>(source, valid);
+      value[i][3] = load_if<3LL * kInputStrideC>(source, valid);
+      value[i][4] = load_if<4LL * kInputStrideC>(source, valid);
+      value[i][5] = load_if<5LL * kInputStrideC>(source, valid);
+      value[i][6] = load_if<6LL * kInputStrideC>(source, valid);
+      value[i][7] = load_if<7LL * kInputStrideC>(source, valid);
+      value[i][8] = load_if<8LL * kInputStrideC>(source, valid);
+      value[i][9] = load_if<9LL * kInputStrideC>(source, valid);
+      value[i][10] = load_if<10LL * kInputStrideC>(source, valid);
+      value[i][11] = load_if<11LL * kInputStrideC>(source, valid);
+      value[i][12] = load_if<12LL * kInputStrideC>(source, valid);
+      value[i][13] = load_if<13LL * kInputStrideC>(source, valid);
+      value[i][14] = load_if<14LL * kInputStrideC>(source, valid);
+      value[i][15] = load_if<15LL * kInputStrideC>(source, valid);
+      value[i][16] = load_if<16LL * kInputStrideC>(source, valid);
+      value[i][17] = load_if<17LL * kInputStrideC>(source, valid);
+      value[i][18] = load_if<18LL * kInputStrideC>(source, valid);
+      value[i][19] = load_if<19LL * kInputStrideC>(source, valid);
+      value[i][20] = load_if<20LL * kInputStrideC>(source, valid);
+      value[i][21] = load_if<21LL * kInputStrideC>(source, valid);
+      value[i][22] = load_if<22LL * kInputStrideC>(source, valid);
+      value[i][23] = load_if<23LL * kInputStrideC>(source, valid);
+      value[i][24] = load_if<24LL * kInputStrideC>(source, valid);
+      value[i][25] = load_if<25LL * kInputStrideC>(source, valid);
+      value[i][26] = load_if<26LL * kInputStrideC>(source, valid);
+      value[i][27] = load_if<27LL * kInputStrideC>(source, valid);
+      value[i][28] = load_if<28LL * kInputStrideC>(source, valid);
+      value[i][29] = load_if<29LL * kInputStrideC>(source, valid);
+      value[i][30] = load_if<30LL * kInputStrideC>(source, valid);
+      value[i][31] = load_if<31LL * kInputStrideC>(source, valid);
+    }
 #pragma unroll
-    for (int slice = 0; slice < kSlices; ++slice) {
-      const uint4 operand = operand_row(value + slice * kOperandChannels);
-      if (pixel < kRunPixels) destination[slice * kRunPixels] = operand;
+    for (int i = 0; i < kLoadBatch; ++i) {
+      const int phase = kPhases == 1 ? 0 : (item + i * kTeamWarps) / kLoadItemsOfPhase;
+      const int pixel = (item + i * kTeamWarps - phase * kLoadItemsOfPhase) * 32 + lane;
+      if (item + i * kTeamWarps >= kLoadItems || pixel >= kRunPixels) continue;
+      uint4* destination = reinterpret_cast<uint4*>(run) + phase * (kSlices * kRunPixels) + pixel;
+#pragma unroll
+      for (int slice = 0; slice < kSlices; ++slice)
+        destination[slice * kRunPixels] = operand_row(value[i] + slice * kOperandChannels);
     }
   }
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
-jitconv_fwd_f32_nchw_nhwc_n64c32h28w28_k48_3x3_residual_relu_tensor(const __grid_constant__ TensorMap x_map,
-    const __grid_constant__ TensorMap w_map, const Element* residual, Element* y) {
+jitconv_fwd_f32_nchw_nhwc_n64c32h28w28_k48_3x3_residual_relu_tensor(const Element* __restrict__ x,
+    const uint4* __restrict__ packed_w, const Element* residual, Element* y) {
   extern __shared__ __align__(1024) char shared[];
   char* const stages = shared;
   Staged* const staging = reinterpret_cast<Staged*>(shared + kStagingFirstByte);
   Barrier* const full = reinterpret_cast<Barrier*>(shared + kBarriersFirstByte);
   Barrier* const empty = full + kStages;
+  Barrier* const weights_arrival = empty + kStages;
+  Barrier* const multiplied = weights_arrival + 1;  // one of each multiplying warpgroup
   // The shuffle tells the compiler that the number is the same in all lanes.
   const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
   const int lane = threadIdx.x % 32;
 
   if (threadIdx.x == kThreads - 128) {  // no loading thread, which has something to ask for
     for (int i = 0; i < kStages; ++i) {
-      barrier_init(full + i, 2);
-      barrier_init(empty + i, 4 * kConsumers);
+      barrier_init(full + i, kTeamWarps);
+      barrier_init(empty + i, 1);
     }
+    barrier_init(weights_arrival, 1);
+    for (int i = 0; i < kConsumers; ++i) barrier_init(multiplied + i, 4);
     barrier_init_visible();
-  }
-  // Pixels are what a block waits for: its loading warps ask for the first before anything else is ready.
-  if (warp < 4) {
-    Barrier* const copied = empty + kStages + warp * kCopiesAhead;
-    if (lane == 0) {
-      for (int slot = 0; slot < kCopiesAhead; ++slot) barrier_init(copied + slot, kRuns);
-      barrier_init_visible();
-    }
-    __syncwarp();
-    Walk ahead(warp);
-    for (int slot = 0; slot < kCopiesAhead; ++slot, ahead.advance(4))
-      if (!ahead.done())
-        copy_pixels(&x_map, ahead, lane, shared + kRawFirstByte + (warp * kCopiesAhead + slot) * kRawBytes,
-            copied + slot);
   }
   // A vector that is stored in part is read whole.
   for (int i = threadIdx.x; i < kConsumers * 4 * kStagingElements; i += kThreads) staging[i] = Staged{};
@@ -505,46 +520,61 @@ jitconv_fwd_f32_nchw_nhwc_n64c32h28w28_k48_3x3_residual_relu_tensor(const __grid
   };
 
   if (warp < 4) {
-    // The loading warpgroup. Its warps take steps in turn: each makes operand rows of the pixels of its step, while the
-    // copy engine brings those of its next steps as they lie in x.
-    char* const raw = shared + kRawFirstByte + warp * (kCopiesAhead * kRawBytes);
-    Barrier* const copied = empty + kStages + warp * kCopiesAhead;
-    Walk ahead(warp + 4 * kCopiesAhead), now(warp);
-    stage = warp;
-#pragma unroll 1
-    for (int turn = 0; !now.done(); ++turn, now.advance(4), ahead.advance(4)) {
-      const Tile tile(now.number);
-      const int step = now.step, slot = turn % kCopiesAhead;
-      const int c_first = step * kChunkChannels;
-      char* input = stages + stage * kStageBytes;
-      barrier_wait(empty + stage, parity ^ 1);
-      if (lane == 0) {
-        barrier_arrive_expecting(full + stage, kWeightBytes);
-        tensor_copy_to_shared(input + kWeightsOfStage, &w_map, step * (kChunkChannels * kTaps),
-                              tile.group * kGroupK + tile.k_tile * kBlockK, full + stage);
-      }
-      barrier_wait(copied + slot, turn / kCopiesAhead % 2);
-#pragma unroll 1
-      for (int run = 0; run < kRuns; ++run)
-        convert_run(reinterpret_cast<const Element*>(raw + slot * kRawBytes) + run * kRawRunElements, c_first,
-                    0, tile.first_output + run * kWindow, lane, input + run * kRunBytes);
-      fence_async_proxy();
-      __syncwarp();
-      if (lane == 0) barrier_arrive(full + stage);
-      if (!ahead.done()) copy_pixels(&x_map, ahead, lane, raw + slot * kRawBytes, copied + slot);
-      stage += 4;
-      if (stage >= kStages) stage -= kStages, parity ^= 1;
+    // The loading warpgroup. A warp's loads do not overlap its own waiting, so teams of warps take steps in turn.
+    grow_registers_to<kLoaderRegisters>();
+    if (threadIdx.x == 0) {  // all of them, for all tiles
+      wait_for_previous_kernel();
+      barrier_arrive_expecting(weights_arrival, kSteps * kWeightBytes);
+      for (int step = 0; step < kSteps; ++step)
+        bulk_copy_to_shared(shared + kWeightsFirstByte + step * kWeightBytes,
+                            reinterpret_cast<const char*>(packed_w) + step * kWeightBytes, kWeightBytes,
+                            weights_arrival);
     }
-  } else {
-    // A multiplying warpgroup: 64 of the tile's channels, one of its runs of positions.
-    const int consumer = warp / 4 - 1;
-    const int k_consumer = 0, run = consumer;
-    const bool gives_back = lane == 0;  // what its warp has read and multiplied
-    float sum[kColumns / 2];
-    unsigned a[kUnits / 2][4];
+    const int team = warp / kTeamWarps, member = warp % kTeamWarps;
+    int turn = 0;
 #pragma unroll 1
     for (int number = blockIdx.x; number < kTiles; number += gridDim.x) {
       const Tile tile(number);
+      const Element* x_image = x + static_cast<long long>(tile.n) * kInputStrideN +
+                               static_cast<long long>(tile.group * kChannels) * kInputStrideC;
+#pragma unroll 1
+      for (int step = 0; step < kSteps; ++step) {
+        if (turn == team) {
+          const int c_first = step * kChunkChannels;
+          char* input = stages + stage * kStageBytes;
+          barrier_wait(empty + stage, parity ^ 1);
+#pragma unroll 1
+          for (int run = 0; run < kRuns; ++run)
+            load_run(x_image + (static_cast<long long>(c_first) * kInputStrideC), c_first, 0,
+                     tile.first_output + run * kWindow, member, lane, input + run * kRunBytes);
+          fence_async_proxy();
+          __syncwarp();
+          if (lane == 0) barrier_arrive(full + stage);
+        }
+        turn = turn + 1 == kTeams ? 0 : turn + 1;
+        next_stage();
+      }
+    }
+  } else {
+    // A multiplying warpgroup: 64 of the tile's channels, one of its runs of positions.
+    shrink_registers_to<kConsumerRegisters>();
+    const int consumer = warp / 4 - 1;
+    const int k_consumer = 0, run = 0;
+    const bool gives_back = threadIdx.x % 128 == 0;  // what its warpgroup has multiplied
+    float sum[kColumns / 2];
+    barrier_wait(weights_arrival, 0);
+    // The warpgroups take tiles in turn, so that one can store while the other multiplies.
+    int turn = 0;
+    const auto pass_tile = [&] {  // the other's
+      stage += kSteps % kStages;
+      parity ^= kSteps / kStages % 2;
+      if (stage >= kStages) stage -= kStages, parity ^= 1;
+    };
+    if (consumer == 1) pass_tile();
+#pragma unroll 1
+    for (int number = blockIdx.x + consumer * gridDim.x; number < kTiles; number += kConsumers * gridDim.x) {
+      const Tile tile(number);
+      barrier_wait(multiplied + (1 - consumer), (turn++ + consumer + 1) % 2);
       int previous_stage = 0;
 #pragma unroll 1
       for (int step = 0; step < kSteps; ++step) {
@@ -552,29 +582,60 @@ jitconv_fwd_f32_nchw_nhwc_n64c32h28w28_k48_3x3_residual_relu_tensor(const __grid
         const char* input = stages + stage * kStageBytes;
         // Adding to an operand moves it by rows of 16 bytes: a pixel of a slice, a channel of a unit.
         const MatrixOperand pixels = matrix_operand(input + run * kRunBytes, kRunPixels * 16);
-        multiply_wait<0>();  // of those that are overwritten now
-        load_weights(a, input + kWeightsOfStage, k_consumer + warp % 4 * 16 + lane / 4, lane);
-        __syncwarp();  // all lanes have read
+        const char* weights_of_step = shared + kWeightsFirstByte + step * kWeightBytes;
+        const MatrixOperand weights = matrix_operand(weights_of_step + k_consumer * 16, kBlockK * 16);
         multiply_begin();
         // begin taps
-        multiply(sum, a[0], pixels + 0, step != 0);  // r0s0, 1 of 1
-        multiply(sum, a[1], pixels + 1, 1);  // r0s1, 1 of 1
-        multiply(sum, a[2], pixels + 2, 1);  // r0s2, 1 of 1
-        multiply(sum, a[3], pixels + 29, 1);  // r1s0, 1 of 1
-        multiply(sum, a[4], pixels + 30, 1);  // r1s1, 1 of 1
-        multiply(sum, a[5], pixels + 31, 1);  // r1s2, 1 of 1
-        multiply(sum, a[6], pixels + 58, 1);  // r2s0, 1 of 1
-        multiply(sum, a[7], pixels + 59, 1);  // r2s1, 1 of 1
-        multiply(sum, a[8], pixels + 60, 1);  // r2s2, 1 of 1
+        multiply(sum, weights + 0 * kBlockK, pixels + 0, step != 0);  // r0s0 c0..7
+        multiply(sum, weights + 2 * kBlockK, pixels + 328, 1);  // r0s0 c8..15
+        multiply(sum, weights + 4 * kBlockK, pixels + 656, 1);  // r0s0 c16..23
+        multiply(sum, weights + 6 * kBlockK, pixels + 984, 1);  // r0s0 c24..31
+        multiply(sum, weights + 8 * kBlockK, pixels + 1, 1);  // r0s1 c0..7
+        multiply(sum, weights + 10 * kBlockK, pixels + 329, 1);  // r0s1 c8..15
+        multiply(sum, weights + 12 * kBlockK, pixels + 657, 1);  // r0s1 c16..23
+        multiply(sum, weights + 14 * kBlockK, pixels + 985, 1);  // r0s1 c24..31
+        multiply(sum, weights + 16 * kBlockK, pixels + 2, 1);  // r0s2 c0..7
+        multiply(sum, weights + 18 * kBlockK, pixels + 330, 1);  // r0s2 c8..15
+        multiply(sum, weights + 20 * kBlockK, pixels + 658, 1);  // r0s2 c16..23
+        multiply(sum, weights + 22 * kBlockK, pixels + 986, 1);  // r0s2 c24..31
+        multiply(sum, weights + 24 * kBlockK, pixels + 29, 1);  // r1s0 c0..7
+        multiply(sum, weights + 26 * kBlockK, pixels + 357, 1);  // r1s0 c8..15
+        multiply(sum, weights + 28 * kBlockK, pixels + 685, 1);  // r1s0 c16..23
+        multiply(sum, weights + 30 * kBlockK, pixels + 1013, 1);  // r1s0 c24..31
+        multiply(sum, weights + 32 * kBlockK, pixels + 30, 1);  // r1s1 c0..7
+        multiply(sum, weights + 34 * kBlockK, pixels + 358, 1);  // r1s1 c8..15
+        multiply(sum, weights + 36 * kBlockK, pixels + 686, 1);  // r1s1 c16..23
+        multiply(sum, weights + 38 * kBlockK, pixels + 1014, 1);  // r1s1 c24..31
+        multiply(sum, weights + 40 * kBlockK, pixels + 31, 1);  // r1s2 c0..7
+        multiply(sum, weights + 42 * kBlockK, pixels + 359, 1);  // r1s2 c8..15
+        multiply(sum, weights + 44 * kBlockK, pixels + 687, 1);  // r1s2 c16..23
+        multiply(sum, weights + 46 * kBlockK, pixels + 1015, 1);  // r1s2 c24..31
+        multiply(sum, weights + 48 * kBlockK, pixels + 58, 1);  // r2s0 c0..7
+        multiply(sum, weights + 50 * kBlockK, pixels + 386, 1);  // r2s0 c8..15
+        multiply(sum, weights + 52 * kBlockK, pixels + 714, 1);  // r2s0 c16..23
+        multiply(sum, weights + 54 * kBlockK, pixels + 1042, 1);  // r2s0 c24..31
+        multiply(sum, weights + 56 * kBlockK, pixels + 59, 1);  // r2s1 c0..7
+        multiply(sum, weights + 58 * kBlockK, pixels + 387, 1);  // r2s1 c8..15
+        multiply(sum, weights + 60 * kBlockK, pixels + 715, 1);  // r2s1 c16..23
+        multiply(sum, weights + 62 * kBlockK, pixels + 1043, 1);  // r2s1 c24..31
+        multiply(sum, weights + 64 * kBlockK, pixels + 60, 1);  // r2s2 c0..7
+        multiply(sum, weights + 66 * kBlockK, pixels + 388, 1);  // r2s2 c8..15
+        multiply(sum, weights + 68 * kBlockK, pixels + 716, 1);  // r2s2 c16..23
+        multiply(sum, weights + 70 * kBlockK, pixels + 1044, 1);  // r2s2 c24..31
         // end taps
         multiply_commit();
         multiply_wait<1>();
         if (gives_back && step != 0) barrier_arrive(empty + previous_stage);
+        // Loading warps count on stages that are given back in order: those of the other's tile come first.
+        if (gives_back && step == 0 && number != static_cast<int>(blockIdx.x))
+          barrier_wait(empty + (stage + kStages - 1) % kStages, stage == 0 ? parity ^ 1 : parity);
         previous_stage = stage;
         next_stage();
       }
+      if (lane == 0) barrier_arrive(multiplied + consumer);
       multiply_wait<0>();
       if (gives_back) barrier_arrive(empty + previous_stage);
+      pass_tile();
       // Store: the channels of a position are neighbours in y. A consumer stages its 64 channels of kStoreColumns
       // positions at a time, [position][channel], and writes vectors of channels, those of a position by neighbouring
       // lanes: no sector of y is written twice. Positions that no output has are staged and not written.

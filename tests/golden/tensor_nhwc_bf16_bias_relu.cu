@@ -6,12 +6,12 @@
 // Plan
 //   family: tensor
 //   target: sm_90a
-//   grid: 132 blocks of 384 threads, 201280 bytes of shared memory, at least 1 block(s) per SM
-//   tile of a block: 128 channels, 1 run(s) of 256 positions, each for 254 outputs
-//   pipeline: 4 stages of 4 slice(s) of 16 bytes of channels and one filter row
-//   loading: 1 team(s) of 4 warp(s), 9 vector(s) of a lane in flight
+//   grid: 132 blocks of 384 threads, 232152 bytes of shared memory, at least 1 block(s) per SM
+//   tile of a block: 128 channels, 1 run(s) of 176 positions, each for 174 outputs
+//   pipeline: 5 stages of 4 slice(s) of 16 bytes of channels and one filter row
+//   loading: 4 team(s) of 1 warp(s), 23 vector(s) of a lane in flight
 //   storing: vectors of channels
-//   weights: loaded with each step
+//   weights: all in shared memory
 
 // Element: one value of x, w, bias, residual or y in memory. Here bfloat16, rounded to nearest even when written.
 // Shifts rather than cvt.rn.bf16.f32, which sm_75 lacks.
@@ -265,26 +265,24 @@ __device__ __forceinline__ float max_nan(float a, float b) {
   return result;
 }
 
-// sum[64][256] += a[64][16] * b[256][16] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a).
+// sum[64][176] += a[64][16] * b[176][16] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a).
 // Operands are bfloat16; a product is exact, the sum of fp32. Lane l of warp w holds of row 16 w + l / 4 + 8 i,
 // columns 8 j + 2 (l % 4) + {0, 1}, in sum[4 j + 2 i + {0, 1}].
-__device__ __forceinline__ void multiply(float (&sum)[128], MatrixOperand a, MatrixOperand b,
+__device__ __forceinline__ void multiply(float (&sum)[88], MatrixOperand a, MatrixOperand b,
                                          int accumulate) {
   asm volatile(
       "{\n"
       ".reg .pred accumulate;\n"
-      "setp.ne.b32 accumulate, %130, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 {\n"
+      "setp.ne.b32 accumulate, %90, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n176k16.f32.bf16.bf16 {\n"
       "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15,\n"
       "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31,\n"
       "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47,\n"
       "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63,\n"
       "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79,\n"
-      "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95,\n"
-      "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111,\n"
-      "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127\n"
+      "%80, %81, %82, %83, %84, %85, %86, %87\n"
       "},\n"
-      "%128, %129, accumulate, 1, 1, 0, 0;\n"
+      "%88, %89, accumulate, 1, 1, 0, 0;\n"
       "}"
       :
       "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3]), "+f"(sum[4]), "+f"(sum[5]),
@@ -301,14 +299,7 @@ __device__ __forceinline__ void multiply(float (&sum)[128], MatrixOperand a, Mat
       "+f"(sum[66]), "+f"(sum[67]), "+f"(sum[68]), "+f"(sum[69]), "+f"(sum[70]), "+f"(sum[71]),
       "+f"(sum[72]), "+f"(sum[73]), "+f"(sum[74]), "+f"(sum[75]), "+f"(sum[76]), "+f"(sum[77]),
       "+f"(sum[78]), "+f"(sum[79]), "+f"(sum[80]), "+f"(sum[81]), "+f"(sum[82]), "+f"(sum[83]),
-      "+f"(sum[84]), "+f"(sum[85]), "+f"(sum[86]), "+f"(sum[87]), "+f"(sum[88]), "+f"(sum[89]),
-      "+f"(sum[90]), "+f"(sum[91]), "+f"(sum[92]), "+f"(sum[93]), "+f"(sum[94]), "+f"(sum[95]),
-      "+f"(sum[96]), "+f"(sum[97]), "+f"(sum[98]), "+f"(sum[99]), "+f"(sum[100]), "+f"(sum[101]),
-      "+f"(sum[102]), "+f"(sum[103]), "+f"(sum[104]), "+f"(sum[105]), "+f"(sum[106]), "+f"(sum[107]),
-      "+f"(sum[108]), "+f"(sum[109]), "+f"(sum[110]), "+f"(sum[111]), "+f"(sum[112]), "+f"(sum[113]),
-      "+f"(sum[114]), "+f"(sum[115]), "+f"(sum[116]), "+f"(sum[117]), "+f"(sum[118]), "+f"(sum[119]),
-      "+f"(sum[120]), "+f"(sum[121]), "+f"(sum[122]), "+f"(sum[123]), "+f"(sum[124]), "+f"(sum[125]),
-      "+f"(sum[126]), "+f"(sum[127])
+      "+f"(sum[84]), "+f"(sum[85]), "+f"(sum[86]), "+f"(sum[87])
       : "l"(a), "l"(b), "r"(accumulate));
 }
 
@@ -338,12 +329,12 @@ constexpr int kInputStrideW = 64;
 constexpr int kBlockK = 128;
 constexpr int kTilesK = 1;
 constexpr int kRuns = 1;
-constexpr int kColumns = 256;
-constexpr int kWindow = 254;
+constexpr int kColumns = 176;
+constexpr int kWindow = 174;
 constexpr int kGap = 2;  // positions of a grid row behind its kQ outputs
 constexpr int kPitch = 1024;
-constexpr int kTilesOfPlane = 2053;
-constexpr int kTiles = 16424;
+constexpr int kTilesOfPlane = 2996;
+constexpr int kTiles = 23968;
 
 // Steps: a filter row of kSlices slices of channels; a slice is 16 bytes of a pixel
 constexpr int kSlices = 4;
@@ -352,37 +343,38 @@ constexpr int kSteps = 6;
 constexpr int kStepRows = 1;  // filter rows of a step
 constexpr int kPhases = 1;  // residues of columns modulo the stride, kept apart
 constexpr int kUnits = 12;  // of a step: taps, each of one slice
-constexpr int kRunPixels = 258;
-constexpr int kSlicePitch = 258;  // pixels
-constexpr int kRunBytes = 16512;
+constexpr int kRunPixels = 178;
+constexpr int kSlicePitch = 178;  // pixels
+constexpr int kRunBytes = 11392;
 constexpr int kWeightBytes = 24576;
-constexpr int kInputBytes = 16512;
-constexpr int kStageBytes = 41088;
-constexpr int kStages = 4;
+constexpr int kInputBytes = 11392;
+constexpr int kStageBytes = 11392;
+constexpr int kStages = 5;
 
 // Loading: kTeams teams of kTeamWarps warps
-constexpr int kTeamWarps = 4;
-constexpr int kTeams = 1;
+constexpr int kTeamWarps = 1;
+constexpr int kTeams = 4;
 constexpr int kItemPixels = 8;
-constexpr int kLoadItemsOfPhase = 33;  // kItemPixels each
-constexpr int kLoadItems = 33;
-constexpr int kLoadBatch = 9;  // items of a warp in flight
+constexpr int kLoadItemsOfPhase = 23;  // kItemPixels each
+constexpr int kLoadItems = 23;
+constexpr int kLoadBatch = 23;  // items of a warp in flight
 
 // The block
 constexpr int kThreads = 384;
 constexpr int kConsumers = 2;
-constexpr int kLoaderRegisters = 120;
-constexpr int kConsumerRegisters = 192;
-constexpr int kStoreColumns = 128;  // positions of a consumer that are staged at a time
+constexpr int kLoaderRegisters = 184;
+constexpr int kConsumerRegisters = 160;
+constexpr int kStoreColumns = 96;  // positions of a consumer that are staged at a time
 constexpr int kStagingPitch = 72;  // of a position
-constexpr int kStagingElements = 2304;  // of a warp
+constexpr int kStagingElements = 1728;  // of a warp
 constexpr int kStoreVector = 8;  // channels
 constexpr int kVectors = 8;  // of a position
 constexpr int kStorePositions = 16;  // that a consumer writes at a time
-constexpr int kStoreSteps = 8;
-constexpr int kStoreBatch = 8;  // of these at a time
-constexpr int kStagingFirstByte = 164352;
-constexpr int kBarriersFirstByte = 201216;
+constexpr int kStoreSteps = 6;
+constexpr int kStoreBatch = 6;  // of these at a time
+constexpr int kWeightsFirstByte = 56960;
+constexpr int kStagingFirstByte = 204416;
+constexpr int kBarriersFirstByte = 232064;
 
 // Packing: kPackSlices slices of kPackK output channels, of each a piece of w
 constexpr int kPackThreads = 256;
@@ -410,7 +402,7 @@ static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes &&
     kStages * kStageBytes <= kStagingFirstByte);
 static_assert(kStoreSteps * kStorePositions == kStoreColumns && kStoreColumns % 16 == 0);
 static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);
-static_assert(kBarriersFirstByte + 16 * kStages + 0 <= 201280);
+static_assert(kBarriersFirstByte + 16 * kStages + 8 <= 232152);
 
 using Staged = Element;  // an output on its way to y
 
@@ -533,15 +525,17 @@ jitconv_fwd_bf16_nhwc_n8c64h512w1024_k128_3x3_bias_relu_tensor(const Element* __
   Staged* const staging = reinterpret_cast<Staged*>(shared + kStagingFirstByte);
   Barrier* const full = reinterpret_cast<Barrier*>(shared + kBarriersFirstByte);
   Barrier* const empty = full + kStages;
+  Barrier* const weights_arrival = empty + kStages;
   // The shuffle tells the compiler that the number is the same in all lanes.
   const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
   const int lane = threadIdx.x % 32;
 
   if (threadIdx.x == kThreads - 128) {  // no loading thread, which has something to ask for
     for (int i = 0; i < kStages; ++i) {
-      barrier_init(full + i, kTeamWarps + 1);
+      barrier_init(full + i, kTeamWarps);
       barrier_init(empty + i, kConsumers);
     }
+    barrier_init(weights_arrival, 1);
     barrier_init_visible();
   }
   // A vector that is stored in part is read whole.
@@ -557,28 +551,28 @@ jitconv_fwd_bf16_nhwc_n8c64h512w1024_k128_3x3_bias_relu_tensor(const Element* __
 
   if (warp < 4) {
     // The loading warpgroup. A warp's loads do not overlap its own waiting, so teams of warps take steps in turn.
-    shrink_registers_to<kLoaderRegisters>();
+    grow_registers_to<kLoaderRegisters>();
+    if (threadIdx.x == 0) {  // all of them, for all tiles
+      wait_for_previous_kernel();
+      barrier_arrive_expecting(weights_arrival, kSteps * kWeightBytes);
+      for (int step = 0; step < kSteps; ++step)
+        bulk_copy_to_shared(shared + kWeightsFirstByte + step * kWeightBytes,
+                            reinterpret_cast<const char*>(packed_w) + step * kWeightBytes, kWeightBytes,
+                            weights_arrival);
+    }
     const int team = warp / kTeamWarps, member = warp % kTeamWarps;
-    if (member == 0 && lane == 0) wait_for_previous_kernel();
     int turn = 0;
 #pragma unroll 1
     for (int number = blockIdx.x; number < kTiles; number += gridDim.x) {
       const Tile tile(number);
       const Element* x_image = x + static_cast<long long>(tile.n) * kInputStrideN +
                                static_cast<long long>(tile.group * kChannels) * kInputStrideC;
-      const char* w_tile = reinterpret_cast<const char*>(packed_w) +
-                           static_cast<long long>(tile.group * kTilesK + tile.k_tile) * kSteps * kWeightBytes;
 #pragma unroll 1
       for (int step = 0; step < kSteps; ++step) {
         if (turn == team) {
           const int c_first = step / kR * kChunkChannels;
           char* input = stages + stage * kStageBytes;
           barrier_wait(empty + stage, parity ^ 1);
-          if (member == 0 && lane == 0) {
-            barrier_arrive_expecting(full + stage, kWeightBytes);
-            bulk_copy_to_shared(input + kInputBytes, w_tile + static_cast<long long>(step) * kWeightBytes, kWeightBytes,
-                                full + stage);
-          }
 #pragma unroll 1
           for (int run = 0; run < kRuns; ++run)
             load_run(x_image + (static_cast<long long>(c_first) * kInputStrideC), c_first, step % kR,
@@ -593,11 +587,12 @@ jitconv_fwd_bf16_nhwc_n8c64h512w1024_k128_3x3_bias_relu_tensor(const Element* __
     }
   } else {
     // A multiplying warpgroup: 64 of the tile's channels, one of its runs of positions.
-    grow_registers_to<kConsumerRegisters>();
+    shrink_registers_to<kConsumerRegisters>();
     const int consumer = warp / 4 - 1;
     const int k_consumer = consumer * 64, run = 0;
     const bool gives_back = threadIdx.x % 128 == 0;  // what its warpgroup has multiplied
     float sum[kColumns / 2];
+    barrier_wait(weights_arrival, 0);
 #pragma unroll 1
     for (int number = blockIdx.x; number < kTiles; number += gridDim.x) {
       const Tile tile(number);
@@ -614,16 +609,16 @@ jitconv_fwd_bf16_nhwc_n8c64h512w1024_k128_3x3_bias_relu_tensor(const Element* __
         const char* input = stages + stage * kStageBytes;
         // Adding to an operand moves it by rows of 16 bytes: a pixel of a slice, a channel of a unit.
         const MatrixOperand pixels = matrix_operand(input + run * kRunBytes, kSlicePitch * 16);
-        const char* weights_of_step = input + kInputBytes;
+        const char* weights_of_step = shared + kWeightsFirstByte + step * kWeightBytes;
         const MatrixOperand weights = matrix_operand(weights_of_step + k_consumer * 16, kBlockK * 16);
         multiply_begin();
         // begin taps
         multiply(sum, weights + 0 * kBlockK, pixels + 0, step != 0);  // s0 c0..15
-        multiply(sum, weights + 2 * kBlockK, pixels + 516, 1);  // s0 c16..31
+        multiply(sum, weights + 2 * kBlockK, pixels + 356, 1);  // s0 c16..31
         multiply(sum, weights + 4 * kBlockK, pixels + 1, 1);  // s1 c0..15
-        multiply(sum, weights + 6 * kBlockK, pixels + 517, 1);  // s1 c16..31
+        multiply(sum, weights + 6 * kBlockK, pixels + 357, 1);  // s1 c16..31
         multiply(sum, weights + 8 * kBlockK, pixels + 2, 1);  // s2 c0..15
-        multiply(sum, weights + 10 * kBlockK, pixels + 518, 1);  // s2 c16..31
+        multiply(sum, weights + 10 * kBlockK, pixels + 358, 1);  // s2 c16..31
         // end taps
         multiply_commit();
         multiply_wait<1>();

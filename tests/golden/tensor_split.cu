@@ -6,13 +6,14 @@
 // Plan
 //   family: tensor
 //   target: sm_90a
-//   grid: 132 blocks of 384 threads, 210016 bytes of shared memory, at least 1 block(s) per SM
-//   tile of a block: 128 channels, 1 run(s) of 88 positions, each for 72 outputs
-//   pipeline: 4 stages of 2 slice(s) of 16 bytes of channels and all filter rows
-//   loading: by the copy engine, 1 step(s) ahead of each of 4 warps
+//   grid: 128 blocks of 384 threads, 220352 bytes of shared memory, at least 1 block(s) per SM
+//   tile of a block: 64 channels, 1 run(s) of 120 positions, each for 104 outputs
+//   pipeline: 6 stages of 2 slice(s) of 16 bytes of channels and all filter rows
+//   loading: by the copy engine, 2 step(s) ahead of each of 4 warps
 //   storing: runs, as vectors
+//   multiplying: two warpgroups take the steps of a tile in turn, and add their sums
 //   weights: loaded with each step as they lie in w
-//   reduction: split over 11 blocks, partial sums added by another kernel
+//   reduction: split over 8 blocks, partial sums added by another kernel
 
 // Element: one value of x, w, bias, residual or y in memory. Here fp32.
 using Element = float;
@@ -184,22 +185,23 @@ __device__ __forceinline__ int opaque(int value) {
   return value;
 }
 
-// sum[64][88] += a[64][8] * b[88][8] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a),
+// sum[64][120] += a[64][8] * b[120][8] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a),
 // with a in registers: lane l of warp w holds of rows 16 w + l / 4 + {0, 8} column l % 4, in a[0] and a[1], and column
 // l % 4 + 4, in a[2] and a[3]. Operands are fp32 bit patterns rounded to TF32. The sums lie as those of matrices in
 // shared memory do; a, like them, may not be touched until the multiplication is complete.
-__device__ __forceinline__ void multiply(float (&sum)[44], const unsigned (&a)[4], MatrixOperand b,
+__device__ __forceinline__ void multiply(float (&sum)[60], const unsigned (&a)[4], MatrixOperand b,
                                          int accumulate) {
   asm volatile(
       "{\n"
       ".reg .pred accumulate;\n"
-      "setp.ne.b32 accumulate, %49, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n88k8.f32.tf32.tf32 {\n"
+      "setp.ne.b32 accumulate, %65, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n120k8.f32.tf32.tf32 {\n"
       "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15,\n"
       "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31,\n"
-      "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43\n"
+      "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47,\n"
+      "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59\n"
       "},\n"
-      "{%44, %45, %46, %47}, %48, accumulate, 1, 1;\n"
+      "{%60, %61, %62, %63}, %64, accumulate, 1, 1;\n"
       "}"
       :
       "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3]), "+f"(sum[4]), "+f"(sum[5]),
@@ -209,7 +211,9 @@ __device__ __forceinline__ void multiply(float (&sum)[44], const unsigned (&a)[4
       "+f"(sum[24]), "+f"(sum[25]), "+f"(sum[26]), "+f"(sum[27]), "+f"(sum[28]), "+f"(sum[29]),
       "+f"(sum[30]), "+f"(sum[31]), "+f"(sum[32]), "+f"(sum[33]), "+f"(sum[34]), "+f"(sum[35]),
       "+f"(sum[36]), "+f"(sum[37]), "+f"(sum[38]), "+f"(sum[39]), "+f"(sum[40]), "+f"(sum[41]),
-      "+f"(sum[42]), "+f"(sum[43])
+      "+f"(sum[42]), "+f"(sum[43]), "+f"(sum[44]), "+f"(sum[45]), "+f"(sum[46]), "+f"(sum[47]),
+      "+f"(sum[48]), "+f"(sum[49]), "+f"(sum[50]), "+f"(sum[51]), "+f"(sum[52]), "+f"(sum[53]),
+      "+f"(sum[54]), "+f"(sum[55]), "+f"(sum[56]), "+f"(sum[57]), "+f"(sum[58]), "+f"(sum[59])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate));
 }
 
@@ -236,59 +240,59 @@ constexpr int kInputStrideH = 14;
 constexpr int kInputStrideW = 1;
 
 // Tiles: kBlockK channels of kRuns runs of kColumns positions, of which each stores kWindow outputs
-constexpr int kBlockK = 128;
-constexpr int kTilesK = 4;
+constexpr int kBlockK = 64;
+constexpr int kTilesK = 8;
 constexpr int kRuns = 1;
-constexpr int kColumns = 88;
-constexpr int kWindow = 72;
+constexpr int kColumns = 120;
+constexpr int kWindow = 104;
 constexpr int kGap = 1;  // positions of a grid row behind its kQ outputs
 constexpr int kPitch = 15;
-constexpr int kTilesOfPlane = 3;
-constexpr int kSplits = 11;
-constexpr int kTiles = 132;
+constexpr int kTilesOfPlane = 2;
+constexpr int kSplits = 8;
+constexpr int kTiles = 128;
 
 // Steps: all filter rows of kSlices slices of channels; a slice is 16 bytes of a pixel
 constexpr int kSlices = 2;
 constexpr int kChunkChannels = 8;
 constexpr int kSteps = 64;
-constexpr int kStepsOfSplit = 6;
+constexpr int kStepsOfSplit = 8;
 constexpr int kStepRows = 3;  // filter rows of a step
 constexpr int kPhases = 1;  // residues of columns modulo the stride, kept apart
 constexpr int kUnits = 18;  // of a step: taps, each of one slice
-constexpr int kRunPixels = 120;
-constexpr int kRunBytes = 3840;
-constexpr int kWeightBytes = 36864;
-constexpr int kInputBytes = 3840;
-constexpr int kWeightsOfStage = 4096;  // bytes from a stage's start
+constexpr int kRunPixels = 152;
+constexpr int kRunBytes = 4864;
+constexpr int kWeightBytes = 18432;
+constexpr int kInputBytes = 4864;
+constexpr int kWeightsOfStage = 5120;  // bytes from a stage's start
 constexpr int kTaps = 9;
 constexpr int kLaneChannels = 2;  // neighbours, of which a lane has weights
 constexpr int kWeightRowBytes = 288;  // of an output channel
-constexpr int kStageBytes = 40960;
-constexpr int kStages = 4;
+constexpr int kStageBytes = 23552;
+constexpr int kStages = 6;
 
 // Loading: a warp takes every fourth step, and the copy engine brings kCopiesAhead of them
-constexpr int kCopiesAhead = 1;
+constexpr int kCopiesAhead = 2;
 constexpr int kVectorElements = 4;
-constexpr int kRawPitch = 128;  // elements of a channel's copy
-constexpr int kRawRunElements = 1024;
-constexpr int kRawBytes = 4096;  // of a step
-constexpr int kRawFirstByte = 163840;
-constexpr int kLoadItemsOfPhase = 4;  // 32 pixels each
-constexpr int kLoadItems = 4;
+constexpr int kRawPitch = 160;  // elements of a channel's copy
+constexpr int kRawRunElements = 1280;
+constexpr int kRawBytes = 5120;  // of a step
+constexpr int kRawFirstByte = 141312;
+constexpr int kLoadItemsOfPhase = 5;  // 32 pixels each
+constexpr int kLoadItems = 5;
 
 // The block
 constexpr int kThreads = 384;
 constexpr int kConsumers = 2;
-constexpr int kLoaderRegisters = 184;
-constexpr int kConsumerRegisters = 160;
-constexpr int kStagingPitch = 116;
-constexpr int kStagingElements = 928;  // of a warp
+constexpr int kLoaderRegisters = 152;
+constexpr int kConsumerRegisters = 176;
+constexpr int kStagingPitch = 148;
+constexpr int kStagingElements = 1184;  // of a warp
 constexpr int kSectorElements = 8;
 constexpr int kLead = 8;
-constexpr int kStoreVectors = 20;
+constexpr int kStoreVectors = 28;
 constexpr int kStoreSteps = 1;
-constexpr int kStagingFirstByte = 180224;
-constexpr int kBarriersFirstByte = 209920;
+constexpr int kStagingFirstByte = 182272;
+constexpr int kBarriersFirstByte = 220160;
 
 // Adding partial sums
 constexpr int kReduceThreads = 256;
@@ -296,7 +300,7 @@ constexpr int kPartialSumStride = 100352;
 constexpr int kOutputs = 100352;
 
 // The numbers above are redundant; they must agree.
-static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 128);
+static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 64);
 static_assert(kStages >= 4 && kCopiesAhead * 4 * kRawBytes <= kStagingFirstByte);
 static_assert(kGap <= (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kGap);
 static_assert(kRunPixels ==
@@ -309,7 +313,7 @@ static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes &&
     kStages * kStageBytes <= kStagingFirstByte);
 static_assert(kWindow % kSectorElements == 0 && kStagingPitch >= kColumns + kLead);
 static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);
-static_assert(kBarriersFirstByte + 16 * kStages + 32 <= 210016);
+static_assert(kBarriersFirstByte + 16 * kStages + 96 <= 220352);
 
 using Staged = float;  // an output on its way to y
 
@@ -463,6 +467,7 @@ jitconv_fwd_f32_nchw_n1c512h14w14_k512_3x3_bias_tensor(const __grid_constant__ T
   Staged* const staging = reinterpret_cast<Staged*>(shared + kStagingFirstByte);
   Barrier* const full = reinterpret_cast<Barrier*>(shared + kBarriersFirstByte);
   Barrier* const empty = full + kStages;
+  Barrier* const meeting = empty + kStages + 4 * kCopiesAhead;  // one of each pair of warps that add their sums
   // The shuffle tells the compiler that the number is the same in all lanes.
   const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
   const int lane = threadIdx.x % 32;
@@ -471,8 +476,9 @@ jitconv_fwd_f32_nchw_n1c512h14w14_k512_3x3_bias_tensor(const __grid_constant__ T
   if (threadIdx.x == kThreads - 128) {  // no loading thread, which has something to ask for
     for (int i = 0; i < kStages; ++i) {
       barrier_init(full + i, 2);
-      barrier_init(empty + i, 4 * kConsumers);
+      barrier_init(empty + i, 4 * 1);
     }
+    for (int i = 0; i < 4; ++i) barrier_init(meeting + i, kConsumers);
     barrier_init_visible();
   }
   // Pixels are what a block waits for: its loading warps ask for the first before anything else is ready.
@@ -503,7 +509,7 @@ jitconv_fwd_f32_nchw_n1c512h14w14_k512_3x3_bias_tensor(const __grid_constant__ T
   if (warp < 4) {
     // The loading warpgroup. Its warps take steps in turn: each makes operand rows of the pixels of its step, while the
     // copy engine brings those of its next steps as they lie in x.
-    grow_registers_to<kLoaderRegisters>();
+    shrink_registers_to<kLoaderRegisters>();
     char* const raw = shared + kRawFirstByte + warp * (kCopiesAhead * kRawBytes);
     Barrier* const copied = empty + kStages + warp * kCopiesAhead;
     Walk ahead(warp + 4 * kCopiesAhead), now(warp);
@@ -534,20 +540,31 @@ jitconv_fwd_f32_nchw_n1c512h14w14_k512_3x3_bias_tensor(const __grid_constant__ T
     }
   } else {
     // A multiplying warpgroup: 64 of the tile's channels, one of its runs of positions.
-    shrink_registers_to<kConsumerRegisters>();
+    grow_registers_to<kConsumerRegisters>();
     const int consumer = warp / 4 - 1;
-    const int k_consumer = consumer * 64, run = 0;
+    const int k_consumer = 0, run = 0;
     const bool gives_back = lane == 0;  // what its warp has read and multiplied
     float sum[kColumns / 2];
     unsigned a[kUnits / 2][4];
+    // The warpgroups take steps in turn, and with them stages, of which there is an even number.
+    int first_turn = consumer;  // of the tile's steps, the first that this one multiplies
+    if (consumer == 1) next_stage();
+    int met = 0;
+    const auto meet_warp = [&] {  // that has the other sums of the same outputs
+      __syncwarp();
+      if (lane == 0) barrier_arrive(meeting + warp % 4);
+      barrier_wait(meeting + warp % 4, met);
+      met ^= 1;
+    };
 #pragma unroll 1
     for (int number = blockIdx.x; number < kTiles; number += gridDim.x) {
       const Tile tile(number / kSplits);
       const int first_step = number % kSplits * kStepsOfSplit;
       const int end_step = first_step + kStepsOfSplit < kSteps ? first_step + kStepsOfSplit : kSteps;
+      const int own_first = first_step + first_turn;
       int previous_stage = 0;
 #pragma unroll 1
-      for (int step = first_step; step < end_step; ++step) {
+      for (int step = own_first; step < end_step; step += kConsumers) {
         barrier_wait(full + stage, parity);
         const char* input = stages + stage * kStageBytes;
         // Adding to an operand moves it by rows of 16 bytes: a pixel of a slice, a channel of a unit.
@@ -557,7 +574,7 @@ jitconv_fwd_f32_nchw_n1c512h14w14_k512_3x3_bias_tensor(const __grid_constant__ T
         __syncwarp();  // all lanes have read
         multiply_begin();
         // begin taps
-        multiply(sum, a[0], pixels + 0, step != first_step);  // r0s0, 1 of 1
+        multiply(sum, a[0], pixels + 0, step != own_first);  // r0s0, 1 of 1
         multiply(sum, a[1], pixels + 1, 1);  // r0s1, 1 of 1
         multiply(sum, a[2], pixels + 2, 1);  // r0s2, 1 of 1
         multiply(sum, a[3], pixels + 15, 1);  // r1s0, 1 of 1
@@ -569,12 +586,38 @@ jitconv_fwd_f32_nchw_n1c512h14w14_k512_3x3_bias_tensor(const __grid_constant__ T
         // end taps
         multiply_commit();
         multiply_wait<1>();
-        if (gives_back && step != first_step) barrier_arrive(empty + previous_stage);
+        if (gives_back && step != own_first) barrier_arrive(empty + previous_stage);
         previous_stage = stage;
+        next_stage();
         next_stage();
       }
       multiply_wait<0>();
       if (gives_back) barrier_arrive(empty + previous_stage);
+      first_turn = (first_turn + end_step - first_step) % 2;
+      // Each warpgroup stores eight of a warp's sixteen channels. What it has of the others' sums it leaves, lane by
+      // lane,
+      // where its outputs are staged afterwards.
+      float2* const given = reinterpret_cast<float2*>(staging + (warp - 4) * kStagingElements) + lane;
+      const float2* const taken = reinterpret_cast<const float2*>(staging + ((warp - 4) ^ 4) * kStagingElements) + lane;
+      __syncwarp();
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        if (half == consumer) continue;
+#pragma unroll
+        for (int i = 0; i < kColumns / 8; ++i)
+          given[i * 32] = make_float2(sum[i * 4 + half * 2], sum[i * 4 + half * 2 + 1]);
+      }
+      meet_warp();
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        if (half != consumer) continue;
+#pragma unroll
+        for (int i = 0; i < kColumns / 8; ++i) {
+          sum[i * 4 + half * 2] += taken[i * 32].x;
+          sum[i * 4 + half * 2 + 1] += taken[i * 32].y;
+        }
+      }
+      meet_warp();
       // Store: the outputs of a run lie one after the other in a plane of y. A warp stages eight channels at a time in
       // its own part of shared memory, without the positions between two rows, and writes each as one run that starts
       // on a 32-byte sector of y: sectors that two instructions share are slow. So a channel's run starts up to
@@ -586,6 +629,7 @@ jitconv_fwd_f32_nchw_n1c512h14w14_k512_3x3_bias_tensor(const __grid_constant__ T
       Staged* const staged = staging + (warp - 4) * kStagingElements;
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
+        if (half != consumer) continue;  // the other's
         const int column_first = opaque(run_first % kQ + lane % 4 * 2);
         const int k_first = tile.k_tile * kBlockK + k_consumer + warp % 4 * 16 + half * 8;
         Staged* const staged_lane =

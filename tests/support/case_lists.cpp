@@ -24,6 +24,7 @@ std::string layouts_of(const ConvSpec& spec) {
 
 std::vector<FamilyCase> make_family_cases() {
   using Store = DepthwiseTiling::Store;
+  using Share = codegen::TensorTiling::Share;
   std::vector<FamilyCase> cases;
   const auto add = [&cases](const std::string& name, const std::string& text, Family family,
                             Store store = Store::flat) {
@@ -82,6 +83,25 @@ std::vector<FamilyCase> make_family_cases() {
   cases.back().boxes = true;
   add("tensor, boxes of rows", "input=2,40,37,32 weight=40,40,1,1 stride=2 padding=2,0 math=tf32", Family::tensor);
   cases.back().boxes = true;
+  // Tiles that are multiplied in turn: pixels loaded by lanes, as boxes with raw weights, and of whole images.
+  add("tensor, turns", "input=2,24,17,23 weight=70,24,3,3 padding=1 math=tf32", Family::tensor);
+  cases.back().share = Share::turns;
+  add("tensor, turns, raw weights", "input=2,40,13,16 weight=75,40,3,3 padding=1 math=tf32", Family::tensor);
+  cases.back().share = Share::turns;
+  cases.back().raw_weights = cases.back().boxes = true;
+  add("tensor, turns, nhwc",
+      "input=2,24,17,23 weight=70,24,3,3 padding=1,2,2,0 math=tf32 input_layout=nhwc output_layout=nhwc",
+      Family::tensor);
+  cases.back().share = Share::turns;
+  // Steps that are multiplied in turn: runs, whole images, splits.
+  add("tensor, shared steps", "input=2,44,17,23 weight=70,44,3,3 padding=1 math=tf32", Family::tensor);
+  cases.back().share = Share::steps;
+  add("tensor, shared steps, raw weights", "input=3,132,7,8 weight=75,132,1,1 math=tf32", Family::tensor);
+  cases.back().share = Share::steps;
+  cases.back().raw_weights = true;
+  add("tensor, shared steps, split", "input=1,140,9,10 weight=24,140,3,3 padding=1 math=tf32", Family::tensor);
+  cases.back().share = Share::steps;
+  cases.back().split = true;
   add("tensor, packed pixels", "input=3,32,15,14 weight=40,32,3,3 stride=2 padding=1 math=tf32", Family::tensor);
   cases.back().packs_pixels = true;
   add("tensor, packed pixels, split", "input=1,96,9,10 weight=24,96,3,3 padding=1,2,0,1 math=tf32", Family::tensor);
@@ -109,7 +129,8 @@ bool fits(const FamilyCase& wanted, const codegen::ConvPlan& plan) {
   if (plan.family != wanted.family) return false;
   if (const auto* tensor = std::get_if<codegen::TensorTiling>(&plan.tiling))
     return (tensor->splits > 1) == wanted.split && tensor->raw_weights == wanted.raw_weights &&
-           tensor->packs_pixels == wanted.packs_pixels && (!wanted.boxes || tensor->copies_boxes(plan.spec));
+           tensor->packs_pixels == wanted.packs_pixels && tensor->share == wanted.share &&
+           (!wanted.boxes || tensor->copies_boxes(plan.spec));
   if (const auto* pointwise = std::get_if<codegen::PointwiseTiling>(&plan.tiling))
     return (pointwise->splits > 1) == wanted.split;
   const auto* depthwise = std::get_if<DepthwiseTiling>(&plan.tiling);
@@ -151,8 +172,8 @@ std::uint32_t fewer_blocks(const codegen::ConvPlan& plan) {
 }
 
 /// Images of a run (several count as two), filter rows of a step, copies ahead and whether they are boxes, who stores,
-/// and what is packed before: what a tensor kernel's text depends on.
-using Form = std::array<int, 7>;
+/// what is packed before, and whether tiles are multiplied in turn: what a tensor kernel's text depends on.
+using Form = std::array<int, 8>;
 Form form_of(const codegen::ConvPlan& plan) {
   const auto* tiling = std::get_if<codegen::TensorTiling>(&plan.tiling);
   if (tiling == nullptr) return {};
@@ -162,7 +183,8 @@ Form form_of(const codegen::ConvPlan& plan) {
           tiling->stores_bulk(plan.spec) ? 1 : 0,
           tiling->packs_pixels ? 1 : 0,
           tiling->packs_weights() ? 1 : 0,
-          tiling->copies_boxes(plan.spec) ? 1 : 0};
+          tiling->copies_boxes(plan.spec) ? 1 : 0,
+          static_cast<int>(tiling->share)};
 }
 
 }  // namespace
@@ -228,7 +250,8 @@ std::optional<codegen::ConvPlan> plan_for(const FamilyCase& wanted, const ConvSp
 }
 
 std::vector<DataType> types_of(const FamilyCase& family) {
-  if (family.family == Family::pointwise || family.raw_weights || family.boxes) return {DataType::f32};
+  const bool shared_sums = family.share == codegen::TensorTiling::Share::steps && !family.split;
+  if (family.family == Family::pointwise || family.raw_weights || family.boxes || shared_sums) return {DataType::f32};
   return {std::begin(kTypes), std::end(kTypes)};
 }
 

@@ -37,6 +37,7 @@ struct FamilyCase {
   bool raw_weights = false, packs_pixels = false;
   /// Of the tensor family: the copy engine brings pixels as boxes of x.
   bool boxes = false;
+  codegen::TensorTiling::Share share = codegen::TensorTiling::Share::tile;  ///< of the tensor family
 };
 /// Those that `target` has a family for: all but those of tensor cores, which come last, on most.
 std::vector<FamilyCase> family_cases(const Target& target);

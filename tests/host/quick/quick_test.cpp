@@ -23,6 +23,7 @@ using codegen::DepthwiseTiling;
 using codegen::DirectTiling;
 using codegen::Family;
 using codegen::TensorTiling;
+using Share = TensorTiling::Share;
 using Wanted = std::function<bool(const ConvPlan&)>;
 
 /// One convolution and which of its plans are run: the cheapest that is wanted and others evenly spread over the rest.
@@ -32,6 +33,7 @@ struct Quick {
   std::size_t plans = 1;
   Wanted wanted = {};
   const char* arch = "sm_90a";
+  std::uint32_t blocks = 0;  ///< of the launch; 0: the plan's
 };
 
 Wanted family(Family wanted) {
@@ -92,6 +94,7 @@ void run(const std::string& name, const std::vector<Quick>& list) {
     EXPECT_GE(plans.size(), quick.plans) << name << ", " << quick.what << ": too few plans of this kind";
     for (const ConvPlan& plan : plans) {
       Case next{fmt::format("{} for {}, plan {}", quick.what, quick.arch, cases.size()), plan.spec, plan, false, {}};
+      if (quick.blocks != 0) next.plan->blocks = quick.blocks;
       next.kinds = {check::DataKind::exact, check::DataKind::random};
       cases.push_back(std::move(next));
     }
@@ -255,6 +258,113 @@ TEST(Quick, TensorRawWeights) {
            "input=2,36,5,31 weight=24,36,1,5 stride=2,3 padding=0,2 math=tf32", 2, loaded},
           {"a row of taps of packed pixels", "input=2,36,5,31 weight=24,36,1,3 stride=1,2 math=tf32", 1, packed},
           {"a column of taps", "input=2,36,17,5 weight=24,36,3,1 padding=1,0 math=tf32", 2, loaded},
+      });
+}
+
+// Warpgroups that take tiles in turn, several tiles to a block: an odd number and an even one, more stages than a tile
+// has steps and fewer, and as many.
+TEST(Quick, TensorTurns) {
+  const auto turns = [](std::function<bool(const TensorTiling&)> wanted) {
+    return tensor([wanted = std::move(wanted)](const TensorTiling& tiling) {
+      return tiling.share == Share::turns && wanted(tiling);
+    });
+  };
+  const auto steps = [](std::function<bool(std::int64_t steps, int stages)> wanted) -> Wanted {
+    return [wanted = std::move(wanted)](const ConvPlan& plan) {
+      const auto* tiling = std::get_if<TensorTiling>(&plan.tiling);
+      return tiling != nullptr && tiling->share == Share::turns && wanted(tiling->steps(plan.spec), tiling->stages);
+    };
+  };
+  const Wanted fewer = steps([](std::int64_t all, int stages) { return all < stages; });
+  const Wanted as_many = steps([](std::int64_t all, int stages) { return all == stages; });
+  const Wanted more = steps([](std::int64_t all, int stages) { return all > stages && all % stages != 0; });
+  const Wanted twice = steps([](std::int64_t all, int stages) { return all == 2 * stages; });
+  const Wanted resident = turns([](const TensorTiling& tiling) { return tiling.resident; });
+  const Wanted resident_copies =
+      turns([](const TensorTiling& tiling) { return tiling.resident && tiling.copies_ahead > 0; });
+  const Wanted raw = turns([](const TensorTiling& tiling) { return tiling.raw_weights; });
+  const Wanted copies = turns([](const TensorTiling& tiling) { return tiling.copies_ahead > 0; });
+  const Wanted packed = turns([](const TensorTiling& tiling) { return tiling.packs_pixels; });
+  const Wanted images = turns([](const TensorTiling& tiling) { return tiling.images > 0; });
+  const Wanted any = turns([](const TensorTiling&) { return true; });
+  const char* const plane = "input=3,20,17,20 weight=24,20,3,3 padding=1 bias math=tf32";
+  run("tensor, turns",
+      {
+          {"fewer steps than stages", plane, 2, fewer, "sm_90a", 1},
+          {"as many steps as stages", "input=3,52,9,20 weight=24,52,3,3 padding=1 math=tf32", 2, as_many, "sm_90a", 2},
+          {"more steps than stages", "input=3,52,9,20 weight=24,52,3,3 padding=1 residual math=tf32", 3, more, "sm_90a",
+           2},
+          {"twice as many", "input=3,64,9,20 weight=24,64,3,3 padding=1 math=tf32", 2, twice, "sm_90a", 1},
+          {"an odd number of tiles", plane, 2, any, "sm_90a", 2},
+          {"one tile of a block", "input=1,20,7,8 weight=24,20,3,3 padding=1 math=tf32", 2, any, "sm_90a", 1},
+          {"weights in shared memory", plane, 2, resident, "sm_90a", 2},
+          {"weights in shared memory, copied pixels", plane, 2, resident_copies, "sm_90a", 2},
+          {"weights as they lie in w", "input=3,76,9,20 weight=72,76,1,1 bias math=tf32", 2, raw, "sm_90a", 2},
+          {"weights as they lie in w, 3x3 taps", "input=3,76,9,20 weight=72,76,3,3 padding=1 math=tf32", 2, raw,
+           "sm_90a", 2},
+          {"copied pixels", plane, 2, copies, "sm_90a", 2},
+          {"packed pixels", plane, 2, packed, "sm_90a", 2},
+          {"whole images", "input=11,20,7,6 weight=72,20,3,3 padding=1 bias math=tf32", 2, images, "sm_90a", 2},
+          {"groups of fp16", "input=2,40,15,14 weight=48,20,3,3 groups=2 padding=1 dtype=f16 residual", 2, any,
+           "sm_90a", 3},
+          {"nhwc", "input=2,24,17,20 weight=72,24,3,3 padding=1 bias dtype=bf16 input_layout=nhwc output_layout=nhwc",
+           2, any, "sm_90a", 3},
+          {"nhwc, tf32", "input=2,24,17,20 weight=72,24,3,3 math=tf32 residual output_layout=nhwc", 2, any, "sm_90a",
+           3},
+      });
+}
+
+// Warpgroups that take a tile's steps in turn and add their sums: even and odd numbers of steps, several tiles to a
+// block, runs that stay inside a plane and do not.
+TEST(Quick, TensorSharedSteps) {
+  const auto shared = [](std::function<bool(const TensorTiling&, const ConvSpec&)> wanted) -> Wanted {
+    return [wanted = std::move(wanted)](const ConvPlan& plan) {
+      const auto* tiling = std::get_if<TensorTiling>(&plan.tiling);
+      return tiling != nullptr && tiling->share == Share::steps && wanted(*tiling, plan.spec);
+    };
+  };
+  const Wanted odd = shared([](const TensorTiling& tiling, const ConvSpec& spec) {
+    return tiling.splits == 1 && tiling.steps(spec) % 2 == 1 && tiling.steps(spec) > tiling.stages;
+  });
+  const Wanted few = shared([](const TensorTiling& tiling, const ConvSpec& spec) {
+    return tiling.splits == 1 && tiling.steps(spec) < tiling.stages;
+  });
+  const Wanted raw =
+      shared([](const TensorTiling& tiling, const ConvSpec&) { return tiling.raw_weights && tiling.splits == 1; });
+  const Wanted resident =
+      shared([](const TensorTiling& tiling, const ConvSpec&) { return tiling.resident && tiling.splits == 1; });
+  const Wanted copies =
+      shared([](const TensorTiling& tiling, const ConvSpec&) { return tiling.copies_ahead > 0 && tiling.splits == 1; });
+  const Wanted packed =
+      shared([](const TensorTiling& tiling, const ConvSpec&) { return tiling.packs_pixels && tiling.splits == 1; });
+  const Wanted images =
+      shared([](const TensorTiling& tiling, const ConvSpec&) { return tiling.images > 0 && tiling.splits == 1; });
+  const Wanted bulk = shared(
+      [](const TensorTiling& tiling, const ConvSpec& spec) { return tiling.stores_bulk(spec) && tiling.splits == 1; });
+  const Wanted vectors = shared([](const TensorTiling& tiling, const ConvSpec& spec) {
+    return !tiling.stores_bulk(spec) && tiling.images == 0 && tiling.splits == 1;
+  });
+  const Wanted split = shared([](const TensorTiling& tiling, const ConvSpec&) { return tiling.splits > 1; });
+  run("tensor, shared steps",
+      {
+          {"an odd number of steps", "input=3,36,9,20 weight=24,36,3,3 padding=1 bias math=tf32", 3, odd, "sm_90a", 2},
+          {"fewer steps than stages", "input=3,20,9,20 weight=24,20,3,3 padding=1 math=tf32", 2, few, "sm_90a", 1},
+          {"weights as they lie in w", "input=3,140,9,20 weight=72,140,1,1 bias activation=relu math=tf32", 3, raw,
+           "sm_90a", 2},
+          {"weights as they lie in w, 3x3 taps", "input=3,76,9,20 weight=72,76,3,3 padding=1 math=tf32", 2, raw,
+           "sm_90a", 2},
+          {"weights in shared memory", "input=3,20,17,20 weight=24,20,3,3 padding=1 residual math=tf32", 2, resident,
+           "sm_90a", 2},
+          {"copied pixels", "input=3,52,9,20 weight=70,52,3,3 padding=1 math=tf32", 2, copies, "sm_90a", 2},
+          {"packed pixels", "input=3,52,9,20 weight=24,52,3,3 stride=2 padding=1 math=tf32", 2, packed, "sm_90a", 1},
+          {"whole images", "input=11,68,7,6 weight=72,68,3,3 padding=1 bias math=tf32", 3, images, "sm_90a", 2},
+          {"the copy engine stores", "input=3,20,16,36 weight=24,20,3,3 padding=1 bias math=tf32", 2, bulk, "sm_90a",
+           2},
+          {"vectors", "input=3,20,15,35 weight=72,20,3,3 padding=1 bias math=tf32", 2, vectors, "sm_90a", 2},
+          {"groups", "input=2,72,13,14 weight=48,36,3,3 groups=2 padding=1 math=tf32", 2, vectors, "sm_90a", 2},
+          {"a split reduction", "input=2,140,7,9 weight=40,140,1,1 bias math=tf32", 2, split, "sm_90a", 2},
+          {"a split reduction of fp16", "input=2,140,7,9 weight=40,140,3,3 padding=1 bias dtype=f16", 2, split,
+           "sm_90a", 2},
       });
 }
 

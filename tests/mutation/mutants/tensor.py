@@ -3,6 +3,7 @@ from mutants.mutant import File
 
 tiling = File("codegen/tensor_tiling.cpp", "tensor_tiling")
 emit = File("codegen/emit_tensor.cpp", "emit_tensor")
+emit_multiply = File("codegen/emit_tensor_multiply.cpp", "emit_tensor_multiply")
 emit_load = File("codegen/emit_tensor_load.cpp", "emit_tensor_load")
 emit_pixels = File("codegen/emit_tensor_pixels.cpp", "emit_tensor_pixels")
 raw_weights = File("templates/tensor_raw_weights.cu.in", "tensor_raw_weights")
@@ -12,6 +13,9 @@ first_element = File("templates/tensor_first_element.cu.in", "tensor_first_eleme
 first_copies = File("templates/tensor_first_copies.cu.in", "tensor_first_copies")
 copied = File("templates/tensor_tiles_copied.cu.in", "tensor_tiles_copied")
 store = File("templates/tensor_store_nchw.cu.in", "tensor_store_nchw")
+take_tiles = File("templates/tensor_take_tiles.cu.in", "tensor_take_tiles")
+add_sums = File("templates/tensor_add_sums.cu.in", "tensor_add_sums")
+plan = File("codegen/tensor_plan.cpp", "tensor_plan")
 pack_pixels = File("templates/tensor_pack_pixels.cu.in", "tensor_pack_pixels")
 copy_packed = File("templates/tensor_copy_packed.cu.in", "tensor_copy_packed")
 
@@ -25,6 +29,24 @@ MUTANTS = [
            "spec.padding.top, 0 * span, 1);", "taps below an image find pixels of the next"),
     tiling("residues_without_padding", "  if (phases(spec) > 1 && gap(spec) < row_reach(spec)) return false;\n", "",
            "taps behind the last packed row of a residue find pixels of the next residue"),
+    # What the multiplying warpgroups share.
+    emit_multiply("turn_not_awaited", "barrier_wait(multiplied + (1 - consumer), (turn++ + consumer + 1) % 2);", "++turn;",
+                  "a warpgroup takes the phase of a stage for complete that the other's tile still needs"),
+    take_tiles("phases_not_counted", "  parity ^= kSteps / kStages % 2;\n", "",
+               "of tiles with more steps than stages, a warpgroup takes phases for complete that are not"),
+    take_tiles("stages_not_passed", "  stage += kSteps % kStages;\n", "", "a warpgroup multiplies the other's steps"),
+    add_sums("steps_not_counted", "first_turn = (first_turn + @steps@) % 2;\n", "",
+             "of tiles with an odd number of steps, a warpgroup multiplies other pixels' weights"),
+    add_sums("taken_too_early", "    given[i * 32] = make_float2(sum[i * 4 + half * 2], sum[i * 4 + half * 2 + 1]);\n}\nmeet_warp();",
+             "    given[i * 32] = make_float2(sum[i * 4 + half * 2], sum[i * 4 + half * 2 + 1]);\n}",
+             "sums are added before they are there"),
+    add_sums("staged_too_early", "    sum[i * 4 + half * 2 + 1] += taken[i * 32].y;\n  }\n}\nmeet_warp();",
+             "    sum[i * 4 + half * 2 + 1] += taken[i * 32].y;\n  }\n}",
+             "outputs are staged over sums that the other warpgroup has not read"),
+    plan("odd_stages", "    if (own_stages) tiling.stages -= tiling.stages % 2;\n", "",
+         "a stage is one warpgroup's at one time and the other's at another, and phases are taken for complete"),
+    plan("two_stages", "(tiling.copies_ahead > 0 || own_stages ? 4 : 2)", "(tiling.copies_ahead > 0 ? 4 : 2)",
+         "a warpgroup waits for the stage that it holds"),
     # Weights as they lie in w, which multiplying threads round.
     tiling("channels_in_order", "chunk + place % 4 * lane_channels(spec) + (place - chunk) / 8 * 2 + place / 4 % 2;",
            "chunk + (place - chunk);", "raw weights are multiplied with other channels' pixels, where lanes load them"),
@@ -49,17 +71,17 @@ MUTANTS = [
          ".box = {static_cast<int>(tiling.chunk_channels(spec)), ", "taps but the first have no weights"),
     emit("not_swizzled", ".swizzled = tiling.swizzles_weights(spec)", ".swizzled = false",
          "rows of weights are read at exchanged places"),
-    emit("row_of_slices", "? \"(lane % 4 * (kLaneChannels / 4) + i / 4 ^ row % 8) * 16\"",
+    emit_multiply("row_of_slices", "? \"(lane % 4 * (kLaneChannels / 4) + i / 4 ^ row % 8) * 16\"",
          "? \"(lane % 4 * (kLaneChannels / 4) + i / 4 ^ row / 8 % 8) * 16\"",
          "rows of weights are read at exchanged places"),
-    emit("registers_in_order_of_pixels",
+    emit_multiply("registers_in_order_of_pixels",
          "(all[i].r * spec.filter.s + all[i].s) * tiling.slices + all[i].slice", "static_cast<std::int64_t>(i) % (spec.filter.r * spec.filter.s * tiling.slices)",
          "of a strided row, taps are multiplied with other taps' weights"),
-    emit("registers_overwritten", '    lines.add("multiply_wait<0>();  // of those that are overwritten now");\n', "",
+    emit_multiply("registers_overwritten", '    lines.add("multiply_wait<0>();  // of those that are overwritten now");\n', "",
          "weights are overwritten while they are multiplied"),
-    emit("read_by_lane_0", '    lines.add("__syncwarp();  // all lanes have read");\n', "",
+    emit_multiply("read_by_lane_0", '    lines.add("__syncwarp();  // all lanes have read");\n', "",
          "weights of a stage are overwritten while lanes read them"),
-    emit("given_back_by_warpgroups", 'tiling.packs_weights() ? "kConsumers" : "4 * kConsumers"', '"kConsumers"',
+    emit_multiply("given_back_by_warpgroups", 'tiling.packs_weights() ? "" : "4 * "', '""',
          "weights of a stage are overwritten while other warps read them"),
     emit_load("group_of_box", "tile.group * kGroupK + tile.k_tile * kBlockK", "tile.k_tile * kBlockK",
               "all groups have the first one's weights"),

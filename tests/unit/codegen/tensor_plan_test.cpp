@@ -148,10 +148,12 @@ bool stores_each_output_once(const TensorCandidate& one) {
     const std::int64_t k_tile = take(t.tiles_k(spec)),
                        first_output = t.images > 0 ? 0 : take(t.tiles_of_plane(spec)) * t.runs() * t.window,
                        group = take(spec.groups);
-    for (int consumer = 0; consumer < 2; ++consumer) {
-      const std::int64_t k_consumer = t.runs() == 1 ? consumer * 64 : 0, run = t.runs() == 1 ? 0 : consumer;
+    using Share = TensorTiling::Share;
+    for (int consumer = 0; consumer < (t.share == Share::turns ? 1 : 2); ++consumer) {
+      const std::int64_t k_consumer = t.block_k == 128 ? consumer * 64 : 0, run = t.runs() == 1 ? 0 : consumer;
       const std::int64_t run_first = first_output + run * t.window;
       for (std::int64_t k = k_tile * t.block_k + k_consumer, i = 0; i < 64 && k < group_k; ++i, ++k) {
+        if (t.share == Share::steps && i / 8 % 2 != consumer) continue;
         const std::int64_t channel = group * group_k + k;
         const std::int64_t first_image = (rest * t.runs() + run) * t.images;
         for (std::int64_t n = first_image; n < std::min(first_image + t.images, out.n); ++n)

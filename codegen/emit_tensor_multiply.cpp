@@ -1,0 +1,184 @@
+// The tensor family's multiplying warpgroups: the multiplications of a step, their operands, and which warpgroup
+// multiplies what. Not what they do with the sums: emit_tensor_store.cpp.
+#include <algorithm>
+
+#include "codegen/arithmetic.h"
+#include "codegen/emit_tensor.h"
+#include "codegen/emitter.h"
+#include "fmt/format.h"
+
+namespace jitconv::codegen {
+namespace {
+
+/// A unit of a step: a tap of one slice.
+struct Unit {
+  std::int64_t r, s, slice;  ///< r within the step
+  std::int64_t pixel_row;    ///< of its first pixel, in rows of 16 bytes from the start of the run
+};
+
+std::vector<Unit> units(const ConvSpec& spec, const TensorTiling& tiling) {
+  std::vector<Unit> all;
+  for (std::int64_t r = 0; r < tiling.filter_rows; ++r)
+    for (const std::int64_t s : TensorTiling::tap_order(spec))
+      for (std::int64_t slice = 0; slice < tiling.slices; ++slice)
+        all.push_back({r, s, slice,
+                       (TensorTiling::phase_of(spec, s) * tiling.slices + slice) * tiling.slice_pitch(spec) +
+                           r * spec.dilation.h * TensorTiling::pitch(spec) + s * spec.dilation.w / spec.stride.w});
+  return all;
+}
+
+std::string tap_name(const TensorTiling& tiling, const Unit& unit) {
+  return tiling.filter_rows == 1 ? fmt::format("s{}", unit.s) : fmt::format("r{}s{}", unit.r, unit.s);
+}
+
+/// Of weights in registers, a tap's channels one after the other: taps in the order of w, whatever that of pixels is.
+void add_register_multiplications(Lines& lines, const ConvSpec& spec, const TensorTiling& tiling,
+                                  const std::vector<Unit>& all, const std::string& first_step) {
+  for (std::size_t i = 0; i < all.size(); i += 2) {
+    const std::int64_t unit = (all[i].r * spec.filter.s + all[i].s) * tiling.slices + all[i].slice;
+    lines.add(fmt::format("multiply(sum, a[{}], pixels + {}, {});  // {}, {} of {}", unit / 2, all[i].pixel_row,
+                          i == 0 ? fmt::format("step != {}", first_step) : "1", tap_name(tiling, all[i]),
+                          all[i].slice / 2 + 1, tiling.slices / 2));
+  }
+}
+
+/// Of packed weights: one line per multiplication, which takes two units.
+void add_tap_multiplications(Lines& lines, const ConvSpec& spec, const TensorTiling& tiling,
+                             const std::vector<Unit>& all, const std::string& first_step) {
+  const int slice = TensorTiling::slice_channels(spec);
+  for (std::size_t i = 0; i < all.size(); i += 2) {
+    const std::string accumulate = i == 0 ? fmt::format("step != {}", first_step) : "1";
+    if (tiling.slices > 1) {
+      lines.add(fmt::format("multiply(sum, weights + {} * kBlockK, pixels + {}, {});  // {} c{}..{}", i,
+                            all[i].pixel_row, accumulate, tap_name(tiling, all[i]), all[i].slice * slice,
+                            (all[i].slice + 2) * slice - 1));
+    } else if (i + 1 < all.size()) {
+      lines.add(
+          fmt::format("multiply(sum, weights + {} * kBlockK, matrix_operand(pixels + 16 * {}, 16 * {}), {});  // "
+                      "{} {}",
+                      i, all[i].pixel_row, all[i + 1].pixel_row - all[i].pixel_row, accumulate,
+                      tap_name(tiling, all[i]), tap_name(tiling, all[i + 1])));
+    } else {
+      lines.add(
+          fmt::format("multiply(sum, weights + {} * kBlockK, matrix_operand(pixels + 16 * {}, zeros - (pixels + "
+                      "16 * {})), {});  // {}",
+                      i, all[i].pixel_row, all[i].pixel_row, accumulate, tap_name(tiling, all[i])));
+    }
+  }
+}
+
+constexpr std::string_view kAwaitStaging = "if (lane == 0) bulk_stores_wait_read<0>();  // of what was staged before";
+
+/// Which tiles and which of their steps a warpgroup multiplies, and when.
+Holes share_holes(const ConvSpec& spec, const TensorTiling& tiling) {
+  const StepText text = step_text(tiling);
+  Holes holes = {{"take_turns", ""},
+                 {"first_number", "blockIdx.x"},
+                 {"next_number", "number += gridDim.x"},
+                 {"await_turn", ""},
+                 {"own_first", text.first_step},
+                 {"next_step", "++step"},
+                 {"give_back_in_order", ""},
+                 {"next_stage", "next_stage();"},
+                 {"end_turn", ""},
+                 {"end_tile", ""}};
+  if (tiling.share == TensorTiling::Share::turns) {
+    holes["take_turns"] = embedded_text("tensor_take_tiles.cu.in");
+    holes["first_number"] = "blockIdx.x + consumer * gridDim.x";
+    holes["next_number"] = "number += kConsumers * gridDim.x";
+    holes["await_turn"] = "barrier_wait(multiplied + (1 - consumer), (turn++ + consumer + 1) % 2);\n";
+    holes["give_back_in_order"] =
+        "// Loading warps count on stages that are given back in order: those of the other's tile come first.\n"
+        "if (gives_back && step == 0 && number != static_cast<int>(blockIdx.x))\n"
+        "  barrier_wait(empty + (stage + kStages - 1) % kStages, stage == 0 ? parity ^ 1 : parity);\n";
+    holes["end_turn"] = "if (lane == 0) barrier_arrive(multiplied + consumer);\n";
+    holes["end_tile"] = "pass_tile();\n";
+  } else if (tiling.share == TensorTiling::Share::steps) {
+    holes["take_turns"] = embedded_text("tensor_take_steps.cu.in");
+    holes["await_turn"] = fmt::format("const int own_first = {} + first_turn;\n", text.first_step);
+    holes["own_first"] = "own_first";
+    holes["next_step"] = "step += kConsumers";
+    holes["next_stage"] = "next_stage();\nnext_stage();\n";
+    holes["end_tile"] = fill_template(embedded_text("tensor_add_sums.cu.in"),
+                                      {{"steps", fmt::format("{} - {}", text.end_step, text.first_step)},
+                                       {"await_staging", std::string(tiling.stores_bulk(spec) ? kAwaitStaging : "")}});
+  }
+  return holes;
+}
+
+/// `first_step`: of a tile's steps, the warpgroup's first.
+std::string multiplications(const ConvSpec& spec, const TensorTiling& tiling, const std::string& first_step) {
+  const std::vector<Unit> all = units(spec, tiling);
+  Lines lines;
+  lines.add("// begin taps");
+  if (tiling.packs_weights())
+    add_tap_multiplications(lines, spec, tiling, all, first_step);
+  else
+    add_register_multiplications(lines, spec, tiling, all, first_step);
+  lines.add("// end taps");
+  return lines.text();
+}
+
+std::string operands(const ConvSpec& spec, const TensorTiling& tiling) {
+  Lines lines;
+  lines.add("// Adding to an operand moves it by rows of 16 bytes: a pixel of a slice, a channel of a unit.");
+  if (tiling.slices > 1)
+    lines.add(fmt::format("const MatrixOperand pixels = matrix_operand(input + run * kRunBytes, {} * 16);",
+                          TensorTiling::loads_vectors(spec) ? "kSlicePitch" : "kRunPixels"));
+  else
+    lines.add("const char* pixels = input + run * kRunBytes;");
+  if (tiling.has_zeros(spec)) lines.add("const char* zeros = shared + kZerosFirstByte;");
+  if (!tiling.packs_weights()) {
+    lines.add("multiply_wait<0>();  // of those that are overwritten now");
+    lines.add("load_weights(a, input + kWeightsOfStage, k_consumer + warp % 4 * 16 + lane / 4, lane);");
+    lines.add("__syncwarp();  // all lanes have read");
+    return lines.text();
+  }
+  lines.add(tiling.resident ? "const char* weights_of_step = shared + kWeightsFirstByte + step * kWeightBytes;"
+                            : "const char* weights_of_step = input + kInputBytes;");
+  lines.add("const MatrixOperand weights = matrix_operand(weights_of_step + k_consumer * 16, kBlockK * 16);");
+  return lines.text();
+}
+
+}  // namespace
+
+/// How weights come to registers, and which channels meet there.
+std::string emit_tensor_raw_weights(const ConvSpec& spec, const TensorTiling& tiling) {
+  const int vector = tiling.lane_channels(spec) * tiling.taps(spec) % 4 == 0 ? 4 : 2;
+  const std::string piece = tiling.swizzles_weights(spec) ? "(lane % 4 * (kLaneChannels / 4) + i / 4 ^ row % 8) * 16"
+                                                          : "lane % 4 * (kLaneChannels * kTaps * 4) + i * 4";
+  std::string text =
+      fill_template(embedded_text("tensor_raw_weights.cu.in"),
+                    {{"vector", std::to_string(vector)},
+                     {"piece", piece},
+                     {"more_of_vector", vector == 2 ? "" : "value[i + 2] = some.z, value[i + 3] = some.w;"}});
+  // Loads of lanes name the channels in this order.
+  if (!tiling.lanes_load()) text.append("\n").append(embedded_text("tensor_channel_order.cu.in"));
+  text.pop_back();
+  return text;
+}
+
+Holes tensor_multiply_holes(const ConvPlan& plan, const TensorTiling& tiling) {
+  const ConvSpec& spec = plan.spec;
+  const StepText text = step_text(tiling);
+  Holes holes = share_holes(spec, tiling);
+  const std::string own_first = holes["own_first"];
+  holes.merge(Holes{
+      {"consumer_registers", move_registers(tiling.consumer_registers(spec), "kConsumerRegisters")},
+      {"steps", text.steps},
+      {"end_step", text.end_step},
+      {"k_consumer", tiling.block_k == 128 ? "consumer * 64" : "0"},
+      {"run", tiling.runs() == 1 ? "0" : "consumer"},
+      {"own_weights", tiling.packs_weights() ? "" : "unsigned a[kUnits / 2][4];"},
+      {"operands", operands(spec, tiling)},
+      {"multiply", multiplications(spec, tiling, own_first)},
+      // Multiplications are the warpgroup's, reading raw weights is each lane's own.
+      {"releases", fmt::format("{}{}", tiling.packs_weights() ? "" : "4 * ",
+                               tiling.share == TensorTiling::Share::tile ? "kConsumers" : "1")},
+      {"gives_back", tiling.packs_weights() ? "threadIdx.x % 128 == 0;  // what its warpgroup has multiplied"
+                                            : "lane == 0;  // what its warp has read and multiplied"},
+  });
+  return holes;
+}
+
+}  // namespace jitconv::codegen

@@ -1,0 +1,212 @@
+// See tensor_price.h.
+#include "codegen/tensor_price.h"
+
+#include <algorithm>
+
+#include "codegen/arithmetic.h"
+#include "codegen/heuristics.h"
+
+namespace jitconv::codegen {
+namespace {
+
+// Fitted to 4,145 candidates of DeepBench's training set, the documented configurations and KernelBench's level 2,
+// measured on an H200: cycles, and picoseconds where they say so.
+constexpr std::int64_t kPicosecondsPerCycle = 502;  // of short kernels; power lowers the clock of long ones
+constexpr std::int64_t kLoadLatency = 1'451;        // of a batch: from its first load to its stores
+constexpr std::int64_t kFirstTouch = 972;           // of pixels that come from memory, where tiles are few
+constexpr std::int64_t kLoadIssue = 22;             // a warp's load of one channel, or of one vector
+constexpr std::int64_t kNextBatch = 24;             // multiplying warps wait longer where a step takes several batches
+constexpr std::int64_t kStridedIssue = 9;           // more of it for each column between lanes
+constexpr std::int64_t kPixelIssue = 35;            // address, predicate and stores of a lane's pixel
+constexpr std::int64_t kL2BytesPerCycle = 26;       // an SM's share
+constexpr std::int64_t kCopyIssue = 27;             // a copy of the copy engine; a warp's go one after the other
+constexpr std::int64_t kCopyEngine = 25;            // the engine's part of it, of an SM
+constexpr std::int64_t kCopyLatency = 1'935;        // of a warp's only copies
+constexpr std::int64_t kNextCopyLatency = 1'332;    // where those of another step are on their way meanwhile
+constexpr std::int64_t kConvertPixels = 108;        // 32 copied pixels: addresses and predicates
+constexpr std::int64_t kConvertSlice = 35;          // and an operand row of each
+constexpr std::int64_t kCopiedBytesPerCycle = 75;  // multiplications wait while pixels pass through shared memory again
+constexpr std::int64_t kL2CopiedBytesPerCycle = 51;
+constexpr std::int64_t kSecondRun = 165;     // a step's, where consumers have a run each
+constexpr std::int64_t kWeights = 14;        // and where weights come with it
+constexpr std::int64_t kBoxLatency = 1'736;  // as kCopyLatency, where a step's pixels are a box of x
+constexpr std::int64_t kNextBoxLatency = 1'026;
+constexpr std::int64_t kL2BoxBytesPerCycle = 48;
+constexpr std::int64_t kRawStart = 4'993;      // as kStart, where no kernel packs weights before
+constexpr std::int64_t kRawWeights = 54;       // and where threads round them
+constexpr std::int64_t kRawWeight = 5;         // more for each unit
+constexpr std::int64_t kTurnStep = 20;         // a step's, where no other warpgroup multiplies meanwhile
+constexpr std::int64_t kRawTurnPercent = 153;  // and of what threads take to round weights
+constexpr std::int64_t kStepTurnPercent = 82;  // of both, where another warpgroup has every second step
+constexpr std::int64_t kExchange = 228;        // a tile's, where warpgroups add their sums
+constexpr std::int64_t kExchangeColumn = 6;
+constexpr std::int64_t kAllRows = 34;              // and where it covers all filter rows
+constexpr std::int64_t kStoreLatency = 803;        // the last multiplication, barriers
+constexpr std::int64_t kStage = 9;                 // a column of accumulators on its way to shared memory
+constexpr std::int64_t kStageRows = 3;             // more of it where rows end inside a run
+constexpr std::int64_t kStoreColumn = 7;           // four bytes of every channel on their way to y
+constexpr std::int64_t kStoreChannels = 2;         // NHWC: a byte of a position's channels
+constexpr std::int64_t kStart = 2'210;             // once: packing, the first loads
+constexpr std::int64_t kLaunch = 3'900'479;        // picoseconds of every launch
+constexpr std::int64_t kExtraLaunch = 2'310'577;   // of a kernel before the convolution
+constexpr std::int64_t kReduceLaunch = 2'563'571;  // of the one behind it
+constexpr std::int64_t kDramBytesPerMicrosecond = 4'686'915;
+constexpr std::int64_t kUnalignedPercent = 132;   // of the memory's time if runs of y do not start and end on 256 bytes
+constexpr std::int64_t kLoadedPercent = 124;      // of it, if lanes load: their loads and stores queue together
+constexpr std::int64_t kPixelLaunch = 1'841'906;  // of the kernel that packs pixels, besides
+constexpr std::int64_t kPackedBytesPerMicrosecond = 4'172'078;  // that it reads and writes
+constexpr std::int64_t kPackedCopyIssue = 40;                   // a copy of packed pixels
+constexpr std::int64_t kL2PackedBytesPerCycle = 49;
+constexpr std::int64_t kBulkColumn = 11;       // as kStoreColumn by the copy engine, which is waited for less
+constexpr std::int64_t kNarrowLoads = 2;       // times what a load of a whole 64 bytes takes
+constexpr std::int64_t kShallowPermille = 10;  // more of a tile for each stage that loading warps lack
+constexpr std::int64_t kScatteredPercent = 8;  // more of the memory's bytes
+constexpr std::int64_t kTurnsPercent = 19;
+constexpr std::int64_t kAgainPercent = 14;  // of pixels that come again for other output channels
+constexpr std::int64_t kCompetingPercent = 7;
+constexpr int kLoadingWarps = 4;
+constexpr std::int64_t kSectorBytes = 32;
+
+}  // namespace
+
+TensorPrice::TensorPrice(const ConvSpec& spec, const Target& target)
+    : spec_(spec), target_(target), out_(output_shape(spec)), bytes_(static_cast<std::int64_t>(work(spec).bytes)) {}
+
+std::int64_t TensorPrice::step_load(const TensorTiling& tiling) const {
+  if (tiling.packs_pixels) return load_packed(tiling);
+  return tiling.copies_ahead > 0 ? load_copied(tiling) : load_by_lanes(tiling);
+}
+
+std::int64_t TensorPrice::load_packed(const TensorTiling& tiling) const {
+  const std::int64_t runs = tiling.runs(), weight_bytes = tiling.stage_weight_bytes(spec_);
+  const std::int64_t copies = runs * TensorTiling::phases(spec_) * tiling.slices * std::max(1, tiling.images);
+  return std::max(copies / kLoadingWarps * kPackedCopyIssue,
+                  (runs * tiling.run_bytes(spec_) + weight_bytes) / kL2PackedBytesPerCycle);
+}
+
+std::int64_t TensorPrice::load_copied(const TensorTiling& tiling) const {
+  const std::int64_t runs = tiling.runs(), weight_bytes = tiling.stage_weight_bytes(spec_);
+  const std::int64_t items = tiling.load_items(spec_) * TensorTiling::phases(spec_);
+  const std::int64_t convert = items * runs * (kConvertPixels + tiling.slices * kConvertSlice);
+  const std::int64_t bytes = tiling.raw_bytes(spec_) + weight_bytes;
+  if (tiling.copies_boxes(spec_)) {
+    const std::int64_t warp = convert + (tiling.copies_ahead == 1 ? kBoxLatency : kNextBoxLatency);
+    return std::max(warp / kLoadingWarps, bytes / kL2BoxBytesPerCycle);
+  }
+  const std::int64_t channels = std::min<std::int64_t>(tiling.chunk_channels(spec_), spec_.filter.c);
+  const std::int64_t copies = runs * (tiling.images > 0 ? tiling.images : channels);
+  const std::int64_t warp =
+      copies * kCopyIssue + convert + (tiling.copies_ahead == 1 ? kCopyLatency : kNextCopyLatency);
+  return std::max({warp / kLoadingWarps, copies * kCopyEngine, bytes / kL2CopiedBytesPerCycle});
+}
+
+std::int64_t TensorPrice::load_by_lanes(const TensorTiling& tiling) const {
+  const std::int64_t runs = tiling.runs(), weight_bytes = tiling.stage_weight_bytes(spec_);
+  const std::int64_t items = tiling.load_items(spec_) * TensorTiling::phases(spec_);
+  const std::int64_t own = ceil_div(items, tiling.team_warps);
+  const std::int64_t loads = TensorTiling::loads_vectors(spec_) ? 1 : tiling.chunk_channels(spec_);
+  // Of a chunk's steps, one per filter row, the first brings most of the pixels to L2.
+  const bool few = ceil_div(tiling.tiles(spec_), target_.sm_count) <= 2;
+  const std::int64_t latency = kLoadLatency + (few ? kFirstTouch * tiling.filter_rows / spec_.filter.r : 0);
+  // Less than 64 bytes at a time, of pixels that have many.
+  const bool narrow =
+      TensorTiling::loads_vectors(spec_) && tiling.slices < 4 && 4 * tiling.chunk_channels(spec_) <= spec_.filter.c;
+  // Lanes that are a stride apart ask for as many more sectors.
+  const std::int64_t apart = TensorTiling::loads_vectors(spec_) ? 1 : std::min<std::int64_t>(spec_.stride.w, 8);
+  const std::int64_t issue = loads * (kLoadIssue + (apart - 1) * kStridedIssue) + kPixelIssue;
+  const std::int64_t warp =
+      (narrow ? kNarrowLoads : 1) * runs * (ceil_div(own, tiling.load_batch) * latency + own * issue);
+  // Teams that have a step to load, and stages to load it to.
+  const std::int64_t steps = tiling.steps_of_split(spec_) * ceil_div(tiling.tiles(spec_), target_.sm_count);
+  const std::int64_t teams =
+      std::min({std::int64_t{kLoadingWarps / tiling.team_warps}, std::int64_t{tiling.stages - 1}, steps});
+  // Of columns between those that any tap needs, sectors come along.
+  const std::int64_t phases = TensorTiling::phases(spec_);
+  const std::int64_t width =
+      phases < spec_.stride.w ? std::min(spec_.stride.w, kSectorBytes / element_bytes(spec_.dtype)) : 1;
+  const std::int64_t pixel_bytes = runs * phases * tiling.run_pixels(spec_) * width *
+                                   std::min<std::int64_t>(tiling.chunk_channels(spec_), spec_.filter.c) *
+                                   element_bytes(spec_.dtype);
+  return std::max(warp / teams, (pixel_bytes + weight_bytes) / kL2BytesPerCycle);
+}
+
+std::int64_t TensorPrice::step_multiply(const TensorTiling& tiling) const {
+  const std::int64_t n = tiling.columns, instruction = std::max(n / 2, 16 + n / 4);
+  // Of two units, by one consumer or by both.
+  const bool alone = tiling.tile_consumers() == 1;
+  const std::int64_t pipe = tiling.units(spec_) * instruction * tiling.tile_consumers() / 2;
+  std::int64_t cycles = pipe;
+  if (tiling.weights_come_with_steps()) cycles += kWeights;
+  if (alone) cycles += kTurnStep;
+  if (!tiling.packs_weights())
+    cycles += (kRawWeights + kRawWeight * tiling.units(spec_)) * (alone ? kRawTurnPercent : 100) / 100;
+  if (tiling.share == TensorTiling::Share::steps) cycles = std::max(pipe, cycles * kStepTurnPercent / 100);
+  if (tiling.packs_pixels) return cycles;
+  if (tiling.copies_ahead > 0) return cycles + tiling.raw_bytes(spec_) / kCopiedBytesPerCycle;
+  const std::int64_t own = ceil_div(tiling.load_items(spec_) * TensorTiling::phases(spec_), tiling.team_warps);
+  return cycles + (ceil_div(own, tiling.load_batch) - 1) * kNextBatch;
+}
+
+std::int64_t TensorPrice::store_columns(const TensorTiling& tiling, std::int64_t bytes_of_window) const {
+  const std::int64_t n = tiling.columns, rows = tiling.row_ends(spec_) > 1 ? kStageRows * n : 0;
+  if (!tiling.stores_bulk(spec_)) return rows + kStage * n + kStoreColumn * bytes_of_window / 4;
+  return rows + kStage * n * tiling.staged_bytes(spec_) / 4 + kBulkColumn * bytes_of_window / 4;
+}
+
+std::int64_t TensorPrice::input_bytes() const {
+  return spec_.input.n * spec_.input.c * spec_.input.h * spec_.input.w / spec_.stride.h *
+         TensorTiling::row_phases(spec_) * element_bytes(spec_.dtype);
+}
+
+std::int64_t TensorPrice::of(const TensorTiling& tiling, std::int64_t tiles) const {
+  const std::int64_t steps = tiling.steps_of_split(spec_), n = tiling.columns;
+  const std::int64_t multiply = steps * step_multiply(tiling), load = steps * step_load(tiling);
+  const std::int64_t written_bytes = tiling.written_bytes(spec_), bytes_of_window = tiling.window * written_bytes;
+  const bool nhwc = spec_.output_layout == Layout::nhwc;
+  std::int64_t store =
+      kStoreLatency + (nhwc ? kStoreChannels * tiling.staged_bytes(spec_) * n : store_columns(tiling, bytes_of_window));
+
+  if (tiling.share == TensorTiling::Share::steps) store = store / 2 + kExchange + kExchangeColumn * n;
+  // What one warpgroup stores it stores while the other multiplies, but for the last.
+  const bool turns = tiling.share == TensorTiling::Share::turns;
+  const std::int64_t consume = turns ? std::max(multiply, (multiply + store) / 2) : multiply + store;
+  const std::int64_t last = turns ? store : 0;
+  std::int64_t tile = std::max(consume, load) + std::min(consume, load) / 8;
+  if (tiling.runs() == 2 && !tiling.packs_pixels) tile += steps * kSecondRun;
+  if (tiling.filter_rows > 1) tile += steps * kAllRows * tiling.runs();
+  // A warp that converts needs a stage besides the one that is multiplied.
+  if (tiling.copies_ahead > 0 && tiling.stages < kLoadingWarps + 2) tile += tile * 4 / 100;
+  // Loading warps that run few stages ahead of those they load now. A step of one slice is one long batch instead.
+  if (tiling.lanes_load() && tiling.slices > 1) {
+    const std::int64_t ahead = tiling.stages - kLoadingWarps / tiling.team_warps;
+    tile += tile * std::max<std::int64_t>(0, 3 - ahead) * kShallowPermille / 1000;
+  }
+  if (tiling.stages <= 3) tile += tile * (tiling.stages == 2 ? 10 : 6) / 100;
+  const std::int64_t waves = ceil_div(tiles, target_.sm_count);
+  const std::int64_t first = waves > 1 ? 0 : step_load(tiling) * (tiling.copies_ahead > 0 ? 3 : 2) / 2;
+  std::int64_t compute =
+      (waves * tile + last + first + (tiling.packs_weights() ? kStart : kRawStart)) * kPicosecondsPerCycle +
+      (tiling.packs_weights() ? kExtraLaunch : 0);
+  if (tiling.packs_pixels)
+    compute +=
+        kPixelLaunch + (tiling.packed_pixel_bytes(spec_) + input_bytes()) * 1000 / (kPackedBytesPerMicrosecond / 1000);
+  std::int64_t bytes = bytes_;
+  if (tiling.splits > 1) {
+    compute += kReduceLaunch;
+    bytes += 2 * tiling.partial_sum_bytes(spec_);
+  }
+  const bool aligned = nhwc || (out_.h * out_.w * written_bytes % 256 == 0 && bytes_of_window % 256 == 0);
+  // Runs of vectors that do not start at the same places within 64 bytes.
+  const bool scattered = !nhwc && tiling.images == 0 && !tiling.stores_bulk(spec_) && bytes_of_window % 64 != 0;
+  // Where rows come again for the next filter row, more copies in flight only compete with stores.
+  const bool competing = tiling.copies_ahead > 1 && spec_.filter.r > tiling.filter_rows;
+  bytes += (tiling.tiles_k(spec_) - 1) * input_bytes() * kAgainPercent / 100;
+  bytes += bytes * ((scattered ? kScatteredPercent : 0) + (competing ? kCompetingPercent : 0)) / 100;
+  // Of warpgroups in turn, the channels of a run are stored at different times.
+  if (turns && tiling.tiles_k(spec_) > 1) bytes += bytes * kTurnsPercent / 100;
+  const std::int64_t memory = bytes * 1000 / (kDramBytesPerMicrosecond / 1000) * (aligned ? 100 : kUnalignedPercent) /
+                              100 * (tiling.copies_ahead > 0 ? 100 : kLoadedPercent) / 100;
+  return std::max(compute, memory) + std::min(compute, memory) / 5 + kLaunch;
+}
+
+}  // namespace jitconv::codegen

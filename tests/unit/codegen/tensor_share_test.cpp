@@ -1,0 +1,143 @@
+// What the multiplying warpgroups share: which of them multiplies a step of a tile, which stage it finds it in, and
+// where sums are added. Restates the loops of templates/tensor.cu.in, tensor_take_tiles.cu.in and
+// tensor_take_steps.cu.in.
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "codegen/emit.h"
+#include "codegen/source.h"
+#include "unit/codegen/tensor_candidates.h"
+
+namespace jitconv::codegen {
+namespace {
+
+using test::TensorCandidate;
+using Share = TensorTiling::Share;
+
+/// A step as a warpgroup meets it: its stage and the parity of the phase that it waits for.
+struct Met {
+  int tile;
+  std::int64_t step, stage;
+  int parity;
+};
+
+/// A multiplying warpgroup of a block that has `tiles` tiles, of so many steps each.
+std::vector<Met> steps_of_consumer(const TensorTiling& t, int consumer, int tiles,
+                                   const std::vector<std::int64_t>& steps) {
+  std::vector<Met> met;
+  std::int64_t stage = 0;
+  int parity = 0;
+  const auto advance = [&](std::int64_t by) {
+    parity ^= static_cast<int>((stage + by) / t.stages % 2);
+    stage = (stage + by) % t.stages;
+  };
+  const auto steps_of = [&](int tile) { return steps[static_cast<std::size_t>(tile) % steps.size()]; };
+  if (t.share == Share::turns && consumer == 1) advance(steps_of(0));
+  if (t.share == Share::steps && consumer == 1) advance(1);
+  std::int64_t first_turn = t.share == Share::steps ? consumer : 0;
+  const std::int64_t own = t.share == Share::steps ? 2 : 1;
+  for (int tile = t.share == Share::turns ? consumer : 0; tile < tiles; tile += t.share == Share::turns ? 2 : 1) {
+    for (std::int64_t step = first_turn; step < steps_of(tile); step += own) {
+      met.push_back({tile, step, stage, parity});
+      advance(own);
+    }
+    if (t.share == Share::turns) advance(steps_of(tile));
+    if (t.share == Share::steps) first_turn = (first_turn + steps_of(tile)) % 2;
+  }
+  return met;
+}
+
+/// Steps of a split; the last may have fewer.
+std::vector<std::int64_t> steps_of_splits(const TensorTiling& t, const ConvSpec& spec) {
+  std::vector<std::int64_t> steps(static_cast<std::size_t>(t.splits), t.steps_of_split(spec));
+  steps.back() = t.steps(spec) - (t.splits - 1) * t.steps_of_split(spec);
+  return steps;
+}
+
+// The loading warps fill stages in the order of tiles and steps.
+RC_GTEST_PROP(TensorShareProperty, WarpgroupsMultiplyEachStepWhereItIsLoaded, ()) {
+  for (const TensorCandidate& one : test::some_tensor_candidates()) {
+    const TensorTiling& t = one.tiling;
+    const std::vector<std::int64_t> steps = steps_of_splits(t, one.spec);
+    if (t.steps(one.spec) > 1000) continue;
+    constexpr int kTiles = 5;
+    std::map<std::pair<int, std::int64_t>, std::vector<int>> multiplied;
+    std::map<std::int64_t, std::set<int>> users;  // of a stage
+    for (const int consumer : {0, 1}) {
+      const std::vector<Met> met = steps_of_consumer(t, consumer, kTiles, steps);
+      for (std::size_t i = 0; i < met.size(); ++i) {
+        std::int64_t loaded = met[i].step;  // before it, by the block
+        for (int tile = 0; tile < met[i].tile; ++tile) loaded += steps[static_cast<std::size_t>(tile) % steps.size()];
+        RC_ASSERT(met[i].stage == loaded % t.stages);
+        RC_ASSERT(met[i].parity == loaded / t.stages % 2);
+        // It gives a stage back when it has the next, which must be another.
+        if (i > 0) RC_ASSERT(met[i].stage != met[i - 1].stage || met[i].tile != met[i - 1].tile);
+        multiplied[{met[i].tile, met[i].step}].push_back(consumer);
+        users[met[i].stage].insert(consumer);
+      }
+    }
+    for (int tile = 0; tile < kTiles; ++tile) {
+      std::set<int> of_tile;
+      for (std::int64_t step = 0; step < steps[static_cast<std::size_t>(tile) % steps.size()]; ++step) {
+        const std::vector<int>& by = multiplied[{tile, step}];
+        RC_ASSERT(by.size() == (t.share == Share::tile ? 2u : 1u));
+        of_tile.insert(by.begin(), by.end());
+      }
+      // Sums that are added must have begun.
+      RC_ASSERT(of_tile.size() == (t.share == Share::turns ? 1u : 2u));
+    }
+    // Phases of a stage that only one warpgroup waits for complete in the order in which it gives them back.
+    if (t.share == Share::steps)
+      for (const auto& [stage, by] : users) RC_ASSERT(by.size() == 1u);
+    if (t.share == Share::turns) RC_ASSERT(t.splits == 1);  // all of its tiles have as many steps
+  }
+}
+
+RC_GTEST_PROP(TensorShareProperty, SumsFitWhereOutputsAreStaged, ()) {
+  for (const TensorCandidate& one : test::some_tensor_candidates()) {
+    const TensorTiling& t = one.tiling;
+    RC_ASSERT(t.block_k * t.runs() == 64 * t.tile_consumers());
+    if (t.share != Share::steps) continue;
+    RC_ASSERT(one.spec.output_layout == Layout::nchw && t.staged_bytes(one.spec) == 4);
+    // A lane leaves half of its sums, a warp as many floats as it stages channels.
+    const std::int64_t left = kWarpSize * t.columns / 4, warp = 8 * t.staging_pitch(one.spec);
+    RC_ASSERT(left <= warp && warp % 2 == 0);
+    RC_ASSERT(t.staging_first_byte(one.spec) % 8 == 0);
+  }
+}
+
+std::string source_with(Share share, const char* spec) {
+  for (const TensorCandidate& one : test::tensor_candidates(parse_spec(spec)))
+    if (one.tiling.share == share && one.tiling.splits == 1) return generate(one.plan).text;
+  return {};
+}
+
+// The order of what a warpgroup asks and says; who has not waited for its turn must not be asked for its sums.
+TEST(TensorShare, EachWaySaysWhatItWaitsFor) {
+  constexpr const char* kSpec = "input=4,64,40,64 weight=64,64,3,3 padding=1 math=tf32";
+  const std::string tile = source_with(Share::tile, kSpec), turns = source_with(Share::turns, kSpec),
+                    steps = source_with(Share::steps, kSpec);
+  for (const char* name : {"multiplied + ", "meeting"}) EXPECT_EQ(tile.find(name), std::string::npos) << name;
+  const auto at = [](const std::string& text, const char* what) {
+    const std::size_t place = text.rfind(what);
+    EXPECT_NE(place, std::string::npos) << what;
+    return place;
+  };
+  // All four warps must have waited for their turn before the other warpgroup's next begins.
+  EXPECT_NE(turns.find("barrier_init(multiplied + i, 4);"), std::string::npos);
+  EXPECT_LT(at(turns, "barrier_wait(multiplied"), at(turns, "multiply_begin();"));
+  EXPECT_LT(at(turns, "multiply_commit();"), at(turns, "if (lane == 0) barrier_arrive(multiplied + consumer);"));
+  EXPECT_LT(at(turns, "barrier_arrive(multiplied"), at(turns, "multiply_wait<0>();"));
+  EXPECT_LT(at(steps, "multiply_wait<0>();"), at(steps, "given[i * 32] ="));
+  EXPECT_LT(at(steps, "given[i * 32] ="), at(steps, "+= taken[i * 32].x"));
+  EXPECT_LT(at(steps, "+= taken[i * 32].x"), at(steps, "  // the other's"));
+}
+
+}  // namespace
+}  // namespace jitconv::codegen

@@ -95,12 +95,13 @@ Holes share_holes(const ConvSpec& spec, const TensorTiling& tiling) {
     holes["end_tile"] = "pass_tile();\n";
   } else if (tiling.share == TensorTiling::Share::steps) {
     holes["take_turns"] = embedded_text("tensor_take_steps.cu.in");
-    holes["await_turn"] = fmt::format("const int own_first = {} + first_turn;\n", text.first_step);
+    const bool split = tiling.splits > 1;
+    holes["await_turn"] = fmt::format("const int own_first = {}first_turn;\n", split ? "first_step + " : "");
     holes["own_first"] = "own_first";
     holes["next_step"] = "step += kConsumers";
     holes["next_stage"] = "next_stage();\nnext_stage();\n";
     holes["end_tile"] = fill_template(embedded_text("tensor_add_sums.cu.in"),
-                                      {{"steps", fmt::format("{} - {}", text.end_step, text.first_step)},
+                                      {{"steps", split ? "end_step - first_step" : "kSteps"},
                                        {"await_staging", std::string(tiling.stores_bulk(spec) ? kAwaitStaging : "")}});
   }
   return holes;

@@ -547,7 +547,7 @@ jitconv_fwd_f32_nchw_n16c64h6w60_k128_3x3_tensor(const __grid_constant__ TensorM
 #pragma unroll 1
     for (int number = blockIdx.x; number < kTiles; number += gridDim.x) {
       const Tile tile(number);
-      const int own_first = 0 + first_turn;
+      const int own_first = first_turn;
       int previous_stage = 0;
 #pragma unroll 1
       for (int step = own_first; step < kSteps; step += kConsumers) {
@@ -579,10 +579,9 @@ jitconv_fwd_f32_nchw_n16c64h6w60_k128_3x3_tensor(const __grid_constant__ TensorM
       }
       multiply_wait<0>();
       if (gives_back) barrier_arrive(empty + previous_stage);
-      first_turn = (first_turn + kSteps - 0) % 2;
-      // Each warpgroup stores eight of a warp's sixteen channels. What it has of the others' sums it leaves, lane by
-      // lane,
-      // where its outputs are staged afterwards.
+      first_turn = (first_turn + kSteps) % 2;
+      // Each warpgroup stores eight of a warp's sixteen channels. What it has of the other eight's sums it leaves, lane
+      // by lane, where its outputs are staged afterwards.
       float2* const given = reinterpret_cast<float2*>(staging + (warp - 4) * kStagingElements) + lane;
       const float2* const taken = reinterpret_cast<const float2*>(staging + ((warp - 4) ^ 4) * kStagingElements) + lane;
       __syncwarp();

@@ -594,9 +594,8 @@ jitconv_fwd_f32_nchw_n1c512h14w14_k512_3x3_bias_tensor(const __grid_constant__ T
       multiply_wait<0>();
       if (gives_back) barrier_arrive(empty + previous_stage);
       first_turn = (first_turn + end_step - first_step) % 2;
-      // Each warpgroup stores eight of a warp's sixteen channels. What it has of the others' sums it leaves, lane by
-      // lane,
-      // where its outputs are staged afterwards.
+      // Each warpgroup stores eight of a warp's sixteen channels. What it has of the other eight's sums it leaves, lane
+      // by lane, where its outputs are staged afterwards.
       float2* const given = reinterpret_cast<float2*>(staging + (warp - 4) * kStagingElements) + lane;
       const float2* const taken = reinterpret_cast<const float2*>(staging + ((warp - 4) ^ 4) * kStagingElements) + lane;
       __syncwarp();

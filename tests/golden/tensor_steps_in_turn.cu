@@ -553,7 +553,7 @@ jitconv_fwd_f32_nchw_n8c1024h14w14_k256_1x1_bias_relu_tensor(const __grid_consta
         const int k = tile.k_tile * kBlockK + k_consumer + warp % 4 * 16 + half * 8 + lane / 4;
         channel_bias[half] = k < kGroupK ? to_float(bias[tile.group * kGroupK + k]) : 0.0f;
       }
-      const int own_first = 0 + first_turn;
+      const int own_first = first_turn;
       int previous_stage = 0;
 #pragma unroll 1
       for (int step = own_first; step < kSteps; step += kConsumers) {
@@ -580,10 +580,9 @@ jitconv_fwd_f32_nchw_n8c1024h14w14_k256_1x1_bias_relu_tensor(const __grid_consta
       }
       multiply_wait<0>();
       if (gives_back) barrier_arrive(empty + previous_stage);
-      first_turn = (first_turn + kSteps - 0) % 2;
-      // Each warpgroup stores eight of a warp's sixteen channels. What it has of the others' sums it leaves, lane by
-      // lane,
-      // where its outputs are staged afterwards.
+      first_turn = (first_turn + kSteps) % 2;
+      // Each warpgroup stores eight of a warp's sixteen channels. What it has of the other eight's sums it leaves, lane
+      // by lane, where its outputs are staged afterwards.
       float2* const given = reinterpret_cast<float2*>(staging + (warp - 4) * kStagingElements) + lane;
       const float2* const taken = reinterpret_cast<const float2*>(staging + ((warp - 4) ^ 4) * kStagingElements) + lane;
       __syncwarp();

@@ -1,8 +1,5 @@
 // The tensor family's multiplying warpgroups: the multiplications of a step, their operands, and which warpgroup
 // multiplies what. Not what they do with the sums: emit_tensor_store.cpp.
-#include <algorithm>
-
-#include "codegen/arithmetic.h"
 #include "codegen/emit_tensor.h"
 #include "codegen/emitter.h"
 #include "fmt/format.h"
@@ -143,7 +140,6 @@ std::string operands(const ConvSpec& spec, const TensorTiling& tiling) {
 
 }  // namespace
 
-/// How weights come to registers, and which channels meet there.
 std::string emit_tensor_raw_weights(const ConvSpec& spec, const TensorTiling& tiling) {
   const int vector = tiling.lane_channels(spec) * tiling.taps(spec) % 4 == 0 ? 4 : 2;
   const std::string piece = tiling.swizzles_weights(spec) ? "(lane % 4 * (kLaneChannels / 4) + i / 4 ^ row % 8) * 16"

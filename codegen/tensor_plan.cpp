@@ -1,6 +1,7 @@
 // Candidates of the tensor family: how many positions a multiplication takes, how channels are cut into steps, how the
 // loading warps share them, and over how many blocks a reduction is split.
 #include <algorithm>
+#include <utility>
 
 #include "codegen/arithmetic.h"
 #include "codegen/heuristics.h"
@@ -54,6 +55,7 @@ class Search {
     for (const auto& [share, block_k] : {std::pair{Share::tile, 128}, std::pair{Share::tile, 64},
                                          std::pair{Share::turns, 64}, std::pair{Share::steps, 64}}) {
       if (block_k == 128 && spec_.filter.k / spec_.groups <= 64) continue;
+      // can_share_steps() says so, too, but only of each tiling.
       if (share == Share::steps && spec_.output_layout == Layout::nhwc) continue;
       for (int columns = kMostColumns; columns >= 16; columns -= 8) runs({.share = share, .block_k = block_k}, columns);
     }

@@ -270,8 +270,8 @@ std::int64_t executed_multiply_adds(const codegen::ConvPlan& plan) {
   const ConvSpec& spec = plan.spec;
   const std::int64_t taps = spec.filter.r * spec.filter.s, blocks = plan.blocks;
   if (const auto* tensor = std::get_if<codegen::TensorTiling>(&plan.tiling)) {
-    constexpr std::int64_t kChannels = 128;  // of both consumers, or of one run and again of the other
-    return tensor->tiles(spec) / tensor->splits * kChannels * tensor->columns * tensor->steps(spec) *
+    const std::int64_t channels = std::int64_t{tensor->block_k} * tensor->runs();  // of a run, and again of the other
+    return tensor->tiles(spec) / tensor->splits * channels * tensor->columns * tensor->steps(spec) *
            tensor->units(spec) * codegen::TensorTiling::slice_channels(spec);
   }
   if (const auto* pointwise = std::get_if<codegen::PointwiseTiling>(&plan.tiling)) {

@@ -32,6 +32,9 @@ MUTANTS = [
     # What the multiplying warpgroups share.
     emit_multiply("turn_not_awaited", "barrier_wait(multiplied + (1 - consumer), (turn++ + consumer + 1) % 2);", "++turn;",
                   "a warpgroup takes the phase of a stage for complete that the other's tile still needs"),
+    emit_multiply("given_back_out_of_order",
+                  "barrier_wait(empty + (stage + kStages - 1) % kStages, stage == 0 ? parity ^ 1 : parity);", ";",
+                  "loading warps take the phase of a stage for complete that the other warpgroup still holds"),
     take_tiles("phases_not_counted", "  parity ^= kSteps / kStages % 2;\n", "",
                "of tiles with more steps than stages, a warpgroup takes phases for complete that are not"),
     take_tiles("stages_not_passed", "  stage += kSteps % kStages;\n", "", "a warpgroup multiplies the other's steps"),

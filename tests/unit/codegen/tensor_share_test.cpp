@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "codegen/emit.h"
 #include "codegen/source.h"
 #include "unit/codegen/tensor_candidates.h"
 
@@ -134,6 +133,10 @@ TEST(TensorShare, EachWaySaysWhatItWaitsFor) {
   EXPECT_LT(at(turns, "barrier_wait(multiplied"), at(turns, "multiply_begin();"));
   EXPECT_LT(at(turns, "multiply_commit();"), at(turns, "if (lane == 0) barrier_arrive(multiplied + consumer);"));
   EXPECT_LT(at(turns, "barrier_arrive(multiplied"), at(turns, "multiply_wait<0>();"));
+  // Before it gives its first stage back, a warpgroup knows that the other's last was given back.
+  const std::size_t in_order = at(turns, "barrier_wait(empty + (stage + kStages - 1) % kStages,");
+  EXPECT_LT(at(turns, "if (gives_back && step == 0 && number != static_cast<int>(blockIdx.x))"), in_order);
+  EXPECT_LT(in_order, at(turns, "previous_stage = stage;"));
   EXPECT_LT(at(steps, "multiply_wait<0>();"), at(steps, "given[i * 32] ="));
   EXPECT_LT(at(steps, "given[i * 32] ="), at(steps, "+= taken[i * 32].x"));
   EXPECT_LT(at(steps, "+= taken[i * 32].x"), at(steps, "  // the other's"));

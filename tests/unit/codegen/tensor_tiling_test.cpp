@@ -341,7 +341,7 @@ RC_GTEST_PROP(TensorTilingProperty, ColumnsHoldWhatARunStores, ()) {
     const TensorShape out = output_shape(one.spec);
     const std::int64_t plane = out.h * out.w, sector = TensorTiling::sector_elements(one.spec);
     RC_ASSERT(t.columns % 8 == 0 && t.columns >= 8 && t.columns <= 256);
-    RC_ASSERT(t.runs() * t.block_k == 128);
+    RC_ASSERT(t.runs() * t.block_k == 64 * t.tile_consumers());
     RC_ASSERT(t.lead(one.spec) % sector == 0);
     if (one.spec.output_layout == Layout::nhwc)
       RC_ASSERT(t.lead(one.spec) == 0 && TensorTiling::slack(one.spec) == 0);

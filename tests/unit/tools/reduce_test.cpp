@@ -270,6 +270,21 @@ TEST(Reduce, ExecutedMultiplyAddsAreThoseOfWholeTiles) {
   EXPECT_GE(executed_multiply_adds(direct), multiply_adds(direct.spec));
 }
 
+// Of tiles that nothing sticks out of, whatever their warpgroups share, they are what the convolution has.
+TEST(Reduce, TilesThatFitExecuteNoMoreThanTheConvolutionHas) {
+  using Share = codegen::TensorTiling::Share;
+  std::set<Share> seen;
+  for (const codegen::ConvPlan& plan : codegen::enumerate_plans(
+           parse_spec("input=2,64,16,16 weight=64,64,1,1 math=tf32"), parse_target("sm_90a"), SIZE_MAX)) {
+    const auto* tiling = std::get_if<codegen::TensorTiling>(&plan.tiling);
+    if (tiling == nullptr || tiling->window != tiling->columns || tiling->images > 0) continue;
+    if (256 % (tiling->runs() * tiling->window) != 0 || 64 % tiling->chunk_channels(plan.spec) != 0) continue;
+    EXPECT_EQ(executed_multiply_adds(plan), multiply_adds(plan.spec)) << tiling->columns << " columns";
+    seen.insert(tiling->share);
+  }
+  EXPECT_EQ(seen.size(), 3u);
+}
+
 TEST(WorkLimits, DocumentedConfigurationsAreMadeSmallAndOthersOnlyIfTheyAreLarge) {
   EXPECT_LT(host_work_limits(true, false, 200'000'000).as_given, 10'000'000);
   EXPECT_EQ(host_work_limits(false, false, 200'000'000).as_given, 200'000'000);

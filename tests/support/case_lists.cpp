@@ -172,7 +172,8 @@ std::uint32_t fewer_blocks(const codegen::ConvPlan& plan) {
 }
 
 /// Images of a run (several count as two), filter rows of a step, copies ahead and whether they are boxes, who stores,
-/// what is packed before, and whether tiles are multiplied in turn: what a tensor kernel's text depends on.
+/// what is packed before, and, of floats alone, which lists enough as it is, what warpgroups share: what a tensor
+/// kernel's text depends on.
 using Form = std::array<int, 8>;
 Form form_of(const codegen::ConvPlan& plan) {
   const auto* tiling = std::get_if<codegen::TensorTiling>(&plan.tiling);
@@ -184,7 +185,7 @@ Form form_of(const codegen::ConvPlan& plan) {
           tiling->packs_pixels ? 1 : 0,
           tiling->packs_weights() ? 1 : 0,
           tiling->copies_boxes(plan.spec) ? 1 : 0,
-          static_cast<int>(tiling->share)};
+          plan.spec.dtype == DataType::f32 ? static_cast<int>(tiling->share) : 0};
 }
 
 }  // namespace

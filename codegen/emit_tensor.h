@@ -61,6 +61,9 @@ Holes tensor_store_holes(const ConvPlan& plan, const TensorTiling& tiling);
 /// The same for NHWC output; `channel_values` loads what a thread needs of its channels.
 Holes tensor_store_nhwc_holes(const ConvPlan& plan, const TensorTiling& tiling, const std::string& channel_values);
 
+/// The line that waits until a warp's part of the staging can be written again, if the copy engine reads there.
+std::string await_staging(const ConvSpec& spec, const TensorTiling& tiling);
+
 /// Where a tile's outputs go: y, or the sums of its split.
 std::string where_stored(const TensorTiling& tiling);
 

@@ -64,8 +64,6 @@ void add_tap_multiplications(Lines& lines, const ConvSpec& spec, const TensorTil
   }
 }
 
-constexpr std::string_view kAwaitStaging = "if (lane == 0) bulk_stores_wait_read<0>();  // of what was staged before";
-
 /// Which tiles and which of their steps a warpgroup multiplies, and when.
 Holes share_holes(const ConvSpec& spec, const TensorTiling& tiling) {
   const StepText text = step_text(tiling);
@@ -97,9 +95,9 @@ Holes share_holes(const ConvSpec& spec, const TensorTiling& tiling) {
     holes["own_first"] = "own_first";
     holes["next_step"] = "step += kConsumers";
     holes["next_stage"] = "next_stage();\nnext_stage();\n";
-    holes["end_tile"] = fill_template(embedded_text("tensor_add_sums.cu.in"),
-                                      {{"steps", split ? "end_step - first_step" : "kSteps"},
-                                       {"await_staging", std::string(tiling.stores_bulk(spec) ? kAwaitStaging : "")}});
+    holes["end_tile"] = fill_template(
+        embedded_text("tensor_add_sums.cu.in"),
+        {{"steps", split ? "end_step - first_step" : "kSteps"}, {"await_staging", await_staging(spec, tiling)}});
   }
   return holes;
 }

@@ -165,7 +165,7 @@ std::string store_windows(const ConvPlan& plan, const TensorTiling& tiling) {
                             : "const int column_first = opaque(run_first % kQ + lane % 4 * 2);"},
        {"inside", tiling.lead(spec) == 0 ? "run_first + kWindow <= kPlane"
                                          : "run_first > 0 && run_first + (kWindow + kSectorElements) <= kPlane"},
-       {"await_staging", bulk ? "if (lane == 0) bulk_stores_wait_read<0>();  // of what was staged before" : ""},
+       {"await_staging", await_staging(spec, tiling)},
        {"fence_staged", bulk ? "fence_async_proxy();" : ""},
        {"store_inside", store_inside(plan, tiling)},
        {"edge_unroll", tiling.window + tiling.lead(spec) <= kWarpSize * 16 / tiling.written_bytes(spec) ? "4" : "1"},
@@ -175,6 +175,10 @@ std::string store_windows(const ConvPlan& plan, const TensorTiling& tiling) {
 }
 
 }  // namespace
+
+std::string await_staging(const ConvSpec& spec, const TensorTiling& tiling) {
+  return tiling.stores_bulk(spec) ? "if (lane == 0) bulk_stores_wait_read<0>();  // of what was staged before" : "";
+}
 
 std::string where_stored(const TensorTiling& tiling) {
   return tiling.splits > 1 ? "partial_sums + number % kSplits * static_cast<long long>(kPartialSumStride)" : "y";

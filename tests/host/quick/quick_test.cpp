@@ -54,11 +54,22 @@ Wanted depthwise(std::function<bool(const DepthwiseTiling&)> wanted) {
   };
 }
 
-Wanted tensor(std::function<bool(const TensorTiling&)> wanted) {
+Wanted tensor(std::function<bool(const TensorTiling&, const ConvSpec&)> wanted) {
   return [wanted = std::move(wanted)](const ConvPlan& plan) {
     const auto* tiling = std::get_if<TensorTiling>(&plan.tiling);
-    return tiling != nullptr && wanted(*tiling);
+    return tiling != nullptr && wanted(*tiling, plan.spec);
   };
+}
+
+Wanted tensor(std::function<bool(const TensorTiling&)> wanted) {
+  return tensor([wanted = std::move(wanted)](const TensorTiling& tiling, const ConvSpec&) { return wanted(tiling); });
+}
+
+/// Whose multiplying warpgroups share this, and `wanted`.
+Wanted sharing(Share share, std::function<bool(const TensorTiling&, const ConvSpec&)> wanted) {
+  return tensor([share, wanted = std::move(wanted)](const TensorTiling& tiling, const ConvSpec& spec) {
+    return tiling.share == share && wanted(tiling, spec);
+  });
 }
 
 Wanted stores(DepthwiseTiling::Store store) {
@@ -227,10 +238,9 @@ TEST(Quick, TensorRawWeights) {
   const Wanted split = raw([](const TensorTiling& tiling) { return !tiling.packs_pixels && tiling.splits > 1; });
   const Wanted packed = raw([](const TensorTiling& tiling) { return tiling.packs_pixels && tiling.splits == 1; });
   // Who asks for a stage's next weights must know that all lanes have read those before.
-  const Wanted stages_again = [](const ConvPlan& plan) {
-    const auto* tiling = std::get_if<TensorTiling>(&plan.tiling);
-    return tiling != nullptr && tiling->raw_weights && tiling->splits == 1 && tiling->steps(plan.spec) > tiling->stages;
-  };
+  const Wanted stages_again = tensor([](const TensorTiling& tiling, const ConvSpec& spec) {
+    return tiling.raw_weights && tiling.splits == 1 && tiling.steps(spec) > tiling.stages;
+  });
   run("tensor, raw weights",
       {
           {"more steps than stages", "input=1,576,3,8 weight=24,576,1,1 math=tf32", 2, stages_again},
@@ -265,15 +275,14 @@ TEST(Quick, TensorRawWeights) {
 // has steps and fewer, and as many.
 TEST(Quick, TensorTurns) {
   const auto turns = [](std::function<bool(const TensorTiling&)> wanted) {
-    return tensor([wanted = std::move(wanted)](const TensorTiling& tiling) {
-      return tiling.share == Share::turns && wanted(tiling);
+    return sharing(Share::turns, [wanted = std::move(wanted)](const TensorTiling& tiling, const ConvSpec&) {
+      return wanted(tiling);
     });
   };
-  const auto steps = [](std::function<bool(std::int64_t steps, int stages)> wanted) -> Wanted {
-    return [wanted = std::move(wanted)](const ConvPlan& plan) {
-      const auto* tiling = std::get_if<TensorTiling>(&plan.tiling);
-      return tiling != nullptr && tiling->share == Share::turns && wanted(tiling->steps(plan.spec), tiling->stages);
-    };
+  const auto steps = [](std::function<bool(std::int64_t steps, int stages)> wanted) {
+    return sharing(Share::turns, [wanted = std::move(wanted)](const TensorTiling& tiling, const ConvSpec& spec) {
+      return wanted(tiling.steps(spec), tiling.stages);
+    });
   };
   const Wanted fewer = steps([](std::int64_t all, int stages) { return all < stages; });
   const Wanted as_many = steps([](std::int64_t all, int stages) { return all == stages; });
@@ -287,14 +296,10 @@ TEST(Quick, TensorTurns) {
   const Wanted packed = turns([](const TensorTiling& tiling) { return tiling.packs_pixels; });
   const Wanted images = turns([](const TensorTiling& tiling) { return tiling.images > 0; });
   const Wanted any = turns([](const TensorTiling&) { return true; });
-  const Wanted one_tile = [](const ConvPlan& plan) {
-    const auto* tiling = std::get_if<TensorTiling>(&plan.tiling);
-    return tiling != nullptr && tiling->share == Share::turns && tiling->tiles(plan.spec) == 1;
-  };
-  const Wanted odd_tiles = [](const ConvPlan& plan) {
-    const auto* tiling = std::get_if<TensorTiling>(&plan.tiling);
-    return tiling != nullptr && tiling->share == Share::turns && tiling->tiles(plan.spec) % 2 == 1;
-  };
+  const Wanted one_tile =
+      sharing(Share::turns, [](const TensorTiling& tiling, const ConvSpec& spec) { return tiling.tiles(spec) == 1; });
+  const Wanted odd_tiles = sharing(
+      Share::turns, [](const TensorTiling& tiling, const ConvSpec& spec) { return tiling.tiles(spec) % 2 == 1; });
   const char* const plane = "input=3,20,17,20 weight=24,20,3,3 padding=1 bias math=tf32";
   run("tensor, turns",
       {
@@ -325,11 +330,8 @@ TEST(Quick, TensorTurns) {
 // Warpgroups that take a tile's steps in turn and add their sums: even and odd numbers of steps, several tiles to a
 // block, runs that stay inside a plane and do not.
 TEST(Quick, TensorSharedSteps) {
-  const auto shared = [](std::function<bool(const TensorTiling&, const ConvSpec&)> wanted) -> Wanted {
-    return [wanted = std::move(wanted)](const ConvPlan& plan) {
-      const auto* tiling = std::get_if<TensorTiling>(&plan.tiling);
-      return tiling != nullptr && tiling->share == Share::steps && wanted(*tiling, plan.spec);
-    };
+  const auto shared = [](std::function<bool(const TensorTiling&, const ConvSpec&)> wanted) {
+    return sharing(Share::steps, std::move(wanted));
   };
   const Wanted odd = shared([](const TensorTiling& tiling, const ConvSpec& spec) {
     return tiling.splits == 1 && tiling.steps(spec) % 2 == 1 && tiling.steps(spec) > tiling.stages;
@@ -378,11 +380,10 @@ TEST(Quick, TensorSharedSteps) {
 
 // Boxes of a part of each plane, which begin and end outside of it, and of rows of x.
 TEST(Quick, TensorBoxes) {
-  const auto boxes = [](std::function<bool(const TensorTiling&, const ConvSpec&)> wanted) -> Wanted {
-    return [wanted = std::move(wanted)](const ConvPlan& plan) {
-      const auto* tiling = std::get_if<TensorTiling>(&plan.tiling);
-      return tiling != nullptr && tiling->copies_boxes(plan.spec) && wanted(*tiling, plan.spec);
-    };
+  const auto boxes = [](std::function<bool(const TensorTiling&, const ConvSpec&)> wanted) {
+    return tensor([wanted = std::move(wanted)](const TensorTiling& tiling, const ConvSpec& spec) {
+      return tiling.copies_boxes(spec) && wanted(tiling, spec);
+    });
   };
   const Wanted packed = boxes([](const TensorTiling& tiling, const ConvSpec& spec) {
     return !tiling.copies_rows(spec) && tiling.packs_weights() && tiling.splits == 1;

@@ -26,6 +26,11 @@ struct Met {
   int parity;
 };
 
+/// Of a block's tile, if blocks take splits by turns; of each split so many.
+std::int64_t steps_of(int tile, const std::vector<std::int64_t>& steps) {
+  return steps[static_cast<std::size_t>(tile) % steps.size()];
+}
+
 /// A multiplying warpgroup of a block that has `tiles` tiles, of so many steps each.
 std::vector<Met> steps_of_consumer(const TensorTiling& t, int consumer, int tiles,
                                    const std::vector<std::int64_t>& steps) {
@@ -36,18 +41,17 @@ std::vector<Met> steps_of_consumer(const TensorTiling& t, int consumer, int tile
     parity ^= static_cast<int>((stage + by) / t.stages % 2);
     stage = (stage + by) % t.stages;
   };
-  const auto steps_of = [&](int tile) { return steps[static_cast<std::size_t>(tile) % steps.size()]; };
-  if (t.share == Share::turns && consumer == 1) advance(steps_of(0));
+  if (t.share == Share::turns && consumer == 1) advance(steps_of(0, steps));
   if (t.share == Share::steps && consumer == 1) advance(1);
   std::int64_t first_turn = t.share == Share::steps ? consumer : 0;
   const std::int64_t own = t.share == Share::steps ? 2 : 1;
   for (int tile = t.share == Share::turns ? consumer : 0; tile < tiles; tile += t.share == Share::turns ? 2 : 1) {
-    for (std::int64_t step = first_turn; step < steps_of(tile); step += own) {
+    for (std::int64_t step = first_turn; step < steps_of(tile, steps); step += own) {
       met.push_back({tile, step, stage, parity});
       advance(own);
     }
-    if (t.share == Share::turns) advance(steps_of(tile));
-    if (t.share == Share::steps) first_turn = (first_turn + steps_of(tile)) % 2;
+    if (t.share == Share::turns) advance(steps_of(tile, steps));
+    if (t.share == Share::steps) first_turn = (first_turn + steps_of(tile, steps)) % 2;
   }
   return met;
 }
@@ -72,7 +76,7 @@ RC_GTEST_PROP(TensorShareProperty, WarpgroupsMultiplyEachStepWhereItIsLoaded, ()
       const std::vector<Met> met = steps_of_consumer(t, consumer, kTiles, steps);
       for (std::size_t i = 0; i < met.size(); ++i) {
         std::int64_t loaded = met[i].step;  // before it, by the block
-        for (int tile = 0; tile < met[i].tile; ++tile) loaded += steps[static_cast<std::size_t>(tile) % steps.size()];
+        for (int tile = 0; tile < met[i].tile; ++tile) loaded += steps_of(tile, steps);
         RC_ASSERT(met[i].stage == loaded % t.stages);
         RC_ASSERT(met[i].parity == loaded / t.stages % 2);
         // It gives a stage back when it has the next, which must be another.
@@ -83,7 +87,7 @@ RC_GTEST_PROP(TensorShareProperty, WarpgroupsMultiplyEachStepWhereItIsLoaded, ()
     }
     for (int tile = 0; tile < kTiles; ++tile) {
       std::set<int> of_tile;
-      for (std::int64_t step = 0; step < steps[static_cast<std::size_t>(tile) % steps.size()]; ++step) {
+      for (std::int64_t step = 0; step < steps_of(tile, steps); ++step) {
         const std::vector<int>& by = multiplied[{tile, step}];
         RC_ASSERT(by.size() == (t.share == Share::tile ? 2u : 1u));
         of_tile.insert(by.begin(), by.end());

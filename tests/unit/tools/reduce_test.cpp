@@ -274,8 +274,8 @@ TEST(Reduce, ExecutedMultiplyAddsAreThoseOfWholeTiles) {
 TEST(Reduce, TilesThatFitExecuteNoMoreThanTheConvolutionHas) {
   using Share = codegen::TensorTiling::Share;
   std::set<Share> seen;
-  for (const codegen::ConvPlan& plan : codegen::enumerate_plans(
-           parse_spec("input=2,64,16,16 weight=64,64,1,1 math=tf32"), parse_target("sm_90a"), SIZE_MAX)) {
+  for (const codegen::ConvPlan& plan :
+       codegen::enumerate_plans(parse_spec("input=2,64,16,16 weight=64,64,1,1 math=tf32"), kTarget, SIZE_MAX)) {
     const auto* tiling = std::get_if<codegen::TensorTiling>(&plan.tiling);
     if (tiling == nullptr || tiling->window != tiling->columns || tiling->images > 0) continue;
     if (256 % (tiling->runs() * tiling->window) != 0 || 64 % tiling->chunk_channels(plan.spec) != 0) continue;

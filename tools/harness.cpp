@@ -3,9 +3,12 @@
 #include "tools/harness.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
+#include <span>
+#include <vector>
 
 namespace jitconv::tools {
 namespace {
@@ -127,6 +130,18 @@ std::string constants(const codegen::ConvPlan& plan, const KernelSource& source)
   return text;
 }
 
+/// What a kernel gets for an argument: a pointer of the type it wants, or a tensor map over it.
+std::string argument_text(const codegen::Argument& argument) {
+  const codegen::TensorMapShape& map = argument.map;
+  if (map.rank == 0) return fmt::format("Pointer{{b.{}}}", buffer_name(argument.role));
+  const auto rank = static_cast<std::size_t>(map.rank);
+  std::vector<std::int64_t> stride_bytes;
+  for (std::size_t i = 1; i < rank; ++i) stride_bytes.push_back(map.strides[i] * map.element_bytes);
+  return fmt::format("tensor_map<TensorMap, {}, {}, {}>(b.{}, {{{}}}, {{{}}}, {{{}}})", map.rank, map.element_bytes,
+                     map.swizzled, buffer_name(argument.role), fmt::join(std::span(map.extents).first(rank), ", "),
+                     fmt::join(stride_bytes, ", "), fmt::join(std::span(map.box).first(rank), ", "));
+}
+
 std::string launch_text(const KernelSource& source) {
   std::string prepare = "inline void prepare() {\n";
   std::string launch = fmt::format(
@@ -140,29 +155,12 @@ std::string launch_text(const KernelSource& source) {
         "  HARNESS_CALL(cudaFuncSetAttribute(reinterpret_cast<const void*>({}),\n"
         "                                    cudaFuncAttributeMaxDynamicSharedMemorySize, {}));\n",
         entry.name, entry.shared_bytes);
-    std::string pointers;
-    for (const auto& argument : entry.arguments) {
-      pointers += fmt::format("{}&b.{}", pointers.empty() ? "" : ", ", buffer_name(argument.role));
-    }
-    launch += fmt::format("  {{\n    void* arguments[] = {{{}}};\n", pointers);
     // As the runtime launches it: all kernels of a launch but the first may start early.
-    if (entry.starts_early && &entry != source.entries.data()) {
-      launch += fmt::format(
-          "    cudaLaunchAttribute early = {{}};\n"
-          "    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;\n"
-          "    early.val.programmaticStreamSerializationAllowed = 1;\n"
-          "    cudaLaunchConfig_t config = {{}};\n"
-          "    config.gridDim = dim3({}, {}, {});\n    config.blockDim = dim3({});\n"
-          "    config.dynamicSmemBytes = {};\n    config.stream = stream;\n"
-          "    config.attrs = &early;\n    config.numAttrs = 1;\n"
-          "    HARNESS_CALL(cudaLaunchKernelExC(&config, reinterpret_cast<const void*>({}), arguments));\n  }}\n",
-          entry.grid[0], entry.grid[1], entry.grid[2], entry.threads, entry.shared_bytes, entry.name);
-    } else {
-      launch += fmt::format(
-          "    HARNESS_CALL(cudaLaunchKernel(reinterpret_cast<const void*>({}), dim3({}, {}, {}),\n"
-          "                                  dim3({}), arguments, {}, stream));\n  }}\n",
-          entry.name, entry.grid[0], entry.grid[1], entry.grid[2], entry.threads, entry.shared_bytes);
-    }
+    const bool early = entry.starts_early && &entry != source.entries.data();
+    launch += fmt::format("  enqueue({}, dim3({}, {}, {}), {}, {}, stream, /*early=*/{}", entry.name, entry.grid[0],
+                          entry.grid[1], entry.grid[2], entry.threads, entry.shared_bytes, early);
+    for (const codegen::Argument& argument : entry.arguments) launch += ",\n          " + argument_text(argument);
+    launch += ");\n";
   }
   return prepare + "}\n\n" + launch + "}\n\n}  // namespace harness\n\n";
 }
@@ -171,7 +169,9 @@ std::string launch_text(const KernelSource& source) {
 
 std::string harness_text(const codegen::ConvPlan& plan, const KernelSource& source) {
   std::string text = "// A jitconv kernel with a main around it. Build and run:\n";
-  text += fmt::format("//   nvcc -arch={} -o harness FILE.cu && ./harness\n", plan.target.arch());
+  // -arch=sm_90a would also make PTX for sm_90, which does not have these instructions.
+  const std::string arch = plan.target.arch(), virtual_arch = "compute" + arch.substr(arch.find('_'));
+  text += fmt::format("//   nvcc -gencode arch={},code={} -o harness FILE.cu && ./harness\n", virtual_arch, arch);
   text += fmt::format("// {}\n", to_string(plan.spec));
   text += "// jitconv itself compiles the kernel with NVRTC and these options:\n//  ";
   for (const std::string& option : source.options) text += " " + option;
@@ -179,14 +179,14 @@ std::string harness_text(const codegen::ConvPlan& plan, const KernelSource& sour
   text += "\n#pragma nv_diag_suppress 177\n\n";
   text += source.text;
   text +=
-      "\n#include <cuda_bf16.h>\n#include <cuda_fp16.h>\n#include <cuda_runtime.h>\n\n"
+      "\n#include <cuda.h>\n#include <cuda_bf16.h>\n#include <cuda_fp16.h>\n#include <cuda_runtime.h>\n\n"
       "#include <algorithm>\n#include <cmath>\n#include <cstdio>\n#include <cstdlib>\n\n";
-  // launch_text() uses HARNESS_CALL, which harness_main.cuh defines: declare the macro's file first, the body last.
-  const std::string main_text = kHarnessMain;
-  const std::size_t split = main_text.find("namespace harness {");
+  // What harness_main.cuh has before this line is what launch_text() uses; what it has behind uses launch_text().
+  const std::string main_text = kHarnessMain, convolution = "// The convolution's numbers and launch come here.\n\n";
+  const std::size_t split = main_text.find(convolution);
   text += main_text.substr(0, split);
   text += constants(plan, source) + launch_text(source);
-  text += main_text.substr(split);
+  text += main_text.substr(split + convolution.size());
   return text;
 }
 

@@ -1,7 +1,6 @@
 // ---------------------------------------------------------------------------------------------------------------------
 // The harness: allocates, fills with seeded data, launches the kernel above, checks sampled outputs against a loop in
-// double, times with events. The convolution's numbers are in namespace harness, above: the kernel has names of its
-// own.
+// double, times with events. All of it is in namespace harness: the kernel has names of its own.
 // ---------------------------------------------------------------------------------------------------------------------
 #define HARNESS_CALL(call)                                                                                    \
   do {                                                                                                        \
@@ -11,6 +10,62 @@
       std::exit(1);                                                                                           \
     }                                                                                                         \
   } while (0)
+
+namespace harness {
+
+// A pointer of whatever type a kernel wants; to a kernel that wants a tensor map it is none.
+struct Pointer {
+  const void* address;
+  template <typename T>
+  operator T*() const {
+    return static_cast<T*>(const_cast<void*>(address));
+  }
+};
+
+// A tensor as the copy engine sees it: extents and boxes in elements, from the innermost axis.
+template <typename Map, int kRank, int kElementBytes, bool kSwizzled>
+inline Map tensor_map(const void* address, const cuuint64_t (&extents)[kRank],
+                      const cuuint64_t (&stride_bytes)[kRank - 1], const cuuint32_t (&box)[kRank]) {
+  static_assert(sizeof(Map) == sizeof(CUtensorMap) && (kElementBytes == 4 || kElementBytes == 2));
+  void* encode = nullptr;
+  cudaDriverEntryPointQueryResult found;
+  HARNESS_CALL(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &encode, 12000, cudaEnableDefault, &found));
+  cuuint32_t element_strides[kRank];
+  std::fill_n(element_strides, kRank, 1u);
+  Map map;
+  const CUresult status = reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(encode)(
+      reinterpret_cast<CUtensorMap*>(&map),
+      kElementBytes == 4 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT32 : CU_TENSOR_MAP_DATA_TYPE_UINT16, kRank,
+      const_cast<void*>(address), extents, stride_bytes, box, element_strides, CU_TENSOR_MAP_INTERLEAVE_NONE,
+      kSwizzled ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
+      CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  if (status != CUDA_SUCCESS) {
+    std::fprintf(stderr, "cuTensorMapEncodeTiled: error %d\n", static_cast<int>(status));
+    std::exit(1);
+  }
+  return map;
+}
+
+// Types are checked: what a kernel does not take does not compile.
+template <typename... Parameters, typename... Arguments>
+inline void enqueue(void (*kernel)(Parameters...), dim3 grid, unsigned threads, unsigned shared_bytes,
+                    cudaStream_t stream, bool early, const Arguments&... arguments) {
+  cudaLaunchAttribute overlap = {};
+  overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  overlap.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config = {};
+  config.gridDim = grid;
+  config.blockDim = dim3(threads);
+  config.dynamicSmemBytes = shared_bytes;
+  config.stream = stream;
+  config.attrs = &overlap;
+  config.numAttrs = early ? 1 : 0;
+  HARNESS_CALL(cudaLaunchKernelEx(&config, kernel, arguments...));
+}
+
+}  // namespace harness
+
+// The convolution's numbers and launch come here.
 
 namespace harness {
 

@@ -102,7 +102,10 @@ TEST_F(CliNvrtc, HarnessCompilesWithNvcc) {
       {"--config=KB_L1_82_small", "--dtype=f16"},
       {"--input=2,8,33,20", "--weight=8,4,3,3", "--groups=2", "--dtype=bf16", "--layout=nhwc", "--activation=gelu_erf",
        "--residual", "--bias"},
-      {"--input=2,8,33,20", "--weight=8,8,3,3", "--activation=clamp", "--clamp-min=-0.5", "--math=ieee"}};
+      {"--input=2,8,33,20", "--weight=8,8,3,3", "--activation=clamp", "--clamp-min=-0.5", "--math=ieee"},
+      // Weights packed before, sums of splits, pixels and weights as boxes.
+      {"--input=4,256,14,14", "--weight=256,256,3,3", "--padding=1", "--math=tf32", "--arch=sm_90a"},
+      {"--input=8,1024,14,14", "--weight=256,1024,1,1", "--math=tf32", "--arch=sm_90a"}};
   for (Arguments arguments : cases) {
     const std::string file = directory_.file("harness.cu");
     std::string name;
@@ -110,8 +113,8 @@ TEST_F(CliNvrtc, HarnessCompilesWithNvcc) {
     arguments.insert(arguments.end(), {"--emit=harness", "-o", file});
     const ProcessResult dumped = run(JITCONV_DUMP, arguments);
     ASSERT_EQ(dumped.exit_code, 0) << dumped.err;
-    const ProcessResult compiled =
-        run(nvcc.c_str(), {"-arch=sm_90a", "-Werror=all-warnings", "-o", directory_.file("harness"), file});
+    const ProcessResult compiled = run(nvcc.c_str(), {"-gencode", "arch=compute_90a,code=sm_90a", "-Werror=all-warnings",
+                                                      "-o", directory_.file("harness"), file});
     EXPECT_EQ(compiled.exit_code, 0) << name << "\n" << compiled.out << compiled.err;
   }
 }

@@ -25,24 +25,8 @@ TensorMapShape weight_map(const ConvSpec& spec, const TensorTiling& tiling) {
           .extents = {row, spec.filter.k},
           .strides = {1, row},
           .box = {static_cast<int>(tiling.chunk_channels(spec) * tiling.taps(spec)), tiling.block_k},
-          .swizzled = tiling.swizzles_weights(spec)};
-}
-
-/// x as planes of all images: a box is what a run needs of a step's channels.
-TensorMapShape pixel_map(const ConvSpec& spec, const TensorTiling& tiling) {
-  const std::int64_t plane = spec.input.h * spec.input.w, planes = spec.input.n * spec.input.c;
-  const int bytes = static_cast<int>(element_bytes(spec.dtype)), channels = tiling.chunk_channels(spec);
-  if (tiling.copies_rows(spec))
-    return {.rank = 3,
-            .element_bytes = bytes,
-            .extents = {spec.input.w, ceil_div(spec.input.h, spec.stride.h), planes},
-            .strides = {1, spec.stride.h * spec.input.w, plane},
-            .box = {static_cast<int>(spec.input.w), static_cast<int>(tiling.raw_rows(spec)), channels}};
-  return {.rank = 2,
-          .element_bytes = bytes,
-          .extents = {plane, planes},
-          .strides = {1, plane},
-          .box = {static_cast<int>(tiling.raw_pitch(spec)), channels}};
+          .swizzled = tiling.swizzles_weights(spec),
+          .rounds_to_tf32 = tiling.swizzles_weights(spec)};
 }
 
 /// Of the convolution: those of the other families, with packed weights, and with partial sums instead of an output.
@@ -104,8 +88,9 @@ std::string constants(const ConvPlan& plan, const TensorTiling& tiling) {
   if (!tiling.packs_weights())
     c.add("kWeightsOfStage", tiling.weights_in_stage(spec), "bytes from a stage's start")
         .add("kTaps", tiling.taps(spec))
-        .add("kLaneChannels", tiling.lane_channels(spec), "neighbours, of which a lane has weights")
         .add("kWeightRowBytes", tiling.chunk_channels(spec) * tiling.taps(spec) * 4, "of an output channel");
+  if (tiling.multiplies_registers(spec))
+    c.add("kLaneChannels", tiling.lane_channels(spec), "neighbours, of which a lane has weights");
   c.add("kStageBytes", tiling.stage_bytes(spec)).add("kStages", tiling.stages);
 
   add_tensor_load_constants(c, plan, tiling);
@@ -149,7 +134,7 @@ std::string asserts(const ConvPlan& plan, const TensorTiling& tiling) {
       tiling.packs_weights()
           ? "static_assert(kUnits % 2 == 0 && kUnits >= kStepRows * kS * kSlices && kWeightBytes == kUnits * kBlockK * "
             "16);"
-          : "static_assert(kUnits == kTaps * kSlices && kChunkChannels == 4 * kLaneChannels);\n"
+          : "static_assert(kUnits == kTaps * kSlices && kWeightsOfStage % 1024 == 0 && kStageBytes % 1024 == 0);\n"
             "static_assert(kWeightsOfStage >= kInputBytes && kWeightBytes == kBlockK * kWeightRowBytes);");
   lines.add(vectors ? "static_assert(kRunBytes == kPhases * kSlices * kSlicePitch * 16 && kSlicePitch >= kRunPixels);"
                     : "static_assert(kRunBytes == kPhases * kSlices * kRunPixels * 16);");
@@ -169,10 +154,10 @@ std::string asserts(const ConvPlan& plan, const TensorTiling& tiling) {
   return lines.text();
 }
 
-std::string_view multiply_file(DataType type, const TensorTiling& tiling) {
-  if (!tiling.packs_weights()) return "device/multiply_registers_tf32.cuh";
-  if (type == DataType::f32) return "device/multiply_tf32.cuh";
-  return type == DataType::f16 ? "device/multiply_f16.cuh" : "device/multiply_bf16.cuh";
+std::string_view multiply_file(const ConvSpec& spec, const TensorTiling& tiling) {
+  if (tiling.multiplies_registers(spec)) return "device/multiply_registers_tf32.cuh";
+  if (spec.dtype == DataType::f32) return "device/multiply_tf32.cuh";
+  return spec.dtype == DataType::f16 ? "device/multiply_f16.cuh" : "device/multiply_bf16.cuh";
 }
 
 std::string device(const ConvPlan& plan, const TensorTiling& tiling) {
@@ -183,6 +168,7 @@ std::string device(const ConvPlan& plan, const TensorTiling& tiling) {
   if (tiling.packs_weights() || tiling.packs_pixels || (tiling.copies_ahead > 0 && !boxes))
     files.push_back("device/bulk_copy.cuh");
   files.insert(files.end(), {"device/dependent_launch.cuh", "device/warpgroup.cuh"});
+  if (tiling.swizzles_weights(plan.spec)) files.push_back("device/swizzled_operand.cuh");
   // Packing loads elements, whatever loads pixels.
   if (tiling.packs_weights() || tiling.copies_ahead == 0)
     files.push_back(f32 ? "device/load_32bit.cuh" : "device/load_16bit.cuh");
@@ -206,15 +192,16 @@ std::string device(const ConvPlan& plan, const TensorTiling& tiling) {
   if (!nhwc && tiling.row_ends(plan.spec) > 1) files.push_back("device/opaque.cuh");
   if (plan.spec.epilogue.activation == Activation::relu) files.push_back("device/max_nan.cuh");
   std::string text = device_text(files);
-  text += "\n\n" + multiply_text(multiply_file(plan.spec.dtype, tiling), tiling.columns);
+  text += "\n\n" + multiply_text(multiply_file(plan.spec, tiling), tiling.columns);
   text.pop_back();
   return text;
 }
 
 /// What makes operands of w and x, but for what loading warps do.
 std::string packing(const ConvPlan& plan, const TensorTiling& tiling) {
-  std::string text =
-      tiling.packs_weights() ? emit_tensor_pack(plan, tiling) : emit_tensor_raw_weights(plan.spec, tiling);
+  std::string text;
+  if (tiling.packs_weights()) text = emit_tensor_pack(plan, tiling);
+  if (tiling.multiplies_registers(plan.spec)) text = emit_tensor_raw_weights(plan.spec, tiling);
   if (tiling.packs_pixels) text += "\n\n" + emit_tensor_pixels(plan, tiling);
   return text;
 }
@@ -241,8 +228,28 @@ std::string activation(const Epilogue& epilogue) {
 
 }  // namespace
 
-std::string channel_at(const TensorTiling& tiling, std::string_view place) {
-  return tiling.packs_weights() ? std::string(place) : fmt::format("channel_at({})", place);
+TensorMapShape pixel_map(const ConvSpec& spec, const TensorTiling& tiling) {
+  const std::int64_t plane = spec.input.h * spec.input.w, planes = spec.input.n * spec.input.c;
+  const int bytes = static_cast<int>(element_bytes(spec.dtype)), channels = tiling.chunk_channels(spec);
+  const bool rounds = spec.dtype == DataType::f32;
+  if (!tiling.copies_boxes(spec)) return {};
+  if (tiling.copies_rows(spec))
+    return {.rank = 3,
+            .element_bytes = bytes,
+            .extents = {spec.input.w, ceil_div(spec.input.h, spec.stride.h), planes},
+            .strides = {1, spec.stride.h * spec.input.w, plane},
+            .box = {static_cast<int>(spec.input.w), static_cast<int>(tiling.raw_rows(spec)), channels},
+            .rounds_to_tf32 = rounds};
+  return {.rank = 2,
+          .element_bytes = bytes,
+          .extents = {plane, planes},
+          .strides = {1, plane},
+          .box = {static_cast<int>(tiling.raw_pitch(spec)), channels},
+          .rounds_to_tf32 = rounds};
+}
+
+std::string channel_at(const ConvSpec& spec, const TensorTiling& tiling, std::string_view place) {
+  return tiling.multiplies_registers(spec) ? fmt::format("channel_at({})", place) : std::string(place);
 }
 
 std::string multiply_text(std::string_view file, int columns) {

@@ -18,6 +18,9 @@ namespace jitconv::codegen {
 /// A device file of a multiplication, "device/multiply_tf32.cuh" or its like, of `columns` columns.
 std::string multiply_text(std::string_view file, int columns);
 
+/// x as planes of all images, if the copy engine brings boxes of it: what a run needs of a step's channels.
+TensorMapShape pixel_map(const ConvSpec& spec, const TensorTiling& tiling);
+
 /// Words for a tile's place and its steps, which several parts use.
 struct StepText {
   std::string tile_number;           ///< what makes a block's number a tile's
@@ -28,8 +31,9 @@ struct StepText {
 };
 StepText step_text(const TensorTiling& tiling);
 
-/// The channel whose values lie at a place of a chunk's slices: the place itself, but where weights come raw.
-std::string channel_at(const TensorTiling& tiling, std::string_view place);
+/// The channel whose values lie at a place of a chunk's slices: the place itself, but where weights are multiplied from
+/// registers.
+std::string channel_at(const ConvSpec& spec, const TensorTiling& tiling, std::string_view place);
 
 /// The line that gives a warpgroup `wanted` registers, if it has not.
 std::string move_registers(int wanted, std::string_view name);

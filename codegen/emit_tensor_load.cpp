@@ -65,16 +65,24 @@ std::string convert_run(const ConvPlan& plan, const TensorTiling& tiling) {
   const bool rows = tiling.copies_rows(spec);
   Holes holes = place_holes(tiling);
   holes.erase("image_offset");
-  holes.merge(
-      Holes{{"part", tiling.images > 0 || rows   ? ""
-                     : tiling.copies_boxes(spec) ? "const int first = first_element(run_first, r);"
-                                                 : "const int first = Part(run_first, r).first;"},
-            {"raw_place", tiling.images > 0 ? "image * (kChunkChannels * kRawPitch) + h * kW + w"
-                          : rows            ? "(row - row_first) * kW + w"
-                                            : "h * kW + w - first"},
-            {"channel_exists",
-             spec.filter.c % chunk == 0 ? "" : fmt::format(" && c_first + {} < kChannels", channel_at(tiling, "c"))}});
-  if (!TensorTiling::loads_pairs(spec)) holes.emplace("channel", channel_at(tiling, "c"));
+  holes.merge(Holes{
+      {"part", tiling.images > 0 || rows   ? ""
+               : tiling.copies_boxes(spec) ? "const int first = first_element(run_first, r);"
+                                           : "const int first = Part(run_first, r).first;"},
+      {"raw_place", tiling.images > 0 ? "image * (kChunkChannels * kRawPitch) + h * kW + w"
+                    : rows            ? "(row - row_first) * kW + w"
+                                      : "h * kW + w - first"},
+      {"channel_exists",
+       spec.filter.c % chunk == 0 ? "" : fmt::format(" && c_first + {} < kChannels", channel_at(spec, tiling, "c"))}});
+  if (!TensorTiling::loads_pairs(spec)) {
+    holes.emplace("channel", channel_at(spec, tiling, "c"));
+    // Few pixels are what a step waits for. Of many, reads in bursts hold up warps that store: B takes 3 % longer.
+    holes.emplace("unroll", tiling.load_items(spec) * TensorTiling::phases(spec) > 4 ? "1" : "4");
+    holes.emplace("operand", pixel_map(spec, tiling).rounds_to_tf32
+                                 ? "make_uint4(__float_as_uint(channel[0]), __float_as_uint(channel[1]), "
+                                   "__float_as_uint(channel[2]), __float_as_uint(channel[3]))"
+                                 : "operand_row(channel)");
+  }
   return fill_template(
       embedded_text(TensorTiling::loads_pairs(spec) ? "tensor_convert_pairs.cu.in" : "tensor_convert_pixels.cu.in"),
       holes);

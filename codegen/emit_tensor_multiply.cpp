@@ -39,6 +39,16 @@ void add_register_multiplications(Lines& lines, const ConvSpec& spec, const Tens
   }
 }
 
+/// Of weights as they arrive: one line per multiplication, which takes two slices of the only tap.
+void add_row_multiplications(Lines& lines, const ConvSpec& spec, const std::vector<Unit>& all,
+                             const std::string& first_step) {
+  const int slice = TensorTiling::slice_channels(spec);
+  for (std::size_t i = 0; i < all.size(); i += 2)
+    lines.add(fmt::format("multiply(sum, weights + {}, pixels + {}, {});  // c{}..{}", i, all[i].pixel_row,
+                          i == 0 ? fmt::format("step != {}", first_step) : "1", all[i].slice * slice,
+                          (all[i].slice + 2) * slice - 1));
+}
+
 /// Of packed weights: one line per multiplication, which takes two units.
 void add_tap_multiplications(Lines& lines, const ConvSpec& spec, const TensorTiling& tiling,
                              const std::vector<Unit>& all, const std::string& first_step) {
@@ -109,6 +119,8 @@ std::string multiplications(const ConvSpec& spec, const TensorTiling& tiling, co
   lines.add("// begin taps");
   if (tiling.packs_weights())
     add_tap_multiplications(lines, spec, tiling, all, first_step);
+  else if (tiling.swizzles_weights(spec))
+    add_row_multiplications(lines, spec, all, first_step);
   else
     add_register_multiplications(lines, spec, tiling, all, first_step);
   lines.add("// end taps");
@@ -117,14 +129,20 @@ std::string multiplications(const ConvSpec& spec, const TensorTiling& tiling, co
 
 std::string operands(const ConvSpec& spec, const TensorTiling& tiling) {
   Lines lines;
-  lines.add("// Adding to an operand moves it by rows of 16 bytes: a pixel of a slice, a channel of a unit.");
+  lines.add(fmt::format("// Adding to an operand moves it by 16 bytes: a pixel of a slice, {}.",
+                        tiling.swizzles_weights(spec) ? "four input channels of all weights" : "a channel of a unit"));
   if (tiling.slices > 1)
     lines.add(fmt::format("const MatrixOperand pixels = matrix_operand(input + run * kRunBytes, {} * 16);",
                           TensorTiling::loads_vectors(spec) ? "kSlicePitch" : "kRunPixels"));
   else
     lines.add("const char* pixels = input + run * kRunBytes;");
   if (tiling.has_zeros(spec)) lines.add("const char* zeros = shared + kZerosFirstByte;");
-  if (!tiling.packs_weights()) {
+  if (tiling.swizzles_weights(spec)) {
+    lines.add(
+        "const MatrixOperand weights = swizzled_operand(input + kWeightsOfStage + k_consumer * kWeightRowBytes);");
+    return lines.text();
+  }
+  if (tiling.multiplies_registers(spec)) {
     lines.add("multiply_wait<0>();  // of those that are overwritten now");
     lines.add("load_weights(a, input + kWeightsOfStage, k_consumer + warp % 4 * 16 + lane / 4, lane);");
     lines.add("__syncwarp();  // all lanes have read");
@@ -140,12 +158,9 @@ std::string operands(const ConvSpec& spec, const TensorTiling& tiling) {
 
 std::string emit_tensor_raw_weights(const ConvSpec& spec, const TensorTiling& tiling) {
   const int vector = tiling.lane_channels(spec) * tiling.taps(spec) % 4 == 0 ? 4 : 2;
-  const std::string piece = tiling.swizzles_weights(spec) ? "(lane % 4 * (kLaneChannels / 4) + i / 4 ^ row % 8) * 16"
-                                                          : "lane % 4 * (kLaneChannels * kTaps * 4) + i * 4";
   std::string text =
       fill_template(embedded_text("tensor_raw_weights.cu.in"),
                     {{"vector", std::to_string(vector)},
-                     {"piece", piece},
                      {"more_of_vector", vector == 2 ? "" : "value[i + 2] = some.z, value[i + 3] = some.w;"}});
   // Loads of lanes name the channels in this order.
   if (!tiling.lanes_load()) text.append("\n").append(embedded_text("tensor_channel_order.cu.in"));
@@ -158,20 +173,21 @@ Holes tensor_multiply_holes(const ConvPlan& plan, const TensorTiling& tiling) {
   const StepText text = step_text(tiling);
   Holes holes = share_holes(spec, tiling);
   const std::string own_first = holes["own_first"];
+  const bool in_registers = tiling.multiplies_registers(spec);
   holes.merge(Holes{
       {"consumer_registers", move_registers(tiling.consumer_registers(spec), "kConsumerRegisters")},
       {"steps", text.steps},
       {"end_step", text.end_step},
       {"k_consumer", tiling.block_k == 128 ? "consumer * 64" : "0"},
       {"run", tiling.runs() == 1 ? "0" : "consumer"},
-      {"own_weights", tiling.packs_weights() ? "" : "unsigned a[kUnits / 2][4];"},
+      {"own_weights", in_registers ? "unsigned a[kUnits / 2][4];" : ""},
       {"operands", operands(spec, tiling)},
       {"multiply", multiplications(spec, tiling, own_first)},
       // Multiplications are the warpgroup's, reading raw weights is each lane's own.
-      {"releases", fmt::format("{}{}", tiling.packs_weights() ? "" : "4 * ",
-                               tiling.share == TensorTiling::Share::tile ? "kConsumers" : "1")},
-      {"gives_back", tiling.packs_weights() ? "threadIdx.x % 128 == 0;  // what its warpgroup has multiplied"
-                                            : "lane == 0;  // what its warp has read and multiplied"},
+      {"releases",
+       fmt::format("{}{}", in_registers ? "4 * " : "", tiling.share == TensorTiling::Share::tile ? "kConsumers" : "1")},
+      {"gives_back", in_registers ? "lane == 0;  // what its warp has read and multiplied"
+                                  : "threadIdx.x % 128 == 0;  // what its warpgroup has multiplied"},
   });
   return holes;
 }

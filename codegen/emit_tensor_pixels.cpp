@@ -45,7 +45,7 @@ std::string emit_tensor_pixels(const ConvPlan& plan, const TensorTiling& tiling)
   std::string text = fill_template(embedded_text("tensor_pack_pixels.cu.in"),
                                    {{"pixel_kernel", pixel_kernel_name(plan)},
                                     {"pixel_parameters", parameter_list(pixel_arguments())},
-                                    {"channel", channel_at(tiling, "place_first + i")},
+                                    {"channel", channel_at(plan.spec, tiling, "place_first + i")},
                                     {"channel_exists", whole ? "" : " && c < kChannels"},
                                     // What has packed weights has finished when this has.
                                     {"await_weights", tiling.packs_weights() ? "wait_for_previous_kernel();" : ""}});

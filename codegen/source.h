@@ -28,6 +28,8 @@ struct TensorMapShape {
   /// Rows are 128 bytes, and piece i of 16 bytes of row r lies at place i ^ r % 8, so that reads of a column of pieces
   /// meet in no bank. A copy's destination is then a multiple of 1024 bytes, else of 128.
   bool swizzled = false;
+  /// Of floats: they arrive rounded to TF32, to nearest, ties to even.
+  bool rounds_to_tf32 = false;
   bool operator==(const TensorMapShape&) const = default;
 };
 

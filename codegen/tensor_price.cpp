@@ -9,61 +9,61 @@
 namespace jitconv::codegen {
 namespace {
 
-// Fitted to 4,135 measurements of candidates of DeepBench's training set, the documented configurations and
+// Fitted to 6,204 measurements of candidates of DeepBench's training set, the documented configurations and
 // KernelBench's level 2, measured on an H200: cycles, and picoseconds where they say so.
-constexpr std::int64_t kPicosecondsPerCycle = 502;  // of short kernels; power lowers the clock of long ones
-constexpr std::int64_t kLoadLatency = 1'451;        // of a batch: from its first load to its stores
-constexpr std::int64_t kFirstTouch = 972;           // of pixels that come from memory, where tiles are few
-constexpr std::int64_t kLoadIssue = 22;             // a warp's load of one channel, or of one vector
+constexpr std::int64_t kPicosecondsPerCycle = 508;  // of short kernels; power lowers the clock of long ones
+constexpr std::int64_t kLoadLatency = 2'255;        // of a batch: from its first load to its stores
+constexpr std::int64_t kFirstTouch = 659;           // of pixels that come from memory, where tiles are few
+constexpr std::int64_t kLoadIssue = 7;              // a warp's load of one channel, or of one vector
 constexpr std::int64_t kNextBatch = 24;             // multiplying warps wait longer where a step takes several batches
-constexpr std::int64_t kStridedIssue = 9;           // more of it for each column between lanes
-constexpr std::int64_t kPixelIssue = 35;            // address, predicate and stores of a lane's pixel
-constexpr std::int64_t kL2BytesPerCycle = 26;       // an SM's share
-constexpr std::int64_t kCopyIssue = 27;             // a copy of the copy engine; a warp's go one after the other
-constexpr std::int64_t kCopyEngine = 25;            // the engine's part of it, of an SM
-constexpr std::int64_t kCopyLatency = 1'935;        // of a warp's only copies
-constexpr std::int64_t kNextCopyLatency = 1'332;    // where those of another step are on their way meanwhile
-constexpr std::int64_t kConvertPixels = 108;        // 32 copied pixels: addresses and predicates
-constexpr std::int64_t kConvertSlice = 35;          // and an operand row of each
-constexpr std::int64_t kCopiedBytesPerCycle = 75;  // multiplications wait while pixels pass through shared memory again
+constexpr std::int64_t kStridedIssue = 24;          // more of it for each column between lanes
+constexpr std::int64_t kPixelIssue = 6;             // address, predicate and stores of a lane's pixel
+constexpr std::int64_t kL2BytesPerCycle = 29;       // an SM's share
+constexpr std::int64_t kCopyIssue = 17;             // a copy of the copy engine; a warp's go one after the other
+constexpr std::int64_t kCopyEngine = 41;            // the engine's part of it, of an SM
+constexpr std::int64_t kCopyLatency = 1'897;        // of a warp's only copies
+constexpr std::int64_t kNextCopyLatency = 475;      // where those of another step are on their way meanwhile
+constexpr std::int64_t kConvertPixels = 394;        // 32 copied pixels: addresses and predicates
+constexpr std::int64_t kConvertSlice = 13;          // and an operand row of each
+constexpr std::int64_t kCopiedBytesPerCycle = 57;  // multiplications wait while pixels pass through shared memory again
 constexpr std::int64_t kL2CopiedBytesPerCycle = 51;
-constexpr std::int64_t kSecondRun = 165;     // a step's, where consumers have a run each
-constexpr std::int64_t kWeights = 14;        // and where weights come with it
-constexpr std::int64_t kBoxLatency = 1'736;  // as kCopyLatency, where a step's pixels are a box of x
-constexpr std::int64_t kNextBoxLatency = 1'026;
-constexpr std::int64_t kL2BoxBytesPerCycle = 48;
-constexpr std::int64_t kRawStart = 4'993;      // as kStart, where no kernel packs weights before
-constexpr std::int64_t kRawWeights = 54;       // and where threads round them
-constexpr std::int64_t kRawWeight = 5;         // more for each unit
-constexpr std::int64_t kAllRows = 34;          // and where it covers all filter rows
-constexpr std::int64_t kTurnStep = 20;         // a step's, where no other warpgroup multiplies meanwhile
-constexpr std::int64_t kRawTurnPercent = 153;  // and of what threads take to round weights
-constexpr std::int64_t kStepTurnPercent = 82;  // of both, where another warpgroup has every second step
-constexpr std::int64_t kExchange = 228;        // a tile's, where warpgroups add their sums
-constexpr std::int64_t kExchangeColumn = 6;
-constexpr std::int64_t kStoreLatency = 803;        // the last multiplication, barriers
-constexpr std::int64_t kStage = 9;                 // a column of accumulators on its way to shared memory
-constexpr std::int64_t kStageRows = 3;             // more of it where rows end inside a run
-constexpr std::int64_t kStoreColumn = 7;           // four bytes of every channel on their way to y
-constexpr std::int64_t kStoreChannels = 2;         // NHWC: a byte of a position's channels
-constexpr std::int64_t kStart = 2'210;             // once: packing, the first loads
-constexpr std::int64_t kLaunch = 3'900'479;        // picoseconds of every launch
-constexpr std::int64_t kExtraLaunch = 2'310'577;   // of a kernel before the convolution
-constexpr std::int64_t kReduceLaunch = 2'563'571;  // of the one behind it
-constexpr std::int64_t kDramBytesPerMicrosecond = 4'686'915;
-constexpr std::int64_t kUnalignedPercent = 132;   // of the memory's time if runs of y do not start and end on 256 bytes
-constexpr std::int64_t kLoadedPercent = 124;      // of it, if lanes load: their loads and stores queue together
-constexpr std::int64_t kPixelLaunch = 1'841'906;  // of the kernel that packs pixels, besides
-constexpr std::int64_t kPackedBytesPerMicrosecond = 4'172'078;  // that it reads and writes
+constexpr std::int64_t kSecondRun = 49;    // a step's, where consumers have a run each
+constexpr std::int64_t kWeights = 69;      // and where weights come with it
+constexpr std::int64_t kBoxLatency = 733;  // as kCopyLatency, where a step's pixels are a box of x
+constexpr std::int64_t kNextBoxLatency = 686;
+constexpr std::int64_t kL2BoxBytesPerCycle = 46;
+constexpr std::int64_t kRawStart = 4'396;      // as kStart, where no kernel packs weights before
+constexpr std::int64_t kRawWeights = 37;       // and where threads round them
+constexpr std::int64_t kRawWeight = 28;        // more for each unit
+constexpr std::int64_t kAllRows = 9;           // and where it covers all filter rows
+constexpr std::int64_t kTurnStep = 4;          // a step's, where no other warpgroup multiplies meanwhile
+constexpr std::int64_t kRawTurnPercent = 215;  // and of what threads take to round weights
+constexpr std::int64_t kStepTurnPercent = 34;  // of both, where another warpgroup has every second step
+constexpr std::int64_t kExchange = 63;         // a tile's, where warpgroups add their sums
+constexpr std::int64_t kExchangeColumn = 28;
+constexpr std::int64_t kStoreLatency = 2'123;      // the last multiplication, barriers
+constexpr std::int64_t kStage = 3;                 // a column of accumulators on its way to shared memory
+constexpr std::int64_t kStageRows = 53;            // more of it where rows end inside a run
+constexpr std::int64_t kStoreColumn = 4;           // four bytes of every channel on their way to y
+constexpr std::int64_t kStoreChannels = 1;         // NHWC: a byte of a position's channels
+constexpr std::int64_t kStart = 1'695;             // once: packing, the first loads
+constexpr std::int64_t kLaunch = 1'969'089;        // picoseconds of every launch
+constexpr std::int64_t kExtraLaunch = 4'464'863;   // of a kernel before the convolution
+constexpr std::int64_t kReduceLaunch = 1'925'314;  // of the one behind it
+constexpr std::int64_t kDramBytesPerMicrosecond = 8'860'803;
+constexpr std::int64_t kUnalignedPercent = 248;   // of the memory's time if runs of y do not start and end on 256 bytes
+constexpr std::int64_t kLoadedPercent = 212;      // of it, if lanes load: their loads and stores queue together
+constexpr std::int64_t kPixelLaunch = 2'905'475;  // of the kernel that packs pixels, besides
+constexpr std::int64_t kPackedBytesPerMicrosecond = 2'934'657;  // that it reads and writes
 constexpr std::int64_t kPackedCopyIssue = 40;                   // a copy of packed pixels
-constexpr std::int64_t kL2PackedBytesPerCycle = 49;
+constexpr std::int64_t kL2PackedBytesPerCycle = 45;
 constexpr std::int64_t kBulkColumn = 11;       // as kStoreColumn by the copy engine, which is waited for less
 constexpr std::int64_t kNarrowLoads = 2;       // times what a load of a whole 64 bytes takes
-constexpr std::int64_t kShallowPermille = 10;  // more of a tile for each stage that loading warps lack
-constexpr std::int64_t kScatteredPercent = 8;  // more of the memory's bytes
-constexpr std::int64_t kTurnsPercent = 19;     // and of tiles in turn
-constexpr std::int64_t kAgainPercent = 14;     // of pixels that come again for other output channels
-constexpr std::int64_t kCompetingPercent = 7;
+constexpr std::int64_t kShallowPermille = 58;  // more of a tile for each stage that loading warps lack
+constexpr std::int64_t kScatteredPercent = 1;  // more of the memory's bytes
+constexpr std::int64_t kTurnsPercent = 34;     // and of tiles in turn
+constexpr std::int64_t kAgainPercent = 1;      // of pixels that come again for other output channels
+constexpr std::int64_t kCompetingPercent = 3;
 constexpr int kLoadingWarps = 4;
 constexpr std::int64_t kSectorBytes = 32;
 
@@ -138,7 +138,7 @@ std::int64_t TensorPrice::step_multiply(const TensorTiling& tiling) const {
   std::int64_t cycles = pipe;
   if (tiling.weights_come_with_steps()) cycles += kWeights;
   if (alone) cycles += kTurnStep;
-  if (!tiling.packs_weights())
+  if (tiling.multiplies_registers(spec_))
     cycles += (kRawWeights + kRawWeight * tiling.units(spec_)) * (alone ? kRawTurnPercent : 100) / 100;
   if (tiling.share == TensorTiling::Share::steps) cycles = std::max(pipe, cycles * kStepTurnPercent / 100);
   if (tiling.packs_pixels) return cycles;

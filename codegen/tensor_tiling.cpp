@@ -247,7 +247,7 @@ bool TensorTiling::can_take_raw_weights(const ConvSpec& spec) const {
 }
 
 std::int64_t TensorTiling::channel_at(const ConvSpec& spec, std::int64_t place) const {
-  if (packs_weights()) return place;
+  if (!multiplies_registers(spec)) return place;
   // Lane l holds neighbours, of each multiplication's eight places two, l % 4 and l % 4 + 4.
   const std::int64_t chunk = place / chunk_channels(spec) * chunk_channels(spec);
   return chunk + place % 4 * lane_channels(spec) + (place - chunk) / 8 * 2 + place / 4 % 2;
@@ -272,7 +272,7 @@ bool TensorTiling::registers_fit(const ConvSpec& spec) const {
 }
 
 int TensorTiling::raw_weight_registers(const ConvSpec& spec) const {
-  return packs_weights() ? 0 : static_cast<int>(round_up(units(spec) / 2 * 4 + 8, 8));
+  return !multiplies_registers(spec) ? 0 : static_cast<int>(round_up(units(spec) / 2 * 4 + 8, 8));
 }
 
 int TensorTiling::loader_registers(const ConvSpec& spec) const {

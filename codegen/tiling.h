@@ -69,8 +69,7 @@ struct TensorTiling {
   int stages = 3;         ///< steps in flight
   int team_warps = 1;     ///< loading warps that share a step; 4 / team_warps teams take steps in turn
   bool resident = false;  ///< all weights stay in shared memory; else they come with each step
-  /// Weights come with each step as they lie in w, and multiplying threads round them in registers; else a kernel
-  /// before the convolution packs them.
+  /// Weights come with each step as they lie in w; else a kernel before the convolution packs them.
   bool raw_weights = false;
   /// A kernel before the convolution makes operand rows of all pixels, for all tiles; loading warps only ask for them.
   bool packs_pixels = false;
@@ -158,14 +157,18 @@ struct TensorTiling {
   std::int64_t stage_bytes(const ConvSpec& spec) const { return weights_in_stage(spec) + stage_weight_bytes(spec); }
   bool packs_weights() const { return !raw_weights; }
   bool weights_come_with_steps() const { return !resident; }
-  /// Whether a step's weights are a box of w, whose rows are output channels, and what a lane reads of a row are
-  /// vectors.
+  /// Whether a step's weights are a box of w, whose rows are output channels, and they are an operand as they lie there
+  /// or what a lane reads of a row are vectors.
   bool can_take_raw_weights(const ConvSpec& spec) const;
   /// Neighbouring channels of which a lane holds raw weights: a quarter of a chunk.
   int lane_channels(const ConvSpec& spec) const { return chunk_channels(spec) / 4; }
-  /// Whether rows of raw weights are a line of shared memory, so that lanes would meet in a bank.
-  bool swizzles_weights(const ConvSpec& spec) const { return taps(spec) == 1; }
-  /// Which of a chunk's channels lies at a place of its slices: the order in which lanes hold raw weights.
+  /// Whether raw weights are an operand as they arrive, rounded and swizzled by the copy engine: a row of one tap is a
+  /// line of shared memory.
+  bool swizzles_weights(const ConvSpec& spec) const { return raw_weights && taps(spec) == 1; }
+  /// Whether multiplying threads round raw weights in registers, and multiply from there: of several taps, the input
+  /// channels of one are not neighbours.
+  bool multiplies_registers(const ConvSpec& spec) const { return raw_weights && taps(spec) > 1; }
+  /// Which of a chunk's channels lies at a place of its slices: the order in which lanes hold weights in registers.
   std::int64_t channel_at(const ConvSpec& spec, std::int64_t place) const;
   /// Where the weights of a stage start.
   std::int64_t weights_in_stage(const ConvSpec& spec) const;

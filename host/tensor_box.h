@@ -23,7 +23,7 @@ class TensorBox {
   /// would land in the box if it were not swizzled.
   template <typename Visit>
   void visit_runs(const Visit& visit) const;
-  /// Writes the whole box: what lies outside the tensor as zeros.
+  /// Writes the whole box: what lies outside the tensor as zeros, words rounded if the shape says so.
   void land(char* destination) const;
 
  private:
@@ -34,7 +34,7 @@ class TensorBox {
 
   const char* tensor_;
   std::int64_t element_bytes_;
-  bool swizzled_;
+  bool swizzled_, rounds_to_tf32_;
   std::array<std::int64_t, kAxes> first_{}, strides_{}, box_{1, 1, 1};
   std::array<Range, kAxes> inside_{};
 };

@@ -30,6 +30,19 @@ float from_f16(const char* at) {
   return std::bit_cast<float>(sign | std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude << 13) * 0x1p112f));
 }
 
+/// The operand's rows as one that is not swizzled has them, in `rows`.
+TileOperand unswizzled(const TileOperand& operand, std::uint32_t count, char* rows) {
+  constexpr std::uint32_t kPiece = 16, kRow = 128;
+  for (std::uint32_t row = 0; row < count; ++row) {
+    const char* const from = operand.half[0] + row / 8 * operand.step + row % 8 * kRow;
+    for (std::uint32_t half = 0; half < 2; ++half) {
+      const std::uint32_t place = (operand.piece + half) ^ row % 8;
+      std::memcpy(rows + (half * count + row) * kPiece, from + place * kPiece, kPiece);
+    }
+  }
+  return {{rows, rows + count * kPiece}, 8 * kPiece};
+}
+
 template <std::uint32_t kBytes>
 const char* element(const TileOperand& operand, std::uint32_t row, std::uint32_t k) {
   constexpr std::uint32_t kHalf = 16 / kBytes;
@@ -60,6 +73,11 @@ void multiply(float* __restrict tile, std::uint32_t columns, const TileOperand& 
 }  // namespace
 
 void multiply_tile(MultiplyType type, float* tile, std::uint32_t columns, const TileOperand& a, const TileOperand& b) {
+  if (a.swizzled || b.swizzled) {
+    static thread_local char left[kMultiplyRows * 32], right[kMostMultiplyColumns * 32];
+    return multiply_tile(type, tile, columns, a.swizzled ? unswizzled(a, kMultiplyRows, left) : a,
+                         b.swizzled ? unswizzled(b, columns, right) : b);
+  }
   switch (type) {
     case MultiplyType::tf32:
       return multiply<4, from_tf32>(tile, columns, a, b);

@@ -7,6 +7,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
+
+#include "host/operand_place.h"
 
 namespace jitconv::host {
 namespace {
@@ -134,38 +137,31 @@ std::optional<WarpgroupFault> Warpgroups::close_groups(std::uint32_t warpgroup) 
 std::optional<WarpgroupFault> Warpgroups::take_operand(std::uint32_t warpgroup, const View& view, Tick tick,
                                                        std::uint64_t operand, std::uint32_t rows, std::uint32_t pc,
                                                        TileOperand& taken) {
-  constexpr std::uint32_t kField = 0x3fff, kEightRows = 128;
-  constexpr std::uint64_t kRest = ~(std::uint64_t{kField} | std::uint64_t{kField} << 16 | std::uint64_t{kField} << 32);
-  const auto field = [operand](unsigned shift) { return static_cast<std::uint32_t>(operand >> shift & kField) << 4; };
-  const std::uint32_t first = field(0), right_half = field(16), step = field(32);
-  if ((operand & kRest) != 0) {
-    WarpgroupFault fault{Rule::out_of_bounds, 0, fmt::format("operand {:#x} is none without swizzle", operand)};
+  const auto fatal = [](Rule rule, std::string text) {
+    WarpgroupFault fault{rule, 0, std::move(text)};
     fault.fatal = true;
     return fault;
-  }
-  taken.step = step;
+  };
+  const OperandPlace place(operand);
+  if (auto refusal = place.refusal()) return fatal(refusal->rule, std::move(refusal->text));
+  taken = place.tile(memory_);
   const SharedMemory::AsyncReader reader{warpgroup, clocks_.column(first_agent_ + warpgroup), tick};
   std::optional<WarpgroupFault> found;
-  for (std::uint32_t half = 0; half < 2; ++half) {
-    taken.half[half] = memory_ + first + half * right_half;
-    for (std::uint32_t row = 0; row < rows; row += 8) {
-      const std::uint32_t offset = first + half * right_half + row / 8 * step;
-      if (offset + kEightRows > memory_bytes_) {
-        WarpgroupFault fault{Rule::out_of_bounds, 0,
-                             fmt::format("rows {} to {} of an operand are at shared + {:#x}; the block has {} bytes "
-                                         "of shared memory",
-                                         row, row + 7, offset, memory_bytes_)};
-        fault.fatal = true;
-        return fault;
-      }
-      const Conflict conflict = marks_.begin_read(view, reader, offset, kEightRows, pc);
-      if (!conflict || found) continue;
-      found.emplace();
-      found->conflict = conflict;
-      found->offset = offset;
-      found->bytes = kEightRows;
+  place.visit_runs(rows, [&](std::uint32_t row, std::uint32_t offset, std::uint32_t bytes) {
+    if (offset + bytes > memory_bytes_) {
+      found = fatal(Rule::out_of_bounds, fmt::format("rows of an operand from {} on are at shared + {:#x}; the block "
+                                                     "has {} bytes of shared memory",
+                                                     row, offset, memory_bytes_));
+      return false;
     }
-  }
+    const Conflict conflict = marks_.begin_read(view, reader, offset, bytes, pc);
+    if (!conflict || found) return true;
+    found.emplace();
+    found->conflict = conflict;
+    found->offset = offset;
+    found->bytes = bytes;
+    return true;
+  });
   return found;
 }
 

@@ -64,7 +64,7 @@ static_assert(offsetof(LaunchConfig, block) == 12 && offsetof(LaunchConfig, shar
 
 // Of cuTensorMapEncodeTiled: CUtensorMapDataType, CUtensorMapSwizzle, CUtensorMapL2promotion. Zero of its other
 // enumerators is what there is nothing to say about: no interleaving, zeros outside.
-inline constexpr int kUint16 = 1, kFloat32 = 7;
+inline constexpr int kUint16 = 1, kFloat32 = 7, kTfloat32 = 11;
 inline constexpr int kNoSwizzle = 0, kSwizzle128Bytes = 3;
 inline constexpr int kPromote128Bytes = 2;
 

@@ -251,9 +251,9 @@ void Driver::encode_tensor_map(const codegen::TensorMapShape& shape, void* addre
     box[i] = static_cast<std::uint32_t>(shape.box[i]);
     element_strides[i] = 1;
   }
-  check(api.cuTensorMapEncodeTiled(&map, shape.element_bytes == 4 ? kFloat32 : kUint16,
-                                   static_cast<std::uint32_t>(shape.rank), address, extents.data(), strides.data() + 1,
-                                   box.data(), element_strides.data(), /*interleave=*/0,
+  const int type = shape.element_bytes == 2 ? kUint16 : shape.rounds_to_tf32 ? kTfloat32 : kFloat32;
+  check(api.cuTensorMapEncodeTiled(&map, type, static_cast<std::uint32_t>(shape.rank), address, extents.data(),
+                                   strides.data() + 1, box.data(), element_strides.data(), /*interleave=*/0,
                                    shape.swizzled ? kSwizzle128Bytes : kNoSwizzle, kPromote128Bytes, /*fill=*/0),
         "cuTensorMapEncodeTiled");
 }

@@ -53,6 +53,7 @@ void require_tensor_map(const runtime::LaunchRules& rules, const codegen::Kernel
   }
   const std::int64_t row = map.box[0] * map.element_bytes;
   if (row % kUnit != 0) refuse(fmt::format("a box with rows of {} bytes", row));
+  if (map.rounds_to_tf32 && map.element_bytes != 4) refuse("no floats are to be rounded");
   if (map.swizzled && row != kSwizzledRow) refuse(fmt::format("swizzled rows of {} bytes", row));
   if ((last + 1) * map.element_bytes > rules.bytes(argument.role)) refuse("it is larger than the tensor");
 }

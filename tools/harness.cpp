@@ -137,9 +137,13 @@ std::string argument_text(const codegen::Argument& argument) {
   const auto rank = static_cast<std::size_t>(map.rank);
   std::vector<std::int64_t> stride_bytes;
   for (std::size_t i = 1; i < rank; ++i) stride_bytes.push_back(map.strides[i] * map.element_bytes);
-  return fmt::format("tensor_map<TensorMap, {}, {}, {}>(b.{}, {{{}}}, {{{}}}, {{{}}})", map.rank, map.element_bytes,
-                     map.swizzled, buffer_name(argument.role), fmt::join(std::span(map.extents).first(rank), ", "),
-                     fmt::join(stride_bytes, ", "), fmt::join(std::span(map.box).first(rank), ", "));
+  const char* type = map.element_bytes == 2 ? "UINT16" : map.rounds_to_tf32 ? "TFLOAT32" : "FLOAT32";
+  return fmt::format(
+      "tensor_map<TensorMap>(b.{}, CU_TENSOR_MAP_DATA_TYPE_{}, CU_TENSOR_MAP_SWIZZLE_{},\n"
+      "                                {{{}}}, {{{}}}, {{{}}})",
+      buffer_name(argument.role), type, map.swizzled ? "128B" : "NONE",
+      fmt::join(std::span(map.extents).first(rank), ", "), fmt::join(stride_bytes, ", "),
+      fmt::join(std::span(map.box).first(rank), ", "));
 }
 
 std::string launch_text(const KernelSource& source) {

@@ -23,10 +23,11 @@ struct Pointer {
 };
 
 // A tensor as the copy engine sees it: extents and boxes in elements, from the innermost axis.
-template <typename Map, int kRank, int kElementBytes, bool kSwizzled>
-inline Map tensor_map(const void* address, const cuuint64_t (&extents)[kRank],
-                      const cuuint64_t (&stride_bytes)[kRank - 1], const cuuint32_t (&box)[kRank]) {
-  static_assert(sizeof(Map) == sizeof(CUtensorMap) && (kElementBytes == 4 || kElementBytes == 2));
+template <typename Map, int kRank>
+inline Map tensor_map(const void* address, CUtensorMapDataType type, CUtensorMapSwizzle swizzle,
+                      const cuuint64_t (&extents)[kRank], const cuuint64_t (&stride_bytes)[kRank - 1],
+                      const cuuint32_t (&box)[kRank]) {
+  static_assert(sizeof(Map) == sizeof(CUtensorMap));
   void* encode = nullptr;
   cudaDriverEntryPointQueryResult found;
   HARNESS_CALL(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &encode, 12000, cudaEnableDefault, &found));
@@ -34,10 +35,8 @@ inline Map tensor_map(const void* address, const cuuint64_t (&extents)[kRank],
   std::fill_n(element_strides, kRank, 1u);
   Map map;
   const CUresult status = reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(encode)(
-      reinterpret_cast<CUtensorMap*>(&map),
-      kElementBytes == 4 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT32 : CU_TENSOR_MAP_DATA_TYPE_UINT16, kRank,
-      const_cast<void*>(address), extents, stride_bytes, box, element_strides, CU_TENSOR_MAP_INTERLEAVE_NONE,
-      kSwizzled ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
+      reinterpret_cast<CUtensorMap*>(&map), type, kRank, const_cast<void*>(address), extents, stride_bytes, box,
+      element_strides, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle, CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
       CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (status != CUDA_SUCCESS) {
     std::fprintf(stderr, "cuTensorMapEncodeTiled: error %d\n", static_cast<int>(status));

@@ -1,11 +1,12 @@
-// See tensor_probes.h. Multiplications are of small integers, whose sums are exact in any order: the order in which
-// hardware adds, and what it drops, is no part of the model.
+// See tensor_probes.h. The multiplications are in multiply_probes.cpp.
 #include "conformance/tensor_probes.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
+#include <iterator>
+
+#include "conformance/multiply_probes.h"
 
 namespace jitconv::test {
 namespace {
@@ -24,6 +25,20 @@ Words random_words(const std::string& name, std::size_t count) {
   std::mt19937_64 random = random_of_probe(name);
   Words words(count);
   std::generate(words.begin(), words.end(), [&random] { return static_cast<std::uint32_t>(random() >> 32); });
+  return words;
+}
+
+/// Floats where roundings to TF32 differ.
+Words words_to_round(const std::string& name, std::size_t count) {
+  Words words = random_words(name, count);
+  const Words special{0u,          0x80000000u, 0x7f7fffffu, 0xff7fffffu, 0x7f800000u, 0xff800000u, 0x7f800001u,
+                      0xffc12345u, 1u,          0x00001000u, 0x007fffffu, 0x7f7fefffu, 0x7f7ff000u, 0x807ff000u,
+                      0x7fffffffu, 0xffffffffu, 0xff800001u, 0x7fc00000u, 0x00003000u, 0x80001000u, 0x80003000u,
+                      0x3f801000u, 0x3f803000u, 0xbf801000u, 0xbf803000u, 0x3ffff000u, 0xff7ff000u, 0x80000001u};
+  // Every other one lies on the border between two TF32 numbers, or next to it; every fourth one is special.
+  for (std::size_t i = 0; i < words.size(); i += 2)
+    words[i] = ((words[i] & ~0x1fffu) | 0x1000u) + static_cast<std::uint32_t>(i / 2 % 3) - 1;
+  for (std::size_t i = 1; i < words.size(); i += 4) words[i] = special[i / 4 % special.size()];
   return words;
 }
 
@@ -73,9 +88,10 @@ Probe bulk_copies() {
 
 /// Boxes of two tensors that the block's items are, both of 2048 bytes, that stick out on every side. What one thread
 /// gets depends on all items: there is one block of them.
-Probe tensor_copies(int rank, const codegen::TensorMapShape& first, const codegen::TensorMapShape& second) {
+Probe tensor_copies(const std::string& name, const codegen::TensorMapShape& first,
+                    const codegen::TensorMapShape& second) {
   Probe probe;
-  probe.name = fmt::format("tensor copies of {} axes", rank);
+  probe.name = name;
   probe.device_files = {"device/barrier.cuh", "device/tensor_copy.cuh"};
   probe.functions = {"tensor_copy.cuh: tensor_copy_to_shared"};
   probe.maps = {first, second};
@@ -102,7 +118,7 @@ Probe tensor_copies(int rank, const codegen::TensorMapShape& first, const codege
       "      out[round * (2 * kWords / {1}) + i] = __float_as_uint(boxes[i * {1} + thread]);\n"
       "    __syncthreads();\n"
       "  }}\n",
-      rank == 3 ? "i2, " : "", kProbeThreads);
+      first.rank == 3 ? "i2, " : "", kProbeThreads);
   probe.in_words = 32;
   probe.out_words = 8 * 8;
   probe.shared_bytes = 1024 + 2 * 2048 + 8;
@@ -111,11 +127,12 @@ Probe tensor_copies(int rank, const codegen::TensorMapShape& first, const codege
   return probe;
 }
 Probe copies_of_planes() {
-  return tensor_copies(2, {.rank = 2, .extents = {50, 60}, .strides = {1, 64}, .box = {32, 16}, .swizzled = true},
+  return tensor_copies("tensor copies of 2 axes",
+                       {.rank = 2, .extents = {50, 60}, .strides = {1, 64}, .box = {32, 16}, .swizzled = true},
                        {.rank = 2, .element_bytes = 2, .extents = {37, 40}, .strides = {1, 48}, .box = {32, 32}});
 }
 Probe copies_of_volumes() {
-  return tensor_copies(3,
+  return tensor_copies("tensor copies of 3 axes",
                        {.rank = 3,
                         .element_bytes = 2,
                         .extents = {70, 11, 7},
@@ -123,6 +140,15 @@ Probe copies_of_volumes() {
                         .box = {64, 4, 4},
                         .swizzled = true},
                        {.rank = 3, .extents = {27, 13, 9}, .strides = {1, 28, 400}, .box = {16, 8, 4}});
+}
+
+Probe copies_that_round() {
+  Probe probe = tensor_copies(
+      "tensor copies that round",
+      {.rank = 2, .extents = {61, 60}, .strides = {1, 64}, .box = {32, 16}, .swizzled = true, .rounds_to_tf32 = true},
+      {.rank = 2, .extents = {60, 63}, .strides = {1, 60}, .box = {16, 32}, .rounds_to_tf32 = true});
+  probe.inputs = words_to_round(probe.name, probe.inputs.size());
+  return probe;
 }
 
 /// Copies of what all of a warp staged, asked for by one lane, to y and back through a load. The second overwrites what
@@ -168,13 +194,7 @@ Probe operands_tf32() {
       "  const uint4 row = operand_row(reinterpret_cast<const Element*>(in));\n"
       "  out[0] = row.x;\n  out[1] = row.y;\n  out[2] = row.z;\n  out[3] = row.w;\n";
   probe.in_words = probe.out_words = 4;
-  probe.inputs = random_words(probe.name, kItems * 8 * probe.in_words);
-  // Every other one lies on the border between two TF32 numbers, or next to it.
-  for (std::size_t i = 0; i < probe.inputs.size(); i += 2)
-    probe.inputs[i] = ((probe.inputs[i] & ~0x1fffu) | 0x1000u) + static_cast<std::uint32_t>(i / 2 % 3) - 1;
-  const Words special{0u, 0x80000000u, 0x7f7fffffu, 0xff7fffffu, 0x7f800000u, 0xff800000u, 0x7f800001u, 0xffc12345u,
-                      1u, 0x00001000u, 0x007fffffu, 0x7f7fefffu, 0x7f7ff000u, 0x807ff000u, 0x7fffffffu, 0xffffffffu};
-  std::copy(special.begin(), special.end(), probe.inputs.begin());
+  probe.inputs = words_to_round(probe.name, kItems * 8 * probe.in_words);
   probe.compute_capability = 80;
   return probe;
 }
@@ -376,127 +396,6 @@ Probe stores(const Type& type) {
   return probe;
 }
 
-std::uint32_t bits_of(const std::string& type, int value) {
-  const auto single = std::bit_cast<std::uint32_t>(static_cast<float>(value));
-  if (type == "tf32") return single;
-  if (type == "bf16") return single >> 16;
-  if (value == 0) return 0;
-  return (single >> 16 & 0x8000u) | (((single >> 23 & 0xffu) - 112) << 10) | (single >> 13 & 0x3ffu);
-}
-
-/// Two multiplications of 64 rows by `columns`, of operands whose right halves lie 16 and 48 bytes further away than
-/// they have to. A thread's item: four words of a, some of b, and the sums it starts from.
-Probe multiplications(const std::string& type, int columns, bool accumulate) {
-  const bool words = type == "tf32";
-  const std::size_t sums = static_cast<std::size_t>(columns) / 2;
-  const std::size_t b_words = (static_cast<std::size_t>(columns) * 8 + kProbeThreads - 1) / kProbeThreads;
-  Probe probe;
-  probe.name = fmt::format("multiply {} x{}{}", type, columns, accumulate ? "" : " from zero");
-  static const std::string_view files[] = {"device/multiply_tf32.cuh", "device/multiply_f16.cuh",
-                                           "device/multiply_bf16.cuh"};
-  probe.device_files = {"device/warpgroup.cuh", files[words ? 0 : type == "f16" ? 1 : 2]};
-  for (const char* function :
-       {"matrix_operand", "fence_async_proxy", "multiply_begin", "multiply_commit", "multiply_wait"})
-    probe.functions.push_back(std::string("warpgroup.cuh: ") + function);
-  probe.functions.push_back(fmt::format("multiply_{}.cuh: multiply", type));
-  probe.columns = columns;
-  probe.body = fmt::format(
-      "  constexpr int kColumns = {}, kWordsOfB = {};\n"
-      "  constexpr int kRightOfA = 64 * 16 + 16, kRightOfB = kColumns * 16 + 48, kB = kRightOfA + 64 * 16;\n"
-      "  unsigned char* const bytes = reinterpret_cast<unsigned char*>(shared);\n"
-      "  const auto put = [bytes](int first, int right, int index, unsigned value) {{\n"
-      "    *reinterpret_cast<unsigned*>(bytes + first + index / 8 * 16 + index / 4 % 2 * right + index % 4 * 4) =\n"
-      "        value;\n"
-      "  }};\n"
-      "  const int thread = static_cast<int>(threadIdx.x);\n"
-      "  for (int i = 0; i < 4; ++i) put(0, kRightOfA, thread * 4 + i, in[i]);\n"
-      "  for (int i = 0; i < kWordsOfB; ++i)\n"
-      "    if (thread * kWordsOfB + i < kColumns * 8) put(kB, kRightOfB, thread * kWordsOfB + i, in[4 + i]);\n"
-      "  fence_async_proxy();\n"
-      "  __syncthreads();\n"
-      "  float sum[kColumns / 2];\n"
-      "#pragma unroll\n"
-      "  for (int i = 0; i < kColumns / 2; ++i) sum[i] = __uint_as_float(in[4 + kWordsOfB + i]);\n"
-      "  const MatrixOperand a = matrix_operand(bytes, kRightOfA), b = matrix_operand(bytes + kB, kRightOfB);\n"
-      "  multiply_begin();\n"
-      "  multiply(sum, a, b, {});\n"
-      "  multiply_commit();\n"
-      "  multiply(sum, a, b, 1);\n"
-      "  multiply_commit();\n"
-      "  multiply_wait<1>();\n"
-      "  multiply_wait<0>();\n"
-      "#pragma unroll\n"
-      "  for (int i = 0; i < kColumns / 2; ++i) out[i] = __float_as_uint(sum[i]);\n",
-      columns, b_words, accumulate ? 1 : 0);
-  probe.in_words = 4 + b_words + sums;
-  probe.out_words = sums;
-  probe.shared_bytes = static_cast<std::size_t>(2 * 64 * 16 + 16 + 2 * columns * 16 + 48);
-  probe.compute_capability = kHopper;
-  std::mt19937_64 random = random_of_probe(probe.name);
-  const auto element = [&] { return bits_of(type, static_cast<int>(random() % 17) - 8); };
-  for (std::size_t item = 0; item < 4 * kProbeThreads; ++item) {
-    for (std::size_t i = 0; i < 4 + b_words; ++i) {
-      const std::uint32_t low = element();
-      probe.inputs.push_back(words ? low : low | element() << 16);
-    }
-    for (std::size_t i = 0; i < sums; ++i)
-      probe.inputs.push_back(
-          std::bit_cast<std::uint32_t>(static_cast<float>(static_cast<int>(random() % 2001) - 1000)));
-  }
-  return probe;
-}
-
-/// The same of an operand in registers, four words of a thread, and its like of the next thread's words.
-Probe multiplications_of_registers(int columns, bool accumulate) {
-  const std::size_t sums = static_cast<std::size_t>(columns) / 2;
-  const std::size_t b_words = (static_cast<std::size_t>(columns) * 8 + kProbeThreads - 1) / kProbeThreads;
-  Probe probe;
-  probe.name = fmt::format("multiply registers tf32 x{}{}", columns, accumulate ? "" : " from zero");
-  probe.device_files = {"device/warpgroup.cuh", "device/multiply_registers_tf32.cuh"};
-  probe.functions = {"multiply_registers_tf32.cuh: multiply"};
-  probe.columns = columns;
-  probe.body = fmt::format(
-      "  constexpr int kColumns = {}, kWordsOfB = {}, kRightOfB = kColumns * 16 + 48;\n"
-      "  unsigned char* const bytes = reinterpret_cast<unsigned char*>(shared);\n"
-      "  const int thread = static_cast<int>(threadIdx.x);\n"
-      "  for (int i = 0; i < kWordsOfB; ++i) {{\n"
-      "    const int index = thread * kWordsOfB + i;\n"
-      "    if (index < kColumns * 8)\n"
-      "      *reinterpret_cast<unsigned*>(bytes + index / 8 * 16 + index / 4 % 2 * kRightOfB + index % 4 * 4) = in[4 + "
-      "i];\n"
-      "  }}\n"
-      "  fence_async_proxy();\n"
-      "  __syncthreads();\n"
-      "  float sum[kColumns / 2];\n"
-      "#pragma unroll\n"
-      "  for (int i = 0; i < kColumns / 2; ++i) sum[i] = __uint_as_float(in[4 + kWordsOfB + i]);\n"
-      "  const unsigned a[2][4] = {{{{in[0], in[1], in[2], in[3]}}, {{in[3], in[0], in[1], in[2]}}}};\n"
-      "  const MatrixOperand b = matrix_operand(bytes, kRightOfB);\n"
-      "  multiply_begin();\n"
-      "  multiply(sum, a[0], b, {});\n"
-      "  multiply_commit();\n"
-      "  multiply(sum, a[1], b, 1);\n"
-      "  multiply_commit();\n"
-      "  multiply_wait<1>();\n"
-      "  multiply_wait<0>();\n"
-      "#pragma unroll\n"
-      "  for (int i = 0; i < kColumns / 2; ++i) out[i] = __float_as_uint(sum[i]);\n",
-      columns, b_words, accumulate ? 1 : 0);
-  probe.in_words = 4 + b_words + sums;
-  probe.out_words = sums;
-  probe.shared_bytes = static_cast<std::size_t>(2 * columns * 16 + 48);
-  probe.compute_capability = kHopper;
-  std::mt19937_64 random = random_of_probe(probe.name);
-  const auto bits = [&random](int most) {
-    return std::bit_cast<std::uint32_t>(static_cast<float>(static_cast<int>(random() % (2 * most + 1)) - most));
-  };
-  for (std::size_t item = 0; item < 4 * kProbeThreads; ++item) {
-    for (std::size_t i = 0; i < 4 + b_words; ++i) probe.inputs.push_back(bits(8));
-    for (std::size_t i = 0; i < sums; ++i) probe.inputs.push_back(bits(1000));
-  }
-  return probe;
-}
-
 /// Nothing comes out of it but that it comes back. Without a number of resident blocks ptxas drops the instructions.
 Probe registers() {
   Probe probe;
@@ -517,7 +416,7 @@ Probe registers() {
 }  // namespace
 
 std::vector<Probe> tensor_probes() {
-  std::vector<Probe> all{bulk_copies(), copies_of_planes(), copies_of_volumes(),
+  std::vector<Probe> all{bulk_copies(), copies_of_planes(), copies_of_volumes(), copies_that_round(),
                          bulk_stores(), registers(),        operands_tf32()};
   all.push_back(maxima());
   all.push_back(opaque_values());
@@ -533,12 +432,8 @@ std::vector<Probe> tensor_probes() {
     all.push_back(vector_loads(type));
     all.push_back(stores(type));
   }
-  for (const std::string type : {"tf32", "f16", "bf16"}) {
-    for (const int columns : {8, 64, 248, 256}) all.push_back(multiplications(type, columns, true));
-    all.push_back(multiplications(type, 128, false));
-  }
-  for (const int columns : {8, 64, 128, 256}) all.push_back(multiplications_of_registers(columns, true));
-  all.push_back(multiplications_of_registers(104, false));
+  std::vector<Probe> multiplications = multiply_probes();
+  std::move(multiplications.begin(), multiplications.end(), std::back_inserter(all));
   return all;
 }
 

@@ -67,7 +67,7 @@ const std::vector<GoldenCase>& golden_cases() {
     add("pointwise_tf32_residual",
         "input=32,64,28,28 weight=200,32,1,1 groups=2 bias residual activation=relu math=tf32", Family::pointwise,
         "residual_of[");
-    add("pointwise_tf32_split", "input=4,2048,56,56 weight=32,2048,1,1 bias math=tf32", Family::pointwise,
+    add("pointwise_tf32_split", "input=1,2048,96,96 weight=16,2048,1,1 bias math=tf32", Family::pointwise,
         "_pointwise_reduce(");
     add("tensor_copies", "input=16,16,1024,1024 weight=128,16,3,3 bias activation=relu math=tf32", Family::tensor,
         "copy_pixels(");
@@ -75,7 +75,7 @@ const std::vector<GoldenCase>& golden_cases() {
     add("tensor_split", "input=1,512,14,14 weight=512,512,3,3 padding=1 bias math=tf32", Family::tensor,
         "_tensor_reduce(");
     add("tensor_raw_weights", "input=16,512,7,7 weight=2048,512,1,1 bias activation=relu math=tf32", Family::tensor,
-        "i / 4 ^ row % 8");
+        "swizzled_operand(");
     add("tensor_raw_weights_3x3", "input=16,64,6,60 weight=128,64,3,3 padding=1 math=tf32", Family::tensor,
         "constexpr int kTaps = 9;");
     add("tensor_tiles_in_turn", "input=16,64,56,56 weight=64,64,3,3 padding=1 bias activation=relu math=tf32",

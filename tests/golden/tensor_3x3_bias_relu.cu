@@ -6,10 +6,10 @@
 // Plan
 //   family: tensor
 //   target: sm_90a
-//   grid: 132 blocks of 384 threads, 212848 bytes of shared memory, at least 1 block(s) per SM
+//   grid: 132 blocks of 384 threads, 225280 bytes of shared memory, at least 1 block(s) per SM
 //   tile of a block: 128 channels, 1 run(s) of 248 positions, each for 240 outputs
-//   pipeline: 7 stages of 2 slice(s) of 16 bytes of channels and one filter row
-//   loading: 4 team(s) of 1 warp(s), 8 pixel(s) of a lane in flight
+//   pipeline: 6 stages of 2 slice(s) of 16 bytes of channels and one filter row
+//   loading: by the copy engine, 1 step(s) ahead of each of 4 warps
 //   storing: runs, as vectors
 //   weights: loaded with each step
 
@@ -51,6 +51,31 @@ __device__ __forceinline__ void barrier_wait(Barrier* barrier, int parity) {
       "@!complete bra again;\n"
       "}" ::"r"(barrier_address(barrier)),
       "r"(parity)
+      : "memory");
+}
+
+// A tensor as the copy engine sees it (CUtensorMap): made by the host for every launch, a parameter of the kernel.
+struct alignas(64) TensorMap {
+  unsigned long long words[16];
+};
+
+// Global to shared copy of a box of a tensor (cp.async.bulk.tensor, sm_90): one thread asks, nobody waits. The box
+// starts at the given indices, which may lie outside: there are zeros. The first of them counts whole 16 bytes.
+// `arrival` is told of the bytes of the whole box. The destination is a multiple of 128 bytes, of 1024 if the box is
+// swizzled.
+__device__ __forceinline__ void tensor_copy_to_shared(void* destination, const TensorMap* map, int i0, int i1,
+                                                      Barrier* arrival) {
+  asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
+               ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(destination))), "l"(map), "r"(i0), "r"(i1),
+               "r"(barrier_address(arrival))
+               : "memory");
+}
+__device__ __forceinline__ void tensor_copy_to_shared(void* destination, const TensorMap* map, int i0, int i1, int i2,
+                                                      Barrier* arrival) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];"
+      ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(destination))),
+      "l"(map), "r"(i0), "r"(i1), "r"(i2), "r"(barrier_address(arrival))
       : "memory");
 }
 
@@ -129,12 +154,12 @@ __device__ __forceinline__ Element load_if(const Element* source, bool valid) {
   return result;
 }
 
-// Four channels of a pixel as one row of a matrix operand's half: fp32 rounded to nearest TF32, ties away from zero
-// (the tensor cores would truncate).
+// Four channels of a pixel as one row of a matrix operand's half: fp32 rounded to nearest TF32, ties to even (the
+// tensor cores would truncate). One instruction; with ties away from zero it would be four.
 constexpr int kOperandChannels = 4;
 __device__ __forceinline__ unsigned round_to_tf32(float value) {
   unsigned result;
-  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(result) : "f"(value));
+  asm("cvt.rn.tf32.f32 %0, %1;" : "=r"(result) : "f"(value));
   return result;
 }
 __device__ __forceinline__ uint4 operand_row(const Element* channel) {
@@ -277,14 +302,17 @@ constexpr int kRunBytes = 8000;
 constexpr int kWeightBytes = 12288;
 constexpr int kInputBytes = 8000;
 constexpr int kStageBytes = 20288;
-constexpr int kStages = 7;
+constexpr int kStages = 6;
 
-// Loading: kTeams teams of kTeamWarps warps
-constexpr int kTeamWarps = 1;
-constexpr int kTeams = 4;
+// Loading: a warp takes every fourth step, and the copy engine brings kCopiesAhead of them
+constexpr int kCopiesAhead = 1;
+constexpr int kVectorElements = 4;
+constexpr int kRawPitch = 256;  // elements of a channel's copy
+constexpr int kRawRunElements = 2048;
+constexpr int kRawBytes = 8192;  // of a step
+constexpr int kRawFirstByte = 121728;
 constexpr int kLoadItemsOfPhase = 8;  // 32 pixels each
 constexpr int kLoadItems = 8;
-constexpr int kLoadBatch = 8;  // items of a warp in flight
 
 // The block
 constexpr int kThreads = 384;
@@ -297,8 +325,8 @@ constexpr int kSectorElements = 8;
 constexpr int kLead = 8;
 constexpr int kStoreVectors = 62;
 constexpr int kStoreSteps = 2;
-constexpr int kStagingFirstByte = 142080;
-constexpr int kBarriersFirstByte = 212736;
+constexpr int kStagingFirstByte = 154496;
+constexpr int kBarriersFirstByte = 225152;
 
 // Packing: kPackSlices slices of kPackK output channels, of each a piece of w
 constexpr int kPackThreads = 256;
@@ -315,7 +343,7 @@ constexpr int kRowsOfSlice = 9;  // of an output channel
 
 // The numbers above are redundant; they must agree.
 static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 128);
-static_assert(kTeams * kTeamWarps == 4);
+static_assert(kStages >= 4 && kCopiesAhead * 4 * kRawBytes <= kStagingFirstByte);
 static_assert(kGap <= (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kGap);
 static_assert(kRunPixels ==
               kColumns + (kS - 1) * kDilationW / kStrideW + (kStepRows - 1) * kDilationH * kPitch);
@@ -326,7 +354,7 @@ static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes &&
     kStages * kStageBytes <= kStagingFirstByte);
 static_assert(kWindow % kSectorElements == 0 && kStagingPitch >= kColumns + kLead);
 static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);
-static_assert(kBarriersFirstByte + 16 * kStages + 0 <= 212848);
+static_assert(kBarriersFirstByte + 16 * kStages + 32 <= 225280);
 
 using Staged = float;  // an output on its way to y
 
@@ -425,50 +453,87 @@ __device__ __forceinline__ void read_staged(float (&value)[kStoreElements], cons
   }
 }
 
-// Loads one step's kRunPixels pixels of a run as [phase][slice][pixel], 16 bytes each. Lanes are
-// neighbours in a row of x; kLoadBatch pixels of a lane are in flight at a time.
-__device__ __forceinline__ void load_run(const Element* __restrict__ x_chunk, int c_first, int r, int run_first,
-                                         int first_item, int lane, char* run) {
+// A loading warp's way through the steps of a block's tiles: it takes every fourth.
+struct Walk {
+  int number, step, end_step;
+  __device__ __forceinline__ explicit Walk(int first) : number(static_cast<int>(blockIdx.x)) {
+    enter_tile();
+    advance(first);
+  }
+  __device__ __forceinline__ void enter_tile() {
+    step = 0;
+    end_step = kSteps;
+  }
+  __device__ __forceinline__ void advance(int steps) {
+    step += steps;
+    while (step >= end_step && number < kTiles) {
+      const int left = step - end_step;
+      number += static_cast<int>(gridDim.x);
+      enter_tile();
+      step += left;
+    }
+  }
+  __device__ __forceinline__ bool done() const { return number >= kTiles; }
+};
+
+// Where the part of a plane of x starts that a run needs for the filter row r of its step: a multiple of 16 bytes.
+__device__ __forceinline__ int first_element(int run_first, int r) {
+  const int row = run_first / kQ, column = run_first - row * kQ;
+  const int first_column = column * kStrideW - kPadLeft;
+  const int begin = (row * kStrideH - kPadTop + r * kDilationH) * kW +
+                    (first_column < 0 ? 0 : first_column < kW ? first_column : kW);
+  return begin < 0 ? 0 : begin / kVectorElements * kVectorElements;
+}
+
+// Asks for the pixels of a step as [run][channel][element], kRawPitch elements for a channel: a box of x for each run.
+__device__ __forceinline__ void copy_pixels(const TensorMap* x_map, const Walk& walk, int lane, char* raw,
+                                            Barrier* copied) {
+  if (lane != 0) return;
+  const Tile tile(walk.number);
+  const int step = walk.step;
+#pragma unroll
+  for (int run = 0; run < kRuns; ++run) {
+    barrier_arrive_expecting(copied, kChunkChannels * kRawPitch * static_cast<int>(sizeof(Element)));
+    tensor_copy_to_shared(reinterpret_cast<Element*>(raw) + run * kRawRunElements, x_map,
+        first_element(tile.first_output + run * kWindow, step % kR),
+                          (tile.n * kGroups + tile.group) * kChannels + step / kR * kChunkChannels, copied);
+  }
+}
+
+// Makes operand rows of one step's kRunPixels pixels of a run, [phase][slice][pixel], 16 bytes each, from copies of x.
+__device__ __forceinline__ void convert_run(const Element* raw, int c_first, int r, int run_first, int lane,
+                                            char* run) {
   const int row_first = run_first / kQ;
   const int column_first = run_first - row_first * kQ;
+  const int first = first_element(run_first, r);
 #pragma unroll 1
-  for (int item = first_item; item < kLoadItems; item += kLoadBatch * kTeamWarps) {
-    Element value[kLoadBatch][kChunkChannels];
+  for (int item = 0; item < kLoadItems; ++item) {
+    const int phase = kPhases == 1 ? 0 : item / kLoadItemsOfPhase;
+    const int pixel = (item - phase * kLoadItemsOfPhase) * 32 + lane;
+    const int row = row_first + (column_first + pixel) / kPitch;
+    const int column = (column_first + pixel) % kPitch;
+    const int h = row * kStrideH - kPadTop + r * kDilationH;
+    const int w = column * kStrideW - kPadLeft + phase;
+    const bool valid = pixel < kRunPixels && static_cast<unsigned>(h) < kH && static_cast<unsigned>(w) < kW;
+    const Element* source = raw + (valid ? h * kW + w - first : 0);
+    uint4* destination = reinterpret_cast<uint4*>(run) + phase * (kSlices * kRunPixels) + pixel;
+    Element value[kChunkChannels];
 #pragma unroll
-    for (int i = 0; i < kLoadBatch; ++i) {
-      const int phase = kPhases == 1 ? 0 : (item + i * kTeamWarps) / kLoadItemsOfPhase;
-      const int pixel = (item + i * kTeamWarps - phase * kLoadItemsOfPhase) * 32 + lane;
-      const int row = row_first + (column_first + pixel) / kPitch;
-      const int column = (column_first + pixel) % kPitch;
-      const int h = row * kStrideH - kPadTop + r * kDilationH;
-      const int w = column * kStrideW - kPadLeft + phase;
-      const bool valid = item + i * kTeamWarps < kLoadItems && pixel < kRunPixels && static_cast<unsigned>(h) < kH &&
-                         static_cast<unsigned>(w) < kW;
-      const Element* source = x_chunk + (h * kInputStrideH + w);
-      value[i][0] = load_if<0LL * kInputStrideC>(source, valid);
-      value[i][1] = load_if<1LL * kInputStrideC>(source, valid);
-      value[i][2] = load_if<2LL * kInputStrideC>(source, valid);
-      value[i][3] = load_if<3LL * kInputStrideC>(source, valid);
-      value[i][4] = load_if<4LL * kInputStrideC>(source, valid);
-      value[i][5] = load_if<5LL * kInputStrideC>(source, valid);
-      value[i][6] = load_if<6LL * kInputStrideC>(source, valid);
-      value[i][7] = load_if<7LL * kInputStrideC>(source, valid);
-    }
+    for (int c = 0; c < kChunkChannels; ++c)
+      value[c] = valid ? source[c * kRawPitch] : from_float(0.0f);
 #pragma unroll
-    for (int i = 0; i < kLoadBatch; ++i) {
-      const int phase = kPhases == 1 ? 0 : (item + i * kTeamWarps) / kLoadItemsOfPhase;
-      const int pixel = (item + i * kTeamWarps - phase * kLoadItemsOfPhase) * 32 + lane;
-      if (item + i * kTeamWarps >= kLoadItems || pixel >= kRunPixels) continue;
-      uint4* destination = reinterpret_cast<uint4*>(run) + phase * (kSlices * kRunPixels) + pixel;
-#pragma unroll
-      for (int slice = 0; slice < kSlices; ++slice)
-        destination[slice * kRunPixels] = operand_row(value[i] + slice * kOperandChannels);
+    for (int slice = 0; slice < kSlices; ++slice) {
+      const Element* const channel = value + slice * kOperandChannels;
+      const uint4 operand =
+          make_uint4(__float_as_uint(channel[0]), __float_as_uint(channel[1]), __float_as_uint(channel[2]),
+          __float_as_uint(channel[3]));
+      if (pixel < kRunPixels) destination[slice * kRunPixels] = operand;
     }
   }
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
-jitconv_fwd_f32_nchw_n8c64h512w1024_k128_3x3_bias_relu_tensor(const Element* __restrict__ x,
+jitconv_fwd_f32_nchw_n8c64h512w1024_k128_3x3_bias_relu_tensor(const __grid_constant__ TensorMap x_map,
     const uint4* __restrict__ packed_w, const Element* __restrict__ bias, Element* __restrict__ y) {
   extern __shared__ __align__(1024) char shared[];
   char* const stages = shared;
@@ -481,10 +546,24 @@ jitconv_fwd_f32_nchw_n8c64h512w1024_k128_3x3_bias_relu_tensor(const Element* __r
 
   if (threadIdx.x == kThreads - 128) {  // no loading thread, which has something to ask for
     for (int i = 0; i < kStages; ++i) {
-      barrier_init(full + i, kTeamWarps + 1);
+      barrier_init(full + i, 2);
       barrier_init(empty + i, kConsumers);
     }
     barrier_init_visible();
+  }
+  // Pixels are what a block waits for: its loading warps ask for the first before anything else is ready.
+  if (warp < 4) {
+    Barrier* const copied = empty + kStages + warp * kCopiesAhead;
+    if (lane == 0) {
+      for (int slot = 0; slot < kCopiesAhead; ++slot) barrier_init(copied + slot, kRuns);
+      barrier_init_visible();
+    }
+    __syncwarp();
+    Walk ahead(warp);
+    for (int slot = 0; slot < kCopiesAhead; ++slot, ahead.advance(4))
+      if (!ahead.done())
+        copy_pixels(&x_map, ahead, lane, shared + kRawFirstByte + (warp * kCopiesAhead + slot) * kRawBytes,
+            copied + slot);
   }
   // A vector that is stored in part is read whole.
   for (int i = threadIdx.x; i < kConsumers * 4 * kStagingElements; i += kThreads) staging[i] = Staged{};
@@ -498,40 +577,39 @@ jitconv_fwd_f32_nchw_n8c64h512w1024_k128_3x3_bias_relu_tensor(const Element* __r
   };
 
   if (warp < 4) {
-    // The loading warpgroup. A warp's loads do not overlap its own waiting, so teams of warps take steps in turn.
+    // The loading warpgroup. Its warps take steps in turn: each makes operand rows of the pixels of its step, while the
+    // copy engine brings those of its next steps as they lie in x.
     shrink_registers_to<kLoaderRegisters>();
-    const int team = warp / kTeamWarps, member = warp % kTeamWarps;
-    if (member == 0 && lane == 0) wait_for_previous_kernel();
-    int turn = 0;
+    char* const raw = shared + kRawFirstByte + warp * (kCopiesAhead * kRawBytes);
+    Barrier* const copied = empty + kStages + warp * kCopiesAhead;
+    Walk ahead(warp + 4 * kCopiesAhead), now(warp);
+    if (lane == 0) wait_for_previous_kernel();
+    stage = warp;
 #pragma unroll 1
-    for (int number = blockIdx.x; number < kTiles; number += gridDim.x) {
-      const Tile tile(number);
-      const Element* x_image = x + static_cast<long long>(tile.n) * kInputStrideN +
-                               static_cast<long long>(tile.group * kChannels) * kInputStrideC;
+    for (int turn = 0; !now.done(); ++turn, now.advance(4), ahead.advance(4)) {
+      const Tile tile(now.number);
+      const int step = now.step, slot = turn % kCopiesAhead;
+      const int c_first = step / kR * kChunkChannels;
+      char* input = stages + stage * kStageBytes;
       const char* w_tile = reinterpret_cast<const char*>(packed_w) +
                            static_cast<long long>(tile.group * kTilesK + tile.k_tile) * kSteps * kWeightBytes;
-#pragma unroll 1
-      for (int step = 0; step < kSteps; ++step) {
-        if (turn == team) {
-          const int c_first = step / kR * kChunkChannels;
-          char* input = stages + stage * kStageBytes;
-          barrier_wait(empty + stage, parity ^ 1);
-          if (member == 0 && lane == 0) {
-            barrier_arrive_expecting(full + stage, kWeightBytes);
-            bulk_copy_to_shared(input + kInputBytes, w_tile + static_cast<long long>(step) * kWeightBytes, kWeightBytes,
-                                full + stage);
-          }
-#pragma unroll 1
-          for (int run = 0; run < kRuns; ++run)
-            load_run(x_image + (static_cast<long long>(c_first) * kInputStrideC), c_first, step % kR,
-                     tile.first_output + run * kWindow, member, lane, input + run * kRunBytes);
-          fence_async_proxy();
-          __syncwarp();
-          if (lane == 0) barrier_arrive(full + stage);
-        }
-        turn = turn + 1 == kTeams ? 0 : turn + 1;
-        next_stage();
+      barrier_wait(empty + stage, parity ^ 1);
+      if (lane == 0) {
+        barrier_arrive_expecting(full + stage, kWeightBytes);
+        bulk_copy_to_shared(input + kInputBytes, w_tile + static_cast<long long>(step) * kWeightBytes, kWeightBytes,
+                            full + stage);
       }
+      barrier_wait(copied + slot, turn / kCopiesAhead % 2);
+#pragma unroll 1
+      for (int run = 0; run < kRuns; ++run)
+        convert_run(reinterpret_cast<const Element*>(raw + slot * kRawBytes) + run * kRawRunElements, c_first,
+                    step % kR, tile.first_output + run * kWindow, lane, input + run * kRunBytes);
+      fence_async_proxy();
+      __syncwarp();
+      if (lane == 0) barrier_arrive(full + stage);
+      if (!ahead.done()) copy_pixels(&x_map, ahead, lane, raw + slot * kRawBytes, copied + slot);
+      stage += 4;
+      if (stage >= kStages) stage -= kStages, parity ^= 1;
     }
   } else {
     // A multiplying warpgroup: 64 of the tile's channels, one of its runs of positions.
@@ -554,7 +632,7 @@ jitconv_fwd_f32_nchw_n8c64h512w1024_k128_3x3_bias_relu_tensor(const Element* __r
       for (int step = 0; step < kSteps; ++step) {
         barrier_wait(full + stage, parity);
         const char* input = stages + stage * kStageBytes;
-        // Adding to an operand moves it by rows of 16 bytes: a pixel of a slice, a channel of a unit.
+        // Adding to an operand moves it by 16 bytes: a pixel of a slice, a channel of a unit.
         const MatrixOperand pixels = matrix_operand(input + run * kRunBytes, kRunPixels * 16);
         const char* weights_of_step = input + kInputBytes;
         const MatrixOperand weights = matrix_operand(weights_of_step + k_consumer * 16, kBlockK * 16);

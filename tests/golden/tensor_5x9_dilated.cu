@@ -9,7 +9,7 @@
 //   grid: 132 blocks of 384 threads, 226416 bytes of shared memory, at least 1 block(s) per SM
 //   tile of a block: 64 channels, 1 run(s) of 248 positions, each for 248 outputs
 //   pipeline: 6 stages of 2 slice(s) of 16 bytes of channels and one filter row
-//   loading: 4 team(s) of 1 warp(s), 5 pixel(s) of a lane in flight
+//   loading: 2 team(s) of 2 warp(s), 5 pixel(s) of a lane in flight
 //   storing: runs, by the copy engine
 //   multiplying: two warpgroups take tiles in turn, and one stores while the other multiplies
 //   weights: loaded with each step
@@ -130,12 +130,12 @@ __device__ __forceinline__ Element load_if(const Element* source, bool valid) {
   return result;
 }
 
-// Four channels of a pixel as one row of a matrix operand's half: fp32 rounded to nearest TF32, ties away from zero
-// (the tensor cores would truncate).
+// Four channels of a pixel as one row of a matrix operand's half: fp32 rounded to nearest TF32, ties to even (the
+// tensor cores would truncate). One instruction; with ties away from zero it would be four.
 constexpr int kOperandChannels = 4;
 __device__ __forceinline__ unsigned round_to_tf32(float value) {
   unsigned result;
-  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(result) : "f"(value));
+  asm("cvt.rn.tf32.f32 %0, %1;" : "=r"(result) : "f"(value));
   return result;
 }
 __device__ __forceinline__ uint4 operand_row(const Element* channel) {
@@ -290,8 +290,8 @@ constexpr int kStageBytes = 27136;
 constexpr int kStages = 6;
 
 // Loading: kTeams teams of kTeamWarps warps
-constexpr int kTeamWarps = 1;
-constexpr int kTeams = 4;
+constexpr int kTeamWarps = 2;
+constexpr int kTeams = 2;
 constexpr int kLoadItemsOfPhase = 9;  // 32 pixels each
 constexpr int kLoadItems = 9;
 constexpr int kLoadBatch = 5;  // items of a warp in flight
@@ -566,7 +566,7 @@ jitconv_fwd_f32_nchw_n8c32h512w512_k64_5x9_d2x3_tensor(const Element* __restrict
       for (int step = 0; step < kSteps; ++step) {
         barrier_wait(full + stage, parity);
         const char* input = stages + stage * kStageBytes;
-        // Adding to an operand moves it by rows of 16 bytes: a pixel of a slice, a channel of a unit.
+        // Adding to an operand moves it by 16 bytes: a pixel of a slice, a channel of a unit.
         const MatrixOperand pixels = matrix_operand(input + run * kRunBytes, kRunPixels * 16);
         const char* weights_of_step = input + kInputBytes;
         const MatrixOperand weights = matrix_operand(weights_of_step + k_consumer * 16, kBlockK * 16);

@@ -6,11 +6,12 @@
 // Plan
 //   family: tensor
 //   target: sm_90a
-//   grid: 132 blocks of 384 threads, 217728 bytes of shared memory, at least 1 block(s) per SM
-//   tile of a block: 128 channels, 1 run(s) of 232 positions, each for 224 outputs
-//   pipeline: 8 stages of 2 slice(s) of 16 bytes of channels and one filter row
-//   loading: 4 team(s) of 1 warp(s), 4 pair(s) of pixels of a lane in flight
+//   grid: 132 blocks of 384 threads, 230128 bytes of shared memory, at least 1 block(s) per SM
+//   tile of a block: 64 channels, 1 run(s) of 216 positions, each for 208 outputs
+//   pipeline: 6 stages of 2 slice(s) of 16 bytes of channels and all filter rows
+//   loading: 4 team(s) of 1 warp(s), 6 pair(s) of pixels of a lane in flight
 //   storing: runs, as vectors
+//   multiplying: two warpgroups take tiles in turn, and one stores while the other multiplies
 //   weights: loaded with each step
 
 // Element: one value of x, w, bias, residual or y in memory. Here bfloat16, rounded to nearest even when written.
@@ -261,26 +262,25 @@ __device__ __forceinline__ float max_nan(float a, float b) {
   return result;
 }
 
-// sum[64][232] += a[64][16] * b[232][16] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a).
+// sum[64][216] += a[64][16] * b[216][16] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a).
 // Operands are bfloat16; a product is exact, the sum of fp32. Lane l of warp w holds of row 16 w + l / 4 + 8 i,
 // columns 8 j + 2 (l % 4) + {0, 1}, in sum[4 j + 2 i + {0, 1}].
-__device__ __forceinline__ void multiply(float (&sum)[116], MatrixOperand a, MatrixOperand b,
+__device__ __forceinline__ void multiply(float (&sum)[108], MatrixOperand a, MatrixOperand b,
                                          int accumulate) {
   asm volatile(
       "{\n"
       ".reg .pred accumulate;\n"
-      "setp.ne.b32 accumulate, %118, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n232k16.f32.bf16.bf16 {\n"
+      "setp.ne.b32 accumulate, %110, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n216k16.f32.bf16.bf16 {\n"
       "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15,\n"
       "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31,\n"
       "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47,\n"
       "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63,\n"
       "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79,\n"
       "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95,\n"
-      "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111,\n"
-      "%112, %113, %114, %115\n"
+      "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107\n"
       "},\n"
-      "%116, %117, accumulate, 1, 1, 0, 0;\n"
+      "%108, %109, accumulate, 1, 1, 0, 0;\n"
       "}"
       :
       "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3]), "+f"(sum[4]), "+f"(sum[5]),
@@ -300,9 +300,7 @@ __device__ __forceinline__ void multiply(float (&sum)[116], MatrixOperand a, Mat
       "+f"(sum[84]), "+f"(sum[85]), "+f"(sum[86]), "+f"(sum[87]), "+f"(sum[88]), "+f"(sum[89]),
       "+f"(sum[90]), "+f"(sum[91]), "+f"(sum[92]), "+f"(sum[93]), "+f"(sum[94]), "+f"(sum[95]),
       "+f"(sum[96]), "+f"(sum[97]), "+f"(sum[98]), "+f"(sum[99]), "+f"(sum[100]), "+f"(sum[101]),
-      "+f"(sum[102]), "+f"(sum[103]), "+f"(sum[104]), "+f"(sum[105]), "+f"(sum[106]), "+f"(sum[107]),
-      "+f"(sum[108]), "+f"(sum[109]), "+f"(sum[110]), "+f"(sum[111]), "+f"(sum[112]), "+f"(sum[113]),
-      "+f"(sum[114]), "+f"(sum[115])
+      "+f"(sum[102]), "+f"(sum[103]), "+f"(sum[104]), "+f"(sum[105]), "+f"(sum[106]), "+f"(sum[107])
       : "l"(a), "l"(b), "r"(accumulate));
 }
 
@@ -329,50 +327,50 @@ constexpr int kInputStrideH = 56;
 constexpr int kInputStrideW = 1;
 
 // Tiles: kBlockK channels of kRuns runs of kColumns positions, of which each stores kWindow outputs
-constexpr int kBlockK = 128;
-constexpr int kTilesK = 2;
+constexpr int kBlockK = 64;
+constexpr int kTilesK = 4;
 constexpr int kRuns = 1;
-constexpr int kColumns = 232;
-constexpr int kWindow = 224;
+constexpr int kColumns = 216;
+constexpr int kWindow = 208;
 constexpr int kGap = 2;  // positions of a grid row behind its kQ outputs
 constexpr int kPitch = 58;
-constexpr int kTilesOfPlane = 14;
-constexpr int kTiles = 896;
+constexpr int kTilesOfPlane = 16;
+constexpr int kTiles = 2048;
 
-// Steps: a filter row of kSlices slices of channels; a slice is 16 bytes of a pixel
+// Steps: all filter rows of kSlices slices of channels; a slice is 16 bytes of a pixel
 constexpr int kSlices = 2;
 constexpr int kChunkChannels = 16;
-constexpr int kSteps = 48;
-constexpr int kStepRows = 1;  // filter rows of a step
+constexpr int kSteps = 16;
+constexpr int kStepRows = 3;  // filter rows of a step
 constexpr int kPhases = 1;  // residues of columns modulo the stride, kept apart
-constexpr int kUnits = 6;  // of a step: taps, each of one slice
-constexpr int kRunPixels = 234;
-constexpr int kRunBytes = 7488;
-constexpr int kWeightBytes = 12288;
-constexpr int kInputBytes = 7488;
-constexpr int kStageBytes = 19776;
-constexpr int kStages = 8;
+constexpr int kUnits = 18;  // of a step: taps, each of one slice
+constexpr int kRunPixels = 334;
+constexpr int kRunBytes = 10688;
+constexpr int kWeightBytes = 18432;
+constexpr int kInputBytes = 10688;
+constexpr int kStageBytes = 29120;
+constexpr int kStages = 6;
 
 // Loading: kTeams teams of kTeamWarps warps
 constexpr int kTeamWarps = 1;
 constexpr int kTeams = 4;
-constexpr int kLoadItemsOfPhase = 4;  // 64 pixels each
-constexpr int kLoadItems = 4;
-constexpr int kLoadBatch = 4;  // items of a warp in flight
+constexpr int kLoadItemsOfPhase = 6;  // 64 pixels each
+constexpr int kLoadItems = 6;
+constexpr int kLoadBatch = 6;  // items of a warp in flight
 
 // The block
 constexpr int kThreads = 384;
 constexpr int kConsumers = 2;
-constexpr int kLoaderRegisters = 136;
-constexpr int kConsumerRegisters = 184;
-constexpr int kStagingPitch = 232;
-constexpr int kStagingElements = 1856;  // of a warp
+constexpr int kLoaderRegisters = 152;
+constexpr int kConsumerRegisters = 176;
+constexpr int kStagingPitch = 216;
+constexpr int kStagingElements = 1728;  // of a warp
 constexpr int kSectorElements = 16;
 constexpr int kLead = 0;
-constexpr int kStoreVectors = 28;
+constexpr int kStoreVectors = 26;
 constexpr int kStoreSteps = 1;
-constexpr int kStagingFirstByte = 158208;
-constexpr int kBarriersFirstByte = 217600;
+constexpr int kStagingFirstByte = 174720;
+constexpr int kBarriersFirstByte = 230016;
 
 // Packing: kPackSlices slices of kPackK output channels, of each a piece of w
 constexpr int kPackThreads = 256;
@@ -384,11 +382,10 @@ constexpr int kWordElements = 2;  // that one load reads
 constexpr int kPieceWords = 36;
 constexpr int kPackBatch = 5;  // words of a thread in flight
 constexpr int kPiecePitch = 74;  // elements, an odd number of banks
-constexpr int kUnitsOfSlice = 3;  // in a step
 constexpr int kRowsOfSlice = 9;  // of an output channel
 
 // The numbers above are redundant; they must agree.
-static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 128);
+static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 64);
 static_assert(kTeams * kTeamWarps == 4);
 static_assert(kGap <= (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kGap);
 static_assert(kRunPixels ==
@@ -400,7 +397,7 @@ static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes &&
     kStages * kStageBytes <= kStagingFirstByte);
 static_assert(kWindow % kSectorElements == 0 && kStagingPitch >= kColumns + kLead);
 static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);
-static_assert(kBarriersFirstByte + 16 * kStages + 0 <= 217728);
+static_assert(kBarriersFirstByte + 16 * kStages + 16 <= 230128);
 
 using Staged = float;  // an output on its way to y
 
@@ -452,9 +449,9 @@ jitconv_fwd_bf16_nchw_n32c256h56w56_k256_3x3_residual_relu_tensor_pack(const Ele
   for (int item = static_cast<int>(threadIdx.x) / kPackK; item < slices * kRowsOfSlice;
        item += kPackThreads / kPackK) {
     const int slice = item / kRowsOfSlice, row = item - slice * kRowsOfSlice;
-    const int r = row / kUnitsOfSlice, tap = row % kUnitsOfSlice, s = tap;
-    const int step = (first_slice + slice) / kSlices * kR + r;
-    const int unit = tap * kSlices + (first_slice + slice) % kSlices;
+    const int r = row / kS, s = row % kS;
+    const int step = (first_slice + slice) / kSlices;
+    const int unit = row * kSlices + (first_slice + slice) % kSlices;
     const Element* first_channel = pieces + k * kPiecePitch + slice * (kOperandChannels * kR * kS) + r * kS + s;
     Element channel[kOperandChannels];
 #pragma unroll
@@ -563,6 +560,7 @@ jitconv_fwd_bf16_nchw_n32c256h56w56_k256_3x3_residual_relu_tensor(const Element*
   Staged* const staging = reinterpret_cast<Staged*>(shared + kStagingFirstByte);
   Barrier* const full = reinterpret_cast<Barrier*>(shared + kBarriersFirstByte);
   Barrier* const empty = full + kStages;
+  Barrier* const multiplied = empty + kStages;  // one of each multiplying warpgroup
   // The shuffle tells the compiler that the number is the same in all lanes.
   const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
   const int lane = threadIdx.x % 32;
@@ -570,8 +568,9 @@ jitconv_fwd_bf16_nchw_n32c256h56w56_k256_3x3_residual_relu_tensor(const Element*
   if (threadIdx.x == kThreads - 128) {  // no loading thread, which has something to ask for
     for (int i = 0; i < kStages; ++i) {
       barrier_init(full + i, kTeamWarps + 1);
-      barrier_init(empty + i, kConsumers);
+      barrier_init(empty + i, 1);
     }
+    for (int i = 0; i < kConsumers; ++i) barrier_init(multiplied + i, 4);
     barrier_init_visible();
   }
   // A vector that is stored in part is read whole.
@@ -601,7 +600,7 @@ jitconv_fwd_bf16_nchw_n32c256h56w56_k256_3x3_residual_relu_tensor(const Element*
 #pragma unroll 1
       for (int step = 0; step < kSteps; ++step) {
         if (turn == team) {
-          const int c_first = step / kR * kChunkChannels;
+          const int c_first = step * kChunkChannels;
           char* input = stages + stage * kStageBytes;
           barrier_wait(empty + stage, parity ^ 1);
           if (member == 0 && lane == 0) {
@@ -611,7 +610,7 @@ jitconv_fwd_bf16_nchw_n32c256h56w56_k256_3x3_residual_relu_tensor(const Element*
           }
 #pragma unroll 1
           for (int run = 0; run < kRuns; ++run)
-            load_run(x_image + (static_cast<long long>(c_first) * kInputStrideC), c_first, step % kR,
+            load_run(x_image + (static_cast<long long>(c_first) * kInputStrideC), c_first, 0,
                      tile.first_output + run * kWindow, member, lane, input + run * kRunBytes);
           fence_async_proxy();
           __syncwarp();
@@ -625,35 +624,55 @@ jitconv_fwd_bf16_nchw_n32c256h56w56_k256_3x3_residual_relu_tensor(const Element*
     // A multiplying warpgroup: 64 of the tile's channels, one of its runs of positions.
     grow_registers_to<kConsumerRegisters>();
     const int consumer = warp / 4 - 1;
-    const int k_consumer = consumer * 64, run = 0;
+    const int k_consumer = 0, run = 0;
     const bool gives_back = threadIdx.x % 128 == 0;  // what its warpgroup has multiplied
     float sum[kColumns / 2];
+    // The warpgroups take tiles in turn, so that one can store while the other multiplies.
+    int turn = 0;
+    const auto pass_tile = [&] {  // the other's
+      stage += kSteps % kStages;
+      parity ^= kSteps / kStages % 2;
+      if (stage >= kStages) stage -= kStages, parity ^= 1;
+    };
+    if (consumer == 1) pass_tile();
 #pragma unroll 1
-    for (int number = blockIdx.x; number < kTiles; number += gridDim.x) {
+    for (int number = blockIdx.x + consumer * gridDim.x; number < kTiles; number += kConsumers * gridDim.x) {
       const Tile tile(number);
+      barrier_wait(multiplied + (1 - consumer), (turn++ + consumer + 1) % 2);
       int previous_stage = 0;
 #pragma unroll 1
       for (int step = 0; step < kSteps; ++step) {
         barrier_wait(full + stage, parity);
         const char* input = stages + stage * kStageBytes;
-        // Adding to an operand moves it by rows of 16 bytes: a pixel of a slice, a channel of a unit.
+        // Adding to an operand moves it by 16 bytes: a pixel of a slice, a channel of a unit.
         const MatrixOperand pixels = matrix_operand(input + run * kRunBytes, kRunPixels * 16);
         const char* weights_of_step = input + kInputBytes;
         const MatrixOperand weights = matrix_operand(weights_of_step + k_consumer * 16, kBlockK * 16);
         multiply_begin();
         // begin taps
-        multiply(sum, weights + 0 * kBlockK, pixels + 0, step != 0);  // s0 c0..15
-        multiply(sum, weights + 2 * kBlockK, pixels + 1, 1);  // s1 c0..15
-        multiply(sum, weights + 4 * kBlockK, pixels + 2, 1);  // s2 c0..15
+        multiply(sum, weights + 0 * kBlockK, pixels + 0, step != 0);  // r0s0 c0..15
+        multiply(sum, weights + 2 * kBlockK, pixels + 1, 1);  // r0s1 c0..15
+        multiply(sum, weights + 4 * kBlockK, pixels + 2, 1);  // r0s2 c0..15
+        multiply(sum, weights + 6 * kBlockK, pixels + 58, 1);  // r1s0 c0..15
+        multiply(sum, weights + 8 * kBlockK, pixels + 59, 1);  // r1s1 c0..15
+        multiply(sum, weights + 10 * kBlockK, pixels + 60, 1);  // r1s2 c0..15
+        multiply(sum, weights + 12 * kBlockK, pixels + 116, 1);  // r2s0 c0..15
+        multiply(sum, weights + 14 * kBlockK, pixels + 117, 1);  // r2s1 c0..15
+        multiply(sum, weights + 16 * kBlockK, pixels + 118, 1);  // r2s2 c0..15
         // end taps
         multiply_commit();
         multiply_wait<1>();
         if (gives_back && step != 0) barrier_arrive(empty + previous_stage);
+        // Loading warps count on stages that are given back in order: those of the other's tile come first.
+        if (gives_back && step == 0 && number != static_cast<int>(blockIdx.x))
+          barrier_wait(empty + (stage + kStages - 1) % kStages, stage == 0 ? parity ^ 1 : parity);
         previous_stage = stage;
         next_stage();
       }
+      if (lane == 0) barrier_arrive(multiplied + consumer);
       multiply_wait<0>();
       if (gives_back) barrier_arrive(empty + previous_stage);
+      pass_tile();
       // Store: the outputs of a run lie one after the other in a plane of y. A warp stages eight channels at a time in
       // its own part of shared memory, without the positions between two rows, and writes each as one run that starts
       // on a 32-byte sector of y: sectors that two instructions share are slow. So a channel's run starts up to

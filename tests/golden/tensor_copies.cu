@@ -154,12 +154,12 @@ __device__ __forceinline__ Element load_if(const Element* source, bool valid) {
   return result;
 }
 
-// Four channels of a pixel as one row of a matrix operand's half: fp32 rounded to nearest TF32, ties away from zero
-// (the tensor cores would truncate).
+// Four channels of a pixel as one row of a matrix operand's half: fp32 rounded to nearest TF32, ties to even (the
+// tensor cores would truncate). One instruction; with ties away from zero it would be four.
 constexpr int kOperandChannels = 4;
 __device__ __forceinline__ unsigned round_to_tf32(float value) {
   unsigned result;
-  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(result) : "f"(value));
+  asm("cvt.rn.tf32.f32 %0, %1;" : "=r"(result) : "f"(value));
   return result;
 }
 __device__ __forceinline__ uint4 operand_row(const Element* channel) {
@@ -507,7 +507,7 @@ __device__ __forceinline__ void convert_run(const Element* raw, int c_first, int
   const int row_first = run_first / kQ;
   const int column_first = run_first - row_first * kQ;
   const int first = first_element(run_first, r);
-#pragma unroll 4
+#pragma unroll 1
   for (int item = 0; item < kLoadItems; ++item) {
     const int phase = kPhases == 1 ? 0 : item / kLoadItemsOfPhase;
     const int pixel = (item - phase * kLoadItemsOfPhase) * 32 + lane;
@@ -524,7 +524,10 @@ __device__ __forceinline__ void convert_run(const Element* raw, int c_first, int
       value[c] = valid ? source[c * kRawPitch] : from_float(0.0f);
 #pragma unroll
     for (int slice = 0; slice < kSlices; ++slice) {
-      const uint4 operand = operand_row(value + slice * kOperandChannels);
+      const Element* const channel = value + slice * kOperandChannels;
+      const uint4 operand =
+          make_uint4(__float_as_uint(channel[0]), __float_as_uint(channel[1]), __float_as_uint(channel[2]),
+          __float_as_uint(channel[3]));
       if (pixel < kRunPixels) destination[slice * kRunPixels] = operand;
     }
   }
@@ -633,7 +636,7 @@ jitconv_fwd_f32_nchw_n16c16h1024w1024_k128_3x3_bias_relu_tensor(const __grid_con
       for (int step = 0; step < kSteps; ++step) {
         barrier_wait(full + stage, parity);
         const char* input = stages + stage * kStageBytes;
-        // Adding to an operand moves it by rows of 16 bytes: a pixel of a slice, a channel of a unit.
+        // Adding to an operand moves it by 16 bytes: a pixel of a slice, a channel of a unit.
         const MatrixOperand pixels = matrix_operand(input + run * kRunBytes, kRunPixels * 16);
         const char* weights_of_step = shared + kWeightsFirstByte + step * kWeightBytes;
         const MatrixOperand weights = matrix_operand(weights_of_step + k_consumer * 16, kBlockK * 16);

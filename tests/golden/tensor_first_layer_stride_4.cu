@@ -129,12 +129,12 @@ __device__ __forceinline__ Element load_if(const Element* source, bool valid) {
   return result;
 }
 
-// Four channels of a pixel as one row of a matrix operand's half: fp32 rounded to nearest TF32, ties away from zero
-// (the tensor cores would truncate).
+// Four channels of a pixel as one row of a matrix operand's half: fp32 rounded to nearest TF32, ties to even (the
+// tensor cores would truncate). One instruction; with ties away from zero it would be four.
 constexpr int kOperandChannels = 4;
 __device__ __forceinline__ unsigned round_to_tf32(float value) {
   unsigned result;
-  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(result) : "f"(value));
+  asm("cvt.rn.tf32.f32 %0, %1;" : "=r"(result) : "f"(value));
   return result;
 }
 __device__ __forceinline__ uint4 operand_row(const Element* channel) {
@@ -541,7 +541,7 @@ jitconv_fwd_f32_nchw_n256c3h224w224_k96_11x11_s4x4_tensor(const Element* __restr
       for (int step = 0; step < kSteps; ++step) {
         barrier_wait(full + stage, parity);
         const char* input = stages + stage * kStageBytes;
-        // Adding to an operand moves it by rows of 16 bytes: a pixel of a slice, a channel of a unit.
+        // Adding to an operand moves it by 16 bytes: a pixel of a slice, a channel of a unit.
         const char* pixels = input + run * kRunBytes;
         const char* zeros = shared + kZerosFirstByte;
         const char* weights_of_step = input + kInputBytes;

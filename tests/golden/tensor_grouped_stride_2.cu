@@ -508,7 +508,7 @@ __device__ __forceinline__ void copy_pixels(const Element* __restrict__ x, const
 // Makes operand rows of one step's kRunPixels pixels of a run, [phase][slice][pixel], 16 bytes each, from copies of x.
 __device__ __forceinline__ void convert_run(const Element* raw, int c_first, int r, int run_first, int lane,
                                             char* run) {
-#pragma unroll 4
+#pragma unroll 1
   for (int item = 0; item < kLoadItems; ++item) {
     const int phase = kPhases == 1 ? 0 : item / kLoadItemsOfPhase;
     const int pixel = (item - phase * kLoadItemsOfPhase) * 32 + lane;
@@ -527,7 +527,8 @@ __device__ __forceinline__ void convert_run(const Element* raw, int c_first, int
       value[c] = valid ? source[c * kRawPitch] : from_float(0.0f);
 #pragma unroll
     for (int slice = 0; slice < kSlices; ++slice) {
-      const uint4 operand = operand_row(value + slice * kOperandChannels);
+      const Element* const channel = value + slice * kOperandChannels;
+      const uint4 operand = operand_row(channel);
       if (pixel < kRunPixels) destination[slice * kRunPixels] = operand;
     }
   }
@@ -637,7 +638,7 @@ jitconv_fwd_f16_nchw_n32c256h28w28_k256_3x3_s2x2_g4_tensor(const Element* __rest
       for (int step = 0; step < kSteps; ++step) {
         barrier_wait(full + stage, parity);
         const char* input = stages + stage * kStageBytes;
-        // Adding to an operand moves it by rows of 16 bytes: a pixel of a slice, a channel of a unit.
+        // Adding to an operand moves it by 16 bytes: a pixel of a slice, a channel of a unit.
         const MatrixOperand pixels = matrix_operand(input + run * kRunBytes, kRunPixels * 16);
         const char* weights_of_step = input + kInputBytes;
         const MatrixOperand weights = matrix_operand(weights_of_step + k_consumer * 16, kBlockK * 16);

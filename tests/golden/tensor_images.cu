@@ -6,14 +6,14 @@
 // Plan
 //   family: tensor
 //   target: sm_90a
-//   grid: 128 blocks of 384 threads, 193088 bytes of shared memory, at least 1 block(s) per SM
+//   grid: 128 blocks of 384 threads, 197312 bytes of shared memory, at least 1 block(s) per SM
 //   tile of a block: 64 channels, 1 run(s) of 120 positions, each for 98 outputs
 //   pipeline: 6 stages of 2 slice(s) of 16 bytes of channels and all filter rows
 //   loading: by the copy engine, 2 step(s) ahead of each of 4 warps
 //   storing: planes of whole images
 //   multiplying: two warpgroups take the steps of a tile in turn, and add their sums
 //   images of a run: 2
-//   weights: loaded with each step
+//   weights: loaded with each step as they lie in w
 //   reduction: split over 2 blocks, partial sums added by another kernel
 
 // Element: one value of x, w, bias, residual or y in memory. Here fp32.
@@ -54,6 +54,31 @@ __device__ __forceinline__ void barrier_wait(Barrier* barrier, int parity) {
       "@!complete bra again;\n"
       "}" ::"r"(barrier_address(barrier)),
       "r"(parity)
+      : "memory");
+}
+
+// A tensor as the copy engine sees it (CUtensorMap): made by the host for every launch, a parameter of the kernel.
+struct alignas(64) TensorMap {
+  unsigned long long words[16];
+};
+
+// Global to shared copy of a box of a tensor (cp.async.bulk.tensor, sm_90): one thread asks, nobody waits. The box
+// starts at the given indices, which may lie outside: there are zeros. The first of them counts whole 16 bytes.
+// `arrival` is told of the bytes of the whole box. The destination is a multiple of 128 bytes, of 1024 if the box is
+// swizzled.
+__device__ __forceinline__ void tensor_copy_to_shared(void* destination, const TensorMap* map, int i0, int i1,
+                                                      Barrier* arrival) {
+  asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
+               ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(destination))), "l"(map), "r"(i0), "r"(i1),
+               "r"(barrier_address(arrival))
+               : "memory");
+}
+__device__ __forceinline__ void tensor_copy_to_shared(void* destination, const TensorMap* map, int i0, int i1, int i2,
+                                                      Barrier* arrival) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];"
+      ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(destination))),
+      "l"(map), "r"(i0), "r"(i1), "r"(i2), "r"(barrier_address(arrival))
       : "memory");
 }
 
@@ -115,29 +140,12 @@ __device__ __forceinline__ void grow_registers_to() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
-// source[kOffset] if valid, else 0, and then source may be any address. One predicated instruction, issued where it is
-// written: loads of a batch all leave before the first is waited for.
-template <long long kOffset>
-__device__ __forceinline__ Element load_if(const Element* source, bool valid) {
-  Element result;
-  asm volatile(
-      "{\n"
-      ".reg .pred valid;\n"
-      "setp.ne.b32 valid, %2, 0;\n"
-      "mov.b32 %0, 0;\n"
-      "@valid ld.global.nc.b32 %0, [%1 + %3];\n"
-      "}"
-      : "=&f"(result)
-      : "l"(source), "r"(static_cast<int>(valid)), "n"(4 * kOffset));
-  return result;
-}
-
-// Four channels of a pixel as one row of a matrix operand's half: fp32 rounded to nearest TF32, ties away from zero
-// (the tensor cores would truncate).
+// Four channels of a pixel as one row of a matrix operand's half: fp32 rounded to nearest TF32, ties to even (the
+// tensor cores would truncate). One instruction; with ties away from zero it would be four.
 constexpr int kOperandChannels = 4;
 __device__ __forceinline__ unsigned round_to_tf32(float value) {
   unsigned result;
-  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(result) : "f"(value));
+  asm("cvt.rn.tf32.f32 %0, %1;" : "=r"(result) : "f"(value));
   return result;
 }
 __device__ __forceinline__ uint4 operand_row(const Element* channel) {
@@ -182,22 +190,23 @@ __device__ __forceinline__ void store_elements(float* y, const float (&value)[kS
       : "memory");
 }
 
-// sum[64][120] += a[64][8] * b[120][8] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a).
-// Operands are fp32 bit patterns rounded to TF32; a product is exact, the sum of fp32. Lane l of warp w holds of row
-// 16 w + l / 4 + 8 i, columns 8 j + 2 (l % 4) + {0, 1}, in sum[4 j + 2 i + {0, 1}].
-__device__ __forceinline__ void multiply(float (&sum)[60], MatrixOperand a, MatrixOperand b,
+// sum[64][120] += a[64][8] * b[120][8] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a),
+// with a in registers: lane l of warp w holds of rows 16 w + l / 4 + {0, 8} column l % 4, in a[0] and a[1], and column
+// l % 4 + 4, in a[2] and a[3]. Operands are fp32 bit patterns rounded to TF32. The sums lie as those of matrices in
+// shared memory do; a, like them, may not be touched until the multiplication is complete.
+__device__ __forceinline__ void multiply(float (&sum)[60], const unsigned (&a)[4], MatrixOperand b,
                                          int accumulate) {
   asm volatile(
       "{\n"
       ".reg .pred accumulate;\n"
-      "setp.ne.b32 accumulate, %62, 0;\n"
+      "setp.ne.b32 accumulate, %65, 0;\n"
       "wgmma.mma_async.sync.aligned.m64n120k8.f32.tf32.tf32 {\n"
       "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15,\n"
       "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31,\n"
       "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47,\n"
       "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59\n"
       "},\n"
-      "%60, %61, accumulate, 1, 1;\n"
+      "{%60, %61, %62, %63}, %64, accumulate, 1, 1;\n"
       "}"
       :
       "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3]), "+f"(sum[4]), "+f"(sum[5]),
@@ -210,7 +219,7 @@ __device__ __forceinline__ void multiply(float (&sum)[60], MatrixOperand a, Matr
       "+f"(sum[42]), "+f"(sum[43]), "+f"(sum[44]), "+f"(sum[45]), "+f"(sum[46]), "+f"(sum[47]),
       "+f"(sum[48]), "+f"(sum[49]), "+f"(sum[50]), "+f"(sum[51]), "+f"(sum[52]), "+f"(sum[53]),
       "+f"(sum[54]), "+f"(sum[55]), "+f"(sum[56]), "+f"(sum[57]), "+f"(sum[58]), "+f"(sum[59])
-      : "l"(a), "l"(b), "r"(accumulate));
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate));
 }
 
 // Convolution: x[N][C][H][W], w[K][C/groups][R][S], y[N][K][P][Q] (extents, whatever the layout)
@@ -261,7 +270,11 @@ constexpr int kRunPixels = 138;
 constexpr int kRunBytes = 4416;
 constexpr int kWeightBytes = 18432;
 constexpr int kInputBytes = 4416;
-constexpr int kStageBytes = 22848;
+constexpr int kWeightsOfStage = 5120;  // bytes from a stage's start
+constexpr int kTaps = 9;
+constexpr int kWeightRowBytes = 288;  // of an output channel
+constexpr int kLaneChannels = 2;  // neighbours, of which a lane has weights
+constexpr int kStageBytes = 23552;
 constexpr int kStages = 6;
 
 // Loading: a warp takes every fourth step, and the copy engine brings kCopiesAhead of them
@@ -269,32 +282,20 @@ constexpr int kCopiesAhead = 2;
 constexpr int kRawPitch = 49;  // elements of a channel's copy
 constexpr int kRawRunElements = 784;
 constexpr int kRawBytes = 3136;  // of a step
-constexpr int kRawFirstByte = 137088;
+constexpr int kRawFirstByte = 141312;
 constexpr int kLoadItemsOfPhase = 5;  // 32 pixels each
 constexpr int kLoadItems = 5;
 
 // The block
 constexpr int kThreads = 384;
 constexpr int kConsumers = 2;
-constexpr int kLoaderRegisters = 240;
-constexpr int kConsumerRegisters = 128;
+constexpr int kLoaderRegisters = 152;
+constexpr int kConsumerRegisters = 176;
 constexpr int kStagingPitch = 120;
 constexpr int kStagingElements = 960;  // of a warp
 constexpr int kStoreWidth = 1;  // outputs of a lane
-constexpr int kStagingFirstByte = 162176;
-constexpr int kBarriersFirstByte = 192896;
-
-// Packing: kPackSlices slices of kPackK output channels, of each a piece of w
-constexpr int kPackThreads = 256;
-constexpr int kPackK = 32;
-constexpr int kPackSlices = 2;
-constexpr int kPackedSlices = 128;  // in all
-constexpr int kPackBlocksOfK = 64;  // that share output channels
-constexpr int kWordElements = 1;  // that one load reads
-constexpr int kPieceWords = 72;
-constexpr int kPackBatch = 9;  // words of a thread in flight
-constexpr int kPiecePitch = 73;  // elements, an odd number of banks
-constexpr int kRowsOfSlice = 9;  // of an output channel
+constexpr int kStagingFirstByte = 166400;
+constexpr int kBarriersFirstByte = 197120;
 
 // Adding partial sums
 constexpr int kReduceThreads = 256;
@@ -308,70 +309,44 @@ static_assert(kGap <= (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kGap);
 static_assert(kRunPixels ==
               kColumns + (kS - 1) * kDilationW / kStrideW + (kStepRows - 1) * kDilationH * kPitch);
 static_assert(kChunkChannels == kSlices * kOperandChannels && kSteps * kStepRows % kR == 0);
-static_assert(kUnits % 2 == 0 && kUnits >= kStepRows * kS * kSlices && kWeightBytes == kUnits * kBlockK * 16);
+static_assert(kUnits == kTaps * kSlices && kWeightsOfStage % 1024 == 0 && kStageBytes % 1024 == 0);
+static_assert(kWeightsOfStage >= kInputBytes && kWeightBytes == kBlockK * kWeightRowBytes);
 static_assert(kRunBytes == kPhases * kSlices * kRunPixels * 16);
 static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes &&
     kStages * kStageBytes <= kStagingFirstByte);
 static_assert(kWindow == kImages * kPlane && kStagingPitch >= kColumns);
 static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);
-static_assert(kBarriersFirstByte + 16 * kStages + 96 <= 193088);
+static_assert(kBarriersFirstByte + 16 * kStages + 96 <= 197312);
 
 using Staged = float;  // an output on its way to y
 
 
 
-// Weights as the multiplications take them, [tile of k][chunk][r][unit][k of the tile]: a unit is a tap of one slice of
-// kOperandChannels channels. What the filter does not have is zero. A block packs kPackSlices slices of kPackK output
-// channels. In w they are one piece for each output channel, so lanes read along it; rows lie along the output
-// channels, so lanes write along these.
-extern "C" __global__ void __launch_bounds__(kPackThreads)
-jitconv_fwd_f32_nchw_n16c512h7w7_k512_3x3_tensor_pack(const Element* __restrict__ w, uint4* __restrict__ packed_w) {
-  extern __shared__ __align__(1024) char shared[];
-  let_next_kernel_start();
-  Element* const pieces = reinterpret_cast<Element*>(shared);
-  const int first_slice = static_cast<int>(blockIdx.x) % kPackBlocksOfK * kPackSlices;
-  const int k_block = static_cast<int>(blockIdx.x) / kPackBlocksOfK;  // of all groups' tiles
-  const int tile = k_block / (kBlockK / kPackK), k_of_tile = k_block % (kBlockK / kPackK) * kPackK;
-  const int k_first = tile % kTilesK * kBlockK + k_of_tile;  // within the group
-  const int c_first = first_slice * kOperandChannels;
-
-  const Element* filter =
-      w + (static_cast<long long>(tile / kTilesK * kGroupK + k_first) * kChannels + c_first) * (kR * kS);
-  const int length = (kChannels - c_first) * (kR * kS);  // of a piece, if the block does not end before
-#pragma unroll 1
-  for (int first = threadIdx.x; first < kPackK * kPieceWords; first += kPackBatch * kPackThreads) {
-    Element value[kPackBatch];
+// Loads what this lane multiplies of a step's weights, which lie in shared memory as in w, and rounds it: of the output
+// channels `row` and `row` + 8, kLaneChannels neighbouring input channels with all their taps. Of a multiplication's
+// columns, two are this lane's, lane % 4 and the one four behind it.
+__device__ __forceinline__ void load_weights(unsigned (&a)[kUnits / 2][4], const char* weights, int row, int lane) {
 #pragma unroll
-    for (int i = 0; i < kPackBatch; ++i) {
-      const int k = (first + i * kPackThreads) / kPieceWords;
-      const int place = (first + i * kPackThreads - k * kPieceWords) * kWordElements;
-      const bool valid = k < kPackK && k_first + k < kGroupK && place < length;
-      value[i] = load_if<0>(filter + (k * (static_cast<long long>(kChannels) * (kR * kS)) + place), valid);
+  for (int half = 0; half < 2; ++half) {
+    float value[kLaneChannels * kTaps];
+#pragma unroll
+    for (int i = 0; i < kLaneChannels * kTaps; i += 2) {
+      const char* piece = weights + (row + half * 8) * kWeightRowBytes + lane % 4 * (kLaneChannels * kTaps * 4) + i * 4;
+      const float2 some = *reinterpret_cast<const float2*>(piece);
+      value[i] = some.x, value[i + 1] = some.y;
     }
 #pragma unroll
-    for (int i = 0; i < kPackBatch; ++i) {
-      const int k = (first + i * kPackThreads) / kPieceWords;
-      const int place = (first + i * kPackThreads - k * kPieceWords) * kWordElements;
-      if (k < kPackK) pieces[k * kPiecePitch + place] = value[i];
+    for (int i = 0; i < kLaneChannels * kTaps; ++i) {
+      const int channel = i / kTaps, tap = i % kTaps;
+      a[tap * (kLaneChannels / 2) + channel / 2][half + channel % 2 * 2] = round_to_tf32(value[i]);
     }
   }
-  __syncthreads();
+}
 
-  const int k = static_cast<int>(threadIdx.x) % kPackK;
-  uint4* rows = packed_w + tile * (kSteps * kUnits * kBlockK) + k_of_tile + k;
-  const int slices = kPackedSlices - first_slice < kPackSlices ? kPackedSlices - first_slice : kPackSlices;
-  for (int item = static_cast<int>(threadIdx.x) / kPackK; item < slices * kRowsOfSlice;
-       item += kPackThreads / kPackK) {
-    const int slice = item / kRowsOfSlice, row = item - slice * kRowsOfSlice;
-    const int r = row / kS, s = row % kS;
-    const int step = (first_slice + slice) / kSlices;
-    const int unit = row * kSlices + (first_slice + slice) % kSlices;
-    const Element* first_channel = pieces + k * kPiecePitch + slice * (kOperandChannels * kR * kS) + r * kS + s;
-    Element channel[kOperandChannels];
-#pragma unroll
-    for (int c = 0; c < kOperandChannels; ++c) channel[c] = first_channel[c * (kR * kS)];
-    rows[(step * kUnits + unit) * kBlockK] = operand_row(channel);
-  }
+// Which channel lies at a place of the slices, so that weights and pixels meet.
+__device__ constexpr int channel_at(int place) {
+  const int chunk = place / kChunkChannels * kChunkChannels;
+  return chunk + place % 4 * kLaneChannels + (place - chunk) / 8 * 2 + place / 4 % 2;
 }
 
 // A position is a place in a grid of output rows, kGap columns longer than y's: there the window of taps reaches into
@@ -433,7 +408,7 @@ __device__ __forceinline__ void copy_pixels(const Element* __restrict__ x, const
 // Makes operand rows of one step's kRunPixels pixels of a run, [phase][slice][pixel], 16 bytes each, from copies of x.
 __device__ __forceinline__ void convert_run(const Element* raw, int c_first, int r, int run_first, int lane,
                                             char* run) {
-#pragma unroll 4
+#pragma unroll 1
   for (int item = 0; item < kLoadItems; ++item) {
     const int phase = kPhases == 1 ? 0 : item / kLoadItemsOfPhase;
     const int pixel = (item - phase * kLoadItemsOfPhase) * 32 + lane;
@@ -449,18 +424,19 @@ __device__ __forceinline__ void convert_run(const Element* raw, int c_first, int
     Element value[kChunkChannels];
 #pragma unroll
     for (int c = 0; c < kChunkChannels; ++c)
-      value[c] = valid ? source[c * kRawPitch] : from_float(0.0f);
+      value[c] = valid ? source[channel_at(c) * kRawPitch] : from_float(0.0f);
 #pragma unroll
     for (int slice = 0; slice < kSlices; ++slice) {
-      const uint4 operand = operand_row(value + slice * kOperandChannels);
+      const Element* const channel = value + slice * kOperandChannels;
+      const uint4 operand = operand_row(channel);
       if (pixel < kRunPixels) destination[slice * kRunPixels] = operand;
     }
   }
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
-jitconv_fwd_f32_nchw_n16c512h7w7_k512_3x3_tensor(const Element* __restrict__ x, const uint4* __restrict__ packed_w,
-    float* __restrict__ partial_sums) {
+jitconv_fwd_f32_nchw_n16c512h7w7_k512_3x3_tensor(const Element* __restrict__ x,
+    const __grid_constant__ TensorMap w_map, float* __restrict__ partial_sums) {
   extern __shared__ __align__(1024) char shared[];
   char* const stages = shared;
   Staged* const staging = reinterpret_cast<Staged*>(shared + kStagingFirstByte);
@@ -475,7 +451,7 @@ jitconv_fwd_f32_nchw_n16c512h7w7_k512_3x3_tensor(const Element* __restrict__ x, 
   if (threadIdx.x == kThreads - 128) {  // no loading thread, which has something to ask for
     for (int i = 0; i < kStages; ++i) {
       barrier_init(full + i, 2);
-      barrier_init(empty + i, 1);
+      barrier_init(empty + i, 4 * 1);
     }
     for (int i = 0; i < 4; ++i) barrier_init(meeting + i, kConsumers);
     barrier_init_visible();
@@ -507,11 +483,10 @@ jitconv_fwd_f32_nchw_n16c512h7w7_k512_3x3_tensor(const Element* __restrict__ x, 
   if (warp < 4) {
     // The loading warpgroup. Its warps take steps in turn: each makes operand rows of the pixels of its step, while the
     // copy engine brings those of its next steps as they lie in x.
-    grow_registers_to<kLoaderRegisters>();
+    shrink_registers_to<kLoaderRegisters>();
     char* const raw = shared + kRawFirstByte + warp * (kCopiesAhead * kRawBytes);
     Barrier* const copied = empty + kStages + warp * kCopiesAhead;
     Walk ahead(warp + 4 * kCopiesAhead), now(warp);
-    if (lane == 0) wait_for_previous_kernel();
     stage = warp;
 #pragma unroll 1
     for (int turn = 0; !now.done(); ++turn, now.advance(4), ahead.advance(4)) {
@@ -519,13 +494,11 @@ jitconv_fwd_f32_nchw_n16c512h7w7_k512_3x3_tensor(const Element* __restrict__ x, 
       const int step = now.step, slot = turn % kCopiesAhead;
       const int c_first = step * kChunkChannels;
       char* input = stages + stage * kStageBytes;
-      const char* w_tile = reinterpret_cast<const char*>(packed_w) +
-                           static_cast<long long>(tile.group * kTilesK + tile.k_tile) * kSteps * kWeightBytes;
       barrier_wait(empty + stage, parity ^ 1);
       if (lane == 0) {
         barrier_arrive_expecting(full + stage, kWeightBytes);
-        bulk_copy_to_shared(input + kInputBytes, w_tile + static_cast<long long>(step) * kWeightBytes, kWeightBytes,
-                            full + stage);
+        tensor_copy_to_shared(input + kWeightsOfStage, &w_map, step * (kChunkChannels * kTaps),
+                              tile.group * kGroupK + tile.k_tile * kBlockK, full + stage);
       }
       barrier_wait(copied + slot, turn / kCopiesAhead % 2);
 #pragma unroll 1
@@ -541,11 +514,12 @@ jitconv_fwd_f32_nchw_n16c512h7w7_k512_3x3_tensor(const Element* __restrict__ x, 
     }
   } else {
     // A multiplying warpgroup: 64 of the tile's channels, one of its runs of positions.
-    shrink_registers_to<kConsumerRegisters>();
+    grow_registers_to<kConsumerRegisters>();
     const int consumer = warp / 4 - 1;
     const int k_consumer = 0, run = 0;
-    const bool gives_back = threadIdx.x % 128 == 0;  // what its warpgroup has multiplied
+    const bool gives_back = lane == 0;  // what its warp has read and multiplied
     float sum[kColumns / 2];
+    unsigned a[kUnits / 2][4];
     // The warpgroups take steps in turn, and with them stages, of which there is an even number.
     int first_turn = consumer;  // of the tile's steps, the first that this one multiplies
     if (consumer == 1) next_stage();
@@ -567,21 +541,22 @@ jitconv_fwd_f32_nchw_n16c512h7w7_k512_3x3_tensor(const Element* __restrict__ x, 
       for (int step = own_first; step < end_step; step += kConsumers) {
         barrier_wait(full + stage, parity);
         const char* input = stages + stage * kStageBytes;
-        // Adding to an operand moves it by rows of 16 bytes: a pixel of a slice, a channel of a unit.
+        // Adding to an operand moves it by 16 bytes: a pixel of a slice, a channel of a unit.
         const MatrixOperand pixels = matrix_operand(input + run * kRunBytes, kRunPixels * 16);
-        const char* weights_of_step = input + kInputBytes;
-        const MatrixOperand weights = matrix_operand(weights_of_step + k_consumer * 16, kBlockK * 16);
+        multiply_wait<0>();  // of those that are overwritten now
+        load_weights(a, input + kWeightsOfStage, k_consumer + warp % 4 * 16 + lane / 4, lane);
+        __syncwarp();  // all lanes have read
         multiply_begin();
         // begin taps
-        multiply(sum, weights + 0 * kBlockK, pixels + 0, step != own_first);  // r0s0 c0..7
-        multiply(sum, weights + 2 * kBlockK, pixels + 1, 1);  // r0s1 c0..7
-        multiply(sum, weights + 4 * kBlockK, pixels + 2, 1);  // r0s2 c0..7
-        multiply(sum, weights + 6 * kBlockK, pixels + 8, 1);  // r1s0 c0..7
-        multiply(sum, weights + 8 * kBlockK, pixels + 9, 1);  // r1s1 c0..7
-        multiply(sum, weights + 10 * kBlockK, pixels + 10, 1);  // r1s2 c0..7
-        multiply(sum, weights + 12 * kBlockK, pixels + 16, 1);  // r2s0 c0..7
-        multiply(sum, weights + 14 * kBlockK, pixels + 17, 1);  // r2s1 c0..7
-        multiply(sum, weights + 16 * kBlockK, pixels + 18, 1);  // r2s2 c0..7
+        multiply(sum, a[0], pixels + 0, step != own_first);  // r0s0, 1 of 1
+        multiply(sum, a[1], pixels + 1, 1);  // r0s1, 1 of 1
+        multiply(sum, a[2], pixels + 2, 1);  // r0s2, 1 of 1
+        multiply(sum, a[3], pixels + 8, 1);  // r1s0, 1 of 1
+        multiply(sum, a[4], pixels + 9, 1);  // r1s1, 1 of 1
+        multiply(sum, a[5], pixels + 10, 1);  // r1s2, 1 of 1
+        multiply(sum, a[6], pixels + 16, 1);  // r2s0, 1 of 1
+        multiply(sum, a[7], pixels + 17, 1);  // r2s1, 1 of 1
+        multiply(sum, a[8], pixels + 18, 1);  // r2s2, 1 of 1
         // end taps
         multiply_commit();
         multiply_wait<1>();

@@ -6,10 +6,10 @@
 // Plan
 //   family: tensor
 //   target: sm_90a
-//   grid: 132 blocks of 384 threads, 213608 bytes of shared memory, at least 1 block(s) per SM
-//   tile of a block: 64 channels, 1 run(s) of 104 positions, each for 100 outputs
+//   grid: 132 blocks of 384 threads, 230504 bytes of shared memory, at least 1 block(s) per SM
+//   tile of a block: 64 channels, 1 run(s) of 144 positions, each for 140 outputs
 //   pipeline: 5 stages of 8 slice(s) of 16 bytes of channels and all filter rows
-//   loading: 2 team(s) of 2 warp(s), 3 pixel(s) of a lane in flight
+//   loading: 2 team(s) of 2 warp(s), 4 pixel(s) of a lane in flight
 //   storing: vectors of channels
 //   multiplying: two warpgroups take tiles in turn, and one stores while the other multiplies
 //   weights: all in shared memory
@@ -130,12 +130,12 @@ __device__ __forceinline__ Element load_if(const Element* source, bool valid) {
   return result;
 }
 
-// Four channels of a pixel as one row of a matrix operand's half: fp32 rounded to nearest TF32, ties away from zero
-// (the tensor cores would truncate).
+// Four channels of a pixel as one row of a matrix operand's half: fp32 rounded to nearest TF32, ties to even (the
+// tensor cores would truncate). One instruction; with ties away from zero it would be four.
 constexpr int kOperandChannels = 4;
 __device__ __forceinline__ unsigned round_to_tf32(float value) {
   unsigned result;
-  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(result) : "f"(value));
+  asm("cvt.rn.tf32.f32 %0, %1;" : "=r"(result) : "f"(value));
   return result;
 }
 __device__ __forceinline__ uint4 operand_row(const Element* channel) {
@@ -205,22 +205,23 @@ __device__ __forceinline__ float max_nan(float a, float b) {
   return result;
 }
 
-// sum[64][104] += a[64][8] * b[104][8] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a).
+// sum[64][144] += a[64][8] * b[144][8] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a).
 // Operands are fp32 bit patterns rounded to TF32; a product is exact, the sum of fp32. Lane l of warp w holds of row
 // 16 w + l / 4 + 8 i, columns 8 j + 2 (l % 4) + {0, 1}, in sum[4 j + 2 i + {0, 1}].
-__device__ __forceinline__ void multiply(float (&sum)[52], MatrixOperand a, MatrixOperand b,
+__device__ __forceinline__ void multiply(float (&sum)[72], MatrixOperand a, MatrixOperand b,
                                          int accumulate) {
   asm volatile(
       "{\n"
       ".reg .pred accumulate;\n"
-      "setp.ne.b32 accumulate, %54, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n104k8.f32.tf32.tf32 {\n"
+      "setp.ne.b32 accumulate, %74, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n144k8.f32.tf32.tf32 {\n"
       "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15,\n"
       "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31,\n"
       "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47,\n"
-      "%48, %49, %50, %51\n"
+      "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63,\n"
+      "%64, %65, %66, %67, %68, %69, %70, %71\n"
       "},\n"
-      "%52, %53, accumulate, 1, 1;\n"
+      "%72, %73, accumulate, 1, 1;\n"
       "}"
       :
       "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3]), "+f"(sum[4]), "+f"(sum[5]),
@@ -231,7 +232,10 @@ __device__ __forceinline__ void multiply(float (&sum)[52], MatrixOperand a, Matr
       "+f"(sum[30]), "+f"(sum[31]), "+f"(sum[32]), "+f"(sum[33]), "+f"(sum[34]), "+f"(sum[35]),
       "+f"(sum[36]), "+f"(sum[37]), "+f"(sum[38]), "+f"(sum[39]), "+f"(sum[40]), "+f"(sum[41]),
       "+f"(sum[42]), "+f"(sum[43]), "+f"(sum[44]), "+f"(sum[45]), "+f"(sum[46]), "+f"(sum[47]),
-      "+f"(sum[48]), "+f"(sum[49]), "+f"(sum[50]), "+f"(sum[51])
+      "+f"(sum[48]), "+f"(sum[49]), "+f"(sum[50]), "+f"(sum[51]), "+f"(sum[52]), "+f"(sum[53]),
+      "+f"(sum[54]), "+f"(sum[55]), "+f"(sum[56]), "+f"(sum[57]), "+f"(sum[58]), "+f"(sum[59]),
+      "+f"(sum[60]), "+f"(sum[61]), "+f"(sum[62]), "+f"(sum[63]), "+f"(sum[64]), "+f"(sum[65]),
+      "+f"(sum[66]), "+f"(sum[67]), "+f"(sum[68]), "+f"(sum[69]), "+f"(sum[70]), "+f"(sum[71])
       : "l"(a), "l"(b), "r"(accumulate));
 }
 
@@ -261,12 +265,12 @@ constexpr int kInputStrideW = 1;
 constexpr int kBlockK = 64;
 constexpr int kTilesK = 1;
 constexpr int kRuns = 1;
-constexpr int kColumns = 104;
-constexpr int kWindow = 100;
+constexpr int kColumns = 144;
+constexpr int kWindow = 140;
 constexpr int kGap = 1;  // positions of a grid row behind its kQ outputs
 constexpr int kPitch = 29;
-constexpr int kTilesOfPlane = 8;
-constexpr int kTiles = 512;
+constexpr int kTilesOfPlane = 6;
+constexpr int kTiles = 384;
 
 // Steps: all filter rows of kSlices slices of channels; a slice is 16 bytes of a pixel
 constexpr int kSlices = 8;
@@ -275,36 +279,36 @@ constexpr int kSteps = 1;
 constexpr int kStepRows = 3;  // filter rows of a step
 constexpr int kPhases = 1;  // residues of columns modulo the stride, kept apart
 constexpr int kUnits = 72;  // of a step: taps, each of one slice
-constexpr int kRunPixels = 164;
-constexpr int kRunBytes = 20992;
+constexpr int kRunPixels = 204;
+constexpr int kRunBytes = 26112;
 constexpr int kWeightBytes = 73728;
-constexpr int kInputBytes = 20992;
-constexpr int kStageBytes = 20992;
+constexpr int kInputBytes = 26112;
+constexpr int kStageBytes = 26112;
 constexpr int kStages = 5;
 
 // Loading: kTeams teams of kTeamWarps warps
 constexpr int kTeamWarps = 2;
 constexpr int kTeams = 2;
-constexpr int kLoadItemsOfPhase = 6;  // 32 pixels each
-constexpr int kLoadItems = 6;
-constexpr int kLoadBatch = 3;  // items of a warp in flight
+constexpr int kLoadItemsOfPhase = 7;  // 32 pixels each
+constexpr int kLoadItems = 7;
+constexpr int kLoadBatch = 4;  // items of a warp in flight
 
 // The block
 constexpr int kThreads = 384;
 constexpr int kConsumers = 2;
-constexpr int kLoaderRegisters = 240;
-constexpr int kConsumerRegisters = 120;
-constexpr int kStoreColumns = 64;  // positions of a consumer that are staged at a time
+constexpr int kLoaderRegisters = 216;
+constexpr int kConsumerRegisters = 144;
+constexpr int kStoreColumns = 48;  // positions of a consumer that are staged at a time
 constexpr int kStagingPitch = 68;  // of a position
-constexpr int kStagingElements = 1088;  // of a warp
+constexpr int kStagingElements = 816;  // of a warp
 constexpr int kStoreVector = 4;  // channels
 constexpr int kVectors = 16;  // of a position
 constexpr int kStorePositions = 8;  // that a consumer writes at a time
-constexpr int kStoreSteps = 8;
-constexpr int kStoreBatch = 8;  // of these at a time
-constexpr int kWeightsFirstByte = 104960;
-constexpr int kStagingFirstByte = 178688;
-constexpr int kBarriersFirstByte = 213504;
+constexpr int kStoreSteps = 6;
+constexpr int kStoreBatch = 6;  // of these at a time
+constexpr int kWeightsFirstByte = 130560;
+constexpr int kStagingFirstByte = 204288;
+constexpr int kBarriersFirstByte = 230400;
 
 // Packing: kPackSlices slices of kPackK output channels, of each a piece of w
 constexpr int kPackThreads = 256;
@@ -331,7 +335,7 @@ static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes &&
     kStages * kStageBytes <= kStagingFirstByte);
 static_assert(kStoreSteps * kStorePositions == kStoreColumns && kStoreColumns % 16 == 0);
 static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);
-static_assert(kBarriersFirstByte + 16 * kStages + 24 <= 213608);
+static_assert(kBarriersFirstByte + 16 * kStages + 24 <= 230504);
 
 using Staged = float;  // an output on its way to y
 
@@ -580,48 +584,48 @@ jitconv_fwd_f32_nchw_nhwc_n64c32h28w28_k48_3x3_residual_relu_tensor(const Elemen
       for (int step = 0; step < kSteps; ++step) {
         barrier_wait(full + stage, parity);
         const char* input = stages + stage * kStageBytes;
-        // Adding to an operand moves it by rows of 16 bytes: a pixel of a slice, a channel of a unit.
+        // Adding to an operand moves it by 16 bytes: a pixel of a slice, a channel of a unit.
         const MatrixOperand pixels = matrix_operand(input + run * kRunBytes, kRunPixels * 16);
         const char* weights_of_step = shared + kWeightsFirstByte + step * kWeightBytes;
         const MatrixOperand weights = matrix_operand(weights_of_step + k_consumer * 16, kBlockK * 16);
         multiply_begin();
         // begin taps
         multiply(sum, weights + 0 * kBlockK, pixels + 0, step != 0);  // r0s0 c0..7
-        multiply(sum, weights + 2 * kBlockK, pixels + 328, 1);  // r0s0 c8..15
-        multiply(sum, weights + 4 * kBlockK, pixels + 656, 1);  // r0s0 c16..23
-        multiply(sum, weights + 6 * kBlockK, pixels + 984, 1);  // r0s0 c24..31
+        multiply(sum, weights + 2 * kBlockK, pixels + 408, 1);  // r0s0 c8..15
+        multiply(sum, weights + 4 * kBlockK, pixels + 816, 1);  // r0s0 c16..23
+        multiply(sum, weights + 6 * kBlockK, pixels + 1224, 1);  // r0s0 c24..31
         multiply(sum, weights + 8 * kBlockK, pixels + 1, 1);  // r0s1 c0..7
-        multiply(sum, weights + 10 * kBlockK, pixels + 329, 1);  // r0s1 c8..15
-        multiply(sum, weights + 12 * kBlockK, pixels + 657, 1);  // r0s1 c16..23
-        multiply(sum, weights + 14 * kBlockK, pixels + 985, 1);  // r0s1 c24..31
+        multiply(sum, weights + 10 * kBlockK, pixels + 409, 1);  // r0s1 c8..15
+        multiply(sum, weights + 12 * kBlockK, pixels + 817, 1);  // r0s1 c16..23
+        multiply(sum, weights + 14 * kBlockK, pixels + 1225, 1);  // r0s1 c24..31
         multiply(sum, weights + 16 * kBlockK, pixels + 2, 1);  // r0s2 c0..7
-        multiply(sum, weights + 18 * kBlockK, pixels + 330, 1);  // r0s2 c8..15
-        multiply(sum, weights + 20 * kBlockK, pixels + 658, 1);  // r0s2 c16..23
-        multiply(sum, weights + 22 * kBlockK, pixels + 986, 1);  // r0s2 c24..31
+        multiply(sum, weights + 18 * kBlockK, pixels + 410, 1);  // r0s2 c8..15
+        multiply(sum, weights + 20 * kBlockK, pixels + 818, 1);  // r0s2 c16..23
+        multiply(sum, weights + 22 * kBlockK, pixels + 1226, 1);  // r0s2 c24..31
         multiply(sum, weights + 24 * kBlockK, pixels + 29, 1);  // r1s0 c0..7
-        multiply(sum, weights + 26 * kBlockK, pixels + 357, 1);  // r1s0 c8..15
-        multiply(sum, weights + 28 * kBlockK, pixels + 685, 1);  // r1s0 c16..23
-        multiply(sum, weights + 30 * kBlockK, pixels + 1013, 1);  // r1s0 c24..31
+        multiply(sum, weights + 26 * kBlockK, pixels + 437, 1);  // r1s0 c8..15
+        multiply(sum, weights + 28 * kBlockK, pixels + 845, 1);  // r1s0 c16..23
+        multiply(sum, weights + 30 * kBlockK, pixels + 1253, 1);  // r1s0 c24..31
         multiply(sum, weights + 32 * kBlockK, pixels + 30, 1);  // r1s1 c0..7
-        multiply(sum, weights + 34 * kBlockK, pixels + 358, 1);  // r1s1 c8..15
-        multiply(sum, weights + 36 * kBlockK, pixels + 686, 1);  // r1s1 c16..23
-        multiply(sum, weights + 38 * kBlockK, pixels + 1014, 1);  // r1s1 c24..31
+        multiply(sum, weights + 34 * kBlockK, pixels + 438, 1);  // r1s1 c8..15
+        multiply(sum, weights + 36 * kBlockK, pixels + 846, 1);  // r1s1 c16..23
+        multiply(sum, weights + 38 * kBlockK, pixels + 1254, 1);  // r1s1 c24..31
         multiply(sum, weights + 40 * kBlockK, pixels + 31, 1);  // r1s2 c0..7
-        multiply(sum, weights + 42 * kBlockK, pixels + 359, 1);  // r1s2 c8..15
-        multiply(sum, weights + 44 * kBlockK, pixels + 687, 1);  // r1s2 c16..23
-        multiply(sum, weights + 46 * kBlockK, pixels + 1015, 1);  // r1s2 c24..31
+        multiply(sum, weights + 42 * kBlockK, pixels + 439, 1);  // r1s2 c8..15
+        multiply(sum, weights + 44 * kBlockK, pixels + 847, 1);  // r1s2 c16..23
+        multiply(sum, weights + 46 * kBlockK, pixels + 1255, 1);  // r1s2 c24..31
         multiply(sum, weights + 48 * kBlockK, pixels + 58, 1);  // r2s0 c0..7
-        multiply(sum, weights + 50 * kBlockK, pixels + 386, 1);  // r2s0 c8..15
-        multiply(sum, weights + 52 * kBlockK, pixels + 714, 1);  // r2s0 c16..23
-        multiply(sum, weights + 54 * kBlockK, pixels + 1042, 1);  // r2s0 c24..31
+        multiply(sum, weights + 50 * kBlockK, pixels + 466, 1);  // r2s0 c8..15
+        multiply(sum, weights + 52 * kBlockK, pixels + 874, 1);  // r2s0 c16..23
+        multiply(sum, weights + 54 * kBlockK, pixels + 1282, 1);  // r2s0 c24..31
         multiply(sum, weights + 56 * kBlockK, pixels + 59, 1);  // r2s1 c0..7
-        multiply(sum, weights + 58 * kBlockK, pixels + 387, 1);  // r2s1 c8..15
-        multiply(sum, weights + 60 * kBlockK, pixels + 715, 1);  // r2s1 c16..23
-        multiply(sum, weights + 62 * kBlockK, pixels + 1043, 1);  // r2s1 c24..31
+        multiply(sum, weights + 58 * kBlockK, pixels + 467, 1);  // r2s1 c8..15
+        multiply(sum, weights + 60 * kBlockK, pixels + 875, 1);  // r2s1 c16..23
+        multiply(sum, weights + 62 * kBlockK, pixels + 1283, 1);  // r2s1 c24..31
         multiply(sum, weights + 64 * kBlockK, pixels + 60, 1);  // r2s2 c0..7
-        multiply(sum, weights + 66 * kBlockK, pixels + 388, 1);  // r2s2 c8..15
-        multiply(sum, weights + 68 * kBlockK, pixels + 716, 1);  // r2s2 c16..23
-        multiply(sum, weights + 70 * kBlockK, pixels + 1044, 1);  // r2s2 c24..31
+        multiply(sum, weights + 66 * kBlockK, pixels + 468, 1);  // r2s2 c8..15
+        multiply(sum, weights + 68 * kBlockK, pixels + 876, 1);  // r2s2 c16..23
+        multiply(sum, weights + 70 * kBlockK, pixels + 1284, 1);  // r2s2 c24..31
         // end taps
         multiply_commit();
         multiply_wait<1>();

@@ -6,12 +6,12 @@
 // Plan
 //   family: tensor
 //   target: sm_90a
-//   grid: 132 blocks of 384 threads, 232152 bytes of shared memory, at least 1 block(s) per SM
-//   tile of a block: 128 channels, 1 run(s) of 176 positions, each for 174 outputs
+//   grid: 132 blocks of 384 threads, 227536 bytes of shared memory, at least 1 block(s) per SM
+//   tile of a block: 128 channels, 1 run(s) of 224 positions, each for 222 outputs
 //   pipeline: 5 stages of 4 slice(s) of 16 bytes of channels and one filter row
-//   loading: 4 team(s) of 1 warp(s), 23 vector(s) of a lane in flight
+//   loading: 2 team(s) of 2 warp(s), 15 vector(s) of a lane in flight
 //   storing: vectors of channels
-//   weights: all in shared memory
+//   weights: loaded with each step
 
 // Element: one value of x, w, bias, residual or y in memory. Here bfloat16, rounded to nearest even when written.
 // Shifts rather than cvt.rn.bf16.f32, which sm_75 lacks.
@@ -265,24 +265,25 @@ __device__ __forceinline__ float max_nan(float a, float b) {
   return result;
 }
 
-// sum[64][176] += a[64][16] * b[176][16] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a).
+// sum[64][224] += a[64][16] * b[224][16] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a).
 // Operands are bfloat16; a product is exact, the sum of fp32. Lane l of warp w holds of row 16 w + l / 4 + 8 i,
 // columns 8 j + 2 (l % 4) + {0, 1}, in sum[4 j + 2 i + {0, 1}].
-__device__ __forceinline__ void multiply(float (&sum)[88], MatrixOperand a, MatrixOperand b,
+__device__ __forceinline__ void multiply(float (&sum)[112], MatrixOperand a, MatrixOperand b,
                                          int accumulate) {
   asm volatile(
       "{\n"
       ".reg .pred accumulate;\n"
-      "setp.ne.b32 accumulate, %90, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n176k16.f32.bf16.bf16 {\n"
+      "setp.ne.b32 accumulate, %114, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n224k16.f32.bf16.bf16 {\n"
       "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15,\n"
       "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31,\n"
       "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47,\n"
       "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63,\n"
       "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79,\n"
-      "%80, %81, %82, %83, %84, %85, %86, %87\n"
+      "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95,\n"
+      "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111\n"
       "},\n"
-      "%88, %89, accumulate, 1, 1, 0, 0;\n"
+      "%112, %113, accumulate, 1, 1, 0, 0;\n"
       "}"
       :
       "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3]), "+f"(sum[4]), "+f"(sum[5]),
@@ -299,7 +300,11 @@ __device__ __forceinline__ void multiply(float (&sum)[88], MatrixOperand a, Matr
       "+f"(sum[66]), "+f"(sum[67]), "+f"(sum[68]), "+f"(sum[69]), "+f"(sum[70]), "+f"(sum[71]),
       "+f"(sum[72]), "+f"(sum[73]), "+f"(sum[74]), "+f"(sum[75]), "+f"(sum[76]), "+f"(sum[77]),
       "+f"(sum[78]), "+f"(sum[79]), "+f"(sum[80]), "+f"(sum[81]), "+f"(sum[82]), "+f"(sum[83]),
-      "+f"(sum[84]), "+f"(sum[85]), "+f"(sum[86]), "+f"(sum[87])
+      "+f"(sum[84]), "+f"(sum[85]), "+f"(sum[86]), "+f"(sum[87]), "+f"(sum[88]), "+f"(sum[89]),
+      "+f"(sum[90]), "+f"(sum[91]), "+f"(sum[92]), "+f"(sum[93]), "+f"(sum[94]), "+f"(sum[95]),
+      "+f"(sum[96]), "+f"(sum[97]), "+f"(sum[98]), "+f"(sum[99]), "+f"(sum[100]), "+f"(sum[101]),
+      "+f"(sum[102]), "+f"(sum[103]), "+f"(sum[104]), "+f"(sum[105]), "+f"(sum[106]), "+f"(sum[107]),
+      "+f"(sum[108]), "+f"(sum[109]), "+f"(sum[110]), "+f"(sum[111])
       : "l"(a), "l"(b), "r"(accumulate));
 }
 
@@ -329,12 +334,12 @@ constexpr int kInputStrideW = 64;
 constexpr int kBlockK = 128;
 constexpr int kTilesK = 1;
 constexpr int kRuns = 1;
-constexpr int kColumns = 176;
-constexpr int kWindow = 174;
+constexpr int kColumns = 224;
+constexpr int kWindow = 222;
 constexpr int kGap = 2;  // positions of a grid row behind its kQ outputs
 constexpr int kPitch = 1024;
-constexpr int kTilesOfPlane = 2996;
-constexpr int kTiles = 23968;
+constexpr int kTilesOfPlane = 2348;
+constexpr int kTiles = 18784;
 
 // Steps: a filter row of kSlices slices of channels; a slice is 16 bytes of a pixel
 constexpr int kSlices = 4;
@@ -343,38 +348,37 @@ constexpr int kSteps = 6;
 constexpr int kStepRows = 1;  // filter rows of a step
 constexpr int kPhases = 1;  // residues of columns modulo the stride, kept apart
 constexpr int kUnits = 12;  // of a step: taps, each of one slice
-constexpr int kRunPixels = 178;
-constexpr int kSlicePitch = 178;  // pixels
-constexpr int kRunBytes = 11392;
+constexpr int kRunPixels = 226;
+constexpr int kSlicePitch = 226;  // pixels
+constexpr int kRunBytes = 14464;
 constexpr int kWeightBytes = 24576;
-constexpr int kInputBytes = 11392;
-constexpr int kStageBytes = 11392;
+constexpr int kInputBytes = 14464;
+constexpr int kStageBytes = 39040;
 constexpr int kStages = 5;
 
 // Loading: kTeams teams of kTeamWarps warps
-constexpr int kTeamWarps = 1;
-constexpr int kTeams = 4;
+constexpr int kTeamWarps = 2;
+constexpr int kTeams = 2;
 constexpr int kItemPixels = 8;
-constexpr int kLoadItemsOfPhase = 23;  // kItemPixels each
-constexpr int kLoadItems = 23;
-constexpr int kLoadBatch = 23;  // items of a warp in flight
+constexpr int kLoadItemsOfPhase = 29;  // kItemPixels each
+constexpr int kLoadItems = 29;
+constexpr int kLoadBatch = 15;  // items of a warp in flight
 
 // The block
 constexpr int kThreads = 384;
 constexpr int kConsumers = 2;
-constexpr int kLoaderRegisters = 184;
-constexpr int kConsumerRegisters = 160;
-constexpr int kStoreColumns = 96;  // positions of a consumer that are staged at a time
+constexpr int kLoaderRegisters = 136;
+constexpr int kConsumerRegisters = 184;
+constexpr int kStoreColumns = 112;  // positions of a consumer that are staged at a time
 constexpr int kStagingPitch = 72;  // of a position
-constexpr int kStagingElements = 1728;  // of a warp
+constexpr int kStagingElements = 2016;  // of a warp
 constexpr int kStoreVector = 8;  // channels
 constexpr int kVectors = 8;  // of a position
 constexpr int kStorePositions = 16;  // that a consumer writes at a time
-constexpr int kStoreSteps = 6;
-constexpr int kStoreBatch = 6;  // of these at a time
-constexpr int kWeightsFirstByte = 56960;
-constexpr int kStagingFirstByte = 204416;
-constexpr int kBarriersFirstByte = 232064;
+constexpr int kStoreSteps = 7;
+constexpr int kStoreBatch = 7;  // of these at a time
+constexpr int kStagingFirstByte = 195200;
+constexpr int kBarriersFirstByte = 227456;
 
 // Packing: kPackSlices slices of kPackK output channels, of each a piece of w
 constexpr int kPackThreads = 256;
@@ -402,7 +406,7 @@ static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes &&
     kStages * kStageBytes <= kStagingFirstByte);
 static_assert(kStoreSteps * kStorePositions == kStoreColumns && kStoreColumns % 16 == 0);
 static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);
-static_assert(kBarriersFirstByte + 16 * kStages + 8 <= 232152);
+static_assert(kBarriersFirstByte + 16 * kStages + 0 <= 227536);
 
 using Staged = Element;  // an output on its way to y
 
@@ -525,17 +529,15 @@ jitconv_fwd_bf16_nhwc_n8c64h512w1024_k128_3x3_bias_relu_tensor(const Element* __
   Staged* const staging = reinterpret_cast<Staged*>(shared + kStagingFirstByte);
   Barrier* const full = reinterpret_cast<Barrier*>(shared + kBarriersFirstByte);
   Barrier* const empty = full + kStages;
-  Barrier* const weights_arrival = empty + kStages;
   // The shuffle tells the compiler that the number is the same in all lanes.
   const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
   const int lane = threadIdx.x % 32;
 
   if (threadIdx.x == kThreads - 128) {  // no loading thread, which has something to ask for
     for (int i = 0; i < kStages; ++i) {
-      barrier_init(full + i, kTeamWarps);
+      barrier_init(full + i, kTeamWarps + 1);
       barrier_init(empty + i, kConsumers);
     }
-    barrier_init(weights_arrival, 1);
     barrier_init_visible();
   }
   // A vector that is stored in part is read whole.
@@ -551,28 +553,28 @@ jitconv_fwd_bf16_nhwc_n8c64h512w1024_k128_3x3_bias_relu_tensor(const Element* __
 
   if (warp < 4) {
     // The loading warpgroup. A warp's loads do not overlap its own waiting, so teams of warps take steps in turn.
-    grow_registers_to<kLoaderRegisters>();
-    if (threadIdx.x == 0) {  // all of them, for all tiles
-      wait_for_previous_kernel();
-      barrier_arrive_expecting(weights_arrival, kSteps * kWeightBytes);
-      for (int step = 0; step < kSteps; ++step)
-        bulk_copy_to_shared(shared + kWeightsFirstByte + step * kWeightBytes,
-                            reinterpret_cast<const char*>(packed_w) + step * kWeightBytes, kWeightBytes,
-                            weights_arrival);
-    }
+    shrink_registers_to<kLoaderRegisters>();
     const int team = warp / kTeamWarps, member = warp % kTeamWarps;
+    if (member == 0 && lane == 0) wait_for_previous_kernel();
     int turn = 0;
 #pragma unroll 1
     for (int number = blockIdx.x; number < kTiles; number += gridDim.x) {
       const Tile tile(number);
       const Element* x_image = x + static_cast<long long>(tile.n) * kInputStrideN +
                                static_cast<long long>(tile.group * kChannels) * kInputStrideC;
+      const char* w_tile = reinterpret_cast<const char*>(packed_w) +
+                           static_cast<long long>(tile.group * kTilesK + tile.k_tile) * kSteps * kWeightBytes;
 #pragma unroll 1
       for (int step = 0; step < kSteps; ++step) {
         if (turn == team) {
           const int c_first = step / kR * kChunkChannels;
           char* input = stages + stage * kStageBytes;
           barrier_wait(empty + stage, parity ^ 1);
+          if (member == 0 && lane == 0) {
+            barrier_arrive_expecting(full + stage, kWeightBytes);
+            bulk_copy_to_shared(input + kInputBytes, w_tile + static_cast<long long>(step) * kWeightBytes, kWeightBytes,
+                                full + stage);
+          }
 #pragma unroll 1
           for (int run = 0; run < kRuns; ++run)
             load_run(x_image + (static_cast<long long>(c_first) * kInputStrideC), c_first, step % kR,
@@ -587,12 +589,11 @@ jitconv_fwd_bf16_nhwc_n8c64h512w1024_k128_3x3_bias_relu_tensor(const Element* __
     }
   } else {
     // A multiplying warpgroup: 64 of the tile's channels, one of its runs of positions.
-    shrink_registers_to<kConsumerRegisters>();
+    grow_registers_to<kConsumerRegisters>();
     const int consumer = warp / 4 - 1;
     const int k_consumer = consumer * 64, run = 0;
     const bool gives_back = threadIdx.x % 128 == 0;  // what its warpgroup has multiplied
     float sum[kColumns / 2];
-    barrier_wait(weights_arrival, 0);
 #pragma unroll 1
     for (int number = blockIdx.x; number < kTiles; number += gridDim.x) {
       const Tile tile(number);
@@ -607,18 +608,18 @@ jitconv_fwd_bf16_nhwc_n8c64h512w1024_k128_3x3_bias_relu_tensor(const Element* __
       for (int step = 0; step < kSteps; ++step) {
         barrier_wait(full + stage, parity);
         const char* input = stages + stage * kStageBytes;
-        // Adding to an operand moves it by rows of 16 bytes: a pixel of a slice, a channel of a unit.
+        // Adding to an operand moves it by 16 bytes: a pixel of a slice, a channel of a unit.
         const MatrixOperand pixels = matrix_operand(input + run * kRunBytes, kSlicePitch * 16);
-        const char* weights_of_step = shared + kWeightsFirstByte + step * kWeightBytes;
+        const char* weights_of_step = input + kInputBytes;
         const MatrixOperand weights = matrix_operand(weights_of_step + k_consumer * 16, kBlockK * 16);
         multiply_begin();
         // begin taps
         multiply(sum, weights + 0 * kBlockK, pixels + 0, step != 0);  // s0 c0..15
-        multiply(sum, weights + 2 * kBlockK, pixels + 356, 1);  // s0 c16..31
+        multiply(sum, weights + 2 * kBlockK, pixels + 452, 1);  // s0 c16..31
         multiply(sum, weights + 4 * kBlockK, pixels + 1, 1);  // s1 c0..15
-        multiply(sum, weights + 6 * kBlockK, pixels + 357, 1);  // s1 c16..31
+        multiply(sum, weights + 6 * kBlockK, pixels + 453, 1);  // s1 c16..31
         multiply(sum, weights + 8 * kBlockK, pixels + 2, 1);  // s2 c0..15
-        multiply(sum, weights + 10 * kBlockK, pixels + 358, 1);  // s2 c16..31
+        multiply(sum, weights + 10 * kBlockK, pixels + 454, 1);  // s2 c16..31
         // end taps
         multiply_commit();
         multiply_wait<1>();

@@ -6,10 +6,10 @@
 // Plan
 //   family: tensor
 //   target: sm_90a
-//   grid: 128 blocks of 384 threads, 193696 bytes of shared memory, at least 1 block(s) per SM
-//   tile of a block: 64 channels, 1 run(s) of 104 positions, each for 96 outputs
-//   pipeline: 4 stages of 2 slice(s) of 16 bytes of channels and all filter rows
-//   loading: by the copy engine, 2 step(s) ahead of each of 4 warps
+//   grid: 96 blocks of 384 threads, 194688 bytes of shared memory, at least 1 block(s) per SM
+//   tile of a block: 64 channels, 1 run(s) of 128 positions, each for 120 outputs
+//   pipeline: 6 stages of 2 slice(s) of 16 bytes of channels and all filter rows
+//   loading: 4 team(s) of 1 warp(s), 8 pixel(s) of a lane in flight
 //   storing: runs, as vectors
 //   multiplying: two warpgroups take the steps of a tile in turn, and add their sums
 //   weights: loaded with each step as they lie in w
@@ -127,12 +127,29 @@ __device__ __forceinline__ void grow_registers_to() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
-// Four channels of a pixel as one row of a matrix operand's half: fp32 rounded to nearest TF32, ties away from zero
-// (the tensor cores would truncate).
+// source[kOffset] if valid, else 0, and then source may be any address. One predicated instruction, issued where it is
+// written: loads of a batch all leave before the first is waited for.
+template <long long kOffset>
+__device__ __forceinline__ Element load_if(const Element* source, bool valid) {
+  Element result;
+  asm volatile(
+      "{\n"
+      ".reg .pred valid;\n"
+      "setp.ne.b32 valid, %2, 0;\n"
+      "mov.b32 %0, 0;\n"
+      "@valid ld.global.nc.b32 %0, [%1 + %3];\n"
+      "}"
+      : "=&f"(result)
+      : "l"(source), "r"(static_cast<int>(valid)), "n"(4 * kOffset));
+  return result;
+}
+
+// Four channels of a pixel as one row of a matrix operand's half: fp32 rounded to nearest TF32, ties to even (the
+// tensor cores would truncate). One instruction; with ties away from zero it would be four.
 constexpr int kOperandChannels = 4;
 __device__ __forceinline__ unsigned round_to_tf32(float value) {
   unsigned result;
-  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(result) : "f"(value));
+  asm("cvt.rn.tf32.f32 %0, %1;" : "=r"(result) : "f"(value));
   return result;
 }
 __device__ __forceinline__ uint4 operand_row(const Element* channel) {
@@ -177,30 +194,23 @@ __device__ __forceinline__ void store_elements(float* y, const float (&value)[kS
       : "memory");
 }
 
-// The same value, of which the compiler knows nothing: what follows from it is computed where it is used, not early and
-// kept in registers until then.
-__device__ __forceinline__ int opaque(int value) {
-  asm volatile("" : "+r"(value));
-  return value;
-}
-
-// sum[64][104] += a[64][8] * b[104][8] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a),
+// sum[64][128] += a[64][8] * b[128][8] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a),
 // with a in registers: lane l of warp w holds of rows 16 w + l / 4 + {0, 8} column l % 4, in a[0] and a[1], and column
 // l % 4 + 4, in a[2] and a[3]. Operands are fp32 bit patterns rounded to TF32. The sums lie as those of matrices in
 // shared memory do; a, like them, may not be touched until the multiplication is complete.
-__device__ __forceinline__ void multiply(float (&sum)[52], const unsigned (&a)[4], MatrixOperand b,
+__device__ __forceinline__ void multiply(float (&sum)[64], const unsigned (&a)[4], MatrixOperand b,
                                          int accumulate) {
   asm volatile(
       "{\n"
       ".reg .pred accumulate;\n"
-      "setp.ne.b32 accumulate, %57, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n104k8.f32.tf32.tf32 {\n"
+      "setp.ne.b32 accumulate, %69, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n128k8.f32.tf32.tf32 {\n"
       "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15,\n"
       "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31,\n"
       "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47,\n"
-      "%48, %49, %50, %51\n"
+      "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63\n"
       "},\n"
-      "{%52, %53, %54, %55}, %56, accumulate, 1, 1;\n"
+      "{%64, %65, %66, %67}, %68, accumulate, 1, 1;\n"
       "}"
       :
       "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3]), "+f"(sum[4]), "+f"(sum[5]),
@@ -211,7 +221,9 @@ __device__ __forceinline__ void multiply(float (&sum)[52], const unsigned (&a)[4
       "+f"(sum[30]), "+f"(sum[31]), "+f"(sum[32]), "+f"(sum[33]), "+f"(sum[34]), "+f"(sum[35]),
       "+f"(sum[36]), "+f"(sum[37]), "+f"(sum[38]), "+f"(sum[39]), "+f"(sum[40]), "+f"(sum[41]),
       "+f"(sum[42]), "+f"(sum[43]), "+f"(sum[44]), "+f"(sum[45]), "+f"(sum[46]), "+f"(sum[47]),
-      "+f"(sum[48]), "+f"(sum[49]), "+f"(sum[50]), "+f"(sum[51])
+      "+f"(sum[48]), "+f"(sum[49]), "+f"(sum[50]), "+f"(sum[51]), "+f"(sum[52]), "+f"(sum[53]),
+      "+f"(sum[54]), "+f"(sum[55]), "+f"(sum[56]), "+f"(sum[57]), "+f"(sum[58]), "+f"(sum[59]),
+      "+f"(sum[60]), "+f"(sum[61]), "+f"(sum[62]), "+f"(sum[63])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate));
 }
 
@@ -241,12 +253,12 @@ constexpr int kInputStrideW = 1;
 constexpr int kBlockK = 64;
 constexpr int kTilesK = 2;
 constexpr int kRuns = 1;
-constexpr int kColumns = 104;
-constexpr int kWindow = 96;
+constexpr int kColumns = 128;
+constexpr int kWindow = 120;
 constexpr int kGap = 1;  // positions of a grid row behind its kQ outputs
 constexpr int kPitch = 61;
-constexpr int kTilesOfPlane = 4;
-constexpr int kTiles = 128;
+constexpr int kTilesOfPlane = 3;
+constexpr int kTiles = 96;
 
 // Steps: all filter rows of kSlices slices of channels; a slice is 16 bytes of a pixel
 constexpr int kSlices = 2;
@@ -255,56 +267,53 @@ constexpr int kSteps = 8;
 constexpr int kStepRows = 3;  // filter rows of a step
 constexpr int kPhases = 1;  // residues of columns modulo the stride, kept apart
 constexpr int kUnits = 18;  // of a step: taps, each of one slice
-constexpr int kRunPixels = 228;
-constexpr int kRunBytes = 7296;
+constexpr int kRunPixels = 252;
+constexpr int kRunBytes = 8064;
 constexpr int kWeightBytes = 18432;
-constexpr int kInputBytes = 7296;
+constexpr int kInputBytes = 8064;
 constexpr int kWeightsOfStage = 8192;  // bytes from a stage's start
 constexpr int kTaps = 9;
-constexpr int kLaneChannels = 2;  // neighbours, of which a lane has weights
 constexpr int kWeightRowBytes = 288;  // of an output channel
+constexpr int kLaneChannels = 2;  // neighbours, of which a lane has weights
 constexpr int kStageBytes = 26624;
-constexpr int kStages = 4;
+constexpr int kStages = 6;
 
-// Loading: a warp takes every fourth step, and the copy engine brings kCopiesAhead of them
-constexpr int kCopiesAhead = 2;
-constexpr int kVectorElements = 4;
-constexpr int kRawPitch = 236;  // elements of a channel's copy
-constexpr int kRawRunElements = 1888;
-constexpr int kRawBytes = 7552;  // of a step
-constexpr int kRawFirstByte = 106496;
+// Loading: kTeams teams of kTeamWarps warps
+constexpr int kTeamWarps = 1;
+constexpr int kTeams = 4;
 constexpr int kLoadItemsOfPhase = 8;  // 32 pixels each
 constexpr int kLoadItems = 8;
+constexpr int kLoadBatch = 8;  // items of a warp in flight
 
 // The block
 constexpr int kThreads = 384;
 constexpr int kConsumers = 2;
-constexpr int kLoaderRegisters = 168;
-constexpr int kConsumerRegisters = 168;
-constexpr int kStagingPitch = 104;
-constexpr int kStagingElements = 832;  // of a warp
+constexpr int kLoaderRegisters = 136;
+constexpr int kConsumerRegisters = 184;
+constexpr int kStagingPitch = 136;
+constexpr int kStagingElements = 1088;  // of a warp
 constexpr int kSectorElements = 8;
 constexpr int kLead = 0;
-constexpr int kStoreVectors = 24;
+constexpr int kStoreVectors = 30;
 constexpr int kStoreSteps = 1;
-constexpr int kStagingFirstByte = 166912;
-constexpr int kBarriersFirstByte = 193536;
+constexpr int kStagingFirstByte = 159744;
+constexpr int kBarriersFirstByte = 194560;
 
 // The numbers above are redundant; they must agree.
 static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 64);
-static_assert(kStages >= 4 && kCopiesAhead * 4 * kRawBytes <= kStagingFirstByte);
+static_assert(kTeams * kTeamWarps == 4);
 static_assert(kGap <= (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kGap);
 static_assert(kRunPixels ==
               kColumns + (kS - 1) * kDilationW / kStrideW + (kStepRows - 1) * kDilationH * kPitch);
 static_assert(kChunkChannels == kSlices * kOperandChannels && kSteps * kStepRows % kR == 0);
-static_assert(kUnits == kTaps * kSlices && kChunkChannels == 4 * kLaneChannels);
+static_assert(kUnits == kTaps * kSlices && kWeightsOfStage % 1024 == 0 && kStageBytes % 1024 == 0);
 static_assert(kWeightsOfStage >= kInputBytes && kWeightBytes == kBlockK * kWeightRowBytes);
 static_assert(kRunBytes == kPhases * kSlices * kRunPixels * 16);
 static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes &&
     kStages * kStageBytes <= kStagingFirstByte);
 static_assert(kWindow % kSectorElements == 0 && kStagingPitch >= kColumns + kLead);
 static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);
-static_assert(kBarriersFirstByte + 16 * kStages + 96 <= 193696);
+static_assert(kBarriersFirstByte + 16 * kStages + 32 <= 194688);
 
 using Staged = float;  // an output on its way to y
 
@@ -319,8 +328,7 @@ __device__ __forceinline__ void load_weights(unsigned (&a)[kUnits / 2][4], const
     float value[kLaneChannels * kTaps];
 #pragma unroll
     for (int i = 0; i < kLaneChannels * kTaps; i += 2) {
-      const char* piece = weights + (row + half * 8) * kWeightRowBytes +
-          (lane % 4 * (kLaneChannels * kTaps * 4) + i * 4);
+      const char* piece = weights + (row + half * 8) * kWeightRowBytes + lane % 4 * (kLaneChannels * kTaps * 4) + i * 4;
       const float2 some = *reinterpret_cast<const float2*>(piece);
       value[i] = some.x, value[i + 1] = some.y;
     }
@@ -330,12 +338,6 @@ __device__ __forceinline__ void load_weights(unsigned (&a)[kUnits / 2][4], const
       a[tap * (kLaneChannels / 2) + channel / 2][half + channel % 2 * 2] = round_to_tf32(value[i]);
     }
   }
-}
-
-// Which channel lies at a place of the slices, so that weights and pixels meet.
-__device__ constexpr int channel_at(int place) {
-  const int chunk = place / kChunkChannels * kChunkChannels;
-  return chunk + place % 4 * kLaneChannels + (place - chunk) / 8 * 2 + place / 4 % 2;
 }
 
 // A position is a place in an image's grid of output rows, kGap columns longer than y's: there the window of taps
@@ -374,116 +376,68 @@ __device__ __forceinline__ void read_staged(float (&value)[kStoreElements], cons
   }
 }
 
-// A loading warp's way through the steps of a block's tiles: it takes every fourth.
-struct Walk {
-  int number, step, end_step;
-  __device__ __forceinline__ explicit Walk(int first) : number(static_cast<int>(blockIdx.x)) {
-    enter_tile();
-    advance(first);
-  }
-  __device__ __forceinline__ void enter_tile() {
-    step = 0;
-    end_step = kSteps;
-  }
-  __device__ __forceinline__ void advance(int steps) {
-    step += steps;
-    while (step >= end_step && number < kTiles) {
-      const int left = step - end_step;
-      number += static_cast<int>(gridDim.x);
-      enter_tile();
-      step += left;
-    }
-  }
-  __device__ __forceinline__ bool done() const { return number >= kTiles; }
-};
-
-// Where the part of a plane of x starts that a run needs for the filter row r of its step: a multiple of 16 bytes.
-__device__ __forceinline__ int first_element(int run_first, int r) {
-  const int row = run_first / kQ, column = run_first - row * kQ;
-  const int first_column = column * kStrideW - kPadLeft;
-  const int begin = (row * kStrideH - kPadTop + r * kDilationH) * kW +
-                    (first_column < 0 ? 0 : first_column < kW ? first_column : kW);
-  return begin < 0 ? 0 : begin / kVectorElements * kVectorElements;
-}
-
-// Asks for the pixels of a step as [run][channel][element], kRawPitch elements for a channel: a box of x for each run.
-__device__ __forceinline__ void copy_pixels(const TensorMap* x_map, const Walk& walk, int lane, char* raw,
-                                            Barrier* copied) {
-  if (lane != 0) return;
-  const Tile tile(walk.number);
-  const int step = walk.step;
-#pragma unroll
-  for (int run = 0; run < kRuns; ++run) {
-    barrier_arrive_expecting(copied, kChunkChannels * kRawPitch * static_cast<int>(sizeof(Element)));
-    tensor_copy_to_shared(reinterpret_cast<Element*>(raw) + run * kRawRunElements, x_map,
-        first_element(tile.first_output + run * kWindow, 0),
-                          (tile.n * kGroups + tile.group) * kChannels + step * kChunkChannels, copied);
-  }
-}
-
-// Makes operand rows of one step's kRunPixels pixels of a run, [phase][slice][pixel], 16 bytes each, from copies of x.
-__device__ __forceinline__ void convert_run(const Element* raw, int c_first, int r, int run_first, int lane,
-                                            char* run) {
+// Loads one step's kRunPixels pixels of a run as [phase][slice][pixel], 16 bytes each. Lanes are
+// neighbours in a row of x; kLoadBatch pixels of a lane are in flight at a time.
+__device__ __forceinline__ void load_run(const Element* __restrict__ x_chunk, int c_first, int r, int run_first,
+                                         int first_item, int lane, char* run) {
   const int row_first = run_first / kQ;
   const int column_first = run_first - row_first * kQ;
-  const int first = first_element(run_first, r);
-#pragma unroll 4
-  for (int item = 0; item < kLoadItems; ++item) {
-    const int phase = kPhases == 1 ? 0 : item / kLoadItemsOfPhase;
-    const int pixel = (item - phase * kLoadItemsOfPhase) * 32 + lane;
-    const int row = row_first + (column_first + pixel) / kPitch;
-    const int column = (column_first + pixel) % kPitch;
-    const int h = row * kStrideH - kPadTop + r * kDilationH;
-    const int w = column * kStrideW - kPadLeft + phase;
-    const bool valid = pixel < kRunPixels && static_cast<unsigned>(h) < kH && static_cast<unsigned>(w) < kW;
-    const Element* source = raw + (valid ? h * kW + w - first : 0);
-    uint4* destination = reinterpret_cast<uint4*>(run) + phase * (kSlices * kRunPixels) + pixel;
-    Element value[kChunkChannels];
+#pragma unroll 1
+  for (int item = first_item; item < kLoadItems; item += kLoadBatch * kTeamWarps) {
+    Element value[kLoadBatch][kChunkChannels];
 #pragma unroll
-    for (int c = 0; c < kChunkChannels; ++c)
-      value[c] = valid ? source[channel_at(c) * kRawPitch] : from_float(0.0f);
+    for (int i = 0; i < kLoadBatch; ++i) {
+      const int phase = kPhases == 1 ? 0 : (item + i * kTeamWarps) / kLoadItemsOfPhase;
+      const int pixel = (item + i * kTeamWarps - phase * kLoadItemsOfPhase) * 32 + lane;
+      const int row = row_first + (column_first + pixel) / kPitch;
+      const int column = (column_first + pixel) % kPitch;
+      const int h = row * kStrideH - kPadTop + r * kDilationH;
+      const int w = column * kStrideW - kPadLeft + phase;
+      const bool valid = item + i * kTeamWarps < kLoadItems && pixel < kRunPixels && static_cast<unsigned>(h) < kH &&
+                         static_cast<unsigned>(w) < kW;
+      const Element* source = x_chunk + (h * kInputStrideH + w);
+      value[i][0] = load_if<0LL * kInputStrideC>(source, valid);
+      value[i][1] = load_if<2LL * kInputStrideC>(source, valid);
+      value[i][2] = load_if<4LL * kInputStrideC>(source, valid);
+      value[i][3] = load_if<6LL * kInputStrideC>(source, valid);
+      value[i][4] = load_if<1LL * kInputStrideC>(source, valid);
+      value[i][5] = load_if<3LL * kInputStrideC>(source, valid);
+      value[i][6] = load_if<5LL * kInputStrideC>(source, valid);
+      value[i][7] = load_if<7LL * kInputStrideC>(source, valid);
+    }
 #pragma unroll
-    for (int slice = 0; slice < kSlices; ++slice) {
-      const uint4 operand = operand_row(value + slice * kOperandChannels);
-      if (pixel < kRunPixels) destination[slice * kRunPixels] = operand;
+    for (int i = 0; i < kLoadBatch; ++i) {
+      const int phase = kPhases == 1 ? 0 : (item + i * kTeamWarps) / kLoadItemsOfPhase;
+      const int pixel = (item + i * kTeamWarps - phase * kLoadItemsOfPhase) * 32 + lane;
+      if (item + i * kTeamWarps >= kLoadItems || pixel >= kRunPixels) continue;
+      uint4* destination = reinterpret_cast<uint4*>(run) + phase * (kSlices * kRunPixels) + pixel;
+#pragma unroll
+      for (int slice = 0; slice < kSlices; ++slice)
+        destination[slice * kRunPixels] = operand_row(value[i] + slice * kOperandChannels);
     }
   }
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
-jitconv_fwd_f32_nchw_n16c64h6w60_k128_3x3_tensor(const __grid_constant__ TensorMap x_map,
+jitconv_fwd_f32_nchw_n16c64h6w60_k128_3x3_tensor(const Element* __restrict__ x,
     const __grid_constant__ TensorMap w_map, Element* __restrict__ y) {
   extern __shared__ __align__(1024) char shared[];
   char* const stages = shared;
   Staged* const staging = reinterpret_cast<Staged*>(shared + kStagingFirstByte);
   Barrier* const full = reinterpret_cast<Barrier*>(shared + kBarriersFirstByte);
   Barrier* const empty = full + kStages;
-  Barrier* const meeting = empty + kStages + 4 * kCopiesAhead;  // one of each pair of warps that add their sums
+  Barrier* const meeting = empty + kStages;  // one of each pair of warps that add their sums
   // The shuffle tells the compiler that the number is the same in all lanes.
   const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
   const int lane = threadIdx.x % 32;
 
   if (threadIdx.x == kThreads - 128) {  // no loading thread, which has something to ask for
     for (int i = 0; i < kStages; ++i) {
-      barrier_init(full + i, 2);
+      barrier_init(full + i, kTeamWarps + 1);
       barrier_init(empty + i, 4 * 1);
     }
     for (int i = 0; i < 4; ++i) barrier_init(meeting + i, kConsumers);
     barrier_init_visible();
-  }
-  // Pixels are what a block waits for: its loading warps ask for the first before anything else is ready.
-  if (warp < 4) {
-    Barrier* const copied = empty + kStages + warp * kCopiesAhead;
-    if (lane == 0) {
-      for (int slot = 0; slot < kCopiesAhead; ++slot) barrier_init(copied + slot, kRuns);
-      barrier_init_visible();
-    }
-    __syncwarp();
-    Walk ahead(warp);
-    for (int slot = 0; slot < kCopiesAhead; ++slot, ahead.advance(4))
-      if (!ahead.done())
-        copy_pixels(&x_map, ahead, lane, shared + kRawFirstByte + (warp * kCopiesAhead + slot) * kRawBytes,
-            copied + slot);
   }
   // A vector that is stored in part is read whole.
   for (int i = threadIdx.x; i < kConsumers * 4 * kStagingElements; i += kThreads) staging[i] = Staged{};
@@ -497,38 +451,41 @@ jitconv_fwd_f32_nchw_n16c64h6w60_k128_3x3_tensor(const __grid_constant__ TensorM
   };
 
   if (warp < 4) {
-    // The loading warpgroup. Its warps take steps in turn: each makes operand rows of the pixels of its step, while the
-    // copy engine brings those of its next steps as they lie in x.
-    char* const raw = shared + kRawFirstByte + warp * (kCopiesAhead * kRawBytes);
-    Barrier* const copied = empty + kStages + warp * kCopiesAhead;
-    Walk ahead(warp + 4 * kCopiesAhead), now(warp);
-    stage = warp;
+    // The loading warpgroup. A warp's loads do not overlap its own waiting, so teams of warps take steps in turn.
+    shrink_registers_to<kLoaderRegisters>();
+    const int team = warp / kTeamWarps, member = warp % kTeamWarps;
+    int turn = 0;
 #pragma unroll 1
-    for (int turn = 0; !now.done(); ++turn, now.advance(4), ahead.advance(4)) {
-      const Tile tile(now.number);
-      const int step = now.step, slot = turn % kCopiesAhead;
-      const int c_first = step * kChunkChannels;
-      char* input = stages + stage * kStageBytes;
-      barrier_wait(empty + stage, parity ^ 1);
-      if (lane == 0) {
-        barrier_arrive_expecting(full + stage, kWeightBytes);
-        tensor_copy_to_shared(input + kWeightsOfStage, &w_map, step * (kChunkChannels * kTaps),
-                              tile.group * kGroupK + tile.k_tile * kBlockK, full + stage);
+    for (int number = blockIdx.x; number < kTiles; number += gridDim.x) {
+      const Tile tile(number);
+      const Element* x_image = x + static_cast<long long>(tile.n) * kInputStrideN +
+                               static_cast<long long>(tile.group * kChannels) * kInputStrideC;
+#pragma unroll 1
+      for (int step = 0; step < kSteps; ++step) {
+        if (turn == team) {
+          const int c_first = step * kChunkChannels;
+          char* input = stages + stage * kStageBytes;
+          barrier_wait(empty + stage, parity ^ 1);
+          if (member == 0 && lane == 0) {
+            barrier_arrive_expecting(full + stage, kWeightBytes);
+            tensor_copy_to_shared(input + kWeightsOfStage, &w_map, step * (kChunkChannels * kTaps),
+                                  tile.group * kGroupK + tile.k_tile * kBlockK, full + stage);
+          }
+#pragma unroll 1
+          for (int run = 0; run < kRuns; ++run)
+            load_run(x_image + (static_cast<long long>(c_first) * kInputStrideC), c_first, 0,
+                     tile.first_output + run * kWindow, member, lane, input + run * kRunBytes);
+          fence_async_proxy();
+          __syncwarp();
+          if (lane == 0) barrier_arrive(full + stage);
+        }
+        turn = turn + 1 == kTeams ? 0 : turn + 1;
+        next_stage();
       }
-      barrier_wait(copied + slot, turn / kCopiesAhead % 2);
-#pragma unroll 1
-      for (int run = 0; run < kRuns; ++run)
-        convert_run(reinterpret_cast<const Element*>(raw + slot * kRawBytes) + run * kRawRunElements, c_first,
-                    0, tile.first_output + run * kWindow, lane, input + run * kRunBytes);
-      fence_async_proxy();
-      __syncwarp();
-      if (lane == 0) barrier_arrive(full + stage);
-      if (!ahead.done()) copy_pixels(&x_map, ahead, lane, raw + slot * kRawBytes, copied + slot);
-      stage += 4;
-      if (stage >= kStages) stage -= kStages, parity ^= 1;
     }
   } else {
     // A multiplying warpgroup: 64 of the tile's channels, one of its runs of positions.
+    grow_registers_to<kConsumerRegisters>();
     const int consumer = warp / 4 - 1;
     const int k_consumer = 0, run = 0;
     const bool gives_back = lane == 0;  // what its warp has read and multiplied
@@ -553,7 +510,7 @@ jitconv_fwd_f32_nchw_n16c64h6w60_k128_3x3_tensor(const __grid_constant__ TensorM
       for (int step = own_first; step < kSteps; step += kConsumers) {
         barrier_wait(full + stage, parity);
         const char* input = stages + stage * kStageBytes;
-        // Adding to an operand moves it by rows of 16 bytes: a pixel of a slice, a channel of a unit.
+        // Adding to an operand moves it by 16 bytes: a pixel of a slice, a channel of a unit.
         const MatrixOperand pixels = matrix_operand(input + run * kRunBytes, kRunPixels * 16);
         multiply_wait<0>();  // of those that are overwritten now
         load_weights(a, input + kWeightsOfStage, k_consumer + warp % 4 * 16 + lane / 4, lane);
@@ -615,7 +572,7 @@ jitconv_fwd_f32_nchw_n16c64h6w60_k128_3x3_tensor(const __grid_constant__ TensorM
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         if (half != consumer) continue;  // the other's
-        const int column_first = opaque(run_first % kQ + lane % 4 * 2);
+        const int column_first = run_first % kQ + lane % 4 * 2;
         const int k_first = tile.k_tile * kBlockK + k_consumer + warp % 4 * 16 + half * 8;
         Staged* const staged_lane =
             staged + (lane / 4 * kStagingPitch + lane % 4 * 2 + kLead - late(plane_first + k_first + lane / 4));
@@ -624,8 +581,8 @@ jitconv_fwd_f32_nchw_n16c64h6w60_k128_3x3_tensor(const __grid_constant__ TensorM
         for (int i = 0; i < kColumns / 4; ++i) {
           const int column = i / 2 * 8 + i % 2;  // behind the lane's first
           float value = sum[i / 2 * 4 + half * 2 + i % 2];
-          const int rows = (column_first + column) / kPitch;
-          if (column_first + column - rows * kPitch < kQ) staged_lane[column - rows * kGap] = value;
+          if (column < kQ - column_first) staged_lane[column] = value;
+          if (column >= kPitch - column_first) staged_lane[column - kGap] = value;
         }
         __syncwarp();
         if (inside) {

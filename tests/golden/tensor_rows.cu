@@ -126,12 +126,20 @@ __device__ __forceinline__ void grow_registers_to() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
-// Four channels of a pixel as one row of a matrix operand's half: fp32 rounded to nearest TF32, ties away from zero
-// (the tensor cores would truncate).
+// A matrix as a swizzled box of a tensor lies there: rows of 128 bytes, of which a multiplication takes 32, the first
+// unless 2, 4 or 6 is added. The box starts on a multiple of 1024 bytes, `first` on one of its eighth rows.
+__device__ __forceinline__ MatrixOperand swizzled_operand(const void* first) {
+  constexpr unsigned long long kEightRows = 1024, kSwizzled = 1ull << 62;
+  const unsigned address = static_cast<unsigned>(__cvta_generic_to_shared(first));
+  return (address & 0x3ffffu) >> 4 | (kEightRows >> 4) << 32 | kSwizzled;
+}
+
+// Four channels of a pixel as one row of a matrix operand's half: fp32 rounded to nearest TF32, ties to even (the
+// tensor cores would truncate). One instruction; with ties away from zero it would be four.
 constexpr int kOperandChannels = 4;
 __device__ __forceinline__ unsigned round_to_tf32(float value) {
   unsigned result;
-  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(result) : "f"(value));
+  asm("cvt.rn.tf32.f32 %0, %1;" : "=r"(result) : "f"(value));
   return result;
 }
 __device__ __forceinline__ uint4 operand_row(const Element* channel) {
@@ -176,28 +184,27 @@ __device__ __forceinline__ void store_elements(float* y, const float (&value)[kS
       : "memory");
 }
 
-// sum[64][40] += a[64][8] * b[40][8] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a),
-// with a in registers: lane l of warp w holds of rows 16 w + l / 4 + {0, 8} column l % 4, in a[0] and a[1], and column
-// l % 4 + 4, in a[2] and a[3]. Operands are fp32 bit patterns rounded to TF32. The sums lie as those of matrices in
-// shared memory do; a, like them, may not be touched until the multiplication is complete.
-__device__ __forceinline__ void multiply(float (&sum)[20], const unsigned (&a)[4], MatrixOperand b,
+// sum[64][40] += a[64][8] * b[40][8] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a).
+// Operands are fp32 bit patterns rounded to TF32; a product is exact, the sum of fp32. Lane l of warp w holds of row
+// 16 w + l / 4 + 8 i, columns 8 j + 2 (l % 4) + {0, 1}, in sum[4 j + 2 i + {0, 1}].
+__device__ __forceinline__ void multiply(float (&sum)[20], MatrixOperand a, MatrixOperand b,
                                          int accumulate) {
   asm volatile(
       "{\n"
       ".reg .pred accumulate;\n"
-      "setp.ne.b32 accumulate, %25, 0;\n"
+      "setp.ne.b32 accumulate, %22, 0;\n"
       "wgmma.mma_async.sync.aligned.m64n40k8.f32.tf32.tf32 {\n"
       "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15,\n"
       "%16, %17, %18, %19\n"
       "},\n"
-      "{%20, %21, %22, %23}, %24, accumulate, 1, 1;\n"
+      "%20, %21, accumulate, 1, 1;\n"
       "}"
       :
       "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3]), "+f"(sum[4]), "+f"(sum[5]),
       "+f"(sum[6]), "+f"(sum[7]), "+f"(sum[8]), "+f"(sum[9]), "+f"(sum[10]), "+f"(sum[11]),
       "+f"(sum[12]), "+f"(sum[13]), "+f"(sum[14]), "+f"(sum[15]), "+f"(sum[16]), "+f"(sum[17]),
       "+f"(sum[18]), "+f"(sum[19])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate));
+      : "l"(a), "l"(b), "r"(accumulate));
 }
 
 // Convolution: x[N][C][H][W], w[K][C/groups][R][S], y[N][K][P][Q] (extents, whatever the layout)
@@ -246,7 +253,6 @@ constexpr int kWeightBytes = 16384;
 constexpr int kInputBytes = 5120;
 constexpr int kWeightsOfStage = 5120;  // bytes from a stage's start
 constexpr int kTaps = 1;
-constexpr int kLaneChannels = 8;  // neighbours, of which a lane has weights
 constexpr int kWeightRowBytes = 128;  // of an output channel
 constexpr int kStageBytes = 21504;
 constexpr int kStages = 7;
@@ -264,7 +270,7 @@ constexpr int kLoadItems = 2;
 constexpr int kThreads = 384;
 constexpr int kConsumers = 2;
 constexpr int kLoaderRegisters = 240;
-constexpr int kConsumerRegisters = 112;
+constexpr int kConsumerRegisters = 88;
 constexpr int kStagingPitch = 52;
 constexpr int kStagingElements = 416;  // of a warp
 constexpr int kSectorElements = 8;
@@ -281,7 +287,7 @@ static_assert(kGap <= (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kGap);
 static_assert(kRunPixels ==
               kColumns + (kS - 1) * kDilationW / kStrideW + (kStepRows - 1) * kDilationH * kPitch);
 static_assert(kChunkChannels == kSlices * kOperandChannels && kSteps * kStepRows % kR == 0);
-static_assert(kUnits == kTaps * kSlices && kChunkChannels == 4 * kLaneChannels);
+static_assert(kUnits == kTaps * kSlices && kWeightsOfStage % 1024 == 0 && kStageBytes % 1024 == 0);
 static_assert(kWeightsOfStage >= kInputBytes && kWeightBytes == kBlockK * kWeightRowBytes);
 static_assert(kRunBytes == kPhases * kSlices * kRunPixels * 16);
 static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes &&
@@ -294,34 +300,6 @@ using Staged = float;  // an output on its way to y
 
 
 
-// Loads what this lane multiplies of a step's weights, which lie in shared memory as in w, and rounds it: of the output
-// channels `row` and `row` + 8, kLaneChannels neighbouring input channels with all their taps. Of a multiplication's
-// columns, two are this lane's, lane % 4 and the one four behind it.
-__device__ __forceinline__ void load_weights(unsigned (&a)[kUnits / 2][4], const char* weights, int row, int lane) {
-#pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    float value[kLaneChannels * kTaps];
-#pragma unroll
-    for (int i = 0; i < kLaneChannels * kTaps; i += 4) {
-      const char* piece = weights + (row + half * 8) * kWeightRowBytes +
-          ((lane % 4 * (kLaneChannels / 4) + i / 4 ^ row % 8) * 16);
-      const float4 some = *reinterpret_cast<const float4*>(piece);
-      value[i] = some.x, value[i + 1] = some.y;
-      value[i + 2] = some.z, value[i + 3] = some.w;
-    }
-#pragma unroll
-    for (int i = 0; i < kLaneChannels * kTaps; ++i) {
-      const int channel = i / kTaps, tap = i % kTaps;
-      a[tap * (kLaneChannels / 2) + channel / 2][half + channel % 2 * 2] = round_to_tf32(value[i]);
-    }
-  }
-}
-
-// Which channel lies at a place of the slices, so that weights and pixels meet.
-__device__ constexpr int channel_at(int place) {
-  const int chunk = place / kChunkChannels * kChunkChannels;
-  return chunk + place % 4 * kLaneChannels + (place - chunk) / 8 * 2 + place / 4 % 2;
-}
 
 // A position is a place in an image's grid of output rows, kGap columns longer than y's: there the window of taps
 // reaches into the next row, and nothing is stored. In this grid every tap is a constant distance.
@@ -416,10 +394,13 @@ __device__ __forceinline__ void convert_run(const Element* raw, int c_first, int
     Element value[kChunkChannels];
 #pragma unroll
     for (int c = 0; c < kChunkChannels; ++c)
-      value[c] = valid ? source[channel_at(c) * kRawPitch] : from_float(0.0f);
+      value[c] = valid ? source[c * kRawPitch] : from_float(0.0f);
 #pragma unroll
     for (int slice = 0; slice < kSlices; ++slice) {
-      const uint4 operand = operand_row(value + slice * kOperandChannels);
+      const Element* const channel = value + slice * kOperandChannels;
+      const uint4 operand =
+          make_uint4(__float_as_uint(channel[0]), __float_as_uint(channel[1]), __float_as_uint(channel[2]),
+          __float_as_uint(channel[3]));
       if (pixel < kRunPixels) destination[slice * kRunPixels] = operand;
     }
   }
@@ -440,7 +421,7 @@ jitconv_fwd_f32_nchw_n8c512h28w28_k256_1x1_s2x2_tensor(const __grid_constant__ T
   if (threadIdx.x == kThreads - 128) {  // no loading thread, which has something to ask for
     for (int i = 0; i < kStages; ++i) {
       barrier_init(full + i, 2);
-      barrier_init(empty + i, 4 * kConsumers);
+      barrier_init(empty + i, kConsumers);
     }
     barrier_init_visible();
   }
@@ -506,9 +487,8 @@ jitconv_fwd_f32_nchw_n8c512h28w28_k256_1x1_s2x2_tensor(const __grid_constant__ T
     shrink_registers_to<kConsumerRegisters>();
     const int consumer = warp / 4 - 1;
     const int k_consumer = consumer * 64, run = 0;
-    const bool gives_back = lane == 0;  // what its warp has read and multiplied
+    const bool gives_back = threadIdx.x % 128 == 0;  // what its warpgroup has multiplied
     float sum[kColumns / 2];
-    unsigned a[kUnits / 2][4];
 #pragma unroll 1
     for (int number = blockIdx.x; number < kTiles; number += gridDim.x) {
       const Tile tile(number);
@@ -517,17 +497,15 @@ jitconv_fwd_f32_nchw_n8c512h28w28_k256_1x1_s2x2_tensor(const __grid_constant__ T
       for (int step = 0; step < kSteps; ++step) {
         barrier_wait(full + stage, parity);
         const char* input = stages + stage * kStageBytes;
-        // Adding to an operand moves it by rows of 16 bytes: a pixel of a slice, a channel of a unit.
+        // Adding to an operand moves it by 16 bytes: a pixel of a slice, four input channels of all weights.
         const MatrixOperand pixels = matrix_operand(input + run * kRunBytes, kRunPixels * 16);
-        multiply_wait<0>();  // of those that are overwritten now
-        load_weights(a, input + kWeightsOfStage, k_consumer + warp % 4 * 16 + lane / 4, lane);
-        __syncwarp();  // all lanes have read
+        const MatrixOperand weights = swizzled_operand(input + kWeightsOfStage + k_consumer * kWeightRowBytes);
         multiply_begin();
         // begin taps
-        multiply(sum, a[0], pixels + 0, step != 0);  // s0, 1 of 4
-        multiply(sum, a[1], pixels + 80, 1);  // s0, 2 of 4
-        multiply(sum, a[2], pixels + 160, 1);  // s0, 3 of 4
-        multiply(sum, a[3], pixels + 240, 1);  // s0, 4 of 4
+        multiply(sum, weights + 0, pixels + 0, step != 0);  // c0..7
+        multiply(sum, weights + 2, pixels + 80, 1);  // c8..15
+        multiply(sum, weights + 4, pixels + 160, 1);  // c16..23
+        multiply(sum, weights + 6, pixels + 240, 1);  // c24..31
         // end taps
         multiply_commit();
         multiply_wait<1>();

@@ -128,12 +128,12 @@ __device__ __forceinline__ void grow_registers_to() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
-// Four channels of a pixel as one row of a matrix operand's half: fp32 rounded to nearest TF32, ties away from zero
-// (the tensor cores would truncate).
+// Four channels of a pixel as one row of a matrix operand's half: fp32 rounded to nearest TF32, ties to even (the
+// tensor cores would truncate). One instruction; with ties away from zero it would be four.
 constexpr int kOperandChannels = 4;
 __device__ __forceinline__ unsigned round_to_tf32(float value) {
   unsigned result;
-  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(result) : "f"(value));
+  asm("cvt.rn.tf32.f32 %0, %1;" : "=r"(result) : "f"(value));
   return result;
 }
 __device__ __forceinline__ uint4 operand_row(const Element* channel) {
@@ -265,8 +265,8 @@ constexpr int kWeightBytes = 18432;
 constexpr int kInputBytes = 4864;
 constexpr int kWeightsOfStage = 5120;  // bytes from a stage's start
 constexpr int kTaps = 9;
-constexpr int kLaneChannels = 2;  // neighbours, of which a lane has weights
 constexpr int kWeightRowBytes = 288;  // of an output channel
+constexpr int kLaneChannels = 2;  // neighbours, of which a lane has weights
 constexpr int kStageBytes = 23552;
 constexpr int kStages = 6;
 
@@ -306,7 +306,7 @@ static_assert(kGap <= (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kGap);
 static_assert(kRunPixels ==
               kColumns + (kS - 1) * kDilationW / kStrideW + (kStepRows - 1) * kDilationH * kPitch);
 static_assert(kChunkChannels == kSlices * kOperandChannels && kSteps * kStepRows % kR == 0);
-static_assert(kUnits == kTaps * kSlices && kChunkChannels == 4 * kLaneChannels);
+static_assert(kUnits == kTaps * kSlices && kWeightsOfStage % 1024 == 0 && kStageBytes % 1024 == 0);
 static_assert(kWeightsOfStage >= kInputBytes && kWeightBytes == kBlockK * kWeightRowBytes);
 static_assert(kRunBytes == kPhases * kSlices * kRunPixels * 16);
 static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes &&
@@ -328,8 +328,7 @@ __device__ __forceinline__ void load_weights(unsigned (&a)[kUnits / 2][4], const
     float value[kLaneChannels * kTaps];
 #pragma unroll
     for (int i = 0; i < kLaneChannels * kTaps; i += 2) {
-      const char* piece = weights + (row + half * 8) * kWeightRowBytes +
-          (lane % 4 * (kLaneChannels * kTaps * 4) + i * 4);
+      const char* piece = weights + (row + half * 8) * kWeightRowBytes + lane % 4 * (kLaneChannels * kTaps * 4) + i * 4;
       const float2 some = *reinterpret_cast<const float2*>(piece);
       value[i] = some.x, value[i + 1] = some.y;
     }
@@ -436,7 +435,7 @@ __device__ __forceinline__ void convert_run(const Element* raw, int c_first, int
   const int row_first = run_first / kQ;
   const int column_first = run_first - row_first * kQ;
   const int first = first_element(run_first, r);
-#pragma unroll 4
+#pragma unroll 1
   for (int item = 0; item < kLoadItems; ++item) {
     const int phase = kPhases == 1 ? 0 : item / kLoadItemsOfPhase;
     const int pixel = (item - phase * kLoadItemsOfPhase) * 32 + lane;
@@ -453,7 +452,10 @@ __device__ __forceinline__ void convert_run(const Element* raw, int c_first, int
       value[c] = valid ? source[channel_at(c) * kRawPitch] : from_float(0.0f);
 #pragma unroll
     for (int slice = 0; slice < kSlices; ++slice) {
-      const uint4 operand = operand_row(value + slice * kOperandChannels);
+      const Element* const channel = value + slice * kOperandChannels;
+      const uint4 operand =
+          make_uint4(__float_as_uint(channel[0]), __float_as_uint(channel[1]), __float_as_uint(channel[2]),
+          __float_as_uint(channel[3]));
       if (pixel < kRunPixels) destination[slice * kRunPixels] = operand;
     }
   }
@@ -567,7 +569,7 @@ jitconv_fwd_f32_nchw_n1c512h14w14_k512_3x3_bias_tensor(const __grid_constant__ T
       for (int step = own_first; step < end_step; step += kConsumers) {
         barrier_wait(full + stage, parity);
         const char* input = stages + stage * kStageBytes;
-        // Adding to an operand moves it by rows of 16 bytes: a pixel of a slice, a channel of a unit.
+        // Adding to an operand moves it by 16 bytes: a pixel of a slice, a channel of a unit.
         const MatrixOperand pixels = matrix_operand(input + run * kRunBytes, kRunPixels * 16);
         multiply_wait<0>();  // of those that are overwritten now
         load_weights(a, input + kWeightsOfStage, k_consumer + warp % 4 * 16 + lane / 4, lane);

@@ -6,13 +6,13 @@
 // Plan
 //   family: tensor
 //   target: sm_90a
-//   grid: 132 blocks of 384 threads, 212512 bytes of shared memory, at least 1 block(s) per SM
-//   tile of a block: 64 channels, 1 run(s) of 104 positions, each for 96 outputs
-//   pipeline: 5 stages of 2 slice(s) of 16 bytes of channels and all filter rows
-//   loading: by the copy engine, 2 step(s) ahead of each of 4 warps
+//   grid: 132 blocks of 384 threads, 231816 bytes of shared memory, at least 1 block(s) per SM
+//   tile of a block: 64 channels, 1 run(s) of 56 positions, each for 56 outputs
+//   pipeline: 5 stages of 8 slice(s) of 16 bytes of channels and one filter row
+//   loading: by the copy engine, 1 step(s) ahead of each of 4 warps
 //   storing: runs, by the copy engine
 //   multiplying: two warpgroups take tiles in turn, and one stores while the other multiplies
-//   weights: loaded with each step
+//   weights: all in shared memory
 
 // Element: one value of x, w, bias, residual or y in memory. Here fp32.
 using Element = float;
@@ -155,12 +155,12 @@ __device__ __forceinline__ Element load_if(const Element* source, bool valid) {
   return result;
 }
 
-// Four channels of a pixel as one row of a matrix operand's half: fp32 rounded to nearest TF32, ties away from zero
-// (the tensor cores would truncate).
+// Four channels of a pixel as one row of a matrix operand's half: fp32 rounded to nearest TF32, ties to even (the
+// tensor cores would truncate). One instruction; with ties away from zero it would be four.
 constexpr int kOperandChannels = 4;
 __device__ __forceinline__ unsigned round_to_tf32(float value) {
   unsigned result;
-  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(result) : "f"(value));
+  asm("cvt.rn.tf32.f32 %0, %1;" : "=r"(result) : "f"(value));
   return result;
 }
 __device__ __forceinline__ uint4 operand_row(const Element* channel) {
@@ -221,13 +221,6 @@ __device__ __forceinline__ void bulk_stores_wait_read() {
   asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(kGroups) : "memory");
 }
 
-// The same value, of which the compiler knows nothing: what follows from it is computed where it is used, not early and
-// kept in registers until then.
-__device__ __forceinline__ int opaque(int value) {
-  asm volatile("" : "+r"(value));
-  return value;
-}
-
 // The larger of two, or NaN if one is (sm_80 and later). Of zeros, +0.
 __device__ __forceinline__ float max_nan(float a, float b) {
   float result;
@@ -235,33 +228,27 @@ __device__ __forceinline__ float max_nan(float a, float b) {
   return result;
 }
 
-// sum[64][104] += a[64][8] * b[104][8] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a).
+// sum[64][56] += a[64][8] * b[56][8] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a).
 // Operands are fp32 bit patterns rounded to TF32; a product is exact, the sum of fp32. Lane l of warp w holds of row
 // 16 w + l / 4 + 8 i, columns 8 j + 2 (l % 4) + {0, 1}, in sum[4 j + 2 i + {0, 1}].
-__device__ __forceinline__ void multiply(float (&sum)[52], MatrixOperand a, MatrixOperand b,
+__device__ __forceinline__ void multiply(float (&sum)[28], MatrixOperand a, MatrixOperand b,
                                          int accumulate) {
   asm volatile(
       "{\n"
       ".reg .pred accumulate;\n"
-      "setp.ne.b32 accumulate, %54, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n104k8.f32.tf32.tf32 {\n"
+      "setp.ne.b32 accumulate, %30, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n56k8.f32.tf32.tf32 {\n"
       "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15,\n"
-      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31,\n"
-      "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47,\n"
-      "%48, %49, %50, %51\n"
+      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27\n"
       "},\n"
-      "%52, %53, accumulate, 1, 1;\n"
+      "%28, %29, accumulate, 1, 1;\n"
       "}"
       :
       "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3]), "+f"(sum[4]), "+f"(sum[5]),
       "+f"(sum[6]), "+f"(sum[7]), "+f"(sum[8]), "+f"(sum[9]), "+f"(sum[10]), "+f"(sum[11]),
       "+f"(sum[12]), "+f"(sum[13]), "+f"(sum[14]), "+f"(sum[15]), "+f"(sum[16]), "+f"(sum[17]),
       "+f"(sum[18]), "+f"(sum[19]), "+f"(sum[20]), "+f"(sum[21]), "+f"(sum[22]), "+f"(sum[23]),
-      "+f"(sum[24]), "+f"(sum[25]), "+f"(sum[26]), "+f"(sum[27]), "+f"(sum[28]), "+f"(sum[29]),
-      "+f"(sum[30]), "+f"(sum[31]), "+f"(sum[32]), "+f"(sum[33]), "+f"(sum[34]), "+f"(sum[35]),
-      "+f"(sum[36]), "+f"(sum[37]), "+f"(sum[38]), "+f"(sum[39]), "+f"(sum[40]), "+f"(sum[41]),
-      "+f"(sum[42]), "+f"(sum[43]), "+f"(sum[44]), "+f"(sum[45]), "+f"(sum[46]), "+f"(sum[47]),
-      "+f"(sum[48]), "+f"(sum[49]), "+f"(sum[50]), "+f"(sum[51])
+      "+f"(sum[24]), "+f"(sum[25]), "+f"(sum[26]), "+f"(sum[27])
       : "l"(a), "l"(b), "r"(accumulate));
 }
 
@@ -291,49 +278,50 @@ constexpr int kInputStrideW = 1;
 constexpr int kBlockK = 64;
 constexpr int kTilesK = 1;
 constexpr int kRuns = 1;
-constexpr int kColumns = 104;
-constexpr int kWindow = 96;
+constexpr int kColumns = 56;
+constexpr int kWindow = 56;
 constexpr int kGap = 1;  // positions of a grid row behind its kQ outputs
 constexpr int kPitch = 57;
-constexpr int kTilesOfPlane = 33;
-constexpr int kTiles = 528;
+constexpr int kTilesOfPlane = 56;
+constexpr int kTiles = 896;
 
-// Steps: all filter rows of kSlices slices of channels; a slice is 16 bytes of a pixel
-constexpr int kSlices = 2;
-constexpr int kChunkChannels = 8;
-constexpr int kSteps = 8;
-constexpr int kStepRows = 3;  // filter rows of a step
+// Steps: a filter row of kSlices slices of channels; a slice is 16 bytes of a pixel
+constexpr int kSlices = 8;
+constexpr int kChunkChannels = 32;
+constexpr int kSteps = 6;
+constexpr int kStepRows = 1;  // filter rows of a step
 constexpr int kPhases = 1;  // residues of columns modulo the stride, kept apart
-constexpr int kUnits = 18;  // of a step: taps, each of one slice
-constexpr int kRunPixels = 220;
-constexpr int kRunBytes = 7040;
-constexpr int kWeightBytes = 18432;
-constexpr int kInputBytes = 7040;
-constexpr int kStageBytes = 25472;
+constexpr int kUnits = 24;  // of a step: taps, each of one slice
+constexpr int kRunPixels = 58;
+constexpr int kRunBytes = 7424;
+constexpr int kWeightBytes = 24576;
+constexpr int kInputBytes = 7424;
+constexpr int kStageBytes = 7424;
 constexpr int kStages = 5;
 
 // Loading: a warp takes every fourth step, and the copy engine brings kCopiesAhead of them
-constexpr int kCopiesAhead = 2;
+constexpr int kCopiesAhead = 1;
 constexpr int kVectorElements = 4;
-constexpr int kRawPitch = 228;  // elements of a channel's copy
-constexpr int kRawRunElements = 1824;
-constexpr int kRawBytes = 7296;  // of a step
-constexpr int kRawFirstByte = 127360;
-constexpr int kLoadItemsOfPhase = 7;  // 32 pixels each
-constexpr int kLoadItems = 7;
+constexpr int kRawPitch = 64;  // elements of a channel's copy
+constexpr int kRawRunElements = 2048;
+constexpr int kRawBytes = 8192;  // of a step
+constexpr int kRawFirstByte = 184576;
+constexpr int kLoadItemsOfPhase = 2;  // 32 pixels each
+constexpr int kLoadItems = 2;
 
 // The block
 constexpr int kThreads = 384;
 constexpr int kConsumers = 2;
 constexpr int kLoaderRegisters = 240;
-constexpr int kConsumerRegisters = 120;
-constexpr int kStagingPitch = 104;
-constexpr int kStagingElements = 832;  // of a warp
+constexpr int kConsumerRegisters = 96;
+constexpr int kStagingPitch = 56;
+constexpr int kStagingElements = 448;  // of a warp
 constexpr int kSectorElements = 8;
 constexpr int kLead = 0;
-constexpr int kStoreVectors = 24;
-constexpr int kStagingFirstByte = 185728;
-constexpr int kBarriersFirstByte = 212352;
+constexpr int kStoreVectors = 14;
+constexpr int kWeightsFirstByte = 37120;
+constexpr int kStagingFirstByte = 217344;
+constexpr int kBarriersFirstByte = 231680;
 
 // Packing: kPackSlices slices of kPackK output channels, of each a piece of w
 constexpr int kPackThreads = 256;
@@ -345,6 +333,7 @@ constexpr int kWordElements = 1;  // that one load reads
 constexpr int kPieceWords = 36;
 constexpr int kPackBatch = 5;  // words of a thread in flight
 constexpr int kPiecePitch = 37;  // elements, an odd number of banks
+constexpr int kUnitsOfSlice = 3;  // in a step
 constexpr int kRowsOfSlice = 9;  // of an output channel
 
 // The numbers above are redundant; they must agree.
@@ -360,7 +349,7 @@ static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes &&
     kStages * kStageBytes <= kStagingFirstByte);
 static_assert(kWindow % kSectorElements == 0 && kStagingPitch >= kColumns + kLead);
 static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);
-static_assert(kBarriersFirstByte + 16 * kStages + 80 <= 212512);
+static_assert(kBarriersFirstByte + 16 * kStages + 56 <= 231816);
 
 using Staged = float;  // an output on its way to y
 
@@ -412,9 +401,9 @@ jitconv_fwd_f32_nchw_n16c64h56w56_k64_3x3_bias_relu_tensor_pack(const Element* _
   for (int item = static_cast<int>(threadIdx.x) / kPackK; item < slices * kRowsOfSlice;
        item += kPackThreads / kPackK) {
     const int slice = item / kRowsOfSlice, row = item - slice * kRowsOfSlice;
-    const int r = row / kS, s = row % kS;
-    const int step = (first_slice + slice) / kSlices;
-    const int unit = row * kSlices + (first_slice + slice) % kSlices;
+    const int r = row / kUnitsOfSlice, tap = row % kUnitsOfSlice, s = tap;
+    const int step = (first_slice + slice) / kSlices * kR + r;
+    const int unit = tap * kSlices + (first_slice + slice) % kSlices;
     const Element* first_channel = pieces + k * kPiecePitch + slice * (kOperandChannels * kR * kS) + r * kS + s;
     Element channel[kOperandChannels];
 #pragma unroll
@@ -501,8 +490,8 @@ __device__ __forceinline__ void copy_pixels(const TensorMap* x_map, const Walk& 
   for (int run = 0; run < kRuns; ++run) {
     barrier_arrive_expecting(copied, kChunkChannels * kRawPitch * static_cast<int>(sizeof(Element)));
     tensor_copy_to_shared(reinterpret_cast<Element*>(raw) + run * kRawRunElements, x_map,
-        first_element(tile.first_output + run * kWindow, 0),
-                          (tile.n * kGroups + tile.group) * kChannels + step * kChunkChannels, copied);
+        first_element(tile.first_output + run * kWindow, step % kR),
+                          (tile.n * kGroups + tile.group) * kChannels + step / kR * kChunkChannels, copied);
   }
 }
 
@@ -529,7 +518,10 @@ __device__ __forceinline__ void convert_run(const Element* raw, int c_first, int
       value[c] = valid ? source[c * kRawPitch] : from_float(0.0f);
 #pragma unroll
     for (int slice = 0; slice < kSlices; ++slice) {
-      const uint4 operand = operand_row(value + slice * kOperandChannels);
+      const Element* const channel = value + slice * kOperandChannels;
+      const uint4 operand =
+          make_uint4(__float_as_uint(channel[0]), __float_as_uint(channel[1]), __float_as_uint(channel[2]),
+          __float_as_uint(channel[3]));
       if (pixel < kRunPixels) destination[slice * kRunPixels] = operand;
     }
   }
@@ -543,16 +535,18 @@ jitconv_fwd_f32_nchw_n16c64h56w56_k64_3x3_bias_relu_tensor(const __grid_constant
   Staged* const staging = reinterpret_cast<Staged*>(shared + kStagingFirstByte);
   Barrier* const full = reinterpret_cast<Barrier*>(shared + kBarriersFirstByte);
   Barrier* const empty = full + kStages;
-  Barrier* const multiplied = empty + kStages + 4 * kCopiesAhead;  // one of each multiplying warpgroup
+  Barrier* const weights_arrival = empty + kStages + 4 * kCopiesAhead;
+  Barrier* const multiplied = weights_arrival + 1;  // one of each multiplying warpgroup
   // The shuffle tells the compiler that the number is the same in all lanes.
   const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
   const int lane = threadIdx.x % 32;
 
   if (threadIdx.x == kThreads - 128) {  // no loading thread, which has something to ask for
     for (int i = 0; i < kStages; ++i) {
-      barrier_init(full + i, 2);
+      barrier_init(full + i, 1);
       barrier_init(empty + i, 1);
     }
+    barrier_init(weights_arrival, 1);
     for (int i = 0; i < kConsumers; ++i) barrier_init(multiplied + i, 4);
     barrier_init_visible();
   }
@@ -585,30 +579,30 @@ jitconv_fwd_f32_nchw_n16c64h56w56_k64_3x3_bias_relu_tensor(const __grid_constant
     // The loading warpgroup. Its warps take steps in turn: each makes operand rows of the pixels of its step, while the
     // copy engine brings those of its next steps as they lie in x.
     grow_registers_to<kLoaderRegisters>();
+    if (threadIdx.x == 0) {  // all of them, for all tiles
+      wait_for_previous_kernel();
+      barrier_arrive_expecting(weights_arrival, kSteps * kWeightBytes);
+      for (int step = 0; step < kSteps; ++step)
+        bulk_copy_to_shared(shared + kWeightsFirstByte + step * kWeightBytes,
+                            reinterpret_cast<const char*>(packed_w) + step * kWeightBytes, kWeightBytes,
+                            weights_arrival);
+    }
     char* const raw = shared + kRawFirstByte + warp * (kCopiesAhead * kRawBytes);
     Barrier* const copied = empty + kStages + warp * kCopiesAhead;
     Walk ahead(warp + 4 * kCopiesAhead), now(warp);
-    if (lane == 0) wait_for_previous_kernel();
     stage = warp;
 #pragma unroll 1
     for (int turn = 0; !now.done(); ++turn, now.advance(4), ahead.advance(4)) {
       const Tile tile(now.number);
       const int step = now.step, slot = turn % kCopiesAhead;
-      const int c_first = step * kChunkChannels;
+      const int c_first = step / kR * kChunkChannels;
       char* input = stages + stage * kStageBytes;
-      const char* w_tile = reinterpret_cast<const char*>(packed_w) +
-                           static_cast<long long>(tile.group * kTilesK + tile.k_tile) * kSteps * kWeightBytes;
       barrier_wait(empty + stage, parity ^ 1);
-      if (lane == 0) {
-        barrier_arrive_expecting(full + stage, kWeightBytes);
-        bulk_copy_to_shared(input + kInputBytes, w_tile + static_cast<long long>(step) * kWeightBytes, kWeightBytes,
-                            full + stage);
-      }
       barrier_wait(copied + slot, turn / kCopiesAhead % 2);
 #pragma unroll 1
       for (int run = 0; run < kRuns; ++run)
         convert_run(reinterpret_cast<const Element*>(raw + slot * kRawBytes) + run * kRawRunElements, c_first,
-                    0, tile.first_output + run * kWindow, lane, input + run * kRunBytes);
+                    step % kR, tile.first_output + run * kWindow, lane, input + run * kRunBytes);
       fence_async_proxy();
       __syncwarp();
       if (lane == 0) barrier_arrive(full + stage);
@@ -623,6 +617,7 @@ jitconv_fwd_f32_nchw_n16c64h56w56_k64_3x3_bias_relu_tensor(const __grid_constant
     const int k_consumer = 0, run = 0;
     const bool gives_back = threadIdx.x % 128 == 0;  // what its warpgroup has multiplied
     float sum[kColumns / 2];
+    barrier_wait(weights_arrival, 0);
     // The warpgroups take tiles in turn, so that one can store while the other multiplies.
     int turn = 0;
     const auto pass_tile = [&] {  // the other's
@@ -646,21 +641,24 @@ jitconv_fwd_f32_nchw_n16c64h56w56_k64_3x3_bias_relu_tensor(const __grid_constant
       for (int step = 0; step < kSteps; ++step) {
         barrier_wait(full + stage, parity);
         const char* input = stages + stage * kStageBytes;
-        // Adding to an operand moves it by rows of 16 bytes: a pixel of a slice, a channel of a unit.
+        // Adding to an operand moves it by 16 bytes: a pixel of a slice, a channel of a unit.
         const MatrixOperand pixels = matrix_operand(input + run * kRunBytes, kRunPixels * 16);
-        const char* weights_of_step = input + kInputBytes;
+        const char* weights_of_step = shared + kWeightsFirstByte + step * kWeightBytes;
         const MatrixOperand weights = matrix_operand(weights_of_step + k_consumer * 16, kBlockK * 16);
         multiply_begin();
         // begin taps
-        multiply(sum, weights + 0 * kBlockK, pixels + 0, step != 0);  // r0s0 c0..7
-        multiply(sum, weights + 2 * kBlockK, pixels + 1, 1);  // r0s1 c0..7
-        multiply(sum, weights + 4 * kBlockK, pixels + 2, 1);  // r0s2 c0..7
-        multiply(sum, weights + 6 * kBlockK, pixels + 57, 1);  // r1s0 c0..7
-        multiply(sum, weights + 8 * kBlockK, pixels + 58, 1);  // r1s1 c0..7
-        multiply(sum, weights + 10 * kBlockK, pixels + 59, 1);  // r1s2 c0..7
-        multiply(sum, weights + 12 * kBlockK, pixels + 114, 1);  // r2s0 c0..7
-        multiply(sum, weights + 14 * kBlockK, pixels + 115, 1);  // r2s1 c0..7
-        multiply(sum, weights + 16 * kBlockK, pixels + 116, 1);  // r2s2 c0..7
+        multiply(sum, weights + 0 * kBlockK, pixels + 0, step != 0);  // s0 c0..7
+        multiply(sum, weights + 2 * kBlockK, pixels + 116, 1);  // s0 c8..15
+        multiply(sum, weights + 4 * kBlockK, pixels + 232, 1);  // s0 c16..23
+        multiply(sum, weights + 6 * kBlockK, pixels + 348, 1);  // s0 c24..31
+        multiply(sum, weights + 8 * kBlockK, pixels + 1, 1);  // s1 c0..7
+        multiply(sum, weights + 10 * kBlockK, pixels + 117, 1);  // s1 c8..15
+        multiply(sum, weights + 12 * kBlockK, pixels + 233, 1);  // s1 c16..23
+        multiply(sum, weights + 14 * kBlockK, pixels + 349, 1);  // s1 c24..31
+        multiply(sum, weights + 16 * kBlockK, pixels + 2, 1);  // s2 c0..7
+        multiply(sum, weights + 18 * kBlockK, pixels + 118, 1);  // s2 c8..15
+        multiply(sum, weights + 20 * kBlockK, pixels + 234, 1);  // s2 c16..23
+        multiply(sum, weights + 22 * kBlockK, pixels + 350, 1);  // s2 c24..31
         // end taps
         multiply_commit();
         multiply_wait<1>();
@@ -686,20 +684,22 @@ jitconv_fwd_f32_nchw_n16c64h56w56_k64_3x3_bias_relu_tensor(const __grid_constant
       Staged* const staged = staging + (warp - 4) * kStagingElements;
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const int column_first = opaque(run_first % kQ + lane % 4 * 2);
         const int k_first = tile.k_tile * kBlockK + k_consumer + warp % 4 * 16 + half * 8;
         Staged* const staged_lane =
             staged + (lane / 4 * kStagingPitch + lane % 4 * 2 + kLead - late(plane_first + k_first + lane / 4));
         if (lane == 0) bulk_stores_wait_read<0>();  // of what was staged before
         __syncwarp();
 #pragma unroll
-        for (int i = 0; i < kColumns / 4; ++i) {
-          const int column = i / 2 * 8 + i % 2;  // behind the lane's first
-          float value = sum[i / 2 * 4 + half * 2 + i % 2];
-          value += channel_bias[half];
-          value = activate(value);
-          const int rows = (column_first + column) / kPitch;
-          if (column_first + column - rows * kPitch < kQ) staged_lane[column - rows * kGap] = value;
+        for (int i = 0; i < kColumns / 8; ++i) {
+          float2 pair;
+#pragma unroll
+          for (int e = 0; e < 2; ++e) {
+            float value = sum[i * 4 + half * 2 + e];
+            value += channel_bias[half];
+            value = activate(value);
+            (e == 0 ? pair.x : pair.y) = value;
+          }
+          *reinterpret_cast<float2*>(staged_lane + (i * 8)) = pair;
         }
         fence_async_proxy();
         __syncwarp();

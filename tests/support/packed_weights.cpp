@@ -115,10 +115,10 @@ std::string packed_bytes_fault(tools::Device& device, const Kernel& kernel) {
   std::vector<std::byte> w(static_cast<std::size_t>(filter.k * filter.c * filter.r * filter.s) * bytes);
   std::vector<std::uint32_t> packed_bits(w.size() / bytes);  // of each weight, as they are to be packed
   for (std::size_t i = 0; i < packed_bits.size(); ++i) {
-    // Finite, and of all low bits. TF32 is rounded to nearest.
+    // Finite, and of all low bits. TF32 is rounded to nearest, ties to even.
     const auto bits = static_cast<std::uint32_t>((random() & 0x8fffffffu) | 0x30000000u);
     std::memcpy(w.data() + i * bytes, &bits, bytes);
-    packed_bits[i] = words ? (bits + 0x1000u) & ~0x1fffu : bits & 0xffffu;
+    packed_bits[i] = words ? (bits + 0xfffu + (bits >> 13 & 1u)) & ~0x1fffu : bits & 0xffffu;
   }
 
   const std::int64_t packed_bytes = kernel.packed_weight_bytes();

@@ -1,5 +1,5 @@
 // Warpgroup multiplications as a kernel writes them, against sums computed one by one: every type, the smallest and the
-// largest numbers of columns, operands whose halves lie anywhere.
+// largest numbers of columns, operands whose halves lie anywhere, swizzled ones.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -19,7 +19,8 @@ namespace {
 struct Case {
   const char* type;
   int columns;
-  std::uint32_t a_right, b_right;  // distance of the right half, in bytes
+  std::uint32_t a_right, b_right;  // distance of the right half, in bytes; of a swizzled operand, its first piece
+  bool a_swizzled = false, b_swizzled = false;
 };
 
 std::uint32_t bits_of(const std::string& type, int value) {
@@ -30,23 +31,31 @@ std::uint32_t bits_of(const std::string& type, int value) {
   return (single >> 16 & 0x8000u) | (((single >> 23 & 0xffu) - 112) << 10) | (single >> 13 & 0x3ffu);
 }
 
-// Rows of 32 bytes in global memory become two halves of 16 bytes in shared memory.
+// Rows of 32 bytes in global memory become two halves of 16 bytes in shared memory. Of swizzled rows, nothing but what
+// is an operand's is written.
 const char kKernel[] = R"(
+__device__ __forceinline__ unsigned char* place(unsigned char* first, bool swizzled, int right, int row, int half) {
+  if (swizzled) return first + row * 128 + ((right + half) ^ row % 8) * 16;
+  return first + row * 16 + half * right;
+}
+__device__ __forceinline__ MatrixOperand operand(const unsigned char* first, bool swizzled, int right) {
+  return swizzled ? swizzled_operand(first) + right : matrix_operand(first, right);
+}
 extern "C" __global__ void probe(const uint4* a, const uint4* b, float* y) {
   extern __shared__ __align__(128) unsigned char shared[];
   unsigned char* const a_first = shared + kA;
   unsigned char* const b_first = shared + kB;
   const int thread = static_cast<int>(threadIdx.x);
   for (int i = thread; i < 2 * 64; i += 128)
-    *reinterpret_cast<uint4*>(a_first + i / 2 * 16 + (i % 2) * kARight) = a[i];
+    *reinterpret_cast<uint4*>(place(a_first, kASwizzled, kARight, i / 2, i % 2)) = a[i];
   for (int i = thread; i < 2 * kColumns; i += 128)
-    *reinterpret_cast<uint4*>(b_first + i / 2 * 16 + (i % 2) * kBRight) = b[i];
+    *reinterpret_cast<uint4*>(place(b_first, kBSwizzled, kBRight, i / 2, i % 2)) = b[i];
   fence_async_proxy();
   __syncthreads();
   float sum[kColumns / 2];
 #pragma unroll
   for (int i = 0; i < kColumns / 2; ++i) sum[i] = 1000.0f;
-  const MatrixOperand left = matrix_operand(a_first, kARight), right = matrix_operand(b_first, kBRight);
+  const MatrixOperand left = operand(a_first, kASwizzled, kARight), right = operand(b_first, kBSwizzled, kBRight);
   multiply_begin();
   multiply(sum, left, right, 0);
   for (int i = 1; i < kRepeats; ++i) multiply(sum, left, right, 1);
@@ -96,12 +105,18 @@ Prepared prepare(const Case& one, int repeats) {
     }
   }
   made.y.resize(made.expected.size());
-  const std::uint32_t b_at = 48 + std::max(one.a_right + 64 * 16, 64u * 16);
-  made.shared_bytes = b_at + one.b_right + static_cast<std::uint32_t>(one.columns) * 16;
+  const auto columns = static_cast<std::uint32_t>(one.columns);
+  const std::uint32_t a_at = one.a_swizzled ? 1024 : 48;
+  const std::uint32_t a_end = a_at + (one.a_swizzled ? 64 * 128 : std::max(one.a_right, 64u * 16) + 64 * 16);
+  const std::uint32_t b_at = one.b_swizzled ? (a_end + 1023) / 1024 * 1024 : a_end;
+  made.shared_bytes = b_at + (one.b_swizzled ? columns * 128 : one.b_right + columns * 16);
   made.text = "// A multiplication.\n" + std::string(codegen::embedded_text("device/warpgroup.cuh")) +
+              std::string(codegen::embedded_text("device/swizzled_operand.cuh")) +
               codegen::multiply_text(fmt::format("device/multiply_{}.cuh", one.type), one.columns) +
-              fmt::format("constexpr int kColumns = {}, kRepeats = {}, kA = 48, kB = {}, kARight = {}, kBRight = {};\n",
-                          one.columns, repeats, b_at, one.a_right, one.b_right) +
+              fmt::format(
+                  "constexpr int kColumns = {}, kRepeats = {}, kA = {}, kB = {}, kARight = {}, kBRight = {};\n"
+                  "constexpr bool kASwizzled = {}, kBSwizzled = {};\n",
+                  one.columns, repeats, a_at, b_at, one.a_right, one.b_right, one.a_swizzled, one.b_swizzled) +
               kKernel;
   return made;
 }
@@ -143,13 +158,21 @@ TEST_P(Multiply, SumsUpSmallIntegersExactly) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Cases, Multiply,
-    testing::Values(Case{"tf32", 8, 1024, 128}, Case{"tf32", 64, 1040, 1072}, Case{"tf32", 248, 4112, 12304},
-                    Case{"tf32", 256, 1024, 4096}, Case{"f16", 8, 1040, 144}, Case{"f16", 64, 1024, 1024},
-                    Case{"f16", 248, 20016, 4000}, Case{"f16", 256, 1136, 70000}, Case{"bf16", 8, 1024, 128},
-                    Case{"bf16", 64, 1232, 100016}, Case{"bf16", 248, 1024, 3984}, Case{"bf16", 256, 5008, 4112}),
-    [](const auto& instance) { return fmt::format("{}x{}", instance.param.type, instance.param.columns); });
+INSTANTIATE_TEST_SUITE_P(Cases, Multiply,
+                         testing::Values(Case{"tf32", 8, 1024, 128}, Case{"tf32", 64, 1040, 1072},
+                                         Case{"tf32", 248, 4112, 12304}, Case{"tf32", 256, 1024, 4096},
+                                         Case{"f16", 8, 1040, 144}, Case{"f16", 64, 1024, 1024},
+                                         Case{"f16", 248, 20016, 4000}, Case{"f16", 256, 1136, 70000},
+                                         Case{"bf16", 8, 1024, 128}, Case{"bf16", 64, 1232, 100016},
+                                         Case{"bf16", 248, 1024, 3984}, Case{"bf16", 256, 5008, 4112},
+                                         Case{"tf32", 64, 0, 1072, true}, Case{"tf32", 128, 6, 2048, true},
+                                         Case{"tf32", 8, 1024, 4, false, true}, Case{"tf32", 256, 2, 6, true, true},
+                                         Case{"f16", 64, 4, 0, true, true}, Case{"bf16", 248, 2, 3984, true}),
+                         [](const auto& instance) {
+                           const Case& one = instance.param;
+                           return fmt::format("{}x{}{}{}", one.type, one.columns, one.a_swizzled ? "_swizzled_a" : "",
+                                              one.b_swizzled ? "_swizzled_b" : "");
+                         });
 
 TEST(MultiplySpeed, IsPrinted) {
   Prepared made = prepare({"tf32", 128, 1024, 2048}, 4000);

@@ -190,6 +190,78 @@ TEST_F(TensorCopies, OfAVolumeBringZerosOnEverySide) {
   }
 }
 
+// Words and what they are rounded to, written down one by one.
+struct Rounded {
+  std::uint32_t from, to;
+};
+const Rounded kRounded[] = {
+    {0x00000000, 0x00000000},
+    {0x80000000, 0x80000000},
+    {0x3f800000, 0x3f800000},
+    {0x3f802000, 0x3f802000},
+    // To nearest.
+    {0x3f800fff, 0x3f800000},
+    {0x3f801001, 0x3f802000},
+    {0xbf802fff, 0xbf802000},
+    {0xbf803001, 0xbf804000},
+    // Ties, to even: down and up.
+    {0x3f801000, 0x3f800000},
+    {0x3f803000, 0x3f804000},
+    {0xc1235000, 0xc1234000},
+    {0xc1237000, 0xc1238000},
+    // Carries into the exponent, to infinity at last.
+    {0x3fffffff, 0x40000000},
+    {0x3ffff000, 0x40000000},
+    {0x7f7fefff, 0x7f7fe000},
+    {0x7f7ff000, 0x7f800000},
+    {0xff7fffff, 0xff800000},
+    {0xff7fefff, 0xff7fe000},
+    {0x7f800000, 0x7f800000},
+    {0xff800000, 0xff800000},
+    // Every NaN is one.
+    {0x7f800001, 0x7fffe000},
+    {0xff800001, 0x7fffe000},
+    {0x7fc00000, 0x7fffe000},
+    {0xffc12345, 0x7fffe000},
+    {0x7fffffff, 0x7fffe000},
+    {0xffffffff, 0x7fffe000},
+    // Denormals, to zero or into the normal numbers.
+    {0x00000001, 0x00000000},
+    {0x80001000, 0x80000000},
+    {0x00001001, 0x00002000},
+    {0x80003000, 0x80004000},
+    {0x007fffff, 0x00800000},
+    {0x807fe000, 0x807fe000},
+};
+
+TEST_F(TensorCopies, RoundFloatsToTf32) {
+  const auto words = static_cast<std::int64_t>(std::size(kRounded));
+  for (const bool swizzled : {false, true}) {
+    TensorMapShape shape{.rank = 2, .extents = {words, 3}, .strides = {1, words}, .box = {32, 8}, .swizzled = swizzled};
+    shape.rounds_to_tf32 = true;
+    ASSERT_EQ(words, shape.box[0]);
+    for (const std::array<int, 3>& first : {std::array{0, 0, 0}, {4, 1, 0}, {-12, -6, 0}}) {
+      // What comes is what would come, if the tensor held the rounded words.
+      set(shape);
+      const auto fill = [&](std::uint32_t Rounded::*member) {
+        for (std::int64_t i = 0; i < bytes_ / 4; ++i)
+          std::memcpy(x_ + i * 4, &(kRounded[index((i + i / words) % words)].*member), 4);
+      };
+      fill(&Rounded::to);
+      const std::vector<unsigned char> want = expected(first);
+      for (const Landing landing : {Landing::early, Landing::late}) {
+        fill(&Rounded::from);
+        EXPECT_TRUE(run({.first = first}, {.landing = landing}).findings.empty());
+        for (std::size_t i = 0; i < want.size() / 4; ++i) {
+          std::uint32_t word = 0;
+          std::memcpy(&word, &want[i * 4], 4);
+          ASSERT_EQ(y_[i], word) << i << " of the box at " << first[0] << ", " << first[1];
+        }
+      }
+    }
+  }
+}
+
 TEST_F(TensorCopies, TellTheBarrierOfTheWholeBox) {
   set(plane());
   Order order{.first = {28, 8}};

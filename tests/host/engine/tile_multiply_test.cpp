@@ -26,6 +26,23 @@ class Tiles : public testing::Test {
   static TileOperand operand(const std::vector<char>& matrix) {
     return {{matrix.data(), matrix.data() + matrix.size() / 2}, 128};
   }
+  /// The same elements in swizzled rows of 128 bytes, from this piece on; all around them are NaNs.
+  struct Swizzled {
+    std::vector<char> bytes;
+    TileOperand operand;
+  };
+  static Swizzled swizzled(const std::vector<char>& matrix, std::uint32_t piece, std::uint32_t step) {
+    const std::size_t rows = matrix.size() / 32;
+    Swizzled made{std::vector<char>((rows / 8 - 1) * step + 1024, '\xff'), {}};
+    for (std::size_t row = 0; row < rows; ++row) {
+      for (std::size_t half = 0; half < 2; ++half) {
+        const std::size_t place = row / 8 * step + row % 8 * 128 + ((piece + half) ^ row % 8) * 16;
+        std::memcpy(made.bytes.data() + place, matrix.data() + half * (matrix.size() / 2) + row * 16, 16);
+      }
+    }
+    made.operand = {{made.bytes.data(), made.bytes.data()}, step, true, piece};
+    return made;
+  }
   /// a[0][0] * b[0][0], from bits.
   template <typename T>
   float product(MultiplyType type, T left, T right) {
@@ -72,6 +89,32 @@ TEST_F(Tiles, AddEveryElementOnceToItsSum) {
           sum += (static_cast<float>(row % 7) - static_cast<float>(k)) *
                  (static_cast<float>(column % 5) + static_cast<float>(k % 3));
         ASSERT_EQ(tile[row * columns + column], sum) << row << " " << column;
+      }
+    }
+  }
+}
+
+TEST_F(Tiles, OfSwizzledRowsAreThoseOfPlainOnes) {
+  for (std::size_t row = 0; row < 256; ++row) {
+    for (std::size_t k = 0; k < 8; ++k) {
+      if (row < 64) put(a, row, k, static_cast<float>(row * 3 + k * k) - 90.0f);
+      put(b, row, k, static_cast<float>(row % 17) - static_cast<float>(k * 2));
+    }
+  }
+  for (const MultiplyType type : {MultiplyType::tf32, MultiplyType::bf16}) {
+    for (const std::uint32_t columns : {8u, 248u, 256u}) {
+      std::vector<float> expected(tile.size(), 5.0f);
+      multiply_tile(type, expected.data(), columns, operand(a), operand(b));
+      for (const std::uint32_t piece : {0u, 2u, 4u, 6u}) {
+        const Swizzled other_a = swizzled(a, piece, 2048), other_b = swizzled(b, 6 - piece, 1024);
+        for (const bool swizzle_a : {false, true}) {
+          for (const bool swizzle_b : {false, true}) {
+            tile.assign(tile.size(), 5.0f);
+            multiply_tile(type, tile.data(), columns, swizzle_a ? other_a.operand : operand(a),
+                          swizzle_b ? other_b.operand : operand(b));
+            ASSERT_EQ(tile, expected) << columns << " columns from piece " << piece << " on";
+          }
+        }
       }
     }
   }

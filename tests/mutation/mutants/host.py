@@ -21,6 +21,9 @@ tiles = File("host/tile_multiply.cpp", "tile_multiply")
 warpgroups = File("host/warpgroups.cpp", "warpgroups")
 launch = File("host/launch_async.cpp", "launch_async")
 bulk_stores = File("host/bulk_stores.cpp", "bulk_stores")
+operand_runs = File("host/operand_place.h", "operand_place")
+operand_place = File("host/operand_place.cpp", "operand_place")
+boxes = File("host/tensor_box.cpp", "tensor_box")
 tf32 = File("host/models/operand_tf32.h", "model_operand_tf32")
 
 UNSEEN = "a kernel with this bug passes on a CPU: "
@@ -112,7 +115,19 @@ MUTANTS = [
            "copies never land late: what needs it is not seen"),
     launch("copies_need_no_wait", "    block_.log({Rule::unfinished_copy, pc_near(near, copy->pc), copy->issuer,",
            "    if (false) block_.log({Rule::unfinished_copy, pc_near(near, copy->pc), copy->issuer,", UNSEEN + "copies into the next block's memory"),
-    tf32("truncates", "(bits + 0x1000u) & ~0x1fffu", "bits & ~0x1fffu", "operands are truncated on a CPU and rounded on a GPU"),
+    tiles("swizzles_half_of_eight_rows", "(operand.piece + half) ^ row % 8", "(operand.piece + half) ^ row % 4",
+          "products of swizzled operands are others on a CPU"),
+    operand_runs("reads_whole_rows", "begin + pair * kPiece, 2 * kPiece)", "begin, kSwizzledRow)",
+                 "right kernels are called racy: what lies beside an operand counts as read"),
+    operand_runs("reads_as_not_swizzled", "(pieces() ^ row % kRows) / 2 * 2", "pieces()",
+                 UNSEEN + "a swizzled operand that is overwritten too early"),
+    operand_place("rows_begin_anywhere", "rows % kSwizzledRows != 0 || step_", "step_",
+                  UNSEEN + "a swizzled operand at no multiple of 1024 bytes"),
+    boxes("ties_away", "bits + 0xfffu + (bits >> 13 & 1u)", "bits + 0x1000u",
+          "ties are rounded away from zero on a CPU and to even on a GPU"),
+    boxes("swizzled_ones_not_rounded", "if (!rounds_to_tf32_) return;", "if (!rounds_to_tf32_ || swizzled_) return;",
+          "products of boxes are of truncated numbers on a CPU and of rounded ones on a GPU"),
+    tf32("truncates", "(bits + 0xfffu + (bits >> 13 & 1u)) & ~0x1fffu", "bits & ~0x1fffu", "operands are truncated on a CPU and rounded on a GPU"),
     # Order of threads.
     clocks("barrier_orders_nothing", "  ordered_ = counter_;\n  std::fill(now_.begin(), now_.end(), ++counter_);\n",
            "  std::fill(now_.begin(), now_.end(), ++counter_);\n", "right kernels are called racy"),

@@ -236,6 +236,8 @@ std::vector<Unit> units_of(const TensorCandidate& one) {
       R"(multiply\(sum, weights \+ (\d+) \* kBlockK, matrix_operand\(pixels \+ 16 \* (\d+), zeros - \(pixels \+ 16 \* (\d+)\)\), .*\);  // (?:r(\d+))?s(\d+))");
   static const std::regex two_raw_slices(
       R"(multiply\(sum, a\[(\d+)\], pixels \+ (\d+), .*\);  // (?:r(\d+))?s(\d+), (\d+) of (\d+))");
+  static const std::regex two_slices_of_rows(
+      R"(multiply\(sum, weights \+ (\d+), pixels \+ (\d+), .*\);  // c(\d+)\.\.(\d+))");
   // A row is named where a step has several.
   const auto number = [](const std::smatch& match, std::size_t i) {
     return match[i].matched ? std::int64_t{std::stoll(match[i])} : 0;
@@ -246,7 +248,13 @@ std::vector<Unit> units_of(const TensorCandidate& one) {
     if (line.find("multiply(") == std::string::npos) continue;
     std::smatch match;
     const std::int64_t channels = TensorTiling::slice_channels(one.spec);
-    if (!t.packs_weights()) {
+    if (t.swizzles_weights(one.spec)) {
+      RC_ASSERT(std::regex_search(line, match, two_slices_of_rows));
+      const std::int64_t slice = number(match, 3) / channels;
+      RC_ASSERT(number(match, 4) == (slice + 2) * channels - 1 && number(match, 1) == slice);
+      units.push_back({0, 0, slice, number(match, 2)});
+      units.push_back({0, 0, slice + 1, number(match, 2) + t.slice_pitch(one.spec)});
+    } else if (!t.packs_weights()) {
       RC_ASSERT(std::regex_search(line, match, two_raw_slices));
       const std::int64_t r = number(match, 3), s = number(match, 4), pair = number(match, 5) - 1;
       RC_ASSERT(number(match, 6) == t.slices / 2);
@@ -395,7 +403,7 @@ TEST(TensorSource, MultipliesInTheTypeOfTheTensors) {
     EXPECT_NE(text.find(fmt::format("wgmma.mma_async.sync.aligned.m64n{}{}", one.tiling.columns, words)),
               std::string::npos)
         << type;
-    EXPECT_EQ(text.find("cvt.rna.tf32.f32") != std::string::npos, type == "f32") << type;
+    EXPECT_EQ(text.find("cvt.rn.tf32.f32") != std::string::npos, type == "f32") << type;
   }
 }
 

@@ -1,5 +1,6 @@
 // Weights that come as they lie in w (raw_weights): which weight meets which pixel, that boxes bring all of w once, and
-// where they lie. Restates templates/tensor_raw_weights.cu.in and what weight_holes() asks for.
+// where they lie. Restates templates/tensor_raw_weights.cu.in, how instructions read swizzled rows, and what
+// weight_holes() asks for.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -69,7 +70,6 @@ std::int64_t vector_of(const TensorCandidate& one) {
 std::int64_t load_address(const TensorCandidate& one, std::int64_t row, int lane, std::int64_t i) {
   const std::int64_t channels = one.tiling.lane_channels(one.spec), taps = one.tiling.taps(one.spec);
   const std::int64_t of_row = row * one.tiling.chunk_channels(one.spec) * taps * 4;
-  if (one.tiling.swizzles_weights(one.spec)) return of_row + ((lane % 4 * (channels / 4) + i / 4) ^ (row % 8)) * 16;
   return of_row + lane % 4 * (channels * taps * 4) + i * 4;
 }
 
@@ -95,14 +95,23 @@ std::vector<std::array<Weight, 4>> registers_of(const TensorCandidate& one, cons
   return a;
 }
 
-/// A multiplication of the text: which registers, and the tap and the first slice of its pixels.
+/// What an instruction takes of a swizzled row: 32 bytes, `pieces` of 16 bytes behind its start.
+Weight of_swizzled(const std::vector<Weight>& words, std::int64_t row, std::int64_t pieces, std::int64_t column) {
+  const std::int64_t piece = (pieces + column / 4) ^ (row % 8);
+  return words.at(static_cast<std::size_t>((row * kSwizzledRow + piece * kPieceBytes) / 4 + column % 4));
+}
+
+/// A multiplication of the text: which registers, or what is added to the weights' operand; the tap and the first slice
+/// of its pixels.
 struct Multiplication {
-  std::int64_t registers, r, s, slice;
+  std::int64_t weights, r, s, slice;
 };
 
 std::vector<Multiplication> multiplications_of(const TensorCandidate& one) {
   static const std::regex line_of(
       R"(multiply\(sum, a\[(\d+)\], pixels \+ (\d+), .*\);  // (?:r(\d+))?s(\d+), (\d+) of (\d+))");
+  static const std::regex line_of_rows(
+      R"(multiply\(sum, weights \+ (\d+), pixels \+ (\d+), .*\);  // c(\d+)\.\.(\d+))");
   const std::string text = emit_tensor(one.plan);
   const std::size_t begin = text.find("// begin taps\n"), end = text.find("// end taps\n");
   RC_ASSERT(begin != std::string::npos && end != std::string::npos);
@@ -110,6 +119,13 @@ std::vector<Multiplication> multiplications_of(const TensorCandidate& one) {
   std::vector<Multiplication> found;
   for (std::string line; std::getline(lines, line);) {
     std::smatch match;
+    if (std::regex_search(line, match, line_of_rows)) {
+      const std::int64_t slice = std::stoll(match[3]) / 4;
+      RC_ASSERT(std::stoll(match[4]) == slice * 4 + 7 &&
+                std::stoll(match[2]) == slice * one.tiling.slice_pitch(one.spec));
+      found.push_back({std::stoll(match[1]), 0, 0, slice});
+      continue;
+    }
     if (!std::regex_search(line, match, line_of)) continue;
     const std::int64_t r = match[3].matched ? std::stoll(match[3]) : 0, s = std::stoll(match[4]);
     const std::int64_t slice = 2 * (std::stoll(match[5]) - 1);
@@ -131,7 +147,7 @@ RC_GTEST_PROP(TensorRawWeightsProperty, ChannelsAreAPermutationOfTheirChunk, ())
       const std::int64_t channel = one.tiling.channel_at(one.spec, place);
       RC_ASSERT(channel >= 0 && channel < chunk);
       channels.insert(channel);
-      if (one.tiling.packs_weights()) RC_ASSERT(channel == place);
+      if (!one.tiling.multiplies_registers(one.spec)) RC_ASSERT(channel == place);
       // Of the next chunk, the same channels of that chunk.
       RC_ASSERT(one.tiling.channel_at(one.spec, place + chunk) == channel + chunk);
     }
@@ -159,15 +175,18 @@ RC_GTEST_PROP(TensorRawWeightsProperty, MeetThePixelsOfTheirChannelsAndTaps, ())
       for (int thread = 0; thread < kWarpsOfConsumer * kWarpSize; ++thread) {
         const int warp = thread / kWarpSize, lane = thread % kWarpSize;
         const std::int64_t row = consumer * 64 + warp * kRowsOfWarp + lane / 4;
-        const auto a = registers_of(one, words, row, lane);
+        std::vector<std::array<Weight, 4>> a;
+        if (t.multiplies_registers(spec)) a = registers_of(one, words, row, lane);
         for (const Multiplication& multiplication : multiplications) {
           for (int i = 0; i < 4; ++i) {
             const std::int64_t column = lane % 4 + i / 2 * 4, k_of_tile = row + i % 2 * 8;
             const std::int64_t k_of_group = tile % t.tiles_k(spec) * t.block_k + k_of_tile;
             if (k_of_group >= group_k) continue;  // is not stored
             const std::int64_t channel = step * chunk + t.channel_at(spec, multiplication.slice * 4 + column);
-            const Weight& weight =
-                a.at(static_cast<std::size_t>(multiplication.registers)).at(static_cast<std::size_t>(i));
+            const Weight weight =
+                t.swizzles_weights(spec)
+                    ? of_swizzled(words, k_of_tile, multiplication.weights, column)
+                    : a.at(static_cast<std::size_t>(multiplication.weights)).at(static_cast<std::size_t>(i));
             if (channel >= spec.filter.c) {
               RC_ASSERT(weight == Weight{});
               continue;
@@ -230,6 +249,7 @@ std::int64_t wavefronts(const TensorCandidate& one, std::int64_t half, std::int6
 
 RC_GTEST_PROP(TensorRawWeightsProperty, LanesMeetInNoBank, ()) {
   for (const TensorCandidate& one : some_with_raw_weights()) {
+    if (!one.tiling.multiplies_registers(one.spec)) continue;
     const std::int64_t loads = one.tiling.lane_channels(one.spec) * one.tiling.taps(one.spec);
     for (std::int64_t half = 0; half < 2; ++half)
       for (std::int64_t i = 0; i < loads; i += vector_of(one)) RC_ASSERT(wavefronts(one, half, i) == vector_of(one));
@@ -245,7 +265,9 @@ RC_GTEST_PROP(TensorRawWeightsProperty, LieBehindTheirStepsPixels, ()) {
     const std::int64_t bytes = std::int64_t{map.box[0]} * map.box[1] * map.element_bytes;
     RC_ASSERT(map.box[0] == t.chunk_channels(spec) * t.taps(spec) && map.box[1] == t.block_k);
     RC_ASSERT(map.swizzled == (map.box[0] * 4 == kSwizzledRow));
-    RC_ASSERT(map.swizzled == t.swizzles_weights(spec));
+    RC_ASSERT(map.swizzled == t.swizzles_weights(spec) && map.swizzled != t.multiplies_registers(spec));
+    // The instruction would cut off what nobody rounds, which no bound of an error shows.
+    RC_ASSERT(map.rounds_to_tf32 == map.swizzled);
     // What the barrier of a stage expects is what comes.
     RC_ASSERT(t.weight_bytes(spec) == bytes);
     RC_ASSERT(t.weights_in_stage(spec) >= t.runs() * t.run_bytes(spec));
@@ -267,9 +289,10 @@ RC_GTEST_PROP(TensorRawWeightsProperty, ThreadsHaveRegistersForThem, ()) {
     // Sums, four weights of each multiplication, and as many others as the same kernel has with packed weights.
     TensorTiling packed = t;
     packed.raw_weights = false;
-    RC_ASSERT(t.raw_weight_registers(spec) >= t.units(spec) / 2 * 4);
+    const std::int64_t weights = t.multiplies_registers(spec) ? t.units(spec) / 2 * 4 : 0;
+    RC_ASSERT(t.raw_weight_registers(spec) >= weights && (weights > 0 || t.raw_weight_registers(spec) == 0));
     RC_ASSERT(t.consumer_registers(spec) == packed.wanted_registers(spec) + t.raw_weight_registers(spec));
-    RC_ASSERT(t.consumer_registers(spec) >= t.columns / 2 + t.units(spec) / 2 * 4 + 64);
+    RC_ASSERT(t.consumer_registers(spec) >= t.columns / 2 + weights + 64);
     RC_ASSERT(t.consumer_registers(spec) % 8 == 0 && t.loader_registers(spec) % 8 == 0);
     RC_ASSERT(t.loader_registers(spec) >= 24 && t.loader_registers(spec) <= 240);
     RC_ASSERT(t.loader_registers(spec) + 2 * t.consumer_registers(spec) <= 3 * TensorTiling::kLaunchRegisters);
@@ -320,6 +343,12 @@ TEST(TensorRawWeights, OtherConvolutionsPackThem) {
 RC_GTEST_PROP(TensorRawWeightsProperty, AreLoadedBetweenTheirArrivalAndTheirMultiplications, ()) {
   for (const TensorCandidate& one : some_with_raw_weights()) {
     const std::string text = generate(one.plan).text;
+    if (!one.tiling.multiplies_registers(one.spec)) {
+      RC_ASSERT(text.find("load_weights(a, ") == std::string::npos);
+      RC_ASSERT(text.find("weights = swizzled_operand(input + kWeightsOfStage + k_consumer * kWeightRowBytes);") !=
+                std::string::npos);
+      continue;
+    }
     const std::size_t arrival = text.find("barrier_wait(full + stage, parity);"),
                       done = text.find("multiply_wait<0>();", arrival), load = text.find("load_weights(a, ", done),
                       begin = text.find("multiply_begin();", load), multiply = text.find("multiply(sum, ", begin);

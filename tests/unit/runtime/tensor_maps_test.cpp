@@ -96,6 +96,13 @@ TEST_F(TensorMapsTest, HoldWhatTheShapeSaysAndTheLaunchsPointer) {
   EXPECT_EQ(rows.swizzle, 0);
 }
 
+TEST_F(TensorMapsTest, RoundWhereTheShapeSaysSo) {
+  entry_.arguments[1].map.rounds_to_tf32 = true;
+  kernel().launch(nullptr, args_);
+  EXPECT_EQ(fake_driver::launches().front().maps[1].data_type, 11);
+  EXPECT_EQ(fake_driver::launches().front().maps[2].data_type, 7);
+}
+
 TEST_F(TensorMapsTest, OfTwoByteElementsCountInBytes) {
   spec_.dtype = DataType::f16;
   for (codegen::Argument& argument : entry_.arguments)
@@ -150,6 +157,7 @@ TEST_F(TensorMapsTest, ThatCannotBeAreABug) {
       {[](TensorMapShape& map) { map.rank = 1; }, "of rank 1"},
       {[](TensorMapShape& map) { map.rank = 4; }, "of rank 4"},
       {[](TensorMapShape& map) { map.element_bytes = 8; }, "elements of 8 bytes"},
+      {[](TensorMapShape& map) { map.element_bytes = 2, map.rounds_to_tf32 = true; }, "no floats are to be rounded"},
       {[](TensorMapShape& map) { map.strides[0] = 2; }, "a stride of 2 along the first axis"},
       {[](TensorMapShape& map) { map.strides[1] = 62; }, "a stride of 248 bytes"},
       {[](TensorMapShape& map) { map.strides[2] = 0; }, "a stride of 0 bytes"},

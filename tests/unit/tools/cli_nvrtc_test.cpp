@@ -113,8 +113,8 @@ TEST_F(CliNvrtc, HarnessCompilesWithNvcc) {
     arguments.insert(arguments.end(), {"--emit=harness", "-o", file});
     const ProcessResult dumped = run(JITCONV_DUMP, arguments);
     ASSERT_EQ(dumped.exit_code, 0) << dumped.err;
-    const ProcessResult compiled = run(nvcc.c_str(), {"-gencode", "arch=compute_90a,code=sm_90a", "-Werror=all-warnings",
-                                                      "-o", directory_.file("harness"), file});
+    const ProcessResult compiled = run(nvcc.c_str(), {"-gencode", "arch=compute_90a,code=sm_90a",
+                                                      "-Werror=all-warnings", "-o", directory_.file("harness"), file});
     EXPECT_EQ(compiled.exit_code, 0) << name << "\n" << compiled.out << compiled.err;
   }
 }

@@ -1,0 +1,6 @@
+// CPU model of device/swizzled_operand.cuh. Descriptors are those of the GPU; the engine reads them.
+__device__ __forceinline__ MatrixOperand swizzled_operand(const void* first) {
+  constexpr unsigned long long kEightRows = 1024, kSwizzled = 1ull << 62;
+  const unsigned address = static_cast<unsigned>(__cvta_generic_to_shared(first));
+  return (address & 0x3ffffu) >> 4 | (kEightRows >> 4) << 32 | kSwizzled;
+}

@@ -1,0 +1,61 @@
+// Where the operand of a multiplication lies in shared memory, read from its descriptor (a wgmma matrix descriptor):
+// in core matrices, eight rows of 16 bytes one after the other, or swizzled, in rows of 128 bytes as a tensor map's box
+// brings them. What no GPU was seen to do as the model does is refused.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "host/finding.h"
+#include "host/tile_multiply.h"
+
+namespace jitconv::host {
+
+struct OperandRefusal {
+  Rule rule{};
+  std::string text;
+};
+
+class OperandPlace {
+ public:
+  explicit OperandPlace(std::uint64_t descriptor);
+
+  /// Why the descriptor is none; nothing if it is one.
+  std::optional<OperandRefusal> refusal() const;
+  /// For multiply_tile(), of a block whose shared memory is at `memory`.
+  TileOperand tile(const char* memory) const;
+
+  /// Calls visit(row, offset, bytes) for neighbouring bytes that are read, of rows from `row` on, until it returns
+  /// false. Together they are what is read, and nothing else.
+  template <typename Visit>
+  void visit_runs(std::uint32_t rows, const Visit& visit) const;
+
+ private:
+  static constexpr std::uint32_t kPiece = 16, kRows = 8, kSwizzledRow = 128, kSwizzledRows = kRows * kSwizzledRow;
+
+  std::uint32_t pieces() const { return first_ % kSwizzledRow / kPiece; }  // of its row that are before the operand
+
+  std::uint64_t descriptor_;
+  std::uint32_t first_, right_half_, step_;  // bytes
+  bool swizzled_;
+};
+
+template <typename Visit>
+void OperandPlace::visit_runs(std::uint32_t rows, const Visit& visit) const {
+  if (swizzled_) {
+    // The two pieces of a row are neighbours wherever the swizzle brings them, though perhaps in the other order.
+    for (std::uint32_t row = 0; row < rows; ++row) {
+      const std::uint32_t pair = (pieces() ^ row % kRows) / 2 * 2;
+      const std::uint32_t begin =
+          first_ / kSwizzledRow * kSwizzledRow + row / kRows * step_ + row % kRows * kSwizzledRow;
+      if (!visit(row, begin + pair * kPiece, 2 * kPiece)) return;
+    }
+    return;
+  }
+  for (std::uint32_t half = 0; half < 2; ++half)
+    for (std::uint32_t row = 0; row < rows; row += kRows)
+      if (!visit(row, first_ + half * right_half_ + row / kRows * step_, kRows * kPiece)) return;
+}
+
+}  // namespace jitconv::host

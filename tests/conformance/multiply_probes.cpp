@@ -1,0 +1,228 @@
+// See multiply_probes.h. Multiplications are of small integers, or of numbers of as few bits, whose sums are exact in
+// any order: the order in which hardware adds, and what it drops, is no part of the model.
+#include "conformance/multiply_probes.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+
+#include "conformance/tensor_probes.h"
+
+namespace jitconv::test {
+namespace {
+
+constexpr int kHopper = 90;
+
+std::uint32_t bits_of(const std::string& type, int value) {
+  const auto single = std::bit_cast<std::uint32_t>(static_cast<float>(value));
+  if (type == "tf32") return single;
+  if (type == "bf16") return single >> 16;
+  if (value == 0) return 0;
+  return (single >> 16 & 0x8000u) | (((single >> 23 & 0xffu) - 112) << 10) | (single >> 13 & 0x3ffu);
+}
+
+/// Two multiplications of 64 rows by `columns`, of operands whose right halves lie 16 and 48 bytes further away than
+/// they have to. A thread's item: four words of a, some of b, and the sums it starts from.
+Probe multiplications(const std::string& type, int columns, bool accumulate) {
+  const bool words = type == "tf32";
+  const std::size_t sums = static_cast<std::size_t>(columns) / 2;
+  const std::size_t b_words = (static_cast<std::size_t>(columns) * 8 + kProbeThreads - 1) / kProbeThreads;
+  Probe probe;
+  probe.name = fmt::format("multiply {} x{}{}", type, columns, accumulate ? "" : " from zero");
+  static const std::string_view files[] = {"device/multiply_tf32.cuh", "device/multiply_f16.cuh",
+                                           "device/multiply_bf16.cuh"};
+  probe.device_files = {"device/warpgroup.cuh", files[words ? 0 : type == "f16" ? 1 : 2]};
+  for (const char* function :
+       {"matrix_operand", "fence_async_proxy", "multiply_begin", "multiply_commit", "multiply_wait"})
+    probe.functions.push_back(std::string("warpgroup.cuh: ") + function);
+  probe.functions.push_back(fmt::format("multiply_{}.cuh: multiply", type));
+  probe.columns = columns;
+  probe.body = fmt::format(
+      "  constexpr int kColumns = {}, kWordsOfB = {};\n"
+      "  constexpr int kRightOfA = 64 * 16 + 16, kRightOfB = kColumns * 16 + 48, kB = kRightOfA + 64 * 16;\n"
+      "  unsigned char* const bytes = reinterpret_cast<unsigned char*>(shared);\n"
+      "  const auto put = [bytes](int first, int right, int index, unsigned value) {{\n"
+      "    *reinterpret_cast<unsigned*>(bytes + first + index / 8 * 16 + index / 4 % 2 * right + index % 4 * 4) =\n"
+      "        value;\n"
+      "  }};\n"
+      "  const int thread = static_cast<int>(threadIdx.x);\n"
+      "  for (int i = 0; i < 4; ++i) put(0, kRightOfA, thread * 4 + i, in[i]);\n"
+      "  for (int i = 0; i < kWordsOfB; ++i)\n"
+      "    if (thread * kWordsOfB + i < kColumns * 8) put(kB, kRightOfB, thread * kWordsOfB + i, in[4 + i]);\n"
+      "  fence_async_proxy();\n"
+      "  __syncthreads();\n"
+      "  float sum[kColumns / 2];\n"
+      "#pragma unroll\n"
+      "  for (int i = 0; i < kColumns / 2; ++i) sum[i] = __uint_as_float(in[4 + kWordsOfB + i]);\n"
+      "  const MatrixOperand a = matrix_operand(bytes, kRightOfA), b = matrix_operand(bytes + kB, kRightOfB);\n"
+      "  multiply_begin();\n"
+      "  multiply(sum, a, b, {});\n"
+      "  multiply_commit();\n"
+      "  multiply(sum, a, b, 1);\n"
+      "  multiply_commit();\n"
+      "  multiply_wait<1>();\n"
+      "  multiply_wait<0>();\n"
+      "#pragma unroll\n"
+      "  for (int i = 0; i < kColumns / 2; ++i) out[i] = __float_as_uint(sum[i]);\n",
+      columns, b_words, accumulate ? 1 : 0);
+  probe.in_words = 4 + b_words + sums;
+  probe.out_words = sums;
+  probe.shared_bytes = static_cast<std::size_t>(2 * 64 * 16 + 16 + 2 * columns * 16 + 48);
+  probe.compute_capability = kHopper;
+  std::mt19937_64 random = random_of_probe(probe.name);
+  const auto element = [&] { return bits_of(type, static_cast<int>(random() % 17) - 8); };
+  for (std::size_t item = 0; item < 4 * kProbeThreads; ++item) {
+    for (std::size_t i = 0; i < 4 + b_words; ++i) {
+      const std::uint32_t low = element();
+      probe.inputs.push_back(words ? low : low | element() << 16);
+    }
+    for (std::size_t i = 0; i < sums; ++i)
+      probe.inputs.push_back(
+          std::bit_cast<std::uint32_t>(static_cast<float>(static_cast<int>(random() % 2001) - 1000)));
+  }
+  return probe;
+}
+
+/// The same of an operand in registers, four words of a thread, and its like of the next thread's words.
+Probe multiplications_of_registers(int columns, bool accumulate) {
+  const std::size_t sums = static_cast<std::size_t>(columns) / 2;
+  const std::size_t b_words = (static_cast<std::size_t>(columns) * 8 + kProbeThreads - 1) / kProbeThreads;
+  Probe probe;
+  probe.name = fmt::format("multiply registers tf32 x{}{}", columns, accumulate ? "" : " from zero");
+  probe.device_files = {"device/warpgroup.cuh", "device/multiply_registers_tf32.cuh"};
+  probe.functions = {"multiply_registers_tf32.cuh: multiply"};
+  probe.columns = columns;
+  probe.body = fmt::format(
+      "  constexpr int kColumns = {}, kWordsOfB = {}, kRightOfB = kColumns * 16 + 48;\n"
+      "  unsigned char* const bytes = reinterpret_cast<unsigned char*>(shared);\n"
+      "  const int thread = static_cast<int>(threadIdx.x);\n"
+      "  for (int i = 0; i < kWordsOfB; ++i) {{\n"
+      "    const int index = thread * kWordsOfB + i;\n"
+      "    if (index < kColumns * 8)\n"
+      "      *reinterpret_cast<unsigned*>(bytes + index / 8 * 16 + index / 4 % 2 * kRightOfB + index % 4 * 4) = in[4 + "
+      "i];\n"
+      "  }}\n"
+      "  fence_async_proxy();\n"
+      "  __syncthreads();\n"
+      "  float sum[kColumns / 2];\n"
+      "#pragma unroll\n"
+      "  for (int i = 0; i < kColumns / 2; ++i) sum[i] = __uint_as_float(in[4 + kWordsOfB + i]);\n"
+      "  const unsigned a[2][4] = {{{{in[0], in[1], in[2], in[3]}}, {{in[3], in[0], in[1], in[2]}}}};\n"
+      "  const MatrixOperand b = matrix_operand(bytes, kRightOfB);\n"
+      "  multiply_begin();\n"
+      "  multiply(sum, a[0], b, {});\n"
+      "  multiply_commit();\n"
+      "  multiply(sum, a[1], b, 1);\n"
+      "  multiply_commit();\n"
+      "  multiply_wait<1>();\n"
+      "  multiply_wait<0>();\n"
+      "#pragma unroll\n"
+      "  for (int i = 0; i < kColumns / 2; ++i) out[i] = __float_as_uint(sum[i]);\n",
+      columns, b_words, accumulate ? 1 : 0);
+  probe.in_words = 4 + b_words + sums;
+  probe.out_words = sums;
+  probe.shared_bytes = static_cast<std::size_t>(2 * columns * 16 + 48);
+  probe.compute_capability = kHopper;
+  std::mt19937_64 random = random_of_probe(probe.name);
+  const auto bits = [&random](int most) {
+    return std::bit_cast<std::uint32_t>(static_cast<float>(static_cast<int>(random() % (2 * most + 1)) - most));
+  };
+  for (std::size_t item = 0; item < 4 * kProbeThreads; ++item) {
+    for (std::size_t i = 0; i < 4 + b_words; ++i) probe.inputs.push_back(bits(8));
+    for (std::size_t i = 0; i < sums; ++i) probe.inputs.push_back(bits(1000));
+  }
+  return probe;
+}
+
+/// Of an operand as the copy engine brings it, rounded and swizzled, in rows of four times what an instruction takes;
+/// the other one, whose columns are as many as there are rows, lies as stored. The first box is multiplied and then the
+/// second, of which the last rows and of both the last elements lie outside the tensor. A thread's item: a row of the
+/// tensor, a part of the other operand, the sums it starts from.
+Probe swizzled_multiplications(bool swizzled_b) {
+  constexpr std::size_t kRow = 32, kOther = 16, kSums = 32;
+  Probe probe;
+  probe.name = fmt::format("multiply tf32 swizzled {}", swizzled_b ? "b" : "a");
+  probe.device_files = {"device/barrier.cuh", "device/tensor_copy.cuh", "device/warpgroup.cuh",
+                        "device/swizzled_operand.cuh", "device/multiply_tf32.cuh"};
+  probe.functions = {"swizzled_operand.cuh: swizzled_operand"};
+  probe.columns = 64;
+  probe.maps = {{.rank = 2,
+                 .extents = {30, 120},
+                 .strides = {1, kRow + kOther + kSums},
+                 .box = {32, 64},
+                 .swizzled = true,
+                 .rounds_to_tf32 = true}};
+  probe.body = fmt::format(
+      "  constexpr int kRow = {}, kOther = {}, kSums = {}, kBox = 64 * kRow * 4, kStep = kBox / 4;\n"
+      "  float* const boxes = shared + (1024 - __cvta_generic_to_shared(shared) % 1024) % 1024 / 4;\n"
+      "  unsigned char* const bytes = reinterpret_cast<unsigned char*>(boxes);\n"
+      "  Barrier* const full = reinterpret_cast<Barrier*>(bytes + 3 * kBox);\n"
+      "  const int thread = static_cast<int>(threadIdx.x);\n"
+      "  if (thread == 0) {{\n"
+      "    barrier_init(full, 1);\n"
+      "    barrier_init_visible();\n"
+      "    barrier_arrive_expecting(full, 2 * kBox);\n"
+      "    tensor_copy_to_shared(bytes, &map0, 0, 0, full);\n"
+      "    tensor_copy_to_shared(bytes + kBox, &map0, 0, 64, full);\n"
+      "  }}\n"
+      "  unsigned char* const stored = bytes + 2 * kBox;\n"
+      "  for (int i = 0; i < kOther; ++i) {{\n"
+      "    const int index = thread * kOther + i, row = index / kRow, k = index % kRow;\n"
+      "    *reinterpret_cast<unsigned*>(stored + k / 8 * kStep + k / 4 % 2 * (kStep / 2) + row * 16 + k % 4 * 4) =\n"
+      "        in[kRow + i];\n"
+      "  }}\n"
+      "  fence_async_proxy();\n"
+      "  __syncthreads();\n"
+      "  barrier_wait(full, 0);\n"
+      "  float sum[kSums];\n"
+      "#pragma unroll\n"
+      "  for (int i = 0; i < kSums; ++i) sum[i] = __uint_as_float(in[kRow + kOther + i]);\n"
+      "  multiply_begin();\n"
+      "#pragma unroll\n"
+      "  for (int box = 0; box < 2; ++box) {{\n"
+      "    const MatrixOperand rows = swizzled_operand(bytes + box * kBox);\n"
+      "#pragma unroll\n"
+      "    for (int i = 0; i < 4; ++i) {{\n"
+      "      const MatrixOperand other = matrix_operand(stored + i * kStep, kStep / 2);\n"
+      "      multiply(sum, {}, 1);\n"
+      "    }}\n"
+      "    multiply_commit();\n"
+      "  }}\n"
+      "  multiply_wait<0>();\n"
+      "#pragma unroll\n"
+      "  for (int i = 0; i < kSums; ++i) out[i] = __float_as_uint(sum[i]);\n",
+      kRow, kOther, kSums, swizzled_b ? "other, rows + 2 * i" : "rows + 2 * i, other");
+  probe.in_words = kRow + kOther + kSums;
+  probe.out_words = kSums;
+  probe.shared_bytes = 1024 + 3 * 64 * kRow * 4 + 8;
+  probe.compute_capability = kHopper;
+  std::mt19937_64 random = random_of_probe(probe.name);
+  const auto integer = [&random](int most) {
+    return std::bit_cast<std::uint32_t>(static_cast<float>(static_cast<int>(random() % (2 * most + 1)) - most));
+  };
+  for (std::size_t thread = 0; thread < kProbeThreads; ++thread) {
+    // From 1 to 2 of either sign, a quarter of them half way between two TF32 numbers.
+    for (std::size_t i = 0; i < kRow; ++i) {
+      const std::uint32_t bits = 0x3f800000u | (static_cast<std::uint32_t>(random() >> 32) & 0x807fffffu);
+      probe.inputs.push_back(random() % 4 == 0 ? (bits & ~0x1fffu) | 0x1000u : bits);
+    }
+    for (std::size_t i = 0; i < kOther; ++i) probe.inputs.push_back(integer(8));
+    for (std::size_t i = 0; i < kSums; ++i) probe.inputs.push_back(integer(1000));
+  }
+  return probe;
+}
+
+}  // namespace
+
+std::vector<Probe> multiply_probes() {
+  std::vector<Probe> all{swizzled_multiplications(false), swizzled_multiplications(true)};
+  for (const std::string type : {"tf32", "f16", "bf16"}) {
+    for (const int columns : {8, 64, 248, 256}) all.push_back(multiplications(type, columns, true));
+    all.push_back(multiplications(type, 128, false));
+  }
+  for (const int columns : {8, 64, 128, 256}) all.push_back(multiplications_of_registers(columns, true));
+  all.push_back(multiplications_of_registers(104, false));
+  return all;
+}
+
+}  // namespace jitconv::test

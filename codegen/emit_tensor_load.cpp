@@ -76,7 +76,7 @@ std::string convert_run(const ConvPlan& plan, const TensorTiling& tiling) {
        spec.filter.c % chunk == 0 ? "" : fmt::format(" && c_first + {} < kChannels", channel_at(spec, tiling, "c"))}});
   if (!TensorTiling::loads_pairs(spec)) {
     holes.emplace("channel", channel_at(spec, tiling, "c"));
-    // Few pixels are what a step waits for. Of many, reads in bursts hold up warps that store: B takes 3 % longer.
+    // Few pixels are what a step waits for. Of many, reads in bursts hold up warps that store: B takes 4 % longer.
     holes.emplace("unroll", tiling.load_items(spec) * TensorTiling::phases(spec) > 4 ? "1" : "4");
     holes.emplace("operand", pixel_map(spec, tiling).rounds_to_tf32
                                  ? "make_uint4(__float_as_uint(channel[0]), __float_as_uint(channel[1]), "

@@ -183,7 +183,7 @@ Holes tensor_multiply_holes(const ConvPlan& plan, const TensorTiling& tiling) {
       {"own_weights", in_registers ? "unsigned a[kUnits / 2][4];" : ""},
       {"operands", operands(spec, tiling)},
       {"multiply", multiplications(spec, tiling, own_first)},
-      // Multiplications are the warpgroup's, reading raw weights is each lane's own.
+      // Multiplications are the warpgroup's, reading weights to registers is each lane's own.
       {"releases",
        fmt::format("{}{}", in_registers ? "4 * " : "", tiling.share == TensorTiling::Share::tile ? "kConsumers" : "1")},
       {"gives_back", in_registers ? "lane == 0;  // what its warp has read and multiplied"

@@ -239,7 +239,8 @@ std::int64_t TensorTiling::tiles(const ConvSpec& spec) const {
 
 bool TensorTiling::can_take_raw_weights(const ConvSpec& spec) const {
   if (spec.dtype != DataType::f32 || spec.input_layout != Layout::nchw || filter_rows != spec.filter.r) return false;
-  // Of an even number of taps, or of several in rows of whole lines, lanes would meet in banks.
+  // Of an even number of taps, or of several in rows of whole lines, lanes would meet in banks. Rows of one are
+  // swizzled.
   const std::int64_t all_taps = taps(spec);
   if (all_taps % 2 == 0 || (all_taps == 1 ? slices != 8 : slices != 2 && slices != 4)) return false;
   const std::int64_t row = spec.filter.c * all_taps;

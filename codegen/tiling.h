@@ -160,7 +160,7 @@ struct TensorTiling {
   /// Whether a step's weights are a box of w, whose rows are output channels, and they are an operand as they lie there
   /// or what a lane reads of a row are vectors.
   bool can_take_raw_weights(const ConvSpec& spec) const;
-  /// Neighbouring channels of which a lane holds raw weights: a quarter of a chunk.
+  /// Neighbouring channels of which a lane holds weights in registers: a quarter of a chunk.
   int lane_channels(const ConvSpec& spec) const { return chunk_channels(spec) / 4; }
   /// Whether raw weights are an operand as they arrive, rounded and swizzled by the copy engine: a row of one tap is a
   /// line of shared memory.

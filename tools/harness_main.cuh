@@ -28,9 +28,15 @@ inline Map tensor_map(const void* address, CUtensorMapDataType type, CUtensorMap
                       const cuuint64_t (&extents)[kRank], const cuuint64_t (&stride_bytes)[kRank - 1],
                       const cuuint32_t (&box)[kRank]) {
   static_assert(sizeof(Map) == sizeof(CUtensorMap));
-  void* encode = nullptr;
-  cudaDriverEntryPointQueryResult found;
-  HARNESS_CALL(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &encode, 12000, cudaEnableDefault, &found));
+  static void* encode = nullptr;
+  if (encode == nullptr) {
+    cudaDriverEntryPointQueryResult found;
+    HARNESS_CALL(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &encode, 12000, cudaEnableDefault, &found));
+    if (found != cudaDriverEntryPointSuccess) {
+      std::fprintf(stderr, "the driver has no cuTensorMapEncodeTiled\n");
+      std::exit(1);
+    }
+  }
   cuuint32_t element_strides[kRank];
   std::fill_n(element_strides, kRank, 1u);
   Map map;

@@ -195,7 +195,7 @@ Probe operands_tf32() {
       "  out[0] = row.x;\n  out[1] = row.y;\n  out[2] = row.z;\n  out[3] = row.w;\n";
   probe.in_words = probe.out_words = 4;
   probe.inputs = words_to_round(probe.name, kItems * 8 * probe.in_words);
-  probe.compute_capability = 80;
+  probe.compute_capability = kHopper;
   return probe;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "codegen/arithmetic.h"
+#include "codegen/emit.h"
 #include "codegen/source.h"
 #include "unit/codegen/tensor_candidates.h"
 
@@ -78,6 +79,17 @@ RC_GTEST_PROP(TensorCopiesProperty, HoldEveryPixelOfAWindow, ()) {
         RC_ASSERT(holds_all_pixels(one, run * t.window, r, part));
       }
     }
+  }
+}
+
+// What nobody rounds the instruction cuts off, which no bound of an error shows.
+RC_GTEST_PROP(TensorCopiesProperty, AreRoundedOnTheWayOrWhenTheyAreConverted, ()) {
+  for (const TensorCandidate& one : candidates_with_copies()) {
+    if (TensorTiling::loads_pairs(one.spec)) continue;
+    const std::string text = emit_tensor(one.plan);
+    const bool converts = text.find("operand = operand_row(channel);") != std::string::npos;
+    RC_ASSERT(converts != one.tiling.copies_boxes(one.spec));
+    RC_ASSERT(converts != (text.find("__float_as_uint(channel[0])") != std::string::npos));
   }
 }
 

@@ -221,7 +221,7 @@ struct Unit {
 };
 
 /// Reads the text between "begin taps" and "end taps"; places of weights must be those of the units in order, of raw
-/// weights in the order of w: tensor_raw_weights_test.cpp says which registers hold them.
+/// weights in the order of w: tensor_raw_weights_test.cpp says where they are.
 std::vector<Unit> units_of(const TensorCandidate& one) {
   const TensorTiling& t = one.tiling;
   const std::string text = emit_tensor(one.plan);  // with a line for each multiplication

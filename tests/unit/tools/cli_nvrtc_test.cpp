@@ -103,16 +103,25 @@ TEST_F(CliNvrtc, HarnessCompilesWithNvcc) {
       {"--input=2,8,33,20", "--weight=8,4,3,3", "--groups=2", "--dtype=bf16", "--layout=nhwc", "--activation=gelu_erf",
        "--residual", "--bias"},
       {"--input=2,8,33,20", "--weight=8,8,3,3", "--activation=clamp", "--clamp-min=-0.5", "--math=ieee"},
-      // Weights packed before, sums of splits, pixels and weights as boxes.
-      {"--input=4,256,14,14", "--weight=256,256,3,3", "--padding=1", "--math=tf32", "--arch=sm_90a"},
+      {"--input=1,512,14,14", "--weight=512,512,3,2", "--padding=1", "--math=tf32", "--arch=sm_90a"},
       {"--input=8,1024,14,14", "--weight=256,1024,1,1", "--math=tf32", "--arch=sm_90a"}};
-  for (Arguments arguments : cases) {
+  // What the last two are here for.
+  const std::vector<std::vector<std::string>> wanted = {
+      {"Pointer{b.packed_w}", "_reduce, dim3("},
+      {"tensor_map<TensorMap>(b.x, CU_TENSOR_MAP_DATA_TYPE_TFLOAT32, CU_TENSOR_MAP_SWIZZLE_NONE",
+       "tensor_map<TensorMap>(b.w, CU_TENSOR_MAP_DATA_TYPE_TFLOAT32, CU_TENSOR_MAP_SWIZZLE_128B"}};
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    Arguments arguments = cases[i];
     const std::string file = directory_.file("harness.cu");
     std::string name;
     for (const std::string& argument : arguments) name += argument + " ";
     arguments.insert(arguments.end(), {"--emit=harness", "-o", file});
     const ProcessResult dumped = run(JITCONV_DUMP, arguments);
     ASSERT_EQ(dumped.exit_code, 0) << dumped.err;
+    if (i + wanted.size() >= cases.size()) {
+      for (const std::string& part : wanted[i + wanted.size() - cases.size()])
+        EXPECT_NE(read_file(file).find(part), std::string::npos) << name << "has no " << part;
+    }
     const ProcessResult compiled = run(nvcc.c_str(), {"-gencode", "arch=compute_90a,code=sm_90a",
                                                       "-Werror=all-warnings", "-o", directory_.file("harness"), file});
     EXPECT_EQ(compiled.exit_code, 0) << name << "\n" << compiled.out << compiled.err;

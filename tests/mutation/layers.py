@@ -16,7 +16,7 @@ KERNELS = ("template", "generator")
 # In each layer, programs run until one fails: the quick ones first.
 LAYERS = {
     "unit": [
-        Program("codegen_test", "tests/unit/codegen", KERNELS),
+        Program("codegen_test", "tests/unit/codegen", KERNELS, seconds=600),
         Program("cache_test", "tests/unit/cache", ("cache",)),
         Program("cache_fault_test", "tests/unit/cache", ("cache",)),
         Program("runtime_test", "tests/unit/runtime", ("runtime",)),

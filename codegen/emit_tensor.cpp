@@ -29,6 +29,23 @@ TensorMapShape weight_map(const ConvSpec& spec, const TensorTiling& tiling) {
           .rounds_to_tf32 = tiling.swizzles_weights(spec)};
 }
 
+/// x as planes of all images: a box is what a run needs of a step's channels. All of them are of floats.
+TensorMapShape pixel_map(const ConvSpec& spec, const TensorTiling& tiling) {
+  const std::int64_t plane = spec.input.h * spec.input.w, planes = spec.input.n * spec.input.c;
+  const int channels = tiling.chunk_channels(spec);
+  if (tiling.copies_rows(spec))
+    return {.rank = 3,
+            .extents = {spec.input.w, ceil_div(spec.input.h, spec.stride.h), planes},
+            .strides = {1, spec.stride.h * spec.input.w, plane},
+            .box = {static_cast<int>(spec.input.w), static_cast<int>(tiling.raw_rows(spec)), channels},
+            .rounds_to_tf32 = true};
+  return {.rank = 2,
+          .extents = {plane, planes},
+          .strides = {1, plane},
+          .box = {static_cast<int>(tiling.raw_pitch(spec)), channels},
+          .rounds_to_tf32 = true};
+}
+
 /// Of the convolution: those of the other families, with packed weights, and with partial sums instead of an output.
 std::vector<Argument> convolve_arguments(const ConvPlan& plan, const TensorTiling& tiling) {
   std::vector<Argument> result;
@@ -134,7 +151,11 @@ std::string asserts(const ConvPlan& plan, const TensorTiling& tiling) {
       tiling.packs_weights()
           ? "static_assert(kUnits % 2 == 0 && kUnits >= kStepRows * kS * kSlices && kWeightBytes == kUnits * kBlockK * "
             "16);"
-          : "static_assert(kUnits == kTaps * kSlices && kWeightsOfStage % 1024 == 0 && kStageBytes % 1024 == 0);\n"
+      : tiling.swizzles_weights(plan.spec)
+          ? "static_assert(kUnits == kTaps * kSlices && kWeightRowBytes == 128);\n"
+            "static_assert(kWeightsOfStage % 1024 == 0 && kStageBytes % 1024 == 0);\n"
+            "static_assert(kWeightsOfStage >= kInputBytes && kWeightBytes == kBlockK * kWeightRowBytes);"
+          : "static_assert(kUnits == kTaps * kSlices && kChunkChannels == 4 * kLaneChannels);\n"
             "static_assert(kWeightsOfStage >= kInputBytes && kWeightBytes == kBlockK * kWeightRowBytes);");
   lines.add(vectors ? "static_assert(kRunBytes == kPhases * kSlices * kSlicePitch * 16 && kSlicePitch >= kRunPixels);"
                     : "static_assert(kRunBytes == kPhases * kSlices * kRunPixels * 16);");
@@ -202,7 +223,7 @@ std::string packing(const ConvPlan& plan, const TensorTiling& tiling) {
   std::string text;
   if (tiling.packs_weights()) text = emit_tensor_pack(plan, tiling);
   if (tiling.multiplies_registers(plan.spec)) text = emit_tensor_raw_weights(plan.spec, tiling);
-  if (tiling.packs_pixels) text += "\n\n" + emit_tensor_pixels(plan, tiling);
+  if (tiling.packs_pixels) text += (text.empty() ? "" : "\n\n") + emit_tensor_pixels(plan, tiling);
   return text;
 }
 
@@ -227,26 +248,6 @@ std::string activation(const Epilogue& epilogue) {
 }
 
 }  // namespace
-
-TensorMapShape pixel_map(const ConvSpec& spec, const TensorTiling& tiling) {
-  const std::int64_t plane = spec.input.h * spec.input.w, planes = spec.input.n * spec.input.c;
-  const int bytes = static_cast<int>(element_bytes(spec.dtype)), channels = tiling.chunk_channels(spec);
-  const bool rounds = spec.dtype == DataType::f32;
-  if (!tiling.copies_boxes(spec)) return {};
-  if (tiling.copies_rows(spec))
-    return {.rank = 3,
-            .element_bytes = bytes,
-            .extents = {spec.input.w, ceil_div(spec.input.h, spec.stride.h), planes},
-            .strides = {1, spec.stride.h * spec.input.w, plane},
-            .box = {static_cast<int>(spec.input.w), static_cast<int>(tiling.raw_rows(spec)), channels},
-            .rounds_to_tf32 = rounds};
-  return {.rank = 2,
-          .element_bytes = bytes,
-          .extents = {plane, planes},
-          .strides = {1, plane},
-          .box = {static_cast<int>(tiling.raw_pitch(spec)), channels},
-          .rounds_to_tf32 = rounds};
-}
 
 std::string channel_at(const ConvSpec& spec, const TensorTiling& tiling, std::string_view place) {
   return tiling.multiplies_registers(spec) ? fmt::format("channel_at({})", place) : std::string(place);

@@ -18,9 +18,6 @@ namespace jitconv::codegen {
 /// A device file of a multiplication, "device/multiply_tf32.cuh" or its like, of `columns` columns.
 std::string multiply_text(std::string_view file, int columns);
 
-/// x as planes of all images, if the copy engine brings boxes of it: what a run needs of a step's channels.
-TensorMapShape pixel_map(const ConvSpec& spec, const TensorTiling& tiling);
-
 /// Words for a tile's place and its steps, which several parts use.
 struct StepText {
   std::string tile_number;           ///< what makes a block's number a tile's

@@ -78,7 +78,8 @@ std::string convert_run(const ConvPlan& plan, const TensorTiling& tiling) {
     holes.emplace("channel", channel_at(spec, tiling, "c"));
     // Few pixels are what a step waits for. Of many, reads in bursts hold up warps that store: B takes 4 % longer.
     holes.emplace("unroll", tiling.load_items(spec) * TensorTiling::phases(spec) > 4 ? "1" : "4");
-    holes.emplace("operand", pixel_map(spec, tiling).rounds_to_tf32
+    // Boxes come rounded.
+    holes.emplace("operand", tiling.copies_boxes(spec)
                                  ? "make_uint4(__float_as_uint(channel[0]), __float_as_uint(channel[1]), "
                                    "__float_as_uint(channel[2]), __float_as_uint(channel[3]))"
                                  : "operand_row(channel)");

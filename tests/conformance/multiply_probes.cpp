@@ -11,7 +11,10 @@
 namespace jitconv::test {
 namespace {
 
-constexpr int kHopper = 90;
+/// A float from -most to most.
+std::uint32_t random_integer(std::mt19937_64& random, int most) {
+  return std::bit_cast<std::uint32_t>(static_cast<float>(static_cast<int>(random() % (2 * most + 1)) - most));
+}
 
 std::uint32_t bits_of(const std::string& type, int value) {
   const auto single = std::bit_cast<std::uint32_t>(static_cast<float>(value));
@@ -76,9 +79,7 @@ Probe multiplications(const std::string& type, int columns, bool accumulate) {
       const std::uint32_t low = element();
       probe.inputs.push_back(words ? low : low | element() << 16);
     }
-    for (std::size_t i = 0; i < sums; ++i)
-      probe.inputs.push_back(
-          std::bit_cast<std::uint32_t>(static_cast<float>(static_cast<int>(random() % 2001) - 1000)));
+    for (std::size_t i = 0; i < sums; ++i) probe.inputs.push_back(random_integer(random, 1000));
   }
   return probe;
 }
@@ -124,12 +125,9 @@ Probe multiplications_of_registers(int columns, bool accumulate) {
   probe.shared_bytes = static_cast<std::size_t>(2 * columns * 16 + 48);
   probe.compute_capability = kHopper;
   std::mt19937_64 random = random_of_probe(probe.name);
-  const auto bits = [&random](int most) {
-    return std::bit_cast<std::uint32_t>(static_cast<float>(static_cast<int>(random() % (2 * most + 1)) - most));
-  };
   for (std::size_t item = 0; item < 4 * kProbeThreads; ++item) {
-    for (std::size_t i = 0; i < 4 + b_words; ++i) probe.inputs.push_back(bits(8));
-    for (std::size_t i = 0; i < sums; ++i) probe.inputs.push_back(bits(1000));
+    for (std::size_t i = 0; i < 4 + b_words; ++i) probe.inputs.push_back(random_integer(random, 8));
+    for (std::size_t i = 0; i < sums; ++i) probe.inputs.push_back(random_integer(random, 1000));
   }
   return probe;
 }
@@ -197,17 +195,14 @@ Probe swizzled_multiplications(bool swizzled_b) {
   probe.shared_bytes = 1024 + 3 * 64 * kRow * 4 + 8;
   probe.compute_capability = kHopper;
   std::mt19937_64 random = random_of_probe(probe.name);
-  const auto integer = [&random](int most) {
-    return std::bit_cast<std::uint32_t>(static_cast<float>(static_cast<int>(random() % (2 * most + 1)) - most));
-  };
   for (std::size_t thread = 0; thread < kProbeThreads; ++thread) {
     // From 1 to 2 of either sign, a quarter of them half way between two TF32 numbers.
     for (std::size_t i = 0; i < kRow; ++i) {
       const std::uint32_t bits = 0x3f800000u | (static_cast<std::uint32_t>(random() >> 32) & 0x807fffffu);
       probe.inputs.push_back(random() % 4 == 0 ? (bits & ~0x1fffu) | 0x1000u : bits);
     }
-    for (std::size_t i = 0; i < kOther; ++i) probe.inputs.push_back(integer(8));
-    for (std::size_t i = 0; i < kSums; ++i) probe.inputs.push_back(integer(1000));
+    for (std::size_t i = 0; i < kOther; ++i) probe.inputs.push_back(random_integer(random, 8));
+    for (std::size_t i = 0; i < kSums; ++i) probe.inputs.push_back(random_integer(random, 1000));
   }
   return probe;
 }

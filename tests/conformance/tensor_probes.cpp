@@ -12,7 +12,6 @@ namespace jitconv::test {
 namespace {
 
 constexpr std::size_t kItems = 1 << 13;
-constexpr int kHopper = 90;
 
 struct Type {
   std::string name;  ///< "f16"

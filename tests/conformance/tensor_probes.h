@@ -10,6 +10,9 @@
 
 namespace jitconv::test {
 
+/// The compute capability of what only Hopper has.
+inline constexpr int kHopper = 90;
+
 /// A generator of its own for each probe, so that a new probe leaves the inputs of the others alone.
 std::mt19937_64 random_of_probe(const std::string& name);
 

@@ -298,7 +298,8 @@ static_assert(kGap <= (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kGap);
 static_assert(kRunPixels ==
               kColumns + (kS - 1) * kDilationW / kStrideW + (kStepRows - 1) * kDilationH * kPitch);
 static_assert(kChunkChannels == kSlices * kOperandChannels && kSteps * kStepRows % kR == 0);
-static_assert(kUnits == kTaps * kSlices && kWeightsOfStage % 1024 == 0 && kStageBytes % 1024 == 0);
+static_assert(kUnits == kTaps * kSlices && kWeightRowBytes == 128);
+static_assert(kWeightsOfStage % 1024 == 0 && kStageBytes % 1024 == 0);
 static_assert(kWeightsOfStage >= kInputBytes && kWeightBytes == kBlockK * kWeightRowBytes);
 static_assert(kRunBytes == kPhases * kSlices * kRunPixels * 16);
 static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes &&

@@ -76,7 +76,7 @@ MUTANTS = [
          "rows of weights are read at exchanged places"),
     emit("rows_not_rounded", ".rounds_to_tf32 = tiling.swizzles_weights(spec)", ".rounds_to_tf32 = false",
          "weights of 1x1 filters are cut off"),
-    emit_load("moved_though_not_rounded", "pixel_map(spec, tiling).rounds_to_tf32", "tiling.copies_ahead > 0",
+    emit_load("moved_though_not_rounded", '"operand", tiling.copies_boxes(spec)', '"operand", tiling.copies_ahead > 0',
               "pixels that do not come as boxes are cut off"),
     emit_multiply("rows_of_one_piece", '"multiply(sum, weights + {}, pixels + {}, {});  // c{}..{}", i,',
                   '"multiply(sum, weights + {}, pixels + {}, {});  // c{}..{}", i / 2,',

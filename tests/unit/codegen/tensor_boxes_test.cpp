@@ -167,9 +167,9 @@ RC_GTEST_PROP(TensorBoxesProperty, LieInSlotsOfTheirOwn, ()) {
     const ConvSpec& spec = one.spec;
     const TensorMapShape map = map_of(one);
     RC_ASSERT(!map.swizzled && t.images == 0 && spec.input_layout == Layout::nchw);
-    // Of floats, conversion only moves what the copy has rounded.
+    // All are of floats, and conversion only moves what the copy has rounded.
     const bool moves = emit_tensor(one.plan).find("make_uint4(__float_as_uint(channel[0])") != std::string::npos;
-    RC_ASSERT(map.rounds_to_tf32 == (spec.dtype == DataType::f32) && map.rounds_to_tf32 == moves);
+    RC_ASSERT(spec.dtype == DataType::f32 && map.element_bytes == 4 && map.rounds_to_tf32 && moves);
     // What convert_run() takes to be channels, and what a barrier expects of each run.
     std::int64_t elements = 1;
     for (std::size_t i = 0; i < static_cast<std::size_t>(map.rank); ++i) elements *= map.box[i];

@@ -63,6 +63,10 @@ def cudnn_best(one, mode):
     return min(one["ms"][name] for name in (f"cudnn_{mode}", f"cudnn_{mode}_channels_last") if name in one["ms"])
 
 
+def ratio_of(one, mode):
+    return cudnn_best(one, mode) / one["ms"]["jitconv"]
+
+
 def tensor_rows(comparison, mode, names):
     lines = ["| | family | floor ms | jitconv ms | of floor | TFLOP/s | cuDNN ms | channels_last ms | ratio |",
              "|---|---|---|---|---|---|---|---|---|"]
@@ -73,7 +77,7 @@ def tensor_rows(comparison, mode, names):
         ours, last = ms["jitconv"], ms.get(f"cudnn_{mode}_channels_last")
         lines.append(f"| {one['config']} | {one['family']} | {floor:.3f} | **{ours:.3f}** | {floor / ours:.0%} | "
                      f"{one['flop'] / ours * 1e-9:.0f} | {ms[f'cudnn_{mode}']:.3f} | {last:.3f} | "
-                     f"{cudnn_best(one, mode) / ours:.2f} |")
+                     f"{ratio_of(one, mode):.2f} |")
     return lines
 
 
@@ -95,14 +99,26 @@ def list_sentence(comparison, mode):
     if any("jitconv_packed" in one["ms"] for one in comparison["results"]):
         sentence += (f" With weights packed once: {sum(ratio >= 1 for ratio in once)} of {len(once)}, geometric mean "
                      f"{geometric_mean(once):.2f}.")
-    contiguous = [one["ms"][f"cudnn_{mode}"] / one["ms"]["jitconv"] for one in comparison["results"]]
-    return sentence + (f" Of cuDNN on NCHW tensors, the layout jitconv has here, it is at or ahead on "
-                       f"{sum(ratio >= 1 for ratio in contiguous)}, geometric mean {geometric_mean(contiguous):.2f}.")
+    nhwc = comparison["layout"] == "nhwc"
+    its_name = f"cudnn_{mode}_channels_last" if nhwc else f"cudnn_{mode}"
+    same = [one["ms"][its_name] / one["ms"]["jitconv"] for one in comparison["results"]]
+    return sentence + (f" Of cuDNN on {'NHWC' if nhwc else 'NCHW'} tensors, the layout jitconv has here, it is at or "
+                       f"ahead on {sum(ratio >= 1 for ratio in same)}, geometric mean {geometric_mean(same):.2f}.")
+
+
+def best_layout_sentence(nchw, nhwc, mode):
+    """Of a list measured in both layouts: jitconv's better one against cuDNN's better one of the same run."""
+    ratios = {}
+    for one in nchw["results"] + nhwc["results"]:
+        ratios.setdefault(one["config"], []).append(ratio_of(one, mode))
+    best = [max(of_one) for of_one in ratios.values()]
+    return [f"Each in its better layout: jitconv is at or ahead on {sum(ratio >= 1 for ratio in best)} of {len(best)}, "
+            f"geometric mean {geometric_mean(best):.2f}, lowest {min(best):.2f}."]
 
 
 def list_rows(comparison, mode):
     """A list's ratios in words, and the convolutions where cuDNN is ahead in a table."""
-    ratios = {one["config"]: cudnn_best(one, mode) / one["ms"]["jitconv"] for one in comparison["results"]}
+    ratios = {one["config"]: ratio_of(one, mode) for one in comparison["results"]}
     lines = [list_sentence(comparison, mode)]
     behind = [one for one in comparison["results"] if ratios[one["config"]] < 1]
     if behind:
@@ -170,8 +186,12 @@ def main():
         tables[mode] = [conditions(one), ""] + tensor_rows(one, mode, TENSOR)
     nhwc = load("h200-bf16-nhwc-vs-cudnn.json")
     tables["bf16-nhwc"] = [conditions(nhwc), ""] + tensor_rows(nhwc, "bf16", TENSOR)
-    for name in ("kernelbench-l2", "deepbench"):
+    nhwc = load("h200-tf32-nhwc-vs-cudnn.json")
+    tables["tf32-nhwc"] = [conditions(nhwc), ""] + tensor_rows(nhwc, "tf32", TENSOR)
+    for name in ("kernelbench-l2", "deepbench", "deepbench-nhwc"):
         tables[name] = list_rows(load(f"h200-tf32-{name}.json"), "tf32")
+    tables["deepbench-best"] = best_layout_sentence(load("h200-tf32-deepbench.json"),
+                                                    load("h200-tf32-deepbench-nhwc.json"), "tf32")
     (folder / "tensor.svg").write_text(plot(tensor))
     for name in ("README.md", "docs/performance.md"):
         path = ROOT / name

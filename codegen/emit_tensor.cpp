@@ -22,11 +22,30 @@ Argument tensor_map(ArgumentRole role, std::string name, const TensorMapShape& m
 TensorMapShape weight_map(const ConvSpec& spec, const TensorTiling& tiling) {
   const std::int64_t row = spec.filter.c * spec.filter.r * spec.filter.s;
   return {.rank = 2,
+          .element_bytes = static_cast<int>(element_bytes(spec.dtype)),
           .extents = {row, spec.filter.k},
           .strides = {1, row},
           .box = {static_cast<int>(tiling.chunk_channels(spec) * tiling.taps(spec)), tiling.block_k},
-          .swizzled = tiling.swizzles_weights(spec),
-          .rounds_to_tf32 = tiling.swizzles_weights(spec)};
+          .swizzle_bytes = tiling.swizzles_weights(spec) ? 128 : 0,
+          .rounds_to_tf32 = tiling.swizzles_weights(spec) && spec.dtype == DataType::f32};
+}
+
+/// x as pixels, which a copy walks over in the order of the grid's positions.
+TensorMapShape walk_map(const ConvSpec& spec, const TensorTiling& tiling) {
+  const TensorShape& x = spec.input;
+  const auto corner = [](const std::array<std::int64_t, 2>& places) {
+    return std::array{static_cast<int>(places[0]), static_cast<int>(places[1])};
+  };
+  return {.rank = 4,
+          .element_bytes = static_cast<int>(element_bytes(spec.dtype)),
+          .extents = {x.c, x.w, x.h, x.n},
+          .strides = {1, x.c, x.c * x.w, x.c * x.w * x.h},
+          .box = {tiling.chunk_channels(spec), static_cast<int>(tiling.run_pixels(spec))},
+          .swizzle_bytes = 16 * tiling.slices,
+          .rounds_to_tf32 = spec.dtype == DataType::f32,
+          .walk = TensorMapShape::Walk{corner(TensorTiling::walk_lower(spec)),
+                                       corner(tiling.walk_upper(spec)),
+                                       {static_cast<int>(spec.stride.w), static_cast<int>(spec.stride.h)}}};
 }
 
 /// x as planes of all images: a box is what a run needs of a step's channels. All of them are of floats.
@@ -56,6 +75,8 @@ std::vector<Argument> convolve_arguments(const ConvPlan& plan, const TensorTilin
       result.push_back(tensor_map(ArgumentRole::w, "w_map", weight_map(plan.spec, tiling)));
     else if (argument.role == ArgumentRole::x && tiling.packs_pixels)
       result.push_back({ArgumentRole::packed_x, "const uint4* __restrict__", "packed_x"});
+    else if (argument.role == ArgumentRole::x && tiling.walks_pixels)
+      result.push_back(tensor_map(ArgumentRole::x, "x_map", walk_map(plan.spec, tiling)));
     else if (argument.role == ArgumentRole::x && tiling.copies_boxes(plan.spec))
       result.push_back(tensor_map(ArgumentRole::x, "x_map", pixel_map(plan.spec, tiling)));
     else if (argument.role == ArgumentRole::x || tiling.splits == 1)
@@ -99,13 +120,19 @@ std::string constants(const ConvPlan& plan, const TensorTiling& tiling) {
   c.add("kPhases", TensorTiling::phases(spec), "residues of columns modulo the stride, kept apart");
   c.add("kUnits", tiling.units(spec), "of a step: taps, each of one slice");
   c.add("kRunPixels", tiling.run_pixels(spec));
-  if (TensorTiling::loads_vectors(spec)) c.add("kSlicePitch", tiling.slice_pitch(spec), "pixels");
+  if (tiling.walks_pixels)
+    c.add("kPixelBytes", 16 * tiling.slices, "all slices of a pixel, one after the other")
+        .add("kPhaseBytes", tiling.phase_bytes(spec))
+        .add("kWalkedBytes", tiling.walked_bytes(spec), "of a step");
+  else if (TensorTiling::loads_vectors(spec))
+    c.add("kSlicePitch", tiling.slice_pitch(spec), "pixels");
   c.add("kRunBytes", tiling.run_bytes(spec));
   c.add("kWeightBytes", tiling.weight_bytes(spec)).add("kInputBytes", tiling.runs() * tiling.run_bytes(spec));
   if (!tiling.packs_weights())
     c.add("kWeightsOfStage", tiling.weights_in_stage(spec), "bytes from a stage's start")
         .add("kTaps", tiling.taps(spec))
-        .add("kWeightRowBytes", tiling.chunk_channels(spec) * tiling.taps(spec) * 4, "of an output channel");
+        .add("kWeightRowBytes", tiling.chunk_channels(spec) * tiling.taps(spec) * element_bytes(spec.dtype),
+             "of an output channel");
   if (tiling.multiplies_registers(spec))
     c.add("kLaneChannels", tiling.lane_channels(spec), "neighbours, of which a lane has weights");
   c.add("kStageBytes", tiling.stage_bytes(spec)).add("kStages", tiling.stages);
@@ -137,11 +164,13 @@ std::string asserts(const ConvPlan& plan, const TensorTiling& tiling) {
   lines.add("// The numbers above are redundant; they must agree.");
   lines.add(fmt::format("static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == {});",
                         64 * tiling.tile_consumers()));
-  lines.add(tiling.packs_pixels ? "static_assert(kSlices % 4 == 0 && kPackedImage == kPackedH * kPitch);"
+  lines.add(tiling.packs_pixels   ? "static_assert(kSlices % 4 == 0 && kPackedImage == kPackedH * kPitch);"
+            : tiling.walks_pixels ? "static_assert(kRunBytes % 1024 == 0 && kStageBytes % 1024 == 0);"
             : tiling.copies_ahead > 0
                 ? "static_assert(kStages >= 4 && kCopiesAhead * 4 * kRawBytes <= kStagingFirstByte);"
                 : "static_assert(kTeams * kTeamWarps == 4);");
-  const bool vectors = TensorTiling::loads_vectors(plan.spec), nhwc = plan.spec.output_layout == Layout::nhwc;
+  const bool walks = tiling.walks_pixels, vectors = TensorTiling::loads_vectors(plan.spec),
+             nhwc = plan.spec.output_layout == Layout::nhwc;
   lines.add("static_assert(kGap <= (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kGap);");
   lines.add(
       "static_assert(kRunPixels ==\n              kColumns + (kS - 1) * kDilationW / kStrideW + (kStepRows - 1) * "
@@ -157,8 +186,9 @@ std::string asserts(const ConvPlan& plan, const TensorTiling& tiling) {
             "static_assert(kWeightsOfStage >= kInputBytes && kWeightBytes == kBlockK * kWeightRowBytes);"
           : "static_assert(kUnits == kTaps * kSlices && kChunkChannels == 4 * kLaneChannels);\n"
             "static_assert(kWeightsOfStage >= kInputBytes && kWeightBytes == kBlockK * kWeightRowBytes);");
-  lines.add(vectors ? "static_assert(kRunBytes == kPhases * kSlices * kSlicePitch * 16 && kSlicePitch >= kRunPixels);"
-                    : "static_assert(kRunBytes == kPhases * kSlices * kRunPixels * 16);");
+  lines.add(walks     ? "static_assert(kRunBytes == kPhases * kPhaseBytes && kPhaseBytes >= kRunPixels * kPixelBytes);"
+            : vectors ? "static_assert(kRunBytes == kPhases * kSlices * kSlicePitch * 16 && kSlicePitch >= kRunPixels);"
+                      : "static_assert(kRunBytes == kPhases * kSlices * kRunPixels * 16);");
   lines.add(
       "static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes && kStages * kStageBytes <= "
       "kStagingFirstByte);");
@@ -185,15 +215,15 @@ std::string device(const ConvPlan& plan, const TensorTiling& tiling) {
   const bool f32 = plan.spec.dtype == DataType::f32, nhwc = plan.spec.output_layout == Layout::nhwc;
   const bool boxes = tiling.copies_boxes(plan.spec);
   std::vector<std::string_view> files = {element_header(plan.spec.dtype), "device/barrier.cuh"};
-  if (boxes || !tiling.packs_weights()) files.push_back("device/tensor_copy.cuh");
+  if (boxes || tiling.walks_pixels || !tiling.packs_weights()) files.push_back("device/tensor_copy.cuh");
   if (tiling.packs_weights() || tiling.packs_pixels || (tiling.copies_ahead > 0 && !boxes))
     files.push_back("device/bulk_copy.cuh");
   files.insert(files.end(), {"device/dependent_launch.cuh", "device/warpgroup.cuh"});
-  if (tiling.swizzles_weights(plan.spec)) files.push_back("device/swizzled_operand.cuh");
+  if (tiling.walks_pixels || tiling.swizzles_weights(plan.spec)) files.push_back("device/swizzled_operand.cuh");
   // Packing loads elements, whatever loads pixels.
-  if (tiling.packs_weights() || tiling.copies_ahead == 0)
+  if (tiling.packs_weights() || tiling.packs_pixels || tiling.lanes_load())
     files.push_back(f32 ? "device/load_32bit.cuh" : "device/load_16bit.cuh");
-  if (tiling.copies_ahead == 0 && TensorTiling::loads_vectors(plan.spec)) files.push_back("device/load_vector.cuh");
+  if (tiling.lanes_load() && TensorTiling::loads_vectors(plan.spec)) files.push_back("device/load_vector.cuh");
   files.push_back(f32 ? "device/operand_tf32.cuh" : "device/operand_16bit.cuh");
   if (nhwc) {
     files.push_back("device/warpgroup_sync.cuh");

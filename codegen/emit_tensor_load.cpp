@@ -122,13 +122,14 @@ Holes barrier_holes(const TensorTiling& tiling) {
 std::string arrivals(const TensorTiling& tiling) {
   const int weights = tiling.weights_come_with_steps() ? 1 : 0;
   if (tiling.packs_pixels) return std::to_string(4 + weights);
-  if (tiling.copies_ahead > 0) return std::to_string(1 + weights);
+  if (tiling.walks_pixels || tiling.copies_ahead > 0) return std::to_string(1 + weights);
   return weights == 1 ? "kTeamWarps + 1" : "kTeamWarps";
 }
 
 /// Which of the threads that load a step asks for its weights.
 std::string_view asks_for_weights(const TensorTiling& tiling) {
   if (tiling.packs_pixels) return "warp == 0";  // only a lane of each warp is left
+  if (tiling.walks_pixels) return "warp == 1";  // and pixels do not wait for the kernel that packs weights
   return tiling.copies_ahead > 0 ? "lane == 0" : "member == 0 && lane == 0";
 }
 
@@ -162,21 +163,19 @@ Holes weight_holes(const TensorTiling& tiling) {
                                          "  barrier_arrive_expecting(full + stage, kWeightBytes);\n" + ask + "}\n"},
             {"await_weights", ""}};
   }
-  return {
-      {"load_weights",
-       !tiling.resident
-           ? ""
-           : "if (threadIdx.x == 0) {  // all of them, for all tiles\n"
-             "  wait_for_previous_kernel();\n"
-             "  barrier_arrive_expecting(weights_arrival, kSteps * kWeightBytes);\n"
-             "  for (int step = 0; step < kSteps; ++step)\n"
-             "    bulk_copy_to_shared(shared + kWeightsFirstByte + step * kWeightBytes,\n"
-             "                        reinterpret_cast<const char*>(packed_w) + step * kWeightBytes, kWeightBytes,\n"
-             "                        weights_arrival);\n"
-             "}\n"},
-      {"weights_of_tile", ""},
-      {"load_weights_of_step", ""},
-      {"await_weights", tiling.resident ? "barrier_wait(weights_arrival, 0);" : ""}};
+  return {{"load_weights",
+           fmt::format("if (threadIdx.x == {}) {{  // all of them, for all tiles\n", tiling.walks_pixels ? 32 : 0) +
+               "  wait_for_previous_kernel();\n"
+               "  barrier_arrive_expecting(weights_arrival, kSteps * kWeightBytes);\n"
+               "  for (int step = 0; step < kSteps; ++step)\n"
+               "    bulk_copy_to_shared(shared + kWeightsFirstByte + step * kWeightBytes,\n"
+               "                        reinterpret_cast<const char*>(packed_w) + step * kWeightBytes, "
+               "kWeightBytes,\n"
+               "                        weights_arrival);\n"
+               "}\n"},
+          {"weights_of_tile", ""},
+          {"load_weights_of_step", ""},
+          {"await_weights", "barrier_wait(weights_arrival, 0);"}};
 }
 
 }  // namespace
@@ -210,10 +209,10 @@ std::string move_registers(int wanted, std::string_view name) {
 
 namespace {
 
-std::string walk(const TensorTiling& tiling) {
+std::string warp_steps(const TensorTiling& tiling) {
   const bool split = tiling.splits > 1;
   return fill_template(
-      embedded_text("tensor_walk.cu.in"),
+      embedded_text("tensor_warp_steps.cu.in"),
       {{"first_step", split ? "number % kSplits * kStepsOfSplit" : "0"},
        {"end_step", split ? "step + kStepsOfSplit < kSteps ? step + kStepsOfSplit : kSteps" : "kSteps"}});
 }
@@ -238,6 +237,18 @@ std::string copy_pixels(const ConvSpec& spec, const TensorTiling& tiling) {
   return fill_template(embedded_text("tensor_copy_boxes.cu.in"), holes);
 }
 
+/// What asks for a run's pixels, and where it starts: a run without outputs starts anywhere.
+std::string walk_pixels(const TensorTiling& tiling) {
+  const bool images = tiling.images > 0, some_empty = tiling.runs() > 1;
+  const std::string start =
+      images ? fmt::format("const int image = {}, row = 0, column = 0;\n",
+                           some_empty ? "run_first < kN ? run_first : 0" : "run_first")
+             : fmt::format(
+                   "const int first = {};\nconst int image = tile.n, row = first / kQ, column = first - row * kQ;\n",
+                   some_empty ? "run_first < kPlane ? run_first : 0" : "run_first");
+  return fill_template(embedded_text("tensor_walk_pixels.cu.in"), {{"start", start}});
+}
+
 /// What the copy engine is asked for before the block is ready: the first steps of each loading warp.
 std::string first_copies(const ConvSpec& spec, const TensorTiling& tiling) {
   if (tiling.copies_ahead == 0) return {};
@@ -251,7 +262,7 @@ void add_tensor_load_constants(Constants& c, const ConvPlan& plan, const TensorT
   const ConvSpec& spec = plan.spec;
   const std::int64_t items = tiling.load_items(spec);
   const bool vectors = TensorTiling::loads_vectors(spec), pairs = TensorTiling::loads_pairs(spec);
-  if (tiling.packs_pixels) return;
+  if (tiling.packs_pixels || tiling.walks_pixels) return;
   if (tiling.copies_ahead > 0) {
     c.group("Loading: a warp takes every fourth step, and the copy engine brings kCopiesAhead of them");
     c.add("kCopiesAhead", tiling.copies_ahead);
@@ -286,6 +297,13 @@ Holes tensor_load_holes(const ConvPlan& plan, const TensorTiling& tiling) {
     tiles.merge(Holes{{"source", copied_tensor(plan.spec, tiling)}});
   else
     tiles.merge(Holes{{"steps", text.steps}, {"first_step", text.first_step}, {"end_step", text.end_step}});
+  if (tiling.walks_pixels) {
+    // Who would only wait for stages, and arrive nowhere, could miss a phase, which the others would not wait for.
+    tiles.emplace("askers", tiling.weights_come_with_steps() ? "a thread asks for pixels, another for weights"
+                                                             : "a thread asks for pixels");
+    tiles.emplace("leave", tiling.weights_come_with_steps() ? "if (lane != 0 || warp > 1) return;"
+                                                            : "if (threadIdx.x != 0) return;");
+  }
   if (tiling.lanes_load())
     tiles.merge(
         Holes{{"run_image", tiling.images > 0 ? "run * static_cast<long long>(kImages * kInputStrideN) + " : ""}});
@@ -294,13 +312,15 @@ Holes tensor_load_holes(const ConvPlan& plan, const TensorTiling& tiling) {
     tiles.insert(weights.extract(name));
   Holes holes = {{"arrivals", arrivals(tiling)},
                  {"first_copies", first_copies(plan.spec, tiling)},
-                 {"load_functions",
-                  tiling.packs_pixels ? copy_packed_pixels(tiling)
-                  : copies ? walk(tiling) + "\n" + copy_pixels(plan.spec, tiling) + "\n" + convert_run(plan, tiling)
-                           : load_run(plan, tiling)},
-                 {"load_tiles", fill_template(embedded_text(tiling.packs_pixels ? "tensor_tiles_packed.cu.in"
-                                                            : copies            ? "tensor_tiles_copied.cu.in"
-                                                                                : "tensor_tiles_loaded.cu.in"),
+                 {"load_functions", tiling.packs_pixels   ? copy_packed_pixels(tiling)
+                                    : tiling.walks_pixels ? walk_pixels(tiling)
+                                    : copies ? warp_steps(tiling) + "\n" + copy_pixels(plan.spec, tiling) + "\n" +
+                                                   convert_run(plan, tiling)
+                                             : load_run(plan, tiling)},
+                 {"load_tiles", fill_template(embedded_text(tiling.packs_pixels   ? "tensor_tiles_packed.cu.in"
+                                                            : tiling.walks_pixels ? "tensor_tiles_walked.cu.in"
+                                                            : copies              ? "tensor_tiles_copied.cu.in"
+                                                                                  : "tensor_tiles_loaded.cu.in"),
                                               tiles)}};
   holes.merge(weights);
   holes.merge(barrier_holes(tiling));

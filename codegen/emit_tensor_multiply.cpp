@@ -10,7 +10,7 @@ namespace {
 /// A unit of a step: a tap of one slice.
 struct Unit {
   std::int64_t r, s, slice;  ///< r within the step
-  std::int64_t pixel_row;    ///< of its first pixel, in rows of 16 bytes from the start of the run
+  std::int64_t pixel_row;    ///< of its first pixel, in places of 16 bytes from the start of the run
 };
 
 std::vector<Unit> units(const ConvSpec& spec, const TensorTiling& tiling) {
@@ -19,8 +19,10 @@ std::vector<Unit> units(const ConvSpec& spec, const TensorTiling& tiling) {
     for (const std::int64_t s : TensorTiling::tap_order(spec))
       for (std::int64_t slice = 0; slice < tiling.slices; ++slice)
         all.push_back({r, s, slice,
-                       (TensorTiling::phase_of(spec, s) * tiling.slices + slice) * tiling.slice_pitch(spec) +
-                           r * spec.dilation.h * TensorTiling::pitch(spec) + s * spec.dilation.w / spec.stride.w});
+                       TensorTiling::phase_of(spec, s) * (tiling.phase_bytes(spec) / 16) +
+                           slice * tiling.slice_step(spec) +
+                           (r * spec.dilation.h * TensorTiling::pitch(spec) + s * spec.dilation.w / spec.stride.w) *
+                               tiling.pixel_step()});
   return all;
 }
 
@@ -129,17 +131,20 @@ std::string multiplications(const ConvSpec& spec, const TensorTiling& tiling, co
 
 std::string operands(const ConvSpec& spec, const TensorTiling& tiling) {
   Lines lines;
-  lines.add(fmt::format("// Adding to an operand moves it by 16 bytes: a pixel of a slice, {}.",
-                        tiling.swizzles_weights(spec) ? "four input channels of all weights" : "a channel of a unit"));
-  if (tiling.slices > 1)
+  lines.add(fmt::format("// Adding to an operand moves it by 16 bytes: {}, {}.",
+                        tiling.walks_pixels ? "a slice of all pixels" : "a pixel of a slice",
+                        tiling.swizzles_weights(spec) ? "a slice of all weights" : "a channel of a unit"));
+  if (tiling.walks_pixels)
+    lines.add("const MatrixOperand pixels = swizzled_operand<kPixelBytes>(input + run * kRunBytes);");
+  else if (tiling.slices > 1)
     lines.add(fmt::format("const MatrixOperand pixels = matrix_operand(input + run * kRunBytes, {} * 16);",
                           TensorTiling::loads_vectors(spec) ? "kSlicePitch" : "kRunPixels"));
   else
     lines.add("const char* pixels = input + run * kRunBytes;");
   if (tiling.has_zeros(spec)) lines.add("const char* zeros = shared + kZerosFirstByte;");
   if (tiling.swizzles_weights(spec)) {
-    lines.add(
-        "const MatrixOperand weights = swizzled_operand(input + kWeightsOfStage + k_consumer * kWeightRowBytes);");
+    lines.add("const MatrixOperand weights =");
+    lines.add("    swizzled_operand<kWeightRowBytes>(input + kWeightsOfStage + k_consumer * kWeightRowBytes);");
     return lines.text();
   }
   if (tiling.multiplies_registers(spec)) {

@@ -213,6 +213,10 @@ Holes tensor_store_holes(const ConvPlan& plan, const TensorTiling& tiling) {
   return {
       {"staged", narrow ? "Element" : "float"},
       {"store_functions", images ? "" : std::string(embedded_text("tensor_runs_nchw.cu.in"))},
+      {"clear_staging",
+       "// A vector that is stored in part is read whole.\n"
+       "for (int i = threadIdx.x; i < kConsumers * 4 * kStagingElements; i += kThreads) staging[i] = "
+       "Staged{};"},
       {"read_staged", reads_vectors ? std::string(kReadStaged) : ""},
       {"channel_values", channel_bias(plan, tiling)},
       {"store", images ? store_images(plan, tiling) : store_windows(plan, tiling)},

@@ -153,6 +153,7 @@ Holes tensor_store_nhwc_holes(const ConvPlan& plan, const TensorTiling& tiling, 
   return {
       {"staged", transposed ? "Element" : "float"},
       {"store_functions", ""},
+      {"clear_staging", ""},  // all that is read has been staged
       {"read_staged", fmt::format("using StoreVector = {};  // kStoreVector channels of y\n{}",
                                   store_vector_type(spec, tiling), epilogue.residual ? read_staged(spec, tiling) : "")},
       {"channel_values", channel_values},

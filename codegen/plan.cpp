@@ -133,7 +133,8 @@ std::string describe(const PointwiseTiling& t, const ConvSpec&) {
 /// How pixels come, and how outputs leave.
 std::string traffic(const TensorTiling& t, const ConvSpec& spec) {
   std::string text =
-      t.packs_pixels ? "loading: packed before, by the copy engine\n"
+      t.packs_pixels   ? "loading: packed before, by the copy engine\n"
+      : t.walks_pixels ? "loading: as operand rows, by the copy engine\n"
       : t.copies_ahead > 0
           ? fmt::format("loading: by the copy engine, {} step(s) ahead of each of 4 warps\n", t.copies_ahead)
           : fmt::format("loading: {} team(s) of {} warp(s), {} {} of a lane in flight\n", 4 / t.team_warps,

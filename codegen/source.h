@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,17 +20,34 @@ enum class ArgumentRole : std::uint8_t { x, w, bias, residual, y, workspace, pac
 /// cuTensorMapEncodeTiled): a copy brings a box of it, as one block of memory without gaps, and zeros for what lies
 /// outside. Axes are counted from the one whose elements are neighbours; along that, boxes start at whole 16 bytes.
 struct TensorMapShape {
-  static constexpr int kMostRank = 3;
+  static constexpr int kMostRank = 4;
   int rank = 0;           ///< 0: the parameter is a pointer
   int element_bytes = 4;  ///< 4 or 2
   std::array<std::int64_t, kMostRank> extents{};
   std::array<std::int64_t, kMostRank> strides{};  ///< elements; the first is 1, the others multiples of 16 bytes
-  std::array<int, kMostRank> box{};               ///< at most 256 along an axis; rows are multiples of 16 bytes
-  /// Rows are 128 bytes, and piece i of 16 bytes of row r lies at place i ^ r % 8, so that reads of a column of pieces
-  /// meet in no bank. A copy's destination is then a multiple of 1024 bytes, else of 128.
-  bool swizzled = false;
+  std::array<int, kMostRank> box{};  ///< at most 256 along an axis; rows are multiples of 16 bytes; see also walk
+  /// Width of rows whose pieces of 16 bytes are exchanged, so that reads of a column of them meet in no bank; 0: none
+  /// are. Of 128 bytes, piece i of row r lies at place i ^ r % 8, of 64 at i ^ r / 2 % 4, of 32 at i ^ r / 4 % 2. A
+  /// copy's destination is then a multiple of 1024 bytes, else of 128.
+  int swizzle_bytes = 0;
   /// Of floats: they arrive rounded to TF32, to nearest, ties to even.
   bool rounds_to_tf32 = false;
+  /// Of a tensor with the axes C, W, H, N, a walk over its pixels instead of a box (cuTensorMapEncodeIm2col): a copy
+  /// brings box[0] channels of box[1] pixels (up to 1024), a row each. It starts at a pixel and goes on along w, then
+  /// h, then n, by `stride`, from `lower` to before the extent and `upper`, both along {w, h}; a pixel it comes to is
+  /// read at an offset from 0 to 255 along each that a copy names. Those outside the tensor are zeros.
+  struct Walk {
+    std::array<int, 2> lower{}, upper{};  ///< -128 to 127
+    std::array<int, 2> stride{1, 1};      ///< 1 to 8
+    bool operator==(const Walk&) const = default;
+  };
+  std::optional<Walk> walk = {};
+  /// Of what one copy brings.
+  std::int64_t box_bytes() const {
+    std::int64_t bytes = element_bytes;
+    for (int axis = 0; axis < (walk ? 2 : rank); ++axis) bytes *= box[static_cast<std::size_t>(axis)];
+    return bytes;
+  }
   bool operator==(const TensorMapShape&) const = default;
 };
 

@@ -142,7 +142,13 @@ class Search {
   }
 
   void pixels(TensorTiling tiling) {
-    loads(tiling);
+    // Where the copy engine cannot walk over NHWC tensors, their weights are packed.
+    if (!tiling.raw_weights || spec_.input_layout == Layout::nchw) loads(tiling);
+    if (tiling.can_walk_pixels(spec_)) {
+      TensorTiling walked = tiling;
+      walked.walks_pixels = true;
+      loads(walked);
+    }
     TensorTiling packed = tiling;
     packed.packs_pixels = true;
     if (tiling.can_pack_pixels(spec_) && packed.packed_pixel_bytes(spec_) <= kMostPackedPixelBytes) loads(packed);

@@ -45,7 +45,7 @@ constexpr std::int64_t kStoreLatency = 2'123;      // the last multiplication, b
 constexpr std::int64_t kStage = 3;                 // a column of accumulators on its way to shared memory
 constexpr std::int64_t kStageRows = 53;            // more of it where rows end inside a run
 constexpr std::int64_t kStoreColumn = 4;           // four bytes of every channel on their way to y
-constexpr std::int64_t kStoreChannels = 1;         // NHWC: a byte of a position's channels
+constexpr std::int64_t kStoreChannels = 5;         // NHWC: eight bytes of a position's channels
 constexpr std::int64_t kStart = 1'695;             // once: packing, the first loads
 constexpr std::int64_t kLaunch = 1'969'089;        // picoseconds of every launch
 constexpr std::int64_t kExtraLaunch = 4'464'863;   // of a kernel before the convolution
@@ -64,6 +64,20 @@ constexpr std::int64_t kScatteredPercent = 1;  // more of the memory's bytes
 constexpr std::int64_t kTurnsPercent = 34;     // and of tiles in turn
 constexpr std::int64_t kAgainPercent = 1;      // of pixels that come again for other output channels
 constexpr std::int64_t kCompetingPercent = 3;
+// Of kernels whose pixels the copy engine walks over: they leave nothing to convert, and have constants of their own,
+// fitted to 2,503 measurements of 120 convolutions of the same lists on NHWC tensors.
+constexpr std::int64_t kWalkIssue = 130;               // a request of a step
+constexpr std::int64_t kWalkPixel = 24;                // sixteenths, of a pixel's row, however short
+constexpr std::int64_t kL2WalkedBytesPerCycle = 46;    // an SM's share
+constexpr std::int64_t kWalkStep = 13;                 // a step's, of those who multiply
+constexpr std::int64_t kWalkStart = 1'536;             // as kStart
+constexpr std::int64_t kWalkStore = 3'529;             // as kStoreLatency
+constexpr std::int64_t kWalkStoredBytesPerCycle = 14;  // of y, an SM's
+constexpr std::int64_t kWalkShallowPercent = 4;        // more of a tile with three stages
+constexpr std::int64_t kWalkExtraLaunch = 1'873'345;   // as kExtraLaunch
+constexpr std::int64_t kWalkAgainPercent = 5;          // as kAgainPercent
+constexpr std::int64_t kWalkTurnsPercent = 17;         // as kTurnsPercent
+constexpr std::int64_t kWalkDramBytesPerMicrosecond = 8'655'115;
 constexpr int kLoadingWarps = 4;
 constexpr std::int64_t kSectorBytes = 32;
 
@@ -75,6 +89,12 @@ TensorPrice::TensorPrice(const ConvSpec& spec, const Target& target)
 std::int64_t TensorPrice::step_load(const TensorTiling& tiling) const {
   if (tiling.packs_pixels) return load_packed(tiling);
   return tiling.copies_ahead > 0 ? load_copied(tiling) : load_by_lanes(tiling);
+}
+
+std::int64_t TensorPrice::load_walked(const TensorTiling& tiling) const {
+  const std::int64_t requests = tiling.runs() * TensorTiling::phases(spec_);
+  const std::int64_t bytes = tiling.walked_bytes(spec_) + tiling.stage_weight_bytes(spec_);
+  return std::max(requests * (kWalkIssue + tiling.run_pixels(spec_) * kWalkPixel / 16), bytes / kL2WalkedBytesPerCycle);
 }
 
 std::int64_t TensorPrice::load_packed(const TensorTiling& tiling) const {
@@ -141,6 +161,7 @@ std::int64_t TensorPrice::step_multiply(const TensorTiling& tiling) const {
   if (tiling.multiplies_registers(spec_))
     cycles += (kRawWeights + kRawWeight * tiling.units(spec_)) * (alone ? kRawTurnPercent : 100) / 100;
   if (tiling.share == TensorTiling::Share::steps) cycles = std::max(pipe, cycles * kStepTurnPercent / 100);
+  if (tiling.walks_pixels) return cycles + kWalkStep;
   if (tiling.packs_pixels) return cycles;
   if (tiling.copies_ahead > 0) return cycles + tiling.raw_bytes(spec_) / kCopiedBytesPerCycle;
   const std::int64_t own = ceil_div(tiling.load_items(spec_) * TensorTiling::phases(spec_), tiling.team_warps);
@@ -149,6 +170,7 @@ std::int64_t TensorPrice::step_multiply(const TensorTiling& tiling) const {
 
 std::int64_t TensorPrice::store_columns(const TensorTiling& tiling, std::int64_t bytes_of_window) const {
   const std::int64_t n = tiling.columns, rows = tiling.row_ends(spec_) > 1 ? kStageRows * n : 0;
+  if (spec_.output_layout == Layout::nhwc) return kStoreChannels * tiling.staged_bytes(spec_) * n / 8;
   if (!tiling.stores_bulk(spec_)) return rows + kStage * n + kStoreColumn * bytes_of_window / 4;
   return rows + kStage * n * tiling.staged_bytes(spec_) / 4 + kBulkColumn * bytes_of_window / 4;
 }
@@ -158,14 +180,39 @@ std::int64_t TensorPrice::input_bytes() const {
          TensorTiling::row_phases(spec_) * element_bytes(spec_.dtype);
 }
 
+std::int64_t TensorPrice::of_walk(const TensorTiling& tiling, std::int64_t tiles) const {
+  using Share = TensorTiling::Share;
+  const std::int64_t steps = tiling.steps_of_split(spec_), waves = ceil_div(tiles, target_.sm_count);
+  const std::int64_t multiply = steps * step_multiply(tiling), load = steps * load_walked(tiling);
+  const std::int64_t window_bytes = tiling.window * tiling.written_bytes(spec_);
+  const std::int64_t stored = tiling.block_k * tiling.runs() * window_bytes / kWalkStoredBytesPerCycle;
+  std::int64_t store = kWalkStore + std::max(stored, store_columns(tiling, window_bytes));
+  if (tiling.share == Share::steps) store = store / 2 + kExchange + kExchangeColumn * tiling.columns;
+  const bool turns = tiling.share == Share::turns;
+  const std::int64_t consume = turns ? std::max({multiply, (multiply + store) / 2, stored}) : multiply + store;
+  std::int64_t tile = std::max(consume, load) + std::min(consume, load) / 8;
+  if (tiling.stages <= 3) tile += tile * (tiling.stages == 2 ? 10 : kWalkShallowPercent) / 100;
+  // The first step's pixels are waited for, and of the last tile the store.
+  const std::int64_t ends = kWalkStart + load / steps + (turns ? store : 0);
+  std::int64_t compute = (waves * tile + ends) * kPicosecondsPerCycle + (tiling.packs_weights() ? kWalkExtraLaunch : 0);
+  std::int64_t bytes = bytes_ + (tiling.tiles_k(spec_) - 1) * input_bytes() * kWalkAgainPercent / 100;
+  if (turns && tiling.tiles_k(spec_) > 1) bytes += bytes * kWalkTurnsPercent / 100;
+  if (tiling.splits > 1) {
+    compute += kReduceLaunch;
+    bytes += 2 * tiling.partial_sum_bytes(spec_);
+  }
+  const std::int64_t memory = bytes * 1000 / (kWalkDramBytesPerMicrosecond / 1000);
+  return std::max(compute, memory) + std::min(compute, memory) / 5 + kLaunch;
+}
+
 std::int64_t TensorPrice::of(const TensorTiling& tiling, std::int64_t tiles) const {
+  if (tiling.walks_pixels) return of_walk(tiling, tiles);
   const std::int64_t steps = tiling.steps_of_split(spec_), n = tiling.columns;
   const std::int64_t multiply = steps * step_multiply(tiling), load_of_step = step_load(tiling);
   const std::int64_t load = steps * load_of_step;
   const std::int64_t written_bytes = tiling.written_bytes(spec_), bytes_of_window = tiling.window * written_bytes;
   const bool nhwc = spec_.output_layout == Layout::nhwc;
-  std::int64_t store =
-      kStoreLatency + (nhwc ? kStoreChannels * tiling.staged_bytes(spec_) * n : store_columns(tiling, bytes_of_window));
+  std::int64_t store = kStoreLatency + store_columns(tiling, bytes_of_window);
 
   if (tiling.share == TensorTiling::Share::steps) store = store / 2 + kExchange + kExchangeColumn * n;
   // What one warpgroup stores it stores while the other multiplies, but for the last.

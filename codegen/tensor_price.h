@@ -19,14 +19,17 @@ class TensorPrice {
   std::int64_t of(const TensorTiling& tiling, std::int64_t tiles) const;
 
  private:
-  /// Cycles of an SM between the loads of two steps, and of the three ways to load.
+  std::int64_t of_walk(const TensorTiling& tiling, std::int64_t tiles) const;
+  /// Cycles of an SM between the loads of two steps by walks.
+  std::int64_t load_walked(const TensorTiling& tiling) const;
+  /// The same of other loads, and of the three ways to load.
   std::int64_t step_load(const TensorTiling& tiling) const;
   std::int64_t load_packed(const TensorTiling& tiling) const;
   std::int64_t load_copied(const TensorTiling& tiling) const;
   std::int64_t load_by_lanes(const TensorTiling& tiling) const;
   /// Cycles of a step's multiplications.
   std::int64_t step_multiply(const TensorTiling& tiling) const;
-  /// Cycles of an NCHW tile's store.
+  /// Cycles of a tile's store, but for what it waits.
   std::int64_t store_columns(const TensorTiling& tiling, std::int64_t bytes_of_window) const;
   /// Of x, in rows that any tap meets.
   std::int64_t input_bytes() const;

@@ -120,8 +120,27 @@ std::int64_t TensorTiling::reach(const ConvSpec& spec) const {
   return row_reach(spec) + (filter_rows - 1) * spec.dilation.h * pitch(spec);
 }
 
-std::int64_t TensorTiling::run_bytes(const ConvSpec& spec) const {
-  return phases(spec) * slices * slice_pitch(spec) * kRowBytes;
+std::int64_t TensorTiling::phase_bytes(const ConvSpec& spec) const {
+  if (walks_pixels) return round_up(run_pixels(spec) * slices * kRowBytes, kSwizzledBoxAlignment);
+  return slices * slice_pitch(spec) * kRowBytes;
+}
+
+bool TensorTiling::can_walk_pixels(const ConvSpec& spec) const {
+  // Of cuTensorMapEncodeIm2col and its copies.
+  constexpr std::int64_t kMostPixels = 1024, kMostStride = 8, kMostOffset = 255, kLeastCorner = -128, kMostCorner = 127;
+  if (!loads_vectors(spec) || slices == 1 || run_pixels(spec) > kMostPixels) return false;
+  if (spec.groups > 1 && spec.filter.c % chunk_channels(spec) != 0) return false;
+  const std::array<std::int64_t, 2> lower = walk_lower(spec), upper = walk_upper(spec);
+  return std::max(spec.stride.h, spec.stride.w) <= kMostStride &&
+         std::max((spec.filter.r - 1) * spec.dilation.h, std::int64_t{phases(spec) - 1}) <= kMostOffset &&
+         std::min({lower[0], lower[1], upper[0], upper[1]}) >= kLeastCorner &&
+         std::max({lower[0], lower[1], upper[0], upper[1]}) <= kMostCorner;
+}
+
+std::array<std::int64_t, 2> TensorTiling::walk_upper(const ConvSpec& spec) const {
+  const auto [left, top] = walk_lower(spec);
+  return {left + (pitch(spec) - 1) * spec.stride.w + 1 - spec.input.w,
+          top + (image_rows(spec) - 1) * spec.stride.h + 1 - spec.input.h};
 }
 
 bool TensorTiling::copies_fit(const ConvSpec& spec) const {
@@ -238,13 +257,12 @@ std::int64_t TensorTiling::tiles(const ConvSpec& spec) const {
 }
 
 bool TensorTiling::can_take_raw_weights(const ConvSpec& spec) const {
-  if (spec.dtype != DataType::f32 || spec.input_layout != Layout::nchw || filter_rows != spec.filter.r) return false;
-  // Of an even number of taps, or of several in rows of whole lines, lanes would meet in banks. Rows of one are
-  // swizzled.
-  const std::int64_t all_taps = taps(spec);
-  if (all_taps % 2 == 0 || (all_taps == 1 ? slices != 8 : slices != 2 && slices != 4)) return false;
-  const std::int64_t row = spec.filter.c * all_taps;
-  return row * 4 % kRowBytes == 0 && row <= INT32_MAX && chunk_channels(spec) * all_taps <= kMostBox;
+  const std::int64_t all_taps = taps(spec), row = spec.filter.c * all_taps;
+  if (filter_rows != spec.filter.r || row * element_bytes(spec.dtype) % kRowBytes != 0 || row > INT32_MAX) return false;
+  if (all_taps == 1) return slices == 8;  // rows are swizzled
+  if (spec.dtype != DataType::f32 || spec.input_layout != Layout::nchw) return false;
+  // Of an even number of taps, or in rows of whole lines, lanes would meet in banks.
+  return all_taps % 2 != 0 && (slices == 2 || slices == 4) && chunk_channels(spec) * all_taps <= kMostBox;
 }
 
 std::int64_t TensorTiling::channel_at(const ConvSpec& spec, std::int64_t place) const {
@@ -278,7 +296,8 @@ int TensorTiling::raw_weight_registers(const ConvSpec& spec) const {
 
 int TensorTiling::loader_registers(const ConvSpec& spec) const {
   const int left = 3 * kLaunchRegisters - 2 * consumer_registers(spec);
-  return std::min(left, 240) / 8 * 8;
+  // Threads that only ask need no more than they have, and would wait for the others to give them away.
+  return std::min(left, walks_pixels ? kLaunchRegisters : 240) / 8 * 8;
 }
 
 bool TensorTiling::can_share_steps(const ConvSpec& spec) const {

@@ -2,6 +2,7 @@
 // memory. A tiling holds decisions only; what follows from spec and tiling alone is computed by its members.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -73,6 +74,8 @@ struct TensorTiling {
   bool raw_weights = false;
   /// A kernel before the convolution makes operand rows of all pixels, for all tiles; loading warps only ask for them.
   bool packs_pixels = false;
+  /// Pixels of NHWC x come as operand rows, swizzled: the copy engine walks over the grid (im2col), padding included.
+  bool walks_pixels = false;
   int load_batch = 0;    ///< pixels, or vectors, of a loading lane in flight; 0 where the copy engine brings them
   int copies_ahead = 0;  ///< steps of a loading warp that the copy engine brings as they lie in x; 0: lanes load them
   int splits = 1;        ///< blocks that share the reduction of a tile, each a range of steps
@@ -80,13 +83,15 @@ struct TensorTiling {
   /// Warpgroups that have accumulators for different outputs of a tile.
   int tile_consumers() const { return share == Share::tile ? 2 : 1; }
   int runs() const { return 64 * tile_consumers() / block_k; }
-  bool lanes_load() const { return copies_ahead == 0 && !packs_pixels; }  ///< pixels; else the copy engine brings them
+  /// Pixels; else the copy engine brings them.
+  bool lanes_load() const { return copies_ahead == 0 && !packs_pixels && !walks_pixels; }
   static constexpr int kThreads = 384;
   static int slice_channels(const ConvSpec& spec);  ///< 16 bytes of channels
   int chunk_channels(const ConvSpec& spec) const { return slices * slice_channels(spec); }
   /// Whether 16-bit pixels of x are loaded two at a time: rows of x and of the grid are even and words aligned.
   static bool loads_pairs(const ConvSpec& spec);
-  /// Whether a lane loads 16 bytes of a pixel's channels at a time: they are contiguous, and slices are whole.
+  /// Whether a lane loads 16 bytes of a pixel's channels at a time, if it loads them: they are contiguous, and slices
+  /// are whole.
   static bool loads_vectors(const ConvSpec& spec);
   /// Loads of a warp, for each phase, of a run's pixels.
   std::int64_t load_items(const ConvSpec& spec) const;
@@ -118,7 +123,22 @@ struct TensorTiling {
   std::int64_t run_pixels(const ConvSpec& spec) const { return columns + reach(spec); }
   /// Pixels from one slice of a run to the next, such that stores of neighbouring lanes meet in no bank.
   std::int64_t slice_pitch(const ConvSpec& spec) const;
-  std::int64_t run_bytes(const ConvSpec& spec) const;
+  /// 16-byte places from a pixel of a slice to the next pixel, and from a slice to the next.
+  std::int64_t pixel_step() const { return walks_pixels ? slices : 1; }
+  std::int64_t slice_step(const ConvSpec& spec) const { return walks_pixels ? 1 : slice_pitch(spec); }
+  std::int64_t phase_bytes(const ConvSpec& spec) const;  ///< from the pixels of a phase to those of the next
+  std::int64_t run_bytes(const ConvSpec& spec) const { return phases(spec) * phase_bytes(spec); }
+  /// Whether the copy engine can walk over x: its limits, and no channels of another group come along.
+  bool can_walk_pixels(const ConvSpec& spec) const;
+  /// Where it starts, along w and h, and what it goes up to but for the extent.
+  static std::array<std::int64_t, 2> walk_lower(const ConvSpec& spec) {
+    return {-std::int64_t{spec.padding.left}, -std::int64_t{spec.padding.top}};
+  }
+  std::array<std::int64_t, 2> walk_upper(const ConvSpec& spec) const;
+  /// What it brings of a step, for which run_bytes() keeps whole kilobytes.
+  std::int64_t walked_bytes(const ConvSpec& spec) const {
+    return runs() * phases(spec) * run_pixels(spec) * slices * 16;
+  }
   /// Whether the copy engine can bring a step's pixels: what it copies are whole vectors of 16 bytes.
   bool copies_fit(const ConvSpec& spec) const;
   /// Whether what the copy engine brings of a run's pixels is a box of x.
@@ -162,8 +182,8 @@ struct TensorTiling {
   bool can_take_raw_weights(const ConvSpec& spec) const;
   /// Neighbouring channels of which a lane holds weights in registers: a quarter of a chunk.
   int lane_channels(const ConvSpec& spec) const { return chunk_channels(spec) / 4; }
-  /// Whether raw weights are an operand as they arrive, rounded and swizzled by the copy engine: a row of one tap is a
-  /// line of shared memory.
+  /// Whether raw weights are an operand as they arrive, swizzled by the copy engine, floats rounded: a row of one tap
+  /// is a line of shared memory.
   bool swizzles_weights(const ConvSpec& spec) const { return raw_weights && taps(spec) == 1; }
   /// Whether multiplying threads round raw weights in registers, and multiply from there: of several taps, the input
   /// channels of one are not neighbours.

@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "host/tensor_box.h"
-
 namespace jitconv::host {
 namespace {
 
@@ -33,7 +31,7 @@ void AsyncCopies::start_block() {
 void AsyncCopies::land(const InFlight& copy) {
   const Operation& operation = copy.operation;
   if (operation.map != nullptr)
-    TensorBox(*operation.map, operation.source, operation.first).land(memory_ + operation.destination);
+    TensorBox(*operation.map, operation.source, operation.place).land(memory_ + operation.destination);
   else if (operation.source == nullptr)
     std::memset(memory_ + operation.destination, 0, operation.bytes);
   else

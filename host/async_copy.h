@@ -3,7 +3,6 @@
 // holds NaNs (late) and counts as being written (always). Knows the marks of shared memory, no threads or barriers.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -11,6 +10,7 @@
 #include "host/engine.h"
 #include "host/random.h"
 #include "host/shared_memory.h"
+#include "host/tensor_box.h"
 
 namespace jitconv::host {
 
@@ -30,7 +30,7 @@ struct Operation {
   std::uint32_t bytes = 0;
   std::uint32_t pc = 0;
   const codegen::TensorMapShape* map = nullptr;  ///< the source is such a tensor, and a box of it is written
-  std::array<int, codegen::TensorMapShape::kMostRank> first{};  ///< where the box begins
+  BoxPlace place = {};                           ///< of the box
 };
 
 class AsyncCopies {

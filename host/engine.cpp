@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <mutex>
 #include <numeric>
 
@@ -56,9 +57,12 @@ void phase_wait(void* object, int parity, const void* pc) { active->phase_wait(o
 void copy_bulk(void* destination, const void* source, int bytes, void* object, const void* pc) {
   active->copy_bulk(destination, source, bytes, object, pc);
 }
-void copy_tensor(void* destination, const jitconv_host_tensor_map* map, const int* indices, unsigned rank, void* object,
-                 const void* pc) {
-  active->copy_tensor(destination, *map, {indices, rank}, object, pc);
+void copy_tensor(void* destination, const jitconv_host_tensor_map* map, const int* indices, unsigned rank,
+                 const int* offset, void* object, const void* pc) {
+  BoxPlace place;
+  std::copy_n(indices, rank, place.first.begin());
+  if (offset != nullptr) place.offset = {offset[0], offset[1]};
+  active->copy_tensor(destination, *map, static_cast<int>(rank), place, object, pc);
 }
 void store_bulk(void* destination, const void* source, int bytes, const void* pc) {
   active->store_bulk(destination, source, bytes, pc);

@@ -2,10 +2,7 @@
 // Checks addresses, and turns what the parts say is broken into findings.
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "host/launch_state.h"
-#include "host/tensor_box.h"
 
 namespace jitconv::host {
 namespace {
@@ -92,33 +89,33 @@ void LaunchState::copy_bulk(void* destination, const void* source, std::int64_t 
   issue_bulk(operation, write);
 }
 
-void LaunchState::copy_tensor(void* destination, const jitconv_host_tensor_map& map, std::span<const int> first,
+void LaunchState::copy_tensor(void* destination, const jitconv_host_tensor_map& map, int rank, const BoxPlace& place,
                               void* barrier, const void* pc) {
   constexpr const char* kVerb = "tensor copy";
   PhaseBarriers::Barrier& arrival = used_barrier(barrier, kVerb, pc);
   const bool known = map.parameter < buffers_.size() && map.tensor == buffers_[map.parameter].data &&
-                     buffers_[map.parameter].map.rank == static_cast<int>(first.size());
+                     buffers_[map.parameter].map.rank == rank &&
+                     buffers_[map.parameter].map.walk.has_value() == place.offset.has_value();
   if (!known) {
     block_.report({Rule::out_of_bounds, pc, block_.running().index, "",
-                   fmt::format("tensor copy by what is no map of {} axes of the launch", first.size()), nullptr},
+                   fmt::format("tensor copy by what is no map of {}{} axes of the launch",
+                               place.offset ? "a walk over " : "", rank),
+                   nullptr},
                   true);
   }
   const codegen::TensorMapShape& shape = buffers_[map.parameter].map;
-  const Access write{destination, static_cast<std::uint32_t>(TensorBox::bytes(shape)), kVerb, pc};
+  const Access write{destination, static_cast<std::uint32_t>(shape.box_bytes()), kVerb, pc};
   const std::uint32_t offset = check_block(write, TensorBox::alignment(shape));
   if (reinterpret_cast<std::uintptr_t>(map.tensor) % kCopyUnit != 0)
     report_place(Rule::misaligned, {map.tensor, write.bytes, kVerb, pc}, "of a tensor at no multiple of 16");
-  // Not in the reference: hardware takes it for an illegal instruction.
-  if (std::int64_t{first[0]} * shape.element_bytes % kCopyUnit != 0)
-    report_place(Rule::misaligned, write,
-                 fmt::format("from index {} on, at no multiple of 16 bytes", first[0]).c_str());
+  if (const auto refusal = TensorBox::refusal(shape, place)) report_place(refusal->rule, write, refusal->text.c_str());
   Operation operation;
   operation.object = arrival.number;
   operation.destination = offset;
   operation.source = map.tensor;
   operation.map = &shape;
-  std::copy(first.begin(), first.end(), operation.first.begin());
-  TensorBox(shape, map.tensor, operation.first).visit_runs([&](const char* source, std::uint32_t bytes, std::uint32_t) {
+  operation.place = place;
+  TensorBox(shape, map.tensor, place).visit_runs([&](const char* source, std::uint32_t bytes, std::uint32_t) {
     check_source_in(global_.find(reinterpret_cast<std::uintptr_t>(source), bytes), {source, bytes, kVerb, pc});
     if (module_.counts()) count_sectors(source, bytes, counters_.global_loads);
   });

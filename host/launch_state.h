@@ -4,7 +4,6 @@
 
 #include <array>
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "host/async_copy.h"
@@ -14,6 +13,7 @@
 #include "host/global_memory.h"
 #include "host/phase_barriers.h"
 #include "host/shared_memory.h"
+#include "host/tensor_box.h"
 #include "host/warpgroups.h"
 
 namespace jitconv::host {
@@ -53,8 +53,9 @@ class LaunchState : private BlockEvents {
   void phase_arrive(void* barrier, std::int64_t announced, const void* pc);
   void phase_wait(void* barrier, std::int64_t parity, const void* pc);
   void copy_bulk(void* destination, const void* source, std::int64_t bytes, void* barrier, const void* pc);
-  void copy_tensor(void* destination, const jitconv_host_tensor_map& map, std::span<const int> first, void* barrier,
-                   const void* pc);
+  /// `rank`: how many indices the place has.
+  void copy_tensor(void* destination, const jitconv_host_tensor_map& map, int rank, const BoxPlace& place,
+                   void* barrier, const void* pc);
   void store_bulk(void* destination, const void* source, std::int64_t bytes, const void* pc);
   void store_bulk_commit() { bulk_stores_.commit(block_.running().index); }
   void store_bulk_wait(std::uint32_t groups, const void* pc);

@@ -54,9 +54,10 @@ struct jitconv_host_api {
   void (*phase_wait)(void* barrier, int parity, const void* pc);
   // cp.async.bulk: global to shared, completes on a barrier object.
   void (*copy_bulk)(void* destination, const void* source, int bytes, void* barrier, const void* pc);
-  // cp.async.bulk.tensor: a box of a tensor, which begins at `rank` indices, completes on a barrier object.
+  // cp.async.bulk.tensor: a box of a tensor, which begins at `rank` indices, at most 4, completes on a barrier object.
+  // Of a walk (im2col) `offset` has two numbers, right and down; of a box it is null.
   void (*copy_tensor)(void* destination, const struct jitconv_host_tensor_map* map, const int* indices, unsigned rank,
-                      void* barrier, const void* pc);
+                      const int* offset, void* barrier, const void* pc);
   // cp.async.bulk: shared to global, in groups of the issuing thread; the wait is for the reads.
   void (*store_bulk)(void* destination, const void* source, int bytes, const void* pc);
   void (*store_bulk_commit)(const void* pc);
@@ -86,5 +87,5 @@ struct jitconv_host_module {
   void* shared_memory;                  // JITCONV_HOST_SHARED_BYTES, aligned to 1024
 };
 // Raised with every change of this header. The largest shared memory of a block is that of sm_90.
-#define JITCONV_HOST_ABI 4
+#define JITCONV_HOST_ABI 5
 #define JITCONV_HOST_SHARED_BYTES 232448

@@ -8,8 +8,10 @@
 namespace jitconv::host {
 namespace {
 
-constexpr std::uint64_t kField = 0x3fff, kSwizzled = std::uint64_t{1} << 62;
-constexpr std::uint64_t kKnown = kField | kField << 16 | kField << 32 | kSwizzled;
+constexpr std::uint64_t kField = 0x3fff, kLayout = 3;
+constexpr unsigned kLayoutBit = 62;
+constexpr std::uint64_t kKnown = kField | kField << 16 | kField << 32 | kLayout << kLayoutBit;
+constexpr std::uint32_t kRowBytesOfLayout[] = {0, 128, 64, 32};
 
 std::uint32_t field(std::uint64_t descriptor, unsigned shift) {
   return static_cast<std::uint32_t>(descriptor >> shift & kField) << 4;
@@ -22,34 +24,33 @@ OperandPlace::OperandPlace(std::uint64_t descriptor)
       first_(field(descriptor, 0)),
       right_half_(field(descriptor, 16)),
       step_(field(descriptor, 32)),
-      swizzled_((descriptor & kSwizzled) != 0) {}
+      row_bytes_(kRowBytesOfLayout[descriptor >> kLayoutBit & kLayout]) {}
 
 std::optional<OperandRefusal> OperandPlace::refusal() const {
   if ((descriptor_ & ~kKnown) != 0) {
     return OperandRefusal{
         Rule::out_of_bounds,
-        fmt::format("operand {:#x} is none without swizzle and none with one of 128 bytes", descriptor_)};
+        fmt::format("operand {:#x} is none without swizzle and none with one that begins where its rows do",
+                    descriptor_)};
   }
-  if (!swizzled_) return std::nullopt;
-  // Pieces change places by the bits of their address: elsewhere they would not by the number of the row.
-  const std::uint32_t rows = first_ / kSwizzledRow * kSwizzledRow;
-  if (rows % kSwizzledRows != 0 || step_ % kSwizzledRows != 0) {
-    return OperandRefusal{Rule::misaligned, fmt::format("eight rows of a swizzled operand begin at shared + {:#x}, and "
-                                                        "the next eight {} bytes behind them: no multiples of {}",
-                                                        rows, step_, kSwizzledRows)};
+  if (row_bytes_ == 0) return std::nullopt;
+  if (step_ % (kRows * row_bytes_) != 0) {
+    return OperandRefusal{Rule::misaligned,
+                          fmt::format("eight rows of {} bytes of a swizzled operand begin {} bytes behind the eight "
+                                      "before them: no multiple of {}",
+                                      row_bytes_, step_, kRows * row_bytes_)};
   }
-  if (pieces() % 2 != 0) {
+  if (first_ % (2 * kPiece) != 0) {
     return OperandRefusal{Rule::misaligned,
                           fmt::format("a swizzled operand begins {} bytes into its rows: no multiple of {}",
-                                      pieces() * kPiece, 2 * kPiece)};
+                                      first_ % row_bytes_, 2 * kPiece)};
   }
   return std::nullopt;
 }
 
 TileOperand OperandPlace::tile(const char* memory) const {
-  if (!swizzled_) return {{memory + first_, memory + first_ + right_half_}, step_};
-  const char* const rows = memory + first_ / kSwizzledRow * kSwizzledRow;
-  return {{rows, rows}, step_, /*swizzled=*/true, pieces()};
+  if (row_bytes_ == 0) return {{memory + first_, memory + first_ + right_half_}, step_};
+  return {{memory, memory}, step_, row_bytes_, first_};
 }
 
 }  // namespace jitconv::host

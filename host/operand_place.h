@@ -1,6 +1,6 @@
 // Where the operand of a multiplication lies in shared memory, read from its descriptor (a wgmma matrix descriptor):
-// in core matrices, eight rows of 16 bytes one after the other, or swizzled, in rows of 128 bytes as a tensor map's box
-// brings them. What no GPU was seen to do as the model does is refused.
+// in core matrices, eight rows of 16 bytes one after the other, or swizzled, in rows of 32, 64 or 128 bytes as a tensor
+// map's box brings them. What no GPU was seen to do as the model does is refused.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,7 @@
 #include <string>
 
 #include "host/finding.h"
+#include "host/swizzle.h"
 #include "host/tile_multiply.h"
 
 namespace jitconv::host {
@@ -32,24 +33,20 @@ class OperandPlace {
   void visit_runs(std::uint32_t rows, const Visit& visit) const;
 
  private:
-  static constexpr std::uint32_t kPiece = 16, kRows = 8, kSwizzledRow = 128, kSwizzledRows = kRows * kSwizzledRow;
-
-  std::uint32_t pieces() const { return first_ % kSwizzledRow / kPiece; }  // of its row that are before the operand
+  static constexpr std::uint32_t kPiece = kSwizzlePiece, kRows = 8;
 
   std::uint64_t descriptor_;
   std::uint32_t first_, right_half_, step_;  // bytes
-  bool swizzled_;
+  std::uint32_t row_bytes_;                  // if swizzled; 0 if not
 };
 
 template <typename Visit>
 void OperandPlace::visit_runs(std::uint32_t rows, const Visit& visit) const {
-  if (swizzled_) {
+  if (row_bytes_ != 0) {
     // The two pieces of a row are neighbours wherever the swizzle brings them, though perhaps in the other order.
     for (std::uint32_t row = 0; row < rows; ++row) {
-      const std::uint32_t pair = (pieces() ^ row % kRows) / 2 * 2;
-      const std::uint32_t begin =
-          first_ / kSwizzledRow * kSwizzledRow + row / kRows * step_ + row % kRows * kSwizzledRow;
-      if (!visit(row, begin + pair * kPiece, 2 * kPiece)) return;
+      const std::uint32_t left = swizzled(first_ + row / kRows * step_ + row % kRows * row_bytes_, row_bytes_);
+      if (!visit(row, left / (2 * kPiece) * (2 * kPiece), 2 * kPiece)) return;
     }
     return;
   }

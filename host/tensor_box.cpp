@@ -1,16 +1,20 @@
 // See tensor_box.h. Boxes of fewer axes have extents of 1 along the others.
 #include "host/tensor_box.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
+
+#include "host/swizzle.h"
 
 namespace jitconv::host {
 namespace {
 
-constexpr std::uint32_t kPiece = 16, kPiecesOfRow = 8;
+using codegen::TensorMapShape;
 
-/// Where a byte of a swizzled box is: the pieces of row r are exchanged by r % 8.
-std::uint32_t swizzle(std::uint32_t place) { return place ^ place / (kPiece * kPiecesOfRow) % kPiecesOfRow * kPiece; }
+constexpr int kCopyUnit = 16, kMostOffset = 255;
+constexpr std::size_t kImages = 3;  // the axis; before it come channels, w, h
 
 /// A word of a float, rounded to nearest TF32, ties to even. All NaNs become one.
 std::uint32_t rounded_to_tf32(std::uint32_t bits) {
@@ -18,40 +22,75 @@ std::uint32_t rounded_to_tf32(std::uint32_t bits) {
   return (bits + 0xfffu + (bits >> 13 & 1u)) & ~0x1fffu;
 }
 
+// Hardware takes a start that the walk does not come to for an illegal instruction. Of one that it jumps over, of
+// images that are none and of offsets that do not fit, nothing is known.
+std::optional<BoxRefusal> walk_refusal(const TensorMapShape& shape, const TensorMapShape::Walk& walk,
+                                       const BoxPlace& place) {
+  for (std::size_t i = 0; i < 2; ++i) {
+    const char axis = "wh"[i];
+    const std::int64_t at = place.first[i + 1], lower = walk.lower[i], end = shape.extents[i + 1] + walk.upper[i];
+    if (at < lower || at >= end)
+      return BoxRefusal{Rule::out_of_bounds,
+                        fmt::format("from {} {} on, outside a walk from {} to before {}", axis, at, lower, end)};
+    if ((at - lower) % walk.stride[i] != 0)
+      return BoxRefusal{Rule::misaligned, fmt::format("from {} {} on, where a walk from {} by {} does not come", axis,
+                                                      at, lower, walk.stride[i])};
+    if (const int offset = (*place.offset)[i]; offset < 0 || offset > kMostOffset)
+      return BoxRefusal{Rule::out_of_bounds,
+                        fmt::format("at an offset along {} of {}: it is 0 to {}", axis, offset, kMostOffset)};
+  }
+  if (place.first[kImages] < 0 || place.first[kImages] >= shape.extents[kImages])
+    return BoxRefusal{Rule::out_of_bounds,
+                      fmt::format("from image {} of {} on", place.first[kImages], shape.extents[kImages])};
+  return std::nullopt;
+}
+
 }  // namespace
 
-TensorBox::TensorBox(const codegen::TensorMapShape& shape, const void* tensor, const Indices& first)
+TensorBox::TensorBox(const TensorMapShape& shape, const void* tensor, const BoxPlace& place)
     : tensor_(static_cast<const char*>(tensor)),
       element_bytes_(shape.element_bytes),
-      swizzled_(shape.swizzled),
-      rounds_to_tf32_(shape.rounds_to_tf32) {
+      swizzle_bytes_(static_cast<std::uint32_t>(shape.swizzle_bytes)),
+      rounds_to_tf32_(shape.rounds_to_tf32),
+      row_elements_(shape.box[0]) {
   for (std::size_t i = 0; i < static_cast<std::size_t>(shape.rank); ++i) {
-    first_[i] = first[i];
+    first_[i] = place.first[i];
     strides_[i] = shape.strides[i];
-    box_[i] = shape.box[i];
-    inside_[i] = {std::max<std::int64_t>(0, -first_[i]), std::min(box_[i], shape.extents[i] - first_[i])};
+    extents_[i] = shape.extents[i];
+    if (i == 0 || shape.walk) continue;
+    rows_[i] = {first_[i], first_[i] + shape.box[i]};
+    row_count_ *= shape.box[i];
   }
+  if (!shape.walk) return;
+  row_count_ = shape.box[1];
+  for (std::size_t i = 0; i < 2; ++i) {
+    rows_[i + 1] = {shape.walk->lower[i], extents_[i + 1] + shape.walk->upper[i], shape.walk->stride[i]};
+    if (place.offset) offset_[i + 1] = (*place.offset)[i];
+  }
+  rows_[kImages] = {first_[kImages], first_[kImages] + row_count_};
 }
 
-std::int64_t TensorBox::bytes(const codegen::TensorMapShape& shape) {
-  std::int64_t bytes = shape.element_bytes;
-  for (std::size_t i = 0; i < static_cast<std::size_t>(shape.rank); ++i) bytes *= shape.box[i];
-  return bytes;
-}
+std::uint32_t TensorBox::alignment(const TensorMapShape& shape) { return shape.swizzle_bytes != 0 ? 1024 : 128; }
 
-std::uint32_t TensorBox::alignment(const codegen::TensorMapShape& shape) { return shape.swizzled ? 1024 : 128; }
+std::optional<BoxRefusal> TensorBox::refusal(const TensorMapShape& shape, const BoxPlace& place) {
+  // Not in the reference: hardware takes it for an illegal instruction.
+  if (std::int64_t{place.first[0]} * shape.element_bytes % kCopyUnit != 0)
+    return BoxRefusal{Rule::misaligned, fmt::format("from index {} on, at no multiple of 16 bytes", place.first[0])};
+  return shape.walk ? walk_refusal(shape, *shape.walk, place) : std::nullopt;
+}
 
 void TensorBox::land(char* destination) const {
-  const auto bytes_of_box = static_cast<std::size_t>(box_[0] * box_[1] * box_[2] * element_bytes_);
+  const auto bytes_of_box = static_cast<std::size_t>(row_count_ * row_elements_ * element_bytes_);
   std::memset(destination, 0, bytes_of_box);
   visit_runs([&](const char* source, std::uint32_t bytes, std::uint32_t place) {
-    if (!swizzled_) {
+    if (swizzle_bytes_ == 0) {
       std::memcpy(destination + place, source, bytes);
       return;
     }
+    // The destination is where the pattern of the swizzle begins anew.
     for (std::uint32_t done = 0; done < bytes;) {
-      const std::uint32_t piece = std::min(bytes - done, kPiece - (place + done) % kPiece);
-      std::memcpy(destination + swizzle(place + done), source + done, piece);
+      const std::uint32_t piece = std::min(bytes - done, kSwizzlePiece - (place + done) % kSwizzlePiece);
+      std::memcpy(destination + swizzled(place + done, swizzle_bytes_), source + done, piece);
       done += piece;
     }
   });

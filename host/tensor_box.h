@@ -1,23 +1,36 @@
-// A box of a tensor as the copy engine brings it to shared memory (cp.async.bulk.tensor): which of its elements are
-// there to be read, and where each of them lands.
+// What the copy engine brings of a tensor to shared memory (cp.async.bulk.tensor), a box of it or pixels of a walk over
+// it: which of the elements are there to be read, and where each of them lands.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <optional>
+#include <string>
 
 #include "codegen/source.h"
+#include "host/finding.h"
 
 namespace jitconv::host {
 
+/// What a copy by a map is asked for.
+struct BoxPlace {
+  std::array<int, codegen::TensorMapShape::kMostRank> first{};  ///< where it begins, negative or beyond the end too
+  std::optional<std::array<int, 2>> offset = {};  ///< of a walk: each pixel is read so far to its right, and down
+};
+
+struct BoxRefusal {
+  Rule rule{};
+  std::string text;
+};
+
 class TensorBox {
  public:
-  using Indices = std::array<int, codegen::TensorMapShape::kMostRank>;
-  /// The box that begins at the indices, negative or beyond the end as they may be.
-  TensorBox(const codegen::TensorMapShape& shape, const void* tensor, const Indices& first);
+  TensorBox(const codegen::TensorMapShape& shape, const void* tensor, const BoxPlace& place);
 
-  static std::int64_t bytes(const codegen::TensorMapShape& shape);
   /// What the place in shared memory is a multiple of.
   static std::uint32_t alignment(const codegen::TensorMapShape& shape);
+  /// Why no copy begins there; nothing if one does.
+  static std::optional<BoxRefusal> refusal(const codegen::TensorMapShape& shape, const BoxPlace& place);
 
   /// Calls visit(address, bytes, place) for each run of neighbours that lies in the tensor. `place`: where the run
   /// would land in the box if it were not swizzled.
@@ -28,28 +41,47 @@ class TensorBox {
 
  private:
   static constexpr std::size_t kAxes = codegen::TensorMapShape::kMostRank;
+  using Index = std::array<std::int64_t, kAxes>;
   struct Range {
-    std::int64_t first = 0, last = 1;  // of the box's elements along an axis, those in the tensor
+    std::int64_t begin = 0, end = 1, by = 1;  // of indices along an axis
   };
+
+  /// From the index of a row's first element to the next row's: where an axis ends, the one behind it goes on.
+  void step(Index& index) const {
+    for (std::size_t axis = 1; axis < kAxes; ++axis) {
+      index[axis] += rows_[axis].by;
+      if (index[axis] < rows_[axis].end) return;
+      index[axis] = rows_[axis].begin;
+    }
+  }
 
   const char* tensor_;
   std::int64_t element_bytes_;
-  bool swizzled_, rounds_to_tf32_;
-  std::array<std::int64_t, kAxes> first_{}, strides_{}, box_{1, 1, 1};
-  std::array<Range, kAxes> inside_{};
+  std::uint32_t swizzle_bytes_;
+  bool rounds_to_tf32_;
+  Index first_{}, offset_{}, strides_{}, extents_{1, 1, 1, 1};
+  std::array<Range, kAxes> rows_{};
+  std::int64_t row_elements_, row_count_ = 1;
 };
 
 template <typename Visit>
 void TensorBox::visit_runs(const Visit& visit) const {
-  const auto& [run, rows, planes] = inside_;
-  if (run.first >= run.last) return;
-  for (std::int64_t plane = planes.first; plane < planes.last; ++plane) {
-    for (std::int64_t row = rows.first; row < rows.last; ++row) {
-      const std::int64_t element =
-          first_[0] + run.first + (first_[1] + row) * strides_[1] + (first_[2] + plane) * strides_[2];
-      visit(tensor_ + element * element_bytes_, static_cast<std::uint32_t>((run.last - run.first) * element_bytes_),
-            static_cast<std::uint32_t>(((plane * box_[1] + row) * box_[0] + run.first) * element_bytes_));
+  // Of every row the same elements are there, if any are.
+  const std::int64_t begin = first_[0] < 0 ? -first_[0] : 0;
+  const std::int64_t end = extents_[0] - first_[0] < row_elements_ ? extents_[0] - first_[0] : row_elements_;
+  if (begin >= end) return;
+  Index index = first_;
+  for (std::int64_t row = 0; row < row_count_; ++row, step(index)) {
+    std::int64_t element = first_[0] + begin;
+    bool inside = true;
+    for (std::size_t axis = 1; axis < kAxes && inside; ++axis) {
+      const std::int64_t at = index[axis] + offset_[axis];
+      inside = at >= 0 && at < extents_[axis];
+      if (inside) element += at * strides_[axis];
     }
+    if (!inside) continue;
+    visit(tensor_ + element * element_bytes_, static_cast<std::uint32_t>((end - begin) * element_bytes_),
+          static_cast<std::uint32_t>((row * row_elements_ + begin) * element_bytes_));
   }
 }
 

@@ -5,6 +5,8 @@
 #include <bit>
 #include <cstring>
 
+#include "host/swizzle.h"
+
 namespace jitconv::host {
 namespace {
 
@@ -32,12 +34,12 @@ float from_f16(const char* at) {
 
 /// The operand's rows as one that is not swizzled has them, in `rows`.
 TileOperand unswizzled(const TileOperand& operand, std::uint32_t count, char* rows) {
-  constexpr std::uint32_t kPiece = 16, kRow = 128;
+  constexpr std::uint32_t kPiece = kSwizzlePiece;
   for (std::uint32_t row = 0; row < count; ++row) {
-    const char* const from = operand.half[0] + row / 8 * operand.step + row % 8 * kRow;
+    const std::uint32_t at = operand.first + row / 8 * operand.step + row % 8 * operand.row_bytes;
     for (std::uint32_t half = 0; half < 2; ++half) {
-      const std::uint32_t place = (operand.piece + half) ^ row % 8;
-      std::memcpy(rows + (half * count + row) * kPiece, from + place * kPiece, kPiece);
+      std::memcpy(rows + (half * count + row) * kPiece,
+                  operand.half[0] + swizzled(at + half * kPiece, operand.row_bytes), kPiece);
     }
   }
   return {{rows, rows + count * kPiece}, 8 * kPiece};
@@ -73,10 +75,10 @@ void multiply(float* __restrict tile, std::uint32_t columns, const TileOperand& 
 }  // namespace
 
 void multiply_tile(MultiplyType type, float* tile, std::uint32_t columns, const TileOperand& a, const TileOperand& b) {
-  if (a.swizzled || b.swizzled) {
+  if (a.row_bytes != 0 || b.row_bytes != 0) {
     static thread_local char left[kMultiplyRows * 32], right[kMostMultiplyColumns * 32];
-    return multiply_tile(type, tile, columns, a.swizzled ? unswizzled(a, kMultiplyRows, left) : a,
-                         b.swizzled ? unswizzled(b, columns, right) : b);
+    return multiply_tile(type, tile, columns, a.row_bytes != 0 ? unswizzled(a, kMultiplyRows, left) : a,
+                         b.row_bytes != 0 ? unswizzled(b, columns, right) : b);
   }
   switch (type) {
     case MultiplyType::tf32:

@@ -1,7 +1,7 @@
 // The arithmetic of one warpgroup multiplication (wgmma), on operands in core matrices, 8 rows of 16 bytes that follow
-// one another, or in swizzled rows of 128 bytes. Products are exact, as fp32 has room for them; each sum is rounded to
-// nearest, in order of k. Hardware adds up all products of an instruction at once and truncates: equal for sums that
-// fp32 holds exactly, not for others.
+// one another, or in swizzled rows of up to 128 bytes. Products are exact, as fp32 has room for them; each sum is
+// rounded to nearest, in order of k. Hardware adds up all products of an instruction at once and truncates: equal for
+// sums that fp32 holds exactly, not for others.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +17,13 @@ enum class MultiplyType : std::uint8_t { tf32, f16, bf16 };
 constexpr std::uint32_t depth(MultiplyType type) { return type == MultiplyType::tf32 ? 8 : 16; }
 
 /// Rows of 32 bytes. The halves of a row, 16 bytes each, of eight rows from r on, lie at half[] + r / 8 * step.
-/// Swizzled: eight rows of 128 bytes lie at half[0] + r / 8 * step, and piece i of 16 bytes of row r at place i ^ r
-/// % 8. The halves are the pieces `piece` and piece + 1.
+/// Swizzled: half[0] is where the pattern of the swizzle begins anew, the start of shared memory; eight rows would lie
+/// at first + r / 8 * step in it, each `row_bytes` behind the one before, if pieces of 16 bytes were not exchanged.
 struct TileOperand {
   const char* half[2];
-  std::uint32_t step;  // bytes from eight rows to the next eight
-  bool swizzled = false;
-  std::uint32_t piece = 0;
+  std::uint32_t step;           // bytes from eight rows to the next eight
+  std::uint32_t row_bytes = 0;  // 0: not swizzled
+  std::uint32_t first = 0;
 };
 
 /// tile[64][columns] += a[64][k] * b[columns][k]. `columns` is a multiple of 8 up to kMostMultiplyColumns.

@@ -143,6 +143,7 @@ std::vector<codegen::ConvPlan> other_candidates(const codegen::ConvPlan& best, s
             tiling.filter_rows,
             tiling.load_batch,
             tiling.copies_ahead,
+            tiling.walks_pixels ? 1 : 0,
             tiling.resident ? 1 : 0,
             tiling.raw_weights ? 1 : 0,
             std::min(tiling.images, 2),

@@ -62,10 +62,10 @@ static_assert(offsetof(LaunchConfig, block) == 12 && offsetof(LaunchConfig, shar
               offsetof(LaunchConfig, stream) == 32 && offsetof(LaunchConfig, attributes) == 40 &&
               offsetof(LaunchConfig, attribute_count) == 48 && sizeof(LaunchConfig) == 56);
 
-// Of cuTensorMapEncodeTiled: CUtensorMapDataType, CUtensorMapSwizzle, CUtensorMapL2promotion. Zero of its other
-// enumerators is what there is nothing to say about: no interleaving, zeros outside.
+// Of tensor maps: CUtensorMapDataType, CUtensorMapSwizzle, CUtensorMapL2promotion. Zero of their other enumerators is
+// what there is nothing to say about: no interleaving, zeros outside.
 inline constexpr int kUint16 = 1, kFloat32 = 7, kTfloat32 = 11;
-inline constexpr int kNoSwizzle = 0, kSwizzle128Bytes = 3;
+inline constexpr int kNoSwizzle = 0, kSwizzle32Bytes = 1, kSwizzle64Bytes = 2, kSwizzle128Bytes = 3;
 inline constexpr int kPromote128Bytes = 2;
 
 /// Entry points, resolved by driver.cpp. Each member is spelled as the symbol it holds.
@@ -88,11 +88,18 @@ struct Api {
   Result (*cuKernelSetAttribute)(int attribute, int value, Handle kernel, Device);
   Result (*cuStreamIsCapturing)(Handle stream, int* status);
   Result (*cuThreadExchangeStreamCaptureMode)(int* mode);
-  /// Calls no device and needs no context. `strides`: bytes, of all axes but the first, whose elements are neighbours.
+  /// Calls no device, but wants a context. `strides`: bytes, of all axes but the first, whose elements are neighbours.
   Result (*cuTensorMapEncodeTiled)(void* map, int data_type, std::uint32_t rank, void* address,
                                    const std::uint64_t* extents, const std::uint64_t* strides, const std::uint32_t* box,
                                    const std::uint32_t* element_strides, int interleave, int swizzle, int l2_promotion,
                                    int fill);
+  /// The same, of a walk over pixels. `lower` and `upper`: of all axes but the first and the last, in their order,
+  /// which is not the one the manual names.
+  Result (*cuTensorMapEncodeIm2col)(void* map, int data_type, std::uint32_t rank, void* address,
+                                    const std::uint64_t* extents, const std::uint64_t* strides, const int* lower,
+                                    const int* upper, std::uint32_t channels, std::uint32_t pixels,
+                                    const std::uint32_t* element_strides, int interleave, int swizzle, int l2_promotion,
+                                    int fill);
   Result (*cuLaunchKernel)(Handle function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                            unsigned block_y, unsigned block_z, unsigned shared_bytes, Handle stream, void** parameters,
                            void** extra);

@@ -81,6 +81,7 @@ Api open_libcuda() {
   resolve(library, found.cuStreamIsCapturing, "cuStreamIsCapturing");
   resolve(library, found.cuThreadExchangeStreamCaptureMode, "cuThreadExchangeStreamCaptureMode");
   resolve(library, found.cuTensorMapEncodeTiled, "cuTensorMapEncodeTiled");
+  resolve(library, found.cuTensorMapEncodeIm2col, "cuTensorMapEncodeIm2col");
   resolve(library, found.cuLaunchKernel, "cuLaunchKernel");
   resolve(library, found.cuFuncLoad, "cuFuncLoad", /*required=*/false);
   if (version >= kCapturesOverlap) resolve(library, found.cuLaunchKernelEx, "cuLaunchKernelEx", /*required=*/false);
@@ -90,6 +91,19 @@ Api open_libcuda() {
   if (result == kSuccess && devices == 0) result = kNoDevice;
   if (result != kSuccess) throw_driver_error(found, result, "cuDeviceGetCount");
   return found;
+}
+
+int swizzle_of(int bytes) {
+  switch (bytes) {
+    case 32:
+      return kSwizzle32Bytes;
+    case 64:
+      return kSwizzle64Bytes;
+    case 128:
+      return kSwizzle128Bytes;
+    default:
+      return kNoSwizzle;
+  }
 }
 
 /// While a thread captures a stream in global mode, calls that may synchronise fail in every thread and end the
@@ -252,10 +266,20 @@ void Driver::encode_tensor_map(const codegen::TensorMapShape& shape, void* addre
     element_strides[i] = 1;
   }
   const int type = shape.element_bytes == 2 ? kUint16 : shape.rounds_to_tf32 ? kTfloat32 : kFloat32;
-  check(api.cuTensorMapEncodeTiled(&map, type, static_cast<std::uint32_t>(shape.rank), address, extents.data(),
-                                   strides.data() + 1, box.data(), element_strides.data(), /*interleave=*/0,
-                                   shape.swizzled ? kSwizzle128Bytes : kNoSwizzle, kPromote128Bytes, /*fill=*/0),
-        "cuTensorMapEncodeTiled");
+  const int swizzle = swizzle_of(shape.swizzle_bytes);
+  const auto rank = static_cast<std::uint32_t>(shape.rank);
+  if (!shape.walk) {
+    check(api.cuTensorMapEncodeTiled(&map, type, rank, address, extents.data(), strides.data() + 1, box.data(),
+                                     element_strides.data(), /*interleave=*/0, swizzle, kPromote128Bytes, /*fill=*/0),
+          "cuTensorMapEncodeTiled");
+    return;
+  }
+  for (std::size_t i = 0; i < shape.walk->stride.size(); ++i)
+    element_strides[i + 1] = static_cast<std::uint32_t>(shape.walk->stride[i]);
+  check(api.cuTensorMapEncodeIm2col(&map, type, rank, address, extents.data(), strides.data() + 1,
+                                    shape.walk->lower.data(), shape.walk->upper.data(), box[0], box[1],
+                                    element_strides.data(), /*interleave=*/0, swizzle, kPromote128Bytes, /*fill=*/0),
+        "cuTensorMapEncodeIm2col");
 }
 
 void Driver::launch(DeviceKernel kernel, std::span<const std::uint32_t, 3> grid, std::uint32_t threads,

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <span>
+
 #include "runtime/cuda_abi.h"
 #include "runtime/fork_guard.h"
 #include "runtime/log.h"
@@ -27,11 +29,35 @@ void require_pointer(const codegen::ConvPlan& plan, const codegen::KernelEntry& 
                                   static_cast<int>(role)));
 }
 
+/// Why no copy can bring the box of a tensor map; empty if copies can.
+std::string defect_of_box(const codegen::TensorMapShape& map) {
+  constexpr int kMostOfBox = 256;
+  for (const int extent : std::span(map.box).first(static_cast<std::size_t>(map.rank)))
+    if (extent < 1 || extent > kMostOfBox) return fmt::format("a box with an extent of {}", extent);
+  return "";
+}
+
+/// Why no copy can bring pixels of a tensor map's walk; empty if copies can.
+std::string defect_of_walk(const codegen::TensorMapShape& map) {
+  constexpr int kLeastCorner = -128, kMostCorner = 127, kMostStride = 8, kMostChannels = 256, kMostPixels = 1024;
+  if (map.rank != 4) return fmt::format("a walk of rank {}", map.rank);
+  if (map.box[0] < 1 || map.box[0] > kMostChannels) return fmt::format("a walk with {} channels", map.box[0]);
+  if (map.box[1] < 1 || map.box[1] > kMostPixels) return fmt::format("a walk with {} pixels", map.box[1]);
+  for (std::size_t i = 0; i < map.walk->lower.size(); ++i) {
+    const int lower = map.walk->lower[i], upper = map.walk->upper[i], stride = map.walk->stride[i];
+    for (const int corner : {lower, upper})
+      if (corner < kLeastCorner || corner > kMostCorner) return fmt::format("a walk with a corner at {}", corner);
+    if (stride < 1 || stride > kMostStride) return fmt::format("a walk with a stride of {}", stride);
+    if (lower >= map.extents[i + 1] + upper) return fmt::format("a walk without pixels from {} to {}", lower, upper);
+  }
+  return "";
+}
+
 /// What the copy engine asks of a tensor map, so that no launch can be refused for it.
 void require_tensor_map(const runtime::LaunchRules& rules, const codegen::KernelEntry& entry,
                         const codegen::Argument& argument) {
   constexpr std::int64_t kUnit = 16, kMostExtent = std::int64_t{1} << 32, kMostStride = std::int64_t{1} << 40;
-  constexpr int kMostOfBox = 256, kSwizzledRow = 128;
+  constexpr std::int64_t kMostBytes = 228 * 1024;  // shared memory of a multiprocessor; not in the driver's manual
   const codegen::TensorMapShape& map = argument.map;
   const auto refuse = [&](const std::string& reason) {
     throw InternalError(fmt::format("{} has a tensor map {} that cannot be: {}", entry.name, argument.name, reason));
@@ -44,17 +70,22 @@ void require_tensor_map(const runtime::LaunchRules& rules, const codegen::Kernel
   std::int64_t last = 0;  // element
   for (std::size_t i = 0; i < static_cast<std::size_t>(map.rank); ++i) {
     if (map.extents[i] < 1 || map.extents[i] > kMostExtent) refuse(fmt::format("an extent of {}", map.extents[i]));
-    if (map.box[i] < 1 || map.box[i] > kMostOfBox) refuse(fmt::format("a box with an extent of {}", map.box[i]));
     const std::int64_t stride = map.strides[i] * map.element_bytes;
     if (i > 0 && (stride < 1 || stride >= kMostStride || stride % kUnit != 0))
       refuse(fmt::format("a stride of {} bytes", stride));
     if (map.extents[i] - 1 > rules.bytes(argument.role) / stride) refuse("it is larger than the tensor");
     last += (map.extents[i] - 1) * map.strides[i];
   }
+  if (const std::string defect = map.walk ? defect_of_walk(map) : defect_of_box(map); !defect.empty()) refuse(defect);
+  const char* const kind = map.walk ? "a walk" : "a box";
+  if (map.box_bytes() > kMostBytes) refuse(fmt::format("{} of {} bytes", kind, map.box_bytes()));
   const std::int64_t row = map.box[0] * map.element_bytes;
-  if (row % kUnit != 0) refuse(fmt::format("a box with rows of {} bytes", row));
+  if (row % kUnit != 0) refuse(fmt::format("{} with rows of {} bytes", kind, row));
   if (map.rounds_to_tf32 && map.element_bytes != 4) refuse("no floats are to be rounded");
-  if (map.swizzled && row != kSwizzledRow) refuse(fmt::format("swizzled rows of {} bytes", row));
+  const int swizzle = map.swizzle_bytes;
+  if (swizzle != 0 && swizzle != 32 && swizzle != 64 && swizzle != 128)
+    refuse(fmt::format("a swizzle of {} bytes", swizzle));
+  if (swizzle != 0 && row != swizzle) refuse(fmt::format("rows of {} bytes, swizzled as if of {}", row, swizzle));
   if ((last + 1) * map.element_bytes > rules.bytes(argument.role)) refuse("it is larger than the tensor");
 }
 

@@ -138,12 +138,17 @@ std::string argument_text(const codegen::Argument& argument) {
   std::vector<std::int64_t> stride_bytes;
   for (std::size_t i = 1; i < rank; ++i) stride_bytes.push_back(map.strides[i] * map.element_bytes);
   const char* type = map.element_bytes == 2 ? "UINT16" : map.rounds_to_tf32 ? "TFLOAT32" : "FLOAT32";
-  return fmt::format(
-      "tensor_map<TensorMap>(b.{}, CU_TENSOR_MAP_DATA_TYPE_{}, CU_TENSOR_MAP_SWIZZLE_{},\n"
-      "                                {{{}}}, {{{}}}, {{{}}})",
-      buffer_name(argument.role), type, map.swizzled ? "128B" : "NONE",
-      fmt::join(std::span(map.extents).first(rank), ", "), fmt::join(stride_bytes, ", "),
-      fmt::join(std::span(map.box).first(rank), ", "));
+  const std::string swizzle = map.swizzle_bytes == 0 ? "NONE" : fmt::format("{}B", map.swizzle_bytes);
+  const std::string tensor = fmt::format(
+      "(b.{}, CU_TENSOR_MAP_DATA_TYPE_{}, CU_TENSOR_MAP_SWIZZLE_{},\n"
+      "                                {{{}}}, {{{}}}, ",
+      buffer_name(argument.role), type, swizzle, fmt::join(std::span(map.extents).first(rank), ", "),
+      fmt::join(stride_bytes, ", "));
+  if (!map.walk)
+    return fmt::format("tensor_map<TensorMap>{}{{{}}})", tensor, fmt::join(std::span(map.box).first(rank), ", "));
+  return fmt::format("tensor_walk<TensorMap>{}{}, {}, {{{}}}, {{{}}}, {{{}}})", tensor, map.box[0], map.box[1],
+                     fmt::join(map.walk->lower, ", "), fmt::join(map.walk->upper, ", "),
+                     fmt::join(map.walk->stride, ", "));
 }
 
 std::string launch_text(const KernelSource& source) {

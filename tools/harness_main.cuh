@@ -22,32 +22,54 @@ struct Pointer {
   }
 };
 
+template <typename Function>
+inline Function driver_function(const char* name) {
+  void* function = nullptr;
+  cudaDriverEntryPointQueryResult found;
+  HARNESS_CALL(cudaGetDriverEntryPointByVersion(name, &function, 12000, cudaEnableDefault, &found));
+  if (found != cudaDriverEntryPointSuccess) {
+    std::fprintf(stderr, "the driver has no %s\n", name);
+    std::exit(1);
+  }
+  return reinterpret_cast<Function>(function);
+}
+
+inline void require_encoded(CUresult status, const char* name) {
+  if (status == CUDA_SUCCESS) return;
+  std::fprintf(stderr, "%s: error %d\n", name, static_cast<int>(status));
+  std::exit(1);
+}
+
 // A tensor as the copy engine sees it: extents and boxes in elements, from the innermost axis.
 template <typename Map, int kRank>
 inline Map tensor_map(const void* address, CUtensorMapDataType type, CUtensorMapSwizzle swizzle,
                       const cuuint64_t (&extents)[kRank], const cuuint64_t (&stride_bytes)[kRank - 1],
                       const cuuint32_t (&box)[kRank]) {
   static_assert(sizeof(Map) == sizeof(CUtensorMap));
-  static void* encode = nullptr;
-  if (encode == nullptr) {
-    cudaDriverEntryPointQueryResult found;
-    HARNESS_CALL(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &encode, 12000, cudaEnableDefault, &found));
-    if (found != cudaDriverEntryPointSuccess) {
-      std::fprintf(stderr, "the driver has no cuTensorMapEncodeTiled\n");
-      std::exit(1);
-    }
-  }
+  static const auto encode = driver_function<decltype(&cuTensorMapEncodeTiled)>("cuTensorMapEncodeTiled");
   cuuint32_t element_strides[kRank];
   std::fill_n(element_strides, kRank, 1u);
   Map map;
-  const CUresult status = reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(encode)(
-      reinterpret_cast<CUtensorMap*>(&map), type, kRank, const_cast<void*>(address), extents, stride_bytes, box,
-      element_strides, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle, CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
-      CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-  if (status != CUDA_SUCCESS) {
-    std::fprintf(stderr, "cuTensorMapEncodeTiled: error %d\n", static_cast<int>(status));
-    std::exit(1);
-  }
+  require_encoded(encode(reinterpret_cast<CUtensorMap*>(&map), type, kRank, const_cast<void*>(address), extents,
+                         stride_bytes, box, element_strides, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
+                         CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
+                  "cuTensorMapEncodeTiled");
+  return map;
+}
+
+// The same of an NHWC tensor whose pixels it walks over, from `lower` to before `upper` of the end, both {w, h}.
+template <typename Map>
+inline Map tensor_walk(const void* address, CUtensorMapDataType type, CUtensorMapSwizzle swizzle,
+                       const cuuint64_t (&extents)[4], const cuuint64_t (&stride_bytes)[3], cuuint32_t channels,
+                       cuuint32_t pixels, const int (&lower)[2], const int (&upper)[2], const cuuint32_t (&stride)[2]) {
+  static_assert(sizeof(Map) == sizeof(CUtensorMap));
+  static const auto encode = driver_function<decltype(&cuTensorMapEncodeIm2col)>("cuTensorMapEncodeIm2col");
+  const cuuint32_t element_strides[] = {1, stride[0], stride[1], 1};
+  Map map;
+  require_encoded(encode(reinterpret_cast<CUtensorMap*>(&map), type, 4, const_cast<void*>(address), extents,
+                         stride_bytes, lower, upper, channels, pixels, element_strides, CU_TENSOR_MAP_INTERLEAVE_NONE,
+                         swizzle, CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
+                  "cuTensorMapEncodeIm2col");
   return map;
 }
 

@@ -18,7 +18,12 @@ JITCONV_HOOK void jitconv_copy_bulk(void* destination, const void* source, int b
 JITCONV_HOOK void jitconv_copy_tensor(void* destination, const jitconv_host_tensor_map* map, unsigned rank, int i0,
                                       int i1, int i2, void* barrier) {
   const int indices[3] = {i0, i1, i2};
-  jitconv_api->copy_tensor(destination, map, indices, rank, barrier, JITCONV_PC);
+  jitconv_api->copy_tensor(destination, map, indices, rank, nullptr, barrier, JITCONV_PC);
+}
+JITCONV_HOOK void jitconv_copy_tensor_walk(void* destination, const jitconv_host_tensor_map* map, int c, int w, int h,
+                                           int n, int right, int down, void* barrier) {
+  const int indices[4] = {c, w, h, n}, offset[2] = {right, down};
+  jitconv_api->copy_tensor(destination, map, indices, 4, offset, barrier, JITCONV_PC);
 }
 JITCONV_HOOK void jitconv_store_bulk(void* destination, const void* source, int bytes) {
   jitconv_api->store_bulk(destination, source, bytes, JITCONV_PC);

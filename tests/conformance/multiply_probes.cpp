@@ -24,17 +24,32 @@ std::uint32_t bits_of(const std::string& type, int value) {
   return (single >> 16 & 0x8000u) | (((single >> 23 & 0xffu) - 112) << 10) | (single >> 13 & 0x3ffu);
 }
 
+std::string_view multiply_file(const std::string& type) {
+  if (type == "tf32") return "device/multiply_tf32.cuh";
+  return type == "f16" ? "device/multiply_f16.cuh" : "device/multiply_bf16.cuh";
+}
+
+/// Inputs of four blocks: each item has words of operands, and the sums it starts from.
+void add_operands_and_sums(Probe& probe, const std::string& type, std::size_t words, std::size_t sums) {
+  std::mt19937_64 random = random_of_probe(probe.name);
+  const auto element = [&] { return bits_of(type, static_cast<int>(random() % 17) - 8); };
+  for (std::size_t item = 0; item < 4 * kProbeThreads; ++item) {
+    for (std::size_t i = 0; i < words; ++i) {
+      const std::uint32_t low = element();
+      probe.inputs.push_back(type == "tf32" ? low : low | element() << 16);
+    }
+    for (std::size_t i = 0; i < sums; ++i) probe.inputs.push_back(random_integer(random, 1000));
+  }
+}
+
 /// Two multiplications of 64 rows by `columns`, of operands whose right halves lie 16 and 48 bytes further away than
 /// they have to. A thread's item: four words of a, some of b, and the sums it starts from.
 Probe multiplications(const std::string& type, int columns, bool accumulate) {
-  const bool words = type == "tf32";
   const std::size_t sums = static_cast<std::size_t>(columns) / 2;
   const std::size_t b_words = (static_cast<std::size_t>(columns) * 8 + kProbeThreads - 1) / kProbeThreads;
   Probe probe;
   probe.name = fmt::format("multiply {} x{}{}", type, columns, accumulate ? "" : " from zero");
-  static const std::string_view files[] = {"device/multiply_tf32.cuh", "device/multiply_f16.cuh",
-                                           "device/multiply_bf16.cuh"};
-  probe.device_files = {"device/warpgroup.cuh", files[words ? 0 : type == "f16" ? 1 : 2]};
+  probe.device_files = {"device/warpgroup.cuh", multiply_file(type)};
   for (const char* function :
        {"matrix_operand", "fence_async_proxy", "multiply_begin", "multiply_commit", "multiply_wait"})
     probe.functions.push_back(std::string("warpgroup.cuh: ") + function);
@@ -72,15 +87,7 @@ Probe multiplications(const std::string& type, int columns, bool accumulate) {
   probe.out_words = sums;
   probe.shared_bytes = static_cast<std::size_t>(2 * 64 * 16 + 16 + 2 * columns * 16 + 48);
   probe.compute_capability = kHopper;
-  std::mt19937_64 random = random_of_probe(probe.name);
-  const auto element = [&] { return bits_of(type, static_cast<int>(random() % 17) - 8); };
-  for (std::size_t item = 0; item < 4 * kProbeThreads; ++item) {
-    for (std::size_t i = 0; i < 4 + b_words; ++i) {
-      const std::uint32_t low = element();
-      probe.inputs.push_back(words ? low : low | element() << 16);
-    }
-    for (std::size_t i = 0; i < sums; ++i) probe.inputs.push_back(random_integer(random, 1000));
-  }
+  add_operands_and_sums(probe, type, 4 + b_words, sums);
   return probe;
 }
 
@@ -148,7 +155,7 @@ Probe swizzled_multiplications(bool swizzled_b) {
                  .extents = {30, 120},
                  .strides = {1, kRow + kOther + kSums},
                  .box = {32, 64},
-                 .swizzled = true,
+                 .swizzle_bytes = 128,
                  .rounds_to_tf32 = true}};
   probe.body = fmt::format(
       "  constexpr int kRow = {}, kOther = {}, kSums = {}, kBox = 64 * kRow * 4, kStep = kBox / 4;\n"
@@ -178,7 +185,7 @@ Probe swizzled_multiplications(bool swizzled_b) {
       "  multiply_begin();\n"
       "#pragma unroll\n"
       "  for (int box = 0; box < 2; ++box) {{\n"
-      "    const MatrixOperand rows = swizzled_operand(bytes + box * kBox);\n"
+      "    const MatrixOperand rows = swizzled_operand<128>(bytes + box * kBox);\n"
       "#pragma unroll\n"
       "    for (int i = 0; i < 4; ++i) {{\n"
       "      const MatrixOperand other = matrix_operand(stored + i * kStep, kStep / 2);\n"
@@ -207,6 +214,60 @@ Probe swizzled_multiplications(bool swizzled_b) {
   return probe;
 }
 
+/// Of windows of the same swizzled rows, which begin at rows that are no multiples of eight: sums of 64 rows of a, as
+/// stored, by 64 rows from the third of b on and from the 13th, each in parts of the 32 bytes that an instruction
+/// takes. Rows are stored where the copy engine would bring them. A thread's item: four words of a, some of b, and the
+/// sums.
+Probe multiplications_of_windows(const std::string& type, int row_bytes) {
+  constexpr int kColumns = 64, kRows = kColumns + 13;
+  const std::size_t sums = kColumns / 2;
+  const std::size_t b_words = (static_cast<std::size_t>(kRows * row_bytes / 4) + kProbeThreads - 1) / kProbeThreads;
+  Probe probe;
+  probe.name = fmt::format("multiply {} in windows of rows of {} bytes", type, row_bytes);
+  probe.device_files = {"device/warpgroup.cuh", "device/swizzled_operand.cuh", multiply_file(type)};
+  probe.functions = {"swizzled_operand.cuh: swizzled_operand"};
+  probe.columns = kColumns;
+  probe.body = fmt::format(
+      "  constexpr int kRowBytes = {0}, kRows = {1}, kWordsOfB = {2}, kSums = {3};\n"
+      "  constexpr int kExchanged = kRowBytes / 16 - 1, kA = (kRows * kRowBytes + 1023) / 1024 * 1024;\n"
+      "  unsigned char* const bytes =\n"
+      "      reinterpret_cast<unsigned char*>(shared) + (1024 - __cvta_generic_to_shared(shared) % 1024) % 1024;\n"
+      "  const int thread = static_cast<int>(threadIdx.x);\n"
+      "  for (int i = 0; i < 4; ++i) {{\n"
+      "    const int index = thread * 4 + i;\n"
+      "    *reinterpret_cast<unsigned*>(bytes + kA + index / 8 * 16 + index / 4 % 2 * 1024 + index % 4 * 4) = in[i];\n"
+      "  }}\n"
+      "  for (int i = 0; i < kWordsOfB; ++i) {{\n"
+      "    const int at = (thread * kWordsOfB + i) * 4;\n"
+      "    if (at < kRows * kRowBytes)\n"
+      "      *reinterpret_cast<unsigned*>(bytes + (at ^ (at / 128 & kExchanged) * 16)) = in[4 + i];\n"
+      "  }}\n"
+      "  fence_async_proxy();\n"
+      "  __syncthreads();\n"
+      "  float sum[kSums];\n"
+      "#pragma unroll\n"
+      "  for (int i = 0; i < kSums; ++i) sum[i] = __uint_as_float(in[4 + kWordsOfB + i]);\n"
+      "  const MatrixOperand a = matrix_operand(bytes + kA, 1024);\n"
+      "  multiply_begin();\n"
+      "#pragma unroll\n"
+      "  for (int window = 0; window < 2; ++window) {{\n"
+      "    const MatrixOperand rows = swizzled_operand<kRowBytes>(bytes + (window == 0 ? 3 : 13) * kRowBytes);\n"
+      "#pragma unroll\n"
+      "    for (int i = 0; i < kRowBytes / 32; ++i) multiply(sum, a, rows + 2 * i, 1);\n"
+      "    multiply_commit();\n"
+      "  }}\n"
+      "  multiply_wait<0>();\n"
+      "#pragma unroll\n"
+      "  for (int i = 0; i < kSums; ++i) out[i] = __float_as_uint(sum[i]);\n",
+      row_bytes, kRows, b_words, sums);
+  probe.in_words = 4 + b_words + sums;
+  probe.out_words = sums;
+  probe.shared_bytes = 1024 + static_cast<std::size_t>((kRows * row_bytes + 1023) / 1024 * 1024) + 64 * 32;
+  probe.compute_capability = kHopper;
+  add_operands_and_sums(probe, type, 4 + b_words, sums);
+  return probe;
+}
+
 }  // namespace
 
 std::vector<Probe> multiply_probes() {
@@ -214,6 +275,7 @@ std::vector<Probe> multiply_probes() {
   for (const std::string type : {"tf32", "f16", "bf16"}) {
     for (const int columns : {8, 64, 248, 256}) all.push_back(multiplications(type, columns, true));
     all.push_back(multiplications(type, 128, false));
+    for (const int row_bytes : {32, 64, 128}) all.push_back(multiplications_of_windows(type, row_bytes));
   }
   for (const int columns : {8, 64, 128, 256}) all.push_back(multiplications_of_registers(columns, true));
   all.push_back(multiplications_of_registers(104, false));

@@ -1,4 +1,4 @@
-// See tensor_probes.h. The multiplications are in multiply_probes.cpp.
+// See tensor_probes.h. The multiplications are in multiply_probes.cpp, copies by maps in tensor_copy_probes.cpp.
 #include "conformance/tensor_probes.h"
 
 #include <fmt/format.h>
@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "conformance/multiply_probes.h"
+#include "conformance/tensor_copy_probes.h"
 
 namespace jitconv::test {
 namespace {
@@ -19,27 +20,6 @@ struct Type {
 };
 const Type kF32{"f32", "device/element_f32.cuh"}, kF16{"f16", "device/element_f16.cuh"},
     kBf16{"bf16", "device/element_bf16.cuh"};
-
-Words random_words(const std::string& name, std::size_t count) {
-  std::mt19937_64 random = random_of_probe(name);
-  Words words(count);
-  std::generate(words.begin(), words.end(), [&random] { return static_cast<std::uint32_t>(random() >> 32); });
-  return words;
-}
-
-/// Floats where roundings to TF32 differ.
-Words words_to_round(const std::string& name, std::size_t count) {
-  Words words = random_words(name, count);
-  const Words special{0u,          0x80000000u, 0x7f7fffffu, 0xff7fffffu, 0x7f800000u, 0xff800000u, 0x7f800001u,
-                      0xffc12345u, 1u,          0x00001000u, 0x007fffffu, 0x7f7fefffu, 0x7f7ff000u, 0x807ff000u,
-                      0x7fffffffu, 0xffffffffu, 0xff800001u, 0x7fc00000u, 0x00003000u, 0x80001000u, 0x80003000u,
-                      0x3f801000u, 0x3f803000u, 0xbf801000u, 0xbf803000u, 0x3ffff000u, 0xff7ff000u, 0x80000001u};
-  // Every other one lies on the border between two TF32 numbers, or next to it; every fourth one is special.
-  for (std::size_t i = 0; i < words.size(); i += 2)
-    words[i] = ((words[i] & ~0x1fffu) | 0x1000u) + static_cast<std::uint32_t>(i / 2 % 3) - 1;
-  for (std::size_t i = 1; i < words.size(); i += 4) words[i] = special[i / 4 % special.size()];
-  return words;
-}
 
 /// Copies of the block's items, asked for by one thread, read by another thread than the one whose item it is. The
 /// second goes where the first went, once everybody has said that it was read.
@@ -82,71 +62,6 @@ Probe bulk_copies() {
   probe.shared_bytes = kProbeThreads * 16 + 16;
   probe.inputs = random_words(probe.name, kItems * probe.in_words);
   probe.compute_capability = kHopper;
-  return probe;
-}
-
-/// Boxes of two tensors that the block's items are, both of 2048 bytes, that stick out on every side. What one thread
-/// gets depends on all items: there is one block of them.
-Probe tensor_copies(const std::string& name, const codegen::TensorMapShape& first,
-                    const codegen::TensorMapShape& second) {
-  Probe probe;
-  probe.name = name;
-  probe.device_files = {"device/barrier.cuh", "device/tensor_copy.cuh"};
-  probe.functions = {"tensor_copy.cuh: tensor_copy_to_shared"};
-  probe.maps = {first, second};
-  probe.body = fmt::format(
-      "  constexpr int kWords = 512, kRounds = 8;\n"
-      "  float* const boxes = shared + (1024 - __cvta_generic_to_shared(shared) % 1024) % 1024 / 4;\n"
-      "  Barrier* const full = reinterpret_cast<Barrier*>(boxes + 2 * kWords);\n"
-      "  const int thread = static_cast<int>(threadIdx.x);\n"
-      "  if (thread == 0) {{\n"
-      "    barrier_init(full, 1);\n"
-      "    barrier_init_visible();\n"
-      "  }}\n"
-      "  __syncthreads();\n"
-      "#pragma unroll 1\n"
-      "  for (int round = 0; round < kRounds; ++round) {{\n"
-      "    const int i0 = (round * 5 % 9 - 4) * 16, i1 = round * 23 % 61 - 14, i2 = round * 5 % 11 - 3;\n"
-      "    if (thread == 0) {{\n"
-      "      barrier_arrive_expecting(full, 2 * kWords * 4);\n"
-      "      tensor_copy_to_shared(boxes, &map0, i0, i1, {0}full);\n"
-      "      tensor_copy_to_shared(boxes + kWords, &map1, i0 / 2, i1 + 3, {0}full);\n"
-      "    }}\n"
-      "    barrier_wait(full, round % 2);\n"
-      "    for (int i = 0; i < 2 * kWords / {1}; ++i)\n"
-      "      out[round * (2 * kWords / {1}) + i] = __float_as_uint(boxes[i * {1} + thread]);\n"
-      "    __syncthreads();\n"
-      "  }}\n",
-      first.rank == 3 ? "i2, " : "", kProbeThreads);
-  probe.in_words = 32;
-  probe.out_words = 8 * 8;
-  probe.shared_bytes = 1024 + 2 * 2048 + 8;
-  probe.inputs = random_words(probe.name, kProbeThreads * probe.in_words);
-  probe.compute_capability = kHopper;
-  return probe;
-}
-Probe copies_of_planes() {
-  return tensor_copies("tensor copies of 2 axes",
-                       {.rank = 2, .extents = {50, 60}, .strides = {1, 64}, .box = {32, 16}, .swizzled = true},
-                       {.rank = 2, .element_bytes = 2, .extents = {37, 40}, .strides = {1, 48}, .box = {32, 32}});
-}
-Probe copies_of_volumes() {
-  return tensor_copies("tensor copies of 3 axes",
-                       {.rank = 3,
-                        .element_bytes = 2,
-                        .extents = {70, 11, 7},
-                        .strides = {1, 72, 1000},
-                        .box = {64, 4, 4},
-                        .swizzled = true},
-                       {.rank = 3, .extents = {27, 13, 9}, .strides = {1, 28, 400}, .box = {16, 8, 4}});
-}
-
-Probe copies_that_round() {
-  Probe probe = tensor_copies(
-      "tensor copies that round",
-      {.rank = 2, .extents = {61, 60}, .strides = {1, 64}, .box = {32, 16}, .swizzled = true, .rounds_to_tf32 = true},
-      {.rank = 2, .extents = {60, 63}, .strides = {1, 60}, .box = {16, 32}, .rounds_to_tf32 = true});
-  probe.inputs = words_to_round(probe.name, probe.inputs.size());
   return probe;
 }
 
@@ -414,9 +329,28 @@ Probe registers() {
 
 }  // namespace
 
+Words random_words(const std::string& name, std::size_t count) {
+  std::mt19937_64 random = random_of_probe(name);
+  Words words(count);
+  std::generate(words.begin(), words.end(), [&random] { return static_cast<std::uint32_t>(random() >> 32); });
+  return words;
+}
+
+Words words_to_round(const std::string& name, std::size_t count) {
+  Words words = random_words(name, count);
+  const Words special{0u,          0x80000000u, 0x7f7fffffu, 0xff7fffffu, 0x7f800000u, 0xff800000u, 0x7f800001u,
+                      0xffc12345u, 1u,          0x00001000u, 0x007fffffu, 0x7f7fefffu, 0x7f7ff000u, 0x807ff000u,
+                      0x7fffffffu, 0xffffffffu, 0xff800001u, 0x7fc00000u, 0x00003000u, 0x80001000u, 0x80003000u,
+                      0x3f801000u, 0x3f803000u, 0xbf801000u, 0xbf803000u, 0x3ffff000u, 0xff7ff000u, 0x80000001u};
+  // Every other one lies on the border between two TF32 numbers, or next to it; every fourth one is special.
+  for (std::size_t i = 0; i < words.size(); i += 2)
+    words[i] = ((words[i] & ~0x1fffu) | 0x1000u) + static_cast<std::uint32_t>(i / 2 % 3) - 1;
+  for (std::size_t i = 1; i < words.size(); i += 4) words[i] = special[i / 4 % special.size()];
+  return words;
+}
+
 std::vector<Probe> tensor_probes() {
-  std::vector<Probe> all{bulk_copies(), copies_of_planes(), copies_of_volumes(), copies_that_round(),
-                         bulk_stores(), registers(),        operands_tf32()};
+  std::vector<Probe> all{bulk_copies(), bulk_stores(), registers(), operands_tf32()};
   all.push_back(maxima());
   all.push_back(opaque_values());
   all.push_back(word_stores());
@@ -431,6 +365,8 @@ std::vector<Probe> tensor_probes() {
     all.push_back(vector_loads(type));
     all.push_back(stores(type));
   }
+  std::vector<Probe> copies = tensor_copy_probes();
+  std::move(copies.begin(), copies.end(), std::back_inserter(all));
   std::vector<Probe> multiplications = multiply_probes();
   std::move(multiplications.begin(), multiplications.end(), std::back_inserter(all));
   return all;

@@ -59,7 +59,16 @@ const std::vector<GoldenCase>& golden_cases() {
         Family::tensor, "constexpr int kGroups = 4;");
     add("tensor_nhwc_bf16_bias_relu",
         "input=8,64,512,1024 weight=128,64,3,3 bias activation=relu dtype=bf16 input_layout=nhwc output_layout=nhwc",
-        Family::tensor, "load_vector_if(");
+        Family::tensor, "tensor_walk_to_shared(run");
+    add("tensor_nhwc_one_slice",
+        "input=16,8,256,256 weight=64,8,3,3 padding=1 dtype=bf16 input_layout=nhwc output_layout=nhwc", Family::tensor,
+        "load_vector_if(");
+    add("tensor_walks_stride_2",
+        "input=16,256,20,84 weight=512,256,5,5 stride=2 padding=1 math=tf32 input_layout=nhwc output_layout=nhwc",
+        Family::tensor, "constexpr int kPhaseBytes");
+    add("tensor_walks_raw_weights",
+        "input=16,1024,14,14 weight=256,1024,1,1 bias math=tf32 input_layout=nhwc output_layout=nhwc", Family::tensor,
+        "tensor_copy_to_shared(input + kWeightsOfStage");
     add("tensor_nchw_to_nhwc_residual",
         "input=64,32,28,28 weight=48,32,3,3 padding=1 residual activation=relu output_layout=nhwc math=tf32",
         Family::tensor, "residual_vector");
@@ -75,7 +84,7 @@ const std::vector<GoldenCase>& golden_cases() {
     add("tensor_split", "input=1,512,14,14 weight=512,512,3,3 padding=1 bias math=tf32", Family::tensor,
         "_tensor_reduce(");
     add("tensor_raw_weights", "input=16,512,7,7 weight=2048,512,1,1 bias activation=relu math=tf32", Family::tensor,
-        "swizzled_operand(");
+        "swizzled_operand<");
     add("tensor_raw_weights_3x3", "input=16,64,6,60 weight=128,64,3,3 padding=1 math=tf32", Family::tensor,
         "constexpr int kTaps = 9;");
     add("tensor_tiles_in_turn", "input=16,64,56,56 weight=64,64,3,3 padding=1 bias activation=relu math=tf32",

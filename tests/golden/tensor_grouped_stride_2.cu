@@ -465,9 +465,9 @@ struct Tile {
 
 
 // A loading warp's way through the steps of a block's tiles: it takes every fourth.
-struct Walk {
+struct WarpSteps {
   int number, step, end_step;
-  __device__ __forceinline__ explicit Walk(int first) : number(static_cast<int>(blockIdx.x)) {
+  __device__ __forceinline__ explicit WarpSteps(int first) : number(static_cast<int>(blockIdx.x)) {
     enter_tile();
     advance(first);
   }
@@ -488,10 +488,10 @@ struct Walk {
 };
 
 // Asks for the pixels of a step, whole planes, as [run][image][channel][element].
-__device__ __forceinline__ void copy_pixels(const Element* __restrict__ x, const Walk& walk, int lane, char* raw,
+__device__ __forceinline__ void copy_pixels(const Element* __restrict__ x, const WarpSteps& at, int lane, char* raw,
                                             Barrier* copied) {
-  const Tile tile(walk.number);
-  const int step = walk.step;
+  const Tile tile(at.number);
+  const int step = at.step;
   const int c_first = step / kR * kChunkChannels;
   const int channels = kChannels - c_first < kChunkChannels ? kChannels - c_first : kChunkChannels;
   const int images = kN - tile.n < kRuns * kImages ? kN - tile.n : kRuns * kImages;
@@ -563,7 +563,7 @@ jitconv_fwd_f16_nchw_n32c256h28w28_k256_3x3_s2x2_g4_tensor(const Element* __rest
       barrier_init_visible();
     }
     __syncwarp();
-    Walk ahead(warp);
+    WarpSteps ahead(warp);
     for (int slot = 0; slot < kCopiesAhead; ++slot, ahead.advance(4))
       if (!ahead.done())
         copy_pixels(x, ahead, lane, shared + kRawFirstByte + (warp * kCopiesAhead + slot) * kRawBytes, copied + slot);
@@ -585,7 +585,7 @@ jitconv_fwd_f16_nchw_n32c256h28w28_k256_3x3_s2x2_g4_tensor(const Element* __rest
     shrink_registers_to<kLoaderRegisters>();
     char* const raw = shared + kRawFirstByte + warp * (kCopiesAhead * kRawBytes);
     Barrier* const copied = empty + kStages + warp * kCopiesAhead;
-    Walk ahead(warp + 4 * kCopiesAhead), now(warp);
+    WarpSteps ahead(warp + 4 * kCopiesAhead), now(warp);
     if (lane == 0) wait_for_previous_kernel();
     stage = warp;
 #pragma unroll 1

@@ -81,6 +81,18 @@ __device__ __forceinline__ void tensor_copy_to_shared(void* destination, const T
       "l"(map), "r"(i0), "r"(i1), "r"(i2), "r"(barrier_address(arrival))
       : "memory");
 }
+// The same of pixels of an NHWC tensor, as its map walks over them (im2col): the first is (n, h, w), those that follow
+// are the next along w, then h, then n. Of each come the channels from c on, of the pixel `right` and `down` of it.
+__device__ __forceinline__ void tensor_walk_to_shared(void* destination, const TensorMap* map, int c, int w, int h,
+                                                      int n, int right, int down, Barrier* arrival) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes "
+      "[%0], [%1, {%2, %3, %4, %5}], [%6], {%7, %8};"
+      ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(destination))),
+      "l"(map), "r"(c), "r"(w), "r"(h), "r"(n), "r"(barrier_address(arrival)),
+      "h"(static_cast<unsigned short>(right)), "h"(static_cast<unsigned short>(down))
+      : "memory");
+}
 
 // Global to shared copy of a whole block of memory by the copy engine (cp.async.bulk, sm_90): one thread asks, nobody
 // waits; `arrival` is told of the bytes, which its current phase must expect. Addresses and size are multiples of 16.
@@ -365,9 +377,9 @@ struct Tile {
 
 
 // A loading warp's way through the steps of a block's tiles: it takes every fourth.
-struct Walk {
+struct WarpSteps {
   int number, step, end_step;
-  __device__ __forceinline__ explicit Walk(int first) : number(static_cast<int>(blockIdx.x)) {
+  __device__ __forceinline__ explicit WarpSteps(int first) : number(static_cast<int>(blockIdx.x)) {
     enter_tile();
     advance(first);
   }
@@ -388,10 +400,10 @@ struct Walk {
 };
 
 // Asks for the pixels of a step, whole planes, as [run][image][channel][element].
-__device__ __forceinline__ void copy_pixels(const Element* __restrict__ x, const Walk& walk, int lane, char* raw,
+__device__ __forceinline__ void copy_pixels(const Element* __restrict__ x, const WarpSteps& at, int lane, char* raw,
                                             Barrier* copied) {
-  const Tile tile(walk.number / kSplits);
-  const int step = walk.step;
+  const Tile tile(at.number / kSplits);
+  const int step = at.step;
   const int c_first = step * kChunkChannels;
   const int channels = kChannels - c_first < kChunkChannels ? kChannels - c_first : kChunkChannels;
   const int images = kN - tile.n < kRuns * kImages ? kN - tile.n : kRuns * kImages;
@@ -464,7 +476,7 @@ jitconv_fwd_f32_nchw_n16c512h7w7_k512_3x3_tensor(const Element* __restrict__ x,
       barrier_init_visible();
     }
     __syncwarp();
-    Walk ahead(warp);
+    WarpSteps ahead(warp);
     for (int slot = 0; slot < kCopiesAhead; ++slot, ahead.advance(4))
       if (!ahead.done())
         copy_pixels(x, ahead, lane, shared + kRawFirstByte + (warp * kCopiesAhead + slot) * kRawBytes, copied + slot);
@@ -486,7 +498,7 @@ jitconv_fwd_f32_nchw_n16c512h7w7_k512_3x3_tensor(const Element* __restrict__ x,
     shrink_registers_to<kLoaderRegisters>();
     char* const raw = shared + kRawFirstByte + warp * (kCopiesAhead * kRawBytes);
     Barrier* const copied = empty + kStages + warp * kCopiesAhead;
-    Walk ahead(warp + 4 * kCopiesAhead), now(warp);
+    WarpSteps ahead(warp + 4 * kCopiesAhead), now(warp);
     stage = warp;
 #pragma unroll 1
     for (int turn = 0; !now.done(); ++turn, now.advance(4), ahead.advance(4)) {

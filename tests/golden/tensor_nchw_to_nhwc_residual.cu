@@ -512,8 +512,6 @@ jitconv_fwd_f32_nchw_nhwc_n64c32h28w28_k48_3x3_residual_relu_tensor(const Elemen
     for (int i = 0; i < kConsumers; ++i) barrier_init(multiplied + i, 4);
     barrier_init_visible();
   }
-  // A vector that is stored in part is read whole.
-  for (int i = threadIdx.x; i < kConsumers * 4 * kStagingElements; i += kThreads) staging[i] = Staged{};
   __syncthreads();
 
   int stage = 0, parity = 0;

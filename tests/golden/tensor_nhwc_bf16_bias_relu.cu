@@ -6,11 +6,12 @@
 // Plan
 //   family: tensor
 //   target: sm_90a
-//   grid: 132 blocks of 384 threads, 227536 bytes of shared memory, at least 1 block(s) per SM
-//   tile of a block: 128 channels, 1 run(s) of 224 positions, each for 222 outputs
-//   pipeline: 5 stages of 4 slice(s) of 16 bytes of channels and one filter row
-//   loading: 2 team(s) of 2 warp(s), 15 vector(s) of a lane in flight
+//   grid: 132 blocks of 384 threads, 215152 bytes of shared memory, at least 1 block(s) per SM
+//   tile of a block: 64 channels, 1 run(s) of 256 positions, each for 254 outputs
+//   pipeline: 6 stages of 4 slice(s) of 16 bytes of channels and one filter row
+//   loading: as operand rows, by the copy engine
 //   storing: vectors of channels
+//   multiplying: two warpgroups take tiles in turn, and one stores while the other multiplies
 //   weights: loaded with each step
 
 // Element: one value of x, w, bias, residual or y in memory. Here bfloat16, rounded to nearest even when written.
@@ -61,6 +62,43 @@ __device__ __forceinline__ void barrier_wait(Barrier* barrier, int parity) {
       "@!complete bra again;\n"
       "}" ::"r"(barrier_address(barrier)),
       "r"(parity)
+      : "memory");
+}
+
+// A tensor as the copy engine sees it (CUtensorMap): made by the host for every launch, a parameter of the kernel.
+struct alignas(64) TensorMap {
+  unsigned long long words[16];
+};
+
+// Global to shared copy of a box of a tensor (cp.async.bulk.tensor, sm_90): one thread asks, nobody waits. The box
+// starts at the given indices, which may lie outside: there are zeros. The first of them counts whole 16 bytes.
+// `arrival` is told of the bytes of the whole box. The destination is a multiple of 128 bytes, of 1024 if the box is
+// swizzled.
+__device__ __forceinline__ void tensor_copy_to_shared(void* destination, const TensorMap* map, int i0, int i1,
+                                                      Barrier* arrival) {
+  asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
+               ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(destination))), "l"(map), "r"(i0), "r"(i1),
+               "r"(barrier_address(arrival))
+               : "memory");
+}
+__device__ __forceinline__ void tensor_copy_to_shared(void* destination, const TensorMap* map, int i0, int i1, int i2,
+                                                      Barrier* arrival) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];"
+      ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(destination))),
+      "l"(map), "r"(i0), "r"(i1), "r"(i2), "r"(barrier_address(arrival))
+      : "memory");
+}
+// The same of pixels of an NHWC tensor, as its map walks over them (im2col): the first is (n, h, w), those that follow
+// are the next along w, then h, then n. Of each come the channels from c on, of the pixel `right` and `down` of it.
+__device__ __forceinline__ void tensor_walk_to_shared(void* destination, const TensorMap* map, int c, int w, int h,
+                                                      int n, int right, int down, Barrier* arrival) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes "
+      "[%0], [%1, {%2, %3, %4, %5}], [%6], {%7, %8};"
+      ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(destination))),
+      "l"(map), "r"(c), "r"(w), "r"(h), "r"(n), "r"(barrier_address(arrival)),
+      "h"(static_cast<unsigned short>(right)), "h"(static_cast<unsigned short>(down))
       : "memory");
 }
 
@@ -122,6 +160,16 @@ __device__ __forceinline__ void grow_registers_to() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
+// A matrix as the copy engine brings it, swizzled: rows of kRowBytes, 32, 64 or 128, of which a multiplication takes
+// 32, the first unless 2, 4 or 6 is added. What was copied starts on a multiple of 1024 bytes; `first` is any row of
+// it.
+template <int kRowBytes>
+__device__ __forceinline__ MatrixOperand swizzled_operand(const void* first) {
+  constexpr unsigned long long kEightRows = 8 * kRowBytes, kSwizzle = kRowBytes == 128 ? 1 : kRowBytes == 64 ? 2 : 3;
+  const unsigned address = static_cast<unsigned>(__cvta_generic_to_shared(first));
+  return (address & 0x3ffffu) >> 4 | (kEightRows >> 4) << 32 | kSwizzle << 62;
+}
+
 // source[kOffset] if valid, else 0, and then source may be any address. One predicated instruction, issued where it is
 // written: loads of a batch all leave before the first is waited for.
 template <long long kOffset>
@@ -151,26 +199,6 @@ __device__ __forceinline__ unsigned load_pair_if(const Element* source, bool val
       "}"
       : "=&r"(result)
       : "l"(source), "r"(static_cast<int>(valid)), "n"(2 * kOffset));
-  return result;
-}
-
-// 16 bytes of consecutive elements if valid, else zeros, and then source may be any address; it is a multiple of 16
-// bytes otherwise. One predicated instruction, issued where it is written: loads of a batch all leave before the first
-// is waited for.
-__device__ __forceinline__ uint4 load_vector_if(const Element* source, bool valid) {
-  uint4 result;
-  asm volatile(
-      "{\n"
-      ".reg .pred valid;\n"
-      "setp.ne.b32 valid, %5, 0;\n"
-      "mov.b32 %0, 0;\n"
-      "mov.b32 %1, 0;\n"
-      "mov.b32 %2, 0;\n"
-      "mov.b32 %3, 0;\n"
-      "@valid ld.global.nc.v4.b32 {%0, %1, %2, %3}, [%4];\n"
-      "}"
-      : "=&r"(result.x), "=&r"(result.y), "=&r"(result.z), "=&r"(result.w)
-      : "l"(source), "r"(static_cast<int>(valid)));
   return result;
 }
 
@@ -265,25 +293,26 @@ __device__ __forceinline__ float max_nan(float a, float b) {
   return result;
 }
 
-// sum[64][224] += a[64][16] * b[224][16] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a).
+// sum[64][256] += a[64][16] * b[256][16] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a).
 // Operands are bfloat16; a product is exact, the sum of fp32. Lane l of warp w holds of row 16 w + l / 4 + 8 i,
 // columns 8 j + 2 (l % 4) + {0, 1}, in sum[4 j + 2 i + {0, 1}].
-__device__ __forceinline__ void multiply(float (&sum)[112], MatrixOperand a, MatrixOperand b,
+__device__ __forceinline__ void multiply(float (&sum)[128], MatrixOperand a, MatrixOperand b,
                                          int accumulate) {
   asm volatile(
       "{\n"
       ".reg .pred accumulate;\n"
-      "setp.ne.b32 accumulate, %114, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n224k16.f32.bf16.bf16 {\n"
+      "setp.ne.b32 accumulate, %130, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 {\n"
       "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15,\n"
       "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31,\n"
       "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47,\n"
       "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63,\n"
       "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79,\n"
       "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95,\n"
-      "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111\n"
+      "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111,\n"
+      "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127\n"
       "},\n"
-      "%112, %113, accumulate, 1, 1, 0, 0;\n"
+      "%128, %129, accumulate, 1, 1, 0, 0;\n"
       "}"
       :
       "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3]), "+f"(sum[4]), "+f"(sum[5]),
@@ -304,7 +333,10 @@ __device__ __forceinline__ void multiply(float (&sum)[112], MatrixOperand a, Mat
       "+f"(sum[90]), "+f"(sum[91]), "+f"(sum[92]), "+f"(sum[93]), "+f"(sum[94]), "+f"(sum[95]),
       "+f"(sum[96]), "+f"(sum[97]), "+f"(sum[98]), "+f"(sum[99]), "+f"(sum[100]), "+f"(sum[101]),
       "+f"(sum[102]), "+f"(sum[103]), "+f"(sum[104]), "+f"(sum[105]), "+f"(sum[106]), "+f"(sum[107]),
-      "+f"(sum[108]), "+f"(sum[109]), "+f"(sum[110]), "+f"(sum[111])
+      "+f"(sum[108]), "+f"(sum[109]), "+f"(sum[110]), "+f"(sum[111]), "+f"(sum[112]), "+f"(sum[113]),
+      "+f"(sum[114]), "+f"(sum[115]), "+f"(sum[116]), "+f"(sum[117]), "+f"(sum[118]), "+f"(sum[119]),
+      "+f"(sum[120]), "+f"(sum[121]), "+f"(sum[122]), "+f"(sum[123]), "+f"(sum[124]), "+f"(sum[125]),
+      "+f"(sum[126]), "+f"(sum[127])
       : "l"(a), "l"(b), "r"(accumulate));
 }
 
@@ -331,15 +363,15 @@ constexpr int kInputStrideH = 65536;
 constexpr int kInputStrideW = 64;
 
 // Tiles: kBlockK channels of kRuns runs of kColumns positions, of which each stores kWindow outputs
-constexpr int kBlockK = 128;
-constexpr int kTilesK = 1;
+constexpr int kBlockK = 64;
+constexpr int kTilesK = 2;
 constexpr int kRuns = 1;
-constexpr int kColumns = 224;
-constexpr int kWindow = 222;
+constexpr int kColumns = 256;
+constexpr int kWindow = 254;
 constexpr int kGap = 2;  // positions of a grid row behind its kQ outputs
 constexpr int kPitch = 1024;
-constexpr int kTilesOfPlane = 2348;
-constexpr int kTiles = 18784;
+constexpr int kTilesOfPlane = 2053;
+constexpr int kTiles = 32848;
 
 // Steps: a filter row of kSlices slices of channels; a slice is 16 bytes of a pixel
 constexpr int kSlices = 4;
@@ -348,37 +380,31 @@ constexpr int kSteps = 6;
 constexpr int kStepRows = 1;  // filter rows of a step
 constexpr int kPhases = 1;  // residues of columns modulo the stride, kept apart
 constexpr int kUnits = 12;  // of a step: taps, each of one slice
-constexpr int kRunPixels = 226;
-constexpr int kSlicePitch = 226;  // pixels
-constexpr int kRunBytes = 14464;
-constexpr int kWeightBytes = 24576;
-constexpr int kInputBytes = 14464;
-constexpr int kStageBytes = 39040;
-constexpr int kStages = 5;
-
-// Loading: kTeams teams of kTeamWarps warps
-constexpr int kTeamWarps = 2;
-constexpr int kTeams = 2;
-constexpr int kItemPixels = 8;
-constexpr int kLoadItemsOfPhase = 29;  // kItemPixels each
-constexpr int kLoadItems = 29;
-constexpr int kLoadBatch = 15;  // items of a warp in flight
+constexpr int kRunPixels = 258;
+constexpr int kPixelBytes = 64;  // all slices of a pixel, one after the other
+constexpr int kPhaseBytes = 17408;
+constexpr int kWalkedBytes = 16512;  // of a step
+constexpr int kRunBytes = 17408;
+constexpr int kWeightBytes = 12288;
+constexpr int kInputBytes = 17408;
+constexpr int kStageBytes = 29696;
+constexpr int kStages = 6;
 
 // The block
 constexpr int kThreads = 384;
 constexpr int kConsumers = 2;
-constexpr int kLoaderRegisters = 136;
-constexpr int kConsumerRegisters = 184;
-constexpr int kStoreColumns = 112;  // positions of a consumer that are staged at a time
+constexpr int kLoaderRegisters = 120;
+constexpr int kConsumerRegisters = 192;
+constexpr int kStoreColumns = 128;  // positions of a consumer that are staged at a time
 constexpr int kStagingPitch = 72;  // of a position
-constexpr int kStagingElements = 2016;  // of a warp
+constexpr int kStagingElements = 2304;  // of a warp
 constexpr int kStoreVector = 8;  // channels
 constexpr int kVectors = 8;  // of a position
 constexpr int kStorePositions = 16;  // that a consumer writes at a time
-constexpr int kStoreSteps = 7;
-constexpr int kStoreBatch = 7;  // of these at a time
-constexpr int kStagingFirstByte = 195200;
-constexpr int kBarriersFirstByte = 227456;
+constexpr int kStoreSteps = 8;
+constexpr int kStoreBatch = 8;  // of these at a time
+constexpr int kStagingFirstByte = 178176;
+constexpr int kBarriersFirstByte = 215040;
 
 // Packing: kPackSlices slices of kPackK output channels, of each a piece of w
 constexpr int kPackThreads = 256;
@@ -394,19 +420,19 @@ constexpr int kUnitsOfSlice = 3;  // in a step
 constexpr int kRowsOfSlice = 9;  // of an output channel
 
 // The numbers above are redundant; they must agree.
-static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 128);
-static_assert(kTeams * kTeamWarps == 4);
+static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 64);
+static_assert(kRunBytes % 1024 == 0 && kStageBytes % 1024 == 0);
 static_assert(kGap <= (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kGap);
 static_assert(kRunPixels ==
               kColumns + (kS - 1) * kDilationW / kStrideW + (kStepRows - 1) * kDilationH * kPitch);
 static_assert(kChunkChannels == kSlices * kOperandChannels && kSteps * kStepRows % kR == 0);
 static_assert(kUnits % 2 == 0 && kUnits >= kStepRows * kS * kSlices && kWeightBytes == kUnits * kBlockK * 16);
-static_assert(kRunBytes == kPhases * kSlices * kSlicePitch * 16 && kSlicePitch >= kRunPixels);
+static_assert(kRunBytes == kPhases * kPhaseBytes && kPhaseBytes >= kRunPixels * kPixelBytes);
 static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes &&
     kStages * kStageBytes <= kStagingFirstByte);
 static_assert(kStoreSteps * kStorePositions == kStoreColumns && kStoreColumns % 16 == 0);
 static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);
-static_assert(kBarriersFirstByte + 16 * kStages + 0 <= 227536);
+static_assert(kBarriersFirstByte + 16 * kStages + 16 <= 215152);
 
 using Staged = Element;  // an output on its way to y
 
@@ -487,61 +513,39 @@ struct Tile {
 
 using StoreVector = uint4;  // kStoreVector channels of y
 
-// Loads one step's kRunPixels pixels of a run as [phase][slice][pixel], 16 bytes each. The channels of a pixel are
-// neighbours in x, so lanes are neighbours in its slices first and in a row of x second. Slices lie kSlicePitch pixels
-// apart: eight neighbouring lanes' stores meet in no bank. kLoadBatch slices of a lane are in flight at a time.
-__device__ __forceinline__ void load_run(const Element* __restrict__ x_chunk, int c_first, int r, int run_first,
-                                         int first_item, int lane, char* run) {
-  const int row_first = run_first / kQ;
-  const int column_first = run_first - row_first * kQ;
-  const int slice = lane % kSlices;
-#pragma unroll 1
-  for (int item = first_item; item < kLoadItems; item += kLoadBatch * kTeamWarps) {
-    uint4 value[kLoadBatch];
+// Asks for the pixels that a run needs of filter row r, [phase][pixel], kPixelBytes of each from channel c_first on.
+// The map walks over the grid as positions do, and brings zeros where x has nothing.
+__device__ __forceinline__ void copy_run(const TensorMap* x_map, const Tile& tile, int run_first, int c_first, int r,
+                                         char* run, Barrier* arrival) {
+  const int first = run_first;
+  const int image = tile.n, row = first / kQ, column = first - row * kQ;
 #pragma unroll
-    for (int i = 0; i < kLoadBatch; ++i) {
-      const int phase = kPhases == 1 ? 0 : (item + i * kTeamWarps) / kLoadItemsOfPhase;
-      const int pixel = (item + i * kTeamWarps - phase * kLoadItemsOfPhase) * kItemPixels + lane / kSlices;
-      const int row = row_first + (column_first + pixel) / kPitch;
-      const int column = (column_first + pixel) % kPitch;
-      const int h = row * kStrideH - kPadTop + r * kDilationH;
-      const int w = column * kStrideW - kPadLeft + phase;
-      const bool valid = item + i * kTeamWarps < kLoadItems && pixel < kRunPixels &&
-                         static_cast<unsigned>(h) < kH && static_cast<unsigned>(w) < kW;
-      value[i] =
-          load_vector_if(x_chunk + (h * kInputStrideH + w * kInputStrideW + slice * kOperandChannels), valid);
-    }
-#pragma unroll
-    for (int i = 0; i < kLoadBatch; ++i) {
-      const int phase = kPhases == 1 ? 0 : (item + i * kTeamWarps) / kLoadItemsOfPhase;
-      const int pixel = (item + i * kTeamWarps - phase * kLoadItemsOfPhase) * kItemPixels + lane / kSlices;
-      if (item + i * kTeamWarps >= kLoadItems || pixel >= kRunPixels) continue;
-      reinterpret_cast<uint4*>(run)[(phase * kSlices + slice) * kSlicePitch + pixel] = value[i];
-    }
-  }
+  for (int phase = 0; phase < kPhases; ++phase)
+    tensor_walk_to_shared(run + phase * kPhaseBytes, x_map, c_first, column * kStrideW - kPadLeft,
+                          row * kStrideH - kPadTop, image, phase, r * kDilationH, arrival);
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
-jitconv_fwd_bf16_nhwc_n8c64h512w1024_k128_3x3_bias_relu_tensor(const Element* __restrict__ x,
+jitconv_fwd_bf16_nhwc_n8c64h512w1024_k128_3x3_bias_relu_tensor(const __grid_constant__ TensorMap x_map,
     const uint4* __restrict__ packed_w, const Element* __restrict__ bias, Element* __restrict__ y) {
   extern __shared__ __align__(1024) char shared[];
   char* const stages = shared;
   Staged* const staging = reinterpret_cast<Staged*>(shared + kStagingFirstByte);
   Barrier* const full = reinterpret_cast<Barrier*>(shared + kBarriersFirstByte);
   Barrier* const empty = full + kStages;
+  Barrier* const multiplied = empty + kStages;  // one of each multiplying warpgroup
   // The shuffle tells the compiler that the number is the same in all lanes.
   const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
   const int lane = threadIdx.x % 32;
 
   if (threadIdx.x == kThreads - 128) {  // no loading thread, which has something to ask for
     for (int i = 0; i < kStages; ++i) {
-      barrier_init(full + i, kTeamWarps + 1);
-      barrier_init(empty + i, kConsumers);
+      barrier_init(full + i, 2);
+      barrier_init(empty + i, 1);
     }
+    for (int i = 0; i < kConsumers; ++i) barrier_init(multiplied + i, 4);
     barrier_init_visible();
   }
-  // A vector that is stored in part is read whole.
-  for (int i = threadIdx.x; i < kConsumers * 4 * kStagingElements; i += kThreads) staging[i] = Staged{};
   __syncthreads();
 
   int stage = 0, parity = 0;
@@ -552,38 +556,33 @@ jitconv_fwd_bf16_nhwc_n8c64h512w1024_k128_3x3_bias_relu_tensor(const Element* __
   };
 
   if (warp < 4) {
-    // The loading warpgroup. A warp's loads do not overlap its own waiting, so teams of warps take steps in turn.
+    // The loading warpgroup. What the copy engine brings is an operand as it lies: a thread asks for pixels, another
+    // for weights.
     shrink_registers_to<kLoaderRegisters>();
-    const int team = warp / kTeamWarps, member = warp % kTeamWarps;
-    if (member == 0 && lane == 0) wait_for_previous_kernel();
-    int turn = 0;
+    if (lane != 0 || warp > 1) return;
+    if (warp == 1) wait_for_previous_kernel();
 #pragma unroll 1
     for (int number = blockIdx.x; number < kTiles; number += gridDim.x) {
       const Tile tile(number);
-      const Element* x_image = x + static_cast<long long>(tile.n) * kInputStrideN +
-                               static_cast<long long>(tile.group * kChannels) * kInputStrideC;
       const char* w_tile = reinterpret_cast<const char*>(packed_w) +
                            static_cast<long long>(tile.group * kTilesK + tile.k_tile) * kSteps * kWeightBytes;
 #pragma unroll 1
       for (int step = 0; step < kSteps; ++step) {
-        if (turn == team) {
-          const int c_first = step / kR * kChunkChannels;
-          char* input = stages + stage * kStageBytes;
-          barrier_wait(empty + stage, parity ^ 1);
-          if (member == 0 && lane == 0) {
-            barrier_arrive_expecting(full + stage, kWeightBytes);
-            bulk_copy_to_shared(input + kInputBytes, w_tile + static_cast<long long>(step) * kWeightBytes, kWeightBytes,
-                                full + stage);
-          }
-#pragma unroll 1
-          for (int run = 0; run < kRuns; ++run)
-            load_run(x_image + (static_cast<long long>(c_first) * kInputStrideC), c_first, step % kR,
-                     tile.first_output + run * kWindow, member, lane, input + run * kRunBytes);
-          fence_async_proxy();
-          __syncwarp();
-          if (lane == 0) barrier_arrive(full + stage);
+        char* input = stages + stage * kStageBytes;
+        barrier_wait(empty + stage, parity ^ 1);
+        if (warp == 1) {
+          barrier_arrive_expecting(full + stage, kWeightBytes);
+          bulk_copy_to_shared(input + kInputBytes, w_tile + static_cast<long long>(step) * kWeightBytes, kWeightBytes,
+                              full + stage);
         }
-        turn = turn + 1 == kTeams ? 0 : turn + 1;
+        if (warp == 0) {
+          barrier_arrive_expecting(full + stage, kWalkedBytes);
+#pragma unroll
+          for (int run = 0; run < kRuns; ++run)
+            copy_run(&x_map, tile, tile.first_output + run * kWindow,
+                tile.group * kChannels + step / kR * kChunkChannels, step % kR,
+                     input + run * kRunBytes, full + stage);
+        }
         next_stage();
       }
     }
@@ -591,11 +590,19 @@ jitconv_fwd_bf16_nhwc_n8c64h512w1024_k128_3x3_bias_relu_tensor(const Element* __
     // A multiplying warpgroup: 64 of the tile's channels, one of its runs of positions.
     grow_registers_to<kConsumerRegisters>();
     const int consumer = warp / 4 - 1;
-    const int k_consumer = consumer * 64, run = 0;
+    const int k_consumer = 0, run = 0;
     const bool gives_back = threadIdx.x % 128 == 0;  // what its warpgroup has multiplied
     float sum[kColumns / 2];
+    // The warpgroups take tiles in turn, so that one can store while the other multiplies.
+    int turn = 0;
+    const auto pass_tile = [&] {  // the other's
+      stage += kSteps % kStages;
+      parity ^= kSteps / kStages % 2;
+      if (stage >= kStages) stage -= kStages, parity ^= 1;
+    };
+    if (consumer == 1) pass_tile();
 #pragma unroll 1
-    for (int number = blockIdx.x; number < kTiles; number += gridDim.x) {
+    for (int number = blockIdx.x + consumer * gridDim.x; number < kTiles; number += kConsumers * gridDim.x) {
       const Tile tile(number);
       float channel_bias[2];
 #pragma unroll
@@ -603,32 +610,38 @@ jitconv_fwd_bf16_nhwc_n8c64h512w1024_k128_3x3_bias_relu_tensor(const Element* __
         const int k = tile.k_tile * kBlockK + k_consumer + warp % 4 * 16 + half * 8 + lane / 4;
         channel_bias[half] = k < kGroupK ? to_float(bias[tile.group * kGroupK + k]) : 0.0f;
       }
+      barrier_wait(multiplied + (1 - consumer), (turn++ + consumer + 1) % 2);
       int previous_stage = 0;
 #pragma unroll 1
       for (int step = 0; step < kSteps; ++step) {
         barrier_wait(full + stage, parity);
         const char* input = stages + stage * kStageBytes;
-        // Adding to an operand moves it by 16 bytes: a pixel of a slice, a channel of a unit.
-        const MatrixOperand pixels = matrix_operand(input + run * kRunBytes, kSlicePitch * 16);
+        // Adding to an operand moves it by 16 bytes: a slice of all pixels, a channel of a unit.
+        const MatrixOperand pixels = swizzled_operand<kPixelBytes>(input + run * kRunBytes);
         const char* weights_of_step = input + kInputBytes;
         const MatrixOperand weights = matrix_operand(weights_of_step + k_consumer * 16, kBlockK * 16);
         multiply_begin();
         // begin taps
         multiply(sum, weights + 0 * kBlockK, pixels + 0, step != 0);  // s0 c0..15
-        multiply(sum, weights + 2 * kBlockK, pixels + 452, 1);  // s0 c16..31
-        multiply(sum, weights + 4 * kBlockK, pixels + 1, 1);  // s1 c0..15
-        multiply(sum, weights + 6 * kBlockK, pixels + 453, 1);  // s1 c16..31
-        multiply(sum, weights + 8 * kBlockK, pixels + 2, 1);  // s2 c0..15
-        multiply(sum, weights + 10 * kBlockK, pixels + 454, 1);  // s2 c16..31
+        multiply(sum, weights + 2 * kBlockK, pixels + 2, 1);  // s0 c16..31
+        multiply(sum, weights + 4 * kBlockK, pixels + 4, 1);  // s1 c0..15
+        multiply(sum, weights + 6 * kBlockK, pixels + 6, 1);  // s1 c16..31
+        multiply(sum, weights + 8 * kBlockK, pixels + 8, 1);  // s2 c0..15
+        multiply(sum, weights + 10 * kBlockK, pixels + 10, 1);  // s2 c16..31
         // end taps
         multiply_commit();
         multiply_wait<1>();
         if (gives_back && step != 0) barrier_arrive(empty + previous_stage);
+        // Loading warps count on stages that are given back in order: those of the other's tile come first.
+        if (gives_back && step == 0 && number != static_cast<int>(blockIdx.x))
+          barrier_wait(empty + (stage + kStages - 1) % kStages, stage == 0 ? parity ^ 1 : parity);
         previous_stage = stage;
         next_stage();
       }
+      if (lane == 0) barrier_arrive(multiplied + consumer);
       multiply_wait<0>();
       if (gives_back) barrier_arrive(empty + previous_stage);
+      pass_tile();
       // Store: the channels of a position are neighbours in y. A consumer stages its 64 channels of kStoreColumns
       // positions at a time, [position][channel], and writes vectors of channels, those of a position by neighbouring
       // lanes: no sector of y is written twice. Positions that no output has are staged and not written.

@@ -79,6 +79,18 @@ __device__ __forceinline__ void tensor_copy_to_shared(void* destination, const T
       "l"(map), "r"(i0), "r"(i1), "r"(i2), "r"(barrier_address(arrival))
       : "memory");
 }
+// The same of pixels of an NHWC tensor, as its map walks over them (im2col): the first is (n, h, w), those that follow
+// are the next along w, then h, then n. Of each come the channels from c on, of the pixel `right` and `down` of it.
+__device__ __forceinline__ void tensor_walk_to_shared(void* destination, const TensorMap* map, int c, int w, int h,
+                                                      int n, int right, int down, Barrier* arrival) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes "
+      "[%0], [%1, {%2, %3, %4, %5}], [%6], {%7, %8};"
+      ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(destination))),
+      "l"(map), "r"(c), "r"(w), "r"(h), "r"(n), "r"(barrier_address(arrival)),
+      "h"(static_cast<unsigned short>(right)), "h"(static_cast<unsigned short>(down))
+      : "memory");
+}
 
 // Global to shared copy of a whole block of memory by the copy engine (cp.async.bulk, sm_90): one thread asks, nobody
 // waits; `arrival` is told of the bytes, which its current phase must expect. Addresses and size are multiples of 16.
@@ -138,12 +150,14 @@ __device__ __forceinline__ void grow_registers_to() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
-// A matrix as a swizzled box of a tensor lies there: rows of 128 bytes, of which a multiplication takes 32, the first
-// unless 2, 4 or 6 is added. The box starts on a multiple of 1024 bytes, `first` on one of its eighth rows.
+// A matrix as the copy engine brings it, swizzled: rows of kRowBytes, 32, 64 or 128, of which a multiplication takes
+// 32, the first unless 2, 4 or 6 is added. What was copied starts on a multiple of 1024 bytes; `first` is any row of
+// it.
+template <int kRowBytes>
 __device__ __forceinline__ MatrixOperand swizzled_operand(const void* first) {
-  constexpr unsigned long long kEightRows = 1024, kSwizzled = 1ull << 62;
+  constexpr unsigned long long kEightRows = 8 * kRowBytes, kSwizzle = kRowBytes == 128 ? 1 : kRowBytes == 64 ? 2 : 3;
   const unsigned address = static_cast<unsigned>(__cvta_generic_to_shared(first));
-  return (address & 0x3ffffu) >> 4 | (kEightRows >> 4) << 32 | kSwizzled;
+  return (address & 0x3ffffu) >> 4 | (kEightRows >> 4) << 32 | kSwizzle << 62;
 }
 
 // source[kOffset] if valid, else 0, and then source may be any address. One predicated instruction, issued where it is
@@ -485,9 +499,10 @@ jitconv_fwd_f32_nchw_n16c512h28w28_k1024_1x1_s2x2_tensor(const uint4* __restrict
       for (int step = 0; step < kSteps; ++step) {
         barrier_wait(full + stage, parity);
         const char* input = stages + stage * kStageBytes;
-        // Adding to an operand moves it by 16 bytes: a pixel of a slice, four input channels of all weights.
+        // Adding to an operand moves it by 16 bytes: a pixel of a slice, a slice of all weights.
         const MatrixOperand pixels = matrix_operand(input + run * kRunBytes, kRunPixels * 16);
-        const MatrixOperand weights = swizzled_operand(input + kWeightsOfStage + k_consumer * kWeightRowBytes);
+        const MatrixOperand weights =
+            swizzled_operand<kWeightRowBytes>(input + kWeightsOfStage + k_consumer * kWeightRowBytes);
         multiply_begin();
         // begin taps
         multiply(sum, weights + 0, pixels + 0, step != 0);  // c0..7

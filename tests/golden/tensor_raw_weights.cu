@@ -79,6 +79,18 @@ __device__ __forceinline__ void tensor_copy_to_shared(void* destination, const T
       "l"(map), "r"(i0), "r"(i1), "r"(i2), "r"(barrier_address(arrival))
       : "memory");
 }
+// The same of pixels of an NHWC tensor, as its map walks over them (im2col): the first is (n, h, w), those that follow
+// are the next along w, then h, then n. Of each come the channels from c on, of the pixel `right` and `down` of it.
+__device__ __forceinline__ void tensor_walk_to_shared(void* destination, const TensorMap* map, int c, int w, int h,
+                                                      int n, int right, int down, Barrier* arrival) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes "
+      "[%0], [%1, {%2, %3, %4, %5}], [%6], {%7, %8};"
+      ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(destination))),
+      "l"(map), "r"(c), "r"(w), "r"(h), "r"(n), "r"(barrier_address(arrival)),
+      "h"(static_cast<unsigned short>(right)), "h"(static_cast<unsigned short>(down))
+      : "memory");
+}
 
 // Global to shared copy of a whole block of memory by the copy engine (cp.async.bulk, sm_90): one thread asks, nobody
 // waits; `arrival` is told of the bytes, which its current phase must expect. Addresses and size are multiples of 16.
@@ -138,12 +150,14 @@ __device__ __forceinline__ void grow_registers_to() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
-// A matrix as a swizzled box of a tensor lies there: rows of 128 bytes, of which a multiplication takes 32, the first
-// unless 2, 4 or 6 is added. The box starts on a multiple of 1024 bytes, `first` on one of its eighth rows.
+// A matrix as the copy engine brings it, swizzled: rows of kRowBytes, 32, 64 or 128, of which a multiplication takes
+// 32, the first unless 2, 4 or 6 is added. What was copied starts on a multiple of 1024 bytes; `first` is any row of
+// it.
+template <int kRowBytes>
 __device__ __forceinline__ MatrixOperand swizzled_operand(const void* first) {
-  constexpr unsigned long long kEightRows = 1024, kSwizzled = 1ull << 62;
+  constexpr unsigned long long kEightRows = 8 * kRowBytes, kSwizzle = kRowBytes == 128 ? 1 : kRowBytes == 64 ? 2 : 3;
   const unsigned address = static_cast<unsigned>(__cvta_generic_to_shared(first));
-  return (address & 0x3ffffu) >> 4 | (kEightRows >> 4) << 32 | kSwizzled;
+  return (address & 0x3ffffu) >> 4 | (kEightRows >> 4) << 32 | kSwizzle << 62;
 }
 
 // Four channels of a pixel as one row of a matrix operand's half: fp32 rounded to nearest TF32, ties to even (the
@@ -345,9 +359,9 @@ struct Tile {
 
 
 // A loading warp's way through the steps of a block's tiles: it takes every fourth.
-struct Walk {
+struct WarpSteps {
   int number, step, end_step;
-  __device__ __forceinline__ explicit Walk(int first) : number(static_cast<int>(blockIdx.x)) {
+  __device__ __forceinline__ explicit WarpSteps(int first) : number(static_cast<int>(blockIdx.x)) {
     enter_tile();
     advance(first);
   }
@@ -368,10 +382,10 @@ struct Walk {
 };
 
 // Asks for the pixels of a step, whole planes, as [run][image][channel][element].
-__device__ __forceinline__ void copy_pixels(const Element* __restrict__ x, const Walk& walk, int lane, char* raw,
+__device__ __forceinline__ void copy_pixels(const Element* __restrict__ x, const WarpSteps& at, int lane, char* raw,
                                             Barrier* copied) {
-  const Tile tile(walk.number);
-  const int step = walk.step;
+  const Tile tile(at.number);
+  const int step = at.step;
   const int c_first = step / kR * kChunkChannels;
   const int channels = kChannels - c_first < kChunkChannels ? kChannels - c_first : kChunkChannels;
   const int images = kN - tile.n < kRuns * kImages ? kN - tile.n : kRuns * kImages;
@@ -441,7 +455,7 @@ jitconv_fwd_f32_nchw_n16c512h7w7_k2048_1x1_bias_relu_tensor(const Element* __res
       barrier_init_visible();
     }
     __syncwarp();
-    Walk ahead(warp);
+    WarpSteps ahead(warp);
     for (int slot = 0; slot < kCopiesAhead; ++slot, ahead.advance(4))
       if (!ahead.done())
         copy_pixels(x, ahead, lane, shared + kRawFirstByte + (warp * kCopiesAhead + slot) * kRawBytes, copied + slot);
@@ -463,7 +477,7 @@ jitconv_fwd_f32_nchw_n16c512h7w7_k2048_1x1_bias_relu_tensor(const Element* __res
     grow_registers_to<kLoaderRegisters>();
     char* const raw = shared + kRawFirstByte + warp * (kCopiesAhead * kRawBytes);
     Barrier* const copied = empty + kStages + warp * kCopiesAhead;
-    Walk ahead(warp + 4 * kCopiesAhead), now(warp);
+    WarpSteps ahead(warp + 4 * kCopiesAhead), now(warp);
     stage = warp;
 #pragma unroll 1
     for (int turn = 0; !now.done(); ++turn, now.advance(4), ahead.advance(4)) {
@@ -510,9 +524,10 @@ jitconv_fwd_f32_nchw_n16c512h7w7_k2048_1x1_bias_relu_tensor(const Element* __res
       for (int step = 0; step < kSteps; ++step) {
         barrier_wait(full + stage, parity);
         const char* input = stages + stage * kStageBytes;
-        // Adding to an operand moves it by 16 bytes: a pixel of a slice, four input channels of all weights.
+        // Adding to an operand moves it by 16 bytes: a pixel of a slice, a slice of all weights.
         const MatrixOperand pixels = matrix_operand(input + run * kRunBytes, kRunPixels * 16);
-        const MatrixOperand weights = swizzled_operand(input + kWeightsOfStage + k_consumer * kWeightRowBytes);
+        const MatrixOperand weights =
+            swizzled_operand<kWeightRowBytes>(input + kWeightsOfStage + k_consumer * kWeightRowBytes);
         multiply_begin();
         // begin taps
         multiply(sum, weights + 0, pixels + 0, step != 0);  // c0..7

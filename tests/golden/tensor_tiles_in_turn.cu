@@ -79,6 +79,18 @@ __device__ __forceinline__ void tensor_copy_to_shared(void* destination, const T
       "l"(map), "r"(i0), "r"(i1), "r"(i2), "r"(barrier_address(arrival))
       : "memory");
 }
+// The same of pixels of an NHWC tensor, as its map walks over them (im2col): the first is (n, h, w), those that follow
+// are the next along w, then h, then n. Of each come the channels from c on, of the pixel `right` and `down` of it.
+__device__ __forceinline__ void tensor_walk_to_shared(void* destination, const TensorMap* map, int c, int w, int h,
+                                                      int n, int right, int down, Barrier* arrival) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes "
+      "[%0], [%1, {%2, %3, %4, %5}], [%6], {%7, %8};"
+      ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(destination))),
+      "l"(map), "r"(c), "r"(w), "r"(h), "r"(n), "r"(barrier_address(arrival)),
+      "h"(static_cast<unsigned short>(right)), "h"(static_cast<unsigned short>(down))
+      : "memory");
+}
 
 // Global to shared copy of a whole block of memory by the copy engine (cp.async.bulk, sm_90): one thread asks, nobody
 // waits; `arrival` is told of the bytes, which its current phase must expect. Addresses and size are multiples of 16.
@@ -449,9 +461,9 @@ __device__ __forceinline__ void read_staged(float (&value)[kStoreElements], cons
 }
 
 // A loading warp's way through the steps of a block's tiles: it takes every fourth.
-struct Walk {
+struct WarpSteps {
   int number, step, end_step;
-  __device__ __forceinline__ explicit Walk(int first) : number(static_cast<int>(blockIdx.x)) {
+  __device__ __forceinline__ explicit WarpSteps(int first) : number(static_cast<int>(blockIdx.x)) {
     enter_tile();
     advance(first);
   }
@@ -481,11 +493,11 @@ __device__ __forceinline__ int first_element(int run_first, int r) {
 }
 
 // Asks for the pixels of a step as [run][channel][element], kRawPitch elements for a channel: a box of x for each run.
-__device__ __forceinline__ void copy_pixels(const TensorMap* x_map, const Walk& walk, int lane, char* raw,
+__device__ __forceinline__ void copy_pixels(const TensorMap* x_map, const WarpSteps& at, int lane, char* raw,
                                             Barrier* copied) {
   if (lane != 0) return;
-  const Tile tile(walk.number);
-  const int step = walk.step;
+  const Tile tile(at.number);
+  const int step = at.step;
 #pragma unroll
   for (int run = 0; run < kRuns; ++run) {
     barrier_arrive_expecting(copied, kChunkChannels * kRawPitch * static_cast<int>(sizeof(Element)));
@@ -558,7 +570,7 @@ jitconv_fwd_f32_nchw_n16c64h56w56_k64_3x3_bias_relu_tensor(const __grid_constant
       barrier_init_visible();
     }
     __syncwarp();
-    Walk ahead(warp);
+    WarpSteps ahead(warp);
     for (int slot = 0; slot < kCopiesAhead; ++slot, ahead.advance(4))
       if (!ahead.done())
         copy_pixels(&x_map, ahead, lane, shared + kRawFirstByte + (warp * kCopiesAhead + slot) * kRawBytes,
@@ -589,7 +601,7 @@ jitconv_fwd_f32_nchw_n16c64h56w56_k64_3x3_bias_relu_tensor(const __grid_constant
     }
     char* const raw = shared + kRawFirstByte + warp * (kCopiesAhead * kRawBytes);
     Barrier* const copied = empty + kStages + warp * kCopiesAhead;
-    Walk ahead(warp + 4 * kCopiesAhead), now(warp);
+    WarpSteps ahead(warp + 4 * kCopiesAhead), now(warp);
     stage = warp;
 #pragma unroll 1
     for (int turn = 0; !now.done(); ++turn, now.advance(4), ahead.advance(4)) {

@@ -75,6 +75,8 @@ std::vector<FamilyCase> make_family_cases() {
   // Weights as they lie in w, of matrices and of all filter rows; channels that fill neither a step nor a tile.
   add("tensor, raw weights", "input=2,68,9,13 weight=72,68,1,1 math=tf32", Family::tensor);
   cases.back().raw_weights = true;
+  add("tensor, raw weights of any type", "input=2,72,9,13 weight=72,72,1,1 math=tf32", Family::tensor);
+  cases.back().raw_weights = true;
   add("tensor, raw weights of 3x3 taps", "input=2,40,11,13 weight=150,20,3,3 groups=2 padding=1 math=tf32",
       Family::tensor);
   cases.back().raw_weights = true;
@@ -109,6 +111,17 @@ std::vector<FamilyCase> make_family_cases() {
   add("tensor, packed pixels and raw weights", "input=2,192,15,13 weight=144,96,1,1 groups=2 stride=2 math=tf32",
       Family::tensor);
   cases.back().packs_pixels = cases.back().raw_weights = true;
+  // Walks over pixels: padding, a stride with residues, channels that end inside a chunk, groups; weights as they lie.
+  const auto add_walk = [&](const char* name, const std::string& spec) -> FamilyCase& {
+    add(name, spec + " math=tf32 input_layout=nhwc output_layout=nhwc", Family::tensor);
+    cases.back().walks_pixels = true;
+    return cases.back();
+  };
+  add_walk("tensor, walks", "input=2,24,17,23 weight=44,24,3,3 padding=1,2,2,0");
+  add_walk("tensor, walks, strided", "input=2,64,19,22 weight=72,32,3,5 groups=2 stride=2,3 padding=2");
+  add_walk("tensor, walks, raw weights", "input=3,72,9,13 weight=72,72,1,1").raw_weights = true;
+  add_walk("tensor, walks, split", "input=1,72,9,10 weight=24,72,3,3 padding=1").split = true;
+  add_walk("tensor, walks, turns", "input=2,40,17,23 weight=70,40,3,3 padding=1,2,2,0").share = Share::turns;
   // Tiles that span images and end behind the last, channels that fill no tile.
   add("pointwise", "input=3,48,7,12 weight=37,48,1,1 math=tf32", Family::pointwise);
   add("pointwise, grouped", "input=2,48,4,70 weight=50,24,1,1 groups=2 math=tf32", Family::pointwise);
@@ -129,8 +142,8 @@ bool fits(const FamilyCase& wanted, const codegen::ConvPlan& plan) {
   if (plan.family != wanted.family) return false;
   if (const auto* tensor = std::get_if<codegen::TensorTiling>(&plan.tiling))
     return (tensor->splits > 1) == wanted.split && tensor->raw_weights == wanted.raw_weights &&
-           tensor->packs_pixels == wanted.packs_pixels && tensor->share == wanted.share &&
-           (!wanted.boxes || tensor->copies_boxes(plan.spec));
+           tensor->packs_pixels == wanted.packs_pixels && tensor->walks_pixels == wanted.walks_pixels &&
+           tensor->share == wanted.share && (!wanted.boxes || tensor->copies_boxes(plan.spec));
   if (const auto* pointwise = std::get_if<codegen::PointwiseTiling>(&plan.tiling))
     return (pointwise->splits > 1) == wanted.split;
   const auto* depthwise = std::get_if<DepthwiseTiling>(&plan.tiling);
@@ -172,9 +185,9 @@ std::uint32_t fewer_blocks(const codegen::ConvPlan& plan) {
 }
 
 /// Images of a run (several count as two), filter rows of a step, copies ahead and whether they are boxes, who stores,
-/// what is packed before, and, of floats alone, which lists enough as it is, what warpgroups share: what a tensor
-/// kernel's text depends on.
-using Form = std::array<int, 8>;
+/// what is packed before, whether pixels are walked over, and, of floats alone, which lists enough as it is, how wide
+/// rows of walks are and what warpgroups share: what a tensor kernel's text depends on.
+using Form = std::array<int, 9>;
 Form form_of(const codegen::ConvPlan& plan) {
   const auto* tiling = std::get_if<codegen::TensorTiling>(&plan.tiling);
   if (tiling == nullptr) return {};
@@ -183,6 +196,9 @@ Form form_of(const codegen::ConvPlan& plan) {
           tiling->copies_ahead,
           tiling->stores_bulk(plan.spec) ? 1 : 0,
           tiling->packs_pixels ? 1 : 0,
+          !tiling->walks_pixels              ? 0
+          : plan.spec.dtype == DataType::f32 ? tiling->slices
+                                             : 1,
           tiling->packs_weights() ? 1 : 0,
           tiling->copies_boxes(plan.spec) ? 1 : 0,
           plan.spec.dtype == DataType::f32 ? static_cast<int>(tiling->share) : 0};
@@ -251,8 +267,11 @@ std::optional<codegen::ConvPlan> plan_for(const FamilyCase& wanted, const ConvSp
 }
 
 std::vector<DataType> types_of(const FamilyCase& family) {
+  const FilterShape& filter = family.spec.filter;
   const bool shared_sums = family.share == codegen::TensorTiling::Share::steps && !family.split;
-  if (family.family == Family::pointwise || family.raw_weights || family.boxes || shared_sums) return {DataType::f32};
+  // Of one tap, weights of any type are taken as they lie, if their rows are vectors.
+  const bool raw_floats = family.raw_weights && (filter.r * filter.s > 1 || filter.c % 8 != 0);
+  if (family.family == Family::pointwise || raw_floats || family.boxes || shared_sums) return {DataType::f32};
   return {std::begin(kTypes), std::end(kTypes)};
 }
 

@@ -32,9 +32,9 @@ struct FamilyCase {
   /// Of the depthwise family: the store; otherwise unused.
   codegen::DepthwiseTiling::Store store = codegen::DepthwiseTiling::Store::flat;
   bool split = false;  ///< of the tensor and the pointwise family: the reduction is split over several blocks
-  /// Of the tensor family: multiplying threads round weights, which only those of f32 need; a kernel before packs
-  /// pixels.
+  /// Of the tensor family: weights come as they lie in w; a kernel before packs pixels.
   bool raw_weights = false, packs_pixels = false;
+  bool walks_pixels = false;  ///< of the tensor family: the copy engine walks over pixels of NHWC tensors
   /// Of the tensor family: the copy engine brings pixels as boxes of x.
   bool boxes = false;
   codegen::TensorTiling::Share share = codegen::TensorTiling::Share::tile;  ///< of the tensor family

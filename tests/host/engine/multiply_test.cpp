@@ -19,8 +19,9 @@ namespace {
 struct Case {
   const char* type;
   int columns;
-  std::uint32_t a_right, b_right;  // distance of the right half, in bytes; of a swizzled operand, its first piece
-  bool a_swizzled = false, b_swizzled = false;
+  std::uint32_t a_right, b_right;    // distance of the right half, in bytes; of a swizzled operand, its first piece
+  int a_row = 0, b_row = 0;          // bytes of a row if swizzled, else 0
+  int a_skipped = 0, b_skipped = 0;  // of swizzled rows: how many are before the operand
 };
 
 std::uint32_t bits_of(const std::string& type, int value) {
@@ -34,28 +35,29 @@ std::uint32_t bits_of(const std::string& type, int value) {
 // Rows of 32 bytes in global memory become two halves of 16 bytes in shared memory. Of swizzled rows, nothing but what
 // is an operand's is written.
 const char kKernel[] = R"(
-__device__ __forceinline__ unsigned char* place(unsigned char* first, bool swizzled, int right, int row, int half) {
-  if (swizzled) return first + row * 128 + ((right + half) ^ row % 8) * 16;
-  return first + row * 16 + half * right;
+template <int kRowBytes>
+__device__ __forceinline__ int place(int first, int right, int row, int half) {
+  if (kRowBytes == 0) return first + row * 16 + half * right;
+  const int at = first + row * kRowBytes + (right + half) * 16;
+  return at ^ (at >> 7 & (kRowBytes == 128 ? 7 : kRowBytes == 64 ? 3 : 1)) << 4;
 }
-__device__ __forceinline__ MatrixOperand operand(const unsigned char* first, bool swizzled, int right) {
-  return swizzled ? swizzled_operand(first) + right : matrix_operand(first, right);
+template <int kRowBytes>
+__device__ __forceinline__ MatrixOperand operand(const unsigned char* first, int right) {
+  return kRowBytes != 0 ? swizzled_operand<kRowBytes>(first) + right : matrix_operand(first, right);
 }
 extern "C" __global__ void probe(const uint4* a, const uint4* b, float* y) {
-  extern __shared__ __align__(128) unsigned char shared[];
-  unsigned char* const a_first = shared + kA;
-  unsigned char* const b_first = shared + kB;
+  extern __shared__ __align__(1024) unsigned char shared[];
   const int thread = static_cast<int>(threadIdx.x);
   for (int i = thread; i < 2 * 64; i += 128)
-    *reinterpret_cast<uint4*>(place(a_first, kASwizzled, kARight, i / 2, i % 2)) = a[i];
+    *reinterpret_cast<uint4*>(shared + place<kARow>(kA, kARight, i / 2, i % 2)) = a[i];
   for (int i = thread; i < 2 * kColumns; i += 128)
-    *reinterpret_cast<uint4*>(place(b_first, kBSwizzled, kBRight, i / 2, i % 2)) = b[i];
+    *reinterpret_cast<uint4*>(shared + place<kBRow>(kB, kBRight, i / 2, i % 2)) = b[i];
   fence_async_proxy();
   __syncthreads();
   float sum[kColumns / 2];
 #pragma unroll
   for (int i = 0; i < kColumns / 2; ++i) sum[i] = 1000.0f;
-  const MatrixOperand left = operand(a_first, kASwizzled, kARight), right = operand(b_first, kBSwizzled, kBRight);
+  const MatrixOperand left = operand<kARow>(shared + kA, kARight), right = operand<kBRow>(shared + kB, kBRight);
   multiply_begin();
   multiply(sum, left, right, 0);
   for (int i = 1; i < kRepeats; ++i) multiply(sum, left, right, 1);
@@ -106,17 +108,20 @@ Prepared prepare(const Case& one, int repeats) {
   }
   made.y.resize(made.expected.size());
   const auto columns = static_cast<std::uint32_t>(one.columns);
-  const std::uint32_t a_at = one.a_swizzled ? 1024 : 48;
-  const std::uint32_t a_end = a_at + (one.a_swizzled ? 64 * 128 : std::max(one.a_right, 64u * 16) + 64 * 16);
-  const std::uint32_t b_at = one.b_swizzled ? (a_end + 1023) / 1024 * 1024 : a_end;
-  made.shared_bytes = b_at + (one.b_swizzled ? columns * 128 : one.b_right + columns * 16);
+  const auto first_row = [](int row_bytes, int skipped) { return static_cast<std::uint32_t>(row_bytes * skipped); };
+  const std::uint32_t a_at = one.a_row != 0 ? 1024 + first_row(one.a_row, one.a_skipped) : 48;
+  const std::uint32_t a_end =
+      a_at + (one.a_row != 0 ? first_row(one.a_row, 64) : std::max(one.a_right, 64u * 16) + 64 * 16);
+  const std::uint32_t b_at =
+      one.b_row != 0 ? (a_end + 1023) / 1024 * 1024 + first_row(one.b_row, one.b_skipped) : a_end;
+  made.shared_bytes = b_at + (one.b_row != 0 ? first_row(one.b_row, one.columns) : one.b_right + columns * 16);
   made.text = "// A multiplication.\n" + std::string(codegen::embedded_text("device/warpgroup.cuh")) +
               std::string(codegen::embedded_text("device/swizzled_operand.cuh")) +
               codegen::multiply_text(fmt::format("device/multiply_{}.cuh", one.type), one.columns) +
               fmt::format(
                   "constexpr int kColumns = {}, kRepeats = {}, kA = {}, kB = {}, kARight = {}, kBRight = {};\n"
-                  "constexpr bool kASwizzled = {}, kBSwizzled = {};\n",
-                  one.columns, repeats, a_at, b_at, one.a_right, one.b_right, one.a_swizzled, one.b_swizzled) +
+                  "constexpr int kARow = {}, kBRow = {};\n",
+                  one.columns, repeats, a_at, b_at, one.a_right, one.b_right, one.a_row, one.b_row) +
               kKernel;
   return made;
 }
@@ -158,21 +163,25 @@ TEST_P(Multiply, SumsUpSmallIntegersExactly) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, Multiply,
-                         testing::Values(Case{"tf32", 8, 1024, 128}, Case{"tf32", 64, 1040, 1072},
-                                         Case{"tf32", 248, 4112, 12304}, Case{"tf32", 256, 1024, 4096},
-                                         Case{"f16", 8, 1040, 144}, Case{"f16", 64, 1024, 1024},
-                                         Case{"f16", 248, 20016, 4000}, Case{"f16", 256, 1136, 70000},
-                                         Case{"bf16", 8, 1024, 128}, Case{"bf16", 64, 1232, 100016},
-                                         Case{"bf16", 248, 1024, 3984}, Case{"bf16", 256, 5008, 4112},
-                                         Case{"tf32", 64, 0, 1072, true}, Case{"tf32", 128, 6, 2048, true},
-                                         Case{"tf32", 8, 1024, 4, false, true}, Case{"tf32", 256, 2, 6, true, true},
-                                         Case{"f16", 64, 4, 0, true, true}, Case{"bf16", 248, 2, 3984, true}),
-                         [](const auto& instance) {
-                           const Case& one = instance.param;
-                           return fmt::format("{}x{}{}{}", one.type, one.columns, one.a_swizzled ? "_swizzled_a" : "",
-                                              one.b_swizzled ? "_swizzled_b" : "");
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Cases, Multiply,
+    testing::Values(Case{"tf32", 8, 1024, 128}, Case{"tf32", 64, 1040, 1072}, Case{"tf32", 248, 4112, 12304},
+                    Case{"tf32", 256, 1024, 4096}, Case{"f16", 8, 1040, 144}, Case{"f16", 64, 1024, 1024},
+                    Case{"f16", 248, 20016, 4000}, Case{"f16", 256, 1136, 70000}, Case{"bf16", 8, 1024, 128},
+                    Case{"bf16", 64, 1232, 100016}, Case{"bf16", 248, 1024, 3984}, Case{"bf16", 256, 5008, 4112},
+                    Case{"tf32", 64, 0, 1072, 128}, Case{"tf32", 128, 6, 2048, 128}, Case{"tf32", 8, 1024, 4, 0, 128},
+                    Case{"tf32", 256, 2, 6, 128, 128}, Case{"f16", 64, 4, 0, 128, 128}, Case{"bf16", 248, 2, 3984, 128},
+                    Case{"tf32", 64, 2, 4, 128, 128, 5, 3}, Case{"f16", 248, 1024, 2, 0, 64, 0, 13},
+                    Case{"bf16", 128, 0, 0, 32, 32, 3, 13}, Case{"tf32", 8, 2, 0, 64, 32, 9, 1},
+                    Case{"bf16", 256, 1024, 6, 0, 128, 0, 13}),
+    [](const auto& instance) {
+      const Case& one = instance.param;
+      const auto of = [](const char* name, int row, int skipped) {
+        return row == 0 ? "" : fmt::format("_{}_in_{}_from_{}", name, row, skipped);
+      };
+      return fmt::format("{}x{}{}{}", one.type, one.columns, of("a", one.a_row, one.a_skipped),
+                         of("b", one.b_row, one.b_skipped));
+    });
 
 TEST(MultiplySpeed, IsPrinted) {
   Prepared made = prepare({"tf32", 128, 1024, 2048}, 4000);

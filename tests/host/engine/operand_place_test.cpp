@@ -88,18 +88,21 @@ std::vector<host::Finding> findings(const Order& order, Landing landing = Landin
 std::uint64_t plain(std::uint64_t first, std::uint64_t right_half) {
   return first / 16 | right_half / 16 << 16 | 8ull << 32;
 }
-std::uint64_t swizzled(std::uint64_t first, std::uint64_t step = 1024) {
-  return first / 16 | step / 16 << 32 | std::uint64_t{1} << 62;
+/// `step` 0: eight rows follow eight rows.
+std::uint64_t swizzled(std::uint64_t first, std::uint64_t step = 0, std::uint64_t row_bytes = 128) {
+  const std::uint64_t layout = row_bytes == 128 ? 1 : row_bytes == 64 ? 2 : 3;
+  return first / 16 | (step != 0 ? step : 8 * row_bytes) / 16 << 32 | layout << 62;
 }
 
 /// Where the 16-byte pieces of a swizzled operand are, straight from the rule of the hardware: the address without
-/// swizzle, its bits 4 to 6 changed by its bits 7 to 9.
-std::set<std::int64_t> pieces(std::int64_t first, std::int64_t step, int rows) {
+/// swizzle, its bits from 4 on changed by its bits from 7 on: three, two or one.
+std::set<std::int64_t> pieces(std::int64_t first, std::int64_t step, int rows, std::int64_t row_bytes = 128) {
+  const std::int64_t mask = row_bytes == 128 ? 7 : row_bytes == 64 ? 3 : 1;
   std::set<std::int64_t> all;
   for (int row = 0; row < rows; ++row)
     for (int half = 0; half < 2; ++half) {
-      const std::int64_t at = first + row / 8 * step + row % 8 * 128 + half * 16;
-      all.insert(at ^ (at >> 7 & 7) << 4);
+      const std::int64_t at = first + row / 8 * step + row % 8 * row_bytes + half * 16;
+      all.insert(at ^ (at >> 7 & mask) << 4);
     }
   return all;
 }
@@ -114,12 +117,18 @@ std::set<std::int64_t> visited(std::uint64_t descriptor, std::uint32_t rows) {
 }
 
 TEST(OperandPlaces, OfSwizzledOperandsAreThoseOfTheHardware) {
-  for (const int piece : {0, 2, 4, 6})
-    for (const int step : {1024, 3072})
-      for (const int rows : {8, 64, 256})
-        EXPECT_EQ(visited(swizzled(5120 + static_cast<std::uint64_t>(piece) * 16, static_cast<std::uint64_t>(step)),
-                          static_cast<std::uint32_t>(rows)),
-                  pieces(5120 + piece * 16, step, rows));
+  for (const std::int64_t row_bytes : {32, 64, 128})
+    for (const std::int64_t first_row : {0, 1, 3, 8, 13, 31})
+      for (std::int64_t piece = 0; piece < row_bytes / 16; piece += 2)
+        for (const std::int64_t step : {8 * row_bytes, 24 * row_bytes})
+          for (const int rows : {8, 64, 256}) {
+            const std::int64_t first = 5120 + first_row * row_bytes + piece * 16;
+            const std::uint64_t descriptor =
+                swizzled(static_cast<std::uint64_t>(first), static_cast<std::uint64_t>(step),
+                         static_cast<std::uint64_t>(row_bytes));
+            EXPECT_FALSE(OperandPlace(descriptor).refusal().has_value());
+            EXPECT_EQ(visited(descriptor, static_cast<std::uint32_t>(rows)), pieces(first, step, rows, row_bytes));
+          }
 }
 
 TEST(OperandPlaces, DoNotDependOnTheRightHalfIfSwizzled) {
@@ -130,13 +139,20 @@ TEST(OperandPlaces, DoNotDependOnTheRightHalfIfSwizzled) {
 
 // Of some rows, every piece: a store to one that is read is found, one to its neighbour is not.
 TEST(OperandPlaces, AreWhatMayNotBeStoredTo) {
-  for (const int piece : {0, 6}) {
-    const Order order{swizzled(static_cast<std::uint64_t>(piece) * 16), plain(kPlainB, 144)};
-    const std::set<std::int64_t> read = pieces(piece * 16, 1024, 64);
+  struct Case {
+    std::int64_t first, row_bytes;
+  };
+  for (const auto& [first, row_bytes] :
+       {Case{0, 128}, {6 * 16, 128}, {3 * 128 + 32, 128}, {13 * 64, 64}, {5 * 32, 32}}) {
+    const Order order{swizzled(static_cast<std::uint64_t>(first), 0, static_cast<std::uint64_t>(row_bytes)),
+                      plain(kPlainB + 1024, 144)};
+    const std::set<std::int64_t> read = pieces(first, 8 * row_bytes, 64, row_bytes);
     for (const Landing landing : {Landing::early, Landing::late}) {
       EXPECT_TRUE(findings(order, landing).empty());
       for (const std::int64_t row : {0, 13, 63}) {
-        for (std::int64_t at = row * 128; at < row * 128 + 128; at += 16) {
+        // All around the row, which is in the 128 bytes that begin here or in the next.
+        const std::int64_t begin = (first + row * row_bytes) / 128 * 128;
+        for (std::int64_t at = begin; at < begin + 256; at += 16) {
           Order stored = order;
           stored.stored = at + 12;
           const std::vector<host::Finding> found = findings(stored, landing);
@@ -149,14 +165,18 @@ TEST(OperandPlaces, AreWhatMayNotBeStoredTo) {
 }
 
 TEST(OperandPlaces, AreWhatMustHaveBeenWritten) {
-  const Order order{plain(8192, 1024), swizzled(1024 + 32)};
-  const std::set<std::int64_t> read = pieces(1024 + 32, 1024, kColumns);
-  for (std::int64_t at = 0; at < 3072; at += 16) {
-    Order unwritten = order;
-    unwritten.unwritten = at;
-    const std::vector<host::Finding> found = findings(unwritten);
-    ASSERT_EQ(found.size(), read.count(at)) << at;
-    for (const host::Finding& one : found) EXPECT_EQ(one.rule, Rule::uninitialised) << to_string(one);
+  for (const std::int64_t row_bytes : {32, 64, 128}) {
+    const std::int64_t first = 1024 + 11 * row_bytes + (row_bytes > 32 ? 32 : 0);
+    const Order order{plain(8192, 1024),
+                      swizzled(static_cast<std::uint64_t>(first), 0, static_cast<std::uint64_t>(row_bytes))};
+    const std::set<std::int64_t> read = pieces(first, 0, kColumns, row_bytes);
+    for (std::int64_t at = 0; at < 4096; at += 16) {
+      Order unwritten = order;
+      unwritten.unwritten = at;
+      const std::vector<host::Finding> found = findings(unwritten);
+      ASSERT_EQ(found.size(), read.count(at)) << at;
+      for (const host::Finding& one : found) EXPECT_EQ(one.rule, Rule::uninitialised) << to_string(one);
+    }
   }
 }
 
@@ -178,16 +198,20 @@ TEST(OperandPlaces, AreRefusedByWhatNoGpuConfirmed) {
   };
   const std::uint64_t good = swizzled(1024);
   std::vector<Case> cases = {
-      {good + 8, Rule::misaligned, "begin at shared + 0x480, and the next eight 1024 bytes behind them"},
-      {swizzled(1024, 512), Rule::misaligned, "begin at shared + 0x400, and the next eight 512 bytes"},
-      {swizzled(1024, 1040), Rule::misaligned, "the next eight 1040 bytes"},
+      {swizzled(1024, 512), Rule::misaligned, "eight rows of 128 bytes of a swizzled operand begin 512 bytes behind"},
+      {swizzled(1024, 1040), Rule::misaligned, "begin 1040 bytes behind the eight before them: no multiple of 1024"},
+      {swizzled(1024, 256, 64), Rule::misaligned, "begin 256 bytes behind the eight before them: no multiple of 512"},
+      {swizzled(1024, 128, 32), Rule::misaligned, "begin 128 bytes behind the eight before them: no multiple of 256"},
       {good + 1, Rule::misaligned, "begins 16 bytes into its rows"},
       {good + 7, Rule::misaligned, "begins 112 bytes into its rows"},
+      {swizzled(1024, 0, 64) + 3, Rule::misaligned, "begins 48 bytes into its rows"},
+      {swizzled(1024, 0, 32) + 1, Rule::misaligned, "begins 16 bytes into its rows: no multiple of 32"},
   };
-  // What lies between the fields, the base's offset (bits 49 to 51), the other layouts.
-  for (const unsigned bit : {14u, 15u, 30u, 31u, 46u, 47u, 48u, 49u, 50u, 51u, 52u, 61u, 63u}) {
-    cases.push_back({good | std::uint64_t{1} << bit, Rule::out_of_bounds, "is none without swizzle and none with one"});
-    cases.push_back({plain(1024, 1024) | std::uint64_t{1} << bit, Rule::out_of_bounds, "is none without swizzle"});
+  // What lies between the fields, and the base's offset (bits 49 to 51).
+  for (const unsigned bit : {14u, 15u, 30u, 31u, 46u, 47u, 48u, 49u, 50u, 51u, 52u, 61u}) {
+    for (const std::uint64_t descriptor : {good, plain(1024, 1024), swizzled(1024, 0, 64), swizzled(1024, 0, 32)})
+      cases.push_back({descriptor | std::uint64_t{1} << bit, Rule::out_of_bounds,
+                       "is none without swizzle and none with one that begins where its rows do"});
   }
   for (const Case& one : cases) {
     const auto refusal = OperandPlace(one.descriptor).refusal();
@@ -196,7 +220,7 @@ TEST(OperandPlaces, AreRefusedByWhatNoGpuConfirmed) {
     EXPECT_NE(refusal->text.find(one.words), std::string::npos) << refusal->text;
   }
   EXPECT_FALSE(OperandPlace(plain(16, 48)).refusal().has_value());
-  const std::vector<host::Finding> found = findings({plain(0, 1024), good + 8});
+  const std::vector<host::Finding> found = findings({plain(0, 1024), good + 1});
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found.front().rule, Rule::misaligned);
 }

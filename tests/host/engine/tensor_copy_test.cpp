@@ -1,17 +1,12 @@
-// Copies of boxes by tensor maps: every element compared with one that is found by its indices, for boxes that stick
-// out on every side; and what a copy may not do.
-#include <fmt/format.h>
+// Copies of boxes by tensor maps that stick out on every side, swizzled and rounded; and what a copy may not do.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <array>
 #include <cstring>
 #include <vector>
 
-#include "codegen/template_text.h"
-#include "host/compiler.h"
-#include "host/engine.h"
-#include "host/module.h"
+#include "host/engine/tensor_copies.h"
+#include "host/tensor_box.h"
 
 namespace jitconv::test {
 namespace {
@@ -20,159 +15,19 @@ using codegen::TensorMapShape;
 using host::Landing;
 using host::Rule;
 
-constexpr int kThreads = 32;
-constexpr std::uint32_t kPoolBytes = 16384;  // of shared memory, before the barrier
-
-/// What one launch is told: where the box begins and lands, how many bytes to announce, the words to give back.
-struct Order {
-  std::array<int, 3> first{};
-  int place = 0, announced = 0, words = 0, waits = 1;
-};
-
-const char kKernels[] = R"(
-template <int kRank>
-__device__ __forceinline__ void probe(const TensorMap* map, const int* order, unsigned* y) {
-  extern __shared__ __align__(1024) unsigned char shared[];
-  Barrier* const full = reinterpret_cast<Barrier*>(shared + kPoolBytes);
-  if (threadIdx.x == 0) {
-    barrier_init(full, 1);
-    barrier_init_visible();
-    barrier_arrive_expecting(full, order[4]);
-    if (kRank == 2)
-      tensor_copy_to_shared(shared + order[3], map, order[0], order[1], full);
-    else
-      tensor_copy_to_shared(shared + order[3], map, order[0], order[1], order[2], full);
-  }
-  __syncthreads();
-  if (order[6] != 0) barrier_wait(full, 0);
-  for (int i = threadIdx.x; i < order[5]; i += blockDim.x) y[i] = reinterpret_cast<unsigned*>(shared + order[3])[i];
-}
-extern "C" __global__ void probe2(const __grid_constant__ TensorMap x_map, const int* order, unsigned* y) {
-  probe<2>(&x_map, order, y);
-}
-extern "C" __global__ void probe3(const __grid_constant__ TensorMap x_map, const int* order, unsigned* y) {
-  probe<3>(&x_map, order, y);
-}
-)";
-
-std::string image_for(host::Purpose purpose) {
-  codegen::KernelSource source;
-  for (const char* file : {"device/barrier.cuh", "device/tensor_copy.cuh"}) source.text += codegen::embedded_text(file);
-  source.text += fmt::format("constexpr int kPoolBytes = {};\n", kPoolBytes) + kKernels;
-  for (const int rank : {2, 3}) {
-    codegen::KernelEntry entry;
-    entry.name = fmt::format("probe{}", rank);
-    entry.arguments = {{codegen::ArgumentRole::x, "const __grid_constant__ TensorMap", "x_map"},
-                       {codegen::ArgumentRole::w, "const int*", "order"},
-                       {codegen::ArgumentRole::y, "unsigned*", "y"}};
-    source.entries.push_back(entry);
-  }
-  const host::Compiler compiler = host::find_compiler();
-  return host::compile_module(compiler, source, host::compile_options(compiler, purpose)).image;
-}
-
-const host::Module& module_for(host::Purpose purpose) {
-  static const host::Module check(image_for(host::Purpose::check)), count(image_for(host::Purpose::count));
-  return purpose == host::Purpose::check ? check : count;
-}
-
-std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
-
-std::int64_t bytes_of(const TensorMapShape& shape) {
-  return shape.element_bytes * std::int64_t{shape.box[0]} * shape.box[1] * (shape.rank == 3 ? shape.box[2] : 1);
-}
-
-class TensorCopies : public testing::Test {
- protected:
-  /// A tensor without an element too many, at a multiple of 256 bytes.
-  void set(const TensorMapShape& shape) {
-    shape_ = shape;
-    std::int64_t last = 0;
-    for (std::size_t i = 0; i < index(shape.rank); ++i) last += (shape.extents[i] - 1) * shape.strides[i];
-    bytes_ = (last + 1) * shape.element_bytes;
-    storage_.resize(index(bytes_) + 256);
-    x_ = storage_.data() + (256 - reinterpret_cast<std::uintptr_t>(storage_.data()) % 256);
-    for (std::int64_t i = 0; i < bytes_; ++i) x_[i] = static_cast<unsigned char>(i * 7 + i / 251 + 1);
-  }
-
-  host::Report run(Order order, const host::Settings& settings = {}, host::Purpose purpose = host::Purpose::check) {
-    if (order.announced == 0) order.announced = static_cast<int>(bytes_of(shape_));
-    if (order.words == 0) order.words = static_cast<int>(bytes_of(shape_) / 4);
-    y_.assign(kPoolBytes / 4, 0xabababab);
-    host::Launch launch;
-    launch.entry = fmt::format("probe{}", rank_ != 0 ? rank_ : shape_.rank);
-    launch.threads = kThreads;
-    launch.shared_bytes = kPoolBytes + 8;
-    launch.buffers = {{"x_map", x_, bytes_, false, shape_},
-                      {"order", &order, sizeof(order), false},
-                      {"y", y_.data(), static_cast<std::int64_t>(y_.size() * 4), true}};
-    return host::execute(module_for(purpose), launch, settings);
-  }
-
-  std::vector<unsigned char> expected(const std::array<int, 3>& first) const {
-    const std::int64_t element = shape_.element_bytes;
-    std::vector<unsigned char> box(index(bytes_of(shape_)));
-    for (std::int64_t e = 0; e < bytes_of(shape_) / element; ++e) {
-      const std::array<std::int64_t, 3> at = {first[0] + e % shape_.box[0],
-                                              first[1] + e / shape_.box[0] % shape_.box[1],
-                                              first[2] + e / shape_.box[0] / shape_.box[1]};
-      bool inside = true;
-      std::int64_t offset = 0;
-      for (std::size_t i = 0; i < index(shape_.rank); ++i) {
-        inside = inside && at[i] >= 0 && at[i] < shape_.extents[i];
-        offset += at[i] * shape_.strides[i];
-      }
-      std::int64_t place = e * element;
-      if (shape_.swizzled) {
-        const std::int64_t row = place / 128, piece = place % 128 / 16;
-        place = row * 128 + (piece ^ row % 8) * 16 + place % 16;
-      }
-      if (inside) std::memcpy(&box[index(place)], x_ + offset * element, index(element));
-    }
-    return box;
-  }
-
-  void expect_box(const Order& order, const host::Settings& settings) {
-    const host::Report report = run(order, settings);
-    for (const host::Finding& finding : report.findings) ADD_FAILURE() << to_string(finding);
-    const std::vector<unsigned char> want = expected(order.first);
-    EXPECT_EQ(std::memcmp(y_.data(), want.data(), want.size()), 0)
-        << order.first[0] << ", " << order.first[1] << ", " << order.first[2];
-    EXPECT_EQ(y_[want.size() / 4], 0xababababu);
-  }
-
-  /// The one finding of a launch.
-  void expect_finding(const Order& order, Rule rule, const std::string& words) {
-    for (const Landing landing : {Landing::early, Landing::late}) {
-      const host::Report report = run(order, {.landing = landing});
-      ASSERT_FALSE(report.findings.empty());
-      EXPECT_EQ(report.findings.front().rule, rule) << to_string(report.findings.front());
-      EXPECT_NE(to_string(report.findings.front()).find(words), std::string::npos)
-          << to_string(report.findings.front());
-    }
-  }
-
-  TensorMapShape shape_;
-  int rank_ = 0;  // of the kernel's copy, if not the shape's
-  std::int64_t bytes_ = 0;
-  unsigned char* x_ = nullptr;
-  std::vector<unsigned char> storage_;
-  std::vector<std::uint32_t> y_;
-};
-
 TensorMapShape plane() { return {.rank = 2, .extents = {37, 11}, .strides = {1, 40}, .box = {32, 5}}; }
 TensorMapShape volume() {
   return {.rank = 3, .element_bytes = 2, .extents = {13, 6, 4}, .strides = {1, 16, 104}, .box = {8, 3, 2}};
 }
-TensorMapShape swizzled(TensorMapShape shape) {
-  shape.box[0] = 128 / shape.element_bytes;
+TensorMapShape swizzled(TensorMapShape shape, int row_bytes = 128) {
+  shape.box[0] = row_bytes / shape.element_bytes;
   shape.box[1] = 21;
-  shape.swizzled = true;
+  shape.swizzle_bytes = row_bytes;
   return shape;
 }
 
 TEST_F(TensorCopies, OfAPlaneBringZerosOnEverySide) {
-  for (const TensorMapShape& shape : {plane(), swizzled(plane())}) {
+  for (const TensorMapShape& shape : {plane(), swizzled(plane()), swizzled(plane(), 64), swizzled(plane(), 32)}) {
     set(shape);
     for (const Landing landing : {Landing::early, Landing::late})
       for (const int i1 : {-100, -21, -5, -4, -1, 0, 3, 7, 10, 11, 1000})
@@ -182,11 +37,30 @@ TEST_F(TensorCopies, OfAPlaneBringZerosOnEverySide) {
 }
 
 TEST_F(TensorCopies, OfAVolumeBringZerosOnEverySide) {
-  for (const TensorMapShape& shape : {volume(), swizzled(volume())}) {
+  for (const TensorMapShape& shape : {volume(), swizzled(volume()), swizzled(volume(), 64), swizzled(volume(), 32)}) {
     set(shape);
     for (const int i2 : {-2, -1, 0, 2, 3, 4})
       for (const int i1 : {-21, -2, 0, 4, 6})
         for (const int i0 : {-64, -56, -8, 0, 8, 16}) expect_box({.first = {i0, i1, i2}, .place = 1024}, {});
+  }
+}
+
+// No device function asks for one of four axes.
+TEST(TensorBoxes, HaveFourAxes) {
+  const TensorMapShape shape{.rank = 4, .extents = {9, 4, 3, 2}, .strides = {1, 12, 52, 160}, .box = {8, 3, 2, 2}};
+  std::vector<float> x(3 * 160);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i + 1);
+  for (const Indices& first : {Indices{0, 0, 0, 0}, {4, 2, 1, 1}, {-4, -1, -1, -1}}) {
+    std::vector<float> box(8 * 3 * 2 * 2, -1.0f);
+    ASSERT_EQ(static_cast<std::int64_t>(box.size() * 4), shape.box_bytes());
+    host::TensorBox(shape, x.data(), {.first = first}).land(reinterpret_cast<char*>(box.data()));
+    for (int i = 0; i < 8 * 3 * 2 * 2; ++i) {
+      const Indices at{first[0] + i % 8, first[1] + i / 8 % 3, first[2] + i / 24 % 2, first[3] + i / 48};
+      bool inside = true;
+      for (std::size_t axis = 0; axis < 4; ++axis) inside = inside && at[axis] >= 0 && at[axis] < shape.extents[axis];
+      const int offset = at[0] + at[1] * 12 + at[2] * 52 + at[3] * 160;
+      ASSERT_EQ(box[index(i)], inside ? static_cast<float>(offset + 1) : 0.0f) << i;
+    }
   }
 }
 
@@ -236,11 +110,17 @@ const Rounded kRounded[] = {
 
 TEST_F(TensorCopies, RoundFloatsToTf32) {
   const auto words = static_cast<std::int64_t>(std::size(kRounded));
-  for (const bool swizzled : {false, true}) {
-    TensorMapShape shape{.rank = 2, .extents = {words, 3}, .strides = {1, words}, .box = {32, 8}, .swizzled = swizzled};
-    shape.rounds_to_tf32 = true;
+  const TensorMapShape rows{
+      .rank = 2, .extents = {words, 3}, .strides = {1, words}, .box = {32, 8}, .rounds_to_tf32 = true};
+  TensorMapShape swizzled = rows, walk = rows;
+  swizzled.swizzle_bytes = walk.swizzle_bytes = 128;
+  walk.rank = 4;
+  walk.extents = {words, 3, 1, 1};
+  walk.strides = {1, words, 3 * words, 3 * words};
+  walk.walk = TensorMapShape::Walk{.lower = {-6, 0}};
+  for (const TensorMapShape& shape : {rows, swizzled, walk}) {
     ASSERT_EQ(words, shape.box[0]);
-    for (const std::array<int, 3>& first : {std::array{0, 0, 0}, {4, 1, 0}, {-12, -6, 0}}) {
+    for (const Indices& first : {Indices{0, 0}, {4, 1}, {-12, -6}}) {
       // What comes is what would come, if the tensor held the rounded words.
       set(shape);
       const auto fill = [&](std::uint32_t Rounded::*member) {
@@ -248,7 +128,7 @@ TEST_F(TensorCopies, RoundFloatsToTf32) {
           std::memcpy(x_ + i * 4, &(kRounded[index((i + i / words) % words)].*member), 4);
       };
       fill(&Rounded::to);
-      const std::vector<unsigned char> want = expected(first);
+      const std::vector<unsigned char> want = expected({.first = first});
       for (const Landing landing : {Landing::early, Landing::late}) {
         fill(&Rounded::from);
         EXPECT_TRUE(run({.first = first}, {.landing = landing}).findings.empty());
@@ -314,13 +194,23 @@ TEST_F(TensorCopies, AreThereForWhoWaits) {
   expect_finding({.first = {-32, -5}, .waits = 0}, Rule::unfinished_copy, "the copy that thread 0 started in line");
 }
 
-TEST_F(TensorCopies, HaveAsManyAxesAsTheMap) {
+TEST_F(TensorCopies, AreOfTheKindOfTheMap) {
   set(plane());
   rank_ = 3;
   expect_finding({}, Rule::out_of_bounds, "by what is no map of 3 axes of the launch");
+  rank_ = 4;
+  expect_finding({}, Rule::out_of_bounds, "by what is no map of a walk over 4 axes of the launch");
   set(volume());
   rank_ = 2;
   expect_finding({}, Rule::out_of_bounds, "by what is no map of 2 axes of the launch");
+  TensorMapShape shape = walks()[0];
+  set(shape);
+  expect_finding({}, Rule::out_of_bounds, "by what is no map of 2 axes of the launch");
+  shape.walk.reset();
+  shape.box = {8, 5, 4, 3};
+  set(shape);
+  rank_ = 0;
+  expect_finding({}, Rule::out_of_bounds, "by what is no map of a walk over 4 axes of the launch");
 }
 
 TEST_F(TensorCopies, AreCountedByWhatIsInTheTensor) {

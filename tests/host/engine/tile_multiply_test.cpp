@@ -26,21 +26,24 @@ class Tiles : public testing::Test {
   static TileOperand operand(const std::vector<char>& matrix) {
     return {{matrix.data(), matrix.data() + matrix.size() / 2}, 128};
   }
-  /// The same elements in swizzled rows of 128 bytes, from this piece on; all around them are NaNs.
+  /// The same elements in swizzled rows, from this row and piece on; all around them are NaNs.
   struct Swizzled {
     std::vector<char> bytes;
     TileOperand operand;
   };
-  static Swizzled swizzled(const std::vector<char>& matrix, std::uint32_t piece, std::uint32_t step) {
-    const std::size_t rows = matrix.size() / 32;
-    Swizzled made{std::vector<char>((rows / 8 - 1) * step + 1024, '\xff'), {}};
+  static Swizzled swizzled(const std::vector<char>& matrix, std::uint32_t row_bytes, std::uint32_t first_row,
+                           std::uint32_t piece, std::uint32_t step) {
+    const std::size_t rows = matrix.size() / 32, first = first_row * row_bytes + piece * 16;
+    const std::size_t mask = row_bytes == 128 ? 7 : row_bytes == 64 ? 3 : 1;
+    Swizzled made{std::vector<char>(first + rows / 8 * step + 1024, '\xff'), {}};
     for (std::size_t row = 0; row < rows; ++row) {
       for (std::size_t half = 0; half < 2; ++half) {
-        const std::size_t place = row / 8 * step + row % 8 * 128 + ((piece + half) ^ row % 8) * 16;
-        std::memcpy(made.bytes.data() + place, matrix.data() + half * (matrix.size() / 2) + row * 16, 16);
+        const std::size_t at = first + row / 8 * step + row % 8 * row_bytes + half * 16;
+        std::memcpy(made.bytes.data() + (at ^ (at >> 7 & mask) << 4),
+                    matrix.data() + half * (matrix.size() / 2) + row * 16, 16);
       }
     }
-    made.operand = {{made.bytes.data(), made.bytes.data()}, step, true, piece};
+    made.operand = {{made.bytes.data(), made.bytes.data()}, step, row_bytes, static_cast<std::uint32_t>(first)};
     return made;
   }
   /// a[0][0] * b[0][0], from bits.
@@ -101,18 +104,26 @@ TEST_F(Tiles, OfSwizzledRowsAreThoseOfPlainOnes) {
       put(b, row, k, static_cast<float>(row % 17) - static_cast<float>(k * 2));
     }
   }
+  struct Place {
+    std::uint32_t row_bytes, row, piece, step;
+  };
+  const Place places[] = {{128, 0, 0, 1024}, {128, 0, 6, 2048}, {128, 3, 4, 1024}, {128, 13, 2, 3072},
+                          {64, 0, 2, 512},   {64, 3, 0, 1536},  {64, 13, 2, 512},  {32, 0, 0, 256},
+                          {32, 3, 0, 256},   {32, 13, 0, 768}};
   for (const MultiplyType type : {MultiplyType::tf32, MultiplyType::bf16}) {
     for (const std::uint32_t columns : {8u, 248u, 256u}) {
       std::vector<float> expected(tile.size(), 5.0f);
       multiply_tile(type, expected.data(), columns, operand(a), operand(b));
-      for (const std::uint32_t piece : {0u, 2u, 4u, 6u}) {
-        const Swizzled other_a = swizzled(a, piece, 2048), other_b = swizzled(b, 6 - piece, 1024);
+      for (std::size_t i = 0; i < std::size(places); ++i) {
+        const Place &of_a = places[i], &of_b = places[std::size(places) - 1 - i];
+        const Swizzled other_a = swizzled(a, of_a.row_bytes, of_a.row, of_a.piece, of_a.step);
+        const Swizzled other_b = swizzled(b, of_b.row_bytes, of_b.row, of_b.piece, of_b.step);
         for (const bool swizzle_a : {false, true}) {
           for (const bool swizzle_b : {false, true}) {
             tile.assign(tile.size(), 5.0f);
             multiply_tile(type, tile.data(), columns, swizzle_a ? other_a.operand : operand(a),
                           swizzle_b ? other_b.operand : operand(b));
-            ASSERT_EQ(tile, expected) << columns << " columns from piece " << piece << " on";
+            ASSERT_EQ(tile, expected) << columns << " columns, place " << i;
           }
         }
       }

@@ -456,6 +456,57 @@ TEST(Quick, TensorPackedPixels) {
       });
 }
 
+TEST(Quick, TensorWalks) {
+  const auto walks = [](std::function<bool(const TensorTiling&)> wanted) {
+    return tensor(
+        [wanted = std::move(wanted)](const TensorTiling& tiling) { return tiling.walks_pixels && wanted(tiling); });
+  };
+  const auto of = [&walks](int slices) {
+    return walks([slices](const TensorTiling& tiling) { return tiling.slices == slices && tiling.splits == 1; });
+  };
+  const Wanted all_rows = walks([](const TensorTiling& tiling) { return tiling.filter_rows == 3; });
+  const Wanted two_runs = walks([](const TensorTiling& tiling) { return tiling.runs() == 2 && tiling.splits == 1; });
+  const Wanted images = walks([](const TensorTiling& tiling) { return tiling.images > 1 && tiling.runs() == 2; });
+  const Wanted resident = walks([](const TensorTiling& tiling) { return tiling.resident; });
+  const Wanted raw = walks([](const TensorTiling& tiling) { return tiling.raw_weights && tiling.splits == 1; });
+  const Wanted split = walks([](const TensorTiling& tiling) { return tiling.splits > 1; });
+  const Wanted turns = walks([](const TensorTiling& tiling) { return tiling.share == Share::turns; });
+  const Wanted steps = walks([](const TensorTiling& tiling) { return tiling.share == Share::steps; });
+  const Wanted shared =
+      walks([](const TensorTiling& tiling) { return tiling.share == Share::tile && tiling.images == 0; });
+  const Wanted again = tensor([](const TensorTiling& tiling, const ConvSpec& spec) {
+    return tiling.walks_pixels && tiling.raw_weights && tiling.steps(spec) > tiling.stages && tiling.splits == 1;
+  });
+  const std::string both = " input_layout=nhwc output_layout=nhwc";
+  run("tensor, walks",
+      {
+          {"rows of 32 bytes", "input=2,24,13,35 weight=24,24,3,3 padding=1,2,2,0 bias residual math=tf32" + both, 2,
+           of(2)},
+          {"rows of 64 bytes", "input=2,24,13,35 weight=24,24,3,3 padding=1,2,2,0 bias math=tf32" + both, 2, of(4)},
+          {"rows of 128 bytes", "input=2,40,13,35 weight=24,40,3,3 padding=1,2,2,0 bias math=tf32" + both, 2, of(8)},
+          {"all filter rows, dilation", "input=2,32,17,21 weight=70,32,3,4 padding=2,3 dilation=2,1 math=tf32" + both,
+           2, all_rows},
+          {"strides with residues, groups",
+           "input=2,64,25,32 weight=48,32,3,5 groups=2 stride=2,3 padding=1 math=tf32" + both, 2, of(8)},
+          {"two runs of planes", "input=3,32,9,11 weight=24,32,3,3 padding=1 math=tf32" + both, 2, two_runs},
+          {"two runs of several images", "input=7,32,7,6 weight=24,32,3,3 stride=2 padding=1 bias math=tf32" + both, 2,
+           images},
+          {"resident weights, fp16", "input=2,32,13,35 weight=40,32,3,3 padding=1 dtype=f16 residual" + both, 2,
+           resident},
+          {"weights as they lie", "input=2,40,15,17 weight=150,40,1,1 stride=2 padding=1,0 bias math=tf32" + both, 2,
+           raw},
+          {"weights as they lie, bf16, groups", "input=2,128,9,13 weight=72,64,1,1 groups=2 dtype=bf16" + both, 2, raw},
+          {"stages that come again", "input=1,320,9,13 weight=72,320,1,1 math=tf32" + both, 2, again},
+          {"a split reduction", "input=1,72,9,10 weight=24,72,3,3 padding=1 bias math=tf32" + both, 2, split},
+          {"tiles in turn, to NCHW", "input=2,32,17,23 weight=70,32,3,3 padding=1 math=tf32 input_layout=nhwc", 2,
+           turns},
+          {"steps in turn, to NCHW", "input=2,48,17,23 weight=70,48,3,3 padding=1 math=tf32 input_layout=nhwc", 2,
+           steps},
+          {"shared tiles, to NCHW", "input=2,40,17,23 weight=70,40,3,3 padding=1 math=tf32 input_layout=nhwc", 2,
+           shared},
+      });
+}
+
 TEST(Quick, DirectNhwc) {
   const std::string both = " input_layout=nhwc output_layout=nhwc";
   run("direct nhwc",

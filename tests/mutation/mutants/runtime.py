@@ -5,6 +5,7 @@ compile_file = File("runtime/compile.cpp", "compile")
 state = File("runtime/kernel_state.cpp", "kernel_state")
 rules = File("runtime/launch_rules.cpp", "launch_rules")
 registry = File("runtime/registry.cpp", "registry")
+driver = File("runtime/driver.cpp", "driver")
 cuda = File("runtime/cuda_backend.cpp", "cuda_backend")
 identity = File("runtime/library_identity.cpp", "library_identity")
 
@@ -76,6 +77,15 @@ MUTANTS = [
           "role == ArgumentRole::packed_x     ? plan.workspace.packed_pixels != 0 && !entry.packs_weights",
           "role == ArgumentRole::packed_x     ? !entry.packs_weights",
           "a generator's mistake writes pixels behind the workspace"),
+    state("walks_without_pixels", "if (lower >= map.extents[i + 1] + upper) return", "if (false) return",
+          "a generator's walk over nothing fails each launch with a number"),
+    state("walks_beyond_corners", "corner < kLeastCorner || corner > kMostCorner",
+          "corner < kLeastCorner && corner > kMostCorner",
+          "a generator's walk too far around the tensor fails each launch with a number"),
+    state("swizzle_of_any_row", "if (swizzle != 0 && row != swizzle)", "if (false)",
+          "a kernel reads swizzled rows where the copy engine did not put them"),
+    state("boxes_of_any_size", "if (bytes > kMostBytes) refuse", "if (bytes > 2 * kMostBytes) refuse",
+          "a generator's box that no block has room for fails each launch with a number"),
     state("device_unchecked", "  backend.require_fitting_device(plan.target, device);\n", "",
           "a kernel for another GPU fails with a number instead of a sentence"),
     state("loads_in_a_capture", "if (backend.is_capturing(stream)) {", "if (false) {",
@@ -127,6 +137,12 @@ MUTANTS = [
              "threads that ask at once all compile"),
     registry("waiters_not_told", "    promise.set_exception(std::current_exception());\n", "",
              "threads that wait for a failed compilation get an error about promises"),
+    driver("walks_every_pixel", "    element_strides[i + 1] = static_cast<std::uint32_t>(shape.walk->stride[i]);",
+           "    element_strides[i + 1] = 1;", "a strided convolution reads the pixels of one that is not"),
+    driver("walks_to_lower_corner", "shape.walk->lower.data(), shape.walk->upper.data()",
+           "shape.walk->lower.data(), shape.walk->lower.data()", "the rows of padding behind the tensor are left out"),
+    driver("swizzles_64_as_32", "return kSwizzle64Bytes;", "return kSwizzle32Bytes;",
+           "a kernel multiplies pieces of 64-byte rows in a wrong order"),
     cuda("line_info_ignored", 'if (wanted.line_info) all.push_back("-lineinfo");', "", "profilers show no lines"),
     cuda("any_minor_version", ": compiled_for.minor <= device.minor;", ": true;",
          "a kernel for a later GPU fails with a number instead of a sentence"),

@@ -17,19 +17,13 @@
 namespace jitconv::codegen {
 namespace {
 
+using test::map_of;
 using test::some_that_copy_boxes;
 using test::TensorCandidate;
 
 constexpr std::int64_t kUnit = 16, kMostBox = 256, kBoxAlignment = 128;
 constexpr std::int64_t kMostExpected = (1 << 20) - 1;  // bytes that a barrier can be told of at a time
 constexpr int kLoadingWarps = 4;
-
-TensorMapShape map_of(const TensorCandidate& one) {
-  for (const KernelEntry& entry : tensor_entries(one.plan))
-    for (const Argument& argument : entry.arguments)
-      if (argument.role == ArgumentRole::x && argument.map.rank > 0) return argument.map;
-  throw std::logic_error("no map of x");
-}
 
 /// A run of a tile's step: its image and group, its first output, its filter row and its first channel.
 struct Run {
@@ -89,7 +83,7 @@ RC_GTEST_PROP(TensorBoxesProperty, HoldEveryPixelThatIsRead, ()) {
   for (const TensorCandidate& one : some_that_copy_boxes()) {
     const TensorTiling& t = one.tiling;
     const ConvSpec& spec = one.spec;
-    const TensorMapShape map = map_of(one);
+    const TensorMapShape map = map_of(one, ArgumentRole::x);
     const Run run = some_run(one);
     const std::array<std::int64_t, 3> first = box_first(one, run);
     const std::int64_t q = output_shape(spec).w, pitch = TensorTiling::pitch(spec);
@@ -135,7 +129,7 @@ RC_GTEST_PROP(TensorBoxesProperty, AreWhatTensorMapsCanSay, ()) {
     for (const KernelEntry& entry : tensor_entries(one.plan)) {
       for (const Argument& argument : entry.arguments) {
         const TensorMapShape& map = argument.map;
-        if (map.rank == 0) continue;
+        if (map.rank == 0 || map.walk) continue;  // tensor_walks_test.cpp has walks
         ++maps;
         RC_ASSERT(!argument.written() && spec.alignment % kUnit == 0);
         RC_ASSERT(map.rank >= 2 && map.rank <= TensorMapShape::kMostRank);
@@ -165,8 +159,8 @@ RC_GTEST_PROP(TensorBoxesProperty, LieInSlotsOfTheirOwn, ()) {
   for (const TensorCandidate& one : some_that_copy_boxes()) {
     const TensorTiling& t = one.tiling;
     const ConvSpec& spec = one.spec;
-    const TensorMapShape map = map_of(one);
-    RC_ASSERT(!map.swizzled && t.images == 0 && spec.input_layout == Layout::nchw);
+    const TensorMapShape map = map_of(one, ArgumentRole::x);
+    RC_ASSERT(map.swizzle_bytes == 0 && t.images == 0 && spec.input_layout == Layout::nchw);
     // All are of floats, and conversion only moves what the copy has rounded.
     const bool moves = emit_tensor(one.plan).find("make_uint4(__float_as_uint(channel[0])") != std::string::npos;
     RC_ASSERT(spec.dtype == DataType::f32 && map.element_bytes == 4 && map.rounds_to_tf32 && moves);

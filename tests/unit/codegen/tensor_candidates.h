@@ -4,10 +4,13 @@
 #include <rapidcheck.h>
 
 #include <algorithm>
+#include <stdexcept>
 #include <vector>
 
+#include "codegen/emit.h"
 #include "codegen/heuristics.h"
 #include "codegen/plan.h"
+#include "codegen/source.h"
 #include "support/random_specs.h"
 
 namespace jitconv::test {
@@ -27,6 +30,14 @@ inline std::vector<TensorCandidate> tensor_candidates(const ConvSpec& spec,
   return found;
 }
 
+/// How the copy engine sees the tensor of that role.
+inline codegen::TensorMapShape map_of(const TensorCandidate& one, codegen::ArgumentRole role) {
+  for (const codegen::KernelEntry& entry : codegen::tensor_entries(one.plan))
+    for (const codegen::Argument& argument : entry.arguments)
+      if (argument.role == role && argument.map.rank > 0) return argument.map;
+  throw std::logic_error("no such map");
+}
+
 /// Changed in those fields that decide whether tensor cores may and can be used at all.
 inline ConvSpec for_tensor_cores(ConvSpec spec) {
   spec.input.n = std::max<std::int64_t>(spec.input.n, 1);
@@ -44,9 +55,11 @@ inline ConvSpec for_raw_weights(ConvSpec spec) {
   spec = for_tensor_cores(spec);
   spec.dtype = DataType::f32;
   spec.input_layout = Layout::nchw;
-  // One row of any stride, or several rows that a step covers.
+  // One row of any stride, or several rows that a step covers. Of one tap, any type and layout.
   if (*rc::gen::inRange(0, 3) == 0) {
     spec.filter.r = spec.filter.s = 1;
+    spec.dtype = static_cast<DataType>(*rc::gen::inRange(0, 3));
+    spec.input_layout = static_cast<Layout>(*rc::gen::inRange(0, 2));
   } else if (*rc::gen::inRange(0, 2) == 0) {
     spec.filter.r = 1;
     spec.filter.s = 3 + 2 * *rc::gen::inRange<std::int64_t>(0, 3);
@@ -81,6 +94,16 @@ inline ConvSpec for_boxes(ConvSpec spec) {
   return spec;
 }
 
+/// And in those that decide whether the copy engine can walk over pixels.
+inline ConvSpec for_walks(ConvSpec spec) {
+  spec = for_tensor_cores(spec);
+  spec.input_layout = Layout::nhwc;
+  spec.filter.c = 8 * *rc::gen::inRange<std::int64_t>(spec.groups > 1 ? 2 : 1, 17);
+  spec.input.c = spec.filter.c * spec.groups;
+  if (*rc::gen::inRange(0, 4) == 0) spec.input.h += spec.filter.r * spec.dilation.h, spec.filter.r = 1;
+  return spec;
+}
+
 /// A few of all candidates: looking at all of them would be most of the time of the program.
 inline std::vector<TensorCandidate> some_of(const std::vector<TensorCandidate>& all) {
   RC_CLASSIFY(all.empty(), "no candidates");
@@ -90,12 +113,13 @@ inline std::vector<TensorCandidate> some_of(const std::vector<TensorCandidate>& 
   return some;
 }
 
-/// Of a random spec; some are those whose weights or pixels come as boxes, which few specs' do by chance.
+/// Of a random spec; some are those whose weights or pixels come by tensor maps, which few specs' do by chance.
 inline std::vector<TensorCandidate> some_tensor_candidates(const SpecLimits& limits = {}) {
   const ConvSpec spec = *valid_specs(limits);
   const int kind = *rc::gen::inRange(0, 8);
   return some_of(tensor_candidates(kind == 0   ? for_raw_weights(spec)
                                    : kind == 1 ? for_boxes(spec)
+                                   : kind == 2 ? for_walks(spec)
                                                : for_tensor_cores(spec)));
 }
 
@@ -117,6 +141,12 @@ inline std::vector<TensorCandidate> some_that_pack_pixels(const SpecLimits& limi
   const bool raw = *rc::gen::inRange(0, 4) == 0;
   std::vector<TensorCandidate> all = tensor_candidates(raw ? for_raw_weights(spec) : for_tensor_cores(spec));
   std::erase_if(all, [](const TensorCandidate& one) { return !one.tiling.packs_pixels; });
+  return some_of(all);
+}
+
+inline std::vector<TensorCandidate> some_that_walk(const SpecLimits& limits = {}) {
+  std::vector<TensorCandidate> all = tensor_candidates(for_walks(*valid_specs(limits)));
+  std::erase_if(all, [](const TensorCandidate& one) { return !one.tiling.walks_pixels; });
   return some_of(all);
 }
 

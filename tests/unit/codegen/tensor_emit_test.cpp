@@ -242,6 +242,7 @@ std::vector<Unit> units_of(const TensorCandidate& one) {
   const auto number = [](const std::smatch& match, std::size_t i) {
     return match[i].matched ? std::int64_t{std::stoll(match[i])} : 0;
   };
+  const std::int64_t slice_step = t.walks_pixels ? 1 : t.slice_pitch(one.spec);
   std::vector<Unit> units;
   std::size_t multiplications = 0;
   for (std::string line; std::getline(lines, line);) {
@@ -253,19 +254,19 @@ std::vector<Unit> units_of(const TensorCandidate& one) {
       const std::int64_t slice = number(match, 3) / channels;
       RC_ASSERT(number(match, 4) == (slice + 2) * channels - 1 && number(match, 1) == slice);
       units.push_back({0, 0, slice, number(match, 2)});
-      units.push_back({0, 0, slice + 1, number(match, 2) + t.slice_pitch(one.spec)});
+      units.push_back({0, 0, slice + 1, number(match, 2) + slice_step});
     } else if (!t.packs_weights()) {
       RC_ASSERT(std::regex_search(line, match, two_raw_slices));
       const std::int64_t r = number(match, 3), s = number(match, 4), pair = number(match, 5) - 1;
       RC_ASSERT(number(match, 6) == t.slices / 2);
       RC_ASSERT(number(match, 1) == (r * one.spec.filter.s + s) * (t.slices / 2) + pair);
       units.push_back({r, s, 2 * pair, number(match, 2)});
-      units.push_back({r, s, 2 * pair + 1, number(match, 2) + t.slice_pitch(one.spec)});
+      units.push_back({r, s, 2 * pair + 1, number(match, 2) + slice_step});
     } else if (std::regex_search(line, match, two_slices)) {
       const std::int64_t slice = number(match, 5) / channels;
       RC_ASSERT(number(match, 6) == (slice + 2) * channels - 1);
       units.push_back({number(match, 3), number(match, 4), slice, number(match, 2)});
-      units.push_back({number(match, 3), number(match, 4), slice + 1, number(match, 2) + t.slice_pitch(one.spec)});
+      units.push_back({number(match, 3), number(match, 4), slice + 1, number(match, 2) + slice_step});
     } else if (std::regex_search(line, match, two_taps)) {
       units.push_back({number(match, 4), number(match, 5), 0, number(match, 2)});
       units.push_back({number(match, 6), number(match, 7), 0, number(match, 2) + number(match, 3)});
@@ -301,9 +302,14 @@ RC_GTEST_PROP(TensorSourceProperty, EachTapOfEachSliceIsMultipliedOnce, ()) {
     RC_ASSERT(units[i].s == order[tap % order.size()]);
     RC_ASSERT(units[i].r == static_cast<std::int64_t>(tap / order.size()));
     RC_ASSERT(units[i].slice == static_cast<std::int64_t>(i) % t.slices);
-    const std::int64_t place = (TensorTiling::phase_of(spec, units[i].s) * t.slices + units[i].slice);
-    RC_ASSERT(units[i].pixel_row == place * t.slice_pitch(spec) + units[i].s * spec.dilation.w / spec.stride.w +
-                                        units[i].r * spec.dilation.h * TensorTiling::pitch(spec));
+    const std::int64_t pixel =
+        units[i].s * spec.dilation.w / spec.stride.w + units[i].r * spec.dilation.h * TensorTiling::pitch(spec);
+    const std::int64_t phase = TensorTiling::phase_of(spec, units[i].s);
+    if (t.walks_pixels)  // [phase][pixel][slice], phases on multiples of 1024 bytes
+      RC_ASSERT(units[i].pixel_row ==
+                phase * round_up(t.run_pixels(spec) * t.slices, 64) + pixel * t.slices + units[i].slice);
+    else
+      RC_ASSERT(units[i].pixel_row == (phase * t.slices + units[i].slice) * t.slice_pitch(spec) + pixel);
   }
 }
 
@@ -339,9 +345,8 @@ TEST(TensorSource, CopiesStagedRunsWhereTheyAreWholeLinesOrHaveTwoBytes) {
 
 TEST(TensorSource, APlanSaysHowPixelsComeAndOutputsLeave) {
   const auto packed = [](const TensorTiling& tiling) { return tiling.images == 0 && tiling.packs_pixels; };
-  const auto loaded = [&](const TensorTiling& tiling) {
-    return tiling.images == 0 && tiling.copies_ahead == 0 && !tiling.packs_pixels;
-  };
+  const auto loaded = [&](const TensorTiling& tiling) { return tiling.images == 0 && tiling.lanes_load(); };
+  const auto walked = [](const TensorTiling& tiling) { return tiling.images == 0 && tiling.walks_pixels; };
   const auto raw = [](const TensorTiling& tiling) { return tiling.images == 0 && tiling.raw_weights; };
   const auto copied = [](const TensorTiling& tiling) { return tiling.images == 0 && tiling.copies_ahead == 2; };
   const auto images = [](const TensorTiling& tiling) { return tiling.images > 0; };
@@ -361,6 +366,8 @@ TEST(TensorSource, APlanSaysHowPixelsComeAndOutputsLeave) {
        "loading: ", "planes of whole images"},
       {first_with("input=2,24,26,34 weight=40,24,3,3 dtype=bf16 input_layout=nhwc output_layout=nhwc", loaded),
        "vector(s) of a lane in flight", "vectors of channels"},
+      {first_with("input=2,24,26,34 weight=40,24,3,3 dtype=bf16 input_layout=nhwc output_layout=nhwc", walked),
+       "loading: as operand rows, by the copy engine", "vectors of channels"},
   };
   for (const auto& [one, loading, storing] : cases) {
     const std::string text = to_string(one.plan);

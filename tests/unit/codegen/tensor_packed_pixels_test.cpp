@@ -7,13 +7,16 @@
 #include <vector>
 
 #include "codegen/arithmetic.h"
-#include "unit/codegen/tensor_candidates.h"
+#include "unit/codegen/tensor_runs.h"
 
 namespace jitconv::codegen {
 namespace {
 
+using test::Run;
+using test::run_of;
 using test::some_that_pack_pixels;
 using test::TensorCandidate;
+using test::visit_outputs;
 
 constexpr std::int64_t kRow = 16;  // bytes of a slice of a pixel
 constexpr int kAskingThreads = 4;
@@ -75,18 +78,6 @@ std::vector<Copy> copies_of(const TensorCandidate& one, std::int64_t first, std:
   return copies;
 }
 
-/// A run of some tile: its first output and its image, or its first image.
-struct Run {
-  std::int64_t first, image;
-};
-
-Run run_of(const TensorCandidate& one, std::int64_t tile, int run) {
-  const TensorTiling& t = one.tiling;
-  if (t.images > 0) return {0, (tile * t.runs() + run) * t.images};
-  const std::int64_t of_plane = t.tiles_of_plane(one.spec);
-  return {(tile % of_plane * t.runs() + run) * t.window, tile / of_plane};
-}
-
 /// Places of packed pixels by their places in a run; -1 is none.
 std::vector<std::int64_t> filled_run(const TensorCandidate& one, const Run& run, std::int64_t group,
                                      std::int64_t step) {
@@ -133,22 +124,11 @@ void check_output(const TensorCandidate& one, const std::vector<std::int64_t>& p
   }
 }
 
-/// All outputs that a run may store, with those after its window where a channel's runs start late.
 void check_run(const TensorCandidate& one, const Run& run, std::int64_t group, std::int64_t step) {
-  const TensorTiling& t = one.tiling;
-  const ConvSpec& spec = one.spec;
-  const TensorShape out = output_shape(spec);
-  const std::int64_t pitch = TensorTiling::pitch(spec), plane = out.h * out.w;
   const std::vector<std::int64_t> places = filled_run(one, run, group, step);
-  const auto place_of = [&](std::int64_t output) { return output / out.w * pitch + output % out.w; };
-  if (t.images == 0) {
-    for (std::int64_t o = run.first; o < std::min(plane, run.first + t.window + TensorTiling::slack(spec)); ++o)
-      check_output(one, places, place_of(o) - place_of(run.first), run.image, o, group, step);
-    return;
-  }
-  for (std::int64_t image = 0; image < std::min<std::int64_t>(t.images, spec.input.n - run.image); ++image)
-    for (std::int64_t o = 0; o < plane; ++o)
-      check_output(one, places, image * t.image_positions(spec) + place_of(o), run.image + image, o, group, step);
+  visit_outputs(one, run, [&](std::int64_t position, std::int64_t image, std::int64_t output) {
+    check_output(one, places, position, image, output, group, step);
+  });
 }
 
 RC_GTEST_PROP(TensorPackedPixelsProperty, EachTapReadsItsPixel, ()) {

@@ -20,6 +20,7 @@
 namespace jitconv::codegen {
 namespace {
 
+using test::map_of;
 using test::some_with_raw_weights;
 using test::TensorCandidate;
 
@@ -32,13 +33,6 @@ struct Weight {
   bool operator==(const Weight&) const = default;
 };
 
-const TensorMapShape& map_of(const std::vector<KernelEntry>& entries, ArgumentRole role) {
-  for (const KernelEntry& entry : entries)
-    for (const Argument& argument : entry.arguments)
-      if (argument.role == role && argument.map.rank > 0) return argument.map;
-  throw std::logic_error("no such map");
-}
-
 /// Where a step's box starts: its first place in rows of w, and its first row.
 std::array<std::int64_t, 2> box_first(const TensorCandidate& one, std::int64_t tile, std::int64_t step) {
   const TensorTiling& t = one.tiling;
@@ -47,7 +41,7 @@ std::array<std::int64_t, 2> box_first(const TensorCandidate& one, std::int64_t t
           tile / tiles_k * (one.spec.filter.k / one.spec.groups) + tile % tiles_k * t.block_k};
 }
 
-/// What lies in shared memory, word by word, when a step's box has come.
+/// What lies in shared memory, element by element, when a step's box has come.
 std::vector<Weight> words_of(const TensorCandidate& one, const TensorMapShape& map, std::int64_t tile,
                              std::int64_t step) {
   const auto [place, row] = box_first(one, tile, step);
@@ -55,9 +49,9 @@ std::vector<Weight> words_of(const TensorCandidate& one, const TensorMapShape& m
   for (std::int64_t i = 0; i < map.box[1]; ++i) {
     for (std::int64_t j = 0; j < map.box[0]; ++j) {
       if (row + i >= map.extents[1] || place + j >= map.extents[0]) continue;
-      std::int64_t byte = (i * map.box[0] + j) * 4;
-      if (map.swizzled) byte = (byte / kPieceBytes ^ i % 8) * kPieceBytes + byte % kPieceBytes;
-      words.at(static_cast<std::size_t>(byte / 4)) = {row + i, place + j};
+      std::int64_t byte = (i * map.box[0] + j) * map.element_bytes;
+      if (map.swizzle_bytes != 0) byte = (byte / kPieceBytes ^ i % 8) * kPieceBytes + byte % kPieceBytes;
+      words.at(static_cast<std::size_t>(byte / map.element_bytes)) = {row + i, place + j};
     }
   }
   return words;
@@ -96,9 +90,11 @@ std::vector<std::array<Weight, 4>> registers_of(const TensorCandidate& one, cons
 }
 
 /// What an instruction takes of a swizzled row: 32 bytes, `pieces` of 16 bytes behind its start.
-Weight of_swizzled(const std::vector<Weight>& words, std::int64_t row, std::int64_t pieces, std::int64_t column) {
-  const std::int64_t piece = (pieces + column / 4) ^ (row % 8);
-  return words.at(static_cast<std::size_t>((row * kSwizzledRow + piece * kPieceBytes) / 4 + column % 4));
+Weight of_swizzled(const std::vector<Weight>& words, int element_bytes, std::int64_t row, std::int64_t pieces,
+                   std::int64_t column) {
+  const std::int64_t elements = kPieceBytes / element_bytes, piece = (pieces + column / elements) ^ (row % 8);
+  return words.at(
+      static_cast<std::size_t>((row * kSwizzledRow + piece * kPieceBytes) / element_bytes + column % elements));
 }
 
 /// A multiplication of the text: which registers, or what is added to the weights' operand; the tap and the first slice
@@ -120,9 +116,9 @@ std::vector<Multiplication> multiplications_of(const TensorCandidate& one) {
   for (std::string line; std::getline(lines, line);) {
     std::smatch match;
     if (std::regex_search(line, match, line_of_rows)) {
-      const std::int64_t slice = std::stoll(match[3]) / 4;
-      RC_ASSERT(std::stoll(match[4]) == slice * 4 + 7 &&
-                std::stoll(match[2]) == slice * one.tiling.slice_pitch(one.spec));
+      const std::int64_t channels = TensorTiling::slice_channels(one.spec), slice = std::stoll(match[3]) / channels;
+      RC_ASSERT(std::stoll(match[4]) == (slice + 2) * channels - 1);
+      RC_ASSERT(std::stoll(match[2]) == slice * (one.tiling.walks_pixels ? 1 : one.tiling.slice_pitch(one.spec)));
       found.push_back({std::stoll(match[1]), 0, 0, slice});
       continue;
     }
@@ -163,39 +159,43 @@ RC_GTEST_PROP(TensorRawWeightsProperty, MeetThePixelsOfTheirChannelsAndTaps, ())
     const ConvSpec& spec = one.spec;
     const std::int64_t group_k = spec.filter.k / spec.groups, chunk = t.chunk_channels(spec), taps = t.taps(spec);
     const std::int64_t tiles = spec.groups * t.tiles_k(spec);
-    const std::vector<KernelEntry> entries = tensor_entries(one.plan);
-    const TensorMapShape& map = map_of(entries, ArgumentRole::w);
+    const TensorMapShape map = map_of(one, ArgumentRole::w);
     const std::vector<Multiplication> multiplications = multiplications_of(one);
     RC_ASSERT(static_cast<std::int64_t>(multiplications.size()) == t.units(spec) / 2);
     const std::int64_t tile = *rc::gen::inRange<std::int64_t>(0, tiles);
     const std::int64_t step = *rc::gen::inRange<std::int64_t>(0, t.steps(spec));
     const std::vector<Weight> words = words_of(one, map, tile, step);
     std::map<std::pair<std::int64_t, std::int64_t>, int> times;  // a weight of the tile is multiplied
-    for (int consumer = 0; consumer < t.block_k / 64; ++consumer) {
+    const auto multiply = [&](const Multiplication& multiplication, std::int64_t k_of_tile, std::int64_t column,
+                              const Weight& weight) {
+      const std::int64_t k_of_group = tile % t.tiles_k(spec) * t.block_k + k_of_tile;
+      if (k_of_group >= group_k) return;  // is not stored
+      const std::int64_t place = multiplication.slice * TensorTiling::slice_channels(spec) + column;
+      const std::int64_t channel = step * chunk + t.channel_at(spec, place);
+      if (channel >= spec.filter.c) {
+        RC_ASSERT(weight == Weight{});
+        return;
+      }
+      RC_ASSERT(weight.k == tile / t.tiles_k(spec) * group_k + k_of_group);
+      RC_ASSERT(weight.place == channel * taps + multiplication.r * spec.filter.s + multiplication.s);
+      ++times[{weight.k, weight.place}];
+    };
+    for (const Multiplication& multiplication : multiplications) {
+      if (!t.swizzles_weights(spec)) break;
+      for (std::int64_t k_of_tile = 0; k_of_tile < t.block_k; ++k_of_tile)
+        for (std::int64_t column = 0; column < 32 / map.element_bytes; ++column)
+          multiply(multiplication, k_of_tile, column,
+                   of_swizzled(words, map.element_bytes, k_of_tile, multiplication.weights, column));
+    }
+    for (int consumer = 0; t.multiplies_registers(spec) && consumer < t.block_k / 64; ++consumer) {
       for (int thread = 0; thread < kWarpsOfConsumer * kWarpSize; ++thread) {
         const int warp = thread / kWarpSize, lane = thread % kWarpSize;
         const std::int64_t row = consumer * 64 + warp * kRowsOfWarp + lane / 4;
-        std::vector<std::array<Weight, 4>> a;
-        if (t.multiplies_registers(spec)) a = registers_of(one, words, row, lane);
-        for (const Multiplication& multiplication : multiplications) {
-          for (int i = 0; i < 4; ++i) {
-            const std::int64_t column = lane % 4 + i / 2 * 4, k_of_tile = row + i % 2 * 8;
-            const std::int64_t k_of_group = tile % t.tiles_k(spec) * t.block_k + k_of_tile;
-            if (k_of_group >= group_k) continue;  // is not stored
-            const std::int64_t channel = step * chunk + t.channel_at(spec, multiplication.slice * 4 + column);
-            const Weight weight =
-                t.swizzles_weights(spec)
-                    ? of_swizzled(words, k_of_tile, multiplication.weights, column)
-                    : a.at(static_cast<std::size_t>(multiplication.weights)).at(static_cast<std::size_t>(i));
-            if (channel >= spec.filter.c) {
-              RC_ASSERT(weight == Weight{});
-              continue;
-            }
-            RC_ASSERT(weight.k == tile / t.tiles_k(spec) * group_k + k_of_group);
-            RC_ASSERT(weight.place == channel * taps + multiplication.r * spec.filter.s + multiplication.s);
-            ++times[{weight.k, weight.place}];
-          }
-        }
+        const std::vector<std::array<Weight, 4>> a = registers_of(one, words, row, lane);
+        for (const Multiplication& multiplication : multiplications)
+          for (int i = 0; i < 4; ++i)
+            multiply(multiplication, row + i % 2 * 8, lane % 4 + i / 2 * 4,
+                     a.at(static_cast<std::size_t>(multiplication.weights)).at(static_cast<std::size_t>(i)));
       }
     }
     const std::int64_t rows = std::min<std::int64_t>(t.block_k, group_k - tile % t.tiles_k(spec) * t.block_k);
@@ -213,11 +213,10 @@ RC_GTEST_PROP(TensorRawWeightsProperty, BoxesBringEachOnce, ()) {
   const TensorCandidate& one = some[*rc::gen::inRange<std::size_t>(0, some.size())];
   const TensorTiling& t = one.tiling;
   const ConvSpec& spec = one.spec;
-  const std::vector<KernelEntry> entries = tensor_entries(one.plan);
-  const TensorMapShape& map = map_of(entries, ArgumentRole::w);
+  const TensorMapShape map = map_of(one, ArgumentRole::w);
   const std::int64_t row = spec.filter.c * spec.filter.r * spec.filter.s, group_k = spec.filter.k / spec.groups;
   // As w lies in memory.
-  RC_ASSERT(map.rank == 2 && map.element_bytes == 4);
+  RC_ASSERT(map.rank == 2 && map.element_bytes == element_bytes(spec.dtype));
   RC_ASSERT(map.extents[0] == row && map.extents[1] == spec.filter.k && map.strides[0] == 1 && map.strides[1] == row);
   std::vector<int> counts(static_cast<std::size_t>(spec.filter.k * row), 0);
   for (std::int64_t tile = 0; tile < spec.groups * t.tiles_k(spec); ++tile)
@@ -260,20 +259,20 @@ RC_GTEST_PROP(TensorRawWeightsProperty, LieBehindTheirStepsPixels, ()) {
   for (const TensorCandidate& one : some_with_raw_weights()) {
     const TensorTiling& t = one.tiling;
     const ConvSpec& spec = one.spec;
-    const std::vector<KernelEntry> entries = tensor_entries(one.plan);
-    const TensorMapShape& map = map_of(entries, ArgumentRole::w);
+    const TensorMapShape map = map_of(one, ArgumentRole::w);
     const std::int64_t bytes = std::int64_t{map.box[0]} * map.box[1] * map.element_bytes;
     RC_ASSERT(map.box[0] == t.chunk_channels(spec) * t.taps(spec) && map.box[1] == t.block_k);
-    RC_ASSERT(map.swizzled == (map.box[0] * 4 == kSwizzledRow));
-    RC_ASSERT(map.swizzled == t.swizzles_weights(spec) && map.swizzled != t.multiplies_registers(spec));
+    RC_ASSERT((map.swizzle_bytes == 128) == (map.box[0] * map.element_bytes == kSwizzledRow));
+    RC_ASSERT((map.swizzle_bytes == 128) == t.swizzles_weights(spec));
+    RC_ASSERT(t.swizzles_weights(spec) != t.multiplies_registers(spec));
     // The instruction would cut off what nobody rounds, which no bound of an error shows.
-    RC_ASSERT(map.rounds_to_tf32 == map.swizzled);
+    RC_ASSERT(map.rounds_to_tf32 == (map.swizzle_bytes == 128 && spec.dtype == DataType::f32));
     // What the barrier of a stage expects is what comes.
     RC_ASSERT(t.weight_bytes(spec) == bytes);
     RC_ASSERT(t.weights_in_stage(spec) >= t.runs() * t.run_bytes(spec));
     for (int stage = 0; stage < t.stages; ++stage) {
       const std::int64_t first = stage * t.stage_bytes(spec) + t.weights_in_stage(spec);
-      RC_ASSERT(first % (map.swizzled ? 1024 : 128) == 0);
+      RC_ASSERT(first % (map.swizzle_bytes != 0 ? 1024 : 128) == 0);
       RC_ASSERT(first + bytes <= (stage + 1) * t.stage_bytes(spec));
     }
     RC_ASSERT(!t.resident && t.weights_come_with_steps() && t.kept_weight_bytes(spec) == 0);
@@ -306,7 +305,11 @@ RC_GTEST_PROP(TensorRawWeightsProperty, AreThoseOfAllFilterRows, ()) {
     RC_ASSERT(t.packs_weights() != t.raw_weights);
     if (t.packs_weights()) continue;
     RC_ASSERT(t.can_take_raw_weights(spec));
-    RC_ASSERT(spec.dtype == DataType::f32 && spec.input_layout == Layout::nchw && spec.alignment >= kPieceBytes);
+    RC_ASSERT(spec.alignment >= kPieceBytes);
+    if (t.multiplies_registers(spec))
+      RC_ASSERT(spec.dtype == DataType::f32 && spec.input_layout == Layout::nchw);
+    else
+      RC_ASSERT(spec.input_layout == Layout::nchw || t.walks_pixels);
     RC_ASSERT(t.filter_rows == spec.filter.r && !t.has_zeros(spec));
   }
 }
@@ -319,14 +322,17 @@ TEST(TensorRawWeights, OtherConvolutionsPackThem) {
   const std::string matrix = "input=2,64,9,11 weight=72,64,1,1";
   EXPECT_TRUE(takes(matrix));
   EXPECT_TRUE(takes("input=2,68,9,11 weight=72,68,1,1"));  // zeros behind the last channel
-  EXPECT_FALSE(takes(matrix + " dtype=f16"));
-  EXPECT_FALSE(takes(matrix + " input_layout=nhwc"));
-  EXPECT_FALSE(takes("input=2,66,9,11 weight=72,66,1,1"));  // rows of w are no vectors
+  EXPECT_TRUE(takes(matrix + " dtype=f16"));
+  EXPECT_TRUE(takes(matrix + " input_layout=nhwc"));
+  EXPECT_FALSE(takes("input=2,68,9,11 weight=72,68,1,1 dtype=f16"));  // rows of w are no vectors
+  EXPECT_FALSE(takes("input=2,66,9,11 weight=72,66,1,1"));            // rows of w are no vectors
   EXPECT_FALSE(takes("input=2,64,9,11 weight=72,64,1,2"));
   tiling.slices = 4;
   EXPECT_FALSE(takes(matrix));
   tiling.filter_rows = 3;
   EXPECT_TRUE(takes("input=2,64,9,11 weight=72,64,3,3"));
+  EXPECT_FALSE(takes("input=2,64,9,11 weight=72,64,3,3 dtype=f16"));
+  EXPECT_FALSE(takes("input=2,64,9,11 weight=72,64,3,3 input_layout=nhwc"));
   EXPECT_FALSE(takes("input=2,64,9,11 weight=72,64,3,2"));
   EXPECT_FALSE(takes("input=2,66,9,11 weight=72,66,3,3"));
   EXPECT_FALSE(takes("input=2,64,9,11 weight=72,64,1,3"));
@@ -345,8 +351,9 @@ RC_GTEST_PROP(TensorRawWeightsProperty, AreLoadedBetweenTheirArrivalAndTheirMult
     const std::string text = generate(one.plan).text;
     if (!one.tiling.multiplies_registers(one.spec)) {
       RC_ASSERT(text.find("load_weights(a, ") == std::string::npos);
-      RC_ASSERT(text.find("weights = swizzled_operand(input + kWeightsOfStage + k_consumer * kWeightRowBytes);") !=
-                std::string::npos);
+      static const std::regex rows(
+          R"(weights =\s+swizzled_operand<kWeightRowBytes>\(input \+ kWeightsOfStage \+ k_consumer \* kWeightRowBytes\);)");
+      RC_ASSERT(std::regex_search(text, rows));
       continue;
     }
     const std::size_t arrival = text.find("barrier_wait(full + stage, parity);"),

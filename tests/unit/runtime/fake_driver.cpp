@@ -37,6 +37,14 @@ struct State {
   std::map<const void*, fake_driver::TensorMap> maps;  // that no launch has had yet, by where they are
   std::set<Library*> libraries;
   int retained = 0;
+
+  int keep(void* map, fake_driver::TensorMap made) {
+    const auto at = [](const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); };
+    if (at(map) % 64 != 0 || at(made.address) % 16 != 0) return 1;
+    maps[map] = std::move(made);
+    std::memset(map, 0xcd, 128);
+    return 0;
+  }
 };
 
 State& state() {
@@ -303,20 +311,42 @@ CUresult cuTensorMapEncodeTiled(void* map, int data_type, std::uint32_t rank, vo
   if (fast.load(std::memory_order_relaxed)) return 0;
   const Entry entry("cuTensorMapEncodeTiled");
   if (entry.result != 0) return entry.result;
-  const auto at = [](const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); };
-  if (at(map) % 64 != 0 || at(address) % 16 != 0 || rank == 0 || rank > 5) return 1;
-  state().maps[map] = {data_type,
-                       interleave,
-                       swizzle,
-                       l2_promotion,
-                       fill,
-                       address,
-                       {extents, extents + rank},
-                       {strides, strides + rank - 1},
-                       {box, box + rank},
-                       {element_strides, element_strides + rank}};
-  std::memset(map, 0xcd, 128);
-  return 0;
+  if (rank == 0 || rank > 5) return 1;
+  return state().keep(map, {data_type,
+                            interleave,
+                            swizzle,
+                            l2_promotion,
+                            fill,
+                            address,
+                            {extents, extents + rank},
+                            {strides, strides + rank - 1},
+                            {box, box + rank},
+                            {element_strides, element_strides + rank},
+                            {},
+                            {}});
+}
+
+CUresult cuTensorMapEncodeIm2col(void* map, int data_type, std::uint32_t rank, void* address,
+                                 const std::uint64_t* extents, const std::uint64_t* strides, const int* lower,
+                                 const int* upper, std::uint32_t channels, std::uint32_t pixels,
+                                 const std::uint32_t* element_strides, int interleave, int swizzle, int l2_promotion,
+                                 int fill) {
+  if (fast.load(std::memory_order_relaxed)) return 0;
+  const Entry entry("cuTensorMapEncodeIm2col");
+  if (entry.result != 0) return entry.result;
+  if (rank < 3 || rank > 5) return 1;
+  return state().keep(map, {data_type,
+                            interleave,
+                            swizzle,
+                            l2_promotion,
+                            fill,
+                            address,
+                            {extents, extents + rank},
+                            {strides, strides + rank - 1},
+                            {channels, pixels},
+                            {element_strides, element_strides + rank},
+                            {lower, lower + rank - 2},
+                            {upper, upper + rank - 2}});
 }
 
 CUresult cuFuncLoad(void* function) {

@@ -16,9 +16,19 @@ constexpr char kMapType[] = "const __grid_constant__ TensorMap";
 
 /// x, 2 x 8 x 16 x 64 elements: rows of a channel, and rows of all channels and images.
 TensorMapShape rows_of_channels() {
-  return {.rank = 3, .extents = {64, 16, 16}, .strides = {1, 64, 1024}, .box = {32, 4, 8}, .swizzled = true};
+  return {.rank = 3, .extents = {64, 16, 16}, .strides = {1, 64, 1024}, .box = {32, 4, 8}, .swizzle_bytes = 128};
 }
 TensorMapShape rows() { return {.rank = 2, .extents = {50, 255}, .strides = {1, 64}, .box = {64, 16}}; }
+
+/// x read as 2 images of 16 x 8 pixels with 64 channels: 300 pixels at a time, 16 of their channels.
+TensorMapShape walk() {
+  return {.rank = 4,
+          .extents = {64, 8, 16, 2},
+          .strides = {1, 64, 512, 8192},
+          .box = {16, 300},
+          .swizzle_bytes = 64,
+          .walk = TensorMapShape::Walk{.lower = {-1, -2}, .upper = {-3, 4}, .stride = {2, 5}}};
+}
 
 class TensorMapsTest : public RuntimeTest {
  protected:
@@ -48,6 +58,9 @@ class TensorMapsTest : public RuntimeTest {
     source.entries = {entry_};
     return Kernel(std::make_shared<detail::KernelState>(runtime::cuda_backend(), plan, std::move(source), "key",
                                                         runtime::Binary{"cubin", "", false}, nullptr));
+  }
+  std::string refused(const TensorMapShape& map) {
+    return refused([&](codegen::KernelEntry& entry) { entry.arguments[1].map = map; });
   }
   /// What the InternalError says that making the kernel throws, or "" if it does not.
   std::string refused(const std::function<void(codegen::KernelEntry&)>& change) {
@@ -96,6 +109,51 @@ TEST_F(TensorMapsTest, HoldWhatTheShapeSaysAndTheLaunchsPointer) {
   EXPECT_EQ(rows.swizzle, 0);
 }
 
+TEST_F(TensorMapsTest, WalkAsTheShapeSays) {
+  entry_.arguments[1].map = walk();
+  kernel().launch(nullptr, args_);
+  const fake_driver::TensorMap pixels = fake_driver::launches().front().maps[1];
+  EXPECT_EQ(pixels.address, args_.x);
+  EXPECT_EQ(pixels.data_type, 7);
+  EXPECT_EQ(pixels.extents, (std::vector<std::uint64_t>{64, 8, 16, 2}));
+  EXPECT_EQ(pixels.strides, (std::vector<std::uint64_t>{256, 2048, 32768}));
+  EXPECT_EQ(pixels.lower, (std::vector<int>{-1, -2}));
+  EXPECT_EQ(pixels.upper, (std::vector<int>{-3, 4}));
+  EXPECT_EQ(pixels.box, (std::vector<std::uint32_t>{16, 300}));
+  EXPECT_EQ(pixels.element_strides, (std::vector<std::uint32_t>{1, 2, 5, 1}));
+  EXPECT_EQ(pixels.interleave, 0);
+  EXPECT_EQ(pixels.swizzle, 2);
+  EXPECT_EQ(pixels.l2_promotion, 2);
+  EXPECT_EQ(pixels.fill, 0);
+
+  entry_.arguments[1].map.rounds_to_tf32 = true;
+  kernel().launch(nullptr, args_);
+  EXPECT_EQ(fake_driver::launches().back().maps[1].data_type, 11);
+}
+
+TEST_F(TensorMapsTest, BringBoxesOfFourAxes) {
+  entry_.arguments[1].map = walk();
+  entry_.arguments[1].map.walk.reset();
+  entry_.arguments[1].map.box = {16, 2, 4, 2};
+  kernel().launch(nullptr, args_);
+  const fake_driver::TensorMap images = fake_driver::launches().front().maps[1];
+  EXPECT_EQ(images.extents, (std::vector<std::uint64_t>{64, 8, 16, 2}));
+  EXPECT_EQ(images.strides, (std::vector<std::uint64_t>{256, 2048, 32768}));
+  EXPECT_EQ(images.box, (std::vector<std::uint32_t>{16, 2, 4, 2}));
+  EXPECT_EQ(images.element_strides, (std::vector<std::uint32_t>{1, 1, 1, 1}));
+  EXPECT_TRUE(images.lower.empty());
+}
+
+TEST_F(TensorMapsTest, SwizzleRowsOfEachWidth) {
+  const std::vector<std::pair<int, int>> widths = {{32, 1}, {64, 2}, {128, 3}};
+  for (const auto& [bytes, swizzle] : widths) {
+    entry_.arguments[1].map.swizzle_bytes = bytes;
+    entry_.arguments[1].map.box[0] = bytes / 4;
+    kernel().launch(nullptr, args_);
+    EXPECT_EQ(fake_driver::launches().back().maps[1].swizzle, swizzle) << bytes;
+  }
+}
+
 TEST_F(TensorMapsTest, RoundWhereTheShapeSaysSo) {
   entry_.arguments[1].map.rounds_to_tf32 = true;
   kernel().launch(nullptr, args_);
@@ -135,14 +193,17 @@ TEST_F(TensorMapsTest, AreMadeAnewByEveryLaunch) {
 }
 
 TEST_F(TensorMapsTest, ThatTheDriverRefusesFailTheLaunch) {
+  entry_.arguments[2].map = walk();
   const Kernel kernel = this->kernel();
-  fake_driver::fail("cuTensorMapEncodeTiled", 1);
-  try {
-    kernel.launch(nullptr, args_);
-    FAIL();
-  } catch (const CudaError& error) {
-    EXPECT_EQ(error.result(), 1);
-    EXPECT_NE(std::string(error.what()).find("cuTensorMapEncodeTiled"), std::string::npos) << error.what();
+  for (const std::string call : {"cuTensorMapEncodeTiled", "cuTensorMapEncodeIm2col"}) {
+    fake_driver::fail(call, 1);
+    try {
+      kernel.launch(nullptr, args_);
+      FAIL();
+    } catch (const CudaError& error) {
+      EXPECT_EQ(error.result(), 1);
+      EXPECT_NE(std::string(error.what()).find(call), std::string::npos) << error.what();
+    }
   }
   EXPECT_TRUE(fake_driver::launches().empty());
 }
@@ -155,7 +216,8 @@ TEST_F(TensorMapsTest, ThatCannotBeAreABug) {
   EXPECT_EQ(refused([](codegen::KernelEntry&) {}), "");
   const std::vector<std::pair<Change, std::string>> changes = {
       {[](TensorMapShape& map) { map.rank = 1; }, "of rank 1"},
-      {[](TensorMapShape& map) { map.rank = 4; }, "of rank 4"},
+      {[](TensorMapShape& map) { map.rank = 5; }, "of rank 5"},
+      {[](TensorMapShape& map) { map.rank = 4; }, "an extent of 0"},
       {[](TensorMapShape& map) { map.element_bytes = 8; }, "elements of 8 bytes"},
       {[](TensorMapShape& map) { map.element_bytes = 2, map.rounds_to_tf32 = true; }, "no floats are to be rounded"},
       {[](TensorMapShape& map) { map.strides[0] = 2; }, "a stride of 2 along the first axis"},
@@ -166,7 +228,15 @@ TEST_F(TensorMapsTest, ThatCannotBeAreABug) {
       {[](TensorMapShape& map) { map.box[1] = 257; }, "a box with an extent of 257"},
       {[](TensorMapShape& map) { map.box[2] = 0; }, "a box with an extent of 0"},
       {[](TensorMapShape& map) { map.box[0] = 31; }, "a box with rows of 124 bytes"},
-      {[](TensorMapShape& map) { map.box[0] = 28; }, "swizzled rows of 112 bytes"},
+      {[](TensorMapShape& map) { map.box[0] = 28; }, "rows of 112 bytes, swizzled as if of 128"},
+      {[](TensorMapShape& map) { map.box[0] = 64; }, "rows of 256 bytes, swizzled as if of 128"},
+      {[](TensorMapShape& map) { map.swizzle_bytes = 64; }, "rows of 128 bytes, swizzled as if of 64"},
+      {[](TensorMapShape& map) { map.box[0] = 24, map.swizzle_bytes = 96; }, "a swizzle of 96 bytes"},
+      {[](TensorMapShape& map) { map.box[0] = 4, map.swizzle_bytes = 16; }, "a swizzle of 16 bytes"},
+      {[](TensorMapShape& map) {
+         map.box = {32, 19, 97};
+       },
+       "a box of 235904 bytes"},
       {[](TensorMapShape& map) { map.extents[2] = 17; }, "it is larger than the tensor"},
       {[](TensorMapShape& map) { map.extents[1] = std::int64_t{1} << 32; }, "it is larger than the tensor"},
   };
@@ -174,7 +244,14 @@ TEST_F(TensorMapsTest, ThatCannotBeAreABug) {
     EXPECT_NE(of_map(change).find("probe has a tensor map x_map that cannot be: " + reason), std::string::npos)
         << reason << ": " << of_map(change);
   EXPECT_EQ(of_map([](TensorMapShape& map) { map.box = {32, 256, 1}; }), "");
-  EXPECT_EQ(of_map([](TensorMapShape& map) { map.swizzled = false, map.box[0] = 28; }), "");
+  EXPECT_EQ(of_map([](TensorMapShape& map) { map.box = {32, 19, 96}; }), "");
+  EXPECT_EQ(of_map([](TensorMapShape& map) { map.swizzle_bytes = 0, map.box[0] = 28; }), "");
+
+  TensorMapShape images = walk();
+  images.walk.reset(), images.box = {16, 2, 4, 2};
+  EXPECT_EQ(refused(images), "");
+  images.box[3] = 257;
+  EXPECT_NE(refused(images).find("a box with an extent of 257"), std::string::npos) << refused(images);
 
   const auto has = [](const std::string& text, const char* words) { return text.find(words) != std::string::npos; };
   EXPECT_TRUE(has(refused([](codegen::KernelEntry& entry) { entry.arguments[1].type = "TensorMap"; }),
@@ -183,6 +260,49 @@ TEST_F(TensorMapsTest, ThatCannotBeAreABug) {
                   "too many tensor maps"));
   spec_.alignment = 8;
   EXPECT_TRUE(has(refused([](codegen::KernelEntry&) {}), "the tensor is at no multiple of 16 bytes"));
+}
+
+TEST_F(TensorMapsTest, WhoseWalkCannotBeAreABug) {
+  using Change = std::function<void(TensorMapShape&)>;
+  const auto of_walk = [&](const Change& change) {
+    TensorMapShape map = walk();
+    change(map);
+    return refused(map);
+  };
+  EXPECT_EQ(of_walk([](TensorMapShape&) {}), "");
+  const std::vector<std::pair<Change, std::string>> changes = {
+      {[](TensorMapShape& map) { map.rank = 3; }, "a walk of rank 3"},
+      {[](TensorMapShape& map) { map.extents[3] = 0; }, "an extent of 0"},
+      {[](TensorMapShape& map) { map.extents[3] = (std::int64_t{1} << 32) + 1; }, "an extent of 4294967297"},
+      {[](TensorMapShape& map) { map.extents[3] = 3; }, "it is larger than the tensor"},
+      {[](TensorMapShape& map) { map.strides[2] = 510; }, "a stride of 2040 bytes"},
+      {[](TensorMapShape& map) { map.strides[3] = std::int64_t{1} << 38; }, "a stride of 1099511627776 bytes"},
+      {[](TensorMapShape& map) { map.box[0] = 0; }, "a walk with 0 channels"},
+      {[](TensorMapShape& map) { map.box[0] = 257; }, "a walk with 257 channels"},
+      {[](TensorMapShape& map) { map.box[0] = 14; }, "a walk with rows of 56 bytes"},
+      {[](TensorMapShape& map) { map.box[0] = 12; }, "rows of 48 bytes, swizzled as if of 64"},
+      {[](TensorMapShape& map) { map.box[1] = 0; }, "a walk with 0 pixels"},
+      {[](TensorMapShape& map) { map.box[1] = 1025; }, "a walk with 1025 pixels"},
+      {[](TensorMapShape& map) {
+         map.swizzle_bytes = 0, map.box = {256, 229};
+       },
+       "a walk of 234496 bytes"},
+      {[](TensorMapShape& map) { map.walk->lower[0] = -129; }, "a walk with a corner at -129"},
+      {[](TensorMapShape& map) { map.walk->lower[1] = 128; }, "a walk with a corner at 128"},
+      {[](TensorMapShape& map) { map.walk->upper[0] = 128; }, "a walk with a corner at 128"},
+      {[](TensorMapShape& map) { map.walk->upper[1] = -129; }, "a walk with a corner at -129"},
+      {[](TensorMapShape& map) { map.walk->stride[0] = 0; }, "a walk with a stride of 0"},
+      {[](TensorMapShape& map) { map.walk->stride[1] = 9; }, "a walk with a stride of 9"},
+      {[](TensorMapShape& map) { map.walk->upper[0] = -9; }, "a walk without pixels from -1 to -9"},
+      {[](TensorMapShape& map) { map.walk->lower[1] = 20; }, "a walk without pixels from 20 to 4"},
+  };
+  for (const auto& [change, reason] : changes)
+    EXPECT_NE(of_walk(change).find("probe has a tensor map x_map that cannot be: " + reason), std::string::npos)
+        << reason << ": " << of_walk(change);
+  EXPECT_EQ(of_walk([](TensorMapShape& map) { map.swizzle_bytes = 0, map.box = {256, 228}; }), "");
+  EXPECT_EQ(of_walk([](TensorMapShape& map) { map.box[1] = 1024; }), "");
+  EXPECT_EQ(of_walk([](TensorMapShape& map) { map.walk->lower = {-128, 19}; }), "");
+  EXPECT_EQ(of_walk([](TensorMapShape& map) { map.walk->upper = {-8, 127}, map.walk->stride = {8, 8}; }), "");
 }
 
 }  // namespace

@@ -235,9 +235,15 @@ FAKE cuStreamIsCapturing(void*, int* status) {
   return 0;
 }
 FAKE cuThreadExchangeStreamCaptureMode(int*) { return 0; }
-/// Begins with the address, so that kernels find it where a pointer would be.
+/// Maps begin with the address, so that kernels find it where a pointer would be.
 FAKE cuTensorMapEncodeTiled(void* map, int, std::uint32_t, void* address, const std::uint64_t*, const std::uint64_t*,
                             const std::uint32_t*, const std::uint32_t*, int, int, int, int) {
+  std::memcpy(map, &address, sizeof address);
+  return 0;
+}
+FAKE cuTensorMapEncodeIm2col(void* map, int, std::uint32_t, void* address, const std::uint64_t*, const std::uint64_t*,
+                             const int*, const int*, std::uint32_t, std::uint32_t, const std::uint32_t*, int, int, int,
+                             int) {
   std::memcpy(map, &address, sizeof address);
   return 0;
 }

@@ -6,6 +6,7 @@
 
 #include "runtime/nvrtc.h"
 #include "tools/cuda_device.h"
+#include "tools/harness.h"
 #include "unit/tools/cli_process.h"
 
 namespace jitconv::test {
@@ -126,6 +127,42 @@ TEST_F(CliNvrtc, HarnessCompilesWithNvcc) {
                                                       "-Werror=all-warnings", "-o", directory_.file("harness"), file});
     EXPECT_EQ(compiled.exit_code, 0) << name << "\n" << compiled.out << compiled.err;
   }
+}
+
+// The kernel's own maps are replaced by what else a map can be: nvcc checks calls, not what comes of them.
+TEST_F(CliNvrtc, HarnessEncodesWalksAndEachSwizzle) {
+  const ConvSpec spec = parse_spec("input=8,1024,14,14 weight=256,1024,1,1 math=tf32");
+  const codegen::ConvPlan plan = codegen::make_plan(spec, parse_target("sm_90a"));
+  codegen::KernelSource source = codegen::generate(plan);
+  ASSERT_EQ(source.entries.size(), 1u);
+  std::vector<codegen::Argument*> maps;
+  for (codegen::Argument& argument : source.entries[0].arguments)
+    if (argument.map.rank != 0) maps.push_back(&argument);
+  ASSERT_EQ(maps.size(), 2u);
+  maps[0]->map = {.rank = 4,
+                  .element_bytes = 2,
+                  .extents = {64, 8, 16, 2},
+                  .strides = {1, 64, 512, 8192},
+                  .box = {16, 300},
+                  .swizzle_bytes = 32,
+                  .walk = codegen::TensorMapShape::Walk{.lower = {-1, -2}, .upper = {-3, 4}, .stride = {2, 5}}};
+  maps[1]->map = {
+      .rank = 4, .extents = {64, 8, 16, 2}, .strides = {1, 64, 512, 8192}, .box = {16, 2, 4, 2}, .swizzle_bytes = 64};
+  const std::string text = tools::harness_text(plan, source);
+  for (const std::string part :
+       {"tensor_walk<TensorMap>(b.x, CU_TENSOR_MAP_DATA_TYPE_UINT16, CU_TENSOR_MAP_SWIZZLE_32B,\n"
+        "                                {64, 8, 16, 2}, {128, 1024, 16384}, 16, 300, {-1, -2}, {-3, 4}, {2, 5})",
+        "tensor_map<TensorMap>(b.w, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, CU_TENSOR_MAP_SWIZZLE_64B,\n"
+        "                                {64, 8, 16, 2}, {256, 2048, 32768}, {16, 2, 4, 2})"})
+    EXPECT_NE(text.find(part), std::string::npos) << part;
+
+  const std::string nvcc = find_program("nvcc", {"/usr/local/cuda/bin"});
+  if (nvcc.empty()) GTEST_SKIP() << "no nvcc on PATH or in /usr/local/cuda/bin";
+  const std::string file = directory_.file("harness.cu");
+  write_file(file, text);
+  const ProcessResult compiled = run(nvcc.c_str(), {"-gencode", "arch=compute_90a,code=sm_90a", "-Werror=all-warnings",
+                                                    "-o", directory_.file("harness"), file});
+  EXPECT_EQ(compiled.exit_code, 0) << compiled.out << compiled.err;
 }
 
 TEST_F(CliNvrtc, RunWithoutAGpuShowsCompileResults) {

@@ -1,0 +1,177 @@
+// See tensor_copy_probes.h. Maps are of the words of all items.
+#include "conformance/tensor_copy_probes.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "conformance/tensor_probes.h"
+
+namespace jitconv::test {
+namespace {
+
+/// A probe of copies by the maps of two tensors that the block's items are. What one thread gets depends on all items:
+/// there is one block of them. `constants` has kRounds, `copies` asks for a round's at `boxes`, which end at word
+/// `end`, and `reads` writes down what came.
+Probe copies_in_rounds(const std::string& name, const std::string& function, const codegen::TensorMapShape& first,
+                       const codegen::TensorMapShape& second, const std::string& constants, const std::string& end,
+                       const std::string& copies, const std::string& reads) {
+  Probe probe;
+  probe.name = name;
+  probe.device_files = {"device/barrier.cuh", "device/tensor_copy.cuh"};
+  probe.functions = {"tensor_copy.cuh: " + function};
+  probe.maps = {first, second};
+  probe.body = constants +
+               "  float* const boxes = shared + (1024 - __cvta_generic_to_shared(shared) % 1024) % 1024 / 4;\n"
+               "  Barrier* const full = reinterpret_cast<Barrier*>(boxes + " +
+               end +
+               ");\n"
+               "  const int thread = static_cast<int>(threadIdx.x);\n"
+               "  if (thread == 0) {\n"
+               "    barrier_init(full, 1);\n"
+               "    barrier_init_visible();\n"
+               "  }\n"
+               "  __syncthreads();\n"
+               "#pragma unroll 1\n"
+               "  for (int round = 0; round < kRounds; ++round) {\n" +
+               copies + "    barrier_wait(full, round % 2);\n" + reads +
+               "    __syncthreads();\n"
+               "  }\n";
+  probe.in_words = 32;
+  probe.out_words = 8 * 8;
+  probe.inputs = random_words(probe.name, kProbeThreads * probe.in_words);
+  probe.compute_capability = kHopper;
+  return probe;
+}
+
+/// Boxes, both of 2048 bytes, that stick out on every side.
+Probe tensor_copies(const std::string& name, const codegen::TensorMapShape& first,
+                    const codegen::TensorMapShape& second) {
+  const std::string i2 = first.rank == 3 ? "i2, " : "";
+  Probe probe = copies_in_rounds(
+      name, "tensor_copy_to_shared", first, second, "  constexpr int kWords = 512, kRounds = 8;\n", "2 * kWords",
+      "    const int i0 = (round * 5 % 9 - 4) * 16, i1 = round * 23 % 61 - 14, i2 = round * 5 % 11 - 3;\n"
+      "    if (thread == 0) {\n"
+      "      barrier_arrive_expecting(full, 2 * kWords * 4);\n"
+      "      tensor_copy_to_shared(boxes, &map0, i0, i1, " +
+          i2 +
+          "full);\n"
+          "      tensor_copy_to_shared(boxes + kWords, &map1, i0 / 2, i1 + 3, " +
+          i2 +
+          "full);\n"
+          "    }\n",
+      fmt::format("    for (int i = 0; i < 2 * kWords / {0}; ++i)\n"
+                  "      out[round * (2 * kWords / {0}) + i] = __float_as_uint(boxes[i * {0} + thread]);\n",
+                  kProbeThreads));
+  probe.shared_bytes = 1024 + 2 * 2048 + 8;
+  return probe;
+}
+Probe copies_of_planes() {
+  return tensor_copies("tensor copies of 2 axes",
+                       {.rank = 2, .extents = {50, 60}, .strides = {1, 64}, .box = {32, 16}, .swizzle_bytes = 128},
+                       {.rank = 2, .element_bytes = 2, .extents = {37, 40}, .strides = {1, 48}, .box = {32, 32}});
+}
+Probe copies_of_volumes() {
+  return tensor_copies("tensor copies of 3 axes",
+                       {.rank = 3,
+                        .element_bytes = 2,
+                        .extents = {70, 11, 7},
+                        .strides = {1, 72, 1000},
+                        .box = {64, 4, 4},
+                        .swizzle_bytes = 128},
+                       {.rank = 3, .extents = {27, 13, 9}, .strides = {1, 28, 400}, .box = {16, 8, 4}});
+}
+
+Probe copies_that_round() {
+  Probe probe =
+      tensor_copies("tensor copies that round",
+                    {.rank = 2,
+                     .extents = {61, 60},
+                     .strides = {1, 64},
+                     .box = {32, 16},
+                     .swizzle_bytes = 128,
+                     .rounds_to_tf32 = true},
+                    {.rank = 2, .extents = {60, 63}, .strides = {1, 60}, .box = {16, 32}, .rounds_to_tf32 = true});
+  probe.inputs = words_to_round(probe.name, probe.inputs.size());
+  return probe;
+}
+
+/// The call of round `round` that copies pixels of a walk to word `place`, from another one each time, and at other
+/// offsets, up to 5: some of the pixels lie outside, before and behind. The last channels do too, in some rounds.
+std::string walk_call(int place, int number, const codegen::TensorMapShape& map) {
+  const codegen::TensorMapShape::Walk& walk = *map.walk;
+  std::array<std::int64_t, 2> count{};
+  for (std::size_t i = 0; i < 2; ++i) {
+    const std::int64_t length = map.extents[i + 1] + walk.upper[i] - walk.lower[i];
+    count[i] = (length + walk.stride[i] - 1) / walk.stride[i];
+  }
+  return fmt::format(
+      "      {{\n"
+      "        const int pixel = (round * 11 + 2) % {all}, w = pixel % {w}, h = pixel / {w} % {h};\n"
+      "        tensor_walk_to_shared(boxes + {place}, &map{number}, round * 3 % 5 * 8, {lower_w} + w * {stride_w},\n"
+      "                              {lower_h} + h * {stride_h}, pixel / {image}, round * 7 % 6, round * 5 % 4, "
+      "full);\n"
+      "      }}\n",
+      fmt::arg("all", count[0] * count[1] * map.extents[3]), fmt::arg("w", count[0]), fmt::arg("h", count[1]),
+      fmt::arg("image", count[0] * count[1]), fmt::arg("place", place), fmt::arg("number", number),
+      fmt::arg("lower_w", walk.lower[0]), fmt::arg("lower_h", walk.lower[1]), fmt::arg("stride_w", walk.stride[0]),
+      fmt::arg("stride_h", walk.stride[1]));
+}
+
+/// Walks over the pixels of two tensors, which bring 1536 and 2560 bytes.
+Probe tensor_walks(const std::string& name, const codegen::TensorMapShape& first,
+                   const codegen::TensorMapShape& second) {
+  Probe probe = copies_in_rounds(
+      name, "tensor_walk_to_shared", first, second,
+      "  constexpr int kFirst = 384, kSecond = 640, kSecondPlace = 512, kRounds = 8;\n", "kSecondPlace + kSecond",
+      "    if (thread == 0) {\n"
+      "      barrier_arrive_expecting(full, (kFirst + kSecond) * 4);\n" +
+          walk_call(0, 0, first) + walk_call(512, 1, second) + "    }\n",
+      fmt::format("    for (int i = 0; i < (kFirst + kSecond) / {0}; ++i) {{\n"
+                  "      const int word = i * {0} + thread;\n"
+                  "      out[round * ((kFirst + kSecond) / {0}) + i] =\n"
+                  "          __float_as_uint(boxes[word < kFirst ? word : word - kFirst + kSecondPlace]);\n"
+                  "    }}\n",
+                  kProbeThreads));
+  probe.shared_bytes = 1024 + (512 + 640) * 4 + 8;
+  return probe;
+}
+
+Probe walks_that_round() {
+  codegen::TensorMapShape map{
+      .rank = 4,
+      .extents = {44, 6, 5, 3},
+      .strides = {1, 44, 268, 1340},
+      .box = {32, 12},
+      .swizzle_bytes = 128,
+      .rounds_to_tf32 = true,
+      .walk = codegen::TensorMapShape::Walk{.lower = {-1, -1}, .upper = {-1, -1}, .stride = {2, 2}}};
+  codegen::TensorMapShape other = map;
+  other.box[1] = 20;
+  other.walk = codegen::TensorMapShape::Walk{.lower = {-2, 0}, .upper = {-2, -3}, .stride = {1, 1}};
+  Probe probe = tensor_walks("tensor walks that round", map, other);
+  probe.inputs = words_to_round(probe.name, probe.inputs.size());
+  return probe;
+}
+Probe walks_of_halves() {
+  codegen::TensorMapShape map{.rank = 4,
+                              .element_bytes = 2,
+                              .extents = {50, 7, 6, 3},
+                              .strides = {1, 56, 400, 2400},
+                              .box = {32, 24},
+                              .swizzle_bytes = 64,
+                              .walk = codegen::TensorMapShape::Walk{.lower = {-3, -1}, .upper = {-3, -1}}};
+  codegen::TensorMapShape other = map;
+  other.box = {16, 80};
+  other.swizzle_bytes = 32;
+  other.walk = codegen::TensorMapShape::Walk{.lower = {-1, -2}, .upper = {0, -2}, .stride = {3, 2}};
+  return tensor_walks("tensor walks of 16 bits", map, other);
+}
+
+}  // namespace
+
+std::vector<Probe> tensor_copy_probes() {
+  return {copies_of_planes(), copies_of_volumes(), copies_that_round(), walks_that_round(), walks_of_halves()};
+}
+
+}  // namespace jitconv::test

@@ -1,0 +1,12 @@
+// Probes of copies by tensor maps: boxes and walks that stick out of their tensors, swizzled and rounded on the way.
+#pragma once
+
+#include <vector>
+
+#include "conformance/probes.h"
+
+namespace jitconv::test {
+
+std::vector<Probe> tensor_copy_probes();
+
+}  // namespace jitconv::test

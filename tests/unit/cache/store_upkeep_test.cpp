@@ -140,6 +140,11 @@ TEST_F(StoreUpkeep, ThreadsOfOneProcessHoldTheLimitTogether) {
       ASSERT_LE(bytes(), kLimit) << payload << " bytes each, round " << round;
     }
     EXPECT_EQ(saved, 4 * kThreads * kEach);
+    // A thread that was held up in its scan may have made room for all the others after they were done.
+    for (std::uint64_t i = 0; i < kLimit / 100'000; ++i) {
+      ASSERT_TRUE(store.save(entry_of(4 * kThreads * kEach + i, payload)));
+    }
+    EXPECT_LE(bytes(), kLimit);
     EXPECT_GT(bytes(), kLimit / 2) << "what was counted comes off again";
   }
 }

@@ -73,9 +73,9 @@ std::vector<Argument> convolve_arguments(const ConvPlan& plan, const TensorTilin
       result.push_back({ArgumentRole::packed_w, "const uint4* __restrict__", "packed_w"});
     else if (argument.role == ArgumentRole::w)
       result.push_back(tensor_map(ArgumentRole::w, "w_map", weight_map(plan.spec, tiling)));
-    else if (argument.role == ArgumentRole::x && tiling.packs_pixels)
+    else if (argument.role == ArgumentRole::x && tiling.packs_pixels())
       result.push_back({ArgumentRole::packed_x, "const uint4* __restrict__", "packed_x"});
-    else if (argument.role == ArgumentRole::x && tiling.walks_pixels)
+    else if (argument.role == ArgumentRole::x && tiling.walks_pixels())
       result.push_back(tensor_map(ArgumentRole::x, "x_map", walk_map(plan.spec, tiling)));
     else if (argument.role == ArgumentRole::x && tiling.copies_boxes(plan.spec))
       result.push_back(tensor_map(ArgumentRole::x, "x_map", pixel_map(plan.spec, tiling)));
@@ -120,7 +120,7 @@ std::string constants(const ConvPlan& plan, const TensorTiling& tiling) {
   c.add("kPhases", TensorTiling::phases(spec), "residues of columns modulo the stride, kept apart");
   c.add("kUnits", tiling.units(spec), "of a step: taps, each of one slice");
   c.add("kRunPixels", tiling.run_pixels(spec));
-  if (tiling.walks_pixels)
+  if (tiling.walks_pixels())
     c.add("kPixelBytes", 16 * tiling.slices, "all slices of a pixel, one after the other")
         .add("kPhaseBytes", tiling.phase_bytes(spec))
         .add("kWalkedBytes", tiling.walked_bytes(spec), "of a step");
@@ -149,7 +149,7 @@ std::string constants(const ConvPlan& plan, const TensorTiling& tiling) {
   c.add("kBarriersFirstByte", tiling.barriers_first_byte(spec));
 
   if (tiling.packs_weights()) add_tensor_pack_constants(c, spec, tiling);
-  if (tiling.packs_pixels) add_tensor_pixel_constants(c, spec, tiling);
+  if (tiling.packs_pixels()) add_tensor_pixel_constants(c, spec, tiling);
   if (tiling.splits > 1) {
     c.group("Adding partial sums");
     add_reduce_constants(c, spec, tiling.partial_sum_stride(spec));
@@ -159,17 +159,28 @@ std::string constants(const ConvPlan& plan, const TensorTiling& tiling) {
   return text;
 }
 
+std::string_view assert_of_pixels(TensorTiling::Pixels pixels) {
+  using Pixels = TensorTiling::Pixels;
+  switch (pixels) {
+    case Pixels::loaded:
+      return "static_assert(kTeams * kTeamWarps == 4);";
+    case Pixels::copied:
+      return "static_assert(kStages >= 4 && kCopiesAhead * 4 * kRawBytes <= kStagingFirstByte);";
+    case Pixels::packed:
+      return "static_assert(kSlices % 4 == 0 && kPackedImage == kPackedH * kPitch);";
+    case Pixels::walked:
+      return "static_assert(kRunBytes % 1024 == 0 && kStageBytes % 1024 == 0);";
+  }
+  return {};
+}
+
 std::string asserts(const ConvPlan& plan, const TensorTiling& tiling) {
   Lines lines;
   lines.add("// The numbers above are redundant; they must agree.");
   lines.add(fmt::format("static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == {});",
                         64 * tiling.tile_consumers()));
-  lines.add(tiling.packs_pixels   ? "static_assert(kSlices % 4 == 0 && kPackedImage == kPackedH * kPitch);"
-            : tiling.walks_pixels ? "static_assert(kRunBytes % 1024 == 0 && kStageBytes % 1024 == 0);"
-            : tiling.copies_ahead > 0
-                ? "static_assert(kStages >= 4 && kCopiesAhead * 4 * kRawBytes <= kStagingFirstByte);"
-                : "static_assert(kTeams * kTeamWarps == 4);");
-  const bool walks = tiling.walks_pixels, vectors = TensorTiling::loads_vectors(plan.spec),
+  lines.add(assert_of_pixels(tiling.pixels));
+  const bool walks = tiling.walks_pixels(), vectors = TensorTiling::loads_vectors(plan.spec),
              nhwc = plan.spec.output_layout == Layout::nhwc;
   lines.add("static_assert(kGap <= (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kGap);");
   lines.add(
@@ -215,15 +226,15 @@ std::string device(const ConvPlan& plan, const TensorTiling& tiling) {
   const bool f32 = plan.spec.dtype == DataType::f32, nhwc = plan.spec.output_layout == Layout::nhwc;
   const bool boxes = tiling.copies_boxes(plan.spec);
   std::vector<std::string_view> files = {element_header(plan.spec.dtype), "device/barrier.cuh"};
-  if (boxes || tiling.walks_pixels || !tiling.packs_weights()) files.push_back("device/tensor_copy.cuh");
-  if (tiling.packs_weights() || tiling.packs_pixels || (tiling.copies_ahead > 0 && !boxes))
+  if (boxes || tiling.walks_pixels() || !tiling.packs_weights()) files.push_back("device/tensor_copy.cuh");
+  if (tiling.packs_weights() || tiling.packs_pixels() || (tiling.copies_pixels() && !boxes))
     files.push_back("device/bulk_copy.cuh");
   files.insert(files.end(), {"device/dependent_launch.cuh", "device/warpgroup.cuh"});
-  if (tiling.walks_pixels || tiling.swizzles_weights(plan.spec)) files.push_back("device/swizzled_operand.cuh");
+  if (tiling.walks_pixels() || tiling.swizzles_weights(plan.spec)) files.push_back("device/swizzled_operand.cuh");
   // Packing loads elements, whatever loads pixels.
-  if (tiling.packs_weights() || tiling.packs_pixels || tiling.lanes_load())
+  if (tiling.packs_weights() || tiling.packs_pixels() || tiling.loads_pixels())
     files.push_back(f32 ? "device/load_32bit.cuh" : "device/load_16bit.cuh");
-  if (tiling.lanes_load() && TensorTiling::loads_vectors(plan.spec)) files.push_back("device/load_vector.cuh");
+  if (tiling.loads_pixels() && TensorTiling::loads_vectors(plan.spec)) files.push_back("device/load_vector.cuh");
   files.push_back(f32 ? "device/operand_tf32.cuh" : "device/operand_16bit.cuh");
   if (nhwc) {
     files.push_back("device/warpgroup_sync.cuh");
@@ -253,7 +264,7 @@ std::string packing(const ConvPlan& plan, const TensorTiling& tiling) {
   std::string text;
   if (tiling.packs_weights()) text = emit_tensor_pack(plan, tiling);
   if (tiling.multiplies_registers(plan.spec)) text = emit_tensor_raw_weights(plan.spec, tiling);
-  if (tiling.packs_pixels) text += (text.empty() ? "" : "\n\n") + emit_tensor_pixels(plan, tiling);
+  if (tiling.packs_pixels()) text += (text.empty() ? "" : "\n\n") + emit_tensor_pixels(plan, tiling);
   return text;
 }
 
@@ -308,14 +319,14 @@ std::vector<KernelEntry> tensor_entries(const ConvPlan& plan) {
   const auto& tiling = std::get<TensorTiling>(plan.tiling);
   std::vector<KernelEntry> entries;
   if (tiling.packs_weights()) entries.push_back(tensor_pack_entry(plan, tiling));
-  if (tiling.packs_pixels) entries.push_back(tensor_pixel_entry(plan, tiling));
+  if (tiling.packs_pixels()) entries.push_back(tensor_pixel_entry(plan, tiling));
   entries.push_back({kernel_name(plan),
                      {plan.blocks, 1, 1},
                      plan.threads,
                      plan.shared_bytes,
                      convolve_arguments(plan, tiling),
                      /*packs_weights=*/false,
-                     /*starts_early=*/tiling.packs_weights() || tiling.packs_pixels});
+                     /*starts_early=*/tiling.packs_weights() || tiling.packs_pixels()});
   if (tiling.splits > 1) entries.push_back(reduce_entry(plan));
   return entries;
 }

@@ -8,6 +8,8 @@
 namespace jitconv::codegen {
 namespace {
 
+using Pixels = TensorTiling::Pixels;
+
 /// Lines that load the channels of pixel `i`.
 std::string load_pixel(const ConvPlan& plan, const TensorTiling& tiling) {
   const std::int64_t channels = plan.spec.filter.c, chunk = tiling.chunk_channels(plan.spec);
@@ -101,7 +103,7 @@ std::string load_run(const ConvPlan& plan, const TensorTiling& tiling) {
 /// Barriers behind those of the stages, and what makes them ready.
 Holes barrier_holes(const TensorTiling& tiling) {
   Lines init, more;
-  std::string next = tiling.copies_ahead > 0 ? "empty + kStages + 4 * kCopiesAhead" : "empty + kStages";
+  std::string next = tiling.copies_pixels() ? "empty + kStages + 4 * kCopiesAhead" : "empty + kStages";
   if (tiling.resident) {
     more.add(fmt::format("Barrier* const weights_arrival = {};", next));
     init.add("barrier_init(weights_arrival, 1);");
@@ -121,21 +123,37 @@ Holes barrier_holes(const TensorTiling& tiling) {
 /// Arrivals at the barrier of a stage: of those who bring pixels, and of who asks for weights.
 std::string arrivals(const TensorTiling& tiling) {
   const int weights = tiling.weights_come_with_steps() ? 1 : 0;
-  if (tiling.packs_pixels) return std::to_string(4 + weights);
-  if (tiling.walks_pixels || tiling.copies_ahead > 0) return std::to_string(1 + weights);
-  return weights == 1 ? "kTeamWarps + 1" : "kTeamWarps";
+  switch (tiling.pixels) {
+    case Pixels::loaded:
+      return weights == 1 ? "kTeamWarps + 1" : "kTeamWarps";
+    case Pixels::copied:
+      return std::to_string(1 + weights);
+    case Pixels::packed:
+      return std::to_string(4 + weights);
+    case Pixels::walked:
+      return std::to_string(1 + weights);
+  }
+  return {};
 }
 
 /// Which of the threads that load a step asks for its weights.
 std::string_view asks_for_weights(const TensorTiling& tiling) {
-  if (tiling.packs_pixels) return "warp == 0";  // only a lane of each warp is left
-  if (tiling.walks_pixels) return "warp == 1";  // and pixels do not wait for the kernel that packs weights
-  return tiling.copies_ahead > 0 ? "lane == 0" : "member == 0 && lane == 0";
+  switch (tiling.pixels) {
+    case Pixels::loaded:
+      return "member == 0 && lane == 0";
+    case Pixels::copied:
+      return "lane == 0";
+    case Pixels::packed:
+      return "warp == 0";  // only a lane of each warp is left
+    case Pixels::walked:
+      return "warp == 1";  // and pixels do not wait for the kernel that packs weights
+  }
+  return {};
 }
 
 /// Who waits for the kernel before: all that ask for what it packs, and no others.
 std::string await_packing(const TensorTiling& tiling) {
-  if (tiling.packs_pixels) return "wait_for_previous_kernel();";
+  if (tiling.packs_pixels()) return "wait_for_previous_kernel();";
   if (!tiling.packs_weights() || !tiling.weights_come_with_steps()) return {};
   return fmt::format("if ({}) wait_for_previous_kernel();", asks_for_weights(tiling));
 }
@@ -164,7 +182,7 @@ Holes weight_holes(const TensorTiling& tiling) {
             {"await_weights", ""}};
   }
   return {{"load_weights",
-           fmt::format("if (threadIdx.x == {}) {{  // all of them, for all tiles\n", tiling.walks_pixels ? 32 : 0) +
+           fmt::format("if (threadIdx.x == {}) {{  // all of them, for all tiles\n", tiling.walks_pixels() ? 32 : 0) +
                "  wait_for_previous_kernel();\n"
                "  barrier_arrive_expecting(weights_arrival, kSteps * kWeightBytes);\n"
                "  for (int step = 0; step < kSteps; ++step)\n"
@@ -249,9 +267,39 @@ std::string walk_pixels(const TensorTiling& tiling) {
   return fill_template(embedded_text("tensor_walk_pixels.cu.in"), {{"start", start}});
 }
 
+/// What brings a run's pixels, as functions that the file of tiles calls.
+std::string load_functions(const ConvPlan& plan, const TensorTiling& tiling) {
+  switch (tiling.pixels) {
+    case Pixels::loaded:
+      return load_run(plan, tiling);
+    case Pixels::copied:
+      return warp_steps(tiling) + "\n" + copy_pixels(plan.spec, tiling) + "\n" + convert_run(plan, tiling);
+    case Pixels::packed:
+      return copy_packed_pixels(tiling);
+    case Pixels::walked:
+      return walk_pixels(tiling);
+  }
+  return {};
+}
+
+/// How loading warps go through tiles and steps.
+std::string_view tiles_file(const TensorTiling& tiling) {
+  switch (tiling.pixels) {
+    case Pixels::loaded:
+      return "tensor_tiles_loaded.cu.in";
+    case Pixels::copied:
+      return "tensor_tiles_copied.cu.in";
+    case Pixels::packed:
+      return "tensor_tiles_packed.cu.in";
+    case Pixels::walked:
+      return "tensor_tiles_walked.cu.in";
+  }
+  return {};
+}
+
 /// What the copy engine is asked for before the block is ready: the first steps of each loading warp.
 std::string first_copies(const ConvSpec& spec, const TensorTiling& tiling) {
-  if (tiling.copies_ahead == 0) return {};
+  if (!tiling.copies_pixels()) return {};
   return fill_template(embedded_text("tensor_first_copies.cu.in"),
                        {{"arrivals", tiling.images > 0 ? "1" : "kRuns"}, {"source", copied_tensor(spec, tiling)}});
 }
@@ -260,10 +308,10 @@ std::string first_copies(const ConvSpec& spec, const TensorTiling& tiling) {
 
 void add_tensor_load_constants(Constants& c, const ConvPlan& plan, const TensorTiling& tiling) {
   const ConvSpec& spec = plan.spec;
+  if (tiling.packs_pixels() || tiling.walks_pixels()) return;
   const std::int64_t items = tiling.load_items(spec);
   const bool vectors = TensorTiling::loads_vectors(spec), pairs = TensorTiling::loads_pairs(spec);
-  if (tiling.packs_pixels || tiling.walks_pixels) return;
-  if (tiling.copies_ahead > 0) {
+  if (tiling.copies_pixels()) {
     c.group("Loading: a warp takes every fourth step, and the copy engine brings kCopiesAhead of them");
     c.add("kCopiesAhead", tiling.copies_ahead);
     if (tiling.images == 0 && !tiling.copies_rows(spec)) c.add("kVectorElements", 16 / element_bytes(spec.dtype));
@@ -281,12 +329,12 @@ void add_tensor_load_constants(Constants& c, const ConvPlan& plan, const TensorT
         : pairs ? "64 pixels each"
                 : "32 pixels each")
       .add("kLoadItems", items * TensorTiling::phases(spec));
-  if (tiling.copies_ahead == 0) c.add("kLoadBatch", tiling.load_batch, "items of a warp in flight");
+  if (tiling.loads_pixels()) c.add("kLoadBatch", tiling.load_batch, "items of a warp in flight");
 }
 
 Holes tensor_load_holes(const ConvPlan& plan, const TensorTiling& tiling) {
   const StepText text = step_text(tiling);
-  const bool copies = tiling.copies_ahead > 0;
+  const bool copies = tiling.copies_pixels();
   Holes tiles = {{"loader_registers", move_registers(tiling.loader_registers(plan.spec), "kLoaderRegisters")},
                  {"await_packing", await_packing(tiling)},
                  {"tile_number", text.tile_number},
@@ -297,14 +345,14 @@ Holes tensor_load_holes(const ConvPlan& plan, const TensorTiling& tiling) {
     tiles.merge(Holes{{"source", copied_tensor(plan.spec, tiling)}});
   else
     tiles.merge(Holes{{"steps", text.steps}, {"first_step", text.first_step}, {"end_step", text.end_step}});
-  if (tiling.walks_pixels) {
+  if (tiling.walks_pixels()) {
     // Who would only wait for stages, and arrive nowhere, could miss a phase, which the others would not wait for.
     tiles.emplace("askers", tiling.weights_come_with_steps() ? "a thread asks for pixels, another for weights"
                                                              : "a thread asks for pixels");
     tiles.emplace("leave", tiling.weights_come_with_steps() ? "if (lane != 0 || warp > 1) return;"
                                                             : "if (threadIdx.x != 0) return;");
   }
-  if (tiling.lanes_load())
+  if (tiling.loads_pixels())
     tiles.merge(
         Holes{{"run_image", tiling.images > 0 ? "run * static_cast<long long>(kImages * kInputStrideN) + " : ""}});
   Holes weights = weight_holes(tiling);
@@ -312,16 +360,8 @@ Holes tensor_load_holes(const ConvPlan& plan, const TensorTiling& tiling) {
     tiles.insert(weights.extract(name));
   Holes holes = {{"arrivals", arrivals(tiling)},
                  {"first_copies", first_copies(plan.spec, tiling)},
-                 {"load_functions", tiling.packs_pixels   ? copy_packed_pixels(tiling)
-                                    : tiling.walks_pixels ? walk_pixels(tiling)
-                                    : copies ? warp_steps(tiling) + "\n" + copy_pixels(plan.spec, tiling) + "\n" +
-                                                   convert_run(plan, tiling)
-                                             : load_run(plan, tiling)},
-                 {"load_tiles", fill_template(embedded_text(tiling.packs_pixels   ? "tensor_tiles_packed.cu.in"
-                                                            : tiling.walks_pixels ? "tensor_tiles_walked.cu.in"
-                                                            : copies              ? "tensor_tiles_copied.cu.in"
-                                                                                  : "tensor_tiles_loaded.cu.in"),
-                                              tiles)}};
+                 {"load_functions", load_functions(plan, tiling)},
+                 {"load_tiles", fill_template(embedded_text(tiles_file(tiling)), tiles)}};
   holes.merge(weights);
   holes.merge(barrier_holes(tiling));
   return holes;

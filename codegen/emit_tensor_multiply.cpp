@@ -132,9 +132,9 @@ std::string multiplications(const ConvSpec& spec, const TensorTiling& tiling, co
 std::string operands(const ConvSpec& spec, const TensorTiling& tiling) {
   Lines lines;
   lines.add(fmt::format("// Adding to an operand moves it by 16 bytes: {}, {}.",
-                        tiling.walks_pixels ? "a slice of all pixels" : "a pixel of a slice",
+                        tiling.walks_pixels() ? "a slice of all pixels" : "a pixel of a slice",
                         tiling.swizzles_weights(spec) ? "a slice of all weights" : "a channel of a unit"));
-  if (tiling.walks_pixels)
+  if (tiling.walks_pixels())
     lines.add("const MatrixOperand pixels = swizzled_operand<kPixelBytes>(input + run * kRunBytes);");
   else if (tiling.slices > 1)
     lines.add(fmt::format("const MatrixOperand pixels = matrix_operand(input + run * kRunBytes, {} * 16);",
@@ -168,7 +168,7 @@ std::string emit_tensor_raw_weights(const ConvSpec& spec, const TensorTiling& ti
                     {{"vector", std::to_string(vector)},
                      {"more_of_vector", vector == 2 ? "" : "value[i + 2] = some.z, value[i + 3] = some.w;"}});
   // Loads of lanes name the channels in this order.
-  if (!tiling.lanes_load()) text.append("\n").append(embedded_text("tensor_channel_order.cu.in"));
+  if (!tiling.loads_pixels()) text.append("\n").append(embedded_text("tensor_channel_order.cu.in"));
   text.pop_back();
   return text;
 }

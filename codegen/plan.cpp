@@ -130,23 +130,32 @@ std::string describe(const PointwiseTiling& t, const ConvSpec&) {
   return text;
 }
 
+std::string loading(const TensorTiling& t, const ConvSpec& spec) {
+  using Pixels = TensorTiling::Pixels;
+  switch (t.pixels) {
+    case Pixels::loaded:
+      return fmt::format("{} team(s) of {} warp(s), {} {} of a lane in flight", 4 / t.team_warps, t.team_warps,
+                         t.load_batch,
+                         TensorTiling::loads_vectors(spec) ? "vector(s)"
+                         : TensorTiling::loads_pairs(spec) ? "pair(s) of pixels"
+                                                           : "pixel(s)");
+    case Pixels::copied:
+      return fmt::format("by the copy engine, {} step(s) ahead of each of 4 warps", t.copies_ahead);
+    case Pixels::packed:
+      return "packed before, by the copy engine";
+    case Pixels::walked:
+      return "as operand rows, by the copy engine";
+  }
+  return {};
+}
+
 /// How pixels come, and how outputs leave.
 std::string traffic(const TensorTiling& t, const ConvSpec& spec) {
-  std::string text =
-      t.packs_pixels   ? "loading: packed before, by the copy engine\n"
-      : t.walks_pixels ? "loading: as operand rows, by the copy engine\n"
-      : t.copies_ahead > 0
-          ? fmt::format("loading: by the copy engine, {} step(s) ahead of each of 4 warps\n", t.copies_ahead)
-          : fmt::format("loading: {} team(s) of {} warp(s), {} {} of a lane in flight\n", 4 / t.team_warps,
-                        t.team_warps, t.load_batch,
-                        TensorTiling::loads_vectors(spec) ? "vector(s)"
-                        : TensorTiling::loads_pairs(spec) ? "pair(s) of pixels"
-                                                          : "pixel(s)");
   const std::string_view stores = spec.output_layout == Layout::nhwc ? "vectors of channels"
                                   : t.images > 0                     ? "planes of whole images"
                                   : t.stores_bulk(spec)              ? "runs, by the copy engine"
                                                                      : "runs, as vectors";
-  return text + fmt::format("storing: {}\n", stores);
+  return fmt::format("loading: {}\nstoring: {}\n", loading(t, spec), stores);
 }
 
 std::string describe(const TensorTiling& t, const ConvSpec& spec) {

@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "codegen/tensor_tiling.h"
 #include "codegen/tiling.h"
 #include "jitconv/spec.h"
 #include "jitconv/target.h"

@@ -146,15 +146,16 @@ class Search {
     if (!tiling.raw_weights || spec_.input_layout == Layout::nchw) loads(tiling);
     if (tiling.can_walk_pixels(spec_)) {
       TensorTiling walked = tiling;
-      walked.walks_pixels = true;
+      walked.pixels = TensorTiling::Pixels::walked;
       loads(walked);
     }
     TensorTiling packed = tiling;
-    packed.packs_pixels = true;
+    packed.pixels = TensorTiling::Pixels::packed;
     if (tiling.can_pack_pixels(spec_) && packed.packed_pixel_bytes(spec_) <= kMostPackedPixelBytes) loads(packed);
     // Of tiles of one step, which has one slice, ptxas spills what warps that convert copies hold.
     const bool spills = tiling.slices == 1 && tiling.steps(spec_) == 1 && tiling.columns > kMostColumnsOfOnlyStep;
     if (!tiling.copies_fit(spec_) || spills) return;
+    tiling.pixels = TensorTiling::Pixels::copied;
     for (const int copies_ahead : {1, 2}) {
       tiling.copies_ahead = copies_ahead;
       loads(tiling);
@@ -168,10 +169,10 @@ class Search {
     const std::int64_t fit = (target_.shared_bytes_per_block - rest) / tiling.stage_bytes(spec_);
     // A warpgroup gives a stage back when it has the next; where each has stages of its own, they are an even number.
     const bool own_stages = tiling.share == TensorTiling::Share::steps;
-    if (fit < (tiling.copies_ahead > 0 || own_stages ? 4 : 2)) return;
+    if (fit < (tiling.copies_pixels() || own_stages ? 4 : 2)) return;
     tiling.stages = static_cast<int>(std::min<std::int64_t>(fit, kMostStages));
     if (own_stages) tiling.stages -= tiling.stages % 2;
-    if (!tiling.lanes_load()) return splits(tiling);
+    if (!tiling.loads_pixels()) return splits(tiling);
     const std::int64_t items = tiling.load_items(spec_) * TensorTiling::phases(spec_);
     for (const int team_warps : {1, 2, 4}) {
       if (4 / team_warps > tiling.stages) continue;

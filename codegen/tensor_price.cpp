@@ -87,8 +87,18 @@ TensorPrice::TensorPrice(const ConvSpec& spec, const Target& target)
     : spec_(spec), target_(target), out_(output_shape(spec)), bytes_(static_cast<std::int64_t>(work(spec).bytes)) {}
 
 std::int64_t TensorPrice::step_load(const TensorTiling& tiling) const {
-  if (tiling.packs_pixels) return load_packed(tiling);
-  return tiling.copies_ahead > 0 ? load_copied(tiling) : load_by_lanes(tiling);
+  using Pixels = TensorTiling::Pixels;
+  switch (tiling.pixels) {
+    case Pixels::loaded:
+      return load_by_lanes(tiling);
+    case Pixels::copied:
+      return load_copied(tiling);
+    case Pixels::packed:
+      return load_packed(tiling);
+    case Pixels::walked:
+      return load_walked(tiling);
+  }
+  return 0;
 }
 
 std::int64_t TensorPrice::load_walked(const TensorTiling& tiling) const {
@@ -161,9 +171,9 @@ std::int64_t TensorPrice::step_multiply(const TensorTiling& tiling) const {
   if (tiling.multiplies_registers(spec_))
     cycles += (kRawWeights + kRawWeight * tiling.units(spec_)) * (alone ? kRawTurnPercent : 100) / 100;
   if (tiling.share == TensorTiling::Share::steps) cycles = std::max(pipe, cycles * kStepTurnPercent / 100);
-  if (tiling.walks_pixels) return cycles + kWalkStep;
-  if (tiling.packs_pixels) return cycles;
-  if (tiling.copies_ahead > 0) return cycles + tiling.raw_bytes(spec_) / kCopiedBytesPerCycle;
+  if (tiling.walks_pixels()) return cycles + kWalkStep;
+  if (tiling.packs_pixels()) return cycles;
+  if (tiling.copies_pixels()) return cycles + tiling.raw_bytes(spec_) / kCopiedBytesPerCycle;
   const std::int64_t own = ceil_div(tiling.load_items(spec_) * TensorTiling::phases(spec_), tiling.team_warps);
   return cycles + (ceil_div(own, tiling.load_batch) - 1) * kNextBatch;
 }
@@ -183,7 +193,7 @@ std::int64_t TensorPrice::input_bytes() const {
 std::int64_t TensorPrice::of_walk(const TensorTiling& tiling, std::int64_t tiles) const {
   using Share = TensorTiling::Share;
   const std::int64_t steps = tiling.steps_of_split(spec_), waves = ceil_div(tiles, target_.sm_count);
-  const std::int64_t multiply = steps * step_multiply(tiling), load = steps * load_walked(tiling);
+  const std::int64_t multiply = steps * step_multiply(tiling), load = steps * step_load(tiling);
   const std::int64_t window_bytes = tiling.window * tiling.written_bytes(spec_);
   const std::int64_t stored = tiling.block_k * tiling.runs() * window_bytes / kWalkStoredBytesPerCycle;
   std::int64_t store = kWalkStore + std::max(stored, store_columns(tiling, window_bytes));
@@ -206,7 +216,7 @@ std::int64_t TensorPrice::of_walk(const TensorTiling& tiling, std::int64_t tiles
 }
 
 std::int64_t TensorPrice::of(const TensorTiling& tiling, std::int64_t tiles) const {
-  if (tiling.walks_pixels) return of_walk(tiling, tiles);
+  if (tiling.walks_pixels()) return of_walk(tiling, tiles);
   const std::int64_t steps = tiling.steps_of_split(spec_), n = tiling.columns;
   const std::int64_t multiply = steps * step_multiply(tiling), load_of_step = step_load(tiling);
   const std::int64_t load = steps * load_of_step;
@@ -220,22 +230,22 @@ std::int64_t TensorPrice::of(const TensorTiling& tiling, std::int64_t tiles) con
   const std::int64_t consume = turns ? std::max(multiply, (multiply + store) / 2) : multiply + store;
   const std::int64_t last = turns ? store : 0;
   std::int64_t tile = std::max(consume, load) + std::min(consume, load) / 8;
-  if (tiling.runs() == 2 && !tiling.packs_pixels) tile += steps * kSecondRun;
+  if (tiling.runs() == 2 && !tiling.packs_pixels()) tile += steps * kSecondRun;
   if (tiling.filter_rows > 1) tile += steps * kAllRows * tiling.runs();
   // A warp that converts needs a stage besides the one that is multiplied.
-  if (tiling.copies_ahead > 0 && tiling.stages < kLoadingWarps + 2) tile += tile * 4 / 100;
+  if (tiling.copies_pixels() && tiling.stages < kLoadingWarps + 2) tile += tile * 4 / 100;
   // Loading warps that run few stages ahead of those they load now. A step of one slice is one long batch instead.
-  if (tiling.lanes_load() && tiling.slices > 1) {
+  if (tiling.loads_pixels() && tiling.slices > 1) {
     const std::int64_t ahead = tiling.stages - kLoadingWarps / tiling.team_warps;
     tile += tile * std::max<std::int64_t>(0, 3 - ahead) * kShallowPermille / 1000;
   }
   if (tiling.stages <= 3) tile += tile * (tiling.stages == 2 ? 10 : 6) / 100;
   const std::int64_t waves = ceil_div(tiles, target_.sm_count);
-  const std::int64_t first = waves > 1 ? 0 : load_of_step * (tiling.copies_ahead > 0 ? 3 : 2) / 2;
+  const std::int64_t first = waves > 1 ? 0 : load_of_step * (tiling.copies_pixels() ? 3 : 2) / 2;
   std::int64_t compute =
       (waves * tile + last + first + (tiling.packs_weights() ? kStart : kRawStart)) * kPicosecondsPerCycle +
       (tiling.packs_weights() ? kExtraLaunch : 0);
-  if (tiling.packs_pixels)
+  if (tiling.packs_pixels())
     compute +=
         kPixelLaunch + (tiling.packed_pixel_bytes(spec_) + input_bytes()) * 1000 / (kPackedBytesPerMicrosecond / 1000);
   std::int64_t bytes = bytes_;
@@ -253,7 +263,7 @@ std::int64_t TensorPrice::of(const TensorTiling& tiling, std::int64_t tiles) con
   // Of warpgroups in turn, the channels of a run are stored at different times.
   if (turns && tiling.tiles_k(spec_) > 1) bytes += bytes * kTurnsPercent / 100;
   const std::int64_t memory = bytes * 1000 / (kDramBytesPerMicrosecond / 1000) * (aligned ? 100 : kUnalignedPercent) /
-                              100 * (tiling.copies_ahead > 0 ? 100 : kLoadedPercent) / 100;
+                              100 * (tiling.copies_pixels() ? 100 : kLoadedPercent) / 100;
   return std::max(compute, memory) + std::min(compute, memory) / 5 + kLaunch;
 }
 

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "codegen/tiling.h"
+#include "codegen/tensor_tiling.h"
 #include "jitconv/spec.h"
 #include "jitconv/target.h"
 

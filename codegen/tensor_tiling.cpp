@@ -1,5 +1,8 @@
-// What follows from a TensorTiling and the convolution: the order of taps, sizes of runs and stages, the map of shared
-// memory.
+// What follows from a TensorTiling and the convolution: the grid of positions, runs and what they need of x, steps,
+// tiles. Where that lies in memory is in tensor_memory.cpp, what kernels before the convolution make in
+// tensor_packing.cpp.
+#include "codegen/tensor_tiling.h"
+
 #include <algorithm>
 #include <array>
 #include <numeric>
@@ -10,18 +13,7 @@
 namespace jitconv::codegen {
 namespace {
 
-constexpr std::int64_t kRowBytes = 16;  // of a matrix operand's half: a slice of a pixel, a unit of an output channel
-constexpr std::int64_t kBoxAlignment = 128, kSwizzledBoxAlignment = 1024;  // bytes, where tensor maps copy to
-constexpr std::int64_t kBarrierBytes = 8;
-constexpr int kWarps = 8;  // that multiply
-constexpr int kStagedChannels = 8;
-constexpr int kConsumerChannels = 64;
-constexpr int kMostConsumerRegisters = 192;  // what is left to loading warps must do for a step
-
-std::int64_t plane(const ConvSpec& spec) {
-  const TensorShape out = output_shape(spec);
-  return out.h * out.w;
-}
+constexpr std::int64_t kBoxAlignment = 128;  // bytes, where tensor maps copy to
 
 /// Of a filter's offsets modulo the stride: the largest and those below.
 int residues(std::int64_t filter_taps, std::int64_t dilation, std::int64_t stride) {
@@ -39,6 +31,11 @@ std::int64_t shared_padding_pitch(std::int64_t outputs, std::int64_t extent, std
 }
 
 }  // namespace
+
+std::int64_t TensorTiling::plane(const ConvSpec& spec) {
+  const TensorShape out = output_shape(spec);
+  return out.h * out.w;
+}
 
 int TensorTiling::slice_channels(const ConvSpec& spec) {
   return static_cast<int>(kRowBytes / element_bytes(spec.dtype));
@@ -70,6 +67,8 @@ int TensorTiling::phase_of(const ConvSpec& spec, std::int64_t s) {
 
 int TensorTiling::phases(const ConvSpec& spec) { return residues(spec.filter.s, spec.dilation.w, spec.stride.w); }
 
+int TensorTiling::row_phases(const ConvSpec& spec) { return residues(spec.filter.r, spec.dilation.h, spec.stride.h); }
+
 std::vector<int> TensorTiling::tap_order(const ConvSpec& spec) {
   std::vector<int> order(static_cast<std::size_t>(spec.filter.s));
   std::iota(order.begin(), order.end(), 0);
@@ -79,14 +78,6 @@ std::vector<int> TensorTiling::tap_order(const ConvSpec& spec) {
 
 int TensorTiling::sector_elements(const ConvSpec& spec) {
   return spec.output_layout == Layout::nhwc ? 1 : static_cast<int>(32 / element_bytes(spec.dtype));
-}
-
-std::int64_t TensorTiling::slice_pitch(const ConvSpec& spec) const {
-  const std::int64_t pixels = run_pixels(spec);
-  if (!loads_vectors(spec) || slices == 1) return pixels;
-  // Eight lanes store 128 bytes: 8 / slices pixels, each in all its slices or in eight of them.
-  const std::int64_t distance = slices < 8 ? 8 / slices : 1;
-  return round_up(pixels - distance, 2 * distance) + distance;
 }
 
 int TensorTiling::slack(const ConvSpec& spec) {
@@ -120,11 +111,6 @@ std::int64_t TensorTiling::reach(const ConvSpec& spec) const {
   return row_reach(spec) + (filter_rows - 1) * spec.dilation.h * pitch(spec);
 }
 
-std::int64_t TensorTiling::phase_bytes(const ConvSpec& spec) const {
-  if (walks_pixels) return round_up(run_pixels(spec) * slices * kRowBytes, kSwizzledBoxAlignment);
-  return slices * slice_pitch(spec) * kRowBytes;
-}
-
 bool TensorTiling::can_walk_pixels(const ConvSpec& spec) const {
   // Of cuTensorMapEncodeIm2col and its copies.
   constexpr std::int64_t kMostPixels = 1024, kMostStride = 8, kMostOffset = 255, kLeastCorner = -128, kMostCorner = 127;
@@ -153,7 +139,7 @@ bool TensorTiling::copies_fit(const ConvSpec& spec) const {
 
 bool TensorTiling::maps_pixels(const ConvSpec& spec) const {
   // Of 16-bit tensors, larger tiles with a copy for each channel are faster. Planes are counted with 32 bits.
-  return copies_ahead > 0 && images == 0 && spec.dtype == DataType::f32 && spec.input.n * spec.input.c <= INT32_MAX;
+  return copies_pixels() && images == 0 && spec.dtype == DataType::f32 && spec.input.n * spec.input.c <= INT32_MAX;
 }
 
 bool TensorTiling::copies_rows(const ConvSpec& spec) const {
@@ -192,44 +178,6 @@ std::int64_t TensorTiling::raw_pitch(const ConvSpec& spec) const {
 std::int64_t TensorTiling::raw_run_elements(const ConvSpec& spec) const {
   const std::int64_t elements = std::max(images, 1) * chunk_channels(spec) * raw_pitch(spec);
   return copies_boxes(spec) ? round_up(elements, kBoxAlignment / element_bytes(spec.dtype)) : elements;
-}
-
-std::int64_t TensorTiling::raw_bytes(const ConvSpec& spec) const {
-  return round_up(runs() * raw_run_elements(spec) * element_bytes(spec.dtype), kRowBytes);
-}
-
-std::int64_t TensorTiling::raw_first_byte(const ConvSpec& spec) const {
-  return round_up(weights_first_byte(spec) + kept_weight_bytes(spec), 128);
-}
-
-bool TensorTiling::can_pack_pixels(const ConvSpec& spec) const {
-  // Behind the last row of a residue lies the first of the next, which may start with a pixel of x.
-  if (phases(spec) > 1 && gap(spec) < row_reach(spec)) return false;
-  return spec.input_layout == Layout::nchw && filter_rows == 1 && slices % 4 == 0 && copies_ahead == 0;
-}
-
-int TensorTiling::row_phases(const ConvSpec& spec) { return residues(spec.filter.r, spec.dilation.h, spec.stride.h); }
-
-std::int64_t TensorTiling::packed_image(const ConvSpec& spec) {
-  return (output_shape(spec).h + (spec.filter.r - 1) * spec.dilation.h / spec.stride.h) * pitch(spec);
-}
-
-std::int64_t TensorTiling::packed_tail(const ConvSpec& spec) const {
-  const TensorShape out = output_shape(spec);
-  if (images > 0) return runs() * images * packed_image(spec) + run_pixels(spec);
-  // A tile's last run may start behind its plane.
-  const std::int64_t last = (plane(spec) - 1 + runs() * window) / out.w * pitch(spec) + out.w;
-  return std::max<std::int64_t>(0, last + run_pixels(spec) - out.h * pitch(spec));
-}
-
-std::int64_t TensorTiling::packed_pixels(const ConvSpec& spec) const {
-  if (!packs_pixels) return 0;
-  return spec.groups * packed_slices(spec) * row_phases(spec) * phases(spec) * spec.input.n * packed_image(spec) +
-         packed_tail(spec);
-}
-
-std::int64_t TensorTiling::packed_pixel_bytes(const ConvSpec& spec) const {
-  return round_up(packed_pixels(spec) * kRowBytes, 256);
 }
 
 std::int64_t TensorTiling::units(const ConvSpec& spec) const { return round_up(taps(spec) * slices, 2); }
@@ -272,160 +220,9 @@ std::int64_t TensorTiling::channel_at(const ConvSpec& spec, std::int64_t place) 
   return chunk + place % 4 * lane_channels(spec) + (place - chunk) / 8 * 2 + place / 4 % 2;
 }
 
-std::int64_t TensorTiling::weights_in_stage(const ConvSpec& spec) const {
-  return round_up(runs() * run_bytes(spec), packs_weights() ? kRowBytes : kSwizzledBoxAlignment);
-}
-
-int TensorTiling::wanted_registers(const ConvSpec& spec) const {
-  // Addresses and what an activation needs, besides accumulators and weights.
-  const int others = spec.epilogue.activation == Activation::gelu_erf ? 80 : 72;
-  return columns / 2 / 8 * 8 + others + raw_weight_registers(spec);
-}
-
-int TensorTiling::consumer_registers(const ConvSpec& spec) const {
-  return std::min(wanted_registers(spec), kMostConsumerRegisters);
-}
-
-bool TensorTiling::registers_fit(const ConvSpec& spec) const {
-  return wanted_registers(spec) <= kMostConsumerRegisters;
-}
-
-int TensorTiling::raw_weight_registers(const ConvSpec& spec) const {
-  return !multiplies_registers(spec) ? 0 : static_cast<int>(round_up(units(spec) / 2 * 4 + 8, 8));
-}
-
-int TensorTiling::loader_registers(const ConvSpec& spec) const {
-  const int left = 3 * kLaunchRegisters - 2 * consumer_registers(spec);
-  // Threads that only ask need no more than they have, and would wait for the others to give them away.
-  return std::min(left, walks_pixels ? kLaunchRegisters : 240) / 8 * 8;
-}
-
 bool TensorTiling::can_share_steps(const ConvSpec& spec) const {
   const std::int64_t last_split = steps(spec) - (splits - 1) * steps_of_split(spec);
   return spec.output_layout == Layout::nchw && staged_bytes(spec) == 4 && last_split >= 2;
-}
-
-int TensorTiling::staged_bytes(const ConvSpec& spec) const {
-  return stages_elements(spec) ? static_cast<int>(element_bytes(spec.dtype)) : 4;
-}
-
-bool TensorTiling::stores_bulk(const ConvSpec& spec) const {
-  if (spec.output_layout == Layout::nhwc || images > 0 || (spec.epilogue.residual && splits == 1)) return false;
-  constexpr std::int64_t kLine = 128;
-  if (staged_bytes(spec) != 2 && plane(spec) * staged_bytes(spec) % kLine != 0) return false;
-  // Runs at the ends of a plane may store vectors in part; some must lie between.
-  return plane(spec) >= (lead(spec) == 0 ? window : 2 * window + sector_elements(spec));
-}
-
-int TensorTiling::store_width(const ConvSpec& spec) const {
-  const int vector = static_cast<int>(kRowBytes / written_bytes(spec));
-  // In y images lie a plane apart, among a run's positions image_positions().
-  const bool aligned = plane(spec) % vector == 0 && (images == 1 || image_positions(spec) % vector == 0);
-  return gap(spec) == 0 && aligned ? vector : 1;
-}
-
-int TensorTiling::staging_pitch(const ConvSpec& spec) const {
-  // A multiple of 16 bytes, so that eight positions of a channel, which lanes store together, meet in no bank.
-  if (spec.output_layout == Layout::nhwc) return kConsumerChannels + 16 / staged_bytes(spec);
-  const std::int64_t sector = sector_elements(spec), late = lead(spec) == 0 ? 0 : plane(spec) % sector;
-  const int bytes = staged_bytes(spec), vector = 16 / bytes;
-  // Lanes store pairs of outputs, 128 bytes at a time: four channels of four floats' pairs, eight of 16-bit pairs.
-  const int channels = 128 / (8 * bytes);
-  int best = 0, least = kWarpSize + 1;
-  for (int i = 0, pitch = static_cast<int>(round_up(columns + lead(spec), vector)); i < 8; ++i, pitch += vector) {
-    int meet = 0;
-    for (int first = 0; first < 8; first += channels) {
-      std::array<int, 32> lanes{};
-      for (int channel = first; channel < first + channels; ++channel)
-        for (int word = 0; word < 2 * bytes; ++word) {
-          const std::int64_t place = (channel * pitch - positive_modulo(-channel * late, sector)) * bytes / 4 + word;
-          meet = std::max(meet, ++lanes[static_cast<std::size_t>(positive_modulo(place, 32))]);
-        }
-    }
-    if (meet < least) best = pitch, least = meet;
-  }
-  return best;
-}
-
-int TensorTiling::store_columns(const ConvSpec& spec) const {
-  constexpr int kBytes = 16 << 10, kBlock = 16;  // shared memory of a consumer, and what a store from registers takes
-  const int most = kBytes / (kConsumerChannels * staged_bytes(spec));
-  const int rounds = static_cast<int>(ceil_div(columns, most));
-  return static_cast<int>(round_up(ceil_div(columns, rounds), kBlock));
-}
-
-int TensorTiling::store_vector(const ConvSpec& spec) const {
-  return static_cast<int>(std::gcd(spec.filter.k / spec.groups, 16 / written_bytes(spec)));
-}
-
-std::int64_t TensorTiling::staging_bytes(const ConvSpec& spec) const {
-  const std::int64_t rows = spec.output_layout == Layout::nhwc ? 2 * store_columns(spec) : kWarps * kStagedChannels;
-  return staged_bytes(spec) * rows * staging_pitch(spec);
-}
-
-std::int64_t TensorTiling::weights_first_byte(const ConvSpec& spec) const {
-  return round_up(stages * stage_bytes(spec), 128);
-}
-
-std::int64_t TensorTiling::staging_first_byte(const ConvSpec& spec) const {
-  return round_up(raw_first_byte(spec) + 4 * copies_ahead * (copies_ahead > 0 ? raw_bytes(spec) : 0), 128);
-}
-
-std::int64_t TensorTiling::zeros_first_byte(const ConvSpec& spec) const {
-  return staging_first_byte(spec) + staging_bytes(spec);
-}
-
-std::int64_t TensorTiling::barriers_first_byte(const ConvSpec& spec) const {
-  return zeros_first_byte(spec) + (has_zeros(spec) ? columns * kRowBytes : 0);
-}
-
-std::int64_t TensorTiling::shared_bytes(const ConvSpec& spec) const {
-  return barriers_first_byte(spec) +
-         (2 * stages + 4 * copies_ahead + (resident ? 1 : 0) + share_barriers()) * kBarrierBytes;
-}
-
-std::int64_t TensorTiling::packed_slices(const ConvSpec& spec) const {
-  return ceil_div(spec.filter.c, chunk_channels(spec)) * slices;
-}
-
-std::int64_t TensorTiling::piece_words(const ConvSpec& spec, const Packing& packing) {
-  return packing.slices * spec.filter.r * spec.filter.s * (kRowBytes / 4);
-}
-
-std::int64_t TensorTiling::piece_pitch(const ConvSpec& spec, const Packing& packing) {
-  // An odd number: lanes that read the same place of 32 output channels' pieces meet in no bank.
-  return piece_words(spec, packing) + 1;
-}
-
-std::int64_t TensorTiling::packing_bytes(const ConvSpec& spec, const Packing& packing) {
-  return packing.channels * piece_pitch(spec, packing) * 4;
-}
-
-std::int64_t TensorTiling::packing_blocks(const ConvSpec& spec, const Packing& packing) const {
-  return spec.groups * tiles_k(spec) * (block_k / packing.channels) * ceil_div(packed_slices(spec), packing.slices);
-}
-
-TensorTiling::Packing TensorTiling::packing(const ConvSpec& spec) const {
-  // Measured on an H200: many short blocks are better than long pieces, down to about two sectors.
-  constexpr std::int64_t kFewestBlocks = 1024, kShortestPiece = 64;
-  Packing packing;
-  while (packing.channels > 1 && packing_bytes(spec, packing) > kMostPackingBytes) packing.channels /= 2;
-  for (Packing longer = packing; longer.slices < packed_slices(spec); packing = longer) {
-    longer.slices *= 2;
-    const bool too_few =
-        packing_blocks(spec, longer) < kFewestBlocks && 4 * piece_words(spec, packing) >= kShortestPiece;
-    if (packing_bytes(spec, longer) > kMostPackingBytes || too_few) break;
-  }
-  return packing;
-}
-
-std::int64_t TensorTiling::packed_rows(const ConvSpec& spec) const {
-  if (!packs_weights()) return 0;
-  return spec.groups * tiles_k(spec) * steps(spec) * units(spec) * block_k;
-}
-
-std::int64_t TensorTiling::packed_weight_bytes(const ConvSpec& spec) const {
-  return round_up(packed_rows(spec) * kRowBytes, 256);
 }
 
 std::int64_t TensorTiling::partial_sum_stride(const ConvSpec& spec) const {

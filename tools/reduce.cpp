@@ -73,7 +73,7 @@ struct Axes {
 bool keeps_kernel(const codegen::TensorTiling& tiling, const ConvSpec& full, const ConvSpec& fewer_rows) {
   const auto decisions = [&](const ConvSpec& spec) {
     return std::tuple(tiling.stores_bulk(spec), tiling.row_ends(spec), tiling.copies_boxes(spec),
-                      tiling.copies_ahead > 0 ? tiling.raw_pitch(spec) : 0);
+                      tiling.copies_pixels() ? tiling.raw_pitch(spec) : 0);
   };
   return decisions(fewer_rows) == decisions(full);
 }
@@ -85,7 +85,7 @@ Axis tensor_rows(const codegen::TensorTiling& tiling, const ConvSpec& spec, cons
   const std::int64_t sector = codegen::TensorTiling::sector_elements(spec);
   const std::int64_t run = tiling.window + codegen::TensorTiling::slack(spec);
   std::int64_t step = sector / std::gcd(sector, out.w);
-  if (tiling.copies_ahead > 0) {  // which need planes of x to be whole vectors
+  if (tiling.copies_pixels()) {  // which need planes of x to be whole vectors
     const std::int64_t vector = 16 / element_bytes(spec.dtype);
     step = std::lcm(step, vector / std::gcd(vector, spec.input.w * spec.stride.h));
   }

@@ -142,7 +142,7 @@ bool fits(const FamilyCase& wanted, const codegen::ConvPlan& plan) {
   if (plan.family != wanted.family) return false;
   if (const auto* tensor = std::get_if<codegen::TensorTiling>(&plan.tiling))
     return (tensor->splits > 1) == wanted.split && tensor->raw_weights == wanted.raw_weights &&
-           tensor->packs_pixels == wanted.packs_pixels && tensor->walks_pixels == wanted.walks_pixels &&
+           tensor->packs_pixels() == wanted.packs_pixels && tensor->walks_pixels() == wanted.walks_pixels &&
            tensor->share == wanted.share && (!wanted.boxes || tensor->copies_boxes(plan.spec));
   if (const auto* pointwise = std::get_if<codegen::PointwiseTiling>(&plan.tiling))
     return (pointwise->splits > 1) == wanted.split;
@@ -195,8 +195,8 @@ Form form_of(const codegen::ConvPlan& plan) {
           tiling->filter_rows,
           tiling->copies_ahead,
           tiling->stores_bulk(plan.spec) ? 1 : 0,
-          tiling->packs_pixels ? 1 : 0,
-          !tiling->walks_pixels              ? 0
+          tiling->packs_pixels() ? 1 : 0,
+          !tiling->walks_pixels()            ? 0
           : plan.spec.dtype == DataType::f32 ? tiling->slices
                                              : 1,
           tiling->packs_weights() ? 1 : 0,

@@ -230,13 +230,13 @@ TEST(Quick, TensorRawWeights) {
     return tensor(
         [wanted = std::move(wanted)](const TensorTiling& tiling) { return tiling.raw_weights && wanted(tiling); });
   };
-  const Wanted loaded = raw([](const TensorTiling& tiling) { return tiling.lanes_load() && tiling.splits == 1; });
+  const Wanted loaded = raw([](const TensorTiling& tiling) { return tiling.loads_pixels() && tiling.splits == 1; });
   const Wanted two_runs = raw([](const TensorTiling& tiling) { return tiling.runs() == 2 && tiling.splits == 1; });
   const Wanted two_slices = raw([](const TensorTiling& tiling) { return tiling.slices == 2 && tiling.splits == 1; });
   const Wanted four_slices = raw([](const TensorTiling& tiling) { return tiling.slices == 4 && tiling.splits == 1; });
-  const Wanted copied = raw([](const TensorTiling& tiling) { return tiling.copies_ahead > 0 && tiling.splits == 1; });
-  const Wanted split = raw([](const TensorTiling& tiling) { return !tiling.packs_pixels && tiling.splits > 1; });
-  const Wanted packed = raw([](const TensorTiling& tiling) { return tiling.packs_pixels && tiling.splits == 1; });
+  const Wanted copied = raw([](const TensorTiling& tiling) { return tiling.copies_pixels() && tiling.splits == 1; });
+  const Wanted split = raw([](const TensorTiling& tiling) { return !tiling.packs_pixels() && tiling.splits > 1; });
+  const Wanted packed = raw([](const TensorTiling& tiling) { return tiling.packs_pixels() && tiling.splits == 1; });
   // Who asks for a stage's next weights must know that all lanes have read those before.
   const Wanted stages_again = tensor([](const TensorTiling& tiling, const ConvSpec& spec) {
     return tiling.raw_weights && tiling.splits == 1 && tiling.steps(spec) > tiling.stages;
@@ -290,10 +290,10 @@ TEST(Quick, TensorTurns) {
   const Wanted twice = steps([](std::int64_t all, int stages) { return all == 2 * stages; });
   const Wanted resident = turns([](const TensorTiling& tiling) { return tiling.resident; });
   const Wanted resident_copies =
-      turns([](const TensorTiling& tiling) { return tiling.resident && tiling.copies_ahead > 0; });
+      turns([](const TensorTiling& tiling) { return tiling.resident && tiling.copies_pixels(); });
   const Wanted raw = turns([](const TensorTiling& tiling) { return tiling.raw_weights; });
-  const Wanted copies = turns([](const TensorTiling& tiling) { return tiling.copies_ahead > 0; });
-  const Wanted packed = turns([](const TensorTiling& tiling) { return tiling.packs_pixels; });
+  const Wanted copies = turns([](const TensorTiling& tiling) { return tiling.copies_pixels(); });
+  const Wanted packed = turns([](const TensorTiling& tiling) { return tiling.packs_pixels(); });
   const Wanted images = turns([](const TensorTiling& tiling) { return tiling.images > 0; });
   const Wanted any = turns([](const TensorTiling&) { return true; });
   const Wanted one_tile =
@@ -344,9 +344,9 @@ TEST(Quick, TensorSharedSteps) {
   const Wanted resident =
       shared([](const TensorTiling& tiling, const ConvSpec&) { return tiling.resident && tiling.splits == 1; });
   const Wanted copies =
-      shared([](const TensorTiling& tiling, const ConvSpec&) { return tiling.copies_ahead > 0 && tiling.splits == 1; });
+      shared([](const TensorTiling& tiling, const ConvSpec&) { return tiling.copies_pixels() && tiling.splits == 1; });
   const Wanted packed =
-      shared([](const TensorTiling& tiling, const ConvSpec&) { return tiling.packs_pixels && tiling.splits == 1; });
+      shared([](const TensorTiling& tiling, const ConvSpec&) { return tiling.packs_pixels() && tiling.splits == 1; });
   const Wanted images =
       shared([](const TensorTiling& tiling, const ConvSpec&) { return tiling.images > 0 && tiling.splits == 1; });
   const Wanted bulk = shared(
@@ -435,12 +435,12 @@ TEST(Quick, TensorBoxes) {
 
 TEST(Quick, TensorPackedPixels) {
   const Wanted windows = tensor(
-      [](const TensorTiling& tiling) { return tiling.packs_pixels && tiling.images == 0 && tiling.splits == 1; });
-  const Wanted images =
-      tensor([](const TensorTiling& tiling) { return tiling.packs_pixels && tiling.images > 0 && tiling.splits == 1; });
-  const Wanted several_images =
-      tensor([](const TensorTiling& tiling) { return tiling.packs_pixels && tiling.images > 1 && tiling.splits == 1; });
-  const Wanted split = tensor([](const TensorTiling& tiling) { return tiling.packs_pixels && tiling.splits > 1; });
+      [](const TensorTiling& tiling) { return tiling.packs_pixels() && tiling.images == 0 && tiling.splits == 1; });
+  const Wanted images = tensor(
+      [](const TensorTiling& tiling) { return tiling.packs_pixels() && tiling.images > 0 && tiling.splits == 1; });
+  const Wanted several_images = tensor(
+      [](const TensorTiling& tiling) { return tiling.packs_pixels() && tiling.images > 1 && tiling.splits == 1; });
+  const Wanted split = tensor([](const TensorTiling& tiling) { return tiling.packs_pixels() && tiling.splits > 1; });
   run("tensor, packed pixels",
       {
           {"windows of planes", "input=2,20,13,35 weight=24,20,3,3 padding=1 bias residual math=tf32", 2, windows},
@@ -459,7 +459,7 @@ TEST(Quick, TensorPackedPixels) {
 TEST(Quick, TensorWalks) {
   const auto walks = [](std::function<bool(const TensorTiling&)> wanted) {
     return tensor(
-        [wanted = std::move(wanted)](const TensorTiling& tiling) { return tiling.walks_pixels && wanted(tiling); });
+        [wanted = std::move(wanted)](const TensorTiling& tiling) { return tiling.walks_pixels() && wanted(tiling); });
   };
   const auto of = [&walks](int slices) {
     return walks([slices](const TensorTiling& tiling) { return tiling.slices == slices && tiling.splits == 1; });
@@ -475,7 +475,7 @@ TEST(Quick, TensorWalks) {
   const Wanted shared =
       walks([](const TensorTiling& tiling) { return tiling.share == Share::tile && tiling.images == 0; });
   const Wanted again = tensor([](const TensorTiling& tiling, const ConvSpec& spec) {
-    return tiling.walks_pixels && tiling.raw_weights && tiling.steps(spec) > tiling.stages && tiling.splits == 1;
+    return tiling.walks_pixels() && tiling.raw_weights && tiling.steps(spec) > tiling.stages && tiling.splits == 1;
   });
   const std::string both = " input_layout=nhwc output_layout=nhwc";
   run("tensor, walks",

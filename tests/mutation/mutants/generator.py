@@ -11,7 +11,7 @@ text = File("codegen/template_text.cpp", "template_text")
 wrap = File("codegen/line_wrap.cpp", "line_wrap")
 fields = File("codegen/spec_fields.h", "spec_fields")
 target = File("codegen/target.cpp", "target")
-tensor_tiling = File("codegen/tensor_tiling.cpp", "tensor_tiling")
+tensor_memory = File("codegen/tensor_memory.cpp", "tensor_memory")
 
 NO_DIFFERENCE = "the kernel that is built is right"
 
@@ -61,7 +61,7 @@ MUTANTS = [
          "specs that need the same kernel compile it again", host_blind=NO_DIFFERENCE),
     plan("any_target", "  validate(target);\n", "", "a target without multiprocessors ends the process",
          host_blind=NO_DIFFERENCE),
-    tensor_tiling("vectors_of_odd_images", "(images == 1 || image_positions(spec) % vector == 0)", "true",
+    tensor_memory("vectors_of_odd_images", "(images == 1 || image_positions(spec) % vector == 0)", "true",
                   "images that lie apart by no whole vectors are read at misaligned addresses"),
     plan("shared_bytes_dropped", "plan.shared_bytes = static_cast<std::uint32_t>(work.shared_bytes);",
          "plan.shared_bytes = static_cast<std::uint32_t>(work.shared_bytes / 2);",

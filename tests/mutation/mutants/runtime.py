@@ -84,7 +84,7 @@ MUTANTS = [
           "a generator's walk too far around the tensor fails each launch with a number"),
     state("swizzle_of_any_row", "if (swizzle != 0 && row != swizzle)", "if (false)",
           "a kernel reads swizzled rows where the copy engine did not put them"),
-    state("boxes_of_any_size", "if (bytes > kMostBytes) refuse", "if (bytes > 2 * kMostBytes) refuse",
+    state("boxes_of_any_size", "if (map.box_bytes() > kMostBytes) refuse", "if (map.box_bytes() > 2 * kMostBytes) refuse",
           "a generator's box that no block has room for fails each launch with a number"),
     state("device_unchecked", "  backend.require_fitting_device(plan.target, device);\n", "",
           "a kernel for another GPU fails with a number instead of a sentence"),

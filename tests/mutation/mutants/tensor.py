@@ -2,6 +2,8 @@
 from mutants.mutant import File
 
 tiling = File("codegen/tensor_tiling.cpp", "tensor_tiling")
+memory = File("codegen/tensor_memory.cpp", "tensor_memory")
+packing = File("codegen/tensor_packing.cpp", "tensor_packing")
 emit = File("codegen/emit_tensor.cpp", "emit_tensor")
 emit_multiply = File("codegen/emit_tensor_multiply.cpp", "emit_tensor_multiply")
 emit_load = File("codegen/emit_tensor_load.cpp", "emit_tensor_load")
@@ -27,7 +29,7 @@ MUTANTS = [
            "of two 16-bit pixels of a word, one lies in the next row"),
     tiling("images_without_padding", "spec.padding.top, span, 1);",
            "spec.padding.top, 0 * span, 1);", "taps below an image find pixels of the next"),
-    tiling("residues_without_padding", "  if (phases(spec) > 1 && gap(spec) < row_reach(spec)) return false;\n", "",
+    packing("residues_without_padding", "  if (phases(spec) > 1 && gap(spec) < row_reach(spec)) return false;\n", "",
            "taps behind the last packed row of a residue find pixels of the next residue"),
     # What the multiplying warpgroups share.
     emit_multiply("turn_not_awaited", "barrier_wait(multiplied + (1 - consumer), (turn++ + consumer + 1) % 2);", "++turn;",
@@ -48,7 +50,7 @@ MUTANTS = [
              "outputs are staged over sums that the other warpgroup has not read"),
     plan("odd_stages", "    if (own_stages) tiling.stages -= tiling.stages % 2;\n", "",
          "a stage is one warpgroup's at one time and the other's at another, and phases are taken for complete"),
-    plan("two_stages", "(tiling.copies_ahead > 0 || own_stages ? 4 : 2)", "(tiling.copies_ahead > 0 ? 4 : 2)",
+    plan("two_stages", "(tiling.copies_pixels() || own_stages ? 4 : 2)", "(tiling.copies_pixels() ? 4 : 2)",
          "a warpgroup waits for the stage that it holds"),
     # Weights as they lie in w, which the copy engine rounds or multiplying threads do.
     tiling("channels_in_order", "chunk + place % 4 * lane_channels(spec) + (place - chunk) / 8 * 2 + place / 4 % 2;",
@@ -64,9 +66,9 @@ MUTANTS = [
            "launches are refused for their tensor maps"),
     tiling("raw_rows_not_vectors", " || row * element_bytes(spec.dtype) % kRowBytes != 0", "",
            "launches are refused for their tensor maps"),
-    tiling("swizzled_box_not_aligned", "packs_weights() ? kRowBytes : kSwizzledBoxAlignment", "kRowBytes",
+    memory("swizzled_box_not_aligned", "packs_weights() ? kRowBytes : kSwizzledBoxAlignment", "kRowBytes",
            "swizzled rows lie elsewhere than they are read"),
-    tiling("raw_registers_not_counted",
+    memory("raw_registers_not_counted",
            "!multiplies_registers(spec) ? 0 : static_cast<int>(round_up(units(spec) / 2 * 4 + 8, 8))",
            "!multiplies_registers(spec) || units(spec) > 0 ? 0 : 8",
            "multiplying threads keep weights in local memory"),
@@ -76,7 +78,7 @@ MUTANTS = [
          "rows of weights are read at exchanged places"),
     emit("rows_not_rounded", ".rounds_to_tf32 = tiling.swizzles_weights(spec)", ".rounds_to_tf32 = false",
          "weights of 1x1 filters are cut off"),
-    emit_load("moved_though_not_rounded", '"operand", tiling.copies_boxes(spec)', '"operand", tiling.copies_ahead > 0',
+    emit_load("moved_though_not_rounded", '"operand", tiling.copies_boxes(spec)', '"operand", tiling.copies_pixels()',
               "pixels that do not come as boxes are cut off"),
     emit_multiply("rows_of_one_piece", '"multiply(sum, weights + {}, pixels + {}, {});  // c{}..{}", i,',
                   '"multiply(sum, weights + {}, pixels + {}, {});  // c{}..{}", i / 2,',
@@ -86,7 +88,7 @@ MUTANTS = [
     # Walks over pixels.
     tiling("walk_of_another_group", "if (spec.groups > 1 && spec.filter.c % chunk_channels(spec) != 0) return false;",
            "", "channels of the next group are multiplied with zeros, and their NaNs are not"),
-    tiling("walk_phases_not_aligned", "round_up(run_pixels(spec) * slices * kRowBytes, kSwizzledBoxAlignment)",
+    memory("walk_phases_not_aligned", "round_up(run_pixels(spec) * slices * kRowBytes, kSwizzledBoxAlignment)",
            "run_pixels(spec) * slices * kRowBytes", "swizzled pixels lie elsewhere than they are read"),
     tiling("walk_a_column_short", "left + (pitch(spec) - 1) * spec.stride.w + 1 - spec.input.w",
            "left + (pitch(spec) - 2) * spec.stride.w + 1 - spec.input.w", "rows of the grid are a position too short"),
@@ -164,7 +166,7 @@ MUTANTS = [
     store("ends_of_groups_stored", "if (k_first + k >= kGroupK) break;", "if (k_first + k > kGroupK) break;",
           "the next group's first channel is overwritten"),
     # Pixels that a kernel before the convolution packs.
-    tiling("packed_tail_missing", "* packed_image(spec) +\n         packed_tail(spec);", "* packed_image(spec);",
+    packing("packed_tail_missing", "* packed_image(spec) +\n         packed_tail(spec);", "* packed_image(spec);",
            "the last runs read past the end of the workspace"),
     tiling("row_residues_of_columns", "residues(spec.filter.r, spec.dilation.h, spec.stride.h)",
            "residues(spec.filter.r, spec.dilation.w, spec.stride.h)",
@@ -177,7 +179,7 @@ MUTANTS = [
                 "strided filters read the wrong rows"),
     copy_packed("residue_of_first_row", "row % kStrideH * kPhases + phase", "phase",
                 "strided filters read the wrong rows"),
-    emit_load("pixels_not_awaited", 'if (tiling.packs_pixels) return "wait_for_previous_kernel();";', "",
+    emit_load("pixels_not_awaited", 'if (tiling.packs_pixels()) return "wait_for_previous_kernel();";', "",
               "pixels are read before they are packed"),
     emit_pixels("weights_not_awaited", 'tiling.packs_weights() ? "wait_for_previous_kernel();" : ""', '""',
                 "weights are read before they are packed"),

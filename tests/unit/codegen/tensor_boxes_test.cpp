@@ -202,7 +202,7 @@ RC_GTEST_PROP(TensorBoxesProperty, OfRowsHaveNoneInVain, ()) {
 }
 
 TEST(TensorBoxes, AreOfRowsWhereOneFilterRowMeetsEveryOther) {
-  const TensorTiling t{.columns = 64, .window = 56, .copies_ahead = 1};
+  const TensorTiling t{.columns = 64, .window = 56, .pixels = TensorTiling::Pixels::copied};
   const auto rows = [&t](const std::string& text) { return t.copies_rows(parse_spec(text + " math=tf32")); };
   EXPECT_TRUE(rows("input=2,32,40,40 weight=32,32,1,1 stride=2"));
   EXPECT_TRUE(rows("input=2,32,40,40 weight=32,32,1,3 stride=2,1 padding=4,1"));
@@ -219,7 +219,7 @@ TEST(TensorBoxes, AreOfRowsWhereOneFilterRowMeetsEveryOther) {
 // No larger than a box may be, in the layout that is copied.
 TEST(TensorBoxes, AreAtMost256Elements) {
   const auto boxes = [](int columns, const std::string& text) {
-    const TensorTiling t{.columns = columns, .window = columns - 8, .copies_ahead = 1};
+    const TensorTiling t{.columns = columns, .window = columns - 8, .pixels = TensorTiling::Pixels::copied};
     return t.copies_boxes(parse_spec(text + " math=tf32"));
   };
   const std::string plane = "input=2,32,1,1000 weight=32,32,1,1", rows = "input=2,32,600,256 weight=32,32,1,1 stride=2";
@@ -227,7 +227,7 @@ TEST(TensorBoxes, AreAtMost256Elements) {
   EXPECT_FALSE(boxes(256, plane));
   EXPECT_TRUE(boxes(256, rows));
   EXPECT_FALSE(boxes(256, "input=2,32,600,260 weight=32,32,1,1 stride=2"));
-  const TensorTiling loads{.columns = 64, .window = 56, .copies_ahead = 0};
+  const TensorTiling loads{.columns = 64, .window = 56};
   EXPECT_FALSE(loads.copies_boxes(parse_spec(rows + " math=tf32")));
 }
 
@@ -238,8 +238,8 @@ RC_GTEST_PROP(TensorBoxesProperty, FirstAreAskedForBeforeTheBlockIsReady, ()) {
     const std::size_t kernel =
         text.rfind("extern \"C\" __global__", text.find("multiply_begin();", text.find("sum[kColumns")));
     const std::size_t ask = text.find("copy_pixels(", kernel), ready = text.find("__syncthreads();", kernel);
-    RC_ASSERT((ask < ready) == (one.tiling.copies_ahead > 0));
-    if (one.tiling.copies_ahead == 0) continue;
+    RC_ASSERT((ask < ready) == one.tiling.copies_pixels());
+    if (!one.tiling.copies_pixels()) continue;
     const std::size_t init = text.find("barrier_init(copied + slot, ", kernel);
     RC_ASSERT(init < text.find("barrier_init_visible();", init) && text.find("barrier_init_visible();", init) < ask);
     const std::string arrivals = one.tiling.images > 0 ? "1);" : "kRuns);";

@@ -140,13 +140,13 @@ inline std::vector<TensorCandidate> some_that_pack_pixels(const SpecLimits& limi
   spec.input_layout = Layout::nchw;
   const bool raw = *rc::gen::inRange(0, 4) == 0;
   std::vector<TensorCandidate> all = tensor_candidates(raw ? for_raw_weights(spec) : for_tensor_cores(spec));
-  std::erase_if(all, [](const TensorCandidate& one) { return !one.tiling.packs_pixels; });
+  std::erase_if(all, [](const TensorCandidate& one) { return !one.tiling.packs_pixels(); });
   return some_of(all);
 }
 
 inline std::vector<TensorCandidate> some_that_walk(const SpecLimits& limits = {}) {
   std::vector<TensorCandidate> all = tensor_candidates(for_walks(*valid_specs(limits)));
-  std::erase_if(all, [](const TensorCandidate& one) { return !one.tiling.walks_pixels; });
+  std::erase_if(all, [](const TensorCandidate& one) { return !one.tiling.walks_pixels(); });
   return some_of(all);
 }
 

@@ -1,5 +1,5 @@
-// Copies of pixels as they lie in x (copies_ahead): every pixel that is read of a copy was copied, and copies lie where
-// nothing else does. Those that are boxes have tensor_boxes_test.cpp. Restates Part and convert_run() of
+// Copies of pixels as they lie in x (Pixels::copied): every pixel that is read of a copy was copied, and copies lie
+// where nothing else does. Those that are boxes have tensor_boxes_test.cpp. Restates Part and convert_run() of
 // templates/tensor_copy_windows.cu.in and tensor_convert_*.cu.in.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -58,7 +58,7 @@ bool holds_all_pixels(const TensorCandidate& one, std::int64_t run_first, std::i
 std::vector<TensorCandidate> candidates_with_copies() {
   std::vector<TensorCandidate> some;
   for (TensorCandidate& one : test::some_tensor_candidates())
-    if (one.tiling.copies_ahead > 0) some.push_back(std::move(one));
+    if (one.tiling.copies_pixels()) some.push_back(std::move(one));
   return some;
 }
 
@@ -131,7 +131,7 @@ TEST(TensorCopies, BecomeOperandRowsOfEveryType) {
     for (const char* shape : {"input=2,24,16,34 weight=40,24,3,3", "input=2,24,16,34 weight=40,24,3,2"}) {
       for (const TensorCandidate& one :
            test::tensor_candidates(parse_spec(std::string(shape) + " math=tf32 dtype=" + type))) {
-        if (one.tiling.copies_ahead == 0 || one.tiling.splits > 1) continue;
+        if (!one.tiling.copies_pixels() || one.tiling.splits > 1) continue;
         ASSERT_NE(generate(one.plan).text.find("void convert_run("), std::string::npos) << to_string(one.spec);
         ++(TensorTiling::loads_pairs(one.spec) ? pairs : pixels);
       }

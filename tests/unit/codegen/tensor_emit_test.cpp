@@ -32,7 +32,7 @@ TensorCandidate first(const char* spec) {
   return first_with(spec, [](const TensorTiling&) { return true; });
 }
 /// All that a kernel before the convolution makes are weights.
-bool packs_weights_alone(const TensorTiling& tiling) { return tiling.packs_weights() && !tiling.packs_pixels; }
+bool packs_weights_alone(const TensorTiling& tiling) { return tiling.packs_weights() && !tiling.packs_pixels(); }
 TensorCandidate first_split(const char* spec) {
   return first_with(spec, [](const TensorTiling& tiling) { return tiling.splits > 1 && packs_weights_alone(tiling); });
 }
@@ -72,7 +72,7 @@ TEST(TensorSource, PacksAndConvolves) {
 
 TEST(TensorSource, PacksPixelsBeforeItConvolves) {
   const auto packs = [](const TensorTiling& tiling) {
-    return tiling.splits == 1 && tiling.packs_weights() && tiling.packs_pixels;
+    return tiling.splits == 1 && tiling.packs_weights() && tiling.packs_pixels();
   };
   const KernelSource source = generate(first_with(kSmallWithAll, packs).plan);
   ASSERT_EQ(source.entries.size(), 3u);
@@ -85,7 +85,7 @@ TEST(TensorSource, OfRawWeightsThereIsNothingToPack) {
   const auto takes = [](int splits, bool packs_pixels) {
     return generate(first_with(kMatrix, [=](const TensorTiling& tiling) {
                       return tiling.raw_weights && (tiling.splits > 1) == (splits > 1) &&
-                             tiling.packs_pixels == packs_pixels;
+                             tiling.packs_pixels() == packs_pixels;
                     }).plan);
   };
   const KernelSource one = takes(1, false);
@@ -129,7 +129,7 @@ RC_GTEST_PROP(TensorSourceProperty, SignaturesAndLaunchesComeFromOneList, ()) {
     const std::string name = kernel_name(one.plan);
     std::vector<std::string> names;
     if (one.tiling.packs_weights()) names.push_back(name + "_pack");
-    if (one.tiling.packs_pixels) names.push_back(name + "_pixels");
+    if (one.tiling.packs_pixels()) names.push_back(name + "_pixels");
     const std::size_t before = names.size();  // the kernels before the convolution
     names.push_back(name);
     if (one.tiling.splits > 1) names.push_back(name + "_reduce");
@@ -153,7 +153,7 @@ RC_GTEST_PROP(TensorSourceProperty, SignaturesAndLaunchesComeFromOneList, ()) {
     const auto has_threads_for = [&](const KernelEntry& entry, std::int64_t items) {
       RC_ASSERT(threads_of(entry) >= items && threads_of(entry) - items < entry.threads);
     };
-    if (one.tiling.packs_pixels) has_threads_for(source.entries[before - 1], one.tiling.packed_pixels(one.spec));
+    if (one.tiling.packs_pixels()) has_threads_for(source.entries[before - 1], one.tiling.packed_pixels(one.spec));
     const TensorShape out = output_shape(one.spec);
     if (one.tiling.splits > 1) has_threads_for(source.entries.back(), out.n * out.c * out.h * out.w);
   }
@@ -199,7 +199,7 @@ TEST(TensorSource, WaitsForPackedPixels) {
     for (const bool packs_weights : {true, false}) {
       if (!packs_weights && spec == kSmall) continue;  // taps are no matrix
       const KernelSource source = generate(first_with(spec, [&](const TensorTiling& tiling) {
-                                             return tiling.splits == 1 && tiling.packs_pixels && !tiling.resident &&
+                                             return tiling.splits == 1 && tiling.packs_pixels() && !tiling.resident &&
                                                     tiling.packs_weights() == packs_weights;
                                            }).plan);
       const std::size_t pixels = packs_weights ? 1 : 0;
@@ -242,7 +242,7 @@ std::vector<Unit> units_of(const TensorCandidate& one) {
   const auto number = [](const std::smatch& match, std::size_t i) {
     return match[i].matched ? std::int64_t{std::stoll(match[i])} : 0;
   };
-  const std::int64_t slice_step = t.walks_pixels ? 1 : t.slice_pitch(one.spec);
+  const std::int64_t slice_step = t.walks_pixels() ? 1 : t.slice_pitch(one.spec);
   std::vector<Unit> units;
   std::size_t multiplications = 0;
   for (std::string line; std::getline(lines, line);) {
@@ -305,7 +305,7 @@ RC_GTEST_PROP(TensorSourceProperty, EachTapOfEachSliceIsMultipliedOnce, ()) {
     const std::int64_t pixel =
         units[i].s * spec.dilation.w / spec.stride.w + units[i].r * spec.dilation.h * TensorTiling::pitch(spec);
     const std::int64_t phase = TensorTiling::phase_of(spec, units[i].s);
-    if (t.walks_pixels)  // [phase][pixel][slice], phases on multiples of 1024 bytes
+    if (t.walks_pixels())  // [phase][pixel][slice], phases on multiples of 1024 bytes
       RC_ASSERT(units[i].pixel_row ==
                 phase * round_up(t.run_pixels(spec) * t.slices, 64) + pixel * t.slices + units[i].slice);
     else
@@ -344,9 +344,9 @@ TEST(TensorSource, CopiesStagedRunsWhereTheyAreWholeLinesOrHaveTwoBytes) {
 }
 
 TEST(TensorSource, APlanSaysHowPixelsComeAndOutputsLeave) {
-  const auto packed = [](const TensorTiling& tiling) { return tiling.images == 0 && tiling.packs_pixels; };
-  const auto loaded = [&](const TensorTiling& tiling) { return tiling.images == 0 && tiling.lanes_load(); };
-  const auto walked = [](const TensorTiling& tiling) { return tiling.images == 0 && tiling.walks_pixels; };
+  const auto packed = [](const TensorTiling& tiling) { return tiling.images == 0 && tiling.packs_pixels(); };
+  const auto loaded = [&](const TensorTiling& tiling) { return tiling.images == 0 && tiling.loads_pixels(); };
+  const auto walked = [](const TensorTiling& tiling) { return tiling.images == 0 && tiling.walks_pixels(); };
   const auto raw = [](const TensorTiling& tiling) { return tiling.images == 0 && tiling.raw_weights; };
   const auto copied = [](const TensorTiling& tiling) { return tiling.images == 0 && tiling.copies_ahead == 2; };
   const auto images = [](const TensorTiling& tiling) { return tiling.images > 0; };

@@ -118,7 +118,7 @@ std::vector<Multiplication> multiplications_of(const TensorCandidate& one) {
     if (std::regex_search(line, match, line_of_rows)) {
       const std::int64_t channels = TensorTiling::slice_channels(one.spec), slice = std::stoll(match[3]) / channels;
       RC_ASSERT(std::stoll(match[4]) == (slice + 2) * channels - 1);
-      RC_ASSERT(std::stoll(match[2]) == slice * (one.tiling.walks_pixels ? 1 : one.tiling.slice_pitch(one.spec)));
+      RC_ASSERT(std::stoll(match[2]) == slice * (one.tiling.walks_pixels() ? 1 : one.tiling.slice_pitch(one.spec)));
       found.push_back({std::stoll(match[1]), 0, 0, slice});
       continue;
     }
@@ -309,7 +309,7 @@ RC_GTEST_PROP(TensorRawWeightsProperty, AreThoseOfAllFilterRows, ()) {
     if (t.multiplies_registers(spec))
       RC_ASSERT(spec.dtype == DataType::f32 && spec.input_layout == Layout::nchw);
     else
-      RC_ASSERT(spec.input_layout == Layout::nchw || t.walks_pixels);
+      RC_ASSERT(spec.input_layout == Layout::nchw || t.walks_pixels());
     RC_ASSERT(t.filter_rows == spec.filter.r && !t.has_zeros(spec));
   }
 }

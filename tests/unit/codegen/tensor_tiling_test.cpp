@@ -24,7 +24,7 @@ RC_GTEST_PROP(TensorTilingProperty, SharedMemoryIsCutWithoutOverlap, ()) {
     const ConvSpec& spec = one.spec;
     RC_ASSERT(t.stages >= 2);
     RC_ASSERT(t.slice_pitch(spec) >= t.run_pixels(spec));
-    const std::int64_t slice_pixels = t.walks_pixels ? t.run_pixels(spec) : t.slice_pitch(spec);
+    const std::int64_t slice_pixels = t.walks_pixels() ? t.run_pixels(spec) : t.slice_pitch(spec);
     RC_ASSERT(t.run_bytes(spec) >= TensorTiling::phases(spec) * t.slices * slice_pixels * kRow);
     RC_ASSERT(t.weight_bytes(spec) == t.units(spec) * t.block_k * kRow);
     // Weights come with each step, or all lie behind the stages.
@@ -221,9 +221,9 @@ RC_GTEST_PROP(TensorTilingProperty, LoadingWarpsShareARun, ()) {
   for (const TensorCandidate& one : some_tensor_candidates()) {
     const TensorTiling& t = one.tiling;
     RC_ASSERT(t.team_warps >= 1 && kLoadingWarps % t.team_warps == 0);
-    RC_ASSERT((t.load_batch > 0) == t.lanes_load());
-    if (!t.lanes_load()) {  // each warp has steps of its own, or slices of every step, or nothing to do
-      RC_ASSERT(t.team_warps == 1 && (t.copies_ahead > 0) + t.packs_pixels + t.walks_pixels == 1);
+    RC_ASSERT((t.load_batch > 0) == t.loads_pixels() && (t.copies_ahead > 0) == t.copies_pixels());
+    if (!t.loads_pixels()) {  // each warp has steps of its own, or slices of every step, or nothing to do
+      RC_ASSERT(t.team_warps == 1);
       continue;
     }
     // What a thread has in flight stays in its registers.

@@ -1,4 +1,4 @@
-// Pixels that the copy engine brings as operand rows (walks_pixels): every tap of every stored output meets the pixel
+// Pixels that the copy engine brings as operand rows (Pixels::walked): every tap of every stored output meets the pixel
 // of x that the convolution means, walks start where the hardware lets them and lie inside their runs. Restates
 // templates/tensor_walk_pixels.cu.in, tensor_tiles_walked.cu.in, the walk of an im2col tensor map, and how
 // multiplications read swizzled rows.
@@ -167,8 +167,8 @@ RC_GTEST_PROP(TensorWalksProperty, AreOfMapsThatTheDriverTakes, ()) {
 RC_GTEST_PROP(TensorWalksProperty, LeaveStagesWhereSwizzlesCanStart, ()) {
   for (const TensorCandidate& one : test::some_tensor_candidates()) {
     const TensorTiling& t = one.tiling;
-    if (!t.walks_pixels) continue;
-    RC_ASSERT(one.spec.input_layout == Layout::nhwc && t.copies_ahead == 0 && !t.packs_pixels && t.slices > 1);
+    if (!t.walks_pixels()) continue;
+    RC_ASSERT(one.spec.input_layout == Layout::nhwc && t.slices > 1);
     RC_ASSERT(t.run_bytes(one.spec) % 1024 == 0 && t.stage_bytes(one.spec) % 1024 == 0);
     RC_ASSERT(t.phase_bytes(one.spec) >= t.run_pixels(one.spec) * t.slices * kPiece);
   }
@@ -196,7 +196,7 @@ TEST(TensorWalks, TakeNoChannelsOfAnotherGroup) {
   // 40 channels of a group are two and a half times 16: a third copy would bring eight of the next group.
   const auto walks = [](const char* text) {
     std::vector<TensorCandidate> all = test::tensor_candidates(parse_spec(text));
-    std::erase_if(all, [](const TensorCandidate& one) { return !one.tiling.walks_pixels; });
+    std::erase_if(all, [](const TensorCandidate& one) { return !one.tiling.walks_pixels(); });
     return all;
   };
   const std::vector<TensorCandidate> grouped =
@@ -212,7 +212,7 @@ TEST(TensorWalks, TakeNoChannelsOfAnotherGroup) {
 TEST(TensorWalks, KeepToWhatAMapCanSay) {
   const auto walks = [](const char* text) {
     for (const TensorCandidate& one : test::tensor_candidates(parse_spec(text)))
-      if (one.tiling.walks_pixels) return true;
+      if (one.tiling.walks_pixels()) return true;
     return false;
   };
   // Corners are from -128 to 127, offsets end at 255, strides at 8; pixels must be whole vectors of 16 bytes.

@@ -1,0 +1,81 @@
+// What kernels before a convolution of the tensor family make of weights and pixels, and how they share the work.
+#include <algorithm>
+
+#include "codegen/arithmetic.h"
+#include "codegen/tensor_tiling.h"
+
+namespace jitconv::codegen {
+
+bool TensorTiling::can_pack_pixels(const ConvSpec& spec) const {
+  // Behind the last row of a residue lies the first of the next, which may start with a pixel of x.
+  if (phases(spec) > 1 && gap(spec) < row_reach(spec)) return false;
+  return spec.input_layout == Layout::nchw && filter_rows == 1 && slices % 4 == 0;
+}
+
+std::int64_t TensorTiling::packed_image(const ConvSpec& spec) {
+  return (output_shape(spec).h + (spec.filter.r - 1) * spec.dilation.h / spec.stride.h) * pitch(spec);
+}
+
+std::int64_t TensorTiling::packed_tail(const ConvSpec& spec) const {
+  const TensorShape out = output_shape(spec);
+  if (images > 0) return runs() * images * packed_image(spec) + run_pixels(spec);
+  // A tile's last run may start behind its plane.
+  const std::int64_t last = (plane(spec) - 1 + runs() * window) / out.w * pitch(spec) + out.w;
+  return std::max<std::int64_t>(0, last + run_pixels(spec) - out.h * pitch(spec));
+}
+
+std::int64_t TensorTiling::packed_pixels(const ConvSpec& spec) const {
+  if (!packs_pixels()) return 0;
+  return spec.groups * packed_slices(spec) * row_phases(spec) * phases(spec) * spec.input.n * packed_image(spec) +
+         packed_tail(spec);
+}
+
+std::int64_t TensorTiling::packed_pixel_bytes(const ConvSpec& spec) const {
+  return round_up(packed_pixels(spec) * kRowBytes, 256);
+}
+
+std::int64_t TensorTiling::packed_slices(const ConvSpec& spec) const {
+  return ceil_div(spec.filter.c, chunk_channels(spec)) * slices;
+}
+
+std::int64_t TensorTiling::piece_words(const ConvSpec& spec, const Packing& packing) {
+  return packing.slices * spec.filter.r * spec.filter.s * (kRowBytes / 4);
+}
+
+std::int64_t TensorTiling::piece_pitch(const ConvSpec& spec, const Packing& packing) {
+  // An odd number: lanes that read the same place of 32 output channels' pieces meet in no bank.
+  return piece_words(spec, packing) + 1;
+}
+
+std::int64_t TensorTiling::packing_bytes(const ConvSpec& spec, const Packing& packing) {
+  return packing.channels * piece_pitch(spec, packing) * 4;
+}
+
+std::int64_t TensorTiling::packing_blocks(const ConvSpec& spec, const Packing& packing) const {
+  return spec.groups * tiles_k(spec) * (block_k / packing.channels) * ceil_div(packed_slices(spec), packing.slices);
+}
+
+TensorTiling::Packing TensorTiling::packing(const ConvSpec& spec) const {
+  // Measured on an H200: many short blocks are better than long pieces, down to about two sectors.
+  constexpr std::int64_t kFewestBlocks = 1024, kShortestPiece = 64;
+  Packing packing;
+  while (packing.channels > 1 && packing_bytes(spec, packing) > kMostPackingBytes) packing.channels /= 2;
+  for (Packing longer = packing; longer.slices < packed_slices(spec); packing = longer) {
+    longer.slices *= 2;
+    const bool too_few =
+        packing_blocks(spec, longer) < kFewestBlocks && 4 * piece_words(spec, packing) >= kShortestPiece;
+    if (packing_bytes(spec, longer) > kMostPackingBytes || too_few) break;
+  }
+  return packing;
+}
+
+std::int64_t TensorTiling::packed_rows(const ConvSpec& spec) const {
+  if (!packs_weights()) return 0;
+  return spec.groups * tiles_k(spec) * steps(spec) * units(spec) * block_k;
+}
+
+std::int64_t TensorTiling::packed_weight_bytes(const ConvSpec& spec) const {
+  return round_up(packed_rows(spec) * kRowBytes, 256);
+}
+
+}  // namespace jitconv::codegen

@@ -1,5 +1,8 @@
 // NaN, infinities and zeros of both signs through each activation: a NaN must come out as a NaN, and nothing else may.
-// run_cases() cannot show this, for there a NaN is an output that nobody wrote.
+// And in x, by every family: they must reach the outputs that read them, and no others. run_cases() can show neither,
+// for there a NaN is an output that nobody wrote.
+#include "support/special_values.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -8,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/compile.h"
 #include "support/fresh_cache.h"
 #include "tools/host_device.h"
 
@@ -97,6 +101,21 @@ INSTANTIATE_TEST_SUITE_P(Activations, SpecialValues,
                          ::testing::Values(Activation::none, Activation::relu, Activation::leaky_relu,
                                            Activation::clamp, Activation::sigmoid, Activation::tanh),
                          [](const auto& one) { return std::string(to_string(one.param)); });
+
+// Each case in one of its types, by turns: all of them take a GPU.
+TEST(SpecialValuesOfEveryFamily, ReachOnlyTheOutputsThatReadThem) {
+  const FreshCache cache("special-values");
+  const Target target = Target::host(parse_target("sm_90a"));
+  tools::HostDevice device{target};
+  Report::Category counts;
+  std::size_t turn = 0;
+  for (const FamilyCase& family : family_cases(target)) {
+    const std::vector<DataType> types = types_of(family);
+    const SpecialValuesCase one = special_values_case(family, types[turn++ % types.size()], target);
+    EXPECT_EQ(special_values_fault(device, runtime::compile_plan(one.plan), counts), "") << one.name;
+  }
+  EXPECT_EQ(counts.kernels, static_cast<std::int64_t>(turn));
+}
 
 }  // namespace
 }  // namespace jitconv::test

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "codegen/plan.h"
-#include "support/case_lists.h"
+#include "support/family_cases.h"
 #include "support/report.h"
 #include "tools/device.h"
 

@@ -37,13 +37,13 @@ constexpr std::size_t kEvery = 1;
 
 struct Shards {
   const char* list;
-  std::size_t count;   ///< tests it is cut into: about a minute each
+  std::size_t count;   ///< tests it is cut into: one to three minutes each
   std::size_t fewest;  ///< cases of the whole list
 };
 
 constexpr Shards kShards[] = {{"documented", 2, 80},   {"shapes f32", 4, 850}, {"shapes 16 bits", 3, 580},
                               {"shapes nhwc", 3, 580}, {"epilogues", 2, 230},  {"alignments", 2, 240},
-                              {"candidates", 2, 280},  {"random", 1, 390},     {"tensor", 3, 1000}};
+                              {"candidates", 2, 280},  {"random", 1, 390},     {"tensor", 4, 1000}};
 
 struct Shard {
   std::string list;

@@ -1,10 +1,10 @@
-// Statements about every tiling of the tensor family: the map of shared memory, taps as distances between pixels, what
-// the loading warps load, and that the columns of a run hold the outputs it stores.
+// Statements about every tiling of the tensor family: taps as distances between pixels, what the loading warps load,
+// and that the columns of a run hold the outputs it stores.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <algorithm>
 #include <numeric>
-#include <set>
 
 #include "codegen/arithmetic.h"
 #include "unit/codegen/tensor_candidates.h"
@@ -16,42 +16,7 @@ using test::some_tensor_candidates;
 using test::TensorCandidate;
 
 constexpr std::int64_t kRow = 16;  // bytes of a slice of a pixel, and of a unit of an output channel
-constexpr int kMultiplyingWarps = 8, kStagedChannels = 8, kLoadingWarps = 4;
-
-RC_GTEST_PROP(TensorTilingProperty, SharedMemoryIsCutWithoutOverlap, ()) {
-  for (const TensorCandidate& one : some_tensor_candidates()) {
-    const TensorTiling& t = one.tiling;
-    const ConvSpec& spec = one.spec;
-    RC_ASSERT(t.stages >= 2);
-    RC_ASSERT(t.slice_pitch(spec) >= t.run_pixels(spec));
-    const std::int64_t slice_pixels = t.walks_pixels() ? t.run_pixels(spec) : t.slice_pitch(spec);
-    RC_ASSERT(t.run_bytes(spec) >= TensorTiling::phases(spec) * t.slices * slice_pixels * kRow);
-    RC_ASSERT(t.weight_bytes(spec) == t.units(spec) * t.block_k * kRow);
-    // Weights come with each step, or all lie behind the stages.
-    RC_ASSERT(t.weights_in_stage(spec) >= t.runs() * t.run_bytes(spec));
-    RC_ASSERT(t.stage_bytes(spec) >= t.weights_in_stage(spec) + (t.resident ? 0 : t.weight_bytes(spec)));
-    RC_ASSERT(t.weights_first_byte(spec) >= t.stages * t.stage_bytes(spec));
-    RC_ASSERT(t.kept_weight_bytes(spec) >= (t.resident ? t.packed_rows(spec) * kRow : 0));
-    RC_ASSERT(t.staging_first_byte(spec) >= t.weights_first_byte(spec) + t.kept_weight_bytes(spec));
-    // NCHW: eight channels of each warp; NHWC: some positions of each warpgroup.
-    const std::int64_t staged_rows =
-        spec.output_layout == Layout::nhwc ? 2 * t.store_columns(spec) : kMultiplyingWarps * kStagedChannels;
-    const std::int64_t staging_bytes = t.staged_bytes(spec) * staged_rows * t.staging_pitch(spec);
-    RC_ASSERT(t.zeros_first_byte(spec) >= t.staging_first_byte(spec) + staging_bytes);
-    RC_ASSERT(t.barriers_first_byte(spec) >= t.zeros_first_byte(spec) + (t.has_zeros(spec) ? t.columns * kRow : 0));
-    RC_ASSERT(t.shared_bytes(spec) >= t.barriers_first_byte(spec) + (2 * t.stages + (t.resident ? 1 : 0)) * 8);
-    RC_ASSERT(t.shared_bytes(spec) <= one.plan.target.shared_bytes_per_block);
-    RC_ASSERT(t.shared_bytes(spec) == one.plan.shared_bytes);
-    // Bulk copies, operands and vectors are at multiples of 16 bytes, barriers at multiples of 8.
-    RC_ASSERT(t.run_bytes(spec) % kRow == 0 && t.stage_bytes(spec) % kRow == 0);
-    RC_ASSERT(t.weights_first_byte(spec) % kRow == 0);
-    RC_ASSERT(t.staging_first_byte(spec) % kRow == 0 && t.zeros_first_byte(spec) % kRow == 0);
-    RC_ASSERT(t.staging_pitch(spec) * t.staged_bytes(spec) % kRow == 0);
-    RC_ASSERT(t.barriers_first_byte(spec) % 8 == 0);
-    // A descriptor has 14 bits for an address and for a distance, in rows of 16 bytes.
-    RC_ASSERT(t.shared_bytes(spec) / kRow < 1 << 14);
-  }
-}
+constexpr int kLoadingWarps = 4;
 
 // Every run that the copy engine stores: from and to multiples of 16 bytes, inside its plane, where the one before
 // ends; and there is one.
@@ -235,34 +200,6 @@ RC_GTEST_PROP(TensorTilingProperty, LoadingWarpsShareARun, ()) {
   }
 }
 
-RC_GTEST_PROP(TensorTilingProperty, RegistersAreThoseOfTheLaunch, ()) {
-  for (const TensorCandidate& one : some_tensor_candidates()) {
-    const TensorTiling& t = one.tiling;
-    RC_ASSERT(one.plan.threads == static_cast<unsigned>(TensorTiling::kThreads));
-    const int loader = t.loader_registers(one.spec), consumer = t.consumer_registers(one.spec);
-    for (const int count : {loader, consumer}) RC_ASSERT(count % 8 == 0 && count >= 24 && count <= 256);
-    // A launch gives every thread what is left of 65536 registers in units of 8; setmaxnreg only moves them.
-    const int launched = one.plan.target.registers_per_sm / TensorTiling::kThreads / 8 * 8;
-    RC_ASSERT(TensorTiling::kLaunchRegisters == launched);
-    RC_ASSERT(128 * loader + 256 * consumer <= launched * TensorTiling::kThreads);
-    RC_ASSERT(t.columns / 2 < consumer);
-  }
-}
-
-// Vectors are whole, at multiples of their size, and eight neighbouring lanes store them to different banks.
-RC_GTEST_PROP(TensorTilingProperty, VectorsOfChannelsMeetInNoBank, ()) {
-  for (const TensorCandidate& one : some_tensor_candidates()) {
-    const ConvSpec& spec = one.spec;
-    if (!TensorTiling::loads_vectors(spec)) continue;
-    RC_ASSERT(spec.input_layout == Layout::nhwc && spec.alignment >= kRow);
-    RC_ASSERT(spec.filter.c * element_bytes(spec.dtype) % kRow == 0);
-    std::set<std::int64_t> banks;
-    for (std::int64_t lane = 0; lane < 8; ++lane)
-      banks.insert((lane % one.tiling.slices * one.tiling.slice_pitch(spec) + lane / one.tiling.slices) % 8);
-    RC_ASSERT(banks.size() == 8u);
-  }
-}
-
 // A pair of 16-bit pixels is one aligned word of x and one row of the grid, wherever a run starts.
 RC_GTEST_PROP(TensorTilingProperty, PairsOfPixelsAreWords, ()) {
   for (const TensorCandidate& one : some_tensor_candidates()) {
@@ -275,28 +212,6 @@ RC_GTEST_PROP(TensorTilingProperty, PairsOfPixelsAreWords, ()) {
     // Behind an odd padding a pair may hold the end of one row of the grid and the start of the next: both are padding.
     if (spec.padding.left % 2 == 1) RC_ASSERT(pitch - 1 - spec.padding.left >= spec.input.w);
     RC_ASSERT(output_shape(spec).w % 2 == 0 && one.tiling.window % 2 == 0);
-  }
-}
-
-// What a consumer stages at a time has no bank conflicts, whole instructions write it, and vectors stay in a group.
-RC_GTEST_PROP(TensorTilingProperty, PositionsAreStagedAndWrittenInVectors, ()) {
-  for (const TensorCandidate& one : some_tensor_candidates()) {
-    const TensorTiling& t = one.tiling;
-    const ConvSpec& spec = one.spec;
-    if (spec.output_layout != Layout::nhwc) continue;
-    const int bytes = t.staged_bytes(spec), pitch = t.staging_pitch(spec);
-    RC_ASSERT(t.store_columns(spec) % 16 == 0 && t.store_columns(spec) <= round_up(t.columns, 16));
-    RC_ASSERT(pitch >= 64);
-    std::set<int> banks;
-    if (bytes == 2)  // eight positions of 16 bytes
-      for (int position = 0; position < 8; ++position) banks.insert(position * pitch * bytes / 16 % 8);
-    else  // eight channels of four positions, two apart
-      for (int lane = 0; lane < kWarpSize; ++lane) banks.insert((lane % 4 * 2 * pitch + lane / 4) % 32);
-    RC_ASSERT(banks.size() == (bytes == 2 ? 8u : 32u));
-    const std::int64_t written = t.written_bytes(spec);
-    const int vector = t.store_vector(spec);
-    RC_ASSERT(vector * written <= 16 && 64 % vector == 0 && spec.filter.k / spec.groups % vector == 0);
-    RC_ASSERT(t.store_columns(spec) % (128 * vector / 64) == 0);
   }
 }
 
@@ -379,68 +294,6 @@ RC_GTEST_PROP(TensorTilingProperty, ColumnsHoldWhatARunStores, ()) {
       }
     }
   }
-}
-
-RC_GTEST_PROP(TensorTilingProperty, PackedWeightsHoldEveryTapOnce, ()) {
-  for (const TensorCandidate& one : some_tensor_candidates()) {
-    const TensorTiling& t = one.tiling;
-    const ConvSpec& spec = one.spec;
-    const std::int64_t steps_of_chunk = spec.filter.r / t.filter_rows, chunks = t.steps(spec) / steps_of_chunk;
-    RC_ASSERT(chunks * steps_of_chunk == t.steps(spec));
-    RC_ASSERT(chunks * t.chunk_channels(spec) >= spec.filter.c);
-    RC_ASSERT((chunks - 1) * t.chunk_channels(spec) < spec.filter.c);
-    RC_ASSERT(t.tiles_k(spec) * t.block_k >= spec.filter.k / spec.groups);
-    RC_ASSERT(one.plan.workspace.packed_weights == t.packed_weight_bytes(spec));
-    if (!t.packs_weights()) {  // they are read as they lie in w
-      RC_ASSERT(t.packed_rows(spec) == 0 && t.packed_weight_bytes(spec) == 0);
-      continue;
-    }
-    RC_ASSERT(t.packed_rows(spec) * kRow == spec.groups * t.tiles_k(spec) * t.steps(spec) * t.weight_bytes(spec));
-    RC_ASSERT(t.packed_rows(spec) <= INT32_MAX);
-    RC_ASSERT(t.packed_weight_bytes(spec) >= t.packed_rows(spec) * kRow);
-    RC_ASSERT(t.packed_weight_bytes(spec) % 256 == 0);
-  }
-}
-
-RC_GTEST_PROP(TensorTilingProperty, PackingFitsAndHasNoIdleBlocks, ()) {
-  for (const TensorCandidate& one : some_tensor_candidates()) {
-    const TensorTiling& t = one.tiling;
-    const ConvSpec& spec = one.spec;
-    if (!t.packs_weights()) continue;
-    const TensorTiling::Packing packing = t.packing(spec);
-    RC_ASSERT(packing.channels >= 1 && packing.channels <= kWarpSize && t.block_k % packing.channels == 0);
-    RC_ASSERT(kWarpSize % packing.channels == 0);
-    RC_ASSERT(packing.slices >= 1);
-    RC_ASSERT(TensorTiling::packing_bytes(spec, packing) <= TensorTiling::kMostPackingBytes);
-    // Lanes that read the same place of neighbours' pieces meet in no bank.
-    RC_ASSERT(TensorTiling::piece_pitch(spec, packing) % 2 == 1);
-    RC_ASSERT(TensorTiling::piece_pitch(spec, packing) >= TensorTiling::piece_words(spec, packing));
-    RC_ASSERT(TensorTiling::piece_words(spec, packing) * 4 == packing.slices * spec.filter.r * spec.filter.s * kRow);
-    // Each block has a slice, and together they have all.
-    const std::int64_t blocks_of_k =
-        t.packing_blocks(spec, packing) * packing.channels / (spec.groups * t.tiles_k(spec) * t.block_k);
-    RC_ASSERT(blocks_of_k * packing.slices >= t.packed_slices(spec));
-    RC_ASSERT((blocks_of_k - 1) * packing.slices < t.packed_slices(spec));
-    RC_ASSERT(t.packed_slices(spec) * TensorTiling::slice_channels(spec) >= spec.filter.c);
-  }
-}
-
-// Large filters take few output channels at a time, small ones leave many blocks.
-TEST(TensorTiling, PackingFollowsTheFilter) {
-  const auto packing_of = [](const char* text) {
-    const TensorCandidate one = test::tensor_candidates(parse_spec(text)).front();
-    return one.tiling.packing(one.spec);
-  };
-  using Packing = TensorTiling::Packing;
-  EXPECT_EQ(packing_of("input=16,64,56,56 weight=64,64,3,3 math=tf32"), (Packing{32, 1}));
-  EXPECT_EQ(packing_of("input=16,512,14,14 weight=512,512,3,3 math=tf32"), (Packing{32, 2}));
-  EXPECT_EQ(packing_of("input=16,1024,14,14 weight=2048,1024,1,1 math=tf32"), (Packing{32, 16}));
-  EXPECT_EQ(packing_of("input=16,64,56,56 weight=64,64,1,1 math=tf32"), (Packing{32, 4}));
-  EXPECT_EQ(packing_of("input=1,20,99,99 weight=20,20,31,31 dtype=f16"), (Packing{2, 1}));
-}
-
-TEST(TensorTiling, AFilterThatNoBlockCanPackIsLeftToOtherFamilies) {
-  EXPECT_TRUE(test::tensor_candidates(parse_spec("input=1,16,1,9000 weight=64,16,1,4000 dtype=f16")).empty());
 }
 
 RC_GTEST_PROP(TensorTilingProperty, SplitsShareAllSteps, ()) {

@@ -1,0 +1,91 @@
+// See quick.h.
+#include "host/quick/quick.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+#include "codegen/heuristics.h"
+#include "host/suite/launcher.h"
+#include "support/fresh_cache.h"
+#include "support/runner.h"
+#include "tools/reduce.h"
+
+namespace jitconv::test {
+namespace {
+
+using codegen::ConvPlan;
+
+std::vector<ConvPlan> plans_of(const Quick& quick) {
+  const ConvSpec spec = parse_spec(quick.spec);
+  const Target target = Target::host(parse_target(quick.arch));
+  std::vector<ConvPlan> all, some;
+  if (quick.wanted == nullptr) {  // the fallback's only plan, which is made where no other family has one
+    const ConvSpec canonical = codegen::canonical(spec);
+    return {codegen::make_plan(codegen::fallback_candidates(canonical, target).front(), canonical, target)};
+  }
+  std::int64_t least = INT64_MAX;
+  for (ConvPlan& plan : codegen::enumerate_plans(spec, target, SIZE_MAX)) {
+    if (!quick.wanted(plan)) continue;
+    least = std::min(least, tools::executed_multiply_adds(plan));
+    all.push_back(std::move(plan));
+  }
+  // Tiles much larger than a small convolution compute mostly what is thrown away.
+  const std::int64_t most = std::max<std::int64_t>(2 * least, 3'000'000);
+  std::erase_if(all, [most](const ConvPlan& plan) { return tools::executed_multiply_adds(plan) > most; });
+  for (std::size_t i = 0; i < quick.plans && i < all.size(); ++i)
+    some.push_back(all[i * all.size() / std::min(quick.plans, all.size())]);
+  return some;
+}
+
+}  // namespace
+
+Wanted family(codegen::Family wanted) {
+  return [wanted](const ConvPlan& plan) { return plan.family == wanted; };
+}
+
+Wanted tensor(std::function<bool(const codegen::TensorTiling&, const ConvSpec&)> wanted) {
+  return [wanted = std::move(wanted)](const ConvPlan& plan) {
+    const auto* tiling = std::get_if<codegen::TensorTiling>(&plan.tiling);
+    return tiling != nullptr && wanted(*tiling, plan.spec);
+  };
+}
+
+Wanted tensor(std::function<bool(const codegen::TensorTiling&)> wanted) {
+  return tensor(
+      [wanted = std::move(wanted)](const codegen::TensorTiling& tiling, const ConvSpec&) { return wanted(tiling); });
+}
+
+void run(const std::string& name, const std::vector<Quick>& list) {
+  std::vector<Case> cases;
+  for (const Quick& quick : list) {
+    const std::vector<ConvPlan> plans = plans_of(quick);
+    EXPECT_GE(plans.size(), quick.plans) << name << ", " << quick.what << ": too few plans of this kind";
+    for (const ConvPlan& plan : plans) {
+      Case next{fmt::format("{} for {}, plan {}", quick.what, quick.arch, cases.size()), plan.spec, plan, false, {}};
+      if (quick.blocks != 0) next.plan->blocks = quick.blocks;
+      next.kinds = {check::DataKind::exact, check::DataKind::random};
+      cases.push_back(std::move(next));
+    }
+  }
+  const FreshCache cache("host-quick");
+  tools::HostDevice device{Target::host()};
+  HostLauncher launcher(device);
+  RunOptions options;
+  options.limits.multiplications = 6'000'000;
+  options.launch = [&launcher](const Case& wanted, const Kernel& kernel, const LaunchArgs& args) {
+    return launcher.launch(wanted, kernel, args);
+  };
+  const Report::Category counts = run_cases(device, name, cases, options);
+  std::printf("quick, %s: %zu kernels, %.3g multiply-adds\n", name.c_str(), cases.size(),
+              static_cast<double>(launcher.totals().multiply_adds));
+  EXPECT_EQ(counts.kernels, static_cast<std::int64_t>(cases.size()));
+  EXPECT_EQ(counts.launches, 2 * counts.kernels);
+  EXPECT_EQ(launcher.totals().late, launcher.totals().early);
+  EXPECT_EQ(launcher.totals().findings, 0);
+}
+
+}  // namespace jitconv::test

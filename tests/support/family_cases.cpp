@@ -1,0 +1,167 @@
+// See family_cases.h.
+#include "support/family_cases.h"
+
+#include <iterator>
+
+#include "codegen/heuristics.h"
+
+namespace jitconv::test {
+namespace {
+
+using codegen::DepthwiseTiling;
+using codegen::Family;
+
+std::vector<FamilyCase> make_family_cases() {
+  using Store = DepthwiseTiling::Store;
+  using Share = codegen::TensorTiling::Share;
+  std::vector<FamilyCase> cases;
+  const auto add = [&cases](const std::string& name, const std::string& text, Family family,
+                            Store store = Store::flat) {
+    cases.push_back({name, parse_spec(text), family, store});
+  };
+  // Channels and pixels that no tile divides, padding on all sides, several tiles each way.
+  add("direct", "input=2,13,37,75 weight=37,13,3,3 padding=1,2,2,0", Family::direct);
+  add("direct, strided", "input=2,5,41,67 weight=19,5,5,3 stride=2,3 padding=2,2,1,1 dilation=1,2", Family::direct);
+  add("direct, grouped", "input=2,12,19,33 weight=30,4,3,5 groups=3 padding=1,2", Family::direct);
+  // Tiles of more than 1024 columns, once by stride and once by dilation.
+  add("direct, wide tile", "input=1,4,24,2001 weight=8,4,3,3 stride=1,17", Family::direct);
+  add("direct, wide window", "input=1,4,24,2001 weight=8,4,3,5 dilation=1,200", Family::direct);
+  add("direct, nhwc", "input=2,13,37,35 weight=37,13,3,3 padding=1 input_layout=nhwc output_layout=nhwc",
+      Family::direct);
+  add("direct, nhwc vectors", "input=2,16,17,35 weight=32,16,3,3 padding=1 input_layout=nhwc output_layout=nhwc",
+      Family::direct);
+  add("direct, nchw to nhwc", "input=2,9,21,35 weight=24,9,3,3 stride=2 padding=1 output_layout=nhwc", Family::direct);
+  add("direct, nhwc to nchw", "input=2,9,21,35 weight=24,9,3,3 padding=1 input_layout=nhwc", Family::direct);
+  add("depthwise, flat store", "input=3,7,29,37 weight=7,1,3,3 groups=7 padding=1,1,1,2", Family::depthwise,
+      Store::flat);
+  add("depthwise, small planes", "input=5,9,7,7 weight=9,1,3,3 groups=9 padding=1", Family::depthwise, Store::flat);
+  add("depthwise, vector store", "input=2,6,33,64 weight=6,1,5,3 groups=6 padding=2,1", Family::depthwise,
+      Store::vector);
+  add("depthwise, row store", "input=2,3,19,2502 weight=3,1,3,3 groups=3 padding=1,1,0,1", Family::depthwise,
+      Store::rows);
+  add("depthwise, multiplier", "input=2,6,23,31 weight=12,1,3,5 groups=6 padding=1,2 dilation=1,2", Family::depthwise,
+      Store::flat);
+  add("depthwise, strided", "input=2,8,45,53 weight=8,1,7,7 groups=8 stride=2 padding=3", Family::depthwise,
+      Store::flat);
+  add("fallback", "input=2,6,23,31 weight=21,6,3,3 padding=1,2,0,1 stride=1,2", Family::fallback);
+  add("fallback, nhwc", "input=2,6,23,31 weight=21,6,3,3 padding=1 input_layout=nhwc output_layout=nhwc",
+      Family::fallback);
+  add("fallback, far apart", "input=2,4,300,310 weight=10,4,3,3 dilation=130,140 padding=20", Family::fallback);
+  // Channels that fill neither a step nor a tile, planes that start in the middle of a sector.
+  add("tensor", "input=2,13,17,23 weight=37,13,3,3 padding=1,2,2,0 math=tf32", Family::tensor);
+  add("tensor, strided", "input=2,3,29,41 weight=19,3,5,7 stride=2 padding=2,3 math=tf32", Family::tensor);
+  add("tensor, grouped", "input=2,36,15,14 weight=40,18,3,3 groups=2 padding=1,2 dilation=1,2 math=tf32",
+      Family::tensor);
+  // Planes of whole lines of 128 bytes, which the copy engine stores.
+  add("tensor, whole lines", "input=2,20,26,34 weight=37,20,3,3 math=tf32", Family::tensor);
+  add("tensor, nhwc",
+      "input=2,24,17,23 weight=44,24,3,3 padding=1,2,2,0 math=tf32 input_layout=nhwc output_layout=nhwc",
+      Family::tensor);
+  add("tensor, split", "input=1,72,9,10 weight=24,72,3,3 padding=1 math=tf32", Family::tensor);
+  cases.back().split = true;
+  add("tensor, split, whole lines", "input=1,72,16,36 weight=24,72,3,3 padding=1,0 math=tf32", Family::tensor);
+  cases.back().split = true;
+  // Weights as they lie in w, of matrices and of all filter rows; channels that fill neither a step nor a tile.
+  add("tensor, raw weights", "input=2,68,9,13 weight=72,68,1,1 math=tf32", Family::tensor);
+  cases.back().raw_weights = true;
+  add("tensor, raw weights of any type", "input=2,72,9,13 weight=72,72,1,1 math=tf32", Family::tensor);
+  cases.back().raw_weights = true;
+  add("tensor, raw weights of 3x3 taps", "input=2,40,11,13 weight=150,20,3,3 groups=2 padding=1 math=tf32",
+      Family::tensor);
+  cases.back().raw_weights = true;
+  // Boxes of a part of each plane, and of rows of x; a stride, and residues of it.
+  add("tensor, boxes", "input=2,20,15,16 weight=40,20,3,3 padding=1 math=tf32", Family::tensor);
+  cases.back().boxes = true;
+  add("tensor, boxes of rows", "input=2,40,37,32 weight=40,40,1,1 stride=2 padding=2,0 math=tf32", Family::tensor);
+  cases.back().boxes = true;
+  // Tiles that are multiplied in turn: pixels loaded by lanes, as boxes with raw weights, and of whole images.
+  add("tensor, turns", "input=2,24,17,23 weight=70,24,3,3 padding=1 math=tf32", Family::tensor);
+  cases.back().share = Share::turns;
+  add("tensor, turns, raw weights", "input=2,40,13,16 weight=75,40,3,3 padding=1 math=tf32", Family::tensor);
+  cases.back().share = Share::turns;
+  cases.back().raw_weights = cases.back().boxes = true;
+  add("tensor, turns, nhwc",
+      "input=2,24,17,23 weight=70,24,3,3 padding=1,2,2,0 math=tf32 input_layout=nhwc output_layout=nhwc",
+      Family::tensor);
+  cases.back().share = Share::turns;
+  // Steps that are multiplied in turn: runs, whole images, splits.
+  add("tensor, shared steps", "input=2,44,17,23 weight=70,44,3,3 padding=1 math=tf32", Family::tensor);
+  cases.back().share = Share::steps;
+  add("tensor, shared steps, raw weights", "input=3,132,7,8 weight=75,132,1,1 math=tf32", Family::tensor);
+  cases.back().share = Share::steps;
+  cases.back().raw_weights = true;
+  add("tensor, shared steps, split", "input=1,140,9,10 weight=24,140,3,3 padding=1 math=tf32", Family::tensor);
+  cases.back().share = Share::steps;
+  cases.back().split = true;
+  add("tensor, packed pixels", "input=3,32,15,14 weight=40,32,3,3 stride=2 padding=1 math=tf32", Family::tensor);
+  cases.back().packs_pixels = true;
+  add("tensor, packed pixels, split", "input=1,96,9,10 weight=24,96,3,3 padding=1,2,0,1 math=tf32", Family::tensor);
+  cases.back().packs_pixels = cases.back().split = true;
+  add("tensor, packed pixels and raw weights", "input=2,192,15,13 weight=144,96,1,1 groups=2 stride=2 math=tf32",
+      Family::tensor);
+  cases.back().packs_pixels = cases.back().raw_weights = true;
+  // Walks over pixels: padding, a stride with residues, channels that end inside a chunk, groups; weights as they lie.
+  const auto add_walk = [&](const char* name, const std::string& spec) -> FamilyCase& {
+    add(name, spec + " math=tf32 input_layout=nhwc output_layout=nhwc", Family::tensor);
+    cases.back().walks_pixels = true;
+    return cases.back();
+  };
+  add_walk("tensor, walks", "input=2,24,17,23 weight=44,24,3,3 padding=1,2,2,0");
+  add_walk("tensor, walks, strided", "input=2,64,19,22 weight=72,32,3,5 groups=2 stride=2,3 padding=2");
+  add_walk("tensor, walks, raw weights", "input=3,72,9,13 weight=72,72,1,1").raw_weights = true;
+  add_walk("tensor, walks, split", "input=1,72,9,10 weight=24,72,3,3 padding=1").split = true;
+  add_walk("tensor, walks, turns", "input=2,40,17,23 weight=70,40,3,3 padding=1,2,2,0").share = Share::turns;
+  // Tiles that span images and end behind the last, channels that fill no tile.
+  add("pointwise", "input=3,48,7,12 weight=37,48,1,1 math=tf32", Family::pointwise);
+  add("pointwise, grouped", "input=2,48,4,70 weight=50,24,1,1 groups=2 math=tf32", Family::pointwise);
+  add("pointwise, split", "input=2,64,6,6 weight=24,64,1,1 math=tf32", Family::pointwise);
+  cases.back().split = true;
+  return cases;
+}
+
+bool fits(const FamilyCase& wanted, const codegen::ConvPlan& plan) {
+  if (plan.family != wanted.family) return false;
+  if (const auto* tensor = std::get_if<codegen::TensorTiling>(&plan.tiling))
+    return (tensor->splits > 1) == wanted.split && tensor->raw_weights == wanted.raw_weights &&
+           tensor->packs_pixels() == wanted.packs_pixels && tensor->walks_pixels() == wanted.walks_pixels &&
+           tensor->share == wanted.share && (!wanted.boxes || tensor->copies_boxes(plan.spec));
+  if (const auto* pointwise = std::get_if<codegen::PointwiseTiling>(&plan.tiling))
+    return (pointwise->splits > 1) == wanted.split;
+  const auto* depthwise = std::get_if<DepthwiseTiling>(&plan.tiling);
+  return depthwise == nullptr || depthwise->store == wanted.store;
+}
+
+/// The fallback's plan, which the planner makes only where no other family can.
+codegen::ConvPlan fallback_plan(const ConvSpec& spec, const Target& target) {
+  const ConvSpec canonical = codegen::canonical(spec);
+  return codegen::make_plan(codegen::fallback_candidates(canonical, target).front(), canonical, target);
+}
+
+}  // namespace
+
+bool has_tensor_family(const Target& target) { return target.compute_capability() == 90 && target.arch_specific; }
+
+std::vector<FamilyCase> family_cases(const Target& target) {
+  std::vector<FamilyCase> cases = make_family_cases();
+  if (!has_tensor_family(target))
+    std::erase_if(cases, [](const auto& one) { return codegen::uses_tensor_cores(one.family); });
+  return cases;
+}
+
+std::optional<codegen::ConvPlan> plan_for(const FamilyCase& wanted, const ConvSpec& spec, const Target& target) {
+  if (wanted.family == Family::fallback) return fallback_plan(spec, target);
+  for (const codegen::ConvPlan& plan : codegen::enumerate_plans(spec, target, SIZE_MAX))
+    if (fits(wanted, plan)) return plan;
+  return {};
+}
+
+std::vector<DataType> types_of(const FamilyCase& family) {
+  const FilterShape& filter = family.spec.filter;
+  const bool shared_sums = family.share == codegen::TensorTiling::Share::steps && !family.split;
+  // Of one tap, weights of any type are taken as they lie, if their rows are vectors.
+  const bool raw_floats = family.raw_weights && (filter.r * filter.s > 1 || filter.c % 8 != 0);
+  if (family.family == Family::pointwise || raw_floats || family.boxes || shared_sums) return {DataType::f32};
+  return {DataType::f32, DataType::f16, DataType::bf16};
+}
+
+}  // namespace jitconv::test

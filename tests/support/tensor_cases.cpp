@@ -1,0 +1,146 @@
+// The list of tensor and pointwise kernels, see case_lists.h: shapes, and which of their plans.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <stdexcept>
+
+#include "codegen/heuristics.h"
+#include "support/case_lists.h"
+
+namespace jitconv::test {
+namespace {
+
+using codegen::Family;
+
+/// A third, such that each walks over several tiles; blocks of the pointwise family come in sets.
+std::uint32_t fewer_blocks(const codegen::ConvPlan& plan) {
+  const auto* pointwise = std::get_if<codegen::PointwiseTiling>(&plan.tiling);
+  const std::uint32_t set = pointwise == nullptr ? 1 : static_cast<std::uint32_t>(pointwise->slabs(plan.spec));
+  return (plan.blocks / set + 2) / 3 * set;
+}
+
+/// Images of a run (several count as two), filter rows of a step, copies ahead and whether they are boxes, who stores,
+/// what is packed before, whether pixels are walked over, and, of floats alone, which lists enough as it is, how wide
+/// rows of walks are and what warpgroups share: what a tensor kernel's text depends on.
+using Form = std::array<int, 9>;
+Form form_of(const codegen::ConvPlan& plan) {
+  const auto* tiling = std::get_if<codegen::TensorTiling>(&plan.tiling);
+  if (tiling == nullptr) return {};
+  return {std::min(tiling->images, 2),
+          tiling->filter_rows,
+          tiling->copies_ahead,
+          tiling->stores_bulk(plan.spec) ? 1 : 0,
+          tiling->packs_pixels() ? 1 : 0,
+          !tiling->walks_pixels()            ? 0
+          : plan.spec.dtype == DataType::f32 ? tiling->slices
+                                             : 1,
+          tiling->packs_weights() ? 1 : 0,
+          tiling->copies_boxes(plan.spec) ? 1 : 0,
+          plan.spec.dtype == DataType::f32 ? static_cast<int>(tiling->share) : 0};
+}
+
+}  // namespace
+
+std::vector<Case> tensor_cases(const Target& target, std::size_t spread) {
+  if (!has_tensor_family(target)) return {};
+  struct Shape {
+    const char *name, *text;
+    Family family = Family::tensor;
+  };
+  constexpr Shape kShapes[] = {
+      {"one channel", "input=2,1,9,40 weight=5,1,3,3 padding=1"},
+      {"two channels, even row", "input=1,2,12,32 weight=64,2,3,4"},
+      {"five channels", "input=2,5,11,19 weight=9,5,3,3"},
+      {"eight channels", "input=2,8,10,24 weight=65,8,1,3"},
+      {"a chunk and one channel", "input=1,33,8,24 weight=130,33,3,3 padding=1"},
+      {"pointwise", "input=3,40,7,9 weight=70,40,1,1"},
+      {"pointwise, strided", "input=2,20,15,17 weight=70,20,1,1 stride=2"},
+      {"pointwise of whole chunks", "input=3,64,7,9 weight=72,64,1,1"},
+      {"pointwise of whole chunks, groups", "input=2,192,8,24 weight=270,96,1,1 groups=2"},
+      {"pointwise of whole chunks, strided", "input=2,96,15,17 weight=70,96,1,1 stride=2,3 padding=1,0"},
+      {"pointwise of many chunks", "input=1,256,5,12 weight=40,256,1,1"},
+      {"pointwise of whole chunks, images", "input=11,64,8,6 weight=70,64,1,1"},
+      {"strided, whole slices", "input=2,32,15,17 weight=72,32,3,3 stride=2 padding=1"},
+      {"strided, whole slices, images", "input=9,48,9,8 weight=24,48,3,3 stride=2 padding=1"},
+      {"more rows' residues than columns'", "input=2,40,23,17 weight=20,20,4,2 groups=2 stride=3,2 padding=2,1"},
+      {"first layer", "input=2,3,43,47 weight=20,3,11,11 stride=4 padding=2"},
+      {"stride above the filter", "input=2,6,23,41 weight=20,6,2,3 stride=3,5"},
+      {"stride and dilation without common divisor", "input=1,6,23,41 weight=20,6,3,4 stride=2,4 dilation=2,3"},
+      {"stride a multiple of dilation", "input=1,6,23,41 weight=20,6,3,3 stride=2,4 dilation=2"},
+      {"several rows end inside a run", "input=2,12,31,11 weight=20,12,3,3 padding=1 dilation=2,3"},
+      {"one row", "input=2,20,1,300 weight=20,20,1,5 padding=0,2"},
+      {"one column", "input=2,20,300,1 weight=20,20,5,1 padding=2,0"},
+      {"one output", "input=5,20,3,3 weight=20,20,3,3"},
+      {"planes smaller than a sector", "input=7,20,4,3 weight=20,20,2,2"},
+      {"a plane of a few windows", "input=2,10,21,64 weight=16,10,3,3 padding=1"},
+      {"rows of whole windows", "input=1,10,6,512 weight=16,10,3,3 padding=1"},
+      {"only padding at the edges", "input=2,10,5,6 weight=16,10,3,3 padding=4,5,3,6"},
+      {"three groups", "input=2,60,9,10 weight=201,20,3,3 groups=3 padding=1"},
+      {"nhwc input", "input=2,20,13,15 weight=24,20,3,3 padding=1 input_layout=nhwc"},
+      {"nhwc input of groups, strided", "input=2,32,13,15 weight=24,16,3,3 groups=2 stride=2 input_layout=nhwc"},
+      {"images of several tiles", "input=9,20,7,7 weight=70,20,3,3 padding=1"},
+      {"images apart by no whole vectors", "input=21,20,8,7 weight=70,20,3,1 padding=1,0"},
+      {"pointwise images of several tiles", "input=11,24,8,6 weight=72,24,1,1"},
+      {"many steps", "input=1,130,5,7 weight=24,130,5,3 padding=2,1"},
+      {"nhwc", "input=2,32,13,15 weight=136,32,3,3 padding=1 input_layout=nhwc output_layout=nhwc"},
+      {"nhwc, long rows", "input=1,16,4,300 weight=64,16,3,3 padding=1 input_layout=nhwc output_layout=nhwc"},
+      {"nhwc, odd channels", "input=2,19,13,15 weight=21,19,3,3 padding=1 input_layout=nhwc output_layout=nhwc"},
+      {"nhwc, half a vector", "input=2,40,9,11 weight=68,40,1,3 input_layout=nhwc output_layout=nhwc"},
+      {"nhwc, pointwise", "input=3,48,7,9 weight=72,48,1,1 input_layout=nhwc output_layout=nhwc"},
+      {"nhwc, groups, strided",
+       "input=2,64,17,19 weight=20,32,5,3 groups=2 stride=2 dilation=1,2 padding=2 input_layout=nhwc "
+       "output_layout=nhwc"},
+      {"nhwc, many steps", "input=1,136,5,7 weight=24,136,5,3 padding=2,1 input_layout=nhwc output_layout=nhwc"},
+      {"nhwc, one slice", "input=2,8,12,31 weight=40,8,3,4 stride=1,3 input_layout=nhwc output_layout=nhwc"},
+      {"nhwc, images of several tiles",
+       "input=9,24,7,7 weight=70,24,3,3 padding=1 input_layout=nhwc output_layout=nhwc"},
+      {"nhwc, pointwise images", "input=11,24,8,6 weight=72,24,1,1 input_layout=nhwc output_layout=nhwc"},
+      {"nchw to nhwc, images", "input=11,18,8,6 weight=20,18,3,3 padding=1 output_layout=nhwc"},
+      {"nchw to nhwc", "input=2,18,10,24 weight=72,18,3,3 padding=1 output_layout=nhwc"},
+      {"nhwc to nchw", "input=2,32,13,15 weight=40,32,3,3 padding=1 input_layout=nhwc"},
+      {"a plane of whole tiles", "input=2,32,16,32 weight=96,32,1,1", Family::pointwise},
+      {"planes of four pixels", "input=9,16,2,2 weight=20,16,1,1", Family::pointwise},
+      {"steps of eight channels", "input=2,88,6,10 weight=70,88,1,1", Family::pointwise},
+      {"an odd number of batches", "input=2,72,5,12 weight=33,72,1,1", Family::pointwise},
+      {"many channels", "input=1,256,4,36 weight=200,256,1,1", Family::pointwise},
+      {"three groups of pixels", "input=3,72,6,14 weight=39,24,1,1 groups=3", Family::pointwise},
+  };
+  std::vector<Case> cases;
+  for (const Shape& shape : kShapes) {
+    FamilyCase family;
+    family.family = shape.family;
+    for (const DataType type : types_of(family)) {
+      ConvSpec spec = parse_spec(shape.text);
+      spec.math = MathMode::tf32;
+      spec.dtype = type;
+      // Every second case has what a tile ends with, every activation in turn.
+      spec.epilogue.bias = cases.size() % 2 == 1;
+      spec.epilogue.residual = cases.size() % 4 == 3;
+      spec.epilogue.activation = static_cast<Activation>(cases.size() % (static_cast<int>(Activation::clamp) + 1));
+      spec.epilogue.slope = 0.25f, spec.epilogue.clamp_min = -2.0f, spec.epilogue.clamp_max = 5.0f;
+      std::vector<codegen::ConvPlan> plans = codegen::enumerate_plans(spec, target, SIZE_MAX);
+      std::erase_if(plans, [&shape](const codegen::ConvPlan& plan) { return plan.family != shape.family; });
+      const std::string_view family_name = codegen::to_string(shape.family);
+      if (plans.empty())
+        throw std::logic_error(fmt::format("no {} plan for {}: {}", family_name, shape.name, to_string(spec)));
+      // Some of all, and the cheapest of each form of runs, steps and loads.
+      const std::size_t more = shape.family == Family::pointwise ? spread + 15 : spread;  // its shapes are few
+      const std::size_t step = std::max<std::size_t>(1, plans.size() / (more + 1));
+      std::set<Form> forms;
+      for (std::size_t i = 0; i < plans.size(); ++i) {
+        codegen::ConvPlan& plan = plans[i];
+        const bool spreads = i % step == 0 && i <= more * step;
+        if (!forms.insert(form_of(plan)).second && !spreads) continue;
+        if (spreads && i / step % 2 == 1) plan.blocks = fewer_blocks(plan);
+        cases.push_back(
+            {fmt::format("{}, {}, {}, candidate {}", family_name, shape.name, to_string(type), i), plan.spec, plan});
+        cases.back().kinds = {check::DataKind::exact, check::DataKind::random};
+      }
+    }
+  }
+  return cases;
+}
+
+}  // namespace jitconv::test

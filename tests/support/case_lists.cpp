@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <set>
-#include <stdexcept>
 
 #include "codegen/heuristics.h"
 #include "support/shape_lists.h"
@@ -32,9 +31,7 @@ constexpr DataType kTypes[] = {DataType::f32, DataType::f16, DataType::bf16};
 /// The case with another spec and a plan of its family.
 void add_case(std::vector<Case>& cases, const FamilyCase& family, const ConvSpec& spec, const std::string& what,
               const Target& target) {
-  std::optional<codegen::ConvPlan> plan = plan_for(family, spec, target);
-  if (!plan) throw std::logic_error(fmt::format("no plan for {}: {}", family.name, to_string(spec)));
-  cases.push_back({family.name + ", " + what, spec, std::move(plan), false, {}});
+  cases.push_back({family.name + ", " + what, spec, require_plan_for(family, spec, target), false, {}});
   cases.back().kinds = {check::DataKind::exact, check::DataKind::random};
 }
 
@@ -158,7 +155,7 @@ std::vector<Case> candidate_cases(const Target& target, std::size_t first, std::
     std::vector<codegen::ConvPlan> plans = some_plans(family.spec, target, first, spread);
     FamilyCase fallback = family;
     fallback.family = Family::fallback;
-    plans.push_back(*plan_for(fallback, family.spec, target));
+    plans.push_back(require_plan_for(fallback, family.spec, target));
     for (std::size_t i = 0; i < plans.size(); ++i)
       cases.push_back({fmt::format("{}, candidate {}", family.name, i),
                        family.spec,

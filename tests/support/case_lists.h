@@ -1,6 +1,6 @@
 // The lists of convolutions that the GPU suite and the host suite run: the documented configurations, the rows of
-// tests/shapes in every type and layout, and a handful of small ones chosen so that they reach every part of every
-// kernel family, with every epilogue, alignment and many plans. No device here.
+// tests/shapes in every type and layout, and the small ones of family_cases.h with every epilogue, alignment and many
+// plans. No device here.
 #pragma once
 
 #include <string>

@@ -1,7 +1,10 @@
 // See family_cases.h.
 #include "support/family_cases.h"
 
-#include <iterator>
+#include <fmt/format.h>
+
+#include <stdexcept>
+#include <utility>
 
 #include "codegen/heuristics.h"
 
@@ -153,6 +156,12 @@ std::optional<codegen::ConvPlan> plan_for(const FamilyCase& wanted, const ConvSp
   for (const codegen::ConvPlan& plan : codegen::enumerate_plans(spec, target, SIZE_MAX))
     if (fits(wanted, plan)) return plan;
   return {};
+}
+
+codegen::ConvPlan require_plan_for(const FamilyCase& wanted, const ConvSpec& spec, const Target& target) {
+  std::optional<codegen::ConvPlan> plan = plan_for(wanted, spec, target);
+  if (!plan) throw std::logic_error(fmt::format("no plan for {}: {}", wanted.name, to_string(spec)));
+  return *std::move(plan);
 }
 
 std::vector<DataType> types_of(const FamilyCase& family) {

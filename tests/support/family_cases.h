@@ -40,4 +40,7 @@ std::vector<DataType> types_of(const FamilyCase& family);
 /// epilogue; empty if that family has none.
 std::optional<codegen::ConvPlan> plan_for(const FamilyCase& wanted, const ConvSpec& spec, const Target& target);
 
+/// The same where there must be one: throws std::logic_error if there is none.
+codegen::ConvPlan require_plan_for(const FamilyCase& wanted, const ConvSpec& spec, const Target& target);
+
 }  // namespace jitconv::test

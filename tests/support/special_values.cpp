@@ -5,9 +5,6 @@
 
 #include <cmath>
 #include <limits>
-#include <optional>
-#include <stdexcept>
-#include <utility>
 
 #include "runtime/compile.h"
 #include "support/runner.h"
@@ -58,9 +55,7 @@ SpecialValuesCase special_values_case(const FamilyCase& family, DataType type, c
   spec.dtype = type;
   spec.epilogue.bias = true;
   spec.epilogue.activation = Activation::relu;
-  std::optional<codegen::ConvPlan> plan = plan_for(family, spec, target);
-  if (!plan) throw std::logic_error(fmt::format("{}: no plan for {}", family.name, to_string(spec)));
-  return {family.name + ": " + to_string(spec), *std::move(plan)};
+  return {family.name + ": " + to_string(spec), require_plan_for(family, spec, target)};
 }
 
 std::string special_values_fault(tools::Device& device, const Kernel& kernel, Report::Category& counts) {

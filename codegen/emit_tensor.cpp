@@ -1,5 +1,5 @@
 // Prints the tensor family: templates/tensor.cu.in and its parts. Up to four kernels: one packs the weights, one packs
-// the pixels, one convolves, and, if the reduction is split, one adds the partial sums.
+// or transposes the pixels, one convolves, and, if the reduction is split, one adds the partial sums.
 #include "codegen/emit_tensor.h"
 
 #include <algorithm>
@@ -30,19 +30,20 @@ TensorMapShape weight_map(const ConvSpec& spec, const TensorTiling& tiling) {
           .rounds_to_tf32 = tiling.swizzles_weights(spec) && spec.dtype == DataType::f32};
 }
 
-/// x as pixels, which a copy walks over in the order of the grid's positions.
+/// x, or what it is transposed to, as pixels, which a copy walks over in the order of the grid's positions.
 TensorMapShape walk_map(const ConvSpec& spec, const TensorTiling& tiling) {
   const TensorShape& x = spec.input;
+  const std::int64_t pixel = TensorTiling::pixel_slices(spec) * TensorTiling::slice_channels(spec);
   const auto corner = [](const std::array<std::int64_t, 2>& places) {
     return std::array{static_cast<int>(places[0]), static_cast<int>(places[1])};
   };
   return {.rank = 4,
           .element_bytes = static_cast<int>(element_bytes(spec.dtype)),
           .extents = {x.c, x.w, x.h, x.n},
-          .strides = {1, x.c, x.c * x.w, x.c * x.w * x.h},
+          .strides = {1, pixel, pixel * x.w, pixel * x.w * x.h},
           .box = {tiling.chunk_channels(spec), static_cast<int>(tiling.run_pixels(spec))},
           .swizzle_bytes = 16 * tiling.slices,
-          .rounds_to_tf32 = spec.dtype == DataType::f32,
+          .rounds_to_tf32 = spec.dtype == DataType::f32 && !tiling.transposes_pixels(),
           .walk = TensorMapShape::Walk{corner(TensorTiling::walk_lower(spec)),
                                        corner(tiling.walk_upper(spec)),
                                        {static_cast<int>(spec.stride.w), static_cast<int>(spec.stride.h)}}};
@@ -76,7 +77,8 @@ std::vector<Argument> convolve_arguments(const ConvPlan& plan, const TensorTilin
     else if (argument.role == ArgumentRole::x && tiling.packs_pixels())
       result.push_back({ArgumentRole::packed_x, "const uint4* __restrict__", "packed_x"});
     else if (argument.role == ArgumentRole::x && tiling.walks_pixels())
-      result.push_back(tensor_map(ArgumentRole::x, "x_map", walk_map(plan.spec, tiling)));
+      result.push_back(tensor_map(tiling.transposes_pixels() ? ArgumentRole::packed_x : ArgumentRole::x, "x_map",
+                                  walk_map(plan.spec, tiling)));
     else if (argument.role == ArgumentRole::x && tiling.copies_boxes(plan.spec))
       result.push_back(tensor_map(ArgumentRole::x, "x_map", pixel_map(plan.spec, tiling)));
     else if (argument.role == ArgumentRole::x || tiling.splits == 1)
@@ -86,7 +88,8 @@ std::vector<Argument> convolve_arguments(const ConvPlan& plan, const TensorTilin
   return result;
 }
 
-std::string constants(const ConvPlan& plan, const TensorTiling& tiling) {
+/// `source` is the convolution that was asked for.
+std::string constants(const ConvPlan& plan, const TensorTiling& tiling, const ConvSpec& source) {
   const ConvSpec& spec = plan.spec;
   const TensorShape out = output_shape(spec);
   const ElementStrides in = element_strides(spec.input, spec.input_layout);
@@ -94,7 +97,8 @@ std::string constants(const ConvPlan& plan, const TensorTiling& tiling) {
   add_problem_constants(c, plan);
   c.add("kGroups", spec.groups).add("kChannels", spec.filter.c, "of a group");
   c.add("kGroupK", spec.filter.k / spec.groups).add("kPlane", out.h * out.w, "P * Q");
-  c.add("kInputStrideN", in.n).add("kInputStrideC", in.c).add("kInputStrideH", in.h).add("kInputStrideW", in.w);
+  if (!tiling.transposes_pixels())
+    c.add("kInputStrideN", in.n).add("kInputStrideC", in.c).add("kInputStrideH", in.h).add("kInputStrideW", in.w);
 
   c.group("Tiles: kBlockK channels of kRuns runs of kColumns positions, of which each stores kWindow outputs");
   c.add("kBlockK", tiling.block_k).add("kTilesK", tiling.tiles_k(spec));
@@ -150,6 +154,7 @@ std::string constants(const ConvPlan& plan, const TensorTiling& tiling) {
 
   if (tiling.packs_weights()) add_tensor_pack_constants(c, spec, tiling);
   if (tiling.packs_pixels()) add_tensor_pixel_constants(c, spec, tiling);
+  if (tiling.transposes_pixels()) add_tensor_transpose_constants(c, spec, source);
   if (tiling.splits > 1) {
     c.group("Adding partial sums");
     add_reduce_constants(c, spec, tiling.partial_sum_stride(spec));
@@ -169,6 +174,7 @@ std::string_view assert_of_pixels(TensorTiling::Pixels pixels) {
     case Pixels::packed:
       return "static_assert(kSlices % 4 == 0 && kPackedImage == kPackedH * kPitch);";
     case Pixels::walked:
+    case Pixels::transposed:
       return "static_assert(kRunBytes % 1024 == 0 && kStageBytes % 1024 == 0);";
   }
   return {};
@@ -231,8 +237,8 @@ std::string device(const ConvPlan& plan, const TensorTiling& tiling) {
     files.push_back("device/bulk_copy.cuh");
   files.insert(files.end(), {"device/dependent_launch.cuh", "device/warpgroup.cuh"});
   if (tiling.walks_pixels() || tiling.swizzles_weights(plan.spec)) files.push_back("device/swizzled_operand.cuh");
-  // Packing loads elements, whatever loads pixels.
-  if (tiling.packs_weights() || tiling.packs_pixels() || tiling.loads_pixels())
+  // Kernels before the convolution load elements, whatever loads pixels.
+  if (tiling.packs_weights() || tiling.packs_pixels() || tiling.transposes_pixels() || tiling.loads_pixels())
     files.push_back(f32 ? "device/load_32bit.cuh" : "device/load_16bit.cuh");
   if (tiling.loads_pixels() && TensorTiling::loads_vectors(plan.spec)) files.push_back("device/load_vector.cuh");
   files.push_back(f32 ? "device/operand_tf32.cuh" : "device/operand_16bit.cuh");
@@ -260,11 +266,12 @@ std::string device(const ConvPlan& plan, const TensorTiling& tiling) {
 }
 
 /// What makes operands of w and x, but for what loading warps do.
-std::string packing(const ConvPlan& plan, const TensorTiling& tiling) {
+std::string packing(std::string_view kernel, const ConvSpec& spec, const TensorTiling& tiling) {
   std::string text;
-  if (tiling.packs_weights()) text = emit_tensor_pack(plan, tiling);
-  if (tiling.multiplies_registers(plan.spec)) text = emit_tensor_raw_weights(plan.spec, tiling);
-  if (tiling.packs_pixels()) text += (text.empty() ? "" : "\n\n") + emit_tensor_pixels(plan, tiling);
+  if (tiling.packs_weights()) text = emit_tensor_pack(kernel, spec, tiling);
+  if (tiling.multiplies_registers(spec)) text = emit_tensor_raw_weights(spec, tiling);
+  if (tiling.packs_pixels()) text += (text.empty() ? "" : "\n\n") + emit_tensor_pixels(kernel, spec, tiling);
+  if (tiling.transposes_pixels()) text += (text.empty() ? "" : "\n\n") + emit_tensor_transpose(kernel, tiling);
   return text;
 }
 
@@ -286,6 +293,13 @@ std::string tap_order(const ConvSpec& spec, const TensorTiling& tiling) {
 std::string activation(const Epilogue& epilogue) {
   if (epilogue.activation != Activation::relu) return activation_function(epilogue);
   return "// Activation: relu.\n__device__ __forceinline__ float activate(float x) { return max_nan(x, 0.0f); }\n";
+}
+
+/// The plan of what the convolution's kernel computes.
+ConvPlan convolved_plan(const ConvPlan& asked, const TensorTiling& tiling) {
+  ConvPlan plan = asked;
+  plan.spec = tiling.convolved_spec(asked.spec);
+  return plan;
 }
 
 }  // namespace
@@ -315,42 +329,46 @@ std::string multiply_text(std::string_view file, int columns) {
                                              {"sums", sums}});
 }
 
-std::vector<KernelEntry> tensor_entries(const ConvPlan& plan) {
-  const auto& tiling = std::get<TensorTiling>(plan.tiling);
+std::vector<KernelEntry> tensor_entries(const ConvPlan& asked) {
+  const auto& tiling = std::get<TensorTiling>(asked.tiling);
+  const ConvPlan plan = convolved_plan(asked, tiling);
   std::vector<KernelEntry> entries;
-  if (tiling.packs_weights()) entries.push_back(tensor_pack_entry(plan, tiling));
-  if (tiling.packs_pixels()) entries.push_back(tensor_pixel_entry(plan, tiling));
-  entries.push_back({kernel_name(plan),
+  const std::string kernel = kernel_name(asked);
+  if (tiling.packs_weights()) entries.push_back(tensor_pack_entry(kernel, plan.spec, tiling));
+  if (tiling.packs_pixels()) entries.push_back(tensor_pixel_entry(kernel, plan.spec, tiling));
+  if (tiling.transposes_pixels()) entries.push_back(tensor_transpose_entry(kernel, plan.spec, tiling));
+  entries.push_back({kernel,
                      {plan.blocks, 1, 1},
                      plan.threads,
                      plan.shared_bytes,
                      convolve_arguments(plan, tiling),
                      /*packs_weights=*/false,
-                     /*starts_early=*/tiling.packs_weights() || tiling.packs_pixels()});
-  if (tiling.splits > 1) entries.push_back(reduce_entry(plan));
+                     /*starts_early=*/!entries.empty()});
+  if (tiling.splits > 1) entries.push_back(reduce_entry(asked));
   return entries;
 }
 
-std::string emit_tensor(const ConvPlan& plan) {
-  const auto& tiling = std::get<TensorTiling>(plan.tiling);
+std::string emit_tensor(const ConvPlan& asked) {
+  const auto& tiling = std::get<TensorTiling>(asked.tiling);
+  const ConvPlan plan = convolved_plan(asked, tiling);
   const ConvSpec& spec = plan.spec;
   const bool split = tiling.splits > 1;
   const StepText text = step_text(tiling);
   Holes holes = {
-      {"banner", banner(plan, "tensor.cu.in")},
+      {"banner", banner(asked, "tensor.cu.in")},
       {"device", device(plan, tiling)},
-      {"constants", constants(plan, tiling)},
+      {"constants", constants(plan, tiling, asked.spec)},
       {"asserts", asserts(plan, tiling)},
       {"tap_order", tap_order(spec, tiling)},
       {"activation", activation(spec.epilogue)},
-      {"packing", packing(plan, tiling)},
-      {"kernel", kernel_name(plan)},
+      {"packing", packing(kernel_name(asked), spec, tiling)},
+      {"kernel", kernel_name(asked)},
       {"parameters", parameter_list(convolve_arguments(plan, tiling))},
       {"zeros", tiling.has_zeros(spec) ? std::string(embedded_text("tensor_zeros.cu.in")) : ""},
       {"let_reduction_start", split ? "let_next_kernel_start();" : ""},
       {"tile_number", text.tile_number},
       {"tile", std::string(embedded_text(tiling.images > 0 ? "tensor_tile_images.cu.in" : "tensor_tile.cu.in"))},
-      {"reduce", split ? emit_reduce(plan) : ""},
+      {"reduce", split ? emit_reduce(asked) : ""},
   };
   holes.merge(tensor_multiply_holes(plan, tiling));
   holes.merge(tensor_load_holes(plan, tiling));

@@ -1,7 +1,7 @@
-// Parts of the tensor family's text, which emit_tensor.cpp puts together: the kernel that packs weights
-// (emit_tensor_pack.cpp); the loading warps (emit_tensor_load.cpp); the multiplying warpgroups
-// (emit_tensor_multiply.cpp); and the store (emit_tensor_store.cpp), from accumulators to y, or to partial sums and on
-// to y.
+// Parts of the tensor family's text, which emit_tensor.cpp puts together: kernels that pack weights
+// (emit_tensor_pack.cpp), pack pixels (emit_tensor_pixels.cpp) or transpose them (emit_tensor_transpose.cpp); the
+// loading warps (emit_tensor_load.cpp); the multiplying warpgroups (emit_tensor_multiply.cpp); and the store
+// (emit_tensor_store.cpp), from accumulators to y, or to partial sums and on to y.
 #pragma once
 
 #include <string>
@@ -45,16 +45,21 @@ std::string emit_tensor_raw_weights(const ConvSpec& spec, const TensorTiling& ti
 Holes tensor_load_holes(const ConvPlan& plan, const TensorTiling& tiling);
 void add_tensor_load_constants(Constants& constants, const ConvPlan& plan, const TensorTiling& tiling);
 
-/// The kernel that packs the weights: its launch, its constants and its text.
-KernelEntry tensor_pack_entry(const ConvPlan& plan, const TensorTiling& tiling);
+/// The kernel that packs the weights: its launch, its constants and its text. `kernel` is the convolution's name.
+KernelEntry tensor_pack_entry(std::string_view kernel, const ConvSpec& spec, const TensorTiling& tiling);
 void add_tensor_pack_constants(Constants& constants, const ConvSpec& spec, const TensorTiling& tiling);
-std::string emit_tensor_pack(const ConvPlan& plan, const TensorTiling& tiling);
+std::string emit_tensor_pack(std::string_view kernel, const ConvSpec& spec, const TensorTiling& tiling);
 
 /// The kernel that packs pixels, and how steps ask for them.
-KernelEntry tensor_pixel_entry(const ConvPlan& plan, const TensorTiling& tiling);
+KernelEntry tensor_pixel_entry(std::string_view kernel, const ConvSpec& spec, const TensorTiling& tiling);
 void add_tensor_pixel_constants(Constants& constants, const ConvSpec& spec, const TensorTiling& tiling);
-std::string emit_tensor_pixels(const ConvPlan& plan, const TensorTiling& tiling);
+std::string emit_tensor_pixels(std::string_view kernel, const ConvSpec& spec, const TensorTiling& tiling);
 std::string copy_packed_pixels(const TensorTiling& tiling);
+
+/// The kernel that transposes pixels of `source`, the convolution that was asked for; `spec` is what is convolved.
+KernelEntry tensor_transpose_entry(std::string_view kernel, const ConvSpec& spec, const TensorTiling& tiling);
+void add_tensor_transpose_constants(Constants& constants, const ConvSpec& spec, const ConvSpec& source);
+std::string emit_tensor_transpose(std::string_view kernel, const TensorTiling& tiling);
 
 /// Holes of tensor.cu.in that concern the store.
 Holes tensor_store_holes(const ConvPlan& plan, const TensorTiling& tiling);

@@ -131,6 +131,7 @@ std::string arrivals(const TensorTiling& tiling) {
     case Pixels::packed:
       return std::to_string(4 + weights);
     case Pixels::walked:
+    case Pixels::transposed:
       return std::to_string(1 + weights);
   }
   return {};
@@ -146,6 +147,7 @@ std::string_view asks_for_weights(const TensorTiling& tiling) {
     case Pixels::packed:
       return "warp == 0";  // only a lane of each warp is left
     case Pixels::walked:
+    case Pixels::transposed:
       return "warp == 1";  // and pixels do not wait for the kernel that packs weights
   }
   return {};
@@ -153,7 +155,7 @@ std::string_view asks_for_weights(const TensorTiling& tiling) {
 
 /// Who waits for the kernel before: all that ask for what it packs, and no others.
 std::string await_packing(const TensorTiling& tiling) {
-  if (tiling.packs_pixels()) return "wait_for_previous_kernel();";
+  if (tiling.packs_pixels() || tiling.transposes_pixels()) return "wait_for_previous_kernel();";
   if (!tiling.packs_weights() || !tiling.weights_come_with_steps()) return {};
   return fmt::format("if ({}) wait_for_previous_kernel();", asks_for_weights(tiling));
 }
@@ -277,6 +279,7 @@ std::string load_functions(const ConvPlan& plan, const TensorTiling& tiling) {
     case Pixels::packed:
       return copy_packed_pixels(tiling);
     case Pixels::walked:
+    case Pixels::transposed:
       return walk_pixels(tiling);
   }
   return {};
@@ -292,6 +295,7 @@ std::string_view tiles_file(const TensorTiling& tiling) {
     case Pixels::packed:
       return "tensor_tiles_packed.cu.in";
     case Pixels::walked:
+    case Pixels::transposed:
       return "tensor_tiles_walked.cu.in";
   }
   return {};

@@ -11,7 +11,7 @@ namespace {
 constexpr int kPackThreads = 256;
 constexpr std::int64_t kMostInFlight = 16;  // words of a thread on their way from w
 
-std::string pack_name(const ConvPlan& plan) { return kernel_name(plan) + "_pack"; }
+std::string pack_name(std::string_view kernel) { return fmt::format("{}_pack", kernel); }
 
 std::vector<Argument> pack_arguments() {
   return {{ArgumentRole::w, "const Element* __restrict__", "w"},
@@ -52,10 +52,10 @@ std::string element(const ConvSpec& spec, const TensorTiling& tiling) {
 
 }  // namespace
 
-KernelEntry tensor_pack_entry(const ConvPlan& plan, const TensorTiling& tiling) {
-  const TensorTiling::Packing packing = tiling.packing(plan.spec);
-  return {pack_name(plan),       {static_cast<std::uint32_t>(tiling.packing_blocks(plan.spec, packing)), 1, 1},
-          kPackThreads,          static_cast<std::uint32_t>(TensorTiling::packing_bytes(plan.spec, packing)),
+KernelEntry tensor_pack_entry(std::string_view kernel, const ConvSpec& spec, const TensorTiling& tiling) {
+  const TensorTiling::Packing packing = tiling.packing(spec);
+  return {pack_name(kernel),     {static_cast<std::uint32_t>(tiling.packing_blocks(spec, packing)), 1, 1},
+          kPackThreads,          static_cast<std::uint32_t>(TensorTiling::packing_bytes(spec, packing)),
           pack_arguments(),
           /*packs_weights=*/true};
 }
@@ -77,12 +77,11 @@ void add_tensor_pack_constants(Constants& c, const ConvSpec& spec, const TensorT
   c.add("kRowsOfSlice", units * (spec.filter.r / tiling.filter_rows), "of an output channel");
 }
 
-std::string emit_tensor_pack(const ConvPlan& plan, const TensorTiling& tiling) {
-  const ConvSpec& spec = plan.spec;
+std::string emit_tensor_pack(std::string_view kernel, const ConvSpec& spec, const TensorTiling& tiling) {
   const bool pairs = reads_pairs(spec);
   std::string text =
       fill_template(embedded_text("tensor_pack.cu.in"),
-                    {{"pack_kernel", pack_name(plan)},
+                    {{"pack_kernel", pack_name(kernel)},
                      {"pack_parameters", parameter_list(pack_arguments())},
                      {"word", pairs ? "unsigned" : "Element"},
                      {"load_word", pairs ? "load_pair_if" : "load_if"},

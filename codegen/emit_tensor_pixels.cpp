@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kPixelThreads = 256;
 
-std::string pixel_kernel_name(const ConvPlan& plan) { return kernel_name(plan) + "_pixels"; }
+std::string pixel_kernel_name(std::string_view kernel) { return fmt::format("{}_pixels", kernel); }
 
 std::vector<Argument> pixel_arguments() {
   return {{ArgumentRole::x, "const Element* __restrict__", "x"},
@@ -18,9 +18,9 @@ std::vector<Argument> pixel_arguments() {
 
 }  // namespace
 
-KernelEntry tensor_pixel_entry(const ConvPlan& plan, const TensorTiling& tiling) {
-  const std::int64_t blocks = ceil_div(tiling.packed_pixels(plan.spec), kPixelThreads);
-  return {pixel_kernel_name(plan),
+KernelEntry tensor_pixel_entry(std::string_view kernel, const ConvSpec& spec, const TensorTiling& tiling) {
+  const std::int64_t blocks = ceil_div(tiling.packed_pixels(spec), kPixelThreads);
+  return {pixel_kernel_name(kernel),
           {static_cast<std::uint32_t>(blocks), 1, 1},
           kPixelThreads,
           0,
@@ -40,12 +40,12 @@ void add_tensor_pixel_constants(Constants& c, const ConvSpec& spec, const Tensor
   c.add("kPackedTail", tiling.packed_tail(spec), "pixels").add("kPackedPixels", tiling.packed_pixels(spec));
 }
 
-std::string emit_tensor_pixels(const ConvPlan& plan, const TensorTiling& tiling) {
-  const bool whole = plan.spec.filter.c % tiling.chunk_channels(plan.spec) == 0;
+std::string emit_tensor_pixels(std::string_view kernel, const ConvSpec& spec, const TensorTiling& tiling) {
+  const bool whole = spec.filter.c % tiling.chunk_channels(spec) == 0;
   std::string text = fill_template(embedded_text("tensor_pack_pixels.cu.in"),
-                                   {{"pixel_kernel", pixel_kernel_name(plan)},
+                                   {{"pixel_kernel", pixel_kernel_name(kernel)},
                                     {"pixel_parameters", parameter_list(pixel_arguments())},
-                                    {"channel", channel_at(plan.spec, tiling, "place_first + i")},
+                                    {"channel", channel_at(spec, tiling, "place_first + i")},
                                     {"channel_exists", whole ? "" : " && c < kChannels"},
                                     // What has packed weights has finished when this has.
                                     {"await_weights", tiling.packs_weights() ? "wait_for_previous_kernel();" : ""}});

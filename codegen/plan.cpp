@@ -24,16 +24,19 @@ struct Candidates {
 /// them within a few per cent of tensor cores, measured on an H200, tensor cores were faster in 75, mostly by far.
 constexpr std::int64_t kBesideTensorCoresPercent = 25;
 
-Candidates all_candidates(const ConvSpec& spec, const Target& target) {
+enum class Kinds : std::uint8_t { all, measured };
+
+Candidates all_candidates(const ConvSpec& spec, const Target& target, Kinds kinds) {
   Candidates result;
   const auto take = [&](std::vector<Candidate> candidates, Family family, const std::string& why) {
+    if (kinds == Kinds::measured) std::erase_if(candidates, [](const auto& one) { return !is_measured(one.tiling); });
     if (candidates.empty()) result.notes.push_back({std::string(to_string(family)), "not possible: " + why});
     std::move(candidates.begin(), candidates.end(), std::back_inserter(result.all));
   };
   std::string why;
   take(pointwise_candidates(spec, target, why), Family::pointwise, why);
   take(tensor_candidates(spec, target, why), Family::tensor, why);
-  const bool tensor_cores = !result.all.empty();
+  const bool tensor_cores = std::ranges::any_of(result.all, [](const auto& one) { return is_measured(one.tiling); });
   take(depthwise_candidates(spec, target, why), Family::depthwise, why);
   std::vector<Candidate> direct = direct_candidates(spec, target, why);
   // Few channels and one tap are a matter of memory, which the model knows.
@@ -76,11 +79,19 @@ bool has_no_outputs(const ConvSpec& spec) {
 }  // namespace
 
 Workspace workspace_of(const Tiling& tiling, const ConvSpec& spec) {
-  if (const auto* tensor = std::get_if<TensorTiling>(&tiling))
-    return {tensor->packed_weight_bytes(spec), tensor->partial_sum_bytes(spec), tensor->packed_pixel_bytes(spec)};
+  if (const auto* tensor = std::get_if<TensorTiling>(&tiling)) {
+    const ConvSpec convolved = tensor->convolved_spec(spec);
+    return {tensor->packed_weight_bytes(convolved), tensor->partial_sum_bytes(convolved),
+            tensor->packed_pixel_bytes(convolved)};
+  }
   if (const auto* pointwise = std::get_if<PointwiseTiling>(&tiling))
     return {.partial_sums = pointwise->partial_sum_bytes(spec)};
   return {};
+}
+
+bool is_measured(const Tiling& tiling) {
+  const auto* tensor = std::get_if<TensorTiling>(&tiling);
+  return tensor == nullptr || !tensor->transposes_pixels();
 }
 
 ConvPlan make_plan(const Candidate& candidate, const ConvSpec& spec, const Target& target) {
@@ -145,6 +156,8 @@ std::string loading(const TensorTiling& t, const ConvSpec& spec) {
       return "packed before, by the copy engine";
     case Pixels::walked:
       return "as operand rows, by the copy engine";
+    case Pixels::transposed:
+      return "transposed before, as operand rows, by the copy engine";
   }
   return {};
 }
@@ -235,7 +248,7 @@ std::string_view to_string(Family family) {
 ConvPlan make_plan(const ConvSpec& spec, const Target& target) {
   const ConvSpec wanted = accepted(spec, target);
   if (has_no_outputs(wanted)) return empty_plan(wanted, target);
-  const Candidates candidates = all_candidates(wanted, target);
+  const Candidates candidates = all_candidates(wanted, target, Kinds::measured);
   // The first of the cheapest: equal costs are decided by the order of enumeration, which is the same everywhere.
   const auto best = std::min_element(candidates.all.begin(), candidates.all.end(), cheaper);
   ConvPlan chosen = make_plan(*best, wanted, target);
@@ -247,8 +260,10 @@ ConvPlan make_plan(const ConvSpec& spec, const Target& target) {
 std::vector<ConvPlan> enumerate_plans(const ConvSpec& spec, const Target& target, std::size_t limit) {
   const ConvSpec wanted = accepted(spec, target);
   if (has_no_outputs(wanted)) return {empty_plan(wanted, target)};
-  Candidates candidates = all_candidates(wanted, target);
+  Candidates candidates = all_candidates(wanted, target, Kinds::all);
   std::stable_sort(candidates.all.begin(), candidates.all.end(), cheaper);
+  const auto chosen = std::ranges::find_if(candidates.all, [](const auto& one) { return is_measured(one.tiling); });
+  std::rotate(candidates.all.begin(), chosen, chosen + 1);
   if (candidates.all.size() > limit) candidates.all.resize(limit);
   std::vector<ConvPlan> plans;
   for (const Candidate& candidate : candidates.all) plans.push_back(make_plan(candidate, wanted, target));

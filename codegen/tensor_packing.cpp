@@ -5,6 +5,49 @@
 #include "codegen/tensor_tiling.h"
 
 namespace jitconv::codegen {
+namespace {
+
+/// Of one axis of x, and what its taps and outputs are apart.
+struct Axis {
+  std::int64_t &extent, &before, &after, &stride, &dilation;
+};
+
+/// Leaves of the axis what `outputs` of `taps` taps meet, if that is every stride-th place of it.
+void keep_one_residue(Axis axis, std::int64_t taps, std::int64_t outputs) {
+  if (axis.stride == 1 || (taps > 1 && axis.dilation % axis.stride != 0)) return;
+  const std::int64_t dilation = taps > 1 ? axis.dilation / axis.stride : 1,
+                     first = positive_modulo(-axis.before, axis.stride);
+  const std::int64_t before = (axis.before + first) / axis.stride, met = outputs + (taps - 1) * dilation - before;
+  const std::int64_t extent = std::min(ceil_div(axis.extent - first, axis.stride), met);
+  if (axis.extent <= first || extent < 1) return;  // taps meet nothing but padding
+  axis.extent = extent, axis.before = before, axis.after = met - extent, axis.stride = 1, axis.dilation = dilation;
+}
+
+}  // namespace
+
+ConvSpec TensorTiling::convolved_spec(const ConvSpec& spec) const {
+  if (!transposes_pixels()) return spec;
+  const TensorShape out = output_shape(spec);
+  ConvSpec convolved = spec;
+  convolved.input_layout = Layout::nhwc;
+  keep_one_residue(
+      {convolved.input.h, convolved.padding.top, convolved.padding.bottom, convolved.stride.h, convolved.dilation.h},
+      spec.filter.r, out.h);
+  keep_one_residue(
+      {convolved.input.w, convolved.padding.left, convolved.padding.right, convolved.stride.w, convolved.dilation.w},
+      spec.filter.s, out.w);
+  return convolved;
+}
+
+std::int64_t TensorTiling::pixel_slices(const ConvSpec& spec) { return ceil_div(spec.input.c, slice_channels(spec)); }
+
+TensorTiling::Transposition TensorTiling::transposition(const ConvSpec& spec) {
+  // Lines of 128 bytes of a pixel, if it has as many.
+  constexpr int kRows = 512, kMostSlices = 8;
+  int slices = kMostSlices;
+  while (slices / 2 >= pixel_slices(spec)) slices /= 2;
+  return {kRows / slices, slices};
+}
 
 bool TensorTiling::can_pack_pixels(const ConvSpec& spec) const {
   // Behind the last row of a residue lies the first of the next, which may start with a pixel of x.
@@ -25,6 +68,7 @@ std::int64_t TensorTiling::packed_tail(const ConvSpec& spec) const {
 }
 
 std::int64_t TensorTiling::packed_pixels(const ConvSpec& spec) const {
+  if (transposes_pixels()) return spec.input.n * spec.input.h * spec.input.w * pixel_slices(spec);
   if (!packs_pixels()) return 0;
   return spec.groups * packed_slices(spec) * row_phases(spec) * phases(spec) * spec.input.n * packed_image(spec) +
          packed_tail(spec);

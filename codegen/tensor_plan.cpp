@@ -1,6 +1,8 @@
 // Candidates of the tensor family: how many positions a multiplication takes, how channels are cut into steps, how the
 // loading warps share them, and over how many blocks a reduction is split.
 #include <algorithm>
+#include <iterator>
+#include <optional>
 #include <utility>
 
 #include "codegen/arithmetic.h"
@@ -13,6 +15,7 @@ namespace {
 
 constexpr int kMostStages = 8, kMostColumns = 256;
 constexpr std::int64_t kMostPackedPixelBytes = 32 << 20;  // that stay in L2
+constexpr std::int64_t kMostTransposedBytes = 256 << 20;  // a workspace that nobody minds
 constexpr std::int64_t kMostTapsOfStep = 25;
 constexpr int kMostColumnsOfOnlyStep = 112;
 
@@ -48,6 +51,11 @@ class Search {
  public:
   Search(const ConvSpec& spec, const Target& target)
       : spec_(spec), target_(target), out_(output_shape(spec)), price_(spec, target) {}
+
+  /// Of those that transpose pixels of `source` before; `spec` is what they convolve.
+  Search(const ConvSpec& spec, const Target& target, const ConvSpec& source) : Search(spec, target) {
+    transposition_ = price_.of_transposition(source);
+  }
 
   /// `why` says what left no candidate, if none is left.
   std::vector<Candidate> run(std::string& why) {
@@ -142,6 +150,11 @@ class Search {
   }
 
   void pixels(TensorTiling tiling) {
+    if (transposition_) {
+      tiling.pixels = TensorTiling::Pixels::transposed;
+      if (tiling.can_walk_pixels(spec_) && tiling.packed_pixel_bytes(spec_) <= kMostTransposedBytes) loads(tiling);
+      return;
+    }
     // Where the copy engine cannot walk over NHWC tensors, their weights are packed.
     if (!tiling.raw_weights || spec_.input_layout == Layout::nchw) loads(tiling);
     if (tiling.can_walk_pixels(spec_)) {
@@ -213,13 +226,14 @@ class Search {
     work.shared_bytes = tiling.shared_bytes(spec_);
     if (work.shared_bytes > target_.shared_bytes_per_block) return;
     work.launch_blocks = 1;
-    candidates_.push_back({tiling, work, price_.of(tiling, tiles)});
+    candidates_.push_back({tiling, work, price_.of(tiling, tiles) + transposition_.value_or(0)});
   }
 
   const ConvSpec& spec_;
   const Target& target_;
   TensorShape out_;
   TensorPrice price_;
+  std::optional<std::int64_t> transposition_;  // its price, if pixels are transposed
   std::vector<Candidate> candidates_;
   std::string why_;              // the last rule that kept a tiling from being cut to shared memory
   bool memory_decides_ = false;  // none did for one of them
@@ -230,7 +244,12 @@ class Search {
 std::vector<Candidate> tensor_candidates(const ConvSpec& spec, const Target& target, std::string& why) {
   why = obstacle(spec, target);
   if (!why.empty()) return {};
-  return Search(spec, target).run(why);
+  std::vector<Candidate> candidates = Search(spec, target).run(why);
+  if (spec.input_layout == Layout::nhwc) return candidates;
+  const ConvSpec transposed = TensorTiling{.pixels = TensorTiling::Pixels::transposed}.convolved_spec(spec);
+  std::string none;
+  std::ranges::move(Search(transposed, target, spec).run(none), std::back_inserter(candidates));
+  return candidates;
 }
 
 }  // namespace jitconv::codegen

@@ -96,6 +96,7 @@ std::int64_t TensorPrice::step_load(const TensorTiling& tiling) const {
     case Pixels::packed:
       return load_packed(tiling);
     case Pixels::walked:
+    case Pixels::transposed:
       return load_walked(tiling);
   }
   return 0;
@@ -213,6 +214,15 @@ std::int64_t TensorPrice::of_walk(const TensorTiling& tiling, std::int64_t tiles
   }
   const std::int64_t memory = bytes * 1000 / (kWalkDramBytesPerMicrosecond / 1000);
   return std::max(compute, memory) + std::min(compute, memory) / 5 + kLaunch;
+}
+
+std::int64_t TensorPrice::of_transposition(const ConvSpec& source) const {
+  const std::int64_t bytes = element_bytes(spec_.dtype), pixels = spec_.input.n * spec_.input.h * spec_.input.w;
+  // Of columns between those that any tap meets, sectors come along.
+  const std::int64_t width = std::min(source.input.w * bytes, spec_.input.w * kSectorBytes);
+  const std::int64_t read = spec_.input.n * spec_.input.c * spec_.input.h * width;
+  const std::int64_t written = pixels * TensorTiling::pixel_slices(spec_) * TensorTiling::kRowBytes;
+  return kPixelLaunch + (read + written) * 1000 / (kPackedBytesPerMicrosecond / 1000);
 }
 
 std::int64_t TensorPrice::of(const TensorTiling& tiling, std::int64_t tiles) const {

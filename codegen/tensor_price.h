@@ -17,6 +17,8 @@ class TensorPrice {
 
   /// Picoseconds of all kernels of `tiling`, which has so many tiles.
   std::int64_t of(const TensorTiling& tiling, std::int64_t tiles) const;
+  /// Of the kernel that makes this convolution's pixels of those of `source`.
+  std::int64_t of_transposition(const ConvSpec& source) const;
 
  private:
   std::int64_t of_walk(const TensorTiling& tiling, std::int64_t tiles) const;

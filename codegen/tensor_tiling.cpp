@@ -114,7 +114,8 @@ std::int64_t TensorTiling::reach(const ConvSpec& spec) const {
 bool TensorTiling::can_walk_pixels(const ConvSpec& spec) const {
   // Of cuTensorMapEncodeIm2col and its copies.
   constexpr std::int64_t kMostPixels = 1024, kMostStride = 8, kMostOffset = 255, kLeastCorner = -128, kMostCorner = 127;
-  if (!loads_vectors(spec) || slices == 1 || run_pixels(spec) > kMostPixels) return false;
+  if (slices == 1 || run_pixels(spec) > kMostPixels) return false;
+  if (!transposes_pixels() && !loads_vectors(spec)) return false;
   if (spec.groups > 1 && spec.filter.c % chunk_channels(spec) != 0) return false;
   const std::array<std::int64_t, 2> lower = walk_lower(spec), upper = walk_upper(spec);
   return std::max(spec.stride.h, spec.stride.w) <= kMostStride &&

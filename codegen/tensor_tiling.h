@@ -35,8 +35,9 @@ struct TensorTiling {
   bool raw_weights = false;
   /// How pixels become operand rows in shared memory: lanes load them; the copy engine brings them as they lie in x,
   /// and lanes make rows of that; a kernel before the convolution packs them, once for all tiles; or, of NHWC tensors,
-  /// the copy engine brings rows, swizzled: it walks over the grid (im2col), padding included.
-  enum class Pixels : std::uint8_t { loaded, copied, packed, walked };
+  /// the copy engine brings rows, swizzled: it walks over the grid (im2col), padding included. Of NCHW tensors it can,
+  /// too, if a kernel before the convolution transposes them: see convolved_spec().
+  enum class Pixels : std::uint8_t { loaded, copied, packed, walked, transposed };
   Pixels pixels = Pixels::loaded;
   int load_batch = 0;    ///< pixels, or vectors, of a lane in flight, if they are loaded
   int copies_ahead = 0;  ///< steps that are on their way to a loading warp, if pixels are copied
@@ -48,7 +49,12 @@ struct TensorTiling {
   bool loads_pixels() const { return pixels == Pixels::loaded; }
   bool copies_pixels() const { return pixels == Pixels::copied; }
   bool packs_pixels() const { return pixels == Pixels::packed; }
-  bool walks_pixels() const { return pixels == Pixels::walked; }
+  bool transposes_pixels() const { return pixels == Pixels::transposed; }
+  bool walks_pixels() const { return pixels == Pixels::walked || transposes_pixels(); }
+  /// What the convolution's kernel computes, and what all other members are asked about: `spec`, unless pixels are
+  /// transposed. Then it is the convolution of the NHWC tensor that they are made, which has those rows and columns of
+  /// x that taps may meet: if only one residue modulo the stride does, the stride is 1.
+  ConvSpec convolved_spec(const ConvSpec& spec) const;
   static constexpr int kThreads = 384;
   /// Bytes of a row of a matrix operand's half: of a slice of a pixel, of a unit of an output channel.
   static constexpr std::int64_t kRowBytes = 16;
@@ -131,8 +137,15 @@ struct TensorTiling {
   static std::int64_t packed_image(const ConvSpec& spec);
   /// Behind the last image, which runs at the end of a plane, or of the batch, ask for.
   std::int64_t packed_tail(const ConvSpec& spec) const;
-  std::int64_t packed_pixels(const ConvSpec& spec) const;  ///< of 16 bytes each, the tail included
+  std::int64_t packed_pixels(const ConvSpec& spec) const;  ///< of 16 bytes each, the tail included; or transposed
   std::int64_t packed_pixel_bytes(const ConvSpec& spec) const;
+  /// Of a pixel of a transposed tensor: of all its channels.
+  static std::int64_t pixel_slices(const ConvSpec& spec);
+  /// How a kernel transposes x: a block makes `slices` slices of each of `pixels` pixels of an image.
+  struct Transposition {
+    int pixels, slices;
+  };
+  static Transposition transposition(const ConvSpec& spec);
   /// Units (a tap of a slice) of one step, rounded up to a whole number of multiplications.
   std::int64_t units(const ConvSpec& spec) const;
   std::int64_t taps(const ConvSpec& spec) const { return filter_rows * spec.filter.s; }  ///< of a step

@@ -130,8 +130,8 @@ Kernel make_kernel(codegen::ConvPlan plan, Compiled compiled, const CompileOptio
                                                       compiled.key->hex(), std::move(compiled.binary), recompile));
 }
 
-/// The candidates after `best`, cheapest first. Those that differ from an earlier one only in how tiles and steps are
-/// dealt out are left out: the compiler would make the same of them.
+/// The candidates after `best` that might have been chosen, cheapest first. Those that differ from an earlier one only
+/// in how tiles and steps are dealt out are left out: the compiler would make the same of them.
 std::vector<codegen::ConvPlan> other_candidates(const codegen::ConvPlan& best, std::size_t most) {
   const auto body = [](const codegen::ConvPlan& plan) -> std::vector<int> {
     if (const auto* pointwise = std::get_if<codegen::PointwiseTiling>(&plan.tiling))
@@ -153,7 +153,8 @@ std::vector<codegen::ConvPlan> other_candidates(const codegen::ConvPlan& best, s
   std::vector<codegen::ConvPlan> others;
   for (codegen::ConvPlan& plan : codegen::enumerate_plans(best.spec, best.target, SIZE_MAX)) {
     if (others.size() == most) break;
-    if (codegen::uses_tensor_cores(plan.family) && seen.insert(body(plan)).second) others.push_back(std::move(plan));
+    if (!codegen::uses_tensor_cores(plan.family) || !codegen::is_measured(plan.tiling)) continue;
+    if (seen.insert(body(plan)).second) others.push_back(std::move(plan));
   }
   return others;
 }

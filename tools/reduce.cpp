@@ -71,7 +71,8 @@ struct Axes {
 
 /// Whether a kernel for fewer rows is the same text, sizes apart. How long a plane is decides on these.
 bool keeps_kernel(const codegen::TensorTiling& tiling, const ConvSpec& full, const ConvSpec& fewer_rows) {
-  const auto decisions = [&](const ConvSpec& spec) {
+  const auto decisions = [&](const ConvSpec& asked) {
+    const ConvSpec spec = tiling.convolved_spec(asked);
     return std::tuple(tiling.stores_bulk(spec), tiling.row_ends(spec), tiling.copies_boxes(spec),
                       tiling.copies_pixels() ? tiling.raw_pitch(spec) : 0);
   };

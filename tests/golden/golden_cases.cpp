@@ -2,6 +2,8 @@
 // padding.
 #include "golden/golden_cases.h"
 
+#include <stdexcept>
+
 #include "codegen/source.h"
 
 namespace jitconv::test {
@@ -11,7 +13,7 @@ const std::vector<GoldenCase>& golden_cases() {
   static const std::vector<GoldenCase> cases = [] {
     std::vector<GoldenCase> list;
     const auto add = [&list](const char* name, const char* spec, Family family, const char* shows) {
-      list.push_back({name, parse_spec(spec), family, shows});
+      list.push_back({name, parse_spec(spec), family, shows, {}});
     };
     add("first_layer_11x11_stride_4", "input=256,3,224,224 weight=96,3,11,11 stride=4 padding=2 bias", Family::direct,
         "constexpr int kStrideW = 4;");
@@ -95,13 +97,22 @@ const std::vector<GoldenCase>& golden_cases() {
         "/ kQ - kPadTop / kStrideH");
     add("tensor_packed_pixels", "input=16,512,28,28 weight=1024,512,1,1 stride=2 math=tf32", Family::tensor,
         "copy_run(packed_x");
+    add("tensor_transposed_pixels", "input=16,256,20,84 weight=512,256,5,5 stride=2 padding=1 math=tf32",
+        Family::tensor, "rows[row_pixel * kRowPitch + slice]");
+    list.back().kind = [](const codegen::ConvPlan& plan) { return !codegen::is_measured(plan.tiling); };
     return list;
   }();
   return cases;
 }
 
-std::string golden_source(const GoldenCase& one) {
-  return codegen::generate(codegen::make_plan(one.spec, parse_target("sm_90a"))).text;
+codegen::ConvPlan golden_plan(const GoldenCase& one) {
+  const Target target = parse_target("sm_90a");
+  if (!one.kind) return codegen::make_plan(one.spec, target);
+  for (const codegen::ConvPlan& plan : codegen::enumerate_plans(one.spec, target, SIZE_MAX))
+    if (one.kind(plan)) return plan;
+  throw std::logic_error("no plan for " + one.name);
 }
+
+std::string golden_source(const GoldenCase& one) { return codegen::generate(golden_plan(one)).text; }
 
 }  // namespace jitconv::test

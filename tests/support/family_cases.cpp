@@ -104,16 +104,22 @@ std::vector<FamilyCase> make_family_cases() {
       Family::tensor);
   cases.back().packs_pixels = cases.back().raw_weights = true;
   // Walks over pixels: padding, a stride with residues, channels that end inside a chunk, groups; weights as they lie.
-  const auto add_walk = [&](const char* name, const std::string& spec) -> FamilyCase& {
-    add(name, spec + " math=tf32 input_layout=nhwc output_layout=nhwc", Family::tensor);
+  const auto add_walk = [&](const char* name, const std::string& spec, const char* layouts) -> FamilyCase& {
+    add(name, fmt::format("{} math=tf32 {}", spec, layouts), Family::tensor);
     cases.back().walks_pixels = true;
     return cases.back();
   };
-  add_walk("tensor, walks", "input=2,24,17,23 weight=44,24,3,3 padding=1,2,2,0");
-  add_walk("tensor, walks, strided", "input=2,64,19,22 weight=72,32,3,5 groups=2 stride=2,3 padding=2");
-  add_walk("tensor, walks, raw weights", "input=3,72,9,13 weight=72,72,1,1").raw_weights = true;
-  add_walk("tensor, walks, split", "input=1,72,9,10 weight=24,72,3,3 padding=1").split = true;
-  add_walk("tensor, walks, turns", "input=2,40,17,23 weight=70,40,3,3 padding=1,2,2,0").share = Share::turns;
+  constexpr const char* kNhwc = "input_layout=nhwc output_layout=nhwc";
+  add_walk("tensor, walks", "input=2,24,17,23 weight=44,24,3,3 padding=1,2,2,0", kNhwc);
+  add_walk("tensor, walks, strided", "input=2,64,19,22 weight=72,32,3,5 groups=2 stride=2,3 padding=2", kNhwc);
+  add_walk("tensor, walks, raw weights", "input=3,72,9,13 weight=72,72,1,1", kNhwc).raw_weights = true;
+  add_walk("tensor, walks, split", "input=1,72,9,10 weight=24,72,3,3 padding=1", kNhwc).split = true;
+  add_walk("tensor, walks, turns", "input=2,40,17,23 weight=70,40,3,3 padding=1,2,2,0", kNhwc).share = Share::turns;
+  // And over NCHW pixels that are transposed before; with two residues of rows, and of one in which a stride is left.
+  add_walk("tensor, transposed", "input=2,22,17,23 weight=44,22,3,3 padding=1,2,2,0", "");
+  add_walk("tensor, transposed, strided", "input=2,40,19,22 weight=72,40,3,3 stride=2,3 padding=2 dilation=1,3", "");
+  add_walk("tensor, transposed, raw weights", "input=3,72,19,13 weight=72,72,1,1 stride=2", "").raw_weights = true;
+  add_walk("tensor, transposed, split", "input=1,72,9,10 weight=24,72,3,3 padding=1", "").split = true;
   // Tiles that span images and end behind the last, channels that fill no tile.
   add("pointwise", "input=3,48,7,12 weight=37,48,1,1 math=tf32", Family::pointwise);
   add("pointwise, grouped", "input=2,48,4,70 weight=50,24,1,1 groups=2 math=tf32", Family::pointwise);

@@ -21,7 +21,8 @@ struct FamilyCase {
   bool split = false;  ///< of the tensor and the pointwise family: the reduction is split over several blocks
   /// Of the tensor family: weights come as they lie in w; a kernel before packs pixels.
   bool raw_weights = false, packs_pixels = false;
-  bool walks_pixels = false;  ///< of the tensor family: the copy engine walks over pixels of NHWC tensors
+  /// Of the tensor family: the copy engine walks over pixels of NHWC tensors, or of NCHW tensors transposed before.
+  bool walks_pixels = false;
   /// Of the tensor family: the copy engine brings pixels as boxes of x.
   bool boxes = false;
   codegen::TensorTiling::Share share = codegen::TensorTiling::Share::tile;  ///< of the tensor family

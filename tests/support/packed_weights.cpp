@@ -129,7 +129,7 @@ std::string packed_bytes_fault(tools::Device& device, const Kernel& kernel) {
   std::vector<std::byte> packed(static_cast<std::size_t>(packed_bytes));
   device.download(packed.data(), to.data(), packed_bytes);
 
-  const std::vector<int> order = codegen::TensorTiling::tap_order(spec);
+  const std::vector<int> order = codegen::TensorTiling::tap_order(tiling.convolved_spec(spec));
   const std::int64_t slice_channels = codegen::TensorTiling::slice_channels(spec), group_k = filter.k / spec.groups;
   const std::byte* at = packed.data();
   for (std::int64_t tile = 0; tile < spec.groups * tiling.tiles_k(spec); ++tile)

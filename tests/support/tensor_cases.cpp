@@ -23,11 +23,13 @@ std::uint32_t fewer_blocks(const codegen::ConvPlan& plan) {
 
 /// Images of a run (several count as two), filter rows of a step, copies ahead and whether they are boxes, who stores,
 /// what is packed before, whether pixels are walked over, and, of floats alone, which lists enough as it is, how wide
-/// rows of walks are and what warpgroups share: what a tensor kernel's text depends on.
+/// rows of walks are and what warpgroups share: what a tensor kernel's text depends on. Of transposed pixels, whose
+/// convolution is one of NHWC pixels, only runs and weights.
 using Form = std::array<int, 9>;
 Form form_of(const codegen::ConvPlan& plan) {
   const auto* tiling = std::get_if<codegen::TensorTiling>(&plan.tiling);
   if (tiling == nullptr) return {};
+  if (tiling->transposes_pixels()) return {std::min(tiling->images, 2), -1, tiling->packs_weights() ? 1 : 0};
   return {std::min(tiling->images, 2),
           tiling->filter_rows,
           tiling->copies_ahead,

@@ -302,5 +302,39 @@ TEST(Quick, TensorWalks) {
       });
 }
 
+TEST(Quick, TensorTransposedPixels) {
+  const auto transposes = [](std::function<bool(const TensorTiling&)> wanted) {
+    return tensor([wanted = std::move(wanted)](const TensorTiling& tiling) {
+      return tiling.transposes_pixels() && wanted(tiling);
+    });
+  };
+  const Wanted any = transposes([](const TensorTiling& tiling) { return tiling.splits == 1; });
+  const Wanted images = transposes([](const TensorTiling& tiling) { return tiling.images > 1 && tiling.splits == 1; });
+  const Wanted resident = transposes([](const TensorTiling& tiling) { return tiling.resident; });
+  const Wanted raw = transposes([](const TensorTiling& tiling) { return tiling.raw_weights && tiling.splits == 1; });
+  const Wanted split = transposes([](const TensorTiling& tiling) { return tiling.splits > 1; });
+  const Wanted turns = transposes([](const TensorTiling& tiling) { return tiling.share == Share::turns; });
+  run("tensor, transposed pixels",
+      {
+          {"channels that end inside a slice", "input=2,22,13,35 weight=24,22,3,3 padding=1,2,2,0 bias math=tf32", 2,
+           any},
+          {"two slices", "input=3,8,13,35 weight=24,8,3,3 padding=1 residual math=tf32", 1, any},
+          {"several tiles of slices", "input=2,68,5,15 weight=24,68,3,3 padding=1 math=tf32", 1, any},
+          {"odd channels of fp16", "input=2,19,13,17 weight=40,19,3,3 padding=1 dtype=f16", 2, any},
+          {"strides with residues, groups", "input=2,64,25,32 weight=48,32,3,5 groups=2 stride=2,3 padding=1 math=tf32",
+           2, any},
+          {"a stride whose rest is not read", "input=2,20,25,32 weight=40,20,1,1 stride=2,3 padding=1,2 math=tf32", 2,
+           any},
+          {"dilation that leaves a residue of rows",
+           "input=2,20,25,32 weight=40,20,3,3 stride=2 dilation=4,1 padding=1 math=tf32", 2, any},
+          {"several images", "input=7,32,7,6 weight=24,32,3,3 stride=2 padding=1 bias math=tf32", 2, images},
+          {"resident weights", "input=2,32,13,35 weight=40,32,3,3 padding=1 dtype=bf16 residual", 2, resident},
+          {"weights as they lie", "input=2,40,15,17 weight=150,40,1,1 stride=2 padding=1,0 bias math=tf32", 2, raw},
+          {"a split reduction", "input=1,72,9,10 weight=24,72,3,3 padding=1 bias math=tf32", 2, split},
+          {"tiles in turn", "input=2,32,17,23 weight=70,32,3,3 padding=1 math=tf32", 2, turns},
+          {"to NHWC", "input=2,20,17,23 weight=70,20,3,3 padding=1 math=tf32 output_layout=nhwc", 2, any},
+      });
+}
+
 }  // namespace
 }  // namespace jitconv::test

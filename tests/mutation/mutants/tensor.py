@@ -20,6 +20,8 @@ add_sums = File("templates/tensor_add_sums.cu.in", "tensor_add_sums")
 plan = File("codegen/tensor_plan.cpp", "tensor_plan")
 pack_pixels = File("templates/tensor_pack_pixels.cu.in", "tensor_pack_pixels")
 copy_packed = File("templates/tensor_copy_packed.cu.in", "tensor_copy_packed")
+transpose = File("templates/tensor_transpose.cu.in", "tensor_transpose")
+emit_transpose = File("codegen/emit_tensor_transpose.cpp", "emit_tensor_transpose")
 
 MUTANTS = [
     # The grid of positions, in which rows and images share padding.
@@ -96,7 +98,7 @@ MUTANTS = [
            "top + (image_rows(spec) - 2) * spec.stride.h + 1 - spec.input.h", "images end a row too early"),
     tiling("walk_beyond_corners", "std::max({lower[0], lower[1], upper[0], upper[1]}) <= kMostCorner", "true",
            "launches are refused for their tensor maps"),
-    emit("walk_not_rounded", ".rounds_to_tf32 = spec.dtype == DataType::f32,\n          .walk", 
+    emit("walk_not_rounded", ".rounds_to_tf32 = spec.dtype == DataType::f32 && !tiling.transposes_pixels(),\n          .walk",
          ".rounds_to_tf32 = false,\n          .walk", "pixels that the copy engine walks over are cut off"),
     emit("walk_strides_exchanged", "{static_cast<int>(spec.stride.w), static_cast<int>(spec.stride.h)}",
          "{static_cast<int>(spec.stride.h), static_cast<int>(spec.stride.w)}", "strides of rows and columns are exchanged"),
@@ -106,6 +108,29 @@ MUTANTS = [
               "a run without outputs is an illegal instruction"),
     emit_load("walk_starts_behind_images", "run_first < kN ? run_first : 0", "run_first",
               "a run without images is an illegal instruction"),
+    # Pixels that a kernel before transposes, over which the copy engine walks.
+    emit_load("transposed_not_awaited", "if (tiling.packs_pixels() || tiling.transposes_pixels()) return", "if (tiling.packs_pixels()) return",
+              "pixels are asked for while they are still being transposed"),
+    packing("residue_of_dilated_taps", "(taps > 1 && axis.dilation % axis.stride != 0)", "taps > 1 && axis.stride < 1",
+            "rows are left out that taps meet"),
+    packing("residue_of_first_pixel", "first = positive_modulo(-axis.before, axis.stride)", "first = 0 * axis.before",
+            "of strides without taps between, other pixels are transposed where padding is no multiple"),
+    packing("residue_without_padding", "axis.before = before, ", "", "outputs of the first rows are those of others"),
+    packing("residue_beyond_x", "if (axis.extent <= first || extent < 1) return;", "",
+            "where taps meet nothing but padding, a tensor without pixels is made"),
+    emit("transposed_channels_unpadded", "TensorTiling::pixel_slices(spec) * TensorTiling::slice_channels(spec);", "x.c;",
+         "walks read pixels where they are not, if a pixel's channels end inside a slice"),
+    emit_transpose("transposed_rows_neighbours", "step_h * x.h, ", "x.h, ", "rows are transposed that no tap meets"),
+    emit_transpose("transposed_first_row", "first_h * x.h + first_w * x.w", "first_w * x.w",
+                   "rows are transposed that no tap meets, if the first is not the first that is met"),
+    transpose("reads_behind_the_plane", "pixel < kPixels && c < kSourceChannels", "c < kSourceChannels",
+              "the last tile of an image reads behind x"),
+    transpose("reads_behind_the_channels", "pixel < kPixels && c < kSourceChannels", "pixel < kPixels",
+              "the last slice of a pixel reads behind x"),
+    transpose("writes_behind_the_pixel", " && first_slice + slice < kPixelSlices", "",
+              "rows are written over the next pixel's"),
+    transpose("read_before_they_are_staged", "operand_row(channel[i]);\n  __syncthreads();", "operand_row(channel[i]);",
+              "rows are written before all of them are staged"),
     emit_load("walk_weights_asked_twice", 'return "warp == 1";', 'return "warp <= 1";',
               "stages complete before all that was asked for has come"),
     emit_multiply("walk_slices_a_pixel_apart", "slice * tiling.slice_step(spec)", "slice * tiling.slice_pitch(spec)",

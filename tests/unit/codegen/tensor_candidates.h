@@ -16,7 +16,7 @@
 namespace jitconv::test {
 
 struct TensorCandidate {
-  ConvSpec spec;  ///< canonical
+  ConvSpec spec;  ///< what the convolution's kernel computes: plan.spec, or what that is after transposition
   codegen::TensorTiling tiling;
   codegen::ConvPlan plan;
 };
@@ -26,8 +26,13 @@ inline std::vector<TensorCandidate> tensor_candidates(const ConvSpec& spec,
   std::vector<TensorCandidate> found;
   for (codegen::ConvPlan& plan : codegen::enumerate_plans(spec, target, SIZE_MAX))
     if (const auto* tiling = std::get_if<codegen::TensorTiling>(&plan.tiling))
-      found.push_back({plan.spec, *tiling, std::move(plan)});
+      found.push_back({tiling->convolved_spec(plan.spec), *tiling, std::move(plan)});
   return found;
+}
+
+/// Which tensor a candidate that walks walks over.
+inline codegen::ArgumentRole walked_role(const TensorCandidate& one) {
+  return one.tiling.transposes_pixels() ? codegen::ArgumentRole::packed_x : codegen::ArgumentRole::x;
 }
 
 /// How the copy engine sees the tensor of that role.
@@ -94,10 +99,12 @@ inline ConvSpec for_boxes(ConvSpec spec) {
   return spec;
 }
 
-/// And in those that decide whether the copy engine can walk over pixels.
-inline ConvSpec for_walks(ConvSpec spec) {
+/// And in those that decide whether the copy engine can walk over pixels, or, in NCHW tensors, can if they are
+/// transposed.
+inline ConvSpec for_walks(ConvSpec spec, Layout layout) {
   spec = for_tensor_cores(spec);
-  spec.input_layout = Layout::nhwc;
+  spec.input_layout = layout;
+  if (layout == Layout::nchw && spec.groups == 1) return spec;  // of any number of channels
   spec.filter.c = 8 * *rc::gen::inRange<std::int64_t>(spec.groups > 1 ? 2 : 1, 17);
   spec.input.c = spec.filter.c * spec.groups;
   if (*rc::gen::inRange(0, 4) == 0) spec.input.h += spec.filter.r * spec.dilation.h, spec.filter.r = 1;
@@ -119,7 +126,7 @@ inline std::vector<TensorCandidate> some_tensor_candidates(const SpecLimits& lim
   const int kind = *rc::gen::inRange(0, 8);
   return some_of(tensor_candidates(kind == 0   ? for_raw_weights(spec)
                                    : kind == 1 ? for_boxes(spec)
-                                   : kind == 2 ? for_walks(spec)
+                                   : kind == 2 ? for_walks(spec, Layout::nhwc)
                                                : for_tensor_cores(spec)));
 }
 
@@ -145,7 +152,8 @@ inline std::vector<TensorCandidate> some_that_pack_pixels(const SpecLimits& limi
 }
 
 inline std::vector<TensorCandidate> some_that_walk(const SpecLimits& limits = {}) {
-  std::vector<TensorCandidate> all = tensor_candidates(for_walks(*valid_specs(limits)));
+  const Layout layout = static_cast<Layout>(*rc::gen::inRange(0, 2));
+  std::vector<TensorCandidate> all = tensor_candidates(for_walks(*valid_specs(limits), layout));
   std::erase_if(all, [](const TensorCandidate& one) { return !one.tiling.walks_pixels(); });
   return some_of(all);
 }

@@ -12,14 +12,18 @@
 #include "codegen/emit.h"
 #include "codegen/emitter.h"
 #include "codegen/source.h"
+#include "unit/codegen/kernel_bodies.h"
 #include "unit/codegen/squeezed.h"
 #include "unit/codegen/tensor_candidates.h"
 
 namespace jitconv::codegen {
 namespace {
 
+using test::body_of;
 using test::tensor_candidates;
 using test::TensorCandidate;
+using test::times;
+using test::waits_before;
 
 /// The cheapest plan of the family for which `holds`.
 template <typename Predicate>
@@ -32,7 +36,9 @@ TensorCandidate first(const char* spec) {
   return first_with(spec, [](const TensorTiling&) { return true; });
 }
 /// All that a kernel before the convolution makes are weights.
-bool packs_weights_alone(const TensorTiling& tiling) { return tiling.packs_weights() && !tiling.packs_pixels(); }
+bool packs_weights_alone(const TensorTiling& tiling) {
+  return tiling.packs_weights() && !tiling.packs_pixels() && !tiling.transposes_pixels();
+}
 TensorCandidate first_split(const char* spec) {
   return first_with(spec, [](const TensorTiling& tiling) { return tiling.splits > 1 && packs_weights_alone(tiling); });
 }
@@ -41,12 +47,6 @@ std::vector<ArgumentRole> roles_of(const KernelEntry& entry) {
   std::vector<ArgumentRole> roles;
   for (const Argument& argument : entry.arguments) roles.push_back(argument.role);
   return roles;
-}
-
-std::size_t times(const std::string& text, const std::string& part) {
-  std::size_t count = 0;
-  for (std::size_t at = 0; (at = text.find(part, at)) != std::string::npos; at += part.size()) ++count;
-  return count;
 }
 
 using Roles = std::vector<ArgumentRole>;
@@ -130,6 +130,7 @@ RC_GTEST_PROP(TensorSourceProperty, SignaturesAndLaunchesComeFromOneList, ()) {
     std::vector<std::string> names;
     if (one.tiling.packs_weights()) names.push_back(name + "_pack");
     if (one.tiling.packs_pixels()) names.push_back(name + "_pixels");
+    if (one.tiling.transposes_pixels()) names.push_back(name + "_transpose");
     const std::size_t before = names.size();  // the kernels before the convolution
     names.push_back(name);
     if (one.tiling.splits > 1) names.push_back(name + "_reduce");
@@ -157,17 +158,6 @@ RC_GTEST_PROP(TensorSourceProperty, SignaturesAndLaunchesComeFromOneList, ()) {
     const TensorShape out = output_shape(one.spec);
     if (one.tiling.splits > 1) has_threads_for(source.entries.back(), out.n * out.c * out.h * out.w);
   }
-}
-
-/// Of one of the kernels.
-std::string body_of(const KernelSource& source, std::size_t entry) {
-  const std::size_t begin = source.text.find("\n" + source.entries[entry].name + "(");
-  return source.text.substr(begin, source.text.find("\n}\n", begin) - begin);
-}
-
-bool waits_before(const std::string& body, const char* reads) {
-  const std::size_t wait = body.find("wait_for_previous_kernel();"), read = body.find(reads, body.find(") {\n"));
-  return wait != std::string::npos && read != std::string::npos && wait < read;
 }
 
 // The one place where the text says what a kernel that starts early waits for.

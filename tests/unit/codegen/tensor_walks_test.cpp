@@ -20,6 +20,7 @@ using test::Run;
 using test::run_of;
 using test::TensorCandidate;
 using test::visit_outputs;
+using test::walked_role;
 
 constexpr std::int64_t kPiece = 16;
 
@@ -135,7 +136,7 @@ RC_GTEST_PROP(TensorWalksProperty, EachTapReadsItsPixel, ()) {
   const std::vector<TensorCandidate> some = test::some_that_walk(limits);
   if (some.empty()) return;
   const TensorCandidate& one = some[*rc::gen::inRange<std::size_t>(0, some.size())];
-  const TensorMapShape map = map_of(one, ArgumentRole::x);
+  const TensorMapShape map = map_of(one, walked_role(one));
   const std::int64_t tiles = one.tiling.tiles_of_images(one.spec);
   // Of a tile somewhere, and of the last one.
   for (const std::int64_t tile : {*rc::gen::inRange<std::int64_t>(0, tiles), tiles - 1}) {
@@ -148,14 +149,19 @@ RC_GTEST_PROP(TensorWalksProperty, EachTapReadsItsPixel, ()) {
 // What the driver takes: cuTensorMapEncodeIm2col's rules.
 RC_GTEST_PROP(TensorWalksProperty, AreOfMapsThatTheDriverTakes, ()) {
   for (const TensorCandidate& one : test::some_that_walk()) {
-    const TensorMapShape map = map_of(one, ArgumentRole::x);
+    const TensorMapShape map = map_of(one, walked_role(one));
     const TensorShape& x = one.spec.input;
     RC_ASSERT(map.rank == 4 && map.walk.has_value());
     RC_ASSERT((map.extents == std::array<std::int64_t, 4>{x.c, x.w, x.h, x.n}));
-    RC_ASSERT((map.strides == std::array<std::int64_t, 4>{1, x.c, x.c * x.w, x.c * x.w * x.h}));
-    RC_ASSERT(x.c * map.element_bytes % kPiece == 0);
+    const std::int64_t pixel = map.strides[1];
+    RC_ASSERT((map.strides == std::array<std::int64_t, 4>{1, pixel, pixel * x.w, pixel * x.w * x.h}));
+    RC_ASSERT(pixel * map.element_bytes % kPiece == 0 && pixel >= x.c);
+    RC_ASSERT(pixel == x.c || one.tiling.transposes_pixels());
+    RC_ASSERT(one.tiling.packed_pixel_bytes(one.spec) >=
+              (one.tiling.transposes_pixels() ? pixel * x.w * x.h * x.n * map.element_bytes : 0));
     RC_ASSERT(map.box[0] * map.element_bytes == map.swizzle_bytes && map.box[1] > 0 && map.box[1] <= 1024);
-    RC_ASSERT(map.rounds_to_tf32 == (one.spec.dtype == DataType::f32));
+    // What is transposed is rounded then.
+    RC_ASSERT(map.rounds_to_tf32 == (one.spec.dtype == DataType::f32 && !one.tiling.transposes_pixels()));
     for (std::size_t i = 0; i < 2; ++i) {
       RC_ASSERT(std::min(map.walk->lower[i], map.walk->upper[i]) >= -128);
       RC_ASSERT(std::max(map.walk->lower[i], map.walk->upper[i]) <= 127);
@@ -212,7 +218,7 @@ TEST(TensorWalks, TakeNoChannelsOfAnotherGroup) {
 TEST(TensorWalks, KeepToWhatAMapCanSay) {
   const auto walks = [](const char* text) {
     for (const TensorCandidate& one : test::tensor_candidates(parse_spec(text)))
-      if (one.tiling.walks_pixels()) return true;
+      if (one.tiling.pixels == TensorTiling::Pixels::walked) return true;
     return false;
   };
   // Corners are from -128 to 127, offsets end at 255, strides at 8; pixels must be whole vectors of 16 bytes.

@@ -94,7 +94,7 @@ std::string constants(const ConvPlan& plan, const TensorTiling& tiling, const Co
   const TensorShape out = output_shape(spec);
   const ElementStrides in = element_strides(spec.input, spec.input_layout);
   Constants c;
-  add_problem_constants(c, plan);
+  add_problem_constants(c, plan, tiling.transposes_pixels() ? "packed_x" : "x");
   c.add("kGroups", spec.groups).add("kChannels", spec.filter.c, "of a group");
   c.add("kGroupK", spec.filter.k / spec.groups).add("kPlane", out.h * out.w, "P * Q");
   if (!tiling.transposes_pixels())

@@ -148,14 +148,16 @@ std::string_view asks_for_weights(const TensorTiling& tiling) {
       return "warp == 0";  // only a lane of each warp is left
     case Pixels::walked:
     case Pixels::transposed:
-      return "warp == 1";  // and pixels do not wait for the kernel that packs weights
+      return "warp == 1";  // so pixels wait for no packed weights, unless they are made behind these
   }
   return {};
 }
 
 /// Who waits for the kernel before: all that ask for what it packs, and no others.
 std::string await_packing(const TensorTiling& tiling) {
-  if (tiling.packs_pixels() || tiling.transposes_pixels()) return "wait_for_previous_kernel();";
+  if (tiling.packs_pixels()) return "wait_for_previous_kernel();";
+  if (tiling.transposes_pixels())
+    return tiling.packs_weights() ? "wait_for_previous_kernel();" : "if (warp == 0) wait_for_previous_kernel();";
   if (!tiling.packs_weights() || !tiling.weights_come_with_steps()) return {};
   return fmt::format("if ({}) wait_for_previous_kernel();", asks_for_weights(tiling));
 }

@@ -28,11 +28,12 @@ ElementStrides element_strides(const TensorShape& shape, Layout layout) {
   return {image, 1, shape.w * shape.c, shape.c};
 }
 
-void add_problem_constants(Constants& constants, const ConvPlan& plan) {
+void add_problem_constants(Constants& constants, const ConvPlan& plan, std::string_view x) {
   const ConvSpec& spec = plan.spec;
   const TensorShape out = output_shape(spec);
   const TensorShape& in = spec.input;
-  constants.group("Convolution: x[N][C][H][W], w[K][C/groups][R][S], y[N][K][P][Q] (extents, whatever the layout)");
+  constants.group(fmt::format(
+      "Convolution: {}[N][C][H][W], w[K][C/groups][R][S], y[N][K][P][Q] (extents, whatever the layout)", x));
   constants.add("kH", in.h).add("kW", in.w).add("kR", spec.filter.r).add("kS", spec.filter.s);
   constants.add("kP", out.h).add("kQ", out.w);
   constants.add("kStrideH", spec.stride.h).add("kStrideW", spec.stride.w);

@@ -43,8 +43,8 @@ struct ElementStrides {
 };
 ElementStrides element_strides(const TensorShape& shape, Layout layout);
 
-/// Adds the constants that describe the convolution itself, the same names in every family.
-void add_problem_constants(Constants& constants, const ConvPlan& plan);
+/// Adds the constants that describe the convolution itself, the same names in every family; `x` is what it reads.
+void add_problem_constants(Constants& constants, const ConvPlan& plan, std::string_view x = "x");
 
 /// Exact and independent of locale: 0x1.99999ap-4f.
 std::string float_literal(float value);

@@ -2,6 +2,7 @@
 #include "codegen/plan.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "codegen/heuristics.h"
 #include "fmt/format.h"
@@ -36,7 +37,10 @@ Candidates all_candidates(const ConvSpec& spec, const Target& target, Kinds kind
   std::string why;
   take(pointwise_candidates(spec, target, why), Family::pointwise, why);
   take(tensor_candidates(spec, target, why), Family::tensor, why);
-  const bool tensor_cores = std::ranges::any_of(result.all, [](const auto& one) { return is_measured(one.tiling); });
+  const auto has_choice = [&] {
+    return std::ranges::any_of(result.all, [](const Candidate& one) { return is_measured(one.tiling); });
+  };
+  const bool tensor_cores = has_choice();
   take(depthwise_candidates(spec, target, why), Family::depthwise, why);
   std::vector<Candidate> direct = direct_candidates(spec, target, why);
   // Few channels and one tap are a matter of memory, which the model knows.
@@ -44,8 +48,8 @@ Candidates all_candidates(const ConvSpec& spec, const Target& target, Kinds kind
   if (tensor_cores && !memory_decides)
     for (Candidate& candidate : direct) candidate.cost += candidate.cost * kBesideTensorCoresPercent / 100;
   take(std::move(direct), Family::direct, why);
-  if (result.all.empty()) {
-    result.all = fallback_candidates(spec, target);
+  if (!has_choice()) {
+    std::ranges::move(fallback_candidates(spec, target), std::back_inserter(result.all));
     result.notes.push_back({"fallback", "slow path: operands are read from global memory for every tap"});
   }
   if (spec.math != MathMode::ieee && !tensor_cores)

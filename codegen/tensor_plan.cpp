@@ -152,7 +152,7 @@ class Search {
   void pixels(TensorTiling tiling) {
     if (transposition_) {
       tiling.pixels = TensorTiling::Pixels::transposed;
-      if (tiling.can_walk_pixels(spec_) && tiling.packed_pixel_bytes(spec_) <= kMostTransposedBytes) loads(tiling);
+      if (tiling.can_walk_pixels(spec_)) loads(tiling);
       return;
     }
     // Where the copy engine cannot walk over NHWC tensors, their weights are packed.
@@ -245,8 +245,11 @@ std::vector<Candidate> tensor_candidates(const ConvSpec& spec, const Target& tar
   why = obstacle(spec, target);
   if (!why.empty()) return {};
   std::vector<Candidate> candidates = Search(spec, target).run(why);
-  if (spec.input_layout == Layout::nhwc) return candidates;
-  const ConvSpec transposed = TensorTiling{.pixels = TensorTiling::Pixels::transposed}.convolved_spec(spec);
+  const TensorTiling transposes{.pixels = TensorTiling::Pixels::transposed};
+  const ConvSpec transposed = transposes.convolved_spec(spec);
+  if (spec.input_layout == Layout::nhwc || TensorTiling::pixel_slices(transposed) == 1 ||
+      transposes.packed_pixel_bytes(transposed) > kMostTransposedBytes)
+    return candidates;
   std::string none;
   std::ranges::move(Search(transposed, target, spec).run(none), std::back_inserter(candidates));
   return candidates;

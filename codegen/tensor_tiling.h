@@ -137,7 +137,7 @@ struct TensorTiling {
   static std::int64_t packed_image(const ConvSpec& spec);
   /// Behind the last image, which runs at the end of a plane, or of the batch, ask for.
   std::int64_t packed_tail(const ConvSpec& spec) const;
-  std::int64_t packed_pixels(const ConvSpec& spec) const;  ///< of 16 bytes each, the tail included; or transposed
+  std::int64_t packed_pixels(const ConvSpec& spec) const;  ///< of 16 bytes each, with the tail; or transposed slices
   std::int64_t packed_pixel_bytes(const ConvSpec& spec) const;
   /// Of a pixel of a transposed tensor: of all its channels.
   static std::int64_t pixel_slices(const ConvSpec& spec);

@@ -1,4 +1,4 @@
-// Measures the plans that the cost model chose between, to see how good its choice is.
+// Measures the plans that the cost model has prices for, to see how good its choice is.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ struct Candidate {
 
 struct TuneResult {
   NamedSpec named;
-  std::vector<Candidate> candidates;  ///< in the model's order; the first is its choice
+  std::vector<Candidate> candidates;  ///< the model's choice, then the others in its order
   std::size_t best = 0;               ///< index; only meaningful if one was measured
   bool any_measured() const;
   /// Measured time of the model's choice over that of the best; 0 if either is missing.

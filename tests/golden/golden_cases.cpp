@@ -15,6 +15,10 @@ const std::vector<GoldenCase>& golden_cases() {
     const auto add = [&list](const char* name, const char* spec, Family family, const char* shows) {
       list.push_back({name, parse_spec(spec), family, shows, {}});
     };
+    const auto transposes = [](const codegen::ConvPlan& plan) {
+      const auto* tensor = std::get_if<codegen::TensorTiling>(&plan.tiling);
+      return tensor != nullptr && tensor->transposes_pixels();
+    };
     add("first_layer_11x11_stride_4", "input=256,3,224,224 weight=96,3,11,11 stride=4 padding=2 bias", Family::direct,
         "constexpr int kStrideW = 4;");
     add("pointwise", "input=16,64,512,512 weight=128,64,1,1", Family::direct, "constexpr int kTaps = 1;");
@@ -98,8 +102,11 @@ const std::vector<GoldenCase>& golden_cases() {
     add("tensor_packed_pixels", "input=16,512,28,28 weight=1024,512,1,1 stride=2 math=tf32", Family::tensor,
         "copy_run(packed_x");
     add("tensor_transposed_pixels", "input=16,256,20,84 weight=512,256,5,5 stride=2 padding=1 math=tf32",
-        Family::tensor, "rows[row_pixel * kRowPitch + slice]");
-    list.back().kind = [](const codegen::ConvPlan& plan) { return !codegen::is_measured(plan.tiling); };
+        Family::tensor, "rows[place_pixel * kRowPitch + slice]");
+    list.back().kind = transposes;
+    add("tensor_transposed_rows", "input=16,512,28,28 weight=256,512,1,1 stride=2 padding=1,0 math=tf32",
+        Family::tensor, "constexpr int kSourceFirst = 28;");
+    list.back().kind = transposes;
     return list;
   }();
   return cases;

@@ -275,7 +275,7 @@ __device__ __forceinline__ void multiply(float (&sum)[108], MatrixOperand a, Mat
       : "l"(a), "l"(b), "r"(accumulate));
 }
 
-// Convolution: x[N][C][H][W], w[K][C/groups][R][S], y[N][K][P][Q] (extents, whatever the layout)
+// Convolution: packed_x[N][C][H][W], w[K][C/groups][R][S], y[N][K][P][Q] (extents, whatever the layout)
 constexpr int kH = 20;
 constexpr int kW = 84;
 constexpr int kR = 5;
@@ -442,11 +442,9 @@ jitconv_fwd_f32_nchw_n16c256h20w84_k512_5x5_s2x2_tensor_pack(const Element* __re
   }
 }
 
-// Pixels as an NHWC tensor of operand rows, [image][pixel][slice], 16 bytes of channels each: of x, rows and columns
-// that
-// taps meet. In x, pixels of a channel are neighbours, so lanes read along them; lanes write along the slices of a
-// pixel.
-// A block takes kTilePixels pixels of an image and kTileSlices slices.
+// Pixels as an NHWC tensor of operand rows, [image][pixel][slice], 16 bytes of channels each: of rows and columns of x
+// those that taps meet, kH and kW. In x, pixels of a channel are neighbours, so lanes read along them, and then write
+// along the slices of a pixel. A block takes kTilePixels pixels of an image and kTileSlices slices.
 extern "C" __global__ void __launch_bounds__(kTransposeThreads)
 jitconv_fwd_f32_nchw_n16c256h20w84_k512_5x5_s2x2_tensor_transpose(const Element* __restrict__ x,
     uint4* __restrict__ packed_x) {
@@ -460,8 +458,9 @@ jitconv_fwd_f32_nchw_n16c256h20w84_k512_5x5_s2x2_tensor_transpose(const Element*
 
   const int own_pixel = static_cast<int>(threadIdx.x) % kTilePixels, pixel = first_pixel + own_pixel;
   const int own_slice = static_cast<int>(threadIdx.x) / kTilePixels;
+  const int row = pixel < kPixels ? pixel / kW : 0, column = pixel % kW;
   const Element* source = x + (n * static_cast<long long>(kSourceStrideN) +
-                               (kSourceFirst + pixel / kW * kSourceStrideH + pixel % kW * kSourceStrideW));
+                               (kSourceFirst + row * kSourceStrideH + column * kSourceStrideW));
   Element channel[kTransposeBatch][kOperandChannels];
 #pragma unroll
   for (int i = 0; i < kTransposeBatch; ++i) {
@@ -480,10 +479,10 @@ jitconv_fwd_f32_nchw_n16c256h20w84_k512_5x5_s2x2_tensor_transpose(const Element*
   uint4* destination = packed_x + ((n * static_cast<long long>(kPixels) + first_pixel) * kPixelSlices + first_slice);
 #pragma unroll
   for (int i = 0; i < kTransposeBatch; ++i) {
-    const int row = i * kTransposeThreads + static_cast<int>(threadIdx.x);
-    const int row_pixel = row / kTileSlices, slice = row % kTileSlices;
-    if (first_pixel + row_pixel < kPixels && first_slice + slice < kPixelSlices)
-      destination[row_pixel * kPixelSlices + slice] = rows[row_pixel * kRowPitch + slice];
+    const int place = i * kTransposeThreads + static_cast<int>(threadIdx.x);
+    const int place_pixel = place / kTileSlices, slice = place % kTileSlices;
+    if (first_pixel + place_pixel < kPixels && first_slice + slice < kPixelSlices)
+      destination[place_pixel * kPixelSlices + slice] = rows[place_pixel * kRowPitch + slice];
   }
   wait_for_previous_kernel();
 }

@@ -17,12 +17,14 @@ namespace {
 
 using codegen::ConvPlan;
 
-/// The tensor plan that executes least of those that pack weights and split their reduction, or do not split it.
-std::optional<ConvPlan> smallest_plan(const ConvSpec& spec, const Target& target, bool split) {
+/// The tensor plan that executes least of those that pack weights and split their reduction or transpose pixels, or do
+/// not.
+std::optional<ConvPlan> smallest_plan(const ConvSpec& spec, const Target& target, bool split, bool transposes) {
   std::optional<ConvPlan> smallest;
   for (ConvPlan& plan : codegen::enumerate_plans(spec, target, SIZE_MAX)) {
     const auto* tiling = std::get_if<codegen::TensorTiling>(&plan.tiling);
     if (tiling == nullptr || !tiling->packs_weights() || (tiling->splits > 1) != split) continue;
+    if (tiling->transposes_pixels() != transposes) continue;
     if (!smallest || tools::executed_multiply_adds(plan) < tools::executed_multiply_adds(*smallest))
       smallest = std::move(plan);
   }
@@ -35,13 +37,19 @@ std::vector<PackingCase> packing_cases(const Target& target) {
   constexpr const char* kShape = "input=2,72,9,30 weight=72,72,3,3 padding=1,1,2,1 bias residual activation=relu ";
   constexpr struct {
     const char *name, *fields;
-    bool split;
-  } kCases[] = {{"tf32", "math=tf32", false},  {"tf32, split", "math=tf32", true},
-                {"fp16", "dtype=f16", false},  {"fp16, split", "dtype=f16", true},
-                {"bf16", "dtype=bf16", false}, {"bf16, split", "dtype=bf16", true}};
+    bool split, transposes = false;
+  } kCases[] = {{"tf32", "math=tf32", false},
+                {"tf32, split", "math=tf32", true},
+                {"fp16", "dtype=f16", false},
+                {"fp16, split", "dtype=f16", true},
+                {"bf16", "dtype=bf16", false},
+                {"bf16, split", "dtype=bf16", true},
+                {"transposed pixels", "math=tf32", false, true},
+                {"transposed pixels, split", "dtype=bf16", true, true}};
   std::vector<PackingCase> cases;
-  for (const auto& [name, fields, split] : kCases) {
-    if (std::optional<ConvPlan> plan = smallest_plan(parse_spec(std::string(kShape) + fields), target, split))
+  for (const auto& [name, fields, split, transposes] : kCases) {
+    if (std::optional<ConvPlan> plan =
+            smallest_plan(parse_spec(std::string(kShape) + fields), target, split, transposes))
       cases.push_back({name, *std::move(plan)});
   }
   return cases;
@@ -129,7 +137,7 @@ std::string packed_bytes_fault(tools::Device& device, const Kernel& kernel) {
   std::vector<std::byte> packed(static_cast<std::size_t>(packed_bytes));
   device.download(packed.data(), to.data(), packed_bytes);
 
-  const std::vector<int> order = codegen::TensorTiling::tap_order(tiling.convolved_spec(spec));
+  const std::vector<int> order = codegen::TensorTiling::tap_order(spec);
   const std::int64_t slice_channels = codegen::TensorTiling::slice_channels(spec), group_k = filter.k / spec.groups;
   const std::byte* at = packed.data();
   for (std::int64_t tile = 0; tile < spec.groups * tiling.tiles_k(spec); ++tile)

@@ -50,7 +50,14 @@ Wanted family(codegen::Family wanted) {
 Wanted tensor(std::function<bool(const codegen::TensorTiling&, const ConvSpec&)> wanted) {
   return [wanted = std::move(wanted)](const ConvPlan& plan) {
     const auto* tiling = std::get_if<codegen::TensorTiling>(&plan.tiling);
-    return tiling != nullptr && wanted(*tiling, plan.spec);
+    return tiling != nullptr && !tiling->transposes_pixels() && wanted(*tiling, plan.spec);
+  };
+}
+
+Wanted transposed(std::function<bool(const codegen::TensorTiling&)> wanted) {
+  return [wanted = std::move(wanted)](const ConvPlan& plan) {
+    const auto* tiling = std::get_if<codegen::TensorTiling>(&plan.tiling);
+    return tiling != nullptr && tiling->transposes_pixels() && wanted(*tiling);
   };
 }
 

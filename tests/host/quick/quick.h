@@ -25,9 +25,11 @@ struct Quick {
 /// Plans of a family.
 Wanted family(codegen::Family wanted);
 
-/// Plans of the tensor family whose tiling, and the spec that it is for, are `wanted`.
+/// Plans of the tensor family whose tiling, and the spec that it is for, are `wanted`: those that transpose pixels, of
+/// which there are some of every kind, apart.
 Wanted tensor(std::function<bool(const codegen::TensorTiling&, const ConvSpec&)> wanted);
 Wanted tensor(std::function<bool(const codegen::TensorTiling&)> wanted);
+Wanted transposed(std::function<bool(const codegen::TensorTiling&)> wanted);
 
 /// Runs every one twice, on exact and on random data, and expects no finding, and as many plans as are asked for.
 void run(const std::string& name, const std::vector<Quick>& list);

@@ -303,17 +303,12 @@ TEST(Quick, TensorWalks) {
 }
 
 TEST(Quick, TensorTransposedPixels) {
-  const auto transposes = [](std::function<bool(const TensorTiling&)> wanted) {
-    return tensor([wanted = std::move(wanted)](const TensorTiling& tiling) {
-      return tiling.transposes_pixels() && wanted(tiling);
-    });
-  };
-  const Wanted any = transposes([](const TensorTiling& tiling) { return tiling.splits == 1; });
-  const Wanted images = transposes([](const TensorTiling& tiling) { return tiling.images > 1 && tiling.splits == 1; });
-  const Wanted resident = transposes([](const TensorTiling& tiling) { return tiling.resident; });
-  const Wanted raw = transposes([](const TensorTiling& tiling) { return tiling.raw_weights && tiling.splits == 1; });
-  const Wanted split = transposes([](const TensorTiling& tiling) { return tiling.splits > 1; });
-  const Wanted turns = transposes([](const TensorTiling& tiling) { return tiling.share == Share::turns; });
+  const Wanted any = transposed([](const TensorTiling& tiling) { return tiling.splits == 1; });
+  const Wanted images = transposed([](const TensorTiling& tiling) { return tiling.images > 1 && tiling.splits == 1; });
+  const Wanted resident = transposed([](const TensorTiling& tiling) { return tiling.resident; });
+  const Wanted raw = transposed([](const TensorTiling& tiling) { return tiling.raw_weights && tiling.splits == 1; });
+  const Wanted split = transposed([](const TensorTiling& tiling) { return tiling.splits > 1; });
+  const Wanted turns = transposed([](const TensorTiling& tiling) { return tiling.share == Share::turns; });
   run("tensor, transposed pixels",
       {
           {"channels that end inside a slice", "input=2,22,13,35 weight=24,22,3,3 padding=1,2,2,0 bias math=tf32", 2,

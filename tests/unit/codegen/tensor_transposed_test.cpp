@@ -136,6 +136,8 @@ TEST(TensorTransposed, KernelsWaitForWhatTheyRead) {
     EXPECT_EQ(transposing.find("return"), std::string::npos) << "all of its blocks wait";
     EXPECT_TRUE(waits_before(convolution, "copy_run("));
     EXPECT_EQ(waits_before(convolution, "bulk_copy_to_shared("), packs_weights);
+    // Weights as they lie in w wait for nobody.
+    EXPECT_EQ(times(convolution, "if (warp == 0) wait_for_previous_kernel();"), packs_weights ? 0u : 1u);
     // Of two threads that ask, both wait; one of them may only ask for weights, once.
     EXPECT_EQ(times(convolution, "wait_for_previous_kernel();"), resident ? 2u : 1u);
     EXPECT_EQ(convolution.find("let_next_kernel_start();"), std::string::npos);
@@ -155,7 +157,7 @@ TEST(TensorTransposed, ArgumentsAreATensorAndThenItsMap) {
   EXPECT_TRUE(transposes[1].written());
   const Argument& map = source.entries[2].arguments.front();
   EXPECT_EQ(map.role, ArgumentRole::packed_x);
-  // 18 channels are four whole slices and a half: copies bring zeros of the rest, which nobody wrote.
+  // 18 channels are four whole slices and a half: of a pixel's 20, copies read 18.
   EXPECT_EQ(map.map.extents, (std::array<std::int64_t, 4>{18, 11, 9, 2}));
   EXPECT_EQ(map.map.strides, (std::array<std::int64_t, 4>{1, 20, 220, 1980}));
   EXPECT_EQ(one.plan.workspace.packed_pixels, round_up(std::int64_t{2} * 9 * 11 * 20 * 4, 256));
@@ -187,6 +189,23 @@ TEST(TensorTransposed, IsLeftToTuning) {
   ASSERT_FALSE(transposed(spec).empty());
   EXPECT_FALSE(is_measured(transposed(spec).front().plan.tiling));
   EXPECT_TRUE(is_measured(make_plan(spec, parse_target("sm_90a")).tiling));
+}
+
+// The planner has the fallback alone, and tuning both.
+TEST(TensorTransposed, IsNoChoiceWhereNothingElseIs) {
+  const ConvSpec spec = parse_spec("input=1,16,8712,8712 weight=64,16,1,1 stride=132 math=tf32");
+  const Target target = parse_target("sm_90a");
+  ASSERT_FALSE(transposed(spec).empty());
+  const ConvPlan chosen = make_plan(spec, target);
+  EXPECT_EQ(chosen.family, Family::fallback);
+  std::vector<ConvPlan> plans = enumerate_plans(spec, target, SIZE_MAX);
+  plans.front().notes = chosen.notes;
+  EXPECT_EQ(plans.front(), chosen);
+}
+
+TEST(TensorTransposed, MakesNoWorkspaceOfMoreThan256MB) {
+  EXPECT_FALSE(transposed(parse_spec("input=16,64,256,256 weight=64,64,1,1 math=tf32")).empty());
+  EXPECT_TRUE(transposed(parse_spec("input=16,64,256,257 weight=64,64,1,1 math=tf32")).empty());
 }
 
 }  // namespace

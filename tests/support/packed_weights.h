@@ -17,7 +17,8 @@ struct PackingCase {
 };
 
 /// Small convolutions of each type with padding on all sides, channels that no tile divides and a full epilogue, each
-/// once with its reduction in one piece and once split. Empty for a target without such kernels.
+/// once with its reduction in one piece and once split; two of them transpose pixels. Empty for a target without such
+/// kernels.
 std::vector<PackingCase> packing_cases(const Target& target);
 
 /// Launches the kernel with w, and twice with one packing of it, on the same data. "" or what is wrong: the results,

@@ -28,11 +28,6 @@ std::int64_t slice_tiles(const ConvSpec& spec) {
 /// Of a pixel in shared memory, such that lanes with a row of neighbouring pixels each meet in no bank.
 int row_pitch(const TensorTiling::Transposition& tile) { return tile.slices + 1; }
 
-/// Where an axis starts in x, of which every `step`-th place is left.
-std::int64_t first_place(std::int64_t before, std::int64_t step) {
-  return step == 1 ? 0 : positive_modulo(-before, step);
-}
-
 }  // namespace
 
 KernelEntry tensor_transpose_entry(std::string_view kernel, const ConvSpec& spec, const TensorTiling& tiling) {
@@ -50,10 +45,10 @@ KernelEntry tensor_transpose_entry(std::string_view kernel, const ConvSpec& spec
 void add_tensor_transpose_constants(Constants& c, const ConvSpec& spec, const ConvSpec& source) {
   const TensorTiling::Transposition tile = TensorTiling::transposition(spec);
   const ElementStrides x = element_strides(source.input, source.input_layout);
-  // Strides that the convolution does not have any more.
+  // Strides that the convolution does not have any more, 1 if it has them, and the first places that they leave.
   const std::int64_t step_h = source.stride.h / spec.stride.h, step_w = source.stride.w / spec.stride.w;
-  const std::int64_t first_h = first_place(source.padding.top, step_h),
-                     first_w = first_place(source.padding.left, step_w);
+  const std::int64_t first_h = positive_modulo(-source.padding.top, step_h),
+                     first_w = positive_modulo(-source.padding.left, step_w);
   c.group("Transposing pixels: a block makes kTileSlices slices of each of kTilePixels pixels of an image");
   c.add("kTransposeThreads", kTransposeThreads);
   c.add("kTilePixels", tile.pixels).add("kPixelTiles", pixel_tiles(spec), "of an image");

@@ -25,22 +25,17 @@ struct Candidates {
 /// them within a few per cent of tensor cores, measured on an H200, tensor cores were faster in 75, mostly by far.
 constexpr std::int64_t kBesideTensorCoresPercent = 25;
 
-enum class Kinds : std::uint8_t { all, measured };
-
-Candidates all_candidates(const ConvSpec& spec, const Target& target, Kinds kinds) {
+/// Those that may be chosen.
+Candidates measured_candidates(const ConvSpec& spec, const Target& target) {
   Candidates result;
   const auto take = [&](std::vector<Candidate> candidates, Family family, const std::string& why) {
-    if (kinds == Kinds::measured) std::erase_if(candidates, [](const auto& one) { return !is_measured(one.tiling); });
     if (candidates.empty()) result.notes.push_back({std::string(to_string(family)), "not possible: " + why});
     std::move(candidates.begin(), candidates.end(), std::back_inserter(result.all));
   };
   std::string why;
   take(pointwise_candidates(spec, target, why), Family::pointwise, why);
   take(tensor_candidates(spec, target, why), Family::tensor, why);
-  const auto has_choice = [&] {
-    return std::ranges::any_of(result.all, [](const Candidate& one) { return is_measured(one.tiling); });
-  };
-  const bool tensor_cores = has_choice();
+  const bool tensor_cores = !result.all.empty();
   take(depthwise_candidates(spec, target, why), Family::depthwise, why);
   std::vector<Candidate> direct = direct_candidates(spec, target, why);
   // Few channels and one tap are a matter of memory, which the model knows.
@@ -48,8 +43,8 @@ Candidates all_candidates(const ConvSpec& spec, const Target& target, Kinds kind
   if (tensor_cores && !memory_decides)
     for (Candidate& candidate : direct) candidate.cost += candidate.cost * kBesideTensorCoresPercent / 100;
   take(std::move(direct), Family::direct, why);
-  if (!has_choice()) {
-    std::ranges::move(fallback_candidates(spec, target), std::back_inserter(result.all));
+  if (result.all.empty()) {
+    result.all = fallback_candidates(spec, target);
     result.notes.push_back({"fallback", "slow path: operands are read from global memory for every tap"});
   }
   if (spec.math != MathMode::ieee && !tensor_cores)
@@ -252,7 +247,7 @@ std::string_view to_string(Family family) {
 ConvPlan make_plan(const ConvSpec& spec, const Target& target) {
   const ConvSpec wanted = accepted(spec, target);
   if (has_no_outputs(wanted)) return empty_plan(wanted, target);
-  const Candidates candidates = all_candidates(wanted, target, Kinds::measured);
+  const Candidates candidates = measured_candidates(wanted, target);
   // The first of the cheapest: equal costs are decided by the order of enumeration, which is the same everywhere.
   const auto best = std::min_element(candidates.all.begin(), candidates.all.end(), cheaper);
   ConvPlan chosen = make_plan(*best, wanted, target);
@@ -264,13 +259,14 @@ ConvPlan make_plan(const ConvSpec& spec, const Target& target) {
 std::vector<ConvPlan> enumerate_plans(const ConvSpec& spec, const Target& target, std::size_t limit) {
   const ConvSpec wanted = accepted(spec, target);
   if (has_no_outputs(wanted)) return {empty_plan(wanted, target)};
-  Candidates candidates = all_candidates(wanted, target, Kinds::all);
-  std::stable_sort(candidates.all.begin(), candidates.all.end(), cheaper);
-  const auto chosen = std::ranges::find_if(candidates.all, [](const auto& one) { return is_measured(one.tiling); });
-  std::rotate(candidates.all.begin(), chosen, chosen + 1);
-  if (candidates.all.size() > limit) candidates.all.resize(limit);
+  std::vector<Candidate> all = measured_candidates(wanted, target).all;
+  std::ranges::move(transposed_candidates(wanted, target), std::back_inserter(all));
+  std::stable_sort(all.begin(), all.end(), cheaper);
+  const auto chosen = std::ranges::find_if(all, [](const auto& one) { return is_measured(one.tiling); });
+  std::rotate(all.begin(), chosen, chosen + 1);
+  if (all.size() > limit) all.resize(limit);
   std::vector<ConvPlan> plans;
-  for (const Candidate& candidate : candidates.all) plans.push_back(make_plan(candidate, wanted, target));
+  for (const Candidate& candidate : all) plans.push_back(make_plan(candidate, wanted, target));
   return plans;
 }
 

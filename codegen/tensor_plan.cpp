@@ -1,7 +1,6 @@
 // Candidates of the tensor family: how many positions a multiplication takes, how channels are cut into steps, how the
 // loading warps share them, and over how many blocks a reduction is split.
 #include <algorithm>
-#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -244,15 +243,17 @@ class Search {
 std::vector<Candidate> tensor_candidates(const ConvSpec& spec, const Target& target, std::string& why) {
   why = obstacle(spec, target);
   if (!why.empty()) return {};
-  std::vector<Candidate> candidates = Search(spec, target).run(why);
+  return Search(spec, target).run(why);
+}
+
+std::vector<Candidate> transposed_candidates(const ConvSpec& spec, const Target& target) {
+  if (spec.input_layout == Layout::nhwc || !obstacle(spec, target).empty()) return {};
   const TensorTiling transposes{.pixels = TensorTiling::Pixels::transposed};
   const ConvSpec transposed = transposes.convolved_spec(spec);
-  if (spec.input_layout == Layout::nhwc || TensorTiling::pixel_slices(transposed) == 1 ||
-      transposes.packed_pixel_bytes(transposed) > kMostTransposedBytes)
-    return candidates;
-  std::string none;
-  std::ranges::move(Search(transposed, target, spec).run(none), std::back_inserter(candidates));
-  return candidates;
+  if (TensorTiling::pixel_slices(transposed) == 1 || transposes.packed_pixel_bytes(transposed) > kMostTransposedBytes)
+    return {};
+  std::string why;
+  return Search(transposed, target, spec).run(why);
 }
 
 }  // namespace jitconv::codegen

@@ -48,9 +48,6 @@ std::vector<Candidate> direct_candidates(const ConvSpec& spec, const Target& tar
 std::vector<Candidate> depthwise_candidates(const ConvSpec& spec, const Target& target, std::string& why);
 std::vector<Candidate> fallback_candidates(const ConvSpec& spec, const Target& target);
 
-/// More of the tensor family, which transpose pixels before: apart from the others as long as they are not measured.
-std::vector<Candidate> transposed_candidates(const ConvSpec& spec, const Target& target);
-
 /// Why a family that could compute the spec has no candidate: "no tile of a 3x3 filter ...".
 std::string no_tile_fits(const ConvSpec& spec, const Target& target);
 

@@ -25,8 +25,7 @@ struct Candidates {
 /// them within a few per cent of tensor cores, measured on an H200, tensor cores were faster in 75, mostly by far.
 constexpr std::int64_t kBesideTensorCoresPercent = 25;
 
-/// Those that may be chosen.
-Candidates measured_candidates(const ConvSpec& spec, const Target& target) {
+Candidates all_candidates(const ConvSpec& spec, const Target& target) {
   Candidates result;
   const auto take = [&](std::vector<Candidate> candidates, Family family, const std::string& why) {
     if (candidates.empty()) result.notes.push_back({std::string(to_string(family)), "not possible: " + why});
@@ -86,11 +85,6 @@ Workspace workspace_of(const Tiling& tiling, const ConvSpec& spec) {
   if (const auto* pointwise = std::get_if<PointwiseTiling>(&tiling))
     return {.partial_sums = pointwise->partial_sum_bytes(spec)};
   return {};
-}
-
-bool is_measured(const Tiling& tiling) {
-  const auto* tensor = std::get_if<TensorTiling>(&tiling);
-  return tensor == nullptr || !tensor->transposes_pixels();
 }
 
 ConvPlan make_plan(const Candidate& candidate, const ConvSpec& spec, const Target& target) {
@@ -247,7 +241,7 @@ std::string_view to_string(Family family) {
 ConvPlan make_plan(const ConvSpec& spec, const Target& target) {
   const ConvSpec wanted = accepted(spec, target);
   if (has_no_outputs(wanted)) return empty_plan(wanted, target);
-  const Candidates candidates = measured_candidates(wanted, target);
+  const Candidates candidates = all_candidates(wanted, target);
   // The first of the cheapest: equal costs are decided by the order of enumeration, which is the same everywhere.
   const auto best = std::min_element(candidates.all.begin(), candidates.all.end(), cheaper);
   ConvPlan chosen = make_plan(*best, wanted, target);
@@ -259,11 +253,8 @@ ConvPlan make_plan(const ConvSpec& spec, const Target& target) {
 std::vector<ConvPlan> enumerate_plans(const ConvSpec& spec, const Target& target, std::size_t limit) {
   const ConvSpec wanted = accepted(spec, target);
   if (has_no_outputs(wanted)) return {empty_plan(wanted, target)};
-  std::vector<Candidate> all = measured_candidates(wanted, target).all;
-  std::ranges::move(transposed_candidates(wanted, target), std::back_inserter(all));
+  std::vector<Candidate> all = all_candidates(wanted, target).all;
   std::stable_sort(all.begin(), all.end(), cheaper);
-  const auto chosen = std::ranges::find_if(all, [](const auto& one) { return is_measured(one.tiling); });
-  std::rotate(all.begin(), chosen, chosen + 1);
   if (all.size() > limit) all.resize(limit);
   std::vector<ConvPlan> plans;
   for (const Candidate& candidate : all) plans.push_back(make_plan(candidate, wanted, target));

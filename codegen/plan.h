@@ -38,9 +38,6 @@ using Tiling =
     std::variant<std::monostate, PointwiseTiling, TensorTiling, DirectTiling, DepthwiseTiling, FallbackTiling>;
 Workspace workspace_of(const Tiling& tiling, const ConvSpec& spec);
 
-/// Whether kernels of this kind have been run and timed on a GPU. The planner chooses no others: those are for tuning.
-bool is_measured(const Tiling& tiling);
-
 struct ConvPlan {
   ConvSpec spec;  ///< canonical: see canonical()
   Target target;
@@ -61,7 +58,7 @@ struct ConvPlan {
 /// so that specs that need the same kernel share one.
 ConvSpec canonical(const ConvSpec& spec);
 
-/// Validates, canonicalises and chooses, among candidates that are measured. Throws SpecError.
+/// Validates, canonicalises and chooses. Throws SpecError.
 ConvPlan make_plan(const ConvSpec& spec, const Target& target);
 
 /// All candidates the model looked at, its choice and then the others, cheapest first, at most `limit`: what tuning

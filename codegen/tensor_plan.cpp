@@ -1,6 +1,7 @@
 // Candidates of the tensor family: how many positions a multiplication takes, how channels are cut into steps, how the
 // loading warps share them, and over how many blocks a reduction is split.
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -238,22 +239,25 @@ class Search {
   bool memory_decides_ = false;  // none did for one of them
 };
 
-}  // namespace
-
-std::vector<Candidate> tensor_candidates(const ConvSpec& spec, const Target& target, std::string& why) {
-  why = obstacle(spec, target);
-  if (!why.empty()) return {};
-  return Search(spec, target).run(why);
-}
-
+/// Of an NCHW tensor.
 std::vector<Candidate> transposed_candidates(const ConvSpec& spec, const Target& target) {
-  if (spec.input_layout == Layout::nhwc || !obstacle(spec, target).empty()) return {};
+  if (spec.input_layout == Layout::nhwc) return {};
   const TensorTiling transposes{.pixels = TensorTiling::Pixels::transposed};
   const ConvSpec transposed = transposes.convolved_spec(spec);
   if (TensorTiling::pixel_slices(transposed) == 1 || transposes.packed_pixel_bytes(transposed) > kMostTransposedBytes)
     return {};
   std::string why;
   return Search(transposed, target, spec).run(why);
+}
+
+}  // namespace
+
+std::vector<Candidate> tensor_candidates(const ConvSpec& spec, const Target& target, std::string& why) {
+  why = obstacle(spec, target);
+  if (!why.empty()) return {};
+  std::vector<Candidate> candidates = Search(spec, target).run(why);
+  std::ranges::move(transposed_candidates(spec, target), std::back_inserter(candidates));
+  return candidates;
 }
 
 }  // namespace jitconv::codegen

@@ -153,7 +153,7 @@ std::vector<codegen::ConvPlan> other_candidates(const codegen::ConvPlan& best, s
   std::vector<codegen::ConvPlan> others;
   for (codegen::ConvPlan& plan : codegen::enumerate_plans(best.spec, best.target, SIZE_MAX)) {
     if (others.size() == most) break;
-    if (!codegen::uses_tensor_cores(plan.family) || !codegen::is_measured(plan.tiling)) continue;
+    if (!codegen::uses_tensor_cores(plan.family)) continue;
     if (seen.insert(body(plan)).second) others.push_back(std::move(plan));
   }
   return others;

@@ -40,8 +40,10 @@ std::vector<codegen::ConvPlan> some_plans(const ConvSpec& spec, const Target& ta
   std::vector<codegen::ConvPlan> all = codegen::enumerate_plans(spec, target, SIZE_MAX), some;
   const std::size_t others = all.size() > first ? all.size() - first : 0;
   const std::size_t step = std::max<std::size_t>(1, others / std::max<std::size_t>(1, spread));
+  std::set<Family> families;  // a family of few candidates is not to be missed
   for (std::size_t i = 0; i < all.size(); ++i)
-    if (i < first || (spread > 0 && (i - first) % step == 0)) some.push_back(std::move(all[i]));
+    if (families.insert(all[i].family).second || i < first || (spread > 0 && (i - first) % step == 0))
+      some.push_back(std::move(all[i]));
   return some;
 }
 

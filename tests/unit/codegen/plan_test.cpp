@@ -70,9 +70,7 @@ RC_GTEST_PROP(PlanProperty, TheChosenPlanIsTheFirstCandidateAndTheSameEveryTime,
   RC_ASSERT(candidates.size() <= 40u);
   candidates.front().notes = plan.notes;
   RC_ASSERT(candidates.front() == plan);
-  for (std::size_t i = 2; i < candidates.size(); ++i) RC_ASSERT(candidates[i - 1].cost <= candidates[i].cost);
-  // What is cheaper than the choice is nothing that may be chosen.
-  for (const ConvPlan& one : candidates) RC_ASSERT(one.cost >= plan.cost || !is_measured(one.tiling));
+  for (std::size_t i = 1; i < candidates.size(); ++i) RC_ASSERT(candidates[i - 1].cost <= candidates[i].cost);
   RC_ASSERT(enumerate_plans(spec, target, 1).size() == 1u);
 }
 

@@ -184,23 +184,32 @@ TEST(TensorTransposed, LeavesRowsAndColumnsThatNoTapMeets) {
   EXPECT_EQ(convolved("input=2,32,1,17 weight=24,32,1,1 stride=2,1 padding=1,0").input.h, 1);
 }
 
-TEST(TensorTransposed, IsLeftToTuning) {
+const TensorTiling* tensor_tiling(const ConvPlan& plan) { return std::get_if<TensorTiling>(&plan.tiling); }
+
+// Measured on an H200: 0.135 ms instead of 0.161 ms of the best that takes pixels as they lie.
+TEST(TensorTransposed, IsTheChoiceWhereManyTilesTakeThePixels) {
   const ConvSpec spec = parse_spec("input=16,256,20,84 weight=512,256,5,5 stride=2 padding=1 math=tf32");
-  ASSERT_FALSE(transposed(spec).empty());
-  EXPECT_FALSE(is_measured(transposed(spec).front().plan.tiling));
-  EXPECT_TRUE(is_measured(make_plan(spec, parse_target("sm_90a")).tiling));
+  const ConvPlan chosen = make_plan(spec, parse_target("sm_90a"));
+  ASSERT_NE(tensor_tiling(chosen), nullptr);
+  EXPECT_TRUE(tensor_tiling(chosen)->transposes_pixels());
 }
 
-// The planner has the fallback alone, and tuning both.
-TEST(TensorTransposed, IsNoChoiceWhereNothingElseIs) {
-  const ConvSpec spec = parse_spec("input=1,16,8712,8712 weight=64,16,1,1 stride=132 math=tf32");
-  const Target target = parse_target("sm_90a");
+// 23.1 us as they lie, and the copy alone moves 26 MB.
+TEST(TensorTransposed, IsNoChoiceWhereFewDo) {
+  const ConvSpec spec = parse_spec("input=16,64,56,56 weight=64,64,3,3 padding=1 math=tf32");
+  const ConvPlan chosen = make_plan(spec, parse_target("sm_90a"));
+  ASSERT_NE(tensor_tiling(chosen), nullptr);
+  EXPECT_FALSE(tensor_tiling(chosen)->transposes_pixels());
   ASSERT_FALSE(transposed(spec).empty());
-  const ConvPlan chosen = make_plan(spec, target);
-  EXPECT_EQ(chosen.family, Family::fallback);
-  std::vector<ConvPlan> plans = enumerate_plans(spec, target, SIZE_MAX);
-  plans.front().notes = chosen.notes;
-  EXPECT_EQ(plans.front(), chosen);
+}
+
+// One output in 132 x 132 pixels: no tile of those is small enough for shared memory.
+TEST(TensorTransposed, IsTheChoiceWhereNothingElseIs) {
+  const ConvSpec spec = parse_spec("input=1,16,8712,8712 weight=64,16,1,1 stride=132 math=tf32");
+  const ConvPlan chosen = make_plan(spec, parse_target("sm_90a"));
+  ASSERT_NE(tensor_tiling(chosen), nullptr);
+  EXPECT_TRUE(tensor_tiling(chosen)->transposes_pixels());
+  EXPECT_EQ(chosen.family, Family::tensor);
 }
 
 TEST(TensorTransposed, MakesNoWorkspaceOfMoreThan256MB) {

@@ -74,8 +74,6 @@ std::vector<Argument> convolve_arguments(const ConvPlan& plan, const TensorTilin
       result.push_back({ArgumentRole::packed_w, "const uint4* __restrict__", "packed_w"});
     else if (argument.role == ArgumentRole::w)
       result.push_back(tensor_map(ArgumentRole::w, "w_map", weight_map(plan.spec, tiling)));
-    else if (argument.role == ArgumentRole::x && tiling.packs_pixels())
-      result.push_back({ArgumentRole::packed_x, "const uint4* __restrict__", "packed_x"});
     else if (argument.role == ArgumentRole::x && tiling.walks_pixels())
       result.push_back(tensor_map(tiling.transposes_pixels() ? ArgumentRole::packed_x : ArgumentRole::x, "x_map",
                                   walk_map(plan.spec, tiling)));
@@ -153,7 +151,6 @@ std::string constants(const ConvPlan& plan, const TensorTiling& tiling, const Co
   c.add("kBarriersFirstByte", tiling.barriers_first_byte(spec));
 
   if (tiling.packs_weights()) add_tensor_pack_constants(c, spec, tiling);
-  if (tiling.packs_pixels()) add_tensor_pixel_constants(c, spec, tiling);
   if (tiling.transposes_pixels()) add_tensor_transpose_constants(c, spec, source);
   if (tiling.splits > 1) {
     c.group("Adding partial sums");
@@ -171,8 +168,6 @@ std::string_view assert_of_pixels(TensorTiling::Pixels pixels) {
       return "static_assert(kTeams * kTeamWarps == 4);";
     case Pixels::copied:
       return "static_assert(kStages >= 4 && kCopiesAhead * 4 * kRawBytes <= kStagingFirstByte);";
-    case Pixels::packed:
-      return "static_assert(kSlices % 4 == 0 && kPackedImage == kPackedH * kPitch);";
     case Pixels::walked:
     case Pixels::transposed:
       return "static_assert(kRunBytes % 1024 == 0 && kStageBytes % 1024 == 0);";
@@ -233,12 +228,11 @@ std::string device(const ConvPlan& plan, const TensorTiling& tiling) {
   const bool boxes = tiling.copies_boxes(plan.spec);
   std::vector<std::string_view> files = {element_header(plan.spec.dtype), "device/barrier.cuh"};
   if (boxes || tiling.walks_pixels() || !tiling.packs_weights()) files.push_back("device/tensor_copy.cuh");
-  if (tiling.packs_weights() || tiling.packs_pixels() || (tiling.copies_pixels() && !boxes))
-    files.push_back("device/bulk_copy.cuh");
+  if (tiling.packs_weights() || (tiling.copies_pixels() && !boxes)) files.push_back("device/bulk_copy.cuh");
   files.insert(files.end(), {"device/dependent_launch.cuh", "device/warpgroup.cuh"});
   if (tiling.walks_pixels() || tiling.swizzles_weights(plan.spec)) files.push_back("device/swizzled_operand.cuh");
   // Kernels before the convolution load elements, whatever loads pixels.
-  if (tiling.packs_weights() || tiling.packs_pixels() || tiling.transposes_pixels() || tiling.loads_pixels())
+  if (tiling.packs_weights() || tiling.transposes_pixels() || tiling.loads_pixels())
     files.push_back(f32 ? "device/load_32bit.cuh" : "device/load_16bit.cuh");
   if (tiling.loads_pixels() && TensorTiling::loads_vectors(plan.spec)) files.push_back("device/load_vector.cuh");
   files.push_back(f32 ? "device/operand_tf32.cuh" : "device/operand_16bit.cuh");
@@ -270,7 +264,6 @@ std::string packing(std::string_view kernel, const ConvSpec& spec, const TensorT
   std::string text;
   if (tiling.packs_weights()) text = emit_tensor_pack(kernel, spec, tiling);
   if (tiling.multiplies_registers(spec)) text = emit_tensor_raw_weights(spec, tiling);
-  if (tiling.packs_pixels()) text += (text.empty() ? "" : "\n\n") + emit_tensor_pixels(kernel, spec, tiling);
   if (tiling.transposes_pixels()) text += (text.empty() ? "" : "\n\n") + emit_tensor_transpose(kernel, tiling);
   return text;
 }
@@ -335,7 +328,6 @@ std::vector<KernelEntry> tensor_entries(const ConvPlan& asked) {
   std::vector<KernelEntry> entries;
   const std::string kernel = kernel_name(asked);
   if (tiling.packs_weights()) entries.push_back(tensor_pack_entry(kernel, plan.spec, tiling));
-  if (tiling.packs_pixels()) entries.push_back(tensor_pixel_entry(kernel, plan.spec, tiling));
   if (tiling.transposes_pixels()) entries.push_back(tensor_transpose_entry(kernel, plan.spec, tiling));
   entries.push_back({kernel,
                      {plan.blocks, 1, 1},

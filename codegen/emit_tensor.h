@@ -1,5 +1,5 @@
 // Parts of the tensor family's text, which emit_tensor.cpp puts together: kernels that pack weights
-// (emit_tensor_pack.cpp), pack pixels (emit_tensor_pixels.cpp) or transpose them (emit_tensor_transpose.cpp); the
+// (emit_tensor_pack.cpp) or transpose pixels (emit_tensor_transpose.cpp); the
 // loading warps (emit_tensor_load.cpp); the multiplying warpgroups (emit_tensor_multiply.cpp); and the store
 // (emit_tensor_store.cpp), from accumulators to y, or to partial sums and on to y.
 #pragma once
@@ -49,12 +49,6 @@ void add_tensor_load_constants(Constants& constants, const ConvPlan& plan, const
 KernelEntry tensor_pack_entry(std::string_view kernel, const ConvSpec& spec, const TensorTiling& tiling);
 void add_tensor_pack_constants(Constants& constants, const ConvSpec& spec, const TensorTiling& tiling);
 std::string emit_tensor_pack(std::string_view kernel, const ConvSpec& spec, const TensorTiling& tiling);
-
-/// The kernel that packs pixels, and how steps ask for them.
-KernelEntry tensor_pixel_entry(std::string_view kernel, const ConvSpec& spec, const TensorTiling& tiling);
-void add_tensor_pixel_constants(Constants& constants, const ConvSpec& spec, const TensorTiling& tiling);
-std::string emit_tensor_pixels(std::string_view kernel, const ConvSpec& spec, const TensorTiling& tiling);
-std::string copy_packed_pixels(const TensorTiling& tiling);
 
 /// The kernel that transposes pixels of `source`, the convolution that was asked for; `spec` is what is convolved.
 KernelEntry tensor_transpose_entry(std::string_view kernel, const ConvSpec& spec, const TensorTiling& tiling);

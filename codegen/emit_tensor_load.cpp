@@ -127,9 +127,6 @@ std::string arrivals(const TensorTiling& tiling) {
     case Pixels::loaded:
       return weights == 1 ? "kTeamWarps + 1" : "kTeamWarps";
     case Pixels::copied:
-      return std::to_string(1 + weights);
-    case Pixels::packed:
-      return std::to_string(4 + weights);
     case Pixels::walked:
     case Pixels::transposed:
       return std::to_string(1 + weights);
@@ -144,8 +141,6 @@ std::string_view asks_for_weights(const TensorTiling& tiling) {
       return "member == 0 && lane == 0";
     case Pixels::copied:
       return "lane == 0";
-    case Pixels::packed:
-      return "warp == 0";  // only a lane of each warp is left
     case Pixels::walked:
     case Pixels::transposed:
       return "warp == 1";  // so pixels wait for no packed weights, unless they are made behind these
@@ -155,7 +150,6 @@ std::string_view asks_for_weights(const TensorTiling& tiling) {
 
 /// Who waits for the kernel before: all that ask for what it packs, and no others.
 std::string await_packing(const TensorTiling& tiling) {
-  if (tiling.packs_pixels()) return "wait_for_previous_kernel();";
   if (tiling.transposes_pixels())
     return tiling.packs_weights() ? "wait_for_previous_kernel();" : "if (warp == 0) wait_for_previous_kernel();";
   if (!tiling.packs_weights() || !tiling.weights_come_with_steps()) return {};
@@ -278,8 +272,6 @@ std::string load_functions(const ConvPlan& plan, const TensorTiling& tiling) {
       return load_run(plan, tiling);
     case Pixels::copied:
       return warp_steps(tiling) + "\n" + copy_pixels(plan.spec, tiling) + "\n" + convert_run(plan, tiling);
-    case Pixels::packed:
-      return copy_packed_pixels(tiling);
     case Pixels::walked:
     case Pixels::transposed:
       return walk_pixels(tiling);
@@ -294,8 +286,6 @@ std::string_view tiles_file(const TensorTiling& tiling) {
       return "tensor_tiles_loaded.cu.in";
     case Pixels::copied:
       return "tensor_tiles_copied.cu.in";
-    case Pixels::packed:
-      return "tensor_tiles_packed.cu.in";
     case Pixels::walked:
     case Pixels::transposed:
       return "tensor_tiles_walked.cu.in";
@@ -314,7 +304,7 @@ std::string first_copies(const ConvSpec& spec, const TensorTiling& tiling) {
 
 void add_tensor_load_constants(Constants& c, const ConvPlan& plan, const TensorTiling& tiling) {
   const ConvSpec& spec = plan.spec;
-  if (tiling.packs_pixels() || tiling.walks_pixels()) return;
+  if (tiling.walks_pixels()) return;
   const std::int64_t items = tiling.load_items(spec);
   const bool vectors = TensorTiling::loads_vectors(spec), pairs = TensorTiling::loads_pairs(spec);
   if (tiling.copies_pixels()) {

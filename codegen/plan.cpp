@@ -145,8 +145,6 @@ std::string loading(const TensorTiling& t, const ConvSpec& spec) {
                                                            : "pixel(s)");
     case Pixels::copied:
       return fmt::format("by the copy engine, {} step(s) ahead of each of 4 warps", t.copies_ahead);
-    case Pixels::packed:
-      return "packed before, by the copy engine";
     case Pixels::walked:
       return "as operand rows, by the copy engine";
     case Pixels::transposed:

@@ -49,33 +49,9 @@ TensorTiling::Transposition TensorTiling::transposition(const ConvSpec& spec) {
   return {kRows / slices, slices};
 }
 
-bool TensorTiling::can_pack_pixels(const ConvSpec& spec) const {
-  // Behind the last row of a residue lies the first of the next, which may start with a pixel of x.
-  if (phases(spec) > 1 && gap(spec) < row_reach(spec)) return false;
-  return spec.input_layout == Layout::nchw && filter_rows == 1 && slices % 4 == 0;
-}
-
-std::int64_t TensorTiling::packed_image(const ConvSpec& spec) {
-  return (output_shape(spec).h + (spec.filter.r - 1) * spec.dilation.h / spec.stride.h) * pitch(spec);
-}
-
-std::int64_t TensorTiling::packed_tail(const ConvSpec& spec) const {
-  const TensorShape out = output_shape(spec);
-  if (images > 0) return runs() * images * packed_image(spec) + run_pixels(spec);
-  // A tile's last run may start behind its plane.
-  const std::int64_t last = (plane(spec) - 1 + runs() * window) / out.w * pitch(spec) + out.w;
-  return std::max<std::int64_t>(0, last + run_pixels(spec) - out.h * pitch(spec));
-}
-
-std::int64_t TensorTiling::packed_pixels(const ConvSpec& spec) const {
-  if (transposes_pixels()) return spec.input.n * spec.input.h * spec.input.w * pixel_slices(spec);
-  if (!packs_pixels()) return 0;
-  return spec.groups * packed_slices(spec) * row_phases(spec) * phases(spec) * spec.input.n * packed_image(spec) +
-         packed_tail(spec);
-}
-
 std::int64_t TensorTiling::packed_pixel_bytes(const ConvSpec& spec) const {
-  return round_up(packed_pixels(spec) * kRowBytes, 256);
+  if (!transposes_pixels()) return 0;
+  return round_up(spec.input.n * spec.input.h * spec.input.w * pixel_slices(spec) * kRowBytes, 256);
 }
 
 std::int64_t TensorTiling::packed_slices(const ConvSpec& spec) const {

@@ -14,7 +14,6 @@ namespace jitconv::codegen {
 namespace {
 
 constexpr int kMostStages = 8, kMostColumns = 256;
-constexpr std::int64_t kMostPackedPixelBytes = 32 << 20;  // that stay in L2
 constexpr std::int64_t kMostTransposedBytes = 256 << 20;  // a workspace that nobody minds
 constexpr std::int64_t kMostTapsOfStep = 25;
 constexpr int kMostColumnsOfOnlyStep = 112;
@@ -162,9 +161,6 @@ class Search {
       walked.pixels = TensorTiling::Pixels::walked;
       loads(walked);
     }
-    TensorTiling packed = tiling;
-    packed.pixels = TensorTiling::Pixels::packed;
-    if (tiling.can_pack_pixels(spec_) && packed.packed_pixel_bytes(spec_) <= kMostPackedPixelBytes) loads(packed);
     // Of tiles of one step, which has one slice, ptxas spills what warps that convert copies hold.
     const bool spills = tiling.slices == 1 && tiling.steps(spec_) == 1 && tiling.columns > kMostColumnsOfOnlyStep;
     if (!tiling.copies_fit(spec_) || spills) return;

@@ -51,15 +51,11 @@ constexpr std::int64_t kLaunch = 1'969'089;        // picoseconds of every launc
 constexpr std::int64_t kExtraLaunch = 4'464'863;   // of a kernel before the convolution
 constexpr std::int64_t kReduceLaunch = 1'925'314;  // of the one behind it
 constexpr std::int64_t kDramBytesPerMicrosecond = 8'860'803;
-constexpr std::int64_t kUnalignedPercent = 248;   // of the memory's time if runs of y do not start and end on 256 bytes
-constexpr std::int64_t kLoadedPercent = 212;      // of it, if lanes load: their loads and stores queue together
-constexpr std::int64_t kPixelLaunch = 2'905'475;  // of the kernel that packs pixels, besides
-constexpr std::int64_t kPackedBytesPerMicrosecond = 2'934'657;  // that it reads and writes
+constexpr std::int64_t kUnalignedPercent = 248;  // of the memory's time if runs of y do not start and end on 256 bytes
+constexpr std::int64_t kLoadedPercent = 212;     // of it, if lanes load: their loads and stores queue together
 // Fitted to 824 measurements of candidates of 47 of those convolutions.
-constexpr std::int64_t kTransposeLaunch = 2'663'352;                // as kPixelLaunch
-constexpr std::int64_t kTransposedBytesPerMicrosecond = 2'152'083;  // as kPackedBytesPerMicrosecond
-constexpr std::int64_t kPackedCopyIssue = 40;                       // a copy of packed pixels
-constexpr std::int64_t kL2PackedBytesPerCycle = 45;
+constexpr std::int64_t kTransposeLaunch = 2'663'352;                // of the kernel that transposes pixels
+constexpr std::int64_t kTransposedBytesPerMicrosecond = 2'152'083;  // that it reads and writes
 constexpr std::int64_t kBulkColumn = 11;       // as kStoreColumn by the copy engine, which is waited for less
 constexpr std::int64_t kNarrowLoads = 2;       // times what a load of a whole 64 bytes takes
 constexpr std::int64_t kShallowPermille = 58;  // more of a tile for each stage that loading warps lack
@@ -96,8 +92,6 @@ std::int64_t TensorPrice::step_load(const TensorTiling& tiling) const {
       return load_by_lanes(tiling);
     case Pixels::copied:
       return load_copied(tiling);
-    case Pixels::packed:
-      return load_packed(tiling);
     case Pixels::walked:
     case Pixels::transposed:
       return load_walked(tiling);
@@ -109,13 +103,6 @@ std::int64_t TensorPrice::load_walked(const TensorTiling& tiling) const {
   const std::int64_t requests = tiling.runs() * TensorTiling::phases(spec_);
   const std::int64_t bytes = tiling.walked_bytes(spec_) + tiling.stage_weight_bytes(spec_);
   return std::max(requests * (kWalkIssue + tiling.run_pixels(spec_) * kWalkPixel / 16), bytes / kL2WalkedBytesPerCycle);
-}
-
-std::int64_t TensorPrice::load_packed(const TensorTiling& tiling) const {
-  const std::int64_t runs = tiling.runs(), weight_bytes = tiling.stage_weight_bytes(spec_);
-  const std::int64_t copies = runs * TensorTiling::phases(spec_) * tiling.slices * std::max(1, tiling.images);
-  return std::max(copies / kLoadingWarps * kPackedCopyIssue,
-                  (runs * tiling.run_bytes(spec_) + weight_bytes) / kL2PackedBytesPerCycle);
 }
 
 std::int64_t TensorPrice::load_copied(const TensorTiling& tiling) const {
@@ -176,7 +163,6 @@ std::int64_t TensorPrice::step_multiply(const TensorTiling& tiling) const {
     cycles += (kRawWeights + kRawWeight * tiling.units(spec_)) * (alone ? kRawTurnPercent : 100) / 100;
   if (tiling.share == TensorTiling::Share::steps) cycles = std::max(pipe, cycles * kStepTurnPercent / 100);
   if (tiling.walks_pixels()) return cycles + kWalkStep;
-  if (tiling.packs_pixels()) return cycles;
   if (tiling.copies_pixels()) return cycles + tiling.raw_bytes(spec_) / kCopiedBytesPerCycle;
   const std::int64_t own = ceil_div(tiling.load_items(spec_) * TensorTiling::phases(spec_), tiling.team_warps);
   return cycles + (ceil_div(own, tiling.load_batch) - 1) * kNextBatch;
@@ -243,7 +229,7 @@ std::int64_t TensorPrice::of(const TensorTiling& tiling, std::int64_t tiles) con
   const std::int64_t consume = turns ? std::max(multiply, (multiply + store) / 2) : multiply + store;
   const std::int64_t last = turns ? store : 0;
   std::int64_t tile = std::max(consume, load) + std::min(consume, load) / 8;
-  if (tiling.runs() == 2 && !tiling.packs_pixels()) tile += steps * kSecondRun;
+  if (tiling.runs() == 2) tile += steps * kSecondRun;
   if (tiling.filter_rows > 1) tile += steps * kAllRows * tiling.runs();
   // A warp that converts needs a stage besides the one that is multiplied.
   if (tiling.copies_pixels() && tiling.stages < kLoadingWarps + 2) tile += tile * 4 / 100;
@@ -258,9 +244,6 @@ std::int64_t TensorPrice::of(const TensorTiling& tiling, std::int64_t tiles) con
   std::int64_t compute =
       (waves * tile + last + first + (tiling.packs_weights() ? kStart : kRawStart)) * kPicosecondsPerCycle +
       (tiling.packs_weights() ? kExtraLaunch : 0);
-  if (tiling.packs_pixels())
-    compute +=
-        kPixelLaunch + (tiling.packed_pixel_bytes(spec_) + input_bytes()) * 1000 / (kPackedBytesPerMicrosecond / 1000);
   std::int64_t bytes = bytes_;
   if (tiling.splits > 1) {
     compute += kReduceLaunch;

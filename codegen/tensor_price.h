@@ -24,9 +24,8 @@ class TensorPrice {
   std::int64_t of_walk(const TensorTiling& tiling, std::int64_t tiles) const;
   /// Cycles of an SM between the loads of two steps by walks.
   std::int64_t load_walked(const TensorTiling& tiling) const;
-  /// The same of other loads, and of the three ways to load.
+  /// The same of other loads, and of the ways to load.
   std::int64_t step_load(const TensorTiling& tiling) const;
-  std::int64_t load_packed(const TensorTiling& tiling) const;
   std::int64_t load_copied(const TensorTiling& tiling) const;
   std::int64_t load_by_lanes(const TensorTiling& tiling) const;
   /// Cycles of a step's multiplications.

@@ -34,10 +34,10 @@ struct TensorTiling {
   /// Weights come with each step as they lie in w; else a kernel before the convolution packs them.
   bool raw_weights = false;
   /// How pixels become operand rows in shared memory: lanes load them; the copy engine brings them as they lie in x,
-  /// and lanes make rows of that; a kernel before the convolution packs them, once for all tiles; or, of NHWC tensors,
-  /// the copy engine brings rows, swizzled: it walks over the grid (im2col), padding included. Of NCHW tensors it can,
-  /// too, if a kernel before the convolution transposes them: see convolved_spec().
-  enum class Pixels : std::uint8_t { loaded, copied, packed, walked, transposed };
+  /// and lanes make rows of that; or, of NHWC tensors, the copy engine brings rows, swizzled: it walks over the grid
+  /// (im2col), padding included. Of NCHW tensors it can, too, if a kernel before the convolution transposes them: see
+  /// convolved_spec().
+  enum class Pixels : std::uint8_t { loaded, copied, walked, transposed };
   Pixels pixels = Pixels::loaded;
   int load_batch = 0;    ///< pixels, or vectors, of a lane in flight, if they are loaded
   int copies_ahead = 0;  ///< steps that are on their way to a loading warp, if pixels are copied
@@ -48,7 +48,6 @@ struct TensorTiling {
   int runs() const { return 64 * tile_consumers() / block_k; }
   bool loads_pixels() const { return pixels == Pixels::loaded; }
   bool copies_pixels() const { return pixels == Pixels::copied; }
-  bool packs_pixels() const { return pixels == Pixels::packed; }
   bool transposes_pixels() const { return pixels == Pixels::transposed; }
   bool walks_pixels() const { return pixels == Pixels::walked || transposes_pixels(); }
   /// What the convolution's kernel computes, and what all other members are asked about: `spec`, unless pixels are
@@ -129,17 +128,11 @@ struct TensorTiling {
   std::int64_t raw_run_elements(const ConvSpec& spec) const;
   std::int64_t raw_bytes(const ConvSpec& spec) const;  ///< of a step
   std::int64_t raw_first_byte(const ConvSpec& spec) const;
-  /// Whether all pixels can be packed before: each of four loading threads asks for the same number of slices.
-  bool can_pack_pixels(const ConvSpec& spec) const;
   /// Residues of input rows modulo the stride, as phases() of columns.
   static int row_phases(const ConvSpec& spec);
-  /// Packed pixels of an image, a slice and two residues: a grid of as many rows as taps of all outputs reach.
-  static std::int64_t packed_image(const ConvSpec& spec);
-  /// Behind the last image, which runs at the end of a plane, or of the batch, ask for.
-  std::int64_t packed_tail(const ConvSpec& spec) const;
-  std::int64_t packed_pixels(const ConvSpec& spec) const;  ///< of 16 bytes each, with the tail; or transposed slices
+  /// Of a transposed tensor.
   std::int64_t packed_pixel_bytes(const ConvSpec& spec) const;
-  /// Of a pixel of a transposed tensor: of all its channels.
+  /// Of a pixel of it: of all its channels.
   static std::int64_t pixel_slices(const ConvSpec& spec);
   /// How a kernel transposes x: a block makes `slices` slices of each of `pixels` pixels of an image.
   struct Transposition {

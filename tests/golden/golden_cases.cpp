@@ -99,8 +99,6 @@ const std::vector<GoldenCase>& golden_cases() {
         "meet_warp();");
     add("tensor_rows", "input=8,512,28,28 weight=256,512,1,1 stride=2 math=tf32", Family::tensor,
         "/ kQ - kPadTop / kStrideH");
-    add("tensor_packed_pixels", "input=16,512,28,28 weight=1024,512,1,1 stride=2 math=tf32", Family::tensor,
-        "copy_run(packed_x");
     add("tensor_transposed_pixels", "input=16,256,20,84 weight=512,256,5,5 stride=2 padding=1 math=tf32",
         Family::tensor, "rows[place_pixel * kRowPitch + slice]");
     list.back().kind = transposes;

@@ -96,13 +96,6 @@ std::vector<FamilyCase> make_family_cases() {
   add("tensor, shared steps, split", "input=1,140,9,10 weight=24,140,3,3 padding=1 math=tf32", Family::tensor);
   cases.back().share = Share::steps;
   cases.back().split = true;
-  add("tensor, packed pixels", "input=3,32,15,14 weight=40,32,3,3 stride=2 padding=1 math=tf32", Family::tensor);
-  cases.back().packs_pixels = true;
-  add("tensor, packed pixels, split", "input=1,96,9,10 weight=24,96,3,3 padding=1,2,0,1 math=tf32", Family::tensor);
-  cases.back().packs_pixels = cases.back().split = true;
-  add("tensor, packed pixels and raw weights", "input=2,192,15,13 weight=144,96,1,1 groups=2 stride=2 math=tf32",
-      Family::tensor);
-  cases.back().packs_pixels = cases.back().raw_weights = true;
   // Walks over pixels: padding, a stride with residues, channels that end inside a chunk, groups; weights as they lie.
   const auto add_walk = [&](const char* name, const std::string& spec, const char* layouts) -> FamilyCase& {
     add(name, fmt::format("{} math=tf32 {}", spec, layouts), Family::tensor);
@@ -132,8 +125,8 @@ bool fits(const FamilyCase& wanted, const codegen::ConvPlan& plan) {
   if (plan.family != wanted.family) return false;
   if (const auto* tensor = std::get_if<codegen::TensorTiling>(&plan.tiling))
     return (tensor->splits > 1) == wanted.split && tensor->raw_weights == wanted.raw_weights &&
-           tensor->packs_pixels() == wanted.packs_pixels && tensor->walks_pixels() == wanted.walks_pixels &&
-           tensor->share == wanted.share && (!wanted.boxes || tensor->copies_boxes(plan.spec));
+           tensor->walks_pixels() == wanted.walks_pixels && tensor->share == wanted.share &&
+           (!wanted.boxes || tensor->copies_boxes(plan.spec));
   if (const auto* pointwise = std::get_if<codegen::PointwiseTiling>(&plan.tiling))
     return (pointwise->splits > 1) == wanted.split;
   const auto* depthwise = std::get_if<DepthwiseTiling>(&plan.tiling);

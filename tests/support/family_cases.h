@@ -19,8 +19,8 @@ struct FamilyCase {
   /// Of the depthwise family: the store; otherwise unused.
   codegen::DepthwiseTiling::Store store = codegen::DepthwiseTiling::Store::flat;
   bool split = false;  ///< of the tensor and the pointwise family: the reduction is split over several blocks
-  /// Of the tensor family: weights come as they lie in w; a kernel before packs pixels.
-  bool raw_weights = false, packs_pixels = false;
+  /// Of the tensor family: weights come as they lie in w.
+  bool raw_weights = false;
   /// Of the tensor family: the copy engine walks over pixels of NHWC tensors, or of NCHW tensors transposed before.
   bool walks_pixels = false;
   /// Of the tensor family: the copy engine brings pixels as boxes of x.

@@ -25,7 +25,7 @@ std::uint32_t fewer_blocks(const codegen::ConvPlan& plan) {
 /// what is packed before, whether pixels are walked over, and, of floats alone, which lists enough as it is, how wide
 /// rows of walks are and what warpgroups share: what a tensor kernel's text depends on. Of transposed pixels, whose
 /// convolution is one of NHWC pixels, only runs and weights.
-using Form = std::array<int, 9>;
+using Form = std::array<int, 8>;
 Form form_of(const codegen::ConvPlan& plan) {
   const auto* tiling = std::get_if<codegen::TensorTiling>(&plan.tiling);
   if (tiling == nullptr) return {};
@@ -34,7 +34,6 @@ Form form_of(const codegen::ConvPlan& plan) {
           tiling->filter_rows,
           tiling->copies_ahead,
           tiling->stores_bulk(plan.spec) ? 1 : 0,
-          tiling->packs_pixels() ? 1 : 0,
           !tiling->walks_pixels()            ? 0
           : plan.spec.dtype == DataType::f32 ? tiling->slices
                                              : 1,

@@ -30,8 +30,7 @@ TEST(Quick, TensorRawWeights) {
   const Wanted two_slices = raw([](const TensorTiling& tiling) { return tiling.slices == 2 && tiling.splits == 1; });
   const Wanted four_slices = raw([](const TensorTiling& tiling) { return tiling.slices == 4 && tiling.splits == 1; });
   const Wanted copied = raw([](const TensorTiling& tiling) { return tiling.copies_pixels() && tiling.splits == 1; });
-  const Wanted split = raw([](const TensorTiling& tiling) { return !tiling.packs_pixels() && tiling.splits > 1; });
-  const Wanted packed = raw([](const TensorTiling& tiling) { return tiling.packs_pixels() && tiling.splits == 1; });
+  const Wanted split = raw([](const TensorTiling& tiling) { return tiling.splits > 1; });
   // Who asks for a stage's next weights must know that all lanes have read those before.
   const Wanted stages_again = tensor([](const TensorTiling& tiling, const ConvSpec& spec) {
     return tiling.raw_weights && tiling.splits == 1 && tiling.steps(spec) > tiling.stages;
@@ -49,8 +48,6 @@ TEST(Quick, TensorRawWeights) {
           {"an only chunk that is not full", "input=2,28,7,9 weight=70,28,1,1 math=tf32", 1, loaded},
           {"copied pixels", "input=2,64,7,12 weight=72,64,1,1 residual math=tf32", 2, copied},
           {"a split reduction", "input=1,288,5,12 weight=40,288,1,1 bias math=tf32", 2, split},
-          {"packed pixels", "input=2,192,11,13 weight=144,96,1,1 groups=2 stride=2 bias math=tf32", 2, packed},
-          {"packed pixels, no whole chunks", "input=2,76,9,11 weight=40,76,1,1 math=tf32", 1, packed},
           {"3x3 taps, two slices", "input=2,20,9,11 weight=72,20,3,3 padding=1 bias math=tf32", 2, two_slices},
           {"3x3 taps, four slices", "input=2,20,9,11 weight=72,20,3,3 padding=1 residual math=tf32", 2, four_slices},
           {"3x3 taps, two runs", "input=3,20,9,11 weight=40,20,3,3 padding=1 math=tf32", 2, two_runs},
@@ -61,7 +58,6 @@ TEST(Quick, TensorRawWeights) {
           {"a row of taps", "input=2,36,5,17 weight=24,36,1,3 padding=0,1 math=tf32", 2, loaded},
           {"a row of taps, not in the order of their pixels",
            "input=2,36,5,31 weight=24,36,1,5 stride=2,3 padding=0,2 math=tf32", 2, loaded},
-          {"a row of taps of packed pixels", "input=2,36,5,31 weight=24,36,1,3 stride=1,2 math=tf32", 1, packed},
           {"a column of taps", "input=2,36,17,5 weight=24,36,3,1 padding=1,0 math=tf32", 2, loaded},
       });
 }
@@ -88,7 +84,6 @@ TEST(Quick, TensorTurns) {
       turns([](const TensorTiling& tiling) { return tiling.resident && tiling.copies_pixels(); });
   const Wanted raw = turns([](const TensorTiling& tiling) { return tiling.raw_weights; });
   const Wanted copies = turns([](const TensorTiling& tiling) { return tiling.copies_pixels(); });
-  const Wanted packed = turns([](const TensorTiling& tiling) { return tiling.packs_pixels(); });
   const Wanted images = turns([](const TensorTiling& tiling) { return tiling.images > 0; });
   const Wanted any = turns([](const TensorTiling&) { return true; });
   const Wanted one_tile =
@@ -111,7 +106,6 @@ TEST(Quick, TensorTurns) {
           {"weights as they lie in w, 3x3 taps", "input=3,76,9,20 weight=72,76,3,3 padding=1 math=tf32", 2, raw,
            "sm_90a", 2},
           {"copied pixels", plane, 2, copies, "sm_90a", 2},
-          {"packed pixels", plane, 2, packed, "sm_90a", 2},
           {"whole images", "input=11,20,7,6 weight=72,20,3,3 padding=1 bias math=tf32", 2, images, "sm_90a", 2},
           {"groups of fp16", "input=2,40,15,14 weight=48,20,3,3 groups=2 padding=1 dtype=f16 residual", 2, any,
            "sm_90a", 3},
@@ -140,8 +134,6 @@ TEST(Quick, TensorSharedSteps) {
       shared([](const TensorTiling& tiling, const ConvSpec&) { return tiling.resident && tiling.splits == 1; });
   const Wanted copies =
       shared([](const TensorTiling& tiling, const ConvSpec&) { return tiling.copies_pixels() && tiling.splits == 1; });
-  const Wanted packed =
-      shared([](const TensorTiling& tiling, const ConvSpec&) { return tiling.packs_pixels() && tiling.splits == 1; });
   const Wanted images =
       shared([](const TensorTiling& tiling, const ConvSpec&) { return tiling.images > 0 && tiling.splits == 1; });
   const Wanted bulk = shared(
@@ -161,7 +153,6 @@ TEST(Quick, TensorSharedSteps) {
           {"weights in shared memory", "input=3,20,17,20 weight=24,20,3,3 padding=1 residual math=tf32", 2, resident,
            "sm_90a", 2},
           {"copied pixels", "input=3,52,9,20 weight=70,52,3,3 padding=1 math=tf32", 2, copies, "sm_90a", 2},
-          {"packed pixels", "input=3,52,9,20 weight=24,52,3,3 stride=2 padding=1 math=tf32", 2, packed, "sm_90a", 1},
           {"whole images", "input=11,68,7,6 weight=72,68,3,3 padding=1 bias math=tf32", 3, images, "sm_90a", 2},
           {"the copy engine stores", "input=3,20,16,36 weight=24,20,3,3 padding=1 bias math=tf32", 2, bulk, "sm_90a",
            2},
@@ -225,29 +216,6 @@ TEST(Quick, TensorBoxes) {
           {"rows of a stride along the other axis alone",
            "input=2,20,40,24 weight=24,20,1,1 stride=2,1 padding=2,0 math=tf32 bias", 2, rows},
           {"rows of groups", "input=2,40,41,40 weight=48,20,1,1 groups=2 stride=2 math=tf32", 2, rows},
-      });
-}
-
-TEST(Quick, TensorPackedPixels) {
-  const Wanted windows = tensor(
-      [](const TensorTiling& tiling) { return tiling.packs_pixels() && tiling.images == 0 && tiling.splits == 1; });
-  const Wanted images = tensor(
-      [](const TensorTiling& tiling) { return tiling.packs_pixels() && tiling.images > 0 && tiling.splits == 1; });
-  const Wanted several_images = tensor(
-      [](const TensorTiling& tiling) { return tiling.packs_pixels() && tiling.images > 1 && tiling.splits == 1; });
-  const Wanted split = tensor([](const TensorTiling& tiling) { return tiling.packs_pixels() && tiling.splits > 1; });
-  run("tensor, packed pixels",
-      {
-          {"windows of planes", "input=2,20,13,35 weight=24,20,3,3 padding=1 bias residual math=tf32", 2, windows},
-          {"groups and a stride", "input=2,40,25,32 weight=48,20,3,3 groups=2 stride=2 padding=1 math=tf32", 2,
-           windows},
-          {"stride and dilation that differ along the axes",
-           "input=2,17,31,37 weight=20,17,3,2 stride=3,2 dilation=2,3 padding=2,1 math=tf32", 2, images},
-          {"several images", "input=7,20,7,6 weight=24,20,3,3 stride=2 padding=1 bias activation=relu math=tf32", 2,
-           several_images},
-          {"several images of fp16", "input=5,40,5,6 weight=70,40,2,2 padding=1,0 dtype=f16 residual", 2,
-           several_images},
-          {"a split reduction", "input=1,72,9,10 weight=24,72,3,3 padding=1 bias math=tf32", 2, split},
       });
 }
 

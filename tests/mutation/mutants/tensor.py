@@ -1,4 +1,4 @@
-"""Mutants of the tensor family: weights as they lie in w, copies of pixels, and pixels that a kernel before packs."""
+"""Mutants of the tensor family: weights as they lie in w and copies of pixels."""
 from mutants.mutant import File
 
 tiling = File("codegen/tensor_tiling.cpp", "tensor_tiling")
@@ -7,7 +7,6 @@ packing = File("codegen/tensor_packing.cpp", "tensor_packing")
 emit = File("codegen/emit_tensor.cpp", "emit_tensor")
 emit_multiply = File("codegen/emit_tensor_multiply.cpp", "emit_tensor_multiply")
 emit_load = File("codegen/emit_tensor_load.cpp", "emit_tensor_load")
-emit_pixels = File("codegen/emit_tensor_pixels.cpp", "emit_tensor_pixels")
 raw_weights = File("templates/tensor_raw_weights.cu.in", "tensor_raw_weights")
 channel_order = File("templates/tensor_channel_order.cu.in", "tensor_channel_order")
 copy_boxes = File("templates/tensor_copy_boxes.cu.in", "tensor_copy_boxes")
@@ -18,8 +17,6 @@ store = File("templates/tensor_store_nchw.cu.in", "tensor_store_nchw")
 take_tiles = File("templates/tensor_take_tiles.cu.in", "tensor_take_tiles")
 add_sums = File("templates/tensor_add_sums.cu.in", "tensor_add_sums")
 plan = File("codegen/tensor_plan.cpp", "tensor_plan")
-pack_pixels = File("templates/tensor_pack_pixels.cu.in", "tensor_pack_pixels")
-copy_packed = File("templates/tensor_copy_packed.cu.in", "tensor_copy_packed")
 transpose = File("templates/tensor_transpose.cu.in", "tensor_transpose")
 emit_transpose = File("codegen/emit_tensor_transpose.cpp", "emit_tensor_transpose")
 
@@ -31,8 +28,6 @@ MUTANTS = [
            "of two 16-bit pixels of a word, one lies in the next row"),
     tiling("images_without_padding", "spec.padding.top, span, 1);",
            "spec.padding.top, 0 * span, 1);", "taps below an image find pixels of the next"),
-    packing("residues_without_padding", "  if (phases(spec) > 1 && gap(spec) < row_reach(spec)) return false;\n", "",
-           "taps behind the last packed row of a residue find pixels of the next residue"),
     # What the multiplying warpgroups share.
     emit_multiply("turn_not_awaited", "barrier_wait(multiplied + (1 - consumer), (turn++ + consumer + 1) % 2);", "++turn;",
                   "a warpgroup takes the phase of a stage for complete that the other's tile still needs"),
@@ -190,22 +185,7 @@ MUTANTS = [
            "each step from then on has another step's pixels"),
     store("ends_of_groups_stored", "if (k_first + k >= kGroupK) break;", "if (k_first + k > kGroupK) break;",
           "the next group's first channel is overwritten"),
-    # Pixels that a kernel before the convolution packs.
-    packing("packed_tail_missing", "* packed_image(spec) +\n         packed_tail(spec);", "* packed_image(spec);",
-           "the last runs read past the end of the workspace"),
     tiling("row_residues_of_columns", "residues(spec.filter.r, spec.dilation.h, spec.stride.h)",
            "residues(spec.filter.r, spec.dilation.w, spec.stride.h)",
            "filters that are dilated along one axis read other slices' pixels"),
-    pack_pixels("row_of_column_residue", "residues / kPhases - kPadTop", "residues % kPhases - kPadTop",
-                "strided filters read the wrong rows"),
-    pack_pixels("first_group_only", "group * kChannels * static_cast<long long>(kInputStrideC)", "0",
-                "all groups are computed of the first one's channels"),
-    copy_packed("rows_not_divided_by_stride", "row / kStrideH * kPitch", "row * kPitch",
-                "strided filters read the wrong rows"),
-    copy_packed("residue_of_first_row", "row % kStrideH * kPhases + phase", "phase",
-                "strided filters read the wrong rows"),
-    emit_load("pixels_not_awaited", 'if (tiling.packs_pixels()) return "wait_for_previous_kernel();";', "",
-              "pixels are read before they are packed"),
-    emit_pixels("weights_not_awaited", 'tiling.packs_weights() ? "wait_for_previous_kernel();" : ""', '""',
-                "weights are read before they are packed"),
 ]

@@ -142,15 +142,6 @@ inline std::vector<TensorCandidate> some_that_copy_boxes(const SpecLimits& limit
   return some_of(all);
 }
 
-inline std::vector<TensorCandidate> some_that_pack_pixels(const SpecLimits& limits = {}) {
-  ConvSpec spec = *valid_specs(limits);
-  spec.input_layout = Layout::nchw;
-  const bool raw = *rc::gen::inRange(0, 4) == 0;
-  std::vector<TensorCandidate> all = tensor_candidates(raw ? for_raw_weights(spec) : for_tensor_cores(spec));
-  std::erase_if(all, [](const TensorCandidate& one) { return !one.tiling.packs_pixels(); });
-  return some_of(all);
-}
-
 inline std::vector<TensorCandidate> some_that_walk(const SpecLimits& limits = {}) {
   const Layout layout = static_cast<Layout>(*rc::gen::inRange(0, 2));
   std::vector<TensorCandidate> all = tensor_candidates(for_walks(*valid_specs(limits), layout));

@@ -36,9 +36,7 @@ TensorCandidate first(const char* spec) {
   return first_with(spec, [](const TensorTiling&) { return true; });
 }
 /// All that a kernel before the convolution makes are weights.
-bool packs_weights_alone(const TensorTiling& tiling) {
-  return tiling.packs_weights() && !tiling.packs_pixels() && !tiling.transposes_pixels();
-}
+bool packs_weights_alone(const TensorTiling& tiling) { return tiling.packs_weights() && !tiling.transposes_pixels(); }
 TensorCandidate first_split(const char* spec) {
   return first_with(spec, [](const TensorTiling& tiling) { return tiling.splits > 1 && packs_weights_alone(tiling); });
 }
@@ -70,38 +68,27 @@ TEST(TensorSource, PacksAndConvolves) {
   EXPECT_EQ(times(all.text, "__global__"), 2u);
 }
 
-TEST(TensorSource, PacksPixelsBeforeItConvolves) {
-  const auto packs = [](const TensorTiling& tiling) {
-    return tiling.splits == 1 && tiling.packs_weights() && tiling.packs_pixels();
-  };
-  const KernelSource source = generate(first_with(kSmallWithAll, packs).plan);
-  ASSERT_EQ(source.entries.size(), 3u);
-  EXPECT_EQ(roles_of(source.entries[0]), (Roles{kW, kPacked}));
-  EXPECT_EQ(roles_of(source.entries[1]), (Roles{kX, kPackedX}));
-  EXPECT_EQ(roles_of(source.entries[2]), (Roles{kPackedX, kPacked, kBias, kResidual, kY}));
-}
-
 TEST(TensorSource, OfRawWeightsThereIsNothingToPack) {
-  const auto takes = [](int splits, bool packs_pixels) {
+  const auto takes = [](bool splits, bool transposes) {
     return generate(first_with(kMatrix, [=](const TensorTiling& tiling) {
-                      return tiling.raw_weights && (tiling.splits > 1) == (splits > 1) &&
-                             tiling.packs_pixels() == packs_pixels && !tiling.transposes_pixels();
+                      return tiling.raw_weights && (tiling.splits > 1) == splits &&
+                             tiling.transposes_pixels() == transposes;
                     }).plan);
   };
-  const KernelSource one = takes(1, false);
+  const KernelSource one = takes(false, false);
   ASSERT_EQ(one.entries.size(), 1u);
   EXPECT_EQ(roles_of(one.entries[0]), (Roles{kX, kW, kY}));
   EXPECT_EQ(one.workspace.packed_weights, 0);
   EXPECT_EQ(one.workspace.packed_pixels, 0);
   // Nothing comes before it in its launch, so it has nothing to wait for.
   EXPECT_EQ(times(one.text, "wait_for_previous_kernel();"), 0u);
-  const KernelSource pixels = takes(1, true);
+  const KernelSource pixels = takes(false, true);
   ASSERT_EQ(pixels.entries.size(), 2u);
   EXPECT_EQ(roles_of(pixels.entries[0]), (Roles{kX, kPackedX}));
   EXPECT_EQ(roles_of(pixels.entries[1]), (Roles{kPackedX, kW, kY}));
   EXPECT_EQ(pixels.workspace.packed_weights, 0);
   EXPECT_GT(pixels.workspace.packed_pixels, 0);
-  const KernelSource split = takes(2, false);
+  const KernelSource split = takes(true, false);
   ASSERT_EQ(split.entries.size(), 2u);
   EXPECT_EQ(roles_of(split.entries[0]), (Roles{kX, kW, kSums}));
   EXPECT_EQ(roles_of(split.entries[1]), (Roles{kSums, kY}));
@@ -129,7 +116,6 @@ RC_GTEST_PROP(TensorSourceProperty, SignaturesAndLaunchesComeFromOneList, ()) {
     const std::string name = kernel_name(one.plan);
     std::vector<std::string> names;
     if (one.tiling.packs_weights()) names.push_back(name + "_pack");
-    if (one.tiling.packs_pixels()) names.push_back(name + "_pixels");
     if (one.tiling.transposes_pixels()) names.push_back(name + "_transpose");
     const std::size_t before = names.size();  // the kernels before the convolution
     names.push_back(name);
@@ -150,11 +136,10 @@ RC_GTEST_PROP(TensorSourceProperty, SignaturesAndLaunchesComeFromOneList, ()) {
     RC_ASSERT(convolution.grid == (std::array<std::uint32_t, 3>{one.plan.blocks, 1, 1}));
     RC_ASSERT(convolution.threads == one.plan.threads);
     RC_ASSERT(convolution.shared_bytes == one.plan.shared_bytes);
-    // Packing has a thread for each pixel, adding for each output, and neither an idle block.
+    // Adding has a thread for each output, and no idle block.
     const auto has_threads_for = [&](const KernelEntry& entry, std::int64_t items) {
       RC_ASSERT(threads_of(entry) >= items && threads_of(entry) - items < entry.threads);
     };
-    if (one.tiling.packs_pixels()) has_threads_for(source.entries[before - 1], one.tiling.packed_pixels(one.spec));
     const TensorShape out = output_shape(one.spec);
     if (one.tiling.splits > 1) has_threads_for(source.entries.back(), out.n * out.c * out.h * out.w);
   }
@@ -180,29 +165,6 @@ TEST(TensorSource, WaitsBeforeItReadsWhatTheKernelBeforeWrites) {
   EXPECT_EQ(body_of(split, 2).find("let_next_kernel_start();"), std::string::npos);
   // Loads through a pointer to const __restrict__ could be moved before the wait.
   EXPECT_EQ(split.entries[2].arguments.front().type, "const float*");
-}
-
-// Packing pixels starts early and lets the convolution start early: it waits itself, so that its end is the end of what
-// packs weights too.
-TEST(TensorSource, WaitsForPackedPixels) {
-  for (const char* spec : {kSmall, kMatrix}) {
-    for (const bool packs_weights : {true, false}) {
-      if (!packs_weights && spec == kSmall) continue;  // taps are no matrix
-      const KernelSource source = generate(first_with(spec, [&](const TensorTiling& tiling) {
-                                             return tiling.splits == 1 && tiling.packs_pixels() && !tiling.resident &&
-                                                    tiling.packs_weights() == packs_weights;
-                                           }).plan);
-      const std::size_t pixels = packs_weights ? 1 : 0;
-      const std::string packing = body_of(source, pixels), convolution = body_of(source, pixels + 1);
-      EXPECT_NE(packing.find("let_next_kernel_start();"), std::string::npos);
-      EXPECT_EQ(times(packing, "wait_for_previous_kernel();"), pixels) << spec;
-      EXPECT_EQ(packing.find("return"), std::string::npos) << "all of its blocks wait";
-      EXPECT_EQ(times(convolution, "wait_for_previous_kernel();"), 1u) << spec;
-      EXPECT_TRUE(waits_before(convolution, "copy_run(")) << spec;
-      EXPECT_EQ(waits_before(convolution, "bulk_copy_to_shared("), packs_weights) << spec;
-      EXPECT_EQ(convolution.find("let_next_kernel_start();"), std::string::npos);
-    }
-  }
 }
 
 /// A unit as the lines of taps have it.
@@ -334,7 +296,7 @@ TEST(TensorSource, CopiesStagedRunsWhereTheyAreWholeLinesOrHaveTwoBytes) {
 }
 
 TEST(TensorSource, APlanSaysHowPixelsComeAndOutputsLeave) {
-  const auto packed = [](const TensorTiling& tiling) { return tiling.images == 0 && tiling.packs_pixels(); };
+  const auto transposed = [](const TensorTiling& tiling) { return tiling.images == 0 && tiling.transposes_pixels(); };
   const auto loaded = [&](const TensorTiling& tiling) { return tiling.images == 0 && tiling.loads_pixels(); };
   const auto walked = [](const TensorTiling& tiling) { return tiling.images == 0 && tiling.walks_pixels(); };
   const auto raw = [](const TensorTiling& tiling) { return tiling.images == 0 && tiling.raw_weights; };
@@ -348,8 +310,8 @@ TEST(TensorSource, APlanSaysHowPixelsComeAndOutputsLeave) {
        "runs, as vectors"},
       {first_with("input=2,20,26,34 weight=37,20,3,3 math=tf32", copied),
        "by the copy engine, 2 step(s) ahead of each of 4 warps", "runs, by the copy engine"},
-      {first_with("input=2,20,26,34 weight=37,20,3,3 math=tf32", packed), "loading: packed before, by the copy engine",
-       "runs, by the copy engine"},
+      {first_with("input=2,20,26,34 weight=37,20,3,3 math=tf32", transposed),
+       "loading: transposed before, as operand rows, by the copy engine", "runs, by the copy engine"},
       {first_with("input=2,128,26,35 weight=37,128,1,1 math=tf32", raw),
        "weights: loaded with each step as they lie in w", "runs, as vectors"},
       {first_with("input=3,48,7,9 weight=72,48,3,3 padding=1 math=tf32", images),

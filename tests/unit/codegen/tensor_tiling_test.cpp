@@ -117,12 +117,6 @@ TEST(TensorTiling, SharesPaddingBetweenRowsAndImages) {
   // Two pixels of 16 bits at a time.
   EXPECT_EQ(pitch("input=2,64,14,14 weight=64,64,3,3 padding=1 dtype=bf16"), 16);
   EXPECT_EQ(pitch("input=2,64,14,15 weight=64,64,3,3 padding=1 dtype=bf16"), 16);
-  // Packed, the last row of one residue would end in the first of the next, whose column 0 is a pixel of x.
-  const TensorTiling packed{.images = 0, .slices = 4};
-  EXPECT_FALSE(
-      packed.can_pack_pixels(parse_spec("input=1,16,12,12 weight=8,16,5,5 stride=2 padding=2,2,1,5 math=tf32")));
-  EXPECT_TRUE(packed.can_pack_pixels(parse_spec("input=1,16,12,12 weight=8,16,5,5 stride=2 padding=1 math=tf32")));
-  EXPECT_TRUE(packed.can_pack_pixels(parse_spec("input=1,16,12,12 weight=8,16,5,5 padding=2 math=tf32")));
   TensorTiling tiling{.images = 2, .filter_rows = 3};
   const ConvSpec spec = parse_spec("input=2,64,7,7 weight=64,64,3,3 padding=1 math=tf32");
   EXPECT_EQ(tiling.image_positions(spec), 8 * 8);

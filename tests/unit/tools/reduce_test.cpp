@@ -65,9 +65,6 @@ const std::set<std::string> kExtentConstants = {"kH",
                                                 "kTilesOfPlane",
                                                 "kTiles",
                                                 "kOutputs",
-                                                "kPackedImage",
-                                                "kPackedH",
-                                                "kPackedPixels",
                                                 "kPartialSumStride"};
 
 /// The text without comment lines, constants of extents and the kernels' names.

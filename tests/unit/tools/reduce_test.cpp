@@ -65,6 +65,12 @@ const std::set<std::string> kExtentConstants = {"kH",
                                                 "kTilesOfPlane",
                                                 "kTiles",
                                                 "kOutputs",
+                                                "kPixelTiles",
+                                                "kSourceFirst",
+                                                "kSourceStrideN",
+                                                "kSourceStrideC",
+                                                "kSourceStrideH",
+                                                "kSourceStrideW",
                                                 "kPartialSumStride"};
 
 /// The text without comment lines, constants of extents and the kernels' names.

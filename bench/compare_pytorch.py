@@ -15,7 +15,6 @@ against PyTorch in float64.
 
 import argparse
 import csv
-import ctypes
 import datetime
 import json
 import math
@@ -28,6 +27,7 @@ import torch
 import torch.nn.functional as F
 
 import ceilings
+from jitconv_library import Kernel, Library
 
 OutOfMemory = torch.cuda.OutOfMemoryError  # its name in every release
 # Short runs are measured behind a GPU that still spins while the host enqueues all of them: kernels, not the host's calls.
@@ -75,126 +75,6 @@ CONFIGURATIONS = {
     "KB_L1_86_pw_small": "input=16,3,254,254 weight=64,3,1,1",
     "KB_L1_87_small": "input=16,3,256,256 weight=64,3,1,1",
 }
-
-
-class Spec(ctypes.Structure):
-    """jitconv_spec."""
-
-    _fields_ = [
-        ("struct_size", ctypes.c_uint32),
-        ("dtype", ctypes.c_int32),
-        ("input", ctypes.c_int64 * 4),
-        ("filter", ctypes.c_int64 * 4),
-        ("stride", ctypes.c_int64 * 2),
-        ("padding", ctypes.c_int64 * 4),
-        ("dilation", ctypes.c_int64 * 2),
-        ("groups", ctypes.c_int64),
-        ("input_layout", ctypes.c_int32),
-        ("output_layout", ctypes.c_int32),
-        ("math", ctypes.c_int32),
-        ("bias", ctypes.c_int32),
-        ("residual", ctypes.c_int32),
-        ("activation", ctypes.c_int32),
-        ("slope", ctypes.c_float),
-        ("clamp_min", ctypes.c_float),
-        ("clamp_max", ctypes.c_float),
-        ("reserved", ctypes.c_int32),
-        ("alignment", ctypes.c_int64),
-    ]
-
-
-class LaunchArgs(ctypes.Structure):
-    """jitconv_launch_args."""
-
-    _fields_ = [("struct_size", ctypes.c_uint32), ("reserved", ctypes.c_uint32)] + [
-        (name, ctypes.c_void_p) for name in ("x", "w", "bias", "residual", "y", "workspace", "packed_w")
-    ]
-
-
-class Library:
-    """libjitconv.so."""
-
-    def __init__(self, path):
-        lib = ctypes.CDLL(path)
-        self.lib = lib
-        lib.jitconv_version.restype = ctypes.c_char_p
-        lib.jitconv_last_error.restype = ctypes.c_char_p
-        lib.jitconv_spec_init.argtypes = [ctypes.POINTER(Spec), ctypes.c_size_t]
-        lib.jitconv_spec_parse.argtypes = [ctypes.c_char_p, ctypes.POINTER(Spec)]
-        lib.jitconv_output_shape.argtypes = [ctypes.POINTER(Spec), ctypes.c_int64 * 4]
-        lib.jitconv_compile.argtypes = [ctypes.POINTER(Spec), ctypes.c_char_p, ctypes.POINTER(ctypes.c_void_p)]
-        lib.jitconv_kernel_destroy.argtypes = [ctypes.c_void_p]
-        lib.jitconv_kernel_destroy.restype = None
-        lib.jitconv_kernel_launch.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(LaunchArgs)]
-        lib.jitconv_kernel_workspace_bytes.argtypes = [ctypes.c_void_p]
-        lib.jitconv_kernel_workspace_bytes.restype = ctypes.c_int64
-        lib.jitconv_kernel_packed_weight_bytes.argtypes = [ctypes.c_void_p]
-        lib.jitconv_kernel_packed_weight_bytes.restype = ctypes.c_int64
-        lib.jitconv_kernel_pack_weights.argtypes = [ctypes.c_void_p] * 4
-        lib.jitconv_kernel_explain.argtypes = [ctypes.c_void_p]
-        lib.jitconv_kernel_explain.restype = ctypes.c_char_p
-
-    def check(self, status):
-        if status != 0:
-            raise RuntimeError(self.lib.jitconv_last_error().decode())
-
-    def parse(self, text):
-        spec = Spec()
-        self.check(self.lib.jitconv_spec_init(ctypes.byref(spec), ctypes.sizeof(spec)))
-        self.check(self.lib.jitconv_spec_parse(text.encode(), ctypes.byref(spec)))
-        return spec
-
-    def output_shape(self, spec):
-        shape = (ctypes.c_int64 * 4)()
-        self.check(self.lib.jitconv_output_shape(ctypes.byref(spec), shape))
-        return tuple(shape)
-
-
-class Kernel:
-    """A compiled convolution and the arguments of its launches."""
-
-    def __init__(self, library, spec, x, w, bias, y):
-        self.library = library
-        self.handle = ctypes.c_void_p()
-        library.check(library.lib.jitconv_compile(ctypes.byref(spec), None, ctypes.byref(self.handle)))
-        size = library.lib.jitconv_kernel_workspace_bytes(self.handle)
-        self.workspace = torch.empty(size, dtype=torch.uint8, device="cuda") if size > 0 else None
-        self.args = LaunchArgs(
-            ctypes.sizeof(LaunchArgs),
-            0,
-            x.data_ptr(),
-            w.data_ptr(),
-            bias.data_ptr() if bias is not None else None,
-            None,
-            y.data_ptr(),
-            self.workspace.data_ptr() if self.workspace is not None else None,
-            None,
-        )
-        size = library.lib.jitconv_kernel_packed_weight_bytes(self.handle)
-        self.packed = torch.empty(size, dtype=torch.uint8, device="cuda") if size > 0 else None
-        self.packed_args = LaunchArgs.from_buffer_copy(self.args)
-        if self.packed is not None:
-            stream = torch.cuda.current_stream().cuda_stream
-            library.check(library.lib.jitconv_kernel_pack_weights(self.handle, stream, w.data_ptr(),
-                                                                  self.packed.data_ptr()))
-            self.packed_args.w, self.packed_args.packed_w = None, self.packed.data_ptr()
-
-    def launch(self, args=None):
-        stream = torch.cuda.current_stream().cuda_stream
-        args = ctypes.byref(self.args if args is None else args)
-        self.library.check(self.library.lib.jitconv_kernel_launch(self.handle, stream, args))
-
-    def launch_packed(self):
-        """With weights that were packed once, as cuDNN's channels_last weights were arranged once."""
-        self.launch(self.packed_args)
-
-    def family(self):
-        text = self.library.lib.jitconv_kernel_explain(self.handle).decode()
-        return text.splitlines()[0].removeprefix("family: ")
-
-    def close(self):
-        self.library.lib.jitconv_kernel_destroy(self.handle)
-        self.handle = ctypes.c_void_p()
 
 
 def use_tf32(allowed):

@@ -1,7 +1,7 @@
 // Parts of the tensor family's text, which emit_tensor.cpp puts together: kernels that pack weights
-// (emit_tensor_pack.cpp) or transpose pixels (emit_tensor_transpose.cpp); the
-// loading warps (emit_tensor_load.cpp); the multiplying warpgroups (emit_tensor_multiply.cpp); and the store
-// (emit_tensor_store.cpp), from accumulators to y, or to partial sums and on to y.
+// (emit_tensor_pack.cpp) or transpose pixels (emit_tensor_transpose.cpp); the loading warps (emit_tensor_load.cpp); the
+// multiplying warpgroups (emit_tensor_multiply.cpp); and the store (emit_tensor_store.cpp), from accumulators to y, or
+// to partial sums and on to y.
 #pragma once
 
 #include <string>

@@ -53,12 +53,12 @@ constexpr std::int64_t kReduceLaunch = 1'925'314;  // of the one behind it
 constexpr std::int64_t kDramBytesPerMicrosecond = 8'860'803;
 constexpr std::int64_t kUnalignedPercent = 248;  // of the memory's time if runs of y do not start and end on 256 bytes
 constexpr std::int64_t kLoadedPercent = 212;     // of it, if lanes load: their loads and stores queue together
-constexpr std::int64_t kBulkColumn = 11;       // as kStoreColumn by the copy engine, which is waited for less
-constexpr std::int64_t kNarrowLoads = 2;       // times what a load of a whole 64 bytes takes
-constexpr std::int64_t kShallowPermille = 58;  // more of a tile for each stage that loading warps lack
-constexpr std::int64_t kScatteredPercent = 1;  // more of the memory's bytes
-constexpr std::int64_t kTurnsPercent = 34;     // and of tiles in turn
-constexpr std::int64_t kAgainPercent = 1;      // of pixels that come again for other output channels
+constexpr std::int64_t kBulkColumn = 11;         // as kStoreColumn by the copy engine, which is waited for less
+constexpr std::int64_t kNarrowLoads = 2;         // times what a load of a whole 64 bytes takes
+constexpr std::int64_t kShallowPermille = 58;    // more of a tile for each stage that loading warps lack
+constexpr std::int64_t kScatteredPercent = 1;    // more of the memory's bytes
+constexpr std::int64_t kTurnsPercent = 34;       // and of tiles in turn
+constexpr std::int64_t kAgainPercent = 1;        // of pixels that come again for other output channels
 constexpr std::int64_t kCompetingPercent = 3;
 // Of kernels whose pixels the copy engine walks over: they leave nothing to convert, and have constants of their own,
 // fitted to 2,503 measurements of 120 convolutions of the same lists on NHWC tensors.
@@ -74,7 +74,7 @@ constexpr std::int64_t kWalkExtraLaunch = 1'873'345;   // as kExtraLaunch
 constexpr std::int64_t kWalkAgainPercent = 5;          // as kAgainPercent
 constexpr std::int64_t kWalkTurnsPercent = 17;         // as kTurnsPercent
 constexpr std::int64_t kWalkDramBytesPerMicrosecond = 8'655'115;
-// Fitted to 824 measurements of candidates of 47 of those convolutions.
+// Of transposed pixels besides, fitted to 824 measurements of 47 convolutions of DeepBench on NCHW tensors.
 constexpr std::int64_t kTransposeLaunch = 2'663'352;                // of the kernel that transposes pixels
 constexpr std::int64_t kTransposedBytesPerMicrosecond = 2'152'083;  // that it reads and writes
 constexpr int kLoadingWarps = 4;

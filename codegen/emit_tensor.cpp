@@ -297,10 +297,6 @@ ConvPlan convolved_plan(const ConvPlan& asked, const TensorTiling& tiling) {
 
 }  // namespace
 
-std::string channel_at(const ConvSpec& spec, const TensorTiling& tiling, std::string_view place) {
-  return tiling.multiplies_registers(spec) ? fmt::format("channel_at({})", place) : std::string(place);
-}
-
 std::string multiply_text(std::string_view file, int columns) {
   const int accumulators = columns / 2;
   std::string results = "\"", sums;

@@ -28,10 +28,6 @@ struct StepText {
 };
 StepText step_text(const TensorTiling& tiling);
 
-/// The channel whose values lie at a place of a chunk's slices: the place itself, but where weights are multiplied from
-/// registers.
-std::string channel_at(const ConvSpec& spec, const TensorTiling& tiling, std::string_view place);
-
 /// The line that gives a warpgroup `wanted` registers, if it has not.
 std::string move_registers(int wanted, std::string_view name);
 

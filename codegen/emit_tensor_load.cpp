@@ -10,6 +10,12 @@ namespace {
 
 using Pixels = TensorTiling::Pixels;
 
+/// The channel whose values lie at a place of a chunk's slices: the place itself, but where weights are multiplied from
+/// registers.
+std::string channel_at(const ConvSpec& spec, const TensorTiling& tiling, std::string_view place) {
+  return tiling.multiplies_registers(spec) ? fmt::format("channel_at({})", place) : std::string(place);
+}
+
 /// Lines that load the channels of pixel `i`.
 std::string load_pixel(const ConvPlan& plan, const TensorTiling& tiling) {
   const std::int64_t channels = plan.spec.filter.c, chunk = tiling.chunk_channels(plan.spec);

@@ -131,17 +131,16 @@ RC_GTEST_PROP(TensorSourceProperty, SignaturesAndLaunchesComeFromOneList, ()) {
       RC_ASSERT(entry.starts_early == (i != 0));
       RC_ASSERT(entry.threads % kWarpSize == 0 && entry.threads <= 1024);
     }
-    const auto threads_of = [](const KernelEntry& entry) { return std::int64_t{entry.grid[0]} * entry.threads; };
     const KernelEntry& convolution = source.entries[before];
     RC_ASSERT(convolution.grid == (std::array<std::uint32_t, 3>{one.plan.blocks, 1, 1}));
     RC_ASSERT(convolution.threads == one.plan.threads);
     RC_ASSERT(convolution.shared_bytes == one.plan.shared_bytes);
+    if (one.tiling.splits == 1) continue;
     // Adding has a thread for each output, and no idle block.
-    const auto has_threads_for = [&](const KernelEntry& entry, std::int64_t items) {
-      RC_ASSERT(threads_of(entry) >= items && threads_of(entry) - items < entry.threads);
-    };
     const TensorShape out = output_shape(one.spec);
-    if (one.tiling.splits > 1) has_threads_for(source.entries.back(), out.n * out.c * out.h * out.w);
+    const KernelEntry& adds = source.entries.back();
+    const std::int64_t outputs = out.n * out.c * out.h * out.w, threads = std::int64_t{adds.grid[0]} * adds.threads;
+    RC_ASSERT(threads >= outputs && threads - outputs < adds.threads);
   }
 }
 

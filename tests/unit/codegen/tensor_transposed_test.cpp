@@ -186,7 +186,7 @@ TEST(TensorTransposed, LeavesRowsAndColumnsThatNoTapMeets) {
 
 const TensorTiling* tensor_tiling(const ConvPlan& plan) { return std::get_if<TensorTiling>(&plan.tiling); }
 
-// Measured on an H200: 0.135 ms instead of 0.161 ms of the best that takes pixels as they lie.
+// Measured on an H200: 0.135 ms, and 0.158 ms of the best that was not transposed.
 TEST(TensorTransposed, IsTheChoiceWhereManyTilesTakeThePixels) {
   const ConvSpec spec = parse_spec("input=16,256,20,84 weight=512,256,5,5 stride=2 padding=1 math=tf32");
   const ConvPlan chosen = make_plan(spec, parse_target("sm_90a"));

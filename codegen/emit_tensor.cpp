@@ -227,7 +227,8 @@ std::string device(const ConvPlan& plan, const TensorTiling& tiling) {
   const bool f32 = plan.spec.dtype == DataType::f32, nhwc = plan.spec.output_layout == Layout::nhwc;
   const bool boxes = tiling.copies_boxes(plan.spec);
   std::vector<std::string_view> files = {element_header(plan.spec.dtype), "device/barrier.cuh"};
-  if (boxes || tiling.walks_pixels() || !tiling.packs_weights()) files.push_back("device/tensor_copy.cuh");
+  const bool copies_in = boxes || tiling.walks_pixels() || !tiling.packs_weights();
+  if (copies_in) files.insert(files.end(), {"device/tensor_map.cuh", "device/tensor_copy.cuh"});
   if (tiling.packs_weights() || (tiling.copies_pixels() && !boxes)) files.push_back("device/bulk_copy.cuh");
   files.insert(files.end(), {"device/dependent_launch.cuh", "device/warpgroup.cuh"});
   if (tiling.walks_pixels() || tiling.swizzles_weights(plan.spec)) files.push_back("device/swizzled_operand.cuh");

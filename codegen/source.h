@@ -18,7 +18,8 @@ enum class ArgumentRole : std::uint8_t { x, w, bias, residual, y, workspace, pac
 
 /// How the copy engine sees a tensor that a kernel gets as a tensor map instead of a pointer (cp.async.bulk.tensor,
 /// cuTensorMapEncodeTiled): a copy brings a box of it, as one block of memory without gaps, and zeros for what lies
-/// outside. Axes are counted from the one whose elements are neighbours; along that, boxes start at whole 16 bytes.
+/// outside; or it takes one there, but for what lies outside, and such a box starts at no negative index. Axes are
+/// counted from the one whose elements are neighbours; along that, boxes start at whole 16 bytes.
 struct TensorMapShape {
   static constexpr int kMostRank = 4;
   int rank = 0;           ///< 0: the parameter is a pointer
@@ -56,8 +57,8 @@ struct Argument {
   std::string type;  ///< "const float* __restrict__", "const __grid_constant__ TensorMap"
   std::string name;  ///< "x"
   TensorMapShape map = {};
-  /// The kernel stores there: its type does not say const.
-  bool written() const { return !type.starts_with("const "); }
+  /// The kernel stores there: its type does not say const; of tensor maps only y's does.
+  bool written() const { return map.rank != 0 ? role == ArgumentRole::y : !type.starts_with("const "); }
   bool operator==(const Argument&) const = default;
 };
 

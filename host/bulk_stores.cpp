@@ -14,10 +14,17 @@ void BulkStores::start_block() {
   in_flight_ = 0;
 }
 
+void BulkStores::move(const Store& store) {
+  if (store.map == nullptr)
+    std::memcpy(store.destination, store.source, store.bytes);
+  else
+    TensorBox(*store.map, store.destination, store.place).store(store.source, store.destination);
+}
+
 void BulkStores::issue(const Store& store, bool early) {
   Issued& issued = of_thread_[store.issuer];
   issued.stores.push_back({store, issued.closed_groups, early, {store.source, store.source + store.bytes}});
-  if (early) std::memcpy(store.destination, store.source, store.bytes);
+  if (early) move(store);
   ++in_flight_;
 }
 
@@ -29,7 +36,7 @@ std::vector<BulkStores::Finished> BulkStores::wait(std::uint32_t thread, std::ui
   auto end = issued.stores.begin();
   for (; end != issued.stores.end() && end->group < complete; ++end) {
     const Store& store = end->store;
-    if (!end->moved) std::memcpy(store.destination, store.source, store.bytes);
+    if (!end->moved) move(store);
     finished.push_back({store, std::nullopt});
     const auto [before, now] = std::mismatch(end->bytes.begin(), end->bytes.end(), store.source);
     if (before != end->bytes.end()) finished.back().change = static_cast<std::uint32_t>(now - store.source);

@@ -8,6 +8,8 @@
 #include <optional>
 #include <vector>
 
+#include "host/tensor_box.h"
+
 namespace jitconv::host {
 
 class BulkStores {
@@ -16,8 +18,10 @@ class BulkStores {
     std::uint32_t issuer = 0;  ///< thread
     const char* source = nullptr;
     char* destination = nullptr;
-    std::uint32_t bytes = 0;
+    std::uint32_t bytes = 0;  ///< of the source
     const void* pc = nullptr;
+    const codegen::TensorMapShape* map = nullptr;  ///< else the destination is a tensor, and the source a box of it
+    BoxPlace place = {};
   };
   struct Finished {
     Store store;
@@ -37,6 +41,8 @@ class BulkStores {
   const Store* unfinished() const;
 
  private:
+  static void move(const Store& store);
+
   struct InFlight {
     Store store;
     std::uint32_t group = 0;

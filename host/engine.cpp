@@ -67,6 +67,12 @@ void copy_tensor(void* destination, const jitconv_host_tensor_map* map, const in
 void store_bulk(void* destination, const void* source, int bytes, const void* pc) {
   active->store_bulk(destination, source, bytes, pc);
 }
+void store_tensor(const jitconv_host_tensor_map* map, const int* indices, unsigned rank, const void* source,
+                  const void* pc) {
+  BoxPlace place;
+  std::copy_n(indices, rank, place.first.begin());
+  active->store_tensor(*map, static_cast<int>(rank), place, source, pc);
+}
 void store_bulk_commit(const void*) { active->store_bulk_commit(); }
 void store_bulk_wait(unsigned groups, const void* pc) { active->store_bulk_wait(groups, pc); }
 void fence_async_proxy(const void*) { active->fence_async_proxy(); }
@@ -127,6 +133,7 @@ constexpr jitconv_host_api kApi = {load,
                                    copy_bulk,
                                    copy_tensor,
                                    store_bulk,
+                                   store_tensor,
                                    store_bulk_commit,
                                    store_bulk_wait,
                                    fence_async_proxy,

@@ -9,6 +9,7 @@ namespace {
 
 constexpr std::int64_t kMostCopied = 1 << 20;
 constexpr std::uint32_t kCopyUnit = 16;
+constexpr const char* kTensorCopy = "tensor copy";
 
 }  // namespace
 
@@ -91,32 +92,19 @@ void LaunchState::copy_bulk(void* destination, const void* source, std::int64_t 
 
 void LaunchState::copy_tensor(void* destination, const jitconv_host_tensor_map& map, int rank, const BoxPlace& place,
                               void* barrier, const void* pc) {
-  constexpr const char* kVerb = "tensor copy";
-  PhaseBarriers::Barrier& arrival = used_barrier(barrier, kVerb, pc);
-  const bool known = map.parameter < buffers_.size() && map.tensor == buffers_[map.parameter].data &&
-                     buffers_[map.parameter].map.rank == rank &&
-                     buffers_[map.parameter].map.walk.has_value() == place.offset.has_value();
-  if (!known) {
-    block_.report({Rule::out_of_bounds, pc, block_.running().index, "",
-                   fmt::format("tensor copy by what is no map of {}{} axes of the launch",
-                               place.offset ? "a walk over " : "", rank),
-                   nullptr},
-                  true);
-  }
-  const codegen::TensorMapShape& shape = buffers_[map.parameter].map;
-  const Access write{destination, static_cast<std::uint32_t>(shape.box_bytes()), kVerb, pc};
-  const std::uint32_t offset = check_block(write, TensorBox::alignment(shape));
-  if (reinterpret_cast<std::uintptr_t>(map.tensor) % kCopyUnit != 0)
-    report_place(Rule::misaligned, {map.tensor, write.bytes, kVerb, pc}, "of a tensor at no multiple of 16");
-  if (const auto refusal = TensorBox::refusal(shape, place)) report_place(refusal->rule, write, refusal->text.c_str());
+  PhaseBarriers::Barrier& arrival = used_barrier(barrier, kTensorCopy, pc);
+  const Buffer& tensor = mapped_buffer(map, rank, place, pc);
+  const codegen::TensorMapShape& shape = tensor.map;
+  const Access write{destination, static_cast<std::uint32_t>(shape.box_bytes()), kTensorCopy, pc};
+  const std::uint32_t offset = check_box(write, tensor, place);
   Operation operation;
   operation.object = arrival.number;
   operation.destination = offset;
-  operation.source = map.tensor;
+  operation.source = tensor.data;
   operation.map = &shape;
   operation.place = place;
-  TensorBox(shape, map.tensor, place).visit_runs([&](const char* source, std::uint32_t bytes, std::uint32_t) {
-    check_source_in(global_.find(reinterpret_cast<std::uintptr_t>(source), bytes), {source, bytes, kVerb, pc});
+  TensorBox(shape, tensor.data, place).visit_runs([&](const char* source, std::uint32_t bytes, std::uint32_t) {
+    check_source_in(global_.find(reinterpret_cast<std::uintptr_t>(source), bytes), {source, bytes, kTensorCopy, pc});
     if (module_.counts()) count_sectors(source, bytes, counters_.global_loads);
   });
   if (module_.counts()) {
@@ -150,6 +138,33 @@ void LaunchState::store_bulk(void* destination, const void* source, std::int64_t
       lands_early(settings_.landing, random_));
 }
 
+void LaunchState::store_tensor(const jitconv_host_tensor_map& map, int rank, const BoxPlace& place, const void* source,
+                               const void* pc) {
+  const Buffer& tensor = mapped_buffer(map, rank, place, pc);
+  if (tensor.map.rounds_to_tf32) {
+    block_.report({Rule::out_of_bounds, pc, block_.running().index, "",
+                   "tensor copy to global memory by a map that rounds: what that stores is not known", nullptr},
+                  true);
+  }
+  const Access read{source, static_cast<std::uint32_t>(tensor.map.box_bytes()), kTensorCopy, pc};
+  const std::uint32_t offset = check_box(read, tensor, place);
+  if (const auto refusal = TensorBox::store_refusal(tensor.map, place))
+    report_place(refusal->rule, read, refusal->text.c_str());
+  if (const Conflict conflict = shared_.check_read(block_.view(), offset, read.bytes)) report_conflict(conflict, read);
+  TensorBox(tensor.map, tensor.data, place).visit_runs([&](const char* address, std::uint32_t bytes, std::uint32_t) {
+    const Access write{address, bytes, kTensorCopy, pc};
+    if (!stores_to_buffer(write)) report_place(Rule::out_of_bounds, write, "outside the buffers of the launch");
+    if (module_.counts()) count_sectors(address, bytes, counters_.global_stores);
+  });
+  if (module_.counts()) {
+    counters_.global_stores.requests += 1;
+    count_wavefronts(read.bytes, counters_.shared_loads);
+  }
+  bulk_stores_.issue({block_.running().index, static_cast<const char*>(source), static_cast<char*>(tensor.data),
+                      read.bytes, pc, &tensor.map, place},
+                     lands_early(settings_.landing, random_));
+}
+
 // From here on the sources may be overwritten by threads that come behind this one: it counts as their reader.
 void LaunchState::store_bulk_wait(std::uint32_t groups, const void* pc) {
   for (const BulkStores::Finished& done : bulk_stores_.wait(block_.running().index, groups)) {
@@ -175,6 +190,33 @@ std::uint32_t LaunchState::check_bulk(const Access& shared, const Access& global
   const std::uint32_t offset = check_block(shared, kCopyUnit);
   if (reinterpret_cast<std::uintptr_t>(global.address) % kCopyUnit != 0)
     report_place(Rule::misaligned, global, "at no multiple of 16");
+  return offset;
+}
+
+// The tensor of a map that the kernel was given. Does not come back if it is of another kind than the copy.
+const Buffer& LaunchState::mapped_buffer(const jitconv_host_tensor_map& map, int rank, const BoxPlace& place,
+                                         const void* pc) {
+  const bool known = map.parameter < buffers_.size() && map.tensor == buffers_[map.parameter].data &&
+                     buffers_[map.parameter].map.rank == rank &&
+                     buffers_[map.parameter].map.walk.has_value() == place.offset.has_value();
+  if (!known) {
+    block_.report({Rule::out_of_bounds, pc, block_.running().index, "",
+                   fmt::format("tensor copy by what is no map of {}{} axes of the launch",
+                               place.offset ? "a walk over " : "", rank),
+                   nullptr},
+                  true);
+  }
+  return buffers_[map.parameter];
+}
+
+// Where a copy by a map is in shared memory. Does not come back if it cannot be made.
+std::uint32_t LaunchState::check_box(const Access& shared, const Buffer& tensor, const BoxPlace& place) {
+  const std::uint32_t offset = check_block(shared, TensorBox::alignment(tensor.map));
+  if (reinterpret_cast<std::uintptr_t>(tensor.data) % kCopyUnit != 0)
+    report_place(Rule::misaligned, {tensor.data, shared.bytes, kTensorCopy, shared.pc},
+                 "of a tensor at no multiple of 16");
+  if (const auto refusal = TensorBox::refusal(tensor.map, place))
+    report_place(refusal->rule, shared, refusal->text.c_str());
   return offset;
 }
 

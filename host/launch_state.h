@@ -57,6 +57,8 @@ class LaunchState : private BlockEvents {
   void copy_tensor(void* destination, const jitconv_host_tensor_map& map, int rank, const BoxPlace& place,
                    void* barrier, const void* pc);
   void store_bulk(void* destination, const void* source, std::int64_t bytes, const void* pc);
+  void store_tensor(const jitconv_host_tensor_map& map, int rank, const BoxPlace& place, const void* source,
+                    const void* pc);
   void store_bulk_commit() { bulk_stores_.commit(block_.running().index); }
   void store_bulk_wait(std::uint32_t groups, const void* pc);
   void fence_async_proxy();
@@ -86,6 +88,8 @@ class LaunchState : private BlockEvents {
   void check_source(const Access& access);
   void check_source_in(GlobalMemory::Region* region, const Access& access);
   static Access bulk_access(const void* address, std::int64_t bytes, const void* pc);
+  const Buffer& mapped_buffer(const jitconv_host_tensor_map& map, int rank, const BoxPlace& place, const void* pc);
+  std::uint32_t check_box(const Access& shared, const Buffer& tensor, const BoxPlace& place);
   std::uint32_t check_block(const Access& shared, std::uint32_t alignment);
   std::uint32_t check_bulk(const Access& shared, const Access& global, std::int64_t bytes);
   void check_sums(const void* address, std::uint32_t bytes, const char* verb, const void* pc);

@@ -60,6 +60,9 @@ struct jitconv_host_api {
                       const int* offset, void* barrier, const void* pc);
   // cp.async.bulk: shared to global, in groups of the issuing thread; the wait is for the reads.
   void (*store_bulk)(void* destination, const void* source, int bytes, const void* pc);
+  // cp.async.bulk.tensor: shared to global, a box as copy_tensor() lays it out; otherwise as store_bulk().
+  void (*store_tensor)(const struct jitconv_host_tensor_map* map, const int* indices, unsigned rank, const void* source,
+                       const void* pc);
   void (*store_bulk_commit)(const void* pc);
   void (*store_bulk_wait)(unsigned groups_in_flight, const void* pc);
   void (*fence_async_proxy)(const void* pc);
@@ -87,5 +90,5 @@ struct jitconv_host_module {
   void* shared_memory;                  // JITCONV_HOST_SHARED_BYTES, aligned to 1024
 };
 // Raised with every change of this header. The largest shared memory of a block is that of sm_90.
-#define JITCONV_HOST_ABI 5
+#define JITCONV_HOST_ABI 6
 #define JITCONV_HOST_SHARED_BYTES 232448

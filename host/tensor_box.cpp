@@ -79,20 +79,37 @@ std::optional<BoxRefusal> TensorBox::refusal(const TensorMapShape& shape, const 
   return shape.walk ? walk_refusal(shape, *shape.walk, place) : std::nullopt;
 }
 
+std::optional<BoxRefusal> TensorBox::store_refusal(const TensorMapShape& shape, const BoxPlace& place) {
+  // Hardware takes it for an illegal instruction. What begins at the end of an axis or behind it writes nothing.
+  for (std::size_t axis = 0; axis < static_cast<std::size_t>(shape.rank); ++axis)
+    if (place.first[axis] < 0)
+      return BoxRefusal{
+          Rule::out_of_bounds,
+          fmt::format("from index {} along axis {} on: no store begins before its tensor", place.first[axis], axis)};
+  return std::nullopt;
+}
+
+template <typename Visit>
+void TensorBox::visit_pieces(const Visit& visit) const {
+  visit_runs([&](const char* address, std::uint32_t bytes, std::uint32_t place) {
+    if (swizzle_bytes_ == 0) {
+      visit(address, bytes, place);
+      return;
+    }
+    // The box is where the pattern of the swizzle begins anew.
+    for (std::uint32_t done = 0; done < bytes;) {
+      const std::uint32_t piece = std::min(bytes - done, kSwizzlePiece - (place + done) % kSwizzlePiece);
+      visit(address + done, piece, swizzled(place + done, swizzle_bytes_));
+      done += piece;
+    }
+  });
+}
+
 void TensorBox::land(char* destination) const {
   const auto bytes_of_box = static_cast<std::size_t>(row_count_ * row_elements_ * element_bytes_);
   std::memset(destination, 0, bytes_of_box);
-  visit_runs([&](const char* source, std::uint32_t bytes, std::uint32_t place) {
-    if (swizzle_bytes_ == 0) {
-      std::memcpy(destination + place, source, bytes);
-      return;
-    }
-    // The destination is where the pattern of the swizzle begins anew.
-    for (std::uint32_t done = 0; done < bytes;) {
-      const std::uint32_t piece = std::min(bytes - done, kSwizzlePiece - (place + done) % kSwizzlePiece);
-      std::memcpy(destination + swizzled(place + done, swizzle_bytes_), source + done, piece);
-      done += piece;
-    }
+  visit_pieces([destination](const char* source, std::uint32_t bytes, std::uint32_t place) {
+    std::memcpy(destination + place, source, bytes);
   });
   if (!rounds_to_tf32_) return;
   for (std::size_t at = 0; at < bytes_of_box; at += 4) {
@@ -101,6 +118,12 @@ void TensorBox::land(char* destination) const {
     bits = rounded_to_tf32(bits);
     std::memcpy(destination + at, &bits, 4);
   }
+}
+
+void TensorBox::store(const char* box, char* tensor) const {
+  visit_pieces([&](const char* address, std::uint32_t bytes, std::uint32_t place) {
+    std::memcpy(tensor + (address - tensor_), box + place, bytes);
+  });
 }
 
 }  // namespace jitconv::host

@@ -1,5 +1,5 @@
 // What the copy engine brings of a tensor to shared memory (cp.async.bulk.tensor), a box of it or pixels of a walk over
-// it: which of the elements are there to be read, and where each of them lands.
+// it: which of the elements are there to be read, and where each of them lands. And the way back, of boxes.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@ namespace jitconv::host {
 
 /// What a copy by a map is asked for.
 struct BoxPlace {
-  std::array<int, codegen::TensorMapShape::kMostRank> first{};  ///< where it begins, negative or beyond the end too
+  std::array<int, codegen::TensorMapShape::kMostRank> first{};  ///< where it begins, also outside; a store not before
   std::optional<std::array<int, 2>> offset = {};  ///< of a walk: each pixel is read so far to its right, and down
 };
 
@@ -31,6 +31,8 @@ class TensorBox {
   static std::uint32_t alignment(const codegen::TensorMapShape& shape);
   /// Why no copy begins there; nothing if one does.
   static std::optional<BoxRefusal> refusal(const codegen::TensorMapShape& shape, const BoxPlace& place);
+  /// Why no box is stored from there on though a copy to shared memory may begin there; nothing if one is.
+  static std::optional<BoxRefusal> store_refusal(const codegen::TensorMapShape& shape, const BoxPlace& place);
 
   /// Calls visit(address, bytes, place) for each run of neighbours that lies in the tensor. `place`: where the run
   /// would land in the box if it were not swizzled.
@@ -38,10 +40,15 @@ class TensorBox {
   void visit_runs(const Visit& visit) const;
   /// Writes the whole box: what lies outside the tensor as zeros, words rounded if the shape says so.
   void land(char* destination) const;
+  /// The way back: writes what lies in the tensor, and nothing else, as it is in the box. `tensor`: the constructor's.
+  void store(const char* box, char* tensor) const;
 
  private:
   static constexpr std::size_t kAxes = codegen::TensorMapShape::kMostRank;
   using Index = std::array<std::int64_t, kAxes>;
+  /// As visit_runs(), of what the swizzle leaves together; `place`: where that is in the box.
+  template <typename Visit>
+  void visit_pieces(const Visit& visit) const;
   struct Range {
     std::int64_t begin = 0, end = 1, by = 1;  // of indices along an axis
   };

@@ -36,7 +36,7 @@ struct ParameterExtent {
 
 /// Everything about one launch of one kernel but its stream and pointers: made once, when the kernel is loaded.
 struct LaunchStep {
-  static constexpr std::size_t kMostParameters = 8, kMostTensorMaps = 2;
+  static constexpr std::size_t kMostParameters = 8, kMostTensorMaps = 3;
 
   const codegen::KernelEntry* entry = nullptr;  ///< name, grid, threads, dynamic shared memory, parameters' names
   DeviceKernel kernel;

@@ -28,6 +28,11 @@ JITCONV_HOOK void jitconv_copy_tensor_walk(void* destination, const jitconv_host
 JITCONV_HOOK void jitconv_store_bulk(void* destination, const void* source, int bytes) {
   jitconv_api->store_bulk(destination, source, bytes, JITCONV_PC);
 }
+JITCONV_HOOK void jitconv_store_tensor(const jitconv_host_tensor_map* map, int i0, int i1, int i2, int i3,
+                                       const void* source) {
+  const int indices[4] = {i0, i1, i2, i3};
+  jitconv_api->store_tensor(map, indices, 4, source, JITCONV_PC);
+}
 JITCONV_HOOK void jitconv_store_bulk_commit() { jitconv_api->store_bulk_commit(JITCONV_PC); }
 JITCONV_HOOK void jitconv_store_bulk_wait(unsigned groups) { jitconv_api->store_bulk_wait(groups, JITCONV_PC); }
 JITCONV_HOOK void jitconv_fence_async_proxy() { jitconv_api->fence_async_proxy(JITCONV_PC); }

@@ -1,5 +1,4 @@
 // CPU model of device/tensor_copy.cuh. The engine copies, as late or as early as the rules allow.
-using TensorMap = jitconv_host_tensor_map;
 __device__ __forceinline__ void tensor_copy_to_shared(void* destination, const TensorMap* map, int i0, int i1,
                                                       Barrier* arrival) {
   jitconv_copy_tensor(destination, map, 2, i0, i1, 0, arrival);

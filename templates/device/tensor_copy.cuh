@@ -1,8 +1,3 @@
-// A tensor as the copy engine sees it (CUtensorMap): made by the host for every launch, a parameter of the kernel.
-struct alignas(64) TensorMap {
-  unsigned long long words[16];
-};
-
 // Global to shared copy of a box of a tensor (cp.async.bulk.tensor, sm_90): one thread asks, nobody waits. The box
 // starts at the given indices, which may lie outside: there are zeros. The first of them counts whole 16 bytes.
 // `arrival` is told of the bytes of the whole box. The destination is a multiple of 128 bytes, of 1024 if the box is

@@ -147,8 +147,8 @@ Probe swizzled_multiplications(bool swizzled_b) {
   constexpr std::size_t kRow = 32, kOther = 16, kSums = 32;
   Probe probe;
   probe.name = fmt::format("multiply tf32 swizzled {}", swizzled_b ? "b" : "a");
-  probe.device_files = {"device/barrier.cuh", "device/tensor_copy.cuh", "device/warpgroup.cuh",
-                        "device/swizzled_operand.cuh", "device/multiply_tf32.cuh"};
+  probe.device_files = {"device/barrier.cuh",   "device/tensor_map.cuh",       "device/tensor_copy.cuh",
+                        "device/warpgroup.cuh", "device/swizzled_operand.cuh", "device/multiply_tf32.cuh"};
   probe.functions = {"swizzled_operand.cuh: swizzled_operand"};
   probe.columns = 64;
   probe.maps = {{.rank = 2,

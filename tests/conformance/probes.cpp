@@ -318,6 +318,16 @@ std::vector<Probe> make_probes() {
 
 constexpr char kMapType[] = "const __grid_constant__ TensorMap";
 
+/// The parameters behind (in, out).
+std::vector<codegen::Argument> map_parameters(const Probe& probe) {
+  std::vector<codegen::Argument> parameters;
+  for (std::size_t i = 0; i < probe.maps.size(); ++i)
+    parameters.push_back({codegen::ArgumentRole::x, kMapType, fmt::format("map{}", i), probe.maps[i]});
+  for (std::size_t i = 0; i < probe.output_maps.size(); ++i)
+    parameters.push_back({codegen::ArgumentRole::y, kMapType, fmt::format("out_map{}", i), probe.output_maps[i]});
+  return parameters;
+}
+
 std::string text_of(const Probe& probe) {
   std::string text = "// A probe of the conformance suite: " + probe.name + ".\n";
   for (const std::string_view file : probe.device_files) {
@@ -326,7 +336,7 @@ std::string text_of(const Probe& probe) {
     text += '\n';
   }
   std::string maps;
-  for (std::size_t i = 0; i < probe.maps.size(); ++i) maps += fmt::format(", {} map{}", kMapType, i);
+  for (const codegen::Argument& map : map_parameters(probe)) maps += fmt::format(", {} {}", map.type, map.name);
   text += fmt::format(
       "extern \"C\" __global__ void __launch_bounds__({0}{5})\n"
       "probe(const unsigned* __restrict__ all_in, unsigned* __restrict__ all_out{6}) {{\n"
@@ -364,10 +374,7 @@ codegen::KernelSource kernel_of(const Probe& probe, const Target& target, std::s
   entry.shared_bytes = static_cast<std::uint32_t>(probe.shared_bytes);
   entry.arguments = {{codegen::ArgumentRole::x, "const unsigned* __restrict__", "all_in"},
                      {codegen::ArgumentRole::y, "unsigned* __restrict__", "all_out"}};
-  for (const codegen::TensorMapShape& map : probe.maps) {
-    std::string name = fmt::format("map{}", entry.arguments.size() - 2);
-    entry.arguments.push_back({codegen::ArgumentRole::x, kMapType, std::move(name), map});
-  }
+  for (codegen::Argument& map : map_parameters(probe)) entry.arguments.push_back(std::move(map));
   source.entries.push_back(std::move(entry));
   return source;
 }

@@ -26,12 +26,13 @@ struct Probe {
   std::vector<std::string> functions;          ///< what it confirms, as all_device_functions() names it
   std::string body;                            ///< statements; the item is in[0..in_words), its results go to out[...]
   std::size_t in_words = 1, out_words = 1;
-  std::size_t shared_bytes = 0;                    ///< dynamic shared memory, as `float shared[]`
-  Words inputs;                                    ///< of all items
-  int compute_capability = 75;                     ///< of the oldest GPU that has what it calls
-  std::vector<codegen::TensorMapShape> maps = {};  ///< of all inputs, as parameters map0 and map1
-  int columns = 0;                                 ///< of the multiplications among the device files
-  int resident_blocks = 0;                         ///< of a multiprocessor, that the kernel is bound to; 0: any
+  std::size_t shared_bytes = 0;                           ///< dynamic shared memory, as `float shared[]`
+  Words inputs;                                           ///< of all items
+  int compute_capability = 75;                            ///< of the oldest GPU that has what it calls
+  std::vector<codegen::TensorMapShape> maps = {};         ///< of all inputs, as parameters map0 and map1
+  std::vector<codegen::TensorMapShape> output_maps = {};  ///< of all outputs, as parameters out_map0, ...
+  int columns = 0;                                        ///< of the multiplications among the device files
+  int resident_blocks = 0;                                ///< of a multiprocessor, that the kernel is bound to; 0: any
   std::size_t items() const { return inputs.size() / in_words; }
 };
 

@@ -24,7 +24,7 @@ Words LoadedProbe::run(const Words& inputs) const {
   step.entry = &source.entries.front();
   step.kernel = kernel_;
   step.parameters = step.entry->arguments.size();
-  step.tensor_maps = probe_.maps.size();
+  step.tensor_maps = step.parameters - 2;
   step.extents[0] = {static_cast<std::int64_t>(inputs.size() * 4), false};
   step.extents[1] = {static_cast<std::int64_t>(outputs.size() * 4), true};
 
@@ -34,8 +34,9 @@ Words LoadedProbe::run(const Words& inputs) const {
   void *all_in = in.data(), *all_out = out.data();
   std::array<void*, runtime::LaunchStep::kMostParameters> parameters{&all_in, &all_out};
   for (std::size_t i = 2; i < step.parameters; ++i) {
-    parameters[i] = &all_in;
-    step.extents[i] = step.extents[0];
+    const bool of_output = step.entry->arguments[i].written();
+    parameters[i] = of_output ? &all_out : &all_in;
+    step.extents[i] = step.extents[of_output ? 1 : 0];
   }
   backend_.launch(step, nullptr, parameters.data(), /*overlap=*/false);
   device_.synchronize();

@@ -18,8 +18,8 @@ Probe copies_in_rounds(const std::string& name, const std::string& function, con
                        const std::string& copies, const std::string& reads) {
   Probe probe;
   probe.name = name;
-  probe.device_files = {"device/barrier.cuh", "device/tensor_copy.cuh"};
-  probe.functions = {"tensor_copy.cuh: " + function};
+  probe.device_files = {"device/barrier.cuh", "device/tensor_map.cuh", "device/tensor_copy.cuh"};
+  probe.functions = {"tensor_map.cuh", "tensor_copy.cuh: " + function};
   probe.maps = {first, second};
   probe.body = constants +
                "  float* const boxes = shared + (1024 - __cvta_generic_to_shared(shared) % 1024) % 1024 / 4;\n"
@@ -168,10 +168,61 @@ Probe walks_of_halves() {
   return tensor_walks("tensor walks of 16 bits", map, other);
 }
 
+/// Boxes side by side that cover all of the output's tensor and stick out at the end of every axis, and some that begin
+/// there or behind it; none begins before the tensor, which hardware refuses. None overlap: in which order they arrive
+/// is nobody's to say. A box is read while the next is staged.
+Probe tensor_stores(int element_bytes, int swizzle_bytes) {
+  constexpr int kPlainRow = 80, kMostBoxBytes = 2048;
+  const int unit = 16 / element_bytes, row = (swizzle_bytes != 0 ? swizzle_bytes : kPlainRow) / element_bytes;
+  codegen::TensorMapShape map{.rank = 4,
+                              .element_bytes = element_bytes,
+                              .extents = {2 * row - unit - 5, 6, 3, 3},
+                              .box = {row, 4, 2, 2},
+                              .swizzle_bytes = swizzle_bytes};
+  map.strides = {1, 2 * row, 12 * row + unit, 36 * row + 8 * unit};
+  Probe probe;
+  probe.name = fmt::format("tensor stores of {} bits, {}", element_bytes * 8,
+                           swizzle_bytes != 0 ? fmt::format("rows of {} bytes", swizzle_bytes) : "not swizzled");
+  probe.device_files = {"device/warpgroup.cuh", "device/bulk_store.cuh", "device/tensor_map.cuh",
+                        "device/tensor_store.cuh"};
+  probe.functions = {"tensor_store.cuh: tensor_copy_to_global"};
+  probe.output_maps = {map};
+  probe.in_words = probe.out_words = 32;
+  probe.body = fmt::format(
+      "  constexpr int kThreads = {threads}, kInputs = {inputs}, kWords = {words}, kRounds = 81;\n"
+      "  float* const boxes = shared + (1024 - __cvta_generic_to_shared(shared) % 1024) % 1024 / 4;\n"
+      "  const int thread = static_cast<int>(threadIdx.x);\n"
+      "#pragma unroll 1\n"
+      "  for (int round = 0; round < kRounds; ++round) {{\n"
+      "    float* const box = boxes + round % 2 * {most_words};\n"
+      "    if (thread == 0) bulk_stores_wait_read<1>();\n"
+      "    __syncthreads();\n"
+      "    for (int i = thread; i < kWords; i += kThreads)\n"
+      "      box[i] = __uint_as_float(all_in[(round * 113 + i) % kInputs]);\n"
+      "    fence_async_proxy();\n"
+      "    __syncthreads();\n"
+      "    if (thread == 0) {{\n"
+      "      const int i2 = round / 9 % 3, i3 = round / 27;  // 0, 2 and 3\n"
+      "      tensor_copy_to_global(&out_map0, round % 3 * {row}, round / 3 % 3 * 4, i2 * 2 - i2 / 2, i3 * 2 - i3 / 2,\n"
+      "                            box);\n"
+      "      bulk_stores_commit();\n"
+      "    }}\n"
+      "  }}\n"
+      "  if (thread == 0) bulk_stores_wait_read<0>();\n",
+      fmt::arg("threads", kProbeThreads), fmt::arg("inputs", kProbeThreads * probe.in_words),
+      fmt::arg("words", map.box_bytes() / 4), fmt::arg("most_words", kMostBoxBytes / 4), fmt::arg("row", row));
+  probe.shared_bytes = 1024 + 2 * kMostBoxBytes;
+  probe.inputs = random_words(probe.name, kProbeThreads * probe.in_words);
+  probe.compute_capability = kHopper;
+  return probe;
+}
+
 }  // namespace
 
 std::vector<Probe> tensor_copy_probes() {
-  return {copies_of_planes(), copies_of_volumes(), copies_that_round(), walks_that_round(), walks_of_halves()};
+  return {copies_of_planes(),  copies_of_volumes(),   copies_that_round(),   walks_that_round(),
+          walks_of_halves(),   tensor_stores(4, 0),   tensor_stores(4, 128), tensor_stores(4, 32),
+          tensor_stores(2, 0), tensor_stores(2, 128), tensor_stores(2, 64)};
 }
 
 }  // namespace jitconv::test

@@ -1,4 +1,5 @@
-// Probes of copies by tensor maps: boxes and walks that stick out of their tensors, swizzled and rounded on the way.
+// Probes of copies by tensor maps: boxes and walks that stick out of their tensors, swizzled and rounded on the way,
+// and boxes on the way back.
 #pragma once
 
 #include <vector>

@@ -62,11 +62,11 @@ TEST_P(Translation, EveryLineOutsideModelsKeepsItsNumber) {
   std::string expected = source.text;
   int replaced = 0;
   std::vector<std::string> modelled;
-  for (const char* name :
-       {"element_f16",      "vector",      "copy_async",     "barrier",      "bulk_copy",        "bulk_store",
-        "warpgroup",        "load_32bit",  "load_16bit",     "operand_tf32", "store_32bit",      "store_16bit",
-        "pair_f16",         "pair_bf16",   "max_nan",        "opaque",       "dependent_launch", "load_vector",
-        "store_transposed", "store_words", "warpgroup_sync", "tensor_copy",  "swizzled_operand"})
+  for (const char* name : {"element_f16",    "vector",           "copy_async",  "barrier",          "bulk_copy",
+                           "bulk_store",     "warpgroup",        "load_32bit",  "load_16bit",       "operand_tf32",
+                           "store_32bit",    "store_16bit",      "pair_f16",    "pair_bf16",        "max_nan",
+                           "opaque",         "dependent_launch", "load_vector", "store_transposed", "store_words",
+                           "warpgroup_sync", "tensor_map",       "tensor_copy", "tensor_store",     "swizzled_operand"})
     modelled.push_back(device_file(fmt::format("device/{}.cuh", name).c_str()));
   for (const char* type : {"tf32", "f16", "bf16", "registers_tf32"}) {
     const std::size_t columns = source.text.find("constexpr int kColumns = ");

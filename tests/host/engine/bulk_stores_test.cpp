@@ -45,6 +45,23 @@ TEST_F(Stores, LateOnesMoveWhenTheirIssuerWaits) {
   EXPECT_EQ(stores.unfinished(), nullptr);
 }
 
+TEST_F(Stores, BoxesMoveIntoTheirTensors) {
+  // Of 12 elements in rows of 8, the last row without its last four.
+  const codegen::TensorMapShape map{
+      .rank = 2, .element_bytes = 2, .extents = {12, 2}, .strides = {1, 16}, .box = {8, 4}};
+  for (const bool early : {false, true}) {
+    destination.fill(0);
+    stores.issue({0, source.data(), destination.data(), 64, nullptr, &map, {.first = {8, -1}}}, early);
+    stores.commit(0);
+    EXPECT_EQ(destination[16], early ? source[16] : 0);
+    EXPECT_EQ(stores.wait(0, 0).size(), 1u);
+    for (std::size_t i = 0; i < 64; ++i) {
+      const std::size_t row = i / 32, byte = i % 32;
+      ASSERT_EQ(destination[i], byte >= 16 && byte < 24 ? source[(row + 1) * 16 + byte - 16] : 0) << i;
+    }
+  }
+}
+
 TEST_F(Stores, EarlyOnesMoveAtOnceAndAreStillUnfinished) {
   store(0, 0, 16, true);
   EXPECT_TRUE(arrived(0, 16));

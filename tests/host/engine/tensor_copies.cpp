@@ -50,7 +50,8 @@ extern "C" __global__ void probe4(const __grid_constant__ TensorMap x_map, const
 
 std::string image_for(host::Purpose purpose, std::uint32_t pool_bytes) {
   codegen::KernelSource source;
-  for (const char* file : {"device/barrier.cuh", "device/tensor_copy.cuh"}) source.text += codegen::embedded_text(file);
+  for (const char* file : {"device/barrier.cuh", "device/tensor_map.cuh", "device/tensor_copy.cuh"})
+    source.text += codegen::embedded_text(file);
   source.text += fmt::format("constexpr int kPoolBytes = {};\n", pool_bytes) + kKernels;
   for (const int rank : {2, 3, 4}) {
     codegen::KernelEntry entry;

@@ -45,7 +45,7 @@ TEST_F(TensorCopies, OfAVolumeBringZerosOnEverySide) {
   }
 }
 
-// No device function asks for one of four axes.
+// No device function brings one of four axes.
 TEST(TensorBoxes, HaveFourAxes) {
   const TensorMapShape shape{.rank = 4, .extents = {9, 4, 3, 2}, .strides = {1, 12, 52, 160}, .box = {8, 3, 2, 2}};
   std::vector<float> x(3 * 160);

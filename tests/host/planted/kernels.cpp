@@ -21,13 +21,16 @@ std::string read(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-std::string compiled(const std::string& text, const std::vector<std::string>& entries, host::Purpose purpose) {
+std::string compiled(const std::string& text, const std::vector<std::string>& entries, host::Purpose purpose,
+                     const codegen::TensorMapShape& y_map) {
+  const char* const type_of_y = y_map.rank != 0 ? "const __grid_constant__ TensorMap" : "float*";
   codegen::KernelSource source;
   source.text = text;
   for (const std::string& name : entries) {
     codegen::KernelEntry entry;
     entry.name = name;
-    entry.arguments = {{codegen::ArgumentRole::x, "const float*", "x"}, {codegen::ArgumentRole::y, "float*", "y"}};
+    entry.arguments = {{codegen::ArgumentRole::x, "const float*", "x"},
+                       {codegen::ArgumentRole::y, type_of_y, "y", y_map}};
     source.entries.push_back(entry);
   }
   const host::Compiler compiler = host::find_compiler();
@@ -60,8 +63,9 @@ int line_with(const std::string& kernel, const std::string& text) {
   return 1 + static_cast<int>(std::count(kernel.begin(), kernel.begin() + static_cast<std::ptrdiff_t>(at), '\n'));
 }
 
-TestKernel::TestKernel(const std::string& text, const std::vector<std::string>& entries, host::Purpose purpose)
-    : module_(compiled(text, entries, purpose)) {
+TestKernel::TestKernel(const std::string& text, const std::vector<std::string>& entries, host::Purpose purpose,
+                       const codegen::TensorMapShape& y_map)
+    : module_(compiled(text, entries, purpose, y_map)), y_map_(y_map) {
   for (std::int64_t i = 0; i < kElementsOfX; ++i) memory_.x[i] = static_cast<float>(i);
 }
 
@@ -72,7 +76,7 @@ host::Report TestKernel::run(const std::string& entry, const Shape& shape, const
   launch.grid = {shape.blocks, shape.blocks_y, shape.blocks_z};
   launch.threads = shape.threads;
   launch.shared_bytes = shape.shared_bytes;
-  launch.buffers = {{"x", memory_.x, kElementsOfX * 4, false}, {"y", memory_.y, kElementsOfY * 4, true}};
+  launch.buffers = {{"x", memory_.x, kElementsOfX * 4, false}, {"y", memory_.y, kElementsOfY * 4, true, y_map_}};
   return host::execute(module_, launch, settings);
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "codegen/source.h"
 #include "host/compiler.h"
 #include "host/engine.h"
 #include "host/module.h"
@@ -20,10 +21,11 @@ std::string device_text(const std::string& name);
 /// Number of the line that contains `text`, which must be exactly one.
 int line_with(const std::string& kernel, const std::string& text);
 
-/// A compiled text with entries of the parameters (const float* x, float* y).
+/// A compiled text with entries of the parameters (const float* x, float* y). If `y_map` has a rank, y is such a map.
 class TestKernel {
  public:
-  TestKernel(const std::string& text, const std::vector<std::string>& entries, host::Purpose purpose);
+  TestKernel(const std::string& text, const std::vector<std::string>& entries, host::Purpose purpose,
+             const codegen::TensorMapShape& y_map = {});
 
   struct Shape {
     std::uint32_t blocks = 1, threads = 64, shared_bytes = 256, blocks_y = 1, blocks_z = 1;
@@ -42,6 +44,7 @@ class TestKernel {
     float after[64];
   };
   host::Module module_;
+  codegen::TensorMapShape y_map_;
   Memory memory_{};
 };
 

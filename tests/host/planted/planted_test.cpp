@@ -28,9 +28,15 @@ struct Planted {
   std::string words;  // in the text of the finding
   TestKernel::Shape shape{};
   bool needs_gnu = false;  // clang's hooks leave out accesses to an array on the thread's own stack
+  codegen::TensorMapShape y_map = {};
 };
 
 void PrintTo(const Planted& bug, std::ostream* out) { *out << bug.kernel; }
+
+/// All 256 floats of y, 64 of which are a box.
+codegen::TensorMapShape boxes_of_y() {
+  return {.rank = 4, .extents = {8, 4, 4, 2}, .strides = {1, 8, 32, 128}, .box = {8, 2, 2, 2}};
+}
 
 const std::vector<Planted>& planted() {
   static const std::vector<Planted> list = {
@@ -176,6 +182,42 @@ const std::vector<Planted>& planted() {
       {"out_of_bounds_bulk_store",
        {{Rule::out_of_bounds, "copy", 0, "y + 0x3c0 (128 bytes)"}},
        "bulk copy of 128 bytes outside the buffers of the launch; y has 1024 bytes"},
+      {"race_tensor_store_without_fence",
+       {{Rule::race, "copy", 0, "shared + 0x0 (256 bytes)"}},
+       "without a fence for the async proxy",
+       {},
+       false,
+       boxes_of_y()},
+      {"race_tensor_stores_of_two_warps",
+       {{Rule::race, "copy", 0, "y + 0x20 (32 bytes)"}, {Rule::race, "copy", 32, "y + 0x20 (32 bytes)"}},
+       "wrote there in line",
+       {},
+       false,
+       boxes_of_y()},
+      {"unfinished_copy_tensor_store_overwritten",
+       {{Rule::unfinished_copy, "wait", 3, "shared + 0x2 (254 bytes)"}},  // of the first float, the upper half
+       "what the copy in line",
+       {},
+       false,
+       boxes_of_y()},
+      {"unfinished_copy_tensor_store_at_the_end",
+       {{Rule::unfinished_copy, "copy", 5, "shared + 0x0 (256 bytes)"}},
+       "the block ended, and nobody had waited for it",
+       {},
+       false,
+       boxes_of_y()},
+      {"misaligned_tensor_store",
+       {{Rule::misaligned, "copy", 0, "shared + 0x40 (256 bytes)"}},
+       "in shared memory at no multiple of 128",
+       {.shared_bytes = 512},
+       false,
+       boxes_of_y()},
+      {"out_of_bounds_tensor_store",
+       {{Rule::out_of_bounds, "copy", 0, "shared + 0x0 (256 bytes)"}},
+       "from index -1 along axis 1 on: no store begins before its tensor",
+       {},
+       false,
+       boxes_of_y()},
       {"unfinished_multiplication_operand_overwritten",
        {{Rule::unfinished_multiplication, "store", 7, "shared + 0x810 (4 bytes)"}},
        "the multiplication of threads 0 to 127 in line",
@@ -260,10 +302,12 @@ const std::vector<Planted>& planted() {
 }
 
 // Entries `broken` and `repaired` of one text, and the lines the markers are in.
-std::string with_entries(const std::string& text) {
-  return text +
-         "extern \"C\" __global__ void broken(const float* x, float* y) { kernel<false>(x, y); }\n"
-         "extern \"C\" __global__ void repaired(const float* x, float* y) { kernel<true>(x, y); }\n";
+std::string with_entries(const std::string& text, bool maps_y) {
+  const std::string parameters =
+      maps_y ? "const float* x, const __grid_constant__ TensorMap y" : "const float* x, float* y";
+  const std::string arguments = maps_y ? "(x, &y)" : "(x, y)";
+  return text + "extern \"C\" __global__ void broken(" + parameters + ") { kernel<false>" + arguments + "; }\n" +
+         "extern \"C\" __global__ void repaired(" + parameters + ") { kernel<true>" + arguments + "; }\n";
 }
 
 class PlantedBug : public testing::TestWithParam<Planted> {};
@@ -271,8 +315,8 @@ class PlantedBug : public testing::TestWithParam<Planted> {};
 TEST_P(PlantedBug, IsFoundAndItsRepairIsClean) {
   const Planted& bug = GetParam();
   if (bug.needs_gnu && host::find_compiler().kind == host::Compiler::Kind::clang) GTEST_SKIP();
-  const std::string text = with_entries(kernel_text(bug.kernel));
-  TestKernel kernel(text, {"broken", "repaired"}, host::Purpose::check);
+  const std::string text = with_entries(kernel_text(bug.kernel), bug.y_map.rank != 0);
+  TestKernel kernel(text, {"broken", "repaired"}, host::Purpose::check, bug.y_map);
   std::set<std::size_t> seen;
   for (const host::Landing landing : {host::Landing::early, host::Landing::late, host::Landing::random}) {
     for (std::uint64_t seed = 1; seed <= 16; ++seed) {

@@ -99,7 +99,7 @@ MUTANTS = [
          "{static_cast<int>(spec.stride.h), static_cast<int>(spec.stride.w)}", "strides of rows and columns are exchanged"),
     emit_load("walk_waits_for_nothing", '"if (threadIdx.x != 0) return;"', '"if (lane != 0 || warp > 1) return;"',
               "a thread that nobody waits for may miss a phase, and its block hang"),
-    emit_load("walk_starts_behind", "run_first < kPlane ? run_first : 0", "run_first",
+    emit_load("walk_starts_behind", "run_first < {} ? run_first : 0", "run_first",
               "a run without outputs is an illegal instruction"),
     emit_load("walk_starts_behind_images", "run_first < kN ? run_first : 0", "run_first",
               "a run without images is an illegal instruction"),

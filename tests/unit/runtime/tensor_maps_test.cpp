@@ -30,6 +30,12 @@ TensorMapShape walk() {
           .walk = TensorMapShape::Walk{.lower = {-1, -2}, .upper = {-3, 4}, .stride = {2, 5}}};
 }
 
+/// y, 2 x 16 x 14 x 62 elements, as if it were one row of each image: 16 of its positions and channels.
+TensorMapShape boxes_of_y() {
+  return {
+      .rank = 4, .extents = {16, 1, 868, 2}, .strides = {1, 16, 16, 13888}, .box = {16, 1, 16, 1}, .swizzle_bytes = 64};
+}
+
 class TensorMapsTest : public RuntimeTest {
  protected:
   void SetUp() override {
@@ -123,7 +129,7 @@ TEST_F(TensorMapsTest, WalkAsTheShapeSays) {
   EXPECT_EQ(pixels.element_strides, (std::vector<std::uint32_t>{1, 2, 5, 1}));
   EXPECT_EQ(pixels.interleave, 0);
   EXPECT_EQ(pixels.swizzle, 2);
-  EXPECT_EQ(pixels.l2_promotion, 2);
+  EXPECT_EQ(pixels.l2_promotion, 3);
   EXPECT_EQ(pixels.fill, 0);
 
   entry_.arguments[1].map.rounds_to_tf32 = true;
@@ -254,12 +260,42 @@ TEST_F(TensorMapsTest, ThatCannotBeAreABug) {
   EXPECT_NE(refused(images).find("a box with an extent of 257"), std::string::npos) << refused(images);
 
   const auto has = [](const std::string& text, const char* words) { return text.find(words) != std::string::npos; };
-  EXPECT_TRUE(has(refused([](codegen::KernelEntry& entry) { entry.arguments[1].type = "TensorMap"; }),
-                  "of what the kernel writes"));
-  EXPECT_TRUE(has(refused([](codegen::KernelEntry& entry) { entry.arguments[0] = entry.arguments[1]; }),
+  EXPECT_EQ(refused([](codegen::KernelEntry& entry) { entry.arguments[0] = entry.arguments[1]; }), "");
+  EXPECT_TRUE(has(refused([](codegen::KernelEntry& entry) {
+                    entry.arguments[0] = entry.arguments[1];
+                    entry.arguments[3] = {ArgumentRole::y, kMapType, "y_map", boxes_of_y()};
+                  }),
                   "too many tensor maps"));
   spec_.alignment = 8;
   EXPECT_TRUE(has(refused([](codegen::KernelEntry&) {}), "the tensor is at no multiple of 16 bytes"));
+}
+
+TEST_F(TensorMapsTest, OfWhatTheKernelWritesAreOfBoxesThatStayAsTheyAre) {
+  const auto of_y = [&](const std::function<void(TensorMapShape&)>& change) {
+    return refused([&](codegen::KernelEntry& entry) {
+      entry.arguments[3] = {ArgumentRole::y, kMapType, "y_map", boxes_of_y()};
+      change(entry.arguments[3].map);
+    });
+  };
+  const auto expect_refused = [&](const std::function<void(TensorMapShape&)>& change, const std::string& reason) {
+    EXPECT_NE(of_y(change).find("probe has a tensor map y_map that cannot be: " + reason), std::string::npos)
+        << reason << ": " << of_y(change);
+  };
+  EXPECT_EQ(of_y([](TensorMapShape&) {}), "");
+  expect_refused([](TensorMapShape& map) { map.walk = TensorMapShape::Walk{}; }, "a walk over what the kernel writes");
+  expect_refused([](TensorMapShape& map) { map.rounds_to_tf32 = true; }, "what the kernel writes is to be rounded");
+  expect_refused([](TensorMapShape& map) { map.extents[3] = 3; }, "it is larger than the tensor");
+
+  // Each launch makes it of the pointer it is given.
+  entry_.arguments[3] = {ArgumentRole::y, kMapType, "y_map", boxes_of_y()};
+  kernel().launch(nullptr, args_);
+  const fake_driver::TensorMap boxes = fake_driver::launches().front().maps[3];
+  EXPECT_EQ(boxes.address, args_.y);
+  EXPECT_EQ(boxes.data_type, 7);
+  EXPECT_EQ(boxes.extents, (std::vector<std::uint64_t>{16, 1, 868, 2}));
+  EXPECT_EQ(boxes.strides, (std::vector<std::uint64_t>{64, 64, 55552}));
+  EXPECT_EQ(boxes.box, (std::vector<std::uint32_t>{16, 1, 16, 1}));
+  EXPECT_EQ(boxes.swizzle, 2);
 }
 
 TEST_F(TensorMapsTest, WhoseWalkCannotBeAreABug) {

@@ -1,0 +1,18 @@
+// Two warps copy boxes of one tensor that overlap in a row.
+#include "device/tensor_map.cuh"
+#include "device/tensor_store.cuh"
+#include "device/bulk_store.cuh"
+#include "device/warpgroup.cuh"
+template <bool kRepaired>
+__device__ __forceinline__ void kernel(const float* x, const TensorMap* y) {
+  extern __shared__ __align__(128) float shared[];
+  shared[threadIdx.x] = x[threadIdx.x];
+  fence_async_proxy();
+  __syncthreads();
+  if (threadIdx.x % 32 == 0) {
+    const int row = threadIdx.x / 32 * (kRepaired ? 2 : 1);
+    tensor_copy_to_global(y, 0, row, 0, 0, shared);  // here: copy
+    bulk_stores_commit();
+    bulk_stores_wait_read<0>();
+  }
+}

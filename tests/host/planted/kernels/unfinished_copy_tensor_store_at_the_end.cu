@@ -1,0 +1,17 @@
+// The block ends before its tensor copy to global memory has read shared memory.
+#include "device/tensor_map.cuh"
+#include "device/tensor_store.cuh"
+#include "device/bulk_store.cuh"
+#include "device/warpgroup.cuh"
+template <bool kRepaired>
+__device__ __forceinline__ void kernel(const float* x, const TensorMap* y) {
+  extern __shared__ __align__(128) float shared[];
+  shared[threadIdx.x] = x[threadIdx.x];
+  fence_async_proxy();
+  __syncthreads();
+  if (threadIdx.x == 5) {
+    tensor_copy_to_global(y, 0, 2, 2, 0, shared);  // here: copy
+    bulk_stores_commit();
+    if (kRepaired) bulk_stores_wait_read<0>();
+  }
+}

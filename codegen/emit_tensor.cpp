@@ -72,6 +72,8 @@ std::vector<Argument> convolve_arguments(const ConvPlan& plan, const TensorTilin
   for (Argument& argument : arguments(plan.spec)) {
     if (argument.role == ArgumentRole::w && tiling.packs_weights())
       result.push_back({ArgumentRole::packed_w, "const uint4* __restrict__", "packed_w"});
+    else if (argument.role == ArgumentRole::y && tiling.stores_boxes())
+      result.push_back(tensor_map(ArgumentRole::y, "y_map", output_map(plan.spec, tiling)));
     else if (argument.role == ArgumentRole::w)
       result.push_back(tensor_map(ArgumentRole::w, "w_map", weight_map(plan.spec, tiling)));
     else if (argument.role == ArgumentRole::x && tiling.walks_pixels())
@@ -98,11 +100,14 @@ std::string constants(const ConvPlan& plan, const TensorTiling& tiling, const Co
   if (!tiling.transposes_pixels())
     c.add("kInputStrideN", in.n).add("kInputStrideC", in.c).add("kInputStrideH", in.h).add("kInputStrideW", in.w);
 
-  c.group("Tiles: kBlockK channels of kRuns runs of kColumns positions, of which each stores kWindow outputs");
+  c.group(tiling.stores_boxes()
+              ? "Tiles: kBlockK channels of kRuns runs of kColumns positions, one run behind the other"
+              : "Tiles: kBlockK channels of kRuns runs of kColumns positions, of which each stores kWindow outputs");
   c.add("kBlockK", tiling.block_k).add("kTilesK", tiling.tiles_k(spec));
   c.add("kRuns", tiling.runs()).add("kColumns", tiling.columns).add("kWindow", tiling.window);
   c.add("kGap", TensorTiling::gap(spec), "positions of a grid row behind its kQ outputs");
   c.add("kPitch", TensorTiling::pitch(spec));
+  if (tiling.stores_boxes()) c.add("kRunRow", tiling.run_row(spec), "positions of the runs of a row");
   if (tiling.images > 0)
     c.add("kN", spec.input.n)
         .add("kImages", tiling.images, "of a run")
@@ -204,7 +209,12 @@ std::string asserts(const ConvPlan& plan, const TensorTiling& tiling) {
   lines.add(
       "static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes && kStages * kStageBytes <= "
       "kStagingFirstByte);");
-  if (nhwc)
+  if (tiling.stores_boxes())
+    lines.add(
+        "static_assert(kRunRow >= kQ && kWindow == kColumns && kColumns % kStoreColumns == 0 && kBoxRows * "
+        "kRowChannels == 64);\n"
+        "static_assert(kStagingFirstByte % 1024 == 0 && kBoxElements * sizeof(Element) % 1024 == 0);");
+  else if (nhwc)
     lines.add("static_assert(kStoreSteps * kStorePositions == kStoreColumns && kStoreColumns % 16 == 0);");
   else if (tiling.images > 0)
     lines.add("static_assert(kWindow == kImages * kPlane && kStagingPitch >= kColumns);");
@@ -227,8 +237,9 @@ std::string device(const ConvPlan& plan, const TensorTiling& tiling) {
   const bool f32 = plan.spec.dtype == DataType::f32, nhwc = plan.spec.output_layout == Layout::nhwc;
   const bool boxes = tiling.copies_boxes(plan.spec);
   std::vector<std::string_view> files = {element_header(plan.spec.dtype), "device/barrier.cuh"};
-  const bool copies_in = boxes || tiling.walks_pixels() || !tiling.packs_weights();
-  if (copies_in) files.insert(files.end(), {"device/tensor_map.cuh", "device/tensor_copy.cuh"});
+  const bool copies_in = boxes || tiling.walks_pixels() || !tiling.packs_weights(), copies_out = tiling.stores_boxes();
+  if (copies_in || copies_out) files.push_back("device/tensor_map.cuh");
+  if (copies_in) files.push_back("device/tensor_copy.cuh");
   if (tiling.packs_weights() || (tiling.copies_pixels() && !boxes)) files.push_back("device/bulk_copy.cuh");
   files.insert(files.end(), {"device/dependent_launch.cuh", "device/warpgroup.cuh"});
   if (tiling.walks_pixels() || tiling.swizzles_weights(plan.spec)) files.push_back("device/swizzled_operand.cuh");
@@ -239,7 +250,7 @@ std::string device(const ConvPlan& plan, const TensorTiling& tiling) {
   files.push_back(f32 ? "device/operand_tf32.cuh" : "device/operand_16bit.cuh");
   if (nhwc) {
     files.push_back("device/warpgroup_sync.cuh");
-    files.push_back("device/store_words.cuh");
+    if (!copies_out) files.push_back("device/store_words.cuh");
     if (plan.spec.epilogue.residual && tiling.splits == 1) files.push_back("device/vector.cuh");
     if (tiling.staged_bytes(plan.spec) == 2) {
       files.push_back(plan.spec.dtype == DataType::f16 ? "device/pair_f16.cuh" : "device/pair_bf16.cuh");
@@ -251,7 +262,8 @@ std::string device(const ConvPlan& plan, const TensorTiling& tiling) {
     files.push_back(plan.spec.dtype == DataType::f16 ? "device/pair_f16.cuh" : "device/pair_bf16.cuh");
     files.push_back("device/store_16bit.cuh");
   }
-  if (tiling.stores_bulk(plan.spec)) files.push_back("device/bulk_store.cuh");
+  if (tiling.stores_bulk(plan.spec) || copies_out) files.push_back("device/bulk_store.cuh");
+  if (copies_out) files.push_back("device/tensor_store.cuh");
   if (!nhwc && tiling.row_ends(plan.spec) > 1) files.push_back("device/opaque.cuh");
   if (plan.spec.epilogue.activation == Activation::relu) files.push_back("device/max_nan.cuh");
   std::string text = device_text(files);
@@ -267,6 +279,12 @@ std::string packing(std::string_view kernel, const ConvSpec& spec, const TensorT
   if (tiling.multiplies_registers(spec)) text = emit_tensor_raw_weights(spec, tiling);
   if (tiling.transposes_pixels()) text += (text.empty() ? "" : "\n\n") + emit_tensor_transpose(kernel, tiling);
   return text;
+}
+
+std::string tile(const TensorTiling& tiling) {
+  if (tiling.images > 0) return std::string(embedded_text("tensor_tile_images.cu.in"));
+  return fill_template(embedded_text("tensor_tile.cu.in"),
+                       {{"counted", tiling.stores_boxes() ? "in kP rows of kRunRow" : "in a plane of y"}});
 }
 
 /// Taps in the order of their pixels' places, if that is not the filter's.
@@ -356,7 +374,7 @@ std::string emit_tensor(const ConvPlan& asked) {
       {"zeros", tiling.has_zeros(spec) ? std::string(embedded_text("tensor_zeros.cu.in")) : ""},
       {"let_reduction_start", split ? "let_next_kernel_start();" : ""},
       {"tile_number", text.tile_number},
-      {"tile", std::string(embedded_text(tiling.images > 0 ? "tensor_tile_images.cu.in" : "tensor_tile.cu.in"))},
+      {"tile", tile(tiling)},
       {"reduce", split ? emit_reduce(asked) : ""},
   };
   holes.merge(tensor_multiply_holes(plan, tiling));

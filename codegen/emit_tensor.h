@@ -1,7 +1,7 @@
 // Parts of the tensor family's text, which emit_tensor.cpp puts together: kernels that pack weights
 // (emit_tensor_pack.cpp) or transpose pixels (emit_tensor_transpose.cpp); the loading warps (emit_tensor_load.cpp); the
-// multiplying warpgroups (emit_tensor_multiply.cpp); and the store (emit_tensor_store.cpp), from accumulators to y, or
-// to partial sums and on to y.
+// multiplying warpgroups (emit_tensor_multiply.cpp); and the store (emit_tensor_store.cpp, ..._nhwc.cpp,
+// ..._boxes.cpp), from accumulators to y, or to partial sums and on to y.
 #pragma once
 
 #include <string>
@@ -24,7 +24,8 @@ struct StepText {
   std::string steps;                 ///< lines that find the first step and the end of a split
   std::string first_step, end_step;  ///< of a tile
   std::string chunk, filter_row;     ///< of a step: its chunk of channels, its first filter row
-  std::string run_first;             ///< where a run starts: an output or an image
+  std::string run_first;             ///< where a run starts: an output, a position or an image
+  std::string run_row;               ///< what it counts of a row
 };
 StepText step_text(const TensorTiling& tiling);
 
@@ -57,6 +58,13 @@ Holes tensor_store_holes(const ConvPlan& plan, const TensorTiling& tiling);
 /// The same for NHWC output; `channel_values` loads what a thread needs of its channels.
 Holes tensor_store_nhwc_holes(const ConvPlan& plan, const TensorTiling& tiling, const std::string& channel_values);
 
+/// The same if the copy engine stores boxes of y, and y as it sees it.
+Holes tensor_store_boxes_holes(const ConvSpec& spec, const TensorTiling& tiling, const std::string& channel_values);
+TensorMapShape output_map(const ConvSpec& spec, const TensorTiling& tiling);
+
+/// Lines that stage 16-bit outputs of a consumer, [position][channel]: a lane writes 16 bytes at `place`.
+std::string tensor_stage_transposed(const ConvSpec& spec, const TensorTiling& tiling, const std::string& place);
+
 /// The line that waits until a warp's part of the staging can be written again, if the copy engine reads there.
 std::string await_staging(const ConvSpec& spec, const TensorTiling& tiling);
 
@@ -73,5 +81,6 @@ std::string place_in_images(std::string_view position);
 /// Constants of the store, part of the block's.
 void add_tensor_store_constants(Constants& constants, const ConvPlan& plan, const TensorTiling& tiling);
 void add_tensor_store_nhwc_constants(Constants& constants, const ConvPlan& plan, const TensorTiling& tiling);
+void add_tensor_store_boxes_constants(Constants& constants, const ConvSpec& spec, const TensorTiling& tiling);
 
 }  // namespace jitconv::codegen

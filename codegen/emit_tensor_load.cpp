@@ -33,10 +33,11 @@ std::string load_pixel(const ConvPlan& plan, const TensorTiling& tiling) {
   return lines.text();
 }
 
-/// What a run begins with: an image, or an output of a plane.
+/// What a run begins with: an image, an output of a plane or a position of its grid.
 std::string run_start(const TensorTiling& tiling) {
   if (tiling.images > 0) return {};
-  return "const int row_first = run_first / kQ;\nconst int column_first = run_first - row_first * kQ;\n";
+  return fmt::format("const int row_first = run_first / {0};\nconst int column_first = run_first - row_first * {0};\n",
+                     step_text(tiling).run_row);
 }
 
 /// Lines that find a pixel's place: its row of outputs and its column, counted from that row's start.
@@ -213,7 +214,8 @@ StepText step_text(const TensorTiling& tiling) {
           .end_step = split ? "end_step" : "kSteps",
           .chunk = tiling.filter_rows == 1 ? "step / kR" : "step",
           .filter_row = tiling.filter_rows == 1 ? "step % kR" : "0",
-          .run_first = images ? "tile.n + run * kImages" : "tile.first_output + run * kWindow"};
+          .run_first = images ? "tile.n + run * kImages" : "tile.first_output + run * kWindow",
+          .run_row = tiling.stores_boxes() ? "kRunRow" : "kQ"};
 }
 
 std::string place_in_images(std::string_view position) {
@@ -262,12 +264,15 @@ std::string copy_pixels(const ConvSpec& spec, const TensorTiling& tiling) {
 /// What asks for a run's pixels, and where it starts: a run without outputs starts anywhere.
 std::string walk_pixels(const TensorTiling& tiling) {
   const bool images = tiling.images > 0, some_empty = tiling.runs() > 1;
-  const std::string start =
-      images ? fmt::format("const int image = {}, row = 0, column = 0;\n",
-                           some_empty ? "run_first < kN ? run_first : 0" : "run_first")
-             : fmt::format(
-                   "const int first = {};\nconst int image = tile.n, row = first / kQ, column = first - row * kQ;\n",
-                   some_empty ? "run_first < kPlane ? run_first : 0" : "run_first");
+  const std::string start = images ? fmt::format("const int image = {}, row = 0, column = 0;\n",
+                                                 some_empty ? "run_first < kN ? run_first : 0" : "run_first")
+                                   : fmt::format(
+                                         "const int first = {1};\n"
+                                         "const int image = tile.n, row = first / {0}, column = first - row * {0};\n",
+                                         step_text(tiling).run_row,
+                                         some_empty ? fmt::format("run_first < {} ? run_first : 0",
+                                                                  tiling.stores_boxes() ? "kP * kRunRow" : "kPlane")
+                                                    : "run_first");
   return fill_template(embedded_text("tensor_walk_pixels.cu.in"), {{"start", start}});
 }
 

@@ -192,6 +192,7 @@ std::string epilogue_of_staged(const ConvSpec& spec, const TensorTiling& tiling)
 
 void add_tensor_store_constants(Constants& c, const ConvPlan& plan, const TensorTiling& tiling) {
   const ConvSpec& spec = plan.spec;
+  if (tiling.stores_boxes()) return add_tensor_store_boxes_constants(c, spec, tiling);
   if (spec.output_layout == Layout::nhwc) return add_tensor_store_nhwc_constants(c, plan, tiling);
   c.add("kStagingPitch", tiling.staging_pitch(spec));
   c.add("kStagingElements", 8 * tiling.staging_pitch(spec), "of a warp");
@@ -207,11 +208,13 @@ void add_tensor_store_constants(Constants& c, const ConvPlan& plan, const Tensor
 }
 
 Holes tensor_store_holes(const ConvPlan& plan, const TensorTiling& tiling) {
+  if (tiling.stores_boxes()) return tensor_store_boxes_holes(plan.spec, tiling, channel_bias(plan, tiling));
   if (plan.spec.output_layout == Layout::nhwc) return tensor_store_nhwc_holes(plan, tiling, channel_bias(plan, tiling));
   const bool narrow = stages_16bit(plan, tiling), images = tiling.images > 0;
   const bool reads_vectors = !narrow && (!images || stores_vectors(plan.spec, tiling));
   return {
       {"staged", narrow ? "Element" : "float"},
+      {"boxes", ""},
       {"store_functions", images ? "" : std::string(embedded_text("tensor_runs_nchw.cu.in"))},
       {"clear_staging",
        "// A vector that is stored in part is read whole.\n"

@@ -1,4 +1,4 @@
-// The tensor family's store to NHWC: see templates/tensor_store_nhwc.cu.in.
+// The tensor family's store to NHWC by threads: see templates/tensor_store_nhwc.cu.in.
 #include <algorithm>
 #include <utility>
 
@@ -101,6 +101,11 @@ int store_batch(int steps) {
 
 }  // namespace
 
+std::string tensor_stage_transposed(const ConvSpec& spec, const TensorTiling& tiling, const std::string& place) {
+  return fill_template(embedded_text("tensor_stage_transposed.cu.in"),
+                       {{"epilogue", epilogue_of_staged(spec, tiling)}, {"place", place}});
+}
+
 void add_tensor_store_nhwc_constants(Constants& c, const ConvPlan& plan, const TensorTiling& tiling) {
   const int vector = tiling.store_vector(plan.spec);
   const int positions = kConsumerThreads * vector / kConsumerChannels, columns = tiling.store_columns(plan.spec);
@@ -146,12 +151,13 @@ Holes tensor_store_nhwc_holes(const ConvPlan& plan, const TensorTiling& tiling, 
        {"y", where_stored(tiling)},
        {"residual_vector", epilogue.residual ? "const Element* const residual_vector = residual + first_element;" : ""},
        {"read_residual", read_residual},
-       {"stage",
-        fill_template(embedded_text(transposed ? "tensor_stage_transposed.cu.in" : "tensor_stage_channels.cu.in"),
-                      {{"epilogue", epilogue_of_staged(spec, tiling)}})},
+       {"stage", transposed ? tensor_stage_transposed(spec, tiling, "staged_lane + i * kStagingPitch")
+                            : fill_template(embedded_text("tensor_stage_channels.cu.in"),
+                                            {{"epilogue", epilogue_of_staged(spec, tiling)}})},
        {"write", write}});
   return {
       {"staged", transposed ? "Element" : "float"},
+      {"boxes", ""},
       {"store_functions", ""},
       {"clear_staging", ""},  // all that is read has been staged
       {"read_staged", fmt::format("using StoreVector = {};  // kStoreVector channels of y\n{}",

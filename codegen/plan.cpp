@@ -155,19 +155,20 @@ std::string loading(const TensorTiling& t, const ConvSpec& spec) {
 
 /// How pixels come, and how outputs leave.
 std::string traffic(const TensorTiling& t, const ConvSpec& spec) {
-  const std::string_view stores = spec.output_layout == Layout::nhwc ? "vectors of channels"
-                                  : t.images > 0                     ? "planes of whole images"
-                                  : t.stores_bulk(spec)              ? "runs, by the copy engine"
-                                                                     : "runs, as vectors";
+  const std::string_view stores = t.stores_boxes()                     ? "boxes of outputs, by the copy engine"
+                                  : spec.output_layout == Layout::nhwc ? "vectors of channels"
+                                  : t.images > 0                       ? "planes of whole images"
+                                  : t.stores_bulk(spec)                ? "runs, by the copy engine"
+                                                                       : "runs, as vectors";
   return fmt::format("loading: {}\nstoring: {}\n", loading(t, spec), stores);
 }
 
 std::string describe(const TensorTiling& t, const ConvSpec& spec) {
   std::string text = fmt::format(
-      "tile of a block: {} channels, {} run(s) of {} positions, each for {} outputs\n"
+      "tile of a block: {} channels, {} run(s) of {} positions{}\n"
       "pipeline: {} stages of {} slice(s) of 16 bytes of channels and {}\n",
-      t.block_k, t.runs(), t.columns, t.window, t.stages, t.slices,
-      t.filter_rows == 1 ? "one filter row" : "all filter rows");
+      t.block_k, t.runs(), t.columns, t.stores_boxes() ? "" : fmt::format(", each for {} outputs", t.window), t.stages,
+      t.slices, t.filter_rows == 1 ? "one filter row" : "all filter rows");
   text += traffic(t, spec);
   if (t.share == TensorTiling::Share::turns)
     text += "multiplying: two warpgroups take tiles in turn, and one stores while the other multiplies\n";

@@ -10,12 +10,22 @@
 namespace jitconv::codegen {
 namespace {
 
-constexpr std::int64_t kSwizzledBoxAlignment = 1024;  // bytes, where tensor maps copy to
+constexpr std::int64_t kSwizzledBoxAlignment = 1024;  // bytes, where tensor maps copy to and from
 constexpr std::int64_t kBarrierBytes = 8;
 constexpr int kWarps = 8;  // that multiply
 constexpr int kStagedChannels = 8;
 constexpr int kConsumerChannels = 64;
 constexpr int kMostConsumerRegisters = 192;  // what is left to loading warps must do for a step
+
+/// Of `columns`, the largest part of `unit` and its multiples that is no larger than `wanted`, or, if that is less than
+/// half of it, the smallest up to twice as large; 0 if there is none.
+int equal_part(int columns, int wanted, int unit) {
+  for (int part = wanted; part >= unit; part -= unit)
+    if (columns % part == 0 && (part == columns || 2 * part >= wanted)) return part;
+  for (int part = wanted + unit; part <= 2 * wanted; part += unit)
+    if (columns % part == 0) return part;
+  return 0;
+}
 
 }  // namespace
 
@@ -88,6 +98,7 @@ int TensorTiling::store_width(const ConvSpec& spec) const {
 }
 
 int TensorTiling::staging_pitch(const ConvSpec& spec) const {
+  if (stores_boxes()) return kConsumerChannels;  // swizzled
   // A multiple of 16 bytes, so that eight positions of a channel, which lanes store together, meet in no bank.
   if (spec.output_layout == Layout::nhwc) return kConsumerChannels + 16 / staged_bytes(spec);
   const std::int64_t sector = sector_elements(spec), late = lead(spec) == 0 ? 0 : plane(spec) % sector;
@@ -113,6 +124,8 @@ int TensorTiling::staging_pitch(const ConvSpec& spec) const {
 int TensorTiling::store_columns(const ConvSpec& spec) const {
   constexpr int kBytes = 16 << 10, kBlock = 16;  // shared memory of a consumer, and what a store from registers takes
   const int most = kBytes / (kConsumerChannels * staged_bytes(spec));
+  // Eight positions of floats are staged at a time, 16 of 16-bit outputs.
+  if (stores_boxes()) return equal_part(columns, most, staged_bytes(spec) == 2 ? 16 : 8);
   const int rounds = static_cast<int>(ceil_div(columns, most));
   return static_cast<int>(round_up(ceil_div(columns, rounds), kBlock));
 }
@@ -121,7 +134,12 @@ int TensorTiling::store_vector(const ConvSpec& spec) const {
   return static_cast<int>(std::gcd(spec.filter.k / spec.groups, 16 / written_bytes(spec)));
 }
 
+std::int64_t TensorTiling::box_bytes(const ConvSpec& spec) const {
+  return std::int64_t{store_columns(spec)} * kConsumerChannels * staged_bytes(spec);
+}
+
 std::int64_t TensorTiling::staging_bytes(const ConvSpec& spec) const {
+  if (stores_boxes()) return 2 * staged_boxes * box_bytes(spec);
   const std::int64_t rows = spec.output_layout == Layout::nhwc ? 2 * store_columns(spec) : kWarps * kStagedChannels;
   return staged_bytes(spec) * rows * staging_pitch(spec);
 }
@@ -131,7 +149,8 @@ std::int64_t TensorTiling::weights_first_byte(const ConvSpec& spec) const {
 }
 
 std::int64_t TensorTiling::staging_first_byte(const ConvSpec& spec) const {
-  return round_up(raw_first_byte(spec) + (copies_pixels() ? 4 * copies_ahead * raw_bytes(spec) : 0), 128);
+  const std::int64_t end = raw_first_byte(spec) + (copies_pixels() ? 4 * copies_ahead * raw_bytes(spec) : 0);
+  return round_up(end, stores_boxes() ? kSwizzledBoxAlignment : 128);
 }
 
 std::int64_t TensorTiling::zeros_first_byte(const ConvSpec& spec) const {

@@ -13,7 +13,7 @@
 namespace jitconv::codegen {
 namespace {
 
-constexpr int kMostStages = 8, kMostColumns = 256;
+constexpr int kMostStages = 8, kMostColumns = 256, kFewestBoxes = 2, kMostBoxes = 4;
 constexpr std::int64_t kMostTransposedBytes = 256 << 20;  // a workspace that nobody minds
 constexpr std::int64_t kMostTapsOfStep = 25;
 constexpr int kMostColumnsOfOnlyStep = 112;
@@ -82,6 +82,7 @@ class Search {
   void filter_rows(TensorTiling tiling, int rows) {
     tiling.filter_rows = rows;
     tiling.images = images(tiling);
+    boxes(tiling);
     tiling.window = static_cast<int>(tiling.images > 0 ? tiling.images * out_.h * out_.w : window(tiling));
     if (tiling.images == 0 && tiling.window < tiling.columns / 4) {
       why_ = fmt::format("{} positions lie between rows of {} outputs, so a run of {} would hold too few outputs",
@@ -95,6 +96,14 @@ class Search {
         (tiling.images > 0 ? images(narrower) == tiling.images : window(narrower) == tiling.window))
       return;
     slices(tiling);
+  }
+
+  /// Of runs that are stored as boxes, and fill rows but for a quarter.
+  void boxes(TensorTiling tiling) {
+    tiling.staged_boxes = kFewestBoxes;
+    tiling.window = tiling.columns;
+    if (tiling.can_store_boxes(spec_) && tiling.store_columns(spec_) > 0 && 4 * out_.w >= 3 * tiling.run_row(spec_))
+      slices(tiling);
   }
 
   /// Whole images whose positions a run holds.
@@ -163,7 +172,7 @@ class Search {
     }
     // Of tiles of one step, which has one slice, ptxas spills what warps that convert copies hold.
     const bool spills = tiling.slices == 1 && tiling.steps(spec_) == 1 && tiling.columns > kMostColumnsOfOnlyStep;
-    if (!tiling.copies_fit(spec_) || spills) return;
+    if (!tiling.copies_fit(spec_) || spills || tiling.stores_boxes()) return;
     tiling.pixels = TensorTiling::Pixels::copied;
     for (const int copies_ahead : {1, 2}) {
       tiling.copies_ahead = copies_ahead;
@@ -172,6 +181,14 @@ class Search {
   }
 
   void loads(TensorTiling tiling) {
+    staged_loads(tiling);
+    while (tiling.stores_boxes() && tiling.staged_boxes < kMostBoxes) {
+      ++tiling.staged_boxes;
+      staged_loads(tiling);
+    }
+  }
+
+  void staged_loads(TensorTiling tiling) {
     memory_decides_ = true;
     tiling.stages = 0;
     const std::int64_t rest = tiling.shared_bytes(spec_) + 128 + kMostStages * 16;
@@ -200,7 +217,7 @@ class Search {
     tiling.splits = 1;
     const std::int64_t tiles = tiling.tiles(spec_);
     // What is split leaves no second tile to take.
-    const int most = tiling.share == TensorTiling::Share::turns ? 1 : 32;
+    const int most = tiling.share == TensorTiling::Share::turns || tiling.stores_boxes() ? 1 : 32;
     for (int splits = 1; splits <= most; ++splits) {
       if (splits > 1 && (splits > steps || tiles * splits > 2 * target_.sm_count)) break;
       const std::int64_t steps_of_split = ceil_div(steps, splits);

@@ -86,7 +86,7 @@ int TensorTiling::slack(const ConvSpec& spec) {
 }
 
 int TensorTiling::row_ends(const ConvSpec& spec) const {
-  if (images > 0 || gap(spec) == 0) return 0;  // nothing is left out between rows
+  if (images > 0 || stores_boxes() || gap(spec) == 0) return 0;  // nothing is left out between rows
   const std::int64_t q = output_shape(spec).w, outputs = std::min<std::int64_t>(window + slack(spec), plane(spec));
   // Runs start at multiples of the window: if rows are whole windows, or windows whole rows, none starts inside a row.
   if (slack(spec) == 0 && q % window == 0) return 0;
@@ -128,6 +128,22 @@ std::array<std::int64_t, 2> TensorTiling::walk_upper(const ConvSpec& spec) const
   const auto [left, top] = walk_lower(spec);
   return {left + (pitch(spec) - 1) * spec.stride.w + 1 - spec.input.w,
           top + (image_rows(spec) - 1) * spec.stride.h + 1 - spec.input.h};
+}
+
+std::int64_t TensorTiling::run_row(const ConvSpec& spec) const {
+  const std::int64_t outputs = output_shape(spec).w;
+  return stores_boxes() && !boxes_cross_rows(spec) ? round_up(outputs, std::int64_t{columns}) : outputs;
+}
+
+bool TensorTiling::can_store_boxes(const ConvSpec& spec) const {
+  constexpr std::int64_t kMostStride = std::int64_t{1} << 40, kBehindPlane = 1024;  // bytes; positions
+  if (spec.output_layout == Layout::nchw || images > 0 || splits > 1 || copies_pixels() || spec.epilogue.residual)
+    return false;
+  const TensorShape out = output_shape(spec);
+  // Rows are whole, and a tile has no channels of another group.
+  if (spec.filter.k / spec.groups % (spec.groups > 1 ? block_k : box_row_channels(spec)) != 0) return false;
+  return out.h * out.w * spec.filter.k * element_bytes(spec.dtype) < kMostStride && out.n * out.h <= INT32_MAX &&
+         out.h * run_row(spec) <= INT32_MAX - kBehindPlane;
 }
 
 bool TensorTiling::copies_fit(const ConvSpec& spec) const {
@@ -194,7 +210,7 @@ std::int64_t TensorTiling::tiles_k(const ConvSpec& spec) const {
 }
 
 std::int64_t TensorTiling::tiles_of_plane(const ConvSpec& spec) const {
-  return ceil_div(plane(spec), std::int64_t{runs()} * window);
+  return ceil_div(output_shape(spec).h * run_row(spec), std::int64_t{runs()} * window);
 }
 
 std::int64_t TensorTiling::tiles_of_images(const ConvSpec& spec) const {

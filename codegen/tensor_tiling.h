@@ -23,8 +23,9 @@ struct TensorTiling {
   Share share = Share::tile;
   /// Output channels of a tile: 128 (each consumer has 64 and all positions), or 64 (which share a tile: a run each).
   int block_k = 128;
-  int columns = 256;      ///< positions of a run: the N of a multiplication, a multiple of 8
-  int window = 248;       ///< outputs of a run that its tile stores: a multiple of a sector, or whole images
+  int columns = 256;  ///< positions of a run: the N of a multiplication, a multiple of 8
+  /// From a run to the next: outputs, a multiple of a sector or whole images, or, where boxes are stored, positions.
+  int window = 248;
   int images = 0;         ///< consecutive images of a run; 0: its window lies in one image
   int filter_rows = 1;    ///< of a step: 1, or R, and then a pixel is loaded once for all rows
   int slices = 4;         ///< of 16 bytes of channels of a pixel: 1, or even
@@ -42,6 +43,9 @@ struct TensorTiling {
   int load_batch = 0;    ///< pixels, or vectors, of a lane in flight, if they are loaded
   int copies_ahead = 0;  ///< steps that are on their way to a loading warp, if pixels are copied
   int splits = 1;        ///< blocks that share the reduction of a tile, each a range of steps
+  /// Boxes of a multiplying warpgroup's outputs that are staged, or on their way to y, at a time, if the copy engine
+  /// stores them (NHWC); 0: threads do, or it stores runs (NCHW).
+  int staged_boxes = 0;
 
   /// Warpgroups that have accumulators for different outputs of a tile.
   int tile_consumers() const { return share == Share::tile ? 2 : 1; }
@@ -79,7 +83,7 @@ struct TensorTiling {
   static int phases(const ConvSpec& spec);
   /// Filter columns in the order of their pixels' places in shared memory.
   static std::vector<int> tap_order(const ConvSpec& spec);
-  /// Rows of y that end inside a run, at most.
+  /// Rows of y that end inside a run and go on behind a gap, at most.
   int row_ends(const ConvSpec& spec) const;
   /// Outputs after its window that a run computes, because the runs of some channels start late.
   static int slack(const ConvSpec& spec);
@@ -87,6 +91,9 @@ struct TensorTiling {
   static int sector_elements(const ConvSpec& spec);
   /// Positions from one row of the grid to the next.
   static std::int64_t pitch(const ConvSpec& spec);
+  /// What runs count of a row of outputs: these, and, of runs that are stored as boxes, positions behind the last up to
+  /// the end of a run, as no run goes on in another row. Where rows follow each other without a gap, every run does.
+  std::int64_t run_row(const ConvSpec& spec) const;
   /// Rows and positions from one image of a run to the next.
   std::int64_t image_rows(const ConvSpec& spec) const;
   std::int64_t image_positions(const ConvSpec& spec) const { return image_rows(spec) * pitch(spec); }
@@ -184,7 +191,9 @@ struct TensorTiling {
   /// Whether a multiplying thread gets what it needs.
   bool registers_fit(const ConvSpec& spec) const;
   /// Of a loading thread, for elements in flight.
-  int load_registers(const ConvSpec& spec) const { return loader_registers(spec) - 56; }
+  int load_registers(const ConvSpec& spec) const {
+    return loader_registers(spec) - (loads_vectors(spec) && spec.dtype == DataType::f32 ? 52 : 56);
+  }
   /// Elements before the first that a run stores: its first vectors are stored in part.
   int lead(const ConvSpec& spec) const { return images > 0 || slack(spec) == 0 ? 0 : sector_elements(spec); }
   /// Whether warpgroups can add their sums where outputs are staged, and each has a step of every tile.
@@ -199,12 +208,22 @@ struct TensorTiling {
   /// Whether the copy engine stores staged runs (NCHW). It is slower where planes of floats start in the middle of a
   /// line of 128 bytes, and cannot add a residual on the way.
   bool stores_bulk(const ConvSpec& spec) const;
+  bool stores_boxes() const { return staged_boxes > 0; }
+  /// Whether the copy engine can store boxes of y (NHWC): it adds no residual, and a box that lies in y but for its end
+  /// is written up to there, but none begins before y, as the part of a run behind a row's end would.
+  bool can_store_boxes(const ConvSpec& spec) const;
+  /// Channels of y in a row of 128 bytes, and such rows of a position that a multiplying warpgroup stages.
+  static int box_row_channels(const ConvSpec& spec) { return static_cast<int>(128 / element_bytes(spec.dtype)); }
+  static int box_rows(const ConvSpec& spec) { return 64 / box_row_channels(spec); }
+  /// Whether positions of the grid are outputs, one after the other, so that a box goes on where a row ends.
+  static bool boxes_cross_rows(const ConvSpec& spec) { return gap(spec) == 0; }
+  std::int64_t box_bytes(const ConvSpec& spec) const;
   /// Outputs of a lane's store where runs are whole images: a vector, if no vector crosses the end of a row or plane.
   int store_width(const ConvSpec& spec) const;
   /// Staged outputs of a channel's row while it is staged for its store, such that lanes meet in few banks. NHWC: of a
   /// position's 64 channels.
   int staging_pitch(const ConvSpec& spec) const;
-  /// Positions a consumer stages at a time (NHWC).
+  /// Positions a consumer stages at a time (NHWC). Where boxes are stored, an equal part of a run; 0 if there is none.
   int store_columns(const ConvSpec& spec) const;
   /// Channels one instruction writes (NHWC).
   int store_vector(const ConvSpec& spec) const;

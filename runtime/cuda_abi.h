@@ -66,7 +66,7 @@ static_assert(offsetof(LaunchConfig, block) == 12 && offsetof(LaunchConfig, shar
 // what there is nothing to say about: no interleaving, zeros outside.
 inline constexpr int kUint16 = 1, kFloat32 = 7, kTfloat32 = 11;
 inline constexpr int kNoSwizzle = 0, kSwizzle32Bytes = 1, kSwizzle64Bytes = 2, kSwizzle128Bytes = 3;
-inline constexpr int kPromote128Bytes = 2;
+inline constexpr int kPromote128Bytes = 2, kPromote256Bytes = 3;
 
 /// Entry points, resolved by driver.cpp. Each member is spelled as the symbol it holds.
 struct Api {

@@ -68,7 +68,7 @@ inline Map tensor_walk(const void* address, CUtensorMapDataType type, CUtensorMa
   Map map;
   require_encoded(encode(reinterpret_cast<CUtensorMap*>(&map), type, 4, const_cast<void*>(address), extents,
                          stride_bytes, lower, upper, channels, pixels, element_strides, CU_TENSOR_MAP_INTERLEAVE_NONE,
-                         swizzle, CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
+                         swizzle, CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
                   "cuTensorMapEncodeIm2col");
   return map;
 }

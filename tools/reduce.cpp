@@ -80,9 +80,11 @@ bool keeps_kernel(const codegen::TensorTiling& tiling, const ConvSpec& full, con
 }
 
 /// Tensor tiles are runs of a whole plane of outputs, so rows keep their length and are taken away in numbers that keep
-/// the phase of planes within sectors. Wanted are two tiles and outputs that no padding touches.
+/// the phase of planes within sectors, or of runs that are stored as boxes, and end with their row, within tiles.
+/// Wanted are two tiles and outputs that no padding touches.
 Axis tensor_rows(const codegen::TensorTiling& tiling, const ConvSpec& spec, const TensorShape& out) {
   if (tiling.images > 0) return {out.h, out.h, 1};
+  const std::int64_t row = tiling.run_row(tiling.convolved_spec(spec)), runs = tiling.runs();
   const std::int64_t sector = codegen::TensorTiling::sector_elements(spec);
   const std::int64_t run = tiling.window + codegen::TensorTiling::slack(spec);
   std::int64_t step = sector / std::gcd(sector, out.w);
@@ -90,13 +92,14 @@ Axis tensor_rows(const codegen::TensorTiling& tiling, const ConvSpec& spec, cons
     const std::int64_t vector = 16 / element_bytes(spec.dtype);
     step = std::lcm(step, vector / std::gcd(vector, spec.input.w * spec.stride.h));
   }
-  Axis axis = spatial_axis(out.h, codegen::round_up(ceil_div(2 * run, out.w), step),
+  if (tiling.stores_boxes() && row % tiling.columns == 0) step = runs / std::gcd(runs, row / tiling.columns);
+  Axis axis = spatial_axis(out.h, codegen::round_up(ceil_div(2 * run, row), step),
                            {spec.input.h, spec.padding.top, spec.stride.h, (spec.filter.r - 1) * spec.dilation.h});
   if (axis.tile > out.h) return {out.h, out.h, 1};
   const auto wanted_are_enough = [&] {
     ConvSpec fewer_rows = spec;
     fewer_rows.input.h -= axis.removed(axis.wanted) * spec.stride.h;
-    return axis.extent_of(axis.wanted) * out.w >= 2 * tiling.runs() * run && keeps_kernel(tiling, spec, fewer_rows);
+    return axis.extent_of(axis.wanted) * row >= 2 * runs * run && keeps_kernel(tiling, spec, fewer_rows);
   };
   while (axis.wanted < axis.tiles() && !wanted_are_enough()) ++axis.wanted;
   return axis;
@@ -162,8 +165,8 @@ std::int64_t blocks_of(const codegen::ConvPlan& full, const ConvSpec& spec) {
   const TensorShape out = output_shape(spec);
   if (const auto* tensor = std::get_if<codegen::TensorTiling>(&full.tiling)) {
     // Blocks that walk over tiles still walk over two or three.
-    const std::int64_t tiles = tensor->tiles(spec);
-    return tensor->tiles(full.spec) > full.blocks ? ceil_div(tiles, 3) : tiles;
+    const std::int64_t tiles = tensor->tiles(tensor->convolved_spec(spec));
+    return tensor->tiles(tensor->convolved_spec(full.spec)) > full.blocks ? ceil_div(tiles, 3) : tiles;
   }
   if (const auto* pointwise = std::get_if<codegen::PointwiseTiling>(&full.tiling)) {
     const std::int64_t tiles = pointwise->tiles(spec), slabs = pointwise->slabs(spec);
@@ -272,8 +275,8 @@ std::int64_t executed_multiply_adds(const codegen::ConvPlan& plan) {
   const std::int64_t taps = spec.filter.r * spec.filter.s, blocks = plan.blocks;
   if (const auto* tensor = std::get_if<codegen::TensorTiling>(&plan.tiling)) {
     const std::int64_t channels = std::int64_t{tensor->block_k} * tensor->runs();  // of a run, and again of the other
-    return tensor->tiles(spec) / tensor->splits * channels * tensor->columns * tensor->steps(spec) *
-           tensor->units(spec) * codegen::TensorTiling::slice_channels(spec);
+    return tensor->tiles(tensor->convolved_spec(spec)) / tensor->splits * channels * tensor->columns *
+           tensor->steps(spec) * tensor->units(spec) * codegen::TensorTiling::slice_channels(spec);
   }
   if (const auto* pointwise = std::get_if<codegen::PointwiseTiling>(&plan.tiling)) {
     return pointwise->tiles(spec) * pointwise->block_pixels() * spec.groups * pointwise->tiles_k(spec) *

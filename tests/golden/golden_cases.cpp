@@ -69,6 +69,12 @@ const std::vector<GoldenCase>& golden_cases() {
     add("tensor_nhwc_one_slice",
         "input=16,8,256,256 weight=64,8,3,3 padding=1 dtype=bf16 input_layout=nhwc output_layout=nhwc", Family::tensor,
         "load_vector_if(");
+    add("tensor_boxes_of_rows",
+        "input=16,16,1024,1024 weight=128,16,3,3 bias math=tf32 input_layout=nhwc output_layout=nhwc", Family::tensor,
+        "tensor_copy_to_global(&y_map");
+    add("tensor_boxes_across_rows",
+        "input=16,64,512,512 weight=128,64,1,1 math=tf32 input_layout=nhwc output_layout=nhwc", Family::tensor,
+        "tensor_copy_to_global(&y_map");
     add("tensor_walks_stride_2",
         "input=16,256,20,84 weight=512,256,5,5 stride=2 padding=1 math=tf32 input_layout=nhwc output_layout=nhwc",
         Family::tensor, "constexpr int kPhaseBytes");

@@ -6,11 +6,11 @@
 // Plan
 //   family: tensor
 //   target: sm_90a
-//   grid: 132 blocks of 384 threads, 215152 bytes of shared memory, at least 1 block(s) per SM
-//   tile of a block: 64 channels, 1 run(s) of 256 positions, each for 254 outputs
-//   pipeline: 6 stages of 4 slice(s) of 16 bytes of channels and one filter row
+//   grid: 132 blocks of 384 threads, 214112 bytes of shared memory, at least 1 block(s) per SM
+//   tile of a block: 64 channels, 1 run(s) of 256 positions
+//   pipeline: 5 stages of 4 slice(s) of 16 bytes of channels and one filter row
 //   loading: as operand rows, by the copy engine
-//   storing: vectors of channels
+//   storing: boxes of outputs, by the copy engine
 //   multiplying: two warpgroups take tiles in turn, and one stores while the other multiplies
 //   weights: loaded with each step
 
@@ -226,49 +226,6 @@ __device__ __forceinline__ void warpgroup_sync(int barrier) {
   asm volatile("bar.sync %0, 128;" ::"r"(barrier) : "memory");
 }
 
-// Stores of 16, 8, 4 and 2 bytes, which the address is a multiple of, if valid. No branches: a warp's stores leave one
-// after the other.
-__device__ __forceinline__ void store_if(void* y, uint4 value, bool valid) {
-  asm volatile(
-      "{\n"
-      ".reg .pred valid;\n"
-      "setp.ne.b32 valid, %5, 0;\n"
-      "@valid st.global.v4.b32 [%0], {%1, %2, %3, %4};\n"
-      "}" ::"l"(y),
-      "r"(value.x), "r"(value.y), "r"(value.z), "r"(value.w), "r"(static_cast<int>(valid))
-      : "memory");
-}
-__device__ __forceinline__ void store_if(void* y, uint2 value, bool valid) {
-  asm volatile(
-      "{\n"
-      ".reg .pred valid;\n"
-      "setp.ne.b32 valid, %3, 0;\n"
-      "@valid st.global.v2.b32 [%0], {%1, %2};\n"
-      "}" ::"l"(y),
-      "r"(value.x), "r"(value.y), "r"(static_cast<int>(valid))
-      : "memory");
-}
-__device__ __forceinline__ void store_if(void* y, unsigned value, bool valid) {
-  asm volatile(
-      "{\n"
-      ".reg .pred valid;\n"
-      "setp.ne.b32 valid, %2, 0;\n"
-      "@valid st.global.b32 [%0], %1;\n"
-      "}" ::"l"(y),
-      "r"(value), "r"(static_cast<int>(valid))
-      : "memory");
-}
-__device__ __forceinline__ void store_if(void* y, unsigned short value, bool valid) {
-  asm volatile(
-      "{\n"
-      ".reg .pred valid;\n"
-      "setp.ne.b32 valid, %2, 0;\n"
-      "@valid st.global.b16 [%0], %1;\n"
-      "}" ::"l"(y),
-      "h"(value), "r"(static_cast<int>(valid))
-      : "memory");
-}
-
 // Two elements in one register, each rounded to nearest even: bfloat16.
 __device__ __forceinline__ unsigned element_pair(float low, float high) {
   unsigned result;
@@ -283,6 +240,33 @@ __device__ __forceinline__ void store_transposed(void* column, const unsigned (&
   asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(
                    static_cast<unsigned>(__cvta_generic_to_shared(column))),
                "r"(matrix[0]), "r"(matrix[1]), "r"(matrix[2]), "r"(matrix[3])
+               : "memory");
+}
+
+// Shared to global copies by the copy engine (cp.async.bulk, sm_90): one thread asks and goes on. Addresses and size
+// are multiples of 16. The engine reads through the async proxy: who wrote the source fences, and the asking thread
+// comes behind them. A thread's copies belong to the group that its next bulk_stores_commit() closes;
+// bulk_stores_wait_read<n>() returns when the sources of all but its n newest groups have been read and may be
+// overwritten. A block that ends must have waited; y is complete when the kernel is.
+__device__ __forceinline__ void bulk_copy_to_global(void* destination, const void* source, int bytes) {
+  asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(destination),
+               "r"(static_cast<unsigned>(__cvta_generic_to_shared(source))), "r"(bytes)
+               : "memory");
+}
+__device__ __forceinline__ void bulk_stores_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
+template <int kGroups>
+__device__ __forceinline__ void bulk_stores_wait_read() {
+  asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(kGroups) : "memory");
+}
+
+// Shared to global copy of a box of a tensor (cp.async.bulk.tensor, sm_90): one thread asks and goes on. The box starts
+// at the given indices, which may lie behind the end, not before the start: what it has outside is not written. The
+// first of them counts whole 16 bytes. The source is a multiple of 128 bytes, of 1024 if the box is swizzled. Groups
+// and waits are those of bulk_copy_to_global(), and so is the fence of those who wrote the source.
+__device__ __forceinline__ void tensor_copy_to_global(const TensorMap* map, int i0, int i1, int i2, int i3,
+                                                      const void* source) {
+  asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [%0, {%1, %2, %3, %4}], [%5];" ::"l"(map),
+               "r"(i0), "r"(i1), "r"(i2), "r"(i3), "r"(static_cast<unsigned>(__cvta_generic_to_shared(source)))
                : "memory");
 }
 
@@ -362,16 +346,17 @@ constexpr int kInputStrideC = 1;
 constexpr int kInputStrideH = 65536;
 constexpr int kInputStrideW = 64;
 
-// Tiles: kBlockK channels of kRuns runs of kColumns positions, of which each stores kWindow outputs
+// Tiles: kBlockK channels of kRuns runs of kColumns positions, one run behind the other
 constexpr int kBlockK = 64;
 constexpr int kTilesK = 2;
 constexpr int kRuns = 1;
 constexpr int kColumns = 256;
-constexpr int kWindow = 254;
+constexpr int kWindow = 256;
 constexpr int kGap = 2;  // positions of a grid row behind its kQ outputs
 constexpr int kPitch = 1024;
-constexpr int kTilesOfPlane = 2053;
-constexpr int kTiles = 32848;
+constexpr int kRunRow = 1024;  // positions of the runs of a row
+constexpr int kTilesOfPlane = 2040;
+constexpr int kTiles = 32640;
 
 // Steps: a filter row of kSlices slices of channels; a slice is 16 bytes of a pixel
 constexpr int kSlices = 4;
@@ -388,23 +373,21 @@ constexpr int kRunBytes = 17408;
 constexpr int kWeightBytes = 12288;
 constexpr int kInputBytes = 17408;
 constexpr int kStageBytes = 29696;
-constexpr int kStages = 6;
+constexpr int kStages = 5;
 
 // The block
 constexpr int kThreads = 384;
 constexpr int kConsumers = 2;
 constexpr int kLoaderRegisters = 120;
 constexpr int kConsumerRegisters = 192;
-constexpr int kStoreColumns = 128;  // positions of a consumer that are staged at a time
-constexpr int kStagingPitch = 72;  // of a position
-constexpr int kStagingElements = 2304;  // of a warp
-constexpr int kStoreVector = 8;  // channels
-constexpr int kVectors = 8;  // of a position
-constexpr int kStorePositions = 16;  // that a consumer writes at a time
-constexpr int kStoreSteps = 8;
-constexpr int kStoreBatch = 8;  // of these at a time
-constexpr int kStagingFirstByte = 178176;
-constexpr int kBarriersFirstByte = 215040;
+constexpr int kStoreColumns = 128;  // positions of a box
+constexpr int kRowChannels = 64;  // 128 bytes
+constexpr int kBoxRows = 1;  // of a position
+constexpr int kPieceChannels = 8;  // 16 bytes
+constexpr int kStagedBoxes = 2;  // of a consumer
+constexpr int kBoxElements = 8192;
+constexpr int kStagingFirstByte = 148480;
+constexpr int kBarriersFirstByte = 214016;
 
 // Packing: kPackSlices slices of kPackK output channels, of each a piece of w
 constexpr int kPackThreads = 256;
@@ -430,9 +413,10 @@ static_assert(kUnits % 2 == 0 && kUnits >= kStepRows * kS * kSlices && kWeightBy
 static_assert(kRunBytes == kPhases * kPhaseBytes && kPhaseBytes >= kRunPixels * kPixelBytes);
 static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes &&
     kStages * kStageBytes <= kStagingFirstByte);
-static_assert(kStoreSteps * kStorePositions == kStoreColumns && kStoreColumns % 16 == 0);
+static_assert(kRunRow >= kQ && kWindow == kColumns && kColumns % kStoreColumns == 0 && kBoxRows * kRowChannels == 64);
+static_assert(kStagingFirstByte % 1024 == 0 && kBoxElements * sizeof(Element) % 1024 == 0);
 static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);
-static_assert(kBarriersFirstByte + 16 * kStages + 16 <= 215152);
+static_assert(kBarriersFirstByte + 16 * kStages + 16 <= 214112);
 
 using Staged = Element;  // an output on its way to y
 
@@ -499,7 +483,7 @@ jitconv_fwd_bf16_nhwc_n8c64h512w1024_k128_3x3_bias_relu_tensor_pack(const Elemen
 // reaches into the next row, and nothing is stored. In this grid every tap is a constant distance.
 struct Tile {
   int n, group, k_tile;
-  int first_output;  // of the tile's first run, counted in a plane of y
+  int first_output;  // of the tile's first run, counted in kP rows of kRunRow
   __device__ __forceinline__ explicit Tile(int number) {
     k_tile = number % kTilesK;
     number /= kTilesK;
@@ -510,15 +494,21 @@ struct Tile {
   }
 };
 
+// Where a box has a channel of a position: in rows of 128 bytes of channels, kBoxRows of a position, whose pieces of 16
+// bytes are swizzled as the copy engine expects it.
+__device__ __forceinline__ int box_place(int position, int channel) {
+  const int row = position * kBoxRows + channel / kRowChannels;
+  const int piece = channel % kRowChannels / kPieceChannels;
+  return row * kRowChannels + (piece ^ row % 8) * kPieceChannels + channel % kPieceChannels;
+}
 
-using StoreVector = uint4;  // kStoreVector channels of y
 
 // Asks for the pixels that a run needs of filter row r, [phase][pixel], kPixelBytes of each from channel c_first on.
 // The map walks over the grid as positions do, and brings zeros where x has nothing.
 __device__ __forceinline__ void copy_run(const TensorMap* x_map, const Tile& tile, int run_first, int c_first, int r,
                                          char* run, Barrier* arrival) {
   const int first = run_first;
-  const int image = tile.n, row = first / kQ, column = first - row * kQ;
+  const int image = tile.n, row = first / kRunRow, column = first - row * kRunRow;
 #pragma unroll
   for (int phase = 0; phase < kPhases; ++phase)
     tensor_walk_to_shared(run + phase * kPhaseBytes, x_map, c_first, column * kStrideW - kPadLeft,
@@ -527,7 +517,7 @@ __device__ __forceinline__ void copy_run(const TensorMap* x_map, const Tile& til
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
 jitconv_fwd_bf16_nhwc_n8c64h512w1024_k128_3x3_bias_relu_tensor(const __grid_constant__ TensorMap x_map,
-    const uint4* __restrict__ packed_w, const Element* __restrict__ bias, Element* __restrict__ y) {
+    const uint4* __restrict__ packed_w, const Element* __restrict__ bias, const __grid_constant__ TensorMap y_map) {
   extern __shared__ __align__(1024) char shared[];
   char* const stages = shared;
   Staged* const staging = reinterpret_cast<Staged*>(shared + kStagingFirstByte);
@@ -593,6 +583,8 @@ jitconv_fwd_bf16_nhwc_n8c64h512w1024_k128_3x3_bias_relu_tensor(const __grid_cons
     const int k_consumer = 0, run = 0;
     const bool gives_back = threadIdx.x % 128 == 0;  // what its warpgroup has multiplied
     float sum[kColumns / 2];
+    const bool asks = threadIdx.x % 128 == 0;  // the copy engine to store
+    int box = 0;  // that is staged next
     // The warpgroups take tiles in turn, so that one can store while the other multiplies.
     int turn = 0;
     const auto pass_tile = [&] {  // the other's
@@ -643,24 +635,16 @@ jitconv_fwd_bf16_nhwc_n8c64h512w1024_k128_3x3_bias_relu_tensor(const __grid_cons
       if (gives_back) barrier_arrive(empty + previous_stage);
       pass_tile();
       // Store: the channels of a position are neighbours in y. A consumer stages its 64 channels of kStoreColumns
-      // positions at a time, [position][channel], and writes vectors of channels, those of a position by neighbouring
-      // lanes: no sector of y is written twice. Positions that no output has are staged and not written.
+      // positions at a time, [position][row][channel], as a box of y, and goes on while the copy engine takes it
+      // there. What is in no output lies outside of y's map, and stays behind.
       const int run_first = tile.first_output + run * kWindow;
-      const int column_first = run_first % kQ;
-      // Of the run; none if not positive.
-      const int outputs = kPlane - run_first < kWindow ? kPlane - run_first : kWindow;
-      const int thread = static_cast<int>(threadIdx.x % 128);
-      const int k_vector = tile.k_tile * kBlockK + k_consumer + thread % kVectors * kStoreVector;
-      const long long first_element = (static_cast<long long>(tile.n) * kPlane + run_first) * (kGroups * kGroupK) +
-          tile.group * kGroupK + k_vector;
-      auto* const y_vector = y + first_element;
-      Staged* const staged = staging + consumer * (4 * kStagingElements);
-      Staged* const staged_lane =
-          staged + (lane / 16 * 8 + lane % 8) * kStagingPitch + warp % 4 * 16 + lane / 8 % 2 * 8;
-      const Staged* const staged_vector = staged + thread / kVectors * kStagingPitch + thread % kVectors * kStoreVector;
+      const int row = run_first / kRunRow, column_first = run_first - row * kRunRow, image_row = tile.n * kP + row;
+      const int row_of_channels = (tile.group * kGroupK + tile.k_tile * kBlockK + k_consumer) / kRowChannels;
 #pragma unroll
       for (int first = 0; first < kColumns; first += kStoreColumns) {
-        warpgroup_sync(1 + consumer);  // what was staged before has been read
+        Staged* const staged = staging + (consumer * kStagedBoxes + box) * kBoxElements;
+        if (asks) bulk_stores_wait_read<kStagedBoxes - 1>();  // of what was staged here before
+        warpgroup_sync(1 + consumer);
 #pragma unroll
         for (int i = 0; i < kStoreColumns; i += 16) {
           unsigned matrix[4];  // of eight channels by eight positions
@@ -677,23 +661,17 @@ jitconv_fwd_bf16_nhwc_n8c64h512w1024_k128_3x3_bias_relu_tensor(const __grid_cons
             }
             matrix[part] = element_pair(pair[0], pair[1]);
           }
-          store_transposed(staged_lane + i * kStagingPitch, matrix);
+          store_transposed(staged + box_place(i + lane / 16 * 8 + lane % 8, warp % 4 * 16 + lane / 8 % 2 * 8), matrix);
         }
+        fence_async_proxy();
         warpgroup_sync(1 + consumer);
-        StoreVector vector[kStoreBatch];
-#pragma unroll
-        for (int i = 0; i < kStoreBatch; ++i)
-          vector[i] = *reinterpret_cast<const StoreVector*>(staged_vector + i * (kStorePositions * kStagingPitch));
-#pragma unroll
-        for (int i = 0; i < kStoreBatch; ++i) {
-          const int position = first + i * kStorePositions + thread / kVectors;
-          const int rows = column_first + position < kPitch ? 0 : 1;
-          const int output = position - rows * kGap;
-          const bool stored =
-              k_vector < kGroupK && column_first + position - rows * kPitch < kQ && output < outputs;
-          store_if(y_vector + static_cast<long long>(output) * (kGroups * kGroupK), vector[i], stored);
+        if (asks) {
+          tensor_copy_to_global(&y_map, 0, row_of_channels, column_first + first, image_row, staged);
+          bulk_stores_commit();
         }
+        box = box + 1 == kStagedBoxes ? 0 : box + 1;
       }
     }
+    if (asks) bulk_stores_wait_read<0>();  // before the block ends
   }
 }

@@ -33,7 +33,9 @@ Form form_of(const codegen::ConvPlan& plan) {
   return {std::min(tiling->images, 2),
           tiling->filter_rows,
           tiling->copies_ahead,
-          tiling->stores_bulk(plan.spec) ? 1 : 0,
+          tiling->stores_boxes()           ? 2
+          : tiling->stores_bulk(plan.spec) ? 1
+                                           : 0,
           !tiling->walks_pixels()            ? 0
           : plan.spec.dtype == DataType::f32 ? tiling->slices
                                              : 1,
@@ -100,6 +102,11 @@ std::vector<Case> tensor_cases(const Target& target, std::size_t spread) {
       {"nhwc, pointwise images", "input=11,24,8,6 weight=72,24,1,1 input_layout=nhwc output_layout=nhwc"},
       {"nchw to nhwc, images", "input=11,18,8,6 weight=20,18,3,3 padding=1 output_layout=nhwc"},
       {"nchw to nhwc", "input=2,18,10,24 weight=72,18,3,3 padding=1 output_layout=nhwc"},
+      {"nhwc, boxes in rows", "input=2,32,7,90 weight=192,32,3,3 padding=1 input_layout=nhwc output_layout=nhwc"},
+      {"nhwc, boxes across rows", "input=2,40,7,46 weight=192,40,1,1 input_layout=nhwc output_layout=nhwc"},
+      {"nhwc, boxes of groups, strided",
+       "input=1,64,7,121 weight=128,32,3,3 groups=2 stride=2 padding=1 input_layout=nhwc output_layout=nhwc"},
+      {"nchw to nhwc, boxes", "input=2,20,6,61 weight=64,20,3,3 output_layout=nhwc"},
       {"nhwc to nchw", "input=2,32,13,15 weight=40,32,3,3 padding=1 input_layout=nhwc"},
       {"a plane of whole tiles", "input=2,32,16,32 weight=96,32,1,1", Family::pointwise},
       {"planes of four pixels", "input=9,16,2,2 weight=20,16,1,1", Family::pointwise},

@@ -111,6 +111,17 @@ inline ConvSpec for_walks(ConvSpec spec, Layout layout) {
   return spec;
 }
 
+/// And in those that decide whether the copy engine can store boxes of outputs.
+inline ConvSpec for_stored_boxes(ConvSpec spec) {
+  spec = *rc::gen::inRange(0, 2) == 0 ? for_walks(spec, Layout::nhwc) : for_tensor_cores(spec);
+  spec.output_layout = Layout::nhwc;
+  spec.epilogue.residual = false;
+  spec.filter.k = *rc::gen::inRange<std::int64_t>(1, 4) * (spec.groups > 1 || spec.dtype != DataType::f32 ? 64 : 32);
+  spec.filter.k *= spec.groups;
+  if (*rc::gen::inRange(0, 2) == 0) spec.input.w += *rc::gen::inRange<std::int64_t>(0, 300);
+  return spec;
+}
+
 /// A few of all candidates: looking at all of them would be most of the time of the program.
 inline std::vector<TensorCandidate> some_of(const std::vector<TensorCandidate>& all) {
   RC_CLASSIFY(all.empty(), "no candidates");
@@ -123,10 +134,11 @@ inline std::vector<TensorCandidate> some_of(const std::vector<TensorCandidate>& 
 /// Of a random spec; some are those whose weights or pixels come by tensor maps, which few specs' do by chance.
 inline std::vector<TensorCandidate> some_tensor_candidates(const SpecLimits& limits = {}) {
   const ConvSpec spec = *valid_specs(limits);
-  const int kind = *rc::gen::inRange(0, 8);
+  const int kind = *rc::gen::inRange(0, 9);
   return some_of(tensor_candidates(kind == 0   ? for_raw_weights(spec)
                                    : kind == 1 ? for_boxes(spec)
                                    : kind == 2 ? for_walks(spec, Layout::nhwc)
+                                   : kind == 3 ? for_stored_boxes(spec)
                                                : for_tensor_cores(spec)));
 }
 
@@ -139,6 +151,12 @@ inline std::vector<TensorCandidate> some_with_raw_weights(const SpecLimits& limi
 inline std::vector<TensorCandidate> some_that_copy_boxes(const SpecLimits& limits = {}) {
   std::vector<TensorCandidate> all = tensor_candidates(for_boxes(*valid_specs(limits)));
   std::erase_if(all, [](const TensorCandidate& one) { return !one.tiling.copies_boxes(one.spec); });
+  return some_of(all);
+}
+
+inline std::vector<TensorCandidate> some_that_store_boxes(const SpecLimits& limits = {}) {
+  std::vector<TensorCandidate> all = tensor_candidates(for_stored_boxes(*valid_specs(limits)));
+  std::erase_if(all, [](const TensorCandidate& one) { return !one.tiling.stores_boxes(); });
   return some_of(all);
 }
 
@@ -164,6 +182,7 @@ inline constexpr const char* kTensorSpecs[] = {
     "input=3,17,9,9 weight=65,17,9,9 math=tf32",
     "input=2,24,30,30 weight=40,24,2,3 stride=3,5 dilation=4,2 dtype=f16 input_layout=nhwc",
     "input=8,64,512,1024 weight=128,64,3,3 dtype=bf16 input_layout=nhwc output_layout=nhwc",
+    "input=16,16,1024,1024 weight=128,16,3,3 bias math=tf32 input_layout=nhwc output_layout=nhwc",
     "input=3,17,29,31 weight=37,17,3,3 math=tf32 input_layout=nhwc output_layout=nhwc",
     "input=2,36,30,30 weight=44,18,3,3 groups=2 stride=2 dtype=bf16 output_layout=nhwc",
     "input=2,192,15,13 weight=144,96,1,1 groups=2 stride=2 math=tf32",

@@ -301,6 +301,7 @@ TEST(TensorSource, APlanSaysHowPixelsComeAndOutputsLeave) {
   const auto raw = [](const TensorTiling& tiling) { return tiling.images == 0 && tiling.raw_weights; };
   const auto copied = [](const TensorTiling& tiling) { return tiling.images == 0 && tiling.copies_ahead == 2; };
   const auto images = [](const TensorTiling& tiling) { return tiling.images > 0; };
+  const auto boxes = [](const TensorTiling& tiling) { return tiling.stores_boxes() && tiling.loads_pixels(); };
   const struct {
     TensorCandidate one;
     std::string loading, storing;
@@ -319,6 +320,8 @@ TEST(TensorSource, APlanSaysHowPixelsComeAndOutputsLeave) {
        "vector(s) of a lane in flight", "vectors of channels"},
       {first_with("input=2,24,26,34 weight=40,24,3,3 dtype=bf16 input_layout=nhwc output_layout=nhwc", walked),
        "loading: as operand rows, by the copy engine", "vectors of channels"},
+      {first_with("input=2,24,26,34 weight=64,24,3,3 dtype=bf16 output_layout=nhwc", boxes), "in flight",
+       "boxes of outputs, by the copy engine"},
   };
   for (const auto& [one, loading, storing] : cases) {
     const std::string text = to_string(one.plan);

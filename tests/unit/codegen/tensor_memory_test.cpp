@@ -35,7 +35,8 @@ RC_GTEST_PROP(TensorMemoryProperty, SharedMemoryIsCutWithoutOverlap, ()) {
     // NCHW: eight channels of each warp; NHWC: some positions of each warpgroup.
     const std::int64_t staged_rows =
         spec.output_layout == Layout::nhwc ? 2 * t.store_columns(spec) : kMultiplyingWarps * kStagedChannels;
-    const std::int64_t staging_bytes = t.staged_bytes(spec) * staged_rows * t.staging_pitch(spec);
+    const std::int64_t staging_bytes = t.staged_bytes(spec) * staged_rows * t.staging_pitch(spec) *
+                                       std::max(t.staged_boxes, 1);  // of boxes, each warpgroup has several
     RC_ASSERT(t.zeros_first_byte(spec) >= t.staging_first_byte(spec) + staging_bytes);
     RC_ASSERT(t.barriers_first_byte(spec) >= t.zeros_first_byte(spec) + (t.has_zeros(spec) ? t.columns * kRow : 0));
     RC_ASSERT(t.shared_bytes(spec) >= t.barriers_first_byte(spec) + (2 * t.stages + (t.resident ? 1 : 0)) * 8);
@@ -85,7 +86,7 @@ RC_GTEST_PROP(TensorMemoryProperty, PositionsAreStagedAndWrittenInVectors, ()) {
   for (const TensorCandidate& one : some_tensor_candidates()) {
     const TensorTiling& t = one.tiling;
     const ConvSpec& spec = one.spec;
-    if (spec.output_layout != Layout::nhwc) continue;
+    if (spec.output_layout != Layout::nhwc || t.stores_boxes()) continue;
     const int bytes = t.staged_bytes(spec), pitch = t.staging_pitch(spec);
     RC_ASSERT(t.store_columns(spec) % 16 == 0 && t.store_columns(spec) <= round_up(t.columns, 16));
     RC_ASSERT(pitch >= 64);

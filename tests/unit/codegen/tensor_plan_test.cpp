@@ -159,6 +159,10 @@ bool stores_each_output_once(const TensorCandidate& one) {
         for (std::int64_t n = first_image; n < std::min(first_image + t.images, out.n); ++n)
           for (std::int64_t o = 0; o < plane; ++o) cover.add(n, channel, o / out.w, o % out.w);
         if (t.images > 0) continue;
+        for (std::int64_t at = run_first; t.stores_boxes() && at < run_first + t.columns; ++at)
+          if (at / t.run_row(spec) < out.h && at % t.run_row(spec) < out.w)
+            cover.add(rest, channel, at / t.run_row(spec), at % t.run_row(spec));
+        if (t.stores_boxes()) continue;
         const std::int64_t late = positive_modulo(-(rest * out.c + channel) * plane, sector);
         const std::int64_t end = std::min(plane, run_first + t.window + late);
         for (std::int64_t o = run_first == 0 ? 0 : run_first + late; o < end; ++o)

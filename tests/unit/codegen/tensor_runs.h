@@ -9,7 +9,7 @@
 
 namespace jitconv::test {
 
-/// A run of some tile: its first output and its image, or its first image.
+/// A run of some tile: its first output, or position, and its image, or its first image.
 struct Run {
   std::int64_t first, image;
 };
@@ -29,6 +29,13 @@ void visit_outputs(const TensorCandidate& one, const Run& run, const Visit& visi
   const ConvSpec& spec = one.spec;
   const TensorShape out = output_shape(spec);
   const std::int64_t pitch = codegen::TensorTiling::pitch(spec), plane = out.h * out.w;
+  if (t.stores_boxes()) {
+    for (std::int64_t position = 0; position < t.columns; ++position) {
+      const std::int64_t p = (run.first + position) / t.run_row(spec), q = (run.first + position) % t.run_row(spec);
+      if (p < out.h && q < out.w) visit(position, run.image, p * out.w + q);
+    }
+    return;
+  }
   const auto place_of = [&](std::int64_t output) { return output / out.w * pitch + output % out.w; };
   if (t.images == 0) {
     const std::int64_t end = std::min(plane, run.first + t.window + codegen::TensorTiling::slack(spec));

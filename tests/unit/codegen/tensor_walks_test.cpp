@@ -73,8 +73,8 @@ std::vector<Piece> filled_run(const TensorCandidate& one, const TensorMapShape& 
                               std::int64_t step) {
   const TensorTiling& t = one.tiling;
   const ConvSpec& spec = one.spec;
-  const TensorShape out = output_shape(spec);
-  if (run.first >= out.h * out.w) run.first = 0;
+  const std::int64_t row = t.run_row(spec);
+  if (run.first >= output_shape(spec).h * row) run.first = 0;
   if (run.image >= spec.input.n) run.image = 0;
   std::vector<Piece> pieces(static_cast<std::size_t>(t.run_bytes(spec) / kPiece));
   std::int64_t bytes = 0;
@@ -83,8 +83,8 @@ std::vector<Piece> filled_run(const TensorCandidate& one, const TensorMapShape& 
                        chunk = t.filter_rows == 1 ? step / spec.filter.r : step;
     const std::vector<Piece> brought = walked(
         spec, map,
-        {group * spec.filter.c + chunk * t.chunk_channels(spec), run.first % out.w * spec.stride.w - spec.padding.left,
-         run.first / out.w * spec.stride.h - spec.padding.top, run.image, phase, r * spec.dilation.h});
+        {group * spec.filter.c + chunk * t.chunk_channels(spec), run.first % row * spec.stride.w - spec.padding.left,
+         run.first / row * spec.stride.h - spec.padding.top, run.image, phase, r * spec.dilation.h});
     const std::int64_t destination = phase * t.phase_bytes(spec);
     RC_ASSERT(destination % 1024 == 0 && static_cast<std::int64_t>(brought.size()) * kPiece <= t.phase_bytes(spec));
     std::copy(brought.begin(), brought.end(), pieces.begin() + destination / kPiece);

@@ -264,6 +264,51 @@ TEST(Reduce, OneTileIsNoPlaneTooShortForTheKernelsStores) {
   EXPECT_EQ(difference(small.plan, full), "");
 }
 
+// Runs of one row, several of a row and such that go on in the next; one or two of a tile; of pixels that are walked
+// over as they are or transposed before, by strides too.
+TEST(Reduce, RunsThatAreStoredAsBoxesStayWhatTheyAreOfTheirRow) {
+  int of_rows = 0, half_tiles = 0, cross_rows = 0, transposed = 0;
+  for (const char* text :
+       {"input=32,8,33,62 weight=64,8,3,3 padding=0,0,1,1 math=tf32 input_layout=nhwc output_layout=nhwc",
+        "input=32,8,33,126 weight=192,8,1,3 padding=0,0,1,1 math=tf32 input_layout=nhwc output_layout=nhwc",
+        "input=32,8,33,380 weight=192,8,3,3 padding=0,0,1,1 dtype=f16 input_layout=nhwc output_layout=nhwc",
+        "input=32,64,61,126 weight=64,64,3,3 padding=1 dtype=f16 input_layout=nhwc output_layout=nhwc",
+        "input=32,16,33,300 weight=64,16,3,3 padding=1 math=tf32 input_layout=nhwc output_layout=nhwc",
+        "input=32,64,33,49 weight=64,64,1,1 dtype=f16 input_layout=nhwc output_layout=nhwc",
+        "input=32,64,33,49 weight=64,64,1,1 math=tf32 output_layout=nhwc",
+        "input=16,256,41,99 weight=128,256,3,3 padding=1 stride=2 dtype=f16 output_layout=nhwc"}) {
+    SCOPED_TRACE(text);
+    const codegen::ConvPlan full = codegen::make_plan(parse_spec(text), kTarget);
+    const auto& tiling = std::get<TensorTiling>(full.tiling);
+    if (!tiling.stores_boxes()) continue;
+    const auto rows_of = [](const codegen::ConvPlan& plan) { return output_shape(plan.spec).h; };
+    const auto row_of = [&](const codegen::ConvPlan& plan) { return tiling.run_row(tiling.convolved_spec(plan.spec)); };
+    const auto last_runs = [&](const codegen::ConvPlan& plan) {
+      return rows_of(plan) * (row_of(plan) / tiling.columns) % tiling.runs();
+    };
+    const bool crosses = TensorTiling::boxes_cross_rows(tiling.convolved_spec(full.spec));
+    of_rows += crosses ? 0 : 1;
+    half_tiles += !crosses && last_runs(full) != 0 ? 1 : 0;
+    cross_rows += crosses ? 1 : 0;
+    transposed += tiling.transposes_pixels() ? 1 : 0;
+    for (const std::int64_t most : {std::int64_t{1}, INT64_MAX}) {
+      const Reduction small = reduce(parse_spec(text), kTarget, {0, most});
+      EXPECT_EQ(difference(small.plan, full), "");
+      EXPECT_LT(rows_of(small.plan), rows_of(full));
+      EXPECT_EQ(row_of(small.plan), row_of(full));
+      EXPECT_TRUE(crosses || last_runs(small.plan) == last_runs(full));
+      EXPECT_LE(small.plan.blocks, tiling.tiles(tiling.convolved_spec(small.plan.spec)));
+      if (most == 1) continue;
+      EXPECT_GE(rows_of(small.plan) * row_of(full), 2 * tiling.runs() * tiling.columns);
+      EXPECT_LE(rows_of(small.plan) * row_of(full), 4 * tiling.runs() * tiling.columns + 4 * row_of(full));
+    }
+  }
+  EXPECT_GE(of_rows, 2);
+  EXPECT_GE(half_tiles, 1);
+  EXPECT_GE(cross_rows, 1);
+  EXPECT_GE(transposed, 1);
+}
+
 TEST(Reduce, ExecutedMultiplyAddsAreThoseOfWholeTiles) {
   const codegen::ConvPlan direct = codegen::make_plan(parse_spec("input=1,8,6,300 weight=16,8,3,3"), kTarget);
   const auto& tiling = std::get<DirectTiling>(direct.tiling);

@@ -18,6 +18,10 @@ take_tiles = File("templates/tensor_take_tiles.cu.in", "tensor_take_tiles")
 add_sums = File("templates/tensor_add_sums.cu.in", "tensor_add_sums")
 plan = File("codegen/tensor_plan.cpp", "tensor_plan")
 transpose = File("templates/tensor_transpose.cu.in", "tensor_transpose")
+store_boxes = File("templates/tensor_store_boxes.cu.in", "tensor_store_boxes")
+box_place = File("templates/tensor_box_place.cu.in", "tensor_box_place")
+stage_box = File("templates/tensor_stage_box.cu.in", "tensor_stage_box")
+emit_boxes = File("codegen/emit_tensor_store_boxes.cpp", "emit_tensor_store_boxes")
 emit_transpose = File("codegen/emit_tensor_transpose.cpp", "emit_tensor_transpose")
 
 MUTANTS = [
@@ -188,4 +192,22 @@ MUTANTS = [
     tiling("row_residues_of_columns", "residues(spec.filter.r, spec.dilation.h, spec.stride.h)",
            "residues(spec.filter.r, spec.dilation.w, spec.stride.h)",
            "filters that are dilated along one axis read other slices' pixels"),
+    # Boxes of outputs that the copy engine stores.
+    tiling("boxes_of_other_groups", "spec.groups > 1 ? block_k : box_row_channels(spec)", "box_row_channels(spec)",
+           "a group's last tile writes channels of the next group"),
+    tiling("boxes_of_two_rows", "stores_boxes() && !boxes_cross_rows(spec) ? round_up(outputs, std::int64_t{columns})",
+           "false ? round_up(outputs, std::int64_t{columns})", "runs go on in another row, and their boxes do not"),
+    memory("boxes_unaligned", "round_up(end, stores_boxes() ? kSwizzledBoxAlignment : 128)", "round_up(end, 128)",
+           "boxes do not begin where the pattern of their swizzle does"),
+    store_boxes("box_not_awaited", "bulk_stores_wait_read<kStagedBoxes - 1>()", "bulk_stores_wait_read<kStagedBoxes>()",
+                "a box is staged where another is still read"),
+    store_boxes("box_not_fenced", "  fence_async_proxy();\n", "", "the copy engine reads what was there before"),
+    store_boxes("box_of_one_buffer", "box = box + 1 == kStagedBoxes ? 0 : box + 1;", "",
+                "all boxes are staged in one place, which others still read"),
+    box_place("pieces_not_exchanged", "(piece ^ row % 8)", "piece", "channels are stored in other channels' places"),
+    stage_box("positions_not_turned", "(part % 2 ^ turned)", "part % 2", "of some lanes, two positions are exchanged"),
+    emit_boxes("boxes_behind_the_last_row", '"if (row < kP)\\n  " + copy', "copy",
+               "an empty run is stored in the next image's first rows"),
+    emit_boxes("rows_of_a_position_apart", "crosses ? out.n : out.n * out.h", "out.n",
+               "only the first rows of y are written"),
 ]

@@ -18,7 +18,7 @@ void BulkStores::move(const Store& store) {
   if (store.map == nullptr)
     std::memcpy(store.destination, store.source, store.bytes);
   else
-    TensorBox(*store.map, store.destination, store.place).store(store.source, store.destination);
+    TensorBox::of_store(*store.map, store.destination, store.place).store(store.source, store.destination);
 }
 
 void BulkStores::issue(const Store& store, bool early) {

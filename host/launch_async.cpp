@@ -151,7 +151,8 @@ void LaunchState::store_tensor(const jitconv_host_tensor_map& map, int rank, con
   if (const auto refusal = TensorBox::store_refusal(tensor.map, place))
     report_place(refusal->rule, read, refusal->text.c_str());
   if (const Conflict conflict = shared_.check_read(block_.view(), offset, read.bytes)) report_conflict(conflict, read);
-  TensorBox(tensor.map, tensor.data, place).visit_runs([&](const char* address, std::uint32_t bytes, std::uint32_t) {
+  const TensorBox box = TensorBox::of_store(tensor.map, tensor.data, place);
+  box.visit_runs([&](const char* address, std::uint32_t bytes, std::uint32_t) {
     const Access write{address, bytes, kTensorCopy, pc};
     if (!stores_to_buffer(write)) report_place(Rule::out_of_bounds, write, "outside the buffers of the launch");
     if (module_.counts()) count_sectors(address, bytes, counters_.global_stores);

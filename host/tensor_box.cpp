@@ -70,6 +70,13 @@ TensorBox::TensorBox(const TensorMapShape& shape, const void* tensor, const BoxP
   rows_[kImages] = {first_[kImages], first_[kImages] + row_count_};
 }
 
+TensorBox TensorBox::of_store(const TensorMapShape& shape, const void* tensor, const BoxPlace& place) {
+  TensorBox box(shape, tensor, place);
+  const std::int64_t piece = kCopyUnit / shape.element_bytes;
+  box.extents_[0] = (box.extents_[0] + piece - 1) / piece * piece;
+  return box;
+}
+
 std::uint32_t TensorBox::alignment(const TensorMapShape& shape) { return shape.swizzle_bytes != 0 ? 1024 : 128; }
 
 std::optional<BoxRefusal> TensorBox::refusal(const TensorMapShape& shape, const BoxPlace& place) {

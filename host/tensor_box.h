@@ -26,6 +26,8 @@ struct BoxRefusal {
 class TensorBox {
  public:
   TensorBox(const codegen::TensorMapShape& shape, const void* tensor, const BoxPlace& place);
+  /// The same for a store: hardware writes whole pieces of 16 bytes, of which a row's last may reach behind its end.
+  static TensorBox of_store(const codegen::TensorMapShape& shape, const void* tensor, const BoxPlace& place);
 
   /// What the place in shared memory is a multiple of.
   static std::uint32_t alignment(const codegen::TensorMapShape& shape);
@@ -40,7 +42,7 @@ class TensorBox {
   void visit_runs(const Visit& visit) const;
   /// Writes the whole box: what lies outside the tensor as zeros, words rounded if the shape says so.
   void land(char* destination) const;
-  /// The way back: writes what lies in the tensor, and nothing else, as it is in the box. `tensor`: the constructor's.
+  /// The way back, of_store(): writes what lies in the tensor as it is in the box. `tensor`: as given there.
   void store(const char* box, char* tensor) const;
 
  private:

@@ -66,6 +66,8 @@ void require_tensor_map(const runtime::LaunchRules& rules, const codegen::Kernel
   if (map.element_bytes != 2 && map.element_bytes != 4) refuse(fmt::format("elements of {} bytes", map.element_bytes));
   if (argument.written() && map.walk) refuse("a walk over what the kernel writes");
   if (argument.written() && map.rounds_to_tf32) refuse("what the kernel writes is to be rounded");
+  if (argument.written() && map.extents[0] * map.element_bytes % kUnit != 0)
+    refuse(fmt::format("rows of {} bytes, behind which a store would write", map.extents[0] * map.element_bytes));
   if (rules.alignment(argument.role) % kUnit != 0) refuse("the tensor is at no multiple of 16 bytes");
   if (map.strides[0] != 1) refuse(fmt::format("a stride of {} along the first axis", map.strides[0]));
   std::int64_t last = 0;  // element

@@ -284,6 +284,8 @@ TEST_F(TensorMapsTest, OfWhatTheKernelWritesAreOfBoxesThatStayAsTheyAre) {
   EXPECT_EQ(of_y([](TensorMapShape&) {}), "");
   expect_refused([](TensorMapShape& map) { map.walk = TensorMapShape::Walk{}; }, "a walk over what the kernel writes");
   expect_refused([](TensorMapShape& map) { map.rounds_to_tf32 = true; }, "what the kernel writes is to be rounded");
+  expect_refused([](TensorMapShape& map) { map.extents[0] = 15; },
+                 "rows of 60 bytes, behind which a store would write");
   expect_refused([](TensorMapShape& map) { map.extents[3] = 3; }, "it is larger than the tensor");
 
   // Each launch makes it of the pointer it is given.

@@ -263,16 +263,14 @@ std::string copy_pixels(const ConvSpec& spec, const TensorTiling& tiling) {
 
 /// What asks for a run's pixels, and where it starts: a run without outputs starts anywhere.
 std::string walk_pixels(const TensorTiling& tiling) {
-  const bool images = tiling.images > 0, some_empty = tiling.runs() > 1;
-  const std::string start = images ? fmt::format("const int image = {}, row = 0, column = 0;\n",
-                                                 some_empty ? "run_first < kN ? run_first : 0" : "run_first")
+  const bool images = tiling.images > 0;
+  const std::string_view end = images ? "kN" : tiling.stores_boxes() ? "kP * kRunRow" : "kPlane";
+  const std::string first = tiling.runs() > 1 ? fmt::format("run_first < {} ? run_first : 0", end) : "run_first";
+  const std::string start = images ? fmt::format("const int image = {}, row = 0, column = 0;\n", first)
                                    : fmt::format(
                                          "const int first = {1};\n"
                                          "const int image = tile.n, row = first / {0}, column = first - row * {0};\n",
-                                         step_text(tiling).run_row,
-                                         some_empty ? fmt::format("run_first < {} ? run_first : 0",
-                                                                  tiling.stores_boxes() ? "kP * kRunRow" : "kPlane")
-                                                    : "run_first");
+                                         step_text(tiling).run_row, first);
   return fill_template(embedded_text("tensor_walk_pixels.cu.in"), {{"start", start}});
 }
 

@@ -135,7 +135,7 @@ int TensorTiling::store_vector(const ConvSpec& spec) const {
 }
 
 std::int64_t TensorTiling::box_bytes(const ConvSpec& spec) const {
-  return std::int64_t{store_columns(spec)} * kConsumerChannels * staged_bytes(spec);
+  return std::int64_t{store_columns(spec)} * staging_pitch(spec) * staged_bytes(spec);
 }
 
 std::int64_t TensorTiling::staging_bytes(const ConvSpec& spec) const {

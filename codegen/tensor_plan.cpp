@@ -30,8 +30,7 @@ std::string obstacle(const ConvSpec& spec, const Target& target) {
     return fmt::format("groups of {} channels, at least 16 are needed to fill a multiplication", spec.filter.c);
   if (spec.alignment < 16) return fmt::format("alignment is {}, stores need 16", spec.alignment);
   const TensorShape out = output_shape(spec);
-  constexpr std::int64_t kBehindPlane = 1024;  // outputs of the last run that do not exist
-  if (spec.input.n * spec.filter.k > INT32_MAX || out.h * out.w > INT32_MAX - kBehindPlane)
+  if (spec.input.n * spec.filter.k > INT32_MAX || out.h * out.w > INT32_MAX - TensorTiling::kBehindPlane)
     return fmt::format("{} planes of {} outputs, both are counted with 32 bits", spec.input.n * spec.filter.k,
                        out.h * out.w);
   if (image > INT32_MAX) return fmt::format("an image of {} elements, offsets inside one have 32 bits", image);

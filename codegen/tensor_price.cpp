@@ -187,15 +187,15 @@ std::int64_t TensorPrice::store_columns(const TensorTiling& tiling, std::int64_t
   return rows + kStage * n * tiling.staged_bytes(spec_) / 4 + kBulkColumn * bytes_of_window / 4;
 }
 
-std::int64_t TensorPrice::stored_boxes(const TensorTiling& tiling) const {
-  return tiling.block_k * tiling.runs() * tiling.window * tiling.written_bytes(spec_) / kBoxStoredBytesPerCycle;
+std::int64_t TensorPrice::tile_bytes(const TensorTiling& tiling) const {
+  return tiling.block_k * tiling.runs() * tiling.window * tiling.written_bytes(spec_);
 }
 
 std::int64_t TensorPrice::awaited_boxes(const TensorTiling& tiling) const {
   // While a warpgroup that has its turn waits for boxes, the other multiplies.
   if (!tiling.stores_boxes() || tiling.share == TensorTiling::Share::turns) return 0;
   const std::int64_t boxes = tiling.columns / tiling.store_columns(spec_), more = boxes - tiling.staged_boxes;
-  return more <= 0 ? 0 : stored_boxes(tiling) * more * kBoxAwaitedPercent / (boxes * 100);
+  return more <= 0 ? 0 : tile_bytes(tiling) / kBoxStoredBytesPerCycle * more * kBoxAwaitedPercent / (boxes * 100);
 }
 
 std::int64_t TensorPrice::input_bytes() const {
@@ -209,16 +209,14 @@ std::int64_t TensorPrice::of_walk(const TensorTiling& tiling, std::int64_t tiles
   const std::int64_t multiply = steps * step_multiply(tiling), load = steps * step_load(tiling);
   const std::int64_t window_bytes = tiling.window * tiling.written_bytes(spec_);
   const bool boxes = tiling.stores_boxes();
-  const std::int64_t stored =
-      boxes ? stored_boxes(tiling) : tiling.block_k * tiling.runs() * window_bytes / kWalkStoredBytesPerCycle;
+  const std::int64_t stored = tile_bytes(tiling) / (boxes ? kBoxStoredBytesPerCycle : kWalkStoredBytesPerCycle);
   std::int64_t store = boxes ? kBoxWalkStore + store_columns(tiling, window_bytes) + awaited_boxes(tiling)
                              : kWalkStore + std::max(stored, store_columns(tiling, window_bytes));
   if (tiling.share == Share::steps) store = store / 2 + kExchange + kExchangeColumn * tiling.columns;
   const bool turns = tiling.share == Share::turns;
   const std::int64_t consume =
       turns ? std::max({multiply, (multiply + store) / 2, stored}) : std::max(multiply + store, boxes ? stored : 0);
-  const std::int64_t rows = boxes ? tiling.block_k * tiling.runs() * window_bytes / 128 : 0,
-                     engine = load + rows * kBoxRow / 16;
+  const std::int64_t engine = load + (boxes ? tile_bytes(tiling) / 128 * kBoxRow / 16 : 0);
   std::int64_t tile = std::max(consume, engine) + std::min(consume, engine) / 8;
   if (tiling.stages <= 3) tile += tile * (tiling.stages == 2 ? 10 : kWalkShallowPercent) / 100;
   // The first step's pixels are waited for, and of the last tile the store.

@@ -32,8 +32,9 @@ class TensorPrice {
   std::int64_t step_multiply(const TensorTiling& tiling) const;
   /// Cycles of a tile's store, but for what it waits.
   std::int64_t store_columns(const TensorTiling& tiling, std::int64_t bytes_of_window) const;
-  /// Cycles that all boxes of a tile take on their way to y, and of them those that a warpgroup waits for.
-  std::int64_t stored_boxes(const TensorTiling& tiling) const;
+  /// Bytes that a tile writes.
+  std::int64_t tile_bytes(const TensorTiling& tiling) const;
+  /// Cycles that a warpgroup waits for boxes of its tile that have no place until others are stored.
   std::int64_t awaited_boxes(const TensorTiling& tiling) const;
   /// Of x, in rows that any tap meets.
   std::int64_t input_bytes() const;

@@ -136,7 +136,7 @@ std::int64_t TensorTiling::run_row(const ConvSpec& spec) const {
 }
 
 bool TensorTiling::can_store_boxes(const ConvSpec& spec) const {
-  constexpr std::int64_t kMostStride = std::int64_t{1} << 40, kBehindPlane = 1024;  // bytes; positions
+  constexpr std::int64_t kMostStride = std::int64_t{1} << 40;  // bytes
   if (spec.output_layout == Layout::nchw || images > 0 || splits > 1 || copies_pixels() || spec.epilogue.residual)
     return false;
   const TensorShape out = output_shape(spec);

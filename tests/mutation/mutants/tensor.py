@@ -103,9 +103,9 @@ MUTANTS = [
          "{static_cast<int>(spec.stride.h), static_cast<int>(spec.stride.w)}", "strides of rows and columns are exchanged"),
     emit_load("walk_waits_for_nothing", '"if (threadIdx.x != 0) return;"', '"if (lane != 0 || warp > 1) return;"',
               "a thread that nobody waits for may miss a phase, and its block hang"),
-    emit_load("walk_starts_behind", "run_first < {} ? run_first : 0", "run_first",
+    emit_load("walk_starts_behind", "tiling.runs() > 1 ? fmt", "tiling.runs() > 1 && images ? fmt",
               "a run without outputs is an illegal instruction"),
-    emit_load("walk_starts_behind_images", "run_first < kN ? run_first : 0", "run_first",
+    emit_load("walk_starts_behind_images", "tiling.runs() > 1 ? fmt", "tiling.runs() > 1 && !images ? fmt",
               "a run without images is an illegal instruction"),
     # Pixels that a kernel before transposes, over which the copy engine walks.
     emit_load("transposed_not_awaited", "if (warp == 0) wait_for_previous_kernel();", "",

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "codegen/arithmetic.h"
+#include "codegen/source.h"
 #include "codegen/tiling.h"
 
 namespace jitconv::codegen {
@@ -112,16 +113,15 @@ std::int64_t TensorTiling::reach(const ConvSpec& spec) const {
 }
 
 bool TensorTiling::can_walk_pixels(const ConvSpec& spec) const {
-  // Of cuTensorMapEncodeIm2col and its copies.
-  constexpr std::int64_t kMostPixels = 1024, kMostStride = 8, kMostOffset = 255, kLeastCorner = -128, kMostCorner = 127;
-  if (slices == 1 || run_pixels(spec) > kMostPixels) return false;
+  if (slices == 1 || run_pixels(spec) > TensorMapShape::kMostWalkedPixels) return false;
   if (!transposes_pixels() && !loads_vectors(spec)) return false;
   if (spec.groups > 1 && spec.filter.c % chunk_channels(spec) != 0) return false;
   const std::array<std::int64_t, 2> lower = walk_lower(spec), upper = walk_upper(spec);
-  return std::max(spec.stride.h, spec.stride.w) <= kMostStride &&
-         std::max((spec.filter.r - 1) * spec.dilation.h, std::int64_t{phases(spec) - 1}) <= kMostOffset &&
-         std::min({lower[0], lower[1], upper[0], upper[1]}) >= kLeastCorner &&
-         std::max({lower[0], lower[1], upper[0], upper[1]}) <= kMostCorner;
+  return std::max(spec.stride.h, spec.stride.w) <= TensorMapShape::kMostWalkedStride &&
+         std::max((spec.filter.r - 1) * spec.dilation.h, std::int64_t{phases(spec) - 1}) <=
+             TensorMapShape::kMostWalkedOffset &&
+         std::min({lower[0], lower[1], upper[0], upper[1]}) >= TensorMapShape::kLeastCorner &&
+         std::max({lower[0], lower[1], upper[0], upper[1]}) <= TensorMapShape::kMostCorner;
 }
 
 std::array<std::int64_t, 2> TensorTiling::walk_upper(const ConvSpec& spec) const {
@@ -136,14 +136,13 @@ std::int64_t TensorTiling::run_row(const ConvSpec& spec) const {
 }
 
 bool TensorTiling::can_store_boxes(const ConvSpec& spec) const {
-  constexpr std::int64_t kMostStride = std::int64_t{1} << 40;  // bytes
   if (spec.output_layout == Layout::nchw || images > 0 || splits > 1 || copies_pixels() || spec.epilogue.residual)
     return false;
   const TensorShape out = output_shape(spec);
   // Rows are whole, and a tile has no channels of another group.
   if (spec.filter.k / spec.groups % (spec.groups > 1 ? block_k : box_row_channels(spec)) != 0) return false;
-  return out.h * out.w * spec.filter.k * element_bytes(spec.dtype) < kMostStride && out.n * out.h <= INT32_MAX &&
-         out.h * run_row(spec) <= INT32_MAX - kBehindPlane;
+  return out.h * out.w * spec.filter.k * element_bytes(spec.dtype) < TensorMapShape::kMostStride &&
+         out.n * out.h <= INT32_MAX && out.h * run_row(spec) <= INT32_MAX - kBehindPlane;
 }
 
 bool TensorTiling::copies_fit(const ConvSpec& spec) const {
@@ -163,11 +162,11 @@ bool TensorTiling::copies_rows(const ConvSpec& spec) const {
   if (!maps_pixels(spec) || spec.filter.r > 1 || spec.stride.h == 1 || spec.padding.top % spec.stride.h != 0)
     return false;
   return spec.input.w * element_bytes(spec.dtype) % kRowBytes == 0 &&
-         std::max(spec.input.w, raw_rows(spec)) <= kMostBox;
+         std::max(spec.input.w, raw_rows(spec)) <= TensorMapShape::kMostBox;
 }
 
 bool TensorTiling::copies_boxes(const ConvSpec& spec) const {
-  return copies_rows(spec) || (maps_pixels(spec) && raw_elements(spec) + kRowBytes / 4 - 1 <= kMostBox);
+  return copies_rows(spec) || (maps_pixels(spec) && raw_elements(spec) + kRowBytes / 4 - 1 <= TensorMapShape::kMostBox);
 }
 
 std::int64_t TensorTiling::raw_rows(const ConvSpec& spec) const {
@@ -227,7 +226,8 @@ bool TensorTiling::can_take_raw_weights(const ConvSpec& spec) const {
   if (all_taps == 1) return slices == 8;  // rows are swizzled
   if (spec.dtype != DataType::f32 || spec.input_layout != Layout::nchw) return false;
   // Of an even number of taps, or in rows of whole lines, lanes would meet in banks.
-  return all_taps % 2 != 0 && (slices == 2 || slices == 4) && chunk_channels(spec) * all_taps <= kMostBox;
+  return all_taps % 2 != 0 && (slices == 2 || slices == 4) &&
+         chunk_channels(spec) * all_taps <= TensorMapShape::kMostBox;
 }
 
 std::int64_t TensorTiling::channel_at(const ConvSpec& spec, std::int64_t place) const {

@@ -130,7 +130,6 @@ struct TensorTiling {
   bool maps_pixels(const ConvSpec& spec) const;
   /// Elements of a plane from the first that a run needs to the last, at most.
   std::int64_t raw_elements(const ConvSpec& spec) const;
-  static constexpr int kMostBox = 256;  ///< elements along an axis
   /// Elements of a channel's copy, at most, and of a run's copies, if pixels are copied.
   std::int64_t raw_pitch(const ConvSpec& spec) const;
   std::int64_t raw_run_elements(const ConvSpec& spec) const;

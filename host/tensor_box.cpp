@@ -13,7 +13,7 @@ namespace {
 
 using codegen::TensorMapShape;
 
-constexpr int kCopyUnit = 16, kMostOffset = 255;
+constexpr int kCopyUnit = TensorMapShape::kUnit, kMostOffset = TensorMapShape::kMostWalkedOffset;
 constexpr std::size_t kImages = 3;  // the axis; before it come channels, w, h
 
 /// A word of a float, rounded to nearest TF32, ties to even. All NaNs become one.

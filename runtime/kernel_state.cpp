@@ -15,6 +15,7 @@ namespace jitconv::detail {
 namespace {
 
 using codegen::ArgumentRole;
+using codegen::TensorMapShape;
 
 /// Made sure of when a kernel is made, so that no launch has to: a parameter has a pointer whenever its entry runs.
 void require_pointer(const codegen::ConvPlan& plan, const codegen::KernelEntry& entry, ArgumentRole role) {
@@ -30,24 +31,26 @@ void require_pointer(const codegen::ConvPlan& plan, const codegen::KernelEntry& 
 }
 
 /// Why no copy can bring the box of a tensor map; empty if copies can.
-std::string defect_of_box(const codegen::TensorMapShape& map) {
-  constexpr int kMostOfBox = 256;
+std::string defect_of_box(const TensorMapShape& map) {
   for (const int extent : std::span(map.box).first(static_cast<std::size_t>(map.rank)))
-    if (extent < 1 || extent > kMostOfBox) return fmt::format("a box with an extent of {}", extent);
+    if (extent < 1 || extent > TensorMapShape::kMostBox) return fmt::format("a box with an extent of {}", extent);
   return "";
 }
 
 /// Why no copy can bring pixels of a tensor map's walk; empty if copies can.
-std::string defect_of_walk(const codegen::TensorMapShape& map) {
-  constexpr int kLeastCorner = -128, kMostCorner = 127, kMostStride = 8, kMostChannels = 256, kMostPixels = 1024;
+std::string defect_of_walk(const TensorMapShape& map) {
   if (map.rank != 4) return fmt::format("a walk of rank {}", map.rank);
-  if (map.box[0] < 1 || map.box[0] > kMostChannels) return fmt::format("a walk with {} channels", map.box[0]);
-  if (map.box[1] < 1 || map.box[1] > kMostPixels) return fmt::format("a walk with {} pixels", map.box[1]);
+  if (map.box[0] < 1 || map.box[0] > TensorMapShape::kMostBox)
+    return fmt::format("a walk with {} channels", map.box[0]);
+  if (map.box[1] < 1 || map.box[1] > TensorMapShape::kMostWalkedPixels)
+    return fmt::format("a walk with {} pixels", map.box[1]);
   for (std::size_t i = 0; i < map.walk->lower.size(); ++i) {
     const int lower = map.walk->lower[i], upper = map.walk->upper[i], stride = map.walk->stride[i];
     for (const int corner : {lower, upper})
-      if (corner < kLeastCorner || corner > kMostCorner) return fmt::format("a walk with a corner at {}", corner);
-    if (stride < 1 || stride > kMostStride) return fmt::format("a walk with a stride of {}", stride);
+      if (corner < TensorMapShape::kLeastCorner || corner > TensorMapShape::kMostCorner)
+        return fmt::format("a walk with a corner at {}", corner);
+    if (stride < 1 || stride > TensorMapShape::kMostWalkedStride)
+      return fmt::format("a walk with a stride of {}", stride);
     if (lower >= map.extents[i + 1] + upper) return fmt::format("a walk without pixels from {} to {}", lower, upper);
   }
   return "";
@@ -56,25 +59,25 @@ std::string defect_of_walk(const codegen::TensorMapShape& map) {
 /// What the copy engine asks of a tensor map, so that no launch can be refused for it.
 void require_tensor_map(const runtime::LaunchRules& rules, const codegen::KernelEntry& entry,
                         const codegen::Argument& argument) {
-  constexpr std::int64_t kUnit = 16, kMostExtent = std::int64_t{1} << 32, kMostStride = std::int64_t{1} << 40;
   constexpr std::int64_t kMostBytes = 228 * 1024;  // shared memory of a multiprocessor; not in the driver's manual
-  const codegen::TensorMapShape& map = argument.map;
+  const TensorMapShape& map = argument.map;
   const auto refuse = [&](const std::string& reason) {
     throw InternalError(fmt::format("{} has a tensor map {} that cannot be: {}", entry.name, argument.name, reason));
   };
-  if (map.rank < 2 || map.rank > codegen::TensorMapShape::kMostRank) refuse(fmt::format("of rank {}", map.rank));
+  if (map.rank < 2 || map.rank > TensorMapShape::kMostRank) refuse(fmt::format("of rank {}", map.rank));
   if (map.element_bytes != 2 && map.element_bytes != 4) refuse(fmt::format("elements of {} bytes", map.element_bytes));
   if (argument.written() && map.walk) refuse("a walk over what the kernel writes");
   if (argument.written() && map.rounds_to_tf32) refuse("what the kernel writes is to be rounded");
-  if (argument.written() && map.extents[0] * map.element_bytes % kUnit != 0)
+  if (argument.written() && map.extents[0] * map.element_bytes % TensorMapShape::kUnit != 0)
     refuse(fmt::format("rows of {} bytes, behind which a store would write", map.extents[0] * map.element_bytes));
-  if (rules.alignment(argument.role) % kUnit != 0) refuse("the tensor is at no multiple of 16 bytes");
+  if (rules.alignment(argument.role) % TensorMapShape::kUnit != 0) refuse("the tensor is at no multiple of 16 bytes");
   if (map.strides[0] != 1) refuse(fmt::format("a stride of {} along the first axis", map.strides[0]));
   std::int64_t last = 0;  // element
   for (std::size_t i = 0; i < static_cast<std::size_t>(map.rank); ++i) {
-    if (map.extents[i] < 1 || map.extents[i] > kMostExtent) refuse(fmt::format("an extent of {}", map.extents[i]));
+    if (map.extents[i] < 1 || map.extents[i] > TensorMapShape::kMostExtent)
+      refuse(fmt::format("an extent of {}", map.extents[i]));
     const std::int64_t stride = map.strides[i] * map.element_bytes;
-    if (i > 0 && (stride < 1 || stride >= kMostStride || stride % kUnit != 0))
+    if (i > 0 && (stride < 1 || stride >= TensorMapShape::kMostStride || stride % TensorMapShape::kUnit != 0))
       refuse(fmt::format("a stride of {} bytes", stride));
     if (map.extents[i] - 1 > rules.bytes(argument.role) / stride) refuse("it is larger than the tensor");
     last += (map.extents[i] - 1) * map.strides[i];
@@ -83,7 +86,7 @@ void require_tensor_map(const runtime::LaunchRules& rules, const codegen::Kernel
   const char* const kind = map.walk ? "a walk" : "a box";
   if (map.box_bytes() > kMostBytes) refuse(fmt::format("{} of {} bytes", kind, map.box_bytes()));
   const std::int64_t row = map.box[0] * map.element_bytes;
-  if (row % kUnit != 0) refuse(fmt::format("{} with rows of {} bytes", kind, row));
+  if (row % TensorMapShape::kUnit != 0) refuse(fmt::format("{} with rows of {} bytes", kind, row));
   if (map.rounds_to_tf32 && map.element_bytes != 4) refuse("no floats are to be rounded");
   const int swizzle = map.swizzle_bytes;
   if (swizzle != 0 && swizzle != 32 && swizzle != 64 && swizzle != 128)

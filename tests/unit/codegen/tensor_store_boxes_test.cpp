@@ -99,7 +99,7 @@ RC_GTEST_PROP(TensorStoreBoxesProperty, AreOfMapsThatTheDriverTakes, ()) {
     RC_ASSERT(map.box[0] * map.element_bytes == kLine && map.box_bytes() == t.box_bytes(spec));
     std::int64_t last = 0;
     for (std::size_t axis = 0; axis < 4; ++axis) {
-      RC_ASSERT(map.box[axis] >= 1 && map.box[axis] <= TensorTiling::kMostBox && map.extents[axis] >= 1);
+      RC_ASSERT(map.box[axis] >= 1 && map.box[axis] <= TensorMapShape::kMostBox && map.extents[axis] >= 1);
       if (axis > 0) RC_ASSERT(map.strides[axis] * map.element_bytes % kPiece == 0);
       last += (map.extents[axis] - 1) * map.strides[axis];
     }

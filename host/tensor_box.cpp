@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "codegen/arithmetic.h"
 #include "host/swizzle.h"
 
 namespace jitconv::host {
@@ -13,7 +14,6 @@ namespace {
 
 using codegen::TensorMapShape;
 
-constexpr int kCopyUnit = TensorMapShape::kUnit, kMostOffset = TensorMapShape::kMostWalkedOffset;
 constexpr std::size_t kImages = 3;  // the axis; before it come channels, w, h
 
 /// A word of a float, rounded to nearest TF32, ties to even. All NaNs become one.
@@ -35,9 +35,9 @@ std::optional<BoxRefusal> walk_refusal(const TensorMapShape& shape, const Tensor
     if ((at - lower) % walk.stride[i] != 0)
       return BoxRefusal{Rule::misaligned, fmt::format("from {} {} on, where a walk from {} by {} does not come", axis,
                                                       at, lower, walk.stride[i])};
-    if (const int offset = (*place.offset)[i]; offset < 0 || offset > kMostOffset)
-      return BoxRefusal{Rule::out_of_bounds,
-                        fmt::format("at an offset along {} of {}: it is 0 to {}", axis, offset, kMostOffset)};
+    if (const int offset = (*place.offset)[i]; offset < 0 || offset > TensorMapShape::kMostWalkedOffset)
+      return BoxRefusal{Rule::out_of_bounds, fmt::format("at an offset along {} of {}: it is 0 to {}", axis, offset,
+                                                         TensorMapShape::kMostWalkedOffset)};
   }
   if (place.first[kImages] < 0 || place.first[kImages] >= shape.extents[kImages])
     return BoxRefusal{Rule::out_of_bounds,
@@ -72,8 +72,7 @@ TensorBox::TensorBox(const TensorMapShape& shape, const void* tensor, const BoxP
 
 TensorBox TensorBox::of_store(const TensorMapShape& shape, const void* tensor, const BoxPlace& place) {
   TensorBox box(shape, tensor, place);
-  const std::int64_t piece = kCopyUnit / shape.element_bytes;
-  box.extents_[0] = (box.extents_[0] + piece - 1) / piece * piece;
+  box.extents_[0] = codegen::round_up(box.extents_[0], TensorMapShape::kUnit / shape.element_bytes);
   return box;
 }
 
@@ -81,7 +80,7 @@ std::uint32_t TensorBox::alignment(const TensorMapShape& shape) { return shape.s
 
 std::optional<BoxRefusal> TensorBox::refusal(const TensorMapShape& shape, const BoxPlace& place) {
   // Not in the reference: hardware takes it for an illegal instruction.
-  if (std::int64_t{place.first[0]} * shape.element_bytes % kCopyUnit != 0)
+  if (std::int64_t{place.first[0]} * shape.element_bytes % TensorMapShape::kUnit != 0)
     return BoxRefusal{Rule::misaligned, fmt::format("from index {} on, at no multiple of 16 bytes", place.first[0])};
   return shape.walk ? walk_refusal(shape, *shape.walk, place) : std::nullopt;
 }

@@ -122,7 +122,7 @@ Holes barrier_holes(const TensorTiling& tiling) {
   }
   if (tiling.share == TensorTiling::Share::steps) {
     more.add(fmt::format("Barrier* const meeting = {};  // one of each pair of warps that add their sums", next));
-    init.add("for (int i = 0; i < 4; ++i) barrier_init(meeting + i, kConsumers);");
+    init.add("for (int i = 0; i < 4; ++i) barrier_init(meeting + i, kConsumers * 32);");
   }
   return {{"more_barriers", more.text()}, {"init_barriers", init.text()}};
 }

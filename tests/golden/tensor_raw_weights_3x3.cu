@@ -448,7 +448,7 @@ jitconv_fwd_f32_nchw_n16c64h6w60_k128_3x3_tensor(const Element* __restrict__ x,
       barrier_init(full + i, kTeamWarps + 1);
       barrier_init(empty + i, 4 * 1);
     }
-    for (int i = 0; i < 4; ++i) barrier_init(meeting + i, kConsumers);
+    for (int i = 0; i < 4; ++i) barrier_init(meeting + i, kConsumers * 32);
     barrier_init_visible();
   }
   // A vector that is stored in part is read whole.
@@ -508,8 +508,7 @@ jitconv_fwd_f32_nchw_n16c64h6w60_k128_3x3_tensor(const Element* __restrict__ x,
     if (consumer == 1) next_stage();
     int met = 0;
     const auto meet_warp = [&] {  // that has the other sums of the same outputs
-      __syncwarp();
-      if (lane == 0) barrier_arrive(meeting + warp % 4);
+      barrier_arrive(meeting + warp % 4);
       barrier_wait(meeting + warp % 4, met);
       met ^= 1;
     };

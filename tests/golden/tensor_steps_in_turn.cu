@@ -462,7 +462,7 @@ jitconv_fwd_f32_nchw_n8c1024h14w14_k256_1x1_bias_relu_tensor(const __grid_consta
       barrier_init(full + i, 2);
       barrier_init(empty + i, 1);
     }
-    for (int i = 0; i < 4; ++i) barrier_init(meeting + i, kConsumers);
+    for (int i = 0; i < 4; ++i) barrier_init(meeting + i, kConsumers * 32);
     barrier_init_visible();
   }
   // Pixels are what a block waits for: its loading warps ask for the first before anything else is ready.
@@ -534,8 +534,7 @@ jitconv_fwd_f32_nchw_n8c1024h14w14_k256_1x1_bias_relu_tensor(const __grid_consta
     if (consumer == 1) next_stage();
     int met = 0;
     const auto meet_warp = [&] {  // that has the other sums of the same outputs
-      __syncwarp();
-      if (lane == 0) barrier_arrive(meeting + warp % 4);
+      barrier_arrive(meeting + warp % 4);
       barrier_wait(meeting + warp % 4, met);
       met ^= 1;
     };

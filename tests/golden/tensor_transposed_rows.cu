@@ -459,7 +459,7 @@ jitconv_fwd_f32_nchw_n16c512h28w28_k256_1x1_s2x2_tensor(const __grid_constant__ 
       barrier_init(full + i, 2);
       barrier_init(empty + i, 1);
     }
-    for (int i = 0; i < 4; ++i) barrier_init(meeting + i, kConsumers);
+    for (int i = 0; i < 4; ++i) barrier_init(meeting + i, kConsumers * 32);
     barrier_init_visible();
   }
   // A vector that is stored in part is read whole.
@@ -513,8 +513,7 @@ jitconv_fwd_f32_nchw_n16c512h28w28_k256_1x1_s2x2_tensor(const __grid_constant__ 
     if (consumer == 1) next_stage();
     int met = 0;
     const auto meet_warp = [&] {  // that has the other sums of the same outputs
-      __syncwarp();
-      if (lane == 0) barrier_arrive(meeting + warp % 4);
+      barrier_arrive(meeting + warp % 4);
       barrier_wait(meeting + warp % 4, met);
       met ^= 1;
     };

@@ -289,16 +289,17 @@ std::string tile(const TensorTiling& tiling) {
 
 /// Taps in the order of their pixels' places, if that is not the filter's.
 std::string tap_order(const ConvSpec& spec, const TensorTiling& tiling) {
-  const std::vector<int> order = TensorTiling::tap_order(spec);
+  const std::vector<int> order = tiling.tap_order(spec);
   if (std::is_sorted(order.begin(), order.end())) return {};
+  const bool columns = tiling.filter_rows == 1;
+  const std::string_view none = columns ? "kS" : "kR * kS";
   std::string list;
-  for (const int s : order) list += fmt::format("{}, ", s);
-  list += tiling.has_zeros(spec) ? "kS" : "";
+  for (const int tap : order) list += fmt::format("{}, ", tap);
+  list += tiling.has_zeros(spec) ? none : "";
   if (list.ends_with(", ")) list.resize(list.size() - 2);
   return fmt::format(
-      "// Filter columns in the order of their pixels in a run; kS stands for none.\n__constant__ int kTapOrder[] = "
-      "{{{}}};\n",
-      list);
+      "// {} in the order of their pixels in a run; {} stands for none.\n__constant__ int kTapOrder[] = {{{}}};\n",
+      columns ? "Filter columns" : "Taps, r * kS + s,", none, list);
 }
 
 /// As in other families, but for what this GPU has an instruction for.

@@ -15,14 +15,13 @@ struct Unit {
 
 std::vector<Unit> units(const ConvSpec& spec, const TensorTiling& tiling) {
   std::vector<Unit> all;
-  for (std::int64_t r = 0; r < tiling.filter_rows; ++r)
-    for (const std::int64_t s : TensorTiling::tap_order(spec))
-      for (std::int64_t slice = 0; slice < tiling.slices; ++slice)
-        all.push_back({r, s, slice,
-                       TensorTiling::phase_of(spec, s) * (tiling.phase_bytes(spec) / 16) +
-                           slice * tiling.slice_step(spec) +
-                           (r * spec.dilation.h * TensorTiling::pitch(spec) + s * spec.dilation.w / spec.stride.w) *
-                               tiling.pixel_step()});
+  for (const int tap : tiling.tap_order(spec)) {
+    const std::int64_t r = tap / spec.filter.s, s = tap % spec.filter.s;
+    for (std::int64_t slice = 0; slice < tiling.slices; ++slice)
+      all.push_back({r, s, slice,
+                     TensorTiling::phase_of(spec, s) * (tiling.phase_bytes(spec) / 16) +
+                         slice * tiling.slice_step(spec) + TensorTiling::tap_place(spec, tap) * tiling.pixel_step()});
+  }
   return all;
 }
 

@@ -30,12 +30,14 @@ std::int64_t elements_of_word(const ConvSpec& spec) { return 4 / element_bytes(s
 
 /// Which tap of the slice its row `row` is, and where the row lies: this is the order of steps and units.
 std::string place_of_row(const ConvSpec& spec, const TensorTiling& tiling) {
-  if (tiling.filter_rows > 1)
-    return "const int r = row / kS, s = row % kS;\n"
-           "const int step = (first_slice + slice) / kSlices;\n"
-           "const int unit = row * kSlices + (first_slice + slice) % kSlices;\n";
-  const std::vector<int> order = TensorTiling::tap_order(spec);
+  const std::vector<int> order = tiling.tap_order(spec);
   const bool in_order = std::is_sorted(order.begin(), order.end());
+  if (tiling.filter_rows > 1)
+    return fmt::format(
+        "const int {};\n"
+        "const int step = (first_slice + slice) / kSlices;\n"
+        "const int unit = row * kSlices + (first_slice + slice) % kSlices;\n",
+        in_order ? "r = row / kS, s = row % kS" : "tap = kTapOrder[row], r = tap / kS, s = tap % kS");
   return fmt::format(
       "const int r = row / kUnitsOfSlice, tap = row % kUnitsOfSlice, s = {};\n"
       "const int step = (first_slice + slice) / kSlices * kR + r;\n"

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <utility>
 
 #include "codegen/arithmetic.h"
 #include "codegen/source.h"
@@ -70,10 +71,16 @@ int TensorTiling::phases(const ConvSpec& spec) { return residues(spec.filter.s, 
 
 int TensorTiling::row_phases(const ConvSpec& spec) { return residues(spec.filter.r, spec.dilation.h, spec.stride.h); }
 
-std::vector<int> TensorTiling::tap_order(const ConvSpec& spec) {
-  std::vector<int> order(static_cast<std::size_t>(spec.filter.s));
+std::int64_t TensorTiling::tap_place(const ConvSpec& spec, int tap) {
+  const std::int64_t r = tap / spec.filter.s, s = tap % spec.filter.s;
+  return r * spec.dilation.h * pitch(spec) + s * spec.dilation.w / spec.stride.w;
+}
+
+std::vector<int> TensorTiling::tap_order(const ConvSpec& spec) const {
+  std::vector<int> order(static_cast<std::size_t>(taps(spec)));
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return phase_of(spec, a) < phase_of(spec, b); });
+  const auto place = [&spec](int tap) { return std::pair{phase_of(spec, tap % spec.filter.s), tap_place(spec, tap)}; };
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return place(a) < place(b); });
   return order;
 }
 

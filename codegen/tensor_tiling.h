@@ -82,8 +82,12 @@ struct TensorTiling {
   /// A filter column's place modulo the stride: pixels that are equal in this are neighbours in shared memory.
   static int phase_of(const ConvSpec& spec, std::int64_t s);
   static int phases(const ConvSpec& spec);
-  /// Filter columns in the order of their pixels' places in shared memory.
-  static std::vector<int> tap_order(const ConvSpec& spec);
+  /// A step's taps, r * S + s with r counted within the step, in the order of their pixels' places in shared memory. A
+  /// multiplication's two units must come in ascending order. Where rows of positions are shorter than what a filter
+  /// row reaches, the end of one filter row lies behind the start of the next.
+  std::vector<int> tap_order(const ConvSpec& spec) const;
+  /// Place of a tap's first pixel within a phase.
+  static std::int64_t tap_place(const ConvSpec& spec, int tap);
   /// Rows of y that end inside a run and go on behind a gap, at most.
   int row_ends(const ConvSpec& spec) const;
   /// Outputs after its window that a run computes, because the runs of some channels start late.

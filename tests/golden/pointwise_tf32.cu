@@ -76,7 +76,7 @@ using MatrixOperand = unsigned long long;
 
 // A matrix of 16-bit or 32-bit elements in shared memory, 32 bytes wide along the reduction and without swizzle: rows
 // are 16 bytes apart, and so is nothing else: its left half (16 bytes of every row) starts at `first`, the right half
-// `right_half` bytes behind it (a multiple of 16 that may be anything). `first` is a multiple of 16.
+// `right_half` bytes behind it (any multiple of 16, but not negative). `first` is a multiple of 16.
 __device__ __forceinline__ MatrixOperand matrix_operand(const void* first, unsigned right_half) {
   constexpr unsigned long long kEightRows = 128;  // bytes
   const unsigned address = static_cast<unsigned>(__cvta_generic_to_shared(first));

@@ -137,7 +137,7 @@ std::string packed_bytes_fault(tools::Device& device, const Kernel& kernel) {
   std::vector<std::byte> packed(static_cast<std::size_t>(packed_bytes));
   device.download(packed.data(), to.data(), packed_bytes);
 
-  const std::vector<int> order = codegen::TensorTiling::tap_order(spec);
+  const std::vector<int> order = tiling.tap_order(spec);
   const std::int64_t slice_channels = codegen::TensorTiling::slice_channels(spec), group_k = filter.k / spec.groups;
   const std::byte* at = packed.data();
   for (std::int64_t tile = 0; tile < spec.groups * tiling.tiles_k(spec); ++tile)
@@ -147,14 +147,15 @@ std::string packed_bytes_fault(tools::Device& device, const Kernel& kernel) {
           for (std::int64_t i = 0; i < slice_channels; ++i, at += bytes) {
             const std::int64_t k = tile % tiling.tiles_k(spec) * tiling.block_k + k_of_tile;
             const std::int64_t steps = filter.r / tiling.filter_rows;  // of a chunk
-            const std::int64_t r = step % steps * tiling.filter_rows + unit / tiling.slices / filter.s;
-            const std::int64_t place = unit / tiling.slices % filter.s;
+            const auto place = static_cast<std::size_t>(unit / tiling.slices);
+            const std::int64_t tap = place < order.size() ? order[place] : 0;  // of the step
+            const std::int64_t r = step % steps * tiling.filter_rows + tap / filter.s;
             const std::int64_t c = (step / steps * tiling.slices + unit % tiling.slices) * slice_channels + i;
             std::uint32_t expected = 0, found = 0;
             if (k < group_k && c < filter.c && unit < tiling.taps(spec) * tiling.slices)
               expected = packed_bits[static_cast<std::size_t>(
                   (((tile / tiling.tiles_k(spec) * group_k + k) * filter.c + c) * filter.r + r) * filter.s +
-                  order[static_cast<std::size_t>(place)])];
+                  tap % filter.s)];
             std::memcpy(&found, at, bytes);
             if (found != expected)
               return fmt::format("tile {} step {} unit {} k {} channel {}: {:x} instead of {:x}", tile, step, unit,

@@ -114,6 +114,10 @@ std::vector<Case> tensor_cases(const Target& target, std::size_t spread) {
       {"an odd number of batches", "input=2,72,5,12 weight=33,72,1,1", Family::pointwise},
       {"many channels", "input=1,256,4,36 weight=200,256,1,1", Family::pointwise},
       {"three groups of pixels", "input=3,72,6,14 weight=39,24,1,1 groups=3", Family::pointwise},
+      {"a filter row reaches past the next row", "input=2,3,300,1 weight=20,3,5,5 padding=2"},
+      {"a filter row reaches past the next row, images", "input=3,3,17,2 weight=20,3,3,7 padding=1,6 dilation=1,2"},
+      {"a filter row reaches past the next row, nhwc",
+       "input=2,3,70,2 weight=16,3,3,7 padding=1,3 input_layout=nhwc output_layout=nhwc"},
   };
   std::vector<Case> cases;
   for (const Shape& shape : kShapes) {

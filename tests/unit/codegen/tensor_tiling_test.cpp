@@ -53,24 +53,27 @@ RC_GTEST_PROP(TensorTilingProperty, CopiedRunsAreWholeVectorsOfTheirPlane, ()) {
 RC_GTEST_PROP(TensorTilingProperty, TapsAreOrderedByThePlacesOfTheirPixels, ()) {
   for (const TensorCandidate& one : some_tensor_candidates()) {
     const ConvSpec& spec = one.spec;
-    const std::vector<int> order = TensorTiling::tap_order(spec);
-    std::vector<int> sorted = order, all(static_cast<std::size_t>(spec.filter.s));
+    const std::vector<int> order = one.tiling.tap_order(spec);
+    std::vector<int> sorted = order, all(static_cast<std::size_t>(one.tiling.taps(spec)));
     std::iota(all.begin(), all.end(), 0);
     std::sort(sorted.begin(), sorted.end());
     RC_ASSERT(sorted == all);
     RC_ASSERT(TensorTiling::phases(spec) <= spec.stride.w);
     std::int64_t previous = -1;
-    for (const int s : order) {
+    for (const int tap : order) {
+      const std::int64_t r = tap / spec.filter.s, s = tap % spec.filter.s;
       const int phase = TensorTiling::phase_of(spec, s);
       RC_ASSERT(phase >= 0 && phase < TensorTiling::phases(spec));
       // Tap s of the position in column q reads input column q * stride + s * dilation, in the same grid row.
       const std::int64_t shift = s * spec.dilation.w / spec.stride.w;
       RC_ASSERT(shift * spec.stride.w + phase == s * spec.dilation.w);
       RC_ASSERT(shift <= TensorTiling::row_reach(spec));
-      RC_ASSERT(one.tiling.columns + shift <= one.tiling.run_pixels(spec));
-      // The second unit of a multiplication lies a positive distance behind the first.
-      const std::int64_t row = phase * one.tiling.slices * one.tiling.slice_pitch(spec) + shift;
-      RC_ASSERT(row > previous);
+      const std::int64_t place = shift + r * spec.dilation.h * TensorTiling::pitch(spec);
+      RC_ASSERT(place == TensorTiling::tap_place(spec, tap));
+      RC_ASSERT(one.tiling.columns + place <= one.tiling.run_pixels(spec));
+      // A matrix operand's right half lies nowhere before its left half.
+      const std::int64_t row = phase * one.tiling.slices * one.tiling.slice_pitch(spec) + place;
+      RC_ASSERT(row >= previous);
       previous = row;
     }
   }

@@ -98,8 +98,10 @@ class Preparation {
   std::vector<std::thread> workers_;
 };
 
-void launch_and_judge(tools::Device& device, Arena& arena, const Prepared& ready, const RunOptions& options,
-                      Report::Category& counts, std::string& wrong) {
+/// "" or everything that is wrong. Throws Error if the launch does.
+std::string launch_and_judge(tools::Device& device, Arena& arena, const Prepared& ready, const RunOptions& options,
+                             Report::Category& counts) {
+  std::string wrong;
   const ConvSpec& spec = ready.wanted->spec;
   const Kernel& kernel = *ready.kernel;
   ++counts.kernels;
@@ -120,9 +122,31 @@ void launch_and_judge(tools::Device& device, Arena& arena, const Prepared& ready
     found += judgement;
     if (!found.empty()) wrong += fmt::format("  {} data: {}\n", check::to_string(reference.kind), found);
   }
+  return wrong;
+}
+
+/// The same of a case that may not be ready. Throws CudaError alone.
+std::string outcome_of(tools::Device& device, Arena& arena, const Prepared& ready, const RunOptions& options,
+                       Report::Category& counts) {
+  std::string wrong = ready.error;
+  try {
+    if (wrong.empty()) return launch_and_judge(device, arena, ready, options, counts);
+  } catch (const CudaError&) {
+    ++counts.failed;
+    throw;
+  } catch (const Error& error) {
+    wrong = error.what();
+  }
+  ++counts.failed;
+  return wrong;
 }
 
 }  // namespace
+
+std::string run_case(tools::Device& device, Arena& arena, const Case& wanted, std::uint64_t seed,
+                     const RunOptions& options, Report::Category& counts) {
+  return outcome_of(device, arena, prepare(wanted, seed, device.properties().target, options.limits), options, counts);
+}
 
 std::string judge(tools::Device& device, const ConvSpec& spec, const Reference& reference, const LaunchArgs& args,
                   const Arena& arena, Report::Category& counts) {
@@ -159,21 +183,13 @@ Report::Category run_cases(tools::Device& device, const std::string& category, c
   Preparation preparation(cases, device.properties().target, options);
   for (std::size_t i = 0; i < cases.size(); ++i) {
     const Prepared ready = preparation.take();
-    std::string wrong = ready.error;
+    std::string wrong;
     bool context_is_lost = false;
-    if (!wrong.empty()) {
-      ++counts.failed;
-    } else {
-      try {
-        launch_and_judge(device, arena, ready, options, counts, wrong);
-      } catch (const CudaError& error) {
-        ++counts.failed;
-        wrong += error.what();
-        context_is_lost = true;
-      } catch (const Error& error) {
-        ++counts.failed;
-        wrong += error.what();
-      }
+    try {
+      wrong = outcome_of(device, arena, ready, options, counts);
+    } catch (const CudaError& error) {
+      wrong = error.what();
+      context_is_lost = true;
     }
     if (wrong.empty()) continue;
     if (++shown <= kMostShown || context_is_lost) {

@@ -36,6 +36,11 @@ struct RunOptions {
 Report::Category run_cases(tools::Device& device, const std::string& category, const std::vector<Case>& cases,
                            const RunOptions& options = {});
 
+/// Compiles, launches and judges one case in the calling thread, with data of `seed`: "" or everything that is wrong.
+/// Adds to `counts`. Throws CudaError if the driver reports one: the device is then of no use to this process any more.
+std::string run_case(tools::Device& device, Arena& arena, const Case& wanted, std::uint64_t seed,
+                     const RunOptions& options, Report::Category& counts);
+
 /// The judgement of one launch that has been made with `reference`'s data: "" or everything that is wrong. Adds to
 /// `counts`.
 std::string judge(tools::Device& device, const ConvSpec& spec, const Reference& reference, const LaunchArgs& args,

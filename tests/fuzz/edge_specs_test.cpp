@@ -1,0 +1,117 @@
+// The generator of random cases and the shrinking of failing ones. No kernel runs here.
+#include "fuzz/edge_specs.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "codegen/plan.h"
+#include "support/random_specs.h"
+
+namespace jitconv::test {
+namespace {
+
+constexpr std::int64_t kProducts = 2'000'000;
+
+std::int64_t products(const ConvSpec& spec) {
+  const TensorShape out = output_shape(spec);
+  return out.n * out.c * out.h * out.w * spec.filter.c * spec.filter.r * spec.filter.s;
+}
+
+TEST(EdgeSpecs, AreValidAndKeepTheLimit) {
+  for (std::uint64_t seed = 0; seed < 20'000; ++seed) {
+    const ConvSpec spec = edge_spec(seed, kProducts);
+    ASSERT_NO_THROW(validate(spec)) << seed;
+    ASSERT_GT(products(spec), 0) << seed;
+    ASSERT_LE(products(spec), kProducts) << seed;
+  }
+}
+
+TEST(EdgeSpecs, ASeedAlwaysGivesTheSame) {
+  EXPECT_EQ(edge_spec(7, kProducts), edge_spec(7, kProducts));
+  EXPECT_NE(edge_spec(7, kProducts), edge_spec(8, kProducts));
+  const ConvSpec spec = edge_spec(5, kProducts);
+  const Target target = parse_target("sm_90a");
+  EXPECT_EQ(edge_plan(5, spec, target), edge_plan(5, spec, target));
+}
+
+/// What the edges are, counted over seeds; each must be met often, or faults that need two of them are met never.
+TEST(EdgeSpecs, FavourTheEdges) {
+  constexpr int kSeeds = 5000;
+  int narrow = 0, filter_beyond_image = 0, grouped = 0, depthwise = 0, few_channels = 0, unaligned = 0, strided = 0,
+      dilated = 0, large_filter = 0, asymmetric = 0, mixed_layouts = 0;
+  std::set<std::tuple<DataType, Layout, Layout, MathMode>> kinds;
+  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+    const ConvSpec s = edge_spec(seed, kProducts);
+    narrow += std::min(s.input.h, s.input.w) <= 3;
+    filter_beyond_image +=
+        s.dilation.w * (s.filter.s - 1) + 1 > s.input.w || s.dilation.h * (s.filter.r - 1) + 1 > s.input.h;
+    grouped += s.groups > 1 && s.filter.c > 1;
+    depthwise += s.groups > 1 && s.filter.c == 1;
+    few_channels += s.groups == 1 && s.filter.c <= 8;
+    unaligned += s.alignment < 16;
+    strided += s.stride != Size2(1);
+    dilated += s.dilation != Size2(1);
+    large_filter += std::max(s.filter.r, s.filter.s) > 11;
+    asymmetric += s.padding.top != s.padding.bottom || s.padding.left != s.padding.right;
+    mixed_layouts += s.input_layout != s.output_layout;
+    kinds.emplace(s.dtype, s.input_layout, s.output_layout, s.math);
+  }
+  for (const int count : {narrow, filter_beyond_image, grouped, depthwise, few_channels, unaligned, strided, dilated,
+                          large_filter, asymmetric, mixed_layouts})
+    EXPECT_GT(count, kSeeds / 25);
+  EXPECT_EQ(kinds.size(), 3u * 2 * 2 * 3);
+}
+
+TEST(EdgeSpecs, ReachEveryFamily) {
+  std::set<codegen::Family> families;
+  const Target target = parse_target("sm_90a");
+  for (std::uint64_t seed = 0; seed < 3000 && families.size() < 5; ++seed)
+    families.insert(edge_plan(seed, edge_spec(seed, kProducts), target).family);
+  EXPECT_EQ(families.size(), 5u);
+}
+
+TEST(EdgeSpecs, SimplerOnesAreValidAndSimpler) {
+  for (std::uint64_t seed = 0; seed < 500; ++seed) {
+    const ConvSpec spec = edge_spec(seed, kProducts);
+    for (const ConvSpec& simpler : simpler_specs(spec)) {
+      ASSERT_NO_THROW(validate(simpler));
+      ASSERT_NE(simpler, spec);
+    }
+  }
+}
+
+TEST(EdgeSpecs, ShrinkFindsTheSmallestThatFails) {
+  // A fault of images narrower than the filter's reach that have three channels or more.
+  const auto fails = [](const ConvSpec& spec) {
+    return spec.filter.s > spec.input.w && spec.filter.c >= 3 && spec.dtype == DataType::f16;
+  };
+  int shrunk = 0;
+  for (std::uint64_t seed = 0; seed < 2000; ++seed) {
+    const ConvSpec spec = edge_spec(seed, kProducts);
+    if (!fails(spec)) continue;
+    const ConvSpec smallest = shrink(spec, fails, 1000);
+    ++shrunk;
+    ASSERT_TRUE(smallest.filter == (FilterShape{1, 3, 1, 2}) && smallest.input == (TensorShape{1, 3, 1, 1}))
+        << to_string(spec) << "\n"
+        << to_string(smallest);
+    ASSERT_EQ(smallest.epilogue.activation, Activation::none);
+    ASSERT_EQ(smallest.groups, 1);
+  }
+  EXPECT_GT(shrunk, 50);
+}
+
+TEST(EdgeSpecs, ShrinkStopsAfterItsTries) {
+  int tries = 0;
+  shrink(
+      edge_spec(1, kProducts),
+      [&tries](const ConvSpec&) {
+        ++tries;
+        return true;
+      },
+      3);
+  EXPECT_EQ(tries, 3);
+}
+
+}  // namespace
+}  // namespace jitconv::test

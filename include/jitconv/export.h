@@ -1,4 +1,4 @@
-// JITCONV_API marks what libjitconv.so exports. Everything else is built with hidden visibility.
+// JITCONV_API marks the symbols that libjitconv.so exports. All others have hidden visibility.
 #pragma once
 
 #if defined(__GNUC__)

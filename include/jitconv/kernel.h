@@ -1,4 +1,5 @@
-// compile() and what it returns. runtime/compile.cpp is the place to start reading how a spec becomes a kernel.
+// compile(), which turns a ConvSpec into a Kernel, and what a Kernel can do. To read how it works, start with
+// runtime/compile.cpp.
 #pragma once
 
 #include <cstdint>
@@ -13,25 +14,25 @@
 
 namespace jitconv {
 
-/// Device pointers of one launch; ordinary memory of the process for Execution::host. Shapes, layouts and type are
-/// those of the spec; every pointer satisfies spec.alignment. y overlaps none of the inputs, with one exception:
-/// residual may be y itself, for y += convolution, because each element of y is read and written by one thread.
+/// The pointers of one launch: to device memory, or for Execution::host to ordinary memory. Tensors are dense, have the
+/// shapes, layouts and type of the spec, and start at multiples of spec.alignment bytes. y overlaps no input, with one
+/// exception: residual may be y itself, for y += convolution, because one thread reads and writes each element of y.
 struct LaunchArgs {
   const void* x = nullptr;         ///< N, C, H, W in spec.input_layout
-  const void* w = nullptr;         ///< K, C/groups, R, S
+  const void* w = nullptr;         ///< K, C/groups, R, S; null if packed_w is given
   const void* bias = nullptr;      ///< K elements; required if and only if epilogue.bias
-  const void* residual = nullptr;  ///< as y; required if and only if epilogue.residual
+  const void* residual = nullptr;  ///< N, K, P, Q in spec.output_layout; required if and only if epilogue.residual
   void* y = nullptr;               ///< N, K, P, Q in spec.output_layout; every element is written
-  /// workspace_bytes() bytes, a multiple of 256; ignored if that is 0. Its contents need not be set and are not kept.
-  /// Launches that may run at the same time, on other streams, need one each: every launch writes to it.
+  /// Kernel::workspace_bytes() bytes at a multiple of 256; ignored if that is 0. The launch overwrites it. Launches
+  /// that may run at the same time, on different streams, need a workspace each.
   void* workspace = nullptr;
-  /// What Kernel::pack_weights() wrote, a multiple of 256; then w is null, and the workspace needs no more than
-  /// workspace_bytes_with_packed_weights().
+  /// What Kernel::pack_weights() wrote, at a multiple of 256. w is then null, and the workspace has
+  /// Kernel::workspace_bytes_with_packed_weights() bytes.
   const void* packed_w = nullptr;
 };
 
-/// What the driver, or the compiler's log, says of the compiled kernel. On the host, where a thread is a stack of its
-/// own on the CPU, registers and local_bytes are 0, and the rest is what the launch asks for.
+/// What one GPU kernel uses, according to the driver or the compiler's log. On the host registers and local_bytes are
+/// 0, and the rest is what the launch asks for.
 struct Resources {
   int registers = 0;              ///< per thread
   std::int64_t local_bytes = 0;   ///< stack and spills per thread
@@ -40,10 +41,11 @@ struct Resources {
   bool operator==(const Resources&) const = default;
 };
 
+/// Options that change neither the plan nor the results.
 struct CompileOptions {
   bool line_info = false;  ///< pass -lineinfo, for profilers; on the host lines are always known
-  /// Count memory requests and FMAs while the kernel runs, which then takes several times as long: what jitconv-run
-  /// --counters prints. For Execution::host only: compile() throws SpecError (unsupported) for a GPU.
+  /// Count memory requests and FMAs while the kernel runs, as jitconv-run --counters prints them; the kernel then takes
+  /// several times as long. For Execution::host only: for a GPU compile() throws SpecError (unsupported).
   bool counters = false;
   bool operator==(const CompileOptions&) const = default;
 };
@@ -52,46 +54,51 @@ namespace detail {
 struct KernelState;
 }
 
-/// A compiled convolution. Copies share one loaded library; all members are const and safe to call from any thread.
+/// A compiled convolution. Copies share one loaded image. All members are const and may be called from any thread.
+/// References that a member returns are valid as long as any copy of the kernel.
 class JITCONV_API Kernel {
  public:
   /// Enqueues the convolution on `stream` (a CUstream or cudaStream_t; null is the default stream) of the current
-  /// context; a thread without one gets the primary context of device 0. Asynchronous; allocates nothing, so it may be
-  /// captured into a CUDA graph once the kernel is loaded on the device, which compile() for the current device, or the
-  /// first launch on another one, does. A convolution without outputs enqueues nothing and looks at no pointer.
-  /// Throws SpecError (invalid_argument) for a missing, superfluous, misaligned or overlapping pointer, CudaError if
-  /// the driver refuses, CudaError (no_driver) if there is none, and CudaError (unsupported) on a device the kernel was
-  /// not compiled for.
-  /// For Execution::host: runs the convolution on the CPU and returns when it is done. There are no streams, so
-  /// `stream` has to be null (SpecError); launches of several threads take turns. Throws KernelFault if the kernel
-  /// breaks a rule.
+  /// context, and returns without waiting for it. A thread without a context gets the primary context of device 0.
+  /// Allocates nothing, so a launch may be captured into a CUDA graph once the kernel is loaded on the device:
+  /// compile() for the current device loads it, and so does the first launch on another device. A convolution without
+  /// outputs enqueues nothing and looks at no pointer.
+  ///
+  /// Throws SpecError (invalid_argument) for a missing, superfluous, misaligned or overlapping pointer; CudaError
+  /// (no_driver) if there is no driver, CudaError (unsupported) on a device that the kernel was not compiled for, and
+  /// CudaError if the driver refuses.
+  ///
+  /// For Execution::host it runs the convolution on the CPU and returns when y is complete. `stream` must be null
+  /// (SpecError), and launches of several threads take turns. Throws KernelFault if the kernel breaks a rule.
   void launch(void* stream, const LaunchArgs& args) const;
 
-  /// Bytes of device memory launch() needs in LaunchArgs::workspace: for weights as PyTorch stores them, or packed.
+  /// The size of LaunchArgs::workspace in bytes, for a launch with w. May be 0.
   std::int64_t workspace_bytes() const;
+  /// The size of LaunchArgs::workspace in bytes, for a launch with packed_w. May be 0.
   std::int64_t workspace_bytes_with_packed_weights() const;
 
-  /// Bytes of the weights in the order this kernel reads them; 0 if it takes them as they are.
+  /// The size of the packed weights in bytes; 0 if this kernel reads w in PyTorch's order.
   std::int64_t packed_weight_bytes() const;
-  /// Enqueues packing of w, which launch() otherwise does every time: for weights that many launches share. The format
-  /// is this kernel's own: the same spec, another version or another target may pack differently, so it is nothing to
-  /// keep on disk. w and packed_w (packed_weight_bytes() bytes, a multiple of 256) do not overlap. Asynchronous, and
-  /// throws as launch() does; SpecError (unsupported) if packed_weight_bytes() is 0.
+  /// Enqueues the packing of w, which a launch with w repeats every time. Use it for weights that many launches share.
+  /// packed_w has packed_weight_bytes() bytes, starts at a multiple of 256 and does not overlap w. Only this kernel can
+  /// read the result: another version of jitconv, another target or another compilation of the spec may pack
+  /// differently, so do not store it. Asynchronous as launch(), and throws as launch() does; SpecError (unsupported) if
+  /// packed_weight_bytes() is 0.
   void pack_weights(void* stream, const void* w, void* packed_w) const;
 
   /// The spec in canonical form: fields that cannot matter have their defaults.
   const ConvSpec& spec() const;
+  /// The target that the kernel was compiled for.
   const Target& target() const;
-  const std::string& source() const;  ///< the CUDA source, complete
-  std::string plan() const;           ///< every number that was decided, readable
-  std::string explain() const;        ///< which family and why, what was rejected, where it is slow
-  /// The cubin that is (or would be) loaded, on the host a shared object; empty for a convolution without outputs. Like
-  /// every reference this class returns, it is valid as long as any copy of the kernel.
+  const std::string& source() const;  ///< The complete CUDA source.
+  std::string plan() const;           ///< The numbers of the plan, for people: lines of `name: value`.
+  std::string explain() const;        ///< Which kernel family was chosen and why, what was rejected, what is slow.
+  /// The cubin, or for the host the shared object. Empty for a convolution without outputs.
   const std::string& image() const;
-  const std::string& compile_log() const;  ///< what the compiler said when it made the image, maybe long ago
-  std::string cache_key() const;           ///< 64 hex digits; empty for a convolution without outputs
-  bool from_cache() const;                 ///< the image came from the disk cache
-  /// One entry per GPU kernel of the launch, in order: from the driver once the kernel is loaded, else from the log.
+  const std::string& compile_log() const;  ///< The compiler's log when it made the image, possibly long ago.
+  std::string cache_key() const;           ///< 64 hex digits. Empty for a convolution without outputs.
+  bool from_cache() const;                 ///< Whether the image came from the disk cache.
+  /// What each GPU kernel of a launch uses, in order: from the driver once the kernel is loaded, before from the log.
   std::vector<Resources> resources() const;
 
   explicit Kernel(std::shared_ptr<const detail::KernelState> state) : state_(std::move(state)) {}
@@ -101,28 +108,31 @@ class JITCONV_API Kernel {
   std::shared_ptr<const detail::KernelState> state_;
 };
 
-/// Compiles for the current device and loads the result, so that the first launch is as cheap as any. The same spec
-/// again returns the same kernel; threads that ask for one spec at a time share one compilation.
-/// Throws SpecError, CompileError, CudaError. Trouble with the disk cache never throws. In a child that fork() made of
-/// a process that had used jitconv, throws CudaError (no_driver): neither CUDA nor NVRTC survives that, nor do locks
-/// that other threads held, so the same goes for host execution.
+/// Compiles for the current device and loads the kernel there, so that the first launch costs no more than later ones.
+/// The same spec again returns the same kernel; threads that ask for one spec at the same time share one compilation.
+///
+/// Throws SpecError, CompileError or CudaError. Trouble with the disk cache never throws. In the child of a process
+/// that had used jitconv before fork(), it throws CudaError (no_driver), for the host as well: neither CUDA nor NVRTC
+/// survives a fork, and locks that other threads held stay locked.
 JITCONV_API Kernel compile(const ConvSpec& spec, const CompileOptions& options = {});
 
-/// Compiles for `target` without touching a GPU or the driver; launch() loads the image at first use. For
-/// Execution::host the compiler is the machine's C++ compiler (JITCONV_HOST_CXX, or c++, g++, clang++ on the PATH).
+/// Compiles for `target` without using a GPU or the driver; the first launch loads the image. For Execution::host the
+/// compiler is a C++ compiler of this machine: JITCONV_HOST_CXX, or c++, g++ or clang++ on the PATH. Throws SpecError,
+/// CompileError, and after fork() CudaError (no_driver).
 JITCONV_API Kernel compile(const ConvSpec& spec, const Target& target, const CompileOptions& options = {});
 
 /// Counters of this process, for tests and logs.
 struct Statistics {
-  std::uint64_t memory_hits = 0;   ///< compile() returned a kernel of this process, or waited for another thread's
+  std::uint64_t memory_hits = 0;   ///< calls of compile() that found the kernel in memory or waited for another thread
   std::uint64_t disk_hits = 0;     ///< images read from the disk cache
   std::uint64_t disk_misses = 0;   ///< look-ups in the disk cache without a result
-  std::uint64_t compilations = 0;  ///< calls of NVRTC or the C++ compiler, failed ones included
-  std::uint64_t disk_errors = 0;   ///< cache files that were damaged or could not be read or written
+  std::uint64_t compilations = 0;  ///< calls of NVRTC or the C++ compiler, including those that failed
+  std::uint64_t disk_errors = 0;   ///< cache files that were damaged, or could not be read or written
 };
+/// The counters' present values.
 JITCONV_API Statistics statistics();
 
-/// "0.1.0".
+/// The library's version, "0.1.0".
 JITCONV_API const char* version();
 
 }  // namespace jitconv

@@ -1,7 +1,8 @@
-// What a caller asks for: one forward 2-D convolution, described by plain values.
+// The description of one forward 2-D convolution, in plain values.
 //
-// ConvSpec names every property that can change the generated kernel and nothing else: no pointers, no device, no
-// tuning. validate() says whether it can be computed at all; compile() (jitconv/kernel.h) turns it into a kernel.
+// ConvSpec holds every property that can change the generated kernel and nothing else: no pointers, no device, no
+// tuning. validate() says whether the convolution can be computed; compile() in jitconv/kernel.h turns it into a
+// kernel.
 #pragma once
 
 #include <array>
@@ -13,20 +14,20 @@
 
 namespace jitconv {
 
-/// Element type of x, w, bias, residual and y. Sums are always accumulated in fp32.
+/// The element type of x, w, bias, residual and y. Sums are always accumulated in fp32.
 enum class DataType : std::uint8_t { f32, f16, bf16 };
 
-/// Memory order of an activation tensor; the last letter is contiguous. Filters are always K, C/groups, R, S.
+/// The memory order of x, y and residual; the last letter is contiguous. Filters are always K, C/groups, R, S.
 enum class Layout : std::uint8_t { nchw, nhwc };
 
-/// Promise about the arithmetic, see docs/accuracy.md.
+/// The accuracy that a kernel promises. docs/accuracy.md has the bounds.
 enum class MathMode : std::uint8_t {
   ieee,  ///< fp32 FMA only
-  fp32,  ///< error against fp64 no larger than that of an fp32 FMA loop
-  tf32,  ///< operands may be rounded to TF32
+  fp32,  ///< an error against fp64 that is no larger than the bound of an fp32 FMA loop
+  tf32,  ///< operands may be rounded to TF32, which fp32 tensors need to run on tensor cores
 };
 
-/// Last step of the epilogue. x is the sum with bias and residual already added.
+/// The last step of the epilogue. x is the sum, to which bias and residual have been added.
 enum class Activation : std::uint8_t {
   none,
   relu,        ///< max(x, 0)
@@ -40,19 +41,19 @@ enum class Activation : std::uint8_t {
   clamp,      ///< min(max(x, clamp_min), clamp_max)
 };
 
-/// Extents of an activation tensor, in elements, whatever its memory layout.
+/// The extents of x or y in elements: images, channels, rows, columns. Their order here says nothing about memory.
 struct TensorShape {
   std::int64_t n = 0, c = 0, h = 0, w = 0;
   auto operator<=>(const TensorShape&) const = default;
 };
 
-/// Extents of the filter as PyTorch stores it: [k][c][r][s], where c = input channels / groups.
+/// The extents of w as PyTorch stores it, [k][c][r][s]: output channels, input channels / groups, rows, columns.
 struct FilterShape {
   std::int64_t k = 0, c = 0, r = 0, s = 0;
   auto operator<=>(const FilterShape&) const = default;
 };
 
-/// A vertical and a horizontal amount; one number sets both.
+/// A vertical and a horizontal amount, in elements. One number sets both.
 struct Size2 {
   std::int64_t h = 1, w = 1;
   constexpr Size2() = default;
@@ -61,7 +62,7 @@ struct Size2 {
   auto operator<=>(const Size2&) const = default;
 };
 
-/// Rows and columns of zeros around the input; {both}, {height, width} or {top, bottom, left, right}.
+/// Rows and columns of zeros around the input: {all}, {height, width} or {top, bottom, left, right}.
 struct Padding {
   std::int64_t top = 0, bottom = 0, left = 0, right = 0;
   constexpr Padding() = default;
@@ -72,10 +73,10 @@ struct Padding {
   auto operator<=>(const Padding&) const = default;
 };
 
-/// y = activation(conv + bias[k] + residual). The residual has y's shape, layout and type.
+/// What happens to a sum before it is stored: y = activation(sum + bias[k] + residual).
 struct Epilogue {
-  bool bias = false;
-  bool residual = false;
+  bool bias = false;      ///< K elements
+  bool residual = false;  ///< a tensor of y's shape, layout and type
   Activation activation = Activation::none;
   float slope = 0.01f;     ///< used by leaky_relu
   float clamp_min = 0.0f;  ///< used by clamp
@@ -94,40 +95,46 @@ struct ConvSpec {
   Size2 dilation{1};
   std::int64_t groups = 1;
   DataType dtype = DataType::f32;
-  Layout input_layout = Layout::nchw;
-  Layout output_layout = Layout::nchw;
+  Layout input_layout = Layout::nchw;   ///< of x
+  Layout output_layout = Layout::nchw;  ///< of y and residual
   MathMode math = MathMode::fp32;
   Epilogue epilogue;
-  /// Bytes that every pointer given to launch() is a multiple of; a power of two from the element size to 256.
-  /// Allocations satisfy 16; set the element size for views that start anywhere. Checked at launch.
+  /// Every tensor's pointer is a multiple of this many bytes; launch() checks it. A power of two from the element size
+  /// to 256. Every allocation satisfies 16. Tensors that start inside an allocation may need the element size.
   std::int64_t alignment = 16;
 
   bool operator==(const ConvSpec&) const = default;
 };
 
-/// Bytes of one element.
+/// The size of one element in bytes: 4 or 2.
 JITCONV_API std::int64_t element_bytes(DataType type);
 
-/// Extents of y: n, K, P, Q with P = (H + top + bottom - dilation.h*(R-1) - 1) / stride.h + 1, Q likewise.
-/// Throws SpecError as validate() does.
+/// The extents of y: N, K, P, Q with P = (H + top + bottom - dilation.h*(R-1) - 1) / stride.h + 1, where the quotient
+/// is rounded down, and Q likewise. Throws SpecError as validate() does.
 JITCONV_API TensorShape output_shape(const ConvSpec& spec);
 
-/// Throws SpecError naming the field, its value and the rule if the convolution is not computable: negative or zero
-/// extents (N = 0 is allowed), any extent, stride, padding, dilation or padded extent above 2^31 - 1, channels that do
-/// not divide, a filter larger than the padded input, tensors of more than 2^62 bytes, out-of-range enums, clamp_min >
-/// clamp_max, non-finite slope or clamp limits, bad alignment.
+/// Throws SpecError (invalid_spec) if the convolution cannot be computed. The message names the field, its value and
+/// the rule. It refuses extents below 1 (N may be 0); any extent, stride, padding, dilation or padded extent above
+/// 2^31 - 1; channels that groups does not divide; a filter larger than the padded input; tensors of more than 2^62
+/// bytes; enums out of range; clamp_min above clamp_max; a slope or clamp limit that is not finite; an alignment that
+/// is not a power of two from the element size to 256.
 JITCONV_API void validate(const ConvSpec& spec);
 
-/// One line that parse_spec() reads back: `input=8,32,512,512 weight=64,32,5,9 stride=1,1 padding=2,2,4,4 ...`.
+/// One line with every field: `input=8,32,512,512 weight=64,32,5,9 stride=1,1 padding=2,2,4,4 ...`. parse_spec() reads
+/// it back.
 JITCONV_API std::string to_string(const ConvSpec& spec);
 
-/// Reads the form to_string() writes; absent fields keep their defaults. Throws SpecError naming the unknown key or the
-/// unreadable value. The result is not validated.
+/// Reads the line that to_string() writes. Fields that are absent have their defaults. Throws SpecError (invalid_spec),
+/// which names the unknown key or the unreadable value. Does not validate the result.
 JITCONV_API ConvSpec parse_spec(std::string_view text);
 
+/// The enumerator's name, as parse_spec() reads it.
 JITCONV_API std::string_view to_string(DataType value);
+/// The enumerator's name, as parse_spec() reads it.
 JITCONV_API std::string_view to_string(Layout value);
+/// The enumerator's name, as parse_spec() reads it.
 JITCONV_API std::string_view to_string(MathMode value);
+/// The enumerator's name, as parse_spec() reads it.
 JITCONV_API std::string_view to_string(Activation value);
 
 }  // namespace jitconv

@@ -1,11 +1,22 @@
 # The libraries jitconv is built from, all linked statically: a binary built here runs on any distribution with the
-# same or a newer glibc. Defines jitconv::llvm_support; fmt is used as fmt::fmt-header-only.
-#
-# LLVM is asked through llvm-config, not find_package(LLVM): its package file also searches for libxml2, libffi, curl,
-# terminfo and z3, none of which LLVM Support needs for what jitconv calls.
+# same or a newer glibc. Defines jitconv::fmt and jitconv::llvm_support. Their headers are system headers: no compiler
+# warns of what they do.
 find_package(Threads REQUIRED)
 find_package(fmt 9 REQUIRED CONFIG)
 
+# fmt.cpp knows fmt 9. A later fmt is compiled in every file that formats: slower to build, otherwise the same.
+if(fmt_VERSION VERSION_LESS 10)
+  add_library(jitconv_fmt STATIC ${CMAKE_CURRENT_LIST_DIR}/fmt.cpp)
+  target_include_directories(jitconv_fmt SYSTEM PUBLIC
+    $<TARGET_PROPERTY:fmt::fmt-header-only,INTERFACE_INCLUDE_DIRECTORIES>)
+else()
+  add_library(jitconv_fmt INTERFACE)
+  target_link_libraries(jitconv_fmt INTERFACE fmt::fmt-header-only)
+endif()
+add_library(jitconv::fmt ALIAS jitconv_fmt)
+
+# LLVM is asked through llvm-config, not find_package(LLVM): its package file also searches for libxml2, libffi, curl,
+# terminfo and z3, none of which LLVM Support needs for what jitconv calls.
 find_program(LLVM_CONFIG NAMES llvm-config
   llvm-config-14 llvm-config-15 llvm-config-16 llvm-config-17 llvm-config-18 llvm-config-19 llvm-config-20
   DOC "llvm-config of the LLVM to link, 14 or later")

@@ -1,5 +1,6 @@
-# cmake --install: libjitconv.so, the headers of include/jitconv and what find_package(jitconv) needs, all relocatable
-# (the programs install themselves in tools/). The static libraries stay behind: they would bring LLVM and fmt along.
+# cmake --install: libjitconv.so, the headers of include/jitconv, what find_package(jitconv) and pkg-config need, all
+# relocatable, and the licences (the programs install themselves in tools/). The static libraries stay behind: they
+# would bring LLVM and fmt along.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -16,3 +17,13 @@ configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/jitconvConfig.cmake.in
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/jitconvConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/jitconvConfig.cmake ${PROJECT_BINARY_DIR}/jitconvConfigVersion.cmake
   DESTINATION ${jitconv_package_dir})
+
+# The path is relative, e.g. ../.., or ../../.. where libraries are in lib/x86_64-linux-gnu.
+file(RELATIVE_PATH JITCONV_PC_TO_PREFIX /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
+string(REGEX REPLACE "/$" "" JITCONV_PC_TO_PREFIX "${JITCONV_PC_TO_PREFIX}")
+configure_file(${PROJECT_SOURCE_DIR}/cmake/jitconv.pc.in ${PROJECT_BINARY_DIR}/jitconv.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/jitconv.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+# jitconv's licence, and those of what is linked statically.
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/licenses DESTINATION ${CMAKE_INSTALL_DOCDIR})

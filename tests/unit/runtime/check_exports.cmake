@@ -1,10 +1,19 @@
-# Script mode: cmake -DNM=... -DLIBRARY=... -P check_exports.cmake. Fails if the library exports anything but jitconv's
-# own interface, or lacks a part of it.
+# Script mode: cmake -DNM=... -DREADELF=... -DABI=0.1 -DLIBRARY=... -P check_exports.cmake. Fails if the library exports anything but jitconv's
+# own interface, lacks a part of it, or names another version than its SONAME.
 execute_process(COMMAND ${NM} -DC --defined-only --format=posix ${LIBRARY} OUTPUT_VARIABLE symbols
   COMMAND_ERROR_IS_FATAL ANY)
 string(REPLACE "\n" ";" symbols "${symbols}")
+execute_process(COMMAND ${READELF} -d ${LIBRARY} OUTPUT_VARIABLE dynamic COMMAND_ERROR_IS_FATAL ANY)
+if(NOT dynamic MATCHES "SONAME.*\\[libjitconv\\.so\\.(${ABI})\\]")
+  message(SEND_ERROR "the SONAME is not libjitconv.so.${ABI}:\n${dynamic}")
+endif()
 set(count 0)
 foreach(symbol IN LISTS symbols)
+  if(symbol MATCHES "^JITCONV_${ABI} A")
+    continue()
+  elseif(NOT symbol STREQUAL "" AND NOT symbol MATCHES "@@JITCONV_${ABI} ")
+    message(SEND_ERROR "not of version JITCONV_${ABI}: ${symbol}")
+  endif()
   if(symbol MATCHES "^(jitconv_|jitconv::|(typeinfo|typeinfo name|vtable) for jitconv::)")
     math(EXPR count "${count} + 1")
   elseif(NOT symbol STREQUAL "")
@@ -14,7 +23,7 @@ foreach(symbol IN LISTS symbols)
     message(SEND_ERROR "internal, but exported: ${symbol}")
   endif()
 endforeach()
-foreach(expected "jitconv_compile " "jitconv::compile" "jitconv::Kernel::launch" "jitconv::parse_target"
+foreach(expected "jitconv_compile@@" "jitconv::compile" "jitconv::Kernel::launch" "jitconv::parse_target"
                  "jitconv::validate" "typeinfo for jitconv::CompileError")
   if(NOT "${symbols}" MATCHES "(^|;)${expected}")
     message(SEND_ERROR "not exported: ${expected}")

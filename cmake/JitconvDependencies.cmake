@@ -15,47 +15,55 @@ else()
 endif()
 add_library(jitconv::fmt ALIAS jitconv_fmt)
 
-# LLVM is asked through llvm-config, not find_package(LLVM): its package file also searches for libxml2, libffi, curl,
-# terminfo and z3, none of which LLVM Support needs for what jitconv calls.
+# LLVM is, in this order, the one in JITCONV_LLVM_ROOT; the one of llvm-config, if its static libraries are there; the
+# one in build/llvm, where ./dev puts the few files of the distribution's package that are needed. find_package(LLVM) is
+# not used: it also searches for libxml2, libffi, curl and z3, none of which LLVM Support needs for what jitconv calls.
+set(JITCONV_LLVM_ROOT "" CACHE PATH "LLVM to link, 14 or later: a folder with include/llvm and lib/libLLVMSupport.a")
 find_program(LLVM_CONFIG NAMES llvm-config
   llvm-config-14 llvm-config-15 llvm-config-16 llvm-config-17 llvm-config-18 llvm-config-19 llvm-config-20
   DOC "llvm-config of the LLVM to link, 14 or later")
-if(NOT LLVM_CONFIG)
-  message(FATAL_ERROR "llvm-config not found: install llvm-dev, or pass -DLLVM_CONFIG=/path/to/llvm-config")
+
+set(llvm_includes ${PROJECT_SOURCE_DIR}/build/llvm/include)
+set(llvm_libraries ${PROJECT_SOURCE_DIR}/build/llvm/lib)
+if(JITCONV_LLVM_ROOT)
+  set(llvm_includes ${JITCONV_LLVM_ROOT}/include)
+  set(llvm_libraries ${JITCONV_LLVM_ROOT}/lib)
+elseif(LLVM_CONFIG)
+  execute_process(COMMAND ${LLVM_CONFIG} --includedir OUTPUT_VARIABLE includes OUTPUT_STRIP_TRAILING_WHITESPACE
+    COMMAND_ERROR_IS_FATAL ANY)
+  execute_process(COMMAND ${LLVM_CONFIG} --libdir OUTPUT_VARIABLE libraries OUTPUT_STRIP_TRAILING_WHITESPACE
+    COMMAND_ERROR_IS_FATAL ANY)
+  if(EXISTS ${libraries}/libLLVMSupport.a)
+    set(llvm_includes ${includes})
+    set(llvm_libraries ${libraries})
+  endif()
 endif()
 
-function(jitconv_llvm_query result)
-  execute_process(COMMAND ${LLVM_CONFIG} ${ARGN} OUTPUT_VARIABLE answer OUTPUT_STRIP_TRAILING_WHITESPACE
-    COMMAND_ERROR_IS_FATAL ANY)
-  set(${result} "${answer}" PARENT_SCOPE)
-endfunction()
-
-jitconv_llvm_query(llvm_version --version)
-jitconv_llvm_query(llvm_includes --includedir)
-jitconv_llvm_query(llvm_libraries --libdir)
+foreach(file ${llvm_libraries}/libLLVMSupport.a ${llvm_libraries}/libLLVMDemangle.a
+        ${llvm_includes}/llvm/Config/llvm-config.h)
+  if(NOT EXISTS ${file})
+    message(FATAL_ERROR "${file} not found. jitconv needs static libraries and headers of LLVM 14 or later: "
+      "./dev setup fetches them; or install llvm-dev; or pass -DLLVM_CONFIG=PROGRAM or -DJITCONV_LLVM_ROOT=FOLDER")
+  endif()
+endforeach()
+file(STRINGS ${llvm_includes}/llvm/Config/llvm-config.h llvm_version REGEX "define LLVM_VERSION_STRING ")
+string(REGEX REPLACE ".*\"(.*)\".*" "\\1" llvm_version "${llvm_version}")
 if(llvm_version VERSION_LESS 14)
-  message(FATAL_ERROR "${LLVM_CONFIG} is LLVM ${llvm_version}; jitconv needs 14 or later")
+  message(FATAL_ERROR "${llvm_includes} holds LLVM ${llvm_version}; jitconv needs 14 or later")
 endif()
 
 add_library(jitconv_llvm_support INTERFACE)
 add_library(jitconv::llvm_support ALIAS jitconv_llvm_support)
 target_include_directories(jitconv_llvm_support SYSTEM INTERFACE ${llvm_includes})
-foreach(archive LLVMSupport LLVMDemangle)
-  set(path ${llvm_libraries}/lib${archive}.a)
-  if(NOT EXISTS ${path})
-    message(FATAL_ERROR "${path} not found: install the LLVM development package (llvm-dev)")
-  endif()
-  target_link_libraries(jitconv_llvm_support INTERFACE ${path})
-endforeach()
+target_link_libraries(jitconv_llvm_support INTERFACE
+  ${llvm_libraries}/libLLVMSupport.a ${llvm_libraries}/libLLVMDemangle.a)
 
-# What LLVM Support refers to besides glibc: terminfo (does this terminal have colours?), zlib and zstd (compressed
-# streams). Static archives come first; a shared library is taken only where there is no archive.
-foreach(name tinfo z zstd)
-  find_library(JITCONV_${name}_LIBRARY NAMES lib${name}.a ${name})
-  mark_as_advanced(JITCONV_${name}_LIBRARY)
-  if(JITCONV_${name}_LIBRARY)
-    target_link_libraries(jitconv_llvm_support INTERFACE ${JITCONV_${name}_LIBRARY})
-  endif()
-endforeach()
+# CommandLine asks terminfo for the colours of the terminal. The archive comes before the shared library, which a program
+# would need at run time. (Support's compression needs zlib and zstd; nothing here refers to it.)
+find_library(JITCONV_TINFO_LIBRARY NAMES libtinfo.a tinfo)
+mark_as_advanced(JITCONV_TINFO_LIBRARY)
+if(JITCONV_TINFO_LIBRARY)
+  target_link_libraries(jitconv_llvm_support INTERFACE ${JITCONV_TINFO_LIBRARY})
+endif()
 target_link_libraries(jitconv_llvm_support INTERFACE Threads::Threads ${CMAKE_DL_LIBS} m)
 message(STATUS "LLVM Support ${llvm_version} in ${llvm_libraries}, fmt ${fmt_VERSION}")

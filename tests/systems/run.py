@@ -76,7 +76,7 @@ def trusted_key(system, mirror, folder):
     return keyring
 
 
-def bootstrap(name, root, mirror, options):
+def bootstrap(name, root, mirror, log):
     """A minimal root with ca-certificates and sudo, nothing else, and a user who may use sudo."""
     system = SYSTEMS[name]
     root.parent.mkdir(parents=True, exist_ok=True)
@@ -87,7 +87,7 @@ def bootstrap(name, root, mirror, options):
             mirror = mirror or default_mirror(system)
             command.append(f"--keyring={trusted_key(system, mirror, pathlib.Path(folder))}")
         command += [system["suite"], root, *([mirror] if mirror else []), *([system["script"]] if "script" in system else [])]
-        subprocess.run(command, check=True, stdout=options.log, stderr=options.log)
+        subprocess.run(command, check=True, stdout=log, stderr=log)
     mirror = (root / "etc/apt/sources.list").read_text().split()[1]
     suites = [system["suite"], *system["updates"]]
     components = system["components"].replace(",", " ")
@@ -129,6 +129,13 @@ def packages(root):
     return {name: int(size or 0) for name, size in (line.split(" ", 1) for line in lines if line)}
 
 
+def fetched_mb(log):
+    """What apt says it has fetched: package lists, packages to install, LLVM's package. Not what pip fetches."""
+    scale = {"kB": 1e-3, "MB": 1, "GB": 1e3}
+    return sum(float(number.replace(",", "")) * scale[unit]
+               for number, unit in re.findall(r"^Fetched ([0-9.,]+) (kB|MB|GB) in ", log, re.M))
+
+
 def folder_mb(path):
     out = subprocess.run(["du", "-sxk", path], text=True, stdout=subprocess.PIPE, check=False).stdout
     return round(int(out.split()[0]) / 1000) if out else 0
@@ -140,12 +147,13 @@ def try_system(name, options):
         subprocess.run(["rm", "-rf", "--one-file-system", root], check=True)
     if not (root / "etc/sudoers.d" / USER).exists():
         print(f"{name}: bootstrapping {root}", flush=True)
-        bootstrap(name, root, options.mirror.get(name), options)
+        with open(options.folder / f"{name}.bootstrap.log", "wb") as log:
+            bootstrap(name, root, options.mirror.get(name), log)
     for path in ["/etc/resolv.conf", *options.copy]:
         (root / path.lstrip("/")).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, root / path.lstrip("/"))
     copy_checkout(root)
-    before, result = packages(root), {"system": name, "steps": {}}
+    before, result, fetched = packages(root), {"system": name, "steps": {}}, 0
     for step in options.steps:
         log = options.folder / f"{name}.{step}.log"
         print(f"{name}: {STEPS[step]}   (log: {log})", flush=True)
@@ -154,23 +162,25 @@ def try_system(name, options):
             code = in_root(root, STEPS[step], options, output)
         result["steps"][step] = {"command": STEPS[step], "exit_code": code,
                                  "minutes": round((time.monotonic() - start) / 60, 1)}
+        text = log.read_text(errors="replace")
+        fetched += fetched_mb(text)
         if code != 0:
-            print(f"{name}: failed with {code}\n" + log.read_text(errors="replace")[-3000:], flush=True)
+            print(f"{name}: failed with {code}\n{text[-3000:]}", flush=True)
             break
     after = packages(root)
     added = sorted(set(after) - set(before))
     result.update(ok=all(s["exit_code"] == 0 for s in result["steps"].values()), packages=added,
                   packages_mb=round(sum(after[p] for p in added) / 1000),
-                  download_mb=folder_mb(root / "var/cache/apt/archives"),
+                  fetched_mb=round(fetched),
                   build_mb=folder_mb(root / "home" / USER / "jitconv/build"))
     return result
 
 
 def table(results):
-    lines = ["| system | step | result | minutes | packages added | their size | downloaded | build/ |",
+    lines = ["| system | step | result | minutes | packages added | their size | fetched by apt | build/ |",
              "|---|---|---|---|---|---|---|---|"]
     for one in results:
-        rest = f"{len(one['packages'])} | {one['packages_mb']} MB | {one['download_mb']} MB | {one['build_mb']} MB |"
+        rest = f"{len(one['packages'])} | {one['packages_mb']} MB | {one['fetched_mb']} MB | {one['build_mb']} MB |"
         for step, took in one["steps"].items():
             verdict = "ok" if took["exit_code"] == 0 else f"exit code {took['exit_code']}"
             lines.append(f"| {one['system']} | {step} | {verdict} | {took['minutes']} | {rest}")
@@ -212,8 +222,7 @@ def main():
         if IN_README.get(step, "") not in readme:
             sys.exit(f"README.md no longer says '{IN_README[step]}': change STEPS of this script with it")
     options.folder.mkdir(parents=True, exist_ok=True)
-    with open(options.folder / "bootstrap.log", "ab") as options.log:
-        results = [try_system(name, options) for name in options.system or SYSTEMS]
+    results = [try_system(name, options) for name in options.system or SYSTEMS]
     print(table(results))
     if options.json:
         options.json.write_text(json.dumps(results, indent=1) + "\n")

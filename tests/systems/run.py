@@ -36,8 +36,8 @@ STEPS = {
     "dump": "build/release/tools/jitconv-dump --input=8,32,512,512 --weight=64,32,5,9 --padding=2,4 --dilation=2,3 "
             "--bias --arch=sm_90a >/dev/null",
     "install": "cmake --install build/release --prefix ~/jitconv-installed >/dev/null",
-    "use": "cmake -S tests/install/consumer -B ~/consumer -DCMAKE_PREFIX_PATH=~/jitconv-installed >/dev/null && "
-           "cmake --build ~/consumer >/dev/null && ~/consumer/from_c && ~/consumer/from_cpp",
+    "use": "rm -rf ~/consumer && cmake -G Ninja -S tests/install/consumer -B ~/consumer "
+           "-DCMAKE_PREFIX_PATH=~/jitconv-installed >/dev/null && cmake --build ~/consumer >/dev/null && ~/consumer/from_c && ~/consumer/from_cpp",
     "test": "./dev test",
 }
 IN_README = {"run": "./dev run", "dump": "build/release/tools/jitconv-dump --input=",
@@ -86,7 +86,8 @@ def bootstrap(name, root, mirror, log):
         if "fingerprint" in system:
             mirror = mirror or default_mirror(system)
             command.append(f"--keyring={trusted_key(system, mirror, pathlib.Path(folder))}")
-        command += [system["suite"], root, *([mirror] if mirror else []), *([system["script"]] if "script" in system else [])]
+        command += [system["suite"], root, *([mirror] if mirror else [])]
+        command += [system["script"]] if "script" in system else []
         subprocess.run(command, check=True, stdout=log, stderr=log)
     mirror = (root / "etc/apt/sources.list").read_text().split()[1]
     suites = [system["suite"], *system["updates"]]
@@ -137,7 +138,8 @@ def fetched_mb(log):
 
 
 def folder_mb(path):
-    out = subprocess.run(["du", "-sxk", path], text=True, stdout=subprocess.PIPE, check=False).stdout
+    out = subprocess.run(["du", "-sxk", path], text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                         check=False).stdout
     return round(int(out.split()[0]) / 1000) if out else 0
 
 

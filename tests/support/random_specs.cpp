@@ -4,11 +4,14 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "support/full_run.h"
+
 namespace jitconv::test {
 namespace {
 
 // RapidCheck reads its configuration when the first property starts.
-[[maybe_unused]] const int kManyCases = setenv("RC_PARAMS", "max_success=1000", /*overwrite=*/0);
+[[maybe_unused]] const int kManyCases =
+    setenv("RC_PARAMS", is_full_run() ? "max_success=1000" : "max_success=250", /*overwrite=*/0);
 
 std::int64_t up_to(std::int64_t least, std::int64_t most) {
   // One draw in three at the lower edge, where most special cases are.

@@ -1,5 +1,5 @@
-// RapidCheck generators of specs. Including this file makes every property of the program run 1000 cases, unless
-// RC_PARAMS says otherwise.
+// RapidCheck generators of specs. Including this file makes every property of the program run 250 cases, with
+// `./dev test --full` 1000, unless RC_PARAMS says otherwise.
 #pragma once
 
 #include <rapidcheck.h>

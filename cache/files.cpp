@@ -4,7 +4,6 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/random.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,6 +13,8 @@
 #include <chrono>
 #include <memory>
 #include <system_error>
+
+#include "cache/write_all.h"
 
 namespace jitconv::cache {
 
@@ -81,22 +82,6 @@ FileIdentity identity_of(const struct stat& status) {
   const std::int64_t seconds = std::clamp<std::int64_t>(status.st_mtim.tv_sec, 0, 9'000'000'000);
   return {static_cast<std::uint64_t>(status.st_dev), static_cast<std::uint64_t>(status.st_ino),
           static_cast<std::uint64_t>(status.st_size), seconds * 1'000'000'000 + status.st_mtim.tv_nsec};
-}
-
-/// 0 or errno.
-int write_all(const FileDescriptor& file, std::string_view bytes) {
-  // Past the limit on file sizes the kernel kills the process instead of failing the write.
-  struct rlimit limit {};
-  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && bytes.size() > limit.rlim_cur) {
-    return EFBIG;
-  }
-  while (!bytes.empty()) {
-    const ssize_t written = retry_interrupted([&] { return ::write(file.get(), bytes.data(), bytes.size()); });
-    if (written < 0) return errno;
-    if (written == 0) return EIO;
-    bytes.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return 0;
 }
 
 /// 0 or errno.
@@ -184,7 +169,7 @@ std::optional<Problem> publish_file(const FileDescriptor& directory, const std::
   FileDescriptor file(descriptor);
 
   std::string_view call = "cannot write";
-  int error = write_all(file, bytes);
+  int error = write_all(file.get(), bytes);
   if (error == 0) error = sync(file);
   // Some file systems report a full disk or a lost server only here.
   if (const int close_error = file.close(); error == 0) error = close_error;

@@ -1,11 +1,14 @@
 // Writes the files of JITCONV_DUMP_DIR. See dump.h.
 #include "runtime/dump.h"
 
+#include <fcntl.h>
+
 #include <atomic>
 #include <filesystem>
-#include <fstream>
 #include <string>
 
+#include "cache/files.h"
+#include "cache/write_all.h"
 #include "runtime/env.h"
 #include "runtime/log.h"
 
@@ -18,11 +21,10 @@ void dump(const codegen::KernelSource& source, const cache::Key& key, std::strin
   std::filesystem::create_directories(directory, ignored);
   const std::string path =
       directory + "/" + source.entries.front().name + "_" + key.hex().substr(0, 8) + std::string(suffix);
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  file.close();
+  const cache::FileDescriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  const bool written = file.get() >= 0 && cache::write_all(file.get(), bytes) == 0;
   static std::atomic<bool> warned{false};
-  if (!file && !warned.exchange(true)) log(LogLevel::warn, "cannot write " + path + " (JITCONV_DUMP_DIR)");
+  if (!written && !warned.exchange(true)) log(LogLevel::warn, "cannot write " + path + " (JITCONV_DUMP_DIR)");
 }
 
 }  // namespace jitconv::runtime

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <exception>
 
@@ -104,6 +105,7 @@ ExitCode exit_code(ErrorCode code) {
 }
 
 int run_tool(const char* program, const std::function<int()>& body) {
+  std::signal(SIGXFSZ, SIG_IGN);  // beyond a limit on file sizes, writing fails instead of killing the program
   try {
     return body();
   } catch (const UsageError& error) {

@@ -5,6 +5,7 @@ key = File("cache/key.cpp", "key")
 digest = File("cache/digest.cpp", "digest")
 entry = File("cache/entry.cpp", "entry")
 files = File("cache/files.cpp", "files")
+write_all = File("cache/write_all.cpp", "write_all")
 scan = File("cache/scan.cpp", "scan")
 store = File("cache/store.cpp", "store")
 environment = File("cache/environment.cpp", "environment")
@@ -81,9 +82,9 @@ MUTANTS = [
     files("directories_not_private", "constexpr mode_t kPrivateDirectory = 0700;", "constexpr mode_t kPrivateDirectory = 0755;",
           "everybody can see what is compiled"),
     files("renamed_before_written",
-          "  int error = write_all(file, bytes);\n",
+          "  int error = write_all(file.get(), bytes);\n",
           "  static_cast<void>(renameat(directory.get(), temporary.c_str(), directory.get(), name.c_str()));\n"
-          "  int error = write_all(file, bytes);\n",
+          "  int error = write_all(file.get(), bytes);\n",
           "others see half an entry"),
     files("not_synced", "  if (error == 0) error = sync(file);\n", "  static_cast<void>(sync);\n",
           "after a power failure entries are empty"),
@@ -91,14 +92,15 @@ MUTANTS = [
           "an entry that did not reach the disk is published"),
     files("close_failure_ignored", "if (const int close_error = file.close(); error == 0) error = close_error;",
           "static_cast<void>(file.close());", "an entry that did not reach the server is published"),
-    files("short_write_accepted", "    bytes.remove_prefix(static_cast<std::size_t>(written));\n", "    break;\n",
+    write_all("short_write_accepted", "    bytes.remove_prefix(static_cast<std::size_t>(written));\n", "    break;\n",
           "half an entry is published"),
-    files("write_failure_ignored", "    if (written < 0) return errno;\n", "    if (written < 0) return 0;\n",
+    write_all("write_failure_ignored", "    if (written < 0) return errno;\n", "    if (written < 0) return 0;\n",
           "on a full disk half an entry is published"),
     files("temporary_left_behind", "  unlinkat(directory.get(), temporary.c_str(), 0);\n", "",
           "a full disk fills with temporary files"),
-    files("file_size_limit", "if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&", "if (false &&",
-          "a limit on file sizes kills the process"),
+    write_all("file_size_signal", "  const NoFileSizeSignal guard;\n", "", "a limit on file sizes kills the process"),
+    write_all("file_size_signal_stays", "sigtimedwait(&signal_, nullptr, &no_wait)", "sigpending(&signal_)",
+              "a limit on file sizes kills the process after the write"),
     files("interruption_is_failure", "while (result == -1 && errno == EINTR) result = call();", "",
           "signals make stores fail"),
     files("short_read_accepted", "    buffer += got;\n    bytes -= static_cast<std::size_t>(got);\n", "    break;\n",

@@ -10,6 +10,7 @@
 #include <sstream>
 #include <thread>
 
+#include "../../support/file_size_limit.h"
 #include "fake_backend.h"
 #include "runtime_test_support.h"
 
@@ -270,6 +271,15 @@ TEST_F(BackendTest, DumpsUnderItsOwnSuffix) {
   std::stringstream contents;
   contents << file.rdbuf();
   EXPECT_EQ(contents.str(), kernel.image());
+}
+
+TEST_F(BackendTest, ALimitOnFileSizesCostsADumpAndNotTheProcess) {
+  const TemporaryDirectory directory;
+  const ScopedVariable dump("JITCONV_DUMP_DIR", directory.path());
+  const ConvSpec spec = new_spec();
+  const test::FileSizeLimit limit(512);  // less than any source
+  compile_spec(spec).launch(nullptr, addresses_for(spec));
+  EXPECT_EQ(backend_.launches.size(), 1u);
 }
 
 TEST_F(BackendTest, AConvolutionWithoutOutputsNeedsNoBackend) {

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "jitconv/spec.h"
+#include "support/file_size_limit.h"
 #include "tools/documented.h"
 #include "unit/tools/cli_process.h"
 
@@ -170,6 +171,14 @@ TEST(CliDump, WritesToAFile) {
   EXPECT_EQ(result.out, "");
   EXPECT_EQ(read_file(directory.file("kernel.cu")), dump(kSmall).out);
   expect_refusal(dump(small_and({"-o", directory.file("none/kernel.cu")})), 1, "none/kernel.cu");
+}
+
+TEST(CliDump, AFileBeyondTheLimitOnFileSizesIsAnErrorThatSaysSo) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.file("kernel.cu");
+  const FileSizeLimit limit(512);
+  expect_refusal(dump(small_and({"-o", path})), 1, "cannot write " + path + ": File too large");
+  EXPECT_LE(read_file(path).size(), 512u);
 }
 
 TEST(CliDump, HarnessHoldsTheKernelUnaltered) {

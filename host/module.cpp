@@ -1,6 +1,5 @@
 // See module.h. The bytes go to a memory file, never to a file that somebody else could change between the check of its
-// digest and its execution. The memory file stays open as long as the module: the loader takes a path it has seen
-// before, /proc/self/fd/7, for the library it loaded under that path.
+// digest and its execution. The file is closed once it is loaded and mapped, so a module holds no descriptor.
 #include "host/module.h"
 
 #include <dlfcn.h>
@@ -8,15 +7,19 @@
 #include <fmt/format.h>
 #include <link.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <mutex>
+#include <string_view>
 #include <system_error>
 #include <unordered_map>
 
+#include "cache/files.h"
+#include "cache/write_all.h"
 #include "host/process.h"
 #include "host/translation.h"
 #include "jitconv/error.h"
@@ -37,9 +40,8 @@ constexpr int kMachine = -1;  // the loader decides
                   "the image is no module of host execution: " + reason);
 }
 
-[[noreturn]] void fail(const char* call) {
-  throw CudaError(ErrorCode::cuda, 0, call,
-                  fmt::format("{} failed: {}", call, std::error_code(errno, std::generic_category()).message()));
+[[noreturn]] void fail(const char* call, int error) {
+  throw CudaError(ErrorCode::cuda, 0, call, fmt::format("{} failed: {}", call, std::generic_category().message(error)));
 }
 
 /// What the loader would only find out by mapping it.
@@ -64,30 +66,39 @@ void check_header(const std::string& image) {
   }
 }
 
-class MemoryFile {
+/// Bytes as a file without a name.
+cache::FileDescriptor memory_file(std::string_view bytes) {
+  cache::FileDescriptor file(::memfd_create("jitconv-module", MFD_CLOEXEC));
+  if (file.get() < 0) fail("memfd_create", errno);
+  if (const int error = cache::write_all(file.get(), bytes); error != 0) fail("write", error);
+  return file;
+}
+
+/// A path to the descriptor that no loaded module has. The loader takes a path it knows for the library it loaded under
+/// it, and descriptors are used again, so the path spells the file's inode number in detours: "/" and "/.".
+std::string distinct_path(const cache::FileDescriptor& file) {
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0) fail("fstat", errno);
+  std::string path = "/proc/self/fd";
+  for (std::uint64_t left = status.st_ino; left != 0; left >>= 1) path += (left & 1) != 0 ? "/." : "/";
+  return fmt::format("{}/{}", path, file.get());
+}
+
+/// The bytes of a file, as long as this lives and whatever becomes of its descriptor.
+class Mapping {
  public:
-  explicit MemoryFile(const std::string& bytes) : descriptor_(::memfd_create("jitconv-module", MFD_CLOEXEC)) {
-    if (descriptor_ < 0) fail("memfd_create");
-    for (std::size_t at = 0; at < bytes.size();) {
-      const ssize_t put = ::write(descriptor_, bytes.data() + at, bytes.size() - at);
-      if (put < 0 && errno == EINTR) continue;
-      if (put <= 0) {
-        const int error = errno;
-        ::close(descriptor_);
-        errno = error;
-        fail("write");
-      }
-      at += static_cast<std::size_t>(put);
-    }
+  Mapping(const cache::FileDescriptor& file, std::size_t bytes)
+      : bytes_(bytes), first_(::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, file.get(), 0)) {
+    if (first_ == MAP_FAILED) fail("mmap", errno);
   }
-  ~MemoryFile() { ::close(descriptor_); }
-  MemoryFile(const MemoryFile&) = delete;
-  MemoryFile& operator=(const MemoryFile&) = delete;
-  int descriptor() const { return descriptor_; }
-  std::string path() const { return fmt::format("/proc/self/fd/{}", descriptor_); }
+  ~Mapping() { ::munmap(first_, bytes_); }
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+  std::string_view bytes() const { return {static_cast<const char*>(first_), bytes_}; }
 
  private:
-  int descriptor_;
+  const std::size_t bytes_;
+  void* const first_;
 };
 
 struct Close {
@@ -140,6 +151,18 @@ int line_in(const std::string& output) {
   return 0;
 }
 
+/// 0 if the program cannot tell, or there is no descriptor to show it the image by.
+int line_at(const std::string& addr2line, std::string_view image, std::uintptr_t offset) try {
+  const cache::FileDescriptor file = memory_file(image);
+  const Outcome outcome = run({.arguments = {addr2line, "-i", "-e", "/proc/self/fd/3", fmt::format("{:#x}", offset)},
+                               .directory = {},
+                               .inherited = file.get(),
+                               .limit = std::chrono::seconds(10)});
+  return outcome.succeeded() ? line_in(outcome.output) : 0;
+} catch (const CudaError&) {
+  return 0;
+}
+
 std::string find_addr2line() {
   for (const char* path : {"/usr/bin/addr2line", "/usr/local/bin/addr2line", "/usr/bin/llvm-addr2line"}) {
     if (::access(path, X_OK) == 0) return path;
@@ -150,8 +173,10 @@ std::string find_addr2line() {
 }  // namespace
 
 struct Module::State {
-  explicit State(const std::string& image) : file((check_header(image), image)) {
-    library.reset(::dlopen(file.path().c_str(), RTLD_NOW | RTLD_LOCAL));
+  explicit State(const std::string& bytes) : State(bytes, memory_file((check_header(bytes), bytes))) {}
+
+  State(const std::string& bytes, const cache::FileDescriptor& file) : image(file, bytes.size()) {
+    library.reset(::dlopen(distinct_path(file).c_str(), RTLD_NOW | RTLD_LOCAL));
     if (library == nullptr) refuse(::dlerror());
     table = static_cast<const jitconv_host_module*>(::dlsym(library.get(), "jitconv_host_module_table"));
     if (table == nullptr) refuse("it has no jitconv_host_module_table");
@@ -165,7 +190,7 @@ struct Module::State {
     shared = {shared_first, shared_first + kSharedBytes};
   }
 
-  MemoryFile file;
+  const Mapping image;  ///< all of it: debug information is not loaded
   std::unique_ptr<void, Close> library;
   const jitconv_host_module* table = nullptr;
   std::uintptr_t base = 0;
@@ -201,11 +226,7 @@ int Module::line_of(const void* pc) const {
   if (const std::string program = find_addr2line(); !program.empty()) {
     // The call is before its return address.
     const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(pc) - state_->base - 1;
-    const Outcome outcome = run({.arguments = {program, "-i", "-e", "/proc/self/fd/3", fmt::format("{:#x}", offset)},
-                                 .directory = {},
-                                 .inherited = state_->file.descriptor(),
-                                 .limit = std::chrono::seconds(10)});
-    if (outcome.succeeded()) line = line_in(outcome.output);
+    line = line_at(program, state_->image.bytes(), offset);
   }
   return state_->lines.emplace(pc, line).first->second;
 }

@@ -16,6 +16,7 @@
 #include "host/module_fixture.h"
 #include "host/process.h"
 #include "jitconv/error.h"
+#include "support/file_size_limit.h"
 
 namespace jitconv::test {
 namespace {
@@ -210,6 +211,44 @@ TEST_P(ModuleTest, ModulesOfOneEntryNameStayApart) {
     EXPECT_EQ(y_[0], static_cast<float>(2 * i));
   }
   EXPECT_EQ(kept.front()->entry("no_such_entry"), nullptr);
+}
+
+/// How often /proc/self/maps names the memory files of modules.
+int mapped_module_parts() {
+  std::ifstream maps("/proc/self/maps");
+  int parts = 0;
+  for (std::string line; std::getline(maps, line);) parts += line.find("jitconv-module") != std::string::npos ? 1 : 0;
+  return parts;
+}
+
+std::ptrdiff_t open_descriptors() {
+  return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator());
+}
+
+TEST_P(ModuleTest, HoldsNoDescriptorAndIsUnloaded) {
+  const std::string bytes = image(on_floats("  y[0] = x[0];\n"));
+  const std::ptrdiff_t descriptors = open_descriptors();
+  const int parts = mapped_module_parts();
+  {
+    const host::Module first(bytes), second(bytes);
+    EXPECT_EQ(open_descriptors(), descriptors);
+    EXPECT_GT(mapped_module_parts(), parts);
+    EXPECT_NE(first.shared_memory(), second.shared_memory());
+  }
+  EXPECT_EQ(open_descriptors(), descriptors);
+  EXPECT_EQ(mapped_module_parts(), parts);
+}
+
+TEST_P(ModuleTest, ALimitOnFileSizesIsAnErrorThatSaysSo) {
+  const std::string bytes = image(on_floats("  y[0] = x[0];\n"));
+  const FileSizeLimit limit(512);
+  try {
+    const host::Module module(bytes);
+    FAIL() << "loaded";
+  } catch (const CudaError& error) {
+    EXPECT_NE(error.result(), host::Module::kInvalidImage) << "compiling again would not help";
+    EXPECT_NE(std::string(error.what()).find("File too large"), std::string::npos) << error.what();
+  }
 }
 
 std::string refusal(const std::string& image) {

@@ -26,7 +26,8 @@ file(WRITE ${OUTPUT} "// Written by cmake/embed.cmake.
 namespace jitconv::${NAMESPACE} {
 
 const std::vector<codegen::EmbeddedFile>& embedded_files() {
-  static const std::vector<codegen::EmbeddedFile> files = {
+  // Never destroyed: static objects of the program may compile while they are destroyed.
+  static const auto& files = *new std::vector<codegen::EmbeddedFile>{
 ${table}  };
   return files;
 }

@@ -1,6 +1,7 @@
 // See compiler.h.
 #include "host/compiler.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <stdlib.h>
@@ -14,7 +15,10 @@
 #include <mutex>
 
 #include "cache/digest.h"
+#include "cache/files.h"
+#include "cache/write_all.h"
 #include "host/process.h"
+#include "host/scratch_folder.h"
 #include "host/translation.h"
 #include "jitconv/error.h"
 
@@ -91,30 +95,13 @@ Compiler search(const std::string& chosen) {
                   kOldestGnu, kOldestClang, tried.empty() ? "; there is none" : ". Tried:" + tried));
 }
 
-/// A folder of this process alone that is gone when this is.
-class PrivateFolder {
- public:
-  PrivateFolder() {
-    const std::string parent = environment("TMPDIR");
-    std::string name = (parent.empty() ? "/tmp" : parent) + "/jitconv-XXXXXX";
-    if (::mkdtemp(name.data()) == nullptr) {
-      const std::error_code error(errno, std::generic_category());
-      throw CompileError(ErrorCode::compile_failed,
-                         fmt::format("no temporary folder can be made as {} (TMPDIR): {}", name, error.message()));
-    }
-    path_ = fs::absolute(name);
-  }
-  ~PrivateFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  PrivateFolder(const PrivateFolder&) = delete;
-  PrivateFolder& operator=(const PrivateFolder&) = delete;
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
+void write_file(const fs::path& path, const std::string& text) {
+  const cache::FileDescriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  const int error = file.get() < 0 ? errno : cache::write_all(file.get(), text);
+  if (error == 0) return;
+  throw CompileError(ErrorCode::compile_failed,
+                     fmt::format("{} cannot be written: {}", path.string(), std::generic_category().message(error)));
+}
 
 std::string read_file(const fs::path& file) {
   std::ifstream stream(file, std::ios::binary);
@@ -126,6 +113,12 @@ std::string quoted(const std::string& line) {
   const std::size_t first = line.find_first_of("'`");
   if (first == std::string::npos) return {};
   return line.substr(first + 1, line.find('\'', first + 1) - first - 1);
+}
+
+/// The first line that says anything; empty if there is none.
+std::string first_line(const std::string& log) {
+  const std::size_t first = log.find_first_not_of(" \t\r\n");
+  return first == std::string::npos ? std::string() : log.substr(first, log.find('\n', first) - first);
 }
 
 /// The first complaint of a log. An unknown name is the most likely one: a built-in that has no model yet.
@@ -147,13 +140,14 @@ std::string complaint(const std::string& log) {
     if (line.find("error: ") != std::string::npos || line.find("fatal") != std::string::npos) return line;
     at = end + 1;
   }
-  return log.substr(0, log.find('\n'));
+  return first_line(log);
 }
 
 std::string failure(const Outcome& outcome, std::chrono::milliseconds limit) {
   switch (outcome.end) {
     case Outcome::End::exited:
-      return complaint(outcome.output);
+      if (!first_line(outcome.output).empty()) return complaint(outcome.output);
+      return fmt::format("the compiler exited with status {} and printed nothing", outcome.code);
     case Outcome::End::signalled:
       return fmt::format("the compiler was ended by signal {}", outcome.code);
     case Outcome::End::timed_out:
@@ -195,7 +189,8 @@ Compiler probe_compiler(const std::string& path) {
 
 Compiler find_compiler() {
   static std::mutex mutex;
-  static std::map<std::pair<std::string, std::string>, Compiler> known;
+  // Never destroyed: static objects of the program may compile while they are destroyed.
+  static auto& known = *new std::map<std::pair<std::string, std::string>, Compiler>;
   const std::pair<std::string, std::string> asked{environment("JITCONV_HOST_CXX"), environment("PATH")};
   const std::lock_guard lock(mutex);
   if (const auto found = known.find(asked); found != known.end()) return found->second;
@@ -253,11 +248,8 @@ std::vector<std::string> compile_options(const Compiler& compiler, Purpose purpo
 CompiledModule compile_module(const Compiler& compiler, const codegen::KernelSource& source,
                               const std::vector<std::string>& options, std::chrono::milliseconds limit) {
   const std::string unit = translate(source);
-  const PrivateFolder folder;
-  if (!(std::ofstream(folder.path() / "unit.cpp", std::ios::binary) << unit).flush()) {
-    throw CompileError(ErrorCode::compile_failed,
-                       fmt::format("{} cannot be written", (folder.path() / "unit.cpp").string()));
-  }
+  const ScratchFolder folder;
+  write_file(folder.path() / "unit.cpp", unit);
   Command command{.arguments = {compiler.path}, .directory = folder.path().string(), .limit = limit};
   command.arguments.insert(command.arguments.end(), options.begin(), options.end());
   // The folder's name is no part of the module: equal inputs give equal bytes.

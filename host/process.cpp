@@ -1,4 +1,6 @@
-// See process.h. The child is a process group of its own, so that a compiler that is killed takes its passes along.
+// See process.h. The program and what it starts are one process group, led by a supervisor: a few lines of shell that
+// notice when this process is gone, however it ended, and then end the group. (PR_SET_PDEATHSIG would end the
+// compiler's driver alone, not its passes.)
 #include "host/process.h"
 
 #include <fcntl.h>
@@ -8,15 +10,39 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdlib>
+#include <string_view>
 #include <thread>
+#include <utility>
+
+#include "cache/files.h"
 
 namespace jitconv::host {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+/// Runs "$@" and exits with its status. Standard input is a pipe that nobody writes to, so it ends when the process
+/// that holds its other end is gone. Then the watcher sends the group a signal at which compilers remove their files,
+/// removes the folder $0, and kills who is left. The shell waits for the watcher, since a container's init may not.
+constexpr const char* kSupervisor = R"sh(
+exec 9<&0 </dev/null
+(
+  trap '' HUP INT TERM
+  read -r end
+  kill -s TERM 0
+  [ -z "$0" ] || rm -rf "$0"
+  kill -s KILL 0
+) <&9 9<&- >/dev/null 2>&1 &
+"$@" 9<&-
+status=$?
+{ kill -s KILL $!; wait $!; } 2>/dev/null
+exit $status
+)sh";
 
 std::vector<std::string> clean_environment(const std::string& directory) {
   std::vector<std::string> environment{"LC_ALL=C", "TMPDIR=" + (directory.empty() ? "/tmp" : directory)};
@@ -33,107 +59,175 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return all;
 }
 
-/// Two ends of a pipe, both closed when it goes.
+/// The descriptor under a number that no program expects anything at: this process may run without standard streams.
+cache::FileDescriptor moved_up(cache::FileDescriptor descriptor) {
+  constexpr int kFirst = 10;
+  if (descriptor.get() < 0 || descriptor.get() >= kFirst) return descriptor;
+  return cache::FileDescriptor(::fcntl(descriptor.get(), F_DUPFD_CLOEXEC, kFirst));
+}
+
 struct Pipe {
-  int ends[2] = {-1, -1};
-  Pipe() {
-    if (::pipe2(ends, O_CLOEXEC) != 0) ends[0] = ends[1] = -1;
-  }
-  ~Pipe() {
-    close_write();
-    if (ends[0] >= 0) ::close(ends[0]);
-  }
-  Pipe(const Pipe&) = delete;
-  Pipe& operator=(const Pipe&) = delete;
-  void close_write() {
-    if (ends[1] >= 0) ::close(ends[1]);
-    ends[1] = -1;
-  }
+  cache::FileDescriptor read{-1}, write{-1};
 };
 
 /// 0 or an errno.
-int spawn(const Command& command, int output, pid_t& child) {
-  std::vector<std::string> arguments = command.arguments;
-  std::vector<std::string> environment = clean_environment(command.directory);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, output, STDERR_FILENO);
-  if (command.inherited >= 0) posix_spawn_file_actions_adddup2(&actions, command.inherited, 3);
-  if (!command.directory.empty()) posix_spawn_file_actions_addchdir_np(&actions, command.directory.c_str());
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  // Signals blocked or ignored by the host program are its own affair.
-  sigset_t none, all;
-  sigemptyset(&none);
-  sigfillset(&all);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setsigdefault(&attributes, &all);
-  posix_spawnattr_setpgroup(&attributes, 0);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  const int error = ::posix_spawn(&child, arguments.front().c_str(), &actions, &attributes, pointers(arguments).data(),
-                                  pointers(environment).data());
-  posix_spawnattr_destroy(&attributes);
-  posix_spawn_file_actions_destroy(&actions);
-  return error;
+int open_pipe(Pipe& pipe) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return errno;
+  pipe.read = moved_up(cache::FileDescriptor(ends[0]));
+  pipe.write = moved_up(cache::FileDescriptor(ends[1]));
+  return pipe.read.get() < 0 || pipe.write.get() < 0 ? EMFILE : 0;
 }
 
-/// Collects what comes until the writers are gone. False if the deadline comes first.
-bool drain(int from, Clock::time_point deadline, std::string& text) {
+/// A process group whose leader this process has started. What is left of it when this goes is killed.
+class Group {
+ public:
+  Group() = default;
+  ~Group() {
+    if (leader_ > 0) end();
+  }
+  Group(const Group&) = delete;
+  Group& operator=(const Group&) = delete;
+
+  /// 0 or an errno.
+  int start(const Command& command, int input, int output) {
+    std::vector<std::string> arguments{"/bin/sh", "-c", kSupervisor, command.directory};
+    arguments.insert(arguments.end(), command.arguments.begin(), command.arguments.end());
+    std::vector<std::string> environment = clean_environment(command.directory);
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    if (command.inherited >= 0) posix_spawn_file_actions_adddup2(&actions, command.inherited, 3);
+    posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO);
+    posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
+    posix_spawn_file_actions_adddup2(&actions, output, STDERR_FILENO);
+    if (!command.directory.empty()) posix_spawn_file_actions_addchdir_np(&actions, command.directory.c_str());
+    posix_spawnattr_t attributes;
+    posix_spawnattr_init(&attributes);
+    // Signals blocked or ignored by the host program are its own affair.
+    sigset_t none, all;
+    sigemptyset(&none);
+    sigfillset(&all);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setsigdefault(&attributes, &all);
+    posix_spawnattr_setpgroup(&attributes, 0);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    const int error = ::posix_spawn(&leader_, arguments.front().c_str(), &actions, &attributes,
+                                    pointers(arguments).data(), pointers(environment).data());
+    if (error != 0) leader_ = -1;
+    posix_spawnattr_destroy(&attributes);
+    posix_spawn_file_actions_destroy(&actions);
+    return error;
+  }
+
+  /// Whether the leader has ended. True too where this process ignores SIGCHLD: then there is nobody to ask about.
+  bool has_ended() const {
+    siginfo_t info{};
+    const int result =
+        ::waitid(P_PID, static_cast<id_t>(leader_), &info, WEXITED | WNOHANG | WNOWAIT);  // its number stays taken
+    return result == 0 ? info.si_pid == leader_ : errno == ECHILD;
+  }
+
+  /// Kills whoever is left, waits for the leader and returns its wait status: 0 if this process ignores SIGCHLD, so
+  /// that there is none to give. Then the missing result will show.
+  int end() {
+    ::kill(-leader_, SIGKILL);
+    int status = 0;
+    while (::waitpid(leader_, &status, 0) < 0) {
+      if (errno == EINTR) continue;
+      status = 0;
+      break;
+    }
+    leader_ = -1;
+    return status;
+  }
+
+ private:
+  pid_t leader_ = -1;
+};
+
+/// What a program printed: of very much, the beginning and the end.
+class Text {
+ public:
+  void add(std::string_view more) {
+    const std::size_t to_head = std::min(more.size(), kKept - head_.size());
+    head_ += more.substr(0, to_head);
+    tail_ += more.substr(to_head);
+    if (tail_.size() > 2 * kKept) shorten();
+  }
+  std::string take() {
+    if (tail_.size() > kKept) shorten();
+    if (dropped_ > 0) head_ += "\n[" + std::to_string(dropped_) + " bytes left out]\n";
+    return std::move(head_) + tail_;
+  }
+
+ private:
+  static constexpr std::size_t kKept = kKeptOutput / 2;
+  void shorten() {
+    dropped_ += tail_.size() - kKept;
+    tail_.erase(0, tail_.size() - kKept);
+  }
+  std::string head_, tail_;
+  std::size_t dropped_ = 0;
+};
+
+/// Collects what comes until the writers are gone, or the leader is and there is no more: what it has started may hold
+/// the pipe open for ever. False if the deadline comes first.
+bool collect(int from, const Group& group, Clock::time_point deadline, Text& text) {
+  constexpr milliseconds kLook{10};
   std::array<char, 4096> buffer;
   for (;;) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
-    if (left <= 0) return false;
+    const bool ended = group.has_ended();  // before the look into the pipe, which then has all it wrote
+    const auto left = std::chrono::duration_cast<milliseconds>(deadline - Clock::now());
+    if (left.count() <= 0) return false;
     pollfd waited{from, POLLIN, 0};
-    const int ready = ::poll(&waited, 1, static_cast<int>(left));
-    if (ready < 0 && errno == EINTR) continue;
-    if (ready <= 0) return false;
+    const int ready = ::poll(&waited, 1, ended ? 0 : static_cast<int>(std::min(left, kLook).count()));
+    if (ready == 0 && ended) return true;
+    if (ready == 0 || (ready < 0 && errno == EINTR)) continue;
+    if (ready < 0) return false;
     const ssize_t got = ::read(from, buffer.data(), buffer.size());
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) return true;
-    text.append(buffer.data(), static_cast<std::size_t>(got));
+    text.add({buffer.data(), static_cast<std::size_t>(got)});
   }
 }
 
-/// Whether the child has ended by the deadline; then `status` is its wait status. A program that ignores SIGCHLD has no
-/// status to give: that counts as success, and the missing result will show.
-bool reap(pid_t child, Clock::time_point deadline, int& status) {
-  for (;;) {
-    const pid_t ended = ::waitpid(child, &status, WNOHANG);
-    if (ended == child) return true;
-    if (ended < 0 && errno != EINTR) {
-      status = 0;
-      return true;
-    }
+bool wait_for(const Group& group, Clock::time_point deadline) {
+  while (!group.has_ended()) {
     if (Clock::now() >= deadline) return false;
     std::this_thread::sleep_for(std::chrono::microseconds(200));
   }
+  return true;
 }
 
 }  // namespace
 
 Outcome run(const Command& command) {
   Outcome outcome;
-  Pipe pipe;
-  if (pipe.ends[0] < 0) {
+  Pipe life, printed;
+  if ((outcome.code = open_pipe(life)) != 0 || (outcome.code = open_pipe(printed)) != 0) return outcome;
+  // The supervisor would only say that it found nothing to run.
+  if (::access(command.arguments.front().c_str(), X_OK) != 0) {
     outcome.code = errno;
     return outcome;
   }
-  pid_t child = -1;
-  outcome.code = spawn(command, pipe.ends[1], child);
+  Group group;
+  outcome.code = group.start(command, life.read.get(), printed.write.get());
   if (outcome.code != 0) return outcome;
-  pipe.close_write();
+  printed.write.close();
   const Clock::time_point deadline = Clock::now() + command.limit;
-  int status = 0;
-  if (!drain(pipe.ends[0], deadline, outcome.output) || !reap(child, deadline, status)) {
-    ::kill(-child, SIGKILL);
-    ::waitpid(child, &status, 0);
+  Text text;
+  const bool in_time = collect(printed.read.get(), group, deadline, text) && wait_for(group, deadline);
+  const int status = group.end();
+  outcome.output = text.take();
+  if (!in_time) {
     outcome.end = Outcome::End::timed_out;
     return outcome;
   }
-  outcome.end = WIFSIGNALED(status) ? Outcome::End::signalled : Outcome::End::exited;
-  outcome.code = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
+  // A shell adds 128 to the signal that ended a program.
+  const int code = WIFSIGNALED(status) ? WTERMSIG(status) + 128 : WEXITSTATUS(status);
+  const bool by_signal = code > 128 && code <= 128 + SIGRTMAX;
+  outcome.end = by_signal ? Outcome::End::signalled : Outcome::End::exited;
+  outcome.code = by_signal ? code - 128 : code;
   return outcome;
 }
 

@@ -1,6 +1,6 @@
-// Runs another program and waits for it, no longer than it may take. For compilers and addr2line: no shell, a clean
-// environment, output collected, nothing left behind. LLVM's ExecuteAndWait times out with SIGALRM, which a library has
-// no right to.
+// Runs another program and waits for it, no longer than it may take. For compilers and addr2line: a clean environment,
+// output collected, nothing left behind. If this process dies first, the program and what it has started die with it.
+// LLVM's ExecuteAndWait times out with SIGALRM, which a library has no right to.
 #pragma once
 
 #include <chrono>
@@ -10,17 +10,21 @@
 namespace jitconv::host {
 
 struct Command {
-  std::vector<std::string> arguments;  ///< the program's absolute path first
-  std::string directory;               ///< to run in; also its TMPDIR. Empty: here, and /tmp
-  int inherited = -1;                  ///< a descriptor the program gets as number 3
+  std::vector<std::string> arguments;  ///< the program's absolute path first; no shell reads them
+  /// To run in; also its TMPDIR, and removed if this process dies before the program. Empty: here, and /tmp.
+  std::string directory;
+  int inherited = -1;  ///< a descriptor the program gets as number 3
   std::chrono::milliseconds limit{60000};
 };
+
+/// Of what a program prints, more than this many bytes are not kept: the beginning and the end are.
+inline constexpr std::size_t kKeptOutput = 512 * 1024;
 
 struct Outcome {
   enum class End { exited, signalled, timed_out, not_started };
   End end = End::not_started;
   int code = 0;        ///< exit status, signal, or errno of what failed
-  std::string output;  ///< stdout and stderr together
+  std::string output;  ///< stdout and stderr together, of the program and of what it has started until it ended
   bool succeeded() const { return end == End::exited && code == 0; }
 };
 

@@ -9,68 +9,20 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
 
 #include "golden/golden_cases.h"
 #include "host/module.h"
 #include "host/small_kernel.h"
+#include "host/surroundings.h"
 #include "jitconv/error.h"
+#include "support/file_size_limit.h"
 
 namespace jitconv::test {
 namespace {
 
 namespace fs = std::filesystem;
 using host::Purpose;
-
-/// Sets a variable while it lives.
-class Variable {
- public:
-  Variable(const char* name, const std::string& value) : name_(name) {
-    if (const char* old = std::getenv(name)) old_ = old, had_ = true;
-    ::setenv(name, value.c_str(), 1);
-  }
-  ~Variable() {
-    if (had_) {
-      ::setenv(name_, old_.c_str(), 1);
-    } else {
-      ::unsetenv(name_);
-    }
-  }
-  Variable(const Variable&) = delete;
-  Variable& operator=(const Variable&) = delete;
-
- private:
-  const char* name_;
-  std::string old_;
-  bool had_ = false;
-};
-
-class Folder {
- public:
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "jitconv-test-XXXXXX").string();
-    EXPECT_NE(::mkdtemp(name.data()), nullptr);
-    path_ = name;
-  }
-  ~Folder() { fs::remove_all(path_); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  const fs::path& path() const { return path_; }
-  bool empty() const { return fs::is_empty(path_); }
-
- private:
-  fs::path path_;
-};
-
-/// A program that answers like a compiler would, or not.
-fs::path script(const Folder& folder, const std::string& body) {
-  const fs::path file = folder.path() / "script";
-  std::ofstream(file) << "#!/bin/sh\n" << body << "\n";
-  fs::permissions(file, fs::perms::owner_all);
-  return file;
-}
 
 /// CPU time of the programs this process has waited for: a busy machine does not make a compiler slower by it.
 double seconds_of_children() {
@@ -210,6 +162,33 @@ std::string missing(const std::string& chosen) {
     EXPECT_EQ(error.code(), ErrorCode::compiler_missing);
     return error.what();
   }
+}
+
+/// What compiling an empty kernel with this compiler says.
+std::string refusal(const host::Compiler& compiler) {
+  try {
+    host::compile_module(compiler, small_kernel("extern \"C\" __global__ void probe() {}\n"), {});
+    return "compiled";
+  } catch (const CompileError& error) {
+    EXPECT_EQ(error.code(), ErrorCode::compile_failed);
+    return error.what();
+  }
+}
+
+TEST(CompilerFailure, HasAReasonEvenIfTheCompilerGivesNone) {
+  const Folder folder;
+  host::Compiler compiler = compilers().front();
+  compiler.path = script(folder, "exit 7").string();
+  EXPECT_EQ(refusal(compiler).find("the compiler exited with status 7 and printed nothing\n"), 0u);
+  compiler.path = script(folder, "echo; exit 0").string();
+  EXPECT_EQ(refusal(compiler).find("the compiler exited with status 0 and printed nothing\n"), 0u);
+  compiler.path = script(folder, "echo; echo ' I give up'; exit 1").string();
+  EXPECT_EQ(refusal(compiler).find("I give up\n"), 0u) << refusal(compiler);
+}
+
+TEST(CompilerFailure, ALimitOnFileSizesIsOne) {
+  const FileSizeLimit limit(512);
+  EXPECT_NE(refusal(compilers().front()).find("unit.cpp cannot be written: File too large"), std::string::npos);
 }
 
 TEST(CompilerSearch, SaysWhatIsWrongWithTheChosenOne) {

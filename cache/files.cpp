@@ -22,6 +22,8 @@ namespace {
 
 constexpr mode_t kPrivateDirectory = 0700;
 constexpr mode_t kPrivateFile = 0600;
+constexpr mode_t kPublicDirectory = 0777;
+constexpr mode_t kPublicFile = 0666;
 constexpr int kDirectoryFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 
 template <class Call>
@@ -41,17 +43,20 @@ Problem refused(const std::string& name, const std::string& reason) {
   return {Problem::Kind::refused, 0, name + " " + reason};
 }
 
-/// Why a file or directory is not private to the effective user; empty if it is. Whoever can write a cache entry
-/// chooses code that runs on the GPU.
-std::string not_private(const struct stat& status) {
-  if (status.st_uid != geteuid()) {
-    return "is owned by user " + std::to_string(status.st_uid) + ", not by user " + std::to_string(geteuid());
+bool is_own(const struct stat& status) { return status.st_uid == geteuid(); }
+
+/// Why somebody other than the effective user and root may write a file or directory; empty if nobody may. Whoever can
+/// write a cache entry chooses code that runs on the GPU. Root can do so anyway.
+std::string distrust(const struct stat& status) {
+  if (!is_own(status) && status.st_uid != 0) {
+    return "is owned by user " + std::to_string(status.st_uid) + ", not by user " + std::to_string(geteuid()) +
+           (geteuid() != 0 ? " or root" : "");
   }
   if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0) return "can be written by its group or by everybody";
   return {};
 }
 
-Outcome<FileDescriptor> check_directory(int descriptor, const std::string& name) {
+Outcome<FileDescriptor> opened_directory(int descriptor, const std::string& name) {
   if (descriptor < 0) {
     const int error = errno;
     // What O_DIRECTORY and O_NOFOLLOW say differs between systems and file systems.
@@ -60,21 +65,36 @@ Outcome<FileDescriptor> check_directory(int descriptor, const std::string& name)
     }
     return failed("cannot open", name, error);
   }
-  FileDescriptor directory(descriptor);
+  return FileDescriptor(descriptor);
+}
+
+Outcome<FileDescriptor> check_directory(int descriptor, const std::string& name, Access access) {
+  auto opened = opened_directory(descriptor, name);
+  const auto* directory = std::get_if<FileDescriptor>(&opened);
+  if (!directory) return opened;
   struct stat status {};
-  if (fstat(directory.get(), &status) != 0) return failed("cannot examine", name, errno);
-  if (const std::string reason = not_private(status); !reason.empty()) return refused(name, reason);
-  return directory;
+  if (fstat(directory->get(), &status) != 0) return failed("cannot examine", name, errno);
+  if (const std::string reason = distrust(status); !reason.empty()) return refused(name, reason);
+  if (access != Access::read && !is_own(status)) {
+    return Problem{Problem::Kind::foreign, 0,
+                   name + " belongs to root: its entries are used, none is stored or removed"};
+  }
+  return opened;
 }
 
 /// 0 or errno.
-int make_directories(const std::string& path) {
-  if (mkdir(path.c_str(), kPrivateDirectory) == 0 || errno == EEXIST) return 0;
+int make_directories(const std::string& path, mode_t mode) {
+  if (mkdir(path.c_str(), mode) == 0 || errno == EEXIST) return 0;
   if (errno != ENOENT) return errno;
-  const std::size_t slash = path.find_last_not_of('/', path.rfind('/'));
-  if (slash == std::string::npos) return ENOENT;
-  if (const int error = make_directories(path.substr(0, slash + 1)); error != 0) return error;
-  return mkdir(path.c_str(), kPrivateDirectory) == 0 || errno == EEXIST ? 0 : errno;
+  const std::size_t slash = path.rfind('/');
+  const std::size_t parent = slash == std::string::npos ? slash : path.find_last_not_of('/', slash);
+  if (parent == std::string::npos) return ENOENT;
+  if (const int error = make_directories(path.substr(0, parent + 1), mode); error != 0) return error;
+  return mkdir(path.c_str(), mode) == 0 || errno == EEXIST ? 0 : errno;
+}
+
+int open_path(const std::string& path) {
+  return retry_interrupted([&] { return open(path.c_str(), kDirectoryFlags); });
 }
 
 FileIdentity identity_of(const struct stat& status) {
@@ -107,28 +127,41 @@ int FileDescriptor::close() {
   return errno == EINTR ? 0 : errno;
 }
 
-Outcome<FileDescriptor> open_root(const std::string& path, Create create) {
-  const auto open_it = [&] { return retry_interrupted([&] { return open(path.c_str(), kDirectoryFlags); }); };
-  int descriptor = open_it();
-  if (descriptor < 0 && errno == ENOENT && create == Create::yes) {
-    if (const int error = make_directories(path); error != 0) return failed("cannot create", path, error);
-    descriptor = open_it();
-  }
-  return check_directory(descriptor, path);
+std::string without_trailing_slashes(std::string path) {
+  while (path.size() > 1 && (path.back() == '/' || path.ends_with("/."))) path.pop_back();
+  return path;
 }
 
-Outcome<FileDescriptor> open_directory(const FileDescriptor& parent, const std::string& name, Create create) {
+Outcome<FileDescriptor> open_root(const std::string& path, Access access) {
+  int descriptor = open_path(path);
+  if (descriptor < 0 && errno == ENOENT && access == Access::create) {
+    if (const int error = make_directories(path, kPrivateDirectory); error != 0) {
+      return failed("cannot create", path, error);
+    }
+    descriptor = open_path(path);
+  }
+  return check_directory(descriptor, path, access);
+}
+
+Outcome<FileDescriptor> open_public_directory(const std::string& path) {
+  if (const int error = make_directories(path, kPublicDirectory); error != 0) {
+    return failed("cannot create", path, error);
+  }
+  return opened_directory(open_path(path), path);
+}
+
+Outcome<FileDescriptor> open_directory(const FileDescriptor& parent, const std::string& name, Access access) {
   const auto open_it = [&] {
     return retry_interrupted([&] { return openat(parent.get(), name.c_str(), kDirectoryFlags); });
   };
   int descriptor = open_it();
-  if (descriptor < 0 && errno == ENOENT && create == Create::yes) {
+  if (descriptor < 0 && errno == ENOENT && access == Access::create) {
     if (mkdirat(parent.get(), name.c_str(), kPrivateDirectory) != 0 && errno != EEXIST) {
       return failed("cannot create", name, errno);
     }
     descriptor = open_it();
   }
-  return check_directory(descriptor, name);
+  return check_directory(descriptor, name, access);
 }
 
 Outcome<OpenFile> open_file(const FileDescriptor& directory, const std::string& name) {
@@ -144,8 +177,8 @@ Outcome<OpenFile> open_file(const FileDescriptor& directory, const std::string& 
   struct stat status {};
   if (fstat(file.get(), &status) != 0) return failed("cannot examine", name, errno);
   if (!S_ISREG(status.st_mode)) return refused(name, "is not a regular file");
-  if (const std::string reason = not_private(status); !reason.empty()) return refused(name, reason);
-  return OpenFile{std::move(file), identity_of(status)};
+  if (const std::string reason = distrust(status); !reason.empty()) return refused(name, reason);
+  return OpenFile{std::move(file), identity_of(status), is_own(status)};
 }
 
 std::optional<Problem> read_exactly(const FileDescriptor& file, char* buffer, std::size_t bytes) {
@@ -160,10 +193,10 @@ std::optional<Problem> read_exactly(const FileDescriptor& file, char* buffer, st
 }
 
 std::optional<Problem> publish_file(const FileDescriptor& directory, const std::string& temporary,
-                                    const std::string& name, std::string_view bytes) {
+                                    const std::string& name, std::string_view bytes, Readers readers) {
+  const mode_t mode = readers == Readers::owner ? kPrivateFile : kPublicFile;
   const int descriptor = retry_interrupted([&] {
-    return openat(directory.get(), temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-                  kPrivateFile);
+    return openat(directory.get(), temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
   });
   if (descriptor < 0) return failed("cannot create", temporary, errno);
   FileDescriptor file(descriptor);
@@ -182,15 +215,20 @@ std::optional<Problem> publish_file(const FileDescriptor& directory, const std::
   return failed(call, temporary, error);
 }
 
-std::optional<FileStatus> examine(const FileDescriptor& directory, const std::string& name) {
+Outcome<FileStatus> examine(const FileDescriptor& directory, const std::string& name) {
   struct stat status {};
-  if (fstatat(directory.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return std::nullopt;
+  if (fstatat(directory.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
+    return failed("cannot examine", name, errno);
+  }
   return FileStatus{identity_of(status), S_ISREG(status.st_mode) != 0};
 }
 
-bool remove_unchanged(const FileDescriptor& directory, const std::string& name, const FileIdentity& identity) {
-  const auto status = examine(directory, name);
-  return status && status->identity == identity && unlinkat(directory.get(), name.c_str(), 0) == 0;
+Outcome<bool> remove_unchanged(const FileDescriptor& directory, const std::string& name, const FileIdentity& identity) {
+  auto status = examine(directory, name);
+  if (auto* problem = std::get_if<Problem>(&status)) return std::move(*problem);
+  if (std::get<FileStatus>(status).identity != identity) return false;
+  if (unlinkat(directory.get(), name.c_str(), 0) != 0) return failed("cannot remove", name, errno);
+  return true;
 }
 
 std::optional<Problem> for_each_name(const FileDescriptor& directory,
@@ -224,6 +262,11 @@ void touch(const FileDescriptor& file) {
 std::int64_t now_ns() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+}
+
+bool in_future(std::int64_t time_ns, std::int64_t now) {
+  constexpr std::int64_t kHourNs = std::int64_t{3600} * 1'000'000'000;
+  return time_ns - now > kHourNs;
 }
 
 std::uint64_t random_number() {

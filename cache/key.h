@@ -9,7 +9,7 @@
 namespace jitconv::cache {
 
 /// Raised whenever the entry format or the meaning of a key field changes.
-inline constexpr std::uint64_t kSchema = 1;
+inline constexpr std::uint64_t kSchema = 2;
 
 /// Everything that decides which bytes a compilation produces.
 struct KeyInputs {

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
+#include <utility>
 #include <vector>
 
 namespace jitconv::cache {
@@ -44,39 +44,85 @@ bool is_temporary(std::string_view name) {
          name.size() == dash + 1 + kRandomDigits && consists_of(name.substr(dash + 1), kHexDigits);
 }
 
-void visit_fan_out(const FileDescriptor& schema, FoundFile file,
-                   const std::function<void(const FileDescriptor&, const FoundFile&)>& visit) {
-  const auto opened = open_directory(schema, file.fan_out, Create::no);
-  const auto* directory = std::get_if<FileDescriptor>(&opened);
+using Visit = std::function<void(const FileDescriptor&, const FoundFile&)>;
+
+/// The value of an outcome; null after `trouble` has been told why there is none, unless the file is merely absent.
+template <class T>
+const T* value_or_tell(const Outcome<T>& outcome, const Trouble& trouble) {
+  const auto* problem = std::get_if<Problem>(&outcome);
+  if (problem && problem->kind != Problem::Kind::absent) trouble(*problem);
+  return std::get_if<T>(&outcome);
+}
+
+void list_names(const FileDescriptor& directory, const std::function<void(const std::string&)>& visit,
+                const Trouble& trouble) {
+  const auto problem = for_each_name(directory, visit);
+  if (problem && problem->kind != Problem::Kind::absent) trouble(*problem);
+}
+
+void visit_fan_out(const FileDescriptor& schema, FoundFile file, const Visit& visit, const Trouble& trouble) {
+  const auto opened = open_directory(schema, file.fan_out, Access::read);
+  const auto* directory = value_or_tell(opened, trouble);
   if (!directory) return;
-  for_each_name(*directory, [&](const std::string& name) {
+  const auto visit_name = [&](const std::string& name) {
     file.temporary = is_temporary(name);
     if (!file.temporary && !is_entry(name, file.fan_out)) return;
-    const auto status = examine(*directory, name);
+    const auto examined = examine(*directory, name);
+    const auto* status = value_or_tell(examined, trouble);
     if (!status) return;
     file.name = name;
     file.status = *status;
     visit(*directory, file);
-  });
+  };
+  list_names(*directory, visit_name, trouble);
 }
 
-enum class Fate : std::uint8_t { removed, gone_already, kept };
+/// Removes files of one walk and keeps account of them.
+class Remover {
+ public:
+  explicit Remover(const Trouble& trouble) : trouble_(trouble) {}
 
-Fate remove_found(const FileDescriptor& root, const FoundFile& file) {
-  const auto schema = open_directory(root, file.schema, Create::no);
-  if (!std::holds_alternative<FileDescriptor>(schema)) return Fate::gone_already;
-  const auto directory = open_directory(std::get<FileDescriptor>(schema), file.fan_out, Create::no);
-  if (!std::holds_alternative<FileDescriptor>(directory)) return Fate::gone_already;
-  if (remove_unchanged(std::get<FileDescriptor>(directory), file.name, file.status.identity)) return Fate::removed;
-  return examine(std::get<FileDescriptor>(directory), file.name) ? Fate::kept : Fate::gone_already;
-}
+  /// Removes the version that was found; true if it takes up no space any more, by this call or another process's.
+  bool remove(const FileDescriptor& directory, const FoundFile& file) {
+    const auto outcome = remove_unchanged(directory, file.name, file.status.identity);
+    if (const bool* by_us = std::get_if<bool>(&outcome)) {
+      if (*by_us) {
+        removed.files += file.temporary ? 0 : 1;
+        removed.bytes += file.status.identity.bytes;
+      }
+      return *by_us;
+    }
+    return failed(std::get<Problem>(outcome));
+  }
 
-/// Bytes removed. A clock that jumped leaves files of the future; they must not stay for ever.
-std::uint64_t remove_if_stale(const FileDescriptor& directory, const FoundFile& file) {
-  const FileIdentity& identity = file.status.identity;
-  const bool stale = file.status.regular && std::abs(now_ns() - identity.modified_ns) > kStaleTemporaryNs;
-  return stale && remove_unchanged(directory, file.name, identity) ? identity.bytes : 0;
-}
+  /// As above, for a file whose directory is open no more.
+  bool remove_below(const FileDescriptor& root, const FoundFile& file) {
+    const auto schema = open_directory(root, file.schema, Access::write);
+    if (const auto* problem = std::get_if<Problem>(&schema)) return failed(*problem);
+    const auto directory = open_directory(std::get<FileDescriptor>(schema), file.fan_out, Access::write);
+    if (const auto* problem = std::get_if<Problem>(&directory)) return failed(*problem);
+    return remove(std::get<FileDescriptor>(directory), file);
+  }
+
+  /// A clock that jumped leaves files of the future; they must not stay for ever.
+  void remove_if_stale(const FileDescriptor& directory, const FoundFile& file) {
+    const std::int64_t modified_ns = file.status.identity.modified_ns, now = now_ns();
+    const bool stale = now - modified_ns > kStaleTemporaryNs || in_future(modified_ns, now);
+    if (file.status.regular && stale) remove(directory, file);
+  }
+
+  Removed removed;
+
+ private:
+  bool failed(const Problem& problem) {
+    if (problem.kind == Problem::Kind::absent) return true;
+    ++removed.left;
+    trouble_(problem);
+    return false;
+  }
+
+  const Trouble& trouble_;
+};
 
 }  // namespace
 
@@ -91,66 +137,58 @@ std::string temporary_name() {
   return std::string(kTemporaryPrefix) + std::to_string(getpid()) + "-" + random;
 }
 
-void for_each_file(const FileDescriptor& root,
-                   const std::function<void(const FileDescriptor&, const FoundFile&)>& visit) {
-  for_each_name(root, [&](const std::string& schema_name) {
+void for_each_file(const FileDescriptor& root, const Visit& visit, const Trouble& trouble) {
+  const auto visit_schema = [&](const std::string& schema_name) {
     if (!is_schema_directory(schema_name)) return;
-    const auto opened = open_directory(root, schema_name, Create::no);
-    const auto* schema = std::get_if<FileDescriptor>(&opened);
+    const auto opened = open_directory(root, schema_name, Access::read);
+    const auto* schema = value_or_tell(opened, trouble);
     if (!schema) return;
-    for_each_name(*schema, [&](const std::string& fan_out) {
+    const auto visit_name = [&](const std::string& fan_out) {
       if (!is_fan_out_directory(fan_out)) return;
       FoundFile file;
       file.schema = schema_name;
       file.fan_out = fan_out;
-      visit_fan_out(*schema, file, visit);
-    });
-  });
+      visit_fan_out(*schema, file, visit, trouble);
+    };
+    list_names(*schema, visit_name, trouble);
+  };
+  list_names(root, visit_schema, trouble);
 }
 
-Removed remove_oldest(const FileDescriptor& root, std::uint64_t max_bytes) {
-  Removed removed;
+Removed remove_oldest(const FileDescriptor& root, std::uint64_t max_bytes, const Trouble& trouble) {
+  Remover remover(trouble);
   std::uint64_t total = 0;
   std::vector<FoundFile> entries;
-  for_each_file(root, [&](const FileDescriptor& directory, const FoundFile& file) {
+  const auto visit = [&](const FileDescriptor& directory, const FoundFile& file) {
+    if (file.temporary) return remover.remove_if_stale(directory, file);
     if (!file.status.regular) return;
-    if (file.temporary) {
-      removed.bytes += remove_if_stale(directory, file);
-    } else {
-      total += file.status.identity.bytes;
-      entries.push_back(file);
-    }
-  });
-  if (total <= max_bytes) return removed;
+    total += file.status.identity.bytes;
+    entries.push_back(file);
+  };
+  for_each_file(root, visit, trouble);
+  if (total <= max_bytes) return remover.removed;
 
-  std::sort(entries.begin(), entries.end(), [](const FoundFile& a, const FoundFile& b) {
-    return a.status.identity.modified_ns < b.status.identity.modified_ns;
-  });
+  // A time in the future says nothing of an entry's use, and entries dated so would never be the oldest.
+  const auto order = [now = now_ns()](const FoundFile& file) {
+    const std::int64_t modified_ns = file.status.identity.modified_ns;
+    return std::pair(!in_future(modified_ns, now), modified_ns);
+  };
+  std::sort(entries.begin(), entries.end(),
+            [&](const FoundFile& a, const FoundFile& b) { return order(a) < order(b); });
   for (const FoundFile& entry : entries) {
     if (total <= max_bytes) break;
-    const std::uint64_t bytes = entry.status.identity.bytes;
-    const Fate fate = remove_found(root, entry);
-    if (fate == Fate::kept) continue;
-    total -= bytes;
-    if (fate == Fate::removed) {
-      ++removed.files;
-      removed.bytes += bytes;
-    }
+    if (remover.remove_below(root, entry)) total -= entry.status.identity.bytes;
   }
-  return removed;
+  return remover.removed;
 }
 
-Removed remove_all(const FileDescriptor& root) {
-  Removed removed;
-  for_each_file(root, [&](const FileDescriptor& directory, const FoundFile& file) {
-    if (file.temporary) {
-      removed.bytes += remove_if_stale(directory, file);
-    } else if (remove_unchanged(directory, file.name, file.status.identity)) {
-      ++removed.files;
-      removed.bytes += file.status.identity.bytes;
-    }
-  });
-  return removed;
+Removed remove_all(const FileDescriptor& root, const Trouble& trouble) {
+  Remover remover(trouble);
+  const auto visit = [&](const FileDescriptor& directory, const FoundFile& file) {
+    file.temporary ? remover.remove_if_stale(directory, file) : static_cast<void>(remover.remove(directory, file));
+  };
+  for_each_file(root, visit, trouble);
+  return remover.removed;
 }
 
 }  // namespace jitconv::cache

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -11,7 +12,7 @@
 
 namespace jitconv::cache {
 
-/// "v1".
+/// "v2".
 std::string schema_directory(std::uint64_t schema);
 /// The first two hex digits: 256 directories keep lookups fast with any number of entries.
 std::string fan_out_directory(const Key& key);
@@ -25,21 +26,24 @@ struct FoundFile {
   bool temporary = false;  ///< otherwise an entry
 };
 
+using Trouble = std::function<void(const Problem&)>;
+
 /// Calls `visit` with every file of this schema and of older ones that share the layout, and the directory it lies in.
-/// Directories that cannot be read, or must not be trusted, are left out.
+/// Directories and files that cannot be examined, or must not be trusted, are left out and given to `trouble`.
 void for_each_file(const FileDescriptor& root,
-                   const std::function<void(const FileDescriptor&, const FoundFile&)>& visit);
+                   const std::function<void(const FileDescriptor&, const FoundFile&)>& visit, const Trouble& trouble);
 
 struct Removed {
   std::uint64_t files = 0;  ///< entries
   std::uint64_t bytes = 0;  ///< entries and temporary files
+  std::uint64_t left = 0;   ///< files that should have gone, but the system refused
 };
 
-/// Removes temporary files older than an hour, then entries, least recently modified first, until at most max_bytes of
-/// entries are left. A file that changes meanwhile is kept.
-Removed remove_oldest(const FileDescriptor& root, std::uint64_t max_bytes);
+/// Removes temporary files older than an hour, then entries until at most max_bytes of them are left: first those dated
+/// in the future, then the least recently modified. A file that changes meanwhile is kept.
+Removed remove_oldest(const FileDescriptor& root, std::uint64_t max_bytes, const Trouble& trouble);
 
 /// Removes every entry, whatever it holds, and temporary files older than an hour.
-Removed remove_all(const FileDescriptor& root);
+Removed remove_all(const FileDescriptor& root, const Trouble& trouble);
 
 }  // namespace jitconv::cache

@@ -7,9 +7,9 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
-#include <cstdlib>
 #include <exception>
 
+#include "cache/entry_file.h"
 #include "cache/files.h"
 #include "cache/scan.h"
 
@@ -23,12 +23,6 @@ constexpr std::uint64_t kScansPerLimit = 32;
 constexpr int kSaveAttempts = 3;
 
 void warn_on_stderr(const std::string& message) { std::fprintf(stderr, "jitconv: %s\n", message.c_str()); }
-
-/// Without the "/" and "/." at the end, through which open() would follow a symbolic link.
-std::string without_trailing_slashes(std::string path) {
-  while (path.size() > 1 && (path.back() == '/' || path.ends_with("/."))) path.pop_back();
-  return path;
-}
 
 /// Adds to a counter for the length of a scope.
 class Counted {
@@ -53,47 +47,10 @@ bool is_lasting(const Problem& problem) {
 }
 
 /// The directory that holds the entry of a key.
-Outcome<FileDescriptor> open_folder(const FileDescriptor& root, const Key& key, Create create) {
-  auto schema = open_directory(root, schema_directory(kSchema), create);
+Outcome<FileDescriptor> open_folder(const FileDescriptor& root, const Key& key, Access access) {
+  auto schema = open_directory(root, schema_directory(kSchema), access);
   if (std::holds_alternative<Problem>(schema)) return schema;
-  return open_directory(std::get<FileDescriptor>(schema), fan_out_directory(key), create);
-}
-
-/// The bytes of an entry file; the size is that of the file, so it bounds what is allocated.
-std::variant<std::string, DecodeFailure, Problem> read_entry(const OpenFile& open) {
-  const std::uint64_t file_bytes = open.identity.bytes;
-  std::array<char, kHeaderBytes> header{};
-  const auto header_bytes = static_cast<std::size_t>(std::min<std::uint64_t>(file_bytes, header.size()));
-  if (auto problem = read_exactly(open.file, header.data(), header_bytes)) return std::move(*problem);
-  if (auto failure = check_header({header.data(), header_bytes}, file_bytes)) return std::move(*failure);
-
-  std::string bytes(header.data(), header_bytes);
-  bytes.resize(static_cast<std::size_t>(file_bytes));
-  if (auto problem = read_exactly(open.file, bytes.data() + header_bytes, bytes.size() - header_bytes)) {
-    return std::move(*problem);
-  }
-  return bytes;
-}
-
-std::variant<Entry, DecodeFailure, Problem> read_and_decode(const OpenFile& open, const Key& key) {
-  auto bytes = read_entry(open);
-  if (auto* failure = std::get_if<DecodeFailure>(&bytes)) return std::move(*failure);
-  if (auto* problem = std::get_if<Problem>(&bytes)) return std::move(*problem);
-  auto decoded = decode(std::get<std::string>(bytes), key);
-  if (auto* failure = std::get_if<DecodeFailure>(&decoded)) return std::move(*failure);
-  return std::get<Entry>(std::move(decoded));
-}
-
-/// What verify() says of an entry; the name of its file is the hex form of its key.
-std::optional<std::string> problem_of(const OpenFile& open, const std::string& name) {
-  auto bytes = read_entry(open);
-  if (const auto* failure = std::get_if<DecodeFailure>(&bytes)) return failure->reason;
-  if (const auto* problem = std::get_if<Problem>(&bytes)) return problem->text;
-  const auto decoded = decode(std::get<std::string>(bytes));
-  if (const auto* failure = std::get_if<DecodeFailure>(&decoded)) return failure->reason;
-  const std::string key = std::get<Entry>(decoded).key.hex();
-  if (key != name) return "is the entry of key " + key;
-  return std::nullopt;
+  return open_directory(std::get<FileDescriptor>(schema), fan_out_directory(key), access);
 }
 
 }  // namespace
@@ -112,6 +69,7 @@ struct Store::State {
   const std::string root;
 
   std::atomic<bool> off{false};
+  std::atomic<bool> foreign{false};  ///< the root belongs to root, and this is another user
   std::atomic<bool> warned_of_trouble{false}, warned_of_corruption{false};
   std::atomic<std::uint64_t> hits{0}, misses{0}, corrupt{0}, stored{0}, errors{0}, evicted{0};
   std::atomic<std::uint64_t> unscanned_bytes{0};  ///< counted by make_room() since the last scan, at most one interval
@@ -121,11 +79,16 @@ struct Store::State {
 
   std::uint64_t scan_interval() const { return config.max_bytes / kScansPerLimit; }
   bool may_read() const { return config.mode != Mode::off && !off; }
-  bool may_write() const { return config.mode == Mode::read_write && !off; }
+  bool may_write() const { return config.mode == Mode::read_write && !off && !foreign; }
 
   void turn_off(const std::string& reason) {
     ++errors;
     if (!off.exchange(true)) warn("disk cache is off: " + reason);
+  }
+
+  void turn_read_only(const std::string& reason) {
+    ++errors;
+    if (!foreign.exchange(true)) warn("disk cache: " + reason + " (JITCONV_CACHE=ro says that this is intended)");
   }
 
   void report(const Problem& problem) {
@@ -145,14 +108,27 @@ struct Store::State {
   }
 
   /// The root, or nothing after the trouble has been dealt with.
-  std::optional<FileDescriptor> open_store(Create create);
+  std::optional<FileDescriptor> open_store(Access access);
   std::optional<Entry> load(const Key& key);
   std::optional<Problem> publish(const Key& key, std::string_view bytes);
   bool save(const Entry& entry);
   /// Called before an entry is published; once it has scanned, a process does not pass the limit.
   void make_room(std::uint64_t bytes);
-  std::uint64_t prune(std::uint64_t max_bytes);
-  std::vector<FileReport> reports(bool verify);
+  Removed prune(std::uint64_t max_bytes, const Trouble& trouble);
+  std::vector<FileReport> reports(const std::string& prefix, Depth depth);
+
+  /// Runs `remove(trouble)` and keeps account of what it could not do.
+  template <class Remove>
+  Removal account(Remove remove) {
+    Removal removal;
+    const Removed removed = remove([&](const Problem& problem) {
+      ++errors;
+      if (!removal.problem) removal.problem = problem.text;
+    });
+    removal.bytes = removed.bytes;
+    removal.left = removed.left;
+    return removal;
+  }
 
   /// Runs an operation that may run out of memory.
   template <class Operation>
@@ -166,15 +142,17 @@ struct Store::State {
   }
 };
 
-std::optional<FileDescriptor> Store::State::open_store(Create create) {
+std::optional<FileDescriptor> Store::State::open_store(Access access) {
   if (root.empty() || root.front() != '/' || root.find('\0') != std::string::npos) {
     turn_off("the directory '" + root + "' is not an absolute path");
     return std::nullopt;
   }
-  auto opened = open_root(root, create);
+  auto opened = open_root(root, access);
   if (auto* directory = std::get_if<FileDescriptor>(&opened)) return std::move(*directory);
   const Problem& problem = std::get<Problem>(opened);
-  if (is_lasting(problem)) {
+  if (problem.kind == Problem::Kind::foreign) {
+    turn_read_only(problem.text);
+  } else if (is_lasting(problem)) {
     turn_off(problem.text);
   } else {
     report(problem);
@@ -183,9 +161,9 @@ std::optional<FileDescriptor> Store::State::open_store(Create create) {
 }
 
 std::optional<Entry> Store::State::load(const Key& key) {
-  const auto directory = open_store(Create::no);
+  const auto directory = open_store(Access::read);
   if (!directory) return std::nullopt;
-  const auto folder = open_folder(*directory, key, Create::no);
+  const auto folder = open_folder(*directory, key, Access::read);
   if (const auto* problem = std::get_if<Problem>(&folder)) {
     report(*problem);
     return std::nullopt;
@@ -197,32 +175,34 @@ std::optional<Entry> Store::State::load(const Key& key) {
     return std::nullopt;
   }
   const auto& file = std::get<OpenFile>(opened);
-  auto read = read_and_decode(file, key);
+  const bool writable = may_write() && file.own;
+  auto read = read_entry(file, key);
   if (const auto* problem = std::get_if<Problem>(&read)) {
     report(*problem);
     return std::nullopt;
   }
   if (const auto* failure = std::get_if<DecodeFailure>(&read)) {
     report_corrupt(name, *failure);
-    if (may_write()) remove_unchanged(std::get<FileDescriptor>(folder), name, file.identity);
+    if (writable) remove_unchanged(std::get<FileDescriptor>(folder), name, file.identity);
     return std::nullopt;
   }
   // Eviction goes by modification time because access times are often not kept. Once a day is as good as every time.
-  if (may_write() && std::abs(now_ns() - file.identity.modified_ns) > kTouchIntervalNs) touch(file.file);
+  const std::int64_t modified_ns = file.identity.modified_ns, now = now_ns();
+  if (writable && (now - modified_ns > kTouchIntervalNs || in_future(modified_ns, now))) touch(file.file);
   return std::get<Entry>(std::move(read));
 }
 
 std::optional<Problem> Store::State::publish(const Key& key, std::string_view bytes) {
-  const auto directory = open_store(Create::yes);
+  const auto directory = open_store(Access::create);
   if (!directory) return Problem{Problem::Kind::absent, 0, {}};
-  auto folder = open_folder(*directory, key, Create::yes);
+  auto folder = open_folder(*directory, key, Access::create);
   if (auto* problem = std::get_if<Problem>(&folder)) return std::move(*problem);
   return publish_file(std::get<FileDescriptor>(folder), temporary_name(), key.hex(), bytes);
 }
 
 bool Store::State::save(const Entry& entry) {
   const std::uint64_t size = encoded_bytes(entry);
-  if (size > config.max_bytes || size > kMaxEntryBytes) return false;
+  if (size > config.max_bytes || !fits_format(entry)) return false;
   const Counted unpublished(unpublished_bytes, size);
   make_room(size);
   const std::string bytes = encode(entry);
@@ -248,38 +228,39 @@ void Store::State::make_room(std::uint64_t bytes) {
   counted = unscanned_bytes;
   // What other threads publish meanwhile is on its way already, or counted: an interval before this scan ends, one
   // after.
-  prune(config.max_bytes - std::min<std::uint64_t>(config.max_bytes, 2 * scan_interval() + unpublished_bytes));
+  prune(config.max_bytes - std::min<std::uint64_t>(config.max_bytes, 2 * scan_interval() + unpublished_bytes),
+        [this](const Problem& problem) { report(problem); });
   if (!first) return;  // the scan that began before lets the counter start anew
   unscanned_bytes -= counted;
   scanning = false;
 }
 
-std::uint64_t Store::State::prune(std::uint64_t max_bytes) {
-  return guarded([&]() -> std::uint64_t {
-    const auto directory = open_store(Create::no);
-    if (!directory) return 0;
-    const Removed removed = remove_oldest(*directory, max_bytes);
+Removed Store::State::prune(std::uint64_t max_bytes, const Trouble& trouble) {
+  return guarded([&]() -> Removed {
+    const auto directory = open_store(Access::write);
+    if (!directory) return {};
+    const Removed removed = remove_oldest(*directory, max_bytes, trouble);
     evicted += removed.files;
-    return removed.bytes;
+    return removed;
   });
 }
 
-std::vector<FileReport> Store::State::reports(bool verify) {
+std::vector<FileReport> Store::State::reports(const std::string& prefix, Depth depth) {
   std::vector<FileReport> found;
-  const auto directory = open_store(Create::no);
+  const auto directory = open_store(Access::read);
   if (!directory) return found;
-  for_each_file(*directory, [&](const FileDescriptor& folder, const FoundFile& file) {
-    if (file.temporary || file.schema != schema_directory(kSchema)) return;
-    FileReport report{file.schema + "/" + file.fan_out + "/" + file.name, file.name, file.status.identity.bytes,
-                      file.status.identity.modified_ns / 1'000'000'000, std::nullopt};
-    if (verify) {
-      const auto opened = open_file(folder, file.name);
-      const auto* problem = std::get_if<Problem>(&opened);
-      if (problem && problem->kind == Problem::Kind::absent) return;
-      report.problem = problem ? problem->text : problem_of(std::get<OpenFile>(opened), file.name);
-    }
-    found.push_back(std::move(report));
-  });
+  const auto visit = [&](const FileDescriptor& folder, const FoundFile& file) {
+    if (file.temporary || file.schema != schema_directory(kSchema) || !file.name.starts_with(prefix)) return;
+    const auto opened = open_file(folder, file.name);
+    const auto* problem = std::get_if<Problem>(&opened);
+    if (problem && problem->kind == Problem::Kind::absent) return;
+    Inspection inspection =
+        problem ? Inspection{std::nullopt, problem->text} : inspect_entry(std::get<OpenFile>(opened), file.name, depth);
+    found.push_back({file.schema + "/" + file.fan_out + "/" + file.name, file.name, file.status.identity.bytes,
+                     file.status.identity.modified_ns / 1'000'000'000, std::move(inspection.entry),
+                     std::move(inspection.problem)});
+  };
+  for_each_file(*directory, visit, [this](const Problem& problem) { report(problem); });
   std::sort(found.begin(), found.end(), [](const FileReport& a, const FileReport& b) { return a.path < b.path; });
   return found;
 }
@@ -303,23 +284,28 @@ bool Store::save(const Entry& entry) {
   return saved;
 }
 
-std::vector<FileReport> Store::list() const {
+std::vector<FileReport> Store::list(const std::string& prefix) const {
   if (!state_->may_read()) return {};
-  return state_->guarded([&] { return state_->reports(false); });
+  return state_->guarded([&] { return state_->reports(prefix, Depth::start); });
 }
 
-std::vector<FileReport> Store::verify() const {
+std::vector<FileReport> Store::verify(const std::string& prefix) const {
   if (!state_->may_read()) return {};
-  return state_->guarded([&] { return state_->reports(true); });
+  return state_->guarded([&] { return state_->reports(prefix, Depth::whole); });
 }
 
-std::uint64_t Store::prune(std::uint64_t max_bytes) { return state_->may_write() ? state_->prune(max_bytes) : 0; }
+Removal Store::prune(std::uint64_t max_bytes) {
+  if (!state_->may_write()) return {};
+  return state_->account([&](const Trouble& trouble) { return state_->prune(max_bytes, trouble); });
+}
 
-std::uint64_t Store::clear() {
-  if (!state_->may_write()) return 0;
-  return state_->guarded([&]() -> std::uint64_t {
-    const auto directory = state_->open_store(Create::no);
-    return directory ? remove_all(*directory).bytes : 0;
+Removal Store::clear() {
+  if (!state_->may_write()) return {};
+  return state_->account([&](const Trouble& trouble) {
+    return state_->guarded([&]() -> Removed {
+      const auto directory = state_->open_store(Access::write);
+      return directory ? remove_all(*directory, trouble) : Removed{};
+    });
   });
 }
 

@@ -40,11 +40,22 @@ struct FileReport {
   std::string path;  ///< relative to the root
   std::string key;   ///< hex, from the file name
   std::uint64_t bytes = 0;
-  std::int64_t modified_unix_s = 0;
-  std::optional<std::string> problem;  ///< set by verify
+  std::int64_t modified_unix_s = 0;   ///< the last use, give or take a day
+  std::optional<EntrySummary> entry;  ///< as the start of the file has it; nothing if that is not an entry's
+  std::optional<std::string>
+      problem;  ///< why the file would not be used; list() sees only what is wrong with its start
 };
 
-/// Thread-safe. Directory layout: root/v<schema>/<first 2 hex digits>/<64 hex digits>.
+/// What prune and clear did.
+struct Removal {
+  std::uint64_t bytes = 0;             ///< removed
+  std::uint64_t left = 0;              ///< files that should have gone and could not be removed
+  std::optional<std::string> problem;  ///< the first reason why a file was left, or a directory was not looked into
+};
+
+/// Thread-safe. What root owns and nobody else may write to is read by every user, and written by root alone; all else
+/// must belong to the effective user, and nobody else may write to it. Directory layout: root/v<schema>/<first 2 hex
+/// digits>/<64 hex digits>.
 class Store {
  public:
   /// `warn` gets each kind of trouble once, without a line end, from whichever thread met it; by default it goes to
@@ -56,15 +67,15 @@ class Store {
   /// Publishes atomically; false if it could not. The caller keeps using its own bytes either way.
   bool save(const Entry& entry);
 
-  /// Entries of this schema, ordered by path.
-  std::vector<FileReport> list() const;
+  /// Entries of this schema whose key in hex begins with `prefix`, ordered by path. Reads the start of each.
+  std::vector<FileReport> list(const std::string& prefix = {}) const;
   /// As list(), after reading and checking every one.
-  std::vector<FileReport> verify() const;
+  std::vector<FileReport> verify(const std::string& prefix = {}) const;
   /// Removes the least recently used entries until at most max_bytes are left, and temporary files older than an hour.
-  /// Returns bytes removed. save() does the same when the size limit is about to be passed.
-  std::uint64_t prune(std::uint64_t max_bytes);
-  /// Removes every entry; returns bytes removed. Only files this class names are ever touched.
-  std::uint64_t clear();
+  /// save() does the same when the size limit is about to be passed.
+  Removal prune(std::uint64_t max_bytes);
+  /// Removes every entry. Only files this class names are ever touched.
+  Removal clear();
 
   StoreStatistics statistics() const;
   /// As given to the constructor.

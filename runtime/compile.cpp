@@ -19,6 +19,7 @@
 #include "runtime/backend.h"
 #include "runtime/driver.h"
 #include "runtime/dump.h"
+#include "runtime/entry_description.h"
 #include "runtime/env.h"
 #include "runtime/fork_guard.h"
 #include "runtime/kernel_state.h"
@@ -86,7 +87,8 @@ Binary compile_and_store(const Backend& backend, const codegen::ConvPlan& plan, 
   try {
     Binary binary = backend.compile(source, backend.options(source, options));
     key = cache_key(backend, source, plan.target, options);
-    disk_cache().save({key, backend.format().kind, binary.log, binary.image});
+    disk_cache().save(
+        {key, backend.format().kind, binary.log, binary.image, describe_entry(backend, plan, source, options)});
     return binary;
   } catch (const CompileError& error) {
     throw CompileError(error.code(), fmt::format("{}\n  spec: {}", error.what(), to_string(plan.spec)), error.log(),

@@ -175,7 +175,7 @@ TEST_F(CacheStress, ProcessesShareACacheThatIsDeletedFromAndPruned) {
 TEST_F(CacheStress, ProcessesShareACacheThatIsRemovedAsAWhole) {
   run(4, config(), {[&](std::minstd_rand& random) {
         std::error_code ignored;
-        std::filesystem::remove_all(random() % 2 == 0 ? root_ : root_ + "/v1", ignored);
+        std::filesystem::remove_all(random() % 2 == 0 ? root_ : root_ + kSchemaFolder, ignored);
         std::this_thread::sleep_for(std::chrono::milliseconds(random() % 5));
       }},
       std::chrono::milliseconds(2000));

@@ -35,9 +35,9 @@ MUTANTS = [
     # compile().
     compile_file("never_loads", "if (auto entry = disk_cache().load(*result.key)) {",
                  "if (auto entry = std::optional<cache::Entry>{}) {", "every process compiles everything again"),
-    compile_file("never_saves", "    disk_cache().save({key, backend.format().kind, binary.log, binary.image});\n", "",
+    compile_file("never_saves", "    disk_cache().save(\n", "    static_cast<void>(cache::Entry\n",
                  "every process compiles everything again"),
-    compile_file("log_and_image_swapped", "binary.log, binary.image});", "binary.image, binary.log});",
+    compile_file("log_and_image_swapped", "binary.log, binary.image, describe_entry", "binary.image, binary.log, describe_entry",
                  "the second process loads a log as a kernel"),
     compile_file("forgets_where_from", "std::move(entry->metadata), /*from_cache=*/true}",
                  "std::move(entry->metadata), /*from_cache=*/false}",

@@ -68,11 +68,18 @@ inline std::string payload_of(std::uint64_t number, std::size_t bytes) {
 }
 
 inline Entry entry_of(std::uint64_t number, std::size_t payload_bytes = 1000) {
-  return {key_of(number), EntryKind::cubin, "log of " + std::to_string(number), payload_of(number, payload_bytes)};
+  return {key_of(number),
+          EntryKind::cubin,
+          "log of " + std::to_string(number),
+          payload_of(number, payload_bytes),
+          {{"number", std::to_string(number)}}};
 }
 
+/// Below the root of a cache.
+inline const std::string kSchemaFolder = "/v" + std::to_string(kSchema);
+
 inline std::string entry_path(const std::string& root, const Key& key) {
-  return root + "/v" + std::to_string(kSchema) + "/" + key.hex().substr(0, 2) + "/" + key.hex();
+  return root + kSchemaFolder + "/" + key.hex().substr(0, 2) + "/" + key.hex();
 }
 
 inline std::string read_file(const std::string& path) {

@@ -40,11 +40,12 @@ TEST(EntryRefusal, AFileShorterThanAnEntryCanBeSaysSo) {
     EXPECT_EQ(reason(entry.substr(0, length)), "truncated: " + std::to_string(length) + " bytes");
 }
 
-// A header that promises no metadata and no payload, and a file that ends in the middle of the digest.
+// A header that promises no description, no metadata and no payload, and a file that ends in the middle of the digest.
 TEST(EntryRefusal, AnEmptyEntryWithoutAllOfItsDigest) {
   Entry empty = entry_of(1, 300);
   empty.metadata.clear();
   empty.payload.clear();
+  empty.description.clear();
   const std::string bytes = encode(empty);
   ASSERT_EQ(bytes.size(), kHeaderBytes + kDigestBytes);
   EXPECT_EQ(reason(bytes), "");

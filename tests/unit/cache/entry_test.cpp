@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <string>
+#include <vector>
 
 #include "unit/cache/cache_test_support.h"
 
@@ -26,7 +28,8 @@ std::string sealed(std::string bytes) {
   return bytes.append(digest.begin(), digest.end());
 }
 
-constexpr std::size_t kSchemaAt = 8, kKindAt = 48, kMetadataLengthAt = 56, kPayloadLengthAt = 64;
+constexpr std::size_t kSchemaAt = 8, kKindAt = 48, kDescriptionLengthAt = 56, kMetadataLengthAt = 64,
+                      kPayloadLengthAt = 72;
 
 TEST(Entry, RoundTrips) {
   for (const auto kind : {EntryKind::cubin, EntryKind::ptx, EntryKind::host}) {
@@ -36,12 +39,15 @@ TEST(Entry, RoundTrips) {
                                                      "ELF",
                                                      5),
                                          payload_of(1, 100'000)}) {
-        const Entry entry{key_of(3), kind, metadata, payload};
-        const std::string bytes = encode(entry);
-        EXPECT_EQ(bytes.size(), encoded_bytes(entry));
-        ASSERT_EQ(reason(decode(bytes, entry.key)), "");
-        EXPECT_EQ(std::get<Entry>(decode(bytes, entry.key)), entry);
-        EXPECT_EQ(std::get<Entry>(decode(bytes)), entry);
+        for (const std::vector<Property>& description :
+             {std::vector<Property>(), {{"", ""}}, {{"spec", "input=1,2,3,4"}, {"options", std::string(3000, '\0')}}}) {
+          const Entry entry{key_of(3), kind, metadata, payload, description};
+          const std::string bytes = encode(entry);
+          EXPECT_EQ(bytes.size(), encoded_bytes(entry));
+          ASSERT_EQ(reason(decode(bytes, entry.key)), "");
+          EXPECT_EQ(std::get<Entry>(decode(bytes, entry.key)), entry);
+          EXPECT_EQ(std::get<Entry>(decode(bytes)), entry);
+        }
       }
     }
   }
@@ -61,10 +67,13 @@ TEST(Entry, IsTheGoldenOneOfThisSchema) {
                          {"--std=c++17", "--no-cache", "--gpu-architecture=sm_90a"},
                          "fingerprint",
                          "extern \"C\" __global__ void kernel() {}\n"};
-  const Entry entry{make_key(inputs), EntryKind::ptx, "ptxas info: Used 168 registers\n",
+  const Entry entry{make_key(inputs),
+                    EntryKind::ptx,
+                    "ptxas info: Used 168 registers\n",
                     payload +
                         "\x7f"
-                        "ELF"};
+                        "ELF",
+                    {{"target", "sm_90a"}, {"empty", ""}}};
   EXPECT_EQ(encode(entry), golden);
   ASSERT_EQ(reason(decode(golden, entry.key)), "");
   EXPECT_EQ(std::get<Entry>(decode(golden, entry.key)), entry);
@@ -140,29 +149,70 @@ TEST(Entry, UnknownKindsAreRefusedEvenIfWhole) {
 TEST(Entry, ClaimedLengthsMustAddUpToTheFile) {
   const Entry entry = entry_of(1, 300);
   const std::uint64_t metadata = entry.metadata.size(), payload = entry.payload.size();
-  const std::uint64_t huge = std::uint64_t{1} << 60;
-  const std::pair<std::uint64_t, std::uint64_t> claims[] = {{metadata, huge},
-                                                            {huge, payload},
-                                                            {metadata, payload + 1},
-                                                            {metadata + 1, payload},
-                                                            // Sums that are right modulo 2^64 only.
-                                                            {~std::uint64_t{0}, metadata + payload + 1},
-                                                            {metadata + payload + 1, ~std::uint64_t{0}},
-                                                            {metadata + (huge << 4), payload},
-                                                            {std::uint64_t{0} - huge, metadata + payload + huge}};
-  for (const auto& [claimed_metadata, claimed_payload] : claims) {
-    if (claimed_metadata == metadata && claimed_payload == payload) continue;
+  const std::uint64_t description = encoded_bytes(entry) - kHeaderBytes - metadata - payload - sizeof(Sha256);
+  const std::uint64_t huge = std::uint64_t{1} << 60, all = ~std::uint64_t{0};
+  const std::array<std::uint64_t, 3> claims[] = {
+      {description, metadata, huge},
+      {description, huge, payload},
+      {huge, metadata, payload},
+      {description, metadata, payload + 1},
+      {description, metadata + 1, payload},
+      {description + 1, metadata, payload},
+      // Sums that are right modulo 2^64 only.
+      {description, all, metadata + payload + 1},
+      {description, metadata + payload + 1, all},
+      {all, metadata, payload + description + 1},
+      {description, std::uint64_t{0} - huge, metadata + payload + huge},
+      {std::uint64_t{0} - huge, metadata + description + huge, payload},
+  };
+  for (const auto& claim : claims) {
     std::string bytes = encode(entry);
-    put_number(bytes, kMetadataLengthAt, claimed_metadata);
-    put_number(bytes, kPayloadLengthAt, claimed_payload);
+    put_number(bytes, kDescriptionLengthAt, claim[0]);
+    put_number(bytes, kMetadataLengthAt, claim[1]);
+    put_number(bytes, kPayloadLengthAt, claim[2]);
     EXPECT_EQ(reason(decode(sealed(bytes), entry.key)).substr(0, 6), "claims")
-        << claimed_metadata << " " << claimed_payload;
+        << claim[0] << " " << claim[1] << " " << claim[2];
   }
+}
+
+TEST(Entry, ADescriptionThatIsNoListOfNamesAndValuesIsRefused) {
+  Entry entry = entry_of(1, 300);
+  entry.description = {{"name", "value"}};  // 8 + 4 + 8 + 5 bytes
+  const std::string bytes = encode(entry);
+  const std::uint64_t all = ~std::uint64_t{0};
+  for (const std::uint64_t length : {std::uint64_t{3}, std::uint64_t{5}, std::uint64_t{17}, std::uint64_t{18}, all}) {
+    std::string damaged = bytes;
+    put_number(damaged, kHeaderBytes, length);
+    EXPECT_EQ(reason(decode(sealed(damaged))), "the description is not a list of names and values") << length;
+  }
+  for (const std::uint64_t length : {std::uint64_t{4}, std::uint64_t{6}, all}) {
+    std::string damaged = bytes;
+    put_number(damaged, kHeaderBytes + 12, length);
+    EXPECT_EQ(reason(decode(sealed(damaged))), "the description is not a list of names and values") << length;
+  }
+  // A name without a value.
+  std::string cut = bytes;
+  put_number(cut, kDescriptionLengthAt, 12);
+  put_number(cut, kMetadataLengthAt, entry.metadata.size() + 13);
+  EXPECT_EQ(reason(decode(sealed(cut))), "the description is not a list of names and values");
+}
+
+TEST(Entry, ADescriptionLongerThanAnyIsRefusedByTheHeader) {
+  Entry entry = entry_of(1, 300);
+  entry.description = {{"long", std::string(kMaxDescriptionBytes - 20, 'x')}};
+  EXPECT_TRUE(fits_format(entry));
+  EXPECT_EQ(reason(decode(encode(entry))), "");
+  entry.description[0].value += 'x';
+  EXPECT_FALSE(fits_format(entry));
+  const auto failure = check_header(encode(entry).substr(0, kHeaderBytes), encoded_bytes(entry));
+  ASSERT_TRUE(failure.has_value());
+  EXPECT_EQ(failure->reason, "65537 bytes of description, more than an entry can have");
 }
 
 TEST(Entry, AFileLargerThanAnyEntryIsRefusedByItsSize) {
   std::string header = encode(entry_of(1)).substr(0, kHeaderBytes);
   const std::uint64_t size = kMaxEntryBytes + 1;
+  put_number(header, kDescriptionLengthAt, 0);
   put_number(header, kMetadataLengthAt, 0);
   put_number(header, kPayloadLengthAt, size - kHeaderBytes - 32);
   ASSERT_TRUE(check_header(header, size).has_value());

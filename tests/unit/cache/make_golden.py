@@ -7,7 +7,7 @@ import hashlib
 import pathlib
 import struct
 
-SCHEMA = 1
+SCHEMA = 2
 NUMBER = b"\xff" * 8
 
 
@@ -26,10 +26,11 @@ KEY = hashlib.sha256(
     + number(len(OPTIONS)) + b"".join(field(option) for option in sorted(OPTIONS))
     + field("fingerprint") + field('extern "C" __global__ void kernel() {}\n')).digest()
 
+DESCRIPTION = field("target") + field("sm_90a") + field("empty") + field("")
 METADATA = b"ptxas info: Used 168 registers\n"
 PAYLOAD = bytes(range(256)) + b"\x7fELF"
-BODY = (b"\x93jitc\r\n\n" + struct.pack("<Q", SCHEMA) + KEY + struct.pack("<QQQ", 2, len(METADATA), len(PAYLOAD))
-        + METADATA + PAYLOAD)
+BODY = (b"\x93jitc\r\n\n" + struct.pack("<Q", SCHEMA) + KEY
+        + struct.pack("<QQQQ", 2, len(DESCRIPTION), len(METADATA), len(PAYLOAD)) + DESCRIPTION + METADATA + PAYLOAD)
 
 path = pathlib.Path(__file__).with_name(f"entry_v{SCHEMA}.bin")
 path.write_bytes(BODY + hashlib.sha256(BODY).digest())

@@ -141,7 +141,7 @@ TEST_F(StoreTest, AVanishedCacheIsCreatedAgainSilently) {
   for (int round = 0; round < 3; ++round) {
     ASSERT_TRUE(store.save(entry_of(1)));
     ASSERT_TRUE(store.load(key_of(1)).has_value());
-    const std::string victims[] = {entry_path(root_, key_of(1)).substr(0, root_.size() + 6), root_ + "/v1",
+    const std::string victims[] = {entry_path(root_, key_of(1)).substr(0, root_.size() + 6), root_ + kSchemaFolder,
                                    scratch_ / "parent"};
     std::filesystem::remove_all(victims[round]);
     EXPECT_EQ(store.load(key_of(1)), std::nullopt);
@@ -166,8 +166,8 @@ TEST_F(StoreTest, ReadOnlyNeverWrites) {
   EXPECT_EQ(store.load(key_of(1)), entry_of(1));
   EXPECT_EQ(store.load(key_of(2)), std::nullopt);
   EXPECT_FALSE(store.save(entry_of(3)));
-  EXPECT_EQ(store.prune(0), 0u);
-  EXPECT_EQ(store.clear(), 0u);
+  EXPECT_EQ(store.prune(0).bytes, 0u);
+  EXPECT_EQ(store.clear().bytes, 0u);
   EXPECT_EQ(store.list().size(), 2u);
   EXPECT_EQ(store.verify().size(), 2u);
   EXPECT_EQ(snapshot(root_), before);
@@ -188,7 +188,7 @@ TEST_F(StoreTest, OffDoesNothingAtAll) {
   EXPECT_EQ(store.load(key_of(1)), std::nullopt);
   EXPECT_FALSE(store.save(entry_of(2)));
   EXPECT_TRUE(store.list().empty());
-  EXPECT_EQ(store.clear(), 0u);
+  EXPECT_EQ(store.clear().bytes, 0u);
   EXPECT_EQ(store.statistics().misses, 0u);
   EXPECT_EQ(snapshot(scratch_.path()), before);
   Store nowhere({"", Mode::off, 1}, warnings_.collector());
@@ -214,7 +214,7 @@ TEST_F(StoreTest, AReadOnlyDirectoryStillServesHits) {
     become_other_user();
     ASSERT_TRUE(open().save(entry_of(1)));
     const std::string folder = std::filesystem::path(entry_path(root_, key_of(1))).parent_path();
-    for (const std::string& path : {folder, root_ + "/v1", root_}) ASSERT_EQ(chmod(path.c_str(), 0500), 0);
+    for (const std::string& path : {folder, root_ + kSchemaFolder, root_}) ASSERT_EQ(chmod(path.c_str(), 0500), 0);
     Warnings warnings;
     Store store(config(), warnings.collector());
     EXPECT_EQ(store.load(key_of(1)), entry_of(1));
@@ -223,7 +223,7 @@ TEST_F(StoreTest, AReadOnlyDirectoryStillServesHits) {
     EXPECT_EQ(store.load(key_of(1)), entry_of(1));
     EXPECT_EQ(store.statistics().errors, 2u);
     EXPECT_EQ(warnings.all().size(), 1u);
-    for (const std::string& path : {root_, root_ + "/v1", folder}) ASSERT_EQ(chmod(path.c_str(), 0700), 0);
+    for (const std::string& path : {root_, root_ + kSchemaFolder, folder}) ASSERT_EQ(chmod(path.c_str(), 0700), 0);
   });
 }
 
@@ -342,7 +342,15 @@ TEST_F(StoreTest, ListAndVerifyReportEveryEntry) {
   for (std::size_t i = 0; i < listed.size(); ++i) {
     EXPECT_EQ(root_ + "/" + listed[i].path, entry_path(root_, key_of(0)).substr(0, root_.size() + 4) +
                                                 listed[i].key.substr(0, 2) + "/" + listed[i].key);
-    EXPECT_EQ(listed[i].problem, std::nullopt);
+    const bool damaged = listed[i].key == key_of(3).hex() || listed[i].key == key_of(4).hex();
+    EXPECT_EQ(listed[i].problem.has_value(), damaged) << listed[i].key;
+    if (!damaged) {
+      const std::uint64_t number = std::stoull(listed[i].entry.value().description.at(0).value);
+      EXPECT_EQ(listed[i].key, key_of(number).hex());
+      EXPECT_EQ(listed[i].entry->description, entry_of(number).description);
+      EXPECT_EQ(listed[i].entry->metadata_bytes, entry_of(number).metadata.size());
+      EXPECT_EQ(listed[i].entry->payload_bytes, 1000u);
+    }
     if (i > 0) {
       EXPECT_LT(listed[i - 1].path, listed[i].path);
     }
@@ -364,6 +372,41 @@ TEST_F(StoreTest, ListAndVerifyReportEveryEntry) {
   }
   EXPECT_TRUE(std::filesystem::exists(entry_path(root_, key_of(3)))) << "verify removes nothing";
   EXPECT_EQ(store.statistics().misses, 0u);
+}
+
+// List reads the start of a file only; what is wrong further on takes verify.
+TEST_F(StoreTest, ListSeesDamageAtTheStartAndVerifyEverywhere) {
+  Store store = open();
+  for (std::uint64_t i = 1; i <= 2; ++i) ASSERT_TRUE(store.save(entry_of(i, 5000)));
+  const auto flip = [&](std::uint64_t number, std::size_t at) {
+    std::string bytes = encode(entry_of(number, 5000));
+    bytes[at] = static_cast<char>(bytes[at] ^ 1);
+    write_file(entry_path(root_, key_of(number)), bytes);
+  };
+  flip(1, 4000);
+  flip(2, kHeaderBytes);
+  const auto listed = store.list(key_of(1).hex().substr(0, 20));
+  ASSERT_EQ(listed.size(), 1u) << "the other has another prefix";
+  EXPECT_EQ(listed[0].problem, std::nullopt);
+  const auto verified = store.verify(key_of(1).hex());
+  ASSERT_EQ(verified.size(), 1u);
+  EXPECT_EQ(verified[0].problem, "SHA-256 does not match");
+  ASSERT_TRUE(verified[0].entry.has_value()) << "what the start says may help to find out what it was";
+  EXPECT_EQ(verified[0].entry->description, entry_of(1).description);
+
+  const auto other = store.list(key_of(2).hex());
+  ASSERT_EQ(other.size(), 1u);
+  EXPECT_EQ(other[0].problem, "the description is not a list of names and values");
+  EXPECT_EQ(store.verify(key_of(2).hex())[0].problem, "SHA-256 does not match");
+  EXPECT_TRUE(store.list("zz").empty());
+}
+
+TEST_F(StoreTest, AnEntryWithTooLongADescriptionIsNotStored) {
+  Store store = open();
+  Entry entry = entry_of(1);
+  entry.description = {{"long", std::string(kMaxDescriptionBytes, 'x')}};
+  EXPECT_FALSE(store.save(entry));
+  EXPECT_TRUE(store.list().empty());
 }
 
 }  // namespace

@@ -29,8 +29,8 @@ class StoreTrust : public ::testing::Test {
     for (int round = 0; round < 3; ++round) {
       EXPECT_EQ(store.load(key_of(1)), std::nullopt) << root;
       EXPECT_FALSE(store.save(entry_of(2))) << root;
-      EXPECT_EQ(store.prune(0), 0u);
-      EXPECT_EQ(store.clear(), 0u);
+      EXPECT_EQ(store.prune(0).bytes, 0u);
+      EXPECT_EQ(store.clear().bytes, 0u);
       EXPECT_TRUE(store.verify().empty());
     }
     EXPECT_EQ(snapshot(scratch_.path()), before) << root;
@@ -118,17 +118,98 @@ TEST_F(StoreTrust, ARootOfAnotherUserIsRefused) {
   expect_off(root_, "is owned by user 65534, not by user 0");
 }
 
-TEST_F(StoreTrust, TheCacheOfRootIsNotReadByAnotherUser) {
-  if (geteuid() != 0) GTEST_SKIP() << "not root: cannot become another user";
-  fill();
-  for (const std::string& path :
-       {scratch_.path(), root_, root_ + "/v1", std::filesystem::path(entry_).parent_path().string(), entry_}) {
-    ASSERT_EQ(chmod(path.c_str(), 0755), 0);
+/// What `chmod -R a+rX` does.
+void let_everybody_read(const std::string& directory) {
+  ASSERT_EQ(chmod(directory.c_str(), 0755), 0);
+  for (const auto& item : std::filesystem::recursive_directory_iterator(directory)) {
+    ASSERT_EQ(chmod(item.path().c_str(), item.is_directory() ? 0755 : 0644), 0);
   }
+}
+
+class StoreOfRoot : public StoreTrust {
+ protected:
+  void SetUp() override {
+    if (geteuid() != 0) GTEST_SKIP() << "not root: cannot fill a cache as root";
+    fill();
+    set_age(entry_, std::chrono::hours(48));
+    let_everybody_read(scratch_.path());
+  }
+};
+
+TEST_F(StoreOfRoot, IsReadByEverybodyAndWrittenByRootAlone) {
+  const auto before = snapshot(scratch_.path());
   run_in_child([&] {
     become_other_user();
-    ASSERT_EQ(read_file(entry_), encode(entry_of(1))) << "the file itself can be read";
-    expect_off(root_, "is owned by user 0, not by user 65534");
+    Warnings warnings;
+    Store store({root_}, warnings.collector());
+    EXPECT_EQ(store.load(key_of(1)), entry_of(1));
+    EXPECT_EQ(store.verify().size(), 1u);
+    EXPECT_TRUE(warnings.all().empty());
+    for (int round = 0; round < 3; ++round) {
+      EXPECT_FALSE(store.save(entry_of(2)));
+      EXPECT_EQ(store.clear().bytes, 0u);
+      EXPECT_EQ(store.prune(0).bytes, 0u);
+    }
+    EXPECT_EQ(store.load(key_of(1)), entry_of(1)) << "it goes on being read";
+    ASSERT_EQ(warnings.all().size(), 1u);
+    EXPECT_NE(warnings.all()[0].find(root_ + " belongs to root: its entries are used, none is stored or removed"),
+              std::string::npos)
+        << warnings.all()[0];
+    EXPECT_EQ(store.statistics().errors, 1u);
+  });
+  EXPECT_EQ(snapshot(scratch_.path()), before);
+}
+
+TEST_F(StoreOfRoot, NeedsNoWarningWhereReadOnlyIsIntended) {
+  run_in_child([&] {
+    become_other_user();
+    Warnings warnings;
+    Store store({root_, Mode::read_only}, warnings.collector());
+    EXPECT_EQ(store.load(key_of(1)), entry_of(1));
+    EXPECT_FALSE(store.save(entry_of(2)));
+    EXPECT_TRUE(warnings.all().empty());
+    EXPECT_EQ(store.statistics().errors, 0u);
+  });
+}
+
+TEST_F(StoreOfRoot, IsRefusedAsSoonAsOthersMayWriteToIt) {
+  const std::string folder = std::filesystem::path(entry_).parent_path();
+  for (const std::string& path : {root_, root_ + kSchemaFolder, folder, entry_}) {
+    ASSERT_EQ(chmod(path.c_str(), 0775), 0);
+    run_in_child([&] {
+      become_other_user();
+      Store store({root_}, [](const std::string&) {});
+      EXPECT_EQ(store.load(key_of(1)), std::nullopt) << path;
+    });
+    ASSERT_EQ(chmod(path.c_str(), 0755), 0);
+  }
+}
+
+TEST_F(StoreOfRoot, EntriesThatAThirdUserOwnsAreRefused) {
+  ASSERT_EQ(chown(entry_.c_str(), kOtherUser - 1, kOtherUser - 1), 0);
+  run_in_child([&] {
+    become_other_user();
+    Warnings warnings;
+    EXPECT_EQ(Store({root_}, warnings.collector()).load(key_of(1)), std::nullopt);
+    ASSERT_EQ(warnings.all().size(), 1u);
+    EXPECT_NE(warnings.all()[0].find("is owned by user 65533, not by user 65534 or root"), std::string::npos)
+        << warnings.all()[0];
+  });
+}
+
+// A user's own cache into which root has stored something, as `sudo` without -H does.
+TEST_F(StoreOfRoot, FilesOfRootInAUsersCacheAreReadAndLeftAlone) {
+  ASSERT_EQ(chown(root_.c_str(), kOtherUser, kOtherUser), 0);
+  run_in_child([&] {
+    become_other_user();
+    Warnings warnings;
+    Store store({root_}, warnings.collector());
+    EXPECT_EQ(store.load(key_of(1)), entry_of(1));
+    EXPECT_GT(age_of(entry_), std::chrono::hours(47));
+    EXPECT_FALSE(store.save(entry_of(2)));
+    ASSERT_EQ(warnings.all().size(), 1u);
+    EXPECT_NE(warnings.all()[0].find("v2 belongs to root"), std::string::npos) << warnings.all()[0];
+    EXPECT_EQ(store.clear().left, 1u);
   });
 }
 
@@ -145,7 +226,7 @@ TEST_F(StoreTrust, ARootThatTurnsBadLaterIsRefusedFromThenOn) {
 }
 
 TEST_F(StoreTrust, DirectoriesBelowTheRootAreCheckedToo) {
-  for (const std::string& folder : {root_ + "/v1", std::filesystem::path(entry_).parent_path().string()}) {
+  for (const std::string& folder : {root_ + kSchemaFolder, std::filesystem::path(entry_).parent_path().string()}) {
     fill();
     Store store({root_}, [](const std::string&) {});
     ASSERT_EQ(chmod(folder.c_str(), 0777), 0);
@@ -161,9 +242,9 @@ TEST_F(StoreTrust, DirectoriesBelowTheRootAreCheckedToo) {
     const auto before = snapshot(scratch_.path());
     EXPECT_EQ(store.load(key_of(1)), std::nullopt);
     EXPECT_FALSE(store.save(entry_of(1)));
-    EXPECT_EQ(store.clear(), 0u);
+    EXPECT_EQ(store.clear().bytes, 0u);
     EXPECT_EQ(snapshot(scratch_.path()), before);
-    EXPECT_EQ(store.statistics().errors, 4u);
+    EXPECT_EQ(store.statistics().errors, 6u) << "load, save and verify, and load, save and clear";
     std::filesystem::remove(folder);
     std::filesystem::remove_all(aside);
   }
@@ -227,7 +308,7 @@ TEST_F(StoreTrust, ADirectoryInPlaceOfAnEntryIsAMiss) {
   Store store({root_}, warnings.collector());
   EXPECT_EQ(store.load(key_of(1)), std::nullopt);
   EXPECT_FALSE(store.save(entry_of(1)));
-  EXPECT_EQ(store.clear(), 0u);
+  EXPECT_EQ(store.clear().bytes, 0u);
   EXPECT_TRUE(std::filesystem::is_directory(entry_));
   EXPECT_EQ(warnings.all().size(), 1u);
   EXPECT_EQ(snapshot(root_).size(), 3u) << "no temporary file is left";

@@ -41,18 +41,18 @@ TEST_F(StoreUpkeep, PruneRemovesTheLeastRecentlyUsedFirst) {
     set_age(path(i), hours(i * 7 % 10) * 10);
   }
   const std::uint64_t each = encoded_bytes(entry_of(0));
-  EXPECT_EQ(store.prune(10 * each), 0u);
+  EXPECT_EQ(store.prune(10 * each).bytes, 0u);
   EXPECT_EQ(store.statistics().evicted, 0u);
-  EXPECT_EQ(store.prune(10 * each - 1), each);
+  EXPECT_EQ(store.prune(10 * each - 1).bytes, each);
   EXPECT_EQ(store.statistics().evicted, 1u);
-  EXPECT_EQ(store.prune(4 * each), 5 * each);
+  EXPECT_EQ(store.prune(4 * each).bytes, 5 * each);
   std::vector<std::uint64_t> left;
   for (std::uint64_t i = 0; i < 10; ++i) {
     if (exists(i)) left.push_back(i * 7 % 10);
   }
   std::sort(left.begin(), left.end());
   EXPECT_EQ(left, (std::vector<std::uint64_t>{0, 1, 2, 3}));
-  EXPECT_EQ(store.prune(0), 4 * each);
+  EXPECT_EQ(store.prune(0).bytes, 4 * each);
   EXPECT_EQ(store.statistics().evicted, 10u);
 }
 
@@ -73,6 +73,52 @@ TEST_F(StoreUpkeep, AHitMakesAnEntryYoungAtMostOnceADay) {
   store.prune(encoded_bytes(entry_of(1)) * 2);
   EXPECT_TRUE(exists(1)) << "hot although old";
   EXPECT_FALSE(exists(2));
+}
+
+// Files of a machine whose clock was wrong, or of somebody who wants them to stay.
+TEST_F(StoreUpkeep, EntriesOfTheFutureGoFirst) {
+  Store store({root_}, {});
+  for (std::uint64_t i = 0; i < 6; ++i) ASSERT_TRUE(store.save(entry_of(i)));
+  set_age(path(0), hours(1000));
+  set_age(path(1), hours(-24 * 365 * 14));
+  set_age(path(2), hours(-2));
+  set_age(path(3), -minutes(59));  // clocks of two machines may differ as much
+  const std::uint64_t each = encoded_bytes(entry_of(0));
+  EXPECT_EQ(store.prune(5 * each).bytes, each);
+  EXPECT_FALSE(exists(2)) << "of the future, the oldest first";
+  EXPECT_EQ(store.prune(4 * each).bytes, each);
+  EXPECT_FALSE(exists(1));
+  EXPECT_EQ(store.prune(3 * each).bytes, each);
+  EXPECT_FALSE(exists(0)) << "the least recently used of those that are left";
+  EXPECT_EQ(store.prune(1 * each).bytes, 2 * each);
+  EXPECT_TRUE(exists(3));
+}
+
+TEST_F(StoreUpkeep, ACacheFullOfTheFutureIsOfUse) {
+  constexpr std::uint64_t kLimit = 200 << 10, kFull = 7;
+  Store store({root_, Mode::read_write, kLimit}, {});
+  for (std::uint64_t i = 0; i < kFull; ++i) {
+    ASSERT_TRUE(store.save(entry_of(i, 28'000)));
+    set_age(path(i), hours(-24 * 365 * 14));
+  }
+  std::uint64_t hits = 0;
+  for (std::uint64_t use = 0; use < 30; ++use) {
+    const Entry entry = entry_of(100 + use % 3, 28'000);
+    const bool hit = store.load(entry.key).has_value();
+    hits += hit ? 1 : 0;
+    if (!hit) {
+      ASSERT_TRUE(store.save(entry));
+    }
+  }
+  EXPECT_EQ(hits, 27u) << "each misses once";
+}
+
+TEST_F(StoreUpkeep, AHitCorrectsATimeInTheFuture) {
+  Store store({root_}, {});
+  ASSERT_TRUE(store.save(entry_of(1)));
+  set_age(path(1), hours(-2));
+  ASSERT_TRUE(store.load(key_of(1)).has_value());
+  EXPECT_GT(age_of(path(1)), -minutes(1)) << "it would be evicted first";
 }
 
 TEST_F(StoreUpkeep, AMissOrADamagedEntryIsNotTouched) {
@@ -189,7 +235,7 @@ TEST_F(StoreUpkeep, TemporaryFilesAreSweptAfterAnHour) {
   set_age(old, minutes(61));
   set_age(future, hours(-2));
   EXPECT_EQ(store.list().size(), 1u);
-  EXPECT_EQ(store.prune(1 << 20), 26u);
+  EXPECT_EQ(store.prune(1 << 20).bytes, 26u);
   EXPECT_TRUE(std::filesystem::exists(young));
   EXPECT_FALSE(std::filesystem::exists(old));
   EXPECT_FALSE(std::filesystem::exists(future));
@@ -213,19 +259,73 @@ TEST_F(StoreUpkeep, ClearRemovesEveryEntryWhateverItHolds) {
   write_file(path(3), "");
   write_file(path(4), "damaged");
   const std::uint64_t each = encoded_bytes(entry_of(0));
-  EXPECT_EQ(store.clear(), 8 * each + 7);
+  EXPECT_EQ(store.clear().bytes, 8 * each + 7);
   for (std::uint64_t i = 0; i < 10; ++i) EXPECT_FALSE(exists(i));
-  EXPECT_EQ(store.clear(), 0u);
+  EXPECT_EQ(store.clear().bytes, 0u);
   EXPECT_EQ(store.statistics().evicted, 0u);
   EXPECT_TRUE(store.save(entry_of(1)));
+}
+
+TEST_F(StoreUpkeep, WhatCannotBeRemovedIsReported) {
+  Warnings warnings;
+  Store store({root_}, warnings.collector());
+  for (std::uint64_t i = 0; i < 4; ++i) ASSERT_TRUE(store.save(entry_of(i)));
+  const std::uint64_t each = encoded_bytes(entry_of(0));
+  ASSERT_EQ(unlink(path(1).c_str()), 0);
+  ASSERT_EQ(mkdir(path(1).c_str(), 0700), 0);
+  const Removal cleared = store.clear();
+  EXPECT_EQ(cleared.bytes, 3 * each);
+  EXPECT_EQ(cleared.left, 1u);
+  EXPECT_EQ(cleared.problem.value_or("").find("cannot remove " + key_of(1).hex() + ": "), 0u)
+      << cleared.problem.value_or("none");
+  EXPECT_EQ(store.statistics().errors, 1u);
+  EXPECT_TRUE(warnings.all().empty()) << "the caller knows";
+}
+
+TEST_F(StoreUpkeep, ADirectoryThatIsNotLookedIntoIsReported) {
+  Warnings warnings;
+  Store store({root_}, warnings.collector());
+  ASSERT_TRUE(store.save(entry_of(1)));
+  const std::string folder = std::filesystem::path(path(1)).parent_path();
+  ASSERT_EQ(chmod(folder.c_str(), 0777), 0);
+  for (const Removal& removal : {store.clear(), store.prune(0)}) {
+    EXPECT_EQ(removal.bytes, 0u);
+    EXPECT_EQ(removal.left, 0u);
+    EXPECT_NE(removal.problem.value_or("").find("can be written by"), std::string::npos);
+  }
+  EXPECT_TRUE(store.list().empty());
+  EXPECT_EQ(store.statistics().errors, 3u);
+  EXPECT_EQ(warnings.all().size(), 1u) << "list() has no other way to say so";
+}
+
+TEST_F(StoreUpkeep, ADirectoryThatMayNotBeWrittenKeepsItsEntries) {
+  ASSERT_EQ(chmod(scratch_.path().c_str(), 0755), 0);
+  ASSERT_EQ(mkdir(root_.c_str(), 0700), 0);
+  if (geteuid() == 0) {
+    ASSERT_EQ(chown(root_.c_str(), kOtherUser, kOtherUser), 0);
+  }
+  run_in_child([&] {
+    become_other_user();
+    Store store({root_}, {});
+    ASSERT_TRUE(store.save(entry_of(1)));
+    const std::string folder = std::filesystem::path(path(1)).parent_path();
+    ASSERT_EQ(chmod(folder.c_str(), 0500), 0);
+    for (const Removal& removal : {store.clear(), store.prune(0)}) {
+      EXPECT_EQ(removal.bytes, 0u);
+      EXPECT_EQ(removal.left, 1u);
+      EXPECT_NE(removal.problem.value_or("").find("Permission denied"), std::string::npos);
+    }
+    ASSERT_EQ(chmod(folder.c_str(), 0700), 0);
+    EXPECT_EQ(store.clear().left, 0u);
+  });
 }
 
 TEST_F(StoreUpkeep, OlderSchemasCountAndNewerOnesAreLeftAlone) {
   Store store({root_}, {});
   ASSERT_TRUE(store.save(entry_of(1)));
   const std::string name = key_of(2).hex(), below = "/" + name.substr(0, 2) + "/";
-  for (const std::string& schema :
-       {std::string("/v0"), std::string("/v2"), std::string("/v01"), std::string("/v4294967297")}) {
+  const std::string newer = "/v" + std::to_string(kSchema + 1);
+  for (const std::string& schema : {std::string("/v1"), newer, std::string("/v01"), std::string("/v4294967297")}) {
     std::filesystem::create_directories(root_ + schema + below);
     for (const std::string& folder : {root_ + schema, root_ + schema + below})
       ASSERT_EQ(chmod(folder.c_str(), 0700), 0);
@@ -233,10 +333,10 @@ TEST_F(StoreUpkeep, OlderSchemasCountAndNewerOnesAreLeftAlone) {
     set_age(root_ + schema + below + name, hours(1));
   }
   EXPECT_EQ(store.list().size(), 1u);
-  EXPECT_EQ(store.prune(encoded_bytes(entry_of(1))), 26u);
+  EXPECT_EQ(store.prune(encoded_bytes(entry_of(1))).bytes, 26u);
   EXPECT_TRUE(exists(1));
-  EXPECT_FALSE(std::filesystem::exists(root_ + "/v0" + below + name));
-  for (const std::string& schema : {std::string("/v2"), std::string("/v01"), std::string("/v4294967297")}) {
+  EXPECT_FALSE(std::filesystem::exists(root_ + "/v1" + below + name));
+  for (const std::string& schema : {newer, std::string("/v01"), std::string("/v4294967297")}) {
     EXPECT_TRUE(std::filesystem::exists(root_ + schema + below + name)) << schema;
   }
 }
@@ -249,19 +349,21 @@ TEST_F(StoreUpkeep, ForeignFilesAreNeverTouched) {
   std::string upper = name;
   std::transform(upper.begin(), upper.end(), upper.begin(), [](char c) { return static_cast<char>(std::toupper(c)); });
   for (const std::string& folder :
-       {"/v1/" + other, std::string("/v1/zz"), std::string("/v1/000"), std::string("/mine")}) {
+       {kSchemaFolder + "/" + other, kSchemaFolder + "/zz", kSchemaFolder + "/000", std::string("/mine")}) {
     std::filesystem::create_directories(root_ + folder);
     ASSERT_EQ(chmod((root_ + folder).c_str(), 0700), 0);
   }
-  const std::string in_folder = "/v1/" + fan_out + "/";
+  const std::string in_folder = kSchemaFolder + "/" + fan_out + "/";
   const std::vector<std::string> foreign = {
-      "/README", "/" + name, "/v1/notes.txt", "/v1/" + name, in_folder + "kernel.cu", in_folder + name + ".bak",
-      in_folder + name.substr(1), in_folder + name + "0", in_folder + (upper == name ? name + "X" : upper),
-      in_folder + ".nfs000000000000000100000001", in_folder + "tmp-1-0123", in_folder + "tmp--0123456789abcdef",
-      in_folder + "tmp-1-0123456789abcdeg", in_folder + "tmp-1x-0123456789abcdef", in_folder + "tmp-1",
-      in_folder + "tmp-1-0123456789abcdef0", in_folder + "TMP-1-0123456789abcdef",
+      "/README", "/" + name, kSchemaFolder + "/notes.txt", kSchemaFolder + "/" + name, in_folder + "kernel.cu",
+      in_folder + name + ".bak", in_folder + name.substr(1), in_folder + name + "0",
+      in_folder + (upper == name ? name + "X" : upper), in_folder + ".nfs000000000000000100000001",
+      in_folder + "tmp-1-0123", in_folder + "tmp--0123456789abcdef", in_folder + "tmp-1-0123456789abcdeg",
+      in_folder + "tmp-1x-0123456789abcdef", in_folder + "tmp-1", in_folder + "tmp-1-0123456789abcdef0",
+      in_folder + "TMP-1-0123456789abcdef",
       // An entry's name in the directory of another.
-      "/v1/" + other + "/" + name, "/v1/zz/" + name, "/v1/000/" + name, "/mine/" + name};
+      kSchemaFolder + "/" + other + "/" + name, kSchemaFolder + "/zz/" + name, kSchemaFolder + "/000/" + name,
+      "/mine/" + name};
   for (const std::string& file : foreign) {
     write_file(root_ + file, "mine");
     set_age(root_ + file, hours(1000));
@@ -272,8 +374,8 @@ TEST_F(StoreUpkeep, ForeignFilesAreNeverTouched) {
   const auto before = snapshot(root_);
 
   EXPECT_TRUE(store.list().empty());
-  EXPECT_EQ(store.prune(0), 0u);
-  EXPECT_EQ(store.clear(), 0u);
+  EXPECT_EQ(store.prune(0).bytes, 0u);
+  EXPECT_EQ(store.clear().bytes, 0u);
   EXPECT_EQ(store.load(key_of(1)), std::nullopt);
   EXPECT_EQ(snapshot(root_), before);
 }

@@ -58,6 +58,17 @@ TEST_F(BackendTest, CompilesKeepsAndFindsItsImages) {
   ASSERT_TRUE(entry.has_value());
   EXPECT_EQ(entry->kind, cache::EntryKind::host);
   EXPECT_EQ(entry->payload, cold.image());
+  std::map<std::string, std::string> described;
+  for (const cache::Property& property : entry->description) described[property.name] = property.value;
+  EXPECT_EQ(described["spec"], to_string(cold.spec()));
+  EXPECT_EQ(described["target"], "fake-sm_80");
+  EXPECT_EQ(described["family"], to_string(runtime::plan_of(cold).family));
+  EXPECT_EQ(described["kernels"].find(source.entries.front().name), 0u);
+  EXPECT_EQ(described["compiler"], "1.0");
+  EXPECT_EQ(described["compiler identity"], "abc");
+  EXPECT_EQ(described["options"], "-fake -for=" + source.options.front());
+  EXPECT_EQ(described["generator"], codegen::generator_fingerprint());
+  EXPECT_EQ(described["created"].size(), 20u);
 }
 
 TEST_F(BackendTest, EverythingThatDecidesTheImageIsInTheKey) {

@@ -1,0 +1,20 @@
+// What a cache entry says of itself to people: `jitconv-cache list` and `explain` print it. No part of the key, and
+// nothing reads it back to decide anything.
+#pragma once
+
+#include <vector>
+
+#include "cache/entry.h"
+#include "codegen/plan.h"
+#include "codegen/source.h"
+#include "runtime/backend.h"
+
+namespace jitconv::runtime {
+
+/// The image of `source`, made now by the backend's compiler with these options. Throws CompileError
+/// (compiler_missing). Plans of other specs may have the same source; the entry then names the spec that was compiled
+/// first.
+std::vector<cache::Property> describe_entry(const Backend& backend, const codegen::ConvPlan& plan,
+                                            const codegen::KernelSource& source, const CompileOptions& options);
+
+}  // namespace jitconv::runtime

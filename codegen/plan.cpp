@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "codegen/cost_text.h"
 #include "codegen/heuristics.h"
 #include "fmt/format.h"
 #include "jitconv/error.h"
@@ -118,9 +119,8 @@ void note_losers(const Candidates& candidates, ConvPlan& chosen) {
       if (family_of(candidate) == family && (best == nullptr || cheaper(candidate, *best))) best = &candidate;
     if (best == nullptr) continue;
     chosen.notes.push_back(
-        {std::string(to_string(family)),
-         fmt::format("modelled at {:.3g} us, {} at {:.3g} us", static_cast<double>(best->cost) * 1e-6,
-                     to_string(chosen.family), static_cast<double>(chosen.cost) * 1e-6)});
+        {std::string(to_string(family)), fmt::format("modelled at {}, {} at {}", cost_text(best->cost),
+                                                     to_string(chosen.family), cost_text(chosen.cost))});
   }
 }
 

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "cache/key.h"
+#include "codegen/cost_text.h"
 #include "runtime/backend.h"
 #include "runtime/driver.h"
 #include "runtime/dump.h"
@@ -187,9 +188,9 @@ Kernel compile_best(const codegen::ConvPlan& best, const CompileOptions& options
   const auto is_sound = [&notes](const codegen::ConvPlan& candidate, const Compiled& compiled) {
     const std::optional<std::string> reason = defect(compiled.binary.log, compiled.source.entries);
     if (reason) {
-      notes.push_back({std::string(to_string(candidate.family)),
-                       fmt::format("the compiler spoils the candidate modelled at {:.4g} us: {}",
-                                   static_cast<double>(candidate.cost) * 1e-6, *reason)});
+      notes.push_back(
+          {std::string(to_string(candidate.family)), fmt::format("the compiler spoils the candidate modelled at {}: {}",
+                                                                 codegen::cost_text(candidate.cost), *reason)});
     }
     return !reason;
   };

@@ -1,12 +1,16 @@
 // The text form of a ConvSpec, `key=value key=value ...`, in both directions. It is what tools accept, what generated
-// sources carry in their header and what error messages quote. Independent of the locale; meaning is not checked here.
+// sources carry in their header and what error messages quote. PyTorch's words are read as what they mean and never
+// written. Independent of the locale; apart from `padding=same` meaning is not checked here.
 #include <algorithm>
 #include <charconv>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <tuple>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "codegen/spec_fields.h"
@@ -18,6 +22,23 @@ namespace {
 
 using codegen::for_each_field;
 using codegen::names_of;
+
+/// Another word for a name, mostly PyTorch's.
+struct Alias {
+  std::string_view word, name;
+};
+
+constexpr Alias kDataTypeAliases[] = {{"fp32", "f32"},    {"float32", "f32"}, {"float", "f32"},    {"fp16", "f16"},
+                                      {"float16", "f16"}, {"half", "f16"},    {"bfloat16", "bf16"}};
+constexpr Alias kLayoutAliases[] = {
+    {"channels_last", "nhwc"}, {"channels_first", "nchw"}, {"contiguous", "nchw"}, {"contiguous_format", "nchw"}};
+constexpr Alias kActivationAliases[] = {
+    {"identity", "none"}, {"leakyrelu", "leaky_relu"}, {"gelu", "gelu_erf"}, {"swish", "silu"}};
+
+std::span<const Alias> aliases_of(DataType) { return kDataTypeAliases; }
+std::span<const Alias> aliases_of(Layout) { return kLayoutAliases; }
+std::span<const Alias> aliases_of(MathMode) { return {}; }
+std::span<const Alias> aliases_of(Activation) { return kActivationAliases; }
 
 template <typename Enum>
 std::string_view name_of(Enum value) {
@@ -52,17 +73,37 @@ void append_value(std::string& text, T value) {
   throw SpecError(field, field + " is \"" + std::string(value) + "\", must be " + rule);
 }
 
+/// ASCII only, whatever the locale.
+std::string lower_case(std::string_view text) {
+  std::string result(text);
+  for (char& c : result)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return result;
+}
+
+/// The value that a name or an alias stands for, in capitals or not, also as PyTorch prints it (`torch.float16`).
+template <typename Enum>
+Enum parse_name(std::string_view key, std::string_view text) {
+  constexpr std::string_view kModule = "torch.";
+  std::string word = lower_case(text);
+  if (word.starts_with(kModule)) word.erase(0, kModule.size());
+  for (const Alias& alias : aliases_of(Enum{}))
+    if (word == alias.word) word = alias.name;
+  const auto& names = names_of(Enum{});
+  const auto found = std::find(names.begin(), names.end(), word);
+  if (found == names.end()) fail(key, text, "one of " + join({names.begin(), names.end()}));
+  return static_cast<Enum>(found - names.begin());
+}
+
 template <typename T>
 T parse_value(std::string_view key, std::string_view text) {
   if constexpr (std::is_same_v<T, bool>) {
-    if (text == "true" || text == "1") return true;
-    if (text == "false" || text == "0") return false;
+    const std::string word = lower_case(text);
+    if (word == "true" || word == "1") return true;
+    if (word == "false" || word == "0") return false;
     fail(key, text, "true or false");
   } else if constexpr (std::is_enum_v<T>) {
-    const auto& names = names_of(T{});
-    const auto found = std::find(names.begin(), names.end(), text);
-    if (found == names.end()) fail(key, text, "one of " + join({names.begin(), names.end()}));
-    return static_cast<T>(found - names.begin());
+    return parse_name<T>(key, text);
   } else {
     T value{};
     const char* end = text.data() + text.size();
@@ -104,6 +145,29 @@ std::vector<std::string_view> known_keys() {
   return keys;
 }
 
+/// What PyTorch's padding='same' adds to one axis, before and behind: the output is as large as the input, and an odd
+/// total has its larger half behind.
+std::pair<std::int64_t, std::int64_t> same_padding(std::int64_t taps, std::int64_t dilation) {
+  // Beyond these limits validate() refuses the extents themselves.
+  constexpr std::int64_t kLargest = INT32_MAX;
+  if (taps > kLargest || dilation < 1 || dilation > kLargest) return {0, 0};
+  const std::int64_t total = dilation * (taps - 1);
+  return {total / 2, total - total / 2};
+}
+
+/// Sets the padding of `padding=same`, which depends on other fields, once all of these are read.
+void set_same_padding(ConvSpec& spec) {
+  const std::string text = "padding is \"same\", which ";
+  if (spec.stride != Size2(1)) {
+    throw SpecError("padding", text + "needs stride 1; the stride is " + std::to_string(spec.stride.h) + "," +
+                                   std::to_string(spec.stride.w));
+  }
+  if (spec.filter.r < 1 || spec.filter.s < 1)
+    throw SpecError("padding", text + "depends on the filter's extents; give weight=K,C/groups,R,S too");
+  std::tie(spec.padding.top, spec.padding.bottom) = same_padding(spec.filter.r, spec.dilation.h);
+  std::tie(spec.padding.left, spec.padding.right) = same_padding(spec.filter.s, spec.dilation.w);
+}
+
 /// Sets the field `key` of `spec`; false if there is none.
 bool set_field(ConvSpec& spec, std::string_view key, std::string_view text) {
   bool found = false;
@@ -138,6 +202,7 @@ std::string to_string(const ConvSpec& spec) {
 ConvSpec parse_spec(std::string_view text) {
   ConvSpec spec;
   std::set<std::string_view> seen;
+  bool same = false;
   const auto set_once = [&](std::string_view key, std::string_view value) {
     if (!set_field(spec, key, value)) {
       throw SpecError(std::string(key),
@@ -161,10 +226,14 @@ ConvSpec parse_spec(std::string_view text) {
     if (key == "layout") {
       set_once("input_layout", value);
       set_once("output_layout", value);
+    } else if (key == "padding" && (lower_case(value) == "same" || lower_case(value) == "valid")) {
+      set_once(key, "0");
+      same = lower_case(value) == "same";
     } else {
       set_once(key, value);
     }
   }
+  if (same) set_same_padding(spec);
   return spec;
 }
 

@@ -39,6 +39,49 @@ TEST(SpecText, ReadsAbbreviations) {
   EXPECT_EQ(parse_spec(""), ConvSpec{});
 }
 
+TEST(SpecText, ReadsPyTorchsWords) {
+  const auto dtype = [](const char* word) { return parse_spec(std::string("dtype=") + word).dtype; };
+  for (const char* word : {"f32", "fp32", "float32", "float", "torch.float32", "FP32"})
+    EXPECT_EQ(dtype(word), DataType::f32) << word;
+  for (const char* word : {"f16", "fp16", "float16", "half", "torch.half"})
+    EXPECT_EQ(dtype(word), DataType::f16) << word;
+  for (const char* word : {"bf16", "bfloat16", "torch.bfloat16"}) EXPECT_EQ(dtype(word), DataType::bf16) << word;
+  const auto layout = [](const char* word) { return parse_spec(std::string("input_layout=") + word).input_layout; };
+  for (const char* word : {"NHWC", "channels_last", "torch.channels_last"})
+    EXPECT_EQ(layout(word), Layout::nhwc) << word;
+  for (const char* word : {"NCHW", "contiguous", "contiguous_format", "channels_first"})
+    EXPECT_EQ(layout(word), Layout::nchw) << word;
+  const ConvSpec both = parse_spec("layout=channels_last");
+  EXPECT_EQ(both.input_layout, Layout::nhwc);
+  EXPECT_EQ(both.output_layout, Layout::nhwc);
+  EXPECT_EQ(parse_spec("activation=ReLU").epilogue.activation, Activation::relu);
+  EXPECT_EQ(parse_spec("activation=LeakyReLU").epilogue.activation, Activation::leaky_relu);
+  EXPECT_EQ(parse_spec("activation=gelu").epilogue.activation, Activation::gelu_erf);
+  EXPECT_EQ(parse_spec("math=TF32").math, MathMode::tf32);
+  EXPECT_TRUE(parse_spec("bias=True").epilogue.bias);
+}
+
+TEST(SpecText, WritesItsOwnWords) {
+  const std::string text =
+      to_string(parse_spec("dtype=half layout=channels_last padding=same weight=1,1,3,3 activation=SiLU"));
+  EXPECT_NE(text.find(" padding=1,1,1,1 "), std::string::npos) << text;
+  EXPECT_NE(text.find(" dtype=f16 input_layout=nhwc output_layout=nhwc "), std::string::npos) << text;
+  EXPECT_NE(text.find(" activation=silu "), std::string::npos) << text;
+}
+
+// torch.nn.Conv2d(padding='same'): the total is dilation * (taps - 1), its smaller half in front.
+TEST(SpecText, SamePaddingIsPyTorchs) {
+  EXPECT_EQ(parse_spec("padding=same weight=64,32,5,9 dilation=2,3").padding, Padding(4, 4, 12, 12));
+  EXPECT_EQ(parse_spec("weight=8,8,2,4 padding=SAME").padding, Padding(0, 1, 1, 2));
+  EXPECT_EQ(parse_spec("weight=8,8,1,1 padding=same").padding, Padding(0));
+  EXPECT_EQ(parse_spec("weight=8,8,3,3 padding=valid stride=2").padding, Padding(0));
+  const ConvSpec spec = parse_spec("padding=same input=2,8,30,41 weight=8,8,4,6 dilation=3,5");
+  EXPECT_EQ(output_shape(spec), (TensorShape{2, 8, 30, 41}));
+  // What validate() refuses anyway must not overflow here.
+  EXPECT_EQ(parse_spec("padding=same weight=1,1,9223372036854775807,3 dilation=9223372036854775807,1").padding,
+            Padding(0, 0, 1, 1));
+}
+
 struct BadText {
   const char *text, *field, *message;
 };
@@ -56,8 +99,16 @@ TEST(SpecText, NamesWhatItCannotRead) {
       {"stride=1,2,3", "stride", "must be 1 or 2 values"},
       {"padding=1,2,3", "padding", "must be 1, 2 or 4 values"},
       {"groups=1,1", "groups", "must be 1 values"},
-      {"dtype=fp32", "dtype", "dtype is \"fp32\", must be one of f32, f16, bf16"},
-      {"activation=RELU", "activation", "must be one of none, relu"},
+      {"dtype=f64", "dtype", "dtype is \"f64\", must be one of f32, f16, bf16"},
+      {"dtype=torch.torch.half", "dtype", "must be one of f32, f16, bf16"},
+      {"layout=half", "input_layout", "input_layout is \"half\", must be one of nchw, nhwc"},
+      {"activation=softmax", "activation", "must be one of none, relu"},
+      {"padding=full", "padding", "padding is \"full\", must be a 64-bit integer"},
+      {"padding=same,same", "padding", "padding is \"same\", must be a 64-bit integer"},
+      {"padding=same padding=1 weight=1,1,3,3", "padding", "given twice"},
+      {"stride=1,2 weight=1,1,3,3 padding=same", "padding",
+       "padding is \"same\", which needs stride 1; the stride is 1,2"},
+      {"padding=same input=1,1,9,9", "padding", "padding is \"same\", which depends on the filter's extents"},
       {"bias=yes", "bias", "must be true or false"},
       {"slope=1,5", "slope", "must be 1 values"},
       {"slope=1e99", "slope", "32-bit float"},

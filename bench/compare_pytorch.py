@@ -23,17 +23,19 @@ import statistics
 import subprocess
 import sys
 
-import torch
-import torch.nn.functional as F
+try:
+    import torch
+    import torch.nn.functional as F
+except ImportError:  # --help and --list work without
+    torch = None
 
 import ceilings
 from jitconv_library import Kernel, Library
 
-OutOfMemory = torch.cuda.OutOfMemoryError  # its name in every release
 # Short runs are measured behind a GPU that still spins while the host enqueues all of them: kernels, not the host's calls.
 SPIN_CYCLES = 300_000
 MATH = {"ieee": 0, "fp32": 1, "tf32": 2}
-DTYPE = {"f32": (0, torch.float32), "f16": (1, torch.float16), "bf16": (2, torch.bfloat16)}
+DTYPE = {"f32": (0, "float32"), "f16": (1, "float16"), "bf16": (2, "bfloat16")}  # jitconv's value, PyTorch's name
 LAYOUT = {"nchw": 0, "nhwc": 1}
 
 # tools/documented.cpp has the same table; --list of the tools prints it.
@@ -156,7 +158,7 @@ def median_ms(runs, launches, flush):
 
 
 def compare(library, name, text, options):
-    dtype_code, dtype = DTYPE[options.dtype]
+    dtype_code, dtype = DTYPE[options.dtype][0], getattr(torch, DTYPE[options.dtype][1])
     spec = library.parse(text)
     spec.dtype, spec.math = dtype_code, MATH[options.math]
     spec.input_layout = spec.output_layout = LAYOUT[options.layout]
@@ -205,7 +207,7 @@ def compare(library, name, text, options):
             prepare()
             result = run()
             torch.cuda.synchronize()
-        except OutOfMemory:
+        except torch.cuda.OutOfMemoryError:
             del runs[run_name]
             continue
         result = y if ours else result
@@ -331,6 +333,9 @@ def main():
         for name, text in options.configurations.items():
             print(f"{name:20} {text}")
         return 0
+    if torch is None:
+        print("compare_pytorch.py: needs PyTorch, which this Python does not have", file=sys.stderr)
+        return 1
     if not torch.cuda.is_available():
         print("compare_pytorch.py: no GPU that this PyTorch can use", file=sys.stderr)
         return 5
@@ -364,7 +369,7 @@ def main():
             print(f"\r\033[K[{len(rows) + len(skipped) + 1}/{len(options.names)}] {name}", end="", file=sys.stderr)
         try:
             rows.append(compare(library, name, options.configurations[name], options))
-        except OutOfMemory:
+        except torch.cuda.OutOfMemoryError:
             skipped.append({"config": name, "why": "not enough device memory"})
         except RuntimeError as error:
             failed = True

@@ -5,7 +5,10 @@ Used by bench/compare_pytorch.py. Not a binding: it has what a comparison needs.
 
 import ctypes
 
-import torch
+try:
+    import torch
+except ImportError:  # scripts that use this module say so themselves
+    torch = None
 
 
 class Spec(ctypes.Structure):

@@ -8,11 +8,11 @@ The folder holds what bench/compare_pytorch.py, bench/ablate.py and jitconv-run 
 in the folder.
 """
 
+import argparse
 import json
 import pathlib
 import re
 import statistics
-import sys
 
 import ceilings
 
@@ -223,7 +223,9 @@ def plot(comparisons):
 
 
 def main():
-    folder = pathlib.Path(sys.argv[1])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=pathlib.Path, help="where the JSON files are; tensor.svg is drawn there")
+    folder = parser.parse_args().folder
 
     def load(name):
         return json.loads((folder / name).read_text())

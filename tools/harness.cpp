@@ -174,19 +174,37 @@ std::string launch_text(const KernelSource& source) {
   return prepare + "}\n\n" + launch + "}\n\n}  // namespace harness\n\n";
 }
 
+/// nvcc's option for exactly this target: with -arch=sm_90a it also makes PTX for sm_90, which lacks instructions.
+std::string nvcc_flag(const Target& target) {
+  const std::string arch = target.arch();
+  return fmt::format("-gencode arch=compute{},code={}", arch.substr(arch.find('_')), arch);
+}
+
+/// Stops the compilation for an architecture that lacks what the kernel uses, before the assembler says so at length.
+std::string architecture_guard(const Target& target, std::string_view kernel) {
+  const std::string arch = target.arch();
+  std::string lacks = fmt::format("__CUDA_ARCH__ < {}", target.compute_capability() * 10);
+  // Instructions of one architecture alone come with the suffix a, for which nvcc defines a macro.
+  const auto uses = [kernel](std::string_view name) { return kernel.find(name) != std::string_view::npos; };
+  if (arch.back() == 'a' && (uses("wgmma.") || uses("setmaxnreg.") || uses("tcgen05.")))
+    lacks = fmt::format("!defined(__CUDA_ARCH_FEAT_SM{}_ALL)", target.compute_capability());
+  return fmt::format(
+      "#if defined(__CUDA_ARCH__) && {}\n#error \"this kernel uses instructions of {}: compile it with nvcc {}\"\n"
+      "#endif\n\n",
+      lacks, arch, nvcc_flag(target));
+}
+
 }  // namespace
 
 std::string harness_text(const codegen::ConvPlan& plan, const KernelSource& source) {
   std::string text = "// A jitconv kernel with a main around it. Build and run:\n";
-  // -arch=sm_90a would also make PTX for sm_90, which does not have these instructions.
-  const std::string arch = plan.target.arch(), virtual_arch = "compute" + arch.substr(arch.find('_'));
-  text += fmt::format("//   nvcc -gencode arch={},code={} -o harness FILE.cu && ./harness\n", virtual_arch, arch);
+  text += fmt::format("//   nvcc {} -o harness FILE.cu && ./harness\n", nvcc_flag(plan.target));
   text += fmt::format("// {}\n", to_string(plan.spec));
   text += "// jitconv itself compiles the kernel with NVRTC and these options:\n//  ";
   for (const std::string& option : source.options) text += " " + option;
   // A kernel states constants that it may not need; NVRTC does not mind.
   text += "\n#pragma nv_diag_suppress 177\n\n";
-  text += source.text;
+  text += architecture_guard(plan.target, source.text) + source.text;
   text +=
       "\n#include <cuda.h>\n#include <cuda_bf16.h>\n#include <cuda_fp16.h>\n#include <cuda_runtime.h>\n\n"
       "#include <algorithm>\n#include <cmath>\n#include <cstdio>\n#include <cstdlib>\n\n";

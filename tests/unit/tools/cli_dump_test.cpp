@@ -187,6 +187,36 @@ TEST(CliDump, HarnessHoldsTheKernelUnaltered) {
   EXPECT_NE(harness.out.find(source.out), std::string::npos);
 }
 
+/// What a compiler says that sees the harness as nvcc's passes for one architecture do, without CUDA's headers.
+ProcessResult preprocessed(const Arguments& arguments, const Arguments& macros) {
+  const TemporaryDirectory directory;
+  for (const char* header : {"cuda.h", "cuda_bf16.h", "cuda_fp16.h", "cuda_runtime.h"})
+    write_file(directory.file(header), "");
+  Arguments dumped = arguments;
+  dumped.insert(dumped.end(), {"--emit=harness", "-o", directory.file("harness.cu")});
+  EXPECT_EQ(dump(dumped).exit_code, 0);
+  Arguments command = {"-E", "-x", "c++", "-I", directory.path(), "-o", "/dev/null", directory.file("harness.cu")};
+  command.insert(command.end(), macros.begin(), macros.end());
+  return run_process(find_program("c++"), command);
+}
+
+TEST(CliDump, HarnessRefusesAnArchitectureWithoutItsInstructions) {
+  if (find_program("c++").empty()) GTEST_SKIP() << "no c++ on PATH";
+  const std::string hint = "uses instructions of sm_90a: compile it with nvcc -gencode arch=compute_90a,code=sm_90a";
+  const Arguments tensor = {"--config=A", "--math=tf32"}, fma = {"--config=A"};
+  // wgmma is of sm_90a and of no later architecture; FMA kernels run on any that is new enough.
+  for (const char* other : {"-D__CUDA_ARCH__=900", "-D__CUDA_ARCH__=1000"}) {
+    const ProcessResult result = preprocessed(tensor, {other});
+    EXPECT_NE(result.exit_code, 0) << other;
+    EXPECT_NE(result.err.find(hint), std::string::npos) << result.err;
+  }
+  EXPECT_NE(preprocessed(fma, {"-D__CUDA_ARCH__=800"}).err.find(hint), std::string::npos);
+  // The right flag, a newer GPU, and nvcc's pass for the host.
+  EXPECT_EQ(preprocessed(tensor, {"-D__CUDA_ARCH__=900", "-D__CUDA_ARCH_FEAT_SM90_ALL"}).exit_code, 0);
+  EXPECT_EQ(preprocessed(fma, {"-D__CUDA_ARCH__=1000"}).exit_code, 0);
+  EXPECT_EQ(preprocessed(tensor, {}).exit_code, 0);
+}
+
 TEST(CliDump, UnreadableCommandLinesAreUsageErrors) {
   expect_refusal(dump(small_and({"--emit=nothing"})), 2, "nothing");
   expect_refusal(dump(small_and({"--no-such-flag"})), 2, "--no-such-flag");

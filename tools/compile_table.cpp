@@ -25,8 +25,7 @@ std::optional<std::int64_t> number_before(std::string_view text, std::size_t at)
   return value;
 }
 
-std::vector<std::string> cells_of(const CompileRow& row) {
-  const Compiled& compiled = *row.compiled;
+std::vector<std::string> cells_of(const std::string& name, const Compiled& compiled) {
   int registers = 0, threads = 0;
   std::int64_t shared = 0, local = 0;
   for (const Resources& one : compiled.kernel.resources()) {
@@ -40,7 +39,7 @@ std::vector<std::string> cells_of(const CompileRow& row) {
     blocks += std::uint64_t{entry.grid[0]} * entry.grid[1] * entry.grid[2];
   }
   const std::optional<std::int64_t> spills = spill_bytes(compiled.kernel.compile_log());
-  return {row.named.name,
+  return {name,
           std::string(codegen::to_string(compiled.plan.family)),
           std::to_string(registers),
           spills ? std::to_string(*spills) : fmt::format("?, local {}", local),
@@ -75,26 +74,37 @@ CompileRow compile_row(const NamedSpec& named, const Target& target, bool cold) 
   return row;
 }
 
-std::string compile_table_text(const std::vector<CompileRow>& rows) {
+RowFormat compile_table(const std::vector<NamedSpec>& chosen) {
   using enum Align;
-  Table table(
-      {"config", "family", "registers", "spill bytes", "shared bytes", "threads", "blocks", "cubin KB", "compile ms"},
-      {left, left, right, right, right, right, right, right, right});
+  return RowFormat({{"config", left, widest_name(chosen)},
+                    {"family", left, 9},
+                    {"registers", right},
+                    {"spill bytes", right},
+                    {"shared bytes", right},
+                    {"threads", right},
+                    {"blocks", right, 8},
+                    {"cubin KB", right},
+                    {"compile ms", right}});
+}
+
+std::vector<std::string> compile_cells(const CompileRow& row) {
+  if (!row.compiled) return {row.named.name, "failed", "", "", "", "", "", "", ""};
+  return cells_of(row.named.name, *row.compiled);
+}
+
+std::string compile_notes(const std::vector<CompileRow>& rows) {
   std::vector<double> cold;
-  int failed = 0;
-  std::string notes;
+  std::size_t compiled = 0;
+  std::string text;
   for (const CompileRow& row : rows) {
-    if (!row.compiled) {
-      ++failed;
-      notes += fmt::format("{}: {}\n", row.named.name, row.note);
-      table.add({row.named.name, "failed", "", "", "", "", "", "", ""});
-      continue;
+    if (row.compiled) {
+      ++compiled;
+      if (row.compiled->cold_ms) cold.push_back(*row.compiled->cold_ms);
+    } else {
+      text += fmt::format("{}: {}\n", row.named.name, row.note);
     }
-    table.add(cells_of(row));
-    if (row.compiled->cold_ms) cold.push_back(*row.compiled->cold_ms);
   }
-  std::string text = table.text() + notes;
-  text += fmt::format("{} of {} compiled", rows.size() - static_cast<std::size_t>(failed), rows.size());
+  text += fmt::format("{} of {} compiled", compiled, rows.size());
   if (!cold.empty()) {
     std::sort(cold.begin(), cold.end());
     text += fmt::format("; NVRTC included, median {:.0f} ms, longest {:.0f} ms", cold[cold.size() / 2], cold.back());

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tools/measure.h"
+#include "tools/table.h"
 
 namespace jitconv::tools {
 
@@ -22,6 +23,9 @@ struct CompileRow {
 
 CompileRow compile_row(const NamedSpec& named, const Target& target, bool cold);
 
-std::string compile_table_text(const std::vector<CompileRow>& rows);
+/// The table for these convolutions, what it says of one, and what stands below it.
+RowFormat compile_table(const std::vector<NamedSpec>& chosen);
+std::vector<std::string> compile_cells(const CompileRow& row);
+std::string compile_notes(const std::vector<CompileRow>& rows);
 
 }  // namespace jitconv::tools

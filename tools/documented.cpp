@@ -63,10 +63,29 @@ const std::vector<DocumentedConfiguration>& documented_configurations() {
   return configurations;
 }
 
+const std::vector<DocumentedConfiguration>& tensor_core_configurations() {
+  static const std::vector<DocumentedConfiguration> configurations = [] {
+    std::vector<DocumentedConfiguration> result;
+    for (const char* name : {"A", "B", "C", "D"}) {
+      ConvSpec spec = find_documented(name)->spec;
+      spec.math = MathMode::tf32;
+      result.push_back({std::string(name) + "_tf32", spec});
+      spec = find_documented(name)->spec;
+      spec.dtype = DataType::bf16;
+      result.push_back({std::string(name) + "_bf16", spec});
+    }
+    return result;
+  }();
+  return configurations;
+}
+
 const DocumentedConfiguration* find_documented(std::string_view name) {
-  const std::vector<DocumentedConfiguration>& all = documented_configurations();
-  const auto found = std::find_if(all.begin(), all.end(), [name](const auto& one) { return one.name == name; });
-  return found == all.end() ? nullptr : &*found;
+  const auto find = [name](const std::vector<DocumentedConfiguration>& all) -> const DocumentedConfiguration* {
+    const auto found = std::find_if(all.begin(), all.end(), [name](const auto& one) { return one.name == name; });
+    return found == all.end() ? nullptr : &*found;
+  };
+  const DocumentedConfiguration* found = find(documented_configurations());
+  return found != nullptr ? found : find(tensor_core_configurations());
 }
 
 }  // namespace jitconv::tools

@@ -19,7 +19,11 @@ struct DocumentedConfiguration {
 /// present sizes and (`_small`) at those of its first release.
 const std::vector<DocumentedConfiguration>& documented_configurations();
 
-/// Null if there is no such name.
+/// The headline cases without bias as tensor cores compute them: A_tf32, A_bf16, ..., D_bf16. They stand beside the
+/// documented configurations, for which every math mode and type is tested, and are not among them.
+const std::vector<DocumentedConfiguration>& tensor_core_configurations();
+
+/// Of both lists; null if there is no such name.
 const DocumentedConfiguration* find_documented(std::string_view name);
 
 }  // namespace jitconv::tools

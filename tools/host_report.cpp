@@ -47,29 +47,6 @@ const check::Comparison* real_data(const HostMeasurement& row) {
   return nullptr;
 }
 
-std::vector<std::string> cells_of(const HostMeasurement& row) {
-  const bool planned = row.reduction.has_value();
-  const check::Comparison* real = real_data(row);
-  const bool ran = !row.runs.empty();
-  std::vector<std::string> cells = {row.named.name};
-  cells.push_back(planned ? extents(row.reduction->plan.spec) : "-");
-  cells.push_back(planned && row.reduction->reduced ? extents(row.named.spec) : "-");
-  cells.push_back(planned ? std::string(codegen::to_string(row.reduction->plan.family)) : "-");
-  cells.push_back(
-      planned ? fmt::format("{}x{}x{}", row.reduction->tiles[0], row.reduction->tiles[1], row.reduction->tiles[2])
-              : "-");
-  for (std::size_t run = 0; run < 2; ++run)
-    cells.push_back(row.outcome == Outcome::failed ? "failed" : result_of(row, run));
-  cells.push_back(real != nullptr ? fmt::format("{:.2e}", real->worst_error) : "-");
-  cells.push_back(real == nullptr              ? "-"
-                  : real->worst_ratio < 1000.0 ? fmt::format("{:.3f}", real->worst_ratio)
-                                               : fmt::format("{:.1e}", real->worst_ratio));
-  cells.push_back(ran ? std::to_string(row.findings()) : "-");
-  cells.push_back(ran ? fmt::format("{:.0f}", row.rate() * 1e-6) : "-");
-  cells.push_back(row.compile_ms ? fmt::format("{:.0f}", *row.compile_ms) : row.kernel ? "cached" : "-");
-  return cells;
-}
-
 /// Notes that several rows share, once: "A, A_bias: text".
 class Notes {
  public:
@@ -91,22 +68,6 @@ class Notes {
  private:
   std::vector<std::pair<std::string, std::string>> lines_;
 };
-
-std::string heading(const DeviceProperties& device, const HostOptions& options) {
-  std::string text =
-      fmt::format("host: {}, compiled by {}; the code for {}\n", device.name, device.driver, device.target.arch());
-  text += fmt::format(
-      "two runs of each, threads in random order (seed {}): {} data while copies land {}, {} data while they land {}\n",
-      options.seed, check::to_string(options.runs[0].data), name_of(options.runs[0].landing),
-      check::to_string(options.runs[1].data), name_of(options.runs[1].landing));
-  if (options.limits.as_given != INT64_MAX)
-    text += fmt::format(
-        "N, H and W are reduced by whole tiles, to at most {} M multiply-adds if one tile has no more; everything "
-        "else, "
-        "the kernel's tiling included, is that of the full size\n",
-        options.limits.most / 1'000'000);
-  return text + "tiles: of the output along N (of depthwise: its planes), P and Q\n\n";
-}
 
 double percent(double part) { return 100 * part; }
 
@@ -167,41 +128,69 @@ json::Object run_json(const HostRun& run, const HostMeasurement& row, const Host
   return object;
 }
 
-json::Object row_json(const HostMeasurement& row, const HostOptions& options) {
-  json::Object object{{"config", row.named.name},
-                      {"spec", to_string(row.named.spec)},
-                      {"outcome", outcome_text(row.outcome)},
-                      {"note", row.note}};
-  if (row.reduction) {
-    const Reduction& reduction = *row.reduction;
-    object["run_spec"] = to_string(reduction.plan.spec);
-    object["reduced"] = reduction.reduced;
-    object["reduction_note"] = reduction.note;
-    object["family"] = std::string(codegen::to_string(reduction.plan.family));
-    object["tiles"] = json::Array{reduction.tiles[0], reduction.tiles[1], reduction.tiles[2]};
-    object["executed_multiply_adds"] = reduction.multiply_adds;
-  }
-  if (row.kernel) object["key"] = row.kernel->cache_key();
-  object["compile_ms"] = row.compile_ms ? json::Value(*row.compile_ms) : json::Value(nullptr);
-  json::Array runs;
-  for (const HostRun& run : row.runs) runs.push_back(run_json(run, row, options));
-  object["runs"] = runs;
-  return object;
-}
-
 }  // namespace
 
-std::string host_table_text(const std::vector<HostMeasurement>& rows, const DeviceProperties& device,
-                            const HostOptions& options, double ms) {
+std::string host_heading(const DeviceProperties& device, const HostOptions& options) {
+  std::string text =
+      fmt::format("host: {}, compiled by {}; the code for {}\n", device.name, device.driver, device.target.arch());
+  text += fmt::format(
+      "two runs of each, threads in random order (seed {}): {} data while copies land {}, {} data while they land {}\n",
+      options.seed, check::to_string(options.runs[0].data), name_of(options.runs[0].landing),
+      check::to_string(options.runs[1].data), name_of(options.runs[1].landing));
+  if (options.limits.as_given != INT64_MAX)
+    text += fmt::format(
+        "N, H and W are reduced by whole tiles, to at most {} M multiply-adds if one tile has no more; everything "
+        "else, the kernel's tiling included, is that of the full size\n",
+        options.limits.most / 1'000'000);
+  return text + "tiles: of the output along N (of depthwise: its planes), P and Q\n\n";
+}
+
+RowFormat host_table(const std::vector<NamedSpec>& chosen, const HostOptions& options) {
   using enum Align;
-  Table table({"config", "N,H,W", "of", "family", "tiles", name_of(options.runs[0]), name_of(options.runs[1]), "error",
-               "of bound", "findings", "M MAC/s", "compile ms"},
-              {left, left, left, left, left, left, left, right, right, right, right, right});
+  std::size_t widest_extents = 0;
+  for (const NamedSpec& named : chosen) widest_extents = std::max(widest_extents, extents(named.spec).size());
+  return RowFormat({{"config", left, widest_name(chosen)},
+                    {"N,H,W", left, widest_extents},
+                    {"of", left, widest_extents},
+                    {"family", left, 9},
+                    {"tiles", left, 7},
+                    {name_of(options.runs[0]), left},
+                    {name_of(options.runs[1]), left},
+                    {"error", right, 8},
+                    {"of bound", right},
+                    {"findings", right},
+                    {"M MAC/s", right},
+                    {"compile ms", right}});
+}
+
+std::vector<std::string> host_cells(const HostMeasurement& row) {
+  const bool planned = row.reduction.has_value();
+  const check::Comparison* real = real_data(row);
+  const bool ran = !row.runs.empty();
+  std::vector<std::string> cells = {row.named.name};
+  cells.push_back(planned ? extents(row.reduction->plan.spec) : "-");
+  cells.push_back(planned && row.reduction->reduced ? extents(row.named.spec) : "-");
+  cells.push_back(planned ? std::string(codegen::to_string(row.reduction->plan.family)) : "-");
+  cells.push_back(
+      planned ? fmt::format("{}x{}x{}", row.reduction->tiles[0], row.reduction->tiles[1], row.reduction->tiles[2])
+              : "-");
+  for (std::size_t run = 0; run < 2; ++run)
+    cells.push_back(row.outcome == Outcome::failed ? "failed" : result_of(row, run));
+  cells.push_back(real != nullptr ? fmt::format("{:.2e}", real->worst_error) : "-");
+  cells.push_back(real == nullptr              ? "-"
+                  : real->worst_ratio < 1000.0 ? fmt::format("{:.3f}", real->worst_ratio)
+                                               : fmt::format("{:.1e}", real->worst_ratio));
+  cells.push_back(ran ? std::to_string(row.findings()) : "-");
+  cells.push_back(ran ? fmt::format("{:.0f}", row.rate() * 1e-6) : "-");
+  cells.push_back(row.compile_ms ? fmt::format("{:.0f}", *row.compile_ms) : row.kernel ? "cached" : "-");
+  return cells;
+}
+
+std::string host_closing(const std::vector<HostMeasurement>& rows, const HostOptions& options, double ms) {
   Notes notes;
   std::string findings;
   std::size_t right_rows = 0, found = 0;
   for (const HostMeasurement& row : rows) {
-    table.add(cells_of(row));
     if (row.reduction) notes.add(row.named.name, row.reduction->note);
     notes.add(row.named.name, row.note);
     if (row.outcome == Outcome::ok) ++right_rows;
@@ -211,10 +200,10 @@ std::string host_table_text(const std::vector<HostMeasurement>& rows, const Devi
         for (const host::Finding& one : report.findings)
           findings += fmt::format("{} ({}): {}\n", row.named.name, name_of(run.kind), host::to_string(one));
   }
-  std::string text = heading(device, options) + table.text() + notes.text() + findings;
-  text += fmt::format("{} of {} ran on the host and are right, {} finding{}; {:.0f} s\n", right_rows, rows.size(),
-                      found, found == 1 ? "" : "s", ms * 1e-3);
-  return text;
+  const std::string text = notes.text() + findings +
+                           fmt::format("{} of {} ran on the host and are right, {} finding{}; {:.0f} s\n", right_rows,
+                                       rows.size(), found, found == 1 ? "" : "s", ms * 1e-3);
+  return options.counters ? text + "\n" + host_counters_text(rows) : text;
 }
 
 std::string host_counters_text(const std::vector<HostMeasurement>& rows) {
@@ -246,11 +235,8 @@ std::string host_counters_text(const std::vector<HostMeasurement>& rows) {
          table.text();
 }
 
-std::string host_json(const std::vector<HostMeasurement>& rows, const DeviceProperties& device,
-                      const HostOptions& options) {
-  json::Array array;
-  for (const HostMeasurement& row : rows) array.push_back(row_json(row, options));
-  return json::render(json::Object{
+json::Object host_head(const DeviceProperties& device, const HostOptions& options) {
+  return json::Object{
       {"jitconv", version()},
       {"commit", kBuildCommit},
       {"date", now_text()},
@@ -258,8 +244,29 @@ std::string host_json(const std::vector<HostMeasurement>& rows, const DeviceProp
        json::Object{
            {"name", "host"}, {"cpu", device.name}, {"arch", device.target.arch()}, {"compiler", device.driver}}},
       {"seed", options.seed},
-      {"work_limit", options.limits.most},
-      {"results", std::move(array)}});
+      {"work_limit", options.limits.most}};
+}
+
+json::Object host_row_json(const HostMeasurement& row, const HostOptions& options) {
+  json::Object object{{"config", row.named.name},
+                      {"spec", to_string(row.named.spec)},
+                      {"outcome", outcome_text(row.outcome)},
+                      {"note", row.note}};
+  if (row.reduction) {
+    const Reduction& reduction = *row.reduction;
+    object["run_spec"] = to_string(reduction.plan.spec);
+    object["reduced"] = reduction.reduced;
+    object["reduction_note"] = reduction.note;
+    object["family"] = std::string(codegen::to_string(reduction.plan.family));
+    object["tiles"] = json::Array{reduction.tiles[0], reduction.tiles[1], reduction.tiles[2]};
+    object["executed_multiply_adds"] = reduction.multiply_adds;
+  }
+  if (row.kernel) object["key"] = row.kernel->cache_key();
+  object["compile_ms"] = row.compile_ms ? json::Value(*row.compile_ms) : json::Value(nullptr);
+  json::Array runs;
+  for (const HostRun& run : row.runs) runs.push_back(run_json(run, row, options));
+  object["runs"] = runs;
+  return object;
 }
 
 }  // namespace jitconv::tools

@@ -126,23 +126,21 @@ double HostMeasurement::rate() const {
   return static_cast<double>(multiply_adds(reduction->plan.spec)) * static_cast<double>(runs.size()) / ms * 1e3;
 }
 
-std::vector<HostMeasurement> run_on_host(HostDevice& device, const std::vector<NamedSpec>& chosen,
-                                         const HostOptions& options,
-                                         const std::function<void(const std::string&)>& progress) {
-  std::vector<HostMeasurement> rows;
+void run_on_host(HostDevice& device, const std::vector<NamedSpec>& chosen, const HostOptions& options,
+                 const std::function<void(const std::string&)>& begins,
+                 const std::function<void(HostMeasurement)>& ended) {
   const auto start = [&](std::size_t i) {
     return std::async(std::launch::async, [&, i] { return prepare(device, chosen[i], options); });
   };
   std::future<Prepared> next;
   if (!chosen.empty()) next = start(0);
   for (std::size_t i = 0; i < chosen.size(); ++i) {
-    progress(fmt::format("[{}/{}] {}", i + 1, chosen.size(), chosen[i].name));
+    begins(chosen[i].name);
     Prepared prepared = next.get();
     if (i + 1 < chosen.size()) next = start(i + 1);
     run(device, prepared, options);
-    rows.push_back(std::move(prepared.row));
+    ended(std::move(prepared.row));
   }
-  return rows;
 }
 
 }  // namespace jitconv::tools

@@ -59,9 +59,10 @@ struct HostMeasurement {
   double rate() const;
 };
 
-/// While one convolution runs, the next is compiled and its reference computed. `progress` is told which one runs.
-std::vector<HostMeasurement> run_on_host(HostDevice& device, const std::vector<NamedSpec>& chosen,
-                                         const HostOptions& options,
-                                         const std::function<void(const std::string&)>& progress);
+/// While one convolution runs, the next is compiled and its reference computed. `begins` is told which one runs,
+/// `ended` is given each as soon as it has run.
+void run_on_host(HostDevice& device, const std::vector<NamedSpec>& chosen, const HostOptions& options,
+                 const std::function<void(const std::string&)>& begins,
+                 const std::function<void(HostMeasurement)>& ended);
 
 }  // namespace jitconv::tools

@@ -26,8 +26,15 @@ enum class Stage { spec, plan, source, key, ptx, sass, resources, json, explain,
 constexpr const char* kOverview =
     "jitconv-dump: what jitconv makes of a convolution\n\n"
     "  jitconv-dump --config=NAME --emit=source\n"
-    "  jitconv-dump --input=8,32,512,512 --weight=64,32,5,9 --padding=2,4 --dilation=2,3 --bias --emit=sass\n\n"
-    "Exit codes: 0 ok, 2 usage, 3 unsupported convolution, 4 compilation failed or no compiler.\n";
+    "  jitconv-dump --input=8,32,512,512 --weight=64,32,5,9 --padding=2,4 --dilation=2,3 --bias --emit=sass\n";
+
+constexpr const char* kExitStatus =
+    "\nEXIT STATUS:\n\n"
+    "  0  ok\n"
+    "  1  the output cannot be written\n"
+    "  2  the command line cannot be read\n"
+    "  3  the convolution cannot be computed\n"
+    "  4  compilation failed, or NVRTC or the disassembler is missing\n";
 
 struct Pipeline {
   ConvSpec spec;
@@ -57,7 +64,7 @@ Kernel compiled(const Pipeline& pipeline, const char* stage) {
   pipeline.require_outputs(stage);
   Kernel kernel = runtime::compile_best(pipeline.plan, pipeline.options);
   if (kernel.plan() != codegen::to_string(pipeline.plan))
-    fmt::print(stderr, "jitconv-dump: the compiler spoils the plan that --emit=plan shows; this is of another\n");
+    write_error("jitconv-dump: the compiler rejects the plan that --emit=plan shows; this is of the next one\n");
   return kernel;
 }
 
@@ -176,6 +183,7 @@ int run(int argc, char** argv) {
   cl::opt<std::string> output("o", cl::desc("Write to a file instead of stdout"), cl::value_desc("file"),
                               cl::cat(tool_category()));
   cl::opt<bool> line_info("line-info", cl::desc("Compile with line numbers, for profilers"), cl::cat(tool_category()));
+  const cl::extrahelp exit_status(kExitStatus), environment(kEnvironmentHelp);
   parse_command_line(argc, argv, kOverview);
   if (specs.list_requested()) {
     write_output(output, SpecOptions::list_text());

@@ -1,4 +1,4 @@
-// The table of measurements, and the same as JSON.
+// The rows of measurements and of compilations as text and as JSON.
 #pragma once
 
 #include <string>
@@ -7,16 +7,23 @@
 #include "tools/compile_table.h"
 #include "tools/json.h"
 #include "tools/measure.h"
+#include "tools/table.h"
 
 namespace jitconv::tools {
 
-std::string measurement_table_text(const std::vector<Measurement>& rows);
+/// The table for these convolutions, and what it says of one that was measured.
+RowFormat measurement_table(const std::vector<NamedSpec>& chosen);
+std::vector<std::string> measurement_cells(const Measurement& row);
+/// What stands below the table: why rows are not ok.
+std::string measurement_notes(const std::vector<Measurement>& rows);
 
-/// What jitconv-run --json writes: versions, device, ceilings, settings and one object per convolution. Times of every
-/// launch are kept, so that spread can be judged later.
-std::string measurements_json(const std::vector<Measurement>& rows, const DeviceProperties& device,
-                              const Ceilings& ceilings, const MeasureOptions& options);
-std::string compile_rows_json(const std::vector<CompileRow>& rows, const Target& target);
+/// What jitconv-run --json says of a run on a GPU besides its rows: versions, device, ceilings, settings.
+json::Object measurements_head(const DeviceProperties& device, const Ceilings& ceilings, const MeasureOptions& options);
+/// One convolution. Times of every launch are kept, so that spread can be judged later.
+json::Object measurement_json(const Measurement& row);
+/// The same of --compile-only.
+json::Object compile_head(const Target& target);
+json::Object compile_row_json(const CompileRow& row);
 
 // What reports of every device have in common.
 

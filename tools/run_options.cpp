@@ -19,8 +19,17 @@ constexpr const char* kOverview =
     "  jitconv-run --config=A,C --math=ieee --json=result.json\n"
     "  jitconv-run --input=8,32,512,512 --weight=64,32,5,9 --tune\n"
     "  jitconv-run --device=host --config=B --counters\n\n"
-    "Without a GPU the generated kernels are compiled for the CPU and executed there, at reduced N, H and W.\n"
-    "Exit codes: 0 ok, 1 a result is wrong, 2 usage, 3 unsupported convolution, 4 compilation failed, 5 no device.\n";
+    "Without a GPU the generated kernels are compiled for the CPU and executed there, at reduced N, H and W.\n";
+
+constexpr const char* kExitStatus =
+    "\nEXIT STATUS:\n\n"
+    "  0  ok\n"
+    "  1  a result is wrong, a kernel broke a rule, the driver failed, or the output cannot be written\n"
+    "  2  the command line cannot be read\n"
+    "  3  the convolution cannot be computed\n"
+    "  4  compilation failed, or NVRTC or the C++ compiler is missing\n"
+    "  5  no usable GPU, and the host was not to stand in for it\n"
+    "  SIGINT, SIGTERM and SIGHUP end it as any program, after the rows that ran are written\n";
 
 constexpr int kWorkLimit = 400;  // M multiply-adds: all documented configurations take minutes on two cores
 
@@ -132,6 +141,7 @@ MeasureOptions measure_options(const Flags& flags) {
 RunOptions parse_run_options(int argc, const char* const* argv) {
   const SpecOptions specs(SpecOptions::Choice::many);
   const Flags flags;
+  const cl::extrahelp exit_status(kExitStatus), environment(kEnvironmentHelp);
   parse_command_line(argc, argv, kOverview);
   RunOptions options;
   options.list = specs.list_requested();

@@ -12,11 +12,14 @@
 
 namespace jitconv::tools {
 
-/// One convolution to work on: a documented configuration's name, or "spec" for one described by flags.
+/// One convolution to work on: its name in --list, or "spec" for one described by flags or text.
 struct NamedSpec {
   std::string name;
   ConvSpec spec;
 };
+
+/// Characters of the longest name.
+std::size_t widest_name(const std::vector<NamedSpec>& specs);
 
 class SpecOptions {
  public:
@@ -33,14 +36,11 @@ class SpecOptions {
   bool list_requested() const;
   static std::string list_text();
 
-  /// --all was given.
-  bool all_requested() const;
-
   /// A shape was described with --spec, --input or --weight rather than named.
   bool shape_given() const;
 
-  /// The convolutions asked for, in order, validated. Throws UsageError for unreadable values and unknown names,
-  /// SpecError for convolutions that cannot be computed.
+  /// The convolutions asked for, in order, validated. What names or describes some narrows --all to these. Throws
+  /// UsageError for unreadable values and unknown names, SpecError for convolutions that cannot be computed.
   std::vector<NamedSpec> chosen() const;
 
   /// --arch, if given. Throws SpecError for an unknown one.

@@ -1,15 +1,11 @@
-// Exit codes, error lines, --version and output files of the three programs.
+// Exit codes, error lines, --version and command lines of the three programs.
 #include "tools/tool.h"
 
 #include <fmt/format.h>
 #include <llvm/Config/llvm-config.h>
 #include <llvm/Support/CommandLine.h>
 #include <llvm/Support/raw_ostream.h>
-#include <unistd.h>
 
-#include <algorithm>
-#include <csignal>
-#include <cstdio>
 #include <exception>
 
 #include "jitconv/kernel.h"
@@ -20,12 +16,16 @@
 namespace jitconv::tools {
 namespace {
 
+/// Control characters are spelled out: what a message quotes may come from anywhere and must not reach the terminal.
 std::string one_line(std::string text) {
   while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
   std::string line;
-  for (char c : text) {
+  for (const char c : text) {
+    const auto code = static_cast<unsigned char>(c);
     if (c == '\n') {
       line += "; ";
+    } else if (code < 0x20 || code == 0x7f) {
+      line += fmt::format("\\x{:02x}", code);
     } else {
       line += c;
     }
@@ -34,43 +34,9 @@ std::string one_line(std::string text) {
 }
 
 int fail(const char* program, ExitCode code, const std::string& message) {
-  fmt::print(stderr, "{}: {}\n", program, one_line(message));
+  write_error(fmt::format("{}: {}\n", program, one_line(message)));
   return code;
 }
-
-/// While it lives, what is written to stderr is kept instead: LLVM prints some errors there whatever stream it is
-/// given.
-class CapturedStderr {
- public:
-  CapturedStderr() : file_(std::tmpfile()), saved_(dup(STDERR_FILENO)) {
-    if (file_ != nullptr && saved_ >= 0) dup2(fileno(file_), STDERR_FILENO);
-  }
-  ~CapturedStderr() { finish(); }
-  CapturedStderr(const CapturedStderr&) = delete;
-  CapturedStderr& operator=(const CapturedStderr&) = delete;
-
-  std::string finish() {
-    restore();
-    std::string text;
-    if (file_ == nullptr) return text;
-    std::rewind(file_);
-    for (int c = std::fgetc(file_); c != EOF; c = std::fgetc(file_)) text += static_cast<char>(c);
-    std::fclose(file_);
-    file_ = nullptr;
-    return text;
-  }
-
- private:
-  void restore() {
-    if (saved_ < 0) return;
-    dup2(saved_, STDERR_FILENO);
-    close(saved_);
-    saved_ = -1;
-  }
-
-  std::FILE* file_;
-  int saved_;
-};
 
 }  // namespace
 
@@ -105,7 +71,7 @@ ExitCode exit_code(ErrorCode code) {
 }
 
 int run_tool(const char* program, const std::function<int()>& body) {
-  std::signal(SIGXFSZ, SIG_IGN);  // beyond a limit on file sizes, writing fails instead of killing the program
+  prepare_standard_streams();
   try {
     return body();
   } catch (const UsageError& error) {
@@ -119,7 +85,7 @@ int run_tool(const char* program, const std::function<int()>& body) {
     return fail(program, exit_code(error.code()), named ? message : error.field() + ": " + message);
   } catch (const CompileError& error) {
     fail(program, exit_code(error.code()), error.what());
-    if (!error.log().empty()) fmt::print(stderr, "{}\n", error.log());
+    if (!error.log().empty()) write_error(error.log() + "\n");
     return exit_code(error.code());
   } catch (const Error& error) {
     return fail(program, exit_code(error.code()), error.what());
@@ -160,38 +126,6 @@ void parse_command_line(int argc, const char* const* argv, const char* overview)
     text.erase(hint, text.find('\n', hint) - hint);
   }
   throw UsageError(one_line(text));
-}
-
-void write_output(const std::string& path, std::string_view text) {
-  const bool to_stdout = path.empty() || path == "-";
-  std::FILE* file = to_stdout ? stdout : std::fopen(path.c_str(), "wb");
-  if (file == nullptr) throw ToolError(kCheckFailed, fmt::format("cannot write {}: {}", path, std::strerror(errno)));
-  bool good = std::fwrite(text.data(), 1, text.size(), file) == text.size();
-  good = std::fflush(file) == 0 && good;
-  const int saved = errno;
-  if (!to_stdout) good = std::fclose(file) == 0 && good;
-  if (!good) {
-    throw ToolError(kCheckFailed,
-                    fmt::format("cannot write {}: {}", to_stdout ? "stdout" : path, std::strerror(saved)));
-  }
-}
-
-Progress::Progress(bool quiet) : enabled_(!quiet && isatty(STDERR_FILENO) == 1) {}
-
-Progress::~Progress() { clear(); }
-
-void Progress::show(const std::string& text) {
-  if (!enabled_) return;
-  fmt::print(stderr, "\r\033[K{}", text);
-  std::fflush(stderr);
-  shown_ = true;
-}
-
-void Progress::clear() {
-  if (!shown_) return;
-  fmt::print(stderr, "\r\033[K");
-  std::fflush(stderr);
-  shown_ = false;
 }
 
 }  // namespace jitconv::tools

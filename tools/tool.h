@@ -1,5 +1,5 @@
-// What the three programs share besides the choice of a convolution: exit codes, one-line errors, --version, parsing
-// with LLVM CommandLine, and writing to a file or stdout. No convolution, no GPU.
+// What the three programs share besides the choice of a convolution: exit codes, one-line errors, --version and parsing
+// with LLVM CommandLine. No convolution, no GPU.
 #pragma once
 
 #include <functional>
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "jitconv/error.h"
+#include "tools/output.h"
 
 namespace jitconv::tools {
 
@@ -38,11 +39,21 @@ class ToolError : public std::runtime_error {
   ExitCode code_;
 };
 
+/// For the end of --help: what changes the programs that compile, besides their options.
+inline constexpr const char* kEnvironmentHelp =
+    "\nENVIRONMENT:\n\n"
+    "  JITCONV_NVRTC_PATH  the NVRTC to compile with, or its directory; default: searched\n"
+    "  JITCONV_HOST_CXX    the C++ compiler of host execution; default: c++, g++ or clang++ on PATH\n"
+    "  JITCONV_CACHE_DIR   the directory of compiled kernels; default: $XDG_CACHE_HOME/jitconv, else ~/.cache/jitconv\n"
+    "  JITCONV_CACHE       rw, ro or off: how that directory is used; default: rw\n"
+    "  JITCONV_DUMP_DIR    a directory into which everything that is generated and compiled is written\n"
+    "  JITCONV_LOG         off, error, warn, info or debug: what is said on stderr; default: warn\n";
+
 /// The exit code that belongs to a library error.
 ExitCode exit_code(ErrorCode code);
 
-/// Runs `body`, turns what it throws into one line on stderr (plus the compiler's log, if there is one) and the exit
-/// code that belongs to it.
+/// Runs `body` with standard streams that are safe to use, turns what it throws into one line on stderr (plus the
+/// compiler's log, if there is one) and the exit code that belongs to it.
 int run_tool(const char* program, const std::function<int()>& body);
 
 /// LLVM CommandLine over argv, with only jitconv's own options in --help. Throws UsageError; --help and --version print
@@ -51,21 +62,5 @@ void parse_command_line(int argc, const char* const* argv, const char* overview)
 
 /// `jitconv 0.1.0 (abc1234)`, then one line per library, then the NVRTC that would compile.
 std::string version_text();
-
-/// Writes `text` to `path`, or to stdout for "-" and "". Throws ToolError.
-void write_output(const std::string& path, std::string_view text);
-
-/// A progress line that overwrites itself; silent unless stderr is a terminal.
-class Progress {
- public:
-  explicit Progress(bool quiet);
-  ~Progress();
-  void show(const std::string& text);
-  void clear();
-
- private:
-  bool enabled_;
-  bool shown_ = false;
-};
 
 }  // namespace jitconv::tools

@@ -160,28 +160,23 @@ std::string tune_text(const TuneResult& result) {
   return text;
 }
 
-std::string tune_json(const std::vector<TuneResult>& results, const DeviceProperties& device) {
-  json::Array array;
-  for (const TuneResult& result : results) {
-    const std::vector<std::string> plans = plan_lines(result);
-    json::Array candidates;
-    for (std::size_t i = 0; i < result.candidates.size(); ++i) {
-      const Candidate& candidate = result.candidates[i];
-      candidates.push_back(json::Object{{"family", std::string(codegen::to_string(candidate.plan.family))},
-                                        {"modelled_ms", modelled_ms(candidate.plan)},
-                                        {"ms", candidate.ms ? json::Value(*candidate.ms) : json::Value(nullptr)},
-                                        {"plan", plans[i]},
-                                        {"note", candidate.note}});
-    }
-    array.push_back(json::Object{{"config", result.named.name},
-                                 {"spec", to_string(result.named.spec)},
-                                 {"best", static_cast<std::int64_t>(result.best)},
-                                 {"choice_over_best", result.ratio()},
-                                 {"note", result.note},
-                                 {"candidates", std::move(candidates)}});
+json::Object tune_json(const TuneResult& result) {
+  const std::vector<std::string> plans = plan_lines(result);
+  json::Array candidates;
+  for (std::size_t i = 0; i < result.candidates.size(); ++i) {
+    const Candidate& candidate = result.candidates[i];
+    candidates.push_back(json::Object{{"family", std::string(codegen::to_string(candidate.plan.family))},
+                                      {"modelled_ms", modelled_ms(candidate.plan)},
+                                      {"ms", candidate.ms ? json::Value(*candidate.ms) : json::Value(nullptr)},
+                                      {"plan", plans[i]},
+                                      {"note", candidate.note}});
   }
-  json::Object object{{"device", device.name}, {"arch", device.target.arch()}, {"tuned", std::move(array)}};
-  return json::render(object);
+  return json::Object{{"config", result.named.name},
+                      {"spec", to_string(result.named.spec)},
+                      {"best", static_cast<std::int64_t>(result.best)},
+                      {"choice_over_best", result.ratio()},
+                      {"note", result.note},
+                      {"candidates", std::move(candidates)}};
 }
 
 }  // namespace jitconv::tools

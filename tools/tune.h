@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/json.h"
 #include "tools/measure.h"
 
 namespace jitconv::tools {
@@ -37,6 +38,6 @@ TuneResult tune(Device& device, const NamedSpec& named, const MeasureOptions& op
 std::vector<std::string> distinguishing_lines(const std::vector<std::string>& texts);
 
 std::string tune_text(const TuneResult& result);
-std::string tune_json(const std::vector<TuneResult>& results, const DeviceProperties& device);
+json::Object tune_json(const TuneResult& result);
 
 }  // namespace jitconv::tools

@@ -291,7 +291,7 @@ TEST(CliRun, HelpListVersion) {
 TEST(CliRun, RefusesByExitCode) {
   EXPECT_EQ(run_tool({}).exit_code, 2);
   EXPECT_EQ(run_tool({"--config=A,nobody"}).exit_code, 2);
-  EXPECT_EQ(run_tool({"--config=A", "--all"}).exit_code, 2);
+  EXPECT_EQ(run_tool({"--config=A", "--spec=input=1,8,4,4 weight=8,8,3,3"}).exit_code, 2);
   EXPECT_EQ(run_tool({"--config=A", "--repeat=0"}).exit_code, 2);
   EXPECT_EQ(run_tool({"--config=A", "--exact", "--positive"}).exit_code, 2);
   EXPECT_EQ(run_tool({"--config=A", "--tune", "--compile-only"}).exit_code, 2);

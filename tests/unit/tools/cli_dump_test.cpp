@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <set>
 
 #include "jitconv/spec.h"
 #include "support/file_size_limit.h"
@@ -59,18 +60,25 @@ TEST(CliDump, VersionNamesTheLibraries) {
   }
 }
 
-TEST(CliDump, ListNamesEveryDocumentedConfiguration) {
+TEST(CliDump, ListNamesEveryConfiguration) {
   const ProcessResult result = dump({"--list"});
   EXPECT_EQ(result.exit_code, 0);
   const std::vector<std::string> lines = lines_of(result.out);
-  const auto& all = tools::documented_configurations();
-  ASSERT_EQ(lines.size(), all.size());
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    EXPECT_EQ(lines[i].substr(0, lines[i].find(' ')), all[i].name);
-    const std::size_t text = lines[i].find("input=");
-    ASSERT_NE(text, std::string::npos) << lines[i];
-    EXPECT_EQ(parse_spec(lines[i].substr(text)), all[i].spec);
+  EXPECT_EQ(lines.size(), tools::documented_configurations().size() + tools::tensor_core_configurations().size());
+  std::set<std::string> names;
+  for (const std::string& line : lines) {
+    const std::string name = line.substr(0, line.find(' '));
+    EXPECT_TRUE(names.insert(name).second) << name;
+    ASSERT_NE(tools::find_documented(name), nullptr) << name;
+    const std::size_t text = line.find("input=");
+    ASSERT_NE(text, std::string::npos) << line;
+    EXPECT_EQ(parse_spec(line.substr(text)), tools::find_documented(name)->spec);
   }
+}
+
+TEST(CliDump, TensorCoreConfigurationsAreTheHeadlineCasesInAnotherMode) {
+  EXPECT_EQ(dump({"--config=C_tf32", "--emit=spec"}).out, dump({"--config=C", "--math=tf32", "--emit=spec"}).out);
+  EXPECT_EQ(dump({"--config=D_bf16", "--emit=spec"}).out, dump({"--config=D", "--dtype=bf16", "--emit=spec"}).out);
 }
 
 TEST(CliDump, ThePyTorchScriptHasTheSameTable) {
@@ -122,6 +130,39 @@ TEST(CliDump, FlagsChangeAConfiguration) {
   expected.math = MathMode::ieee;
   expected.epilogue.bias = true;
   EXPECT_EQ(parse_spec(result.out), expected);
+}
+
+TEST(CliDump, PyTorchsWordsAreTakenWhereverASpecIsRead) {
+  const auto spec_of = [](const Arguments& arguments) {
+    const ProcessResult result = dump(arguments);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return parse_spec(result.out);
+  };
+  ConvSpec expected = parse_spec("input=2,8,16,20 weight=12,8,3,5 dilation=1,2 padding=1,1,4,4 dtype=f16 layout=nhwc");
+  EXPECT_EQ(spec_of({"--padding=same", "--dtype=float16", "--layout=channels_last", "--dilation=1,2",
+                     "--weight=12,8,3,5", "--input=2,8,16,20", "--emit=spec"}),
+            expected);
+  EXPECT_EQ(spec_of({"--spec=padding=same dtype=half layout=NHWC dilation=1,2 weight=12,8,3,5 input=2,8,16,20",
+                     "--emit=spec"}),
+            expected);
+  // The configuration's own filter and dilation count.
+  EXPECT_EQ(spec_of({"--config=C", "--padding=same", "--emit=spec"}).padding, Padding(4, 4, 12, 12));
+  expect_refusal(dump({"--config=KB_L1_50", "--padding=same"}), 2, "needs stride 1; the stride is 4,4");
+}
+
+TEST(CliDump, WhatIsMissingIsNamed) {
+  expect_refusal(dump({"--input=1,3,8,8"}), 2, "--input without --weight: a convolution needs both");
+  expect_refusal(dump({"--weight=1,3,8,8", "--bias"}), 2, "--weight without --input: a convolution needs both");
+  expect_refusal(dump({"--spec=input=1,3,8,8"}), 2, "--spec: the text has no weight=K,C/groups,R,S");
+  expect_refusal(dump({"--spec=weight=1,3,8,8"}), 2, "--spec: the text has no input=N,C,H,W");
+  expect_refusal(dump({"--stride=2"}), 2, "no convolution given");
+}
+
+TEST(CliDump, ModelledTimesHaveNoExponents) {
+  const ProcessResult result = dump({"--config=A_bf16", "--emit=explain"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.out.find(" ms, tensor at "), std::string::npos) << result.out;
+  EXPECT_EQ(result.out.find("e+"), std::string::npos) << result.out;
 }
 
 TEST(CliDump, EarlyStagesNeedNoCompiler) {
@@ -203,7 +244,7 @@ ProcessResult preprocessed(const Arguments& arguments, const Arguments& macros) 
 TEST(CliDump, HarnessRefusesAnArchitectureWithoutItsInstructions) {
   if (find_program("c++").empty()) GTEST_SKIP() << "no c++ on PATH";
   const std::string hint = "uses instructions of sm_90a: compile it with nvcc -gencode arch=compute_90a,code=sm_90a";
-  const Arguments tensor = {"--config=A", "--math=tf32"}, fma = {"--config=A"};
+  const Arguments tensor = {"--config=A_tf32"}, fma = {"--config=A"};
   // wgmma is of sm_90a and of no later architecture; FMA kernels run on any that is new enough.
   for (const char* other : {"-D__CUDA_ARCH__=900", "-D__CUDA_ARCH__=1000"}) {
     const ProcessResult result = preprocessed(tensor, {other});

@@ -2,6 +2,7 @@
 // test needs a machine without a GPU, or with one, a fake libcuda makes it so.
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <filesystem>
 #include <regex>
 
@@ -226,6 +227,43 @@ TEST_F(CliHost, ASourceThatDoesNotCompileIsAFailedRowAndTheOthersRun) {
   EXPECT_EQ(row_of(result.out, "KB_L1_67_small").at(5), "ok") << result.out;
   EXPECT_NE(result.out.find("KB_L1_76_small: "), std::string::npos) << "why";
   EXPECT_NE(result.out.find("1 of 2 ran on the host and are right"), std::string::npos) << result.out;
+}
+
+TEST_F(CliHost, AnInterruptedRunKeepsItsRows) {
+  for (const int signal : {SIGINT, SIGTERM}) {
+    ProcessOptions options;
+    options.environment = {{"JITCONV_CACHE_DIR", directory_.file("cache")}};
+    options.signal_at = "KB_L1_67_small";
+    options.signal = signal;
+    const std::string json_file = directory_.file("json");
+    const ProcessResult result =
+        run_process(JITCONV_RUN, {"--device=host", "--config=KB_L1_67_small,D,A", "--json=" + json_file}, options);
+    EXPECT_EQ(result.exit_code, -signal) << result.err;
+    EXPECT_EQ(row_of(result.out, "KB_L1_67_small").at(5), "ok") << result.out;
+    EXPECT_NE(result.out.find("1 of 1 ran on the host and are right"), std::string::npos) << result.out;
+    EXPECT_EQ(result.err, "jitconv-run: interrupted after 1 of 3 convolutions\n");
+    const Json json = JsonReader::read(read_file(json_file));
+    EXPECT_EQ(json.at("interrupted").text, "true");
+    ASSERT_EQ(json.at("results").elements.size(), 1u);
+    EXPECT_EQ(json.at("results").elements[0].string("config"), "KB_L1_67_small");
+  }
+}
+
+TEST_F(CliHost, AReaderThatLeavesCostsNoRows) {
+  ProcessOptions options;
+  options.environment = {{"JITCONV_CACHE_DIR", directory_.file("cache")}, {"JSON", directory_.file("json")}};
+  const ProcessResult result = run_process(
+      "/bin/sh",
+      {"-c",
+       "{ \"$0\" --device=host --config=KB_L1_67_small,KB_L1_76_small --json=\"$JSON\"; echo \"code $?\" >&2; } "
+       "| head -n 1",
+       JITCONV_RUN},
+      options);
+  EXPECT_NE(result.err.find("jitconv-run: cannot write stdout: Broken pipe"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("code 1\n"), std::string::npos) << result.err;
+  const Json json = JsonReader::read(read_file(directory_.file("json")));
+  EXPECT_EQ(json.at("interrupted").text, "true");
+  EXPECT_GE(json.at("results").elements.size(), 1u);
 }
 
 TEST_F(CliHost, AConvolutionWithoutOutputsIsFine) {

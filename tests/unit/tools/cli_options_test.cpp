@@ -49,6 +49,67 @@ TEST(CliRunOptions, ValuesAreNamedWithTheirRule) {
   expect_usage_error({"--seed=many"}, "seed");
 }
 
+/// The first words of the table's rows, without a compiler to make anything of them.
+std::vector<std::string> rows_of(Arguments arguments) {
+  arguments.insert(arguments.end(), {"--compile-only", "--arch=sm_75"});
+  ProcessOptions options;
+  options.environment = {{"JITCONV_NVRTC_PATH", "/nonexistent/libnvrtc.so"}, {"JITCONV_CACHE", "off"}};
+  const ProcessResult result = run_process(JITCONV_RUN, arguments, options);
+  EXPECT_EQ(result.exit_code, 4) << result.err;
+  std::vector<std::string> names;
+  for (const std::string& line : lines_of(result.out))
+    if (line.find("  failed") != std::string::npos) names.push_back(line.substr(0, line.find(' ')));
+  return names;
+}
+
+TEST(CliRunOptions, AllHasTensorCoreRowsBesideTheHeadlineCases) {
+  const std::vector<std::string> names = rows_of({"--all"});
+  ASSERT_EQ(names.size(), 44u);
+  EXPECT_EQ(std::vector<std::string>(names.begin(), names.begin() + 5),
+            (std::vector<std::string>{"A", "A_tf32", "A_bf16", "A_bias", "B"}));
+  // With one mode or type for all there is nothing to tell apart.
+  EXPECT_EQ(rows_of({"--all", "--dtype=f16"}).size(), 36u);
+  EXPECT_EQ(rows_of({"--all", "--math=ieee"}).size(), 36u);
+}
+
+TEST(CliRunOptions, WhatNamesAConvolutionNarrowsAll) {
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(rows_of({"--all", "--config=D,A_bf16"}), (Names{"D", "A_bf16"}));
+  EXPECT_EQ(rows_of({"--all", "--spec=input=1,4,8,8 weight=4,4,3,3"}), Names{"spec"});
+  EXPECT_EQ(rows_of({"--all", "--input=1,4,8,8", "--weight=4,4,3,3"}), Names{"spec"});
+  const ProcessResult half = run_process(JITCONV_RUN, {"--all", "--input=1,4,8,8"});
+  EXPECT_EQ(half.exit_code, 2);
+  EXPECT_NE(half.err.find("--input without --weight"), std::string::npos) << half.err;
+}
+
+TEST(CliRunOptions, AJsonFileThatCannotBeWrittenFailsBeforeAnyWork) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.file("none/result.json");
+  // Work would say that there is no compiler.
+  const Arguments arguments = {"--device=host", "--config=A", "--json=" + path};
+  ProcessOptions options;
+  options.environment = {{"JITCONV_HOST_CXX", "/nonexistent/c++"}};
+  const ProcessResult result = run_process(JITCONV_RUN, arguments, options);
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_EQ(result.out, "");
+  EXPECT_EQ(result.err, "jitconv-run: cannot write " + path + ": No such file or directory\n");
+}
+
+TEST(CliRunOptions, ARunThatDoesNotBeginLeavesTheJsonFileAlone) {
+  const TemporaryDirectory directory;
+  const auto run = [&] {
+    ProcessOptions options;
+    options.environment = {{"JITCONV_HOST_CXX", "/nonexistent/c++"}};
+    return run_process(JITCONV_RUN, {"--device=host", "--config=A", "--json=" + directory.file("j")}, options)
+        .exit_code;
+  };
+  EXPECT_EQ(run(), 4);
+  EXPECT_THROW(read_file(directory.file("j")), std::runtime_error) << "an empty file was left";
+  write_file(directory.file("j"), "yesterday's");
+  EXPECT_EQ(run(), 4);
+  EXPECT_EQ(read_file(directory.file("j")), "yesterday's");
+}
+
 TEST(CliRunOptions, HelpSaysWhatIsForTheHost) {
   const ProcessResult result = run_process(JITCONV_RUN, {"--help"});
   EXPECT_EQ(result.exit_code, 0);

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tools/compile_table.h"
+#include "tools/progress.h"
 #include "tools/roofline.h"
 #include "tools/table.h"
 #include "tools/tool.h"
@@ -20,6 +21,25 @@ TEST(Table, ColumnsAreAsWideAsTheirWidestCell) {
             "longer       1\n"
             "b           23\n");
   EXPECT_THROW(table.add({"one cell"}), std::logic_error);
+}
+
+TEST(RowFormat, WidthsAreFixedBeforeTheFirstRow) {
+  const RowFormat format({{"name", Align::left, 6}, {"ms", Align::right}, {"note", Align::left}});
+  EXPECT_EQ(format.heading(),
+            "name    ms  note\n"
+            "------  --  ----\n");
+  EXPECT_EQ(format.line({"a", "1", "x"}), "a        1  x\n");
+  EXPECT_EQ(format.line({"a", "1", ""}), "a        1\n");
+  EXPECT_EQ(format.line({"a name", "123", "x"}), "a name  123  x\n") << "too wide, and yet all of it";
+  EXPECT_THROW(format.line({"one cell"}), std::logic_error);
+}
+
+TEST(ProgressText, SaysHowFarAndHowLong) {
+  EXPECT_EQ(progress_text(0, 44, "A", 3.4, 100), "[--------------------] 0/44 A, 0:03");
+  EXPECT_EQ(progress_text(11, 44, "B_bias", 60, 100), "[#####---------------] 11/44 B_bias, 1:00, about 3:00 left");
+  EXPECT_EQ(progress_text(1, 2, "A", 3661, 100), "[##########----------] 1/2 A, 1:01:01, about 1:01:01 left");
+  EXPECT_EQ(progress_text(44, 44, "D", 5, 100), "[####################] 44/44 D, 0:05");
+  EXPECT_EQ(progress_text(11, 44, "B_bias", 60, 30), "[#####---------------] 11/44 B");
 }
 
 TEST(SpillBytes, SumsStoresAndLoadsOfEveryKernel) {

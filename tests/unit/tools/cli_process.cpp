@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -61,7 +62,8 @@ std::vector<char*> pointers_of(std::vector<std::string>& strings) {
   return pointers;
 }
 
-void drain(Pipe& out, Pipe& err, ProcessResult& result) {
+void drain(Pipe& out, Pipe& err, pid_t child, const ProcessOptions& options, ProcessResult& result) {
+  bool to_signal = options.signal != 0;
   std::array<pollfd, 2> fds{pollfd{out.read_end, POLLIN, 0}, pollfd{err.read_end, POLLIN, 0}};
   std::array<std::string*, 2> texts{&result.out, &result.err};
   std::array<char, 65536> buffer;
@@ -75,6 +77,10 @@ void drain(Pipe& out, Pipe& err, ProcessResult& result) {
       const ssize_t got = read(fds[i].fd, buffer.data(), buffer.size());
       if (got > 0) {
         texts[i]->append(buffer.data(), static_cast<std::size_t>(got));
+        if (to_signal && result.out.find(options.signal_at) != std::string::npos) {
+          kill(child, options.signal);
+          to_signal = false;
+        }
       } else if (got == 0 || errno != EINTR) {
         fds[i].fd = -1;
         --open;
@@ -98,6 +104,8 @@ ProcessResult run_process(const std::string& program, const std::vector<std::str
     dup2(null, STDIN_FILENO);
     dup2(out.write_end, STDOUT_FILENO);
     dup2(err.write_end, STDERR_FILENO);
+    // Tests may run where SIGINT is ignored, as in a background job; a user's program does not.
+    for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) std::signal(number, SIG_DFL);
     if (!options.directory.empty() && chdir(options.directory.c_str()) != 0) _exit(126);
     execve(program.c_str(), argv.data(), envp.data());
     _exit(127);
@@ -105,7 +113,7 @@ ProcessResult run_process(const std::string& program, const std::vector<std::str
   out.close_write();
   err.close_write();
   ProcessResult result;
-  drain(out, err, result);
+  drain(out, err, child, options, result);
   int status = 0;
   while (waitpid(child, &status, 0) < 0) {
     if (errno != EINTR) fail("waitpid");

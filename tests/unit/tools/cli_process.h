@@ -17,6 +17,8 @@ struct ProcessResult {
 struct ProcessOptions {
   std::map<std::string, std::string> environment;  ///< on top of the inherited part
   std::string directory;                           ///< working directory; empty: this program's
+  std::string signal_at = {};                      ///< when stdout has this text, `signal` is sent, once
+  int signal = 0;
 };
 
 ProcessResult run_process(const std::string& program, const std::vector<std::string>& arguments,

@@ -339,7 +339,7 @@ int run(int argc, char** argv) {
   const cl::extrahelp more_help(kMoreHelp);
   parse_command_line(argc, argv, (std::string(kOverview) + kCommands).c_str());
   if (words.empty()) {
-    std::fputs((std::string("usage: jitconv-cache COMMAND [options]\n\n") + kCommands).c_str(), stderr);
+    write_error(std::string("usage: jitconv-cache COMMAND [options]\n\n") + kCommands);
     return kUsage;
   }
   const Verb verb = parse_verb(words[0]);
@@ -348,7 +348,7 @@ int run(int argc, char** argv) {
   if (words.size() < expected) throw UsageError("explain needs a key");
   if (max_size.getNumOccurrences() > 0 && verb != Verb::prune) throw UsageError("--max-size belongs to prune");
 
-  const auto warn = [](const std::string& text) { fmt::print(stderr, "jitconv-cache: {}\n", text); };
+  const auto warn = [](const std::string& text) { write_error(fmt::format("jitconv-cache: {}\n", text)); };
   cache::StoreConfig config = cache::store_config_from_environment(warn);
   if (directory.getNumOccurrences() > 0) {
     config.root = absolute(directory);

@@ -3,7 +3,6 @@
 #include "host/module.h"
 
 #include <dlfcn.h>
-#include <elf.h>
 #include <fmt/format.h>
 #include <link.h>
 #include <sys/mman.h>
@@ -12,7 +11,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <mutex>
 #include <string_view>
 #include <system_error>
@@ -20,20 +18,13 @@
 
 #include "cache/files.h"
 #include "cache/write_all.h"
+#include "cache/shared_object.h"
 #include "host/process.h"
 #include "host/translation.h"
 #include "jitconv/error.h"
 
 namespace jitconv::host {
 namespace {
-
-#if defined(__x86_64__)
-constexpr int kMachine = EM_X86_64;
-#elif defined(__aarch64__)
-constexpr int kMachine = EM_AARCH64;
-#else
-constexpr int kMachine = -1;  // the loader decides
-#endif
 
 [[noreturn]] void refuse(const std::string& reason) {
   throw CudaError(ErrorCode::cuda, Module::kInvalidImage, "load",
@@ -44,26 +35,10 @@ constexpr int kMachine = -1;  // the loader decides
   throw CudaError(ErrorCode::cuda, 0, call, fmt::format("{} failed: {}", call, std::generic_category().message(error)));
 }
 
-/// What the loader would only find out by mapping it.
-void check_header(const std::string& image) {
-  Elf64_Ehdr header;
-  if (image.size() < sizeof(header)) refuse(fmt::format("it has {} bytes", image.size()));
-  std::memcpy(&header, image.data(), sizeof(header));
-  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64)
-    refuse("not an ELF file");
-  if (header.e_type != ET_DYN) refuse(fmt::format("an ELF file of type {}, must be a shared object", header.e_type));
-  if (kMachine >= 0 && header.e_machine != kMachine) {
-    refuse(fmt::format("made for machine {}, this is {}", header.e_machine, kMachine));
-  }
-  // A file cut short would make the loader touch memory that is not there.
-  if (header.e_phentsize != sizeof(Elf64_Phdr)) refuse("it has no program headers");
-  for (unsigned i = 0; i < header.e_phnum; ++i) {
-    Elf64_Phdr segment;
-    const std::uint64_t at = header.e_phoff + i * sizeof(segment);
-    if (at > image.size() || image.size() - at < sizeof(segment)) refuse("cut short");
-    std::memcpy(&segment, image.data() + at, sizeof(segment));
-    if (segment.p_offset > image.size() || image.size() - segment.p_offset < segment.p_filesz) refuse("cut short");
-  }
+/// The image, if the loader can map it.
+const std::string& checked(const std::string& image) {
+  if (const std::string defect = cache::defect_of_shared_object(image); !defect.empty()) refuse(defect);
+  return image;
 }
 
 /// Bytes as a file without a name.
@@ -173,7 +148,7 @@ std::string find_addr2line() {
 }  // namespace
 
 struct Module::State {
-  explicit State(const std::string& bytes) : State(bytes, memory_file((check_header(bytes), bytes))) {}
+  explicit State(const std::string& bytes) : State(bytes, memory_file(checked(bytes))) {}
 
   State(const std::string& bytes, const cache::FileDescriptor& file) : image(file, bytes.size()) {
     library.reset(::dlopen(distinct_path(file).c_str(), RTLD_NOW | RTLD_LOCAL));

@@ -19,6 +19,10 @@ bool compilation_forbidden() {
 
 std::string dump_directory() { return environment("JITCONV_DUMP_DIR"); }
 
+std::string kernel_limit_from_environment() { return environment("JITCONV_MAX_KERNELS"); }
+
 std::string log_level_from_environment() { return environment("JITCONV_LOG"); }
+
+std::string log_file_from_environment() { return environment("JITCONV_LOG_FILE"); }
 
 }  // namespace jitconv::runtime

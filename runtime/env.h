@@ -19,7 +19,13 @@ bool compilation_forbidden();
 /// JITCONV_DUMP_DIR: where sources and images are written for reading; empty for nowhere.
 std::string dump_directory();
 
+/// JITCONV_MAX_KERNELS: how many kernels stay in memory before those that nobody holds are dropped.
+std::string kernel_limit_from_environment();
+
 /// JITCONV_LOG: off, error, warn, info or debug.
 std::string log_level_from_environment();
+
+/// JITCONV_LOG_FILE: the file that log lines are appended to; empty for stderr.
+std::string log_file_from_environment();
 
 }  // namespace jitconv::runtime

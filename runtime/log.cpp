@@ -1,11 +1,21 @@
-// The runtime's log: level from the environment once, then a single write per line.
+// The runtime's log: level and file from the environment once, then a single write per line. The file is opened for
+// each line: a descriptor kept open might be somebody else's by then, in a program that closes all it has.
 #include "runtime/log.h"
 
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <atomic>
+#include <cerrno>
+#include <filesystem>
 #include <string>
+#include <system_error>
 
+#include "cache/printable.h"
 #include "runtime/env.h"
 
 namespace jitconv::runtime {
@@ -13,11 +23,87 @@ namespace {
 
 constexpr std::array<std::string_view, 5> kNames = {"off", "error", "warn", "info", "debug"};
 
-void write_line(std::string_view label, std::string_view message) {
+/// Keeps signals that a write may raise, for a pipe without a reader or a file at its limit, from ending the process.
+class HeldSignals {
+ public:
+  HeldSignals() {
+    sigemptyset(&signals_);
+    for (const int signal : {SIGPIPE, SIGXFSZ}) sigaddset(&signals_, signal);
+    sigpending(&pending_);
+    pthread_sigmask(SIG_BLOCK, &signals_, &before_);
+  }
+  ~HeldSignals() {
+    // Signals that waited already are the program's; what the write raised is taken back.
+    for (const int signal : {SIGPIPE, SIGXFSZ})
+      if (sigismember(&pending_, signal) == 1) sigdelset(&signals_, signal);
+    const timespec now{};
+    while (sigtimedwait(&signals_, nullptr, &now) > 0 || errno == EINTR) {
+    }
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  HeldSignals(const HeldSignals&) = delete;
+  HeldSignals& operator=(const HeldSignals&) = delete;
+
+ private:
+  sigset_t signals_{}, pending_{}, before_{};
+};
+
+/// 0 or errno. One write: a second one for the rest would mix with other threads' lines.
+int write_once(int descriptor, std::string_view line) {
+  const HeldSignals held;
+  const ssize_t written = ::write(descriptor, line.data(), line.size());
+  if (written < 0) return errno;
+  return written == static_cast<ssize_t>(line.size()) ? 0 : EIO;
+}
+
+/// 0 or errno.
+int append(const std::string& path, std::string_view line) {
+  // Without O_NONBLOCK a FIFO would hold us until somebody reads it.
+  const int descriptor =
+      ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0644);
+  if (descriptor < 0) return errno;
+  const int error = write_once(descriptor, line);
+  ::close(descriptor);
+  return error;
+}
+
+std::string line_of(std::string_view label, std::string_view message) {
   std::string line = "jitconv: ";
-  line.append(label).append(": ").append(message).append("\n");
-  // A closed stderr is the user's wish; there is nobody to tell.
-  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
+  line.append(label).append(": ");
+  for (std::size_t at = 0; at <= message.size();) {
+    const std::size_t end = std::min(message.find('\n', at), message.size());
+    if (at != 0) line += "\n  ";
+    line += cache::printable(message.substr(at, end - at));
+    at = end + 1;
+  }
+  return line += "\n";
+}
+
+/// A closed stderr is the user's wish; there is nobody to tell.
+void write_to_stderr(std::string_view line) { static_cast<void>(write_once(STDERR_FILENO, line)); }
+
+/// Absolute, because the program may change its directory; empty for stderr.
+std::string read_file_name() {
+  const std::string name = log_file_from_environment();
+  if (name.empty()) return {};
+  std::error_code error;
+  const std::filesystem::path path = std::filesystem::absolute(name, error);
+  return error ? name : path.string();
+}
+
+void write_line(std::string_view label, std::string_view message) {
+  static const std::string& file = *new std::string(read_file_name());  // never destroyed: see log()
+  static std::atomic<bool> warned{false};
+  const std::string line = line_of(label, message);
+  if (file.empty()) return write_to_stderr(line);
+  const int error = append(file, line);
+  if (error == 0) return;
+  if (!warned.exchange(true)) {
+    write_to_stderr(line_of("warning", "JITCONV_LOG_FILE is " + cache::printable(file) +
+                                           ", which cannot be written: " + std::generic_category().message(error) +
+                                           " (its lines are on stderr; further trouble is not reported)"));
+  }
+  write_to_stderr(line);
 }
 
 LogLevel read_level() {
@@ -26,7 +112,8 @@ LogLevel read_level() {
   for (std::size_t i = 0; i < kNames.size(); ++i) {
     if (value == kNames[i]) return static_cast<LogLevel>(i);
   }
-  write_line("warning", "JITCONV_LOG=" + value + " is none of off, error, warn, info, debug: using warn");
+  write_line("warning",
+             "JITCONV_LOG is " + cache::printable(value) + ", must be off, error, warn, info or debug: using warn");
   return LogLevel::warn;
 }
 
@@ -37,6 +124,7 @@ bool log_enabled(LogLevel level) {
   return level != LogLevel::off && level <= threshold;
 }
 
+// May be called while static objects are destroyed.
 void log(LogLevel level, std::string_view message) noexcept try {
   if (!log_enabled(level)) return;
   write_line(level == LogLevel::warn ? std::string_view("warning") : kNames[static_cast<std::size_t>(level)], message);

@@ -17,8 +17,8 @@
 #include <unordered_map>
 
 #include "cache/files.h"
-#include "cache/write_all.h"
 #include "cache/shared_object.h"
+#include "cache/write_all.h"
 #include "host/process.h"
 #include "host/translation.h"
 #include "jitconv/error.h"

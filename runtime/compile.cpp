@@ -18,6 +18,7 @@
 #include "cache/key.h"
 #include "codegen/cost_text.h"
 #include "runtime/backend.h"
+#include "runtime/compiler_use.h"
 #include "runtime/driver.h"
 #include "runtime/dump.h"
 #include "runtime/entry_description.h"
@@ -85,6 +86,7 @@ Binary compile_and_store(const Backend& backend, const codegen::ConvPlan& plan, 
                     backend.format().key_prefix, plan.target.arch(), to_string(plan.spec)));
   }
   compilations.fetch_add(1, std::memory_order_relaxed);
+  const CompilerUse use;
   try {
     Binary binary = backend.compile(source, backend.options(source, options));
     key = cache_key(backend, source, plan.target, options);

@@ -1,4 +1,4 @@
-// A flag set by pthread_atfork's child handler. See fork_guard.h.
+// The handlers given to pthread_atfork: a flag set in the child, and a wait for compilers. See fork_guard.h.
 #include "runtime/fork_guard.h"
 
 #include <pthread.h>
@@ -6,6 +6,7 @@
 #include <atomic>
 
 #include "jitconv/error.h"
+#include "runtime/compiler_use.h"
 
 namespace jitconv::runtime {
 namespace {
@@ -15,13 +16,17 @@ std::atomic<bool> forked_after_use{false};
 }  // namespace
 
 void forbid_use_after_fork() {
-  static const int registered =
-      pthread_atfork(nullptr, nullptr, [] { forked_after_use.store(true, std::memory_order_relaxed); });
+  static const int registered = pthread_atfork(hold_uses, release_uses_in_parent, [] {
+    forked_after_use.store(true, std::memory_order_relaxed);
+    release_uses_in_child();
+  });
   if (registered != 0) throw InternalError("pthread_atfork failed: out of memory");
 }
 
+bool is_forked_after_use() noexcept { return forked_after_use.load(std::memory_order_relaxed); }
+
 void refuse_after_fork() {
-  if (!forked_after_use.load(std::memory_order_relaxed)) [[likely]]
+  if (!is_forked_after_use()) [[likely]]
     return;
   throw CudaError(
       ErrorCode::no_driver, 0, "fork",

@@ -8,6 +8,9 @@ namespace jitconv::runtime {
 /// From now on a child made by fork() is refused. Called before the first use of the driver, NVRTC or the registry.
 void forbid_use_after_fork();
 
+/// Whether this is such a child.
+bool is_forked_after_use() noexcept;
+
 /// Throws CudaError (no_driver) in such a child; costs one load elsewhere.
 void refuse_after_fork();
 

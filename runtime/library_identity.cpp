@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "cache/digest.h"
+#include "cache/shared_object.h"
 
 namespace jitconv::runtime {
 namespace {
@@ -104,28 +105,35 @@ std::string library_identity(const std::string& path) {
   return whole_file_identity(file);
 }
 
+std::string library_defect(const std::string& path) {
+  const File file(path);
+  return cache::defect_of_shared_object(
+      file.size(), [&file](std::uint64_t offset, void* to, std::size_t size) { return file.read(offset, to, size); });
+}
+
 std::string loaded_build_id(const void* symbol) {
   struct Search {
     std::uintptr_t address;
-    std::string id;
+    dl_phdr_info found;
   } search{reinterpret_cast<std::uintptr_t>(symbol), {}};
-  const auto look = [](dl_phdr_info* info, std::size_t, void* into) {
+  const auto look = [](dl_phdr_info* info, std::size_t, void* into) {  // throws nothing: the C library would abort
     auto& wanted = *static_cast<Search*>(into);
     const auto first = info->dlpi_phdr, last = first + info->dlpi_phnum;
-    const auto begin = [info](const ElfW(Phdr) & segment) { return info->dlpi_addr + segment.p_vaddr; };
     const bool holds = std::any_of(first, last, [&](const ElfW(Phdr) & segment) {
-      return segment.p_type == PT_LOAD && wanted.address - begin(segment) < segment.p_memsz;
+      return segment.p_type == PT_LOAD && wanted.address - (info->dlpi_addr + segment.p_vaddr) < segment.p_memsz;
     });
-    if (!holds) return 0;
-    for (auto segment = first; segment != last && wanted.id.empty(); ++segment) {
-      if (segment->p_type != PT_NOTE) continue;
-      const char* const notes = reinterpret_cast<const char*>(begin(*segment));
-      wanted.id = build_id_in({notes, notes + segment->p_memsz});
-    }
-    return 1;
+    if (holds) wanted.found = *info;
+    return holds ? 1 : 0;
   };
   dl_iterate_phdr(look, &search);
-  return search.id;
+  std::string id;
+  for (unsigned i = 0; i < search.found.dlpi_phnum && id.empty(); ++i) {
+    const ElfW(Phdr)& segment = search.found.dlpi_phdr[i];
+    if (segment.p_type != PT_NOTE) continue;
+    const char* const notes = reinterpret_cast<const char*>(search.found.dlpi_addr + segment.p_vaddr);
+    id = build_id_in({notes, notes + segment.p_memsz});
+  }
+  return id;
 }
 
 }  // namespace jitconv::runtime

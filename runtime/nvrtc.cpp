@@ -6,11 +6,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <mutex>
+#include <set>
 #include <sstream>
 #include <string_view>
 
 #include "jitconv/error.h"
+#include "runtime/compiler_use.h"
+#include "runtime/env.h"
 #include "runtime/fork_guard.h"
 #include "runtime/library_identity.h"
 #include "runtime/log.h"
@@ -48,8 +52,10 @@ struct Nvrtc {
   std::string name() const { return fmt::format("NVRTC {}.{} ({})", major, minor, identity.path); }
 };
 
+std::string unusable(const CompilerIdentity& identity) { return fmt::format("cannot load NVRTC: {}: ", identity.path); }
+
 [[noreturn]] void throw_unusable(const CompilerIdentity& identity, const std::string& reason) {
-  throw CompileError(ErrorCode::compiler_missing, fmt::format("cannot load NVRTC: {}: {}", identity.path, reason));
+  throw CompileError(ErrorCode::compiler_missing, unusable(identity) + reason);
 }
 
 void check(const Nvrtc& nvrtc, Result result, const char* call) {
@@ -70,24 +76,37 @@ void identify_loaded(Nvrtc& nvrtc) {
   correct_compiler(loaded);
 }
 
-Nvrtc open_nvrtc() {
-  Nvrtc nvrtc{};
-  nvrtc.identity = find_compiler();
+/// The files may have changed since they were found, and the loader does not survive one that is cut short.
+void* load(const CompilerIdentity& identity) {
+  const auto require_whole = [&identity](const std::string& path) {
+    if (const std::string defect = library_defect(path); !defect.empty())
+      throw_unusable(identity, fmt::format("{}: {}", path, defect));
+  };
   // NVRTC looks for its builtins by name through the loader, which does not search NVRTC's own directory.
-  if (const std::string builtins = builtins_beside(nvrtc.identity); !builtins.empty()) {
-    if (dlopen(builtins.c_str(), RTLD_NOW | RTLD_LOCAL) == nullptr) {
+  if (const std::string builtins = builtins_beside(identity); !builtins.empty()) {
+    require_whole(builtins);
+    if (dlopen(builtins.c_str(), RTLD_NOW | RTLD_LOCAL) == nullptr)
       log(LogLevel::info, fmt::format("cannot load {}: {}", builtins, dlerror()));
-    }
   }
-  void* library = dlopen(nvrtc.identity.path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) throw_unusable(nvrtc.identity, dlerror());
+  require_whole(identity.path);
+  void* library = dlopen(identity.path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) throw_unusable(identity, dlerror());
+  return library;
+}
 
+Nvrtc open_nvrtc(const CompilerIdentity& identity) {
+  Nvrtc nvrtc{};
+  nvrtc.identity = identity;
+  void* const library = load(identity);
   const auto resolve = [&](auto& slot, const char* name) {
     slot = reinterpret_cast<std::remove_reference_t<decltype(slot)>>(dlsym(library, name));
     if (slot == nullptr) throw_unusable(nvrtc.identity, fmt::format("has no {}", name));
   };
   resolve(nvrtc.nvrtcVersion, "nvrtcVersion");
   resolve(nvrtc.nvrtcGetErrorString, "nvrtcGetErrorString");
+  check(nvrtc, nvrtc.nvrtcVersion(&nvrtc.major, &nvrtc.minor), "nvrtcVersion");
+  if (const std::string old = defect_of_version(fmt::format("{}.{}", nvrtc.major, nvrtc.minor)); !old.empty())
+    throw_unusable(nvrtc.identity, old);
   resolve(nvrtc.nvrtcGetNumSupportedArchs, "nvrtcGetNumSupportedArchs");
   resolve(nvrtc.nvrtcGetSupportedArchs, "nvrtcGetSupportedArchs");
   resolve(nvrtc.nvrtcCreateProgram, "nvrtcCreateProgram");
@@ -101,7 +120,6 @@ Nvrtc open_nvrtc() {
   resolve(nvrtc.nvrtcGetPTX, "nvrtcGetPTX");
 
   identify_loaded(nvrtc);
-  check(nvrtc, nvrtc.nvrtcVersion(&nvrtc.major, &nvrtc.minor), "nvrtcVersion");
   int count = 0;
   check(nvrtc, nvrtc.nvrtcGetNumSupportedArchs(&count), "nvrtcGetNumSupportedArchs");
   nvrtc.architectures.resize(static_cast<std::size_t>(count));
@@ -109,14 +127,73 @@ Nvrtc open_nvrtc() {
   return nvrtc;
 }
 
-/// The library, loaded once and for ever. A failure is not remembered.
+/// The number in --gpu-architecture=sm_90a; empty if there is no such option.
+std::string architecture_of(const std::vector<std::string>& options) {
+  constexpr std::string_view kPrefix = "--gpu-architecture=sm_";
+  for (const std::string& option : options) {
+    if (!option.starts_with(kPrefix)) continue;
+    const std::size_t end = option.find_first_not_of("0123456789", kPrefix.size());
+    return option.substr(kPrefix.size(), end - kPrefix.size());
+  }
+  return {};
+}
+
+void compile_nothing(const Nvrtc& nvrtc, const std::string& architecture) {
+  const std::string target = "--gpu-architecture=compute_" + architecture;
+  const std::array<const char*, 2> options = {target.c_str(), "--minimal"};
+  for (const int option_count : {2, 1}) {  // NVRTC before 12.8 refuses --minimal
+    Program program = nullptr;
+    if (nvrtc.nvrtcCreateProgram(&program, "__global__ void nothing() {}", "nothing.cu", 0, nullptr, nullptr) !=
+        kSuccess)
+      return;
+    const Result result = nvrtc.nvrtcCompileProgram(program, option_count, options.data());
+    nvrtc.nvrtcDestroyProgram(&program);
+    if (result != kInvalidOption) return;
+  }
+}
+
+/// NVRTC registers exit handlers when it is loaded and, during its first compilation for an architecture, some more.
+/// The latter would run before exit() waits for that compilation, so the first one is of nothing, to PTX: 12 ms.
+void make_exit_wait(const Nvrtc& nvrtc, const std::string& architecture) {
+  static std::mutex mutex;
+  static auto& made = *new std::set<std::string>;
+  const std::lock_guard lock(mutex);
+  if (made.count(architecture) != 0) return;
+  {
+    const LibraryLoading loading;
+    compile_nothing(nvrtc, architecture);
+  }
+  finish_uses_at_exit();
+  refuse_while_exiting();
+  made.insert(architecture);
+}
+
+/// The first library of the search that can be loaded.
+Nvrtc open_any_nvrtc() {
+  for (;;) {
+    const CompilerIdentity& identity = find_compiler();
+    try {
+      return open_nvrtc(identity);
+    } catch (const CompileError& error) {
+      // A user who names a library does not want another one.
+      if (error.code() != ErrorCode::compiler_missing || !nvrtc_path_from_environment().empty()) throw;
+      const std::string known = unusable(identity);
+      const std::string_view reason = error.what();
+      refuse_compiler(identity, std::string(reason.starts_with(known) ? reason.substr(known.size()) : reason));
+    }
+  }
+}
+
+/// The library, loaded once and for ever. A failure is not remembered. The caller is in a CompilerUse.
 const Nvrtc& loaded_nvrtc() {
   static std::mutex mutex;
   static const Nvrtc* nvrtc = nullptr;
   refuse_after_fork();
   forbid_use_after_fork();
   const std::lock_guard lock(mutex);
-  if (nvrtc == nullptr) nvrtc = new Nvrtc(open_nvrtc());
+  if (nvrtc != nullptr) return *nvrtc;
+  const LibraryLoading loading;
+  nvrtc = new Nvrtc(open_any_nvrtc());
   return *nvrtc;
 }
 
@@ -182,18 +259,16 @@ bool contains(const std::vector<std::string>& options, std::string_view part) {
 
 /// NVRTC's own message for an unknown architecture does not say which ones it knows.
 void require_known_architecture(const Nvrtc& nvrtc, const std::vector<std::string>& options) {
-  constexpr std::string_view kPrefix = "--gpu-architecture=sm_";
-  for (const std::string& option : options) {
-    if (!option.starts_with(kPrefix)) continue;
-    const std::string number =
-        option.substr(kPrefix.size(), option.find_first_not_of("0123456789", kPrefix.size()) - kPrefix.size());
-    const auto known = [&number](int architecture) { return std::to_string(architecture) == number; };
-    if (std::any_of(nvrtc.architectures.begin(), nvrtc.architectures.end(), known)) continue;
-    throw CompileError(ErrorCode::unsupported,
-                       fmt::format("{} does not compile for {}; it knows sm_{}", nvrtc.name(),
-                                   option.substr(kPrefix.size() - 3), fmt::join(nvrtc.architectures, ", sm_")),
-                       {}, {}, joined(options));
-  }
+  const std::string number = architecture_of(options);
+  const auto known = [&number](int architecture) { return std::to_string(architecture) == number; };
+  if (number.empty() || std::any_of(nvrtc.architectures.begin(), nvrtc.architectures.end(), known)) return;
+  constexpr std::string_view kPrefix = "--gpu-architecture=";
+  const auto option = std::find_if(options.begin(), options.end(),
+                                   [kPrefix](const std::string& one) { return one.starts_with(kPrefix); });
+  throw CompileError(ErrorCode::unsupported,
+                     fmt::format("{} does not compile for {}; it knows sm_{}", nvrtc.name(),
+                                 option->substr(kPrefix.size()), fmt::join(nvrtc.architectures, ", sm_")),
+                     {}, {}, joined(options));
 }
 
 std::vector<std::string> with_silent_options(const Nvrtc& nvrtc, std::vector<std::string> options) {
@@ -226,8 +301,10 @@ std::vector<std::string> with_silent_options(const Nvrtc& nvrtc, std::vector<std
 
 CompiledImage compile_source(const std::string& source, const std::string& program_name,
                              const std::vector<std::string>& options, bool want_ptx) {
+  const CompilerUse use;
   const Nvrtc& nvrtc = loaded_nvrtc();
   require_known_architecture(nvrtc, options);
+  make_exit_wait(nvrtc, architecture_of(options));
   const std::vector<std::string> all_options = with_silent_options(nvrtc, options);
   std::vector<const char*> arguments;
   for (const std::string& option : all_options) arguments.push_back(option.c_str());
@@ -246,6 +323,7 @@ CompiledImage compile_source(const std::string& source, const std::string& progr
 }
 
 std::vector<std::string> supported_architectures() {
+  const CompilerUse use;
   std::vector<std::string> names;
   for (const int architecture : loaded_nvrtc().architectures) names.push_back("sm_" + std::to_string(architecture));
   return names;

@@ -1,20 +1,23 @@
-// The search for NVRTC: a list of directories in order of preference, built from the environment, then the first
-// versioned library in one of them. Files are looked at, never loaded, but for the last resort of asking the loader.
+// The search for NVRTC: the first library in the directories of nvrtc_places.h that can be loaded and is new enough.
+// Files are looked at, never loaded, but for the last resort of asking the loader.
 #include "runtime/nvrtc_search.h"
 
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <link.h>
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <filesystem>
-#include <fstream>
+#include <list>
 #include <mutex>
 #include <optional>
-#include <vector>
 
+#include "cache/printable.h"
 #include "jitconv/error.h"
+#include "runtime/compiler_use.h"
 #include "runtime/env.h"
 #include "runtime/fork_guard.h"
 #include "runtime/library_identity.h"
@@ -24,147 +27,26 @@ namespace jitconv::runtime {
 namespace {
 
 namespace fs = std::filesystem;
+using Refusals = std::vector<RefusedCompiler>;
 
 // Versions whose interface and option set this was written for; newest first.
 constexpr std::array<const char*, 2> kLibraryNames = {"libnvrtc.so.13", "libnvrtc.so.12"};
 
-using Paths = std::vector<fs::path>;
-
-Paths entries_of(const fs::path& directory, std::string_view prefix) {
-  Paths found;
-  std::error_code ignored;
-  for (fs::directory_iterator it(directory, ignored), end; !ignored && it != end; it.increment(ignored)) {
-    if (it->path().filename().string().starts_with(prefix)) found.push_back(it->path());
-  }
-  std::sort(found.begin(), found.end(), std::greater<>());  // the order of a directory is nobody's choice
-  return found;
-}
-
-void split(const std::string& list, Paths& into) {
-  for (std::size_t at = 0; at < list.size();) {
-    const std::size_t end = std::min(list.find(':', at), list.size());
-    if (end > at) into.emplace_back(list.substr(at, end - at));
-    at = end + 1;
-  }
-}
-
 std::string already_loaded() {
-  std::string path;
+  const char* path = "";
   dl_iterate_phdr(
-      [](dl_phdr_info* info, std::size_t, void* out) {
+      [](dl_phdr_info* info, std::size_t, void* out) {  // throws nothing: the C library would end the program
         const std::string_view name = info->dlpi_name == nullptr ? "" : info->dlpi_name;
         const std::string_view file = name.substr(name.rfind('/') + 1);
         if (std::none_of(kLibraryNames.begin(), kLibraryNames.end(),
                          [file](const char* library) { return file.starts_with(library); })) {
           return 0;
         }
-        *static_cast<std::string*>(out) = name;
+        *static_cast<const char**>(out) = info->dlpi_name;
         return 1;
       },
       &path);
   return path;
-}
-
-/// Installation prefixes of the Pythons a user may mean: the one running, an activated environment, python3 on PATH,
-/// and packages installed for the user alone.
-Paths python_prefixes(const Environment& environment) {
-  Paths prefixes;
-  std::error_code ignored;
-  const fs::path self = fs::read_symlink("/proc/self/exe", ignored);
-  if (self.filename().string().starts_with("python")) prefixes.push_back(self.parent_path().parent_path());
-  for (const char* name : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
-    if (const std::string value = environment(name); !value.empty()) prefixes.emplace_back(value);
-  }
-  Paths path;
-  split(environment("PATH"), path);
-  for (const fs::path& directory : path) {
-    const fs::path python = directory / "python3";
-    if (!fs::exists(python, ignored)) continue;
-    prefixes.push_back(directory.parent_path());  // an environment's own prefix, before its link is followed
-    prefixes.push_back(fs::canonical(python, ignored).parent_path().parent_path());
-    break;
-  }
-  if (const std::string home = environment("HOME"); !home.empty()) prefixes.emplace_back(home + "/.local");
-  return prefixes;
-}
-
-void add_wheel_directories(const Environment& environment, Paths& into) {
-  for (const fs::path& prefix : python_prefixes(environment)) {
-    for (const char* library : {"lib", "lib64", "local/lib"}) {
-      for (const fs::path& python : entries_of(prefix / library, "python3")) {
-        for (const char* packages : {"site-packages", "dist-packages"}) {
-          const fs::path nvidia = python / packages / "nvidia";
-          into.push_back(nvidia / "cu13/lib");
-          into.push_back(nvidia / "cuda_nvrtc/lib");
-        }
-      }
-    }
-  }
-  if (const std::string conda = environment("CONDA_PREFIX"); !conda.empty()) into.push_back(fs::path(conda) / "lib");
-}
-
-void add_loader_directories(const Environment& environment, Paths& into) {
-  split(environment("LD_LIBRARY_PATH"), into);
-  for (const fs::path& file : entries_of("/etc/ld.so.conf.d", "")) {
-    std::ifstream lines(file);
-    for (std::string line; std::getline(lines, line);) {
-      line.erase(std::min(line.find_first_of("# \t\r"), line.size()));
-      if (line.starts_with('/')) into.emplace_back(line);
-    }
-  }
-  for (const char* directory : {"/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib/aarch64-linux-gnu",
-                                "/usr/lib/aarch64-linux-gnu", "/lib64", "/usr/lib64", "/lib", "/usr/lib"}) {
-    into.emplace_back(directory);
-  }
-}
-
-void add_toolkit_directories(const Environment& environment, Paths& into) {
-  Paths roots;
-  for (const char* name : {"CUDA_HOME", "CUDA_PATH"}) {
-    if (const std::string value = environment(name); !value.empty()) roots.emplace_back(value);
-  }
-  roots.emplace_back("/usr/local/cuda");
-  for (const fs::path& root : roots) {
-    for (const char* library : {"lib64", "lib", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib"}) {
-      into.push_back(root / library);
-    }
-  }
-}
-
-bool is_library(const fs::path& path) {
-  std::error_code ignored;
-  return fs::is_regular_file(path, ignored) && !library_identity(path).empty();
-}
-
-std::optional<fs::path> library_in(const fs::path& directory) {
-  for (const char* name : kLibraryNames) {
-    if (is_library(directory / name)) return directory / name;
-  }
-  return std::nullopt;
-}
-
-[[noreturn]] void throw_missing(const std::string& what, const Paths& tried) {
-  std::string places;
-  for (const fs::path& place : tried) places += "\n  " + place.string();
-  throw CompileError(ErrorCode::compiler_missing,
-                     fmt::format("{}: looked for {} in{}", what, fmt::join(kLibraryNames, " and "), places));
-}
-
-/// A user who names a library does not want another one.
-CompilerIdentity named_by_user(const std::string& path) {
-  if (is_library(path)) return identify_compiler(path);
-  if (const auto library = library_in(path)) return identify_compiler(*library);
-  throw_missing("JITCONV_NVRTC_PATH names neither an NVRTC library nor a directory with one", {path});
-}
-
-/// Finds what only the loader knows of: a run path of the program, a loader with a configuration of its own.
-std::string ask_the_loader() {
-  for (const char* name : kLibraryNames) {
-    link_map* map = nullptr;
-    void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-    if (library != nullptr && dlinfo(library, RTLD_DI_LINKMAP, &map) == 0) return map->l_name;
-  }
-  return {};
 }
 
 /// Digits and dots at the start of `text`, at most two numbers: "12.6" of "12.6.85".
@@ -197,54 +79,198 @@ std::string version_of(const fs::path& path) {
   return minor_versions.size() == 1 ? minor_versions.front() : version;
 }
 
+std::string resolved(const fs::path& path) {
+  std::error_code absent;
+  const fs::path file = fs::canonical(path, absent);
+  return absent ? path.string() : file.string();
+}
+
+bool is_file(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_regular_file(path, ignored);
+}
+
+/// Why the library at `path` cannot be used, as far as files tell; empty if it can.
+std::string defect_of(const CompilerIdentity& compiler) {
+  if (const std::string defect = library_defect(compiler.path); !defect.empty()) return defect;
+  if (const std::string old = defect_of_version(compiler.version); !old.empty()) return old;
+  const std::string builtins = builtins_beside(compiler);
+  if (builtins.empty()) return {};
+  const std::string defect = library_defect(builtins);
+  return defect.empty() ? std::string()
+                        : fmt::format("{} beside it: {}", fs::path(builtins).filename().string(), defect);
+}
+
+/// A search: what was looked at and not taken, and why.
+class Search {
+ public:
+  explicit Search(const Refusals& before) : refused_(before) {}
+
+  /// The library at `path` if there is one that can be used.
+  std::optional<CompilerIdentity> take(const fs::path& path) {
+    if (!is_file(path)) return std::nullopt;
+    CompilerIdentity compiler = identify_compiler(path.string());
+    if (is_refused(compiler.path)) return std::nullopt;
+    const std::string defect = defect_of(compiler);
+    if (defect.empty()) return compiler;
+    refuse(compiler.path, defect);
+    return std::nullopt;
+  }
+
+  std::optional<CompilerIdentity> take_from(const fs::path& directory) {
+    for (const char* name : kLibraryNames)
+      if (auto compiler = take(directory / name)) return compiler;
+    return std::nullopt;
+  }
+
+  /// Libraries of versions that are too old, which take_from() does not look for.
+  void note_old_versions(const fs::path& directory) {
+    for (const fs::path& file : entries_of(directory, "libnvrtc.so.")) {
+      const std::string defect = defect_of_version(version_after(file.filename().string(), "libnvrtc.so."));
+      if (!defect.empty() && !is_refused(resolved(file))) refuse(resolved(file), defect);
+    }
+  }
+
+  /// Finds what only the loader knows of: a run path of the program, a loader with a configuration of its own. Of a
+  /// library that was passed over the loader might take that very file, and does not survive one that is cut short.
+  std::optional<CompilerIdentity> ask_the_loader() {
+    for (const char* name : kLibraryNames) {
+      if (std::any_of(refused_.begin(), refused_.end(),
+                      [name](const RefusedCompiler& one) { return one.path.find(name) != std::string::npos; }))
+        continue;
+      link_map* map = nullptr;
+      void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+      if (library == nullptr || dlinfo(library, RTLD_DI_LINKMAP, &map) != 0) continue;
+      if (auto compiler = take(map->l_name)) return compiler;
+    }
+    return std::nullopt;
+  }
+
+  bool is_refused(const std::string& path) const {
+    return std::any_of(refused_.begin(), refused_.end(),
+                       [&path](const RefusedCompiler& one) { return one.path == path; });
+  }
+
+  std::string refusals() const {
+    std::string text;
+    for (const auto& [path, reason] : refused_) text += fmt::format("\n    {}: {}", cache::printable(path), reason);
+    return text;
+  }
+
+ private:
+  void refuse(const std::string& path, const std::string& reason) {
+    refused_.push_back({path, reason});
+    log(LogLevel::debug, fmt::format("NVRTC: passed over {}: {}", path, reason));
+  }
+
+  Refusals refused_;
+};
+
+/// A user who names a library does not want another one.
+CompilerIdentity named_by_user(const std::string& path, const Refusals& refused_before) {
+  Search search(refused_before);
+  if (auto compiler = search.take(path)) return *compiler;
+  if (auto compiler = search.take_from(path)) return *compiler;
+  const std::string reasons = search.refusals();
+  throw CompileError(ErrorCode::compiler_missing,
+                     fmt::format("JITCONV_NVRTC_PATH is {}, must be an NVRTC library or a directory with {}{}{}",
+                                 cache::printable(path), fmt::join(kLibraryNames, " or "),
+                                 reasons.empty() ? "" : "\n  refused:", reasons));
+}
+
+[[noreturn]] void throw_not_found(const Search& search, const std::vector<fs::path>& directories) {
+  std::string text = fmt::format("NVRTC was not found: jitconv needs {}", fmt::join(kLibraryNames, " or "));
+  if (const std::string refused = search.refusals(); !refused.empty()) text += "\n  passed over:" + refused;
+  text += "\n  looked in:";
+  for (const fs::path& directory : without_repetitions(directories))
+    text += "\n    " + cache::printable(directory.string());
+  text +=
+      "\n  what to install: a CUDA 12 or 13 toolkit, or the Python package nvidia-cuda-nvrtc (pip install "
+      "nvidia-cuda-nvrtc)\n  elsewhere: set JITCONV_NVRTC_PATH to the library or its directory";
+  throw CompileError(ErrorCode::compiler_missing, text);
+}
+
 std::mutex found_mutex;
-const CompilerIdentity* found_compiler = nullptr;  // never freed: callers keep the reference
+const CompilerIdentity* found_compiler = nullptr;
+
+/// Never destroyed, each kept once: callers keep the reference.
+const CompilerIdentity* remember(CompilerIdentity compiler) {
+  static auto& all = *new std::list<CompilerIdentity>;
+  const auto known = std::find(all.begin(), all.end(), compiler);
+  return known != all.end() ? &*known : &all.emplace_back(std::move(compiler));
+}
+
+/// Libraries that looked right and could not be loaded.
+Refusals& refused_when_loaded() {
+  static Refusals& refusals = *new Refusals;
+  return refusals;
+}
 
 }  // namespace
 
 CompilerIdentity identify_compiler(const std::string& path) {
-  std::error_code ignored;
-  const fs::path resolved = fs::canonical(path, ignored);
-  const fs::path& file = resolved.empty() ? fs::path(path) : resolved;
-  return {file.string(), version_of(file), library_identity(file)};
+  const std::string file = resolved(path);
+  return {file, version_of(file), library_identity(file)};
+}
+
+std::string defect_of_version(const std::string& version) {
+  constexpr int kOldest = 12;
+  int major = kOldest;
+  std::from_chars(version.data(), version.data() + version.size(), major);
+  if (major >= kOldest) return {};
+  return fmt::format("NVRTC {} is too old, must be {}.0 or newer", version, kOldest);
 }
 
 std::string builtins_beside(const CompilerIdentity& compiler) {
   const std::string name = "libnvrtc-builtins.so." + compiler.version;
-  const Paths found = entries_of(fs::path(compiler.path).parent_path(), name);
+  const std::vector<fs::path> found = entries_of(fs::path(compiler.path).parent_path(), name);
   return found.empty() ? std::string() : found.back().string();
 }
 
-CompilerIdentity search_compiler(const Environment& environment) {
-  if (const std::string named = environment("JITCONV_NVRTC_PATH"); !named.empty()) return named_by_user(named);
-  if (const std::string loaded = already_loaded(); !loaded.empty()) return identify_compiler(loaded);
-  Paths directories;
-  add_wheel_directories(environment, directories);
-  add_loader_directories(environment, directories);
-  add_toolkit_directories(environment, directories);
-  for (const fs::path& directory : directories) {
-    if (const auto library = library_in(directory)) return identify_compiler(*library);
-  }
-  if (const std::string path = ask_the_loader(); !path.empty()) return identify_compiler(path);
-  throw_missing(
-      "NVRTC not found; install a CUDA 12 or 13 toolkit, or the Python package nvidia-cuda-nvrtc, or set "
-      "JITCONV_NVRTC_PATH",
-      directories);
+CompilerIdentity search_compiler(const Environment& environment, const Refusals& refused_before) {
+  if (const std::string named = environment("JITCONV_NVRTC_PATH"); !named.empty())
+    return named_by_user(named, refused_before);
+  Search search(refused_before);
+  if (const std::string loaded = already_loaded(); !loaded.empty() && !search.is_refused(resolved(loaded)))
+    return identify_compiler(loaded);
+  const std::vector<fs::path> directories = nvrtc_directories(environment);
+  for (const fs::path& directory : directories)
+    if (auto compiler = search.take_from(directory)) return *compiler;
+  if (auto compiler = search.ask_the_loader()) return *compiler;
+  for (const fs::path& directory : directories) search.note_old_versions(directory);
+  throw_not_found(search, directories);
 }
 
 const CompilerIdentity& find_compiler() {
   refuse_after_fork();
-  const std::lock_guard lock(found_mutex);
-  if (found_compiler == nullptr) {
-    found_compiler = new CompilerIdentity(search_compiler([](const char* name) { return environment(name); }));
-    log(LogLevel::info, fmt::format("NVRTC {} at {}", found_compiler->version, found_compiler->path));
+  {
+    const std::lock_guard lock(found_mutex);
+    if (found_compiler != nullptr) return *found_compiler;
   }
+  const CompilerUse use;  // the loader may be asked; before the lock, for which other uses may wait
+  const std::lock_guard lock(found_mutex);
+  if (found_compiler != nullptr) return *found_compiler;
+  try {
+    found_compiler =
+        remember(search_compiler([](const char* name) { return environment(name); }, refused_when_loaded()));
+  } catch (const CompileError&) {
+    refused_when_loaded().clear();  // a failure is not kept
+    throw;
+  }
+  log(LogLevel::info, fmt::format("NVRTC {} at {}", found_compiler->version, found_compiler->path));
   return *found_compiler;
 }
 
 void correct_compiler(const CompilerIdentity& loaded) {
   const std::lock_guard lock(found_mutex);
-  found_compiler = new CompilerIdentity(loaded);
+  found_compiler = remember(loaded);
+}
+
+void refuse_compiler(const CompilerIdentity& found, const std::string& reason) {
+  const std::lock_guard lock(found_mutex);
+  refused_when_loaded().push_back({found.path, reason});
+  found_compiler = nullptr;
+  log(LogLevel::debug, fmt::format("NVRTC: passed over {}: {}", found.path, reason));
 }
 
 }  // namespace jitconv::runtime

@@ -2,21 +2,34 @@
 // NVRTC.
 #pragma once
 
-#include <functional>
 #include <string>
+#include <vector>
 
 #include "runtime/nvrtc.h"
+#include "runtime/nvrtc_places.h"
 
 namespace jitconv::runtime {
 
-/// Looks up an environment variable; empty if unset.
-using Environment = std::function<std::string(const char* name)>;
+/// A library that was found and cannot be used.
+struct RefusedCompiler {
+  std::string path;  ///< links resolved
+  std::string reason;
+};
 
-/// The search behind find_compiler(), with an environment of the caller's choice and nothing remembered.
-CompilerIdentity search_compiler(const Environment& environment);
+/// The search behind find_compiler(), with an environment of the caller's choice and nothing remembered. Passes over
+/// what is in `refused_before`, damaged libraries, those of other machines and those that are too old; the error names
+/// them.
+CompilerIdentity search_compiler(const Environment& environment,
+                                 const std::vector<RefusedCompiler>& refused_before = {});
 
 /// What find_compiler() says from now on: what is in the process need not be what the search found there.
 void correct_compiler(const CompilerIdentity& loaded);
+
+/// Makes find_compiler() search on: the library looked right and could not be loaded.
+void refuse_compiler(const CompilerIdentity& found, const std::string& reason);
+
+/// Why "11.8" cannot be used; empty for a version that can, or that is not known.
+std::string defect_of_version(const std::string& version);
 
 /// Describes the library at `path`, whatever its name.
 CompilerIdentity identify_compiler(const std::string& path);

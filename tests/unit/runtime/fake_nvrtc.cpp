@@ -1,6 +1,12 @@
 // A libnvrtc.so.13 that compiles nothing: the image is a digest of source and options, so equal inputs give equal
 // images. FAKE_NVRTC_RESULT=n makes every compilation fail with code n, FAKE_NVRTC_MS=n makes it take n milliseconds,
-// FAKE_NVRTC_TOGETHER=n makes it fail unless n are running at some time.
+// FAKE_NVRTC_TOGETHER=n makes it fail unless n are running at some time. FAKE_NVRTC_OLD=text makes a copy of the
+// library whose path contains the text say that it is NVRTC 11.8. Like the real one's, its exit handlers do not get
+// along with a compilation in flight.
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
@@ -37,13 +43,56 @@ bool meets_others(int wanted) {
   return changed.wait_for(lock, std::chrono::minutes(1), [&] { return arrived >= wanted; });
 }
 
+std::atomic<int> in_flight{0};
+
+/// Aborts at exit while a thread compiles; in a child that has no such thread, waits for it for ever.
+struct ExitHandler {
+  const pid_t process = getpid();
+  ~ExitHandler() {
+    while (in_flight != 0) {
+      if (getpid() == process) std::abort();
+      pause();
+    }
+  }
+} exit_handler;
+
+/// The real one's first compilation registers exit handlers of its own.
+void register_another_exit_handler() { static const ExitHandler another; }
+
+bool is_old() {
+  Dl_info self;
+  const char* old = std::getenv("FAKE_NVRTC_OLD");
+  return old != nullptr && dladdr(&in_flight, &self) != 0 && std::strstr(self.dli_fname, old) != nullptr;
+}
+
+int compile(Program& program, int count, const char* const* options) {
+  register_another_exit_handler();
+  if (program.name == "nothing.cu") return 0;
+  std::this_thread::sleep_for(std::chrono::milliseconds(number_from("FAKE_NVRTC_MS")));
+  if (const int wanted = number_from("FAKE_NVRTC_TOGETHER"); wanted != 0 && !meets_others(wanted)) return 7;
+  if (const int result = number_from("FAKE_NVRTC_RESULT"); result != 0) {
+    program.log = program.name + "(1): error: as the test asked\n";
+    return result;
+  }
+  std::string all = program.source;
+  for (int i = 0; i < count; ++i) all.append("\n").append(options[i]);
+  program.cubin = "fake cubin " + std::to_string(std::hash<std::string>()(all));
+  program.ptx = "fake ptx";
+  const std::string kernel = program.name.substr(0, program.name.rfind(".cu"));
+  program.log = "ptxas info    : Compiling entry function '" + kernel +
+                "' for 'sm_90a'\nptxas info    : Function properties for " + kernel +
+                "\n    24 bytes stack frame, 8 bytes spill stores, 8 bytes spill loads\n"
+                "ptxas info    : Used 55 registers, used 1 barriers, 2048 bytes smem\n";
+  return 0;
+}
+
 }  // namespace
 
 extern "C" {
 
 int nvrtcVersion(int* major, int* minor) {
-  *major = 13;
-  *minor = 0;
+  *major = is_old() ? 11 : 13;
+  *minor = is_old() ? 8 : 0;
   return 0;
 }
 
@@ -77,23 +126,10 @@ int nvrtcDestroyProgram(void** program) {
 }
 
 int nvrtcCompileProgram(void* handle, int count, const char* const* options) {
-  Program& program = *static_cast<Program*>(handle);
-  std::this_thread::sleep_for(std::chrono::milliseconds(number_from("FAKE_NVRTC_MS")));
-  if (const int wanted = number_from("FAKE_NVRTC_TOGETHER"); wanted != 0 && !meets_others(wanted)) return 7;
-  if (const int result = number_from("FAKE_NVRTC_RESULT"); result != 0) {
-    program.log = program.name + "(1): error: as the test asked\n";
-    return result;
-  }
-  std::string all = program.source;
-  for (int i = 0; i < count; ++i) all.append("\n").append(options[i]);
-  program.cubin = "fake cubin " + std::to_string(std::hash<std::string>()(all));
-  program.ptx = "fake ptx";
-  const std::string kernel = program.name.substr(0, program.name.rfind(".cu"));
-  program.log = "ptxas info    : Compiling entry function '" + kernel +
-                "' for 'sm_90a'\nptxas info    : Function properties for " + kernel +
-                "\n    24 bytes stack frame, 8 bytes spill stores, 8 bytes spill loads\n"
-                "ptxas info    : Used 55 registers, used 1 barriers, 2048 bytes smem\n";
-  return 0;
+  ++in_flight;
+  const int result = compile(*static_cast<Program*>(handle), count, options);
+  --in_flight;
+  return result;
 }
 
 int nvrtcGetProgramLogSize(void* program, std::size_t* size) {

@@ -231,6 +231,11 @@ const codegen::KernelSource& source_of(const Kernel& kernel) { return kernel.sta
 
 }  // namespace runtime
 
+std::size_t release_unused_kernels() {
+  runtime::refuse_after_fork();
+  return runtime::registry().drop_unheld();
+}
+
 Target current_target() {
   const runtime::Driver& driver = runtime::Driver::get();
   const int device = driver.current_device();
@@ -240,7 +245,7 @@ Target current_target() {
 Statistics statistics() {
   const cache::StoreStatistics disk = runtime::disk_cache().statistics();
   return {runtime::registry().hits(), disk.hits, disk.misses, runtime::compilations.load(std::memory_order_relaxed),
-          disk.errors + disk.corrupt};
+          disk.errors + disk.corrupt, runtime::registry().size()};
 }
 
 const char* version() { return JITCONV_VERSION; }

@@ -155,6 +155,7 @@ class Library final : public LoadedImage {
  public:
   ~Library() override {
     if (handle == nullptr) return;
+    const ExemptFromCapture exempt;
     const Result result = api.cuLibraryUnload(handle);
     // At exit the driver may have gone first, and with it the library.
     if (result == kSuccess || result == kDeinitialized) return;

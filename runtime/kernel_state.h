@@ -19,7 +19,7 @@
 
 namespace jitconv::detail {
 
-struct KernelState {
+struct KernelState : std::enable_shared_from_this<KernelState> {
  public:
   /// `recompile` is called at most once: if the backend refuses an image that came from the cache.
   KernelState(const runtime::Backend& backend, codegen::ConvPlan plan, codegen::KernelSource source,

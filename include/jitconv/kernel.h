@@ -2,6 +2,7 @@
 // runtime/compile.cpp.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -110,16 +111,28 @@ class JITCONV_API Kernel {
 
 /// Compiles for the current device and loads the kernel there, so that the first launch costs no more than later ones.
 /// The same spec again returns the same kernel; threads that ask for one spec at the same time share one compilation.
+/// While a thread compiles, fork() and exit() in other threads wait for it.
 ///
-/// Throws SpecError, CompileError or CudaError. Trouble with the disk cache never throws. In the child of a process
-/// that had used jitconv before fork(), it throws CudaError (no_driver), for the host as well: neither CUDA nor NVRTC
-/// survives a fork, and locks that other threads held stay locked.
+/// There is one image per cache key, which all processes that share the cache use. Compiling one source again with the
+/// same compiler and options may give different machine code that computes the same, as NVRTC 13.0 does occasionally.
+///
+/// Throws SpecError, CompileError or CudaError. Trouble with the disk cache never throws. A compilation that begins
+/// during exit() throws CompileError. In the child of a process that had used jitconv before fork(), it throws
+/// CudaError (no_driver), for the host as well: neither CUDA nor NVRTC survives a fork, and locks that other threads
+/// held stay locked.
 JITCONV_API Kernel compile(const ConvSpec& spec, const CompileOptions& options = {});
 
 /// Compiles for `target` without using a GPU or the driver; the first launch loads the image. For Execution::host the
 /// compiler is a C++ compiler of this machine: JITCONV_HOST_CXX, or c++, g++ or clang++ on the PATH. Throws SpecError,
 /// CompileError, and after fork() CudaError (no_driver).
 JITCONV_API Kernel compile(const ConvSpec& spec, const Target& target, const CompileOptions& options = {});
+
+/// Drops every kernel that no Kernel refers to, together with the GPU memory of its code. Returns their number. The
+/// next compile() of such a convolution finds its image in the disk cache. jitconv itself drops kernels when more than
+/// JITCONV_MAX_KERNELS (512) are in memory, those first that have been unused longest, and never one that a Kernel
+/// refers to. So keep the Kernel while its launches are in flight, and while a CUDA graph contains them. Throws
+/// CudaError (no_driver) in the child of a process that had used jitconv before fork().
+JITCONV_API std::size_t release_unused_kernels();
 
 /// Counters of this process, for tests and logs.
 struct Statistics {
@@ -128,6 +141,7 @@ struct Statistics {
   std::uint64_t disk_misses = 0;   ///< look-ups in the disk cache without a result
   std::uint64_t compilations = 0;  ///< calls of NVRTC or the C++ compiler, including those that failed
   std::uint64_t disk_errors = 0;   ///< cache files that were damaged, or could not be read or written
+  std::uint64_t kernels = 0;       ///< kernels in memory now
 };
 /// The counters' present values.
 JITCONV_API Statistics statistics();

@@ -26,6 +26,7 @@
 #include "runtime/fork_guard.h"
 #include "runtime/kernel_state.h"
 #include "runtime/log.h"
+#include "runtime/progress.h"
 #include "runtime/ptxas_log.h"
 #include "runtime/registry.h"
 
@@ -34,12 +35,17 @@ namespace jitconv {
 Kernel compile(const ConvSpec& spec, const Target& target, const CompileOptions& options) {
   runtime::refuse_after_fork();
   const runtime::RegistryKey asked{spec, target, options};
-  if (auto kernel = runtime::registry().find(asked)) return *kernel;
+  if (auto kernel = runtime::registry().find(asked)) {
+    runtime::log_memory_hit(spec, target);
+    return *kernel;
+  }
 
   validate(spec);
   runtime::forbid_use_after_fork();
   return runtime::registry().find_or_build(asked, [&] {
+    const runtime::Stopwatch watch;
     const codegen::ConvPlan plan = codegen::make_plan(spec, target);
+    runtime::log_plan(plan, watch);
     const auto build = [&] { return runtime::compile_best(plan, options); };
     // Specs that differ only in what cannot matter share a kernel: the one of the plan's canonical spec.
     const runtime::RegistryKey canonical{plan.spec, target, options};
@@ -85,11 +91,14 @@ Binary compile_and_store(const Backend& backend, const codegen::ConvPlan& plan, 
         fmt::format("JITCONV_NO_COMPILE is set and the cache has no usable image under key {} for {}{}: {}", key.hex(),
                     backend.format().key_prefix, plan.target.arch(), to_string(plan.spec)));
   }
+  log_disk_miss(source, key.hex(), disk_cache().config());
   compilations.fetch_add(1, std::memory_order_relaxed);
   const CompilerUse use;
+  const Stopwatch watch;
   try {
     Binary binary = backend.compile(source, backend.options(source, options));
     key = cache_key(backend, source, plan.target, options);
+    log_compilation(source, key.hex(), backend.compiler(), watch);
     disk_cache().save(
         {key, backend.format().kind, binary.log, binary.image, describe_entry(backend, plan, source, options)});
     return binary;
@@ -113,8 +122,10 @@ Compiled load_or_compile(const codegen::ConvPlan& plan, const CompileOptions& op
   if (source.entries.empty()) return result;  // no outputs, so nothing to launch
   result.key = cache_key(backend, source, plan.target, options);
   dump(source, *result.key, ".cu", source.text);
+  const Stopwatch watch;
   if (auto entry = disk_cache().load(*result.key)) {
     result.binary = {std::move(entry->payload), std::move(entry->metadata), /*from_cache=*/true};
+    log_disk_hit(source, result.key->hex(), watch);
   } else {
     result.binary = compile_and_store(backend, plan, source, *result.key, options);
   }
@@ -193,6 +204,7 @@ Kernel compile_best(const codegen::ConvPlan& best, const CompileOptions& options
       notes.push_back(
           {std::string(to_string(candidate.family)), fmt::format("the compiler spoils the candidate modelled at {}: {}",
                                                                  codegen::cost_text(candidate.cost), *reason)});
+      log(LogLevel::debug, notes.back().text);
     }
     return !reason;
   };
@@ -244,8 +256,12 @@ Target current_target() {
 
 Statistics statistics() {
   const cache::StoreStatistics disk = runtime::disk_cache().statistics();
-  return {runtime::registry().hits(), disk.hits, disk.misses, runtime::compilations.load(std::memory_order_relaxed),
-          disk.errors + disk.corrupt, runtime::registry().size()};
+  return {runtime::registry().hits(),
+          disk.hits,
+          disk.misses,
+          runtime::compilations.load(std::memory_order_relaxed),
+          disk.errors + disk.corrupt,
+          runtime::registry().size()};
 }
 
 const char* version() { return JITCONV_VERSION; }

@@ -9,6 +9,7 @@
 #include "runtime/cuda_abi.h"
 #include "runtime/fork_guard.h"
 #include "runtime/log.h"
+#include "runtime/progress.h"
 #include "runtime/ptxas_log.h"
 
 namespace jitconv::detail {
@@ -158,6 +159,7 @@ void KernelState::load(int device) const {
   const std::lock_guard lock(mutex_);
   if (ready_on(device)) return;
   backend.require_fitting_device(plan.target, device);
+  const runtime::Stopwatch watch;
   if (image_ != nullptr) {
     for (const auto& [launch, roles] : steps_) {
       backend.prepare(launch.kernel, device, launch.entry->shared_bytes);
@@ -175,6 +177,7 @@ void KernelState::load(int device) const {
       load_image(device);
     }
   }
+  runtime::log_load(source, device, watch);
   if (device < 64) ready_devices_.fetch_or(std::uint64_t{1} << device, std::memory_order_release);
 }
 

@@ -1,20 +1,13 @@
 // How long something takes on this machine, by the clock on the wall and by that of the core that did it.
 #pragma once
 
-#include <chrono>
 #include <ctime>
+
+#include "runtime/stopwatch.h"
 
 namespace jitconv::tools {
 
-/// Runs from its construction on.
-class Stopwatch {
- public:
-  double ms() const { return std::chrono::duration<double, std::milli>(Clock::now() - begin_).count(); }
-
- private:
-  using Clock = std::chrono::steady_clock;
-  Clock::time_point begin_ = Clock::now();
-};
+using runtime::Stopwatch;
 
 /// The same in time that the calling thread had a core, whatever else the machine does.
 class CpuStopwatch {

@@ -1,0 +1,54 @@
+// What JITCONV_LOG=info and debug say of a kernel on its way. Each case runs in a process of its own.
+#include <unistd.h>
+
+#include "runtime/registry.h"
+#include "runtime_test_support.h"
+
+namespace jitconv::runtime_test {
+namespace {
+
+class ProgressDeathTest : public testing::Test {
+ protected:
+  void SetUp() override { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
+
+  /// Compiles for the GPU, takes it from memory, and then from disk.
+  [[noreturn]] static void compile_thrice(const char* level, const char* cache) {
+    setenv("JITCONV_LOG", level, 1);
+    setenv("JITCONV_CACHE", cache, 1);
+    fake_driver::set_current_device(0);
+    const ConvSpec spec = new_spec();
+    compile(spec);
+    compile(spec);
+    release_unused_kernels();
+    compile(spec);
+    _exit(0);
+  }
+};
+
+#define PLANNED \
+  "jitconv: info: planned in [0-9.]+ ms for sm_90a, family [a-z]+: input=2,8,16,[0-9]+ weight=16,8,3,3.*\n"
+#define COMPILED                                                                                          \
+  "jitconv: info: no cache hit, compiled in [0-9.]+ ms with /.*libnvrtc.so.13 .13.: jitconv_fwd_.*, key " \
+  "[0-9a-f]{64}\n"
+#define LOADED "jitconv: info: loaded in [0-9.]+ ms on device 0: jitconv_fwd_.*\n"
+
+TEST_F(ProgressDeathTest, InfoNamesEachStepAndTheCacheThatAnswered) {
+  EXPECT_EXIT(compile_thrice("info", "rw"), testing::ExitedWithCode(0),
+              "^" PLANNED "jitconv: info: NVRTC 13 at /.*\n" COMPILED LOADED
+              "jitconv: info: memory hit for sm_90a: input=2,8,16,[0-9]+ weight=16,8,3,3.*\n" PLANNED
+              "jitconv: info: disk cache hit in [0-9.]+ ms: jitconv_fwd_.*, key [0-9a-f]{64}\n" LOADED "$");
+}
+
+TEST_F(ProgressDeathTest, DebugSaysWhy) {
+  EXPECT_EXIT(
+      compile_thrice("debug", "rw"), testing::ExitedWithCode(0),
+      "jitconv: debug: plan: .*\n(.*\n)*jitconv: debug: the disk cache in /.* has no usable entry: jitconv_fwd_");
+  EXPECT_EXIT(compile_thrice("debug", "off"), testing::ExitedWithCode(0), "debug: the disk cache is off: jitconv_fwd_");
+}
+
+TEST_F(ProgressDeathTest, TheDefaultIsSilent) {
+  EXPECT_EXIT(compile_thrice("", "rw"), testing::ExitedWithCode(0), "^$");
+}
+
+}  // namespace
+}  // namespace jitconv::runtime_test

@@ -1,12 +1,16 @@
 // The C interface over the C++ one: translates structs, catches everything, keeps the thread's last error. It decides
 // nothing of its own.
+#include <pthread.h>
+
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <new>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "codegen/spec_fields.h"
 #include "jitconv/jitconv.h"
@@ -20,14 +24,13 @@ struct jitconv_kernel {
     std::string spec, plan, explain, cache_key;
   };
   const Texts& texts() const {
-    std::call_once(once, [this] {
-      made = Texts{to_string(kernel.spec()), kernel.plan(), kernel.explain(), kernel.cache_key()};
-    });
+    const std::lock_guard lock(mutex);  // not std::call_once, which ends the program when memory is short
+    if (!made) made = Texts{to_string(kernel.spec()), kernel.plan(), kernel.explain(), kernel.cache_key()};
     return *made;
   }
 
   const jitconv::Kernel kernel;
-  mutable std::once_flag once;
+  mutable std::mutex mutex;
   mutable std::optional<Texts> made;
 };
 
@@ -55,22 +58,42 @@ constexpr std::size_t kFirstSpec = 192, kFirstArgs = 56, kFirstResources = 32, k
 static_assert(sizeof(jitconv_spec) >= kFirstSpec && sizeof(jitconv_launch_args) >= kFirstArgs);
 static_assert(sizeof(jitconv_resources) >= kFirstResources && sizeof(jitconv_stats) >= kFirstStats);
 
-// Not a std::string: its destructor may run before the last call of a thread that is ending.
-thread_local std::string* last_error = nullptr;
-
-struct LastErrorOwner {
-  std::string text;
-  LastErrorOwner() { last_error = &text; }
-  ~LastErrorOwner() { last_error = nullptr; }
+/// The thread's last error: a text of its own on the heap, or one that needs no memory. Not an object with a
+/// destructor: registering that ends the program when memory is short, and it may run before the last call of a thread
+/// that ends.
+struct LastError {
+  const char* text = "";
+  char* owned = nullptr;
 };
+thread_local LastError last_error;
 
-jitconv_status fail(jitconv_status status, const char* message, const std::string& log = {}) noexcept try {
-  thread_local LastErrorOwner owner;
-  if (last_error == nullptr) return status;
-  *last_error = message;
-  if (!log.empty()) last_error->append("\n").append(log);
-  return status;
-} catch (...) {  // out of memory: the status has to do
+/// A key of pthread's whose destructor frees the texts of threads that end. False if there can be none.
+bool freed_with_thread(char* text) noexcept {
+  static pthread_key_t key;
+  static const bool created = pthread_key_create(&key, [](void* owned) {
+                                last_error = {};
+                                std::free(owned);
+                              }) == 0;
+  return created && pthread_setspecific(key, text) == 0;
+}
+
+jitconv_status fail(jitconv_status status, std::string_view message, std::string_view log = {}) noexcept {
+  std::free(std::exchange(last_error.owned, nullptr));
+  last_error.text = "out of memory";
+  const std::size_t bytes = message.size() + (log.empty() ? 0 : log.size() + 1) + 1;
+  char* const text = static_cast<char*>(std::malloc(bytes));
+  if (!freed_with_thread(text)) {
+    std::free(text);
+    return status;
+  }
+  if (text == nullptr) return status;
+  char* end = std::copy(message.begin(), message.end(), text);
+  if (!log.empty()) {
+    *end++ = '\n';
+    end = std::copy(log.begin(), log.end(), end);
+  }
+  *end = '\0';
+  last_error = {text, text};
   return status;
 }
 
@@ -104,9 +127,9 @@ jitconv_status guarded(Body body) noexcept {
 }
 
 void check_struct_size(std::size_t size, std::size_t smallest, const char* name) {
-  if (size >= smallest) return;
-  refuse(name, std::string(name) + ".struct_size is " + std::to_string(size) + ", must be at least " +
-                   std::to_string(smallest));
+  if (size >= smallest && size <= JITCONV_MAX_STRUCT_SIZE) return;
+  refuse(name, std::string(name) + ".struct_size is " + std::to_string(size) + ", must be from " +
+                   std::to_string(smallest) + " to " + std::to_string(JITCONV_MAX_STRUCT_SIZE));
 }
 
 /// A caller's struct, whatever its version, as this library's. Fields the caller does not have are zero; fields this
@@ -258,11 +281,13 @@ const char* jitconv_status_name(jitconv_status status) {
   return "unknown";
 }
 
-const char* jitconv_last_error(void) { return last_error == nullptr ? "" : last_error->c_str(); }
+const char* jitconv_last_error(void) { return last_error.text; }
 
 jitconv_status jitconv_spec_init(jitconv_spec* spec, size_t struct_size) {
   return guarded([&] {
-    required(spec, "spec")->struct_size = static_cast<std::uint32_t>(struct_size);
+    required(spec, "spec");
+    check_struct_size(struct_size, kFirstSpec, "spec");
+    spec->struct_size = static_cast<std::uint32_t>(struct_size);
     write_struct(from_spec(ConvSpec{}), spec, kFirstSpec, "spec");
   });
 }
@@ -361,11 +386,18 @@ jitconv_status jitconv_kernel_resources(const jitconv_kernel* kernel, size_t ent
   });
 }
 
+jitconv_status jitconv_release_unused_kernels(size_t* released) {
+  return guarded([&] {
+    const std::size_t count = release_unused_kernels();
+    if (released != nullptr) *released = count;
+  });
+}
+
 jitconv_status jitconv_statistics(jitconv_stats* statistics) {
   return guarded([&] {
     const Statistics now = jitconv::statistics();
-    write_struct(
-        jitconv_stats{0, 0, now.memory_hits, now.disk_hits, now.disk_misses, now.compilations, now.disk_errors},
-        statistics, kFirstStats, "statistics");
+    write_struct(jitconv_stats{0, 0, now.memory_hits, now.disk_hits, now.disk_misses, now.compilations, now.disk_errors,
+                               now.kernels},
+                 statistics, kFirstStats, "statistics");
   });
 }

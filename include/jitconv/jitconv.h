@@ -2,9 +2,13 @@
  * jitconv's C interface: compile a convolution, ask about it, launch it. Plain C99, for ctypes and other languages.
  *
  * Every function that can fail returns a jitconv_status. jitconv_last_error() then says why, for the calling thread.
- * Structs start with their size, so that a program built with an older header keeps working: set struct_size to the
- * sizeof that your compiler sees, and set fields that you do not use to zero. No C++ exception leaves this interface.
- * All functions may be called from any thread; several threads may launch one kernel at the same time.
+ * No C++ exception leaves this interface. All functions may be called from any thread; several threads may launch one
+ * kernel at the same time.
+ *
+ * Structs start with their size, so that a program works with an older or a newer library: set struct_size to the
+ * sizeof that your compiler sees, and set fields that you do not use to zero. When the library reads a struct, fields
+ * that it does not know must be zero; when it writes one, it sets them to zero. JITCONV_INVALID_ARGUMENT if struct_size
+ * is less than the size of the struct's first version or more than JITCONV_MAX_STRUCT_SIZE.
  */
 #ifndef JITCONV_JITCONV_H
 #define JITCONV_JITCONV_H
@@ -21,6 +25,10 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/** The most bytes that a struct of this interface has, in this version or a later one. A larger struct_size is a
+ * mistake, such as a struct that is not initialised. */
+#define JITCONV_MAX_STRUCT_SIZE 1024
 
 /** What went wrong, or 0. The numbers equal those of jitconv::ErrorCode in jitconv/error.h. */
 typedef enum jitconv_status {
@@ -121,6 +129,7 @@ typedef struct jitconv_stats {
   uint64_t disk_misses;  /**< look-ups in the disk cache without a result */
   uint64_t compilations; /**< calls of NVRTC or the C++ compiler, including those that failed */
   uint64_t disk_errors;  /**< cache files that were damaged, or could not be read or written */
+  uint64_t kernels;      /**< kernels in memory now */
 } jitconv_stats;
 
 /** A compiled convolution. Opaque. */
@@ -137,7 +146,7 @@ JITCONV_C_API const char *jitconv_status_name(jitconv_status status);
 JITCONV_C_API const char *jitconv_last_error(void);
 
 /** Sets struct_size to the given sizeof(jitconv_spec), input and filter to zero, and the other fields to the defaults
- *  of jitconv::ConvSpec. */
+ *  of jitconv::ConvSpec. JITCONV_INVALID_ARGUMENT if the size cannot be that of the struct. */
 JITCONV_C_API jitconv_status jitconv_spec_init(jitconv_spec *spec, size_t struct_size);
 
 /** Reads a line such as `input=8,32,512,512 weight=64,32,5,9 padding=2,4`, in the form that jitconv_kernel_spec()
@@ -202,6 +211,10 @@ JITCONV_C_API size_t jitconv_kernel_entry_count(const jitconv_kernel *kernel);
 /** What GPU kernel `entry` of a launch uses, counted from 0. Set resources->struct_size before the call. */
 JITCONV_C_API jitconv_status jitconv_kernel_resources(const jitconv_kernel *kernel, size_t entry,
                                                       jitconv_resources *resources);
+
+/** Drops every kernel that no handle refers to, as jitconv::release_unused_kernels() does. Writes their number to
+ *  `*released`, which may be null. */
+JITCONV_C_API jitconv_status jitconv_release_unused_kernels(size_t *released);
 
 /** Writes the counters' present values. Set statistics->struct_size before the call. */
 JITCONV_C_API jitconv_status jitconv_statistics(jitconv_stats *statistics);

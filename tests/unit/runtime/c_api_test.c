@@ -73,7 +73,31 @@ static void test_versions(void) {
   EXPECT(jitconv_output_shape(&newer.spec, shape) == JITCONV_UNSUPPORTED);
   newer.spec.struct_size = 8;
   EXPECT(jitconv_output_shape(&newer.spec, shape) == JITCONV_INVALID_ARGUMENT);
-  LAST_ERROR_HAS("struct_size is 8");
+  LAST_ERROR_HAS("spec.struct_size is 8, must be from 192 to 1024");
+}
+
+/* What an uninitialised struct may say. Nothing is written then, neither of the struct nor behind it. */
+static void test_struct_sizes(void) {
+  jitconv_stats statistics;
+  jitconv_spec spec = make_spec();
+  jitconv_launch_args args;
+  int64_t shape[4];
+  memset(&statistics, 0x5a, sizeof statistics);
+  EXPECT(jitconv_statistics(&statistics) == JITCONV_INVALID_ARGUMENT);
+  LAST_ERROR_HAS("statistics.struct_size is 1515870810, must be from 48 to 1024");
+  EXPECT(statistics.struct_size == 0x5a5a5a5a && statistics.memory_hits == 0x5a5a5a5a5a5a5a5a);
+  spec.struct_size = JITCONV_MAX_STRUCT_SIZE + 1;
+  EXPECT(jitconv_spec_parse("input=1,1,4,4 weight=1,1,1,1", &spec) == JITCONV_INVALID_ARGUMENT);
+  EXPECT(spec.input[3] == 24);
+  EXPECT(jitconv_output_shape(&spec, shape) == JITCONV_INVALID_ARGUMENT);
+  LAST_ERROR_HAS("spec.struct_size is 1025, must be from 192 to 1024");
+  memset(&args, 0xff, sizeof args);
+  EXPECT(jitconv_kernel_launch(NULL, NULL, &args) == JITCONV_INVALID_ARGUMENT);
+  LAST_ERROR_HAS("args.struct_size is 4294967295");
+  spec = make_spec();
+  EXPECT(jitconv_spec_init(&spec, ((size_t)1 << 32) + sizeof spec) == JITCONV_INVALID_ARGUMENT);
+  LAST_ERROR_HAS("spec.struct_size is 4294967488, must be from 192 to 1024");
+  EXPECT(spec.input[3] == 24);
 }
 
 static void test_null(void) {
@@ -157,7 +181,17 @@ static void test_kernel(void) {
   args.y = (void *)(uintptr_t)0x300000000;
   args.workspace = (void *)(uintptr_t)0x400000000;
   EXPECT(jitconv_kernel_launch(kernel, NULL, &args) == JITCONV_OK);
+
+  /* A program built before there was a count of kernels. */
+  before.struct_size = (uint32_t)offsetof(jitconv_stats, kernels);
+  before.kernels = 77;
+  EXPECT(jitconv_statistics(&before) == JITCONV_OK && before.kernels == 77);
+  before.struct_size = sizeof before;
+  EXPECT(jitconv_release_unused_kernels(NULL) == JITCONV_OK);
+  EXPECT(jitconv_statistics(&before) == JITCONV_OK && before.kernels == 1);
   jitconv_kernel_destroy(kernel);
+  EXPECT(jitconv_release_unused_kernels(&bytes) == JITCONV_OK && bytes == 1);
+  EXPECT(jitconv_statistics(&after) == JITCONV_OK && after.kernels == 0);
 }
 
 /* On the host, where the result can be looked at: every input is 1, so an output counts its products. */
@@ -285,6 +319,7 @@ int main(void) {
   EXPECT(strcmp(jitconv_last_error(), "") == 0);
   test_spec();
   test_versions();
+  test_struct_sizes();
   test_null();
   test_errors();
   test_kernel();

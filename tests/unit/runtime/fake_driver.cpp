@@ -5,9 +5,12 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <mutex>
+#include <new>
 #include <set>
+#include <string_view>
 #include <utility>
 
 namespace {
@@ -31,7 +34,7 @@ struct State {
   bool capturing = false;
   std::size_t arguments = 0;
   int countdown = 0, countdown_result = 0;
-  std::map<std::string, std::pair<int, int>> failures;  // call -> result, times
+  std::map<std::string, std::pair<int, int>, std::less<>> failures;  // call -> result, times
   std::vector<std::string> calls, violations;
   std::vector<fake_driver::Launch> launches;
   std::map<const void*, fake_driver::TensorMap> maps;  // that no launch has had yet, by where they are
@@ -63,9 +66,13 @@ struct Entry {
   int result = 0;
   explicit Entry(const char* name, bool counted = true) {
     State& s = state();
-    if (s.recording) s.calls.push_back(name);
+    try {
+      if (s.recording) s.calls.push_back(name);
+    } catch (const std::bad_alloc&) {  // it goes unrecorded: no exception may leave the driver
+    }
     if (counted && s.countdown > 0 && --s.countdown == 0) result = s.countdown_result;
-    if (const auto found = s.failures.find(name); found != s.failures.end() && found->second.second > 0) {
+    if (const auto found = s.failures.find(std::string_view(name));
+        found != s.failures.end() && found->second.second > 0) {
       --found->second.second;
       result = found->second.first;
     }

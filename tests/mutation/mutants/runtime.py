@@ -8,6 +8,10 @@ registry = File("runtime/registry.cpp", "registry")
 driver = File("runtime/driver.cpp", "driver")
 cuda = File("runtime/cuda_backend.cpp", "cuda_backend")
 identity = File("runtime/library_identity.cpp", "library_identity")
+uses = File("runtime/compiler_use.cpp", "compiler_use")
+nvrtc = File("runtime/nvrtc.cpp", "nvrtc")
+search = File("runtime/nvrtc_search.cpp", "nvrtc_search")
+log = File("runtime/log.cpp", "log")
 
 KEY = "cache::make_key({std::string(backend.format().key_prefix) + target.arch(), compiler.version, compiler.build_id,"
 FINGERPRINT = "std::string(codegen::generator_fingerprint()) + std::string(backend.fingerprint()),"
@@ -137,6 +141,23 @@ MUTANTS = [
              "threads that ask at once all compile"),
     registry("waiters_not_told", "    promise.set_exception(std::current_exception());\n", "",
              "threads that wait for a failed compilation get an error about promises"),
+    registry("nothing_is_dropped", "if (kernels > most_kernels) drop_oldest(", "if (false) drop_oldest(",
+             "memory grows with every convolution a process ever asked for"),
+    registry("keys_of_dropped_kernels", "    for (const RegistryKey& key : unheld.front().keys) ready.erase(key);\n", "",
+             "a kernel that was dropped is handed out"),
+    registry("dropped_when_lent_again", "if (--slot->leases > 0) return;", "--slot->leases;",
+             "a kernel that a thread just took is dropped"),
+    uses("exit_does_not_wait", "return state().uses - state().loading <= own_uses();", "return true;",
+         "the process crashes when main() returns while a thread compiles"),
+    uses("fork_does_not_wait", "return state().uses <= own_uses();", "return true;",
+         "a child of fork() that exits waits for ever for a thread it does not have"),
+    uses("compiles_while_exiting", "    if (shared.exiting) throw_exiting();\n", "",
+         "a static object that compiles while it is destroyed crashes in NVRTC"),
+    nvrtc("first_compilation_of_the_user", "    compile_nothing(nvrtc, architecture);\n", "",
+          "exit() during the first compilation takes down what it uses before it waits for it"),
+    search("builtins_unchecked", "  const std::string defect = library_defect(builtins);\n",
+           "  const std::string defect;\n", "a truncated builtins library ends the process"),
+    log("signals_end_the_process", "  const HeldSignals held;\n", "", "a full log file ends the process"),
     driver("walks_every_pixel", "    element_strides[i + 1] = static_cast<std::uint32_t>(shape.walk->stride[i]);",
            "    element_strides[i + 1] = 1;", "a strided convolution reads the pixels of one that is not"),
     driver("walks_to_lower_corner", "shape.walk->lower.data(), shape.walk->upper.data()",

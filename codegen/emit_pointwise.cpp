@@ -13,7 +13,7 @@ namespace {
 constexpr int kWeightBatch = 16;   // rows of 16 bytes of a thread in flight
 constexpr int kResidualBatch = 4;  // pairs of channels of a lane in flight
 
-/// Of the convolution: those of the other families, with partial sums instead of an output if it is split.
+/// Parameters of the convolution's kernel: as in other families; if the reduction is split, it writes partial sums.
 std::vector<Argument> convolve_arguments(const ConvPlan& plan, const PointwiseTiling& tiling) {
   std::vector<Argument> result;
   for (Argument& argument : arguments(plan.spec))

@@ -66,7 +66,7 @@ TensorMapShape pixel_map(const ConvSpec& spec, const TensorTiling& tiling) {
           .rounds_to_tf32 = true};
 }
 
-/// Of the convolution: those of the other families, with packed weights, and with partial sums instead of an output.
+/// The convolution kernel's parameters: as in other families, but with packed weights, and possibly partial sums.
 std::vector<Argument> convolve_arguments(const ConvPlan& plan, const TensorTiling& tiling) {
   std::vector<Argument> result;
   for (Argument& argument : arguments(plan.spec)) {
@@ -272,7 +272,7 @@ std::string device(const ConvPlan& plan, const TensorTiling& tiling) {
   return text;
 }
 
-/// What makes operands of w and x, but for what loading warps do.
+/// Text of the passes that make operands of w and x; the loading warps' part is elsewhere.
 std::string packing(std::string_view kernel, const ConvSpec& spec, const TensorTiling& tiling) {
   std::string text;
   if (tiling.packs_weights()) text = emit_tensor_pack(kernel, spec, tiling);
@@ -302,7 +302,7 @@ std::string tap_order(const ConvSpec& spec, const TensorTiling& tiling) {
       columns ? "Filter columns" : "Taps, r * kS + s,", none, list);
 }
 
-/// As in other families, but for what this GPU has an instruction for.
+/// As in other families, except for ReLU: this GPU has an instruction for it.
 std::string activation(const Epilogue& epilogue) {
   if (epilogue.activation != Activation::relu) return activation_function(epilogue);
   return "// Activation: relu.\n__device__ __forceinline__ float activate(float x) { return max_nan(x, 0.0f); }\n";

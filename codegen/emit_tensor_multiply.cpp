@@ -29,7 +29,7 @@ std::string tap_name(const TensorTiling& tiling, const Unit& unit) {
   return tiling.filter_rows == 1 ? fmt::format("s{}", unit.s) : fmt::format("r{}s{}", unit.r, unit.s);
 }
 
-/// Of weights in registers, a tap's channels one after the other: taps in the order of w, whatever that of pixels is.
+/// Weights in registers: a tap's channels one after the other, and taps in the order of w, whatever the pixels' order.
 void add_register_multiplications(Lines& lines, const ConvSpec& spec, const TensorTiling& tiling,
                                   const std::vector<Unit>& all, const std::string& first_step) {
   for (std::size_t i = 0; i < all.size(); i += 2) {
@@ -40,7 +40,7 @@ void add_register_multiplications(Lines& lines, const ConvSpec& spec, const Tens
   }
 }
 
-/// Of weights as they arrive: one line per multiplication, which takes two slices of the only tap.
+/// Raw weights of 1x1 filters: one line per multiplication, which takes two slices of the only tap.
 void add_row_multiplications(Lines& lines, const ConvSpec& spec, const std::vector<Unit>& all,
                              const std::string& first_step) {
   const int slice = TensorTiling::slice_channels(spec);
@@ -50,7 +50,7 @@ void add_row_multiplications(Lines& lines, const ConvSpec& spec, const std::vect
                           (all[i].slice + 2) * slice - 1));
 }
 
-/// Of packed weights: one line per multiplication, which takes two units.
+/// Packed weights: one line per multiplication, which takes two units.
 void add_tap_multiplications(Lines& lines, const ConvSpec& spec, const TensorTiling& tiling,
                              const std::vector<Unit>& all, const std::string& first_step) {
   const int slice = TensorTiling::slice_channels(spec);

@@ -25,7 +25,7 @@ std::int64_t slice_tiles(const ConvSpec& spec) {
   return ceil_div(TensorTiling::pixel_slices(spec), TensorTiling::transposition(spec).slices);
 }
 
-/// Of a pixel in shared memory, such that lanes with a row of neighbouring pixels each meet in no bank.
+/// Rows from a pixel to the next in shared memory, so that lanes with neighbouring pixels have no bank conflicts.
 int row_pitch(const TensorTiling::Transposition& tile) { return tile.slices + 1; }
 
 }  // namespace

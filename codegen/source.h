@@ -21,7 +21,7 @@ enum class ArgumentRole : std::uint8_t { x, w, bias, residual, y, workspace, pac
 /// outside; or it takes one there, but for what lies outside, and such a box starts at no negative index. Axes are
 /// counted from the one whose elements are neighbours; along that, boxes start at whole 16 bytes.
 struct TensorMapShape {
-  // Of the hardware and cuTensorMapEncode*.
+  // Limits of the hardware and of cuTensorMapEncode*.
   static constexpr int kMostRank = 4;
   static constexpr int kMostBox = 256;  ///< elements along an axis
   static constexpr std::int64_t kUnit = 16, kMostExtent = std::int64_t{1} << 32;
@@ -37,7 +37,7 @@ struct TensorMapShape {
   /// are. Of 128 bytes, piece i of row r lies at place i ^ r % 8, of 64 at i ^ r / 2 % 4, of 32 at i ^ r / 4 % 2. A
   /// copy's destination is then a multiple of 1024 bytes, else of 128.
   int swizzle_bytes = 0;
-  /// Of floats: they arrive rounded to TF32, to nearest, ties to even.
+  /// Floats are rounded to TF32 on the way, to nearest, ties to even.
   bool rounds_to_tf32 = false;
   /// Of a tensor with the axes C, W, H, N, a walk over its pixels instead of a box (cuTensorMapEncodeIm2col): a copy
   /// brings box[0] channels of box[1] pixels (up to kMostWalkedPixels), a row each. It starts at a pixel and goes on
@@ -50,7 +50,7 @@ struct TensorMapShape {
     bool operator==(const Walk&) const = default;
   };
   std::optional<Walk> walk = {};
-  /// Of what one copy brings.
+  /// Bytes that one copy brings.
   std::int64_t box_bytes() const {
     std::int64_t bytes = element_bytes;
     for (int axis = 0; axis < (walk ? 2 : rank); ++axis) bytes *= box[static_cast<std::size_t>(axis)];

@@ -50,7 +50,7 @@ class Search {
   Search(const ConvSpec& spec, const Target& target)
       : spec_(spec), target_(target), out_(output_shape(spec)), price_(spec, target) {}
 
-  /// Of those that transpose pixels of `source` before; `spec` is what they convolve.
+  /// For candidates that first transpose the pixels of `source`; `spec` is the convolution that remains.
   Search(const ConvSpec& spec, const Target& target, const ConvSpec& source) : Search(spec, target) {
     transposition_ = price_.of_transposition(source);
   }
@@ -97,7 +97,7 @@ class Search {
     slices(tiling);
   }
 
-  /// Of runs that are stored as boxes, and fill rows but for a quarter.
+  /// Candidates that store runs as boxes, if at most a quarter of a row's positions is wasted.
   void boxes(TensorTiling tiling) {
     tiling.staged_boxes = kFewestBoxes;
     tiling.window = tiling.columns;
@@ -114,7 +114,7 @@ class Search {
     return static_cast<int>(std::min(most, INT32_MAX / elements));
   }
 
-  /// The largest window whose outputs, with what rows' ends waste, fit the run's columns; 0 if there is none.
+  /// The largest window whose outputs, together with the gaps behind rows, fit the run's columns; 0 if none does.
   int window(TensorTiling tiling) const {
     // Where outputs of a channel are not neighbours in y, even numbers keep runs of loads_pairs() at words.
     const int sector = std::max(TensorTiling::sector_elements(spec_), 2);
@@ -169,7 +169,7 @@ class Search {
       walked.pixels = TensorTiling::Pixels::walked;
       loads(walked);
     }
-    // Of tiles of one step, which has one slice, ptxas spills what warps that convert copies hold.
+    // If a tile has a single step of one slice, ptxas spills in the warps that convert copies.
     const bool spills = tiling.slices == 1 && tiling.steps(spec_) == 1 && tiling.columns > kMostColumnsOfOnlyStep;
     if (!tiling.copies_fit(spec_) || spills || tiling.stores_boxes()) return;
     tiling.pixels = TensorTiling::Pixels::copied;
@@ -251,7 +251,7 @@ class Search {
   bool memory_decides_ = false;  // none did for one of them
 };
 
-/// Of an NCHW tensor.
+/// Candidates that transpose the pixels of an NCHW tensor before they convolve.
 std::vector<Candidate> transposed_candidates(const ConvSpec& spec, const Target& target) {
   if (spec.input_layout == Layout::nhwc) return {};
   const TensorTiling transposes{.pixels = TensorTiling::Pixels::transposed};

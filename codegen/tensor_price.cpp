@@ -60,8 +60,8 @@ constexpr std::int64_t kScatteredPercent = 1;    // more of the memory's bytes
 constexpr std::int64_t kTurnsPercent = 34;       // and of tiles in turn
 constexpr std::int64_t kAgainPercent = 1;        // of pixels that come again for other output channels
 constexpr std::int64_t kCompetingPercent = 3;
-// Of kernels whose pixels the copy engine walks over: they leave nothing to convert, and have constants of their own,
-// fitted to 2,503 measurements of 120 convolutions of the same lists on NHWC tensors.
+// For kernels whose pixels the copy engine walks over. They convert nothing and have constants of their own, fitted
+// to 2,503 measurements of 120 convolutions of the same lists on NHWC tensors.
 constexpr std::int64_t kWalkIssue = 130;               // a request of a step
 constexpr std::int64_t kWalkPixel = 24;                // sixteenths, of a pixel's row, however short
 constexpr std::int64_t kL2WalkedBytesPerCycle = 46;    // an SM's share
@@ -74,10 +74,10 @@ constexpr std::int64_t kWalkExtraLaunch = 1'873'345;   // as kExtraLaunch
 constexpr std::int64_t kWalkAgainPercent = 5;          // as kAgainPercent
 constexpr std::int64_t kWalkTurnsPercent = 17;         // as kTurnsPercent
 constexpr std::int64_t kWalkDramBytesPerMicrosecond = 8'655'115;
-// Of transposed pixels besides, fitted to 824 measurements of 47 convolutions of DeepBench on NCHW tensors.
+// In addition, where pixels are transposed; fitted to 824 measurements of 47 convolutions of DeepBench on NCHW tensors.
 constexpr std::int64_t kTransposeLaunch = 2'663'352;                // of the kernel that transposes pixels
 constexpr std::int64_t kTransposedBytesPerMicrosecond = 2'152'083;  // that it reads and writes
-// Of boxes of y that the copy engine stores, fitted to 1,550 measurements of 39 of these convolutions.
+// Where the copy engine stores boxes of y; fitted to 1,550 measurements of 39 of these convolutions.
 constexpr std::int64_t kBoxStore = 1'944;             // as kStoreLatency
 constexpr std::int64_t kBoxLoadedPercent = 188;       // as kLoadedPercent
 constexpr std::int64_t kBoxWalkStore = 2'304;         // as kWalkStore
@@ -137,7 +137,7 @@ std::int64_t TensorPrice::load_by_lanes(const TensorTiling& tiling) const {
   const std::int64_t items = tiling.load_items(spec_) * TensorTiling::phases(spec_);
   const std::int64_t own = ceil_div(items, tiling.team_warps);
   const std::int64_t loads = TensorTiling::loads_vectors(spec_) ? 1 : tiling.chunk_channels(spec_);
-  // Of a chunk's steps, one per filter row, the first brings most of the pixels to L2.
+  // A chunk has a step per filter row; the first brings most of the pixels to L2.
   const bool few = ceil_div(tiling.tiles(spec_), target_.sm_count) <= 2;
   const std::int64_t latency = kLoadLatency + (few ? kFirstTouch * tiling.filter_rows / spec_.filter.r : 0);
   // Less than 64 bytes at a time, of pixels that have many.
@@ -152,7 +152,7 @@ std::int64_t TensorPrice::load_by_lanes(const TensorTiling& tiling) const {
   const std::int64_t steps = tiling.steps_of_split(spec_) * ceil_div(tiling.tiles(spec_), target_.sm_count);
   const std::int64_t teams =
       std::min({std::int64_t{kLoadingWarps / tiling.team_warps}, std::int64_t{tiling.stages - 1}, steps});
-  // Of columns between those that any tap needs, sectors come along.
+  // Sectors also contain columns that no tap needs.
   const std::int64_t phases = TensorTiling::phases(spec_);
   const std::int64_t width =
       phases < spec_.stride.w ? std::min(spec_.stride.w, kSectorBytes / element_bytes(spec_.dtype)) : 1;
@@ -164,7 +164,7 @@ std::int64_t TensorPrice::load_by_lanes(const TensorTiling& tiling) const {
 
 std::int64_t TensorPrice::step_multiply(const TensorTiling& tiling) const {
   const std::int64_t n = tiling.columns, instruction = std::max(n / 2, 16 + n / 4);
-  // Of two units, by one consumer or by both.
+  // An instruction multiplies two units; one consumer issues it, or both.
   const bool alone = tiling.tile_consumers() == 1;
   const std::int64_t pipe = tiling.units(spec_) * instruction * tiling.tile_consumers() / 2;
   std::int64_t cycles = pipe;
@@ -235,7 +235,7 @@ std::int64_t TensorPrice::of_walk(const TensorTiling& tiling, std::int64_t tiles
 
 std::int64_t TensorPrice::of_transposition(const ConvSpec& source) const {
   const std::int64_t bytes = element_bytes(spec_.dtype), pixels = spec_.input.n * spec_.input.h * spec_.input.w;
-  // Of columns between those that any tap meets, sectors come along.
+  // Sectors also contain columns that no tap needs.
   const std::int64_t width = std::min(source.input.w * bytes, spec_.input.w * kSectorBytes);
   const std::int64_t read = spec_.input.n * spec_.input.c * spec_.input.h * width;
   const std::int64_t written = pixels * TensorTiling::pixel_slices(spec_) * TensorTiling::kRowBytes;
@@ -253,7 +253,7 @@ std::int64_t TensorPrice::of(const TensorTiling& tiling, std::int64_t tiles) con
                        awaited_boxes(tiling);
 
   if (tiling.share == TensorTiling::Share::steps) store = store / 2 + kExchange + kExchangeColumn * n;
-  // What one warpgroup stores it stores while the other multiplies, but for the last.
+  // One warpgroup stores while the other multiplies, except at the end.
   const bool turns = tiling.share == TensorTiling::Share::turns;
   const std::int64_t consume = turns ? std::max(multiply, (multiply + store) / 2) : multiply + store;
   const std::int64_t last = turns ? store : 0;
@@ -285,7 +285,7 @@ std::int64_t TensorPrice::of(const TensorTiling& tiling, std::int64_t tiles) con
   const bool competing = tiling.copies_ahead > 1 && spec_.filter.r > tiling.filter_rows;
   bytes += (tiling.tiles_k(spec_) - 1) * input_bytes() * kAgainPercent / 100;
   bytes += bytes * ((scattered ? kScatteredPercent : 0) + (competing ? kCompetingPercent : 0)) / 100;
-  // Of warpgroups in turn, the channels of a run are stored at different times.
+  // Warpgroups that take tiles in turn store the channels of a run at different times.
   if (turns && tiling.tiles_k(spec_) > 1) bytes += bytes * kTurnsPercent / 100;
   const std::int64_t memory = bytes * 1000 / (kDramBytesPerMicrosecond / 1000) * (aligned ? 100 : kUnalignedPercent) /
                               100 *

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::int64_t kBoxAlignment = 128;  // bytes, where tensor maps copy to
 
-/// Of a filter's offsets modulo the stride: the largest and those below.
+/// The number of residues modulo the stride, from 0 to the largest that an offset of the filter has.
 int residues(std::int64_t filter_taps, std::int64_t dilation, std::int64_t stride) {
   std::int64_t largest = 0;
   for (std::int64_t tap = 0; tap < filter_taps; ++tap) largest = std::max(largest, tap * dilation % stride);
@@ -161,7 +161,7 @@ bool TensorTiling::copies_fit(const ConvSpec& spec) const {
 }
 
 bool TensorTiling::maps_pixels(const ConvSpec& spec) const {
-  // Of 16-bit tensors, larger tiles with a copy for each channel are faster. Planes are counted with 32 bits.
+  // For 16-bit tensors, larger tiles with a copy per channel are faster. Planes are counted with 32 bits.
   return copies_pixels() && images == 0 && spec.dtype == DataType::f32 && spec.input.n * spec.input.c <= INT32_MAX;
 }
 
@@ -232,7 +232,7 @@ bool TensorTiling::can_take_raw_weights(const ConvSpec& spec) const {
   if (filter_rows != spec.filter.r || row * element_bytes(spec.dtype) % kRowBytes != 0 || row > INT32_MAX) return false;
   if (all_taps == 1) return slices == 8;  // rows are swizzled
   if (spec.dtype != DataType::f32 || spec.input_layout != Layout::nchw) return false;
-  // Of an even number of taps, or in rows of whole lines, lanes would meet in banks.
+  // An even number of taps, or rows of whole lines, would cause bank conflicts.
   return all_taps % 2 != 0 && (slices == 2 || slices == 4) &&
          chunk_channels(spec) * all_taps <= TensorMapShape::kMostBox;
 }

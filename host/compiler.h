@@ -24,7 +24,7 @@ struct Compiler {
 /// Throws CompileError (compiler_missing) that says what was tried. Asks each compiler once per process.
 Compiler find_compiler();
 
-/// The compiler at `path`. Throws CompileError (compiler_missing) if it is none, or too old.
+/// The compiler at `path`. Throws CompileError (compiler_missing) if it is not a C++ compiler, or too old.
 Compiler probe_compiler(const std::string& path);
 
 enum class Purpose { check, count };

@@ -132,7 +132,7 @@ bool LaunchState::in_module(const void* address, std::uint32_t bytes) const {
   return module_.contains(address) && module_.contains(static_cast<const char*>(address) + bytes - 1);
 }
 
-// The buffer that holds the access. nullptr if it is none of a buffer, which has been reported unless it may be.
+// The buffer that holds the access; nullptr if no buffer does.
 GlobalMemory::Region* LaunchState::checked_region(const Access& access) {
   const auto address = reinterpret_cast<std::uintptr_t>(access.address);
   GlobalMemory::Region* region = global_.find(address, access.bytes);

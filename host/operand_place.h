@@ -22,7 +22,7 @@ class OperandPlace {
  public:
   explicit OperandPlace(std::uint64_t descriptor);
 
-  /// Why the descriptor is none; nothing if it is one.
+  /// Why the model refuses the descriptor; nothing if it accepts it.
   std::optional<OperandRefusal> refusal() const;
   /// For multiply_tile(), of a block whose shared memory is at `memory`.
   TileOperand tile(const char* memory) const;

@@ -22,8 +22,8 @@ std::uint32_t rounded_to_tf32(std::uint32_t bits) {
   return (bits + 0xfffu + (bits >> 13 & 1u)) & ~0x1fffu;
 }
 
-// Hardware takes a start that the walk does not come to for an illegal instruction. Of one that it jumps over, of
-// images that are none and of offsets that do not fit, nothing is known.
+// Hardware raises an illegal instruction for a start outside the walk. What it does with a start between the strides,
+// an image that does not exist or an offset that does not fit is not known, so all of them are refused.
 std::optional<BoxRefusal> walk_refusal(const TensorMapShape& shape, const TensorMapShape::Walk& walk,
                                        const BoxPlace& place) {
   for (std::size_t i = 0; i < 2; ++i) {

@@ -17,7 +17,7 @@ namespace {
 constexpr std::uint32_t kRegistersOfBlock = 65536, kMostRegisters = 256, kFewestRegisters = 24;
 constexpr int kPoison = 0xff;  // every byte: a NaN
 
-/// Of two neighbouring sums, NaNs included.
+/// Whether two neighbouring sums have equal bits, NaNs included.
 bool same_bits(const float* a, const float* b) {
   std::uint64_t bits_of_a = 0, bits_of_b = 0;
   std::memcpy(&bits_of_a, a, sizeof(bits_of_a));

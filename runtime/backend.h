@@ -56,7 +56,7 @@ class Backend {
   virtual ImageFormat format() const = 0;
   /// Which compiler compile() would use. Throws CompileError (compiler_missing). Cheap after the first success.
   virtual CompilerIdentity compiler() const = 0;
-  /// Of the code that prepares sources for the compiler; empty where the compiler takes them as they are. Part of keys.
+  /// Identifies the code that prepares sources for the compiler; empty if nothing prepares them. Part of every key.
   virtual std::string_view fingerprint() const = 0;
   /// What compile() will be given: all that decides the image besides source and compiler. Part of every key.
   virtual std::vector<std::string> options(const codegen::KernelSource& source, const CompileOptions& wanted) const = 0;

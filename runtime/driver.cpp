@@ -277,7 +277,7 @@ void Driver::encode_tensor_map(const codegen::TensorMapShape& shape, void* addre
   }
   for (std::size_t i = 0; i < shape.walk->stride.size(); ++i)
     element_strides[i + 1] = static_cast<std::uint32_t>(shape.walk->stride[i]);
-  // Of larger pixels, what the next step asks for comes to L2 along with this step's (86_pw, NHWC: 4 % faster).
+  // If pixels are larger, the next step's channels come to L2 along with this step's (86_pw, NHWC: 4 % faster).
   check(api.cuTensorMapEncodeIm2col(&map, type, rank, address, extents.data(), strides.data() + 1,
                                     shape.walk->lower.data(), shape.walk->upper.data(), box[0], box[1],
                                     element_strides.data(), /*interleave=*/0, swizzle, kPromote256Bytes, /*fill=*/0),

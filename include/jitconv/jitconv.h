@@ -151,7 +151,8 @@ JITCONV_C_API jitconv_status jitconv_spec_init(jitconv_spec *spec, size_t struct
 
 /** Reads a line such as `input=8,32,512,512 weight=64,32,5,9 padding=2,4`, in the form that jitconv_kernel_spec()
  *  returns, into a spec whose struct_size is set. Fields that the line does not name get their defaults.
- *  JITCONV_INVALID_SPEC if a key is unknown or a value cannot be read. */
+ *  Reads PyTorch's words as jitconv::parse_spec() does. JITCONV_INVALID_SPEC if a key is unknown or a value cannot be
+ *  read. */
 JITCONV_C_API jitconv_status jitconv_spec_parse(const char *text, jitconv_spec *spec);
 
 /** Writes N, K, P, Q of the output to `shape`. JITCONV_INVALID_SPEC if the convolution cannot be computed. */

@@ -126,6 +126,9 @@ JITCONV_API std::string to_string(const ConvSpec& spec);
 
 /// Reads the line that to_string() writes. Fields that are absent have their defaults. Throws SpecError (invalid_spec),
 /// which names the unknown key or the unreadable value. Does not validate the result.
+/// Also reads PyTorch's words, capitals or not: fp32, float32, float, fp16, float16, half, bfloat16, channels_last,
+/// contiguous, channels_first, gelu, and padding=same or padding=valid. padding=same follows PyTorch: it needs stride 1
+/// and the filter's extents in the same text.
 JITCONV_API ConvSpec parse_spec(std::string_view text);
 
 /// The enumerator's name, as parse_spec() reads it.

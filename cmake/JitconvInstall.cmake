@@ -25,5 +25,6 @@ configure_file(${PROJECT_SOURCE_DIR}/cmake/jitconv.pc.in ${PROJECT_BINARY_DIR}/j
 install(FILES ${PROJECT_BINARY_DIR}/jitconv.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
 # jitconv's licence, and those of what is linked statically.
-install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/licenses DESTINATION ${CMAKE_INSTALL_DOCDIR})
+# CMAKE_INSTALL_DOCDIR would be that of a project that adds this one.
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/jitconv)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/licenses DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/jitconv)

@@ -138,10 +138,11 @@ std::string architecture_of(const std::vector<std::string>& options) {
   return {};
 }
 
+/// To PTX. For a cache of its own NVRTC would load libcuda, and not survive one that is a stub.
 void compile_nothing(const Nvrtc& nvrtc, const std::string& architecture) {
   const std::string target = "--gpu-architecture=compute_" + architecture;
-  const std::array<const char*, 2> options = {target.c_str(), "--minimal"};
-  for (const int option_count : {2, 1}) {  // NVRTC before 12.8 refuses --minimal
+  const std::array<const char*, 3> options = {target.c_str(), "--minimal", "--no-cache"};
+  for (const int option_count : {3, 2, 1}) {  // NVRTC before 12.9 refuses --no-cache, and before 12.8 --minimal
     Program program = nullptr;
     if (nvrtc.nvrtcCreateProgram(&program, "__global__ void nothing() {}", "nothing.cu", 0, nullptr, nullptr) !=
         kSuccess)
@@ -153,7 +154,7 @@ void compile_nothing(const Nvrtc& nvrtc, const std::string& architecture) {
 }
 
 /// NVRTC registers exit handlers when it is loaded and, during its first compilation for an architecture, some more.
-/// The latter would run before exit() waits for that compilation, so the first one is of nothing, to PTX: 12 ms.
+/// The latter would run before exit() waits for that compilation, so the first one is of nothing: 12 ms.
 void make_exit_wait(const Nvrtc& nvrtc, const std::string& architecture) {
   static std::mutex mutex;
   static auto& made = *new std::set<std::string>;

@@ -23,7 +23,7 @@ const std::vector<DocumentedConfiguration>& documented_configurations();
 /// documented configurations, for which every math mode and type is tested, and are not among them.
 const std::vector<DocumentedConfiguration>& tensor_core_configurations();
 
-/// Of both lists; null if there is no such name.
+/// Searches both lists; null if there is no such name.
 const DocumentedConfiguration* find_documented(std::string_view name);
 
 }  // namespace jitconv::tools

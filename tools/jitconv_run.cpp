@@ -32,7 +32,7 @@ std::unique_ptr<Device> find_gpu() {
   }
 }
 
-/// Of a run that shows one row per convolution.
+/// Settings for a run with one row per convolution.
 RunOutput::Settings output_settings(const RunOptions& options, OutputFile* json, json::Object head) {
   RunOutput::Settings settings;
   settings.program = "jitconv-run";

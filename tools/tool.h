@@ -46,8 +46,11 @@ inline constexpr const char* kEnvironmentHelp =
     "  JITCONV_HOST_CXX    the C++ compiler of host execution; default: c++, g++ or clang++ on PATH\n"
     "  JITCONV_CACHE_DIR   the directory of compiled kernels; default: $XDG_CACHE_HOME/jitconv, else ~/.cache/jitconv\n"
     "  JITCONV_CACHE       rw, ro or off: how that directory is used; default: rw\n"
+    "  JITCONV_NO_COMPILE  1: a kernel that is not in the cache is an error instead of a compilation\n"
+    "  JITCONV_MAX_KERNELS kernels that a process keeps in memory; default: 512\n"
     "  JITCONV_DUMP_DIR    a directory into which everything that is generated and compiled is written\n"
-    "  JITCONV_LOG         off, error, warn, info or debug: what is said on stderr; default: warn\n";
+    "  JITCONV_LOG         off, error, warn, info or debug: what is logged; default: warn\n"
+    "  JITCONV_LOG_FILE    the file to which the log is appended; default: stderr\n";
 
 /// The exit code that belongs to a library error.
 ExitCode exit_code(ErrorCode code);

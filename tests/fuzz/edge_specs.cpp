@@ -138,11 +138,6 @@ void make_pointwise(Draw& draw, ConvSpec& spec) {
   spec.input.c = spec.groups * spec.filter.c;
 }
 
-std::int64_t products(const ConvSpec& spec) {
-  const TensorShape out = output_shape(spec);
-  return out.n * out.c * out.h * out.w * spec.filter.c * spec.filter.r * spec.filter.s;
-}
-
 /// Fewer images, channels, then rows and columns, until the limit is kept.
 void limit_products(ConvSpec& spec, std::int64_t most) {
   const auto halve = [](std::int64_t& value, std::int64_t least) {
@@ -217,6 +212,11 @@ class Simplification {
 };
 
 }  // namespace
+
+std::int64_t products(const ConvSpec& spec) {
+  const TensorShape out = output_shape(spec);
+  return out.n * out.c * out.h * out.w * spec.filter.c * spec.filter.r * spec.filter.s;
+}
 
 ConvSpec edge_spec(std::uint64_t seed, std::int64_t most_products) {
   Draw draw(seed);

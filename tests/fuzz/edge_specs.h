@@ -13,6 +13,9 @@
 
 namespace jitconv::test {
 
+/// Multiplications of a convolution, those with padding included.
+std::int64_t products(const ConvSpec& spec);
+
 /// The valid convolution of `seed`, of at most `most_products` multiplications. It has at least one output.
 ConvSpec edge_spec(std::uint64_t seed, std::int64_t most_products);
 

@@ -13,11 +13,6 @@ namespace {
 
 constexpr std::int64_t kProducts = 2'000'000;
 
-std::int64_t products(const ConvSpec& spec) {
-  const TensorShape out = output_shape(spec);
-  return out.n * out.c * out.h * out.w * spec.filter.c * spec.filter.r * spec.filter.s;
-}
-
 TEST(EdgeSpecs, AreValidAndKeepTheLimit) {
   for (std::uint64_t seed = 0; seed < 20'000; ++seed) {
     const ConvSpec spec = edge_spec(seed, kProducts);

@@ -41,7 +41,8 @@ namespace {
 namespace cl = llvm::cl;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::uint64_t kChunk = 64;  ///< cases of a process
+constexpr std::uint64_t kChunk = 64;      ///< cases of a process
+constexpr unsigned kWorkerSeconds = 900;  ///< a process that takes longer hangs, and its case is wrong
 constexpr std::size_t kMostShrunk = 5;
 constexpr int kShrinkTries = 400;
 
@@ -142,14 +143,17 @@ class Workers {
     if (!spec.empty()) arguments.push_back("--spec=" + spec);
     std::string error;
     const int status = llvm::sys::ExecuteAndWait(
-        program_, std::vector<llvm::StringRef>(arguments.begin(), arguments.end()), {}, {}, /*SecondsToWait=*/0,
+        program_, std::vector<llvm::StringRef>(arguments.begin(), arguments.end()), {}, {}, kWorkerSeconds,
         /*MemoryLimit=*/0, &error);
     if (status == tools::kNoDevice || status == tools::kUsage)
       throw tools::ToolError(static_cast<tools::ExitCode>(status), "a worker could not start");
     const std::uint64_t next = read(log, status, error, totals);
     std::error_code ignored;
     std::filesystem::remove(log, ignored);
-    return next == first ? end : next;  // a worker that began nothing would be started for ever
+    if (next == first)
+      throw tools::ToolError(tools::kCheckFailed,
+                             fmt::format("a worker ended with status {} before its first case {}", status, error));
+    return next;
   }
 
   static std::uint64_t read(const std::string& log, int status, const std::string& error, Totals& totals) {
@@ -263,7 +267,8 @@ int run(int argc, char** argv) {
   }
   fmt::print("fuzz: {} convolutions, {} launches, {} wrong\n", totals.cases, totals.launches, totals.wrong.size());
   if (!flags.json.empty()) tools::write_output(flags.json, tools::json::render(report(flags, totals)));
-  return totals.wrong.empty() && totals.cases > 0 ? tools::kOk : tools::kCheckFailed;
+  const bool complete = flags.seconds.getNumOccurrences() > 0 ? totals.cases > 0 : totals.cases == flags.count;
+  return totals.wrong.empty() && complete ? tools::kOk : tools::kCheckFailed;
 }
 
 }  // namespace

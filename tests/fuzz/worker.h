@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,7 +13,7 @@
 
 namespace jitconv::test {
 
-/// Of the host, cases take these architectures by turns.
+/// Where kernels run. On the host, cases are for several architectures in turn.
 enum class FuzzDevice { gpu, host };
 
 class FuzzWorker {

@@ -24,6 +24,11 @@ foreach(text LICENSE licenses/LLVM.txt licenses/fmt.txt licenses/ncurses.txt)
     message(FATAL_ERROR "not installed: share/doc/jitconv/${text}")
   endif()
 endforeach()
+foreach(program dump run cache)
+  if(EXISTS ${WORK}/moved/bin/jitconv-${program} AND NOT EXISTS ${WORK}/moved/share/man/man1/jitconv-${program}.1)
+    message(FATAL_ERROR "not installed: share/man/man1/jitconv-${program}.1")
+  endif()
+endforeach()
 
 run(${CMAKE_COMMAND} -S ${CONSUMER} -B ${WORK}/build -G ${GENERATOR} -DCMAKE_BUILD_TYPE=Release
   -DCMAKE_PREFIX_PATH=${WORK}/moved -DCMAKE_C_COMPILER=${C} -DCMAKE_CXX_COMPILER=${CXX}

@@ -98,10 +98,9 @@ class Preparation {
   std::vector<std::thread> workers_;
 };
 
-/// "" or everything that is wrong. Throws Error if the launch does.
-std::string launch_and_judge(tools::Device& device, Arena& arena, const Prepared& ready, const RunOptions& options,
-                             Report::Category& counts) {
-  std::string wrong;
+/// Adds to `wrong` everything that is. Throws Error if a launch does.
+void launch_and_judge(tools::Device& device, Arena& arena, const Prepared& ready, const RunOptions& options,
+                      Report::Category& counts, std::string& wrong) {
   const ConvSpec& spec = ready.wanted->spec;
   const Kernel& kernel = *ready.kernel;
   ++counts.kernels;
@@ -122,7 +121,6 @@ std::string launch_and_judge(tools::Device& device, Arena& arena, const Prepared
     found += judgement;
     if (!found.empty()) wrong += fmt::format("  {} data: {}\n", check::to_string(reference.kind), found);
   }
-  return wrong;
 }
 
 /// The same of a case that may not be ready. Throws CudaError alone.
@@ -130,14 +128,18 @@ std::string outcome_of(tools::Device& device, Arena& arena, const Prepared& read
                        Report::Category& counts) {
   std::string wrong = ready.error;
   try {
-    if (wrong.empty()) return launch_and_judge(device, arena, ready, options, counts);
+    if (!wrong.empty()) {
+      ++counts.failed;
+      return wrong;
+    }
+    launch_and_judge(device, arena, ready, options, counts, wrong);
   } catch (const CudaError&) {
     ++counts.failed;
     throw;
   } catch (const Error& error) {
-    wrong = error.what();
+    ++counts.failed;
+    wrong += error.what();
   }
-  ++counts.failed;
   return wrong;
 }
 

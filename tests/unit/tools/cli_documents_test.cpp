@@ -20,7 +20,7 @@ std::vector<std::string> options_of(const std::string& help) {
   return options;
 }
 
-/// Of a page, what a reader sees of backslashes.
+/// The page's text as a reader sees it, without backslashes.
 std::string unescaped(const std::string& page) {
   std::string text;
   for (std::size_t i = 0; i < page.size(); ++i)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Does what the README says on bare systems: bootstraps a minimal Debian 12 and a minimal Ubuntu 24.04 with debootstrap,
+"""Does what the README says on bare systems: bootstraps minimal roots of Debian 12 and Ubuntu 24.04 with debootstrap,
 adds a user with sudo, copies this checkout's commit there, runs the README's commands as that user, and prints a table
 of what each took: time, packages, download, disk. Needs root, debootstrap, git, gpg and a network; not a part of ctest.
 
@@ -37,7 +37,8 @@ STEPS = {
             "--bias --arch=sm_90a >/dev/null",
     "install": "cmake --install build/release --prefix ~/jitconv-installed >/dev/null",
     "use": "rm -rf ~/consumer && cmake -G Ninja -S tests/install/consumer -B ~/consumer "
-           "-DCMAKE_PREFIX_PATH=~/jitconv-installed >/dev/null && cmake --build ~/consumer >/dev/null && ~/consumer/from_c && ~/consumer/from_cpp",
+           "-DCMAKE_PREFIX_PATH=~/jitconv-installed >/dev/null && cmake --build ~/consumer >/dev/null && "
+           "~/consumer/from_c && ~/consumer/from_cpp",
     "test": "./dev test",
 }
 IN_README = {"run": "./dev run", "dump": "build/release/tools/jitconv-dump --input=",

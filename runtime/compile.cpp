@@ -41,7 +41,6 @@ Kernel compile(const ConvSpec& spec, const Target& target, const CompileOptions&
   }
 
   validate(spec);
-  runtime::forbid_use_after_fork();
   return runtime::registry().find_or_build(asked, [&] {
     const runtime::Stopwatch watch;
     const codegen::ConvPlan plan = codegen::make_plan(spec, target);

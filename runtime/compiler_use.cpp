@@ -1,10 +1,11 @@
-// One mutex, one count, and two reasons to wait. See compiler_use.h.
+// The counts of uses and what waits for them, under one mutex. See compiler_use.h.
 #include "runtime/compiler_use.h"
 
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
 #include <mutex>
+#include <new>
 
 #include "jitconv/error.h"
 
@@ -71,6 +72,7 @@ CompilerUse::~CompilerUse() {
 
 LibraryLoading::LibraryLoading() {
   const std::lock_guard lock(state().mutex);
+  if (state().exiting) throw_exiting();
   ++state().loading;
   state().changed.notify_all();
 }
@@ -103,8 +105,10 @@ void release_uses_in_parent() noexcept {
 }
 
 void release_uses_in_child() noexcept {
-  // Nobody is left to be told, and the waiters that the condition variable remembers would be waited for.
   const std::lock_guard lock(state().mutex, std::adopt_lock);
+  // The condition variable remembers waiters of the parent: a later notify_all() here would wait for them for ever, and
+  // so would its destructor. So a new one takes its place.
+  ::new (&state().changed) std::condition_variable;
   state().forks = 0;
   state().uses = own_uses();
   state().loading = 0;

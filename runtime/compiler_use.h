@@ -19,6 +19,7 @@ class CompilerUse {
 /// library has registered by then come first, and would take it down while it waits.
 class LibraryLoading {
  public:
+  /// Throws CompileError (compile_failed) once the process is exiting: a load that began then would end exit's wait.
   LibraryLoading();
   ~LibraryLoading();
   LibraryLoading(const LibraryLoading&) = delete;
@@ -28,13 +29,13 @@ class LibraryLoading {
 /// Throws what a new CompilerUse would: for a use that began before.
 void refuse_while_exiting();
 
-/// From now on exit() waits for the uses in flight before it runs the exit handlers that are registered so far, and
-/// lets no new use begin. Handlers run in reverse order, so this is called again after a library has registered its
-/// own.
+/// From now on exit() waits for the uses in flight, a minute at most, before it runs the exit handlers that are
+/// registered so far, and lets no new use begin. Handlers run in reverse order, so this is called again after a library
+/// has registered its own.
 void finish_uses_at_exit();
 
 /// For pthread_atfork. hold_uses() returns when no other thread uses a compiler, and none does until one of the others
-/// is called, in the parent and in the child. All three wait a minute at most: fork() must not hang with a compiler.
+/// is called, in the parent and in the child. It waits a minute at most: fork() must not hang with a compiler.
 void hold_uses() noexcept;
 void release_uses_in_parent() noexcept;
 void release_uses_in_child() noexcept;

@@ -133,7 +133,6 @@ KernelState::KernelState(const runtime::Backend& the_backend, codegen::ConvPlan 
 std::vector<Resources> KernelState::resources() const {
   if (ready_devices_.load(std::memory_order_acquire) == 0)
     return runtime::resources_from_log(binary().log, source.entries);
-  const std::lock_guard lock(mutex_);
   std::vector<Resources> all;
   for (const auto& [launch, roles] : steps_) {
     const runtime::DeviceKernelInfo& info = launch.info;

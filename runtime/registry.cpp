@@ -95,6 +95,7 @@ struct Registry::State : std::enable_shared_from_this<Registry::State> {
   std::unordered_map<RegistryKey, std::shared_future<Kernel>, Hash> under_way;
   Slots held, unheld;  ///< the latter in the order in which their last holders went
   std::atomic<std::uint64_t> hits{0};
+  std::atomic<std::size_t> kernels{0};  ///< held and unheld; atomic for size(), which takes no lock
 };
 
 /// `fresh` is used if nobody holds the kernel.
@@ -127,12 +128,13 @@ void Registry::State::drop_oldest(std::size_t count, Slots& dropped) noexcept {
   for (; count > 0; --count) {
     for (const RegistryKey& key : unheld.front().keys) ready.erase(key);
     dropped.splice(dropped.end(), unheld, unheld.begin());
+    kernels.fetch_sub(1, std::memory_order_relaxed);
   }
 }
 
 void Registry::State::drop_beyond_limit(Slots& dropped) noexcept {
-  const std::size_t kernels = held.size() + unheld.size();
-  if (kernels > most_kernels) drop_oldest(std::min(kernels - most_kernels, unheld.size()), dropped);
+  const std::size_t ready_kernels = kernels.load(std::memory_order_relaxed);
+  if (ready_kernels > most_kernels) drop_oldest(std::min(ready_kernels - most_kernels, unheld.size()), dropped);
 }
 
 Kernel Registry::State::store(const RegistryKey& key, const Kernel& built) {
@@ -149,6 +151,7 @@ Kernel Registry::State::store(const RegistryKey& key, const Kernel& built) {
   } else {
     ready.emplace(key, slot);
     unheld.splice(unheld.end(), made);
+    kernels.fetch_add(1, std::memory_order_relaxed);
   }
   Kernel kernel = lend(slot, std::move(lease));
   drop_beyond_limit(dropped);
@@ -229,13 +232,13 @@ std::size_t Registry::drop_unheld() {
 
 std::uint64_t Registry::hits() const { return state_->hits.load(std::memory_order_relaxed); }
 
-std::size_t Registry::size() const {
-  const std::shared_lock lock(state_->mutex);
-  return state_->held.size() + state_->unheld.size();
-}
+std::size_t Registry::size() const { return state_->kernels.load(std::memory_order_relaxed); }
 
 Registry& registry() {
-  static Registry* const instance = new Registry(limit_from_environment());
+  static Registry* const instance = [] {
+    forbid_use_after_fork();
+    return new Registry(limit_from_environment());
+  }();
   return *instance;
 }
 

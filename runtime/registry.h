@@ -40,7 +40,7 @@ class Registry {
 
   /// How often a caller got a kernel without building it.
   std::uint64_t hits() const;
-  /// Kernels in memory, held or not.
+  /// Kernels in memory, held or not. Takes no lock: a child of fork() may ask.
   std::size_t size() const;
 
  private:

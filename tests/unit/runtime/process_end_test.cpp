@@ -77,17 +77,18 @@ TEST_F(ProcessEndDeathTest, ThreadsMayForkAtOnceWhileOthersCompile) {
     compile(first, parse_target("sm_90a"));
     std::atomic<bool> stop{false};
     std::atomic<int> failures{0};
-    std::thread compiling([&] {
-      while (!stop) compile(new_spec(), parse_target("sm_90a"));
-    });
-    std::vector<std::thread> forking;
+    std::vector<std::thread> compiling, forking;
     for (int i = 0; i < 3; ++i) {
+      compiling.emplace_back([&] {
+        while (!stop) compile(new_spec(), parse_target("sm_90a"));
+      });
       forking.emplace_back([&] {
-        for (int turn = 0; turn < 5; ++turn) {
+        for (int turn = 0; turn < 20 && failures == 0; ++turn) {
           const pid_t child = fork();
           if (child == 0) {
-            alarm(20);
-            std::_Exit(0);
+            alarm(5);
+            statistics();  // takes no lock that a thread of the parent may have held
+            std::exit(0);
           }
           int status = 1;
           waitpid(child, &status, 0);
@@ -97,10 +98,26 @@ TEST_F(ProcessEndDeathTest, ThreadsMayForkAtOnceWhileOthersCompile) {
     }
     for (std::thread& thread : forking) thread.join();
     stop = true;
-    compiling.join();
+    for (std::thread& thread : compiling) thread.join();
     std::_Exit(failures == 0 ? 0 : 1);
   };
   EXPECT_EXIT(fork_everywhere(), testing::ExitedWithCode(0), "^$");
+}
+
+TEST_F(ProcessEndDeathTest, NoLibraryIsLoadedOnceExitWaits) {
+  const auto load_late = [] {
+    std::atexit([] {
+      try {
+        const runtime::LibraryLoading loading;
+        std::_Exit(10);
+      } catch (const CompileError& error) {
+        std::_Exit(error.code() == ErrorCode::compile_failed ? 11 : 1);
+      }
+    });
+    { const runtime::CompilerUse use; }  // its exit handler comes before the one above
+    std::exit(0);
+  };
+  EXPECT_EXIT(load_late(), testing::ExitedWithCode(11), "^$");
 }
 
 /// Compiles when it is destroyed, and ends the process with the outcome.

@@ -141,8 +141,9 @@ JITCONV_C_API const char *jitconv_version(void);
 /** The name of a status: "invalid_spec" for JITCONV_INVALID_SPEC, and so on; "unknown" for any other number. */
 JITCONV_C_API const char *jitconv_status_name(jitconv_status status);
 
-/** The message of the last call that failed in the calling thread, with the compiler's log if there is one. Valid until
- *  this thread's next call of a function that returns a status. */
+/** The message of the last call that failed in the calling thread, with the compiler's log if there is one. Empty if
+ *  none has failed. Valid until this thread ends or another of its calls fails. A function without a status fails where
+ *  it has no memory for its answer. */
 JITCONV_C_API const char *jitconv_last_error(void);
 
 /** Sets struct_size to the given sizeof(jitconv_spec), input and filter to zero, and the other fields to the defaults
@@ -166,7 +167,7 @@ JITCONV_C_API jitconv_status jitconv_output_shape(const jitconv_spec *spec, int6
  *  On failure `*kernel` is set to null. */
 JITCONV_C_API jitconv_status jitconv_compile(const jitconv_spec *spec, const char *arch, jitconv_kernel **kernel);
 
-/** Releases the handle. Null is allowed. */
+/** Releases the handle. Null is allowed. The kernel's launches must be complete, and no CUDA graph may contain them. */
 JITCONV_C_API void jitconv_kernel_destroy(jitconv_kernel *kernel);
 
 /** Enqueues the convolution on `stream` (a CUstream or cudaStream_t, null for the default stream) and returns without

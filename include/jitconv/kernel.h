@@ -63,7 +63,8 @@ class JITCONV_API Kernel {
   /// context, and returns without waiting for it. A thread without a context gets the primary context of device 0.
   /// Allocates nothing, so a launch may be captured into a CUDA graph once the kernel is loaded on the device:
   /// compile() for the current device loads it, and so does the first launch on another device. A convolution without
-  /// outputs enqueues nothing and looks at no pointer.
+  /// outputs enqueues nothing and looks at no pointer. Keep a copy of the Kernel until the launch is complete, and as
+  /// long as a CUDA graph contains it.
   ///
   /// Throws SpecError (invalid_argument) for a missing, superfluous, misaligned or overlapping pointer; CudaError
   /// (no_driver) if there is no driver, CudaError (unsupported) on a device that the kernel was not compiled for, and
@@ -111,7 +112,7 @@ class JITCONV_API Kernel {
 
 /// Compiles for the current device and loads the kernel there, so that the first launch costs no more than later ones.
 /// The same spec again returns the same kernel; threads that ask for one spec at the same time share one compilation.
-/// While a thread compiles, fork() and exit() in other threads wait for it.
+/// While a thread compiles, fork() and exit() in other threads wait for it, a minute at most.
 ///
 /// There is one image per cache key, which all processes that share the cache use. Compiling one source again with the
 /// same compiler and options may give different machine code that computes the same, as NVRTC 13.0 does occasionally.

@@ -9,7 +9,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
+#include <system_error>
 #include <vector>
 
 #include "cache/digest.h"
@@ -20,12 +22,17 @@ namespace {
 
 class File {
  public:
-  explicit File(const std::string& path) : descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
+  explicit File(const std::string& path) : descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+    if (descriptor_ < 0) error_ = errno;
+  }
   ~File() {
     if (descriptor_ >= 0) ::close(descriptor_);
   }
   File(const File&) = delete;
   File& operator=(const File&) = delete;
+
+  /// errno of opening it, or 0.
+  int error() const { return error_; }
 
   bool read(std::uint64_t offset, void* data, std::size_t size) const {
     char* to = static_cast<char*>(data);
@@ -47,6 +54,7 @@ class File {
 
  private:
   int descriptor_;
+  int error_ = 0;
 };
 
 constexpr std::size_t kLongestNotes = 64 * 1024;
@@ -107,6 +115,7 @@ std::string library_identity(const std::string& path) {
 
 std::string library_defect(const std::string& path) {
   const File file(path);
+  if (file.error() != 0) return "it cannot be opened: " + std::generic_category().message(file.error());
   return cache::defect_of_shared_object(
       file.size(), [&file](std::uint64_t offset, void* to, std::size_t size) { return file.read(offset, to, size); });
 }

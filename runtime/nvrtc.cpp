@@ -4,6 +4,7 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -76,7 +77,8 @@ void identify_loaded(Nvrtc& nvrtc) {
   correct_compiler(loaded);
 }
 
-/// The files may have changed since they were found, and the loader does not survive one that is cut short.
+/// Checks the files again first: they may have changed since they were found, and the loader ends the process if one is
+/// cut short.
 void* load(const CompilerIdentity& identity) {
   const auto require_whole = [&identity](const std::string& path) {
     if (const std::string defect = library_defect(path); !defect.empty())

@@ -11,6 +11,8 @@
 #include <set>
 #include <system_error>
 
+#include "jitconv/error.h"
+
 namespace jitconv::runtime {
 namespace {
 
@@ -117,12 +119,15 @@ Paths entries_of(const fs::path& directory, std::string_view prefix) {
   Paths found;
   const std::unique_ptr<DIR, int (*)(DIR*)> listing(::opendir(directory.c_str()), ::closedir);
   if (listing == nullptr && errno == ENOMEM) throw std::bad_alloc();
+  if (listing == nullptr && (errno == EMFILE || errno == ENFILE))
+    throw CompileError(ErrorCode::compiler_missing,
+                       "NVRTC cannot be looked for: " + std::generic_category().message(errno));
   if (listing == nullptr) return found;
   while (const dirent* entry = ::readdir(listing.get())) {
     const std::string_view name = entry->d_name;
     if (name != "." && name != ".." && name.starts_with(prefix)) found.push_back(directory / name);
   }
-  std::sort(found.begin(), found.end(), std::greater<>());  // the order of a directory is nobody's choice
+  std::sort(found.begin(), found.end(), std::greater<>());  // readdir gives them in no order
   return found;
 }
 

@@ -19,7 +19,8 @@ std::vector<std::filesystem::path> nvrtc_directories(const Environment& environm
 /// Each directory once, under the first of the names it has among them.
 std::vector<std::filesystem::path> without_repetitions(const std::vector<std::filesystem::path>& directories);
 
-/// The entries whose names start with `prefix`, last name first; none if the directory cannot be read.
+/// The entries whose names start with `prefix`, last name first; none if the directory cannot be read. Throws
+/// CompileError (compiler_missing) if too many files are open.
 std::vector<std::filesystem::path> entries_of(const std::filesystem::path& directory, std::string_view prefix);
 
 }  // namespace jitconv::runtime

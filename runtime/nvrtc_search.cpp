@@ -32,21 +32,24 @@ using Refusals = std::vector<RefusedCompiler>;
 // Versions whose interface and option set this was written for; newest first.
 constexpr std::array<const char*, 2> kLibraryNames = {"libnvrtc.so.13", "libnvrtc.so.12"};
 
+/// The path of the NVRTC library that the process has loaded; empty if there is none, or if the path is very long.
 std::string already_loaded() {
-  const char* path = "";
+  std::array<char, 4096> path{};  // copied while the loader's lock is held: another thread may unload the library
   dl_iterate_phdr(
       [](dl_phdr_info* info, std::size_t, void* out) {  // throws nothing: the C library would end the program
         const std::string_view name = info->dlpi_name == nullptr ? "" : info->dlpi_name;
         const std::string_view file = name.substr(name.rfind('/') + 1);
-        if (std::none_of(kLibraryNames.begin(), kLibraryNames.end(),
+        auto& copy = *static_cast<decltype(path)*>(out);
+        if (name.size() >= copy.size() ||
+            std::none_of(kLibraryNames.begin(), kLibraryNames.end(),
                          [file](const char* library) { return file.starts_with(library); })) {
           return 0;
         }
-        *static_cast<const char**>(out) = info->dlpi_name;
+        std::copy(name.begin(), name.end(), copy.begin());
         return 1;
       },
       &path);
-  return path;
+  return path.data();
 }
 
 /// Digits and dots at the start of `text`, at most two numbers: "12.6" of "12.6.85".
@@ -101,6 +104,10 @@ std::string defect_of(const CompilerIdentity& compiler) {
                         : fmt::format("{} beside it: {}", fs::path(builtins).filename().string(), defect);
 }
 
+void log_passed_over(const RefusedCompiler& one) {
+  log(LogLevel::debug, fmt::format("NVRTC: passed over {}: {}", one.path, one.reason));
+}
+
 /// A search: what was looked at and not taken, and why.
 class Search {
  public:
@@ -131,8 +138,9 @@ class Search {
     }
   }
 
-  /// Finds what only the loader knows of: a run path of the program, a loader with a configuration of its own. Of a
-  /// library that was passed over the loader might take that very file, and does not survive one that is cut short.
+  /// Finds what only the loader knows of: a run path of the program, a loader with a configuration of its own. Does not
+  /// ask for a name that was passed over: the loader might take that very file, and a file that is cut short would end
+  /// the process.
   std::optional<CompilerIdentity> ask_the_loader() {
     for (const char* name : kLibraryNames) {
       if (std::any_of(refused_.begin(), refused_.end(),
@@ -160,7 +168,7 @@ class Search {
  private:
   void refuse(const std::string& path, const std::string& reason) {
     refused_.push_back({path, reason});
-    log(LogLevel::debug, fmt::format("NVRTC: passed over {}: {}", path, reason));
+    log_passed_over(refused_.back());
   }
 
   Refusals refused_;
@@ -270,7 +278,7 @@ void refuse_compiler(const CompilerIdentity& found, const std::string& reason) {
   const std::lock_guard lock(found_mutex);
   refused_when_loaded().push_back({found.path, reason});
   found_compiler = nullptr;
-  log(LogLevel::debug, fmt::format("NVRTC: passed over {}: {}", found.path, reason));
+  log_passed_over(refused_when_loaded().back());
 }
 
 }  // namespace jitconv::runtime

@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <elf.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -215,6 +216,25 @@ TEST(NvrtcSearch, TheErrorIsShortFirstAndNamesEveryPlaceOnce) {
 }
 
 // In a process of its own, where nothing is found or loaded yet.
+TEST(NvrtcSearch, SaysThatNoFileCanBeOpened) {
+  const TemporaryDirectory directory;
+  const std::string library = place_library(directory.path() + "/libnvrtc.so.13");
+  rlimit limit{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  const rlimit none{0, limit.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  const std::string defect = runtime::library_defect(library);
+  std::string message;
+  try {
+    found_with({{"LD_LIBRARY_PATH", directory.path()}, {"HOME", directory.path()}});
+  } catch (const CompileError& error) {
+    message = error.what();
+  }
+  setrlimit(RLIMIT_NOFILE, &limit);
+  EXPECT_EQ(defect, "it cannot be opened: Too many open files");
+  EXPECT_EQ(message, "NVRTC cannot be looked for: Too many open files");
+}
+
 TEST(NvrtcSearchDeathTest, ALibraryThatTurnsOutTooOldDoesNotEndTheSearch) {
   const auto two_libraries = [] {
     const TemporaryDirectory directory;

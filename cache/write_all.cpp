@@ -10,39 +10,38 @@
 namespace jitconv::cache {
 namespace {
 
-/// While it lives, a write of this thread past RLIMIT_FSIZE fails with EFBIG and nothing else. The signal goes to the
-/// thread that writes, so other threads and the program's own handler never see it.
-class NoFileSizeSignal {
+/// Keeps the signals that a write may raise, for a pipe without a reader or a file at its limit, from ending the
+/// process. They go to the thread that writes, so other threads and the program's own handlers never see them.
+class HeldSignals {
  public:
-  NoFileSizeSignal() {
-    sigemptyset(&signal_);
-    sigaddset(&signal_, SIGXFSZ);
-    pending_before_ = is_pending();
-    pthread_sigmask(SIG_BLOCK, &signal_, &mask_before_);
+  HeldSignals() {
+    sigemptyset(&signals_);
+    for (const int signal : kRaised) sigaddset(&signals_, signal);
+    sigpending(&pending_before_);
+    pthread_sigmask(SIG_BLOCK, &signals_, &mask_before_);
   }
-  ~NoFileSizeSignal() {
-    const timespec no_wait{};
-    while (!pending_before_ && is_pending() && sigtimedwait(&signal_, nullptr, &no_wait) < 0 && errno == EINTR) {
+  ~HeldSignals() {
+    // Signals that were pending before are the program's; what the write raised is taken back.
+    for (const int signal : kRaised)
+      if (sigismember(&pending_before_, signal) == 1) sigdelset(&signals_, signal);
+    const timespec now{};
+    while (sigtimedwait(&signals_, nullptr, &now) > 0 || errno == EINTR) {
     }
     pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
   }
-  NoFileSizeSignal(const NoFileSizeSignal&) = delete;
-  NoFileSizeSignal& operator=(const NoFileSizeSignal&) = delete;
+  HeldSignals(const HeldSignals&) = delete;
+  HeldSignals& operator=(const HeldSignals&) = delete;
 
  private:
-  static bool is_pending() {
-    sigset_t pending;
-    return sigpending(&pending) == 0 && sigismember(&pending, SIGXFSZ) == 1;
-  }
+  static constexpr int kRaised[] = {SIGPIPE, SIGXFSZ};
 
-  sigset_t signal_{}, mask_before_{};
-  bool pending_before_ = false;
+  sigset_t signals_{}, pending_before_{}, mask_before_{};
 };
 
 }  // namespace
 
 int write_all(int descriptor, std::string_view bytes) {
-  const NoFileSizeSignal guard;
+  const HeldSignals held;
   while (!bytes.empty()) {
     const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
@@ -51,6 +50,16 @@ int write_all(int descriptor, std::string_view bytes) {
     bytes.remove_prefix(static_cast<std::size_t>(written));
   }
   return 0;
+}
+
+int write_once(int descriptor, std::string_view bytes) {
+  const HeldSignals held;
+  ssize_t written = 0;
+  do {
+    written = ::write(descriptor, bytes.data(), bytes.size());
+  } while (written < 0 && errno == EINTR);
+  if (written < 0) return errno;
+  return written == static_cast<ssize_t>(bytes.size()) ? 0 : EIO;
 }
 
 }  // namespace jitconv::cache

@@ -3,7 +3,6 @@
 #include "runtime/log.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,6 +15,7 @@
 #include <system_error>
 
 #include "cache/printable.h"
+#include "cache/write_all.h"
 #include "runtime/env.h"
 
 namespace jitconv::runtime {
@@ -23,46 +23,13 @@ namespace {
 
 constexpr std::array<std::string_view, 5> kNames = {"off", "error", "warn", "info", "debug"};
 
-/// Keeps signals that a write may raise, for a pipe without a reader or a file at its limit, from ending the process.
-class HeldSignals {
- public:
-  HeldSignals() {
-    sigemptyset(&signals_);
-    for (const int signal : {SIGPIPE, SIGXFSZ}) sigaddset(&signals_, signal);
-    sigpending(&pending_);
-    pthread_sigmask(SIG_BLOCK, &signals_, &before_);
-  }
-  ~HeldSignals() {
-    // Signals that waited already are the program's; what the write raised is taken back.
-    for (const int signal : {SIGPIPE, SIGXFSZ})
-      if (sigismember(&pending_, signal) == 1) sigdelset(&signals_, signal);
-    const timespec now{};
-    while (sigtimedwait(&signals_, nullptr, &now) > 0 || errno == EINTR) {
-    }
-    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-  }
-  HeldSignals(const HeldSignals&) = delete;
-  HeldSignals& operator=(const HeldSignals&) = delete;
-
- private:
-  sigset_t signals_{}, pending_{}, before_{};
-};
-
-/// 0 or errno. One write: a second one for the rest would mix with other threads' lines.
-int write_once(int descriptor, std::string_view line) {
-  const HeldSignals held;
-  const ssize_t written = ::write(descriptor, line.data(), line.size());
-  if (written < 0) return errno;
-  return written == static_cast<ssize_t>(line.size()) ? 0 : EIO;
-}
-
 /// 0 or errno.
 int append(const std::string& path, std::string_view line) {
   // Without O_NONBLOCK a FIFO would hold us until somebody reads it.
   const int descriptor =
       ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0644);
   if (descriptor < 0) return errno;
-  const int error = write_once(descriptor, line);
+  const int error = cache::write_once(descriptor, line);
   ::close(descriptor);
   return error;
 }
@@ -80,7 +47,7 @@ std::string line_of(std::string_view label, std::string_view message) {
 }
 
 /// A closed stderr is the user's wish; there is nobody to tell.
-void write_to_stderr(std::string_view line) { static_cast<void>(write_once(STDERR_FILENO, line)); }
+void write_to_stderr(std::string_view line) { static_cast<void>(cache::write_once(STDERR_FILENO, line)); }
 
 /// Absolute, because the program may change its directory; empty for stderr.
 std::string read_file_name() {

@@ -11,7 +11,6 @@ identity = File("runtime/library_identity.cpp", "library_identity")
 uses = File("runtime/compiler_use.cpp", "compiler_use")
 nvrtc = File("runtime/nvrtc.cpp", "nvrtc")
 search = File("runtime/nvrtc_search.cpp", "nvrtc_search")
-log = File("runtime/log.cpp", "log")
 
 KEY = "cache::make_key({std::string(backend.format().key_prefix) + target.arch(), compiler.version, compiler.build_id,"
 FINGERPRINT = "std::string(codegen::generator_fingerprint()) + std::string(backend.fingerprint()),"
@@ -159,7 +158,6 @@ MUTANTS = [
           "exit() during the first compilation takes down what it uses before it waits for it"),
     search("builtins_unchecked", "  const std::string defect = library_defect(builtins);\n",
            "  const std::string defect;\n", "a truncated builtins library ends the process"),
-    log("signals_end_the_process", "  const HeldSignals held;\n", "", "a full log file ends the process"),
     driver("walks_every_pixel", "    element_strides[i + 1] = static_cast<std::uint32_t>(shape.walk->stride[i]);",
            "    element_strides[i + 1] = 1;", "a strided convolution reads the pixels of one that is not"),
     driver("walks_to_lower_corner", "shape.walk->lower.data(), shape.walk->upper.data()",

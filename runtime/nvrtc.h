@@ -13,8 +13,8 @@ namespace jitconv::runtime {
 /// Python wheels (nvidia-cuda-nvrtc, -cu12, of the running Python, VIRTUAL_ENV, CONDA_PREFIX or the python3 on PATH),
 /// the loader path, CUDA_HOME and CUDA_PATH, /usr/local/cuda. Throws CompileError (compiler_missing) listing every
 /// place tried. The library's ELF notes are read, it is not loaded; the version is that in its name or in the name of
-/// its builtins library ("13" if neither says more). The answer is kept until the library that is loaded turns out to be
-/// another one; a failure is not kept.
+/// its builtins library ("13" if neither says more). The answer is kept until the library that is loaded turns out to
+/// be another one; a failure is not kept.
 const CompilerIdentity& find_compiler();
 
 struct CompiledImage {

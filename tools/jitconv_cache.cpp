@@ -3,7 +3,6 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <llvm/Support/CommandLine.h>
-#include <llvm/Support/ConvertUTF.h>
 
 #include <algorithm>
 #include <cctype>
@@ -17,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "cache/printable.h"
 #include "cache/store.h"
 #include "jitconv/spec.h"
 #include "tools/json.h"
@@ -28,17 +28,6 @@ namespace jitconv::tools {
 namespace {
 
 namespace cl = llvm::cl;
-
-/// A text from a file that may be damaged, without what could confuse a terminal or a reader of JSON.
-std::string printable(std::string text) {
-  const auto* start = reinterpret_cast<const llvm::UTF8*>(text.data());
-  const bool utf8 = llvm::isLegalUTF8String(&start, start + text.size()) != 0;
-  for (char& c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7f || (byte >= 0x80 && !utf8)) c = '?';
-  }
-  return text;
-}
 
 enum class Verb { list, explain, stats, verify, prune, clear };
 
@@ -81,7 +70,7 @@ Verb parse_verb(const std::string& name) {
 std::string parse_key(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
   if (text.empty() || text.size() > 64 || text.find_first_not_of("0123456789abcdef") != std::string::npos) {
-    throw UsageError(fmt::format("'{}' is not a key: it must be 1 to 64 hexadecimal digits", printable(text)));
+    throw UsageError(fmt::format("'{}' is not a key: it must be 1 to 64 hexadecimal digits", cache::printable(text)));
   }
   return text;
 }
@@ -140,7 +129,7 @@ std::string kind_text(cache::EntryKind kind) {
 std::string described(const cache::FileReport& file, std::string_view name) {
   if (file.entry) {
     for (const cache::Property& property : file.entry->description) {
-      if (property.name == name) return printable(property.value);
+      if (property.name == name) return cache::printable(property.value);
     }
   }
   return "-";
@@ -168,7 +157,8 @@ json::Object file_json(const cache::FileReport& file) {
   if (file.entry) {
     object["kind"] = kind_text(file.entry->kind);
     json::Object description;
-    for (const auto& [name, value] : file.entry->description) description[printable(name)] = printable(value);
+    for (const auto& [name, value] : file.entry->description)
+      description[cache::printable(name)] = cache::printable(value);
     object["description"] = description;
   }
   if (file.problem) object["problem"] = *file.problem;
@@ -186,7 +176,8 @@ std::string explanation(const cache::FileReport& file, const std::string& root, 
   std::vector<std::pair<std::string, std::string>> lines = {{"key", file.key}, {"file", root + "/" + file.path}};
   if (file.entry) {
     lines.emplace_back("kind", kind_text(file.entry->kind));
-    for (const auto& [name, value] : file.entry->description) lines.emplace_back(printable(name), printable(value));
+    for (const auto& [name, value] : file.entry->description)
+      lines.emplace_back(cache::printable(name), cache::printable(value));
   }
   std::string bytes = std::to_string(file.bytes);
   if (file.entry) {

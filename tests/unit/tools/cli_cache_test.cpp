@@ -98,7 +98,7 @@ TEST_F(CliCache, ExplainTellsEverythingOfOneEntry) {
     for (const std::string& text :
          {"key:      " + key + "\n", "file:     " + path_of(key) + "\n", std::string("kind:     cubin\n"),
           std::string("spec:     input=1,8,4,4 weight=8,8,3,3 stride=1,1 padding=1,1,1,1 dtype=f32\n"),
-          std::string("target:   sm_90a\n"), std::string("options:  --std=c++17 ?[31m\n"),
+          std::string("target:   sm_90a\n"), std::string("options:  --std=c++17 \\x1b[31m\n"),
           std::string("(1000 of them the image, 30 the compiler's log)\n"), std::string("verified: yes\n"),
           std::string("compiler's log:\nptxas info: Used 40 registers\n")}) {
       EXPECT_NE(result.out.find(text), std::string::npos) << text << "\nin\n" << result.out;

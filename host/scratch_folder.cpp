@@ -69,7 +69,10 @@ std::optional<cache::FileDescriptor> make_folder(std::string& name) {
 
 ScratchFolder::ScratchFolder() {
   const char* const chosen = ::secure_getenv("TMPDIR");
-  const fs::path parent = fs::absolute(chosen == nullptr || *chosen == '\0' ? "/tmp" : chosen);
+  const fs::path named = chosen == nullptr || *chosen == '\0' ? "/tmp" : chosen;
+  std::error_code error;
+  const fs::path parent = fs::absolute(named, error);
+  if (error) fail(named, error.value());
   remove_abandoned(parent);
   for (;;) {
     std::string name = parent / fmt::format("{}{}", kPrefix, kRandom);

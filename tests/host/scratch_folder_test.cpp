@@ -97,5 +97,22 @@ TEST(ScratchFolder, SaysWhereItCannotBeMade) {
   }
 }
 
+TEST(ScratchFolder, ARelativeNameNeedsACurrentDirectory) {
+  const Folder gone;
+  const Variable temporary("TMPDIR", "relative");
+  const fs::path before = fs::current_path();
+  fs::create_directory(gone.path() / "here");
+  fs::current_path(gone.path() / "here");
+  fs::remove(gone.path() / "here");
+  std::string message;
+  try {
+    const host::ScratchFolder folder;
+  } catch (const CompileError& error) {
+    message = error.what();
+  }
+  fs::current_path(before);
+  EXPECT_NE(message.find("no temporary folder can be made as relative (TMPDIR)"), std::string::npos) << message;
+}
+
 }  // namespace
 }  // namespace jitconv::test

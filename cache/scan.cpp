@@ -95,7 +95,7 @@ class Remover {
     return failed(std::get<Problem>(outcome));
   }
 
-  /// As above, for a file whose directory is open no more.
+  /// The same for a file whose directory is no longer open.
   bool remove_below(const FileDescriptor& root, const FoundFile& file) {
     const auto schema = open_directory(root, file.schema, Access::write);
     if (const auto* problem = std::get_if<Problem>(&schema)) return failed(*problem);

@@ -42,8 +42,8 @@ struct FileReport {
   std::uint64_t bytes = 0;
   std::int64_t modified_unix_s = 0;   ///< the last use, give or take a day
   std::optional<EntrySummary> entry;  ///< as the start of the file has it; nothing if that is not an entry's
-  std::optional<std::string>
-      problem;  ///< why the file would not be used; list() sees only what is wrong with its start
+  /// Why the file would not be used. list() sees only what is wrong with the start of the file.
+  std::optional<std::string> problem;
 };
 
 /// What prune and clear did.

@@ -49,8 +49,9 @@ cache::FileDescriptor memory_file(std::string_view bytes) {
   return file;
 }
 
-/// A path to the descriptor that no loaded module has. The loader takes a path it knows for the library it loaded under
-/// it, and descriptors are used again, so the path spells the file's inode number in detours: "/" and "/.".
+/// A path to the descriptor that differs from the paths of all loaded modules. For a path that it has loaded before,
+/// the loader returns that library again, and the system uses descriptor numbers again. So the path contains the file's
+/// inode number as well, in parts that lead nowhere else: "/." for each bit that is 1 and "/" for each that is 0.
 std::string distinct_path(const cache::FileDescriptor& file) {
   struct stat status {};
   if (::fstat(file.get(), &status) != 0) fail("fstat", errno);

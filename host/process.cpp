@@ -119,7 +119,8 @@ class Group {
     return error;
   }
 
-  /// Whether the leader has ended. True too where this process ignores SIGCHLD: then there is nobody to ask about.
+  /// Whether the leader has ended. If this process ignores SIGCHLD, the system keeps nothing of a child that has ended,
+  /// and waitid() fails with ECHILD.
   bool has_ended() const {
     siginfo_t info{};
     const int result =
@@ -145,7 +146,7 @@ class Group {
   pid_t leader_ = -1;
 };
 
-/// What a program printed: of very much, the beginning and the end.
+/// What a program printed. If that is too long, only the beginning and the end are kept.
 class Text {
  public:
   void add(std::string_view more) {

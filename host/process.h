@@ -11,13 +11,14 @@ namespace jitconv::host {
 
 struct Command {
   std::vector<std::string> arguments;  ///< the program's absolute path first; no shell reads them
-  /// To run in; also its TMPDIR, and removed if this process dies before the program. Empty: here, and /tmp.
+  /// The program's working directory and TMPDIR. Removed if this process dies before the program. If it is empty, the
+  /// program runs in this process's directory, and its TMPDIR is /tmp.
   std::string directory;
   int inherited = -1;  ///< a descriptor the program gets as number 3
   std::chrono::milliseconds limit{60000};
 };
 
-/// Of what a program prints, more than this many bytes are not kept: the beginning and the end are.
+/// The most bytes that are kept of what a program prints. If it prints more, its beginning and its end are kept.
 inline constexpr std::size_t kKeptOutput = 512 * 1024;
 
 struct Outcome {

@@ -11,7 +11,7 @@
 
 namespace jitconv::runtime {
 
-/// The image of `source`, made now by the backend's compiler with these options. Throws CompileError
+/// Describes the image that the backend's compiler has just made of `source` with these options. Throws CompileError
 /// (compiler_missing). Plans of other specs may have the same source; the entry then names the spec that was compiled
 /// first.
 std::vector<cache::Property> describe_entry(const Backend& backend, const codegen::ConvPlan& plan,

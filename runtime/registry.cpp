@@ -24,7 +24,8 @@
 namespace jitconv::runtime {
 namespace {
 
-/// A kernel is known by its canonical spec and this many others; of more, the oldest are forgotten and planned again.
+/// The most keys of one kernel. The first key stays. If there are too many, the oldest of the others is forgotten, and
+/// its spec is planned again when somebody asks for it.
 constexpr std::size_t kMostKeys = 16;
 
 struct Hash {
@@ -58,7 +59,7 @@ struct Registry::State : std::enable_shared_from_this<Registry::State> {
   struct Slot;
   using Slots = std::list<Slot>;
 
-  /// What the copies of a Kernel that was handed out share. Of no effect until the registry fills it in.
+  /// Shared by the copies of a Kernel that was handed out. Does nothing until the registry fills it in.
   struct Lease {
     Lease() = default;
     ~Lease() {

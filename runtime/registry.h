@@ -1,6 +1,7 @@
 // The kernels of this process: (ConvSpec, Target, CompileOptions) -> Kernel, with single flight. Threads that ask for a
 // kernel nobody has yet share one build of it; a build that fails is forgotten, so that the next caller tries again.
-// Beyond a limit, kernels that nobody holds are dropped, the one first that has been without a holder longest.
+// If there are more kernels than a limit, those that nobody holds are dropped, beginning with the one that has been
+// without a holder longest.
 #pragma once
 
 #include <cstddef>

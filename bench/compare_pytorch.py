@@ -168,7 +168,7 @@ def compare(library, name, text, options):
     def random(extents):
         return torch.rand(extents, generator=generator, device="cuda", dtype=torch.float32).mul_(2).sub_(1).to(dtype)
 
-    x, w = random(tuple(spec.input)), random(tuple(spec.filter))
+    x, w = random(tuple(spec.input)), random(tuple(spec.weight))
     bias = random((shape[1],)) if spec.bias else None
     y = torch.full(shape, float("nan"), device="cuda", dtype=dtype)
     ours_x = x

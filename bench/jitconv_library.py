@@ -18,7 +18,7 @@ class Spec(ctypes.Structure):
         ("struct_size", ctypes.c_uint32),
         ("dtype", ctypes.c_int32),
         ("input", ctypes.c_int64 * 4),
-        ("filter", ctypes.c_int64 * 4),
+        ("weight", ctypes.c_int64 * 4),
         ("stride", ctypes.c_int64 * 2),
         ("padding", ctypes.c_int64 * 4),
         ("dilation", ctypes.c_int64 * 2),

@@ -17,7 +17,7 @@ class Search {
       : spec_(spec),
         target_(target),
         out_(output_shape(spec)),
-        multiplier_(spec.filter.k / spec.groups),
+        multiplier_(spec.weight.k / spec.groups),
         tensor_bytes_(codegen::work(spec).bytes) {}
 
   std::vector<Candidate> run() {
@@ -45,8 +45,8 @@ class Search {
     tiling.threads_p = static_cast<int>(threads_p), tiling.threads_q = static_cast<int>(threads_q);
     tiling.planes = static_cast<int>(planes);
     if (tiling.threads() > 1024 || tiling.threads() < 32) return;
-    if (tiling.tile_p() * spec_.stride.h + (spec_.filter.r - 1) * spec_.dilation.h > 8192 ||
-        std::int64_t{tiling.tile_q()} * spec_.stride.w + (spec_.filter.s - 1) * spec_.dilation.w > 32768)
+    if (tiling.tile_p() * spec_.stride.h + (spec_.weight.r - 1) * spec_.dilation.h > 8192 ||
+        std::int64_t{tiling.tile_q()} * spec_.stride.w + (spec_.weight.s - 1) * spec_.dilation.w > 32768)
       return;
     const bool whole_rows = tiling.tile_q() >= out_.w;
 
@@ -61,10 +61,10 @@ class Search {
     tiling.input_pitch = static_cast<int>(
         round_up((tiling.tile_q() - thread_q) * spec_.stride.w + tiling.window(spec_), std::max(4, vector)));
 
-    const std::int64_t row_fmas = std::int64_t{thread_p} * thread_q * spec_.filter.s;
-    tiling.unroll_rows = row_fmas * spec_.filter.r <= kUnrollBudget;
+    const std::int64_t row_fmas = std::int64_t{thread_p} * thread_q * spec_.weight.s;
+    tiling.unroll_rows = row_fmas * spec_.weight.r <= kUnrollBudget;
     if (row_fmas > kUnrollBudget) return;
-    tiling.weights_in_registers = tiling.unroll_rows && spec_.filter.r * spec_.filter.s <= 32;
+    tiling.weights_in_registers = tiling.unroll_rows && spec_.weight.r * spec_.weight.s <= 32;
 
     using Store = DepthwiseTiling::Store;
     const std::int64_t store_bytes = thread_q * element;
@@ -88,14 +88,14 @@ class Search {
                   ceil_div(out_.w, tiling.tile_q());
     work.threads = tiling.threads();
     work.warps = ceil_div(tiling.threads(), kWarpSize);
-    const std::int64_t taps = spec_.filter.r * spec_.filter.s;
+    const std::int64_t taps = spec_.weight.r * spec_.weight.s;
     const std::int64_t outputs = std::int64_t{tiling.thread_p} * tiling.thread_q;
     work.fma_per_warp = multiplier_ * outputs * taps;
     const std::int64_t input_rows =
         tiling.unroll_rows
-            ? std::min((tiling.thread_p - 1) * spec_.stride.h + (spec_.filter.r - 1) * spec_.dilation.h + 1,
-                       tiling.thread_p * spec_.filter.r)
-            : tiling.thread_p * spec_.filter.r;
+            ? std::min((tiling.thread_p - 1) * spec_.stride.h + (spec_.weight.r - 1) * spec_.dilation.h + 1,
+                       tiling.thread_p * spec_.weight.r)
+            : tiling.thread_p * spec_.weight.r;
     const std::int64_t windows = input_rows * (tiling.window(spec_) / 4);
     const std::int64_t weights = tiling.weights_in_registers ? taps : taps * tiling.thread_p / 4;
     const std::int64_t copies =
@@ -146,8 +146,8 @@ Overhang overhang(const DepthwiseTiling& tiling, const ConvSpec& spec) {
 std::vector<Candidate> depthwise_candidates(const ConvSpec& spec, const Target& target, std::string& why) {
   constexpr std::int64_t kMaxPlane = std::int64_t{1} << 30;  // offsets inside a plane are 32-bit
   const TensorShape out = output_shape(spec);
-  if (spec.filter.c != 1) {
-    why = fmt::format("{} input channels per group, not 1", spec.filter.c);
+  if (spec.weight.c != 1) {
+    why = fmt::format("{} input channels per group, not 1", spec.weight.c);
   } else if (spec.input_layout != Layout::nchw || spec.output_layout != Layout::nchw) {
     why = "works on nchw tensors";
   } else if (spec.input.h * spec.input.w > kMaxPlane || out.h * out.w > kMaxPlane) {

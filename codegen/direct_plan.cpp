@@ -67,7 +67,7 @@ std::int64_t choose_pitches(DirectTiling& tiling, const ConvSpec& spec) {
 
 /// Input rows a thread loads for one channel: unrolled rows that several of its output rows use are loaded once.
 std::int64_t loaded_rows(const DirectTiling& tiling, const ConvSpec& spec) {
-  const std::int64_t step = tiling.lanes_p * spec.stride.h, dilation = spec.dilation.h, taps = spec.filter.r;
+  const std::int64_t step = tiling.lanes_p * spec.stride.h, dilation = spec.dilation.h, taps = spec.weight.r;
   std::int64_t count = taps;  // those of output row 0
   for (std::int64_t p = 1; p < tiling.thread_p; ++p) {
     if (!tiling.unroll_rows || step % dilation != 0)
@@ -88,8 +88,8 @@ int estimate_registers(const DirectTiling& tiling, const ConvSpec& spec) {
 
 BlockWork block_work(const DirectTiling& tiling, const ConvSpec& spec, const TensorShape& out,
                      std::int64_t tensor_bytes, std::int64_t wavefronts) {
-  const std::int64_t group_k = spec.filter.k / spec.groups, taps = spec.filter.r * spec.filter.s;
-  const std::int64_t chunks = ceil_div(spec.filter.c, tiling.chunk_c), channels = chunks * tiling.chunk_c;
+  const std::int64_t group_k = spec.weight.k / spec.groups, taps = spec.weight.r * spec.weight.s;
+  const std::int64_t chunks = ceil_div(spec.weight.c, tiling.chunk_c), channels = chunks * tiling.chunk_c;
   const bool nchw_out = spec.output_layout == Layout::nchw;
 
   BlockWork work;
@@ -101,7 +101,7 @@ BlockWork block_work(const DirectTiling& tiling, const ConvSpec& spec, const Ten
 
   const std::int64_t window_loads = loaded_rows(tiling, spec) * (tiling.window(spec) / 4);
   const std::int64_t weight_loads = taps * ceil_div(tiling.thread_k, 4);
-  const std::int64_t iterations = tiling.unroll_rows ? ceil_div(1, tiling.unroll_c) : spec.filter.r;
+  const std::int64_t iterations = tiling.unroll_rows ? ceil_div(1, tiling.unroll_c) : spec.weight.r;
   const std::int64_t input_rows = std::int64_t{tiling.chunk_c} * tiling.input_rows(spec);
   const std::int64_t input_copies = spec.input_layout == Layout::nchw
                                         ? ceil_div(input_rows, tiling.warps()) *
@@ -158,7 +158,7 @@ class Search {
 
   void thread_tiles(int thread_k, int thread_p, int thread_q) {
     const int accumulators = thread_k * thread_p * thread_q;
-    const std::int64_t group_k = spec_.filter.k / spec_.groups;
+    const std::int64_t group_k = spec_.weight.k / spec_.groups;
     if (accumulators > 128 || (accumulators < 32 && thread_k < group_k && thread_k < 8)) return;
     if (thread_k > 1 && thread_k / 2 >= group_k) return;
     if (thread_p > 1 && thread_p / 2 >= out_.h) return;
@@ -187,18 +187,18 @@ class Search {
 
   /// Chunks big enough to pay for a barrier, small enough for two blocks an SM.
   void chunks(DirectTiling tiling) {
-    if (static_cast<std::int64_t>(tiling.block_q()) * spec_.stride.w + (spec_.filter.s - 1) * spec_.dilation.w > 4096 ||
-        tiling.block_p() * spec_.stride.h + (spec_.filter.r - 1) * spec_.dilation.h > 4096)
+    if (static_cast<std::int64_t>(tiling.block_q()) * spec_.stride.w + (spec_.weight.s - 1) * spec_.dilation.w > 4096 ||
+        tiling.block_p() * spec_.stride.h + (spec_.weight.r - 1) * spec_.dilation.h > 4096)
       return;
     choose_copies(tiling, spec_, target_);
     wavefronts_ = choose_pitches(tiling, spec_);
     constexpr std::int64_t kMaxSteps = 32;  // a lane keeps one bit per step
     if (ceil_div(tiling.input_pitch, kWarpSize * tiling.copy_vector) > kMaxSteps) return;
     const std::int64_t tile = tiling.thread_k * tiling.thread_p * tiling.thread_q;
-    const std::int64_t row_fmas = tile * spec_.filter.s, body = row_fmas * spec_.filter.r;
+    const std::int64_t row_fmas = tile * spec_.weight.s, body = row_fmas * spec_.weight.r;
     if (row_fmas > kUnrollBudget) return;
     for (const bool unroll_rows : {true, false}) {
-      if (unroll_rows ? body > kUnrollBudget : (spec_.filter.r == 1 || body < kRollFrom)) continue;
+      if (unroll_rows ? body > kUnrollBudget : (spec_.weight.r == 1 || body < kRollFrom)) continue;
       tiling.unroll_rows = unroll_rows;
       depths(tiling, body);
     }
@@ -206,7 +206,7 @@ class Search {
 
   void depths(DirectTiling tiling, std::int64_t body) {
     for (const int chunk_c : {16, 8, 4, 2, 1}) {
-      if (chunk_c > 1 && (chunk_c / 2 >= spec_.filter.c || chunk_c * body > kChunkBudget)) continue;
+      if (chunk_c > 1 && (chunk_c / 2 >= spec_.weight.c || chunk_c * body > kChunkBudget)) continue;
       tiling.chunk_c = chunk_c;
       tiling.unroll_c = 1;
       while (tiling.unroll_rows && tiling.unroll_c < chunk_c && 2 * tiling.unroll_c * body <= 400) tiling.unroll_c *= 2;
@@ -241,7 +241,7 @@ Overhang overhang(const DirectTiling& tiling, const ConvSpec& spec) {
   return {tiling.chunk_c * spec.input.h * spec.input.w +
               (tiling.input_rows(spec) + spec.padding.top) * spec.input.w * pixel +
               (tiling.input_pitch + spec.padding.left) * pixel,
-          tiling.block_k() * spec.filter.c * spec.filter.r * spec.filter.s};
+          tiling.block_k() * spec.weight.c * spec.weight.r * spec.weight.s};
 }
 
 std::vector<Candidate> direct_candidates(const ConvSpec& spec, const Target& target, std::string& why) {

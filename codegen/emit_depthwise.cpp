@@ -17,8 +17,8 @@ std::string constants(const ConvPlan& plan, const DepthwiseTiling& tiling) {
   Constants c;
   add_problem_constants(c, plan);
   c.add("kChannels", spec.input.c).add("kInputPlanes", spec.input.n * spec.input.c, "N * C");
-  c.add("kMultiplier", spec.filter.k / spec.groups, "output channels per input channel");
-  c.add("kTaps", spec.filter.r * spec.filter.s);
+  c.add("kMultiplier", spec.weight.k / spec.groups, "output channels per input channel");
+  c.add("kTaps", spec.weight.r * spec.weight.s);
 
   c.group("Outputs of a thread and of a block");
   c.add("kThreadP", tiling.thread_p).add("kThreadQ", tiling.thread_q);
@@ -86,12 +86,12 @@ std::string rows(const ConvPlan& plan, const DepthwiseTiling& tiling) {
                             filter, p * spec.stride.h));
     lines.add("}");
   } else {
-    const std::int64_t last = (tiling.thread_p - 1) * spec.stride.h + (spec.filter.r - 1) * spec.dilation.h;
+    const std::int64_t last = (tiling.thread_p - 1) * spec.stride.h + (spec.weight.r - 1) * spec.dilation.h;
     for (std::int64_t h = 0; h <= last; ++h) {
       bool loaded = false;
       for (std::int64_t p = 0; p < tiling.thread_p; ++p) {
         const std::int64_t offset = h - p * spec.stride.h;
-        if (offset < 0 || offset % spec.dilation.h != 0 || offset / spec.dilation.h >= spec.filter.r) continue;
+        if (offset < 0 || offset % spec.dilation.h != 0 || offset / spec.dilation.h >= spec.weight.r) continue;
         if (!loaded) lines.add(fmt::format("const Row in_h{0}(window + {0} * kInputPitch);", h));
         loaded = true;
         lines.add(fmt::format("filter_row(acc[{}], {} + {} * kS, in_h{});", p, filter, offset / spec.dilation.h, h));

@@ -25,8 +25,8 @@ struct WeightCopy {
 std::string constants(const ConvPlan& plan, const DirectTiling& tiling) {
   const ConvSpec& spec = plan.spec;
   const TensorShape out = output_shape(spec);
-  const std::int64_t channels = spec.filter.c, group_k = spec.filter.k / spec.groups;
-  const std::int64_t taps = spec.filter.r * spec.filter.s, chunk_taps = tiling.chunk_c * taps;
+  const std::int64_t channels = spec.weight.c, group_k = spec.weight.k / spec.groups;
+  const std::int64_t taps = spec.weight.r * spec.weight.s, chunk_taps = tiling.chunk_c * taps;
   const ElementStrides in = element_strides(spec.input, spec.input_layout);
   const ElementStrides y = element_strides(out, spec.output_layout);
   const WeightCopy weights(tiling, chunk_taps);
@@ -110,7 +110,7 @@ std::string asserts(const ConvPlan& plan) {
 std::string taps(const ConvPlan& plan, const DirectTiling& tiling) {
   const ConvSpec& spec = plan.spec;
   const std::int64_t row_step = tiling.lanes_p * spec.stride.h;  // input rows between a thread's output rows
-  const std::int64_t rows_in_body = tiling.unroll_rows ? spec.filter.r : 1;
+  const std::int64_t rows_in_body = tiling.unroll_rows ? spec.weight.r : 1;
   const std::string indent = tiling.unroll_rows ? "" : "  ";
   Lines lines;
   lines.add("// begin taps");
@@ -129,13 +129,13 @@ std::string taps(const ConvPlan& plan, const DirectTiling& tiling) {
       lines.add(fmt::format("{}const Row in_h{}({} + {} * kInputPitch);", indent, row,
                             tiling.unroll_rows ? "input_c" : "input_r", row));
     }
-    for (std::int64_t s = 0; s < spec.filter.s; ++s) {
+    for (std::int64_t s = 0; s < spec.weight.s; ++s) {
       std::string windows;
       for (std::int64_t p = 0; p < tiling.thread_p; ++p)
         windows += fmt::format("{}in_h{} + {}", p == 0 ? "" : ", ", p * row_step + r * spec.dilation.h,
                                tiling.column_shift + s * spec.dilation.w);
       lines.add(fmt::format("{}tap(acc, {} + {} * kWeightPitch, {{{}}});{}", indent,
-                            tiling.unroll_rows ? "weights_c" : "weights_r", r * spec.filter.s + s, windows,
+                            tiling.unroll_rows ? "weights_c" : "weights_r", r * spec.weight.s + s, windows,
                             tiling.unroll_rows ? fmt::format("  // r{}s{}", r, s) : fmt::format("  // s{}", s)));
     }
   }
@@ -150,10 +150,10 @@ std::string emit_direct(const ConvPlan& plan) {
   const auto& tiling = std::get<DirectTiling>(plan.tiling);
   const ConvSpec& spec = plan.spec;
   const Epilogue& epilogue = spec.epilogue;
-  const bool whole_chunks = spec.filter.c % tiling.chunk_c == 0;
-  const bool whole_tiles_k = spec.filter.k / spec.groups % tiling.block_k() == 0;
+  const bool whole_chunks = spec.weight.c % tiling.chunk_c == 0;
+  const bool whole_tiles_k = spec.weight.k / spec.groups % tiling.block_k() == 0;
   const bool nchw_in = spec.input_layout == Layout::nchw, nchw_out = spec.output_layout == Layout::nchw;
-  const WeightCopy weights(tiling, tiling.chunk_c * spec.filter.r * spec.filter.s);
+  const WeightCopy weights(tiling, tiling.chunk_c * spec.weight.r * spec.weight.s);
 
   std::string weight_valid = whole_tiles_k ? "" : "k_block + weight_k + j * kNextK < kGroupK";
   if (!whole_chunks)

@@ -14,8 +14,8 @@ std::string constants(const ConvPlan& plan, const FallbackTiling& tiling) {
   const ElementStrides y = element_strides(out, spec.output_layout);
   Constants c;
   add_problem_constants(c, plan);
-  c.add("kGroups", spec.groups).add("kChannels", spec.filter.c, "of a group");
-  c.add("kGroupK", spec.filter.k / spec.groups).add("kPixels", out.n * out.h * out.w, "N * P * Q");
+  c.add("kGroups", spec.groups).add("kChannels", spec.weight.c, "of a group");
+  c.add("kGroupK", spec.weight.k / spec.groups).add("kPixels", out.n * out.h * out.w, "N * P * Q");
   c.add("kInputStrideN", in.n).add("kInputStrideC", in.c).add("kInputStrideH", in.h).add("kInputStrideW", in.w);
   c.add("kOutputStrideN", y.n).add("kOutputStrideC", y.c).add("kOutputStrideH", y.h).add("kOutputStrideW", y.w);
 
@@ -25,7 +25,7 @@ std::string constants(const ConvPlan& plan, const FallbackTiling& tiling) {
   c.add("kPixelStep", tiling.lanes_over_channels ? 1 : static_cast<std::int64_t>(plan.threads),
         "pixels between those of a thread");
   c.add("kTilesK", tiling.tiles_k(spec), "threads along the channels of a group");
-  c.add("kUnrollS", spec.filter.s < 8 ? spec.filter.s : 8);
+  c.add("kUnrollS", spec.weight.s < 8 ? spec.weight.s : 8);
   std::string text = c.text();
   text.pop_back();
   return text;

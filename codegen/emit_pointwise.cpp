@@ -31,8 +31,8 @@ std::string constants(const ConvPlan& plan, const PointwiseTiling& tiling) {
   c.add("kImages", spec.input.n).add("kPlane", plane, "H * W");
   c.add("kAllPixels", PointwiseTiling::pixels(spec), "of all images");
   c.add("kInputStrideN", spec.input.c * plane);
-  c.add("kGroups", spec.groups).add("kChannels", spec.filter.c, "of a group");
-  c.add("kGroupK", spec.filter.k / spec.groups);
+  c.add("kGroups", spec.groups).add("kChannels", spec.weight.c, "of a group");
+  c.add("kGroupK", spec.weight.k / spec.groups);
 
   c.group("Tiles: kPixels pixels of a block by kBlockK channels; a warpgroup multiplies kColumns of them");
   c.add("kPixels", tiling.block_pixels()).add("kTiles", tiling.tiles(spec));
@@ -133,7 +133,7 @@ std::string store(const ConvPlan& plan, const PointwiseTiling& tiling) {
   const ConvSpec& spec = plan.spec;
   const bool split = tiling.splits > 1;
   const Epilogue epilogue = split ? Epilogue{} : spec.epilogue;
-  const bool ragged = spec.filter.k / spec.groups % tiling.block_k() != 0;
+  const bool ragged = spec.weight.k / spec.groups % tiling.block_k() != 0;
   Lines residual, lines;
   if (epilogue.residual) {
     residual.add("if (j % kResidualBatch == 0) {");

@@ -20,10 +20,10 @@ Argument tensor_map(ArgumentRole role, std::string name, const TensorMapShape& m
 
 /// w as rows of output channels: a box is what a tile needs of a step.
 TensorMapShape weight_map(const ConvSpec& spec, const TensorTiling& tiling) {
-  const std::int64_t row = spec.filter.c * spec.filter.r * spec.filter.s;
+  const std::int64_t row = spec.weight.c * spec.weight.r * spec.weight.s;
   return {.rank = 2,
           .element_bytes = static_cast<int>(element_bytes(spec.dtype)),
-          .extents = {row, spec.filter.k},
+          .extents = {row, spec.weight.k},
           .strides = {1, row},
           .box = {static_cast<int>(tiling.chunk_channels(spec) * tiling.taps(spec)), tiling.block_k},
           .swizzle_bytes = tiling.swizzles_weights(spec) ? 128 : 0,
@@ -95,8 +95,8 @@ std::string constants(const ConvPlan& plan, const TensorTiling& tiling, const Co
   const ElementStrides in = element_strides(spec.input, spec.input_layout);
   Constants c;
   add_problem_constants(c, plan, tiling.transposes_pixels() ? "packed_x" : "x");
-  c.add("kGroups", spec.groups).add("kChannels", spec.filter.c, "of a group");
-  c.add("kGroupK", spec.filter.k / spec.groups).add("kPlane", out.h * out.w, "P * Q");
+  c.add("kGroups", spec.groups).add("kChannels", spec.weight.c, "of a group");
+  c.add("kGroupK", spec.weight.k / spec.groups).add("kPlane", out.h * out.w, "P * Q");
   if (!tiling.transposes_pixels())
     c.add("kInputStrideN", in.n).add("kInputStrideC", in.c).add("kInputStrideH", in.h).add("kInputStrideW", in.w);
 

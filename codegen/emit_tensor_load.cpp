@@ -18,7 +18,7 @@ std::string channel_at(const ConvSpec& spec, const TensorTiling& tiling, std::st
 
 /// Lines that load the channels of pixel `i`.
 std::string load_pixel(const ConvPlan& plan, const TensorTiling& tiling) {
-  const std::int64_t channels = plan.spec.filter.c, chunk = tiling.chunk_channels(plan.spec);
+  const std::int64_t channels = plan.spec.weight.c, chunk = tiling.chunk_channels(plan.spec);
   const bool pairs = TensorTiling::loads_pairs(plan.spec);
   Lines lines;
   for (std::int64_t place = 0; place < chunk; ++place) {
@@ -57,7 +57,7 @@ Holes place_holes(const TensorTiling& tiling) {
 
 /// Loads vectors of channels; what the last chunk or slice has not is zero.
 std::string load_vectors(const ConvPlan& plan, const TensorTiling& tiling) {
-  const bool whole = plan.spec.filter.c % tiling.chunk_channels(plan.spec) == 0;
+  const bool whole = plan.spec.weight.c % tiling.chunk_channels(plan.spec) == 0;
   Holes holes = place_holes(tiling);
   holes.merge(
       Holes{{"has_channels", whole ? "" : "const bool has_channels = c_first + slice * kOperandChannels < kChannels;"},
@@ -82,7 +82,7 @@ std::string convert_run(const ConvPlan& plan, const TensorTiling& tiling) {
                     : rows            ? "(row - row_first) * kW + w"
                                       : "h * kW + w - first"},
       {"channel_exists",
-       spec.filter.c % chunk == 0 ? "" : fmt::format(" && c_first + {} < kChannels", channel_at(spec, tiling, "c"))}});
+       spec.weight.c % chunk == 0 ? "" : fmt::format(" && c_first + {} < kChannels", channel_at(spec, tiling, "c"))}});
   if (!TensorTiling::loads_pairs(spec)) {
     holes.emplace("channel", channel_at(spec, tiling, "c"));
     // Few pixels are what a step waits for. Of many, reads in bursts hold up warps that store: B takes 4 % longer.

@@ -16,7 +16,7 @@ struct Unit {
 std::vector<Unit> units(const ConvSpec& spec, const TensorTiling& tiling) {
   std::vector<Unit> all;
   for (const int tap : tiling.tap_order(spec)) {
-    const std::int64_t r = tap / spec.filter.s, s = tap % spec.filter.s;
+    const std::int64_t r = tap / spec.weight.s, s = tap % spec.weight.s;
     for (std::int64_t slice = 0; slice < tiling.slices; ++slice)
       all.push_back({r, s, slice,
                      TensorTiling::phase_of(spec, s) * (tiling.phase_bytes(spec) / 16) +
@@ -33,7 +33,7 @@ std::string tap_name(const TensorTiling& tiling, const Unit& unit) {
 void add_register_multiplications(Lines& lines, const ConvSpec& spec, const TensorTiling& tiling,
                                   const std::vector<Unit>& all, const std::string& first_step) {
   for (std::size_t i = 0; i < all.size(); i += 2) {
-    const std::int64_t unit = (all[i].r * spec.filter.s + all[i].s) * tiling.slices + all[i].slice;
+    const std::int64_t unit = (all[i].r * spec.weight.s + all[i].s) * tiling.slices + all[i].slice;
     lines.add(fmt::format("multiply(sum, a[{}], pixels + {}, {});  // {}, {} of {}", unit / 2, all[i].pixel_row,
                           i == 0 ? fmt::format("step != {}", first_step) : "1", tap_name(tiling, all[i]),
                           all[i].slice / 2 + 1, tiling.slices / 2));

@@ -20,7 +20,7 @@ std::vector<Argument> pack_arguments() {
 
 /// Whether two elements of w are read at a time: pieces start and end between words of four bytes.
 bool reads_pairs(const ConvSpec& spec) {
-  return element_bytes(spec.dtype) == 2 && spec.filter.c * spec.filter.r * spec.filter.s % 2 == 0;
+  return element_bytes(spec.dtype) == 2 && spec.weight.c * spec.weight.r * spec.weight.s % 2 == 0;
 }
 
 /// Elements that one load reads.
@@ -76,7 +76,7 @@ void add_tensor_pack_constants(Constants& c, const ConvSpec& spec, const TensorT
   c.add("kPiecePitch", TensorTiling::piece_pitch(spec, packing) * in_word, "elements, an odd number of banks");
   const std::int64_t units = tiling.units(spec) / tiling.slices;
   if (tiling.filter_rows == 1) c.add("kUnitsOfSlice", units, "in a step");
-  c.add("kRowsOfSlice", units * (spec.filter.r / tiling.filter_rows), "of an output channel");
+  c.add("kRowsOfSlice", units * (spec.weight.r / tiling.filter_rows), "of an output channel");
 }
 
 std::string emit_tensor_pack(std::string_view kernel, const ConvSpec& spec, const TensorTiling& tiling) {

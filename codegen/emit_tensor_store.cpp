@@ -112,7 +112,7 @@ constexpr std::string_view kReadStaged =
 
 /// A line of a loop over k, where a tile may have fewer channels than it takes.
 std::string end_of_channels(const ConvSpec& spec, const TensorTiling& tiling) {
-  return spec.filter.k / spec.groups % tiling.block_k == 0 ? "" : "if (k_first + k >= kGroupK) break;";
+  return spec.weight.k / spec.groups % tiling.block_k == 0 ? "" : "if (k_first + k >= kGroupK) break;";
 }
 
 std::string store_images(const ConvPlan& plan, const TensorTiling& tiling) {

@@ -28,12 +28,12 @@ std::string place(const ConvSpec& spec) {
 // floats, the copy engine then writes 256 bytes at a time (B in TF32 2.54 ms, 2.62 a row at a time).
 TensorMapShape output_map(const ConvSpec& spec, const TensorTiling& tiling) {
   const TensorShape out = output_shape(spec);
-  const std::int64_t row = TensorTiling::box_row_channels(spec), rows = spec.filter.k / row;
+  const std::int64_t row = TensorTiling::box_row_channels(spec), rows = spec.weight.k / row;
   const bool crosses = TensorTiling::boxes_cross_rows(spec);
   return {.rank = 4,
           .element_bytes = static_cast<int>(element_bytes(spec.dtype)),
           .extents = {row, rows, crosses ? out.h * out.w : out.w, crosses ? out.n : out.n * out.h},
-          .strides = {1, row, spec.filter.k, spec.filter.k * out.w * (crosses ? out.h : 1)},
+          .strides = {1, row, spec.weight.k, spec.weight.k * out.w * (crosses ? out.h : 1)},
           .box = {static_cast<int>(row), TensorTiling::box_rows(spec), tiling.store_columns(spec), 1},
           .swizzle_bytes = 128};
 }

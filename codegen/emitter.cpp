@@ -34,7 +34,7 @@ void add_problem_constants(Constants& constants, const ConvPlan& plan, std::stri
   const TensorShape& in = spec.input;
   constants.group(fmt::format(
       "Convolution: {}[N][C][H][W], w[K][C/groups][R][S], y[N][K][P][Q] (extents, whatever the layout)", x));
-  constants.add("kH", in.h).add("kW", in.w).add("kR", spec.filter.r).add("kS", spec.filter.s);
+  constants.add("kH", in.h).add("kW", in.w).add("kR", spec.weight.r).add("kS", spec.weight.s);
   constants.add("kP", out.h).add("kQ", out.w);
   constants.add("kStrideH", spec.stride.h).add("kStrideW", spec.stride.w);
   constants.add("kPadTop", spec.padding.top).add("kPadLeft", spec.padding.left);
@@ -80,7 +80,7 @@ std::string kernel_name(const ConvPlan& plan) {
   const ConvSpec& spec = plan.spec;
   std::string name =
       fmt::format("jitconv_fwd_{}_{}_n{}c{}h{}w{}_k{}_{}x{}", to_string(spec.dtype), layout_name(spec), spec.input.n,
-                  spec.input.c, spec.input.h, spec.input.w, spec.filter.k, spec.filter.r, spec.filter.s);
+                  spec.input.c, spec.input.h, spec.input.w, spec.weight.k, spec.weight.r, spec.weight.s);
   if (spec.stride != Size2(1)) name += fmt::format("_s{}", size_name(spec.stride));
   if (spec.dilation != Size2(1)) name += fmt::format("_d{}", size_name(spec.dilation));
   if (spec.groups != 1) name += fmt::format("_g{}", spec.groups);

@@ -10,7 +10,7 @@ namespace jitconv::codegen {
 std::vector<Candidate> fallback_candidates(const ConvSpec& spec, const Target& target) {
   constexpr std::int64_t kThreads = 256;
   const TensorShape out = output_shape(spec);
-  const std::int64_t pixels = out.n * out.h * out.w, group_k = spec.filter.k / spec.groups;
+  const std::int64_t pixels = out.n * out.h * out.w, group_k = spec.weight.k / spec.groups;
 
   FallbackTiling tiling;
   tiling.lanes_over_channels = spec.output_layout == Layout::nhwc;
@@ -31,10 +31,10 @@ std::vector<Candidate> fallback_candidates(const ConvSpec& spec, const Target& t
   work.blocks = blocks;
   work.threads = kThreads;
   work.warps = kThreads / kWarpSize;
-  work.fma_per_warp = outputs * spec.filter.c * spec.filter.r * spec.filter.s;
+  work.fma_per_warp = outputs * spec.weight.c * spec.weight.r * spec.weight.s;
   // A tap computes addresses and predicates anew and reads every operand from the L1 cache.
   work.other_per_warp =
-      spec.filter.c * spec.filter.r * spec.filter.s * (12 * tiling.thread_pixels + 3 * tiling.thread_k);
+      spec.weight.c * spec.weight.r * spec.weight.s * (12 * tiling.thread_pixels + 3 * tiling.thread_k);
   work.latency_cycles = 3000;
   work.dram_bytes = static_cast<std::int64_t>(codegen::work(spec).bytes);
   work.registers = 64;

@@ -50,17 +50,17 @@ std::int64_t price(const BlockWork& work, const Target& target) {
 std::string no_tile_fits(const ConvSpec& spec, const Target& target) {
   return fmt::format(
       "no tile of a {}x{} filter with dilation ({},{}) and stride ({},{}) fits {} bytes of shared memory",
-      spec.filter.r, spec.filter.s, spec.dilation.h, spec.dilation.w, spec.stride.h, spec.stride.w,
+      spec.weight.r, spec.weight.s, spec.dilation.h, spec.dilation.w, spec.stride.h, spec.stride.w,
       target.shared_bytes_per_block);
 }
 
 bool needs_wide_index(const ConvSpec& spec, const Overhang& overhang) {
   const TensorShape out = output_shape(spec);
   const std::int64_t input = spec.input.n * spec.input.c * spec.input.h * spec.input.w;
-  const std::int64_t filter = spec.filter.k * spec.filter.c * spec.filter.r * spec.filter.s;
+  const std::int64_t filter = spec.weight.k * spec.weight.c * spec.weight.r * spec.weight.s;
   const std::int64_t output = out.n * out.c * out.h * out.w;
   constexpr std::int64_t kOutputOverhang = 4096;  // tiles are cut off at P and K, and reach past Q by less than this
-  return std::max({input + overhang.input, filter + overhang.filter, output + kOutputOverhang}) > INT32_MAX;
+  return std::max({input + overhang.input, filter + overhang.weight, output + kOutputOverhang}) > INT32_MAX;
 }
 
 }  // namespace jitconv::codegen

@@ -56,7 +56,7 @@ ConvPlan make_plan(const Candidate& candidate, const ConvSpec& spec, const Targe
 
 /// Elements by which a tiling's tiles reach past the ends of x and w: addresses that are formed, not accessed.
 struct Overhang {
-  std::int64_t input = 0, filter = 0;
+  std::int64_t input = 0, weight = 0;
 };
 Overhang overhang(const DirectTiling& tiling, const ConvSpec& spec);
 Overhang overhang(const DepthwiseTiling& tiling, const ConvSpec& spec);

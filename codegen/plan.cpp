@@ -39,7 +39,7 @@ Candidates all_candidates(const ConvSpec& spec, const Target& target) {
   take(depthwise_candidates(spec, target, why), Family::depthwise, why);
   std::vector<Candidate> direct = direct_candidates(spec, target, why);
   // Few channels and one tap are a matter of memory, which the model knows.
-  const bool memory_decides = spec.filter.r * spec.filter.s == 1 && spec.filter.c <= 4;
+  const bool memory_decides = spec.weight.r * spec.weight.s == 1 && spec.weight.c <= 4;
   if (tensor_cores && !memory_decides)
     for (Candidate& candidate : direct) candidate.cost += candidate.cost * kBesideTensorCoresPercent / 100;
   take(std::move(direct), Family::direct, why);

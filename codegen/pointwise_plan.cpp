@@ -29,7 +29,7 @@ constexpr int kMostAccumulators = 128;  // of a thread
 std::string obstacle(const ConvSpec& spec, const Target& target) {
   if (target.compute_capability() != 90 || !target.arch_specific)
     return fmt::format("warpgroup multiplications need sm_90a, the target is {}", target.arch());
-  if (spec.filter.r != 1 || spec.filter.s != 1) return fmt::format("the filter is {}x{}", spec.filter.r, spec.filter.s);
+  if (spec.weight.r != 1 || spec.weight.s != 1) return fmt::format("the filter is {}x{}", spec.weight.r, spec.weight.s);
   if (spec.stride != Size2(1)) return fmt::format("the stride is ({},{})", spec.stride.h, spec.stride.w);
   if (spec.padding != Padding(0)) return "the input is padded";
   if (spec.dtype != DataType::f32) return fmt::format("the tensors are {}", to_string(spec.dtype));
@@ -37,15 +37,15 @@ std::string obstacle(const ConvSpec& spec, const Target& target) {
     return fmt::format("math is {}; fp32 tensors take tensor cores only with tf32", to_string(spec.math));
   if (spec.input_layout != Layout::nchw) return "the input is nhwc";
   if (spec.output_layout != Layout::nchw) return "the output is nhwc";
-  if (spec.filter.c % 8 != 0 || spec.filter.c < 16)
-    return fmt::format("groups of {} channels, it takes a multiple of 8 and at least 16", spec.filter.c);
+  if (spec.weight.c % 8 != 0 || spec.weight.c < 16)
+    return fmt::format("groups of {} channels, it takes a multiple of 8 and at least 16", spec.weight.c);
   if (spec.alignment < 16) return fmt::format("alignment is {}, copies and stores need 16", spec.alignment);
   const std::int64_t plane = spec.input.h * spec.input.w;
   if (plane % 4 != 0) return fmt::format("planes of {} pixels, which are no whole vectors of 16 bytes", plane);
   if (spec.input.n * plane > INT32_MAX - 512)
     return fmt::format("{} pixels, which are counted with 32 bits", spec.input.n * plane);
-  if (spec.filter.k * spec.filter.c > INT32_MAX)
-    return fmt::format("{} weights, which are counted with 32 bits", spec.filter.k * spec.filter.c);
+  if (spec.weight.k * spec.weight.c > INT32_MAX)
+    return fmt::format("{} weights, which are counted with 32 bits", spec.weight.k * spec.weight.c);
   return {};
 }
 
@@ -66,7 +66,7 @@ class Search {
     PointwiseTiling tiling;
     tiling.lane_pixels = lane_pixels;
     tiling.consumers_k = consumers_k;
-    const std::int64_t group_k = spec_.filter.k / spec_.groups;
+    const std::int64_t group_k = spec_.weight.k / spec_.groups;
     int before = 0;
     for (std::int64_t tiles = 1; tiles <= 32; ++tiles) {
       tiling.columns = static_cast<int>(round_up(ceil_div(group_k, tiles * consumers_k), 8));
@@ -81,7 +81,7 @@ class Search {
     // Best first: fewer channels wait more often, more of them leave fewer stages. Two that divide a group will do.
     int tried = 0;
     for (const int channels : {32, 16, 48, 24, 40, 56, 8}) {
-      if (spec_.filter.c % channels != 0 || tried == 2) continue;
+      if (spec_.weight.c % channels != 0 || tried == 2) continue;
       ++tried;
       tiling.chunk_channels = channels;
       tiling.batch_steps = channels % 32 == 0 ? 2 : 1;

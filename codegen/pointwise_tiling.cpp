@@ -12,12 +12,12 @@ constexpr std::int64_t kBarrierBytes = 8;
 
 }  // namespace
 
-std::int64_t PointwiseTiling::steps(const ConvSpec& spec) const { return spec.filter.c / chunk_channels; }
+std::int64_t PointwiseTiling::steps(const ConvSpec& spec) const { return spec.weight.c / chunk_channels; }
 
 std::int64_t PointwiseTiling::steps_of_split(const ConvSpec& spec) const { return ceil_div(steps(spec), splits); }
 
 std::int64_t PointwiseTiling::tiles_k(const ConvSpec& spec) const {
-  return ceil_div(spec.filter.k / spec.groups, block_k());
+  return ceil_div(spec.weight.k / spec.groups, block_k());
 }
 
 std::int64_t PointwiseTiling::slabs(const ConvSpec& spec) const { return spec.groups * tiles_k(spec) * splits; }
@@ -47,7 +47,7 @@ std::int64_t PointwiseTiling::shared_bytes(const ConvSpec& spec) const {
 }
 
 std::int64_t PointwiseTiling::partial_sum_stride(const ConvSpec& spec) const {
-  return round_up(pixels(spec) * spec.filter.k, 64);
+  return round_up(pixels(spec) * spec.weight.k, 64);
 }
 
 std::int64_t PointwiseTiling::partial_sum_bytes(const ConvSpec& spec) const {

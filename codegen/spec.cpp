@@ -52,10 +52,10 @@ void check_ranges(const ConvSpec& spec) {
   require_range("input", "input c", spec.input.c, 1);
   require_range("input", "input h", spec.input.h, 1);
   require_range("input", "input w", spec.input.w, 1);
-  require_range("filter", "filter k", spec.filter.k, 1);
-  require_range("filter", "filter c", spec.filter.c, 1);
-  require_range("filter", "filter r", spec.filter.r, 1);
-  require_range("filter", "filter s", spec.filter.s, 1);
+  require_range("weight", "weight k", spec.weight.k, 1);
+  require_range("weight", "weight c", spec.weight.c, 1);
+  require_range("weight", "weight r", spec.weight.r, 1);
+  require_range("weight", "weight s", spec.weight.s, 1);
   require_range("stride", "stride h", spec.stride.h, 1);
   require_range("stride", "stride w", spec.stride.w, 1);
   require_range("padding", "padding top", spec.padding.top, 0);
@@ -68,15 +68,15 @@ void check_ranges(const ConvSpec& spec) {
 }
 
 void check_channels(const ConvSpec& spec) {
-  const std::int64_t c = spec.input.c, k = spec.filter.k, groups = spec.groups;
+  const std::int64_t c = spec.input.c, k = spec.weight.k, groups = spec.groups;
   if (c % groups != 0) {
     throw SpecError("groups", fmt::format("groups is {}, must divide the {} input channels", groups, c));
   }
   if (k % groups != 0) {
     throw SpecError("groups", fmt::format("groups is {}, must divide the {} output channels", groups, k));
   }
-  if (spec.filter.c != c / groups) {
-    throw SpecError("filter", fmt::format("filter c is {}, must be {} = {} input channels / {} groups", spec.filter.c,
+  if (spec.weight.c != c / groups) {
+    throw SpecError("weight", fmt::format("weight c is {}, must be {} = {} input channels / {} groups", spec.weight.c,
                                           c / groups, c, groups));
   }
 }
@@ -91,11 +91,11 @@ struct Axis {
 };
 
 Axis vertical(const ConvSpec& spec) {
-  return {spec.input.h, spec.filter.r, spec.stride.h, spec.padding.top, spec.padding.bottom, spec.dilation.h};
+  return {spec.input.h, spec.weight.r, spec.stride.h, spec.padding.top, spec.padding.bottom, spec.dilation.h};
 }
 
 Axis horizontal(const ConvSpec& spec) {
-  return {spec.input.w, spec.filter.s, spec.stride.w, spec.padding.left, spec.padding.right, spec.dilation.w};
+  return {spec.input.w, spec.weight.s, spec.stride.w, spec.padding.left, spec.padding.right, spec.dilation.w};
 }
 
 void check_windows(const ConvSpec& spec) {
@@ -106,15 +106,15 @@ void check_windows(const ConvSpec& spec) {
                                 y.before, y.after, x.before, x.after, y.padded(), x.padded(), kMaxExtent));
   }
   if (y.span() > y.padded() || x.span() > x.padded()) {
-    throw SpecError("filter",
-                    fmt::format("filter {}x{} with dilation ({},{}) spans {}x{}, larger than the padded input {}x{}: "
+    throw SpecError("weight",
+                    fmt::format("weight {}x{} with dilation ({},{}) spans {}x{}, larger than the padded input {}x{}: "
                                 "the output size (padded - span) / stride + 1 would be below 1",
                                 y.taps, x.taps, y.dilation, x.dilation, y.span(), x.span(), y.padded(), x.padded()));
   }
 }
 
 TensorShape output_of(const ConvSpec& spec) {
-  return {spec.input.n, spec.filter.k, vertical(spec).outputs(), horizontal(spec).outputs()};
+  return {spec.input.n, spec.weight.k, vertical(spec).outputs(), horizontal(spec).outputs()};
 }
 
 void check_bytes(std::string_view field, std::int64_t a, std::int64_t b, std::int64_t c, std::int64_t d,
@@ -129,10 +129,10 @@ void check_bytes(std::string_view field, std::int64_t a, std::int64_t b, std::in
 
 void check_sizes(const ConvSpec& spec) {
   const TensorShape& x = spec.input;
-  const FilterShape& w = spec.filter;
+  const WeightShape& w = spec.weight;
   const TensorShape y = output_of(spec);
   check_bytes("input", x.n, x.c, x.h, x.w, spec.dtype);
-  check_bytes("filter", w.k, w.c, w.r, w.s, spec.dtype);
+  check_bytes("weight", w.k, w.c, w.r, w.s, spec.dtype);
   check_bytes("output", y.n, y.c, y.h, y.w, spec.dtype);
 }
 
@@ -199,8 +199,8 @@ Layout canonical_layout(Layout layout, std::int64_t channels, std::int64_t h, st
 ConvSpec canonical(const ConvSpec& spec) {
   const TensorShape output = output_shape(spec);
   ConvSpec result = spec;
-  canonicalise_axis(spec.filter.r, vertical(spec), result.dilation.h, result.padding.bottom, result.stride.h);
-  canonicalise_axis(spec.filter.s, horizontal(spec), result.dilation.w, result.padding.right, result.stride.w);
+  canonicalise_axis(spec.weight.r, vertical(spec), result.dilation.h, result.padding.bottom, result.stride.h);
+  canonicalise_axis(spec.weight.s, horizontal(spec), result.dilation.w, result.padding.right, result.stride.w);
   result.input_layout = canonical_layout(spec.input_layout, spec.input.c, spec.input.h, spec.input.w);
   result.output_layout = canonical_layout(spec.output_layout, output.c, output.h, output.w);
 
@@ -223,7 +223,7 @@ Work work(const ConvSpec& spec) {
     return static_cast<double>(a) * static_cast<double>(b) * static_cast<double>(c) * static_cast<double>(d);
   };
   const TensorShape& x = spec.input;
-  const FilterShape& w = spec.filter;
+  const WeightShape& w = spec.weight;
   const TensorShape y = output_shape(spec);
   const double outputs = count(y.n, y.c, y.h, y.w);
   double elements = count(x.n, x.c, x.h, x.w) + count(w.k, w.c, w.r, w.s) + outputs;

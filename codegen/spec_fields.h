@@ -43,17 +43,17 @@ template <typename Spec, typename Visitor>
 constexpr void for_each_field(Spec& spec, Visitor&& visit) {
   static_assert(std::is_same_v<std::remove_const_t<Spec>, ConvSpec>);
   // The bindings must name every member of their struct, which is what makes an unlisted member an error.
-  auto& [input, filter, stride, padding, dilation, groups, dtype, input_layout, output_layout, math, epilogue,
+  auto& [input, weight, stride, padding, dilation, groups, dtype, input_layout, output_layout, math, epilogue,
          alignment] = spec;
   auto& [n, c, h, w] = input;
-  auto& [k, filter_c, r, s] = filter;
+  auto& [k, weight_c, r, s] = weight;
   auto& [stride_h, stride_w] = stride;
   auto& [top, bottom, left, right] = padding;
   auto& [dilation_h, dilation_w] = dilation;
   auto& [bias, residual, activation, slope, clamp_min, clamp_max] = epilogue;
 
   visit("input", n, c, h, w);
-  visit("weight", k, filter_c, r, s);
+  visit("weight", k, weight_c, r, s);
   visit("stride", stride_h, stride_w);
   visit("padding", top, bottom, left, right);
   visit("dilation", dilation_h, dilation_w);

@@ -162,10 +162,10 @@ void set_same_padding(ConvSpec& spec) {
     throw SpecError("padding", text + "needs stride 1; the stride is " + std::to_string(spec.stride.h) + "," +
                                    std::to_string(spec.stride.w));
   }
-  if (spec.filter.r < 1 || spec.filter.s < 1)
+  if (spec.weight.r < 1 || spec.weight.s < 1)
     throw SpecError("padding", text + "depends on the filter's extents; give weight=K,C/groups,R,S too");
-  std::tie(spec.padding.top, spec.padding.bottom) = same_padding(spec.filter.r, spec.dilation.h);
-  std::tie(spec.padding.left, spec.padding.right) = same_padding(spec.filter.s, spec.dilation.w);
+  std::tie(spec.padding.top, spec.padding.bottom) = same_padding(spec.weight.r, spec.dilation.h);
+  std::tie(spec.padding.left, spec.padding.right) = same_padding(spec.weight.s, spec.dilation.w);
 }
 
 /// Sets the field `key` of `spec`; false if there is none.

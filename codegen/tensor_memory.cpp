@@ -131,7 +131,7 @@ int TensorTiling::store_columns(const ConvSpec& spec) const {
 }
 
 int TensorTiling::store_vector(const ConvSpec& spec) const {
-  return static_cast<int>(std::gcd(spec.filter.k / spec.groups, 16 / written_bytes(spec)));
+  return static_cast<int>(std::gcd(spec.weight.k / spec.groups, 16 / written_bytes(spec)));
 }
 
 std::int64_t TensorTiling::box_bytes(const ConvSpec& spec) const {

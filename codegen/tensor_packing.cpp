@@ -32,10 +32,10 @@ ConvSpec TensorTiling::convolved_spec(const ConvSpec& spec) const {
   convolved.input_layout = Layout::nhwc;
   keep_one_residue(
       {convolved.input.h, convolved.padding.top, convolved.padding.bottom, convolved.stride.h, convolved.dilation.h},
-      spec.filter.r, out.h);
+      spec.weight.r, out.h);
   keep_one_residue(
       {convolved.input.w, convolved.padding.left, convolved.padding.right, convolved.stride.w, convolved.dilation.w},
-      spec.filter.s, out.w);
+      spec.weight.s, out.w);
   return convolved;
 }
 
@@ -55,11 +55,11 @@ std::int64_t TensorTiling::packed_pixel_bytes(const ConvSpec& spec) const {
 }
 
 std::int64_t TensorTiling::packed_slices(const ConvSpec& spec) const {
-  return ceil_div(spec.filter.c, chunk_channels(spec)) * slices;
+  return ceil_div(spec.weight.c, chunk_channels(spec)) * slices;
 }
 
 std::int64_t TensorTiling::piece_words(const ConvSpec& spec, const Packing& packing) {
-  return packing.slices * spec.filter.r * spec.filter.s * (kRowBytes / 4);
+  return packing.slices * spec.weight.r * spec.weight.s * (kRowBytes / 4);
 }
 
 std::int64_t TensorTiling::piece_pitch(const ConvSpec& spec, const Packing& packing) {

@@ -26,22 +26,22 @@ std::string obstacle(const ConvSpec& spec, const Target& target) {
   if (spec.dtype == DataType::f32 && spec.math != MathMode::tf32)
     return fmt::format("math is {}; fp32 tensors take tensor cores only with tf32", to_string(spec.math));
   if (spec.math == MathMode::ieee) return "math is ieee, which allows fp32 FMA only";
-  if (spec.groups > 1 && spec.filter.c < 16)
-    return fmt::format("groups of {} channels, at least 16 are needed to fill a multiplication", spec.filter.c);
+  if (spec.groups > 1 && spec.weight.c < 16)
+    return fmt::format("groups of {} channels, at least 16 are needed to fill a multiplication", spec.weight.c);
   if (spec.alignment < 16) return fmt::format("alignment is {}, stores need 16", spec.alignment);
   const TensorShape out = output_shape(spec);
-  if (spec.input.n * spec.filter.k > INT32_MAX || out.h * out.w > INT32_MAX - TensorTiling::kBehindPlane)
-    return fmt::format("{} planes of {} outputs, both are counted with 32 bits", spec.input.n * spec.filter.k,
+  if (spec.input.n * spec.weight.k > INT32_MAX || out.h * out.w > INT32_MAX - TensorTiling::kBehindPlane)
+    return fmt::format("{} planes of {} outputs, both are counted with 32 bits", spec.input.n * spec.weight.k,
                        out.h * out.w);
   if (image > INT32_MAX) return fmt::format("an image of {} elements, offsets inside one have 32 bits", image);
   // Runs end in rows behind the last, whose input rows are computed and not read.
   const std::int64_t rows = out.h + kMostColumns / TensorTiling::pitch(spec) + 2;
-  const std::int64_t last_row = rows * spec.stride.h + (spec.filter.r - 1) * spec.dilation.h;
+  const std::int64_t last_row = rows * spec.stride.h + (spec.weight.r - 1) * spec.dilation.h;
   const std::int64_t row_elements = spec.input.w * (spec.input_layout == Layout::nhwc ? spec.input.c : 1);
   if (last_row > INT32_MAX / row_elements)
     return fmt::format("input row {} of {} elements, offsets inside an image have 32 bits", last_row, row_elements);
   if (TensorTiling::packing_bytes(spec, {.channels = 1}) > TensorTiling::kMostPackingBytes)
-    return fmt::format("a filter of {}x{} taps, more than a block packs at a time", spec.filter.r, spec.filter.s);
+    return fmt::format("a filter of {}x{} taps, more than a block packs at a time", spec.weight.r, spec.weight.s);
   return {};
 }
 
@@ -60,7 +60,7 @@ class Search {
     using Share = TensorTiling::Share;
     for (const auto& [share, block_k] : {std::pair{Share::tile, 128}, std::pair{Share::tile, 64},
                                          std::pair{Share::turns, 64}, std::pair{Share::steps, 64}}) {
-      if (block_k == 128 && spec_.filter.k / spec_.groups <= 64) continue;
+      if (block_k == 128 && spec_.weight.k / spec_.groups <= 64) continue;
       // can_share_steps() says so, too, but only of each tiling.
       if (share == Share::steps && spec_.output_layout == Layout::nhwc) continue;
       for (int columns = kMostColumns; columns >= 16; columns -= 8) runs({.share = share, .block_k = block_k}, columns);
@@ -73,9 +73,9 @@ class Search {
   void runs(TensorTiling tiling, int columns) {
     tiling.columns = columns;
     filter_rows(tiling, 1);
-    if (spec_.filter.r > 1 && spec_.stride.h == 1 && spec_.stride.w == 1 &&
-        spec_.filter.r * spec_.filter.s <= kMostTapsOfStep)
-      filter_rows(tiling, static_cast<int>(spec_.filter.r));
+    if (spec_.weight.r > 1 && spec_.stride.h == 1 && spec_.stride.w == 1 &&
+        spec_.weight.r * spec_.weight.s <= kMostTapsOfStep)
+      filter_rows(tiling, static_cast<int>(spec_.weight.r));
   }
 
   void filter_rows(TensorTiling tiling, int rows) {
@@ -129,11 +129,11 @@ class Search {
   }
 
   void slices(TensorTiling tiling) {
-    const std::int64_t all = ceil_div(spec_.filter.c, TensorTiling::slice_channels(spec_));
+    const std::int64_t all = ceil_div(spec_.weight.c, TensorTiling::slice_channels(spec_));
     for (const int slices : {1, 2, 4, 8}) {
       if (slices == 1 ? all > 1 : all == 1 || slices > round_up(all, 2)) continue;
       tiling.slices = slices;
-      const std::int64_t chunk_bytes = std::min<std::int64_t>(tiling.chunk_channels(spec_), spec_.filter.c) *
+      const std::int64_t chunk_bytes = std::min<std::int64_t>(tiling.chunk_channels(spec_), spec_.weight.c) *
                                        spec_.input.h * spec_.input.w * element_bytes(spec_.dtype);
       if (chunk_bytes > INT32_MAX) {
         why_ = fmt::format("a step's channels span {} bytes of x, offsets inside them have 32 bits", chunk_bytes);

@@ -125,7 +125,7 @@ std::int64_t TensorPrice::load_copied(const TensorTiling& tiling) const {
     const std::int64_t warp = convert + (tiling.copies_ahead == 1 ? kBoxLatency : kNextBoxLatency);
     return std::max(warp / kLoadingWarps, bytes / kL2BoxBytesPerCycle);
   }
-  const std::int64_t channels = std::min<std::int64_t>(tiling.chunk_channels(spec_), spec_.filter.c);
+  const std::int64_t channels = std::min<std::int64_t>(tiling.chunk_channels(spec_), spec_.weight.c);
   const std::int64_t copies = runs * (tiling.images > 0 ? tiling.images : channels);
   const std::int64_t warp =
       copies * kCopyIssue + convert + (tiling.copies_ahead == 1 ? kCopyLatency : kNextCopyLatency);
@@ -139,10 +139,10 @@ std::int64_t TensorPrice::load_by_lanes(const TensorTiling& tiling) const {
   const std::int64_t loads = TensorTiling::loads_vectors(spec_) ? 1 : tiling.chunk_channels(spec_);
   // A chunk has a step per filter row; the first brings most of the pixels to L2.
   const bool few = ceil_div(tiling.tiles(spec_), target_.sm_count) <= 2;
-  const std::int64_t latency = kLoadLatency + (few ? kFirstTouch * tiling.filter_rows / spec_.filter.r : 0);
+  const std::int64_t latency = kLoadLatency + (few ? kFirstTouch * tiling.filter_rows / spec_.weight.r : 0);
   // Less than 64 bytes at a time, of pixels that have many.
   const bool narrow =
-      TensorTiling::loads_vectors(spec_) && tiling.slices < 4 && 4 * tiling.chunk_channels(spec_) <= spec_.filter.c;
+      TensorTiling::loads_vectors(spec_) && tiling.slices < 4 && 4 * tiling.chunk_channels(spec_) <= spec_.weight.c;
   // Lanes that are a stride apart ask for as many more sectors.
   const std::int64_t apart = TensorTiling::loads_vectors(spec_) ? 1 : std::min<std::int64_t>(spec_.stride.w, 8);
   const std::int64_t issue = loads * (kLoadIssue + (apart - 1) * kStridedIssue) + kPixelIssue;
@@ -157,7 +157,7 @@ std::int64_t TensorPrice::load_by_lanes(const TensorTiling& tiling) const {
   const std::int64_t width =
       phases < spec_.stride.w ? std::min(spec_.stride.w, kSectorBytes / element_bytes(spec_.dtype)) : 1;
   const std::int64_t pixel_bytes = runs * phases * tiling.run_pixels(spec_) * width *
-                                   std::min<std::int64_t>(tiling.chunk_channels(spec_), spec_.filter.c) *
+                                   std::min<std::int64_t>(tiling.chunk_channels(spec_), spec_.weight.c) *
                                    element_bytes(spec_.dtype);
   return std::max(warp / teams, (pixel_bytes + weight_bytes) / kL2BytesPerCycle);
 }
@@ -282,7 +282,7 @@ std::int64_t TensorPrice::of(const TensorTiling& tiling, std::int64_t tiles) con
   // Runs of vectors that do not start at the same places within 64 bytes.
   const bool scattered = !nhwc && tiling.images == 0 && !tiling.stores_bulk(spec_) && bytes_of_window % 64 != 0;
   // Where rows come again for the next filter row, more copies in flight only compete with stores.
-  const bool competing = tiling.copies_ahead > 1 && spec_.filter.r > tiling.filter_rows;
+  const bool competing = tiling.copies_ahead > 1 && spec_.weight.r > tiling.filter_rows;
   bytes += (tiling.tiles_k(spec_) - 1) * input_bytes() * kAgainPercent / 100;
   bytes += bytes * ((scattered ? kScatteredPercent : 0) + (competing ? kCompetingPercent : 0)) / 100;
   // Warpgroups that take tiles in turn store the channels of a run at different times.

@@ -44,7 +44,7 @@ int TensorTiling::slice_channels(const ConvSpec& spec) {
 }
 
 std::int64_t TensorTiling::row_reach(const ConvSpec& spec) {
-  return (spec.filter.s - 1) * spec.dilation.w / spec.stride.w;
+  return (spec.weight.s - 1) * spec.dilation.w / spec.stride.w;
 }
 
 bool TensorTiling::loads_pairs(const ConvSpec& spec) {
@@ -54,7 +54,7 @@ bool TensorTiling::loads_pairs(const ConvSpec& spec) {
 }
 
 bool TensorTiling::loads_vectors(const ConvSpec& spec) {
-  return spec.input_layout == Layout::nhwc && spec.filter.c % slice_channels(spec) == 0;
+  return spec.input_layout == Layout::nhwc && spec.weight.c % slice_channels(spec) == 0;
 }
 
 std::int64_t TensorTiling::load_items(const ConvSpec& spec) const {
@@ -67,19 +67,19 @@ int TensorTiling::phase_of(const ConvSpec& spec, std::int64_t s) {
   return static_cast<int>(s * spec.dilation.w % spec.stride.w);
 }
 
-int TensorTiling::phases(const ConvSpec& spec) { return residues(spec.filter.s, spec.dilation.w, spec.stride.w); }
+int TensorTiling::phases(const ConvSpec& spec) { return residues(spec.weight.s, spec.dilation.w, spec.stride.w); }
 
-int TensorTiling::row_phases(const ConvSpec& spec) { return residues(spec.filter.r, spec.dilation.h, spec.stride.h); }
+int TensorTiling::row_phases(const ConvSpec& spec) { return residues(spec.weight.r, spec.dilation.h, spec.stride.h); }
 
 std::int64_t TensorTiling::tap_place(const ConvSpec& spec, int tap) {
-  const std::int64_t r = tap / spec.filter.s, s = tap % spec.filter.s;
+  const std::int64_t r = tap / spec.weight.s, s = tap % spec.weight.s;
   return r * spec.dilation.h * pitch(spec) + s * spec.dilation.w / spec.stride.w;
 }
 
 std::vector<int> TensorTiling::tap_order(const ConvSpec& spec) const {
   std::vector<int> order(static_cast<std::size_t>(taps(spec)));
   std::iota(order.begin(), order.end(), 0);
-  const auto place = [&spec](int tap) { return std::pair{phase_of(spec, tap % spec.filter.s), tap_place(spec, tap)}; };
+  const auto place = [&spec](int tap) { return std::pair{phase_of(spec, tap % spec.weight.s), tap_place(spec, tap)}; };
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return place(a) < place(b); });
   return order;
 }
@@ -103,7 +103,7 @@ int TensorTiling::row_ends(const ConvSpec& spec) const {
 }
 
 std::int64_t TensorTiling::pitch(const ConvSpec& spec) {
-  const std::int64_t span = (spec.filter.s - 1) * spec.dilation.w;
+  const std::int64_t span = (spec.weight.s - 1) * spec.dilation.w;
   const std::int64_t shared =
       shared_padding_pitch(output_shape(spec).w, spec.input.w, spec.padding.left, span, spec.stride.w);
   return loads_pairs(spec) ? round_up(shared, 2) : shared;
@@ -122,10 +122,10 @@ std::int64_t TensorTiling::reach(const ConvSpec& spec) const {
 bool TensorTiling::can_walk_pixels(const ConvSpec& spec) const {
   if (slices == 1 || run_pixels(spec) > TensorMapShape::kMostWalkedPixels) return false;
   if (!transposes_pixels() && !loads_vectors(spec)) return false;
-  if (spec.groups > 1 && spec.filter.c % chunk_channels(spec) != 0) return false;
+  if (spec.groups > 1 && spec.weight.c % chunk_channels(spec) != 0) return false;
   const std::array<std::int64_t, 2> lower = walk_lower(spec), upper = walk_upper(spec);
   return std::max(spec.stride.h, spec.stride.w) <= TensorMapShape::kMostWalkedStride &&
-         std::max((spec.filter.r - 1) * spec.dilation.h, std::int64_t{phases(spec) - 1}) <=
+         std::max((spec.weight.r - 1) * spec.dilation.h, std::int64_t{phases(spec) - 1}) <=
              TensorMapShape::kMostWalkedOffset &&
          std::min({lower[0], lower[1], upper[0], upper[1]}) >= TensorMapShape::kLeastCorner &&
          std::max({lower[0], lower[1], upper[0], upper[1]}) <= TensorMapShape::kMostCorner;
@@ -147,8 +147,8 @@ bool TensorTiling::can_store_boxes(const ConvSpec& spec) const {
     return false;
   const TensorShape out = output_shape(spec);
   // Rows are whole, and a tile has no channels of another group.
-  if (spec.filter.k / spec.groups % (spec.groups > 1 ? block_k : box_row_channels(spec)) != 0) return false;
-  return out.h * out.w * spec.filter.k * element_bytes(spec.dtype) < TensorMapShape::kMostStride &&
+  if (spec.weight.k / spec.groups % (spec.groups > 1 ? block_k : box_row_channels(spec)) != 0) return false;
+  return out.h * out.w * spec.weight.k * element_bytes(spec.dtype) < TensorMapShape::kMostStride &&
          out.n * out.h <= INT32_MAX && out.h * run_row(spec) <= INT32_MAX - kBehindPlane;
 }
 
@@ -157,7 +157,7 @@ bool TensorTiling::copies_fit(const ConvSpec& spec) const {
   const std::int64_t vector = kRowBytes / element_bytes(spec.dtype), input_plane = spec.input.h * spec.input.w;
   if (images == 0) return input_plane % vector == 0;
   // Planes of consecutive channels are one copy.
-  return spec.filter.c * input_plane % vector == 0 && slice_channels(spec) * input_plane % vector == 0;
+  return spec.weight.c * input_plane % vector == 0 && slice_channels(spec) * input_plane % vector == 0;
 }
 
 bool TensorTiling::maps_pixels(const ConvSpec& spec) const {
@@ -166,7 +166,7 @@ bool TensorTiling::maps_pixels(const ConvSpec& spec) const {
 }
 
 bool TensorTiling::copies_rows(const ConvSpec& spec) const {
-  if (!maps_pixels(spec) || spec.filter.r > 1 || spec.stride.h == 1 || spec.padding.top % spec.stride.h != 0)
+  if (!maps_pixels(spec) || spec.weight.r > 1 || spec.stride.h == 1 || spec.padding.top % spec.stride.h != 0)
     return false;
   return spec.input.w * element_bytes(spec.dtype) % kRowBytes == 0 &&
          std::max(spec.input.w, raw_rows(spec)) <= TensorMapShape::kMostBox;
@@ -206,13 +206,13 @@ std::int64_t TensorTiling::raw_run_elements(const ConvSpec& spec) const {
 std::int64_t TensorTiling::units(const ConvSpec& spec) const { return round_up(taps(spec) * slices, 2); }
 
 std::int64_t TensorTiling::steps(const ConvSpec& spec) const {
-  return ceil_div(spec.filter.c, chunk_channels(spec)) * (spec.filter.r / filter_rows);
+  return ceil_div(spec.weight.c, chunk_channels(spec)) * (spec.weight.r / filter_rows);
 }
 
 std::int64_t TensorTiling::steps_of_split(const ConvSpec& spec) const { return ceil_div(steps(spec), splits); }
 
 std::int64_t TensorTiling::tiles_k(const ConvSpec& spec) const {
-  return ceil_div(spec.filter.k / spec.groups, block_k);
+  return ceil_div(spec.weight.k / spec.groups, block_k);
 }
 
 std::int64_t TensorTiling::tiles_of_plane(const ConvSpec& spec) const {
@@ -228,8 +228,8 @@ std::int64_t TensorTiling::tiles(const ConvSpec& spec) const {
 }
 
 bool TensorTiling::can_take_raw_weights(const ConvSpec& spec) const {
-  const std::int64_t all_taps = taps(spec), row = spec.filter.c * all_taps;
-  if (filter_rows != spec.filter.r || row * element_bytes(spec.dtype) % kRowBytes != 0 || row > INT32_MAX) return false;
+  const std::int64_t all_taps = taps(spec), row = spec.weight.c * all_taps;
+  if (filter_rows != spec.weight.r || row * element_bytes(spec.dtype) % kRowBytes != 0 || row > INT32_MAX) return false;
   if (all_taps == 1) return slices == 8;  // rows are swizzled
   if (spec.dtype != DataType::f32 || spec.input_layout != Layout::nchw) return false;
   // An even number of taps, or rows of whole lines, would cause bank conflicts.
@@ -250,7 +250,7 @@ bool TensorTiling::can_share_steps(const ConvSpec& spec) const {
 }
 
 std::int64_t TensorTiling::partial_sum_stride(const ConvSpec& spec) const {
-  return round_up(spec.input.n * spec.filter.k * plane(spec), 64);
+  return round_up(spec.input.n * spec.weight.k * plane(spec), 64);
 }
 
 std::int64_t TensorTiling::partial_sum_bytes(const ConvSpec& spec) const {

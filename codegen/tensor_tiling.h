@@ -152,7 +152,7 @@ struct TensorTiling {
   static Transposition transposition(const ConvSpec& spec);
   /// Units (a tap of a slice) of one step, rounded up to a whole number of multiplications.
   std::int64_t units(const ConvSpec& spec) const;
-  std::int64_t taps(const ConvSpec& spec) const { return filter_rows * spec.filter.s; }  ///< of a step
+  std::int64_t taps(const ConvSpec& spec) const { return filter_rows * spec.weight.s; }  ///< of a step
   std::int64_t weight_bytes(const ConvSpec& spec) const { return units(spec) * block_k * 16; }
   /// Of those, what comes to a stage.
   std::int64_t stage_weight_bytes(const ConvSpec& spec) const {

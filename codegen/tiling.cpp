@@ -8,12 +8,12 @@
 namespace jitconv::codegen {
 
 int DirectTiling::input_rows(const ConvSpec& spec) const {
-  return static_cast<int>((block_p() - 1) * spec.stride.h + (spec.filter.r - 1) * spec.dilation.h + 1);
+  return static_cast<int>((block_p() - 1) * spec.stride.h + (spec.weight.r - 1) * spec.dilation.h + 1);
 }
 
 int DirectTiling::window(const ConvSpec& spec) const {
   return static_cast<int>(
-      round_up(column_shift + (thread_q - 1) * spec.stride.w + (spec.filter.s - 1) * spec.dilation.w + 1, 4));
+      round_up(column_shift + (thread_q - 1) * spec.stride.w + (spec.weight.s - 1) * spec.dilation.w + 1, 4));
 }
 
 std::int64_t DirectTiling::input_stage_floats(const ConvSpec& spec) const {
@@ -21,7 +21,7 @@ std::int64_t DirectTiling::input_stage_floats(const ConvSpec& spec) const {
 }
 
 std::int64_t DirectTiling::weight_stage_floats(const ConvSpec& spec) const {
-  return round_up(chunk_c * spec.filter.r * spec.filter.s * weight_pitch, 32);
+  return round_up(chunk_c * spec.weight.r * spec.weight.s * weight_pitch, 32);
 }
 
 std::int64_t DirectTiling::store_stage_floats() const {
@@ -30,7 +30,7 @@ std::int64_t DirectTiling::store_stage_floats() const {
 
 int DirectTiling::store_vector(const ConvSpec& spec) const {
   const std::int64_t limit = std::min<std::int64_t>(16, spec.alignment) / element_bytes(spec.dtype);
-  const std::int64_t group_k = spec.filter.k / spec.groups;
+  const std::int64_t group_k = spec.weight.k / spec.groups;
   std::int64_t vector = limit;
   while (thread_k % vector != 0 || group_k % vector != 0) vector /= 2;
   return static_cast<int>(vector);
@@ -44,12 +44,12 @@ std::int64_t DirectTiling::shared_bytes(const ConvSpec& spec) const {
 }
 
 int DepthwiseTiling::input_rows(const ConvSpec& spec) const {
-  return static_cast<int>((tile_p() - 1) * spec.stride.h + (spec.filter.r - 1) * spec.dilation.h + 1);
+  return static_cast<int>((tile_p() - 1) * spec.stride.h + (spec.weight.r - 1) * spec.dilation.h + 1);
 }
 
 int DepthwiseTiling::window(const ConvSpec& spec) const {
   return static_cast<int>(
-      round_up(column_shift + (thread_q - 1) * spec.stride.w + (spec.filter.s - 1) * spec.dilation.w + 1, 4));
+      round_up(column_shift + (thread_q - 1) * spec.stride.w + (spec.weight.s - 1) * spec.dilation.w + 1, 4));
 }
 
 std::int64_t DepthwiseTiling::input_floats(const ConvSpec& spec) const {
@@ -61,14 +61,14 @@ int DepthwiseTiling::store_vector(const ConvSpec& spec) const {
 }
 
 std::int64_t DepthwiseTiling::store_first_float(const ConvSpec& spec) const {
-  const std::int64_t multiplier = spec.filter.k / spec.groups;
+  const std::int64_t multiplier = spec.weight.k / spec.groups;
   if (multiplier == 1) return 0;
-  return round_up(input_floats(spec) + planes * multiplier * spec.filter.r * spec.filter.s, 4);
+  return round_up(input_floats(spec) + planes * multiplier * spec.weight.r * spec.weight.s, 4);
 }
 
 std::int64_t DepthwiseTiling::shared_bytes(const ConvSpec& spec, const TensorShape& out) const {
-  const std::int64_t multiplier = spec.filter.k / spec.groups;
-  const std::int64_t loaded = input_floats(spec) + planes * multiplier * spec.filter.r * spec.filter.s;
+  const std::int64_t multiplier = spec.weight.k / spec.groups;
+  const std::int64_t loaded = input_floats(spec) + planes * multiplier * spec.weight.r * spec.weight.s;
   std::int64_t staged = 0;
   if (store == Store::flat) staged = (planes > 1 ? planes * out.h : tile_p()) * out.w + 16 / element_bytes(spec.dtype);
   if (store == Store::rows) staged = std::int64_t{tile_p()} * tile_q();
@@ -76,7 +76,7 @@ std::int64_t DepthwiseTiling::shared_bytes(const ConvSpec& spec, const TensorSha
 }
 
 std::int64_t FallbackTiling::tiles_k(const ConvSpec& spec) const {
-  return ceil_div(spec.filter.k / spec.groups, thread_k);
+  return ceil_div(spec.weight.k / spec.groups, thread_k);
 }
 
 }  // namespace jitconv::codegen

@@ -53,7 +53,7 @@ static void *copy_to_device(const float *values, int64_t count) {
 static double reference(const jitconv_spec *spec, const float *x, const float *w, const float *b, const int64_t at[4],
                         double *magnitude) {
   const int64_t channels = spec->input[1], height = spec->input[2], width = spec->input[3];
-  const int64_t rows = spec->filter[2], columns = spec->filter[3];
+  const int64_t rows = spec->weight[2], columns = spec->weight[3];
   double sum = (double)b[at[1]];
   *magnitude = fabs(sum);
   for (int64_t c = 0; c < channels; ++c) {
@@ -75,7 +75,7 @@ static double reference(const jitconv_spec *spec, const float *x, const float *w
 /* How many sampled outputs are further from the reference than TF32 can explain; docs/accuracy.md derives the bound. */
 static int wrong_outputs(const jitconv_spec *spec, const float *x, const float *w, const float *b, const float *y,
                          const int64_t out[4]) {
-  const double length = (double)(spec->filter[1] * spec->filter[2] * spec->filter[3]);
+  const double length = (double)(spec->weight[1] * spec->weight[2] * spec->weight[3]);
   const double relative_bound = 1.01 * (ldexp(1, -10) + (length + 2) * ldexp(1, -22));
   int wrong = 0;
   for (int i = 0; i < kSamples; ++i) {
@@ -94,9 +94,9 @@ int main(int argc, char **argv) {
   jitconv_spec spec;
   check(jitconv_spec_init(&spec, sizeof spec));
   const int64_t input[4] = {on_host ? 1 : 8, 32, on_host ? 8 : 512, on_host ? 32 : 512}; /* N, C, H, W */
-  const int64_t filter[4] = {64, 32, 5, 9};                                              /* K, C/groups, R, S */
+  const int64_t weight[4] = {64, 32, 5, 9};                                              /* K, C/groups, R, S */
   memcpy(spec.input, input, sizeof input);
-  memcpy(spec.filter, filter, sizeof filter);
+  memcpy(spec.weight, weight, sizeof weight);
   spec.padding[0] = spec.padding[1] = 4;  /* top, bottom */
   spec.padding[2] = spec.padding[3] = 12; /* left, right: y is as large as x */
   spec.dilation[0] = 2;
@@ -111,11 +111,11 @@ int main(int argc, char **argv) {
   if (!on_host) device_open();
   int64_t output[4];
   check(jitconv_output_shape(&spec, output));
-  float *const x = random_values(elements(input)), *const w = random_values(elements(filter));
-  float *const b = random_values(filter[0]), *const y = allocate(elements(output));
+  float *const x = random_values(elements(input)), *const w = random_values(elements(weight));
+  float *const b = random_values(weight[0]), *const y = allocate(elements(output));
   jitconv_launch_args args = {.struct_size = sizeof args};
-  void *const device_x = copy_to_device(x, elements(input)), *const device_w = copy_to_device(w, elements(filter));
-  void *const device_b = copy_to_device(b, filter[0]);
+  void *const device_x = copy_to_device(x, elements(input)), *const device_w = copy_to_device(w, elements(weight));
+  void *const device_b = copy_to_device(b, weight[0]);
   args.x = device_x;
   args.w = device_w;
   args.bias = device_b;
@@ -130,7 +130,7 @@ int main(int argc, char **argv) {
   device_start();
   for (int i = 0; i < launches; ++i) check(jitconv_kernel_launch(kernel, NULL, &args));
   const double ms = device_stop() / launches;
-  const double flop = 2.0 * (double)(elements(output) * filter[1] * filter[2] * filter[3]);
+  const double flop = 2.0 * (double)(elements(output) * weight[1] * weight[2] * weight[3]);
   printf("%s%.3f ms, %.4g TFLOP/s, %d of %d sampled outputs wrong\n", jitconv_kernel_explain(kernel), ms,
          flop / ms * 1e-9, wrong, kSamples);
 

@@ -12,7 +12,7 @@ int main(int argc, char** argv) try {
   jitconv::ConvSpec spec;
   spec.input = {8, 32, 512, 512};  // N, C, H, W
   if (on_host) spec.input = {1, 32, 8, 32};
-  spec.filter = {64, 32, 5, 9};  // K, C/groups, R, S
+  spec.weight = {64, 32, 5, 9};  // K, C/groups, R, S
   spec.padding = {4, 12};        // vertical, horizontal: y is as large as x
   spec.dilation = {2, 3};
   spec.math = jitconv::MathMode::tf32;  // fp32 tensors run on tensor cores only with this; the default is fp32
@@ -23,8 +23,8 @@ int main(int argc, char** argv) try {
   if (!on_host) device_open();
   const jitconv::TensorShape output = jitconv::output_shape(spec);
   const std::vector<float> x = random_values(spec.input.n * spec.input.c * spec.input.h * spec.input.w);
-  const std::vector<float> w = random_values(spec.filter.k * spec.filter.c * spec.filter.r * spec.filter.s);
-  const std::vector<float> b = random_values(spec.filter.k);
+  const std::vector<float> w = random_values(spec.weight.k * spec.weight.c * spec.weight.r * spec.weight.s);
+  const std::vector<float> b = random_values(spec.weight.k);
   std::vector<float> y(output.n * output.c * output.h * output.w);
   const DeviceBuffer device_x(x), device_w(w), device_b(b), device_y(y), workspace(kernel.workspace_bytes());
   const jitconv::LaunchArgs args{.x = device_x.data(),
@@ -41,7 +41,7 @@ int main(int argc, char** argv) try {
   device_start();
   for (int i = 0; i < launches; ++i) kernel.launch(nullptr, args);
   const double ms = device_stop() / launches;
-  const auto flop = static_cast<double>(2 * y.size() * spec.filter.c * spec.filter.r * spec.filter.s);
+  const auto flop = static_cast<double>(2 * y.size() * spec.weight.c * spec.weight.r * spec.weight.s);
   std::printf("%s%.3f ms, %.4g TFLOP/s, %d of 1000 sampled outputs wrong\n", kernel.explain().c_str(), ms,
               flop / ms * 1e-9, wrong);
   return wrong == 0 ? 0 : 1;

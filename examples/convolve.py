@@ -28,7 +28,7 @@ class Spec(ctypes.Structure):
         ("struct_size", ctypes.c_uint32),
         ("dtype", ctypes.c_int32),
         ("input", ctypes.c_int64 * 4),
-        ("filter", ctypes.c_int64 * 4),
+        ("weight", ctypes.c_int64 * 4),
         ("stride", ctypes.c_int64 * 2),
         ("padding", ctypes.c_int64 * 4),
         ("dilation", ctypes.c_int64 * 2),
@@ -178,19 +178,19 @@ def reference(spec, x, w, b, at):
     _, channels, height, width = spec.input
     terms = [b[k]]
     for c in range(channels):
-        for r in range(spec.filter[2]):
-            for s in range(spec.filter[3]):
+        for r in range(spec.weight[2]):
+            for s in range(spec.weight[3]):
                 row = p - spec.padding[0] + r * spec.dilation[0]
                 column = q - spec.padding[2] + s * spec.dilation[1]
                 if 0 <= row < height and 0 <= column < width:
-                    weight = w[((k * channels + c) * spec.filter[2] + r) * spec.filter[3] + s]
+                    weight = w[((k * channels + c) * spec.weight[2] + r) * spec.weight[3] + s]
                     terms.append(x[((n * channels + c) * height + row) * width + column] * weight)
     return sum(terms), sum(abs(term) for term in terms)
 
 
 def wrong_outputs(spec, x, w, b, y, shape):
     """How many sampled outputs are further from the reference than TF32 can explain: docs/accuracy.md has the bound."""
-    relative_bound = 1.01 * (2**-10 + (math.prod(spec.filter[1:]) + 2) * 2**-22)
+    relative_bound = 1.01 * (2**-10 + (math.prod(spec.weight[1:]) + 2) * 2**-22)
     wrong = 0
     for _ in range(SAMPLES):
         index, at = random.randrange(len(y)), []
@@ -208,7 +208,7 @@ def convolve(jitconv, on_host):
     spec = Spec()
     jitconv.spec_init(spec, ctypes.sizeof(spec))
     spec.input[:] = (1, 32, 8, 32) if on_host else (8, 32, 512, 512)  # N, C, H, W
-    spec.filter[:] = 64, 32, 5, 9  # K, C/groups, R, S
+    spec.weight[:] = 64, 32, 5, 9  # K, C/groups, R, S
     spec.padding[:] = 4, 4, 12, 12  # top, bottom, left, right: y is as large as x
     spec.dilation[:] = 2, 3
     spec.math = TF32  # fp32 tensors run on tensor cores only with this
@@ -221,7 +221,7 @@ def convolve(jitconv, on_host):
     memory = HostMemory() if on_host else GpuMemory()
     shape = (ctypes.c_int64 * 4)()
     jitconv.output_shape(spec, shape)
-    x, w, b = (random_values(count) for count in (math.prod(spec.input), math.prod(spec.filter), spec.filter[0]))
+    x, w, b = (random_values(count) for count in (math.prod(spec.input), math.prod(spec.weight), spec.weight[0]))
     args = LaunchArgs(
         struct_size=ctypes.sizeof(LaunchArgs),
         x=memory.copy_of(x),
@@ -236,7 +236,7 @@ def convolve(jitconv, on_host):
 
     launches = 1 if on_host else 20
     ms = memory.milliseconds(lambda: [jitconv.launch(kernel, None, args) for _ in range(launches)]) / launches
-    flop = 2 * math.prod(shape) * math.prod(spec.filter[1:])
+    flop = 2 * math.prod(shape) * math.prod(spec.weight[1:])
     print(f"{jitconv.explain(kernel).decode()}{ms:.3f} ms, {flop / ms * 1e-9:.4g} TFLOP/s, "
           f"{wrong} of {SAMPLES} sampled outputs wrong")
     jitconv.destroy(kernel)

@@ -47,7 +47,7 @@ inline int wrong_outputs(const jitconv::ConvSpec& spec, const std::vector<float>
                          const std::vector<float>& b, const std::vector<float>& y, int samples) {
   const auto [input_n, input_c, input_h, input_w] = spec.input;
   const jitconv::TensorShape out = jitconv::output_shape(spec);
-  const double length = static_cast<double>(input_c * spec.filter.r * spec.filter.s);
+  const double length = static_cast<double>(input_c * spec.weight.r * spec.weight.s);
   const double relative_bound = 1.01 * (0x1p-10 + (length + 2) * 0x1p-22);  // operands, then sums on tensor cores
   std::mt19937_64 generator(2);
   int wrong = 0;
@@ -57,13 +57,13 @@ inline int wrong_outputs(const jitconv::ConvSpec& spec, const std::vector<float>
                        n = at / (out.w * out.h * out.c);
     double sum = b[k], magnitude = std::fabs(sum);
     for (std::int64_t c = 0; c < input_c; ++c) {
-      for (std::int64_t r = 0; r < spec.filter.r; ++r) {
-        for (std::int64_t s = 0; s < spec.filter.s; ++s) {
+      for (std::int64_t r = 0; r < spec.weight.r; ++r) {
+        for (std::int64_t s = 0; s < spec.weight.s; ++s) {
           const std::int64_t row = p - spec.padding.top + r * spec.dilation.h;
           const std::int64_t column = q - spec.padding.left + s * spec.dilation.w;
           if (row < 0 || row >= input_h || column < 0 || column >= input_w) continue;
           const double product = double{x[((n * input_c + c) * input_h + row) * input_w + column]} *
-                                 double{w[((k * input_c + c) * spec.filter.r + r) * spec.filter.s + s]};
+                                 double{w[((k * input_c + c) * spec.weight.r + r) * spec.weight.s + s]};
           sum += product;
           magnitude += std::fabs(product);
         }

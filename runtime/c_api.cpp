@@ -180,7 +180,7 @@ ConvSpec to_spec(const jitconv_spec* from) {
   if (c.reserved != 0) refuse("reserved", "spec.reserved is " + std::to_string(c.reserved) + ", must be 0");
   ConvSpec spec;
   spec.input = {c.input[0], c.input[1], c.input[2], c.input[3]};
-  spec.filter = {c.filter[0], c.filter[1], c.filter[2], c.filter[3]};
+  spec.weight = {c.weight[0], c.weight[1], c.weight[2], c.weight[3]};
   spec.stride = {c.stride[0], c.stride[1]};
   spec.padding = {c.padding[0], c.padding[1], c.padding[2], c.padding[3]};
   spec.dilation = {c.dilation[0], c.dilation[1]};
@@ -203,7 +203,7 @@ jitconv_spec from_spec(const ConvSpec& spec) {
   return {sizeof(jitconv_spec),
           static_cast<std::int32_t>(spec.dtype),
           {spec.input.n, spec.input.c, spec.input.h, spec.input.w},
-          {spec.filter.k, spec.filter.c, spec.filter.r, spec.filter.s},
+          {spec.weight.k, spec.weight.c, spec.weight.r, spec.weight.s},
           {spec.stride.h, spec.stride.w},
           {spec.padding.top, spec.padding.bottom, spec.padding.left, spec.padding.right},
           {spec.dilation.h, spec.dilation.w},

@@ -40,8 +40,8 @@ LaunchRules::LaunchRules(const codegen::ConvPlan& plan) {
     return static_cast<std::uint64_t>(shape.n * shape.c * shape.h * shape.w * element);
   };
   extents_[kX] = tensor_bytes(spec.input);
-  extents_[kW] = static_cast<std::uint64_t>(spec.filter.k * spec.filter.c * spec.filter.r * spec.filter.s * element);
-  extents_[kBias] = spec.epilogue.bias ? static_cast<std::uint64_t>(spec.filter.k * element) : 0;
+  extents_[kW] = static_cast<std::uint64_t>(spec.weight.k * spec.weight.c * spec.weight.r * spec.weight.s * element);
+  extents_[kBias] = spec.epilogue.bias ? static_cast<std::uint64_t>(spec.weight.k * element) : 0;
   extents_[kResidual] = spec.epilogue.residual ? tensor_bytes(y) : 0;
   extents_[kY] = tensor_bytes(y);
   extents_[kPackedW] = static_cast<std::uint64_t>(plan.workspace.packed_weights);

@@ -104,7 +104,7 @@ std::string constants(const codegen::ConvPlan& plan, const KernelSource& source)
     text += ";\n";
   };
   line("kN = {}, kC = {}, kH = {}, kW = {}", spec.input.n, spec.input.c, spec.input.h, spec.input.w);
-  line("kK = {}, kFilterC = {}, kR = {}, kS = {}", spec.filter.k, spec.filter.c, spec.filter.r, spec.filter.s);
+  line("kK = {}, kFilterC = {}, kR = {}, kS = {}", spec.weight.k, spec.weight.c, spec.weight.r, spec.weight.s);
   line("kP = {}, kQ = {}", out.h, out.w);
   line("kStrideH = {}, kStrideW = {}", spec.stride.h, spec.stride.w);
   line("kPadTop = {}, kPadLeft = {}", spec.padding.top, spec.padding.left);

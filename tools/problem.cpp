@@ -39,8 +39,8 @@ Problem::Problem(Device& device, const ConvSpec& spec, check::DataKind kind, std
     : device_(device), spec_(spec), kind_(kind), seed_(seed), data_(check::make_data(spec, kind, seed)) {
   const std::int64_t outputs = check::element_count(output_shape(spec));
   x_ = make(check::element_count(spec.input), data_.x);
-  w_ = make(check::element_count(spec.filter), data_.w);
-  if (spec.epilogue.bias) bias_ = make(spec.filter.k, data_.bias);
+  w_ = make(check::element_count(spec.weight), data_.w);
+  if (spec.epilogue.bias) bias_ = make(spec.weight.k, data_.bias);
   if (spec.epilogue.residual) residual_ = make(outputs, data_.residual);
   y_bytes_ = outputs * element_bytes(spec.dtype);
   y_.buffer = Buffer(device, y_bytes_ + 2 * kGuardBytes + misalignment(spec));
@@ -58,8 +58,8 @@ Problem::Tensor Problem::make(std::int64_t count, const check::Fill& fill) {
 
 std::int64_t Problem::bytes_needed(const ConvSpec& spec, std::int64_t workspace_bytes) {
   const std::int64_t outputs = check::element_count(output_shape(spec));
-  const std::int64_t elements = check::element_count(spec.input) + check::element_count(spec.filter) + outputs +
-                                (spec.epilogue.bias ? spec.filter.k : 0) + (spec.epilogue.residual ? outputs : 0);
+  const std::int64_t elements = check::element_count(spec.input) + check::element_count(spec.weight) + outputs +
+                                (spec.epilogue.bias ? spec.weight.k : 0) + (spec.epilogue.residual ? outputs : 0);
   return elements * element_bytes(spec.dtype) + workspace_bytes + 8 * kGuardBytes;
 }
 
@@ -86,7 +86,7 @@ void Problem::prepare_reference(std::int64_t budget) {
   const std::int64_t fewest = 256, most = std::max<std::int64_t>(1 << 20, budget / 256);
   positions_ = check::sample_positions(spec_, std::clamp(budget / length, fewest, most), seed_);
   // Values that many outputs need are made once: all weights, and x unless a sample touches little of it.
-  const std::vector<float> w = check::values_of(data_.w, check::element_count(spec_.filter));
+  const std::vector<float> w = check::values_of(data_.w, check::element_count(spec_.weight));
   const std::int64_t inputs = check::element_count(spec_.input);
   std::vector<float> x;
   if (inputs <= static_cast<std::int64_t>(positions_.size()) * length) x = check::values_of(data_.x, inputs);

@@ -94,7 +94,7 @@ Axis tensor_rows(const codegen::TensorTiling& tiling, const ConvSpec& spec, cons
   }
   if (tiling.stores_boxes() && row % tiling.columns == 0) step = runs / std::gcd(runs, row / tiling.columns);
   Axis axis = spatial_axis(out.h, codegen::round_up(ceil_div(2 * run, row), step),
-                           {spec.input.h, spec.padding.top, spec.stride.h, (spec.filter.r - 1) * spec.dilation.h});
+                           {spec.input.h, spec.padding.top, spec.stride.h, (spec.weight.r - 1) * spec.dilation.h});
   if (axis.tile > out.h) return {out.h, out.h, 1};
   const auto wanted_are_enough = [&] {
     ConvSpec fewer_rows = spec;
@@ -126,9 +126,9 @@ Axes axes_of(const codegen::ConvPlan& plan) {
   }
   Axes axes{image_axis(spec, planes),
             spatial_axis(out.h, tile_p,
-                         {spec.input.h, spec.padding.top, spec.stride.h, (spec.filter.r - 1) * spec.dilation.h}),
+                         {spec.input.h, spec.padding.top, spec.stride.h, (spec.weight.r - 1) * spec.dilation.h}),
             spatial_axis(out.w, tile_q,
-                         {spec.input.w, spec.padding.left, spec.stride.w, (spec.filter.s - 1) * spec.dilation.w})};
+                         {spec.input.w, spec.padding.left, spec.stride.w, (spec.weight.s - 1) * spec.dilation.w})};
   if (const auto* tensor = std::get_if<codegen::TensorTiling>(&plan.tiling)) {
     axes.p = tensor_rows(*tensor, spec, out);
     axes.q = {out.w, out.w, 1};
@@ -173,7 +173,7 @@ std::int64_t blocks_of(const codegen::ConvPlan& full, const ConvSpec& spec) {
     return slabs * (pointwise->tiles(full.spec) * slabs > full.blocks ? ceil_div(tiles, 3) : tiles);
   }
   if (const auto* direct = std::get_if<codegen::DirectTiling>(&full.tiling)) {
-    return out.n * spec.groups * ceil_div(spec.filter.k / spec.groups, direct->block_k()) *
+    return out.n * spec.groups * ceil_div(spec.weight.k / spec.groups, direct->block_k()) *
            ceil_div(out.h, direct->block_p()) * ceil_div(out.w, direct->block_q());
   }
   if (const auto* depthwise = std::get_if<codegen::DepthwiseTiling>(&full.tiling)) {
@@ -272,7 +272,7 @@ std::int64_t multiply_adds(const ConvSpec& spec) {
 
 std::int64_t executed_multiply_adds(const codegen::ConvPlan& plan) {
   const ConvSpec& spec = plan.spec;
-  const std::int64_t taps = spec.filter.r * spec.filter.s, blocks = plan.blocks;
+  const std::int64_t taps = spec.weight.r * spec.weight.s, blocks = plan.blocks;
   if (const auto* tensor = std::get_if<codegen::TensorTiling>(&plan.tiling)) {
     const std::int64_t channels = std::int64_t{tensor->block_k} * tensor->runs();  // of a run, and again of the other
     return tensor->tiles(tensor->convolved_spec(spec)) / tensor->splits * channels * tensor->columns *
@@ -280,18 +280,18 @@ std::int64_t executed_multiply_adds(const codegen::ConvPlan& plan) {
   }
   if (const auto* pointwise = std::get_if<codegen::PointwiseTiling>(&plan.tiling)) {
     return pointwise->tiles(spec) * pointwise->block_pixels() * spec.groups * pointwise->tiles_k(spec) *
-           pointwise->block_k() * spec.filter.c;
+           pointwise->block_k() * spec.weight.c;
   }
   if (const auto* direct = std::get_if<codegen::DirectTiling>(&plan.tiling)) {
-    const std::int64_t channels = codegen::round_up(spec.filter.c, direct->chunk_c);
+    const std::int64_t channels = codegen::round_up(spec.weight.c, direct->chunk_c);
     return blocks * direct->block_k() * direct->block_p() * direct->block_q() * channels * taps;
   }
   if (const auto* depthwise = std::get_if<codegen::DepthwiseTiling>(&plan.tiling)) {
-    const std::int64_t multiplier = spec.filter.k / spec.groups;
+    const std::int64_t multiplier = spec.weight.k / spec.groups;
     return blocks * depthwise->planes * depthwise->tile_p() * depthwise->tile_q() * multiplier * taps;
   }
   if (const auto* fallback = std::get_if<codegen::FallbackTiling>(&plan.tiling))
-    return blocks * plan.threads * fallback->thread_k * fallback->thread_pixels * spec.filter.c * taps;
+    return blocks * plan.threads * fallback->thread_k * fallback->thread_pixels * spec.weight.c * taps;
   return 0;
 }
 

@@ -192,7 +192,7 @@ std::vector<NamedSpec> SpecOptions::chosen() const {
   if (chosen.empty()) chosen = state.described_or_all();
   for (NamedSpec& one : chosen) {
     state.apply_flags(one.spec);
-    if (one.spec.filter == FilterShape{}) throw UsageError("--spec: the text has no weight=K,C/groups,R,S");
+    if (one.spec.weight == WeightShape{}) throw UsageError("--spec: the text has no weight=K,C/groups,R,S");
     if (one.spec.input == TensorShape{}) throw UsageError("--spec: the text has no input=N,C,H,W");
     validate(one.spec);
   }

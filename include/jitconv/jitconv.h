@@ -74,7 +74,7 @@ typedef struct jitconv_spec {
   uint32_t struct_size;  /**< sizeof(jitconv_spec) */
   int32_t dtype;         /**< jitconv_dtype of every tensor */
   int64_t input[4];      /**< N, C, H, W */
-  int64_t filter[4];     /**< K, C/groups, R, S */
+  int64_t weight[4];     /**< K, C/groups, R, S */
   int64_t stride[2];     /**< vertical, horizontal */
   int64_t padding[4];    /**< top, bottom, left, right */
   int64_t dilation[2];   /**< vertical, horizontal */
@@ -146,7 +146,7 @@ JITCONV_C_API const char *jitconv_status_name(jitconv_status status);
  *  it has no memory for its answer. */
 JITCONV_C_API const char *jitconv_last_error(void);
 
-/** Sets struct_size to the given sizeof(jitconv_spec), input and filter to zero, and the other fields to the defaults
+/** Sets struct_size to the given sizeof(jitconv_spec), input and weight to zero, and the other fields to the defaults
  *  of jitconv::ConvSpec. JITCONV_INVALID_ARGUMENT if the size cannot be that of the struct. */
 JITCONV_C_API jitconv_status jitconv_spec_init(jitconv_spec *spec, size_t struct_size);
 

@@ -48,9 +48,9 @@ struct TensorShape {
 };
 
 /// The extents of w as PyTorch stores it, [k][c][r][s]: output channels, input channels / groups, rows, columns.
-struct FilterShape {
+struct WeightShape {
   std::int64_t k = 0, c = 0, r = 0, s = 0;
-  auto operator<=>(const FilterShape&) const = default;
+  auto operator<=>(const WeightShape&) const = default;
 };
 
 /// A vertical and a horizontal amount, in elements. One number sets both.
@@ -89,7 +89,7 @@ struct Epilogue {
 ///                                    q*stride.w - left + s*dilation.w] * w[k,c,r,s],   g = k / (K/groups).
 struct ConvSpec {
   TensorShape input;
-  FilterShape filter;
+  WeightShape weight;
   Size2 stride{1};
   Padding padding;
   Size2 dilation{1};
@@ -115,7 +115,7 @@ JITCONV_API TensorShape output_shape(const ConvSpec& spec);
 
 /// Throws SpecError (invalid_spec) if the convolution cannot be computed. The message names the field, its value and
 /// the rule. It refuses extents below 1 (N may be 0); any extent, stride, padding, dilation or padded extent above
-/// 2^31 - 1; channels that groups does not divide; a filter larger than the padded input; tensors of more than 2^62
+/// 2^31 - 1; channels that groups does not divide; a dilated filter larger than the padded input; tensors of more than 2^62
 /// bytes; enums out of range; clamp_min above clamp_max; a slope or clamp limit that is not finite; an alignment that
 /// is not a power of two from the element size to 256.
 JITCONV_API void validate(const ConvSpec& spec);

@@ -101,14 +101,14 @@ std::int64_t draw_channels(Draw& draw) {
 void draw_channels_of(Draw& draw, ConvSpec& spec) {
   if (draw.one_in(8)) {  // depthwise
     spec.groups = draw_channels(draw);
-    spec.filter.c = 1;
-    spec.filter.k = spec.groups * draw.of<std::int64_t>({1, 1, 1, 2, 3});
+    spec.weight.c = 1;
+    spec.weight.k = spec.groups * draw.of<std::int64_t>({1, 1, 1, 2, 3});
   } else {
     spec.groups = draw.one_in(5) ? draw.between(2, 6) : 1;
-    spec.filter.c = draw_channels(draw);
-    spec.filter.k = spec.groups * draw_channels(draw);
+    spec.weight.c = draw_channels(draw);
+    spec.weight.k = spec.groups * draw_channels(draw);
   }
-  spec.input.c = spec.groups * spec.filter.c;
+  spec.input.c = spec.groups * spec.weight.c;
 }
 
 Epilogue draw_epilogue(Draw& draw) {
@@ -131,11 +131,11 @@ void make_pointwise(Draw& draw, ConvSpec& spec) {
   spec.input_layout = spec.output_layout = Layout::nchw;
   spec.alignment = 16;
   if (spec.input.h * spec.input.w % 4 != 0) spec.input.w *= 4;
-  const std::int64_t group_k = spec.filter.k / spec.groups;
+  const std::int64_t group_k = spec.weight.k / spec.groups;
   spec.groups = std::min<std::int64_t>(spec.groups, 3);
-  spec.filter.c = 8 * draw.between(2, 12);
-  spec.filter.k = spec.groups * group_k;
-  spec.input.c = spec.groups * spec.filter.c;
+  spec.weight.c = 8 * draw.between(2, 12);
+  spec.weight.k = spec.groups * group_k;
+  spec.input.c = spec.groups * spec.weight.c;
 }
 
 /// Fewer images, channels, then rows and columns, until the limit is kept.
@@ -150,19 +150,19 @@ void limit_products(ConvSpec& spec, std::int64_t most) {
   };
   while (products(spec) > most) {
     if (halve(spec.input.n, 1)) continue;
-    std::int64_t group_k = spec.filter.k / spec.groups;
-    const std::int64_t least_h = least_extent(spec.filter.r, spec.dilation.h, spec.padding.top + spec.padding.bottom);
-    const std::int64_t least_w = least_extent(spec.filter.s, spec.dilation.w, spec.padding.left + spec.padding.right);
+    std::int64_t group_k = spec.weight.k / spec.groups;
+    const std::int64_t least_h = least_extent(spec.weight.r, spec.dilation.h, spec.padding.top + spec.padding.bottom);
+    const std::int64_t least_w = least_extent(spec.weight.s, spec.dilation.w, spec.padding.left + spec.padding.right);
     const bool smaller = spec.input.h >= spec.input.w ? halve(spec.input.h, least_h) || halve(spec.input.w, least_w)
                                                       : halve(spec.input.w, least_w) || halve(spec.input.h, least_h);
     if (smaller) continue;
-    if (!halve(group_k, 1) && !halve(spec.filter.c, 1) && !halve(spec.groups, 1)) {
+    if (!halve(group_k, 1) && !halve(spec.weight.c, 1) && !halve(spec.groups, 1)) {
       // Padding alone makes the outputs: a unit filter ends this.
-      spec.filter.r = spec.filter.s = 1;
+      spec.weight.r = spec.weight.s = 1;
       spec.padding = Padding();
     }
-    spec.filter.k = group_k * spec.groups;
-    spec.input.c = spec.filter.c * spec.groups;
+    spec.weight.k = group_k * spec.groups;
+    spec.input.c = spec.weight.c * spec.groups;
   }
 }
 
@@ -199,8 +199,8 @@ class Simplification {
     if (c < 1 || group_k < 1) return;
     add([&](ConvSpec& spec) {
       spec.groups = groups;
-      spec.filter.c = c;
-      spec.filter.k = group_k * groups;
+      spec.weight.c = c;
+      spec.weight.k = group_k * groups;
       spec.input.c = c * groups;
     });
   }
@@ -215,7 +215,7 @@ class Simplification {
 
 std::int64_t products(const ConvSpec& spec) {
   const TensorShape out = output_shape(spec);
-  return out.n * out.c * out.h * out.w * spec.filter.c * spec.filter.r * spec.filter.s;
+  return out.n * out.c * out.h * out.w * spec.weight.c * spec.weight.r * spec.weight.s;
 }
 
 ConvSpec edge_spec(std::uint64_t seed, std::int64_t most_products) {
@@ -231,14 +231,14 @@ ConvSpec edge_spec(std::uint64_t seed, std::int64_t most_products) {
   spec.input.n = draw.of<std::int64_t>({1, 1, 2, 3, 5, 17});
   spec.input.h = y.extent;
   spec.input.w = x.extent;
-  spec.filter.r = y.taps;
-  spec.filter.s = x.taps;
+  spec.weight.r = y.taps;
+  spec.weight.s = x.taps;
   spec.stride = {y.stride, x.stride};
   spec.padding = {y.before, y.after, x.before, x.after};
   spec.dilation = {y.dilation, x.dilation};
   if (draw.one_in(2)) {  // one-dimensional convolutions lie along either axis
     std::swap(spec.input.h, spec.input.w);
-    std::swap(spec.filter.r, spec.filter.s);
+    std::swap(spec.weight.r, spec.weight.s);
     std::swap(spec.stride.h, spec.stride.w);
     std::swap(spec.dilation.h, spec.dilation.w);
     spec.padding = {x.before, x.after, y.before, y.after};
@@ -271,18 +271,18 @@ codegen::ConvPlan edge_plan(std::uint64_t seed, const ConvSpec& spec, const Targ
 
 std::vector<ConvSpec> simpler_specs(const ConvSpec& spec) {
   Simplification simpler(spec);
-  const std::int64_t group_k = spec.filter.k / spec.groups;
+  const std::int64_t group_k = spec.weight.k / spec.groups;
   for (const std::int64_t groups : {std::int64_t{1}, spec.groups / 2, spec.groups - 1})
-    if (groups >= 1) simpler.set_channels(spec.filter.c, group_k, groups);
-  for (const std::int64_t c : {std::int64_t{1}, spec.filter.c / 2, spec.filter.c - 1})
+    if (groups >= 1) simpler.set_channels(spec.weight.c, group_k, groups);
+  for (const std::int64_t c : {std::int64_t{1}, spec.weight.c / 2, spec.weight.c - 1})
     simpler.set_channels(c, group_k, spec.groups);
   for (const std::int64_t k : {std::int64_t{1}, group_k / 2, group_k - 1})
-    simpler.set_channels(spec.filter.c, k, spec.groups);
+    simpler.set_channels(spec.weight.c, k, spec.groups);
   simpler.lower([](ConvSpec& s) -> std::int64_t& { return s.input.n; }, 1);
   simpler.lower([](ConvSpec& s) -> std::int64_t& { return s.input.h; }, 1);
   simpler.lower([](ConvSpec& s) -> std::int64_t& { return s.input.w; }, 1);
-  simpler.lower([](ConvSpec& s) -> std::int64_t& { return s.filter.r; }, 1);
-  simpler.lower([](ConvSpec& s) -> std::int64_t& { return s.filter.s; }, 1);
+  simpler.lower([](ConvSpec& s) -> std::int64_t& { return s.weight.r; }, 1);
+  simpler.lower([](ConvSpec& s) -> std::int64_t& { return s.weight.s; }, 1);
   simpler.lower([](ConvSpec& s) -> std::int64_t& { return s.stride.h; }, 1);
   simpler.lower([](ConvSpec& s) -> std::int64_t& { return s.stride.w; }, 1);
   simpler.lower([](ConvSpec& s) -> std::int64_t& { return s.dilation.h; }, 1);
@@ -292,8 +292,8 @@ std::vector<ConvSpec> simpler_specs(const ConvSpec& spec) {
   simpler.lower([](ConvSpec& s) -> std::int64_t& { return s.padding.left; }, 0);
   simpler.lower([](ConvSpec& s) -> std::int64_t& { return s.padding.right; }, 0);
   // A filter that needs its padding or its image shrinks together with them.
-  simpler.add([](ConvSpec& s) { --s.filter.r, --s.input.h; });
-  simpler.add([](ConvSpec& s) { --s.filter.s, --s.input.w; });
+  simpler.add([](ConvSpec& s) { --s.weight.r, --s.input.h; });
+  simpler.add([](ConvSpec& s) { --s.weight.s, --s.input.w; });
   simpler.add([](ConvSpec& s) { s.epilogue.activation = Activation::none; });
   simpler.add([](ConvSpec& s) { s.epilogue.residual = false; });
   simpler.add([](ConvSpec& s) { s.epilogue.bias = false; });

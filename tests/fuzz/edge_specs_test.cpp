@@ -40,14 +40,14 @@ TEST(EdgeSpecs, FavourTheEdges) {
     const ConvSpec s = edge_spec(seed, kProducts);
     narrow += std::min(s.input.h, s.input.w) <= 3;
     filter_beyond_image +=
-        s.dilation.w * (s.filter.s - 1) + 1 > s.input.w || s.dilation.h * (s.filter.r - 1) + 1 > s.input.h;
-    grouped += s.groups > 1 && s.filter.c > 1;
-    depthwise += s.groups > 1 && s.filter.c == 1;
-    few_channels += s.groups == 1 && s.filter.c <= 8;
+        s.dilation.w * (s.weight.s - 1) + 1 > s.input.w || s.dilation.h * (s.weight.r - 1) + 1 > s.input.h;
+    grouped += s.groups > 1 && s.weight.c > 1;
+    depthwise += s.groups > 1 && s.weight.c == 1;
+    few_channels += s.groups == 1 && s.weight.c <= 8;
     unaligned += s.alignment < 16;
     strided += s.stride != Size2(1);
     dilated += s.dilation != Size2(1);
-    large_filter += std::max(s.filter.r, s.filter.s) > 11;
+    large_filter += std::max(s.weight.r, s.weight.s) > 11;
     asymmetric += s.padding.top != s.padding.bottom || s.padding.left != s.padding.right;
     mixed_layouts += s.input_layout != s.output_layout;
     kinds.emplace(s.dtype, s.input_layout, s.output_layout, s.math);
@@ -79,7 +79,7 @@ TEST(EdgeSpecs, SimplerOnesAreValidAndSimpler) {
 TEST(EdgeSpecs, ShrinkFindsTheSmallestThatFails) {
   // A fault of images narrower than the filter's reach that have three channels or more.
   const auto fails = [](const ConvSpec& spec) {
-    return spec.filter.s > spec.input.w && spec.filter.c >= 3 && spec.dtype == DataType::f16;
+    return spec.weight.s > spec.input.w && spec.weight.c >= 3 && spec.dtype == DataType::f16;
   };
   int shrunk = 0;
   for (std::uint64_t seed = 0; seed < 2000; ++seed) {
@@ -87,7 +87,7 @@ TEST(EdgeSpecs, ShrinkFindsTheSmallestThatFails) {
     if (!fails(spec)) continue;
     const ConvSpec smallest = shrink(spec, fails, 1000);
     ++shrunk;
-    ASSERT_TRUE(smallest.filter == (FilterShape{1, 3, 1, 2}) && smallest.input == (TensorShape{1, 3, 1, 1}))
+    ASSERT_TRUE(smallest.weight == (WeightShape{1, 3, 1, 2}) && smallest.input == (TensorShape{1, 3, 1, 1}))
         << to_string(spec) << "\n"
         << to_string(smallest);
     ASSERT_EQ(smallest.epilogue.activation, Activation::none);

@@ -120,7 +120,7 @@ TEST(Architecture, UnknownToThisCompilerIsRefusedWithTheKnownOnes) {
   future.major = 99;
   ConvSpec spec;
   spec.input = {1, 4, 9, 9};
-  spec.filter = {4, 4, 3, 3};
+  spec.weight = {4, 4, 3, 3};
   try {
     compile(spec, future);
     FAIL() << "compiled for " << future.arch();

@@ -67,8 +67,8 @@ std::vector<codegen::ConvPlan> random_pointwise_plans() {
   while (plans.size() < kPointwisePlans) {
     ConvSpec spec;
     spec.groups = 1 + below(4) / 3;
-    spec.filter = {spec.groups * (1 + below(300)), 8 * (2 + below(60)), 1, 1};
-    spec.input = {1 + below(20), spec.filter.c * spec.groups, 1 + below(60), 4 * (1 + below(20))};
+    spec.weight = {spec.groups * (1 + below(300)), 8 * (2 + below(60)), 1, 1};
+    spec.input = {1 + below(20), spec.weight.c * spec.groups, 1 + below(60), 4 * (1 + below(20))};
     spec.math = MathMode::tf32;
     spec.epilogue.bias = below(2) == 1;
     spec.epilogue.residual = below(2) == 1;

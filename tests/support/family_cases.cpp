@@ -164,7 +164,7 @@ codegen::ConvPlan require_plan_for(const FamilyCase& wanted, const ConvSpec& spe
 }
 
 std::vector<DataType> types_of(const FamilyCase& family) {
-  const FilterShape& filter = family.spec.filter;
+  const WeightShape& filter = family.spec.weight;
   const bool shared_sums = family.share == codegen::TensorTiling::Share::steps && !family.split;
   // Of one tap, weights of any type are taken as they lie, if their rows are vectors.
   const bool raw_floats = family.raw_weights && (filter.r * filter.s > 1 || filter.c % 8 != 0);

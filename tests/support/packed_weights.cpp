@@ -115,7 +115,7 @@ std::vector<ConvPlan> layout_plans(const Target& target) {
 
 std::string packed_bytes_fault(tools::Device& device, const Kernel& kernel) {
   const ConvSpec& spec = kernel.spec();
-  const FilterShape& filter = spec.filter;
+  const WeightShape& filter = spec.weight;
   const auto& tiling = std::get<codegen::TensorTiling>(runtime::plan_of(kernel).tiling);
   const bool words = spec.dtype == DataType::f32;
   const std::size_t bytes = words ? 4 : 2;

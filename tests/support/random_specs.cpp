@@ -50,7 +50,7 @@ rc::Gen<ConvSpec> valid_specs(const SpecLimits& limits) {
     spec.groups = up_to(1, limits.groups);
     const std::int64_t in = up_to(1, limits.channels_per_group), out = up_to(1, limits.channels_per_group);
     spec.input = {*rc::gen::inRange<std::int64_t>(0, limits.batch + 1), in * spec.groups, y.extent, x.extent};
-    spec.filter = {out * spec.groups, in, y.taps, x.taps};
+    spec.weight = {out * spec.groups, in, y.taps, x.taps};
     spec.stride = {y.stride, x.stride};
     spec.padding = {y.before, y.after, x.before, x.after};
     spec.dilation = {y.dilation, x.dilation};

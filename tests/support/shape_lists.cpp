@@ -77,7 +77,7 @@ ShapeRow read_row(const Cells& cells) {
   spec.groups = cells.number("groups");
   spec.input = {cells.number("N"), cells.number("C"), cells.number("H"), cells.number("W")};
   const std::int64_t channels = spec.groups > 0 ? spec.input.c / spec.groups : 0;
-  spec.filter = {cells.number("K"), channels, cells.number("R"), cells.number("S")};
+  spec.weight = {cells.number("K"), channels, cells.number("R"), cells.number("S")};
   spec.stride = {cells.number("stride_h"), cells.number("stride_w")};
   spec.dilation = {cells.number("dil_h"), cells.number("dil_w")};
   const std::int64_t top = cells.number("pad_h"), left = cells.number("pad_w");

@@ -66,8 +66,8 @@ std::string special_values_fault(tools::Device& device, const Kernel& kernel, Re
   fill_tensors(device, spec, data, args, kernel.workspace_bytes());
 
   std::vector<float> x = check::values_of(data.x, check::element_count(spec.input));
-  std::vector<float> bias = check::values_of(data.bias, spec.filter.k);
-  const std::vector<float> w = check::values_of(data.w, check::element_count(spec.filter));
+  std::vector<float> bias = check::values_of(data.bias, spec.weight.k);
+  const std::vector<float> w = check::values_of(data.w, check::element_count(spec.weight));
   plant(spec, x);
   bias.back() = std::numeric_limits<float>::quiet_NaN();
   const auto upload = [&](const void* to, const std::vector<float>& values) {

@@ -62,8 +62,8 @@ struct Input {
 
 std::vector<Input> inputs_of(const ConvSpec& spec, const check::Data& data, const LaunchArgs& args) {
   std::vector<Input> inputs = {{"x", args.x, element_count(spec.input), &data.x},
-                               {"w", args.w, element_count(spec.filter), &data.w}};
-  if (spec.epilogue.bias) inputs.push_back({"bias", args.bias, spec.filter.k, &data.bias});
+                               {"w", args.w, element_count(spec.weight), &data.w}};
+  if (spec.epilogue.bias) inputs.push_back({"bias", args.bias, spec.weight.k, &data.bias});
   if (spec.epilogue.residual) inputs.push_back({"residual", args.residual, output_count(spec), &data.residual});
   return inputs;
 }
@@ -75,7 +75,7 @@ std::int64_t output_count(const ConvSpec& spec) { return element_count(output_sh
 std::int64_t tensor_bytes(const ConvSpec& spec) {
   const std::int64_t outputs = output_count(spec);
   return element_bytes(spec.dtype) *
-         (element_count(spec.input) + element_count(spec.filter) + outputs + (spec.epilogue.bias ? spec.filter.k : 0) +
+         (element_count(spec.input) + element_count(spec.weight) + outputs + (spec.epilogue.bias ? spec.weight.k : 0) +
           (spec.epilogue.residual ? outputs : 0));
 }
 
@@ -85,9 +85,9 @@ LaunchArgs place_tensors(Arena& arena, const ConvSpec& spec, std::int64_t worksp
   arena.reset(tensor_bytes(spec) + workspace_bytes + packed_weight_bytes, /*tensors=*/7);
   LaunchArgs args;
   args.x = arena.add("x", element_count(spec.input) * size, spec.alignment);
-  args.w = arena.add("w", element_count(spec.filter) * size, spec.alignment);
+  args.w = arena.add("w", element_count(spec.weight) * size, spec.alignment);
   args.y = arena.add("y", outputs * size, spec.alignment);
-  if (spec.epilogue.bias) args.bias = arena.add("bias", spec.filter.k * size, spec.alignment);
+  if (spec.epilogue.bias) args.bias = arena.add("bias", spec.weight.k * size, spec.alignment);
   if (spec.epilogue.residual) args.residual = arena.add("residual", outputs * size, spec.alignment);
   args.workspace = arena.add("workspace", workspace_bytes, 256);
   args.packed_w = arena.add("packed_w", packed_weight_bytes, 256);
@@ -156,7 +156,7 @@ Reference make_reference(const ConvSpec& spec, check::DataKind kind, std::uint64
     std::vector<float> x, w;
     check::Operands operands(result.data);
     if (worth_keeping(element_count(spec.input))) operands.x = x = values(result.data.x, element_count(spec.input));
-    if (worth_keeping(element_count(spec.filter))) operands.w = w = values(result.data.w, element_count(spec.filter));
+    if (worth_keeping(element_count(spec.weight))) operands.w = w = values(result.data.w, element_count(spec.weight));
     result.expected = serial_reference(spec, operands, result.positions);
     if (!mostly_zero(result.expected)) break;
   }

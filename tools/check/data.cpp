@@ -107,10 +107,10 @@ Data make_data(const ConvSpec& spec, DataKind kind, std::uint64_t seed) {
   return data;
 }
 
-std::int64_t reduction_length(const ConvSpec& spec) { return spec.filter.c * spec.filter.r * spec.filter.s; }
+std::int64_t reduction_length(const ConvSpec& spec) { return spec.weight.c * spec.weight.r * spec.weight.s; }
 
 std::int64_t element_count(const TensorShape& shape) { return shape.n * shape.c * shape.h * shape.w; }
-std::int64_t element_count(const FilterShape& shape) { return shape.k * shape.c * shape.r * shape.s; }
+std::int64_t element_count(const WeightShape& shape) { return shape.k * shape.c * shape.r * shape.s; }
 
 void fill_elements(const Fill& fill, std::int64_t first, std::span<std::byte> out) {
   const std::int64_t size = element_bytes(fill.type);

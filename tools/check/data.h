@@ -48,7 +48,7 @@ std::int64_t reduction_length(const ConvSpec& spec);
 
 /// Elements of a tensor.
 std::int64_t element_count(const TensorShape& shape);
-std::int64_t element_count(const FilterShape& shape);
+std::int64_t element_count(const WeightShape& shape);
 
 /// Elements first, first + 1, ... as they lie in memory, in as many threads as the machine has; out.size() is a
 /// multiple of the element size.

@@ -47,18 +47,18 @@ TensorShape locate(const TensorShape& shape, Layout layout, std::int64_t positio
 Expected one_output(const ConvSpec& spec, const Operands& operands, const TensorShape& output, std::int64_t position) {
   const TensorShape at = locate(output, spec.output_layout, position);
   const Strides x_strides = strides_of(spec.input, spec.input_layout);
-  const std::int64_t channels = spec.filter.c, k = at.c;
-  const std::int64_t group = k / (spec.filter.k / spec.groups);
+  const std::int64_t channels = spec.weight.c, k = at.c;
+  const std::int64_t group = k / (spec.weight.k / spec.groups);
   Expected result;
   for (std::int64_t c = 0; c < channels; ++c) {
-    for (std::int64_t r = 0; r < spec.filter.r; ++r) {
+    for (std::int64_t r = 0; r < spec.weight.r; ++r) {
       const std::int64_t row = at.h * spec.stride.h - spec.padding.top + r * spec.dilation.h;
       if (row < 0 || row >= spec.input.h) continue;
-      for (std::int64_t s = 0; s < spec.filter.s; ++s) {
+      for (std::int64_t s = 0; s < spec.weight.s; ++s) {
         const std::int64_t column = at.w * spec.stride.w - spec.padding.left + s * spec.dilation.w;
         if (column < 0 || column >= spec.input.w) continue;
         const double product = operands.x[x_strides.offset(at.n, group * channels + c, row, column)] *
-                               operands.w[((k * channels + c) * spec.filter.r + r) * spec.filter.s + s];
+                               operands.w[((k * channels + c) * spec.weight.r + r) * spec.weight.s + s];
         result.z += product;
         result.magnitude += std::fabs(product);
         ++result.terms;

@@ -45,15 +45,15 @@ float value_at(std::int64_t index) { return static_cast<float>(index % 7 - 3); }
 /// y[n][k][p][q], by definition; x and w are NCHW and there is no padding.
 float expected(const ConvSpec& spec, const SparseFloats& x, const SparseFloats& w, std::int64_t n, std::int64_t k,
                std::int64_t p, std::int64_t q) {
-  const std::int64_t first_channel = k / (spec.filter.k / spec.groups) * spec.filter.c;
+  const std::int64_t first_channel = k / (spec.weight.k / spec.groups) * spec.weight.c;
   float sum = 0;
-  for (std::int64_t c = 0; c < spec.filter.c; ++c)
-    for (std::int64_t r = 0; r < spec.filter.r; ++r)
-      for (std::int64_t s = 0; s < spec.filter.s; ++s) {
+  for (std::int64_t c = 0; c < spec.weight.c; ++c)
+    for (std::int64_t r = 0; r < spec.weight.r; ++r)
+      for (std::int64_t s = 0; s < spec.weight.s; ++s) {
         const std::int64_t h = p * spec.stride.h + r * spec.dilation.h,
                            column = q * spec.stride.w + s * spec.dilation.w;
         const std::int64_t in = ((n * spec.input.c + first_channel + c) * spec.input.h + h) * spec.input.w + column;
-        sum += x[in] * w[((k * spec.filter.c + c) * spec.filter.r + r) * spec.filter.s + s];
+        sum += x[in] * w[((k * spec.weight.c + c) * spec.weight.r + r) * spec.weight.s + s];
       }
   return sum;
 }
@@ -103,13 +103,13 @@ void check_far_end(const char* text, codegen::Family family, std::uint32_t block
   ASSERT_EQ(plan.family, family);
   const TensorShape in = spec.input, out = output_shape(spec);
   const SparseFloats x(elements(in.n, in.c, in.h, in.w)),
-      w(elements(spec.filter.k, spec.filter.c, spec.filter.r, spec.filter.s)), y(elements(out.n, out.c, out.h, out.w));
+      w(elements(spec.weight.k, spec.weight.c, spec.weight.r, spec.weight.s)), y(elements(out.n, out.c, out.h, out.w));
   ASSERT_GT(x.bytes() / 4, INT32_MAX);
   if (x.data() == nullptr || y.data() == nullptr) GTEST_SKIP() << "no " << x.bytes() << " bytes of address space";
   for (std::int64_t i = 0; i < w.bytes() / 4; ++i) w[i] = value_at(i);
   // The corner of each channel of the last image that the last outputs see.
-  const std::int64_t rows = (spec.filter.r - 1) * spec.dilation.h + 1,
-                     columns = (spec.filter.s - 1) * spec.dilation.w + 4;
+  const std::int64_t rows = (spec.weight.r - 1) * spec.dilation.h + 1,
+                     columns = (spec.weight.s - 1) * spec.dilation.w + 4;
   for (std::int64_t c = 0; c < in.c; ++c)
     for (std::int64_t h = in.h - rows; h < in.h; ++h)
       for (std::int64_t column = in.w - columns; column < in.w; ++column) {

@@ -145,8 +145,8 @@ HostList random_list() {
     spec.alignment = std::max(spec.alignment, element_bytes(spec.dtype));
     if (seed % 5 == 4) {  // a filter for each channel of what are now that many groups
       spec.groups = spec.input.c;
-      spec.filter.c = 1;
-      spec.filter.k = spec.groups * (1 + static_cast<std::int64_t>(seed / 5 % 3));
+      spec.weight.c = 1;
+      spec.weight.k = spec.groups * (1 + static_cast<std::int64_t>(seed / 5 % 3));
       spec.input_layout = spec.output_layout = Layout::nchw;
     }
     const Target& target = target_of_turn(seed / 12);
@@ -186,14 +186,14 @@ std::int64_t fewer(std::int64_t count, std::int64_t most, std::int64_t step) {
 }  // namespace
 
 ConvSpec with_fewer_channels(const ConvSpec& spec) {
-  const std::int64_t taps = spec.filter.r * spec.filter.s;
+  const std::int64_t taps = spec.weight.r * spec.weight.s;
   const std::int64_t most_channels = std::clamp<std::int64_t>(512 / taps / 32 * 32, 32, 64);
-  const std::int64_t group_k = fewer(spec.filter.k / spec.groups, 64, 32);
+  const std::int64_t group_k = fewer(spec.weight.k / spec.groups, 64, 32);
   ConvSpec less = spec;
-  less.groups = spec.filter.c <= 4 ? fewer(spec.groups, 16, 8) : fewer(spec.groups, 4, 2);
-  less.filter.c = fewer(spec.filter.c, most_channels, 32);
-  less.filter.k = group_k * less.groups;
-  less.input.c = less.filter.c * less.groups;
+  less.groups = spec.weight.c <= 4 ? fewer(spec.groups, 16, 8) : fewer(spec.groups, 4, 2);
+  less.weight.c = fewer(spec.weight.c, most_channels, 32);
+  less.weight.k = group_k * less.groups;
+  less.input.c = less.weight.c * less.groups;
   return less;
 }
 

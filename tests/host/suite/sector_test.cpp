@@ -42,12 +42,12 @@ class Tensors {
  public:
   explicit Tensors(const ConvSpec& spec, std::int64_t y_offset = 0)
       : x_(cpu(), 4 * check::element_count(spec.input)),
-        w_(cpu(), 4 * check::element_count(spec.filter)),
+        w_(cpu(), 4 * check::element_count(spec.weight)),
         y_(cpu(), 4 * output_count(spec) + y_offset),
         offset_(y_offset),
         data_(check::make_data(spec, check::DataKind::exact, 5)) {
     cpu().generate(x_.data(), check::element_count(spec.input), data_.x);
-    cpu().generate(w_.data(), check::element_count(spec.filter), data_.w);
+    cpu().generate(w_.data(), check::element_count(spec.weight), data_.w);
   }
   void* y() const { return y_.at(offset_); }
   void* parameter(codegen::ArgumentRole role) const {

@@ -134,7 +134,7 @@ MUTANTS = [
     store_nhwc("group_offset", "+ group * kGroupK + k_group;", "+ k_group;",
                "all groups write to the first one's channels"),
     # What the emitter prints.
-    emit("r_and_s_swapped", "r * spec.filter.s + s, windows", "s * spec.filter.r + r, windows",
+    emit("r_and_s_swapped", "r * spec.weight.s + s, windows", "s * spec.weight.r + r, windows",
          "filters are applied transposed"),
     emit("dilation_w_is_h", "tiling.column_shift + s * spec.dilation.w", "tiling.column_shift + s * spec.dilation.h",
          "filters dilated differently along the axes are wrong"),
@@ -197,9 +197,9 @@ MUTANTS = [
            "the last warp stages outside the block's shared memory"),
     tiling("input_rows_without_dilation",
            "int DirectTiling::input_rows(const ConvSpec& spec) const {\n  return static_cast<int>((block_p() - 1) *"
-           " spec.stride.h + (spec.filter.r - 1) * spec.dilation.h + 1);",
+           " spec.stride.h + (spec.weight.r - 1) * spec.dilation.h + 1);",
            "int DirectTiling::input_rows(const ConvSpec& spec) const {\n  return static_cast<int>((block_p() - 1) *"
-           " spec.stride.h + (spec.filter.r - 1) + 1);",
+           " spec.stride.h + (spec.weight.r - 1) + 1);",
            "vertically dilated filters read past their tile"),
     tiling("nhwc_vector_of_any_group", "while (thread_k % vector != 0 || group_k % vector != 0)",
            "while (thread_k % vector != 0)", "NHWC outputs of odd channel counts: a fault, or neighbours overwritten"),
@@ -209,7 +209,7 @@ MUTANTS = [
            "int DirectTiling::store_vector(const ConvSpec& spec) const {\n"
            "  const std::int64_t limit = std::int64_t{16}",
            "NHWC outputs that are not aligned to 16 bytes: a fault"),
-    tiling("weight_stage_by_r", "chunk_c * spec.filter.r * spec.filter.s * weight_pitch",
-           "chunk_c * spec.filter.r * spec.filter.r * weight_pitch",
+    tiling("weight_stage_by_r", "chunk_c * spec.weight.r * spec.weight.s * weight_pitch",
+           "chunk_c * spec.weight.r * spec.weight.r * weight_pitch",
            "filters that are wider than high overwrite the next stage"),
 ]

@@ -128,8 +128,8 @@ MUTANTS = [
           "tensors that follow each other in memory are refused"),
     rules("residual_may_not_be_y", "const bool is_y = role == kY || (role == kResidual && at == y);",
           "const bool is_y = role == kY;", "adding in place is refused"),
-    rules("bias_of_input_channels", "spec.epilogue.bias ? static_cast<std::uint64_t>(spec.filter.k * element) : 0",
-          "spec.epilogue.bias ? static_cast<std::uint64_t>(spec.filter.c * element) : 0",
+    rules("bias_of_input_channels", "spec.epilogue.bias ? static_cast<std::uint64_t>(spec.weight.k * element) : 0",
+          "spec.epilogue.bias ? static_cast<std::uint64_t>(spec.weight.c * element) : 0",
           "a bias is taken for shorter than it is"),
     registry("failure_remembered", "  } catch (...) {\n    {\n      const std::unique_lock lock(state_->mutex);\n"
              "      state_->under_way.erase(key);\n    }\n", "  } catch (...) {\n",

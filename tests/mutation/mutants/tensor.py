@@ -87,7 +87,7 @@ MUTANTS = [
     emit_multiply("rows_of_consumer_0", "kWeightsOfStage + k_consumer * kWeightRowBytes", "kWeightsOfStage",
                   "both warpgroups have the same output channels"),
     # Walks over pixels.
-    tiling("walk_of_another_group", "if (spec.groups > 1 && spec.filter.c % chunk_channels(spec) != 0) return false;",
+    tiling("walk_of_another_group", "if (spec.groups > 1 && spec.weight.c % chunk_channels(spec) != 0) return false;",
            "", "channels of the next group are multiplied with zeros, and their NaNs are not"),
     memory("walk_phases_not_aligned", "round_up(run_pixels(spec) * slices * kRowBytes, kSwizzledBoxAlignment)",
            "run_pixels(spec) * slices * kRowBytes", "swizzled pixels lie elsewhere than they are read"),
@@ -136,7 +136,7 @@ MUTANTS = [
     emit_multiply("walk_slices_a_pixel_apart", "slice * tiling.slice_step(spec)", "slice * tiling.slice_pitch(spec)",
                   "slices of walked pixels are those of other pixels"),
     emit_multiply("registers_in_order_of_pixels",
-         "(all[i].r * spec.filter.s + all[i].s) * tiling.slices + all[i].slice", "static_cast<std::int64_t>(i) % (spec.filter.r * spec.filter.s * tiling.slices)",
+         "(all[i].r * spec.weight.s + all[i].s) * tiling.slices + all[i].slice", "static_cast<std::int64_t>(i) % (spec.weight.r * spec.weight.s * tiling.slices)",
          "of a strided row, taps are multiplied with other taps' weights"),
     emit_multiply("registers_overwritten", '    lines.add("multiply_wait<0>();  // of those that are overwritten now");\n', "",
          "weights are overwritten while they are multiplied"),
@@ -191,8 +191,8 @@ MUTANTS = [
            "each step from then on has another step's pixels"),
     store("ends_of_groups_stored", "if (k_first + k >= kGroupK) break;", "if (k_first + k > kGroupK) break;",
           "the next group's first channel is overwritten"),
-    tiling("row_residues_of_columns", "residues(spec.filter.r, spec.dilation.h, spec.stride.h)",
-           "residues(spec.filter.r, spec.dilation.w, spec.stride.h)",
+    tiling("row_residues_of_columns", "residues(spec.weight.r, spec.dilation.h, spec.stride.h)",
+           "residues(spec.weight.r, spec.dilation.w, spec.stride.h)",
            "filters that are dilated along one axis read other slices' pixels"),
     # Boxes of outputs that the copy engine stores.
     tiling("boxes_of_other_groups", "spec.groups > 1 ? block_k : box_row_channels(spec)", "box_row_channels(spec)",

@@ -29,8 +29,8 @@ ConvSpec any_depthwise_spec(const test::SpecLimits& limits = {}) {
   if (spec.input.n == 0) spec.input.n = 1;
   const std::int64_t multiplier = *rc::gen::weightedElement<std::int64_t>({{4, 1}, {1, 2}, {1, 3}});
   spec.groups = spec.input.c;
-  spec.filter.c = 1;
-  spec.filter.k = spec.input.c * multiplier;
+  spec.weight.c = 1;
+  spec.weight.k = spec.input.c * multiplier;
   spec.input_layout = spec.output_layout = Layout::nchw;
   return spec;
 }
@@ -48,18 +48,18 @@ RC_GTEST_PROP(DepthwisePlanProperty, NumbersAgree, ()) {
     RC_ASSERT(one.plan.threads == static_cast<std::uint32_t>(t.threads_p * t.threads_q * t.planes));
     RC_ASSERT(t.thread_q * spec.stride.w % 4 == 0);
     RC_ASSERT(t.input_pitch % 4 == 0);
-    RC_ASSERT(t.input_rows(spec) == (t.tile_p() - 1) * spec.stride.h + (spec.filter.r - 1) * spec.dilation.h + 1);
+    RC_ASSERT(t.input_rows(spec) == (t.tile_p() - 1) * spec.stride.h + (spec.weight.r - 1) * spec.dilation.h + 1);
     RC_ASSERT(t.window(spec) >
-              t.column_shift + (t.thread_q - 1) * spec.stride.w + (spec.filter.s - 1) * spec.dilation.w);
+              t.column_shift + (t.thread_q - 1) * spec.stride.w + (spec.weight.s - 1) * spec.dilation.w);
     RC_ASSERT((t.tile_q() - t.thread_q) * spec.stride.w + t.window(spec) <= t.input_pitch);
     RC_ASSERT(t.planes >= 1);
     if (t.planes > 1) {
       RC_ASSERT(t.tile_p() >= out.h && t.tile_q() >= out.w);
-      RC_ASSERT(spec.filter.k == spec.groups);
+      RC_ASSERT(spec.weight.k == spec.groups);
       RC_ASSERT(t.planes <= spec.input.n * spec.input.c);
     }
     if (t.async_copy) RC_ASSERT(spec.dtype == DataType::f32 && target.compute_capability() >= 80);
-    const std::int64_t weights = t.planes * (spec.filter.k / spec.groups) * spec.filter.r * spec.filter.s;
+    const std::int64_t weights = t.planes * (spec.weight.k / spec.groups) * spec.weight.r * spec.weight.s;
     RC_ASSERT(one.plan.shared_bytes >= 4 * (t.input_floats(spec) + weights));
   }
 }
@@ -104,9 +104,9 @@ RC_GTEST_PROP(DepthwisePlanProperty, StoresAreAllowed, ()) {
         break;
     }
     // Staged outputs of one multiple must not lie over the input and weights that the next one reads.
-    if (spec.filter.k > spec.groups && t.store != Store::vector)
+    if (spec.weight.k > spec.groups && t.store != Store::vector)
       RC_ASSERT(t.store_first_float(spec) >=
-                t.input_floats(spec) + t.planes * (spec.filter.k / spec.groups) * spec.filter.r * spec.filter.s);
+                t.input_floats(spec) + t.planes * (spec.weight.k / spec.groups) * spec.weight.r * spec.weight.s);
   }
 }
 
@@ -116,7 +116,7 @@ bool covers_each_output_once(const Found& one) {
   const ConvSpec& spec = one.spec;
   test::TileCover cover(spec);
   const TensorShape& out = cover.shape();
-  const std::int64_t multiplier = spec.filter.k / spec.groups, planes = spec.input.n * spec.input.c;
+  const std::int64_t multiplier = spec.weight.k / spec.groups, planes = spec.input.n * spec.input.c;
   const std::int64_t tiles_q = ceil_div(out.w, t.tile_q()), tiles_p = ceil_div(out.h, t.tile_p());
   if (one.plan.blocks != ceil_div(planes, t.planes) * tiles_p * tiles_q) return false;
   for (std::int64_t block = 0; block < one.plan.blocks; ++block) {

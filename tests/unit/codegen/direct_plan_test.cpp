@@ -62,15 +62,15 @@ RC_GTEST_PROP(DirectPlanProperty, WindowsStayInsideTheTile, ()) {
   for (const Found& one : candidates(any_spec(), any_target())) {
     const DirectTiling& t = one.tiling;
     const ConvSpec& spec = one.spec;
-    const std::int64_t last_row = (t.block_p() - 1) * spec.stride.h + (spec.filter.r - 1) * spec.dilation.h;
+    const std::int64_t last_row = (t.block_p() - 1) * spec.stride.h + (spec.weight.r - 1) * spec.dilation.h;
     RC_ASSERT(t.input_rows(spec) == last_row + 1);
     const std::int64_t last_tap =
-        t.column_shift + (t.thread_q - 1) * spec.stride.w + (spec.filter.s - 1) * spec.dilation.w;
+        t.column_shift + (t.thread_q - 1) * spec.stride.w + (spec.weight.s - 1) * spec.dilation.w;
     RC_ASSERT(t.window(spec) > last_tap);
     RC_ASSERT(t.window(spec) % 4 == 0);
     RC_ASSERT((t.block_q() - t.thread_q) * spec.stride.w + t.window(spec) <= t.input_pitch);
     RC_ASSERT(t.input_stage_floats(spec) >= std::int64_t{t.chunk_c} * t.input_rows(spec) * t.input_pitch);
-    RC_ASSERT(t.weight_stage_floats(spec) >= t.chunk_c * spec.filter.r * spec.filter.s * t.weight_pitch);
+    RC_ASSERT(t.weight_stage_floats(spec) >= t.chunk_c * spec.weight.r * spec.weight.s * t.weight_pitch);
     RC_ASSERT(one.plan.shared_bytes >= 4 * t.stages * (t.input_stage_floats(spec) + t.weight_stage_floats(spec)));
   }
 }
@@ -103,7 +103,7 @@ RC_GTEST_PROP(DirectPlanProperty, NhwcVectorsFit, ()) {
     RC_ASSERT(vector >= 1);
     RC_ASSERT(vector * element_bytes(one.spec.dtype) <= std::min<std::int64_t>(16, one.spec.alignment));
     RC_ASSERT(one.tiling.thread_k % vector == 0);
-    RC_ASSERT(one.spec.filter.k / one.spec.groups % vector == 0);
+    RC_ASSERT(one.spec.weight.k / one.spec.groups % vector == 0);
     RC_ASSERT(one.plan.shared_bytes >= 4u * one.plan.threads * static_cast<unsigned>(one.tiling.thread_k));
   }
 }
@@ -114,7 +114,7 @@ bool covers_each_output_once(const Found& one) {
   const ConvSpec& spec = one.spec;
   test::TileCover cover(spec);
   const TensorShape& out = cover.shape();
-  const std::int64_t group_k = spec.filter.k / spec.groups;
+  const std::int64_t group_k = spec.weight.k / spec.groups;
   const std::int64_t tiles_k = ceil_div(group_k, t.block_k()), tiles_p = ceil_div(out.h, t.block_p()),
                      tiles_q = ceil_div(out.w, t.block_q());
   if (one.plan.blocks != out.n * spec.groups * tiles_k * tiles_p * tiles_q) return false;
@@ -176,8 +176,8 @@ TEST(DirectPlan, UnrollingStaysWithinTheBudget) {
   for (const char* text : {"input=1,64,128,128 weight=64,64,31,31 padding=15", "input=1,3,224,224 weight=64,3,21,21"}) {
     for (const Found& one : candidates(parse_spec(text), parse_target("sm_90a"))) {
       const DirectTiling& t = one.tiling;
-      const std::int64_t rows = t.unroll_rows ? one.spec.filter.r : 1;
-      ASSERT_LE(t.unroll_c * rows * one.spec.filter.s * t.thread_k * t.thread_p * t.thread_q, 3000) << text;
+      const std::int64_t rows = t.unroll_rows ? one.spec.weight.r : 1;
+      ASSERT_LE(t.unroll_c * rows * one.spec.weight.s * t.thread_k * t.thread_p * t.thread_q, 3000) << text;
     }
   }
 }

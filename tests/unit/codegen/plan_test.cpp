@@ -128,7 +128,7 @@ constexpr std::int64_t kLargest = INT32_MAX;
 ConvSpec spec_of(std::int64_t n, std::int64_t c, std::int64_t h, std::int64_t w, std::int64_t k) {
   ConvSpec spec;
   spec.input = {n, c, h, w};
-  spec.filter = {k, c, 1, 1};
+  spec.weight = {k, c, 1, 1};
   return spec;
 }
 
@@ -159,7 +159,7 @@ RC_GTEST_PROP(WideIndexProperty, NarrowPlansHaveNarrowTensors, ()) {
   const std::int64_t h = *rc::gen::inRange<std::int64_t>(500, 1100), w = *rc::gen::inRange<std::int64_t>(500, 1100);
   const std::int64_t edge = (std::int64_t{1} << 31) / (std::max(c, k) * h * w);
   ConvSpec spec = spec_of(std::max<std::int64_t>(1, edge + *rc::gen::inRange<std::int64_t>(-2, 3)), c, h, w, k);
-  spec.filter.r = spec.filter.s = *rc::gen::elementOf(std::vector<std::int64_t>{1, 3});
+  spec.weight.r = spec.weight.s = *rc::gen::elementOf(std::vector<std::int64_t>{1, 3});
   spec.padding = Padding(*rc::gen::inRange<std::int64_t>(0, 3));
   spec.input_layout = *rc::gen::element(Layout::nchw, Layout::nhwc);
   spec.output_layout = *rc::gen::element(Layout::nchw, Layout::nhwc);

@@ -36,10 +36,10 @@ std::vector<PointwiseCandidate> candidates_of(const ConvSpec& spec) {
 ConvSpec pointwise_spec() {
   ConvSpec spec;
   spec.groups = *rc::gen::inRange<std::int64_t>(1, 4);
-  spec.filter.c = 8 * *rc::gen::inRange<std::int64_t>(2, 30);
-  spec.filter.k = spec.groups * *rc::gen::inRange<std::int64_t>(1, 150);
-  spec.filter.r = spec.filter.s = 1;
-  spec.input = {*rc::gen::inRange<std::int64_t>(1, 5), spec.filter.c * spec.groups,
+  spec.weight.c = 8 * *rc::gen::inRange<std::int64_t>(2, 30);
+  spec.weight.k = spec.groups * *rc::gen::inRange<std::int64_t>(1, 150);
+  spec.weight.r = spec.weight.s = 1;
+  spec.input = {*rc::gen::inRange<std::int64_t>(1, 5), spec.weight.c * spec.groups,
                 *rc::gen::inRange<std::int64_t>(1, 12), 4 * *rc::gen::inRange<std::int64_t>(1, 8)};
   spec.epilogue.bias = *rc::gen::arbitrary<bool>();
   spec.epilogue.residual = *rc::gen::arbitrary<bool>();
@@ -145,7 +145,7 @@ RC_GTEST_PROP(PointwisePlanProperty, TilesAreWhatInstructionsAndRegistersTake, (
 
 RC_GTEST_PROP(PointwisePlanProperty, SplitsShareAllSteps, ()) {
   const auto [spec, t, plan] = some_candidate();
-  RC_ASSERT(t.steps(spec) * t.chunk_channels == spec.filter.c);
+  RC_ASSERT(t.steps(spec) * t.chunk_channels == spec.weight.c);
   RC_ASSERT(t.splits * t.steps_of_split(spec) >= t.steps(spec));
   RC_ASSERT((t.splits - 1) * t.steps_of_split(spec) < t.steps(spec));
   RC_ASSERT(t.slab_slices(spec) * 4 == t.steps_of_split(spec) * t.chunk_channels);
@@ -154,9 +154,9 @@ RC_GTEST_PROP(PointwisePlanProperty, SplitsShareAllSteps, ()) {
 /// Restates the walk and the store of templates/pointwise.cu.in, for one split.
 RC_GTEST_PROP(PointwisePlanProperty, EachOutputIsStoredOnce, ()) {
   const auto [spec, t, plan] = some_candidate();
-  RC_PRE(PointwiseTiling::pixels(spec) * spec.filter.k <= test::kFewOutputs);
+  RC_PRE(PointwiseTiling::pixels(spec) * spec.weight.k <= test::kFewOutputs);
   test::TileCover cover(spec);
-  const std::int64_t plane = spec.input.h * spec.input.w, group_k = spec.filter.k / spec.groups;
+  const std::int64_t plane = spec.input.h * spec.input.w, group_k = spec.weight.k / spec.groups;
   const std::int64_t slabs = t.slabs(spec), tiles_k = t.tiles_k(spec);
   for (std::int64_t block = 0; block < plan.blocks; ++block) {
     const std::int64_t slab = block % slabs, group = slab / tiles_k % spec.groups;
@@ -216,7 +216,7 @@ RC_GTEST_PROP(PointwiseSourceProperty, SignaturesAndLaunchesComeFromOneList, ())
   }
   RC_ASSERT(source.entries[0].name == name && source.entries[0].grid[0] == plan.blocks);
   if (t.splits == 1) return;
-  const std::int64_t outputs = PointwiseTiling::pixels(spec) * spec.filter.k;
+  const std::int64_t outputs = PointwiseTiling::pixels(spec) * spec.weight.k;
   RC_ASSERT(std::int64_t{source.entries[1].grid[0]} * source.entries[1].threads >= outputs);
   RC_ASSERT((std::int64_t{source.entries[1].grid[0]} - 1) * source.entries[1].threads < outputs);
 }

@@ -38,7 +38,7 @@ TEST(ShapeLists, ColumnsMeanWhatTheirNamesSay) {
   const ShapeRow plain = test::parse_shape_list("t", header + "\n" + numbers + "\n").at(0);
   ConvSpec expected;
   expected.input = {1, 6, 3, 4};
-  expected.filter = {10, 3, 7, 8};
+  expected.weight = {10, 3, 7, 8};
   expected.stride = {9, 10};
   expected.padding = {11, 12};
   expected.dilation = {13, 14};

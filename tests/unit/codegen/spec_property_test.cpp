@@ -31,10 +31,10 @@ RC_GTEST_PROP(SpecProperty, OutputShapeCountsWindows, ()) {
   const ConvSpec spec = *test::valid_specs();
   const TensorShape output = output_shape(spec);
   RC_ASSERT(output.n == spec.input.n);
-  RC_ASSERT(output.c == spec.filter.k);
-  RC_ASSERT(output.h == count_windows(spec.input.h, spec.padding.top, spec.padding.bottom, spec.filter.r,
+  RC_ASSERT(output.c == spec.weight.k);
+  RC_ASSERT(output.h == count_windows(spec.input.h, spec.padding.top, spec.padding.bottom, spec.weight.r,
                                       spec.dilation.h, spec.stride.h));
-  RC_ASSERT(output.w == count_windows(spec.input.w, spec.padding.left, spec.padding.right, spec.filter.s,
+  RC_ASSERT(output.w == count_windows(spec.input.w, spec.padding.left, spec.padding.right, spec.weight.s,
                                       spec.dilation.w, spec.stride.w));
 }
 
@@ -94,12 +94,12 @@ const Fault kFaults[] = {
     {"input", [](ConvSpec& s, std::int64_t a) { s.input.c = 1 - a; }},
     {"input", [](ConvSpec& s, std::int64_t a) { s.input.h = 1 - a; }},
     {"input", [](ConvSpec& s, std::int64_t a) { s.input.w = kLimit - 1 + a; }},
-    {"filter", [](ConvSpec& s, std::int64_t a) { s.filter.k = 1 - a; }},
-    {"filter", [](ConvSpec& s, std::int64_t a) { s.filter.c += a; }},
-    {"filter", [](ConvSpec& s, std::int64_t a) { s.filter.r = 1 - a; }},
-    {"filter", [](ConvSpec& s, std::int64_t a) { s.filter.s = kLimit - 1 + a; }},
-    {"filter", [](ConvSpec& s, std::int64_t a) { s.filter.r = s.input.h + s.padding.top + s.padding.bottom + a; }},
-    {"filter", [](ConvSpec& s, std::int64_t a) { s.filter.s = s.input.w + s.padding.left + s.padding.right + a; }},
+    {"weight", [](ConvSpec& s, std::int64_t a) { s.weight.k = 1 - a; }},
+    {"weight", [](ConvSpec& s, std::int64_t a) { s.weight.c += a; }},
+    {"weight", [](ConvSpec& s, std::int64_t a) { s.weight.r = 1 - a; }},
+    {"weight", [](ConvSpec& s, std::int64_t a) { s.weight.s = kLimit - 1 + a; }},
+    {"weight", [](ConvSpec& s, std::int64_t a) { s.weight.r = s.input.h + s.padding.top + s.padding.bottom + a; }},
+    {"weight", [](ConvSpec& s, std::int64_t a) { s.weight.s = s.input.w + s.padding.left + s.padding.right + a; }},
     {"stride", [](ConvSpec& s, std::int64_t a) { s.stride.h = 1 - a; }},
     {"stride", [](ConvSpec& s, std::int64_t a) { s.stride.w = kLimit - 1 + a; }},
     {"padding", [](ConvSpec& s, std::int64_t a) { s.padding.top = -a; }},
@@ -167,7 +167,7 @@ TEST(SpecProperty, RandomNumbersAreRefusedOrConsistent) {
     });
     if (small) spec.epilogue = {};
     if (small && random() % 2 == 0) {
-      if (spec.groups > 0) spec.filter = {spec.groups, spec.input.c / spec.groups, 1 + spec.filter.r % 3, 2};
+      if (spec.groups > 0) spec.weight = {spec.groups, spec.input.c / spec.groups, 1 + spec.weight.r % 3, 2};
     }
     try {
       const TensorShape output = output_shape(spec);

@@ -33,7 +33,7 @@ TEST(OutputShape, HeadlineCaseShrinksUnlessPaddingMatchesDilation) {
 TEST(OutputShape, PaddingOfEachSideCounts) {
   ConvSpec spec;
   spec.input = {1, 1, 10, 20};
-  spec.filter = {1, 1, 3, 5};
+  spec.weight = {1, 1, 3, 5};
   EXPECT_EQ(output_shape(spec), (TensorShape{1, 1, 8, 16}));
   spec.padding = {1, 2, 3, 4};
   EXPECT_EQ(output_shape(spec), (TensorShape{1, 1, 11, 23}));
@@ -50,7 +50,7 @@ TEST(OutputShape, EmptyBatchGivesEmptyOutput) {
 TEST(OutputShape, WindowAsLargeAsThePaddedInputFitsOnce) {
   ConvSpec spec;
   spec.input = {1, 1, 5, 1};
-  spec.filter = {1, 1, 3, 3};
+  spec.weight = {1, 1, 3, 3};
   spec.dilation = {2, 1};
   spec.padding = {0, 1};
   spec.stride = 7;
@@ -84,10 +84,10 @@ const Mutation kMutations[] = {
     {"ChannelsZero", [](ConvSpec& s) { s.input.c = 0; }, "input", "input c is 0, must be from 1"},
     {"HeightZero", [](ConvSpec& s) { s.input.h = 0; }, "input", "input h is 0"},
     {"WidthTooLarge", [](ConvSpec& s) { s.input.w = kTooLarge; }, "input", "input w is 2147483648, must be from 1 to"},
-    {"OutputChannelsZero", [](ConvSpec& s) { s.filter.k = 0; }, "filter", "filter k is 0"},
-    {"FilterChannelsZero", [](ConvSpec& s) { s.filter.c = 0; }, "filter", "filter c is 0"},
-    {"NoRows", [](ConvSpec& s) { s.filter.r = 0; }, "filter", "filter r is 0"},
-    {"NegativeColumns", [](ConvSpec& s) { s.filter.s = -9; }, "filter", "filter s is -9"},
+    {"OutputChannelsZero", [](ConvSpec& s) { s.weight.k = 0; }, "weight", "weight k is 0"},
+    {"FilterChannelsZero", [](ConvSpec& s) { s.weight.c = 0; }, "weight", "weight c is 0"},
+    {"NoRows", [](ConvSpec& s) { s.weight.r = 0; }, "weight", "weight r is 0"},
+    {"NegativeColumns", [](ConvSpec& s) { s.weight.s = -9; }, "weight", "weight s is -9"},
     {"StrideZero", [](ConvSpec& s) { s.stride.h = 0; }, "stride", "stride h is 0"},
     {"StrideNegative", [](ConvSpec& s) { s.stride.w = -2; }, "stride", "stride w is -2"},
     {"PaddingTop", [](ConvSpec& s) { s.padding.top = -1; }, "padding", "padding top is -1"},
@@ -102,13 +102,13 @@ const Mutation kMutations[] = {
     {"GroupsDoNotDivideOutput",
      [](ConvSpec& s) {
        s.groups = 2;
-       s.filter = {63, 16, 5, 9};
+       s.weight = {63, 16, 5, 9};
      },
      "groups", "groups is 2, must divide the 63 output"},
-    {"FilterChannelsDiffer", [](ConvSpec& s) { s.filter.c = 16; }, "filter",
-     "filter c is 16, must be 32 = 32 input channels / 1 groups"},
-    {"FilterTooTall", [](ConvSpec& s) { s.filter.r = 300; }, "filter", "spans 599x25, larger than the padded input"},
-    {"FilterTooWide", [](ConvSpec& s) { s.dilation.w = 70; }, "filter", "spans 9x561"},
+    {"FilterChannelsDiffer", [](ConvSpec& s) { s.weight.c = 16; }, "weight",
+     "weight c is 16, must be 32 = 32 input channels / 1 groups"},
+    {"FilterTooTall", [](ConvSpec& s) { s.weight.r = 300; }, "weight", "spans 599x25, larger than the padded input"},
+    {"FilterTooWide", [](ConvSpec& s) { s.dilation.w = 70; }, "weight", "spans 9x561"},
     {"UnknownType", [](ConvSpec& s) { s.dtype = static_cast<DataType>(3); }, "dtype", "unknown value 3"},
     {"UnknownInputLayout", [](ConvSpec& s) { s.input_layout = static_cast<Layout>(2); }, "input_layout", "value 2"},
     {"UnknownOutputLayout", [](ConvSpec& s) { s.output_layout = static_cast<Layout>(9); }, "output_layout", "value 9"},
@@ -136,13 +136,13 @@ const Mutation kMutations[] = {
      [](ConvSpec& s) {
        s.dilation = 1;
        s.input = {1, 32, 9000, 5000};
-       s.filter = {kTooLarge - 1, 32, 9000, 5000};
+       s.weight = {kTooLarge - 1, 32, 9000, 5000};
      },
-     "filter", "filter 2147483647x32x9000x5000 of f32 takes more than 2^62 bytes"},
+     "weight", "weight 2147483647x32x9000x5000 of f32 takes more than 2^62 bytes"},
     {"OutputBytes",
      [](ConvSpec& s) {
        s.input = {kTooLarge - 1, 1, 1, 1};
-       s.filter = {kTooLarge - 1, 1, 1, 1};
+       s.weight = {kTooLarge - 1, 1, 1, 1};
      },
      "output", "output 2147483647x2147483647x5x9 of f32 takes more than 2^62 bytes"},
 };
@@ -170,7 +170,7 @@ TEST(Validate, FilterLargerThanInputShowsBothSizes) {
   spec.input = {1, 32, 2, 6};
   spec.padding = {1, 2};
   const std::string message = thrown_by([&] { validate(spec); }).message;
-  EXPECT_EQ(message.rfind("filter 5x9 with dilation (2,3) spans 9x25, larger than the padded input 4x10", 0), 0u)
+  EXPECT_EQ(message.rfind("weight 5x9 with dilation (2,3) spans 9x25, larger than the padded input 4x10", 0), 0u)
       << message;
 }
 
@@ -178,13 +178,13 @@ TEST(Validate, LargestExtentsDoNotOverflow) {
   ConvSpec spec;
   const std::int64_t most = kTooLarge - 1;
   spec.input = {1, 1, most, 1};
-  spec.filter = {1, 1, 2, 1};
+  spec.weight = {1, 1, 2, 1};
   spec.dilation = {most - 1, 1};
   spec.stride = most;
   EXPECT_EQ(output_shape(spec), (TensorShape{1, 1, 1, 1}));
-  spec.filter.r = most;
+  spec.weight.r = most;
   spec.dilation.h = most;
-  EXPECT_EQ(thrown_by([&] { validate(spec); }).field, "filter");
+  EXPECT_EQ(thrown_by([&] { validate(spec); }).field, "weight");
 }
 
 TEST(Validate, TensorOfExactlyTheLimitPasses) {
@@ -192,7 +192,7 @@ TEST(Validate, TensorOfExactlyTheLimitPasses) {
   spec.dtype = DataType::f16;
   const std::int64_t most = std::int64_t{1} << 30;
   spec.input = {most, 1, most, 2};
-  spec.filter = {1, 1, 1, 1};
+  spec.weight = {1, 1, 1, 1};
   EXPECT_NO_THROW(validate(spec));  // 2^61 elements of 2 bytes
   spec.input.w = 3;
   EXPECT_EQ(thrown_by([&] { validate(spec); }).field, "input");
@@ -275,7 +275,7 @@ TEST(Canonical, KeepsWhatMatters) {
 
 TEST(Canonical, DilationOfOneTap) {
   ConvSpec spec = headline_c();
-  spec.filter.r = 1;
+  spec.weight.r = 1;
   spec.dilation = {7, 3};
   EXPECT_EQ(canonical(spec).dilation, Size2(1, 3));
 }
@@ -283,7 +283,7 @@ TEST(Canonical, DilationOfOneTap) {
 TEST(Canonical, PaddingNoWindowReaches) {
   ConvSpec spec;
   spec.input = {1, 4, 8, 11};
-  spec.filter = {4, 4, 3, 3};
+  spec.weight = {4, 4, 3, 3};
   spec.stride = {2, 4};
   spec.padding = {1, 1, 1, 2};
   // Of 10 padded rows the last is read by no window and is padding. Of 14 padded columns the last three are read by
@@ -295,7 +295,7 @@ TEST(Canonical, PaddingNoWindowReaches) {
 TEST(Canonical, StrideOfASingleWindow) {
   ConvSpec spec;
   spec.input = {1, 4, 3, 4};
-  spec.filter = {4, 4, 3, 3};
+  spec.weight = {4, 4, 3, 3};
   spec.stride = 5;
   // The width has an unused column of input, so stride 1 would give two outputs.
   EXPECT_EQ(canonical(spec).stride, Size2(1, 5));
@@ -304,11 +304,11 @@ TEST(Canonical, StrideOfASingleWindow) {
 TEST(Canonical, LayoutOfTensorsThatHaveButOne) {
   ConvSpec spec;
   spec.input = {2, 1, 5, 5};
-  spec.filter = {6, 1, 5, 5};
+  spec.weight = {6, 1, 5, 5};
   spec.input_layout = spec.output_layout = Layout::nhwc;
   EXPECT_EQ(canonical(spec).input_layout, Layout::nchw);
   EXPECT_EQ(canonical(spec).output_layout, Layout::nchw);
-  spec.filter = {6, 1, 4, 5};
+  spec.weight = {6, 1, 4, 5};
   EXPECT_EQ(canonical(spec).output_layout, Layout::nhwc);
 }
 

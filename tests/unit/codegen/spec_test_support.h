@@ -15,7 +15,7 @@ namespace jitconv::test {
 inline ConvSpec headline_c() {
   ConvSpec spec;
   spec.input = {8, 32, 512, 512};
-  spec.filter = {64, 32, 5, 9};
+  spec.weight = {64, 32, 5, 9};
   spec.padding = {2, 4};
   spec.dilation = {2, 3};
   return spec;

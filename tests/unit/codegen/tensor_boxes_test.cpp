@@ -33,12 +33,12 @@ struct Run {
 Run some_run(const TensorCandidate& one) {
   const TensorTiling& t = one.tiling;
   const ConvSpec& spec = one.spec;
-  const std::int64_t runs = t.tiles_of_plane(spec) * t.runs(), chunks = ceil_div(spec.filter.c, t.chunk_channels(spec));
+  const std::int64_t runs = t.tiles_of_plane(spec) * t.runs(), chunks = ceil_div(spec.weight.c, t.chunk_channels(spec));
   // Those at a plane's ends are as likely as all between.
   const int where = *rc::gen::inRange(0, 3);
   const std::int64_t run = where == 0 ? 0 : where == 1 ? runs - 1 : *rc::gen::inRange<std::int64_t>(0, runs);
   return {*rc::gen::inRange<std::int64_t>(0, spec.input.n), *rc::gen::inRange<std::int64_t>(0, spec.groups),
-          run * t.window, t.filter_rows == 1 ? *rc::gen::inRange<std::int64_t>(0, spec.filter.r) : 0,
+          run * t.window, t.filter_rows == 1 ? *rc::gen::inRange<std::int64_t>(0, spec.weight.r) : 0,
           *rc::gen::inRange<std::int64_t>(0, chunks) * t.chunk_channels(spec)};
 }
 
@@ -55,7 +55,7 @@ std::int64_t first_element(const TensorCandidate& one, const Run& run) {
 
 std::array<std::int64_t, 3> box_first(const TensorCandidate& one, const Run& run) {
   const ConvSpec& spec = one.spec;
-  const std::int64_t plane = (run.n * spec.groups + run.group) * spec.filter.c + run.c_first;
+  const std::int64_t plane = (run.n * spec.groups + run.group) * spec.weight.c + run.c_first;
   if (!one.tiling.copies_rows(spec)) return {first_element(one, run), plane, 0};
   return {0, run.first / output_shape(spec).w - spec.padding.top / spec.stride.h, plane};
 }
@@ -87,7 +87,7 @@ RC_GTEST_PROP(TensorBoxesProperty, HoldEveryPixelThatIsRead, ()) {
     const Run run = some_run(one);
     const std::array<std::int64_t, 3> first = box_first(one, run);
     const std::int64_t q = output_shape(spec).w, pitch = TensorTiling::pitch(spec);
-    const std::int64_t channels = std::min<std::int64_t>(t.chunk_channels(spec), spec.filter.c - run.c_first);
+    const std::int64_t channels = std::min<std::int64_t>(t.chunk_channels(spec), spec.weight.c - run.c_first);
     for (int phase = 0; phase < TensorTiling::phases(spec); ++phase) {
       for (std::int64_t pixel = 0; pixel < t.run_pixels(spec); ++pixel) {
         const std::int64_t row = run.first / q + (run.first % q + pixel) / pitch;
@@ -98,7 +98,7 @@ RC_GTEST_PROP(TensorBoxesProperty, HoldEveryPixelThatIsRead, ()) {
         const std::int64_t place = raw_place(one, run, row, h, w);
         RC_ASSERT(place >= 0 && place < t.raw_pitch(spec));
         for (const std::int64_t c : {std::int64_t{0}, channels - 1}) {
-          const std::int64_t plane = (run.n * spec.groups + run.group) * spec.filter.c + run.c_first + c;
+          const std::int64_t plane = (run.n * spec.groups + run.group) * spec.weight.c + run.c_first + c;
           const auto element = element_at(map, first, c * t.raw_pitch(spec) + place);
           RC_ASSERT(element.has_value());
           RC_ASSERT(*element == (plane * spec.input.h + h) * spec.input.w + w);
@@ -147,7 +147,7 @@ RC_GTEST_PROP(TensorBoxesProperty, AreWhatTensorMapsCanSay, ()) {
         RC_ASSERT(map.box[0] * map.element_bytes % kUnit == 0 && bytes <= kMostExpected);
         const bool x = argument.role == ArgumentRole::x;
         const std::int64_t elements = x ? spec.input.n * spec.input.c * spec.input.h * spec.input.w
-                                        : spec.filter.k * spec.filter.c * spec.filter.r * spec.filter.s;
+                                        : spec.weight.k * spec.weight.c * spec.weight.r * spec.weight.s;
         RC_ASSERT(last < elements);
         RC_ASSERT(x || argument.role == ArgumentRole::w);
       }
@@ -192,7 +192,7 @@ RC_GTEST_PROP(TensorBoxesProperty, OfRowsHaveNoneInVain, ()) {
     const TensorTiling& t = one.tiling;
     const ConvSpec& spec = one.spec;
     if (!t.copies_rows(spec)) continue;
-    RC_ASSERT(spec.filter.r == 1 && spec.stride.h > 1 && spec.padding.top % spec.stride.h == 0);
+    RC_ASSERT(spec.weight.r == 1 && spec.stride.h > 1 && spec.padding.top % spec.stride.h == 0);
     const std::int64_t q = output_shape(spec).w, pitch = TensorTiling::pitch(spec);
     std::int64_t most = 0;
     for (std::int64_t column = 0; column < q; ++column)

@@ -48,9 +48,9 @@ inline ConvSpec for_tensor_cores(ConvSpec spec) {
   spec.input.n = std::max<std::int64_t>(spec.input.n, 1);
   spec.math = MathMode::tf32;
   spec.alignment = std::max<std::int64_t>(spec.alignment, 16);
-  if (spec.groups > 1 && spec.filter.c < 16) {
-    spec.filter.c += 16;
-    spec.input.c = spec.filter.c * spec.groups;
+  if (spec.groups > 1 && spec.weight.c < 16) {
+    spec.weight.c += 16;
+    spec.input.c = spec.weight.c * spec.groups;
   }
   return spec;
 }
@@ -62,21 +62,21 @@ inline ConvSpec for_raw_weights(ConvSpec spec) {
   spec.input_layout = Layout::nchw;
   // One row of any stride, or several rows that a step covers. Of one tap, any type and layout.
   if (*rc::gen::inRange(0, 3) == 0) {
-    spec.filter.r = spec.filter.s = 1;
+    spec.weight.r = spec.weight.s = 1;
     spec.dtype = static_cast<DataType>(*rc::gen::inRange(0, 3));
     spec.input_layout = static_cast<Layout>(*rc::gen::inRange(0, 2));
   } else if (*rc::gen::inRange(0, 2) == 0) {
-    spec.filter.r = 1;
-    spec.filter.s = 3 + 2 * *rc::gen::inRange<std::int64_t>(0, 3);
+    spec.weight.r = 1;
+    spec.weight.s = 3 + 2 * *rc::gen::inRange<std::int64_t>(0, 3);
   } else {
-    spec.filter.r = 3;
-    spec.filter.s = 1 + 2 * *rc::gen::inRange<std::int64_t>(0, 3);
+    spec.weight.r = 3;
+    spec.weight.s = 1 + 2 * *rc::gen::inRange<std::int64_t>(0, 3);
     spec.stride = {1, 1};
   }
-  spec.input.h += spec.filter.r * spec.dilation.h;
-  spec.input.w += spec.filter.s * spec.dilation.w;
-  spec.filter.c = 4 * *rc::gen::inRange<std::int64_t>(spec.groups > 1 ? 4 : 1, 40);
-  spec.input.c = spec.filter.c * spec.groups;
+  spec.input.h += spec.weight.r * spec.dilation.h;
+  spec.input.w += spec.weight.s * spec.dilation.w;
+  spec.weight.c = 4 * *rc::gen::inRange<std::int64_t>(spec.groups > 1 ? 4 : 1, 40);
+  spec.input.c = spec.weight.c * spec.groups;
   return spec;
 }
 
@@ -86,16 +86,16 @@ inline ConvSpec for_boxes(ConvSpec spec) {
   spec.input_layout = Layout::nchw;
   if (*rc::gen::inRange(0, 4) == 0) {  // one slice
     spec.groups = 1;
-    spec.input.c = spec.filter.c = *rc::gen::inRange<std::int64_t>(1, 5);
+    spec.input.c = spec.weight.c = *rc::gen::inRange<std::int64_t>(1, 5);
   }
   if (*rc::gen::inRange(0, 2) == 0) {
-    spec.filter.r = 1;
+    spec.weight.r = 1;
     spec.stride.h = 2 + *rc::gen::inRange<std::int64_t>(0, 2);
     spec.stride.w = 1 + *rc::gen::inRange<std::int64_t>(0, 2);
     spec.padding.top = spec.stride.h * *rc::gen::inRange<std::int64_t>(0, 3);
   }
-  spec.input.h += spec.filter.r * spec.dilation.h + *rc::gen::inRange<std::int64_t>(0, 40);
-  spec.input.w = (spec.input.w + spec.filter.s * spec.dilation.w + *rc::gen::inRange<std::int64_t>(0, 40)) / 8 * 8 + 8;
+  spec.input.h += spec.weight.r * spec.dilation.h + *rc::gen::inRange<std::int64_t>(0, 40);
+  spec.input.w = (spec.input.w + spec.weight.s * spec.dilation.w + *rc::gen::inRange<std::int64_t>(0, 40)) / 8 * 8 + 8;
   return spec;
 }
 
@@ -105,9 +105,9 @@ inline ConvSpec for_walks(ConvSpec spec, Layout layout) {
   spec = for_tensor_cores(spec);
   spec.input_layout = layout;
   if (layout == Layout::nchw && spec.groups == 1) return spec;  // of any number of channels
-  spec.filter.c = 8 * *rc::gen::inRange<std::int64_t>(spec.groups > 1 ? 2 : 1, 17);
-  spec.input.c = spec.filter.c * spec.groups;
-  if (*rc::gen::inRange(0, 4) == 0) spec.input.h += spec.filter.r * spec.dilation.h, spec.filter.r = 1;
+  spec.weight.c = 8 * *rc::gen::inRange<std::int64_t>(spec.groups > 1 ? 2 : 1, 17);
+  spec.input.c = spec.weight.c * spec.groups;
+  if (*rc::gen::inRange(0, 4) == 0) spec.input.h += spec.weight.r * spec.dilation.h, spec.weight.r = 1;
   return spec;
 }
 
@@ -116,8 +116,8 @@ inline ConvSpec for_stored_boxes(ConvSpec spec) {
   spec = *rc::gen::inRange(0, 2) == 0 ? for_walks(spec, Layout::nhwc) : for_tensor_cores(spec);
   spec.output_layout = Layout::nhwc;
   spec.epilogue.residual = false;
-  spec.filter.k = *rc::gen::inRange<std::int64_t>(1, 4) * (spec.groups > 1 || spec.dtype != DataType::f32 ? 64 : 32);
-  spec.filter.k *= spec.groups;
+  spec.weight.k = *rc::gen::inRange<std::int64_t>(1, 4) * (spec.groups > 1 || spec.dtype != DataType::f32 ? 64 : 32);
+  spec.weight.k *= spec.groups;
   if (*rc::gen::inRange(0, 2) == 0) spec.input.w += *rc::gen::inRange<std::int64_t>(0, 300);
   return spec;
 }

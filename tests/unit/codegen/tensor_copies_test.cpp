@@ -70,7 +70,7 @@ RC_GTEST_PROP(TensorCopiesProperty, HoldEveryPixelOfAWindow, ()) {
     const std::int64_t vector = kCopyUnit / element_bytes(spec.dtype);
     const std::int64_t runs = t.tiles_of_plane(spec) * t.runs(), stride = std::max<std::int64_t>(1, runs / 50);
     for (std::int64_t run = 0; run < runs; run += stride) {
-      for (std::int64_t r = 0; r < spec.filter.r; r += t.filter_rows) {
+      for (std::int64_t r = 0; r < spec.weight.r; r += t.filter_rows) {
         const Part part = part_of(one, run * t.window, r);
         RC_ASSERT(part.end - part.first <= t.raw_pitch(spec));
         RC_ASSERT(part.first % vector == 0 && (part.end - part.first) % vector == 0);
@@ -102,8 +102,8 @@ RC_GTEST_PROP(TensorCopiesProperty, OfImagesAreWholeVectors, ()) {
     RC_ASSERT(t.raw_pitch(spec) * element_bytes(spec.dtype) == plane);
     // A chunk's channels, the last chunk's, and where chunks, groups and images start.
     RC_ASSERT(t.chunk_channels(spec) * plane % kCopyUnit == 0);
-    RC_ASSERT(spec.filter.c % t.chunk_channels(spec) * plane % kCopyUnit == 0);
-    RC_ASSERT(spec.filter.c * plane % kCopyUnit == 0);
+    RC_ASSERT(spec.weight.c % t.chunk_channels(spec) * plane % kCopyUnit == 0);
+    RC_ASSERT(spec.weight.c * plane % kCopyUnit == 0);
     RC_ASSERT(t.raw_run_elements(spec) == t.images * t.chunk_channels(spec) * t.raw_pitch(spec));
   }
 }

@@ -210,7 +210,7 @@ std::vector<Unit> units_of(const TensorCandidate& one) {
       RC_ASSERT(std::regex_search(line, match, two_raw_slices));
       const std::int64_t r = number(match, 3), s = number(match, 4), pair = number(match, 5) - 1;
       RC_ASSERT(number(match, 6) == t.slices / 2);
-      RC_ASSERT(number(match, 1) == (r * one.spec.filter.s + s) * (t.slices / 2) + pair);
+      RC_ASSERT(number(match, 1) == (r * one.spec.weight.s + s) * (t.slices / 2) + pair);
       units.push_back({r, s, 2 * pair, number(match, 2)});
       units.push_back({r, s, 2 * pair + 1, number(match, 2) + slice_step});
     } else if (std::regex_search(line, match, two_slices)) {
@@ -250,8 +250,8 @@ RC_GTEST_PROP(TensorSourceProperty, EachTapOfEachSliceIsMultipliedOnce, ()) {
   for (std::size_t i = 0; i < units.size(); ++i) {
     // The order in which the packing kernel numbers units: slices of a tap are neighbours.
     const std::size_t tap = i / static_cast<std::size_t>(t.slices);
-    RC_ASSERT(units[i].s == order[tap] % spec.filter.s);
-    RC_ASSERT(units[i].r == order[tap] / spec.filter.s);
+    RC_ASSERT(units[i].s == order[tap] % spec.weight.s);
+    RC_ASSERT(units[i].r == order[tap] / spec.weight.s);
     RC_ASSERT(units[i].slice == static_cast<std::int64_t>(i) % t.slices);
     const std::int64_t pixel =
         units[i].s * spec.dilation.w / spec.stride.w + units[i].r * spec.dilation.h * TensorTiling::pitch(spec);

@@ -73,7 +73,7 @@ RC_GTEST_PROP(TensorMemoryProperty, VectorsOfChannelsMeetInNoBank, ()) {
     const ConvSpec& spec = one.spec;
     if (!TensorTiling::loads_vectors(spec)) continue;
     RC_ASSERT(spec.input_layout == Layout::nhwc && spec.alignment >= kRow);
-    RC_ASSERT(spec.filter.c * element_bytes(spec.dtype) % kRow == 0);
+    RC_ASSERT(spec.weight.c * element_bytes(spec.dtype) % kRow == 0);
     std::set<std::int64_t> banks;
     for (std::int64_t lane = 0; lane < 8; ++lane)
       banks.insert((lane % one.tiling.slices * one.tiling.slice_pitch(spec) + lane / one.tiling.slices) % 8);
@@ -98,7 +98,7 @@ RC_GTEST_PROP(TensorMemoryProperty, PositionsAreStagedAndWrittenInVectors, ()) {
     RC_ASSERT(banks.size() == (bytes == 2 ? 8u : 32u));
     const std::int64_t written = t.written_bytes(spec);
     const int vector = t.store_vector(spec);
-    RC_ASSERT(vector * written <= 16 && 64 % vector == 0 && spec.filter.k / spec.groups % vector == 0);
+    RC_ASSERT(vector * written <= 16 && 64 % vector == 0 && spec.weight.k / spec.groups % vector == 0);
     RC_ASSERT(t.store_columns(spec) % (128 * vector / 64) == 0);
   }
 }

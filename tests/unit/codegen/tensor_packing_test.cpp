@@ -17,11 +17,11 @@ RC_GTEST_PROP(TensorPackingProperty, PackedWeightsHoldEveryTapOnce, ()) {
   for (const TensorCandidate& one : some_tensor_candidates()) {
     const TensorTiling& t = one.tiling;
     const ConvSpec& spec = one.spec;
-    const std::int64_t steps_of_chunk = spec.filter.r / t.filter_rows, chunks = t.steps(spec) / steps_of_chunk;
+    const std::int64_t steps_of_chunk = spec.weight.r / t.filter_rows, chunks = t.steps(spec) / steps_of_chunk;
     RC_ASSERT(chunks * steps_of_chunk == t.steps(spec));
-    RC_ASSERT(chunks * t.chunk_channels(spec) >= spec.filter.c);
-    RC_ASSERT((chunks - 1) * t.chunk_channels(spec) < spec.filter.c);
-    RC_ASSERT(t.tiles_k(spec) * t.block_k >= spec.filter.k / spec.groups);
+    RC_ASSERT(chunks * t.chunk_channels(spec) >= spec.weight.c);
+    RC_ASSERT((chunks - 1) * t.chunk_channels(spec) < spec.weight.c);
+    RC_ASSERT(t.tiles_k(spec) * t.block_k >= spec.weight.k / spec.groups);
     RC_ASSERT(one.plan.workspace.packed_weights == t.packed_weight_bytes(spec));
     if (!t.packs_weights()) {  // they are read as they lie in w
       RC_ASSERT(t.packed_rows(spec) == 0 && t.packed_weight_bytes(spec) == 0);
@@ -47,13 +47,13 @@ RC_GTEST_PROP(TensorPackingProperty, PackingFitsAndHasNoIdleBlocks, ()) {
     // Lanes that read the same place of neighbours' pieces meet in no bank.
     RC_ASSERT(TensorTiling::piece_pitch(spec, packing) % 2 == 1);
     RC_ASSERT(TensorTiling::piece_pitch(spec, packing) >= TensorTiling::piece_words(spec, packing));
-    RC_ASSERT(TensorTiling::piece_words(spec, packing) * 4 == packing.slices * spec.filter.r * spec.filter.s * kRow);
+    RC_ASSERT(TensorTiling::piece_words(spec, packing) * 4 == packing.slices * spec.weight.r * spec.weight.s * kRow);
     // Each block has a slice, and together they have all.
     const std::int64_t blocks_of_k =
         t.packing_blocks(spec, packing) * packing.channels / (spec.groups * t.tiles_k(spec) * t.block_k);
     RC_ASSERT(blocks_of_k * packing.slices >= t.packed_slices(spec));
     RC_ASSERT((blocks_of_k - 1) * packing.slices < t.packed_slices(spec));
-    RC_ASSERT(t.packed_slices(spec) * TensorTiling::slice_channels(spec) >= spec.filter.c);
+    RC_ASSERT(t.packed_slices(spec) * TensorTiling::slice_channels(spec) >= spec.weight.c);
   }
 }
 

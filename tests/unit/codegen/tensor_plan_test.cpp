@@ -136,7 +136,7 @@ bool stores_each_output_once(const TensorCandidate& one) {
   const ConvSpec& spec = one.spec;
   test::TileCover cover(spec);
   const TensorShape& out = cover.shape();
-  const std::int64_t group_k = spec.filter.k / spec.groups, plane = out.h * out.w;
+  const std::int64_t group_k = spec.weight.k / spec.groups, plane = out.h * out.w;
   const std::int64_t sector = TensorTiling::sector_elements(spec);
   for (std::int64_t number = 0; number < t.tiles(spec) / t.splits; ++number) {
     std::int64_t rest = number;

@@ -36,9 +36,9 @@ struct Weight {
 /// Where a step's box starts: its first place in rows of w, and its first row.
 std::array<std::int64_t, 2> box_first(const TensorCandidate& one, std::int64_t tile, std::int64_t step) {
   const TensorTiling& t = one.tiling;
-  const std::int64_t tiles_k = t.tiles_k(one.spec), chunk = t.filter_rows == 1 ? step / one.spec.filter.r : step;
+  const std::int64_t tiles_k = t.tiles_k(one.spec), chunk = t.filter_rows == 1 ? step / one.spec.weight.r : step;
   return {chunk * (t.chunk_channels(one.spec) * t.taps(one.spec)),
-          tile / tiles_k * (one.spec.filter.k / one.spec.groups) + tile % tiles_k * t.block_k};
+          tile / tiles_k * (one.spec.weight.k / one.spec.groups) + tile % tiles_k * t.block_k};
 }
 
 /// What lies in shared memory, element by element, when a step's box has come.
@@ -157,7 +157,7 @@ RC_GTEST_PROP(TensorRawWeightsProperty, MeetThePixelsOfTheirChannelsAndTaps, ())
   for (const TensorCandidate& one : some_with_raw_weights()) {
     const TensorTiling& t = one.tiling;
     const ConvSpec& spec = one.spec;
-    const std::int64_t group_k = spec.filter.k / spec.groups, chunk = t.chunk_channels(spec), taps = t.taps(spec);
+    const std::int64_t group_k = spec.weight.k / spec.groups, chunk = t.chunk_channels(spec), taps = t.taps(spec);
     const std::int64_t tiles = spec.groups * t.tiles_k(spec);
     const TensorMapShape map = map_of(one, ArgumentRole::w);
     const std::vector<Multiplication> multiplications = multiplications_of(one);
@@ -172,12 +172,12 @@ RC_GTEST_PROP(TensorRawWeightsProperty, MeetThePixelsOfTheirChannelsAndTaps, ())
       if (k_of_group >= group_k) return;  // is not stored
       const std::int64_t place = multiplication.slice * TensorTiling::slice_channels(spec) + column;
       const std::int64_t channel = step * chunk + t.channel_at(spec, place);
-      if (channel >= spec.filter.c) {
+      if (channel >= spec.weight.c) {
         RC_ASSERT(weight == Weight{});
         return;
       }
       RC_ASSERT(weight.k == tile / t.tiles_k(spec) * group_k + k_of_group);
-      RC_ASSERT(weight.place == channel * taps + multiplication.r * spec.filter.s + multiplication.s);
+      RC_ASSERT(weight.place == channel * taps + multiplication.r * spec.weight.s + multiplication.s);
       ++times[{weight.k, weight.place}];
     };
     for (const Multiplication& multiplication : multiplications) {
@@ -199,7 +199,7 @@ RC_GTEST_PROP(TensorRawWeightsProperty, MeetThePixelsOfTheirChannelsAndTaps, ())
       }
     }
     const std::int64_t rows = std::min<std::int64_t>(t.block_k, group_k - tile % t.tiles_k(spec) * t.block_k);
-    const std::int64_t channels = std::min(chunk, spec.filter.c - step * chunk);
+    const std::int64_t channels = std::min(chunk, spec.weight.c - step * chunk);
     RC_ASSERT(static_cast<std::int64_t>(times.size()) == rows * channels * taps);
     RC_ASSERT(std::all_of(times.begin(), times.end(), [](const auto& one_of) { return one_of.second == 1; }));
   }
@@ -214,11 +214,11 @@ RC_GTEST_PROP(TensorRawWeightsProperty, BoxesBringEachOnce, ()) {
   const TensorTiling& t = one.tiling;
   const ConvSpec& spec = one.spec;
   const TensorMapShape map = map_of(one, ArgumentRole::w);
-  const std::int64_t row = spec.filter.c * spec.filter.r * spec.filter.s, group_k = spec.filter.k / spec.groups;
+  const std::int64_t row = spec.weight.c * spec.weight.r * spec.weight.s, group_k = spec.weight.k / spec.groups;
   // As w lies in memory.
   RC_ASSERT(map.rank == 2 && map.element_bytes == element_bytes(spec.dtype));
-  RC_ASSERT(map.extents[0] == row && map.extents[1] == spec.filter.k && map.strides[0] == 1 && map.strides[1] == row);
-  std::vector<int> counts(static_cast<std::size_t>(spec.filter.k * row), 0);
+  RC_ASSERT(map.extents[0] == row && map.extents[1] == spec.weight.k && map.strides[0] == 1 && map.strides[1] == row);
+  std::vector<int> counts(static_cast<std::size_t>(spec.weight.k * row), 0);
   for (std::int64_t tile = 0; tile < spec.groups * t.tiles_k(spec); ++tile)
     for (std::int64_t step = 0; step < t.steps(spec); ++step)
       for (const Weight& weight : words_of(one, map, tile, step))
@@ -310,7 +310,7 @@ RC_GTEST_PROP(TensorRawWeightsProperty, AreThoseOfAllFilterRows, ()) {
       RC_ASSERT(spec.dtype == DataType::f32 && spec.input_layout == Layout::nchw);
     else
       RC_ASSERT(spec.input_layout == Layout::nchw || t.walks_pixels());
-    RC_ASSERT(t.filter_rows == spec.filter.r && !t.has_zeros(spec));
+    RC_ASSERT(t.filter_rows == spec.weight.r && !t.has_zeros(spec));
   }
 }
 

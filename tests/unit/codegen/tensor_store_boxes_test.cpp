@@ -59,7 +59,7 @@ RC_GTEST_PROP(TensorStoreBoxesProperty, EachOutputIsInOneBox, ()) {
   const TensorTiling& t = one.tiling;
   const ConvSpec& spec = one.spec;
   const TensorMapShape map = map_of(one, ArgumentRole::y);
-  const std::int64_t plane = TensorTiling::plane(spec), group_k = spec.filter.k / spec.groups,
+  const std::int64_t plane = TensorTiling::plane(spec), group_k = spec.weight.k / spec.groups,
                      rows = output_shape(spec).h * t.run_row(spec);
   const std::int64_t group = *rc::gen::inRange<std::int64_t>(0, spec.groups),
                      k_tile = *rc::gen::inRange<std::int64_t>(0, t.tiles_k(spec)) * t.block_k;
@@ -79,7 +79,7 @@ RC_GTEST_PROP(TensorStoreBoxesProperty, EachOutputIsInOneBox, ()) {
               // What is there is this position's output of this channel.
               const std::int64_t at = run.first + first + position, p = at / t.run_row(spec), q = at % t.run_row(spec);
               const std::int64_t output = run.image * plane + p * output_shape(spec).w + q;
-              RC_ASSERT(element == output * spec.filter.k + group * group_k + k + channel && k + channel < group_k);
+              RC_ASSERT(element == output * spec.weight.k + group * group_k + k + channel && k + channel < group_k);
               RC_ASSERT(stored.insert(element).second);
             }
         }
@@ -103,7 +103,7 @@ RC_GTEST_PROP(TensorStoreBoxesProperty, AreOfMapsThatTheDriverTakes, ()) {
       if (axis > 0) RC_ASSERT(map.strides[axis] * map.element_bytes % kPiece == 0);
       last += (map.extents[axis] - 1) * map.strides[axis];
     }
-    RC_ASSERT(last + 1 == spec.input.n * TensorTiling::plane(spec) * spec.filter.k);
+    RC_ASSERT(last + 1 == spec.input.n * TensorTiling::plane(spec) * spec.weight.k);
   }
 }
 

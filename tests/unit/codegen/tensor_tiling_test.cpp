@@ -61,7 +61,7 @@ RC_GTEST_PROP(TensorTilingProperty, TapsAreOrderedByThePlacesOfTheirPixels, ()) 
     RC_ASSERT(TensorTiling::phases(spec) <= spec.stride.w);
     std::int64_t previous = -1;
     for (const int tap : order) {
-      const std::int64_t r = tap / spec.filter.s, s = tap % spec.filter.s;
+      const std::int64_t r = tap / spec.weight.s, s = tap % spec.weight.s;
       const int phase = TensorTiling::phase_of(spec, s);
       RC_ASSERT(phase >= 0 && phase < TensorTiling::phases(spec));
       // Tap s of the position in column q reads input column q * stride + s * dilation, in the same grid row.
@@ -100,7 +100,7 @@ RC_GTEST_PROP(TensorTilingProperty, PaddingBehindARowIsThatOfTheNext, ()) {
     const std::int64_t pitch = TensorTiling::pitch(spec);
     RC_ASSERT(pitch >= out.w && pitch <= out.w + TensorTiling::row_reach(spec));
     RC_ASSERT(
-        taps_find_pixels(out.w, pitch, spec.filter.s, spec.dilation.w, spec.stride.w, spec.padding.left, spec.input.w));
+        taps_find_pixels(out.w, pitch, spec.weight.s, spec.dilation.w, spec.stride.w, spec.padding.left, spec.input.w));
     RC_ASSERT(!TensorTiling::loads_pairs(spec) || pitch % 2 == 0);  // two pixels of a word lie in one row
     const std::int64_t rows = one.tiling.image_rows(spec), filter_rows = one.tiling.filter_rows;
     RC_ASSERT(rows >= out.h && rows <= out.h + (filter_rows - 1) * spec.dilation.h);
@@ -130,8 +130,8 @@ TEST(TensorTiling, SharesPaddingBetweenRowsAndImages) {
 RC_GTEST_PROP(TensorTilingProperty, UnitsComeInPairs, ()) {
   for (const TensorCandidate& one : some_tensor_candidates()) {
     const TensorTiling& t = one.tiling;
-    RC_ASSERT(t.filter_rows == 1 || t.filter_rows == one.spec.filter.r);
-    const std::int64_t taps = t.filter_rows * one.spec.filter.s * t.slices;
+    RC_ASSERT(t.filter_rows == 1 || t.filter_rows == one.spec.weight.r);
+    const std::int64_t taps = t.filter_rows * one.spec.weight.s * t.slices;
     RC_ASSERT(t.units(one.spec) % 2 == 0);
     RC_ASSERT(t.units(one.spec) >= taps && t.units(one.spec) < taps + 2);
     RC_ASSERT(t.slices == 1 || t.slices % 2 == 0);

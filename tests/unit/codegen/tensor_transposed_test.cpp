@@ -62,7 +62,7 @@ RC_GTEST_PROP(TensorTransposedProperty, ConvolvesWhatWasAskedFor, ()) {
   if (*rc::gen::inRange(0, 2) == 0) {  // one residue of rows or columns modulo the stride
     spec.stride = {1 + *rc::gen::inRange(0, 3), 1 + *rc::gen::inRange(0, 3)};
     spec.dilation = {spec.stride.h * (1 + *rc::gen::inRange(0, 2)), spec.stride.w * (1 + *rc::gen::inRange(0, 2))};
-    spec.input.h += spec.filter.r * spec.dilation.h, spec.input.w += spec.filter.s * spec.dilation.w;
+    spec.input.h += spec.weight.r * spec.dilation.h, spec.input.w += spec.weight.s * spec.dilation.w;
   }
   const std::vector<TensorCandidate> all = transposed(spec);
   RC_CLASSIFY(all.empty(), "no candidates");
@@ -85,10 +85,10 @@ RC_GTEST_PROP(TensorTransposedProperty, ConvolvesWhatWasAskedFor, ()) {
   const TensorShape out = output_shape(asked);
   check_axis({asked.input.h, asked.padding.top, asked.stride.h, asked.dilation.h},
              {convolved.input.h, convolved.padding.top, convolved.stride.h, convolved.dilation.h},
-             first / asked.input.w, step_h, asked.filter.r, out.h);
+             first / asked.input.w, step_h, asked.weight.r, out.h);
   check_axis({asked.input.w, asked.padding.left, asked.stride.w, asked.dilation.w},
              {convolved.input.w, convolved.padding.left, convolved.stride.w, convolved.dilation.w},
-             first % asked.input.w, step_w, asked.filter.s, out.w);
+             first % asked.input.w, step_w, asked.weight.s, out.w);
 }
 
 RC_GTEST_PROP(TensorTransposedProperty, BlocksMakeEveryRowOnce, ()) {

@@ -79,11 +79,11 @@ std::vector<Piece> filled_run(const TensorCandidate& one, const TensorMapShape& 
   std::vector<Piece> pieces(static_cast<std::size_t>(t.run_bytes(spec) / kPiece));
   std::int64_t bytes = 0;
   for (int phase = 0; phase < TensorTiling::phases(spec); ++phase) {
-    const std::int64_t r = t.filter_rows == 1 ? step % spec.filter.r : 0,
-                       chunk = t.filter_rows == 1 ? step / spec.filter.r : step;
+    const std::int64_t r = t.filter_rows == 1 ? step % spec.weight.r : 0,
+                       chunk = t.filter_rows == 1 ? step / spec.weight.r : step;
     const std::vector<Piece> brought = walked(
         spec, map,
-        {group * spec.filter.c + chunk * t.chunk_channels(spec), run.first % row * spec.stride.w - spec.padding.left,
+        {group * spec.weight.c + chunk * t.chunk_channels(spec), run.first % row * spec.stride.w - spec.padding.left,
          run.first / row * spec.stride.h - spec.padding.top, run.image, phase, r * spec.dilation.h});
     const std::int64_t destination = phase * t.phase_bytes(spec);
     RC_ASSERT(destination % 1024 == 0 && static_cast<std::int64_t>(brought.size()) * kPiece <= t.phase_bytes(spec));
@@ -102,9 +102,9 @@ void check_output(const TensorCandidate& one, const std::vector<Piece>& run, std
   const std::int64_t width = output_shape(spec).w, p = output / width, q = output % width;
   RC_ASSERT(position >= 0 && position < t.columns);
   for (std::int64_t row = 0; row < t.filter_rows; ++row) {
-    const std::int64_t r = t.filter_rows == 1 ? step % spec.filter.r : row,
-                       chunk = t.filter_rows == 1 ? step / spec.filter.r : step;
-    for (std::int64_t s = 0; s < spec.filter.s; ++s) {
+    const std::int64_t r = t.filter_rows == 1 ? step % spec.weight.r : row,
+                       chunk = t.filter_rows == 1 ? step / spec.weight.r : step;
+    for (std::int64_t s = 0; s < spec.weight.s; ++s) {
       for (std::int64_t slice = 0; slice < t.slices; ++slice) {
         const std::int64_t pixel =
             position + row * spec.dilation.h * TensorTiling::pitch(spec) + s * spec.dilation.w / spec.stride.w;
@@ -114,8 +114,8 @@ void check_output(const TensorCandidate& one, const std::vector<Piece>& run, std
         const std::int64_t in_group = chunk * t.chunk_channels(spec) + slice * TensorTiling::slice_channels(spec);
         const Piece wanted =
             piece_of(spec, n, p * spec.stride.h - spec.padding.top + r * spec.dilation.h,
-                     q * spec.stride.w - spec.padding.left + s * spec.dilation.w, group * spec.filter.c + in_group);
-        RC_ASSERT(in_group < spec.filter.c || spec.groups == 1);
+                     q * spec.stride.w - spec.padding.left + s * spec.dilation.w, group * spec.weight.c + in_group);
+        RC_ASSERT(in_group < spec.weight.c || spec.groups == 1);
         RC_ASSERT(run.at(static_cast<std::size_t>(read / kPiece)) == wanted);
       }
     }

@@ -47,8 +47,8 @@ class SpoilingBackend final : public runtime::Backend {
 /// A convolution that tensor cores may compute, another one at each call.
 codegen::ConvPlan new_tensor_plan() {
   ConvSpec spec = new_spec();
-  spec.input.c = spec.filter.c = 64;
-  spec.filter.k = 128;
+  spec.input.c = spec.weight.c = 64;
+  spec.weight.k = 128;
   spec.math = MathMode::tf32;
   for (codegen::ConvPlan& plan : codegen::enumerate_plans(spec, parse_target("sm_90a"), SIZE_MAX)) {
     if (plan.family != codegen::Family::tensor) continue;

@@ -20,7 +20,7 @@ static jitconv_spec make_spec(void) {
   const int64_t input[4] = {2, 8, 16, 24}, filter[4] = {16, 8, 3, 5};
   EXPECT(jitconv_spec_init(&spec, sizeof spec) == JITCONV_OK);
   memcpy(spec.input, input, sizeof input);
-  memcpy(spec.filter, filter, sizeof filter);
+  memcpy(spec.weight, filter, sizeof filter);
   return spec;
 }
 
@@ -33,13 +33,13 @@ static void test_spec(void) {
 
   parsed.struct_size = sizeof parsed;
   EXPECT(jitconv_spec_parse("input=2,8,16,24 weight=16,8,3,5 padding=1,2", &parsed) == JITCONV_OK);
-  EXPECT(parsed.filter[3] == 5 && parsed.padding[1] == 1 && parsed.padding[3] == 2 && parsed.dilation[0] == 1);
+  EXPECT(parsed.weight[3] == 5 && parsed.padding[1] == 1 && parsed.padding[3] == 2 && parsed.dilation[0] == 1);
   EXPECT(jitconv_spec_parse("input=2,8,16,24 wait=1", &parsed) == JITCONV_INVALID_SPEC);
   LAST_ERROR_HAS("wait");
 
-  spec.filter[2] = 99;
+  spec.weight[2] = 99;
   EXPECT(jitconv_output_shape(&spec, shape) == JITCONV_INVALID_SPEC);
-  LAST_ERROR_HAS("filter");
+  LAST_ERROR_HAS("weight");
   spec = make_spec();
   spec.dtype = 256; /* would be f32 if cut to a byte */
   EXPECT(jitconv_output_shape(&spec, shape) == JITCONV_INVALID_SPEC);
@@ -265,7 +265,7 @@ static void test_packed_weights(void) {
 
   EXPECT(jitconv_compile(&spec, "host-sm_90a", &plain) == JITCONV_OK);
   memcpy(spec.input, input, sizeof input);
-  memcpy(spec.filter, filter, sizeof filter);
+  memcpy(spec.weight, filter, sizeof filter);
   spec.math = JITCONV_MATH_TF32;
   EXPECT(jitconv_compile(&spec, "host-sm_90a", &kernel) == JITCONV_OK);
   if (kernel == NULL || plain == NULL) return;

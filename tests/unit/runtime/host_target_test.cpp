@@ -39,9 +39,9 @@ class Ones {
  public:
   explicit Ones(const ConvSpec& spec)
       : x_(elements(spec.input), 1),
-        w_(static_cast<std::size_t>(spec.filter.k * spec.filter.c * spec.filter.r * spec.filter.s), 1),
+        w_(static_cast<std::size_t>(spec.weight.k * spec.weight.c * spec.weight.r * spec.weight.s), 1),
         y_(elements(output_shape(spec)), -7),
-        products_(static_cast<float>(spec.filter.c * spec.filter.r * spec.filter.s)) {}
+        products_(static_cast<float>(spec.weight.c * spec.weight.r * spec.weight.s)) {}
   LaunchArgs args() {
     LaunchArgs args;
     args.x = x_.data();
@@ -64,7 +64,7 @@ ConvSpec small_spec() {
   static std::int64_t width = 12;
   ConvSpec spec;
   spec.input = {1, 4, 9, ++width};
-  spec.filter = {8, 4, 3, 3};
+  spec.weight = {8, 4, 3, 3};
   return spec;
 }
 

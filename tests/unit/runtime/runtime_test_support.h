@@ -48,7 +48,7 @@ inline ConvSpec new_spec() {
   static std::int64_t width = 32;
   ConvSpec spec;
   spec.input = {2, 8, 16, ++width};
-  spec.filter = {16, 8, 3, 3};
+  spec.weight = {16, 8, 3, 3};
   spec.padding = {1};
   return spec;
 }

@@ -43,7 +43,7 @@ class TensorMapsTest : public RuntimeTest {
     fake_driver::set_current_device(0);
     fake_driver::expect_arguments(4);
     spec_.input = {2, 8, 16, 64};
-    spec_.filter = {16, 8, 3, 3};
+    spec_.weight = {16, 8, 3, 3};
     args_ = addresses_for(spec_);
     entry_.name = "probe";
     entry_.threads = 128;

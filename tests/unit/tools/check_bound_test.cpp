@@ -15,7 +15,7 @@ namespace {
 ConvSpec middling() {
   ConvSpec spec;
   spec.input = {1, 32, 12, 12};
-  spec.filter = {8, 32, 3, 3};
+  spec.weight = {8, 32, 3, 3};
   spec.padding = 1;
   return spec;
 }
@@ -30,7 +30,7 @@ enum class Fault { none, tf32_operands, no_last_channel, bf16_sum };
 /// A sequential fp32 FMA loop over the definition (NCHW), with at most one thing done wrong.
 std::vector<float> compute(const ConvSpec& spec, const Data& data, Fault fault) {
   const TensorShape y = output_shape(spec), x = spec.input;
-  const FilterShape f = spec.filter;
+  const WeightShape f = spec.weight;
   std::vector<float> out;
   for (std::int64_t at = 0; at < element_count(y); ++at) {
     const TensorShape o = coordinates(spec, at);
@@ -279,7 +279,7 @@ TEST(Compare, AllZeroSumsShowNothing) {
 TEST(Compare, WindowsInThePaddingAreNotHeldAgainstIt) {
   ConvSpec spec = middling();
   spec.input = {1, 32, 1, 1};
-  spec.filter = {8, 32, 1, 1};
+  spec.weight = {8, 32, 1, 1};
   spec.padding = 3;  // 48 of 49 outputs are zero by definition
   const Comparison result = run(spec, DataKind::exact, Fault::none);
   EXPECT_EQ(result.with_terms, 8);

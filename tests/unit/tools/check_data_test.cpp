@@ -19,7 +19,7 @@ ConvSpec with_reduction(DataType type, std::int64_t channels, std::int64_t taps)
   ConvSpec spec;
   spec.dtype = type;
   spec.input = {1, channels, 2 * taps, taps};
-  spec.filter = {8, channels, taps, taps};
+  spec.weight = {8, channels, taps, taps};
   spec.epilogue.bias = spec.epilogue.residual = true;
   return spec;
 }

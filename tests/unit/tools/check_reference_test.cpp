@@ -20,7 +20,7 @@ std::vector<double> outputs_of(const std::vector<Expected>& results) {
 TEST(Reference, ByHand) {
   ConvSpec spec;
   spec.input = {1, 1, 3, 3};
-  spec.filter = {1, 1, 2, 2};
+  spec.weight = {1, 1, 2, 2};
   const std::vector<float> x = {1, 2, 3, 4, 5, 6, 7, 8, 9}, w = {1, 10, 100, 1000};
   EXPECT_EQ(outputs_of(reference(spec, {x, w, {}, {}})), (std::vector<double>{5421, 6532, 8754, 9865}));
 }
@@ -28,7 +28,7 @@ TEST(Reference, ByHand) {
 TEST(Reference, PaddingStrideDilationByHand) {
   ConvSpec spec;
   spec.input = {1, 1, 1, 5};
-  spec.filter = {1, 1, 1, 2};
+  spec.weight = {1, 1, 1, 2};
   spec.stride = {1, 2};
   spec.dilation = {1, 3};
   spec.padding = {0, 0, 1, 2};
@@ -44,7 +44,7 @@ TEST(Reference, PaddingStrideDilationByHand) {
 TEST(Reference, LayoutsAndGroupsByHand) {
   ConvSpec spec;
   spec.input = {1, 2, 1, 2};
-  spec.filter = {4, 1, 1, 1};
+  spec.weight = {4, 1, 1, 1};
   spec.groups = 2;
   const std::vector<float> planes = {1, 2, 10, 20}, pixels = {1, 10, 2, 20}, w = {1, -1, 3, 5};
   const std::vector<double> expected_planes = {1, 2, -1, -2, 30, 60, 50, 100};
@@ -59,7 +59,7 @@ TEST(Reference, LayoutsAndGroupsByHand) {
 TEST(Reference, EpilogueByHand) {
   ConvSpec spec;
   spec.input = {1, 1, 1, 2};
-  spec.filter = {2, 1, 1, 1};
+  spec.weight = {2, 1, 1, 1};
   spec.epilogue.bias = spec.epilogue.residual = true;
   spec.epilogue.activation = Activation::relu;
   const std::vector<float> x = {1, 2}, w = {3, -3}, bias = {10, -20}, residual = {1, -100, 30, 4};
@@ -73,7 +73,7 @@ TEST(Reference, EpilogueByHand) {
 TEST(Reference, SkippedTapsDoNotMultiplyInfinity) {
   ConvSpec spec;
   spec.input = {1, 1, 1, 1};
-  spec.filter = {1, 1, 3, 3};
+  spec.weight = {1, 1, 3, 3};
   spec.padding = 1;
   std::vector<float> w(9, INFINITY);
   w[4] = 2;
@@ -90,7 +90,7 @@ std::int64_t memory_index(const TensorShape& t, Layout layout, std::int64_t n, s
 /// The other way round: every input element is added into the outputs it reaches.
 std::vector<double> scatter(const ConvSpec& spec, const Data& data) {
   const TensorShape y = output_shape(spec), x = spec.input;
-  const FilterShape f = spec.filter;
+  const WeightShape f = spec.weight;
   std::vector<double> sums(static_cast<std::size_t>(y.n * y.c * y.h * y.w));
   for (std::int64_t n = 0; n < x.n; ++n)
     for (std::int64_t c = 0; c < x.c; ++c)
@@ -126,8 +126,8 @@ RC_GTEST_PROP(ReferenceProperty, ValuesAndGeneratorsGiveTheSame, ()) {
   const ConvSpec spec = *test::valid_specs(test::kTinyLimits);
   const Data data = make_data(spec, DataKind::random, 9);
   const std::vector<float> x = values_of(data.x, element_count(spec.input));
-  const std::vector<float> w = values_of(data.w, element_count(spec.filter));
-  const std::vector<float> bias = values_of(data.bias, spec.filter.k);
+  const std::vector<float> w = values_of(data.w, element_count(spec.weight));
+  const std::vector<float> bias = values_of(data.bias, spec.weight.k);
   const std::vector<float> residual = values_of(data.residual, element_count(output_shape(spec)));
   RC_ASSERT(outputs_of(reference(spec, data)) == outputs_of(reference(spec, {x, w, bias, residual})));
 }
@@ -147,7 +147,7 @@ RC_GTEST_PROP(ReferenceProperty, SamplesAreTheFullResult, ()) {
 TEST(SamplePositions, AreDistinctInRangeAndIncludeTheEnds) {
   ConvSpec spec;
   spec.input = {16, 64, 1024, 1024};
-  spec.filter = {128, 64, 1, 1};
+  spec.weight = {128, 64, 1, 1};
   const std::int64_t total = element_count(output_shape(spec));
   ASSERT_EQ(total, std::int64_t{1} << 31);
   const std::vector<std::int64_t> positions = sample_positions(spec, 5'000, 2);
@@ -172,7 +172,7 @@ TEST(SamplePositions, AreDistinctInRangeAndIncludeTheEnds) {
 TEST(SamplePositions, AllOfASmallOutputAndNoneOfAnEmptyOne) {
   ConvSpec spec;
   spec.input = {1, 1, 4, 5};
-  spec.filter = {3, 1, 1, 1};
+  spec.weight = {3, 1, 1, 1};
   EXPECT_EQ(sample_positions(spec, 100, 1).size(), 60u);
   spec.input.n = 0;
   EXPECT_TRUE(sample_positions(spec, 100, 1).empty());
@@ -181,7 +181,7 @@ TEST(SamplePositions, AllOfASmallOutputAndNoneOfAnEmptyOne) {
 TEST(Coordinates, InvertMemoryOrder) {
   ConvSpec spec;
   spec.input = {2, 3, 5, 7};
-  spec.filter = {4, 3, 2, 2};
+  spec.weight = {4, 3, 2, 2};
   for (const Layout layout : {Layout::nchw, Layout::nhwc}) {
     spec.output_layout = layout;
     const TensorShape y = output_shape(spec);

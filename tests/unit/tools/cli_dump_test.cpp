@@ -103,7 +103,7 @@ TEST(CliDump, FlagsSetEveryFieldOfTheSpec) {
   ASSERT_EQ(result.exit_code, 0) << result.err;
   ConvSpec expected;
   expected.input = {8, 32, 512, 500};
-  expected.filter = {64, 8, 5, 9};
+  expected.weight = {64, 8, 5, 9};
   expected.stride = {2, 1};
   expected.padding = {1, 2, 3, 4};
   expected.dilation = {2, 3};
@@ -276,7 +276,7 @@ TEST(CliDump, UnreadableCommandLinesAreUsageErrors) {
 TEST(CliDump, ConvolutionsThatCannotBeComputedAreRefusedByField) {
   expect_refusal(dump(small_and({"--groups=3"})), 3, "groups");
   expect_refusal(dump(small_and({"--stride=0"})), 3, "stride");
-  expect_refusal(dump({"--input=1,8,4,4", "--weight=8,8,5,9", "--dilation=2,3"}), 3, "filter");
+  expect_refusal(dump({"--input=1,8,4,4", "--weight=8,8,5,9", "--dilation=2,3"}), 3, "weight");
   expect_refusal(dump(small_and({"--alignment=3"})), 3, "alignment");
 }
 

@@ -102,8 +102,8 @@ void run_convolution(const std::string& name, void** arguments) {
   using enum codegen::ArgumentRole;
   const std::int64_t outputs = check::element_count(output_shape(spec));
   const std::vector<float> x_values = tensor(spec, at(x), check::element_count(spec.input));
-  const std::vector<float> w_values = tensor(spec, at(w), check::element_count(spec.filter));
-  const std::vector<float> bias_values = tensor(spec, at(bias), spec.filter.k);
+  const std::vector<float> w_values = tensor(spec, at(w), check::element_count(spec.weight));
+  const std::vector<float> bias_values = tensor(spec, at(bias), spec.weight.k);
   const std::vector<float> residual_values = tensor(spec, at(residual), outputs);
   std::vector<float> result;
   for (const auto& one : check::reference(spec, {x_values, w_values, bias_values, residual_values})) {

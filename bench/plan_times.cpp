@@ -59,7 +59,7 @@ void time_one(const ConvSpec& spec, Row& row) {
     jitconv::codegen::generate(plan);
     source_ms.push_back(writing.ms());
   }
-  row.families.emplace_back(jitconv::codegen::to_string(plan.family));
+  row.families.emplace_back(jitconv::codegen::to_string(plan.family()));
   row.plan_ms.push_back(median(plan_ms));
   row.source_ms.push_back(median(source_ms));
 }

@@ -5,6 +5,8 @@
 
 namespace jitconv::codegen {
 
+inline constexpr int kWarpSize = 32;
+
 constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 constexpr std::int64_t round_up(std::int64_t a, std::int64_t multiple) { return ceil_div(a, multiple) * multiple; }
 

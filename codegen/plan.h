@@ -1,23 +1,18 @@
 // ConvPlan: every number the generator prints, decided before a line of CUDA is written. Plain values with == and a
-// printer; no CUDA, no I/O. Plans come from make_plan(), which prices candidates with the cost model of heuristics.h.
+// printer; no CUDA, no I/O. Plans come from make_plan(), which prices the candidates of every family.
 #pragma once
 
 #include <cstdint>
 #include <string>
-#include <variant>
+#include <string_view>
 #include <vector>
 
-#include "codegen/tensor_tiling.h"
-#include "codegen/tiling.h"
+#include "codegen/families.h"
+#include "codegen/problem.h"
 #include "jitconv/spec.h"
 #include "jitconv/target.h"
 
 namespace jitconv::codegen {
-
-enum class Family : std::uint8_t { none, pointwise, tensor, direct, depthwise, fallback };
-std::string_view to_string(Family family);
-/// Whether the family multiplies on tensor cores, which a compiler may spoil.
-constexpr bool uses_tensor_cores(Family family) { return family == Family::pointwise || family == Family::tensor; }
 
 /// Why a family, or a property of the chosen plan, is as it is; for explain().
 struct Note {
@@ -26,31 +21,57 @@ struct Note {
   bool operator==(const Note&) const = default;
 };
 
-/// Sizes of the workspace's parts in bytes, each a multiple of 256, in the order in which they lie in it.
-struct Workspace {
-  std::int64_t packed_weights = 0, partial_sums = 0, packed_pixels = 0;
-  std::int64_t bytes() const { return packed_weights + bytes_with_packed_weights(); }
-  std::int64_t bytes_with_packed_weights() const { return partial_sums + packed_pixels; }  ///< the caller's
-  bool operator==(const Workspace&) const = default;
-};
-
-using Tiling =
-    std::variant<std::monostate, PointwiseTiling, TensorTiling, DirectTiling, DepthwiseTiling, FallbackTiling>;
-Workspace workspace_of(const Tiling& tiling, const ConvSpec& spec);
-
-struct ConvPlan {
-  ConvSpec spec;  ///< canonical: see canonical()
-  Target target;
-  Family family = Family::none;
-  Tiling tiling;
+struct Launch {
   std::uint32_t blocks = 0;   ///< grid size; flattened into x
   std::uint32_t threads = 0;  ///< per block
   std::uint32_t shared_bytes = 0;
   int min_blocks_per_sm = 1;  ///< second argument of __launch_bounds__
-  bool wide_index = false;    ///< element offsets need 64 bits; proved per candidate
-  Workspace workspace;
+  bool operator==(const Launch&) const = default;
+};
+
+struct KernelPlan {
+  Problem problem;  ///< of a pass: that of the convolution it serves
+  Tiling tiling;
+  Launch launch;
+  bool wide_index = false;  ///< element offsets need 64 bits; proved per candidate
+  /// May start before the kernel before it has finished: it waits by itself before it reads what that one writes, and
+  /// all of its blocks wait, so that when it has finished, so has the one before.
+  bool starts_early = false;
+  Family family() const { return family_of(tiling); }
+  bool operator==(const KernelPlan&) const = default;
+};
+
+/// A region of the workspace. Regions follow each other in it, in the order of the plan.
+struct Scratch {
+  std::string name;        ///< of the kernels' parameter
+  std::int64_t bytes = 0;  ///< a multiple of 256
+  /// Made of w alone: a caller may have it made once, keep it and hand it in.
+  bool is_packed_weights = false;
+  bool operator==(const Scratch&) const = default;
+};
+
+struct ConvPlan {
+  ConvSpec spec;  ///< canonical: see canonical()
+  Target target;
+  std::vector<KernelPlan> kernels;  ///< in launch order; none if the output has no elements
+  std::vector<Scratch> scratch;
   std::int64_t cost = 0;  ///< modelled time in picoseconds; only its order matters
   std::vector<Note> notes;
+
+  /// The kernel that convolves. There must be one.
+  const KernelPlan& convolution() const;
+  KernelPlan& convolution() { return const_cast<KernelPlan&>(static_cast<const ConvPlan&>(*this).convolution()); }
+  /// Of the kernel that convolves, none without one.
+  Family family() const { return kernels.empty() ? Family::none : convolution().family(); }
+  /// The convolution's tiling, null if it is of another family.
+  template <typename FamilyTiling>
+  const FamilyTiling* tiling() const {
+    return kernels.empty() ? nullptr : std::get_if<FamilyTiling>(&convolution().tiling);
+  }
+  std::int64_t packed_weight_bytes() const;
+  std::int64_t workspace_bytes() const;
+  /// Of a launch that brings packed weights.
+  std::int64_t workspace_bytes_with_packed_weights() const { return workspace_bytes() - packed_weight_bytes(); }
   bool operator==(const ConvPlan&) const = default;
 };
 
@@ -65,13 +86,15 @@ ConvPlan make_plan(const ConvSpec& spec, const Target& target);
 /// measures.
 std::vector<ConvPlan> enumerate_plans(const ConvSpec& spec, const Target& target, std::size_t limit);
 
+/// The plan that computes `spec`, which is canonical, in this way.
+ConvPlan plan_with(const ConvSpec& spec, const Target& target, const Candidate& candidate);
+
+/// The same convolution kernel for another spec: its tiling and launch, and passes that fit the spec.
+ConvPlan plan_like(const ConvPlan& plan, const ConvSpec& spec, std::uint32_t blocks);
+
 /// Several lines, `name: value`.
 std::string to_string(const ConvPlan& plan);
 
-/// FLOP = 2 * N*K*P*Q * (C/groups)*R*S, and the bytes of x, w, bias, residual and y, each counted once.
-struct Work {
-  double flop = 0, bytes = 0;
-};
 Work work(const ConvSpec& spec);
 
 }  // namespace jitconv::codegen

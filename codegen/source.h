@@ -4,79 +4,35 @@
 
 #include <array>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "codegen/plan.h"
+#include "codegen/problem.h"
+#include "codegen/tensor_map.h"
 
 namespace jitconv::codegen {
 
-/// Which pointer of LaunchArgs a kernel parameter is. No parameter is the whole workspace: packed_w,
-/// partial_sums and packed_x are its parts, unless the caller hands in packed weights.
-enum class ArgumentRole : std::uint8_t { x, w, bias, residual, y, workspace, packed_w, partial_sums, packed_x };
-
-/// How the copy engine sees a tensor that a kernel gets as a tensor map instead of a pointer (cp.async.bulk.tensor,
-/// cuTensorMapEncodeTiled): a copy brings a box of it, as one block of memory without gaps, and zeros for what lies
-/// outside; or it takes one there, but for what lies outside, and such a box starts at no negative index. Axes are
-/// counted from the one whose elements are neighbours; along that, boxes start at whole 16 bytes.
-struct TensorMapShape {
-  // Limits of the hardware and of cuTensorMapEncode*.
-  static constexpr int kMostRank = 4;
-  static constexpr int kMostBox = 256;  ///< elements along an axis
-  static constexpr std::int64_t kUnit = 16, kMostExtent = std::int64_t{1} << 32;
-  static constexpr std::int64_t kMostStride = std::int64_t{1} << 40;  ///< bytes, not reached
-  static constexpr int kMostWalkedPixels = 1024, kMostWalkedStride = 8, kMostWalkedOffset = 255;
-  static constexpr int kLeastCorner = -128, kMostCorner = 127;
-  int rank = 0;           ///< 0: the parameter is a pointer
-  int element_bytes = 4;  ///< 4 or 2
-  std::array<std::int64_t, kMostRank> extents{};
-  std::array<std::int64_t, kMostRank> strides{};  ///< elements; the first is 1, the others multiples of kUnit bytes
-  std::array<int, kMostRank> box{};  ///< at most kMostBox along an axis; rows are multiples of kUnit bytes; see walk
-  /// Width of rows whose pieces of 16 bytes are exchanged, so that reads of a column of them meet in no bank; 0: none
-  /// are. Of 128 bytes, piece i of row r lies at place i ^ r % 8, of 64 at i ^ r / 2 % 4, of 32 at i ^ r / 4 % 2. A
-  /// copy's destination is then a multiple of 1024 bytes, else of 128.
-  int swizzle_bytes = 0;
-  /// Floats are rounded to TF32 on the way, to nearest, ties to even.
-  bool rounds_to_tf32 = false;
-  /// Of a tensor with the axes C, W, H, N, a walk over its pixels instead of a box (cuTensorMapEncodeIm2col): a copy
-  /// brings box[0] channels of box[1] pixels (up to kMostWalkedPixels), a row each. It starts at a pixel and goes on
-  /// along w, then h, then n, by `stride`, from `lower` to before the extent and `upper`, both along {w, h}; a pixel it
-  /// comes to is read at an offset from 0 to kMostWalkedOffset along each that a copy names. Those outside the tensor
-  /// are zeros.
-  struct Walk {
-    std::array<int, 2> lower{}, upper{};  ///< kLeastCorner to kMostCorner
-    std::array<int, 2> stride{1, 1};      ///< 1 to kMostWalkedStride
-    bool operator==(const Walk&) const = default;
-  };
-  std::optional<Walk> walk = {};
-  /// Bytes that one copy brings.
-  std::int64_t box_bytes() const {
-    std::int64_t bytes = element_bytes;
-    for (int axis = 0; axis < (walk ? 2 : rank); ++axis) bytes *= box[static_cast<std::size_t>(axis)];
-    return bytes;
-  }
-  bool operator==(const TensorMapShape&) const = default;
-};
-
+/// A parameter of a kernel. No parameter is the whole workspace: its regions are parameters of their own.
 struct Argument {
-  ArgumentRole role;
+  Tensor tensor;     ///< what it leads to
   std::string type;  ///< "const float* __restrict__", "const __grid_constant__ TensorMap"
   std::string name;  ///< "x"
   TensorMapShape map = {};
   /// The kernel stores there: its type does not say const; of tensor maps only y's does.
-  bool written() const { return map.rank != 0 ? role == ArgumentRole::y : !type.starts_with("const "); }
+  bool written() const { return map.rank != 0 ? tensor == Tensor::y : !type.starts_with("const "); }
   bool operator==(const Argument&) const = default;
 };
 
 /// One GPU kernel of the source. A launch runs the entries in order on one stream.
 struct KernelEntry {
   std::string name;
+  std::string scope = {};  ///< of C++, "reduce::"; the name alone is the symbol
   std::array<std::uint32_t, 3> grid{1, 1, 1};
   std::uint32_t threads = 1;
   std::uint32_t shared_bytes = 0;  ///< dynamic shared memory
   std::vector<Argument> arguments;
-  bool packs_weights = false;  ///< turns w into packed_w; left out if the caller has packed weights
+  bool packs_weights = false;  ///< left out if the caller has packed weights
   /// May start before the entry before it has finished: it waits by itself before it reads what that one writes, and
   /// all of its blocks wait, so that when it has finished, so has the one before.
   bool starts_early = false;
@@ -87,7 +43,7 @@ struct KernelSource {
   std::string text;                  ///< the complete .cu; empty for a convolution without outputs
   std::vector<std::string> options;  ///< NVRTC options, --gpu-architecture included
   std::vector<KernelEntry> entries;
-  Workspace workspace;
+  std::vector<Scratch> scratch;
   bool operator==(const KernelSource&) const = default;
 };
 

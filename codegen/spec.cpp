@@ -82,7 +82,7 @@ void check_channels(const ConvSpec& spec) {
 }
 
 /// One spatial axis. With every number at most 2^31 - 1 none of these sums and products exceeds 2^62 + 2.
-struct Axis {
+struct SpecAxis {
   std::int64_t extent, taps, stride, before, after, dilation;
 
   std::int64_t span() const { return dilation * (taps - 1) + 1; }
@@ -90,16 +90,16 @@ struct Axis {
   std::int64_t outputs() const { return (padded() - span()) / stride + 1; }
 };
 
-Axis vertical(const ConvSpec& spec) {
+SpecAxis vertical(const ConvSpec& spec) {
   return {spec.input.h, spec.weight.r, spec.stride.h, spec.padding.top, spec.padding.bottom, spec.dilation.h};
 }
 
-Axis horizontal(const ConvSpec& spec) {
+SpecAxis horizontal(const ConvSpec& spec) {
   return {spec.input.w, spec.weight.s, spec.stride.w, spec.padding.left, spec.padding.right, spec.dilation.w};
 }
 
 void check_windows(const ConvSpec& spec) {
-  const Axis y = vertical(spec), x = horizontal(spec);
+  const SpecAxis y = vertical(spec), x = horizontal(spec);
   if (y.padded() > kMaxExtent || x.padded() > kMaxExtent) {
     throw SpecError("padding",
                     fmt::format("padding {},{},{},{} makes the padded input {}x{}, must be at most {} each way",
@@ -180,7 +180,7 @@ namespace {
 
 /// Sets what cannot matter on one axis: the dilation of a single tap, padding behind the last window, the stride of a
 /// single window. Output size and values stay as they are.
-void canonicalise_axis(std::int64_t taps, const Axis& axis, std::int64_t& dilation, std::int64_t& after,
+void canonicalise_axis(std::int64_t taps, const SpecAxis& axis, std::int64_t& dilation, std::int64_t& after,
                        std::int64_t& stride) {
   if (taps == 1) dilation = 1;
   const std::int64_t unused = (axis.padded() - axis.span()) % axis.stride;
@@ -216,21 +216,6 @@ ConvSpec canonical(const ConvSpec& spec) {
   epilogue.clamp_min += 0.0f;
   epilogue.clamp_max += 0.0f;
   return result;
-}
-
-Work work(const ConvSpec& spec) {
-  const auto count = [](std::int64_t a, std::int64_t b, std::int64_t c, std::int64_t d) {
-    return static_cast<double>(a) * static_cast<double>(b) * static_cast<double>(c) * static_cast<double>(d);
-  };
-  const TensorShape& x = spec.input;
-  const WeightShape& w = spec.weight;
-  const TensorShape y = output_shape(spec);
-  const double outputs = count(y.n, y.c, y.h, y.w);
-  double elements = count(x.n, x.c, x.h, x.w) + count(w.k, w.c, w.r, w.s) + outputs;
-  if (spec.epilogue.bias) elements += static_cast<double>(w.k);
-  if (spec.epilogue.residual) elements += outputs;
-  return {2 * outputs * static_cast<double>(w.c) * static_cast<double>(w.r) * static_cast<double>(w.s),
-          elements * static_cast<double>(element_bytes(spec.dtype))};
 }
 
 }  // namespace codegen

@@ -214,7 +214,7 @@ std::string wrapper(const codegen::KernelEntry& entry) {
   return fmt::format(
       "extern \"C\" __attribute__((visibility(\"default\"))) JITCONV_PLAIN void {}(void** parameters) {{\n{}  "
       "{}({});\n}}\n",
-      wrapper_name(entry.name), types, entry.name, values);
+      wrapper_name(entry.name), types, entry.scope + entry.name, values);
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "codegen/source.h"
-#include "codegen/template_text.h"
+#include "codegen/text/template_text.h"
 
 namespace jitconv::host {
 

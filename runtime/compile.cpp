@@ -148,27 +148,14 @@ Kernel make_kernel(codegen::ConvPlan plan, Compiled compiled, const CompileOptio
 /// The candidates after `best` that might have been chosen, cheapest first. Those that differ from an earlier one only
 /// in how tiles and steps are dealt out are left out: the compiler would make the same of them.
 std::vector<codegen::ConvPlan> other_candidates(const codegen::ConvPlan& best, std::size_t most) {
-  const auto body = [](const codegen::ConvPlan& plan) -> std::vector<int> {
-    if (const auto* pointwise = std::get_if<codegen::PointwiseTiling>(&plan.tiling))
-      return {0, pointwise->columns, pointwise->lane_pixels, pointwise->batch_steps};
-    const auto& tiling = std::get<codegen::TensorTiling>(plan.tiling);
-    return {1,
-            tiling.columns,
-            tiling.slices,
-            tiling.filter_rows,
-            tiling.load_batch,
-            static_cast<int>(tiling.pixels),
-            tiling.copies_ahead,
-            tiling.resident ? 1 : 0,
-            tiling.raw_weights ? 1 : 0,
-            std::min(tiling.images, 2),
-            tiling.stores_bulk(plan.spec) ? 1 : 0};
+  const auto body = [](const codegen::ConvPlan& plan) {
+    return std::pair(plan.family(), codegen::functions_of(plan.family()).body(plan.convolution()));
   };
-  std::set<std::vector<int>> seen = {body(best)};
+  std::set<std::pair<codegen::Family, std::vector<int>>> seen = {body(best)};
   std::vector<codegen::ConvPlan> others;
   for (codegen::ConvPlan& plan : codegen::enumerate_plans(best.spec, best.target, SIZE_MAX)) {
     if (others.size() == most) break;
-    if (!codegen::uses_tensor_cores(plan.family)) continue;
+    if (!codegen::uses_tensor_cores(plan.family())) continue;
     if (seen.insert(body(plan)).second) others.push_back(std::move(plan));
   }
   return others;
@@ -192,17 +179,18 @@ Kernel compile_best(const codegen::ConvPlan& best, const CompileOptions& options
   constexpr std::size_t kMostOthers = 4;  // each costs a compilation
   Compiled first = load_or_compile(best, options, backend);
   codegen::ConvPlan plan = best;
-  if (!codegen::uses_tensor_cores(best.family)) return make_kernel(std::move(plan), std::move(first), options, backend);
+  if (!codegen::uses_tensor_cores(best.family()))
+    return make_kernel(std::move(plan), std::move(first), options, backend);
 
-  const std::string family(to_string(best.family));
+  const std::string family(to_string(best.family()));
   std::vector<codegen::Note> notes = best.notes;
   // Whether the kernel is what the plan says; else a note says why not.
   const auto is_sound = [&notes](const codegen::ConvPlan& candidate, const Compiled& compiled) {
     const std::optional<std::string> reason = defect(compiled.binary.log, compiled.source.entries);
     if (reason) {
-      notes.push_back(
-          {std::string(to_string(candidate.family)), fmt::format("the compiler spoils the candidate modelled at {}: {}",
-                                                                 codegen::cost_text(candidate.cost), *reason)});
+      notes.push_back({std::string(to_string(candidate.family())),
+                       fmt::format("the compiler spoils the candidate modelled at {}: {}",
+                                   codegen::cost_text(candidate.cost), *reason)});
       log(LogLevel::debug, notes.back().text);
     }
     return !reason;

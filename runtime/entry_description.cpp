@@ -26,7 +26,7 @@ std::vector<cache::Property> describe_entry(const Backend& backend, const codege
   const CompilerIdentity compiler = backend.compiler();
   return {{"spec", to_string(plan.spec)},
           {"target", std::string(backend.format().key_prefix) + plan.target.arch()},
-          {"family", std::string(to_string(plan.family))},
+          {"family", std::string(to_string(plan.family()))},
           {"kernels", kernel_names(source)},
           {"compiler", plan.target.execution == Execution::host ? compiler.version : "NVRTC " + compiler.version},
           {"compiler path", compiler.path},

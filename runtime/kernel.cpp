@@ -11,7 +11,7 @@ void Kernel::launch(void* stream, const LaunchArgs& args) const { state_->launch
 
 std::int64_t Kernel::workspace_bytes() const { return state_->workspace_bytes(false); }
 std::int64_t Kernel::workspace_bytes_with_packed_weights() const { return state_->workspace_bytes(true); }
-std::int64_t Kernel::packed_weight_bytes() const { return state_->plan.workspace.packed_weights; }
+std::int64_t Kernel::packed_weight_bytes() const { return state_->plan.packed_weight_bytes(); }
 void Kernel::pack_weights(void* stream, const void* w, void* packed_w) const {
   state_->pack_weights(stream, w, packed_w);
 }
@@ -26,7 +26,7 @@ bool Kernel::from_cache() const { return state_->binary().from_cache; }
 std::vector<Resources> Kernel::resources() const { return state_->resources(); }
 
 std::string Kernel::explain() const {
-  std::string text = fmt::format("family: {}\n", codegen::to_string(state_->plan.family));
+  std::string text = fmt::format("family: {}\n", codegen::to_string(state_->plan.family()));
   for (const codegen::Note& note : state_->plan.notes) text += fmt::format("{}: {}\n", note.topic, note.text);
   return text;
 }

@@ -15,20 +15,22 @@
 namespace jitconv::detail {
 namespace {
 
-using codegen::ArgumentRole;
+using codegen::Tensor;
 using codegen::TensorMapShape;
 
 /// Made sure of when a kernel is made, so that no launch has to: a parameter has a pointer whenever its entry runs.
-void require_pointer(const codegen::ConvPlan& plan, const codegen::KernelEntry& entry, ArgumentRole role) {
-  const bool packs = plan.workspace.packed_weights != 0;
-  const bool there = role == ArgumentRole::packed_w       ? packs
-                     : role == ArgumentRole::partial_sums ? plan.workspace.partial_sums != 0 && !entry.packs_weights
-                     : role == ArgumentRole::packed_x     ? plan.workspace.packed_pixels != 0 && !entry.packs_weights
-                     : role == ArgumentRole::w            ? packs == entry.packs_weights
-                                                          : role != ArgumentRole::workspace && !entry.packs_weights;
+/// What packs weights runs alone, too; without it there may be no w.
+void require_pointer(const codegen::ConvPlan& plan, const runtime::LaunchRules& rules,
+                     const codegen::KernelEntry& entry, Tensor tensor) {
+  const bool packs = plan.packed_weight_bytes() != 0;
+  const auto region = static_cast<std::size_t>(tensor) - static_cast<std::size_t>(Tensor::scratch);
+  const bool there = codegen::is_scratch(tensor) ? region < plan.scratch.size() &&
+                                                       (plan.scratch[region].is_packed_weights || !entry.packs_weights)
+                     : tensor == Tensor::w ? packs == entry.packs_weights
+                                           : rules.bytes(tensor) != 0 && !entry.packs_weights;
   if (there) return;
-  throw InternalError(fmt::format("{} has a parameter of role {}, for which its launch has no pointer", entry.name,
-                                  static_cast<int>(role)));
+  throw InternalError(fmt::format("{} has a parameter for tensor {}, for which its launch has no pointer", entry.name,
+                                  static_cast<int>(tensor)));
 }
 
 /// Why no copy can bring the box of a tensor map; empty if copies can.
@@ -71,7 +73,7 @@ void require_tensor_map(const runtime::LaunchRules& rules, const codegen::Kernel
   if (argument.written() && map.rounds_to_tf32) refuse("what the kernel writes is to be rounded");
   if (argument.written() && map.extents[0] * map.element_bytes % TensorMapShape::kUnit != 0)
     refuse(fmt::format("rows of {} bytes, behind which a store would write", map.extents[0] * map.element_bytes));
-  if (rules.alignment(argument.role) % TensorMapShape::kUnit != 0) refuse("the tensor is at no multiple of 16 bytes");
+  if (rules.alignment(argument.tensor) % TensorMapShape::kUnit != 0) refuse("the tensor is at no multiple of 16 bytes");
   if (map.strides[0] != 1) refuse(fmt::format("a stride of {} along the first axis", map.strides[0]));
   std::int64_t last = 0;  // element
   for (std::size_t i = 0; i < static_cast<std::size_t>(map.rank); ++i) {
@@ -80,7 +82,7 @@ void require_tensor_map(const runtime::LaunchRules& rules, const codegen::Kernel
     const std::int64_t stride = map.strides[i] * map.element_bytes;
     if (i > 0 && (stride < 1 || stride >= TensorMapShape::kMostStride || stride % TensorMapShape::kUnit != 0))
       refuse(fmt::format("a stride of {} bytes", stride));
-    if (map.extents[i] - 1 > rules.bytes(argument.role) / stride) refuse("it is larger than the tensor");
+    if (map.extents[i] - 1 > rules.bytes(argument.tensor) / stride) refuse("it is larger than the tensor");
     last += (map.extents[i] - 1) * map.strides[i];
   }
   if (const std::string defect = map.walk ? defect_of_walk(map) : defect_of_box(map); !defect.empty()) refuse(defect);
@@ -93,7 +95,7 @@ void require_tensor_map(const runtime::LaunchRules& rules, const codegen::Kernel
   if (swizzle != 0 && swizzle != 32 && swizzle != 64 && swizzle != 128)
     refuse(fmt::format("a swizzle of {} bytes", swizzle));
   if (swizzle != 0 && row != swizzle) refuse(fmt::format("rows of {} bytes, swizzled as if of {}", row, swizzle));
-  if ((last + 1) * map.element_bytes > rules.bytes(argument.role)) refuse("it is larger than the tensor");
+  if ((last + 1) * map.element_bytes > rules.bytes(argument.tensor)) refuse("it is larger than the tensor");
 }
 
 }  // namespace
@@ -112,15 +114,15 @@ KernelState::KernelState(const runtime::Backend& the_backend, codegen::ConvPlan 
   for (const codegen::KernelEntry& entry : source.entries) {
     if (entry.packs_weights && !steps_.empty() && !steps_.back().launch.entry->packs_weights)
       throw InternalError(entry.name + " packs weights behind a kernel that reads them");
-    auto& [launch, roles] = steps_.emplace_back();
+    auto& [launch, tensors] = steps_.emplace_back();
     launch.entry = &entry;
     launch.parameters = entry.arguments.size();
-    if (launch.parameters > roles.size()) throw InternalError(entry.name + " has too many parameters");
+    if (launch.parameters > tensors.size()) throw InternalError(entry.name + " has too many parameters");
     for (std::size_t i = 0; i < launch.parameters; ++i) {
-      const ArgumentRole role = entry.arguments[i].role;
-      require_pointer(plan, entry, role);
-      roles[i] = static_cast<std::uint8_t>(role);
-      launch.extents[i] = {rules_.bytes(role), entry.arguments[i].written()};
+      const Tensor tensor = entry.arguments[i].tensor;
+      require_pointer(plan, rules_, entry, tensor);
+      tensors[i] = static_cast<std::uint8_t>(tensor);
+      launch.extents[i] = {rules_.bytes(tensor), entry.arguments[i].written()};
       if (entry.arguments[i].map.rank == 0) continue;
       require_tensor_map(rules_, entry, entry.arguments[i]);
       ++launch.tensor_maps;
@@ -134,7 +136,7 @@ std::vector<Resources> KernelState::resources() const {
   if (ready_devices_.load(std::memory_order_acquire) == 0)
     return runtime::resources_from_log(binary().log, source.entries);
   std::vector<Resources> all;
-  for (const auto& [launch, roles] : steps_) {
+  for (const auto& [launch, tensors] : steps_) {
     const runtime::DeviceKernelInfo& info = launch.info;
     all.push_back({info.registers, info.local_bytes, info.static_shared_bytes + launch.entry->shared_bytes,
                    static_cast<int>(launch.entry->threads)});
@@ -145,7 +147,7 @@ std::vector<Resources> KernelState::resources() const {
 void KernelState::load_image(int device) const {
   auto image = backend.load(binary().image);
   std::vector<Step> steps = steps_;
-  for (auto& [launch, roles] : steps) {
+  for (auto& [launch, tensors] : steps) {
     launch.kernel = backend.kernel(*image, launch.entry->name);
     launch.info = backend.prepare(launch.kernel, device, launch.entry->shared_bytes);
   }
@@ -160,7 +162,7 @@ void KernelState::load(int device) const {
   backend.require_fitting_device(plan.target, device);
   const runtime::Stopwatch watch;
   if (image_ != nullptr) {
-    for (const auto& [launch, roles] : steps_) {
+    for (const auto& [launch, tensors] : steps_) {
       backend.prepare(launch.kernel, device, launch.entry->shared_bytes);
     }
   } else {
@@ -194,22 +196,22 @@ void KernelState::make_ready(void* stream) const {
   load(device);
 }
 
-void KernelState::launch_step(const Step& step, void* stream, const runtime::RolePointers& pointers,
+void KernelState::launch_step(const Step& step, void* stream, const runtime::TensorPointers& pointers,
                               bool overlap) const {
   std::array<void*, runtime::LaunchStep::kMostParameters> parameters;
   for (std::size_t i = 0; i < step.launch.parameters; ++i) {
-    parameters[i] = const_cast<void*>(static_cast<const void*>(&pointers[step.roles[i]]));
+    parameters[i] = const_cast<void*>(static_cast<const void*>(&pointers[step.tensors[i]]));
   }
   backend.launch(step.launch, stream, parameters.data(), overlap);
 }
 
 void KernelState::launch(void* stream, const LaunchArgs& args) const {
   if (source.entries.empty()) return;
-  const runtime::RolePointers given = runtime::by_role(args);
+  const runtime::GivenPointers given = runtime::given_pointers(args);
   rules_.check(given);
   make_ready(stream);
   const bool packed = rules_.packed(given);
-  const runtime::RolePointers pointers = rules_.resolved(given);
+  const runtime::TensorPointers pointers = rules_.resolved(given);
   // The first kernel of a launch is never let start early: when it starts, everything before it in the stream is
   // complete, the caller's own kernels and earlier launches that used the same workspace included. So those behind it
   // may read the caller's tensors at once, and need wait only for each other. And they do wait, all their blocks: when
@@ -228,7 +230,7 @@ void KernelState::pack_weights(void* stream, const void* w, void* packed_w) cons
   LaunchArgs args;
   args.w = w;
   args.packed_w = packed_w;
-  const runtime::RolePointers pointers = runtime::by_role(args);
+  const runtime::TensorPointers pointers = rules_.resolved(runtime::given_pointers(args));
   for (const Step& step : steps_) {
     if (step.launch.entry->packs_weights) launch_step(step, stream, pointers, /*overlap=*/false);
   }

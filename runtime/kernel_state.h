@@ -45,14 +45,14 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
   void pack_weights(void* stream, const void* w, void* packed_w) const;
   /// Bytes of the workspace a launch needs.
   std::int64_t workspace_bytes(bool with_packed_weights) const {
-    return with_packed_weights ? plan.workspace.bytes_with_packed_weights() : plan.workspace.bytes();
+    return with_packed_weights ? plan.workspace_bytes_with_packed_weights() : plan.workspace_bytes();
   }
 
  private:
-  /// One entry of the source: its launch, and which pointer of LaunchArgs each of its parameters is.
+  /// One entry of the source: its launch, and which tensor each of its parameters leads to.
   struct Step {
     runtime::LaunchStep launch;
-    std::array<std::uint8_t, runtime::LaunchStep::kMostParameters> roles{};
+    std::array<std::uint8_t, runtime::LaunchStep::kMostParameters> tensors{};
   };
 
   /// Devices beyond 63 are never remembered as ready: there a launch takes a lock, and works.
@@ -60,7 +60,7 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
     return device < 64 && (ready_devices_.load(std::memory_order_acquire) >> device & 1) != 0;
   }
   void make_ready(void* stream) const;
-  void launch_step(const Step& step, void* stream, const runtime::RolePointers& pointers, bool overlap) const;
+  void launch_step(const Step& step, void* stream, const runtime::TensorPointers& pointers, bool overlap) const;
   void load(int device) const;
   void load_image(int device) const;
 

@@ -3,25 +3,26 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace jitconv::runtime {
 namespace {
 
-using codegen::ArgumentRole;
+using codegen::Tensor;
 
-constexpr std::size_t kX = static_cast<std::size_t>(ArgumentRole::x);
-constexpr std::size_t kW = static_cast<std::size_t>(ArgumentRole::w);
-constexpr std::size_t kBias = static_cast<std::size_t>(ArgumentRole::bias);
-constexpr std::size_t kResidual = static_cast<std::size_t>(ArgumentRole::residual);
-constexpr std::size_t kY = static_cast<std::size_t>(ArgumentRole::y);
-constexpr std::size_t kWorkspace = static_cast<std::size_t>(ArgumentRole::workspace);
-constexpr std::size_t kPackedW = static_cast<std::size_t>(ArgumentRole::packed_w);
-constexpr std::size_t kPartialSums = static_cast<std::size_t>(ArgumentRole::partial_sums);
-constexpr std::size_t kPackedX = static_cast<std::size_t>(ArgumentRole::packed_x);
-static_assert(kX == 0 && kW == 1 && kBias == 2 && kResidual == 3 && kY == 4 && kWorkspace == 5 && kPackedW == 6 &&
-              kPartialSums == 7 && kPackedX == 8);
+constexpr std::size_t kX = static_cast<std::size_t>(Given::x);
+constexpr std::size_t kW = static_cast<std::size_t>(Given::w);
+constexpr std::size_t kBias = static_cast<std::size_t>(Given::bias);
+constexpr std::size_t kResidual = static_cast<std::size_t>(Given::residual);
+constexpr std::size_t kY = static_cast<std::size_t>(Given::y);
+constexpr std::size_t kPackedW = static_cast<std::size_t>(Given::packed_w);
+constexpr std::size_t kWorkspace = static_cast<std::size_t>(Given::workspace);
+constexpr std::size_t kScratch = static_cast<std::size_t>(Tensor::scratch);
+static_assert(kX == static_cast<std::size_t>(Tensor::x) && kW == static_cast<std::size_t>(Tensor::w) &&
+              kBias == static_cast<std::size_t>(Tensor::bias) &&
+              kResidual == static_cast<std::size_t>(Tensor::residual) && kY == static_cast<std::size_t>(Tensor::y));
 
-constexpr std::array<const char*, kRoles> kNames = {"x",         "w",        "bias",         "residual", "y",
-                                                    "workspace", "packed_w", "partial_sums", "packed_x"};
+constexpr std::array<const char*, kGiven> kNames = {"x", "w", "bias", "residual", "y", "packed_w", "workspace"};
 constexpr std::uint64_t kWorkspaceAlignment = 256;
 
 std::uint64_t address(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
@@ -39,66 +40,79 @@ LaunchRules::LaunchRules(const codegen::ConvPlan& plan) {
   const auto tensor_bytes = [element](const TensorShape& shape) {
     return static_cast<std::uint64_t>(shape.n * shape.c * shape.h * shape.w * element);
   };
-  extents_[kX] = tensor_bytes(spec.input);
-  extents_[kW] = static_cast<std::uint64_t>(spec.weight.k * spec.weight.c * spec.weight.r * spec.weight.s * element);
-  extents_[kBias] = spec.epilogue.bias ? static_cast<std::uint64_t>(spec.weight.k * element) : 0;
-  extents_[kResidual] = spec.epilogue.residual ? tensor_bytes(y) : 0;
-  extents_[kY] = tensor_bytes(y);
-  extents_[kPackedW] = static_cast<std::uint64_t>(plan.workspace.packed_weights);
-  extents_[kPartialSums] = static_cast<std::uint64_t>(plan.workspace.partial_sums);
-  extents_[kPackedX] = static_cast<std::uint64_t>(plan.workspace.packed_pixels);
-  if ((extents_[kPackedW] | extents_[kPartialSums] | extents_[kPackedX]) % kWorkspaceAlignment != 0)
-    throw InternalError("the parts of a workspace must be multiples of its alignment");
+  tensor_bytes_[kX] = tensor_bytes(spec.input);
+  tensor_bytes_[kW] =
+      static_cast<std::uint64_t>(spec.weight.k * spec.weight.c * spec.weight.r * spec.weight.s * element);
+  tensor_bytes_[kBias] = spec.epilogue.bias ? static_cast<std::uint64_t>(spec.weight.k * element) : 0;
+  tensor_bytes_[kResidual] = spec.epilogue.residual ? tensor_bytes(y) : 0;
+  tensor_bytes_[kY] = tensor_bytes(y);
+  if (plan.scratch.size() > kMostScratch) throw InternalError("a plan with too many regions of scratch");
+  for (const codegen::Scratch& region : plan.scratch) {
+    if (region.bytes <= 0 || static_cast<std::uint64_t>(region.bytes) % kWorkspaceAlignment != 0)
+      throw InternalError("regions of scratch must be multiples of the workspace's alignment");
+    if (region.is_packed_weights && packed_weights_ != kTensors)
+      throw InternalError("a plan with two regions of packed weights");
+    if (region.is_packed_weights) packed_weights_ = kScratch + scratch_regions_;
+    tensor_bytes_[kScratch + scratch_regions_++] = static_cast<std::uint64_t>(region.bytes);
+  }
 
-  with_w_ = extents_;
-  with_w_[kWorkspace] = static_cast<std::uint64_t>(plan.workspace.bytes());
-  with_w_[kPackedW] = with_w_[kPartialSums] = with_w_[kPackedX] = 0;
-  with_packed_w_ = extents_;
-  with_packed_w_[kWorkspace] = static_cast<std::uint64_t>(plan.workspace.bytes_with_packed_weights());
-  with_packed_w_[kW] = with_packed_w_[kPartialSums] = with_packed_w_[kPackedX] = 0;
-  packing_[kW] = extents_[kW];
-  packing_[kPackedW] = extents_[kPackedW];
+  std::copy_n(tensor_bytes_.begin(), kScratch, with_w_.begin());
+  with_w_[kWorkspace] = static_cast<std::uint64_t>(plan.workspace_bytes());
+  with_packed_w_ = with_w_;
+  with_packed_w_[kW] = 0;
+  with_packed_w_[kPackedW] = static_cast<std::uint64_t>(plan.packed_weight_bytes());
+  with_packed_w_[kWorkspace] = static_cast<std::uint64_t>(plan.workspace_bytes_with_packed_weights());
+  packing_[kW] = with_w_[kW];
+  packing_[kPackedW] = with_packed_w_[kPackedW];
 
   alignment_mask_.fill(static_cast<std::uint64_t>(spec.alignment) - 1);
-  for (const std::size_t role : {kWorkspace, kPackedW, kPartialSums, kPackedX})
-    alignment_mask_[role] = kWorkspaceAlignment - 1;
+  alignment_mask_[kPackedW] = alignment_mask_[kWorkspace] = kWorkspaceAlignment - 1;
 }
 
-bool LaunchRules::packed(const RolePointers& pointers) const {
-  return extents_[kPackedW] != 0 && pointers[kPackedW] != nullptr;
+std::int64_t LaunchRules::alignment(Tensor tensor) const {
+  return codegen::is_scratch(tensor) ? static_cast<std::int64_t>(kWorkspaceAlignment)
+                                     : static_cast<std::int64_t>(alignment_mask_[static_cast<std::size_t>(tensor)] + 1);
 }
 
-RolePointers LaunchRules::resolved(RolePointers pointers) const {
-  const auto* workspace = static_cast<const char*>(pointers[kWorkspace]);
-  if (packed(pointers)) {
-    pointers[kPartialSums] = workspace;
-  } else {
-    pointers[kPackedW] = workspace;
-    pointers[kPartialSums] = workspace + extents_[kPackedW];
+bool LaunchRules::packed(const GivenPointers& pointers) const {
+  return packed_weights_ != kTensors && pointers[kPackedW] != nullptr;
+}
+
+TensorPointers LaunchRules::resolved(const GivenPointers& pointers) const {
+  TensorPointers resolved{};
+  std::copy_n(pointers.begin(), kScratch, resolved.begin());
+  const auto* free = static_cast<const char*>(pointers[kWorkspace]);
+  const bool has_packed = packed(pointers);
+  for (std::size_t tensor = kScratch; tensor < kScratch + scratch_regions_; ++tensor) {
+    if (has_packed && tensor == packed_weights_) {
+      resolved[tensor] = pointers[kPackedW];
+      continue;
+    }
+    resolved[tensor] = free;
+    free += tensor_bytes_[tensor];
   }
-  pointers[kPackedX] = static_cast<const char*>(pointers[kPartialSums]) + extents_[kPartialSums];
-  return pointers;
+  return resolved;
 }
 
 void LaunchRules::check_packing(const void* w, const void* packed_w) const {
-  if (extents_[kPackedW] == 0) {
+  if (packing_[kPackedW] == 0) {
     throw SpecError(ErrorCode::unsupported, kNames[kPackedW],
                     "packed_w cannot be made: this kernel takes w as it is, packed_weight_bytes() is 0");
   }
-  RolePointers pointers{};
+  GivenPointers pointers{};
   pointers[kW] = w;
   pointers[kPackedW] = packed_w;
   if (!acceptable(pointers, packing_)) [[unlikely]]
     explain(pointers, packing_);
 }
 
-void LaunchRules::check(const RolePointers& pointers) const {
+void LaunchRules::check(const GivenPointers& pointers) const {
   const Bytes& bytes = packed(pointers) ? with_packed_w_ : with_w_;
   if (!acceptable(pointers, bytes)) [[unlikely]]
     explain(pointers, bytes);
 }
 
-bool LaunchRules::acceptable(const RolePointers& pointers, const Bytes& bytes) const {
+bool LaunchRules::acceptable(const GivenPointers& pointers, const Bytes& bytes) const {
   const std::uint64_t y = address(pointers[kY]);
   const std::uint64_t workspace = address(pointers[kWorkspace]);
   bool wrong = false;
@@ -115,16 +129,16 @@ bool LaunchRules::acceptable(const RolePointers& pointers, const Bytes& bytes) c
   return !wrong;
 }
 
-void LaunchRules::explain(const RolePointers& pointers, const Bytes& bytes) const {
+void LaunchRules::explain(const GivenPointers& pointers, const Bytes& bytes) const {
   const auto refuse = [](std::size_t role, const std::string& message) {
     throw SpecError(ErrorCode::invalid_argument, kNames[role], message);
   };
-  for (std::size_t role = 0; role < kRoles; ++role) {
+  for (std::size_t role = 0; role < kGiven; ++role) {
     const std::uint64_t at = address(pointers[role]);
     if (at == 0 && bytes[role] != 0) {
-      const bool may_be_packed = role == kW && extents_[kPackedW] != 0 && bytes[kPackedW] == 0;
+      const bool may_be_packed = role == kW && packing_[kPackedW] != 0 && bytes[kPackedW] == 0;
       refuse(role, fmt::format("{} is null, must point to {} bytes{}", kNames[role], bytes[role],
-                               may_be_packed ? fmt::format(", or packed_w to {}", extents_[kPackedW]) : ""));
+                               may_be_packed ? fmt::format(", or packed_w to {}", packing_[kPackedW]) : ""));
     }
     if (at != 0 && bytes[role] == 0 && role != kWorkspace) {
       const std::string why = role == kW         ? "the launch has packed_w"
@@ -139,7 +153,7 @@ void LaunchRules::explain(const RolePointers& pointers, const Bytes& bytes) cons
   }
   for (const std::size_t written : {kY, kWorkspace, kPackedW}) {
     const std::uint64_t at = address(pointers[written]);
-    for (std::size_t role = 0; role < kRoles; ++role) {
+    for (std::size_t role = 0; role < kGiven; ++role) {
       const bool same = role == written || (written == kY && role == kResidual && address(pointers[role]) == at);
       if (same || !overlap(address(pointers[role]), bytes[role], at, bytes[written])) continue;
       refuse(written, fmt::format("{} at {:#x} ({} bytes) overlaps {} at {:#x} ({} bytes){}", kNames[written], at,

@@ -5,51 +5,55 @@
 #include <array>
 #include <cstdint>
 
-#include "codegen/source.h"
+#include "codegen/plan.h"
 #include "jitconv/kernel.h"
 
 namespace jitconv::runtime {
 
-inline constexpr std::size_t kRoles = 9;  // codegen::ArgumentRole, in its order
+/// The pointers of LaunchArgs. The first five are codegen::Tensor's.
+enum class Given : std::uint8_t { x, w, bias, residual, y, packed_w, workspace };
+inline constexpr std::size_t kGiven = 7;
+using GivenPointers = std::array<const void*, kGiven>;
 
-/// The pointers of a launch by codegen::ArgumentRole.
-using RolePointers = std::array<const void*, kRoles>;
-
-inline RolePointers by_role(const LaunchArgs& args) {
-  return {args.x, args.w, args.bias, args.residual, args.y, args.workspace, args.packed_w, nullptr, nullptr};
+inline GivenPointers given_pointers(const LaunchArgs& args) {
+  return {args.x, args.w, args.bias, args.residual, args.y, args.packed_w, args.workspace};
 }
+
+/// What kernels' parameters lead to, by codegen::Tensor: the caller's tensors and regions of scratch.
+inline constexpr std::size_t kMostScratch = 8;
+inline constexpr std::size_t kTensors = static_cast<std::size_t>(codegen::Tensor::scratch) + kMostScratch;
+using TensorPointers = std::array<const void*, kTensors>;
 
 class LaunchRules {
  public:
   explicit LaunchRules(const codegen::ConvPlan& plan);
 
-  /// What a kernel parameter of the role leads to, in bytes; 0 if there is none.
-  std::int64_t bytes(codegen::ArgumentRole role) const {
-    return static_cast<std::int64_t>(extents_[static_cast<std::size_t>(role)]);
+  /// What a kernel parameter leads to, in bytes; 0 if there is no such tensor.
+  std::int64_t bytes(codegen::Tensor tensor) const {
+    return static_cast<std::int64_t>(tensor_bytes_[static_cast<std::size_t>(tensor)]);
   }
 
   /// Its pointer is a multiple of this.
-  std::int64_t alignment(codegen::ArgumentRole role) const {
-    return static_cast<std::int64_t>(alignment_mask_[static_cast<std::size_t>(role)] + 1);
-  }
+  std::int64_t alignment(codegen::Tensor tensor) const;
 
   /// Whether the launch brings its weights packed.
-  bool packed(const RolePointers& pointers) const;
+  bool packed(const GivenPointers& pointers) const;
 
   /// Throws SpecError (invalid_argument) whose field is the pointer at fault.
-  void check(const RolePointers& pointers) const;
+  void check(const GivenPointers& pointers) const;
   /// The same for packing alone.
   void check_packing(const void* w, const void* packed_w) const;
 
-  /// The pointers of kernel parameters: packed weights and partial sums are given their places in the workspace.
-  RolePointers resolved(RolePointers pointers) const;
+  /// The pointers of kernel parameters: regions of scratch are given their places in the workspace.
+  TensorPointers resolved(const GivenPointers& pointers) const;
 
  private:
-  using Bytes = std::array<std::uint64_t, kRoles>;
-  bool acceptable(const RolePointers& pointers, const Bytes& bytes) const;
-  [[noreturn]] void explain(const RolePointers& pointers, const Bytes& bytes) const;
+  using Bytes = std::array<std::uint64_t, kGiven>;
+  bool acceptable(const GivenPointers& pointers, const Bytes& bytes) const;
+  [[noreturn]] void explain(const GivenPointers& pointers, const Bytes& bytes) const;
 
-  Bytes extents_{};
+  std::array<std::uint64_t, kTensors> tensor_bytes_{};
+  std::size_t scratch_regions_ = 0, packed_weights_ = kTensors;  // the latter: a tensor, or kTensors
   Bytes with_w_{}, with_packed_w_{}, packing_{};  // what each way to launch takes; 0: the pointer must be null
   Bytes alignment_mask_{};
 };

@@ -24,7 +24,7 @@ void log_plan(const codegen::ConvPlan& plan, const Stopwatch& watch) {
   if (!log_enabled(LogLevel::info)) return;
   const double ms = watch.ms();
   log(LogLevel::info, fmt::format("planned in {:.1f} ms for {}, family {}: {}", ms, plan.target.arch(),
-                                  to_string(plan.family), to_string(plan.spec)));
+                                  to_string(plan.family()), to_string(plan.spec)));
   for (const codegen::Note& note : plan.notes) log(LogLevel::debug, fmt::format("plan: {}: {}", note.topic, note.text));
 }
 

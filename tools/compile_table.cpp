@@ -40,7 +40,7 @@ std::vector<std::string> cells_of(const std::string& name, const Compiled& compi
   }
   const std::optional<std::int64_t> spills = spill_bytes(compiled.kernel.compile_log());
   return {name,
-          std::string(codegen::to_string(compiled.plan.family)),
+          std::string(codegen::to_string(compiled.plan.family())),
           std::to_string(registers),
           spills ? std::to_string(*spills) : fmt::format("?, local {}", local),
           std::to_string(shared),

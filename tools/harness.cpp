@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <span>
 #include <vector>
@@ -13,9 +14,9 @@
 namespace jitconv::tools {
 namespace {
 
-using codegen::ArgumentRole;
 using codegen::KernelEntry;
 using codegen::KernelSource;
+using codegen::Tensor;
 
 const char* element_type(DataType type) {
   switch (type) {
@@ -69,28 +70,11 @@ std::string activation_text(const Epilogue& epilogue) {
   return "";
 }
 
-const char* buffer_name(ArgumentRole role) {
-  switch (role) {
-    case ArgumentRole::x:
-      return "x";
-    case ArgumentRole::w:
-      return "w";
-    case ArgumentRole::bias:
-      return "bias";
-    case ArgumentRole::residual:
-      return "residual";
-    case ArgumentRole::y:
-      return "y";
-    case ArgumentRole::workspace:
-      return "workspace";
-    case ArgumentRole::packed_w:
-      return "packed_w";
-    case ArgumentRole::partial_sums:
-      return "partial_sums";
-    case ArgumentRole::packed_x:
-      return "packed_x";
-  }
-  return "";
+/// The member of the harness's Buffers that a kernel's parameter leads to.
+std::string buffer_name(Tensor tensor) {
+  constexpr std::array<const char*, 5> kNames = {"x", "w", "bias", "residual", "y"};
+  const auto place = static_cast<std::size_t>(tensor);
+  return place < kNames.size() ? kNames[place] : fmt::format("scratch[{}]", place - kNames.size());
 }
 
 std::string constants(const codegen::ConvPlan& plan, const KernelSource& source) {
@@ -109,7 +93,7 @@ std::string constants(const codegen::ConvPlan& plan, const KernelSource& source)
   line("kStrideH = {}, kStrideW = {}", spec.stride.h, spec.stride.w);
   line("kPadTop = {}, kPadLeft = {}", spec.padding.top, spec.padding.left);
   line("kDilationH = {}, kDilationW = {}", spec.dilation.h, spec.dilation.w);
-  line("kGroups = {}, kWorkspaceBytes = {}", spec.groups, source.workspace.bytes());
+  line("kGroups = {}, kWorkspaceBytes = {}", spec.groups, plan.workspace_bytes());
   text += fmt::format("constexpr bool kInputNhwc = {}, kOutputNhwc = {}, kBias = {}, kResidual = {};\n",
                       spec.input_layout == Layout::nhwc, spec.output_layout == Layout::nhwc, spec.epilogue.bias,
                       spec.epilogue.residual);
@@ -124,16 +108,17 @@ std::string constants(const codegen::ConvPlan& plan, const KernelSource& source)
                       spec.epilogue.activation == Activation::leaky_relu ? std::max(1.5, slope) : 1.5);
   text += fmt::format("using Element = {};\n\n", element_type(spec.dtype));
   text += fmt::format("inline double activation(double v) {{ return {}; }}\n\n", activation_text(spec.epilogue));
-  text +=
-      "struct Buffers {\n  const void *x, *w, *bias, *residual;\n  void *y, *workspace, *packed_w, "
-      "*partial_sums, *packed_x;\n};\n\n";
+  text += fmt::format(
+      "struct Buffers {{\n  const void *x, *w, *bias, *residual;\n  void *y, *workspace;\n  void* "
+      "scratch[{}];\n}};\n\n",
+      std::max<std::size_t>(1, source.scratch.size()));
   return text;
 }
 
 /// What a kernel gets for an argument: a pointer of the type it wants, or a tensor map over it.
 std::string argument_text(const codegen::Argument& argument) {
   const codegen::TensorMapShape& map = argument.map;
-  if (map.rank == 0) return fmt::format("Pointer{{b.{}}}", buffer_name(argument.role));
+  if (map.rank == 0) return fmt::format("Pointer{{b.{}}}", buffer_name(argument.tensor));
   const auto rank = static_cast<std::size_t>(map.rank);
   std::vector<std::int64_t> stride_bytes;
   for (std::size_t i = 1; i < rank; ++i) stride_bytes.push_back(map.strides[i] * map.element_bytes);
@@ -142,7 +127,7 @@ std::string argument_text(const codegen::Argument& argument) {
   const std::string tensor = fmt::format(
       "(b.{}, CU_TENSOR_MAP_DATA_TYPE_{}, CU_TENSOR_MAP_SWIZZLE_{},\n"
       "                                {{{}}}, {{{}}}, ",
-      buffer_name(argument.role), type, swizzle, fmt::join(std::span(map.extents).first(rank), ", "),
+      buffer_name(argument.tensor), type, swizzle, fmt::join(std::span(map.extents).first(rank), ", "),
       fmt::join(stride_bytes, ", "));
   if (!map.walk)
     return fmt::format("tensor_map<TensorMap>{}{{{}}})", tensor, fmt::join(std::span(map.box).first(rank), ", "));
@@ -153,21 +138,22 @@ std::string argument_text(const codegen::Argument& argument) {
 
 std::string launch_text(const KernelSource& source) {
   std::string prepare = "inline void prepare() {\n";
-  std::string launch = fmt::format(
-      "inline void launch(Buffers b, cudaStream_t stream) {{\n"
-      "  b.packed_w = b.workspace;\n"
-      "  b.partial_sums = static_cast<char*>(b.workspace) + {};\n"
-      "  b.packed_x = static_cast<char*>(b.partial_sums) + {};\n",
-      source.workspace.packed_weights, source.workspace.partial_sums);
+  std::string launch = "inline void launch(Buffers b, cudaStream_t stream) {\n";
+  std::int64_t first = 0;
+  for (std::size_t i = 0; i < source.scratch.size(); ++i) {
+    launch += fmt::format("  b.scratch[{}] = static_cast<char*>(b.workspace) + {};  // {}\n", i, first,
+                          source.scratch[i].name);
+    first += source.scratch[i].bytes;
+  }
   for (const KernelEntry& entry : source.entries) {
     prepare += fmt::format(
         "  HARNESS_CALL(cudaFuncSetAttribute(reinterpret_cast<const void*>({}),\n"
         "                                    cudaFuncAttributeMaxDynamicSharedMemorySize, {}));\n",
-        entry.name, entry.shared_bytes);
+        entry.scope + entry.name, entry.shared_bytes);
     // As the runtime launches it: all kernels of a launch but the first may start early.
     const bool early = entry.starts_early && &entry != source.entries.data();
-    launch += fmt::format("  enqueue({}, dim3({}, {}, {}), {}, {}, stream, /*early=*/{}", entry.name, entry.grid[0],
-                          entry.grid[1], entry.grid[2], entry.threads, entry.shared_bytes, early);
+    launch += fmt::format("  enqueue({}, dim3({}, {}, {}), {}, {}, stream, /*early=*/{}", entry.scope + entry.name,
+                          entry.grid[0], entry.grid[1], entry.grid[2], entry.threads, entry.shared_bytes, early);
     for (const codegen::Argument& argument : entry.arguments) launch += ",\n          " + argument_text(argument);
     launch += ");\n";
   }

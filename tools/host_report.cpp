@@ -170,7 +170,7 @@ std::vector<std::string> host_cells(const HostMeasurement& row) {
   std::vector<std::string> cells = {row.named.name};
   cells.push_back(planned ? extents(row.reduction->plan.spec) : "-");
   cells.push_back(planned && row.reduction->reduced ? extents(row.named.spec) : "-");
-  cells.push_back(planned ? std::string(codegen::to_string(row.reduction->plan.family)) : "-");
+  cells.push_back(planned ? std::string(codegen::to_string(row.reduction->plan.family())) : "-");
   cells.push_back(
       planned ? fmt::format("{}x{}x{}", row.reduction->tiles[0], row.reduction->tiles[1], row.reduction->tiles[2])
               : "-");
@@ -257,7 +257,7 @@ json::Object host_row_json(const HostMeasurement& row, const HostOptions& option
     object["run_spec"] = to_string(reduction.plan.spec);
     object["reduced"] = reduction.reduced;
     object["reduction_note"] = reduction.note;
-    object["family"] = std::string(codegen::to_string(reduction.plan.family));
+    object["family"] = std::string(codegen::to_string(reduction.plan.family()));
     object["tiles"] = json::Array{reduction.tiles[0], reduction.tiles[1], reduction.tiles[2]};
     object["executed_multiply_adds"] = reduction.multiply_adds;
   }

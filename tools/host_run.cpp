@@ -46,7 +46,7 @@ Prepared prepare(HostDevice& device, const NamedSpec& named, const HostOptions& 
   try {
     reduce_and_compile(row, device.properties().target, options);
     const ConvSpec& spec = row.reduction->plan.spec;
-    if (row.reduction->plan.family == codegen::Family::none) {
+    if (row.reduction->plan.family() == codegen::Family::none) {
       row.note = "no outputs: nothing to launch";
       return result;
     }

@@ -54,7 +54,7 @@ struct Pipeline {
 };
 
 std::string explain_text(const codegen::ConvPlan& plan) {
-  std::string text = fmt::format("family: {}\n", codegen::to_string(plan.family));
+  std::string text = fmt::format("family: {}\n", codegen::to_string(plan.family()));
   for (const codegen::Note& note : plan.notes) text += fmt::format("{}: {}\n", note.topic, note.text);
   return text;
 }
@@ -104,23 +104,24 @@ json::Object json_entry(const codegen::KernelEntry& entry) {
 /// Everything that is known before compiling; null where NVRTC would have to be there.
 std::string json_text(const Pipeline& pipeline) {
   const codegen::ConvPlan& plan = pipeline.plan;
-  json::Array entries, options, notes;
+  json::Array entries, options, notes, scratch;
   for (const auto& entry : pipeline.source.entries) entries.push_back(json_entry(entry));
   for (const auto& option : runtime::backend_for(pipeline.target).options(pipeline.source, pipeline.options))
     options.push_back(option);
+  for (const auto& region : plan.scratch)
+    scratch.push_back(json::Object{{"name", region.name}, {"bytes", region.bytes}});
   for (const auto& note : plan.notes) notes.push_back(json::Object{{"topic", note.topic}, {"text", note.text}});
   const codegen::Work work = codegen::work(plan.spec);
   json::Object object{{"spec", to_string(pipeline.spec)},
                       {"canonical_spec", to_string(plan.spec)},
                       {"arch", plan.target.arch()},
-                      {"family", std::string(codegen::to_string(plan.family))},
+                      {"family", std::string(codegen::to_string(plan.family()))},
                       {"plan", codegen::to_string(plan)},
                       {"notes", std::move(notes)},
                       {"flop", work.flop},
                       {"bytes", work.bytes},
-                      {"packed_weight_bytes", pipeline.source.workspace.packed_weights},
-                      {"partial_sum_bytes", pipeline.source.workspace.partial_sums},
-                      {"packed_pixel_bytes", pipeline.source.workspace.packed_pixels},
+                      {"packed_weight_bytes", plan.packed_weight_bytes()},
+                      {"scratch", std::move(scratch)},
                       {"entries", std::move(entries)},
                       {"options", std::move(options)},
                       {"source", pipeline.source.text},

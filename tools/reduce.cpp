@@ -11,7 +11,9 @@
 #include <vector>
 
 #include "codegen/arithmetic.h"
-#include "codegen/heuristics.h"
+#include "codegen/plan.h"
+#include "codegen/transpose_input/tiling.h"
+#include "codegen/wgmma/geometry.h"
 #include "tools/check/data.h"
 
 namespace jitconv::tools {
@@ -69,30 +71,39 @@ struct Axes {
   Axis n, p, q;
 };
 
+/// The problem that the plan's convolution would have for another spec.
+codegen::Problem convolved_problem(const codegen::WgmmaTiling& tiling, const ConvSpec& spec) {
+  const codegen::Problem problem = codegen::lower(spec);
+  return tiling.transposes_input ? codegen::transposed_problem(problem) : problem;
+}
+
 /// Whether a kernel for fewer rows is the same text, sizes apart. How long a plane is decides on these.
-bool keeps_kernel(const codegen::TensorTiling& tiling, const ConvSpec& full, const ConvSpec& fewer_rows) {
+bool keeps_kernel(const codegen::WgmmaTiling& tiling, const ConvSpec& full, const ConvSpec& fewer_rows) {
   const auto decisions = [&](const ConvSpec& asked) {
-    const ConvSpec spec = tiling.convolved_spec(asked);
-    return std::tuple(tiling.stores_bulk(spec), tiling.row_ends(spec), tiling.copies_boxes(spec),
-                      tiling.copies_pixels() ? tiling.raw_pitch(spec) : 0);
+    const codegen::Problem problem = convolved_problem(tiling, asked);
+    const codegen::WgmmaGeometry geometry(problem, tiling);
+    return std::tuple(geometry.stores_bulk(), geometry.row_ends(), geometry.copies_boxes(),
+                      tiling.converts_pixels() ? geometry.raw_pitch() : 0);
   };
   return decisions(fewer_rows) == decisions(full);
 }
 
-/// Tensor tiles are runs of a whole plane of outputs, so rows keep their length and are taken away in numbers that keep
-/// the phase of planes within sectors, or of runs that are stored as boxes, and end with their row, within tiles.
+/// Tiles of wgmma are runs of a whole plane of outputs, so rows keep their length and are taken away in numbers that
+/// keep the phase of planes within sectors, or of runs that are stored as boxes, and end with their row, within tiles.
 /// Wanted are two tiles and outputs that no padding touches.
-Axis tensor_rows(const codegen::TensorTiling& tiling, const ConvSpec& spec, const TensorShape& out) {
-  if (tiling.images > 0) return {out.h, out.h, 1};
-  const std::int64_t row = tiling.run_row(tiling.convolved_spec(spec)), runs = tiling.runs();
-  const std::int64_t sector = codegen::TensorTiling::sector_elements(spec);
-  const std::int64_t run = tiling.window + codegen::TensorTiling::slack(spec);
+Axis wgmma_rows(const codegen::WgmmaTiling& tiling, const ConvSpec& spec, const TensorShape& out) {
+  if (tiling.tile.images > 0) return {out.h, out.h, 1};
+  const codegen::Problem problem = convolved_problem(tiling, spec);
+  const codegen::WgmmaGeometry geometry(problem, tiling);
+  const std::int64_t row = geometry.run_row(), runs = tiling.runs();
+  const std::int64_t sector = geometry.sector_elements();
+  const std::int64_t run = tiling.tile.window + geometry.slack();
   std::int64_t step = sector / std::gcd(sector, out.w);
-  if (tiling.copies_pixels()) {  // which need planes of x to be whole vectors
+  if (tiling.converts_pixels()) {  // which need planes of x to be whole vectors
     const std::int64_t vector = 16 / element_bytes(spec.dtype);
     step = std::lcm(step, vector / std::gcd(vector, spec.input.w * spec.stride.h));
   }
-  if (tiling.stores_boxes() && row % tiling.columns == 0) step = runs / std::gcd(runs, row / tiling.columns);
+  if (tiling.stores_boxes() && row % tiling.tile.columns == 0) step = runs / std::gcd(runs, row / tiling.tile.columns);
   Axis axis = spatial_axis(out.h, codegen::round_up(ceil_div(2 * run, row), step),
                            {spec.input.h, spec.padding.top, spec.stride.h, (spec.weight.r - 1) * spec.dilation.h});
   if (axis.tile > out.h) return {out.h, out.h, 1};
@@ -119,9 +130,9 @@ Axes axes_of(const codegen::ConvPlan& plan) {
   const ConvSpec& spec = plan.spec;
   const TensorShape out = output_shape(spec);
   std::int64_t tile_p = 1, tile_q = 1, planes = 1;
-  if (const auto* direct = std::get_if<codegen::DirectTiling>(&plan.tiling)) {
+  if (const auto* direct = plan.tiling<codegen::DirectTiling>()) {
     tile_p = direct->block_p(), tile_q = direct->block_q();
-  } else if (const auto* depthwise = std::get_if<codegen::DepthwiseTiling>(&plan.tiling)) {
+  } else if (const auto* depthwise = plan.tiling<codegen::DepthwiseTiling>()) {
     tile_p = depthwise->tile_p(), tile_q = depthwise->tile_q(), planes = depthwise->planes;
   }
   Axes axes{image_axis(spec, planes),
@@ -129,17 +140,17 @@ Axes axes_of(const codegen::ConvPlan& plan) {
                          {spec.input.h, spec.padding.top, spec.stride.h, (spec.weight.r - 1) * spec.dilation.h}),
             spatial_axis(out.w, tile_q,
                          {spec.input.w, spec.padding.left, spec.stride.w, (spec.weight.s - 1) * spec.dilation.w})};
-  if (const auto* tensor = std::get_if<codegen::TensorTiling>(&plan.tiling)) {
-    axes.p = tensor_rows(*tensor, spec, out);
+  if (const auto* wgmma = plan.tiling<codegen::WgmmaTiling>()) {
+    axes.p = wgmma_rows(*wgmma, spec, out);
     axes.q = {out.w, out.w, 1};
     // Runs of whole images end raggedly at the last image.
-    if (tensor->images > 0) axes.n = image_tiles(spec, std::int64_t{tensor->runs()} * tensor->images);
+    if (wgmma->tile.images > 0) axes.n = image_tiles(spec, std::int64_t{wgmma->runs()} * wgmma->tile.images);
   }
-  if (const auto* pointwise = std::get_if<codegen::PointwiseTiling>(&plan.tiling)) {
+  if (const auto* pointwise = plan.tiling<codegen::PointwiseTiling>()) {
     axes.p = pointwise_rows(*pointwise, spec);
     axes.q = {out.w, out.w, 1};
   }
-  if (const auto* fallback = std::get_if<codegen::FallbackTiling>(&plan.tiling)) {
+  if (const auto* fallback = plan.tiling<codegen::FallbackTiling>()) {
     // Blocks run over the pixels of all images as one line: lengthen the rows until there are two.
     constexpr std::int64_t kThreads = 256;
     const std::int64_t rows = axes.n.extent_of(axes.n.wanted) * axes.p.wanted;
@@ -162,34 +173,36 @@ ConvSpec spec_with(const ConvSpec& full, const Axes& axes, const Counts& counts)
 
 /// Blocks of a launch that computes `spec` with the tiling of `full`.
 std::int64_t blocks_of(const codegen::ConvPlan& full, const ConvSpec& spec) {
-  const TensorShape out = output_shape(spec);
-  if (const auto* tensor = std::get_if<codegen::TensorTiling>(&full.tiling)) {
+  const codegen::Problem problem = codegen::lower(spec);
+  const std::int64_t blocks = full.convolution().launch.blocks;
+  if (const auto* wgmma = full.tiling<codegen::WgmmaTiling>()) {
     // Blocks that walk over tiles still walk over two or three.
-    const std::int64_t tiles = tensor->tiles(tensor->convolved_spec(spec));
-    return tensor->tiles(tensor->convolved_spec(full.spec)) > full.blocks ? ceil_div(tiles, 3) : tiles;
+    const auto tiles_of = [wgmma](const ConvSpec& one) {
+      const codegen::Problem convolved = convolved_problem(*wgmma, one);
+      return codegen::WgmmaGeometry(convolved, *wgmma).tiles();
+    };
+    return tiles_of(full.spec) > blocks ? ceil_div(tiles_of(spec), 3) : tiles_of(spec);
   }
-  if (const auto* pointwise = std::get_if<codegen::PointwiseTiling>(&full.tiling)) {
-    const std::int64_t tiles = pointwise->tiles(spec), slabs = pointwise->slabs(spec);
-    return slabs * (pointwise->tiles(full.spec) * slabs > full.blocks ? ceil_div(tiles, 3) : tiles);
+  if (const auto* pointwise = full.tiling<codegen::PointwiseTiling>()) {
+    const std::int64_t tiles = pointwise->tiles(problem), slabs = pointwise->slabs(problem);
+    const bool walks = pointwise->tiles(full.convolution().problem) * slabs > blocks;
+    return slabs * (walks ? ceil_div(tiles, 3) : tiles);
   }
-  if (const auto* direct = std::get_if<codegen::DirectTiling>(&full.tiling)) {
-    return out.n * spec.groups * ceil_div(spec.weight.k / spec.groups, direct->block_k()) *
-           ceil_div(out.h, direct->block_p()) * ceil_div(out.w, direct->block_q());
+  if (const auto* direct = full.tiling<codegen::DirectTiling>()) {
+    return problem.n * problem.groups * ceil_div(problem.k, direct->block_k()) *
+           ceil_div(problem.rows.output, direct->block_p()) * ceil_div(problem.columns.output, direct->block_q());
   }
-  if (const auto* depthwise = std::get_if<codegen::DepthwiseTiling>(&full.tiling)) {
-    return ceil_div(spec.input.n * spec.input.c, depthwise->planes) * ceil_div(out.h, depthwise->tile_p()) *
-           ceil_div(out.w, depthwise->tile_q());
+  if (const auto* depthwise = full.tiling<codegen::DepthwiseTiling>()) {
+    return ceil_div(problem.n * problem.input_channels(), depthwise->planes) *
+           ceil_div(problem.rows.output, depthwise->tile_p()) * ceil_div(problem.columns.output, depthwise->tile_q());
   }
-  return codegen::fallback_candidates(spec, full.target).front().work.blocks;
+  std::string why;
+  return codegen::functions_of(codegen::Family::fallback).candidates(problem, full.target, why).front().work.blocks;
 }
 
 /// The plan of `full` for a spec of which tiles are left. The planner is not asked: it might prefer another tiling.
-codegen::ConvPlan plan_like(const codegen::ConvPlan& full, const ConvSpec& spec) {
-  codegen::ConvPlan plan = full;
-  plan.spec = spec;
-  plan.blocks = static_cast<std::uint32_t>(blocks_of(full, spec));
-  plan.workspace = codegen::workspace_of(full.tiling, spec);
-  return plan;
+codegen::ConvPlan plan_for(const codegen::ConvPlan& full, const ConvSpec& spec) {
+  return codegen::plan_like(full, spec, static_cast<std::uint32_t>(blocks_of(full, spec)));
 }
 
 struct Choice {
@@ -222,15 +235,15 @@ std::vector<std::int64_t> counts_of(const Axis& axis) {
 
 Choice best_choice(const codegen::ConvPlan& full, const Axes& axes, std::int64_t most) {
   std::optional<Choice> best;
-  const auto* tensor = std::get_if<codegen::TensorTiling>(&full.tiling);
+  const auto* wgmma = full.tiling<codegen::WgmmaTiling>();
   const auto several = [](const Axis& axis, std::int64_t count) { return count > 1 || axis.tiles() == 1 ? 1 : 0; };
   for (const std::int64_t n : counts_of(axes.n)) {
     for (const std::int64_t p : counts_of(axes.p)) {
       for (const std::int64_t q : counts_of(axes.q)) {
         const ConvSpec spec = spec_with(full.spec, axes, {n, p, q});
         if (spec.input.h < 1 || spec.input.w < 1) continue;  // outputs of padding alone
-        if (tensor != nullptr && !keeps_kernel(*tensor, full.spec, spec)) continue;
-        Choice choice{plan_like(full, spec), {n, p, q}};
+        if (wgmma != nullptr && !keeps_kernel(*wgmma, full.spec, spec)) continue;
+        Choice choice{plan_for(full, spec), {n, p, q}};
         choice.multiply_adds = executed_multiply_adds(choice.plan);
         choice.directions = several(axes.n, n) + several(axes.p, p) + several(axes.q, q);
         choice.complete = n == axes.n.wanted && p == axes.p.wanted && q == axes.q.wanted;
@@ -259,7 +272,7 @@ std::string missing(const Axes& axes, const Counts& counts, std::int64_t work, s
 std::array<std::int64_t, 3> tiles_of(const codegen::ConvPlan& plan) {
   const Axes axes = axes_of(plan);
   std::int64_t n = plan.spec.input.n;
-  if (const auto* depthwise = std::get_if<codegen::DepthwiseTiling>(&plan.tiling))
+  if (const auto* depthwise = plan.tiling<codegen::DepthwiseTiling>())
     n = ceil_div(n * plan.spec.input.c, depthwise->planes);
   return {n, axes.p.tiles(), axes.q.tiles()};
 }
@@ -271,28 +284,7 @@ std::int64_t multiply_adds(const ConvSpec& spec) {
 }
 
 std::int64_t executed_multiply_adds(const codegen::ConvPlan& plan) {
-  const ConvSpec& spec = plan.spec;
-  const std::int64_t taps = spec.weight.r * spec.weight.s, blocks = plan.blocks;
-  if (const auto* tensor = std::get_if<codegen::TensorTiling>(&plan.tiling)) {
-    const std::int64_t channels = std::int64_t{tensor->block_k} * tensor->runs();  // of a run, and again of the other
-    return tensor->tiles(tensor->convolved_spec(spec)) / tensor->splits * channels * tensor->columns *
-           tensor->steps(spec) * tensor->units(spec) * codegen::TensorTiling::slice_channels(spec);
-  }
-  if (const auto* pointwise = std::get_if<codegen::PointwiseTiling>(&plan.tiling)) {
-    return pointwise->tiles(spec) * pointwise->block_pixels() * spec.groups * pointwise->tiles_k(spec) *
-           pointwise->block_k() * spec.weight.c;
-  }
-  if (const auto* direct = std::get_if<codegen::DirectTiling>(&plan.tiling)) {
-    const std::int64_t channels = codegen::round_up(spec.weight.c, direct->chunk_c);
-    return blocks * direct->block_k() * direct->block_p() * direct->block_q() * channels * taps;
-  }
-  if (const auto* depthwise = std::get_if<codegen::DepthwiseTiling>(&plan.tiling)) {
-    const std::int64_t multiplier = spec.weight.k / spec.groups;
-    return blocks * depthwise->planes * depthwise->tile_p() * depthwise->tile_q() * multiplier * taps;
-  }
-  if (const auto* fallback = std::get_if<codegen::FallbackTiling>(&plan.tiling))
-    return blocks * plan.threads * fallback->thread_k * fallback->thread_pixels * spec.weight.c * taps;
-  return 0;
+  return plan.kernels.empty() ? 0 : codegen::functions_of(plan.family()).multiply_adds(plan.convolution());
 }
 
 Reduction reduce(const ConvSpec& spec, const Target& target, const WorkLimits& limits) {
@@ -307,7 +299,7 @@ Reduction reduce(const ConvSpec& spec, const Target& target, const WorkLimits& l
     result.multiply_adds = choice.multiply_adds;
     result.note = missing(axes, choice.counts, choice.multiply_adds, limits.most);
   }
-  if (result.plan.family != codegen::Family::none) result.tiles = tiles_of(result.plan);
+  if (result.plan.family() != codegen::Family::none) result.tiles = tiles_of(result.plan);
   return result;
 }
 

@@ -38,7 +38,7 @@ json::Object compiled_json(const Compiled& compiled) {
                                    {"shared_bytes", resources[i].shared_bytes}});
   }
   const auto spills = spill_bytes(compiled.kernel.compile_log());
-  return json::Object{{"family", std::string(codegen::to_string(compiled.plan.family))},
+  return json::Object{{"family", std::string(codegen::to_string(compiled.plan.family()))},
                       {"kernels", std::move(entries)},
                       {"spill_bytes", spills ? json::Value(*spills) : json::Value(nullptr)},
                       {"cubin_bytes", static_cast<std::int64_t>(compiled.kernel.image().size())},
@@ -96,7 +96,7 @@ RowFormat measurement_table(const std::vector<NamedSpec>& chosen) {
 }
 
 std::vector<std::string> measurement_cells(const Measurement& row) {
-  const std::string family = row.compiled ? std::string(codegen::to_string(row.compiled->plan.family)) : "-";
+  const std::string family = row.compiled ? std::string(codegen::to_string(row.compiled->plan.family())) : "-";
   std::vector<std::string> cells = {row.named.name, family, outcome_text(row.outcome)};
   std::optional<double> error, ratio, ms, tflops, gbytes, share;
   if (row.check) {

@@ -21,7 +21,7 @@ int tf32_flop_per_clock(const Target& target) { return target.compute_capability
 }  // namespace
 
 double Ceilings::flop_per_s(const codegen::ConvPlan& plan) const {
-  if (!codegen::uses_tensor_cores(plan.family)) return fma_flop_per_s;
+  if (!codegen::uses_tensor_cores(plan.family())) return fma_flop_per_s;
   return plan.spec.dtype == DataType::f32 ? tf32_flop_per_s : half_flop_per_s;
 }
 

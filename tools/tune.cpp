@@ -144,7 +144,7 @@ std::string tune_text(const TuneResult& result) {
   std::string notes;
   for (std::size_t i = 0; i < result.candidates.size(); ++i) {
     const Candidate& candidate = result.candidates[i];
-    table.add({std::to_string(i + 1), std::string(codegen::to_string(candidate.plan.family)),
+    table.add({std::to_string(i + 1), std::string(codegen::to_string(candidate.plan.family())),
                fmt::format("{:.4f}", modelled_ms(candidate.plan)),
                candidate.ms ? fmt::format("{:.4f}", *candidate.ms) : "-",
                candidate.ms ? fmt::format("{:.3f}", *candidate.ms / best) : "-", plans[i]});
@@ -165,7 +165,7 @@ json::Object tune_json(const TuneResult& result) {
   json::Array candidates;
   for (std::size_t i = 0; i < result.candidates.size(); ++i) {
     const Candidate& candidate = result.candidates[i];
-    candidates.push_back(json::Object{{"family", std::string(codegen::to_string(candidate.plan.family))},
+    candidates.push_back(json::Object{{"family", std::string(codegen::to_string(candidate.plan.family()))},
                                       {"modelled_ms", modelled_ms(candidate.plan)},
                                       {"ms", candidate.ms ? json::Value(*candidate.ms) : json::Value(nullptr)},
                                       {"plan", plans[i]},

@@ -6,7 +6,7 @@
 #include <cctype>
 #include <stdexcept>
 
-#include "codegen/template_text.h"
+#include "codegen/text/template_text.h"
 
 namespace jitconv::test {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "cache/digest.h"
 #include "codegen/emit_tensor.h"
-#include "codegen/template_text.h"
+#include "codegen/text/template_text.h"
 #include "conformance/device_functions.h"
 #include "conformance/tensor_probes.h"
 #include "tools/check/number.h"
@@ -322,9 +322,9 @@ constexpr char kMapType[] = "const __grid_constant__ TensorMap";
 std::vector<codegen::Argument> map_parameters(const Probe& probe) {
   std::vector<codegen::Argument> parameters;
   for (std::size_t i = 0; i < probe.maps.size(); ++i)
-    parameters.push_back({codegen::ArgumentRole::x, kMapType, fmt::format("map{}", i), probe.maps[i]});
+    parameters.push_back({codegen::Tensor::x, kMapType, fmt::format("map{}", i), probe.maps[i]});
   for (std::size_t i = 0; i < probe.output_maps.size(); ++i)
-    parameters.push_back({codegen::ArgumentRole::y, kMapType, fmt::format("out_map{}", i), probe.output_maps[i]});
+    parameters.push_back({codegen::Tensor::y, kMapType, fmt::format("out_map{}", i), probe.output_maps[i]});
   return parameters;
 }
 
@@ -372,8 +372,8 @@ codegen::KernelSource kernel_of(const Probe& probe, const Target& target, std::s
   entry.grid = {static_cast<std::uint32_t>(items / kProbeThreads), 1, 1};
   entry.threads = kProbeThreads;
   entry.shared_bytes = static_cast<std::uint32_t>(probe.shared_bytes);
-  entry.arguments = {{codegen::ArgumentRole::x, "const unsigned* __restrict__", "all_in"},
-                     {codegen::ArgumentRole::y, "unsigned* __restrict__", "all_out"}};
+  entry.arguments = {{codegen::Tensor::x, "const unsigned* __restrict__", "all_in"},
+                     {codegen::Tensor::y, "unsigned* __restrict__", "all_out"}};
   for (codegen::Argument& map : map_parameters(probe)) entry.arguments.push_back(std::move(map));
   source.entries.push_back(std::move(entry));
   return source;

@@ -260,12 +260,12 @@ codegen::ConvPlan edge_plan(std::uint64_t seed, const ConvSpec& spec, const Targ
   std::vector<codegen::ConvPlan> plans = codegen::enumerate_plans(spec, target, SIZE_MAX);
   std::vector<codegen::Family> families;
   for (const codegen::ConvPlan& plan : plans)
-    if (std::find(families.begin(), families.end(), plan.family) == families.end()) families.push_back(plan.family);
+    if (std::find(families.begin(), families.end(), plan.family()) == families.end()) families.push_back(plan.family());
   Draw draw(~seed);
   // Families of tensor cores come first: the planner leaves most small convolutions to the others.
   std::stable_partition(families.begin(), families.end(), codegen::uses_tensor_cores);
   const codegen::Family family = families[draw.one_in(3) ? draw.index(families.size()) : 0];
-  std::erase_if(plans, [family](const codegen::ConvPlan& plan) { return plan.family != family; });
+  std::erase_if(plans, [family](const codegen::ConvPlan& plan) { return plan.family() != family; });
   return std::move(plans[draw.index(plans.size())]);
 }
 

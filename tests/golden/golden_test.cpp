@@ -50,7 +50,7 @@ TEST_P(Golden, SourceIsAsReviewed) {
 TEST_P(Golden, ShowsWhatItIsHereFor) {
   const GoldenCase& one = GetParam();
   const codegen::ConvPlan plan = golden_plan(one);
-  EXPECT_EQ(codegen::to_string(plan.family), codegen::to_string(one.family));
+  EXPECT_EQ(codegen::to_string(plan.family()), codegen::to_string(one.family));
   EXPECT_NE(golden_source(one).find(one.shows), std::string::npos)
       << "the source has no '" << one.shows << "': choose another shape for " << one.name;
 }

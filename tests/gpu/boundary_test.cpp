@@ -48,7 +48,7 @@ TEST_F(Boundary, BeyondTwoToThe31) {
     const ConvSpec spec = parse_spec(large.spec);
     const codegen::ConvPlan plan = codegen::make_plan(spec, target());
     // The planner may be more careful than it must, never less.
-    EXPECT_TRUE(plan.wide_index || !large.wide) << large.name;
+    EXPECT_TRUE(plan.convolution().wide_index || !large.wide) << large.name;
     cases.push_back({large.name, spec, plan, false, {}});
     cases.back().kinds = {check::DataKind::exact, check::DataKind::random};
     if (!large.fallback) continue;

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "codegen/template_text.h"
+#include "codegen/text/template_text.h"
 #include "host/module.h"
 #include "host/recording_engine.h"
 #include "host/small_kernel.h"

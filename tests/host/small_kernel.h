@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "codegen/source.h"
-#include "codegen/template_text.h"
+#include "codegen/text/template_text.h"
 #include "host/compiler.h"
 #include "host/module_abi.h"
 
@@ -26,7 +26,7 @@ inline codegen::KernelSource small_kernel(std::string text, std::vector<codegen:
 }
 
 inline codegen::Argument input(std::string type, std::string name) {
-  return {codegen::ArgumentRole::x, std::move(type), std::move(name)};
+  return {codegen::Tensor::x, std::move(type), std::move(name)};
 }
 
 /// JITCONV_HOST_CXX if it is set, else g++ and clang++, whichever this machine has.

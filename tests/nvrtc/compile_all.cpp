@@ -10,7 +10,7 @@
 #include <regex>
 #include <thread>
 
-#include "codegen/emitter.h"
+#include "codegen/text/emitter.h"
 #include "codegen/source.h"
 #include "runtime/nvrtc.h"
 #include "runtime/ptxas_log.h"

@@ -36,16 +36,16 @@ void expect_within_limits(const CompileResult& result) {
   EXPECT_EQ(result.resources.local_bytes, 0) << "stack frame";
   EXPECT_EQ(result.defect, "");
   EXPECT_LE(result.resources.registers, kMostRegisters);
-  EXPECT_GE(blocks_by_registers(result), result.plan.min_blocks_per_sm);
+  EXPECT_GE(blocks_by_registers(result), result.plan.convolution().launch.min_blocks_per_sm);
   // Else the registers that a tensor kernel moves between its warps are not those it was given.
-  if (result.plan.family == codegen::Family::tensor) {
-    const auto& tiling = std::get<codegen::TensorTiling>(result.plan.tiling);
-    const bool moves = tiling.consumer_registers(result.plan.spec) != codegen::TensorTiling::kLaunchRegisters;
-    EXPECT_LE(result.resources.registers, codegen::TensorTiling::kLaunchRegisters);
+  if (result.plan.family() == codegen::Family::wgmma) {
+    const auto& tiling = std::get<codegen::WgmmaTiling>(result.plan.convolution().tiling);
+    const bool moves = tiling.consumer_registers(result.plan.spec) != codegen::WgmmaTiling::kLaunchRegisters;
+    EXPECT_LE(result.resources.registers, codegen::WgmmaTiling::kLaunchRegisters);
     if (moves) {
-      EXPECT_EQ(result.resources.registers, codegen::TensorTiling::kLaunchRegisters);
+      EXPECT_EQ(result.resources.registers, codegen::WgmmaTiling::kLaunchRegisters);
     }
-  } else if (result.plan.family == codegen::Family::pointwise) {
+  } else if (result.plan.family() == codegen::Family::pointwise) {
     EXPECT_EQ(result.resources.registers, codegen::PointwiseTiling::kLaunchRegisters);
   }
   EXPECT_LE(result.resources.shared_bytes, result.plan.target.shared_bytes_per_block);
@@ -89,7 +89,7 @@ TEST_P(DocumentedOnTensorCores, CompilesWithoutSpills) {
     spec.dtype = GetParam().dtype;
     spec.math = GetParam().math;
     jobs.push_back({one.name, codegen::make_plan(spec, parse_target("sm_90a"))});
-    if (codegen::uses_tensor_cores(jobs.back().plan.family)) ++tensor;
+    if (codegen::uses_tensor_cores(jobs.back().plan.family())) ++tensor;
   }
   EXPECT_GE(tensor, 12u);
   const std::vector<CompileResult> results = compile_all(jobs);
@@ -146,7 +146,7 @@ TEST(SpillBytes, AreReadFromTheLog) {
 // above would see no spill ever again.
 TEST(SpillBytes, ThisCompilerReportsThem) {
   codegen::ConvPlan plan = codegen::make_plan(parse_spec("input=1,16,64,64 weight=64,16,3,3"), parse_target("sm_90a"));
-  while (plan.threads * static_cast<unsigned>(plan.min_blocks_per_sm) < 2048) ++plan.min_blocks_per_sm;
+  while (plan.convolution().launch.threads * static_cast<unsigned>(plan.convolution().launch.min_blocks_per_sm) < 2048) ++plan.convolution().launch.min_blocks_per_sm;
   const std::vector<CompileResult> results = compile_all({{"crowded", plan}});
   ASSERT_EQ(results.front().error, "");
   EXPECT_GT(results.front().spill_bytes, 0) << codegen::to_string(plan);

@@ -48,7 +48,7 @@ void add_random_tensor_plans(std::vector<codegen::ConvPlan>& plans, Layout outpu
     spec.output_layout = output_layout;
     spec.alignment = std::max<std::int64_t>(spec.alignment, 16);
     codegen::ConvPlan plan = codegen::make_plan(spec, parse_target("sm_90a"));
-    if (plan.family == codegen::Family::tensor) plans.push_back(std::move(plan));
+    if (plan.family() == codegen::Family::wgmma) plans.push_back(std::move(plan));
   }
 }
 
@@ -74,7 +74,7 @@ std::vector<codegen::ConvPlan> random_pointwise_plans() {
     spec.epilogue.residual = below(2) == 1;
     spec.epilogue.activation = static_cast<Activation>(below(static_cast<std::uint64_t>(Activation::clamp) + 1));
     std::vector<codegen::ConvPlan> all = codegen::enumerate_plans(spec, parse_target("sm_90a"), SIZE_MAX);
-    std::erase_if(all, [](const codegen::ConvPlan& plan) { return plan.family != codegen::Family::pointwise; });
+    std::erase_if(all, [](const codegen::ConvPlan& plan) { return plan.family() != codegen::Family::pointwise; });
     plans.push_back(std::move(all.at(static_cast<std::size_t>(below(all.size())))));
   }
   return plans;
@@ -124,7 +124,7 @@ TEST(RandomSpecs, Compile) {
   std::set<codegen::Family> families;
   for (const ConvSpec& spec : random_specs()) {
     jobs.push_back({to_string(spec), codegen::make_plan(spec, parse_target("sm_90a"))});
-    families.insert(jobs.back().plan.family);
+    families.insert(jobs.back().plan.family());
   }
   EXPECT_EQ(families.count(codegen::Family::direct), 1u);
   EXPECT_EQ(families.count(codegen::Family::depthwise), 1u);

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <set>
 
-#include "codegen/heuristics.h"
+#include "codegen/plan.h"
 #include "support/shape_lists.h"
 #include "tools/documented.h"
 

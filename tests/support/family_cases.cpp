@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "codegen/heuristics.h"
+#include "codegen/plan.h"
 
 namespace jitconv::test {
 namespace {
@@ -16,7 +16,7 @@ using codegen::Family;
 
 std::vector<FamilyCase> make_family_cases() {
   using Store = DepthwiseTiling::Store;
-  using Share = codegen::TensorTiling::Share;
+  using Share = codegen::WgmmaTiling::Share;
   std::vector<FamilyCase> cases;
   const auto add = [&cases](const std::string& name, const std::string& text, Family family,
                             Store store = Store::flat) {
@@ -51,54 +51,54 @@ std::vector<FamilyCase> make_family_cases() {
       Family::fallback);
   add("fallback, far apart", "input=2,4,300,310 weight=10,4,3,3 dilation=130,140 padding=20", Family::fallback);
   // Channels that fill neither a step nor a tile, planes that start in the middle of a sector.
-  add("tensor", "input=2,13,17,23 weight=37,13,3,3 padding=1,2,2,0 math=tf32", Family::tensor);
-  add("tensor, strided", "input=2,3,29,41 weight=19,3,5,7 stride=2 padding=2,3 math=tf32", Family::tensor);
+  add("tensor", "input=2,13,17,23 weight=37,13,3,3 padding=1,2,2,0 math=tf32", Family::wgmma);
+  add("tensor, strided", "input=2,3,29,41 weight=19,3,5,7 stride=2 padding=2,3 math=tf32", Family::wgmma);
   add("tensor, grouped", "input=2,36,15,14 weight=40,18,3,3 groups=2 padding=1,2 dilation=1,2 math=tf32",
-      Family::tensor);
+      Family::wgmma);
   // Planes of whole lines of 128 bytes, which the copy engine stores.
-  add("tensor, whole lines", "input=2,20,26,34 weight=37,20,3,3 math=tf32", Family::tensor);
+  add("tensor, whole lines", "input=2,20,26,34 weight=37,20,3,3 math=tf32", Family::wgmma);
   add("tensor, nhwc",
       "input=2,24,17,23 weight=44,24,3,3 padding=1,2,2,0 math=tf32 input_layout=nhwc output_layout=nhwc",
-      Family::tensor);
-  add("tensor, split", "input=1,72,9,10 weight=24,72,3,3 padding=1 math=tf32", Family::tensor);
+      Family::wgmma);
+  add("tensor, split", "input=1,72,9,10 weight=24,72,3,3 padding=1 math=tf32", Family::wgmma);
   cases.back().split = true;
-  add("tensor, split, whole lines", "input=1,72,16,36 weight=24,72,3,3 padding=1,0 math=tf32", Family::tensor);
+  add("tensor, split, whole lines", "input=1,72,16,36 weight=24,72,3,3 padding=1,0 math=tf32", Family::wgmma);
   cases.back().split = true;
   // Weights as they lie in w, of matrices and of all filter rows; channels that fill neither a step nor a tile.
-  add("tensor, raw weights", "input=2,68,9,13 weight=72,68,1,1 math=tf32", Family::tensor);
+  add("tensor, raw weights", "input=2,68,9,13 weight=72,68,1,1 math=tf32", Family::wgmma);
   cases.back().raw_weights = true;
-  add("tensor, raw weights of any type", "input=2,72,9,13 weight=72,72,1,1 math=tf32", Family::tensor);
+  add("tensor, raw weights of any type", "input=2,72,9,13 weight=72,72,1,1 math=tf32", Family::wgmma);
   cases.back().raw_weights = true;
   add("tensor, raw weights of 3x3 taps", "input=2,40,11,13 weight=150,20,3,3 groups=2 padding=1 math=tf32",
-      Family::tensor);
+      Family::wgmma);
   cases.back().raw_weights = true;
   // Boxes of a part of each plane, and of rows of x; a stride, and residues of it.
-  add("tensor, boxes", "input=2,20,15,16 weight=40,20,3,3 padding=1 math=tf32", Family::tensor);
+  add("tensor, boxes", "input=2,20,15,16 weight=40,20,3,3 padding=1 math=tf32", Family::wgmma);
   cases.back().boxes = true;
-  add("tensor, boxes of rows", "input=2,40,37,32 weight=40,40,1,1 stride=2 padding=2,0 math=tf32", Family::tensor);
+  add("tensor, boxes of rows", "input=2,40,37,32 weight=40,40,1,1 stride=2 padding=2,0 math=tf32", Family::wgmma);
   cases.back().boxes = true;
   // Tiles that are multiplied in turn: pixels loaded by lanes, as boxes with raw weights, and of whole images.
-  add("tensor, turns", "input=2,24,17,23 weight=70,24,3,3 padding=1 math=tf32", Family::tensor);
+  add("tensor, turns", "input=2,24,17,23 weight=70,24,3,3 padding=1 math=tf32", Family::wgmma);
   cases.back().share = Share::turns;
-  add("tensor, turns, raw weights", "input=2,40,13,16 weight=75,40,3,3 padding=1 math=tf32", Family::tensor);
+  add("tensor, turns, raw weights", "input=2,40,13,16 weight=75,40,3,3 padding=1 math=tf32", Family::wgmma);
   cases.back().share = Share::turns;
   cases.back().raw_weights = cases.back().boxes = true;
   add("tensor, turns, nhwc",
       "input=2,24,17,23 weight=70,24,3,3 padding=1,2,2,0 math=tf32 input_layout=nhwc output_layout=nhwc",
-      Family::tensor);
+      Family::wgmma);
   cases.back().share = Share::turns;
   // Steps that are multiplied in turn: runs, whole images, splits.
-  add("tensor, shared steps", "input=2,44,17,23 weight=70,44,3,3 padding=1 math=tf32", Family::tensor);
+  add("tensor, shared steps", "input=2,44,17,23 weight=70,44,3,3 padding=1 math=tf32", Family::wgmma);
   cases.back().share = Share::steps;
-  add("tensor, shared steps, raw weights", "input=3,132,7,8 weight=75,132,1,1 math=tf32", Family::tensor);
+  add("tensor, shared steps, raw weights", "input=3,132,7,8 weight=75,132,1,1 math=tf32", Family::wgmma);
   cases.back().share = Share::steps;
   cases.back().raw_weights = true;
-  add("tensor, shared steps, split", "input=1,140,9,10 weight=24,140,3,3 padding=1 math=tf32", Family::tensor);
+  add("tensor, shared steps, split", "input=1,140,9,10 weight=24,140,3,3 padding=1 math=tf32", Family::wgmma);
   cases.back().share = Share::steps;
   cases.back().split = true;
   // Walks over pixels: padding, a stride with residues, channels that end inside a chunk, groups; weights as they lie.
   const auto add_walk = [&](const char* name, const std::string& spec, const char* layouts) -> FamilyCase& {
-    add(name, fmt::format("{} math=tf32 {}", spec, layouts), Family::tensor);
+    add(name, fmt::format("{} math=tf32 {}", spec, layouts), Family::wgmma);
     cases.back().walks_pixels = true;
     return cases.back();
   };
@@ -122,14 +122,14 @@ std::vector<FamilyCase> make_family_cases() {
 }
 
 bool fits(const FamilyCase& wanted, const codegen::ConvPlan& plan) {
-  if (plan.family != wanted.family) return false;
-  if (const auto* tensor = std::get_if<codegen::TensorTiling>(&plan.tiling))
+  if (plan.family() != wanted.family) return false;
+  if (const auto* tensor = plan.tiling<codegen::WgmmaTiling>())
     return (tensor->splits > 1) == wanted.split && tensor->raw_weights == wanted.raw_weights &&
            tensor->walks_pixels() == wanted.walks_pixels && tensor->share == wanted.share &&
            (!wanted.boxes || tensor->copies_boxes(plan.spec));
-  if (const auto* pointwise = std::get_if<codegen::PointwiseTiling>(&plan.tiling))
+  if (const auto* pointwise = plan.tiling<codegen::PointwiseTiling>())
     return (pointwise->splits > 1) == wanted.split;
-  const auto* depthwise = std::get_if<DepthwiseTiling>(&plan.tiling);
+  const auto* depthwise = plan.tiling<DepthwiseTiling>();
   return depthwise == nullptr || depthwise->store == wanted.store;
 }
 
@@ -165,7 +165,7 @@ codegen::ConvPlan require_plan_for(const FamilyCase& wanted, const ConvSpec& spe
 
 std::vector<DataType> types_of(const FamilyCase& family) {
   const WeightShape& filter = family.spec.weight;
-  const bool shared_sums = family.share == codegen::TensorTiling::Share::steps && !family.split;
+  const bool shared_sums = family.share == codegen::WgmmaTiling::Share::steps && !family.split;
   // Of one tap, weights of any type are taken as they lie, if their rows are vectors.
   const bool raw_floats = family.raw_weights && (filter.r * filter.s > 1 || filter.c % 8 != 0);
   if (family.family == Family::pointwise || raw_floats || family.boxes || shared_sums) return {DataType::f32};

@@ -25,7 +25,7 @@ struct FamilyCase {
   bool walks_pixels = false;
   /// Of the tensor family: the copy engine brings pixels as boxes of x.
   bool boxes = false;
-  codegen::TensorTiling::Share share = codegen::TensorTiling::Share::tile;  ///< of the tensor family
+  codegen::WgmmaTiling::Share share = codegen::WgmmaTiling::Share::tile;  ///< of the tensor family
 };
 
 /// Whether `target` has the family of tensor cores.

@@ -7,7 +7,7 @@
 #include <random>
 #include <utility>
 
-#include "codegen/heuristics.h"
+#include "codegen/plan.h"
 #include "runtime/compile.h"
 #include "support/runner.h"
 #include "tools/reduce.h"
@@ -22,7 +22,7 @@ using codegen::ConvPlan;
 std::optional<ConvPlan> smallest_plan(const ConvSpec& spec, const Target& target, bool split, bool transposes) {
   std::optional<ConvPlan> smallest;
   for (ConvPlan& plan : codegen::enumerate_plans(spec, target, SIZE_MAX)) {
-    const auto* tiling = std::get_if<codegen::TensorTiling>(&plan.tiling);
+    const auto* tiling = plan.tiling<codegen::WgmmaTiling>();
     if (tiling == nullptr || !tiling->packs_weights() || (tiling->splits > 1) != split) continue;
     if (tiling->transposes_pixels() != transposes) continue;
     if (!smallest || tools::executed_multiply_adds(plan) < tools::executed_multiply_adds(*smallest))
@@ -103,7 +103,7 @@ std::vector<ConvPlan> layout_plans(const Target& target) {
   for (const char* text : kSpecs) {
     bool row_by_row = false, all_rows = false;
     for (ConvPlan& plan : codegen::enumerate_plans(parse_spec(text), target, SIZE_MAX)) {
-      const auto* tiling = std::get_if<codegen::TensorTiling>(&plan.tiling);
+      const auto* tiling = plan.tiling<codegen::WgmmaTiling>();
       if (tiling == nullptr || !tiling->packs_weights() ||
           std::exchange(tiling->filter_rows == 1 ? row_by_row : all_rows, true))
         continue;
@@ -116,7 +116,7 @@ std::vector<ConvPlan> layout_plans(const Target& target) {
 std::string packed_bytes_fault(tools::Device& device, const Kernel& kernel) {
   const ConvSpec& spec = kernel.spec();
   const WeightShape& filter = spec.weight;
-  const auto& tiling = std::get<codegen::TensorTiling>(runtime::plan_of(kernel).tiling);
+  const auto& tiling = std::get<codegen::WgmmaTiling>(runtime::plan_of(kernel).tiling);
   const bool words = spec.dtype == DataType::f32;
   const std::size_t bytes = words ? 4 : 2;
   std::mt19937 random(17);
@@ -138,7 +138,7 @@ std::string packed_bytes_fault(tools::Device& device, const Kernel& kernel) {
   device.download(packed.data(), to.data(), packed_bytes);
 
   const std::vector<int> order = tiling.tap_order(spec);
-  const std::int64_t slice_channels = codegen::TensorTiling::slice_channels(spec), group_k = filter.k / spec.groups;
+  const std::int64_t slice_channels = codegen::WgmmaTiling::slice_channels(spec), group_k = filter.k / spec.groups;
   const std::byte* at = packed.data();
   for (std::int64_t tile = 0; tile < spec.groups * tiling.tiles_k(spec); ++tile)
     for (std::int64_t step = 0; step < tiling.steps(spec); ++step)

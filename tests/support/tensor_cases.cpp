@@ -6,7 +6,7 @@
 #include <set>
 #include <stdexcept>
 
-#include "codegen/heuristics.h"
+#include "codegen/plan.h"
 #include "support/case_lists.h"
 
 namespace jitconv::test {
@@ -16,9 +16,9 @@ using codegen::Family;
 
 /// A third, such that each walks over several tiles; blocks of the pointwise family come in sets.
 std::uint32_t fewer_blocks(const codegen::ConvPlan& plan) {
-  const auto* pointwise = std::get_if<codegen::PointwiseTiling>(&plan.tiling);
+  const auto* pointwise = plan.tiling<codegen::PointwiseTiling>();
   const std::uint32_t set = pointwise == nullptr ? 1 : static_cast<std::uint32_t>(pointwise->slabs(plan.spec));
-  return (plan.blocks / set + 2) / 3 * set;
+  return (plan.convolution().launch.blocks / set + 2) / 3 * set;
 }
 
 /// Images of a run (several count as two), filter rows of a step, copies ahead and whether they are boxes, who stores,
@@ -27,7 +27,7 @@ std::uint32_t fewer_blocks(const codegen::ConvPlan& plan) {
 /// convolution is one of NHWC pixels, only runs and weights.
 using Form = std::array<int, 8>;
 Form form_of(const codegen::ConvPlan& plan) {
-  const auto* tiling = std::get_if<codegen::TensorTiling>(&plan.tiling);
+  const auto* tiling = plan.tiling<codegen::WgmmaTiling>();
   if (tiling == nullptr) return {};
   if (tiling->transposes_pixels()) return {std::min(tiling->images, 2), -1, tiling->packs_weights() ? 1 : 0};
   return {std::min(tiling->images, 2),
@@ -50,7 +50,7 @@ std::vector<Case> tensor_cases(const Target& target, std::size_t spread) {
   if (!has_tensor_family(target)) return {};
   struct Shape {
     const char *name, *text;
-    Family family = Family::tensor;
+    Family family = Family::wgmma;
   };
   constexpr Shape kShapes[] = {
       {"one channel", "input=2,1,9,40 weight=5,1,3,3 padding=1"},
@@ -133,7 +133,7 @@ std::vector<Case> tensor_cases(const Target& target, std::size_t spread) {
       spec.epilogue.activation = static_cast<Activation>(cases.size() % (static_cast<int>(Activation::clamp) + 1));
       spec.epilogue.slope = 0.25f, spec.epilogue.clamp_min = -2.0f, spec.epilogue.clamp_max = 5.0f;
       std::vector<codegen::ConvPlan> plans = codegen::enumerate_plans(spec, target, SIZE_MAX);
-      std::erase_if(plans, [&shape](const codegen::ConvPlan& plan) { return plan.family != shape.family; });
+      std::erase_if(plans, [&shape](const codegen::ConvPlan& plan) { return plan.family() != shape.family; });
       const std::string_view family_name = codegen::to_string(shape.family);
       if (plans.empty())
         throw std::logic_error(fmt::format("no {} plan for {}: {}", family_name, shape.name, to_string(spec)));
@@ -145,7 +145,7 @@ std::vector<Case> tensor_cases(const Target& target, std::size_t spread) {
         codegen::ConvPlan& plan = plans[i];
         const bool spreads = i % step == 0 && i <= more * step;
         if (!forms.insert(form_of(plan)).second && !spreads) continue;
-        if (spreads && i / step % 2 == 1) plan.blocks = fewer_blocks(plan);
+        if (spreads && i / step % 2 == 1) plan.convolution().launch.blocks = fewer_blocks(plan);
         cases.push_back(
             {fmt::format("{}, {}, {}, candidate {}", family_name, shape.name, to_string(type), i), plan.spec, plan});
         cases.back().kinds = {check::DataKind::exact, check::DataKind::random};

@@ -131,9 +131,9 @@ host::Module module_of(const Prepared& made) {
   source.text = made.text;
   codegen::KernelEntry entry;
   entry.name = "probe";
-  entry.arguments = {{codegen::ArgumentRole::x, "const uint4*", "a"},
-                     {codegen::ArgumentRole::w, "const uint4*", "b"},
-                     {codegen::ArgumentRole::y, "float*", "y"}};
+  entry.arguments = {{codegen::Tensor::x, "const uint4*", "a"},
+                     {codegen::Tensor::w, "const uint4*", "b"},
+                     {codegen::Tensor::y, "float*", "y"}};
   source.entries.push_back(entry);
   const host::Compiler compiler = host::find_compiler();
   return host::Module(

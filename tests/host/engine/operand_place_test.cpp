@@ -58,8 +58,8 @@ const host::Module& module() {
                   fmt::format("constexpr int kColumns = {}, kSharedBytes = {};\n", kColumns, kSharedBytes) + kKernel;
     codegen::KernelEntry entry;
     entry.name = "probe";
-    entry.arguments = {{codegen::ArgumentRole::x, "const long long*", "order"},
-                       {codegen::ArgumentRole::y, "float*", "y"}};
+    entry.arguments = {{codegen::Tensor::x, "const long long*", "order"},
+                       {codegen::Tensor::y, "float*", "y"}};
     source.entries.push_back(entry);
     const host::Compiler compiler = host::find_compiler();
     return host::Module(

@@ -129,9 +129,9 @@ class Pipeline : public testing::Test {
     source.text += fmt::format("constexpr int BUG = {};\n", bug) + kKernel;
     codegen::KernelEntry entry;
     entry.name = "probe";
-    entry.arguments = {{codegen::ArgumentRole::x, "const uint4*", "a"},
-                       {codegen::ArgumentRole::w, "const uint4*", "b"},
-                       {codegen::ArgumentRole::y, "float*", "y"}};
+    entry.arguments = {{codegen::Tensor::x, "const uint4*", "a"},
+                       {codegen::Tensor::w, "const uint4*", "b"},
+                       {codegen::Tensor::y, "float*", "y"}};
     source.entries.push_back(entry);
     const host::Compiler compiler = host::find_compiler();
     return host::Module(host::compile_module(compiler, source, host::compile_options(compiler, purpose)).image);

@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-#include "codegen/template_text.h"
+#include "codegen/text/template_text.h"
 #include "host/module.h"
 
 namespace jitconv::test {
@@ -56,9 +56,9 @@ std::string image_for(host::Purpose purpose, std::uint32_t pool_bytes) {
   for (const int rank : {2, 3, 4}) {
     codegen::KernelEntry entry;
     entry.name = fmt::format("probe{}", rank);
-    entry.arguments = {{codegen::ArgumentRole::x, "const __grid_constant__ TensorMap", "x_map"},
-                       {codegen::ArgumentRole::w, "const int*", "order"},
-                       {codegen::ArgumentRole::y, "unsigned*", "y"}};
+    entry.arguments = {{codegen::Tensor::x, "const __grid_constant__ TensorMap", "x_map"},
+                       {codegen::Tensor::w, "const int*", "order"},
+                       {codegen::Tensor::y, "unsigned*", "y"}};
     source.entries.push_back(entry);
   }
   const host::Compiler compiler = host::find_compiler();

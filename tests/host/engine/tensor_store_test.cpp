@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "codegen/template_text.h"
+#include "codegen/text/template_text.h"
 #include "host/compiler.h"
 #include "host/engine.h"
 #include "host/engine/tensor_copies.h"
@@ -48,9 +48,9 @@ std::string image_for(host::Purpose purpose) {
   source.text += kKernel;
   codegen::KernelEntry entry;
   entry.name = "probe";
-  entry.arguments = {{codegen::ArgumentRole::y, "const __grid_constant__ TensorMap", "y_map"},
-                     {codegen::ArgumentRole::w, "const int*", "order"},
-                     {codegen::ArgumentRole::x, "const unsigned*", "x"}};
+  entry.arguments = {{codegen::Tensor::y, "const __grid_constant__ TensorMap", "y_map"},
+                     {codegen::Tensor::w, "const int*", "order"},
+                     {codegen::Tensor::x, "const unsigned*", "x"}};
   source.entries.push_back(entry);
   const host::Compiler compiler = host::find_compiler();
   return host::compile_module(compiler, source, host::compile_options(compiler, purpose)).image;

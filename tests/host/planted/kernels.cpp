@@ -7,7 +7,7 @@
 #include <stdexcept>
 
 #include "codegen/emit_tensor.h"
-#include "codegen/template_text.h"
+#include "codegen/text/template_text.h"
 
 namespace jitconv::test {
 namespace {
@@ -29,8 +29,8 @@ std::string compiled(const std::string& text, const std::vector<std::string>& en
   for (const std::string& name : entries) {
     codegen::KernelEntry entry;
     entry.name = name;
-    entry.arguments = {{codegen::ArgumentRole::x, "const float*", "x"},
-                       {codegen::ArgumentRole::y, type_of_y, "y", y_map}};
+    entry.arguments = {{codegen::Tensor::x, "const float*", "x"},
+                       {codegen::Tensor::y, type_of_y, "y", y_map}};
     source.entries.push_back(entry);
   }
   const host::Compiler compiler = host::find_compiler();

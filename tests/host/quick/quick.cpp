@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <utility>
 
-#include "codegen/heuristics.h"
+#include "codegen/plan.h"
 #include "host/suite/launcher.h"
 #include "support/fresh_cache.h"
 #include "support/runner.h"
@@ -44,26 +44,26 @@ std::vector<ConvPlan> plans_of(const Quick& quick) {
 }  // namespace
 
 Wanted family(codegen::Family wanted) {
-  return [wanted](const ConvPlan& plan) { return plan.family == wanted; };
+  return [wanted](const ConvPlan& plan) { return plan.family() == wanted; };
 }
 
-Wanted tensor(std::function<bool(const codegen::TensorTiling&, const ConvSpec&)> wanted) {
+Wanted tensor(std::function<bool(const codegen::WgmmaTiling&, const ConvSpec&)> wanted) {
   return [wanted = std::move(wanted)](const ConvPlan& plan) {
-    const auto* tiling = std::get_if<codegen::TensorTiling>(&plan.tiling);
+    const auto* tiling = plan.tiling<codegen::WgmmaTiling>();
     return tiling != nullptr && !tiling->transposes_pixels() && wanted(*tiling, plan.spec);
   };
 }
 
-Wanted transposed(std::function<bool(const codegen::TensorTiling&)> wanted) {
+Wanted transposed(std::function<bool(const codegen::WgmmaTiling&)> wanted) {
   return [wanted = std::move(wanted)](const ConvPlan& plan) {
-    const auto* tiling = std::get_if<codegen::TensorTiling>(&plan.tiling);
+    const auto* tiling = plan.tiling<codegen::WgmmaTiling>();
     return tiling != nullptr && tiling->transposes_pixels() && wanted(*tiling);
   };
 }
 
-Wanted tensor(std::function<bool(const codegen::TensorTiling&)> wanted) {
+Wanted tensor(std::function<bool(const codegen::WgmmaTiling&)> wanted) {
   return tensor(
-      [wanted = std::move(wanted)](const codegen::TensorTiling& tiling, const ConvSpec&) { return wanted(tiling); });
+      [wanted = std::move(wanted)](const codegen::WgmmaTiling& tiling, const ConvSpec&) { return wanted(tiling); });
 }
 
 void run(const std::string& name, const std::vector<Quick>& list) {

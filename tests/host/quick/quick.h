@@ -27,9 +27,9 @@ Wanted family(codegen::Family wanted);
 
 /// Plans of the tensor family whose tiling, and the spec that it is for, are `wanted`: those that transpose pixels, of
 /// which there are some of every kind, apart.
-Wanted tensor(std::function<bool(const codegen::TensorTiling&, const ConvSpec&)> wanted);
-Wanted tensor(std::function<bool(const codegen::TensorTiling&)> wanted);
-Wanted transposed(std::function<bool(const codegen::TensorTiling&)> wanted);
+Wanted tensor(std::function<bool(const codegen::WgmmaTiling&, const ConvSpec&)> wanted);
+Wanted tensor(std::function<bool(const codegen::WgmmaTiling&)> wanted);
+Wanted transposed(std::function<bool(const codegen::WgmmaTiling&)> wanted);
 
 /// Runs every one twice, on exact and on random data, and expects no finding, and as many plans as are asked for.
 void run(const std::string& name, const std::vector<Quick>& list);

@@ -10,29 +10,29 @@
 namespace jitconv::test {
 namespace {
 
-using codegen::TensorTiling;
-using Share = TensorTiling::Share;
+using codegen::WgmmaTiling;
+using Share = WgmmaTiling::Share;
 
 /// Whose multiplying warpgroups share this, and `wanted`.
-Wanted sharing(Share share, std::function<bool(const TensorTiling&, const ConvSpec&)> wanted) {
-  return tensor([share, wanted = std::move(wanted)](const TensorTiling& tiling, const ConvSpec& spec) {
+Wanted sharing(Share share, std::function<bool(const WgmmaTiling&, const ConvSpec&)> wanted) {
+  return tensor([share, wanted = std::move(wanted)](const WgmmaTiling& tiling, const ConvSpec& spec) {
     return tiling.share == share && wanted(tiling, spec);
   });
 }
 
 TEST(Quick, TensorRawWeights) {
-  const auto raw = [](std::function<bool(const TensorTiling&)> wanted) {
+  const auto raw = [](std::function<bool(const WgmmaTiling&)> wanted) {
     return tensor(
-        [wanted = std::move(wanted)](const TensorTiling& tiling) { return tiling.raw_weights && wanted(tiling); });
+        [wanted = std::move(wanted)](const WgmmaTiling& tiling) { return tiling.raw_weights && wanted(tiling); });
   };
-  const Wanted loaded = raw([](const TensorTiling& tiling) { return tiling.loads_pixels() && tiling.splits == 1; });
-  const Wanted two_runs = raw([](const TensorTiling& tiling) { return tiling.runs() == 2 && tiling.splits == 1; });
-  const Wanted two_slices = raw([](const TensorTiling& tiling) { return tiling.slices == 2 && tiling.splits == 1; });
-  const Wanted four_slices = raw([](const TensorTiling& tiling) { return tiling.slices == 4 && tiling.splits == 1; });
-  const Wanted copied = raw([](const TensorTiling& tiling) { return tiling.copies_pixels() && tiling.splits == 1; });
-  const Wanted split = raw([](const TensorTiling& tiling) { return tiling.splits > 1; });
+  const Wanted loaded = raw([](const WgmmaTiling& tiling) { return tiling.loads_pixels() && tiling.splits == 1; });
+  const Wanted two_runs = raw([](const WgmmaTiling& tiling) { return tiling.runs() == 2 && tiling.splits == 1; });
+  const Wanted two_slices = raw([](const WgmmaTiling& tiling) { return tiling.slices == 2 && tiling.splits == 1; });
+  const Wanted four_slices = raw([](const WgmmaTiling& tiling) { return tiling.slices == 4 && tiling.splits == 1; });
+  const Wanted copied = raw([](const WgmmaTiling& tiling) { return tiling.copies_pixels() && tiling.splits == 1; });
+  const Wanted split = raw([](const WgmmaTiling& tiling) { return tiling.splits > 1; });
   // Who asks for a stage's next weights must know that all lanes have read those before.
-  const Wanted stages_again = tensor([](const TensorTiling& tiling, const ConvSpec& spec) {
+  const Wanted stages_again = tensor([](const WgmmaTiling& tiling, const ConvSpec& spec) {
     return tiling.raw_weights && tiling.splits == 1 && tiling.steps(spec) > tiling.stages;
   });
   run("tensor, raw weights",
@@ -65,13 +65,13 @@ TEST(Quick, TensorRawWeights) {
 // Warpgroups that take tiles in turn, several tiles to a block: an odd number and an even one, more stages than a tile
 // has steps and fewer, and as many.
 TEST(Quick, TensorTurns) {
-  const auto turns = [](std::function<bool(const TensorTiling&)> wanted) {
-    return sharing(Share::turns, [wanted = std::move(wanted)](const TensorTiling& tiling, const ConvSpec&) {
+  const auto turns = [](std::function<bool(const WgmmaTiling&)> wanted) {
+    return sharing(Share::turns, [wanted = std::move(wanted)](const WgmmaTiling& tiling, const ConvSpec&) {
       return wanted(tiling);
     });
   };
   const auto steps = [](std::function<bool(std::int64_t steps, int stages)> wanted) {
-    return sharing(Share::turns, [wanted = std::move(wanted)](const TensorTiling& tiling, const ConvSpec& spec) {
+    return sharing(Share::turns, [wanted = std::move(wanted)](const WgmmaTiling& tiling, const ConvSpec& spec) {
       return wanted(tiling.steps(spec), tiling.stages);
     });
   };
@@ -79,17 +79,17 @@ TEST(Quick, TensorTurns) {
   const Wanted as_many = steps([](std::int64_t all, int stages) { return all == stages; });
   const Wanted more = steps([](std::int64_t all, int stages) { return all > stages && all % stages != 0; });
   const Wanted twice = steps([](std::int64_t all, int stages) { return all == 2 * stages; });
-  const Wanted resident = turns([](const TensorTiling& tiling) { return tiling.resident; });
+  const Wanted resident = turns([](const WgmmaTiling& tiling) { return tiling.resident; });
   const Wanted resident_copies =
-      turns([](const TensorTiling& tiling) { return tiling.resident && tiling.copies_pixels(); });
-  const Wanted raw = turns([](const TensorTiling& tiling) { return tiling.raw_weights; });
-  const Wanted copies = turns([](const TensorTiling& tiling) { return tiling.copies_pixels(); });
-  const Wanted images = turns([](const TensorTiling& tiling) { return tiling.images > 0; });
-  const Wanted any = turns([](const TensorTiling&) { return true; });
+      turns([](const WgmmaTiling& tiling) { return tiling.resident && tiling.copies_pixels(); });
+  const Wanted raw = turns([](const WgmmaTiling& tiling) { return tiling.raw_weights; });
+  const Wanted copies = turns([](const WgmmaTiling& tiling) { return tiling.copies_pixels(); });
+  const Wanted images = turns([](const WgmmaTiling& tiling) { return tiling.images > 0; });
+  const Wanted any = turns([](const WgmmaTiling&) { return true; });
   const Wanted one_tile =
-      sharing(Share::turns, [](const TensorTiling& tiling, const ConvSpec& spec) { return tiling.tiles(spec) == 1; });
+      sharing(Share::turns, [](const WgmmaTiling& tiling, const ConvSpec& spec) { return tiling.tiles(spec) == 1; });
   const Wanted odd_tiles = sharing(
-      Share::turns, [](const TensorTiling& tiling, const ConvSpec& spec) { return tiling.tiles(spec) % 2 == 1; });
+      Share::turns, [](const WgmmaTiling& tiling, const ConvSpec& spec) { return tiling.tiles(spec) % 2 == 1; });
   const char* const plane = "input=3,20,17,20 weight=24,20,3,3 padding=1 bias math=tf32";
   run("tensor, turns",
       {
@@ -119,29 +119,29 @@ TEST(Quick, TensorTurns) {
 // Warpgroups that take a tile's steps in turn and add their sums: even and odd numbers of steps, several tiles to a
 // block, runs that stay inside a plane and do not.
 TEST(Quick, TensorSharedSteps) {
-  const auto shared = [](std::function<bool(const TensorTiling&, const ConvSpec&)> wanted) {
+  const auto shared = [](std::function<bool(const WgmmaTiling&, const ConvSpec&)> wanted) {
     return sharing(Share::steps, std::move(wanted));
   };
-  const Wanted odd = shared([](const TensorTiling& tiling, const ConvSpec& spec) {
+  const Wanted odd = shared([](const WgmmaTiling& tiling, const ConvSpec& spec) {
     return tiling.splits == 1 && tiling.steps(spec) % 2 == 1 && tiling.steps(spec) > tiling.stages;
   });
-  const Wanted few = shared([](const TensorTiling& tiling, const ConvSpec& spec) {
+  const Wanted few = shared([](const WgmmaTiling& tiling, const ConvSpec& spec) {
     return tiling.splits == 1 && tiling.steps(spec) < tiling.stages;
   });
   const Wanted raw =
-      shared([](const TensorTiling& tiling, const ConvSpec&) { return tiling.raw_weights && tiling.splits == 1; });
+      shared([](const WgmmaTiling& tiling, const ConvSpec&) { return tiling.raw_weights && tiling.splits == 1; });
   const Wanted resident =
-      shared([](const TensorTiling& tiling, const ConvSpec&) { return tiling.resident && tiling.splits == 1; });
+      shared([](const WgmmaTiling& tiling, const ConvSpec&) { return tiling.resident && tiling.splits == 1; });
   const Wanted copies =
-      shared([](const TensorTiling& tiling, const ConvSpec&) { return tiling.copies_pixels() && tiling.splits == 1; });
+      shared([](const WgmmaTiling& tiling, const ConvSpec&) { return tiling.copies_pixels() && tiling.splits == 1; });
   const Wanted images =
-      shared([](const TensorTiling& tiling, const ConvSpec&) { return tiling.images > 0 && tiling.splits == 1; });
+      shared([](const WgmmaTiling& tiling, const ConvSpec&) { return tiling.images > 0 && tiling.splits == 1; });
   const Wanted bulk = shared(
-      [](const TensorTiling& tiling, const ConvSpec& spec) { return tiling.stores_bulk(spec) && tiling.splits == 1; });
-  const Wanted vectors = shared([](const TensorTiling& tiling, const ConvSpec& spec) {
+      [](const WgmmaTiling& tiling, const ConvSpec& spec) { return tiling.stores_bulk(spec) && tiling.splits == 1; });
+  const Wanted vectors = shared([](const WgmmaTiling& tiling, const ConvSpec& spec) {
     return !tiling.stores_bulk(spec) && tiling.images == 0 && tiling.splits == 1;
   });
-  const Wanted split = shared([](const TensorTiling& tiling, const ConvSpec&) { return tiling.splits > 1; });
+  const Wanted split = shared([](const WgmmaTiling& tiling, const ConvSpec&) { return tiling.splits > 1; });
   run("tensor, shared steps",
       {
           {"an odd number of steps", "input=3,36,9,20 weight=24,36,3,3 padding=1 bias math=tf32", 3, odd, "sm_90a", 2},
@@ -166,31 +166,31 @@ TEST(Quick, TensorSharedSteps) {
 
 // Boxes of a part of each plane, which begin and end outside of it, and of rows of x.
 TEST(Quick, TensorBoxes) {
-  const auto boxes = [](std::function<bool(const TensorTiling&, const ConvSpec&)> wanted) {
-    return tensor([wanted = std::move(wanted)](const TensorTiling& tiling, const ConvSpec& spec) {
+  const auto boxes = [](std::function<bool(const WgmmaTiling&, const ConvSpec&)> wanted) {
+    return tensor([wanted = std::move(wanted)](const WgmmaTiling& tiling, const ConvSpec& spec) {
       return tiling.copies_boxes(spec) && wanted(tiling, spec);
     });
   };
-  const Wanted packed = boxes([](const TensorTiling& tiling, const ConvSpec& spec) {
+  const Wanted packed = boxes([](const WgmmaTiling& tiling, const ConvSpec& spec) {
     return !tiling.copies_rows(spec) && tiling.packs_weights() && tiling.splits == 1;
   });
-  const Wanted raw = boxes([](const TensorTiling& tiling, const ConvSpec& spec) {
+  const Wanted raw = boxes([](const WgmmaTiling& tiling, const ConvSpec& spec) {
     return !tiling.copies_rows(spec) && tiling.raw_weights && tiling.splits == 1;
   });
-  const Wanted split = boxes([](const TensorTiling& tiling, const ConvSpec&) { return tiling.splits > 1; });
-  const Wanted two_runs = boxes([](const TensorTiling& tiling, const ConvSpec& spec) {
+  const Wanted split = boxes([](const WgmmaTiling& tiling, const ConvSpec&) { return tiling.splits > 1; });
+  const Wanted two_runs = boxes([](const WgmmaTiling& tiling, const ConvSpec& spec) {
     return !tiling.copies_rows(spec) && tiling.runs() == 2 && tiling.splits == 1;
   });
-  const Wanted long_runs = boxes([](const TensorTiling& tiling, const ConvSpec& spec) {
+  const Wanted long_runs = boxes([](const WgmmaTiling& tiling, const ConvSpec& spec) {
     return tiling.columns >= 128 && tiling.raw_pitch(spec) == spec.input.h * spec.input.w;
   });
-  const Wanted rows = boxes([](const TensorTiling& tiling, const ConvSpec& spec) {
+  const Wanted rows = boxes([](const WgmmaTiling& tiling, const ConvSpec& spec) {
     return tiling.copies_rows(spec) && tiling.packs_weights() && tiling.splits == 1;
   });
-  const Wanted rows_raw = boxes([](const TensorTiling& tiling, const ConvSpec& spec) {
+  const Wanted rows_raw = boxes([](const WgmmaTiling& tiling, const ConvSpec& spec) {
     return tiling.copies_rows(spec) && tiling.raw_weights && tiling.splits == 1;
   });
-  const Wanted rows_two_runs = boxes([](const TensorTiling& tiling, const ConvSpec& spec) {
+  const Wanted rows_two_runs = boxes([](const WgmmaTiling& tiling, const ConvSpec& spec) {
     return tiling.copies_rows(spec) && tiling.runs() == 2 && tiling.splits == 1;
   });
   run("tensor, boxes",
@@ -220,24 +220,24 @@ TEST(Quick, TensorBoxes) {
 }
 
 TEST(Quick, TensorWalks) {
-  const auto walks = [](std::function<bool(const TensorTiling&)> wanted) {
+  const auto walks = [](std::function<bool(const WgmmaTiling&)> wanted) {
     return tensor(
-        [wanted = std::move(wanted)](const TensorTiling& tiling) { return tiling.walks_pixels() && wanted(tiling); });
+        [wanted = std::move(wanted)](const WgmmaTiling& tiling) { return tiling.walks_pixels() && wanted(tiling); });
   };
   const auto of = [&walks](int slices) {
-    return walks([slices](const TensorTiling& tiling) { return tiling.slices == slices && tiling.splits == 1; });
+    return walks([slices](const WgmmaTiling& tiling) { return tiling.slices == slices && tiling.splits == 1; });
   };
-  const Wanted all_rows = walks([](const TensorTiling& tiling) { return tiling.filter_rows == 3; });
-  const Wanted two_runs = walks([](const TensorTiling& tiling) { return tiling.runs() == 2 && tiling.splits == 1; });
-  const Wanted images = walks([](const TensorTiling& tiling) { return tiling.images > 1 && tiling.runs() == 2; });
-  const Wanted resident = walks([](const TensorTiling& tiling) { return tiling.resident; });
-  const Wanted raw = walks([](const TensorTiling& tiling) { return tiling.raw_weights && tiling.splits == 1; });
-  const Wanted split = walks([](const TensorTiling& tiling) { return tiling.splits > 1; });
-  const Wanted turns = walks([](const TensorTiling& tiling) { return tiling.share == Share::turns; });
-  const Wanted steps = walks([](const TensorTiling& tiling) { return tiling.share == Share::steps; });
+  const Wanted all_rows = walks([](const WgmmaTiling& tiling) { return tiling.filter_rows == 3; });
+  const Wanted two_runs = walks([](const WgmmaTiling& tiling) { return tiling.runs() == 2 && tiling.splits == 1; });
+  const Wanted images = walks([](const WgmmaTiling& tiling) { return tiling.images > 1 && tiling.runs() == 2; });
+  const Wanted resident = walks([](const WgmmaTiling& tiling) { return tiling.resident; });
+  const Wanted raw = walks([](const WgmmaTiling& tiling) { return tiling.raw_weights && tiling.splits == 1; });
+  const Wanted split = walks([](const WgmmaTiling& tiling) { return tiling.splits > 1; });
+  const Wanted turns = walks([](const WgmmaTiling& tiling) { return tiling.share == Share::turns; });
+  const Wanted steps = walks([](const WgmmaTiling& tiling) { return tiling.share == Share::steps; });
   const Wanted shared =
-      walks([](const TensorTiling& tiling) { return tiling.share == Share::tile && tiling.images == 0; });
-  const Wanted again = tensor([](const TensorTiling& tiling, const ConvSpec& spec) {
+      walks([](const WgmmaTiling& tiling) { return tiling.share == Share::tile && tiling.images == 0; });
+  const Wanted again = tensor([](const WgmmaTiling& tiling, const ConvSpec& spec) {
     return tiling.walks_pixels() && tiling.raw_weights && tiling.steps(spec) > tiling.stages && tiling.splits == 1;
   });
   const std::string both = " input_layout=nhwc output_layout=nhwc";
@@ -271,12 +271,12 @@ TEST(Quick, TensorWalks) {
 }
 
 TEST(Quick, TensorTransposedPixels) {
-  const Wanted any = transposed([](const TensorTiling& tiling) { return tiling.splits == 1; });
-  const Wanted images = transposed([](const TensorTiling& tiling) { return tiling.images > 1 && tiling.splits == 1; });
-  const Wanted resident = transposed([](const TensorTiling& tiling) { return tiling.resident; });
-  const Wanted raw = transposed([](const TensorTiling& tiling) { return tiling.raw_weights && tiling.splits == 1; });
-  const Wanted split = transposed([](const TensorTiling& tiling) { return tiling.splits > 1; });
-  const Wanted turns = transposed([](const TensorTiling& tiling) { return tiling.share == Share::turns; });
+  const Wanted any = transposed([](const WgmmaTiling& tiling) { return tiling.splits == 1; });
+  const Wanted images = transposed([](const WgmmaTiling& tiling) { return tiling.images > 1 && tiling.splits == 1; });
+  const Wanted resident = transposed([](const WgmmaTiling& tiling) { return tiling.resident; });
+  const Wanted raw = transposed([](const WgmmaTiling& tiling) { return tiling.raw_weights && tiling.splits == 1; });
+  const Wanted split = transposed([](const WgmmaTiling& tiling) { return tiling.splits > 1; });
+  const Wanted turns = transposed([](const WgmmaTiling& tiling) { return tiling.share == Share::turns; });
   run("tensor, transposed pixels",
       {
           {"channels that end inside a slice", "input=2,22,13,35 weight=24,22,3,3 padding=1,2,2,0 bias math=tf32", 2,

@@ -19,14 +19,14 @@ using codegen::Family;
 
 Wanted direct(std::function<bool(const DirectTiling&)> wanted) {
   return [wanted = std::move(wanted)](const ConvPlan& plan) {
-    const auto* tiling = std::get_if<DirectTiling>(&plan.tiling);
+    const auto* tiling = plan.tiling<DirectTiling>();
     return tiling != nullptr && wanted(*tiling);
   };
 }
 
 Wanted depthwise(std::function<bool(const DepthwiseTiling&)> wanted) {
   return [wanted = std::move(wanted)](const ConvPlan& plan) {
-    const auto* tiling = std::get_if<DepthwiseTiling>(&plan.tiling);
+    const auto* tiling = plan.tiling<DepthwiseTiling>();
     return tiling != nullptr && wanted(*tiling);
   };
 }

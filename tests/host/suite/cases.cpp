@@ -43,7 +43,7 @@ class ListBuilder {
   void add_reduced(const std::string& name, const ConvSpec& spec, const Target& target,
                    const tools::WorkLimits& limits) {
     tools::Reduction reduction = tools::reduce(spec, target, limits);
-    if (reduction.plan.family == codegen::Family::none) {
+    if (reduction.plan.family() == codegen::Family::none) {
       ++list_.given;
       return;
     }

@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <optional>
 
-#include "codegen/heuristics.h"
+#include "codegen/plan.h"
 #include "host/backend.h"
 #include "runtime/backend.h"
 #include "support/tensors.h"
@@ -51,11 +51,11 @@ class Tensors {
   }
   void* y() const { return y_.at(offset_); }
   void* parameter(codegen::ArgumentRole role) const {
-    return role == codegen::ArgumentRole::x ? x_.data() : role == codegen::ArgumentRole::w ? w_.data() : y();
+    return role == codegen::Tensor::x ? x_.data() : role == codegen::Tensor::w ? w_.data() : y();
   }
   std::int64_t bytes(codegen::ArgumentRole role) const {
-    return role == codegen::ArgumentRole::x   ? x_.bytes()
-           : role == codegen::ArgumentRole::w ? w_.bytes()
+    return role == codegen::Tensor::x   ? x_.bytes()
+           : role == codegen::Tensor::w ? w_.bytes()
                                               : y_.bytes() - offset_;
   }
 
@@ -81,7 +81,7 @@ host::Counters count(const codegen::KernelSource& source, const Tensors& tensors
     const codegen::ArgumentRole role = step.entry->arguments[i].role;
     pointers[i] = tensors.parameter(role);
     parameters[i] = &pointers[i];
-    step.extents[i] = {tensors.bytes(role), role == codegen::ArgumentRole::y};
+    step.extents[i] = {tensors.bytes(role), role == codegen::Tensor::y};
   }
   const host::Session session(host::Settings{});
   backend.launch(step, nullptr, parameters.data(), /*overlap=*/false);

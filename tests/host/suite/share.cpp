@@ -75,7 +75,7 @@ std::set<std::uint64_t> features_of(const Case& wanted) {
     // A kernel's name says all of its spec.
     if (statement.find("__global__") == std::string_view::npos) add(form_of(statement));
   });
-  const std::string_view type = to_string(spec.dtype), family = codegen::to_string(plan.family);
+  const std::string_view type = to_string(spec.dtype), family = codegen::to_string(plan.family());
   each_part(codegen::to_string(plan), "\n",
             [&](std::string_view line) { add(fmt::format("{} {}", type, form_of(line))); });
   const Epilogue& epilogue = spec.epilogue;

@@ -170,7 +170,7 @@ TEST(HostSuiteLists, HoldWhatIsPromised) {
     for (const std::size_t i : parts.share) {
       const codegen::ConvPlan& plan = *list.cases[i].plan;
       of_share.insert(to_string(plan.spec));
-      ++families[std::string(codegen::to_string(plan.family))];
+      ++families[std::string(codegen::to_string(plan.family()))];
       ++architectures[plan.target.arch()];
       ++types[fmt::format("{} {} {}", to_string(plan.spec.dtype), to_string(plan.spec.input_layout),
                           to_string(plan.spec.output_layout))];

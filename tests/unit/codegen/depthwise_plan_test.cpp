@@ -20,7 +20,7 @@ struct Found {
 std::vector<Found> candidates(const ConvSpec& spec, const Target& target) {
   std::vector<Found> found;
   for (const ConvPlan& plan : enumerate_plans(spec, target, SIZE_MAX))
-    if (const auto* tiling = std::get_if<DepthwiseTiling>(&plan.tiling)) found.push_back({plan.spec, *tiling, plan});
+    if (const auto* tiling = plan.tiling<DepthwiseTiling>()) found.push_back({plan.spec, *tiling, plan});
   return found;
 }
 
@@ -45,7 +45,7 @@ RC_GTEST_PROP(DepthwisePlanProperty, NumbersAgree, ()) {
     const DepthwiseTiling& t = one.tiling;
     const ConvSpec& spec = one.spec;
     const TensorShape out = output_shape(spec);
-    RC_ASSERT(one.plan.threads == static_cast<std::uint32_t>(t.threads_p * t.threads_q * t.planes));
+    RC_ASSERT(one.plan.convolution().launch.threads == static_cast<std::uint32_t>(t.threads_p * t.threads_q * t.planes));
     RC_ASSERT(t.thread_q * spec.stride.w % 4 == 0);
     RC_ASSERT(t.input_pitch % 4 == 0);
     RC_ASSERT(t.input_rows(spec) == (t.tile_p() - 1) * spec.stride.h + (spec.weight.r - 1) * spec.dilation.h + 1);
@@ -60,7 +60,7 @@ RC_GTEST_PROP(DepthwisePlanProperty, NumbersAgree, ()) {
     }
     if (t.async_copy) RC_ASSERT(spec.dtype == DataType::f32 && target.compute_capability() >= 80);
     const std::int64_t weights = t.planes * (spec.weight.k / spec.groups) * spec.weight.r * spec.weight.s;
-    RC_ASSERT(one.plan.shared_bytes >= 4 * (t.input_floats(spec) + weights));
+    RC_ASSERT(one.plan.convolution().launch.shared_bytes >= 4 * (t.input_floats(spec) + weights));
   }
 }
 
@@ -93,14 +93,14 @@ RC_GTEST_PROP(DepthwisePlanProperty, StoresAreAllowed, ()) {
         // One run of addresses: whole rows, all of them neighbours.
         RC_ASSERT(t.tile_q() >= out.w);
         const std::int64_t run = t.planes > 1 ? t.planes * out.h * out.w : std::int64_t{t.tile_p()} * out.w;
-        RC_ASSERT(one.plan.shared_bytes >= 4 * (t.store_first_float(spec) + run + t.store_vector(spec) - 1));
+        RC_ASSERT(one.plan.convolution().launch.shared_bytes >= 4 * (t.store_first_float(spec) + run + t.store_vector(spec) - 1));
         RC_ASSERT(t.store_vector(spec) * element_bytes(spec.dtype) <= std::min<std::int64_t>(16, spec.alignment));
         break;
       }
       case Store::rows:
         // A warp writes a row of one plane.
         RC_ASSERT(t.planes == 1 && t.threads() % kWarpSize == 0);
-        RC_ASSERT(one.plan.shared_bytes >= 4 * (t.store_first_float(spec) + std::int64_t{t.tile_p()} * t.tile_q()));
+        RC_ASSERT(one.plan.convolution().launch.shared_bytes >= 4 * (t.store_first_float(spec) + std::int64_t{t.tile_p()} * t.tile_q()));
         break;
     }
     // Staged outputs of one multiple must not lie over the input and weights that the next one reads.
@@ -118,8 +118,8 @@ bool covers_each_output_once(const Found& one) {
   const TensorShape& out = cover.shape();
   const std::int64_t multiplier = spec.weight.k / spec.groups, planes = spec.input.n * spec.input.c;
   const std::int64_t tiles_q = ceil_div(out.w, t.tile_q()), tiles_p = ceil_div(out.h, t.tile_p());
-  if (one.plan.blocks != ceil_div(planes, t.planes) * tiles_p * tiles_q) return false;
-  for (std::int64_t block = 0; block < one.plan.blocks; ++block) {
+  if (one.plan.convolution().launch.blocks != ceil_div(planes, t.planes) * tiles_p * tiles_q) return false;
+  for (std::int64_t block = 0; block < one.plan.convolution().launch.blocks; ++block) {
     const std::int64_t q_tile = block % tiles_q, p_tile = block / tiles_q % tiles_p;
     const std::int64_t plane_block = block / tiles_q / tiles_p * t.planes;
     for (int thread = 0; thread < t.threads(); ++thread) {

@@ -4,7 +4,7 @@
 #include <rapidcheck/gtest.h>
 
 #include "codegen/arithmetic.h"
-#include "codegen/heuristics.h"
+#include "codegen/plan.h"
 #include "support/random_specs.h"
 #include "unit/codegen/tile_cover.h"
 
@@ -21,7 +21,7 @@ struct Found {
 std::vector<Found> candidates(const ConvSpec& spec, const Target& target) {
   std::vector<Found> found;
   for (const ConvPlan& plan : enumerate_plans(spec, target, SIZE_MAX))
-    if (const auto* tiling = std::get_if<DirectTiling>(&plan.tiling))
+    if (const auto* tiling = plan.tiling<DirectTiling>())
       found.push_back({plan.spec, plan.target, *tiling, plan});
   return found;
 }
@@ -41,7 +41,7 @@ RC_GTEST_PROP(DirectPlanProperty, NumbersAgree, ()) {
     const DirectTiling& t = one.tiling;
     const ConvSpec& spec = one.spec;
     RC_ASSERT(t.lanes_p * t.lanes_q == kWarpSize);
-    RC_ASSERT(one.plan.threads == static_cast<std::uint32_t>(kWarpSize * t.warps_k * t.warps_p * t.warps_q));
+    RC_ASSERT(one.plan.convolution().launch.threads == static_cast<std::uint32_t>(kWarpSize * t.warps_k * t.warps_p * t.warps_q));
     RC_ASSERT(t.stages >= 2);
     RC_ASSERT(t.chunk_c >= 1);
     RC_ASSERT(t.unroll_c >= 1 && t.chunk_c % t.unroll_c == 0);
@@ -71,7 +71,7 @@ RC_GTEST_PROP(DirectPlanProperty, WindowsStayInsideTheTile, ()) {
     RC_ASSERT((t.block_q() - t.thread_q) * spec.stride.w + t.window(spec) <= t.input_pitch);
     RC_ASSERT(t.input_stage_floats(spec) >= std::int64_t{t.chunk_c} * t.input_rows(spec) * t.input_pitch);
     RC_ASSERT(t.weight_stage_floats(spec) >= t.chunk_c * spec.weight.r * spec.weight.s * t.weight_pitch);
-    RC_ASSERT(one.plan.shared_bytes >= 4 * t.stages * (t.input_stage_floats(spec) + t.weight_stage_floats(spec)));
+    RC_ASSERT(one.plan.convolution().launch.shared_bytes >= 4 * t.stages * (t.input_stage_floats(spec) + t.weight_stage_floats(spec)));
   }
 }
 
@@ -104,7 +104,7 @@ RC_GTEST_PROP(DirectPlanProperty, NhwcVectorsFit, ()) {
     RC_ASSERT(vector * element_bytes(one.spec.dtype) <= std::min<std::int64_t>(16, one.spec.alignment));
     RC_ASSERT(one.tiling.thread_k % vector == 0);
     RC_ASSERT(one.spec.weight.k / one.spec.groups % vector == 0);
-    RC_ASSERT(one.plan.shared_bytes >= 4u * one.plan.threads * static_cast<unsigned>(one.tiling.thread_k));
+    RC_ASSERT(one.plan.convolution().launch.shared_bytes >= 4u * one.plan.convolution().launch.threads * static_cast<unsigned>(one.tiling.thread_k));
   }
 }
 
@@ -117,8 +117,8 @@ bool covers_each_output_once(const Found& one) {
   const std::int64_t group_k = spec.weight.k / spec.groups;
   const std::int64_t tiles_k = ceil_div(group_k, t.block_k()), tiles_p = ceil_div(out.h, t.block_p()),
                      tiles_q = ceil_div(out.w, t.block_q());
-  if (one.plan.blocks != out.n * spec.groups * tiles_k * tiles_p * tiles_q) return false;
-  for (std::int64_t index = 0; index < one.plan.blocks; ++index) {
+  if (one.plan.convolution().launch.blocks != out.n * spec.groups * tiles_k * tiles_p * tiles_q) return false;
+  for (std::int64_t index = 0; index < one.plan.convolution().launch.blocks; ++index) {
     std::int64_t block = index;
     const auto take = [&block](std::int64_t extent) {
       const std::int64_t digit = block % extent;

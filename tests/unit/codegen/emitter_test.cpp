@@ -1,5 +1,5 @@
 // The pieces of text that all kernel families share.
-#include "codegen/emitter.h"
+#include "codegen/text/emitter.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -107,17 +107,17 @@ TEST(Arguments, AreThoseOfTheEpilogue) {
   for (const bool bias : {false, true}) {
     for (const bool residual : {false, true}) {
       spec.epilogue.bias = bias, spec.epilogue.residual = residual;
-      std::vector<ArgumentRole> expected = {ArgumentRole::x, ArgumentRole::w};
-      if (bias) expected.push_back(ArgumentRole::bias);
-      if (residual) expected.push_back(ArgumentRole::residual);
-      expected.push_back(ArgumentRole::y);
+      std::vector<ArgumentRole> expected = {Tensor::x, Tensor::w};
+      if (bias) expected.push_back(Tensor::bias);
+      if (residual) expected.push_back(Tensor::residual);
+      expected.push_back(Tensor::y);
       std::vector<ArgumentRole> roles;
       for (const Argument& argument : arguments(spec)) {
-        roles.push_back(argument.role);
+        roles.push_back(argument.tensor);
         const bool may_alias =
-            residual && (argument.role == ArgumentRole::residual || argument.role == ArgumentRole::y);
+            residual && (argument.tensor == Tensor::residual || argument.tensor == Tensor::y);
         EXPECT_EQ(argument.type.find("__restrict__") == std::string::npos, may_alias) << argument.name;
-        EXPECT_EQ(argument.type.find("const ") == 0, argument.role != ArgumentRole::y) << argument.name;
+        EXPECT_EQ(argument.type.find("const ") == 0, argument.tensor != Tensor::y) << argument.name;
       }
       EXPECT_EQ(roles, expected);
     }
@@ -126,16 +126,16 @@ TEST(Arguments, AreThoseOfTheEpilogue) {
 
 TEST(Arguments, ParameterList) {
   EXPECT_EQ(parameter_list({}), "");
-  EXPECT_EQ(parameter_list({{ArgumentRole::x, "const float*", "x"}, {ArgumentRole::y, "float*", "y"}}),
+  EXPECT_EQ(parameter_list({{Tensor::x, "const float*", "x"}, {Tensor::y, "float*", "y"}}),
             "const float* x, float* y");
 }
 
 TEST(KernelName, SaysWhatAProfilerShouldShow) {
   ConvPlan plan;
-  plan.family = Family::direct;
+  plan.family() = Family::direct;
   plan.spec = parse_spec("input=8,32,512,512 weight=64,32,5,9 padding=2,4 dilation=2,3 bias activation=relu");
   EXPECT_EQ(kernel_name(plan), "jitconv_fwd_f32_nchw_n8c32h512w512_k64_5x9_d2x3_bias_relu_direct");
-  plan.family = Family::fallback;
+  plan.family() = Family::fallback;
   plan.spec = parse_spec(
       "input=1,4,9,9 weight=8,1,3,3 groups=4 stride=2,1 dtype=bf16 input_layout=nhwc output_layout=nchw residual");
   EXPECT_EQ(kernel_name(plan), "jitconv_fwd_bf16_nhwc_nchw_n1c4h9w9_k8_3x3_s2x1_g4_residual_fallback");

@@ -1,5 +1,5 @@
 // Breaking of long lines: where they break, and that nothing is lost or changed by it.
-#include "codegen/line_wrap.h"
+#include "codegen/text/line_wrap.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "codegen/arithmetic.h"
-#include "codegen/heuristics.h"
+#include "codegen/plan.h"
 #include "jitconv/error.h"
 #include "support/random_specs.h"
 
@@ -27,23 +27,23 @@ ConvSpec with_outputs(ConvSpec spec) {
 /// What the driver refuses to launch, and what __launch_bounds__ may ask for.
 void assert_within_limits(const ConvPlan& plan) {
   const Target& target = plan.target;
-  RC_ASSERT(plan.blocks >= 1u);
-  RC_ASSERT(plan.blocks <= static_cast<std::uint32_t>(INT32_MAX));
-  RC_ASSERT(plan.threads >= 1u);
-  RC_ASSERT(plan.threads <= 1024u);
-  RC_ASSERT(plan.shared_bytes <= target.shared_bytes_per_block);
-  const std::int64_t resident = plan.min_blocks_per_sm;
+  RC_ASSERT(plan.convolution().launch.blocks >= 1u);
+  RC_ASSERT(plan.convolution().launch.blocks <= static_cast<std::uint32_t>(INT32_MAX));
+  RC_ASSERT(plan.convolution().launch.threads >= 1u);
+  RC_ASSERT(plan.convolution().launch.threads <= 1024u);
+  RC_ASSERT(plan.convolution().launch.shared_bytes <= target.shared_bytes_per_block);
+  const std::int64_t resident = plan.convolution().launch.min_blocks_per_sm;
   RC_ASSERT(resident >= 1);
   RC_ASSERT(resident <= target.blocks_per_sm);
-  RC_ASSERT(resident * plan.threads <= target.threads_per_sm);
+  RC_ASSERT(resident * plan.convolution().launch.threads <= target.threads_per_sm);
   // One KiB of every block's shared memory is the system's, from sm_80 on.
   const std::int64_t system_bytes = target.compute_capability() >= 80 ? 1024 : 0;
-  RC_ASSERT(resident * (plan.shared_bytes + system_bytes) <= target.shared_bytes_per_sm);
+  RC_ASSERT(resident * (plan.convolution().launch.shared_bytes + system_bytes) <= target.shared_bytes_per_sm);
   // What is left of the registers for a thread: too few and ptxas can only spill.
-  const std::int64_t warps = resident * ceil_div(plan.threads, kWarpSize);
+  const std::int64_t warps = resident * ceil_div(plan.convolution().launch.threads, kWarpSize);
   RC_ASSERT(target.registers_per_sm / (warps * kWarpSize) >= 32);
   for (const std::int64_t bytes :
-       {plan.workspace.packed_weights, plan.workspace.partial_sums, plan.workspace.packed_pixels})
+       {plan.packed_weight_bytes(), plan.workspace.partial_sums, plan.workspace.packed_pixels})
     RC_ASSERT(bytes >= 0 && bytes % 256 == 0);
   RC_ASSERT(plan.cost > 0);
 }
@@ -55,10 +55,10 @@ RC_GTEST_PROP(PlanProperty, EveryPlanIsWithinTheLimitsOfItsTarget, ()) {
   const std::vector<ConvPlan> plans = enumerate_plans(spec, target, SIZE_MAX);
   RC_ASSERT(!plans.empty());
   for (const ConvPlan& plan : plans) assert_within_limits(plan);
-  RC_CLASSIFY(plans.front().family == Family::tensor, "tensor");
-  RC_CLASSIFY(plans.front().family == Family::direct, "direct");
-  RC_CLASSIFY(plans.front().family == Family::depthwise, "depthwise");
-  RC_CLASSIFY(plans.front().family == Family::fallback, "fallback");
+  RC_CLASSIFY(plans.front().family() == Family::wgmma, "tensor");
+  RC_CLASSIFY(plans.front().family() == Family::direct, "direct");
+  RC_CLASSIFY(plans.front().family() == Family::depthwise, "depthwise");
+  RC_CLASSIFY(plans.front().family() == Family::fallback, "fallback");
 }
 
 RC_GTEST_PROP(PlanProperty, TheChosenPlanIsTheFirstCandidateAndTheSameEveryTime, ()) {
@@ -78,7 +78,7 @@ RC_GTEST_PROP(PlanProperty, ThePlanIsOfTheCanonicalSpec, ()) {
   const ConvSpec spec = *test::valid_specs();
   const ConvPlan plan = make_plan(spec, parse_target("sm_80"));
   RC_ASSERT(plan.spec == canonical(spec));
-  RC_ASSERT((plan.family == Family::none) == (spec.input.n == 0));
+  RC_ASSERT((plan.family() == Family::none) == (spec.input.n == 0));
   ConvPlan again = make_plan(plan.spec, plan.target);
   RC_ASSERT(again == plan);
 }
@@ -86,8 +86,8 @@ RC_GTEST_PROP(PlanProperty, ThePlanIsOfTheCanonicalSpec, ()) {
 RC_GTEST_PROP(PlanProperty, NotesNameTheFamiliesThatWereNotChosen, ()) {
   const ConvSpec spec = with_outputs(*test::valid_specs());
   const ConvPlan plan = make_plan(spec, parse_target("sm_90a"));
-  for (const Family family : {Family::pointwise, Family::tensor, Family::direct, Family::depthwise}) {
-    if (family == plan.family) continue;
+  for (const Family family : {Family::pointwise, Family::wgmma, Family::direct, Family::depthwise}) {
+    if (family == plan.family()) continue;
     const bool noted = std::any_of(plan.notes.begin(), plan.notes.end(), [&](const Note& note) {
       return note.topic == to_string(family) && !note.text.empty();
     });
@@ -97,8 +97,8 @@ RC_GTEST_PROP(PlanProperty, NotesNameTheFamiliesThatWereNotChosen, ()) {
 
 TEST(Plan, AnEmptyOutputHasNothingToLaunch) {
   const ConvPlan plan = make_plan(parse_spec("input=0,4,9,9 weight=4,4,3,3"), parse_target("sm_90a"));
-  EXPECT_EQ(plan.family, Family::none);
-  EXPECT_EQ(plan.blocks, 0u);
+  EXPECT_EQ(plan.family(), Family::none);
+  EXPECT_EQ(plan.convolution().launch.blocks, 0u);
 }
 
 TEST(Plan, AnInvalidSpecIsRefused) {
@@ -109,7 +109,7 @@ TEST(Plan, AnInvalidSpecIsRefused) {
 TEST(Plan, WhatNoTileFitsIsLeftToTheFallback) {
   const ConvPlan plan =
       make_plan(parse_spec("input=1,8,8000,8100 weight=8,8,3,3 dilation=3000,3100"), parse_target("sm_90a"));
-  EXPECT_EQ(plan.family, Family::fallback);
+  EXPECT_EQ(plan.family(), Family::fallback);
   bool explained = false;
   for (const Note& note : plan.notes) explained |= note.text.find("dilation (3000,3100)") != std::string::npos;
   EXPECT_TRUE(explained) << "no note says why";
@@ -166,13 +166,13 @@ RC_GTEST_PROP(WideIndexProperty, NarrowPlansHaveNarrowTensors, ()) {
   const ConvPlan plan = make_plan(spec, parse_target("sm_90a"));
   const TensorShape out = output_shape(spec);
   const std::int64_t inputs = spec.input.n * c * h * w, outputs = out.n * out.c * out.h * out.w;
-  if (!plan.wide_index) {
+  if (!plan.convolution().wide_index) {
     RC_ASSERT(inputs <= kLargest);
     RC_ASSERT(outputs <= kLargest);
   }
   // And no wider than a few images' worth of care.
-  if (std::max(inputs, outputs) < kLargest / 10 * 9) RC_ASSERT(!plan.wide_index);
-  RC_CLASSIFY(plan.wide_index, "wide");
+  if (std::max(inputs, outputs) < kLargest / 10 * 9) RC_ASSERT(!plan.convolution().wide_index);
+  RC_CLASSIFY(plan.convolution().wide_index, "wide");
 }
 
 }  // namespace

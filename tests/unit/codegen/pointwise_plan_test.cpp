@@ -8,8 +8,8 @@
 #include <sstream>
 
 #include "codegen/arithmetic.h"
-#include "codegen/emitter.h"
-#include "codegen/heuristics.h"
+#include "codegen/text/emitter.h"
+#include "codegen/plan.h"
 #include "codegen/source.h"
 #include "support/random_specs.h"
 #include "unit/codegen/squeezed.h"
@@ -27,7 +27,7 @@ struct PointwiseCandidate {
 std::vector<PointwiseCandidate> candidates_of(const ConvSpec& spec) {
   std::vector<PointwiseCandidate> found;
   for (ConvPlan& plan : enumerate_plans(spec, parse_target("sm_90a"), SIZE_MAX))
-    if (const auto* tiling = std::get_if<PointwiseTiling>(&plan.tiling))
+    if (const auto* tiling = plan.tiling<PointwiseTiling>())
       found.push_back({plan.spec, *tiling, std::move(plan)});
   return found;
 }
@@ -88,8 +88,8 @@ TEST(PointwisePlan, IsChosenForFewChannelsOfSmallImages) {
   for (const char* text : {"input=16,64,56,56 weight=256,64,1,1 math=tf32",
                            "input=16,128,28,28 weight=512,128,1,1 math=tf32 bias activation=relu"}) {
     const ConvPlan plan = make_plan(parse_spec(text), parse_target("sm_90a"));
-    EXPECT_EQ(to_string(plan.family), "pointwise") << text;
-    EXPECT_EQ(plan.workspace.packed_weights, 0) << text;
+    EXPECT_EQ(to_string(plan.family()), "pointwise") << text;
+    EXPECT_EQ(plan.packed_weight_bytes(), 0) << text;
   }
 }
 
@@ -97,8 +97,8 @@ TEST(PointwisePlan, LeavesLargeImagesToTheCopyEngine) {
   for (const char* text : {"input=16,64,512,512 weight=128,64,1,1 math=tf32",
                            "input=16,64,1024,1024 weight=128,64,1,1 math=tf32 bias activation=relu"}) {
     const ConvPlan plan = make_plan(parse_spec(text), parse_target("sm_90a"));
-    ASSERT_EQ(to_string(plan.family), "tensor") << text;
-    const auto& tiling = std::get<TensorTiling>(plan.tiling);
+    ASSERT_EQ(to_string(plan.family()), "tensor") << text;
+    const auto& tiling = std::get<WgmmaTiling>(plan.convolution().tiling);
     EXPECT_TRUE(tiling.copies_pixels()) << text;
     EXPECT_TRUE(tiling.stores_bulk(plan.spec)) << text;
   }
@@ -112,8 +112,8 @@ TEST(PointwisePlan, SplitsWhatLeavesSmsWithoutATile) {
   std::erase_if(plans, [](const ConvPlan& one) { return one.family != Family::pointwise; });
   ASSERT_FALSE(plans.empty());
   const ConvPlan& plan = plans.front();
-  EXPECT_GT(std::get<PointwiseTiling>(plan.tiling).splits, 1);
-  EXPECT_EQ(plan.workspace.partial_sums, std::get<PointwiseTiling>(plan.tiling).splits * std::int64_t{196 * 256 * 4});
+  EXPECT_GT(std::get<PointwiseTiling>(plan.convolution().tiling).splits, 1);
+  EXPECT_EQ(plan.workspace.partial_sums, std::get<PointwiseTiling>(plan.convolution().tiling).splits * std::int64_t{196 * 256 * 4});
 }
 
 RC_GTEST_PROP(PointwisePlanProperty, SharedMemoryIsCutWithoutOverlap, ()) {
@@ -126,9 +126,9 @@ RC_GTEST_PROP(PointwisePlanProperty, SharedMemoryIsCutWithoutOverlap, ()) {
   RC_ASSERT(t.barriers_first_byte(spec) - t.bias_first_byte(spec) >=
             (spec.epilogue.bias && t.splits == 1 ? 4 * t.block_k() : 0));
   RC_ASSERT(t.barriers_first_byte(spec) % 8 == 0);
-  RC_ASSERT(plan.shared_bytes == t.shared_bytes(spec));
+  RC_ASSERT(plan.convolution().launch.shared_bytes == t.shared_bytes(spec));
   RC_ASSERT(t.shared_bytes(spec) == t.barriers_first_byte(spec) + 8 * (2 * t.stages + 1));
-  RC_ASSERT(plan.shared_bytes <= static_cast<unsigned>(plan.target.shared_bytes_per_block));
+  RC_ASSERT(plan.convolution().launch.shared_bytes <= static_cast<unsigned>(plan.target.shared_bytes_per_block));
 }
 
 RC_GTEST_PROP(PointwisePlanProperty, TilesAreWhatInstructionsAndRegistersTake, ()) {
@@ -138,9 +138,9 @@ RC_GTEST_PROP(PointwisePlanProperty, TilesAreWhatInstructionsAndRegistersTake, (
   RC_ASSERT(t.stages >= 2 && t.batches() >= 1 && t.batches() * t.batch_steps * 8 == t.chunk_channels);
   RC_ASSERT(128 * (2 * PointwiseTiling::kConsumerRegisters + PointwiseTiling::kLoaderRegisters) <=
             PointwiseTiling::kThreads * PointwiseTiling::kLaunchRegisters);
-  RC_ASSERT(plan.threads == static_cast<unsigned>(PointwiseTiling::kThreads));
+  RC_ASSERT(plan.convolution().launch.threads == static_cast<unsigned>(PointwiseTiling::kThreads));
   // Blocks come in sets of all slabs, and none is without a tile.
-  RC_ASSERT(plan.blocks % t.slabs(spec) == 0 && plan.blocks / t.slabs(spec) <= t.tiles(spec));
+  RC_ASSERT(plan.convolution().launch.blocks % t.slabs(spec) == 0 && plan.convolution().launch.blocks / t.slabs(spec) <= t.tiles(spec));
 }
 
 RC_GTEST_PROP(PointwisePlanProperty, SplitsShareAllSteps, ()) {
@@ -158,10 +158,10 @@ RC_GTEST_PROP(PointwisePlanProperty, EachOutputIsStoredOnce, ()) {
   test::TileCover cover(spec);
   const std::int64_t plane = spec.input.h * spec.input.w, group_k = spec.weight.k / spec.groups;
   const std::int64_t slabs = t.slabs(spec), tiles_k = t.tiles_k(spec);
-  for (std::int64_t block = 0; block < plan.blocks; ++block) {
+  for (std::int64_t block = 0; block < plan.convolution().launch.blocks; ++block) {
     const std::int64_t slab = block % slabs, group = slab / tiles_k % spec.groups;
     if (slab / tiles_k / spec.groups != 0) continue;
-    for (std::int64_t tile = block / slabs; tile < t.tiles(spec); tile += plan.blocks / slabs) {
+    for (std::int64_t tile = block / slabs; tile < t.tiles(spec); tile += plan.convolution().launch.blocks / slabs) {
       for (int consumer = 0; consumer < 2; ++consumer) {
         const std::int64_t k_first = slab % tiles_k * t.block_k() + (t.consumers_k == 2 ? consumer * t.columns : 0);
         const std::int64_t first = tile * t.block_pixels() + (t.consumers_k == 1 ? consumer * t.consumer_pixels() : 0);
@@ -214,7 +214,7 @@ RC_GTEST_PROP(PointwiseSourceProperty, SignaturesAndLaunchesComeFromOneList, ())
     const std::string declaration = entry.name + "(" + parameter_list(entry.arguments) + ") {\n";
     RC_ASSERT(test::squeezed(source.text).find(test::squeezed(declaration)) != std::string::npos);
   }
-  RC_ASSERT(source.entries[0].name == name && source.entries[0].grid[0] == plan.blocks);
+  RC_ASSERT(source.entries[0].name == name && source.entries[0].grid[0] == plan.convolution().launch.blocks);
   if (t.splits == 1) return;
   const std::int64_t outputs = PointwiseTiling::pixels(spec) * spec.weight.k;
   RC_ASSERT(std::int64_t{source.entries[1].grid[0]} * source.entries[1].threads >= outputs);

@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "codegen/emitter.h"
+#include "codegen/text/emitter.h"
 #include "codegen/spec_fields.h"
-#include "codegen/template_text.h"
+#include "codegen/text/template_text.h"
 #include "jitconv/error.h"
 #include "support/random_specs.h"
 #include "tools/documented.h"
@@ -155,9 +155,9 @@ RC_GTEST_PROP(SourceProperty, SignatureAndLaunchComeFromOneList, ()) {
   RC_ASSERT(squeezed.find(declaration, at + 1) == std::string::npos);
   const std::vector<std::string> words = words_of(code);
   RC_ASSERT(std::count(words.begin(), words.end(), "__global__") == 1);
-  RC_ASSERT(entry.grid == (std::array<std::uint32_t, 3>{plan.blocks, 1, 1}));
-  RC_ASSERT(entry.threads == plan.threads);
-  RC_ASSERT(entry.shared_bytes == plan.shared_bytes);
+  RC_ASSERT(entry.grid == (std::array<std::uint32_t, 3>{plan.convolution().launch.blocks, 1, 1}));
+  RC_ASSERT(entry.threads == plan.convolution().launch.threads);
+  RC_ASSERT(entry.shared_bytes == plan.convolution().launch.shared_bytes);
 }
 
 RC_GTEST_PROP(SourceProperty, LinesThatAPersonReads, ()) {

@@ -1,5 +1,5 @@
 // Substitution of holes: what is allowed, and that everything else is refused.
-#include "codegen/template_text.h"
+#include "codegen/text/template_text.h"
 
 #include <gtest/gtest.h>
 

@@ -31,7 +31,7 @@ struct Run {
 };
 
 Run some_run(const TensorCandidate& one) {
-  const TensorTiling& t = one.tiling;
+  const WgmmaTiling& t = one.tiling;
   const ConvSpec& spec = one.spec;
   const std::int64_t runs = t.tiles_of_plane(spec) * t.runs(), chunks = ceil_div(spec.weight.c, t.chunk_channels(spec));
   // Those at a plane's ends are as likely as all between.
@@ -81,14 +81,14 @@ std::int64_t raw_place(const TensorCandidate& one, const Run& run, std::int64_t 
 
 RC_GTEST_PROP(TensorBoxesProperty, HoldEveryPixelThatIsRead, ()) {
   for (const TensorCandidate& one : some_that_copy_boxes()) {
-    const TensorTiling& t = one.tiling;
+    const WgmmaTiling& t = one.tiling;
     const ConvSpec& spec = one.spec;
-    const TensorMapShape map = map_of(one, ArgumentRole::x);
+    const TensorMapShape map = map_of(one, Tensor::x);
     const Run run = some_run(one);
     const std::array<std::int64_t, 3> first = box_first(one, run);
-    const std::int64_t q = output_shape(spec).w, pitch = TensorTiling::pitch(spec);
+    const std::int64_t q = output_shape(spec).w, pitch = WgmmaTiling::pitch(spec);
     const std::int64_t channels = std::min<std::int64_t>(t.chunk_channels(spec), spec.weight.c - run.c_first);
-    for (int phase = 0; phase < TensorTiling::phases(spec); ++phase) {
+    for (int phase = 0; phase < WgmmaTiling::phases(spec); ++phase) {
       for (std::int64_t pixel = 0; pixel < t.run_pixels(spec); ++pixel) {
         const std::int64_t row = run.first / q + (run.first % q + pixel) / pitch;
         const std::int64_t column = (run.first % q + pixel) % pitch;
@@ -111,7 +111,7 @@ RC_GTEST_PROP(TensorBoxesProperty, HoldEveryPixelThatIsRead, ()) {
 // Words of two pixels: each is read at an even place.
 RC_GTEST_PROP(TensorBoxesProperty, HoldPairsAtWords, ()) {
   for (const TensorCandidate& one : some_that_copy_boxes()) {
-    if (!TensorTiling::loads_pairs(one.spec)) continue;
+    if (!WgmmaTiling::loads_pairs(one.spec)) continue;
     const Run run = some_run(one);
     RC_ASSERT(one.tiling.raw_pitch(one.spec) % 2 == 0);
     for (std::int64_t row = 0; row < 3; ++row)
@@ -130,7 +130,7 @@ RC_GTEST_PROP(TensorBoxesProperty, AreWhatTensorMapsCanSay, ()) {
       for (const Argument& argument : entry.arguments) {
         const TensorMapShape& map = argument.map;
         // tensor_walks_test.cpp has walks, tensor_store_boxes_test.cpp outputs.
-        if (map.rank == 0 || map.walk || argument.role == ArgumentRole::y) continue;
+        if (map.rank == 0 || map.walk || argument.tensor == Tensor::y) continue;
         ++maps;
         RC_ASSERT(!argument.written() && spec.alignment % kUnit == 0);
         RC_ASSERT(map.rank >= 2 && map.rank <= TensorMapShape::kMostRank);
@@ -145,11 +145,11 @@ RC_GTEST_PROP(TensorBoxesProperty, AreWhatTensorMapsCanSay, ()) {
           bytes *= map.box[i];
         }
         RC_ASSERT(map.box[0] * map.element_bytes % kUnit == 0 && bytes <= kMostExpected);
-        const bool x = argument.role == ArgumentRole::x;
+        const bool x = argument.tensor == Tensor::x;
         const std::int64_t elements = x ? spec.input.n * spec.input.c * spec.input.h * spec.input.w
                                         : spec.weight.k * spec.weight.c * spec.weight.r * spec.weight.s;
         RC_ASSERT(last < elements);
-        RC_ASSERT(x || argument.role == ArgumentRole::w);
+        RC_ASSERT(x || argument.tensor == Tensor::w);
       }
     }
     RC_ASSERT(maps == (one.tiling.raw_weights ? 1 : 0) + (one.tiling.copies_boxes(spec) ? 1 : 0));
@@ -158,9 +158,9 @@ RC_GTEST_PROP(TensorBoxesProperty, AreWhatTensorMapsCanSay, ()) {
 
 RC_GTEST_PROP(TensorBoxesProperty, LieInSlotsOfTheirOwn, ()) {
   for (const TensorCandidate& one : some_that_copy_boxes()) {
-    const TensorTiling& t = one.tiling;
+    const WgmmaTiling& t = one.tiling;
     const ConvSpec& spec = one.spec;
-    const TensorMapShape map = map_of(one, ArgumentRole::x);
+    const TensorMapShape map = map_of(one, Tensor::x);
     RC_ASSERT(map.swizzle_bytes == 0 && t.images == 0 && spec.input_layout == Layout::nchw);
     // All are of floats, and conversion only moves what the copy has rounded.
     const bool moves = emit_tensor(one.plan).find("make_uint4(__float_as_uint(channel[0])") != std::string::npos;
@@ -189,11 +189,11 @@ RC_GTEST_PROP(TensorBoxesProperty, LieInSlotsOfTheirOwn, ()) {
 // Rows are no more than a run needs: one more, of any run, would be read by none.
 RC_GTEST_PROP(TensorBoxesProperty, OfRowsHaveNoneInVain, ()) {
   for (const TensorCandidate& one : some_that_copy_boxes()) {
-    const TensorTiling& t = one.tiling;
+    const WgmmaTiling& t = one.tiling;
     const ConvSpec& spec = one.spec;
     if (!t.copies_rows(spec)) continue;
     RC_ASSERT(spec.weight.r == 1 && spec.stride.h > 1 && spec.padding.top % spec.stride.h == 0);
-    const std::int64_t q = output_shape(spec).w, pitch = TensorTiling::pitch(spec);
+    const std::int64_t q = output_shape(spec).w, pitch = WgmmaTiling::pitch(spec);
     std::int64_t most = 0;
     for (std::int64_t column = 0; column < q; ++column)
       most = std::max(most, (column + t.run_pixels(spec) - 1) / pitch + 1);
@@ -203,7 +203,7 @@ RC_GTEST_PROP(TensorBoxesProperty, OfRowsHaveNoneInVain, ()) {
 }
 
 TEST(TensorBoxes, AreOfRowsWhereOneFilterRowMeetsEveryOther) {
-  const TensorTiling t{.columns = 64, .window = 56, .pixels = TensorTiling::Pixels::copied};
+  const WgmmaTiling t{.columns = 64, .window = 56, .pixels = WgmmaTiling::Pixels::copied};
   const auto rows = [&t](const std::string& text) { return t.copies_rows(parse_spec(text + " math=tf32")); };
   EXPECT_TRUE(rows("input=2,32,40,40 weight=32,32,1,1 stride=2"));
   EXPECT_TRUE(rows("input=2,32,40,40 weight=32,32,1,3 stride=2,1 padding=4,1"));
@@ -212,7 +212,7 @@ TEST(TensorBoxes, AreOfRowsWhereOneFilterRowMeetsEveryOther) {
   EXPECT_FALSE(rows("input=2,32,40,40 weight=32,32,2,1 stride=2"));
   EXPECT_FALSE(rows("input=2,32,40,42 weight=32,32,1,1 stride=2"));            // rows of no whole vectors
   EXPECT_FALSE(rows("input=2,32,40,40 weight=32,32,1,1 stride=2 dtype=f16"));  // of 16 bits nothing comes as a box
-  TensorTiling images = t;
+  WgmmaTiling images = t;
   images.images = 1;
   EXPECT_FALSE(images.copies_rows(parse_spec("input=2,32,40,40 weight=32,32,1,1 stride=2 math=tf32")));
 }
@@ -220,7 +220,7 @@ TEST(TensorBoxes, AreOfRowsWhereOneFilterRowMeetsEveryOther) {
 // No larger than a box may be, in the layout that is copied.
 TEST(TensorBoxes, AreAtMost256Elements) {
   const auto boxes = [](int columns, const std::string& text) {
-    const TensorTiling t{.columns = columns, .window = columns - 8, .pixels = TensorTiling::Pixels::copied};
+    const WgmmaTiling t{.columns = columns, .window = columns - 8, .pixels = WgmmaTiling::Pixels::copied};
     return t.copies_boxes(parse_spec(text + " math=tf32"));
   };
   const std::string plane = "input=2,32,1,1000 weight=32,32,1,1", rows = "input=2,32,600,256 weight=32,32,1,1 stride=2";
@@ -228,7 +228,7 @@ TEST(TensorBoxes, AreAtMost256Elements) {
   EXPECT_FALSE(boxes(256, plane));
   EXPECT_TRUE(boxes(256, rows));
   EXPECT_FALSE(boxes(256, "input=2,32,600,260 weight=32,32,1,1 stride=2"));
-  const TensorTiling loads{.columns = 64, .window = 56};
+  const WgmmaTiling loads{.columns = 64, .window = 56};
   EXPECT_FALSE(loads.copies_boxes(parse_spec(rows + " math=tf32")));
 }
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "codegen/emit.h"
-#include "codegen/heuristics.h"
+#include "codegen/plan.h"
 #include "codegen/plan.h"
 #include "codegen/source.h"
 #include "support/random_specs.h"
@@ -17,7 +17,7 @@ namespace jitconv::test {
 
 struct TensorCandidate {
   ConvSpec spec;  ///< what the convolution's kernel computes: plan.spec, or what that is after transposition
-  codegen::TensorTiling tiling;
+  codegen::WgmmaTiling tiling;
   codegen::ConvPlan plan;
 };
 
@@ -25,21 +25,21 @@ inline std::vector<TensorCandidate> tensor_candidates(const ConvSpec& spec,
                                                       const Target& target = parse_target("sm_90a")) {
   std::vector<TensorCandidate> found;
   for (codegen::ConvPlan& plan : codegen::enumerate_plans(spec, target, SIZE_MAX))
-    if (const auto* tiling = std::get_if<codegen::TensorTiling>(&plan.tiling))
+    if (const auto* tiling = plan.tiling<codegen::WgmmaTiling>())
       found.push_back({tiling->convolved_spec(plan.spec), *tiling, std::move(plan)});
   return found;
 }
 
 /// Which tensor a candidate that walks walks over.
 inline codegen::ArgumentRole walked_role(const TensorCandidate& one) {
-  return one.tiling.transposes_pixels() ? codegen::ArgumentRole::packed_x : codegen::ArgumentRole::x;
+  return one.tiling.transposes_pixels() ? codegen::Tensor::packed_x : codegen::Tensor::x;
 }
 
 /// How the copy engine sees the tensor of that role.
 inline codegen::TensorMapShape map_of(const TensorCandidate& one, codegen::ArgumentRole role) {
   for (const codegen::KernelEntry& entry : codegen::tensor_entries(one.plan))
     for (const codegen::Argument& argument : entry.arguments)
-      if (argument.role == role && argument.map.rank > 0) return argument.map;
+      if (argument.tensor == role && argument.map.rank > 0) return argument.map;
   throw std::logic_error("no such map");
 }
 

@@ -26,14 +26,14 @@ struct Part {
 
 Part part_of(const TensorCandidate& one, std::int64_t run_first, std::int64_t r) {
   const ConvSpec& spec = one.spec;
-  const std::int64_t q = output_shape(spec).w, pitch = TensorTiling::pitch(spec), width = spec.input.w;
+  const std::int64_t q = output_shape(spec).w, pitch = WgmmaTiling::pitch(spec), width = spec.input.w;
   const std::int64_t plane = spec.input.h * width, vector = kCopyUnit / element_bytes(spec.dtype);
   const auto within_row = [width](std::int64_t column) { return std::clamp<std::int64_t>(column, 0, width); };
   const std::int64_t row = run_first / q, column = run_first % q, last = column + one.tiling.run_pixels(spec) - 1;
   const auto row_of_x = [&](std::int64_t p) { return p * spec.stride.h - spec.padding.top + r * spec.dilation.h; };
   const std::int64_t begin = row_of_x(row) * width + within_row(column * spec.stride.w - spec.padding.left);
   const std::int64_t end = row_of_x(row + last / pitch) * width +
-                           within_row(last % pitch * spec.stride.w - spec.padding.left + TensorTiling::phases(spec));
+                           within_row(last % pitch * spec.stride.w - spec.padding.left + WgmmaTiling::phases(spec));
   const std::int64_t first = begin < 0 ? 0 : begin / vector * vector;
   return {first, std::max(first, end < plane ? ceil_div(end, vector) * vector : plane)};
 }
@@ -41,8 +41,8 @@ Part part_of(const TensorCandidate& one, std::int64_t run_first, std::int64_t r)
 /// Whether each pixel of the run that lies in x is part of what is copied.
 bool holds_all_pixels(const TensorCandidate& one, std::int64_t run_first, std::int64_t r, const Part& part) {
   const ConvSpec& spec = one.spec;
-  const std::int64_t q = output_shape(spec).w, pitch = TensorTiling::pitch(spec), column_first = run_first % q;
-  for (int phase = 0; phase < TensorTiling::phases(spec); ++phase) {
+  const std::int64_t q = output_shape(spec).w, pitch = WgmmaTiling::pitch(spec), column_first = run_first % q;
+  for (int phase = 0; phase < WgmmaTiling::phases(spec); ++phase) {
     for (std::int64_t pixel = 0; pixel < one.tiling.run_pixels(spec); ++pixel) {
       const std::int64_t row = run_first / q + (column_first + pixel) / pitch, column = (column_first + pixel) % pitch;
       const std::int64_t h = row * spec.stride.h - spec.padding.top + r * spec.dilation.h;
@@ -64,7 +64,7 @@ std::vector<TensorCandidate> candidates_with_copies() {
 
 RC_GTEST_PROP(TensorCopiesProperty, HoldEveryPixelOfAWindow, ()) {
   for (const TensorCandidate& one : candidates_with_copies()) {
-    const TensorTiling& t = one.tiling;
+    const WgmmaTiling& t = one.tiling;
     const ConvSpec& spec = one.spec;
     if (t.images > 0 || t.copies_boxes(spec)) continue;
     const std::int64_t vector = kCopyUnit / element_bytes(spec.dtype);
@@ -85,7 +85,7 @@ RC_GTEST_PROP(TensorCopiesProperty, HoldEveryPixelOfAWindow, ()) {
 // What nobody rounds the instruction cuts off, which no bound of an error shows.
 RC_GTEST_PROP(TensorCopiesProperty, AreRoundedOnTheWayOrWhenTheyAreConverted, ()) {
   for (const TensorCandidate& one : candidates_with_copies()) {
-    if (TensorTiling::loads_pairs(one.spec)) continue;
+    if (WgmmaTiling::loads_pairs(one.spec)) continue;
     const std::string text = emit_tensor(one.plan);
     const bool converts = text.find("operand = operand_row(channel);") != std::string::npos;
     RC_ASSERT(converts != one.tiling.copies_boxes(one.spec));
@@ -95,7 +95,7 @@ RC_GTEST_PROP(TensorCopiesProperty, AreRoundedOnTheWayOrWhenTheyAreConverted, ()
 
 RC_GTEST_PROP(TensorCopiesProperty, OfImagesAreWholeVectors, ()) {
   for (const TensorCandidate& one : candidates_with_copies()) {
-    const TensorTiling& t = one.tiling;
+    const WgmmaTiling& t = one.tiling;
     const ConvSpec& spec = one.spec;
     if (t.images == 0) continue;
     const std::int64_t plane = spec.input.h * spec.input.w * element_bytes(spec.dtype);
@@ -110,7 +110,7 @@ RC_GTEST_PROP(TensorCopiesProperty, OfImagesAreWholeVectors, ()) {
 
 RC_GTEST_PROP(TensorCopiesProperty, LieBetweenWeightsAndStaging, ()) {
   for (const TensorCandidate& one : candidates_with_copies()) {
-    const TensorTiling& t = one.tiling;
+    const WgmmaTiling& t = one.tiling;
     const ConvSpec& spec = one.spec;
     constexpr int kWarps = 4;
     RC_ASSERT(spec.input_layout == Layout::nchw && t.team_warps == 1);
@@ -133,7 +133,7 @@ TEST(TensorCopies, BecomeOperandRowsOfEveryType) {
            test::tensor_candidates(parse_spec(std::string(shape) + " math=tf32 dtype=" + type))) {
         if (!one.tiling.copies_pixels() || one.tiling.splits > 1) continue;
         ASSERT_NE(generate(one.plan).text.find("void convert_run("), std::string::npos) << to_string(one.spec);
-        ++(TensorTiling::loads_pairs(one.spec) ? pairs : pixels);
+        ++(WgmmaTiling::loads_pairs(one.spec) ? pairs : pixels);
       }
     }
     EXPECT_GT(pixels, 0u) << type;

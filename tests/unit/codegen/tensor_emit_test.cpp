@@ -10,7 +10,7 @@
 
 #include "codegen/arithmetic.h"
 #include "codegen/emit.h"
-#include "codegen/emitter.h"
+#include "codegen/text/emitter.h"
 #include "codegen/source.h"
 #include "unit/codegen/kernel_bodies.h"
 #include "unit/codegen/squeezed.h"
@@ -33,24 +33,24 @@ TensorCandidate first_with(const char* spec, Predicate holds) {
   throw std::logic_error(std::string("no such plan for ") + spec);
 }
 TensorCandidate first(const char* spec) {
-  return first_with(spec, [](const TensorTiling&) { return true; });
+  return first_with(spec, [](const WgmmaTiling&) { return true; });
 }
 /// All that a kernel before the convolution makes are weights.
-bool packs_weights_alone(const TensorTiling& tiling) { return tiling.packs_weights() && !tiling.transposes_pixels(); }
+bool packs_weights_alone(const WgmmaTiling& tiling) { return tiling.packs_weights() && !tiling.transposes_pixels(); }
 TensorCandidate first_split(const char* spec) {
-  return first_with(spec, [](const TensorTiling& tiling) { return tiling.splits > 1 && packs_weights_alone(tiling); });
+  return first_with(spec, [](const WgmmaTiling& tiling) { return tiling.splits > 1 && packs_weights_alone(tiling); });
 }
 
 std::vector<ArgumentRole> roles_of(const KernelEntry& entry) {
   std::vector<ArgumentRole> roles;
-  for (const Argument& argument : entry.arguments) roles.push_back(argument.role);
+  for (const Argument& argument : entry.arguments) roles.push_back(argument.tensor);
   return roles;
 }
 
 using Roles = std::vector<ArgumentRole>;
-constexpr ArgumentRole kX = ArgumentRole::x, kW = ArgumentRole::w, kBias = ArgumentRole::bias,
-                       kResidual = ArgumentRole::residual, kY = ArgumentRole::y, kPacked = ArgumentRole::packed_w,
-                       kSums = ArgumentRole::partial_sums, kPackedX = ArgumentRole::packed_x;
+constexpr ArgumentRole kX = Tensor::x, kW = Tensor::w, kBias = Tensor::bias,
+                       kResidual = Tensor::residual, kY = Tensor::y, kPacked = Tensor::packed_w,
+                       kSums = Tensor::partial_sums, kPackedX = Tensor::packed_x;
 
 constexpr const char* kSmall = "input=1,72,9,10 weight=24,72,3,3 padding=1 math=tf32";
 constexpr const char* kSmallWithAll =
@@ -58,7 +58,7 @@ constexpr const char* kSmallWithAll =
 constexpr const char* kMatrix = "input=2,64,9,11 weight=72,64,1,1 stride=2 math=tf32";
 
 TEST(TensorSource, PacksAndConvolves) {
-  const auto whole = [](const TensorTiling& tiling) { return tiling.splits == 1 && packs_weights_alone(tiling); };
+  const auto whole = [](const WgmmaTiling& tiling) { return tiling.splits == 1 && packs_weights_alone(tiling); };
   const KernelSource plain = generate(first_with(kSmall, whole).plan);
   ASSERT_EQ(plain.entries.size(), 2u);
   EXPECT_EQ(roles_of(plain.entries[0]), (Roles{kW, kPacked}));
@@ -70,7 +70,7 @@ TEST(TensorSource, PacksAndConvolves) {
 
 TEST(TensorSource, OfRawWeightsThereIsNothingToPack) {
   const auto takes = [](bool splits, bool transposes) {
-    return generate(first_with(kMatrix, [=](const TensorTiling& tiling) {
+    return generate(first_with(kMatrix, [=](const WgmmaTiling& tiling) {
                       return tiling.raw_weights && (tiling.splits > 1) == splits &&
                              tiling.transposes_pixels() == transposes;
                     }).plan);
@@ -132,9 +132,9 @@ RC_GTEST_PROP(TensorSourceProperty, SignaturesAndLaunchesComeFromOneList, ()) {
       RC_ASSERT(entry.threads % kWarpSize == 0 && entry.threads <= 1024);
     }
     const KernelEntry& convolution = source.entries[before];
-    RC_ASSERT(convolution.grid == (std::array<std::uint32_t, 3>{one.plan.blocks, 1, 1}));
-    RC_ASSERT(convolution.threads == one.plan.threads);
-    RC_ASSERT(convolution.shared_bytes == one.plan.shared_bytes);
+    RC_ASSERT(convolution.grid == (std::array<std::uint32_t, 3>{one.plan.convolution().launch.blocks, 1, 1}));
+    RC_ASSERT(convolution.threads == one.plan.convolution().launch.threads);
+    RC_ASSERT(convolution.shared_bytes == one.plan.convolution().launch.shared_bytes);
     if (one.tiling.splits == 1) continue;
     // Adding has a thread for each output, and no idle block.
     const TensorShape out = output_shape(one.spec);
@@ -148,7 +148,7 @@ RC_GTEST_PROP(TensorSourceProperty, SignaturesAndLaunchesComeFromOneList, ()) {
 TEST(TensorSource, WaitsBeforeItReadsWhatTheKernelBeforeWrites) {
   for (const bool resident : {false, true}) {
     const KernelSource source =
-        generate(first_with(kSmall, [&](const TensorTiling& tiling) {
+        generate(first_with(kSmall, [&](const WgmmaTiling& tiling) {
                    return tiling.splits == 1 && tiling.resident == resident && packs_weights_alone(tiling);
                  }).plan);
     EXPECT_NE(body_of(source, 0).find("let_next_kernel_start();"), std::string::npos);
@@ -174,7 +174,7 @@ struct Unit {
 /// Reads the text between "begin taps" and "end taps"; places of weights must be those of the units in order, of raw
 /// weights in the order of w: tensor_raw_weights_test.cpp says where they are.
 std::vector<Unit> units_of(const TensorCandidate& one) {
-  const TensorTiling& t = one.tiling;
+  const WgmmaTiling& t = one.tiling;
   const std::string text = emit_tensor(one.plan);  // with a line for each multiplication
   const std::size_t begin = text.find("// begin taps\n"), end = text.find("// end taps\n");
   RC_ASSERT(begin != std::string::npos && end != std::string::npos);
@@ -199,7 +199,7 @@ std::vector<Unit> units_of(const TensorCandidate& one) {
   for (std::string line; std::getline(lines, line);) {
     if (line.find("multiply(") == std::string::npos) continue;
     std::smatch match;
-    const std::int64_t channels = TensorTiling::slice_channels(one.spec);
+    const std::int64_t channels = WgmmaTiling::slice_channels(one.spec);
     if (t.swizzles_weights(one.spec)) {
       RC_ASSERT(std::regex_search(line, match, two_slices_of_rows));
       const std::int64_t slice = number(match, 3) / channels;
@@ -242,7 +242,7 @@ RC_GTEST_PROP(TensorSourceProperty, EachTapOfEachSliceIsMultipliedOnce, ()) {
   const std::vector<TensorCandidate> some = test::some_tensor_candidates(limits);
   if (some.empty()) return;
   const TensorCandidate& one = some[*rc::gen::inRange<std::size_t>(0, some.size())];
-  const TensorTiling& t = one.tiling;
+  const WgmmaTiling& t = one.tiling;
   const ConvSpec& spec = one.spec;
   const std::vector<int> order = t.tap_order(spec);
   const std::vector<Unit> units = units_of(one);
@@ -254,8 +254,8 @@ RC_GTEST_PROP(TensorSourceProperty, EachTapOfEachSliceIsMultipliedOnce, ()) {
     RC_ASSERT(units[i].r == order[tap] / spec.weight.s);
     RC_ASSERT(units[i].slice == static_cast<std::int64_t>(i) % t.slices);
     const std::int64_t pixel =
-        units[i].s * spec.dilation.w / spec.stride.w + units[i].r * spec.dilation.h * TensorTiling::pitch(spec);
-    const std::int64_t phase = TensorTiling::phase_of(spec, units[i].s);
+        units[i].s * spec.dilation.w / spec.stride.w + units[i].r * spec.dilation.h * WgmmaTiling::pitch(spec);
+    const std::int64_t phase = WgmmaTiling::phase_of(spec, units[i].s);
     if (t.walks_pixels())  // [phase][pixel][slice], phases on multiples of 1024 bytes
       RC_ASSERT(units[i].pixel_row ==
                 phase * round_up(t.run_pixels(spec) * t.slices, 64) + pixel * t.slices + units[i].slice);
@@ -266,7 +266,7 @@ RC_GTEST_PROP(TensorSourceProperty, EachTapOfEachSliceIsMultipliedOnce, ()) {
 
 // What lanes staged is fenced before one of them asks for its copies, and staged over only once these have been read.
 TEST(TensorSource, CopiesStagedRunsWhereTheyAreWholeLinesOrHaveTwoBytes) {
-  const auto runs = [](const TensorTiling& tiling) { return tiling.images == 0 && tiling.splits == 1; };
+  const auto runs = [](const WgmmaTiling& tiling) { return tiling.images == 0 && tiling.splits == 1; };
   const struct {
     const char* spec;
     std::size_t copies, vectors;  // mentioned in the text: a function and its call, a call
@@ -295,13 +295,13 @@ TEST(TensorSource, CopiesStagedRunsWhereTheyAreWholeLinesOrHaveTwoBytes) {
 }
 
 TEST(TensorSource, APlanSaysHowPixelsComeAndOutputsLeave) {
-  const auto transposed = [](const TensorTiling& tiling) { return tiling.images == 0 && tiling.transposes_pixels(); };
-  const auto loaded = [&](const TensorTiling& tiling) { return tiling.images == 0 && tiling.loads_pixels(); };
-  const auto walked = [](const TensorTiling& tiling) { return tiling.images == 0 && tiling.walks_pixels(); };
-  const auto raw = [](const TensorTiling& tiling) { return tiling.images == 0 && tiling.raw_weights; };
-  const auto copied = [](const TensorTiling& tiling) { return tiling.images == 0 && tiling.copies_ahead == 2; };
-  const auto images = [](const TensorTiling& tiling) { return tiling.images > 0; };
-  const auto boxes = [](const TensorTiling& tiling) { return tiling.stores_boxes() && tiling.loads_pixels(); };
+  const auto transposed = [](const WgmmaTiling& tiling) { return tiling.images == 0 && tiling.transposes_pixels(); };
+  const auto loaded = [&](const WgmmaTiling& tiling) { return tiling.images == 0 && tiling.loads_pixels(); };
+  const auto walked = [](const WgmmaTiling& tiling) { return tiling.images == 0 && tiling.walks_pixels(); };
+  const auto raw = [](const WgmmaTiling& tiling) { return tiling.images == 0 && tiling.raw_weights; };
+  const auto copied = [](const WgmmaTiling& tiling) { return tiling.images == 0 && tiling.copies_ahead == 2; };
+  const auto images = [](const WgmmaTiling& tiling) { return tiling.images > 0; };
+  const auto boxes = [](const WgmmaTiling& tiling) { return tiling.stores_boxes() && tiling.loads_pixels(); };
   const struct {
     TensorCandidate one;
     std::string loading, storing;
@@ -352,7 +352,7 @@ TEST(TensorSource, UnitsAscendWhereAFilterRowReachesPastTheNextRow) {
                              "input=2,4,300,2 weight=16,4,3,7 padding=1,3 math=tf32 input_layout=nhwc"}) {
     int out_of_order = 0;
     for (const ConvPlan& plan : enumerate_plans(parse_spec(narrow), parse_target("sm_90a"), SIZE_MAX)) {
-      const auto* tiling = std::get_if<TensorTiling>(&plan.tiling);
+      const auto* tiling = plan.tiling<WgmmaTiling>();
       if (tiling == nullptr || tiling->slices > 1 || tiling->filter_rows == 1) continue;
       const std::string text = emit_tensor(plan);
       ASSERT_NE(text.find("kTapOrder[] = {0, 1, "), std::string::npos) << narrow;

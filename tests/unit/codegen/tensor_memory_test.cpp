@@ -19,12 +19,12 @@ constexpr int kMultiplyingWarps = 8, kStagedChannels = 8;
 
 RC_GTEST_PROP(TensorMemoryProperty, SharedMemoryIsCutWithoutOverlap, ()) {
   for (const TensorCandidate& one : some_tensor_candidates()) {
-    const TensorTiling& t = one.tiling;
+    const WgmmaTiling& t = one.tiling;
     const ConvSpec& spec = one.spec;
     RC_ASSERT(t.stages >= 2);
     RC_ASSERT(t.slice_pitch(spec) >= t.run_pixels(spec));
     const std::int64_t slice_pixels = t.walks_pixels() ? t.run_pixels(spec) : t.slice_pitch(spec);
-    RC_ASSERT(t.run_bytes(spec) >= TensorTiling::phases(spec) * t.slices * slice_pixels * kRow);
+    RC_ASSERT(t.run_bytes(spec) >= WgmmaTiling::phases(spec) * t.slices * slice_pixels * kRow);
     RC_ASSERT(t.weight_bytes(spec) == t.units(spec) * t.block_k * kRow);
     // Weights come with each step, or all lie behind the stages.
     RC_ASSERT(t.weights_in_stage(spec) >= t.runs() * t.run_bytes(spec));
@@ -41,7 +41,7 @@ RC_GTEST_PROP(TensorMemoryProperty, SharedMemoryIsCutWithoutOverlap, ()) {
     RC_ASSERT(t.barriers_first_byte(spec) >= t.zeros_first_byte(spec) + (t.has_zeros(spec) ? t.columns * kRow : 0));
     RC_ASSERT(t.shared_bytes(spec) >= t.barriers_first_byte(spec) + (2 * t.stages + (t.resident ? 1 : 0)) * 8);
     RC_ASSERT(t.shared_bytes(spec) <= one.plan.target.shared_bytes_per_block);
-    RC_ASSERT(t.shared_bytes(spec) == one.plan.shared_bytes);
+    RC_ASSERT(t.shared_bytes(spec) == one.plan.convolution().launch.shared_bytes);
     // Bulk copies, operands and vectors are at multiples of 16 bytes, barriers at multiples of 8.
     RC_ASSERT(t.run_bytes(spec) % kRow == 0 && t.stage_bytes(spec) % kRow == 0);
     RC_ASSERT(t.weights_first_byte(spec) % kRow == 0);
@@ -55,14 +55,14 @@ RC_GTEST_PROP(TensorMemoryProperty, SharedMemoryIsCutWithoutOverlap, ()) {
 
 RC_GTEST_PROP(TensorMemoryProperty, RegistersAreThoseOfTheLaunch, ()) {
   for (const TensorCandidate& one : some_tensor_candidates()) {
-    const TensorTiling& t = one.tiling;
-    RC_ASSERT(one.plan.threads == static_cast<unsigned>(TensorTiling::kThreads));
+    const WgmmaTiling& t = one.tiling;
+    RC_ASSERT(one.plan.convolution().launch.threads == static_cast<unsigned>(WgmmaTiling::kThreads));
     const int loader = t.loader_registers(one.spec), consumer = t.consumer_registers(one.spec);
     for (const int count : {loader, consumer}) RC_ASSERT(count % 8 == 0 && count >= 24 && count <= 256);
     // A launch gives every thread what is left of 65536 registers in units of 8; setmaxnreg only moves them.
-    const int launched = one.plan.target.registers_per_sm / TensorTiling::kThreads / 8 * 8;
-    RC_ASSERT(TensorTiling::kLaunchRegisters == launched);
-    RC_ASSERT(128 * loader + 256 * consumer <= launched * TensorTiling::kThreads);
+    const int launched = one.plan.target.registers_per_sm / WgmmaTiling::kThreads / 8 * 8;
+    RC_ASSERT(WgmmaTiling::kLaunchRegisters == launched);
+    RC_ASSERT(128 * loader + 256 * consumer <= launched * WgmmaTiling::kThreads);
     RC_ASSERT(t.columns / 2 < consumer);
   }
 }
@@ -71,7 +71,7 @@ RC_GTEST_PROP(TensorMemoryProperty, RegistersAreThoseOfTheLaunch, ()) {
 RC_GTEST_PROP(TensorMemoryProperty, VectorsOfChannelsMeetInNoBank, ()) {
   for (const TensorCandidate& one : some_tensor_candidates()) {
     const ConvSpec& spec = one.spec;
-    if (!TensorTiling::loads_vectors(spec)) continue;
+    if (!WgmmaTiling::loads_vectors(spec)) continue;
     RC_ASSERT(spec.input_layout == Layout::nhwc && spec.alignment >= kRow);
     RC_ASSERT(spec.weight.c * element_bytes(spec.dtype) % kRow == 0);
     std::set<std::int64_t> banks;
@@ -84,7 +84,7 @@ RC_GTEST_PROP(TensorMemoryProperty, VectorsOfChannelsMeetInNoBank, ()) {
 // What a consumer stages at a time has no bank conflicts, whole instructions write it, and vectors stay in a group.
 RC_GTEST_PROP(TensorMemoryProperty, PositionsAreStagedAndWrittenInVectors, ()) {
   for (const TensorCandidate& one : some_tensor_candidates()) {
-    const TensorTiling& t = one.tiling;
+    const WgmmaTiling& t = one.tiling;
     const ConvSpec& spec = one.spec;
     if (spec.output_layout != Layout::nhwc || t.stores_boxes()) continue;
     const int bytes = t.staged_bytes(spec), pitch = t.staging_pitch(spec);

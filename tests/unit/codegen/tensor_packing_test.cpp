@@ -15,14 +15,14 @@ constexpr std::int64_t kRow = 16;  // bytes of a slice of a pixel, and of a unit
 
 RC_GTEST_PROP(TensorPackingProperty, PackedWeightsHoldEveryTapOnce, ()) {
   for (const TensorCandidate& one : some_tensor_candidates()) {
-    const TensorTiling& t = one.tiling;
+    const WgmmaTiling& t = one.tiling;
     const ConvSpec& spec = one.spec;
     const std::int64_t steps_of_chunk = spec.weight.r / t.filter_rows, chunks = t.steps(spec) / steps_of_chunk;
     RC_ASSERT(chunks * steps_of_chunk == t.steps(spec));
     RC_ASSERT(chunks * t.chunk_channels(spec) >= spec.weight.c);
     RC_ASSERT((chunks - 1) * t.chunk_channels(spec) < spec.weight.c);
     RC_ASSERT(t.tiles_k(spec) * t.block_k >= spec.weight.k / spec.groups);
-    RC_ASSERT(one.plan.workspace.packed_weights == t.packed_weight_bytes(spec));
+    RC_ASSERT(one.plan.packed_weight_bytes() == t.packed_weight_bytes(spec));
     if (!t.packs_weights()) {  // they are read as they lie in w
       RC_ASSERT(t.packed_rows(spec) == 0 && t.packed_weight_bytes(spec) == 0);
       continue;
@@ -36,24 +36,24 @@ RC_GTEST_PROP(TensorPackingProperty, PackedWeightsHoldEveryTapOnce, ()) {
 
 RC_GTEST_PROP(TensorPackingProperty, PackingFitsAndHasNoIdleBlocks, ()) {
   for (const TensorCandidate& one : some_tensor_candidates()) {
-    const TensorTiling& t = one.tiling;
+    const WgmmaTiling& t = one.tiling;
     const ConvSpec& spec = one.spec;
     if (!t.packs_weights()) continue;
-    const TensorTiling::Packing packing = t.packing(spec);
+    const WgmmaTiling::Packing packing = t.packing(spec);
     RC_ASSERT(packing.channels >= 1 && packing.channels <= kWarpSize && t.block_k % packing.channels == 0);
     RC_ASSERT(kWarpSize % packing.channels == 0);
     RC_ASSERT(packing.slices >= 1);
-    RC_ASSERT(TensorTiling::packing_bytes(spec, packing) <= TensorTiling::kMostPackingBytes);
+    RC_ASSERT(WgmmaTiling::packing_bytes(spec, packing) <= WgmmaTiling::kMostPackingBytes);
     // Lanes that read the same place of neighbours' pieces meet in no bank.
-    RC_ASSERT(TensorTiling::piece_pitch(spec, packing) % 2 == 1);
-    RC_ASSERT(TensorTiling::piece_pitch(spec, packing) >= TensorTiling::piece_words(spec, packing));
-    RC_ASSERT(TensorTiling::piece_words(spec, packing) * 4 == packing.slices * spec.weight.r * spec.weight.s * kRow);
+    RC_ASSERT(WgmmaTiling::piece_pitch(spec, packing) % 2 == 1);
+    RC_ASSERT(WgmmaTiling::piece_pitch(spec, packing) >= WgmmaTiling::piece_words(spec, packing));
+    RC_ASSERT(WgmmaTiling::piece_words(spec, packing) * 4 == packing.slices * spec.weight.r * spec.weight.s * kRow);
     // Each block has a slice, and together they have all.
     const std::int64_t blocks_of_k =
         t.packing_blocks(spec, packing) * packing.channels / (spec.groups * t.tiles_k(spec) * t.block_k);
     RC_ASSERT(blocks_of_k * packing.slices >= t.packed_slices(spec));
     RC_ASSERT((blocks_of_k - 1) * packing.slices < t.packed_slices(spec));
-    RC_ASSERT(t.packed_slices(spec) * TensorTiling::slice_channels(spec) >= spec.weight.c);
+    RC_ASSERT(t.packed_slices(spec) * WgmmaTiling::slice_channels(spec) >= spec.weight.c);
   }
 }
 
@@ -63,7 +63,7 @@ TEST(TensorPacking, PackingFollowsTheFilter) {
     const TensorCandidate one = test::tensor_candidates(parse_spec(text)).front();
     return one.tiling.packing(one.spec);
   };
-  using Packing = TensorTiling::Packing;
+  using Packing = WgmmaTiling::Packing;
   EXPECT_EQ(packing_of("input=16,64,56,56 weight=64,64,3,3 math=tf32"), (Packing{32, 1}));
   EXPECT_EQ(packing_of("input=16,512,14,14 weight=512,512,3,3 math=tf32"), (Packing{32, 2}));
   EXPECT_EQ(packing_of("input=16,1024,14,14 weight=2048,1024,1,1 math=tf32"), (Packing{32, 16}));

@@ -63,7 +63,7 @@ TEST(TensorPlan, ImagesApartByOddPositionsAreStoredOneByOne) {
                            "input=64,32,8,6 weight=64,32,4,1 padding=1,2,0,0 dtype=bf16 residual"}) {
     std::size_t apart = 0;
     for (const TensorCandidate& one : tensor_candidates(parse_spec(text))) {
-      const TensorTiling& t = one.tiling;
+      const WgmmaTiling& t = one.tiling;
       const std::int64_t vector = 16 / t.written_bytes(one.spec);
       if (t.images < 2 || t.image_positions(one.spec) % vector == 0) continue;
       EXPECT_EQ(t.store_width(one.spec), 1) << text;
@@ -121,23 +121,23 @@ TEST(TensorPlan, SplitsWhatLeavesSmsWithoutATile) {
 TEST(TensorPlan, BlocksAreNoMoreThanTiles) {
   for (const char* text : test::kTensorSpecs) {
     for (const TensorCandidate& one : tensor_candidates(parse_spec(text))) {
-      ASSERT_GE(one.plan.blocks, 1u) << text;
-      ASSERT_LE(one.plan.blocks, one.tiling.tiles(one.spec)) << text;
-      ASSERT_EQ(one.plan.min_blocks_per_sm, 1) << "a block takes all of an SM's registers";
+      ASSERT_GE(one.plan.convolution().launch.blocks, 1u) << text;
+      ASSERT_LE(one.plan.convolution().launch.blocks, one.tiling.tiles(one.spec)) << text;
+      ASSERT_EQ(one.plan.convolution().launch.min_blocks_per_sm, 1) << "a block takes all of an SM's registers";
       // Blocks without a tile would be idle, and tiles are dealt out one by one.
-      ASSERT_LE(one.plan.blocks, static_cast<unsigned>(one.plan.target.sm_count)) << text;
+      ASSERT_LE(one.plan.convolution().launch.blocks, static_cast<unsigned>(one.plan.target.sm_count)) << text;
     }
   }
 }
 
 /// Restates Tile and the store of templates/tensor.cu.in: the outputs that the blocks store, for one split.
 bool stores_each_output_once(const TensorCandidate& one) {
-  const TensorTiling& t = one.tiling;
+  const WgmmaTiling& t = one.tiling;
   const ConvSpec& spec = one.spec;
   test::TileCover cover(spec);
   const TensorShape& out = cover.shape();
   const std::int64_t group_k = spec.weight.k / spec.groups, plane = out.h * out.w;
-  const std::int64_t sector = TensorTiling::sector_elements(spec);
+  const std::int64_t sector = WgmmaTiling::sector_elements(spec);
   for (std::int64_t number = 0; number < t.tiles(spec) / t.splits; ++number) {
     std::int64_t rest = number;
     const auto take = [&rest](std::int64_t extent) {
@@ -148,7 +148,7 @@ bool stores_each_output_once(const TensorCandidate& one) {
     const std::int64_t k_tile = take(t.tiles_k(spec)),
                        first_output = t.images > 0 ? 0 : take(t.tiles_of_plane(spec)) * t.runs() * t.window,
                        group = take(spec.groups);
-    using Share = TensorTiling::Share;
+    using Share = WgmmaTiling::Share;
     for (int consumer = 0; consumer < (t.share == Share::turns ? 1 : 2); ++consumer) {
       const std::int64_t k_consumer = t.block_k == 128 ? consumer * 64 : 0, run = t.runs() == 1 ? 0 : consumer;
       const std::int64_t run_first = first_output + run * t.window;

@@ -35,7 +35,7 @@ struct Weight {
 
 /// Where a step's box starts: its first place in rows of w, and its first row.
 std::array<std::int64_t, 2> box_first(const TensorCandidate& one, std::int64_t tile, std::int64_t step) {
-  const TensorTiling& t = one.tiling;
+  const WgmmaTiling& t = one.tiling;
   const std::int64_t tiles_k = t.tiles_k(one.spec), chunk = t.filter_rows == 1 ? step / one.spec.weight.r : step;
   return {chunk * (t.chunk_channels(one.spec) * t.taps(one.spec)),
           tile / tiles_k * (one.spec.weight.k / one.spec.groups) + tile % tiles_k * t.block_k};
@@ -116,7 +116,7 @@ std::vector<Multiplication> multiplications_of(const TensorCandidate& one) {
   for (std::string line; std::getline(lines, line);) {
     std::smatch match;
     if (std::regex_search(line, match, line_of_rows)) {
-      const std::int64_t channels = TensorTiling::slice_channels(one.spec), slice = std::stoll(match[3]) / channels;
+      const std::int64_t channels = WgmmaTiling::slice_channels(one.spec), slice = std::stoll(match[3]) / channels;
       RC_ASSERT(std::stoll(match[4]) == (slice + 2) * channels - 1);
       RC_ASSERT(std::stoll(match[2]) == slice * (one.tiling.walks_pixels() ? 1 : one.tiling.slice_pitch(one.spec)));
       found.push_back({std::stoll(match[1]), 0, 0, slice});
@@ -126,9 +126,9 @@ std::vector<Multiplication> multiplications_of(const TensorCandidate& one) {
     const std::int64_t r = match[3].matched ? std::stoll(match[3]) : 0, s = std::stoll(match[4]);
     const std::int64_t slice = 2 * (std::stoll(match[5]) - 1);
     // Its pixels are those of the tap that the line names.
-    const std::int64_t place = (TensorTiling::phase_of(one.spec, s) * one.tiling.slices + slice);
+    const std::int64_t place = (WgmmaTiling::phase_of(one.spec, s) * one.tiling.slices + slice);
     RC_ASSERT(std::stoll(match[2]) == place * one.tiling.slice_pitch(one.spec) +
-                                          r * one.spec.dilation.h * TensorTiling::pitch(one.spec) +
+                                          r * one.spec.dilation.h * WgmmaTiling::pitch(one.spec) +
                                           s * one.spec.dilation.w / one.spec.stride.w);
     found.push_back({std::stoll(match[1]), r, s, slice});
   }
@@ -155,11 +155,11 @@ RC_GTEST_PROP(TensorRawWeightsProperty, ChannelsAreAPermutationOfTheirChunk, ())
 // 3 the same of column lane % 4 + 4; its pixels are eight places of two slices.
 RC_GTEST_PROP(TensorRawWeightsProperty, MeetThePixelsOfTheirChannelsAndTaps, ()) {
   for (const TensorCandidate& one : some_with_raw_weights()) {
-    const TensorTiling& t = one.tiling;
+    const WgmmaTiling& t = one.tiling;
     const ConvSpec& spec = one.spec;
     const std::int64_t group_k = spec.weight.k / spec.groups, chunk = t.chunk_channels(spec), taps = t.taps(spec);
     const std::int64_t tiles = spec.groups * t.tiles_k(spec);
-    const TensorMapShape map = map_of(one, ArgumentRole::w);
+    const TensorMapShape map = map_of(one, Tensor::w);
     const std::vector<Multiplication> multiplications = multiplications_of(one);
     RC_ASSERT(static_cast<std::int64_t>(multiplications.size()) == t.units(spec) / 2);
     const std::int64_t tile = *rc::gen::inRange<std::int64_t>(0, tiles);
@@ -170,7 +170,7 @@ RC_GTEST_PROP(TensorRawWeightsProperty, MeetThePixelsOfTheirChannelsAndTaps, ())
                               const Weight& weight) {
       const std::int64_t k_of_group = tile % t.tiles_k(spec) * t.block_k + k_of_tile;
       if (k_of_group >= group_k) return;  // is not stored
-      const std::int64_t place = multiplication.slice * TensorTiling::slice_channels(spec) + column;
+      const std::int64_t place = multiplication.slice * WgmmaTiling::slice_channels(spec) + column;
       const std::int64_t channel = step * chunk + t.channel_at(spec, place);
       if (channel >= spec.weight.c) {
         RC_ASSERT(weight == Weight{});
@@ -211,9 +211,9 @@ RC_GTEST_PROP(TensorRawWeightsProperty, BoxesBringEachOnce, ()) {
   const std::vector<TensorCandidate> some = some_with_raw_weights(limits);
   if (some.empty()) return;
   const TensorCandidate& one = some[*rc::gen::inRange<std::size_t>(0, some.size())];
-  const TensorTiling& t = one.tiling;
+  const WgmmaTiling& t = one.tiling;
   const ConvSpec& spec = one.spec;
-  const TensorMapShape map = map_of(one, ArgumentRole::w);
+  const TensorMapShape map = map_of(one, Tensor::w);
   const std::int64_t row = spec.weight.c * spec.weight.r * spec.weight.s, group_k = spec.weight.k / spec.groups;
   // As w lies in memory.
   RC_ASSERT(map.rank == 2 && map.element_bytes == element_bytes(spec.dtype));
@@ -257,9 +257,9 @@ RC_GTEST_PROP(TensorRawWeightsProperty, LanesMeetInNoBank, ()) {
 
 RC_GTEST_PROP(TensorRawWeightsProperty, LieBehindTheirStepsPixels, ()) {
   for (const TensorCandidate& one : some_with_raw_weights()) {
-    const TensorTiling& t = one.tiling;
+    const WgmmaTiling& t = one.tiling;
     const ConvSpec& spec = one.spec;
-    const TensorMapShape map = map_of(one, ArgumentRole::w);
+    const TensorMapShape map = map_of(one, Tensor::w);
     const std::int64_t bytes = std::int64_t{map.box[0]} * map.box[1] * map.element_bytes;
     RC_ASSERT(map.box[0] == t.chunk_channels(spec) * t.taps(spec) && map.box[1] == t.block_k);
     RC_ASSERT((map.swizzle_bytes == 128) == (map.box[0] * map.element_bytes == kSwizzledRow));
@@ -276,17 +276,17 @@ RC_GTEST_PROP(TensorRawWeightsProperty, LieBehindTheirStepsPixels, ()) {
       RC_ASSERT(first + bytes <= (stage + 1) * t.stage_bytes(spec));
     }
     RC_ASSERT(!t.resident && t.weights_come_with_steps() && t.kept_weight_bytes(spec) == 0);
-    RC_ASSERT(t.packed_weight_bytes(spec) == 0 && one.plan.workspace.packed_weights == 0);
+    RC_ASSERT(t.packed_weight_bytes(spec) == 0 && one.plan.packed_weight_bytes() == 0);
   }
 }
 
 RC_GTEST_PROP(TensorRawWeightsProperty, ThreadsHaveRegistersForThem, ()) {
   for (const TensorCandidate& one : some_with_raw_weights()) {
-    const TensorTiling& t = one.tiling;
+    const WgmmaTiling& t = one.tiling;
     const ConvSpec& spec = one.spec;
     RC_ASSERT(t.registers_fit(spec));
     // Sums, four weights of each multiplication, and as many others as the same kernel has with packed weights.
-    TensorTiling packed = t;
+    WgmmaTiling packed = t;
     packed.raw_weights = false;
     const std::int64_t weights = t.multiplies_registers(spec) ? t.units(spec) / 2 * 4 : 0;
     RC_ASSERT(t.raw_weight_registers(spec) >= weights && (weights > 0 || t.raw_weight_registers(spec) == 0));
@@ -294,13 +294,13 @@ RC_GTEST_PROP(TensorRawWeightsProperty, ThreadsHaveRegistersForThem, ()) {
     RC_ASSERT(t.consumer_registers(spec) >= t.columns / 2 + weights + 64);
     RC_ASSERT(t.consumer_registers(spec) % 8 == 0 && t.loader_registers(spec) % 8 == 0);
     RC_ASSERT(t.loader_registers(spec) >= 24 && t.loader_registers(spec) <= 240);
-    RC_ASSERT(t.loader_registers(spec) + 2 * t.consumer_registers(spec) <= 3 * TensorTiling::kLaunchRegisters);
+    RC_ASSERT(t.loader_registers(spec) + 2 * t.consumer_registers(spec) <= 3 * WgmmaTiling::kLaunchRegisters);
   }
 }
 
 RC_GTEST_PROP(TensorRawWeightsProperty, AreThoseOfAllFilterRows, ()) {
   for (const TensorCandidate& one : test::some_tensor_candidates()) {
-    const TensorTiling& t = one.tiling;
+    const WgmmaTiling& t = one.tiling;
     const ConvSpec& spec = one.spec;
     RC_ASSERT(t.packs_weights() != t.raw_weights);
     if (t.packs_weights()) continue;
@@ -315,7 +315,7 @@ RC_GTEST_PROP(TensorRawWeightsProperty, AreThoseOfAllFilterRows, ()) {
 }
 
 TEST(TensorRawWeights, OtherConvolutionsPackThem) {
-  TensorTiling tiling{.slices = 8};
+  WgmmaTiling tiling{.slices = 8};
   const auto takes = [&tiling](const std::string& spec) {
     return tiling.can_take_raw_weights(parse_spec(spec + " math=tf32"));
   };

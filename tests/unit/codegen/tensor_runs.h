@@ -15,7 +15,7 @@ struct Run {
 };
 
 inline Run run_of(const TensorCandidate& one, std::int64_t tile, int run) {
-  const codegen::TensorTiling& t = one.tiling;
+  const codegen::WgmmaTiling& t = one.tiling;
   if (t.images > 0) return {0, (tile * t.runs() + run) * t.images};
   const std::int64_t of_plane = t.tiles_of_plane(one.spec);
   return {(tile % of_plane * t.runs() + run) * t.window, tile / of_plane};
@@ -25,10 +25,10 @@ inline Run run_of(const TensorCandidate& one, std::int64_t tile, int run) {
 /// channel's runs start late.
 template <typename Visit>
 void visit_outputs(const TensorCandidate& one, const Run& run, const Visit& visit) {
-  const codegen::TensorTiling& t = one.tiling;
+  const codegen::WgmmaTiling& t = one.tiling;
   const ConvSpec& spec = one.spec;
   const TensorShape out = output_shape(spec);
-  const std::int64_t pitch = codegen::TensorTiling::pitch(spec), plane = out.h * out.w;
+  const std::int64_t pitch = codegen::WgmmaTiling::pitch(spec), plane = out.h * out.w;
   if (t.stores_boxes()) {
     for (std::int64_t position = 0; position < t.columns; ++position) {
       const std::int64_t p = (run.first + position) / t.run_row(spec), q = (run.first + position) % t.run_row(spec);
@@ -38,7 +38,7 @@ void visit_outputs(const TensorCandidate& one, const Run& run, const Visit& visi
   }
   const auto place_of = [&](std::int64_t output) { return output / out.w * pitch + output % out.w; };
   if (t.images == 0) {
-    const std::int64_t end = std::min(plane, run.first + t.window + codegen::TensorTiling::slack(spec));
+    const std::int64_t end = std::min(plane, run.first + t.window + codegen::WgmmaTiling::slack(spec));
     for (std::int64_t o = run.first; o < end; ++o) visit(place_of(o) - place_of(run.first), run.image, o);
     return;
   }

@@ -17,7 +17,7 @@ namespace jitconv::codegen {
 namespace {
 
 using test::TensorCandidate;
-using Share = TensorTiling::Share;
+using Share = WgmmaTiling::Share;
 
 /// A step as a warpgroup meets it: its stage and the parity of the phase that it waits for.
 struct Met {
@@ -32,7 +32,7 @@ std::int64_t steps_of(int tile, const std::vector<std::int64_t>& steps) {
 }
 
 /// A multiplying warpgroup of a block that has `tiles` tiles, of so many steps each.
-std::vector<Met> steps_of_consumer(const TensorTiling& t, int consumer, int tiles,
+std::vector<Met> steps_of_consumer(const WgmmaTiling& t, int consumer, int tiles,
                                    const std::vector<std::int64_t>& steps) {
   std::vector<Met> met;
   std::int64_t stage = 0;
@@ -57,7 +57,7 @@ std::vector<Met> steps_of_consumer(const TensorTiling& t, int consumer, int tile
 }
 
 /// Steps of a split; the last may have fewer.
-std::vector<std::int64_t> steps_of_splits(const TensorTiling& t, const ConvSpec& spec) {
+std::vector<std::int64_t> steps_of_splits(const WgmmaTiling& t, const ConvSpec& spec) {
   std::vector<std::int64_t> steps(static_cast<std::size_t>(t.splits), t.steps_of_split(spec));
   steps.back() = t.steps(spec) - (t.splits - 1) * t.steps_of_split(spec);
   return steps;
@@ -66,7 +66,7 @@ std::vector<std::int64_t> steps_of_splits(const TensorTiling& t, const ConvSpec&
 // The loading warps fill stages in the order of tiles and steps.
 RC_GTEST_PROP(TensorShareProperty, WarpgroupsMultiplyEachStepWhereItIsLoaded, ()) {
   for (const TensorCandidate& one : test::some_tensor_candidates()) {
-    const TensorTiling& t = one.tiling;
+    const WgmmaTiling& t = one.tiling;
     const std::vector<std::int64_t> steps = steps_of_splits(t, one.spec);
     if (t.steps(one.spec) > 1000) continue;
     constexpr int kTiles = 5;
@@ -104,7 +104,7 @@ RC_GTEST_PROP(TensorShareProperty, WarpgroupsMultiplyEachStepWhereItIsLoaded, ()
 
 RC_GTEST_PROP(TensorShareProperty, SumsFitWhereOutputsAreStaged, ()) {
   for (const TensorCandidate& one : test::some_tensor_candidates()) {
-    const TensorTiling& t = one.tiling;
+    const WgmmaTiling& t = one.tiling;
     RC_ASSERT(t.block_k * t.runs() == 64 * t.tile_consumers());
     if (t.share != Share::steps) continue;
     RC_ASSERT(one.spec.output_layout == Layout::nchw && t.staged_bytes(one.spec) == 4);

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "codegen/arithmetic.h"
-#include "codegen/tensor_tiling.h"
+#include "codegen/wgmma/geometry.h"
 #include "host/swizzle.h"
 #include "unit/codegen/tensor_candidates.h"
 #include "unit/codegen/tensor_runs.h"
@@ -22,8 +22,8 @@ constexpr int kLanes = 32, kConsumerChannels = 64;
 
 /// As box_place() of templates/tensor_box_place.cu.in.
 std::int64_t box_place(const ConvSpec& spec, std::int64_t position, std::int64_t channel) {
-  const std::int64_t row_channels = TensorTiling::box_row_channels(spec), pieces = kPiece / element_bytes(spec.dtype);
-  const std::int64_t row = position * TensorTiling::box_rows(spec) + channel / row_channels;
+  const std::int64_t row_channels = WgmmaTiling::box_row_channels(spec), pieces = kPiece / element_bytes(spec.dtype);
+  const std::int64_t row = position * WgmmaTiling::box_rows(spec) + channel / row_channels;
   return row * row_channels + (channel % row_channels / pieces ^ row % 8) * pieces + channel % pieces;
 }
 
@@ -31,8 +31,8 @@ std::int64_t box_place(const ConvSpec& spec, std::int64_t position, std::int64_t
 std::array<std::int64_t, 4> begin_of(const TensorCandidate& one, const test::Run& run, std::int64_t first,
                                      std::int64_t channel) {
   const ConvSpec& spec = one.spec;
-  const std::int64_t row_of_channels = channel / TensorTiling::box_row_channels(spec), row = one.tiling.run_row(spec);
-  if (TensorTiling::boxes_cross_rows(spec)) return {0, row_of_channels, run.first + first, run.image};
+  const std::int64_t row_of_channels = channel / WgmmaTiling::box_row_channels(spec), row = one.tiling.run_row(spec);
+  if (WgmmaTiling::boxes_cross_rows(spec)) return {0, row_of_channels, run.first + first, run.image};
   return {0, row_of_channels, run.first % row + first, run.image * output_shape(spec).h + run.first / row};
 }
 
@@ -56,10 +56,10 @@ RC_GTEST_PROP(TensorStoreBoxesProperty, EachOutputIsInOneBox, ()) {
   const std::vector<TensorCandidate> some = test::some_that_store_boxes(limits);
   if (some.empty()) return;
   const TensorCandidate& one = some[*rc::gen::inRange<std::size_t>(0, some.size())];
-  const TensorTiling& t = one.tiling;
+  const WgmmaTiling& t = one.tiling;
   const ConvSpec& spec = one.spec;
-  const TensorMapShape map = map_of(one, ArgumentRole::y);
-  const std::int64_t plane = TensorTiling::plane(spec), group_k = spec.weight.k / spec.groups,
+  const TensorMapShape map = map_of(one, Tensor::y);
+  const std::int64_t plane = WgmmaTiling::plane(spec), group_k = spec.weight.k / spec.groups,
                      rows = output_shape(spec).h * t.run_row(spec);
   const std::int64_t group = *rc::gen::inRange<std::int64_t>(0, spec.groups),
                      k_tile = *rc::gen::inRange<std::int64_t>(0, t.tiles_k(spec)) * t.block_k;
@@ -67,7 +67,7 @@ RC_GTEST_PROP(TensorStoreBoxesProperty, EachOutputIsInOneBox, ()) {
   for (std::int64_t tile = 0; tile < t.tiles_of_images(spec); ++tile)
     for (int run_of_tile = 0; run_of_tile < t.runs(); ++run_of_tile) {
       const test::Run run = run_of(one, tile, run_of_tile);
-      if (!TensorTiling::boxes_cross_rows(spec) && run.first >= rows) continue;  // the kernel asks for none
+      if (!WgmmaTiling::boxes_cross_rows(spec) && run.first >= rows) continue;  // the kernel asks for none
       for (std::int64_t k = k_tile; k < k_tile + t.block_k; k += kConsumerChannels)
         for (std::int64_t first = 0; first < t.columns; first += t.store_columns(spec)) {
           const std::array<std::int64_t, 4> begin = begin_of(one, run, first, group * group_k + k);
@@ -90,9 +90,9 @@ RC_GTEST_PROP(TensorStoreBoxesProperty, EachOutputIsInOneBox, ()) {
 
 RC_GTEST_PROP(TensorStoreBoxesProperty, AreOfMapsThatTheDriverTakes, ()) {
   for (const TensorCandidate& one : test::some_that_store_boxes()) {
-    const TensorTiling& t = one.tiling;
+    const WgmmaTiling& t = one.tiling;
     const ConvSpec& spec = one.spec;
-    const TensorMapShape map = map_of(one, ArgumentRole::y);
+    const TensorMapShape map = map_of(one, Tensor::y);
     RC_ASSERT(spec.alignment >= kPiece && !spec.epilogue.residual && t.splits == 1 && t.images == 0);
     RC_ASSERT(map.rank == 4 && !map.walk && !map.rounds_to_tf32 && map.swizzle_bytes == kLine);
     RC_ASSERT(map.element_bytes == element_bytes(spec.dtype) && map.strides[0] == 1);
@@ -103,21 +103,21 @@ RC_GTEST_PROP(TensorStoreBoxesProperty, AreOfMapsThatTheDriverTakes, ()) {
       if (axis > 0) RC_ASSERT(map.strides[axis] * map.element_bytes % kPiece == 0);
       last += (map.extents[axis] - 1) * map.strides[axis];
     }
-    RC_ASSERT(last + 1 == spec.input.n * TensorTiling::plane(spec) * spec.weight.k);
+    RC_ASSERT(last + 1 == spec.input.n * WgmmaTiling::plane(spec) * spec.weight.k);
   }
 }
 
 // Boxes are equal parts of a run, and runs of a row.
 RC_GTEST_PROP(TensorStoreBoxesProperty, PartsOfRunsAreStaged, ()) {
   for (const TensorCandidate& one : test::some_that_store_boxes()) {
-    const TensorTiling& t = one.tiling;
+    const WgmmaTiling& t = one.tiling;
     const ConvSpec& spec = one.spec;
     const std::int64_t q = output_shape(spec).w, unit = element_bytes(spec.dtype) == 2 ? 16 : 8;
     RC_ASSERT(t.window == t.columns && t.store_columns(spec) > 0);
     RC_ASSERT(t.columns % t.store_columns(spec) == 0 && t.store_columns(spec) % unit == 0);
     RC_ASSERT(t.box_bytes(spec) <= 32 << 10 && t.box_bytes(spec) % 1024 == 0);
     RC_ASSERT(t.staging_first_byte(spec) % 1024 == 0 && t.staged_boxes >= 2);
-    if (TensorTiling::gap(spec) == 0)
+    if (WgmmaTiling::gap(spec) == 0)
       RC_ASSERT(t.run_row(spec) == q);
     else
       RC_ASSERT(t.run_row(spec) % t.columns == 0 && t.run_row(spec) >= q && t.run_row(spec) < q + t.columns);
@@ -171,7 +171,7 @@ TEST(TensorStoreBoxes, WarpgroupsWaitForTheCopyEngine) {
     for (const int runs : {1, 2}) {
       const TensorCandidate one = first_that_stores(spec, runs);
       const std::string text = generate(one.plan).text;
-      const bool crosses = TensorTiling::boxes_cross_rows(one.spec);
+      const bool crosses = WgmmaTiling::boxes_cross_rows(one.spec);
       const std::size_t store = text.find("// Store: "),
                         wait = text.find("if (asks) bulk_stores_wait_read<kStagedBoxes - 1>()", store),
                         meet = text.find("warpgroup_sync(1 + consumer)", wait), stage = text.find("box_place(", meet),

@@ -107,7 +107,7 @@ RC_GTEST_PROP(TensorTransposedProperty, BlocksMakeEveryRowOnce, ()) {
   RC_ASSERT(entry.shared_bytes == pixels * of("kRowPitch") * 16);
   // What of an image there is to make, and the tiles that make it.
   const std::int64_t image = one.spec.input.h * one.spec.input.w,
-                     of_pixel = ceil_div(one.spec.input.c, TensorTiling::slice_channels(one.spec));
+                     of_pixel = ceil_div(one.spec.input.c, WgmmaTiling::slice_channels(one.spec));
   RC_ASSERT(of("kPixels") == image && of("kPixelSlices") == of_pixel && of("kSourceChannels") == one.spec.input.c);
   RC_ASSERT(of("kPixelTiles") * pixels >= image && (of("kPixelTiles") - 1) * pixels < image);
   RC_ASSERT(of("kSliceTiles") * slices >= of_pixel && (of("kSliceTiles") - 1) * slices < of_pixel);
@@ -152,11 +152,11 @@ TEST(TensorTransposed, ArgumentsAreATensorAndThenItsMap) {
   const KernelSource source = generate(one.plan);
   const std::vector<Argument>& transposes = source.entries[1].arguments;
   ASSERT_EQ(transposes.size(), 2u);
-  EXPECT_EQ(transposes[0].role, ArgumentRole::x);
-  EXPECT_EQ(transposes[1].role, ArgumentRole::packed_x);
+  EXPECT_EQ(transposes[0].role, Tensor::x);
+  EXPECT_EQ(transposes[1].role, Tensor::packed_x);
   EXPECT_TRUE(transposes[1].written());
   const Argument& map = source.entries[2].arguments.front();
-  EXPECT_EQ(map.role, ArgumentRole::packed_x);
+  EXPECT_EQ(map.role, Tensor::packed_x);
   // 18 channels are four whole slices and a half: of a pixel's 20, copies read 18.
   EXPECT_EQ(map.map.extents, (std::array<std::int64_t, 4>{18, 11, 9, 2}));
   EXPECT_EQ(map.map.strides, (std::array<std::int64_t, 4>{1, 20, 220, 1980}));
@@ -164,7 +164,7 @@ TEST(TensorTransposed, ArgumentsAreATensorAndThenItsMap) {
 }
 
 TEST(TensorTransposed, LeavesRowsAndColumnsThatNoTapMeets) {
-  const TensorTiling tiling{.pixels = TensorTiling::Pixels::transposed};
+  const WgmmaTiling tiling{.pixels = WgmmaTiling::Pixels::transposed};
   const auto convolved = [&](const char* text) {
     return tiling.convolved_spec(canonical(parse_spec(fmt::format("{} math=tf32", text))));
   };
@@ -184,7 +184,7 @@ TEST(TensorTransposed, LeavesRowsAndColumnsThatNoTapMeets) {
   EXPECT_EQ(convolved("input=2,32,1,17 weight=24,32,1,1 stride=2,1 padding=1,0").input.h, 1);
 }
 
-const TensorTiling* tensor_tiling(const ConvPlan& plan) { return std::get_if<TensorTiling>(&plan.tiling); }
+const WgmmaTiling* tensor_tiling(const ConvPlan& plan) { return plan.tiling<WgmmaTiling>(); }
 
 // Measured on an H200: 0.135 ms, and 0.158 ms of the best that was not transposed.
 TEST(TensorTransposed, IsTheChoiceWhereManyTilesTakeThePixels) {
@@ -209,7 +209,7 @@ TEST(TensorTransposed, IsTheChoiceWhereNothingElseIs) {
   const ConvPlan chosen = make_plan(spec, parse_target("sm_90a"));
   ASSERT_NE(tensor_tiling(chosen), nullptr);
   EXPECT_TRUE(tensor_tiling(chosen)->transposes_pixels());
-  EXPECT_EQ(chosen.family, Family::tensor);
+  EXPECT_EQ(chosen.family, Family::wgmma);
 }
 
 TEST(TensorTransposed, MakesNoWorkspaceOfMoreThan256MB) {

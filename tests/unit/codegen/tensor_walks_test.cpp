@@ -71,14 +71,14 @@ std::vector<Piece> walked(const ConvSpec& spec, const TensorMapShape& map, const
 /// The pixels of a run in a stage, which is what all phases brought.
 std::vector<Piece> filled_run(const TensorCandidate& one, const TensorMapShape& map, Run run, std::int64_t group,
                               std::int64_t step) {
-  const TensorTiling& t = one.tiling;
+  const WgmmaTiling& t = one.tiling;
   const ConvSpec& spec = one.spec;
   const std::int64_t row = t.run_row(spec);
   if (run.first >= output_shape(spec).h * row) run.first = 0;
   if (run.image >= spec.input.n) run.image = 0;
   std::vector<Piece> pieces(static_cast<std::size_t>(t.run_bytes(spec) / kPiece));
   std::int64_t bytes = 0;
-  for (int phase = 0; phase < TensorTiling::phases(spec); ++phase) {
+  for (int phase = 0; phase < WgmmaTiling::phases(spec); ++phase) {
     const std::int64_t r = t.filter_rows == 1 ? step % spec.weight.r : 0,
                        chunk = t.filter_rows == 1 ? step / spec.weight.r : step;
     const std::vector<Piece> brought = walked(
@@ -97,7 +97,7 @@ std::vector<Piece> filled_run(const TensorCandidate& one, const TensorMapShape& 
 /// What one tap of an output of a run reads is what the definition of a convolution says.
 void check_output(const TensorCandidate& one, const std::vector<Piece>& run, std::int64_t position, std::int64_t n,
                   std::int64_t output, std::int64_t group, std::int64_t step) {
-  const TensorTiling& t = one.tiling;
+  const WgmmaTiling& t = one.tiling;
   const ConvSpec& spec = one.spec;
   const std::int64_t width = output_shape(spec).w, p = output / width, q = output % width;
   RC_ASSERT(position >= 0 && position < t.columns);
@@ -107,11 +107,11 @@ void check_output(const TensorCandidate& one, const std::vector<Piece>& run, std
     for (std::int64_t s = 0; s < spec.weight.s; ++s) {
       for (std::int64_t slice = 0; slice < t.slices; ++slice) {
         const std::int64_t pixel =
-            position + row * spec.dilation.h * TensorTiling::pitch(spec) + s * spec.dilation.w / spec.stride.w;
-        const std::int64_t byte = TensorTiling::phase_of(spec, s) * t.phase_bytes(spec) +
+            position + row * spec.dilation.h * WgmmaTiling::pitch(spec) + s * spec.dilation.w / spec.stride.w;
+        const std::int64_t byte = WgmmaTiling::phase_of(spec, s) * t.phase_bytes(spec) +
                                   (pixel * t.slices + slice) * kPiece,
                            read = byte ^ (byte / 128 % t.slices * kPiece);
-        const std::int64_t in_group = chunk * t.chunk_channels(spec) + slice * TensorTiling::slice_channels(spec);
+        const std::int64_t in_group = chunk * t.chunk_channels(spec) + slice * WgmmaTiling::slice_channels(spec);
         const Piece wanted =
             piece_of(spec, n, p * spec.stride.h - spec.padding.top + r * spec.dilation.h,
                      q * spec.stride.w - spec.padding.left + s * spec.dilation.w, group * spec.weight.c + in_group);
@@ -172,7 +172,7 @@ RC_GTEST_PROP(TensorWalksProperty, AreOfMapsThatTheDriverTakes, ()) {
 
 RC_GTEST_PROP(TensorWalksProperty, LeaveStagesWhereSwizzlesCanStart, ()) {
   for (const TensorCandidate& one : test::some_tensor_candidates()) {
-    const TensorTiling& t = one.tiling;
+    const WgmmaTiling& t = one.tiling;
     if (!t.walks_pixels()) continue;
     RC_ASSERT(one.spec.input_layout == Layout::nhwc && t.slices > 1);
     RC_ASSERT(t.run_bytes(one.spec) % 1024 == 0 && t.stage_bytes(one.spec) % 1024 == 0);
@@ -218,7 +218,7 @@ TEST(TensorWalks, TakeNoChannelsOfAnotherGroup) {
 TEST(TensorWalks, KeepToWhatAMapCanSay) {
   const auto walks = [](const char* text) {
     for (const TensorCandidate& one : test::tensor_candidates(parse_spec(text)))
-      if (one.tiling.pixels == TensorTiling::Pixels::walked) return true;
+      if (one.tiling.pixels == WgmmaTiling::Pixels::walked) return true;
     return false;
   };
   // Corners are from -128 to 127, offsets end at 255, strides at 8; pixels must be whole vectors of 16 bytes.

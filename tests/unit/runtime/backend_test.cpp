@@ -17,7 +17,7 @@
 namespace jitconv::runtime_test {
 namespace {
 
-using codegen::ArgumentRole;
+using codegen::Tensor;
 
 class BackendTest : public RuntimeTest {
  protected:
@@ -108,18 +108,18 @@ TEST_F(BackendTest, LaunchGetsPointersSizesAndWhatIsWritten) {
   const TensorShape out = output_shape(spec);
   const std::int64_t y_bytes = out.n * out.c * out.h * out.w * 2;
   const std::map<ArgumentRole, std::pair<const void*, std::int64_t>> expected = {
-      {ArgumentRole::x, {args.x, spec.input.n * spec.input.c * spec.input.h * spec.input.w * 2}},
-      {ArgumentRole::w, {args.w, 16 * 8 * 3 * 3 * 2}},
-      {ArgumentRole::bias, {args.bias, 16 * 2}},
-      {ArgumentRole::residual, {args.residual, y_bytes}},
-      {ArgumentRole::y, {args.y, y_bytes}}};
+      {Tensor::x, {args.x, spec.input.n * spec.input.c * spec.input.h * spec.input.w * 2}},
+      {Tensor::w, {args.w, 16 * 8 * 3 * 3 * 2}},
+      {Tensor::bias, {args.bias, 16 * 2}},
+      {Tensor::residual, {args.residual, y_bytes}},
+      {Tensor::y, {args.y, y_bytes}}};
   std::size_t seen = 0;
   for (std::size_t i = 0; i < entry.arguments.size(); ++i) {
     const ArgumentRole role = entry.arguments[i].role;
     ASSERT_TRUE(expected.contains(role)) << entry.arguments[i].name;
     EXPECT_EQ(launch.pointers[i], expected.at(role).first) << entry.arguments[i].name;
     EXPECT_EQ(launch.extents[i].bytes, expected.at(role).second) << entry.arguments[i].name;
-    EXPECT_EQ(launch.extents[i].writable, role == ArgumentRole::y) << entry.arguments[i].name;
+    EXPECT_EQ(launch.extents[i].writable, role == Tensor::y) << entry.arguments[i].name;
     ++seen;
   }
   EXPECT_EQ(seen, expected.size());

@@ -51,7 +51,7 @@ codegen::ConvPlan new_tensor_plan() {
   spec.weight.k = 128;
   spec.math = MathMode::tf32;
   for (codegen::ConvPlan& plan : codegen::enumerate_plans(spec, parse_target("sm_90a"), SIZE_MAX)) {
-    if (plan.family != codegen::Family::tensor) continue;
+    if (plan.family() != codegen::Family::wgmma) continue;
     plan.notes = {{"topic", "of the plan"}};
     return plan;
   }
@@ -135,7 +135,7 @@ TEST_F(BestPlanTest, WhatCannotBeCompiledIsNoReasonToFail) {
 TEST_F(BestPlanTest, OtherFamiliesAreTakenAsTheyAre) {
   const SpoilingBackend backend(SIZE_MAX, SIZE_MAX);
   const codegen::ConvPlan plan = codegen::make_plan(new_spec(), parse_target("sm_90a"));
-  ASSERT_EQ(plan.family, codegen::Family::direct);
+  ASSERT_EQ(plan.family(), codegen::Family::direct);
   EXPECT_EQ(runtime::plan_of(runtime::compile_best(plan, {}, backend)), plan);
   EXPECT_EQ(backend.seen.size(), 1u);
 }
@@ -144,7 +144,7 @@ TEST_F(BestPlanTest, OtherFamiliesAreTakenAsTheyAre) {
 TEST_F(BestPlanTest, IsWhatCompileMakes) {
   const ConvSpec spec = new_tensor_plan().spec;
   const Target target = parse_target("sm_90a");
-  ASSERT_EQ(codegen::make_plan(spec, target).family, codegen::Family::tensor);
+  ASSERT_EQ(codegen::make_plan(spec, target).family, codegen::Family::wgmma);
   const Statistics before = statistics();
   const Kernel kernel = compile(spec, target);
   EXPECT_EQ(statistics().compilations, before.compilations + 5);

@@ -321,32 +321,32 @@ TEST(PackedWeightRules, ThereIsNothingToPackForAKernelThatTakesWeightsAsTheyAre)
 }
 
 TEST(PackedWeightRules, PartsHaveTheirPlacesInTheWorkspace) {
-  using codegen::ArgumentRole;
+  using codegen::Tensor;
   const auto of = [](const runtime::RolePointers& pointers, ArgumentRole role) {
     return pointers[static_cast<std::size_t>(role)];
   };
   Packing p;
   const runtime::RolePointers given = p.rules.resolved(runtime::by_role(p.args));
-  EXPECT_EQ(of(given, ArgumentRole::packed_w), p.args.packed_w);
-  EXPECT_EQ(of(given, ArgumentRole::partial_sums), p.args.workspace);
+  EXPECT_EQ(of(given, Tensor::packed_w), p.args.packed_w);
+  EXPECT_EQ(of(given, Tensor::partial_sums), p.args.workspace);
 
   p.args.packed_w = nullptr;
   p.args.w = addresses_for(p.spec).w;
   const runtime::RolePointers placed = p.rules.resolved(runtime::by_role(p.args));
-  EXPECT_EQ(of(placed, ArgumentRole::packed_w), p.args.workspace);
-  EXPECT_EQ(of(placed, ArgumentRole::partial_sums), moved(p.args.workspace, kPackedBytes));
-  for (const ArgumentRole role : {ArgumentRole::x, ArgumentRole::w, ArgumentRole::bias, ArgumentRole::residual,
-                                  ArgumentRole::y, ArgumentRole::workspace}) {
+  EXPECT_EQ(of(placed, Tensor::packed_w), p.args.workspace);
+  EXPECT_EQ(of(placed, Tensor::partial_sums), moved(p.args.workspace, kPackedBytes));
+  for (const ArgumentRole role : {Tensor::x, Tensor::w, Tensor::bias, Tensor::residual,
+                                  Tensor::y, Tensor::workspace}) {
     EXPECT_EQ(of(placed, role), of(runtime::by_role(p.args), role)) << static_cast<int>(role);
   }
 }
 
 TEST(PackedWeightRules, SizesOfParametersAreThoseOfTheParts) {
-  using codegen::ArgumentRole;
+  using codegen::Tensor;
   const Packing p;
-  EXPECT_EQ(p.rules.bytes(ArgumentRole::packed_w), kPackedBytes);
-  EXPECT_EQ(p.rules.bytes(ArgumentRole::partial_sums), kPartialBytes);
-  EXPECT_EQ(p.rules.bytes(ArgumentRole::workspace), 0) << "no parameter leads to all of it";
+  EXPECT_EQ(p.rules.bytes(Tensor::packed_w), kPackedBytes);
+  EXPECT_EQ(p.rules.bytes(Tensor::partial_sums), kPartialBytes);
+  EXPECT_EQ(p.rules.bytes(Tensor::workspace), 0) << "no parameter leads to all of it";
 }
 
 TEST(PackedWeightRules, PartsThatWouldMisalignTheNextAreABug) {
@@ -358,7 +358,7 @@ TEST(PackedWeightRules, PartsThatWouldMisalignTheNextAreABug) {
 constexpr std::int64_t kPixelBytes = 2048;
 
 TEST(PackedPixelRules, TheyLieBehindPartialSums) {
-  using codegen::ArgumentRole;
+  using codegen::Tensor;
   const Packing p;
   LaunchArgs with_w = p.args;
   with_w.packed_w = nullptr;
@@ -368,15 +368,15 @@ TEST(PackedPixelRules, TheyLieBehindPartialSums) {
   };
   for (const std::int64_t sums : {std::int64_t{0}, kPartialBytes}) {
     const runtime::LaunchRules rules = rules_for(p.spec, {kPackedBytes, sums, kPixelBytes});
-    EXPECT_EQ(rules.bytes(ArgumentRole::packed_x), kPixelBytes);
-    EXPECT_EQ(placed(rules, with_w, ArgumentRole::packed_w), with_w.workspace);
-    EXPECT_EQ(placed(rules, with_w, ArgumentRole::packed_x), moved(with_w.workspace, kPackedBytes + sums));
-    EXPECT_EQ(placed(rules, p.args, ArgumentRole::partial_sums), p.args.workspace);
-    EXPECT_EQ(placed(rules, p.args, ArgumentRole::packed_x), moved(p.args.workspace, sums));
+    EXPECT_EQ(rules.bytes(Tensor::packed_x), kPixelBytes);
+    EXPECT_EQ(placed(rules, with_w, Tensor::packed_w), with_w.workspace);
+    EXPECT_EQ(placed(rules, with_w, Tensor::packed_x), moved(with_w.workspace, kPackedBytes + sums));
+    EXPECT_EQ(placed(rules, p.args, Tensor::partial_sums), p.args.workspace);
+    EXPECT_EQ(placed(rules, p.args, Tensor::packed_x), moved(p.args.workspace, sums));
     // Of a kernel that takes w as it is.
     const runtime::LaunchRules fetching = rules_for(p.spec, {0, sums, kPixelBytes});
-    EXPECT_EQ(placed(fetching, with_w, ArgumentRole::partial_sums), with_w.workspace);
-    EXPECT_EQ(placed(fetching, with_w, ArgumentRole::packed_x), moved(with_w.workspace, sums));
+    EXPECT_EQ(placed(fetching, with_w, Tensor::partial_sums), with_w.workspace);
+    EXPECT_EQ(placed(fetching, with_w, Tensor::packed_x), moved(with_w.workspace, sums));
   }
 }
 

@@ -2,7 +2,7 @@
 // happens when any of the calls fails.
 #include <thread>
 
-#include "codegen/heuristics.h"
+#include "codegen/plan.h"
 #include "runtime/launch_rules.h"
 #include "runtime_test_support.h"
 

@@ -9,7 +9,7 @@
 namespace jitconv::runtime_test {
 namespace {
 
-using codegen::ArgumentRole;
+using codegen::Tensor;
 
 constexpr std::int64_t kPackedBytes = 3 * 256, kPartialBytes = 5 * 256, kPixelBytes = 7 * 256;
 
@@ -30,24 +30,24 @@ codegen::KernelEntry entry(const std::string& name, std::vector<codegen::Argumen
 codegen::KernelSource three_entries() {
   codegen::KernelSource source;
   source.text = "made up";
-  source.entries = {entry("pack", {{ArgumentRole::w, "const float* __restrict__", "w"},
-                                   {ArgumentRole::packed_w, "uint4* __restrict__", "packed_w"}}),
-                    entry("convolve", {{ArgumentRole::x, "const float* __restrict__", "x"},
-                                       {ArgumentRole::packed_w, "const uint4* __restrict__", "packed_w"},
-                                       {ArgumentRole::partial_sums, "float* __restrict__", "partial_sums"}}),
-                    entry("reduce", {{ArgumentRole::partial_sums, "const float* __restrict__", "partial_sums"},
-                                     {ArgumentRole::bias, "const float* __restrict__", "bias"},
-                                     {ArgumentRole::y, "float* __restrict__", "y"}})};
+  source.entries = {entry("pack", {{Tensor::w, "const float* __restrict__", "w"},
+                                   {Tensor::packed_w, "uint4* __restrict__", "packed_w"}}),
+                    entry("convolve", {{Tensor::x, "const float* __restrict__", "x"},
+                                       {Tensor::packed_w, "const uint4* __restrict__", "packed_w"},
+                                       {Tensor::partial_sums, "float* __restrict__", "partial_sums"}}),
+                    entry("reduce", {{Tensor::partial_sums, "const float* __restrict__", "partial_sums"},
+                                     {Tensor::bias, "const float* __restrict__", "bias"},
+                                     {Tensor::y, "float* __restrict__", "y"}})};
   return source;
 }
 
 /// The same, with pixels that are packed between weights and the convolution.
 codegen::KernelSource four_entries() {
   codegen::KernelSource source = three_entries();
-  source.entries[1].arguments[0] = {ArgumentRole::packed_x, "const uint4* __restrict__", "packed_x"};
+  source.entries[1].arguments[0] = {Tensor::packed_x, "const uint4* __restrict__", "packed_x"};
   source.entries.insert(source.entries.begin() + 1,
-                        entry("pixels", {{ArgumentRole::x, "const float* __restrict__", "x"},
-                                         {ArgumentRole::packed_x, "uint4* __restrict__", "packed_x"}}));
+                        entry("pixels", {{Tensor::x, "const float* __restrict__", "x"},
+                                         {Tensor::packed_x, "uint4* __restrict__", "packed_x"}}));
   return source;
 }
 constexpr codegen::Workspace kFourParts{kPackedBytes, kPartialBytes, kPixelBytes};
@@ -177,7 +177,7 @@ TEST_F(PackedWeightsTest, SizesAreOfWhatALaunchNeeds) {
 TEST_F(PackedWeightsTest, WithoutPartialSumsPackedWeightsNeedNoWorkspace) {
   codegen::KernelSource source = three_entries();
   source.entries.pop_back();
-  source.entries.back().arguments.back() = {ArgumentRole::y, "float* __restrict__", "y"};
+  source.entries.back().arguments.back() = {Tensor::y, "float* __restrict__", "y"};
   const Kernel kernel = kernel_of(source, {.packed_weights = kPackedBytes});
   EXPECT_EQ(kernel.workspace_bytes_with_packed_weights(), 0);
   with_packed_.workspace = nullptr;
@@ -264,9 +264,9 @@ TEST_F(PackedWeightsTest, PackedPixelsArePartOfTheWorkspace) {
   codegen::KernelSource source = four_entries();
   source.entries.erase(source.entries.begin());
   source.entries.pop_back();
-  source.entries[1].arguments = {{ArgumentRole::packed_x, "const uint4* __restrict__", "packed_x"},
-                                 {ArgumentRole::w, "const float* __restrict__", "w"},
-                                 {ArgumentRole::y, "float* __restrict__", "y"}};
+  source.entries[1].arguments = {{Tensor::packed_x, "const uint4* __restrict__", "packed_x"},
+                                 {Tensor::w, "const float* __restrict__", "w"},
+                                 {Tensor::y, "float* __restrict__", "y"}};
   const Kernel fetching = kernel_of(source, {.packed_weights = 0, .partial_sums = 0, .packed_pixels = kPixelBytes});
   EXPECT_EQ(fetching.workspace_bytes(), kPixelBytes);
   fetching.launch(nullptr, with_w_);
@@ -289,10 +289,10 @@ TEST_F(PackedWeightsTest, AParameterWithoutAPointerIsABug) {
   using Source = codegen::KernelSource;
   const auto unchanged = [](Source&) {};
   EXPECT_FALSE(is_a_bug(unchanged));
-  EXPECT_TRUE(is_a_bug([](Source& s) { s.entries[1].arguments[1].role = ArgumentRole::w; })) << "null with packed_w";
-  EXPECT_TRUE(is_a_bug([](Source& s) { s.entries[1].arguments[1].role = ArgumentRole::workspace; }));
-  EXPECT_TRUE(is_a_bug([](Source& s) { s.entries[0].arguments[0].role = ArgumentRole::x; })) << "null in packing";
-  EXPECT_TRUE(is_a_bug([](Source& s) { s.entries[0].arguments[1].role = ArgumentRole::partial_sums; }));
+  EXPECT_TRUE(is_a_bug([](Source& s) { s.entries[1].arguments[1].role = Tensor::w; })) << "null with packed_w";
+  EXPECT_TRUE(is_a_bug([](Source& s) { s.entries[1].arguments[1].role = Tensor::workspace; }));
+  EXPECT_TRUE(is_a_bug([](Source& s) { s.entries[0].arguments[0].role = Tensor::x; })) << "null in packing";
+  EXPECT_TRUE(is_a_bug([](Source& s) { s.entries[0].arguments[1].role = Tensor::partial_sums; }));
   EXPECT_TRUE(is_a_bug([](Source& s) { std::swap(s.entries[0], s.entries[1]); })) << "convolves before it packs";
   EXPECT_TRUE(is_a_bug(unchanged, {.partial_sums = kPartialBytes}));
   EXPECT_TRUE(is_a_bug(unchanged, {.packed_weights = kPackedBytes}));
@@ -302,7 +302,7 @@ TEST_F(PackedWeightsTest, AParameterWithoutAPointerIsABug) {
   EXPECT_TRUE(is_a_bug(packs_pixels)) << "no packed pixels in the workspace";
   EXPECT_TRUE(is_a_bug(packs_pixels, {kPackedBytes, kPartialBytes, kPixelBytes + 128}))
       << "the workspace would be too short";
-  EXPECT_TRUE(is_a_bug([](Source& s) { s.entries[0].arguments[0].role = ArgumentRole::packed_x; }, kFourParts))
+  EXPECT_TRUE(is_a_bug([](Source& s) { s.entries[0].arguments[0].role = Tensor::packed_x; }, kFourParts))
       << "packing weights has no workspace";
 }
 

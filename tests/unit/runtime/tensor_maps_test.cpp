@@ -9,7 +9,7 @@
 namespace jitconv::runtime_test {
 namespace {
 
-using codegen::ArgumentRole;
+using codegen::Tensor;
 using codegen::TensorMapShape;
 
 constexpr char kMapType[] = "const __grid_constant__ TensorMap";
@@ -47,10 +47,10 @@ class TensorMapsTest : public RuntimeTest {
     args_ = addresses_for(spec_);
     entry_.name = "probe";
     entry_.threads = 128;
-    entry_.arguments = {{ArgumentRole::w, "const float* __restrict__", "w"},
-                        {ArgumentRole::x, kMapType, "x_map", rows_of_channels()},
-                        {ArgumentRole::x, kMapType, "x_rows", rows()},
-                        {ArgumentRole::y, "float* __restrict__", "y"}};
+    entry_.arguments = {{Tensor::w, "const float* __restrict__", "w"},
+                        {Tensor::x, kMapType, "x_map", rows_of_channels()},
+                        {Tensor::x, kMapType, "x_rows", rows()},
+                        {Tensor::y, "float* __restrict__", "y"}};
   }
   void TearDown() override {
     fake_driver::expect_arguments(0);
@@ -263,7 +263,7 @@ TEST_F(TensorMapsTest, ThatCannotBeAreABug) {
   EXPECT_EQ(refused([](codegen::KernelEntry& entry) { entry.arguments[0] = entry.arguments[1]; }), "");
   EXPECT_TRUE(has(refused([](codegen::KernelEntry& entry) {
                     entry.arguments[0] = entry.arguments[1];
-                    entry.arguments[3] = {ArgumentRole::y, kMapType, "y_map", boxes_of_y()};
+                    entry.arguments[3] = {Tensor::y, kMapType, "y_map", boxes_of_y()};
                   }),
                   "too many tensor maps"));
   spec_.alignment = 8;
@@ -273,7 +273,7 @@ TEST_F(TensorMapsTest, ThatCannotBeAreABug) {
 TEST_F(TensorMapsTest, OfWhatTheKernelWritesAreOfBoxesThatStayAsTheyAre) {
   const auto of_y = [&](const std::function<void(TensorMapShape&)>& change) {
     return refused([&](codegen::KernelEntry& entry) {
-      entry.arguments[3] = {ArgumentRole::y, kMapType, "y_map", boxes_of_y()};
+      entry.arguments[3] = {Tensor::y, kMapType, "y_map", boxes_of_y()};
       change(entry.arguments[3].map);
     });
   };
@@ -289,7 +289,7 @@ TEST_F(TensorMapsTest, OfWhatTheKernelWritesAreOfBoxesThatStayAsTheyAre) {
   expect_refused([](TensorMapShape& map) { map.extents[3] = 3; }, "it is larger than the tensor");
 
   // Each launch makes it of the pointer it is given.
-  entry_.arguments[3] = {ArgumentRole::y, kMapType, "y_map", boxes_of_y()};
+  entry_.arguments[3] = {Tensor::y, kMapType, "y_map", boxes_of_y()};
   kernel().launch(nullptr, args_);
   const fake_driver::TensorMap boxes = fake_driver::launches().front().maps[3];
   EXPECT_EQ(boxes.address, args_.y);

@@ -90,12 +90,12 @@ void run_convolution(const std::string& name, void** arguments) {
   const auto source = codegen::generate(codegen::make_plan(spec, target));
   const codegen::KernelEntry& entry = entry_of(source, name);
   // Kept from entry to entry: the one that writes y need not be the one that reads w.
-  static void* pointers[static_cast<int>(codegen::ArgumentRole::packed_x) + 1] = {};
+  static void* pointers[static_cast<int>(codegen::Tensor::packed_x) + 1] = {};
   int index = 0;
   bool writes_y = false;
   for (const auto& one : entry.arguments) {
     pointers[static_cast<int>(one.role)] = argument<void*>(arguments, index++);
-    writes_y |= one.role == codegen::ArgumentRole::y;
+    writes_y |= one.role == codegen::Tensor::y;
   }
   if (!writes_y) return;
   const auto at = [&](codegen::ArgumentRole role) { return pointers[static_cast<int>(role)]; };

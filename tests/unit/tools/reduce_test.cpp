@@ -23,7 +23,7 @@ namespace {
 using codegen::DepthwiseTiling;
 using codegen::DirectTiling;
 using codegen::FallbackTiling;
-using codegen::TensorTiling;
+using codegen::WgmmaTiling;
 
 // What jitconv-run reduces documented configurations to.
 const WorkLimits kDocumented = host_work_limits(/*documented=*/true, /*full_size=*/false, 400'000'000);
@@ -111,8 +111,8 @@ TEST(Reduce, EveryDocumentedConfigurationKeepsItsKernel) {
     const codegen::ConvPlan full = codegen::make_plan(configuration.spec, kTarget);
     EXPECT_EQ(small.plan.spec, with_extents_of(full.spec, small.plan.spec));
     EXPECT_EQ(small.plan.tiling, full.tiling);
-    EXPECT_EQ(small.plan.shared_bytes, full.shared_bytes);
-    EXPECT_EQ(small.plan.threads, full.threads);
+    EXPECT_EQ(small.plan.convolution().launch.shared_bytes, full.shared_bytes);
+    EXPECT_EQ(small.plan.convolution().launch.threads, full.threads);
     EXPECT_GT(kernel_lines(codegen::generate(full)).size(), 50u);
     EXPECT_EQ(difference(small.plan, full), "");
   }
@@ -134,7 +134,7 @@ TEST(Reduce, DocumentedConfigurationsFitTheLimitOrSayThatTheyCannot) {
 TEST(Reduce, WithoutALimitEverythingThereIsToSeeIsShown) {
   // Two tiles in each direction; the last of Q as ragged as 1022 = 3 * 256 + 254 leaves it.
   const Reduction plain = reduced("input=16,16,1024,1024 weight=128,16,3,3", kNoLimit);
-  const auto& direct = std::get<DirectTiling>(plain.plan.tiling);
+  const auto& direct = std::get<DirectTiling>(plain.plan.convolution().tiling);
   EXPECT_EQ(plain.tiles, (std::array<std::int64_t, 3>{2, 2, 2}));
   EXPECT_EQ(output_shape(plain.plan.spec).h, 2 * direct.block_p());
   EXPECT_EQ(output_shape(plain.plan.spec).w % direct.block_q(), 1022 % direct.block_q());
@@ -172,7 +172,7 @@ TEST(Reduce, WhatIsSmallEnoughStaysAsItIs) {
 
 TEST(Reduce, NothingIsLeftOfAConvolutionWithoutOutputs) {
   const Reduction none = reduced("input=0,4,30,40 weight=8,4,3,3", kNoLimit);
-  EXPECT_EQ(none.plan.family, codegen::Family::none);
+  EXPECT_EQ(none.plan.family(), codegen::Family::none);
   EXPECT_FALSE(none.reduced);
   EXPECT_EQ(none.multiply_adds, 0);
 }
@@ -181,7 +181,7 @@ TEST(Reduce, OffsetsStayWide) {
   const Reduction small = reduced("input=64,64,1,524280 weight=128,64,1,3 stride=1,3 dilation=1,4", kDocumented);
   ASSERT_TRUE(small.reduced);
   EXPECT_LT(small.plan.spec.input.w, 1000);
-  EXPECT_TRUE(small.plan.wide_index) << "2^31 elements at full size";
+  EXPECT_TRUE(small.plan.convolution().wide_index) << "2^31 elements at full size";
 }
 
 TEST(Reduce, StridesKeepWhatTheLastWindowLeavesOver) {
@@ -202,7 +202,7 @@ TEST(Reduce, DepthwiseTilesOfSeveralPlanesKeepTheirLastOne) {
                            "input=512,10,7,7 weight=10,1,3,3 groups=10 padding=1"}) {
     SCOPED_TRACE(text);
     const Reduction small = reduced(text, kNoLimit);
-    const auto& tiling = std::get<DepthwiseTiling>(small.plan.tiling);
+    const auto& tiling = std::get<DepthwiseTiling>(small.plan.convolution().tiling);
     ASSERT_GT(tiling.planes, 1);
     ASSERT_TRUE(small.reduced);
     const ConvSpec full = parse_spec(text);
@@ -215,7 +215,7 @@ TEST(Reduce, DepthwiseTilesOfSeveralPlanesKeepTheirLastOne) {
 TEST(Reduce, FallbackRunsSeveralBlocks) {
   const Reduction small = reduced("input=1,8,4000,4100 weight=8,8,3,3 dilation=1500,1600", {0, 1'000'000});
   ASSERT_TRUE(std::holds_alternative<FallbackTiling>(small.plan.tiling));
-  EXPECT_GT(small.plan.blocks, 1u);
+  EXPECT_GT(small.plan.convolution().launch.blocks, 1u);
   EXPECT_LT(small.multiply_adds, 1'000'000);
   EXPECT_GE(small.plan.spec.input.h, 3001) << "the taps span as much";
 }
@@ -228,9 +228,9 @@ TEST(Reduce, PlansAreThoseOfThePlannerWhereItHasThem) {
     for (const codegen::ConvPlan& plan : codegen::enumerate_plans(small.plan.spec, kTarget, SIZE_MAX)) {
       if (plan.tiling != small.plan.tiling) continue;
       ++compared;
-      EXPECT_EQ(small.plan.blocks, plan.blocks) << configuration.name;
-      EXPECT_EQ(small.plan.threads, plan.threads) << configuration.name;
-      EXPECT_EQ(small.plan.shared_bytes, plan.shared_bytes) << configuration.name;
+      EXPECT_EQ(small.plan.convolution().launch.blocks, plan.convolution().launch.blocks) << configuration.name;
+      EXPECT_EQ(small.plan.convolution().launch.threads, plan.convolution().launch.threads) << configuration.name;
+      EXPECT_EQ(small.plan.convolution().launch.shared_bytes, plan.convolution().launch.shared_bytes) << configuration.name;
     }
   }
   EXPECT_GE(compared, 30);
@@ -244,7 +244,7 @@ TEST(Reduce, TilingsAreKeptThatThePlannerWouldNotLookAt) {
       "dtype=f16");
   const Target target = parse_target("sm_75");
   const codegen::ConvPlan full = codegen::make_plan(spec, target);
-  ASSERT_EQ(std::get<DirectTiling>(full.tiling).warps(), 1);
+  ASSERT_EQ(std::get<DirectTiling>(full.convolution().tiling).warps(), 1);
   const Reduction small = reduce(spec, target, {0, 1'000'000});
   ASSERT_TRUE(small.reduced);
   const auto plans = codegen::enumerate_plans(small.plan.spec, target, SIZE_MAX);
@@ -256,7 +256,7 @@ TEST(Reduce, TilingsAreKeptThatThePlannerWouldNotLookAt) {
 TEST(Reduce, OneTileIsNoPlaneTooShortForTheKernelsStores) {
   const ConvSpec spec = parse_spec("input=200,17,382,1 weight=1,17,1,1 padding=3,0,0,0 dtype=f16");
   const codegen::ConvPlan full = codegen::make_plan(spec, kTarget);
-  const auto& tiling = std::get<TensorTiling>(full.tiling);
+  const auto& tiling = std::get<WgmmaTiling>(full.convolution().tiling);
   ASSERT_TRUE(tiling.stores_bulk(full.spec));
   const Reduction small = reduce(spec, kTarget, {0, 1'000'000});
   EXPECT_TRUE(small.reduced);
@@ -277,14 +277,14 @@ TEST(Reduce, RunsThatAreStoredAsBoxesStayWhatTheyAreOfTheirRow) {
         "input=32,64,41,510 weight=64,64,3,3 padding=1 stride=2 dtype=f16 output_layout=nhwc"}) {
     SCOPED_TRACE(text);
     const codegen::ConvPlan full = codegen::make_plan(parse_spec(text), kTarget);
-    const auto& tiling = std::get<TensorTiling>(full.tiling);
+    const auto& tiling = std::get<WgmmaTiling>(full.convolution().tiling);
     EXPECT_TRUE(tiling.stores_boxes());
     const auto rows_of = [](const codegen::ConvPlan& plan) { return output_shape(plan.spec).h; };
     const auto row_of = [&](const codegen::ConvPlan& plan) { return tiling.run_row(tiling.convolved_spec(plan.spec)); };
     const auto last_runs = [&](const codegen::ConvPlan& plan) {
       return rows_of(plan) * (row_of(plan) / tiling.columns) % tiling.runs();
     };
-    const bool crosses = TensorTiling::boxes_cross_rows(tiling.convolved_spec(full.spec));
+    const bool crosses = WgmmaTiling::boxes_cross_rows(tiling.convolved_spec(full.spec));
     of_rows += crosses ? 0 : 1;
     half_tiles += !crosses && last_runs(full) != 0 ? 1 : 0;
     cross_rows += crosses ? 1 : 0;
@@ -295,7 +295,7 @@ TEST(Reduce, RunsThatAreStoredAsBoxesStayWhatTheyAreOfTheirRow) {
       EXPECT_LT(rows_of(small.plan), rows_of(full));
       EXPECT_EQ(row_of(small.plan), row_of(full));
       EXPECT_TRUE(crosses || last_runs(small.plan) == last_runs(full));
-      EXPECT_LE(small.plan.blocks, tiling.tiles(tiling.convolved_spec(small.plan.spec)));
+      EXPECT_LE(small.plan.convolution().launch.blocks, tiling.tiles(tiling.convolved_spec(small.plan.spec)));
       if (most == 1) continue;
       EXPECT_GE(rows_of(small.plan) * row_of(full), 2 * tiling.runs() * tiling.columns);
       EXPECT_LE(rows_of(small.plan) * row_of(full), 4 * tiling.runs() * tiling.columns + 4 * row_of(full));
@@ -309,7 +309,7 @@ TEST(Reduce, RunsThatAreStoredAsBoxesStayWhatTheyAreOfTheirRow) {
 
 TEST(Reduce, ExecutedMultiplyAddsAreThoseOfWholeTiles) {
   const codegen::ConvPlan direct = codegen::make_plan(parse_spec("input=1,8,6,300 weight=16,8,3,3"), kTarget);
-  const auto& tiling = std::get<DirectTiling>(direct.tiling);
+  const auto& tiling = std::get<DirectTiling>(direct.convolution().tiling);
   EXPECT_EQ(executed_multiply_adds(direct),
             std::int64_t{direct.blocks} * tiling.block_k() * tiling.block_p() * tiling.block_q() * 8 * 9);
   EXPECT_EQ(multiply_adds(direct.spec), 16 * 4 * 298 * 8 * 9);
@@ -318,11 +318,11 @@ TEST(Reduce, ExecutedMultiplyAddsAreThoseOfWholeTiles) {
 
 // Of tiles that nothing sticks out of, whatever their warpgroups share, they are what the convolution has.
 TEST(Reduce, TilesThatFitExecuteNoMoreThanTheConvolutionHas) {
-  using Share = codegen::TensorTiling::Share;
+  using Share = codegen::WgmmaTiling::Share;
   std::set<Share> seen;
   for (const codegen::ConvPlan& plan :
        codegen::enumerate_plans(parse_spec("input=2,64,16,16 weight=64,64,1,1 math=tf32"), kTarget, SIZE_MAX)) {
-    const auto* tiling = std::get_if<codegen::TensorTiling>(&plan.tiling);
+    const auto* tiling = plan.tiling<codegen::WgmmaTiling>();
     if (tiling == nullptr || tiling->window != tiling->columns || tiling->images > 0) continue;
     if (256 % (tiling->runs() * tiling->window) != 0 || 64 % tiling->chunk_channels(plan.spec) != 0) continue;
     EXPECT_EQ(executed_multiply_adds(plan), multiply_adds(plan.spec)) << tiling->columns << " columns";
@@ -358,7 +358,7 @@ TEST(Reduce, TheReadmeShowsTheShapesThatRun) {
     const Reduction small = reduce(configuration->spec, kTarget, kDocumented);
     EXPECT_EQ(ran, extents(small.plan.spec));
     EXPECT_EQ(of, extents(configuration->spec));
-    EXPECT_EQ(family, codegen::to_string(small.plan.family));
+    EXPECT_EQ(family, codegen::to_string(small.plan.family()));
     EXPECT_EQ(tiles, std::to_string(small.tiles[0]) + "x" + std::to_string(small.tiles[1]) + "x" +
                          std::to_string(small.tiles[2]));
   }

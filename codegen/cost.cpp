@@ -1,0 +1,65 @@
+// The cost model. Its constants come from kernels measured on an H200 (docs/families.md).
+#include "codegen/cost.h"
+
+#include <algorithm>
+
+#include "codegen/arithmetic.h"
+#include "fmt/format.h"
+
+namespace jitconv::codegen {
+namespace {
+
+constexpr std::int64_t kPicosecondsPerCycle = 505;  // 1.98 GHz
+// FMA instructions issue at 80 % of one a cycle: operands collide on the register file's ports.
+constexpr std::int64_t kFmaIssuePercent = 125;
+constexpr std::int64_t kDramBytesPerMicrosecond = 4'000'000;
+
+}  // namespace
+
+int resident_blocks(const BlockWork& work, const Target& target) {
+  const std::int64_t threads = work.warps * kWarpSize;
+  const std::int64_t by_registers = target.registers_per_sm / (round_up(work.registers, 8) * threads);
+  const std::int64_t by_shared = target.shared_bytes_per_sm / (work.shared_bytes + 1024);
+  const std::int64_t by_threads = target.threads_per_sm / threads;
+  return static_cast<int>(
+      std::min({by_registers, by_shared, by_threads, static_cast<std::int64_t>(target.blocks_per_sm)}));
+}
+
+std::int64_t price(const BlockWork& work, const Target& target) {
+  const std::int64_t resident = std::max(resident_blocks(work, target), 1);
+  const std::int64_t issue =
+      work.warps * (work.fma_per_warp * kFmaIssuePercent / 100 + work.other_per_warp) / 4;  // four schedulers
+  const std::int64_t shared = work.warps * work.shared_per_warp;
+  std::int64_t block_cycles = std::max(issue, shared) + std::min(issue, shared) / 4;
+  const std::int64_t warps = resident * work.warps;
+  if (warps < work.wanted_warps) block_cycles += block_cycles * (work.wanted_warps - warps) / (4 * work.wanted_warps);
+
+  // Blocks of one SM share it, so a wave of `resident` blocks takes their sum, or the latency of one if that is longer.
+  const std::int64_t wave_cycles = std::max(resident * block_cycles, block_cycles + work.latency_cycles);
+  const std::int64_t per_wave = resident * target.sm_count;
+  const std::int64_t full_waves = work.blocks / per_wave, rest = work.blocks % per_wave;
+  const std::int64_t rest_per_sm = ceil_div(rest, target.sm_count);
+  std::int64_t cycles = full_waves * wave_cycles;
+  if (rest > 0) cycles += std::max(rest_per_sm * block_cycles, block_cycles + work.latency_cycles);
+
+  const std::int64_t compute = cycles * kPicosecondsPerCycle;
+  const std::int64_t memory = work.dram_bytes * 1000 / (kDramBytesPerMicrosecond / 1000);
+  return std::max(compute, memory) + std::min(compute, memory) / 8;
+}
+
+std::string no_tile_fits(const Problem& problem, const Target& target) {
+  return fmt::format(
+      "no tile of a {}x{} filter with dilation ({},{}) and stride ({},{}) fits {} bytes of shared memory",
+      problem.rows.taps, problem.columns.taps, problem.rows.dilation, problem.columns.dilation, problem.rows.stride,
+      problem.columns.stride, target.shared_bytes_per_block);
+}
+
+bool needs_wide_index(const Problem& problem, const Overhang& overhang) {
+  const std::int64_t input = problem.n * problem.input_channels() * problem.input_plane();
+  const std::int64_t filter = problem.output_channels() * problem.c * problem.taps();
+  const std::int64_t output = problem.n * problem.output_channels() * problem.output_plane();
+  constexpr std::int64_t kOutputOverhang = 4096;  // tiles are cut off at P and K, and reach past Q by less than this
+  return std::max({input + overhang.input, filter + overhang.weight, output + kOutputOverhang}) > INT32_MAX;
+}
+
+}  // namespace jitconv::codegen

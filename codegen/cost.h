@@ -1,0 +1,46 @@
+// The cost model: prices a candidate in picoseconds from what it issues, moves and wastes. Integer arithmetic, so the
+// order of candidates is the same on every machine. The absolute figures are meant for ranking only.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "codegen/problem.h"
+#include "jitconv/target.h"
+
+namespace jitconv::codegen {
+
+/// What one block does, in counts that the model turns into time.
+struct BlockWork {
+  std::int64_t blocks = 0;           ///< of the whole grid
+  std::int64_t threads = 0;          ///< of one block
+  std::int64_t warps = 0;            ///< of one block
+  std::int64_t fma_per_warp = 0;     ///< FMA instructions
+  std::int64_t other_per_warp = 0;   ///< every other instruction
+  std::int64_t shared_per_warp = 0;  ///< shared-memory wavefronts (128 bytes each)
+  std::int64_t latency_cycles = 0;   ///< start-up and end of a block that only other blocks can hide
+  std::int64_t dram_bytes = 0;       ///< of the whole launch
+  int registers = 0;                 ///< estimate per thread
+  std::int64_t shared_bytes = 0;
+  std::int64_t wanted_warps = 16;  ///< resident on an SM to cover latencies
+  int launch_blocks = 32;          ///< most blocks per SM that __launch_bounds__ should make room for
+};
+
+/// Blocks of `work` that fit on one SM.
+int resident_blocks(const BlockWork& work, const Target& target);
+
+/// Modelled time of the launch in picoseconds.
+std::int64_t price(const BlockWork& work, const Target& target);
+
+/// Why a family that could compute the spec has no candidate: "no tile of a 3x3 filter ...".
+std::string no_tile_fits(const Problem& problem, const Target& target);
+
+/// Elements by which a tiling's tiles reach past the ends of x and w: addresses that are formed, not accessed.
+struct Overhang {
+  std::int64_t input = 0, weight = 0;
+};
+
+/// Whether some element offset a kernel forms does not fit 32 bits.
+bool needs_wide_index(const Problem& problem, const Overhang& overhang);
+
+}  // namespace jitconv::codegen

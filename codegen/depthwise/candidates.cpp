@@ -1,0 +1,158 @@
+// Candidates of the depthwise family: bands of rows of one plane, or whole small planes, per block.
+#include <algorithm>
+#include <numeric>
+
+#include "codegen/arithmetic.h"
+#include "codegen/depthwise/family.h"
+#include "fmt/format.h"
+
+namespace jitconv::codegen {
+namespace {
+
+constexpr std::int64_t kUnrollBudget = 2400;  ///< FMA instructions in the body
+
+class Search {
+ public:
+  Search(const Problem& problem, const Target& target)
+      : problem_(problem), target_(target), multiplier_(problem.k), tensor_bytes_(work(problem).bytes) {}
+
+  std::vector<Candidate> run() {
+    const int thread_q = static_cast<int>(4 / std::gcd(std::int64_t{4}, problem_.columns.stride));
+    const std::int64_t columns = ceil_div(problem_.columns.output, thread_q);  // threads that cover a row
+    for (const int thread_p : {1, 2, 4, 8}) {
+      if (thread_p > 1 && thread_p / 2 >= problem_.rows.output) continue;
+      const std::int64_t bands = ceil_div(problem_.rows.output, thread_p);
+      for (const int threads : {128, 256, 512}) {
+        if (columns * bands <= threads) shape(thread_p, thread_q, bands, columns, threads / (columns * bands));
+        for (const int threads_q : {32, 64, 128})
+          if (threads_q / 2 < columns)
+            shape(thread_p, thread_q, std::min<std::int64_t>(bands, threads / threads_q), threads_q, 1);
+      }
+    }
+    return std::move(candidates_);
+  }
+
+ private:
+  void shape(int thread_p, int thread_q, std::int64_t threads_p, std::int64_t threads_q, std::int64_t planes) {
+    if (planes > problem_.n * problem_.input_channels()) planes = problem_.n * problem_.input_channels();
+    if (planes > 1 && multiplier_ > 1) return;
+    DepthwiseTiling tiling;
+    tiling.thread_p = thread_p, tiling.thread_q = thread_q;
+    tiling.threads_p = static_cast<int>(threads_p), tiling.threads_q = static_cast<int>(threads_q);
+    tiling.planes = static_cast<int>(planes);
+    if (tiling.threads() > 1024 || tiling.threads() < 32) return;
+    if (tiling.tile_p() * problem_.rows.stride + (problem_.rows.taps - 1) * problem_.rows.dilation > 8192 ||
+        std::int64_t{tiling.tile_q()} * problem_.columns.stride +
+                (problem_.columns.taps - 1) * problem_.columns.dilation >
+            32768)
+      return;
+    const bool whole_rows = tiling.tile_q() >= problem_.columns.output;
+
+    // A copy must lie wholly inside or outside a row and start at a multiple of its size.
+    const std::int64_t element = element_bytes(problem_.input.type);
+    const std::int64_t tile_step = tiling.tile_q() * problem_.columns.stride;
+    int vector = static_cast<int>(std::min<std::int64_t>(16, problem_.alignment) / element);
+    while (problem_.columns.input % vector != 0 || (!whole_rows && tile_step % vector != 0)) vector /= 2;
+    tiling.copy_vector = vector;
+    tiling.async_copy = problem_.input.type == DataType::f32 && target_.compute_capability() >= 80;
+    tiling.column_shift = static_cast<int>(positive_modulo(-problem_.columns.pad, vector));
+    tiling.input_pitch = static_cast<int>(round_up(
+        (tiling.tile_q() - thread_q) * problem_.columns.stride + tiling.window(problem_), std::max(4, vector)));
+
+    const std::int64_t row_fmas = std::int64_t{thread_p} * thread_q * problem_.columns.taps;
+    tiling.unroll_rows = row_fmas * problem_.rows.taps <= kUnrollBudget;
+    if (row_fmas > kUnrollBudget) return;
+    tiling.weights_in_registers = tiling.unroll_rows && problem_.taps() <= 32;
+
+    using Store = DepthwiseTiling::Store;
+    const std::int64_t store_bytes = thread_q * element;
+    const bool aligned =
+        problem_.columns.output % thread_q == 0 && store_bytes <= 16 && problem_.alignment >= store_bytes;
+    const bool whole_warps = tiling.threads() % kWarpSize == 0;
+    if (aligned && thread_q > 1)
+      tiling.store = Store::vector;
+    else if (planes == 1 && whole_warps)
+      tiling.store = Store::rows;
+    else if (whole_rows)
+      tiling.store = Store::flat;
+    else
+      return;
+    if (tiling.shared_bytes(problem_) > target_.shared_bytes_per_block) return;
+    add(tiling);
+  }
+
+  BlockWork block_work(const DepthwiseTiling& tiling) const {
+    BlockWork work;
+    work.blocks = ceil_div(problem_.n * problem_.input_channels(), tiling.planes) *
+                  ceil_div(problem_.rows.output, tiling.tile_p()) * ceil_div(problem_.columns.output, tiling.tile_q());
+    work.threads = tiling.threads();
+    work.warps = ceil_div(tiling.threads(), kWarpSize);
+    const std::int64_t taps = problem_.taps();
+    const std::int64_t outputs = std::int64_t{tiling.thread_p} * tiling.thread_q;
+    work.fma_per_warp = multiplier_ * outputs * taps;
+    const std::int64_t input_rows = tiling.unroll_rows
+                                        ? std::min((tiling.thread_p - 1) * problem_.rows.stride +
+                                                       (problem_.rows.taps - 1) * problem_.rows.dilation + 1,
+                                                   tiling.thread_p * problem_.rows.taps)
+                                        : tiling.thread_p * problem_.rows.taps;
+    const std::int64_t windows = input_rows * (tiling.window(problem_) / 4);
+    const std::int64_t weights = tiling.weights_in_registers ? taps : taps * tiling.thread_p / 4;
+    const std::int64_t copies =
+        ceil_div(tiling.input_floats(problem_) / tiling.copy_vector, tiling.threads()) * (tiling.async_copy ? 12 : 20);
+    const bool staged = tiling.store != DepthwiseTiling::Store::vector;
+    const bool flat = tiling.store == DepthwiseTiling::Store::flat;
+    work.other_per_warp = copies + multiplier_ * (windows + weights + outputs * (flat ? 8 : staged ? 4 : 2)) + 80;
+    work.shared_per_warp = copies / 12 * tiling.copy_vector + multiplier_ * (windows * 4 + weights +
+                                                                             outputs * (flat     ? 6
+                                                                                        : staged ? 2
+                                                                                                 : 0));
+    work.latency_cycles = 3000;
+    work.wanted_warps = 32;  // loading, computing and storing alternate in a block; others must fill the gaps
+    // Halo rows come from L2 mostly; what the row ends of unflattened stores cost is in docs/families.md.
+    const double halo =
+        static_cast<double>(tiling.input_rows(problem_)) / static_cast<double>(tiling.tile_p() * problem_.rows.stride) -
+        1.0;
+    work.dram_bytes = static_cast<std::int64_t>(tensor_bytes_ * (1.0 + std::max(0.0, halo) * 0.2));
+    if (tiling.store == DepthwiseTiling::Store::rows)
+      work.dram_bytes += problem_.n * problem_.output_channels() * problem_.rows.output *
+                         ceil_div(problem_.columns.output, tiling.tile_q()) * 64;
+    work.registers =
+        static_cast<int>(outputs + 2 * tiling.window(problem_) + (tiling.weights_in_registers ? taps : 8) + 28);
+    work.shared_bytes = tiling.shared_bytes(problem_);
+    return work;
+  }
+
+  void add(const DepthwiseTiling& tiling) {
+    const BlockWork work = block_work(tiling);
+    if (work.blocks > INT32_MAX || work.registers > 250 || resident_blocks(work, target_) == 0) return;
+    candidates_.push_back({tiling, work, price(work, target_)});
+  }
+
+  const Problem& problem_;
+  const Target& target_;
+  std::int64_t multiplier_;
+  double tensor_bytes_;
+  std::vector<Candidate> candidates_;
+};
+
+}  // namespace
+
+std::vector<Candidate> depthwise::candidates(const Problem& problem, const Target& target, std::string& why) {
+  constexpr std::int64_t kMaxPlane = std::int64_t{1} << 30;  // offsets inside a plane are 32-bit
+  why = beyond_dense_forward(problem);
+  if (!why.empty()) return {};
+  if (problem.c != 1) {
+    why = fmt::format("{} input channels per group, not 1", problem.c);
+  } else if (problem.input.layout() != Layout::nchw || problem.output.layout() != Layout::nchw) {
+    why = "works on nchw tensors";
+  } else if (problem.input_plane() > kMaxPlane || problem.output_plane() > kMaxPlane) {
+    why = "a plane has more than 2^30 elements";
+  } else {
+    std::vector<Candidate> candidates = Search(problem, target).run();
+    if (candidates.empty()) why = "no tile fits shared memory and registers";
+    return candidates;
+  }
+  return {};
+}
+
+}  // namespace jitconv::codegen

@@ -1,0 +1,154 @@
+// Prints the depthwise family: templates/depthwise/.
+#include <algorithm>
+
+#include "codegen/arithmetic.h"
+#include "codegen/depthwise/family.h"
+#include "fmt/format.h"
+
+namespace jitconv::codegen {
+namespace {
+
+using Store = DepthwiseTiling::Store;
+
+std::string constants(const KernelPlan& kernel, const DepthwiseTiling& tiling) {
+  const Problem& problem = kernel.problem;
+  Constants c;
+  add_problem_constants(c, kernel.problem);
+  c.add("kChannels", problem.input_channels()).add("kInputPlanes", problem.n * problem.input_channels(), "N * C");
+  c.add("kMultiplier", problem.k, "output channels per input channel");
+  c.add("kTaps", problem.taps());
+
+  c.group("Outputs of a thread and of a block");
+  c.add("kThreadP", tiling.thread_p).add("kThreadQ", tiling.thread_q);
+  c.add("kThreadsP", tiling.threads_p).add("kThreadsQ", tiling.threads_q).add("kPlanes", tiling.planes);
+  c.add("kThreads", tiling.threads()).add("kMinBlocksPerSm", kernel.launch.min_blocks_per_sm);
+  c.add("kTileP", tiling.tile_p()).add("kTileQ", tiling.tile_q());
+  c.add("kTilesP", ceil_div(problem.rows.output, tiling.tile_p()))
+      .add("kTilesQ", ceil_div(problem.columns.output, tiling.tile_q()));
+
+  c.group("Input tile in shared memory: [plane][h][w], columns from kColumnShift before the first tap");
+  c.add("kInputRows", tiling.input_rows(problem)).add("kInputPitch", tiling.input_pitch);
+  c.add("kInputFloats", tiling.input_floats(problem)).add("kColumnShift", tiling.column_shift);
+  c.add("kCopyVector", tiling.copy_vector, "elements of one copy");
+  c.add("kInputVectors", tiling.input_pitch / tiling.copy_vector, "copies of one row");
+  c.add("kWindow", tiling.window(problem), "floats of an input row that one thread reads");
+
+  if (tiling.store != Store::vector) {
+    c.group("Store");
+    c.add("kStoreFirstFloat", tiling.store_first_float(problem));
+    if (tiling.store == Store::flat)
+      c.add("kStoreVector", tiling.store_vector(problem));
+    else
+      c.add("kSectorElements", 32 / element_bytes(problem.input.type));
+  }
+  std::string text = c.text();
+  text.pop_back();
+  return text;
+}
+
+std::string asserts(const KernelPlan& kernel, const DepthwiseTiling& tiling) {
+  Lines lines;
+  lines.add("// The numbers above are redundant; they must agree.");
+  lines.add("static_assert(kThreads == kThreadsP * kThreadsQ * kPlanes && kTileP == kThreadP * kThreadsP);");
+  lines.add(
+      "static_assert(kThreadQ * kStrideW % 4 == 0 && kInputPitch % 4 == 0, \"rows are read 16 bytes at a time\");");
+  lines.add("static_assert(kInputRows == (kTileP - 1) * kStrideH + (kR - 1) * kDilationH + 1);");
+  lines.add("static_assert(kWindow >= kColumnShift + (kThreadQ - 1) * kStrideW + (kS - 1) * kDilationW + 1);");
+  lines.add("static_assert(kInputPitch >= (kTileQ - kThreadQ) * kStrideW + kWindow);");
+  lines.add("static_assert(kW % kCopyVector == 0 && kInputPitch % kCopyVector == 0);");
+  lines.add("static_assert(kPlanes == 1 || (kTilesP == 1 && kTilesQ == 1));");
+  lines.add(fmt::format("static_assert(sizeof(float) * (kInputFloats + kPlanes * kMultiplier * kTaps) <= {});",
+                        kernel.launch.shared_bytes));
+  if (tiling.store == Store::flat) lines.add("static_assert(kTilesQ == 1);");
+  if (tiling.store == Store::vector) lines.add("static_assert(kQ % kThreadQ == 0);");
+  return lines.text();
+}
+
+/// `// begin rows` ... `// end rows`: the thread marches down its input rows; each is loaded once and used by every
+/// output row it reaches.
+std::string rows(const KernelPlan& kernel, const DepthwiseTiling& tiling) {
+  const Problem& problem = kernel.problem;
+  Lines lines;
+  lines.add("// begin rows");
+  std::string filter = "filter";
+  if (tiling.weights_in_registers) {
+    filter = "w_r";
+    lines.add("float w_r[kTaps];");
+    lines.add("#pragma unroll");
+    lines.add("for (int i = 0; i < kTaps; ++i) w_r[i] = filter[i];");
+  }
+  if (!tiling.unroll_rows) {
+    lines.add("#pragma unroll 1");
+    lines.add("for (int r = 0; r < kR; ++r) {");
+    for (int p = 0; p < tiling.thread_p; ++p)
+      lines.add(fmt::format("  filter_row(acc[{}], {} + r * kS, Row(window + (r * kDilationH + {}) * kInputPitch));", p,
+                            filter, p * problem.rows.stride));
+    lines.add("}");
+  } else {
+    const std::int64_t last =
+        (tiling.thread_p - 1) * problem.rows.stride + (problem.rows.taps - 1) * problem.rows.dilation;
+    for (std::int64_t h = 0; h <= last; ++h) {
+      bool loaded = false;
+      for (std::int64_t p = 0; p < tiling.thread_p; ++p) {
+        const std::int64_t offset = h - p * problem.rows.stride;
+        if (offset < 0 || offset % problem.rows.dilation != 0 || offset / problem.rows.dilation >= problem.rows.taps)
+          continue;
+        if (!loaded) lines.add(fmt::format("const Row in_h{0}(window + {0} * kInputPitch);", h));
+        loaded = true;
+        lines.add(
+            fmt::format("filter_row(acc[{}], {} + {} * kS, in_h{});", p, filter, offset / problem.rows.dilation, h));
+      }
+    }
+  }
+  lines.add("// end rows");
+  return lines.text();
+}
+
+std::string store(const KernelPlan& kernel, const DepthwiseTiling& tiling) {
+  const Epilogue& epilogue = kernel.problem.epilogue;
+  switch (tiling.store) {
+    case Store::vector:
+      return fill_template(embedded_text("depthwise/store_vector.cu.in"),
+                           {{"channel_values", channel_values(epilogue, "plane % kChannels * kMultiplier + multiple")},
+                            {"epilogue", epilogue_lines(epilogue, "first + j")}});
+    case Store::flat:
+      return fill_template(
+          embedded_text("depthwise/store_flat.cu.in"),
+          {{"channel_values",
+            channel_values(epilogue, "(plane_block + (first + j) / (kP * kQ)) % kChannels * kMultiplier + multiple")},
+           {"epilogue", epilogue_lines(epilogue, "run_first + first + j")}});
+    case Store::rows:
+      return fill_template(
+          embedded_text("depthwise/store_rows.cu.in"),
+          {{"channel_values", channel_values(epilogue, "plane_block % kChannels * kMultiplier + multiple")},
+           {"epilogue", epilogue_lines(epilogue, "row_first + q")}});
+  }
+  return {};
+}
+
+}  // namespace
+
+KernelText depthwise::emit(const KernelPlan& kernel, std::string_view name) {
+  const auto& tiling = std::get<DepthwiseTiling>(kernel.tiling);
+  const Problem& problem = kernel.problem;
+  const std::int64_t copies = ceil_div(
+      tiling.planes * tiling.input_rows(problem) * (tiling.input_pitch / tiling.copy_vector), tiling.threads());
+  KernelText text;
+  text.arguments = arguments(problem);
+  text.files = {{element_header(problem.input.type)},
+                {"device/vector.cuh"},
+                {tiling.async_copy ? "device/copy_async.cuh" : "device/copy_registers.cuh"}};
+  text.text = fill_template(embedded_text("depthwise/kernel.cu.in"),
+                            {{"constants", constants(kernel, tiling)},
+                             {"index", kernel.wide_index ? "long long" : "int"},
+                             {"asserts", asserts(kernel, tiling)},
+                             {"activation", activation_function(problem.epilogue)},
+                             {"kernel", std::string(name)},
+                             {"parameters", parameter_list(text.arguments)},
+                             {"copy_unroll", std::to_string(std::min<std::int64_t>(copies, 8))},
+                             {"rows", rows(kernel, tiling)},
+                             {"store", store(kernel, tiling)}});
+  return text;
+}
+
+}  // namespace jitconv::codegen

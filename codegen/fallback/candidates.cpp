@@ -1,0 +1,46 @@
+// The one candidate of the fallback family, valid for every dense forward problem.
+#include <algorithm>
+
+#include "codegen/arithmetic.h"
+#include "codegen/fallback/family.h"
+#include "jitconv/error.h"
+
+namespace jitconv::codegen {
+
+std::vector<Candidate> fallback::candidates(const Problem& problem, const Target& target, std::string& why) {
+  why = beyond_dense_forward(problem);
+  if (!why.empty()) return {};
+  constexpr std::int64_t kThreads = 256;
+  const std::int64_t pixels = problem.n * problem.output_plane(), group_k = problem.k;
+
+  FallbackTiling tiling;
+  tiling.lanes_over_channels = problem.output.layout() == Layout::nhwc;
+  tiling.thread_k = 1;
+  tiling.thread_pixels = tiling.lanes_over_channels ? 4 : 1;
+  if (!tiling.lanes_over_channels)
+    while (tiling.thread_k < 8 && tiling.thread_k < group_k) tiling.thread_k *= 2;
+
+  const std::int64_t tiles_k = problem.groups * tiling.tiles_k(problem);
+  const std::int64_t blocks = tiling.lanes_over_channels
+                                  ? ceil_div(ceil_div(pixels, tiling.thread_pixels) * tiles_k, kThreads)
+                                  : ceil_div(pixels, kThreads * tiling.thread_pixels) * tiles_k;
+  if (blocks > INT32_MAX)
+    throw SpecError(ErrorCode::unsupported, "input", "the output needs more than 2^31 - 1 thread blocks");
+
+  const std::int64_t outputs = std::int64_t{tiling.thread_k} * tiling.thread_pixels;
+  BlockWork work;
+  work.blocks = blocks;
+  work.threads = kThreads;
+  work.warps = kThreads / kWarpSize;
+  work.fma_per_warp = outputs * problem.c * problem.taps();
+  // A tap computes addresses and predicates anew and reads every operand from the L1 cache.
+  work.other_per_warp = problem.c * problem.taps() * (12 * tiling.thread_pixels + 3 * tiling.thread_k);
+  work.latency_cycles = 3000;
+  work.dram_bytes = static_cast<std::int64_t>(codegen::work(problem).bytes);
+  work.registers = 64;
+  work.launch_blocks = 1;
+
+  return {{tiling, work, price(work, target)}};
+}
+
+}  // namespace jitconv::codegen

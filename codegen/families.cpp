@@ -1,0 +1,48 @@
+// The table of kernel families. Nothing else names what a family can do.
+#include "codegen/families.h"
+
+#include <array>
+
+#include "codegen/depthwise/family.h"
+#include "codegen/direct/family.h"
+#include "codegen/fallback/family.h"
+#include "codegen/pack_weights/pass.h"
+#include "codegen/pointwise/family.h"
+#include "codegen/reduce/pass.h"
+#include "codegen/transpose_input/pass.h"
+#include "codegen/wgmma/family.h"
+
+namespace jitconv::codegen {
+namespace {
+
+const auto& table() {
+  // By the values of Family, as tilings are in the variant.
+  static const std::array<FamilyFunctions, std::variant_size_v<Tiling>> rows = {{
+      {.name = "none"},
+      pointwise_family(),
+      wgmma_family(),
+      depthwise_family(),
+      direct_family(),
+      fallback_family(),
+      pack_weights_pass(),
+      transpose_input_pass(),
+      reduce_pass(),
+  }};
+  return rows;
+}
+
+static_assert(std::variant_size_v<Tiling> == static_cast<std::size_t>(Family::reduce) + 1,
+              "a tiling's place in the variant is its family");
+
+}  // namespace
+
+std::string_view to_string(Family family) { return functions_of(family).name; }
+
+const FamilyFunctions& functions_of(Family family) { return table().at(static_cast<std::size_t>(family)); }
+
+const std::vector<Family>& competing_families() {
+  static const std::vector<Family> families = {Family::pointwise, Family::wgmma, Family::depthwise, Family::direct};
+  return families;
+}
+
+}  // namespace jitconv::codegen

@@ -1,0 +1,81 @@
+// The table of kernel families: families that convolve, and passes before and behind them. families.cpp alone names
+// what each one can do; Family, the variant and that table are what a new one is added to.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "codegen/cost.h"
+#include "codegen/depthwise/tiling.h"
+#include "codegen/direct/tiling.h"
+#include "codegen/fallback/tiling.h"
+#include "codegen/pack_weights/tiling.h"
+#include "codegen/pointwise/tiling.h"
+#include "codegen/problem.h"
+#include "codegen/reduce/tiling.h"
+#include "codegen/transpose_input/tiling.h"
+#include "codegen/wgmma/tiling.h"
+#include "jitconv/target.h"
+
+namespace jitconv::codegen {
+
+struct ConvPlan;
+struct KernelPlan;
+struct KernelText;
+
+enum class Family : std::uint8_t {
+  none,
+  pointwise,
+  wgmma,
+  depthwise,
+  direct,
+  fallback,
+  pack_weights,
+  transpose_input,
+  reduce,
+};
+std::string_view to_string(Family family);
+
+/// What a kernel of a family decides. A tiling's place in the variant is its family.
+using Tiling = std::variant<std::monostate, PointwiseTiling, WgmmaTiling, DepthwiseTiling, DirectTiling, FallbackTiling,
+                            PackWeightsTiling, TransposeInputTiling, ReduceTiling>;
+inline Family family_of(const Tiling& tiling) { return static_cast<Family>(tiling.index()); }
+
+/// A way to compute a problem and its price. Thousands are looked at for one plan, so it holds no more than that.
+struct Candidate {
+  Tiling tiling;
+  BlockWork work;
+  std::int64_t cost = 0;  ///< picoseconds
+};
+
+struct FamilyFunctions {
+  std::string_view name;
+  /// Multiplies on tensor cores, which a compiler may spoil.
+  bool uses_tensor_cores = false;
+  /// Candidates in a fixed order; empty if the family cannot compute the problem, and then `why` says which limit. Null
+  /// for passes, and for what is asked only if nothing else can.
+  std::vector<Candidate> (*candidates)(const Problem& problem, const Target& target, std::string& why) = nullptr;
+  /// Adds the kernels before and behind the only one of the plan, and scratch; may be null.
+  void (*add_passes)(ConvPlan& plan) = nullptr;
+  /// Whether some element offset that the kernel forms does not fit 32 bits; null if it never matters.
+  bool (*needs_wide_index)(const Problem& problem, const Tiling& tiling) = nullptr;
+  /// The kernel's text and parameters.
+  KernelText (*emit)(const KernelPlan& kernel, std::string_view name) = nullptr;
+  /// Lines `name: value` for people.
+  std::string (*describe)(const KernelPlan& kernel) = nullptr;
+  /// Kernels with equal bodies are the same machine code but for sizes: the compiler treats them alike.
+  std::vector<int> (*body)(const KernelPlan& kernel) = nullptr;
+  /// Multiply-adds that a launch executes, those of outputs beyond the edge included; null for passes.
+  std::int64_t (*multiply_adds)(const KernelPlan& kernel) = nullptr;
+};
+
+const FamilyFunctions& functions_of(Family family);
+inline bool uses_tensor_cores(Family family) { return functions_of(family).uses_tensor_cores; }
+
+/// The families whose candidates compete, in the order in which equal costs are decided.
+const std::vector<Family>& competing_families();
+
+}  // namespace jitconv::codegen

@@ -1,0 +1,110 @@
+// Prints templates/pack_weights/kernel.cu.in.
+#include <algorithm>
+
+#include "codegen/arithmetic.h"
+#include "codegen/pack_weights/pass.h"
+#include "fmt/format.h"
+
+namespace jitconv::codegen {
+namespace {
+
+constexpr std::int64_t kMostInFlight = 16;  // words of a thread on their way from w
+
+/// Whether two elements of w are read at a time: pieces start and end between words of four bytes.
+bool reads_pairs(const Problem& problem) {
+  return element_bytes(problem.weight.type) == 2 && problem.c * problem.taps() % 2 == 0;
+}
+
+/// Which tap of the slice its row `row` is, and where the row lies: this is the order of steps and units.
+std::string place_of_row(const Problem& problem, const PackWeightsTiling& tiling) {
+  const std::vector<int> order = tap_order(problem, tiling.filter_rows, tiling.row_pitch);
+  const bool in_order = std::is_sorted(order.begin(), order.end());
+  if (tiling.filter_rows > 1)
+    return fmt::format(
+        "const int {};\n"
+        "const int step = (first_slice + slice) / kSlices;\n"
+        "const int unit = row * kSlices + (first_slice + slice) % kSlices;\n",
+        in_order ? "r = row / kS, s = row % kS" : "tap = kTapOrder[row], r = tap / kS, s = tap % kS");
+  return fmt::format(
+      "const int r = row / kUnitsOfSlice, tap = row % kUnitsOfSlice, s = {};\n"
+      "const int step = (first_slice + slice) / kSlices * kR + r;\n"
+      "const int unit = tap * kSlices + (first_slice + slice) % kSlices;\n",
+      in_order ? "tap" : "kTapOrder[tap]");
+}
+
+/// Taps in the order of their pixels' places, if that is not the filter's.
+std::string tap_order_table(const Problem& problem, const PackWeightsTiling& tiling) {
+  const std::vector<int> order = tap_order(problem, tiling.filter_rows, tiling.row_pitch);
+  if (std::is_sorted(order.begin(), order.end())) return {};
+  const bool columns = tiling.filter_rows == 1;
+  const std::string_view none = columns ? "kS" : "kR * kS";
+  std::string list;
+  for (const int tap : order) list += fmt::format("{}{}", list.empty() ? "" : ", ", tap);
+  if (tiling.has_empty_unit(problem)) list += fmt::format(", {}", none);
+  return fmt::format(
+      "// {} in the order of their pixels in a run; {} stands for none.\n__constant__ int kTapOrder[] = {{{}}};\n",
+      columns ? "Filter columns" : "Taps, r * kS + s,", none, list);
+}
+
+/// The weight of channel `c`, zero where the row is that of a unit without a tap.
+std::string element(const Problem& problem, const PackWeightsTiling& tiling) {
+  const std::string weight = "first_channel[c * (kR * kS)]";
+  if (!tiling.has_empty_unit(problem)) return weight;
+  return fmt::format("{} ? from_float(0.0f) : {}", tiling.filter_rows > 1 ? "r == kR" : "s == kS", weight);
+}
+
+std::string constants(const Problem& problem, const PackWeightsTiling& tiling) {
+  const std::int64_t in_word = 4 / element_bytes(problem.weight.type), read = reads_pairs(problem) ? 2 : 1;
+  const std::int64_t loads = tiling.piece_words(problem) * in_word / read;
+  const std::int64_t of_thread = ceil_div(tiling.block_channels * loads, PackWeightsTiling::kThreads);
+  const std::int64_t units = tiling.units / tiling.slices;
+  Constants c;
+  c.group("Packed weights: [tile of k][step][unit][k of the tile], rows of 16 bytes");
+  c.add("kR", problem.rows.taps).add("kS", problem.columns.taps);
+  c.add("kChannels", problem.c, "of a group").add("kGroupK", problem.k);
+  c.add("kBlockK", tiling.tile_channels, "of a tile").add("kTilesK", tiling.tiles_k(problem));
+  c.add("kSlices", tiling.slices).add("kSteps", tiling.steps(problem)).add("kUnits", tiling.units, "of a step");
+  c.add("kPackedSlices", tiling.packed_slices(problem), "in all");
+
+  c.group("A block packs kPackSlices slices of kPackK output channels, of each a piece of w");
+  c.add("kThreads", PackWeightsTiling::kThreads);
+  c.add("kPackK", tiling.block_channels).add("kPackSlices", tiling.block_slices);
+  c.add("kPackBlocksOfK", ceil_div(tiling.packed_slices(problem), tiling.block_slices), "that share output channels");
+  c.add("kWordElements", read, "that one load reads").add("kPieceWords", loads);
+  c.add("kPackBatch", ceil_div(of_thread, ceil_div(of_thread, kMostInFlight)), "words of a thread in flight");
+  c.add("kPiecePitch", tiling.piece_pitch(problem) * in_word, "elements, an odd number of banks");
+  if (tiling.filter_rows == 1) c.add("kUnitsOfSlice", units, "in a step");
+  c.add("kRowsOfSlice", units * (problem.rows.taps / tiling.filter_rows), "of an output channel");
+  std::string text = c.text();
+  text.pop_back();
+  return text;
+}
+
+}  // namespace
+
+KernelText pack_weights::emit(const KernelPlan& kernel, std::string_view name) {
+  const auto& tiling = std::get<PackWeightsTiling>(kernel.tiling);
+  const Problem& problem = kernel.problem;
+  const bool pairs = reads_pairs(problem), floats = problem.weight.type == DataType::f32;
+  KernelText text;
+  text.arguments = {{problem.weight.tensor, "const Element* __restrict__", "w"},
+                    {tiling.packed, "uint4* __restrict__", "packed_w"}};
+  text.files = {{element_header(problem.weight.type)},
+                {"device/dependent_launch.cuh"},
+                {floats ? "device/load_32bit.cuh" : "device/load_16bit.cuh"},
+                {floats ? "device/operand_tf32.cuh" : "device/operand_16bit.cuh"}};
+  text.text = fill_template(embedded_text("pack_weights/kernel.cu.in"),
+                            {{"constants", constants(problem, tiling)},
+                             {"tap_order", tap_order_table(problem, tiling)},
+                             {"kernel", std::string(name)},
+                             {"parameters", parameter_list(text.arguments)},
+                             {"word", pairs ? "unsigned" : "Element"},
+                             {"load_word", pairs ? "load_pair_if" : "load_if"},
+                             {"store_word", pairs ? "*reinterpret_cast<unsigned*>(pieces + k * kPiecePitch + place)"
+                                                  : "pieces[k * kPiecePitch + place]"},
+                             {"place_of_row", place_of_row(problem, tiling)},
+                             {"element", element(problem, tiling)}});
+  return text;
+}
+
+}  // namespace jitconv::codegen

@@ -1,0 +1,81 @@
+// See pack_weights/tiling.h.
+#include "codegen/pack_weights/tiling.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "codegen/arithmetic.h"
+
+namespace jitconv::codegen {
+
+std::vector<int> tap_order(const Problem& problem, int filter_rows, std::int64_t row_pitch) {
+  const Axis& columns = problem.columns;
+  std::vector<int> order(static_cast<std::size_t>(filter_rows * columns.taps));
+  std::iota(order.begin(), order.end(), 0);
+  const auto place = [&](int tap) {
+    const std::int64_t r = tap / columns.taps, column = tap % columns.taps * columns.dilation;
+    return std::pair{column % columns.stride, r * problem.rows.dilation * row_pitch + column / columns.stride};
+  };
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return place(a) < place(b); });
+  return order;
+}
+
+std::int64_t PackWeightsTiling::steps(const Problem& problem) const {
+  return ceil_div(problem.c, std::int64_t{slices} * slice_channels(problem)) * (problem.rows.taps / filter_rows);
+}
+
+std::int64_t PackWeightsTiling::tiles_k(const Problem& problem) const { return ceil_div(problem.k, tile_channels); }
+
+bool PackWeightsTiling::has_empty_unit(const Problem& problem) const {
+  return filter_rows * problem.columns.taps * slices < units;
+}
+
+std::int64_t PackWeightsTiling::packed_slices(const Problem& problem) const {
+  return ceil_div(problem.c, std::int64_t{slices} * slice_channels(problem)) * slices;
+}
+
+std::int64_t PackWeightsTiling::packed_bytes(const Problem& problem) const {
+  return round_up(problem.groups * tiles_k(problem) * steps(problem) * units * tile_channels * kRowBytes, 256);
+}
+
+std::int64_t PackWeightsTiling::piece_words(const Problem& problem) const {
+  return block_slices * problem.taps() * (kRowBytes / 4);
+}
+
+std::int64_t PackWeightsTiling::piece_pitch(const Problem& problem) const {
+  // An odd number: lanes that read the same place of 32 output channels' pieces have no bank conflicts.
+  return piece_words(problem) + 1;
+}
+
+std::int64_t PackWeightsTiling::shared_bytes(const Problem& problem) const {
+  return block_channels * piece_pitch(problem) * 4;
+}
+
+std::int64_t PackWeightsTiling::blocks(const Problem& problem) const {
+  return problem.groups * tiles_k(problem) * (tile_channels / block_channels) *
+         ceil_div(packed_slices(problem), block_slices);
+}
+
+void PackWeightsTiling::choose_block(const Problem& problem) {
+  // Measured on an H200: many short blocks are better than long pieces, down to about two sectors.
+  constexpr std::int64_t kFewestBlocks = 1024, kShortestPiece = 64;
+  block_channels = 32;
+  block_slices = 1;
+  while (block_channels > 1 && shared_bytes(problem) > kMostBytes) block_channels /= 2;
+  const auto longer_is_better = [&] {
+    PackWeightsTiling longer = *this;
+    longer.block_slices *= 2;
+    const bool too_few = longer.blocks(problem) < kFewestBlocks && 4 * piece_words(problem) >= kShortestPiece;
+    return longer.shared_bytes(problem) <= kMostBytes && !too_few;
+  };
+  while (block_slices < packed_slices(problem) && longer_is_better()) block_slices *= 2;
+}
+
+bool PackWeightsTiling::fits(const Problem& problem) {
+  PackWeightsTiling least;
+  least.block_channels = 1;
+  return least.shared_bytes(problem) <= kMostBytes;
+}
+
+}  // namespace jitconv::codegen

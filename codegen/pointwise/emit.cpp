@@ -1,0 +1,204 @@
+// Prints the pointwise family: templates/pointwise/.
+#include "codegen/arithmetic.h"
+#include "codegen/pointwise/family.h"
+#include "fmt/format.h"
+
+namespace jitconv::codegen {
+namespace {
+
+constexpr int kWeightBatch = 16;   // rows of 16 bytes of a thread in flight
+constexpr int kResidualBatch = 4;  // pairs of channels of a lane in flight
+
+/// As in other families; if the reduction is split, the kernel writes partial sums.
+std::vector<Argument> parameters(const Problem& problem, const PointwiseTiling& tiling) {
+  if (tiling.splits == 1) return arguments(problem);
+  Problem sums = problem;
+  sums.epilogue = {};
+  std::vector<Argument> result = arguments(sums);
+  result.back() = {problem.output.tensor, "float* __restrict__", "partial_sums"};
+  return result;
+}
+
+std::string constants(const KernelPlan& kernel, const PointwiseTiling& tiling) {
+  const Problem& problem = kernel.problem;
+  const std::int64_t plane = problem.input_plane();
+  Constants c;
+  c.group("Convolution: x[N][C][H * W], w[K][C/groups], y[N][K][H * W]");
+  c.add("kImages", problem.n).add("kPlane", plane, "H * W");
+  c.add("kAllPixels", PointwiseTiling::pixels(problem), "of all images");
+  c.add("kInputStrideN", problem.input_channels() * plane);
+  c.add("kGroups", problem.groups).add("kChannels", problem.c, "of a group");
+  c.add("kGroupK", problem.k);
+
+  c.group("Tiles: kPixels pixels of a block by kBlockK channels; a warpgroup multiplies kColumns of them");
+  c.add("kPixels", tiling.block_pixels()).add("kTiles", tiling.tiles(problem));
+  c.add("kBlockK", tiling.block_k()).add("kColumns", tiling.columns).add("kTilesK", tiling.tiles_k(problem));
+  c.add("kLanePixels", tiling.lane_pixels, "neighbours");
+  c.add("kInstructions", tiling.instructions(), "of 64 rows each");
+  c.add("kSplits", tiling.splits).add("kSlabs", tiling.slabs(problem), "of the weights");
+
+  c.group("Steps: kChunkChannels channels of a tile");
+  c.add("kChunkChannels", tiling.chunk_channels).add("kSteps", tiling.steps(problem));
+  if (tiling.splits > 1) c.add("kStepsOfSplit", tiling.steps_of_split(problem));
+  c.add("kBatchSteps", tiling.batch_steps, "eights of channels in registers, and as many being multiplied");
+  c.add("kPixelPitch", tiling.pixel_pitch(), "floats from channel to channel");
+  c.add("kStageFloats", tiling.stage_bytes() / 4).add("kStages", tiling.stages);
+
+  c.group("The block");
+  c.add("kThreads", PointwiseTiling::kThreads).add("kConsumers", PointwiseTiling::kConsumers);
+  c.add("kConsumerThreads", PointwiseTiling::kConsumers * 128);
+  c.add("kConsumerRegisters", PointwiseTiling::kConsumerRegisters)
+      .add("kLoaderRegisters", PointwiseTiling::kLoaderRegisters);
+  c.add("kSlabSlices", tiling.slab_slices(problem), "of four input channels");
+  c.add("kSlabRows", tiling.slab_slices(problem) * tiling.block_k(), "of 16 bytes");
+  c.add("kSliceRows", tiling.block_k() + 1, "one of them unused").add("kWeightPitch", tiling.weight_pitch());
+  c.add("kWeightBatch", kWeightBatch, "rows of a thread in flight");
+  c.add("kWeightsFirstByte", tiling.weights_first_byte());
+  if (tiling.keeps_bias(problem)) c.add("kBiasFirstByte", tiling.bias_first_byte(problem));
+  c.add("kBarriersFirstByte", tiling.barriers_first_byte(problem));
+  if (tiling.splits > 1) {
+    c.add("kPartialSumStride", tiling.partial_sum_stride(problem), "floats from a split to the next");
+  } else if (problem.epilogue.residual) {
+    c.add("kResidualBatch", kResidualBatch, "eights of channels of a warp in flight");
+  }
+  std::string text = c.text();
+  text.pop_back();
+  return text;
+}
+
+std::string asserts(const KernelPlan& kernel) {
+  Lines lines;
+  lines.add("// The numbers above are redundant; they must agree.");
+  lines.add("static_assert(kColumns % 8 == 0 && kInstructions * kColumns <= 256 && kPlane % 4 == 0);");
+  lines.add("static_assert(kLanePixels == 2 * kInstructions && kPixels * kBlockK == 64 * kLanePixels * kColumns);");
+  lines.add("static_assert(kChunkChannels % (8 * kBatchSteps) == 0 && kSteps * kChunkChannels == kChannels);");
+  lines.add("static_assert(kPixelPitch % 32 == 8 && kStageFloats == kChunkChannels * kPixelPitch);");
+  lines.add("static_assert(kWeightsFirstByte == kStages * kStageFloats * 4 && kWeightPitch == kSliceRows * 16);");
+  lines.add("static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);");
+  lines.add("static_assert(kBarriersFirstByte >= kWeightsFirstByte + kSlabSlices * kWeightPitch);");
+  lines.add(fmt::format("static_assert(kBarriersFirstByte + 16 * kStages + 8 <= {});", kernel.launch.shared_bytes));
+  return lines.text();
+}
+
+std::vector<DeviceFile> files(const Problem& problem, const PointwiseTiling& tiling) {
+  std::vector<DeviceFile> result = {{element_header(problem.input.type)},
+                                    {"device/vector.cuh"},
+                                    {"device/barrier.cuh"},
+                                    {"device/bulk_copy.cuh"},
+                                    {"device/warpgroup.cuh"},
+                                    {"device/operand_tf32.cuh"}};
+  if (tiling.splits > 1) result.push_back({"device/dependent_launch.cuh"});
+  result.push_back({"device/multiply_registers_tf32.cuh", tiling.columns});
+  return result;
+}
+
+std::string copy_row(const Problem& problem, const PointwiseTiling& tiling) {
+  const bool spans = problem.input_plane() % tiling.block_pixels() != 0;
+  return std::string(embedded_text(spans ? "pointwise/copy_images.cu.in" : "pointwise/copy_row.cu.in"));
+}
+
+/// `// begin channels` ... `// end channels`: batches of a step. One is loaded while the one before it is multiplied.
+std::string multiplications(const PointwiseTiling& tiling) {
+  const std::string first = tiling.splits > 1 ? "first_step" : "0";
+  Lines lines;
+  lines.add("// begin channels");
+  for (int batch = 0; batch < tiling.batches(); ++batch) {
+    const int half = batch % 2, c_first = batch * tiling.batch_steps * 8;
+    const bool last = batch + 1 == tiling.batches();
+    for (int i = 0; i < tiling.batch_steps; ++i)
+      lines.add(fmt::format("load_pixels(a[{}][{}], pixels + {} * kPixelPitch);", half, i, c_first + i * 8));
+    lines.add("multiply_begin();");
+    for (int i = 0; i < tiling.batch_steps; ++i) {
+      const int c = c_first + i * 8;
+      for (int t = 0; t < tiling.instructions(); ++t)
+        lines.add(fmt::format("multiply(sum[{}], a[{}][{}][{}], weights_of_step + {} * kSliceRows, {});  // c{}..{}", t,
+                              half, i, t, c / 4, c == 0 ? fmt::format("step != {}", first) : "1", c, c + 7));
+    }
+    lines.add("multiply_commit();");
+    if (last) {
+      lines.add("__syncwarp();");
+      lines.add("if (lane == 0) barrier_arrive(empty + stage);");
+    }
+    // The next step's first batch takes the registers of the batch before this one, or of this one.
+    lines.add(last && half == 0 ? "multiply_wait<0>();" : "multiply_wait<1>();");
+  }
+  lines.add("// end channels");
+  return lines.text();
+}
+
+std::string store(const KernelPlan& kernel, const PointwiseTiling& tiling) {
+  const Problem& problem = kernel.problem;
+  const bool split = tiling.splits > 1;
+  const Epilogue epilogue = split ? Epilogue{} : problem.epilogue;
+  const bool ragged = problem.k % tiling.block_k() != 0;
+  Lines residual, lines;
+  if (epilogue.residual) {
+    residual.add("if (j % kResidualBatch == 0) {");
+    residual.add("#pragma unroll");
+    residual.add("  for (int i = 0; i < 2 * kResidualBatch; ++i) {");
+    residual.add("    const int k = (j + i / 2) * 8 + i % 2;");
+    residual.add(fmt::format("    if (k < kColumns{})", ragged ? " && k_block + k_lane + k < kGroupK" : ""));
+    residual.add(
+        "      residual_of[i] =\n          *reinterpret_cast<const Pixels*>(residual + first_output + "
+        "static_cast<long long>(k) * kPlane);");
+    residual.add("  }");
+    residual.add("}");
+  }
+  if (epilogue.bias) lines.add("value += e == 0 ? channel_bias.x : channel_bias.y;");
+  if (epilogue.residual) lines.add("value += residual_of[j % kResidualBatch * 2 + e].at[i];");
+  if (epilogue.activation != Activation::none) lines.add("value = activate(value);");
+  const std::string y = split ? "partial_sums + split * static_cast<long long>(kPartialSumStride)" : "y";
+  return fill_template(
+      embedded_text("pointwise/store.cu.in"),
+      {{"residual_values", epilogue.residual ? "Pixels residual_of[2 * kResidualBatch];" : ""},
+       {"load_residual", residual.text()},
+       {"load_bias", epilogue.bias
+                         ? "const float2 channel_bias = *reinterpret_cast<const float2*>(block_bias + k_lane + j * 8);"
+                         : ""},
+       {"epilogue", lines.text()},
+       {"store",
+        fmt::format("{}*reinterpret_cast<Pixels*>({} + first_output + static_cast<long long>(j * 8 + e) * kPlane) = "
+                    "output;",
+                    ragged ? "if (k_block + k_lane + j * 8 + e < kGroupK)\n  " : "", y)}});
+}
+
+}  // namespace
+
+KernelText pointwise::emit(const KernelPlan& kernel, std::string_view name) {
+  const auto& tiling = std::get<PointwiseTiling>(kernel.tiling);
+  const Problem& problem = kernel.problem;
+  const bool split = tiling.splits > 1, bias = tiling.keeps_bias(problem);
+  KernelText text;
+  text.arguments = parameters(problem, tiling);
+  text.files = files(problem, tiling);
+  text.text = fill_template(
+      embedded_text("pointwise/kernel.cu.in"),
+      {{"constants", constants(kernel, tiling)},
+       {"asserts", asserts(kernel)},
+       {"activation", split ? "" : activation_function(problem.epilogue)},
+       {"copy_row", copy_row(problem, tiling)},
+       {"kernel", std::string(name)},
+       {"parameters", parameter_list(text.arguments)},
+       {"block_bias", bias ? "float* const block_bias = reinterpret_cast<float*>(shared + kBiasFirstByte);" : ""},
+       {"steps", split ? "const int split = slab / (kTilesK * kGroups);\n"
+                         "const int first_step = split * kStepsOfSplit;\n"
+                         "const int end_step = first_step + kStepsOfSplit < kSteps ? first_step + kStepsOfSplit : "
+                         "kSteps;\n"
+                       : ""},
+       {"let_reduction_start", split ? "let_next_kernel_start();" : ""},
+       {"first_step", split ? "first_step" : "0"},
+       {"end_step", split ? "end_step" : "kSteps"},
+       {"step_of_slab", split ? "(step - first_step)" : "step"},
+       {"k_consumer", tiling.consumers_k == 1 ? "0" : "consumer * kColumns"},
+       {"pixel_consumer", tiling.consumers_k == 1 ? "consumer * (32 * kLanePixels) + " : ""},
+       {"first_channel", split ? " + first_step * kChunkChannels" : ""},
+       {"channels", split ? "kChannels - first_step * kChunkChannels" : "kChannels"},
+       {"load_bias", bias ? "for (int k = thread; k < kBlockK; k += kConsumerThreads)\n"
+                            "  block_bias[k] = k_block + k < kGroupK ? bias[group * kGroupK + k_block + k] : 0.0f;\n"
+                          : ""},
+       {"multiply", multiplications(tiling)},
+       {"store", store(kernel, tiling)}});
+  return text;
+}
+
+}  // namespace jitconv::codegen

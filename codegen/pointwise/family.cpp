@@ -1,0 +1,55 @@
+// The pointwise family: wgmma for filters of one tap, TF32, NCHW. Splits of a reduction are added by reduce/.
+#include "codegen/pointwise/family.h"
+
+#include "codegen/reduce/pass.h"
+#include "fmt/format.h"
+
+namespace jitconv::codegen {
+namespace {
+
+void add_passes(ConvPlan& plan) {
+  KernelPlan& convolution = plan.convolution();
+  const auto& tiling = std::get<PointwiseTiling>(convolution.tiling);
+  if (tiling.splits == 1) return;
+  add_reduction(plan, tiling.splits, tiling.partial_sum_stride(convolution.problem), Relu::comparison);
+}
+
+std::string describe(const KernelPlan& kernel) {
+  const auto& t = std::get<PointwiseTiling>(kernel.tiling);
+  std::string text = fmt::format(
+      "tile of a block: {} pixels, {} channels; of a warpgroup: {} pixels, {} channels\n"
+      "pipeline: {} stages of {} channels, {} at a time to registers\n",
+      t.block_pixels(), t.block_k(), t.consumer_pixels(), t.columns, t.stages, t.chunk_channels, t.batch_steps * 8);
+  if (t.splits > 1)
+    text += fmt::format("reduction: split over {} blocks, partial sums added by another kernel\n", t.splits);
+  return text;
+}
+
+std::vector<int> body(const KernelPlan& kernel) {
+  const auto& tiling = std::get<PointwiseTiling>(kernel.tiling);
+  return {tiling.columns, tiling.lane_pixels, tiling.batch_steps};
+}
+
+std::int64_t multiply_adds(const KernelPlan& kernel) {
+  const auto& tiling = std::get<PointwiseTiling>(kernel.tiling);
+  const Problem& problem = kernel.problem;
+  return tiling.tiles(problem) * tiling.block_pixels() * problem.groups * tiling.tiles_k(problem) * tiling.block_k() *
+         problem.c;
+}
+
+}  // namespace
+
+FamilyFunctions pointwise_family() {
+  return {
+      .name = "pointwise",
+      .uses_tensor_cores = true,
+      .candidates = pointwise::candidates,
+      .add_passes = add_passes,
+      .emit = pointwise::emit,
+      .describe = describe,
+      .body = body,
+      .multiply_adds = multiply_adds,
+  };
+}
+
+}  // namespace jitconv::codegen

@@ -1,0 +1,88 @@
+// What every kernel family prints alike: header comment, constants, parameters, epilogue. Families add their own lines
+// with Lines. Pure text; every decision was made in the plan.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "codegen/plan.h"
+#include "codegen/source.h"
+#include "codegen/text/template_text.h"
+
+namespace jitconv::codegen {
+
+/// Text built line by line.
+class Lines {
+ public:
+  Lines& add(std::string_view line) {
+    text_.append(line).push_back('\n');
+    return *this;
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+};
+
+/// The block of constexpr integers at the top of a kernel, in named groups.
+class Constants {
+ public:
+  Constants& group(std::string_view title);
+  Constants& add(std::string_view name, std::int64_t value, std::string_view comment = {});
+  const std::string& text() const { return lines_.text(); }
+
+ private:
+  Lines lines_;
+};
+
+/// A file of templates/device/ that a kernel uses. Those of multiplications are made for a number of columns.
+struct DeviceFile {
+  std::string_view name;
+  int columns = 0;
+  bool operator==(const DeviceFile&) const = default;
+};
+/// Adds what `files` has not.
+void add_files(std::vector<DeviceFile>& files, const std::vector<DeviceFile>& more);
+/// Texts of the files, one after the other.
+std::string device_text(const std::vector<DeviceFile>& files);
+/// "device/element_f32.cuh" and so on.
+std::string_view element_header(DataType type);
+
+/// What a family prints of one kernel: everything but the banner and device files.
+struct KernelText {
+  std::vector<Argument> arguments;
+  std::vector<DeviceFile> files;
+  std::string text;
+};
+
+/// Adds the constants that describe the convolution itself, the same names in every family; `x` is what it reads.
+void add_problem_constants(Constants& constants, const Problem& problem, std::string_view x = "x");
+
+/// Exact and independent of locale: 0x1.99999ap-4f.
+std::string float_literal(float value);
+
+/// Comment of spec and plan that opens every source.
+std::string banner(const ConvPlan& plan);
+
+/// `jitconv_fwd_f32_nchw_n8c32h512w512_k64_5x9_d2x3_direct`, ...: what a profiler shows.
+std::string kernel_name(const ConvPlan& plan);
+
+/// x, w, bias, residual and y of a kernel, as the problem has them.
+std::vector<Argument> arguments(const Problem& problem);
+/// A parameter that is a tensor map.
+Argument tensor_map(Tensor tensor, std::string name, const TensorMapShape& map);
+std::string parameter_list(const std::vector<Argument>& arguments);
+
+/// Definition of activate(), empty for Activation::none.
+std::string activation_function(const Epilogue& epilogue, Relu relu = Relu::comparison);
+
+/// Lines that load what the epilogue needs of one output channel.
+std::string channel_values(const Epilogue& epilogue, std::string_view channel);
+
+/// Lines that turn the sum in `value` into what is stored, after channel_values(); `offset` is the element's place in
+/// y.
+std::string epilogue_lines(const Epilogue& epilogue, std::string_view offset);
+
+}  // namespace jitconv::codegen

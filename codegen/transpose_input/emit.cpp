@@ -1,0 +1,54 @@
+// Prints templates/transpose_input/kernel.cu.in.
+#include "codegen/arithmetic.h"
+#include "codegen/transpose_input/pass.h"
+
+namespace jitconv::codegen {
+namespace {
+
+std::string constants(const Problem& problem, const TransposeInputTiling& tiling) {
+  constexpr int kThreads = TransposeInputTiling::kThreads;
+  const View::Strides& source = tiling.source.stride;
+  Constants c;
+  c.group("A block makes kTileSlices slices of each of kTilePixels pixels of an image");
+  c.add("kThreads", kThreads);
+  c.add("kTilePixels", tiling.pixels).add("kPixelTiles", tiling.pixel_tiles(problem), "of an image");
+  c.add("kTileSlices", tiling.slices).add("kSliceTiles", tiling.slice_tiles(problem), "of a pixel");
+  c.add("kSlicesAtOnce", kThreads / tiling.pixels, "a thread makes one of each");
+  c.add("kBatch", tiling.pixels * tiling.slices / kThreads, "rows of a thread");
+  c.add("kRowPitch", tiling.row_pitch(), "rows from a pixel to the next: an odd number");
+
+  c.group("The tensor that is made, and x");
+  c.add("kW", problem.columns.input).add("kPixels", problem.input_plane(), "of an image");
+  c.add("kPixelSlices", TransposeInputTiling::pixel_slices(problem));
+  c.add("kSourceChannels", problem.input_channels());
+  c.add("kSourceFirst", tiling.source.first, "element of a plane of x");
+  c.add("kSourceStrideN", source.n).add("kSourceStrideC", source.c);
+  c.add("kSourceStrideH", source.h, "from one of its rows that are met to the next").add("kSourceStrideW", source.w);
+  std::string text = c.text();
+  text.pop_back();
+  return text;
+}
+
+}  // namespace
+
+KernelText transpose_input::emit(const KernelPlan& kernel, std::string_view name) {
+  const auto& tiling = std::get<TransposeInputTiling>(kernel.tiling);
+  const Problem& problem = kernel.problem;
+  const bool floats = problem.input.type == DataType::f32;
+  KernelText text;
+  text.arguments = {{tiling.source.tensor, "const Element* __restrict__", "x"},
+                    {problem.input.tensor, "uint4* __restrict__", "transposed_x"}};
+  text.files = {{element_header(problem.input.type)},
+                {"device/dependent_launch.cuh"},
+                {floats ? "device/load_32bit.cuh" : "device/load_16bit.cuh"},
+                {floats ? "device/operand_tf32.cuh" : "device/operand_16bit.cuh"}};
+  text.text = fill_template(embedded_text("transpose_input/kernel.cu.in"),
+                            {{"constants", constants(problem, tiling)},
+                             {"kernel", std::string(name)},
+                             {"parameters", parameter_list(text.arguments)},
+                             // What the kernel before makes is finished when this is: see KernelPlan::starts_early.
+                             {"await_previous", kernel.starts_early ? "wait_for_previous_kernel();" : ""}});
+  return text;
+}
+
+}  // namespace jitconv::codegen

@@ -1,0 +1,105 @@
+// The parameters of a wgmma kernel: which tensors it gets as tensor maps, and how TMA sees them.
+#include "codegen/arithmetic.h"
+#include "codegen/wgmma/emit.h"
+
+namespace jitconv::codegen {
+namespace {
+
+/// w as rows of output channels: a box is what a tile needs of a step.
+TensorMapShape weight_map(const WgmmaGeometry& geometry) {
+  const Problem& problem = geometry.problem();
+  const WgmmaTiling& tiling = geometry.tiling();
+  const std::int64_t row = problem.c * problem.taps();
+  return {.rank = 2,
+          .element_bytes = static_cast<int>(element_bytes(problem.input.type)),
+          .extents = {row, problem.output_channels()},
+          .strides = {1, row},
+          .box = {static_cast<int>(geometry.chunk_channels() * geometry.taps()), tiling.tile.channels},
+          .swizzle_bytes = geometry.swizzles_weights() ? 128 : 0,
+          .rounds_to_tf32 = geometry.swizzles_weights() && problem.input.type == DataType::f32};
+}
+
+/// x, or what it is transposed to, as pixels, which a copy walks over in the order of the grid's positions.
+TensorMapShape walk_map(const WgmmaGeometry& geometry) {
+  const Problem& problem = geometry.problem();
+  const WgmmaTiling& tiling = geometry.tiling();
+  const View::Strides& x = problem.input.stride;
+  const auto corner = [](const std::array<std::int64_t, 2>& places) {
+    return std::array{static_cast<int>(places[0]), static_cast<int>(places[1])};
+  };
+  return {
+      .rank = 4,
+      .element_bytes = static_cast<int>(element_bytes(problem.input.type)),
+      .extents = {problem.input_channels(), problem.columns.input, problem.rows.input, problem.n},
+      .strides = {x.c, x.w, x.h, x.n},
+      .box = {geometry.chunk_channels(), static_cast<int>(geometry.run_pixels())},
+      .swizzle_bytes = 16 * tiling.pipeline.slices,
+      .rounds_to_tf32 = problem.input.type == DataType::f32 && !geometry.reads_transposed(),
+      .walk = TensorMapShape::Walk{corner(geometry.walk_lower()),
+                                   corner(geometry.walk_upper()),
+                                   {static_cast<int>(problem.columns.stride), static_cast<int>(problem.rows.stride)}}};
+}
+
+/// x as planes of all images: a box is what a run needs of a step's channels. All of them are of floats.
+TensorMapShape pixel_map(const WgmmaGeometry& geometry) {
+  const Problem& problem = geometry.problem();
+  const std::int64_t plane = problem.input_plane(), planes = problem.n * problem.input_channels();
+  const int channels = geometry.chunk_channels();
+  if (geometry.copies_rows())
+    return {.rank = 3,
+            .extents = {problem.columns.input, ceil_div(problem.rows.input, problem.rows.stride), planes},
+            .strides = {1, problem.rows.stride * problem.columns.input, plane},
+            .box = {static_cast<int>(problem.columns.input), static_cast<int>(geometry.raw_rows()), channels},
+            .rounds_to_tf32 = true};
+  return {.rank = 2,
+          .extents = {plane, planes},
+          .strides = {1, plane},
+          .box = {static_cast<int>(geometry.raw_pitch()), channels},
+          .rounds_to_tf32 = true};
+}
+
+/// y, as boxes of a consumer's outputs. Channels are two axes, so that a position's rows of 128 bytes, of which
+/// swizzled boxes are, follow each other: of floats, the copy engine then writes 256 bytes at a time (B in TF32 2.54
+/// ms, 2.62 a row at a time).
+TensorMapShape output_map(const WgmmaGeometry& geometry) {
+  const Problem& problem = geometry.problem();
+  const std::int64_t row = geometry.box_row_channels(), rows = problem.output_channels() / row;
+  const bool crosses = geometry.boxes_cross_rows();
+  return {.rank = 4,
+          .element_bytes = static_cast<int>(element_bytes(problem.input.type)),
+          .extents = {row, rows, crosses ? problem.output_plane() : problem.columns.output,
+                      crosses ? problem.n : problem.n * problem.rows.output},
+          .strides = {1, row, problem.output_channels(),
+                      problem.output_channels() * problem.columns.output * (crosses ? problem.rows.output : 1)},
+          .box = {static_cast<int>(row), geometry.box_rows(), geometry.store_columns(), 1},
+          .swizzle_bytes = 128};
+}
+
+}  // namespace
+
+std::vector<Argument> wgmma_arguments(const WgmmaGeometry& geometry) {
+  const Problem& problem = geometry.problem();
+  const WgmmaTiling& tiling = geometry.tiling();
+  const bool split = tiling.split_k > 1;
+  const Tensor x = problem.input.tensor, w = problem.weight.tensor, y = problem.output.tensor;
+  std::vector<Argument> result;
+  for (Argument& argument : arguments(problem)) {
+    if (argument.tensor == x && tiling.uses_im2col())
+      result.push_back(tensor_map(x, "x_map", walk_map(geometry)));
+    else if (argument.tensor == x && geometry.copies_boxes())
+      result.push_back(tensor_map(x, "x_map", pixel_map(geometry)));
+    else if (argument.tensor == w && tiling.packs_weights())
+      result.push_back({w, "const uint4* __restrict__", "packed_w"});
+    else if (argument.tensor == w)
+      result.push_back(tensor_map(w, "w_map", weight_map(geometry)));
+    else if (argument.tensor == y && split)
+      result.push_back({y, "float* __restrict__", "partial_sums"});
+    else if (argument.tensor == y && tiling.stores_boxes())
+      result.push_back(tensor_map(y, "y_map", output_map(geometry)));
+    else if (argument.tensor == x || !split)
+      result.push_back(std::move(argument));
+  }
+  return result;
+}
+
+}  // namespace jitconv::codegen

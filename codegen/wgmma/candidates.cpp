@@ -1,0 +1,294 @@
+// Candidates of the wgmma family: how many positions a multiplication takes, how channels are cut into steps, how the
+// producer warps share them, and over how many blocks a reduction is split.
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <utility>
+
+#include "codegen/arithmetic.h"
+#include "codegen/transpose_input/tiling.h"
+#include "codegen/wgmma/family.h"
+#include "codegen/wgmma/geometry.h"
+#include "codegen/wgmma/price.h"
+#include "fmt/format.h"
+
+namespace jitconv::codegen {
+namespace {
+
+constexpr int kMostStages = 8, kMostColumns = 256, kFewestBoxes = 2, kMostBoxes = 4;
+constexpr std::int64_t kMostTransposedBytes = 256 << 20;  // a workspace that nobody minds
+constexpr std::int64_t kMostTapsOfStep = 25;
+constexpr int kMostColumnsOfOnlyStep = 112;
+
+/// Which rule keeps the family from computing the problem; empty if none does.
+std::string obstacle(const Problem& problem, const Target& target) {
+  if (const std::string_view rule = beyond_dense_forward(problem); !rule.empty()) return std::string(rule);
+  const std::int64_t image = problem.input_channels() * problem.input_plane();
+  if (target.compute_capability() != 90 || !target.arch_specific)
+    return fmt::format("warpgroup multiplications need sm_90a, the target is {}", target.arch());
+  if (problem.arithmetic == Arithmetic::fp32)
+    return problem.input.type == DataType::f32 ? "fp32 tensors take tensor cores only with math=tf32"
+                                               : "math is ieee, which allows fp32 FMA only";
+  if (problem.groups > 1 && problem.c < 16)
+    return fmt::format("groups of {} channels, at least 16 are needed to fill a multiplication", problem.c);
+  if (problem.alignment < 16) return fmt::format("alignment is {}, stores need 16", problem.alignment);
+  if (problem.n * problem.output_channels() > INT32_MAX || problem.output_plane() > INT32_MAX - PixelGrid::kBehindPlane)
+    return fmt::format("{} planes of {} outputs, both are counted with 32 bits", problem.n * problem.output_channels(),
+                       problem.output_plane());
+  if (image > INT32_MAX) return fmt::format("an image of {} elements, offsets inside one have 32 bits", image);
+  // Runs end in rows behind the last, whose input rows are computed and not read.
+  const std::int64_t rows = problem.rows.output + kMostColumns / PixelGrid(problem).pitch() + 2;
+  const std::int64_t last_row = rows * problem.rows.stride + (problem.rows.taps - 1) * problem.rows.dilation;
+  const std::int64_t row_elements =
+      problem.columns.input * (problem.input.layout() == Layout::nhwc ? problem.input_channels() : 1);
+  if (last_row > INT32_MAX / row_elements)
+    return fmt::format("input row {} of {} elements, offsets inside an image have 32 bits", last_row, row_elements);
+  if (!PackWeightsTiling::fits(problem))
+    return fmt::format("a filter of {}x{} taps, more than a block packs at a time", problem.rows.taps,
+                       problem.columns.taps);
+  return {};
+}
+
+class Search {
+ public:
+  Search(const Problem& problem, const Target& target)
+      : problem_(problem), target_(target), grid_(problem), price_(problem, target) {}
+
+  /// For candidates that first transpose the input of `source`; `problem` is the convolution that remains.
+  Search(const Problem& problem, const Target& target, const Problem& source) : Search(problem, target) {
+    transposition_ = price_.of_transposition(source);
+  }
+
+  /// `why` says what left no candidate, if none is left.
+  std::vector<Candidate> run(std::string& why) {
+    using Schedule = WgmmaTiling::Schedule;
+    for (const auto& [schedule, channels] :
+         {std::pair{Schedule::cooperative, 128}, std::pair{Schedule::cooperative, 64},
+          std::pair{Schedule::pingpong, 64}, std::pair{Schedule::sliced_k, 64}}) {
+      if (channels == 128 && problem_.k <= 64) continue;
+      // can_slice_k() says so, too, but only of each tiling.
+      if (schedule == Schedule::sliced_k && problem_.output.layout() == Layout::nhwc) continue;
+      for (int columns = kMostColumns; columns >= 16; columns -= 8) {
+        WgmmaTiling tiling;
+        tiling.schedule = schedule;
+        tiling.tile.channels = channels;
+        tiling.transposes_input = transposition_.has_value();
+        runs(tiling, columns);
+      }
+    }
+    if (candidates_.empty()) why = memory_decides_ || why_.empty() ? no_tile_fits(problem_, target_) : why_;
+    return std::move(candidates_);
+  }
+
+ private:
+  void runs(WgmmaTiling tiling, int columns) {
+    tiling.tile.columns = columns;
+    filter_rows(tiling, 1);
+    if (problem_.rows.taps > 1 && problem_.rows.stride == 1 && problem_.columns.stride == 1 &&
+        problem_.taps() <= kMostTapsOfStep)
+      filter_rows(tiling, static_cast<int>(problem_.rows.taps));
+  }
+
+  void filter_rows(WgmmaTiling tiling, int rows) {
+    tiling.pipeline.filter_rows = rows;
+    tiling.tile.images = images(tiling);
+    boxes(tiling);
+    tiling.tile.window =
+        static_cast<int>(tiling.tile.images > 0 ? tiling.tile.images * problem_.output_plane() : window(tiling));
+    if (tiling.tile.images == 0 && tiling.tile.window < tiling.tile.columns / 4) {
+      why_ = fmt::format("{} positions lie between rows of {} outputs, so a run of {} would hold too few outputs",
+                         grid_.gap(), problem_.columns.output, kMostColumns);
+      return;
+    }
+    // A narrower run that stores as much does the same with less.
+    WgmmaTiling narrower = tiling;
+    narrower.tile.columns -= 8;
+    if (tiling.tile.columns > 16 &&
+        (tiling.tile.images > 0 ? images(narrower) == tiling.tile.images : window(narrower) == tiling.tile.window))
+      return;
+    slices(tiling);
+  }
+
+  /// Candidates that store runs as boxes, if at most a quarter of a row's positions is wasted.
+  void boxes(WgmmaTiling tiling) {
+    tiling.staged_boxes = kFewestBoxes;
+    tiling.tile.window = tiling.tile.columns;
+    if (geometry(tiling).can_store_boxes() && geometry(tiling).store_columns() > 0 &&
+        4 * problem_.columns.output >= 3 * geometry(tiling).run_row())
+      slices(tiling);
+  }
+
+  /// Whole images whose positions a run holds.
+  int images(const WgmmaTiling& tiling) const {
+    const std::int64_t image = geometry(tiling).image_positions(),
+                       used = (problem_.rows.output - 1) * grid_.pitch() + problem_.columns.output;
+    if (used > tiling.tile.columns) return 0;
+    const std::int64_t most = std::min((tiling.tile.columns - used) / image + 1, ceil_div(problem_.n, tiling.runs()));
+    const std::int64_t elements = problem_.input_channels() * problem_.input_plane();
+    return static_cast<int>(std::min(most, INT32_MAX / elements));
+  }
+
+  /// The largest window whose outputs, together with the gaps behind rows, fit the run's columns; 0 if none does.
+  int window(WgmmaTiling tiling) const {
+    // Where outputs of a channel are not neighbours in y, even numbers keep runs of loads_pairs() at words.
+    const int sector = std::max(grid_.sector_elements(), 2);
+    const std::int64_t plane = problem_.output_plane(), slack = grid_.slack();
+    for (std::int64_t window = std::min<std::int64_t>(tiling.tile.columns / sector, ceil_div(plane, sector)) * sector;
+         window > 0; window -= sector) {
+      tiling.tile.window = static_cast<int>(window);
+      const std::int64_t outputs = std::min(window + slack, plane);
+      if (outputs + geometry(tiling).row_ends() * grid_.gap() <= tiling.tile.columns) return tiling.tile.window;
+    }
+    return 0;
+  }
+
+  void slices(WgmmaTiling tiling) {
+    const std::int64_t all = ceil_div(problem_.c, grid_.slice_channels());
+    for (const int slices : {1, 2, 4, 8}) {
+      if (slices == 1 ? all > 1 : all == 1 || slices > round_up(all, 2)) continue;
+      tiling.pipeline.slices = slices;
+      const std::int64_t chunk_bytes = std::min<std::int64_t>(geometry(tiling).chunk_channels(), problem_.c) *
+                                       problem_.input_plane() * element_bytes(problem_.input.type);
+      if (chunk_bytes > INT32_MAX) {
+        why_ = fmt::format("a step's channels span {} bytes of x, offsets inside them have 32 bits", chunk_bytes);
+        continue;
+      }
+      if (geometry(tiling).load_item_registers() > geometry(tiling).load_registers() ||
+          geometry(tiling).packed_rows() > INT32_MAX)
+        continue;
+      weights(tiling);
+    }
+  }
+
+  void weights(WgmmaTiling tiling) {
+    pixels(tiling);
+    if (geometry(tiling).tiles_k() * problem_.groups == 1) {
+      WgmmaTiling resident = tiling;
+      resident.weights = WgmmaTiling::Weights::resident;
+      pixels(resident);
+    }
+    tiling.weights = WgmmaTiling::Weights::unpacked;
+    if (geometry(tiling).can_take_unpacked_weights() && geometry(tiling).registers_fit()) pixels(tiling);
+  }
+
+  void pixels(WgmmaTiling tiling) {
+    if (transposition_) {
+      tiling.producer.pixels = WgmmaTiling::Pixels::im2col;
+      if (geometry(tiling).can_use_im2col()) loads(tiling);
+      return;
+    }
+    // Where the copy engine cannot walk over NHWC tensors, their weights are packed.
+    if (tiling.packs_weights() || problem_.input.layout() == Layout::nchw) loads(tiling);
+    if (geometry(tiling).can_use_im2col()) {
+      WgmmaTiling walked = tiling;
+      walked.producer.pixels = WgmmaTiling::Pixels::im2col;
+      loads(walked);
+    }
+    // If a tile has a single step of one slice, ptxas spills in the warps that convert copies.
+    const bool spills =
+        tiling.pipeline.slices == 1 && geometry(tiling).steps() == 1 && tiling.tile.columns > kMostColumnsOfOnlyStep;
+    if (!geometry(tiling).copies_fit() || spills || tiling.stores_boxes()) return;
+    tiling.producer.pixels = WgmmaTiling::Pixels::converted;
+    for (const int copies_ahead : {1, 2}) {
+      tiling.producer.copies_ahead = copies_ahead;
+      loads(tiling);
+    }
+  }
+
+  void loads(WgmmaTiling tiling) {
+    staged_loads(tiling);
+    while (tiling.stores_boxes() && tiling.staged_boxes < kMostBoxes) {
+      ++tiling.staged_boxes;
+      staged_loads(tiling);
+    }
+  }
+
+  void staged_loads(WgmmaTiling tiling) {
+    memory_decides_ = true;
+    tiling.pipeline.stages = 0;
+    const std::int64_t rest = geometry(tiling).shared_bytes() + 128 + kMostStages * 16;
+    const std::int64_t fit = (target_.shared_bytes_per_block - rest) / geometry(tiling).stage_bytes();
+    // A warpgroup gives a stage back when it has the next; where each has stages of its own, they are an even number.
+    const bool own_stages = tiling.schedule == WgmmaTiling::Schedule::sliced_k;
+    if (fit < (tiling.converts_pixels() || own_stages ? 4 : 2)) return;
+    tiling.pipeline.stages = static_cast<int>(std::min<std::int64_t>(fit, kMostStages));
+    if (own_stages) tiling.pipeline.stages -= tiling.pipeline.stages % 2;
+    if (!tiling.loads_pixels()) return splits(tiling);
+    const std::int64_t items = geometry(tiling).load_items() * grid_.phases();
+    for (const int team_warps : {1, 2, 4}) {
+      if (4 / team_warps > tiling.pipeline.stages) continue;
+      tiling.producer.team_warps = team_warps;
+      // As few batches as registers allow, all of about one size.
+      const std::int64_t own = ceil_div(items, team_warps);
+      const std::int64_t batches =
+          ceil_div(own, geometry(tiling).load_registers() / geometry(tiling).load_item_registers());
+      tiling.producer.load_batch = static_cast<int>(ceil_div(own, batches));
+      splits(tiling);
+    }
+  }
+
+  /// Split only what leaves SMs without a tile.
+  void splits(WgmmaTiling tiling) {
+    const std::int64_t steps = geometry(tiling).steps();
+    tiling.split_k = 1;
+    const std::int64_t tiles = geometry(tiling).tiles();
+    // What is split leaves no second tile to take.
+    const int most = tiling.schedule == WgmmaTiling::Schedule::pingpong || tiling.stores_boxes() ? 1 : 32;
+    for (int splits = 1; splits <= most; ++splits) {
+      if (splits > 1 && (splits > steps || tiles * splits > 2 * target_.sm_count)) break;
+      const std::int64_t steps_of_split = ceil_div(steps, splits);
+      if (ceil_div(steps, steps_of_split) != splits) continue;  // some would have nothing to do
+      tiling.split_k = splits;
+      if (tiling.schedule != WgmmaTiling::Schedule::sliced_k || geometry(tiling).can_slice_k()) add(tiling);
+    }
+  }
+
+  void add(const WgmmaTiling& tiling) {
+    const std::int64_t tiles = geometry(tiling).tiles();
+    // Blocks count tiles on past the last.
+    if (tiles > INT32_MAX - 2 * target_.sm_count) return;
+    BlockWork work;
+    work.blocks = std::min<std::int64_t>(tiles, target_.sm_count);
+    work.threads = WgmmaTiling::kThreads;
+    work.warps = WgmmaTiling::kThreads / kWarpSize;
+    work.registers = WgmmaTiling::kLaunchRegisters;
+    work.shared_bytes = geometry(tiling).shared_bytes();
+    if (work.shared_bytes > target_.shared_bytes_per_block) return;
+    work.launch_blocks = 1;
+    candidates_.push_back({tiling, work, price_.of(geometry(tiling), tiles) + transposition_.value_or(0)});
+  }
+
+  WgmmaGeometry geometry(const WgmmaTiling& tiling) const { return {grid_, tiling}; }
+
+  const Problem& problem_;
+  const Target& target_;
+  PixelGrid grid_;
+  WgmmaPrice price_;
+  std::optional<std::int64_t> transposition_;  // its price, if pixels are transposed
+  std::vector<Candidate> candidates_;
+  std::string why_;              // the last rule that kept a tiling from being cut to shared memory
+  bool memory_decides_ = false;  // none did for one of them
+};
+
+/// Candidates that transpose the pixels of an NCHW tensor before they convolve.
+std::vector<Candidate> transposed_candidates(const Problem& problem, const Target& target) {
+  if (problem.input.layout() == Layout::nhwc) return {};
+  const Problem transposed = transposed_problem(problem);
+  if (TransposeInputTiling::pixel_slices(transposed) == 1 ||
+      TransposeInputTiling::transposed_bytes(transposed) > kMostTransposedBytes)
+    return {};
+  std::string why;
+  return Search(transposed, target, problem).run(why);
+}
+
+}  // namespace
+
+std::vector<Candidate> wgmma::candidates(const Problem& problem, const Target& target, std::string& why) {
+  why = obstacle(problem, target);
+  if (!why.empty()) return {};
+  std::vector<Candidate> candidates = Search(problem, target).run(why);
+  std::ranges::move(transposed_candidates(problem, target), std::back_inserter(candidates));
+  return candidates;
+}
+
+}  // namespace jitconv::codegen

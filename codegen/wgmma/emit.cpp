@@ -1,0 +1,224 @@
+// Prints the wgmma family: templates/wgmma/kernel.cu.in, of which emit_load.cpp, emit_multiply.cpp and emit_store*.cpp
+// fill the parts.
+#include "codegen/wgmma/emit.h"
+
+#include "codegen/arithmetic.h"
+#include "fmt/format.h"
+
+namespace jitconv::codegen {
+namespace {
+
+std::string constants(const WgmmaGeometry& geometry) {
+  const Problem& problem = geometry.problem();
+  const WgmmaTiling& tiling = geometry.tiling();
+  const View::Strides& in = problem.input.stride;
+  Constants c;
+  add_problem_constants(c, problem, geometry.reads_transposed() ? "transposed_x" : "x");
+  c.add("kGroups", problem.groups).add("kChannels", problem.c, "of a group");
+  c.add("kGroupK", problem.k).add("kPlane", problem.output_plane(), "P * Q");
+  if (!geometry.reads_transposed())
+    c.add("kInputStrideN", in.n).add("kInputStrideC", in.c).add("kInputStrideH", in.h).add("kInputStrideW", in.w);
+
+  c.group(tiling.stores_boxes()
+              ? "Tiles: kBlockK channels of kRuns runs of kColumns positions, one run behind the other"
+              : "Tiles: kBlockK channels of kRuns runs of kColumns positions, of which each stores kWindow outputs");
+  c.add("kBlockK", tiling.tile.channels).add("kTilesK", geometry.tiles_k());
+  c.add("kRuns", tiling.runs()).add("kColumns", tiling.tile.columns).add("kWindow", tiling.tile.window);
+  c.add("kGap", geometry.gap(), "positions of a grid row behind its kQ outputs");
+  c.add("kPitch", geometry.pitch());
+  if (tiling.stores_boxes()) c.add("kRunRow", geometry.run_row(), "positions of the runs of a row");
+  if (tiling.tile.images > 0)
+    c.add("kN", problem.n)
+        .add("kImages", tiling.tile.images, "of a run")
+        .add("kImagePositions", geometry.image_positions());
+  else
+    c.add("kTilesOfPlane", geometry.tiles_of_plane());
+  if (tiling.split_k > 1) c.add("kSplits", tiling.split_k);
+  c.add("kTiles", geometry.tiles());
+
+  c.group(tiling.pipeline.filter_rows == 1
+              ? "Steps: a filter row of kSlices slices of channels; a slice is 16 bytes of a pixel"
+              : "Steps: all filter rows of kSlices slices of channels; a slice is 16 bytes of a pixel");
+  c.add("kSlices", tiling.pipeline.slices).add("kChunkChannels", geometry.chunk_channels());
+  c.add("kSteps", geometry.steps());
+  if (tiling.split_k > 1) c.add("kStepsOfSplit", geometry.steps_of_split());
+  c.add("kStepRows", tiling.pipeline.filter_rows, "filter rows of a step");
+  c.add("kPhases", geometry.phases(), "residues of columns modulo the stride, kept apart");
+  c.add("kUnits", geometry.units(), "of a step: taps, each of one slice");
+  c.add("kRunPixels", geometry.run_pixels());
+  if (tiling.uses_im2col())
+    c.add("kPixelBytes", 16 * tiling.pipeline.slices, "all slices of a pixel, one after the other")
+        .add("kPhaseBytes", geometry.phase_bytes())
+        .add("kWalkedBytes", geometry.walked_bytes(), "of a step");
+  else if (geometry.loads_vectors())
+    c.add("kSlicePitch", geometry.slice_pitch(), "pixels");
+  c.add("kRunBytes", geometry.run_bytes());
+  c.add("kWeightBytes", geometry.weight_bytes()).add("kInputBytes", tiling.runs() * geometry.run_bytes());
+  if (!tiling.packs_weights())
+    c.add("kWeightsOfStage", geometry.weights_in_stage(), "bytes from a stage's start")
+        .add("kTaps", geometry.taps())
+        .add("kWeightRowBytes", geometry.chunk_channels() * geometry.taps() * element_bytes(problem.input.type),
+             "of an output channel");
+  if (geometry.multiplies_registers())
+    c.add("kLaneChannels", geometry.lane_channels(), "neighbours, of which a lane has weights");
+  c.add("kStageBytes", geometry.stage_bytes()).add("kStages", tiling.pipeline.stages);
+
+  add_load_constants(c, geometry);
+
+  c.group("The block");
+  c.add("kThreads", WgmmaTiling::kThreads).add("kConsumers", 2);
+  c.add("kLoaderRegisters", geometry.producer_registers()).add("kConsumerRegisters", geometry.consumer_registers());
+  add_store_constants(c, geometry);
+  if (tiling.keeps_weights()) c.add("kWeightsFirstByte", geometry.weights_first_byte());
+  c.add("kStagingFirstByte", geometry.staging_first_byte());
+  if (geometry.has_zeros()) c.add("kZerosFirstByte", geometry.zeros_first_byte());
+  c.add("kBarriersFirstByte", geometry.barriers_first_byte());
+
+  if (tiling.split_k > 1) c.add("kPartialSumStride", geometry.partial_sum_stride(), "floats from a split to the next");
+  std::string text = c.text();
+  text.pop_back();
+  return text;
+}
+
+std::string_view assert_of_pixels(WgmmaTiling::Pixels pixels) {
+  using Pixels = WgmmaTiling::Pixels;
+  switch (pixels) {
+    case Pixels::loaded:
+      return "static_assert(kTeams * kTeamWarps == 4);";
+    case Pixels::converted:
+      return "static_assert(kStages >= 4 && kCopiesAhead * 4 * kRawBytes <= kStagingFirstByte);";
+    case Pixels::im2col:
+      return "static_assert(kRunBytes % 1024 == 0 && kStageBytes % 1024 == 0);";
+  }
+  return {};
+}
+
+std::string asserts(const WgmmaGeometry& geometry, std::uint32_t shared_bytes) {
+  const WgmmaTiling& tiling = geometry.tiling();
+  Lines lines;
+  lines.add("// The numbers above are redundant; they must agree.");
+  lines.add(fmt::format("static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == {});",
+                        64 * tiling.tile_consumers()));
+  lines.add(assert_of_pixels(tiling.producer.pixels));
+  const bool walks = tiling.uses_im2col(), vectors = geometry.loads_vectors(),
+             nhwc = geometry.problem().output.layout() == Layout::nhwc;
+  lines.add("static_assert(kGap <= (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kGap);");
+  lines.add(
+      "static_assert(kRunPixels ==\n              kColumns + (kS - 1) * kDilationW / kStrideW + (kStepRows - 1) * "
+      "kDilationH * kPitch);");
+  lines.add("static_assert(kChunkChannels == kSlices * kOperandChannels && kSteps * kStepRows % kR == 0);");
+  lines.add(
+      tiling.packs_weights()
+          ? "static_assert(kUnits % 2 == 0 && kUnits >= kStepRows * kS * kSlices && kWeightBytes == kUnits * kBlockK * "
+            "16);"
+      : geometry.swizzles_weights()
+          ? "static_assert(kUnits == kTaps * kSlices && kWeightRowBytes == 128);\n"
+            "static_assert(kWeightsOfStage % 1024 == 0 && kStageBytes % 1024 == 0);\n"
+            "static_assert(kWeightsOfStage >= kInputBytes && kWeightBytes == kBlockK * kWeightRowBytes);"
+          : "static_assert(kUnits == kTaps * kSlices && kChunkChannels == 4 * kLaneChannels);\n"
+            "static_assert(kWeightsOfStage >= kInputBytes && kWeightBytes == kBlockK * kWeightRowBytes);");
+  lines.add(walks     ? "static_assert(kRunBytes == kPhases * kPhaseBytes && kPhaseBytes >= kRunPixels * kPixelBytes);"
+            : vectors ? "static_assert(kRunBytes == kPhases * kSlices * kSlicePitch * 16 && kSlicePitch >= kRunPixels);"
+                      : "static_assert(kRunBytes == kPhases * kSlices * kRunPixels * 16);");
+  lines.add(
+      "static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes && kStages * kStageBytes <= "
+      "kStagingFirstByte);");
+  if (tiling.stores_boxes())
+    lines.add(
+        "static_assert(kRunRow >= kQ && kWindow == kColumns && kColumns % kStoreColumns == 0 && kBoxRows * "
+        "kRowChannels == 64);\n"
+        "static_assert(kStagingFirstByte % 1024 == 0 && kBoxElements * sizeof(Element) % 1024 == 0);");
+  else if (nhwc)
+    lines.add("static_assert(kStoreSteps * kStorePositions == kStoreColumns && kStoreColumns % 16 == 0);");
+  else if (tiling.tile.images > 0)
+    lines.add("static_assert(kWindow == kImages * kPlane && kStagingPitch >= kColumns);");
+  else
+    lines.add("static_assert(kWindow % kSectorElements == 0 && kStagingPitch >= kColumns + kLead);");
+  lines.add("static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);");
+  lines.add(fmt::format(
+      "static_assert(kBarriersFirstByte + 16 * kStages + {} <= {});",
+      (tiling.keeps_weights() ? 8 : 0) + 8 * geometry.schedule_barriers() + 32 * tiling.producer.copies_ahead,
+      shared_bytes));
+  return lines.text();
+}
+
+std::string_view multiply_file(const WgmmaGeometry& geometry) {
+  const Problem& problem = geometry.problem();
+  if (geometry.multiplies_registers()) return "device/multiply_registers_tf32.cuh";
+  if (problem.input.type == DataType::f32) return "device/multiply_tf32.cuh";
+  return problem.input.type == DataType::f16 ? "device/multiply_f16.cuh" : "device/multiply_bf16.cuh";
+}
+
+std::vector<DeviceFile> files(const WgmmaGeometry& geometry) {
+  const Problem& problem = geometry.problem();
+  const WgmmaTiling& tiling = geometry.tiling();
+  const bool f32 = problem.input.type == DataType::f32, nhwc = problem.output.layout() == Layout::nhwc;
+  const bool boxes = geometry.copies_boxes();
+  std::vector<DeviceFile> result = {{element_header(problem.input.type)}, {"device/barrier.cuh"}};
+  const bool copies_in = boxes || tiling.uses_im2col() || !tiling.packs_weights(), copies_out = tiling.stores_boxes();
+  if (copies_in || copies_out) result.push_back({"device/tensor_map.cuh"});
+  if (copies_in) result.push_back({"device/tensor_copy.cuh"});
+  if (tiling.packs_weights() || (tiling.converts_pixels() && !boxes)) result.push_back({"device/bulk_copy.cuh"});
+  result.insert(result.end(), {{"device/dependent_launch.cuh"}, {"device/warpgroup.cuh"}});
+  if (tiling.uses_im2col() || geometry.swizzles_weights()) result.push_back({"device/swizzled_operand.cuh"});
+  if (tiling.loads_pixels()) result.push_back({f32 ? "device/load_32bit.cuh" : "device/load_16bit.cuh"});
+  if (tiling.loads_pixels() && geometry.loads_vectors()) result.push_back({"device/load_vector.cuh"});
+  result.push_back({f32 ? "device/operand_tf32.cuh" : "device/operand_16bit.cuh"});
+  if (nhwc) {
+    result.push_back({"device/warpgroup_sync.cuh"});
+    if (!copies_out) result.push_back({"device/store_words.cuh"});
+    if (problem.epilogue.residual && tiling.split_k == 1) result.push_back({"device/vector.cuh"});
+    if (geometry.staged_bytes() == 2) {
+      result.push_back({problem.input.type == DataType::f16 ? "device/pair_f16.cuh" : "device/pair_bf16.cuh"});
+      result.push_back({"device/store_transposed.cuh"});
+    }
+  } else if (f32 || tiling.split_k > 1) {
+    result.push_back({"device/store_32bit.cuh"});
+  } else {
+    result.push_back({problem.input.type == DataType::f16 ? "device/pair_f16.cuh" : "device/pair_bf16.cuh"});
+    result.push_back({"device/store_16bit.cuh"});
+  }
+  if (geometry.stores_bulk() || copies_out) result.push_back({"device/bulk_store.cuh"});
+  if (copies_out) result.push_back({"device/tensor_store.cuh"});
+  if (!nhwc && geometry.row_ends() > 1) result.push_back({"device/opaque.cuh"});
+  if (problem.epilogue.activation == Activation::relu && tiling.split_k == 1) result.push_back({"device/max_nan.cuh"});
+  result.push_back({multiply_file(geometry), tiling.tile.columns});
+  return result;
+}
+
+std::string tile(const WgmmaGeometry& geometry) {
+  const WgmmaTiling& tiling = geometry.tiling();
+  if (tiling.tile.images > 0) return std::string(embedded_text("wgmma/tile_images.cu.in"));
+  return fill_template(embedded_text("wgmma/tile.cu.in"),
+                       {{"counted", tiling.stores_boxes() ? "in kP rows of kRunRow" : "in a plane of y"}});
+}
+
+}  // namespace
+
+KernelText wgmma::emit(const KernelPlan& kernel, std::string_view name) {
+  const WgmmaGeometry geometry(kernel.problem, std::get<WgmmaTiling>(kernel.tiling));
+  const bool split = geometry.tiling().split_k > 1;
+  const StepText step = step_text(geometry);
+  KernelText text;
+  text.arguments = wgmma_arguments(geometry);
+  text.files = files(geometry);
+  Holes holes = {
+      {"constants", constants(geometry)},
+      {"asserts", asserts(geometry, kernel.launch.shared_bytes)},
+      {"activation", split ? "" : activation_function(kernel.problem.epilogue, Relu::instruction)},
+      {"unpacked_weights", geometry.multiplies_registers() ? unpacked_weights_text(geometry) : ""},
+      {"kernel", std::string(name)},
+      {"parameters", parameter_list(text.arguments)},
+      {"zeros", geometry.has_zeros() ? std::string(embedded_text("wgmma/zeros.cu.in")) : ""},
+      {"let_reduction_start", split ? "let_next_kernel_start();" : ""},
+      {"tile_number", step.tile_number},
+      {"tile", tile(geometry)},
+  };
+  holes.merge(multiply_holes(geometry));
+  holes.merge(load_holes(geometry));
+  holes.merge(store_holes(geometry));
+  text.text = fill_template(embedded_text("wgmma/kernel.cu.in"), holes);
+  return text;
+}
+
+}  // namespace jitconv::codegen

@@ -1,0 +1,73 @@
+// Parts of the wgmma family's text, which emit.cpp puts together: the parameters (arguments.cpp), the producer
+// (emit_load.cpp), the consumers (emit_multiply.cpp), and the store (emit_store_nchw.cpp, ..._nhwc.cpp, ..._boxes.cpp),
+// from accumulators to y, or to partial sums.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "codegen/text/emitter.h"
+#include "codegen/wgmma/family.h"
+#include "codegen/wgmma/geometry.h"
+
+namespace jitconv::codegen {
+
+/// The kernel's parameters: as in other families, but with packed weights, tensor maps, and possibly partial sums.
+std::vector<Argument> wgmma_arguments(const WgmmaGeometry& geometry);
+
+/// Words for a tile's place and its steps, which several parts use.
+struct StepText {
+  std::string tile_number;           ///< what makes a block's number a tile's
+  std::string steps;                 ///< lines that find the first step and the end of a split
+  std::string first_step, end_step;  ///< of a tile
+  std::string chunk, filter_row;     ///< of a step: its chunk of channels, its first filter row
+  std::string run_first;             ///< where a run starts: an output, a position or an image
+  std::string run_row;               ///< what it counts of a row
+};
+StepText step_text(const WgmmaGeometry& geometry);
+
+/// The line that gives a warpgroup `wanted` registers, if it has not.
+std::string move_registers(int wanted, std::string_view name);
+
+/// Holes of kernel.cu.in that concern the consumers.
+Holes multiply_holes(const WgmmaGeometry& geometry);
+
+/// How weights come to registers as they lie in w, and which channels meet there.
+std::string unpacked_weights_text(const WgmmaGeometry& geometry);
+
+/// Holes of kernel.cu.in that concern the producer, and constants.
+Holes load_holes(const WgmmaGeometry& geometry);
+void add_load_constants(Constants& constants, const WgmmaGeometry& geometry);
+
+/// Holes of kernel.cu.in that concern the store.
+Holes store_holes(const WgmmaGeometry& geometry);
+
+/// The same for NHWC output; `channel_values` loads what a thread needs of its channels.
+Holes store_nhwc_holes(const WgmmaGeometry& geometry, const std::string& channel_values);
+
+/// The same if TMA stores boxes of y.
+Holes store_boxes_holes(const WgmmaGeometry& geometry, const std::string& channel_values);
+
+/// Lines that stage 16-bit outputs of a consumer, [position][channel]: a lane writes 16 bytes at `place`.
+std::string stage_transposed(const WgmmaGeometry& geometry, const std::string& place);
+
+/// The line that waits until a warp's part of the staging can be written again, if the copy engine reads there.
+std::string await_staging(const WgmmaGeometry& geometry);
+
+/// Where a tile's outputs go: y, or the sums of its split.
+std::string where_stored(const WgmmaGeometry& geometry);
+
+/// Lines of the epilogue of a sum on its way to where it is staged. What a residual is added to is not activated yet,
+/// and sums of splits get theirs when they are added.
+std::string epilogue_of_staged(const WgmmaGeometry& geometry);
+
+/// Lines that divide a position of a run of whole images: `image`, `row` and `column`.
+std::string place_in_images(std::string_view position);
+
+/// Constants of the store, part of the block's.
+void add_store_constants(Constants& constants, const WgmmaGeometry& geometry);
+void add_store_nhwc_constants(Constants& constants, const WgmmaGeometry& geometry);
+void add_store_boxes_constants(Constants& constants, const WgmmaGeometry& geometry);
+
+}  // namespace jitconv::codegen

@@ -1,0 +1,387 @@
+// The loading warps' part of the tensor family's text, for emit_tensor.cpp: how pixels become operand rows, and when
+// weights come. Pixels come through registers or, where x allows it, by the copy engine.
+#include "codegen/arithmetic.h"
+#include "codegen/wgmma/emit.h"
+#include "fmt/format.h"
+
+namespace jitconv::codegen {
+namespace {
+
+using Pixels = WgmmaTiling::Pixels;
+
+/// The channel whose values lie at a place of a chunk's slices: the place itself, but where weights are multiplied from
+/// registers.
+std::string channel_at(const WgmmaGeometry& geometry, std::string_view place) {
+  return geometry.multiplies_registers() ? fmt::format("channel_at({})", place) : std::string(place);
+}
+
+/// Lines that load the channels of pixel `i`.
+std::string load_pixel(const WgmmaGeometry& geometry) {
+  const std::int64_t channels = geometry.problem().c, chunk = geometry.chunk_channels();
+  const bool pairs = geometry.loads_pairs();
+  Lines lines;
+  for (std::int64_t place = 0; place < chunk; ++place) {
+    const std::int64_t c = geometry.channel_at(place);
+    if (chunk > channels && c >= channels)
+      lines.add(fmt::format("value[i][{}] = {};", place, pairs ? "0" : "from_float(0.0f)"));
+    else
+      lines.add(fmt::format(
+          "value[i][{}] = {}<{}LL * kInputStrideC>(source, valid{});", place, pairs ? "load_pair_if" : "load_if", c,
+          channels % chunk == 0 || chunk > channels ? "" : fmt::format(" && c_first + {} < kChannels", c)));
+  }
+  return lines.text();
+}
+
+/// What a run begins with: an image, an output of a plane or a position of its grid.
+std::string run_start(const WgmmaGeometry& geometry) {
+  const WgmmaTiling& tiling = geometry.tiling();
+  if (tiling.tile.images > 0) return {};
+  return fmt::format("const int row_first = run_first / {0};\nconst int column_first = run_first - row_first * {0};\n",
+                     step_text(geometry).run_row);
+}
+
+/// Lines that find a pixel's place: its row of outputs and its column, counted from that row's start.
+std::string pixel_place(const WgmmaGeometry& geometry) {
+  const WgmmaTiling& tiling = geometry.tiling();
+  if (tiling.tile.images > 0) return place_in_images("pixel");
+  return "const int row = row_first + (column_first + pixel) / kPitch;\n"
+         "const int column = (column_first + pixel) % kPitch;\n";
+}
+
+/// Holes of every text that loads a run.
+Holes place_holes(const WgmmaGeometry& geometry) {
+  const WgmmaTiling& tiling = geometry.tiling();
+  return {{"run_start", run_start(geometry)},
+          {"pixel_place", pixel_place(geometry)},
+          {"valid", tiling.tile.images > 0 ? " && image < kImages && image < kN - run_first" : ""},
+          {"image_offset", tiling.tile.images > 0 ? "image * kInputStrideN + " : ""}};
+}
+
+/// Loads vectors of channels; what the last chunk or slice has not is zero.
+std::string load_vectors(const WgmmaGeometry& geometry) {
+  const bool whole = geometry.problem().c % geometry.chunk_channels() == 0;
+  Holes holes = place_holes(geometry);
+  holes.merge(
+      Holes{{"has_channels", whole ? "" : "const bool has_channels = c_first + slice * kOperandChannels < kChannels;"},
+            {"channels", whole ? "" : "has_channels && "},
+            {"operand", geometry.problem().input.type == DataType::f32
+                            ? "operand_row(reinterpret_cast<const Element*>(&value[i]))"
+                            : "value[i]"}});
+  return fill_template(embedded_text("wgmma/load_vectors.cu.in"), holes);
+}
+
+/// Text that makes operand rows of copies of x.
+std::string convert_run(const WgmmaGeometry& geometry) {
+  const Problem& problem = geometry.problem();
+  const WgmmaTiling& tiling = geometry.tiling();
+  const std::int64_t chunk = geometry.chunk_channels();
+  const bool rows = geometry.copies_rows();
+  Holes holes = place_holes(geometry);
+  holes.erase("image_offset");
+  holes.merge(
+      Holes{{"part", tiling.tile.images > 0 || rows ? ""
+                     : geometry.copies_boxes()      ? "const int first = first_element(run_first, r);"
+                                                    : "const int first = Part(run_first, r).first;"},
+            {"raw_place", tiling.tile.images > 0 ? "image * (kChunkChannels * kRawPitch) + h * kW + w"
+                          : rows                 ? "(row - row_first) * kW + w"
+                                                 : "h * kW + w - first"},
+            {"channel_exists",
+             problem.c % chunk == 0 ? "" : fmt::format(" && c_first + {} < kChannels", channel_at(geometry, "c"))}});
+  if (!geometry.loads_pairs()) {
+    holes.emplace("channel", channel_at(geometry, "c"));
+    // Few pixels are what a step waits for. Of many, reads in bursts hold up warps that store: B takes 4 % longer.
+    holes.emplace("unroll", geometry.load_items() * geometry.phases() > 4 ? "1" : "4");
+    // Boxes come rounded.
+    holes.emplace("operand", geometry.copies_boxes()
+                                 ? "make_uint4(__float_as_uint(channel[0]), __float_as_uint(channel[1]), "
+                                   "__float_as_uint(channel[2]), __float_as_uint(channel[3]))"
+                                 : "operand_row(channel)");
+  }
+  return fill_template(
+      embedded_text(geometry.loads_pairs() ? "wgmma/convert_pairs.cu.in" : "wgmma/convert_pixels.cu.in"), holes);
+}
+
+std::string load_run(const WgmmaGeometry& geometry) {
+  if (geometry.loads_vectors()) return load_vectors(geometry);
+  Holes holes = place_holes(geometry);
+  holes.emplace("load_pixel", load_pixel(geometry));
+  if (geometry.loads_pairs()) return fill_template(embedded_text("wgmma/load_pairs.cu.in"), holes);
+  holes.emplace("input_stride_w", geometry.problem().input.layout() == Layout::nchw ? "" : " * kInputStrideW");
+  return fill_template(embedded_text("wgmma/load_pixels.cu.in"), holes);
+}
+
+/// Barriers behind those of the stages, and what makes them ready.
+Holes barrier_holes(const WgmmaGeometry& geometry) {
+  const WgmmaTiling& tiling = geometry.tiling();
+  Lines init, more;
+  std::string next = tiling.converts_pixels() ? "empty + kStages + 4 * kCopiesAhead" : "empty + kStages";
+  if (tiling.keeps_weights()) {
+    more.add(fmt::format("Barrier* const weights_arrival = {};", next));
+    init.add("barrier_init(weights_arrival, 1);");
+    next = "weights_arrival + 1";
+  }
+  if (tiling.schedule == WgmmaTiling::Schedule::pingpong) {
+    more.add(fmt::format("Barrier* const multiplied = {};  // one of each multiplying warpgroup", next));
+    init.add("for (int i = 0; i < kConsumers; ++i) barrier_init(multiplied + i, 4);");
+  }
+  if (tiling.schedule == WgmmaTiling::Schedule::sliced_k) {
+    more.add(fmt::format("Barrier* const meeting = {};  // one of each pair of warps that add their sums", next));
+    init.add("for (int i = 0; i < 4; ++i) barrier_init(meeting + i, kConsumers * 32);");
+  }
+  return {{"more_barriers", more.text()}, {"init_barriers", init.text()}};
+}
+
+/// Arrivals at the barrier of a stage: of those who bring pixels, and of who asks for weights.
+std::string arrivals(const WgmmaGeometry& geometry) {
+  const WgmmaTiling& tiling = geometry.tiling();
+  const int weights = !tiling.keeps_weights() ? 1 : 0;
+  switch (tiling.producer.pixels) {
+    case Pixels::loaded:
+      return weights == 1 ? "kTeamWarps + 1" : "kTeamWarps";
+    case Pixels::converted:
+    case Pixels::im2col:
+      return std::to_string(1 + weights);
+  }
+  return {};
+}
+
+/// Which of the threads that load a step asks for its weights.
+std::string_view asks_for_weights(const WgmmaGeometry& geometry) {
+  const WgmmaTiling& tiling = geometry.tiling();
+  switch (tiling.producer.pixels) {
+    case Pixels::loaded:
+      return "member == 0 && lane == 0";
+    case Pixels::converted:
+      return "lane == 0";
+    case Pixels::im2col:
+      return "warp == 1";  // so pixels wait for no packed weights, unless they are made behind these
+  }
+  return {};
+}
+
+/// Who waits for the kernel before: all that ask for what it packs, and no others.
+std::string await_packing(const WgmmaGeometry& geometry) {
+  const WgmmaTiling& tiling = geometry.tiling();
+  if (geometry.reads_transposed())
+    return tiling.packs_weights() ? "wait_for_previous_kernel();" : "if (warp == 0) wait_for_previous_kernel();";
+  if (!tiling.packs_weights() || tiling.keeps_weights()) return {};
+  return fmt::format("if ({}) wait_for_previous_kernel();", asks_for_weights(geometry));
+}
+
+/// Where weights are loaded and awaited: with each step, or once for all tiles.
+Holes weight_holes(const WgmmaGeometry& geometry) {
+  const WgmmaTiling& tiling = geometry.tiling();
+  if (!tiling.keeps_weights()) {
+    const std::string ask =
+        tiling.packs_weights()
+            ? "  bulk_copy_to_shared(input + kInputBytes, w_tile + static_cast<long long>(step) * kWeightBytes, "
+              "kWeightBytes,\n"
+              "                      full + stage);\n"
+            : fmt::format(
+                  "  tensor_copy_to_shared(input + kWeightsOfStage, &w_map, {} * (kChunkChannels * kTaps),\n"
+                  "                        tile.group * kGroupK + tile.k_tile * kBlockK, full + stage);\n",
+                  step_text(geometry).chunk);
+    return {{"load_weights", ""},
+            {"weights_of_tile",
+             tiling.packs_weights()
+                 ? "const char* w_tile = reinterpret_cast<const char*>(packed_w) +\n"
+                   "                     static_cast<long long>(tile.group * kTilesK + tile.k_tile) * kSteps * "
+                   "kWeightBytes;\n"
+                 : ""},
+            {"load_weights_of_step", fmt::format("if ({}) {{\n", asks_for_weights(geometry)) +
+                                         "  barrier_arrive_expecting(full + stage, kWeightBytes);\n" + ask + "}\n"},
+            {"await_weights", ""}};
+  }
+  return {{"load_weights",
+           fmt::format("if (threadIdx.x == {}) {{  // all of them, for all tiles\n", tiling.uses_im2col() ? 32 : 0) +
+               "  wait_for_previous_kernel();\n"
+               "  barrier_arrive_expecting(weights_arrival, kSteps * kWeightBytes);\n"
+               "  for (int step = 0; step < kSteps; ++step)\n"
+               "    bulk_copy_to_shared(shared + kWeightsFirstByte + step * kWeightBytes,\n"
+               "                        reinterpret_cast<const char*>(packed_w) + step * kWeightBytes, "
+               "kWeightBytes,\n"
+               "                        weights_arrival);\n"
+               "}\n"},
+          {"weights_of_tile", ""},
+          {"load_weights_of_step", ""},
+          {"await_weights", "barrier_wait(weights_arrival, 0);"}};
+}
+
+}  // namespace
+
+StepText step_text(const WgmmaGeometry& geometry) {
+  const WgmmaTiling& tiling = geometry.tiling();
+  const bool split = tiling.split_k > 1, images = tiling.tile.images > 0;
+  return {.tile_number = split ? " / kSplits" : "",
+          .steps = split
+                       ? "const int first_step = number % kSplits * kStepsOfSplit;\nconst int end_step = first_step + "
+                         "kStepsOfSplit < kSteps ? first_step + kStepsOfSplit : kSteps;\n"
+                       : "",
+          .first_step = split ? "first_step" : "0",
+          .end_step = split ? "end_step" : "kSteps",
+          .chunk = tiling.pipeline.filter_rows == 1 ? "step / kR" : "step",
+          .filter_row = tiling.pipeline.filter_rows == 1 ? "step % kR" : "0",
+          .run_first = images ? "tile.n + run * kImages" : "tile.first_output + run * kWindow",
+          .run_row = tiling.stores_boxes() ? "kRunRow" : "kQ"};
+}
+
+std::string place_in_images(std::string_view position) {
+  return fmt::format(
+      "const int image = {0} / kImagePositions;\n"
+      "const int row = ({0} - image * kImagePositions) / kPitch;\n"
+      "const int column = {0} - image * kImagePositions - row * kPitch;\n",
+      position);
+}
+
+std::string move_registers(int wanted, std::string_view name) {
+  if (wanted == WgmmaTiling::kLaunchRegisters) return {};
+  return fmt::format("{}_registers_to<{}>();", wanted < WgmmaTiling::kLaunchRegisters ? "shrink" : "grow", name);
+}
+
+namespace {
+
+std::string warp_steps(const WgmmaGeometry& geometry) {
+  const WgmmaTiling& tiling = geometry.tiling();
+  const bool split = tiling.split_k > 1;
+  return fill_template(
+      embedded_text("wgmma/warp_steps.cu.in"),
+      {{"first_step", split ? "number % kSplits * kStepsOfSplit" : "0"},
+       {"end_step", split ? "step + kStepsOfSplit < kSteps ? step + kStepsOfSplit : kSteps" : "kSteps"}});
+}
+
+/// What copies are asked of: x, or its tensor map.
+std::string copied_tensor(const WgmmaGeometry& geometry) { return geometry.copies_boxes() ? "&x_map" : "x"; }
+
+std::string copy_pixels(const WgmmaGeometry& geometry) {
+  const WgmmaTiling& tiling = geometry.tiling();
+  const StepText text = step_text(geometry);
+  Holes holes = {{"tile_number", std::string(text.tile_number)}, {"chunk", std::string(text.chunk)}};
+  if (tiling.tile.images > 0) return fill_template(embedded_text("wgmma/copy_images.cu.in"), holes);
+  if (!geometry.copies_boxes()) {
+    holes.merge(Holes{{"run_first", text.run_first}, {"filter_row", text.filter_row}});
+    return fill_template(embedded_text("wgmma/copy_windows.cu.in"), holes);
+  }
+  const bool rows = geometry.copies_rows();
+  holes.merge(Holes{{"first_element", rows ? "" : std::string(embedded_text("wgmma/first_element.cu.in"))},
+                    {"first", rows ? fmt::format("0, ({}) / kQ - kPadTop / kStrideH", text.run_first)
+                                   : fmt::format("first_element({}, {})", text.run_first, text.filter_row)}});
+  return fill_template(embedded_text("wgmma/copy_boxes.cu.in"), holes);
+}
+
+/// What asks for a run's pixels, and where it starts: a run without outputs starts anywhere.
+std::string walk_pixels(const WgmmaGeometry& geometry) {
+  const WgmmaTiling& tiling = geometry.tiling();
+  const bool images = tiling.tile.images > 0;
+  const std::string_view end = images ? "kN" : tiling.stores_boxes() ? "kP * kRunRow" : "kPlane";
+  const std::string first = tiling.runs() > 1 ? fmt::format("run_first < {} ? run_first : 0", end) : "run_first";
+  const std::string start = images ? fmt::format("const int image = {}, row = 0, column = 0;\n", first)
+                                   : fmt::format(
+                                         "const int first = {1};\n"
+                                         "const int image = tile.n, row = first / {0}, column = first - row * {0};\n",
+                                         step_text(geometry).run_row, first);
+  return fill_template(embedded_text("wgmma/walk_pixels.cu.in"), {{"start", start}});
+}
+
+/// What brings a run's pixels, as functions that the file of tiles calls.
+std::string load_functions(const WgmmaGeometry& geometry) {
+  const WgmmaTiling& tiling = geometry.tiling();
+  switch (tiling.producer.pixels) {
+    case Pixels::loaded:
+      return load_run(geometry);
+    case Pixels::converted:
+      return warp_steps(geometry) + "\n" + copy_pixels(geometry) + "\n" + convert_run(geometry);
+    case Pixels::im2col:
+      return walk_pixels(geometry);
+  }
+  return {};
+}
+
+/// How loading warps go through tiles and steps.
+std::string_view tiles_file(const WgmmaGeometry& geometry) {
+  const WgmmaTiling& tiling = geometry.tiling();
+  switch (tiling.producer.pixels) {
+    case Pixels::loaded:
+      return "wgmma/tiles_loaded.cu.in";
+    case Pixels::converted:
+      return "wgmma/tiles_copied.cu.in";
+    case Pixels::im2col:
+      return "wgmma/tiles_walked.cu.in";
+  }
+  return {};
+}
+
+/// What the copy engine is asked for before the block is ready: the first steps of each loading warp.
+std::string first_copies(const WgmmaGeometry& geometry) {
+  const WgmmaTiling& tiling = geometry.tiling();
+  if (!tiling.converts_pixels()) return {};
+  return fill_template(embedded_text("wgmma/first_copies.cu.in"),
+                       {{"arrivals", tiling.tile.images > 0 ? "1" : "kRuns"}, {"source", copied_tensor(geometry)}});
+}
+
+}  // namespace
+
+void add_load_constants(Constants& c, const WgmmaGeometry& geometry) {
+  const Problem& problem = geometry.problem();
+  const WgmmaTiling& tiling = geometry.tiling();
+  if (tiling.uses_im2col()) return;
+  const std::int64_t items = geometry.load_items();
+  const bool vectors = geometry.loads_vectors(), pairs = geometry.loads_pairs();
+  if (tiling.converts_pixels()) {
+    c.group("Loading: a warp takes every fourth step, and the copy engine brings kCopiesAhead of them");
+    c.add("kCopiesAhead", tiling.producer.copies_ahead);
+    if (tiling.tile.images == 0 && !geometry.copies_rows())
+      c.add("kVectorElements", 16 / element_bytes(problem.input.type));
+    c.add("kRawPitch", geometry.raw_pitch(), "elements of a channel's copy")
+        .add("kRawRunElements", geometry.raw_run_elements())
+        .add("kRawBytes", geometry.raw_bytes(), "of a step");
+    c.add("kRawFirstByte", geometry.raw_first_byte());
+  } else {
+    c.group("Loading: kTeams teams of kTeamWarps warps");
+    c.add("kTeamWarps", tiling.producer.team_warps).add("kTeams", 4 / tiling.producer.team_warps);
+  }
+  if (vectors) c.add("kItemPixels", kWarpSize / tiling.pipeline.slices);
+  c.add("kLoadItemsOfPhase", items,
+        vectors ? "kItemPixels each"
+        : pairs ? "64 pixels each"
+                : "32 pixels each")
+      .add("kLoadItems", items * geometry.phases());
+  if (tiling.loads_pixels()) c.add("kLoadBatch", tiling.producer.load_batch, "items of a warp in flight");
+}
+
+Holes load_holes(const WgmmaGeometry& geometry) {
+  const WgmmaTiling& tiling = geometry.tiling();
+  const StepText text = step_text(geometry);
+  const bool copies = tiling.converts_pixels();
+  Holes tiles = {{"producer_registers", move_registers(geometry.producer_registers(), "kLoaderRegisters")},
+                 {"await_packing", await_packing(geometry)},
+                 {"tile_number", text.tile_number},
+                 {"chunk", text.chunk},
+                 {"filter_row", text.filter_row},
+                 {"run_first", text.run_first}};
+  if (copies)
+    tiles.merge(Holes{{"source", copied_tensor(geometry)}});
+  else
+    tiles.merge(Holes{{"steps", text.steps}, {"first_step", text.first_step}, {"end_step", text.end_step}});
+  if (tiling.uses_im2col()) {
+    // Who would only wait for stages, and arrive nowhere, could miss a phase, which the others would not wait for.
+    tiles.emplace("askers", !tiling.keeps_weights() ? "a thread asks for pixels, another for weights"
+                                                    : "a thread asks for pixels");
+    tiles.emplace("leave",
+                  !tiling.keeps_weights() ? "if (lane != 0 || warp > 1) return;" : "if (threadIdx.x != 0) return;");
+  }
+  if (tiling.loads_pixels())
+    tiles.merge(
+        Holes{{"run_image", tiling.tile.images > 0 ? "run * static_cast<long long>(kImages * kInputStrideN) + " : ""}});
+  Holes weights = weight_holes(geometry);
+  for (const char* name : {"load_weights", "weights_of_tile", "load_weights_of_step"})
+    tiles.insert(weights.extract(name));
+  Holes holes = {{"arrivals", arrivals(geometry)},
+                 {"first_copies", first_copies(geometry)},
+                 {"load_functions", load_functions(geometry)},
+                 {"load_tiles", fill_template(embedded_text(tiles_file(geometry)), tiles)}};
+  holes.merge(weights);
+  holes.merge(barrier_holes(geometry));
+  return holes;
+}
+
+}  // namespace jitconv::codegen

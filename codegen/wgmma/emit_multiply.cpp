@@ -1,0 +1,208 @@
+// The tensor family's multiplying warpgroups: the multiplications of a step, their operands, and which warpgroup
+// multiplies what. Not what they do with the sums: emit_wgmma_store.cpp.
+#include "codegen/wgmma/emit.h"
+#include "fmt/format.h"
+
+namespace jitconv::codegen {
+namespace {
+
+/// A unit of a step: a tap of one slice.
+struct Unit {
+  std::int64_t r, s, slice;  ///< r within the step
+  std::int64_t pixel_row;    ///< of its first pixel, in places of 16 bytes from the start of the run
+};
+
+std::vector<Unit> units(const WgmmaGeometry& geometry) {
+  const Problem& problem = geometry.problem();
+  const WgmmaTiling& tiling = geometry.tiling();
+  std::vector<Unit> all;
+  for (const int tap : geometry.tap_order()) {
+    const std::int64_t r = tap / problem.columns.taps, s = tap % problem.columns.taps;
+    for (std::int64_t slice = 0; slice < tiling.pipeline.slices; ++slice)
+      all.push_back({r, s, slice,
+                     geometry.phase_of(s) * (geometry.phase_bytes() / 16) + slice * geometry.slice_step() +
+                         geometry.tap_place(tap) * geometry.pixel_step()});
+  }
+  return all;
+}
+
+std::string tap_name(const WgmmaGeometry& geometry, const Unit& unit) {
+  const WgmmaTiling& tiling = geometry.tiling();
+  return tiling.pipeline.filter_rows == 1 ? fmt::format("s{}", unit.s) : fmt::format("r{}s{}", unit.r, unit.s);
+}
+
+/// Weights in registers: a tap's channels one after the other, and taps in the order of w, whatever the pixels' order.
+void add_register_multiplications(Lines& lines, const WgmmaGeometry& geometry, const std::vector<Unit>& all,
+                                  const std::string& first_step) {
+  const Problem& problem = geometry.problem();
+  const WgmmaTiling& tiling = geometry.tiling();
+  for (std::size_t i = 0; i < all.size(); i += 2) {
+    const std::int64_t unit = (all[i].r * problem.columns.taps + all[i].s) * tiling.pipeline.slices + all[i].slice;
+    lines.add(fmt::format("multiply(sum, a[{}], pixels + {}, {});  // {}, {} of {}", unit / 2, all[i].pixel_row,
+                          i == 0 ? fmt::format("step != {}", first_step) : "1", tap_name(geometry, all[i]),
+                          all[i].slice / 2 + 1, tiling.pipeline.slices / 2));
+  }
+}
+
+/// Raw weights of 1x1 filters: one line per multiplication, which takes two slices of the only tap.
+void add_row_multiplications(Lines& lines, const WgmmaGeometry& geometry, const std::vector<Unit>& all,
+                             const std::string& first_step) {
+  const int slice = geometry.slice_channels();
+  for (std::size_t i = 0; i < all.size(); i += 2)
+    lines.add(fmt::format("multiply(sum, weights + {}, pixels + {}, {});  // c{}..{}", i, all[i].pixel_row,
+                          i == 0 ? fmt::format("step != {}", first_step) : "1", all[i].slice * slice,
+                          (all[i].slice + 2) * slice - 1));
+}
+
+/// Packed weights: one line per multiplication, which takes two units.
+void add_tap_multiplications(Lines& lines, const WgmmaGeometry& geometry, const std::vector<Unit>& all,
+                             const std::string& first_step) {
+  const WgmmaTiling& tiling = geometry.tiling();
+  const int slice = geometry.slice_channels();
+  for (std::size_t i = 0; i < all.size(); i += 2) {
+    const std::string accumulate = i == 0 ? fmt::format("step != {}", first_step) : "1";
+    if (tiling.pipeline.slices > 1) {
+      lines.add(fmt::format("multiply(sum, weights + {} * kBlockK, pixels + {}, {});  // {} c{}..{}", i,
+                            all[i].pixel_row, accumulate, tap_name(geometry, all[i]), all[i].slice * slice,
+                            (all[i].slice + 2) * slice - 1));
+    } else if (i + 1 < all.size()) {
+      lines.add(
+          fmt::format("multiply(sum, weights + {} * kBlockK, matrix_operand(pixels + 16 * {}, 16 * {}), {});  // "
+                      "{} {}",
+                      i, all[i].pixel_row, all[i + 1].pixel_row - all[i].pixel_row, accumulate,
+                      tap_name(geometry, all[i]), tap_name(geometry, all[i + 1])));
+    } else {
+      lines.add(
+          fmt::format("multiply(sum, weights + {} * kBlockK, matrix_operand(pixels + 16 * {}, zeros - (pixels + "
+                      "16 * {})), {});  // {}",
+                      i, all[i].pixel_row, all[i].pixel_row, accumulate, tap_name(geometry, all[i])));
+    }
+  }
+}
+
+/// Which tiles and which of their steps a warpgroup multiplies, and when.
+Holes share_holes(const WgmmaGeometry& geometry) {
+  const WgmmaTiling& tiling = geometry.tiling();
+  const StepText text = step_text(geometry);
+  Holes holes = {{"take_turns", ""},
+                 {"first_number", "blockIdx.x"},
+                 {"next_number", "number += gridDim.x"},
+                 {"await_turn", ""},
+                 {"own_first", text.first_step},
+                 {"next_step", "++step"},
+                 {"give_back_in_order", ""},
+                 {"next_stage", "next_stage();"},
+                 {"end_turn", ""},
+                 {"end_tile", ""}};
+  if (tiling.schedule == WgmmaTiling::Schedule::pingpong) {
+    holes["take_turns"] = embedded_text("wgmma/take_tiles.cu.in");
+    holes["first_number"] = "blockIdx.x + consumer * gridDim.x";
+    holes["next_number"] = "number += kConsumers * gridDim.x";
+    holes["await_turn"] = "barrier_wait(multiplied + (1 - consumer), (turn++ + consumer + 1) % 2);\n";
+    holes["give_back_in_order"] =
+        "// Loading warps count on stages that are given back in order: those of the other's tile come first.\n"
+        "if (gives_back && step == 0 && number != static_cast<int>(blockIdx.x))\n"
+        "  barrier_wait(empty + (stage + kStages - 1) % kStages, stage == 0 ? parity ^ 1 : parity);\n";
+    holes["end_turn"] = "if (lane == 0) barrier_arrive(multiplied + consumer);\n";
+    holes["end_tile"] = "pass_tile();\n";
+  } else if (tiling.schedule == WgmmaTiling::Schedule::sliced_k) {
+    holes["take_turns"] = embedded_text("wgmma/take_steps.cu.in");
+    const bool split = tiling.split_k > 1;
+    holes["await_turn"] = fmt::format("const int own_first = {}first_turn;\n", split ? "first_step + " : "");
+    holes["own_first"] = "own_first";
+    holes["next_step"] = "step += kConsumers";
+    holes["next_stage"] = "next_stage();\nnext_stage();\n";
+    holes["end_tile"] = fill_template(
+        embedded_text("wgmma/add_sums.cu.in"),
+        {{"steps", split ? "end_step - first_step" : "kSteps"}, {"await_staging", await_staging(geometry)}});
+  }
+  return holes;
+}
+
+/// `first_step`: of a tile's steps, the warpgroup's first.
+std::string multiplications(const WgmmaGeometry& geometry, const std::string& first_step) {
+  const WgmmaTiling& tiling = geometry.tiling();
+  const std::vector<Unit> all = units(geometry);
+  Lines lines;
+  lines.add("// begin taps");
+  if (tiling.packs_weights())
+    add_tap_multiplications(lines, geometry, all, first_step);
+  else if (geometry.swizzles_weights())
+    add_row_multiplications(lines, geometry, all, first_step);
+  else
+    add_register_multiplications(lines, geometry, all, first_step);
+  lines.add("// end taps");
+  return lines.text();
+}
+
+std::string operands(const WgmmaGeometry& geometry) {
+  const WgmmaTiling& tiling = geometry.tiling();
+  Lines lines;
+  lines.add(fmt::format("// Adding to an operand moves it by 16 bytes: {}, {}.",
+                        tiling.uses_im2col() ? "a slice of all pixels" : "a pixel of a slice",
+                        geometry.swizzles_weights() ? "a slice of all weights" : "a channel of a unit"));
+  if (tiling.uses_im2col())
+    lines.add("const MatrixOperand pixels = swizzled_operand<kPixelBytes>(input + run * kRunBytes);");
+  else if (tiling.pipeline.slices > 1)
+    lines.add(fmt::format("const MatrixOperand pixels = matrix_operand(input + run * kRunBytes, {} * 16);",
+                          geometry.loads_vectors() ? "kSlicePitch" : "kRunPixels"));
+  else
+    lines.add("const char* pixels = input + run * kRunBytes;");
+  if (geometry.has_zeros()) lines.add("const char* zeros = shared + kZerosFirstByte;");
+  if (geometry.swizzles_weights()) {
+    lines.add("const MatrixOperand weights =");
+    lines.add("    swizzled_operand<kWeightRowBytes>(input + kWeightsOfStage + k_consumer * kWeightRowBytes);");
+    return lines.text();
+  }
+  if (geometry.multiplies_registers()) {
+    lines.add("multiply_wait<0>();  // of those that are overwritten now");
+    lines.add("load_weights(a, input + kWeightsOfStage, k_consumer + warp % 4 * 16 + lane / 4, lane);");
+    lines.add("__syncwarp();  // all lanes have read");
+    return lines.text();
+  }
+  lines.add(tiling.keeps_weights() ? "const char* weights_of_step = shared + kWeightsFirstByte + step * kWeightBytes;"
+                                   : "const char* weights_of_step = input + kInputBytes;");
+  lines.add("const MatrixOperand weights = matrix_operand(weights_of_step + k_consumer * 16, kBlockK * 16);");
+  return lines.text();
+}
+
+}  // namespace
+
+std::string unpacked_weights_text(const WgmmaGeometry& geometry) {
+  const WgmmaTiling& tiling = geometry.tiling();
+  const int vector = geometry.lane_channels() * geometry.taps() % 4 == 0 ? 4 : 2;
+  std::string text =
+      fill_template(embedded_text("wgmma/unpacked_weights.cu.in"),
+                    {{"vector", std::to_string(vector)},
+                     {"more_of_vector", vector == 2 ? "" : "value[i + 2] = some.z, value[i + 3] = some.w;"}});
+  // Loads of lanes name the channels in this order.
+  if (!tiling.loads_pixels()) text.append("\n").append(embedded_text("wgmma/channel_order.cu.in"));
+  text.pop_back();
+  return text;
+}
+
+Holes multiply_holes(const WgmmaGeometry& geometry) {
+  const WgmmaTiling& tiling = geometry.tiling();
+  const StepText text = step_text(geometry);
+  Holes holes = share_holes(geometry);
+  const std::string own_first = holes["own_first"];
+  const bool in_registers = geometry.multiplies_registers();
+  holes.merge(Holes{
+      {"consumer_registers", move_registers(geometry.consumer_registers(), "kConsumerRegisters")},
+      {"steps", text.steps},
+      {"end_step", text.end_step},
+      {"k_consumer", tiling.tile.channels == 128 ? "consumer * 64" : "0"},
+      {"run", tiling.runs() == 1 ? "0" : "consumer"},
+      {"own_weights", in_registers ? "unsigned a[kUnits / 2][4];" : ""},
+      {"operands", operands(geometry)},
+      {"multiply", multiplications(geometry, own_first)},
+      // Multiplications are the warpgroup's, reading weights to registers is each lane's own.
+      {"releases", fmt::format("{}{}", in_registers ? "4 * " : "",
+                               tiling.schedule == WgmmaTiling::Schedule::cooperative ? "kConsumers" : "1")},
+      {"gives_back", in_registers ? "lane == 0;  // what its warp has read and multiplied"
+                                  : "threadIdx.x % 128 == 0;  // what its warpgroup has multiplied"},
+  });
+  return holes;
+}
+
+}  // namespace jitconv::codegen

@@ -1,0 +1,57 @@
+// The tensor family's store of boxes of y (NHWC) by the copy engine: see templates/tensor_store_boxes.cu.in.
+#include "codegen/wgmma/emit.h"
+#include "fmt/format.h"
+
+namespace jitconv::codegen {
+namespace {
+
+/// Lines that ask for the copy of a staged box. Behind the last row is another image.
+std::string copy_box(const WgmmaGeometry& geometry) {
+  const WgmmaTiling& tiling = geometry.tiling();
+  const bool may_be_empty = tiling.runs() > 1;
+  if (geometry.boxes_cross_rows())
+    return "tensor_copy_to_global(&y_map, 0, row_of_channels, run_first + first, tile.n, staged);\n";
+  const std::string copy =
+      "tensor_copy_to_global(&y_map, 0, row_of_channels, column_first + first, image_row, staged);\n";
+  return may_be_empty ? "if (row < kP)\n  " + copy : copy;
+}
+
+/// Lines that find where a run's boxes go, but for the channels.
+std::string place(const WgmmaGeometry& geometry) {
+  if (geometry.boxes_cross_rows()) return {};
+  return "const int row = run_first / kRunRow, column_first = run_first - row * kRunRow, image_row = tile.n * kP + "
+         "row;\n";
+}
+
+}  // namespace
+
+void add_store_boxes_constants(Constants& c, const WgmmaGeometry& geometry) {
+  const Problem& problem = geometry.problem();
+  const WgmmaTiling& tiling = geometry.tiling();
+  c.add("kStoreColumns", geometry.store_columns(), "positions of a box");
+  c.add("kRowChannels", geometry.box_row_channels(), "128 bytes").add("kBoxRows", geometry.box_rows(), "of a position");
+  c.add("kPieceChannels", 16 / element_bytes(problem.input.type), "16 bytes");
+  c.add("kStagedBoxes", tiling.staged_boxes, "of a consumer")
+      .add("kBoxElements", geometry.box_bytes() / element_bytes(problem.input.type));
+}
+
+Holes store_boxes_holes(const WgmmaGeometry& geometry, const std::string& channel_values) {
+  const std::string stage =
+      geometry.staged_bytes() == 2
+          ? stage_transposed(geometry,
+                             "staged + box_place(i + lane / 16 * 8 + lane % 8, warp % 4 * 16 + lane / 8 % 2 * 8)")
+          : fill_template(embedded_text("wgmma/stage_box.cu.in"), {{"epilogue", epilogue_of_staged(geometry)}});
+  return {{"staged", "Element"},
+          {"boxes",
+           "const bool asks = threadIdx.x % 128 == 0;  // the copy engine to store\n"
+           "int box = 0;  // that is staged next"},
+          {"store_functions", std::string(embedded_text("wgmma/box_place.cu.in"))},
+          {"clear_staging", ""},
+          {"read_staged", ""},
+          {"channel_values", channel_values},
+          {"await_stores", "if (asks) bulk_stores_wait_read<0>();  // before the block ends"},
+          {"store", fill_template(embedded_text("wgmma/store_boxes.cu.in"),
+                                  {{"stage", stage}, {"copy", copy_box(geometry)}, {"place", place(geometry)}})}};
+}
+
+}  // namespace jitconv::codegen

@@ -1,0 +1,238 @@
+// See emit_tensor.h.
+#include "codegen/arithmetic.h"
+#include "codegen/wgmma/emit.h"
+#include "fmt/format.h"
+
+namespace jitconv::codegen {
+namespace {
+
+/// What a multiplying thread needs of its two channels, loaded long before it is needed.
+std::string channel_bias(const WgmmaGeometry& geometry) {
+  const WgmmaTiling& tiling = geometry.tiling();
+  if (!geometry.problem().epilogue.bias || tiling.split_k > 1) return {};
+  return "float channel_bias[2];\n"
+         "#pragma unroll\n"
+         "for (int half = 0; half < 2; ++half) {\n"
+         "  const int k = tile.k_tile * kBlockK + k_consumer + warp % 4 * 16 + half * 8 + lane / 4;\n"
+         "  channel_bias[half] = k < kGroupK ? to_float(bias[tile.group * kGroupK + k]) : 0.0f;\n"
+         "}\n";
+}
+
+std::string indented(std::string_view text) {
+  Lines lines;
+  while (!text.empty()) {
+    const std::size_t end = text.find('\n');
+    lines.add(fmt::format("{}{}", text.front() == '#' || text.front() == '\n' ? "" : "  ", text.substr(0, end)));
+    if (end == std::string_view::npos) break;
+    text.remove_prefix(end + 1);
+  }
+  return lines.text();
+}
+
+/// Lines of a vector's part of the epilogue, for what cannot be done channel by channel: the residual and what follows.
+std::string residual(const WgmmaGeometry& geometry, std::string_view condition, std::string_view offset) {
+  const Epilogue& epilogue = geometry.problem().epilogue;
+  const WgmmaTiling& tiling = geometry.tiling();
+  if (!epilogue.residual || tiling.split_k > 1) return {};
+  Lines lines;
+  lines.add("#pragma unroll");
+  lines.add("for (int e = 0; e < kStoreElements; ++e) {");
+  lines.add(fmt::format("  if ({}) value[e] += to_float(residual[{}]);", condition, offset));
+  if (epilogue.activation != Activation::none) lines.add("  value[e] = activate(value[e]);");
+  lines.add("}");
+  return lines.text();
+}
+
+/// Whether outputs are staged as 16-bit elements.
+bool stages_16bit(const WgmmaGeometry& geometry) { return geometry.staged_bytes() == 2; }
+
+/// Lines that stage one channel's accumulators, without the positions that no output has.
+std::string stage_values(const WgmmaGeometry& geometry) {
+  const Problem& problem = geometry.problem();
+  const WgmmaTiling& tiling = geometry.tiling();
+  const std::string lines = epilogue_of_staged(geometry);
+  const bool narrow = stages_16bit(geometry);
+  // Two outputs at a time where both always lie in one row and at an even place in shared memory, whatever the channel.
+  const std::int64_t gap = geometry.gap();
+  const bool pairs = tiling.tile.images > 0 || problem.output_plane() % 2 == 0,
+             pairs_in_rows = problem.columns.output % 2 == 0 && gap % 2 == 0;
+  const auto fill = [&](bool in_pairs, int row_ends) {
+    const std::string_view column = in_pairs ? "i * 8" : "column";
+    const std::string value =
+        !in_pairs ? (narrow ? "from_float(value)" : "value") : (narrow ? "element_pair(pair.x, pair.y)" : "pair");
+    const std::string target = !in_pairs ? "staged_lane[{}]"
+                               : narrow  ? "*reinterpret_cast<unsigned*>(staged_lane + ({}))"
+                                         : "*reinterpret_cast<float2*>(staged_lane + ({}))";
+    const auto assign = [&](const std::string& at) {
+      return fmt::format("{} = {};", fmt::format(fmt::runtime(target), at), value);
+    };
+    std::string lines_of_store;
+    if (row_ends == 0) {
+      lines_of_store = assign(std::string(column)) + "\n";
+    } else if (row_ends == 1) {
+      lines_of_store = fmt::format("if ({0} < kQ - column_first) {1}\nif ({0} >= kPitch - column_first) {2}\n", column,
+                                   assign(std::string(column)), assign(fmt::format("{} - kGap", column)));
+    } else {
+      lines_of_store = fmt::format(
+          "const int rows = (column_first + {0}) / kPitch;\nif (column_first + {0} - rows * kPitch < kQ) {1}\n", column,
+          assign(fmt::format("{} - rows * kGap", column)));
+    }
+    return fill_template(embedded_text(in_pairs ? "wgmma/stage_pairs.cu.in" : "wgmma/stage_values.cu.in"),
+                         {{"epilogue", lines}, {"store", lines_of_store}});
+  };
+  const int ends = geometry.row_ends();
+  const std::string in_one_row = fill(pairs, 0);
+  if (ends == 0) return in_one_row;
+  const std::string in_rows = fill(pairs && pairs_in_rows, ends);
+  if (problem.columns.output < tiling.tile.columns) return in_rows;
+  return "if (run_first % kQ + kColumns <= kQ) {\n" + indented(in_one_row) + "} else {\n" + indented(in_rows) + "}\n";
+}
+
+/// A line that leaves the channels out that the other warpgroup stores.
+std::string other_half(const WgmmaGeometry& geometry) {
+  const WgmmaTiling& tiling = geometry.tiling();
+  return tiling.schedule == WgmmaTiling::Schedule::sliced_k ? "if (half != consumer) continue;  // the other's" : "";
+}
+
+/// Whether whole vectors of staged images are outputs.
+bool stores_vectors(const WgmmaGeometry& geometry) { return geometry.store_width() > 1; }
+
+/// Lines that read a vector of staged outputs, or one of them, into `value`.
+std::string read_staged(bool vectors, bool narrow, std::string_view source) {
+  if (vectors && narrow) return fmt::format("const uint4 value = *reinterpret_cast<const uint4*>({});", source);
+  if (vectors) return fmt::format("float value[kStoreElements];\nread_staged(value, {});", source);
+  return fmt::format("{} value = *({});", narrow ? "const Element" : "float", source);
+}
+
+constexpr std::string_view kReadStaged =
+    "__device__ __forceinline__ void read_staged(float (&value)[kStoreElements], const float* staged) {\n"
+    "#pragma unroll\n"
+    "  for (int e = 0; e < kStoreElements; e += 4) {\n"
+    "    const float4 quad = *reinterpret_cast<const float4*>(staged + e);\n"
+    "    value[e] = quad.x, value[e + 1] = quad.y, value[e + 2] = quad.z, value[e + 3] = quad.w;\n"
+    "  }\n"
+    "}";
+
+/// A line of a loop over k, where a tile may have fewer channels than it takes.
+std::string end_of_channels(const WgmmaGeometry& geometry) {
+  const Problem& problem = geometry.problem();
+  const WgmmaTiling& tiling = geometry.tiling();
+  return problem.k % tiling.tile.channels == 0 ? "" : "if (k_first + k >= kGroupK) break;";
+}
+
+std::string store_images(const WgmmaGeometry& geometry) {
+  const Problem& problem = geometry.problem();
+  const WgmmaTiling& tiling = geometry.tiling();
+  const bool narrow = stages_16bit(geometry), vectors = stores_vectors(geometry);
+  std::string residual_lines, store = "store_all_if(y_lane + k * kPlane, value, true);";
+  if (vectors) {
+    residual_lines = residual(geometry, "true", "y_lane - y + k * kPlane + e");
+  } else {
+    if (problem.epilogue.residual && tiling.split_k == 1) {
+      residual_lines = "value += to_float(residual[y_lane - y + k * kPlane]);\n";
+      if (problem.epilogue.activation != Activation::none) residual_lines += "value = activate(value);\n";
+    }
+    store = fmt::format("y_lane[k * kPlane] = {};", tiling.split_k > 1 || narrow ? "value" : "from_float(value)");
+  }
+  return fill_template(embedded_text("wgmma/store_images.cu.in"),
+                       {{"stage_values", stage_values(geometry)},
+                        {"other_half", other_half(geometry)},
+                        {"end_of_channels", end_of_channels(geometry)},
+                        {"read_outputs", read_staged(vectors, narrow, "source + k * kStagingPitch")},
+                        {"residual", residual_lines},
+                        {"store_outputs", store},
+                        {"y", where_stored(geometry)}});
+}
+
+/// What stores a run of whole vectors: a thread that asks the copy engine, or the lanes of a warp.
+std::string store_inside(const WgmmaGeometry& geometry) {
+  if (geometry.stores_bulk())
+    return fill_template(embedded_text("wgmma/store_bulk.cu.in"),
+                         {{"end_of_channels", end_of_channels(geometry)}, {"y", where_stored(geometry)}});
+  return fill_template(
+      embedded_text("wgmma/store_vectors.cu.in"),
+      {{"read_vector", read_staged(true, stages_16bit(geometry), "source")},
+       {"end_of_channels", end_of_channels(geometry)},
+       {"residual_inside", residual(geometry, "stored", "y_lane - y + late_k + i * (32 * kStoreElements) + e")},
+       {"y", where_stored(geometry)}});
+}
+
+std::string store_windows(const WgmmaGeometry& geometry) {
+  const WgmmaTiling& tiling = geometry.tiling();
+  const bool narrow = stages_16bit(geometry), bulk = geometry.stores_bulk();
+  return fill_template(
+      embedded_text("wgmma/store_nchw.cu.in"),
+      {{"stage_values", stage_values(geometry)},
+       {"other_half", other_half(geometry)},
+       {"column_first", geometry.row_ends() == 0   ? ""
+                        : geometry.row_ends() == 1 ? "const int column_first = run_first % kQ + lane % 4 * 2;"
+                                                   : "const int column_first = opaque(run_first % kQ + lane % 4 * 2);"},
+       {"inside", geometry.lead() == 0 ? "run_first + kWindow <= kPlane"
+                                       : "run_first > 0 && run_first + (kWindow + kSectorElements) <= kPlane"},
+       {"await_staging", await_staging(geometry)},
+       {"fence_staged", bulk ? "fence_async_proxy();" : ""},
+       {"store_inside", store_inside(geometry)},
+       {"edge_unroll", tiling.tile.window + geometry.lead() <= kWarpSize * 16 / geometry.written_bytes() ? "4" : "1"},
+       {"read_vector", read_staged(true, narrow, "source")},
+       {"residual", residual(geometry, "(mask >> e & 1u) != 0", "row + output + e")},
+       {"y", where_stored(geometry)}});
+}
+
+}  // namespace
+
+std::string await_staging(const WgmmaGeometry& geometry) {
+  return geometry.stores_bulk() ? "if (lane == 0) bulk_stores_wait_read<0>();  // of what was staged before" : "";
+}
+
+std::string where_stored(const WgmmaGeometry& geometry) {
+  const WgmmaTiling& tiling = geometry.tiling();
+  return tiling.split_k > 1 ? "partial_sums + number % kSplits * static_cast<long long>(kPartialSumStride)" : "y";
+}
+
+std::string epilogue_of_staged(const WgmmaGeometry& geometry) {
+  const Problem& problem = geometry.problem();
+  const WgmmaTiling& tiling = geometry.tiling();
+  const Epilogue epilogue = tiling.split_k > 1 ? Epilogue{} : problem.epilogue;
+  const Activation activation = epilogue.residual ? Activation::none : epilogue.activation;
+  return (epilogue.bias ? "value += channel_bias[half];\n" : "") + epilogue_lines({.activation = activation}, "");
+}
+
+void add_store_constants(Constants& c, const WgmmaGeometry& geometry) {
+  const Problem& problem = geometry.problem();
+  const WgmmaTiling& tiling = geometry.tiling();
+  if (tiling.stores_boxes()) return add_store_boxes_constants(c, geometry);
+  if (problem.output.layout() == Layout::nhwc) return add_store_nhwc_constants(c, geometry);
+  c.add("kStagingPitch", geometry.staging_pitch());
+  c.add("kStagingElements", 8 * geometry.staging_pitch(), "of a warp");
+  if (tiling.tile.images > 0) {
+    c.add("kStoreWidth", geometry.store_width(), "outputs of a lane");
+    return;
+  }
+  c.add("kSectorElements", geometry.sector_elements()).add("kLead", geometry.lead());
+  const std::int64_t vector = 16 / geometry.written_bytes();
+  c.add("kStoreVectors", (tiling.tile.window + geometry.lead()) / vector);
+  if (!geometry.stores_bulk())
+    c.add("kStoreSteps", ceil_div((tiling.tile.window + geometry.lead()) / vector, kWarpSize));
+}
+
+Holes store_holes(const WgmmaGeometry& geometry) {
+  const WgmmaTiling& tiling = geometry.tiling();
+  if (tiling.stores_boxes()) return store_boxes_holes(geometry, channel_bias(geometry));
+  if (geometry.problem().output.layout() == Layout::nhwc) return store_nhwc_holes(geometry, channel_bias(geometry));
+  const bool narrow = stages_16bit(geometry), images = tiling.tile.images > 0;
+  const bool reads_vectors = !narrow && (!images || stores_vectors(geometry));
+  return {{"staged", narrow ? "Element" : "float"},
+          {"boxes", ""},
+          {"store_functions", images ? "" : std::string(embedded_text("wgmma/runs_nchw.cu.in"))},
+          {"clear_staging",
+           "// A vector that is stored in part is read whole.\n"
+           "for (int i = threadIdx.x; i < kConsumers * 4 * kStagingElements; i += kThreads) staging[i] = "
+           "Staged{};"},
+          {"read_staged", reads_vectors ? std::string(kReadStaged) : ""},
+          {"channel_values", channel_bias(geometry)},
+          {"store", images ? store_images(geometry) : store_windows(geometry)},
+          {"await_stores",
+           geometry.stores_bulk() ? "if (lane == 0) bulk_stores_wait_read<0>();  // before the block ends" : ""}};
+}
+
+}  // namespace jitconv::codegen

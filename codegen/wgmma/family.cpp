@@ -1,0 +1,134 @@
+// The wgmma family: tensor cores of sm_90a for dense convolutions. Its weights are packed and its input transposed by
+// passes before it, and splits of a reduction are added by one behind it.
+#include "codegen/wgmma/family.h"
+
+#include <algorithm>
+
+#include "codegen/pack_weights/pass.h"
+#include "codegen/reduce/pass.h"
+#include "codegen/transpose_input/pass.h"
+#include "codegen/wgmma/geometry.h"
+#include "fmt/format.h"
+
+namespace jitconv::codegen {
+namespace {
+
+/// Where the kernel looks for packed weights.
+PackWeightsTiling packed_layout(const WgmmaGeometry& geometry) {
+  const WgmmaTiling& tiling = geometry.tiling();
+  PackWeightsTiling layout;
+  layout.tile_channels = tiling.tile.channels;
+  layout.slices = tiling.pipeline.slices;
+  layout.filter_rows = tiling.pipeline.filter_rows;
+  layout.units = geometry.units();
+  layout.row_pitch = geometry.pitch();
+  return layout;
+}
+
+void add_passes(ConvPlan& plan) {
+  const auto tiling = std::get<WgmmaTiling>(plan.convolution().tiling);
+  const Problem asked = plan.convolution().problem;
+  const Problem convolved = tiling.transposes_input ? transposed_problem(asked) : asked;
+  const WgmmaGeometry geometry(convolved, tiling);
+  // Regions in the order of their use by callers who pack weights themselves: theirs comes first.
+  if (tiling.packs_weights()) add_weight_packing(plan, packed_layout(geometry));
+  if (tiling.split_k > 1) add_reduction(plan, tiling.split_k, geometry.partial_sum_stride(), Relu::instruction);
+  if (tiling.transposes_input) add_input_transposition(plan);
+}
+
+std::string loading(const WgmmaGeometry& geometry) {
+  const WgmmaTiling::Producer& producer = geometry.tiling().producer;
+  switch (producer.pixels) {
+    case WgmmaTiling::Pixels::loaded:
+      return fmt::format("{} team(s) of {} warp(s), {} {} of a lane in flight", 4 / producer.team_warps,
+                         producer.team_warps, producer.load_batch,
+                         geometry.loads_vectors() ? "vector(s)"
+                         : geometry.loads_pairs() ? "pair(s) of pixels"
+                                                  : "pixel(s)");
+    case WgmmaTiling::Pixels::converted:
+      return fmt::format("by the copy engine, {} step(s) ahead of each of 4 warps", producer.copies_ahead);
+    case WgmmaTiling::Pixels::im2col:
+      return geometry.reads_transposed() ? "transposed before, as operand rows, by TMA in im2col mode"
+                                         : "as operand rows, by TMA in im2col mode";
+  }
+  return {};
+}
+
+std::string_view storing(const WgmmaGeometry& geometry) {
+  if (geometry.tiling().stores_boxes()) return "boxes of outputs, by TMA";
+  if (geometry.problem().output.layout() == Layout::nhwc) return "vectors of channels";
+  if (geometry.tiling().tile.images > 0) return "planes of whole images";
+  return geometry.stores_bulk() ? "runs, by the copy engine" : "runs, as vectors";
+}
+
+std::string_view weights(const WgmmaTiling& tiling) {
+  switch (tiling.weights) {
+    case WgmmaTiling::Weights::packed:
+      return "loaded with each step";
+    case WgmmaTiling::Weights::resident:
+      return "all in shared memory";
+    case WgmmaTiling::Weights::unpacked:
+      return "loaded with each step as they lie in w";
+  }
+  return {};
+}
+
+std::string describe(const KernelPlan& kernel) {
+  const WgmmaGeometry geometry(kernel.problem, std::get<WgmmaTiling>(kernel.tiling));
+  const WgmmaTiling& t = geometry.tiling();
+  std::string text = fmt::format(
+      "tile of a block: {} channels, {} run(s) of {} positions{}\n"
+      "pipeline: {} stages of {} slice(s) of 16 bytes of channels and {}\n",
+      t.tile.channels, t.runs(), t.tile.columns,
+      t.stores_boxes() ? "" : fmt::format(", each for {} outputs", t.tile.window), t.pipeline.stages, t.pipeline.slices,
+      t.pipeline.filter_rows == 1 ? "one filter row" : "all filter rows");
+  text += fmt::format("loading: {}\nstoring: {}\n", loading(geometry), storing(geometry));
+  if (t.schedule == WgmmaTiling::Schedule::pingpong)
+    text += "schedule: pingpong, consumers take tiles in turn, and one stores while the other multiplies\n";
+  if (t.schedule == WgmmaTiling::Schedule::sliced_k)
+    text += "schedule: sliced-K, consumers take the steps of a tile in turn, and add their sums\n";
+  if (t.tile.images > 0) text += fmt::format("images of a run: {}\n", t.tile.images);
+  text += fmt::format("weights: {}\n", weights(t));
+  if (t.split_k > 1) text += fmt::format("split-K: over {} blocks, partial sums added by another kernel\n", t.split_k);
+  return text;
+}
+
+std::vector<int> body(const KernelPlan& kernel) {
+  const WgmmaGeometry geometry(kernel.problem, std::get<WgmmaTiling>(kernel.tiling));
+  const WgmmaTiling& t = geometry.tiling();
+  return {t.tile.columns,
+          t.pipeline.slices,
+          t.pipeline.filter_rows,
+          t.producer.load_batch,
+          static_cast<int>(t.producer.pixels),
+          t.producer.copies_ahead,
+          static_cast<int>(t.weights),
+          t.transposes_input ? 1 : 0,
+          std::min(t.tile.images, 2),
+          geometry.stores_bulk() ? 1 : 0};
+}
+
+std::int64_t multiply_adds(const KernelPlan& kernel) {
+  const WgmmaGeometry geometry(kernel.problem, std::get<WgmmaTiling>(kernel.tiling));
+  const WgmmaTiling& t = geometry.tiling();
+  const std::int64_t channels = std::int64_t{t.tile.channels} * t.runs();  // of a run, and again of the other
+  return geometry.tiles() / t.split_k * channels * t.tile.columns * geometry.steps() * geometry.units() *
+         geometry.slice_channels();
+}
+
+}  // namespace
+
+FamilyFunctions wgmma_family() {
+  return {
+      .name = "wgmma",
+      .uses_tensor_cores = true,
+      .candidates = wgmma::candidates,
+      .add_passes = add_passes,
+      .emit = wgmma::emit,
+      .describe = describe,
+      .body = body,
+      .multiply_adds = multiply_adds,
+  };
+}
+
+}  // namespace jitconv::codegen

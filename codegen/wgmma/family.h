@@ -1,0 +1,18 @@
+// The wgmma family's row of the table in families.cpp.
+#pragma once
+
+#include "codegen/families.h"
+#include "codegen/plan.h"
+#include "codegen/text/emitter.h"
+
+namespace jitconv::codegen {
+
+FamilyFunctions wgmma_family();
+
+namespace wgmma {
+
+std::vector<Candidate> candidates(const Problem& problem, const Target& target, std::string& why);
+KernelText emit(const KernelPlan& kernel, std::string_view name);
+
+}  // namespace wgmma
+}  // namespace jitconv::codegen

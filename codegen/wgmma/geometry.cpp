@@ -1,0 +1,198 @@
+// Runs, steps, tiles, and what comes of the input and the weights. Where that lies in memory is in memory.cpp.
+#include "codegen/wgmma/geometry.h"
+
+#include <algorithm>
+#include <array>
+
+#include "codegen/arithmetic.h"
+#include "codegen/pack_weights/tiling.h"
+#include "codegen/tensor_map.h"
+
+namespace jitconv::codegen {
+namespace {
+
+constexpr std::int64_t kBoxAlignment = 128;  // bytes, where tensor maps copy to
+
+}  // namespace
+
+WgmmaGeometry::WgmmaGeometry(const PixelGrid& grid, const WgmmaTiling& tiling) : PixelGrid(grid), tiling_(tiling) {
+  const WgmmaTiling::Pipeline& pipeline = tiling_.pipeline;
+  const Axis& rows = problem().rows;
+  taps_ = pipeline.filter_rows * problem().columns.taps;
+  units_ = round_up(taps_ * pipeline.slices, 2);
+  steps_ = ceil_div(problem().c, chunk_channels()) * (rows.taps / pipeline.filter_rows);
+  reach_ = row_reach() + (pipeline.filter_rows - 1) * rows.dilation * pitch();
+}
+
+std::int64_t WgmmaGeometry::load_items() const {
+  if (loads_vectors()) return ceil_div(run_pixels() * tiling_.pipeline.slices, kWarpSize);
+  if (!loads_pairs()) return ceil_div(run_pixels(), kWarpSize);
+  return ceil_div(run_pixels() + problem().columns.pad % 2, 2 * kWarpSize);
+}
+
+std::vector<int> WgmmaGeometry::tap_order() const {
+  return codegen::tap_order(problem(), tiling_.pipeline.filter_rows, pitch());
+}
+
+int WgmmaGeometry::row_ends() const {
+  if (tiling_.tile.images > 0 || tiling_.stores_boxes() || gap() == 0) return 0;  // nothing is left out between rows
+  const std::int64_t q = problem().columns.output,
+                     outputs = std::min<std::int64_t>(tiling_.tile.window + slack(), plane());
+  // Runs start at multiples of the window: if rows are whole windows, or windows whole rows, none starts inside a row.
+  if (slack() == 0 && q % tiling_.tile.window == 0) return 0;
+  if (slack() == 0 && tiling_.tile.window % q == 0) return static_cast<int>(outputs / q) - 1;
+  return static_cast<int>(ceil_div(outputs - 1, q));
+}
+
+std::int64_t WgmmaGeometry::image_rows() const {
+  // A step that has one filter row has its rows only, whatever the stride; one that has all has a stride of 1.
+  const std::int64_t span = (tiling_.pipeline.filter_rows - 1) * problem().rows.dilation;
+  return shared_padding_pitch(problem().rows.output, problem().rows.input, problem().rows.pad, span, 1);
+}
+
+bool WgmmaGeometry::can_use_im2col() const {
+  if (tiling_.pipeline.slices == 1 || run_pixels() > TensorMapShape::kMostWalkedPixels) return false;
+  if (!reads_transposed() && !loads_vectors()) return false;
+  if (problem().groups > 1 && problem().c % chunk_channels() != 0) return false;
+  const std::array<std::int64_t, 2> lower = walk_lower(), upper = walk_upper();
+  return std::max(problem().rows.stride, problem().columns.stride) <= TensorMapShape::kMostWalkedStride &&
+         std::max((problem().rows.taps - 1) * problem().rows.dilation, std::int64_t{phases() - 1}) <=
+             TensorMapShape::kMostWalkedOffset &&
+         std::min({lower[0], lower[1], upper[0], upper[1]}) >= TensorMapShape::kLeastCorner &&
+         std::max({lower[0], lower[1], upper[0], upper[1]}) <= TensorMapShape::kMostCorner;
+}
+
+std::array<std::int64_t, 2> WgmmaGeometry::walk_upper() const {
+  const auto [left, top] = walk_lower();
+  return {left + (pitch() - 1) * problem().columns.stride + 1 - problem().columns.input,
+          top + (image_rows() - 1) * problem().rows.stride + 1 - problem().rows.input};
+}
+
+std::int64_t WgmmaGeometry::walked_bytes() const {
+  return tiling_.runs() * phases() * run_pixels() * tiling_.pipeline.slices * kRowBytes;
+}
+
+std::int64_t WgmmaGeometry::run_row() const {
+  const std::int64_t outputs = problem().columns.output;
+  return tiling_.stores_boxes() && !boxes_cross_rows() ? round_up(outputs, std::int64_t{tiling_.tile.columns})
+                                                       : outputs;
+}
+
+bool WgmmaGeometry::can_store_boxes() const {
+  if (problem().output.layout() == Layout::nchw || tiling_.tile.images > 0 || tiling_.split_k > 1 ||
+      tiling_.converts_pixels() || problem().epilogue.residual)
+    return false;
+  // Rows are whole, and a tile has no channels of another group.
+  if (problem().k % (problem().groups > 1 ? tiling_.tile.channels : box_row_channels()) != 0) return false;
+  return problem().output_plane() * problem().output_channels() * element_bytes(problem().input.type) <
+             TensorMapShape::kMostStride &&
+         problem().n * problem().rows.output <= INT32_MAX &&
+         problem().rows.output * run_row() <= INT32_MAX - kBehindPlane;
+}
+
+bool WgmmaGeometry::copies_fit() const {
+  if (problem().input.layout() != Layout::nchw) return false;
+  const std::int64_t vector = kRowBytes / element_bytes(problem().input.type), input_plane = problem().input_plane();
+  if (tiling_.tile.images == 0) return input_plane % vector == 0;
+  // Planes of consecutive channels are one copy.
+  return problem().c * input_plane % vector == 0 && slice_channels() * input_plane % vector == 0;
+}
+
+bool WgmmaGeometry::maps_pixels() const {
+  // For 16-bit tensors, larger tiles with a copy per channel are faster. Planes are counted with 32 bits.
+  return tiling_.converts_pixels() && tiling_.tile.images == 0 && problem().input.type == DataType::f32 &&
+         problem().n * problem().input_channels() <= INT32_MAX;
+}
+
+bool WgmmaGeometry::copies_rows() const {
+  if (!maps_pixels() || problem().rows.taps > 1 || problem().rows.stride == 1 ||
+      problem().rows.pad % problem().rows.stride != 0)
+    return false;
+  return problem().columns.input * element_bytes(problem().input.type) % kRowBytes == 0 &&
+         std::max(problem().columns.input, raw_rows()) <= TensorMapShape::kMostBox;
+}
+
+bool WgmmaGeometry::copies_boxes() const {
+  return copies_rows() || (maps_pixels() && raw_elements() + kRowBytes / 4 - 1 <= TensorMapShape::kMostBox);
+}
+
+std::int64_t WgmmaGeometry::raw_rows() const {
+  // A run may start at the end of a row.
+  return (problem().columns.output - 1 + run_pixels() - 1) / pitch() + 1;
+}
+
+std::int64_t WgmmaGeometry::raw_elements() const {
+  // Of the positions of a run, as many rows as make most elements; a row may start or end in the padding.
+  const std::int64_t last = run_pixels() - 1, rows = (pitch() - 1 + last) / pitch();
+  const std::int64_t more_of_row = problem().rows.stride * problem().columns.input - pitch() * problem().columns.stride;
+  return std::max<std::int64_t>(0, rows * more_of_row) + last * problem().columns.stride + phases() +
+         2 * std::max<std::int64_t>(0, pitch() * problem().columns.stride - problem().columns.input);
+}
+
+std::int64_t WgmmaGeometry::raw_pitch() const {
+  const std::int64_t plane_elements = problem().input_plane(), vector = kRowBytes / element_bytes(problem().input.type);
+  if (tiling_.tile.images > 0) return plane_elements;
+  // Boxes start at vectors; other copies end at them, too.
+  if (!copies_boxes()) return std::min(round_up(raw_elements(), vector) + 2 * vector, plane_elements);
+  if (copies_rows()) return raw_rows() * problem().columns.input;
+  return std::min(round_up(raw_elements() + vector - 1, vector), plane_elements);
+}
+
+std::int64_t WgmmaGeometry::raw_run_elements() const {
+  const std::int64_t elements = std::max(tiling_.tile.images, 1) * chunk_channels() * raw_pitch();
+  return copies_boxes() ? round_up(elements, kBoxAlignment / element_bytes(problem().input.type)) : elements;
+}
+
+std::int64_t WgmmaGeometry::steps_of_split() const { return ceil_div(steps(), tiling_.split_k); }
+
+std::int64_t WgmmaGeometry::tiles_k() const { return ceil_div(problem().k, tiling_.tile.channels); }
+
+std::int64_t WgmmaGeometry::tiles_of_plane() const {
+  return ceil_div(problem().rows.output * run_row(), std::int64_t{tiling_.runs()} * tiling_.tile.window);
+}
+
+std::int64_t WgmmaGeometry::tiles_of_images() const {
+  return tiling_.tile.images > 0 ? ceil_div(problem().n, std::int64_t{tiling_.runs()} * tiling_.tile.images)
+                                 : problem().n * tiles_of_plane();
+}
+
+std::int64_t WgmmaGeometry::tiles() const { return problem().groups * tiles_k() * tiles_of_images() * tiling_.split_k; }
+
+bool WgmmaGeometry::can_take_unpacked_weights() const {
+  const std::int64_t all_taps = taps(), row = problem().c * all_taps;
+  if (tiling_.pipeline.filter_rows != problem().rows.taps ||
+      row * element_bytes(problem().input.type) % kRowBytes != 0 || row > INT32_MAX)
+    return false;
+  if (all_taps == 1) return tiling_.pipeline.slices == 8;  // rows are swizzled
+  if (problem().input.type != DataType::f32 || problem().input.layout() != Layout::nchw) return false;
+  // An even number of taps, or rows of whole lines, would cause bank conflicts.
+  return all_taps % 2 != 0 && (tiling_.pipeline.slices == 2 || tiling_.pipeline.slices == 4) &&
+         chunk_channels() * all_taps <= TensorMapShape::kMostBox;
+}
+
+std::int64_t WgmmaGeometry::packed_rows() const {
+  if (!tiling_.packs_weights()) return 0;
+  return problem().groups * tiles_k() * steps_ * units_ * tiling_.tile.channels;
+}
+
+std::int64_t WgmmaGeometry::channel_at(std::int64_t place) const {
+  if (!multiplies_registers()) return place;
+  // Lane l holds neighbours, of each multiplication's eight places two, l % 4 and l % 4 + 4.
+  const std::int64_t chunk = place / chunk_channels() * chunk_channels();
+  return chunk + place % 4 * lane_channels() + (place - chunk) / 8 * 2 + place / 4 % 2;
+}
+
+bool WgmmaGeometry::can_slice_k() const {
+  const std::int64_t last_split = steps() - (tiling_.split_k - 1) * steps_of_split();
+  return problem().output.layout() == Layout::nchw && staged_bytes() == 4 && last_split >= 2;
+}
+
+std::int64_t WgmmaGeometry::partial_sum_stride() const {
+  return round_up(problem().n * problem().output_channels() * plane(), 64);
+}
+
+std::int64_t WgmmaGeometry::partial_sum_bytes() const {
+  return tiling_.split_k == 1 ? 0 : 4 * tiling_.split_k * partial_sum_stride();
+}
+
+}  // namespace jitconv::codegen

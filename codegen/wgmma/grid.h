@@ -1,0 +1,66 @@
+// The grid of positions that a convolution of the wgmma family computes: what follows from the problem alone, worked
+// out once. Rows of the grid are longer than rows of the output, so that the padding behind one row is the padding
+// before the next, and a tap is a constant distance between positions.
+#pragma once
+
+#include <cstdint>
+
+#include "codegen/problem.h"
+
+namespace jitconv::codegen {
+
+class PixelGrid {
+ public:
+  /// `problem` must outlive the grid.
+  explicit PixelGrid(const Problem& problem);
+
+  const Problem& problem() const { return *problem_; }
+
+  /// Bytes of a row of a matrix operand's half: of a slice of a pixel, of a unit of an output channel.
+  static constexpr std::int64_t kRowBytes = 16;
+  static constexpr std::int64_t kBehindPlane = 1024;  ///< outputs, or positions, of a last tile that do not exist
+
+  int slice_channels() const { return slice_channels_; }       ///< 16 bytes of channels
+  std::int64_t pixel_slices() const { return pixel_slices_; }  ///< of a pixel, of all groups
+  std::int64_t plane() const { return plane_; }                ///< outputs of a channel of an image
+  std::int64_t pitch() const { return pitch_; }                ///< positions from a row of the grid to the next
+  std::int64_t gap() const { return pitch_ - problem_->columns.output; }  ///< positions of a row that no output has
+  /// Positions that taps of a filter row reach behind their output's.
+  std::int64_t row_reach() const { return row_reach_; }
+  /// Residues of columns, or rows, of the input modulo the stride that taps have: pixels that are equal in this are
+  /// neighbours in shared memory.
+  int phases() const { return phases_; }
+  int row_phases() const { return row_phases_; }
+  int phase_of(std::int64_t s) const;  ///< of a filter column
+  /// Place of a tap's first pixel within a phase; `tap` is r * S + s with r counted within the step.
+  std::int64_t tap_place(int tap) const;
+  /// Whether 16-bit pixels are loaded two at a time: rows of x and of the grid are even and words aligned.
+  bool loads_pairs() const { return loads_pairs_; }
+  /// Whether a lane loads 16 bytes of a pixel's channels at a time: they are contiguous, and slices are whole.
+  bool loads_vectors() const { return loads_vectors_; }
+  /// Whether the input is a tensor that a kernel before the convolution made: transpose_input/.
+  bool reads_transposed() const { return is_scratch(problem_->input.tensor); }
+
+  /// Outputs of a channel that share 32 bytes of y: one, where other channels lie between them.
+  int sector_elements() const { return sector_elements_; }
+  /// Outputs after its window that a run computes, because the runs of some channels start late.
+  int slack() const { return slack_; }
+  /// Channels of y in a row of 128 bytes, and such rows of a position that a consumer stages.
+  int box_row_channels() const { return static_cast<int>(128 / element_bytes(problem_->output.type)); }
+  int box_rows() const { return 64 / box_row_channels(); }
+  /// Whether positions of the grid are outputs, one after the other, so that a box goes on where a row ends.
+  bool boxes_cross_rows() const { return gap() == 0; }
+
+ private:
+  const Problem* problem_;
+  int slice_channels_, phases_, row_phases_, sector_elements_, slack_;
+  bool loads_pairs_, loads_vectors_;
+  std::int64_t pixel_slices_, plane_, row_reach_, pitch_;
+};
+
+/// Positions from one row (or image) of a grid to the next, of `outputs` whose last tap lies `span` pixels behind the
+/// first: the padding behind one is the padding before the next. `extent` pixels, `before` of padding.
+std::int64_t shared_padding_pitch(std::int64_t outputs, std::int64_t extent, std::int64_t before, std::int64_t span,
+                                  std::int64_t stride);
+
+}  // namespace jitconv::codegen

@@ -1,0 +1,47 @@
+// The wgmma family's cost model: what a tiling would take, from cycles fitted to measurements. For ranking; integers,
+// so that every machine ranks alike. Does not look for tilings: candidates.cpp.
+#pragma once
+
+#include <cstdint>
+
+#include "codegen/wgmma/geometry.h"
+#include "jitconv/target.h"
+
+namespace jitconv::codegen {
+
+class WgmmaPrice {
+ public:
+  /// Both must outlive the object.
+  WgmmaPrice(const Problem& problem, const Target& target);
+
+  /// Picoseconds of all kernels of a tiling, which has so many tiles.
+  std::int64_t of(const WgmmaGeometry& geometry, std::int64_t tiles) const;
+  /// Of the kernel that makes this convolution's pixels of those of `source`.
+  std::int64_t of_transposition(const Problem& source) const;
+
+ private:
+  std::int64_t of_walk(const WgmmaGeometry& geometry, std::int64_t tiles) const;
+  /// Cycles of an SM between the loads of two steps by walks.
+  std::int64_t load_walked(const WgmmaGeometry& geometry) const;
+  /// The same of other loads, and of the ways to load.
+  std::int64_t step_load(const WgmmaGeometry& geometry) const;
+  std::int64_t load_copied(const WgmmaGeometry& geometry) const;
+  std::int64_t load_by_lanes(const WgmmaGeometry& geometry) const;
+  /// Cycles of a step's multiplications.
+  std::int64_t step_multiply(const WgmmaGeometry& geometry) const;
+  /// Cycles of a tile's store, but for what it waits.
+  std::int64_t store_columns(const WgmmaGeometry& geometry, std::int64_t bytes_of_window) const;
+  /// Bytes that a tile writes.
+  std::int64_t tile_bytes(const WgmmaGeometry& geometry) const;
+  /// Cycles that a warpgroup waits for boxes of its tile that have no place until others are stored.
+  std::int64_t awaited_boxes(const WgmmaGeometry& geometry) const;
+  /// Of x, in rows that any tap meets.
+  std::int64_t input_bytes() const;
+
+  const Problem& problem_;
+  const Target& target_;
+  PixelGrid grid_;
+  std::int64_t bytes_;
+};
+
+}  // namespace jitconv::codegen

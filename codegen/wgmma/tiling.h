@@ -1,0 +1,85 @@
+// What the wgmma family decides, in parts. What follows from the decisions and the problem is WgmmaGeometry's.
+#pragma once
+
+#include <cstdint>
+
+namespace jitconv::codegen {
+
+/// Tensor-core kernel for sm_90a. A block is one producer warpgroup, which loads, and two consumer warpgroups, which
+/// multiply; it walks over tiles of output channels by one or two runs of positions. A position is a place in an
+/// image's grid of output rows that are gap() columns longer than y's, so that a tap is a constant distance between
+/// positions; a run is `columns` consecutive ones. A step of the pipeline is one filter row, or all of them, of
+/// `slices` slices of channels.
+struct WgmmaTiling {
+  struct Tile {
+    /// Output channels: 128 (each consumer has 64 and all positions), or 64 (which share a tile: a run each).
+    int channels = 128;
+    int columns = 256;  ///< positions of a run: the N of a multiplication, a multiple of 8
+    /// From a run to the next: outputs, a multiple of a sector or whole images, or, where boxes are stored, positions.
+    int window = 248;
+    int images = 0;  ///< consecutive images of a run; 0: its window lies in one image
+    bool operator==(const Tile&) const = default;
+  };
+  Tile tile;
+
+  /// What the two consumer warpgroups share.
+  enum class Schedule : std::uint8_t {
+    cooperative,  ///< a tile, of which each has channels or a run of its own
+    pingpong,     ///< the tiles of a block, which they take in turn: one stores while the other multiplies
+    sliced_k,     ///< the steps of a tile, of which each takes every second, and they add their sums
+  };
+  Schedule schedule = Schedule::cooperative;
+
+  struct Pipeline {
+    int filter_rows = 1;  ///< of a step: 1, or R, and then a pixel is loaded once for all rows
+    int slices = 4;       ///< of a step: each is 16 bytes of channels of a pixel; 1, or even
+    int stages = 3;       ///< steps in flight
+    bool operator==(const Pipeline&) const = default;
+  };
+  Pipeline pipeline;
+
+  enum class Weights : std::uint8_t {
+    packed,    ///< packed by a kernel before the convolution, loaded with each step
+    resident,  ///< packed, and all of them stay in shared memory
+    unpacked,  ///< loaded with each step as they lie in w
+  };
+  Weights weights = Weights::packed;
+
+  enum class Pixels : std::uint8_t {
+    loaded,     ///< threads load them and write operand rows
+    converted,  ///< the copy engine (TMA) brings them as they lie in x, and threads make operand rows of that
+    im2col,     ///< TMA brings operand rows of an NHWC tensor, swizzled, in im2col mode
+  };
+  struct Producer {
+    Pixels pixels = Pixels::loaded;
+    int team_warps = 1;    ///< loaded: warps that share a step; 4 / team_warps teams take steps in turn
+    int load_batch = 0;    ///< loaded: pixels, or vectors, of a lane in flight
+    int copies_ahead = 0;  ///< converted: steps that are on their way to a warp
+    bool operator==(const Producer&) const = default;
+  };
+  Producer producer;
+
+  /// Boxes of a consumer's outputs that are staged, or on their way to y, at a time, if TMA stores them (NHWC);
+  /// 0: threads do, or the copy engine stores runs (NCHW).
+  int staged_boxes = 0;
+  /// A kernel before the convolution transposes the input to NHWC (transpose_input/), so that im2col can bring it.
+  bool transposes_input = false;
+  int split_k = 1;  ///< blocks that share the reduction of a tile, each a range of steps
+
+  static constexpr int kThreads = 384;
+  /// Per thread, of the launch; setmaxnreg then moves registers from the producer to the consumers.
+  static constexpr int kLaunchRegisters = 168;
+
+  /// Warpgroups that have accumulators for different outputs of a tile.
+  int tile_consumers() const { return schedule == Schedule::cooperative ? 2 : 1; }
+  int runs() const { return 64 * tile_consumers() / tile.channels; }
+  bool packs_weights() const { return weights != Weights::unpacked; }
+  bool keeps_weights() const { return weights == Weights::resident; }
+  bool loads_pixels() const { return producer.pixels == Pixels::loaded; }
+  bool converts_pixels() const { return producer.pixels == Pixels::converted; }
+  bool uses_im2col() const { return producer.pixels == Pixels::im2col; }
+  bool stores_boxes() const { return staged_boxes > 0; }
+  bool operator==(const WgmmaTiling&) const = default;
+};
+
+}  // namespace jitconv::codegen

@@ -25,6 +25,11 @@ int resident_blocks(const BlockWork& work, const Target& target) {
       std::min({by_registers, by_shared, by_threads, static_cast<std::int64_t>(target.blocks_per_sm)}));
 }
 
+Launch launch_of(const BlockWork& work, const Target& target) {
+  return {static_cast<std::uint32_t>(work.blocks), static_cast<std::uint32_t>(work.threads),
+          static_cast<std::uint32_t>(work.shared_bytes), std::min(resident_blocks(work, target), work.launch_blocks)};
+}
+
 std::int64_t price(const BlockWork& work, const Target& target) {
   const std::int64_t resident = std::max(resident_blocks(work, target), 1);
   const std::int64_t issue =

@@ -26,6 +26,17 @@ struct BlockWork {
   int launch_blocks = 32;          ///< most blocks per SM that __launch_bounds__ should make room for
 };
 
+struct Launch {
+  std::uint32_t blocks = 0;   ///< grid size; flattened into x
+  std::uint32_t threads = 0;  ///< per block
+  std::uint32_t shared_bytes = 0;
+  int min_blocks_per_sm = 1;  ///< second argument of __launch_bounds__
+  bool operator==(const Launch&) const = default;
+};
+
+/// The launch of the work: as many blocks per SM as fit, up to what it wants.
+Launch launch_of(const BlockWork& work, const Target& target);
+
 /// Blocks of `work` that fit on one SM.
 int resident_blocks(const BlockWork& work, const Target& target);
 

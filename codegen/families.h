@@ -47,7 +47,7 @@ inline Family family_of(const Tiling& tiling) { return static_cast<Family>(tilin
 /// A way to compute a problem and its price. Thousands are looked at for one plan, so it holds no more than that.
 struct Candidate {
   Tiling tiling;
-  BlockWork work;
+  Launch launch;
   std::int64_t cost = 0;  ///< picoseconds
 };
 

@@ -114,11 +114,7 @@ std::int64_t ConvPlan::workspace_bytes() const {
 }
 
 ConvPlan plan_with(const ConvSpec& spec, const Target& target, const Candidate& candidate) {
-  const BlockWork& work = candidate.work;
-  KernelPlan kernel{lower(spec), candidate.tiling, {}};
-  kernel.launch = {static_cast<std::uint32_t>(work.blocks), static_cast<std::uint32_t>(work.threads),
-                   static_cast<std::uint32_t>(work.shared_bytes),
-                   std::min(resident_blocks(work, target), work.launch_blocks)};
+  KernelPlan kernel{lower(spec), candidate.tiling, candidate.launch};
   ConvPlan plan = complete_plan(spec, target, std::move(kernel));
   plan.cost = candidate.cost;
   return plan;

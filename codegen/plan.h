@@ -21,14 +21,6 @@ struct Note {
   bool operator==(const Note&) const = default;
 };
 
-struct Launch {
-  std::uint32_t blocks = 0;   ///< grid size; flattened into x
-  std::uint32_t threads = 0;  ///< per block
-  std::uint32_t shared_bytes = 0;
-  int min_blocks_per_sm = 1;  ///< second argument of __launch_bounds__
-  bool operator==(const Launch&) const = default;
-};
-
 struct KernelPlan {
   Problem problem;  ///< of a pass: that of the convolution it serves
   Tiling tiling;

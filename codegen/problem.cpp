@@ -82,7 +82,7 @@ Work work(const Problem& problem) {
   const double inputs = product(problem.n, problem.input_channels(), problem.rows.input, problem.columns.input);
   const double weights = product(problem.output_channels(), problem.c, problem.rows.taps, problem.columns.taps);
   const auto bytes = [](double elements, const View& view) {
-    return elements * static_cast<double>(element_bytes(view.type));
+    return elements * static_cast<double>(view.element_bytes());
   };
   double all = bytes(inputs, problem.input) + bytes(weights, problem.weight) + bytes(outputs, problem.output);
   if (problem.epilogue.bias) all += bytes(static_cast<double>(problem.output_channels()), problem.output);

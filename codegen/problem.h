@@ -29,6 +29,7 @@ struct View {
   DataType type = DataType::f32;
   Strides stride;
   std::int64_t first = 0;
+  std::int64_t element_bytes() const { return type == DataType::f32 ? 4 : 2; }
   /// Columns of a row are neighbours, or else channels of a pixel are, if the tensor is dense.
   Layout layout() const { return stride.w == 1 ? Layout::nchw : Layout::nhwc; }
   bool operator==(const View&) const = default;

@@ -49,7 +49,7 @@ class Search {
     const bool whole_rows = tiling.tile_q() >= problem_.columns.output;
 
     // A copy must lie wholly inside or outside a row and start at a multiple of its size.
-    const std::int64_t element = element_bytes(problem_.input.type);
+    const std::int64_t element = problem_.input.element_bytes();
     const std::int64_t tile_step = tiling.tile_q() * problem_.columns.stride;
     int vector = static_cast<int>(std::min<std::int64_t>(16, problem_.alignment) / element);
     while (problem_.columns.input % vector != 0 || (!whole_rows && tile_step % vector != 0)) vector /= 2;
@@ -125,7 +125,7 @@ class Search {
   void add(const DepthwiseTiling& tiling) {
     const BlockWork work = block_work(tiling);
     if (work.blocks > INT32_MAX || work.registers > 250 || resident_blocks(work, target_) == 0) return;
-    candidates_.push_back({tiling, work, price(work, target_)});
+    candidates_.push_back({tiling, launch_of(work, target_), price(work, target_)});
   }
 
   const Problem& problem_;

@@ -39,7 +39,7 @@ std::string constants(const KernelPlan& kernel, const DepthwiseTiling& tiling) {
     if (tiling.store == Store::flat)
       c.add("kStoreVector", tiling.store_vector(problem));
     else
-      c.add("kSectorElements", 32 / element_bytes(problem.input.type));
+      c.add("kSectorElements", 32 / problem.input.element_bytes());
   }
   std::string text = c.text();
   text.pop_back();

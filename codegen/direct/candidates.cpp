@@ -42,7 +42,7 @@ std::int64_t window_wavefronts(const DirectTiling& tiling, const Problem& proble
 void choose_copies(DirectTiling& tiling, const Problem& problem, const Target& target) {
   tiling.async_copy = problem.input.type == DataType::f32 && target.compute_capability() >= 80;
   const bool aligned = problem.input.layout() == Layout::nchw && problem.columns.input % 4 == 0 &&
-                       problem.alignment >= 4 * element_bytes(problem.input.type);
+                       problem.alignment >= 4 * problem.input.element_bytes();
   tiling.copy_vector = aligned ? 4 : 1;
   tiling.column_shift = static_cast<int>(positive_modulo(-problem.columns.pad, tiling.copy_vector));
 }
@@ -224,7 +224,7 @@ class Search {
     BlockWork work = block_work(tiling, problem_, tensor_bytes_, wavefronts_);
     if (wide_) work.registers += 8;  // pointers instead of offsets
     if (work.blocks > INT32_MAX || work.registers > kMaxRegisters || resident_blocks(work, target_) == 0) return;
-    candidates_.push_back({tiling, work, price(work, target_)});
+    candidates_.push_back({tiling, launch_of(work, target_), price(work, target_)});
   }
 
   const Problem& problem_;

@@ -73,7 +73,7 @@ std::string constants(const KernelPlan& kernel, const DirectTiling& tiling) {
 
   c.group("Store");
   if (nchw_out) {
-    const std::int64_t sector = 32 / element_bytes(problem.input.type);
+    const std::int64_t sector = 32 / problem.input.element_bytes();
     c.add("kSectorElements", sector).add("kStoreChannels", tiling.store_channels);
     c.add("kStorePitch", tiling.warp_q() + 4).add("kStoreStageFloats", tiling.store_stage_floats());
     c.add("kStoreSteps", ceil_div(tiling.warp_q() + sector - 1, kWarpSize));

@@ -30,7 +30,7 @@ std::int64_t DirectTiling::store_stage_floats() const {
 }
 
 int DirectTiling::store_vector(const Problem& problem) const {
-  const std::int64_t limit = std::min<std::int64_t>(16, problem.alignment) / element_bytes(problem.input.type);
+  const std::int64_t limit = std::min<std::int64_t>(16, problem.alignment) / problem.input.element_bytes();
   const std::int64_t group_k = problem.k;
   std::int64_t vector = limit;
   while (thread_k % vector != 0 || group_k % vector != 0) vector /= 2;

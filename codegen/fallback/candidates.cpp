@@ -40,7 +40,7 @@ std::vector<Candidate> fallback::candidates(const Problem& problem, const Target
   work.registers = 64;
   work.launch_blocks = 1;
 
-  return {{tiling, work, price(work, target)}};
+  return {{tiling, launch_of(work, target), price(work, target)}};
 }
 
 }  // namespace jitconv::codegen

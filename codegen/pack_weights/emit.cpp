@@ -12,7 +12,7 @@ constexpr std::int64_t kMostInFlight = 16;  // words of a thread on their way fr
 
 /// Whether two elements of w are read at a time: pieces start and end between words of four bytes.
 bool reads_pairs(const Problem& problem) {
-  return element_bytes(problem.weight.type) == 2 && problem.c * problem.taps() % 2 == 0;
+  return problem.weight.element_bytes() == 2 && problem.c * problem.taps() % 2 == 0;
 }
 
 /// Which tap of the slice its row `row` is, and where the row lies: this is the order of steps and units.
@@ -54,7 +54,7 @@ std::string element(const Problem& problem, const PackWeightsTiling& tiling) {
 }
 
 std::string constants(const Problem& problem, const PackWeightsTiling& tiling) {
-  const std::int64_t in_word = 4 / element_bytes(problem.weight.type), read = reads_pairs(problem) ? 2 : 1;
+  const std::int64_t in_word = 4 / problem.weight.element_bytes(), read = reads_pairs(problem) ? 2 : 1;
   const std::int64_t loads = tiling.piece_words(problem) * in_word / read;
   const std::int64_t of_thread = ceil_div(tiling.block_channels * loads, PackWeightsTiling::kThreads);
   const std::int64_t units = tiling.units / tiling.slices;

@@ -31,7 +31,7 @@ struct PackWeightsTiling {
   static constexpr std::int64_t kMostBytes = 48 << 10;  ///< of shared memory: several blocks of an SM can have it
 
   static int slice_channels(const Problem& problem) {
-    return static_cast<int>(kRowBytes / element_bytes(problem.weight.type));
+    return static_cast<int>(kRowBytes / problem.weight.element_bytes());
   }
   std::int64_t steps(const Problem& problem) const;
   std::int64_t tiles_k(const Problem& problem) const;

@@ -112,15 +112,11 @@ class Search {
     const std::int64_t slabs = tiling.slabs(problem_), tiles = tiling.tiles(problem_);
     const std::int64_t blocks_of_slab = std::min(tiles, std::max<std::int64_t>(1, target_.sm_count / slabs));
     if (slabs * tiles > INT32_MAX || slabs * blocks_of_slab > INT32_MAX) return;
-    BlockWork work;
-    work.blocks = slabs * blocks_of_slab;
-    work.threads = PointwiseTiling::kThreads;
-    work.warps = PointwiseTiling::kThreads / kWarpSize;
-    work.registers = PointwiseTiling::kLaunchRegisters;
-    work.shared_bytes = tiling.shared_bytes(problem_);
-    if (work.shared_bytes > target_.shared_bytes_per_block) return;
-    work.launch_blocks = 1;
-    candidates_.push_back({tiling, work, price(tiling, work.blocks)});
+    const std::int64_t shared_bytes = tiling.shared_bytes(problem_), blocks = slabs * blocks_of_slab;
+    if (shared_bytes > target_.shared_bytes_per_block) return;
+    const Launch launch = {static_cast<std::uint32_t>(blocks), PointwiseTiling::kThreads,
+                           static_cast<std::uint32_t>(shared_bytes)};
+    candidates_.push_back({tiling, launch, price(tiling, blocks)});
   }
 
   std::int64_t price(const PointwiseTiling& tiling, std::int64_t blocks) const {

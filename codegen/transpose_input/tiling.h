@@ -18,7 +18,7 @@ struct TransposeInputTiling {
   static constexpr std::int64_t kRowBytes = 16;
 
   static int slice_channels(const Problem& problem) {
-    return static_cast<int>(kRowBytes / element_bytes(problem.input.type));
+    return static_cast<int>(kRowBytes / problem.input.element_bytes());
   }
   static std::int64_t pixel_slices(const Problem& problem);
   static std::int64_t transposed_bytes(const Problem& problem);

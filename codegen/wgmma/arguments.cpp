@@ -11,7 +11,7 @@ TensorMapShape weight_map(const WgmmaGeometry& geometry) {
   const WgmmaTiling& tiling = geometry.tiling();
   const std::int64_t row = problem.c * problem.taps();
   return {.rank = 2,
-          .element_bytes = static_cast<int>(element_bytes(problem.input.type)),
+          .element_bytes = static_cast<int>(problem.input.element_bytes()),
           .extents = {row, problem.output_channels()},
           .strides = {1, row},
           .box = {static_cast<int>(geometry.chunk_channels() * geometry.taps()), tiling.tile.channels},
@@ -29,7 +29,7 @@ TensorMapShape walk_map(const WgmmaGeometry& geometry) {
   };
   return {
       .rank = 4,
-      .element_bytes = static_cast<int>(element_bytes(problem.input.type)),
+      .element_bytes = static_cast<int>(problem.input.element_bytes()),
       .extents = {problem.input_channels(), problem.columns.input, problem.rows.input, problem.n},
       .strides = {x.c, x.w, x.h, x.n},
       .box = {geometry.chunk_channels(), static_cast<int>(geometry.run_pixels())},
@@ -66,7 +66,7 @@ TensorMapShape output_map(const WgmmaGeometry& geometry) {
   const std::int64_t row = geometry.box_row_channels(), rows = problem.output_channels() / row;
   const bool crosses = geometry.boxes_cross_rows();
   return {.rank = 4,
-          .element_bytes = static_cast<int>(element_bytes(problem.input.type)),
+          .element_bytes = static_cast<int>(problem.input.element_bytes()),
           .extents = {row, rows, crosses ? problem.output_plane() : problem.columns.output,
                       crosses ? problem.n : problem.n * problem.rows.output},
           .strides = {1, row, problem.output_channels(),

@@ -148,7 +148,7 @@ class Search {
       if (slices == 1 ? all > 1 : all == 1 || slices > round_up(all, 2)) continue;
       tiling.pipeline.slices = slices;
       const std::int64_t chunk_bytes = std::min<std::int64_t>(geometry(tiling).chunk_channels(), problem_.c) *
-                                       problem_.input_plane() * element_bytes(problem_.input.type);
+                                       problem_.input_plane() * problem_.input.element_bytes();
       if (chunk_bytes > INT32_MAX) {
         why_ = fmt::format("a step's channels span {} bytes of x, offsets inside them have 32 bits", chunk_bytes);
         continue;
@@ -206,56 +206,52 @@ class Search {
   void staged_loads(WgmmaTiling tiling) {
     memory_decides_ = true;
     tiling.pipeline.stages = 0;
-    const std::int64_t rest = geometry(tiling).shared_bytes() + 128 + kMostStages * 16;
-    const std::int64_t fit = (target_.shared_bytes_per_block - rest) / geometry(tiling).stage_bytes();
-    // A warpgroup gives a stage back when it has the next; where each has stages of its own, they are an even number.
+    WgmmaGeometry geometry(grid_, tiling);
+    const std::int64_t rest = geometry.shared_bytes() + 128 + kMostStages * 16;
+    const std::int64_t fit = (target_.shared_bytes_per_block - rest) / geometry.stage_bytes();
+    // A consumer gives a stage back when it has the next; where each has stages of its own, they are an even number.
     const bool own_stages = tiling.schedule == WgmmaTiling::Schedule::sliced_k;
     if (fit < (tiling.converts_pixels() || own_stages ? 4 : 2)) return;
-    tiling.pipeline.stages = static_cast<int>(std::min<std::int64_t>(fit, kMostStages));
-    if (own_stages) tiling.pipeline.stages -= tiling.pipeline.stages % 2;
-    if (!tiling.loads_pixels()) return splits(tiling);
-    const std::int64_t items = geometry(tiling).load_items() * grid_.phases();
+    const int stages = static_cast<int>(std::min<std::int64_t>(fit, kMostStages));
+    geometry.set_stages(own_stages ? stages - stages % 2 : stages);
+    if (!tiling.loads_pixels()) return splits(geometry);
+    const std::int64_t items = geometry.load_items() * grid_.phases();
+    const int in_flight = geometry.load_registers() / geometry.load_item_registers();
     for (const int team_warps : {1, 2, 4}) {
-      if (4 / team_warps > tiling.pipeline.stages) continue;
-      tiling.producer.team_warps = team_warps;
+      if (4 / team_warps > stages) continue;
       // As few batches as registers allow, all of about one size.
       const std::int64_t own = ceil_div(items, team_warps);
-      const std::int64_t batches =
-          ceil_div(own, geometry(tiling).load_registers() / geometry(tiling).load_item_registers());
-      tiling.producer.load_batch = static_cast<int>(ceil_div(own, batches));
-      splits(tiling);
+      const std::int64_t batches = ceil_div(own, in_flight);
+      geometry.set_teams(team_warps, static_cast<int>(ceil_div(own, batches)));
+      splits(geometry);
     }
   }
 
   /// Split only what leaves SMs without a tile.
-  void splits(WgmmaTiling tiling) {
-    const std::int64_t steps = geometry(tiling).steps();
-    tiling.split_k = 1;
-    const std::int64_t tiles = geometry(tiling).tiles();
+  void splits(WgmmaGeometry& geometry) {
+    const WgmmaTiling& tiling = geometry.tiling();
+    geometry.set_split_k(1);
+    const std::int64_t steps = geometry.steps(), tiles = geometry.tiles();
     // What is split leaves no second tile to take.
     const int most = tiling.schedule == WgmmaTiling::Schedule::pingpong || tiling.stores_boxes() ? 1 : 32;
     for (int splits = 1; splits <= most; ++splits) {
       if (splits > 1 && (splits > steps || tiles * splits > 2 * target_.sm_count)) break;
       const std::int64_t steps_of_split = ceil_div(steps, splits);
       if (ceil_div(steps, steps_of_split) != splits) continue;  // some would have nothing to do
-      tiling.split_k = splits;
-      if (tiling.schedule != WgmmaTiling::Schedule::sliced_k || geometry(tiling).can_slice_k()) add(tiling);
+      geometry.set_split_k(splits);
+      add(geometry);
     }
   }
 
-  void add(const WgmmaTiling& tiling) {
-    const std::int64_t tiles = geometry(tiling).tiles();
+  void add(const WgmmaGeometry& geometry) {
+    const WgmmaTiling& tiling = geometry.tiling();
+    if (tiling.schedule == WgmmaTiling::Schedule::sliced_k && !geometry.can_slice_k()) return;
+    const std::int64_t tiles = geometry.tiles(), shared_bytes = geometry.shared_bytes();
     // Blocks count tiles on past the last.
-    if (tiles > INT32_MAX - 2 * target_.sm_count) return;
-    BlockWork work;
-    work.blocks = std::min<std::int64_t>(tiles, target_.sm_count);
-    work.threads = WgmmaTiling::kThreads;
-    work.warps = WgmmaTiling::kThreads / kWarpSize;
-    work.registers = WgmmaTiling::kLaunchRegisters;
-    work.shared_bytes = geometry(tiling).shared_bytes();
-    if (work.shared_bytes > target_.shared_bytes_per_block) return;
-    work.launch_blocks = 1;
-    candidates_.push_back({tiling, work, price_.of(geometry(tiling), tiles) + transposition_.value_or(0)});
+    if (tiles > INT32_MAX - 2 * target_.sm_count || shared_bytes > target_.shared_bytes_per_block) return;
+    const Launch launch = {static_cast<std::uint32_t>(std::min<std::int64_t>(tiles, target_.sm_count)),
+                           WgmmaTiling::kThreads, static_cast<std::uint32_t>(shared_bytes)};
+    candidates_.push_back({tiling, launch, price_.of(geometry, tiles) + transposition_.value_or(0)});
   }
 
   WgmmaGeometry geometry(const WgmmaTiling& tiling) const { return {grid_, tiling}; }

@@ -57,7 +57,7 @@ std::string constants(const WgmmaGeometry& geometry) {
   if (!tiling.packs_weights())
     c.add("kWeightsOfStage", geometry.weights_in_stage(), "bytes from a stage's start")
         .add("kTaps", geometry.taps())
-        .add("kWeightRowBytes", geometry.chunk_channels() * geometry.taps() * element_bytes(problem.input.type),
+        .add("kWeightRowBytes", geometry.chunk_channels() * geometry.taps() * problem.input.element_bytes(),
              "of an output channel");
   if (geometry.multiplies_registers())
     c.add("kLaneChannels", geometry.lane_channels(), "neighbours, of which a lane has weights");

@@ -330,7 +330,7 @@ void add_load_constants(Constants& c, const WgmmaGeometry& geometry) {
     c.group("Loading: a warp takes every fourth step, and the copy engine brings kCopiesAhead of them");
     c.add("kCopiesAhead", tiling.producer.copies_ahead);
     if (tiling.tile.images == 0 && !geometry.copies_rows())
-      c.add("kVectorElements", 16 / element_bytes(problem.input.type));
+      c.add("kVectorElements", 16 / problem.input.element_bytes());
     c.add("kRawPitch", geometry.raw_pitch(), "elements of a channel's copy")
         .add("kRawRunElements", geometry.raw_run_elements())
         .add("kRawBytes", geometry.raw_bytes(), "of a step");

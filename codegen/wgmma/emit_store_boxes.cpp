@@ -30,9 +30,9 @@ void add_store_boxes_constants(Constants& c, const WgmmaGeometry& geometry) {
   const WgmmaTiling& tiling = geometry.tiling();
   c.add("kStoreColumns", geometry.store_columns(), "positions of a box");
   c.add("kRowChannels", geometry.box_row_channels(), "128 bytes").add("kBoxRows", geometry.box_rows(), "of a position");
-  c.add("kPieceChannels", 16 / element_bytes(problem.input.type), "16 bytes");
+  c.add("kPieceChannels", 16 / problem.input.element_bytes(), "16 bytes");
   c.add("kStagedBoxes", tiling.staged_boxes, "of a consumer")
-      .add("kBoxElements", geometry.box_bytes() / element_bytes(problem.input.type));
+      .add("kBoxElements", geometry.box_bytes() / problem.input.element_bytes());
 }
 
 Holes store_boxes_holes(const WgmmaGeometry& geometry, const std::string& channel_values) {

@@ -11,7 +11,8 @@
 namespace jitconv::codegen {
 namespace {
 
-constexpr std::int64_t kBoxAlignment = 128;  // bytes, where tensor maps copy to
+// Bytes, where tensor maps copy to.
+constexpr std::int64_t kBoxAlignment = 128, kSwizzledBoxAlignment = 1024;
 
 }  // namespace
 
@@ -22,6 +23,33 @@ WgmmaGeometry::WgmmaGeometry(const PixelGrid& grid, const WgmmaTiling& tiling) :
   units_ = round_up(taps_ * pipeline.slices, 2);
   steps_ = ceil_div(problem().c, chunk_channels()) * (rows.taps / pipeline.filter_rows);
   reach_ = row_reach() + (pipeline.filter_rows - 1) * rows.dilation * pitch();
+  phase_bytes_ = phase_bytes_of_runs();
+  const std::int64_t input_bytes = tiling_.runs() * run_bytes();
+  weights_in_stage_ = tiling_.packs_weights() ? input_bytes : round_up(input_bytes, kSwizzledBoxAlignment);
+  if (tiling_.converts_pixels()) work_out_raw_pixels();
+}
+
+void WgmmaGeometry::work_out_raw_pixels() {
+  const Axis &rows = problem().rows, &columns = problem().columns;
+  const std::int64_t plane = problem().input_plane(), element = problem().input.element_bytes();
+  const std::int64_t vector = kRowBytes / element;
+  if (maps_pixels() && rows.taps == 1 && rows.stride > 1 && rows.pad % rows.stride == 0)
+    copies_rows_ =
+        columns.input * element % kRowBytes == 0 && std::max(columns.input, raw_rows()) <= TensorMapShape::kMostBox;
+  const std::int64_t elements = raw_elements();
+  copies_boxes_ = copies_rows_ || (maps_pixels() && elements + kRowBytes / 4 - 1 <= TensorMapShape::kMostBox);
+  // Boxes start at vectors; other copies end at them, too.
+  if (tiling_.tile.images > 0)
+    raw_pitch_ = plane;
+  else if (!copies_boxes_)
+    raw_pitch_ = std::min(round_up(elements, vector) + 2 * vector, plane);
+  else if (copies_rows_)
+    raw_pitch_ = raw_rows() * columns.input;
+  else
+    raw_pitch_ = std::min(round_up(elements + vector - 1, vector), plane);
+  raw_run_elements_ = std::max(tiling_.tile.images, 1) * chunk_channels() * raw_pitch_;
+  if (copies_boxes_) raw_run_elements_ = round_up(raw_run_elements_, kBoxAlignment / element);
+  raw_bytes_ = round_up(tiling_.runs() * raw_run_elements_ * element, kRowBytes);
 }
 
 std::int64_t WgmmaGeometry::load_items() const {
@@ -84,7 +112,7 @@ bool WgmmaGeometry::can_store_boxes() const {
     return false;
   // Rows are whole, and a tile has no channels of another group.
   if (problem().k % (problem().groups > 1 ? tiling_.tile.channels : box_row_channels()) != 0) return false;
-  return problem().output_plane() * problem().output_channels() * element_bytes(problem().input.type) <
+  return problem().output_plane() * problem().output_channels() * problem().input.element_bytes() <
              TensorMapShape::kMostStride &&
          problem().n * problem().rows.output <= INT32_MAX &&
          problem().rows.output * run_row() <= INT32_MAX - kBehindPlane;
@@ -92,7 +120,7 @@ bool WgmmaGeometry::can_store_boxes() const {
 
 bool WgmmaGeometry::copies_fit() const {
   if (problem().input.layout() != Layout::nchw) return false;
-  const std::int64_t vector = kRowBytes / element_bytes(problem().input.type), input_plane = problem().input_plane();
+  const std::int64_t vector = kRowBytes / problem().input.element_bytes(), input_plane = problem().input_plane();
   if (tiling_.tile.images == 0) return input_plane % vector == 0;
   // Planes of consecutive channels are one copy.
   return problem().c * input_plane % vector == 0 && slice_channels() * input_plane % vector == 0;
@@ -102,18 +130,6 @@ bool WgmmaGeometry::maps_pixels() const {
   // For 16-bit tensors, larger tiles with a copy per channel are faster. Planes are counted with 32 bits.
   return tiling_.converts_pixels() && tiling_.tile.images == 0 && problem().input.type == DataType::f32 &&
          problem().n * problem().input_channels() <= INT32_MAX;
-}
-
-bool WgmmaGeometry::copies_rows() const {
-  if (!maps_pixels() || problem().rows.taps > 1 || problem().rows.stride == 1 ||
-      problem().rows.pad % problem().rows.stride != 0)
-    return false;
-  return problem().columns.input * element_bytes(problem().input.type) % kRowBytes == 0 &&
-         std::max(problem().columns.input, raw_rows()) <= TensorMapShape::kMostBox;
-}
-
-bool WgmmaGeometry::copies_boxes() const {
-  return copies_rows() || (maps_pixels() && raw_elements() + kRowBytes / 4 - 1 <= TensorMapShape::kMostBox);
 }
 
 std::int64_t WgmmaGeometry::raw_rows() const {
@@ -127,20 +143,6 @@ std::int64_t WgmmaGeometry::raw_elements() const {
   const std::int64_t more_of_row = problem().rows.stride * problem().columns.input - pitch() * problem().columns.stride;
   return std::max<std::int64_t>(0, rows * more_of_row) + last * problem().columns.stride + phases() +
          2 * std::max<std::int64_t>(0, pitch() * problem().columns.stride - problem().columns.input);
-}
-
-std::int64_t WgmmaGeometry::raw_pitch() const {
-  const std::int64_t plane_elements = problem().input_plane(), vector = kRowBytes / element_bytes(problem().input.type);
-  if (tiling_.tile.images > 0) return plane_elements;
-  // Boxes start at vectors; other copies end at them, too.
-  if (!copies_boxes()) return std::min(round_up(raw_elements(), vector) + 2 * vector, plane_elements);
-  if (copies_rows()) return raw_rows() * problem().columns.input;
-  return std::min(round_up(raw_elements() + vector - 1, vector), plane_elements);
-}
-
-std::int64_t WgmmaGeometry::raw_run_elements() const {
-  const std::int64_t elements = std::max(tiling_.tile.images, 1) * chunk_channels() * raw_pitch();
-  return copies_boxes() ? round_up(elements, kBoxAlignment / element_bytes(problem().input.type)) : elements;
 }
 
 std::int64_t WgmmaGeometry::steps_of_split() const { return ceil_div(steps(), tiling_.split_k); }
@@ -160,8 +162,8 @@ std::int64_t WgmmaGeometry::tiles() const { return problem().groups * tiles_k() 
 
 bool WgmmaGeometry::can_take_unpacked_weights() const {
   const std::int64_t all_taps = taps(), row = problem().c * all_taps;
-  if (tiling_.pipeline.filter_rows != problem().rows.taps ||
-      row * element_bytes(problem().input.type) % kRowBytes != 0 || row > INT32_MAX)
+  if (tiling_.pipeline.filter_rows != problem().rows.taps || row * problem().input.element_bytes() % kRowBytes != 0 ||
+      row > INT32_MAX)
     return false;
   if (all_taps == 1) return tiling_.pipeline.slices == 8;  // rows are swizzled
   if (problem().input.type != DataType::f32 || problem().input.layout() != Layout::nchw) return false;

@@ -18,6 +18,13 @@ class WgmmaGeometry : public PixelGrid {
   WgmmaGeometry(const Problem& problem, const WgmmaTiling& tiling) : WgmmaGeometry(PixelGrid(problem), tiling) {}
 
   const WgmmaTiling& tiling() const { return tiling_; }
+  /// Sets what no number depends on that is worked out beforehand.
+  void set_stages(int stages) { tiling_.pipeline.stages = stages; }
+  void set_teams(int team_warps, int load_batch) {
+    tiling_.producer.team_warps = team_warps;
+    tiling_.producer.load_batch = load_batch;
+  }
+  void set_split_k(int split_k) { tiling_.split_k = split_k; }
 
   // Steps and tiles.
   int chunk_channels() const { return tiling_.pipeline.slices * slice_channels(); }  ///< of a step
@@ -55,7 +62,7 @@ class WgmmaGeometry : public PixelGrid {
   /// 16-byte places from a pixel of a slice to the next pixel, and from a slice to the next.
   std::int64_t pixel_step() const { return tiling_.uses_im2col() ? tiling_.pipeline.slices : 1; }
   std::int64_t slice_step() const { return tiling_.uses_im2col() ? 1 : slice_pitch(); }
-  std::int64_t phase_bytes() const;  ///< from the pixels of a phase to those of the next
+  std::int64_t phase_bytes() const { return phase_bytes_; }  ///< from the pixels of a phase to those of the next
   std::int64_t run_bytes() const { return phases() * phase_bytes(); }
 
   // Pixels that threads load.
@@ -77,14 +84,14 @@ class WgmmaGeometry : public PixelGrid {
   /// Whether it can bring a step's pixels: what it copies are whole vectors of 16 bytes.
   bool copies_fit() const;
   /// Whether what it brings of a run's pixels is a box of x.
-  bool copies_boxes() const;
+  bool copies_boxes() const { return copies_boxes_; }
   /// Whether it is a box that has rows of x, those that the filter's only row meets, and not a part of each plane.
-  bool copies_rows() const;
+  bool copies_rows() const { return copies_rows_; }
   std::int64_t raw_rows() const;  ///< of such a box
   /// Elements of a channel's copy, at most, and of a run's copies.
-  std::int64_t raw_pitch() const;
-  std::int64_t raw_run_elements() const;
-  std::int64_t raw_bytes() const;  ///< of a step
+  std::int64_t raw_pitch() const { return raw_pitch_; }
+  std::int64_t raw_run_elements() const { return raw_run_elements_; }
+  std::int64_t raw_bytes() const { return raw_bytes_; }  ///< of a step
   std::int64_t raw_first_byte() const;
 
   // Weights.
@@ -93,7 +100,7 @@ class WgmmaGeometry : public PixelGrid {
   std::int64_t stage_weight_bytes() const { return tiling_.keeps_weights() ? 0 : weight_bytes(); }
   /// Of the weights that do not come with steps.
   std::int64_t kept_weight_bytes() const { return tiling_.keeps_weights() ? steps_ * weight_bytes() : 0; }
-  std::int64_t weights_in_stage() const;  ///< where the weights of a stage start
+  std::int64_t weights_in_stage() const { return weights_in_stage_; }  ///< where the weights of a stage start
   std::int64_t stage_bytes() const { return weights_in_stage() + stage_weight_bytes(); }
   /// Whether a step's weights are a box of w, whose rows are output channels, and they are an operand as they lie there
   /// or what a lane reads of a row are vectors.
@@ -130,7 +137,7 @@ class WgmmaGeometry : public PixelGrid {
   bool stages_elements() const;
   int staged_bytes() const;  ///< of a staged output
   /// Of an output where a tile writes it: y, or the sums of splits.
-  std::int64_t written_bytes() const { return tiling_.split_k > 1 ? 4 : element_bytes(problem().output.type); }
+  std::int64_t written_bytes() const { return tiling_.split_k > 1 ? 4 : problem().output.element_bytes(); }
   /// Whether the copy engine stores staged runs (NCHW). It is slower where planes of floats start in the middle of a
   /// line of 128 bytes, and cannot add a residual on the way.
   bool stores_bulk() const;
@@ -161,6 +168,9 @@ class WgmmaGeometry : public PixelGrid {
   int schedule_barriers() const;
 
  private:
+  std::int64_t phase_bytes_of_runs() const;
+  void work_out_raw_pixels();
+  int staging_conflicts(int pitch_vectors) const;
   /// Whether tensor maps are asked for pixels at all, if what a run needs is no larger than a box.
   bool maps_pixels() const;
   /// Elements of a plane from the first that a run needs to the last, at most.
@@ -168,7 +178,10 @@ class WgmmaGeometry : public PixelGrid {
   int unpacked_weight_registers() const;  ///< of a consumer thread
 
   WgmmaTiling tiling_;
-  std::int64_t taps_, units_, steps_, reach_;
+  std::int64_t taps_, units_, steps_, reach_, phase_bytes_, weights_in_stage_;
+  // Of pixels that the copy engine brings as they lie in x.
+  bool copies_rows_ = false, copies_boxes_ = false;
+  std::int64_t raw_pitch_ = 0, raw_run_elements_ = 0, raw_bytes_ = 0;
 };
 
 }  // namespace jitconv::codegen

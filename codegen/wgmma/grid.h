@@ -3,6 +3,7 @@
 // before the next, and a tap is a constant distance between positions.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "codegen/problem.h"
@@ -45,6 +46,12 @@ class PixelGrid {
   int sector_elements() const { return sector_elements_; }
   /// Outputs after its window that a run computes, because the runs of some channels start late.
   int slack() const { return slack_; }
+  /// Lanes that meet in a bank, at most, when a warp stages outputs of `staged_bytes` for an NCHW store in rows of
+  /// `pitch_vectors` times 16 bytes: where runs start at sectors of y, the channels' rows are shifted.
+  int staging_conflicts(int staged_bytes, bool sector_runs, int pitch_vectors) const {
+    return staging_conflicts_[staged_bytes == 4 ? 1 : 0][sector_runs ? 1 : 0]
+                             [static_cast<std::size_t>(pitch_vectors % 8)];
+  }
   /// Channels of y in a row of 128 bytes, and such rows of a position that a consumer stages.
   int box_row_channels() const { return static_cast<int>(128 / element_bytes(problem_->output.type)); }
   int box_rows() const { return 64 / box_row_channels(); }
@@ -56,6 +63,7 @@ class PixelGrid {
   int slice_channels_, phases_, row_phases_, sector_elements_, slack_;
   bool loads_pairs_, loads_vectors_;
   std::int64_t pixel_slices_, plane_, row_reach_, pitch_;
+  std::array<std::array<std::array<std::uint8_t, 8>, 2>, 2> staging_conflicts_{};
 };
 
 /// Positions from one row (or image) of a grid to the next, of `outputs` whose last tap lies `span` pixels behind the

@@ -36,20 +36,12 @@ std::int64_t WgmmaGeometry::slice_pitch() const {
   return round_up(own - distance, 2 * distance) + distance;
 }
 
-std::int64_t WgmmaGeometry::phase_bytes() const {
+std::int64_t WgmmaGeometry::phase_bytes_of_runs() const {
   if (tiling_.uses_im2col()) return round_up(run_pixels() * tiling_.pipeline.slices * kRowBytes, kSwizzledBoxAlignment);
   return tiling_.pipeline.slices * slice_pitch() * kRowBytes;
 }
 
-std::int64_t WgmmaGeometry::raw_bytes() const {
-  return round_up(tiling_.runs() * raw_run_elements() * element_bytes(problem().input.type), kRowBytes);
-}
-
 std::int64_t WgmmaGeometry::raw_first_byte() const { return round_up(weights_first_byte() + kept_weight_bytes(), 128); }
-
-std::int64_t WgmmaGeometry::weights_in_stage() const {
-  return round_up(tiling_.runs() * run_bytes(), tiling_.packs_weights() ? kRowBytes : kSwizzledBoxAlignment);
-}
 
 int WgmmaGeometry::wanted_registers() const {
   // Addresses and what an activation needs, besides accumulators and weights.
@@ -80,7 +72,7 @@ bool WgmmaGeometry::stages_elements() const {
 }
 
 int WgmmaGeometry::staged_bytes() const {
-  return stages_elements() ? static_cast<int>(element_bytes(problem().output.type)) : 4;
+  return stages_elements() ? static_cast<int>(problem().output.element_bytes()) : 4;
 }
 
 bool WgmmaGeometry::stores_bulk() const {
@@ -104,25 +96,17 @@ int WgmmaGeometry::staging_pitch() const {
   if (tiling_.stores_boxes()) return kConsumerChannels;  // swizzled
   // A multiple of 16 bytes, so that eight positions of a channel, which lanes store together, have no bank conflicts.
   if (problem().output.layout() == Layout::nhwc) return kConsumerChannels + 16 / staged_bytes();
-  const std::int64_t sector = sector_elements(), late = lead() == 0 ? 0 : plane() % sector;
-  const int bytes = staged_bytes(), vector = 16 / bytes;
-  // Lanes store pairs of outputs, 128 bytes at a time: four channels of four floats' pairs, eight of 16-bit pairs.
-  const int channels = 128 / (8 * bytes);
-  int best = 0, least = kWarpSize + 1;
-  for (int i = 0, pitch = static_cast<int>(round_up(tiling_.tile.columns + lead(), vector)); i < 8;
-       ++i, pitch += vector) {
-    int meet = 0;
-    for (int first = 0; first < 8; first += channels) {
-      std::array<int, 32> lanes{};
-      for (int channel = first; channel < first + channels; ++channel)
-        for (int word = 0; word < 2 * bytes; ++word) {
-          const std::int64_t place = (channel * pitch - positive_modulo(-channel * late, sector)) * bytes / 4 + word;
-          meet = std::max(meet, ++lanes[static_cast<std::size_t>(positive_modulo(place, 32))]);
-        }
-    }
-    if (meet < least) best = pitch, least = meet;
-  }
-  return best;
+  // Of eight pitches that are whole vectors, the first with the fewest bank conflicts.
+  const int vector = 16 / staged_bytes();
+  const int first = static_cast<int>(ceil_div(tiling_.tile.columns + lead(), vector));
+  int best = first;
+  for (int pitch = first + 1; pitch < first + 8; ++pitch)
+    if (staging_conflicts(pitch) < staging_conflicts(best)) best = pitch;
+  return best * vector;
+}
+
+int WgmmaGeometry::staging_conflicts(int pitch_vectors) const {
+  return PixelGrid::staging_conflicts(staged_bytes(), /*sector_runs=*/lead() > 0, pitch_vectors);
 }
 
 int WgmmaGeometry::store_columns() const {

@@ -159,11 +159,11 @@ std::int64_t WgmmaPrice::load_by_lanes(const WgmmaGeometry& geometry) const {
   // Sectors also contain columns that no tap needs.
   const std::int64_t phases = geometry.phases();
   const std::int64_t width = phases < problem_.columns.stride
-                                 ? std::min(problem_.columns.stride, kSectorBytes / element_bytes(problem_.input.type))
+                                 ? std::min(problem_.columns.stride, kSectorBytes / problem_.input.element_bytes())
                                  : 1;
   const std::int64_t pixel_bytes = runs * phases * geometry.run_pixels() * width *
                                    std::min<std::int64_t>(geometry.chunk_channels(), problem_.c) *
-                                   element_bytes(problem_.input.type);
+                                   problem_.input.element_bytes();
   return std::max(warp / teams, (pixel_bytes + weight_bytes) / kL2BytesPerCycle);
 }
 
@@ -209,7 +209,7 @@ std::int64_t WgmmaPrice::awaited_boxes(const WgmmaGeometry& geometry) const {
 
 std::int64_t WgmmaPrice::input_bytes() const {
   return problem_.n * problem_.input_channels() * problem_.input_plane() / problem_.rows.stride * grid_.row_phases() *
-         element_bytes(problem_.input.type);
+         problem_.input.element_bytes();
 }
 
 std::int64_t WgmmaPrice::of_walk(const WgmmaGeometry& geometry, std::int64_t tiles) const {
@@ -244,7 +244,7 @@ std::int64_t WgmmaPrice::of_walk(const WgmmaGeometry& geometry, std::int64_t til
 }
 
 std::int64_t WgmmaPrice::of_transposition(const Problem& source) const {
-  const std::int64_t bytes = element_bytes(problem_.input.type), pixels = problem_.n * problem_.input_plane();
+  const std::int64_t bytes = problem_.input.element_bytes(), pixels = problem_.n * problem_.input_plane();
   // Sectors also contain columns that no tap needs.
   const std::int64_t width = std::min(source.columns.input * bytes, problem_.columns.input * kSectorBytes);
   const std::int64_t read = problem_.n * problem_.input_channels() * problem_.rows.input * width;

@@ -2,6 +2,7 @@
 #include "codegen/families.h"
 
 #include <array>
+#include <utility>
 
 #include "codegen/depthwise/family.h"
 #include "codegen/direct/family.h"
@@ -39,6 +40,12 @@ static_assert(std::variant_size_v<Tiling> == static_cast<std::size_t>(Family::re
 std::string_view to_string(Family family) { return functions_of(family).name; }
 
 const FamilyFunctions& functions_of(Family family) { return table().at(static_cast<std::size_t>(family)); }
+
+std::vector<Candidate> candidates_of(Family family, const Problem& problem, const Target& target, std::string& why) {
+  CandidateList list(CandidateList::Keep::all);
+  why = functions_of(family).enumerate(problem, target, list);
+  return std::move(list.candidates());
+}
 
 const std::vector<Family>& competing_families() {
   static const std::vector<Family> families = {Family::pointwise, Family::wgmma, Family::depthwise, Family::direct};

@@ -51,13 +51,34 @@ struct Candidate {
   std::int64_t cost = 0;  ///< picoseconds
 };
 
+/// What a family enumerates to: all of its candidates, or only the cheapest, the first of those that cost the same.
+class CandidateList {
+ public:
+  enum class Keep : std::uint8_t { all, cheapest };
+  explicit CandidateList(Keep keep) : keep_(keep) {}
+  template <typename FamilyTiling>
+  void add(const FamilyTiling& tiling, const Launch& launch, std::int64_t cost) {
+    if (keep_ == Keep::cheapest && !candidates_.empty()) {
+      if (cost < candidates_.front().cost) candidates_.front() = {tiling, launch, cost};
+      return;
+    }
+    candidates_.push_back({tiling, launch, cost});
+  }
+  bool empty() const { return candidates_.empty(); }
+  std::vector<Candidate>& candidates() { return candidates_; }
+
+ private:
+  Keep keep_;
+  std::vector<Candidate> candidates_;
+};
+
 struct FamilyFunctions {
   std::string_view name;
   /// Multiplies on tensor cores, which a compiler may spoil.
   bool uses_tensor_cores = false;
-  /// Candidates in a fixed order; empty if the family cannot compute the problem, and then `why` says which limit. Null
-  /// for passes, and for what is asked only if nothing else can.
-  std::vector<Candidate> (*candidates)(const Problem& problem, const Target& target, std::string& why) = nullptr;
+  /// Adds candidates in a fixed order; none if the family cannot compute the problem, and then the result says which
+  /// limit. Null for passes.
+  std::string (*enumerate)(const Problem& problem, const Target& target, CandidateList& into) = nullptr;
   /// Adds the kernels before and behind the only one of the plan, and scratch; may be null.
   void (*add_passes)(ConvPlan& plan) = nullptr;
   /// Whether some element offset that the kernel forms does not fit 32 bits; null if it never matters.
@@ -74,6 +95,9 @@ struct FamilyFunctions {
 
 const FamilyFunctions& functions_of(Family family);
 inline bool uses_tensor_cores(Family family) { return functions_of(family).uses_tensor_cores; }
+
+/// All candidates of a family; `why` says which limit leaves none.
+std::vector<Candidate> candidates_of(Family family, const Problem& problem, const Target& target, std::string& why);
 
 /// The families whose candidates compete, in the order in which equal costs are decided.
 const std::vector<Family>& competing_families();

@@ -23,23 +23,24 @@ Family family_of(const Candidate& candidate) { return codegen::family_of(candida
 /// them within a few per cent of tensor cores, measured on an H200, tensor cores were faster in 75, mostly by far.
 constexpr std::int64_t kBesideTensorCoresPercent = 25;
 
-Candidates all_candidates(const ConvSpec& spec, const Problem& problem, const Target& target) {
+Candidates find_candidates(const ConvSpec& spec, const Problem& problem, const Target& target,
+                           CandidateList::Keep keep) {
   Candidates result;
   bool tensor_cores = false;
   // Few channels and one tap are a matter of memory, which the model knows.
   const bool memory_decides = problem.taps() == 1 && problem.c <= 4;
   for (const Family family : competing_families()) {
-    std::string why;
-    std::vector<Candidate> candidates = functions_of(family).candidates(problem, target, why);
-    if (candidates.empty()) result.notes.push_back({std::string(to_string(family)), "not possible: " + why});
-    if (uses_tensor_cores(family) && !candidates.empty()) tensor_cores = true;
+    CandidateList list(keep);
+    const std::string why = functions_of(family).enumerate(problem, target, list);
+    if (list.empty()) result.notes.push_back({std::string(to_string(family)), "not possible: " + why});
+    if (uses_tensor_cores(family) && !list.empty()) tensor_cores = true;
     if (family == Family::direct && tensor_cores && !memory_decides)
-      for (Candidate& candidate : candidates) candidate.cost += candidate.cost * kBesideTensorCoresPercent / 100;
-    std::move(candidates.begin(), candidates.end(), std::back_inserter(result.all));
+      for (Candidate& candidate : list.candidates()) candidate.cost += candidate.cost * kBesideTensorCoresPercent / 100;
+    std::ranges::move(list.candidates(), std::back_inserter(result.all));
   }
   if (result.all.empty()) {
     std::string why;
-    result.all = functions_of(Family::fallback).candidates(problem, target, why);
+    result.all = candidates_of(Family::fallback, problem, target, why);
     if (result.all.empty()) throw SpecError(ErrorCode::unsupported, "operation", "no kernel computes it: " + why);
     result.notes.push_back({"fallback", "slow path: operands are read from global memory for every tap"});
   }
@@ -96,7 +97,7 @@ ConvPlan complete_plan(const ConvSpec& spec, const Target& target, KernelPlan ke
 
 const KernelPlan& ConvPlan::convolution() const {
   for (const KernelPlan& kernel : kernels)
-    if (functions_of(kernel.family()).candidates != nullptr) return kernel;
+    if (functions_of(kernel.family()).enumerate != nullptr) return kernel;
   throw InternalError("a plan without a kernel that convolves");
 }
 
@@ -135,7 +136,7 @@ ConvPlan make_plan(const ConvSpec& spec, const Target& target) {
   const ConvSpec wanted = accepted(spec, target);
   const Problem problem = lower(wanted);
   if (problem.output_elements() == 0) return empty_plan(wanted, target);
-  const Candidates candidates = all_candidates(wanted, problem, target);
+  const Candidates candidates = find_candidates(wanted, problem, target, CandidateList::Keep::cheapest);
   // The first of the cheapest: equal costs are decided by the order of enumeration, which is the same everywhere.
   const auto best = std::min_element(candidates.all.begin(), candidates.all.end(), cheaper);
   ConvPlan chosen = plan_with(wanted, target, *best);
@@ -148,7 +149,7 @@ std::vector<ConvPlan> enumerate_plans(const ConvSpec& spec, const Target& target
   const ConvSpec wanted = accepted(spec, target);
   const Problem problem = lower(wanted);
   if (problem.output_elements() == 0) return {empty_plan(wanted, target)};
-  std::vector<Candidate> all = all_candidates(wanted, problem, target).all;
+  std::vector<Candidate> all = find_candidates(wanted, problem, target, CandidateList::Keep::all).all;
   std::stable_sort(all.begin(), all.end(), cheaper);
   if (all.size() > limit) all.resize(limit);
   std::vector<ConvPlan> plans;

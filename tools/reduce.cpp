@@ -197,7 +197,7 @@ std::int64_t blocks_of(const codegen::ConvPlan& full, const ConvSpec& spec) {
            ceil_div(problem.rows.output, depthwise->tile_p()) * ceil_div(problem.columns.output, depthwise->tile_q());
   }
   std::string why;
-  return codegen::functions_of(codegen::Family::fallback).candidates(problem, full.target, why).front().launch.blocks;
+  return codegen::candidates_of(codegen::Family::fallback, problem, full.target, why).front().launch.blocks;
 }
 
 /// The plan of `full` for a spec of which tiles are left. The planner is not asked: it might prefer another tiling.

@@ -13,10 +13,10 @@ constexpr std::int64_t kUnrollBudget = 2400;  ///< FMA instructions in the body
 
 class Search {
  public:
-  Search(const Problem& problem, const Target& target)
-      : problem_(problem), target_(target), multiplier_(problem.k), tensor_bytes_(work(problem).bytes) {}
+  Search(const Problem& problem, const Target& target, CandidateList& into)
+      : into_(into), problem_(problem), target_(target), multiplier_(problem.k), tensor_bytes_(work(problem).bytes) {}
 
-  std::vector<Candidate> run() {
+  void run() {
     const int thread_q = static_cast<int>(4 / std::gcd(std::int64_t{4}, problem_.columns.stride));
     const std::int64_t columns = ceil_div(problem_.columns.output, thread_q);  // threads that cover a row
     for (const int thread_p : {1, 2, 4, 8}) {
@@ -29,7 +29,6 @@ class Search {
             shape(thread_p, thread_q, std::min<std::int64_t>(bands, threads / threads_q), threads_q, 1);
       }
     }
-    return std::move(candidates_);
   }
 
  private:
@@ -125,34 +124,27 @@ class Search {
   void add(const DepthwiseTiling& tiling) {
     const BlockWork work = block_work(tiling);
     if (work.blocks > INT32_MAX || work.registers > 250 || resident_blocks(work, target_) == 0) return;
-    candidates_.push_back({tiling, launch_of(work, target_), price(work, target_)});
+    into_.add(tiling, launch_of(work, target_), price(work, target_));
   }
 
+  CandidateList& into_;
   const Problem& problem_;
   const Target& target_;
   std::int64_t multiplier_;
   double tensor_bytes_;
-  std::vector<Candidate> candidates_;
 };
 
 }  // namespace
 
-std::vector<Candidate> depthwise::candidates(const Problem& problem, const Target& target, std::string& why) {
+std::string depthwise::enumerate(const Problem& problem, const Target& target, CandidateList& into) {
   constexpr std::int64_t kMaxPlane = std::int64_t{1} << 30;  // offsets inside a plane are 32-bit
-  why = beyond_dense_forward(problem);
-  if (!why.empty()) return {};
-  if (problem.c != 1) {
-    why = fmt::format("{} input channels per group, not 1", problem.c);
-  } else if (problem.input.layout() != Layout::nchw || problem.output.layout() != Layout::nchw) {
-    why = "works on nchw tensors";
-  } else if (problem.input_plane() > kMaxPlane || problem.output_plane() > kMaxPlane) {
-    why = "a plane has more than 2^30 elements";
-  } else {
-    std::vector<Candidate> candidates = Search(problem, target).run();
-    if (candidates.empty()) why = "no tile fits shared memory and registers";
-    return candidates;
-  }
-  return {};
+  if (const std::string_view rule = beyond_dense_forward(problem); !rule.empty()) return std::string(rule);
+  if (problem.c != 1) return fmt::format("{} input channels per group, not 1", problem.c);
+  if (problem.input.layout() != Layout::nchw || problem.output.layout() != Layout::nchw) return "works on nchw tensors";
+  if (problem.input_plane() > kMaxPlane || problem.output_plane() > kMaxPlane)
+    return "a plane has more than 2^30 elements";
+  Search(problem, target, into).run();
+  return into.empty() ? "no tile fits shared memory and registers" : "";
 }
 
 }  // namespace jitconv::codegen

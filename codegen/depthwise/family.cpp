@@ -45,7 +45,7 @@ std::int64_t multiply_adds(const KernelPlan& kernel) {
 FamilyFunctions depthwise_family() {
   return {
       .name = "depthwise",
-      .candidates = depthwise::candidates,
+      .enumerate = depthwise::enumerate,
       .needs_wide_index = wide_index,
       .emit = depthwise::emit,
       .describe = describe,

@@ -138,13 +138,15 @@ BlockWork block_work(const DirectTiling& tiling, const Problem& problem, std::in
 
 class Search {
  public:
-  Search(const Problem& problem, const Target& target)
-      : problem_(problem), target_(target), tensor_bytes_(static_cast<std::int64_t>(work(problem).bytes)) {}
+  Search(const Problem& problem, const Target& target, CandidateList& into)
+      : into_(into),
+        problem_(problem),
+        target_(target),
+        tensor_bytes_(static_cast<std::int64_t>(work(problem).bytes)) {}
 
-  std::vector<Candidate> run() {
+  void run() {
     search({4, 8});
-    if (candidates_.empty()) search({1, 2});  // so few outputs that four warps would idle
-    return std::move(candidates_);
+    if (into_.empty()) search({1, 2});  // so few outputs that four warps would idle
   }
 
  private:
@@ -224,26 +226,24 @@ class Search {
     BlockWork work = block_work(tiling, problem_, tensor_bytes_, wavefronts_);
     if (wide_) work.registers += 8;  // pointers instead of offsets
     if (work.blocks > INT32_MAX || work.registers > kMaxRegisters || resident_blocks(work, target_) == 0) return;
-    candidates_.push_back({tiling, launch_of(work, target_), price(work, target_)});
+    into_.add(tiling, launch_of(work, target_), price(work, target_));
   }
 
+  CandidateList& into_;
   const Problem& problem_;
   const Target& target_;
   std::int64_t tensor_bytes_;
   bool wide_ = needs_wide_index(problem_, {});
   std::array<int, 2> warp_counts_{};
   std::int64_t wavefronts_ = 4;  // of the tiling at hand
-  std::vector<Candidate> candidates_;
 };
 
 }  // namespace
 
-std::vector<Candidate> direct::candidates(const Problem& problem, const Target& target, std::string& why) {
-  why = beyond_dense_forward(problem);
-  if (!why.empty()) return {};
-  std::vector<Candidate> candidates = Search(problem, target).run();
-  if (candidates.empty()) why = no_tile_fits(problem, target);
-  return candidates;
+std::string direct::enumerate(const Problem& problem, const Target& target, CandidateList& into) {
+  if (const std::string_view rule = beyond_dense_forward(problem); !rule.empty()) return std::string(rule);
+  Search(problem, target, into).run();
+  return into.empty() ? no_tile_fits(problem, target) : "";
 }
 
 }  // namespace jitconv::codegen

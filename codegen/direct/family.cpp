@@ -47,7 +47,7 @@ std::int64_t multiply_adds(const KernelPlan& kernel) {
 FamilyFunctions direct_family() {
   return {
       .name = "direct",
-      .candidates = direct::candidates,
+      .enumerate = direct::enumerate,
       .needs_wide_index = wide_index,
       .emit = direct::emit,
       .describe = describe,

@@ -7,9 +7,8 @@
 
 namespace jitconv::codegen {
 
-std::vector<Candidate> fallback::candidates(const Problem& problem, const Target& target, std::string& why) {
-  why = beyond_dense_forward(problem);
-  if (!why.empty()) return {};
+std::string fallback::enumerate(const Problem& problem, const Target& target, CandidateList& into) {
+  if (const std::string_view rule = beyond_dense_forward(problem); !rule.empty()) return std::string(rule);
   constexpr std::int64_t kThreads = 256;
   const std::int64_t pixels = problem.n * problem.output_plane(), group_k = problem.k;
 
@@ -40,7 +39,8 @@ std::vector<Candidate> fallback::candidates(const Problem& problem, const Target
   work.registers = 64;
   work.launch_blocks = 1;
 
-  return {{tiling, launch_of(work, target), price(work, target)}};
+  into.add(tiling, launch_of(work, target), price(work, target));
+  return {};
 }
 
 }  // namespace jitconv::codegen

@@ -55,13 +55,12 @@ std::string obstacle(const Problem& problem, const Target& target) {
 
 class Search {
  public:
-  Search(const Problem& problem, const Target& target)
-      : problem_(problem), target_(target), bytes_(static_cast<std::int64_t>(work(problem).bytes)) {}
+  Search(const Problem& problem, const Target& target, CandidateList& into)
+      : into_(into), problem_(problem), target_(target), bytes_(static_cast<std::int64_t>(work(problem).bytes)) {}
 
-  std::vector<Candidate> run() {
+  void run() {
     for (const int lane_pixels : {4, 2})
       for (const int consumers_k : {1, 2}) columns(lane_pixels, consumers_k);
-    return std::move(candidates_);
   }
 
  private:
@@ -116,7 +115,7 @@ class Search {
     if (shared_bytes > target_.shared_bytes_per_block) return;
     const Launch launch = {static_cast<std::uint32_t>(blocks), PointwiseTiling::kThreads,
                            static_cast<std::uint32_t>(shared_bytes)};
-    candidates_.push_back({tiling, launch, price(tiling, blocks)});
+    into_.add(tiling, launch, price(tiling, blocks));
   }
 
   std::int64_t price(const PointwiseTiling& tiling, std::int64_t blocks) const {
@@ -145,20 +144,18 @@ class Search {
     return std::max(compute, memory) + std::min(compute, memory) / 5;
   }
 
+  CandidateList& into_;
   const Problem& problem_;
   const Target& target_;
   std::int64_t bytes_;
-  std::vector<Candidate> candidates_;
 };
 
 }  // namespace
 
-std::vector<Candidate> pointwise::candidates(const Problem& problem, const Target& target, std::string& why) {
-  why = obstacle(problem, target);
-  if (!why.empty()) return {};
-  std::vector<Candidate> candidates = Search(problem, target).run();
-  if (candidates.empty()) why = no_tile_fits(problem, target);
-  return candidates;
+std::string pointwise::enumerate(const Problem& problem, const Target& target, CandidateList& into) {
+  if (std::string why = obstacle(problem, target); !why.empty()) return why;
+  Search(problem, target, into).run();
+  return into.empty() ? no_tile_fits(problem, target) : "";
 }
 
 }  // namespace jitconv::codegen

@@ -43,7 +43,7 @@ FamilyFunctions pointwise_family() {
   return {
       .name = "pointwise",
       .uses_tensor_cores = true,
-      .candidates = pointwise::candidates,
+      .enumerate = pointwise::enumerate,
       .add_passes = add_passes,
       .emit = pointwise::emit,
       .describe = describe,

@@ -11,7 +11,7 @@ FamilyFunctions pointwise_family();
 
 namespace pointwise {
 
-std::vector<Candidate> candidates(const Problem& problem, const Target& target, std::string& why);
+std::string enumerate(const Problem& problem, const Target& target, CandidateList& into);
 KernelText emit(const KernelPlan& kernel, std::string_view name);
 
 }  // namespace pointwise

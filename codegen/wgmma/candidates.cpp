@@ -1,7 +1,6 @@
 // Candidates of the wgmma family: how many positions a multiplication takes, how channels are cut into steps, how the
 // producer warps share them, and over how many blocks a reduction is split.
 #include <algorithm>
-#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -51,16 +50,17 @@ std::string obstacle(const Problem& problem, const Target& target) {
 
 class Search {
  public:
-  Search(const Problem& problem, const Target& target)
-      : problem_(problem), target_(target), grid_(problem), price_(problem, target) {}
+  Search(const Problem& problem, const Target& target, CandidateList& into)
+      : into_(into), problem_(problem), target_(target), grid_(problem), price_(problem, target) {}
 
   /// For candidates that first transpose the input of `source`; `problem` is the convolution that remains.
-  Search(const Problem& problem, const Target& target, const Problem& source) : Search(problem, target) {
+  Search(const Problem& problem, const Target& target, CandidateList& into, const Problem& source)
+      : Search(problem, target, into) {
     transposition_ = price_.of_transposition(source);
   }
 
-  /// `why` says what left no candidate, if none is left.
-  std::vector<Candidate> run(std::string& why) {
+  /// Says what left no candidate, if none is left.
+  std::string run() {
     using Schedule = WgmmaTiling::Schedule;
     for (const auto& [schedule, channels] :
          {std::pair{Schedule::cooperative, 128}, std::pair{Schedule::cooperative, 64},
@@ -76,8 +76,8 @@ class Search {
         runs(tiling, columns);
       }
     }
-    if (candidates_.empty()) why = memory_decides_ || why_.empty() ? no_tile_fits(problem_, target_) : why_;
-    return std::move(candidates_);
+    if (!into_.empty()) return {};
+    return memory_decides_ || why_.empty() ? no_tile_fits(problem_, target_) : why_;
   }
 
  private:
@@ -93,8 +93,8 @@ class Search {
     tiling.pipeline.filter_rows = rows;
     tiling.tile.images = images(tiling);
     boxes(tiling);
-    tiling.tile.window =
-        static_cast<int>(tiling.tile.images > 0 ? tiling.tile.images * problem_.output_plane() : window(tiling));
+    tiling.tile.window = static_cast<int>(tiling.tile.images > 0 ? tiling.tile.images * problem_.output_plane()
+                                                                 : window(tiling.tile.columns));
     if (tiling.tile.images == 0 && tiling.tile.window < tiling.tile.columns / 4) {
       why_ = fmt::format("{} positions lie between rows of {} outputs, so a run of {} would hold too few outputs",
                          grid_.gap(), problem_.columns.output, kMostColumns);
@@ -103,8 +103,8 @@ class Search {
     // A narrower run that stores as much does the same with less.
     WgmmaTiling narrower = tiling;
     narrower.tile.columns -= 8;
-    if (tiling.tile.columns > 16 &&
-        (tiling.tile.images > 0 ? images(narrower) == tiling.tile.images : window(narrower) == tiling.tile.window))
+    if (tiling.tile.columns > 16 && (tiling.tile.images > 0 ? images(narrower) == tiling.tile.images
+                                                            : window(narrower.tile.columns) == tiling.tile.window))
       return;
     slices(tiling);
   }
@@ -120,24 +120,23 @@ class Search {
 
   /// Whole images whose positions a run holds.
   int images(const WgmmaTiling& tiling) const {
-    const std::int64_t image = geometry(tiling).image_positions(),
-                       used = (problem_.rows.output - 1) * grid_.pitch() + problem_.columns.output;
+    const std::int64_t used = (problem_.rows.output - 1) * grid_.pitch() + problem_.columns.output;
     if (used > tiling.tile.columns) return 0;
+    const std::int64_t image = grid_.image_rows(tiling.pipeline.filter_rows) * grid_.pitch();
     const std::int64_t most = std::min((tiling.tile.columns - used) / image + 1, ceil_div(problem_.n, tiling.runs()));
     const std::int64_t elements = problem_.input_channels() * problem_.input_plane();
     return static_cast<int>(std::min(most, INT32_MAX / elements));
   }
 
   /// The largest window whose outputs, together with the gaps behind rows, fit the run's columns; 0 if none does.
-  int window(WgmmaTiling tiling) const {
+  int window(int columns) const {
     // Where outputs of a channel are not neighbours in y, even numbers keep runs of loads_pairs() at words.
     const int sector = std::max(grid_.sector_elements(), 2);
-    const std::int64_t plane = problem_.output_plane(), slack = grid_.slack();
-    for (std::int64_t window = std::min<std::int64_t>(tiling.tile.columns / sector, ceil_div(plane, sector)) * sector;
-         window > 0; window -= sector) {
-      tiling.tile.window = static_cast<int>(window);
-      const std::int64_t outputs = std::min(window + slack, plane);
-      if (outputs + geometry(tiling).row_ends() * grid_.gap() <= tiling.tile.columns) return tiling.tile.window;
+    const std::int64_t plane = problem_.output_plane();
+    for (std::int64_t window = std::min<std::int64_t>(columns / sector, ceil_div(plane, sector)) * sector; window > 0;
+         window -= sector) {
+      const std::int64_t outputs = std::min(window + grid_.slack(), plane);
+      if (outputs + grid_.row_ends(window) * grid_.gap() <= columns) return static_cast<int>(window);
     }
     return 0;
   }
@@ -251,40 +250,38 @@ class Search {
     if (tiles > INT32_MAX - 2 * target_.sm_count || shared_bytes > target_.shared_bytes_per_block) return;
     const Launch launch = {static_cast<std::uint32_t>(std::min<std::int64_t>(tiles, target_.sm_count)),
                            WgmmaTiling::kThreads, static_cast<std::uint32_t>(shared_bytes)};
-    candidates_.push_back({tiling, launch, price_.of(geometry, tiles) + transposition_.value_or(0)});
+    into_.add(tiling, launch, price_.of(geometry, tiles) + transposition_.value_or(0));
   }
 
   WgmmaGeometry geometry(const WgmmaTiling& tiling) const { return {grid_, tiling}; }
 
+  CandidateList& into_;
   const Problem& problem_;
   const Target& target_;
   PixelGrid grid_;
   WgmmaPrice price_;
   std::optional<std::int64_t> transposition_;  // its price, if pixels are transposed
-  std::vector<Candidate> candidates_;
-  std::string why_;              // the last rule that kept a tiling from being cut to shared memory
-  bool memory_decides_ = false;  // none did for one of them
+  std::string why_;                            // the last rule that kept a tiling from being cut to shared memory
+  bool memory_decides_ = false;                // none did for one of them
 };
 
-/// Candidates that transpose the pixels of an NCHW tensor before they convolve.
-std::vector<Candidate> transposed_candidates(const Problem& problem, const Target& target) {
-  if (problem.input.layout() == Layout::nhwc) return {};
+/// Candidates that transpose the input, an NCHW tensor, before they convolve.
+void add_transposed_candidates(const Problem& problem, const Target& target, CandidateList& into) {
+  if (problem.input.layout() == Layout::nhwc) return;
   const Problem transposed = transposed_problem(problem);
   if (TransposeInputTiling::pixel_slices(transposed) == 1 ||
       TransposeInputTiling::transposed_bytes(transposed) > kMostTransposedBytes)
-    return {};
-  std::string why;
-  return Search(transposed, target, problem).run(why);
+    return;
+  Search(transposed, target, into, problem).run();
 }
 
 }  // namespace
 
-std::vector<Candidate> wgmma::candidates(const Problem& problem, const Target& target, std::string& why) {
-  why = obstacle(problem, target);
-  if (!why.empty()) return {};
-  std::vector<Candidate> candidates = Search(problem, target).run(why);
-  std::ranges::move(transposed_candidates(problem, target), std::back_inserter(candidates));
-  return candidates;
+std::string wgmma::enumerate(const Problem& problem, const Target& target, CandidateList& into) {
+  if (std::string why = obstacle(problem, target); !why.empty()) return why;
+  std::string why = Search(problem, target, into).run();
+  add_transposed_candidates(problem, target, into);
+  return why;
 }
 
 }  // namespace jitconv::codegen

@@ -122,7 +122,7 @@ FamilyFunctions wgmma_family() {
   return {
       .name = "wgmma",
       .uses_tensor_cores = true,
-      .candidates = wgmma::candidates,
+      .enumerate = wgmma::enumerate,
       .add_passes = add_passes,
       .emit = wgmma::emit,
       .describe = describe,

@@ -63,19 +63,7 @@ std::vector<int> WgmmaGeometry::tap_order() const {
 }
 
 int WgmmaGeometry::row_ends() const {
-  if (tiling_.tile.images > 0 || tiling_.stores_boxes() || gap() == 0) return 0;  // nothing is left out between rows
-  const std::int64_t q = problem().columns.output,
-                     outputs = std::min<std::int64_t>(tiling_.tile.window + slack(), plane());
-  // Runs start at multiples of the window: if rows are whole windows, or windows whole rows, none starts inside a row.
-  if (slack() == 0 && q % tiling_.tile.window == 0) return 0;
-  if (slack() == 0 && tiling_.tile.window % q == 0) return static_cast<int>(outputs / q) - 1;
-  return static_cast<int>(ceil_div(outputs - 1, q));
-}
-
-std::int64_t WgmmaGeometry::image_rows() const {
-  // A step that has one filter row has its rows only, whatever the stride; one that has all has a stride of 1.
-  const std::int64_t span = (tiling_.pipeline.filter_rows - 1) * problem().rows.dilation;
-  return shared_padding_pitch(problem().rows.output, problem().rows.input, problem().rows.pad, span, 1);
+  return tiling_.tile.images > 0 || tiling_.stores_boxes() ? 0 : PixelGrid::row_ends(tiling_.tile.window);
 }
 
 bool WgmmaGeometry::can_use_im2col() const {

@@ -55,7 +55,7 @@ class WgmmaGeometry : public PixelGrid {
   /// the end of a run, as no run goes on in another row. Where rows follow each other without a gap, every run does.
   std::int64_t run_row() const;
   /// Rows and positions from one image of a run to the next.
-  std::int64_t image_rows() const;
+  std::int64_t image_rows() const { return PixelGrid::image_rows(tiling_.pipeline.filter_rows); }
   std::int64_t image_positions() const { return image_rows() * pitch(); }
   /// Pixels from one slice of a run to the next, such that stores of neighbouring lanes have no bank conflicts.
   std::int64_t slice_pitch() const;
@@ -170,7 +170,6 @@ class WgmmaGeometry : public PixelGrid {
  private:
   std::int64_t phase_bytes_of_runs() const;
   void work_out_raw_pixels();
-  int staging_conflicts(int pitch_vectors) const;
   /// Whether tensor maps are asked for pixels at all, if what a run needs is no larger than a box.
   bool maps_pixels() const;
   /// Elements of a plane from the first that a run needs to the last, at most.

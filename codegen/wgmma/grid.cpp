@@ -33,6 +33,20 @@ int bank_conflicts(int pitch, int bytes, std::int64_t late, std::int64_t sector)
   return most;
 }
 
+/// How many vectors of 16 bytes to add to a pitch, by the pitch in vectors modulo 8, for the fewest bank conflicts: the
+/// first of eight pitches that has them.
+std::array<std::uint8_t, 8> vectors_to_fewest_conflicts(int bytes, std::int64_t late, std::int64_t sector) {
+  std::array<int, 8> conflicts{};
+  for (int vectors = 0; vectors < 8; ++vectors)
+    // Eight vectors more are the same banks; shifts are less than eight vectors.
+    conflicts[static_cast<std::size_t>(vectors)] = bank_conflicts((vectors + 8) * 16 / bytes, bytes, late, sector);
+  std::array<std::uint8_t, 8> more{};
+  for (std::size_t vectors = 0; vectors < 8; ++vectors)
+    for (std::uint8_t i = 1; i < 8; ++i)
+      if (conflicts[(vectors + i) % 8] < conflicts[(vectors + more[vectors]) % 8]) more[vectors] = i;
+  return more;
+}
+
 }  // namespace
 
 std::int64_t shared_padding_pitch(std::int64_t outputs, std::int64_t extent, std::int64_t before, std::int64_t span,
@@ -59,15 +73,26 @@ PixelGrid::PixelGrid(const Problem& problem) : problem_(&problem) {
   sector_elements_ =
       problem.output.layout() == Layout::nhwc ? 1 : static_cast<int>(32 / problem.output.element_bytes());
   slack_ = static_cast<int>(sector_elements_ - std::gcd(plane_, std::int64_t{sector_elements_}));
+  if (problem.output.layout() == Layout::nhwc) return;
   for (const int bytes : {2, 4})
     for (const bool sector_runs : {false, true})
-      for (int pitch = 0; pitch < 8; ++pitch) {
-        // Eight vectors more are the same banks; shifts are less than eight vectors.
-        const int elements = (pitch + 8) * 16 / bytes;
-        const std::int64_t late = sector_runs ? plane_ % sector_elements_ : 0;
-        staging_conflicts_[bytes == 4 ? 1 : 0][sector_runs ? 1 : 0][static_cast<std::size_t>(pitch)] =
-            static_cast<std::uint8_t>(bank_conflicts(elements, bytes, late, sector_elements_));
-      }
+      more_vectors_[place(bytes, sector_runs)] =
+          vectors_to_fewest_conflicts(bytes, sector_runs ? plane_ % sector_elements_ : 0, sector_elements_);
+}
+
+int PixelGrid::row_ends(std::int64_t window) const {
+  if (gap() == 0) return 0;  // nothing is left out between rows
+  const std::int64_t q = problem_->columns.output, outputs = std::min(window + slack_, plane_);
+  // Runs start at multiples of the window: if rows are whole windows, or windows whole rows, none starts inside a row.
+  if (slack_ == 0 && q % window == 0) return 0;
+  if (slack_ == 0 && window % q == 0) return static_cast<int>(outputs / q) - 1;
+  return static_cast<int>(ceil_div(outputs - 1, q));
+}
+
+std::int64_t PixelGrid::image_rows(int filter_rows) const {
+  // A step that has one filter row has its rows only, whatever the stride; one that has all has a stride of 1.
+  const Axis& rows = problem_->rows;
+  return shared_padding_pitch(rows.output, rows.input, rows.pad, (filter_rows - 1) * rows.dilation, 1);
 }
 
 int PixelGrid::phase_of(std::int64_t s) const {

@@ -46,12 +46,16 @@ class PixelGrid {
   int sector_elements() const { return sector_elements_; }
   /// Outputs after its window that a run computes, because the runs of some channels start late.
   int slack() const { return slack_; }
-  /// Lanes that meet in a bank, at most, when a warp stages outputs of `staged_bytes` for an NCHW store in rows of
-  /// `pitch_vectors` times 16 bytes: where runs start at sectors of y, the channels' rows are shifted.
-  int staging_conflicts(int staged_bytes, bool sector_runs, int pitch_vectors) const {
-    return staging_conflicts_[staged_bytes == 4 ? 1 : 0][sector_runs ? 1 : 0]
-                             [static_cast<std::size_t>(pitch_vectors % 8)];
+  /// The pitch, in vectors of 16 bytes and at least `vectors`, of the rows in which a warp stages outputs of
+  /// `staged_bytes` for an NCHW store with the fewest bank conflicts. Where runs start at sectors of y, the channels'
+  /// rows are shifted.
+  int staging_pitch_vectors(int staged_bytes, bool sector_runs, int vectors) const {
+    return vectors + more_vectors_[place(staged_bytes, sector_runs)][static_cast<std::size_t>(vectors % 8)];
   }
+  /// Rows of y that end inside a run of `window` outputs and go on behind a gap, at most.
+  int row_ends(std::int64_t window) const;
+  /// Rows from one image of a run to the next, if a step has so many filter rows.
+  std::int64_t image_rows(int filter_rows) const;
   /// Channels of y in a row of 128 bytes, and such rows of a position that a consumer stages.
   int box_row_channels() const { return static_cast<int>(128 / element_bytes(problem_->output.type)); }
   int box_rows() const { return 64 / box_row_channels(); }
@@ -63,7 +67,10 @@ class PixelGrid {
   int slice_channels_, phases_, row_phases_, sector_elements_, slack_;
   bool loads_pairs_, loads_vectors_;
   std::int64_t pixel_slices_, plane_, row_reach_, pitch_;
-  std::array<std::array<std::array<std::uint8_t, 8>, 2>, 2> staging_conflicts_{};
+  static constexpr std::size_t place(int staged_bytes, bool sector_runs) {
+    return (staged_bytes == 4 ? 2U : 0U) + (sector_runs ? 1U : 0U);
+  }
+  std::array<std::array<std::uint8_t, 8>, 4> more_vectors_{};  // by place(), and vectors modulo 8
 };
 
 /// Positions from one row (or image) of a grid to the next, of `outputs` whose last tap lies `span` pixels behind the

@@ -96,17 +96,8 @@ int WgmmaGeometry::staging_pitch() const {
   if (tiling_.stores_boxes()) return kConsumerChannels;  // swizzled
   // A multiple of 16 bytes, so that eight positions of a channel, which lanes store together, have no bank conflicts.
   if (problem().output.layout() == Layout::nhwc) return kConsumerChannels + 16 / staged_bytes();
-  // Of eight pitches that are whole vectors, the first with the fewest bank conflicts.
-  const int vector = 16 / staged_bytes();
-  const int first = static_cast<int>(ceil_div(tiling_.tile.columns + lead(), vector));
-  int best = first;
-  for (int pitch = first + 1; pitch < first + 8; ++pitch)
-    if (staging_conflicts(pitch) < staging_conflicts(best)) best = pitch;
-  return best * vector;
-}
-
-int WgmmaGeometry::staging_conflicts(int pitch_vectors) const {
-  return PixelGrid::staging_conflicts(staged_bytes(), /*sector_runs=*/lead() > 0, pitch_vectors);
+  const int vector = 16 / staged_bytes(), least = static_cast<int>(ceil_div(tiling_.tile.columns + lead(), vector));
+  return staging_pitch_vectors(staged_bytes(), /*sector_runs=*/lead() > 0, least) * vector;
 }
 
 int WgmmaGeometry::store_columns() const {

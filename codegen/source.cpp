@@ -32,12 +32,12 @@ KernelSource generate(const ConvPlan& plan) {
   source.scratch = plan.scratch;
   if (plan.kernels.empty()) return source;
   const KernelPlan& convolution = plan.convolution();
-  std::vector<DeviceFile> files;
+  std::vector<DeviceFile> files, files_of_passes;
   std::string convolution_text, pass_texts;
   for (const KernelPlan& kernel : plan.kernels) {
     const std::string name = name_of(plan, kernel);
     KernelText text = functions_of(kernel.family()).emit(kernel, name);
-    add_files(files, text.files);
+    add_files(&kernel == &convolution ? files : files_of_passes, text.files);
     KernelEntry entry = entry_of(kernel, name, std::move(text.arguments));
     if (&kernel == &convolution) {
       convolution_text = std::move(text.text);
@@ -49,6 +49,7 @@ KernelSource generate(const ConvPlan& plan) {
     }
     source.entries.push_back(std::move(entry));
   }
+  add_files(files, files_of_passes);
   constexpr std::size_t kColumns = 120;
   source.text = wrap_lines(
       fmt::format("{}\n\n{}\n\n{}{}", banner(plan), device_text(files), convolution_text, pass_texts), kColumns);

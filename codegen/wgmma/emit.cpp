@@ -217,6 +217,7 @@ KernelText wgmma::emit(const KernelPlan& kernel, std::string_view name) {
   holes.merge(multiply_holes(geometry));
   holes.merge(load_holes(geometry));
   holes.merge(store_holes(geometry));
+  holes.emplace("layout", layout_comment(geometry, {holes.at("arrivals"), holes.at("releases")}));
   text.text = fill_template(embedded_text("wgmma/kernel.cu.in"), holes);
   return text;
 }

@@ -16,6 +16,13 @@ namespace jitconv::codegen {
 /// The kernel's parameters: as in other families, but with packed weights, tensor maps, and possibly partial sums.
 std::vector<Argument> wgmma_arguments(const WgmmaGeometry& geometry);
 
+/// Arrivals that complete a phase of a stage's barriers, as expressions.
+struct BarrierCounts {
+  std::string full, empty;
+};
+/// The map of shared memory and the list of barriers, as a comment.
+std::string layout_comment(const WgmmaGeometry& geometry, const BarrierCounts& counts);
+
 /// Words for a tile's place and its steps, which several parts use.
 struct StepText {
   std::string tile_number;           ///< what makes a block's number a tile's

@@ -4,7 +4,7 @@
 //   kernel_digests --code >before.tsv
 //
 // Prints one line for each kernel: what was planned, a digest of the source's text without the text's first comment,
-// and, with --code, digests of the kernel's machine code and of the module's constants, and its registers.
+// and, with --code, a digest of the kernel's machine code, and its registers.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -168,19 +168,14 @@ std::string lines_of(const Job& job, const Options& options) {
     sections = sections_of(image.cubin);
     resources = runtime::resources_from_log(image.log, source.entries);
   }
-  std::string constants;
-  for (const Section& section : sections)
-    if (section.name.starts_with(".nv.constant3") || section.name.starts_with(".nv.global.init"))
-      constants += section.bytes;
   std::string lines;
   for (std::size_t i = 0; i < source.entries.size(); ++i) {
     const codegen::KernelEntry& entry = source.entries[i];
     std::string code = "-";
     for (const Section& section : sections)
       if (section.name == ".text." + entry.name) code = short_digest(section.bytes);
-    lines += fmt::format("{}\t{}\t{}x{}+{}\t{}\t{}\t{}\t{}\n", what, i, entry.grid[0], entry.threads,
-                         entry.shared_bytes, text, code, constants.empty() ? "-" : short_digest(constants),
-                         options.code ? resources[i].registers : 0);
+    lines += fmt::format("{}\t{}\t{}x{}+{}\t{}\t{}\t{}\n", what, i, entry.grid[0], entry.threads,
+                         entry.shared_bytes, text, code, options.code ? resources[i].registers : 0);
   }
   if (source.entries.empty()) lines += what + "\tno kernel\n";
   return lines;

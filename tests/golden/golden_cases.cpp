@@ -16,8 +16,8 @@ const std::vector<GoldenCase>& golden_cases() {
       list.push_back({name, parse_spec(spec), family, shows, {}});
     };
     const auto transposes = [](const codegen::ConvPlan& plan) {
-      const auto* tensor = plan.tiling<codegen::WgmmaTiling>();
-      return tensor != nullptr && tensor->transposes_pixels();
+      const auto* wgmma = plan.tiling<codegen::WgmmaTiling>();
+      return wgmma != nullptr && wgmma->transposes_input;
     };
     add("first_layer_11x11_stride_4", "input=256,3,224,224 weight=96,3,11,11 stride=4 padding=2 bias", Family::direct,
         "constexpr int kStrideW = 4;");
@@ -51,37 +51,37 @@ const std::vector<GoldenCase>& golden_cases() {
         "constexpr int kDilationH = 1500;");
     add("one_dimensional", "input=64,64,1,524280 weight=128,64,1,3 stride=1,3 dilation=1,4", Family::direct,
         "long long");
-    add("tensor_3x3_bias_relu", "input=8,64,512,1024 weight=128,64,3,3 bias activation=relu math=tf32", Family::wgmma,
+    add("wgmma_3x3_bias_relu", "input=8,64,512,1024 weight=128,64,3,3 bias activation=relu math=tf32", Family::wgmma,
         "k8.f32.tf32.tf32");
-    add("tensor_5x9_dilated", "input=8,32,512,512 weight=64,32,5,9 padding=2,4 dilation=2,3 math=tf32", Family::wgmma,
+    add("wgmma_5x9_dilated", "input=8,32,512,512 weight=64,32,5,9 padding=2,4 dilation=2,3 math=tf32", Family::wgmma,
         "constexpr int kGap = 20;");
-    add("tensor_first_layer_stride_4", "input=256,3,224,224 weight=96,3,11,11 stride=4 padding=2 math=tf32",
+    add("wgmma_first_layer_stride_4", "input=256,3,224,224 weight=96,3,11,11 stride=4 padding=2 math=tf32",
         Family::wgmma, "kTapOrder[]");
-    add("tensor_bf16_residual", "input=32,256,56,56 weight=256,256,3,3 padding=1 dtype=bf16 residual activation=relu",
+    add("wgmma_bf16_residual", "input=32,256,56,56 weight=256,256,3,3 padding=1 dtype=bf16 residual activation=relu",
         Family::wgmma, "value[e] += to_float(residual[");
-    add("tensor_bf16_bias_relu", "input=8,64,512,1024 weight=128,64,3,3 bias activation=relu dtype=bf16",
-        Family::wgmma, "bulk_copy_to_global(y_run");
-    add("tensor_grouped_stride_2", "input=32,256,28,28 weight=256,64,3,3 stride=2 padding=1 groups=4 dtype=f16",
+    add("wgmma_bf16_bias_relu", "input=8,64,512,1024 weight=128,64,3,3 bias activation=relu dtype=bf16", Family::wgmma,
+        "bulk_copy_to_global(y_run");
+    add("wgmma_grouped_stride_2", "input=32,256,28,28 weight=256,64,3,3 stride=2 padding=1 groups=4 dtype=f16",
         Family::wgmma, "constexpr int kGroups = 4;");
-    add("tensor_nhwc_bf16_bias_relu",
+    add("wgmma_nhwc_bf16_bias_relu",
         "input=8,64,512,1024 weight=128,64,3,3 bias activation=relu dtype=bf16 input_layout=nhwc output_layout=nhwc",
         Family::wgmma, "tensor_walk_to_shared(run");
-    add("tensor_nhwc_one_slice",
+    add("wgmma_nhwc_one_slice",
         "input=16,8,256,256 weight=64,8,3,3 padding=1 dtype=bf16 input_layout=nhwc output_layout=nhwc", Family::wgmma,
         "load_vector_if(");
-    add("tensor_boxes_of_rows",
+    add("wgmma_boxes_of_rows",
         "input=16,16,1024,1024 weight=128,16,3,3 bias math=tf32 input_layout=nhwc output_layout=nhwc", Family::wgmma,
         "tensor_copy_to_global(&y_map");
-    add("tensor_boxes_across_rows",
+    add("wgmma_boxes_across_rows",
         "input=16,64,512,512 weight=128,64,1,1 math=tf32 input_layout=nhwc output_layout=nhwc", Family::wgmma,
         "tensor_copy_to_global(&y_map");
-    add("tensor_walks_stride_2",
+    add("wgmma_walks_stride_2",
         "input=16,256,20,84 weight=512,256,5,5 stride=2 padding=1 math=tf32 input_layout=nhwc output_layout=nhwc",
         Family::wgmma, "constexpr int kPhaseBytes");
-    add("tensor_walks_raw_weights",
+    add("wgmma_walks_raw_weights",
         "input=16,1024,14,14 weight=256,1024,1,1 bias math=tf32 input_layout=nhwc output_layout=nhwc", Family::wgmma,
         "tensor_copy_to_shared(input + kWeightsOfStage");
-    add("tensor_nchw_to_nhwc_residual",
+    add("wgmma_nchw_to_nhwc_residual",
         "input=64,32,28,28 weight=48,32,3,3 padding=1 residual activation=relu output_layout=nhwc math=tf32",
         Family::wgmma, "residual_vector");
     add("pointwise_tf32", "input=16,64,56,56 weight=256,64,1,1 math=tf32", Family::pointwise, "Pixels output;");
@@ -90,26 +90,26 @@ const std::vector<GoldenCase>& golden_cases() {
         "residual_of[");
     add("pointwise_tf32_split", "input=1,2048,96,96 weight=16,2048,1,1 bias math=tf32", Family::pointwise,
         "_pointwise_reduce(");
-    add("tensor_copies", "input=16,16,1024,1024 weight=128,16,3,3 bias activation=relu math=tf32", Family::wgmma,
+    add("wgmma_copies", "input=16,16,1024,1024 weight=128,16,3,3 bias activation=relu math=tf32", Family::wgmma,
         "copy_pixels(");
-    add("tensor_images", "input=16,512,7,7 weight=512,512,3,3 padding=1 math=tf32", Family::wgmma, "kImagePositions");
-    add("tensor_split", "input=1,512,14,14 weight=512,512,3,3 padding=1 bias math=tf32", Family::wgmma,
-        "_tensor_reduce(");
-    add("tensor_raw_weights", "input=16,512,7,7 weight=2048,512,1,1 bias activation=relu math=tf32", Family::wgmma,
+    add("wgmma_images", "input=16,512,7,7 weight=512,512,3,3 padding=1 math=tf32", Family::wgmma, "kImagePositions");
+    add("wgmma_split", "input=1,512,14,14 weight=512,512,3,3 padding=1 bias math=tf32", Family::wgmma,
+        "_wgmma_reduce(");
+    add("wgmma_raw_weights", "input=16,512,7,7 weight=2048,512,1,1 bias activation=relu math=tf32", Family::wgmma,
         "swizzled_operand<");
-    add("tensor_raw_weights_3x3", "input=16,64,6,60 weight=128,64,3,3 padding=1 math=tf32", Family::wgmma,
+    add("wgmma_raw_weights_3x3", "input=16,64,6,60 weight=128,64,3,3 padding=1 math=tf32", Family::wgmma,
         "constexpr int kTaps = 9;");
-    add("tensor_tiles_in_turn", "input=16,64,56,56 weight=64,64,3,3 padding=1 bias activation=relu math=tf32",
+    add("wgmma_tiles_in_turn", "input=16,64,56,56 weight=64,64,3,3 padding=1 bias activation=relu math=tf32",
         Family::wgmma, "take tiles in turn");
-    add("tensor_steps_in_turn", "input=8,1024,14,14 weight=256,1024,1,1 bias activation=relu math=tf32", Family::wgmma,
+    add("wgmma_steps_in_turn", "input=8,1024,14,14 weight=256,1024,1,1 bias activation=relu math=tf32", Family::wgmma,
         "meet_warp();");
-    add("tensor_rows", "input=8,512,28,28 weight=256,512,1,1 stride=2 math=tf32", Family::wgmma,
+    add("wgmma_rows", "input=8,512,28,28 weight=256,512,1,1 stride=2 math=tf32", Family::wgmma,
         "/ kQ - kPadTop / kStrideH");
-    add("tensor_transposed_pixels", "input=16,256,20,84 weight=512,256,5,5 stride=2 padding=1 math=tf32",
-        Family::wgmma, "rows[place_pixel * kRowPitch + slice]");
+    add("wgmma_transposed_pixels", "input=16,256,20,84 weight=512,256,5,5 stride=2 padding=1 math=tf32", Family::wgmma,
+        "rows[place_pixel * kRowPitch + slice]");
     list.back().kind = transposes;
-    add("tensor_transposed_rows", "input=16,512,28,28 weight=256,512,1,1 stride=2 padding=1,0 math=tf32",
-        Family::wgmma, "constexpr int kSourceFirst = 28;");
+    add("wgmma_transposed_rows", "input=16,512,28,28 weight=256,512,1,1 stride=2 padding=1,0 math=tf32", Family::wgmma,
+        "constexpr int kSourceFirst = 28;");
     list.back().kind = transposes;
     return list;
   }();

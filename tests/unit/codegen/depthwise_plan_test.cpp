@@ -13,6 +13,7 @@ using Store = DepthwiseTiling::Store;
 
 struct Found {
   ConvSpec spec;
+  Problem problem;
   DepthwiseTiling tiling;
   ConvPlan plan;
 };
@@ -20,7 +21,8 @@ struct Found {
 std::vector<Found> candidates(const ConvSpec& spec, const Target& target) {
   std::vector<Found> found;
   for (const ConvPlan& plan : enumerate_plans(spec, target, SIZE_MAX))
-    if (const auto* tiling = plan.tiling<DepthwiseTiling>()) found.push_back({plan.spec, *tiling, plan});
+    if (const auto* tiling = plan.tiling<DepthwiseTiling>())
+      found.push_back({plan.spec, plan.convolution().problem, *tiling, plan});
   return found;
 }
 
@@ -45,13 +47,15 @@ RC_GTEST_PROP(DepthwisePlanProperty, NumbersAgree, ()) {
     const DepthwiseTiling& t = one.tiling;
     const ConvSpec& spec = one.spec;
     const TensorShape out = output_shape(spec);
-    RC_ASSERT(one.plan.convolution().launch.threads == static_cast<std::uint32_t>(t.threads_p * t.threads_q * t.planes));
+    RC_ASSERT(one.plan.convolution().launch.threads ==
+              static_cast<std::uint32_t>(t.threads_p * t.threads_q * t.planes));
     RC_ASSERT(t.thread_q * spec.stride.w % 4 == 0);
     RC_ASSERT(t.input_pitch % 4 == 0);
-    RC_ASSERT(t.input_rows(spec) == (t.tile_p() - 1) * spec.stride.h + (spec.weight.r - 1) * spec.dilation.h + 1);
-    RC_ASSERT(t.window(spec) >
+    RC_ASSERT(t.input_rows(one.problem) ==
+              (t.tile_p() - 1) * spec.stride.h + (spec.weight.r - 1) * spec.dilation.h + 1);
+    RC_ASSERT(t.window(one.problem) >
               t.column_shift + (t.thread_q - 1) * spec.stride.w + (spec.weight.s - 1) * spec.dilation.w);
-    RC_ASSERT((t.tile_q() - t.thread_q) * spec.stride.w + t.window(spec) <= t.input_pitch);
+    RC_ASSERT((t.tile_q() - t.thread_q) * spec.stride.w + t.window(one.problem) <= t.input_pitch);
     RC_ASSERT(t.planes >= 1);
     if (t.planes > 1) {
       RC_ASSERT(t.tile_p() >= out.h && t.tile_q() >= out.w);
@@ -60,7 +64,7 @@ RC_GTEST_PROP(DepthwisePlanProperty, NumbersAgree, ()) {
     }
     if (t.async_copy) RC_ASSERT(spec.dtype == DataType::f32 && target.compute_capability() >= 80);
     const std::int64_t weights = t.planes * (spec.weight.k / spec.groups) * spec.weight.r * spec.weight.s;
-    RC_ASSERT(one.plan.convolution().launch.shared_bytes >= 4 * (t.input_floats(spec) + weights));
+    RC_ASSERT(one.plan.convolution().launch.shared_bytes >= 4 * (t.input_floats(one.problem) + weights));
   }
 }
 
@@ -93,24 +97,27 @@ RC_GTEST_PROP(DepthwisePlanProperty, StoresAreAllowed, ()) {
         // One run of addresses: whole rows, all of them neighbours.
         RC_ASSERT(t.tile_q() >= out.w);
         const std::int64_t run = t.planes > 1 ? t.planes * out.h * out.w : std::int64_t{t.tile_p()} * out.w;
-        RC_ASSERT(one.plan.convolution().launch.shared_bytes >= 4 * (t.store_first_float(spec) + run + t.store_vector(spec) - 1));
-        RC_ASSERT(t.store_vector(spec) * element_bytes(spec.dtype) <= std::min<std::int64_t>(16, spec.alignment));
+        RC_ASSERT(one.plan.convolution().launch.shared_bytes >=
+                  4 * (t.store_first_float(one.problem) + run + t.store_vector(one.problem) - 1));
+        RC_ASSERT(t.store_vector(one.problem) * element_bytes(spec.dtype) <=
+                  std::min<std::int64_t>(16, spec.alignment));
         break;
       }
       case Store::rows:
         // A warp writes a row of one plane.
         RC_ASSERT(t.planes == 1 && t.threads() % kWarpSize == 0);
-        RC_ASSERT(one.plan.convolution().launch.shared_bytes >= 4 * (t.store_first_float(spec) + std::int64_t{t.tile_p()} * t.tile_q()));
+        RC_ASSERT(one.plan.convolution().launch.shared_bytes >=
+                  4 * (t.store_first_float(one.problem) + std::int64_t{t.tile_p()} * t.tile_q()));
         break;
     }
     // Staged outputs of one multiple must not lie over the input and weights that the next one reads.
     if (spec.weight.k > spec.groups && t.store != Store::vector)
-      RC_ASSERT(t.store_first_float(spec) >=
-                t.input_floats(spec) + t.planes * (spec.weight.k / spec.groups) * spec.weight.r * spec.weight.s);
+      RC_ASSERT(t.store_first_float(one.problem) >=
+                t.input_floats(one.problem) + t.planes * (spec.weight.k / spec.groups) * spec.weight.r * spec.weight.s);
   }
 }
 
-/// Restates templates/depthwise.cu.in: which outputs the threads of the blocks compute.
+/// Restates templates/depthwise/kernel.cu.in: which outputs the threads of the blocks compute.
 bool covers_each_output_once(const Found& one) {
   const DepthwiseTiling& t = one.tiling;
   const ConvSpec& spec = one.spec;

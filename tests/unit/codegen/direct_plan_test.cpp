@@ -13,6 +13,7 @@ namespace {
 
 struct Found {
   ConvSpec spec;
+  Problem problem;
   Target target;
   DirectTiling tiling;
   ConvPlan plan;
@@ -22,7 +23,7 @@ std::vector<Found> candidates(const ConvSpec& spec, const Target& target) {
   std::vector<Found> found;
   for (const ConvPlan& plan : enumerate_plans(spec, target, SIZE_MAX))
     if (const auto* tiling = plan.tiling<DirectTiling>())
-      found.push_back({plan.spec, plan.target, *tiling, plan});
+      found.push_back({plan.spec, plan.convolution().problem, plan.target, *tiling, plan});
   return found;
 }
 
@@ -41,7 +42,8 @@ RC_GTEST_PROP(DirectPlanProperty, NumbersAgree, ()) {
     const DirectTiling& t = one.tiling;
     const ConvSpec& spec = one.spec;
     RC_ASSERT(t.lanes_p * t.lanes_q == kWarpSize);
-    RC_ASSERT(one.plan.convolution().launch.threads == static_cast<std::uint32_t>(kWarpSize * t.warps_k * t.warps_p * t.warps_q));
+    RC_ASSERT(one.plan.convolution().launch.threads ==
+              static_cast<std::uint32_t>(kWarpSize * t.warps_k * t.warps_p * t.warps_q));
     RC_ASSERT(t.stages >= 2);
     RC_ASSERT(t.chunk_c >= 1);
     RC_ASSERT(t.unroll_c >= 1 && t.chunk_c % t.unroll_c == 0);
@@ -63,15 +65,16 @@ RC_GTEST_PROP(DirectPlanProperty, WindowsStayInsideTheTile, ()) {
     const DirectTiling& t = one.tiling;
     const ConvSpec& spec = one.spec;
     const std::int64_t last_row = (t.block_p() - 1) * spec.stride.h + (spec.weight.r - 1) * spec.dilation.h;
-    RC_ASSERT(t.input_rows(spec) == last_row + 1);
+    RC_ASSERT(t.input_rows(one.problem) == last_row + 1);
     const std::int64_t last_tap =
         t.column_shift + (t.thread_q - 1) * spec.stride.w + (spec.weight.s - 1) * spec.dilation.w;
-    RC_ASSERT(t.window(spec) > last_tap);
-    RC_ASSERT(t.window(spec) % 4 == 0);
-    RC_ASSERT((t.block_q() - t.thread_q) * spec.stride.w + t.window(spec) <= t.input_pitch);
-    RC_ASSERT(t.input_stage_floats(spec) >= std::int64_t{t.chunk_c} * t.input_rows(spec) * t.input_pitch);
-    RC_ASSERT(t.weight_stage_floats(spec) >= t.chunk_c * spec.weight.r * spec.weight.s * t.weight_pitch);
-    RC_ASSERT(one.plan.convolution().launch.shared_bytes >= 4 * t.stages * (t.input_stage_floats(spec) + t.weight_stage_floats(spec)));
+    RC_ASSERT(t.window(one.problem) > last_tap);
+    RC_ASSERT(t.window(one.problem) % 4 == 0);
+    RC_ASSERT((t.block_q() - t.thread_q) * spec.stride.w + t.window(one.problem) <= t.input_pitch);
+    RC_ASSERT(t.input_stage_floats(one.problem) >= std::int64_t{t.chunk_c} * t.input_rows(one.problem) * t.input_pitch);
+    RC_ASSERT(t.weight_stage_floats(one.problem) >= t.chunk_c * spec.weight.r * spec.weight.s * t.weight_pitch);
+    RC_ASSERT(one.plan.convolution().launch.shared_bytes >=
+              4 * t.stages * (t.input_stage_floats(one.problem) + t.weight_stage_floats(one.problem)));
   }
 }
 
@@ -99,16 +102,17 @@ RC_GTEST_PROP(DirectPlanProperty, CopiesAreWhollyInsideOrOutsideARow, ()) {
 RC_GTEST_PROP(DirectPlanProperty, NhwcVectorsFit, ()) {
   for (const Found& one : candidates(any_spec(), any_target())) {
     if (one.spec.output_layout != Layout::nhwc) continue;
-    const int vector = one.tiling.store_vector(one.spec);
+    const int vector = one.tiling.store_vector(one.problem);
     RC_ASSERT(vector >= 1);
     RC_ASSERT(vector * element_bytes(one.spec.dtype) <= std::min<std::int64_t>(16, one.spec.alignment));
     RC_ASSERT(one.tiling.thread_k % vector == 0);
     RC_ASSERT(one.spec.weight.k / one.spec.groups % vector == 0);
-    RC_ASSERT(one.plan.convolution().launch.shared_bytes >= 4u * one.plan.convolution().launch.threads * static_cast<unsigned>(one.tiling.thread_k));
+    RC_ASSERT(one.plan.convolution().launch.shared_bytes >=
+              4u * one.plan.convolution().launch.threads * static_cast<unsigned>(one.tiling.thread_k));
   }
 }
 
-/// Restates templates/direct.cu.in: which outputs the lanes of the blocks compute.
+/// Restates templates/direct/kernel.cu.in: which outputs the lanes of the blocks compute.
 bool covers_each_output_once(const Found& one) {
   const DirectTiling& t = one.tiling;
   const ConvSpec& spec = one.spec;

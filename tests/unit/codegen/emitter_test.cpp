@@ -56,10 +56,9 @@ TEST(Constants, GroupsAreSetApart) {
   EXPECT_EQ(constants.text(), "// First\nconstexpr int kA = 1;\n\n// Second\nconstexpr int kB = 2;\n");
 }
 
-TEST(ElementStrides, FollowTheLayout) {
-  const TensorShape shape{2, 3, 5, 7};
-  const auto numbers = [&shape](Layout layout) {
-    const ElementStrides strides = element_strides(shape, layout);
+TEST(DenseStrides, FollowTheLayout) {
+  const auto numbers = [](Layout layout) {
+    const View::Strides strides = dense_strides(layout, 3, 5, 7);
     return std::array{strides.n, strides.c, strides.h, strides.w};
   };
   EXPECT_EQ(numbers(Layout::nchw), (std::array<std::int64_t, 4>{105, 35, 7, 1}));
@@ -103,46 +102,44 @@ TEST(EpilogueLines, OneLinePerPartInTheOrderOfTheDefinition) {
 }
 
 TEST(Arguments, AreThoseOfTheEpilogue) {
-  ConvSpec spec;
+  Problem problem = lower(parse_spec("input=1,4,9,9 weight=8,4,3,3"));
   for (const bool bias : {false, true}) {
     for (const bool residual : {false, true}) {
-      spec.epilogue.bias = bias, spec.epilogue.residual = residual;
-      std::vector<ArgumentRole> expected = {Tensor::x, Tensor::w};
+      problem.epilogue.bias = bias, problem.epilogue.residual = residual;
+      std::vector<Tensor> expected = {Tensor::x, Tensor::w};
       if (bias) expected.push_back(Tensor::bias);
       if (residual) expected.push_back(Tensor::residual);
       expected.push_back(Tensor::y);
-      std::vector<ArgumentRole> roles;
-      for (const Argument& argument : arguments(spec)) {
-        roles.push_back(argument.tensor);
-        const bool may_alias =
-            residual && (argument.tensor == Tensor::residual || argument.tensor == Tensor::y);
+      std::vector<Tensor> tensors;
+      for (const Argument& argument : arguments(problem)) {
+        tensors.push_back(argument.tensor);
+        const bool may_alias = residual && (argument.tensor == Tensor::residual || argument.tensor == Tensor::y);
         EXPECT_EQ(argument.type.find("__restrict__") == std::string::npos, may_alias) << argument.name;
         EXPECT_EQ(argument.type.find("const ") == 0, argument.tensor != Tensor::y) << argument.name;
       }
-      EXPECT_EQ(roles, expected);
+      EXPECT_EQ(tensors, expected);
     }
   }
 }
 
 TEST(Arguments, ParameterList) {
   EXPECT_EQ(parameter_list({}), "");
-  EXPECT_EQ(parameter_list({{Tensor::x, "const float*", "x"}, {Tensor::y, "float*", "y"}}),
-            "const float* x, float* y");
+  EXPECT_EQ(parameter_list({{Tensor::x, "const float*", "x"}, {Tensor::y, "float*", "y"}}), "const float* x, float* y");
 }
 
 TEST(KernelName, SaysWhatAProfilerShouldShow) {
   ConvPlan plan;
-  plan.family() = Family::direct;
+  plan.kernels.push_back({{}, DirectTiling{}, {}});
   plan.spec = parse_spec("input=8,32,512,512 weight=64,32,5,9 padding=2,4 dilation=2,3 bias activation=relu");
   EXPECT_EQ(kernel_name(plan), "jitconv_fwd_f32_nchw_n8c32h512w512_k64_5x9_d2x3_bias_relu_direct");
-  plan.family() = Family::fallback;
+  plan.kernels.front().tiling = FallbackTiling{};
   plan.spec = parse_spec(
       "input=1,4,9,9 weight=8,1,3,3 groups=4 stride=2,1 dtype=bf16 input_layout=nhwc output_layout=nchw residual");
   EXPECT_EQ(kernel_name(plan), "jitconv_fwd_bf16_nhwc_nchw_n1c4h9w9_k8_3x3_s2x1_g4_residual_fallback");
 }
 
 TEST(DeviceText, IsTheFilesOneAfterTheOther) {
-  const std::string text = device_text({element_header(DataType::f32), "device/vector.cuh"});
+  const std::string text = device_text({{element_header(DataType::f32)}, {"device/vector.cuh"}});
   EXPECT_NE(text.find("using Element = float;"), std::string::npos);
   EXPECT_GT(text.find("struct alignas"), text.find("using Element = float;"));
   EXPECT_NE(text.back(), '\n');

@@ -11,7 +11,7 @@
 
 #include "codegen/plan.h"
 #include "codegen/source.h"
-#include "unit/codegen/tensor_candidates.h"
+#include "unit/codegen/wgmma_candidates.h"
 
 namespace jitconv::codegen {
 namespace {

@@ -1,16 +1,20 @@
 // Statements about every plan, whatever its family: within the hardware's limits on every target, the same every time,
-// the cheapest of the candidates; and the proof that 32-bit offsets suffice.
+// the cheapest of the candidates; its kernels and what they read and write; and the proof that 32-bit offsets suffice.
 #include "codegen/plan.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>
+#include <set>
+#include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "codegen/arithmetic.h"
-#include "codegen/plan.h"
+#include "codegen/cost.h"
+#include "codegen/text/emitter.h"
 #include "jitconv/error.h"
 #include "support/random_specs.h"
 
@@ -42,9 +46,7 @@ void assert_within_limits(const ConvPlan& plan) {
   // What is left of the registers for a thread: too few and ptxas can only spill.
   const std::int64_t warps = resident * ceil_div(plan.convolution().launch.threads, kWarpSize);
   RC_ASSERT(target.registers_per_sm / (warps * kWarpSize) >= 32);
-  for (const std::int64_t bytes :
-       {plan.packed_weight_bytes(), plan.workspace.partial_sums, plan.workspace.packed_pixels})
-    RC_ASSERT(bytes >= 0 && bytes % 256 == 0);
+  for (const Scratch& region : plan.scratch) RC_ASSERT(region.bytes > 0 && region.bytes % 256 == 0);
   RC_ASSERT(plan.cost > 0);
 }
 
@@ -55,7 +57,7 @@ RC_GTEST_PROP(PlanProperty, EveryPlanIsWithinTheLimitsOfItsTarget, ()) {
   const std::vector<ConvPlan> plans = enumerate_plans(spec, target, SIZE_MAX);
   RC_ASSERT(!plans.empty());
   for (const ConvPlan& plan : plans) assert_within_limits(plan);
-  RC_CLASSIFY(plans.front().family() == Family::wgmma, "tensor");
+  RC_CLASSIFY(plans.front().family() == Family::wgmma, "wgmma");
   RC_CLASSIFY(plans.front().family() == Family::direct, "direct");
   RC_CLASSIFY(plans.front().family() == Family::depthwise, "depthwise");
   RC_CLASSIFY(plans.front().family() == Family::fallback, "fallback");
@@ -98,7 +100,9 @@ RC_GTEST_PROP(PlanProperty, NotesNameTheFamiliesThatWereNotChosen, ()) {
 TEST(Plan, AnEmptyOutputHasNothingToLaunch) {
   const ConvPlan plan = make_plan(parse_spec("input=0,4,9,9 weight=4,4,3,3"), parse_target("sm_90a"));
   EXPECT_EQ(plan.family(), Family::none);
-  EXPECT_EQ(plan.convolution().launch.blocks, 0u);
+  EXPECT_TRUE(plan.kernels.empty());
+  EXPECT_TRUE(plan.scratch.empty());
+  EXPECT_THROW(plan.convolution(), InternalError);
 }
 
 TEST(Plan, AnInvalidSpecIsRefused) {
@@ -121,35 +125,214 @@ TEST(Plan, WorkCountsEveryTensorOnce) {
   EXPECT_EQ(all.bytes, 2.0 * (2 * 6 * 120 + 9 * 2 * 9 + 9 + 2 * 9 * 120 + 2 * 9 * 120));
 }
 
+// Kernels before and behind the convolution.
+
+/// The cheapest plan of the wgmma family whose tiling `holds`.
+template <typename Predicate>
+ConvPlan wgmma_plan(const char* spec, Predicate holds) {
+  for (ConvPlan& plan : enumerate_plans(parse_spec(spec), parse_target("sm_90a"), SIZE_MAX))
+    if (const auto* tiling = plan.tiling<WgmmaTiling>(); tiling != nullptr && holds(*tiling)) return std::move(plan);
+  throw std::logic_error(std::string("no such plan for ") + spec);
+}
+
+/// The tensors of a kernel's parameters by name, '>' before what it writes.
+std::string tensors_of(const ConvPlan& plan, const KernelPlan& kernel) {
+  const char* const given[] = {"x", "w", "bias", "residual", "y"};
+  std::string text;
+  for (const Argument& argument : functions_of(kernel.family()).emit(kernel, "kernel").arguments) {
+    const auto number = static_cast<std::size_t>(argument.tensor);
+    if (!text.empty()) text += ' ';
+    if (argument.written()) text += '>';
+    text += is_scratch(argument.tensor) ? plan.scratch.at(number - std::size(given)).name : given[number];
+  }
+  return text;
+}
+
+struct ExpectedKernel {
+  Family family;
+  const char* tensors;
+};
+
+void expect_kernels(const ConvPlan& plan, const std::vector<ExpectedKernel>& expected,
+                    const std::vector<std::string>& regions) {
+  ASSERT_EQ(plan.kernels.size(), expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const KernelPlan& kernel = plan.kernels[i];
+    EXPECT_EQ(to_string(kernel.family()), to_string(expected[i].family)) << i;
+    EXPECT_EQ(tensors_of(plan, kernel), expected[i].tensors) << i;
+    EXPECT_EQ(kernel.starts_early, i > 0) << "what starts early waits for the one before, and the first has none";
+    EXPECT_GE(kernel.launch.blocks, 1u);
+  }
+  ASSERT_EQ(plan.scratch.size(), regions.size());
+  std::int64_t bytes = 0;
+  for (std::size_t i = 0; i < regions.size(); ++i) {
+    EXPECT_EQ(plan.scratch[i].name, regions[i]) << i;
+    EXPECT_EQ(plan.scratch[i].bytes % 256, 0) << regions[i];
+    EXPECT_GT(plan.scratch[i].bytes, 0) << regions[i];
+    EXPECT_EQ(plan.scratch[i].is_packed_weights, regions[i] == "packed_w");
+    bytes += plan.scratch[i].bytes;
+  }
+  EXPECT_EQ(plan.workspace_bytes(), bytes);
+  const bool packs = !regions.empty() && regions.front() == "packed_w";
+  EXPECT_EQ(plan.packed_weight_bytes(), packs ? plan.scratch.front().bytes : 0);
+  EXPECT_EQ(plan.workspace_bytes_with_packed_weights(), bytes - plan.packed_weight_bytes());
+}
+
+constexpr const char* kFilter = "input=1,72,9,10 weight=24,72,3,3 padding=1 math=tf32 bias residual";
+constexpr const char* kMatrix = "input=2,64,9,11 weight=72,64,1,1 stride=2 math=tf32";
+
+TEST(Passes, PackWeightsBeforeTheConvolution) {
+  const ConvPlan plan = wgmma_plan(
+      kFilter, [](const WgmmaTiling& t) { return t.packs_weights() && !t.transposes_input && t.split_k == 1; });
+  expect_kernels(plan, {{Family::pack_weights, "w >packed_w"}, {Family::wgmma, "x packed_w bias residual >y"}},
+                 {"packed_w"});
+  // The pass is of the convolution that was asked for, which finds its weights elsewhere.
+  EXPECT_EQ(plan.kernels[0].problem, lower(plan.spec));
+  Problem convolved = lower(plan.spec);
+  convolved.weight.tensor = scratch_tensor(0);
+  EXPECT_EQ(plan.convolution().problem, convolved);
+  EXPECT_NE(to_string(plan).find("kernels: pack_weights, wgmma\n"), std::string::npos);
+}
+
+TEST(Passes, TransposeTheInputBeforeTheConvolution) {
+  const ConvPlan plan = wgmma_plan(
+      kMatrix, [](const WgmmaTiling& t) { return !t.packs_weights() && t.transposes_input && t.split_k == 1; });
+  expect_kernels(plan, {{Family::transpose_input, "x >transposed_x"}, {Family::wgmma, "transposed_x w >y"}},
+                 {"transposed_x"});
+  EXPECT_EQ(plan.convolution().problem, transposed_problem(lower(plan.spec)));
+  // The pass is of the convolution whose input it makes.
+  EXPECT_EQ(plan.kernels[0].problem.input, plan.convolution().problem.input);
+  EXPECT_EQ(std::get<TransposeInputTiling>(plan.kernels[0].tiling).source.tensor, Tensor::x);
+}
+
+TEST(Passes, PackThenTranspose) {
+  const ConvPlan plan = wgmma_plan(
+      kFilter, [](const WgmmaTiling& t) { return t.packs_weights() && t.transposes_input && t.split_k == 1; });
+  expect_kernels(plan,
+                 {{Family::pack_weights, "w >packed_w"},
+                  {Family::transpose_input, "x >transposed_x"},
+                  {Family::wgmma, "transposed_x packed_w bias residual >y"}},
+                 {"packed_w", "transposed_x"});
+  EXPECT_EQ(plan.convolution().problem.weight.tensor, scratch_tensor(0));
+  EXPECT_EQ(plan.convolution().problem.input.tensor, scratch_tensor(1));
+}
+
+TEST(Passes, AddPartialSumsBehindTheConvolution) {
+  const ConvPlan plan = wgmma_plan(
+      kMatrix, [](const WgmmaTiling& t) { return !t.packs_weights() && !t.transposes_input && t.split_k > 1; });
+  expect_kernels(plan, {{Family::wgmma, "x w >partial_sums"}, {Family::reduce, "partial_sums >y"}}, {"partial_sums"});
+  EXPECT_EQ(plan.convolution().problem.output.tensor, scratch_tensor(0));
+  EXPECT_EQ(plan.kernels[1].problem.output.tensor, Tensor::y);
+  const auto& tiling = std::get<ReduceTiling>(plan.kernels[1].tiling);
+  EXPECT_EQ(tiling.split_k, plan.tiling<WgmmaTiling>()->split_k);
+  EXPECT_EQ(plan.workspace_bytes(), 4 * tiling.split_k * tiling.stride);
+  EXPECT_GE(tiling.stride, plan.kernels[1].problem.output_elements());
+}
+
+// The epilogue is the last kernel's: it must not be applied to each split's sums.
+TEST(Passes, PackTransposeAndAddPartialSums) {
+  const ConvPlan plan = wgmma_plan(
+      kFilter, [](const WgmmaTiling& t) { return t.packs_weights() && t.transposes_input && t.split_k > 1; });
+  expect_kernels(plan,
+                 {{Family::pack_weights, "w >packed_w"},
+                  {Family::transpose_input, "x >transposed_x"},
+                  {Family::wgmma, "transposed_x packed_w >partial_sums"},
+                  {Family::reduce, "partial_sums bias residual >y"}},
+                 {"packed_w", "partial_sums", "transposed_x"});
+  EXPECT_EQ(&plan.convolution(), &plan.kernels[2]);
+}
+
+TEST(Passes, AreOfThePointwiseFamilyToo) {
+  for (const ConvPlan& plan : enumerate_plans(parse_spec("input=1,1024,14,14 weight=256,1024,1,1 math=tf32 bias"),
+                                              parse_target("sm_90a"), SIZE_MAX)) {
+    const auto* tiling = plan.tiling<PointwiseTiling>();
+    if (tiling == nullptr || tiling->splits == 1) continue;
+    return expect_kernels(plan, {{Family::pointwise, "x w >partial_sums"}, {Family::reduce, "partial_sums bias >y"}},
+                          {"partial_sums"});
+  }
+  FAIL() << "no plan splits the reduction";
+}
+
+TEST(Passes, KernelsOfCudaCoresHaveNone) {
+  for (const char* text :
+       {"input=8,64,56,56 weight=64,64,3,3 bias", "input=8,64,56,56 weight=64,1,3,3 groups=64 bias"}) {
+    const ConvPlan plan = make_plan(parse_spec(text), parse_target("sm_90a"));
+    expect_kernels(plan, {{plan.family(), "x w bias >y"}}, {});
+    EXPECT_EQ(to_string(plan).find("kernels: "), std::string::npos) << text;
+  }
+}
+
+// The same convolution kernel for more images: passes fit the new spec.
+TEST(Passes, OfAPlanForAnotherSpecFitThatSpec) {
+  const ConvPlan plan = wgmma_plan(kFilter, [](const WgmmaTiling& t) {
+    return t.packs_weights() && t.transposes_input && t.split_k == 1 && t.tile.images == 0;
+  });
+  ConvSpec more = plan.spec;
+  more.input.n = 3;
+  const ConvPlan like = plan_like(plan, more, 7);
+  EXPECT_EQ(like.spec, more);
+  EXPECT_EQ(like.convolution().tiling, plan.convolution().tiling);
+  EXPECT_EQ(like.convolution().launch.blocks, 7u);
+  EXPECT_EQ(like.convolution().launch.threads, plan.convolution().launch.threads);
+  EXPECT_EQ(like.convolution().problem.n, 3);
+  ASSERT_EQ(like.kernels.size(), 3u);
+  EXPECT_EQ(like.kernels[0].launch, plan.kernels[0].launch) << "weights are the same";
+  EXPECT_EQ(like.kernels[1].launch.blocks, 3 * plan.kernels[1].launch.blocks);
+  EXPECT_EQ(like.packed_weight_bytes(), plan.packed_weight_bytes());
+  EXPECT_GT(like.workspace_bytes(), plan.workspace_bytes());
+}
+
+RC_GTEST_PROP(PassesProperty, EachRegionIsWrittenBeforeItIsRead, ()) {
+  const std::vector<ConvPlan> plans = enumerate_plans(with_outputs(*test::valid_specs()), parse_target("sm_90a"), 40);
+  for (const ConvPlan& plan : plans) {
+    std::set<Tensor> written;
+    for (const KernelPlan& kernel : plan.kernels) {
+      std::vector<Tensor> writes;
+      for (const Argument& argument : functions_of(kernel.family()).emit(kernel, "kernel").arguments) {
+        if (argument.written()) {
+          writes.push_back(argument.tensor);
+          continue;
+        }
+        RC_ASSERT(argument.tensor != Tensor::y);
+        RC_ASSERT(!is_scratch(argument.tensor) || written.contains(argument.tensor));
+      }
+      RC_ASSERT(writes.size() == 1u);
+      RC_ASSERT(written.insert(writes.front()).second);
+    }
+    RC_ASSERT(written.contains(Tensor::y));
+    RC_ASSERT(written.size() == plan.scratch.size() + 1);
+  }
+}
+
 // 32-bit offsets.
 
 constexpr std::int64_t kLargest = INT32_MAX;
 
-ConvSpec spec_of(std::int64_t n, std::int64_t c, std::int64_t h, std::int64_t w, std::int64_t k) {
+Problem problem_of(std::int64_t n, std::int64_t c, std::int64_t h, std::int64_t w, std::int64_t k) {
   ConvSpec spec;
   spec.input = {n, c, h, w};
   spec.weight = {k, c, 1, 1};
-  return spec;
+  return lower(spec);
 }
 
 TEST(WideIndex, AnInputOffsetOfTwoToThe31NeedsIt) {
-  const ConvSpec spec = spec_of(1, 2, 1, (kLargest - 1) / 2, 1);  // 2^31 - 2 elements, the output half of that
-  EXPECT_FALSE(needs_wide_index(spec, {0, 0}));
-  EXPECT_FALSE(needs_wide_index(spec, {1, 0}));
-  EXPECT_TRUE(needs_wide_index(spec, {2, 0}));
+  const Problem problem = problem_of(1, 2, 1, (kLargest - 1) / 2, 1);  // 2^31 - 2 elements, the output half of that
+  EXPECT_FALSE(needs_wide_index(problem, {0, 0}));
+  EXPECT_FALSE(needs_wide_index(problem, {1, 0}));
+  EXPECT_TRUE(needs_wide_index(problem, {2, 0}));
 }
 
 TEST(WideIndex, AnOutputOffsetOfTwoToThe31NeedsIt) {
-  EXPECT_TRUE(needs_wide_index(spec_of(16, 4, 1024, 1024, 128), {0, 0})) << "exactly 2^31";
-  EXPECT_TRUE(needs_wide_index(spec_of(1, 1, 1, kLargest, 1), {0, 0})) << "2^31 - 1 and a tile's overhang";
-  EXPECT_FALSE(needs_wide_index(spec_of(15, 4, 1024, 1024, 128), {0, 0}));
+  EXPECT_TRUE(needs_wide_index(problem_of(16, 4, 1024, 1024, 128), {0, 0})) << "exactly 2^31";
+  EXPECT_TRUE(needs_wide_index(problem_of(1, 1, 1, kLargest, 1), {0, 0})) << "2^31 - 1 and a tile's overhang";
+  EXPECT_FALSE(needs_wide_index(problem_of(15, 4, 1024, 1024, 128), {0, 0}));
 }
 
 TEST(WideIndex, AFilterOffsetOfTwoToThe31NeedsIt) {
-  const ConvSpec spec = spec_of(1, 32768, 1, 1, 65535);  // 2^31 - 2^15 elements
-  EXPECT_FALSE(needs_wide_index(spec, {0, 0}));
-  EXPECT_FALSE(needs_wide_index(spec, {0, 32767}));
-  EXPECT_TRUE(needs_wide_index(spec, {0, 32768}));
+  const Problem problem = problem_of(1, 32768, 1, 1, 65535);  // 2^31 - 2^15 elements
+  EXPECT_FALSE(needs_wide_index(problem, {0, 0}));
+  EXPECT_FALSE(needs_wide_index(problem, {0, 32767}));
+  EXPECT_TRUE(needs_wide_index(problem, {0, 32768}));
 }
 
 RC_GTEST_PROP(WideIndexProperty, NarrowPlansHaveNarrowTensors, ()) {
@@ -158,7 +341,9 @@ RC_GTEST_PROP(WideIndexProperty, NarrowPlansHaveNarrowTensors, ()) {
   const std::int64_t k = *rc::gen::elementOf(std::vector<std::int64_t>{1, 5, 64, 128});
   const std::int64_t h = *rc::gen::inRange<std::int64_t>(500, 1100), w = *rc::gen::inRange<std::int64_t>(500, 1100);
   const std::int64_t edge = (std::int64_t{1} << 31) / (std::max(c, k) * h * w);
-  ConvSpec spec = spec_of(std::max<std::int64_t>(1, edge + *rc::gen::inRange<std::int64_t>(-2, 3)), c, h, w, k);
+  ConvSpec spec;
+  spec.input = {std::max<std::int64_t>(1, edge + *rc::gen::inRange<std::int64_t>(-2, 3)), c, h, w};
+  spec.weight = {k, c, 1, 1};
   spec.weight.r = spec.weight.s = *rc::gen::elementOf(std::vector<std::int64_t>{1, 3});
   spec.padding = Padding(*rc::gen::inRange<std::int64_t>(0, 3));
   spec.input_layout = *rc::gen::element(Layout::nchw, Layout::nhwc);

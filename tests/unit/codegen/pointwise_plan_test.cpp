@@ -8,9 +8,10 @@
 #include <sstream>
 
 #include "codegen/arithmetic.h"
-#include "codegen/text/emitter.h"
 #include "codegen/plan.h"
 #include "codegen/source.h"
+#include "codegen/text/emitter.h"
+#include "codegen/wgmma/geometry.h"
 #include "support/random_specs.h"
 #include "unit/codegen/squeezed.h"
 #include "unit/codegen/tile_cover.h"
@@ -20,6 +21,7 @@ namespace {
 
 struct PointwiseCandidate {
   ConvSpec spec;  ///< canonical
+  Problem problem;
   PointwiseTiling tiling;
   ConvPlan plan;
 };
@@ -28,7 +30,7 @@ std::vector<PointwiseCandidate> candidates_of(const ConvSpec& spec) {
   std::vector<PointwiseCandidate> found;
   for (ConvPlan& plan : enumerate_plans(spec, parse_target("sm_90a"), SIZE_MAX))
     if (const auto* tiling = plan.tiling<PointwiseTiling>())
-      found.push_back({plan.spec, *tiling, std::move(plan)});
+      found.push_back({plan.spec, plan.convolution().problem, *tiling, std::move(plan)});
   return found;
 }
 
@@ -66,7 +68,7 @@ TEST(PointwisePlan, SaysWhatStandsInTheWay) {
   struct Obstacle {
     const char *change, *words;
   };
-  for (const Obstacle& one : {Obstacle{"", "math is fp32; fp32 tensors take tensor cores only with tf32"},
+  for (const Obstacle& one : {Obstacle{"", "fp32 tensors take tensor cores only with math=tf32"},
                               {" dtype=f16", "the tensors are f16"},
                               {" math=tf32 stride=2", "the stride is (2,2)"},
                               {" math=tf32 padding=1", "the input is padded"},
@@ -97,10 +99,10 @@ TEST(PointwisePlan, LeavesLargeImagesToTheCopyEngine) {
   for (const char* text : {"input=16,64,512,512 weight=128,64,1,1 math=tf32",
                            "input=16,64,1024,1024 weight=128,64,1,1 math=tf32 bias activation=relu"}) {
     const ConvPlan plan = make_plan(parse_spec(text), parse_target("sm_90a"));
-    ASSERT_EQ(to_string(plan.family()), "tensor") << text;
+    ASSERT_EQ(to_string(plan.family()), "wgmma") << text;
     const auto& tiling = std::get<WgmmaTiling>(plan.convolution().tiling);
-    EXPECT_TRUE(tiling.copies_pixels()) << text;
-    EXPECT_TRUE(tiling.stores_bulk(plan.spec)) << text;
+    EXPECT_TRUE(tiling.converts_pixels()) << text;
+    EXPECT_TRUE(WgmmaGeometry(plan.convolution().problem, tiling).stores_bulk()) << text;
   }
 }
 
@@ -109,30 +111,31 @@ TEST(PointwisePlan, SplitsWhatLeavesSmsWithoutATile) {
   // The family's cheapest plan, whether or not another family has a cheaper one.
   std::vector<ConvPlan> plans =
       enumerate_plans(parse_spec("input=1,1024,14,14 weight=256,1024,1,1 math=tf32"), parse_target("sm_90a"), SIZE_MAX);
-  std::erase_if(plans, [](const ConvPlan& one) { return one.family != Family::pointwise; });
+  std::erase_if(plans, [](const ConvPlan& one) { return one.family() != Family::pointwise; });
   ASSERT_FALSE(plans.empty());
   const ConvPlan& plan = plans.front();
   EXPECT_GT(std::get<PointwiseTiling>(plan.convolution().tiling).splits, 1);
-  EXPECT_EQ(plan.workspace.partial_sums, std::get<PointwiseTiling>(plan.convolution().tiling).splits * std::int64_t{196 * 256 * 4});
+  EXPECT_EQ(plan.workspace_bytes(),
+            std::get<PointwiseTiling>(plan.convolution().tiling).splits * std::int64_t{196 * 256 * 4});
 }
 
 RC_GTEST_PROP(PointwisePlanProperty, SharedMemoryIsCutWithoutOverlap, ()) {
-  const auto [spec, t, plan] = some_candidate();
+  const auto [spec, problem, t, plan] = some_candidate();
   RC_ASSERT(t.weights_first_byte() == t.stages * t.stage_bytes() && t.weights_first_byte() % 16 == 0);
   RC_ASSERT(t.stage_bytes() == 4 * t.chunk_channels * t.pixel_pitch() && t.pixel_pitch() >= t.block_pixels());
   RC_ASSERT(t.pixel_pitch() % 32 == 8);
   RC_ASSERT(t.weight_pitch() >= 16 * t.block_k() && t.weight_pitch() % 128 == 16);
-  RC_ASSERT(t.bias_first_byte(spec) - t.weights_first_byte() == t.slab_slices(spec) * t.weight_pitch());
-  RC_ASSERT(t.barriers_first_byte(spec) - t.bias_first_byte(spec) >=
+  RC_ASSERT(t.bias_first_byte(problem) - t.weights_first_byte() == t.slab_slices(problem) * t.weight_pitch());
+  RC_ASSERT(t.barriers_first_byte(problem) - t.bias_first_byte(problem) >=
             (spec.epilogue.bias && t.splits == 1 ? 4 * t.block_k() : 0));
-  RC_ASSERT(t.barriers_first_byte(spec) % 8 == 0);
-  RC_ASSERT(plan.convolution().launch.shared_bytes == t.shared_bytes(spec));
-  RC_ASSERT(t.shared_bytes(spec) == t.barriers_first_byte(spec) + 8 * (2 * t.stages + 1));
+  RC_ASSERT(t.barriers_first_byte(problem) % 8 == 0);
+  RC_ASSERT(plan.convolution().launch.shared_bytes == t.shared_bytes(problem));
+  RC_ASSERT(t.shared_bytes(problem) == t.barriers_first_byte(problem) + 8 * (2 * t.stages + 1));
   RC_ASSERT(plan.convolution().launch.shared_bytes <= static_cast<unsigned>(plan.target.shared_bytes_per_block));
 }
 
 RC_GTEST_PROP(PointwisePlanProperty, TilesAreWhatInstructionsAndRegistersTake, ()) {
-  const auto [spec, t, plan] = some_candidate();
+  const auto [spec, problem, t, plan] = some_candidate();
   RC_ASSERT(t.columns % 8 == 0 && t.columns >= 8 && t.columns <= 256 && t.accumulators() <= 128);
   RC_ASSERT(t.block_pixels() * t.block_k() == 64 * t.lane_pixels * t.columns);
   RC_ASSERT(t.stages >= 2 && t.batches() >= 1 && t.batches() * t.batch_steps * 8 == t.chunk_channels);
@@ -140,28 +143,29 @@ RC_GTEST_PROP(PointwisePlanProperty, TilesAreWhatInstructionsAndRegistersTake, (
             PointwiseTiling::kThreads * PointwiseTiling::kLaunchRegisters);
   RC_ASSERT(plan.convolution().launch.threads == static_cast<unsigned>(PointwiseTiling::kThreads));
   // Blocks come in sets of all slabs, and none is without a tile.
-  RC_ASSERT(plan.convolution().launch.blocks % t.slabs(spec) == 0 && plan.convolution().launch.blocks / t.slabs(spec) <= t.tiles(spec));
+  RC_ASSERT(plan.convolution().launch.blocks % t.slabs(problem) == 0 &&
+            plan.convolution().launch.blocks / t.slabs(problem) <= t.tiles(problem));
 }
 
 RC_GTEST_PROP(PointwisePlanProperty, SplitsShareAllSteps, ()) {
-  const auto [spec, t, plan] = some_candidate();
-  RC_ASSERT(t.steps(spec) * t.chunk_channels == spec.weight.c);
-  RC_ASSERT(t.splits * t.steps_of_split(spec) >= t.steps(spec));
-  RC_ASSERT((t.splits - 1) * t.steps_of_split(spec) < t.steps(spec));
-  RC_ASSERT(t.slab_slices(spec) * 4 == t.steps_of_split(spec) * t.chunk_channels);
+  const auto [spec, problem, t, plan] = some_candidate();
+  RC_ASSERT(t.steps(problem) * t.chunk_channels == spec.weight.c);
+  RC_ASSERT(t.splits * t.steps_of_split(problem) >= t.steps(problem));
+  RC_ASSERT((t.splits - 1) * t.steps_of_split(problem) < t.steps(problem));
+  RC_ASSERT(t.slab_slices(problem) * 4 == t.steps_of_split(problem) * t.chunk_channels);
 }
 
-/// Restates the walk and the store of templates/pointwise.cu.in, for one split.
+/// Restates the walk and the store of templates/pointwise/kernel.cu.in, for one split.
 RC_GTEST_PROP(PointwisePlanProperty, EachOutputIsStoredOnce, ()) {
-  const auto [spec, t, plan] = some_candidate();
-  RC_PRE(PointwiseTiling::pixels(spec) * spec.weight.k <= test::kFewOutputs);
+  const auto [spec, problem, t, plan] = some_candidate();
+  RC_PRE(PointwiseTiling::pixels(problem) * spec.weight.k <= test::kFewOutputs);
   test::TileCover cover(spec);
   const std::int64_t plane = spec.input.h * spec.input.w, group_k = spec.weight.k / spec.groups;
-  const std::int64_t slabs = t.slabs(spec), tiles_k = t.tiles_k(spec);
+  const std::int64_t slabs = t.slabs(problem), tiles_k = t.tiles_k(problem);
   for (std::int64_t block = 0; block < plan.convolution().launch.blocks; ++block) {
     const std::int64_t slab = block % slabs, group = slab / tiles_k % spec.groups;
     if (slab / tiles_k / spec.groups != 0) continue;
-    for (std::int64_t tile = block / slabs; tile < t.tiles(spec); tile += plan.convolution().launch.blocks / slabs) {
+    for (std::int64_t tile = block / slabs; tile < t.tiles(problem); tile += plan.convolution().launch.blocks / slabs) {
       for (int consumer = 0; consumer < 2; ++consumer) {
         const std::int64_t k_first = slab % tiles_k * t.block_k() + (t.consumers_k == 2 ? consumer * t.columns : 0);
         const std::int64_t first = tile * t.block_pixels() + (t.consumers_k == 1 ? consumer * t.consumer_pixels() : 0);
@@ -176,7 +180,7 @@ RC_GTEST_PROP(PointwisePlanProperty, EachOutputIsStoredOnce, ()) {
 
 // Eights of channels in order, each loaded before it is multiplied, and never into what may still be read.
 RC_GTEST_PROP(PointwiseSourceProperty, EachChannelIsMultipliedOnce, ()) {
-  const auto [spec, t, plan] = some_candidate();
+  const auto [spec, problem, t, plan] = some_candidate();
   const std::string text = generate(plan).text;
   const std::size_t begin = text.find("// begin channels\n"), end = text.find("// end channels\n");
   RC_ASSERT(begin != std::string::npos && end != std::string::npos);
@@ -204,11 +208,12 @@ RC_GTEST_PROP(PointwiseSourceProperty, EachChannelIsMultipliedOnce, ()) {
 }
 
 RC_GTEST_PROP(PointwiseSourceProperty, SignaturesAndLaunchesComeFromOneList, ()) {
-  const auto [spec, t, plan] = some_candidate();
+  const auto [spec, problem, t, plan] = some_candidate();
   const KernelSource source = generate(plan);
   const std::string name = kernel_name(plan);
   RC_ASSERT(source.entries.size() == (t.splits > 1 ? 2u : 1u));
-  RC_ASSERT(source.workspace.packed_weights == 0 && source.workspace.partial_sums == t.partial_sum_bytes(spec));
+  RC_ASSERT(source.scratch == plan.scratch && plan.packed_weight_bytes() == 0);
+  RC_ASSERT(plan.workspace_bytes() == t.partial_sum_bytes(problem));
   for (const KernelEntry& entry : source.entries) {
     RC_ASSERT(!entry.packs_weights);
     const std::string declaration = entry.name + "(" + parameter_list(entry.arguments) + ") {\n";
@@ -216,7 +221,7 @@ RC_GTEST_PROP(PointwiseSourceProperty, SignaturesAndLaunchesComeFromOneList, ())
   }
   RC_ASSERT(source.entries[0].name == name && source.entries[0].grid[0] == plan.convolution().launch.blocks);
   if (t.splits == 1) return;
-  const std::int64_t outputs = PointwiseTiling::pixels(spec) * spec.weight.k;
+  const std::int64_t outputs = PointwiseTiling::pixels(problem) * spec.weight.k;
   RC_ASSERT(std::int64_t{source.entries[1].grid[0]} * source.entries[1].threads >= outputs);
   RC_ASSERT((std::int64_t{source.entries[1].grid[0]} - 1) * source.entries[1].threads < outputs);
 }

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "codegen/text/emitter.h"
 #include "codegen/spec_fields.h"
+#include "codegen/text/emitter.h"
 #include "codegen/text/template_text.h"
 #include "jitconv/error.h"
 #include "support/random_specs.h"
@@ -145,7 +145,7 @@ RC_GTEST_PROP(SourceProperty, SignatureAndLaunchComeFromOneList, ()) {
   const KernelSource source = generate(plan);
   RC_ASSERT(source.entries.size() == 1u);
   const KernelEntry& entry = source.entries.front();
-  RC_ASSERT(entry.arguments == arguments(plan.spec));
+  RC_ASSERT(entry.arguments == arguments(plan.convolution().problem));
   // Declared once, with exactly these parameters.
   const std::string code = code_of(source.text);
   const std::string squeezed = test::squeezed(code),

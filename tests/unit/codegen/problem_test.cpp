@@ -1,0 +1,163 @@
+// From specs to problems: what lower() says of every layout, axis and type, and what beyond_dense_forward() refuses.
+#include "codegen/problem.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <functional>
+#include <set>
+#include <string>
+
+#include "codegen/plan.h"
+#include "support/random_specs.h"
+
+namespace jitconv::codegen {
+namespace {
+
+Problem lowered(const std::string& text) { return lower(parse_spec(text)); }
+
+TEST(Lower, StridesFollowTheLayouts) {
+  const std::string shape = "input=2,6,10,12 weight=9,6,3,5";
+  const Problem plain = lowered(shape);
+  EXPECT_EQ(plain.input, (View{Tensor::x, DataType::f32, {720, 120, 12, 1}, 0}));
+  EXPECT_EQ(plain.weight, (View{Tensor::w, DataType::f32, {90, 15, 5, 1}, 0}));
+  EXPECT_EQ(plain.output, (View{Tensor::y, DataType::f32, {9 * 64, 64, 8, 1}, 0}));
+  EXPECT_EQ(plain.input.layout(), Layout::nchw);
+  EXPECT_EQ(plain.output.layout(), Layout::nchw);
+
+  const Problem input = lowered(shape + " input_layout=nhwc");
+  EXPECT_EQ(input.input.stride, (View::Strides{720, 1, 72, 6}));
+  EXPECT_EQ(input.input.layout(), Layout::nhwc);
+  EXPECT_EQ(input.weight, plain.weight) << "the weight's layout is its own";
+  EXPECT_EQ(input.output, plain.output);
+
+  const Problem output = lowered(shape + " output_layout=nhwc");
+  EXPECT_EQ(output.input, plain.input);
+  EXPECT_EQ(output.output.stride, (View::Strides{9 * 64, 1, 72, 9}));
+  EXPECT_EQ(output.output.layout(), Layout::nhwc);
+}
+
+TEST(Lower, AxesAreRowsAndColumns) {
+  const Problem problem = lowered("input=2,6,21,27 weight=9,6,3,5 stride=2,1 padding=1,2,3,4 dilation=2,3");
+  EXPECT_EQ(problem.rows, (Axis{.input = 21, .output = 10, .taps = 3, .stride = 2, .dilation = 2, .pad = 1}));
+  EXPECT_EQ(problem.columns, (Axis{.input = 27, .output = 22, .taps = 5, .stride = 1, .dilation = 3, .pad = 3}));
+  EXPECT_EQ(problem.rows.reach(), 4);
+  EXPECT_EQ(problem.columns.reach(), 12);
+}
+
+TEST(Lower, AFilterOfOneTap) {
+  const Problem problem = lowered("input=4,16,7,9 weight=8,16,1,1");
+  EXPECT_EQ(problem.weight.stride, (View::Strides{16, 1, 1, 1}));
+  EXPECT_EQ(problem.taps(), 1);
+  EXPECT_EQ(problem.rows.reach(), 0);
+  EXPECT_EQ(problem.rows, (Axis{.input = 7, .output = 7}));
+  EXPECT_EQ(problem.columns, (Axis{.input = 9, .output = 9}));
+  EXPECT_EQ(problem.output_plane(), problem.input_plane());
+}
+
+TEST(Lower, ChannelsAreThoseOfAGroup) {
+  const Problem problem = lowered("input=2,12,8,8 weight=20,3,3,3 groups=4 input_layout=nhwc output_layout=nhwc");
+  EXPECT_EQ(problem.groups, 4);
+  EXPECT_EQ(problem.c, 3);
+  EXPECT_EQ(problem.k, 5);
+  EXPECT_EQ(problem.input_channels(), 12);
+  EXPECT_EQ(problem.output_channels(), 20);
+  EXPECT_EQ(problem.input.stride, (View::Strides{768, 1, 96, 12})) << "of all groups";
+  EXPECT_EQ(problem.weight.stride, (View::Strides{27, 9, 3, 1})) << "of a group";
+  EXPECT_EQ(problem.output.stride, (View::Strides{720, 1, 120, 20}));
+  EXPECT_EQ(problem.weight_elements(), 20 * 27);
+}
+
+TEST(Lower, ArithmeticFollowsTypeAndMath) {
+  const struct {
+    const char *dtype, *math;
+    Arithmetic arithmetic;
+  } rows[] = {
+      {"f32", "ieee", Arithmetic::fp32},  {"f32", "fp32", Arithmetic::fp32},  {"f32", "tf32", Arithmetic::tf32},
+      {"f16", "ieee", Arithmetic::fp32},  {"f16", "fp32", Arithmetic::f16},   {"f16", "tf32", Arithmetic::f16},
+      {"bf16", "ieee", Arithmetic::fp32}, {"bf16", "fp32", Arithmetic::bf16}, {"bf16", "tf32", Arithmetic::bf16},
+  };
+  for (const auto& row : rows) {
+    const Problem problem =
+        lowered(std::string("input=1,8,9,9 weight=8,8,3,3 dtype=") + row.dtype + " math=" + row.math);
+    EXPECT_EQ(to_string(problem.arithmetic), to_string(row.arithmetic)) << row.dtype << " " << row.math;
+    for (const View& view : {problem.input, problem.weight, problem.output}) EXPECT_EQ(to_string(view.type), row.dtype);
+  }
+  std::set<std::string_view> names;
+  for (const auto& row : rows) names.insert(to_string(row.arithmetic));
+  EXPECT_EQ(names.size(), 4u);
+}
+
+TEST(Lower, EpilogueAndAlignmentAreTheSpecs) {
+  const ConvSpec spec = parse_spec("input=1,8,9,9 weight=8,8,3,3 bias residual activation=silu alignment=4");
+  EXPECT_EQ(lower(spec).epilogue, spec.epilogue);
+  EXPECT_EQ(lower(spec).alignment, 4);
+  EXPECT_EQ(lower(spec).reduction, Reduction::taps);
+}
+
+RC_GTEST_PROP(LowerProperty, ElementsAreThoseOfTheTensors, ()) {
+  const ConvSpec spec = *test::valid_specs();
+  const Problem problem = lower(spec);
+  const TensorShape &x = spec.input, y = output_shape(spec);
+  const WeightShape& w = spec.weight;
+  RC_ASSERT(problem.input_elements() == x.n * x.c * x.h * x.w);
+  RC_ASSERT(problem.weight_elements() == w.k * w.c * w.r * w.s);
+  RC_ASSERT(problem.output_elements() == y.n * y.c * y.h * y.w);
+  // The last element of a dense tensor is the last of its strides.
+  const auto last = [](const View& view, std::int64_t n, std::int64_t c, std::int64_t h, std::int64_t w_) {
+    const View::Strides& s = view.stride;
+    return view.first + (n - 1) * s.n + (c - 1) * s.c + (h - 1) * s.h + (w_ - 1) * s.w;
+  };
+  if (x.n > 0) RC_ASSERT(last(problem.input, x.n, x.c, x.h, x.w) + 1 == problem.input_elements());
+  RC_ASSERT(last(problem.weight, w.k, w.c, w.r, w.s) + 1 == problem.weight_elements());
+  if (x.n > 0) RC_ASSERT(last(problem.output, y.n, y.c, y.h, y.w) + 1 == problem.output_elements());
+}
+
+// Whatever a spec says, its forward convolution is what every family may be asked for. Of one channel, a tensor's
+// layout can be read both ways: the canonical form has the one that view.layout() sees.
+RC_GTEST_PROP(BeyondDenseForwardProperty, IsNothingOfASpec, ()) {
+  RC_ASSERT(beyond_dense_forward(lower(canonical(*test::valid_specs()))).empty());
+}
+
+struct Change {
+  std::function<void(Problem&)> apply;
+  const char* rule;
+};
+
+TEST(BeyondDenseForward, NamesTheRuleThatIsBroken) {
+  const char* const input = "the input is no dense tensor";
+  const char* const weight = "the weight is no dense tensor";
+  const char* const output = "the output is no dense tensor";
+  const char* const cropped = "the input is cropped";
+  const Change changes[] = {
+      {[](Problem& p) { p.reduction = Reduction::pixels; }, "the sums run over pixels"},
+      {[](Problem& p) { p.rows.pad = -1; }, cropped},
+      {[](Problem& p) { p.columns.pad = -1; }, cropped},
+      {[](Problem& p) { p.input.first = 1; }, input},
+      {[](Problem& p) { p.input.stride.n *= 2; }, input},
+      {[](Problem& p) { p.input.stride.c *= 2; }, input},
+      {[](Problem& p) { p.input.stride.h = -p.input.stride.h; }, input},
+      {[](Problem& p) { p.input.stride.w = -1; }, input},
+      {[](Problem& p) { p.weight.first = 1; }, weight},
+      {[](Problem& p) {
+         p.weight.stride = {9, 72, 3, 1};
+       },
+       weight},  // of a transposed convolution
+      {[](Problem& p) {
+         p.weight.stride = {72, 9, -3, -1};
+       },
+       weight},  // taps from last to first
+      {[](Problem& p) { p.output.first = 1; }, output},
+      {[](Problem& p) { p.output.stride.h *= 2; }, output},
+      {[](Problem& p) { p.output.stride.w = 2; }, output},
+  };
+  for (const Change& change : changes) {
+    Problem problem = lowered("input=2,8,9,9 weight=4,8,3,3 padding=1");
+    ASSERT_EQ(beyond_dense_forward(problem), "");
+    change.apply(problem);
+    EXPECT_EQ(beyond_dense_forward(problem), change.rule) << &change - changes;
+  }
+}
+
+}  // namespace
+}  // namespace jitconv::codegen

@@ -1,0 +1,112 @@
+// Statements about what a block of the wgmma family has: the map of its shared memory, how outputs are staged there,
+// registers.
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <set>
+
+#include "codegen/arithmetic.h"
+#include "unit/codegen/wgmma_candidates.h"
+
+namespace jitconv::codegen {
+namespace {
+
+using test::some_wgmma_candidates;
+using test::WgmmaCandidate;
+
+constexpr std::int64_t kRow = 16;  // bytes of a slice of a pixel, and of a unit of an output channel
+constexpr int kMultiplyingWarps = 8, kStagedChannels = 8;
+
+RC_GTEST_PROP(WgmmaMemoryProperty, SharedMemoryIsCutWithoutOverlap, ()) {
+  for (const WgmmaCandidate& one : some_wgmma_candidates()) {
+    const WgmmaTiling& t = one.tiling;
+    const Problem& problem = one.problem;
+    const WgmmaGeometry g = one.geometry();
+    RC_ASSERT(t.pipeline.stages >= 2);
+    RC_ASSERT(g.slice_pitch() >= g.run_pixels());
+    const std::int64_t slice_pixels = t.uses_im2col() ? g.run_pixels() : g.slice_pitch();
+    RC_ASSERT(g.run_bytes() >= g.phases() * t.pipeline.slices * slice_pixels * kRow);
+    RC_ASSERT(g.weight_bytes() == g.units() * t.tile.channels * kRow);
+    // Weights come with each step, or all lie behind the stages.
+    RC_ASSERT(g.weights_in_stage() >= t.runs() * g.run_bytes());
+    RC_ASSERT(g.stage_bytes() >= g.weights_in_stage() + (t.keeps_weights() ? 0 : g.weight_bytes()));
+    RC_ASSERT(g.weights_first_byte() >= t.pipeline.stages * g.stage_bytes());
+    RC_ASSERT(g.kept_weight_bytes() >= (t.keeps_weights() ? g.packed_rows() * kRow : 0));
+    RC_ASSERT(g.staging_first_byte() >= g.weights_first_byte() + g.kept_weight_bytes());
+    // NCHW: eight channels of each warp; NHWC: some positions of each warpgroup.
+    const std::int64_t staged_rows =
+        problem.output.layout() == Layout::nhwc ? 2 * g.store_columns() : kMultiplyingWarps * kStagedChannels;
+    const std::int64_t staging_bytes = g.staged_bytes() * staged_rows * g.staging_pitch() *
+                                       std::max(t.staged_boxes, 1);  // of boxes, each warpgroup has several
+    RC_ASSERT(g.zeros_first_byte() >= g.staging_first_byte() + staging_bytes);
+    RC_ASSERT(g.barriers_first_byte() >= g.zeros_first_byte() + (g.has_zeros() ? t.tile.columns * kRow : 0));
+    RC_ASSERT(g.shared_bytes() >= g.barriers_first_byte() + (2 * t.pipeline.stages + (t.keeps_weights() ? 1 : 0)) * 8);
+    RC_ASSERT(g.shared_bytes() <= one.plan.target.shared_bytes_per_block);
+    RC_ASSERT(g.shared_bytes() == one.plan.convolution().launch.shared_bytes);
+    // Bulk copies, operands and vectors are at multiples of 16 bytes, barriers at multiples of 8.
+    RC_ASSERT(g.run_bytes() % kRow == 0 && g.stage_bytes() % kRow == 0);
+    RC_ASSERT(g.weights_first_byte() % kRow == 0);
+    RC_ASSERT(g.staging_first_byte() % kRow == 0 && g.zeros_first_byte() % kRow == 0);
+    RC_ASSERT(g.staging_pitch() * g.staged_bytes() % kRow == 0);
+    RC_ASSERT(g.barriers_first_byte() % 8 == 0);
+    // A descriptor has 14 bits for an address and for a distance, in rows of 16 bytes.
+    RC_ASSERT(g.shared_bytes() / kRow < 1 << 14);
+  }
+}
+
+RC_GTEST_PROP(WgmmaMemoryProperty, RegistersAreThoseOfTheLaunch, ()) {
+  for (const WgmmaCandidate& one : some_wgmma_candidates()) {
+    const WgmmaTiling& t = one.tiling;
+    const WgmmaGeometry g = one.geometry();
+    RC_ASSERT(one.plan.convolution().launch.threads == static_cast<unsigned>(WgmmaTiling::kThreads));
+    const int loader = g.producer_registers(), consumer = g.consumer_registers();
+    for (const int count : {loader, consumer}) RC_ASSERT(count % 8 == 0 && count >= 24 && count <= 256);
+    // A launch gives every thread what is left of 65536 registers in units of 8; setmaxnreg only moves them.
+    const int launched = one.plan.target.registers_per_sm / WgmmaTiling::kThreads / 8 * 8;
+    RC_ASSERT(WgmmaTiling::kLaunchRegisters == launched);
+    RC_ASSERT(128 * loader + 256 * consumer <= launched * WgmmaTiling::kThreads);
+    RC_ASSERT(t.tile.columns / 2 < consumer);
+  }
+}
+
+// Vectors are whole, at multiples of their size, and eight neighbouring lanes store them to different banks.
+RC_GTEST_PROP(WgmmaMemoryProperty, VectorsOfChannelsMeetInNoBank, ()) {
+  for (const WgmmaCandidate& one : some_wgmma_candidates()) {
+    const Problem& problem = one.problem;
+    const WgmmaGeometry g = one.geometry();
+    if (!g.loads_vectors()) continue;
+    RC_ASSERT(problem.input.layout() == Layout::nhwc && problem.alignment >= kRow);
+    RC_ASSERT(problem.c * element_bytes(problem.input.type) % kRow == 0);
+    std::set<std::int64_t> banks;
+    for (std::int64_t lane = 0; lane < 8; ++lane)
+      banks.insert(
+          (lane % one.tiling.pipeline.slices * one.geometry().slice_pitch() + lane / one.tiling.pipeline.slices) % 8);
+    RC_ASSERT(banks.size() == 8u);
+  }
+}
+
+// What a consumer stages at a time has no bank conflicts, whole instructions write it, and vectors stay in a group.
+RC_GTEST_PROP(WgmmaMemoryProperty, PositionsAreStagedAndWrittenInVectors, ()) {
+  for (const WgmmaCandidate& one : some_wgmma_candidates()) {
+    const WgmmaTiling& t = one.tiling;
+    const Problem& problem = one.problem;
+    const WgmmaGeometry g = one.geometry();
+    if (problem.output.layout() != Layout::nhwc || t.stores_boxes()) continue;
+    const int bytes = g.staged_bytes(), pitch = g.staging_pitch();
+    RC_ASSERT(g.store_columns() % 16 == 0 && g.store_columns() <= round_up(t.tile.columns, 16));
+    RC_ASSERT(pitch >= 64);
+    std::set<int> banks;
+    if (bytes == 2)  // eight positions of 16 bytes
+      for (int position = 0; position < 8; ++position) banks.insert(position * pitch * bytes / 16 % 8);
+    else  // eight channels of four positions, two apart
+      for (int lane = 0; lane < kWarpSize; ++lane) banks.insert((lane % 4 * 2 * pitch + lane / 4) % 32);
+    RC_ASSERT(banks.size() == (bytes == 2 ? 8u : 32u));
+    const std::int64_t written = g.written_bytes();
+    const int vector = g.store_vector();
+    RC_ASSERT(vector * written <= 16 && 64 % vector == 0 && problem.k % vector == 0);
+    RC_ASSERT(g.store_columns() % (128 * vector / 64) == 0);
+  }
+}
+
+}  // namespace
+}  // namespace jitconv::codegen

@@ -1,0 +1,99 @@
+// Statements about weights that a kernel packs before a convolution of the wgmma family, and how its blocks share
+// that.
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <optional>
+#include <utility>
+
+#include "unit/codegen/wgmma_candidates.h"
+
+namespace jitconv::codegen {
+namespace {
+
+using test::some_wgmma_candidates;
+using test::WgmmaCandidate;
+
+constexpr std::int64_t kRow = 16;  // bytes of a slice of a pixel, and of a unit of an output channel
+
+/// What packs the weights of a plan, if a kernel does.
+std::optional<PackWeightsTiling> packing_of(const ConvPlan& plan) {
+  for (const KernelPlan& kernel : plan.kernels)
+    if (const auto* tiling = std::get_if<PackWeightsTiling>(&kernel.tiling)) return *tiling;
+  return {};
+}
+
+RC_GTEST_PROP(WgmmaPackingProperty, PackedWeightsHoldEveryTapOnce, ()) {
+  for (const WgmmaCandidate& one : some_wgmma_candidates()) {
+    const WgmmaTiling& t = one.tiling;
+    const Problem& problem = one.problem;
+    const WgmmaGeometry g = one.geometry();
+    const std::int64_t steps_of_chunk = problem.rows.taps / t.pipeline.filter_rows, chunks = g.steps() / steps_of_chunk;
+    RC_ASSERT(chunks * steps_of_chunk == g.steps());
+    RC_ASSERT(chunks * g.chunk_channels() >= problem.c);
+    RC_ASSERT((chunks - 1) * g.chunk_channels() < problem.c);
+    RC_ASSERT(g.tiles_k() * t.tile.channels >= problem.k);
+    const auto packing = packing_of(one.plan);
+    RC_ASSERT(packing.has_value() == t.packs_weights());
+    if (!packing) {  // they are read as they lie in w
+      RC_ASSERT(g.packed_rows() == 0 && one.plan.packed_weight_bytes() == 0);
+      continue;
+    }
+    const std::int64_t bytes = packing->packed_bytes(problem);
+    RC_ASSERT(one.plan.packed_weight_bytes() == bytes);
+    RC_ASSERT(packing->steps(problem) == g.steps() && packing->tiles_k(problem) == g.tiles_k());
+    RC_ASSERT(packing->units == g.units() && packing->has_empty_unit(problem) == g.has_zeros());
+    RC_ASSERT(packing->row_pitch == g.pitch());
+    RC_ASSERT(g.packed_rows() * kRow == problem.groups * g.tiles_k() * g.steps() * g.weight_bytes());
+    RC_ASSERT(g.packed_rows() <= INT32_MAX);
+    RC_ASSERT(bytes >= g.packed_rows() * kRow);
+    RC_ASSERT(bytes % 256 == 0);
+  }
+}
+
+RC_GTEST_PROP(WgmmaPackingProperty, PackingFitsAndHasNoIdleBlocks, ()) {
+  for (const WgmmaCandidate& one : some_wgmma_candidates()) {
+    const WgmmaTiling& t = one.tiling;
+    const Problem& problem = one.problem;
+    const WgmmaGeometry g = one.geometry();
+    if (!t.packs_weights()) continue;
+    const PackWeightsTiling packing = packing_of(one.plan).value();
+    const int channels = packing.block_channels, slices = packing.block_slices;
+    RC_ASSERT(channels >= 1 && channels <= kWarpSize && t.tile.channels % channels == 0);
+    RC_ASSERT(kWarpSize % channels == 0);
+    RC_ASSERT(slices >= 1);
+    RC_ASSERT(packing.shared_bytes(problem) <= PackWeightsTiling::kMostBytes);
+    // Lanes that read the same place of neighbours' pieces meet in no bank.
+    RC_ASSERT(packing.piece_pitch(problem) % 2 == 1);
+    RC_ASSERT(packing.piece_pitch(problem) >= packing.piece_words(problem));
+    RC_ASSERT(packing.piece_words(problem) * 4 == slices * problem.taps() * kRow);
+    // Each block has a slice, and together they have all.
+    const std::int64_t blocks_of_k =
+        packing.blocks(problem) * channels / (problem.groups * g.tiles_k() * t.tile.channels);
+    RC_ASSERT(blocks_of_k * slices >= packing.packed_slices(problem));
+    RC_ASSERT((blocks_of_k - 1) * slices < packing.packed_slices(problem));
+    RC_ASSERT(packing.packed_slices(problem) * g.slice_channels() >= problem.c);
+  }
+}
+
+// Large filters take few output channels at a time, small ones leave many blocks.
+TEST(WgmmaPacking, PackingFollowsTheFilter) {
+  using Block = std::pair<int, int>;  // output channels and slices
+  const auto block_of = [](const char* text) {
+    for (const WgmmaCandidate& one : test::wgmma_candidates(parse_spec(text)))
+      if (const auto packing = packing_of(one.plan)) return Block{packing->block_channels, packing->block_slices};
+    return Block{};
+  };
+  EXPECT_EQ(block_of("input=16,64,56,56 weight=64,64,3,3 math=tf32"), (Block{32, 1}));
+  EXPECT_EQ(block_of("input=16,512,14,14 weight=512,512,3,3 math=tf32"), (Block{32, 2}));
+  EXPECT_EQ(block_of("input=16,1024,14,14 weight=2048,1024,1,1 math=tf32"), (Block{32, 16}));
+  EXPECT_EQ(block_of("input=16,64,56,56 weight=64,64,1,1 math=tf32"), (Block{32, 4}));
+  EXPECT_EQ(block_of("input=1,20,99,99 weight=20,20,31,31 dtype=f16"), (Block{2, 1}));
+}
+
+TEST(WgmmaPacking, AFilterThatNoBlockCanPackIsLeftToOtherFamilies) {
+  EXPECT_TRUE(test::wgmma_candidates(parse_spec("input=1,16,1,9000 weight=64,16,1,4000 dtype=f16")).empty());
+}
+
+}  // namespace
+}  // namespace jitconv::codegen

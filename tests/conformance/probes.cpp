@@ -10,10 +10,10 @@
 #include <random>
 
 #include "cache/digest.h"
-#include "codegen/emit_tensor.h"
 #include "codegen/text/template_text.h"
 #include "conformance/device_functions.h"
 #include "conformance/tensor_probes.h"
+#include "support/multiply_text.h"
 #include "tools/check/number.h"
 
 namespace jitconv::test {
@@ -331,7 +331,7 @@ std::vector<codegen::Argument> map_parameters(const Probe& probe) {
 std::string text_of(const Probe& probe) {
   std::string text = "// A probe of the conformance suite: " + probe.name + ".\n";
   for (const std::string_view file : probe.device_files) {
-    text += file.starts_with("device/multiply_") ? codegen::multiply_text(file, probe.columns)
+    text += file.starts_with("device/multiply_") ? test::multiply_text(file, probe.columns)
                                                  : std::string(codegen::embedded_text(file));
     text += '\n';
   }

@@ -62,7 +62,7 @@ TEST(EdgeSpecs, ReachEveryFamily) {
   std::set<codegen::Family> families;
   const Target target = parse_target("sm_90a");
   for (std::uint64_t seed = 0; seed < 3000 && families.size() < 5; ++seed)
-    families.insert(edge_plan(seed, edge_spec(seed, kProducts), target).family);
+    families.insert(edge_plan(seed, edge_spec(seed, kProducts), target).family());
   EXPECT_EQ(families.size(), 5u);
 }
 

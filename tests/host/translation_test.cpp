@@ -8,10 +8,10 @@
 #include <map>
 #include <sstream>
 
-#include "codegen/emit_tensor.h"
 #include "golden/golden_cases.h"
 #include "host/small_kernel.h"
 #include "jitconv/error.h"
+#include "support/multiply_text.h"
 
 namespace jitconv::test {
 namespace {
@@ -71,8 +71,8 @@ TEST_P(Translation, EveryLineOutsideModelsKeepsItsNumber) {
   for (const char* type : {"tf32", "f16", "bf16", "registers_tf32"}) {
     const std::size_t columns = source.text.find("constexpr int kColumns = ");
     if (columns == std::string::npos) break;
-    modelled.push_back(codegen::multiply_text(fmt::format("device/multiply_{}.cuh", type),
-                                              std::stoi(source.text.substr(columns + 25))));
+    modelled.push_back(
+        test::multiply_text(fmt::format("device/multiply_{}.cuh", type), std::stoi(source.text.substr(columns + 25))));
     while (modelled.back().back() == '\n') modelled.back().pop_back();
   }
   for (const std::string& text : modelled) {
@@ -179,7 +179,7 @@ TEST(TranslationModels, AMultiplicationOfAnyNumberOfColumns) {
   };
   for (const int columns : {8, 72, 256}) {
     const codegen::KernelSource source =
-        small_kernel("using A = int;\n" + codegen::multiply_text(tf32, columns) + "// last\n");
+        small_kernel("using A = int;\n" + test::multiply_text(tf32, columns) + "// last\n");
     const std::string unit = host::translate(source);
     EXPECT_EQ(unit.find("wgmma.mma_async"), std::string::npos);
     EXPECT_EQ(models(unit), 1);
@@ -187,13 +187,13 @@ TEST(TranslationModels, AMultiplicationOfAnyNumberOfColumns) {
     EXPECT_EQ(numbered(unit, "probe.cu").at(static_cast<int>(lines.size())), "// last");
   }
   const codegen::KernelSource two =
-      small_kernel(codegen::multiply_text(tf32, 8) + "// between\n" + codegen::multiply_text(tf32, 16) + "// last\n");
+      small_kernel(test::multiply_text(tf32, 8) + "// between\n" + test::multiply_text(tf32, 16) + "// last\n");
   EXPECT_EQ(models(host::translate(two)), 1);
   EXPECT_EQ(numbered(host::translate(two), "probe.cu").at(static_cast<int>(lines_of(two.text).size())), "// last");
 }
 
 TEST(TranslationRefuses, AMultiplicationThatIsNotTheOneItModels) {
-  const std::string text = codegen::multiply_text("device/multiply_f16.cuh", 8);
+  const std::string text = test::multiply_text("device/multiply_f16.cuh", 8);
   const auto changed = [&text](const std::string& from, const std::string& to) {
     std::string other = text;
     other.replace(other.rfind(from), from.size(), to);

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "codegen/arithmetic.h"
+#include "codegen/wgmma/geometry.h"
 #include "jitconv/error.h"
 #include "jitconv/kernel.h"
 #include "nvrtc/compile_all.h"
@@ -37,10 +38,11 @@ void expect_within_limits(const CompileResult& result) {
   EXPECT_EQ(result.defect, "");
   EXPECT_LE(result.resources.registers, kMostRegisters);
   EXPECT_GE(blocks_by_registers(result), result.plan.convolution().launch.min_blocks_per_sm);
-  // Else the registers that a tensor kernel moves between its warps are not those it was given.
+  // Else the registers that a wgmma kernel moves between its warps are not those it was given.
   if (result.plan.family() == codegen::Family::wgmma) {
-    const auto& tiling = std::get<codegen::WgmmaTiling>(result.plan.convolution().tiling);
-    const bool moves = tiling.consumer_registers(result.plan.spec) != codegen::WgmmaTiling::kLaunchRegisters;
+    const codegen::KernelPlan& kernel = result.plan.convolution();
+    const codegen::WgmmaGeometry geometry(kernel.problem, std::get<codegen::WgmmaTiling>(kernel.tiling));
+    const bool moves = geometry.consumer_registers() != codegen::WgmmaTiling::kLaunchRegisters;
     EXPECT_LE(result.resources.registers, codegen::WgmmaTiling::kLaunchRegisters);
     if (moves) {
       EXPECT_EQ(result.resources.registers, codegen::WgmmaTiling::kLaunchRegisters);
@@ -146,7 +148,8 @@ TEST(SpillBytes, AreReadFromTheLog) {
 // above would see no spill ever again.
 TEST(SpillBytes, ThisCompilerReportsThem) {
   codegen::ConvPlan plan = codegen::make_plan(parse_spec("input=1,16,64,64 weight=64,16,3,3"), parse_target("sm_90a"));
-  while (plan.convolution().launch.threads * static_cast<unsigned>(plan.convolution().launch.min_blocks_per_sm) < 2048) ++plan.convolution().launch.min_blocks_per_sm;
+  while (plan.convolution().launch.threads * static_cast<unsigned>(plan.convolution().launch.min_blocks_per_sm) < 2048)
+    ++plan.convolution().launch.min_blocks_per_sm;
   const std::vector<CompileResult> results = compile_all({{"crowded", plan}});
   ASSERT_EQ(results.front().error, "");
   EXPECT_GT(results.front().spill_bytes, 0) << codegen::to_string(plan);

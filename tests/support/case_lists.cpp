@@ -42,7 +42,7 @@ std::vector<codegen::ConvPlan> some_plans(const ConvSpec& spec, const Target& ta
   const std::size_t step = std::max<std::size_t>(1, others / std::max<std::size_t>(1, spread));
   std::set<Family> families;  // a family of few candidates is not to be missed
   for (std::size_t i = 0; i < all.size(); ++i)
-    if (families.insert(all[i].family).second || i < first || (spread > 0 && (i - first) % step == 0))
+    if (families.insert(all[i].family()).second || i < first || (spread > 0 && (i - first) % step == 0))
       some.push_back(std::move(all[i]));
   return some;
 }

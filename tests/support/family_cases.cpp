@@ -7,16 +7,18 @@
 #include <utility>
 
 #include "codegen/plan.h"
+#include "codegen/wgmma/geometry.h"
 
 namespace jitconv::test {
 namespace {
 
 using codegen::DepthwiseTiling;
 using codegen::Family;
+using codegen::WgmmaGeometry;
 
 std::vector<FamilyCase> make_family_cases() {
   using Store = DepthwiseTiling::Store;
-  using Share = codegen::WgmmaTiling::Share;
+  using Schedule = codegen::WgmmaTiling::Schedule;
   std::vector<FamilyCase> cases;
   const auto add = [&cases](const std::string& name, const std::string& text, Family family,
                             Store store = Store::flat) {
@@ -51,68 +53,69 @@ std::vector<FamilyCase> make_family_cases() {
       Family::fallback);
   add("fallback, far apart", "input=2,4,300,310 weight=10,4,3,3 dilation=130,140 padding=20", Family::fallback);
   // Channels that fill neither a step nor a tile, planes that start in the middle of a sector.
-  add("tensor", "input=2,13,17,23 weight=37,13,3,3 padding=1,2,2,0 math=tf32", Family::wgmma);
-  add("tensor, strided", "input=2,3,29,41 weight=19,3,5,7 stride=2 padding=2,3 math=tf32", Family::wgmma);
-  add("tensor, grouped", "input=2,36,15,14 weight=40,18,3,3 groups=2 padding=1,2 dilation=1,2 math=tf32",
-      Family::wgmma);
+  add("wgmma", "input=2,13,17,23 weight=37,13,3,3 padding=1,2,2,0 math=tf32", Family::wgmma);
+  add("wgmma, strided", "input=2,3,29,41 weight=19,3,5,7 stride=2 padding=2,3 math=tf32", Family::wgmma);
+  add("wgmma, grouped", "input=2,36,15,14 weight=40,18,3,3 groups=2 padding=1,2 dilation=1,2 math=tf32", Family::wgmma);
   // Planes of whole lines of 128 bytes, which the copy engine stores.
-  add("tensor, whole lines", "input=2,20,26,34 weight=37,20,3,3 math=tf32", Family::wgmma);
-  add("tensor, nhwc",
-      "input=2,24,17,23 weight=44,24,3,3 padding=1,2,2,0 math=tf32 input_layout=nhwc output_layout=nhwc",
+  add("wgmma, whole lines", "input=2,20,26,34 weight=37,20,3,3 math=tf32", Family::wgmma);
+  add("wgmma, nhwc", "input=2,24,17,23 weight=44,24,3,3 padding=1,2,2,0 math=tf32 input_layout=nhwc output_layout=nhwc",
       Family::wgmma);
-  add("tensor, split", "input=1,72,9,10 weight=24,72,3,3 padding=1 math=tf32", Family::wgmma);
+  add("wgmma, split", "input=1,72,9,10 weight=24,72,3,3 padding=1 math=tf32", Family::wgmma);
   cases.back().split = true;
-  add("tensor, split, whole lines", "input=1,72,16,36 weight=24,72,3,3 padding=1,0 math=tf32", Family::wgmma);
+  add("wgmma, split, whole lines", "input=1,72,16,36 weight=24,72,3,3 padding=1,0 math=tf32", Family::wgmma);
   cases.back().split = true;
   // Weights as they lie in w, of matrices and of all filter rows; channels that fill neither a step nor a tile.
-  add("tensor, raw weights", "input=2,68,9,13 weight=72,68,1,1 math=tf32", Family::wgmma);
-  cases.back().raw_weights = true;
-  add("tensor, raw weights of any type", "input=2,72,9,13 weight=72,72,1,1 math=tf32", Family::wgmma);
-  cases.back().raw_weights = true;
-  add("tensor, raw weights of 3x3 taps", "input=2,40,11,13 weight=150,20,3,3 groups=2 padding=1 math=tf32",
+  add("wgmma, unpacked weights", "input=2,68,9,13 weight=72,68,1,1 math=tf32", Family::wgmma);
+  cases.back().unpacked_weights = true;
+  add("wgmma, unpacked weights of any type", "input=2,72,9,13 weight=72,72,1,1 math=tf32", Family::wgmma);
+  cases.back().unpacked_weights = true;
+  add("wgmma, unpacked weights of 3x3 taps", "input=2,40,11,13 weight=150,20,3,3 groups=2 padding=1 math=tf32",
       Family::wgmma);
-  cases.back().raw_weights = true;
+  cases.back().unpacked_weights = true;
   // Boxes of a part of each plane, and of rows of x; a stride, and residues of it.
-  add("tensor, boxes", "input=2,20,15,16 weight=40,20,3,3 padding=1 math=tf32", Family::wgmma);
+  add("wgmma, boxes", "input=2,20,15,16 weight=40,20,3,3 padding=1 math=tf32", Family::wgmma);
   cases.back().boxes = true;
-  add("tensor, boxes of rows", "input=2,40,37,32 weight=40,40,1,1 stride=2 padding=2,0 math=tf32", Family::wgmma);
+  add("wgmma, boxes of rows", "input=2,40,37,32 weight=40,40,1,1 stride=2 padding=2,0 math=tf32", Family::wgmma);
   cases.back().boxes = true;
-  // Tiles that are multiplied in turn: pixels loaded by lanes, as boxes with raw weights, and of whole images.
-  add("tensor, turns", "input=2,24,17,23 weight=70,24,3,3 padding=1 math=tf32", Family::wgmma);
-  cases.back().share = Share::turns;
-  add("tensor, turns, raw weights", "input=2,40,13,16 weight=75,40,3,3 padding=1 math=tf32", Family::wgmma);
-  cases.back().share = Share::turns;
-  cases.back().raw_weights = cases.back().boxes = true;
-  add("tensor, turns, nhwc",
+  // Tiles that are multiplied in turn: pixels loaded by lanes, as boxes with unpacked weights, and of whole images.
+  add("wgmma, pingpong", "input=2,24,17,23 weight=70,24,3,3 padding=1 math=tf32", Family::wgmma);
+  cases.back().schedule = Schedule::pingpong;
+  add("wgmma, pingpong, unpacked weights", "input=2,40,13,16 weight=75,40,3,3 padding=1 math=tf32", Family::wgmma);
+  cases.back().schedule = Schedule::pingpong;
+  cases.back().unpacked_weights = cases.back().boxes = true;
+  add("wgmma, pingpong, nhwc",
       "input=2,24,17,23 weight=70,24,3,3 padding=1,2,2,0 math=tf32 input_layout=nhwc output_layout=nhwc",
       Family::wgmma);
-  cases.back().share = Share::turns;
+  cases.back().schedule = Schedule::pingpong;
   // Steps that are multiplied in turn: runs, whole images, splits.
-  add("tensor, shared steps", "input=2,44,17,23 weight=70,44,3,3 padding=1 math=tf32", Family::wgmma);
-  cases.back().share = Share::steps;
-  add("tensor, shared steps, raw weights", "input=3,132,7,8 weight=75,132,1,1 math=tf32", Family::wgmma);
-  cases.back().share = Share::steps;
-  cases.back().raw_weights = true;
-  add("tensor, shared steps, split", "input=1,140,9,10 weight=24,140,3,3 padding=1 math=tf32", Family::wgmma);
-  cases.back().share = Share::steps;
+  add("wgmma, sliced-K", "input=2,44,17,23 weight=70,44,3,3 padding=1 math=tf32", Family::wgmma);
+  cases.back().schedule = Schedule::sliced_k;
+  add("wgmma, sliced-K, unpacked weights", "input=3,132,7,8 weight=75,132,1,1 math=tf32", Family::wgmma);
+  cases.back().schedule = Schedule::sliced_k;
+  cases.back().unpacked_weights = true;
+  add("wgmma, sliced-K, split", "input=1,140,9,10 weight=24,140,3,3 padding=1 math=tf32", Family::wgmma);
+  cases.back().schedule = Schedule::sliced_k;
   cases.back().split = true;
-  // Walks over pixels: padding, a stride with residues, channels that end inside a chunk, groups; weights as they lie.
-  const auto add_walk = [&](const char* name, const std::string& spec, const char* layouts) -> FamilyCase& {
+  // Pixels in im2col mode: padding, a stride with residues, channels that end inside a chunk, groups; weights as they
+  // lie.
+  const auto add_im2col = [&](const char* name, const std::string& spec, const char* layouts) -> FamilyCase& {
     add(name, fmt::format("{} math=tf32 {}", spec, layouts), Family::wgmma);
-    cases.back().walks_pixels = true;
+    cases.back().im2col = true;
     return cases.back();
   };
   constexpr const char* kNhwc = "input_layout=nhwc output_layout=nhwc";
-  add_walk("tensor, walks", "input=2,24,17,23 weight=44,24,3,3 padding=1,2,2,0", kNhwc);
-  add_walk("tensor, walks, strided", "input=2,64,19,22 weight=72,32,3,5 groups=2 stride=2,3 padding=2", kNhwc);
-  add_walk("tensor, walks, raw weights", "input=3,72,9,13 weight=72,72,1,1", kNhwc).raw_weights = true;
-  add_walk("tensor, walks, split", "input=1,72,9,10 weight=24,72,3,3 padding=1", kNhwc).split = true;
-  add_walk("tensor, walks, turns", "input=2,40,17,23 weight=70,40,3,3 padding=1,2,2,0", kNhwc).share = Share::turns;
+  add_im2col("wgmma, im2col", "input=2,24,17,23 weight=44,24,3,3 padding=1,2,2,0", kNhwc);
+  add_im2col("wgmma, im2col, strided", "input=2,64,19,22 weight=72,32,3,5 groups=2 stride=2,3 padding=2", kNhwc);
+  add_im2col("wgmma, im2col, unpacked weights", "input=3,72,9,13 weight=72,72,1,1", kNhwc).unpacked_weights = true;
+  add_im2col("wgmma, im2col, split", "input=1,72,9,10 weight=24,72,3,3 padding=1", kNhwc).split = true;
+  add_im2col("wgmma, im2col, pingpong", "input=2,40,17,23 weight=70,40,3,3 padding=1,2,2,0", kNhwc).schedule =
+      Schedule::pingpong;
   // And over NCHW pixels that are transposed before; with two residues of rows, and of one in which a stride is left.
-  add_walk("tensor, transposed", "input=2,22,17,23 weight=44,22,3,3 padding=1,2,2,0", "");
-  add_walk("tensor, transposed, strided", "input=2,40,19,22 weight=72,40,3,3 stride=2,3 padding=2 dilation=1,3", "");
-  add_walk("tensor, transposed, raw weights", "input=3,72,19,13 weight=72,72,1,1 stride=2", "").raw_weights = true;
-  add_walk("tensor, transposed, split", "input=1,72,9,10 weight=24,72,3,3 padding=1", "").split = true;
+  add_im2col("wgmma, transposed", "input=2,22,17,23 weight=44,22,3,3 padding=1,2,2,0", "");
+  add_im2col("wgmma, transposed, strided", "input=2,40,19,22 weight=72,40,3,3 stride=2,3 padding=2 dilation=1,3", "");
+  add_im2col("wgmma, transposed, unpacked weights", "input=3,72,19,13 weight=72,72,1,1 stride=2", "").unpacked_weights =
+      true;
+  add_im2col("wgmma, transposed, split", "input=1,72,9,10 weight=24,72,3,3 padding=1", "").split = true;
   // Tiles that span images and end behind the last, channels that fill no tile.
   add("pointwise", "input=3,48,7,12 weight=37,48,1,1 math=tf32", Family::pointwise);
   add("pointwise, grouped", "input=2,48,4,70 weight=50,24,1,1 groups=2 math=tf32", Family::pointwise);
@@ -123,31 +126,32 @@ std::vector<FamilyCase> make_family_cases() {
 
 bool fits(const FamilyCase& wanted, const codegen::ConvPlan& plan) {
   if (plan.family() != wanted.family) return false;
-  if (const auto* tensor = plan.tiling<codegen::WgmmaTiling>())
-    return (tensor->splits > 1) == wanted.split && tensor->raw_weights == wanted.raw_weights &&
-           tensor->walks_pixels() == wanted.walks_pixels && tensor->share == wanted.share &&
-           (!wanted.boxes || tensor->copies_boxes(plan.spec));
-  if (const auto* pointwise = plan.tiling<codegen::PointwiseTiling>())
-    return (pointwise->splits > 1) == wanted.split;
+  if (const auto* wgmma = plan.tiling<codegen::WgmmaTiling>())
+    return (wgmma->split_k > 1) == wanted.split && wgmma->packs_weights() != wanted.unpacked_weights &&
+           wgmma->uses_im2col() == wanted.im2col && wgmma->schedule == wanted.schedule &&
+           (!wanted.boxes || WgmmaGeometry(plan.convolution().problem, *wgmma).copies_boxes());
+  if (const auto* pointwise = plan.tiling<codegen::PointwiseTiling>()) return (pointwise->splits > 1) == wanted.split;
   const auto* depthwise = plan.tiling<DepthwiseTiling>();
   return depthwise == nullptr || depthwise->store == wanted.store;
 }
 
-/// The fallback's plan, which the planner makes only where no other family can.
-codegen::ConvPlan fallback_plan(const ConvSpec& spec, const Target& target) {
-  const ConvSpec canonical = codegen::canonical(spec);
-  return codegen::make_plan(codegen::fallback_candidates(canonical, target).front(), canonical, target);
-}
-
 }  // namespace
 
-bool has_tensor_family(const Target& target) { return target.compute_capability() == 90 && target.arch_specific; }
+bool has_wgmma_family(const Target& target) { return target.compute_capability() == 90 && target.arch_specific; }
 
 std::vector<FamilyCase> family_cases(const Target& target) {
   std::vector<FamilyCase> cases = make_family_cases();
-  if (!has_tensor_family(target))
+  if (!has_wgmma_family(target))
     std::erase_if(cases, [](const auto& one) { return codegen::uses_tensor_cores(one.family); });
   return cases;
+}
+
+codegen::ConvPlan fallback_plan(const ConvSpec& spec, const Target& target) {
+  const ConvSpec canonical = codegen::canonical(spec);
+  std::string why;
+  const std::vector<codegen::Candidate> candidates =
+      codegen::functions_of(Family::fallback).candidates(codegen::lower(canonical), target, why);
+  return codegen::plan_with(canonical, target, candidates.front());
 }
 
 std::optional<codegen::ConvPlan> plan_for(const FamilyCase& wanted, const ConvSpec& spec, const Target& target) {
@@ -165,10 +169,10 @@ codegen::ConvPlan require_plan_for(const FamilyCase& wanted, const ConvSpec& spe
 
 std::vector<DataType> types_of(const FamilyCase& family) {
   const WeightShape& filter = family.spec.weight;
-  const bool shared_sums = family.share == codegen::WgmmaTiling::Share::steps && !family.split;
+  const bool added_sums = family.schedule == codegen::WgmmaTiling::Schedule::sliced_k && !family.split;
   // Of one tap, weights of any type are taken as they lie, if their rows are vectors.
-  const bool raw_floats = family.raw_weights && (filter.r * filter.s > 1 || filter.c % 8 != 0);
-  if (family.family == Family::pointwise || raw_floats || family.boxes || shared_sums) return {DataType::f32};
+  const bool unpacked_floats = family.unpacked_weights && (filter.r * filter.s > 1 || filter.c % 8 != 0);
+  if (family.family == Family::pointwise || unpacked_floats || family.boxes || added_sums) return {DataType::f32};
   return {DataType::f32, DataType::f16, DataType::bf16};
 }
 

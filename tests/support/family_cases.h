@@ -18,24 +18,27 @@ struct FamilyCase {
   codegen::Family family = codegen::Family::none;
   /// Of the depthwise family: the store; otherwise unused.
   codegen::DepthwiseTiling::Store store = codegen::DepthwiseTiling::Store::flat;
-  bool split = false;  ///< of the tensor and the pointwise family: the reduction is split over several blocks
-  /// Of the tensor family: weights come as they lie in w.
-  bool raw_weights = false;
-  /// Of the tensor family: the copy engine walks over pixels of NHWC tensors, or of NCHW tensors transposed before.
-  bool walks_pixels = false;
-  /// Of the tensor family: the copy engine brings pixels as boxes of x.
+  bool split = false;  ///< of the wgmma and the pointwise family: the reduction is split over several blocks
+  /// Of the wgmma family: weights come as they lie in w.
+  bool unpacked_weights = false;
+  /// Of the wgmma family: TMA brings pixels of NHWC tensors, or of NCHW tensors transposed before, in im2col mode.
+  bool im2col = false;
+  /// Of the wgmma family: the copy engine brings pixels as boxes of x.
   bool boxes = false;
-  codegen::WgmmaTiling::Share share = codegen::WgmmaTiling::Share::tile;  ///< of the tensor family
+  codegen::WgmmaTiling::Schedule schedule = codegen::WgmmaTiling::Schedule::cooperative;  ///< of the wgmma family
 };
 
 /// Whether `target` has the family of tensor cores.
-bool has_tensor_family(const Target& target);
+bool has_wgmma_family(const Target& target);
 
 /// Those that `target` has a family for: all but those of tensor cores, which come last, on most.
 std::vector<FamilyCase> family_cases(const Target& target);
 
 /// Of tensors that the case's family takes.
 std::vector<DataType> types_of(const FamilyCase& family);
+
+/// The fallback's plan, which the planner makes only where no other family can.
+codegen::ConvPlan fallback_plan(const ConvSpec& spec, const Target& target);
 
 /// The cheapest plan of the case's family and store for `spec`, which is the case's spec with other types, alignment or
 /// epilogue; empty if that family has none.

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "codegen/plan.h"
+#include "codegen/wgmma/geometry.h"
 #include "runtime/compile.h"
 #include "support/runner.h"
 #include "tools/reduce.h"
@@ -17,14 +18,14 @@ namespace {
 
 using codegen::ConvPlan;
 
-/// The tensor plan that executes least of those that pack weights and split their reduction or transpose pixels, or do
+/// The wgmma plan that executes least of those that pack weights and split their reduction or transpose pixels, or do
 /// not.
 std::optional<ConvPlan> smallest_plan(const ConvSpec& spec, const Target& target, bool split, bool transposes) {
   std::optional<ConvPlan> smallest;
   for (ConvPlan& plan : codegen::enumerate_plans(spec, target, SIZE_MAX)) {
     const auto* tiling = plan.tiling<codegen::WgmmaTiling>();
-    if (tiling == nullptr || !tiling->packs_weights() || (tiling->splits > 1) != split) continue;
-    if (tiling->transposes_pixels() != transposes) continue;
+    if (tiling == nullptr || !tiling->packs_weights() || (tiling->split_k > 1) != split) continue;
+    if (tiling->transposes_input != transposes) continue;
     if (!smallest || tools::executed_multiply_adds(plan) < tools::executed_multiply_adds(*smallest))
       smallest = std::move(plan);
   }
@@ -105,7 +106,7 @@ std::vector<ConvPlan> layout_plans(const Target& target) {
     for (ConvPlan& plan : codegen::enumerate_plans(parse_spec(text), target, SIZE_MAX)) {
       const auto* tiling = plan.tiling<codegen::WgmmaTiling>();
       if (tiling == nullptr || !tiling->packs_weights() ||
-          std::exchange(tiling->filter_rows == 1 ? row_by_row : all_rows, true))
+          std::exchange(tiling->pipeline.filter_rows == 1 ? row_by_row : all_rows, true))
         continue;
       plans.push_back(std::move(plan));
     }
@@ -116,7 +117,10 @@ std::vector<ConvPlan> layout_plans(const Target& target) {
 std::string packed_bytes_fault(tools::Device& device, const Kernel& kernel) {
   const ConvSpec& spec = kernel.spec();
   const WeightShape& filter = spec.weight;
-  const auto& tiling = std::get<codegen::WgmmaTiling>(runtime::plan_of(kernel).tiling);
+  const codegen::KernelPlan& convolution = runtime::plan_of(kernel).convolution();
+  const codegen::WgmmaGeometry geometry(convolution.problem, std::get<codegen::WgmmaTiling>(convolution.tiling));
+  const int filter_rows = geometry.tiling().pipeline.filter_rows, slices = geometry.tiling().pipeline.slices;
+  const int tile_channels = geometry.tiling().tile.channels;
   const bool words = spec.dtype == DataType::f32;
   const std::size_t bytes = words ? 4 : 2;
   std::mt19937 random(17);
@@ -137,24 +141,24 @@ std::string packed_bytes_fault(tools::Device& device, const Kernel& kernel) {
   std::vector<std::byte> packed(static_cast<std::size_t>(packed_bytes));
   device.download(packed.data(), to.data(), packed_bytes);
 
-  const std::vector<int> order = tiling.tap_order(spec);
-  const std::int64_t slice_channels = codegen::WgmmaTiling::slice_channels(spec), group_k = filter.k / spec.groups;
+  const std::vector<int> order = geometry.tap_order();
+  const std::int64_t slice_channels = geometry.slice_channels(), group_k = filter.k / spec.groups;
   const std::byte* at = packed.data();
-  for (std::int64_t tile = 0; tile < spec.groups * tiling.tiles_k(spec); ++tile)
-    for (std::int64_t step = 0; step < tiling.steps(spec); ++step)
-      for (std::int64_t unit = 0; unit < tiling.units(spec); ++unit)
-        for (std::int64_t k_of_tile = 0; k_of_tile < tiling.block_k; ++k_of_tile)
+  for (std::int64_t tile = 0; tile < spec.groups * geometry.tiles_k(); ++tile)
+    for (std::int64_t step = 0; step < geometry.steps(); ++step)
+      for (std::int64_t unit = 0; unit < geometry.units(); ++unit)
+        for (std::int64_t k_of_tile = 0; k_of_tile < tile_channels; ++k_of_tile)
           for (std::int64_t i = 0; i < slice_channels; ++i, at += bytes) {
-            const std::int64_t k = tile % tiling.tiles_k(spec) * tiling.block_k + k_of_tile;
-            const std::int64_t steps = filter.r / tiling.filter_rows;  // of a chunk
-            const auto place = static_cast<std::size_t>(unit / tiling.slices);
+            const std::int64_t k = tile % geometry.tiles_k() * tile_channels + k_of_tile;
+            const std::int64_t steps = filter.r / filter_rows;  // of a chunk
+            const auto place = static_cast<std::size_t>(unit / slices);
             const std::int64_t tap = place < order.size() ? order[place] : 0;  // of the step
-            const std::int64_t r = step % steps * tiling.filter_rows + tap / filter.s;
-            const std::int64_t c = (step / steps * tiling.slices + unit % tiling.slices) * slice_channels + i;
+            const std::int64_t r = step % steps * filter_rows + tap / filter.s;
+            const std::int64_t c = (step / steps * slices + unit % slices) * slice_channels + i;
             std::uint32_t expected = 0, found = 0;
-            if (k < group_k && c < filter.c && unit < tiling.taps(spec) * tiling.slices)
+            if (k < group_k && c < filter.c && unit < geometry.taps() * slices)
               expected = packed_bits[static_cast<std::size_t>(
-                  (((tile / tiling.tiles_k(spec) * group_k + k) * filter.c + c) * filter.r + r) * filter.s +
+                  (((tile / geometry.tiles_k() * group_k + k) * filter.c + c) * filter.r + r) * filter.s +
                   tap % filter.s)];
             std::memcpy(&found, at, bytes);
             if (found != expected)

@@ -104,7 +104,7 @@ void launch_and_judge(tools::Device& device, Arena& arena, const Prepared& ready
   const ConvSpec& spec = ready.wanted->spec;
   const Kernel& kernel = *ready.kernel;
   ++counts.kernels;
-  ++counts.families[std::string(codegen::to_string(runtime::plan_of(kernel).family))];
+  ++counts.families[std::string(codegen::to_string(runtime::plan_of(kernel).family()))];
   if (ready.wanted->reduced) ++counts.reduced;
   const LaunchArgs args = place_tensors(arena, spec, kernel.workspace_bytes());
   for (const Reference& reference : ready.references) {

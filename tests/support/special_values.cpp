@@ -84,7 +84,7 @@ std::string special_values_fault(tools::Device& device, const Kernel& kernel, Re
   const std::vector<check::Expected> expected = check::reference(spec, operands);
   const std::vector<float> actual = check::decode(spec.dtype, output_bytes(device, spec, args.y));
   ++counts.kernels, ++counts.launches;
-  ++counts.families[std::string(codegen::to_string(runtime::plan_of(kernel).family))];
+  ++counts.families[std::string(codegen::to_string(runtime::plan_of(kernel).family()))];
   counts.outputs += static_cast<std::int64_t>(actual.size());
   if (actual.size() != expected.size()) return fmt::format("{} outputs, expected {}", actual.size(), expected.size());
   // Both kinds of outputs must exist for this to show anything.

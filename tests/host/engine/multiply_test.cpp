@@ -8,10 +8,10 @@
 #include <cstdio>
 #include <random>
 
-#include "codegen/emit_tensor.h"
 #include "host/compiler.h"
 #include "host/engine.h"
 #include "host/module.h"
+#include "support/multiply_text.h"
 
 namespace jitconv::test {
 namespace {
@@ -117,7 +117,7 @@ Prepared prepare(const Case& one, int repeats) {
   made.shared_bytes = b_at + (one.b_row != 0 ? first_row(one.b_row, one.columns) : one.b_right + columns * 16);
   made.text = "// A multiplication.\n" + std::string(codegen::embedded_text("device/warpgroup.cuh")) +
               std::string(codegen::embedded_text("device/swizzled_operand.cuh")) +
-              codegen::multiply_text(fmt::format("device/multiply_{}.cuh", one.type), one.columns) +
+              test::multiply_text(fmt::format("device/multiply_{}.cuh", one.type), one.columns) +
               fmt::format(
                   "constexpr int kColumns = {}, kRepeats = {}, kA = {}, kB = {}, kARight = {}, kBRight = {};\n"
                   "constexpr int kARow = {}, kBRow = {};\n",

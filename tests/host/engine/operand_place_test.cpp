@@ -11,10 +11,10 @@
 #include <string>
 #include <vector>
 
-#include "codegen/emit_tensor.h"
 #include "host/compiler.h"
 #include "host/engine.h"
 #include "host/module.h"
+#include "support/multiply_text.h"
 
 namespace jitconv::test {
 namespace {
@@ -54,12 +54,11 @@ const host::Module& module() {
     codegen::KernelSource source;
     source.text = std::string(codegen::embedded_text("device/warpgroup.cuh")) +
                   std::string(codegen::embedded_text("device/swizzled_operand.cuh")) +
-                  codegen::multiply_text("device/multiply_tf32.cuh", kColumns) +
+                  test::multiply_text("device/multiply_tf32.cuh", kColumns) +
                   fmt::format("constexpr int kColumns = {}, kSharedBytes = {};\n", kColumns, kSharedBytes) + kKernel;
     codegen::KernelEntry entry;
     entry.name = "probe";
-    entry.arguments = {{codegen::Tensor::x, "const long long*", "order"},
-                       {codegen::Tensor::y, "float*", "y"}};
+    entry.arguments = {{codegen::Tensor::x, "const long long*", "order"}, {codegen::Tensor::y, "float*", "y"}};
     source.entries.push_back(entry);
     const host::Compiler compiler = host::find_compiler();
     return host::Module(

@@ -7,10 +7,10 @@
 #include <random>
 #include <set>
 
-#include "codegen/emit_tensor.h"
 #include "host/compiler.h"
 #include "host/engine.h"
 #include "host/module.h"
+#include "support/multiply_text.h"
 
 namespace jitconv::test {
 namespace {
@@ -125,7 +125,7 @@ class Pipeline : public testing::Test {
     codegen::KernelSource source;
     for (const char* file : {"device/barrier.cuh", "device/bulk_copy.cuh", "device/warpgroup.cuh"})
       source.text += codegen::embedded_text(file);
-    source.text += codegen::multiply_text("device/multiply_tf32.cuh", kColumns);
+    source.text += test::multiply_text("device/multiply_tf32.cuh", kColumns);
     source.text += fmt::format("constexpr int BUG = {};\n", bug) + kKernel;
     codegen::KernelEntry entry;
     entry.name = "probe";

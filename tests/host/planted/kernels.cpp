@@ -6,8 +6,8 @@
 #include <iterator>
 #include <stdexcept>
 
-#include "codegen/emit_tensor.h"
 #include "codegen/text/template_text.h"
+#include "support/multiply_text.h"
 
 namespace jitconv::test {
 namespace {
@@ -29,8 +29,7 @@ std::string compiled(const std::string& text, const std::vector<std::string>& en
   for (const std::string& name : entries) {
     codegen::KernelEntry entry;
     entry.name = name;
-    entry.arguments = {{codegen::Tensor::x, "const float*", "x"},
-                       {codegen::Tensor::y, type_of_y, "y", y_map}};
+    entry.arguments = {{codegen::Tensor::x, "const float*", "x"}, {codegen::Tensor::y, type_of_y, "y", y_map}};
     source.entries.push_back(entry);
   }
   const host::Compiler compiler = host::find_compiler();
@@ -40,7 +39,7 @@ std::string compiled(const std::string& text, const std::vector<std::string>& en
 }  // namespace
 
 std::string device_text(const std::string& name) {
-  if (name.starts_with("device/multiply_")) return codegen::multiply_text(name, 8);
+  if (name.starts_with("device/multiply_")) return test::multiply_text(name, 8);
   for (const codegen::EmbeddedFile& file : codegen::embedded_files())
     if (file.name == name) return std::string(file.text);
   throw std::runtime_error("templates/ has no " + name);

@@ -11,6 +11,7 @@
 #include "codegen/plan.h"
 #include "host/backend.h"
 #include "runtime/backend.h"
+#include "support/family_cases.h"
 
 namespace jitconv::test {
 namespace {
@@ -92,10 +93,10 @@ void check_far_end(const char* text, codegen::Family family, std::uint32_t block
   const Target target = Target::host();
   codegen::ConvPlan plan;
   if (family == codegen::Family::fallback) {
-    plan = codegen::make_plan(codegen::fallback_candidates(spec, target).front(), spec, target);
+    plan = fallback_plan(spec, target);
   } else {
     for (codegen::ConvPlan& one : codegen::enumerate_plans(spec, target, SIZE_MAX))
-      if (one.family == family) {
+      if (one.family() == family) {
         plan = std::move(one);
         break;
       }

@@ -10,6 +10,7 @@
 
 #include "codegen/plan.h"
 #include "host/suite/launcher.h"
+#include "support/family_cases.h"
 #include "support/fresh_cache.h"
 #include "support/runner.h"
 #include "tools/reduce.h"
@@ -23,10 +24,7 @@ std::vector<ConvPlan> plans_of(const Quick& quick) {
   const ConvSpec spec = parse_spec(quick.spec);
   const Target target = Target::host(parse_target(quick.arch));
   std::vector<ConvPlan> all, some;
-  if (quick.wanted == nullptr) {  // the fallback's only plan, which is made where no other family has one
-    const ConvSpec canonical = codegen::canonical(spec);
-    return {codegen::make_plan(codegen::fallback_candidates(canonical, target).front(), canonical, target)};
-  }
+  if (quick.wanted == nullptr) return {fallback_plan(spec, target)};
   std::int64_t least = INT64_MAX;
   for (ConvPlan& plan : codegen::enumerate_plans(spec, target, SIZE_MAX)) {
     if (!quick.wanted(plan)) continue;
@@ -47,23 +45,24 @@ Wanted family(codegen::Family wanted) {
   return [wanted](const ConvPlan& plan) { return plan.family() == wanted; };
 }
 
-Wanted tensor(std::function<bool(const codegen::WgmmaTiling&, const ConvSpec&)> wanted) {
+Wanted wgmma(std::function<bool(const codegen::WgmmaGeometry&)> wanted) {
   return [wanted = std::move(wanted)](const ConvPlan& plan) {
     const auto* tiling = plan.tiling<codegen::WgmmaTiling>();
-    return tiling != nullptr && !tiling->transposes_pixels() && wanted(*tiling, plan.spec);
+    return tiling != nullptr && !tiling->transposes_input &&
+           wanted(codegen::WgmmaGeometry(plan.convolution().problem, *tiling));
   };
 }
 
 Wanted transposed(std::function<bool(const codegen::WgmmaTiling&)> wanted) {
   return [wanted = std::move(wanted)](const ConvPlan& plan) {
     const auto* tiling = plan.tiling<codegen::WgmmaTiling>();
-    return tiling != nullptr && tiling->transposes_pixels() && wanted(*tiling);
+    return tiling != nullptr && tiling->transposes_input && wanted(*tiling);
   };
 }
 
-Wanted tensor(std::function<bool(const codegen::WgmmaTiling&)> wanted) {
-  return tensor(
-      [wanted = std::move(wanted)](const codegen::WgmmaTiling& tiling, const ConvSpec&) { return wanted(tiling); });
+Wanted wgmma(std::function<bool(const codegen::WgmmaTiling&)> wanted) {
+  return wgmma(
+      [wanted = std::move(wanted)](const codegen::WgmmaGeometry& geometry) { return wanted(geometry.tiling()); });
 }
 
 void run(const std::string& name, const std::vector<Quick>& list) {
@@ -73,7 +72,7 @@ void run(const std::string& name, const std::vector<Quick>& list) {
     EXPECT_GE(plans.size(), quick.plans) << name << ", " << quick.what << ": too few plans of this kind";
     for (const ConvPlan& plan : plans) {
       Case next{fmt::format("{} for {}, plan {}", quick.what, quick.arch, cases.size()), plan.spec, plan, false, {}};
-      if (quick.blocks != 0) next.plan->blocks = quick.blocks;
+      if (quick.blocks != 0) next.plan->convolution().launch.blocks = quick.blocks;
       next.kinds = {check::DataKind::exact, check::DataKind::random};
       cases.push_back(std::move(next));
     }

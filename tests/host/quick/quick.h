@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "codegen/plan.h"
+#include "codegen/wgmma/geometry.h"
 
 namespace jitconv::test {
 
@@ -25,10 +26,10 @@ struct Quick {
 /// Plans of a family.
 Wanted family(codegen::Family wanted);
 
-/// Plans of the tensor family whose tiling, and the spec that it is for, are `wanted`: those that transpose pixels, of
-/// which there are some of every kind, apart.
-Wanted tensor(std::function<bool(const codegen::WgmmaTiling&, const ConvSpec&)> wanted);
-Wanted tensor(std::function<bool(const codegen::WgmmaTiling&)> wanted);
+/// Plans of the wgmma family whose tiling, or geometry, is `wanted`: those that transpose their input, of which there
+/// are some of every kind, apart.
+Wanted wgmma(std::function<bool(const codegen::WgmmaGeometry&)> wanted);
+Wanted wgmma(std::function<bool(const codegen::WgmmaTiling&)> wanted);
 Wanted transposed(std::function<bool(const codegen::WgmmaTiling&)> wanted);
 
 /// Runs every one twice, on exact and on random data, and expects no finding, and as many plans as are asked for.

@@ -166,7 +166,7 @@ HostList random_list() {
 HostList tensor_list() {
   ListBuilder list("tensor");
   std::map<DataType, std::size_t> turns;
-  for (Case& next : tensor_cases(targets().front(), /*spread=*/1)) {
+  for (Case& next : wgmma_cases(targets().front(), /*spread=*/1)) {
     const DataType type = next.spec.dtype;
     const std::size_t turn = turns[type]++ + (type == DataType::f16 ? 1 : 0);
     if (type == DataType::f32 || turn % 2 == 0) list.add(std::move(next));

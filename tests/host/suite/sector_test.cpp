@@ -50,13 +50,11 @@ class Tensors {
     cpu().generate(w_.data(), check::element_count(spec.weight), data_.w);
   }
   void* y() const { return y_.at(offset_); }
-  void* parameter(codegen::ArgumentRole role) const {
-    return role == codegen::Tensor::x ? x_.data() : role == codegen::Tensor::w ? w_.data() : y();
+  void* parameter(codegen::Tensor tensor) const {
+    return tensor == codegen::Tensor::x ? x_.data() : tensor == codegen::Tensor::w ? w_.data() : y();
   }
-  std::int64_t bytes(codegen::ArgumentRole role) const {
-    return role == codegen::Tensor::x   ? x_.bytes()
-           : role == codegen::Tensor::w ? w_.bytes()
-                                              : y_.bytes() - offset_;
+  std::int64_t bytes(codegen::Tensor tensor) const {
+    return tensor == codegen::Tensor::x ? x_.bytes() : tensor == codegen::Tensor::w ? w_.bytes() : y_.bytes() - offset_;
   }
 
  private:
@@ -78,10 +76,10 @@ host::Counters count(const codegen::KernelSource& source, const Tensors& tensors
   step.info = backend.prepare(step.kernel, backend.ensure_context(), step.entry->shared_bytes);
   std::array<void*, runtime::LaunchStep::kMostParameters> pointers{}, parameters{};
   for (std::size_t i = 0; i < step.entry->arguments.size(); ++i) {
-    const codegen::ArgumentRole role = step.entry->arguments[i].role;
-    pointers[i] = tensors.parameter(role);
+    const codegen::Tensor tensor = step.entry->arguments[i].tensor;
+    pointers[i] = tensors.parameter(tensor);
     parameters[i] = &pointers[i];
-    step.extents[i] = {tensors.bytes(role), role == codegen::Tensor::y};
+    step.extents[i] = {tensors.bytes(tensor), tensor == codegen::Tensor::y};
   }
   const host::Session session(host::Settings{});
   backend.launch(step, nullptr, parameters.data(), /*overlap=*/false);
@@ -96,7 +94,7 @@ std::optional<codegen::ConvPlan> plan_like_documented(const char* config, const 
   const Target& target = cpu().properties().target;
   const codegen::ConvPlan full = codegen::make_plan(tools::find_documented(config)->spec, target);
   for (codegen::ConvPlan& plan : codegen::enumerate_plans(spec, target, SIZE_MAX))
-    if (plan.tiling == full.tiling) return std::move(plan);
+    if (plan.convolution().tiling == full.convolution().tiling) return std::move(plan);
   return {};
 }
 

@@ -1,13 +1,13 @@
 """Mutants of the depthwise family: its templates, its emitter, its plan."""
 from mutants.mutant import File
 
-skeleton = File("templates/depthwise.cu.in", "depthwise")
-flat = File("templates/depthwise_store_flat.cu.in", "depthwise_flat")
-rows = File("templates/depthwise_store_rows.cu.in", "depthwise_rows")
-vector = File("templates/depthwise_store_vector.cu.in", "depthwise_vector")
-emit = File("codegen/emit_depthwise.cpp", "emit_depthwise")
-plan = File("codegen/depthwise_plan.cpp", "depthwise_plan")
-tiling = File("codegen/tiling.cpp", "tiling_depthwise")
+skeleton = File("templates/depthwise/kernel.cu.in", "depthwise")
+flat = File("templates/depthwise/store_flat.cu.in", "depthwise_flat")
+rows = File("templates/depthwise/store_rows.cu.in", "depthwise_rows")
+vector = File("templates/depthwise/store_vector.cu.in", "depthwise_vector")
+emit = File("codegen/depthwise/emit.cpp", "emit_depthwise")
+plan = File("codegen/depthwise/candidates.cpp", "depthwise_plan")
+tiling = File("codegen/depthwise/tiling.cpp", "tiling_depthwise")
 
 MUTANTS = [
     # Where the tile lies and what is read.
@@ -87,12 +87,12 @@ MUTANTS = [
     vector("multiplier_ignored", "(static_cast<Index>(plane) * kMultiplier + multiple)",
            "(static_cast<Index>(plane) + multiple)", "several outputs per channel are written over each other"),
     # What the emitter prints.
-    emit("stride_ignored", "const std::int64_t offset = h - p * spec.stride.h;", "const std::int64_t offset = h - p;",
-         "strided convolutions: rows of a thread are wrong"),
-    emit("dilation_not_checked", "offset < 0 || offset % spec.dilation.h != 0 ||", "offset < 0 ||",
+    emit("stride_ignored", "const std::int64_t offset = h - p * problem.rows.stride;",
+         "const std::int64_t offset = h - p;", "strided convolutions: rows of a thread are wrong"),
+    emit("dilation_not_checked", "offset < 0 || offset % problem.rows.dilation != 0 ||", "offset < 0 ||",
          "dilated filters use a tap for several rows"),
-    emit("last_filter_row_skipped", "offset / spec.dilation.h >= spec.weight.r) continue;",
-         "offset / spec.dilation.h >= spec.weight.r - 1 && spec.weight.r > 1) continue;",
+    emit("last_filter_row_skipped", "offset / problem.rows.dilation >= problem.rows.taps)",
+         "offset / problem.rows.dilation >= problem.rows.taps - 1 && problem.rows.taps > 1)",
          "the last filter row is ignored"),
     emit("rolled_dilation_ignored", "Row(window + (r * kDilationH + {}) * kInputPitch)",
          "Row(window + (r + {}) * kInputPitch)", "large vertically dilated filters read neighbouring rows"),
@@ -107,27 +107,27 @@ MUTANTS = [
     emit("vector_residual_offset", 'epilogue_lines(epilogue, "first + j")', 'epilogue_lines(epilogue, "first")',
          "columns of a vector add the residual of its first"),
     # What the plan decides.
-    plan("grid_rounded_down", "work.blocks = ceil_div(spec_.input.n * spec_.input.c, tiling.planes) *",
-         "work.blocks = std::max<std::int64_t>(1, spec_.input.n * spec_.input.c / tiling.planes) *",
+    plan("grid_rounded_down", "work.blocks = ceil_div(problem_.n * problem_.input_channels(), tiling.planes) *",
+         "work.blocks = std::max<std::int64_t>(1, problem_.n * problem_.input_channels() / tiling.planes) *",
          "the last planes are not computed"),
-    plan("vector_store_of_any_width", "const bool aligned = out_.w % thread_q == 0 && store_bytes",
-         "const bool aligned = store_bytes", "rows of odd lengths: a fault, or the next row overwritten"),
-    plan("vector_store_of_any_alignment", "store_bytes <= 16 && spec_.alignment >= store_bytes;", "store_bytes <= 16;",
-         "tensors that are not aligned to 16 bytes: a fault"),
-    plan("copy_of_any_alignment", "static_cast<int>(std::min<std::int64_t>(16, spec_.alignment) / element);",
+    plan("vector_store_of_any_width", "problem_.columns.output % thread_q == 0 && store_bytes", "store_bytes",
+         "rows of odd lengths: a fault, or the next row overwritten"),
+    plan("vector_store_of_any_alignment", "store_bytes <= 16 && problem_.alignment >= store_bytes;",
+         "store_bytes <= 16;", "tensors that are not aligned to 16 bytes: a fault"),
+    plan("copy_of_any_alignment", "static_cast<int>(std::min<std::int64_t>(16, problem_.alignment) / element);",
          "static_cast<int>(16 / element);", "tensors that are not aligned to 16 bytes: a fault"),
-    plan("copy_of_any_width", "while (spec_.input.w % vector != 0 || (", "while ((",
+    plan("copy_of_any_width", "while (problem_.columns.input % vector != 0 || (", "while ((",
          "widths that are no multiple of 4: a fault"),
-    plan("shift_of_padding", "positive_modulo(-spec_.padding.left, vector)", "positive_modulo(spec_.padding.left, vector)",
-         "padded convolutions are shifted, or a misaligned access"),
-    plan("unroll_without_budget", "tiling.unroll_rows = row_fmas * spec_.weight.r <= kUnrollBudget;",
+    plan("shift_of_padding", "positive_modulo(-problem_.columns.pad, vector)",
+         "positive_modulo(problem_.columns.pad, vector)", "padded convolutions are shifted, or a misaligned access"),
+    plan("unroll_without_budget", "tiling.unroll_rows = row_fmas * problem_.rows.taps <= kUnrollBudget;",
          "tiling.unroll_rows = true;", "large filters take many seconds to compile", host_blind="results are right"),
     plan("plane_limit", "std::int64_t{1} << 30;", "std::int64_t{1} << 32;",
          "planes of more than 2^31 elements: faults or garbage",
          host_blind="a plane this large does not run on a CPU in useful time"),
     # Sizes.
-    tiling("flat_without_phase", "* out.w + 16 / element_bytes(spec.dtype);", "* out.w;",
-           "the end of a tile is staged outside the block's shared memory"),
+    tiling("flat_without_phase", "problem.columns.output +\n             16 / element_bytes(problem.input.type);",
+           "problem.columns.output;", "the end of a tile is staged outside the block's shared memory"),
     tiling("rows_staging_too_small", "std::int64_t{tile_p()} * tile_q();", "std::int64_t{tile_p()};",
            "outputs are staged outside the block's shared memory"),
     tiling("staged_over_inputs", "if (multiplier == 1) return 0;", "if (multiplier >= 1) return 0;",

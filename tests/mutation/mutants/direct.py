@@ -1,14 +1,14 @@
 """Mutants of the direct family: its templates, its emitter and the sizes and predicates they print."""
 from mutants.mutant import File
 
-skeleton = File("templates/direct.cu.in", "direct")
-copy_nchw = File("templates/direct_copy_nchw.cu.in", "direct_copy_nchw")
-copy_nhwc = File("templates/direct_copy_nhwc.cu.in", "direct_copy_nhwc")
-store_nchw = File("templates/direct_store_nchw.cu.in", "direct_store_nchw")
-store_nhwc = File("templates/direct_store_nhwc.cu.in", "direct_store_nhwc")
-emit = File("codegen/emit_direct.cpp", "emit_direct")
-plan = File("codegen/direct_plan.cpp", "direct_plan")
-tiling = File("codegen/tiling.cpp", "tiling")
+skeleton = File("templates/direct/kernel.cu.in", "direct")
+copy_nchw = File("templates/direct/copy_nchw.cu.in", "direct_copy_nchw")
+copy_nhwc = File("templates/direct/copy_nhwc.cu.in", "direct_copy_nhwc")
+store_nchw = File("templates/direct/store_nchw.cu.in", "direct_store_nchw")
+store_nhwc = File("templates/direct/store_nhwc.cu.in", "direct_store_nhwc")
+emit = File("codegen/direct/emit.cpp", "emit_direct")
+plan = File("codegen/direct/candidates.cpp", "direct_plan")
+tiling = File("codegen/direct/tiling.cpp", "tiling")
 
 MUTANTS = [
     # Where the tile lies.
@@ -134,19 +134,19 @@ MUTANTS = [
     store_nhwc("group_offset", "+ group * kGroupK + k_group;", "+ k_group;",
                "all groups write to the first one's channels"),
     # What the emitter prints.
-    emit("r_and_s_swapped", "r * spec.weight.s + s, windows", "s * spec.weight.r + r, windows",
+    emit("r_and_s_swapped", "r * problem.columns.taps + s, windows", "s * problem.rows.taps + r, windows",
          "filters are applied transposed"),
-    emit("dilation_w_is_h", "tiling.column_shift + s * spec.dilation.w", "tiling.column_shift + s * spec.dilation.h",
-         "filters dilated differently along the axes are wrong"),
-    emit("dilation_h_ignored", "p * row_step + r * spec.dilation.h", "p * row_step + r",
+    emit("dilation_w_is_h", "tiling.column_shift + s * problem.columns.dilation",
+         "tiling.column_shift + s * problem.rows.dilation", "filters dilated differently along the axes are wrong"),
+    emit("dilation_h_ignored", "p * row_step + r * problem.rows.dilation", "p * row_step + r",
          "vertically dilated filters read neighbouring rows", count=2),
-    emit("rows_ignore_stride", "tiling.lanes_p * spec.stride.h", "tiling.lanes_p * spec.stride.w",
+    emit("rows_ignore_stride", "tiling.lanes_p * problem.rows.stride", "tiling.lanes_p * problem.columns.stride",
          "outputs of convolutions strided differently along the axes are wrong"),
     emit("rolled_dilation_ignored", "input_c + r * (kDilationH * kInputPitch)", "input_c + r * kInputPitch",
          "large vertically dilated filters read neighbouring rows"),
     emit("rolled_weights_by_r", "weights_c + r * (kS * kWeightPitch)", "weights_c + r * (kR * kWeightPitch)",
          "large filters that are not square are wrong"),
-    emit("column_shift_ignored", "tiling.column_shift + s * spec.dilation.w", "s * spec.dilation.w",
+    emit("column_shift_ignored", "tiling.column_shift + s * problem.columns.dilation", "s * problem.columns.dilation",
          "padded convolutions of aligned images are shifted"),
     emit("no_top_edge", '"h >= 0 && h < kH{}"', '"h < kH{}"', "padding on top repeats the previous channel's end"),
     emit("no_bottom_edge", '"h >= 0 && h < kH{}"', '"h >= 0{}"', "padding at the bottom repeats the next channel"),
@@ -166,50 +166,50 @@ MUTANTS = [
     emit("residual_offset", '"offset + i * 32"', '"offset"', "wide rows add the residual of their first columns"),
     emit("nhwc_residual_offset", '{"epilogue", epilogue_lines(epilogue, "first + j")}};',
          '{"epilogue", epilogue_lines(epilogue, "first")}};', "channels of a vector add the residual of its first"),
-    emit("index_always_narrow", '{"index", plan.wide_index ? "long long" : "int"}', '{"index", "int"}',
+    emit("index_always_narrow", '{"index", kernel.wide_index ? "long long" : "int"}', '{"index", "int"}',
          "tensors of more than 2^31 elements: faults or garbage",
          host_blind="a tensor this large does not run on a CPU in useful time"),
     emit("store_steps", 'ceil_div(tiling.warp_q() + sector - 1, kWarpSize)', 'ceil_div(tiling.warp_q(), kWarpSize)',
          "rows that do not start on a sector lose their last columns"),
-    emit("tiles_p_rounded_down", '.add("kTilesP", ceil_div(out.h, tiling.block_p()))',
-         '.add("kTilesP", out.h / tiling.block_p() + 1)', "tiles and images are mixed up where P is a multiple of a tile"),
+    emit("tiles_p_rounded_down", '.add("kTilesP", ceil_div(problem.rows.output, tiling.block_p()))',
+         '.add("kTilesP", problem.rows.output / tiling.block_p() + 1)',
+         "tiles and images are mixed up where P is a multiple of a tile"),
     # What the plan decides.
-    plan("grid_without_groups", "work.blocks = spec.input.n * spec.groups *", "work.blocks = spec.input.n *",
+    plan("grid_without_groups", "work.blocks = problem.n * problem.groups *", "work.blocks = problem.n *",
          "all groups but the first are not computed"),
-    plan("grid_rows_rounded_down", "ceil_div(group_k, tiling.block_k()) * ceil_div(out.h, tiling.block_p()) *",
-         "ceil_div(group_k, tiling.block_k()) * (out.h / tiling.block_p()) *", "the last blocks are not launched"),
-    plan("alignment_ignored", "spec.input.w % 4 == 0 && spec.alignment >= 4 * element_bytes(spec.dtype);",
-         "spec.input.w % 4 == 0;", "tensors that are not aligned to 16 bytes: a fault"),
-    plan("copy_vector_of_any_width", "spec.input_layout == Layout::nchw && spec.input.w % 4 == 0 &&",
-         "spec.input_layout == Layout::nchw &&", "widths that are no multiple of 4: a fault"),
-    plan("async_copy_of_any_type", "spec.dtype == DataType::f32 && target", "target",
+    plan("grid_rows_rounded_down",
+         "ceil_div(group_k, tiling.block_k()) *\n                ceil_div(problem.rows.output, tiling.block_p()) *",
+         "ceil_div(group_k, tiling.block_k()) *\n                (problem.rows.output / tiling.block_p()) *",
+         "the last blocks are not launched"),
+    plan("alignment_ignored",
+         "problem.columns.input % 4 == 0 &&\n"
+         "                       problem.alignment >= 4 * element_bytes(problem.input.type);",
+         "problem.columns.input % 4 == 0;", "tensors that are not aligned to 16 bytes: a fault"),
+    plan("copy_vector_of_any_width", "problem.input.layout() == Layout::nchw && problem.columns.input % 4 == 0 &&",
+         "problem.input.layout() == Layout::nchw &&", "widths that are no multiple of 4: a fault"),
+    plan("async_copy_of_any_type", "problem.input.type == DataType::f32 && target", "target",
          "fp16 and bf16 tensors are copied without conversion"),
     plan("async_copy_on_turing", "target.compute_capability() >= 80", "target.compute_capability() >= 75",
          "nothing compiles for sm_75", host_blind="the instruction exists on a CPU for every target"),
     plan("unroll_without_budget", "if (unroll_rows ? body > kUnrollBudget :", "if (unroll_rows ? body < 0 :",
          "filters of 31x31 take many seconds to compile", host_blind="results are right"),
-    plan("pitch_without_window", "(tiling.block_q() - tiling.thread_q) * spec.stride.w + tiling.window(spec)",
-         "tiling.block_q() * spec.stride.w", "the last columns of a tile read the next row"),
+    plan("pitch_without_window",
+         "(tiling.block_q() - tiling.thread_q) * problem.columns.stride + tiling.window(problem)",
+         "tiling.block_q() * problem.columns.stride", "the last columns of a tile read the next row"),
     # Sizes.
-    tiling("one_stage_too_few", "stages * (input_stage_floats(spec)", "(stages - 1) * (input_stage_floats(spec)",
-           "the second stage lies outside the block's shared memory"),
+    tiling("one_stage_too_few", "stages * (input_stage_floats(problem)",
+           "(stages - 1) * (input_stage_floats(problem)", "the second stage lies outside the block's shared memory"),
     tiling("store_of_one_warp_less", "warps() * store_stage_floats()", "(warps() - 1) * store_stage_floats()",
            "the last warp stages outside the block's shared memory"),
     tiling("input_rows_without_dilation",
-           "int DirectTiling::input_rows(const ConvSpec& spec) const {\n  return static_cast<int>((block_p() - 1) *"
-           " spec.stride.h + (spec.weight.r - 1) * spec.dilation.h + 1);",
-           "int DirectTiling::input_rows(const ConvSpec& spec) const {\n  return static_cast<int>((block_p() - 1) *"
-           " spec.stride.h + (spec.weight.r - 1) + 1);",
+           "(block_p() - 1) * problem.rows.stride + (problem.rows.taps - 1) * problem.rows.dilation + 1",
+           "(block_p() - 1) * problem.rows.stride + (problem.rows.taps - 1) + 1",
            "vertically dilated filters read past their tile"),
     tiling("nhwc_vector_of_any_group", "while (thread_k % vector != 0 || group_k % vector != 0)",
            "while (thread_k % vector != 0)", "NHWC outputs of odd channel counts: a fault, or neighbours overwritten"),
-    tiling("nhwc_vector_of_any_alignment",
-           "int DirectTiling::store_vector(const ConvSpec& spec) const {\n"
-           "  const std::int64_t limit = std::min<std::int64_t>(16, spec.alignment)",
-           "int DirectTiling::store_vector(const ConvSpec& spec) const {\n"
-           "  const std::int64_t limit = std::int64_t{16}",
+    tiling("nhwc_vector_of_any_alignment", "std::min<std::int64_t>(16, problem.alignment)", "std::int64_t{16}",
            "NHWC outputs that are not aligned to 16 bytes: a fault"),
-    tiling("weight_stage_by_r", "chunk_c * spec.weight.r * spec.weight.s * weight_pitch",
-           "chunk_c * spec.weight.r * spec.weight.r * weight_pitch",
+    tiling("weight_stage_by_r", "chunk_c * problem.taps() * weight_pitch",
+           "chunk_c * problem.rows.taps * problem.rows.taps * weight_pitch",
            "filters that are wider than high overwrite the next stage"),
 ]

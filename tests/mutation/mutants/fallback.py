@@ -1,9 +1,9 @@
 """Mutants of the fallback family and of the device functions that all families share."""
 from mutants.mutant import File
 
-skeleton = File("templates/fallback.cu.in", "fallback")
-emit = File("codegen/emit_fallback.cpp", "emit_fallback")
-plan = File("codegen/fallback_plan.cpp", "fallback_plan")
+skeleton = File("templates/fallback/kernel.cu.in", "fallback")
+emit = File("codegen/fallback/emit.cpp", "emit_fallback")
+plan = File("codegen/fallback/candidates.cpp", "fallback_plan")
 bf16 = File("templates/device/element_bf16.cuh", "device_bf16")
 f16 = File("templates/device/element_f16.cuh", "device_f16")
 registers = File("templates/device/copy_registers.cuh", "device_copy_registers")
@@ -34,10 +34,10 @@ MUTANTS = [
     skeleton("no_bottom_edge", "h >= 0 && h < kH &&", "h >= 0 &&", "padding at the bottom repeats the next channel"),
     skeleton("image_divisor_narrow", "pixel / (static_cast<Index>(kP) * kQ)", "pixel / static_cast<Index>(kP)",
              "images of a batch are mixed up"),
-    emit("index_always_narrow", '{"index", plan.wide_index ? "long long" : "int"}', '{"index", "int"}',
+    emit("index_always_narrow", '{"index", kernel.wide_index ? "long long" : "int"}', '{"index", "int"}',
          "tensors of more than 2^31 elements: faults or garbage"),
-    emit("bias_without_group", 'channel_values(spec.epilogue, "channel")', 'channel_values(spec.epilogue, "k_first + k")',
-         "all groups get the first one's bias"),
+    emit("bias_without_group", 'channel_values(problem.epilogue, "channel")',
+         'channel_values(problem.epilogue, "k_first + k")', "all groups get the first one's bias"),
     emit("group_of_block", "blockIdx.x % (kGroups * kTilesK) / kTilesK;", "blockIdx.x % kGroups;",
          "groups of many filters are mixed up"),
     emit("nhwc_group_of_item", "const int group = k_item / kTilesK;", "const int group = k_item % kGroups;",

@@ -3,15 +3,17 @@ from mutants.mutant import File
 
 spec = File("codegen/spec.cpp", "spec")
 arithmetic = File("codegen/arithmetic.h", "arithmetic")
-heuristics = File("codegen/heuristics.cpp", "heuristics")
+cost = File("codegen/cost.cpp", "cost")
 plan = File("codegen/plan.cpp", "plan")
-emitter = File("codegen/emitter.cpp", "emitter")
+emitter = File("codegen/text/emitter.cpp", "emitter")
 source = File("codegen/source.cpp", "source")
-text = File("codegen/template_text.cpp", "template_text")
-wrap = File("codegen/line_wrap.cpp", "line_wrap")
+text = File("codegen/text/template_text.cpp", "template_text")
+wrap = File("codegen/text/line_wrap.cpp", "line_wrap")
 fields = File("codegen/spec_fields.h", "spec_fields")
 target = File("codegen/target.cpp", "target")
-tensor_memory = File("codegen/tensor_memory.cpp", "tensor_memory")
+wgmma_memory = File("codegen/wgmma/memory.cpp", "wgmma_memory")
+problem = File("codegen/problem.cpp", "problem")
+direct_family = File("codegen/direct/family.cpp", "direct_family")
 
 NO_DIFFERENCE = "the kernel that is built is right"
 
@@ -43,31 +45,30 @@ MUTANTS = [
     arithmetic("ceil_div_is_floor", "return (a + b - 1) / b;", "return a / b;", "tiles at the ends are not computed"),
     arithmetic("modulo_of_negative", "return (a % b + b) % b;", "return a % b;",
                "padded images: misaligned accesses or shifted results"),
-    heuristics("never_wide", "output + kOutputOverhang}) > INT32_MAX", "output + kOutputOverhang}) > INT64_MAX",
+    cost("never_wide", "output + kOutputOverhang}) > INT32_MAX", "output + kOutputOverhang}) > INT64_MAX",
                "tensors of more than 2^31 elements: faults or garbage"),
-    heuristics("output_overhang", "constexpr std::int64_t kOutputOverhang = 4096;",
+    cost("output_overhang", "constexpr std::int64_t kOutputOverhang = 4096;",
                "constexpr std::int64_t kOutputOverhang = -4096;",
                "outputs just below 2^31 elements: offsets overflow",
                host_blind="a tensor this large does not run on a CPU in useful time"),
-    heuristics("shared_memory_of_sm", "target.shared_bytes_per_sm / (work.shared_bytes + 1024)",
+    cost("shared_memory_of_sm", "target.shared_bytes_per_sm / (work.shared_bytes + 1024)",
                "2 * target.shared_bytes_per_sm / (work.shared_bytes + 1024)",
                "__launch_bounds__ asks for more blocks than fit: registers spill", host_blind=NO_DIFFERENCE),
-    plan("overhang_ignored", "if (const auto* direct = std::get_if<DirectTiling>(&candidate.tiling)) over = overhang(*direct, spec);",
-         "", "tensors just below 2^31 elements: addresses overflow",
-         host_blind="a tensor this large does not run on a CPU in useful time"),
+    direct_family("overhang_ignored", "needs_wide_index(problem, overhang(std::get<DirectTiling>(tiling), problem))",
+                  "needs_wide_index(problem, {})", "tensors just below 2^31 elements: addresses overflow",
+                  host_blind="a tensor this large does not run on a CPU in useful time"),
     plan("dearest_candidate", "return a.cost < b.cost;", "return a.cost > b.cost;",
          "right results from the slowest kernel", host_blind=NO_DIFFERENCE),
     plan("not_canonical", "  return canonical(spec);", "  return spec;",
          "specs that need the same kernel compile it again", host_blind=NO_DIFFERENCE),
     plan("any_target", "  validate(target);\n", "", "a target without multiprocessors ends the process",
          host_blind=NO_DIFFERENCE),
-    tensor_memory("vectors_of_odd_images", "(images == 1 || image_positions(spec) % vector == 0)", "true",
-                  "images that lie apart by no whole vectors are read at misaligned addresses"),
-    plan("shared_bytes_dropped", "plan.shared_bytes = static_cast<std::uint32_t>(work.shared_bytes);",
-         "plan.shared_bytes = static_cast<std::uint32_t>(work.shared_bytes / 2);",
-         "launches get half the shared memory they use"),
-    plan("threads_of_warp_count", "plan.threads = static_cast<std::uint32_t>(work.threads);",
-         "plan.threads = static_cast<std::uint32_t>(work.threads / 2);", "half of the threads are not launched"),
+    wgmma_memory("vectors_of_odd_images", "(tiling_.tile.images == 1 || image_positions() % vector == 0)", "true",
+                 "images that lie apart by no whole vectors are read at misaligned addresses"),
+    plan("shared_bytes_dropped", "static_cast<std::uint32_t>(work.shared_bytes),",
+         "static_cast<std::uint32_t>(work.shared_bytes / 2),", "launches get half the shared memory they use"),
+    plan("threads_of_warp_count", "static_cast<std::uint32_t>(work.threads),",
+         "static_cast<std::uint32_t>(work.threads / 2),", "half of the threads are not launched"),
     # Epilogue and names.
     emitter("activation_before_residual",
             "if (epilogue.residual) lines.add(fmt::format(\"value += to_float(residual[{}]);\", offset));\n"
@@ -92,7 +93,7 @@ MUTANTS = [
             "sigmoid is twice as steep"),
     emitter("hardswish_sixth", "float_literal(1.0f / 6.0f)", "float_literal(1.0f / 8.0f)", "hardswish jumps at 3"),
     emitter("rounded_literals", '"{:a}f"', '"{:.5e}f"', "slopes and limits are rounded to six digits"),
-    emitter("nhwc_pitch", "shape.w * shape.c, shape.c}", "shape.h * shape.c, shape.c}",
+    problem("nhwc_pitch", "return {image, 1, w * channels, channels};", "return {image, 1, h * channels, channels};",
             "NHWC tensors that are not square are garbled"),
     emitter("narrow_constants", "const bool wide = value > INT32_MAX || value < INT32_MIN;", "const bool wide = false;",
             "constants of large tensors do not fit their type: nothing compiles"),
@@ -104,9 +105,9 @@ MUTANTS = [
            "denormals vanish, divisions and exponentials are approximate", host_blind="an option of NVRTC"),
     source("no_architecture", 'fmt::format("--gpu-architecture={}", plan.target.arch()), ', "",
            "kernels are compiled for NVRTC's default architecture", host_blind="an option of NVRTC"),
-    source("threads_of_launch", "plan.threads, plan.shared_bytes", "plan.threads / 2, plan.shared_bytes",
+    source("threads_of_launch", ".threads = launch.threads,", ".threads = launch.threads / 2,",
            "half of the threads are not launched"),
-    source("shared_of_launch", "plan.threads, plan.shared_bytes", "plan.threads, plan.shared_bytes / 2",
+    source("shared_of_launch", ".shared_bytes = launch.shared_bytes,", ".shared_bytes = launch.shared_bytes / 2,",
            "launches get half the shared memory they use"),
     wrap("breaks_literals", "if (quoted) continue;", "", "asm operands' constraints are torn apart"),
     wrap("loses_what_follows", "rest = indentation + rest.substr(end);", "rest = indentation;",

@@ -62,7 +62,7 @@ TEST_F(BackendTest, CompilesKeepsAndFindsItsImages) {
   for (const cache::Property& property : entry->description) described[property.name] = property.value;
   EXPECT_EQ(described["spec"], to_string(cold.spec()));
   EXPECT_EQ(described["target"], "fake-sm_80");
-  EXPECT_EQ(described["family"], to_string(runtime::plan_of(cold).family));
+  EXPECT_EQ(described["family"], to_string(runtime::plan_of(cold).family()));
   EXPECT_EQ(described["kernels"].find(source.entries.front().name), 0u);
   EXPECT_EQ(described["compiler"], "1.0");
   EXPECT_EQ(described["compiler identity"], "abc");
@@ -107,7 +107,7 @@ TEST_F(BackendTest, LaunchGetsPointersSizesAndWhatIsWritten) {
 
   const TensorShape out = output_shape(spec);
   const std::int64_t y_bytes = out.n * out.c * out.h * out.w * 2;
-  const std::map<ArgumentRole, std::pair<const void*, std::int64_t>> expected = {
+  const std::map<Tensor, std::pair<const void*, std::int64_t>> expected = {
       {Tensor::x, {args.x, spec.input.n * spec.input.c * spec.input.h * spec.input.w * 2}},
       {Tensor::w, {args.w, 16 * 8 * 3 * 3 * 2}},
       {Tensor::bias, {args.bias, 16 * 2}},
@@ -115,11 +115,11 @@ TEST_F(BackendTest, LaunchGetsPointersSizesAndWhatIsWritten) {
       {Tensor::y, {args.y, y_bytes}}};
   std::size_t seen = 0;
   for (std::size_t i = 0; i < entry.arguments.size(); ++i) {
-    const ArgumentRole role = entry.arguments[i].role;
-    ASSERT_TRUE(expected.contains(role)) << entry.arguments[i].name;
-    EXPECT_EQ(launch.pointers[i], expected.at(role).first) << entry.arguments[i].name;
-    EXPECT_EQ(launch.extents[i].bytes, expected.at(role).second) << entry.arguments[i].name;
-    EXPECT_EQ(launch.extents[i].writable, role == Tensor::y) << entry.arguments[i].name;
+    const Tensor tensor = entry.arguments[i].tensor;
+    ASSERT_TRUE(expected.contains(tensor)) << entry.arguments[i].name;
+    EXPECT_EQ(launch.pointers[i], expected.at(tensor).first) << entry.arguments[i].name;
+    EXPECT_EQ(launch.extents[i].bytes, expected.at(tensor).second) << entry.arguments[i].name;
+    EXPECT_EQ(launch.extents[i].writable, tensor == Tensor::y) << entry.arguments[i].name;
     ++seen;
   }
   EXPECT_EQ(seen, expected.size());

@@ -45,7 +45,7 @@ class SpoilingBackend final : public runtime::Backend {
 };
 
 /// A convolution that tensor cores may compute, another one at each call.
-codegen::ConvPlan new_tensor_plan() {
+codegen::ConvPlan new_wgmma_plan() {
   ConvSpec spec = new_spec();
   spec.input.c = spec.weight.c = 64;
   spec.weight.k = 128;
@@ -55,7 +55,7 @@ codegen::ConvPlan new_tensor_plan() {
     plan.notes = {{"topic", "of the plan"}};
     return plan;
   }
-  throw std::logic_error("no tensor plan for " + to_string(spec));
+  throw std::logic_error("no wgmma plan for " + to_string(spec));
 }
 
 std::size_t times(const std::string& text, const std::string& part) {
@@ -68,7 +68,7 @@ using BestPlanTest = RuntimeTest;
 
 TEST_F(BestPlanTest, IsTheFirstAsLongAsTheCompilerKeepsIt) {
   const SpoilingBackend backend(0, SIZE_MAX);
-  const codegen::ConvPlan best = new_tensor_plan();
+  const codegen::ConvPlan best = new_wgmma_plan();
   const Kernel kernel = runtime::compile_best(best, {}, backend);
   EXPECT_EQ(backend.seen.size(), 1u);
   EXPECT_EQ(runtime::plan_of(kernel), best);
@@ -76,18 +76,18 @@ TEST_F(BestPlanTest, IsTheFirstAsLongAsTheCompilerKeepsIt) {
 
 TEST_F(BestPlanTest, IsTheNextWithoutADefect) {
   const SpoilingBackend backend(2, SIZE_MAX);
-  const codegen::ConvPlan best = new_tensor_plan();
+  const codegen::ConvPlan best = new_wgmma_plan();
   const Kernel kernel = runtime::compile_best(best, {}, backend);
   const codegen::ConvPlan& plan = runtime::plan_of(kernel);
   ASSERT_EQ(backend.seen.size(), 3u);
   EXPECT_EQ(std::set<std::string>(backend.seen.begin(), backend.seen.end()).size(), 3u);
   EXPECT_EQ(kernel.source(), backend.seen.back());
   EXPECT_EQ(plan.spec, best.spec);
-  EXPECT_NE(plan.tiling, best.tiling);
+  EXPECT_NE(plan.convolution().tiling, best.convolution().tiling);
   EXPECT_GE(plan.cost, best.cost);
   const std::string text = kernel.explain();
   EXPECT_NE(text.find("topic: of the plan"), std::string::npos) << text;
-  EXPECT_EQ(times(text, "tensor: the compiler spoils the candidate modelled at"), 2u) << text;
+  EXPECT_EQ(times(text, "wgmma: the compiler spoils the candidate modelled at"), 2u) << text;
   EXPECT_EQ(times(text,
                   "us: (C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized due to "
                   "insufficient register resources for the wgmma pipeline\n"),
@@ -97,7 +97,7 @@ TEST_F(BestPlanTest, IsTheNextWithoutADefect) {
 }
 
 TEST_F(BestPlanTest, AnImageFromTheCacheIsHeldToTheSame) {
-  const codegen::ConvPlan best = new_tensor_plan();
+  const codegen::ConvPlan best = new_wgmma_plan();
   const SpoilingBackend first(1, SIZE_MAX);
   const Kernel cold = runtime::compile_best(best, {}, first);
   const SpoilingBackend again(1, /*refused=*/0);
@@ -111,7 +111,7 @@ TEST_F(BestPlanTest, AnImageFromTheCacheIsHeldToTheSame) {
 
 TEST_F(BestPlanTest, IsTheFirstAfterAllIfAFewOthersAreNoBetter) {
   const SpoilingBackend backend(SIZE_MAX, SIZE_MAX);
-  const codegen::ConvPlan best = new_tensor_plan();
+  const codegen::ConvPlan best = new_wgmma_plan();
   const Kernel kernel = runtime::compile_best(best, {}, backend);
   EXPECT_EQ(backend.seen.size(), 5u);
   EXPECT_EQ(kernel.source(), backend.seen.front());
@@ -122,14 +122,14 @@ TEST_F(BestPlanTest, IsTheFirstAfterAllIfAFewOthersAreNoBetter) {
 
 TEST_F(BestPlanTest, WhatCannotBeCompiledIsNoReasonToFail) {
   const SpoilingBackend backend(SIZE_MAX, /*refused=*/2);
-  const codegen::ConvPlan best = new_tensor_plan();
+  const codegen::ConvPlan best = new_wgmma_plan();
   const Kernel kernel = runtime::compile_best(best, {}, backend);
   EXPECT_EQ(kernel.source(), codegen::generate(best).text);
   EXPECT_NE(kernel.explain().find("the compiler has had enough"), std::string::npos) << kernel.explain();
 
   // But the first is.
   const SpoilingBackend broken(0, /*refused=*/0);
-  EXPECT_THROW(runtime::compile_best(new_tensor_plan(), {}, broken), CompileError);
+  EXPECT_THROW(runtime::compile_best(new_wgmma_plan(), {}, broken), CompileError);
 }
 
 TEST_F(BestPlanTest, OtherFamiliesAreTakenAsTheyAre) {
@@ -142,9 +142,9 @@ TEST_F(BestPlanTest, OtherFamiliesAreTakenAsTheyAre) {
 
 // compile() goes the same way; the fake NVRTC's log says that the first kernel of every source spills.
 TEST_F(BestPlanTest, IsWhatCompileMakes) {
-  const ConvSpec spec = new_tensor_plan().spec;
+  const ConvSpec spec = new_wgmma_plan().spec;
   const Target target = parse_target("sm_90a");
-  ASSERT_EQ(codegen::make_plan(spec, target).family, codegen::Family::wgmma);
+  ASSERT_EQ(codegen::make_plan(spec, target).family(), codegen::Family::wgmma);
   const Statistics before = statistics();
   const Kernel kernel = compile(spec, target);
   EXPECT_EQ(statistics().compilations, before.compilations + 5);

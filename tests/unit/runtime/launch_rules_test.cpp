@@ -11,7 +11,11 @@
 namespace jitconv::runtime_test {
 namespace {
 
+using codegen::Tensor;
+
 constexpr std::int64_t kWorkspaceBytes = 4096;
+/// Regions of kernels that have packed weights.
+constexpr Tensor kPackedW = codegen::scratch_tensor(0), kPartialSums = codegen::scratch_tensor(1);
 
 ConvSpec full_spec() {
   ConvSpec spec = new_spec();
@@ -24,10 +28,10 @@ T* moved(T* pointer, std::ptrdiff_t bytes) {
   return reinterpret_cast<T*>(reinterpret_cast<std::uintptr_t>(pointer) + static_cast<std::uintptr_t>(bytes));
 }
 
-runtime::LaunchRules rules_for(const ConvSpec& spec, const codegen::Workspace& workspace) {
+runtime::LaunchRules rules_for(const ConvSpec& spec, const std::vector<codegen::Scratch>& scratch) {
   codegen::ConvPlan plan;
   plan.spec = spec;
-  plan.workspace = workspace;
+  plan.scratch = scratch;
   return runtime::LaunchRules(plan);
 }
 
@@ -44,12 +48,12 @@ std::string refused(const std::function<void()>& check) {
 }
 
 std::string refused(const runtime::LaunchRules& rules, const LaunchArgs& args) {
-  return refused([&] { rules.check(runtime::by_role(args)); });
+  return refused([&] { rules.check(runtime::given_pointers(args)); });
 }
 
 /// Of a launch of a kernel that reads w as it is.
 std::string refused(const ConvSpec& spec, const LaunchArgs& args, std::int64_t workspace_bytes = kWorkspaceBytes) {
-  return refused(rules_for(spec, {0, workspace_bytes}), args);
+  return refused(rules_for(spec, scratch_of(0, workspace_bytes)), args);
 }
 
 TEST(LaunchRules, AcceptsWhatTheSpecNeeds) {
@@ -161,7 +165,7 @@ constexpr std::int64_t kPackedBytes = 1024, kPartialBytes = kWorkspaceBytes - kP
 /// A kernel that packs weights, and pointers for a launch of it that has packed them.
 struct Packing {
   ConvSpec spec = full_spec();
-  runtime::LaunchRules rules = rules_for(spec, {kPackedBytes, kPartialBytes});
+  runtime::LaunchRules rules = rules_for(spec, scratch_of(kPackedBytes, kPartialBytes));
   LaunchArgs args = addresses_for(spec);
   Packing() {
     args.packed_w = reinterpret_cast<const void*>(std::uintptr_t{7} << 34);
@@ -183,20 +187,24 @@ std::string words(const std::function<void()>& check) {
 }
 
 std::string words(const runtime::LaunchRules& rules, const LaunchArgs& args) {
-  return words([&] { rules.check(runtime::by_role(args)); });
+  return words([&] { rules.check(runtime::given_pointers(args)); });
 }
 
 const void* at(std::uintptr_t address) { return reinterpret_cast<const void*>(address); }
 
+const void* of(const runtime::TensorPointers& pointers, Tensor tensor) {
+  return pointers[static_cast<std::size_t>(tensor)];
+}
+
 TEST(PackedWeightRules, TakeOneOfTheTwo) {
   Packing p;
   EXPECT_EQ(refused(p.rules, p.args), "");
-  EXPECT_TRUE(p.rules.packed(runtime::by_role(p.args)));
+  EXPECT_TRUE(p.rules.packed(runtime::given_pointers(p.args)));
   p.args.w = addresses_for(p.spec).w;
   EXPECT_EQ(refused(p.rules, p.args), "w") << "both";
   p.args.packed_w = nullptr;
   EXPECT_EQ(refused(p.rules, p.args), "");
-  EXPECT_FALSE(p.rules.packed(runtime::by_role(p.args)));
+  EXPECT_FALSE(p.rules.packed(runtime::given_pointers(p.args)));
   p.args.w = nullptr;
   EXPECT_EQ(refused(p.rules, p.args), "w") << "neither";
 }
@@ -239,7 +247,7 @@ TEST(PackedWeightRules, RefusalsSayWhatToDo) {
   EXPECT_NE(words(p.rules, p.args).find(" overlaps packed_w at 0x1400000000 (1024 bytes); only residual may be y"),
             std::string::npos);
 
-  p.rules = rules_for(p.spec, {0, kWorkspaceBytes});
+  p.rules = rules_for(p.spec, scratch_of(0, kWorkspaceBytes));
   p.args.packed_w = at(0x1000);
   EXPECT_EQ(words(p.rules, p.args), "w is null, must point to 4608 bytes");
   p.args.w = addresses_for(p.spec).w;
@@ -285,7 +293,7 @@ TEST(PackedWeightRules, WorkspaceOfALaunchThatPacksHoldsBoth) {
 
 TEST(PackedWeightRules, PackingWithoutPartialSumsNeedsAWorkspaceAndPackedWeightsNone) {
   Packing p;
-  p.rules = rules_for(p.spec, {kPackedBytes, 0});
+  p.rules = rules_for(p.spec, scratch_of(kPackedBytes, 0));
   p.args.workspace = nullptr;
   EXPECT_EQ(refused(p.rules, p.args), "");
   p.args.workspace = moved(p.args.y, 1);  // any value: nobody looks at it
@@ -309,7 +317,7 @@ TEST(PackedWeightRules, PackingNeedsTheTwoAlone) {
 }
 
 TEST(PackedWeightRules, ThereIsNothingToPackForAKernelThatTakesWeightsAsTheyAre) {
-  const runtime::LaunchRules rules = rules_for(full_spec(), {0, kWorkspaceBytes});
+  const runtime::LaunchRules rules = rules_for(full_spec(), scratch_of(0, kWorkspaceBytes));
   try {
     rules.check_packing(at(0x1000), at(0x8000));
     FAIL() << "accepted";
@@ -321,68 +329,78 @@ TEST(PackedWeightRules, ThereIsNothingToPackForAKernelThatTakesWeightsAsTheyAre)
 }
 
 TEST(PackedWeightRules, PartsHaveTheirPlacesInTheWorkspace) {
-  using codegen::Tensor;
-  const auto of = [](const runtime::RolePointers& pointers, ArgumentRole role) {
-    return pointers[static_cast<std::size_t>(role)];
-  };
   Packing p;
-  const runtime::RolePointers given = p.rules.resolved(runtime::by_role(p.args));
-  EXPECT_EQ(of(given, Tensor::packed_w), p.args.packed_w);
-  EXPECT_EQ(of(given, Tensor::partial_sums), p.args.workspace);
+  const runtime::TensorPointers given = p.rules.resolved(runtime::given_pointers(p.args));
+  EXPECT_EQ(of(given, kPackedW), p.args.packed_w);
+  EXPECT_EQ(of(given, kPartialSums), p.args.workspace);
 
   p.args.packed_w = nullptr;
   p.args.w = addresses_for(p.spec).w;
-  const runtime::RolePointers placed = p.rules.resolved(runtime::by_role(p.args));
-  EXPECT_EQ(of(placed, Tensor::packed_w), p.args.workspace);
-  EXPECT_EQ(of(placed, Tensor::partial_sums), moved(p.args.workspace, kPackedBytes));
-  for (const ArgumentRole role : {Tensor::x, Tensor::w, Tensor::bias, Tensor::residual,
-                                  Tensor::y, Tensor::workspace}) {
-    EXPECT_EQ(of(placed, role), of(runtime::by_role(p.args), role)) << static_cast<int>(role);
-  }
+  const runtime::TensorPointers placed = p.rules.resolved(runtime::given_pointers(p.args));
+  EXPECT_EQ(of(placed, kPackedW), p.args.workspace);
+  EXPECT_EQ(of(placed, kPartialSums), moved(p.args.workspace, kPackedBytes));
+  EXPECT_EQ(of(placed, Tensor::x), p.args.x);
+  EXPECT_EQ(of(placed, Tensor::w), p.args.w);
+  EXPECT_EQ(of(placed, Tensor::bias), p.args.bias);
+  EXPECT_EQ(of(placed, Tensor::residual), p.args.residual);
+  EXPECT_EQ(of(placed, Tensor::y), p.args.y);
 }
 
 TEST(PackedWeightRules, SizesOfParametersAreThoseOfTheParts) {
-  using codegen::Tensor;
   const Packing p;
-  EXPECT_EQ(p.rules.bytes(Tensor::packed_w), kPackedBytes);
-  EXPECT_EQ(p.rules.bytes(Tensor::partial_sums), kPartialBytes);
-  EXPECT_EQ(p.rules.bytes(Tensor::workspace), 0) << "no parameter leads to all of it";
+  EXPECT_EQ(p.rules.bytes(kPackedW), kPackedBytes);
+  EXPECT_EQ(p.rules.bytes(kPartialSums), kPartialBytes);
+  EXPECT_EQ(p.rules.bytes(codegen::scratch_tensor(2)), 0) << "no parameter leads to more than a region";
 }
 
 TEST(PackedWeightRules, PartsThatWouldMisalignTheNextAreABug) {
-  EXPECT_THROW(rules_for(full_spec(), {1000, 0}), InternalError);
-  EXPECT_THROW(rules_for(full_spec(), {1024, 100}), InternalError);
-  EXPECT_THROW(rules_for(full_spec(), {1024, 256, 128}), InternalError);
+  EXPECT_THROW(rules_for(full_spec(), scratch_of(1000, 0)), InternalError);
+  EXPECT_THROW(rules_for(full_spec(), scratch_of(1024, 100)), InternalError);
+  EXPECT_THROW(rules_for(full_spec(), scratch_of(1024, 256, 128)), InternalError);
+  EXPECT_THROW(rules_for(full_spec(), {{"empty", 0}}), InternalError);
+}
+
+TEST(PackedWeightRules, RegionsThatTheCallerCouldNotTellApartAreABug) {
+  const codegen::Scratch weights{"packed_w", kPackedBytes, /*is_packed_weights=*/true};
+  EXPECT_THROW(rules_for(full_spec(), {weights, weights}), InternalError);
+}
+
+TEST(PackedWeightRules, ThereIsAMostOfRegions) {
+  std::vector<codegen::Scratch> regions(runtime::kMostScratch, {"sums", kPartialBytes});
+  EXPECT_EQ(rules_for(full_spec(), regions).bytes(codegen::scratch_tensor(runtime::kMostScratch - 1)), kPartialBytes);
+  regions.push_back(regions.front());
+  EXPECT_THROW(rules_for(full_spec(), regions), InternalError);
 }
 
 constexpr std::int64_t kPixelBytes = 2048;
 
-TEST(PackedPixelRules, TheyLieBehindPartialSums) {
-  using codegen::Tensor;
+TEST(TransposedPixelRules, TheyLieBehindPartialSums) {
   const Packing p;
   LaunchArgs with_w = p.args;
   with_w.packed_w = nullptr;
   with_w.w = addresses_for(p.spec).w;
-  const auto placed = [](const runtime::LaunchRules& rules, const LaunchArgs& args, ArgumentRole role) {
-    return rules.resolved(runtime::by_role(args))[static_cast<std::size_t>(role)];
+  const auto placed = [](const runtime::LaunchRules& rules, const LaunchArgs& args, Tensor tensor) {
+    return of(rules.resolved(runtime::given_pointers(args)), tensor);
   };
   for (const std::int64_t sums : {std::int64_t{0}, kPartialBytes}) {
-    const runtime::LaunchRules rules = rules_for(p.spec, {kPackedBytes, sums, kPixelBytes});
-    EXPECT_EQ(rules.bytes(Tensor::packed_x), kPixelBytes);
-    EXPECT_EQ(placed(rules, with_w, Tensor::packed_w), with_w.workspace);
-    EXPECT_EQ(placed(rules, with_w, Tensor::packed_x), moved(with_w.workspace, kPackedBytes + sums));
-    EXPECT_EQ(placed(rules, p.args, Tensor::partial_sums), p.args.workspace);
-    EXPECT_EQ(placed(rules, p.args, Tensor::packed_x), moved(p.args.workspace, sums));
+    const Tensor pixels = codegen::scratch_tensor(sums == 0 ? 1 : 2);
+    const runtime::LaunchRules rules = rules_for(p.spec, scratch_of(kPackedBytes, sums, kPixelBytes));
+    EXPECT_EQ(rules.bytes(pixels), kPixelBytes);
+    EXPECT_EQ(placed(rules, with_w, kPackedW), with_w.workspace);
+    EXPECT_EQ(placed(rules, with_w, pixels), moved(with_w.workspace, kPackedBytes + sums));
+    EXPECT_EQ(placed(rules, p.args, kPackedW), p.args.packed_w);
+    EXPECT_EQ(placed(rules, p.args, kPartialSums), p.args.workspace);
+    EXPECT_EQ(placed(rules, p.args, pixels), moved(p.args.workspace, sums));
     // Of a kernel that takes w as it is.
-    const runtime::LaunchRules fetching = rules_for(p.spec, {0, sums, kPixelBytes});
-    EXPECT_EQ(placed(fetching, with_w, Tensor::partial_sums), with_w.workspace);
-    EXPECT_EQ(placed(fetching, with_w, Tensor::packed_x), moved(with_w.workspace, sums));
+    const runtime::LaunchRules fetching = rules_for(p.spec, scratch_of(0, sums, kPixelBytes));
+    EXPECT_EQ(placed(fetching, with_w, codegen::scratch_tensor(0)), with_w.workspace);
+    EXPECT_EQ(placed(fetching, with_w, codegen::scratch_tensor(sums == 0 ? 0 : 1)), moved(with_w.workspace, sums));
   }
 }
 
-TEST(PackedPixelRules, TheWorkspaceHoldsThemToo) {
+TEST(TransposedPixelRules, TheWorkspaceHoldsThemToo) {
   Packing p;
-  p.rules = rules_for(p.spec, {kPackedBytes, kPartialBytes, kPixelBytes});
+  p.rules = rules_for(p.spec, scratch_of(kPackedBytes, kPartialBytes, kPixelBytes));
   const auto with_x = [&p](std::ptrdiff_t from_workspace) {
     LaunchArgs args = p.args;
     args.x = moved(args.workspace, from_workspace);
@@ -396,12 +414,12 @@ TEST(PackedPixelRules, TheWorkspaceHoldsThemToo) {
   EXPECT_EQ(with_x(kPackedBytes + kPartialBytes + kPixelBytes), "");
 }
 
-TEST(PackedPixelRules, TheyAloneNeedAWorkspace) {
+TEST(TransposedPixelRules, TheyAloneNeedAWorkspace) {
   const ConvSpec spec = full_spec();
   LaunchArgs args = addresses_for(spec);
   args.workspace = nullptr;
-  EXPECT_EQ(refused(rules_for(spec, {0, 0}), args), "");
-  EXPECT_EQ(refused(rules_for(spec, {0, 0, kPixelBytes}), args), "workspace");
+  EXPECT_EQ(refused(rules_for(spec, scratch_of(0, 0)), args), "");
+  EXPECT_EQ(refused(rules_for(spec, scratch_of(0, 0, kPixelBytes)), args), "workspace");
 }
 
 }  // namespace

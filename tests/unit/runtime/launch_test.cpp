@@ -38,7 +38,7 @@ TEST_F(LaunchTest, PassesGeometryStreamAndPointersInTheSourcesOrder) {
   EXPECT_EQ(launch.shared_bytes, entry.shared_bytes);
   EXPECT_EQ(launch.stream, &stream);
   for (std::size_t i = 0; i < entry.arguments.size(); ++i) {
-    EXPECT_EQ(launch.arguments[i], runtime::by_role(args)[static_cast<std::size_t>(entry.arguments[i].role)])
+    EXPECT_EQ(launch.arguments[i], runtime::given_pointers(args)[static_cast<std::size_t>(entry.arguments[i].tensor)])
         << entry.arguments[i].name;
   }
 }

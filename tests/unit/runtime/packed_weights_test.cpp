@@ -13,7 +13,11 @@ using codegen::Tensor;
 
 constexpr std::int64_t kPackedBytes = 3 * 256, kPartialBytes = 5 * 256, kPixelBytes = 7 * 256;
 
-constexpr codegen::Workspace kThreeParts{.packed_weights = kPackedBytes, .partial_sums = kPartialBytes};
+using Regions = std::vector<codegen::Scratch>;
+constexpr Tensor kPackedW = codegen::scratch_tensor(0), kPartialSums = codegen::scratch_tensor(1),
+                 kTransposedX = codegen::scratch_tensor(2);
+Regions three_parts() { return scratch_of(kPackedBytes, kPartialBytes); }
+Regions four_parts() { return scratch_of(kPackedBytes, kPartialBytes, kPixelBytes); }
 
 const void* at(std::uintptr_t address) { return reinterpret_cast<const void*>(address); }
 const void* behind(const void* pointer, std::int64_t bytes) { return static_cast<const char*>(pointer) + bytes; }
@@ -30,27 +34,26 @@ codegen::KernelEntry entry(const std::string& name, std::vector<codegen::Argumen
 codegen::KernelSource three_entries() {
   codegen::KernelSource source;
   source.text = "made up";
-  source.entries = {entry("pack", {{Tensor::w, "const float* __restrict__", "w"},
-                                   {Tensor::packed_w, "uint4* __restrict__", "packed_w"}}),
-                    entry("convolve", {{Tensor::x, "const float* __restrict__", "x"},
-                                       {Tensor::packed_w, "const uint4* __restrict__", "packed_w"},
-                                       {Tensor::partial_sums, "float* __restrict__", "partial_sums"}}),
-                    entry("reduce", {{Tensor::partial_sums, "const float* __restrict__", "partial_sums"},
-                                     {Tensor::bias, "const float* __restrict__", "bias"},
-                                     {Tensor::y, "float* __restrict__", "y"}})};
+  source.entries = {
+      entry("pack", {{Tensor::w, "const float* __restrict__", "w"}, {kPackedW, "uint4* __restrict__", "packed_w"}}),
+      entry("convolve", {{Tensor::x, "const float* __restrict__", "x"},
+                         {kPackedW, "const uint4* __restrict__", "packed_w"},
+                         {kPartialSums, "float* __restrict__", "partial_sums"}}),
+      entry("reduce", {{kPartialSums, "const float* __restrict__", "partial_sums"},
+                       {Tensor::bias, "const float* __restrict__", "bias"},
+                       {Tensor::y, "float* __restrict__", "y"}})};
   return source;
 }
 
-/// The same, with pixels that are packed between weights and the convolution.
+/// The same, with pixels that are transposed between the packing and the convolution.
 codegen::KernelSource four_entries() {
   codegen::KernelSource source = three_entries();
-  source.entries[1].arguments[0] = {Tensor::packed_x, "const uint4* __restrict__", "packed_x"};
+  source.entries[1].arguments[0] = {kTransposedX, "const uint4* __restrict__", "transposed_x"};
   source.entries.insert(source.entries.begin() + 1,
                         entry("pixels", {{Tensor::x, "const float* __restrict__", "x"},
-                                         {Tensor::packed_x, "uint4* __restrict__", "packed_x"}}));
+                                         {kTransposedX, "uint4* __restrict__", "transposed_x"}}));
   return source;
 }
-constexpr codegen::Workspace kFourParts{kPackedBytes, kPartialBytes, kPixelBytes};
 
 class PackedWeightsTest : public RuntimeTest {
  protected:
@@ -61,10 +64,10 @@ class PackedWeightsTest : public RuntimeTest {
     with_packed_.packed_w = at(std::uintptr_t{7} << 34);
   }
 
-  Kernel kernel_of(codegen::KernelSource source, const codegen::Workspace& workspace = kThreeParts) const {
+  Kernel kernel_of(codegen::KernelSource source, const Regions& scratch = three_parts()) const {
     codegen::ConvPlan plan;
     plan.spec = spec_;
-    plan.workspace = workspace;
+    plan.scratch = scratch;
     return Kernel(std::make_shared<detail::KernelState>(backend_, plan, std::move(source), "key",
                                                         runtime::Binary{"fake image ", "", false}, nullptr));
   }
@@ -178,7 +181,7 @@ TEST_F(PackedWeightsTest, WithoutPartialSumsPackedWeightsNeedNoWorkspace) {
   codegen::KernelSource source = three_entries();
   source.entries.pop_back();
   source.entries.back().arguments.back() = {Tensor::y, "float* __restrict__", "y"};
-  const Kernel kernel = kernel_of(source, {.packed_weights = kPackedBytes});
+  const Kernel kernel = kernel_of(source, scratch_of(kPackedBytes, 0));
   EXPECT_EQ(kernel.workspace_bytes_with_packed_weights(), 0);
   with_packed_.workspace = nullptr;
   kernel.launch(nullptr, with_packed_);
@@ -230,8 +233,8 @@ TEST_F(PackedWeightsTest, AColdKernelIsNotLoadedForPackingInACapture) {
   EXPECT_EQ(backend_.count("load"), 0);
 }
 
-TEST_F(PackedWeightsTest, PackedPixelsLieBehindPartialSums) {
-  const Kernel kernel = kernel_of(four_entries(), kFourParts);
+TEST_F(PackedWeightsTest, TransposedPixelsLieBehindPartialSums) {
+  const Kernel kernel = kernel_of(four_entries(), four_parts());
   kernel.launch(nullptr, with_w_);
   ASSERT_EQ(names(), (std::vector<std::string>{"pack", "pixels", "convolve", "reduce"}));
   const void* sums = behind(with_w_.workspace, kPackedBytes);
@@ -255,19 +258,21 @@ TEST_F(PackedWeightsTest, PackedPixelsLieBehindPartialSums) {
   EXPECT_EQ(names(), std::vector<std::string>{"pack"});
 }
 
-TEST_F(PackedWeightsTest, PackedPixelsArePartOfTheWorkspace) {
-  const Kernel kernel = kernel_of(four_entries(), kFourParts);
+TEST_F(PackedWeightsTest, TransposedPixelsArePartOfTheWorkspace) {
+  const Kernel kernel = kernel_of(four_entries(), four_parts());
   EXPECT_EQ(kernel.workspace_bytes(), kPackedBytes + kPartialBytes + kPixelBytes);
   EXPECT_EQ(kernel.workspace_bytes_with_packed_weights(), kPartialBytes + kPixelBytes);
   EXPECT_EQ(kernel.packed_weight_bytes(), kPackedBytes);
   // Where threads fetch their weights, there is nothing else.
+  constexpr Tensor kOnlyRegion = codegen::scratch_tensor(0);
   codegen::KernelSource source = four_entries();
   source.entries.erase(source.entries.begin());
   source.entries.pop_back();
-  source.entries[1].arguments = {{Tensor::packed_x, "const uint4* __restrict__", "packed_x"},
+  source.entries[0].arguments[1].tensor = kOnlyRegion;
+  source.entries[1].arguments = {{kOnlyRegion, "const uint4* __restrict__", "transposed_x"},
                                  {Tensor::w, "const float* __restrict__", "w"},
                                  {Tensor::y, "float* __restrict__", "y"}};
-  const Kernel fetching = kernel_of(source, {.packed_weights = 0, .partial_sums = 0, .packed_pixels = kPixelBytes});
+  const Kernel fetching = kernel_of(source, scratch_of(0, 0, kPixelBytes));
   EXPECT_EQ(fetching.workspace_bytes(), kPixelBytes);
   fetching.launch(nullptr, with_w_);
   ASSERT_EQ(names(), (std::vector<std::string>{"pixels", "convolve"}));
@@ -276,11 +281,11 @@ TEST_F(PackedWeightsTest, PackedPixelsArePartOfTheWorkspace) {
 
 TEST_F(PackedWeightsTest, AParameterWithoutAPointerIsABug) {
   const auto is_a_bug = [&](const std::function<void(codegen::KernelSource&)>& change,
-                            const codegen::Workspace& workspace = kThreeParts) {
+                            const Regions& scratch = three_parts()) {
     codegen::KernelSource source = three_entries();
     change(source);
     try {
-      kernel_of(source, workspace);
+      kernel_of(source, scratch);
       return false;
     } catch (const InternalError&) {
       return true;
@@ -289,20 +294,20 @@ TEST_F(PackedWeightsTest, AParameterWithoutAPointerIsABug) {
   using Source = codegen::KernelSource;
   const auto unchanged = [](Source&) {};
   EXPECT_FALSE(is_a_bug(unchanged));
-  EXPECT_TRUE(is_a_bug([](Source& s) { s.entries[1].arguments[1].role = Tensor::w; })) << "null with packed_w";
-  EXPECT_TRUE(is_a_bug([](Source& s) { s.entries[1].arguments[1].role = Tensor::workspace; }));
-  EXPECT_TRUE(is_a_bug([](Source& s) { s.entries[0].arguments[0].role = Tensor::x; })) << "null in packing";
-  EXPECT_TRUE(is_a_bug([](Source& s) { s.entries[0].arguments[1].role = Tensor::partial_sums; }));
+  EXPECT_TRUE(is_a_bug([](Source& s) { s.entries[1].arguments[1].tensor = Tensor::w; })) << "null with packed_w";
+  EXPECT_TRUE(is_a_bug([](Source& s) { s.entries[1].arguments[1].tensor = codegen::scratch_tensor(2); }));
+  EXPECT_TRUE(is_a_bug([](Source& s) { s.entries[0].arguments[0].tensor = Tensor::x; })) << "null in packing";
+  EXPECT_TRUE(is_a_bug([](Source& s) { s.entries[0].arguments[1].tensor = kPartialSums; }));
   EXPECT_TRUE(is_a_bug([](Source& s) { std::swap(s.entries[0], s.entries[1]); })) << "convolves before it packs";
-  EXPECT_TRUE(is_a_bug(unchanged, {.partial_sums = kPartialBytes}));
-  EXPECT_TRUE(is_a_bug(unchanged, {.packed_weights = kPackedBytes}));
-  EXPECT_TRUE(is_a_bug(unchanged, {kPackedBytes + 128, kPartialBytes})) << "partial sums would be misaligned";
-  const auto packs_pixels = [](Source& s) { s = four_entries(); };
-  EXPECT_FALSE(is_a_bug(packs_pixels, kFourParts));
-  EXPECT_TRUE(is_a_bug(packs_pixels)) << "no packed pixels in the workspace";
-  EXPECT_TRUE(is_a_bug(packs_pixels, {kPackedBytes, kPartialBytes, kPixelBytes + 128}))
+  EXPECT_TRUE(is_a_bug(unchanged, scratch_of(0, kPartialBytes)));
+  EXPECT_TRUE(is_a_bug(unchanged, scratch_of(kPackedBytes, 0)));
+  EXPECT_TRUE(is_a_bug(unchanged, scratch_of(kPackedBytes + 128, kPartialBytes))) << "partial sums would be misaligned";
+  const auto transposes = [](Source& s) { s = four_entries(); };
+  EXPECT_FALSE(is_a_bug(transposes, four_parts()));
+  EXPECT_TRUE(is_a_bug(transposes)) << "no transposed pixels in the workspace";
+  EXPECT_TRUE(is_a_bug(transposes, scratch_of(kPackedBytes, kPartialBytes, kPixelBytes + 128)))
       << "the workspace would be too short";
-  EXPECT_TRUE(is_a_bug([](Source& s) { s.entries[0].arguments[0].role = Tensor::packed_x; }, kFourParts))
+  EXPECT_TRUE(is_a_bug([](Source& s) { s.entries[0].arguments[0].tensor = kTransposedX; }, four_parts()))
       << "packing weights has no workspace";
 }
 

@@ -7,7 +7,9 @@
 #include <cstdlib>
 #include <filesystem>
 #include <string>
+#include <vector>
 
+#include "codegen/plan.h"
 #include "fake_driver.h"
 #include "jitconv/jitconv.hpp"
 #include "runtime/compile.h"
@@ -64,6 +66,16 @@ inline LaunchArgs addresses_for(const ConvSpec& spec) {
   args.y = at(5);
   args.workspace = at(6);
   return args;
+}
+
+/// Regions of scratch of these sizes, in the planner's order, without those of 0 bytes.
+inline std::vector<codegen::Scratch> scratch_of(std::int64_t packed_weights, std::int64_t partial_sums,
+                                                std::int64_t transposed_pixels = 0) {
+  std::vector<codegen::Scratch> regions;
+  if (packed_weights != 0) regions.push_back({"packed_w", packed_weights, /*is_packed_weights=*/true});
+  if (partial_sums != 0) regions.push_back({"partial_sums", partial_sums});
+  if (transposed_pixels != 0) regions.push_back({"transposed_x", transposed_pixels});
+  return regions;
 }
 
 class RuntimeTest : public testing::Test {

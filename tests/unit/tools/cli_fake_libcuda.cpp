@@ -13,6 +13,7 @@
 
 #include "codegen/plan.h"
 #include "codegen/source.h"
+#include "runtime/launch_rules.h"
 #include "tools/check/data.h"
 #include "tools/check/number.h"
 #include "tools/check/reference.h"
@@ -90,16 +91,16 @@ void run_convolution(const std::string& name, void** arguments) {
   const auto source = codegen::generate(codegen::make_plan(spec, target));
   const codegen::KernelEntry& entry = entry_of(source, name);
   // Kept from entry to entry: the one that writes y need not be the one that reads w.
-  static void* pointers[static_cast<int>(codegen::Tensor::packed_x) + 1] = {};
+  static runtime::TensorPointers pointers{};
   int index = 0;
   bool writes_y = false;
   for (const auto& one : entry.arguments) {
-    pointers[static_cast<int>(one.role)] = argument<void*>(arguments, index++);
-    writes_y |= one.role == codegen::Tensor::y;
+    pointers[static_cast<std::size_t>(one.tensor)] = argument<void*>(arguments, index++);
+    writes_y |= one.tensor == codegen::Tensor::y;
   }
   if (!writes_y) return;
-  const auto at = [&](codegen::ArgumentRole role) { return pointers[static_cast<int>(role)]; };
-  using enum codegen::ArgumentRole;
+  const auto at = [&](codegen::Tensor tensor) { return pointers[static_cast<std::size_t>(tensor)]; };
+  using enum codegen::Tensor;
   const std::int64_t outputs = check::element_count(output_shape(spec));
   const std::vector<float> x_values = tensor(spec, at(x), check::element_count(spec.input));
   const std::vector<float> w_values = tensor(spec, at(w), check::element_count(spec.weight));

@@ -32,7 +32,7 @@ HostMeasurement right_row(const std::string& name) {
   row.named = {name, parse_spec("input=8,10,1000,100 weight=10,10,1,1")};
   Reduction reduction;
   reduction.plan.spec = parse_spec("input=1,10,100,100 weight=10,10,1,1");
-  reduction.plan.family() = codegen::Family::direct;
+  reduction.plan.kernels = {{codegen::lower(reduction.plan.spec), codegen::DirectTiling{}, {}}};
   reduction.reduced = true;
   reduction.tiles = {1, 2, 3};
   row.reduction = reduction;

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "codegen/source.h"
+#include "codegen/wgmma/geometry.h"
 #include "jitconv/error.h"
 #include "support/random_specs.h"
 #include "tools/documented.h"
@@ -104,15 +105,20 @@ std::string difference(const codegen::ConvPlan& a, const codegen::ConvPlan& b) {
   return (at_a == lines_a.end() ? "the end" : *at_a) + " | " + (at_b == lines_b.end() ? "the end" : *at_b);
 }
 
+/// Of a plan of the wgmma family, which must outlive it.
+codegen::WgmmaGeometry geometry_of(const codegen::ConvPlan& plan) {
+  return {plan.convolution().problem, std::get<WgmmaTiling>(plan.convolution().tiling)};
+}
+
 TEST(Reduce, EveryDocumentedConfigurationKeepsItsKernel) {
   for (const DocumentedConfiguration& configuration : documented_configurations()) {
     SCOPED_TRACE(configuration.name);
     const Reduction small = reduce(configuration.spec, kTarget, kDocumented);
     const codegen::ConvPlan full = codegen::make_plan(configuration.spec, kTarget);
     EXPECT_EQ(small.plan.spec, with_extents_of(full.spec, small.plan.spec));
-    EXPECT_EQ(small.plan.tiling, full.tiling);
-    EXPECT_EQ(small.plan.convolution().launch.shared_bytes, full.shared_bytes);
-    EXPECT_EQ(small.plan.convolution().launch.threads, full.threads);
+    EXPECT_EQ(small.plan.convolution().tiling, full.convolution().tiling);
+    EXPECT_EQ(small.plan.convolution().launch.shared_bytes, full.convolution().launch.shared_bytes);
+    EXPECT_EQ(small.plan.convolution().launch.threads, full.convolution().launch.threads);
     EXPECT_GT(kernel_lines(codegen::generate(full)).size(), 50u);
     EXPECT_EQ(difference(small.plan, full), "");
   }
@@ -214,7 +220,7 @@ TEST(Reduce, DepthwiseTilesOfSeveralPlanesKeepTheirLastOne) {
 
 TEST(Reduce, FallbackRunsSeveralBlocks) {
   const Reduction small = reduced("input=1,8,4000,4100 weight=8,8,3,3 dilation=1500,1600", {0, 1'000'000});
-  ASSERT_TRUE(std::holds_alternative<FallbackTiling>(small.plan.tiling));
+  ASSERT_TRUE(small.plan.tiling<FallbackTiling>() != nullptr);
   EXPECT_GT(small.plan.convolution().launch.blocks, 1u);
   EXPECT_LT(small.multiply_adds, 1'000'000);
   EXPECT_GE(small.plan.spec.input.h, 3001) << "the taps span as much";
@@ -226,11 +232,12 @@ TEST(Reduce, PlansAreThoseOfThePlannerWhereItHasThem) {
   for (const DocumentedConfiguration& configuration : documented_configurations()) {
     const Reduction small = reduce(configuration.spec, kTarget, kDocumented);
     for (const codegen::ConvPlan& plan : codegen::enumerate_plans(small.plan.spec, kTarget, SIZE_MAX)) {
-      if (plan.tiling != small.plan.tiling) continue;
+      if (plan.convolution().tiling != small.plan.convolution().tiling) continue;
       ++compared;
       EXPECT_EQ(small.plan.convolution().launch.blocks, plan.convolution().launch.blocks) << configuration.name;
       EXPECT_EQ(small.plan.convolution().launch.threads, plan.convolution().launch.threads) << configuration.name;
-      EXPECT_EQ(small.plan.convolution().launch.shared_bytes, plan.convolution().launch.shared_bytes) << configuration.name;
+      EXPECT_EQ(small.plan.convolution().launch.shared_bytes, plan.convolution().launch.shared_bytes)
+          << configuration.name;
     }
   }
   EXPECT_GE(compared, 30);
@@ -248,24 +255,24 @@ TEST(Reduce, TilingsAreKeptThatThePlannerWouldNotLookAt) {
   const Reduction small = reduce(spec, target, {0, 1'000'000});
   ASSERT_TRUE(small.reduced);
   const auto plans = codegen::enumerate_plans(small.plan.spec, target, SIZE_MAX);
-  EXPECT_TRUE(std::none_of(plans.begin(), plans.end(), [&](const auto& one) { return one.tiling == full.tiling; }));
-  EXPECT_EQ(small.plan.tiling, full.tiling);
+  EXPECT_TRUE(std::none_of(plans.begin(), plans.end(),
+                           [&](const auto& one) { return one.convolution().tiling == full.convolution().tiling; }));
+  EXPECT_EQ(small.plan.convolution().tiling, full.convolution().tiling);
   EXPECT_EQ(difference(small.plan, full), "");
 }
 
 TEST(Reduce, OneTileIsNoPlaneTooShortForTheKernelsStores) {
   const ConvSpec spec = parse_spec("input=200,17,382,1 weight=1,17,1,1 padding=3,0,0,0 dtype=f16");
   const codegen::ConvPlan full = codegen::make_plan(spec, kTarget);
-  const auto& tiling = std::get<WgmmaTiling>(full.convolution().tiling);
-  ASSERT_TRUE(tiling.stores_bulk(full.spec));
+  ASSERT_TRUE(geometry_of(full).stores_bulk());
   const Reduction small = reduce(spec, kTarget, {0, 1'000'000});
   EXPECT_TRUE(small.reduced);
-  EXPECT_TRUE(tiling.stores_bulk(small.plan.spec));
+  EXPECT_TRUE(geometry_of(small.plan).stores_bulk());
   EXPECT_EQ(difference(small.plan, full), "");
 }
 
-// Runs of one row, several of a row and such that go on in the next; one or two of a tile; of pixels that are walked
-// over as they are or transposed before, by strides too.
+// Runs of one row, several of a row and such that go on in the next; one or two of a tile; of pixels that come in
+// im2col mode as they are or transposed before, by strides too.
 TEST(Reduce, RunsThatAreStoredAsBoxesStayWhatTheyAreOfTheirRow) {
   int of_rows = 0, half_tiles = 0, cross_rows = 0, transposed = 0;
   for (const char* text :
@@ -280,25 +287,25 @@ TEST(Reduce, RunsThatAreStoredAsBoxesStayWhatTheyAreOfTheirRow) {
     const auto& tiling = std::get<WgmmaTiling>(full.convolution().tiling);
     EXPECT_TRUE(tiling.stores_boxes());
     const auto rows_of = [](const codegen::ConvPlan& plan) { return output_shape(plan.spec).h; };
-    const auto row_of = [&](const codegen::ConvPlan& plan) { return tiling.run_row(tiling.convolved_spec(plan.spec)); };
+    const auto row_of = [](const codegen::ConvPlan& plan) { return geometry_of(plan).run_row(); };
     const auto last_runs = [&](const codegen::ConvPlan& plan) {
-      return rows_of(plan) * (row_of(plan) / tiling.columns) % tiling.runs();
+      return rows_of(plan) * (row_of(plan) / tiling.tile.columns) % tiling.runs();
     };
-    const bool crosses = WgmmaTiling::boxes_cross_rows(tiling.convolved_spec(full.spec));
+    const bool crosses = geometry_of(full).boxes_cross_rows();
     of_rows += crosses ? 0 : 1;
     half_tiles += !crosses && last_runs(full) != 0 ? 1 : 0;
     cross_rows += crosses ? 1 : 0;
-    transposed += tiling.transposes_pixels() ? 1 : 0;
+    transposed += tiling.transposes_input ? 1 : 0;
     for (const std::int64_t most : {std::int64_t{1}, INT64_MAX}) {
       const Reduction small = reduce(parse_spec(text), kTarget, {0, most});
       EXPECT_EQ(difference(small.plan, full), "");
       EXPECT_LT(rows_of(small.plan), rows_of(full));
       EXPECT_EQ(row_of(small.plan), row_of(full));
       EXPECT_TRUE(crosses || last_runs(small.plan) == last_runs(full));
-      EXPECT_LE(small.plan.convolution().launch.blocks, tiling.tiles(tiling.convolved_spec(small.plan.spec)));
+      EXPECT_LE(small.plan.convolution().launch.blocks, geometry_of(small.plan).tiles());
       if (most == 1) continue;
-      EXPECT_GE(rows_of(small.plan) * row_of(full), 2 * tiling.runs() * tiling.columns);
-      EXPECT_LE(rows_of(small.plan) * row_of(full), 4 * tiling.runs() * tiling.columns + 4 * row_of(full));
+      EXPECT_GE(rows_of(small.plan) * row_of(full), 2 * tiling.runs() * tiling.tile.columns);
+      EXPECT_LE(rows_of(small.plan) * row_of(full), 4 * tiling.runs() * tiling.tile.columns + 4 * row_of(full));
     }
   }
   EXPECT_GE(of_rows, 2);
@@ -310,23 +317,22 @@ TEST(Reduce, RunsThatAreStoredAsBoxesStayWhatTheyAreOfTheirRow) {
 TEST(Reduce, ExecutedMultiplyAddsAreThoseOfWholeTiles) {
   const codegen::ConvPlan direct = codegen::make_plan(parse_spec("input=1,8,6,300 weight=16,8,3,3"), kTarget);
   const auto& tiling = std::get<DirectTiling>(direct.convolution().tiling);
-  EXPECT_EQ(executed_multiply_adds(direct),
-            std::int64_t{direct.blocks} * tiling.block_k() * tiling.block_p() * tiling.block_q() * 8 * 9);
+  EXPECT_EQ(executed_multiply_adds(direct), std::int64_t{direct.convolution().launch.blocks} * tiling.block_k() *
+                                                tiling.block_p() * tiling.block_q() * 8 * 9);
   EXPECT_EQ(multiply_adds(direct.spec), 16 * 4 * 298 * 8 * 9);
   EXPECT_GE(executed_multiply_adds(direct), multiply_adds(direct.spec));
 }
 
-// Of tiles that nothing sticks out of, whatever their warpgroups share, they are what the convolution has.
+// Of tiles that nothing sticks out of, whatever their schedule, they are what the convolution has.
 TEST(Reduce, TilesThatFitExecuteNoMoreThanTheConvolutionHas) {
-  using Share = codegen::WgmmaTiling::Share;
-  std::set<Share> seen;
+  std::set<WgmmaTiling::Schedule> seen;
   for (const codegen::ConvPlan& plan :
        codegen::enumerate_plans(parse_spec("input=2,64,16,16 weight=64,64,1,1 math=tf32"), kTarget, SIZE_MAX)) {
-    const auto* tiling = plan.tiling<codegen::WgmmaTiling>();
-    if (tiling == nullptr || tiling->window != tiling->columns || tiling->images > 0) continue;
-    if (256 % (tiling->runs() * tiling->window) != 0 || 64 % tiling->chunk_channels(plan.spec) != 0) continue;
-    EXPECT_EQ(executed_multiply_adds(plan), multiply_adds(plan.spec)) << tiling->columns << " columns";
-    seen.insert(tiling->share);
+    const auto* tiling = plan.tiling<WgmmaTiling>();
+    if (tiling == nullptr || tiling->tile.window != tiling->tile.columns || tiling->tile.images > 0) continue;
+    if (256 % (tiling->runs() * tiling->tile.window) != 0 || 64 % geometry_of(plan).chunk_channels() != 0) continue;
+    EXPECT_EQ(executed_multiply_adds(plan), multiply_adds(plan.spec)) << tiling->tile.columns << " columns";
+    seen.insert(tiling->schedule);
   }
   EXPECT_EQ(seen.size(), 3u);
 }
@@ -391,7 +397,7 @@ RC_GTEST_PROP(Reduce, OnlyNHAndWShrinkAndTheKernelStays, ()) {
   RC_ASSERT(made.input.w <= full.spec.input.w);
   RC_ASSERT(small.multiply_adds == executed_multiply_adds(small.plan));
   RC_ASSERT(small.multiply_adds <= executed_multiply_adds(full));
-  if (full.family == codegen::Family::none) return;
+  if (full.family() == codegen::Family::none) return;
   RC_ASSERT(output_shape(made).n * output_shape(made).h * output_shape(made).w > 0);
   RC_ASSERT(difference(small.plan, full) == "");
 }

@@ -1,4 +1,4 @@
-// The list of tensor and pointwise kernels, see case_lists.h: shapes, and which of their plans.
+// The list of wgmma and pointwise kernels, see case_lists.h: shapes, and which of their plans.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "codegen/plan.h"
+#include "codegen/wgmma/geometry.h"
 #include "support/case_lists.h"
 
 namespace jitconv::test {
@@ -17,37 +18,39 @@ using codegen::Family;
 /// A third, such that each walks over several tiles; blocks of the pointwise family come in sets.
 std::uint32_t fewer_blocks(const codegen::ConvPlan& plan) {
   const auto* pointwise = plan.tiling<codegen::PointwiseTiling>();
-  const std::uint32_t set = pointwise == nullptr ? 1 : static_cast<std::uint32_t>(pointwise->slabs(plan.spec));
+  const std::uint32_t set =
+      pointwise == nullptr ? 1 : static_cast<std::uint32_t>(pointwise->slabs(plan.convolution().problem));
   return (plan.convolution().launch.blocks / set + 2) / 3 * set;
 }
 
 /// Images of a run (several count as two), filter rows of a step, copies ahead and whether they are boxes, who stores,
-/// what is packed before, whether pixels are walked over, and, of floats alone, which lists enough as it is, how wide
-/// rows of walks are and what warpgroups share: what a tensor kernel's text depends on. Of transposed pixels, whose
-/// convolution is one of NHWC pixels, only runs and weights.
+/// what is packed before, whether pixels come in im2col mode, and, of floats alone, which lists enough as it is, how
+/// wide rows of such pixels are and how warpgroups share: what a wgmma kernel's text depends on. Of transposed pixels,
+/// whose convolution is one of NHWC pixels, only runs and weights.
 using Form = std::array<int, 8>;
 Form form_of(const codegen::ConvPlan& plan) {
   const auto* tiling = plan.tiling<codegen::WgmmaTiling>();
   if (tiling == nullptr) return {};
-  if (tiling->transposes_pixels()) return {std::min(tiling->images, 2), -1, tiling->packs_weights() ? 1 : 0};
-  return {std::min(tiling->images, 2),
-          tiling->filter_rows,
-          tiling->copies_ahead,
-          tiling->stores_boxes()           ? 2
-          : tiling->stores_bulk(plan.spec) ? 1
-                                           : 0,
-          !tiling->walks_pixels()            ? 0
-          : plan.spec.dtype == DataType::f32 ? tiling->slices
-                                             : 1,
+  const int images = std::min(tiling->tile.images, 2);
+  if (tiling->transposes_input) return {images, -1, tiling->packs_weights() ? 1 : 0};
+  const codegen::WgmmaGeometry geometry(plan.convolution().problem, *tiling);
+  const bool floats = plan.spec.dtype == DataType::f32;
+  const int storing = tiling->stores_boxes() ? 2 : geometry.stores_bulk() ? 1 : 0;
+  const int im2col = !tiling->uses_im2col() ? 0 : floats ? tiling->pipeline.slices : 1;
+  return {images,
+          tiling->pipeline.filter_rows,
+          tiling->producer.copies_ahead,
+          storing,
+          im2col,
           tiling->packs_weights() ? 1 : 0,
-          tiling->copies_boxes(plan.spec) ? 1 : 0,
-          plan.spec.dtype == DataType::f32 ? static_cast<int>(tiling->share) : 0};
+          geometry.copies_boxes() ? 1 : 0,
+          floats ? static_cast<int>(tiling->schedule) : 0};
 }
 
 }  // namespace
 
-std::vector<Case> tensor_cases(const Target& target, std::size_t spread) {
-  if (!has_tensor_family(target)) return {};
+std::vector<Case> wgmma_cases(const Target& target, std::size_t spread) {
+  if (!has_wgmma_family(target)) return {};
   struct Shape {
     const char *name, *text;
     Family family = Family::wgmma;

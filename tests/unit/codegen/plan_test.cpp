@@ -17,6 +17,7 @@
 #include "codegen/text/emitter.h"
 #include "jitconv/error.h"
 #include "support/random_specs.h"
+#include "unit/codegen/kernel_bodies.h"
 
 namespace jitconv::codegen {
 namespace {
@@ -137,13 +138,11 @@ ConvPlan wgmma_plan(const char* spec, Predicate holds) {
 
 /// The tensors of a kernel's parameters by name, '>' before what it writes.
 std::string tensors_of(const ConvPlan& plan, const KernelPlan& kernel) {
-  const char* const given[] = {"x", "w", "bias", "residual", "y"};
   std::string text;
   for (const Argument& argument : functions_of(kernel.family()).emit(kernel, "kernel").arguments) {
-    const auto number = static_cast<std::size_t>(argument.tensor);
     if (!text.empty()) text += ' ';
     if (argument.written()) text += '>';
-    text += is_scratch(argument.tensor) ? plan.scratch.at(number - std::size(given)).name : given[number];
+    text += test::name_of(argument.tensor, plan.scratch);
   }
   return text;
 }

@@ -29,7 +29,7 @@ Part part_of(const WgmmaCandidate& one, std::int64_t run_first, std::int64_t r) 
   const std::int64_t q = problem.columns.output, pitch = g.pitch(), width = problem.columns.input;
   const std::int64_t plane = problem.rows.input * width, vector = kCopyUnit / element_bytes(problem.input.type);
   const auto within_row = [width](std::int64_t column) { return std::clamp<std::int64_t>(column, 0, width); };
-  const std::int64_t row = run_first / q, column = run_first % q, last = column + one.geometry().run_pixels() - 1;
+  const std::int64_t row = run_first / q, column = run_first % q, last = column + g.run_pixels() - 1;
   const auto row_of_x = [&](std::int64_t p) {
     return p * problem.rows.stride - problem.rows.pad + r * problem.rows.dilation;
   };
@@ -46,7 +46,7 @@ bool holds_all_pixels(const WgmmaCandidate& one, std::int64_t run_first, std::in
   const WgmmaGeometry g = one.geometry();
   const std::int64_t q = problem.columns.output, pitch = g.pitch(), column_first = run_first % q;
   for (int phase = 0; phase < g.phases(); ++phase) {
-    for (std::int64_t pixel = 0; pixel < one.geometry().run_pixels(); ++pixel) {
+    for (std::int64_t pixel = 0; pixel < g.run_pixels(); ++pixel) {
       const std::int64_t row = run_first / q + (column_first + pixel) / pitch, column = (column_first + pixel) % pitch;
       const std::int64_t h = row * problem.rows.stride - problem.rows.pad + r * problem.rows.dilation;
       const std::int64_t w = column * problem.columns.stride - problem.columns.pad + phase;

@@ -40,23 +40,13 @@ WgmmaCandidate first_split(const char* spec) {
   return first_with(spec, [](const WgmmaTiling& tiling) { return tiling.split_k > 1 && packs_weights_alone(tiling); });
 }
 
-/// What a kernel's parameters lead to, regions of the workspace by their names.
+/// What a kernel's parameters lead to.
 using Tensors = std::vector<std::string>;
 Tensors tensors_of(const KernelSource& source, std::size_t entry) {
-  const char* const given[] = {"x", "w", "bias", "residual", "y"};
   Tensors tensors;
-  for (const Argument& argument : source.entries[entry].arguments) {
-    const auto number = static_cast<std::size_t>(argument.tensor);
-    tensors.push_back(is_scratch(argument.tensor) ? source.scratch.at(number - std::size(given)).name : given[number]);
-  }
+  for (const Argument& argument : source.entries[entry].arguments)
+    tensors.push_back(test::name_of(argument.tensor, source.scratch));
   return tensors;
-}
-
-/// Bytes of a region of the workspace, 0 if there is none.
-std::int64_t scratch_bytes(const KernelSource& source, std::string_view name) {
-  for (const Scratch& region : source.scratch)
-    if (region.name == name) return region.bytes;
-  return 0;
 }
 
 constexpr const char* kSmall = "input=1,72,9,10 weight=24,72,3,3 padding=1 math=tf32";
@@ -85,16 +75,16 @@ TEST(WgmmaSource, OfRawWeightsThereIsNothingToPack) {
   const KernelSource one = takes(false, false);
   ASSERT_EQ(one.entries.size(), 1u);
   EXPECT_EQ(tensors_of(one, 0), (Tensors{"x", "w", "y"}));
-  EXPECT_EQ(scratch_bytes(one, "packed_w"), 0);
-  EXPECT_EQ(scratch_bytes(one, "transposed_x"), 0);
+  EXPECT_EQ(test::scratch_bytes(one.scratch, "packed_w"), 0);
+  EXPECT_EQ(test::scratch_bytes(one.scratch, "transposed_x"), 0);
   // Nothing comes before it in its launch, so it has nothing to wait for.
   EXPECT_EQ(times(one.text, "wait_for_previous_kernel();"), 0u);
   const KernelSource pixels = takes(false, true);
   ASSERT_EQ(pixels.entries.size(), 2u);
   EXPECT_EQ(tensors_of(pixels, 0), (Tensors{"x", "transposed_x"}));
   EXPECT_EQ(tensors_of(pixels, 1), (Tensors{"transposed_x", "w", "y"}));
-  EXPECT_EQ(scratch_bytes(pixels, "packed_w"), 0);
-  EXPECT_GT(scratch_bytes(pixels, "transposed_x"), 0);
+  EXPECT_EQ(test::scratch_bytes(pixels.scratch, "packed_w"), 0);
+  EXPECT_GT(test::scratch_bytes(pixels.scratch, "transposed_x"), 0);
   const KernelSource split = takes(true, false);
   ASSERT_EQ(split.entries.size(), 2u);
   EXPECT_EQ(tensors_of(split, 0), (Tensors{"x", "w", "partial_sums"}));
@@ -208,7 +198,7 @@ std::vector<Unit> units_of(const WgmmaCandidate& one) {
   for (std::string line; std::getline(lines, line);) {
     if (line.find("multiply(") == std::string::npos) continue;
     std::smatch match;
-    const std::int64_t channels = one.geometry().slice_channels();
+    const std::int64_t channels = g.slice_channels();
     if (g.swizzles_weights()) {
       RC_ASSERT(std::regex_search(line, match, two_slices_of_rows));
       const std::int64_t slice = number(match, 3) / channels;
@@ -356,6 +346,13 @@ TEST(WgmmaSource, TapOrderIsPrintedWhereItIsNotTheFilters) {
     EXPECT_EQ(generate(first(in_order).plan).text.find("kTapOrder"), std::string::npos) << in_order;
 }
 
+/// Of all kernels, one after the other, before lines are wrapped.
+std::string text_of_kernels(const ConvPlan& plan) {
+  std::string text;
+  for (const KernelPlan& kernel : plan.kernels) text += functions_of(kernel.family()).emit(kernel, "kernel").text;
+  return text;
+}
+
 // Where rows of positions are shorter than a filter row reaches, the last tap of one lies behind the first of the next.
 TEST(WgmmaSource, UnitsAscendWhereAFilterRowReachesPastTheNextRow) {
   for (const char* narrow : {"input=3,8,33,1 weight=3,8,5,5 padding=2 dtype=f16 math=tf32",
@@ -366,7 +363,7 @@ TEST(WgmmaSource, UnitsAscendWhereAFilterRowReachesPastTheNextRow) {
     for (const ConvPlan& plan : enumerate_plans(parse_spec(narrow), parse_target("sm_90a"), SIZE_MAX)) {
       const auto* tiling = plan.tiling<WgmmaTiling>();
       if (tiling == nullptr || tiling->pipeline.slices > 1 || tiling->pipeline.filter_rows == 1) continue;
-      const std::string text = wgmma::emit(plan.convolution(), "kernel").text;
+      const std::string text = text_of_kernels(plan);
       ASSERT_NE(text.find("kTapOrder[] = {0, 1, "), std::string::npos) << narrow;
       ASSERT_NE(text.find("const int tap = kTapOrder[row], r = tap / kS, s = tap % kS;"), std::string::npos) << narrow;
       ASSERT_EQ(text.find(", 16 * -"), std::string::npos) << narrow << ": a right half before its left half";

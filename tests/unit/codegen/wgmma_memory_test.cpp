@@ -79,8 +79,7 @@ RC_GTEST_PROP(WgmmaMemoryProperty, VectorsOfChannelsMeetInNoBank, ()) {
     RC_ASSERT(problem.c * element_bytes(problem.input.type) % kRow == 0);
     std::set<std::int64_t> banks;
     for (std::int64_t lane = 0; lane < 8; ++lane)
-      banks.insert(
-          (lane % one.tiling.pipeline.slices * one.geometry().slice_pitch() + lane / one.tiling.pipeline.slices) % 8);
+      banks.insert((lane % one.tiling.pipeline.slices * g.slice_pitch() + lane / one.tiling.pipeline.slices) % 8);
     RC_ASSERT(banks.size() == 8u);
   }
 }

@@ -214,7 +214,7 @@ RC_GTEST_PROP(WgmmaRawWeightsProperty, BoxesBringEachOnce, ()) {
   const Problem& problem = one.problem;
   const WgmmaGeometry g = one.geometry();
   const TensorMapShape map = map_of(one, Tensor::w);
-  const std::int64_t row = problem.c * problem.rows.taps * problem.columns.taps, group_k = problem.k;
+  const std::int64_t row = problem.c * problem.taps(), group_k = problem.k;
   // As w lies in memory.
   RC_ASSERT(map.rank == 2 && map.element_bytes == element_bytes(problem.input.type));
   RC_ASSERT(map.extents[0] == row && map.extents[1] == problem.output_channels() && map.strides[0] == 1 &&

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "codegen/arithmetic.h"
+#include "unit/codegen/kernel_bodies.h"
 #include "unit/codegen/wgmma_candidates.h"
 
 namespace jitconv::codegen {
@@ -53,8 +54,8 @@ RC_GTEST_PROP(WgmmaTilingProperty, TapsAreOrderedByThePlacesOfTheirPixels, ()) {
   for (const WgmmaCandidate& one : some_wgmma_candidates()) {
     const Problem& problem = one.problem;
     const WgmmaGeometry g = one.geometry();
-    const std::vector<int> order = one.geometry().tap_order();
-    std::vector<int> sorted = order, all(static_cast<std::size_t>(one.geometry().taps()));
+    const std::vector<int> order = g.tap_order();
+    std::vector<int> sorted = order, all(static_cast<std::size_t>(g.taps()));
     std::iota(all.begin(), all.end(), 0);
     std::sort(sorted.begin(), sorted.end());
     RC_ASSERT(sorted == all);
@@ -70,9 +71,9 @@ RC_GTEST_PROP(WgmmaTilingProperty, TapsAreOrderedByThePlacesOfTheirPixels, ()) {
       RC_ASSERT(shift <= g.row_reach());
       const std::int64_t place = shift + r * problem.rows.dilation * g.pitch();
       RC_ASSERT(place == g.tap_place(tap));
-      RC_ASSERT(one.tiling.tile.columns + place <= one.geometry().run_pixels());
+      RC_ASSERT(one.tiling.tile.columns + place <= g.run_pixels());
       // A matrix operand's right half lies nowhere before its left half.
-      const std::int64_t row = phase * one.tiling.pipeline.slices * one.geometry().slice_pitch() + place;
+      const std::int64_t row = phase * one.tiling.pipeline.slices * g.slice_pitch() + place;
       RC_ASSERT(row >= previous);
       previous = row;
     }
@@ -102,7 +103,7 @@ RC_GTEST_PROP(WgmmaTilingProperty, PaddingBehindARowIsThatOfTheNext, ()) {
     RC_ASSERT(taps_find_pixels(problem.columns.output, pitch, problem.columns.taps, problem.columns.dilation,
                                problem.columns.stride, problem.columns.pad, problem.columns.input));
     RC_ASSERT(!g.loads_pairs() || pitch % 2 == 0);  // two pixels of a word lie in one row
-    const std::int64_t rows = one.geometry().image_rows(), filter_rows = one.tiling.pipeline.filter_rows;
+    const std::int64_t rows = g.image_rows(), filter_rows = one.tiling.pipeline.filter_rows;
     RC_ASSERT(rows >= problem.rows.output && rows <= problem.rows.output + (filter_rows - 1) * problem.rows.dilation);
     if (filter_rows == 1) continue;  // a step's rows are those of one filter row
     RC_ASSERT(taps_find_pixels(problem.rows.output, rows, filter_rows, problem.rows.dilation, 1, problem.rows.pad,
@@ -142,8 +143,8 @@ RC_GTEST_PROP(WgmmaTilingProperty, UnitsComeInPairs, ()) {
     RC_ASSERT(g.units() >= taps && g.units() < taps + 2);
     RC_ASSERT(t.pipeline.slices == 1 || t.pipeline.slices % 2 == 0);
     RC_ASSERT(g.has_zeros() == (g.units() != taps));
-    RC_ASSERT(one.geometry().slice_channels() * element_bytes(one.problem.input.type) == kRow);
-    RC_ASSERT(g.chunk_channels() == t.pipeline.slices * one.geometry().slice_channels());
+    RC_ASSERT(g.slice_channels() * element_bytes(one.problem.input.type) == kRow);
+    RC_ASSERT(g.chunk_channels() == t.pipeline.slices * g.slice_channels());
   }
 }
 
@@ -151,7 +152,7 @@ RC_GTEST_PROP(WgmmaTilingProperty, UnitsComeInPairs, ()) {
 bool loads_each_vector_once(const WgmmaCandidate& one) {
   const WgmmaTiling& t = one.tiling;
   const WgmmaGeometry g = one.geometry();
-  const std::int64_t pixels = g.run_pixels(), items_of_phase = g.load_items(), phases = one.geometry().phases(),
+  const std::int64_t pixels = g.run_pixels(), items_of_phase = g.load_items(), phases = g.phases(),
                      items = items_of_phase * phases;
   std::vector<int> counts(static_cast<std::size_t>(phases * t.pipeline.slices * pixels), 0);
   for (int member = 0; member < t.producer.team_warps; ++member)
@@ -172,9 +173,9 @@ bool loads_each_vector_once(const WgmmaCandidate& one) {
 bool loads_each_pixel_once(const WgmmaCandidate& one) {
   const WgmmaTiling& t = one.tiling;
   const WgmmaGeometry g = one.geometry();
-  const std::int64_t pixels = g.run_pixels(), items_of_phase = g.load_items(), phases = one.geometry().phases(),
+  const std::int64_t pixels = g.run_pixels(), items_of_phase = g.load_items(), phases = g.phases(),
                      items = items_of_phase * phases;
-  const bool pairs = one.geometry().loads_pairs();
+  const bool pairs = g.loads_pairs();
   const std::int64_t pixels_of_item = pairs ? 2 * kWarpSize : kWarpSize;
   const std::int64_t before = pairs ? one.problem.columns.pad % 2 : 0;  // pairs are words of x
   std::vector<int> counts(static_cast<std::size_t>(pixels * phases), 0);
@@ -201,7 +202,7 @@ RC_GTEST_PROP(WgmmaTilingProperty, LoadingWarpsShareARun, ()) {
     }
     // What a thread has in flight stays in its registers.
     RC_ASSERT(t.producer.load_batch * g.load_item_registers() < g.producer_registers());
-    if (one.geometry().loads_vectors())
+    if (g.loads_vectors())
       RC_ASSERT(loads_each_vector_once(one));
     else
       RC_ASSERT(loads_each_pixel_once(one));
@@ -241,7 +242,7 @@ RC_GTEST_PROP(WgmmaTilingProperty, EachOutputOfAPlaneIsStoredByOneRun, ()) {
     const WgmmaTiling& t = one.tiling;
     const Problem& problem = one.problem;
     const WgmmaGeometry g = one.geometry();
-    const std::int64_t plane = problem.output_plane(), sector = one.geometry().sector_elements();
+    const std::int64_t plane = problem.output_plane(), sector = g.sector_elements();
     if (t.tile.images > 0 || t.stores_boxes()) continue;
     RC_ASSERT(t.tile.window > 0 && t.tile.window % sector == 0);
     // Where planes start within a sector repeats after as many planes as a sector has elements.
@@ -265,53 +266,46 @@ RC_GTEST_PROP(WgmmaTilingProperty, ColumnsHoldWhatARunStores, ()) {
     const WgmmaTiling& t = one.tiling;
     const Problem& problem = one.problem;
     const WgmmaGeometry g = one.geometry();
-    const std::int64_t plane = problem.output_plane(), sector = one.geometry().sector_elements();
+    const std::int64_t plane = problem.output_plane(), sector = g.sector_elements();
     RC_ASSERT(t.tile.columns % 8 == 0 && t.tile.columns >= 8 && t.tile.columns <= 256);
     RC_ASSERT(t.runs() * t.tile.channels == 64 * t.tile_consumers());
     RC_ASSERT(g.lead() % sector == 0);
     if (one.problem.output.layout() == Layout::nhwc)
-      RC_ASSERT(g.lead() == 0 && one.geometry().slack() == 0);
+      RC_ASSERT(g.lead() == 0 && g.slack() == 0);
     else
       RC_ASSERT(g.staging_pitch() >= t.tile.columns + g.lead());
     if (t.tile.images > 0) {
       // The last output's place is one of the run's.
       RC_ASSERT(t.tile.window == t.tile.images * plane && t.tile.images <= one.problem.n);
-      RC_ASSERT(one.geometry().pitch() == problem.columns.output + one.geometry().gap());
-      RC_ASSERT(g.image_positions() == g.image_rows() * one.geometry().pitch());
-      const std::int64_t last = (t.tile.images - 1) * g.image_positions() +
-                                (problem.rows.output - 1) * one.geometry().pitch() + problem.columns.output - 1;
+      RC_ASSERT(g.pitch() == problem.columns.output + g.gap());
+      RC_ASSERT(g.image_positions() == g.image_rows() * g.pitch());
+      const std::int64_t last = (t.tile.images - 1) * g.image_positions() + (problem.rows.output - 1) * g.pitch() +
+                                problem.columns.output - 1;
       RC_ASSERT(last < t.tile.columns);
       // A lane's outputs are neighbours in y and among the positions, and start at a multiple in both.
       const int width = g.store_width();
-      RC_ASSERT(width == 1 || one.geometry().gap() == 0);
+      RC_ASSERT(width == 1 || g.gap() == 0);
       RC_ASSERT(width >= 1 && plane % width == 0);
       for (std::int64_t image = 0; image < t.tile.images; ++image) RC_ASSERT(image * g.image_positions() % width == 0);
-      RC_ASSERT(last + (t.pipeline.filter_rows - 1) * one.problem.rows.dilation * one.geometry().pitch() +
-                    one.geometry().row_reach() <
+      RC_ASSERT(last + (t.pipeline.filter_rows - 1) * one.problem.rows.dilation * g.pitch() + g.row_reach() <
                 g.run_pixels());
       continue;
     }
     if (t.stores_boxes()) continue;  // wgmma_store_boxes_test.cpp
     for (std::int64_t number = 0; number < std::min(sector, problem.n * problem.output_channels()); ++number) {
       const std::int64_t late = positive_modulo(-number * plane, sector);
-      RC_ASSERT(late <= one.geometry().slack());
+      RC_ASSERT(late <= g.slack());
       RC_ASSERT(late == 0 || late < g.lead());
       for (std::int64_t run_first = 0; run_first < plane; run_first += t.tile.window) {
         const Run outputs = run_of(one, run_first, number);
         if (outputs.first >= outputs.end) continue;
         const std::int64_t last = outputs.end - 1,
                            ends = last / problem.columns.output - run_first / problem.columns.output;
-        if (one.geometry().gap() > 0) RC_ASSERT(ends <= g.row_ends());
-        RC_ASSERT(last - run_first + ends * one.geometry().gap() < t.tile.columns);
+        if (g.gap() > 0) RC_ASSERT(ends <= g.row_ends());
+        RC_ASSERT(last - run_first + ends * g.gap() < t.tile.columns);
       }
     }
   }
-}
-
-std::int64_t partial_sums(const ConvPlan& plan) {
-  for (const Scratch& region : plan.scratch)
-    if (region.name == "partial_sums") return region.bytes;
-  return 0;
 }
 
 RC_GTEST_PROP(WgmmaTilingProperty, SplitsShareAllSteps, ()) {
@@ -328,8 +322,9 @@ RC_GTEST_PROP(WgmmaTilingProperty, SplitsShareAllSteps, ()) {
       RC_ASSERT(done > first);
     }
     RC_ASSERT(done == g.steps());
-    RC_ASSERT(partial_sums(one.plan) == g.partial_sum_bytes());
-    RC_ASSERT((t.split_k == 1) == (partial_sums(one.plan) == 0));
+    const std::int64_t partial_sums = test::scratch_bytes(one.plan.scratch, "partial_sums");
+    RC_ASSERT(partial_sums == g.partial_sum_bytes());
+    RC_ASSERT((t.split_k == 1) == (partial_sums == 0));
     if (t.split_k == 1) continue;
     RC_ASSERT(g.partial_sum_stride() >= problem.output_elements());
     RC_ASSERT(g.partial_sum_stride() % 8 == 0);  // a sector of floats

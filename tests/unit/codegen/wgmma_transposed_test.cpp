@@ -36,11 +36,7 @@ std::string transposing_text(const WgmmaCandidate& one) {
   throw std::logic_error("no kernel transposes");
 }
 
-std::int64_t transposed_bytes(const ConvPlan& plan) {
-  for (const Scratch& region : plan.scratch)
-    if (region.name == "transposed_x") return region.bytes;
-  return 0;
-}
+std::int64_t transposed_bytes(const ConvPlan& plan) { return test::scratch_bytes(plan.scratch, "transposed_x"); }
 
 /// A constant of the text.
 std::int64_t constant(const std::string& text, const std::string& name) {

@@ -87,7 +87,8 @@ struct FamilyFunctions {
   KernelText (*emit)(const KernelPlan& kernel, std::string_view name) = nullptr;
   /// Lines `name: value` for people.
   std::string (*describe)(const KernelPlan& kernel) = nullptr;
-  /// Kernels with equal bodies are the same machine code but for sizes: the compiler treats them alike.
+  /// Kernels with equal bodies are the same machine code but for sizes: the compiler treats them alike. Null where
+  /// nobody asks: for passes and kernels without tensor cores.
   std::vector<int> (*body)(const KernelPlan& kernel) = nullptr;
   /// Multiply-adds that a launch executes, those of outputs beyond the edge included; null for passes.
   std::int64_t (*multiply_adds)(const KernelPlan& kernel) = nullptr;

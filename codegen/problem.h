@@ -83,7 +83,7 @@ struct Problem {
 /// Strides of a dense tensor with these extents.
 View::Strides dense_strides(Layout layout, std::int64_t channels, std::int64_t h, std::int64_t w);
 
-/// The forward convolution of a valid spec.
+/// The forward convolution of a canonical spec.
 Problem lower(const ConvSpec& spec);
 
 /// The first rule of the forward kernels that a view or axis of `problem` breaks: dense tensors that start at their

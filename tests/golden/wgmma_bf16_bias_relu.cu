@@ -29,6 +29,53 @@ __device__ __forceinline__ Element from_float(float value) {
   return {static_cast<unsigned short>(is_nan ? 0x7fffu : rounded >> 16)};
 }
 
+// Barriers in shared memory (mbarrier, sm_90). A phase is complete when the expected number of arrivals has come and
+// the bytes they announced have been copied. Phases are numbered from 0; barrier_wait(b, n % 2) returns once phase n is
+// complete, if the caller never lags behind by two phases. What arriving threads wrote before is then visible.
+struct alignas(8) Barrier {
+  unsigned long long state;
+};
+__device__ __forceinline__ unsigned barrier_address(const Barrier* barrier) {
+  return static_cast<unsigned>(__cvta_generic_to_shared(barrier));
+}
+// By one thread; barrier_init_visible() by the same thread, then __syncthreads(), before anybody uses the barrier.
+__device__ __forceinline__ void barrier_init(Barrier* barrier, int arrivals) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier_address(barrier)), "r"(arrivals) : "memory");
+}
+__device__ __forceinline__ void barrier_init_visible() {
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+__device__ __forceinline__ void barrier_arrive(Barrier* barrier) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier_address(barrier)) : "memory");
+}
+// Arrives, and holds the phase open until bulk copies have brought `bytes` more.
+__device__ __forceinline__ void barrier_arrive_expecting(Barrier* barrier, int bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier_address(barrier)), "r"(bytes)
+               : "memory");
+}
+__device__ __forceinline__ void barrier_wait(Barrier* barrier, int parity) {
+  asm volatile(
+      "{\n"
+      ".reg .pred complete;\n"
+      "again:\n"
+      "mbarrier.try_wait.parity.shared::cta.b64 complete, [%0], %1;\n"
+      "@!complete bra again;\n"
+      "}" ::"r"(barrier_address(barrier)),
+      "r"(parity)
+      : "memory");
+}
+
+// Global to shared copy of a whole block of memory by the copy engine (cp.async.bulk, sm_90): one thread asks, nobody
+// waits; `arrival` is told of the bytes, which its current phase must expect. Addresses and size are multiples of 16.
+// The copy writes through the async proxy, which is how warpgroup multiplications read.
+__device__ __forceinline__ void bulk_copy_to_shared(void* destination, const void* source, int bytes,
+                                                    Barrier* arrival) {
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+                   static_cast<unsigned>(__cvta_generic_to_shared(destination))),
+               "l"(source), "r"(bytes), "r"(barrier_address(arrival))
+               : "memory");
+}
+
 // Overlapped launches (sm_90): if the host allows it, a kernel may start before the one before it in the stream has
 // finished. These two are all they need to know of each other.
 // From here on the next kernel may start, once every block has come here; what it may read it must wait for.
@@ -39,6 +86,42 @@ __device__ __forceinline__ void let_next_kernel_start() {
 // after it. A load that must come behind it must not be through a pointer to const __restrict__: such loads are taken
 // for independent of everything.
 __device__ __forceinline__ void wait_for_previous_kernel() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+
+// What warpgroups, four warps each, need around their matrix multiplications (wgmma, sm_90a). A multiplication is
+// asynchronous: it reads shared memory and its accumulators some time between multiply_begin() and the multiply_wait()
+// that covers the group it was committed to; until then neither may be touched. All functions but fence_async_proxy()
+// are called by all threads of a warpgroup together.
+using MatrixOperand = unsigned long long;
+
+// A matrix of 16-bit or 32-bit elements in shared memory, 32 bytes wide along the reduction and without swizzle: rows
+// are 16 bytes apart, and so is nothing else: its left half (16 bytes of every row) starts at `first`, the right half
+// `right_half` bytes behind it (any multiple of 16, but not negative). `first` is a multiple of 16.
+__device__ __forceinline__ MatrixOperand matrix_operand(const void* first, unsigned right_half) {
+  constexpr unsigned long long kEightRows = 128;  // bytes
+  const unsigned address = static_cast<unsigned>(__cvta_generic_to_shared(first));
+  return (address & 0x3ffffu) >> 4 | static_cast<unsigned long long>(right_half >> 4) << 16 | (kEightRows >> 4) << 32;
+}
+
+// Makes shared memory that this thread wrote, or knows to be written, visible to multiplications and bulk copies.
+__device__ __forceinline__ void fence_async_proxy() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+
+__device__ __forceinline__ void multiply_begin() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+__device__ __forceinline__ void multiply_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+// Returns when all but the kGroups newest groups of this warpgroup are complete.
+template <int kGroups>
+__device__ __forceinline__ void multiply_wait() {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kGroups) : "memory");
+}
+
+// Move registers, counted per thread, to the warpgroups whose threads hold more.
+template <int kRegisters>
+__device__ __forceinline__ void shrink_registers_to() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
+}
+template <int kRegisters>
+__device__ __forceinline__ void grow_registers_to() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
+}
 
 // source[kOffset] if valid, else 0, and then source may be any address. One predicated instruction, issued where it is
 // written: loads of a batch all leave before the first is waited for.
@@ -88,89 +171,6 @@ __device__ __forceinline__ uint4 operand_row_of_pairs(const unsigned* channel, b
   };
   return make_uint4(join(channel[0], channel[1]), join(channel[2], channel[3]), join(channel[4], channel[5]),
                     join(channel[6], channel[7]));
-}
-
-// Barriers in shared memory (mbarrier, sm_90). A phase is complete when the expected number of arrivals has come and
-// the bytes they announced have been copied. Phases are numbered from 0; barrier_wait(b, n % 2) returns once phase n is
-// complete, if the caller never lags behind by two phases. What arriving threads wrote before is then visible.
-struct alignas(8) Barrier {
-  unsigned long long state;
-};
-__device__ __forceinline__ unsigned barrier_address(const Barrier* barrier) {
-  return static_cast<unsigned>(__cvta_generic_to_shared(barrier));
-}
-// By one thread; barrier_init_visible() by the same thread, then __syncthreads(), before anybody uses the barrier.
-__device__ __forceinline__ void barrier_init(Barrier* barrier, int arrivals) {
-  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier_address(barrier)), "r"(arrivals) : "memory");
-}
-__device__ __forceinline__ void barrier_init_visible() {
-  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-}
-__device__ __forceinline__ void barrier_arrive(Barrier* barrier) {
-  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier_address(barrier)) : "memory");
-}
-// Arrives, and holds the phase open until bulk copies have brought `bytes` more.
-__device__ __forceinline__ void barrier_arrive_expecting(Barrier* barrier, int bytes) {
-  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier_address(barrier)), "r"(bytes)
-               : "memory");
-}
-__device__ __forceinline__ void barrier_wait(Barrier* barrier, int parity) {
-  asm volatile(
-      "{\n"
-      ".reg .pred complete;\n"
-      "again:\n"
-      "mbarrier.try_wait.parity.shared::cta.b64 complete, [%0], %1;\n"
-      "@!complete bra again;\n"
-      "}" ::"r"(barrier_address(barrier)),
-      "r"(parity)
-      : "memory");
-}
-
-// Global to shared copy of a whole block of memory by the copy engine (cp.async.bulk, sm_90): one thread asks, nobody
-// waits; `arrival` is told of the bytes, which its current phase must expect. Addresses and size are multiples of 16.
-// The copy writes through the async proxy, which is how warpgroup multiplications read.
-__device__ __forceinline__ void bulk_copy_to_shared(void* destination, const void* source, int bytes,
-                                                    Barrier* arrival) {
-  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
-                   static_cast<unsigned>(__cvta_generic_to_shared(destination))),
-               "l"(source), "r"(bytes), "r"(barrier_address(arrival))
-               : "memory");
-}
-
-// What warpgroups, four warps each, need around their matrix multiplications (wgmma, sm_90a). A multiplication is
-// asynchronous: it reads shared memory and its accumulators some time between multiply_begin() and the multiply_wait()
-// that covers the group it was committed to; until then neither may be touched. All functions but fence_async_proxy()
-// are called by all threads of a warpgroup together.
-using MatrixOperand = unsigned long long;
-
-// A matrix of 16-bit or 32-bit elements in shared memory, 32 bytes wide along the reduction and without swizzle: rows
-// are 16 bytes apart, and so is nothing else: its left half (16 bytes of every row) starts at `first`, the right half
-// `right_half` bytes behind it (any multiple of 16, but not negative). `first` is a multiple of 16.
-__device__ __forceinline__ MatrixOperand matrix_operand(const void* first, unsigned right_half) {
-  constexpr unsigned long long kEightRows = 128;  // bytes
-  const unsigned address = static_cast<unsigned>(__cvta_generic_to_shared(first));
-  return (address & 0x3ffffu) >> 4 | static_cast<unsigned long long>(right_half >> 4) << 16 | (kEightRows >> 4) << 32;
-}
-
-// Makes shared memory that this thread wrote, or knows to be written, visible to multiplications and bulk copies.
-__device__ __forceinline__ void fence_async_proxy() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
-
-__device__ __forceinline__ void multiply_begin() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
-__device__ __forceinline__ void multiply_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
-// Returns when all but the kGroups newest groups of this warpgroup are complete.
-template <int kGroups>
-__device__ __forceinline__ void multiply_wait() {
-  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kGroups) : "memory");
-}
-
-// Move registers, counted per thread, to the warpgroups whose threads hold more.
-template <int kRegisters>
-__device__ __forceinline__ void shrink_registers_to() {
-  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
-}
-template <int kRegisters>
-__device__ __forceinline__ void grow_registers_to() {
-  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
 // Two elements in one register, each rounded to nearest even: bfloat16.
@@ -396,6 +396,17 @@ static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes &&
 static_assert(kWindow % kSectorElements == 0 && kStagingPitch >= kColumns + kLead);
 static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);
 static_assert(kBarriersFirstByte + 16 * kStages + 8 <= 228984);
+
+// Shared memory, by first byte:
+//   0                   kStages stages: pixels of kRuns runs
+//   kWeightsFirstByte   weights of all steps
+//   kStagingFirstByte   outputs on their way from registers to y
+//   kBarriersFirstByte  barriers
+// Barriers:
+//   name                      arrivals        who arrives                             who waits
+//   full[kStages]             kTeamWarps      the producer, and copies by their bytes consumers, for a step
+//   empty[kStages]            kConsumers      consumers that have multiplied a step   the producer, for a free stage
+//   weights_arrival           1               the copy engine, by bytes               consumers, once
 
 using Staged = Element;  // an output on its way to y
 

@@ -19,47 +19,6 @@ using Element = float;
 __device__ __forceinline__ float to_float(Element value) { return value; }
 __device__ __forceinline__ Element from_float(float value) { return value; }
 
-// Overlapped launches (sm_90): if the host allows it, a kernel may start before the one before it in the stream has
-// finished. These two are all they need to know of each other.
-// From here on the next kernel may start, once every block has come here; what it may read it must wait for.
-__device__ __forceinline__ void let_next_kernel_start() {
-  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
-}
-// Returns when the kernel before has finished and what it wrote can be seen; at once if this one was launched plainly,
-// after it. A load that must come behind it must not be through a pointer to const __restrict__: such loads are taken
-// for independent of everything.
-__device__ __forceinline__ void wait_for_previous_kernel() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
-
-// source[kOffset] if valid, else 0, and then source may be any address. One predicated instruction, issued where it is
-// written: loads of a batch all leave before the first is waited for.
-template <long long kOffset>
-__device__ __forceinline__ Element load_if(const Element* source, bool valid) {
-  Element result;
-  asm volatile(
-      "{\n"
-      ".reg .pred valid;\n"
-      "setp.ne.b32 valid, %2, 0;\n"
-      "mov.b32 %0, 0;\n"
-      "@valid ld.global.nc.b32 %0, [%1 + %3];\n"
-      "}"
-      : "=&f"(result)
-      : "l"(source), "r"(static_cast<int>(valid)), "n"(4 * kOffset));
-  return result;
-}
-
-// Four channels of a pixel as one row of a matrix operand's half: fp32 rounded to nearest TF32, ties to even (the
-// tensor cores would truncate). One instruction; with ties away from zero it would be four.
-constexpr int kOperandChannels = 4;
-__device__ __forceinline__ unsigned round_to_tf32(float value) {
-  unsigned result;
-  asm("cvt.rn.tf32.f32 %0, %1;" : "=r"(result) : "f"(value));
-  return result;
-}
-__device__ __forceinline__ uint4 operand_row(const Element* channel) {
-  return make_uint4(round_to_tf32(channel[0]), round_to_tf32(channel[1]), round_to_tf32(channel[2]),
-                    round_to_tf32(channel[3]));
-}
-
 // Barriers in shared memory (mbarrier, sm_90). A phase is complete when the expected number of arrivals has come and
 // the bytes they announced have been copied. Phases are numbered from 0; barrier_wait(b, n % 2) returns once phase n is
 // complete, if the caller never lags behind by two phases. What arriving threads wrote before is then visible.
@@ -144,6 +103,17 @@ __device__ __forceinline__ void bulk_copy_to_shared(void* destination, const voi
                : "memory");
 }
 
+// Overlapped launches (sm_90): if the host allows it, a kernel may start before the one before it in the stream has
+// finished. These two are all they need to know of each other.
+// From here on the next kernel may start, once every block has come here; what it may read it must wait for.
+__device__ __forceinline__ void let_next_kernel_start() {
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+}
+// Returns when the kernel before has finished and what it wrote can be seen; at once if this one was launched plainly,
+// after it. A load that must come behind it must not be through a pointer to const __restrict__: such loads are taken
+// for independent of everything.
+__device__ __forceinline__ void wait_for_previous_kernel() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+
 // What warpgroups, four warps each, need around their matrix multiplications (wgmma, sm_90a). A multiplication is
 // asynchronous: it reads shared memory and its accumulators some time between multiply_begin() and the multiply_wait()
 // that covers the group it was committed to; until then neither may be touched. All functions but fence_async_proxy()
@@ -188,6 +158,19 @@ __device__ __forceinline__ MatrixOperand swizzled_operand(const void* first) {
   constexpr unsigned long long kEightRows = 8 * kRowBytes, kSwizzle = kRowBytes == 128 ? 1 : kRowBytes == 64 ? 2 : 3;
   const unsigned address = static_cast<unsigned>(__cvta_generic_to_shared(first));
   return (address & 0x3ffffu) >> 4 | (kEightRows >> 4) << 32 | kSwizzle << 62;
+}
+
+// Four channels of a pixel as one row of a matrix operand's half: fp32 rounded to nearest TF32, ties to even (the
+// tensor cores would truncate). One instruction; with ties away from zero it would be four.
+constexpr int kOperandChannels = 4;
+__device__ __forceinline__ unsigned round_to_tf32(float value) {
+  unsigned result;
+  asm("cvt.rn.tf32.f32 %0, %1;" : "=r"(result) : "f"(value));
+  return result;
+}
+__device__ __forceinline__ uint4 operand_row(const Element* channel) {
+  return make_uint4(round_to_tf32(channel[0]), round_to_tf32(channel[1]), round_to_tf32(channel[2]),
+                    round_to_tf32(channel[3]));
 }
 
 // Waits for all threads of a warpgroup, and makes visible to each what the others wrote before. Each warpgroup has a
@@ -271,6 +254,23 @@ __device__ __forceinline__ void multiply(float (&sum)[128], MatrixOperand a, Mat
       : "l"(a), "l"(b), "r"(accumulate));
 }
 
+// source[kOffset] if valid, else 0, and then source may be any address. One predicated instruction, issued where it is
+// written: loads of a batch all leave before the first is waited for.
+template <long long kOffset>
+__device__ __forceinline__ Element load_if(const Element* source, bool valid) {
+  Element result;
+  asm volatile(
+      "{\n"
+      ".reg .pred valid;\n"
+      "setp.ne.b32 valid, %2, 0;\n"
+      "mov.b32 %0, 0;\n"
+      "@valid ld.global.nc.b32 %0, [%1 + %3];\n"
+      "}"
+      : "=&f"(result)
+      : "l"(source), "r"(static_cast<int>(valid)), "n"(4 * kOffset));
+  return result;
+}
+
 // Convolution: x[N][C][H][W], w[K][C/groups][R][S], y[N][K][P][Q] (extents, whatever the layout)
 constexpr int kH = 512;
 constexpr int kW = 512;
@@ -352,6 +352,17 @@ static_assert(kRunRow >= kQ && kWindow == kColumns && kColumns % kStoreColumns =
 static_assert(kStagingFirstByte % 1024 == 0 && kBoxElements * sizeof(Element) % 1024 == 0);
 static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);
 static_assert(kBarriersFirstByte + 16 * kStages + 8 <= 229448);
+
+// Shared memory, by first byte:
+//   0                   kStages stages: pixels of kRuns runs
+//   kWeightsFirstByte   weights of all steps
+//   kStagingFirstByte   kStagedBoxes boxes of outputs of each consumer
+//   kBarriersFirstByte  barriers
+// Barriers:
+//   name                      arrivals        who arrives                             who waits
+//   full[kStages]             1               the producer, and copies by their bytes consumers, for a step
+//   empty[kStages]            kConsumers      consumers that have multiplied a step   the producer, for a free stage
+//   weights_arrival           1               the copy engine, by bytes               consumers, once
 
 using Staged = Element;  // an output on its way to y
 

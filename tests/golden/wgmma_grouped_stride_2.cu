@@ -31,67 +31,6 @@ __device__ __forceinline__ Element from_float(float value) {
   return result;
 }
 
-// Overlapped launches (sm_90): if the host allows it, a kernel may start before the one before it in the stream has
-// finished. These two are all they need to know of each other.
-// From here on the next kernel may start, once every block has come here; what it may read it must wait for.
-__device__ __forceinline__ void let_next_kernel_start() {
-  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
-}
-// Returns when the kernel before has finished and what it wrote can be seen; at once if this one was launched plainly,
-// after it. A load that must come behind it must not be through a pointer to const __restrict__: such loads are taken
-// for independent of everything.
-__device__ __forceinline__ void wait_for_previous_kernel() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
-
-// source[kOffset] if valid, else 0, and then source may be any address. One predicated instruction, issued where it is
-// written: loads of a batch all leave before the first is waited for.
-template <long long kOffset>
-__device__ __forceinline__ Element load_if(const Element* source, bool valid) {
-  Element result;
-  asm volatile(
-      "{\n"
-      ".reg .pred valid;\n"
-      "setp.ne.b32 valid, %2, 0;\n"
-      "mov.b16 %0, 0;\n"
-      "@valid ld.global.nc.b16 %0, [%1 + %3];\n"
-      "}"
-      : "=&h"(result.bits)
-      : "l"(source), "r"(static_cast<int>(valid)), "n"(2 * kOffset));
-  return result;
-}
-// source[kOffset] and the next element, which lie in one word, if valid, else 0.
-template <long long kOffset>
-__device__ __forceinline__ unsigned load_pair_if(const Element* source, bool valid) {
-  unsigned result;
-  asm volatile(
-      "{\n"
-      ".reg .pred valid;\n"
-      "setp.ne.b32 valid, %2, 0;\n"
-      "mov.b32 %0, 0;\n"
-      "@valid ld.global.nc.b32 %0, [%1 + %3];\n"
-      "}"
-      : "=&r"(result)
-      : "l"(source), "r"(static_cast<int>(valid)), "n"(2 * kOffset));
-  return result;
-}
-
-// Eight channels of a pixel as one row of a matrix operand's half.
-constexpr int kOperandChannels = 8;
-__device__ __forceinline__ unsigned operand_pair(Element low, Element high) {
-  return low.bits | static_cast<unsigned>(high.bits) << 16;
-}
-__device__ __forceinline__ uint4 operand_row(const Element* channel) {
-  return make_uint4(operand_pair(channel[0], channel[1]), operand_pair(channel[2], channel[3]),
-                    operand_pair(channel[4], channel[5]), operand_pair(channel[6], channel[7]));
-}
-// The same of the first or the second pixel of a pair, whose elements lie in the low and the high half of each channel.
-__device__ __forceinline__ uint4 operand_row_of_pairs(const unsigned* channel, bool high) {
-  const auto join = [high](unsigned even, unsigned odd) {
-    return high ? even >> 16 | (odd & 0xffff0000u) : (even & 0xffffu) | odd << 16;
-  };
-  return make_uint4(join(channel[0], channel[1]), join(channel[2], channel[3]), join(channel[4], channel[5]),
-                    join(channel[6], channel[7]));
-}
-
 // Barriers in shared memory (mbarrier, sm_90). A phase is complete when the expected number of arrivals has come and
 // the bytes they announced have been copied. Phases are numbered from 0; barrier_wait(b, n % 2) returns once phase n is
 // complete, if the caller never lags behind by two phases. What arriving threads wrote before is then visible.
@@ -139,6 +78,17 @@ __device__ __forceinline__ void bulk_copy_to_shared(void* destination, const voi
                : "memory");
 }
 
+// Overlapped launches (sm_90): if the host allows it, a kernel may start before the one before it in the stream has
+// finished. These two are all they need to know of each other.
+// From here on the next kernel may start, once every block has come here; what it may read it must wait for.
+__device__ __forceinline__ void let_next_kernel_start() {
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+}
+// Returns when the kernel before has finished and what it wrote can be seen; at once if this one was launched plainly,
+// after it. A load that must come behind it must not be through a pointer to const __restrict__: such loads are taken
+// for independent of everything.
+__device__ __forceinline__ void wait_for_previous_kernel() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+
 // What warpgroups, four warps each, need around their matrix multiplications (wgmma, sm_90a). A multiplication is
 // asynchronous: it reads shared memory and its accumulators some time between multiply_begin() and the multiply_wait()
 // that covers the group it was committed to; until then neither may be touched. All functions but fence_async_proxy()
@@ -173,6 +123,24 @@ __device__ __forceinline__ void shrink_registers_to() {
 template <int kRegisters>
 __device__ __forceinline__ void grow_registers_to() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
+}
+
+// Eight channels of a pixel as one row of a matrix operand's half.
+constexpr int kOperandChannels = 8;
+__device__ __forceinline__ unsigned operand_pair(Element low, Element high) {
+  return low.bits | static_cast<unsigned>(high.bits) << 16;
+}
+__device__ __forceinline__ uint4 operand_row(const Element* channel) {
+  return make_uint4(operand_pair(channel[0], channel[1]), operand_pair(channel[2], channel[3]),
+                    operand_pair(channel[4], channel[5]), operand_pair(channel[6], channel[7]));
+}
+// The same of the first or the second pixel of a pair, whose elements lie in the low and the high half of each channel.
+__device__ __forceinline__ uint4 operand_row_of_pairs(const unsigned* channel, bool high) {
+  const auto join = [high](unsigned even, unsigned odd) {
+    return high ? even >> 16 | (odd & 0xffff0000u) : (even & 0xffffu) | odd << 16;
+  };
+  return make_uint4(join(channel[0], channel[1]), join(channel[2], channel[3]), join(channel[4], channel[5]),
+                    join(channel[6], channel[7]));
 }
 
 // Two elements in one register, each rounded to nearest even: fp16.
@@ -292,6 +260,38 @@ __device__ __forceinline__ void multiply(float (&sum)[108], MatrixOperand a, Mat
       : "l"(a), "l"(b), "r"(accumulate));
 }
 
+// source[kOffset] if valid, else 0, and then source may be any address. One predicated instruction, issued where it is
+// written: loads of a batch all leave before the first is waited for.
+template <long long kOffset>
+__device__ __forceinline__ Element load_if(const Element* source, bool valid) {
+  Element result;
+  asm volatile(
+      "{\n"
+      ".reg .pred valid;\n"
+      "setp.ne.b32 valid, %2, 0;\n"
+      "mov.b16 %0, 0;\n"
+      "@valid ld.global.nc.b16 %0, [%1 + %3];\n"
+      "}"
+      : "=&h"(result.bits)
+      : "l"(source), "r"(static_cast<int>(valid)), "n"(2 * kOffset));
+  return result;
+}
+// source[kOffset] and the next element, which lie in one word, if valid, else 0.
+template <long long kOffset>
+__device__ __forceinline__ unsigned load_pair_if(const Element* source, bool valid) {
+  unsigned result;
+  asm volatile(
+      "{\n"
+      ".reg .pred valid;\n"
+      "setp.ne.b32 valid, %2, 0;\n"
+      "mov.b32 %0, 0;\n"
+      "@valid ld.global.nc.b32 %0, [%1 + %3];\n"
+      "}"
+      : "=&r"(result)
+      : "l"(source), "r"(static_cast<int>(valid)), "n"(2 * kOffset));
+  return result;
+}
+
 // Convolution: x[N][C][H][W], w[K][C/groups][R][S], y[N][K][P][Q] (extents, whatever the layout)
 constexpr int kH = 28;
 constexpr int kW = 28;
@@ -375,6 +375,18 @@ static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes &&
 static_assert(kWindow == kImages * kPlane && kStagingPitch >= kColumns);
 static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);
 static_assert(kBarriersFirstByte + 16 * kStages + 48 <= 228352);
+
+// Shared memory, by first byte:
+//   0                   kStages stages: pixels of kRuns runs, behind them the weights of the step
+//   kRawFirstByte       pixels as they lie in x, kCopiesAhead steps of each producer warp
+//   kStagingFirstByte   outputs on their way from registers to y
+//   kBarriersFirstByte  barriers
+// Barriers:
+//   name                      arrivals        who arrives                             who waits
+//   full[kStages]             2               the producer, and copies by their bytes consumers, for a step
+//   empty[kStages]            1               consumers that have multiplied a step   the producer, for a free stage
+//   copied[4 * kCopiesAhead]  copies          the copy engine, by bytes               a producer warp, to convert
+//   multiplied[kConsumers]    4               a consumer's warps, in their last step  the other consumer, for its turn
 
 using Staged = Element;  // an output on its way to y
 

@@ -311,6 +311,17 @@ static_assert(kWindow % kSectorElements == 0 && kStagingPitch >= kColumns + kLea
 static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);
 static_assert(kBarriersFirstByte + 16 * kStages + 32 <= 221328);
 
+// Shared memory, by first byte:
+//   0                   kStages stages: pixels of kRuns runs, behind them the weights of the step
+//   kRawFirstByte       pixels as they lie in x, kCopiesAhead steps of each producer warp
+//   kStagingFirstByte   outputs on their way from registers to y
+//   kBarriersFirstByte  barriers
+// Barriers:
+//   name                      arrivals        who arrives                             who waits
+//   full[kStages]             2               the producer, and copies by their bytes consumers, for a step
+//   empty[kStages]            kConsumers      consumers that have multiplied a step   the producer, for a free stage
+//   copied[4 * kCopiesAhead]  copies          the copy engine, by bytes               a producer warp, to convert
+
 using Staged = float;  // an output on its way to y
 
 

@@ -320,6 +320,15 @@ static_assert(kStoreSteps * kStorePositions == kStoreColumns && kStoreColumns % 
 static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);
 static_assert(kBarriersFirstByte + 16 * kStages + 0 <= 215168);
 
+// Shared memory, by first byte:
+//   0                   kStages stages: pixels of kRuns runs, behind them the weights of the step
+//   kStagingFirstByte   outputs on their way from registers to y
+//   kBarriersFirstByte  barriers
+// Barriers:
+//   name                      arrivals        who arrives                             who waits
+//   full[kStages]             2               the producer, and copies by their bytes consumers, for a step
+//   empty[kStages]            kConsumers      consumers that have multiplied a step   the producer, for a free stage
+
 using Staged = float;  // an output on its way to y
 
 

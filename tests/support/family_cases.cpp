@@ -150,7 +150,7 @@ codegen::ConvPlan fallback_plan(const ConvSpec& spec, const Target& target) {
   const ConvSpec canonical = codegen::canonical(spec);
   std::string why;
   const std::vector<codegen::Candidate> candidates =
-      codegen::functions_of(Family::fallback).candidates(codegen::lower(canonical), target, why);
+      codegen::candidates_of(Family::fallback, codegen::lower(canonical), target, why);
   return codegen::plan_with(canonical, target, candidates.front());
 }
 

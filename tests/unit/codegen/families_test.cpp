@@ -50,7 +50,7 @@ TEST(Families, ConvolveArePassesOrAreNone) {
 TEST(Families, ThatConvolveHaveWhatThePlannerAsks) {
   for (const Family family : convolving_families()) {
     const FamilyFunctions& functions = functions_of(family);
-    EXPECT_NE(functions.candidates, nullptr) << functions.name;
+    EXPECT_NE(functions.enumerate, nullptr) << functions.name;
     EXPECT_NE(functions.emit, nullptr) << functions.name;
     EXPECT_NE(functions.describe, nullptr) << functions.name;
     // Only of tensor cores a compiler may spoil the kernel, and is asked by bodies whether it does.
@@ -64,7 +64,7 @@ TEST(Families, ThatConvolveHaveWhatThePlannerAsks) {
 TEST(Families, ThatArePassesHaveTextsAndNoCandidates) {
   for (const Family family : kPasses) {
     const FamilyFunctions& functions = functions_of(family);
-    EXPECT_EQ(functions.candidates, nullptr) << functions.name;
+    EXPECT_EQ(functions.enumerate, nullptr) << functions.name;
     EXPECT_EQ(functions.add_passes, nullptr) << functions.name;
     EXPECT_EQ(functions.multiply_adds, nullptr) << functions.name;
     EXPECT_FALSE(functions.uses_tensor_cores) << functions.name;
@@ -72,7 +72,7 @@ TEST(Families, ThatArePassesHaveTextsAndNoCandidates) {
     EXPECT_NE(functions.describe, nullptr) << functions.name;
   }
   EXPECT_EQ(functions_of(Family::none).emit, nullptr);
-  EXPECT_EQ(functions_of(Family::none).candidates, nullptr);
+  EXPECT_EQ(functions_of(Family::none).enumerate, nullptr);
 }
 
 TEST(Families, ThatCompeteAreNamedOnce) {
@@ -107,7 +107,7 @@ TEST(Families, CandidatesAreOfTheirFamilyAndPlansOfThem) {
                                      std::pair{Family::fallback, "input=8,64,56,56 weight=64,64,3,3"}}) {
     const ConvSpec spec = canonical(parse_spec(text));
     std::string why;
-    const std::vector<Candidate> all = functions_of(family).candidates(lower(spec), target, why);
+    const std::vector<Candidate> all = candidates_of(family, lower(spec), target, why);
     ASSERT_FALSE(all.empty()) << text << ": " << why;
     for (const Candidate& candidate : all) ASSERT_EQ(family_of(candidate.tiling), family);
     const ConvPlan plan = plan_with(spec, target, all.front());
@@ -127,7 +127,7 @@ TEST(Families, SayWhyTheyHaveNoCandidates) {
   problem.reduction = Reduction::pixels;
   for (const Family family : convolving_families()) {
     std::string why;
-    EXPECT_TRUE(functions_of(family).candidates(problem, target, why).empty()) << to_string(family);
+    EXPECT_TRUE(candidates_of(family, problem, target, why).empty()) << to_string(family);
     EXPECT_EQ(why, beyond_dense_forward(problem)) << to_string(family);
   }
 }

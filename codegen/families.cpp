@@ -47,8 +47,9 @@ std::vector<Candidate> candidates_of(Family family, const Problem& problem, cons
   return std::move(list.candidates());
 }
 
-const std::vector<Family>& competing_families() {
-  static const std::vector<Family> families = {Family::pointwise, Family::wgmma, Family::depthwise, Family::direct};
+std::span<const Family> competing_families() {
+  // Never destroyed: objects that are may compile.
+  static constexpr std::array families = {Family::pointwise, Family::wgmma, Family::depthwise, Family::direct};
   return families;
 }
 

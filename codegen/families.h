@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -101,6 +102,6 @@ inline bool uses_tensor_cores(Family family) { return functions_of(family).uses_
 std::vector<Candidate> candidates_of(Family family, const Problem& problem, const Target& target, std::string& why);
 
 /// The families whose candidates compete, in the order in which equal costs are decided.
-const std::vector<Family>& competing_families();
+std::span<const Family> competing_families();
 
 }  // namespace jitconv::codegen

@@ -161,7 +161,7 @@ TEST(CliDump, WhatIsMissingIsNamed) {
 TEST(CliDump, ModelledTimesHaveNoExponents) {
   const ProcessResult result = dump({"--config=A_bf16", "--emit=explain"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_NE(result.out.find(" ms, tensor at "), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find(" ms, wgmma at "), std::string::npos) << result.out;
   EXPECT_EQ(result.out.find("e+"), std::string::npos) << result.out;
 }
 

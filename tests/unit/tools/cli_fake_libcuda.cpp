@@ -1,6 +1,7 @@
 // A libcuda.so.1 whose device is the host: memory is malloc's, the tools' data kernels run as C++, and any other kernel
 // computes the reference of the spec in JITCONV_FAKE_SPEC, spoilt as JITCONV_FAKE_FAULT says. With it the tests walk
 // all of jitconv-run without a GPU and see every check fire. It says nothing about generated kernels.
+#include <array>
 #include <bit>
 #include <chrono>
 #include <cmath>
@@ -91,7 +92,7 @@ void run_convolution(const std::string& name, void** arguments) {
   const auto source = codegen::generate(codegen::make_plan(spec, target));
   const codegen::KernelEntry& entry = entry_of(source, name);
   // Kept from entry to entry: the one that writes y need not be the one that reads w.
-  static runtime::TensorPointers pointers{};
+  static std::array<void*, runtime::kTensors> pointers{};
   int index = 0;
   bool writes_y = false;
   for (const auto& one : entry.arguments) {

@@ -64,7 +64,7 @@ TEST_F(CliRunOnFake, RightResultsPass) {
 TEST_F(CliRunOnFake, KernelsThatPackWeightsFirstPass) {
   const ProcessResult result = run("input=1,64,16,32 weight=128,64,3,3 padding=1 bias math=tf32", {"--repeat=1"});
   ASSERT_EQ(result.exit_code, 0) << result.out << result.err;
-  EXPECT_EQ(row_of(result.out).at(1), "tensor");
+  EXPECT_EQ(row_of(result.out).at(1), "wgmma");
   EXPECT_EQ(row_of(result.out).at(2), "ok");
 }
 

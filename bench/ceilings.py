@@ -26,5 +26,5 @@ def of(properties):
 
 def floor_ms(one, family, dtype, rates=H200):
     """The larger of one's bytes and FLOPs over the rates of what a kernel family computes with on such tensors."""
-    unit = "fma" if family not in ("tensor", "pointwise") else "tf32" if dtype == "f32" else "half"
+    unit = "fma" if family not in ("wgmma", "tensor", "pointwise") else "tf32" if dtype == "f32" else "half"
     return max(one["bytes"] / rates["copy"], one["flop"] / rates[unit]) * 1e3

@@ -39,7 +39,7 @@ TEST_F(Variants, ManyCandidates) {
 
 TEST_F(Variants, EveryPathOfTensorCores) {
   const std::vector<Case> cases = wgmma_cases(target(), /*spread=*/7);
-  if (cases.empty()) GTEST_SKIP() << "no tensor family for " << target().arch();
+  if (cases.empty()) GTEST_SKIP() << "no wgmma family for " << target().arch();
   const Report::Category counts = run_cases(device(), "tensor cores", cases);
   EXPECT_EQ(counts.kernels, static_cast<std::int64_t>(cases.size()));
   EXPECT_EQ(counts.failed, 0);

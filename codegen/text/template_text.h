@@ -10,7 +10,7 @@
 namespace jitconv::codegen {
 
 struct EmbeddedFile {
-  std::string_view name;  ///< relative to templates/: "direct.cu.in", "device/vector.cuh"
+  std::string_view name;  ///< relative to templates/: "direct/kernel.cu.in", "device/vector.cuh"
   std::string_view text;
 };
 

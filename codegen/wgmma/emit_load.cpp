@@ -1,5 +1,5 @@
-// The loading warps' part of the tensor family's text, for emit_tensor.cpp: how pixels become operand rows, and when
-// weights come. Pixels come through registers or, where x allows it, by the copy engine.
+// The producer's part of the wgmma family's text, for emit.cpp: how pixels become operand rows, and when weights come.
+// Pixels come through registers or, where x allows it, by the copy engine.
 #include "codegen/arithmetic.h"
 #include "codegen/wgmma/emit.h"
 #include "fmt/format.h"

@@ -1,5 +1,5 @@
-// The tensor family's multiplying warpgroups: the multiplications of a step, their operands, and which warpgroup
-// multiplies what. Not what they do with the sums: emit_wgmma_store.cpp.
+// The consumers of the wgmma family: the multiplications of a step, their operands, and which warpgroup multiplies what.
+// Not what they do with the sums: emit_store_nchw.cpp and its like.
 #include "codegen/wgmma/emit.h"
 #include "fmt/format.h"
 
@@ -44,7 +44,7 @@ void add_register_multiplications(Lines& lines, const WgmmaGeometry& geometry, c
   }
 }
 
-/// Raw weights of 1x1 filters: one line per multiplication, which takes two slices of the only tap.
+/// Unpacked weights of 1x1 filters: one line per multiplication, which takes two slices of the only tap.
 void add_row_multiplications(Lines& lines, const WgmmaGeometry& geometry, const std::vector<Unit>& all,
                              const std::string& first_step) {
   const int slice = geometry.slice_channels();

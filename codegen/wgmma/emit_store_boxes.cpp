@@ -1,4 +1,4 @@
-// The tensor family's store of boxes of y (NHWC) by the copy engine: see templates/tensor_store_boxes.cu.in.
+// The wgmma family's store of boxes of y (NHWC) by the copy engine: see templates/wgmma/store_boxes.cu.in.
 #include "codegen/wgmma/emit.h"
 #include "fmt/format.h"
 

@@ -1,4 +1,4 @@
-// See emit_tensor.h.
+// The wgmma family's store to NCHW: see templates/wgmma/store_nchw.cu.in.
 #include "codegen/arithmetic.h"
 #include "codegen/wgmma/emit.h"
 #include "fmt/format.h"

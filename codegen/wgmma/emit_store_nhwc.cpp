@@ -1,4 +1,4 @@
-// The tensor family's store to NHWC by threads: see templates/tensor_store_nhwc.cu.in.
+// The wgmma family's store to NHWC by threads: see templates/wgmma/store_nhwc.cu.in.
 #include <algorithm>
 #include <utility>
 

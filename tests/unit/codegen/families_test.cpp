@@ -76,7 +76,7 @@ TEST(Families, ThatArePassesHaveTextsAndNoCandidates) {
 }
 
 TEST(Families, ThatCompeteAreNamedOnce) {
-  const std::vector<Family>& families = competing_families();
+  const std::span<const Family> families = competing_families();
   EXPECT_EQ(std::set<Family>(families.begin(), families.end()).size(), families.size());
   EXPECT_EQ(std::ranges::count(families, Family::fallback), 0) << "it is asked if nothing else can";
 }

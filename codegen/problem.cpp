@@ -1,6 +1,7 @@
 // From the user's words to a kernel's problem, and what can be said of a problem without a tiling.
 #include "codegen/problem.h"
 
+#include "fmt/format.h"
 #include "jitconv/error.h"
 
 namespace jitconv::codegen {
@@ -16,6 +17,22 @@ Arithmetic arithmetic_of(const ConvSpec& spec) {
       return spec.math == MathMode::ieee ? Arithmetic::fp32 : Arithmetic::bf16;
   }
   throw InternalError("unknown data type");
+}
+
+/// Refuses what a valid spec may ask for and the kernels do not have.
+void require_supported(const ConvSpec& spec) {
+  if (spec.operation != Operation::forward) {
+    throw SpecError(ErrorCode::unsupported, "operation",
+                    fmt::format("operation is {}, must be forward: this version of jitconv has no kernels of gradients",
+                                to_string(spec.operation)));
+  }
+  if (output_type(spec) != spec.dtype) {
+    throw SpecError(
+        ErrorCode::unsupported, "output_dtype",
+        fmt::format("output_dtype is {}, must be same or {}: this version of jitconv has no kernels that store another "
+                    "type than dtype",
+                    to_string(spec.output_dtype), to_string(spec.dtype)));
+  }
 }
 
 bool is_dense(const View& view, std::int64_t channels, std::int64_t h, std::int64_t w) {
@@ -47,6 +64,7 @@ View::Strides dense_strides(Layout layout, std::int64_t channels, std::int64_t h
 Problem lower(const ConvSpec& spec) {
   const TensorShape& x = spec.input;
   const TensorShape y = output_shape(spec);
+  require_supported(spec);
   const WeightShape& w = spec.weight;
   Problem problem;
   problem.n = x.n;

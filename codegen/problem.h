@@ -83,7 +83,8 @@ struct Problem {
 /// Strides of a dense tensor with these extents.
 View::Strides dense_strides(Layout layout, std::int64_t channels, std::int64_t h, std::int64_t w);
 
-/// The forward convolution of a canonical spec.
+/// The convolution of a canonical spec. Throws SpecError (unsupported) for what no kernel of this version computes:
+/// operations other than forward, and an output type that is not dtype.
 Problem lower(const ConvSpec& spec);
 
 /// The first rule of the forward kernels that a view or axis of `problem` breaks: dense tensors that start at their

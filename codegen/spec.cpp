@@ -40,7 +40,9 @@ void require_finite(std::string_view field, float value) {
 }
 
 void check_enums(const ConvSpec& spec) {
+  require_known("operation", spec.operation);
   require_known("dtype", spec.dtype);
+  require_known("output_dtype", spec.output_dtype);
   require_known("input_layout", spec.input_layout);
   require_known("output_layout", spec.output_layout);
   require_known("math", spec.math);
@@ -133,7 +135,7 @@ void check_sizes(const ConvSpec& spec) {
   const TensorShape y = output_of(spec);
   check_bytes("input", x.n, x.c, x.h, x.w, spec.dtype);
   check_bytes("weight", w.k, w.c, w.r, w.s, spec.dtype);
-  check_bytes("output", y.n, y.c, y.h, y.w, spec.dtype);
+  check_bytes("output", y.n, y.c, y.h, y.w, output_type(spec));
 }
 
 void check_epilogue(const Epilogue& epilogue) {
@@ -148,17 +150,33 @@ void check_epilogue(const Epilogue& epilogue) {
 }
 
 void check_alignment(const ConvSpec& spec) {
-  const std::int64_t least = element_bytes(spec.dtype);
+  const DataType output = output_type(spec);
+  const DataType largest = element_bytes(output) > element_bytes(spec.dtype) ? output : spec.dtype;
+  const std::int64_t least = element_bytes(largest);
   const std::int64_t value = spec.alignment;
   const bool power_of_two = value > 0 && std::has_single_bit(static_cast<std::uint64_t>(value));
   if (power_of_two && value >= least && value <= kMaxAlignment) return;
   throw SpecError("alignment", fmt::format("alignment is {}, must be a power of two from {} (one {}) to {}", value,
-                                           least, to_string(spec.dtype), kMaxAlignment));
+                                           least, to_string(largest), kMaxAlignment));
 }
 
 }  // namespace
 
 std::int64_t element_bytes(DataType type) { return type == DataType::f32 ? 4 : 2; }
+
+DataType output_type(const ConvSpec& spec) {
+  switch (spec.output_dtype) {
+    case OutputType::same:
+      break;
+    case OutputType::f32:
+      return DataType::f32;
+    case OutputType::f16:
+      return DataType::f16;
+    case OutputType::bf16:
+      return DataType::bf16;
+  }
+  return spec.dtype;
+}
 
 void validate(const ConvSpec& spec) {
   check_enums(spec);
@@ -203,6 +221,7 @@ ConvSpec canonical(const ConvSpec& spec) {
   canonicalise_axis(spec.weight.s, horizontal(spec), result.dilation.w, result.padding.right, result.stride.w);
   result.input_layout = canonical_layout(spec.input_layout, spec.input.c, spec.input.h, spec.input.w);
   result.output_layout = canonical_layout(spec.output_layout, output.c, output.h, output.w);
+  if (output_type(spec) == spec.dtype) result.output_dtype = OutputType::same;
 
   const Epilogue unused;
   Epilogue& epilogue = result.epilogue;

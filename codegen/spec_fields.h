@@ -14,14 +14,18 @@
 
 namespace jitconv::codegen {
 
+inline constexpr std::array<std::string_view, 3> kOperationNames = {"forward", "data_gradient", "weight_gradient"};
 inline constexpr std::array<std::string_view, 3> kDataTypeNames = {"f32", "f16", "bf16"};
+inline constexpr std::array<std::string_view, 4> kOutputTypeNames = {"same", "f32", "f16", "bf16"};
 inline constexpr std::array<std::string_view, 2> kLayoutNames = {"nchw", "nhwc"};
 inline constexpr std::array<std::string_view, 3> kMathModeNames = {"ieee", "fp32", "tf32"};
 inline constexpr std::array<std::string_view, 10> kActivationNames = {
     "none", "relu", "leaky_relu", "gelu_erf", "gelu_tanh", "silu", "sigmoid", "tanh", "hardswish", "clamp"};
 
 /// The names of an enum's values, in order; the argument only picks the enum.
+constexpr const auto& names_of(Operation) { return kOperationNames; }
 constexpr const auto& names_of(DataType) { return kDataTypeNames; }
+constexpr const auto& names_of(OutputType) { return kOutputTypeNames; }
 constexpr const auto& names_of(Layout) { return kLayoutNames; }
 constexpr const auto& names_of(MathMode) { return kMathModeNames; }
 constexpr const auto& names_of(Activation) { return kActivationNames; }
@@ -32,7 +36,9 @@ constexpr bool is_known(Enum value) {
   return static_cast<std::size_t>(value) < names_of(value).size();
 }
 
+static_assert(kOperationNames.size() == static_cast<std::size_t>(Operation::weight_gradient) + 1);
 static_assert(kDataTypeNames.size() == static_cast<std::size_t>(DataType::bf16) + 1);
+static_assert(kOutputTypeNames.size() == static_cast<std::size_t>(OutputType::bf16) + 1);
 static_assert(kLayoutNames.size() == static_cast<std::size_t>(Layout::nhwc) + 1);
 static_assert(kMathModeNames.size() == static_cast<std::size_t>(MathMode::tf32) + 1);
 static_assert(kActivationNames.size() == static_cast<std::size_t>(Activation::clamp) + 1);
@@ -43,8 +49,8 @@ template <typename Spec, typename Visitor>
 constexpr void for_each_field(Spec& spec, Visitor&& visit) {
   static_assert(std::is_same_v<std::remove_const_t<Spec>, ConvSpec>);
   // The bindings must name every member of their struct, which is what makes an unlisted member an error.
-  auto& [input, weight, stride, padding, dilation, groups, dtype, input_layout, output_layout, math, epilogue,
-         alignment] = spec;
+  auto& [operation, input, weight, stride, padding, dilation, groups, dtype, output_dtype, input_layout, output_layout,
+         math, epilogue, alignment] = spec;
   auto& [n, c, h, w] = input;
   auto& [k, weight_c, r, s] = weight;
   auto& [stride_h, stride_w] = stride;
@@ -69,6 +75,8 @@ constexpr void for_each_field(Spec& spec, Visitor&& visit) {
   visit("clamp_min", clamp_min);
   visit("clamp_max", clamp_max);
   visit("alignment", alignment);
+  visit("operation", operation);
+  visit("output_dtype", output_dtype);
 }
 
 namespace detail {

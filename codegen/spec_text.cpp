@@ -35,7 +35,9 @@ constexpr Alias kLayoutAliases[] = {
 constexpr Alias kActivationAliases[] = {
     {"identity", "none"}, {"leakyrelu", "leaky_relu"}, {"gelu", "gelu_erf"}, {"swish", "silu"}};
 
+std::span<const Alias> aliases_of(Operation) { return {}; }
 std::span<const Alias> aliases_of(DataType) { return kDataTypeAliases; }
+std::span<const Alias> aliases_of(OutputType) { return kDataTypeAliases; }
 std::span<const Alias> aliases_of(Layout) { return kLayoutAliases; }
 std::span<const Alias> aliases_of(MathMode) { return {}; }
 std::span<const Alias> aliases_of(Activation) { return kActivationAliases; }
@@ -183,7 +185,9 @@ bool set_field(ConvSpec& spec, std::string_view key, std::string_view text) {
 
 }  // namespace
 
+std::string_view to_string(Operation value) { return name_of(value); }
 std::string_view to_string(DataType value) { return name_of(value); }
+std::string_view to_string(OutputType value) { return name_of(value); }
 std::string_view to_string(Layout value) { return name_of(value); }
 std::string_view to_string(MathMode value) { return name_of(value); }
 std::string_view to_string(Activation value) { return name_of(value); }

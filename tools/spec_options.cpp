@@ -34,6 +34,7 @@ constexpr Field kFields[] = {
     {"padding", "padding", "n|h,w|t,b,l,r|same|valid", "Zeros around the input"},
     {"groups", "groups", "n", "Groups of channels; the input's C for depthwise"},
     {"dtype", "dtype", "type", "f32, f16 or bf16, or PyTorch's names of them; sums are fp32"},
+    {"output-dtype", "output_dtype", "type", "same, f32, f16 or bf16: the type of the output; kernels have same only"},
     {"layout", "layout", "layout", "nchw or nhwc (channels_last), of input and output"},
     {"input-layout", "input_layout", "layout", "nchw or nhwc, of the input"},
     {"output-layout", "output_layout", "layout", "nchw or nhwc, of the output"},
@@ -44,6 +45,7 @@ constexpr Field kFields[] = {
     {"clamp-min", "clamp_min", "x", "Lower bound of clamp"},
     {"clamp-max", "clamp_max", "x", "Upper bound of clamp"},
     {"alignment", "alignment", "bytes", "What every pointer is a multiple of"},
+    {"operation", "operation", "name", "forward, data_gradient or weight_gradient; only forward has kernels"},
 };
 
 /// parse_spec() of one flag's value; what cannot be read is a usage error.

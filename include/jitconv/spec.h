@@ -1,4 +1,4 @@
-// The description of one forward 2-D convolution, in plain values.
+// The description of one 2-D convolution, in plain values.
 //
 // ConvSpec holds every property that can change the generated kernel and nothing else: no pointers, no device, no
 // tuning. validate() says whether the convolution can be computed; compile() in jitconv/kernel.h turns it into a
@@ -14,8 +14,27 @@
 
 namespace jitconv {
 
-/// The element type of x, w, bias, residual and y. Sums are always accumulated in fp32.
+/// The element type of every tensor, unless ConvSpec::output_dtype names another for the result and residual. Sums are
+/// always accumulated in fp32.
 enum class DataType : std::uint8_t { f32, f16, bf16 };
+
+/// The element type of an operation's result and of residual.
+enum class OutputType : std::uint8_t {
+  same,  ///< ConvSpec::dtype
+  f32,
+  f16,
+  bf16,
+};
+
+/// What is computed of a convolution y = conv(x, w). dy, dx and dw have the shapes of y, x and w:
+///   forward          y[n,k,p,q] = sum over c,r,s of x[n, g*C/groups + c, i, j] * w[k,c,r,s]
+///   data_gradient    dx[n, g*C/groups + c, i, j] = sum over k,p,q,r,s of dy[n,k,p,q] * w[k,c,r,s]
+///   weight_gradient  dw[k,c,r,s] = sum over n,p,q of dy[n,k,p,q] * x[n, g*C/groups + c, i, j]
+/// with i = p*stride.h - top + r*dilation.h, j = q*stride.w - left + s*dilation.w, and the group g = k / (K/groups). A
+/// sum has those terms whose indices meet these equations and lie in their tensors. A transposed convolution is the
+/// data_gradient of the convolution whose x has the shape of its result.
+/// This version has kernels for forward; compile() refuses the others: SpecError (unsupported, field "operation").
+enum class Operation : std::uint8_t { forward, data_gradient, weight_gradient };
 
 /// The memory order of x, y and residual; the last letter is contiguous. Filters are always K, C/groups, R, S.
 enum class Layout : std::uint8_t { nchw, nhwc };
@@ -73,10 +92,11 @@ struct Padding {
   auto operator<=>(const Padding&) const = default;
 };
 
-/// What happens to a sum before it is stored: y = activation(sum + bias[k] + residual).
+/// What happens to a sum before it is stored: y = activation(sum + bias[k] + residual). Of the other operations, the
+/// result takes the place of y, and a bias is added for each of the result's channels.
 struct Epilogue {
-  bool bias = false;      ///< K elements
-  bool residual = false;  ///< a tensor of y's shape, layout and type
+  bool bias = false;      ///< K elements; C of Operation::data_gradient
+  bool residual = false;  ///< a tensor of the result's shape, layout and type
   Activation activation = Activation::none;
   float slope = 0.01f;     ///< used by leaky_relu
   float clamp_min = 0.0f;  ///< used by clamp
@@ -84,10 +104,13 @@ struct Epilogue {
   bool operator==(const Epilogue&) const = default;
 };
 
-/// One forward convolution (cross-correlation, as in PyTorch and cuDNN):
+/// One convolution (cross-correlation, as in PyTorch and cuDNN):
 ///   y[n,k,p,q] = sum over c,r,s of x[n, g*C/groups + c, p*stride.h - top + r*dilation.h,
 ///                                    q*stride.w - left + s*dilation.w] * w[k,c,r,s],   g = k / (K/groups).
+/// Or one of its gradients: see Operation. Shapes, stride, padding, dilation and layouts are always those of this
+/// formula: input is the shape of x and dx, weight that of w and dw.
 struct ConvSpec {
+  Operation operation = Operation::forward;
   TensorShape input;
   WeightShape weight;
   Size2 stride{1};
@@ -95,12 +118,14 @@ struct ConvSpec {
   Size2 dilation{1};
   std::int64_t groups = 1;
   DataType dtype = DataType::f32;
-  Layout input_layout = Layout::nchw;   ///< of x
-  Layout output_layout = Layout::nchw;  ///< of y and residual
+  OutputType output_dtype = OutputType::same;  ///< this version has kernels for `same`, or the same type by its name
+  Layout input_layout = Layout::nchw;          ///< of x and dx
+  Layout output_layout = Layout::nchw;         ///< of y, dy and residual
   MathMode math = MathMode::fp32;
   Epilogue epilogue;
-  /// Every tensor's pointer is a multiple of this many bytes; launch() checks it. A power of two from the element size
-  /// to 256. Every allocation satisfies 16. Tensors that start inside an allocation may need the element size.
+  /// Every tensor's pointer is a multiple of this many bytes; launch() checks it. A power of two from the largest
+  /// element's size to 256. Every allocation satisfies 16. Tensors that start inside an allocation may need the
+  /// element's size.
   std::int64_t alignment = 16;
 
   bool operator==(const ConvSpec&) const = default;
@@ -109,15 +134,20 @@ struct ConvSpec {
 /// The size of one element in bytes: 4 or 2.
 JITCONV_API std::int64_t element_bytes(DataType type);
 
-/// The extents of y: N, K, P, Q with P = (H + top + bottom - dilation.h*(R-1) - 1) / stride.h + 1, where the quotient
-/// is rounded down, and Q likewise. Throws SpecError as validate() does.
+/// The type of the result's elements: what output_dtype says, dtype if that is `same`. Throws nothing.
+JITCONV_API DataType output_type(const ConvSpec& spec);
+
+/// The extents of y and dy, whatever the operation: N, K, P, Q with
+/// P = (H + top + bottom - dilation.h*(R-1) - 1) / stride.h + 1, where the quotient is rounded down, and Q likewise.
+/// Throws SpecError as validate() does.
 JITCONV_API TensorShape output_shape(const ConvSpec& spec);
 
 /// Throws SpecError (invalid_spec) if the convolution cannot be computed. The message names the field, its value and
 /// the rule. It refuses extents below 1 (N may be 0); any extent, stride, padding, dilation or padded extent above
-/// 2^31 - 1; channels that groups does not divide; a dilated filter larger than the padded input; tensors of more than 2^62
-/// bytes; enums out of range; clamp_min above clamp_max; a slope or clamp limit that is not finite; an alignment that
-/// is not a power of two from the element size to 256.
+/// 2^31 - 1; channels that groups does not divide; a dilated filter larger than the padded input; tensors of more than
+/// 2^62 bytes; enums out of range; clamp_min above clamp_max; a slope or clamp limit that is not finite; an alignment
+/// that is not a power of two from the largest element's size to 256. That this version has a kernel for a valid spec
+/// is compile()'s matter.
 JITCONV_API void validate(const ConvSpec& spec);
 
 /// One line with every field: `input=8,32,512,512 weight=64,32,5,9 stride=1,1 padding=2,2,4,4 ...`. parse_spec() reads
@@ -132,7 +162,11 @@ JITCONV_API std::string to_string(const ConvSpec& spec);
 JITCONV_API ConvSpec parse_spec(std::string_view text);
 
 /// The enumerator's name, as parse_spec() reads it.
+JITCONV_API std::string_view to_string(Operation value);
+/// The enumerator's name, as parse_spec() reads it.
 JITCONV_API std::string_view to_string(DataType value);
+/// The enumerator's name, as parse_spec() reads it.
+JITCONV_API std::string_view to_string(OutputType value);
 /// The enumerator's name, as parse_spec() reads it.
 JITCONV_API std::string_view to_string(Layout value);
 /// The enumerator's name, as parse_spec() reads it.

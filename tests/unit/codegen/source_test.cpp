@@ -249,6 +249,9 @@ constexpr Change kChanges[] = {
     {"clamp_min", "clamp_min=-1", Effect::nothing, "used by clamp only"},
     {"clamp_max", "clamp_max=7", Effect::nothing, "used by clamp only"},
     {"alignment", "alignment=32", Effect::comment, "no access is wider than 16 bytes"},
+    {"operation", "operation=data_gradient", Effect::refused, "there are no kernels of gradients"},
+    {"output_dtype", "output_dtype=f32", Effect::nothing, "dtype is f32"},
+    {"output_dtype", "output_dtype=f16", Effect::refused, "no kernel stores another type"},
 };
 
 /// Of other bases: what the one above cannot show.
@@ -317,7 +320,7 @@ TEST(KeyPerturbation, NoFieldIsForgotten) {
   for_each_field(spec, [&changes](std::string_view name, const auto&... values) {
     EXPECT_GE(changes[std::string(name)], sizeof...(values)) << name << " has too few changes in the list";
   });
-  EXPECT_EQ(changes.size(), 17u) << "a change of a field that does not exist";
+  EXPECT_EQ(changes.size(), 19u) << "a change of a field that does not exist";
 }
 
 TEST(KeyPerturbation, TheTargetReachesTheOptions) {

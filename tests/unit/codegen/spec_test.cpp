@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <set>
 #include <string>
@@ -110,6 +111,8 @@ const Mutation kMutations[] = {
     {"FilterTooTall", [](ConvSpec& s) { s.weight.r = 300; }, "weight", "spans 599x25, larger than the padded input"},
     {"FilterTooWide", [](ConvSpec& s) { s.dilation.w = 70; }, "weight", "spans 9x561"},
     {"UnknownType", [](ConvSpec& s) { s.dtype = static_cast<DataType>(3); }, "dtype", "unknown value 3"},
+    {"UnknownOperation", [](ConvSpec& s) { s.operation = static_cast<Operation>(3); }, "operation", "unknown value 3"},
+    {"UnknownOutputType", [](ConvSpec& s) { s.output_dtype = static_cast<OutputType>(4); }, "output_dtype", "value 4"},
     {"UnknownInputLayout", [](ConvSpec& s) { s.input_layout = static_cast<Layout>(2); }, "input_layout", "value 2"},
     {"UnknownOutputLayout", [](ConvSpec& s) { s.output_layout = static_cast<Layout>(9); }, "output_layout", "value 9"},
     {"UnknownMath", [](ConvSpec& s) { s.math = static_cast<MathMode>(200); }, "math", "value 200"},
@@ -123,6 +126,13 @@ const Mutation kMutations[] = {
     {"AlignmentZero", [](ConvSpec& s) { s.alignment = 0; }, "alignment", "alignment is 0"},
     {"AlignmentBelowElement", [](ConvSpec& s) { s.alignment = 2; }, "alignment",
      "power of two from 4 (one f32) to 256"},
+    {"AlignmentBelowOutputElement",
+     [](ConvSpec& s) {
+       s.dtype = DataType::bf16;
+       s.output_dtype = OutputType::f32;
+       s.alignment = 2;
+     },
+     "alignment", "power of two from 4 (one f32) to 256"},
     {"AlignmentNoPower", [](ConvSpec& s) { s.alignment = 24; }, "alignment", "alignment is 24"},
     {"AlignmentTooLarge", [](ConvSpec& s) { s.alignment = 512; }, "alignment", "alignment is 512"},
     {"AlignmentNegative", [](ConvSpec& s) { s.alignment = std::numeric_limits<std::int64_t>::min(); }, "alignment",
@@ -145,6 +155,14 @@ const Mutation kMutations[] = {
        s.weight = {kTooLarge - 1, 1, 1, 1};
      },
      "output", "output 2147483647x2147483647x5x9 of f32 takes more than 2^62 bytes"},
+    {"OutputBytesOfItsOwnType",
+     [](ConvSpec& s) {
+       s.dtype = DataType::f16;
+       s.output_dtype = OutputType::f32;
+       s.input = {std::int64_t{1} << 30, 1, 1, 1};
+       s.weight = {std::int64_t{1} << 28, 1, 1, 1};
+     },
+     "output", "output 1073741824x268435456x5x9 of f32 takes more than 2^62 bytes"},
 };
 
 class InvalidSpec : public testing::TestWithParam<Mutation> {};
@@ -164,6 +182,16 @@ TEST_P(InvalidSpec, NamesFieldValueAndRule) {
 
 INSTANTIATE_TEST_SUITE_P(Spec, InvalidSpec, testing::ValuesIn(kMutations),
                          [](const auto& test) { return std::string(test.param.name); });
+
+TEST(Validate, GradientsHaveTheForwardsShapes) {
+  ConvSpec spec = headline_c();
+  for (const Operation operation : {Operation::data_gradient, Operation::weight_gradient}) {
+    spec.operation = operation;
+    EXPECT_NO_THROW(validate(spec));
+    EXPECT_EQ(output_shape(spec), (TensorShape{8, 64, 508, 496}));
+    EXPECT_EQ(canonical(spec), spec);
+  }
+}
 
 TEST(Validate, FilterLargerThanInputShowsBothSizes) {
   ConvSpec spec = headline_c();
@@ -237,8 +265,8 @@ TEST(SpecFields, EveryNumberChangesEqualityHashAndText) {
     EXPECT_TRUE(texts.insert(to_string(spec)).second) << to_string(spec);
     EXPECT_EQ(parse_spec(to_string(spec)), spec);
   }
-  // 4 + 4 extents, 2 strides, 4 paddings, 2 dilations, groups, 4 enums, 6 of the epilogue, alignment.
-  EXPECT_EQ(count, 28);
+  // 4 + 4 extents, 2 strides, 4 paddings, 2 dilations, groups, 6 enums, 6 of the epilogue, alignment.
+  EXPECT_EQ(count, 30);
 }
 
 TEST(SpecFields, EqualSpecsHashAlike) {
@@ -270,6 +298,14 @@ TEST(Canonical, KeepsWhatMatters) {
   spec.math = MathMode::tf32;
   spec.alignment = 4;
   spec.input_layout = Layout::nhwc;
+  EXPECT_EQ(canonical(spec), spec);
+}
+
+TEST(Canonical, OutputTypeThatIsTheOthersHasOneName) {
+  ConvSpec spec = headline_c();
+  spec.output_dtype = OutputType::f32;
+  EXPECT_EQ(canonical(spec), headline_c());
+  spec.dtype = DataType::bf16;
   EXPECT_EQ(canonical(spec), spec);
 }
 
@@ -317,6 +353,50 @@ TEST(Canonical, NegativeZeroBecomesZero) {
   spec.epilogue.activation = Activation::clamp;
   spec.epilogue.clamp_min = -0.0f;
   EXPECT_FALSE(std::signbit(canonical(spec).epilogue.clamp_min));
+}
+
+TEST(OutputType, IsThatOfTheOtherTensorsUnlessNamed) {
+  ConvSpec spec;
+  spec.dtype = DataType::bf16;
+  EXPECT_EQ(output_type(spec), DataType::bf16);
+  spec.output_dtype = OutputType::f32;
+  EXPECT_EQ(output_type(spec), DataType::f32);
+  spec.output_dtype = OutputType::f16;
+  EXPECT_EQ(output_type(spec), DataType::f16);
+  spec.output_dtype = OutputType::bf16;
+  EXPECT_EQ(output_type(spec), DataType::bf16);
+}
+
+/// Refused by what plans, with this message.
+void expect_unsupported(const ConvSpec& spec, const std::string& field, const std::string& message) {
+  const Target target = parse_target("sm_90a");
+  for (const auto& plan : {std::function<void()>([&] { codegen::lower(canonical(spec)); }),
+                           std::function<void()>([&] { codegen::make_plan(spec, target); }),
+                           std::function<void()>([&] { codegen::enumerate_plans(spec, target, 1); })}) {
+    const Thrown thrown = thrown_by(plan);
+    EXPECT_EQ(thrown.code, ErrorCode::unsupported);
+    EXPECT_EQ(thrown.field, field);
+    EXPECT_EQ(thrown.message.rfind(message, 0), 0u) << thrown.message;
+  }
+}
+
+TEST(Plan, RefusesOperationsWithoutKernels) {
+  ConvSpec spec = headline_c();
+  spec.operation = Operation::data_gradient;
+  expect_unsupported(spec, "operation", "operation is data_gradient, must be forward: ");
+  spec.operation = Operation::weight_gradient;
+  expect_unsupported(spec, "operation", "operation is weight_gradient, must be forward: ");
+  spec.input.n = 0;  // nothing to compute, and still not supported
+  expect_unsupported(spec, "operation", "operation is weight_gradient, must be forward: ");
+}
+
+TEST(Plan, RefusesOtherOutputTypes) {
+  ConvSpec spec = headline_c();
+  spec.dtype = DataType::bf16;
+  spec.output_dtype = OutputType::f32;
+  expect_unsupported(spec, "output_dtype", "output_dtype is f32, must be same or bf16: ");
+  spec.output_dtype = OutputType::bf16;
+  EXPECT_EQ(codegen::make_plan(spec, parse_target("sm_90a")).spec.output_dtype, OutputType::same);
 }
 
 TEST(Work, CountsEveryTensorOnce) {

@@ -21,7 +21,7 @@ TEST(SpecText, WritesEveryField) {
   EXPECT_EQ(to_string(spec),
             "input=8,32,512,512 weight=64,32,5,9 stride=1,1 padding=2,2,4,4 dilation=2,3 groups=1 dtype=f32 "
             "input_layout=nchw output_layout=nchw math=fp32 bias=true residual=false activation=none slope=0.01 "
-            "clamp_min=0 clamp_max=6 alignment=16");
+            "clamp_min=0 clamp_max=6 alignment=16 operation=forward output_dtype=same");
 }
 
 TEST(SpecText, ReadsAbbreviations) {
@@ -58,7 +58,16 @@ TEST(SpecText, ReadsPyTorchsWords) {
   EXPECT_EQ(parse_spec("activation=LeakyReLU").epilogue.activation, Activation::leaky_relu);
   EXPECT_EQ(parse_spec("activation=gelu").epilogue.activation, Activation::gelu_erf);
   EXPECT_EQ(parse_spec("math=TF32").math, MathMode::tf32);
+  EXPECT_EQ(parse_spec("output_dtype=float32").output_dtype, OutputType::f32);
+  EXPECT_EQ(parse_spec("output_dtype=torch.bfloat16").output_dtype, OutputType::bf16);
+  EXPECT_EQ(parse_spec("output_dtype=Same").output_dtype, OutputType::same);
   EXPECT_TRUE(parse_spec("bias=True").epilogue.bias);
+}
+
+TEST(SpecText, ReadsOperations) {
+  EXPECT_EQ(parse_spec("operation=forward").operation, Operation::forward);
+  EXPECT_EQ(parse_spec("operation=data_gradient").operation, Operation::data_gradient);
+  EXPECT_EQ(parse_spec("operation=weight_gradient").operation, Operation::weight_gradient);
 }
 
 TEST(SpecText, WritesItsOwnWords) {
@@ -103,6 +112,9 @@ TEST(SpecText, NamesWhatItCannotRead) {
       {"dtype=torch.torch.half", "dtype", "must be one of f32, f16, bf16"},
       {"layout=half", "input_layout", "input_layout is \"half\", must be one of nchw, nhwc"},
       {"activation=softmax", "activation", "must be one of none, relu"},
+      {"operation=backward", "operation",
+       "operation is \"backward\", must be one of forward, data_gradient, weight_gradient"},
+      {"output_dtype=f64", "output_dtype", "output_dtype is \"f64\", must be one of same, f32, f16, bf16"},
       {"padding=full", "padding", "padding is \"full\", must be a 64-bit integer"},
       {"padding=same,same", "padding", "padding is \"same\", must be a 64-bit integer"},
       {"padding=same padding=1 weight=1,1,3,3", "padding", "given twice"},
@@ -153,6 +165,9 @@ TEST(SpecText, FloatsComeBackBitForBit) {
 }
 
 TEST(Names, OfEveryEnumValue) {
+  EXPECT_EQ(to_string(Operation::data_gradient), "data_gradient");
+  EXPECT_EQ(to_string(OutputType::same), "same");
+  EXPECT_EQ(to_string(OutputType::bf16), "bf16");
   EXPECT_EQ(to_string(DataType::bf16), "bf16");
   EXPECT_EQ(to_string(Layout::nhwc), "nhwc");
   EXPECT_EQ(to_string(MathMode::tf32), "tf32");

@@ -116,6 +116,13 @@ TEST(CliDump, FlagsSetEveryFieldOfTheSpec) {
   EXPECT_EQ(parse_spec(result.out), expected) << result.out;
 }
 
+TEST(CliDump, FlagsSetOperationAndOutputType) {
+  const ProcessResult result = dump(small_and({"--operation=forward", "--output-dtype=float32", "--emit=spec"}));
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(parse_spec(result.out).operation, Operation::forward);
+  EXPECT_EQ(parse_spec(result.out).output_dtype, OutputType::f32);
+}
+
 TEST(CliDump, SpecTextIsReadBack) {
   const std::string text = to_string(tools::find_documented("C_bias")->spec);
   const ProcessResult result = dump({"--spec=" + text, "--emit=spec"});
@@ -278,6 +285,8 @@ TEST(CliDump, ConvolutionsThatCannotBeComputedAreRefusedByField) {
   expect_refusal(dump(small_and({"--stride=0"})), 3, "stride");
   expect_refusal(dump({"--input=1,8,4,4", "--weight=8,8,5,9", "--dilation=2,3"}), 3, "weight");
   expect_refusal(dump(small_and({"--alignment=3"})), 3, "alignment");
+  expect_refusal(dump(small_and({"--operation=data_gradient"})), 3, "operation is data_gradient, must be forward");
+  expect_refusal(dump(small_and({"--output-dtype=f16"})), 3, "output_dtype is f16, must be same or f32");
 }
 
 TEST(CliDump, AConvolutionWithoutOutputsHasAPlanButNoSource) {

@@ -145,7 +145,7 @@ def namespace_body(text: str) -> list[str]:
         match = re.search(r"#ifdef __cplusplus\nextern \"C\" {\n#endif\n(.*)#ifdef __cplusplus", text, re.DOTALL)
     if match is None:
         raise ValueError("no namespace jitconv and no extern \"C\"")
-    return re.sub(r"namespace detail {\n.*?\n}\n", "", match[1], flags=re.DOTALL).split("\n")
+    return re.sub(r"namespace detail {\n.*?\n}(?:  // namespace detail)?\n", "", match[1], flags=re.DOTALL).split("\n")
 
 
 def head_comment(text: str) -> str:

@@ -12,6 +12,7 @@
 #include "runtime/dump.h"
 #include "runtime/entry_description.h"
 #include "runtime/env.h"
+#include "runtime/kernel_access.h"
 #include "runtime/kernel_state.h"
 #include "runtime/log.h"
 #include "runtime/progress.h"
@@ -85,14 +86,14 @@ Built build(const codegen::ConvPlan& plan, const CompileOptions& options, const 
 
 Kernel make_kernel(codegen::ConvPlan plan, Built built, const CompileOptions& options, const Backend& backend) {
   if (!built.key) {
-    return Kernel(std::make_shared<detail::KernelState>(backend, std::move(plan), std::move(built.source),
+    return detail::KernelAccess::make(std::make_shared<detail::KernelState>(backend, std::move(plan), std::move(built.source),
                                                         std::string(), Binary{}, nullptr));
   }
   const auto recompile = [key = *built.key, options](const detail::KernelState& state) {
     cache::Key current = key;
     return compile_and_store(state.backend, state.plan, state.source, current, options);
   };
-  return Kernel(std::make_shared<detail::KernelState>(backend, std::move(plan), std::move(built.source),
+  return detail::KernelAccess::make(std::make_shared<detail::KernelState>(backend, std::move(plan), std::move(built.source),
                                                       built.key->hex(), std::move(built.binary), recompile));
 }
 

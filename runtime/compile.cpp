@@ -9,6 +9,7 @@
 #include "runtime/build.h"
 #include "runtime/driver.h"
 #include "runtime/fork_guard.h"
+#include "runtime/kernel_access.h"
 #include "runtime/kernel_state.h"
 #include "runtime/progress.h"
 #include "runtime/registry.h"
@@ -39,7 +40,7 @@ Kernel compile(const ConvSpec& spec, const CompileOptions& options) {
   const runtime::Driver& driver = runtime::Driver::get();
   const int device = driver.ensure_context();
   Kernel kernel = compile(spec, driver.target_of(device), options);
-  kernel.state().prepare();
+  runtime::prepare(kernel);
   return kernel;
 }
 
@@ -53,10 +54,10 @@ Kernel compile_plan(const codegen::ConvPlan& plan, const CompileOptions& options
   return make_kernel(plan, build(plan, options, backend), options, backend);
 }
 
-void prepare(const Kernel& kernel) { kernel.state().prepare(); }
+void prepare(const Kernel& kernel) { detail::KernelAccess::state(kernel).prepare(); }
 
-const codegen::ConvPlan& plan_of(const Kernel& kernel) { return kernel.state().plan; }
-const codegen::KernelSource& source_of(const Kernel& kernel) { return kernel.state().source; }
+const codegen::ConvPlan& plan_of(const Kernel& kernel) { return detail::KernelAccess::state(kernel).plan; }
+const codegen::KernelSource& source_of(const Kernel& kernel) { return detail::KernelAccess::state(kernel).source; }
 
 }  // namespace runtime
 

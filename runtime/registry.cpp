@@ -18,6 +18,7 @@
 #include "codegen/spec_fields.h"
 #include "runtime/env.h"
 #include "runtime/fork_guard.h"
+#include "runtime/kernel_access.h"
 #include "runtime/kernel_state.h"
 #include "runtime/log.h"
 
@@ -109,7 +110,7 @@ Kernel Registry::State::lend(Slots::iterator slot, std::shared_ptr<Lease> fresh)
     slot->lease = lease;
     if (slot->leases++ == 0) held.splice(held.end(), unheld, slot);
   }
-  return Kernel(std::shared_ptr<const detail::KernelState>(std::move(lease), slot->kernel.get()));
+  return detail::KernelAccess::make({std::move(lease), slot->kernel.get()});
 }
 
 void Registry::State::add_key(Slots::iterator slot, const RegistryKey& key) {
@@ -142,11 +143,12 @@ Kernel Registry::State::store(const RegistryKey& key, const Kernel& built) {
   const RegistryKey canonical{built.spec(), built.target(), key.options};
   auto lease = std::make_shared<Lease>();
   Slots made, dropped;  // what is dropped is destroyed without the lock
-  made.push_back({built.state().shared_from_this(), {key}});
+  const detail::KernelState& state = detail::KernelAccess::state(built);
+  made.push_back({state.shared_from_this(), {key}});
   const std::unique_lock lock(mutex);
   const auto known = ready.find(canonical);
   Slots::iterator slot = made.begin();
-  if (known != ready.end() && known->second->kernel.get() == &built.state()) {
+  if (known != ready.end() && known->second->kernel.get() == &state) {
     slot = known->second;
     add_key(slot, key);
   } else {
@@ -180,7 +182,7 @@ std::optional<Kernel> Registry::find(const RegistryKey& key) {
     const State::Slot& slot = *found->second;
     if (std::shared_ptr<State::Lease> lease = slot.lease.lock()) [[likely]] {
       state_->hits.fetch_add(1, std::memory_order_relaxed);
-      return Kernel(std::shared_ptr<const detail::KernelState>(std::move(lease), slot.kernel.get()));
+      return detail::KernelAccess::make({std::move(lease), slot.kernel.get()});
     }
   }
   auto lease = std::make_shared<State::Lease>();

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "jitconv/error.h"
@@ -53,7 +54,8 @@ struct CompileOptions {
 
 namespace detail {
 struct KernelState;
-}
+struct KernelAccess;
+}  // namespace detail
 
 /// A compiled convolution. Copies share one loaded image. All members are const and may be called from any thread.
 /// References that a member returns are valid as long as any copy of the kernel.
@@ -103,10 +105,10 @@ class JITCONV_API Kernel {
   /// What each GPU kernel of a launch uses, in order: from the driver once the kernel is loaded, before from the log.
   std::vector<Resources> resources() const;
 
-  explicit Kernel(std::shared_ptr<const detail::KernelState> state) : state_(std::move(state)) {}
-  const detail::KernelState& state() const { return *state_; }
-
  private:
+  friend struct detail::KernelAccess;
+  explicit Kernel(std::shared_ptr<const detail::KernelState> state) : state_(std::move(state)) {}
+
   std::shared_ptr<const detail::KernelState> state_;
 };
 
@@ -117,10 +119,10 @@ class JITCONV_API Kernel {
 /// There is one image per cache key, which all processes that share the cache use. Compiling one source again with the
 /// same compiler and options may give different machine code that computes the same, as NVRTC 13.0 does occasionally.
 ///
-/// Throws SpecError, CompileError or CudaError. Trouble with the disk cache never throws. A compilation that begins
-/// during exit() throws CompileError. In the child of a process that had used jitconv before fork(), it throws
-/// CudaError (no_driver), for the host as well: neither CUDA nor NVRTC survives a fork, and locks that other threads
-/// held stay locked.
+/// Throws SpecError, which is unsupported if this version has no kernel for a valid spec, CompileError or CudaError.
+/// Trouble with the disk cache never throws. A compilation that begins during exit() throws CompileError. In the child
+/// of a process that had used jitconv before fork(), it throws CudaError (no_driver), for the host as well: neither
+/// CUDA nor NVRTC survives a fork, and locks that other threads held stay locked.
 JITCONV_API Kernel compile(const ConvSpec& spec, const CompileOptions& options = {});
 
 /// Compiles for `target` without using a GPU or the driver; the first launch loads the image. For Execution::host the

@@ -67,7 +67,7 @@ TEST_F(Launch, SameBitsOnEveryRun) {
 
 TEST_F(Launch, CompileForTheDeviceGivesALoadedKernelAndTheSameOneAgain) {
   const Kernel first = compile(some_spec()), second = compile(some_spec());
-  EXPECT_EQ(&first.state(), &second.state());
+  EXPECT_EQ(&first.source(), &second.source()) << "not the same kernel";
   ASSERT_EQ(first.resources().size(), 1u);
   EXPECT_GT(first.resources()[0].registers, 0);
   EXPECT_EQ(first.resources()[0].local_bytes, 0);
@@ -76,7 +76,7 @@ TEST_F(Launch, CompileForTheDeviceGivesALoadedKernelAndTheSameOneAgain) {
 
 TEST_F(Launch, TwoStreams) {
   Launchable a(device(), some_spec(), 1), b(device(), some_spec(), 2);
-  EXPECT_EQ(&a.kernel.state(), &b.kernel.state());
+  EXPECT_EQ(&a.kernel.source(), &b.kernel.source()) << "not the same kernel";
   const Stream stream_a, stream_b;
   for (int i = 0; i < 100; ++i) {
     a.kernel.launch(stream_a.get(), a.args);

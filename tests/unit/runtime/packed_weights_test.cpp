@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "fake_backend.h"
+#include "runtime/kernel_access.h"
 #include "runtime/kernel_state.h"
 #include "runtime_test_support.h"
 
@@ -68,8 +69,8 @@ class PackedWeightsTest : public RuntimeTest {
     codegen::ConvPlan plan;
     plan.spec = spec_;
     plan.scratch = scratch;
-    return Kernel(std::make_shared<detail::KernelState>(backend_, plan, std::move(source), "key",
-                                                        runtime::Binary{"fake image ", "", false}, nullptr));
+    return detail::KernelAccess::make(std::make_shared<detail::KernelState>(
+        backend_, plan, std::move(source), "key", runtime::Binary{"fake image ", "", false}, nullptr));
   }
 
   std::vector<std::string> names() const {

@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "runtime/cuda_backend.h"
+#include "runtime/kernel_access.h"
 #include "runtime/kernel_state.h"
 #include "runtime_test_support.h"
 
@@ -62,8 +63,8 @@ class TensorMapsTest : public RuntimeTest {
     plan.target = current_target();
     codegen::KernelSource source;
     source.entries = {entry_};
-    return Kernel(std::make_shared<detail::KernelState>(runtime::cuda_backend(), plan, std::move(source), "key",
-                                                        runtime::Binary{"cubin", "", false}, nullptr));
+    return detail::KernelAccess::make(std::make_shared<detail::KernelState>(
+        runtime::cuda_backend(), plan, std::move(source), "key", runtime::Binary{"cubin", "", false}, nullptr));
   }
   std::string refused(const TensorMapShape& map) {
     return refused([&](codegen::KernelEntry& entry) { entry.arguments[1].map = map; });

@@ -16,24 +16,35 @@
 
 namespace jitconv {
 
-Kernel compile(const ConvSpec& spec, const Target& target, const CompileOptions& options) {
-  runtime::refuse_after_fork();
-  const runtime::RegistryKey asked{spec, target, options};
-  if (auto kernel = runtime::registry().find(asked)) {
-    runtime::log_memory_hit(spec, target);
-    return *kernel;
+runtime::Found runtime::find_or_compile(const ConvSpec& spec, const Target& target, const CompileOptions& options) {
+  refuse_after_fork();
+  const RegistryKey asked{spec, target, options};
+  if (auto kernel = registry().find(asked)) {
+    log_memory_hit(spec, target);
+    return {*std::move(kernel), Origin::memory};
   }
 
   validate(spec);
-  return runtime::registry().find_or_build(asked, [&] {
-    const runtime::Stopwatch watch;
+  bool built = false;
+  Kernel kernel = registry().find_or_build(asked, [&] {
+    const Stopwatch watch;
     const codegen::ConvPlan plan = codegen::make_plan(spec, target);
-    runtime::log_plan(plan, watch);
-    const auto build = [&] { return runtime::compile_best(plan, options); };
+    log_plan(plan, watch);
+    const auto build = [&] {
+      built = true;
+      return compile_best(plan, options);
+    };
     // Specs that differ only in what cannot matter share a kernel: the one of the plan's canonical spec.
-    const runtime::RegistryKey canonical{plan.spec, target, options};
-    return canonical == asked ? build() : runtime::registry().find_or_build(canonical, build);
+    const RegistryKey canonical{plan.spec, target, options};
+    return canonical == asked ? build() : registry().find_or_build(canonical, build);
   });
+  if (!built) return {std::move(kernel), Origin::memory};
+  const Origin origin = kernel.from_cache() ? Origin::disk : Origin::compiler;
+  return {std::move(kernel), origin};
+}
+
+Kernel compile(const ConvSpec& spec, const Target& target, const CompileOptions& options) {
+  return runtime::find_or_compile(spec, target, options).kernel;
 }
 
 Kernel compile(const ConvSpec& spec, const CompileOptions& options) {

@@ -5,9 +5,19 @@
 #include "codegen/plan.h"
 #include "codegen/source.h"
 #include "jitconv/kernel.h"
+#include "jitconv/prepare.h"
 #include "runtime/backend.h"
 
 namespace jitconv::runtime {
+
+/// A kernel, and where it was found.
+struct Found {
+  Kernel kernel;
+  Origin origin;
+};
+
+/// compile() for `target`, which also says where the kernel came from.
+Found find_or_compile(const ConvSpec& spec, const Target& target, const CompileOptions& options);
 
 /// compile() from a plan on: generate, key, look up or compile, store. Bypasses the in-memory registry.
 /// Touches no driver; the image loads at first launch or by prepare().

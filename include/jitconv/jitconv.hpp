@@ -3,5 +3,6 @@
 
 #include "jitconv/error.h"
 #include "jitconv/kernel.h"
+#include "jitconv/prepare.h"
 #include "jitconv/spec.h"
 #include "jitconv/target.h"

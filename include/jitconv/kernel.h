@@ -57,8 +57,8 @@ struct KernelState;
 struct KernelAccess;
 }  // namespace detail
 
-/// A compiled convolution. Copies share one loaded image. All members are const and may be called from any thread.
-/// References that a member returns are valid as long as any copy of the kernel.
+/// A compiled convolution. compile() and prepare() make it. Copies share one loaded image. All members are const and
+/// may be called from any thread. References that a member returns are valid as long as any copy of the kernel.
 class JITCONV_API Kernel {
  public:
   /// Enqueues the convolution on `stream` (a CUstream or cudaStream_t; null is the default stream) of the current

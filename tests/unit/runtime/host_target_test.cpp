@@ -109,6 +109,26 @@ TEST_F(HostTargetTest, KernelsOfTargetsAndOptionsAreApart) {
   ones.expect_result();
 }
 
+TEST_F(HostTargetTest, SpecsArePreparedTogether) {
+  std::vector<ConvSpec> specs = {small_spec(), small_spec(), small_spec()};
+  specs.push_back(specs[1]);
+  std::size_t reports = 0;
+  PrepareOptions options;
+  options.progress = [&](const Progress& progress) { reports = progress.done; };
+  const std::vector<Kernel> kernels = prepare(specs, Target::host(), options);
+  EXPECT_EQ(reports, specs.size());
+  ASSERT_EQ(kernels.size(), specs.size());
+  EXPECT_EQ(&kernels[1].source(), &kernels[3].source());
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    Ones ones(specs[i]);
+    kernels[i].launch(nullptr, ones.args());
+    ones.expect_result();
+  }
+  specs[2].groups = 3;
+  EXPECT_THROW(prepare(specs, Target::host(), options), SpecError);
+  EXPECT_THROW(prepare(specs), CudaError) << "there is no driver";
+}
+
 TEST_F(HostTargetTest, TheDiskCacheKeepsItsImages) {
   const ConvSpec spec = small_spec();
   const codegen::ConvPlan plan = codegen::make_plan(spec, Target::host());

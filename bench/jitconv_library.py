@@ -11,6 +11,9 @@ except ImportError:  # scripts that use this module say so themselves
     torch = None
 
 
+ABI_VERSION = 1  # JITCONV_ABI_VERSION of the header that the structs below were written for
+
+
 class Spec(ctypes.Structure):
     """jitconv_spec."""
 
@@ -32,8 +35,10 @@ class Spec(ctypes.Structure):
         ("slope", ctypes.c_float),
         ("clamp_min", ctypes.c_float),
         ("clamp_max", ctypes.c_float),
-        ("reserved", ctypes.c_int32),
+        ("operation", ctypes.c_int32),
         ("alignment", ctypes.c_int64),
+        ("output_dtype", ctypes.c_int32),
+        ("reserved", ctypes.c_int32),
     ]
 
 
@@ -51,6 +56,8 @@ class Library:
     def __init__(self, path):
         lib = ctypes.CDLL(path)
         self.lib = lib
+        if lib.jitconv_abi_version() != ABI_VERSION:
+            raise RuntimeError(f"{path} has another version of the C interface than this module")
         lib.jitconv_version.restype = ctypes.c_char_p
         lib.jitconv_last_error.restype = ctypes.c_char_p
         lib.jitconv_spec_init.argtypes = [ctypes.POINTER(Spec), ctypes.c_size_t]

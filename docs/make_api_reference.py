@@ -233,9 +233,9 @@ def name_of(declaration: Declaration) -> str:
     aggregate = declaration.aggregate
     if aggregate:
         return f"{aggregate[1]} {aggregate[2]}"
-    other = re.match(r"#define (\w+)|typedef .*?(\w+);", declaration.text, re.DOTALL)
+    other = re.match(r"#define (\w+)|typedef \w+ \(\*(\w+)\)|typedef .*?(\w+);", declaration.text, re.DOTALL)
     if other:
-        return other[1] or other[2]
+        return other[1] or other[2] or other[3]
     names = re.findall(r"(\w+)\s*\(", signature(declaration.code))
     return f"{names[0]}()" if names else declaration.text
 
@@ -311,7 +311,7 @@ def pages() -> dict[pathlib.Path, str]:
     cpp = f"Include `<jitconv/jitconv.hpp>`, link `jitconv::jitconv`. All names are in namespace `jitconv`.\n{program}"
     c = f"Include `<jitconv/jitconv.h>`, link `libjitconv.so`. The header is plain C99.\n{program}"
     folder = ROOT / "docs" / "api"
-    return {folder / "cpp.md": page("C++ interface", cpp, ["spec.h", "target.h", "kernel.h", "error.h"]),
+    return {folder / "cpp.md": page("C++ interface", cpp, ["spec.h", "target.h", "kernel.h", "prepare.h", "error.h"]),
             folder / "c.md": page("C interface", c, ["jitconv.h"]).replace("```cpp\n", "```c\n")}
 
 

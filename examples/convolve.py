@@ -16,6 +16,7 @@ import random
 import sys
 import time
 
+ABI_VERSION = 1  # JITCONV_ABI_VERSION of the header that the structs below were written for
 IEEE, FP32, TF32 = range(3)  # jitconv_math
 RELU = 1  # of jitconv_activation
 SAMPLES = 100
@@ -42,8 +43,10 @@ class Spec(ctypes.Structure):
         ("slope", ctypes.c_float),
         ("clamp_min", ctypes.c_float),
         ("clamp_max", ctypes.c_float),
-        ("reserved", ctypes.c_int32),
+        ("operation", ctypes.c_int32),
         ("alignment", ctypes.c_int64),
+        ("output_dtype", ctypes.c_int32),
+        ("reserved", ctypes.c_int32),
     ]
 
 
@@ -68,6 +71,8 @@ class Jitconv:
 
     def __init__(self, path):
         self.library = ctypes.CDLL(path)
+        if self.library.jitconv_abi_version() != ABI_VERSION:
+            raise RuntimeError(f"{path} has another version of the C interface than this program")
         self.library.jitconv_last_error.restype = ctypes.c_char_p
         spec, kernel = ctypes.POINTER(Spec), ctypes.c_void_p
         self.spec_init = self.checked("spec_init", spec, ctypes.c_size_t)

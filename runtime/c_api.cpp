@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <mutex>
 #include <new>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "codegen/spec_fields.h"
 #include "jitconv/jitconv.h"
@@ -48,6 +50,9 @@ static_assert(JITCONV_NO_DEVICE == static_cast<int>(ErrorCode::no_device));
 static_assert(JITCONV_CUDA == static_cast<int>(ErrorCode::cuda));
 static_assert(JITCONV_INTERNAL == static_cast<int>(ErrorCode::internal));
 static_assert(JITCONV_KERNEL_FAULT == static_cast<int>(ErrorCode::kernel_fault));
+static_assert(JITCONV_WEIGHT_GRADIENT == static_cast<int>(Operation::weight_gradient));
+static_assert(JITCONV_OUTPUT_BF16 == static_cast<int>(OutputType::bf16));
+static_assert(JITCONV_NO_KERNEL == static_cast<int>(Origin::failed));
 static_assert(JITCONV_BF16 == static_cast<int>(DataType::bf16) && JITCONV_NHWC == static_cast<int>(Layout::nhwc));
 static_assert(JITCONV_MATH_TF32 == static_cast<int>(MathMode::tf32));
 static_assert(JITCONV_GELU_ERF == static_cast<int>(Activation::gelu_erf));
@@ -55,8 +60,11 @@ static_assert(JITCONV_CLAMP == static_cast<int>(Activation::clamp));
 
 // Sizes of the first version of each struct: less was never valid.
 constexpr std::size_t kFirstSpec = 192, kFirstArgs = 56, kFirstResources = 32, kFirstStats = 48;
+constexpr std::size_t kFirstCompileOptions = 16, kFirstPrepareOptions = 32;
 static_assert(sizeof(jitconv_spec) >= kFirstSpec && sizeof(jitconv_launch_args) >= kFirstArgs);
 static_assert(sizeof(jitconv_resources) >= kFirstResources && sizeof(jitconv_stats) >= kFirstStats);
+static_assert(sizeof(jitconv_compile_options) >= kFirstCompileOptions);
+static_assert(sizeof(jitconv_prepare_options) >= kFirstPrepareOptions);
 
 /// The thread's last error: a text of its own on the heap, or one that needs no memory. Not an object with a
 /// destructor: registering that ends the program when memory is short, and it may run before the last call of a thread
@@ -175,10 +183,15 @@ bool to_bool(std::int32_t value, const char* name) {
   return value == 1;
 }
 
+void require_zero(std::int64_t value, const char* name) {
+  if (value != 0) refuse("reserved", std::string(name) + " is " + std::to_string(value) + ", must be 0");
+}
+
 ConvSpec to_spec(const jitconv_spec* from) {
   const jitconv_spec c = read_struct(from, kFirstSpec, "spec");
-  if (c.reserved != 0) refuse("reserved", "spec.reserved is " + std::to_string(c.reserved) + ", must be 0");
+  require_zero(c.reserved, "spec.reserved");
   ConvSpec spec;
+  spec.operation = to_enum<Operation>(c.operation, "operation");
   spec.input = {c.input[0], c.input[1], c.input[2], c.input[3]};
   spec.weight = {c.weight[0], c.weight[1], c.weight[2], c.weight[3]};
   spec.stride = {c.stride[0], c.stride[1]};
@@ -186,6 +199,7 @@ ConvSpec to_spec(const jitconv_spec* from) {
   spec.dilation = {c.dilation[0], c.dilation[1]};
   spec.groups = c.groups;
   spec.dtype = to_enum<DataType>(c.dtype, "dtype");
+  spec.output_dtype = to_enum<OutputType>(c.output_dtype, "output_dtype");
   spec.input_layout = to_enum<Layout>(c.input_layout, "input_layout");
   spec.output_layout = to_enum<Layout>(c.output_layout, "output_layout");
   spec.math = to_enum<MathMode>(c.math, "math");
@@ -217,8 +231,65 @@ jitconv_spec from_spec(const ConvSpec& spec) {
           spec.epilogue.slope,
           spec.epilogue.clamp_min,
           spec.epilogue.clamp_max,
-          0,
-          spec.alignment};
+          static_cast<std::int32_t>(spec.operation),
+          spec.alignment,
+          static_cast<std::int32_t>(spec.output_dtype),
+          0};
+}
+
+/// write_struct() of a spec, unless that would leave out what a smaller struct cannot say.
+void write_spec(const ConvSpec& from, jitconv_spec* to) {
+  const jitconv_spec all = from_spec(from);
+  const std::size_t size = required(to, "spec")->struct_size;
+  check_struct_size(size, kFirstSpec, "spec");
+  const char* bytes = reinterpret_cast<const char*>(&all);
+  if (size < sizeof all && std::any_of(bytes + size, bytes + sizeof all, [](char byte) { return byte != 0; })) {
+    throw SpecError(ErrorCode::unsupported, "spec",
+                    "spec.struct_size is " + std::to_string(size) + ", which is too small for " + to_string(from) +
+                        ": the program was built with an older jitconv.h");
+  }
+  write_struct(all, to, kFirstSpec, "spec");
+}
+
+CompileOptions to_options(const jitconv_compile_options* from, const std::string& name) {
+  if (from == nullptr) return {};
+  const jitconv_compile_options c = read_struct(from, kFirstCompileOptions, name.c_str());
+  require_zero(c.reserved, (name + ".reserved").c_str());
+  return {to_bool(c.line_info, "line_info"), to_bool(c.counters, "counters")};
+}
+
+PrepareOptions to_options(const jitconv_prepare_options* from) {
+  if (from == nullptr) return {};
+  const jitconv_prepare_options c = read_struct(from, kFirstPrepareOptions, "options");
+  PrepareOptions options{to_options(c.compile, "options.compile"), c.threads, nullptr};
+  if (c.progress == nullptr) return options;
+  options.progress = [report = c.progress, user_data = c.user_data](const Progress& now) {
+    const jitconv_progress progress{sizeof(jitconv_progress), static_cast<std::int32_t>(now.origin), now.done,
+                                    now.total, now.index};
+    report(&progress, user_data);
+  };
+  return options;
+}
+
+/// An array of specs, each as large as the caller's header says.
+std::vector<ConvSpec> to_specs(const jitconv_spec* from, std::size_t count) {
+  std::vector<ConvSpec> specs;
+  if (count == 0) return specs;
+  const std::uint32_t size = required(from, "specs")->struct_size;
+  check_struct_size(size, kFirstSpec, "specs[0]");
+  if (size % alignof(jitconv_spec) != 0) {
+    refuse("specs[0]", "specs[0].struct_size is " + std::to_string(size) + ", must be a multiple of " +
+                           std::to_string(alignof(jitconv_spec)));
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto* spec = reinterpret_cast<const jitconv_spec*>(reinterpret_cast<const char*>(from) + i * size);
+    if (spec->struct_size != size) {
+      refuse("specs", "specs[" + std::to_string(i) + "].struct_size is " + std::to_string(spec->struct_size) +
+                          ", must be " + std::to_string(size) + ", as that of specs[0]");
+    }
+    specs.push_back(to_spec(spec));
+  }
+  return specs;
 }
 
 /// "sm_90a" for a GPU, "host" or "host-sm_90a" for this machine's CPU.
@@ -250,6 +321,8 @@ const char* text_of(const jitconv_kernel* kernel, Text text) noexcept {
 }
 
 }  // namespace
+
+int32_t jitconv_abi_version(void) { return JITCONV_ABI_VERSION; }
 
 const char* jitconv_version(void) { return version(); }
 
@@ -293,7 +366,7 @@ jitconv_status jitconv_spec_init(jitconv_spec* spec, size_t struct_size) {
 }
 
 jitconv_status jitconv_spec_parse(const char* text, jitconv_spec* spec) {
-  return guarded([&] { write_struct(from_spec(parse_spec(required(text, "text"))), spec, kFirstSpec, "spec"); });
+  return guarded([&] { write_spec(parse_spec(required(text, "text")), spec); });
 }
 
 jitconv_status jitconv_output_shape(const jitconv_spec* spec, int64_t shape[4]) {
@@ -301,10 +374,30 @@ jitconv_status jitconv_output_shape(const jitconv_spec* spec, int64_t shape[4]) 
 }
 
 jitconv_status jitconv_compile(const jitconv_spec* spec, const char* arch, jitconv_kernel** kernel) {
+  return jitconv_compile_with(spec, arch, nullptr, kernel);
+}
+
+jitconv_status jitconv_compile_with(const jitconv_spec* spec, const char* arch, const jitconv_compile_options* options,
+                                    jitconv_kernel** kernel) {
   return guarded([&] {
     *required(kernel, "kernel") = nullptr;
     const ConvSpec wanted = to_spec(spec);
-    *kernel = new jitconv_kernel(arch == nullptr ? compile(wanted) : compile(wanted, to_target(arch)));
+    const CompileOptions how = to_options(options, "options");
+    *kernel = new jitconv_kernel(arch == nullptr ? compile(wanted, how) : compile(wanted, to_target(arch), how));
+  });
+}
+
+jitconv_status jitconv_prepare(const jitconv_spec* specs, size_t count, const char* arch,
+                               const jitconv_prepare_options* options, jitconv_kernel** kernels) {
+  return guarded([&] {
+    if (count > 0) std::fill_n(required(kernels, "kernels"), count, nullptr);
+    const std::vector<ConvSpec> wanted = to_specs(specs, count);
+    const PrepareOptions how = to_options(options);
+    std::vector<std::unique_ptr<jitconv_kernel>> made;
+    made.reserve(count);
+    for (Kernel& kernel : arch == nullptr ? prepare(wanted, how) : prepare(wanted, to_target(arch), how))
+      made.push_back(std::make_unique<jitconv_kernel>(std::move(kernel)));
+    for (std::unique_ptr<jitconv_kernel>& kernel : made) *kernels++ = kernel.release();
   });
 }
 
@@ -313,7 +406,7 @@ void jitconv_kernel_destroy(jitconv_kernel* kernel) { delete kernel; }
 jitconv_status jitconv_kernel_launch(const jitconv_kernel* kernel, void* stream, const jitconv_launch_args* args) {
   return guarded([&] {
     const jitconv_launch_args a = read_struct(args, kFirstArgs, "args");
-    if (a.reserved != 0) refuse("reserved", "args.reserved is " + std::to_string(a.reserved) + ", must be 0");
+    require_zero(a.reserved, "args.reserved");
     required(kernel, "kernel")->kernel.launch(stream, {a.x, a.w, a.bias, a.residual, a.y, a.workspace, a.packed_w});
   });
 }

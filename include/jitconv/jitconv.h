@@ -6,9 +6,11 @@
  * kernel at the same time.
  *
  * Structs start with their size, so that a program works with an older or a newer library: set struct_size to the
- * sizeof that your compiler sees, and set fields that you do not use to zero. When the library reads a struct, fields
- * that it does not know must be zero; when it writes one, it sets them to zero. JITCONV_INVALID_ARGUMENT if struct_size
- * is less than the size of the struct's first version or more than JITCONV_MAX_STRUCT_SIZE.
+ * sizeof that your compiler sees, and set fields that you do not use to zero. New fields are appended, and zero means
+ * the default of each. So the library accepts the smaller struct_size of an older header and takes the missing fields
+ * for zero. When it reads a struct, fields that it does not know must be zero; when it writes one, it sets them to
+ * zero. JITCONV_INVALID_ARGUMENT if struct_size is less than the size of the struct's first version or more than
+ * JITCONV_MAX_STRUCT_SIZE. docs/abi.md says what stays compatible.
  */
 #ifndef JITCONV_JITCONV_H
 #define JITCONV_JITCONV_H
@@ -25,6 +27,10 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/** The version of this binary interface. It grows when a function or struct changes in a way that breaks programs built
+ *  before, and not when something is added. */
+#define JITCONV_ABI_VERSION 1
 
 /** The most bytes that a struct of this interface has, in this version or a later one. A larger struct_size is a
  * mistake, such as a struct that is not initialised. */
@@ -45,8 +51,25 @@ typedef enum jitconv_status {
   JITCONV_KERNEL_FAULT = 10     /**< host execution found that the kernel breaks a rule */
 } jitconv_status;
 
-/** The element type of every tensor. */
+/** What is computed of a convolution; jitconv::Operation in jitconv/spec.h has the formulas. This version has kernels
+ *  for JITCONV_FORWARD; it answers JITCONV_UNSUPPORTED for the others. */
+typedef enum jitconv_operation {
+  JITCONV_FORWARD = 0,
+  JITCONV_DATA_GRADIENT = 1,
+  JITCONV_WEIGHT_GRADIENT = 2
+} jitconv_operation;
+
+/** The element type of every tensor, unless output_dtype names another for the result and residual. */
 typedef enum jitconv_dtype { JITCONV_F32 = 0, JITCONV_F16 = 1, JITCONV_BF16 = 2 } jitconv_dtype;
+
+/** The element type of the operation's result and of residual. The numbers are not those of jitconv_dtype: 0 is the
+ *  default. This version has kernels for the type of the other tensors; it answers JITCONV_UNSUPPORTED for others. */
+typedef enum jitconv_output_dtype {
+  JITCONV_OUTPUT_SAME = 0, /**< that of the other tensors */
+  JITCONV_OUTPUT_F32 = 1,
+  JITCONV_OUTPUT_F16 = 2,
+  JITCONV_OUTPUT_BF16 = 3
+} jitconv_output_dtype;
 
 /** The memory order of x, y and residual; the last letter is contiguous. Filters are always K, C/groups, R, S. */
 typedef enum jitconv_layout { JITCONV_NCHW = 0, JITCONV_NHWC = 1 } jitconv_layout;
@@ -68,11 +91,11 @@ typedef enum jitconv_activation {
   JITCONV_CLAMP = 9
 } jitconv_activation;
 
-/** One forward convolution, with the fields of jitconv::ConvSpec in jitconv/spec.h. Members have fixed widths, so that
+/** One convolution, with the fields of jitconv::ConvSpec in jitconv/spec.h. Members have fixed widths, so that
  *  other languages can declare the struct without knowing the size of a C compiler's enums. */
 typedef struct jitconv_spec {
   uint32_t struct_size;  /**< sizeof(jitconv_spec) */
-  int32_t dtype;         /**< jitconv_dtype of every tensor */
+  int32_t dtype;         /**< jitconv_dtype */
   int64_t input[4];      /**< N, C, H, W */
   int64_t weight[4];     /**< K, C/groups, R, S */
   int64_t stride[2];     /**< vertical, horizontal */
@@ -88,9 +111,51 @@ typedef struct jitconv_spec {
   float slope;           /**< used by JITCONV_LEAKY_RELU */
   float clamp_min;       /**< used by JITCONV_CLAMP */
   float clamp_max;       /**< used by JITCONV_CLAMP */
-  int32_t reserved;      /**< 0 */
+  int32_t operation;     /**< jitconv_operation; input, weight and output are always the forward convolution's */
   int64_t alignment;     /**< every tensor's pointer is a multiple of this many bytes */
+  int32_t output_dtype;  /**< jitconv_output_dtype */
+  int32_t reserved;      /**< 0 */
 } jitconv_spec;
+
+/** Options that change neither the plan nor the results, as jitconv::CompileOptions. */
+typedef struct jitconv_compile_options {
+  uint32_t struct_size; /**< sizeof(jitconv_compile_options) */
+  int32_t line_info;    /**< 1: pass -lineinfo, for profilers */
+  int32_t counters;     /**< 1: count memory requests and FMAs while the kernel runs; on the host only */
+  int32_t reserved;     /**< 0 */
+} jitconv_compile_options;
+
+/** Where a kernel came from, as jitconv::Origin. */
+typedef enum jitconv_origin {
+  JITCONV_FROM_MEMORY = 0,   /**< it was in memory, or an equal spec was being compiled */
+  JITCONV_FROM_DISK = 1,     /**< its image was in the disk cache */
+  JITCONV_FROM_COMPILER = 2, /**< it was generated and compiled now */
+  JITCONV_NO_KERNEL = 3      /**< there is none: jitconv_prepare() will fail */
+} jitconv_origin;
+
+/** What jitconv_prepare() says each time it is done with a spec. Fields behind struct_size bytes do not exist: the
+ *  library may be older than the header. */
+typedef struct jitconv_progress {
+  uint32_t struct_size; /**< the library's sizeof(jitconv_progress) */
+  int32_t origin;       /**< jitconv_origin of this spec's kernel */
+  uint64_t done;        /**< specs that are finished, this one included */
+  uint64_t total;       /**< specs of the call */
+  uint64_t index;       /**< of this spec, from 0 */
+} jitconv_progress;
+
+/** Called by jitconv_prepare(). `progress` is valid until it returns. */
+typedef void (*jitconv_progress_callback)(const jitconv_progress *progress, void *user_data);
+
+/** How jitconv_prepare() works, as jitconv::PrepareOptions. */
+typedef struct jitconv_prepare_options {
+  uint32_t struct_size;                   /**< sizeof(jitconv_prepare_options) */
+  int32_t threads;                        /**< specs that are compiled at a time; 0: as many as there are cores */
+  const jitconv_compile_options *compile; /**< of every spec; null for the defaults */
+  /** Called once for each spec, in the order in which they are finished, by the thread that called jitconv_prepare().
+   *  May be null. Must return: it may neither throw nor longjmp. */
+  jitconv_progress_callback progress;
+  void *user_data; /**< passed to `progress` */
+} jitconv_prepare_options;
 
 /** The pointers of one launch: to device memory, or to ordinary memory for a kernel on the host. Shapes, layouts and
  *  rules are those of jitconv::LaunchArgs. */
@@ -135,6 +200,10 @@ typedef struct jitconv_stats {
 /** A compiled convolution. Opaque. */
 typedef struct jitconv_kernel jitconv_kernel;
 
+/** The JITCONV_ABI_VERSION of the library. A program that opens the library by name, with dlopen or ctypes, compares it
+ *  with the one that it was written for before it calls anything else. */
+JITCONV_C_API int32_t jitconv_abi_version(void);
+
 /** The library's version, "0.1.0". */
 JITCONV_C_API const char *jitconv_version(void);
 
@@ -153,7 +222,7 @@ JITCONV_C_API jitconv_status jitconv_spec_init(jitconv_spec *spec, size_t struct
 /** Reads a line such as `input=8,32,512,512 weight=64,32,5,9 padding=2,4`, in the form that jitconv_kernel_spec()
  *  returns, into a spec whose struct_size is set. Fields that the line does not name get their defaults.
  *  Reads PyTorch's words as jitconv::parse_spec() does. JITCONV_INVALID_SPEC if a key is unknown or a value cannot be
- *  read. */
+ *  read; JITCONV_UNSUPPORTED if the line sets a field that the struct is too small to have. */
 JITCONV_C_API jitconv_status jitconv_spec_parse(const char *text, jitconv_spec *spec);
 
 /** Writes N, K, P, Q of the output to `shape`. JITCONV_INVALID_SPEC if the convolution cannot be computed. */
@@ -167,7 +236,21 @@ JITCONV_C_API jitconv_status jitconv_output_shape(const jitconv_spec *spec, int6
  *  On failure `*kernel` is set to null. */
 JITCONV_C_API jitconv_status jitconv_compile(const jitconv_spec *spec, const char *arch, jitconv_kernel **kernel);
 
-/** Releases the handle. Null is allowed. The kernel's launches must be complete, and no CUDA graph may contain them. */
+/** As jitconv_compile(), with options; null for the defaults. JITCONV_UNSUPPORTED for counters on a GPU. */
+JITCONV_C_API jitconv_status jitconv_compile_with(const jitconv_spec *spec, const char *arch,
+                                                  const jitconv_compile_options *options, jitconv_kernel **kernel);
+
+/** Compiles `count` specs at once, in threads of its own, and writes their kernels to `kernels`, in the same order.
+ * They are those of jitconv_compile(), and each is destroyed like those. `specs` is an array whose elements all have
+ * the struct_size of the first. `options` may be null. An error of one spec does not keep the others from being
+ * compiled. When all are finished, the status and message are those of the first spec that has an error, and all of
+ * `kernels` are null. What was compiled is then in memory and in the disk cache, as far as these keep it, and
+ * jitconv_compile() of it returns soon. JITCONV_INVALID_ARGUMENT if a pointer is missing or threads is negative. */
+JITCONV_C_API jitconv_status jitconv_prepare(const jitconv_spec *specs, size_t count, const char *arch,
+                                             const jitconv_prepare_options *options, jitconv_kernel **kernels);
+
+/** Releases the handle. Null is allowed. No other thread may be using it, the launches made with it must be complete,
+ *  and no CUDA graph may contain them. */
 JITCONV_C_API void jitconv_kernel_destroy(jitconv_kernel *kernel);
 
 /** Enqueues the convolution on `stream` (a CUstream or cudaStream_t, null for the default stream) and returns without

@@ -1,6 +1,7 @@
 /* The C interface from C99: what every function does, what it refuses, and that nothing escapes it. The process
  * compiles with the fake NVRTC and launches on the fake driver; see CMakeLists.txt. */
 #include <jitconv/jitconv.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,6 +50,17 @@ static void test_spec(void) {
   EXPECT(jitconv_output_shape(&spec, shape) == JITCONV_INVALID_SPEC);
   LAST_ERROR_HAS("output_layout has the unknown value -5, must be below 2");
   spec = make_spec();
+  spec.operation = 3;
+  EXPECT(jitconv_output_shape(&spec, shape) == JITCONV_INVALID_SPEC);
+  LAST_ERROR_HAS("operation has the unknown value 3, must be below 3");
+  spec = make_spec();
+  spec.output_dtype = 4;
+  EXPECT(jitconv_output_shape(&spec, shape) == JITCONV_INVALID_SPEC);
+  LAST_ERROR_HAS("output_dtype has the unknown value 4, must be below 4");
+  spec = make_spec();
+  spec.operation = JITCONV_WEIGHT_GRADIENT; /* the shapes are the forward's */
+  EXPECT(jitconv_output_shape(&spec, shape) == JITCONV_OK && shape[1] == 16 && shape[3] == 20);
+  spec = make_spec();
   spec.reserved = 7;
   EXPECT(jitconv_output_shape(&spec, shape) == JITCONV_INVALID_ARGUMENT);
   LAST_ERROR_HAS("spec.reserved is 7");
@@ -56,6 +68,23 @@ static void test_spec(void) {
   spec.bias = 2;
   EXPECT(jitconv_output_shape(&spec, shape) == JITCONV_INVALID_SPEC);
   LAST_ERROR_HAS("bias is 2");
+}
+
+/* A program built before there was output_dtype: its struct ends where the field begins. */
+static void test_older_struct(void) {
+  jitconv_spec spec;
+  int64_t shape[4];
+  memset(&spec, 0x5a, sizeof spec);
+  EXPECT(jitconv_spec_init(&spec, offsetof(jitconv_spec, output_dtype)) == JITCONV_OK);
+  EXPECT(spec.struct_size == 192 && spec.operation == JITCONV_FORWARD && spec.alignment == 16);
+  EXPECT(spec.output_dtype == 0x5a5a5a5a);
+  EXPECT(jitconv_spec_parse("input=2,8,16,24 weight=16,8,3,5", &spec) == JITCONV_OK);
+  EXPECT(spec.output_dtype == 0x5a5a5a5a && spec.reserved == 0x5a5a5a5a);
+  EXPECT(jitconv_output_shape(&spec, shape) == JITCONV_OK && shape[3] == 20);
+  EXPECT(jitconv_spec_parse("input=1,1,4,4 weight=1,1,1,1 output_dtype=f16", &spec) == JITCONV_UNSUPPORTED);
+  LAST_ERROR_HAS("spec.struct_size is 192, which is too small for");
+  EXPECT(spec.input[3] == 24);
+  EXPECT(sizeof spec == 200);
 }
 
 static void test_versions(void) {
@@ -96,7 +125,7 @@ static void test_struct_sizes(void) {
   LAST_ERROR_HAS("args.struct_size is 4294967295");
   spec = make_spec();
   EXPECT(jitconv_spec_init(&spec, ((size_t)1 << 32) + sizeof spec) == JITCONV_INVALID_ARGUMENT);
-  LAST_ERROR_HAS("spec.struct_size is 4294967488, must be from 192 to 1024");
+  LAST_ERROR_HAS("spec.struct_size is 4294967496, must be from 192 to 1024");
   EXPECT(spec.input[3] == 24);
 }
 
@@ -136,6 +165,145 @@ static void test_errors(void) {
   putenv("FAKE_NVRTC_RESULT=0");
   EXPECT(strcmp(jitconv_status_name(JITCONV_COMPILE_FAILED), "compile_failed") == 0);
   EXPECT(strcmp(jitconv_status_name((jitconv_status)77), "unknown") == 0);
+}
+
+static void test_compile_options(void) {
+  jitconv_spec spec = make_spec();
+  jitconv_compile_options options;
+  jitconv_kernel *plain = NULL, *lines = NULL, *same = NULL;
+  memset(&options, 0, sizeof options);
+  options.struct_size = sizeof options;
+  EXPECT(jitconv_compile_with(&spec, "sm_90a", NULL, &plain) == JITCONV_OK);
+  EXPECT(jitconv_compile_with(&spec, "sm_90a", &options, &same) == JITCONV_OK);
+  EXPECT(jitconv_kernel_source(plain) == jitconv_kernel_source(same));
+  options.line_info = 1;
+  EXPECT(jitconv_compile_with(&spec, "sm_90a", &options, &lines) == JITCONV_OK);
+  EXPECT(strcmp(jitconv_kernel_cache_key(plain), jitconv_kernel_cache_key(lines)) != 0);
+  jitconv_kernel_destroy(plain);
+  jitconv_kernel_destroy(same);
+  jitconv_kernel_destroy(lines);
+
+  options.counters = 1;
+  EXPECT(jitconv_compile_with(&spec, "sm_90a", &options, &lines) == JITCONV_UNSUPPORTED && lines == NULL);
+  LAST_ERROR_HAS("counters");
+  options.counters = 2;
+  EXPECT(jitconv_compile_with(&spec, "host", &options, &lines) == JITCONV_INVALID_SPEC);
+  LAST_ERROR_HAS("counters is 2, must be 0 or 1");
+  options.counters = 0;
+  options.reserved = -1;
+  EXPECT(jitconv_compile_with(&spec, "host", &options, &lines) == JITCONV_INVALID_ARGUMENT);
+  LAST_ERROR_HAS("options.reserved is -1, must be 0");
+  options.struct_size = 4;
+  EXPECT(jitconv_compile_with(&spec, "host", &options, &lines) == JITCONV_INVALID_ARGUMENT);
+  LAST_ERROR_HAS("options.struct_size is 4, must be from 16 to 1024");
+}
+
+static void test_unsupported(void) {
+  jitconv_spec spec = make_spec();
+  jitconv_kernel *kernel = NULL;
+  spec.operation = JITCONV_DATA_GRADIENT;
+  EXPECT(jitconv_compile(&spec, "sm_90a", &kernel) == JITCONV_UNSUPPORTED && kernel == NULL);
+  LAST_ERROR_HAS("operation is data_gradient, must be forward");
+  spec = make_spec();
+  spec.output_dtype = JITCONV_OUTPUT_BF16;
+  EXPECT(jitconv_compile(&spec, "sm_90a", &kernel) == JITCONV_UNSUPPORTED && kernel == NULL);
+  LAST_ERROR_HAS("output_dtype is bf16, must be same or f32");
+  spec.output_dtype = JITCONV_OUTPUT_F32;
+  EXPECT(jitconv_compile(&spec, "sm_90a", &kernel) == JITCONV_OK);
+  jitconv_kernel_destroy(kernel);
+}
+
+/* What jitconv_prepare() reported: calls, and one bit for each index and origin. */
+struct reports {
+  uint64_t calls;
+  unsigned indices, origins;
+};
+
+static void record(const jitconv_progress *progress, void *user_data) {
+  struct reports *reports = user_data;
+  EXPECT(progress->struct_size == sizeof *progress);
+  EXPECT(progress->done == ++reports->calls && progress->total == 3);
+  reports->indices |= 1u << progress->index;
+  reports->origins |= 1u << progress->origin;
+}
+
+static void test_prepare(void) {
+  jitconv_spec specs[3];
+  jitconv_kernel *kernels[3] = {NULL, NULL, NULL}, *same = NULL;
+  jitconv_prepare_options options;
+  jitconv_compile_options compile;
+  struct reports reports = {0, 0, 0};
+  size_t i;
+  for (i = 0; i < 3; ++i) {
+    specs[i] = make_spec();
+    specs[i].input[2] = 40 + (int64_t)i / 2; /* the first two are equal */
+  }
+  memset(&options, 0, sizeof options);
+  options.struct_size = sizeof options;
+  options.threads = 2;
+  options.progress = record;
+  options.user_data = &reports;
+  EXPECT(jitconv_prepare(specs, 3, "sm_90a", &options, kernels) == JITCONV_OK);
+  EXPECT(reports.calls == 3 && reports.indices == 7);
+  EXPECT(reports.origins == (1u << JITCONV_FROM_MEMORY | 1u << JITCONV_FROM_COMPILER));
+  EXPECT(kernels[0] != kernels[1] && jitconv_kernel_source(kernels[0]) == jitconv_kernel_source(kernels[1]));
+  EXPECT(strstr(jitconv_kernel_spec(kernels[2]), "input=2,8,41,24") != NULL);
+  EXPECT(jitconv_compile(&specs[2], "sm_90a", &same) == JITCONV_OK);
+  EXPECT(jitconv_kernel_source(same) == jitconv_kernel_source(kernels[2]));
+  jitconv_kernel_destroy(same);
+  for (i = 0; i < 3; ++i) jitconv_kernel_destroy(kernels[i]);
+
+  /* Without options, for the current device. */
+  EXPECT(jitconv_prepare(specs, 3, NULL, NULL, kernels) == JITCONV_OK);
+  for (i = 0; i < 3; ++i) jitconv_kernel_destroy(kernels[i]);
+  EXPECT(jitconv_prepare(NULL, 0, "sm_90a", NULL, NULL) == JITCONV_OK);
+
+  /* One error: no kernel, its message, and all were tried. */
+  specs[1].groups = 3;
+  memset(&reports, 0, sizeof reports);
+  EXPECT(jitconv_prepare(specs, 3, "sm_90a", &options, kernels) == JITCONV_INVALID_SPEC);
+  LAST_ERROR_HAS("groups is 3");
+  EXPECT(kernels[0] == NULL && kernels[1] == NULL && kernels[2] == NULL);
+  EXPECT(reports.calls == 3 && (reports.origins & 1u << JITCONV_NO_KERNEL) != 0);
+  specs[1].groups = 1;
+
+  EXPECT(jitconv_prepare(NULL, 3, "sm_90a", NULL, kernels) == JITCONV_INVALID_ARGUMENT);
+  LAST_ERROR_HAS("specs is null");
+  EXPECT(jitconv_prepare(specs, 3, "sm_90a", NULL, NULL) == JITCONV_INVALID_ARGUMENT);
+  LAST_ERROR_HAS("kernels is null");
+  EXPECT(jitconv_prepare(specs, 3, "sm_12345", NULL, kernels) == JITCONV_UNSUPPORTED);
+  options.threads = -2;
+  EXPECT(jitconv_prepare(specs, 3, "sm_90a", &options, kernels) == JITCONV_INVALID_ARGUMENT);
+  LAST_ERROR_HAS("threads is -2");
+  memset(&compile, 0, sizeof compile);
+  options.threads = 0;
+  options.compile = &compile;
+  EXPECT(jitconv_prepare(specs, 3, "sm_90a", &options, kernels) == JITCONV_INVALID_ARGUMENT);
+  LAST_ERROR_HAS("options.compile.struct_size is 0");
+  specs[2].struct_size = 192;
+  EXPECT(jitconv_prepare(specs, 3, "sm_90a", NULL, kernels) == JITCONV_INVALID_ARGUMENT);
+  LAST_ERROR_HAS("specs[2].struct_size is 192, must be 200, as that of specs[0]");
+  specs[0].struct_size = 194;
+  EXPECT(jitconv_prepare(specs, 3, "sm_90a", NULL, kernels) == JITCONV_INVALID_ARGUMENT);
+  LAST_ERROR_HAS("specs[0].struct_size is 194, must be a multiple of 8");
+}
+
+/* An array of a program whose header is older: its specs lie closer. */
+static void test_prepare_older_structs(void) {
+  const size_t size = offsetof(jitconv_spec, output_dtype);
+  jitconv_kernel *kernels[2] = {NULL, NULL};
+  jitconv_spec room[2]; /* of which 2 * 192 bytes are used */
+  char *bytes = (char *)room;
+  size_t i;
+  for (i = 0; i < 2; ++i) {
+    jitconv_spec spec = make_spec();
+    spec.struct_size = (uint32_t)size;
+    spec.input[2] = 50 + (int64_t)i;
+    memcpy(bytes + i * size, &spec, size);
+  }
+  EXPECT(jitconv_prepare(room, 2, "sm_90a", NULL, kernels) == JITCONV_OK);
+  EXPECT(strstr(jitconv_kernel_spec(kernels[1]), "input=2,8,51,24") != NULL);
+  for (i = 0; i < 2; ++i) jitconv_kernel_destroy(kernels[i]);
 }
 
 static void test_kernel(void) {
@@ -315,13 +483,20 @@ static void test_packed_weights(void) {
 }
 
 int main(void) {
+  EXPECT(jitconv_abi_version() == JITCONV_ABI_VERSION);
   EXPECT(strchr(jitconv_version(), '.') != NULL);
   EXPECT(strcmp(jitconv_last_error(), "") == 0);
   test_spec();
+  test_older_struct();
   test_versions();
   test_struct_sizes();
   test_null();
   test_errors();
+  test_unsupported();
+  test_compile_options();
+  test_prepare();
+  test_prepare_older_structs();
+  EXPECT(jitconv_release_unused_kernels(NULL) == JITCONV_OK);
   test_kernel();
   test_host();
   test_packed_weights();

@@ -8,14 +8,16 @@
 namespace jitconv::test {
 namespace {
 
-/// The options that --help lists, each as it is written there: `--emit=<value>`.
+/// The options that --help lists, each as it is written there: `--emit=<value>`, `-o <file>`.
 std::vector<std::string> options_of(const std::string& help) {
   std::vector<std::string> options;
   for (const std::string& line : lines_of(help)) {
     const std::size_t begin = line.find_first_not_of(' ');
-    if (begin == 0 || begin == std::string::npos || line.find(" - ") == std::string::npos) continue;
-    const std::string word = line.substr(begin, line.find(' ', begin) - begin);
-    if (word.front() == '-' || word.front() == '=') options.push_back(word);
+    const std::size_t meaning = line.find(" - ");
+    if (begin == 0 || begin == std::string::npos || meaning == std::string::npos || begin >= meaning) continue;
+    const std::size_t end = line.find_last_not_of(' ', meaning) + 1;
+    const std::string option = line.substr(begin, end - begin);
+    if (option.front() == '-' || option.front() == '=') options.push_back(option);
   }
   return options;
 }

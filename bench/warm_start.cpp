@@ -1,6 +1,6 @@
 // Times the start of a program whose kernels are in the disk cache: compile() of the 53 convolutions of a ResNet-50
-// (batch 32), in TF32 and bf16, NCHW and NHWC, for sm_90a and without a CUDA context, in one thread. Fills the cache in a
-// first pass, which is not timed, and times a second process, so that nothing is in memory.
+// (batch 32), in TF32 and bf16, NCHW and NHWC, for sm_90a and without a CUDA context, in one thread. Fills the cache in
+// a first pass, which is not timed, and times a second process, so that nothing is in memory.
 //
 //   JITCONV_CACHE_DIR=/tmp/warm build/release/bench/warm_start
 #include <fmt/format.h>

@@ -86,15 +86,15 @@ Built build(const codegen::ConvPlan& plan, const CompileOptions& options, const 
 
 Kernel make_kernel(codegen::ConvPlan plan, Built built, const CompileOptions& options, const Backend& backend) {
   if (!built.key) {
-    return detail::KernelAccess::make(std::make_shared<detail::KernelState>(backend, std::move(plan), std::move(built.source),
-                                                        std::string(), Binary{}, nullptr));
+    return detail::KernelAccess::make(std::make_shared<detail::KernelState>(
+        backend, std::move(plan), std::move(built.source), std::string(), Binary{}, nullptr));
   }
   const auto recompile = [key = *built.key, options](const detail::KernelState& state) {
     cache::Key current = key;
     return compile_and_store(state.backend, state.plan, state.source, current, options);
   };
-  return detail::KernelAccess::make(std::make_shared<detail::KernelState>(backend, std::move(plan), std::move(built.source),
-                                                      built.key->hex(), std::move(built.binary), recompile));
+  return detail::KernelAccess::make(std::make_shared<detail::KernelState>(
+      backend, std::move(plan), std::move(built.source), built.key->hex(), std::move(built.binary), recompile));
 }
 
 cache::Key cache_key(const codegen::KernelSource& source, const Target& target, const CompileOptions& options) {

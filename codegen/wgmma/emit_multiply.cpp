@@ -1,5 +1,5 @@
-// The consumers of the wgmma family: the multiplications of a step, their operands, and which warpgroup multiplies what.
-// Not what they do with the sums: emit_store_nchw.cpp and its like.
+// The consumers of the wgmma family: the multiplications of a step, their operands, and which warpgroup multiplies
+// what. Not what they do with the sums: emit_store_nchw.cpp and its like.
 #include "codegen/wgmma/emit.h"
 #include "fmt/format.h"
 

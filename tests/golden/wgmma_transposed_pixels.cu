@@ -2,7 +2,7 @@
 // Convolution
 //   input=16,256,20,84 weight=512,256,5,5 stride=2,2 padding=1,0,1,0 dilation=1,1 groups=1 dtype=f32 input_layout=nchw
 //   output_layout=nchw math=tf32 bias=false residual=false activation=none slope=0.01 clamp_min=0 clamp_max=6
-//   alignment=16
+//   alignment=16 operation=forward output_dtype=same
 // Plan
 //   family: wgmma
 //   target: sm_90a
@@ -683,10 +683,11 @@ constexpr int kSourceStrideC = 1680;
 constexpr int kSourceStrideH = 84;  // from one of its rows that are met to the next
 constexpr int kSourceStrideW = 1;
 
-// Pixels as an NHWC tensor of operand rows, [image][pixel][slice], 16 bytes of channels each: of rows and columns of x
-// those that taps meet, kPixels of them. In x, pixels of a channel are neighbours, so lanes read along them, and then
-// write
-// along the slices of a pixel. A block takes kTilePixels pixels of an image and kTileSlices slices.
+// Pixels as an NHWC tensor of operand rows, [image][pixel][slice], 16 bytes of channels each. It has the rows and
+// columns
+// of x that taps meet, kPixels places of an image. In x, pixels of a channel are neighbours, so lanes read along them,
+// and
+// then write along the slices of a pixel. A block takes kTilePixels pixels of an image and kTileSlices slices.
 extern "C" __global__ void __launch_bounds__(kThreads)
 jitconv_fwd_f32_nchw_n16c256h20w84_k512_5x5_s2x2_wgmma_transpose_input(const Element* __restrict__ x,
     uint4* __restrict__ transposed_x) {

@@ -10,8 +10,8 @@
 #include <regex>
 #include <thread>
 
-#include "codegen/text/emitter.h"
 #include "codegen/source.h"
+#include "codegen/text/emitter.h"
 #include "runtime/nvrtc.h"
 #include "runtime/ptxas_log.h"
 

@@ -30,10 +30,10 @@ namespace jitconv::test {
 namespace {
 
 struct Options {
-  bool code = false;                ///< compile, too
-  std::size_t shapes = SIZE_MAX;    ///< rows of tests/shapes
-  std::size_t random = 256;         ///< convolutions at the edges
-  std::size_t candidates = 1;       ///< plans of a convolution for sm_90a: the choice and others, evenly spread
+  bool code = false;              ///< compile, too
+  std::size_t shapes = SIZE_MAX;  ///< rows of tests/shapes
+  std::size_t random = 256;       ///< convolutions at the edges
+  std::size_t candidates = 1;     ///< plans of a convolution for sm_90a: the choice and others, evenly spread
   unsigned jobs = std::max(1u, std::thread::hardware_concurrency());
 };
 
@@ -174,8 +174,8 @@ std::string lines_of(const Job& job, const Options& options) {
     std::string code = "-";
     for (const Section& section : sections)
       if (section.name == ".text." + entry.name) code = short_digest(section.bytes);
-    lines += fmt::format("{}\t{}\t{}x{}+{}\t{}\t{}\t{}\n", what, i, entry.grid[0], entry.threads,
-                         entry.shared_bytes, text, code, options.code ? resources[i].registers : 0);
+    lines += fmt::format("{}\t{}\t{}x{}+{}\t{}\t{}\t{}\n", what, i, entry.grid[0], entry.threads, entry.shared_bytes,
+                         text, code, options.code ? resources[i].registers : 0);
   }
   if (source.entries.empty()) lines += what + "\tno kernel\n";
   return lines;
@@ -189,12 +189,18 @@ std::optional<std::size_t> number_of(std::string_view argument, std::string_view
 Options options_from(const std::vector<std::string>& arguments) {
   Options options;
   for (const std::string& argument : arguments) {
-    if (argument == "--code") options.code = true;
-    else if (const auto shapes = number_of(argument, "--shapes=")) options.shapes = *shapes;
-    else if (const auto random = number_of(argument, "--random=")) options.random = *random;
-    else if (const auto candidates = number_of(argument, "--candidates=")) options.candidates = *candidates;
-    else if (const auto jobs = number_of(argument, "--jobs=")) options.jobs = static_cast<unsigned>(*jobs);
-    else throw SpecError(argument, "is no option: --code --shapes=N --random=N --candidates=N --jobs=N");
+    if (argument == "--code")
+      options.code = true;
+    else if (const auto shapes = number_of(argument, "--shapes="))
+      options.shapes = *shapes;
+    else if (const auto random = number_of(argument, "--random="))
+      options.random = *random;
+    else if (const auto candidates = number_of(argument, "--candidates="))
+      options.candidates = *candidates;
+    else if (const auto jobs = number_of(argument, "--jobs="))
+      options.jobs = static_cast<unsigned>(*jobs);
+    else
+      throw SpecError(argument, "is no option: --code --shapes=N --random=N --candidates=N --jobs=N");
   }
   return options;
 }

@@ -22,7 +22,8 @@ std::vector<Family> all_families() {
 }
 
 std::vector<Family> convolving_families() {
-  std::vector<Family> all = competing_families();
+  const std::span<const Family> competing = competing_families();
+  std::vector<Family> all(competing.begin(), competing.end());
   all.push_back(Family::fallback);
   return all;
 }

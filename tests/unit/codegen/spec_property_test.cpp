@@ -178,7 +178,9 @@ TEST(SpecProperty, RandomNumbersAreRefusedOrConsistent) {
       ASSERT_GE(output.w, 1);
       ASSERT_EQ(output_shape(canonical(spec)), output) << to_string(spec);
       const bool has_kernels = spec.operation == Operation::forward && output_type(spec) == spec.dtype;
-      if (has_kernels) ASSERT_GE(codegen::work(spec).flop, 0);
+      if (has_kernels) {
+        ASSERT_GE(codegen::work(spec).flop, 0);
+      }
     } catch (const SpecError& error) {
       ++invalid;
       ASSERT_FALSE(error.field().empty());

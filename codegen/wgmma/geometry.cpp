@@ -23,6 +23,10 @@ WgmmaGeometry::WgmmaGeometry(const PixelGrid& grid, const WgmmaTiling& tiling) :
   units_ = round_up(taps_ * pipeline.slices, 2);
   steps_ = ceil_div(problem().c, chunk_channels()) * (rows.taps / pipeline.filter_rows);
   reach_ = row_reach() + (pipeline.filter_rows - 1) * rows.dilation * pitch();
+  tiles_k_ = ceil_div(problem().k, tiling_.tile.channels);
+  tiles_of_images_ = tiling_.tile.images > 0 ? ceil_div(problem().n, std::int64_t{tiling_.runs()} * tiling_.tile.images)
+                                             : problem().n * tiles_of_plane();
+  all_tiles_ = problem().groups * tiles_k_ * tiles_of_images_;
   phase_bytes_ = phase_bytes_of_runs();
   const std::int64_t input_bytes = tiling_.runs() * run_bytes();
   weights_in_stage_ = tiling_.packs_weights() ? input_bytes : round_up(input_bytes, kSwizzledBoxAlignment);
@@ -135,18 +139,9 @@ std::int64_t WgmmaGeometry::raw_elements() const {
 
 std::int64_t WgmmaGeometry::steps_of_split() const { return ceil_div(steps(), tiling_.split_k); }
 
-std::int64_t WgmmaGeometry::tiles_k() const { return ceil_div(problem().k, tiling_.tile.channels); }
-
 std::int64_t WgmmaGeometry::tiles_of_plane() const {
   return ceil_div(problem().rows.output * run_row(), std::int64_t{tiling_.runs()} * tiling_.tile.window);
 }
-
-std::int64_t WgmmaGeometry::tiles_of_images() const {
-  return tiling_.tile.images > 0 ? ceil_div(problem().n, std::int64_t{tiling_.runs()} * tiling_.tile.images)
-                                 : problem().n * tiles_of_plane();
-}
-
-std::int64_t WgmmaGeometry::tiles() const { return problem().groups * tiles_k() * tiles_of_images() * tiling_.split_k; }
 
 bool WgmmaGeometry::can_take_unpacked_weights() const {
   const std::int64_t all_taps = taps(), row = problem().c * all_taps;

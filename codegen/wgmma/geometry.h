@@ -39,11 +39,11 @@ class WgmmaGeometry : public PixelGrid {
   bool has_zeros() const { return taps_ * tiling_.pipeline.slices % 2 != 0; }
   std::int64_t steps() const { return steps_; }  ///< of a tile: chunks of channels times filter rows
   std::int64_t steps_of_split() const;
-  std::int64_t tiles_k() const;
+  std::int64_t tiles_k() const { return tiles_k_; }
   std::int64_t tiles_of_plane() const;
   /// Tiles over images, each of all their positions or of some.
-  std::int64_t tiles_of_images() const;
-  std::int64_t tiles() const;  ///< splits counted apart
+  std::int64_t tiles_of_images() const { return tiles_of_images_; }
+  std::int64_t tiles() const { return all_tiles_ * tiling_.split_k; }  ///< splits counted apart
 
   // Runs of positions.
   /// Positions that taps of a step reach behind a run.
@@ -178,6 +178,7 @@ class WgmmaGeometry : public PixelGrid {
 
   WgmmaTiling tiling_;
   std::int64_t taps_, units_, steps_, reach_, phase_bytes_, weights_in_stage_;
+  std::int64_t tiles_k_, tiles_of_images_, all_tiles_;
   // Of pixels that the copy engine brings as they lie in x.
   bool copies_rows_ = false, copies_boxes_ = false;
   std::int64_t raw_pitch_ = 0, raw_run_elements_ = 0, raw_bytes_ = 0;

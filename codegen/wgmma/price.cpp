@@ -17,7 +17,12 @@ constexpr std::int64_t kSectorBytes = 32;
 }  // namespace
 
 WgmmaPrice::WgmmaPrice(const Problem& problem, const Target& target)
-    : problem_(problem), target_(target), grid_(problem), bytes_(static_cast<std::int64_t>(work(problem).bytes)) {}
+    : problem_(problem),
+      target_(target),
+      grid_(problem),
+      bytes_(static_cast<std::int64_t>(work(problem).bytes)),
+      input_bytes_(problem.n * problem.input_channels() * problem.input_plane() / problem.rows.stride *
+                   grid_.row_phases() * problem.input.element_bytes()) {}
 
 std::int64_t WgmmaPrice::step_load(const WgmmaGeometry& geometry) const {
   const WgmmaTiling& tiling = geometry.tiling();
@@ -137,11 +142,6 @@ std::int64_t WgmmaPrice::awaited_boxes(const WgmmaGeometry& geometry) const {
   return more <= 0 ? 0
                    : tile_bytes(geometry) / kCosts.store.box_bytes_per_cycle * more * kCosts.store.awaited_percent /
                          (boxes * 100);
-}
-
-std::int64_t WgmmaPrice::input_bytes() const {
-  return problem_.n * problem_.input_channels() * problem_.input_plane() / problem_.rows.stride * grid_.row_phases() *
-         problem_.input.element_bytes();
 }
 
 std::int64_t WgmmaPrice::of_walk(const WgmmaGeometry& geometry, std::int64_t tiles) const {

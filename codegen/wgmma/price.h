@@ -36,12 +36,12 @@ class WgmmaPrice {
   /// Cycles that a warpgroup waits for boxes of its tile that have no place until others are stored.
   std::int64_t awaited_boxes(const WgmmaGeometry& geometry) const;
   /// Of x, in rows that any tap meets.
-  std::int64_t input_bytes() const;
+  std::int64_t input_bytes() const { return input_bytes_; }
 
   const Problem& problem_;
   const Target& target_;
   PixelGrid grid_;
-  std::int64_t bytes_;
+  std::int64_t bytes_, input_bytes_;
 };
 
 }  // namespace jitconv::codegen

@@ -82,7 +82,7 @@ struct FamilyFunctions {
   std::string (*enumerate)(const Problem& problem, const Target& target, CandidateList& into) = nullptr;
   /// Adds the kernels before and behind the only one of the plan, and scratch; may be null.
   void (*add_passes)(ConvPlan& plan) = nullptr;
-  /// Whether some element offset that the kernel forms does not fit 32 bits; null if it never matters.
+  /// Whether some element offset that the kernel forms does not fit 32 bits; null if those inside the tensors decide.
   bool (*needs_wide_index)(const Problem& problem, const Tiling& tiling) = nullptr;
   /// The kernel's text and parameters.
   KernelText (*emit)(const KernelPlan& kernel, std::string_view name) = nullptr;

@@ -86,9 +86,10 @@ ConvPlan complete_plan(const ConvSpec& spec, const Target& target, KernelPlan ke
   ConvPlan plan;
   plan.spec = spec;
   plan.target = target;
-  kernel.wide_index =
-      functions.needs_wide_index != nullptr && functions.needs_wide_index(kernel.problem, kernel.tiling);
-  plan.kernels.push_back(std::move(kernel));
+  kernel.wide_index = functions.needs_wide_index != nullptr
+                          ? functions.needs_wide_index(kernel.problem, kernel.tiling)
+                          : needs_wide_index(kernel.problem, {});
+  plan.kernels.push_back(kernel);
   if (functions.add_passes != nullptr) functions.add_passes(plan);
   return plan;
 }
@@ -115,8 +116,7 @@ std::int64_t ConvPlan::workspace_bytes() const {
 }
 
 ConvPlan plan_with(const ConvSpec& spec, const Target& target, const Candidate& candidate) {
-  KernelPlan kernel{lower(spec), candidate.tiling, candidate.launch};
-  ConvPlan plan = complete_plan(spec, target, std::move(kernel));
+  ConvPlan plan = complete_plan(spec, target, {lower(spec), candidate.tiling, candidate.launch});
   plan.cost = candidate.cost;
   return plan;
 }
@@ -124,7 +124,7 @@ ConvPlan plan_with(const ConvSpec& spec, const Target& target, const Candidate& 
 ConvPlan plan_like(const ConvPlan& plan, const ConvSpec& spec, std::uint32_t blocks) {
   KernelPlan kernel{lower(spec), plan.convolution().tiling, plan.convolution().launch};
   kernel.launch.blocks = blocks;
-  ConvPlan like = complete_plan(spec, plan.target, std::move(kernel));
+  ConvPlan like = complete_plan(spec, plan.target, kernel);
   // As long as the planner has not said so of this spec, offsets are as wide as they were.
   like.convolution().wide_index = plan.convolution().wide_index;
   like.cost = plan.cost;

@@ -26,8 +26,8 @@ void add_weight_packing(ConvPlan& plan, PackWeightsTiling tiling) {
   pass.launch.blocks = static_cast<std::uint32_t>(tiling.blocks(pass.problem));
   pass.launch.threads = PackWeightsTiling::kThreads;
   pass.launch.shared_bytes = static_cast<std::uint32_t>(tiling.shared_bytes(pass.problem));
-  pass.tiling = std::move(tiling);
-  plan.kernels.insert(plan.kernels.begin(), std::move(pass));
+  pass.tiling = tiling;
+  plan.kernels.insert(plan.kernels.begin(), pass);
 }
 
 FamilyFunctions pack_weights_pass() {

@@ -29,7 +29,7 @@ void add_reduction(ConvPlan& plan, int split_k, std::int64_t stride, Relu relu) 
   pass.starts_early = true;
   convolution.problem.output.tensor = tiling.partial_sums;
   plan.scratch.push_back({"partial_sums", 4 * split_k * stride});
-  plan.kernels.push_back(std::move(pass));
+  plan.kernels.push_back(pass);
 }
 
 FamilyFunctions reduce_pass() { return {.name = "reduce", .emit = reduce::emit, .describe = describe}; }

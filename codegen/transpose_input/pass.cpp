@@ -29,7 +29,7 @@ void add_input_transposition(ConvPlan& plan) {
   convolution->problem = transposed;
   convolution->starts_early = true;
   plan.scratch.push_back({"transposed_x", TransposeInputTiling::transposed_bytes(transposed)});
-  plan.kernels.insert(convolution, std::move(pass));
+  plan.kernels.insert(convolution, pass);
 }
 
 FamilyFunctions transpose_input_pass() {

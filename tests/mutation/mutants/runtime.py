@@ -2,6 +2,8 @@
 from mutants.mutant import File
 
 compile_file = File("runtime/compile.cpp", "compile")
+build_file = File("runtime/build.cpp", "compile")
+retry_file = File("runtime/retry.cpp", "compile")
 state = File("runtime/kernel_state.cpp", "kernel_state")
 rules = File("runtime/launch_rules.cpp", "launch_rules")
 registry = File("runtime/registry.cpp", "registry")
@@ -17,46 +19,46 @@ FINGERPRINT = "std::string(codegen::generator_fingerprint()) + std::string(backe
 
 MUTANTS = [
     # The key: every field left out once.
-    compile_file("key_without_execution", "std::string(backend.format().key_prefix) + target.arch(), compiler",
+    build_file("key_without_execution", "std::string(backend.format().key_prefix) + target.arch(), compiler",
                  "target.arch(), compiler", "a GPU is given code for this machine's CPU"),
-    compile_file("key_without_target", KEY, KEY.replace(" + target.arch()", ""), "a kernel of another GPU is loaded"),
-    compile_file("key_without_compiler_version", KEY, KEY.replace("compiler.version", '""'),
+    build_file("key_without_target", KEY, KEY.replace(" + target.arch()", ""), "a kernel of another GPU is loaded"),
+    build_file("key_without_compiler_version", KEY, KEY.replace("compiler.version", '""'),
                  "an upgrade of the compiler changes nothing"),
-    compile_file("key_without_compiler_identity", KEY, KEY.replace("compiler.build_id", '""'),
+    build_file("key_without_compiler_identity", KEY, KEY.replace("compiler.build_id", '""'),
                  "a rebuilt compiler of the same version changes nothing"),
-    compile_file("key_without_wanted_options",
+    build_file("key_without_wanted_options",
                  "backend.options(source, options),\n                          std::string(codegen",
                  "source.options,\n                          std::string(codegen",
                  "kernels compiled with and without line information are taken for each other"),
-    compile_file("key_without_generator", FINGERPRINT, "std::string(backend.fingerprint()),",
+    build_file("key_without_generator", FINGERPRINT, "std::string(backend.fingerprint()),",
                  "a kernel of an older generator is loaded"),
-    compile_file("key_without_models", FINGERPRINT, "std::string(codegen::generator_fingerprint()),",
+    build_file("key_without_models", FINGERPRINT, "std::string(codegen::generator_fingerprint()),",
                  "code for the CPU made with older models is loaded"),
-    compile_file("key_of_name", "                          source.text});",
+    build_file("key_of_name", "                          source.text});",
                  "                          source.entries.front().name});",
                  "convolutions that differ in padding alone load each other's kernel"),
     # compile().
-    compile_file("never_loads", "if (auto entry = disk_cache().load(*result.key)) {",
+    build_file("never_loads", "if (auto entry = disk_cache().load(*result.key)) {",
                  "if (auto entry = std::optional<cache::Entry>{}) {", "every process compiles everything again"),
-    compile_file("never_saves", "    disk_cache().save(\n", "    static_cast<void>(cache::Entry\n",
+    build_file("never_saves", "    disk_cache().save(\n", "    static_cast<void>(cache::Entry\n",
                  "every process compiles everything again"),
-    compile_file("log_and_image_swapped", "binary.log, binary.image, describe_entry", "binary.image, binary.log, describe_entry",
+    build_file("log_and_image_swapped", "binary.log, binary.image, describe_entry", "binary.image, binary.log, describe_entry",
                  "the second process loads a log as a kernel"),
-    compile_file("forgets_where_from", "std::move(entry->metadata), /*from_cache=*/true}",
+    build_file("forgets_where_from", "std::move(entry->metadata), /*from_cache=*/true}",
                  "std::move(entry->metadata), /*from_cache=*/false}",
                  "a cached image the driver refuses fails the launch instead of costing a compilation"),
-    compile_file("keeps_the_spoiled", "if (!is_sound(other, compiled)) continue;",
-                 "static_cast<void>(is_sound(other, compiled));",
+    retry_file("keeps_the_spoiled", "if (!is_sound(other, built)) continue;",
+                 "static_cast<void>(is_sound(other, built));",
                  "a candidate with the same defect takes the first one's place"),
-    compile_file("nothing_is_spoiled", "if (is_sound(best, first)) return", "if (is_sound(best, first) || true) return",
+    retry_file("nothing_is_spoiled", "if (is_sound(best, first)) return", "if (is_sound(best, first) || true) return",
                  "a kernel that waits for each multiplication is used"),
-    compile_file("key_of_the_search", "    key = cache_key(backend, source, plan.target, options);\n", "",
+    build_file("key_of_the_search", "    key = cache_key(backend, source, plan.target, options);\n", "",
                  "an image is kept under the key of a compiler that did not make it"),
-    compile_file("same_body_again", "seen.insert(body(plan)).second)", "true)",
+    retry_file("same_body_again", "seen.insert(body(plan)).second)", "true)",
                  "candidates that the compiler spoils alike are all there is tried"),
     compile_file("kernels_not_shared", "return canonical == asked ? build() :", "return true ? build() :",
                  "specs that need the same kernel compile it again"),
-    compile_file("compiles_when_forbidden", "  if (compilation_forbidden()) {", "  if (false) {",
+    build_file("compiles_when_forbidden", "  if (compilation_forbidden()) {", "  if (false) {",
                  "JITCONV_NO_COMPILE is ignored"),
     # Launching.
     state("y_is_an_input", "entry.arguments[i].written()", "false", "host execution refuses every store"),

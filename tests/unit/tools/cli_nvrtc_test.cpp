@@ -108,7 +108,7 @@ TEST_F(CliNvrtc, HarnessCompilesWithNvcc) {
       {"--input=8,1024,14,14", "--weight=256,1024,1,1", "--math=tf32", "--arch=sm_90a"}};
   // What the last two are here for.
   const std::vector<std::vector<std::string>> wanted = {
-      {"Pointer{b.packed_w}", "_reduce, dim3("},
+      {"Pointer{b.scratch[0]}", "_reduce, dim3("},
       {"tensor_map<TensorMap>(b.x, CU_TENSOR_MAP_DATA_TYPE_TFLOAT32, CU_TENSOR_MAP_SWIZZLE_NONE",
        "tensor_map<TensorMap>(b.w, CU_TENSOR_MAP_DATA_TYPE_TFLOAT32, CU_TENSOR_MAP_SWIZZLE_128B"}};
   for (std::size_t i = 0; i < cases.size(); ++i) {

@@ -86,9 +86,8 @@ ConvPlan complete_plan(const ConvSpec& spec, const Target& target, KernelPlan ke
   ConvPlan plan;
   plan.spec = spec;
   plan.target = target;
-  kernel.wide_index = functions.needs_wide_index != nullptr
-                          ? functions.needs_wide_index(kernel.problem, kernel.tiling)
-                          : needs_wide_index(kernel.problem, {});
+  kernel.wide_index = functions.needs_wide_index != nullptr ? functions.needs_wide_index(kernel.problem, kernel.tiling)
+                                                            : needs_wide_index(kernel.problem, {});
   plan.kernels.push_back(kernel);
   if (functions.add_passes != nullptr) functions.add_passes(plan);
   return plan;

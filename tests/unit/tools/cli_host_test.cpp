@@ -163,7 +163,8 @@ TEST_F(CliHost, RunsAreWhatTheOptionsSay) {
   const auto kinds_of = [&](Arguments more) {
     more.push_back("--spec=" + kPlain);
     std::vector<std::string> kinds;
-    for (const Json& run : json_of(std::move(more)).at("results").elements.at(0).at("runs").elements)
+    const Json json = json_of(std::move(more));
+    for (const Json& run : json.at("results").elements.at(0).at("runs").elements)
       kinds.push_back(run.string("data") + " " + run.string("landing"));
     return kinds;
   };
@@ -264,6 +265,39 @@ TEST_F(CliHost, AReaderThatLeavesCostsNoRows) {
   const Json json = JsonReader::read(read_file(directory_.file("json")));
   EXPECT_EQ(json.at("interrupted").text, "true");
   EXPECT_GE(json.at("results").elements.size(), 1u);
+}
+
+TEST_F(CliHost, GradientsOfSpecsAndOfConfigurationsAreChecked) {
+  for (const char* operation : {"data_gradient", "weight_gradient"}) {
+    for (const Arguments& what :
+         {Arguments{"--config=KB_L1_76_small", "--math=tf32"},
+          Arguments{"--spec=input=2,6,11,12 weight=8,3,3,2 groups=2 stride=2,1 bias residual"}}) {
+      Arguments arguments = what;
+      arguments.push_back(std::string("--operation=") + operation);
+      const Json json = json_of(arguments);
+      ASSERT_EQ(json.at("results").elements.size(), 1u);
+      const Json& row = json.at("results").elements[0];
+      EXPECT_EQ(row.string("outcome"), "ok") << what[0];
+      EXPECT_NE(row.string("spec").find(std::string("operation=") + operation), std::string::npos) << what[0];
+    }
+  }
+}
+
+// The C++ compiler is given a kernel that subtracts where it is to add, and the message names the element.
+TEST_F(CliHost, AWrongGradientIsFoundAndNamed) {
+  const auto wrong = [&](const char* operation, const std::string& edit) {
+    return run_host({"--spec=input=2,6,11,12 weight=8,3,3,2 groups=2 bias", std::string("--operation=") + operation},
+                    {{"JITCONV_HOST_CXX", compiler_with(edit)}});
+  };
+  const ProcessResult data = wrong("data_gradient", "s/= fmaf(/= -fmaf(/");
+  EXPECT_EQ(data.exit_code, 1) << data.out << data.err;
+  EXPECT_NE(data.out.find("first: dx[n=0, c=0, h=0, w=0]"), std::string::npos) << data.out;
+  const ProcessResult weight = wrong("weight_gradient", "s/= fmaf(/= -fmaf(/");
+  EXPECT_EQ(weight.exit_code, 1) << weight.out << weight.err;
+  EXPECT_NE(weight.out.find("first: dw[k=0, c=0, r=0, s=0]"), std::string::npos) << weight.out;
+  const ProcessResult sums = wrong("weight_gradient", "s/bias_sum\\[i\\] += /bias_sum[i] -= /");
+  EXPECT_EQ(sums.exit_code, 1) << sums.out << sums.err;
+  EXPECT_NE(sums.out.find("first: db[k=0]"), std::string::npos) << sums.out;
 }
 
 TEST_F(CliHost, AConvolutionWithoutOutputsIsFine) {

@@ -11,7 +11,11 @@
 #include "codegen/pointwise/family.h"
 #include "codegen/reduce/pass.h"
 #include "codegen/transpose_input/pass.h"
+#include "codegen/transpose_weights/pass.h"
 #include "codegen/wgmma/family.h"
+#include "codegen/wgrad/family.h"
+#include "codegen/wgrad_depthwise/family.h"
+#include "codegen/wgrad_wgmma/family.h"
 
 namespace jitconv::codegen {
 namespace {
@@ -24,8 +28,12 @@ const auto& table() {
       wgmma_family(),
       depthwise_family(),
       direct_family(),
+      wgrad_wgmma_family(),
+      wgrad_depthwise_family(),
+      wgrad_family(),
       fallback_family(),
       pack_weights_pass(),
+      transpose_weights_pass(),
       transpose_input_pass(),
       reduce_pass(),
   }};
@@ -49,7 +57,9 @@ std::vector<Candidate> candidates_of(Family family, const Problem& problem, cons
 
 std::span<const Family> competing_families() {
   // Never destroyed: objects that are may compile.
-  static constexpr std::array families = {Family::pointwise, Family::wgmma, Family::depthwise, Family::direct};
+  static constexpr std::array families = {Family::pointwise, Family::wgmma,       Family::depthwise,
+                                          Family::direct,    Family::wgrad_wgmma, Family::wgrad_depthwise,
+                                          Family::wgrad};
   return families;
 }
 

@@ -18,7 +18,11 @@
 #include "codegen/problem.h"
 #include "codegen/reduce/tiling.h"
 #include "codegen/transpose_input/tiling.h"
+#include "codegen/transpose_weights/tiling.h"
 #include "codegen/wgmma/tiling.h"
+#include "codegen/wgrad/tiling.h"
+#include "codegen/wgrad_depthwise/tiling.h"
+#include "codegen/wgrad_wgmma/tiling.h"
 #include "jitconv/target.h"
 
 namespace jitconv::codegen {
@@ -33,16 +37,21 @@ enum class Family : std::uint8_t {
   wgmma,
   depthwise,
   direct,
+  wgrad_wgmma,
+  wgrad_depthwise,
+  wgrad,
   fallback,
   pack_weights,
+  transpose_weights,
   transpose_input,
   reduce,
 };
 std::string_view to_string(Family family);
 
 /// What a kernel of a family decides. A tiling's place in the variant is its family.
-using Tiling = std::variant<std::monostate, PointwiseTiling, WgmmaTiling, DepthwiseTiling, DirectTiling, FallbackTiling,
-                            PackWeightsTiling, TransposeInputTiling, ReduceTiling>;
+using Tiling = std::variant<std::monostate, PointwiseTiling, WgmmaTiling, DepthwiseTiling, DirectTiling,
+                            WgradWgmmaTiling, WgradDepthwiseTiling, WgradTiling, FallbackTiling, PackWeightsTiling,
+                            TransposeWeightsTiling, TransposeInputTiling, ReduceTiling>;
 inline Family family_of(const Tiling& tiling) { return static_cast<Family>(tiling.index()); }
 
 /// A way to compute a problem and its price. Thousands are looked at for one plan, so it holds no more than that.
@@ -77,6 +86,8 @@ struct FamilyFunctions {
   std::string_view name;
   /// Multiplies on tensor cores, which a compiler may spoil.
   bool uses_tensor_cores = false;
+  /// Reads weights in whatever order and of whatever strides, so that no pass needs to make them dense.
+  bool reads_any_weight = false;
   /// Adds candidates in a fixed order; none if the family cannot compute the problem, and then the result says which
   /// limit. Null for passes.
   std::string (*enumerate)(const Problem& problem, const Target& target, CandidateList& into) = nullptr;

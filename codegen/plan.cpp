@@ -6,6 +6,9 @@
 #include <iterator>
 
 #include "codegen/cost_text.h"
+#include "codegen/phases.h"
+#include "codegen/reduce/pass.h"
+#include "codegen/transpose_weights/pass.h"
 #include "fmt/format.h"
 #include "jitconv/error.h"
 
@@ -23,20 +26,40 @@ Family family_of(const Candidate& candidate) { return codegen::family_of(candida
 /// them within a few per cent of tensor cores, measured on an H200, tensor cores were faster in 75, mostly by far.
 constexpr std::int64_t kBesideTensorCoresPercent = 25;
 
+/// The convolution of dense tensors that families compute in place of what is asked for, if they know no others.
+Problem dense_problem(const Problem& asked) {
+  return with_dense_weight(needs_phases(asked) ? sub_pixel_problem(asked) : asked);
+}
+
+std::string phases_text(const Problem& problem) {
+  const Phases& phases = problem.phases;
+  return fmt::format("{} phase(s) of pixels in a window of {}x{} taps, {} % of the products are with zero weights",
+                     phases.count(), problem.rows.taps, problem.columns.taps, zero_percent(phases, problem.taps()));
+}
+
 Candidates find_candidates(const ConvSpec& spec, const Problem& problem, const Target& target,
                            CandidateList::Keep keep) {
   Candidates result;
   bool tensor_cores = false;
   // Few channels and one tap are a matter of memory, which the model knows.
   const bool memory_decides = problem.taps() == 1 && problem.c <= 4;
+  const Problem dense = dense_problem(problem);
   for (const Family family : competing_families()) {
     CandidateList list(keep);
-    const std::string why = functions_of(family).enumerate(problem, target, list);
+    const FamilyFunctions& functions = functions_of(family);
+    const std::string why = functions.enumerate(functions.reads_any_weight ? problem : dense, target, list);
     if (list.empty()) result.notes.push_back({std::string(to_string(family)), "not possible: " + why});
     if (uses_tensor_cores(family) && !list.empty()) tensor_cores = true;
     if (family == Family::direct && tensor_cores && !memory_decides)
       for (Candidate& candidate : list.candidates()) candidate.cost += candidate.cost * kBesideTensorCoresPercent / 100;
     std::ranges::move(list.candidates(), std::back_inserter(result.all));
+  }
+  if (dense.is_sub_pixel()) {
+    const std::int64_t interleaving = interleaving_cost(problem, dense), transposing = weight_transposition_cost(dense);
+    for (Candidate& candidate : result.all)
+      // wgmma may pack weights instead, and knows the price of both.
+      candidate.cost += interleaving + (family_of(candidate) == Family::wgmma ? 0 : transposing);
+    if (!result.all.empty()) result.notes.push_back({"sub-pixel", phases_text(dense)});
   }
   if (result.all.empty()) {
     std::string why;
@@ -80,9 +103,25 @@ void note_losers(const Candidates& candidates, ConvPlan& chosen) {
   }
 }
 
-/// The plan of one kernel, and the passes that its family adds.
+/// Lets a kernel of the plan read the weights as `asked` has them: the one that packs them, or one that makes them
+/// dense.
+void read_asked_weight(ConvPlan& plan, const Problem& asked) {
+  for (KernelPlan& kernel : plan.kernels) {
+    if (kernel.family() != Family::pack_weights) continue;
+    kernel.problem.weight = asked.weight;
+    return;
+  }
+  add_weight_transposition(plan, asked);
+}
+
+/// The plan of one kernel, and the passes that it needs.
 ConvPlan complete_plan(const ConvSpec& spec, const Target& target, KernelPlan kernel) {
   const FamilyFunctions& functions = functions_of(kernel.family());
+  const Problem wanted = kernel.problem;
+  const bool interleaves = needs_phases(wanted) && !functions.reads_any_weight;
+  const Problem asked = interleaves ? sub_pixel_problem(wanted) : wanted;
+  if (!functions.reads_any_weight) kernel.problem = with_dense_weight(asked);
+  const bool is_reordered = kernel.problem.weight != asked.weight;
   ConvPlan plan;
   plan.spec = spec;
   plan.target = target;
@@ -90,6 +129,8 @@ ConvPlan complete_plan(const ConvSpec& spec, const Target& target, KernelPlan ke
                                                             : needs_wide_index(kernel.problem, {});
   plan.kernels.push_back(kernel);
   if (functions.add_passes != nullptr) functions.add_passes(plan);
+  if (interleaves) add_interleaving(plan, wanted);
+  if (is_reordered) read_asked_weight(plan, asked);
   return plan;
 }
 
@@ -125,7 +166,8 @@ ConvPlan plan_like(const ConvPlan& plan, const ConvSpec& spec, std::uint32_t blo
   kernel.launch.blocks = blocks;
   ConvPlan like = complete_plan(spec, plan.target, kernel);
   // As long as the planner has not said so of this spec, offsets are as wide as they were.
-  like.convolution().wide_index = plan.convolution().wide_index;
+  for (std::size_t i = 0; i < std::min(like.kernels.size(), plan.kernels.size()); ++i)
+    like.kernels[i].wide_index = plan.kernels[i].wide_index;
   like.cost = plan.cost;
   like.notes = plan.notes;
   return like;
@@ -134,7 +176,7 @@ ConvPlan plan_like(const ConvPlan& plan, const ConvSpec& spec, std::uint32_t blo
 ConvPlan make_plan(const ConvSpec& spec, const Target& target) {
   const ConvSpec wanted = accepted(spec, target);
   const Problem problem = lower(wanted);
-  if (problem.output_elements() == 0) return empty_plan(wanted, target);
+  if (problem.result_elements() == 0) return empty_plan(wanted, target);
   const Candidates candidates = find_candidates(wanted, problem, target, CandidateList::Keep::cheapest);
   // The first of the cheapest: equal costs are decided by the order of enumeration, which is the same everywhere.
   const auto best = std::min_element(candidates.all.begin(), candidates.all.end(), cheaper);
@@ -147,7 +189,7 @@ ConvPlan make_plan(const ConvSpec& spec, const Target& target) {
 std::vector<ConvPlan> enumerate_plans(const ConvSpec& spec, const Target& target, std::size_t limit) {
   const ConvSpec wanted = accepted(spec, target);
   const Problem problem = lower(wanted);
-  if (problem.output_elements() == 0) return {empty_plan(wanted, target)};
+  if (problem.result_elements() == 0) return {empty_plan(wanted, target)};
   std::vector<Candidate> all = find_candidates(wanted, problem, target, CandidateList::Keep::all).all;
   std::stable_sort(all.begin(), all.end(), cheaper);
   if (all.size() > limit) all.resize(limit);
@@ -165,6 +207,8 @@ std::string to_string(const ConvPlan& plan) {
                       launch.blocks, launch.threads, launch.shared_bytes, launch.min_blocks_per_sm);
   if (!uses_tensor_cores(plan.family())) text += fmt::format("offsets: {} bits\n", convolution.wide_index ? 64 : 32);
   text += functions_of(plan.family()).describe(convolution);
+  if (convolution.problem.is_sub_pixel())
+    text += fmt::format("sub-pixel: {}, interleaved by another kernel\n", phases_text(convolution.problem));
   if (plan.kernels.size() > 1) {
     std::string names;
     for (const KernelPlan& kernel : plan.kernels)

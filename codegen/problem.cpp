@@ -1,6 +1,8 @@
 // From the user's words to a kernel's problem, and what can be said of a problem without a tiling.
 #include "codegen/problem.h"
 
+#include <utility>
+
 #include "fmt/format.h"
 #include "jitconv/error.h"
 
@@ -21,18 +23,35 @@ Arithmetic arithmetic_of(const ConvSpec& spec) {
 
 /// Refuses what a valid spec may ask for and the kernels do not have.
 void require_supported(const ConvSpec& spec) {
-  if (spec.operation != Operation::forward) {
-    throw SpecError(ErrorCode::unsupported, "operation",
-                    fmt::format("operation is {}, must be forward: this version of jitconv has no kernels of gradients",
-                                to_string(spec.operation)));
-  }
-  if (output_type(spec) != spec.dtype) {
-    throw SpecError(
-        ErrorCode::unsupported, "output_dtype",
-        fmt::format("output_dtype is {}, must be same or {}: this version of jitconv has no kernels that store another "
-                    "type than dtype",
-                    to_string(spec.output_dtype), to_string(spec.dtype)));
-  }
+  const bool is_gradient_of_weights = spec.operation == Operation::weight_gradient;
+  if (output_type(spec) == spec.dtype || (is_gradient_of_weights && output_type(spec) == DataType::f32)) return;
+  throw SpecError(
+      ErrorCode::unsupported, "output_dtype",
+      fmt::format("output_dtype is {}, must be same{} or {}: this version of jitconv has no kernels that store another "
+                  "type",
+                  to_string(spec.output_dtype), is_gradient_of_weights ? ", f32" : "", to_string(spec.dtype)));
+}
+
+/// The axis of the convolution that computes the gradient of x along an axis of the forward convolution:
+/// x[i] meets dy[p] where i = p*stride - pad + t*dilation. With taps from last to first, p*stride = i + pad -
+/// (taps-1)*dilation + t'*dilation.
+Axis gradient_axis(const Axis& forward) {
+  Axis axis = forward;
+  std::swap(axis.input, axis.output);
+  axis.stride = 1;
+  axis.pad = forward.reach() - forward.pad;
+  axis.upsampling = forward.stride;
+  return axis;
+}
+
+/// The same weights with channels exchanged within each group, and taps from last to first.
+View gradient_weight(const View& forward, const Axis& rows, const Axis& columns) {
+  View view = forward;
+  std::swap(view.stride.n, view.stride.c);
+  view.first = (rows.taps - 1) * forward.stride.h + (columns.taps - 1) * forward.stride.w;
+  view.stride.h = -forward.stride.h;
+  view.stride.w = -forward.stride.w;
+  return view;
 }
 
 bool is_dense(const View& view, std::int64_t channels, std::int64_t h, std::int64_t w) {
@@ -61,6 +80,10 @@ View::Strides dense_strides(Layout layout, std::int64_t channels, std::int64_t h
   return {image, 1, w * channels, channels};
 }
 
+View dense_weight(Tensor tensor, DataType type, std::int64_t k, std::int64_t c, std::int64_t r, std::int64_t s) {
+  return {tensor, type, dense_strides(Layout::nchw, c, r, s), 0, k * c * r * s};
+}
+
 Problem lower(const ConvSpec& spec) {
   const TensorShape& x = spec.input;
   const TensorShape y = output_shape(spec);
@@ -73,21 +96,37 @@ Problem lower(const ConvSpec& spec) {
   problem.k = w.k / spec.groups;
   problem.rows = {x.h, y.h, w.r, spec.stride.h, spec.dilation.h, spec.padding.top};
   problem.columns = {x.w, y.w, w.s, spec.stride.w, spec.dilation.w, spec.padding.left};
-  problem.input = {Tensor::x, spec.dtype, dense_strides(spec.input_layout, x.c, x.h, x.w), 0};
-  problem.weight = {Tensor::w, spec.dtype, dense_strides(Layout::nchw, w.c, w.r, w.s), 0};
-  problem.output = {Tensor::y, spec.dtype, dense_strides(spec.output_layout, y.c, y.h, y.w), 0};
+  problem.input = {Tensor::x, spec.dtype, dense_strides(spec.input_layout, x.c, x.h, x.w)};
+  problem.weight = dense_weight(Tensor::w, spec.dtype, problem.k, w.c, w.r, w.s);
+  problem.output = {Tensor::y, spec.dtype, dense_strides(spec.output_layout, y.c, y.h, y.w)};
   problem.arithmetic = arithmetic_of(spec);
   problem.epilogue = spec.epilogue;
   problem.alignment = spec.alignment;
+  if (spec.operation == Operation::data_gradient) {
+    problem.weight = gradient_weight(problem.weight, problem.rows, problem.columns);
+    problem.rows = gradient_axis(problem.rows);
+    problem.columns = gradient_axis(problem.columns);
+    std::swap(problem.c, problem.k);
+    std::swap(problem.input, problem.output);
+    problem.input.tensor = Tensor::dy;
+    problem.output.tensor = Tensor::dx;
+  } else if (spec.operation == Operation::weight_gradient) {
+    problem.reduction = Reduction::pixels;
+    problem.output.tensor = Tensor::dy;
+    problem.weight.tensor = Tensor::dw;
+    problem.weight.type = output_type(spec);
+  }
   return problem;
 }
 
 std::string_view beyond_dense_forward(const Problem& problem) {
   if (problem.reduction != Reduction::taps) return "the sums run over pixels";
-  if (problem.rows.pad < 0 || problem.columns.pad < 0) return "the input is cropped";
+  if (problem.is_upsampled()) return "the input is upsampled by a stride";
+  if (problem.is_cropped()) return "the input is cropped";
   if (!is_dense(problem.input, problem.input_channels(), problem.rows.input, problem.columns.input))
     return "the input is no dense tensor";
-  if (!is_dense(problem.weight, problem.c, problem.rows.taps, problem.columns.taps))
+  if (!is_dense(problem.weight, problem.c, problem.rows.taps, problem.columns.taps) ||
+      problem.weight.group != problem.k * problem.c * problem.taps())
     return "the weight is no dense tensor";
   if (!is_dense(problem.output, problem.output_channels(), problem.rows.output, problem.columns.output))
     return "the output is no dense tensor";
@@ -103,9 +142,14 @@ Work work(const Problem& problem) {
     return elements * static_cast<double>(view.element_bytes());
   };
   double all = bytes(inputs, problem.input) + bytes(weights, problem.weight) + bytes(outputs, problem.output);
-  if (problem.epilogue.bias) all += bytes(static_cast<double>(problem.output_channels()), problem.output);
-  if (problem.epilogue.residual) all += bytes(outputs, problem.output);
-  return {2 * product(outputs, problem.c, problem.rows.taps, problem.columns.taps), all};
+  if (problem.epilogue.bias) all += bytes(static_cast<double>(problem.output_channels()), problem.result());
+  if (problem.epilogue.residual)
+    all += bytes(problem.reduction == Reduction::taps ? outputs : weights, problem.result());
+  // Of an upsampled input, a tap meets one pixel in upsampling.rows * upsampling.columns outputs.
+  const double upsampling = product(problem.rows.upsampling, problem.columns.upsampling);
+  const double multiplied =
+      upsampling == 1 ? outputs : product(problem.n, problem.output_channels(), problem.input_plane());
+  return {2 * product(multiplied, problem.c, problem.rows.taps, problem.columns.taps), all};
 }
 
 }  // namespace jitconv::codegen

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "jitconv/spec.h"
 
@@ -11,15 +12,19 @@ namespace jitconv::codegen {
 
 /// What a kernel's parameter points to: one of the caller's tensors or a region of the workspace. Region i of a plan is
 /// scratch_tensor(i).
-enum class Tensor : std::uint8_t { x, w, bias, residual, y, scratch };
+enum class Tensor : std::uint8_t { x, w, bias, residual, y, dy, dx, dw, db, scratch };
 constexpr Tensor scratch_tensor(std::size_t region) {
   return static_cast<Tensor>(static_cast<std::size_t>(Tensor::scratch) + region);
 }
 constexpr bool is_scratch(Tensor tensor) { return tensor >= Tensor::scratch; }
+/// One of the caller's tensors that a launch writes.
+constexpr bool is_result(Tensor tensor) {
+  return tensor == Tensor::y || tensor == Tensor::dx || tensor == Tensor::dw || tensor == Tensor::db;
+}
 
 /// A 4-D tensor as a kernel sees it: element (n, c, h, w) lies `first` + n*stride.n + c*stride.c + h*stride.h +
-/// w*stride.w elements behind the tensor's start. Of a weight, n is the output channel, c the input channel of the
-/// group, and h, w are the tap. Strides may have either sign.
+/// w*stride.w elements behind the tensor's start. Of a weight, n is the output channel of the group, c the input
+/// channel of the group, h, w are the tap, and groups are `group` elements apart. Strides may have either sign.
 struct View {
   struct Strides {
     std::int64_t n = 0, c = 0, h = 0, w = 0;
@@ -29,21 +34,49 @@ struct View {
   DataType type = DataType::f32;
   Strides stride;
   std::int64_t first = 0;
+  std::int64_t group = 0;  ///< of a weight
   std::int64_t element_bytes() const { return type == DataType::f32 ? 4 : 2; }
   /// Columns of a row are neighbours, or else channels of a pixel are, if the tensor is dense.
   Layout layout() const { return stride.w == 1 ? Layout::nchw : Layout::nhwc; }
   bool operator==(const View&) const = default;
 };
 
-/// One spatial axis: output[o] sums over t of input[o * stride + t * dilation - pad] * weight[t]. What lies outside of
-/// the input is zero.
+/// One spatial axis: output[o] sums over t of input[(o * stride + t * dilation - pad) / upsampling] * weight[t], where
+/// the quotient is whole. What lies outside of the input is zero.
 struct Axis {
   std::int64_t input = 1, output = 1;  ///< extents
   std::int64_t taps = 1, stride = 1, dilation = 1;
-  std::int64_t pad = 0;  ///< before the input; negative: a crop
+  std::int64_t pad = 0;         ///< before the input; negative: a crop
+  std::int64_t upsampling = 1;  ///< the stride of the convolution whose gradient this is
   /// Pixels from the first tap to the last.
   std::int64_t reach() const { return (taps - 1) * dilation; }
   bool operator==(const Axis&) const = default;
+};
+
+/// Pixels of an axis of dx that are equal modulo the stride of the convolution whose gradient dx is, and therefore meet
+/// the same taps. Pixel `pixel` + j * stride is output j + `shift` of the dense convolution that computes all phases;
+/// in tap t of its window it meets tap `first_tap` - t * tap_step of the filter, and zero if there is no such tap.
+struct Phase {
+  std::int64_t pixel = 0, shift = 0, first_tap = 0;
+  bool operator==(const Phase&) const = default;
+};
+
+/// The phases of an axis that meet any tap, ascending. Pixels of the others are zero before the epilogue.
+struct AxisPhases {
+  std::int64_t stride = 1;    ///< of the convolution whose gradient this is: from a pixel of a phase to the next
+  std::int64_t taps = 1;      ///< of its filter
+  std::int64_t tap_step = 1;  ///< from a filter's tap that a phase meets to the next
+  std::vector<Phase> list;
+  std::int64_t count() const { return static_cast<std::int64_t>(list.size()); }
+  bool operator==(const AxisPhases&) const = default;
+};
+
+/// Of a dense convolution that computes a gradient with a stride: its output channels are those of every phase, [group]
+/// [phase of rows][phase of columns][channel], and its taps are the window of all phases. Made by sub_pixel_problem().
+struct Phases {
+  AxisPhases rows, columns;
+  std::int64_t count() const { return rows.count() * columns.count(); }
+  bool operator==(const Phases&) const = default;
 };
 
 /// What products are made of. Sums are fp32.
@@ -55,7 +88,8 @@ enum class Arithmetic : std::uint8_t {
 };
 std::string_view to_string(Arithmetic arithmetic);
 
-/// What is summed over: channels and taps (the result is the output), or images and pixels (the result is the weight).
+/// What is summed over: channels and taps (the result is the output), or images and pixels (the result is the weight,
+/// and the output is an operand).
 enum class Reduction : std::uint8_t { taps, pixels };
 
 /// y[n, g*k + i, p, q] = epilogue(sum over c, r, s of x[n, g*c + j, ...] * w[g*k + i, j, r, s]), see Axis.
@@ -68,6 +102,7 @@ struct Problem {
   Reduction reduction = Reduction::taps;
   Epilogue epilogue;
   std::int64_t alignment = 16;  ///< bytes: every tensor's address is a multiple
+  Phases phases;                ///< of a sub-pixel convolution, and then `weight` is the gradient's view; else none
 
   std::int64_t input_channels() const { return groups * c; }
   std::int64_t output_channels() const { return groups * k; }
@@ -77,21 +112,33 @@ struct Problem {
   std::int64_t input_elements() const { return n * input_channels() * input_plane(); }
   std::int64_t weight_elements() const { return output_channels() * c * taps(); }
   std::int64_t output_elements() const { return n * output_channels() * output_plane(); }
+  bool is_upsampled() const { return rows.upsampling != 1 || columns.upsampling != 1; }
+  /// The first pixels of the input meet no tap: those of a data gradient with more padding than its filter reaches.
+  bool is_cropped() const { return rows.pad < 0 || columns.pad < 0; }
+  bool is_sub_pixel() const { return phases.count() > 0; }
+  /// What the kernel writes.
+  const View& result() const { return reduction == Reduction::taps ? output : weight; }
+  std::int64_t result_elements() const { return reduction == Reduction::taps ? output_elements() : weight_elements(); }
   bool operator==(const Problem&) const = default;
 };
 
 /// Strides of a dense tensor with these extents.
 View::Strides dense_strides(Layout layout, std::int64_t channels, std::int64_t h, std::int64_t w);
 
-/// The convolution of a canonical spec. Throws SpecError (unsupported) for what no kernel of this version computes:
-/// operations other than forward, and an output type that is not dtype.
+/// What a canonical spec asks for. A data gradient is the convolution of dy whose taps run backwards, whose channels
+/// are exchanged and whose input is upsampled by the stride. Throws SpecError (unsupported) for what no kernel of this
+/// version computes: an output type that is not dtype, unless it is that of a weight gradient.
 Problem lower(const ConvSpec& spec);
 
 /// The first rule of the forward kernels that a view or axis of `problem` breaks: dense tensors that start at their
-/// first element, no crop, a reduction over taps. Empty if none is broken.
+/// first element, no crop, no upsampling, a reduction over taps. Empty if none is broken.
 std::string_view beyond_dense_forward(const Problem& problem);
 
-/// FLOP = 2 * N*K*P*Q * (C/groups)*R*S, and the bytes of x, w, bias, residual and y, each counted once.
+/// Strides, first element and groups of a dense weight [K][C/groups][R][S].
+View dense_weight(Tensor tensor, DataType type, std::int64_t k, std::int64_t c, std::int64_t r, std::int64_t s);
+
+/// FLOP = 2 * N*K*P*Q * (C/groups)*R*S, and the bytes of every tensor that the operation reads or writes, each counted
+/// once. A data gradient's output is dx, so its FLOP are those of N*C*H*W outputs, or with a stride N*K*P*Q.
 struct Work {
   double flop = 0, bytes = 0;
 };

@@ -19,8 +19,8 @@ struct Argument {
   std::string type;  ///< "const float* __restrict__", "const __grid_constant__ TensorMap"
   std::string name;  ///< "x"
   TensorMapShape map = {};
-  /// The kernel stores there: its type does not say const; of tensor maps only y's does.
-  bool written() const { return map.rank != 0 ? tensor == Tensor::y : !type.starts_with("const "); }
+  /// The kernel stores there: its type does not say const; of tensor maps only a result's does, or one that says so.
+  bool written() const { return map.rank != 0 ? is_result(tensor) || map.writes_scratch : !type.starts_with("const "); }
   bool operator==(const Argument&) const = default;
 };
 

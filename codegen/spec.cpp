@@ -134,11 +134,13 @@ void check_sizes(const ConvSpec& spec) {
   const WeightShape& w = spec.weight;
   const TensorShape y = output_of(spec);
   check_bytes("input", x.n, x.c, x.h, x.w, spec.dtype);
-  check_bytes("weight", w.k, w.c, w.r, w.s, spec.dtype);
-  check_bytes("output", y.n, y.c, y.h, y.w, output_type(spec));
+  check_bytes("weight", w.k, w.c, w.r, w.s,
+              spec.operation == Operation::weight_gradient ? output_type(spec) : spec.dtype);
+  check_bytes("output", y.n, y.c, y.h, y.w, spec.operation == Operation::forward ? output_type(spec) : spec.dtype);
 }
 
-void check_epilogue(const Epilogue& epilogue) {
+void check_epilogue(const ConvSpec& spec) {
+  const Epilogue& epilogue = spec.epilogue;
   require_finite("epilogue.slope", epilogue.slope);
   require_finite("epilogue.clamp_min", epilogue.clamp_min);
   require_finite("epilogue.clamp_max", epilogue.clamp_max);
@@ -146,6 +148,10 @@ void check_epilogue(const Epilogue& epilogue) {
     throw SpecError("epilogue.clamp_min",
                     fmt::format("epilogue.clamp_min is {}, must not exceed epilogue.clamp_max, {}", epilogue.clamp_min,
                                 epilogue.clamp_max));
+  }
+  if (spec.operation == Operation::weight_gradient && epilogue.activation != Activation::none) {
+    throw SpecError("epilogue.activation", fmt::format("epilogue.activation is {}, must be none for a weight_gradient",
+                                                       to_string(epilogue.activation)));
   }
 }
 
@@ -184,13 +190,38 @@ void validate(const ConvSpec& spec) {
   check_channels(spec);
   check_windows(spec);
   check_sizes(spec);
-  check_epilogue(spec.epilogue);
+  check_epilogue(spec);
   check_alignment(spec);
 }
 
 TensorShape output_shape(const ConvSpec& spec) {
   validate(spec);
   return output_of(spec);
+}
+
+TensorShape result_shape(const ConvSpec& spec) {
+  const TensorShape y = output_shape(spec);
+  switch (spec.operation) {
+    case Operation::forward:
+      return y;
+    case Operation::data_gradient:
+      return spec.input;
+    case Operation::weight_gradient:
+      return {spec.weight.k, spec.weight.c, spec.weight.r, spec.weight.s};
+  }
+  return {};
+}
+
+Layout result_layout(const ConvSpec& spec) {
+  switch (spec.operation) {
+    case Operation::forward:
+      return spec.output_layout;
+    case Operation::data_gradient:
+      return spec.input_layout;
+    case Operation::weight_gradient:
+      return Layout::nchw;
+  }
+  return {};
 }
 
 namespace codegen {

@@ -41,6 +41,7 @@ struct TensorMapShape {
     bool operator==(const Walk&) const = default;
   };
   std::optional<Walk> walk = {};
+  bool writes_scratch = false;  ///< of a region of scratch: boxes are taken there
   /// Bytes that one copy brings.
   std::int64_t box_bytes() const {
     std::int64_t bytes = element_bytes;

@@ -23,11 +23,13 @@ using codegen::TensorMapShape;
 void require_pointer(const codegen::ConvPlan& plan, const runtime::LaunchRules& rules,
                      const codegen::KernelEntry& entry, Tensor tensor) {
   const bool packs = plan.packed_weight_bytes() != 0;
+  // The gradient of weights over no images is zero: its kernels look at no pixel of x and dy, which may be null.
+  const bool is_empty_batch = plan.spec.input.n == 0 && (tensor == codegen::Tensor::x || tensor == codegen::Tensor::dy);
   const auto region = static_cast<std::size_t>(tensor) - static_cast<std::size_t>(Tensor::scratch);
   const bool there = codegen::is_scratch(tensor) ? region < plan.scratch.size() &&
                                                        (plan.scratch[region].is_packed_weights || !entry.packs_weights)
                      : tensor == Tensor::w ? packs == entry.packs_weights
-                                           : rules.bytes(tensor) != 0 && !entry.packs_weights;
+                                           : (rules.bytes(tensor) != 0 || is_empty_batch) && !entry.packs_weights;
   if (there) return;
   throw InternalError(fmt::format("{} has a parameter for tensor {}, for which its launch has no pointer", entry.name,
                                   static_cast<int>(tensor)));

@@ -10,19 +10,15 @@ namespace {
 
 using codegen::Tensor;
 
-constexpr std::size_t kX = static_cast<std::size_t>(Given::x);
-constexpr std::size_t kW = static_cast<std::size_t>(Given::w);
-constexpr std::size_t kBias = static_cast<std::size_t>(Given::bias);
-constexpr std::size_t kResidual = static_cast<std::size_t>(Given::residual);
-constexpr std::size_t kY = static_cast<std::size_t>(Given::y);
-constexpr std::size_t kPackedW = static_cast<std::size_t>(Given::packed_w);
-constexpr std::size_t kWorkspace = static_cast<std::size_t>(Given::workspace);
+constexpr std::size_t index_of(Given given) { return static_cast<std::size_t>(given); }
+constexpr std::size_t kW = index_of(Given::w), kResidual = index_of(Given::residual), kDb = index_of(Given::db);
+constexpr std::size_t kPackedW = index_of(Given::packed_w), kWorkspace = index_of(Given::workspace);
 constexpr std::size_t kScratch = static_cast<std::size_t>(Tensor::scratch);
-static_assert(kX == static_cast<std::size_t>(Tensor::x) && kW == static_cast<std::size_t>(Tensor::w) &&
-              kBias == static_cast<std::size_t>(Tensor::bias) &&
-              kResidual == static_cast<std::size_t>(Tensor::residual) && kY == static_cast<std::size_t>(Tensor::y));
+static_assert(kPackedW == kScratch && kDb == static_cast<std::size_t>(Tensor::db) &&
+              kResidual == static_cast<std::size_t>(Tensor::residual));
 
-constexpr std::array<const char*, kGiven> kNames = {"x", "w", "bias", "residual", "y", "packed_w", "workspace"};
+constexpr std::array<const char*, kGiven> kNames = {"x",  "w",  "bias", "residual", "y",        "dy",
+                                                    "dx", "dw", "db",   "packed_w", "workspace"};
 constexpr std::uint64_t kWorkspaceAlignment = 256;
 
 std::uint64_t address(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
@@ -31,21 +27,46 @@ bool overlap(std::uint64_t a, std::uint64_t a_bytes, std::uint64_t b, std::uint6
   return a < b + b_bytes && b < a + a_bytes && a_bytes != 0 && b_bytes != 0;
 }
 
+/// Why a launch of some spec has no such tensor.
+std::string reason_without(std::size_t role) {
+  const bool is_optional = role == static_cast<std::size_t>(Tensor::bias) || role == kResidual || role == kDb;
+  if (is_optional) return fmt::format("the spec has no {}", role == kDb ? "bias" : kNames[role]);
+  return "the spec's operation has no part for it";
+}
+
 }  // namespace
 
 LaunchRules::LaunchRules(const codegen::ConvPlan& plan) {
   const ConvSpec& spec = plan.spec;
-  const TensorShape y = output_shape(spec);
-  const std::int64_t element = element_bytes(spec.dtype);
-  const auto tensor_bytes = [element](const TensorShape& shape) {
-    return static_cast<std::uint64_t>(shape.n * shape.c * shape.h * shape.w * element);
+  const TensorShape w{spec.weight.k, spec.weight.c, spec.weight.r, spec.weight.s}, y = output_shape(spec);
+  const DataType result_type = output_type(spec);
+  const auto set = [this](Tensor tensor, const TensorShape& shape, DataType type) {
+    const std::int64_t bytes = shape.n * shape.c * shape.h * shape.w * element_bytes(type);
+    tensor_bytes_[static_cast<std::size_t>(tensor)] = static_cast<std::uint64_t>(bytes);
+    return static_cast<std::size_t>(tensor);
   };
-  tensor_bytes_[kX] = tensor_bytes(spec.input);
-  tensor_bytes_[kW] =
-      static_cast<std::uint64_t>(spec.weight.k * spec.weight.c * spec.weight.r * spec.weight.s * element);
-  tensor_bytes_[kBias] = spec.epilogue.bias ? static_cast<std::uint64_t>(spec.weight.k * element) : 0;
-  tensor_bytes_[kResidual] = spec.epilogue.residual ? tensor_bytes(y) : 0;
-  tensor_bytes_[kY] = tensor_bytes(y);
+  const auto channels = [](std::int64_t count) { return TensorShape{1, count, 1, 1}; };
+  switch (spec.operation) {
+    case Operation::forward:
+      set(Tensor::x, spec.input, spec.dtype);
+      set(Tensor::w, w, spec.dtype);
+      if (spec.epilogue.bias) set(Tensor::bias, channels(spec.weight.k), spec.dtype);
+      result_ = set(Tensor::y, y, result_type);
+      break;
+    case Operation::data_gradient:
+      set(Tensor::dy, y, spec.dtype);
+      set(Tensor::w, w, spec.dtype);
+      if (spec.epilogue.bias) set(Tensor::bias, channels(spec.input.c), spec.dtype);
+      result_ = set(Tensor::dx, spec.input, result_type);
+      break;
+    case Operation::weight_gradient:
+      set(Tensor::x, spec.input, spec.dtype);
+      set(Tensor::dy, y, spec.dtype);
+      if (spec.epilogue.bias) set(Tensor::db, channels(spec.weight.k), result_type);
+      result_ = set(Tensor::dw, w, result_type);
+      break;
+  }
+  if (spec.epilogue.residual) set(Tensor::residual, result_shape(spec), result_type);
   if (plan.scratch.size() > kMostScratch) throw InternalError("a plan with too many regions of scratch");
   for (const codegen::Scratch& region : plan.scratch) {
     if (region.bytes <= 0 || static_cast<std::uint64_t>(region.bytes) % kWorkspaceAlignment != 0)
@@ -113,15 +134,16 @@ void LaunchRules::check(const GivenPointers& pointers) const {
 }
 
 bool LaunchRules::acceptable(const GivenPointers& pointers, const Bytes& bytes) const {
-  const std::uint64_t y = address(pointers[kY]);
+  const std::uint64_t result = address(pointers[result_]), db = address(pointers[kDb]);
   const std::uint64_t workspace = address(pointers[kWorkspace]);
   bool wrong = false;
-  for (const std::size_t role : {kX, kW, kBias, kResidual, kY, kPackedW}) {
+  for (std::size_t role = 0; role < kWorkspace; ++role) {
     const std::uint64_t at = address(pointers[role]);
     wrong |= (at != 0) != (bytes[role] != 0);
     wrong |= (at & alignment_mask_[role]) != 0;
-    const bool is_y = role == kY || (role == kResidual && at == y);
-    wrong |= !is_y && overlap(at, bytes[role], y, bytes[kY]);
+    const bool is_result = role == result_ || (role == kResidual && at == result);
+    wrong |= !is_result && overlap(at, bytes[role], result, bytes[result_]);
+    wrong |= role != kDb && overlap(at, bytes[role], db, bytes[kDb]);
     wrong |= overlap(at, bytes[role], workspace, bytes[kWorkspace]);
   }
   wrong |= overlap(address(pointers[kW]), bytes[kW], address(pointers[kPackedW]), bytes[kPackedW]);
@@ -141,9 +163,10 @@ void LaunchRules::explain(const GivenPointers& pointers, const Bytes& bytes) con
                                may_be_packed ? fmt::format(", or packed_w to {}", packing_[kPackedW]) : ""));
     }
     if (at != 0 && bytes[role] == 0 && role != kWorkspace) {
-      const std::string why = role == kW         ? "the launch has packed_w"
-                              : role == kPackedW ? "this kernel takes w as it is"
-                                                 : fmt::format("the spec has no {}", kNames[role]);
+      const bool reads_w = with_w_[kW] != 0;
+      const std::string why = role == kW && reads_w         ? "the launch has packed_w"
+                              : role == kPackedW && reads_w ? "this kernel takes w as it is"
+                                                            : reason_without(role);
       refuse(role, fmt::format("{} is {:#x}, must be null: {}", kNames[role], at, why));
     }
     if ((at & alignment_mask_[role]) != 0 && bytes[role] != 0) {
@@ -151,14 +174,15 @@ void LaunchRules::explain(const GivenPointers& pointers, const Bytes& bytes) con
                                role == kWorkspace || role == kPackedW ? "" : " (spec.alignment)"));
     }
   }
-  for (const std::size_t written : {kY, kWorkspace, kPackedW}) {
+  for (const std::size_t written : {result_, kDb, kWorkspace, kPackedW}) {
     const std::uint64_t at = address(pointers[written]);
     for (std::size_t role = 0; role < kGiven; ++role) {
-      const bool same = role == written || (written == kY && role == kResidual && address(pointers[role]) == at);
+      const bool same = role == written || (written == result_ && role == kResidual && address(pointers[role]) == at);
       if (same || !overlap(address(pointers[role]), bytes[role], at, bytes[written])) continue;
-      refuse(written, fmt::format("{} at {:#x} ({} bytes) overlaps {} at {:#x} ({} bytes){}", kNames[written], at,
-                                  bytes[written], kNames[role], address(pointers[role]), bytes[role],
-                                  written == kY ? "; only residual may be y itself" : ""));
+      refuse(written,
+             fmt::format("{} at {:#x} ({} bytes) overlaps {} at {:#x} ({} bytes){}", kNames[written], at,
+                         bytes[written], kNames[role], address(pointers[role]), bytes[role],
+                         written == result_ ? fmt::format("; only residual may be {} itself", kNames[written]) : ""));
     }
   }
   throw InternalError("a launch was refused for no reason that can be named");

@@ -10,13 +10,14 @@
 
 namespace jitconv::runtime {
 
-/// The pointers of LaunchArgs. The first five are codegen::Tensor's.
-enum class Given : std::uint8_t { x, w, bias, residual, y, packed_w, workspace };
-inline constexpr std::size_t kGiven = 7;
+/// The pointers of LaunchArgs. Those before packed_w are codegen::Tensor's.
+enum class Given : std::uint8_t { x, w, bias, residual, y, dy, dx, dw, db, packed_w, workspace };
+inline constexpr std::size_t kGiven = 11;
 using GivenPointers = std::array<const void*, kGiven>;
 
 inline GivenPointers given_pointers(const LaunchArgs& args) {
-  return {args.x, args.w, args.bias, args.residual, args.y, args.packed_w, args.workspace};
+  return {args.x,  args.w,  args.bias, args.residual, args.y,        args.dy,
+          args.dx, args.dw, args.db,   args.packed_w, args.workspace};
 }
 
 /// What kernels' parameters lead to, by codegen::Tensor: the caller's tensors and regions of scratch.
@@ -53,6 +54,7 @@ class LaunchRules {
   [[noreturn]] void explain(const GivenPointers& pointers, const Bytes& bytes) const;
 
   std::array<std::uint64_t, kTensors> tensor_bytes_{};
+  std::size_t result_ = 0;                                       // what the operation computes: y, dx or dw
   std::size_t scratch_regions_ = 0, packed_weights_ = kTensors;  // the latter: a tensor, or kTensors
   Bytes with_w_{}, with_packed_w_{}, packing_{};  // what each way to launch takes; 0: the pointer must be null
   Bytes alignment_mask_{};

@@ -64,7 +64,7 @@ class Search {
     tiling.weights_in_registers = tiling.unroll_rows && problem_.taps() <= 32;
 
     using Store = DepthwiseTiling::Store;
-    const std::int64_t store_bytes = thread_q * element;
+    const std::int64_t store_bytes = thread_q * problem_.output.element_bytes();
     const bool aligned =
         problem_.columns.output % thread_q == 0 && store_bytes <= 16 && problem_.alignment >= store_bytes;
     const bool whole_warps = tiling.threads() % kWarpSize == 0;

@@ -39,7 +39,7 @@ std::string constants(const KernelPlan& kernel, const DepthwiseTiling& tiling) {
     if (tiling.store == Store::flat)
       c.add("kStoreVector", tiling.store_vector(problem));
     else
-      c.add("kSectorElements", 32 / problem.input.element_bytes());
+      c.add("kSectorElements", 32 / problem.output.element_bytes());
   }
   std::string text = c.text();
   text.pop_back();
@@ -106,21 +106,29 @@ std::string rows(const KernelPlan& kernel, const DepthwiseTiling& tiling) {
 
 std::string store(const KernelPlan& kernel, const DepthwiseTiling& tiling) {
   const Epilogue& epilogue = kernel.problem.epilogue;
+  const StoredText stored = stored_text(kernel.problem);
   switch (tiling.store) {
     case Store::vector:
       return fill_template(embedded_text("depthwise/store_vector.cu.in"),
-                           {{"channel_values", channel_values(epilogue, "plane % kChannels * kMultiplier + multiple")},
+                           {{"vector", stored.vector},
+                            {"converted", stored.converted},
+                            {"channel_values", channel_values(epilogue, "plane % kChannels * kMultiplier + multiple")},
                             {"epilogue", epilogue_lines(epilogue, "first + j")}});
     case Store::flat:
       return fill_template(
           embedded_text("depthwise/store_flat.cu.in"),
-          {{"channel_values",
+          {{"stored", stored.element},
+           {"vector", stored.vector},
+           {"converted", stored.converted},
+           {"channel_values",
             channel_values(epilogue, "(plane_block + (first + j) / (kP * kQ)) % kChannels * kMultiplier + multiple")},
            {"epilogue", epilogue_lines(epilogue, "run_first + first + j")}});
     case Store::rows:
       return fill_template(
           embedded_text("depthwise/store_rows.cu.in"),
-          {{"channel_values", channel_values(epilogue, "plane_block % kChannels * kMultiplier + multiple")},
+          {{"stored", stored.element},
+           {"converted", stored.converted},
+           {"channel_values", channel_values(epilogue, "plane_block % kChannels * kMultiplier + multiple")},
            {"epilogue", epilogue_lines(epilogue, "row_first + q")}});
   }
   return {};
@@ -138,6 +146,7 @@ KernelText depthwise::emit(const KernelPlan& kernel, std::string_view name) {
   text.files = {{element_header(problem.input.type)},
                 {"device/vector.cuh"},
                 {tiling.async_copy ? "device/copy_async.cuh" : "device/copy_registers.cuh"}};
+  if (stores_floats(problem)) text.files.push_back(stored_text(problem).vector_file);
   text.text = fill_template(embedded_text("depthwise/kernel.cu.in"),
                             {{"constants", constants(kernel, tiling)},
                              {"index", kernel.wide_index ? "long long" : "int"},

@@ -22,7 +22,7 @@ std::int64_t DepthwiseTiling::input_floats(const Problem& problem) const {
 }
 
 int DepthwiseTiling::store_vector(const Problem& problem) const {
-  return static_cast<int>(std::min<std::int64_t>(16, problem.alignment) / problem.input.element_bytes());
+  return static_cast<int>(std::min<std::int64_t>(16, problem.alignment) / problem.output.element_bytes());
 }
 
 std::int64_t DepthwiseTiling::store_first_float(const Problem& problem) const {
@@ -37,7 +37,7 @@ std::int64_t DepthwiseTiling::shared_bytes(const Problem& problem) const {
   std::int64_t staged = 0;
   if (store == Store::flat)
     staged = (planes > 1 ? planes * problem.rows.output : tile_p()) * problem.columns.output +
-             16 / problem.input.element_bytes();
+             16 / problem.output.element_bytes();
   if (store == Store::rows) staged = std::int64_t{tile_p()} * tile_q();
   return 4 * std::max(loaded, store_first_float(problem) + staged);
 }

@@ -73,7 +73,7 @@ std::string constants(const KernelPlan& kernel, const DirectTiling& tiling) {
 
   c.group("Store");
   if (nchw_out) {
-    const std::int64_t sector = 32 / problem.input.element_bytes();
+    const std::int64_t sector = 32 / problem.output.element_bytes();
     c.add("kSectorElements", sector).add("kStoreChannels", tiling.store_channels);
     c.add("kStorePitch", tiling.warp_q() + 4).add("kStoreStageFloats", tiling.store_stage_floats());
     c.add("kStoreSteps", ceil_div(tiling.warp_q() + sector - 1, kWarpSize));
@@ -166,19 +166,24 @@ KernelText direct::emit(const KernelPlan& kernel, std::string_view name) {
                          2, ceil_div(tiling.chunk_c * tiling.input_rows(problem), tiling.warps())))},
       {"row_inside", fmt::format("h >= 0 && h < kH{}", whole_chunks ? "" : " && c < kChannels")},
   };
+  const StoredText stored = stored_text(problem);
   Holes store_holes;
   if (nchw_out) {
-    store_holes = {{"channel_values", channel_values(epilogue, "group * kGroupK + k_first + k_stage + k")},
+    store_holes = {{"stored", stored.element},
+                   {"channel_values", channel_values(epilogue, "group * kGroupK + k_first + k_stage + k")},
                    {"epilogue", epilogue_lines(epilogue, "offset + i * 32")}};
   } else {
-    store_holes = {{"channel_values", channel_values(epilogue, "group * kGroupK + k_group + j")},
+    store_holes = {{"vector", stored.vector},
+                   {"channel_values", channel_values(epilogue, "group * kGroupK + k_group + j")},
                    {"epilogue", epilogue_lines(epilogue, "first + j")}};
   }
+  store_holes.emplace("converted", stored.converted);
   KernelText text;
   text.arguments = arguments(problem);
   text.files = {{element_header(problem.input.type)},
                 {"device/vector.cuh"},
                 {tiling.async_copy ? "device/copy_async.cuh" : "device/copy_registers.cuh"}};
+  if (stores_floats(problem)) text.files.push_back(stored.vector_file);
   text.text = fill_template(
       embedded_text("direct/kernel.cu.in"),
       {{"constants", constants(kernel, tiling)},

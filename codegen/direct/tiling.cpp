@@ -30,7 +30,9 @@ std::int64_t DirectTiling::store_stage_floats() const {
 }
 
 int DirectTiling::store_vector(const Problem& problem) const {
-  const std::int64_t limit = std::min<std::int64_t>(16, problem.alignment) / problem.input.element_bytes();
+  // fp32 sums of 16-bit tensors, which go to scratch, may be wider than the alignment of the caller's tensors.
+  const std::int64_t bytes = problem.output.element_bytes();
+  const std::int64_t limit = std::clamp<std::int64_t>(problem.alignment, bytes, 16) / bytes;
   const std::int64_t group_k = problem.k;
   std::int64_t vector = limit;
   while (thread_k % vector != 0 || group_k % vector != 0) vector /= 2;

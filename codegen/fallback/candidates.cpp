@@ -1,4 +1,4 @@
-// The one candidate of the fallback family, valid for every dense forward problem.
+// The one candidate of the fallback family, valid for every problem that sums over taps.
 #include <algorithm>
 
 #include "codegen/arithmetic.h"
@@ -8,7 +8,7 @@
 namespace jitconv::codegen {
 
 std::string fallback::enumerate(const Problem& problem, const Target& target, CandidateList& into) {
-  if (const std::string_view rule = beyond_dense_forward(problem); !rule.empty()) return std::string(rule);
+  if (problem.reduction != Reduction::taps) return "the sums run over pixels";
   constexpr std::int64_t kThreads = 256;
   const std::int64_t pixels = problem.n * problem.output_plane(), group_k = problem.k;
 

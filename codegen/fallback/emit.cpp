@@ -1,10 +1,38 @@
 // Prints the fallback family: templates/fallback/.
 #include "codegen/arithmetic.h"
 #include "codegen/fallback/family.h"
+#include "codegen/transpose_weights/tiling.h"
 #include "fmt/format.h"
 
 namespace jitconv::codegen {
 namespace {
+
+/// The weights are no dense tensor: those of a data gradient.
+bool reads_view(const Problem& problem) { return problem.weight != with_dense_weight(problem).weight; }
+
+/// The weight of channel k of the thread.
+std::string weight(const Problem& problem) {
+  if (!reads_view(problem))
+    return "const Index filter = static_cast<Index>(group * kGroupK + k_group) * kChannels + c;\n"
+           "weight[k] = to_float(w[(filter * kR + r) * kS + s]);\n";
+  return "const Index filter = kWeightFirst + static_cast<Index>(group) * kWeightStrideGroup +\n"
+         "                     static_cast<Index>(k_group) * kWeightStrideK + static_cast<Index>(c) * kWeightStrideC;\n"
+         "weight[k] = to_float(w[filter + r * kWeightStrideR + s * kWeightStrideS]);\n";
+}
+
+/// The pixel that a tap meets, and whether there is one.
+std::string pixel(const Problem& problem) {
+  if (!problem.is_upsampled())
+    return "const int h = p[i] * kStrideH - kPadTop + r * kDilationH;\n"
+           "const int w_column = q[i] * kStrideW - kPadLeft + s * kDilationW;\n"
+           "const bool valid = inside[i] && h >= 0 && h < kH && w_column >= 0 && w_column < kW;\n";
+  return "// Between neighbours of the input lie kUpsampling - 1 zeros.\n"
+         "const int h_upsampled = p[i] * kStrideH - kPadTop + r * kDilationH;\n"
+         "const int w_upsampled = q[i] * kStrideW - kPadLeft + s * kDilationW;\n"
+         "const int h = h_upsampled / kUpsamplingH, w_column = w_upsampled / kUpsamplingW;\n"
+         "const bool valid = inside[i] && h_upsampled >= 0 && h * kUpsamplingH == h_upsampled && h < kH &&\n"
+         "                   w_upsampled >= 0 && w_column * kUpsamplingW == w_upsampled && w_column < kW;\n";
+}
 
 std::string constants(const KernelPlan& kernel, const FallbackTiling& tiling) {
   const Problem& problem = kernel.problem;
@@ -16,6 +44,13 @@ std::string constants(const KernelPlan& kernel, const FallbackTiling& tiling) {
   c.add("kGroupK", problem.k).add("kPixels", problem.n * problem.output_plane(), "N * P * Q");
   c.add("kInputStrideN", in.n).add("kInputStrideC", in.c).add("kInputStrideH", in.h).add("kInputStrideW", in.w);
   c.add("kOutputStrideN", y.n).add("kOutputStrideC", y.c).add("kOutputStrideH", y.h).add("kOutputStrideW", y.w);
+  if (reads_view(problem)) {
+    const View& w = problem.weight;
+    c.add("kWeightFirst", w.first).add("kWeightStrideGroup", w.group).add("kWeightStrideK", w.stride.n);
+    c.add("kWeightStrideC", w.stride.c).add("kWeightStrideR", w.stride.h).add("kWeightStrideS", w.stride.w);
+  }
+  if (problem.is_upsampled())
+    c.add("kUpsamplingH", problem.rows.upsampling).add("kUpsamplingW", problem.columns.upsampling);
 
   c.group("Outputs of a thread and of a block");
   c.add("kThreadK", tiling.thread_k).add("kThreadPixels", tiling.thread_pixels);
@@ -65,6 +100,8 @@ KernelText fallback::emit(const KernelPlan& kernel, std::string_view name) {
                              {"kernel", std::string(name)},
                              {"parameters", parameter_list(text.arguments)},
                              {"place", place(tiling)},
+                             {"weight", weight(problem)},
+                             {"pixel", pixel(problem)},
                              {"channel_values", channel_values(problem.epilogue, "channel")},
                              {"epilogue", epilogue_lines(problem.epilogue, "offset")}});
   return text;

@@ -26,6 +26,7 @@ std::int64_t multiply_adds(const KernelPlan& kernel) {
 FamilyFunctions fallback_family() {
   return {
       .name = "fallback",
+      .reads_any_weight = true,
       .enumerate = fallback::enumerate,
       .needs_wide_index = wide_index,
       .emit = fallback::emit,

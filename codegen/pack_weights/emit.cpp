@@ -3,6 +3,7 @@
 
 #include "codegen/arithmetic.h"
 #include "codegen/pack_weights/pass.h"
+#include "codegen/text/phases_text.h"
 #include "fmt/format.h"
 
 namespace jitconv::codegen {
@@ -10,9 +11,12 @@ namespace {
 
 constexpr std::int64_t kMostInFlight = 16;  // words of a thread on their way from w
 
+/// Whether w is that of a data gradient: channels are exchanged, and taps run from last to first.
+bool reads_backwards(const Problem& problem) { return problem.weight.stride.w < 0; }
+
 /// Whether two elements of w are read at a time: pieces start and end between words of four bytes.
 bool reads_pairs(const Problem& problem) {
-  return problem.weight.element_bytes() == 2 && problem.c * problem.taps() % 2 == 0;
+  return !reads_backwards(problem) && problem.weight.element_bytes() == 2 && problem.c * problem.taps() % 2 == 0;
 }
 
 /// Which tap of the slice its row `row` is, and where the row lies: this is the order of steps and units.
@@ -46,11 +50,62 @@ std::string tap_order_table(const Problem& problem, const PackWeightsTiling& til
       columns ? "Filter columns" : "Taps, r * kS + s,", none, list);
 }
 
+/// Tables, and what reads them.
+std::string tables(const Problem& problem, const PackWeightsTiling& tiling) {
+  return tap_order_table(problem, tiling) + (problem.is_sub_pixel() ? filter_tap_function(problem) : "");
+}
+
 /// The weight of channel `c`, zero where the row is that of a unit without a tap.
 std::string element(const Problem& problem, const PackWeightsTiling& tiling) {
   const std::string weight = "first_channel[c * (kR * kS)]";
   if (!tiling.has_empty_unit(problem)) return weight;
   return fmt::format("{} ? from_float(0.0f) : {}", tiling.filter_rows > 1 ? "r == kR" : "s == kS", weight);
+}
+
+/// Where the block's first output channel begins.
+std::string filter(const Problem& problem) {
+  if (problem.is_sub_pixel())
+    return "const Element* filter = w + static_cast<long long>(tile / kTilesK) * kWeightStrideGroup +\n"
+           "                        static_cast<long long>(c_first) * kWeightStrideC;\n";
+  if (!reads_backwards(problem))
+    return "const Element* filter =\n"
+           "    w + (static_cast<long long>(tile / kTilesK * kGroupK + k_first) * kChannels + c_first) * (kR * kS);\n";
+  return "// In w, output channels of the gradient are neighbours, and their taps run from last to first.\n"
+         "const Element* filter = w + (kR * kS - 1) + static_cast<long long>(tile / kTilesK) * kWeightStrideGroup +\n"
+         "                        (static_cast<long long>(c_first) * kWeightStrideC + k_first * (kR * kS));\n";
+}
+
+/// Which output channel and which place of its piece a thread's load `i` brings: lanes run along what is contiguous.
+std::string item(const Problem& problem) {
+  if (!reads_backwards(problem))
+    return "const int k = (first + i * kThreads) / kPieceWords;\n"
+           "const int place = (first + i * kThreads - k * kPieceWords) * kWordElements;\n";
+  return "const int item = first + i * kThreads;\n"
+         "const int k = item / (kR * kS) % kPackK;\n"
+         "const int place = item / (kPackK * kR * kS) * (kR * kS) + item % (kR * kS);\n";
+}
+
+/// A line that finds the tap in w that a load brings.
+std::string filter_tap(const Problem& problem) {
+  if (!problem.is_sub_pixel()) return {};
+  return "const int tap = k_first + k < kGroupK ? filter_tap(k_first + k, item % (kR * kS)) : -1;\n";
+}
+
+std::string_view inside(const Problem& problem) {
+  return reads_backwards(problem) ? "place < kPieceWords" : "k < kPackK";
+}
+
+std::string valid(const Problem& problem) {
+  return fmt::format("{} && {} && place < length", inside(problem),
+                     problem.is_sub_pixel() ? "tap >= 0" : "k_first + k < kGroupK");
+}
+
+std::string source_place(const Problem& problem) {
+  if (problem.is_sub_pixel())
+    return "place / (kR * kS) * static_cast<long long>(kWeightStrideC) + "
+           "(k_first + k) % kPhaseChannels * (kFilterR * kFilterS) + tap";
+  if (!reads_backwards(problem)) return "k * (static_cast<long long>(kChannels) * (kR * kS)) + place";
+  return "place / (kR * kS) * static_cast<long long>(kWeightStrideC) + k * (kR * kS) - place % (kR * kS)";
 }
 
 std::string constants(const Problem& problem, const PackWeightsTiling& tiling) {
@@ -62,6 +117,9 @@ std::string constants(const Problem& problem, const PackWeightsTiling& tiling) {
   c.group("Packed weights: [tile of k][step][unit][k of the tile], rows of 16 bytes");
   c.add("kR", problem.rows.taps).add("kS", problem.columns.taps);
   c.add("kChannels", problem.c, "of a group").add("kGroupK", problem.k);
+  if (reads_backwards(problem))
+    c.add("kWeightStrideGroup", problem.weight.group).add("kWeightStrideC", problem.weight.stride.c);
+  if (problem.is_sub_pixel()) add_filter_constants(c, problem);
   c.add("kBlockK", tiling.tile_channels, "of a tile").add("kTilesK", tiling.tiles_k(problem));
   c.add("kSlices", tiling.slices).add("kSteps", tiling.steps(problem)).add("kUnits", tiling.units, "of a step");
   c.add("kPackedSlices", tiling.packed_slices(problem), "in all");
@@ -95,13 +153,19 @@ KernelText pack_weights::emit(const KernelPlan& kernel, std::string_view name) {
                 {floats ? "device/operand_tf32.cuh" : "device/operand_16bit.cuh"}};
   text.text = fill_template(embedded_text("pack_weights/kernel.cu.in"),
                             {{"constants", constants(problem, tiling)},
-                             {"tap_order", tap_order_table(problem, tiling)},
+                             {"tables", tables(problem, tiling)},
                              {"kernel", std::string(name)},
                              {"parameters", parameter_list(text.arguments)},
                              {"word", pairs ? "unsigned" : "Element"},
                              {"load_word", pairs ? "load_pair_if" : "load_if"},
                              {"store_word", pairs ? "*reinterpret_cast<unsigned*>(pieces + k * kPiecePitch + place)"
                                                   : "pieces[k * kPiecePitch + place]"},
+                             {"filter", filter(problem)},
+                             {"item", item(problem)},
+                             {"filter_tap", filter_tap(problem)},
+                             {"valid", valid(problem)},
+                             {"inside", std::string(inside(problem))},
+                             {"source_place", source_place(problem)},
                              {"place_of_row", place_of_row(problem, tiling)},
                              {"element", element(problem, tiling)}});
   return text;

@@ -1,15 +1,23 @@
 // Prints templates/reduce/kernel.cu.in.
+#include "codegen/phases.h"
 #include "codegen/reduce/pass.h"
+#include "fmt/format.h"
 
 namespace jitconv::codegen {
 namespace {
 
-std::vector<Argument> parameters(const KernelPlan& kernel, const ReduceTiling& tiling) {
-  // Not __restrict__: the compiler would take loads through it for independent of the wait for the convolution.
-  std::vector<Argument> result = {{tiling.partial_sums, "const float*", "partial_sums"}};
-  for (Argument& argument : arguments(kernel.problem))
-    if (argument.name != "x" && argument.name != "w") result.push_back(std::move(argument));
-  return result;
+/// The sums of db lie behind those of dw.
+std::string bias_gradient(const Problem& problem, const ReduceTiling& tiling) {
+  if (tiling.bias_sums == 0) return {};
+  return fmt::format("if (output >= kOutputs) {{\n  db[output - kOutputs] = {};\n  return;\n}}\n",
+                     stores_floats(problem) ? "value" : "from_float(value)");
+}
+
+/// Where an output lies in y, if that is not where its sums are.
+std::string place(const ReduceTiling& tiling) {
+  if (tiling.order == GradientSums::as_dw) return {};
+  return "const long long tap = output / kFilters;\n"
+         "const long long place = (output - tap * kFilters) * kTaps + tap;\n";
 }
 
 std::string constants(const KernelPlan& kernel, const ReduceTiling& tiling) {
@@ -17,7 +25,10 @@ std::string constants(const KernelPlan& kernel, const ReduceTiling& tiling) {
   Constants c;
   c.group("Outputs, and the partial sums of each");
   c.add("kThreads", ReduceTiling::kThreads).add("kOutputs", problem.output_elements());
+  if (tiling.bias_sums > 0) c.add("kBiasSums", tiling.bias_sums, "of db, behind the outputs");
   c.add("kSplits", tiling.split_k).add("kPartialSumStride", tiling.stride, "floats from a split to the next");
+  if (tiling.order == GradientSums::tap_k_c)
+    c.add("kFilters", problem.output_elements() / problem.taps(), "sums of a tap").add("kTaps", problem.taps());
   if (problem.epilogue.bias) {
     c.add("kOutputChannels", problem.output_channels());
     if (problem.output.layout() == Layout::nchw) c.add("kPlane", problem.output_plane(), "P * Q");
@@ -29,23 +40,50 @@ std::string constants(const KernelPlan& kernel, const ReduceTiling& tiling) {
 
 }  // namespace
 
+std::vector<Argument> reduce::parameters(const KernelPlan& kernel, const ReduceTiling& tiling) {
+  // Not __restrict__: the compiler would take loads through it for independent of the wait for the convolution.
+  std::vector<Argument> result = {{tiling.partial_sums, "const float*", "partial_sums"}};
+  for (Argument& argument : arguments(kernel.problem)) {
+    if (argument.name == "x" || argument.name == "w") continue;
+    result.push_back(std::move(argument));
+  }
+  if (tiling.bias_sums > 0)
+    result.push_back(
+        {Tensor::db, stores_floats(kernel.problem) ? "float* __restrict__" : "Element* __restrict__", "db"});
+  return result;
+}
+
 KernelText reduce::emit(const KernelPlan& kernel, std::string_view name) {
+  if (needs_phases(kernel.problem)) return emit_interleaving(kernel, name);
   const auto& tiling = std::get<ReduceTiling>(kernel.tiling);
   const Epilogue& epilogue = kernel.problem.epilogue;
   KernelText text;
   text.arguments = parameters(kernel, tiling);
-  text.files = {{element_header(kernel.problem.output.type)}, {"device/dependent_launch.cuh"}};
+  const bool floats = stores_floats(kernel.problem);
+  text.files = {{element_header(kernel.problem.input.type)}};
+  if (kernel.starts_early) text.files.push_back({"device/dependent_launch.cuh"});
   if (epilogue.activation == Activation::relu && tiling.relu == Relu::instruction)
     text.files.push_back({"device/max_nan.cuh"});
+  const std::string at = tiling.order == GradientSums::as_dw ? "output" : "place";
   const bool nhwc = kernel.problem.output.layout() == Layout::nhwc;
-  text.text = fill_template(embedded_text("reduce/kernel.cu.in"),
-                            {{"constants", constants(kernel, tiling)},
-                             {"activation", activation_function(epilogue, tiling.relu)},
-                             {"kernel", std::string(name)},
-                             {"parameters", parameter_list(text.arguments)},
-                             {"channel_values", channel_values(epilogue, nhwc ? "output % kOutputChannels"
-                                                                              : "output / kPlane % kOutputChannels")},
-                             {"epilogue", epilogue_lines(epilogue, "output")}});
+  text.text = fill_template(
+      embedded_text("reduce/kernel.cu.in"),
+      {{"constants", constants(kernel, tiling)},
+       {"activation", activation_function(epilogue, tiling.relu)},
+       {"kernel", std::string(name)},
+       {"parameters", parameter_list(text.arguments)},
+       {"channel_values",
+        channel_values(epilogue, nhwc ? "output % kOutputChannels" : "output / kPlane % kOutputChannels")},
+       {"wait", kernel.starts_early ? "wait_for_previous_kernel();" : ""},
+       {"outputs", tiling.bias_sums > 0 ? "kOutputs + kBiasSums" : "kOutputs"},
+       // Hundreds of splits are not worth a text of their own each.
+       {"unroll", tiling.split_k > 32 ? " 16" : ""},
+       {"bias_gradient", bias_gradient(kernel.problem, tiling)},
+       {"place", place(tiling)},
+       {"output", at},
+       {"epilogue",
+        floats ? (epilogue.residual ? fmt::format("value += residual[{}];\n", at) : "") : epilogue_lines(epilogue, at)},
+       {"stored", floats ? "value" : "from_float(value)"}});
   return text;
 }
 

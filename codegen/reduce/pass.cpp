@@ -1,18 +1,72 @@
 // The pass that adds partial sums, as a part of a plan.
 #include "codegen/reduce/pass.h"
 
+#include <algorithm>
+
 #include "codegen/arithmetic.h"
+#include "codegen/phases.h"
 #include "fmt/format.h"
 
 namespace jitconv::codegen {
 namespace {
+
+// Picoseconds of a launch behind another, and what memory moves.
+constexpr std::int64_t kLaunch = 2'000'000, kBytesPerMicrosecond = 4'000'000;
+
+/// Channels of a pixel that a thread stores: vectors of up to 16 bytes where they are neighbours. Where they are not,
+/// finding a pixel's phase is worth a few.
+int interleaved_channels(const Problem& gradient) {
+  const std::int64_t most = gradient.output.layout() == Layout::nchw
+                                ? 4
+                                : std::min<std::int64_t>(16, gradient.alignment) / gradient.output.element_bytes();
+  int channels = 1;
+  while (2 * channels <= most && gradient.k % (2 * channels) == 0) channels *= 2;
+  return channels;
+}
 
 std::string describe(const KernelPlan& kernel) {
   return fmt::format("reduction: split over {} blocks, partial sums added by another kernel\n",
                      std::get<ReduceTiling>(kernel.tiling).split_k);
 }
 
+/// Kernels may start before the one before them ends, as GPUs can from sm_90 on.
+bool may_overlap(const Target& target) { return target.compute_capability() >= 90; }
+
+/// The problem whose output is dw.
+Problem gradient_problem(const Problem& asked) {
+  Problem problem = asked;
+  problem.reduction = Reduction::taps;
+  problem.n = problem.groups = problem.k = 1;
+  problem.output = asked.weight;
+  problem.rows.output = asked.weight_elements();
+  problem.columns.output = 1;
+  problem.epilogue.bias = false;
+  return problem;
+}
+
 }  // namespace
+
+std::int64_t gradient_elements(const Problem& problem) {
+  return problem.weight_elements() + (problem.epilogue.bias ? problem.output_channels() : 0);
+}
+
+void add_gradient_reduction(ConvPlan& plan, std::int64_t splits, GradientSums order) {
+  const Problem& asked = plan.convolution().problem;
+  KernelPlan pass;
+  pass.problem = gradient_problem(asked);
+  ReduceTiling tiling;
+  tiling.partial_sums = scratch_tensor(plan.scratch.size());
+  tiling.split_k = static_cast<int>(splits);
+  tiling.stride = round_up(gradient_elements(asked), 64);
+  tiling.order = order;
+  tiling.bias_sums = gradient_elements(asked) - asked.weight_elements();
+  pass.tiling = tiling;
+  pass.launch.blocks = static_cast<std::uint32_t>(ceil_div(gradient_elements(asked), ReduceTiling::kThreads));
+  pass.launch.threads = ReduceTiling::kThreads;
+  pass.starts_early = may_overlap(plan.target);
+  plan.scratch.push_back({"partial_sums", 4 * splits * tiling.stride});
+  plan.kernels.push_back(pass);
+}
 
 void add_reduction(ConvPlan& plan, int split_k, std::int64_t stride, Relu relu) {
   KernelPlan& convolution = plan.convolution();
@@ -26,10 +80,28 @@ void add_reduction(ConvPlan& plan, int split_k, std::int64_t stride, Relu relu) 
   pass.tiling = tiling;
   pass.launch.blocks = static_cast<std::uint32_t>(ceil_div(pass.problem.output_elements(), ReduceTiling::kThreads));
   pass.launch.threads = ReduceTiling::kThreads;
-  pass.starts_early = true;
+  pass.starts_early = may_overlap(plan.target);
   convolution.problem.output.tensor = tiling.partial_sums;
   plan.scratch.push_back({"partial_sums", 4 * split_k * stride});
   plan.kernels.push_back(pass);
+}
+
+void add_interleaving(ConvPlan& plan, const Problem& gradient) {
+  if (plan.kernels.back().family() != Family::reduce)
+    add_reduction(plan, 1, round_up(plan.convolution().problem.output_elements(), 64), Relu::comparison);
+  KernelPlan& pass = plan.kernels.back();
+  pass.problem = gradient;
+  auto& tiling = std::get<ReduceTiling>(pass.tiling);
+  tiling.channels = interleaved_channels(gradient);
+  const std::int64_t items = gradient.output_elements() / tiling.channels;
+  pass.wide_index = items > INT32_MAX - ReduceTiling::kThreads;
+  pass.launch.blocks = static_cast<std::uint32_t>(ceil_div(items, ReduceTiling::kThreads));
+}
+
+std::int64_t interleaving_cost(const Problem& gradient, const Problem& sub_pixel) {
+  const std::int64_t stored = gradient.output_elements() * gradient.output.element_bytes();
+  const std::int64_t bytes = 4 * sub_pixel.output_elements() + (gradient.epilogue.residual ? 2 : 1) * stored;
+  return kLaunch + bytes * 1000 / (kBytesPerMicrosecond / 1000);
 }
 
 FamilyFunctions reduce_pass() { return {.name = "reduce", .emit = reduce::emit, .describe = describe}; }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "codegen/families.h"
 #include "codegen/plan.h"
@@ -11,11 +12,24 @@ namespace jitconv::codegen {
 
 FamilyFunctions reduce_pass();
 
+/// Adds the kernel that adds up the partial sums of a weight gradient, of dw and behind them db, each split's
+/// round_up(gradient_elements(), 64) floats from the last's, in a new region of scratch.
+void add_gradient_reduction(ConvPlan& plan, std::int64_t splits, GradientSums order);
+
 /// Lets the plan's convolution write partial sums, `stride` floats from one split's to the next's, to a new region of
 /// scratch, and adds the kernel that adds them up and applies the epilogue. It may start before the convolution ends.
 void add_reduction(ConvPlan& plan, int split_k, std::int64_t stride, Relu relu);
 
+/// Lets the pass behind a sub-pixel convolution, which adds partial sums or is added here, store the pixels of the
+/// `gradient` that its phases are.
+void add_interleaving(ConvPlan& plan, const Problem& gradient);
+
+/// Picoseconds of that pass, if its sums are not split.
+std::int64_t interleaving_cost(const Problem& gradient, const Problem& sub_pixel);
+
 namespace reduce {
 KernelText emit(const KernelPlan& kernel, std::string_view name);
-}
+std::vector<Argument> parameters(const KernelPlan& kernel, const ReduceTiling& tiling);
+KernelText emit_interleaving(const KernelPlan& kernel, std::string_view name);
+}  // namespace reduce
 }  // namespace jitconv::codegen

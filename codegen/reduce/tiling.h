@@ -10,12 +10,22 @@ namespace jitconv::codegen {
 /// How ReLU is written: as a comparison, or as the instruction that later GPUs have for it (device/max_nan.cuh).
 enum class Relu : std::uint8_t { comparison, instruction };
 
-/// Partial sums are fp32, [split][...], each split's laid out as the problem's output.
+/// Floats of one split's sums of a gradient of weights: dw, and db behind it.
+std::int64_t gradient_elements(const Problem& problem);
+
+/// How the sums of a gradient of weights lie: as dw, or as [tap][k][c], which tensor cores write in whole sectors.
+enum class GradientSums : std::uint8_t { as_dw, tap_k_c };
+
+/// Partial sums are fp32, [split][...], each split's laid out as the problem's output, or, if the problem is a data
+/// gradient with a stride, as that of its sub-pixel convolution.
 struct ReduceTiling {
   Tensor partial_sums = Tensor::scratch;
   int split_k = 1;
-  std::int64_t stride = 0;  ///< floats from one split's sums to the next's
+  std::int64_t stride = 0;     ///< floats from one split's sums to the next's
+  std::int64_t bias_sums = 0;  ///< of db, behind those of the output
+  GradientSums order = GradientSums::as_dw;
   Relu relu = Relu::comparison;
+  int channels = 1;  ///< of a pixel that a thread stores, if it interleaves phases: a power of two
 
   static constexpr int kThreads = 256;
   bool operator==(const ReduceTiling&) const = default;

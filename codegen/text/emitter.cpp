@@ -9,6 +9,17 @@
 
 namespace jitconv::codegen {
 
+std::string indented(std::string_view text) {
+  Lines lines;
+  while (!text.empty()) {
+    const std::size_t end = text.find('\n');
+    lines.add(fmt::format("{}{}", text.front() == '#' || text.front() == '\n' ? "" : "  ", text.substr(0, end)));
+    if (end == std::string_view::npos) break;
+    text.remove_prefix(end + 1);
+  }
+  return lines.text();
+}
+
 Constants& Constants::group(std::string_view title) {
   if (!lines_.text().empty()) lines_.add("");
   lines_.add(fmt::format("// {}", title));
@@ -37,6 +48,18 @@ void add_problem_constants(Constants& constants, const Problem& problem, std::st
 std::string float_literal(float value) { return fmt::format("{:a}f", value); }
 
 namespace {
+
+std::string_view operation_name(Operation operation) {
+  switch (operation) {
+    case Operation::forward:
+      return "fwd";
+    case Operation::data_gradient:
+      return "dgrad";
+    case Operation::weight_gradient:
+      return "wgrad";
+  }
+  throw InternalError("unknown operation");
+}
 
 std::string size_name(const Size2& size) { return fmt::format("{}x{}", size.h, size.w); }
 
@@ -71,9 +94,9 @@ std::string banner(const ConvPlan& plan) {
 
 std::string kernel_name(const ConvPlan& plan) {
   const ConvSpec& spec = plan.spec;
-  std::string name =
-      fmt::format("jitconv_fwd_{}_{}_n{}c{}h{}w{}_k{}_{}x{}", to_string(spec.dtype), layout_name(spec), spec.input.n,
-                  spec.input.c, spec.input.h, spec.input.w, spec.weight.k, spec.weight.r, spec.weight.s);
+  std::string name = fmt::format("jitconv_{}_{}_{}_n{}c{}h{}w{}_k{}_{}x{}", operation_name(spec.operation),
+                                 to_string(spec.dtype), layout_name(spec), spec.input.n, spec.input.c, spec.input.h,
+                                 spec.input.w, spec.weight.k, spec.weight.r, spec.weight.s);
   if (spec.stride != Size2(1)) name += fmt::format("_s{}", size_name(spec.stride));
   if (spec.dilation != Size2(1)) name += fmt::format("_d{}", size_name(spec.dilation));
   if (spec.groups != 1) name += fmt::format("_g{}", spec.groups);
@@ -87,14 +110,24 @@ Argument tensor_map(Tensor tensor, std::string name, const TensorMapShape& map) 
   return {tensor, "const __grid_constant__ TensorMap", std::move(name), map};
 }
 
+bool stores_floats(const Problem& problem) {
+  return problem.output.type == DataType::f32 && problem.input.type != DataType::f32;
+}
+
+StoredText stored_text(const Problem& problem) {
+  if (stores_floats(problem)) return {"float", "FloatVector", "value", {"device/float_vector.cuh"}};
+  return {"Element", "ElementVector", "from_float(value)", {"device/vector.cuh"}};
+}
+
 std::vector<Argument> arguments(const Problem& problem) {
-  const std::string input = "const Element* __restrict__";
+  const std::string input = "const Element* __restrict__", stored = stored_text(problem).element;
   const Epilogue& epilogue = problem.epilogue;
   std::vector<Argument> result = {{problem.input.tensor, input, "x"}, {problem.weight.tensor, input, "w"}};
-  if (epilogue.bias) result.push_back({Tensor::bias, input, "bias"});
+  if (epilogue.bias) result.push_back({Tensor::bias, fmt::format("const {}* __restrict__", stored), "bias"});
   // Not __restrict__: adding a tensor in place (residual == y) is allowed.
-  if (epilogue.residual) result.push_back({Tensor::residual, "const Element*", "residual"});
-  result.push_back({problem.output.tensor, epilogue.residual ? "Element*" : "Element* __restrict__", "y"});
+  if (epilogue.residual) result.push_back({Tensor::residual, fmt::format("const {}*", stored), "residual"});
+  result.push_back(
+      {problem.output.tensor, fmt::format("{}*{}", stored, epilogue.residual ? "" : " __restrict__"), "y"});
   return result;
 }
 

@@ -26,6 +26,9 @@ class Lines {
   std::string text_;
 };
 
+/// Lines, two columns further; directives and empty lines stay.
+std::string indented(std::string_view text);
+
 /// The block of constexpr integers at the top of a kernel, in named groups.
 class Constants {
  public:
@@ -69,7 +72,17 @@ std::string banner(const ConvPlan& plan);
 /// `jitconv_fwd_f32_nchw_n8c32h512w512_k64_5x9_d2x3_direct`, ...: what a profiler shows.
 std::string kernel_name(const ConvPlan& plan);
 
-/// x, w, bias, residual and y of a kernel, as the problem has them.
+/// Whether the output's elements are floats and the operands' are not: sums, or a gradient that is asked for as such.
+bool stores_floats(const Problem& problem);
+
+/// How an output is stored: the type of its elements and of vectors of them, and what makes one of `value`.
+struct StoredText {
+  std::string element, vector, converted;
+  DeviceFile vector_file;
+};
+StoredText stored_text(const Problem& problem);
+
+/// x, w, bias, residual and y of a kernel, as the problem has them. Bias and residual are of the output's type.
 std::vector<Argument> arguments(const Problem& problem);
 /// A parameter that is a tensor map.
 Argument tensor_map(Tensor tensor, std::string name, const TensorMapShape& map);

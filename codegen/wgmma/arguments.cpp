@@ -72,7 +72,8 @@ TensorMapShape output_map(const WgmmaGeometry& geometry) {
           .strides = {1, row, problem.output_channels(),
                       problem.output_channels() * problem.columns.output * (crosses ? problem.rows.output : 1)},
           .box = {static_cast<int>(row), geometry.box_rows(), geometry.store_columns(), 1},
-          .swizzle_bytes = 128};
+          .swizzle_bytes = 128,
+          .writes_scratch = is_scratch(problem.output.tensor)};
 }
 
 }  // namespace

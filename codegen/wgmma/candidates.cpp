@@ -6,6 +6,7 @@
 
 #include "codegen/arithmetic.h"
 #include "codegen/transpose_input/tiling.h"
+#include "codegen/transpose_weights/pass.h"
 #include "codegen/wgmma/family.h"
 #include "codegen/wgmma/geometry.h"
 #include "codegen/wgmma/price.h"
@@ -51,7 +52,12 @@ std::string obstacle(const Problem& problem, const Target& target) {
 class Search {
  public:
   Search(const Problem& problem, const Target& target, CandidateList& into)
-      : into_(into), problem_(problem), target_(target), grid_(problem), price_(problem, target) {}
+      : into_(into),
+        problem_(problem),
+        target_(target),
+        grid_(problem),
+        price_(problem, target),
+        weight_transposition_(problem.is_sub_pixel() ? weight_transposition_cost(problem) : 0) {}
 
   /// For candidates that first transpose the input of `source`; `problem` is the convolution that remains.
   Search(const Problem& problem, const Target& target, CandidateList& into, const Problem& source)
@@ -250,7 +256,9 @@ class Search {
     if (tiles > INT32_MAX - 2 * target_.sm_count || shared_bytes > target_.shared_bytes_per_block) return;
     const Launch launch = {static_cast<std::uint32_t>(std::min<std::int64_t>(tiles, target_.sm_count)),
                            WgmmaTiling::kThreads, static_cast<std::uint32_t>(shared_bytes)};
-    into_.add(tiling, launch, price_.of(geometry, tiles) + transposition_.value_or(0));
+    into_.add(
+        tiling, launch,
+        price_.of(geometry, tiles) + transposition_.value_or(0) + (tiling.packs_weights() ? 0 : weight_transposition_));
   }
 
   WgmmaGeometry geometry(const WgmmaTiling& tiling) const { return {grid_, tiling}; }
@@ -261,6 +269,7 @@ class Search {
   PixelGrid grid_;
   WgmmaPrice price_;
   std::optional<std::int64_t> transposition_;  // its price, if pixels are transposed
+  std::int64_t weight_transposition_;          // its price, if weights must be brought into order and are not packed
   std::string why_;                            // the last rule that kept a tiling from being cut to shared memory
   bool memory_decides_ = false;                // none did for one of them
 };

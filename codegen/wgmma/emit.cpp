@@ -172,7 +172,7 @@ std::vector<DeviceFile> files(const WgmmaGeometry& geometry) {
       result.push_back({problem.input.type == DataType::f16 ? "device/pair_f16.cuh" : "device/pair_bf16.cuh"});
       result.push_back({"device/store_transposed.cuh"});
     }
-  } else if (f32 || tiling.split_k > 1) {
+  } else if (geometry.written_bytes() == 4) {
     result.push_back({"device/store_32bit.cuh"});
   } else {
     result.push_back({problem.input.type == DataType::f16 ? "device/pair_f16.cuh" : "device/pair_bf16.cuh"});
@@ -210,7 +210,7 @@ KernelText wgmma::emit(const KernelPlan& kernel, std::string_view name) {
       {"kernel", std::string(name)},
       {"parameters", parameter_list(text.arguments)},
       {"zeros", geometry.has_zeros() ? std::string(embedded_text("wgmma/zeros.cu.in")) : ""},
-      {"let_reduction_start", split ? "let_next_kernel_start();" : ""},
+      {"let_reduction_start", split || is_scratch(kernel.problem.output.tensor) ? "let_next_kernel_start();" : ""},
       {"tile_number", step.tile_number},
       {"tile", tile(geometry)},
   };

@@ -18,17 +18,6 @@ std::string channel_bias(const WgmmaGeometry& geometry) {
          "}\n";
 }
 
-std::string indented(std::string_view text) {
-  Lines lines;
-  while (!text.empty()) {
-    const std::size_t end = text.find('\n');
-    lines.add(fmt::format("{}{}", text.front() == '#' || text.front() == '\n' ? "" : "  ", text.substr(0, end)));
-    if (end == std::string_view::npos) break;
-    text.remove_prefix(end + 1);
-  }
-  return lines.text();
-}
-
 /// Lines of a vector's part of the epilogue, for what cannot be done channel by channel: the residual and what follows.
 std::string residual(const WgmmaGeometry& geometry, std::string_view condition, std::string_view offset) {
   const Epilogue& epilogue = geometry.problem().epilogue;
@@ -132,7 +121,7 @@ std::string store_images(const WgmmaGeometry& geometry) {
       residual_lines = "value += to_float(residual[y_lane - y + k * kPlane]);\n";
       if (problem.epilogue.activation != Activation::none) residual_lines += "value = activate(value);\n";
     }
-    store = fmt::format("y_lane[k * kPlane] = {};", tiling.split_k > 1 || narrow ? "value" : "from_float(value)");
+    store = fmt::format("y_lane[k * kPlane] = {};", geometry.stores_sums() || narrow ? "value" : "from_float(value)");
   }
   return fill_template(embedded_text("wgmma/store_images.cu.in"),
                        {{"stage_values", stage_values(geometry)},

@@ -99,7 +99,7 @@ std::int64_t WgmmaGeometry::run_row() const {
 }
 
 bool WgmmaGeometry::can_store_boxes() const {
-  if (problem().output.layout() == Layout::nchw || tiling_.tile.images > 0 || tiling_.split_k > 1 ||
+  if (problem().output.layout() == Layout::nchw || tiling_.tile.images > 0 || stores_sums() ||
       tiling_.converts_pixels() || problem().epilogue.residual)
     return false;
   // Rows are whole, and a tile has no channels of another group.

@@ -136,8 +136,10 @@ class WgmmaGeometry : public PixelGrid {
   /// Whether outputs are staged in their own type, else as floats: sums of splits, and what a residual is added to.
   bool stages_elements() const;
   int staged_bytes() const;  ///< of a staged output
-  /// Of an output where a tile writes it: y, or the sums of splits.
-  std::int64_t written_bytes() const { return tiling_.split_k > 1 ? 4 : problem().output.element_bytes(); }
+  /// Whether a tile writes sums, as floats whatever the operands: those of a split, or of phases (phases.h).
+  bool stores_sums() const { return tiling_.split_k > 1 || problem().output.type != problem().input.type; }
+  /// Of an output where a tile writes it: y, or sums.
+  std::int64_t written_bytes() const { return stores_sums() ? 4 : problem().output.element_bytes(); }
   /// Whether the copy engine stores staged runs (NCHW). It is slower where planes of floats start in the middle of a
   /// line of 128 bytes, and cannot add a residual on the way.
   bool stores_bulk() const;

@@ -105,8 +105,8 @@ typedef struct jitconv_spec {
   int32_t input_layout;  /**< jitconv_layout */
   int32_t output_layout; /**< jitconv_layout */
   int32_t math;          /**< jitconv_math */
-  int32_t bias;          /**< 1: add bias[k] */
-  int32_t residual;      /**< 1: add a tensor of the output's shape */
+  int32_t bias;          /**< 1: add a bias; of a weight gradient: compute db */
+  int32_t residual;      /**< 1: add a tensor of the result's shape */
   int32_t activation;    /**< jitconv_activation */
   float slope;           /**< used by JITCONV_LEAKY_RELU */
   float clamp_min;       /**< used by JITCONV_CLAMP */
@@ -164,8 +164,8 @@ typedef struct jitconv_launch_args {
   uint32_t reserved;    /**< 0 */
   const void *x;        /**< N, C, H, W in input_layout */
   const void *w;        /**< K, C/groups, R, S; null if packed_w is given */
-  const void *bias;     /**< K elements; null unless the spec has a bias */
-  const void *residual; /**< N, K, P, Q in output_layout; null unless the spec has a residual; may be y */
+  const void *bias;     /**< K elements (C of a data gradient); null unless the spec has a bias */
+  const void *residual; /**< as the result, which it may be; null unless the spec has a residual */
   void *y;              /**< N, K, P, Q in output_layout */
   /** jitconv_kernel_workspace_bytes() bytes at a multiple of 256, which no other launch uses at the same time; may be
    *  null if that is 0. */
@@ -173,6 +173,10 @@ typedef struct jitconv_launch_args {
   /** What jitconv_kernel_pack_weights() wrote for this kernel, in place of w, or null. With it the workspace has
    *  jitconv_kernel_workspace_bytes_with_packed_weights() bytes. */
   const void *packed_w;
+  const void *dy; /**< of gradients: N, K, P, Q in output_layout */
+  void *dx;       /**< the data gradient's result: N, C, H, W in input_layout */
+  void *dw;       /**< the weight gradient's result: K, C/groups, R, S, of the output type */
+  void *db;       /**< its second result if the spec has a bias: K elements of the output type */
 } jitconv_launch_args;
 
 /** What one GPU kernel uses. On the host registers and local_bytes are 0. */

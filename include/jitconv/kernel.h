@@ -17,13 +17,14 @@
 namespace jitconv {
 
 /// The pointers of one launch: to device memory, or for Execution::host to ordinary memory. Tensors are dense, have the
-/// shapes, layouts and type of the spec, and start at multiples of spec.alignment bytes. y overlaps no input, with one
-/// exception: residual may be y itself, for y += convolution, because one thread reads and writes each element of y.
+/// shapes, layouts and type of the spec, and start at multiples of spec.alignment bytes. A result overlaps nothing,
+/// with one exception: residual may be y itself (dx, dw), for y += convolution, because one thread reads and writes
+/// each element of y. Tensors that the operation has no part for are null.
 struct LaunchArgs {
   const void* x = nullptr;         ///< N, C, H, W in spec.input_layout
   const void* w = nullptr;         ///< K, C/groups, R, S; null if packed_w is given
-  const void* bias = nullptr;      ///< K elements; required if and only if epilogue.bias
-  const void* residual = nullptr;  ///< N, K, P, Q in spec.output_layout; required if and only if epilogue.residual
+  const void* bias = nullptr;      ///< K elements (C of a data_gradient); required if and only if epilogue.bias
+  const void* residual = nullptr;  ///< as the result; required if and only if epilogue.residual
   void* y = nullptr;               ///< N, K, P, Q in spec.output_layout; every element is written
   /// Kernel::workspace_bytes() bytes at a multiple of 256; ignored if that is 0. The launch overwrites it. Launches
   /// that may run at the same time, on different streams, need a workspace each.
@@ -31,6 +32,13 @@ struct LaunchArgs {
   /// What Kernel::pack_weights() wrote, at a multiple of 256. w is then null, and the workspace has
   /// Kernel::workspace_bytes_with_packed_weights() bytes.
   const void* packed_w = nullptr;
+
+  // Of gradients: Operation::data_gradient reads dy and w and writes dx; weight_gradient reads x and dy and writes dw
+  // and, if epilogue.bias, db. Every element of a result is written.
+  const void* dy = nullptr;  ///< N, K, P, Q in spec.output_layout
+  void* dx = nullptr;        ///< N, C, H, W in spec.input_layout
+  void* dw = nullptr;        ///< K, C/groups, R, S, of the output type
+  void* db = nullptr;        ///< K elements of the output type
 };
 
 /// What one GPU kernel uses, according to the driver or the compiler's log. On the host registers and local_bytes are

@@ -33,7 +33,6 @@ enum class OutputType : std::uint8_t {
 /// with i = p*stride.h - top + r*dilation.h, j = q*stride.w - left + s*dilation.w, and the group g = k / (K/groups). A
 /// sum has those terms whose indices meet these equations and lie in their tensors. A transposed convolution is the
 /// data_gradient of the convolution whose x has the shape of its result.
-/// This version has kernels for forward; compile() refuses the others: SpecError (unsupported, field "operation").
 enum class Operation : std::uint8_t { forward, data_gradient, weight_gradient };
 
 /// The memory order of x, y and residual; the last letter is contiguous. Filters are always K, C/groups, R, S.
@@ -92,8 +91,10 @@ struct Padding {
   auto operator<=>(const Padding&) const = default;
 };
 
-/// What happens to a sum before it is stored: y = activation(sum + bias[k] + residual). Of the other operations, the
-/// result takes the place of y, and a bias is added for each of the result's channels.
+/// What happens to a sum before it is stored: y = activation(sum + bias[k] + residual). Of a data_gradient, dx takes
+/// the place of y and C that of K. Of a weight_gradient, dw = sum + residual, so that `residual`, which may be dw
+/// itself, accumulates; there is no activation, and `bias` asks for a second result, db[k] = sum over n,p,q of
+/// dy[n,k,p,q].
 struct Epilogue {
   bool bias = false;      ///< K elements; C of Operation::data_gradient
   bool residual = false;  ///< a tensor of the result's shape, layout and type
@@ -118,9 +119,11 @@ struct ConvSpec {
   Size2 dilation{1};
   std::int64_t groups = 1;
   DataType dtype = DataType::f32;
-  OutputType output_dtype = OutputType::same;  ///< this version has kernels for `same`, or the same type by its name
-  Layout input_layout = Layout::nchw;          ///< of x and dx
-  Layout output_layout = Layout::nchw;         ///< of y, dy and residual
+  /// There are kernels for `same`, or the same type by its name, and for a weight_gradient, whose dw, db and residual
+  /// have this type, also for f32.
+  OutputType output_dtype = OutputType::same;
+  Layout input_layout = Layout::nchw;   ///< of x and dx
+  Layout output_layout = Layout::nchw;  ///< of y and dy; a residual lies as the result
   MathMode math = MathMode::fp32;
   Epilogue epilogue;
   /// Every tensor's pointer is a multiple of this many bytes; launch() checks it. A power of two from the largest
@@ -137,6 +140,13 @@ JITCONV_API std::int64_t element_bytes(DataType type);
 /// The type of the result's elements: what output_dtype says, dtype if that is `same`. Throws nothing.
 JITCONV_API DataType output_type(const ConvSpec& spec);
 
+/// The extents of the result in memory's names: those of y, of dx, or K, C/groups, R, S of dw as n, c, h, w. Throws
+/// SpecError as validate() does.
+JITCONV_API TensorShape result_shape(const ConvSpec& spec);
+
+/// The memory order of the result: output_layout, input_layout, or for dw nchw.
+JITCONV_API Layout result_layout(const ConvSpec& spec);
+
 /// The extents of y and dy, whatever the operation: N, K, P, Q with
 /// P = (H + top + bottom - dilation.h*(R-1) - 1) / stride.h + 1, where the quotient is rounded down, and Q likewise.
 /// Throws SpecError as validate() does.
@@ -145,9 +155,9 @@ JITCONV_API TensorShape output_shape(const ConvSpec& spec);
 /// Throws SpecError (invalid_spec) if the convolution cannot be computed. The message names the field, its value and
 /// the rule. It refuses extents below 1 (N may be 0); any extent, stride, padding, dilation or padded extent above
 /// 2^31 - 1; channels that groups does not divide; a dilated filter larger than the padded input; tensors of more than
-/// 2^62 bytes; enums out of range; clamp_min above clamp_max; a slope or clamp limit that is not finite; an alignment
-/// that is not a power of two from the largest element's size to 256. That this version has a kernel for a valid spec
-/// is compile()'s matter.
+/// 2^62 bytes; enums out of range; clamp_min above clamp_max; a slope or clamp limit that is not finite; an activation
+/// of a weight_gradient; an alignment that is not a power of two from the largest element's size to 256. That this
+/// version has a kernel for a valid spec is compile()'s matter.
 JITCONV_API void validate(const ConvSpec& spec);
 
 /// One line with every field: `input=8,32,512,512 weight=64,32,5,9 stride=1,1 padding=2,2,4,4 ...`. parse_spec() reads

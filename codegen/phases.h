@@ -1,0 +1,23 @@
+// Data gradients with a stride as dense convolutions (sub-pixel convolution). A pixel of dx meets only the taps that
+// its index modulo the stride lets it meet, so dx falls into phases, each a convolution of dy with a few of the taps.
+// All of them together are one convolution with stride 1 whose output channels are the channels of every phase. Its
+// sums are interleaved by a pass behind it (reduce/).
+#pragma once
+
+#include "codegen/problem.h"
+
+namespace jitconv::codegen {
+
+/// The dense convolution that computes the phases of `gradient`, a data gradient: output channels and taps as Phases
+/// has them, fp32 sums in a region of scratch that lies like dx, no epilogue. It has no phases if no pixel meets a tap,
+/// or if strides or planes are more than the passes can count.
+Problem sub_pixel_problem(const Problem& gradient);
+
+/// Whether `problem`, as it is asked for, is no dense convolution, but its sub-pixel problem may be one: an input that
+/// is upsampled by a stride, or one that is cropped.
+inline bool needs_phases(const Problem& problem) { return problem.is_upsampled() || problem.is_cropped(); }
+
+/// Products with weights that the filter does not have, in per cent of all.
+int zero_percent(const Phases& phases, std::int64_t window_taps);
+
+}  // namespace jitconv::codegen

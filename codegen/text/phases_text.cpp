@@ -1,0 +1,72 @@
+// See phases_text.h.
+#include "codegen/text/phases_text.h"
+
+#include <algorithm>
+
+#include "fmt/format.h"
+
+namespace jitconv::codegen {
+namespace {
+
+/// A table that is indexed at run time.
+template <typename Value>
+std::string table(std::string_view name, const AxisPhases& phases, Value value) {
+  std::string list;
+  for (const Phase& phase : phases.list) list += fmt::format("{}{}", list.empty() ? "" : ", ", value(phase));
+  return fmt::format("__constant__ int {}[] = {{{}}};\n", name, list);
+}
+
+/// The phase of each residue, -1 for those of no phase.
+std::string residue_table(std::string_view name, const AxisPhases& phases) {
+  std::string list;
+  std::size_t next = 0;
+  for (std::int64_t residue = 0; residue < phases.stride; ++residue) {
+    const bool meets = next < phases.list.size() && phases.list[next].pixel == residue;
+    list += fmt::format("{}{}", list.empty() ? "" : ", ", meets ? static_cast<int>(next++) : -1);
+  }
+  return fmt::format("__constant__ int {}[] = {{{}}};\n", name, list);
+}
+
+}  // namespace
+
+void add_filter_constants(Constants& c, const Problem& problem) {
+  const Phases& phases = problem.phases;
+  c.add("kPhaseChannels", problem.k / phases.count(), "of a phase of a group")
+      .add("kColumnPhases", phases.columns.count());
+  c.add("kFilterR", phases.rows.taps).add("kFilterS", phases.columns.taps, "taps in w");
+  c.add("kRowStep", phases.rows.tap_step).add("kColumnStep", phases.columns.tap_step, "from tap to tap of a phase");
+}
+
+std::string filter_tap_function(const Problem& problem) {
+  const auto first_tap = [](const Phase& phase) { return phase.first_tap; };
+  return "// The filter row, or column, that a phase meets in the window's first; those that the filter has not are "
+         "zero.\n" +
+         table("kFirstRow", problem.phases.rows, first_tap) + table("kFirstColumn", problem.phases.columns, first_tap) +
+         "// The tap that output channel k of a group, a channel of a phase, meets in the window's; -1 for none.\n"
+         "__device__ __forceinline__ int filter_tap(int k, int window_tap) {\n"
+         "  const int phase = k / kPhaseChannels;\n"
+         "  const int r = kFirstRow[phase / kColumnPhases] - window_tap / kS * kRowStep;\n"
+         "  const int s = kFirstColumn[phase % kColumnPhases] - window_tap % kS * kColumnStep;\n"
+         "  return r >= 0 && r < kFilterR && s >= 0 && s < kFilterS ? r * kFilterS + s : -1;\n"
+         "}\n";
+}
+
+PhasePlace phase_place(const AxisPhases& phases, std::string_view axis, std::string_view index,
+                       std::string_view phase) {
+  const std::string stride = fmt::format("k{}Stride", axis);
+  PhasePlace result;
+  result.phase = fmt::format("{} % {}", index, stride);
+  result.place = fmt::format("{} / {}", index, stride);
+  result.may_miss = phases.count() < phases.stride;
+  if (result.may_miss) {
+    result.tables += residue_table(fmt::format("k{}Phase", axis), phases);
+    result.phase = fmt::format("k{}Phase[{}]", axis, result.phase);
+  }
+  if (std::ranges::any_of(phases.list, [](const Phase& one) { return one.shift != 0; })) {
+    result.tables += table(fmt::format("k{}Shift", axis), phases, [](const Phase& one) { return one.shift; });
+    result.place += fmt::format(" + k{}Shift[{}]", axis, phase);
+  }
+  return result;
+}
+
+}  // namespace jitconv::codegen

@@ -1,0 +1,29 @@
+// What the passes of a sub-pixel convolution print alike: which tap of the filter a phase meets in a tap of the window,
+// and to which phase a pixel of dx belongs.
+#pragma once
+
+#include <string>
+
+#include "codegen/text/emitter.h"
+
+namespace jitconv::codegen {
+
+/// Constants that filter_tap_function() needs besides kR and kS, the window's taps, for passes that read w.
+void add_filter_constants(Constants& constants, const Problem& sub_pixel);
+
+/// Tables, and the definition of filter_tap(): the filter's tap that output channel k of a group meets in a tap of the
+/// window, r * kFilterS + s; -1 where there is none.
+std::string filter_tap_function(const Problem& sub_pixel);
+
+/// What finds a pixel's sums along an axis.
+struct PhasePlace {
+  std::string tables;     ///< lines, may be empty
+  std::string phase;      ///< of pixel `index`: an expression, negative if it meets no tap
+  std::string place;      ///< an expression: the sum's index along the axis; `phase` is in scope
+  bool may_miss = false;  ///< some pixels meet no tap
+};
+
+/// `axis` is "Row" or "Column", `index` the pixel's variable, "h", `phase` that of its phase, "row_phase".
+PhasePlace phase_place(const AxisPhases& phases, std::string_view axis, std::string_view index, std::string_view phase);
+
+}  // namespace jitconv::codegen

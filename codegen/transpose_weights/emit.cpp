@@ -1,0 +1,53 @@
+// Prints templates/transpose_weights/kernel.cu.in.
+#include "codegen/text/phases_text.h"
+#include "codegen/transpose_weights/pass.h"
+
+namespace jitconv::codegen {
+namespace {
+
+std::string constants(const Problem& problem) {
+  const View& w = problem.weight;
+  Constants c;
+  c.group("Dense weights [groups][K][C][R][S], and the strides of the same elements in w");
+  c.add("kThreads", TransposeWeightsTiling::kThreads).add("kElements", problem.weight_elements());
+  c.add("kGroupK", problem.k).add("kChannels", problem.c, "of a group");
+  c.add("kR", problem.rows.taps).add("kS", problem.columns.taps);
+  if (!problem.is_sub_pixel()) c.add("kFirst", w.first);
+  c.add("kStrideGroup", w.group).add("kStrideK", w.stride.n).add("kStrideC", w.stride.c);
+  if (problem.is_sub_pixel())
+    add_filter_constants(c, problem);
+  else
+    c.add("kStrideR", w.stride.h).add("kStrideS", w.stride.w);
+  return c.text();
+}
+
+/// The element of w, of channel k of group `group` and tap (r, s).
+std::string element(const Problem& problem) {
+  if (problem.is_sub_pixel())
+    return "const int tap = filter_tap(k, r * kS + s);\n"
+           "const long long source = group * kStrideGroup + k % kPhaseChannels * static_cast<long long>(kStrideK) +\n"
+           "                         c * static_cast<long long>(kStrideC) + tap;\n"
+           "dense_w[element] = tap < 0 ? from_float(0.0f) : w[source];\n";
+  return "dense_w[element] = w[kFirst + group * kStrideGroup + static_cast<long long>(k) * kStrideK +\n"
+         "                     static_cast<long long>(c) * kStrideC + r * kStrideR + s * kStrideS];\n";
+}
+
+}  // namespace
+
+KernelText transpose_weights::emit(const KernelPlan& kernel, std::string_view name) {
+  const auto& tiling = std::get<TransposeWeightsTiling>(kernel.tiling);
+  const Problem& problem = kernel.problem;
+  KernelText text;
+  text.arguments = {{problem.weight.tensor, "const Element* __restrict__", "w"},
+                    {tiling.dense, "Element* __restrict__", "dense_w"}};
+  text.files = {{element_header(problem.weight.type)}};
+  text.text = fill_template(
+      embedded_text("transpose_weights/kernel.cu.in"),
+      {{"constants", constants(problem) + (problem.is_sub_pixel() ? "\n" + filter_tap_function(problem) : "")},
+       {"element", element(problem)},
+       {"kernel", std::string(name)},
+       {"parameters", parameter_list(text.arguments)}});
+  return text;
+}
+
+}  // namespace jitconv::codegen

@@ -1,0 +1,45 @@
+// The pass that transposes weights, as a part of a plan.
+#include "codegen/transpose_weights/pass.h"
+
+#include "codegen/arithmetic.h"
+#include "fmt/format.h"
+
+namespace jitconv::codegen {
+namespace {
+
+std::string describe(const KernelPlan&) { return "transposing weights: dense, before the convolution\n"; }
+
+}  // namespace
+
+Problem with_dense_weight(const Problem& problem) {
+  Problem dense = problem;
+  dense.weight = dense_weight(problem.weight.tensor, problem.weight.type, problem.k, problem.c, problem.rows.taps,
+                              problem.columns.taps);
+  return dense;
+}
+
+void add_weight_transposition(ConvPlan& plan, const Problem& asked) {
+  KernelPlan& convolution = plan.convolution();
+  TransposeWeightsTiling tiling;
+  tiling.dense = scratch_tensor(plan.scratch.size());
+  convolution.problem.weight.tensor = tiling.dense;
+  KernelPlan pass{asked, tiling, {}};
+  pass.launch.blocks = static_cast<std::uint32_t>(ceil_div(asked.weight_elements(), TransposeWeightsTiling::kThreads));
+  pass.launch.threads = TransposeWeightsTiling::kThreads;
+  plan.scratch.push_back({"dense_w", round_up(asked.weight_elements() * asked.weight.element_bytes(), 256),
+                          /*is_packed_weights=*/true});
+  plan.kernels.insert(plan.kernels.begin(), pass);
+}
+
+std::int64_t weight_transposition_cost(const Problem& problem) {
+  // A launch, and for each element a sector that its neighbours do not share.
+  constexpr std::int64_t kLaunch = 2'000'000, kSector = 32, kBytesPerMicrosecond = 4'000'000;
+  const std::int64_t bytes = problem.weight_elements() * (kSector + problem.weight.element_bytes());
+  return kLaunch + bytes * 1000 / (kBytesPerMicrosecond / 1000);
+}
+
+FamilyFunctions transpose_weights_pass() {
+  return {.name = "transpose_weights", .emit = transpose_weights::emit, .describe = describe};
+}
+
+}  // namespace jitconv::codegen

@@ -1,0 +1,221 @@
+// Prints the wgrad_wgmma family: templates/wgrad_wgmma/.
+#include "codegen/wgrad_wgmma/emit.h"
+
+#include "codegen/arithmetic.h"
+#include "codegen/reduce/tiling.h"
+#include "codegen/wgrad_wgmma/family.h"
+#include "fmt/format.h"
+
+namespace jitconv::codegen {
+namespace {
+
+std::string constants(const WgradGeometry& geometry) {
+  const Problem& problem = geometry.problem();
+  const WgradWgmmaTiling& tiling = geometry.tiling();
+  const View::Strides &x = problem.input.stride, &dy = problem.output.stride;
+  const std::int64_t element = problem.input.element_bytes();
+  Constants c;
+  add_problem_constants(c, problem);
+  c.add("kGroups", problem.groups).add("kChannels", problem.c, "of a group").add("kGroupK", problem.k);
+  c.add("kOutputChannels", problem.output_channels());
+  c.add("kInputStrideN", x.n).add("kInputStrideC", x.c).add("kInputStrideH", x.h).add("kInputStrideW", x.w);
+  c.add("kOutputStrideN", dy.n).add("kOutputStrideC", dy.c).add("kOutputStrideH", dy.h);
+  if (problem.output.layout() == Layout::nhwc) c.add("kOutputStrideW", dy.w);
+
+  c.group("Tile of a block: output channels, input channels, filter rows and columns");
+  c.add("kBlockK", tiling.block_k()).add("kBlockC", tiling.block_c);
+  c.add("kBlockR", tiling.block_r).add("kBlockS", tiling.block_s);
+  c.add("kTilesK", geometry.tiles_k()).add("kTilesC", geometry.tiles_c());
+  c.add("kTilesR", geometry.tiles_r()).add("kTilesS", geometry.tiles_s());
+
+  c.group("Strips of pixels, and the blocks that share them");
+  c.add("kRowPixels", tiling.row_pixels).add("kDepth", geometry.depth(), "pixels of a multiplication");
+  c.add("kStripRows", tiling.strip_rows);
+  c.add("kStripsOfRow", geometry.strips_of_row()).add("kStripsOfColumn", geometry.strips_of_column());
+  c.add("kRowStep", geometry.row_step(), "rows from step to step");
+  c.add("kStrips", geometry.strips()).add("kSplits", tiling.splits);
+  c.add("kSummedStrips", tiling.summed_strips, "whose products one accumulator sums up, or");
+  c.add("kPieceRows", tiling.piece_rows, "of a strip's").add("kPieces", geometry.pieces(), "of a strip");
+  c.add("kSums", geometry.sums(), "of a block");
+  c.add("kPartialSumStride", round_up(gradient_elements(problem), 64), "floats from a split to the next");
+  if (problem.epilogue.bias) c.add("kBiasSums", problem.weight_elements(), "floats before those of db");
+
+  c.group("The block");
+  c.add("kThreads", tiling.threads()).add("kConsumers", WgradWgmmaTiling::kConsumers);
+  c.add("kLoaderWarps", tiling.loader_warps());
+  if (tiling.copied) c.add("kOrderThreads", tiling.order_warps() * 32, "that put x in order");
+  c.add("kConsumerRegisters", tiling.consumer_registers()).add("kLoaderRegisters", tiling.loader_registers());
+
+  c.group("Shared memory: a ring of rows of x, [phase][shift][unit][c], and stages of dy");
+  c.add("kXRows", tiling.x_rows).add("kXRowBytes", geometry.x_row_bytes());
+  c.add("kCopies", static_cast<std::int64_t>(geometry.shifts().size()), "of a phase, each shifted differently");
+  c.add("kUnits", geometry.units()).add("kUnitRows", geometry.unit_rows(), "of 16 bytes, one of them unused");
+  c.add("kFirstShift", geometry.first_shift(), "pixels from q to the first unit");
+  const int loads = geometry.loads(), of_thread = static_cast<int>(ceil_div(loads, 128));
+  c.add("kLoads", loads, "units of a row of x");
+  if (tiling.copied) {
+    c.add("kRawRows", tiling.raw_rows, "of x as they lie in memory").add("kRawPitch", geometry.raw_pitch(), "elements");
+    c.add("kRawBytes", geometry.raw_bytes()).add("kRawElements", round_up(geometry.raw_bytes(), 128) / element);
+    c.add("kRawFirstByte", geometry.raw_first_byte());
+    c.add("kDyBytes", element * tiling.block_k() * geometry.dy_pitch());
+  } else {
+    c.add("kLoadsOfThread", of_thread);
+    c.add("kLoadBatch", std::min(of_thread, geometry.load_batch()), "units of a thread in flight");
+  }
+  if (!tiling.copied || !tiling.x_vectors)
+    c.add("kLoadPixels",
+          tiling.x_vectors ? 2 * geometry.unit_pixels() : geometry.unit_pixels() + geometry.shifts().back(),
+          "for a unit");
+  c.add("kStages", tiling.stages).add("kStageElements", geometry.stage_bytes() / element);
+  c.add("kDyPitch", geometry.dy_pitch(), "elements");
+  if (!tiling.copied) c.add("kCopyVector", tiling.copy_vector, "elements of a copy");
+  c.add("kDyFirstByte", geometry.dy_first_byte()).add("kBarriersFirstByte", geometry.barriers_first_byte());
+  return c.text();
+}
+
+std::string asserts(const KernelPlan& kernel) {
+  const bool copied = std::get<WgradWgmmaTiling>(kernel.tiling).copied;
+  Lines lines;
+  lines.add("// The numbers above are redundant; they must agree.");
+  lines.add("static_assert(kBlockC % 8 == 0 && kBlockC <= 256 && kRowPixels % kDepth == 0);");
+  lines.add("static_assert(kUnitRows > kBlockC && kXRowBytes % 128 == 0 && kXRows >= kBlockR + 1);");
+  lines.add("static_assert(kDyFirstByte == kXRows * kXRowBytes);");
+  lines.add("static_assert(32 * kLoaderWarps * kLoaderRegisters + 256 * kConsumerRegisters <= 65536);");
+  lines.add(fmt::format("static_assert(kBarriersFirstByte + 16 * (kXRows + kStages{}) <= {});",
+                        copied ? " + kRawRows" : "", kernel.launch.shared_bytes));
+  return lines.text();
+}
+
+/// Warps that load rows of x, or put them in order.
+std::string arrivals_of_x(const WgradWgmmaTiling& tiling) {
+  return std::to_string(tiling.copied ? tiling.order_warps() : tiling.loader_warps());
+}
+
+std::string layout_comment(const WgradWgmmaTiling& tiling) {
+  const bool copied = tiling.copied;
+  Lines lines;
+  const auto add = [&lines](std::string_view name, std::string_view arrivals, std::string_view who,
+                            std::string_view waits) {
+    lines.add(fmt::format("//   {:<20}{:<16}{:<40}{}", name, arrivals, who, waits));
+  };
+  lines.add("// Barriers:");
+  add("name", "arrivals", "who arrives", "who waits");
+  add("x_full[kXRows]", arrivals_of_x(tiling), "a loading warp", "consumers, for a row of x");
+  add("x_empty[kXRows]", "kConsumers * 4", "a warp that has multiplied with a row", "loaders, for a free slot");
+  add("dy_full[kStages]", copied ? "1" : "4", copied ? "the copy engine, by bytes" : "a loading warp",
+      "consumers, for a step");
+  add("dy_empty[kStages]", "kConsumers * 4", "a warp that has multiplied a step", "loaders, for a free stage");
+  if (copied) {
+    add("raw_full[kRawRows]", "1", "the copy engine, by bytes", "loaders, to put a row in order");
+    add("raw_empty[kRawRows]", arrivals_of_x(tiling), "a warp that has put a row in order", "the thread that copies");
+  }
+  return lines.text();
+}
+
+/// Planes of a dense NCHW tensor as the copy engine sees them; a copy brings a run of pixels of each of a block's.
+TensorMapShape planes(const View& view, std::int64_t plane, std::int64_t channels, std::int64_t images, int run,
+                      int block) {
+  TensorMapShape map;
+  map.rank = 3;
+  map.element_bytes = static_cast<int>(view.element_bytes());
+  map.extents = {plane, channels, images};
+  map.strides = {1, view.stride.c, view.stride.n};
+  map.box = {run, block, 1};
+  return map;
+}
+
+/// The same of rows: a copy brings columns of a row of each of a block's planes. Channels of all images are one axis.
+TensorMapShape rows(const Problem& problem, int run, int block) {
+  TensorMapShape map;
+  map.rank = 3;
+  map.element_bytes = static_cast<int>(problem.input.element_bytes());
+  map.extents = {problem.columns.input, problem.rows.input, problem.input_channels() * problem.n};
+  map.strides = {1, problem.input.stride.h, problem.input.stride.c};
+  map.box = {run, 1, block};
+  map.rounds_to_tf32 = problem.arithmetic == Arithmetic::tf32;
+  return map;
+}
+
+std::vector<Argument> parameters(const WgradGeometry& geometry) {
+  const Problem& problem = geometry.problem();
+  const WgradWgmmaTiling& tiling = geometry.tiling();
+  const Argument sums = {tiling.partial_sums, "float* __restrict__", "partial_sums"};
+  if (!tiling.copied)
+    return {{problem.input.tensor, "const Element* __restrict__", "x"},
+            {problem.output.tensor, "const Element* __restrict__", "dy"},
+            sums};
+  const TensorMapShape x = tiling.x_vectors ? rows(problem, geometry.raw_pitch(), tiling.block_c)
+                                            : planes(problem.input, problem.input_plane(), problem.input_channels(),
+                                                     problem.n, geometry.raw_pitch(), tiling.block_c);
+  return {tensor_map(problem.input.tensor, "x", x),
+          tensor_map(problem.output.tensor, "dy",
+                     planes(problem.output, problem.output_plane(), problem.output_channels(), problem.n,
+                            geometry.dy_pitch(), tiling.block_k())),
+          sums};
+}
+
+/// The multiplication whose first operand is in registers.
+std::string_view multiplication(Arithmetic arithmetic) {
+  if (arithmetic == Arithmetic::tf32) return "device/multiply_registers_tf32.cuh";
+  return arithmetic == Arithmetic::f16 ? "device/multiply_registers_f16.cuh" : "device/multiply_registers_bf16.cuh";
+}
+
+std::vector<DeviceFile> files(const WgradGeometry& geometry) {
+  const WgradWgmmaTiling& tiling = geometry.tiling();
+  const bool floats = geometry.problem().input.type == DataType::f32;
+  std::vector<DeviceFile> result = {{element_header(geometry.problem().input.type)},
+                                    {"device/barrier.cuh"},
+                                    {"device/dependent_launch.cuh"},
+                                    {floats ? "device/operand_tf32.cuh" : "device/operand_16bit.cuh"},
+                                    {"device/settle.cuh"},
+                                    {"device/warpgroup.cuh"}};
+  if (tiling.copied) {
+    result.push_back({"device/tensor_map.cuh"});
+    result.push_back({"device/tensor_copy.cuh"});
+    if (tiling.x_vectors) result.push_back({"device/shifted_words.cuh"});
+  } else {
+    if (floats) result.push_back({"device/copy_async.cuh"});
+    if (tiling.x_vectors) result.push_back({"device/load_vector.cuh"});
+    if (!tiling.x_vectors || !floats) result.push_back({floats ? "device/load_32bit.cuh" : "device/load_16bit.cuh"});
+  }
+  result.push_back({multiplication(geometry.problem().arithmetic), tiling.block_c});
+  return result;
+}
+
+}  // namespace
+
+KernelText wgrad_wgmma::emit(const KernelPlan& kernel, std::string_view name) {
+  const auto& tiling = std::get<WgradWgmmaTiling>(kernel.tiling);
+  const Problem& problem = kernel.problem;
+  const WgradGeometry geometry(problem, tiling);
+  const bool copied = tiling.copied;
+  KernelText text;
+  text.arguments = parameters(geometry);
+  text.files = files(geometry);
+  text.text = fill_template(
+      embedded_text("wgrad_wgmma/kernel.cu.in"),
+      {{"constants", constants(geometry)},
+       {"asserts", asserts(kernel)},
+       {"layout", layout_comment(tiling)},
+       {"kernel", std::string(name)},
+       {"parameters", parameter_list(text.arguments)},
+       {"x_arrivals", arrivals_of_x(tiling)},
+       {"dy_arrivals", copied ? "1" : "4"},
+       {"raw_rows", copied ? "Element* const raw_rows = reinterpret_cast<Element*>(shared + kRawFirstByte);\n"
+                             "Barrier* const raw_full = dy_empty + kStages;\n"
+                             "Barrier* const raw_empty = raw_full + kRawRows;\n"
+                           : ""},
+       {"init_raw", copied ? "for (int i = 0; i < kRawRows; ++i) {\n"
+                             "  barrier_init(raw_full + i, 1);\n"
+                             "  barrier_init(raw_empty + i, " +
+                                 arrivals_of_x(tiling) +
+                                 ");\n"
+                                 "}\n"
+                           : ""},
+       {"load_steps", wgrad_load_steps(geometry)},
+       {"k_consumer", tiling.consumers_k == 2 ? "consumer * 64 + " : ""},
+       {"consume", wgrad_consume(geometry)}});
+  return text;
+}
+
+}  // namespace jitconv::codegen

@@ -1,0 +1,144 @@
+// How a wgrad_wgmma kernel loads: templates/wgrad_wgmma/steps_*.cu.in, load_x.cu.in and copy_dy_*.cu.in.
+#include "codegen/text/emitter.h"
+#include "codegen/wgrad_wgmma/emit.h"
+#include "fmt/format.h"
+
+namespace jitconv::codegen {
+namespace {
+
+bool is_fp32(const WgradGeometry& geometry) { return geometry.problem().input.type == DataType::f32; }
+
+/// Which unit of which channel a load brings: lanes run along what is contiguous.
+std::string item(const WgradGeometry& geometry) {
+  const std::string phase =
+      geometry.phases() == 1 ? "constexpr int phase = 0;\n" : "const int phase = item / (kUnits * kBlockC);\n";
+  const std::string of_phase = geometry.phases() == 1 ? "item" : "item % (kUnits * kBlockC)";
+  if (geometry.problem().input.layout() == Layout::nchw)
+    return phase + fmt::format("const int unit = {0} % kUnits, c = {0} / kUnits;\n", of_phase);
+  return phase + fmt::format("const int c = {0} % kBlockC, unit = {0} / kBlockC;\n", of_phase);
+}
+
+std::string load(const WgradGeometry& geometry) {
+  if (geometry.tiling().x_vectors)
+    return "#pragma unroll\n"
+           "for (int half = 0; half < 2; ++half) {\n"
+           "  const int first_pixel = column + half * kOperandChannels;\n"
+           "  const uint4 bits = load_vector_if(source + half * kOperandChannels,\n"
+           "                                    valid && static_cast<unsigned>(first_pixel) < kW);\n"
+           "  const unsigned bit[] = {bits.x, bits.y, bits.z, bits.w};\n"
+           "#pragma unroll\n"
+           "  for (int j = 0; j < 4; ++j) value[i][half * 4 + j] = __uint_as_float(bit[j]);\n"
+           "}\n";
+  return "#pragma unroll\n"
+         "for (int j = 0; j < kLoadPixels; ++j)\n"
+         "  value[i][j] = load_if<0>(source + static_cast<long long>(j) * (kStrideW * kInputStrideW),\n"
+         "                           valid && static_cast<unsigned>(column + j * kStrideW) < kW);\n";
+}
+
+std::string shifts(const WgradGeometry& geometry) {
+  std::string list;
+  for (const int shift : geometry.shifts()) list += fmt::format("{}{}", list.empty() ? "" : ", ", shift);
+  return list;
+}
+
+/// Where a block's filter columns begin, if not at the filter's first.
+std::string s_offset(const WgradGeometry& geometry) { return geometry.tiles_s() == 1 ? "" : " + s_first * kDilationW"; }
+
+std::string load_x(const WgradGeometry& geometry) {
+  return fill_template(embedded_text("wgrad_wgmma/load_x.cu.in"), {{"shifts", shifts(geometry)},
+                                                                   {"s_offset", s_offset(geometry)},
+                                                                   {"item", item(geometry)},
+                                                                   {"load", load(geometry)}});
+}
+
+std::string copy_dy(const WgradGeometry& geometry) {
+  const bool nhwc = geometry.problem().output.layout() == Layout::nhwc;
+  const std::string_view name = nhwc ? "wgrad_wgmma/copy_dy_nhwc.cu.in" : "wgrad_wgmma/copy_dy_nchw.cu.in";
+  // Copies that do not wait bring whole words; 16-bit elements pass through registers.
+  const bool floats = is_fp32(geometry);
+  return fill_template(embedded_text(name),
+                       {{"copy", floats ? "copy_to_shared<kCopyVector>(destination, source, valid);"
+                                        : "*destination = load_if<0>(source, valid);"}});
+}
+
+/// Copies that do not wait have arrived a step later, elements that pass through registers at once.
+std::string arrive_dy(const WgradGeometry& geometry) {
+  if (!is_fp32(geometry)) return "__syncwarp();\nif (lane == 0) barrier_arrive(dy_full + stage);\n";
+  return "copy_commit();\n"
+         "if (step > 0) {\n"
+         "  // The copies of the step before have arrived.\n"
+         "  copy_wait<1>();\n"
+         "  __syncwarp();\n"
+         "  if (lane == 0) barrier_arrive(dy_full + (step - 1) % kStages);\n"
+         "}\n";
+}
+
+std::string loaded_steps(const WgradGeometry& geometry) {
+  return fill_template(embedded_text("wgrad_wgmma/steps_loaded.cu.in"),
+                       {{"load_x", load_x(geometry)},
+                        {"copy_dy", copy_dy(geometry)},
+                        {"arrive_dy", arrive_dy(geometry)},
+                        {"arrive_last_dy", is_fp32(geometry) ? "copy_wait<0>();\n"
+                                                               "__syncwarp();\n"
+                                                               "if (lane == 0 && step > 0) barrier_arrive(dy_full + "
+                                                               "(step - 1) % kStages);\n"
+                                                             : ""}});
+}
+
+/// The thread's copy of a row of x: of a box of columns, where rows start at multiples of 16 bytes, and so with zeros
+/// outside of the image; else of a run of the plane.
+std::string copy_x(const WgradGeometry& geometry) {
+  if (geometry.tiling().x_vectors)
+    return "tensor_copy_to_shared(raw_rows + slot * kRawElements, &x, strip.q_first + kFirstShift, h,\n"
+           "                      strip.n * (kGroups * kChannels) + group * kChannels + c_block, raw_full + slot);\n";
+  return fmt::format(
+      "tensor_copy_to_shared(raw_rows + slot * kRawElements, &x, (h * kW + strip.q_first + kFirstShift{}) & "
+      "~(kOperandChannels - 1),\n"
+      "                      group * kChannels + c_block, strip.n, raw_full + slot);\n",
+      s_offset(geometry));
+}
+
+/// What becomes of a copied row. Boxes are rounded on the way and have zeros where there are no pixels; runs of a plane
+/// hold pixels of neighbouring rows.
+Holes order_holes(const WgradGeometry& geometry) {
+  if (geometry.tiling().x_vectors)
+    return {
+        {"raw_place", ""},
+        {"raw_offset", ""},
+        {"read_raw",
+         "const uint4 low = *reinterpret_cast<const uint4*>(source);\n"
+         "const uint4 high = *reinterpret_cast<const uint4*>(source + kOperandChannels);\n"
+         "const unsigned word[] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};\n"},
+        {"operand_row", is_fp32(geometry) ? "words_from(word, kShifts[copy])" : "pixels_from(word, kShifts[copy])"}};
+  return {{"raw_place",
+           "// Where a block has several filter rows, those of x are kRowStep apart, too.\n"
+           "const int h = (strip.p_first + i * kRowStep) * kStrideH - kPadTop + r_first * kDilationH;\n"
+           "const int first_column = strip.q_first + kFirstShift" +
+               s_offset(geometry) +
+               ";\n"
+               "const bool row_inside = static_cast<unsigned>(h) < kH;\n"},
+          {"raw_offset", " + ((h * kW + first_column) & (kOperandChannels - 1))"},
+          {"read_raw",
+           "Element value[kLoadPixels];\n"
+           "#pragma unroll\n"
+           "for (int j = 0; j < kLoadPixels; ++j) {\n"
+           "  const int column = first_column + unit * kOperandChannels + j;\n"
+           "  value[j] = row_inside && static_cast<unsigned>(column) < kW ? source[j] : from_float(0.0f);\n"
+           "}\n"},
+          {"operand_row", "operand_row(value + kShifts[copy])"}};
+}
+
+std::string copied_steps(const WgradGeometry& geometry) {
+  Holes holes = order_holes(geometry);
+  holes["shifts"] = shifts(geometry);
+  holes["copy_x"] = copy_x(geometry);
+  return fill_template(embedded_text("wgrad_wgmma/steps_copied.cu.in"), holes);
+}
+
+}  // namespace
+
+std::string wgrad_load_steps(const WgradGeometry& geometry) {
+  return geometry.tiling().copied ? copied_steps(geometry) : loaded_steps(geometry);
+}
+
+}  // namespace jitconv::codegen

@@ -1,0 +1,61 @@
+// The wgrad_wgmma family: tensor cores of sm_90a for the gradient of the weights. Splits of the pixels are added by
+// reduce/.
+#include "codegen/wgrad_wgmma/family.h"
+
+#include "codegen/reduce/pass.h"
+#include "fmt/format.h"
+
+namespace jitconv::codegen {
+namespace {
+
+void add_passes(ConvPlan& plan) {
+  KernelPlan& kernel = plan.convolution();
+  auto& tiling = std::get<WgradWgmmaTiling>(kernel.tiling);
+  tiling.partial_sums = scratch_tensor(plan.scratch.size());
+  add_gradient_reduction(plan, tiling.splits, GradientSums::tap_k_c);
+}
+
+std::string describe(const KernelPlan& kernel) {
+  const auto& t = std::get<WgradWgmmaTiling>(kernel.tiling);
+  const WgradGeometry geometry(kernel.problem, t);
+  return fmt::format(
+      "tile of a block: {} output channels, {} input channels, {}x{} taps, which consumers {}\n"
+      "pipeline: steps of {} pixels of a row; {} stages of dy, {} rows of x, each in {} phase(s) and {} shift(s), "
+      "loaded "
+      "as {}\n"
+      "strips of {} rows: {} in all, shared by {} blocks; accumulators added to memory every {} strip(s) of {} rows\n",
+      t.block_k(), t.block_c, t.block_r, t.block_s, t.consumers_k == 2 ? "share" : "deal out", t.row_pixels, t.stages,
+      t.x_rows, geometry.phases(), geometry.shifts().size(),
+      t.copied ? (t.x_vectors ? "boxes" : "runs") : (t.x_vectors ? "vectors" : "pixels"), t.strip_rows,
+      geometry.strips(), t.splits, t.summed_strips, t.piece_rows);
+}
+
+std::vector<int> body(const KernelPlan& kernel) {
+  const auto& t = std::get<WgradWgmmaTiling>(kernel.tiling);
+  return {t.consumers_k, t.block_c, t.block_r, t.block_s, t.row_pixels, t.x_vectors ? 1 : 0, t.copied ? 1 : 0};
+}
+
+std::int64_t multiply_adds(const KernelPlan& kernel) {
+  const auto& t = std::get<WgradWgmmaTiling>(kernel.tiling);
+  const WgradGeometry geometry(kernel.problem, t);
+  return geometry.tiles() * geometry.problem().n * geometry.strips_of_row() * geometry.problem().rows.output *
+         t.block_k() * t.block_c * t.taps() * t.row_pixels;
+}
+
+}  // namespace
+
+FamilyFunctions wgrad_wgmma_family() {
+  return {
+      .name = "wgrad_wgmma",
+      .uses_tensor_cores = true,
+      .reads_any_weight = true,
+      .enumerate = wgrad_wgmma::enumerate,
+      .add_passes = add_passes,
+      .emit = wgrad_wgmma::emit,
+      .describe = describe,
+      .body = body,
+      .multiply_adds = multiply_adds,
+  };
+}
+
+}  // namespace jitconv::codegen

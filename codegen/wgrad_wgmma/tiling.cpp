@@ -1,0 +1,55 @@
+// See wgrad_wgmma/tiling.h.
+#include "codegen/wgrad_wgmma/tiling.h"
+
+#include <algorithm>
+
+namespace jitconv::codegen {
+
+WgradGeometry::WgradGeometry(const Problem& problem, const WgradWgmmaTiling& tiling)
+    : problem_(problem), tiling_(tiling) {
+  std::int64_t least = shift_of(0), most = least;
+  for (int s = 0; s < tiling_.block_s; ++s) {
+    least = std::min(least, shift_of(s));
+    most = std::max(most, shift_of(s));
+  }
+  // Vectors of x start at multiples of their size, rows of dy's pixels do so anyway.
+  first_shift_ = tiling_.x_vectors ? least - positive_modulo(least, unit_pixels()) : least;
+  for (int s = 0; s < tiling_.block_s; ++s)
+    shifts_.push_back(static_cast<int>((shift_of(s) - first_shift_) % unit_pixels()));
+  std::sort(shifts_.begin(), shifts_.end());
+  shifts_.erase(std::unique(shifts_.begin(), shifts_.end()), shifts_.end());
+  units_ = static_cast<int>(tiling_.row_pixels / unit_pixels() + (most - first_shift_) / unit_pixels());
+}
+
+/// The column that tap `s` meets is (q + shift) * stride + phase.
+std::int64_t WgradGeometry::shift_of(int s) const {
+  const Axis& columns = problem_.columns;
+  return (s * columns.dilation - columns.pad - phase_of(s)) / columns.stride;
+}
+
+int WgradGeometry::phase_of(int s) const {
+  const Axis& columns = problem_.columns;
+  return static_cast<int>(positive_modulo(s * columns.dilation - columns.pad, columns.stride));
+}
+
+TapOperand WgradGeometry::tap_operand(int s) const {
+  const std::int64_t shift = shift_of(s) - first_shift_;
+  const auto copy = std::find(shifts_.begin(), shifts_.end(), shift % unit_pixels());
+  return {phase_of(s), static_cast<int>(copy - shifts_.begin()), static_cast<int>(shift / unit_pixels())};
+}
+
+std::int64_t WgradGeometry::x_row_bytes() const {
+  return round_up(std::int64_t{16} * phases() * static_cast<std::int64_t>(shifts_.size()) * units_ * unit_rows(), 128);
+}
+
+int WgradGeometry::dy_pitch() const {
+  // Lanes read 8 output channels of 4 neighbouring pixels: different banks, either way.
+  return problem_.output.layout() == Layout::nchw ? tiling_.row_pixels + unit_pixels() : tiling_.block_k() + 8;
+}
+
+std::int64_t WgradGeometry::stage_bytes() const {
+  const bool nchw = problem_.output.layout() == Layout::nchw;
+  return round_up(problem_.output.element_bytes() * (nchw ? tiling_.block_k() : tiling_.row_pixels) * dy_pitch(), 128);
+}
+
+}  // namespace jitconv::codegen

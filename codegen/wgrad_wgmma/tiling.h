@@ -1,0 +1,114 @@
+// What the wgrad_wgmma family decides: which part of dw a block computes, of which pixels, and how they come to the
+// tensor cores. What follows from a tiling and the problem is computed by its members and by WgradGeometry.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "codegen/arithmetic.h"
+#include "codegen/problem.h"
+
+namespace jitconv::codegen {
+
+/// Tensor-core kernel of the weight gradient for sm_90a: 64 output channels are the rows of a product, `block_c` input
+/// channels its columns, and there is one product for each tap, summed over pixels. dy comes to the multiplications
+/// through registers and serves all taps; x lies in shared memory, shifted so that every tap finds whole operand rows.
+struct WgradWgmmaTiling {
+  int consumers_k = 1;     ///< 2: the multiplying warpgroups have different output channels; 1: different taps
+  int block_c = 64;        ///< input channels of a tile: the N of an instruction
+  int block_r = 1;         ///< filter rows of a block
+  int block_s = 1;         ///< filter columns of a block
+  int row_pixels = 32;     ///< of dy in a step, a multiple of 8
+  int x_rows = 4;          ///< of x in shared memory
+  int stages = 3;          ///< of dy in shared memory
+  bool x_vectors = false;  ///< x is read as vectors of 16 bytes, else pixel by pixel
+  bool copied = false;     ///< the copy engine brings dy, and x to be put in order; else threads load them
+  int raw_rows = 0;        ///< of x as they lie in memory, if they are copied
+  int copy_vector = 1;     ///< elements of dy that a copy brings
+  int strip_rows = 1;      ///< of dy, whose steps follow each other
+  int splits = 1;          ///< blocks that share the strips of a tile
+  int summed_strips = 1;   ///< strips whose products an accumulator sums up before it is added to memory, or
+  int piece_rows = 1;      ///< rows of a strip, if that is cut in pieces
+  Tensor partial_sums = Tensor::scratch;
+
+  static constexpr int kConsumers = 2;
+  /// Two warpgroups put x in order, unless an instruction takes more registers than a launch of as many threads has.
+  int loader_warps() const { return copied && block_c <= 128 ? 8 : 4; }
+  int order_warps() const { return loader_warps() - 1; }  ///< that put copied rows in order
+  int threads() const { return 32 * loader_warps() + 128 * kConsumers; }
+  int consumer_registers() const { return loader_warps() == 8 ? 216 : copied ? 232 : 208; }
+  int loader_registers() const { return copied ? 40 : 88; }
+  static constexpr int kMostAccumulators = 160;  ///< of a thread
+  int block_k() const { return 64 * consumers_k; }
+  int taps() const { return block_r * block_s; }
+  /// Taps of a warpgroup, of the first if they are dealt.
+  int consumer_taps() const { return consumers_k == 2 ? taps() : (taps() + 1) / 2; }
+  int accumulators() const { return consumer_taps() * block_c / 2; }
+  bool operator==(const WgradWgmmaTiling&) const = default;
+};
+
+/// Where a tap finds its operand: a phase of x's columns, one of the shifted copies of it, and a unit of 16 bytes.
+struct TapOperand {
+  int phase = 0, copy = 0, unit = 0;
+};
+
+/// Numbers that follow from a problem and a tiling, worked out once.
+class WgradGeometry {
+ public:
+  WgradGeometry(const Problem& problem, const WgradWgmmaTiling& tiling);
+
+  const Problem& problem() const { return problem_; }
+  const WgradWgmmaTiling& tiling() const { return tiling_; }
+  /// Pixels of a unit, 16 bytes: an operand row. A multiplication takes two.
+  int unit_pixels() const { return static_cast<int>(16 / problem_.input.element_bytes()); }
+  int depth() const { return 2 * unit_pixels(); }
+  int load_batch() const { return unit_pixels() == 4 ? 5 : 1; }  ///< units of a loading thread in flight
+  int phases() const { return static_cast<int>(problem_.columns.stride); }
+  /// Shifts of the copies, in pixels of a phase; and the pixel of the row's first unit, counted from q * stride.
+  const std::vector<int>& shifts() const { return shifts_; }
+  std::int64_t first_shift() const { return first_shift_; }
+  /// Of the block's filter column `s`.
+  TapOperand tap_operand(int s) const;
+  int units() const { return units_; }                   ///< of a copy
+  int unit_rows() const { return tiling_.block_c + 1; }  ///< one unused: stores of neighbours meet in no bank
+  int loads() const { return phases() * units_ * tiling_.block_c; }  ///< units that are loaded for a row of x
+  std::int64_t x_row_bytes() const;
+  int dy_pitch() const;              ///< elements
+  std::int64_t stage_bytes() const;  ///< of dy
+  std::int64_t dy_first_byte() const { return tiling_.x_rows * x_row_bytes(); }
+  /// Elements of a channel's run of x as the copy engine brings it, and bytes of all of them.
+  int raw_pitch() const { return unit_pixels() * (units_ + (tiling_.x_vectors ? 1 : 2)); }
+  std::int64_t raw_bytes() const { return problem_.input.element_bytes() * raw_pitch() * tiling_.block_c; }
+  std::int64_t raw_first_byte() const { return dy_first_byte() + tiling_.stages * stage_bytes(); }
+  std::int64_t barriers_first_byte() const { return raw_first_byte() + tiling_.raw_rows * round_up(raw_bytes(), 128); }
+  std::int64_t shared_bytes() const {
+    return barriers_first_byte() + 16 * (tiling_.x_rows + tiling_.stages + tiling_.raw_rows);
+  }
+  std::int64_t strips_of_row() const { return ceil_div(problem_.columns.output, tiling_.row_pixels); }
+  /// Rows from one step to the next: where a block has several filter rows, their distance, so that they share rows of
+  /// x.
+  std::int64_t row_step() const { return tiling_.block_r > 1 ? problem_.rows.dilation : 1; }
+  std::int64_t strips_of_column() const {
+    return row_step() * ceil_div(ceil_div(problem_.rows.output, row_step()), tiling_.strip_rows);
+  }
+  std::int64_t pieces() const { return ceil_div(tiling_.strip_rows, tiling_.piece_rows); }
+  std::int64_t sums() const { return ceil_div(ceil_div(strips(), tiling_.splits), tiling_.summed_strips) * pieces(); }
+  std::int64_t strips() const { return problem_.n * strips_of_row() * strips_of_column(); }
+  std::int64_t tiles_c() const { return ceil_div(problem_.c, tiling_.block_c); }
+  std::int64_t tiles_k() const { return ceil_div(problem_.k, tiling_.block_k()); }
+  std::int64_t tiles_r() const { return ceil_div(problem_.rows.taps, tiling_.block_r); }
+  std::int64_t tiles_s() const { return ceil_div(problem_.columns.taps, tiling_.block_s); }
+  std::int64_t tiles() const { return problem_.groups * tiles_c() * tiles_k() * tiles_r() * tiles_s(); }
+
+ private:
+  std::int64_t shift_of(int s) const;
+  int phase_of(int s) const;
+
+  Problem problem_;
+  WgradWgmmaTiling tiling_;
+  std::vector<int> shifts_;
+  std::int64_t first_shift_ = 0;
+  int units_ = 0;
+};
+
+}  // namespace jitconv::codegen

@@ -6,10 +6,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <span>
 #include <vector>
+
+#include "jitconv/error.h"
 
 namespace jitconv::tools {
 namespace {
@@ -72,9 +73,22 @@ std::string activation_text(const Epilogue& epilogue) {
 
 /// The member of the harness's Buffers that a kernel's parameter leads to.
 std::string buffer_name(Tensor tensor) {
-  constexpr std::array<const char*, 5> kNames = {"x", "w", "bias", "residual", "y"};
-  const auto place = static_cast<std::size_t>(tensor);
-  return place < kNames.size() ? kNames[place] : fmt::format("scratch[{}]", place - kNames.size());
+  switch (tensor) {
+    case Tensor::x:
+      return "x";
+    case Tensor::w:
+      return "w";
+    case Tensor::bias:
+      return "bias";
+    case Tensor::residual:
+      return "residual";
+    case Tensor::y:
+      return "y";
+    default:
+      break;
+  }
+  if (!codegen::is_scratch(tensor)) throw InternalError("a tensor that the harness does not have");
+  return fmt::format("scratch[{}]", static_cast<int>(tensor) - static_cast<int>(Tensor::scratch));
 }
 
 std::string constants(const codegen::ConvPlan& plan, const KernelSource& source) {
@@ -183,6 +197,12 @@ std::string architecture_guard(const Target& target, std::string_view kernel) {
 }  // namespace
 
 std::string harness_text(const codegen::ConvPlan& plan, const KernelSource& source) {
+  if (plan.spec.operation != Operation::forward) {
+    throw SpecError(ErrorCode::unsupported, "operation",
+                    fmt::format("operation is {}, must be forward: the harness checks y only; jitconv-run checks the "
+                                "gradients",
+                                to_string(plan.spec.operation)));
+  }
   std::string text = "// A jitconv kernel with a main around it. Build and run:\n";
   text += fmt::format("//   nvcc {} -o harness FILE.cu && ./harness\n", nvcc_flag(plan.target));
   text += fmt::format("// {}\n", to_string(plan.spec));

@@ -142,7 +142,9 @@ std::string host_heading(const DeviceProperties& device, const HostOptions& opti
         "N, H and W are reduced by whole tiles, to at most {} M multiply-adds if one tile has no more; everything "
         "else, the kernel's tiling included, is that of the full size\n",
         options.limits.most / 1'000'000);
-  return text + "tiles: of the output along N (of depthwise: its planes), P and Q\n\n";
+  return text +
+         "tiles: of the output along N (of depthwise: its planes), P and Q; of dw, splits of the pixels, then "
+         "along K and C*R*S\n\n";
 }
 
 RowFormat host_table(const std::vector<NamedSpec>& chosen, const HostOptions& options) {

@@ -18,7 +18,7 @@ constexpr double kBeyondL2 = 4;
 
 void check_and_time(Device& device, const MeasureOptions& options, Measurement& result) {
   const Kernel& kernel = result.compiled->kernel;
-  if (check::element_count(output_shape(result.named.spec)) == 0) {
+  if (check::element_count(result_shape(result.named.spec)) == 0) {
     result.note = "no outputs: nothing to launch";
     return;
   }

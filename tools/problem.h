@@ -1,5 +1,5 @@
-// One convolution laid out on a device: inputs made in place, an output poisoned with NaN between guard bytes, and the
-// expected values of the outputs that are looked at.
+// One operation laid out on a device: inputs made in place, results poisoned with NaN between guard bytes, and the
+// expected values of the elements that are looked at.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,9 @@ namespace jitconv::tools {
 /// What came of one launch.
 struct OutputCheck {
   check::Comparison comparison;
-  bool every_output = false;    ///< all outputs were compared, not a sample
-  std::int64_t unwritten = 0;   ///< outputs that are NaN, though no input is
-  std::int64_t guards_hit = 0;  ///< bytes before and behind y that changed
+  bool every_output = false;    ///< all elements of the results were compared, not a sample
+  std::int64_t unwritten = 0;   ///< elements of results that are NaN, though no input is
+  std::int64_t guards_hit = 0;  ///< bytes before and behind results that changed
   bool passed() const { return comparison.passed() && unwritten == 0 && guards_hit == 0; }
   /// One line.
   std::string text() const;
@@ -36,30 +36,33 @@ class Problem {
   const ConvSpec& spec() const { return spec_; }
   /// Arguments of a launch; makes the workspace as large as the kernel wants.
   LaunchArgs arguments(const Kernel& kernel);
-  /// Fills the output, its guards and the workspace, if arguments() made one, with 0xff, which is NaN in every type.
+  /// Fills results, their guards and the workspace, if arguments() made one, with 0xff, which is NaN in every type.
   void poison();
-  /// Computes what the outputs should be: all of them or, if that would take more than `budget` multiplications, a
+  /// Computes what the results should be: all elements or, if that would take more than `budget` multiplications, a
   /// sample. Needs nothing that a launch does, so it may be done while another problem's runs.
   void prepare_reference(std::int64_t budget);
   /// Compares what the last launch wrote with the reference, which is prepared if it is not yet.
   OutputCheck check(std::int64_t budget);
-  /// The first elements of x as the device made them are those that the host makes.
+  /// The first elements of x, or dy, as the device made them are those that the host makes.
   bool data_agree() const;
 
  private:
-  struct Tensor {
+  /// A result with its guards.
+  struct Guarded {
     Buffer buffer;
-    void* data = nullptr;
+    std::int64_t bytes = 0;
   };
-  Tensor make(std::int64_t count, const check::Fill& fill);
+  std::int64_t guard_before() const;
+  std::int64_t guards_hit(const Guarded& result) const;
 
   Device& device_;
   ConvSpec spec_;
   check::DataKind kind_;
   std::uint64_t seed_;
   check::Data data_;
-  Tensor x_, w_, bias_, residual_, y_;
-  std::int64_t y_bytes_ = 0;
+  std::vector<Buffer> inputs_;
+  std::vector<Guarded> results_;
+  LaunchArgs tensors_;
   Buffer workspace_;
   std::vector<std::int64_t> positions_;
   std::vector<check::Expected> expected_;

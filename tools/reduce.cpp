@@ -11,10 +11,12 @@
 #include <vector>
 
 #include "codegen/arithmetic.h"
+#include "codegen/phases.h"
 #include "codegen/plan.h"
 #include "codegen/transpose_input/tiling.h"
 #include "codegen/wgmma/geometry.h"
 #include "tools/check/data.h"
+#include "tools/reduce_pixels.h"
 
 namespace jitconv::tools {
 namespace {
@@ -34,16 +36,15 @@ struct Axis {
 
 std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a >= 0 ? a / b : -ceil_div(-a, b); }
 
-/// What decides which outputs of one axis see padding.
-struct Window {
-  std::int64_t input, pad, stride, reach;  ///< reach: from the first tap to the last
-};
-
 /// Wanted are two tiles and, where padding is seen, one more that sees none, between those that do.
-Axis spatial_axis(std::int64_t extent, std::int64_t tile, const Window& window) {
-  Axis axis{extent, tile, 1};
-  const std::int64_t head = std::min(extent, ceil_div(window.pad, window.stride));
-  const std::int64_t last_inside = floor_div(window.input - 1 + window.pad - window.reach, window.stride);
+Axis spatial_axis(const codegen::Axis& seen, std::int64_t tile) {
+  const std::int64_t extent = seen.output, pad = std::max<std::int64_t>(0, seen.pad);
+  // A row of dx belongs to one of dy, or to none: dy stays as long as it was meant to be if whole strides are taken.
+  Axis axis{extent, std::lcm(tile, seen.upsampling), 1};
+  tile = axis.tile;
+  const std::int64_t head = std::min(extent, ceil_div(pad, seen.stride));
+  const std::int64_t last_input = (seen.input - 1) * seen.upsampling;
+  const std::int64_t last_inside = floor_div(last_input + seen.pad - seen.reach(), seen.stride);
   const std::int64_t tail = std::clamp<std::int64_t>(std::max(extent - 1 - last_inside, extent % tile), 0, extent);
   const std::int64_t tail_tiles = tail > 0 ? axis.tiles() - (extent - tail) / tile : 0;
   axis.wanted = std::min(axis.tiles(), std::max<std::int64_t>(2, ceil_div(head, tile) + 1 + tail_tiles));
@@ -51,18 +52,19 @@ Axis spatial_axis(std::int64_t extent, std::int64_t tile, const Window& window) 
 }
 
 /// Depthwise tiles that hold several planes end raggedly at the last plane; N shrinks so that they still do.
-Axis image_axis(const ConvSpec& spec, std::int64_t planes_per_tile) {
-  const std::int64_t step = planes_per_tile / std::gcd(planes_per_tile, spec.input.c);
-  Axis axis{spec.input.n, step, 1};
+Axis image_axis(const codegen::Problem& problem, std::int64_t planes_per_tile) {
+  const std::int64_t channels = problem.input_channels();
+  const std::int64_t step = planes_per_tile / std::gcd(planes_per_tile, channels);
+  Axis axis{problem.n, step, 1};
   while (axis.wanted < axis.tiles() &&
-         (axis.extent_of(axis.wanted) < 2 || axis.extent_of(axis.wanted) * spec.input.c <= planes_per_tile))
+         (axis.extent_of(axis.wanted) < 2 || axis.extent_of(axis.wanted) * channels <= planes_per_tile))
     ++axis.wanted;
   return axis;
 }
 
 /// Tiles of several images: wanted are two, or what there is.
-Axis image_tiles(const ConvSpec& spec, std::int64_t images) {
-  Axis axis{spec.input.n, images, 1};
+Axis image_tiles(const codegen::Problem& problem, std::int64_t images) {
+  Axis axis{problem.n, images, 1};
   axis.wanted = std::min<std::int64_t>(axis.tiles(), 2);
   return axis;
 }
@@ -71,9 +73,20 @@ struct Axes {
   Axis n, p, q;
 };
 
+/// Rows or columns of x that go with so many of what the kernel computes: of y, or of dx, which is x's shape.
+std::int64_t of_input(const ConvSpec& spec, std::int64_t outputs, std::int64_t stride) {
+  return spec.operation == Operation::forward ? outputs * stride : outputs;
+}
+
+/// What a dense family computes for a spec: of a data gradient with a stride, its sub-pixel convolution.
+codegen::Problem dense_problem(const ConvSpec& spec) {
+  const codegen::Problem problem = codegen::lower(spec);
+  return codegen::needs_phases(problem) ? codegen::sub_pixel_problem(problem) : problem;
+}
+
 /// The problem that the plan's convolution would have for another spec.
 codegen::Problem convolved_problem(const codegen::WgmmaTiling& tiling, const ConvSpec& spec) {
-  const codegen::Problem problem = codegen::lower(spec);
+  const codegen::Problem problem = dense_problem(spec);
   return tiling.transposes_input ? codegen::transposed_problem(problem) : problem;
 }
 
@@ -91,25 +104,25 @@ bool keeps_kernel(const codegen::WgmmaTiling& tiling, const ConvSpec& full, cons
 /// Tiles of wgmma are runs of a whole plane of outputs, so rows keep their length and are taken away in numbers that
 /// keep the phase of planes within sectors, or of runs that are stored as boxes, and end with their row, within tiles.
 /// Wanted are two tiles and outputs that no padding touches.
-Axis wgmma_rows(const codegen::WgmmaTiling& tiling, const ConvSpec& spec, const TensorShape& out) {
-  if (tiling.tile.images > 0) return {out.h, out.h, 1};
+Axis wgmma_rows(const codegen::WgmmaTiling& tiling, const ConvSpec& spec) {
   const codegen::Problem problem = convolved_problem(tiling, spec);
+  const std::int64_t rows = problem.rows.output;
+  if (tiling.tile.images > 0) return {rows, rows, 1};
   const codegen::WgmmaGeometry geometry(problem, tiling);
   const std::int64_t row = geometry.run_row(), runs = tiling.runs();
   const std::int64_t sector = geometry.sector_elements();
   const std::int64_t run = tiling.tile.window + geometry.slack();
-  std::int64_t step = sector / std::gcd(sector, out.w);
+  std::int64_t step = sector / std::gcd(sector, problem.columns.output);
   if (tiling.converts_pixels()) {  // which need planes of x to be whole vectors
     const std::int64_t vector = 16 / element_bytes(spec.dtype);
-    step = std::lcm(step, vector / std::gcd(vector, spec.input.w * spec.stride.h));
+    step = std::lcm(step, vector / std::gcd(vector, problem.columns.input * problem.rows.stride));
   }
   if (tiling.stores_boxes() && row % tiling.tile.columns == 0) step = runs / std::gcd(runs, row / tiling.tile.columns);
-  Axis axis = spatial_axis(out.h, codegen::round_up(ceil_div(2 * run, row), step),
-                           {spec.input.h, spec.padding.top, spec.stride.h, (spec.weight.r - 1) * spec.dilation.h});
-  if (axis.tile > out.h) return {out.h, out.h, 1};
+  Axis axis = spatial_axis(codegen::lower(spec).rows, codegen::round_up(ceil_div(2 * run, row), step));
+  if (axis.tile > rows) return {rows, rows, 1};
   const auto wanted_are_enough = [&] {
     ConvSpec fewer_rows = spec;
-    fewer_rows.input.h -= axis.removed(axis.wanted) * spec.stride.h;
+    fewer_rows.input.h -= of_input(spec, axis.removed(axis.wanted), spec.stride.h);
     return axis.extent_of(axis.wanted) * row >= 2 * runs * run && keeps_kernel(tiling, spec, fewer_rows);
   };
   while (axis.wanted < axis.tiles() && !wanted_are_enough()) ++axis.wanted;
@@ -128,33 +141,31 @@ Axis pointwise_rows(const codegen::PointwiseTiling& tiling, const ConvSpec& spec
 
 Axes axes_of(const codegen::ConvPlan& plan) {
   const ConvSpec& spec = plan.spec;
-  const TensorShape out = output_shape(spec);
+  const codegen::Problem problem = codegen::lower(spec);
   std::int64_t tile_p = 1, tile_q = 1, planes = 1;
   if (const auto* direct = plan.tiling<codegen::DirectTiling>()) {
     tile_p = direct->block_p(), tile_q = direct->block_q();
   } else if (const auto* depthwise = plan.tiling<codegen::DepthwiseTiling>()) {
     tile_p = depthwise->tile_p(), tile_q = depthwise->tile_q(), planes = depthwise->planes;
   }
-  Axes axes{image_axis(spec, planes),
-            spatial_axis(out.h, tile_p,
-                         {spec.input.h, spec.padding.top, spec.stride.h, (spec.weight.r - 1) * spec.dilation.h}),
-            spatial_axis(out.w, tile_q,
-                         {spec.input.w, spec.padding.left, spec.stride.w, (spec.weight.s - 1) * spec.dilation.w})};
+  Axes axes{image_axis(problem, planes), spatial_axis(problem.rows, tile_p), spatial_axis(problem.columns, tile_q)};
+  const std::int64_t columns = problem.columns.output;
   if (const auto* wgmma = plan.tiling<codegen::WgmmaTiling>()) {
-    axes.p = wgmma_rows(*wgmma, spec, out);
-    axes.q = {out.w, out.w, 1};
+    axes.p = wgmma_rows(*wgmma, spec);
+    axes.q = {columns, columns, 1};
     // Runs of whole images end raggedly at the last image.
-    if (wgmma->tile.images > 0) axes.n = image_tiles(spec, std::int64_t{wgmma->runs()} * wgmma->tile.images);
+    if (wgmma->tile.images > 0) axes.n = image_tiles(problem, std::int64_t{wgmma->runs()} * wgmma->tile.images);
   }
   if (const auto* pointwise = plan.tiling<codegen::PointwiseTiling>()) {
     axes.p = pointwise_rows(*pointwise, spec);
-    axes.q = {out.w, out.w, 1};
+    axes.q = {columns, columns, 1};
   }
   if (const auto* fallback = plan.tiling<codegen::FallbackTiling>()) {
     // Blocks run over the pixels of all images as one line: lengthen the rows until there are two.
     constexpr std::int64_t kThreads = 256;
     const std::int64_t rows = axes.n.extent_of(axes.n.wanted) * axes.p.wanted;
-    axes.q.wanted = std::clamp(kThreads * fallback->thread_pixels / rows + 1, axes.q.wanted, out.w);
+    const std::int64_t wanted = ceil_div(kThreads * fallback->thread_pixels / rows + 1, axes.q.tile);
+    axes.q.wanted = std::clamp(wanted, axes.q.wanted, axes.q.tiles());
   }
   return axes;
 }
@@ -166,14 +177,15 @@ struct Counts {
 ConvSpec spec_with(const ConvSpec& full, const Axes& axes, const Counts& counts) {
   ConvSpec spec = full;
   spec.input.n = axes.n.extent_of(counts.n);
-  spec.input.h -= axes.p.removed(counts.p) * full.stride.h;
-  spec.input.w -= axes.q.removed(counts.q) * full.stride.w;
+  spec.input.h -= of_input(full, axes.p.removed(counts.p), full.stride.h);
+  spec.input.w -= of_input(full, axes.q.removed(counts.q), full.stride.w);
   return spec;
 }
 
 /// Blocks of a launch that computes `spec` with the tiling of `full`.
 std::int64_t blocks_of(const codegen::ConvPlan& full, const ConvSpec& spec) {
-  const codegen::Problem problem = codegen::lower(spec);
+  const bool dense = full.family() != codegen::Family::fallback;
+  const codegen::Problem problem = dense ? dense_problem(spec) : codegen::lower(spec);
   const std::int64_t blocks = full.convolution().launch.blocks;
   if (const auto* wgmma = full.tiling<codegen::WgmmaTiling>()) {
     // Blocks that walk over tiles still walk over two or three.
@@ -241,7 +253,7 @@ Choice best_choice(const codegen::ConvPlan& full, const Axes& axes, std::int64_t
     for (const std::int64_t p : counts_of(axes.p)) {
       for (const std::int64_t q : counts_of(axes.q)) {
         const ConvSpec spec = spec_with(full.spec, axes, {n, p, q});
-        if (spec.input.h < 1 || spec.input.w < 1) continue;  // outputs of padding alone
+        if (!has_outputs(spec)) continue;  // they are of padding alone
         if (wgmma != nullptr && !keeps_kernel(*wgmma, full.spec, spec)) continue;
         Choice choice{plan_for(full, spec), {n, p, q}};
         choice.multiply_adds = executed_multiply_adds(choice.plan);
@@ -270,17 +282,22 @@ std::string missing(const Axes& axes, const Counts& counts, std::int64_t work, s
 }
 
 std::array<std::int64_t, 3> tiles_of(const codegen::ConvPlan& plan) {
+  if (sums_pixels(plan)) return gradient_tiles(plan);
   const Axes axes = axes_of(plan);
   std::int64_t n = plan.spec.input.n;
   if (const auto* depthwise = plan.tiling<codegen::DepthwiseTiling>())
-    n = ceil_div(n * plan.spec.input.c, depthwise->planes);
+    n = ceil_div(n * plan.convolution().problem.input_channels(), depthwise->planes);
   return {n, axes.p.tiles(), axes.q.tiles()};
 }
 
 }  // namespace
 
 std::int64_t multiply_adds(const ConvSpec& spec) {
-  return check::element_count(output_shape(spec)) * check::reduction_length(spec);
+  const TensorShape y = output_shape(spec);
+  // Each product of the definition is one of all three operations, but for what padding takes away.
+  if (spec.operation != Operation::data_gradient || spec.stride != Size2(1))
+    return check::element_count(y) * spec.weight.c * spec.weight.r * spec.weight.s;
+  return check::element_count(spec.input) * check::reduction_length(spec);
 }
 
 std::int64_t executed_multiply_adds(const codegen::ConvPlan& plan) {
@@ -291,7 +308,9 @@ Reduction reduce(const ConvSpec& spec, const Target& target, const WorkLimits& l
   Reduction result;
   result.plan = codegen::make_plan(spec, target);
   result.multiply_adds = executed_multiply_adds(result.plan);
-  if (result.multiply_adds > limits.as_given) {
+  if (result.multiply_adds > limits.as_given && sums_pixels(result.plan)) {
+    reduce_pixels(result, limits);
+  } else if (result.multiply_adds > limits.as_given) {
     const Axes axes = axes_of(result.plan);
     Choice choice = best_choice(result.plan, axes, limits.most);
     result.reduced = choice.plan.spec != result.plan.spec;

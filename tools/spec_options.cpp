@@ -34,7 +34,8 @@ constexpr Field kFields[] = {
     {"padding", "padding", "n|h,w|t,b,l,r|same|valid", "Zeros around the input"},
     {"groups", "groups", "n", "Groups of channels; the input's C for depthwise"},
     {"dtype", "dtype", "type", "f32, f16 or bf16, or PyTorch's names of them; sums are fp32"},
-    {"output-dtype", "output_dtype", "type", "same, f32, f16 or bf16: the type of the output; kernels have same only"},
+    {"output-dtype", "output_dtype", "type",
+     "same, f32, f16 or bf16: the type of the result; kernels have same, and f32 for weight_gradient"},
     {"layout", "layout", "layout", "nchw or nhwc (channels_last), of input and output"},
     {"input-layout", "input_layout", "layout", "nchw or nhwc, of the input"},
     {"output-layout", "output_layout", "layout", "nchw or nhwc, of the output"},
@@ -45,7 +46,7 @@ constexpr Field kFields[] = {
     {"clamp-min", "clamp_min", "x", "Lower bound of clamp"},
     {"clamp-max", "clamp_max", "x", "Upper bound of clamp"},
     {"alignment", "alignment", "bytes", "What every pointer is a multiple of"},
-    {"operation", "operation", "name", "forward, data_gradient or weight_gradient; only forward has kernels"},
+    {"operation", "operation", "name", "forward, data_gradient (dx of dy and w) or weight_gradient (dw of x and dy)"},
 };
 
 /// parse_spec() of one flag's value; what cannot be read is a usage error.
@@ -109,8 +110,9 @@ struct SpecOptions::State {
   cl::opt<std::string> text{"spec", cl::desc("The one-line form that jitconv-dump --emit=spec prints"),
                             cl::value_desc("text"), cl::cat(spec_category())};
   std::vector<std::unique_ptr<cl::opt<std::string>>> values;  // as kFields
-  cl::opt<bool> bias{"bias", cl::desc("Add a bias per output channel"), cl::cat(spec_category())};
-  cl::opt<bool> residual{"residual", cl::desc("Add a tensor shaped like the output"), cl::cat(spec_category())};
+  cl::opt<bool> bias{"bias", cl::desc("Add a bias per output channel; of weight_gradient, compute db too"),
+                     cl::cat(spec_category())};
+  cl::opt<bool> residual{"residual", cl::desc("Add a tensor shaped like the result"), cl::cat(spec_category())};
   cl::opt<std::string> arch{"arch", cl::desc("GPU to compile for, e.g. sm_90a"), cl::value_desc("sm_XY"),
                             cl::cat(spec_category())};
 

@@ -92,13 +92,15 @@ Probe multiplications(const std::string& type, int columns, bool accumulate) {
 }
 
 /// The same of an operand in registers, four words of a thread, and its like of the next thread's words.
-Probe multiplications_of_registers(int columns, bool accumulate) {
+Probe multiplications_of_registers(const std::string& type, int columns, bool accumulate) {
   const std::size_t sums = static_cast<std::size_t>(columns) / 2;
   const std::size_t b_words = (static_cast<std::size_t>(columns) * 8 + kProbeThreads - 1) / kProbeThreads;
   Probe probe;
-  probe.name = fmt::format("multiply registers tf32 x{}{}", columns, accumulate ? "" : " from zero");
-  probe.device_files = {"device/warpgroup.cuh", "device/multiply_registers_tf32.cuh"};
-  probe.functions = {"multiply_registers_tf32.cuh: multiply"};
+  probe.name = fmt::format("multiply registers {} x{}{}", type, columns, accumulate ? "" : " from zero");
+  probe.device_files = {"device/warpgroup.cuh", type == "tf32"  ? "device/multiply_registers_tf32.cuh"
+                                                : type == "f16" ? "device/multiply_registers_f16.cuh"
+                                                                : "device/multiply_registers_bf16.cuh"};
+  probe.functions = {fmt::format("multiply_registers_{}.cuh: multiply", type)};
   probe.columns = columns;
   probe.body = fmt::format(
       "  constexpr int kColumns = {}, kWordsOfB = {}, kRightOfB = kColumns * 16 + 48;\n"
@@ -131,6 +133,10 @@ Probe multiplications_of_registers(int columns, bool accumulate) {
   probe.out_words = sums;
   probe.shared_bytes = static_cast<std::size_t>(2 * columns * 16 + 48);
   probe.compute_capability = kHopper;
+  if (type != "tf32") {
+    add_operands_and_sums(probe, type, 4 + b_words, sums);
+    return probe;
+  }
   std::mt19937_64 random = random_of_probe(probe.name);
   for (std::size_t item = 0; item < 4 * kProbeThreads; ++item) {
     for (std::size_t i = 0; i < 4 + b_words; ++i) probe.inputs.push_back(random_integer(random, 8));
@@ -277,8 +283,12 @@ std::vector<Probe> multiply_probes() {
     all.push_back(multiplications(type, 128, false));
     for (const int row_bytes : {32, 64, 128}) all.push_back(multiplications_of_windows(type, row_bytes));
   }
-  for (const int columns : {8, 64, 128, 256}) all.push_back(multiplications_of_registers(columns, true));
-  all.push_back(multiplications_of_registers(104, false));
+  for (const int columns : {8, 64, 128, 256}) all.push_back(multiplications_of_registers("tf32", columns, true));
+  all.push_back(multiplications_of_registers("tf32", 104, false));
+  for (const std::string type : {"f16", "bf16"}) {
+    for (const int columns : {8, 64, 256}) all.push_back(multiplications_of_registers(type, columns, true));
+    all.push_back(multiplications_of_registers(type, 104, false));
+  }
   return all;
 }
 

@@ -12,6 +12,7 @@
 #include "cache/digest.h"
 #include "codegen/text/template_text.h"
 #include "conformance/device_functions.h"
+#include "conformance/gradient_probes.h"
 #include "conformance/tensor_probes.h"
 #include "support/multiply_text.h"
 #include "tools/check/number.h"
@@ -313,6 +314,7 @@ std::vector<Probe> make_probes() {
   list.built_in("__any_sync", 1, "__any_sync(0xffffffffu, (in[0] & 31u) == 0)", false, any_one);
   list.built_in("__all_sync", 1, "__all_sync(0xffffffffu, (in[0] & 31u) != 0)", false, any_one);
   for (Probe& probe : tensor_probes()) list.add(std::move(probe));
+  for (Probe& probe : gradient_probes()) list.add(std::move(probe));
   return list.take();
 }
 

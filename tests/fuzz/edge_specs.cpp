@@ -58,11 +58,14 @@ std::int64_t draw_extent(Draw& draw) {
   }
 }
 
-Axis draw_axis(Draw& draw) {
+/// Gradients meet more strides and dilations, and both at once, with and without a common divisor: which taps meet a
+/// pixel depends on them.
+Axis draw_axis(Draw& draw, Operation operation) {
+  const bool is_forward = operation == Operation::forward;
   Axis axis;
   axis.taps = draw.one_in(10) ? draw.between(8, 31) : draw.of<std::int64_t>({1, 1, 2, 3, 3, 3, 3, 4, 5, 5, 7});
-  axis.dilation = draw.one_in(40) ? draw.between(60, 160) : draw.one_in(4) ? draw.between(2, 7) : 1;
-  axis.stride = draw.one_in(4) ? draw.between(2, 5) : 1;
+  axis.dilation = draw.one_in(40) ? draw.between(60, 160) : draw.one_in(is_forward ? 4 : 3) ? draw.between(2, 7) : 1;
+  axis.stride = draw.one_in(is_forward ? 4 : 2) ? draw.between(2, 5) : 1;
   axis.extent = draw_extent(draw);
   switch (draw.between(0, 5)) {
     case 0:  // none
@@ -76,7 +79,7 @@ Axis draw_axis(Draw& draw) {
       axis.before = draw.between(0, axis.span() / 2 + 1);
       axis.after = draw.between(0, axis.span() / 2 + 1);
       break;
-    default:  // outputs that meet nothing but padding
+    default:  // outputs that meet nothing but padding; the gradient of x crops dy
       axis.before = draw.between(0, axis.span() + 2);
       axis.after = draw.between(0, 3);
   }
@@ -124,6 +127,19 @@ Epilogue draw_epilogue(Draw& draw) {
   return epilogue;
 }
 
+Operation draw_operation(Draw& draw) {
+  return draw.of({Operation::forward, Operation::forward, Operation::forward, Operation::forward,
+                  Operation::data_gradient, Operation::data_gradient, Operation::data_gradient,
+                  Operation::weight_gradient, Operation::weight_gradient, Operation::weight_gradient});
+}
+
+/// What only a weight gradient may be asked for, and what it may not.
+void make_weight_gradient(Draw& draw, ConvSpec& spec) {
+  spec.epilogue.activation = Activation::none;
+  if (draw.one_in(3)) spec.output_dtype = OutputType::f32;
+  if (draw.one_in(40)) spec.input.n = 0;
+}
+
 /// What the family of that name computes: planes of whole vectors, channels in eights.
 void make_pointwise(Draw& draw, ConvSpec& spec) {
   spec.dtype = DataType::f32;
@@ -169,7 +185,8 @@ void limit_products(ConvSpec& spec, std::int64_t most) {
 bool is_valid(const ConvSpec& spec) {
   try {
     validate(spec);
-    return spec.input.n > 0;
+    const TensorShape result = result_shape(spec);
+    return result.n * result.c * result.h * result.w > 0;
   } catch (const SpecError&) {
     return false;
   }
@@ -214,14 +231,18 @@ class Simplification {
 }  // namespace
 
 std::int64_t products(const ConvSpec& spec) {
+  const std::int64_t taps = spec.weight.r * spec.weight.s;
+  if (spec.operation == Operation::data_gradient)
+    return spec.input.n * spec.input.c * spec.input.h * spec.input.w * spec.weight.k / spec.groups * taps;
   const TensorShape out = output_shape(spec);
-  return out.n * out.c * out.h * out.w * spec.weight.c * spec.weight.r * spec.weight.s;
+  return out.n * out.c * out.h * out.w * spec.weight.c * taps;
 }
 
 ConvSpec edge_spec(std::uint64_t seed, std::int64_t most_products) {
   Draw draw(seed);
   ConvSpec spec;
-  Axis y = draw_axis(draw), x = draw.one_in(6) ? Axis{} : draw_axis(draw);
+  spec.operation = draw_operation(draw);
+  Axis y = draw_axis(draw, spec.operation), x = draw.one_in(6) ? Axis{} : draw_axis(draw, spec.operation);
   draw_channels_of(draw, spec);
   const bool product = draw.one_in(8);  // of matrices: no padding, no stride
   if (product) {
@@ -248,8 +269,9 @@ ConvSpec edge_spec(std::uint64_t seed, std::int64_t most_products) {
   spec.output_layout = draw.one_in(4) ? draw.of({Layout::nchw, Layout::nhwc}) : spec.input_layout;
   spec.math = draw.of({MathMode::tf32, MathMode::tf32, MathMode::tf32, MathMode::tf32, MathMode::fp32, MathMode::ieee});
   spec.epilogue = draw_epilogue(draw);
-  spec.alignment =
-      std::max(element_bytes(spec.dtype), draw.of<std::int64_t>({16, 16, 16, 16, 16, 16, 32, 256, 2, 4, 8}));
+  if (spec.operation == Operation::weight_gradient) make_weight_gradient(draw, spec);
+  spec.alignment = std::max({element_bytes(spec.dtype), element_bytes(output_type(spec)),
+                             draw.of<std::int64_t>({16, 16, 16, 16, 16, 16, 32, 256, 2, 4, 8})});
   if (product && draw.one_in(2)) make_pointwise(draw, spec);
   limit_products(spec, most_products);
   return spec;
@@ -294,6 +316,7 @@ std::vector<ConvSpec> simpler_specs(const ConvSpec& spec) {
   // A filter that needs its padding or its image shrinks together with them.
   simpler.add([](ConvSpec& s) { --s.weight.r, --s.input.h; });
   simpler.add([](ConvSpec& s) { --s.weight.s, --s.input.w; });
+  simpler.add([](ConvSpec& s) { s.output_dtype = OutputType::same; });
   simpler.add([](ConvSpec& s) { s.epilogue.activation = Activation::none; });
   simpler.add([](ConvSpec& s) { s.epilogue.residual = false; });
   simpler.add([](ConvSpec& s) { s.epilogue.bias = false; });

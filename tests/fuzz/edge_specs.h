@@ -1,6 +1,6 @@
-// Random convolutions at the edges: tiny, narrow and odd extents, filters larger than the image, every type, layout,
-// alignment, stride, group count and epilogue. A seed always gives the same case. Also the steps that make a failing
-// case smaller. Runs nothing.
+// Random convolutions and gradients at the edges: tiny, narrow and odd extents, filters larger than the image, padding
+// beyond the filter, every operation, type, layout, alignment, stride, group count and epilogue. A seed always gives
+// the same case. Also the steps that make a failing case smaller. Runs nothing.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,12 @@
 
 namespace jitconv::test {
 
-/// Multiplications of a convolution, those with padding included.
+/// Multiplications of a convolution, those with padding included; of a data gradient, those with the zeros between the
+/// pixels of dy, too.
 std::int64_t products(const ConvSpec& spec);
 
-/// The valid convolution of `seed`, of at most `most_products` multiplications. It has at least one output.
+/// The valid convolution of `seed`, of at most `most_products` multiplications. Its result has at least one element; N
+/// is 0 in some weight gradients.
 ConvSpec edge_spec(std::uint64_t seed, std::int64_t most_products);
 
 /// The plan that `seed` runs `spec` with: the planner's choice for every second seed, else any candidate of any of the

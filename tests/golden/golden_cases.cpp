@@ -111,6 +111,19 @@ const std::vector<GoldenCase>& golden_cases() {
     add("wgmma_transposed_rows", "input=16,512,28,28 weight=256,512,1,1 stride=2 padding=1,0 math=tf32", Family::wgmma,
         "constexpr int kSourceFirst = 28;");
     list.back().kind = transposes;
+    add("dgrad_wgmma_3x3", "input=8,64,512,1024 weight=128,64,3,3 operation=data_gradient math=tf32", Family::wgmma,
+        "taps run from last to first");
+    add("dgrad_stride_2", "input=32,128,56,56 weight=256,128,3,3 stride=2 padding=1 operation=data_gradient math=tf32",
+        Family::wgmma, "Stores pixels of dx");
+    add("wgrad_wgmma_3x3", "input=8,64,512,1024 weight=128,64,3,3 operation=weight_gradient math=tf32 bias",
+        Family::wgrad_wgmma, "add_sums(sum[0]");
+    add("wgrad_wgmma_bf16",
+        "input=32,64,56,56 weight=64,64,3,3 padding=1 operation=weight_gradient dtype=bf16 output_dtype=f32",
+        Family::wgrad_wgmma, "pixels_from(word, kShifts[copy])");
+    add("wgrad_first_layer", "input=32,3,224,224 weight=64,3,7,7 stride=2 padding=3 operation=weight_gradient bias",
+        Family::wgrad, "partial_sums");
+    add("wgrad_depthwise_3x3", "input=16,64,512,512 weight=64,1,3,3 groups=64 operation=weight_gradient",
+        Family::wgrad_depthwise, "partial_sums");
     return list;
   }();
   return cases;

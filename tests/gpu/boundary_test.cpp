@@ -5,6 +5,7 @@
 
 #include "gpu/gpu.h"
 #include "support/case_lists.h"
+#include "tools/check/tensors.h"
 
 namespace jitconv::test {
 namespace {
@@ -60,7 +61,7 @@ TEST_F(Boundary, BeyondTwoToThe31) {
                      {check::DataKind::exact}});
   }
   std::int64_t largest = 0;
-  for (const Case& one : cases) largest = std::max(largest, tensor_bytes(one.spec));
+  for (const Case& one : cases) largest = std::max(largest, check::tensor_bytes(one.spec));
   const std::int64_t free = device().free_bytes();
   if (largest + (std::int64_t{1} << 30) > free)
     GTEST_SKIP() << "needs " << (largest >> 20) << " MiB of device memory, " << (free >> 20) << " MiB are free";

@@ -34,7 +34,7 @@ struct Launchable {
     Report::get().add("launches", counts);
     return text;
   }
-  std::vector<std::byte> bits() { return output_bytes(device, spec, args.y); }
+  std::vector<std::byte> bits() { return output_bytes(device, spec, args); }
 
   tools::Device& device;
   ConvSpec spec;

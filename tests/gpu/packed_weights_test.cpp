@@ -56,14 +56,14 @@ TEST_F(PackedWeights, LaunchesThatShareAWorkspaceDoNotMeet) {
       fill_tensors(device(), spec, reference.data, args[i], kernel.workspace_bytes());
       kernel.launch(nullptr, args[i]);
       device().synchronize();
-      alone[i] = output_bytes(device(), spec, args[i].y);
+      alone[i] = output_bytes(device(), spec, args[i]);
     }
     EXPECT_FALSE(alone[0] == alone[1]);
     const std::int64_t bytes = output_count(spec) * element_bytes(spec.dtype);
     const auto same = [&](const char* how) {
       device().synchronize();
       for (std::size_t i = 0; i < 2; ++i)
-        EXPECT_TRUE(output_bytes(device(), spec, args[i].y) == alone[i]) << how << ", launch " << i;
+        EXPECT_TRUE(output_bytes(device(), spec, args[i]) == alone[i]) << how << ", launch " << i;
     };
     const auto launch_in_turns = [&](void* stream) {
       for (int i = 0; i < kLaunches; ++i) {

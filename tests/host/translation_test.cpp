@@ -62,17 +62,24 @@ TEST_P(Translation, EveryLineOutsideModelsKeepsItsNumber) {
   std::string expected = source.text;
   int replaced = 0;
   std::vector<std::string> modelled;
-  for (const char* name : {"element_f16",    "vector",           "copy_async",  "barrier",          "bulk_copy",
-                           "bulk_store",     "warpgroup",        "load_32bit",  "load_16bit",       "operand_tf32",
-                           "store_32bit",    "store_16bit",      "pair_f16",    "pair_bf16",        "max_nan",
-                           "opaque",         "dependent_launch", "load_vector", "store_transposed", "store_words",
-                           "warpgroup_sync", "tensor_map",       "tensor_copy", "tensor_store",     "swizzled_operand"})
+  for (const char* name : {"element_f16",      "vector",           "copy_async",
+                           "barrier",          "bulk_copy",        "bulk_store",
+                           "warpgroup",        "load_32bit",       "load_16bit",
+                           "operand_tf32",     "store_32bit",      "store_16bit",
+                           "pair_f16",         "pair_bf16",        "max_nan",
+                           "opaque",           "dependent_launch", "load_vector",
+                           "store_transposed", "store_words",      "warpgroup_sync",
+                           "tensor_map",       "tensor_copy",      "tensor_store",
+                           "swizzled_operand", "settle",           "copy_elements_async"})
     modelled.push_back(device_file(fmt::format("device/{}.cuh", name).c_str()));
-  for (const char* type : {"tf32", "f16", "bf16", "registers_tf32"}) {
-    const std::size_t columns = source.text.find("constexpr int kColumns = ");
+  // wgrad_wgmma's columns are input channels.
+  const bool of_weights = source.text.find("_wgrad_wgmma(") != std::string::npos;
+  const std::string constant = fmt::format("constexpr int {} = ", of_weights ? "kBlockC" : "kColumns");
+  for (const char* type : {"tf32", "f16", "bf16", "registers_tf32", "registers_f16", "registers_bf16"}) {
+    const std::size_t columns = source.text.find(constant);
     if (columns == std::string::npos) break;
-    modelled.push_back(
-        test::multiply_text(fmt::format("device/multiply_{}.cuh", type), std::stoi(source.text.substr(columns + 25))));
+    modelled.push_back(test::multiply_text(fmt::format("device/multiply_{}.cuh", type),
+                                           std::stoi(source.text.substr(columns + constant.size()))));
     while (modelled.back().back() == '\n') modelled.back().pop_back();
   }
   for (const std::string& text : modelled) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <map>
 #include <random>
 #include <set>
 
@@ -15,7 +16,7 @@ namespace jitconv::test {
 namespace {
 
 constexpr std::size_t kSpecs = 300;
-constexpr std::size_t kTensorPlans = 100, kTensorPlansToNhwc = 50, kPointwisePlans = 60;
+constexpr std::size_t kTensorPlans = 100, kTensorPlansToNhwc = 50, kPointwisePlans = 60, kStridedGradients = 100;
 
 /// The same specs in every run: fixed seeds, and type and layouts by turns, so that each combination comes up 25 times.
 std::vector<ConvSpec> random_specs() {
@@ -117,6 +118,46 @@ TEST(RandomTensorPlans, CompileToWhatTheirPlansSay) {
   }
   EXPECT_LE(spoiled, kTensorPlans / 50);
   std::printf("%s; %zu spoiled\n", summary(results).c_str(), spoiled);
+}
+
+/// Gradients with a stride, of few channels and of many, in the types and layouts by turns.
+std::vector<codegen::ConvPlan> random_strided_gradients() {
+  SpecLimits limits;
+  limits.channels_per_group = 160;
+  const rc::Gen<ConvSpec> many = valid_specs(limits), few = valid_specs();
+  std::vector<codegen::ConvPlan> plans;
+  for (std::uint64_t seed = 0; plans.size() < kStridedGradients; ++seed) {
+    ConvSpec spec = (seed % 4 == 0 ? few : many)(rc::Random(seed), /*size=*/100).value();
+    if (spec.stride == Size2(1)) continue;
+    spec.operation = Operation::data_gradient;
+    spec.input.n = std::max<std::int64_t>(spec.input.n, 1);
+    spec.dtype = static_cast<DataType>(seed % 3);
+    spec.math = MathMode::tf32;
+    spec.input_layout = static_cast<Layout>(seed / 3 % 2);
+    spec.output_layout = static_cast<Layout>(seed / 6 % 2);
+    spec.alignment = std::max<std::int64_t>(spec.alignment, 16);
+    plans.push_back(codegen::make_plan(spec, parse_target("sm_90a")));
+  }
+  return plans;
+}
+
+TEST(RandomStridedGradients, CompileToWhatTheirPlansSay) {
+  std::vector<CompileJob> jobs;
+  for (codegen::ConvPlan& plan : random_strided_gradients()) jobs.push_back({to_string(plan.spec), std::move(plan)});
+  const std::vector<CompileResult> results = compile_all(jobs);
+  std::map<std::string_view, int> families;
+  for (const CompileResult& result : results) {
+    SCOPED_TRACE(result.name + '\n' + codegen::to_string(result.plan));
+    ++families[to_string(result.plan.family())];
+    EXPECT_EQ(result.error, "");
+    EXPECT_LE(result.seconds, 10);
+    // FMA kernels are those of forward convolutions: RandomSpecs says how often their registers are misjudged.
+    if (!codegen::uses_tensor_cores(result.plan.family())) continue;
+    EXPECT_EQ(result.defect, "");
+    EXPECT_EQ(result.spill_bytes, 0);
+  }
+  for (const auto& [family, count] : families) std::printf("%s: %d\n", std::string(family).c_str(), count);
+  std::printf("%s\n", summary(results).c_str());
 }
 
 TEST(RandomSpecs, Compile) {

@@ -8,6 +8,7 @@
 
 #include "codegen/plan.h"
 #include "support/shape_lists.h"
+#include "tools/check/tensors.h"
 #include "tools/documented.h"
 
 namespace jitconv::test {
@@ -66,7 +67,7 @@ std::vector<Case> shape_cases(std::int64_t most_bytes) {
     Case next;
     next.name = fmt::format("{}:{} {}", row.list, row.line, row.name);
     next.spec = row.spec;
-    while (next.spec.input.n > 1 && tensor_bytes(next.spec) > most_bytes) {
+    while (next.spec.input.n > 1 && check::tensor_bytes(next.spec) > most_bytes) {
       next.spec.input.n /= 2;
       next.reduced = true;
     }

@@ -70,7 +70,7 @@ std::string packing_fault(tools::Device& device, const Kernel& kernel, Report::C
   LaunchArgs tensors = place_tensors(arena, spec, kernel.workspace_bytes());
   if (const std::string wrong = run(tensors, tensors, kernel.workspace_bytes()); !wrong.empty())
     return "with w: " + wrong;
-  const std::vector<std::byte> expected = output_bytes(device, spec, tensors.y);
+  const std::vector<std::byte> expected = output_bytes(device, spec, tensors);
 
   const std::int64_t workspace_bytes = kernel.workspace_bytes_with_packed_weights();
   tensors = place_tensors(arena, spec, workspace_bytes, kernel.packed_weight_bytes());
@@ -82,7 +82,7 @@ std::string packing_fault(tools::Device& device, const Kernel& kernel, Report::C
   for (const char* const which : {"first", "second"}) {
     const std::string prefix = std::string(which) + " launch with packed_w: ";
     if (const std::string wrong = run(tensors, launched, workspace_bytes); !wrong.empty()) return prefix + wrong;
-    if (output_bytes(device, spec, tensors.y) != expected) return prefix + "not the bits of the launch with w";
+    if (output_bytes(device, spec, tensors) != expected) return prefix + "not the bits of the launch with w";
   }
   return {};
 }

@@ -70,4 +70,18 @@ rc::Gen<ConvSpec> valid_specs(const SpecLimits& limits) {
   });
 }
 
+rc::Gen<ConvSpec> valid_operations(const SpecLimits& limits) {
+  return rc::gen::exec([limits] {
+    ConvSpec spec = *valid_specs(limits);
+    spec.operation = any_of(Operation::weight_gradient);
+    if (spec.operation != Operation::weight_gradient) return spec;
+    spec.epilogue.activation = Activation::none;
+    if (*rc::gen::arbitrary<bool>()) {
+      spec.output_dtype = OutputType::f32;
+      spec.alignment = std::max<std::int64_t>(spec.alignment, 4);
+    }
+    return spec;
+  });
+}
+
 }  // namespace jitconv::test

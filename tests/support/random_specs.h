@@ -38,4 +38,7 @@ inline constexpr SpecLimits kTinyLimits{2, 3, 3, 4, 3, 3, 4, 6};
 /// filter, stride beyond the filter, filters as large as the padded input, N = 0.
 rc::Gen<ConvSpec> valid_specs(const SpecLimits& limits = {});
 
+/// The same of every operation: two of three are gradients, and some weight gradients have fp32 results.
+rc::Gen<ConvSpec> valid_operations(const SpecLimits& limits = {});
+
 }  // namespace jitconv::test

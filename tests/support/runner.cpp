@@ -14,6 +14,7 @@
 #include "jitconv/error.h"
 #include "runtime/compile.h"
 #include "tools/check/bound.h"
+#include "tools/results.h"
 
 namespace jitconv::test {
 namespace {
@@ -157,7 +158,7 @@ std::string judge(tools::Device& device, const ConvSpec& spec, const Reference& 
   std::string wrong;
   const auto add = [&wrong](const std::string& what) { wrong += wrong.empty() ? what : "; " + what; };
   if (output_count(spec) > 0) {
-    const std::vector<float> actual = outputs_at(device, spec, args.y, reference.positions);
+    const std::vector<float> actual = tools::results_at(device, spec, args, reference.positions);
     const check::Comparison result =
         check::compare(spec, reference.kind, reference.positions, reference.expected, actual);
     counts.outputs += result.compared;
@@ -166,7 +167,7 @@ std::string judge(tools::Device& device, const ConvSpec& spec, const Reference& 
       counts.worst_ratio = result.worst_ratio;
       counts.worst_case = to_string(spec);
     }
-    const std::int64_t unwritten = device.count_nan(args.y, spec.dtype, output_count(spec));
+    const std::int64_t unwritten = tools::count_nan_results(device, spec, args);
     if (unwritten > 0) add(fmt::format("{} outputs are NaN or were not written", unwritten));
   }
   if (const std::string damage = arena.damage(); !damage.empty()) add(damage);

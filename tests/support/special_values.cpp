@@ -82,7 +82,7 @@ std::string special_values_fault(tools::Device& device, const Kernel& kernel, Re
   check::Operands operands(data);
   operands.x = x, operands.w = w, operands.bias = bias;
   const std::vector<check::Expected> expected = check::reference(spec, operands);
-  const std::vector<float> actual = check::decode(spec.dtype, output_bytes(device, spec, args.y));
+  const std::vector<float> actual = check::decode(spec.dtype, output_bytes(device, spec, args));
   ++counts.kernels, ++counts.launches;
   ++counts.families[std::string(codegen::to_string(runtime::plan_of(kernel).family()))];
   counts.outputs += static_cast<std::int64_t>(actual.size());

@@ -1,4 +1,4 @@
-// The tensors of one convolution on the device: laid out in an arena, filled in place from the counter-based generator,
+// The tensors of one operation on the device: laid out in an arena, filled in place from the counter-based generator,
 // read back at chosen positions. And the same data on the host, as the reference takes them.
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace jitconv::test {
 
-std::int64_t tensor_bytes(const ConvSpec& spec);
+/// Elements of the operation's result: y, dx or dw.
 std::int64_t output_count(const ConvSpec& spec);
 
 /// Lays out all tensors of `spec` in the arena, after a reset, and seals it. With room for packed weights the result
@@ -22,7 +22,7 @@ std::int64_t output_count(const ConvSpec& spec);
 LaunchArgs place_tensors(Arena& arena, const ConvSpec& spec, std::int64_t workspace_bytes,
                          std::int64_t packed_weight_bytes = 0);
 
-/// Makes the inputs on the device and fills y, and `workspace_bytes` of the workspace, with NaN.
+/// Makes the inputs on the device and fills the results, and `workspace_bytes` of the workspace, with NaN.
 void fill_tensors(tools::Device& device, const ConvSpec& spec, const check::Data& data, const LaunchArgs& args,
                   std::int64_t workspace_bytes);
 
@@ -30,11 +30,8 @@ void fill_tensors(tools::Device& device, const ConvSpec& spec, const check::Data
 std::string input_difference(tools::Device& device, const ConvSpec& spec, const check::Data& data,
                              const LaunchArgs& args);
 
-/// y[position] for each position.
-std::vector<float> outputs_at(tools::Device& device, const ConvSpec& spec, const void* y,
-                              std::span<const std::int64_t> positions);
-/// All of y, as it lies in memory.
-std::vector<std::byte> output_bytes(tools::Device& device, const ConvSpec& spec, const void* y);
+/// All results, as they lie in memory, one behind the other.
+std::vector<std::byte> output_bytes(tools::Device& device, const ConvSpec& spec, const LaunchArgs& args);
 
 /// Data and expected outputs of one launch.
 struct Reference {

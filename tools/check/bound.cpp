@@ -90,9 +90,9 @@ double activation_error(const Epilogue& epilogue, const Expected& expected, doub
 double output_error(const ConvSpec& spec, const Expected& expected, double count) {
   const double z_error = sum_error(spec, expected, count);
   double error = slope_of(spec.epilogue) * z_error + activation_error(spec.epilogue, expected, z_error);
-  if (spec.dtype != DataType::f32) {
+  if (const DataType type = output_type(spec); type != DataType::f32) {
     // Where rounding ends: the normal range, or the even spacing of subnormals.
-    error += std::max(unit_roundoff(spec.dtype) * (std::fabs(expected.y) + error), subnormal_roundoff(spec.dtype));
+    error += std::max(unit_roundoff(type) * (std::fabs(expected.y) + error), subnormal_roundoff(type));
   }
   return error;
 }
@@ -118,7 +118,7 @@ struct Difference {
 };
 
 Difference difference(const ConvSpec& spec, const Expected& expected, double actual, bool exact) {
-  const double right_answer = round_to(spec.dtype, expected.y);
+  const double right_answer = round_to(output_type(spec), expected.y);
   if (std::isnan(expected.y) || std::isnan(actual)) {
     const bool both = std::isnan(expected.y) && std::isnan(actual);
     const double error = both ? 0 : std::numeric_limits<double>::infinity();
@@ -132,7 +132,7 @@ Difference difference(const ConvSpec& spec, const Expected& expected, double act
   }
   const double error = std::fabs(actual - expected.y), bound = error_bound(spec, expected);
   const bool infinite = std::isinf(actual) && std::signbit(actual) == std::signbit(expected.y);
-  if (!exact && infinite && overflows_within(spec.dtype, expected.y, bound)) return {0, 0, true};
+  if (!exact && infinite && overflows_within(output_type(spec), expected.y, bound)) return {0, 0, true};
   // 0 / 0 cannot occur: an error of zero is equality, above.
   const double ratio = bound > 0 ? error / bound : std::numeric_limits<double>::infinity();
   return {error, ratio, !exact && ratio <= 1};
@@ -152,15 +152,16 @@ double likely_error(const ConvSpec& spec, const Expected& expected) {
 
 bool has_exact_epilogue(const ConvSpec& spec) {
   const Epilogue& epilogue = spec.epilogue;
+  const DataType type = output_type(spec);
   switch (epilogue.activation) {
     case Activation::none:
     case Activation::relu:
       return true;
     case Activation::leaky_relu:
       // An fp32 product is rounded once, which for f32 is the only rounding; a 16-bit output would be rounded twice.
-      return spec.dtype == DataType::f32 || is_power_of_two(epilogue.slope);
+      return type == DataType::f32 || is_power_of_two(epilogue.slope);
     case Activation::clamp:
-      return is_value_of(spec.dtype, epilogue.clamp_min) && is_value_of(spec.dtype, epilogue.clamp_max);
+      return is_value_of(type, epilogue.clamp_min) && is_value_of(type, epilogue.clamp_max);
     default:
       return false;
   }
@@ -189,10 +190,9 @@ Comparison compare(const ConvSpec& spec, DataKind kind, std::span<const std::int
       continue;
     }
     if (result.wrong++ > 0) continue;
-    const TensorShape at = coordinates(spec, positions[i]);
-    result.first_wrong = fmt::format("y[n={}, k={}, p={}, q={}] = {:.9g}, expected {:.9g} (error {:.3g}, bound {:.3g})",
-                                     at.n, at.c, at.h, at.w, got, round_to(spec.dtype, want.y), delta.error,
-                                     result.exact ? 0 : error_bound(spec, want));
+    result.first_wrong =
+        fmt::format("{} = {:.9g}, expected {:.9g} (error {:.3g}, bound {:.3g})", element_name(spec, positions[i]), got,
+                    round_to(output_type(spec), want.y), delta.error, result.exact ? 0 : error_bound(spec, want));
   }
   return result;
 }

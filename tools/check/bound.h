@@ -43,7 +43,7 @@ struct Comparison {
   std::string text() const;
 };
 
-/// Compares actual[i] with expected[i], the output at positions[i]. Data of kind exact with an exact epilogue must
+/// Compares actual[i] with expected[i], the element at positions[i]. Data of kind exact with an exact epilogue must
 /// agree in every bit but the sign of a zero; all else must stay within error_bound().
 Comparison compare(const ConvSpec& spec, DataKind kind, std::span<const std::int64_t> positions,
                    std::span<const Expected> expected, std::span<const float> actual);

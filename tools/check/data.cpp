@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 
 #include "tools/check/number.h"
 #include "tools/check/parallel.h"
@@ -35,6 +36,7 @@ float real_value(const Fill& fill, std::uint64_t bits) {
   return static_cast<float>(round_to(fill.type, static_cast<double>(unit * fill.scale)));
 }
 
+/// Of the two factors of the products. What is said of x here holds for dy of the gradients.
 struct ExactRanges {
   std::uint32_t x = 1, w = 1;
   double density = 1;  // share of x that is not zero
@@ -63,6 +65,12 @@ ExactRanges exact_ranges(DataType type, std::int64_t length) {
   return {range, range, std::min(1.0, deviation * deviation / (square * square) / terms)};
 }
 
+/// Taps of one axis that can meet one pixel of x: those whose distances are multiples of the stride.
+std::int64_t meeting_taps(std::int64_t taps, std::int64_t stride, std::int64_t dilation) {
+  const std::int64_t apart = stride / std::gcd(stride, dilation);
+  return (taps + apart - 1) / apart;
+}
+
 /// The power of two nearest to `value`.
 float power_of_two(double value) { return static_cast<float>(std::exp2(std::round(std::log2(value)))); }
 
@@ -86,28 +94,47 @@ float Fill::operator()(std::int64_t index) const {
 }
 
 Data make_data(const ConvSpec& spec, DataKind kind, std::uint64_t seed) {
-  const std::int64_t length = reduction_length(spec);
+  const std::int64_t length = std::max<std::int64_t>(1, reduction_length(spec));
   Fill base;
   base.kind = kind;
   base.type = spec.dtype;
-  Data data{base, base, base, base};
+  Data data{base, base, base, base, base};
+  data.residual.type = output_type(spec);
   // Seeds far apart, so that no two tensors are the same sequence, shifted.
   std::int64_t tensor = 0;
-  for (Fill* fill : {&data.x, &data.w, &data.bias, &data.residual}) fill->seed = bits_of(seed, ++tensor);
+  for (Fill* fill : {&data.x, &data.w, &data.bias, &data.residual, &data.dy}) fill->seed = bits_of(seed, ++tensor);
+  // The factors of the products. Sums of dy alone are a result, too: dy is thinned and scaled to suit it.
+  const bool weights = spec.operation == Operation::weight_gradient;
+  Fill& thinned = spec.operation == Operation::forward ? data.x : data.dy;
+  Fill& full = weights ? data.x : data.w;
   if (kind == DataKind::exact) {
     const ExactRanges ranges = exact_ranges(spec.dtype, length);
-    data.x.range = ranges.x;
-    data.x.keep = static_cast<std::uint32_t>(std::ldexp(ranges.density, 31));
-    data.w.range = ranges.w;
+    thinned.range = ranges.x;
+    thinned.keep = static_cast<std::uint32_t>(std::ldexp(ranges.density, 31));
+    full.range = ranges.w;
     data.bias.range = data.residual.range = kAddendRange;
   } else {
     // Products of two values uniform in [-1, 1) have the variance 1/9.
-    data.w.scale = power_of_two(3 / std::sqrt(static_cast<double>(length)));
+    (weights ? data.dy : data.w).scale = power_of_two(3 / std::sqrt(static_cast<double>(length)));
   }
   return data;
 }
 
-std::int64_t reduction_length(const ConvSpec& spec) { return spec.weight.c * spec.weight.r * spec.weight.s; }
+std::int64_t reduction_length(const ConvSpec& spec) {
+  const WeightShape& w = spec.weight;
+  switch (spec.operation) {
+    case Operation::forward:
+      return w.c * w.r * w.s;
+    case Operation::data_gradient:
+      return w.k / spec.groups * meeting_taps(w.r, spec.stride.h, spec.dilation.h) *
+             meeting_taps(w.s, spec.stride.w, spec.dilation.w);
+    case Operation::weight_gradient: {
+      const TensorShape y = output_shape(spec);
+      return y.n * y.h * y.w;
+    }
+  }
+  return 0;
+}
 
 std::int64_t element_count(const TensorShape& shape) { return shape.n * shape.c * shape.h * shape.w; }
 std::int64_t element_count(const WeightShape& shape) { return shape.k * shape.c * shape.r * shape.s; }

@@ -33,9 +33,9 @@ struct Fill {
   bool operator==(const Fill&) const = default;
 };
 
-/// The inputs of one convolution.
+/// The inputs of one operation, which reads some of them.
 struct Data {
-  Fill x, w, bias, residual;
+  Fill x, w, bias, residual, dy;
 };
 
 /// Data of `kind` for `spec`. Exact data keep the sums of f16 far from overflow and make typical sums of 16-bit types
@@ -43,7 +43,8 @@ struct Data {
 /// sqrt(reduction length)), where every activation has its bend.
 Data make_data(const ConvSpec& spec, DataKind kind, std::uint64_t seed);
 
-/// Products per output: C/groups * R * S.
+/// The most products that an element of the result is a sum of: C/groups * R * S of y. Of dx, K/groups times the taps
+/// that the stride lets meet one pixel. Of dw, N * P * Q, which may be 0; db is a sum of as many dy.
 std::int64_t reduction_length(const ConvSpec& spec);
 
 /// Elements of a tensor.

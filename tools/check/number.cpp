@@ -87,6 +87,12 @@ double subnormal_roundoff(DataType type) {
   return std::ldexp(1.0, type == DataType::f32 ? -150 : type == DataType::f16 ? -25 : -134);
 }
 
+float from_bits(DataType type, std::uint32_t bits) {
+  if (type == DataType::f16) return from_f16(static_cast<std::uint16_t>(bits));
+  if (type == DataType::bf16) return from_bf16(static_cast<std::uint16_t>(bits));
+  return std::bit_cast<float>(bits);
+}
+
 std::vector<float> decode(DataType type, std::span<const std::byte> bytes) {
   const std::size_t size = static_cast<std::size_t>(element_bytes(type));
   std::vector<float> values(bytes.size() / size);

@@ -25,6 +25,9 @@ double unit_roundoff(DataType type);
 /// Half the distance between 0 and the smallest value of `type` above it.
 double subnormal_roundoff(DataType type);
 
+/// The value of an element whose bits these are, the lower ones of a 16-bit type.
+float from_bits(DataType type, std::uint32_t bits);
+
 /// Elements of `type`, as they lie in memory, to floats, which hold all three types exactly; and back, rounding.
 std::vector<float> decode(DataType type, std::span<const std::byte> bytes);
 std::vector<std::byte> encode(DataType type, std::span<const float> values);

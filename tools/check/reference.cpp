@@ -1,79 +1,148 @@
-// See reference.h. Plain loops in the order of the definition; the only liberty taken is that outputs are spread over
+// See reference.h. Plain loops in the order of the definition; the only liberty taken is that elements are spread over
 // threads.
 #include "tools/check/reference.h"
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <stdexcept>
 
 #include "tools/check/parallel.h"
 
 namespace jitconv::check {
 namespace {
 
-/// Distances in memory between neighbours along each axis.
-struct Strides {
-  std::int64_t n, c, h, w;
-  std::int64_t offset(std::int64_t in, std::int64_t ic, std::int64_t ih, std::int64_t iw) const {
-    return in * n + ic * c + ih * h + iw * w;
+/// Tensors by the indices of the definition, and sums over their products.
+class Definition {
+ public:
+  Definition(const ConvSpec& spec, const Operands& operands)
+      : spec_(spec),
+        operands_(operands),
+        y_(output_shape(spec)),
+        x_strides_(strides_of(spec.input, spec.input_layout)),
+        y_strides_(strides_of(y_, spec.output_layout)),
+        result_elements_(element_count(result_shape(spec))) {}
+
+  Expected at(std::int64_t position) const {
+    if (position >= result_elements_) return channel_sum(position - result_elements_);
+    const TensorShape at = coordinates(spec_, position);
+    switch (spec_.operation) {
+      case Operation::forward:
+        return finished(output(at), at.c, position);
+      case Operation::data_gradient:
+        return finished(data_gradient(at), at.c, position);
+      case Operation::weight_gradient:
+        return finished(weight_gradient(at), at.n, position);
+    }
+    throw std::invalid_argument("unknown operation");
   }
-};
 
-Strides strides_of(const TensorShape& shape, Layout layout) {
-  if (layout == Layout::nhwc) return {shape.h * shape.w * shape.c, 1, shape.w * shape.c, shape.c};
-  return {shape.c * shape.h * shape.w, shape.h * shape.w, shape.w, 1};
-}
-
-TensorShape locate(const TensorShape& shape, Layout layout, std::int64_t position) {
-  const auto take = [&position](std::int64_t extent) {
-    const std::int64_t index = position % extent;
-    position /= extent;
-    return index;
-  };
-  TensorShape at;
-  if (layout == Layout::nhwc) {
-    at.c = take(shape.c);
-    at.w = take(shape.w);
-    at.h = take(shape.h);
-  } else {
-    at.w = take(shape.w);
-    at.h = take(shape.h);
-    at.c = take(shape.c);
+ private:
+  double x(std::int64_t n, std::int64_t c, std::int64_t i, std::int64_t j) const {
+    return operands_.x[x_strides_.offset(n, c, i, j)];
   }
-  at.n = position;
-  return at;
-}
+  double dy(std::int64_t n, std::int64_t k, std::int64_t p, std::int64_t q) const {
+    return operands_.dy[y_strides_.offset(n, k, p, q)];
+  }
+  double w(std::int64_t k, std::int64_t c, std::int64_t r, std::int64_t s) const {
+    return operands_.w[((k * spec_.weight.c + c) * spec_.weight.r + r) * spec_.weight.s + s];
+  }
+  std::int64_t group_of(std::int64_t k) const { return k / (spec_.weight.k / spec_.groups); }
+  std::int64_t row(std::int64_t p, std::int64_t r) const {
+    return p * spec_.stride.h - spec_.padding.top + r * spec_.dilation.h;
+  }
+  std::int64_t column(std::int64_t q, std::int64_t s) const {
+    return q * spec_.stride.w - spec_.padding.left + s * spec_.dilation.w;
+  }
+  static bool inside(std::int64_t index, std::int64_t extent) { return index >= 0 && index < extent; }
 
-Expected one_output(const ConvSpec& spec, const Operands& operands, const TensorShape& output, std::int64_t position) {
-  const TensorShape at = locate(output, spec.output_layout, position);
-  const Strides x_strides = strides_of(spec.input, spec.input_layout);
-  const std::int64_t channels = spec.weight.c, k = at.c;
-  const std::int64_t group = k / (spec.weight.k / spec.groups);
-  Expected result;
-  for (std::int64_t c = 0; c < channels; ++c) {
-    for (std::int64_t r = 0; r < spec.weight.r; ++r) {
-      const std::int64_t row = at.h * spec.stride.h - spec.padding.top + r * spec.dilation.h;
-      if (row < 0 || row >= spec.input.h) continue;
-      for (std::int64_t s = 0; s < spec.weight.s; ++s) {
-        const std::int64_t column = at.w * spec.stride.w - spec.padding.left + s * spec.dilation.w;
-        if (column < 0 || column >= spec.input.w) continue;
-        const double product = operands.x[x_strides.offset(at.n, group * channels + c, row, column)] *
-                               operands.w[((k * channels + c) * spec.weight.r + r) * spec.weight.s + s];
-        result.z += product;
-        result.magnitude += std::fabs(product);
-        ++result.terms;
+  static void add(Expected& sum, double product) {
+    sum.z += product;
+    sum.magnitude += std::fabs(product);
+    ++sum.terms;
+  }
+
+  /// y[n,k,p,q].
+  Expected output(const TensorShape& at) const {
+    const std::int64_t channels = spec_.weight.c, k = at.c, first = group_of(k) * channels;
+    Expected sum;
+    for (std::int64_t c = 0; c < channels; ++c) {
+      for (std::int64_t r = 0; r < spec_.weight.r; ++r) {
+        const std::int64_t i = row(at.h, r);
+        if (!inside(i, spec_.input.h)) continue;
+        for (std::int64_t s = 0; s < spec_.weight.s; ++s) {
+          const std::int64_t j = column(at.w, s);
+          if (inside(j, spec_.input.w)) add(sum, x(at.n, first + c, i, j) * w(k, c, r, s));
+        }
       }
     }
+    return sum;
   }
-  const auto add = [&result](double value) {
-    result.z += value;
-    result.addends += std::fabs(value);
-  };
-  if (spec.epilogue.bias) add(operands.bias[k]);
-  if (spec.epilogue.residual) add(operands.residual[position]);
-  result.y = activate(spec.epilogue, result.z);
-  return result;
-}
+
+  /// dx[n,c,i,j]: of each k, r, s the p and q, if there are any, from which i and j follow.
+  Expected data_gradient(const TensorShape& at) const {
+    const std::int64_t group = at.c / spec_.weight.c, c = at.c % spec_.weight.c;
+    const std::int64_t per_group = spec_.weight.k / spec_.groups;
+    Expected sum;
+    for (std::int64_t k = group * per_group; k < (group + 1) * per_group; ++k) {
+      for (std::int64_t r = 0; r < spec_.weight.r; ++r) {
+        const std::int64_t rows = at.h + spec_.padding.top - r * spec_.dilation.h;  // p * stride
+        if (rows % spec_.stride.h != 0 || !inside(rows / spec_.stride.h, y_.h)) continue;
+        for (std::int64_t s = 0; s < spec_.weight.s; ++s) {
+          const std::int64_t columns = at.w + spec_.padding.left - s * spec_.dilation.w;
+          if (columns % spec_.stride.w != 0 || !inside(columns / spec_.stride.w, y_.w)) continue;
+          add(sum, dy(at.n, k, rows / spec_.stride.h, columns / spec_.stride.w) * w(k, c, r, s));
+        }
+      }
+    }
+    return sum;
+  }
+
+  /// dw[k,c,r,s]; `at` has them as n, c, h, w.
+  Expected weight_gradient(const TensorShape& at) const {
+    const std::int64_t k = at.n, channel = group_of(k) * spec_.weight.c + at.c;
+    Expected sum;
+    for (std::int64_t n = 0; n < y_.n; ++n) {
+      for (std::int64_t p = 0; p < y_.h; ++p) {
+        const std::int64_t i = row(p, at.h);
+        if (!inside(i, spec_.input.h)) continue;
+        for (std::int64_t q = 0; q < y_.w; ++q) {
+          const std::int64_t j = column(q, at.w);
+          if (inside(j, spec_.input.w)) add(sum, dy(n, k, p, q) * x(n, channel, i, j));
+        }
+      }
+    }
+    return sum;
+  }
+
+  /// db[k], which has no epilogue.
+  Expected channel_sum(std::int64_t k) const {
+    Expected sum;
+    for (std::int64_t n = 0; n < y_.n; ++n)
+      for (std::int64_t p = 0; p < y_.h; ++p)
+        for (std::int64_t q = 0; q < y_.w; ++q) add(sum, dy(n, k, p, q));
+    sum.y = sum.z;
+    return sum;
+  }
+
+  /// With the epilogue. A weight gradient's bias is none of its addends.
+  Expected finished(Expected sum, std::int64_t channel, std::int64_t position) const {
+    const auto add_addend = [&sum](double value) {
+      sum.z += value;
+      sum.addends += std::fabs(value);
+    };
+    if (spec_.epilogue.bias && !has_channel_sums(spec_)) add_addend(operands_.bias[channel]);
+    if (spec_.epilogue.residual) add_addend(operands_.residual[position]);
+    sum.y = activate(spec_.epilogue, sum.z);
+    return sum;
+  }
+
+  const ConvSpec& spec_;
+  const Operands& operands_;
+  TensorShape y_;
+  Strides x_strides_, y_strides_;
+  std::int64_t result_elements_;
+};
 
 }  // namespace
 
@@ -108,69 +177,22 @@ double activate(const Epilogue& epilogue, double x) {
 
 std::vector<Expected> reference_at(const ConvSpec& spec, const Operands& operands,
                                    std::span<const std::int64_t> positions) {
-  const TensorShape output = output_shape(spec);
+  const Definition definition(spec, operands);
   std::vector<Expected> results(positions.size());
-  const std::int64_t grain = std::max<std::int64_t>(1, 100'000 / reduction_length(spec));
+  const std::int64_t grain = 100'000 / std::max<std::int64_t>(1, reduction_length(spec));
   parallel_for(static_cast<std::int64_t>(positions.size()), grain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       const std::size_t at = static_cast<std::size_t>(i);
-      results[at] = one_output(spec, operands, output, positions[at]);
+      results[at] = definition.at(positions[at]);
     }
   });
   return results;
 }
 
 std::vector<Expected> reference(const ConvSpec& spec, const Operands& operands) {
-  std::vector<std::int64_t> positions(static_cast<std::size_t>(element_count(output_shape(spec))));
+  std::vector<std::int64_t> positions(static_cast<std::size_t>(position_count(spec)));
   std::iota(positions.begin(), positions.end(), std::int64_t{0});
   return reference_at(spec, operands, positions);
-}
-
-std::vector<std::int64_t> sample_positions(const ConvSpec& spec, std::int64_t count, std::uint64_t seed) {
-  const TensorShape output = output_shape(spec);
-  const std::int64_t total = element_count(output);
-  std::vector<std::int64_t> positions;
-  if (total <= count) {
-    positions.resize(static_cast<std::size_t>(total));
-    std::iota(positions.begin(), positions.end(), std::int64_t{0});
-    return positions;
-  }
-  const Strides strides = strides_of(output, spec.output_layout);
-  for (std::int64_t n : {std::int64_t{0}, output.n - 1}) {
-    for (std::int64_t k : {std::int64_t{0}, output.c - 1}) {
-      for (std::int64_t p : {std::int64_t{0}, output.h / 2, output.h - 1}) {
-        for (std::int64_t q : {std::int64_t{0}, output.w / 2, output.w - 1}) {
-          positions.push_back(strides.offset(n, k, p, q));
-        }
-      }
-    }
-  }
-  Fill random;
-  random.kind = DataKind::positive;
-  random.seed = seed;
-  std::int64_t draws = 0;
-  const auto draw = [&](std::int64_t extent) {
-    // Two draws of 24 bits reach every index below 2^48.
-    const double high = static_cast<double>(random(draws++)), low = static_cast<double>(random(draws++));
-    const double fraction = high + std::ldexp(low, -24);
-    return std::min(extent - 1, static_cast<std::int64_t>(fraction * static_cast<double>(extent)));
-  };
-  // Every other sample on a border of its plane, where padding, row ends and tile ends are.
-  const auto draw_axis = [&](std::int64_t extent) {
-    const std::int64_t choice = draw(8);
-    return choice == 0 ? 0 : choice == 1 ? extent - 1 : draw(extent);
-  };
-  for (std::int64_t i = static_cast<std::int64_t>(positions.size()); i < count; ++i) {
-    const std::int64_t n = draw(output.n), k = draw(output.c), p = draw_axis(output.h), q = draw_axis(output.w);
-    positions.push_back(strides.offset(n, k, p, q));
-  }
-  std::sort(positions.begin(), positions.end());
-  positions.erase(std::unique(positions.begin(), positions.end()), positions.end());
-  return positions;
-}
-
-TensorShape coordinates(const ConvSpec& spec, std::int64_t position) {
-  return locate(output_shape(spec), spec.output_layout, position);
 }
 
 }  // namespace jitconv::check

@@ -1,5 +1,6 @@
-// The convolution by its definition, in double, on the host: what every result of jitconv is held against. It shares no
-// code with the planner or the generator, and takes the definition from the comment at ConvSpec alone.
+// The convolution and its gradients by their definition, in double, on the host: what every result of jitconv is held
+// against. It shares no code with the planner or the generator, and takes the definition from the comments at Operation
+// and ConvSpec alone.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +9,7 @@
 
 #include "jitconv/spec.h"
 #include "tools/check/data.h"
+#include "tools/check/positions.h"
 
 namespace jitconv::check {
 
@@ -27,37 +29,30 @@ class Operand {
   Fill fill_;
 };
 
-/// The inputs of one convolution; bias and residual are read only if the spec has them.
+/// The inputs of one operation; those that it does not read may be left out.
 struct Operands {
-  Operand x, w, bias, residual;
+  Operand x, w, bias, residual, dy;
   Operands() = default;
-  Operands(Operand x_in, Operand w_in, Operand bias_in, Operand residual_in)
-      : x(x_in), w(w_in), bias(bias_in), residual(residual_in) {}
-  Operands(const Data& data) : Operands(data.x, data.w, data.bias, data.residual) {}
+  Operands(Operand x_in, Operand w_in, Operand bias_in, Operand residual_in, Operand dy_in = {})
+      : x(x_in), w(w_in), bias(bias_in), residual(residual_in), dy(dy_in) {}
+  Operands(const Data& data) : Operands(data.x, data.w, data.bias, data.residual, data.dy) {}
 };
 
-/// One output and what bounds its rounding errors.
+/// One element of a result and what bounds its rounding errors.
 struct Expected {
-  double y = 0;            ///< activation(z), not rounded to the output type
+  double y = 0;            ///< activation(z), not rounded to the output type; also of dx, dw and db
   double z = 0;            ///< sum + bias + residual
-  double magnitude = 0;    ///< sum of |x||w|
+  double magnitude = 0;    ///< sum of the products' magnitudes; of db, of those of dy
   double addends = 0;      ///< |bias| + |residual|
-  std::int64_t terms = 0;  ///< products whose x lies inside the input
+  std::int64_t terms = 0;  ///< products whose factors lie inside their tensors
 };
 
-/// The outputs at `positions`, which are indices into y's memory. Multi-threaded.
+/// The elements at `positions`. Multi-threaded.
 std::vector<Expected> reference_at(const ConvSpec& spec, const Operands& operands,
                                    std::span<const std::int64_t> positions);
 
-/// All outputs in y's memory order: 40 bytes each, so for small shapes.
+/// All of them: 40 bytes each, so for small shapes.
 std::vector<Expected> reference(const ConvSpec& spec, const Operands& operands);
-
-/// About `count` distinct positions in ascending order, or all if there are no more than that: the corners, edges and
-/// centre of the first and last plane, and random ones.
-std::vector<std::int64_t> sample_positions(const ConvSpec& spec, std::int64_t count, std::uint64_t seed);
-
-/// Where a position of y's memory is: n, k (as c), p, q.
-TensorShape coordinates(const ConvSpec& spec, std::int64_t position);
 
 /// The epilogue's activation, in double.
 double activate(const Epilogue& epilogue, double x);

@@ -115,6 +115,46 @@ HostList shapes_list(const std::string& name, const std::function<std::vector<Ca
   return list.take();
 }
 
+/// The gradient that `turn` asks of a convolution: types, layouts and epilogues by turns that share no period.
+ConvSpec gradient_of_turn(ConvSpec spec, Operation operation, std::size_t turn) {
+  spec.operation = operation;
+  spec.dtype = static_cast<DataType>(turn % 3);
+  spec.input_layout = static_cast<Layout>(turn / 3 % 2);
+  spec.output_layout = turn % 7 == 6 ? static_cast<Layout>(turn % 2) : spec.input_layout;
+  spec.math = turn % 5 == 4 ? MathMode::ieee : MathMode::tf32;
+  spec.epilogue = epilogue_of_turn(turn);
+  if (operation == Operation::weight_gradient) {
+    spec.epilogue.activation = Activation::none;
+    if (turn % 4 == 1) spec.output_dtype = OutputType::f32;
+  }
+  if (turn % 11 == 10) spec.alignment = element_bytes(output_type(spec));
+  return spec;
+}
+
+/// Both gradients of the documented configurations and of one row of tests/shapes in so many.
+HostList gradients_list() {
+  constexpr std::size_t kEvery = 24;
+  ListBuilder list("gradients");
+  std::vector<Case> rows = documented_cases();
+  const std::vector<Case> shapes = shape_cases(INT64_MAX);
+  for (std::size_t i = 0; i < shapes.size(); ++i)
+    if (is_kept(i, kEvery)) rows.push_back(shapes[i]);
+  std::size_t turn = 0;
+  for (const Case& row : rows) {
+    for (const Operation operation : {Operation::data_gradient, Operation::weight_gradient}) {
+      const ConvSpec spec = gradient_of_turn(with_fewer_channels(row.spec), operation, turn);
+      list.add_reduced(fmt::format("{} of {}", to_string(operation), row.name), spec, target_of_turn(turn), kLimits);
+    }
+    // Those families of weight gradients that take few turns: of tensor cores, and of one channel per group.
+    ConvSpec spec = gradient_of_turn(with_fewer_channels(row.spec), Operation::weight_gradient, turn);
+    if (spec.math == MathMode::ieee) spec.math = MathMode::tf32;
+    list.add_reduced(fmt::format("weight_gradient of {} on Hopper", row.name), spec,
+                     Target::host(parse_target("sm_90a")), kLimits);
+    ++turn;
+  }
+  return list.take();
+}
+
 /// The lists that the GPU suite runs on its GPU, one after the other for the architectures.
 HostList variants_list(const std::string& name, const std::function<std::vector<Case>(const Target&)>& cases_for,
                        std::size_t every) {
@@ -198,9 +238,9 @@ ConvSpec with_fewer_channels(const ConvSpec& spec) {
 }
 
 const std::vector<std::string>& host_list_names() {
-  static const std::vector<std::string> names = {"documented",  "shapes f32", "shapes 16 bits",
-                                                 "shapes nhwc", "epilogues",  "alignments",
-                                                 "candidates",  "random",     "tensor"};
+  static const std::vector<std::string> names = {"documented", "shapes f32", "shapes 16 bits", "shapes nhwc",
+                                                 "epilogues",  "alignments", "candidates",     "random",
+                                                 "tensor",     "gradients"};
   return names;
 }
 
@@ -213,6 +253,7 @@ HostList host_list(const std::string& name) {
   if (name == "alignments") return variants_list(name, alignment_cases, /*every=*/2);
   if (name == "random") return random_list();
   if (name == "tensor") return tensor_list();
+  if (name == "gradients") return gradients_list();
   if (name == "candidates") {
     const auto candidates = [](const Target& target) { return candidate_cases(target, /*first=*/10, /*spread=*/8); };
     return variants_list(name, candidates, /*every=*/1);

@@ -83,6 +83,7 @@ std::set<std::uint64_t> features_of(const Case& wanted) {
   add(fmt::format("{} {} {} {}", family, type, to_string(spec.input_layout), to_string(spec.output_layout)));
   add(fmt::format("{} {} {} {}", family, epilogue.bias, epilogue.residual, to_string(epilogue.activation)));
   add(fmt::format("{} {} alignment {}", family, type, spec.alignment));
+  add(fmt::format("{} {} {} {}", family, to_string(spec.operation), type, to_string(output_type(spec))));
   return features;
 }
 

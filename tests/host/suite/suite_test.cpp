@@ -44,10 +44,11 @@ struct Shards {
   std::size_t share, rest;  ///< tests that each part is cut into: about a minute each
 };
 
-constexpr Shards kShards[] = {
-    {"documented", 80, 3, 1, 1},    {"shapes f32", 850, 12, 1, 5}, {"shapes 16 bits", 580, 12, 1, 4},
-    {"shapes nhwc", 580, 12, 1, 4}, {"epilogues", 230, 12, 1, 5},  {"alignments", 240, 12, 1, 4},
-    {"candidates", 280, 12, 1, 4},  {"random", 390, 12, 1, 2},     {"tensor", 1000, 12, 2, 8}};
+constexpr Shards kShards[] = {{"documented", 80, 3, 1, 1},       {"shapes f32", 850, 12, 1, 5},
+                              {"shapes 16 bits", 580, 12, 1, 4}, {"shapes nhwc", 580, 12, 1, 4},
+                              {"epilogues", 230, 12, 1, 5},      {"alignments", 240, 12, 1, 4},
+                              {"candidates", 280, 12, 1, 4},     {"random", 390, 12, 1, 2},
+                              {"tensor", 1000, 12, 2, 8},        {"gradients", 80, 2, 1, 1}};
 
 struct Shard {
   Shards list;
@@ -148,7 +149,7 @@ void expect_to_cover(const Parts& parts, const std::vector<Case>& cases) {
 // What the shards run, all together, is what was promised: each shard sees to it that all of its own is run.
 TEST(HostSuiteLists, HoldWhatIsPromised) {
   std::set<std::string> convolutions, of_share;
-  std::map<std::string, std::size_t> families, types, architectures, activations;
+  std::map<std::string, std::size_t> families, operations, types, architectures, activations;
   std::size_t cases = 0, share = 0;
   ASSERT_EQ(std::size(kShards), host_list_names().size());
   for (const Shards& one : kShards) {
@@ -171,6 +172,7 @@ TEST(HostSuiteLists, HoldWhatIsPromised) {
       const codegen::ConvPlan& plan = *list.cases[i].plan;
       of_share.insert(to_string(plan.spec));
       ++families[std::string(codegen::to_string(plan.family()))];
+      ++operations[std::string(to_string(plan.spec.operation))];
       ++architectures[plan.target.arch()];
       ++types[fmt::format("{} {} {}", to_string(plan.spec.dtype), to_string(plan.spec.input_layout),
                           to_string(plan.spec.output_layout))];
@@ -185,7 +187,8 @@ TEST(HostSuiteLists, HoldWhatIsPromised) {
     EXPECT_EQ(counts.size(), kinds);
     for (const auto& [name, count] : counts) EXPECT_GE(count, least) << name;
   };
-  expect_each(families, 5, 20);
+  expect_each(families, 8, 10);
+  expect_each(operations, 3, 20);
   expect_each(types, 12, 10);
   expect_each(architectures, 3, 100);
   expect_each(activations, 10, 10);

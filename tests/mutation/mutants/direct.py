@@ -207,7 +207,7 @@ MUTANTS = [
            "vertically dilated filters read past their tile"),
     tiling("nhwc_vector_of_any_group", "while (thread_k % vector != 0 || group_k % vector != 0)",
            "while (thread_k % vector != 0)", "NHWC outputs of odd channel counts: a fault, or neighbours overwritten"),
-    tiling("nhwc_vector_of_any_alignment", "std::min<std::int64_t>(16, problem.alignment)", "std::int64_t{16}",
+    tiling("nhwc_vector_of_any_alignment", "std::clamp<std::int64_t>(problem.alignment, bytes, 16)", "std::int64_t{16}",
            "NHWC outputs that are not aligned to 16 bytes: a fault"),
     tiling("weight_stage_by_r", "chunk_c * problem.taps() * weight_pitch",
            "chunk_c * problem.rows.taps * problem.rows.taps * weight_pitch",

@@ -97,7 +97,7 @@ MUTANTS = [
             "NHWC tensors that are not square are garbled"),
     emitter("narrow_constants", "const bool wide = value > INT32_MAX || value < INT32_MIN;", "const bool wide = false;",
             "constants of large tensors do not fit their type: nothing compiles"),
-    emitter("restrict_residual", '"const Element*", "residual"', 'input, "residual"',
+    emitter("restrict_residual", 'fmt::format("const {}*", stored), "residual"', 'input, "residual"',
             "adding a tensor in place may read what was just written", host_blind="the CPU's compiler does not use it"),
     emitter("kernel_name_without_filter", 'if (spec.dilation != Size2(1)) name += fmt::format("_d{}", size_name(spec.dilation));',
             "", "profiles show one name for kernels that differ in dilation", host_blind=NO_DIFFERENCE),

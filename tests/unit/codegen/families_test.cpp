@@ -13,7 +13,7 @@
 namespace jitconv::codegen {
 namespace {
 
-constexpr Family kPasses[] = {Family::pack_weights, Family::transpose_input, Family::reduce};
+constexpr Family kPasses[] = {Family::pack_weights, Family::transpose_weights, Family::transpose_input, Family::reduce};
 
 std::vector<Family> all_families() {
   std::vector<Family> all;
@@ -84,7 +84,9 @@ TEST(Families, ThatCompeteAreNamedOnce) {
 
 TEST(Families, UseTensorCoresOrDoNot) {
   for (const Family family : all_families())
-    EXPECT_EQ(uses_tensor_cores(family), family == Family::pointwise || family == Family::wgmma) << to_string(family);
+    EXPECT_EQ(uses_tensor_cores(family),
+              family == Family::pointwise || family == Family::wgmma || family == Family::wgrad_wgmma)
+        << to_string(family);
 }
 
 TEST(Families, ATilingIsOfItsFamily) {
@@ -94,7 +96,10 @@ TEST(Families, ATilingIsOfItsFamily) {
   EXPECT_EQ(family_of(DepthwiseTiling()), Family::depthwise);
   EXPECT_EQ(family_of(DirectTiling()), Family::direct);
   EXPECT_EQ(family_of(FallbackTiling()), Family::fallback);
+  EXPECT_EQ(family_of(WgradDepthwiseTiling()), Family::wgrad_depthwise);
+  EXPECT_EQ(family_of(WgradTiling()), Family::wgrad);
   EXPECT_EQ(family_of(PackWeightsTiling()), Family::pack_weights);
+  EXPECT_EQ(family_of(TransposeWeightsTiling()), Family::transpose_weights);
   EXPECT_EQ(family_of(TransposeInputTiling()), Family::transpose_input);
   EXPECT_EQ(family_of(ReduceTiling()), Family::reduce);
 }
@@ -105,6 +110,15 @@ TEST(Families, CandidatesAreOfTheirFamilyAndPlansOfThem) {
                                      std::pair{Family::wgmma, "input=8,64,56,56 weight=64,64,3,3 math=tf32"},
                                      std::pair{Family::depthwise, "input=8,64,56,56 weight=64,1,3,3 groups=64"},
                                      std::pair{Family::direct, "input=8,64,56,56 weight=64,64,3,3"},
+                                     std::pair{Family::wgrad_depthwise,
+                                               "input=8,64,56,56 weight=64,1,3,3 groups=64 "
+                                               "operation=weight_gradient"},
+                                     std::pair{Family::wgrad_wgmma,
+                                               "input=8,64,56,56 weight=64,64,3,3 math=tf32 "
+                                               "operation=weight_gradient"},
+                                     std::pair{Family::wgrad,
+                                               "input=8,64,56,56 weight=64,64,3,3 "
+                                               "operation=weight_gradient"},
                                      std::pair{Family::fallback, "input=8,64,56,56 weight=64,64,3,3"}}) {
     const ConvSpec spec = canonical(parse_spec(text));
     std::string why;
@@ -121,15 +135,23 @@ TEST(Families, CandidatesAreOfTheirFamilyAndPlansOfThem) {
   }
 }
 
-// A family that cannot compute a problem says why, and one that can has nothing to say.
+// A family that cannot compute a problem says why, and one that can has nothing to say. What sums over pixels is for
+// families of its own, which have nothing for sums over taps.
 TEST(Families, SayWhyTheyHaveNoCandidates) {
   const Target target = parse_target("sm_90a");
-  Problem problem = lower(canonical(parse_spec("input=8,64,56,56 weight=64,64,3,3 padding=1 math=tf32")));
-  problem.reduction = Reduction::pixels;
+  const std::string shape = "input=8,64,56,56 weight=64,64,3,3 padding=1 math=tf32 ";
+  const Problem taps = lower(canonical(parse_spec(shape)));
+  const Problem pixels = lower(canonical(parse_spec(shape + "operation=weight_gradient")));
   for (const Family family : convolving_families()) {
     std::string why;
-    EXPECT_TRUE(candidates_of(family, problem, target, why).empty()) << to_string(family);
-    EXPECT_EQ(why, beyond_dense_forward(problem)) << to_string(family);
+    const bool sums_pixels = !candidates_of(family, pixels, target, why).empty() || family == Family::wgrad_depthwise;
+    if (sums_pixels) {
+      EXPECT_EQ(why, family == Family::wgrad_depthwise ? "64 input channels per group, not 1" : "");
+      EXPECT_TRUE(candidates_of(family, taps, target, why).empty()) << to_string(family);
+      EXPECT_EQ(why, "the sums run over taps") << to_string(family);
+    } else {
+      EXPECT_EQ(why, "the sums run over pixels") << to_string(family);
+    }
   }
 }
 

@@ -4,9 +4,12 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "codegen/plan.h"
 #include "support/random_specs.h"
@@ -20,7 +23,7 @@ TEST(Lower, StridesFollowTheLayouts) {
   const std::string shape = "input=2,6,10,12 weight=9,6,3,5";
   const Problem plain = lowered(shape);
   EXPECT_EQ(plain.input, (View{Tensor::x, DataType::f32, {720, 120, 12, 1}, 0}));
-  EXPECT_EQ(plain.weight, (View{Tensor::w, DataType::f32, {90, 15, 5, 1}, 0}));
+  EXPECT_EQ(plain.weight, (View{Tensor::w, DataType::f32, {90, 15, 5, 1}, 0, 810}));
   EXPECT_EQ(plain.output, (View{Tensor::y, DataType::f32, {9 * 64, 64, 8, 1}, 0}));
   EXPECT_EQ(plain.input.layout(), Layout::nchw);
   EXPECT_EQ(plain.output.layout(), Layout::nchw);
@@ -95,6 +98,96 @@ TEST(Lower, EpilogueAndAlignmentAreTheSpecs) {
   EXPECT_EQ(lower(spec).reduction, Reduction::taps);
 }
 
+// Two groups of three input and two output channels, 2x3 taps; dx is 2,6,9,10, dy 2,4,4,9.
+constexpr const char* kGrouped =
+    "input=2,6,9,10 weight=4,3,2,3 groups=2 stride=2,1 padding=1,0,2,1 dilation=3,2 output_layout=nhwc bias ";
+
+TEST(Lower, ADataGradientExchangesTheTensors) {
+  const Problem problem = lowered(std::string(kGrouped) + "operation=data_gradient");
+  EXPECT_EQ(problem.n, 2);
+  EXPECT_EQ(problem.groups, 2);
+  EXPECT_EQ(problem.c, 2) << "output channels of the convolution";
+  EXPECT_EQ(problem.k, 3);
+  EXPECT_EQ(problem.input, (View{Tensor::dy, DataType::f32, {144, 1, 36, 4}, 0}));
+  EXPECT_EQ(problem.output, (View{Tensor::dx, DataType::f32, {540, 90, 10, 1}, 0}));
+  EXPECT_EQ(problem.reduction, Reduction::taps);
+  EXPECT_EQ(&problem.result(), &problem.output);
+}
+
+TEST(Lower, ADataGradientsTapsRunBackwards) {
+  const Problem problem = lowered(std::string(kGrouped) + "operation=data_gradient");
+  // w[k][c][1-r][2-s] with k and c exchanged: the last tap is 1*3 + 2 elements behind the first.
+  EXPECT_EQ(problem.weight, (View{Tensor::w, DataType::f32, {6, 18, -3, -1}, 5, 36}));
+  EXPECT_EQ(problem.rows,
+            (Axis{.input = 4, .output = 9, .taps = 2, .stride = 1, .dilation = 3, .pad = 2, .upsampling = 2}));
+  EXPECT_EQ(problem.columns,
+            (Axis{.input = 9, .output = 10, .taps = 3, .stride = 1, .dilation = 2, .pad = 2, .upsampling = 1}));
+}
+
+TEST(Lower, PaddingBeyondTheFilterCropsTheGradient) {
+  const Problem problem = lowered("input=1,1,4,6 weight=1,1,2,3 padding=3,0,5,1 operation=data_gradient");
+  EXPECT_EQ(problem.rows, (Axis{.input = 6, .output = 4, .taps = 2, .pad = -2}));
+  EXPECT_EQ(problem.columns, (Axis{.input = 10, .output = 6, .taps = 3, .pad = -3}));
+}
+
+TEST(Lower, AWeightGradientSumsOverPixels) {
+  const std::string text = std::string(kGrouped) + "dtype=bf16 operation=weight_gradient";
+  const Problem forward = lowered(std::string(kGrouped) + "dtype=bf16"), problem = lowered(text);
+  EXPECT_EQ(problem.reduction, Reduction::pixels);
+  EXPECT_EQ(&problem.result(), &problem.weight);
+  EXPECT_EQ(problem.result_elements(), 4 * 3 * 2 * 3);
+  EXPECT_EQ(problem.input, forward.input);
+  EXPECT_EQ(problem.weight, (View{Tensor::dw, DataType::bf16, forward.weight.stride, 0, forward.weight.group}));
+  EXPECT_EQ(problem.output, (View{Tensor::dy, DataType::bf16, forward.output.stride, 0}));
+  EXPECT_EQ(problem.rows, forward.rows);
+  EXPECT_EQ(problem.columns, forward.columns);
+  EXPECT_EQ(lowered(text + " output_dtype=f32").weight.type, DataType::f32);
+}
+
+std::vector<std::int64_t> addresses_of_weights(const Problem& problem) {
+  const View& view = problem.weight;
+  std::vector<std::int64_t> addresses;
+  for (std::int64_t g = 0; g < problem.groups; ++g)
+    for (std::int64_t k = 0; k < problem.k; ++k)
+      for (std::int64_t c = 0; c < problem.c; ++c)
+        for (std::int64_t r = 0; r < problem.rows.taps; ++r)
+          for (std::int64_t s = 0; s < problem.columns.taps; ++s)
+            addresses.push_back(view.first + g * view.group + k * view.stride.n + c * view.stride.c +
+                                r * view.stride.h + s * view.stride.w);
+  return addresses;
+}
+
+RC_GTEST_PROP(LowerProperty, TheWeightsViewMeetsEachElementOnce, ()) {
+  const ConvSpec spec = *test::valid_operations(test::kTinyLimits);
+  std::vector<std::int64_t> addresses = addresses_of_weights(lower(spec));
+  std::sort(addresses.begin(), addresses.end());
+  RC_ASSERT(static_cast<std::int64_t>(addresses.size()) ==
+            spec.weight.k * spec.weight.c * spec.weight.r * spec.weight.s);
+  for (std::size_t i = 0; i < addresses.size(); ++i) RC_ASSERT(addresses[i] == static_cast<std::int64_t>(i));
+}
+
+// Which pixels of dy and which taps meet in a pixel of dx follows from the problem's axis as from the definition.
+RC_GTEST_PROP(LowerProperty, ADataGradientsAxesAreTheDefinitions, ()) {
+  ConvSpec spec = *test::valid_specs(test::kTinyLimits);
+  spec.operation = Operation::data_gradient;
+  const Axis axis = lower(spec).rows;
+  const std::int64_t p_extent = output_shape(spec).h;
+  RC_ASSERT(axis.input == p_extent);
+  RC_ASSERT(axis.output == spec.input.h);
+  for (std::int64_t i = 0; i < axis.output; ++i) {
+    std::set<std::pair<std::int64_t, std::int64_t>> met, defined;  // p and r
+    for (std::int64_t t = 0; t < axis.taps; ++t) {
+      const std::int64_t at = i * axis.stride + t * axis.dilation - axis.pad;
+      if (at % axis.upsampling == 0 && at >= 0 && at / axis.upsampling < axis.input)
+        met.emplace(at / axis.upsampling, axis.taps - 1 - t);
+    }
+    for (std::int64_t p = 0; p < p_extent; ++p)
+      for (std::int64_t r = 0; r < spec.weight.r; ++r)
+        if (p * spec.stride.h - spec.padding.top + r * spec.dilation.h == i) defined.emplace(p, r);
+    RC_ASSERT(met == defined);
+  }
+}
+
 RC_GTEST_PROP(LowerProperty, ElementsAreThoseOfTheTensors, ()) {
   const ConvSpec spec = *test::valid_specs();
   const Problem problem = lower(spec);
@@ -131,6 +224,8 @@ TEST(BeyondDenseForward, NamesTheRuleThatIsBroken) {
   const char* const cropped = "the input is cropped";
   const Change changes[] = {
       {[](Problem& p) { p.reduction = Reduction::pixels; }, "the sums run over pixels"},
+      {[](Problem& p) { p.rows.upsampling = 2; }, "the input is upsampled by a stride"},
+      {[](Problem& p) { p.columns.upsampling = 3; }, "the input is upsampled by a stride"},
       {[](Problem& p) { p.rows.pad = -1; }, cropped},
       {[](Problem& p) { p.columns.pad = -1; }, cropped},
       {[](Problem& p) { p.input.first = 1; }, input},
@@ -139,6 +234,7 @@ TEST(BeyondDenseForward, NamesTheRuleThatIsBroken) {
       {[](Problem& p) { p.input.stride.h = -p.input.stride.h; }, input},
       {[](Problem& p) { p.input.stride.w = -1; }, input},
       {[](Problem& p) { p.weight.first = 1; }, weight},
+      {[](Problem& p) { p.weight.group += 1; }, weight},
       {[](Problem& p) {
          p.weight.stride = {9, 72, 3, 1};
        },

@@ -249,7 +249,8 @@ constexpr Change kChanges[] = {
     {"clamp_min", "clamp_min=-1", Effect::nothing, "used by clamp only"},
     {"clamp_max", "clamp_max=7", Effect::nothing, "used by clamp only"},
     {"alignment", "alignment=32", Effect::comment, "no access is wider than 16 bytes"},
-    {"operation", "operation=data_gradient", Effect::refused, "there are no kernels of gradients"},
+    {"operation", "operation=data_gradient", Effect::code, ""},
+    {"operation", "operation=weight_gradient", Effect::refused, "it has no activation"},
     {"output_dtype", "output_dtype=f32", Effect::nothing, "dtype is f32"},
     {"output_dtype", "output_dtype=f16", Effect::refused, "no kernel stores another type"},
 };
@@ -270,6 +271,10 @@ constexpr SpecialChange kSpecialChanges[] = {
     {"input=2,1,16,28 weight=16,1,3,3", "input_layout=nhwc", Effect::nothing},
     {"input=2,8,21,27 weight=12,4,3,5 groups=2", "input=2,16,21,27 groups=4", Effect::code},
     {"input=2,8,21,27 weight=12,4,3,5 groups=2", "input=2,16,21,27 weight=12,8,3,5", Effect::code},
+    {"input=2,8,21,27 weight=12,8,3,5", "operation=weight_gradient", Effect::code},
+    {"input=2,8,21,27 weight=12,8,3,5 operation=data_gradient", "operation=weight_gradient", Effect::code},
+    {"input=2,8,21,27 weight=12,8,3,5 operation=weight_gradient", "bias=true", Effect::code},
+    {"input=2,8,21,27 weight=12,8,3,5 operation=weight_gradient dtype=f16", "output_dtype=f32", Effect::code},
     {"input=8,68,56,58 weight=72,68,3,3 padding=1", "math=tf32", Effect::code},
     {"input=8,68,56,58 weight=72,68,3,3 padding=1", "math=ieee", Effect::comment},
 };

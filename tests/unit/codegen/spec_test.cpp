@@ -380,14 +380,17 @@ void expect_unsupported(const ConvSpec& spec, const std::string& field, const st
   }
 }
 
-TEST(Plan, RefusesOperationsWithoutKernels) {
+TEST(Plan, HasKernelsOfEveryOperation) {
+  const Target target = parse_target("sm_90a");
   ConvSpec spec = headline_c();
+  for (const Operation operation : {Operation::forward, Operation::data_gradient, Operation::weight_gradient}) {
+    spec.operation = operation;
+    EXPECT_FALSE(codegen::make_plan(spec, target).kernels.empty()) << to_string(operation);
+  }
+  spec.input.n = 0;  // dw is then zero, and dx and y have no elements
+  EXPECT_FALSE(codegen::make_plan(spec, target).kernels.empty());
   spec.operation = Operation::data_gradient;
-  expect_unsupported(spec, "operation", "operation is data_gradient, must be forward: ");
-  spec.operation = Operation::weight_gradient;
-  expect_unsupported(spec, "operation", "operation is weight_gradient, must be forward: ");
-  spec.input.n = 0;  // nothing to compute, and still not supported
-  expect_unsupported(spec, "operation", "operation is weight_gradient, must be forward: ");
+  EXPECT_TRUE(codegen::make_plan(spec, target).kernels.empty());
 }
 
 TEST(Plan, RefusesOtherOutputTypes) {
@@ -395,6 +398,15 @@ TEST(Plan, RefusesOtherOutputTypes) {
   spec.dtype = DataType::bf16;
   spec.output_dtype = OutputType::f32;
   expect_unsupported(spec, "output_dtype", "output_dtype is f32, must be same or bf16: ");
+  spec.input.n = 0;  // nothing to compute, and still not supported
+  expect_unsupported(spec, "output_dtype", "output_dtype is f32, must be same or bf16: ");
+  spec.input.n = 8;
+  spec.operation = Operation::data_gradient;
+  expect_unsupported(spec, "output_dtype", "output_dtype is f32, must be same or bf16: ");
+  spec.operation = Operation::weight_gradient;
+  EXPECT_EQ(codegen::make_plan(spec, parse_target("sm_90a")).spec.output_dtype, OutputType::f32);
+  spec.output_dtype = OutputType::f16;
+  expect_unsupported(spec, "output_dtype", "output_dtype is f16, must be same, f32 or bf16: ");
   spec.output_dtype = OutputType::bf16;
   EXPECT_EQ(codegen::make_plan(spec, parse_target("sm_90a")).spec.output_dtype, OutputType::same);
 }

@@ -201,16 +201,23 @@ static void test_compile_options(void) {
 static void test_unsupported(void) {
   jitconv_spec spec = make_spec();
   jitconv_kernel *kernel = NULL;
-  spec.operation = JITCONV_DATA_GRADIENT;
-  EXPECT(jitconv_compile(&spec, "sm_90a", &kernel) == JITCONV_UNSUPPORTED && kernel == NULL);
-  LAST_ERROR_HAS("operation is data_gradient, must be forward");
-  spec = make_spec();
   spec.output_dtype = JITCONV_OUTPUT_BF16;
   EXPECT(jitconv_compile(&spec, "sm_90a", &kernel) == JITCONV_UNSUPPORTED && kernel == NULL);
   LAST_ERROR_HAS("output_dtype is bf16, must be same or f32");
   spec.output_dtype = JITCONV_OUTPUT_F32;
   EXPECT(jitconv_compile(&spec, "sm_90a", &kernel) == JITCONV_OK);
   jitconv_kernel_destroy(kernel);
+}
+
+static void test_gradients(void) {
+  const int operations[] = {JITCONV_DATA_GRADIENT, JITCONV_WEIGHT_GRADIENT};
+  for (int i = 0; i < 2; ++i) {
+    jitconv_spec spec = make_spec();
+    jitconv_kernel *kernel = NULL;
+    spec.operation = operations[i];
+    EXPECT(jitconv_compile(&spec, "sm_90a", &kernel) == JITCONV_OK);
+    jitconv_kernel_destroy(kernel);
+  }
 }
 
 /* What jitconv_prepare() reported: calls, and one bit for each index and origin. */
@@ -493,6 +500,7 @@ int main(void) {
   test_null();
   test_errors();
   test_unsupported();
+  test_gradients();
   test_compile_options();
   test_prepare();
   test_prepare_older_structs();

@@ -133,15 +133,15 @@ TEST_F(PrepareTest, TheFirstErrorInTheOrderOfTheSpecsComesWhenAllAreFinished) {
   EXPECT_EQ(statistics().memory_hits, before.memory_hits + 2) << "the others stay in memory";
 }
 
-TEST_F(PrepareTest, OperationsWithoutKernelsAreSuchErrors) {
+TEST_F(PrepareTest, ResultsWithoutKernelsAreSuchErrors) {
   std::vector<ConvSpec> specs = new_specs(2);
-  specs[1].operation = Operation::data_gradient;
+  specs[1].output_dtype = OutputType::f16;
   try {
     prepare(specs, target_);
     FAIL() << "nothing was thrown";
   } catch (const SpecError& error) {
     EXPECT_EQ(error.code(), ErrorCode::unsupported);
-    EXPECT_EQ(error.field(), "operation");
+    EXPECT_EQ(error.field(), "output_dtype");
   }
 }
 

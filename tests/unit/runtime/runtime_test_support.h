@@ -58,13 +58,18 @@ inline ConvSpec new_spec() {
 /// Addresses that satisfy `spec`; nothing is ever read or written there.
 inline LaunchArgs addresses_for(const ConvSpec& spec) {
   const auto at = [](std::uintptr_t tens_of_gib) { return reinterpret_cast<void*>(tens_of_gib << 34); };
+  const bool forward = spec.operation == Operation::forward, weights = spec.operation == Operation::weight_gradient;
   LaunchArgs args;
-  args.x = at(1);
-  args.w = at(2);
-  if (spec.epilogue.bias) args.bias = at(3);
+  if (forward || weights) args.x = at(1);
+  if (!weights) args.w = at(2);
+  if (spec.epilogue.bias && !weights) args.bias = at(3);
   if (spec.epilogue.residual) args.residual = at(4);
-  args.y = at(5);
+  if (forward) args.y = at(5);
   args.workspace = at(6);
+  if (!forward) args.dy = at(8);
+  if (!forward && !weights) args.dx = at(9);
+  if (weights) args.dw = at(10);
+  if (weights && spec.epilogue.bias) args.db = at(11);
   return args;
 }
 

@@ -285,8 +285,22 @@ TEST(CliDump, ConvolutionsThatCannotBeComputedAreRefusedByField) {
   expect_refusal(dump(small_and({"--stride=0"})), 3, "stride");
   expect_refusal(dump({"--input=1,8,4,4", "--weight=8,8,5,9", "--dilation=2,3"}), 3, "weight");
   expect_refusal(dump(small_and({"--alignment=3"})), 3, "alignment");
-  expect_refusal(dump(small_and({"--operation=data_gradient"})), 3, "operation is data_gradient, must be forward");
+  expect_refusal(dump(small_and({"--operation=weight_gradient", "--activation=relu"})), 3,
+                 "activation is relu, must be none for a weight_gradient");
   expect_refusal(dump(small_and({"--output-dtype=f16"})), 3, "output_dtype is f16, must be same or f32");
+}
+
+TEST(CliDump, GradientsHaveKernels) {
+  for (const char* operation : {"data_gradient", "weight_gradient"}) {
+    const ProcessResult result = dump(small_and({std::string("--operation=") + operation}));
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_NE(result.out.find(std::string("operation=") + operation), std::string::npos);
+  }
+}
+
+TEST(CliDump, TheHarnessIsForForwardConvolutions) {
+  expect_refusal(dump(small_and({"--operation=data_gradient", "--emit=harness"})), 3,
+                 "operation is data_gradient, must be forward: the harness checks y only");
 }
 
 TEST(CliDump, AConvolutionWithoutOutputsHasAPlanButNoSource) {

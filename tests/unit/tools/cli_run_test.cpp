@@ -82,8 +82,8 @@ TEST_F(CliRunOnFake, EveryCheckFires) {
   const std::map<std::string, std::string> faults = {
       {"value", "1 of 3840 outputs wrong"},
       {"skip", "1 outputs are NaN or were not written"},
-      {"before", "1 bytes outside y were written"},
-      {"behind", "1 bytes outside y were written"},
+      {"before", "1 bytes outside the results were written"},
+      {"behind", "1 bytes outside the results were written"},
   };
   for (const auto& [fault, message] : faults) {
     const ProcessResult result = run(kPlain, {"--repeat=1"}, fault);

@@ -1,0 +1,323 @@
+// Data gradients with a stride, computed by every family that can: dense convolutions of dy whose output channels are
+// the phases of dx (codegen/phases.h), and a pass that interleaves them. Small integers, so that every sum is exact.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "codegen/plan.h"
+#include "runtime/compile.h"
+#include "support/fresh_cache.h"
+#include "tools/host_device.h"
+#include "tools/reduce.h"
+
+namespace jitconv::test {
+namespace {
+
+using codegen::ConvPlan;
+
+/// A tensor's values by (n, c, h, w), whatever its layout in memory.
+struct Values {
+  Values(Layout order, std::int64_t channels, std::int64_t height, std::int64_t width)
+      : layout(order), c(channels), h(height), w(width) {}
+  std::size_t place(std::int64_t n, std::int64_t ch, std::int64_t row, std::int64_t column) const {
+    return static_cast<std::size_t>(layout == Layout::nchw ? ((n * c + ch) * h + row) * w + column
+                                                           : ((n * h + row) * w + column) * c + ch);
+  }
+  Layout layout;
+  std::int64_t c, h, w;
+};
+
+std::vector<float> small_integers(std::int64_t count, std::uint32_t seed, int most) {
+  std::vector<float> values(static_cast<std::size_t>(count));
+  for (float& value : values) {
+    seed = seed * 1664525U + 1013904223U;
+    value = static_cast<float>(static_cast<int>(seed >> 16) % (2 * most + 1) - most);
+  }
+  return values;
+}
+
+/// Bytes of a tensor: integers of up to a few hundred are exact in f16 and bf16.
+std::vector<std::uint16_t> to_16bit(const std::vector<float>& values, DataType type) {
+  std::vector<std::uint16_t> bits;
+  for (const float value : values) {
+    std::uint32_t word = 0;
+    std::memcpy(&word, &value, 4);
+    if (type == DataType::bf16) {
+      bits.push_back(static_cast<std::uint16_t>(word >> 16));
+    } else if (value == 0) {
+      bits.push_back(0);
+    } else {
+      const std::uint32_t exponent = (word >> 23 & 255U) - 112, fraction = word >> 13 & 1023U;
+      bits.push_back(static_cast<std::uint16_t>(word >> 16 & 0x8000U) | static_cast<std::uint16_t>(exponent << 10) |
+                     static_cast<std::uint16_t>(fraction));
+    }
+  }
+  return bits;
+}
+
+float from_16bit(std::uint16_t bits, DataType type) {
+  if (type == DataType::bf16) {
+    const std::uint32_t word = std::uint32_t{bits} << 16;
+    float value = 0;
+    std::memcpy(&value, &word, 4);
+    return value;
+  }
+  const int exponent = bits >> 10 & 31, fraction = bits & 1023;
+  const float magnitude = exponent == 0 ? std::ldexp(static_cast<float>(fraction), -24)
+                                        : std::ldexp(static_cast<float>(1024 + fraction), exponent - 25);
+  return (bits & 0x8000) != 0 ? -magnitude : magnitude;
+}
+
+/// Memory of a tensor in the spec's type.
+class Memory {
+ public:
+  Memory(const std::vector<float>& values, DataType type) : type_(type), floats_(values) {
+    if (type != DataType::f32) halves_ = to_16bit(values, type);
+  }
+  void* data() { return type_ == DataType::f32 ? static_cast<void*>(floats_.data()) : halves_.data(); }
+  float at(std::size_t i) const { return type_ == DataType::f32 ? floats_[i] : from_16bit(halves_[i], type_); }
+
+ private:
+  DataType type_;
+  std::vector<float> floats_;
+  std::vector<std::uint16_t> halves_;
+};
+
+/// The operands of a data gradient, and the gradient by its definition.
+struct Gradient {
+  explicit Gradient(const ConvSpec& wanted)
+      : spec(wanted),
+        y(output_shape(wanted)),
+        at_x(wanted.input_layout, wanted.input.c, wanted.input.h, wanted.input.w),
+        at_y(wanted.output_layout, y.c, y.h, y.w),
+        dy(small_integers(y.n * y.c * y.h * y.w, 1, 2)),
+        w(small_integers(spec.weight.k * spec.weight.c * spec.weight.r * spec.weight.s, 2, 1)),
+        bias(small_integers(spec.input.c, 3, 3)),
+        residual(small_integers(spec.input.n * spec.input.c * spec.input.h * spec.input.w, 4, 3)),
+        dx(residual.size()) {
+    scatter();
+    finish();
+  }
+
+  ConvSpec spec;
+  TensorShape y;
+  Values at_x, at_y;
+  std::vector<float> dy, w, bias, residual;
+  std::vector<double> dx;
+
+ private:
+  /// Adds what each dy brings to the pixels that the forward convolution reads for it.
+  void scatter() {
+    const std::int64_t group_k = spec.weight.k / spec.groups;
+    for (std::int64_t n = 0; n < y.n; ++n)
+      for (std::int64_t k = 0; k < y.c; ++k)
+        for (std::int64_t p = 0; p < y.h; ++p)
+          for (std::int64_t q = 0; q < y.w; ++q) scatter(n, k, p, q, k / group_k * spec.weight.c);
+  }
+
+  void scatter(std::int64_t n, std::int64_t k, std::int64_t p, std::int64_t q, std::int64_t first_channel) {
+    const double value = dy[at_y.place(n, k, p, q)];
+    const WeightShape& filter = spec.weight;
+    for (std::int64_t r = 0; r < filter.r; ++r)
+      for (std::int64_t s = 0; s < filter.s; ++s) {
+        const std::int64_t row = p * spec.stride.h + r * spec.dilation.h - spec.padding.top;
+        const std::int64_t column = q * spec.stride.w + s * spec.dilation.w - spec.padding.left;
+        if (row < 0 || row >= at_x.h || column < 0 || column >= at_x.w) continue;
+        for (std::int64_t c = 0; c < filter.c; ++c)
+          dx[at_x.place(n, first_channel + c, row, column)] +=
+              value * w[static_cast<std::size_t>(((k * filter.c + c) * filter.r + r) * filter.s + s)];
+      }
+  }
+
+  void finish() {
+    for (std::int64_t n = 0; n < spec.input.n; ++n)
+      for (std::int64_t c = 0; c < at_x.c; ++c)
+        for (std::int64_t row = 0; row < at_x.h; ++row)
+          for (std::int64_t column = 0; column < at_x.w; ++column) {
+            const std::size_t place = at_x.place(n, c, row, column);
+            if (spec.epilogue.bias) dx[place] += bias[static_cast<std::size_t>(c)];
+            if (spec.epilogue.residual) dx[place] += residual[place];
+            if (spec.epilogue.activation == Activation::relu) dx[place] = std::max(dx[place], 0.0);
+          }
+  }
+};
+
+/// What is wrong with the plan's result: empty if nothing is.
+std::string fault(tools::HostDevice& device, const ConvPlan& plan, const Gradient& expected) {
+  const DataType type = plan.spec.dtype;
+  Memory dy(expected.dy, type), w(expected.w, type), bias(expected.bias, type), residual(expected.residual, type),
+      dx(std::vector<float>(expected.dx.size(), -999.0F), type);
+  const Kernel kernel = runtime::compile_plan(plan);
+  const tools::Buffer workspace(device, std::max<std::int64_t>(kernel.workspace_bytes(), 1));
+  device.set_bytes(workspace.data(), 0xff, kernel.workspace_bytes());
+  LaunchArgs args;
+  args.dy = dy.data();
+  args.w = w.data();
+  args.dx = dx.data();
+  if (plan.spec.epilogue.bias) args.bias = bias.data();
+  if (plan.spec.epilogue.residual) args.residual = residual.data();
+  args.workspace = workspace.data();
+  kernel.launch(nullptr, args);
+  for (std::size_t i = 0; i < expected.dx.size(); ++i)
+    if (static_cast<double>(dx.at(i)) != expected.dx[i])
+      return fmt::format("element {} of {} is {}, expected {}\n{}", i, expected.dx.size(), dx.at(i), expected.dx[i],
+                         to_string(plan));
+  return {};
+}
+
+/// What a plan launches: "pack_weights wgmma reduce".
+std::string kernels_of(const ConvPlan& plan) {
+  std::string names;
+  for (const codegen::KernelPlan& kernel : plan.kernels)
+    names += fmt::format("{}{}", names.empty() ? "" : " ", to_string(kernel.family()));
+  return names;
+}
+
+/// Of each list of kernels, split or not, with boxes or without, the plan that executes least.
+std::vector<ConvPlan> plans_of(const ConvSpec& spec) {
+  std::map<std::string, std::pair<std::int64_t, ConvPlan>> least;
+  for (ConvPlan& plan : codegen::enumerate_plans(spec, Target::host(parse_target("sm_90a")), SIZE_MAX)) {
+    std::string kind = kernels_of(plan);
+    if (const auto* tiling = plan.tiling<codegen::WgmmaTiling>())
+      kind += fmt::format(" {} {}", tiling->split_k > 1, tiling->stores_boxes());
+    if (const auto* tiling = plan.tiling<codegen::PointwiseTiling>()) kind += fmt::format(" {}", tiling->splits > 1);
+    const std::int64_t work = tools::executed_multiply_adds(plan);
+    const auto found = least.find(kind);
+    if (found == least.end() || work < found->second.first)
+      least.insert_or_assign(kind, std::pair{work, std::move(plan)});
+  }
+  std::vector<ConvPlan> plans;
+  for (auto& [kind, plan] : least) plans.push_back(std::move(plan.second));
+  return plans;
+}
+
+struct Wanted {
+  const char* spec;
+  std::vector<std::string> families;  ///< that must be among those of the plans
+};
+
+/// The plans of these families.
+std::vector<ConvPlan> plans_of(const ConvSpec& spec, const std::vector<std::string>& families) {
+  std::vector<ConvPlan> plans = plans_of(spec);
+  std::erase_if(plans, [&families](const ConvPlan& plan) {
+    return std::ranges::find(families, to_string(plan.family())) == families.end();
+  });
+  return plans;
+}
+
+/// Runs every second kind of plan of each spec, beginning with the first and the second by turns.
+void run(const std::vector<Wanted>& list) {
+  const FreshCache cache("strided-gradients");
+  tools::HostDevice device{Target::host()};
+  std::size_t kernels = 0, turn = 0;
+  for (const Wanted& wanted : list) {
+    const ConvSpec spec = parse_spec(std::string("operation=data_gradient ") + wanted.spec);
+    const Gradient expected(spec);
+    const std::vector<ConvPlan> plans = plans_of(spec, wanted.families);
+    for (const std::string& family : wanted.families)
+      EXPECT_TRUE(std::ranges::any_of(plans, [&](const ConvPlan& plan) { return to_string(plan.family()) == family; }))
+          << wanted.spec << " has no plan of " << family;
+    for (std::size_t i = plans.size() > 1 ? turn++ % 2 : 0; i < plans.size(); i += 2) {
+      ++kernels;
+      EXPECT_EQ(fault(device, plans[i], expected), "") << wanted.spec << ": " << kernels_of(plans[i]);
+    }
+  }
+  std::printf("%zu plans\n", kernels);
+}
+
+TEST(StridedGradient, Floats) {
+  run({
+      {"input=2,16,9,11 weight=24,16,3,3 stride=2 padding=1", {"direct"}},
+      {"input=2,5,9,11 weight=7,5,3,3 stride=2 padding=1 bias residual activation=relu", {"direct"}},
+      {"input=1,3,14,15 weight=8,3,7,7 stride=2 padding=3", {"direct"}},
+      {"input=1,3,23,23 weight=8,3,11,11 stride=4 padding=2", {"direct"}},
+      {"input=2,4,9,8 weight=6,4,4,4 stride=2 padding=1 bias", {"direct"}},
+      {"input=2,4,9,8 weight=6,4,2,2 stride=2", {"direct"}},
+      {"input=2,4,9,8 weight=6,4,1,1 stride=2 bias residual", {"direct"}},
+      {"input=2,8,9,8 weight=12,2,3,3 stride=2 padding=1 groups=4 bias", {"direct"}},
+      {"input=2,8,40,32 weight=8,1,3,3 stride=2 padding=1 groups=8 residual", {"depthwise"}},
+      {"input=2,8,9,8 weight=16,1,5,3 stride=2,3 padding=1 groups=8", {"direct"}},
+      // Strides and dilations with a common divisor and without: dilated windows, empty phases.
+      {"input=1,4,13,14 weight=5,4,3,3 stride=2 dilation=2 padding=2", {"direct"}},
+      {"input=1,4,13,14 weight=5,4,3,3 stride=2 dilation=3 padding=3", {"direct"}},
+      {"input=1,4,17,18 weight=5,4,3,4 stride=4,6 dilation=2,4 padding=1 bias activation=relu", {"direct"}},
+      {"input=1,4,17,18 weight=5,4,3,3 stride=6,4 dilation=4,6 padding=3,2", {"direct"}},
+      {"input=1,4,17,19 weight=5,4,5,2 stride=3 dilation=2,5 padding=4,0", {"direct"}},
+      // More padding than the filter reaches, more stride than taps, rows that no window touches.
+      {"input=1,4,6,7 weight=5,4,1,1 stride=2 padding=2,3 bias", {"direct"}},
+      {"input=1,4,6,7 weight=5,4,2,3 stride=3,2 padding=5,4", {"direct"}},
+      {"input=1,4,6,7 weight=5,4,1,2 padding=2,3 bias", {"direct"}},
+      {"input=1,4,11,12 weight=5,4,2,2 stride=5 bias residual activation=relu", {"direct"}},
+      {"input=1,4,10,12 weight=5,4,3,3 stride=4 padding=0,1,1,0", {"direct"}},
+      {"input=1,4,3,2 weight=5,4,3,3 stride=7 padding=1", {"direct"}},
+      {"input=1,4,1,9 weight=5,4,1,3 stride=1,2 padding=0,1", {"direct"}},
+      {"input=1,4,1,64 weight=5,4,1,8 stride=1,4 padding=0,2", {"direct"}},
+      {"input=1,4,9,8 weight=5,4,3,3 stride=2,1 padding=1", {"direct"}},
+      {"input=1,4,9,8 weight=5,4,3,3 stride=1,2 padding=0,1", {"direct"}},
+      // Sums of 16-bit tensors.
+      {"input=2,5,9,11 weight=7,5,3,3 stride=2 padding=1 bias residual activation=relu dtype=f16 math=ieee",
+       {"direct"}},
+      {"input=2,8,9,8 weight=8,8,3,3 stride=2 padding=1 dtype=bf16 math=ieee layout=nhwc", {"direct"}},
+      {"input=2,8,40,32 weight=8,1,3,3 stride=2 padding=1 groups=8 bias dtype=f16", {"depthwise"}},
+      {"input=2,8,41,37 weight=8,1,5,5 stride=2 padding=2 groups=8 dtype=bf16", {"depthwise"}},
+      {"input=2,8,11,12 weight=8,1,3,3 stride=2 padding=1 groups=8 dtype=f16 layout=nhwc", {"direct"}},
+      // Layouts.
+      {"input=2,6,9,8 weight=8,6,3,3 stride=2 padding=1 bias residual input_layout=nhwc output_layout=nhwc",
+       {"direct"}},
+      {"input=2,5,9,8 weight=8,5,3,3 stride=2 padding=1 bias input_layout=nhwc output_layout=nchw", {"direct"}},
+      {"input=2,8,9,8 weight=8,4,3,3 stride=2 padding=1 groups=2 input_layout=nchw output_layout=nhwc", {"direct"}},
+  });
+}
+
+TEST(StridedGradient, TensorCores) {
+  run({
+      {"input=2,16,9,11 weight=24,16,3,3 stride=2 padding=1 math=tf32", {"wgmma", "direct"}},
+      {"input=2,24,8,8 weight=32,24,3,3 stride=2 padding=1 bias residual activation=relu math=tf32", {"wgmma"}},
+      {"input=2,16,8,8 weight=32,16,1,1 stride=2 bias math=tf32", {"wgmma", "pointwise"}},
+      {"input=2,16,8,8 weight=32,16,2,2 stride=2 math=tf32", {"wgmma", "pointwise"}},
+      {"input=2,12,9,7 weight=20,12,4,4 stride=2 padding=1 math=tf32", {"wgmma"}},
+      {"input=1,3,18,20 weight=16,3,7,7 stride=2 padding=3 math=tf32", {"wgmma"}},
+      {"input=2,40,7,9 weight=48,20,3,3 stride=2 padding=1 groups=2 math=tf32", {"wgmma"}},
+      {"input=1,8,13,14 weight=16,8,3,3 stride=2 dilation=3 padding=3 math=tf32", {"wgmma"}},
+      {"input=1,8,13,14 weight=16,8,3,3 stride=4 dilation=2 padding=1 bias math=tf32", {"wgmma"}},
+      {"input=1,8,6,7 weight=16,8,1,2 stride=2 padding=3 math=tf32", {"wgmma"}},
+      {"input=2,32,8,8 weight=32,32,3,3 stride=2 padding=1 math=tf32 input_layout=nhwc output_layout=nhwc bias",
+       {"wgmma"}},
+      {"input=2,32,8,8 weight=32,32,2,2 stride=2 math=tf32 input_layout=nhwc output_layout=nchw", {"wgmma"}},
+      {"input=2,16,9,11 weight=24,16,3,3 stride=2 padding=1 dtype=f16", {"wgmma"}},
+      {"input=2,16,8,8 weight=32,16,3,3 stride=2 padding=1 dtype=bf16 bias residual activation=relu", {"wgmma"}},
+      {"input=2,16,8,8 weight=32,16,4,4 stride=2 padding=1 dtype=f16 bias residual input_layout=nhwc "
+       "output_layout=nhwc",
+       {"wgmma"}},
+      {"input=2,10,9,9 weight=24,10,3,3 stride=2 padding=1 dtype=bf16 input_layout=nhwc output_layout=nhwc", {"wgmma"}},
+      {"input=2,16,8,8 weight=24,16,1,1 stride=2 dtype=f16 input_layout=nhwc output_layout=nhwc", {"wgmma"}},
+      {"input=1,8,1,40 weight=16,8,1,4 stride=1,2 padding=0,1 dtype=f16", {"wgmma"}},
+  });
+}
+
+/// Sums in scratch, stored through a tensor map.
+TEST(StridedGradient, BoxesOfSums) {
+  const FreshCache cache("strided-gradients");
+  tools::HostDevice device{Target::host()};
+  for (const char* text :
+       {"input=1,32,9,32 weight=16,32,3,3 stride=2 padding=1 bias", "input=2,32,8,32 weight=16,32,2,2 stride=2"}) {
+    const ConvSpec spec = parse_spec(std::string(text) + " operation=data_gradient layout=nhwc math=tf32");
+    const Gradient expected(spec);
+    std::vector<ConvPlan> plans = plans_of(spec);
+    std::erase_if(plans, [](const ConvPlan& plan) {
+      const auto* tiling = plan.tiling<codegen::WgmmaTiling>();
+      return tiling == nullptr || !tiling->stores_boxes();
+    });
+    EXPECT_FALSE(plans.empty()) << text;
+    for (const ConvPlan& plan : plans) EXPECT_EQ(fault(device, plan, expected), "") << text;
+  }
+}
+
+}  // namespace
+}  // namespace jitconv::test

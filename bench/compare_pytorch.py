@@ -174,7 +174,7 @@ def compare(library, name, text, options):
     ours_x = x
     if options.layout == "nhwc":
         ours_x, y = x.to(memory_format=torch.channels_last), y.to(memory_format=torch.channels_last)
-    kernel = Kernel(library, spec, ours_x, w, bias, y)
+    kernel = Kernel(library, spec, x=ours_x, w=w, bias=bias, y=y)
 
     # PyTorch knows one amount per axis; the documented configurations need no more.
     padding = (spec.padding[0], spec.padding[2])

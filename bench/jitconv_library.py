@@ -46,7 +46,7 @@ class LaunchArgs(ctypes.Structure):
     """jitconv_launch_args."""
 
     _fields_ = [("struct_size", ctypes.c_uint32), ("reserved", ctypes.c_uint32)] + [
-        (name, ctypes.c_void_p) for name in ("x", "w", "bias", "residual", "y", "workspace", "packed_w")
+        (name, ctypes.c_void_p) for name in ("x", "w", "bias", "residual", "y", "workspace", "packed_w", "dy", "dx", "dw", "db")
     ]
 
 
@@ -92,31 +92,23 @@ class Library:
 
 
 class Kernel:
-    """A compiled convolution and the arguments of its launches."""
+    """A compiled operation and the arguments of its launches: tensors by the names of jitconv_launch_args."""
 
-    def __init__(self, library, spec, x, w, bias, y):
+    def __init__(self, library, spec, **tensors):
         self.library = library
         self.handle = ctypes.c_void_p()
         library.check(library.lib.jitconv_compile(ctypes.byref(spec), None, ctypes.byref(self.handle)))
         size = library.lib.jitconv_kernel_workspace_bytes(self.handle)
         self.workspace = torch.empty(size, dtype=torch.uint8, device="cuda") if size > 0 else None
-        self.args = LaunchArgs(
-            ctypes.sizeof(LaunchArgs),
-            0,
-            x.data_ptr(),
-            w.data_ptr(),
-            bias.data_ptr() if bias is not None else None,
-            None,
-            y.data_ptr(),
-            self.workspace.data_ptr() if self.workspace is not None else None,
-            None,
-        )
+        self.args = LaunchArgs(struct_size=ctypes.sizeof(LaunchArgs))
+        for name, tensor in (*tensors.items(), ("workspace", self.workspace)):
+            setattr(self.args, name, tensor.data_ptr() if tensor is not None else None)
         size = library.lib.jitconv_kernel_packed_weight_bytes(self.handle)
         self.packed = torch.empty(size, dtype=torch.uint8, device="cuda") if size > 0 else None
         self.packed_args = LaunchArgs.from_buffer_copy(self.args)
         if self.packed is not None:
             stream = torch.cuda.current_stream().cuda_stream
-            library.check(library.lib.jitconv_kernel_pack_weights(self.handle, stream, w.data_ptr(),
+            library.check(library.lib.jitconv_kernel_pack_weights(self.handle, stream, self.args.w,
                                                                   self.packed.data_ptr()))
             self.packed_args.w, self.packed_args.packed_w = None, self.packed.data_ptr()
 

@@ -10,6 +10,7 @@
 #include <sstream>
 #include <string>
 
+#include "codegen/phases.h"
 #include "codegen/source.h"
 #include "codegen/wgmma/geometry.h"
 #include "jitconv/error.h"
@@ -320,6 +321,9 @@ RC_GTEST_PROP(Reduce, OnlyNHAndWShrinkAndTheKernelStays, ()) {
   if (full.family() == codegen::Family::none) return;
   RC_ASSERT(output_shape(made).h * output_shape(made).w > 0);
   RC_ASSERT(made.input.n > 0 || full.spec.input.n == 0);
+  // Of a gradient with a stride, rows that are taken away may be all of a phase, and the kernel then has one less.
+  // Those of the documented configurations stay as they are: see reduce_gradient_test.cpp.
+  if (codegen::needs_phases(codegen::lower(full.spec))) return;
   RC_ASSERT(difference(small.plan, full) == "");
 }
 

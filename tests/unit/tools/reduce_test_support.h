@@ -45,6 +45,9 @@ inline const std::set<std::string> kExtentConstants = {"kH",
                                                        "kSums",
                                                        "kSplits",
                                                        "kSummedStrips",
+                                                       "kStripRows",
+                                                       "kPieceRows",
+                                                       "kPieces",
                                                        "kW",
                                                        "kN",
                                                        "kP",
@@ -104,7 +107,7 @@ inline std::vector<std::string> kernel_lines(const codegen::KernelSource& source
 inline std::string difference(const codegen::ConvPlan& a, const codegen::ConvPlan& b) {
   std::vector<std::string> lines_a = kernel_lines(codegen::generate(a)), lines_b = kernel_lines(codegen::generate(b));
   // Pixels are in fewer splits, for which another kernel adds the sums.
-  if (a.family() == codegen::Family::wgrad || a.family() == codegen::Family::wgrad_depthwise) {
+  if (a.spec.operation == Operation::weight_gradient) {
     for (std::vector<std::string>* lines : {&lines_a, &lines_b})
       lines->erase(std::ranges::find_if(*lines, [](auto& line) { return line.starts_with("namespace "); }),
                    lines->end());

@@ -13,6 +13,9 @@ constexpr std::int64_t kPicosecondsPerCycle = 505;  // 1.98 GHz
 // FMA instructions issue at 80 % of one a cycle: operands collide on the register file's ports.
 constexpr std::int64_t kFmaIssuePercent = 125;
 constexpr std::int64_t kDramBytesPerMicrosecond = 4'000'000;
+constexpr std::int64_t kPassLaunch = 2'000'000;
+
+std::int64_t dram_time(std::int64_t bytes) { return bytes * 1000 / (kDramBytesPerMicrosecond / 1000); }
 
 }  // namespace
 
@@ -48,9 +51,11 @@ std::int64_t price(const BlockWork& work, const Target& target) {
   if (rest > 0) cycles += std::max(rest_per_sm * block_cycles, block_cycles + work.latency_cycles);
 
   const std::int64_t compute = cycles * kPicosecondsPerCycle;
-  const std::int64_t memory = work.dram_bytes * 1000 / (kDramBytesPerMicrosecond / 1000);
+  const std::int64_t memory = dram_time(work.dram_bytes);
   return std::max(compute, memory) + std::min(compute, memory) / 8;
 }
+
+std::int64_t pass_price(std::int64_t dram_bytes) { return kPassLaunch + dram_time(dram_bytes); }
 
 std::string no_tile_fits(const Problem& problem, const Target& target) {
   return fmt::format(

@@ -33,9 +33,7 @@ std::string constants(const KernelPlan& kernel, const ReduceTiling& tiling) {
     c.add("kOutputChannels", problem.output_channels());
     if (problem.output.layout() == Layout::nchw) c.add("kPlane", problem.output_plane(), "P * Q");
   }
-  std::string text = c.text();
-  text.pop_back();
-  return text;
+  return c.text();
 }
 
 }  // namespace
@@ -53,6 +51,21 @@ std::vector<Argument> reduce::parameters(const KernelPlan& kernel, const ReduceT
   return result;
 }
 
+std::vector<DeviceFile> reduce::device_files(const KernelPlan& kernel, const ReduceTiling& tiling) {
+  std::vector<DeviceFile> files = {{element_header(kernel.problem.input.type)}};
+  if (kernel.starts_early) files.push_back({"device/dependent_launch.cuh"});
+  if (needs_phases(kernel.problem) && kernel.problem.output.layout() == Layout::nhwc)
+    files.push_back({"device/vector.cuh"});
+  if (kernel.problem.epilogue.activation == Activation::relu && tiling.relu == Relu::instruction)
+    files.push_back({"device/max_nan.cuh"});
+  return files;
+}
+
+std::string reduce::wait(const KernelPlan& kernel) { return kernel.starts_early ? "wait_for_previous_kernel();" : ""; }
+
+// Hundreds of splits are not worth a text of their own each.
+std::string reduce::unroll(const ReduceTiling& tiling) { return tiling.split_k > 32 ? " 16" : ""; }
+
 KernelText reduce::emit(const KernelPlan& kernel, std::string_view name) {
   if (needs_phases(kernel.problem)) return emit_interleaving(kernel, name);
   const auto& tiling = std::get<ReduceTiling>(kernel.tiling);
@@ -60,10 +73,7 @@ KernelText reduce::emit(const KernelPlan& kernel, std::string_view name) {
   KernelText text;
   text.arguments = parameters(kernel, tiling);
   const bool floats = stores_floats(kernel.problem);
-  text.files = {{element_header(kernel.problem.input.type)}};
-  if (kernel.starts_early) text.files.push_back({"device/dependent_launch.cuh"});
-  if (epilogue.activation == Activation::relu && tiling.relu == Relu::instruction)
-    text.files.push_back({"device/max_nan.cuh"});
+  text.files = device_files(kernel, tiling);
   const std::string at = tiling.order == GradientSums::as_dw ? "output" : "place";
   const bool nhwc = kernel.problem.output.layout() == Layout::nhwc;
   text.text = fill_template(
@@ -74,10 +84,9 @@ KernelText reduce::emit(const KernelPlan& kernel, std::string_view name) {
        {"parameters", parameter_list(text.arguments)},
        {"channel_values",
         channel_values(epilogue, nhwc ? "output % kOutputChannels" : "output / kPlane % kOutputChannels")},
-       {"wait", kernel.starts_early ? "wait_for_previous_kernel();" : ""},
+       {"wait", wait(kernel)},
        {"outputs", tiling.bias_sums > 0 ? "kOutputs + kBiasSums" : "kOutputs"},
-       // Hundreds of splits are not worth a text of their own each.
-       {"unroll", tiling.split_k > 32 ? " 16" : ""},
+       {"unroll", unroll(tiling)},
        {"bias_gradient", bias_gradient(kernel.problem, tiling)},
        {"place", place(tiling)},
        {"output", at},

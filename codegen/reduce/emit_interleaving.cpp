@@ -56,7 +56,7 @@ std::string add_sums(const Problem& problem, const ReduceTiling& tiling, const P
       fill_template(embedded_text("reduce/add_sums.cu.in"), {{"phase", "(row_phase * kColumnPhases + column_phase)"},
                                                              {"row", row.place},
                                                              {"column", column.place},
-                                                             {"unroll", tiling.split_k > 32 ? " 16" : ""},
+                                                             {"unroll", reduce::unroll(tiling)},
                                                              {"add", add}});
   if (!row.may_miss && !column.may_miss) return text;
   const std::string_view inside = !row.may_miss      ? "column_phase >= 0"
@@ -74,16 +74,6 @@ std::string store(const Problem& problem) {
        {"epilogue", epilogue_lines(epilogue, nhwc ? "output + c" : "output + c * static_cast<long long>(kPlane)")}});
 }
 
-std::vector<DeviceFile> files(const KernelPlan& kernel, const ReduceTiling& tiling) {
-  const Problem& problem = kernel.problem;
-  std::vector<DeviceFile> result = {{element_header(problem.input.type)}};
-  if (kernel.starts_early) result.push_back({"device/dependent_launch.cuh"});
-  if (is_nhwc(problem)) result.push_back({"device/vector.cuh"});
-  if (problem.epilogue.activation == Activation::relu && tiling.relu == Relu::instruction)
-    result.push_back({"device/max_nan.cuh"});
-  return result;
-}
-
 }  // namespace
 
 KernelText reduce::emit_interleaving(const KernelPlan& kernel, std::string_view name) {
@@ -99,7 +89,7 @@ KernelText reduce::emit_interleaving(const KernelPlan& kernel, std::string_view 
   if (is_nhwc(problem)) phases += "\nstruct alignas(4 * kChannels) SumVector {\n  float at[kChannels];\n};\n";
   KernelText text;
   text.arguments = parameters(kernel, tiling);
-  text.files = files(kernel, tiling);
+  text.files = device_files(kernel, tiling);
   text.text = fill_template(embedded_text("reduce/interleave.cu.in"),
                             {{"constants", constants(problem, sub_pixel, tiling) + phases},
                              {"activation", activation_function(problem.epilogue, tiling.relu)},
@@ -109,7 +99,7 @@ KernelText reduce::emit_interleaving(const KernelPlan& kernel, std::string_view 
                              {"place", place(problem)},
                              {"row_phase", fmt::format("const int row_phase = {};", row.phase)},
                              {"column_phase", fmt::format("const int column_phase = {};", column.phase)},
-                             {"wait", kernel.starts_early ? "wait_for_previous_kernel();" : ""},
+                             {"wait", wait(kernel)},
                              {"sums", add_sums(problem, tiling, row, column)},
                              {"store", store(problem)}});
   return text;

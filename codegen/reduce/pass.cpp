@@ -4,14 +4,12 @@
 #include <algorithm>
 
 #include "codegen/arithmetic.h"
+#include "codegen/cost.h"
 #include "codegen/phases.h"
 #include "fmt/format.h"
 
 namespace jitconv::codegen {
 namespace {
-
-// Picoseconds of a launch behind another, and what memory moves.
-constexpr std::int64_t kLaunch = 2'000'000, kBytesPerMicrosecond = 4'000'000;
 
 /// Channels of a pixel that a thread stores: vectors of up to 16 bytes where they are neighbours. Where they are not,
 /// finding a pixel's phase is worth a few.
@@ -44,6 +42,19 @@ Problem gradient_problem(const Problem& asked) {
   return problem;
 }
 
+/// Adds the pass to the plan, a thread for each of `sums` sums, with a region of scratch for the partial ones.
+void add_pass(ConvPlan& plan, const Problem& problem, ReduceTiling tiling, std::int64_t sums) {
+  tiling.partial_sums = scratch_tensor(plan.scratch.size());
+  KernelPlan pass;
+  pass.problem = problem;
+  pass.tiling = tiling;
+  pass.launch.blocks = static_cast<std::uint32_t>(ceil_div(sums, ReduceTiling::kThreads));
+  pass.launch.threads = ReduceTiling::kThreads;
+  pass.starts_early = may_overlap(plan.target);
+  plan.scratch.push_back({"partial_sums", 4 * tiling.split_k * tiling.stride});
+  plan.kernels.push_back(pass);
+}
+
 }  // namespace
 
 std::int64_t gradient_elements(const Problem& problem) {
@@ -52,38 +63,22 @@ std::int64_t gradient_elements(const Problem& problem) {
 
 void add_gradient_reduction(ConvPlan& plan, std::int64_t splits, GradientSums order) {
   const Problem& asked = plan.convolution().problem;
-  KernelPlan pass;
-  pass.problem = gradient_problem(asked);
   ReduceTiling tiling;
-  tiling.partial_sums = scratch_tensor(plan.scratch.size());
   tiling.split_k = static_cast<int>(splits);
   tiling.stride = round_up(gradient_elements(asked), 64);
   tiling.order = order;
   tiling.bias_sums = gradient_elements(asked) - asked.weight_elements();
-  pass.tiling = tiling;
-  pass.launch.blocks = static_cast<std::uint32_t>(ceil_div(gradient_elements(asked), ReduceTiling::kThreads));
-  pass.launch.threads = ReduceTiling::kThreads;
-  pass.starts_early = may_overlap(plan.target);
-  plan.scratch.push_back({"partial_sums", 4 * splits * tiling.stride});
-  plan.kernels.push_back(pass);
+  add_pass(plan, gradient_problem(asked), tiling, gradient_elements(asked));
 }
 
 void add_reduction(ConvPlan& plan, int split_k, std::int64_t stride, Relu relu) {
-  KernelPlan& convolution = plan.convolution();
-  KernelPlan pass;
-  pass.problem = convolution.problem;
+  const Problem problem = plan.convolution().problem;
   ReduceTiling tiling;
-  tiling.partial_sums = scratch_tensor(plan.scratch.size());
   tiling.split_k = split_k;
   tiling.stride = stride;
   tiling.relu = relu;
-  pass.tiling = tiling;
-  pass.launch.blocks = static_cast<std::uint32_t>(ceil_div(pass.problem.output_elements(), ReduceTiling::kThreads));
-  pass.launch.threads = ReduceTiling::kThreads;
-  pass.starts_early = may_overlap(plan.target);
-  convolution.problem.output.tensor = tiling.partial_sums;
-  plan.scratch.push_back({"partial_sums", 4 * split_k * stride});
-  plan.kernels.push_back(pass);
+  plan.convolution().problem.output.tensor = scratch_tensor(plan.scratch.size());
+  add_pass(plan, problem, tiling, problem.output_elements());
 }
 
 void add_interleaving(ConvPlan& plan, const Problem& gradient) {
@@ -100,8 +95,7 @@ void add_interleaving(ConvPlan& plan, const Problem& gradient) {
 
 std::int64_t interleaving_cost(const Problem& gradient, const Problem& sub_pixel) {
   const std::int64_t stored = gradient.output_elements() * gradient.output.element_bytes();
-  const std::int64_t bytes = 4 * sub_pixel.output_elements() + (gradient.epilogue.residual ? 2 : 1) * stored;
-  return kLaunch + bytes * 1000 / (kBytesPerMicrosecond / 1000);
+  return pass_price(4 * sub_pixel.output_elements() + (gradient.epilogue.residual ? 2 : 1) * stored);
 }
 
 FamilyFunctions reduce_pass() { return {.name = "reduce", .emit = reduce::emit, .describe = describe}; }

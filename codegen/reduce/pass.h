@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "codegen/families.h"
@@ -29,7 +30,13 @@ std::int64_t interleaving_cost(const Problem& gradient, const Problem& sub_pixel
 
 namespace reduce {
 KernelText emit(const KernelPlan& kernel, std::string_view name);
+
+/// Of emit() and what it hands over to: the parameters and device files of a pass; how it waits for the kernel before
+/// it; and by how much its loop over splits is unrolled, if not wholly.
 std::vector<Argument> parameters(const KernelPlan& kernel, const ReduceTiling& tiling);
+std::vector<DeviceFile> device_files(const KernelPlan& kernel, const ReduceTiling& tiling);
+std::string wait(const KernelPlan& kernel);
+std::string unroll(const ReduceTiling& tiling);
 KernelText emit_interleaving(const KernelPlan& kernel, std::string_view name);
 }  // namespace reduce
 }  // namespace jitconv::codegen

@@ -2,6 +2,7 @@
 #include "codegen/transpose_weights/pass.h"
 
 #include "codegen/arithmetic.h"
+#include "codegen/cost.h"
 #include "fmt/format.h"
 
 namespace jitconv::codegen {
@@ -32,10 +33,8 @@ void add_weight_transposition(ConvPlan& plan, const Problem& asked) {
 }
 
 std::int64_t weight_transposition_cost(const Problem& problem) {
-  // A launch, and for each element a sector that its neighbours do not share.
-  constexpr std::int64_t kLaunch = 2'000'000, kSector = 32, kBytesPerMicrosecond = 4'000'000;
-  const std::int64_t bytes = problem.weight_elements() * (kSector + problem.weight.element_bytes());
-  return kLaunch + bytes * 1000 / (kBytesPerMicrosecond / 1000);
+  constexpr std::int64_t kSector = 32;  // of each element, which its neighbours do not share
+  return pass_price(problem.weight_elements() * (kSector + problem.weight.element_bytes()));
 }
 
 FamilyFunctions transpose_weights_pass() {

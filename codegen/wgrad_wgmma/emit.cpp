@@ -162,7 +162,7 @@ std::string_view multiplication(Arithmetic arithmetic) {
 
 std::vector<DeviceFile> files(const WgradGeometry& geometry) {
   const WgradWgmmaTiling& tiling = geometry.tiling();
-  const bool floats = geometry.problem().input.type == DataType::f32;
+  const bool floats = geometry.is_fp32();
   std::vector<DeviceFile> result = {{element_header(geometry.problem().input.type)},
                                     {"device/barrier.cuh"},
                                     {"device/dependent_launch.cuh"},

@@ -6,8 +6,6 @@
 namespace jitconv::codegen {
 namespace {
 
-bool is_fp32(const WgradGeometry& geometry) { return geometry.problem().input.type == DataType::f32; }
-
 /// Which unit of which channel a load brings: lanes run along what is contiguous.
 std::string item(const WgradGeometry& geometry) {
   const std::string phase =
@@ -55,7 +53,7 @@ std::string copy_dy(const WgradGeometry& geometry) {
   const bool nhwc = geometry.problem().output.layout() == Layout::nhwc;
   const std::string_view name = nhwc ? "wgrad_wgmma/copy_dy_nhwc.cu.in" : "wgrad_wgmma/copy_dy_nchw.cu.in";
   // Copies that do not wait bring whole words; 16-bit elements pass through registers.
-  const bool floats = is_fp32(geometry);
+  const bool floats = geometry.is_fp32();
   return fill_template(embedded_text(name),
                        {{"copy", floats ? "copy_to_shared<kCopyVector>(destination, source, valid);"
                                         : "*destination = load_if<0>(source, valid);"}});
@@ -63,7 +61,7 @@ std::string copy_dy(const WgradGeometry& geometry) {
 
 /// Copies that do not wait have arrived a step later, elements that pass through registers at once.
 std::string arrive_dy(const WgradGeometry& geometry) {
-  if (!is_fp32(geometry)) return "__syncwarp();\nif (lane == 0) barrier_arrive(dy_full + stage);\n";
+  if (!geometry.is_fp32()) return "__syncwarp();\nif (lane == 0) barrier_arrive(dy_full + stage);\n";
   return "copy_commit();\n"
          "if (step > 0) {\n"
          "  // The copies of the step before have arrived.\n"
@@ -78,11 +76,11 @@ std::string loaded_steps(const WgradGeometry& geometry) {
                        {{"load_x", load_x(geometry)},
                         {"copy_dy", copy_dy(geometry)},
                         {"arrive_dy", arrive_dy(geometry)},
-                        {"arrive_last_dy", is_fp32(geometry) ? "copy_wait<0>();\n"
-                                                               "__syncwarp();\n"
-                                                               "if (lane == 0 && step > 0) barrier_arrive(dy_full + "
-                                                               "(step - 1) % kStages);\n"
-                                                             : ""}});
+                        {"arrive_last_dy", geometry.is_fp32() ? "copy_wait<0>();\n"
+                                                                "__syncwarp();\n"
+                                                                "if (lane == 0 && step > 0) barrier_arrive(dy_full + "
+                                                                "(step - 1) % kStages);\n"
+                                                              : ""}});
 }
 
 /// The thread's copy of a row of x: of a box of columns, where rows start at multiples of 16 bytes, and so with zeros
@@ -109,7 +107,7 @@ Holes order_holes(const WgradGeometry& geometry) {
          "const uint4 low = *reinterpret_cast<const uint4*>(source);\n"
          "const uint4 high = *reinterpret_cast<const uint4*>(source + kOperandChannels);\n"
          "const unsigned word[] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};\n"},
-        {"operand_row", is_fp32(geometry) ? "words_from(word, kShifts[copy])" : "pixels_from(word, kShifts[copy])"}};
+        {"operand_row", geometry.is_fp32() ? "words_from(word, kShifts[copy])" : "pixels_from(word, kShifts[copy])"}};
   return {{"raw_place",
            "// Where a block has several filter rows, those of x are kRowStep apart, too.\n"
            "const int h = (strip.p_first + i * kRowStep) * kStrideH - kPadTop + r_first * kDilationH;\n"

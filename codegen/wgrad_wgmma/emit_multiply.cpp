@@ -8,8 +8,6 @@
 namespace jitconv::codegen {
 namespace {
 
-bool is_fp32(const WgradGeometry& geometry) { return geometry.problem().input.type == DataType::f32; }
-
 /// A tap of a block: filter row and column, counted from the block's first.
 struct Tap {
   int r, s;
@@ -46,7 +44,7 @@ bool masks_dy(const WgradGeometry& geometry) {
 std::vector<std::string> read_operand(const WgradGeometry& geometry) {
   const bool nchw = geometry.problem().output.layout() == Layout::nchw, bias = geometry.problem().epilogue.bias;
   const bool masks = masks_dy(geometry);
-  if (is_fp32(geometry)) {
+  if (geometry.is_fp32()) {
     std::vector<std::string> lines = {"const int pixel = block * 8 + i / 2 * 4;",
                                       fmt::format("{}float value = dy_stage[{}];", masks ? "" : "const ",
                                                   nchw ? "(k_lane + i % 2 * 8) * kDyPitch + pixel + lane % 4"
@@ -155,7 +153,7 @@ std::string consumer_text(const WgradGeometry& geometry, int consumer) {
        {"pixels_left", masks_dy(geometry)
                            ? "// Behind the end of its row, a run of dy has pixels of the next.\n" +
                                  fmt::format("const int pixels_left = kQ - strip.q_first - lane % 4{};\n",
-                                             is_fp32(geometry) ? "" : " * 2")
+                                             geometry.is_fp32() ? "" : " * 2")
                            : ""},
        {"multiply", multiplications(geometry, taps)},
        // Operands in registers alternate: after an odd number, the next step's first would be those still multiplied.

@@ -59,6 +59,7 @@ class WgradGeometry {
 
   const Problem& problem() const { return problem_; }
   const WgradWgmmaTiling& tiling() const { return tiling_; }
+  bool is_fp32() const { return problem_.input.type == DataType::f32; }
   /// Pixels of a unit, 16 bytes: an operand row. A multiplication takes two.
   int unit_pixels() const { return static_cast<int>(16 / problem_.input.element_bytes()); }
   int depth() const { return 2 * unit_pixels(); }

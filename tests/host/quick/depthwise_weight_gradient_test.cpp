@@ -4,15 +4,17 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "codegen/plan.h"
+#include "host/quick/small_integers.h"
 #include "runtime/compile.h"
 #include "support/fresh_cache.h"
+#include "tools/check/data.h"
+#include "tools/check/positions.h"
 #include "tools/host_device.h"
 
 namespace jitconv::test {
@@ -21,52 +23,15 @@ namespace {
 using codegen::ConvPlan;
 using codegen::WgradDepthwiseTiling;
 
-std::size_t place(Layout layout, const TensorShape& t, std::int64_t n, std::int64_t c, std::int64_t h, std::int64_t w) {
-  return static_cast<std::size_t>(layout == Layout::nchw ? ((n * t.c + c) * t.h + h) * t.w + w
-                                                         : ((n * t.h + h) * t.w + w) * t.c + c);
-}
-
-std::vector<float> small_integers(std::int64_t count, std::uint32_t seed) {
-  std::vector<float> values(static_cast<std::size_t>(count));
-  for (float& value : values) {
-    seed = seed * 1664525U + 1013904223U;
-    value = static_cast<float>(static_cast<int>(seed >> 16) % 3 - 1);
-  }
-  return values;
-}
-
-/// Memory of a tensor in the spec's type. Integers of up to 256 are exact in bf16.
-class Memory {
- public:
-  Memory(const std::vector<float>& values, DataType type) : type_(type), floats_(values) {
-    for (const float value : values) {
-      std::uint32_t word = 0;
-      std::memcpy(&word, &value, 4);
-      halves_.push_back(static_cast<std::uint16_t>(word >> 16));
-    }
-  }
-  void* data() { return type_ == DataType::f32 ? static_cast<void*>(floats_.data()) : halves_.data(); }
-  float at(std::size_t i) const {
-    if (type_ == DataType::f32) return floats_[i];
-    const std::uint32_t word = std::uint32_t{halves_[i]} << 16;
-    float value = 0;
-    std::memcpy(&value, &word, 4);
-    return value;
-  }
-
- private:
-  DataType type_;
-  std::vector<float> floats_;
-  std::vector<std::uint16_t> halves_;
-};
-
 /// Operands, and the gradients by their definition.
 struct Gradient {
   explicit Gradient(const ConvSpec& wanted)
       : spec(wanted),
         y(output_shape(wanted)),
-        x_values(small_integers(spec.input.n * spec.input.c * spec.input.h * spec.input.w, 1)),
-        dy_values(small_integers(y.n * y.c * y.h * y.w, 2)),
+        at_x(check::strides_of(wanted.input, wanted.input_layout)),
+        at_y(check::strides_of(y, wanted.output_layout)),
+        x_values(small_integers(check::element_count(spec.input), 1, 1)),
+        dy_values(small_integers(check::element_count(y), 2, 1)),
         dw(static_cast<std::size_t>(spec.weight.k * spec.weight.r * spec.weight.s)),
         db(static_cast<std::size_t>(spec.weight.k)) {
     for (std::int64_t n = 0; n < y.n; ++n)
@@ -77,12 +42,13 @@ struct Gradient {
 
   ConvSpec spec;
   TensorShape y;
+  check::Strides at_x, at_y;
   std::vector<float> x_values, dy_values;
   std::vector<double> dw, db;
 
  private:
   void add(std::int64_t n, std::int64_t k, std::int64_t p, std::int64_t q) {
-    const double value = dy_values[place(spec.output_layout, y, n, k, p, q)];
+    const double value = dy_values[static_cast<std::size_t>(at_y.offset(n, k, p, q))];
     db[static_cast<std::size_t>(k)] += value;
     const std::int64_t c = k / (y.c / spec.groups);
     for (std::int64_t r = 0; r < spec.weight.r; ++r)
@@ -91,24 +57,25 @@ struct Gradient {
         const std::int64_t w = q * spec.stride.w + s * spec.dilation.w - spec.padding.left;
         if (h < 0 || h >= spec.input.h || w < 0 || w >= spec.input.w) continue;
         dw[static_cast<std::size_t>((k * spec.weight.r + r) * spec.weight.s + s)] +=
-            value * x_values[place(spec.input_layout, spec.input, n, c, h, w)];
+            value * x_values[static_cast<std::size_t>(at_x.offset(n, c, h, w))];
       }
   }
 };
 
 std::string difference(const Memory& memory, const std::vector<double>& expected, const char* name) {
+  const std::vector<float> values = memory.values();
   for (std::size_t i = 0; i < expected.size(); ++i)
-    if (static_cast<double>(memory.at(i)) != expected[i])
-      return fmt::format("{}[{}] is {}, expected {}\n", name, i, memory.at(i), expected[i]);
+    if (static_cast<double>(values[i]) != expected[i])
+      return fmt::format("{}[{}] is {}, expected {}\n", name, i, values[i], expected[i]);
   return {};
 }
 
 /// What is wrong with the plan's results: empty if nothing is.
 std::string fault(tools::HostDevice& device, const ConvPlan& plan, const Gradient& expected) {
   const DataType type = plan.spec.dtype;
-  Memory x(expected.x_values, type), dy(expected.dy_values, type);
-  Memory dw(std::vector<float>(expected.dw.size(), -999.0F), type);
-  Memory db(std::vector<float>(expected.db.size(), -999.0F), type);
+  Memory x(type, expected.x_values), dy(type, expected.dy_values);
+  Memory dw(type, std::vector<float>(expected.dw.size(), -999.0F));
+  Memory db(type, std::vector<float>(expected.db.size(), -999.0F));
   const Kernel kernel = runtime::compile_plan(plan);
   const tools::Buffer workspace(device, std::max<std::int64_t>(kernel.workspace_bytes(), 1));
   device.set_bytes(workspace.data(), 0xff, kernel.workspace_bytes());

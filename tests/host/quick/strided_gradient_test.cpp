@@ -4,15 +4,16 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "codegen/plan.h"
+#include "host/quick/small_integers.h"
 #include "runtime/compile.h"
 #include "support/fresh_cache.h"
+#include "tools/check/data.h"
+#include "tools/check/positions.h"
 #include "tools/host_device.h"
 #include "tools/reduce.h"
 
@@ -21,85 +22,17 @@ namespace {
 
 using codegen::ConvPlan;
 
-/// A tensor's values by (n, c, h, w), whatever its layout in memory.
-struct Values {
-  Values(Layout order, std::int64_t channels, std::int64_t height, std::int64_t width)
-      : layout(order), c(channels), h(height), w(width) {}
-  std::size_t place(std::int64_t n, std::int64_t ch, std::int64_t row, std::int64_t column) const {
-    return static_cast<std::size_t>(layout == Layout::nchw ? ((n * c + ch) * h + row) * w + column
-                                                           : ((n * h + row) * w + column) * c + ch);
-  }
-  Layout layout;
-  std::int64_t c, h, w;
-};
-
-std::vector<float> small_integers(std::int64_t count, std::uint32_t seed, int most) {
-  std::vector<float> values(static_cast<std::size_t>(count));
-  for (float& value : values) {
-    seed = seed * 1664525U + 1013904223U;
-    value = static_cast<float>(static_cast<int>(seed >> 16) % (2 * most + 1) - most);
-  }
-  return values;
-}
-
-/// Bytes of a tensor: integers of up to a few hundred are exact in f16 and bf16.
-std::vector<std::uint16_t> to_16bit(const std::vector<float>& values, DataType type) {
-  std::vector<std::uint16_t> bits;
-  for (const float value : values) {
-    std::uint32_t word = 0;
-    std::memcpy(&word, &value, 4);
-    if (type == DataType::bf16) {
-      bits.push_back(static_cast<std::uint16_t>(word >> 16));
-    } else if (value == 0) {
-      bits.push_back(0);
-    } else {
-      const std::uint32_t exponent = (word >> 23 & 255U) - 112, fraction = word >> 13 & 1023U;
-      bits.push_back(static_cast<std::uint16_t>(word >> 16 & 0x8000U) | static_cast<std::uint16_t>(exponent << 10) |
-                     static_cast<std::uint16_t>(fraction));
-    }
-  }
-  return bits;
-}
-
-float from_16bit(std::uint16_t bits, DataType type) {
-  if (type == DataType::bf16) {
-    const std::uint32_t word = std::uint32_t{bits} << 16;
-    float value = 0;
-    std::memcpy(&value, &word, 4);
-    return value;
-  }
-  const int exponent = bits >> 10 & 31, fraction = bits & 1023;
-  const float magnitude = exponent == 0 ? std::ldexp(static_cast<float>(fraction), -24)
-                                        : std::ldexp(static_cast<float>(1024 + fraction), exponent - 25);
-  return (bits & 0x8000) != 0 ? -magnitude : magnitude;
-}
-
-/// Memory of a tensor in the spec's type.
-class Memory {
- public:
-  Memory(const std::vector<float>& values, DataType type) : type_(type), floats_(values) {
-    if (type != DataType::f32) halves_ = to_16bit(values, type);
-  }
-  void* data() { return type_ == DataType::f32 ? static_cast<void*>(floats_.data()) : halves_.data(); }
-  float at(std::size_t i) const { return type_ == DataType::f32 ? floats_[i] : from_16bit(halves_[i], type_); }
-
- private:
-  DataType type_;
-  std::vector<float> floats_;
-  std::vector<std::uint16_t> halves_;
-};
-
 /// The operands of a data gradient, and the gradient by its definition.
 struct Gradient {
   explicit Gradient(const ConvSpec& wanted)
       : spec(wanted),
         y(output_shape(wanted)),
-        at_x(wanted.input_layout, wanted.input.c, wanted.input.h, wanted.input.w),
-        at_y(wanted.output_layout, y.c, y.h, y.w),
-        dy(small_integers(y.n * y.c * y.h * y.w, 1, 2)),
-        w(small_integers(spec.weight.k * spec.weight.c * spec.weight.r * spec.weight.s, 2, 1)),
+        at_x(check::strides_of(wanted.input, wanted.input_layout)),
+        at_y(check::strides_of(y, wanted.output_layout)),
+        dy(small_integers(check::element_count(y), 1, 2)),
+        w(small_integers(check::element_count(spec.weight), 2, 1)),
         bias(small_integers(spec.input.c, 3, 3)),
-        residual(small_integers(spec.input.n * spec.input.c * spec.input.h * spec.input.w, 4, 3)),
+        residual(small_integers(check::element_count(spec.input), 4, 3)),
         dx(residual.size()) {
     scatter();
     finish();
@@ -107,7 +40,7 @@ struct Gradient {
 
   ConvSpec spec;
   TensorShape y;
-  Values at_x, at_y;
+  check::Strides at_x, at_y;
   std::vector<float> dy, w, bias, residual;
   std::vector<double> dx;
 
@@ -122,25 +55,25 @@ struct Gradient {
   }
 
   void scatter(std::int64_t n, std::int64_t k, std::int64_t p, std::int64_t q, std::int64_t first_channel) {
-    const double value = dy[at_y.place(n, k, p, q)];
+    const double value = dy[static_cast<std::size_t>(at_y.offset(n, k, p, q))];
     const WeightShape& filter = spec.weight;
     for (std::int64_t r = 0; r < filter.r; ++r)
       for (std::int64_t s = 0; s < filter.s; ++s) {
         const std::int64_t row = p * spec.stride.h + r * spec.dilation.h - spec.padding.top;
         const std::int64_t column = q * spec.stride.w + s * spec.dilation.w - spec.padding.left;
-        if (row < 0 || row >= at_x.h || column < 0 || column >= at_x.w) continue;
+        if (row < 0 || row >= spec.input.h || column < 0 || column >= spec.input.w) continue;
         for (std::int64_t c = 0; c < filter.c; ++c)
-          dx[at_x.place(n, first_channel + c, row, column)] +=
+          dx[static_cast<std::size_t>(at_x.offset(n, first_channel + c, row, column))] +=
               value * w[static_cast<std::size_t>(((k * filter.c + c) * filter.r + r) * filter.s + s)];
       }
   }
 
   void finish() {
     for (std::int64_t n = 0; n < spec.input.n; ++n)
-      for (std::int64_t c = 0; c < at_x.c; ++c)
-        for (std::int64_t row = 0; row < at_x.h; ++row)
-          for (std::int64_t column = 0; column < at_x.w; ++column) {
-            const std::size_t place = at_x.place(n, c, row, column);
+      for (std::int64_t c = 0; c < spec.input.c; ++c)
+        for (std::int64_t row = 0; row < spec.input.h; ++row)
+          for (std::int64_t column = 0; column < spec.input.w; ++column) {
+            const auto place = static_cast<std::size_t>(at_x.offset(n, c, row, column));
             if (spec.epilogue.bias) dx[place] += bias[static_cast<std::size_t>(c)];
             if (spec.epilogue.residual) dx[place] += residual[place];
             if (spec.epilogue.activation == Activation::relu) dx[place] = std::max(dx[place], 0.0);
@@ -151,8 +84,8 @@ struct Gradient {
 /// What is wrong with the plan's result: empty if nothing is.
 std::string fault(tools::HostDevice& device, const ConvPlan& plan, const Gradient& expected) {
   const DataType type = plan.spec.dtype;
-  Memory dy(expected.dy, type), w(expected.w, type), bias(expected.bias, type), residual(expected.residual, type),
-      dx(std::vector<float>(expected.dx.size(), -999.0F), type);
+  Memory dy(type, expected.dy), w(type, expected.w), bias(type, expected.bias), residual(type, expected.residual),
+      dx(type, std::vector<float>(expected.dx.size(), -999.0F));
   const Kernel kernel = runtime::compile_plan(plan);
   const tools::Buffer workspace(device, std::max<std::int64_t>(kernel.workspace_bytes(), 1));
   device.set_bytes(workspace.data(), 0xff, kernel.workspace_bytes());
@@ -164,9 +97,10 @@ std::string fault(tools::HostDevice& device, const ConvPlan& plan, const Gradien
   if (plan.spec.epilogue.residual) args.residual = residual.data();
   args.workspace = workspace.data();
   kernel.launch(nullptr, args);
+  const std::vector<float> values = dx.values();
   for (std::size_t i = 0; i < expected.dx.size(); ++i)
-    if (static_cast<double>(dx.at(i)) != expected.dx[i])
-      return fmt::format("element {} of {} is {}, expected {}\n{}", i, expected.dx.size(), dx.at(i), expected.dx[i],
+    if (static_cast<double>(values[i]) != expected.dx[i])
+      return fmt::format("element {} of {} is {}, expected {}\n{}", i, expected.dx.size(), values[i], expected.dx[i],
                          to_string(plan));
   return {};
 }

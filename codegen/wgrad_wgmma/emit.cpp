@@ -167,7 +167,6 @@ std::vector<DeviceFile> files(const WgradGeometry& geometry) {
                                     {"device/barrier.cuh"},
                                     {"device/dependent_launch.cuh"},
                                     {floats ? "device/operand_tf32.cuh" : "device/operand_16bit.cuh"},
-                                    {"device/settle.cuh"},
                                     {"device/warpgroup.cuh"}};
   if (tiling.copied) {
     result.push_back({"device/tensor_map.cuh"});

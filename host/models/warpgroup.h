@@ -24,3 +24,5 @@ template <int kRegisters>
 __device__ __forceinline__ void grow_registers_to() {
   jitconv_set_registers(kRegisters, 1);
 }
+template <int kAccumulators>
+__device__ __forceinline__ void settle(float (&)[kAccumulators]) {}

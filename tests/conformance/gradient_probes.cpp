@@ -61,8 +61,8 @@ Probe shifted_words(const std::string& function, int places) {
 Probe settled_sums() {
   Probe probe;
   probe.name = "settle";
-  probe.device_files = {"device/settle.cuh"};
-  probe.functions = {"settle.cuh: settle"};
+  probe.device_files = {"device/warpgroup.cuh"};
+  probe.functions = {"warpgroup.cuh: settle"};
   probe.body =
       "  float sum[4];\n"
       "  for (int i = 0; i < 4; ++i) sum[i] = __uint_as_float(in[i]);\n"

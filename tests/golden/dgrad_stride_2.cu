@@ -143,6 +143,14 @@ __device__ __forceinline__ void multiply_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kGroups) : "memory");
 }
 
+// Accumulators behind the multiply_wait() that covers their multiplications. To the compiler, those are complete when
+// they are issued; without this it may compute with the sums before they are there.
+template <int kAccumulators>
+__device__ __forceinline__ void settle(float (&sum)[kAccumulators]) {
+#pragma unroll
+  for (int i = 0; i < kAccumulators; ++i) asm volatile("" : "+f"(sum[i]));
+}
+
 // Move registers, counted per thread, to the warpgroups whose threads hold more.
 template <int kRegisters>
 __device__ __forceinline__ void shrink_registers_to() {
@@ -529,6 +537,7 @@ jitconv_dgrad_f32_nchw_n32c128h56w56_k256_3x3_s2x2_wgmma(const __grid_constant__
       }
       if (lane == 0) barrier_arrive(multiplied + consumer);
       multiply_wait<0>();
+      settle(sum);
       if (gives_back) barrier_arrive(empty + previous_stage);
       pass_tile();
       // Store: the outputs of a run lie one after the other in a plane of y. A warp stages eight channels at a time in

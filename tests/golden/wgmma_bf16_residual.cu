@@ -114,6 +114,14 @@ __device__ __forceinline__ void multiply_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kGroups) : "memory");
 }
 
+// Accumulators behind the multiply_wait() that covers their multiplications. To the compiler, those are complete when
+// they are issued; without this it may compute with the sums before they are there.
+template <int kAccumulators>
+__device__ __forceinline__ void settle(float (&sum)[kAccumulators]) {
+#pragma unroll
+  for (int i = 0; i < kAccumulators; ++i) asm volatile("" : "+f"(sum[i]));
+}
+
 // Move registers, counted per thread, to the warpgroups whose threads hold more.
 template <int kRegisters>
 __device__ __forceinline__ void shrink_registers_to() {
@@ -615,6 +623,7 @@ jitconv_fwd_bf16_nchw_n32c256h56w56_k256_3x3_residual_relu_wgmma(const Element* 
       }
       if (lane == 0) barrier_arrive(multiplied + consumer);
       multiply_wait<0>();
+      settle(sum);
       if (gives_back) barrier_arrive(empty + previous_stage);
       pass_tile();
       // Store: the outputs of a run lie one after the other in a plane of y. A warp stages eight channels at a time in

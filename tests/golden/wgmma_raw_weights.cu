@@ -140,6 +140,14 @@ __device__ __forceinline__ void multiply_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kGroups) : "memory");
 }
 
+// Accumulators behind the multiply_wait() that covers their multiplications. To the compiler, those are complete when
+// they are issued; without this it may compute with the sums before they are there.
+template <int kAccumulators>
+__device__ __forceinline__ void settle(float (&sum)[kAccumulators]) {
+#pragma unroll
+  for (int i = 0; i < kAccumulators; ++i) asm volatile("" : "+f"(sum[i]));
+}
+
 // Move registers, counted per thread, to the warpgroups whose threads hold more.
 template <int kRegisters>
 __device__ __forceinline__ void shrink_registers_to() {
@@ -552,6 +560,7 @@ jitconv_fwd_f32_nchw_n16c512h7w7_k2048_1x1_bias_relu_wgmma(const Element* __rest
         next_stage();
       }
       multiply_wait<0>();
+      settle(sum);
       if (gives_back) barrier_arrive(empty + previous_stage);
       // Store: a run holds whole images. A warp stages eight channels at a time in its own part of shared memory, place
       // by place, and writes their planes without the positions that no output has.

@@ -140,6 +140,14 @@ __device__ __forceinline__ void multiply_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kGroups) : "memory");
 }
 
+// Accumulators behind the multiply_wait() that covers their multiplications. To the compiler, those are complete when
+// they are issued; without this it may compute with the sums before they are there.
+template <int kAccumulators>
+__device__ __forceinline__ void settle(float (&sum)[kAccumulators]) {
+#pragma unroll
+  for (int i = 0; i < kAccumulators; ++i) asm volatile("" : "+f"(sum[i]));
+}
+
 // Move registers, counted per thread, to the warpgroups whose threads hold more.
 template <int kRegisters>
 __device__ __forceinline__ void shrink_registers_to() {
@@ -507,6 +515,7 @@ jitconv_fwd_f32_nchw_n16c256h20w84_k512_5x5_s2x2_wgmma(const __grid_constant__ T
         next_stage();
       }
       multiply_wait<0>();
+      settle(sum);
       if (gives_back) barrier_arrive(empty + previous_stage);
       // Store: the outputs of a run lie one after the other in a plane of y. A warp stages eight channels at a time in
       // its own part of shared memory, without the positions between two rows, and writes each as one run that starts

@@ -130,6 +130,14 @@ __device__ __forceinline__ void multiply_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kGroups) : "memory");
 }
 
+// Accumulators behind the multiply_wait() that covers their multiplications. To the compiler, those are complete when
+// they are issued; without this it may compute with the sums before they are there.
+template <int kAccumulators>
+__device__ __forceinline__ void settle(float (&sum)[kAccumulators]) {
+#pragma unroll
+  for (int i = 0; i < kAccumulators; ++i) asm volatile("" : "+f"(sum[i]));
+}
+
 // Move registers, counted per thread, to the warpgroups whose threads hold more.
 template <int kRegisters>
 __device__ __forceinline__ void shrink_registers_to() {
@@ -495,6 +503,7 @@ jitconv_fwd_f32_nchw_n16c512h28w28_k256_1x1_s2x2_wgmma(const __grid_constant__ T
         next_stage();
       }
       multiply_wait<0>();
+      settle(sum);
       if (gives_back) barrier_arrive(empty + previous_stage);
       first_turn = (first_turn + kSteps) % 2;
       // Each warpgroup stores eight of a warp's sixteen channels. What it has of the other eight's sums it leaves, lane

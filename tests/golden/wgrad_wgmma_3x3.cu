@@ -78,14 +78,6 @@ __device__ __forceinline__ uint4 operand_row(const Element* channel) {
                     round_to_tf32(channel[3]));
 }
 
-// Accumulators behind the multiply_wait() that covers their multiplications. To the compiler, those are complete when
-// they are issued; without this it may compute with the sums before they are there.
-template <int kAccumulators>
-__device__ __forceinline__ void settle(float (&sum)[kAccumulators]) {
-#pragma unroll
-  for (int i = 0; i < kAccumulators; ++i) asm volatile("" : "+f"(sum[i]));
-}
-
 // What warpgroups, four warps each, need around their matrix multiplications (wgmma, sm_90a). A multiplication is
 // asynchronous: it reads shared memory and its accumulators some time between multiply_begin() and the multiply_wait()
 // that covers the group it was committed to; until then neither may be touched. All functions but fence_async_proxy()
@@ -110,6 +102,14 @@ __device__ __forceinline__ void multiply_commit() { asm volatile("wgmma.commit_g
 template <int kGroups>
 __device__ __forceinline__ void multiply_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kGroups) : "memory");
+}
+
+// Accumulators behind the multiply_wait() that covers their multiplications. To the compiler, those are complete when
+// they are issued; without this it may compute with the sums before they are there.
+template <int kAccumulators>
+__device__ __forceinline__ void settle(float (&sum)[kAccumulators]) {
+#pragma unroll
+  for (int i = 0; i < kAccumulators; ++i) asm volatile("" : "+f"(sum[i]));
 }
 
 // Move registers, counted per thread, to the warpgroups whose threads hold more.

@@ -62,15 +62,19 @@ TEST_P(Translation, EveryLineOutsideModelsKeepsItsNumber) {
   std::string expected = source.text;
   int replaced = 0;
   std::vector<std::string> modelled;
-  for (const char* name : {"element_f16",      "vector",           "copy_async",
-                           "barrier",          "bulk_copy",        "bulk_store",
-                           "warpgroup",        "load_32bit",       "load_16bit",
-                           "operand_tf32",     "store_32bit",      "store_16bit",
-                           "pair_f16",         "pair_bf16",        "max_nan",
-                           "opaque",           "dependent_launch", "load_vector",
-                           "store_transposed", "store_words",      "warpgroup_sync",
-                           "tensor_map",       "tensor_copy",      "tensor_store",
-                           "swizzled_operand", "settle",           "copy_elements_async"})
+  for (const char* name : {"element_f16",      "vector",
+                           "copy_async",       "barrier",
+                           "bulk_copy",        "bulk_store",
+                           "warpgroup",        "load_32bit",
+                           "load_16bit",       "operand_tf32",
+                           "store_32bit",      "store_16bit",
+                           "pair_f16",         "pair_bf16",
+                           "max_nan",          "opaque",
+                           "dependent_launch", "load_vector",
+                           "store_transposed", "store_words",
+                           "warpgroup_sync",   "tensor_map",
+                           "tensor_copy",      "tensor_store",
+                           "swizzled_operand", "copy_elements_async"})
     modelled.push_back(device_file(fmt::format("device/{}.cuh", name).c_str()));
   // wgrad_wgmma's columns are input channels.
   const bool of_weights = source.text.find("_wgrad_wgmma(") != std::string::npos;

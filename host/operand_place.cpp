@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 namespace jitconv::host {
 namespace {
 
@@ -19,20 +21,22 @@ std::uint32_t field(std::uint64_t descriptor, unsigned shift) {
 
 }  // namespace
 
-OperandPlace::OperandPlace(std::uint64_t descriptor)
+OperandPlace::OperandPlace(std::uint64_t descriptor, OperandOrder order)
     : descriptor_(descriptor),
+      order_(order),
       first_(field(descriptor, 0)),
       right_half_(field(descriptor, 16)),
       step_(field(descriptor, 32)),
       row_bytes_(kRowBytesOfLayout[descriptor >> kLayoutBit & kLayout]) {}
 
-std::optional<OperandRefusal> OperandPlace::refusal() const {
+std::optional<OperandRefusal> OperandPlace::refusal(std::uint32_t rows) const {
   if ((descriptor_ & ~kKnown) != 0) {
     return OperandRefusal{
         Rule::out_of_bounds,
         fmt::format("operand {:#x} is none without swizzle and none with one that begins where its rows do",
                     descriptor_)};
   }
+  if (order_ == OperandOrder::mn_major) return pixel_refusal(rows);
   if (row_bytes_ == 0) return std::nullopt;
   if (step_ % (kRows * row_bytes_) != 0) {
     return OperandRefusal{Rule::misaligned,
@@ -48,8 +52,25 @@ std::optional<OperandRefusal> OperandPlace::refusal() const {
   return std::nullopt;
 }
 
+std::optional<OperandRefusal> OperandPlace::pixel_refusal(std::uint32_t rows) const {
+  if (row_bytes_ == 0) return OperandRefusal{Rule::out_of_bounds, "an operand whose rows are pixels is not swizzled"};
+  if (rows % (row_bytes_ / 2) != 0) {
+    return OperandRefusal{Rule::out_of_bounds,
+                          fmt::format("an operand of {} channels takes a part of a row of {} bytes", rows, row_bytes_)};
+  }
+  for (const auto& [what, bytes] : {std::pair{"begins", first_}, std::pair{"has its next channels", right_half_},
+                                    std::pair{"has its next eight pixels", step_}}) {
+    if (bytes % row_bytes_ == 0) continue;
+    return OperandRefusal{Rule::misaligned, fmt::format("an operand whose rows are pixels {} at {} bytes: no multiple "
+                                                        "of its rows' {}",
+                                                        what, bytes, row_bytes_)};
+  }
+  return std::nullopt;
+}
+
 TileOperand OperandPlace::tile(const char* memory) const {
   if (row_bytes_ == 0) return {{memory + first_, memory + first_ + right_half_}, step_};
+  if (order_ == OperandOrder::mn_major) return {{memory, memory}, step_, row_bytes_, first_, right_half_, true};
   return {{memory, memory}, step_, row_bytes_, first_};
 }
 

@@ -1,6 +1,7 @@
 // Where the operand of a multiplication lies in shared memory, read from its descriptor (a wgmma matrix descriptor):
 // in core matrices, eight rows of 16 bytes one after the other, or swizzled, in rows of 32, 64 or 128 bytes as a tensor
-// map's box brings them. What no GPU was seen to do as the model does is refused.
+// map's box brings them; such rows may also be pixels, over which is summed. What no GPU was seen to do as the model
+// does is refused.
 #pragma once
 
 #include <cstdint>
@@ -18,12 +19,16 @@ struct OperandRefusal {
   std::string text;
 };
 
+/// What follows along a row in memory: indices of the reduction (K-major), or the operand's own rows or columns
+/// (MN-major), of 16-bit elements.
+enum class OperandOrder : std::uint8_t { k_major, mn_major };
+
 class OperandPlace {
  public:
-  explicit OperandPlace(std::uint64_t descriptor);
+  explicit OperandPlace(std::uint64_t descriptor, OperandOrder order = OperandOrder::k_major);
 
-  /// Why the model refuses the descriptor; nothing if it accepts it.
-  std::optional<OperandRefusal> refusal() const;
+  /// Why the model refuses the descriptor of an operand of so many rows; nothing if it accepts it.
+  std::optional<OperandRefusal> refusal(std::uint32_t rows) const;
   /// For multiply_tile(), of a block whose shared memory is at `memory`.
   TileOperand tile(const char* memory) const;
 
@@ -35,13 +40,25 @@ class OperandPlace {
  private:
   static constexpr std::uint32_t kPiece = kSwizzlePiece, kRows = 8;
 
+  std::optional<OperandRefusal> pixel_refusal(std::uint32_t rows) const;
+
   std::uint64_t descriptor_;
-  std::uint32_t first_, right_half_, step_;  // bytes
+  OperandOrder order_;
+  std::uint32_t first_, right_half_, step_;  // bytes; of pixels, right_half_ is the distance of the next channels
   std::uint32_t row_bytes_;                  // if swizzled; 0 if not
 };
 
 template <typename Visit>
 void OperandPlace::visit_runs(std::uint32_t rows, const Visit& visit) const {
+  if (order_ == OperandOrder::mn_major) {
+    for (std::uint32_t row = 0; row < rows; row += row_bytes_ / 2)
+      for (std::uint32_t pixel = 0; pixel < 2 * kRows; ++pixel)
+        if (!visit(row,
+                   first_ + row / (row_bytes_ / 2) * right_half_ + pixel / kRows * step_ + pixel % kRows * row_bytes_,
+                   row_bytes_))
+          return;
+    return;
+  }
   if (row_bytes_ != 0) {
     // The two pieces of a row are neighbours wherever the swizzle brings them, though perhaps in the other order.
     for (std::uint32_t row = 0; row < rows; ++row) {

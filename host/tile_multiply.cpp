@@ -32,9 +32,26 @@ float from_f16(const char* at) {
   return std::bit_cast<float>(sign | std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude << 13) * 0x1p112f));
 }
 
+/// unswizzled() where k runs over rows in memory, of 16-bit elements.
+void transpose(const TileOperand& operand, std::uint32_t count, char* rows) {
+  const std::uint32_t of_row = operand.row_bytes / 2;
+  for (std::uint32_t k = 0; k < 16; ++k) {
+    char* const to = rows + k / 8 * count * kSwizzlePiece + k % 8 * 2;
+    for (std::uint32_t row = 0; row < count; ++row) {
+      const std::uint32_t at = operand.first + row / of_row * operand.next_rows + k / 8 * operand.step +
+                               k % 8 * operand.row_bytes + row % of_row * 2;
+      std::memcpy(to + row * kSwizzlePiece, operand.half[0] + swizzled(at, operand.row_bytes), 2);
+    }
+  }
+}
+
 /// The operand's rows as one that is not swizzled has them, in `rows`.
 TileOperand unswizzled(const TileOperand& operand, std::uint32_t count, char* rows) {
   constexpr std::uint32_t kPiece = kSwizzlePiece;
+  if (operand.mn_major) {
+    transpose(operand, count, rows);
+    return {{rows, rows + count * kPiece}, 8 * kPiece};
+  }
   for (std::uint32_t row = 0; row < count; ++row) {
     const std::uint32_t at = operand.first + row / 8 * operand.step + row % 8 * operand.row_bytes;
     for (std::uint32_t half = 0; half < 2; ++half) {

@@ -19,11 +19,14 @@ constexpr std::uint32_t depth(MultiplyType type) { return type == MultiplyType::
 /// Rows of 32 bytes. The halves of a row, 16 bytes each, of eight rows from r on, lie at half[] + r / 8 * step.
 /// Swizzled: half[0] is where the pattern of the swizzle begins anew, the start of shared memory; eight rows would lie
 /// at first + r / 8 * step in it, each `row_bytes` behind the one before, if pieces of 16 bytes were not exchanged.
+/// MN-major, the k of an instruction are such rows, and what a row has no room for is in others, `next_rows` behind.
 struct TileOperand {
   const char* half[2];
   std::uint32_t step;           // bytes from eight rows to the next eight
   std::uint32_t row_bytes = 0;  // 0: not swizzled
   std::uint32_t first = 0;
+  std::uint32_t next_rows = 0;
+  bool mn_major = false;
 };
 
 /// tile[64][columns] += a[64][k] * b[columns][k]. `columns` is a multiple of 8 up to kMostMultiplyColumns.

@@ -135,15 +135,14 @@ std::optional<WarpgroupFault> Warpgroups::close_groups(std::uint32_t warpgroup) 
 }
 
 std::optional<WarpgroupFault> Warpgroups::take_operand(std::uint32_t warpgroup, const View& view, Tick tick,
-                                                       std::uint64_t operand, std::uint32_t rows, std::uint32_t pc,
+                                                       const OperandPlace& place, std::uint32_t rows, std::uint32_t pc,
                                                        TileOperand& taken) {
   const auto fatal = [](Rule rule, std::string text) {
     WarpgroupFault fault{rule, 0, std::move(text)};
     fault.fatal = true;
     return fault;
   };
-  const OperandPlace place(operand);
-  if (auto refusal = place.refusal()) return fatal(refusal->rule, std::move(refusal->text));
+  if (auto refusal = place.refusal(rows)) return fatal(refusal->rule, std::move(refusal->text));
   taken = place.tile(memory_);
   const SharedMemory::AsyncReader reader{warpgroup, clocks_.column(first_agent_ + warpgroup), tick};
   std::optional<WarpgroupFault> found;
@@ -282,7 +281,7 @@ std::optional<WarpgroupFault> Warpgroups::multiply(std::uint32_t warpgroup, Call
   for (const auto& [operand, rows, taken] :
        {std::tuple(call.a, kMultiplyRows, &one.a), std::tuple(call.b, 2 * call.accumulators, &one.b)}) {
     if (taken == &one.a && call.a_registers != nullptr) continue;
-    auto fault = take_operand(warpgroup, view, one.tick, operand, rows, pc, *taken);
+    auto fault = take_operand(warpgroup, view, one.tick, OperandPlace(operand, call.order), rows, pc, *taken);
     if (fault && fault->fatal) return fault;
     if (fault && !found) found = fault;
   }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "host/engine.h"
+#include "host/operand_place.h"
 #include "host/random.h"
 #include "host/shared_memory.h"
 #include "host/tile_multiply.h"
@@ -32,6 +33,7 @@ struct WarpgroupCall {
   std::uint32_t accumulators = 0;
   std::uint64_t a = 0, b = 0;
   const std::uint32_t* a_registers = nullptr;  ///< four words, in place of the operand `a`
+  OperandOrder order{};
   // wait: groups that may be in flight; registers: of a thread from now on
   std::uint32_t number = 0;
   bool more = false;  // of registers
@@ -113,7 +115,7 @@ class Warpgroups {
   std::optional<WarpgroupFault> differs(Calls calls) const;
   std::optional<WarpgroupFault> close_groups(std::uint32_t warpgroup);
   std::optional<WarpgroupFault> take_operand(std::uint32_t warpgroup, const View& view, Tick tick,
-                                             std::uint64_t operand, std::uint32_t rows, std::uint32_t pc,
+                                             const OperandPlace& place, std::uint32_t rows, std::uint32_t pc,
                                              TileOperand& taken);
   static void take_registers(Calls calls, Multiplication& multiplication);
   static std::optional<WarpgroupFault> changed_registers(const Multiplication& multiplication);

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <bit>
 
 #include "conformance/tensor_probes.h"
@@ -274,6 +275,60 @@ Probe multiplications_of_windows(const std::string& type, int row_bytes) {
   return probe;
 }
 
+/// Of operands whose rows are pixels, swizzled: a has 64 channels of two runs of eight rows, b has row_bytes of `taps`
+/// windows of rows, each `dilation` rows behind the one before, again in two runs, 11 rows apart. Rows are stored where
+/// the copy engine would bring them. A thread's item: words of a, words of b, and the sums.
+Probe multiplications_of_pixels(const std::string& type, int row_bytes, int taps, int dilation) {
+  constexpr int kRows = 64;
+  const int columns = taps * row_bytes / 2;
+  const std::size_t sums = static_cast<std::size_t>(columns) / 2, a_words = 16;
+  const std::size_t b_words = static_cast<std::size_t>(kRows * row_bytes / 4) / kProbeThreads;
+  Probe probe;
+  probe.name = fmt::format("multiply pixels {} of rows of {} bytes, {} taps", type, row_bytes, taps);
+  probe.device_files = {"device/warpgroup.cuh", "device/pixel_operand.cuh",
+                        type == "f16" ? "device/multiply_pixels_f16.cuh" : "device/multiply_pixels_bf16.cuh"};
+  probe.functions = {fmt::format("multiply_pixels_{}.cuh: multiply_pixels", type), "pixel_operand.cuh: pixel_operand"};
+  probe.columns = columns;
+  probe.body = fmt::format(
+      "  constexpr int kRowBytes = {0}, kRows = {1}, kWordsOfB = {2}, kSums = {3}, kDilation = {4};\n"
+      "  constexpr int kExchanged = kRowBytes / 16 - 1, kA = kRows * kRowBytes;\n"
+      "  unsigned char* const bytes =\n"
+      "      reinterpret_cast<unsigned char*>(shared) + (1024 - __cvta_generic_to_shared(shared) % 1024) % 1024;\n"
+      "  const int thread = static_cast<int>(threadIdx.x);\n"
+      "  for (int i = 0; i < 16; ++i) {{\n"
+      "    const int at = kA + (thread * 16 + i) * 4;\n"
+      "    *reinterpret_cast<unsigned*>(bytes + (at ^ (at / 128 & 7) * 16)) = in[i];\n"
+      "  }}\n"
+      "  for (int i = 0; i < kWordsOfB; ++i) {{\n"
+      "    const int at = (thread * kWordsOfB + i) * 4;\n"
+      "    *reinterpret_cast<unsigned*>(bytes + (at ^ (at / 128 & kExchanged) * 16)) = in[16 + i];\n"
+      "  }}\n"
+      "  fence_async_proxy();\n"
+      "  __syncthreads();\n"
+      "  float sum[kSums];\n"
+      "#pragma unroll\n"
+      "  for (int i = 0; i < kSums; ++i) sum[i] = __uint_as_float(in[16 + kWordsOfB + i]);\n"
+      "  multiply_begin();\n"
+      "#pragma unroll\n"
+      "  for (int window = 0; window < 2; ++window) {{\n"
+      "    const MatrixOperand a = pixel_operand<128>(bytes + kA + (window == 0 ? 0 : 5) * 128, 0, 11 * 128);\n"
+      "    const MatrixOperand b = pixel_operand<kRowBytes>(bytes + (window == 0 ? 3 : 14) * kRowBytes,\n"
+      "                                                     kDilation * kRowBytes, 11 * kRowBytes);\n"
+      "    multiply_pixels(sum, a, b, window);\n"
+      "    multiply_commit();\n"
+      "  }}\n"
+      "  multiply_wait<0>();\n"
+      "#pragma unroll\n"
+      "  for (int i = 0; i < kSums; ++i) out[i] = __float_as_uint(sum[i]);\n",
+      row_bytes, kRows, b_words, sums, dilation);
+  probe.in_words = a_words + b_words + sums;
+  probe.out_words = sums;
+  probe.shared_bytes = 1024 + static_cast<std::size_t>(kRows * (row_bytes + 128));
+  probe.compute_capability = kHopper;
+  add_operands_and_sums(probe, type, a_words + b_words, sums);
+  return probe;
+}
+
 }  // namespace
 
 std::vector<Probe> multiply_probes() {
@@ -288,6 +343,9 @@ std::vector<Probe> multiply_probes() {
   for (const std::string type : {"f16", "bf16"}) {
     for (const int columns : {8, 64, 256}) all.push_back(multiplications_of_registers(type, columns, true));
     all.push_back(multiplications_of_registers(type, 104, false));
+    for (const auto& [row_bytes, taps, dilation] :
+         {std::array{128, 1, 1}, {128, 3, 1}, {128, 4, 5}, {64, 8, 3}, {64, 2, 1}, {32, 3, 2}, {32, 16, 1}})
+      all.push_back(multiplications_of_pixels(type, row_bytes, taps, dilation));
   }
   return all;
 }

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdio>
 #include <random>
+#include <tuple>
 
 #include "host/compiler.h"
 #include "host/engine.h"
@@ -126,14 +127,13 @@ Prepared prepare(const Case& one, int repeats) {
   return made;
 }
 
-host::Module module_of(const Prepared& made) {
+host::Module module_of(const Prepared& made, const char* operand = "const uint4*") {
   codegen::KernelSource source;
   source.text = made.text;
   codegen::KernelEntry entry;
   entry.name = "probe";
-  entry.arguments = {{codegen::Tensor::x, "const uint4*", "a"},
-                     {codegen::Tensor::w, "const uint4*", "b"},
-                     {codegen::Tensor::y, "float*", "y"}};
+  entry.arguments = {
+      {codegen::Tensor::x, operand, "a"}, {codegen::Tensor::w, operand, "b"}, {codegen::Tensor::y, "float*", "y"}};
   source.entries.push_back(entry);
   const host::Compiler compiler = host::find_compiler();
   return host::Module(
@@ -182,6 +182,87 @@ INSTANTIATE_TEST_SUITE_P(
       return fmt::format("{}x{}{}{}", one.type, one.columns, of("a", one.a_row, one.a_skipped),
                          of("b", one.b_row, one.b_skipped));
     });
+
+// Both operands swizzled, with pixels, over which is summed, as rows: a[pixel][64] and, of each tap, b[pixel][c].
+// Pixels of a tap are every third row from the tap's first on.
+const char kPixelKernel[] = R"(
+extern "C" __global__ void probe(const unsigned short* a, const unsigned short* b, float* y) {
+  extern __shared__ __align__(1024) unsigned char shared[];
+  const auto stored = [](int row, int c, int bytes, int at) {
+    const int place = at + row * bytes + c * 2;
+    return place ^ (place >> 7 & (bytes / 16 - 1)) << 4;
+  };
+  const int thread = static_cast<int>(threadIdx.x);
+  for (int i = thread; i < kRows * 64; i += 128)
+    *reinterpret_cast<unsigned short*>(shared + stored(i / 64, i % 64, 128, 0)) = a[i];
+  for (int i = thread; i < kRows * kC; i += 128)
+    *reinterpret_cast<unsigned short*>(shared + stored(i / kC, i % kC, kC * 2, kRows * 128)) = b[i];
+  fence_async_proxy();
+  __syncthreads();
+  float sum[kTaps * kC / 2];
+  const MatrixOperand left = pixel_operand<128>(shared + 2 * 128, 0, 10 * 128);
+  const MatrixOperand right = pixel_operand<kC * 2>(shared + kRows * 128 + 5 * kC * 2, 3 * kC * 2, 9 * kC * 2);
+  multiply_begin();
+  multiply_pixels(sum, left, right, 0);
+  multiply_commit();
+  multiply_wait<0>();
+  for (int j = 0; j < kTaps * kC / 8; ++j)
+    for (int i = 0; i < 4; ++i)
+      y[(16 * (thread / 32) + thread % 32 / 4 + 8 * (i / 2)) * (kTaps * kC) + 8 * j + 2 * (thread % 4) + i % 2] =
+          sum[4 * j + i];
+}
+)";
+
+class MultiplyPixels : public testing::TestWithParam<std::tuple<const char*, int, int>> {};
+
+TEST_P(MultiplyPixels, SumsUpSmallIntegersExactly) {
+  constexpr int kRows = 32;
+  const auto [type, channels, taps] = GetParam();
+  std::mt19937 random(11);
+  Prepared made;
+  const auto matrix = [&](int columns, std::vector<std::uint32_t>& bits) {
+    std::vector<int> values(static_cast<std::size_t>(kRows * columns));
+    bits.resize(values.size() / 2);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      values[i] = static_cast<int>(random() % 9) - 4;
+      bits[i / 2] |= bits_of(type, values[i]) << (i % 2 * 16);
+    }
+    return values;
+  };
+  const std::vector<int> a = matrix(64, made.a), b = matrix(channels, made.b);
+  for (int row = 0; row < 64; ++row)
+    for (int tap = 0; tap < taps; ++tap)
+      for (int c = 0; c < channels; ++c) {
+        int sum = 0;
+        for (int pixel = 0; pixel < 16; ++pixel) {
+          const int of_a = 2 + pixel / 8 * 10 + pixel % 8, of_b = 5 + tap * 3 + pixel / 8 * 9 + pixel % 8;
+          sum += a[static_cast<std::size_t>(of_a * 64 + row)] * b[static_cast<std::size_t>(of_b * channels + c)];
+        }
+        made.expected.push_back(static_cast<float>(sum));
+      }
+  made.y.resize(made.expected.size());
+  made.shared_bytes = static_cast<std::uint32_t>(kRows * (128 + channels * 2));
+  made.text = "// A multiplication.\n" + std::string(codegen::embedded_text("device/warpgroup.cuh")) +
+              std::string(codegen::embedded_text("device/pixel_operand.cuh")) +
+              test::multiply_text(fmt::format("device/multiply_pixels_{}.cuh", type), taps * channels) +
+              fmt::format("constexpr int kRows = {}, kC = {}, kTaps = {};\n", kRows, channels, taps) + kPixelKernel;
+  const host::Module module = module_of(made, "const unsigned short*");
+  for (const host::Landing landing : {host::Landing::early, host::Landing::late}) {
+    std::fill(made.y.begin(), made.y.end(), -1.0f);
+    const host::Report report = run(module, made, {.seed = 7, .landing = landing});
+    for (const host::Finding& finding : report.findings) ADD_FAILURE() << to_string(finding);
+    ASSERT_EQ(made.y, made.expected);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, MultiplyPixels,
+                         testing::Values(std::tuple{"f16", 64, 1}, std::tuple{"bf16", 64, 4}, std::tuple{"f16", 32, 4},
+                                         std::tuple{"bf16", 32, 1}, std::tuple{"f16", 16, 4},
+                                         std::tuple{"bf16", 16, 3}),
+                         [](const auto& instance) {
+                           return fmt::format("{}_{}_channels_{}_taps", std::get<0>(instance.param),
+                                              std::get<1>(instance.param), std::get<2>(instance.param));
+                         });
 
 TEST(MultiplySpeed, IsPrinted) {
   Prepared made = prepare({"tf32", 128, 1024, 2048}, 4000);

@@ -23,6 +23,7 @@ constexpr std::int64_t kDramBytesPerMicrosecond = 3'830'000;
 constexpr std::int64_t kMostPartialSumBytes = std::int64_t{1} << 30;
 /// Products that an accumulator sums up before it is added to memory: see docs/accuracy.md.
 constexpr std::int64_t kSummedPixels = 8192;
+constexpr int kMostColumns = 256;  // of an instruction
 
 std::string obstacle(const Problem& problem, const Target& target) {
   if (problem.reduction != Reduction::pixels) return "the sums run over taps";
@@ -51,7 +52,7 @@ class Search {
     for (const int consumers_k : {1, 2}) {
       if (consumers_k == 2 && problem_.k <= 64 && !one_tap) continue;
       for (const int block_c : {256, 192, 128, 96, 64, 48, 32, 16, 8}) {
-        if (block_c >= 2 * problem_.c && block_c > 8) continue;
+        if (block_c >= 2 * problem_.c && block_c > (can_take_boxes() ? 16 : 8)) continue;
         taps(consumers_k, block_c);
       }
     }
@@ -70,21 +71,69 @@ class Search {
 
   std::int64_t unit_pixels() const { return 16 / problem_.input.element_bytes(); }
 
-  void taps(int consumers_k, int block_c) {
+  /// Whether the copy engine can bring rows of channels of both tensors, which are operands as they lie.
+  bool can_take_boxes() const {
+    const std::int64_t unit = unit_pixels();  // elements of 16 bytes, of which the distances of pixels are multiples
+    return problem_.alignment >= 16 && problem_.input.element_bytes() == 2 && problem_.input.layout() == Layout::nhwc &&
+           problem_.output.layout() == Layout::nhwc && problem_.input_channels() % unit == 0 &&
+           problem_.output_channels() % unit == 0 && problem_.columns.input % problem_.columns.stride == 0 &&
+           problem_.n * problem_.rows.output <= INT32_MAX &&
+           problem_.columns.stride * problem_.input_channels() <= INT32_MAX;
+  }
+
+  /// Tiles whose operands are boxes: filter columns are joined to an instruction where they are neighbours in memory,
+  /// or each has an instruction of its own.
+  void boxes(int consumers_k, int block_c) {
+    const std::int64_t columns = problem_.columns.taps;
+    if (block_c < 16 || block_c == 96 || block_c == 48) return;  // what a swizzled row has, or several
     WgradWgmmaTiling tiling;
-    tiling.copied = can_copy();
-    const int most = WgradWgmmaTiling::kMostAccumulators / (block_c / 2) * (consumers_k == 2 ? 1 : 2);
+    tiling.producer = WgradWgmmaTiling::Producer::boxes;
+    tiling.consumers_k = consumers_k;
+    tiling.block_c = block_c;
+    int before = 0;
+    for (std::int64_t tiles = 1; tiles <= columns; ++tiles) {
+      tiling.block_s = static_cast<int>(ceil_div(columns, tiles));
+      if (tiling.block_s == before) continue;
+      before = tiling.block_s;
+      if (tiling.block_s < columns && problem_.columns.stride != 1) return;
+      for (const bool joins : {true, false}) {
+        tiling.joins_taps = joins;
+        if (joins && (tiling.block_s == 1 || problem_.columns.stride != 1 || block_c > 64)) continue;
+        tiling.block_r = 1;
+        if (tiling.columns() > kMostColumns) continue;
+        box_rows(tiling);
+      }
+    }
+  }
+
+  /// As many filter rows as there are accumulators for, all tiles of about one size.
+  void box_rows(WgradWgmmaTiling tiling) {
+    const std::int64_t rows = problem_.rows.taps;
+    for (std::int64_t tiles = shares_rows() ? 1 : rows; tiles <= rows; ++tiles) {
+      tiling.block_r = static_cast<int>(ceil_div(rows, tiles));
+      if (tiling.accumulators() > tiling.most_accumulators()) continue;
+      if (tiling.consumers_k == 1 && tiling.products() == 1) return;
+      rows_of_pixels(tiling);
+      return;
+    }
+  }
+
+  /// Whether rows of x can be shared by a block's filter rows: they are as far apart as the steps are.
+  bool shares_rows() const { return problem_.rows.stride == 1 && problem_.rows.dilation <= problem_.rows.output; }
+
+  void taps(int consumers_k, int block_c) {
+    if (can_take_boxes()) return boxes(consumers_k, block_c);
+    WgradWgmmaTiling tiling;
+    if (can_copy()) tiling.producer = WgradWgmmaTiling::Producer::orders;
+    const int most = tiling.most_accumulators() / (block_c / 2) * (consumers_k == 2 ? 1 : 2);
     const std::int64_t rows = problem_.rows.taps, columns = problem_.columns.taps;
     if (most == 0 || (consumers_k == 1 && rows * columns == 1)) return;
     tiling.consumers_k = consumers_k;
     tiling.block_c = block_c;
     tiling.block_s = static_cast<int>(ceil_div(columns, ceil_div(columns, most)));
     if (tiling.block_s < columns && problem_.columns.stride != 1) return;
-    // Rows of x are shared by a block's filter rows where they are as far apart as the steps are.
-    const bool shares_rows =
-        problem_.rows.stride == 1 && problem_.rows.dilation <= problem_.rows.output && tiling.block_s == columns;
     tiling.block_r = 1;
-    if (shares_rows) {
+    if (shares_rows() && tiling.block_s == columns) {
       const std::int64_t fit = std::max<std::int64_t>(1, std::min<std::int64_t>(rows, most / tiling.block_s));
       tiling.block_r = static_cast<int>(ceil_div(rows, ceil_div(rows, fit)));
     }
@@ -97,12 +146,16 @@ class Search {
     const bool x_nchw = problem_.input.layout() == Layout::nchw, dy_nchw = problem_.output.layout() == Layout::nchw;
     tiling.x_vectors = aligned && x_nchw && problem_.columns.input % unit_pixels() == 0 &&
                        problem_.columns.stride == 1 && tiling.block_s == problem_.columns.taps &&
-                       (floats || tiling.copied);
+                       (floats || tiling.orders());
     const bool whole_vectors = dy_nchw ? problem_.columns.output % 4 == 0 : problem_.k % 4 == 0;
     tiling.copy_vector = aligned && floats && whole_vectors ? 4 : 1;
+    rows_of_pixels(tiling);
+  }
+
+  void rows_of_pixels(WgradWgmmaTiling tiling) {
     int before = 0;
     for (const std::int64_t most : {128, 64, 48, 32, 16}) {
-      if (most == 128 && floats) continue;
+      if (most == 128 && problem_.input.type == DataType::f32) continue;
       const std::int64_t columns = problem_.columns.output;
       tiling.row_pixels = static_cast<int>(round_up(ceil_div(columns, ceil_div(columns, most)), 2 * unit_pixels()));
       if (tiling.row_pixels == before) continue;
@@ -120,8 +173,9 @@ class Search {
       tiling.stages = stages;
       // Loading threads know that a step's copies have arrived when they ask for the next step's, and consumers give
       // back a step's stage in the next.
-      if (!tiling.copied && problem_.input.type == DataType::f32 && stages < 3) continue;
-      tiling.raw_rows = tiling.copied ? raw_rows : 0;
+      const bool loads = tiling.producer == WgradWgmmaTiling::Producer::loads;
+      if (loads && problem_.input.type == DataType::f32 && stages < 3) continue;
+      tiling.raw_rows = tiling.orders() ? raw_rows : 0;
       if (WgradGeometry(problem_, tiling).shared_bytes() > target_.shared_bytes_per_block) continue;
       splits(tiling);
       return;
@@ -177,13 +231,14 @@ class Search {
 
   std::int64_t price(const WgradGeometry& geometry, std::int64_t blocks) const {
     const WgradWgmmaTiling& tiling = geometry.tiling();
-    const std::int64_t instruction = std::max(tiling.block_c / 2, 16);
-    const std::int64_t taps = tiling.consumers_k == 2 ? 2 * tiling.taps() : tiling.taps();
-    const std::int64_t multiply = tiling.row_pixels / geometry.depth() * taps * instruction + kStep;
-    const std::int64_t alone = tiling.row_pixels / geometry.depth() * tiling.consumer_taps() * instruction + 3 * kStep;
-    const std::int64_t bytes = problem_.input.element_bytes() * tiling.block_k() * geometry.dy_pitch() +
-                               std::int64_t{16} * geometry.phases() * geometry.units() * tiling.block_c;
-    const std::int64_t load = tiling.copied ? order(geometry) : load_of_step(geometry);
+    // An operand in registers leaves shared memory, 128 bytes a cycle, to the other.
+    const std::int64_t instruction = tiling.takes_boxes() ? std::max(tiling.columns() / 2, 16 + tiling.columns() / 4)
+                                                          : std::max(tiling.block_c / 2, 16);
+    const std::int64_t products = tiling.consumers_k == 2 ? 2 * tiling.products() : tiling.products();
+    const std::int64_t multiply = tiling.row_pixels / geometry.depth() * products * instruction + kStep;
+    const std::int64_t alone =
+        tiling.row_pixels / geometry.depth() * tiling.consumer_products() * instruction + 3 * kStep;
+    const std::int64_t load = load_of_step(geometry), bytes = bytes_of_step(geometry);
     const std::int64_t step = std::max({multiply, alone, bytes / kL2BytesPerCycle, load});
     const std::int64_t strips = ceil_div(geometry.strips(), tiling.splits);
     const std::int64_t flushes = geometry.sums();
@@ -198,6 +253,13 @@ class Search {
     return std::max(compute, memory) + std::min(compute, memory) / 5;
   }
 
+  std::int64_t bytes_of_step(const WgradGeometry& geometry) const {
+    const WgradWgmmaTiling& tiling = geometry.tiling();
+    if (tiling.takes_boxes()) return geometry.x_row_bytes() + geometry.stage_bytes();
+    return problem_.input.element_bytes() * tiling.block_k() * geometry.dy_pitch() +
+           std::int64_t{16} * geometry.phases() * geometry.units() * tiling.block_c;
+  }
+
   /// Cycles in which warps put a row of x in order.
   static std::int64_t order(const WgradGeometry& geometry) {
     const WgradWgmmaTiling& tiling = geometry.tiling();
@@ -205,9 +267,11 @@ class Search {
     return kStep + of_thread * (tiling.x_vectors ? 90 : 180);
   }
 
-  /// Cycles in which threads load a step.
+  /// Cycles that a step takes in the loading warpgroups.
   static std::int64_t load_of_step(const WgradGeometry& geometry) {
     const WgradWgmmaTiling& tiling = geometry.tiling();
+    if (tiling.takes_boxes()) return kStep;
+    if (tiling.orders()) return order(geometry);
     const std::int64_t loads = ceil_div(geometry.loads(), 128);
     return ceil_div(loads, geometry.load_batch()) * kLoadLatency +
            loads * (tiling.x_vectors ? 4 : geometry.unit_pixels() * 2) * kLoadIssue +

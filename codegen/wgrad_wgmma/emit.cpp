@@ -9,18 +9,48 @@
 namespace jitconv::codegen {
 namespace {
 
+/// Constants of shared memory where operand rows are pixels.
+void add_row_constants(Constants& c, const WgradGeometry& geometry) {
+  const WgradWgmmaTiling& tiling = geometry.tiling();
+  const std::int64_t element = geometry.problem().input.element_bytes();
+  c.group("Shared memory: a ring of rows of x, [phase][shift][unit][c], and stages of dy");
+  c.add("kXRows", tiling.x_rows).add("kXRowBytes", geometry.x_row_bytes());
+  c.add("kCopies", static_cast<std::int64_t>(geometry.shifts().size()), "of a phase, each shifted differently");
+  c.add("kUnits", geometry.units()).add("kUnitRows", geometry.unit_rows(), "of 16 bytes, one of them unused");
+  c.add("kFirstShift", geometry.first_shift(), "pixels from q to the first unit");
+  const int loads = geometry.loads(), of_thread = static_cast<int>(ceil_div(loads, 128));
+  c.add("kLoads", loads, "units of a row of x");
+  if (tiling.orders()) {
+    c.add("kRawRows", tiling.raw_rows, "of x as they lie in memory").add("kRawPitch", geometry.raw_pitch(), "elements");
+    c.add("kRawBytes", geometry.raw_bytes()).add("kRawElements", round_up(geometry.raw_bytes(), 128) / element);
+    c.add("kRawFirstByte", geometry.raw_first_byte());
+    c.add("kDyBytes", element * tiling.block_k() * geometry.dy_pitch());
+  } else {
+    c.add("kLoadsOfThread", of_thread);
+    c.add("kLoadBatch", std::min(of_thread, geometry.load_batch()), "units of a thread in flight");
+  }
+  if (!tiling.orders() || !tiling.x_vectors)
+    c.add("kLoadPixels",
+          tiling.x_vectors ? 2 * geometry.unit_pixels() : geometry.unit_pixels() + geometry.shifts().back(),
+          "for a unit");
+  c.add("kStages", tiling.stages).add("kStageElements", geometry.stage_bytes() / element);
+  c.add("kDyPitch", geometry.dy_pitch(), "elements");
+  if (!tiling.orders()) c.add("kCopyVector", tiling.copy_vector, "elements of a copy");
+}
+
 std::string constants(const WgradGeometry& geometry) {
   const Problem& problem = geometry.problem();
   const WgradWgmmaTiling& tiling = geometry.tiling();
   const View::Strides &x = problem.input.stride, &dy = problem.output.stride;
-  const std::int64_t element = problem.input.element_bytes();
   Constants c;
   add_problem_constants(c, problem);
   c.add("kGroups", problem.groups).add("kChannels", problem.c, "of a group").add("kGroupK", problem.k);
   c.add("kOutputChannels", problem.output_channels());
-  c.add("kInputStrideN", x.n).add("kInputStrideC", x.c).add("kInputStrideH", x.h).add("kInputStrideW", x.w);
-  c.add("kOutputStrideN", dy.n).add("kOutputStrideC", dy.c).add("kOutputStrideH", dy.h);
-  if (problem.output.layout() == Layout::nhwc) c.add("kOutputStrideW", dy.w);
+  if (!tiling.takes_boxes()) {
+    c.add("kInputStrideN", x.n).add("kInputStrideC", x.c).add("kInputStrideH", x.h).add("kInputStrideW", x.w);
+    c.add("kOutputStrideN", dy.n).add("kOutputStrideC", dy.c).add("kOutputStrideH", dy.h);
+    if (problem.output.layout() == Layout::nhwc) c.add("kOutputStrideW", dy.w);
+  }
 
   c.group("Tile of a block: output channels, input channels, filter rows and columns");
   c.add("kBlockK", tiling.block_k()).add("kBlockC", tiling.block_c);
@@ -43,56 +73,40 @@ std::string constants(const WgradGeometry& geometry) {
   c.group("The block");
   c.add("kThreads", tiling.threads()).add("kConsumers", WgradWgmmaTiling::kConsumers);
   c.add("kLoaderWarps", tiling.loader_warps());
-  if (tiling.copied) c.add("kOrderThreads", tiling.order_warps() * 32, "that put x in order");
+  if (tiling.orders()) c.add("kOrderThreads", tiling.order_warps() * 32, "that put x in order");
   c.add("kConsumerRegisters", tiling.consumer_registers()).add("kLoaderRegisters", tiling.loader_registers());
 
-  c.group("Shared memory: a ring of rows of x, [phase][shift][unit][c], and stages of dy");
-  c.add("kXRows", tiling.x_rows).add("kXRowBytes", geometry.x_row_bytes());
-  c.add("kCopies", static_cast<std::int64_t>(geometry.shifts().size()), "of a phase, each shifted differently");
-  c.add("kUnits", geometry.units()).add("kUnitRows", geometry.unit_rows(), "of 16 bytes, one of them unused");
-  c.add("kFirstShift", geometry.first_shift(), "pixels from q to the first unit");
-  const int loads = geometry.loads(), of_thread = static_cast<int>(ceil_div(loads, 128));
-  c.add("kLoads", loads, "units of a row of x");
-  if (tiling.copied) {
-    c.add("kRawRows", tiling.raw_rows, "of x as they lie in memory").add("kRawPitch", geometry.raw_pitch(), "elements");
-    c.add("kRawBytes", geometry.raw_bytes()).add("kRawElements", round_up(geometry.raw_bytes(), 128) / element);
-    c.add("kRawFirstByte", geometry.raw_first_byte());
-    c.add("kDyBytes", element * tiling.block_k() * geometry.dy_pitch());
-  } else {
-    c.add("kLoadsOfThread", of_thread);
-    c.add("kLoadBatch", std::min(of_thread, geometry.load_batch()), "units of a thread in flight");
-  }
-  if (!tiling.copied || !tiling.x_vectors)
-    c.add("kLoadPixels",
-          tiling.x_vectors ? 2 * geometry.unit_pixels() : geometry.unit_pixels() + geometry.shifts().back(),
-          "for a unit");
-  c.add("kStages", tiling.stages).add("kStageElements", geometry.stage_bytes() / element);
-  c.add("kDyPitch", geometry.dy_pitch(), "elements");
-  if (!tiling.copied) c.add("kCopyVector", tiling.copy_vector, "elements of a copy");
+  if (tiling.takes_boxes())
+    add_box_constants(c, geometry);
+  else
+    add_row_constants(c, geometry);
   c.add("kDyFirstByte", geometry.dy_first_byte()).add("kBarriersFirstByte", geometry.barriers_first_byte());
   return c.text();
 }
 
 std::string asserts(const KernelPlan& kernel) {
-  const bool copied = std::get<WgradWgmmaTiling>(kernel.tiling).copied;
+  const auto& tiling = std::get<WgradWgmmaTiling>(kernel.tiling);
   Lines lines;
   lines.add("// The numbers above are redundant; they must agree.");
-  lines.add("static_assert(kBlockC % 8 == 0 && kBlockC <= 256 && kRowPixels % kDepth == 0);");
-  lines.add("static_assert(kUnitRows > kBlockC && kXRowBytes % 128 == 0 && kXRows >= kBlockR + 1);");
+  lines.add("static_assert(kBlockC % 8 == 0 && kBlockC <= 256 && kRowPixels % kDepth == 0 && kXRows >= kBlockR + 1);");
+  lines.add(tiling.takes_boxes()
+                ? "static_assert(kBoxBytes % 1024 == 0 && kBoxBytes >= kBoxPixels * kRowBytes && kColumns <= 256);\n"
+                  "static_assert(kXRowBytes == kBoxes * kBoxBytes && kStageElements == kBlockK * kRowPixels);"
+                : "static_assert(kUnitRows > kBlockC && kXRowBytes % 128 == 0);");
   lines.add("static_assert(kDyFirstByte == kXRows * kXRowBytes);");
   lines.add("static_assert(32 * kLoaderWarps * kLoaderRegisters + 256 * kConsumerRegisters <= 65536);");
   lines.add(fmt::format("static_assert(kBarriersFirstByte + 16 * (kXRows + kStages{}) <= {});",
-                        copied ? " + kRawRows" : "", kernel.launch.shared_bytes));
+                        tiling.orders() ? " + kRawRows" : "", kernel.launch.shared_bytes));
   return lines.text();
 }
 
 /// Warps that load rows of x, or put them in order.
 std::string arrivals_of_x(const WgradWgmmaTiling& tiling) {
-  return std::to_string(tiling.copied ? tiling.order_warps() : tiling.loader_warps());
+  return std::to_string(tiling.takes_boxes() ? 1 : tiling.orders() ? tiling.order_warps() : tiling.loader_warps());
 }
 
 std::string layout_comment(const WgradWgmmaTiling& tiling) {
-  const bool copied = tiling.copied;
+  const bool boxes = tiling.takes_boxes(), copied = boxes || tiling.orders();
   Lines lines;
   const auto add = [&lines](std::string_view name, std::string_view arrivals, std::string_view who,
                             std::string_view waits) {
@@ -100,12 +114,13 @@ std::string layout_comment(const WgradWgmmaTiling& tiling) {
   };
   lines.add("// Barriers:");
   add("name", "arrivals", "who arrives", "who waits");
-  add("x_full[kXRows]", arrivals_of_x(tiling), "a loading warp", "consumers, for a row of x");
+  add("x_full[kXRows]", arrivals_of_x(tiling), boxes ? "the copy engine, by bytes" : "a loading warp",
+      "consumers, for a row of x");
   add("x_empty[kXRows]", "kConsumers * 4", "a warp that has multiplied with a row", "loaders, for a free slot");
   add("dy_full[kStages]", copied ? "1" : "4", copied ? "the copy engine, by bytes" : "a loading warp",
       "consumers, for a step");
   add("dy_empty[kStages]", "kConsumers * 4", "a warp that has multiplied a step", "loaders, for a free stage");
-  if (copied) {
+  if (tiling.orders()) {
     add("raw_full[kRawRows]", "1", "the copy engine, by bytes", "loaders, to put a row in order");
     add("raw_empty[kRawRows]", arrivals_of_x(tiling), "a warp that has put a row in order", "the thread that copies");
   }
@@ -140,7 +155,10 @@ std::vector<Argument> parameters(const WgradGeometry& geometry) {
   const Problem& problem = geometry.problem();
   const WgradWgmmaTiling& tiling = geometry.tiling();
   const Argument sums = {tiling.partial_sums, "float* __restrict__", "partial_sums"};
-  if (!tiling.copied)
+  if (tiling.takes_boxes())
+    return {tensor_map(problem.input.tensor, "x", box_of_x(geometry)),
+            tensor_map(problem.output.tensor, "dy", box_of_dy(geometry)), sums};
+  if (!tiling.orders())
     return {{problem.input.tensor, "const Element* __restrict__", "x"},
             {problem.output.tensor, "const Element* __restrict__", "dy"},
             sums};
@@ -163,12 +181,24 @@ std::string_view multiplication(Arithmetic arithmetic) {
 std::vector<DeviceFile> files(const WgradGeometry& geometry) {
   const WgradWgmmaTiling& tiling = geometry.tiling();
   const bool floats = geometry.is_fp32();
+  if (tiling.takes_boxes())
+    return {{element_header(geometry.problem().input.type)},
+            {"device/barrier.cuh"},
+            {"device/dependent_launch.cuh"},
+            {"device/warpgroup.cuh"},
+            {"device/tensor_map.cuh"},
+            {"device/tensor_copy.cuh"},
+            {"device/tensor_copy_4d.cuh"},
+            {"device/pixel_operand.cuh"},
+            {geometry.problem().arithmetic == Arithmetic::f16 ? "device/multiply_pixels_f16.cuh"
+                                                              : "device/multiply_pixels_bf16.cuh",
+             tiling.columns()}};
   std::vector<DeviceFile> result = {{element_header(geometry.problem().input.type)},
                                     {"device/barrier.cuh"},
                                     {"device/dependent_launch.cuh"},
                                     {floats ? "device/operand_tf32.cuh" : "device/operand_16bit.cuh"},
                                     {"device/warpgroup.cuh"}};
-  if (tiling.copied) {
+  if (tiling.orders()) {
     result.push_back({"device/tensor_map.cuh"});
     result.push_back({"device/tensor_copy.cuh"});
     if (tiling.x_vectors) result.push_back({"device/shifted_words.cuh"});
@@ -187,7 +217,7 @@ KernelText wgrad_wgmma::emit(const KernelPlan& kernel, std::string_view name) {
   const auto& tiling = std::get<WgradWgmmaTiling>(kernel.tiling);
   const Problem& problem = kernel.problem;
   const WgradGeometry geometry(problem, tiling);
-  const bool copied = tiling.copied;
+  const bool orders = tiling.orders();
   KernelText text;
   text.arguments = parameters(geometry);
   text.files = files(geometry);
@@ -199,12 +229,12 @@ KernelText wgrad_wgmma::emit(const KernelPlan& kernel, std::string_view name) {
        {"kernel", std::string(name)},
        {"parameters", parameter_list(text.arguments)},
        {"x_arrivals", arrivals_of_x(tiling)},
-       {"dy_arrivals", copied ? "1" : "4"},
-       {"raw_rows", copied ? "Element* const raw_rows = reinterpret_cast<Element*>(shared + kRawFirstByte);\n"
+       {"dy_arrivals", tiling.producer == WgradWgmmaTiling::Producer::loads ? "4" : "1"},
+       {"raw_rows", orders ? "Element* const raw_rows = reinterpret_cast<Element*>(shared + kRawFirstByte);\n"
                              "Barrier* const raw_full = dy_empty + kStages;\n"
                              "Barrier* const raw_empty = raw_full + kRawRows;\n"
                            : ""},
-       {"init_raw", copied ? "for (int i = 0; i < kRawRows; ++i) {\n"
+       {"init_raw", orders ? "for (int i = 0; i < kRawRows; ++i) {\n"
                              "  barrier_init(raw_full + i, 1);\n"
                              "  barrier_init(raw_empty + i, " +
                                  arrivals_of_x(tiling) +

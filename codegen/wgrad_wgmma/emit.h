@@ -3,15 +3,33 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
+#include "codegen/tensor_map.h"
+#include "codegen/text/emitter.h"
 #include "codegen/wgrad_wgmma/tiling.h"
 
 namespace jitconv::codegen {
+
+/// A tap of a block: filter row and column, counted from the block's first.
+struct WgradTap {
+  int r, s;
+};
 
 /// The steps of the loading warpgroups.
 std::string wgrad_load_steps(const WgradGeometry& geometry);
 
 /// The steps of the multiplying warpgroups.
 std::string wgrad_consume(const WgradGeometry& geometry);
+
+// Of kernels whose operands are boxes.
+void add_box_constants(Constants& c, const WgradGeometry& geometry);
+TensorMapShape box_of_x(const WgradGeometry& geometry);
+TensorMapShape box_of_dy(const WgradGeometry& geometry);
+std::string box_steps(const WgradGeometry& geometry);
+std::string box_operands(const WgradGeometry& geometry);
+/// `products`: a consumer's, each of a tap or, if they are joined, of a filter row.
+std::string box_multiplications(const WgradGeometry& geometry, const std::vector<WgradTap>& products);
+std::string store_bias_of_boxes(const WgradGeometry& geometry);
 
 }  // namespace jitconv::codegen

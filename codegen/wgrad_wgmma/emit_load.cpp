@@ -136,7 +136,8 @@ std::string copied_steps(const WgradGeometry& geometry) {
 }  // namespace
 
 std::string wgrad_load_steps(const WgradGeometry& geometry) {
-  return geometry.tiling().copied ? copied_steps(geometry) : loaded_steps(geometry);
+  if (geometry.tiling().takes_boxes()) return box_steps(geometry);
+  return geometry.tiling().orders() ? copied_steps(geometry) : loaded_steps(geometry);
 }
 
 }  // namespace jitconv::codegen

@@ -8,18 +8,14 @@
 namespace jitconv::codegen {
 namespace {
 
-/// A tap of a block: filter row and column, counted from the block's first.
-struct Tap {
-  int r, s;
-};
-
-/// The taps of a consumer, all or every second.
-std::vector<Tap> taps_of(const WgradWgmmaTiling& tiling, int consumer) {
-  std::vector<Tap> taps;
-  const int first = tiling.consumers_k == 2 || consumer == 0 ? 0 : tiling.consumer_taps();
-  const int end = tiling.consumers_k == 2 || consumer == 1 ? tiling.taps() : tiling.consumer_taps();
-  for (int tap = first; tap < end; ++tap) taps.push_back({tap / tiling.block_s, tap % tiling.block_s});
-  return taps;
+/// The products of a consumer, all or half of them: of a tap each, or of a filter row whose taps are joined.
+std::vector<WgradTap> products_of(const WgradWgmmaTiling& tiling, int consumer) {
+  std::vector<WgradTap> products;
+  const int first = tiling.consumers_k == 2 || consumer == 0 ? 0 : tiling.consumer_products();
+  const int end = tiling.consumers_k == 2 || consumer == 1 ? tiling.products() : tiling.consumer_products();
+  const int of_row = tiling.joins_taps ? 1 : tiling.block_s;
+  for (int product = first; product < end; ++product) products.push_back({product / of_row, product % of_row});
+  return products;
 }
 
 /// Operands of the step's rows of x.
@@ -36,7 +32,7 @@ std::string x_operands(const WgradGeometry& geometry) {
 /// Whether some step's run of dy goes on behind the end of its row.
 bool masks_dy(const WgradGeometry& geometry) {
   const WgradWgmmaTiling& tiling = geometry.tiling();
-  return tiling.copied && geometry.problem().columns.output % tiling.row_pixels != 0;
+  return tiling.orders() && geometry.problem().columns.output % tiling.row_pixels != 0;
 }
 
 /// Where a thread's operand in registers comes from: output channels lane / 4 and 8 behind it, and of each two pixels
@@ -77,7 +73,7 @@ std::vector<std::string> read_operand(const WgradGeometry& geometry) {
 }
 
 /// `// begin pixels` ... `// end pixels`: the step's pixels, as many at a time as an instruction multiplies.
-std::string multiplications(const WgradGeometry& geometry, const std::vector<Tap>& taps) {
+std::string multiplications(const WgradGeometry& geometry, const std::vector<WgradTap>& taps) {
   Lines lines;
   lines.add("// begin pixels");
   lines.add("#pragma unroll");
@@ -105,7 +101,7 @@ std::string multiplications(const WgradGeometry& geometry, const std::vector<Tap
   return lines.text();
 }
 
-std::string add_sums(const WgradGeometry& geometry, const std::vector<Tap>& taps) {
+std::string add_sums(const WgradGeometry& geometry, const std::vector<WgradTap>& products) {
   // Two channels are neighbours, and 8 bytes of one vector where a row of them starts at a multiple of that.
   const bool pairs = geometry.problem().c % 2 == 0;
   const std::string load =
@@ -117,14 +113,19 @@ std::string add_sums(const WgradGeometry& geometry, const std::vector<Tap>& taps
                                     "if (valid && c_lane + j / 2 * 8 + 1 < kChannels) destination[1] = odd;\n";
   std::string text =
       fill_template(embedded_text("wgrad_wgmma/add_sums.cu.in"), {{"load_pair", load}, {"store_pair", store}});
-  for (std::size_t i = 0; i < taps.size(); ++i)
-    text += fmt::format("add_sums(sum[{}], r_first + {}, s_first + {});\n", i, taps[i].r, taps[i].s);
+  const int joined = geometry.tiling().joins_taps ? geometry.tiling().block_s : 1;
+  for (std::size_t i = 0; i < products.size(); ++i)
+    for (int tap = 0; tap < joined; ++tap)
+      text +=
+          fmt::format("add_sums(sum[{}]{}, r_first + {}, s_first + {});\n", i,
+                      tap == 0 ? "" : fmt::format(" + {} * (kBlockC / 2)", tap), products[i].r, products[i].s + tap);
   return text;
 }
 
 /// db is summed where dy passes through registers: by one consumer of the blocks of one tile.
 std::string bias_store(const WgradGeometry& geometry) {
   if (!geometry.problem().epilogue.bias) return {};
+  if (geometry.tiling().takes_boxes()) return store_bias_of_boxes(geometry);
   const std::string_view one = geometry.tiling().consumers_k == 2 ? "" : " && consumer == 0";
   return fmt::format(
       "#pragma unroll\n"
@@ -142,23 +143,43 @@ std::string bias_store(const WgradGeometry& geometry) {
       one);
 }
 
+/// What a consumer declares for db.
+std::string bias_begin(const WgradGeometry& geometry, int consumer) {
+  if (!geometry.problem().epilogue.bias) return {};
+  const std::string sum = "float bias_sum[2] = {};  // of dy, for db\n";
+  if (!geometry.tiling().takes_boxes()) return sum;
+  return sum + (consumer == 0 ? "const bool sums_bias = c_block + r_first + s_first == 0;\n"
+                              : "constexpr bool sums_bias = false;\n");
+}
+
+/// Where a consumer's part of a stage of dy begins.
+std::string_view dy_offset(const WgradGeometry& geometry) {
+  const WgradWgmmaTiling& tiling = geometry.tiling();
+  if (tiling.takes_boxes()) return tiling.consumers_k == 2 ? " + consumer * (64 * kRowPixels)" : "";
+  return tiling.orders() ? " + ((p * kQ + strip.q_first) & (kOperandChannels - 1))" : "";
+}
+
 std::string consumer_text(const WgradGeometry& geometry, int consumer) {
-  const std::vector<Tap> taps = taps_of(geometry.tiling(), consumer);
+  const WgradWgmmaTiling& tiling = geometry.tiling();
+  const bool boxes = tiling.takes_boxes();
+  const std::vector<WgradTap> products = products_of(tiling, consumer);
   return fill_template(
       embedded_text("wgrad_wgmma/consumer.cu.in"),
-      {{"taps", std::to_string(taps.size())},
-       {"bias_begin", geometry.problem().epilogue.bias ? "float bias_sum[2] = {};  // of dy, for db" : ""},
-       {"x_operands", x_operands(geometry)},
-       {"dy_offset", geometry.tiling().copied ? " + ((p * kQ + strip.q_first) & (kOperandChannels - 1))" : ""},
+      {{"products", std::to_string(products.size())},
+       {"columns", boxes ? "kColumns" : "kBlockC"},
+       {"own_operand", boxes ? "" : "unsigned a[2][4];  // one is multiplied while the other is loaded"},
+       {"bias_begin", bias_begin(geometry, consumer)},
+       {"x_operands", boxes ? box_operands(geometry) : x_operands(geometry)},
+       {"dy_offset", std::string(dy_offset(geometry))},
        {"pixels_left", masks_dy(geometry)
                            ? "// Behind the end of its row, a run of dy has pixels of the next.\n" +
                                  fmt::format("const int pixels_left = kQ - strip.q_first - lane % 4{};\n",
                                              geometry.is_fp32() ? "" : " * 2")
                            : ""},
-       {"multiply", multiplications(geometry, taps)},
+       {"multiply", boxes ? box_multiplications(geometry, products) : multiplications(geometry, products)},
        // Operands in registers alternate: after an odd number, the next step's first would be those still multiplied.
-       {"wait_for_last", geometry.tiling().row_pixels / geometry.depth() % 2 == 0 ? "" : "multiply_wait<0>();"},
-       {"add_sums", add_sums(geometry, taps)},
+       {"wait_for_last", boxes || tiling.row_pixels / geometry.depth() % 2 == 0 ? "" : "multiply_wait<0>();"},
+       {"add_sums", add_sums(geometry, products)},
        {"bias_store", bias_store(geometry)}});
 }
 

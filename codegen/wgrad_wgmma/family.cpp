@@ -15,24 +15,37 @@ void add_passes(ConvPlan& plan) {
   add_gradient_reduction(plan, tiling.splits, GradientSums::tap_k_c);
 }
 
+/// How rows of x come to the multiplications.
+std::string rows_of_x(const WgradGeometry& geometry) {
+  const WgradWgmmaTiling& t = geometry.tiling();
+  if (t.takes_boxes())
+    return fmt::format("{} box(es) of {} channels each, multiplied as they lie, {} columns at a time", geometry.boxes(),
+                       geometry.row_channels(), t.columns());
+  return fmt::format("each in {} phase(s) and {} shift(s), loaded as {}", geometry.phases(), geometry.shifts().size(),
+                     t.orders() ? (t.x_vectors ? "boxes" : "runs") : (t.x_vectors ? "vectors" : "pixels"));
+}
+
 std::string describe(const KernelPlan& kernel) {
   const auto& t = std::get<WgradWgmmaTiling>(kernel.tiling);
   const WgradGeometry geometry(kernel.problem, t);
   return fmt::format(
       "tile of a block: {} output channels, {} input channels, {}x{} taps, which consumers {}\n"
-      "pipeline: steps of {} pixels of a row; {} stages of dy, {} rows of x, each in {} phase(s) and {} shift(s), "
-      "loaded "
-      "as {}\n"
+      "pipeline: steps of {} pixels of a row; {} stages of dy, {} rows of x, {}\n"
       "strips of {} rows: {} in all, shared by {} blocks; accumulators added to memory every {} strip(s) of {} rows\n",
       t.block_k(), t.block_c, t.block_r, t.block_s, t.consumers_k == 2 ? "share" : "deal out", t.row_pixels, t.stages,
-      t.x_rows, geometry.phases(), geometry.shifts().size(),
-      t.copied ? (t.x_vectors ? "boxes" : "runs") : (t.x_vectors ? "vectors" : "pixels"), t.strip_rows,
-      geometry.strips(), t.splits, t.summed_strips, t.piece_rows);
+      t.x_rows, rows_of_x(geometry), t.strip_rows, geometry.strips(), t.splits, t.summed_strips, t.piece_rows);
 }
 
 std::vector<int> body(const KernelPlan& kernel) {
   const auto& t = std::get<WgradWgmmaTiling>(kernel.tiling);
-  return {t.consumers_k, t.block_c, t.block_r, t.block_s, t.row_pixels, t.x_vectors ? 1 : 0, t.copied ? 1 : 0};
+  return {t.consumers_k,
+          t.block_c,
+          t.block_r,
+          t.block_s,
+          t.row_pixels,
+          t.x_vectors ? 1 : 0,
+          static_cast<int>(t.producer),
+          t.joins_taps ? 1 : 0};
 }
 
 std::int64_t multiply_adds(const KernelPlan& kernel) {

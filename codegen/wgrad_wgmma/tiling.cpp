@@ -11,7 +11,11 @@ WgradGeometry::WgradGeometry(const Problem& problem, const WgradWgmmaTiling& til
   for (int s = 0; s < tiling_.block_s; ++s) {
     least = std::min(least, shift_of(s));
     most = std::max(most, shift_of(s));
+    box_phases_.push_back(phase_of(s));
   }
+  reach_ = most - least;
+  std::sort(box_phases_.begin(), box_phases_.end());
+  box_phases_.erase(std::unique(box_phases_.begin(), box_phases_.end()), box_phases_.end());
   // Vectors of x start at multiples of their size, rows of dy's pixels do so anyway.
   first_shift_ = tiling_.x_vectors ? least - positive_modulo(least, unit_pixels()) : least;
   for (int s = 0; s < tiling_.block_s; ++s)
@@ -34,11 +38,16 @@ int WgradGeometry::phase_of(int s) const {
 
 TapOperand WgradGeometry::tap_operand(int s) const {
   const std::int64_t shift = shift_of(s) - first_shift_;
+  if (tiling_.takes_boxes()) {
+    const auto phase = std::find(box_phases_.begin(), box_phases_.end(), phase_of(s));
+    return {static_cast<int>(phase - box_phases_.begin()), 0, static_cast<int>(shift)};
+  }
   const auto copy = std::find(shifts_.begin(), shifts_.end(), shift % unit_pixels());
   return {phase_of(s), static_cast<int>(copy - shifts_.begin()), static_cast<int>(shift / unit_pixels())};
 }
 
 std::int64_t WgradGeometry::x_row_bytes() const {
+  if (tiling_.takes_boxes()) return boxes() * box_bytes();
   return round_up(std::int64_t{16} * phases() * static_cast<std::int64_t>(shifts_.size()) * units_ * unit_rows(), 128);
 }
 
@@ -48,6 +57,7 @@ int WgradGeometry::dy_pitch() const {
 }
 
 std::int64_t WgradGeometry::stage_bytes() const {
+  if (tiling_.takes_boxes()) return std::int64_t{2} * tiling_.block_k() * tiling_.row_pixels;
   const bool nchw = problem_.output.layout() == Layout::nchw;
   return round_up(problem_.output.element_bytes() * (nchw ? tiling_.block_k() : tiling_.row_pixels) * dy_pitch(), 128);
 }

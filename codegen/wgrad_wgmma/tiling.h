@@ -2,6 +2,7 @@
 // tensor cores. What follows from a tiling and the problem is computed by its members and by WgradGeometry.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -11,43 +12,56 @@
 namespace jitconv::codegen {
 
 /// Tensor-core kernel of the weight gradient for sm_90a: 64 output channels are the rows of a product, `block_c` input
-/// channels its columns, and there is one product for each tap, summed over pixels. dy comes to the multiplications
-/// through registers and serves all taps; x lies in shared memory, shifted so that every tap finds whole operand rows.
+/// channels its columns, and there is one product for each tap, summed over pixels. Operands are either rows of pixels
+/// (K-major): dy comes to the multiplications through registers and serves all taps; x lies in shared memory, shifted
+/// so that every tap finds whole operand rows. Or they are rows of channels (MN-major), as NHWC tensors of 16-bit
+/// elements have them: a tap is a row of shared memory to begin at.
 struct WgradWgmmaTiling {
-  int consumers_k = 1;     ///< 2: the multiplying warpgroups have different output channels; 1: different taps
-  int block_c = 64;        ///< input channels of a tile: the N of an instruction
-  int block_r = 1;         ///< filter rows of a block
-  int block_s = 1;         ///< filter columns of a block
-  int row_pixels = 32;     ///< of dy in a step, a multiple of 8
-  int x_rows = 4;          ///< of x in shared memory
-  int stages = 3;          ///< of dy in shared memory
-  bool x_vectors = false;  ///< x is read as vectors of 16 bytes, else pixel by pixel
-  bool copied = false;     ///< the copy engine brings dy, and x to be put in order; else threads load them
-  int raw_rows = 0;        ///< of x as they lie in memory, if they are copied
-  int copy_vector = 1;     ///< elements of dy that a copy brings
-  int strip_rows = 1;      ///< of dy, whose steps follow each other
-  int splits = 1;          ///< blocks that share the strips of a tile
-  int summed_strips = 1;   ///< strips whose products an accumulator sums up before it is added to memory, or
-  int piece_rows = 1;      ///< rows of a strip, if that is cut in pieces
+  enum class Producer : std::uint8_t {
+    loads,   ///< threads load both tensors, and write operand rows of x
+    orders,  ///< the copy engine brings runs of NCHW planes, and threads make operand rows of those of x
+    boxes,   ///< the copy engine brings boxes of NHWC tensors, swizzled, which are operands as they lie (MN-major)
+  };
+  Producer producer = Producer::loads;
+  int consumers_k = 1;      ///< 2: the multiplying warpgroups have different output channels; 1: different taps
+  int block_c = 64;         ///< input channels of a tile: the N of an instruction
+  int block_r = 1;          ///< filter rows of a block
+  int block_s = 1;          ///< filter columns of a block
+  bool joins_taps = false;  ///< boxes: an instruction's columns are those of all filter columns of a block
+  int row_pixels = 32;      ///< of dy in a step, a multiple of an instruction's
+  int x_rows = 4;           ///< of x in shared memory
+  int stages = 3;           ///< of dy in shared memory
+  bool x_vectors = false;   ///< x is read as vectors of 16 bytes, else pixel by pixel
+  int raw_rows = 0;         ///< of x as they lie in memory, to be put in order
+  int copy_vector = 1;      ///< elements of dy that a thread's copy brings
+  int strip_rows = 1;       ///< of dy, whose steps follow each other
+  int splits = 1;           ///< blocks that share the strips of a tile
+  int summed_strips = 1;    ///< strips whose products an accumulator sums up before it is added to memory, or
+  int piece_rows = 1;       ///< rows of a strip, if that is cut in pieces
   Tensor partial_sums = Tensor::scratch;
 
   static constexpr int kConsumers = 2;
+  bool orders() const { return producer == Producer::orders; }
+  bool takes_boxes() const { return producer == Producer::boxes; }
   /// Two warpgroups put x in order, unless an instruction takes more registers than a launch of as many threads has.
-  int loader_warps() const { return copied && block_c <= 128 ? 8 : 4; }
+  int loader_warps() const { return orders() && block_c <= 128 ? 8 : 4; }
   int order_warps() const { return loader_warps() - 1; }  ///< that put copied rows in order
   int threads() const { return 32 * loader_warps() + 128 * kConsumers; }
-  int consumer_registers() const { return loader_warps() == 8 ? 216 : copied ? 232 : 208; }
-  int loader_registers() const { return copied ? 40 : 88; }
-  static constexpr int kMostAccumulators = 160;  ///< of a thread
+  int consumer_registers() const { return takes_boxes() ? 240 : loader_warps() == 8 ? 216 : orders() ? 232 : 208; }
+  int loader_registers() const { return takes_boxes() ? 24 : orders() ? 40 : 88; }
+  int most_accumulators() const { return takes_boxes() ? 192 : 160; }  ///< of a thread
   int block_k() const { return 64 * consumers_k; }
   int taps() const { return block_r * block_s; }
-  /// Taps of a warpgroup, of the first if they are dealt.
-  int consumer_taps() const { return consumers_k == 2 ? taps() : (taps() + 1) / 2; }
-  int accumulators() const { return consumer_taps() * block_c / 2; }
+  int columns() const { return joins_taps ? block_s * block_c : block_c; }  ///< of an instruction
+  int products() const { return joins_taps ? block_r : taps(); }            ///< instructions for the same pixels
+  /// Of these, a warpgroup's, the first's if they are dealt.
+  int consumer_products() const { return consumers_k == 2 ? products() : (products() + 1) / 2; }
+  int accumulators() const { return consumer_products() * columns() / 2; }
   bool operator==(const WgradWgmmaTiling&) const = default;
 };
 
-/// Where a tap finds its operand: a phase of x's columns, one of the shifted copies of it, and a unit of 16 bytes.
+/// Where a tap finds its operand: a phase of x's columns, one of the shifted copies of it, and a unit of 16 bytes; of
+/// boxes, the phase's number among those there are, and a pixel.
 struct TapOperand {
   int phase = 0, copy = 0, unit = 0;
 };
@@ -70,7 +84,15 @@ class WgradGeometry {
   std::int64_t first_shift() const { return first_shift_; }
   /// Of the block's filter column `s`.
   TapOperand tap_operand(int s) const;
-  int units() const { return units_; }                   ///< of a copy
+  int units() const { return units_; }  ///< of a copy
+  // Boxes: of each phase and each part of the channels, rows of channels, one for each pixel.
+  const std::vector<int>& box_phases() const { return box_phases_; }  ///< columns modulo the stride that taps meet
+  int row_channels() const { return std::min(tiling_.block_c, 64); }
+  int row_bytes() const { return 2 * row_channels(); }
+  int parts() const { return tiling_.block_c / row_channels(); }
+  int boxes() const { return static_cast<int>(box_phases_.size()) * parts(); }
+  int box_pixels() const { return tiling_.row_pixels + static_cast<int>(reach_); }
+  std::int64_t box_bytes() const { return round_up(std::int64_t{box_pixels()} * row_bytes(), kBoxAlignment); }
   int unit_rows() const { return tiling_.block_c + 1; }  ///< one unused: stores of neighbours meet in no bank
   int loads() const { return phases() * units_ * tiling_.block_c; }  ///< units that are loaded for a row of x
   std::int64_t x_row_bytes() const;
@@ -108,7 +130,9 @@ class WgradGeometry {
   Problem problem_;
   WgradWgmmaTiling tiling_;
   std::vector<int> shifts_;
-  std::int64_t first_shift_ = 0;
+  static constexpr std::int64_t kBoxAlignment = 1024;  // of swizzled boxes
+  std::vector<int> box_phases_;
+  std::int64_t first_shift_ = 0, reach_ = 0;
   int units_ = 0;
 };
 

@@ -20,6 +20,11 @@ JITCONV_HOOK void jitconv_copy_tensor(void* destination, const jitconv_host_tens
   const int indices[3] = {i0, i1, i2};
   jitconv_api->copy_tensor(destination, map, indices, rank, nullptr, barrier, JITCONV_PC);
 }
+JITCONV_HOOK void jitconv_copy_tensor_4d(void* destination, const jitconv_host_tensor_map* map, int i0, int i1, int i2,
+                                         int i3, void* barrier) {
+  const int indices[4] = {i0, i1, i2, i3};
+  jitconv_api->copy_tensor(destination, map, indices, 4, nullptr, barrier, JITCONV_PC);
+}
 JITCONV_HOOK void jitconv_copy_tensor_walk(void* destination, const jitconv_host_tensor_map* map, int c, int w, int h,
                                            int n, int right, int down, void* barrier) {
   const int indices[4] = {c, w, h, n}, offset[2] = {right, down};

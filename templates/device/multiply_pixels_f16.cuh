@@ -1,6 +1,6 @@
-// sum[64][@columns@] += a[16][64]^T * b[16][@columns@] by one warpgroup, or sum = a^T * b if !accumulate (wgmma,
-// sm_90a). Rows of both operands, as pixel_operand() has them, are pixels, over which is summed (MN-major). Operands are
-// f16; a product is exact, the sum of fp32. The sums lie as multiply() has them.
+// sum[64][@columns@] += a[16][64]^T * b[16][@columns@] by one warpgroup, or sum = a^T * b if !accumulate
+// (wgmma, sm_90a). Rows of both operands, as pixel_operand() has them, are pixels, over which is summed (MN-major).
+// Operands are f16; a product is exact, the sum of fp32. The sums lie as multiply() has them.
 __device__ __forceinline__ void multiply_pixels(float (&sum)[@accumulators@], MatrixOperand a, MatrixOperand b,
                                                 int accumulate) {
   asm volatile(

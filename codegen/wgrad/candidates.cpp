@@ -14,6 +14,8 @@ constexpr Shape kShapes[] = {{128, 128, 8, 8}, {128, 64, 8, 8}, {64, 128, 8, 8},
                              {128, 32, 8, 4},  {32, 128, 8, 4}, {32, 32, 4, 4},  {16, 128, 4, 4},
                              {128, 16, 4, 4},  {8, 128, 4, 4},  {128, 8, 4, 4},  {4, 128, 4, 4}};
 constexpr std::int64_t kMostPartialSumBytes = std::int64_t{1} << 30;
+/// Products that a thread adds up one after the other, at most: see docs/accuracy.md.
+constexpr std::int64_t kMostSummed = std::int64_t{1} << 17;
 /// Fewer pixels of a block than this are not worth its start.
 constexpr std::int64_t kFewestPixels = 256;
 
@@ -60,7 +62,7 @@ void add_splits(const Shape& shape, const Problem& problem, const Target& target
         waves * resident / tiles, 1,
         std::min(ceil_div(pixels, kFewestPixels),
                  std::max<std::int64_t>(1, kMostPartialSumBytes / (4 * gradient_elements(problem)))));
-    tiling.split_pixels = round_up(ceil_div(pixels, wanted), tiling.chunk_pixels);
+    tiling.split_pixels = round_up(std::min(ceil_div(pixels, wanted), kMostSummed), tiling.chunk_pixels);
     if (tiling.split_pixels == last) continue;
     last = tiling.split_pixels;
     const BlockWork work = work_of(tiling, problem);

@@ -14,6 +14,9 @@ namespace {
 constexpr std::int64_t kPicosecondsPerCycle = 570;  // 1.755 GHz
 constexpr std::int64_t kStart = 6'600'000;          // picoseconds: the launch, the first loads
 constexpr std::int64_t kStep = 160;                 // barriers, the first operands
+constexpr std::int64_t kStepOfBoxes = 320;          // barriers, the last step's multiplications
+constexpr std::int64_t kInstruction = 6;            // of one whose operands are in shared memory, whatever its columns
+constexpr std::int64_t kAlonePercent = 185;  // of a consumer's multiplications, if the other has none at the time
 constexpr std::int64_t kL2BytesPerCycle = 28;
 constexpr std::int64_t kLoadLatency = 800;         // of a batch of a loading thread
 constexpr std::int64_t kLoadIssue = 14;            // of a loading warp, for a pixel, whatever comes with it
@@ -231,13 +234,13 @@ class Search {
 
   std::int64_t price(const WgradGeometry& geometry, std::int64_t blocks) const {
     const WgradWgmmaTiling& tiling = geometry.tiling();
-    // An operand in registers leaves shared memory, 128 bytes a cycle, to the other.
-    const std::int64_t instruction = tiling.takes_boxes() ? std::max(tiling.columns() / 2, 16 + tiling.columns() / 4)
-                                                          : std::max(tiling.block_c / 2, 16);
+    const std::int64_t instruction = cycles_of_instruction(tiling),
+                       blocks_of_step = tiling.row_pixels / geometry.depth();
     const std::int64_t products = tiling.consumers_k == 2 ? 2 * tiling.products() : tiling.products();
-    const std::int64_t multiply = tiling.row_pixels / geometry.depth() * products * instruction + kStep;
-    const std::int64_t alone =
-        tiling.row_pixels / geometry.depth() * tiling.consumer_products() * instruction + 3 * kStep;
+    const std::int64_t overhead = tiling.takes_boxes() ? kStepOfBoxes : kStep;
+    const std::int64_t multiply = blocks_of_step * products * instruction + overhead;
+    const std::int64_t own = blocks_of_step * tiling.consumer_products() * instruction;
+    const std::int64_t alone = tiling.takes_boxes() ? own * kAlonePercent / 100 + overhead : own + 3 * overhead;
     const std::int64_t load = load_of_step(geometry), bytes = bytes_of_step(geometry);
     const std::int64_t step = std::max({multiply, alone, bytes / kL2BytesPerCycle, load});
     const std::int64_t strips = ceil_div(geometry.strips(), tiling.splits);
@@ -251,6 +254,12 @@ class Search {
         kStart + waves * block * kPicosecondsPerCycle + kReduceLaunch + sums / kReduceBytesPerPicosecond;
     const std::int64_t memory = (bytes_ + sums) * 1000 / (kDramBytesPerMicrosecond / 1000);
     return std::max(compute, memory) + std::min(compute, memory) / 5;
+  }
+
+  static std::int64_t cycles_of_instruction(const WgradWgmmaTiling& tiling) {
+    if (!tiling.takes_boxes()) return std::max(tiling.columns() / 2, 16);
+    // Shared memory gives both operands at 128 bytes a cycle.
+    return std::max(tiling.columns() / 2, 16 + tiling.columns() / 4) + kInstruction;
   }
 
   std::int64_t bytes_of_step(const WgradGeometry& geometry) const {

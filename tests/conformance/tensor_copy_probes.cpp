@@ -47,7 +47,7 @@ Probe copies_in_rounds(const std::string& name, const std::string& function, con
 /// Boxes, both of 2048 bytes, that stick out on every side.
 Probe tensor_copies(const std::string& name, const codegen::TensorMapShape& first,
                     const codegen::TensorMapShape& second) {
-  const std::string i2 = first.rank == 3 ? "i2, " : "";
+  const std::string i2 = first.rank == 4 ? "i2, round % 3, " : first.rank == 3 ? "i2, " : "";
   Probe probe = copies_in_rounds(
       name, "tensor_copy_to_shared", first, second, "  constexpr int kWords = 512, kRounds = 8;\n", "2 * kWords",
       "    const int i0 = (round * 5 % 9 - 4) * 16, i1 = round * 23 % 61 - 14, i2 = round * 5 % 11 - 3;\n"
@@ -80,6 +80,21 @@ Probe copies_of_volumes() {
                         .box = {64, 4, 4},
                         .swizzle_bytes = 128},
                        {.rank = 3, .extents = {27, 13, 9}, .strides = {1, 28, 400}, .box = {16, 8, 4}});
+}
+
+Probe copies_of_images() {
+  Probe probe =
+      tensor_copies("tensor copies of 4 axes",
+                    {.rank = 4,
+                     .element_bytes = 2,
+                     .extents = {70, 11, 4, 2},
+                     .strides = {1, 72, 1000, 4000},
+                     .box = {64, 4, 2, 2},
+                     .swizzle_bytes = 128},
+                    {.rank = 4, .extents = {27, 13, 4, 2}, .strides = {1, 28, 400, 1600}, .box = {16, 8, 4, 1}});
+  probe.device_files.emplace_back("device/tensor_copy_4d.cuh");
+  probe.functions = {"tensor_copy_4d.cuh: tensor_copy_to_shared"};
+  return probe;
 }
 
 Probe copies_that_round() {
@@ -220,9 +235,9 @@ Probe tensor_stores(int element_bytes, int swizzle_bytes) {
 }  // namespace
 
 std::vector<Probe> tensor_copy_probes() {
-  return {copies_of_planes(),  copies_of_volumes(),   copies_that_round(),   walks_that_round(),
-          walks_of_halves(),   tensor_stores(4, 0),   tensor_stores(4, 128), tensor_stores(4, 32),
-          tensor_stores(2, 0), tensor_stores(2, 128), tensor_stores(2, 64)};
+  return {copies_of_planes(),   copies_of_volumes(), copies_of_images(),    copies_that_round(),
+          walks_that_round(),   walks_of_halves(),   tensor_stores(4, 0),   tensor_stores(4, 128),
+          tensor_stores(4, 32), tensor_stores(2, 0), tensor_stores(2, 128), tensor_stores(2, 64)};
 }
 
 }  // namespace jitconv::test

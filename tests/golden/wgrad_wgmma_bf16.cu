@@ -286,8 +286,8 @@ constexpr int kDyFirstByte = 86016;
 constexpr int kBarriersFirstByte = 143360;
 
 // The numbers above are redundant; they must agree.
-static_assert(kBlockC % 8 == 0 && kBlockC <= 256 && kRowPixels % kDepth == 0);
-static_assert(kUnitRows > kBlockC && kXRowBytes % 128 == 0 && kXRows >= kBlockR + 1);
+static_assert(kBlockC % 8 == 0 && kBlockC <= 256 && kRowPixels % kDepth == 0 && kXRows >= kBlockR + 1);
+static_assert(kUnitRows > kBlockC && kXRowBytes % 128 == 0);
 static_assert(kDyFirstByte == kXRows * kXRowBytes);
 static_assert(32 * kLoaderWarps * kLoaderRegisters + 256 * kConsumerRegisters <= 65536);
 static_assert(kBarriersFirstByte + 16 * (kXRows + kStages + kRawRows) <= 143584);
@@ -518,11 +518,11 @@ jitconv_wgrad_bf16_nchw_n32c64h56w56_k64_3x3_wgrad_wgmma(const __grid_constant__
         }
         multiply_wait<0>();
 #pragma unroll
-        for (int tap = 0; tap < 5; ++tap) settle(sum[tap]);
+        for (int i = 0; i < 5; ++i) settle(sum[i]);
         release_previous();
         previous_rows = 0;
         if (accumulate_first == 0) continue;  // a shorter strip has one piece less
-        const auto add_sums = [&](const float (&tap_sum)[kBlockC / 2], int r, int s) {
+        const auto add_sums = [&](const float* tap_sum, int r, int s) {
           if (r >= kR || s >= kS) return;
           const int k = k_block + k_lane, c_lane = c_block + lane % 4 * 2;
           float* const row = sums +
@@ -631,11 +631,11 @@ jitconv_wgrad_bf16_nchw_n32c64h56w56_k64_3x3_wgrad_wgmma(const __grid_constant__
         }
         multiply_wait<0>();
 #pragma unroll
-        for (int tap = 0; tap < 4; ++tap) settle(sum[tap]);
+        for (int i = 0; i < 4; ++i) settle(sum[i]);
         release_previous();
         previous_rows = 0;
         if (accumulate_first == 0) continue;  // a shorter strip has one piece less
-        const auto add_sums = [&](const float (&tap_sum)[kBlockC / 2], int r, int s) {
+        const auto add_sums = [&](const float* tap_sum, int r, int s) {
           if (r >= kR || s >= kS) return;
           const int k = k_block + k_lane, c_lane = c_block + lane % 4 * 2;
           float* const row = sums +

@@ -19,6 +19,9 @@ const double kTf32Roundoff = std::ldexp(1.0, -11);
 /// to four times what rounding to nearest loses.
 const double kTensorCoreRoundoff = std::ldexp(1.0, -22);
 
+/// Of a weight gradient: products in one accumulator of a tensor core, and in one of an fp32 loop.
+const double kMostTruncated = std::ldexp(1.0, 14), kMostSummed = std::ldexp(1.0, 18);
+
 /// Exact partial sums end here.
 const double kExactLimit = std::ldexp(1.0, 24);
 
@@ -36,9 +39,19 @@ double gamma(double n, double u) {
 /// Roundings on the way of one product into the sum with bias and residual: its own additions and two more.
 double rounding_count(const ConvSpec& spec) { return static_cast<double>(reduction_length(spec)) + 2; }
 
+/// What `count` additions lose, relative to the sum of the addends' magnitudes. Kernels of weight gradients promise
+/// that no sum is longer than so many products before it is added to another.
+double accumulation_error(const ConvSpec& spec, double count) {
+  const bool truncates = uses_tensor_cores(spec);
+  if (spec.operation != Operation::weight_gradient)
+    return gamma(count, truncates ? kTensorCoreRoundoff : kFp32Roundoff);
+  return gamma(std::min(count, kMostSummed), kFp32Roundoff) +
+         (truncates ? gamma(std::min(count, kMostTruncated), kTensorCoreRoundoff) : 0);
+}
+
 /// Error of z before the activation, if `count` roundings hit it.
 double sum_error(const ConvSpec& spec, const Expected& expected, double count) {
-  const double accumulate = gamma(count, uses_tensor_cores(spec) ? kTensorCoreRoundoff : kFp32Roundoff);
+  const double accumulate = accumulation_error(spec, count);
   const bool rounds_operands = spec.math == MathMode::tf32 && spec.dtype == DataType::f32;
   const double operands = rounds_operands ? kTf32Roundoff * (2 + kTf32Roundoff) : 0;
   // Rounded operands enter the additions, hence the product of both; the last term is fp32's underflow.

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "codegen/reduce/tiling.h"
+#include "codegen/tensor_map.h"
 #include "codegen/wgrad_wgmma/family.h"
 #include "fmt/format.h"
 
@@ -76,11 +77,11 @@ class Search {
 
   /// Whether the copy engine can bring rows of channels of both tensors, which are operands as they lie.
   bool can_take_boxes() const {
-    const std::int64_t unit = unit_pixels();  // elements of 16 bytes, of which the distances of pixels are multiples
+    // Elements of 16 bytes, at multiples of which pixels lie and boxes begin.
+    const std::int64_t unit = unit_pixels();
     return problem_.alignment >= 16 && problem_.input.element_bytes() == 2 && problem_.input.layout() == Layout::nhwc &&
-           problem_.output.layout() == Layout::nhwc && problem_.input_channels() % unit == 0 &&
-           problem_.output_channels() % unit == 0 && problem_.columns.input % problem_.columns.stride == 0 &&
-           problem_.n * problem_.rows.output <= INT32_MAX &&
+           problem_.output.layout() == Layout::nhwc && problem_.c % unit == 0 && problem_.k % unit == 0 &&
+           problem_.columns.input % problem_.columns.stride == 0 && problem_.n * problem_.rows.output <= INT32_MAX &&
            problem_.columns.stride * problem_.input_channels() <= INT32_MAX;
   }
 
@@ -179,7 +180,9 @@ class Search {
       const bool loads = tiling.producer == WgradWgmmaTiling::Producer::loads;
       if (loads && problem_.input.type == DataType::f32 && stages < 3) continue;
       tiling.raw_rows = tiling.orders() ? raw_rows : 0;
-      if (WgradGeometry(problem_, tiling).shared_bytes() > target_.shared_bytes_per_block) continue;
+      const WgradGeometry geometry(problem_, tiling);
+      if (tiling.takes_boxes() && geometry.box_pixels() > TensorMapShape::kMostBox) return;
+      if (geometry.shared_bytes() > target_.shared_bytes_per_block) continue;
       splits(tiling);
       return;
     }

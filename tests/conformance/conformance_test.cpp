@@ -154,14 +154,6 @@ std::pair<std::size_t, std::size_t> count_functions(const std::set<std::string>&
 /// "13.0" of "CUDA driver 13.0".
 std::string version_of(const std::string& driver) { return driver.substr(driver.rfind(' ') + 1); }
 
-/// Device functions of which no GPU has recorded anything yet. Their models run; kernels that use them are right on
-/// GPUs (the GPU suite and the fuzzer). The next recording takes them off this list, or the test below fails.
-bool awaits_recording(const Probe& probe) {
-  static const std::set<std::string_view> kFiles = {"tensor_copy_4d.cuh"};
-  const std::string& function = probe.functions.front();
-  return kFiles.contains(std::string_view(function).substr(0, function.find(':')));
-}
-
 TEST(Conformance, ModelsGiveWhatTheGpuGave) {
   if (!has_host_compiler() && gpu() != nullptr) GTEST_SKIP() << "no C++ compiler here to run the models with";
   Recording recording;
@@ -174,18 +166,12 @@ TEST(Conformance, ModelsGiveWhatTheGpuGave) {
   } else {
     recording.device = recording.date = recording.driver = "none";
   }
-  std::set<std::string> passed, ran, awaiting;
+  std::set<std::string> passed, ran;
   for (const Probe& probe : probes()) {
     const LoadedProbe models = on_host(probe);
     const Words outputs = run_models(models, probe, probe.inputs);
     ran.insert(probe.name);
     const RecordedProbe* recorded = recording.find(probe.name);
-    if (awaits_recording(probe)) {
-      EXPECT_EQ(recorded, nullptr) << probe.name << " is recorded: take it off the list of those that are not";
-      std::printf("%s: not compared, no GPU has recorded it yet\n", probe.name.c_str());
-      awaiting.insert(probe.name);
-      continue;
-    }
     if (recorded == nullptr) {
       if (recorded_at_all) ADD_FAILURE() << probe.name << " was not recorded on a GPU";
       continue;
@@ -197,16 +183,15 @@ TEST(Conformance, ModelsGiveWhatTheGpuGave) {
   }
   for (const RecordedProbe& recorded : recording.probes)
     EXPECT_EQ(ran.count(recorded.name), 1u) << recorded.name << " is recorded and not a probe";
-  const auto modelled = count_functions(ran), confirmed = count_functions(passed), waiting = count_functions(awaiting);
+  const auto modelled = count_functions(ran), confirmed = count_functions(passed);
   const std::string summary = fmt::format(
-      "{} device functions modelled, {} await a recording, {} confirmed on {}, {}, driver {}; built-ins: {} modelled, "
-      "{} confirmed",
-      modelled.first, waiting.first, confirmed.first, recording.device, recording.date, version_of(recording.driver),
-      modelled.second, confirmed.second);
+      "{} device functions modelled, {} confirmed on {}, {}, driver {}; built-ins: {} modelled, {} confirmed",
+      modelled.first, confirmed.first, recording.device, recording.date, version_of(recording.driver), modelled.second,
+      confirmed.second);
   std::printf("%s\n", summary.c_str());
   RecordProperty("summary", summary);
   EXPECT_EQ(modelled.first, all_device_functions().size());
-  EXPECT_EQ(confirmed, std::pair(modelled.first - waiting.first, modelled.second - waiting.second));
+  EXPECT_EQ(confirmed, modelled);
 }
 
 class OnGpu : public GpuTest {};

@@ -64,6 +64,8 @@ TEST(NhwcWeightGradient, IsExact) {
            "input=3,128,6,16 weight=200,128,1,1 bias dtype=f16",
            "input=3,256,6,16 weight=128,256,1,1 stride=2",
            "input=2,64,8,20 weight=64,32,3,3 padding=1 groups=2 bias",
+           // A row of x that reaches further than a box, but for few pixels of dy.
+           "input=1,16,4,250 weight=64,16,1,2 padding=0,60 dilation=1,190",
            "input=1,72,1,300 weight=64,72,1,5 padding=0,2 bias",
            "input=1,16,90,140 weight=64,16,3,1 padding=1,0 bias output_dtype=f32",
            "input=2,48,9,50 weight=64,48,3,3 padding=0,2,1,0 output_dtype=f32",

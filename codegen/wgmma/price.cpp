@@ -124,6 +124,9 @@ std::int64_t WgmmaPrice::store_columns(const WgmmaGeometry& geometry, std::int64
   const std::int64_t n = tiling.tile.columns, rows = geometry.row_ends() > 1 ? kCosts.store.stage_rows * n : 0;
   if (tiling.stores_boxes()) return kCosts.store.box_column * geometry.staged_bytes() * n / 4;
   if (problem_.output.layout() == Layout::nhwc) return kCosts.store.nhwc_channels * geometry.staged_bytes() * n / 8;
+  // Half of the rows are added to the others, and these to each other.
+  if (tiling.folds_columns())
+    return rows + kCosts.store.fold_column * n + kCosts.store.column * bytes_of_window / 8;
   if (!geometry.stores_bulk()) return rows + kCosts.store.stage_column * n + kCosts.store.column * bytes_of_window / 4;
   return rows + kCosts.store.stage_column * n * geometry.staged_bytes() / 4 +
          kCosts.store.bulk_column * bytes_of_window / 4;
@@ -131,7 +134,8 @@ std::int64_t WgmmaPrice::store_columns(const WgmmaGeometry& geometry, std::int64
 
 std::int64_t WgmmaPrice::tile_bytes(const WgmmaGeometry& geometry) const {
   const WgmmaTiling& tiling = geometry.tiling();
-  return tiling.tile.channels * tiling.runs() * tiling.tile.window * geometry.written_bytes();
+  return tiling.tile.channels / tiling.tile.folded_columns * tiling.runs() * tiling.tile.window *
+         geometry.written_bytes();
 }
 
 std::int64_t WgmmaPrice::awaited_boxes(const WgmmaGeometry& geometry) const {

@@ -246,8 +246,12 @@ std::int64_t WgmmaPrice::of(const WgmmaGeometry& geometry, std::int64_t tiles) c
            100;
   // Warpgroups that take tiles in turn store the channels of a run at different times.
   if (turns && geometry.tiles_k() > 1) bytes += bytes * kCosts.memory.pingpong_percent / 100;
+  // Fitted where y is a large part of what moves. Where columns are folded it is a small one.
+  const std::int64_t more_percent = kCosts.memory.unaligned_percent - 100;
+  const std::int64_t unaligned =
+      tiling.folds_columns() ? more_percent * problem_.output_elements() * written_bytes / bytes : more_percent;
   const std::int64_t memory = bytes * 1000 / (kCosts.memory.bytes_per_microsecond / 1000) *
-                              (aligned ? 100 : kCosts.memory.unaligned_percent) / 100 *
+                              (aligned ? 100 : 100 + unaligned) / 100 *
                               (tiling.converts_pixels() ? 100
                                : tiling.stores_boxes()  ? kCosts.memory.loaded_boxes_percent
                                                         : kCosts.memory.loaded_percent) /

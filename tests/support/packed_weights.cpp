@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <bit>
 #include <cstring>
 #include <random>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "codegen/wgmma/geometry.h"
 #include "runtime/compile.h"
 #include "support/runner.h"
+#include "tools/check/number.h"
 #include "tools/reduce.h"
 
 namespace jitconv::test {
@@ -30,6 +32,14 @@ std::optional<ConvPlan> smallest_plan(const ConvSpec& spec, const Target& target
       smallest = std::move(plan);
   }
   return smallest;
+}
+
+/// What one of the last two taps of a filter row has of a weight that both have: half of it, or what the other leaves.
+std::uint32_t part_of_weight(DataType type, std::uint32_t bits, bool last) {
+  const double weight = check::from_bits(type, bits), half = check::round_to(type, weight / 2),
+               part = last && 2 * half != weight ? weight - half : half;
+  if (type == DataType::f32) return std::bit_cast<std::uint32_t>(static_cast<float>(part));
+  return type == DataType::f16 ? check::to_f16(part) : check::to_bf16(part);
 }
 
 }  // namespace
@@ -134,8 +144,9 @@ std::string packed_bytes_fault(tools::Device& device, const Kernel& kernel) {
   std::vector<std::byte> w(static_cast<std::size_t>(filter.k * filter.c * filter.r * filter.s) * bytes);
   std::vector<std::uint32_t> packed_bits(w.size() / bytes);  // of each weight, as they are to be packed
   for (std::size_t i = 0; i < packed_bits.size(); ++i) {
-    // Finite, and of all low bits. TF32 is rounded to nearest, ties to even.
-    const auto bits = static_cast<std::uint32_t>((random() & 0x8fffffffu) | 0x30000000u);
+    // Finite, and of all low bits; of f16 and bf16, also subnormal. TF32 is rounded to nearest, ties to even.
+    const auto drawn = static_cast<std::uint32_t>(random());
+    const std::uint32_t bits = words ? (drawn & 0x8fffffffu) | 0x30000000u : drawn & 0x8fffu;
     std::memcpy(w.data() + i * bytes, &bits, bytes);
     packed_bits[i] = words ? (bits + 0xfffu + (bits >> 13 & 1u)) & ~0x1fffu : bits & 0xffffu;
   }
@@ -170,9 +181,8 @@ std::string packed_bytes_fault(tools::Device& device, const Kernel& kernel) {
             if (k < group_k && c < filter.c && s < filter.s && unit < geometry.taps() * slices)
               expected = packed_bits[static_cast<std::size_t>(
                   (((tile / geometry.tiles_k() * group_k + k) * filter.c + c) * filter.r + r) * filter.s + s)];
-            // What two taps have, floats in these cases, each has half of.
-            if (expected != 0 && s >= fold.last_column() && s < fold.last_column() + fold.shared_columns())
-              expected -= 1u << 23;
+            if (s >= fold.last_column() && s < fold.last_column() + fold.shared_columns())
+              expected = part_of_weight(spec.dtype, expected, tap % fold.taps() == fold.taps() - 1);
             std::memcpy(&found, at, bytes);
             if (found != expected)
               return fmt::format("tile {} step {} unit {} row {} channel {}: {:x} instead of {:x}", tile, step, unit,

@@ -83,19 +83,17 @@ std::string element(const Problem& problem, const PackWeightsTiling& tiling) {
 /// Lines that write rows of packed weights.
 std::string write_rows(const Problem& problem, const PackWeightsTiling& tiling) {
   if (tiling.folded_columns == 1)
-    return fill_template(
-        embedded_text("pack_weights/rows.cu.in"),
-        {{"place_of_row", place_of_row(problem, tiling)}, {"element", element(problem, tiling)}});
+    return fill_template(embedded_text("pack_weights/rows.cu.in"),
+                         {{"place_of_row", place_of_row(problem, tiling)}, {"element", element(problem, tiling)}});
   const std::string_view exists = !tiling.has_empty_unit(problem) ? ""
                                   : tiling.filter_rows > 1        ? " && r < kR"
                                                                   : " && t < kRowTaps";
-  return fill_template(
-      embedded_text("pack_weights/rows_folded.cu.in"),
-      {{"place_of_row", place_of_row(problem, tiling)},
-       {"has_weight", fmt::format("s < kS{}", exists)},
-       {"share_columns", tiling.fold(problem).shared_columns() > 0
-                             ? std::string(embedded_text("pack_weights/share_columns.cu.in"))
-                             : ""}});
+  return fill_template(embedded_text("pack_weights/rows_folded.cu.in"),
+                       {{"place_of_row", place_of_row(problem, tiling)},
+                        {"has_weight", fmt::format("s < kS{}", exists)},
+                        {"share_columns", tiling.fold(problem).shared_columns() > 0
+                                              ? std::string(embedded_text("pack_weights/share_columns.cu.in"))
+                                              : ""}});
 }
 
 /// Where the block's first output channel begins.

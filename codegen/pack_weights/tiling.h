@@ -17,7 +17,7 @@ struct ColumnFold {
   std::int64_t columns = 1;
   int folded = 1;
 
-  std::int64_t taps() const { return (columns + folded - 1) / folded; }  ///< of a filter row
+  std::int64_t taps() const { return (columns + folded - 1) / folded; }                 ///< of a filter row
   std::int64_t last_column() const { return columns > folded ? columns - folded : 0; }  ///< of the last tap, its first
   std::int64_t first_column(std::int64_t tap) const { return std::min(tap * folded, last_column()); }
   /// Groups of rows that have a column; the others are zero.
@@ -27,8 +27,8 @@ struct ColumnFold {
   bool operator==(const ColumnFold&) const = default;
 };
 
-/// A step's taps, r * taps + t with r counted within the step, in the order of their pixels' places where rows of pixels
-/// are `row_pitch` places apart, and columns that differ modulo the stride are kept apart.
+/// A step's taps, r * taps + t with r counted within the step, in the order of their pixels' places where rows of
+/// pixels are `row_pitch` places apart, and columns that differ modulo the stride are kept apart.
 std::vector<int> tap_order(const Problem& problem, int filter_rows, std::int64_t row_pitch, int folded_columns);
 
 /// Packed weights are rows of 16 bytes, [tile of k][step][unit][k of the tile]: a step is one filter row, or all, of

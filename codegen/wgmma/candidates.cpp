@@ -118,8 +118,9 @@ class Search {
     // A narrower run that stores as much does the same with less.
     WgmmaTiling narrower = tiling;
     narrower.tile.columns -= 8;
-    if (tiling.tile.columns > 16 && (tiling.tile.images > 0 ? images(narrower) == tiling.tile.images
-                                                            : window(narrower.tile.columns - folded) == tiling.tile.window))
+    if (tiling.tile.columns > 16 &&
+        (tiling.tile.images > 0 ? images(narrower) == tiling.tile.images
+                                : window(narrower.tile.columns - folded) == tiling.tile.window))
       return;
     slices(tiling);
   }
@@ -182,7 +183,8 @@ class Search {
       pixels(resident);
     }
     tiling.weights = WgmmaTiling::Weights::unpacked;
-    if (!tiling.folds_columns() && geometry(tiling).can_take_unpacked_weights() && geometry(tiling).registers_fit()) pixels(tiling);
+    if (!tiling.folds_columns() && geometry(tiling).can_take_unpacked_weights() && geometry(tiling).registers_fit())
+      pixels(tiling);
   }
 
   void pixels(WgmmaTiling tiling) {

@@ -108,10 +108,11 @@ std::string asserts(const WgmmaGeometry& geometry, std::uint32_t shared_bytes) {
   const bool walks = tiling.uses_im2col(), vectors = geometry.loads_vectors(),
              nhwc = geometry.problem().output.layout() == Layout::nhwc;
   lines.add("static_assert(kGap <= (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kGap);");
-  lines.add(fmt::format(
-      "static_assert(kRunPixels ==\n              kColumns + {} * kDilationW{} + (kStepRows - 1) * kDilationH * kPitch);",
-      tiling.folds_columns() ? "(kS > kFoldedColumns ? kS - kFoldedColumns : 0)" : "(kS - 1)",
-      tiling.folds_columns() ? "" : " / kStrideW"));
+  lines.add(
+      fmt::format("static_assert(kRunPixels ==\n              kColumns + {} * kDilationW{} + (kStepRows - 1) * "
+                  "kDilationH * kPitch);",
+                  tiling.folds_columns() ? "(kS > kFoldedColumns ? kS - kFoldedColumns : 0)" : "(kS - 1)",
+                  tiling.folds_columns() ? "" : " / kStrideW"));
   lines.add("static_assert(kChunkChannels == kSlices * kOperandChannels && kSteps * kStepRows % kR == 0);");
   lines.add(
       tiling.folds_columns()
@@ -145,8 +146,7 @@ std::string asserts(const WgmmaGeometry& geometry, std::uint32_t shared_bytes) {
     lines.add(fmt::format("static_assert(kWindow % kSectorElements == 0 && kStagingPitch >= {}kColumns + kLead);",
                           tiling.folds_columns() ? "kStagedBefore + " : ""));
   if (tiling.folds_columns())
-    lines.add(
-        "static_assert(kStagedBefore >= ((kS < kFoldedColumns ? kS : kFoldedColumns) - 1) * kDilationW);");
+    lines.add("static_assert(kStagedBefore >= ((kS < kFoldedColumns ? kS : kFoldedColumns) - 1) * kDilationW);");
   lines.add("static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);");
   lines.add(fmt::format(
       "static_assert(kBarriersFirstByte + 16 * kStages + {} <= {});",

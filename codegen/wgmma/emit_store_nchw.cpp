@@ -132,7 +132,8 @@ std::string staged_channels(const WgmmaGeometry& geometry) {
 std::string end_of_channels(const WgmmaGeometry& geometry) {
   const Problem& problem = geometry.problem();
   const WgmmaTiling& tiling = geometry.tiling();
-  return problem.k % (tiling.tile.channels / tiling.tile.folded_columns) == 0 ? "" : "if (k_first + k >= kGroupK) break;";
+  return problem.k % (tiling.tile.channels / tiling.tile.folded_columns) == 0 ? ""
+                                                                              : "if (k_first + k >= kGroupK) break;";
 }
 
 std::string store_images(const WgmmaGeometry& geometry) {
@@ -209,11 +210,12 @@ std::string stage_sums(const WgmmaGeometry& geometry, int row_ends) {
     output = "const int rows = (column_first + column) / kPitch, output = column - rows * kGap;";
     stored = "column_first + column - rows * kPitch < kQ";
   }
-  return fill_template(embedded_text("wgmma/stage_sums.cu.in"),
-                       {{"add_bias", geometry.problem().epilogue.bias ? "if (half == 0) value[e] += channel_bias;" : ""},
-                        {"find_output", output},
-                        {"and_stored", stored.empty() ? "" : fmt::format(" && ({})", stored)},
-                        {"if_stored", stored.empty() ? "" : fmt::format("if ({}) ", stored)}});
+  return fill_template(
+      embedded_text("wgmma/stage_sums.cu.in"),
+      {{"add_bias", geometry.problem().epilogue.bias ? "if (half == 0) value[e] += channel_bias;" : ""},
+       {"find_output", output},
+       {"and_stored", stored.empty() ? "" : fmt::format(" && ({})", stored)},
+       {"if_stored", stored.empty() ? "" : fmt::format("if ({}) ", stored)}});
 }
 
 /// The same, with fewer questions where all of a run lies in one row.

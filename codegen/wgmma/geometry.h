@@ -31,9 +31,9 @@ class WgmmaGeometry : public PixelGrid {
   int chunk_channels() const { return tiling_.pipeline.slices * slice_channels(); }  ///< of a step
   std::int64_t taps() const { return taps_; }                                        ///< of a step
   ColumnFold fold() const { return {problem().columns.taps, tiling_.tile.folded_columns}; }
-  /// A step's taps, r * fold().taps() + t with r counted within the step, in the order of their pixels' places in shared
-  /// memory. A multiplication's two units must come in ascending order. Where rows of positions are shorter than what a
-  /// filter row reaches, the end of one filter row lies behind the start of the next.
+  /// A step's taps, r * fold().taps() + t with r counted within the step, in the order of their pixels' places in
+  /// shared memory. A multiplication's two units must come in ascending order. Where rows of positions are shorter than
+  /// what a filter row reaches, the end of one filter row lies behind the start of the next.
   std::vector<int> tap_order() const;
   /// Place of the first pixel of such a tap within its phase.
   std::int64_t tap_place(int tap) const;

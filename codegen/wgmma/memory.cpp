@@ -68,7 +68,8 @@ int WgmmaGeometry::load_registers() const {
 }
 
 bool WgmmaGeometry::stages_elements() const {
-  return problem().output.type == DataType::f32 || (tiling_.split_k == 1 && !problem().epilogue.residual && !tiling_.folds_columns());
+  return problem().output.type == DataType::f32 ||
+         (tiling_.split_k == 1 && !problem().epilogue.residual && !tiling_.folds_columns());
 }
 
 int WgmmaGeometry::staged_bytes() const {
@@ -96,7 +97,8 @@ int WgmmaGeometry::staging_pitch() const {
   if (tiling_.stores_boxes()) return kConsumerChannels;  // swizzled
   // A multiple of 16 bytes, so that eight positions of a channel, which lanes store together, have no bank conflicts.
   if (problem().output.layout() == Layout::nhwc) return kConsumerChannels + 16 / staged_bytes();
-  const int vector = 16 / staged_bytes(), least = static_cast<int>(ceil_div(staged_before() + tiling_.tile.columns + lead(), vector));
+  const int vector = 16 / staged_bytes(),
+            least = static_cast<int>(ceil_div(staged_before() + tiling_.tile.columns + lead(), vector));
   return staging_pitch_vectors(staged_bytes(), /*sector_runs=*/lead() > 0, least) * vector;
 }
 

@@ -125,8 +125,7 @@ std::int64_t WgmmaPrice::store_columns(const WgmmaGeometry& geometry, std::int64
   if (tiling.stores_boxes()) return kCosts.store.box_column * geometry.staged_bytes() * n / 4;
   if (problem_.output.layout() == Layout::nhwc) return kCosts.store.nhwc_channels * geometry.staged_bytes() * n / 8;
   // Half of the rows are added to the others, and these to each other.
-  if (tiling.folds_columns())
-    return rows + kCosts.store.fold_column * n + kCosts.store.column * bytes_of_window / 8;
+  if (tiling.folds_columns()) return rows + kCosts.store.fold_column * n + kCosts.store.column * bytes_of_window / 8;
   if (!geometry.stores_bulk()) return rows + kCosts.store.stage_column * n + kCosts.store.column * bytes_of_window / 4;
   return rows + kCosts.store.stage_column * n * geometry.staged_bytes() / 4 +
          kCosts.store.bulk_column * bytes_of_window / 4;

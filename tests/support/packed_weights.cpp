@@ -169,8 +169,7 @@ std::string packed_bytes_fault(tools::Device& device, const Kernel& kernel) {
           for (std::int64_t i = 0; i < slice_channels; ++i, at += bytes) {
             // Of 16 rows, a warp's, each channel has one for every folded column.
             const std::int64_t warp_k = 16 / folded, column = row % 16 / warp_k;
-            const std::int64_t k =
-                tile % geometry.tiles_k() * (tile_rows / folded) + row / 16 * warp_k + row % warp_k;
+            const std::int64_t k = tile % geometry.tiles_k() * (tile_rows / folded) + row / 16 * warp_k + row % warp_k;
             const std::int64_t steps = filter.r / filter_rows;  // of a chunk
             const auto place = static_cast<std::size_t>(unit / slices);
             const std::int64_t tap = place < order.size() ? order[place] : 0;  // of the step

@@ -23,7 +23,8 @@ Wanted folded(
 }
 
 Wanted folded(int columns, std::function<bool(const WgmmaTiling&)> wanted) {
-  return folded(columns, [wanted = std::move(wanted)](const WgmmaGeometry& geometry) { return wanted(geometry.tiling()); });
+  return folded(columns,
+                [wanted = std::move(wanted)](const WgmmaGeometry& geometry) { return wanted(geometry.tiling()); });
 }
 
 Wanted row_ends(int columns, std::function<bool(int ends)> wanted) {
@@ -74,9 +75,7 @@ TEST(Quick, WgmmaFoldedLoads) {
   const auto walked = [](const WgmmaTiling& tiling) { return tiling.uses_im2col(); };
   const auto all_rows = [](const WgmmaTiling& tiling) { return tiling.pipeline.filter_rows > 1; };
   const auto resident = [](const WgmmaTiling& tiling) { return tiling.keeps_weights(); };
-  const auto pingpong = [](const WgmmaTiling& tiling) {
-    return tiling.schedule == WgmmaTiling::Schedule::pingpong;
-  };
+  const auto pingpong = [](const WgmmaTiling& tiling) { return tiling.schedule == WgmmaTiling::Schedule::pingpong; };
   run("wgmma, folded columns, loads",
       {
           {"loaded", "input=1,20,9,37 weight=16,20,3,3 padding=1 math=tf32", 2, folded(4, loaded)},

@@ -24,8 +24,7 @@ TEST(ColumnFold, TapsHaveEveryColumnOnceOrHalfOfItTwice) {
         for (std::int64_t group = 0; group < fold.groups(); ++group)
           ++times.at(static_cast<std::size_t>(fold.first_column(tap) + group));  // throws where the filter has none
       for (std::int64_t column = 0; column < columns; ++column) {
-        const bool shared =
-            column >= fold.last_column() && column < fold.last_column() + fold.shared_columns();
+        const bool shared = column >= fold.last_column() && column < fold.last_column() + fold.shared_columns();
         EXPECT_EQ(times[static_cast<std::size_t>(column)], shared ? 2 : 1) << columns << " by " << folded;
         // The packing kernel's words for the same.
         EXPECT_EQ(shared, fold.taps() > 1 && column >= fold.last_column() && column < (fold.taps() - 1) * folded);

@@ -209,6 +209,7 @@ KernelText pack_weights::emit(const KernelPlan& kernel, std::string_view name) {
                              {"valid", valid(problem)},
                              {"inside", std::string(inside(problem))},
                              {"source_place", source_place(problem)},
+                             {"row", tiling.folded_columns > 1 ? "row of a tile" : "k of the tile"},
                              {"write_rows", write_rows(problem, tiling)}});
   return text;
 }

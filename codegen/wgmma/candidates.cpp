@@ -105,12 +105,12 @@ class Search {
     tiling.pipeline.filter_rows = rows;
     tiling.tile.images = images(tiling);
     if (tiling.folds_columns() && !geometry(tiling).can_fold_columns()) return;
-    const int folded = tiling.folds_columns() ? static_cast<int>(geometry(tiling).fold_reach()) : 0;
+    const int fold_reach = static_cast<int>(geometry(tiling).fold_reach());
     boxes(tiling);
     tiling.tile.window = static_cast<int>(tiling.tile.images > 0 ? tiling.tile.images * problem_.output_plane()
-                                                                 : window(tiling.tile.columns - folded));
+                                                                 : window(tiling.tile.columns - fold_reach));
     if (tiling.tile.images == 0 && tiling.tile.window < tiling.tile.columns / 4) {
-      if (folded > 0) return;
+      if (tiling.folds_columns()) return;
       why_ = fmt::format("{} positions lie between rows of {} outputs, so a run of {} would hold too few outputs",
                          grid_.gap(), problem_.columns.output, kMostColumns);
       return;
@@ -120,7 +120,7 @@ class Search {
     narrower.tile.columns -= 8;
     if (tiling.tile.columns > 16 &&
         (tiling.tile.images > 0 ? images(narrower) == tiling.tile.images
-                                : window(narrower.tile.columns - folded) == tiling.tile.window))
+                                : window(narrower.tile.columns - fold_reach) == tiling.tile.window))
       return;
     slices(tiling);
   }

@@ -21,8 +21,7 @@ WgmmaGeometry::WgmmaGeometry(const PixelGrid& grid, const WgmmaTiling& tiling) :
   taps_ = pipeline.filter_rows * fold().taps();
   units_ = round_up(taps_ * pipeline.slices, 2);
   steps_ = ceil_div(problem().c, chunk_channels()) * (rows.taps / pipeline.filter_rows);
-  reach_ =
-      row_reach() - (tiling_.folds_columns() ? fold_reach() : 0) + (pipeline.filter_rows - 1) * rows.dilation * pitch();
+  reach_ = row_reach() - fold_reach() + (pipeline.filter_rows - 1) * rows.dilation * pitch();
   tiles_k_ = ceil_div(problem().k, tiling_.tile.channels);
   tiles_of_images_ = tiling_.tile.images > 0 ? ceil_div(problem().n, std::int64_t{tiling_.runs()} * tiling_.tile.images)
                                              : problem().n * tiles_of_plane();

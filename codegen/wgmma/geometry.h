@@ -53,8 +53,8 @@ class WgmmaGeometry : public PixelGrid {
   /// Positions that taps of a step reach behind a run.
   std::int64_t reach() const { return reach_; }
   std::int64_t run_pixels() const { return tiling_.tile.columns + reach_; }
-  /// Positions that a run computes more than it stores if columns are folded: their last group's sums belong to outputs
-  /// so many positions before.
+  /// Positions that a run computes more than it stores if columns are folded, else 0: their last group's sums belong to
+  /// outputs so many positions before.
   std::int64_t fold_reach() const { return (fold().groups() - 1) * problem().columns.dilation; }
   /// Rows of y that end inside a run and go on behind a gap, at most.
   int row_ends() const;

@@ -102,9 +102,7 @@ int WgmmaGeometry::staging_pitch() const {
   return staging_pitch_vectors(staged_bytes(), /*sector_runs=*/lead() > 0, least) * vector;
 }
 
-int WgmmaGeometry::staged_before() const {
-  return tiling_.folds_columns() ? static_cast<int>(round_up(fold_reach(), kRowBytes / 4)) : 0;
-}
+int WgmmaGeometry::staged_before() const { return static_cast<int>(round_up(fold_reach(), kRowBytes / 4)); }
 
 int WgmmaGeometry::store_columns() const {
   constexpr int kBytes = 16 << 10, kBlock = 16;  // shared memory of a consumer, and what a store from registers takes

@@ -16,7 +16,7 @@ struct WgmmaTiling {
     /// columns are folded, rows, of which each channel has several.
     int channels = 128;
     /// Neighbouring filter columns that one multiplication takes: a tile's rows are so many groups of all channels, and
-    /// the sums of group j belong to outputs j taps before. 1: rows are channels.
+    /// the sums of group j belong to outputs j columns before. 1: rows are channels.
     int folded_columns = 1;
     int columns = 256;  ///< positions of a run: the N of a multiplication, a multiple of 8
     /// From a run to the next: outputs, a multiple of a sector or whole images, or, where boxes are stored, positions.

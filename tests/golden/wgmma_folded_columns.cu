@@ -640,11 +640,11 @@ jitconv_fwd_f32_nchw_n8c64h256w256_k16_5x5_bias_relu_wgmma(const __grid_constant
       if (gives_back) barrier_arrive(empty + previous_stage);
       pass_tile();
       // Store: a warp has kWarpK channels, and of each a row of sums for every filter column of a tap. The sums of
-      // column
-      // j belong to outputs j * kDilationW positions before. A warp stages them there, in its own part of shared memory
-      // and without the positions between two rows of outputs: it writes the columns of its upper eight rows and adds
-      // those of its lower eight. What a channel then has in several rows is added on the way to y. There it is one run
-      // that starts on a 32-byte sector, up to kLead - 1 outputs late: sectors that two instructions share are slow.
+      // column j belong to outputs j * kDilationW positions before. A warp stages them there, in its own part of
+      // shared memory and without the positions between two rows of outputs: it writes the columns of its upper eight
+      // rows and adds those of its lower eight. What a channel then has in several rows is added on the way to y.
+      // There it is one run that starts on a 32-byte sector, up to kLead - 1 outputs late: sectors that two
+      // instructions share are slow.
       const int plane_first = (tile.n * kGroups + tile.group) * kGroupK;
       const int run_first = tile.first_output + run * kWindow;
       // Runs at the ends of a plane may store vectors in part.
@@ -795,7 +795,7 @@ __device__ __forceinline__ Element part_of_weight(Element weight, bool last) {
   return last && to_float(part) != half ? from_float(to_float(weight) - to_float(part)) : part;
 }
 
-// Weights as the multiplications take them, [tile of k][chunk][r][unit][k of the tile]: a unit is a tap of one slice of
+// Weights as the multiplications take them, [tile of k][chunk][r][unit][row of a tile]: a unit is a tap of one slice of
 // kOperandChannels channels. What the filter does not have is zero. A block packs kPackSlices slices of kPackK output
 // channels. In w they are one piece for each output channel, so lanes read along it; rows lie along the output
 // channels, so lanes write along these.

@@ -216,7 +216,7 @@ MUTANTS = [
                "with two columns, bias is added for both"),
     emit_store("zeros_added", '"if (filter_column >= kS) continue;  // has no weights"', '"// adds zeros"',
                "an infinite pixel makes NaN of outputs that do not meet it"),
-    candidates("fold_reach_stored", ": window(tiling.tile.columns - folded));", ": window(tiling.tile.columns));",
+    candidates("fold_reach_stored", ": window(tiling.tile.columns - fold_reach));", ": window(tiling.tile.columns));",
                "the last outputs of a run lack sums"),
     part_of_weight("half_twice", "last && to_float(part) != half", "last && false",
                    "subnormal f16 weights lose a bit"),

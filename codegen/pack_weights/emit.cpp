@@ -19,40 +19,58 @@ bool reads_pairs(const Problem& problem) {
   return !reads_backwards(problem) && problem.weight.element_bytes() == 2 && problem.c * problem.taps() % 2 == 0;
 }
 
+/// What counts the taps of a filter row, and the name of one.
+struct TapNames {
+  std::string_view count, tap;
+};
+TapNames tap_names(const PackWeightsTiling& tiling) {
+  return tiling.folded_columns > 1 ? TapNames{"kRowTaps", "t"} : TapNames{"kS", "s"};
+}
+
+/// Taps in the order of their pixels' places.
+std::vector<int> order_of_taps(const Problem& problem, const PackWeightsTiling& tiling) {
+  return tap_order(problem, tiling.filter_rows, tiling.row_pitch, tiling.folded_columns);
+}
+
 /// Which tap of the slice its row `row` is, and where the row lies: this is the order of steps and units.
 std::string place_of_row(const Problem& problem, const PackWeightsTiling& tiling) {
-  const std::vector<int> order = tap_order(problem, tiling.filter_rows, tiling.row_pitch);
+  const std::vector<int> order = order_of_taps(problem, tiling);
+  const auto [count, tap] = tap_names(tiling);
   const bool in_order = std::is_sorted(order.begin(), order.end());
   if (tiling.filter_rows > 1)
     return fmt::format(
         "const int {};\n"
         "const int step = (first_slice + slice) / kSlices;\n"
         "const int unit = row * kSlices + (first_slice + slice) % kSlices;\n",
-        in_order ? "r = row / kS, s = row % kS" : "tap = kTapOrder[row], r = tap / kS, s = tap % kS");
+        in_order ? fmt::format("r = row / {0}, {1} = row % {0}", count, tap)
+                 : fmt::format("tap = kTapOrder[row], r = tap / {0}, {1} = tap % {0}", count, tap));
   return fmt::format(
-      "const int r = row / kUnitsOfSlice, tap = row % kUnitsOfSlice, s = {};\n"
+      "const int r = row / kUnitsOfSlice, tap = row % kUnitsOfSlice, {} = {};\n"
       "const int step = (first_slice + slice) / kSlices * kR + r;\n"
       "const int unit = tap * kSlices + (first_slice + slice) % kSlices;\n",
-      in_order ? "tap" : "kTapOrder[tap]");
+      tap, in_order ? "tap" : "kTapOrder[tap]");
 }
 
 /// Taps in the order of their pixels' places, if that is not the filter's.
 std::string tap_order_table(const Problem& problem, const PackWeightsTiling& tiling) {
-  const std::vector<int> order = tap_order(problem, tiling.filter_rows, tiling.row_pitch);
+  const std::vector<int> order = order_of_taps(problem, tiling);
   if (std::is_sorted(order.begin(), order.end())) return {};
   const bool columns = tiling.filter_rows == 1;
-  const std::string_view none = columns ? "kS" : "kR * kS";
+  const std::string_view count = tap_names(tiling).count;
+  const std::string none = columns ? std::string(count) : fmt::format("kR * {}", count);
   std::string list;
   for (const int tap : order) list += fmt::format("{}{}", list.empty() ? "" : ", ", tap);
   if (tiling.has_empty_unit(problem)) list += fmt::format(", {}", none);
   return fmt::format(
       "// {} in the order of their pixels in a run; {} stands for none.\n__constant__ int kTapOrder[] = {{{}}};\n",
-      columns ? "Filter columns" : "Taps, r * kS + s,", none, list);
+      columns ? "Filter columns" : fmt::format("Taps, r * {} + {},", count, tap_names(tiling).tap), none, list);
 }
 
-/// Tables, and what reads them.
+/// Tables, and what reads them or makes parts of weights.
 std::string tables(const Problem& problem, const PackWeightsTiling& tiling) {
-  return tap_order_table(problem, tiling) + (problem.is_sub_pixel() ? filter_tap_function(problem) : "");
+  return tap_order_table(problem, tiling) + (problem.is_sub_pixel() ? filter_tap_function(problem) : "") +
+         (tiling.fold(problem).shared_columns() > 0 ? std::string(embedded_text("pack_weights/part_of_weight.cu.in"))
+                                                    : "");
 }
 
 /// The weight of channel `c`, zero where the row is that of a unit without a tap.
@@ -60,6 +78,22 @@ std::string element(const Problem& problem, const PackWeightsTiling& tiling) {
   const std::string weight = "first_channel[c * (kR * kS)]";
   if (!tiling.has_empty_unit(problem)) return weight;
   return fmt::format("{} ? from_float(0.0f) : {}", tiling.filter_rows > 1 ? "r == kR" : "s == kS", weight);
+}
+
+/// Lines that write rows of packed weights.
+std::string write_rows(const Problem& problem, const PackWeightsTiling& tiling) {
+  if (tiling.folded_columns == 1)
+    return fill_template(embedded_text("pack_weights/rows.cu.in"),
+                         {{"place_of_row", place_of_row(problem, tiling)}, {"element", element(problem, tiling)}});
+  const std::string_view exists = !tiling.has_empty_unit(problem) ? ""
+                                  : tiling.filter_rows > 1        ? " && r < kR"
+                                                                  : " && t < kRowTaps";
+  return fill_template(embedded_text("pack_weights/rows_folded.cu.in"),
+                       {{"place_of_row", place_of_row(problem, tiling)},
+                        {"has_weight", fmt::format("s < kS{}", exists)},
+                        {"share_columns", tiling.fold(problem).shared_columns() > 0
+                                              ? std::string(embedded_text("pack_weights/share_columns.cu.in"))
+                                              : ""}});
 }
 
 /// Where the block's first output channel begins.
@@ -114,13 +148,22 @@ std::string constants(const Problem& problem, const PackWeightsTiling& tiling) {
   const std::int64_t of_thread = ceil_div(tiling.block_channels * loads, PackWeightsTiling::kThreads);
   const std::int64_t units = tiling.units / tiling.slices;
   Constants c;
-  c.group("Packed weights: [tile of k][step][unit][k of the tile], rows of 16 bytes");
+  c.group(tiling.folded_columns > 1
+              ? "Packed weights: [tile of k][step][unit][warp][filter column][k of the warp], rows of 16 bytes"
+              : "Packed weights: [tile of k][step][unit][k of the tile], rows of 16 bytes");
   c.add("kR", problem.rows.taps).add("kS", problem.columns.taps);
   c.add("kChannels", problem.c, "of a group").add("kGroupK", problem.k);
   if (reads_backwards(problem))
     c.add("kWeightStrideGroup", problem.weight.group).add("kWeightStrideC", problem.weight.stride.c);
   if (problem.is_sub_pixel()) add_filter_constants(c, problem);
   c.add("kBlockK", tiling.tile_channels, "of a tile").add("kTilesK", tiling.tiles_k(problem));
+  if (tiling.folded_columns > 1) {
+    const ColumnFold fold = tiling.fold(problem);
+    c.add("kFoldedColumns", tiling.folded_columns, "neighbouring filter columns of a tap, each with rows of its own");
+    c.add("kRowTaps", fold.taps(), "of a filter row").add("kLastColumn", fold.last_column(), "the last tap's first");
+    c.add("kBlockRows", tiling.tile_channels * tiling.folded_columns, "of a tile");
+    c.add("kWarpK", 16 / tiling.folded_columns, "channels that a warp of the convolution multiplies");
+  }
   c.add("kSlices", tiling.slices).add("kSteps", tiling.steps(problem)).add("kUnits", tiling.units, "of a step");
   c.add("kPackedSlices", tiling.packed_slices(problem), "in all");
 
@@ -166,8 +209,8 @@ KernelText pack_weights::emit(const KernelPlan& kernel, std::string_view name) {
                              {"valid", valid(problem)},
                              {"inside", std::string(inside(problem))},
                              {"source_place", source_place(problem)},
-                             {"place_of_row", place_of_row(problem, tiling)},
-                             {"element", element(problem, tiling)}});
+                             {"row", tiling.folded_columns > 1 ? "row of a tile" : "k of the tile"},
+                             {"write_rows", write_rows(problem, tiling)}});
   return text;
 }
 

@@ -9,12 +9,13 @@
 
 namespace jitconv::codegen {
 
-std::vector<int> tap_order(const Problem& problem, int filter_rows, std::int64_t row_pitch) {
+std::vector<int> tap_order(const Problem& problem, int filter_rows, std::int64_t row_pitch, int folded_columns) {
   const Axis& columns = problem.columns;
-  std::vector<int> order(static_cast<std::size_t>(filter_rows * columns.taps));
+  const ColumnFold fold{columns.taps, folded_columns};
+  std::vector<int> order(static_cast<std::size_t>(filter_rows * fold.taps()));
   std::iota(order.begin(), order.end(), 0);
   const auto place = [&](int tap) {
-    const std::int64_t r = tap / columns.taps, column = tap % columns.taps * columns.dilation;
+    const std::int64_t r = tap / fold.taps(), column = fold.first_column(tap % fold.taps()) * columns.dilation;
     return std::pair{column % columns.stride, r * problem.rows.dilation * row_pitch + column / columns.stride};
   };
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return place(a) < place(b); });
@@ -28,7 +29,7 @@ std::int64_t PackWeightsTiling::steps(const Problem& problem) const {
 std::int64_t PackWeightsTiling::tiles_k(const Problem& problem) const { return ceil_div(problem.k, tile_channels); }
 
 bool PackWeightsTiling::has_empty_unit(const Problem& problem) const {
-  return filter_rows * problem.columns.taps * slices < units;
+  return filter_rows * fold(problem).taps() * slices < units;
 }
 
 std::int64_t PackWeightsTiling::packed_slices(const Problem& problem) const {
@@ -36,7 +37,8 @@ std::int64_t PackWeightsTiling::packed_slices(const Problem& problem) const {
 }
 
 std::int64_t PackWeightsTiling::packed_bytes(const Problem& problem) const {
-  return round_up(problem.groups * tiles_k(problem) * steps(problem) * units * tile_channels * kRowBytes, 256);
+  return round_up(
+      problem.groups * tiles_k(problem) * steps(problem) * units * tile_channels * folded_columns * kRowBytes, 256);
 }
 
 std::int64_t PackWeightsTiling::piece_words(const Problem& problem) const {
@@ -60,7 +62,7 @@ std::int64_t PackWeightsTiling::blocks(const Problem& problem) const {
 void PackWeightsTiling::choose_block(const Problem& problem) {
   // Measured on an H200: many short blocks are better than long pieces, down to about two sectors.
   constexpr std::int64_t kFewestBlocks = 1024, kShortestPiece = 64;
-  block_channels = 32;
+  block_channels = std::min(32, tile_channels);
   block_slices = 1;
   while (block_channels > 1 && shared_bytes(problem) > kMostBytes) block_channels /= 2;
   const auto longer_is_better = [&] {

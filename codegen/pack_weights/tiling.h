@@ -2,6 +2,7 @@
 // work. The convolution decides the layout; every family whose operands are rows of 16 bytes can use it.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -9,13 +10,30 @@
 
 namespace jitconv::codegen {
 
-/// A step's taps, r * S + s with r counted within the step, in the order of their pixels' places where rows of pixels
-/// are `row_pitch` places apart, and columns that differ modulo the stride are kept apart.
-std::vector<int> tap_order(const Problem& problem, int filter_rows, std::int64_t row_pitch);
+/// Filter columns of which one multiplication takes `folded` neighbours, each by a group of its rows: a tap of such
+/// multiplications is the first of its columns. Of a row that has columns left over, the last taps share columns, so
+/// that no tap meets a pixel which the filter does not.
+struct ColumnFold {
+  std::int64_t columns = 1;
+  int folded = 1;
+
+  std::int64_t taps() const { return (columns + folded - 1) / folded; }                 ///< of a filter row
+  std::int64_t last_column() const { return columns > folded ? columns - folded : 0; }  ///< of the last tap, its first
+  std::int64_t first_column(std::int64_t tap) const { return std::min(tap * folded, last_column()); }
+  /// Groups of rows that have a column; the others are zero.
+  std::int64_t groups() const { return std::min<std::int64_t>(columns, folded); }
+  /// Columns that the last two taps have both, from last_column() on.
+  std::int64_t shared_columns() const { return taps() > 1 ? taps() * folded - columns : 0; }
+  bool operator==(const ColumnFold&) const = default;
+};
+
+/// A step's taps, r * taps + t with r counted within the step, in the order of their pixels' places where rows of
+/// pixels are `row_pitch` places apart, and columns that differ modulo the stride are kept apart.
+std::vector<int> tap_order(const Problem& problem, int filter_rows, std::int64_t row_pitch, int folded_columns);
 
 /// Packed weights are rows of 16 bytes, [tile of k][step][unit][k of the tile]: a step is one filter row, or all, of
 /// `slices` slices of channels, a unit is a tap of one slice. A block packs `block_slices` slices of `block_channels`
-/// output channels.
+/// output channels. If filter columns are folded, each output channel has `folded_columns` rows of a unit.
 struct PackWeightsTiling {
   Tensor packed = Tensor::scratch;
   int tile_channels = 128;     ///< output channels of a tile
@@ -23,6 +41,7 @@ struct PackWeightsTiling {
   int filter_rows = 1;         ///< of a step: 1 or R
   std::int64_t units = 0;      ///< of a step: even, the last may have no tap
   std::int64_t row_pitch = 0;  ///< of the pixels that the weights meet: see tap_order()
+  int folded_columns = 1;      ///< that a unit has: see ColumnFold
   int block_channels = 32;     ///< a power of two, divides tile_channels
   int block_slices = 1;
 
@@ -33,6 +52,7 @@ struct PackWeightsTiling {
   static int slice_channels(const Problem& problem) {
     return static_cast<int>(kRowBytes / problem.weight.element_bytes());
   }
+  ColumnFold fold(const Problem& problem) const { return {problem.columns.taps, folded_columns}; }
   std::int64_t steps(const Problem& problem) const;
   std::int64_t tiles_k(const Problem& problem) const;
   bool has_empty_unit(const Problem& problem) const;  ///< the last of a step

@@ -80,6 +80,12 @@ class Search {
         tiling.tile.channels = channels;
         tiling.transposes_input = transposition_.has_value();
         runs(tiling, columns);
+        // can_fold_columns() says the rest.
+        if (channels != 64 || schedule == Schedule::sliced_k || problem_.columns.taps == 1) continue;
+        for (const int folded : {2, 4, 8}) {
+          tiling.tile.folded_columns = folded;
+          if (problem_.k * folded <= channels) runs(tiling, columns);
+        }
       }
     }
     if (!into_.empty()) return {};
@@ -98,10 +104,13 @@ class Search {
   void filter_rows(WgmmaTiling tiling, int rows) {
     tiling.pipeline.filter_rows = rows;
     tiling.tile.images = images(tiling);
+    if (tiling.folds_columns() && !geometry(tiling).can_fold_columns()) return;
+    const int fold_reach = static_cast<int>(geometry(tiling).fold_reach());
     boxes(tiling);
     tiling.tile.window = static_cast<int>(tiling.tile.images > 0 ? tiling.tile.images * problem_.output_plane()
-                                                                 : window(tiling.tile.columns));
+                                                                 : window(tiling.tile.columns - fold_reach));
     if (tiling.tile.images == 0 && tiling.tile.window < tiling.tile.columns / 4) {
+      if (tiling.folds_columns()) return;
       why_ = fmt::format("{} positions lie between rows of {} outputs, so a run of {} would hold too few outputs",
                          grid_.gap(), problem_.columns.output, kMostColumns);
       return;
@@ -109,8 +118,9 @@ class Search {
     // A narrower run that stores as much does the same with less.
     WgmmaTiling narrower = tiling;
     narrower.tile.columns -= 8;
-    if (tiling.tile.columns > 16 && (tiling.tile.images > 0 ? images(narrower) == tiling.tile.images
-                                                            : window(narrower.tile.columns) == tiling.tile.window))
+    if (tiling.tile.columns > 16 &&
+        (tiling.tile.images > 0 ? images(narrower) == tiling.tile.images
+                                : window(narrower.tile.columns - fold_reach) == tiling.tile.window))
       return;
     slices(tiling);
   }
@@ -173,7 +183,8 @@ class Search {
       pixels(resident);
     }
     tiling.weights = WgmmaTiling::Weights::unpacked;
-    if (geometry(tiling).can_take_unpacked_weights() && geometry(tiling).registers_fit()) pixels(tiling);
+    if (!tiling.folds_columns() && geometry(tiling).can_take_unpacked_weights() && geometry(tiling).registers_fit())
+      pixels(tiling);
   }
 
   void pixels(WgmmaTiling tiling) {
@@ -238,7 +249,8 @@ class Search {
     geometry.set_split_k(1);
     const std::int64_t steps = geometry.steps(), tiles = geometry.tiles();
     // What is split leaves no second tile to take.
-    const int most = tiling.schedule == WgmmaTiling::Schedule::pingpong || tiling.stores_boxes() ? 1 : 32;
+    const int most =
+        tiling.schedule == WgmmaTiling::Schedule::pingpong || tiling.stores_boxes() || tiling.folds_columns() ? 1 : 32;
     for (int splits = 1; splits <= most; ++splits) {
       if (splits > 1 && (splits > steps || tiles * splits > 2 * target_.sm_count)) break;
       const std::int64_t steps_of_split = ceil_div(steps, splits);

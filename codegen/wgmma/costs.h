@@ -89,6 +89,7 @@ struct WgmmaCosts {
     std::int64_t latency_boxes;         ///< the same, where TMA stores boxes
     std::int64_t latency_boxes_im2col;  ///< the same, where TMA does both
     std::int64_t stage_column;          ///< a column of accumulators on its way to shared memory
+    std::int64_t fold_column;           ///< the same, where sums of folded columns are added there
     std::int64_t stage_rows;            ///< more of it where rows end inside a run
     std::int64_t column;                ///< four bytes of every channel on their way to y
     std::int64_t bulk_column;           ///< the same by the copy engine, which is waited for less
@@ -174,6 +175,7 @@ inline constexpr WgmmaCosts kH200WgmmaCosts = {
               .latency_boxes = 1'944,
               .latency_boxes_im2col = 2'304,
               .stage_column = 3,
+              .fold_column = 6,  // bank conflicts counted, not fitted
               .stage_rows = 53,
               .column = 4,
               .bulk_column = 11,

@@ -21,7 +21,12 @@ std::string constants(const WgmmaGeometry& geometry) {
 
   c.group(tiling.stores_boxes()
               ? "Tiles: kBlockK channels of kRuns runs of kColumns positions, one run behind the other"
+          : tiling.folds_columns()
+              ? "Tiles: kBlockK rows of kRuns runs of kColumns positions, of which each stores kWindow outputs"
               : "Tiles: kBlockK channels of kRuns runs of kColumns positions, of which each stores kWindow outputs");
+  if (tiling.folds_columns())
+    c.add("kFoldedColumns", tiling.tile.folded_columns, "neighbouring filter columns that a tap has, in groups of rows")
+        .add("kWarpK", 16 / tiling.tile.folded_columns, "channels of a warp, each with a row of every group");
   c.add("kBlockK", tiling.tile.channels).add("kTilesK", geometry.tiles_k());
   c.add("kRuns", tiling.runs()).add("kColumns", tiling.tile.columns).add("kWindow", tiling.tile.window);
   c.add("kGap", geometry.gap(), "positions of a grid row behind its kQ outputs");
@@ -104,11 +109,16 @@ std::string asserts(const WgmmaGeometry& geometry, std::uint32_t shared_bytes) {
              nhwc = geometry.problem().output.layout() == Layout::nhwc;
   lines.add("static_assert(kGap <= (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kGap);");
   lines.add(
-      "static_assert(kRunPixels ==\n              kColumns + (kS - 1) * kDilationW / kStrideW + (kStepRows - 1) * "
-      "kDilationH * kPitch);");
+      fmt::format("static_assert(kRunPixels ==\n              kColumns + {} * kDilationW{} + (kStepRows - 1) * "
+                  "kDilationH * kPitch);",
+                  tiling.folds_columns() ? "(kS > kFoldedColumns ? kS - kFoldedColumns : 0)" : "(kS - 1)",
+                  tiling.folds_columns() ? "" : " / kStrideW"));
   lines.add("static_assert(kChunkChannels == kSlices * kOperandChannels && kSteps * kStepRows % kR == 0);");
   lines.add(
-      tiling.packs_weights()
+      tiling.folds_columns()
+          ? "static_assert(kUnits % 2 == 0 && kFoldedColumns * kUnits >= kStepRows * kS * kSlices);\n"
+            "static_assert(kWeightBytes == kUnits * kBlockK * 16 && kFoldedColumns * kWarpK == 16);"
+      : tiling.packs_weights()
           ? "static_assert(kUnits % 2 == 0 && kUnits >= kStepRows * kS * kSlices && kWeightBytes == kUnits * kBlockK * "
             "16);"
       : geometry.swizzles_weights()
@@ -133,7 +143,10 @@ std::string asserts(const WgmmaGeometry& geometry, std::uint32_t shared_bytes) {
   else if (tiling.tile.images > 0)
     lines.add("static_assert(kWindow == kImages * kPlane && kStagingPitch >= kColumns);");
   else
-    lines.add("static_assert(kWindow % kSectorElements == 0 && kStagingPitch >= kColumns + kLead);");
+    lines.add(fmt::format("static_assert(kWindow % kSectorElements == 0 && kStagingPitch >= {}kColumns + kLead);",
+                          tiling.folds_columns() ? "kStagedBefore + " : ""));
+  if (tiling.folds_columns())
+    lines.add("static_assert(kStagedBefore >= ((kS < kFoldedColumns ? kS : kFoldedColumns) - 1) * kDilationW);");
   lines.add("static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);");
   lines.add(fmt::format(
       "static_assert(kBarriersFirstByte + 16 * kStages + {} <= {});",

@@ -8,16 +8,16 @@ namespace {
 
 /// A unit of a step: a tap of one slice.
 struct Unit {
-  std::int64_t r, s, slice;  ///< r within the step
+  std::int64_t r, s, slice;  ///< r within the step; of folded columns, s is the first
   std::int64_t pixel_row;    ///< of its first pixel, in places of 16 bytes from the start of the run
 };
 
 std::vector<Unit> units(const WgmmaGeometry& geometry) {
-  const Problem& problem = geometry.problem();
   const WgmmaTiling& tiling = geometry.tiling();
+  const ColumnFold fold = geometry.fold();
   std::vector<Unit> all;
   for (const int tap : geometry.tap_order()) {
-    const std::int64_t r = tap / problem.columns.taps, s = tap % problem.columns.taps;
+    const std::int64_t r = tap / fold.taps(), s = fold.first_column(tap % fold.taps());
     for (std::int64_t slice = 0; slice < tiling.pipeline.slices; ++slice)
       all.push_back({r, s, slice,
                      geometry.phase_of(s) * (geometry.phase_bytes() / 16) + slice * geometry.slice_step() +
@@ -28,7 +28,10 @@ std::vector<Unit> units(const WgmmaGeometry& geometry) {
 
 std::string tap_name(const WgmmaGeometry& geometry, const Unit& unit) {
   const WgmmaTiling& tiling = geometry.tiling();
-  return tiling.pipeline.filter_rows == 1 ? fmt::format("s{}", unit.s) : fmt::format("r{}s{}", unit.r, unit.s);
+  const std::string columns = tiling.folds_columns()
+                                  ? fmt::format("s{}..{}", unit.s, unit.s + geometry.fold().groups() - 1)
+                                  : fmt::format("s{}", unit.s);
+  return tiling.pipeline.filter_rows == 1 ? columns : fmt::format("r{}{}", unit.r, columns);
 }
 
 /// Weights in registers: a tap's channels one after the other, and taps in the order of w, whatever the pixels' order.
@@ -192,6 +195,7 @@ Holes multiply_holes(const WgmmaGeometry& geometry) {
       {"steps", text.steps},
       {"end_step", text.end_step},
       {"k_consumer", tiling.tile.channels == 128 ? "consumer * 64" : "0"},
+      {"consumer_rows", tiling.folds_columns() ? "all rows of a tile" : "64 of the tile's channels"},
       {"run", tiling.runs() == 1 ? "0" : "consumer"},
       {"own_weights", in_registers ? "unsigned a[kUnits / 2][4];" : ""},
       {"operands", operands(geometry)},

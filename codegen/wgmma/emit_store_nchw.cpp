@@ -10,6 +10,10 @@ namespace {
 std::string channel_bias(const WgmmaGeometry& geometry) {
   const WgmmaTiling& tiling = geometry.tiling();
   if (!geometry.problem().epilogue.bias || tiling.split_k > 1) return {};
+  if (tiling.folds_columns())
+    return "const int bias_k = warp % 4 * kWarpK + lane / 4;  // of the first filter column's rows\n"
+           "const float channel_bias =\n"
+           "    lane / 4 < kWarpK && bias_k < kGroupK ? to_float(bias[tile.group * kGroupK + bias_k]) : 0.0f;\n";
   return "float channel_bias[2];\n"
          "#pragma unroll\n"
          "for (int half = 0; half < 2; ++half) {\n"
@@ -18,15 +22,16 @@ std::string channel_bias(const WgmmaGeometry& geometry) {
          "}\n";
 }
 
-/// Lines of a vector's part of the epilogue, for what cannot be done channel by channel: the residual and what follows.
-std::string residual(const WgmmaGeometry& geometry, std::string_view condition, std::string_view offset) {
+/// Lines of a vector's part of the epilogue: the residual and what follows, or what follows the sum of folded columns.
+std::string epilogue_of_vector(const WgmmaGeometry& geometry, std::string_view condition, std::string_view offset) {
   const Epilogue& epilogue = geometry.problem().epilogue;
   const WgmmaTiling& tiling = geometry.tiling();
-  if (!epilogue.residual || tiling.split_k > 1) return {};
+  const bool activates = tiling.folds_columns() && epilogue.activation != Activation::none;
+  if ((!epilogue.residual && !activates) || tiling.split_k > 1) return {};
   Lines lines;
   lines.add("#pragma unroll");
   lines.add("for (int e = 0; e < kStoreElements; ++e) {");
-  lines.add(fmt::format("  if ({}) value[e] += to_float(residual[{}]);", condition, offset));
+  if (epilogue.residual) lines.add(fmt::format("  if ({}) value[e] += to_float(residual[{}]);", condition, offset));
   if (epilogue.activation != Activation::none) lines.add("  value[e] = activate(value[e]);");
   lines.add("}");
   return lines.text();
@@ -93,6 +98,9 @@ std::string read_staged(bool vectors, bool narrow, std::string_view source) {
   return fmt::format("{} value = *({});", narrow ? "const Element" : "float", source);
 }
 
+/// Whether several staged rows are sums of one channel.
+bool sums_rows(const WgmmaGeometry& geometry) { return geometry.tiling().tile.folded_columns > 2; }
+
 constexpr std::string_view kReadStaged =
     "__device__ __forceinline__ void read_staged(float (&value)[kStoreElements], const float* staged) {\n"
     "#pragma unroll\n"
@@ -102,11 +110,30 @@ constexpr std::string_view kReadStaged =
     "  }\n"
     "}";
 
+/// Functions that read staged floats.
+std::string read_functions(const WgmmaGeometry& geometry) {
+  std::string text(kReadStaged);
+  if (sums_rows(geometry)) text.append("\n\n").append(embedded_text("wgmma/read_sums.cu.in"));
+  return text;
+}
+
+/// Lines that read a vector of staged outputs of a run.
+std::string read_vector(const WgmmaGeometry& geometry) {
+  if (sums_rows(geometry)) return "float value[kStoreElements];\nread_sums(value, source);";
+  return read_staged(true, stages_16bit(geometry), "source");
+}
+
+/// Channels that a warp has staged.
+std::string staged_channels(const WgmmaGeometry& geometry) {
+  return geometry.tiling().folds_columns() ? "kWarpK" : "8";
+}
+
 /// A line of a loop over k, where a tile may have fewer channels than it takes.
 std::string end_of_channels(const WgmmaGeometry& geometry) {
   const Problem& problem = geometry.problem();
   const WgmmaTiling& tiling = geometry.tiling();
-  return problem.k % tiling.tile.channels == 0 ? "" : "if (k_first + k >= kGroupK) break;";
+  return problem.k % (tiling.tile.channels / tiling.tile.folded_columns) == 0 ? ""
+                                                                              : "if (k_first + k >= kGroupK) break;";
 }
 
 std::string store_images(const WgmmaGeometry& geometry) {
@@ -115,7 +142,7 @@ std::string store_images(const WgmmaGeometry& geometry) {
   const bool narrow = stages_16bit(geometry), vectors = stores_vectors(geometry);
   std::string residual_lines, store = "store_all_if(y_lane + k * kPlane, value, true);";
   if (vectors) {
-    residual_lines = residual(geometry, "true", "y_lane - y + k * kPlane + e");
+    residual_lines = epilogue_of_vector(geometry, "true", "y_lane - y + k * kPlane + e");
   } else {
     if (problem.epilogue.residual && tiling.split_k == 1) {
       residual_lines = "value += to_float(residual[y_lane - y + k * kPlane]);\n";
@@ -140,31 +167,87 @@ std::string store_inside(const WgmmaGeometry& geometry) {
                          {{"end_of_channels", end_of_channels(geometry)}, {"y", where_stored(geometry)}});
   return fill_template(
       embedded_text("wgmma/store_vectors.cu.in"),
-      {{"read_vector", read_staged(true, stages_16bit(geometry), "source")},
+      {{"read_vector", read_vector(geometry)},
+       {"channels", staged_channels(geometry)},
        {"end_of_channels", end_of_channels(geometry)},
-       {"residual_inside", residual(geometry, "stored", "y_lane - y + late_k + i * (32 * kStoreElements) + e")},
+       {"epilogue", epilogue_of_vector(geometry, "stored", "y_lane - y + late_k + i * (32 * kStoreElements) + e")},
        {"y", where_stored(geometry)}});
 }
 
-std::string store_windows(const WgmmaGeometry& geometry) {
+/// What stores a run that begins or ends a plane.
+std::string store_edges(const WgmmaGeometry& geometry) {
   const WgmmaTiling& tiling = geometry.tiling();
-  const bool narrow = stages_16bit(geometry), bulk = geometry.stores_bulk();
+  const bool one_step = tiling.tile.window + geometry.lead() <= kWarpSize * 16 / geometry.written_bytes();
+  return fill_template(embedded_text("wgmma/store_edges.cu.in"),
+                       {{"edge_unroll", one_step ? "4" : "1"},
+                        {"channels", staged_channels(geometry)},
+                        {"read_vector", read_vector(geometry)},
+                        {"epilogue", epilogue_of_vector(geometry, "(mask >> e & 1u) != 0", "row + output + e")},
+                        {"y", where_stored(geometry)}});
+}
+
+/// Where a lane's first position lies, counted from the start of a row of the grid; `before` it if columns are folded.
+std::string column_first(const WgmmaGeometry& geometry, std::string_view before) {
+  if (geometry.row_ends() == 0) return {};
+  const std::string first = fmt::format("run_first % kQ + lane % 4 * 2{}", before);
+  return fmt::format("const int column_first = {};",
+                     geometry.row_ends() == 1 ? first : fmt::format("opaque({})", first));
+}
+
+/// Whether a run and what stores it in vectors lie inside its plane, whatever the channel.
+std::string inside(const WgmmaGeometry& geometry) {
+  return geometry.lead() == 0 ? "run_first + kWindow <= kPlane"
+                              : "run_first > 0 && run_first + (kWindow + kSectorElements) <= kPlane";
+}
+
+/// Lines that stage a lane's sums of a filter column, where `row_ends` rows of outputs end among them.
+std::string stage_sums(const WgmmaGeometry& geometry, int row_ends) {
+  std::string output = "const int output = column;", stored;
+  if (row_ends == 1) {
+    output = "const int output = column < kQ - column_first ? column : column - kGap;";
+    stored = "column < kQ - column_first || column >= kPitch - column_first";
+  } else if (row_ends > 1) {
+    output = "const int rows = (column_first + column) / kPitch, output = column - rows * kGap;";
+    stored = "column_first + column - rows * kPitch < kQ";
+  }
   return fill_template(
-      embedded_text("wgmma/store_nchw.cu.in"),
-      {{"stage_values", stage_values(geometry)},
-       {"other_half", other_half(geometry)},
-       {"column_first", geometry.row_ends() == 0   ? ""
-                        : geometry.row_ends() == 1 ? "const int column_first = run_first % kQ + lane % 4 * 2;"
-                                                   : "const int column_first = opaque(run_first % kQ + lane % 4 * 2);"},
-       {"inside", geometry.lead() == 0 ? "run_first + kWindow <= kPlane"
-                                       : "run_first > 0 && run_first + (kWindow + kSectorElements) <= kPlane"},
-       {"await_staging", await_staging(geometry)},
-       {"fence_staged", bulk ? "fence_async_proxy();" : ""},
-       {"store_inside", store_inside(geometry)},
-       {"edge_unroll", tiling.tile.window + geometry.lead() <= kWarpSize * 16 / geometry.written_bytes() ? "4" : "1"},
-       {"read_vector", read_staged(true, narrow, "source")},
-       {"residual", residual(geometry, "(mask >> e & 1u) != 0", "row + output + e")},
-       {"y", where_stored(geometry)}});
+      embedded_text("wgmma/stage_sums.cu.in"),
+      {{"add_bias", geometry.problem().epilogue.bias ? "if (half == 0) value[e] += channel_bias;" : ""},
+       {"find_output", output},
+       {"and_stored", stored.empty() ? "" : fmt::format(" && ({})", stored)},
+       {"if_stored", stored.empty() ? "" : fmt::format("if ({}) ", stored)}});
+}
+
+/// The same, with fewer questions where all of a run lies in one row.
+std::string stage_folded(const WgmmaGeometry& geometry) {
+  const int ends = geometry.row_ends();
+  if (ends == 0 || geometry.problem().columns.output < geometry.tiling().tile.columns)
+    return stage_sums(geometry, ends);
+  return "if (run_first % kQ + kColumns <= kQ) {\n" + indented(stage_sums(geometry, 0)) + "} else {\n" +
+         indented(stage_sums(geometry, ends)) + "}\n";
+}
+
+std::string store_folded(const WgmmaGeometry& geometry) {
+  const bool zeros = geometry.fold().groups() < geometry.tiling().tile.folded_columns;
+  return fill_template(embedded_text("wgmma/store_folded.cu.in"),
+                       {{"inside", inside(geometry)},
+                        {"column_first", column_first(geometry, " - filter_column * kDilationW")},
+                        {"skip_zeros", zeros ? "if (filter_column >= kS) continue;  // has no weights" : ""},
+                        {"stage_sums", stage_folded(geometry)},
+                        {"store_inside", store_inside(geometry)},
+                        {"store_edges", store_edges(geometry)}});
+}
+
+std::string store_windows(const WgmmaGeometry& geometry) {
+  return fill_template(embedded_text("wgmma/store_nchw.cu.in"),
+                       {{"stage_values", stage_values(geometry)},
+                        {"other_half", other_half(geometry)},
+                        {"column_first", column_first(geometry, "")},
+                        {"inside", inside(geometry)},
+                        {"await_staging", await_staging(geometry)},
+                        {"fence_staged", geometry.stores_bulk() ? "fence_async_proxy();" : ""},
+                        {"store_inside", store_inside(geometry)},
+                        {"store_edges", store_edges(geometry)}});
 }
 
 }  // namespace
@@ -193,6 +276,8 @@ void add_store_constants(Constants& c, const WgmmaGeometry& geometry) {
   if (problem.output.layout() == Layout::nhwc) return add_store_nhwc_constants(c, geometry);
   c.add("kStagingPitch", geometry.staging_pitch());
   c.add("kStagingElements", 8 * geometry.staging_pitch(), "of a warp");
+  if (tiling.folds_columns())
+    c.add("kStagedBefore", geometry.staged_before(), "places for sums of outputs before the run");
   if (tiling.tile.images > 0) {
     c.add("kStoreWidth", geometry.store_width(), "outputs of a lane");
     return;
@@ -217,9 +302,11 @@ Holes store_holes(const WgmmaGeometry& geometry) {
            "// A vector that is stored in part is read whole.\n"
            "for (int i = threadIdx.x; i < kConsumers * 4 * kStagingElements; i += kThreads) staging[i] = "
            "Staged{};"},
-          {"read_staged", reads_vectors ? std::string(kReadStaged) : ""},
+          {"read_staged", reads_vectors ? read_functions(geometry) : ""},
           {"channel_values", channel_bias(geometry)},
-          {"store", images ? store_images(geometry) : store_windows(geometry)},
+          {"store", images                   ? store_images(geometry)
+                    : tiling.folds_columns() ? store_folded(geometry)
+                                             : store_windows(geometry)},
           {"await_stores",
            geometry.stores_bulk() ? "if (lane == 0) bulk_stores_wait_read<0>();  // before the block ends" : ""}};
 }

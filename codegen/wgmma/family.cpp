@@ -17,11 +17,12 @@ namespace {
 PackWeightsTiling packed_layout(const WgmmaGeometry& geometry) {
   const WgmmaTiling& tiling = geometry.tiling();
   PackWeightsTiling layout;
-  layout.tile_channels = tiling.tile.channels;
+  layout.tile_channels = tiling.tile.channels / tiling.tile.folded_columns;
   layout.slices = tiling.pipeline.slices;
   layout.filter_rows = tiling.pipeline.filter_rows;
   layout.units = geometry.units();
   layout.row_pitch = geometry.pitch();
+  layout.folded_columns = tiling.tile.folded_columns;
   return layout;
 }
 
@@ -82,6 +83,9 @@ std::string describe(const KernelPlan& kernel) {
       t.tile.channels, t.runs(), t.tile.columns,
       t.stores_boxes() ? "" : fmt::format(", each for {} outputs", t.tile.window), t.pipeline.stages, t.pipeline.slices,
       t.pipeline.filter_rows == 1 ? "one filter row" : "all filter rows");
+  if (t.folds_columns())
+    text += fmt::format("rows of a tile: {} groups of {} channels, for {} neighbouring filter columns\n",
+                        t.tile.folded_columns, t.tile.channels / t.tile.folded_columns, geometry.fold().groups());
   text += fmt::format("loading: {}\nstoring: {}\n", loading(geometry), storing(geometry));
   if (t.schedule == WgmmaTiling::Schedule::pingpong)
     text += "schedule: pingpong, consumers take tiles in turn, and one stores while the other multiplies\n";
@@ -105,6 +109,7 @@ std::vector<int> body(const KernelPlan& kernel) {
           static_cast<int>(t.weights),
           t.transposes_input ? 1 : 0,
           std::min(t.tile.images, 2),
+          t.tile.folded_columns,
           geometry.stores_bulk() ? 1 : 0};
 }
 

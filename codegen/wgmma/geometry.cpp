@@ -5,7 +5,6 @@
 #include <array>
 
 #include "codegen/arithmetic.h"
-#include "codegen/pack_weights/tiling.h"
 #include "codegen/tensor_map.h"
 
 namespace jitconv::codegen {
@@ -19,10 +18,10 @@ constexpr std::int64_t kBoxAlignment = 128, kSwizzledBoxAlignment = 1024;
 WgmmaGeometry::WgmmaGeometry(const PixelGrid& grid, const WgmmaTiling& tiling) : PixelGrid(grid), tiling_(tiling) {
   const WgmmaTiling::Pipeline& pipeline = tiling_.pipeline;
   const Axis& rows = problem().rows;
-  taps_ = pipeline.filter_rows * problem().columns.taps;
+  taps_ = pipeline.filter_rows * fold().taps();
   units_ = round_up(taps_ * pipeline.slices, 2);
   steps_ = ceil_div(problem().c, chunk_channels()) * (rows.taps / pipeline.filter_rows);
-  reach_ = row_reach() + (pipeline.filter_rows - 1) * rows.dilation * pitch();
+  reach_ = row_reach() - fold_reach() + (pipeline.filter_rows - 1) * rows.dilation * pitch();
   tiles_k_ = ceil_div(problem().k, tiling_.tile.channels);
   tiles_of_images_ = tiling_.tile.images > 0 ? ceil_div(problem().n, std::int64_t{tiling_.runs()} * tiling_.tile.images)
                                              : problem().n * tiles_of_plane();
@@ -63,7 +62,13 @@ std::int64_t WgmmaGeometry::load_items() const {
 }
 
 std::vector<int> WgmmaGeometry::tap_order() const {
-  return codegen::tap_order(problem(), tiling_.pipeline.filter_rows, pitch());
+  return codegen::tap_order(problem(), tiling_.pipeline.filter_rows, pitch(), tiling_.tile.folded_columns);
+}
+
+std::int64_t WgmmaGeometry::tap_place(int tap) const {
+  const Axis& columns = problem().columns;
+  const std::int64_t r = tap / fold().taps(), s = fold().first_column(tap % fold().taps());
+  return r * problem().rows.dilation * pitch() + s * columns.dilation / columns.stride;
 }
 
 int WgmmaGeometry::row_ends() const {
@@ -170,6 +175,14 @@ std::int64_t WgmmaGeometry::channel_at(std::int64_t place) const {
 bool WgmmaGeometry::can_slice_k() const {
   const std::int64_t last_split = steps() - (tiling_.split_k - 1) * steps_of_split();
   return problem().output.layout() == Layout::nchw && staged_bytes() == 4 && last_split >= 2;
+}
+
+bool WgmmaGeometry::can_fold_columns() const {
+  const WgmmaTiling::Tile& tile = tiling_.tile;
+  return problem().columns.stride == 1 && problem().output.layout() == Layout::nchw && tile.images == 0 &&
+         tile.channels == 64 && problem().k * tile.folded_columns <= tile.channels &&
+         2 * problem().columns.taps > tile.folded_columns &&  // half as many would do
+         fold_reach() < pitch();                              // sums are of outputs in the row before, at most
 }
 
 std::int64_t WgmmaGeometry::partial_sum_stride() const {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "codegen/pack_weights/tiling.h"
 #include "codegen/wgmma/grid.h"
 #include "codegen/wgmma/tiling.h"
 
@@ -29,10 +30,13 @@ class WgmmaGeometry : public PixelGrid {
   // Steps and tiles.
   int chunk_channels() const { return tiling_.pipeline.slices * slice_channels(); }  ///< of a step
   std::int64_t taps() const { return taps_; }                                        ///< of a step
-  /// A step's taps, r * S + s with r counted within the step, in the order of their pixels' places in shared memory. A
-  /// multiplication's two units must come in ascending order. Where rows of positions are shorter than what a filter
-  /// row reaches, the end of one filter row lies behind the start of the next.
+  ColumnFold fold() const { return {problem().columns.taps, tiling_.tile.folded_columns}; }
+  /// A step's taps, r * fold().taps() + t with r counted within the step, in the order of their pixels' places in
+  /// shared memory. A multiplication's two units must come in ascending order. Where rows of positions are shorter than
+  /// what a filter row reaches, the end of one filter row lies behind the start of the next.
   std::vector<int> tap_order() const;
+  /// Place of the first pixel of such a tap within its phase.
+  std::int64_t tap_place(int tap) const;
   /// Units (a tap of a slice) of one step, rounded up to a whole number of multiplications.
   std::int64_t units() const { return units_; }
   /// Whether the last unit of a step has no partner and is multiplied together with zeros.
@@ -49,6 +53,9 @@ class WgmmaGeometry : public PixelGrid {
   /// Positions that taps of a step reach behind a run.
   std::int64_t reach() const { return reach_; }
   std::int64_t run_pixels() const { return tiling_.tile.columns + reach_; }
+  /// Positions that a run computes more than it stores if columns are folded, else 0: their last group's sums belong to
+  /// outputs so many positions before.
+  std::int64_t fold_reach() const { return (fold().groups() - 1) * problem().columns.dilation; }
   /// Rows of y that end inside a run and go on behind a gap, at most.
   int row_ends() const;
   /// What runs count of a row of outputs: these, and, of runs that are stored as boxes, positions behind the last up to
@@ -129,6 +136,8 @@ class WgmmaGeometry : public PixelGrid {
   int load_registers() const;
 
   // Outputs.
+  /// Whether the tile may fold its columns: threads store runs of NCHW planes, and all channels have rows.
+  bool can_fold_columns() const;
   /// Elements before the first that a run stores: its first vectors are stored in part.
   int lead() const { return tiling_.tile.images > 0 || slack() == 0 ? 0 : sector_elements(); }
   /// Whether consumers can add their sums where outputs are staged, and each has a step of every tile.
@@ -152,6 +161,8 @@ class WgmmaGeometry : public PixelGrid {
   /// Staged outputs of a channel's row while it is staged for its store, such that lanes have few bank conflicts. NHWC:
   /// of a position's 64 channels.
   int staging_pitch() const;
+  /// Floats before those of a run where its folded columns' sums of outputs before it are left.
+  int staged_before() const;
   /// Positions a consumer stages at a time (NHWC). Where boxes are stored, an equal part of a run; 0 if there is none.
   int store_columns() const;
   /// Channels one instruction writes (NHWC).

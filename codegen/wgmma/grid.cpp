@@ -99,10 +99,4 @@ int PixelGrid::phase_of(std::int64_t s) const {
   return static_cast<int>(s * problem_->columns.dilation % problem_->columns.stride);
 }
 
-std::int64_t PixelGrid::tap_place(int tap) const {
-  const Axis& columns = problem_->columns;
-  const std::int64_t r = tap / columns.taps, s = tap % columns.taps;
-  return r * problem_->rows.dilation * pitch_ + s * columns.dilation / columns.stride;
-}
-
 }  // namespace jitconv::codegen

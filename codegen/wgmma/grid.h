@@ -33,8 +33,6 @@ class PixelGrid {
   int phases() const { return phases_; }
   int row_phases() const { return row_phases_; }
   int phase_of(std::int64_t s) const;  ///< of a filter column
-  /// Place of a tap's first pixel within a phase; `tap` is r * S + s with r counted within the step.
-  std::int64_t tap_place(int tap) const;
   /// Whether 16-bit pixels are loaded two at a time: rows of x and of the grid are even and words aligned.
   bool loads_pairs() const { return loads_pairs_; }
   /// Whether a lane loads 16 bytes of a pixel's channels at a time: they are contiguous, and slices are whole.

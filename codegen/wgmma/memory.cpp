@@ -68,7 +68,8 @@ int WgmmaGeometry::load_registers() const {
 }
 
 bool WgmmaGeometry::stages_elements() const {
-  return problem().output.type == DataType::f32 || (tiling_.split_k == 1 && !problem().epilogue.residual);
+  return problem().output.type == DataType::f32 ||
+         (tiling_.split_k == 1 && !problem().epilogue.residual && !tiling_.folds_columns());
 }
 
 int WgmmaGeometry::staged_bytes() const {
@@ -76,7 +77,7 @@ int WgmmaGeometry::staged_bytes() const {
 }
 
 bool WgmmaGeometry::stores_bulk() const {
-  if (problem().output.layout() == Layout::nhwc || tiling_.tile.images > 0 ||
+  if (problem().output.layout() == Layout::nhwc || tiling_.tile.images > 0 || tiling_.folds_columns() ||
       (problem().epilogue.residual && tiling_.split_k == 1))
     return false;
   constexpr std::int64_t kLine = 128;
@@ -96,9 +97,12 @@ int WgmmaGeometry::staging_pitch() const {
   if (tiling_.stores_boxes()) return kConsumerChannels;  // swizzled
   // A multiple of 16 bytes, so that eight positions of a channel, which lanes store together, have no bank conflicts.
   if (problem().output.layout() == Layout::nhwc) return kConsumerChannels + 16 / staged_bytes();
-  const int vector = 16 / staged_bytes(), least = static_cast<int>(ceil_div(tiling_.tile.columns + lead(), vector));
+  const int vector = 16 / staged_bytes(),
+            least = static_cast<int>(ceil_div(staged_before() + tiling_.tile.columns + lead(), vector));
   return staging_pitch_vectors(staged_bytes(), /*sector_runs=*/lead() > 0, least) * vector;
 }
+
+int WgmmaGeometry::staged_before() const { return static_cast<int>(round_up(fold_reach(), kRowBytes / 4)); }
 
 int WgmmaGeometry::store_columns() const {
   constexpr int kBytes = 16 << 10, kBlock = 16;  // shared memory of a consumer, and what a store from registers takes

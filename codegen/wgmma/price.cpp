@@ -124,6 +124,8 @@ std::int64_t WgmmaPrice::store_columns(const WgmmaGeometry& geometry, std::int64
   const std::int64_t n = tiling.tile.columns, rows = geometry.row_ends() > 1 ? kCosts.store.stage_rows * n : 0;
   if (tiling.stores_boxes()) return kCosts.store.box_column * geometry.staged_bytes() * n / 4;
   if (problem_.output.layout() == Layout::nhwc) return kCosts.store.nhwc_channels * geometry.staged_bytes() * n / 8;
+  // Half of the rows are added to the others, and these to each other.
+  if (tiling.folds_columns()) return rows + kCosts.store.fold_column * n + kCosts.store.column * bytes_of_window / 8;
   if (!geometry.stores_bulk()) return rows + kCosts.store.stage_column * n + kCosts.store.column * bytes_of_window / 4;
   return rows + kCosts.store.stage_column * n * geometry.staged_bytes() / 4 +
          kCosts.store.bulk_column * bytes_of_window / 4;
@@ -131,7 +133,8 @@ std::int64_t WgmmaPrice::store_columns(const WgmmaGeometry& geometry, std::int64
 
 std::int64_t WgmmaPrice::tile_bytes(const WgmmaGeometry& geometry) const {
   const WgmmaTiling& tiling = geometry.tiling();
-  return tiling.tile.channels * tiling.runs() * tiling.tile.window * geometry.written_bytes();
+  return tiling.tile.channels / tiling.tile.folded_columns * tiling.runs() * tiling.tile.window *
+         geometry.written_bytes();
 }
 
 std::int64_t WgmmaPrice::awaited_boxes(const WgmmaGeometry& geometry) const {
@@ -242,8 +245,12 @@ std::int64_t WgmmaPrice::of(const WgmmaGeometry& geometry, std::int64_t tiles) c
            100;
   // Warpgroups that take tiles in turn store the channels of a run at different times.
   if (turns && geometry.tiles_k() > 1) bytes += bytes * kCosts.memory.pingpong_percent / 100;
+  // Fitted where y is a large part of what moves. Where columns are folded it is a small one.
+  const std::int64_t more_percent = kCosts.memory.unaligned_percent - 100;
+  const std::int64_t unaligned =
+      tiling.folds_columns() ? more_percent * problem_.output_elements() * written_bytes / bytes : more_percent;
   const std::int64_t memory = bytes * 1000 / (kCosts.memory.bytes_per_microsecond / 1000) *
-                              (aligned ? 100 : kCosts.memory.unaligned_percent) / 100 *
+                              (aligned ? 100 : 100 + unaligned) / 100 *
                               (tiling.converts_pixels() ? 100
                                : tiling.stores_boxes()  ? kCosts.memory.loaded_boxes_percent
                                                         : kCosts.memory.loaded_percent) /

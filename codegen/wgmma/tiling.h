@@ -12,8 +12,12 @@ namespace jitconv::codegen {
 /// `slices` slices of channels.
 struct WgmmaTiling {
   struct Tile {
-    /// Output channels: 128 (each consumer has 64 and all positions), or 64 (which share a tile: a run each).
+    /// Output channels: 128 (each consumer has 64 and all positions), or 64 (which share a tile: a run each). If
+    /// columns are folded, rows, of which each channel has several.
     int channels = 128;
+    /// Neighbouring filter columns that one multiplication takes: a tile's rows are so many groups of all channels, and
+    /// the sums of group j belong to outputs j columns before. 1: rows are channels.
+    int folded_columns = 1;
     int columns = 256;  ///< positions of a run: the N of a multiplication, a multiple of 8
     /// From a run to the next: outputs, a multiple of a sector or whole images, or, where boxes are stored, positions.
     int window = 248;
@@ -79,6 +83,7 @@ struct WgmmaTiling {
   bool converts_pixels() const { return producer.pixels == Pixels::converted; }
   bool uses_im2col() const { return producer.pixels == Pixels::im2col; }
   bool stores_boxes() const { return staged_boxes > 0; }
+  bool folds_columns() const { return tile.folded_columns > 1; }
   bool operator==(const WgmmaTiling&) const = default;
 };
 

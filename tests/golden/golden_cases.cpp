@@ -111,6 +111,8 @@ const std::vector<GoldenCase>& golden_cases() {
     add("wgmma_transposed_rows", "input=16,512,28,28 weight=256,512,1,1 stride=2 padding=1,0 math=tf32", Family::wgmma,
         "constexpr int kSourceFirst = 28;");
     list.back().kind = transposes;
+    add("wgmma_folded_columns", "input=8,64,256,256 weight=16,64,5,5 padding=2 bias activation=relu math=tf32",
+        Family::wgmma, "constexpr int kFoldedColumns = 4;");
     add("dgrad_wgmma_3x3", "input=8,64,512,1024 weight=128,64,3,3 operation=data_gradient math=tf32", Family::wgmma,
         "taps run from last to first");
     add("dgrad_stride_2", "input=32,128,56,56 weight=256,128,3,3 stride=2 padding=1 operation=data_gradient math=tf32",

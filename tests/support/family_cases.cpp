@@ -96,6 +96,12 @@ std::vector<FamilyCase> make_family_cases() {
   add("wgmma, sliced-K, split", "input=1,140,9,10 weight=24,140,3,3 padding=1 math=tf32", Family::wgmma);
   cases.back().schedule = Schedule::sliced_k;
   cases.back().split = true;
+  // Filter columns in the rows of an instruction: two taps that share columns, a tap with fewer than it could have.
+  add("wgmma, folded columns", "input=2,20,17,43 weight=14,20,3,5 padding=1,2 math=tf32", Family::wgmma);
+  cases.back().folded = true;
+  add("wgmma, folded columns, pingpong", "input=2,21,17,44 weight=15,21,3,3 padding=1,0 math=tf32", Family::wgmma);
+  cases.back().folded = true;
+  cases.back().schedule = Schedule::pingpong;
   // Pixels in im2col mode: padding, a stride with residues, channels that end inside a chunk, groups; weights as they
   // lie.
   const auto add_im2col = [&](const char* name, const std::string& spec, const char* layouts) -> FamilyCase& {
@@ -129,6 +135,7 @@ bool fits(const FamilyCase& wanted, const codegen::ConvPlan& plan) {
   if (const auto* wgmma = plan.tiling<codegen::WgmmaTiling>())
     return (wgmma->split_k > 1) == wanted.split && wgmma->packs_weights() != wanted.unpacked_weights &&
            wgmma->uses_im2col() == wanted.im2col && wgmma->schedule == wanted.schedule &&
+           wgmma->folds_columns() == wanted.folded &&
            (!wanted.boxes || WgmmaGeometry(plan.convolution().problem, *wgmma).copies_boxes());
   if (const auto* pointwise = plan.tiling<codegen::PointwiseTiling>()) return (pointwise->splits > 1) == wanted.split;
   const auto* depthwise = plan.tiling<DepthwiseTiling>();

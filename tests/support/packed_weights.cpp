@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <bit>
 #include <cstring>
 #include <random>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "codegen/wgmma/geometry.h"
 #include "runtime/compile.h"
 #include "support/runner.h"
+#include "tools/check/number.h"
 #include "tools/reduce.h"
 
 namespace jitconv::test {
@@ -30,6 +32,14 @@ std::optional<ConvPlan> smallest_plan(const ConvSpec& spec, const Target& target
       smallest = std::move(plan);
   }
   return smallest;
+}
+
+/// What one of the last two taps of a filter row has of a weight that both have: half of it, or what the other leaves.
+std::uint32_t part_of_weight(DataType type, std::uint32_t bits, bool last) {
+  const double weight = check::from_bits(type, bits), half = check::round_to(type, weight / 2),
+               part = last && 2 * half != weight ? weight - half : half;
+  if (type == DataType::f32) return std::bit_cast<std::uint32_t>(static_cast<float>(part));
+  return type == DataType::f16 ? check::to_f16(part) : check::to_bf16(part);
 }
 
 }  // namespace
@@ -99,14 +109,20 @@ std::vector<ConvPlan> layout_plans(const Target& target) {
       "input=1,520,8,8 weight=1030,520,1,1 dtype=bf16",
       "input=1,300,9,9 weight=260,300,5,5 math=tf32",
       "input=1,20,99,99 weight=20,20,31,31 dtype=f16",
+      "input=1,20,30,400 weight=16,20,3,3 math=tf32",
+      "input=1,40,30,400 weight=25,40,2,7 dilation=1,3 math=tf32",
+      "input=1,3,30,400 weight=3,3,3,11 math=tf32",
   };
   std::vector<ConvPlan> plans;
   for (const char* text : kSpecs) {
-    bool row_by_row = false, all_rows = false;
+    bool row_by_row = false, all_rows = false, folded = false;
     for (ConvPlan& plan : codegen::enumerate_plans(parse_spec(text), target, SIZE_MAX)) {
       const auto* tiling = plan.tiling<codegen::WgmmaTiling>();
       if (tiling == nullptr || !tiling->packs_weights() ||
-          std::exchange(tiling->pipeline.filter_rows == 1 ? row_by_row : all_rows, true))
+          std::exchange(tiling->folds_columns()             ? folded
+                        : tiling->pipeline.filter_rows == 1 ? row_by_row
+                                                            : all_rows,
+                        true))
         continue;
       plans.push_back(std::move(plan));
     }
@@ -120,15 +136,17 @@ std::string packed_bytes_fault(tools::Device& device, const Kernel& kernel) {
   const codegen::KernelPlan& convolution = runtime::plan_of(kernel).convolution();
   const codegen::WgmmaGeometry geometry(convolution.problem, std::get<codegen::WgmmaTiling>(convolution.tiling));
   const int filter_rows = geometry.tiling().pipeline.filter_rows, slices = geometry.tiling().pipeline.slices;
-  const int tile_channels = geometry.tiling().tile.channels;
+  const int tile_rows = geometry.tiling().tile.channels, folded = geometry.tiling().tile.folded_columns;
+  const codegen::ColumnFold fold = geometry.fold();
   const bool words = spec.dtype == DataType::f32;
   const std::size_t bytes = words ? 4 : 2;
   std::mt19937 random(17);
   std::vector<std::byte> w(static_cast<std::size_t>(filter.k * filter.c * filter.r * filter.s) * bytes);
   std::vector<std::uint32_t> packed_bits(w.size() / bytes);  // of each weight, as they are to be packed
   for (std::size_t i = 0; i < packed_bits.size(); ++i) {
-    // Finite, and of all low bits. TF32 is rounded to nearest, ties to even.
-    const auto bits = static_cast<std::uint32_t>((random() & 0x8fffffffu) | 0x30000000u);
+    // Finite, and of all low bits; of f16 and bf16, also subnormal. TF32 is rounded to nearest, ties to even.
+    const auto drawn = static_cast<std::uint32_t>(random());
+    const std::uint32_t bits = words ? (drawn & 0x8fffffffu) | 0x30000000u : drawn & 0x8fffu;
     std::memcpy(w.data() + i * bytes, &bits, bytes);
     packed_bits[i] = words ? (bits + 0xfffu + (bits >> 13 & 1u)) & ~0x1fffu : bits & 0xffffu;
   }
@@ -147,23 +165,27 @@ std::string packed_bytes_fault(tools::Device& device, const Kernel& kernel) {
   for (std::int64_t tile = 0; tile < spec.groups * geometry.tiles_k(); ++tile)
     for (std::int64_t step = 0; step < geometry.steps(); ++step)
       for (std::int64_t unit = 0; unit < geometry.units(); ++unit)
-        for (std::int64_t k_of_tile = 0; k_of_tile < tile_channels; ++k_of_tile)
+        for (std::int64_t row = 0; row < tile_rows; ++row)
           for (std::int64_t i = 0; i < slice_channels; ++i, at += bytes) {
-            const std::int64_t k = tile % geometry.tiles_k() * tile_channels + k_of_tile;
+            // Of 16 rows, a warp's, each channel has one for every folded column.
+            const std::int64_t warp_k = 16 / folded, column = row % 16 / warp_k;
+            const std::int64_t k = tile % geometry.tiles_k() * (tile_rows / folded) + row / 16 * warp_k + row % warp_k;
             const std::int64_t steps = filter.r / filter_rows;  // of a chunk
             const auto place = static_cast<std::size_t>(unit / slices);
             const std::int64_t tap = place < order.size() ? order[place] : 0;  // of the step
-            const std::int64_t r = step % steps * filter_rows + tap / filter.s;
+            const std::int64_t r = step % steps * filter_rows + tap / fold.taps(),
+                               s = fold.first_column(tap % fold.taps()) + column;
             const std::int64_t c = (step / steps * slices + unit % slices) * slice_channels + i;
             std::uint32_t expected = 0, found = 0;
-            if (k < group_k && c < filter.c && unit < geometry.taps() * slices)
+            if (k < group_k && c < filter.c && s < filter.s && unit < geometry.taps() * slices)
               expected = packed_bits[static_cast<std::size_t>(
-                  (((tile / geometry.tiles_k() * group_k + k) * filter.c + c) * filter.r + r) * filter.s +
-                  tap % filter.s)];
+                  (((tile / geometry.tiles_k() * group_k + k) * filter.c + c) * filter.r + r) * filter.s + s)];
+            if (s >= fold.last_column() && s < fold.last_column() + fold.shared_columns())
+              expected = part_of_weight(spec.dtype, expected, tap % fold.taps() == fold.taps() - 1);
             std::memcpy(&found, at, bytes);
             if (found != expected)
-              return fmt::format("tile {} step {} unit {} k {} channel {}: {:x} instead of {:x}", tile, step, unit,
-                                 k_of_tile, c, found, expected);
+              return fmt::format("tile {} step {} unit {} row {} channel {}: {:x} instead of {:x}", tile, step, unit,
+                                 row, c, found, expected);
           }
   return {};
 }

@@ -25,9 +25,9 @@ std::uint32_t fewer_blocks(const codegen::ConvPlan& plan) {
 
 /// Images of a run (several count as two), filter rows of a step, copies ahead and whether they are boxes, who stores,
 /// what is packed before, whether pixels come in im2col mode, and, of floats alone, which lists enough as it is, how
-/// wide rows of such pixels are and how warpgroups share: what a wgmma kernel's text depends on. Of transposed pixels,
-/// whose convolution is one of NHWC pixels, only runs and weights.
-using Form = std::array<int, 8>;
+/// wide rows of such pixels are, how warpgroups share and how many filter columns are folded: what a wgmma kernel's
+/// text depends on. Of transposed pixels, whose convolution is one of NHWC pixels, only runs and weights.
+using Form = std::array<int, 9>;
 Form form_of(const codegen::ConvPlan& plan) {
   const auto* tiling = plan.tiling<codegen::WgmmaTiling>();
   if (tiling == nullptr) return {};
@@ -44,7 +44,8 @@ Form form_of(const codegen::ConvPlan& plan) {
           im2col,
           tiling->packs_weights() ? 1 : 0,
           geometry.copies_boxes() ? 1 : 0,
-          floats ? static_cast<int>(tiling->schedule) : 0};
+          floats ? static_cast<int>(tiling->schedule) : 0,
+          floats ? tiling->tile.folded_columns : 1};
 }
 
 }  // namespace

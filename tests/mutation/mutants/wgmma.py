@@ -15,6 +15,11 @@ first_element = File("templates/wgmma/first_element.cu.in", "wgmma_first_element
 first_copies = File("templates/wgmma/first_copies.cu.in", "wgmma_first_copies")
 converted = File("templates/wgmma/tiles_copied.cu.in", "wgmma_tiles_copied")
 store = File("templates/wgmma/store_nchw.cu.in", "wgmma_store_nchw")
+store_edges = File("templates/wgmma/store_edges.cu.in", "wgmma_store_edges")
+store_folded = File("templates/wgmma/store_folded.cu.in", "wgmma_store_folded")
+stage_sums = File("templates/wgmma/stage_sums.cu.in", "wgmma_stage_sums")
+emit_store = File("codegen/wgmma/emit_store_nchw.cpp", "emit_wgmma_store")
+part_of_weight = File("templates/pack_weights/part_of_weight.cu.in", "pack_weights_part")
 take_tiles = File("templates/wgmma/take_tiles.cu.in", "wgmma_take_tiles")
 add_sums = File("templates/wgmma/add_sums.cu.in", "wgmma_add_sums")
 candidates = File("codegen/wgmma/candidates.cpp", "wgmma_candidates")
@@ -198,8 +203,23 @@ MUTANTS = [
                  "later slots hold the first step's pixels"),
     converted("one_step_behind", "WarpSteps ahead(warp + 4 * kCopiesAhead)", "WarpSteps ahead(warp + 4 * (kCopiesAhead - 1))",
            "each step from then on has another step's pixels"),
-    store("ends_of_groups_stored", "if (k_first + k >= kGroupK) break;", "if (k_first + k > kGroupK) break;",
+    store_edges("ends_of_groups_stored", "if (k_first + k >= kGroupK) break;", "if (k_first + k > kGroupK) break;",
           "the next group's first channel is overwritten"),
+    # Filter columns that are folded into rows.
+    store_folded("halves_not_apart", "  __syncwarp();\n  @skip_zeros@", "  @skip_zeros@",
+                 "a lane adds to sums that another has not staged yet"),
+    store_folded("columns_not_shifted", "staged_row - filter_column * kDilationW", "staged_row - filter_column",
+                 "sums of dilated columns are added to other outputs"),
+    stage_sums("lower_rows_not_added", "value[e] += staged_lane[output];", "value[e] += 0.0f;",
+               "sums of half of the columns are lost"),
+    emit_store("bias_twice", "if (half == 0) value[e] += channel_bias;", "value[e] += channel_bias;",
+               "with two columns, bias is added for both"),
+    emit_store("zeros_added", '"if (filter_column >= kS) continue;  // has no weights"', '"// adds zeros"',
+               "an infinite pixel makes NaN of outputs that do not meet it"),
+    candidates("fold_reach_stored", ": window(tiling.tile.columns - fold_reach));", ": window(tiling.tile.columns));",
+               "the last outputs of a run lack sums"),
+    part_of_weight("half_twice", "last && to_float(part) != half", "last && false",
+                   "subnormal f16 weights lose a bit"),
     grid("row_residues_of_columns", "residues(problem.rows)", "residues(problem.columns)",
          "filters that are dilated along one axis read other slices' pixels"),
     # Boxes of outputs that the copy engine stores.

@@ -137,6 +137,17 @@ inline ConvSpec for_stored_boxes(ConvSpec spec) {
   return spec;
 }
 
+/// And in those that decide whether filter columns can be folded into rows.
+inline ConvSpec for_folds(ConvSpec spec) {
+  spec = for_tensor_cores(spec);
+  spec.output_layout = Layout::nchw;
+  spec.stride.w = 1;
+  spec.weight.s = *rc::gen::inRange<std::int64_t>(2, 12);
+  spec.weight.k = spec.groups * *rc::gen::inRange<std::int64_t>(1, 33);
+  spec.input.w += spec.weight.s * spec.dilation.w;
+  return spec;
+}
+
 /// A few of all candidates: looking at all of them would be most of the time of the program.
 inline std::vector<WgmmaCandidate> some_of(const std::vector<WgmmaCandidate>& all) {
   RC_CLASSIFY(all.empty(), "no candidates");
@@ -149,12 +160,19 @@ inline std::vector<WgmmaCandidate> some_of(const std::vector<WgmmaCandidate>& al
 /// Of a random spec; some are those whose weights or pixels come by tensor maps, which few specs' do by chance.
 inline std::vector<WgmmaCandidate> some_wgmma_candidates(const SpecLimits& limits = {}) {
   const ConvSpec spec = *valid_specs(limits);
-  const int kind = *rc::gen::inRange(0, 9);
+  const int kind = *rc::gen::inRange(0, 10);
   return some_of(wgmma_candidates(kind == 0   ? for_raw_weights(spec)
                                   : kind == 1 ? for_boxes(spec)
                                   : kind == 2 ? for_walks(spec, Layout::nhwc)
                                   : kind == 3 ? for_stored_boxes(spec)
+                                  : kind == 4 ? for_folds(spec)
                                               : for_tensor_cores(spec)));
+}
+
+inline std::vector<WgmmaCandidate> some_that_fold(const SpecLimits& limits = {}) {
+  std::vector<WgmmaCandidate> all = wgmma_candidates(for_folds(*valid_specs(limits)));
+  std::erase_if(all, [](const WgmmaCandidate& one) { return !one.tiling.folds_columns(); });
+  return some_of(all);
 }
 
 inline std::vector<WgmmaCandidate> some_with_raw_weights(const SpecLimits& limits = {}) {

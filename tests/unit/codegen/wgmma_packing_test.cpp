@@ -32,7 +32,7 @@ RC_GTEST_PROP(WgmmaPackingProperty, PackedWeightsHoldEveryTapOnce, ()) {
     RC_ASSERT(chunks * steps_of_chunk == g.steps());
     RC_ASSERT(chunks * g.chunk_channels() >= problem.c);
     RC_ASSERT((chunks - 1) * g.chunk_channels() < problem.c);
-    RC_ASSERT(g.tiles_k() * t.tile.channels >= problem.k);
+    RC_ASSERT(g.tiles_k() * (t.tile.channels / t.tile.folded_columns) >= problem.k);
     const auto packing = packing_of(one.plan);
     RC_ASSERT(packing.has_value() == t.packs_weights());
     if (!packing) {  // they are read as they lie in w
@@ -43,7 +43,7 @@ RC_GTEST_PROP(WgmmaPackingProperty, PackedWeightsHoldEveryTapOnce, ()) {
     RC_ASSERT(one.plan.packed_weight_bytes() == bytes);
     RC_ASSERT(packing->steps(problem) == g.steps() && packing->tiles_k(problem) == g.tiles_k());
     RC_ASSERT(packing->units == g.units() && packing->has_empty_unit(problem) == g.has_zeros());
-    RC_ASSERT(packing->row_pitch == g.pitch());
+    RC_ASSERT(packing->row_pitch == g.pitch() && packing->fold(problem) == g.fold());
     RC_ASSERT(g.packed_rows() * kRow == problem.groups * g.tiles_k() * g.steps() * g.weight_bytes());
     RC_ASSERT(g.packed_rows() <= INT32_MAX);
     RC_ASSERT(bytes >= g.packed_rows() * kRow);
@@ -59,7 +59,8 @@ RC_GTEST_PROP(WgmmaPackingProperty, PackingFitsAndHasNoIdleBlocks, ()) {
     if (!t.packs_weights()) continue;
     const PackWeightsTiling packing = packing_of(one.plan).value();
     const int channels = packing.block_channels, slices = packing.block_slices;
-    RC_ASSERT(channels >= 1 && channels <= kWarpSize && t.tile.channels % channels == 0);
+    const int tile_channels = t.tile.channels / t.tile.folded_columns;
+    RC_ASSERT(channels >= 1 && channels <= kWarpSize && tile_channels % channels == 0);
     RC_ASSERT(kWarpSize % channels == 0);
     RC_ASSERT(slices >= 1);
     RC_ASSERT(packing.shared_bytes(problem) <= PackWeightsTiling::kMostBytes);
@@ -69,7 +70,7 @@ RC_GTEST_PROP(WgmmaPackingProperty, PackingFitsAndHasNoIdleBlocks, ()) {
     RC_ASSERT(packing.piece_words(problem) * 4 == slices * problem.taps() * kRow);
     // Each block has a slice, and together they have all.
     const std::int64_t blocks_of_k =
-        packing.blocks(problem) * channels / (problem.groups * g.tiles_k() * t.tile.channels);
+        packing.blocks(problem) * channels / (problem.groups * g.tiles_k() * tile_channels);
     RC_ASSERT(blocks_of_k * slices >= packing.packed_slices(problem));
     RC_ASSERT((blocks_of_k - 1) * slices < packing.packed_slices(problem));
     RC_ASSERT(packing.packed_slices(problem) * g.slice_channels() >= problem.c);

@@ -62,7 +62,7 @@ RC_GTEST_PROP(WgmmaTilingProperty, TapsAreOrderedByThePlacesOfTheirPixels, ()) {
     RC_ASSERT(g.phases() <= problem.columns.stride);
     std::int64_t previous = -1;
     for (const int tap : order) {
-      const std::int64_t r = tap / problem.columns.taps, s = tap % problem.columns.taps;
+      const std::int64_t r = tap / g.fold().taps(), s = g.fold().first_column(tap % g.fold().taps());
       const int phase = g.phase_of(s);
       RC_ASSERT(phase >= 0 && phase < g.phases());
       // Tap s of the position in column q reads input column q * stride + s * dilation, in the same grid row.
@@ -138,7 +138,7 @@ RC_GTEST_PROP(WgmmaTilingProperty, UnitsComeInPairs, ()) {
     const WgmmaTiling& t = one.tiling;
     const WgmmaGeometry g = one.geometry();
     RC_ASSERT(t.pipeline.filter_rows == 1 || t.pipeline.filter_rows == one.problem.rows.taps);
-    const std::int64_t taps = t.pipeline.filter_rows * one.problem.columns.taps * t.pipeline.slices;
+    const std::int64_t taps = t.pipeline.filter_rows * g.fold().taps() * t.pipeline.slices;
     RC_ASSERT(g.units() % 2 == 0);
     RC_ASSERT(g.units() >= taps && g.units() < taps + 2);
     RC_ASSERT(t.pipeline.slices == 1 || t.pipeline.slices % 2 == 0);
@@ -273,7 +273,7 @@ RC_GTEST_PROP(WgmmaTilingProperty, ColumnsHoldWhatARunStores, ()) {
     if (one.problem.output.layout() == Layout::nhwc)
       RC_ASSERT(g.lead() == 0 && g.slack() == 0);
     else
-      RC_ASSERT(g.staging_pitch() >= t.tile.columns + g.lead());
+      RC_ASSERT(g.staging_pitch() >= g.staged_before() + t.tile.columns + g.lead());
     if (t.tile.images > 0) {
       // The last output's place is one of the run's.
       RC_ASSERT(t.tile.window == t.tile.images * plane && t.tile.images <= one.problem.n);
@@ -302,7 +302,7 @@ RC_GTEST_PROP(WgmmaTilingProperty, ColumnsHoldWhatARunStores, ()) {
         const std::int64_t last = outputs.end - 1,
                            ends = last / problem.columns.output - run_first / problem.columns.output;
         if (g.gap() > 0) RC_ASSERT(ends <= g.row_ends());
-        RC_ASSERT(last - run_first + ends * g.gap() < t.tile.columns);
+        RC_ASSERT(last - run_first + ends * g.gap() < t.tile.columns - g.fold_reach());
       }
     }
   }

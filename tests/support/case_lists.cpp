@@ -7,6 +7,7 @@
 #include <set>
 
 #include "codegen/plan.h"
+#include "support/documented_gradients.h"
 #include "support/shape_lists.h"
 #include "tools/check/tensors.h"
 #include "tools/documented.h"
@@ -56,6 +57,16 @@ std::vector<Case> documented_cases() {
     Case next{one.name, one.spec, {}, false, {}};
     next.kinds = {check::DataKind::exact, check::DataKind::random, check::DataKind::positive};
     cases.push_back(next);
+  }
+  return cases;
+}
+
+std::vector<Case> documented_gradient_cases(Operation operation) {
+  std::vector<Case> cases;
+  for (const tools::DocumentedConfiguration& one : documented_gradients()) {
+    if (one.spec.operation != operation) continue;
+    cases.push_back({one.name, one.spec, {}, false, {}});
+    cases.back().kinds = {check::DataKind::exact, check::DataKind::random};
   }
   return cases;
 }

@@ -63,11 +63,15 @@ std::vector<Case> documented_cases() {
 
 std::vector<Case> documented_gradient_cases(Operation operation) {
   std::vector<Case> cases;
-  for (const tools::DocumentedConfiguration& one : documented_gradients()) {
-    if (one.spec.operation != operation) continue;
-    cases.push_back({one.name, one.spec, {}, false, {}});
+  const auto add = [&](const std::string& name, ConvSpec spec) {
+    spec.operation = operation;
+    cases.push_back({name, spec, {}, false, {}});
     cases.back().kinds = {check::DataKind::exact, check::DataKind::random};
-  }
+  };
+  for (const tools::DocumentedConfiguration& one : documented_gradients())
+    if (one.spec.operation == operation) add(one.name, one.spec);
+  for (const tools::DocumentedConfiguration& one : tools::tensor_core_configurations())
+    add(fmt::format("{} {}", one.name, to_string(operation)), one.spec);
   return cases;
 }
 

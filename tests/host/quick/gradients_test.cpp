@@ -16,6 +16,7 @@ namespace jitconv::test {
 namespace {
 
 using codegen::ConvPlan;
+using codegen::WgradDepthwiseTiling;
 using codegen::WgradGeometry;
 using codegen::WgradTiling;
 using codegen::WgradWgmmaTiling;
@@ -89,6 +90,9 @@ TEST(Gradients, OfWeightsOnTensorCoresCutInManyWays) {
            {"filter columns in blocks", "input=1,64,3,40 weight=16,64,1,13 padding=0,6 math=tf32", 2, 2, 1, 2,
             one_tap_column_in_many},
            {"filter rows in blocks", "input=1,70,11,12 weight=70,70,5,5 padding=2 dtype=bf16 bias", 2, 4, 1, 4},
+           {"several filter rows in blocks", "input=1,32,13,12 weight=16,32,7,3 padding=3,1 math=tf32", 2, 4, 1, 4,
+            [](const WgradWgmmaTiling& tiling) { return tiling.block_r > 1 && tiling.block_r < 7; }},
+           {"groups, boxes", "input=2,32,11,20 weight=32,16,3,3 groups=2 padding=1 math=tf32", 2, 4, 1, 4, copied},
            {"one tap", "input=2,72,9,12 weight=136,72,1,1 math=tf32 bias", 2, 4, 2, 4},
        })
     cases.push_back(case_of(cut.what, plan_of(cut)));
@@ -99,6 +103,7 @@ TEST(Gradients, OfWeightsByFmaInManyTiles) {
   std::vector<Case> cases;
   for (const char* text :
        {"input=3,10,19,23 weight=14,10,3,3 padding=1 bias residual",
+        "input=2,12,19,17 weight=36,6,3,2 groups=2 stride=1,2 padding=1,2 bias",
         "input=2,3,40,41 weight=70,3,7,7 stride=2 padding=3",
         "input=3,12,11,13 weight=36,6,3,2 groups=2 dilation=2,3 padding=1,2 layout=nhwc bias",
         "input=3,12,11,13 weight=10,12,2,3 stride=3,1 padding=3 input_layout=nhwc dtype=bf16 output_dtype=f32 bias",
@@ -120,6 +125,34 @@ TEST(Gradients, OfWeightsByFmaInManyTiles) {
   }
   EXPECT_GE(cases.size(), 10u);
   run("weight gradients by FMA", cases);
+}
+
+// Blocks of several strips, one after the other.
+TEST(Gradients, OfDepthwiseWeightsInStripsOfManyTurns) {
+  std::vector<Case> cases;
+  for (const char* text :
+       {"input=3,2,23,20 weight=2,1,3,3 groups=2 padding=1 bias",
+        "input=3,2,25,17 weight=2,1,5,3 groups=2 dilation=2,1",
+        "input=3,6,23,19 weight=6,1,4,3 groups=6 stride=2,1 padding=1 layout=nhwc bias",
+        // Filter rows in tiles of which the last is not full, and sums that end where the next share's begin.
+        "input=3,2,12,70 weight=2,1,5,32 groups=2 padding=2,16"}) {
+    const ConvSpec spec = parse_spec(std::string("operation=weight_gradient ") + text);
+    const ConvPlan plan =
+        plan_with_tiling<WgradDepthwiseTiling>(spec, [](const WgradDepthwiseTiling&) { return true; }).value();
+    const codegen::Problem& problem = plan.convolution().problem;
+    WgradDepthwiseTiling tiling = *plan.tiling<WgradDepthwiseTiling>();
+    tiling.slots = 1;
+    tiling.turns = 3;
+    for (const int strip_rows : {4, 5, 6}) {
+      tiling.strip_rows = strip_rows;
+      const std::int64_t blocks = tiling.tiles_k(problem) * tiling.tiles_r(problem) * tiling.splits(problem);
+      const codegen::Launch launch = {static_cast<std::uint32_t>(blocks), static_cast<std::uint32_t>(tiling.threads()),
+                                      static_cast<std::uint32_t>(tiling.shared_bytes(problem))};
+      EXPECT_GT(tiling.splits(problem), 1) << text;
+      cases.push_back(case_of(text, codegen::plan_with(plan.spec, kTarget, {tiling, launch, 0})));
+    }
+  }
+  run("depthwise weight gradients", cases);
 }
 
 }  // namespace

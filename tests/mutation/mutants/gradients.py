@@ -173,7 +173,9 @@ MUTANTS = [
     depthwise_emit("row_of_first_tap", "positive_modulo(distance / stride, live)", "positive_modulo(h / stride, live)",
                    "all filter rows meet the newest row of dy"),
     depthwise_emit("rows_of_the_last_strip", "if (tiling.live_rows(problem) == 1) return {};",
-                   "if (tiling.live_rows(problem) >= 1) return {};", "a strip's first rows of x meet the last strip's dy"),
+                   "if (tiling.live_rows(problem) >= 1) return {};", "none: rows behind a strip are zeros of dy",
+                   accepted="equivalent: of the rows that are left in registers behind a strip, all but the one that is"
+                   " read anew at once lie behind its last and are zeros"),
     depthwise_emit("db_of_first_row", 'fmt::format("add_bias(dy_row[{}]);", p)', 'fmt::format("add_bias(dy_row[{}]);", 0 * p)',
                    "db has the first row of each period several times"),
     depthwise_emit("rows_behind_the_filter", ': "if (r < kR) " + store;', ": store;",

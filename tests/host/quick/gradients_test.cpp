@@ -71,7 +71,7 @@ ConvPlan plan_of(const Cut& cut) {
 
 TEST(Gradients, OfWeightsOnTensorCoresCutInManyWays) {
   const auto one_tap_column_in_many = [](const WgradWgmmaTiling& tiling) { return tiling.block_s < 13; };
-  const auto copied = [](const WgradWgmmaTiling& tiling) { return tiling.copied; };
+  const auto copied = [](const WgradWgmmaTiling& tiling) { return tiling.orders(); };
   const auto few_pixels = [](const WgradWgmmaTiling& tiling) { return tiling.row_pixels == 16; };
   std::vector<Case> cases;
   for (const Cut& cut : std::initializer_list<Cut>{

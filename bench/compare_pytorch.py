@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Times jitconv next to PyTorch (cuDNN) on the documented configurations, in one run, on random data.
+"""Times jitconv next to PyTorch (cuDNN) on the documented forward configurations, in one run, on random data.
 
     python3 bench/compare_pytorch.py --library build/release/runtime/libjitconv.so --config A,C_bias --json result.json
 
@@ -38,7 +38,7 @@ MATH = {"ieee": 0, "fp32": 1, "tf32": 2}
 DTYPE = {"f32": (0, "float32"), "f16": (1, "float16"), "bf16": (2, "bfloat16")}  # jitconv's value, PyTorch's name
 LAYOUT = {"nchw": 0, "nhwc": 1}
 
-# tools/documented.cpp has the same table; --list of the tools prints it.
+# tools/documented.cpp has the same forward convolutions; --list of the tools prints them.
 CONFIGURATIONS = {
     "A": "input=8,64,512,1024 weight=128,64,3,3",
     "A_bias": "input=8,64,512,1024 weight=128,64,3,3 bias",

@@ -16,7 +16,8 @@ struct DocumentedConfiguration {
 };
 
 /// In a fixed order: the headline cases A to D with and without bias, then KernelBench level 1 by task number, at its
-/// present sizes and (`_small`) at those of its first release.
+/// present sizes and (`_small`) at those of its first release; behind them, in the same way, its transposed
+/// convolutions, which are data gradients.
 const std::vector<DocumentedConfiguration>& documented_configurations();
 
 /// The headline cases without bias as tensor cores compute them: A_tf32, A_bf16, ..., D_bf16. They stand beside the

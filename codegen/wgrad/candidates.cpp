@@ -38,7 +38,7 @@ BlockWork work_of(const WgradTiling& tiling, const Problem& problem) {
   work.latency_cycles = 4000;
   // Every tile reads its rows and columns; those of one split meet in the L2 cache, mostly.
   work.dram_bytes = static_cast<std::int64_t>(codegen::work(problem).bytes) + 8 * splits * gradient_elements(problem);
-  work.registers = tiling.thread_k * tiling.thread_columns + 2 * (tiling.thread_k + tiling.thread_columns) + 40;
+  work.registers = tiling.thread_k * tiling.thread_columns + 2 * (tiling.thread_k + tiling.thread_columns) + 48;
   work.shared_bytes = tiling.shared_bytes();
   work.wanted_warps = 8;
   work.launch_blocks = 8;

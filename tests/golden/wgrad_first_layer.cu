@@ -6,11 +6,11 @@
 // Plan
 //   family: wgrad
 //   target: sm_90a
-//   grid: 657 blocks of 128 threads, 34816 bytes of shared memory, at least 5 block(s) per SM
+//   grid: 528 blocks of 128 threads, 34816 bytes of shared memory, at least 4 block(s) per SM
 //   offsets: 32 bits
 //   tile of a block: 64 output channels, 64 input channels and taps; of a thread: 8 and 4
 //   pipeline: 4 stages of 16 pixels, cp.async
-//   split-K: 219 blocks of 1840 pixels, partial sums added by another kernel
+//   split-K: 176 blocks of 2288 pixels, partial sums added by another kernel
 //   kernels: wgrad, reduce
 
 // Element: one value of x, w, bias, residual or y in memory. Here fp32.
@@ -92,10 +92,10 @@ constexpr int kThreadColumns = 4;
 constexpr int kThreadsK = 8;
 constexpr int kThreadsColumns = 16;
 constexpr int kThreads = 128;
-constexpr int kMinBlocksPerSm = 5;
+constexpr int kMinBlocksPerSm = 4;
 constexpr int kTilesK = 1;
 constexpr int kTilesColumns = 3;
-constexpr int kSplitPixels = 1840;
+constexpr int kSplitPixels = 2288;
 constexpr int kPartialSumStride = 9472;  // floats from a split to the next
 constexpr int kBiasSums = 9408;  // floats before those of db
 
@@ -263,7 +263,7 @@ namespace reduce {
 constexpr int kThreads = 256;
 constexpr int kOutputs = 9408;
 constexpr int kBiasSums = 64;  // of db, behind the outputs
-constexpr int kSplits = 219;
+constexpr int kSplits = 176;
 constexpr int kPartialSumStride = 9472;  // floats from a split to the next
 
 

@@ -6,43 +6,13 @@
 #include <thread>
 
 #include "gpu/gpu.h"
+#include "gpu/launchable.h"
 #include "jitconv/error.h"
 #include "runtime/compile.h"
 #include "support/case_lists.h"
 
 namespace jitconv::test {
 namespace {
-
-/// A kernel, its tensors and the reference for them.
-struct Launchable {
-  Launchable(tools::Device& on, const ConvSpec& the_spec, std::uint64_t seed)
-      : device(on),
-        spec(the_spec),
-        kernel(compile(the_spec)),
-        arena(on),
-        reference(make_reference(the_spec, check::DataKind::random, seed, {})),
-        args(place_tensors(arena, the_spec, kernel.workspace_bytes())) {
-    fill();
-  }
-  void fill() {
-    fill_tensors(device, spec, reference.data, args, kernel.workspace_bytes());
-    device.synchronize();
-  }
-  std::string verdict() {
-    Report::Category counts;
-    std::string text = judge(device, spec, reference, args, arena, counts);
-    Report::get().add("launches", counts);
-    return text;
-  }
-  std::vector<std::byte> bits() { return output_bytes(device, spec, args); }
-
-  tools::Device& device;
-  ConvSpec spec;
-  Kernel kernel;
-  Arena arena;
-  Reference reference;
-  LaunchArgs args;
-};
 
 using Launch = GpuTest;
 

@@ -12,6 +12,7 @@
 
 #include "codegen/source.h"
 #include "codegen/text/emitter.h"
+#include "runtime/compile.h"
 #include "runtime/nvrtc.h"
 #include "runtime/ptxas_log.h"
 
@@ -87,6 +88,13 @@ std::vector<CompileResult> compile_all(const std::vector<CompileJob>& jobs) {
     results[i].duplicate = true;
   }
   return results;
+}
+
+std::string fault_of_replacement(const CompileResult& spoiled) {
+  const Kernel kernel = compile(spoiled.plan.spec, spoiled.plan.target);
+  std::string fault = runtime::defect(kernel.compile_log(), runtime::source_of(kernel).entries).value_or("");
+  if (kernel.explain().find("the compiler spoils") == std::string::npos) fault += " nothing says what was spoiled";
+  return fault.empty() ? fault : fault + '\n' + kernel.explain();
 }
 
 std::string summary(const std::vector<CompileResult>& results) {

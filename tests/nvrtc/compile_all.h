@@ -31,6 +31,10 @@ struct CompileResult {
 /// Results in the order of the jobs.
 std::vector<CompileResult> compile_all(const std::vector<CompileJob>& jobs);
 
+/// What is wrong with the kernel that compile() makes in place of a spoiled one; empty if it is sound and explain()
+/// says that another was not.
+std::string fault_of_replacement(const CompileResult& spoiled);
+
 /// Spilled bytes that a ptxas log reports, stores and loads, over all kernels of the log.
 std::int64_t spill_bytes_of(const std::string& log);
 

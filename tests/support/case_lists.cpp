@@ -7,6 +7,7 @@
 #include <set>
 
 #include "codegen/plan.h"
+#include "support/documented_gradients.h"
 #include "support/shape_lists.h"
 #include "tools/check/tensors.h"
 #include "tools/documented.h"
@@ -57,6 +58,20 @@ std::vector<Case> documented_cases() {
     next.kinds = {check::DataKind::exact, check::DataKind::random, check::DataKind::positive};
     cases.push_back(next);
   }
+  return cases;
+}
+
+std::vector<Case> documented_gradient_cases(Operation operation) {
+  std::vector<Case> cases;
+  const auto add = [&](const std::string& name, ConvSpec spec) {
+    spec.operation = operation;
+    cases.push_back({name, spec, {}, false, {}});
+    cases.back().kinds = {check::DataKind::exact, check::DataKind::random};
+  };
+  for (const tools::DocumentedConfiguration& one : documented_gradients())
+    if (one.spec.operation == operation) add(one.name, one.spec);
+  for (const tools::DocumentedConfiguration& one : tools::tensor_core_configurations())
+    add(fmt::format("{} {}", one.name, to_string(operation)), one.spec);
   return cases;
 }
 

@@ -14,6 +14,9 @@ namespace jitconv::test {
 /// The documented configurations at full size.
 std::vector<Case> documented_cases();
 
+/// Their gradients, of one operation, at full size; and those of the headline cases on tensor cores.
+std::vector<Case> documented_gradient_cases(Operation operation);
+
 /// The distinct forward rows of tests/shapes, f32 and NCHW. A row whose tensors exceed `most_bytes` loses images until
 /// they do not.
 std::vector<Case> shape_cases(std::int64_t most_bytes);

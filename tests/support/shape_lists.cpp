@@ -70,6 +70,23 @@ void check_header(std::string_view list, const std::vector<std::string>& header)
   }
 }
 
+/// The data gradient that a transposed convolution is. `spec` has its columns as they stand: input is what it reads, of
+/// which dx is made, and weight has its output channels where the data gradient has those of dy.
+ConvSpec data_gradient_of(ConvSpec spec, Size2 output_padding) {
+  const TensorShape dy = spec.input;
+  const auto extent = [](std::int64_t pixels, std::int64_t stride, std::int64_t pad, std::int64_t span,
+                         std::int64_t behind) { return (pixels - 1) * stride - pad + span + 1 + behind; };
+  spec.operation = Operation::data_gradient;
+  spec.input.c = spec.weight.k;
+  spec.input.h = extent(dy.h, spec.stride.h, spec.padding.top + spec.padding.bottom,
+                        spec.dilation.h * (spec.weight.r - 1), output_padding.h);
+  spec.input.w = extent(dy.w, spec.stride.w, spec.padding.left + spec.padding.right,
+                        spec.dilation.w * (spec.weight.s - 1), output_padding.w);
+  spec.weight.k = dy.c;
+  spec.weight.c = spec.groups > 0 ? spec.input.c / spec.groups : 0;
+  return spec;
+}
+
 ShapeRow read_row(const Cells& cells) {
   ShapeRow row;
   row.name = cells.text("name");
@@ -83,8 +100,8 @@ ShapeRow read_row(const Cells& cells) {
   const std::int64_t top = cells.number("pad_h"), left = cells.number("pad_w");
   spec.padding = {top, cells.number("pad_h_end", top), left, cells.number("pad_w_end", left)};
   // Lists of transposed convolutions only have output padding; mixed lists have a flag.
-  row.transposed = cells.has("transposed") ? cells.number("transposed") != 0 : cells.has("output_pad_h");
-  row.output_padding = {cells.number("output_pad_h", 0), cells.number("output_pad_w", 0)};
+  const bool transposed = cells.has("transposed") ? cells.number("transposed") != 0 : cells.has("output_pad_h");
+  if (transposed) spec = data_gradient_of(spec, {cells.number("output_pad_h", 0), cells.number("output_pad_w", 0)});
   return row;
 }
 
@@ -114,7 +131,7 @@ std::vector<ShapeRow> read_shape_list(const std::filesystem::path& file) {
   return parse_shape_list(file.stem().string(), text.str());
 }
 
-std::vector<ShapeRow> forward_shapes(const std::filesystem::path& directory) {
+std::vector<ShapeRow> all_shapes(const std::filesystem::path& directory) {
   std::vector<std::filesystem::path> files;
   for (const auto& entry : std::filesystem::directory_iterator(directory)) {
     if (entry.path().extension() == ".csv") files.push_back(entry.path());
@@ -122,10 +139,14 @@ std::vector<ShapeRow> forward_shapes(const std::filesystem::path& directory) {
   std::sort(files.begin(), files.end());
   std::vector<ShapeRow> rows;
   for (const std::filesystem::path& file : files) {
-    for (ShapeRow& row : read_shape_list(file)) {
-      if (!row.transposed) rows.push_back(std::move(row));
-    }
+    for (ShapeRow& row : read_shape_list(file)) rows.push_back(std::move(row));
   }
+  return rows;
+}
+
+std::vector<ShapeRow> forward_shapes(const std::filesystem::path& directory) {
+  std::vector<ShapeRow> rows = all_shapes(directory);
+  std::erase_if(rows, [](const ShapeRow& row) { return row.spec.operation != Operation::forward; });
   return rows;
 }
 

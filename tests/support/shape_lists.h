@@ -15,11 +15,8 @@ struct ShapeRow {
   std::string list;  ///< file name without extension
   std::string name;  ///< first column; not unique in every list
   int line = 0;      ///< in the file, from 1
-  /// The row's forward convolution. If the row is a transposed one, its numbers as they stand: input and filter do not
-  /// fit together as a forward convolution, so the spec is not valid.
+  /// A forward convolution; of a transposed one, the data gradient that computes it: dy is its input, dx its output.
   ConvSpec spec;
-  bool transposed = false;
-  Size2 output_padding{0};
 };
 
 /// All rows of one list. Throws std::runtime_error, naming file and line, for an unknown column, a missing one or an
@@ -29,7 +26,10 @@ std::vector<ShapeRow> read_shape_list(const std::filesystem::path& file);
 /// The same from text; `list` names it in rows and errors.
 std::vector<ShapeRow> parse_shape_list(std::string_view list, std::string_view text);
 
-/// The forward rows of every list in `directory`, lists in alphabetical order.
+/// The rows of every list in `directory`, lists in alphabetical order.
+std::vector<ShapeRow> all_shapes(const std::filesystem::path& directory);
+
+/// Those that are forward convolutions.
 std::vector<ShapeRow> forward_shapes(const std::filesystem::path& directory);
 
 }  // namespace jitconv::test

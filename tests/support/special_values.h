@@ -22,8 +22,8 @@ struct SpecialValuesCase {
 SpecialValuesCase special_values_case(const FamilyCase& family, DataType type, const Target& target);
 
 /// Launches the kernel on exact data among which are NaN, infinity and minus infinity: at corners, on edges and inside
-/// of x, in the first and last channel and image, and in the last channel's bias. "" or what is wrong: an output,
-/// bytes written out of bounds.
+/// of x and dy, in the first and last channel and image, and in the last channel's bias. "" or what is wrong: an
+/// output, bytes written out of bounds. Gradients may have more NaNs, where docs/accuracy.md says so.
 std::string special_values_fault(tools::Device& device, const Kernel& kernel, Report::Category& counts);
 
 }  // namespace jitconv::test

@@ -12,7 +12,6 @@
 #include "host/suite/launcher.h"
 #include "support/family_cases.h"
 #include "support/fresh_cache.h"
-#include "support/runner.h"
 #include "tools/reduce.h"
 
 namespace jitconv::test {
@@ -77,6 +76,10 @@ void run(const std::string& name, const std::vector<Quick>& list) {
       cases.push_back(std::move(next));
     }
   }
+  run(name, cases);
+}
+
+void run(const std::string& name, const std::vector<Case>& cases) {
   const FreshCache cache("host-quick");
   tools::HostDevice device{Target::host()};
   HostLauncher launcher(device);

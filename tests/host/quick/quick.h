@@ -8,6 +8,7 @@
 
 #include "codegen/plan.h"
 #include "codegen/wgmma/geometry.h"
+#include "support/runner.h"
 
 namespace jitconv::test {
 
@@ -34,5 +35,8 @@ Wanted transposed(std::function<bool(const codegen::WgmmaTiling&)> wanted);
 
 /// Runs every one twice, on exact and on random data, and expects no finding, and as many plans as are asked for.
 void run(const std::string& name, const std::vector<Quick>& list);
+
+/// The same of cases that have their plans, and two kinds of data.
+void run(const std::string& name, const std::vector<Case>& cases);
 
 }  // namespace jitconv::test

@@ -13,6 +13,7 @@
 
 #include "runtime/compile.h"
 #include "support/fresh_cache.h"
+#include "support/gradient_cases.h"
 #include "tools/host_device.h"
 
 namespace jitconv::test {
@@ -115,6 +116,15 @@ TEST(SpecialValuesOfEveryFamily, ReachOnlyTheOutputsThatReadThem) {
     EXPECT_EQ(special_values_fault(device, runtime::compile_plan(one.plan), counts), "") << one.name;
   }
   EXPECT_EQ(counts.kernels, static_cast<std::int64_t>(turn));
+}
+
+TEST(SpecialValuesOfGradients, ReachTheResultsThatReadThem) {
+  const FreshCache cache("special-values");
+  const Target target = Target::host(parse_target("sm_90a"));
+  tools::HostDevice device{target};
+  Report::Category counts;
+  for (const Case& one : gradient_cases(target))
+    EXPECT_EQ(special_values_fault(device, runtime::compile_plan(*one.plan), counts), "") << one.name;
 }
 
 }  // namespace

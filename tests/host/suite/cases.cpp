@@ -10,6 +10,7 @@
 #include <stdexcept>
 
 #include "support/case_lists.h"
+#include "support/documented_gradients.h"
 #include "support/random_specs.h"
 #include "tools/documented.h"
 #include "tools/reduce.h"
@@ -90,6 +91,15 @@ HostList documented_list() {
     for (std::size_t i = 1; i < targets().size(); ++i)
       list.add_reduced(one.name, with_fewer_channels(one.spec), targets()[i], kDocumentedLimits);
   }
+  return list.take();
+}
+
+/// Their gradients, as the forward convolutions are documented; architectures by turns.
+HostList documented_gradients_list() {
+  ListBuilder list("documented gradients");
+  std::size_t turn = 0;
+  for (const tools::DocumentedConfiguration& one : documented_gradients())
+    list.add_reduced(one.name, with_fewer_channels(one.spec), target_of_turn(turn++), kLimits);
   return list.take();
 }
 
@@ -238,14 +248,15 @@ ConvSpec with_fewer_channels(const ConvSpec& spec) {
 }
 
 const std::vector<std::string>& host_list_names() {
-  static const std::vector<std::string> names = {"documented", "shapes f32", "shapes 16 bits", "shapes nhwc",
-                                                 "epilogues",  "alignments", "candidates",     "random",
-                                                 "tensor",     "gradients"};
+  static const std::vector<std::string> names = {
+      "documented", "documented gradients", "shapes f32", "shapes 16 bits", "shapes nhwc", "epilogues",
+      "alignments", "candidates",           "random",     "tensor",         "gradients"};
   return names;
 }
 
 HostList host_list(const std::string& name) {
   if (name == "documented") return documented_list();
+  if (name == "documented gradients") return documented_gradients_list();
   if (name == "shapes f32") return shapes_list(name, as_given, /*epilogues=*/false, /*every=*/1);
   if (name == "shapes 16 bits") return shapes_list(name, with_16_bit_types, /*epilogues=*/true, /*every=*/2);
   if (name == "shapes nhwc") return shapes_list(name, with_nhwc_layouts, /*epilogues=*/true, /*every=*/2);

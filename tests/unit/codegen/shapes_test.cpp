@@ -21,9 +21,10 @@ using tools::find_documented;
 
 const std::filesystem::path kShapes = std::filesystem::path(JITCONV_TEST_DATA) / "shapes";
 
-TEST(ShapeLists, EveryForwardRowIsValid) {
-  const std::vector<ShapeRow> rows = test::forward_shapes(kShapes);
-  EXPECT_GE(rows.size(), 1100u);
+TEST(ShapeLists, EveryRowIsValid) {
+  const std::vector<ShapeRow> rows = test::all_shapes(kShapes), forward = test::forward_shapes(kShapes);
+  EXPECT_GE(forward.size(), 1100u);
+  EXPECT_EQ(rows.size(), forward.size() + 20) << "transposed convolutions";
   std::set<std::string> lists;
   for (const ShapeRow& row : rows) {
     lists.insert(row.list);
@@ -44,7 +45,6 @@ TEST(ShapeLists, ColumnsMeanWhatTheirNamesSay) {
   expected.dilation = {13, 14};
   expected.groups = 2;
   EXPECT_EQ(plain.spec, expected);
-  EXPECT_FALSE(plain.transposed);
   EXPECT_EQ(plain.list, "t");
   EXPECT_EQ(plain.line, 2);
 
@@ -52,13 +52,20 @@ TEST(ShapeLists, ColumnsMeanWhatTheirNamesSay) {
   EXPECT_EQ(uneven.spec.padding, Padding(11, 15, 12, 16));
 
   const auto mixed = test::parse_shape_list("t", header + ",transposed\n" + numbers + ",1\n" + numbers + ",0\n");
-  EXPECT_TRUE(mixed.at(0).transposed);
-  EXPECT_FALSE(mixed.at(1).transposed);
+  EXPECT_EQ(mixed.at(0).spec.operation, Operation::data_gradient);
+  EXPECT_EQ(mixed.at(1).spec.operation, Operation::forward);
+}
 
-  const ShapeRow transposed =
-      test::parse_shape_list("t", header + ",output_pad_h,output_pad_w\n" + numbers + ",1,2\n").at(0);
-  EXPECT_TRUE(transposed.transposed);
-  EXPECT_EQ(transposed.output_padding, Size2(1, 2));
+TEST(ShapeLists, ATransposedRowIsTheDataGradientOfWhatItReads) {
+  const std::string header = "name,N,C,H,W,K,R,S,stride_h,stride_w,pad_h,pad_w,dil_h,dil_w,groups";
+  const ShapeRow row =
+      test::parse_shape_list("t", header + ",output_pad_h,output_pad_w\n5,2,6,5,7,4,3,2,3,5,1,0,2,1,2,1,4\n").at(0);
+  // PyTorch: (5 - 1) * 3 - 2 * 1 + 2 * (3 - 1) + 1 + 1 rows of 4 channels, and (7 - 1) * 5 + 1 * (2 - 1) + 4 + 1
+  // columns.
+  const ConvSpec expected =
+      parse_spec("operation=data_gradient input=2,4,16,36 weight=6,2,3,2 stride=3,5 padding=1,0 dilation=2,1 groups=2");
+  EXPECT_EQ(row.spec, expected);
+  EXPECT_EQ(output_shape(row.spec), (TensorShape{2, 6, 5, 7})) << "what the layer reads";
 }
 
 TEST(ShapeLists, FaultsAreNamed) {
@@ -89,7 +96,7 @@ std::string short_name(const ShapeRow& row) {
 
 TEST(Documented, TableAndListsAgreeRowByRow) {
   std::map<std::string, ConvSpec> from_lists;
-  for (const ShapeRow& row : test::forward_shapes(kShapes)) {
+  for (const ShapeRow& row : test::all_shapes(kShapes)) {
     if (row.list.rfind("kernelbench_l1", 0) != 0) continue;
     ConvSpec spec = row.spec;
     const std::string name = short_name(row);
@@ -97,7 +104,7 @@ TEST(Documented, TableAndListsAgreeRowByRow) {
     spec.epilogue.bias = name == "KB_L1_50";  // the only task whose module has a bias
     EXPECT_TRUE(from_lists.emplace(name, spec).second) << name << " twice";
   }
-  EXPECT_EQ(from_lists.size(), 28u);
+  EXPECT_EQ(from_lists.size(), 28u + 20u) << "forward and transposed";
   std::size_t in_table = 0;
   for (const auto& configuration : documented_configurations()) {
     if (configuration.name.rfind("KB_", 0) != 0) continue;
@@ -129,7 +136,7 @@ TEST(Documented, NamesAreUniqueAndSpecsValid) {
     EXPECT_NO_THROW(validate(configuration.spec)) << configuration.name;
     EXPECT_EQ(find_documented(configuration.name), &configuration);
   }
-  EXPECT_EQ(names.size(), 36u);
+  EXPECT_EQ(names.size(), 56u);
   EXPECT_EQ(find_documented("E"), nullptr);
 }
 

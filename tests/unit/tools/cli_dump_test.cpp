@@ -81,7 +81,7 @@ TEST(CliDump, TensorCoreConfigurationsAreTheHeadlineCasesInAnotherMode) {
   EXPECT_EQ(dump({"--config=D_bf16", "--emit=spec"}).out, dump({"--config=D", "--dtype=bf16", "--emit=spec"}).out);
 }
 
-TEST(CliDump, ThePyTorchScriptHasTheSameTable) {
+TEST(CliDump, ThePyTorchScriptHasTheSameForwardConvolutions) {
   const std::string script = read_file(std::string(JITCONV_TEST_DATA) + "/../bench/compare_pytorch.py");
   std::map<std::string, ConvSpec> found;
   for (const std::string& line : lines_of(script)) {
@@ -90,9 +90,13 @@ TEST(CliDump, ThePyTorchScriptHasTheSameTable) {
     const std::size_t begin = line.find('"') + 1, end = line.rfind('"');
     found[line.substr(begin, text - begin)] = parse_spec(line.substr(text + 4, end - text - 4));
   }
-  const auto& all = tools::documented_configurations();
-  EXPECT_EQ(found.size(), all.size());
-  for (const auto& one : all) EXPECT_TRUE(found.count(one.name) == 1 && found[one.name] == one.spec) << one.name;
+  std::size_t forward = 0;
+  for (const auto& one : tools::documented_configurations()) {
+    if (one.spec.operation != Operation::forward) continue;
+    ++forward;
+    EXPECT_TRUE(found.count(one.name) == 1 && found[one.name] == one.spec) << one.name;
+  }
+  EXPECT_EQ(found.size(), forward);
 }
 
 TEST(CliDump, FlagsSetEveryFieldOfTheSpec) {

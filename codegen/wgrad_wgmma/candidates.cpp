@@ -29,6 +29,9 @@ constexpr std::int64_t kMostPartialSumBytes = std::int64_t{1} << 30;
 constexpr std::int64_t kSummedPixels = 8192;
 constexpr int kMostColumns = 256;  // of an instruction
 
+/// Whether channels are so few that filter columns fill up an instruction.
+bool gathers(const Problem& problem) { return problem.c < 8; }
+
 std::string obstacle(const Problem& problem, const Target& target) {
   if (problem.reduction != Reduction::pixels) return "the sums run over taps";
   if (target.compute_capability() != 90 || !target.arch_specific)
@@ -36,10 +39,12 @@ std::string obstacle(const Problem& problem, const Target& target) {
   if (problem.arithmetic == Arithmetic::fp32)
     return problem.input.type == DataType::f32 ? "fp32 tensors take tensor cores only with math=tf32"
                                                : "math=ieee takes FMA";
-  if (problem.c < 8 || problem.k < 16)
-    return fmt::format("groups of {} input and {} output channels, it takes at least 8 and 16", problem.c, problem.k);
+  if (problem.k < 16) return fmt::format("groups of {} output channels, it takes at least 16", problem.k);
+  if (gathers(problem) && problem.c * problem.columns.taps > kMostColumns)
+    return fmt::format("{} channels at {} filter columns, more than an instruction's {} columns", problem.c,
+                       problem.columns.taps, kMostColumns);
   if (problem.n == 0) return "there are no images";
-  if (problem.columns.stride > 4) return fmt::format("the stride is {}", problem.columns.stride);
+  if (problem.columns.stride > 4 && !gathers(problem)) return fmt::format("the stride is {}", problem.columns.stride);
   if (problem.n * problem.output_plane() > INT32_MAX / 2)
     return "more than 2^30 pixels, which are counted with 32 bits";
   if (problem.output_channels() * problem.c > INT32_MAX) return "more than 2^31 - 1 weights of a tap";
@@ -55,6 +60,10 @@ class Search {
     const bool one_tap = problem_.taps() == 1;
     for (const int consumers_k : {1, 2}) {
       if (consumers_k == 2 && problem_.k <= 64 && !one_tap) continue;
+      if (gathers(problem_)) {
+        gathered(consumers_k);
+        continue;
+      }
       for (const int block_c : {256, 192, 128, 96, 64, 48, 32, 16, 8}) {
         if (block_c >= 2 * problem_.c && block_c > (can_take_boxes() ? 16 : 8)) continue;
         taps(consumers_k, block_c);
@@ -105,15 +114,30 @@ class Search {
         if (joins && (tiling.block_s == 1 || problem_.columns.stride != 1 || block_c > 64)) continue;
         tiling.block_r = 1;
         if (tiling.columns() > kMostColumns) continue;
-        box_rows(tiling);
+        filter_rows(tiling);
       }
     }
   }
 
+  /// Tiles of few channels.
+  void gathered(int consumers_k) {
+    WgradWgmmaTiling tiling;
+    tiling.producer = WgradWgmmaTiling::Producer::gathers;
+    tiling.joins_taps = true;
+    tiling.consumers_k = consumers_k;
+    tiling.block_c = static_cast<int>(problem_.c);
+    tiling.block_s = static_cast<int>(problem_.columns.taps);
+    const std::int64_t contiguous = problem_.output.layout() == Layout::nchw ? problem_.columns.output : problem_.k;
+    const bool floats = problem_.input.type == DataType::f32;
+    tiling.copy_vector = problem_.alignment >= 16 && floats && contiguous % 4 == 0 ? 4 : 1;
+    filter_rows(tiling);
+  }
+
   /// As many filter rows as there are accumulators for, all tiles of about one size.
-  void box_rows(WgradWgmmaTiling tiling) {
+  void filter_rows(WgradWgmmaTiling tiling) {
     const std::int64_t rows = problem_.rows.taps;
-    for (std::int64_t tiles = shares_rows() ? 1 : rows; tiles <= rows; ++tiles) {
+    const bool shares = shares_rows() || problem_.rows.dilation == 1;
+    for (std::int64_t tiles = shares ? 1 : rows; tiles <= rows; ++tiles) {
       tiling.block_r = static_cast<int>(ceil_div(rows, tiles));
       if (tiling.accumulators() > tiling.most_accumulators()) continue;
       if (tiling.consumers_k == 1 && tiling.products() == 1) return;
@@ -173,12 +197,12 @@ class Search {
     for (const auto& [extra, stages, raw_rows] :
          {std::array{3, 4, 4}, {2, 4, 4}, {2, 3, 4}, {2, 3, 3}, {1, 3, 3}, {1, 2, 3}, {1, 2, 2}}) {
       // Those of a strip's last step may still be multiplied when those of the next strip's first come.
-      tiling.x_rows = std::max(tiling.block_r + extra, 2 * tiling.block_r);
+      const auto new_rows = static_cast<int>(std::min<std::int64_t>(problem_.rows.stride, tiling.block_r));
+      tiling.x_rows = std::max(tiling.block_r + extra * new_rows, 2 * tiling.block_r);
       tiling.stages = stages;
       // Loading threads know that a step's copies have arrived when they ask for the next step's, and consumers give
       // back a step's stage in the next.
-      const bool loads = tiling.producer == WgradWgmmaTiling::Producer::loads;
-      if (loads && problem_.input.type == DataType::f32 && stages < 3) continue;
+      if (tiling.threads_load() && problem_.input.type == DataType::f32 && stages < 3) continue;
       tiling.raw_rows = tiling.orders() ? raw_rows : 0;
       const WgradGeometry geometry(problem_, tiling);
       if (tiling.takes_boxes() && geometry.box_pixels() > TensorMapShape::kMostBox) return;
@@ -267,7 +291,8 @@ class Search {
 
   std::int64_t bytes_of_step(const WgradGeometry& geometry) const {
     const WgradWgmmaTiling& tiling = geometry.tiling();
-    if (tiling.takes_boxes()) return geometry.x_row_bytes() + geometry.stage_bytes();
+    if (tiling.takes_boxes()) return geometry.new_rows() * geometry.x_row_bytes() + geometry.stage_bytes();
+    if (tiling.gathers()) return geometry.stage_bytes();
     return problem_.input.element_bytes() * tiling.block_k() * geometry.dy_pitch() +
            std::int64_t{16} * geometry.phases() * geometry.units() * tiling.block_c;
   }
@@ -285,8 +310,8 @@ class Search {
     if (tiling.takes_boxes()) return kStep;
     if (tiling.orders()) return order(geometry);
     const std::int64_t loads = ceil_div(geometry.loads(), 128);
-    return ceil_div(loads, geometry.load_batch()) * kLoadLatency +
-           loads * (tiling.x_vectors ? 4 : geometry.unit_pixels() * 2) * kLoadIssue +
+    return geometry.new_rows() * (ceil_div(loads, geometry.load_batch()) * kLoadLatency +
+                                  loads * (tiling.x_vectors ? 4 : geometry.unit_pixels() * 2) * kLoadIssue) +
            std::int64_t{tiling.block_k()} * tiling.row_pixels / 128 / tiling.copy_vector * kLoadIssue;
   }
 

@@ -13,11 +13,15 @@ namespace {
 void add_row_constants(Constants& c, const WgradGeometry& geometry) {
   const WgradWgmmaTiling& tiling = geometry.tiling();
   const std::int64_t element = geometry.problem().input.element_bytes();
-  c.group("Shared memory: a ring of rows of x, [phase][shift][unit][c], and stages of dy");
+  c.group(tiling.gathers() ? "Shared memory: a ring of rows of x, [unit][column of the product], and stages of dy"
+                           : "Shared memory: a ring of rows of x, [phase][shift][unit][c], and stages of dy");
   c.add("kXRows", tiling.x_rows).add("kXRowBytes", geometry.x_row_bytes());
-  c.add("kCopies", static_cast<std::int64_t>(geometry.shifts().size()), "of a phase, each shifted differently");
+  if (tiling.gathers())
+    c.add("kColumns", tiling.columns(), "of an instruction: input channels at each filter column");
+  else
+    c.add("kCopies", static_cast<std::int64_t>(geometry.shifts().size()), "of a phase, each shifted differently");
   c.add("kUnits", geometry.units()).add("kUnitRows", geometry.unit_rows(), "of 16 bytes, one of them unused");
-  c.add("kFirstShift", geometry.first_shift(), "pixels from q to the first unit");
+  if (!tiling.gathers()) c.add("kFirstShift", geometry.first_shift(), "pixels from q to the first unit");
   const int loads = geometry.loads(), of_thread = static_cast<int>(ceil_div(loads, 128));
   c.add("kLoads", loads, "units of a row of x");
   if (tiling.orders()) {
@@ -29,7 +33,7 @@ void add_row_constants(Constants& c, const WgradGeometry& geometry) {
     c.add("kLoadsOfThread", of_thread);
     c.add("kLoadBatch", std::min(of_thread, geometry.load_batch()), "units of a thread in flight");
   }
-  if (!tiling.orders() || !tiling.x_vectors)
+  if (!tiling.gathers() && !(tiling.orders() && tiling.x_vectors))
     c.add("kLoadPixels",
           tiling.x_vectors ? 2 * geometry.unit_pixels() : geometry.unit_pixels() + geometry.shifts().back(),
           "for a unit");
@@ -63,6 +67,7 @@ std::string constants(const WgradGeometry& geometry) {
   c.add("kStripRows", tiling.strip_rows);
   c.add("kStripsOfRow", geometry.strips_of_row()).add("kStripsOfColumn", geometry.strips_of_column());
   c.add("kRowStep", geometry.row_step(), "rows from step to step");
+  c.add("kNewRows", geometry.new_rows(), "of x in a step that is not its strip's first");
   c.add("kStrips", geometry.strips()).add("kSplits", tiling.splits);
   c.add("kSummedStrips", tiling.summed_strips, "whose products one accumulator sums up, or");
   c.add("kPieceRows", tiling.piece_rows, "of a strip's").add("kPieces", geometry.pieces(), "of a strip");
@@ -88,10 +93,12 @@ std::string asserts(const KernelPlan& kernel) {
   const auto& tiling = std::get<WgradWgmmaTiling>(kernel.tiling);
   Lines lines;
   lines.add("// The numbers above are redundant; they must agree.");
-  lines.add("static_assert(kBlockC % 8 == 0 && kBlockC <= 256 && kRowPixels % kDepth == 0 && kXRows >= kBlockR + 1);");
+  lines.add("static_assert(kBlockC <= 256 && kRowPixels % kDepth == 0 && kXRows >= kBlockR + kNewRows);");
   lines.add(tiling.takes_boxes()
                 ? "static_assert(kBoxBytes % 1024 == 0 && kBoxBytes >= kBoxPixels * kRowBytes && kColumns <= 256);\n"
                   "static_assert(kXRowBytes == kBoxes * kBoxBytes && kStageElements == kBlockK * kRowPixels);"
+            : tiling.gathers()
+                ? "static_assert(kColumns >= kChannels * kS && kColumns % 8 == 0 && kUnitRows > kColumns);"
                 : "static_assert(kUnitRows > kBlockC && kXRowBytes % 128 == 0);");
   lines.add("static_assert(kDyFirstByte == kXRows * kXRowBytes);");
   lines.add("static_assert(32 * kLoaderWarps * kLoaderRegisters + 256 * kConsumerRegisters <= 65536);");
@@ -207,7 +214,7 @@ std::vector<DeviceFile> files(const WgradGeometry& geometry) {
     if (tiling.x_vectors) result.push_back({"device/load_vector.cuh"});
     if (!tiling.x_vectors || !floats) result.push_back({floats ? "device/load_32bit.cuh" : "device/load_16bit.cuh"});
   }
-  result.push_back({multiplication(geometry.problem().arithmetic), tiling.block_c});
+  result.push_back({multiplication(geometry.problem().arithmetic), tiling.columns()});
   return result;
 }
 
@@ -229,7 +236,7 @@ KernelText wgrad_wgmma::emit(const KernelPlan& kernel, std::string_view name) {
        {"kernel", std::string(name)},
        {"parameters", parameter_list(text.arguments)},
        {"x_arrivals", arrivals_of_x(tiling)},
-       {"dy_arrivals", tiling.producer == WgradWgmmaTiling::Producer::loads ? "4" : "1"},
+       {"dy_arrivals", tiling.threads_load() ? "4" : "1"},
        {"raw_rows", orders ? "Element* const raw_rows = reinterpret_cast<Element*>(shared + kRawFirstByte);\n"
                              "Barrier* const raw_full = dy_empty + kStages;\n"
                              "Barrier* const raw_empty = raw_full + kRawRows;\n"

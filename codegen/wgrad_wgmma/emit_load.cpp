@@ -43,6 +43,7 @@ std::string shifts(const WgradGeometry& geometry) {
 std::string s_offset(const WgradGeometry& geometry) { return geometry.tiles_s() == 1 ? "" : " + s_first * kDilationW"; }
 
 std::string load_x(const WgradGeometry& geometry) {
+  if (geometry.tiling().gathers()) return std::string(embedded_text("wgrad_wgmma/gather_x.cu.in"));
   return fill_template(embedded_text("wgrad_wgmma/load_x.cu.in"), {{"shifts", shifts(geometry)},
                                                                    {"s_offset", s_offset(geometry)},
                                                                    {"item", item(geometry)},

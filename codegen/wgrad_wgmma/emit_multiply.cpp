@@ -85,6 +85,11 @@ std::string multiplications(const WgradGeometry& geometry, const std::vector<Wgr
   lines.add("  const int accumulate = block == 0 ? accumulate_first : 1;");
   lines.add("  multiply_begin();");
   for (std::size_t i = 0; i < taps.size(); ++i) {
+    if (geometry.tiling().gathers()) {
+      lines.add(
+          fmt::format("  multiply(sum[{}], a[block % 2], x_r{} + block * 2 * kUnitRows, accumulate);", i, taps[i].r));
+      continue;
+    }
     const TapOperand operand = geometry.tap_operand(taps[i].s);
     const int unit =
         (operand.phase * static_cast<int>(geometry.shifts().size()) + operand.copy) * geometry.units() + operand.unit;
@@ -102,6 +107,12 @@ std::string multiplications(const WgradGeometry& geometry, const std::vector<Wgr
 }
 
 std::string add_sums(const WgradGeometry& geometry, const std::vector<WgradTap>& products) {
+  if (geometry.tiling().gathers()) {
+    std::string text(embedded_text("wgrad_wgmma/add_columns.cu.in"));
+    for (std::size_t i = 0; i < products.size(); ++i)
+      text += fmt::format("add_sums(sum[{}], r_first + {});\n", i, products[i].r);
+    return text;
+  }
   // Two channels are neighbours, and 8 bytes of one vector where a row of them starts at a multiple of that.
   const bool pairs = geometry.problem().c % 2 == 0;
   const std::string load =
@@ -166,7 +177,7 @@ std::string consumer_text(const WgradGeometry& geometry, int consumer) {
   return fill_template(
       embedded_text("wgrad_wgmma/consumer.cu.in"),
       {{"products", std::to_string(products.size())},
-       {"columns", boxes ? "kColumns" : "kBlockC"},
+       {"columns", tiling.joins_taps || boxes ? "kColumns" : "kBlockC"},
        {"own_operand", boxes ? "" : "unsigned a[2][4];  // one is multiplied while the other is loaded"},
        {"bias_begin", bias_begin(geometry, consumer)},
        {"x_operands", boxes ? box_operands(geometry) : x_operands(geometry)},

@@ -21,6 +21,8 @@ std::string rows_of_x(const WgradGeometry& geometry) {
   if (t.takes_boxes())
     return fmt::format("{} box(es) of {} channels each, multiplied as they lie, {} columns at a time", geometry.boxes(),
                        geometry.row_channels(), t.columns());
+  if (t.gathers())
+    return fmt::format("each loaded as {} columns of a product, channels at filter columns", t.columns());
   return fmt::format("each in {} phase(s) and {} shift(s), loaded as {}", geometry.phases(), geometry.shifts().size(),
                      t.orders() ? (t.x_vectors ? "boxes" : "runs") : (t.x_vectors ? "vectors" : "pixels"));
 }

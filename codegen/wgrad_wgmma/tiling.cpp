@@ -22,7 +22,8 @@ WgradGeometry::WgradGeometry(const Problem& problem, const WgradWgmmaTiling& til
     shifts_.push_back(static_cast<int>((shift_of(s) - first_shift_) % unit_pixels()));
   std::sort(shifts_.begin(), shifts_.end());
   shifts_.erase(std::unique(shifts_.begin(), shifts_.end()), shifts_.end());
-  units_ = static_cast<int>(tiling_.row_pixels / unit_pixels() + (most - first_shift_) / unit_pixels());
+  units_ = static_cast<int>(tiling_.row_pixels / unit_pixels());
+  if (!tiling_.gathers()) units_ += static_cast<int>((most - first_shift_) / unit_pixels());
 }
 
 /// The column that tap `s` meets is (q + shift) * stride + phase.
@@ -48,6 +49,7 @@ TapOperand WgradGeometry::tap_operand(int s) const {
 
 std::int64_t WgradGeometry::x_row_bytes() const {
   if (tiling_.takes_boxes()) return boxes() * box_bytes();
+  if (tiling_.gathers()) return round_up(std::int64_t{16} * units_ * unit_rows(), 128);
   return round_up(std::int64_t{16} * phases() * static_cast<std::int64_t>(shifts_.size()) * units_ * unit_rows(), 128);
 }
 

@@ -18,16 +18,17 @@ namespace jitconv::codegen {
 /// elements have them: a tap is a row of shared memory to begin at.
 struct WgradWgmmaTiling {
   enum class Producer : std::uint8_t {
-    loads,   ///< threads load both tensors, and write operand rows of x
-    orders,  ///< the copy engine brings runs of NCHW planes, and threads make operand rows of those of x
-    boxes,   ///< the copy engine brings boxes of NHWC tensors, swizzled, which are operands as they lie (MN-major)
+    loads,    ///< threads load both tensors, and write operand rows of x
+    gathers,  ///< the same of few channels: rows of x have a column of the product for each channel and filter column
+    orders,   ///< the copy engine brings runs of NCHW planes, and threads make operand rows of those of x
+    boxes,    ///< the copy engine brings boxes of NHWC tensors, swizzled, which are operands as they lie (MN-major)
   };
   Producer producer = Producer::loads;
   int consumers_k = 1;      ///< 2: the multiplying warpgroups have different output channels; 1: different taps
   int block_c = 64;         ///< input channels of a tile: the N of an instruction
   int block_r = 1;          ///< filter rows of a block
   int block_s = 1;          ///< filter columns of a block
-  bool joins_taps = false;  ///< boxes: an instruction's columns are those of all filter columns of a block
+  bool joins_taps = false;  ///< an instruction's columns are those of all filter columns of a block: gathers, or boxes
   int row_pixels = 32;      ///< of dy in a step, a multiple of an instruction's
   int x_rows = 4;           ///< of x in shared memory
   int stages = 3;           ///< of dy in shared memory
@@ -41,6 +42,8 @@ struct WgradWgmmaTiling {
   Tensor partial_sums = Tensor::scratch;
 
   static constexpr int kConsumers = 2;
+  bool threads_load() const { return producer == Producer::loads || gathers(); }
+  bool gathers() const { return producer == Producer::gathers; }
   bool orders() const { return producer == Producer::orders; }
   bool takes_boxes() const { return producer == Producer::boxes; }
   /// Two warpgroups put x in order, unless an instruction takes more registers than a launch of as many threads has.
@@ -49,11 +52,12 @@ struct WgradWgmmaTiling {
   int threads() const { return 32 * loader_warps() + 128 * kConsumers; }
   int consumer_registers() const { return takes_boxes() ? 240 : loader_warps() == 8 ? 216 : orders() ? 232 : 208; }
   int loader_registers() const { return takes_boxes() ? 24 : orders() ? 40 : 88; }
-  int most_accumulators() const { return takes_boxes() ? 192 : 160; }  ///< of a thread
+  int most_accumulators() const { return takes_boxes() ? 192 : gathers() ? 96 : 160; }  ///< of a thread
   int block_k() const { return 64 * consumers_k; }
   int taps() const { return block_r * block_s; }
-  int columns() const { return joins_taps ? block_s * block_c : block_c; }  ///< of an instruction
-  int products() const { return joins_taps ? block_r : taps(); }            ///< instructions for the same pixels
+  /// Of an instruction.
+  int columns() const { return joins_taps ? static_cast<int>(round_up(std::int64_t{block_s} * block_c, 8)) : block_c; }
+  int products() const { return joins_taps ? block_r : taps(); }  ///< instructions for the same pixels
   /// Of these, a warpgroup's, the first's if they are dealt.
   int consumer_products() const { return consumers_k == 2 ? products() : (products() + 1) / 2; }
   int accumulators() const { return consumer_products() * columns() / 2; }
@@ -77,7 +81,8 @@ class WgradGeometry {
   /// Pixels of a unit, 16 bytes: an operand row. A multiplication takes two.
   int unit_pixels() const { return static_cast<int>(16 / problem_.input.element_bytes()); }
   int depth() const { return 2 * unit_pixels(); }
-  int load_batch() const { return unit_pixels() == 4 ? 5 : 1; }  ///< units of a loading thread in flight
+  /// Units of a loading thread in flight.
+  int load_batch() const { return unit_pixels() > 4 ? 1 : tiling_.gathers() ? 3 : 5; }
   int phases() const { return static_cast<int>(problem_.columns.stride); }
   /// Shifts of the copies, in pixels of a phase; and the pixel of the row's first unit, counted from q * stride.
   const std::vector<int>& shifts() const { return shifts_; }
@@ -93,8 +98,10 @@ class WgradGeometry {
   int boxes() const { return static_cast<int>(box_phases_.size()) * parts(); }
   int box_pixels() const { return tiling_.row_pixels + static_cast<int>(reach_); }
   std::int64_t box_bytes() const { return round_up(std::int64_t{box_pixels()} * row_bytes(), kBoxAlignment); }
-  int unit_rows() const { return tiling_.block_c + 1; }  ///< one unused: stores of neighbours meet in no bank
-  int loads() const { return phases() * units_ * tiling_.block_c; }  ///< units that are loaded for a row of x
+  /// One unused, or two: stores of neighbours meet in no bank.
+  int unit_rows() const { return (tiling_.gathers() ? tiling_.columns() : tiling_.block_c) + 1; }
+  /// Units that are loaded for a row of x.
+  int loads() const { return units_ * (tiling_.gathers() ? tiling_.columns() : phases() * tiling_.block_c); }
   std::int64_t x_row_bytes() const;
   int dy_pitch() const;              ///< elements
   std::int64_t stage_bytes() const;  ///< of dy
@@ -111,6 +118,8 @@ class WgradGeometry {
   /// Rows from one step to the next: where a block has several filter rows, their distance, so that they share rows of
   /// x.
   std::int64_t row_step() const { return tiling_.block_r > 1 ? problem_.rows.dilation : 1; }
+  /// Rows of x that are new to a step that is not its strip's first: those of the others move up.
+  std::int64_t new_rows() const { return std::min<std::int64_t>(problem_.rows.stride, tiling_.block_r); }
   std::int64_t strips_of_column() const {
     return row_step() * ceil_div(ceil_div(problem_.rows.output, row_step()), tiling_.strip_rows);
   }

@@ -125,6 +125,9 @@ const std::vector<GoldenCase>& golden_cases() {
     add("wgrad_wgmma_nhwc",
         "input=8,64,512,256 weight=128,64,5,7 operation=weight_gradient dtype=bf16 layout=nhwc bias",
         Family::wgrad_wgmma, "multiply_pixels(sum[0], dy_pixels");
+    add("wgrad_wgmma_first_layer",
+        "input=32,3,224,224 weight=64,3,7,7 stride=2 padding=3 operation=weight_gradient math=tf32 bias",
+        Family::wgrad_wgmma, "x_r0 + block * 2 * kUnitRows");
     add("wgrad_first_layer", "input=32,3,224,224 weight=64,3,7,7 stride=2 padding=3 operation=weight_gradient bias",
         Family::wgrad, "partial_sums");
     add("wgrad_depthwise_3x3", "input=16,64,512,512 weight=64,1,3,3 groups=64 operation=weight_gradient",

@@ -234,6 +234,7 @@ constexpr int kStripRows = 170;
 constexpr int kStripsOfRow = 22;
 constexpr int kStripsOfColumn = 3;
 constexpr int kRowStep = 1;  // rows from step to step
+constexpr int kNewRows = 1;  // of x in a step that is not its strip's first
 constexpr int kStrips = 528;
 constexpr int kSplits = 66;
 constexpr int kSummedStrips = 1;  // whose products one accumulator sums up, or
@@ -272,7 +273,7 @@ constexpr int kDyFirstByte = 114432;
 constexpr int kBarriersFirstByte = 220928;
 
 // The numbers above are redundant; they must agree.
-static_assert(kBlockC % 8 == 0 && kBlockC <= 256 && kRowPixels % kDepth == 0 && kXRows >= kBlockR + 1);
+static_assert(kBlockC <= 256 && kRowPixels % kDepth == 0 && kXRows >= kBlockR + kNewRows);
 static_assert(kUnitRows > kBlockC && kXRowBytes % 128 == 0);
 static_assert(kDyFirstByte == kXRows * kXRowBytes);
 static_assert(32 * kLoaderWarps * kLoaderRegisters + 256 * kConsumerRegisters <= 65536);
@@ -288,8 +289,8 @@ static_assert(kBarriersFirstByte + 16 * (kXRows + kStages + kRawRows) <= 221136)
 //   raw_empty[kRawRows] 7               a warp that has put a row in order      the thread that copies
 
 // A step: kRowPixels neighbouring pixels of a row of dy, and the rows of x that its taps meet. The rows of a strip, at
-// most kStripRows, are kRowStep apart, so that of the rows of x only the last is new to all but its first step. Strips
-// beside each other are given to neighbouring blocks, which meet in DRAM's pages and in the L2 cache.
+// most kStripRows, are kRowStep apart, so that of the rows of x only the last kNewRows are new to all but its first
+// step. Strips beside each other are given to neighbouring blocks, which meet in DRAM's pages and in the L2 cache.
 struct Strip {
   int n, q_first, p_first, p_end;
   __device__ __forceinline__ explicit Strip(int number) {
@@ -364,7 +365,7 @@ jitconv_wgrad_f32_nchw_n8c64h512w1024_k128_3x3_bias_wgrad_wgmma(const __grid_con
 #pragma unroll 1
           for (int p = strip.p_first; p < strip.p_end; p += kRowStep, ++step) {
 #pragma unroll 1
-            for (int r = p == strip.p_first ? 0 : kBlockR - 1; r < kBlockR; ++r, ++x_row) {
+            for (int r = p == strip.p_first ? 0 : kBlockR - kNewRows; r < kBlockR; ++r, ++x_row) {
               const int slot = x_row % kRawRows;
               const int h = p * kStrideH - kPadTop + (r_first + r) * kDilationH;
               barrier_wait(raw_empty + slot, x_row / kRawRows % 2 ^ 1);
@@ -457,7 +458,7 @@ jitconv_wgrad_f32_nchw_n8c64h512w1024_k128_3x3_bias_wgrad_wgmma(const __grid_con
 #pragma unroll 1
         for (int p = p_first; p < p_end; p += kRowStep, ++step) {
           const int stage = step % kStages;
-          const int new_rows = p == strip.p_first ? kBlockR : 1;
+          const int new_rows = p == strip.p_first ? kBlockR : kNewRows;
 #pragma unroll 1
           for (int i = 0; i < new_rows; ++i, ++x_row) barrier_wait(x_full + x_row % kXRows, x_row / kXRows % 2);
           const MatrixOperand x_r0 =
@@ -499,7 +500,7 @@ jitconv_wgrad_f32_nchw_n8c64h512w1024_k128_3x3_bias_wgrad_wgmma(const __grid_con
           accumulate_first = 1;
           previous_stage = stage;
           previous_row = x_row - kBlockR;
-          previous_rows = p + kRowStep >= strip.p_end ? kBlockR : 1;
+          previous_rows = p + kRowStep >= strip.p_end ? kBlockR : kNewRows;
         }
       }
       multiply_wait<0>();

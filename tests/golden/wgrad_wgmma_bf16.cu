@@ -249,6 +249,7 @@ constexpr int kStripRows = 28;
 constexpr int kStripsOfRow = 1;
 constexpr int kStripsOfColumn = 2;
 constexpr int kRowStep = 1;  // rows from step to step
+constexpr int kNewRows = 1;  // of x in a step that is not its strip's first
 constexpr int kStrips = 64;
 constexpr int kSplits = 64;
 constexpr int kSummedStrips = 1;  // whose products one accumulator sums up, or
@@ -286,7 +287,7 @@ constexpr int kDyFirstByte = 86016;
 constexpr int kBarriersFirstByte = 143360;
 
 // The numbers above are redundant; they must agree.
-static_assert(kBlockC % 8 == 0 && kBlockC <= 256 && kRowPixels % kDepth == 0 && kXRows >= kBlockR + 1);
+static_assert(kBlockC <= 256 && kRowPixels % kDepth == 0 && kXRows >= kBlockR + kNewRows);
 static_assert(kUnitRows > kBlockC && kXRowBytes % 128 == 0);
 static_assert(kDyFirstByte == kXRows * kXRowBytes);
 static_assert(32 * kLoaderWarps * kLoaderRegisters + 256 * kConsumerRegisters <= 65536);
@@ -302,8 +303,8 @@ static_assert(kBarriersFirstByte + 16 * (kXRows + kStages + kRawRows) <= 143584)
 //   raw_empty[kRawRows] 7               a warp that has put a row in order      the thread that copies
 
 // A step: kRowPixels neighbouring pixels of a row of dy, and the rows of x that its taps meet. The rows of a strip, at
-// most kStripRows, are kRowStep apart, so that of the rows of x only the last is new to all but its first step. Strips
-// beside each other are given to neighbouring blocks, which meet in DRAM's pages and in the L2 cache.
+// most kStripRows, are kRowStep apart, so that of the rows of x only the last kNewRows are new to all but its first
+// step. Strips beside each other are given to neighbouring blocks, which meet in DRAM's pages and in the L2 cache.
 struct Strip {
   int n, q_first, p_first, p_end;
   __device__ __forceinline__ explicit Strip(int number) {
@@ -378,7 +379,7 @@ jitconv_wgrad_bf16_nchw_n32c64h56w56_k64_3x3_wgrad_wgmma(const __grid_constant__
 #pragma unroll 1
           for (int p = strip.p_first; p < strip.p_end; p += kRowStep, ++step) {
 #pragma unroll 1
-            for (int r = p == strip.p_first ? 0 : kBlockR - 1; r < kBlockR; ++r, ++x_row) {
+            for (int r = p == strip.p_first ? 0 : kBlockR - kNewRows; r < kBlockR; ++r, ++x_row) {
               const int slot = x_row % kRawRows;
               const int h = p * kStrideH - kPadTop + (r_first + r) * kDilationH;
               barrier_wait(raw_empty + slot, x_row / kRawRows % 2 ^ 1);
@@ -473,7 +474,7 @@ jitconv_wgrad_bf16_nchw_n32c64h56w56_k64_3x3_wgrad_wgmma(const __grid_constant__
 #pragma unroll 1
           for (int p = p_first; p < p_end; p += kRowStep, ++step) {
             const int stage = step % kStages;
-            const int new_rows = p == strip.p_first ? kBlockR : 1;
+            const int new_rows = p == strip.p_first ? kBlockR : kNewRows;
 #pragma unroll 1
             for (int i = 0; i < new_rows; ++i, ++x_row) barrier_wait(x_full + x_row % kXRows, x_row / kXRows % 2);
             const MatrixOperand x_r0 =
@@ -513,7 +514,7 @@ jitconv_wgrad_bf16_nchw_n32c64h56w56_k64_3x3_wgrad_wgmma(const __grid_constant__
             accumulate_first = 1;
             previous_stage = stage;
             previous_row = x_row - kBlockR;
-            previous_rows = p + kRowStep >= strip.p_end ? kBlockR : 1;
+            previous_rows = p + kRowStep >= strip.p_end ? kBlockR : kNewRows;
           }
         }
         multiply_wait<0>();
@@ -587,7 +588,7 @@ jitconv_wgrad_bf16_nchw_n32c64h56w56_k64_3x3_wgrad_wgmma(const __grid_constant__
 #pragma unroll 1
           for (int p = p_first; p < p_end; p += kRowStep, ++step) {
             const int stage = step % kStages;
-            const int new_rows = p == strip.p_first ? kBlockR : 1;
+            const int new_rows = p == strip.p_first ? kBlockR : kNewRows;
 #pragma unroll 1
             for (int i = 0; i < new_rows; ++i, ++x_row) barrier_wait(x_full + x_row % kXRows, x_row / kXRows % 2);
             const MatrixOperand x_r0 =
@@ -626,7 +627,7 @@ jitconv_wgrad_bf16_nchw_n32c64h56w56_k64_3x3_wgrad_wgmma(const __grid_constant__
             accumulate_first = 1;
             previous_stage = stage;
             previous_row = x_row - kBlockR;
-            previous_rows = p + kRowStep >= strip.p_end ? kBlockR : 1;
+            previous_rows = p + kRowStep >= strip.p_end ? kBlockR : kNewRows;
           }
         }
         multiply_wait<0>();

@@ -258,6 +258,7 @@ constexpr int kStripRows = 127;
 constexpr int kStripsOfRow = 2;
 constexpr int kStripsOfColumn = 4;
 constexpr int kRowStep = 1;  // rows from step to step
+constexpr int kNewRows = 1;  // of x in a step that is not its strip's first
 constexpr int kStrips = 64;
 constexpr int kSplits = 13;
 constexpr int kSummedStrips = 1;  // whose products one accumulator sums up, or
@@ -291,7 +292,7 @@ constexpr int kDyFirstByte = 36864;
 constexpr int kBarriersFirstByte = 167936;
 
 // The numbers above are redundant; they must agree.
-static_assert(kBlockC % 8 == 0 && kBlockC <= 256 && kRowPixels % kDepth == 0 && kXRows >= kBlockR + 1);
+static_assert(kBlockC <= 256 && kRowPixels % kDepth == 0 && kXRows >= kBlockR + kNewRows);
 static_assert(kBoxBytes % 1024 == 0 && kBoxBytes >= kBoxPixels * kRowBytes && kColumns <= 256);
 static_assert(kXRowBytes == kBoxes * kBoxBytes && kStageElements == kBlockK * kRowPixels);
 static_assert(kDyFirstByte == kXRows * kXRowBytes);
@@ -306,8 +307,8 @@ static_assert(kBarriersFirstByte + 16 * (kXRows + kStages) <= 168064);
 //   dy_empty[kStages]   kConsumers * 4  a warp that has multiplied a step       loaders, for a free stage
 
 // A step: kRowPixels neighbouring pixels of a row of dy, and the rows of x that its taps meet. The rows of a strip, at
-// most kStripRows, are kRowStep apart, so that of the rows of x only the last is new to all but its first step. Strips
-// beside each other are given to neighbouring blocks, which meet in DRAM's pages and in the L2 cache.
+// most kStripRows, are kRowStep apart, so that of the rows of x only the last kNewRows are new to all but its first
+// step. Strips beside each other are given to neighbouring blocks, which meet in DRAM's pages and in the L2 cache.
 struct Strip {
   int n, q_first, p_first, p_end;
   __device__ __forceinline__ explicit Strip(int number) {
@@ -375,7 +376,7 @@ jitconv_wgrad_bf16_nhwc_n8c64h512w256_k128_5x7_bias_wgrad_wgmma(const __grid_con
 #pragma unroll 1
         for (int p = strip.p_first; p < strip.p_end; p += kRowStep, ++step) {
 #pragma unroll 1
-          for (int r = p == strip.p_first ? 0 : kBlockR - 1; r < kBlockR; ++r, ++x_row) {
+          for (int r = p == strip.p_first ? 0 : kBlockR - kNewRows; r < kBlockR; ++r, ++x_row) {
             const int slot = x_row % kXRows;
             const int h = p * kStrideH - kPadTop + (r_first + r) * kDilationH;
             char* const row = x_rows + slot * kXRowBytes;
@@ -432,7 +433,7 @@ jitconv_wgrad_bf16_nhwc_n8c64h512w256_k128_5x7_bias_wgrad_wgmma(const __grid_con
 #pragma unroll 1
         for (int p = p_first; p < p_end; p += kRowStep, ++step) {
           const int stage = step % kStages;
-          const int new_rows = p == strip.p_first ? kBlockR : 1;
+          const int new_rows = p == strip.p_first ? kBlockR : kNewRows;
 #pragma unroll 1
           for (int i = 0; i < new_rows; ++i, ++x_row) barrier_wait(x_full + x_row % kXRows, x_row / kXRows % 2);
           // Adding to an operand moves it by 16 bytes.
@@ -467,7 +468,7 @@ jitconv_wgrad_bf16_nhwc_n8c64h512w256_k128_5x7_bias_wgrad_wgmma(const __grid_con
           accumulate_first = 1;
           previous_stage = stage;
           previous_row = x_row - kBlockR;
-          previous_rows = p + kRowStep >= strip.p_end ? kBlockR : 1;
+          previous_rows = p + kRowStep >= strip.p_end ? kBlockR : kNewRows;
         }
       }
       multiply_wait<0>();

@@ -72,6 +72,7 @@ ConvPlan plan_of(const Cut& cut) {
 TEST(Gradients, OfWeightsOnTensorCoresCutInManyWays) {
   const auto one_tap_column_in_many = [](const WgradWgmmaTiling& tiling) { return tiling.block_s < 13; };
   const auto copied = [](const WgradWgmmaTiling& tiling) { return tiling.orders(); };
+  const auto gathers = [](const WgradWgmmaTiling& tiling) { return tiling.gathers(); };
   const auto few_pixels = [](const WgradWgmmaTiling& tiling) { return tiling.row_pixels == 16; };
   std::vector<Case> cases;
   for (const Cut& cut : std::initializer_list<Cut>{
@@ -93,6 +94,19 @@ TEST(Gradients, OfWeightsOnTensorCoresCutInManyWays) {
            {"several filter rows in blocks", "input=1,32,13,12 weight=16,32,7,3 padding=3,1 math=tf32", 2, 4, 1, 4,
             [](const WgradWgmmaTiling& tiling) { return tiling.block_r > 1 && tiling.block_r < 7; }},
            {"groups, boxes", "input=2,32,11,20 weight=32,16,3,3 groups=2 padding=1 math=tf32", 2, 4, 1, 4, copied},
+           {"few channels, strided", "input=2,3,19,23 weight=40,3,7,7 stride=2 padding=3 math=tf32 bias residual", 2, 4,
+            1, 3, gathers},
+           {"few channels, further than a row", "input=3,1,23,40 weight=70,1,3,5 stride=4,5 math=tf32 bias", 2, 3, 2, 3,
+            gathers},
+           {"few channels, dilated", "input=2,4,17,21 weight=40,4,3,5 dilation=2,3 padding=2 math=tf32", 2, 4, 1, 4,
+            gathers},
+           {"few channels, one filter row at a time",
+            "input=2,7,13,18 weight=72,7,3,3 stride=2 dilation=2 padding=1 math=tf32 bias", 2, 3, 1, 3, gathers},
+           {"few channels, groups, nhwc",
+            "input=2,6,14,35 weight=48,3,5,3 groups=2 padding=2,1 layout=nhwc dtype=bf16 output_dtype=f32 bias", 3, 5,
+            1, 2, gathers},
+           {"few channels, f16", "input=2,3,15,34 weight=130,3,3,3 stride=1,2 padding=1 dtype=f16 output_dtype=f32", 2,
+            4, 1, 4, gathers},
            {"one tap", "input=2,72,9,12 weight=136,72,1,1 math=tf32 bias", 2, 4, 2, 4},
        })
     cases.push_back(case_of(cut.what, plan_of(cut)));

@@ -38,7 +38,7 @@ class Spec(ctypes.Structure):
         ("operation", ctypes.c_int32),
         ("alignment", ctypes.c_int64),
         ("output_dtype", ctypes.c_int32),
-        ("reserved", ctypes.c_int32),
+        ("dy_activation", ctypes.c_int32),
     ]
 
 
@@ -46,7 +46,7 @@ class LaunchArgs(ctypes.Structure):
     """jitconv_launch_args."""
 
     _fields_ = [("struct_size", ctypes.c_uint32), ("reserved", ctypes.c_uint32)] + [
-        (name, ctypes.c_void_p) for name in ("x", "w", "bias", "residual", "y", "workspace", "packed_w", "dy", "dx", "dw", "db")
+        (name, ctypes.c_void_p) for name in ("x", "w", "bias", "residual", "y", "workspace", "packed_w", "dy", "dx", "dw", "db", "saved")
     ]
 
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "codegen/activation_gradient/pass.h"
 #include "codegen/depthwise/family.h"
 #include "codegen/direct/family.h"
 #include "codegen/fallback/family.h"
@@ -32,6 +33,7 @@ const auto& table() {
       wgrad_depthwise_family(),
       wgrad_family(),
       fallback_family(),
+      activation_gradient_pass(),
       pack_weights_pass(),
       transpose_weights_pass(),
       transpose_input_pass(),

@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "codegen/activation_gradient/tiling.h"
 #include "codegen/cost.h"
 #include "codegen/depthwise/tiling.h"
 #include "codegen/direct/tiling.h"
@@ -41,6 +42,7 @@ enum class Family : std::uint8_t {
   wgrad_depthwise,
   wgrad,
   fallback,
+  activation_gradient,
   pack_weights,
   transpose_weights,
   transpose_input,
@@ -49,9 +51,10 @@ enum class Family : std::uint8_t {
 std::string_view to_string(Family family);
 
 /// What a kernel of a family decides. A tiling's place in the variant is its family.
-using Tiling = std::variant<std::monostate, PointwiseTiling, WgmmaTiling, DepthwiseTiling, DirectTiling,
-                            WgradWgmmaTiling, WgradDepthwiseTiling, WgradTiling, FallbackTiling, PackWeightsTiling,
-                            TransposeWeightsTiling, TransposeInputTiling, ReduceTiling>;
+using Tiling =
+    std::variant<std::monostate, PointwiseTiling, WgmmaTiling, DepthwiseTiling, DirectTiling, WgradWgmmaTiling,
+                 WgradDepthwiseTiling, WgradTiling, FallbackTiling, ActivationGradientTiling, PackWeightsTiling,
+                 TransposeWeightsTiling, TransposeInputTiling, ReduceTiling>;
 inline Family family_of(const Tiling& tiling) { return static_cast<Family>(tiling.index()); }
 
 /// A way to compute a problem and its price. Thousands are looked at for one plan, so it holds no more than that.
@@ -108,6 +111,10 @@ struct FamilyFunctions {
 
 const FamilyFunctions& functions_of(Family family);
 inline bool uses_tensor_cores(Family family) { return functions_of(family).uses_tensor_cores; }
+/// Makes packed weights, which a caller may bring in its place.
+inline bool packs_weights(Family family) {
+  return family == Family::pack_weights || family == Family::transpose_weights;
+}
 
 /// All candidates of a family; `why` says which limit leaves none.
 std::vector<Candidate> candidates_of(Family family, const Problem& problem, const Target& target, std::string& why);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "codegen/activation_gradient/pass.h"
 #include "codegen/cost_text.h"
 #include "codegen/phases.h"
 #include "codegen/reduce/pass.h"
@@ -67,6 +68,14 @@ Candidates find_candidates(const ConvSpec& spec, const Problem& problem, const T
     if (result.all.empty()) throw SpecError(ErrorCode::unsupported, "operation", "no kernel computes it: " + why);
     result.notes.push_back({"fallback", "slow path: operands are read from global memory for every tap"});
   }
+  if (problem.dy_activation != Activation::none) {
+    const std::int64_t activating = activation_gradient_cost(problem);
+    for (Candidate& candidate : result.all) candidate.cost += activating;
+    result.notes.push_back(
+        {"dy_activation", fmt::format("a pass before the gradient multiplies dy by the derivative of {}, modelled at "
+                                      "{}; it is not fused into the gradient's loads",
+                                      to_string(problem.dy_activation), cost_text(activating))});
+  }
   if (spec.math != MathMode::ieee && !tensor_cores)
     result.notes.push_back({"math", fmt::format("{} is served by fp32 FMA kernels, which keep more than it promises",
                                                 to_string(spec.math))});
@@ -127,10 +136,14 @@ ConvPlan complete_plan(const ConvSpec& spec, const Target& target, KernelPlan ke
   plan.target = target;
   kernel.wide_index = functions.needs_wide_index != nullptr ? functions.needs_wide_index(kernel.problem, kernel.tiling)
                                                             : needs_wide_index(kernel.problem, {});
+  // Before the others are added: they read what it writes.
+  const bool activates = wanted.dy_activation != Activation::none;
+  if (activates) kernel.problem.dy().tensor = add_dz(plan, wanted);
   plan.kernels.push_back(kernel);
   if (functions.add_passes != nullptr) functions.add_passes(plan);
   if (interleaves) add_interleaving(plan, wanted);
   if (is_reordered) read_asked_weight(plan, asked);
+  if (activates) add_activation_gradient(plan, wanted);
   return plan;
 }
 
@@ -218,6 +231,12 @@ std::string to_string(const ConvPlan& plan) {
   return text;
 }
 
-Work work(const ConvSpec& spec) { return work(lower(spec)); }
+Work work(const ConvSpec& spec) {
+  const Problem problem = lower(spec);
+  Work all = work(problem);
+  if (problem.dy_activation != Activation::none)
+    all.bytes += static_cast<double>(problem.dy_elements()) * static_cast<double>(problem.dy().element_bytes());
+  return all;
+}
 
 }  // namespace jitconv::codegen

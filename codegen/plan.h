@@ -87,6 +87,7 @@ ConvPlan plan_like(const ConvPlan& plan, const ConvSpec& spec, std::uint32_t blo
 /// Several lines, `name: value`.
 std::string to_string(const ConvPlan& plan);
 
+/// That of its problem, and what dy's activation reads.
 Work work(const ConvSpec& spec);
 
 }  // namespace jitconv::codegen

@@ -101,6 +101,7 @@ Problem lower(const ConvSpec& spec) {
   problem.output = {Tensor::y, spec.dtype, dense_strides(spec.output_layout, y.c, y.h, y.w)};
   problem.arithmetic = arithmetic_of(spec);
   problem.epilogue = spec.epilogue;
+  problem.dy_activation = spec.dy_activation;
   problem.alignment = spec.alignment;
   if (spec.operation == Operation::data_gradient) {
     problem.weight = gradient_weight(problem.weight, problem.rows, problem.columns);

@@ -12,7 +12,7 @@ namespace jitconv::codegen {
 
 /// What a kernel's parameter points to: one of the caller's tensors or a region of the workspace. Region i of a plan is
 /// scratch_tensor(i).
-enum class Tensor : std::uint8_t { x, w, bias, residual, y, dy, dx, dw, db, scratch };
+enum class Tensor : std::uint8_t { x, w, bias, residual, y, dy, dx, dw, db, saved, scratch };
 constexpr Tensor scratch_tensor(std::size_t region) {
   return static_cast<Tensor>(static_cast<std::size_t>(Tensor::scratch) + region);
 }
@@ -35,6 +35,8 @@ struct View {
   Strides stride;
   std::int64_t first = 0;
   std::int64_t group = 0;  ///< of a weight
+  /// Made by transpose_input/: pixels are whole operand rows, whose floats are TF32.
+  bool is_transposed = false;
   std::int64_t element_bytes() const { return type == DataType::f32 ? 4 : 2; }
   /// Columns of a row are neighbours, or else channels of a pixel are, if the tensor is dense.
   Layout layout() const { return stride.w == 1 ? Layout::nchw : Layout::nhwc; }
@@ -101,6 +103,9 @@ struct Problem {
   Arithmetic arithmetic = Arithmetic::fp32;
   Reduction reduction = Reduction::taps;
   Epilogue epilogue;
+  /// Of a gradient: dy is multiplied by the derivative of this, with the epilogue's parameters. The kernels that
+  /// activation_gradient/ puts before others' do that; the others read its result.
+  Activation dy_activation = Activation::none;
   std::int64_t alignment = 16;  ///< bytes: every tensor's address is a multiple
   Phases phases;                ///< of a sub-pixel convolution, and then `weight` is the gradient's view; else none
 
@@ -116,6 +121,10 @@ struct Problem {
   /// The first pixels of the input meet no tap: those of a data gradient with more padding than its filter reaches.
   bool is_cropped() const { return rows.pad < 0 || columns.pad < 0; }
   bool is_sub_pixel() const { return phases.count() > 0; }
+  /// Of a gradient: dy, which is the input of a data gradient and the output of a weight gradient.
+  View& dy() { return reduction == Reduction::taps ? input : output; }
+  const View& dy() const { return reduction == Reduction::taps ? input : output; }
+  std::int64_t dy_elements() const { return reduction == Reduction::taps ? input_elements() : output_elements(); }
   /// What the kernel writes.
   const View& result() const { return reduction == Reduction::taps ? output : weight; }
   std::int64_t result_elements() const { return reduction == Reduction::taps ? output_elements() : weight_elements(); }
@@ -138,7 +147,8 @@ std::string_view beyond_dense_forward(const Problem& problem);
 View dense_weight(Tensor tensor, DataType type, std::int64_t k, std::int64_t c, std::int64_t r, std::int64_t s);
 
 /// FLOP = 2 * N*K*P*Q * (C/groups)*R*S, and the bytes of every tensor that the operation reads or writes, each counted
-/// once. A data gradient's output is dx, so its FLOP are those of N*C*H*W outputs, or with a stride N*K*P*Q.
+/// once, but for what passes read. A data gradient's output is dx, so its FLOP are those of N*C*H*W outputs, or with a
+/// stride N*K*P*Q.
 struct Work {
   double flop = 0, bytes = 0;
 };

@@ -21,7 +21,7 @@ KernelEntry entry_of(const KernelPlan& kernel, std::string name, std::vector<Arg
           .threads = launch.threads,
           .shared_bytes = launch.shared_bytes,
           .arguments = std::move(arguments),
-          .packs_weights = kernel.family() == Family::pack_weights || kernel.family() == Family::transpose_weights,
+          .packs_weights = packs_weights(kernel.family()),
           .starts_early = kernel.starts_early};
 }
 

@@ -47,6 +47,7 @@ void check_enums(const ConvSpec& spec) {
   require_known("output_layout", spec.output_layout);
   require_known("math", spec.math);
   require_known("epilogue.activation", spec.epilogue.activation);
+  require_known("dy_activation", spec.dy_activation);
 }
 
 void check_ranges(const ConvSpec& spec) {
@@ -155,6 +156,20 @@ void check_epilogue(const ConvSpec& spec) {
   }
 }
 
+void check_dy_activation(const ConvSpec& spec) {
+  if (spec.dy_activation == Activation::none) return;
+  if (spec.operation == Operation::forward) {
+    throw SpecError("dy_activation", fmt::format("dy_activation is {}, must be none for forward, which has no dy",
+                                                 to_string(spec.dy_activation)));
+  }
+  if (spec.dy_activation == Activation::leaky_relu && !(spec.epilogue.slope > 0)) {
+    throw SpecError("epilogue.slope",
+                    fmt::format("epilogue.slope is {}, must be above 0 for a dy_activation of leaky_relu, so that y "
+                                "has the sign of what the activation was applied to",
+                                spec.epilogue.slope));
+  }
+}
+
 void check_alignment(const ConvSpec& spec) {
   const DataType output = output_type(spec);
   const DataType largest = element_bytes(output) > element_bytes(spec.dtype) ? output : spec.dtype;
@@ -191,6 +206,7 @@ void validate(const ConvSpec& spec) {
   check_windows(spec);
   check_sizes(spec);
   check_epilogue(spec);
+  check_dy_activation(spec);
   check_alignment(spec);
 }
 
@@ -254,10 +270,16 @@ ConvSpec canonical(const ConvSpec& spec) {
   result.output_layout = canonical_layout(spec.output_layout, output.c, output.h, output.w);
   if (output_type(spec) == spec.dtype) result.output_dtype = OutputType::same;
 
+  // Without images there is no dy to multiply, and no saved to read.
+  if (spec.input.n == 0) result.dy_activation = Activation::none;
+
   const Epilogue unused;
   Epilogue& epilogue = result.epilogue;
-  if (epilogue.activation != Activation::leaky_relu) epilogue.slope = unused.slope;
-  if (epilogue.activation != Activation::clamp) {
+  const auto uses = [&](Activation activation) {
+    return epilogue.activation == activation || result.dy_activation == activation;
+  };
+  if (!uses(Activation::leaky_relu)) epilogue.slope = unused.slope;
+  if (!uses(Activation::clamp)) {
     epilogue.clamp_min = unused.clamp_min;
     epilogue.clamp_max = unused.clamp_max;
   }

@@ -50,7 +50,7 @@ constexpr void for_each_field(Spec& spec, Visitor&& visit) {
   static_assert(std::is_same_v<std::remove_const_t<Spec>, ConvSpec>);
   // The bindings must name every member of their struct, which is what makes an unlisted member an error.
   auto& [operation, input, weight, stride, padding, dilation, groups, dtype, output_dtype, input_layout, output_layout,
-         math, epilogue, alignment] = spec;
+         math, epilogue, alignment, dy_activation] = spec;
   auto& [n, c, h, w] = input;
   auto& [k, weight_c, r, s] = weight;
   auto& [stride_h, stride_w] = stride;
@@ -77,6 +77,7 @@ constexpr void for_each_field(Spec& spec, Visitor&& visit) {
   visit("alignment", alignment);
   visit("operation", operation);
   visit("output_dtype", output_dtype);
+  visit("dy_activation", dy_activation);
 }
 
 namespace detail {

@@ -46,7 +46,7 @@ class Spec(ctypes.Structure):
         ("operation", ctypes.c_int32),
         ("alignment", ctypes.c_int64),
         ("output_dtype", ctypes.c_int32),
-        ("reserved", ctypes.c_int32),
+        ("dy_activation", ctypes.c_int32),
     ]
 
 

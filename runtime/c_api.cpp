@@ -194,7 +194,8 @@ jitconv_status jitconv_kernel_launch(const jitconv_kernel* kernel, void* stream,
     const jitconv_launch_args a = read_struct(args, kFirstArgs, "args");
     require_zero(a.reserved, "args.reserved");
     required(kernel, "kernel")
-        ->kernel.launch(stream, {a.x, a.w, a.bias, a.residual, a.y, a.workspace, a.packed_w, a.dy, a.dx, a.dw, a.db});
+        ->kernel.launch(stream,
+                        {a.x, a.w, a.bias, a.residual, a.y, a.workspace, a.packed_w, a.dy, a.dx, a.dw, a.db, a.saved});
   });
 }
 

@@ -59,7 +59,6 @@ void require_zero(std::int64_t value, const char* name) {
 
 ConvSpec to_spec(const jitconv_spec* from) {
   const jitconv_spec c = read_struct(from, kFirstSpec, "spec");
-  require_zero(c.reserved, "spec.reserved");
   ConvSpec spec;
   spec.operation = to_enum<Operation>(c.operation, "operation");
   spec.input = {c.input[0], c.input[1], c.input[2], c.input[3]};
@@ -80,6 +79,7 @@ ConvSpec to_spec(const jitconv_spec* from) {
   spec.epilogue.clamp_min = c.clamp_min;
   spec.epilogue.clamp_max = c.clamp_max;
   spec.alignment = c.alignment;
+  spec.dy_activation = to_enum<Activation>(c.dy_activation, "dy_activation");
   return spec;
 }
 
@@ -104,7 +104,7 @@ jitconv_spec from_spec(const ConvSpec& spec) {
           static_cast<std::int32_t>(spec.operation),
           spec.alignment,
           static_cast<std::int32_t>(spec.output_dtype),
-          0};
+          static_cast<std::int32_t>(spec.dy_activation)};
 }
 
 void write_spec(const ConvSpec& from, jitconv_spec* to) {

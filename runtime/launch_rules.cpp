@@ -12,13 +12,15 @@ using codegen::Tensor;
 
 constexpr std::size_t index_of(Given given) { return static_cast<std::size_t>(given); }
 constexpr std::size_t kW = index_of(Given::w), kResidual = index_of(Given::residual), kDb = index_of(Given::db);
-constexpr std::size_t kPackedW = index_of(Given::packed_w), kWorkspace = index_of(Given::workspace);
+constexpr std::size_t kSaved = index_of(Given::saved), kPackedW = index_of(Given::packed_w);
+constexpr std::size_t kWorkspace = index_of(Given::workspace);
 constexpr std::size_t kScratch = static_cast<std::size_t>(Tensor::scratch);
 static_assert(kPackedW == kScratch && kDb == static_cast<std::size_t>(Tensor::db) &&
-              kResidual == static_cast<std::size_t>(Tensor::residual));
+              kResidual == static_cast<std::size_t>(Tensor::residual) &&
+              kSaved == static_cast<std::size_t>(Tensor::saved));
 
 constexpr std::array<const char*, kGiven> kNames = {"x",  "w",  "bias", "residual", "y",        "dy",
-                                                    "dx", "dw", "db",   "packed_w", "workspace"};
+                                                    "dx", "dw", "db",   "saved",    "packed_w", "workspace"};
 constexpr std::uint64_t kWorkspaceAlignment = 256;
 
 std::uint64_t address(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
@@ -30,6 +32,7 @@ bool overlap(std::uint64_t a, std::uint64_t a_bytes, std::uint64_t b, std::uint6
 /// Why a launch of some spec has no such tensor.
 std::string reason_without(std::size_t role) {
   const bool is_optional = role == static_cast<std::size_t>(Tensor::bias) || role == kResidual || role == kDb;
+  if (role == kSaved) return "the spec has no dy_activation";
   if (is_optional) return fmt::format("the spec has no {}", role == kDb ? "bias" : kNames[role]);
   return "the spec's operation has no part for it";
 }
@@ -66,6 +69,7 @@ LaunchRules::LaunchRules(const codegen::ConvPlan& plan) {
       result_ = set(Tensor::dw, w, result_type);
       break;
   }
+  if (spec.dy_activation != Activation::none) set(Tensor::saved, y, spec.dtype);
   if (spec.epilogue.residual) set(Tensor::residual, result_shape(spec), result_type);
   if (plan.scratch.size() > kMostScratch) throw InternalError("a plan with too many regions of scratch");
   for (const codegen::Scratch& region : plan.scratch) {

@@ -11,13 +11,13 @@
 namespace jitconv::runtime {
 
 /// The pointers of LaunchArgs. Those before packed_w are codegen::Tensor's.
-enum class Given : std::uint8_t { x, w, bias, residual, y, dy, dx, dw, db, packed_w, workspace };
-inline constexpr std::size_t kGiven = 11;
+enum class Given : std::uint8_t { x, w, bias, residual, y, dy, dx, dw, db, saved, packed_w, workspace };
+inline constexpr std::size_t kGiven = 12;
 using GivenPointers = std::array<const void*, kGiven>;
 
 inline GivenPointers given_pointers(const LaunchArgs& args) {
   return {args.x,  args.w,  args.bias, args.residual, args.y,        args.dy,
-          args.dx, args.dw, args.db,   args.packed_w, args.workspace};
+          args.dx, args.dw, args.db,   args.saved,    args.packed_w, args.workspace};
 }
 
 /// What kernels' parameters lead to, by codegen::Tensor: the caller's tensors and regions of scratch.

@@ -45,6 +45,9 @@ constexpr Field kFields[] = {
     {"slope", "slope", "x", "Slope of leaky_relu"},
     {"clamp-min", "clamp_min", "x", "Lower bound of clamp"},
     {"clamp-max", "clamp_max", "x", "Upper bound of clamp"},
+    {"dy-activation", "dy_activation", "name",
+     "Of a gradient: the activation by whose derivative dy is multiplied first; as --activation, with its slope and "
+     "bounds"},
     {"alignment", "alignment", "bytes", "What every pointer is a multiple of"},
     {"operation", "operation", "name", "forward, data_gradient (dx of dy and w) or weight_gradient (dw of x and dy)"},
 };

@@ -103,6 +103,7 @@ std::string kernel_name(const ConvPlan& plan) {
   if (spec.epilogue.bias) name += "_bias";
   if (spec.epilogue.residual) name += "_residual";
   if (spec.epilogue.activation != Activation::none) name += fmt::format("_{}", to_string(spec.epilogue.activation));
+  if (spec.dy_activation != Activation::none) name += fmt::format("_dy_{}", to_string(spec.dy_activation));
   return fmt::format("{}_{}", name, to_string(plan.family()));
 }
 

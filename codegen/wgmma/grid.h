@@ -38,7 +38,7 @@ class PixelGrid {
   /// Whether a lane loads 16 bytes of a pixel's channels at a time: they are contiguous, and slices are whole.
   bool loads_vectors() const { return loads_vectors_; }
   /// Whether the input is a tensor that a kernel before the convolution made: transpose_input/.
-  bool reads_transposed() const { return is_scratch(problem_->input.tensor); }
+  bool reads_transposed() const { return problem_->input.is_transposed; }
 
   /// Outputs of a channel that share 32 bytes of y: one, where other channels lie between them.
   int sector_elements() const { return sector_elements_; }

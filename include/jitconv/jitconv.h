@@ -114,7 +114,9 @@ typedef struct jitconv_spec {
   int32_t operation;     /**< jitconv_operation; input, weight and output are always the forward convolution's */
   int64_t alignment;     /**< every tensor's pointer is a multiple of this many bytes */
   int32_t output_dtype;  /**< jitconv_output_dtype */
-  int32_t reserved;      /**< 0 */
+  /** jitconv_activation: of gradients, the activation by whose derivative dy is multiplied first, from `saved` of the
+   *  launch. It shares slope, clamp_min and clamp_max with `activation`. */
+  int32_t dy_activation;
 } jitconv_spec;
 
 /** Options that change neither the plan nor the results, as jitconv::CompileOptions. */
@@ -177,6 +179,9 @@ typedef struct jitconv_launch_args {
   void *dx;       /**< the data gradient's result: N, C, H, W in input_layout */
   void *dw;       /**< the weight gradient's result: K, C/groups, R, S, of the output type */
   void *db;       /**< its second result if the spec has a bias: K elements of the output type */
+  /** As dy: what the derivative of the spec's dy_activation is computed from, the forward result y of relu, leaky_relu
+   *  and clamp, what they were applied to of the others; null unless the spec has a dy_activation. */
+  const void *saved;
 } jitconv_launch_args;
 
 /** What one GPU kernel uses. On the host registers and local_bytes are 0. */

@@ -39,6 +39,8 @@ struct LaunchArgs {
   void* dx = nullptr;        ///< N, C, H, W in spec.input_layout
   void* dw = nullptr;        ///< K, C/groups, R, S, of the output type
   void* db = nullptr;        ///< K elements of the output type
+  /// As dy: what ConvSpec::dy_activation's derivative is computed from, y or z; required if and only if it is not none.
+  const void* saved = nullptr;
 };
 
 /// What one GPU kernel uses, according to the driver or the compiler's log. On the host registers and local_bytes are

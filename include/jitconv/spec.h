@@ -99,9 +99,9 @@ struct Epilogue {
   bool bias = false;      ///< K elements; C of Operation::data_gradient
   bool residual = false;  ///< a tensor of the result's shape, layout and type
   Activation activation = Activation::none;
-  float slope = 0.01f;     ///< used by leaky_relu
-  float clamp_min = 0.0f;  ///< used by clamp
-  float clamp_max = 6.0f;  ///< used by clamp
+  float slope = 0.01f;     ///< used by leaky_relu, also that of ConvSpec::dy_activation
+  float clamp_min = 0.0f;  ///< used by clamp, also that of ConvSpec::dy_activation
+  float clamp_max = 6.0f;  ///< used by clamp, also that of ConvSpec::dy_activation
   bool operator==(const Epilogue&) const = default;
 };
 
@@ -130,6 +130,15 @@ struct ConvSpec {
   /// element's size to 256. Every allocation satisfies 16. Tensors that start inside an allocation may need the
   /// element's size.
   std::int64_t alignment = 16;
+  /// Of gradients: the activation f of the convolution whose gradient is computed, y = f(z) with z = conv(x, w) + bias
+  /// + residual. Where it is not none, dz = dy * f'(z) takes the place of dy in the gradient, and db is the sum of dz;
+  /// dz is rounded to dtype. f' is computed from LaunchArgs::saved, which holds
+  ///   y of relu (dz = y <= 0 ? 0 : dy), leaky_relu (y > 0 ? dy : slope * dy) and clamp (y <= clamp_min ||
+  ///     y >= clamp_max ? 0 : dy), as it was stored,
+  ///   z of gelu_erf, gelu_tanh, silu, sigmoid, tanh and hardswish (z <= -3 ? 0 : z < 3 ? dy * (z / 3 + 1/2) : dy).
+  /// These are PyTorch's formulas on a GPU, at the bounds and for a NaN in saved, too; clamp is its hardtanh. Slope and
+  /// limits are epilogue's; an activation of a data_gradient's own result shares them.
+  Activation dy_activation = Activation::none;
 
   bool operator==(const ConvSpec&) const = default;
 };
@@ -156,8 +165,9 @@ JITCONV_API TensorShape output_shape(const ConvSpec& spec);
 /// the rule. It refuses extents below 1 (N may be 0); any extent, stride, padding, dilation or padded extent above
 /// 2^31 - 1; channels that groups does not divide; a dilated filter larger than the padded input; tensors of more than
 /// 2^62 bytes; enums out of range; clamp_min above clamp_max; a slope or clamp limit that is not finite; an activation
-/// of a weight_gradient; an alignment that is not a power of two from the largest element's size to 256. That this
-/// version has a kernel for a valid spec is compile()'s matter.
+/// of a weight_gradient; a dy_activation of forward, or one of leaky_relu whose slope is not above 0 (y would not say
+/// the sign of z); an alignment that is not a power of two from the largest element's size to 256. That this version
+/// has a kernel for a valid spec is compile()'s matter.
 JITCONV_API void validate(const ConvSpec& spec);
 
 /// One line with every field: `input=8,32,512,512 weight=64,32,5,9 stride=1,1 padding=2,2,4,4 ...`. parse_spec() reads

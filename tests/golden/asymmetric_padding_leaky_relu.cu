@@ -2,7 +2,7 @@
 // Convolution
 //   input=4,13,30,45 weight=17,13,3,4 stride=1,1 padding=1,2,0,3 dilation=1,1 groups=1 dtype=f32 input_layout=nchw
 //   output_layout=nchw math=fp32 bias=false residual=false activation=leaky_relu slope=0.1 clamp_min=0 clamp_max=6
-//   alignment=16 operation=forward output_dtype=same
+//   alignment=16 operation=forward output_dtype=same dy_activation=none
 // Plan
 //   family: direct
 //   target: sm_90a

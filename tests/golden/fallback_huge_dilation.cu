@@ -2,7 +2,7 @@
 // Convolution
 //   input=1,8,4000,4100 weight=8,8,3,3 stride=1,1 padding=0,0,0,0 dilation=1500,1600 groups=1 dtype=f32
 //   input_layout=nchw output_layout=nchw math=fp32 bias=false residual=false activation=none slope=0.01 clamp_min=0
-//   clamp_max=6 alignment=16 operation=forward output_dtype=same
+//   clamp_max=6 alignment=16 operation=forward output_dtype=same dy_activation=none
 // Plan
 //   family: fallback
 //   target: sm_90a

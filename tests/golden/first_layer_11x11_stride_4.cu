@@ -2,7 +2,7 @@
 // Convolution
 //   input=256,3,224,224 weight=96,3,11,11 stride=4,4 padding=2,1,2,1 dilation=1,1 groups=1 dtype=f32 input_layout=nchw
 //   output_layout=nchw math=fp32 bias=true residual=false activation=none slope=0.01 clamp_min=0 clamp_max=6
-//   alignment=16 operation=forward output_dtype=same
+//   alignment=16 operation=forward output_dtype=same dy_activation=none
 // Plan
 //   family: direct
 //   target: sm_90a

@@ -117,6 +117,10 @@ const std::vector<GoldenCase>& golden_cases() {
         "taps run from last to first");
     add("dgrad_stride_2", "input=32,128,56,56 weight=256,128,3,3 stride=2 padding=1 operation=data_gradient math=tf32",
         Family::wgmma, "Stores pixels of dx");
+    add("dgrad_activation",
+        "input=32,64,56,56 weight=64,64,3,3 padding=1 operation=data_gradient dtype=bf16 layout=nhwc "
+        "dy_activation=gelu_erf",
+        Family::wgmma, "activation_backward(to_float(of_dy.at[i])");
     add("wgrad_wgmma_3x3", "input=8,64,512,1024 weight=128,64,3,3 operation=weight_gradient math=tf32 bias",
         Family::wgrad_wgmma, "add_sums(sum[0]");
     add("wgrad_wgmma_bf16",

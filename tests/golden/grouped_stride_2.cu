@@ -2,7 +2,7 @@
 // Convolution
 //   input=32,128,56,56 weight=128,4,3,3 stride=2,2 padding=1,0,1,0 dilation=1,1 groups=32 dtype=f32 input_layout=nchw
 //   output_layout=nchw math=fp32 bias=false residual=false activation=none slope=0.01 clamp_min=0 clamp_max=6
-//   alignment=16 operation=forward output_dtype=same
+//   alignment=16 operation=forward output_dtype=same dy_activation=none
 // Plan
 //   family: direct
 //   target: sm_90a

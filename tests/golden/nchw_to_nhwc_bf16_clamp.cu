@@ -2,7 +2,7 @@
 // Convolution
 //   input=8,32,28,28 weight=48,32,3,3 stride=1,1 padding=1,1,1,1 dilation=1,1 groups=1 dtype=bf16 input_layout=nchw
 //   output_layout=nhwc math=ieee bias=false residual=false activation=clamp slope=0.01 clamp_min=-1 clamp_max=6
-//   alignment=16 operation=forward output_dtype=same
+//   alignment=16 operation=forward output_dtype=same dy_activation=none
 // Plan
 //   family: direct
 //   target: sm_90a

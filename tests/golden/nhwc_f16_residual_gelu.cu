@@ -2,7 +2,7 @@
 // Convolution
 //   input=8,64,56,56 weight=64,64,3,3 stride=1,1 padding=1,1,1,1 dilation=1,1 groups=1 dtype=f16 input_layout=nhwc
 //   output_layout=nhwc math=ieee bias=false residual=true activation=gelu_erf slope=0.01 clamp_min=0 clamp_max=6
-//   alignment=16 operation=forward output_dtype=same
+//   alignment=16 operation=forward output_dtype=same dy_activation=none
 // Plan
 //   family: direct
 //   target: sm_90a

@@ -2,7 +2,7 @@
 // Convolution
 //   input=32,64,28,28 weight=200,32,1,1 stride=1,1 padding=0,0,0,0 dilation=1,1 groups=2 dtype=f32 input_layout=nchw
 //   output_layout=nchw math=tf32 bias=true residual=true activation=relu slope=0.01 clamp_min=0 clamp_max=6
-//   alignment=16 operation=forward output_dtype=same
+//   alignment=16 operation=forward output_dtype=same dy_activation=none
 // Plan
 //   family: pointwise
 //   target: sm_90a

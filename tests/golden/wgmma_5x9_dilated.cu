@@ -2,7 +2,7 @@
 // Convolution
 //   input=8,32,512,512 weight=64,32,5,9 stride=1,1 padding=2,2,4,4 dilation=2,3 groups=1 dtype=f32 input_layout=nchw
 //   output_layout=nchw math=tf32 bias=false residual=false activation=none slope=0.01 clamp_min=0 clamp_max=6
-//   alignment=16 operation=forward output_dtype=same
+//   alignment=16 operation=forward output_dtype=same dy_activation=none
 // Plan
 //   family: wgmma
 //   target: sm_90a

@@ -2,7 +2,7 @@
 // Convolution
 //   input=32,256,56,56 weight=256,256,3,3 stride=1,1 padding=1,1,1,1 dilation=1,1 groups=1 dtype=bf16 input_layout=nchw
 //   output_layout=nchw math=fp32 bias=false residual=true activation=relu slope=0.01 clamp_min=0 clamp_max=6
-//   alignment=16 operation=forward output_dtype=same
+//   alignment=16 operation=forward output_dtype=same dy_activation=none
 // Plan
 //   family: wgmma
 //   target: sm_90a

@@ -2,7 +2,7 @@
 // Convolution
 //   input=16,16,1024,1024 weight=128,16,3,3 stride=1,1 padding=0,0,0,0 dilation=1,1 groups=1 dtype=f32
 //   input_layout=nhwc output_layout=nhwc math=tf32 bias=true residual=false activation=none slope=0.01 clamp_min=0
-//   clamp_max=6 alignment=16 operation=forward output_dtype=same
+//   clamp_max=6 alignment=16 operation=forward output_dtype=same dy_activation=none
 // Plan
 //   family: wgmma
 //   target: sm_90a

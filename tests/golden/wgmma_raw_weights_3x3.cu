@@ -2,7 +2,7 @@
 // Convolution
 //   input=16,64,6,60 weight=128,64,3,3 stride=1,1 padding=1,1,1,1 dilation=1,1 groups=1 dtype=f32 input_layout=nchw
 //   output_layout=nchw math=tf32 bias=false residual=false activation=none slope=0.01 clamp_min=0 clamp_max=6
-//   alignment=16 operation=forward output_dtype=same
+//   alignment=16 operation=forward output_dtype=same dy_activation=none
 // Plan
 //   family: wgmma
 //   target: sm_90a

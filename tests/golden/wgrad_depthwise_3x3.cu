@@ -2,7 +2,7 @@
 // Convolution
 //   input=16,64,512,512 weight=64,1,3,3 stride=1,1 padding=0,0,0,0 dilation=1,1 groups=64 dtype=f32 input_layout=nchw
 //   output_layout=nchw math=fp32 bias=false residual=false activation=none slope=0.01 clamp_min=0 clamp_max=6
-//   alignment=16 operation=weight_gradient output_dtype=same
+//   alignment=16 operation=weight_gradient output_dtype=same dy_activation=none
 // Plan
 //   family: wgrad_depthwise
 //   target: sm_90a

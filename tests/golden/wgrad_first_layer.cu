@@ -2,7 +2,7 @@
 // Convolution
 //   input=32,3,224,224 weight=64,3,7,7 stride=2,2 padding=3,2,3,2 dilation=1,1 groups=1 dtype=f32 input_layout=nchw
 //   output_layout=nchw math=fp32 bias=true residual=false activation=none slope=0.01 clamp_min=0 clamp_max=6
-//   alignment=16 operation=weight_gradient output_dtype=same
+//   alignment=16 operation=weight_gradient output_dtype=same dy_activation=none
 // Plan
 //   family: wgrad
 //   target: sm_90a

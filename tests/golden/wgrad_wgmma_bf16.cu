@@ -2,7 +2,7 @@
 // Convolution
 //   input=32,64,56,56 weight=64,64,3,3 stride=1,1 padding=1,1,1,1 dilation=1,1 groups=1 dtype=bf16 input_layout=nchw
 //   output_layout=nchw math=fp32 bias=false residual=false activation=none slope=0.01 clamp_min=0 clamp_max=6
-//   alignment=16 operation=weight_gradient output_dtype=f32
+//   alignment=16 operation=weight_gradient output_dtype=f32 dy_activation=none
 // Plan
 //   family: wgrad_wgmma
 //   target: sm_90a

@@ -13,7 +13,8 @@
 namespace jitconv::codegen {
 namespace {
 
-constexpr Family kPasses[] = {Family::pack_weights, Family::transpose_weights, Family::transpose_input, Family::reduce};
+constexpr Family kPasses[] = {Family::activation_gradient, Family::pack_weights, Family::transpose_weights,
+                              Family::transpose_input, Family::reduce};
 
 std::vector<Family> all_families() {
   std::vector<Family> all;
@@ -98,6 +99,7 @@ TEST(Families, ATilingIsOfItsFamily) {
   EXPECT_EQ(family_of(FallbackTiling()), Family::fallback);
   EXPECT_EQ(family_of(WgradDepthwiseTiling()), Family::wgrad_depthwise);
   EXPECT_EQ(family_of(WgradTiling()), Family::wgrad);
+  EXPECT_EQ(family_of(ActivationGradientTiling()), Family::activation_gradient);
   EXPECT_EQ(family_of(PackWeightsTiling()), Family::pack_weights);
   EXPECT_EQ(family_of(TransposeWeightsTiling()), Family::transpose_weights);
   EXPECT_EQ(family_of(TransposeInputTiling()), Family::transpose_input);

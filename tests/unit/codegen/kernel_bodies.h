@@ -37,7 +37,7 @@ inline std::int64_t scratch_bytes(const std::vector<codegen::Scratch>& scratch, 
 
 /// A tensor's name, or its region's.
 inline std::string name_of(codegen::Tensor tensor, const std::vector<codegen::Scratch>& scratch) {
-  static constexpr const char* kGiven[] = {"x", "w", "bias", "residual", "y", "dy", "dx", "dw", "db"};
+  static constexpr const char* kGiven[] = {"x", "w", "bias", "residual", "y", "dy", "dx", "dw", "db", "saved"};
   static_assert(std::size(kGiven) == static_cast<std::size_t>(codegen::Tensor::scratch));
   const auto number = static_cast<std::size_t>(tensor);
   return codegen::is_scratch(tensor) ? scratch.at(number - std::size(kGiven)).name : kGiven[number];

@@ -253,6 +253,7 @@ constexpr Change kChanges[] = {
     {"operation", "operation=weight_gradient", Effect::refused, "it has no activation"},
     {"output_dtype", "output_dtype=f32", Effect::nothing, "dtype is f32"},
     {"output_dtype", "output_dtype=f16", Effect::refused, "no kernel stores another type"},
+    {"dy_activation", "dy_activation=relu", Effect::refused, "forward has no dy"},
 };
 
 /// Of other bases: what the one above cannot show.
@@ -275,6 +276,12 @@ constexpr SpecialChange kSpecialChanges[] = {
     {"input=2,8,21,27 weight=12,8,3,5 operation=data_gradient", "operation=weight_gradient", Effect::code},
     {"input=2,8,21,27 weight=12,8,3,5 operation=weight_gradient", "bias=true", Effect::code},
     {"input=2,8,21,27 weight=12,8,3,5 operation=weight_gradient dtype=f16", "output_dtype=f32", Effect::code},
+    {"input=2,8,21,27 weight=12,8,3,5 operation=data_gradient", "dy_activation=relu", Effect::code},
+    {"input=2,8,21,27 weight=12,8,3,5 operation=weight_gradient", "dy_activation=relu", Effect::code},
+    {"input=2,8,21,27 weight=12,8,3,5 operation=weight_gradient dy_activation=relu", "dy_activation=clamp",
+     Effect::code},
+    {"input=2,8,21,27 weight=12,8,3,5 operation=data_gradient dy_activation=leaky_relu", "slope=0.5", Effect::code},
+    {"input=2,8,21,27 weight=12,8,3,5 operation=data_gradient dy_activation=clamp", "clamp_max=7", Effect::code},
     {"input=8,68,56,58 weight=72,68,3,3 padding=1", "math=tf32", Effect::code},
     {"input=8,68,56,58 weight=72,68,3,3 padding=1", "math=ieee", Effect::comment},
 };
@@ -325,7 +332,7 @@ TEST(KeyPerturbation, NoFieldIsForgotten) {
   for_each_field(spec, [&changes](std::string_view name, const auto&... values) {
     EXPECT_GE(changes[std::string(name)], sizeof...(values)) << name << " has too few changes in the list";
   });
-  EXPECT_EQ(changes.size(), 19u) << "a change of a field that does not exist";
+  EXPECT_EQ(changes.size(), 20u) << "a change of a field that does not exist";
 }
 
 TEST(KeyPerturbation, TheTargetReachesTheOptions) {

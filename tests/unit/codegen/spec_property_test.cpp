@@ -118,6 +118,7 @@ const Fault kFaults[] = {
     {"math", [](ConvSpec& s, std::int64_t a) { s.math = static_cast<MathMode>(2 + a); }},
     {"epilogue.activation",
      [](ConvSpec& s, std::int64_t a) { s.epilogue.activation = static_cast<Activation>(9 + a); }},
+    {"dy_activation", [](ConvSpec& s, std::int64_t a) { s.dy_activation = static_cast<Activation>(9 + a); }},
     {"epilogue.slope", [](ConvSpec& s, std::int64_t) { s.epilogue.slope = std::numeric_limits<float>::quiet_NaN(); }},
     {"epilogue.clamp_max", [](ConvSpec& s, std::int64_t) { s.epilogue.clamp_max = INFINITY; }},
     {"epilogue.clamp_min",
@@ -168,6 +169,7 @@ TEST(SpecProperty, RandomNumbersAreRefusedOrConsistent) {
       (set(fields), ...);
     });
     if (small) spec.epilogue = {};
+    if (small && spec.operation == Operation::forward) spec.dy_activation = Activation::none;
     if (small && random() % 2 == 0) {
       if (spec.groups > 0) spec.weight = {spec.groups, spec.input.c / spec.groups, 1 + spec.weight.r % 3, 2};
     }

@@ -118,6 +118,10 @@ const Mutation kMutations[] = {
     {"UnknownMath", [](ConvSpec& s) { s.math = static_cast<MathMode>(200); }, "math", "value 200"},
     {"UnknownActivation", [](ConvSpec& s) { s.epilogue.activation = static_cast<Activation>(10); },
      "epilogue.activation", "value 10"},
+    {"UnknownDyActivation", [](ConvSpec& s) { s.dy_activation = static_cast<Activation>(10); }, "dy_activation",
+     "dy_activation has the unknown value 10, must be below 10"},
+    {"DyActivationOfForward", [](ConvSpec& s) { s.dy_activation = Activation::relu; }, "dy_activation",
+     "dy_activation is relu, must be none for forward"},
     {"SlopeNan", [](ConvSpec& s) { s.epilogue.slope = kNan; }, "epilogue.slope", "must be finite"},
     {"ClampMinInfinite", [](ConvSpec& s) { s.epilogue.clamp_min = -kInfinity; }, "epilogue.clamp_min", "is -inf"},
     {"ClampMaxInfinite", [](ConvSpec& s) { s.epilogue.clamp_max = kInfinity; }, "epilogue.clamp_max", "is inf"},
@@ -265,8 +269,8 @@ TEST(SpecFields, EveryNumberChangesEqualityHashAndText) {
     EXPECT_TRUE(texts.insert(to_string(spec)).second) << to_string(spec);
     EXPECT_EQ(parse_spec(to_string(spec)), spec);
   }
-  // 4 + 4 extents, 2 strides, 4 paddings, 2 dilations, groups, 6 enums, 6 of the epilogue, alignment.
-  EXPECT_EQ(count, 30);
+  // 4 + 4 extents, 2 strides, 4 paddings, 2 dilations, groups, 7 enums, 6 of the epilogue, alignment.
+  EXPECT_EQ(count, 31);
 }
 
 TEST(SpecFields, EqualSpecsHashAlike) {

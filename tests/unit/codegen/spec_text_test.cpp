@@ -21,7 +21,7 @@ TEST(SpecText, WritesEveryField) {
   EXPECT_EQ(to_string(spec),
             "input=8,32,512,512 weight=64,32,5,9 stride=1,1 padding=2,2,4,4 dilation=2,3 groups=1 dtype=f32 "
             "input_layout=nchw output_layout=nchw math=fp32 bias=true residual=false activation=none slope=0.01 "
-            "clamp_min=0 clamp_max=6 alignment=16 operation=forward output_dtype=same");
+            "clamp_min=0 clamp_max=6 alignment=16 operation=forward output_dtype=same dy_activation=none");
 }
 
 TEST(SpecText, ReadsAbbreviations) {

@@ -61,9 +61,14 @@ static void test_spec(void) {
   spec.operation = JITCONV_WEIGHT_GRADIENT; /* the shapes are the forward's */
   EXPECT(jitconv_output_shape(&spec, shape) == JITCONV_OK && shape[1] == 16 && shape[3] == 20);
   spec = make_spec();
-  spec.reserved = 7;
-  EXPECT(jitconv_output_shape(&spec, shape) == JITCONV_INVALID_ARGUMENT);
-  LAST_ERROR_HAS("spec.reserved is 7");
+  spec.dy_activation = JITCONV_CLAMP + 1;
+  EXPECT(jitconv_output_shape(&spec, shape) == JITCONV_INVALID_SPEC);
+  LAST_ERROR_HAS("dy_activation has the unknown value 10, must be below 10");
+  spec.dy_activation = JITCONV_RELU;
+  EXPECT(jitconv_output_shape(&spec, shape) == JITCONV_INVALID_SPEC);
+  LAST_ERROR_HAS("dy_activation is relu, must be none for forward");
+  spec.operation = JITCONV_DATA_GRADIENT;
+  EXPECT(jitconv_output_shape(&spec, shape) == JITCONV_OK);
   spec = make_spec();
   spec.bias = 2;
   EXPECT(jitconv_output_shape(&spec, shape) == JITCONV_INVALID_SPEC);
@@ -79,7 +84,7 @@ static void test_older_struct(void) {
   EXPECT(spec.struct_size == 192 && spec.operation == JITCONV_FORWARD && spec.alignment == 16);
   EXPECT(spec.output_dtype == 0x5a5a5a5a);
   EXPECT(jitconv_spec_parse("input=2,8,16,24 weight=16,8,3,5", &spec) == JITCONV_OK);
-  EXPECT(spec.output_dtype == 0x5a5a5a5a && spec.reserved == 0x5a5a5a5a);
+  EXPECT(spec.output_dtype == 0x5a5a5a5a && spec.dy_activation == 0x5a5a5a5a);
   EXPECT(jitconv_output_shape(&spec, shape) == JITCONV_OK && shape[3] == 20);
   EXPECT(jitconv_spec_parse("input=1,1,4,4 weight=1,1,1,1 output_dtype=f16", &spec) == JITCONV_UNSUPPORTED);
   LAST_ERROR_HAS("spec.struct_size is 192, which is too small for");
@@ -489,6 +494,47 @@ static void test_packed_weights(void) {
   free(y);
 }
 
+/* On the host as well: dy reaches dx where the saved result of the activation is above zero. */
+static void test_saved(void) {
+  const int64_t input[4] = {1, 1, 1, 4}, filter[4] = {1, 1, 1, 1};
+  const float signs[4] = {1, -1, 0, 2};
+  float *dy = allocate_ones(4), *w = allocate_ones(1), *saved = allocate_ones(4), *dx = allocate(16);
+  jitconv_spec spec = make_spec();
+  jitconv_kernel *kernel = NULL;
+  jitconv_launch_args args;
+  size_t i, wrong = 0;
+
+  memcpy(spec.input, input, sizeof input);
+  memcpy(spec.weight, filter, sizeof filter);
+  memcpy(saved, signs, sizeof signs);
+  spec.operation = JITCONV_DATA_GRADIENT;
+  spec.dy_activation = JITCONV_RELU;
+  EXPECT(jitconv_compile(&spec, "host-sm_90a", &kernel) == JITCONV_OK);
+  if (kernel == NULL) return;
+  EXPECT(strstr(jitconv_kernel_spec(kernel), "dy_activation=relu") != NULL);
+  memset(&args, 0, sizeof args);
+  args.struct_size = sizeof args;
+  args.dy = dy;
+  args.w = w;
+  args.dx = dx;
+  args.workspace = allocate(jitconv_kernel_workspace_bytes(kernel));
+  EXPECT(jitconv_kernel_launch(kernel, NULL, &args) == JITCONV_INVALID_ARGUMENT);
+  LAST_ERROR_HAS("saved is null, must point to 16 bytes");
+  args.saved = saved;
+  args.struct_size = (uint32_t)offsetof(jitconv_launch_args, saved); /* of an older header */
+  EXPECT(jitconv_kernel_launch(kernel, NULL, &args) == JITCONV_INVALID_ARGUMENT);
+  args.struct_size = sizeof args;
+  EXPECT(jitconv_kernel_launch(kernel, NULL, &args) == JITCONV_OK);
+  for (i = 0; i < 4; ++i) wrong += dx[i] != (signs[i] > 0 ? 1 : 0);
+  EXPECT(wrong == 0);
+  jitconv_kernel_destroy(kernel);
+  free(args.workspace);
+  free(dy);
+  free(w);
+  free(saved);
+  free(dx);
+}
+
 int main(void) {
   EXPECT(jitconv_abi_version() == JITCONV_ABI_VERSION);
   EXPECT(strchr(jitconv_version(), '.') != NULL);
@@ -508,6 +554,7 @@ int main(void) {
   test_kernel();
   test_host();
   test_packed_weights();
+  test_saved();
   if (failures == 0) printf("all of the C interface works\n");
   return failures == 0 ? 0 : 1;
 }

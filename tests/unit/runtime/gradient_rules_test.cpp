@@ -205,6 +205,44 @@ TEST(GradientRules, SizesFollowTheOutputType) {
   EXPECT_EQ(refusal(spec, args), "");
 }
 
+TEST(GradientRules, SavedIsATensorLikeDy) {
+  for (const Operation operation : {Operation::data_gradient, Operation::weight_gradient}) {
+    ConvSpec spec = gradient_spec(operation);
+    const void* const input = reinterpret_cast<const void*>(std::uintptr_t{20} << 34);
+    LaunchArgs args = addresses_for(spec);
+    args.saved = input;
+    std::string text = refusal(spec, args);
+    EXPECT_EQ(text.rfind("saved: saved is 0x", 0), 0u) << text;
+    EXPECT_NE(text.find("must be null: the spec has no dy_activation"), std::string::npos) << text;
+
+    spec.dy_activation = Activation::relu;
+    const LaunchArgs good = addresses_for(spec);
+    EXPECT_EQ(refusal(spec, good), "");
+    const TensorShape y = output_shape(spec);
+    const std::int64_t bytes = y.n * y.c * y.h * y.w * 4;
+    args = good;
+    args.saved = nullptr;
+    EXPECT_EQ(refusal(spec, args), "saved: saved is null, must point to " + std::to_string(bytes) + " bytes");
+    args.saved = moved(good.saved, 4);
+    text = refusal(spec, args);
+    EXPECT_NE(text.find("must be a multiple of 16 (spec.alignment)"), std::string::npos) << text;
+    // dy itself, as where the activation is the last step and y was saved over it, and beside the result.
+    args.saved = good.dy;
+    EXPECT_EQ(refusal(spec, args), "");
+    void* const result = operation == Operation::data_gradient ? good.dx : good.dw;
+    const std::string name = operation == Operation::data_gradient ? "dx" : "dw";
+    args.saved = moved(result, -bytes);
+    EXPECT_EQ(refusal(spec, args), "") << "right before it";
+    args.saved = moved(result, -bytes + 16);
+    EXPECT_EQ(refused(spec, args), name);
+    args.saved = moved(good.workspace, -bytes + 256);
+    EXPECT_EQ(refused(spec, args), "workspace");
+  }
+  EXPECT_EQ(refused_with(gradient_spec(Operation::forward, false), &LaunchArgs::saved,
+                         reinterpret_cast<const void*>(std::uintptr_t{20} << 34)),
+            "saved");
+}
+
 TEST(GradientRules, WithoutImagesOnlyResultsAreThere) {
   ConvSpec spec = gradient_spec(Operation::weight_gradient);
   spec.input.n = 0;

@@ -67,6 +67,7 @@ inline LaunchArgs addresses_for(const ConvSpec& spec) {
   if (forward) args.y = at(5);
   args.workspace = at(6);
   if (!forward) args.dy = at(8);
+  if (spec.dy_activation != Activation::none) args.saved = at(12);
   if (!forward && !weights) args.dx = at(9);
   if (weights) args.dw = at(10);
   if (weights && spec.epilogue.bias) args.db = at(11);

@@ -34,6 +34,7 @@ inline ConvSpec with_extents_of(ConvSpec spec, const ConvSpec& from) {
 
 /// Lines of generated text that N, H and W are printed into: which constants, comments apart.
 inline const std::set<std::string> kExtentConstants = {"kH",
+                                                       "kDyElements",
                                                        "kItems",
                                                        "kSumStrideN",
                                                        "kSumStrideC",

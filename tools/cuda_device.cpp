@@ -90,7 +90,8 @@ class CudaDevice final : public Device {
 
   void generate(void* to, std::int64_t count, const check::Fill& fill) override {
     const char* name = fill.type == DataType::f32 ? "fill_f32" : fill.type == DataType::f16 ? "fill_f16" : "fill_bf16";
-    call(name, count, to, count, fill.seed, static_cast<int>(fill.kind), fill.range, fill.keep, fill.scale);
+    call(name, count, to, count, fill.seed, static_cast<int>(fill.kind), fill.range, fill.keep, fill.scale,
+         fill.offset);
   }
 
   void gather(const void* from, DataType type, std::span<const std::int64_t> indices,

@@ -14,15 +14,15 @@ __device__ __forceinline__ u64 bits_of(u64 seed, u64 index) {
 }
 
 // kind as check::DataKind: 0 exact, 1 random, 2 positive.
-__device__ __forceinline__ float value(u64 bits, int kind, u32 range, u32 keep, float scale) {
+__device__ __forceinline__ float value(u64 bits, int kind, u32 range, u32 keep, float scale, float offset) {
   if (kind == 0) {
-    if ((static_cast<u32>(bits >> 32) & 0x7fffffffu) >= keep) return 0.0f;
-    const float magnitude = static_cast<float>(1 + (((bits & 0xffffffffu) * range) >> 32));
-    return (bits >> 63) != 0 ? -magnitude : magnitude;
+    if ((static_cast<u32>(bits >> 32) & 0x7fffffffu) >= keep) return offset;
+    const float magnitude = static_cast<float>(1 + (((bits & 0xffffffffu) * range) >> 32)) * scale;
+    return ((bits >> 63) != 0 ? -magnitude : magnitude) + offset;
   }
   const int steps = static_cast<int>(bits >> 40);
   const float unit = kind == 2 ? static_cast<float>(steps) * 0x1p-24f : static_cast<float>(steps - (1 << 23)) * 0x1p-23f;
-  return unit * scale;
+  return unit * scale + offset;
 }
 
 // To the nearest value, ties to even, in integers so that a host can run it too. Finite values within the type's range.
@@ -44,16 +44,19 @@ __device__ __forceinline__ u16 bf16_bits(float v) {
   for (i64 i = static_cast<i64>(blockIdx.x) * blockDim.x + threadIdx.x; i < (count); \
        i += static_cast<i64>(gridDim.x) * blockDim.x)
 
-extern "C" __global__ void fill_f32(float* out, i64 count, u64 seed, int kind, u32 range, u32 keep, float scale) {
-  FOR_EACH(i, count) out[i] = value(bits_of(seed, static_cast<u64>(i)), kind, range, keep, scale);
+extern "C" __global__ void fill_f32(float* out, i64 count, u64 seed, int kind, u32 range, u32 keep, float scale,
+                                    float offset) {
+  FOR_EACH(i, count) out[i] = value(bits_of(seed, static_cast<u64>(i)), kind, range, keep, scale, offset);
 }
 
-extern "C" __global__ void fill_f16(u16* out, i64 count, u64 seed, int kind, u32 range, u32 keep, float scale) {
-  FOR_EACH(i, count) out[i] = f16_bits(value(bits_of(seed, static_cast<u64>(i)), kind, range, keep, scale));
+extern "C" __global__ void fill_f16(u16* out, i64 count, u64 seed, int kind, u32 range, u32 keep, float scale,
+                                    float offset) {
+  FOR_EACH(i, count) out[i] = f16_bits(value(bits_of(seed, static_cast<u64>(i)), kind, range, keep, scale, offset));
 }
 
-extern "C" __global__ void fill_bf16(u16* out, i64 count, u64 seed, int kind, u32 range, u32 keep, float scale) {
-  FOR_EACH(i, count) out[i] = bf16_bits(value(bits_of(seed, static_cast<u64>(i)), kind, range, keep, scale));
+extern "C" __global__ void fill_bf16(u16* out, i64 count, u64 seed, int kind, u32 range, u32 keep, float scale,
+                                    float offset) {
+  FOR_EACH(i, count) out[i] = bf16_bits(value(bits_of(seed, static_cast<u64>(i)), kind, range, keep, scale, offset));
 }
 
 extern "C" __global__ void gather_32(const u32* from, const i64* indices, u32* out, i64 count) {

@@ -273,6 +273,11 @@ ConvSpec edge_spec(std::uint64_t seed, std::int64_t most_products) {
   spec.alignment = std::max({element_bytes(spec.dtype), element_bytes(output_type(spec)),
                              draw.of<std::int64_t>({16, 16, 16, 16, 16, 16, 32, 256, 2, 4, 8})});
   if (product && draw.one_in(2)) make_pointwise(draw, spec);
+  if (spec.operation != Operation::forward && draw.one_in(4)) {
+    // Three of four are exact on integers.
+    spec.dy_activation = draw.one_in(4) ? static_cast<Activation>(draw.between(1, static_cast<int>(Activation::clamp)))
+                                        : draw.of({Activation::relu, Activation::leaky_relu, Activation::clamp});
+  }
   limit_products(spec, most_products);
   return spec;
 }
@@ -317,6 +322,7 @@ std::vector<ConvSpec> simpler_specs(const ConvSpec& spec) {
   simpler.add([](ConvSpec& s) { --s.weight.r, --s.input.h; });
   simpler.add([](ConvSpec& s) { --s.weight.s, --s.input.w; });
   simpler.add([](ConvSpec& s) { s.output_dtype = OutputType::same; });
+  simpler.add([](ConvSpec& s) { s.dy_activation = Activation::none; });
   simpler.add([](ConvSpec& s) { s.epilogue.activation = Activation::none; });
   simpler.add([](ConvSpec& s) { s.epilogue.residual = false; });
   simpler.add([](ConvSpec& s) { s.epilogue.bias = false; });

@@ -3,9 +3,12 @@
 
 #include <fmt/format.h>
 
+#include <span>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
+#include "codegen/spec_fields.h"
 #include "support/family_cases.h"
 
 namespace jitconv::test {
@@ -50,6 +53,30 @@ constexpr Gradient kWeightGradients[] = {
      "input=2,24,17,23 weight=40,12,3,3 groups=2 padding=1 bias residual layout=nhwc dtype=f16 output_dtype=f32"},
 };
 
+// Behind the pass that multiplies dy by an activation's derivative: exact ones, so that data are compared for equality.
+constexpr Gradient kActivatedDataGradients[] = {
+    {Family::direct, "relu",
+     "input=2,8,9,11 weight=12,8,3,3 padding=1 activation=leaky_relu slope=0.5 dy_activation=relu"},
+    {Family::direct, "phases", "input=2,8,9,11 weight=12,8,3,3 stride=2 padding=1 bias dy_activation=clamp"},
+    {Family::depthwise, "relu, f16", "input=2,6,9,16 weight=6,1,3,3 groups=6 padding=1 dtype=f16 dy_activation=relu"},
+    {Family::wgmma, "leaky relu",
+     "input=2,24,9,11 weight=40,24,3,3 padding=1 bias math=tf32 dy_activation=leaky_relu slope=0.25"},
+    {Family::wgmma, "relu, bf16, nhwc",
+     "input=2,24,9,11 weight=40,24,3,3 padding=1 residual layout=nhwc dtype=bf16 dy_activation=relu"},
+    {Family::wgmma, "phases",
+     "input=2,24,9,11 weight=40,24,3,3 stride=2 padding=1 activation=relu math=tf32 dy_activation=relu"},
+    {Family::pointwise, "clamp", "input=2,64,8,8 weight=64,64,1,1 math=tf32 dy_activation=clamp"},
+};
+
+constexpr Gradient kActivatedWeightGradients[] = {
+    {Family::wgrad, "relu, pointers of one element",
+     "input=1,5,7,7 weight=6,5,3,3 dtype=bf16 alignment=2 dy_activation=relu"},
+    {Family::wgrad_depthwise, "clamp", "input=2,6,9,16 weight=6,1,3,3 groups=6 padding=1 bias dy_activation=clamp"},
+    {Family::wgrad_wgmma, "relu", "input=2,24,9,16 weight=24,24,3,3 padding=1 bias math=tf32 dy_activation=relu"},
+    {Family::wgrad_wgmma, "leaky relu, bf16, nhwc",
+     "input=2,24,9,16 weight=24,24,3,3 padding=1 bias layout=nhwc dtype=bf16 dy_activation=leaky_relu slope=0.25"},
+};
+
 codegen::ConvPlan plan_of(const ConvSpec& spec, Family family, const Target& target) {
   if (family == Family::fallback) return fallback_plan(spec, target);
   for (codegen::ConvPlan& plan : codegen::enumerate_plans(spec, target, SIZE_MAX))
@@ -57,21 +84,31 @@ codegen::ConvPlan plan_of(const ConvSpec& spec, Family family, const Target& tar
   throw std::logic_error(fmt::format("no plan of {} for {}", to_string(family), to_string(spec)));
 }
 
-template <std::size_t count>
-void add(std::vector<Case>& cases, Operation operation, const Gradient (&list)[count], const Target& target) {
-  for (const Gradient& one : list) {
-    if (codegen::uses_tensor_cores(one.family) && !has_wgmma_family(target)) continue;
-    ConvSpec spec = parse_spec(one.spec);
-    spec.operation = operation;
-    Case next{
-        fmt::format("{} by {}{}{}", to_string(operation), to_string(one.family), *one.what != 0 ? ", " : "", one.what),
-        spec,
-        plan_of(spec, one.family, target),
-        false,
-        {}};
-    next.kinds = {check::DataKind::exact, check::DataKind::random};
-    cases.push_back(std::move(next));
-  }
+void add(std::vector<Case>& cases, ConvSpec spec, Operation operation, Family family, std::string_view what,
+         const Target& target) {
+  spec.operation = operation;
+  Case next{fmt::format("{} by {}{}{}", to_string(operation), to_string(family), what.empty() ? "" : ", ", what),
+            spec,
+            plan_of(spec, family, target),
+            false,
+            {}};
+  next.kinds = {check::DataKind::exact, check::DataKind::random};
+  cases.push_back(std::move(next));
+}
+
+void add(std::vector<Case>& cases, Operation operation, std::span<const Gradient> list, const Target& target) {
+  for (const Gradient& one : list)
+    if (!codegen::uses_tensor_cores(one.family) || has_wgmma_family(target))
+      add(cases, parse_spec(one.spec), operation, one.family, one.what, target);
+}
+
+/// Of an odd number of vectors, and of a part of one of 16-bit elements.
+ConvSpec activated(Activation activation, bool sixteen_bits) {
+  ConvSpec spec = parse_spec("input=2,5,9,11 weight=6,5,3,3 padding=1 slope=0.25 clamp_min=-2 clamp_max=5");
+  spec.dy_activation = activation;
+  if (sixteen_bits) spec.dtype = DataType::bf16;
+  if (sixteen_bits) spec.input_layout = spec.output_layout = Layout::nhwc;
+  return spec;
 }
 
 }  // namespace
@@ -80,6 +117,21 @@ std::vector<Case> gradient_cases(const Target& target) {
   std::vector<Case> cases;
   add(cases, Operation::data_gradient, kDataGradients, target);
   add(cases, Operation::weight_gradient, kWeightGradients, target);
+  return cases;
+}
+
+std::vector<Case> activation_gradient_cases(const Target& target) {
+  std::vector<Case> cases;
+  for (std::size_t i = 1; i < codegen::kActivationNames.size(); ++i) {
+    const std::string_view name = codegen::kActivationNames[i];
+    ConvSpec spec = activated(static_cast<Activation>(i), i % 2 == 0);
+    add(cases, spec, Operation::data_gradient, Family::fallback, name, target);
+    spec = activated(static_cast<Activation>(i), i % 2 != 0);
+    spec.epilogue.bias = true;
+    add(cases, spec, Operation::weight_gradient, Family::wgrad, name, target);
+  }
+  add(cases, Operation::data_gradient, kActivatedDataGradients, target);
+  add(cases, Operation::weight_gradient, kActivatedWeightGradients, target);
   return cases;
 }
 

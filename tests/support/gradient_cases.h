@@ -11,4 +11,8 @@ namespace jitconv::test {
 /// Those that `target` has a family for. Throws std::logic_error if a family has no plan for one of them.
 std::vector<Case> gradient_cases(const Target& target);
 
+/// Both gradients with each dy_activation, and behind its pass each family that reads what it writes: small ones, on
+/// exact and on random data.
+std::vector<Case> activation_gradient_cases(const Target& target);
+
 }  // namespace jitconv::test

@@ -74,7 +74,10 @@ rc::Gen<ConvSpec> valid_operations(const SpecLimits& limits) {
   return rc::gen::exec([limits] {
     ConvSpec spec = *valid_specs(limits);
     spec.operation = any_of(Operation::weight_gradient);
-    if (spec.operation != Operation::weight_gradient) return spec;
+    if (spec.operation == Operation::forward) return spec;
+    if (*rc::gen::inRange(0, 3) == 0) spec.dy_activation = any_of(Activation::clamp);
+    if (spec.dy_activation == Activation::leaky_relu && spec.epilogue.slope <= 0) spec.epilogue.slope = 0.25f;
+    if (spec.operation == Operation::data_gradient) return spec;
     spec.epilogue.activation = Activation::none;
     if (*rc::gen::arbitrary<bool>()) {
       spec.output_dtype = OutputType::f32;

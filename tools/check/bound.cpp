@@ -55,8 +55,8 @@ double sum_error(const ConvSpec& spec, const Expected& expected, double count) {
   const bool rounds_operands = spec.math == MathMode::tf32 && spec.dtype == DataType::f32;
   const double operands = rounds_operands ? kTf32Roundoff * (2 + kTf32Roundoff) : 0;
   // Rounded operands enter the additions, hence the product of both; the last term is fp32's underflow.
-  return (accumulate + operands + accumulate * operands) * expected.magnitude + accumulate * expected.addends +
-         rounding_count(spec) * subnormal_roundoff(DataType::f32);
+  return (accumulate + operands + accumulate * operands) * (expected.magnitude + expected.dz_error) +
+         expected.dz_error + accumulate * expected.addends + rounding_count(spec) * subnormal_roundoff(DataType::f32);
 }
 
 /// Largest slope of the activation: what it makes of an error of z.
@@ -110,11 +110,6 @@ double output_error(const ConvSpec& spec, const Expected& expected, double count
   return error;
 }
 
-bool is_power_of_two(float value) {
-  int exponent;
-  return value != 0 && std::fabs(std::frexp(value, &exponent)) == 0.5f;
-}
-
 bool is_value_of(DataType type, float value) {
   const double exact = static_cast<double>(value);
   return round_to(type, exact) == exact;
@@ -166,6 +161,7 @@ double likely_error(const ConvSpec& spec, const Expected& expected) {
 bool has_exact_epilogue(const ConvSpec& spec) {
   const Epilogue& epilogue = spec.epilogue;
   const DataType type = output_type(spec);
+  if (!has_exact_dz(spec)) return false;
   switch (epilogue.activation) {
     case Activation::none:
     case Activation::relu:

@@ -20,7 +20,7 @@ double error_bound(const ConvSpec& spec, const Expected& expected);
 /// rarely; reported, never failed.
 double likely_error(const ConvSpec& spec, const Expected& expected);
 
-/// Exact data gives one right answer for this epilogue: nothing is rounded before the output is.
+/// Exact data gives one right answer for this epilogue and dy_activation: nothing is rounded before the output is.
 bool has_exact_epilogue(const ConvSpec& spec);
 
 /// Outcome of comparing some outputs with the reference.

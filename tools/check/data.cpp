@@ -24,16 +24,16 @@ float exact_value(const Fill& fill, std::uint64_t bits) {
   const std::uint32_t chance = static_cast<std::uint32_t>(bits >> 32) & 0x7fffffffu;
   if (chance >= fill.keep) return 0.0f;
   const std::uint64_t magnitude = 1 + (((bits & 0xffffffffu) * fill.range) >> 32);
-  const float value = static_cast<float>(magnitude);
+  const float value = static_cast<float>(magnitude) * fill.scale;
   return (bits >> 63) != 0 ? -value : value;
 }
 
 float real_value(const Fill& fill, std::uint64_t bits) {
-  // 24 bits and a power of two: exact in fp32, so the one rounding is that to the tensor's type.
+  // 24 bits and a power of two: exact in fp32, so without an offset the one rounding is that to the tensor's type.
   const std::int32_t steps = static_cast<std::int32_t>(bits >> 40);
   const float unit = fill.kind == DataKind::positive ? static_cast<float>(steps) * 0x1p-24f
                                                      : static_cast<float>(steps - (1 << 23)) * 0x1p-23f;
-  return static_cast<float>(round_to(fill.type, static_cast<double>(unit * fill.scale)));
+  return static_cast<float>(round_to(fill.type, static_cast<double>(unit * fill.scale + fill.offset)));
 }
 
 /// Of the two factors of the products. What is said of x here holds for dy of the gradients.
@@ -44,12 +44,13 @@ struct ExactRanges {
 
 constexpr std::uint32_t kAddendRange = 16;  // of bias and residual
 
-ExactRanges exact_ranges(DataType type, std::int64_t length) {
+/// `steepest`: what a derivative may multiply the first factor by.
+ExactRanges exact_ranges(DataType type, std::int64_t length, double steepest) {
   const double terms = static_cast<double>(length);
   if (type == DataType::f32) {
     // Worst case: length * x * w + bias + residual <= 2^24, whatever the signs and the order.
     const double limit = std::ldexp(1.0, 24) - 2 * kAddendRange;
-    const double product = limit / terms;
+    const double product = limit / (terms * steepest);
     const auto clamp = [](double v) { return static_cast<std::uint32_t>(std::clamp(std::floor(v), 1.0, 32.0)); };
     ExactRanges ranges;
     ranges.x = clamp(std::sqrt(product));
@@ -74,6 +75,34 @@ std::int64_t meeting_taps(std::int64_t taps, std::int64_t stride, std::int64_t d
 /// The power of two nearest to `value`.
 float power_of_two(double value) { return static_cast<float>(std::exp2(std::round(std::log2(value)))); }
 
+/// Slopes of leaky_relu that exact data reckon with are powers of two from 1 / kSteepest to kSteepest: f16 holds what
+/// they make of dy, and its sums.
+constexpr float kSteepest = 8;
+
+bool has_power_of_two_slope(const ConvSpec& spec) {
+  const float slope = spec.epilogue.slope;
+  return spec.dy_activation == Activation::leaky_relu && is_power_of_two(slope) && slope >= 1 / kSteepest &&
+         slope <= kSteepest;
+}
+
+/// What the derivative is computed from. Most of it lets dy through, so that few sums are zero.
+Fill saved_fill(const ConvSpec& spec, Fill fill) {
+  const bool exact = fill.kind == DataKind::exact;
+  if (!exact) fill.kind = DataKind::random;
+  fill.range = 4;
+  fill.scale = exact ? 1 : 4;
+  const Epilogue& epilogue = spec.epilogue;
+  if (spec.dy_activation == Activation::relu || spec.dy_activation == Activation::leaky_relu) {
+    fill.offset = exact ? 3 : 2;
+  } else if (spec.dy_activation == Activation::clamp) {
+    constexpr float kFarthest = 64;  // all types have integers so large
+    const float width = epilogue.clamp_max - epilogue.clamp_min;
+    fill.offset = std::round(std::clamp(epilogue.clamp_min / 2 + epilogue.clamp_max / 2, -kFarthest, kFarthest));
+    if (!exact) fill.scale = power_of_two(static_cast<double>(std::clamp(width, 1.0f, kFarthest)));
+  }
+  return fill;
+}
+
 }  // namespace
 
 std::string_view to_string(DataKind kind) {
@@ -90,7 +119,7 @@ std::string_view to_string(DataKind kind) {
 
 float Fill::operator()(std::int64_t index) const {
   const std::uint64_t bits = bits_of(seed, index);
-  return kind == DataKind::exact ? exact_value(*this, bits) : real_value(*this, bits);
+  return kind == DataKind::exact ? exact_value(*this, bits) + offset : real_value(*this, bits);
 }
 
 Data make_data(const ConvSpec& spec, DataKind kind, std::uint64_t seed) {
@@ -98,17 +127,21 @@ Data make_data(const ConvSpec& spec, DataKind kind, std::uint64_t seed) {
   Fill base;
   base.kind = kind;
   base.type = spec.dtype;
-  Data data{base, base, base, base, base};
+  Data data{base, base, base, base, base, saved_fill(spec, base)};
   data.residual.type = output_type(spec);
   // Seeds far apart, so that no two tensors are the same sequence, shifted.
   std::int64_t tensor = 0;
-  for (Fill* fill : {&data.x, &data.w, &data.bias, &data.residual, &data.dy}) fill->seed = bits_of(seed, ++tensor);
+  for (Fill* fill : {&data.x, &data.w, &data.bias, &data.residual, &data.dy, &data.saved})
+    fill->seed = bits_of(seed, ++tensor);
   // The factors of the products. Sums of dy alone are a result, too: dy is thinned and scaled to suit it.
   const bool weights = spec.operation == Operation::weight_gradient;
   Fill& thinned = spec.operation == Operation::forward ? data.x : data.dy;
   Fill& full = weights ? data.x : data.w;
   if (kind == DataKind::exact) {
-    const ExactRanges ranges = exact_ranges(spec.dtype, length);
+    // dy is a multiple of what makes dz an integer.
+    const float slope = has_power_of_two_slope(spec) ? spec.epilogue.slope : 1;
+    const ExactRanges ranges = exact_ranges(spec.dtype, length, static_cast<double>(std::max(slope, 1 / slope)));
+    if (slope < 1) thinned.scale = 1 / slope;
     thinned.range = ranges.x;
     thinned.keep = static_cast<std::uint32_t>(std::ldexp(ranges.density, 31));
     full.range = ranges.w;
@@ -118,6 +151,17 @@ Data make_data(const ConvSpec& spec, DataKind kind, std::uint64_t seed) {
     (weights ? data.dy : data.w).scale = power_of_two(3 / std::sqrt(static_cast<double>(length)));
   }
   return data;
+}
+
+bool has_exact_dz(const ConvSpec& spec) {
+  switch (spec.dy_activation) {
+    case Activation::none:
+    case Activation::relu:
+    case Activation::clamp:
+      return true;
+    default:
+      return has_power_of_two_slope(spec);
+  }
 }
 
 std::int64_t reduction_length(const ConvSpec& spec) {

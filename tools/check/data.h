@@ -26,7 +26,9 @@ struct Fill {
   DataType type = DataType::f32;
   std::uint32_t range = 1;        ///< exact: magnitudes are 1..range
   std::uint32_t keep = 1u << 31;  ///< exact: of 2^31 elements this many are not zero
-  float scale = 1.0f;             ///< otherwise: values lie in [-scale, scale) or [0, scale); a power of two
+  /// A power of two. Exact: of it all values are multiples; otherwise they lie in [-scale, scale) or [0, scale).
+  float scale = 1.0f;
+  float offset = 0.0f;  ///< added to all values; exact: an integer
 
   /// Element `index`, in the tensor's memory order; always a value of `type`.
   float operator()(std::int64_t index) const;
@@ -35,13 +37,18 @@ struct Fill {
 
 /// The inputs of one operation, which reads some of them.
 struct Data {
-  Fill x, w, bias, residual, dy;
+  Fill x, w, bias, residual, dy, saved;
 };
 
 /// Data of `kind` for `spec`. Exact data keep the sums of f16 far from overflow and make typical sums of 16-bit types
 /// representable, so that rounding the output hides little. Reals are scaled to give outputs around 1 (`positive`:
-/// sqrt(reduction length)), where every activation has its bend.
+/// sqrt(reduction length)), where every activation has its bend. What a dy_activation's derivative is computed from
+/// lies on both sides of its bends, whatever the kind, and exact data also on them.
 Data make_data(const ConvSpec& spec, DataKind kind, std::uint64_t seed);
+
+/// Exact data stay exact when dy is multiplied by the derivative of dy_activation: there is none, or it is 0, 1 or a
+/// power of two that make_data() reckons with.
+bool has_exact_dz(const ConvSpec& spec);
 
 /// The most products that an element of the result is a sum of: C/groups * R * S of y. Of dx, K/groups times the taps
 /// that the stride lets meet one pixel. Of dw, N * P * Q, which may be 0; db is a sum of as many dy.

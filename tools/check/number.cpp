@@ -87,6 +87,11 @@ double subnormal_roundoff(DataType type) {
   return std::ldexp(1.0, type == DataType::f32 ? -150 : type == DataType::f16 ? -25 : -134);
 }
 
+bool is_power_of_two(float value) {
+  int exponent;
+  return value != 0 && std::fabs(std::frexp(value, &exponent)) == 0.5f;
+}
+
 float from_bits(DataType type, std::uint32_t bits) {
   if (type == DataType::f16) return from_f16(static_cast<std::uint16_t>(bits));
   if (type == DataType::bf16) return from_bf16(static_cast<std::uint16_t>(bits));

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "tools/check/activation_gradient.h"
 #include "tools/check/parallel.h"
 
 namespace jitconv::check {
@@ -41,8 +42,11 @@ class Definition {
   double x(std::int64_t n, std::int64_t c, std::int64_t i, std::int64_t j) const {
     return operands_.x[x_strides_.offset(n, c, i, j)];
   }
-  double dy(std::int64_t n, std::int64_t k, std::int64_t p, std::int64_t q) const {
-    return operands_.dy[y_strides_.offset(n, k, p, q)];
+  /// dy, or what an activation's derivative makes of it.
+  ActivationGradient dz(std::int64_t n, std::int64_t k, std::int64_t p, std::int64_t q) const {
+    const std::int64_t at = y_strides_.offset(n, k, p, q);
+    if (spec_.dy_activation == Activation::none) return {.value = operands_.dy[at]};
+    return activation_gradient(spec_, operands_.dy[at], operands_.saved[at]);
   }
   double w(std::int64_t k, std::int64_t c, std::int64_t r, std::int64_t s) const {
     return operands_.w[((k * spec_.weight.c + c) * spec_.weight.r + r) * spec_.weight.s + s];
@@ -60,6 +64,11 @@ class Definition {
     sum.z += product;
     sum.magnitude += std::fabs(product);
     ++sum.terms;
+  }
+  static void add(Expected& sum, const ActivationGradient& dz, double factor) {
+    add(sum, dz.value * factor);
+    sum.dz_error += dz.error * std::fabs(factor);
+    if (dz.is_masked) --sum.terms;
   }
 
   /// y[n,k,p,q].
@@ -91,7 +100,7 @@ class Definition {
         for (std::int64_t s = 0; s < spec_.weight.s; ++s) {
           const std::int64_t columns = at.w + spec_.padding.left - s * spec_.dilation.w;
           if (columns % spec_.stride.w != 0 || !inside(columns / spec_.stride.w, y_.w)) continue;
-          add(sum, dy(at.n, k, rows / spec_.stride.h, columns / spec_.stride.w) * w(k, c, r, s));
+          add(sum, dz(at.n, k, rows / spec_.stride.h, columns / spec_.stride.w), w(k, c, r, s));
         }
       }
     }
@@ -108,7 +117,7 @@ class Definition {
         if (!inside(i, spec_.input.h)) continue;
         for (std::int64_t q = 0; q < y_.w; ++q) {
           const std::int64_t j = column(q, at.w);
-          if (inside(j, spec_.input.w)) add(sum, dy(n, k, p, q) * x(n, channel, i, j));
+          if (inside(j, spec_.input.w)) add(sum, dz(n, k, p, q), x(n, channel, i, j));
         }
       }
     }
@@ -120,7 +129,7 @@ class Definition {
     Expected sum;
     for (std::int64_t n = 0; n < y_.n; ++n)
       for (std::int64_t p = 0; p < y_.h; ++p)
-        for (std::int64_t q = 0; q < y_.w; ++q) add(sum, dy(n, k, p, q));
+        for (std::int64_t q = 0; q < y_.w; ++q) add(sum, dz(n, k, p, q), 1);
     sum.y = sum.z;
     return sum;
   }

@@ -11,6 +11,8 @@ std::vector<Input> inputs_of(const ConvSpec& spec) {
     inputs.push_back({"x", &LaunchArgs::x, x, spec.dtype, &Data::x, &Operands::x});
   if (spec.operation != Operation::forward)
     inputs.push_back({"dy", &LaunchArgs::dy, dy, spec.dtype, &Data::dy, &Operands::dy});
+  if (spec.dy_activation != Activation::none)
+    inputs.push_back({"saved", &LaunchArgs::saved, dy, spec.dtype, &Data::saved, &Operands::saved});
   if (spec.operation != Operation::weight_gradient) {
     inputs.push_back({"w", &LaunchArgs::w, w, spec.dtype, &Data::w, &Operands::w});
     const std::int64_t channels = result_shape(spec).c;

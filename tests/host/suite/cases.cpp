@@ -165,6 +165,30 @@ HostList gradients_list() {
   return list.take();
 }
 
+/// Both gradients with the derivative of every activation, in types and layouts that its pass tells apart: dy ends
+/// inside a vector of 16-bit elements.
+HostList activation_gradients_list() {
+  ListBuilder list("activation gradients");
+  std::size_t turn = 0;
+  for (int activation = 1; activation <= static_cast<int>(Activation::clamp); ++activation) {
+    for (const Operation operation : {Operation::data_gradient, Operation::weight_gradient}) {
+      for (const DataType type : {DataType::f32, DataType::bf16}) {
+        for (const Layout layout : {Layout::nchw, Layout::nhwc}) {
+          ConvSpec spec = parse_spec("input=2,5,9,11 weight=6,5,3,3 padding=1 slope=0.25 clamp_min=-2 clamp_max=5");
+          spec.operation = operation;
+          spec.dtype = type;
+          spec.input_layout = spec.output_layout = layout;
+          spec.dy_activation = static_cast<Activation>(activation);
+          spec.epilogue.bias = operation == Operation::weight_gradient;
+          list.add_reduced(fmt::format("{} of {}", to_string(operation), to_string(spec.dy_activation)), spec,
+                           target_of_turn(turn++), kLimits);
+        }
+      }
+    }
+  }
+  return list.take();
+}
+
 /// The lists that the GPU suite runs on its GPU, one after the other for the architectures.
 HostList variants_list(const std::string& name, const std::function<std::vector<Case>(const Target&)>& cases_for,
                        std::size_t every) {
@@ -250,7 +274,7 @@ ConvSpec with_fewer_channels(const ConvSpec& spec) {
 const std::vector<std::string>& host_list_names() {
   static const std::vector<std::string> names = {
       "documented", "documented gradients", "shapes f32", "shapes 16 bits", "shapes nhwc", "epilogues",
-      "alignments", "candidates",           "random",     "tensor",         "gradients"};
+      "alignments", "candidates",           "random",     "tensor",         "gradients",   "activation gradients"};
   return names;
 }
 
@@ -265,6 +289,7 @@ HostList host_list(const std::string& name) {
   if (name == "random") return random_list();
   if (name == "tensor") return tensor_list();
   if (name == "gradients") return gradients_list();
+  if (name == "activation gradients") return activation_gradients_list();
   if (name == "candidates") {
     const auto candidates = [](const Target& target) { return candidate_cases(target, /*first=*/10, /*spread=*/8); };
     return variants_list(name, candidates, /*every=*/1);

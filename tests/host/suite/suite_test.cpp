@@ -49,7 +49,7 @@ constexpr Shards kShards[] = {{"documented", 130, 3, 1, 1},   {"documented gradi
                               {"shapes nhwc", 580, 12, 1, 4}, {"epilogues", 230, 12, 1, 5},
                               {"alignments", 240, 12, 1, 4},  {"candidates", 280, 12, 1, 4},
                               {"random", 390, 12, 1, 2},      {"tensor", 1000, 12, 2, 8},
-                              {"gradients", 80, 2, 1, 1}};
+                              {"gradients", 80, 2, 1, 1},     {"activation gradients", 72, 3, 1, 1}};
 
 struct Shard {
   Shards list;

@@ -22,10 +22,12 @@ std::vector<std::byte> made_by_kernel(const check::Fill& fill) {
   std::vector<std::byte> bytes(static_cast<std::size_t>(kCount * element_bytes(fill.type)));
   const int kind = static_cast<int>(fill.kind);
   if (fill.type == DataType::f32) {
-    fill_f32(reinterpret_cast<float*>(bytes.data()), kCount, fill.seed, kind, fill.range, fill.keep, fill.scale);
+    fill_f32(reinterpret_cast<float*>(bytes.data()), kCount, fill.seed, kind, fill.range, fill.keep, fill.scale,
+             fill.offset);
   } else {
     const auto kernel = fill.type == DataType::f16 ? fill_f16 : fill_bf16;
-    kernel(reinterpret_cast<u16*>(bytes.data()), kCount, fill.seed, kind, fill.range, fill.keep, fill.scale);
+    kernel(reinterpret_cast<u16*>(bytes.data()), kCount, fill.seed, kind, fill.range, fill.keep, fill.scale,
+           fill.offset);
   }
   return bytes;
 }
@@ -43,6 +45,27 @@ TEST(DeviceData, KernelsMakeTheHostsData) {
           check::fill_elements(fill, 0, expected);
           EXPECT_TRUE(made_by_kernel(fill) == expected)
               << text << " " << to_string(type) << " " << check::to_string(kind) << " scale " << fill.scale;
+        }
+      }
+    }
+  }
+}
+
+TEST(DeviceData, OfActivationGradientsIsTheHosts) {
+  for (const char* activation : {"relu", "leaky_relu", "clamp", "silu"}) {
+    for (const DataType type : {DataType::f32, DataType::f16, DataType::bf16}) {
+      ConvSpec spec = parse_spec(
+          "input=1,4,9,9 weight=4,4,3,3 operation=weight_gradient slope=0.125 clamp_min=-3 "
+          "clamp_max=20 dy_activation=" +
+          std::string(activation));
+      spec.dtype = type;
+      for (const auto kind : {check::DataKind::exact, check::DataKind::random, check::DataKind::positive}) {
+        const check::Data data = check::make_data(spec, kind, 5);
+        for (const check::Fill& fill : {data.saved, data.dy}) {
+          std::vector<std::byte> expected(static_cast<std::size_t>(kCount * element_bytes(type)));
+          check::fill_elements(fill, 0, expected);
+          EXPECT_TRUE(made_by_kernel(fill) == expected)
+              << activation << " " << to_string(type) << " " << check::to_string(kind) << " offset " << fill.offset;
         }
       }
     }

@@ -43,7 +43,7 @@ T argument(void** arguments, int index) {
 void fill(const std::string& name, void** a) {
   const auto call = [a](auto kernel, auto* out) {
     kernel(out, argument<i64>(a, 1), argument<u64>(a, 2), argument<int>(a, 3), argument<u32>(a, 4), argument<u32>(a, 5),
-           argument<float>(a, 6));
+           argument<float>(a, 6), argument<float>(a, 7));
   };
   if (name == "fill_f32") return call(fill_f32, argument<float*>(a, 0));
   call(name == "fill_f16" ? fill_f16 : fill_bf16, argument<u16*>(a, 0));

@@ -35,6 +35,13 @@ TEST_F(Gradients, AreRight) {
   EXPECT_EQ(counts.failed, 0);
 }
 
+TEST_F(Gradients, OfLayersWithAnActivationAreRight) {
+  const std::vector<Case> cases = activation_gradient_cases(target());
+  const Report::Category counts = run_cases(device(), "gradients behind an activation", cases);
+  EXPECT_EQ(counts.kernels, static_cast<std::int64_t>(cases.size()));
+  EXPECT_EQ(counts.failed, 0);
+}
+
 TEST_F(Gradients, SameBitsOnEveryRunWhateverTheWorkspaceHeld) {
   for (const Case& wanted : cases_) {
     SCOPED_TRACE(wanted.name);

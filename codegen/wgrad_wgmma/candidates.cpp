@@ -141,6 +141,8 @@ class Search {
       tiling.block_r = static_cast<int>(ceil_div(rows, tiles));
       if (tiling.accumulators() > tiling.most_accumulators()) continue;
       if (tiling.consumers_k == 1 && tiling.products() == 1) return;
+      // With one instruction for each operand in registers, ptxas serialises those of 16-bit pairs (C7513).
+      if (tiling.gathers() && tiling.products() == 1 && problem_.input.type != DataType::f32) return;
       rows_of_pixels(tiling);
       return;
     }

@@ -68,8 +68,8 @@ TEST(CliRunOptions, AllHasTensorCoreRowsBesideTheHeadlineCases) {
   EXPECT_EQ(std::vector<std::string>(names.begin(), names.begin() + 5),
             (std::vector<std::string>{"A", "A_tf32", "A_bf16", "A_bias", "B"}));
   // With one mode or type for all there is nothing to tell apart.
-  EXPECT_EQ(rows_of({"--all", "--dtype=f16"}).size(), 36u);
-  EXPECT_EQ(rows_of({"--all", "--math=ieee"}).size(), 36u);
+  EXPECT_EQ(rows_of({"--all", "--dtype=f16"}).size(), 56u);
+  EXPECT_EQ(rows_of({"--all", "--math=ieee"}).size(), 56u);
 }
 
 TEST(CliRunOptions, WhatNamesAConvolutionNarrowsAll) {

@@ -217,7 +217,8 @@ class MultiplyPixels : public testing::TestWithParam<std::tuple<const char*, int
 
 TEST_P(MultiplyPixels, SumsUpSmallIntegersExactly) {
   constexpr int kRows = 32;
-  const auto [type, channels, taps] = GetParam();
+  const char* const type = std::get<0>(GetParam());
+  const int channels = std::get<1>(GetParam()), taps = std::get<2>(GetParam());
   std::mt19937 random(11);
   Prepared made;
   const auto matrix = [&](int columns, std::vector<std::uint32_t>& bits) {

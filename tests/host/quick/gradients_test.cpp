@@ -31,12 +31,6 @@ std::optional<ConvPlan> plan_with_tiling(const ConvSpec& spec, const std::functi
   return {};
 }
 
-Case case_of(const char* what, ConvPlan plan) {
-  Case one{what, plan.spec, std::move(plan), false, {}};
-  one.kinds = {check::DataKind::exact, check::DataKind::random};
-  return one;
-}
-
 /// The plan with another tiling and as many blocks as that has.
 template <typename Tiling>
 ConvPlan changed(const ConvPlan& plan, const Tiling& tiling, std::int64_t blocks) {

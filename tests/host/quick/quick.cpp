@@ -6,6 +6,9 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <iterator>
+#include <map>
+#include <set>
 #include <utility>
 
 #include "codegen/plan.h"
@@ -38,7 +41,26 @@ std::vector<ConvPlan> plans_of(const Quick& quick) {
   return some;
 }
 
+/// By their kinds.
+std::map<std::string, ConvPlan> plans_of(const ConvSpec& spec, const Kinds& wanted, std::size_t turn) {
+  std::map<std::string, ConvPlan> chosen, others;
+  for (ConvPlan& plan : codegen::enumerate_plans(spec, Target::host(parse_target("sm_90a")), SIZE_MAX)) {
+    const std::string kind = wanted.kind(plan);
+    if (kind.empty() || chosen.contains(kind)) continue;
+    (chosen.empty() ? chosen : others).try_emplace(kind, std::move(plan));
+  }
+  for (std::size_t i = 0; i < wanted.others && !others.empty(); ++i)
+    chosen.insert(others.extract(std::next(others.begin(), static_cast<long>(turn % others.size()))));
+  return chosen;
+}
+
 }  // namespace
+
+Case case_of(std::string what, ConvPlan plan) {
+  Case one{std::move(what), plan.spec, std::move(plan), false, {}};
+  one.kinds = {check::DataKind::exact, check::DataKind::random};
+  return one;
+}
 
 Wanted family(codegen::Family wanted) {
   return [wanted](const ConvPlan& plan) { return plan.family() == wanted; };
@@ -70,12 +92,28 @@ void run(const std::string& name, const std::vector<Quick>& list) {
     const std::vector<ConvPlan> plans = plans_of(quick);
     EXPECT_GE(plans.size(), quick.plans) << name << ", " << quick.what << ": too few plans of this kind";
     for (const ConvPlan& plan : plans) {
-      Case next{fmt::format("{} for {}, plan {}", quick.what, quick.arch, cases.size()), plan.spec, plan, false, {}};
-      if (quick.blocks != 0) next.plan->convolution().launch.blocks = quick.blocks;
-      next.kinds = {check::DataKind::exact, check::DataKind::random};
-      cases.push_back(std::move(next));
+      cases.push_back(case_of(fmt::format("{} for {}, plan {}", quick.what, quick.arch, cases.size()), plan));
+      if (quick.blocks != 0) cases.back().plan->convolution().launch.blocks = quick.blocks;
     }
   }
+  run(name, cases);
+}
+
+void run(const std::string& name, const Kinds& wanted) {
+  std::vector<Case> cases;
+  std::set<std::string> kinds;
+  std::size_t turn = 0;
+  for (const std::string& text : wanted.specs) {
+    const std::map<std::string, ConvPlan> plans = plans_of(parse_spec(text), wanted, turn += 3);
+    EXPECT_FALSE(plans.empty()) << text;
+    for (const auto& [kind, plan] : plans) {
+      cases.push_back(case_of(fmt::format("{}: {}", text, kind), plan));
+      kinds.insert(kind);
+    }
+  }
+  for (const char* part : wanted.parts)
+    EXPECT_TRUE(std::ranges::any_of(kinds, [part](const std::string& one) { return one.find(part) != one.npos; }))
+        << "no plan has " << part;
   run(name, cases);
 }
 

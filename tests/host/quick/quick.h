@@ -24,6 +24,21 @@ struct Quick {
   std::uint32_t blocks = 0;  ///< of the launch; 0: the plan's
 };
 
+/// A case of a plan, on exact and on random data.
+Case case_of(std::string what, codegen::ConvPlan plan);
+
+/// What a template or the generator makes a difference of in a plan; empty if the plan is not wanted.
+using Kind = std::function<std::string(const codegen::ConvPlan&)>;
+
+/// Convolutions of which the cheapest plan that has a kind is run, and the cheapest of `others` more kinds, by turns.
+/// Between them, the plans' kinds must have all of `parts`.
+struct Kinds {
+  Kind kind;
+  std::size_t others = 1;
+  std::vector<const char*> parts;
+  std::vector<std::string> specs;
+};
+
 /// Plans of a family.
 Wanted family(codegen::Family wanted);
 
@@ -35,6 +50,8 @@ Wanted transposed(std::function<bool(const codegen::WgmmaTiling&)> wanted);
 
 /// Runs every one twice, on exact and on random data, and expects no finding, and as many plans as are asked for.
 void run(const std::string& name, const std::vector<Quick>& list);
+
+void run(const std::string& name, const Kinds& wanted);
 
 /// The same of cases that have their plans, and two kinds of data.
 void run(const std::string& name, const std::vector<Case>& cases);

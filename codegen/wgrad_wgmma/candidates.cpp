@@ -127,9 +127,7 @@ class Search {
     tiling.consumers_k = consumers_k;
     tiling.block_c = static_cast<int>(problem_.c);
     tiling.block_s = static_cast<int>(problem_.columns.taps);
-    const std::int64_t contiguous = problem_.output.layout() == Layout::nchw ? problem_.columns.output : problem_.k;
-    const bool floats = problem_.input.type == DataType::f32;
-    tiling.copy_vector = problem_.alignment >= 16 && floats && contiguous % 4 == 0 ? 4 : 1;
+    tiling.copy_vector = copy_vector();
     filter_rows(tiling);
   }
 
@@ -173,13 +171,18 @@ class Search {
 
   void loads(WgradWgmmaTiling tiling) {
     const bool aligned = problem_.alignment >= 16, floats = problem_.input.type == DataType::f32;
-    const bool x_nchw = problem_.input.layout() == Layout::nchw, dy_nchw = problem_.output.layout() == Layout::nchw;
+    const bool x_nchw = problem_.input.layout() == Layout::nchw;
     tiling.x_vectors = aligned && x_nchw && problem_.columns.input % unit_pixels() == 0 &&
                        problem_.columns.stride == 1 && tiling.block_s == problem_.columns.taps &&
                        (floats || tiling.orders());
-    const bool whole_vectors = dy_nchw ? problem_.columns.output % 4 == 0 : problem_.k % 4 == 0;
-    tiling.copy_vector = aligned && floats && whole_vectors ? 4 : 1;
+    tiling.copy_vector = copy_vector();
     rows_of_pixels(tiling);
+  }
+
+  /// Elements of dy that a thread copies at a time: copies that do not wait bring whole words.
+  int copy_vector() const {
+    const std::int64_t contiguous = problem_.output.layout() == Layout::nchw ? problem_.columns.output : problem_.k;
+    return problem_.alignment >= 16 && problem_.input.type == DataType::f32 && contiguous % 4 == 0 ? 4 : 1;
   }
 
   void rows_of_pixels(WgradWgmmaTiling tiling) {
@@ -199,7 +202,7 @@ class Search {
     for (const auto& [extra, stages, raw_rows] :
          {std::array{3, 4, 4}, {2, 4, 4}, {2, 3, 4}, {2, 3, 3}, {1, 3, 3}, {1, 2, 3}, {1, 2, 2}}) {
       // Those of a strip's last step may still be multiplied when those of the next strip's first come.
-      const auto new_rows = static_cast<int>(std::min<std::int64_t>(problem_.rows.stride, tiling.block_r));
+      const auto new_rows = static_cast<int>(WgradGeometry(problem_, tiling).new_rows());
       tiling.x_rows = std::max(tiling.block_r + extra * new_rows, 2 * tiling.block_r);
       tiling.stages = stages;
       // Loading threads know that a step's copies have arrived when they ask for the next step's, and consumers give

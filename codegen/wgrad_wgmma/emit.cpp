@@ -95,11 +95,12 @@ std::string asserts(const KernelPlan& kernel) {
   lines.add("// The numbers above are redundant; they must agree.");
   lines.add("static_assert(kBlockC <= 256 && kRowPixels % kDepth == 0 && kXRows >= kBlockR + kNewRows);");
   lines.add(tiling.takes_boxes()
-                ? "static_assert(kBoxBytes % 1024 == 0 && kBoxBytes >= kBoxPixels * kRowBytes && kColumns <= 256);\n"
+                ? "static_assert(kBlockC % 8 == 0 && kColumns <= 256);\n"
+                  "static_assert(kBoxBytes % 1024 == 0 && kBoxBytes >= kBoxPixels * kRowBytes);\n"
                   "static_assert(kXRowBytes == kBoxes * kBoxBytes && kStageElements == kBlockK * kRowPixels);"
-            : tiling.gathers()
-                ? "static_assert(kColumns >= kChannels * kS && kColumns % 8 == 0 && kUnitRows > kColumns);"
-                : "static_assert(kUnitRows > kBlockC && kXRowBytes % 128 == 0);");
+            : tiling.gathers() ? "static_assert(kColumns >= kChannels * kS && kColumns % 8 == 0 && kColumns <= 256);\n"
+                                 "static_assert(kUnitRows > kColumns && kXRowBytes % 128 == 0);"
+                               : "static_assert(kBlockC % 8 == 0 && kUnitRows > kBlockC && kXRowBytes % 128 == 0);");
   lines.add("static_assert(kDyFirstByte == kXRows * kXRowBytes);");
   lines.add("static_assert(32 * kLoaderWarps * kLoaderRegisters + 256 * kConsumerRegisters <= 65536);");
   lines.add(fmt::format("static_assert(kBarriersFirstByte + 16 * (kXRows + kStages{}) <= {});",
@@ -113,7 +114,7 @@ std::string arrivals_of_x(const WgradWgmmaTiling& tiling) {
 }
 
 std::string layout_comment(const WgradWgmmaTiling& tiling) {
-  const bool boxes = tiling.takes_boxes(), copied = boxes || tiling.orders();
+  const bool boxes = tiling.takes_boxes(), copied = !tiling.threads_load();
   Lines lines;
   const auto add = [&lines](std::string_view name, std::string_view arrivals, std::string_view who,
                             std::string_view waits) {

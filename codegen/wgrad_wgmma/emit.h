@@ -30,6 +30,5 @@ std::string box_steps(const WgradGeometry& geometry);
 std::string box_operands(const WgradGeometry& geometry);
 /// `products`: a consumer's, each of a tap or, if they are joined, of a filter row.
 std::string box_multiplications(const WgradGeometry& geometry, const std::vector<WgradTap>& products);
-std::string store_bias_of_boxes(const WgradGeometry& geometry);
 
 }  // namespace jitconv::codegen

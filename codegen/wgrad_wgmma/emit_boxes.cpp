@@ -125,9 +125,4 @@ std::string box_multiplications(const WgradGeometry& geometry, const std::vector
   return lines.text();
 }
 
-std::string store_bias_of_boxes(const WgradGeometry& geometry) {
-  return fill_template(embedded_text("wgrad_wgmma/store_bias_of_boxes.cu.in"),
-                       {{"k_consumer", geometry.tiling().consumers_k == 2 ? "consumer * 64 + " : ""}});
-}
-
 }  // namespace jitconv::codegen

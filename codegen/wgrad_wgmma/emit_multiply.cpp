@@ -133,25 +133,19 @@ std::string add_sums(const WgradGeometry& geometry, const std::vector<WgradTap>&
   return text;
 }
 
-/// db is summed where dy passes through registers: by one consumer of the blocks of one tile.
+/// db is summed where dy passes: by one consumer of the blocks of one tile, in lanes that have the same channels.
 std::string bias_store(const WgradGeometry& geometry) {
   if (!geometry.problem().epilogue.bias) return {};
-  if (geometry.tiling().takes_boxes()) return store_bias_of_boxes(geometry);
-  const std::string_view one = geometry.tiling().consumers_k == 2 ? "" : " && consumer == 0";
-  return fmt::format(
-      "#pragma unroll\n"
-      "for (int i = 0; i < 2; ++i) {{\n"
-      "  float value = bias_sum[i];\n"
-      "  value += __shfl_xor_sync(0xffffffffu, value, 1);\n"
-      "  value += __shfl_xor_sync(0xffffffffu, value, 2);\n"
-      "  const int k = k_block + k_lane + i * 8;\n"
-      "  if (lane % 4 == 0 && k < kGroupK && c_block + r_first + s_first == 0{}) {{\n"
-      "    float* const db_sum = sums + kBiasSums + group * kGroupK + k;\n"
-      "    *db_sum = is_first ? value : *db_sum + value;\n"
-      "  }}\n"
-      "  bias_sum[i] = 0.0f;\n"
-      "}}\n",
-      one);
+  const bool boxes = geometry.tiling().takes_boxes(), shares = geometry.tiling().consumers_k == 2;
+  const std::string k_of_warp = fmt::format("{}warp % 4 * 16", shares ? "consumer * 64 + " : "");
+  return fill_template(
+      embedded_text("wgrad_wgmma/store_bias.cu.in"),
+      {{"nearest_lane", boxes ? "8" : "1"},
+       {"next_lane", boxes ? "16" : "2"},
+       {"k_of_sum", boxes ? k_of_warp + " + lane * 2 + i" : "k_lane + i * 8"},
+       {"stores", boxes ? "sums_bias && lane < 8 && k < kGroupK"
+                        : fmt::format("lane % 4 == 0 && k < kGroupK && c_block + r_first + s_first == 0{}",
+                                      shares ? "" : " && consumer == 0")}});
 }
 
 /// What a consumer declares for db.

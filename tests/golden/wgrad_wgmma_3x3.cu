@@ -274,7 +274,7 @@ constexpr int kBarriersFirstByte = 220928;
 
 // The numbers above are redundant; they must agree.
 static_assert(kBlockC <= 256 && kRowPixels % kDepth == 0 && kXRows >= kBlockR + kNewRows);
-static_assert(kUnitRows > kBlockC && kXRowBytes % 128 == 0);
+static_assert(kBlockC % 8 == 0 && kUnitRows > kBlockC && kXRowBytes % 128 == 0);
 static_assert(kDyFirstByte == kXRows * kXRowBytes);
 static_assert(32 * kLoaderWarps * kLoaderRegisters + 256 * kConsumerRegisters <= 65536);
 static_assert(kBarriersFirstByte + 16 * (kXRows + kStages + kRawRows) <= 221136);
@@ -429,7 +429,7 @@ jitconv_wgrad_f32_nchw_n8c64h512w1024_k128_3x3_bias_wgrad_wgmma(const __grid_con
     float bias_sum[2] = {};  // of dy, for db
     // What the step before has read and, as long as it may still be multiplied, not given back. The next step of a
     // strip
-    // needs all of its rows but the first.
+    // needs all of its rows but the first kNewRows.
     int previous_stage = 0, previous_row = 0, previous_rows = 0;
     const auto release_previous = [&] {
       __syncwarp();

@@ -288,7 +288,7 @@ constexpr int kBarriersFirstByte = 143360;
 
 // The numbers above are redundant; they must agree.
 static_assert(kBlockC <= 256 && kRowPixels % kDepth == 0 && kXRows >= kBlockR + kNewRows);
-static_assert(kUnitRows > kBlockC && kXRowBytes % 128 == 0);
+static_assert(kBlockC % 8 == 0 && kUnitRows > kBlockC && kXRowBytes % 128 == 0);
 static_assert(kDyFirstByte == kXRows * kXRowBytes);
 static_assert(32 * kLoaderWarps * kLoaderRegisters + 256 * kConsumerRegisters <= 65536);
 static_assert(kBarriersFirstByte + 16 * (kXRows + kStages + kRawRows) <= 143584);
@@ -443,7 +443,7 @@ jitconv_wgrad_bf16_nchw_n32c64h56w56_k64_3x3_wgrad_wgmma(const __grid_constant__
       unsigned a[2][4];  // one is multiplied while the other is loaded
       // What the step before has read and, as long as it may still be multiplied, not given back. The next step of a
       // strip
-      // needs all of its rows but the first.
+      // needs all of its rows but the first kNewRows.
       int previous_stage = 0, previous_row = 0, previous_rows = 0;
       const auto release_previous = [&] {
         __syncwarp();
@@ -557,7 +557,7 @@ jitconv_wgrad_bf16_nchw_n32c64h56w56_k64_3x3_wgrad_wgmma(const __grid_constant__
       unsigned a[2][4];  // one is multiplied while the other is loaded
       // What the step before has read and, as long as it may still be multiplied, not given back. The next step of a
       // strip
-      // needs all of its rows but the first.
+      // needs all of its rows but the first kNewRows.
       int previous_stage = 0, previous_row = 0, previous_rows = 0;
       const auto release_previous = [&] {
         __syncwarp();

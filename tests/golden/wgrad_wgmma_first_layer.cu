@@ -259,7 +259,8 @@ constexpr int kBarriersFirstByte = 140288;
 
 // The numbers above are redundant; they must agree.
 static_assert(kBlockC <= 256 && kRowPixels % kDepth == 0 && kXRows >= kBlockR + kNewRows);
-static_assert(kColumns >= kChannels * kS && kColumns % 8 == 0 && kUnitRows > kColumns);
+static_assert(kColumns >= kChannels * kS && kColumns % 8 == 0 && kColumns <= 256);
+static_assert(kUnitRows > kColumns && kXRowBytes % 128 == 0);
 static_assert(kDyFirstByte == kXRows * kXRowBytes);
 static_assert(32 * kLoaderWarps * kLoaderRegisters + 256 * kConsumerRegisters <= 65536);
 static_assert(kBarriersFirstByte + 16 * (kXRows + kStages) <= 140576);
@@ -421,7 +422,7 @@ jitconv_wgrad_f32_nchw_n32c3h224w224_k64_7x7_s2x2_bias_wgrad_wgmma(const Element
       float bias_sum[2] = {};  // of dy, for db
       // What the step before has read and, as long as it may still be multiplied, not given back. The next step of a
       // strip
-      // needs all of its rows but the first.
+      // needs all of its rows but the first kNewRows.
       int previous_stage = 0, previous_row = 0, previous_rows = 0;
       const auto release_previous = [&] {
         __syncwarp();
@@ -540,7 +541,7 @@ jitconv_wgrad_f32_nchw_n32c3h224w224_k64_7x7_s2x2_bias_wgrad_wgmma(const Element
       float bias_sum[2] = {};  // of dy, for db
       // What the step before has read and, as long as it may still be multiplied, not given back. The next step of a
       // strip
-      // needs all of its rows but the first.
+      // needs all of its rows but the first kNewRows.
       int previous_stage = 0, previous_row = 0, previous_rows = 0;
       const auto release_previous = [&] {
         __syncwarp();

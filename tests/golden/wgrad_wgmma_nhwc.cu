@@ -293,7 +293,8 @@ constexpr int kBarriersFirstByte = 167936;
 
 // The numbers above are redundant; they must agree.
 static_assert(kBlockC <= 256 && kRowPixels % kDepth == 0 && kXRows >= kBlockR + kNewRows);
-static_assert(kBoxBytes % 1024 == 0 && kBoxBytes >= kBoxPixels * kRowBytes && kColumns <= 256);
+static_assert(kBlockC % 8 == 0 && kColumns <= 256);
+static_assert(kBoxBytes % 1024 == 0 && kBoxBytes >= kBoxPixels * kRowBytes);
 static_assert(kXRowBytes == kBoxes * kBoxBytes && kStageElements == kBlockK * kRowPixels);
 static_assert(kDyFirstByte == kXRows * kXRowBytes);
 static_assert(32 * kLoaderWarps * kLoaderRegisters + 256 * kConsumerRegisters <= 65536);
@@ -406,7 +407,7 @@ jitconv_wgrad_bf16_nhwc_n8c64h512w256_k128_5x7_bias_wgrad_wgmma(const __grid_con
     const bool sums_bias = c_block + r_first + s_first == 0;
     // What the step before has read and, as long as it may still be multiplied, not given back. The next step of a
     // strip
-    // needs all of its rows but the first.
+    // needs all of its rows but the first kNewRows.
     int previous_stage = 0, previous_row = 0, previous_rows = 0;
     const auto release_previous = [&] {
       __syncwarp();

@@ -30,6 +30,7 @@ load_x = File("templates/wgrad_wgmma/load_x.cu.in", "wgrad_wgmma_load_x")
 loaded = File("templates/wgrad_wgmma/steps_loaded.cu.in", "wgrad_wgmma_loaded")
 copied = File("templates/wgrad_wgmma/steps_copied.cu.in", "wgrad_wgmma_copied")
 geometry = File("codegen/wgrad_wgmma/tiling.cpp", "wgrad_wgmma_geometry")
+store_bias = File("templates/wgrad_wgmma/store_bias.cu.in", "wgrad_wgmma_store_bias")
 multiply = File("codegen/wgrad_wgmma/emit_multiply.cpp", "emit_wgrad_wgmma_multiply")
 load = File("codegen/wgrad_wgmma/emit_load.cpp", "emit_wgrad_wgmma_load")
 
@@ -241,9 +242,9 @@ MUTANTS = [
     multiply("db_by_every_row", "k < kGroupK && c_block + r_first + s_first == 0", "k < kGroupK && c_block + s_first == 0",
              "filter rows in several blocks: db is added by each of them"),
     multiply("db_by_both_consumers", '? "" : " && consumer == 0"', '? "" : ""', "db is added by both consumers"),
-    multiply("db_not_begun_anew", '      "  bias_sum[i] = 0.0f;\\n"\n', "", "later sums of db contain the earlier ones"),
-    multiply("db_of_half_a_quad", '      "  value += __shfl_xor_sync(0xffffffffu, value, 2);\\n"\n', "",
-             "db lacks half of the pixels"),
+    store_bias("not_begun_anew", "  bias_sum[i] = 0.0f;\n", "", "later sums of db contain the earlier ones"),
+    store_bias("of_half_the_lanes", "value, @next_lane@);", "value, @next_lane@) * 0.0f;",
+               "db lacks half of the pixels"),
     load("runs_from_their_start", '" + ((h * kW + first_column) & (kOperandChannels - 1))"', '""',
          "rows that start inside 16 bytes are shifted"),
     load("box_of_first_group", "strip.n * (kGroups * kChannels) + group * kChannels + c_block, raw_full",

@@ -42,14 +42,17 @@ def backward(tensors, spec, operation):
     return lambda: call(dy, x, w, sizes, *axes, False, [0, 0], spec.groups, mask)
 
 
-def compare(library, name, text, operation, options):
-    dtype = getattr(torch, forward.DTYPE[options.dtype][1])
-    spec = library.parse(text)
-    spec.dtype, spec.math = forward.DTYPE[options.dtype][0], forward.MATH[options.math]
-    spec.input_layout = spec.output_layout = forward.LAYOUT[options.layout]
-    shape = library.output_shape(spec)
+def spec_of(library, text, operation, options):
+    spec = forward.spec_of(library, text, options)
     spec.operation = OPERATIONS[operation]
     spec.bias = 1 if operation == "weight_gradient" else 0
+    return spec
+
+
+def compare(library, name, text, operation, options):
+    dtype = getattr(torch, forward.DTYPE[options.dtype][1])
+    spec = spec_of(library, text, operation, options)
+    shape = library.output_shape(spec)
     generator = torch.Generator(device="cuda").manual_seed(1)
 
     def random(extents):
@@ -174,8 +177,11 @@ def main():
     }
     print(", ".join(f"{key} {value}" for key, value in facts.items()), file=sys.stderr)
     rows, skipped = [], []
+    operations = [options.operation] if options.operation else list(OPERATIONS)
+    library.prepare([spec_of(library, options.configurations[name], operation, options)
+                     for name in options.names for operation in operations])
     for name in options.names:
-        for operation in [options.operation] if options.operation else OPERATIONS:
+        for operation in operations:
             try:
                 rows.append(compare(library, name, options.configurations[name], operation, options))
             except (torch.cuda.OutOfMemoryError, RuntimeError) as error:

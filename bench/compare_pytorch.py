@@ -157,11 +157,16 @@ def median_ms(runs, launches, flush):
     return {name: statistics.median(values) for name, values in times.items()}, times
 
 
-def compare(library, name, text, options):
-    dtype_code, dtype = DTYPE[options.dtype][0], getattr(torch, DTYPE[options.dtype][1])
+def spec_of(library, text, options):
     spec = library.parse(text)
-    spec.dtype, spec.math = dtype_code, MATH[options.math]
+    spec.dtype, spec.math = DTYPE[options.dtype][0], MATH[options.math]
     spec.input_layout = spec.output_layout = LAYOUT[options.layout]
+    return spec
+
+
+def compare(library, name, text, options):
+    dtype = getattr(torch, DTYPE[options.dtype][1])
+    spec = spec_of(library, text, options)
     shape = library.output_shape(spec)
     generator = torch.Generator(device="cuda").manual_seed(1)
 
@@ -364,6 +369,7 @@ def main():
     print(", ".join(f"{key} {value}" for key, value in facts.items()), file=sys.stderr)
 
     rows, skipped, failed = [], [], False
+    library.prepare([spec_of(library, options.configurations[name], options) for name in options.names])
     for name in options.names:
         if sys.stderr.isatty():
             print(f"\r\033[K[{len(rows) + len(skipped) + 1}/{len(options.names)}] {name}", end="", file=sys.stderr)

@@ -56,6 +56,7 @@ class Library:
     def __init__(self, path):
         lib = ctypes.CDLL(path)
         self.lib = lib
+        self.prepared = []
         if lib.jitconv_abi_version() != ABI_VERSION:
             raise RuntimeError(f"{path} has another version of the C interface than this module")
         lib.jitconv_version.restype = ctypes.c_char_p
@@ -64,6 +65,8 @@ class Library:
         lib.jitconv_spec_parse.argtypes = [ctypes.c_char_p, ctypes.POINTER(Spec)]
         lib.jitconv_output_shape.argtypes = [ctypes.POINTER(Spec), ctypes.c_int64 * 4]
         lib.jitconv_compile.argtypes = [ctypes.POINTER(Spec), ctypes.c_char_p, ctypes.POINTER(ctypes.c_void_p)]
+        lib.jitconv_prepare.argtypes = [ctypes.POINTER(Spec), ctypes.c_size_t, ctypes.c_char_p, ctypes.c_void_p,
+                                        ctypes.POINTER(ctypes.c_void_p)]
         lib.jitconv_kernel_destroy.argtypes = [ctypes.c_void_p]
         lib.jitconv_kernel_destroy.restype = None
         lib.jitconv_kernel_launch.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(LaunchArgs)]
@@ -84,6 +87,13 @@ class Library:
         self.check(self.lib.jitconv_spec_init(ctypes.byref(spec), ctypes.sizeof(spec)))
         self.check(self.lib.jitconv_spec_parse(text.encode(), ctypes.byref(spec)))
         return spec
+
+    def prepare(self, specs):
+        """Compiles all specs at once, in threads, and keeps their kernels: Kernel() then finds them in memory. A spec
+        that fails keeps none of them, and Kernel() names it."""
+        kernels = (ctypes.c_void_p * len(specs))()
+        if self.lib.jitconv_prepare((Spec * len(specs))(*specs), len(specs), None, None, kernels) == 0:
+            self.prepared.extend(kernels)
 
     def output_shape(self, spec):
         shape = (ctypes.c_int64 * 4)()

@@ -61,9 +61,8 @@ Sha256 read_digest(std::string_view bytes, std::size_t offset) {
 }
 
 bool known(std::uint64_t kind) {
-  return kind == std::uint64_t{static_cast<std::uint32_t>(EntryKind::cubin)} ||
-         kind == std::uint64_t{static_cast<std::uint32_t>(EntryKind::ptx)} ||
-         kind == std::uint64_t{static_cast<std::uint32_t>(EntryKind::host)};
+  return kind >= std::uint64_t{static_cast<std::uint32_t>(EntryKind::cubin)} &&
+         kind <= std::uint64_t{static_cast<std::uint32_t>(EntryKind::choice)};
 }
 
 }  // namespace

@@ -15,7 +15,8 @@
 
 namespace jitconv::cache {
 
-enum class EntryKind : std::uint32_t { cubin = 1, ptx = 2, host = 3 };
+/// `choice` is no image: the plan that tuning found to be the fastest, as text.
+enum class EntryKind : std::uint32_t { cubin = 1, ptx = 2, host = 3, choice = 4 };
 
 /// One thing worth knowing about an entry, for people: {"target", "sm_90a"}. The cache gives it no meaning.
 struct Property {

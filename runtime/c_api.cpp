@@ -187,6 +187,14 @@ jitconv_status jitconv_prepare(const jitconv_spec* specs, size_t count, const ch
   });
 }
 
+jitconv_status jitconv_tune(const jitconv_spec* spec, const jitconv_tune_options* options, jitconv_kernel** kernel) {
+  return guarded([&] {
+    *required(kernel, "kernel") = nullptr;
+    const ConvSpec wanted = to_spec(spec);
+    *kernel = new jitconv_kernel(tune(wanted, to_options(options)));
+  });
+}
+
 void jitconv_kernel_destroy(jitconv_kernel* kernel) { delete kernel; }
 
 jitconv_status jitconv_kernel_launch(const jitconv_kernel* kernel, void* stream, const jitconv_launch_args* args) {

@@ -140,6 +140,17 @@ PrepareOptions to_options(const jitconv_prepare_options* from) {
   return options;
 }
 
+TuneOptions to_options(const jitconv_tune_options* from) {
+  if (from == nullptr) return {};
+  const jitconv_tune_options c = read_struct(from, kFirstTuneOptions, "options");
+  TuneOptions options;
+  options.compile = to_options(c.compile, "options.compile");
+  if (c.candidates != 0) options.candidates = c.candidates;
+  if (c.launches != 0) options.launches = c.launches;
+  options.again = to_bool(c.again, "again");
+  return options;
+}
+
 std::vector<ConvSpec> to_specs(const jitconv_spec* from, std::size_t count) {
   std::vector<ConvSpec> specs;
   if (count == 0) return specs;

@@ -17,11 +17,12 @@ namespace jitconv::c {
 
 // Sizes of the first version of each struct: less was never valid.
 inline constexpr std::size_t kFirstSpec = 192, kFirstArgs = 56, kFirstResources = 32, kFirstStats = 48;
-inline constexpr std::size_t kFirstCompileOptions = 16, kFirstPrepareOptions = 32;
+inline constexpr std::size_t kFirstCompileOptions = 16, kFirstPrepareOptions = 32, kFirstTuneOptions = 24;
 static_assert(sizeof(jitconv_spec) >= kFirstSpec && sizeof(jitconv_launch_args) >= kFirstArgs);
 static_assert(sizeof(jitconv_resources) >= kFirstResources && sizeof(jitconv_stats) >= kFirstStats);
 static_assert(sizeof(jitconv_compile_options) >= kFirstCompileOptions);
 static_assert(sizeof(jitconv_prepare_options) >= kFirstPrepareOptions);
+static_assert(sizeof(jitconv_tune_options) >= kFirstTuneOptions);
 
 /// Throws SpecError (invalid_argument).
 [[noreturn]] void refuse(const char* field, const std::string& message);
@@ -67,6 +68,7 @@ jitconv_spec from_spec(const ConvSpec& spec);
 void write_spec(const ConvSpec& from, jitconv_spec* to);
 CompileOptions to_options(const jitconv_compile_options* from, const std::string& name);
 PrepareOptions to_options(const jitconv_prepare_options* from);
+TuneOptions to_options(const jitconv_tune_options* from);
 /// An array of specs, each as large as the caller's header says.
 std::vector<ConvSpec> to_specs(const jitconv_spec* from, std::size_t count);
 /// "sm_90a" for a GPU, "host" or "host-sm_90a" for this machine's CPU.

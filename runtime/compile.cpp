@@ -2,8 +2,9 @@
 //
 //   ConvSpec -> ConvPlan -> KernelSource -> Key -> disk cache or compiler -> image -> Kernel
 //
-// The first arrow is codegen/'s make_plan(); build() in build.cpp walks the others. Which compiler makes the image and
-// what runs it is the Backend's business: NVRTC and a GPU, or host/ and this machine's CPU.
+// The first arrow is codegen/'s make_plan(), or what tuning has chosen; build() in build.cpp walks the others. Which
+// compiler makes the image and what runs it is the Backend's business: NVRTC and a GPU, or host/ and this machine's
+// CPU.
 #include "runtime/compile.h"
 
 #include "runtime/build.h"
@@ -13,10 +14,12 @@
 #include "runtime/kernel_state.h"
 #include "runtime/progress.h"
 #include "runtime/registry.h"
+#include "runtime/tuning.h"
 
 namespace jitconv {
 
-runtime::Found runtime::find_or_compile(const ConvSpec& spec, const Target& target, const CompileOptions& options) {
+runtime::Found runtime::find_or_compile(const ConvSpec& spec, const Target& target, const CompileOptions& options,
+                                        bool is_current_device) {
   refuse_after_fork();
   const RegistryKey asked{spec, target, options};
   if (auto kernel = registry().find(asked)) {
@@ -27,8 +30,9 @@ runtime::Found runtime::find_or_compile(const ConvSpec& spec, const Target& targ
   validate(spec);
   bool built = false;
   Kernel kernel = registry().find_or_build(asked, [&] {
+    if (is_current_device) tune_if_asked(spec, target, options);
     const Stopwatch watch;
-    const codegen::ConvPlan plan = codegen::make_plan(spec, target);
+    const codegen::ConvPlan plan = plan_to_build(spec, target);
     log_plan(plan, watch);
     const auto build = [&] {
       built = true;
@@ -50,7 +54,7 @@ Kernel compile(const ConvSpec& spec, const Target& target, const CompileOptions&
 Kernel compile(const ConvSpec& spec, const CompileOptions& options) {
   const runtime::Driver& driver = runtime::Driver::get();
   const int device = driver.ensure_context();
-  Kernel kernel = compile(spec, driver.target_of(device), options);
+  Kernel kernel = runtime::find_or_compile(spec, driver.target_of(device), options, /*is_current_device=*/true).kernel;
   runtime::prepare(kernel);
   return kernel;
 }

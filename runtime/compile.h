@@ -16,8 +16,9 @@ struct Found {
   Origin origin;
 };
 
-/// compile() for `target`, which also says where the kernel came from.
-Found find_or_compile(const ConvSpec& spec, const Target& target, const CompileOptions& options);
+/// compile() for `target`, which also says where the kernel came from. `is_current_device`: candidates may be measured.
+Found find_or_compile(const ConvSpec& spec, const Target& target, const CompileOptions& options,
+                      bool is_current_device = false);
 
 /// compile() from a plan on: generate, key, look up or compile, store. Bypasses the in-memory registry.
 /// Touches no driver; the image loads at first launch or by prepare().

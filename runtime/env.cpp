@@ -21,6 +21,8 @@ std::string dump_directory() { return environment("JITCONV_DUMP_DIR"); }
 
 std::string kernel_limit_from_environment() { return environment("JITCONV_MAX_KERNELS"); }
 
+std::string tuning_from_environment() { return environment("JITCONV_TUNE"); }
+
 std::string log_level_from_environment() { return environment("JITCONV_LOG"); }
 
 std::string log_file_from_environment() { return environment("JITCONV_LOG_FILE"); }

@@ -22,6 +22,9 @@ std::string dump_directory();
 /// JITCONV_MAX_KERNELS: how many kernels stay in memory before those that nobody holds are dropped.
 std::string kernel_limit_from_environment();
 
+/// JITCONV_TUNE: 1, saved, or 0 or empty for none.
+std::string tuning_from_environment();
+
 /// JITCONV_LOG: off, error, warn, info or debug.
 std::string log_level_from_environment();
 

@@ -8,13 +8,15 @@
 #include <type_traits>
 
 #include "runtime/compile.h"
+#include "runtime/cuda_calls.h"
 #include "runtime/driver.h"
 #include "runtime/nvrtc.h"
-#include "tools/cuda_calls.h"
 #include "tools/device.h"
 
 namespace jitconv::tools {
 namespace {
+
+using runtime::CudaCalls;
 
 // Values of CUdevice_attribute.
 constexpr int kClockRateKhz = 13, kMemoryClockRateKhz = 36, kMemoryBusWidthBits = 37;

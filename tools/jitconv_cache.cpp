@@ -121,6 +121,8 @@ std::string kind_text(cache::EntryKind kind) {
       return "PTX";
     case cache::EntryKind::host:
       return "shared object for the host";
+    case cache::EntryKind::choice:
+      return "choice of tuning";
   }
   return "unknown";
 }

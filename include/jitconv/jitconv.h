@@ -127,6 +127,15 @@ typedef struct jitconv_compile_options {
   int32_t reserved;     /**< 0 */
 } jitconv_compile_options;
 
+/** How jitconv_tune() works, as jitconv::TuneOptions. */
+typedef struct jitconv_tune_options {
+  uint32_t struct_size;                   /**< sizeof(jitconv_tune_options) */
+  int32_t candidates;                     /**< at most so many are measured; 0: the default, 8 */
+  const jitconv_compile_options *compile; /**< null for the defaults */
+  int32_t launches;                       /**< timed launches of each; 0: the default, 15 */
+  int32_t again;                          /**< 1: measure even if a choice is remembered */
+} jitconv_tune_options;
+
 /** Where a kernel came from, as jitconv::Origin. */
 typedef enum jitconv_origin {
   JITCONV_FROM_MEMORY = 0,   /**< it was in memory, or an equal spec was being compiled */
@@ -257,6 +266,11 @@ JITCONV_C_API jitconv_status jitconv_compile_with(const jitconv_spec *spec, cons
  * jitconv_compile() of it returns soon. JITCONV_INVALID_ARGUMENT if a pointer is missing or threads is negative. */
 JITCONV_C_API jitconv_status jitconv_prepare(const jitconv_spec *specs, size_t count, const char *arch,
                                              const jitconv_prepare_options *options, jitconv_kernel **kernels);
+
+/** As jitconv::tune(): measures candidates on the current device and remembers the fastest. `options` may be null.
+ *  JITCONV_INVALID_ARGUMENT if a count is negative. On failure `*kernel` is set to null. */
+JITCONV_C_API jitconv_status jitconv_tune(const jitconv_spec *spec, const jitconv_tune_options *options,
+                                          jitconv_kernel **kernel);
 
 /** Releases the handle. Null is allowed. No other thread may be using it, the launches made with it must be complete,
  *  and no CUDA graph may contain them. */

@@ -6,3 +6,4 @@
 #include "jitconv/prepare.h"
 #include "jitconv/spec.h"
 #include "jitconv/target.h"
+#include "jitconv/tune.h"

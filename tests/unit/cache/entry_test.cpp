@@ -32,7 +32,7 @@ constexpr std::size_t kSchemaAt = 8, kKindAt = 48, kDescriptionLengthAt = 56, kM
                       kPayloadLengthAt = 72;
 
 TEST(Entry, RoundTrips) {
-  for (const auto kind : {EntryKind::cubin, EntryKind::ptx, EntryKind::host}) {
+  for (const auto kind : {EntryKind::cubin, EntryKind::ptx, EntryKind::host, EntryKind::choice}) {
     for (const std::string& metadata : {std::string(), std::string("log\n"), std::string(5000, '\0')}) {
       for (const std::string& payload : {std::string(),
                                          std::string("\0\x7f"

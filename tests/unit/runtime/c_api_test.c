@@ -300,6 +300,27 @@ static void test_prepare(void) {
   LAST_ERROR_HAS("specs[0].struct_size is 194, must be a multiple of 8");
 }
 
+static void test_tune(void) {
+  const jitconv_spec spec = make_spec();
+  jitconv_tune_options options;
+  jitconv_kernel *kernel = NULL;
+  memset(&options, 0, sizeof options);
+  options.struct_size = sizeof options;
+  options.candidates = -1;
+  EXPECT(jitconv_tune(&spec, &options, &kernel) == JITCONV_INVALID_ARGUMENT);
+  LAST_ERROR_HAS("candidates is -1, must be at least 1");
+  EXPECT(jitconv_tune(&spec, NULL, NULL) == JITCONV_INVALID_ARGUMENT);
+  LAST_ERROR_HAS("kernel is null");
+  options.candidates = 2;
+  options.again = 2;
+  EXPECT(jitconv_tune(&spec, &options, &kernel) == JITCONV_INVALID_SPEC);
+  LAST_ERROR_HAS("again is 2, must be 0 or 1");
+  /* The fake driver has no memory to measure in. */
+  options.again = 1;
+  EXPECT(jitconv_tune(&spec, &options, &kernel) == JITCONV_NO_DRIVER);
+  EXPECT(kernel == NULL);
+}
+
 /* An array of a program whose header is older: its specs lie closer. */
 static void test_prepare_older_structs(void) {
   const size_t size = offsetof(jitconv_spec, output_dtype);
@@ -549,6 +570,7 @@ int main(void) {
   test_gradients();
   test_compile_options();
   test_prepare();
+  test_tune();
   test_prepare_older_structs();
   EXPECT(jitconv_release_unused_kernels(NULL) == JITCONV_OK);
   test_kernel();

@@ -1,12 +1,13 @@
-// The calls of libcuda that only the tools need: memory, copies, events, properties. runtime/driver.h has none of them
-// on purpose: a library user owns the memory. Handles are opaque; no CUDA header is included.
+// The calls of libcuda that measuring needs, for tuning and the tools: memory, copies, events, properties.
+// runtime/driver.h has none of them on purpose: a launch owns no memory. Handles are opaque; no CUDA header is
+// included.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <string>
 
-namespace jitconv::tools {
+namespace jitconv::runtime {
 
 /// Function pointers of an already loaded libcuda, under its exported names.
 struct CudaCalls {
@@ -19,6 +20,7 @@ struct CudaCalls {
   int (*mem_alloc)(DevicePointer*, std::size_t) = nullptr;
   int (*mem_free)(DevicePointer) = nullptr;
   int (*memcpy_htod)(DevicePointer, const void*, std::size_t) = nullptr;
+  int (*memcpy_dtod_async)(DevicePointer, DevicePointer, std::size_t, void*) = nullptr;
   int (*memcpy_dtoh)(void*, DevicePointer, std::size_t) = nullptr;
   int (*memset_d8_async)(DevicePointer, unsigned char, std::size_t, void*) = nullptr;
   int (*ctx_synchronize)() = nullptr;
@@ -35,4 +37,4 @@ struct CudaCalls {
   void check(int result, const char* call) const;
 };
 
-}  // namespace jitconv::tools
+}  // namespace jitconv::runtime

@@ -1,12 +1,12 @@
 // Resolves libcuda's exported names.
-#include "tools/cuda_calls.h"
+#include "runtime/cuda_calls.h"
 
 #include <dlfcn.h>
 #include <fmt/format.h>
 
 #include "jitconv/error.h"
 
-namespace jitconv::tools {
+namespace jitconv::runtime {
 namespace {
 
 template <typename Function>
@@ -32,6 +32,7 @@ CudaCalls::CudaCalls() {
   resolve(library, "cuMemAlloc_v2", mem_alloc);
   resolve(library, "cuMemFree_v2", mem_free);
   resolve(library, "cuMemcpyHtoD_v2", memcpy_htod);
+  resolve(library, "cuMemcpyDtoDAsync_v2", memcpy_dtod_async);
   resolve(library, "cuMemcpyDtoH_v2", memcpy_dtoh);
   resolve(library, "cuMemsetD8Async", memset_d8_async);
   resolve(library, "cuCtxSynchronize", ctx_synchronize);
@@ -50,4 +51,4 @@ void CudaCalls::check(int result, const char* call) const {
                   fmt::format("{} failed: {} ({})", call, name != nullptr ? name : "unknown error", result));
 }
 
-}  // namespace jitconv::tools
+}  // namespace jitconv::runtime

@@ -311,7 +311,8 @@ def pages() -> dict[pathlib.Path, str]:
     cpp = f"Include `<jitconv/jitconv.hpp>`, link `jitconv::jitconv`. All names are in namespace `jitconv`.\n{program}"
     c = f"Include `<jitconv/jitconv.h>`, link `libjitconv.so`. The header is plain C99.\n{program}"
     folder = ROOT / "docs" / "api"
-    return {folder / "cpp.md": page("C++ interface", cpp, ["spec.h", "target.h", "kernel.h", "prepare.h", "tune.h", "error.h"]),
+    headers = ["spec.h", "target.h", "kernel.h", "prepare.h", "tune.h", "error.h"]
+    return {folder / "cpp.md": page("C++ interface", cpp, headers),
             folder / "c.md": page("C interface", c, ["jitconv.h"]).replace("```cpp\n", "```c\n")}
 
 

@@ -1,0 +1,109 @@
+"""Shapes and memory formats, as PyTorch's convolutions have them. For real tensors and for symbolic shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+_CHANNELS_LAST_ORDER = (1, 3, 2, 0)
+
+
+def is_channels_last(x: torch.Tensor) -> bool:
+    """Say whether PyTorch takes a tensor of four dimensions for channels_last (``suggest_memory_format`` in C++)."""
+    stride, shape = x.stride(), x.shape
+    if stride[1] == 0:
+        return False
+    smallest = 0
+    for dimension in _CHANNELS_LAST_ORDER:
+        if shape[dimension] == 0 or stride[dimension] < smallest:
+            return False
+        # N111 and 1C11 say nothing about the order, and count as contiguous.
+        if dimension == 0 and smallest == stride[1]:
+            return False
+        smallest = stride[dimension]
+        if shape[dimension] > 1:
+            smallest *= shape[dimension]
+    return True
+
+
+def memory_format(x: torch.Tensor, w: torch.Tensor) -> torch.memory_format:
+    """Return the memory format of a convolution's result: channels_last if one of its tensors is."""
+    if is_channels_last(x) or is_channels_last(w):
+        return torch.channels_last
+    return torch.contiguous_format
+
+
+def dense_strides(shape: Sequence[int], memory: torch.memory_format) -> tuple[int, int, int, int]:
+    """Return the strides of a dense tensor of four dimensions."""
+    n, c, h, w = shape
+    del n
+    if memory == torch.channels_last:
+        c1, w1 = max(c, 1), max(w, 1)
+        return (max(h, 1) * w1 * c1, 1, w1 * c1, c1)
+    c1, h1, w1 = max(c, 1), max(h, 1), max(w, 1)
+    return (c1 * h1 * w1, h1 * w1, w1, 1)
+
+
+def output_shape(
+    x: Sequence[int],
+    w: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    transposed: bool,
+    output_padding: Sequence[int],
+    groups: int,
+) -> tuple[int, int, int, int]:
+    """Return N, K, P, Q of a convolution's result.
+
+    Parameters
+    ----------
+    x, w
+        Extents of the input (N, C, H, W) and of the weight: K, C/groups, R, S; transposed C, K/groups, R, S.
+    stride, dilation, output_padding
+        Vertical and horizontal.
+    padding
+        Top, bottom, left, right.
+    """
+    extents = []
+    for axis in (0, 1):
+        pads = padding[2 * axis] + padding[2 * axis + 1]
+        reach = dilation[axis] * (w[2 + axis] - 1)
+        if transposed:
+            extents.append((x[2 + axis] - 1) * stride[axis] - pads + reach + output_padding[axis] + 1)
+        else:
+            extents.append((x[2 + axis] + pads - reach - 1) // stride[axis] + 1)
+    channels = w[1] * groups if transposed else w[0]
+    return (x[0], channels, extents[0], extents[1])
+
+
+def check_operands(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None, transposed: bool, groups: int) -> None:
+    """Raise if the tensors of a convolution do not fit together.
+
+    Raises
+    ------
+    TypeError, ValueError, RuntimeError
+        For types, numbers of dimensions and channels, and devices, in this order.
+    """
+    name = "conv_transpose" if transposed else "conv"
+    if w.dtype != x.dtype or (b is not None and b.dtype != x.dtype):
+        bias = "" if b is None else f", bias {b.dtype}"
+        raise TypeError(f"{name}: input is {x.dtype}, weight {w.dtype}{bias}; all must have one type")
+    if x.dim() != 4 or w.dim() != 4:
+        raise ValueError(f"{name}: input has {x.dim()} dimensions and weight {w.dim()}, both must have 4")
+    if w.device != x.device or (b is not None and b.device != x.device):
+        raise RuntimeError(f"{name}: input is on {x.device} and weight or bias on another device, such as {w.device}")
+    if groups < 1:
+        raise ValueError(f"{name}: groups is {groups}, must be at least 1")
+    channels = w.shape[0] if transposed else w.shape[1] * groups
+    if x.shape[1] != channels:
+        raise ValueError(
+            f"{name}: input has {x.shape[1]} channels, must have {channels} for a weight of shape {tuple(w.shape)} "
+            f"and {groups} groups"
+        )
+    if w.shape[0] % groups != 0:
+        raise ValueError(f"{name}: groups is {groups}, must divide weight's first extent, {w.shape[0]}")
+    filters = w.shape[1] * groups if transposed else w.shape[0]
+    if b is not None and (b.dim() != 1 or b.shape[0] != filters):
+        raise ValueError(f"{name}: bias has shape {tuple(b.shape)}, must be ({filters},)")

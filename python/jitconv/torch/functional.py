@@ -1,0 +1,304 @@
+"""PyTorch's convolution functions with ``activation=`` and ``math=``, computed by jitconv.
+
+The arguments are those of `torch.nn.functional`. What differs stands in the documentation of `conv2d`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import torch
+
+from jitconv.spec import activation_name, math_name
+from jitconv.torch._convolution import Convolution, Settings, convolution
+from jitconv.torch._ops import convolve
+
+__all__ = ["conv1d", "conv2d", "conv_transpose1d", "conv_transpose2d"]
+
+Ints: TypeAlias = int | Sequence[int]
+
+
+def _spread(value: Ints, count: int, name: str) -> tuple[int, ...]:
+    if isinstance(value, int):
+        return (value,) * count
+    values = tuple(value)
+    if len(values) == 1:
+        return values * count
+    if len(values) != count:
+        raise ValueError(f"{name} is {values}, must be one integer or {count}")
+    return values
+
+
+def _four_sides(
+    padding: Ints | str, count: int, stride: tuple[int, ...], dilation: tuple[int, ...], kernel: Sequence[int]
+) -> tuple[int, ...]:
+    """Return before and after of each dimension, as PyTorch understands ``padding``."""
+    if isinstance(padding, str):
+        if padding == "valid":
+            return (0, 0) * count
+        if padding != "same":
+            raise ValueError(f"padding is {padding!r}, must be 'same', 'valid' or integers")
+        if any(s != 1 for s in stride):
+            raise ValueError("padding='same' is not supported for strided convolutions")
+        sides: list[int] = []
+        for d, k in zip(dilation, kernel, strict=True):
+            total = d * (k - 1)
+            sides += [total // 2, total - total // 2]
+        return tuple(sides)
+    return tuple(side for p in _spread(padding, count, "padding") for side in (p, p))
+
+
+def settings_of(
+    dimensions: int,
+    kernel: Sequence[int],
+    stride: Ints,
+    padding: Ints | str,
+    dilation: Ints,
+    groups: int,
+    transposed: bool = False,
+    output_padding: Ints = 0,
+    activation: str | None = None,
+    slope: float = 0.01,
+    clamp_min: float = 0.0,
+    clamp_max: float = 6.0,
+    math: str | None = None,
+    policy: str = "always",
+) -> Settings:
+    """Return the settings of a convolution of one or two dimensions, given by PyTorch's arguments."""
+    strides = _spread(stride, dimensions, "stride")
+    dilations = _spread(dilation, dimensions, "dilation")
+    extra = _spread(output_padding, dimensions, "output_padding")
+    sides = _four_sides(padding, dimensions, strides, dilations, kernel)
+    for name, values, least in (("stride", strides, 1), ("dilation", dilations, 1), ("padding", sides, 0)):
+        if any(value < least for value in values):
+            raise ValueError(f"{name} is {values}, must be at least {least}")
+    if transposed and any(
+        not 0 <= e < max(s, d) for e, s, d in zip(extra, strides, dilations, strict=True)
+    ):
+        raise ValueError(f"output_padding is {extra}, must be smaller than stride {strides} or dilation {dilations}")
+    if dimensions == 1:
+        strides, dilations, extra, sides = (1, *strides), (1, *dilations), (0, *extra), (0, 0, *sides)
+    return Settings(
+        stride=strides,  # type: ignore[arg-type]
+        padding=sides,  # type: ignore[arg-type]
+        dilation=dilations,  # type: ignore[arg-type]
+        transposed=transposed,
+        output_padding=extra,  # type: ignore[arg-type]
+        groups=groups,
+        activation=activation_name(activation),
+        slope=float(slope),
+        clamp_min=float(clamp_min),
+        clamp_max=float(clamp_max),
+        math=math_name(math),
+        policy=policy,
+    )
+
+
+@functools.lru_cache(maxsize=4096)
+def _cached_convolution(*arguments: Any) -> Convolution:
+    return convolution(settings_of(*arguments))
+
+
+def convolution_of(*arguments: Any) -> Convolution:
+    """Return the static part of a convolution, given by the arguments of `settings_of`."""
+    if torch.compiler.is_compiling():  # a graph holds the settings; it has no use for plans
+        return Convolution(settings_of(*arguments))
+    try:
+        return _cached_convolution(*arguments)
+    except TypeError:  # a list, which has no hash
+        return convolution(settings_of(*arguments))
+
+
+def convolve_batched(
+    x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None, c: Convolution, dimensions: int
+) -> torch.Tensor:
+    """Return a convolution of an input with or without a batch, of one or two spatial dimensions."""
+    if x.dim() == dimensions + 2:
+        if dimensions == 2:
+            return convolve(x, w, b, c)
+        return convolve(x.unsqueeze(2), w.unsqueeze(2), b, c).squeeze(2)
+    if x.dim() != dimensions + 1:
+        raise ValueError(
+            f"input has {x.dim()} dimensions, must have {dimensions + 2}, or {dimensions + 1} without a batch; its "
+            f"shape is {tuple(x.shape)}"
+        )
+    return convolve_batched(x.unsqueeze(0), w, b, c, dimensions).squeeze(0)
+
+
+def _check_weight(weight: torch.Tensor, dimensions: int) -> None:
+    if weight.dim() != dimensions + 2:
+        raise ValueError(f"weight has {weight.dim()} dimensions, must have {dimensions + 2}")
+
+
+def conv2d(
+    input: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor | None = None,
+    stride: Ints = 1,
+    padding: Ints | str = 0,
+    dilation: Ints = 1,
+    groups: int = 1,
+    *,
+    activation: str | None = None,
+    slope: float = 0.01,
+    clamp_min: float = 0.0,
+    clamp_max: float = 6.0,
+    math: str | None = None,
+    policy: str = "always",
+) -> torch.Tensor:
+    """Convolve images, as `torch.nn.functional.conv2d`, and apply an activation in the same kernel.
+
+    Parameters
+    ----------
+    input : (N, C, H, W) or (C, H, W); float32, float16 or bfloat16
+        Contiguous or channels_last without a copy; with any other strides it is copied first.
+    weight : (K, C/groups, R, S), of input's type
+    bias : (K,), of input's type, or None
+    stride, padding, dilation, groups
+        As in PyTorch; ``padding`` may be ``"same"`` or ``"valid"``.
+    activation
+        None, ``"relu"``, ``"leaky_relu"``, ``"gelu"``, ``"gelu_tanh"``, ``"silu"``, ``"sigmoid"``, ``"tanh"``,
+        ``"hardswish"`` or ``"clamp"``.
+    slope
+        Of ``"leaky_relu"``.
+    clamp_min, clamp_max
+        Of ``"clamp"``.
+    math
+        For float32: ``"fp32"``, ``"tf32"`` or ``"ieee"`` (docs/accuracy.md). None follows
+        ``torch.backends.cudnn.conv.fp32_precision``.
+    policy
+        ``"always"``: jitconv. ``"auto"``: whichever of jitconv and PyTorch was measured to be faster.
+
+    Returns
+    -------
+    torch.Tensor
+        (N, K, P, Q) or (K, P, Q), of input's type; channels_last if input or weight is.
+
+    Raises
+    ------
+    TypeError, ValueError, jitconv.SpecError
+        If the arguments do not fit together.
+    jitconv.UnsupportedError
+        For other types on a GPU.
+    jitconv.torch.ColdKernelError
+        If a kernel would have to be compiled while a CUDA graph is being captured.
+    """
+    _check_weight(weight, 2)
+    c = convolution_of(2, weight.shape[2:], stride, padding, dilation, groups, False, 0, activation, slope, clamp_min,
+                 clamp_max, math, policy)  # fmt: skip
+    return convolve_batched(input, weight, bias, c, 2)
+
+
+def conv1d(
+    input: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor | None = None,
+    stride: Ints = 1,
+    padding: Ints | str = 0,
+    dilation: Ints = 1,
+    groups: int = 1,
+    *,
+    activation: str | None = None,
+    slope: float = 0.01,
+    clamp_min: float = 0.0,
+    clamp_max: float = 6.0,
+    math: str | None = None,
+    policy: str = "always",
+) -> torch.Tensor:
+    """Convolve sequences, as `torch.nn.functional.conv1d`: images of one row.
+
+    Parameters
+    ----------
+    input : (N, C, L) or (C, L)
+    weight : (K, C/groups, S)
+    bias : (K,) or None
+
+    The others are those of `conv2d`.
+
+    Returns
+    -------
+    torch.Tensor
+        (N, K, Q) or (K, Q).
+    """
+    _check_weight(weight, 1)
+    c = convolution_of(1, weight.shape[2:], stride, padding, dilation, groups, False, 0, activation, slope, clamp_min,
+                 clamp_max, math, policy)  # fmt: skip
+    return convolve_batched(input, weight, bias, c, 1)
+
+
+def conv_transpose2d(
+    input: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor | None = None,
+    stride: Ints = 1,
+    padding: Ints = 0,
+    output_padding: Ints = 0,
+    groups: int = 1,
+    dilation: Ints = 1,
+    *,
+    activation: str | None = None,
+    slope: float = 0.01,
+    clamp_min: float = 0.0,
+    clamp_max: float = 6.0,
+    math: str | None = None,
+    policy: str = "always",
+) -> torch.Tensor:
+    """Convolve images transposed, as `torch.nn.functional.conv_transpose2d`.
+
+    Parameters
+    ----------
+    input : (N, C, H, W) or (C, H, W)
+    weight : (C, K/groups, R, S)
+    bias : (K,) or None
+
+    The others are those of `conv2d`.
+
+    Returns
+    -------
+    torch.Tensor
+        (N, K, P, Q) or (K, P, Q).
+    """
+    _check_weight(weight, 2)
+    c = convolution_of(2, weight.shape[2:], stride, padding, dilation, groups, True, output_padding, activation, slope,
+                 clamp_min, clamp_max, math, policy)  # fmt: skip
+    return convolve_batched(input, weight, bias, c, 2)
+
+
+def conv_transpose1d(
+    input: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor | None = None,
+    stride: Ints = 1,
+    padding: Ints = 0,
+    output_padding: Ints = 0,
+    groups: int = 1,
+    dilation: Ints = 1,
+    *,
+    activation: str | None = None,
+    slope: float = 0.01,
+    clamp_min: float = 0.0,
+    clamp_max: float = 6.0,
+    math: str | None = None,
+    policy: str = "always",
+) -> torch.Tensor:
+    """Convolve sequences transposed, as `torch.nn.functional.conv_transpose1d`.
+
+    Parameters
+    ----------
+    input : (N, C, L) or (C, L)
+    weight : (C, K/groups, S)
+    bias : (K,) or None
+
+    The others are those of `conv2d`.
+
+    Returns
+    -------
+    torch.Tensor
+        (N, K, Q) or (K, Q).
+    """
+    _check_weight(weight, 1)
+    c = convolution_of(1, weight.shape[2:], stride, padding, dilation, groups, True, output_padding, activation, slope,
+                 clamp_min, clamp_max, math, policy)  # fmt: skip
+    return convolve_batched(input, weight, bias, c, 1)

@@ -1,0 +1,224 @@
+"""PyTorch's convolution layers, computed by jitconv.
+
+Each class is a subclass of PyTorch's of the same name: parameters, initialisation, ``state_dict``, hooks and pickling
+are inherited. Only ``forward`` differs, and the keyword arguments at the end are new.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from jitconv.spec import activation_name, math_name
+from jitconv.torch._convolution import POLICIES, Convolution
+from jitconv.torch.functional import convolution_of, convolve_batched
+
+__all__ = [
+    "Conv1d",
+    "Conv2d",
+    "ConvTranspose1d",
+    "ConvTranspose2d",
+    "LazyConv1d",
+    "LazyConv2d",
+    "LazyConvTranspose1d",
+    "LazyConvTranspose2d",
+]
+
+_OWN = {"activation": None, "slope": 0.01, "clamp_min": 0.0, "clamp_max": 6.0, "math": None, "policy": "always"}
+_SHAPING = frozenset((*_OWN, "stride", "padding", "padding_mode", "dilation", "groups", "kernel_size"))
+
+
+class _Layer(nn.Module):
+    """What the layers share: their own arguments, and the static part of the convolution, found once."""
+
+    _dimensions: int
+    _static: Convolution | None
+
+    # Of PyTorch's class.
+    stride: tuple[int, ...]
+    padding: Any
+    padding_mode: str
+    dilation: tuple[int, ...]
+    groups: int
+    kernel_size: tuple[int, ...]
+    _reversed_padding_repeated_twice: list[int]
+
+    def __init__(self, *arguments: Any, **keywords: Any) -> None:
+        own = {name: keywords.pop(name, default) for name, default in _OWN.items()}
+        activation_name(own["activation"])  # type: ignore[arg-type]
+        math_name(own["math"])  # type: ignore[arg-type]
+        if own["policy"] not in POLICIES:
+            raise ValueError(f"policy is {own['policy']!r}, must be one of {', '.join(POLICIES)}")
+        super().__init__(*arguments, **keywords)
+        for name, value in own.items():
+            setattr(self, name, value)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Set an attribute; one that shapes the convolution makes `_static` be found again."""
+        if name in _SHAPING:
+            self.__dict__.pop("_static", None)
+        super().__setattr__(name, value)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore a pickled layer. One that was PyTorch's gets the defaults of what it lacks."""
+        super().__setstate__({**_OWN, **state})  # type: ignore[no-untyped-call]
+
+    def _own(self) -> tuple[Any, ...]:
+        return tuple(getattr(self, name) for name in _OWN)
+
+    def _convolution(self) -> Convolution:
+        if torch.compiler.is_compiling():
+            return self._find_convolution()
+        static = self.__dict__.get("_static")
+        if static is None:
+            static = self.__dict__["_static"] = self._find_convolution()
+        assert isinstance(static, Convolution)
+        return static
+
+    def _find_convolution(self) -> Convolution:
+        padding = self.padding if self.padding_mode == "zeros" else 0
+        return convolution_of(
+            self._dimensions, self.kernel_size, self.stride, padding, self.dilation, self.groups, False, 0, *self._own()
+        )
+
+    def _conv_forward(self, input: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
+        if self.padding_mode != "zeros":
+            input = nn.functional.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode)
+        return convolve_batched(input, weight, bias, self._convolution(), self._dimensions)
+
+    def extra_repr(self) -> str:
+        """Return PyTorch's text, and those of the own arguments that are not the default."""
+        text: str = super().extra_repr()
+        for name, default in _OWN.items():
+            value = getattr(self, name)
+            if value != default:
+                text += f", {name}={value!r}"
+        return text
+
+
+class _TransposedLayer(_Layer):
+    output_padding: tuple[int, ...]
+
+    def _transposed(
+        self, input: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, output_padding: Any
+    ) -> torch.Tensor:
+        if self.padding_mode != "zeros":
+            raise ValueError(f"Only `zeros` padding mode is supported for {type(self).__name__}")
+        if output_padding != self.output_padding or torch.compiler.is_compiling():
+            c = self._find_transposed(output_padding)
+        else:
+            c = self._convolution()
+        return convolve_batched(input, weight, bias, c, self._dimensions)
+
+    def _find_convolution(self) -> Convolution:
+        return self._find_transposed(self.output_padding)
+
+    def _find_transposed(self, output_padding: Any) -> Convolution:
+        return convolution_of(
+            self._dimensions, self.kernel_size, self.stride, self.padding, self.dilation, self.groups, True,
+            tuple(output_padding), *self._own(),
+        )  # fmt: skip
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "output_padding":
+            self.__dict__.pop("_static", None)
+        super().__setattr__(name, value)
+
+
+class Conv2d(_Layer, nn.Conv2d):  # type: ignore[misc]
+    """`torch.nn.Conv2d`, with the activation in the same kernel.
+
+    Parameters
+    ----------
+    in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, device, dtype
+        As of `torch.nn.Conv2d`.
+    activation, slope, clamp_min, clamp_max, math, policy
+        As of `jitconv.torch.functional.conv2d`.
+
+    Attributes
+    ----------
+    weight : torch.nn.Parameter
+        (K, C/groups, R, S).
+    bias : torch.nn.Parameter or None
+        (K,).
+
+    Examples
+    --------
+    >>> layer = Conv2d(3, 8, 3, padding=1, activation="relu")
+    >>> layer(torch.zeros(1, 3, 5, 5)).shape
+    torch.Size([1, 8, 5, 5])
+    """
+
+    _dimensions = 2
+
+
+class Conv1d(_Layer, nn.Conv1d):  # type: ignore[misc]
+    """`torch.nn.Conv1d`, with the activation in the same kernel. The other arguments are those of `Conv2d`."""
+
+    _dimensions = 1
+
+
+class ConvTranspose2d(_TransposedLayer, nn.ConvTranspose2d):  # type: ignore[misc]
+    """`torch.nn.ConvTranspose2d`, with the activation in the same kernel. The other arguments are those of `Conv2d`."""
+
+    _dimensions = 2
+
+    def forward(self, input: torch.Tensor, output_size: list[int] | None = None) -> torch.Tensor:
+        """Return the transposed convolution of (N, C, H, W) or (C, H, W), of the size asked for."""
+        output_padding = self.output_padding
+        if output_size is not None:
+            output_padding = tuple(
+                self._output_padding(
+                    input, output_size, self.stride, self.padding, self.kernel_size, 2, self.dilation
+                )
+            )
+        return self._transposed(input, self.weight, self.bias, output_padding)
+
+
+class ConvTranspose1d(_TransposedLayer, nn.ConvTranspose1d):  # type: ignore[misc]
+    """`torch.nn.ConvTranspose1d`, with the activation in the same kernel. The other arguments are those of `Conv2d`."""
+
+    _dimensions = 1
+
+    def forward(self, input: torch.Tensor, output_size: list[int] | None = None) -> torch.Tensor:
+        """Return the transposed convolution of (N, C, L) or (C, L), of the size asked for."""
+        output_padding = self.output_padding
+        if output_size is not None:
+            output_padding = tuple(
+                self._output_padding(
+                    input, output_size, self.stride, self.padding, self.kernel_size, 1, self.dilation
+                )
+            )
+        return self._transposed(input, self.weight, self.bias, output_padding)
+
+
+class LazyConv2d(_Layer, nn.LazyConv2d):  # type: ignore[misc]
+    """`Conv2d` that takes ``in_channels`` from its first input."""
+
+    cls_to_become = Conv2d  # type: ignore[assignment]
+    _dimensions = 2
+
+
+class LazyConv1d(_Layer, nn.LazyConv1d):  # type: ignore[misc]
+    """`Conv1d` that takes ``in_channels`` from its first input."""
+
+    cls_to_become = Conv1d  # type: ignore[assignment]
+    _dimensions = 1
+
+
+class LazyConvTranspose2d(_TransposedLayer, nn.LazyConvTranspose2d):  # type: ignore[misc]
+    """`ConvTranspose2d` that takes ``in_channels`` from its first input."""
+
+    cls_to_become = ConvTranspose2d  # type: ignore[assignment]
+    _dimensions = 2
+    forward = ConvTranspose2d.forward
+
+
+class LazyConvTranspose1d(_TransposedLayer, nn.LazyConvTranspose1d):  # type: ignore[misc]
+    """`ConvTranspose1d` that takes ``in_channels`` from its first input."""
+
+    cls_to_become = ConvTranspose1d  # type: ignore[assignment]
+    _dimensions = 1
+    forward = ConvTranspose1d.forward

@@ -18,7 +18,7 @@ if tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2]) <
 
 from jitconv.torch import functional
 from jitconv.torch._config import cpu_policy, get_cpu_policy, set_cpu_policy
-from jitconv.torch._convolution import ColdKernelError
+from jitconv.torch._plan import ColdKernelError
 from jitconv.torch.modules import (
     Conv1d,
     Conv2d,

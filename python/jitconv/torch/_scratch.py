@@ -7,11 +7,11 @@ import torch
 _ALIGNMENT = 256  # of workspaces and packed weights; PyTorch's CUDA allocator gives 512
 
 
-def scratch(size: int, device: torch.device) -> torch.Tensor | None:
-    """Return uninitialised bytes whose address is a multiple of 256; None for no bytes."""
+def scratch(size: int, like: torch.Tensor) -> torch.Tensor | None:
+    """Return uninitialised bytes on a tensor's device whose address is a multiple of 256; None for no bytes."""
     if size == 0:
         return None
-    if device.type == "cuda":
-        return torch.empty(size, dtype=torch.uint8, device=device)
-    padded = torch.empty(size + _ALIGNMENT, dtype=torch.uint8, device=device)
+    if like.is_cuda:
+        return like.new_empty(size, dtype=torch.uint8)
+    padded = like.new_empty(size + _ALIGNMENT, dtype=torch.uint8)
     return padded[-padded.data_ptr() % _ALIGNMENT :][:size]

@@ -11,7 +11,7 @@ import torch
 from jitconv.torch._scratch import scratch
 
 if TYPE_CHECKING:
-    from jitconv.torch._convolution import Plan
+    from jitconv.torch._plan import Plan
 
 
 _capturing: Callable[[], bool] = getattr(torch._C, "_cuda_isCurrentStreamCapturing", lambda: False)
@@ -31,12 +31,13 @@ class PackedWeights:
     the same. There is one for each stream, so that no stream reads what another may still be writing.
     """
 
-    __slots__ = ("_entries", "_plan", "useful")
+    __slots__ = ("_dense", "_entries", "_plan", "useful")
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, dense: bool) -> None:
         self._plan = plan
+        self._dense = dense
         self._entries: dict[tuple[int, int | None], _Entry] = {}
-        self.useful = plan.packed > 0 or not plan.w_dense
+        self.useful = plan.packed > 0 or not dense
 
     def find(self, w: torch.Tensor, stream: int | None) -> torch.Tensor | None:
         """Return the packed form of w, made now if need be; None if it must not be kept.
@@ -63,8 +64,8 @@ class PackedWeights:
         return packed
 
     def _pack(self, w: torch.Tensor, stream: int | None) -> torch.Tensor:
-        dense = w if self._plan.w_dense else w.contiguous()
-        packed = scratch(self._plan.packed, w.device)
+        dense = w if self._dense else w.contiguous()
+        packed = scratch(self._plan.packed, w)
         if packed is None:
             return dense
         self._plan.kernel.pack_weights(stream, dense.data_ptr(), packed.data_ptr())

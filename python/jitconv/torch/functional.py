@@ -13,7 +13,7 @@ import torch
 
 from jitconv.spec import activation_name, math_name
 from jitconv.torch._convolution import Convolution, Settings, convolution
-from jitconv.torch._ops import convolve
+from jitconv.torch._eager import convolve
 
 __all__ = ["conv1d", "conv2d", "conv_transpose1d", "conv_transpose2d"]
 
@@ -74,9 +74,7 @@ def settings_of(
     for name, values, least in (("stride", strides, 1), ("dilation", dilations, 1), ("padding", sides, 0)):
         if any(value < least for value in values):
             raise ValueError(f"{name} is {values}, must be at least {least}")
-    if transposed and any(
-        not 0 <= e < max(s, d) for e, s, d in zip(extra, strides, dilations, strict=True)
-    ):
+    if transposed and any(not 0 <= e < max(s, d) for e, s, d in zip(extra, strides, dilations, strict=True)):
         raise ValueError(f"output_padding is {extra}, must be smaller than stride {strides} or dilation {dilations}")
     if dimensions == 1:
         strides, dilations, extra, sides = (1, *strides), (1, *dilations), (0, *extra), (0, 0, *sides)

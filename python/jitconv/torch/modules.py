@@ -170,9 +170,7 @@ class ConvTranspose2d(_TransposedLayer, nn.ConvTranspose2d):  # type: ignore[mis
         output_padding = self.output_padding
         if output_size is not None:
             output_padding = tuple(
-                self._output_padding(
-                    input, output_size, self.stride, self.padding, self.kernel_size, 2, self.dilation
-                )
+                self._output_padding(input, output_size, self.stride, self.padding, self.kernel_size, 2, self.dilation)
             )
         return self._transposed(input, self.weight, self.bias, output_padding)
 
@@ -187,9 +185,7 @@ class ConvTranspose1d(_TransposedLayer, nn.ConvTranspose1d):  # type: ignore[mis
         output_padding = self.output_padding
         if output_size is not None:
             output_padding = tuple(
-                self._output_padding(
-                    input, output_size, self.stride, self.padding, self.kernel_size, 1, self.dilation
-                )
+                self._output_padding(input, output_size, self.stride, self.padding, self.kernel_size, 1, self.dilation)
             )
         return self._transposed(input, self.weight, self.bias, output_padding)
 

@@ -1,0 +1,69 @@
+"""PyTorch's own convolution with jitconv's arguments and strides, for CPU tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from jitconv.torch import _activation
+from jitconv.torch._convolution import Convolution, Settings
+from jitconv.torch._shapes import check_operands, dense_strides, memory_format
+
+
+def forward(c: Convolution, x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None) -> torch.Tensor:
+    """Return the convolution with its activation, by PyTorch, with the strides that jitconv's result has."""
+    s = c.settings
+    check_operands(x, w, b, s.transposed, s.groups)
+    y = _activation.apply(_linear(s, x, w, b), s)
+    strides = dense_strides(y.shape, memory_format(x, w))
+    if y.stride() == strides:
+        return y
+    return torch.empty_strided(y.shape, strides, dtype=y.dtype, device=y.device).copy_(y)
+
+
+def _linear(s: Settings, x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None) -> torch.Tensor:
+    x, padding = _symmetric(s, x)
+    return torch.ops.aten.convolution(x, w, b, s.stride, padding, s.dilation, s.transposed, s.output_padding, s.groups)  # type: ignore[no-any-return]
+
+
+def _symmetric(s: Settings, x: torch.Tensor) -> tuple[torch.Tensor, tuple[int, int]]:
+    """Return x and the padding for PyTorch's convolution, which has one for both sides: what is more is padded now."""
+    top, bottom, left, right = s.padding
+    if top == bottom and left == right:
+        return x, (top, left)
+    if s.transposed:
+        raise ValueError(f"padding is {s.padding}: a transposed convolution has the same on both sides")
+    return torch.nn.functional.pad(x, (left, right, top, bottom)), (0, 0)
+
+
+def backward(
+    c: Convolution,
+    dy: torch.Tensor,
+    x: torch.Tensor,
+    w: torch.Tensor,
+    saved: torch.Tensor | None,
+    mask: Sequence[bool],
+) -> tuple[torch.Tensor | None, ...]:
+    """Return dx, dw and db by PyTorch."""
+    s = c.settings
+    if saved is not None:
+        dy = _activation.gradient(dy, saved, s)
+    padded, padding = _symmetric(s, x)
+    filters = w.shape[1] * s.groups if s.transposed else w.shape[0]
+    dx, dw, db = torch.ops.aten.convolution_backward(
+        dy, padded, w, [filters], s.stride, padding, s.dilation, s.transposed, s.output_padding, s.groups, mask
+    )
+    if mask[0]:
+        dx = _without_padding(s, dx, x)
+        strides = dense_strides(x.shape, memory_format(x, w))
+        if dx.stride() != strides:
+            dx = torch.empty_strided(x.shape, strides, dtype=x.dtype, device=x.device).copy_(dx)
+    return dx if mask[0] else None, dw.contiguous() if mask[1] else None, db if mask[2] else None
+
+
+def _without_padding(s: Settings, padded: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    if padded.shape == x.shape:
+        return padded
+    top, left = s.padding[0], s.padding[2]
+    return padded[:, :, top : top + x.shape[2], left : left + x.shape[3]]

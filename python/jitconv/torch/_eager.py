@@ -1,0 +1,104 @@
+"""What functions and layers call: the kernels in plain eager mode, the operators everywhere else.
+
+A call of a Python operator costs several microseconds in the dispatcher. So `convolve` calls the operator only where
+something would see it: a transform, a mode, a trace, a profiler.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.autograd import forward_ad
+
+from jitconv.torch import _activation
+from jitconv.torch._autograd import backward_operator, forward_operator
+from jitconv.torch._convolution import Convolution, Settings
+from jitconv.torch._ops import autocast, uses_kernels
+
+
+class _Eager(torch.autograd.Function):
+    """The convolution with gradients, without the dispatcher."""
+
+    @staticmethod
+    def forward(  # type: ignore[override]
+        ctx: Any, x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None, c: Convolution
+    ) -> torch.Tensor:
+        ctx.convolution = c
+        activation = c.settings.activation
+        if activation == "none":
+            y = c.forward(x, w, b, activation=False, pack=False)
+            ctx.save_for_backward(x, w)
+        elif _activation.saves_result(activation):
+            y = c.forward(x, w, b, activation=True, pack=False)
+            ctx.save_for_backward(x, w, y)
+        else:
+            z = c.forward(x, w, b, activation=False, pack=False)
+            y = _activation.apply(z, c.settings)
+            ctx.save_for_backward(x, w, z)
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, dy: torch.Tensor) -> tuple[Any, ...]:  # type: ignore[override]
+        x, w, *rest = ctx.saved_tensors
+        c: Convolution = ctx.convolution
+        saved = rest[0] if rest else None
+        needs = ctx.needs_input_grad
+        if torch.is_grad_enabled():  # create_graph=True
+            mask = list(needs[:3])
+            gradients = backward_operator(dy, x, w, saved, c.settings, mask)
+            return (*(g if asked else None for g, asked in zip(gradients, mask, strict=True)), None)
+        return (*c.backward(dy, x, w, saved, needs[:3]), None)
+
+
+_dispatch_modes = torch._C._len_torch_dispatch_stack
+_function_modes = torch._C._len_torch_function_stack
+_transforms = torch._C._functorch.peek_interpreter_stack
+_traced = torch._C._get_tracing_state
+_profiled = torch.autograd._profiler_enabled
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
+
+
+def _is_plain(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None) -> bool:
+    """Say whether nothing would see the operator if it were called."""
+    return (
+        type(x) in _PLAIN
+        and type(w) in _PLAIN
+        and (b is None or type(b) in _PLAIN)
+        and _dispatch_modes() == 0
+        and _function_modes() == 0
+        and _transforms() is None
+        and forward_ad._current_level < 0
+        and _traced() is None
+        and not _profiled()
+    )
+
+
+def _by_operator(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None, settings: Settings) -> torch.Tensor:
+    if settings.activation == "none" or _activation.saves_result(settings.activation) or _grad_is_off(x, w, b):
+        return forward_operator(x, w, b, settings)
+    # z is kept for the gradient, which the operator would have to compute again.
+    return _activation.apply(forward_operator(x, w, b, settings._replace(activation="none")), settings)
+
+
+def convolve(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None, c: Convolution) -> torch.Tensor:
+    """Return a convolution of tensors of four dimensions.
+
+    Parameters
+    ----------
+    x : N, C, H, W
+    w : K, C/groups, R, S; transposed C, K/groups, R, S
+    b : K, or None
+    """
+    settings = c.settings
+    if torch.compiler.is_compiling() or not _is_plain(x, w, b) or settings.policy != "always" or not uses_kernels(x):
+        return _by_operator(x, w, b, settings)
+    if torch.is_autocast_enabled(x.device.type):
+        x, w, b = autocast(x, w, b)
+    if torch.is_grad_enabled() and (x.requires_grad or w.requires_grad or (b is not None and b.requires_grad)):
+        return _Eager.apply(x, w, b, c)  # type: ignore[no-any-return, no-untyped-call]
+    return c.forward(x, w, b, activation=True, pack=not torch.is_grad_enabled())
+
+
+def _grad_is_off(*tensors: torch.Tensor | None) -> bool:
+    return not torch.is_grad_enabled() or not any(t is not None and t.requires_grad for t in tensors)

@@ -1,0 +1,198 @@
+"""The launches of a convolution's gradients."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+import torch
+
+from jitconv.torch import _activation
+from jitconv.torch._plan import Plan, alignment_of, compile_for, is_elsewhere, stream_of
+from jitconv.torch._scratch import scratch
+from jitconv.torch._shapes import check_operands, dense_strides, memory_format
+
+if TYPE_CHECKING:
+    from jitconv.torch._convolution import Convolution
+
+Mask: TypeAlias = tuple[bool, bool, bool]
+Results: TypeAlias = tuple[torch.Tensor | None, torch.Tensor | None, torch.Tensor | None]
+
+
+@dataclass
+class Gradients:
+    """What a call of `backward` needs to know of tensors of one shape."""
+
+    data: Plan | None
+    weight: Plan | None
+    memory: torch.memory_format
+    dx_strides: tuple[int, ...]
+    x_dense: bool
+    w_dense: bool
+    dy_dense: bool
+    saved_dense: bool
+    bias_in_kernel: bool
+
+
+def backward(
+    c: Convolution, dy: torch.Tensor, x: torch.Tensor, w: torch.Tensor, saved: torch.Tensor | None, mask: Mask
+) -> Results:
+    """Launch the gradients that are asked for.
+
+    Parameters
+    ----------
+    c
+        The convolution.
+    dy : N, K, P, Q, any strides
+        The gradient of its result.
+    x, w
+        Its operands.
+    saved : N, K, P, Q
+        What the activation's derivative is computed from (`_activation.saves_result`); None without an activation.
+    mask
+        Whether dx, dw and db are wanted.
+
+    Returns
+    -------
+    tuple
+        dx, in channels_last if x or w is; dw, contiguous; db. None where the mask says so.
+    """
+    device = x.get_device()
+    if is_elsewhere(device):
+        with torch.cuda.device(device):
+            return backward(c, dy, x, w, saved, mask)
+    transposed = c.settings.transposed
+    # A kernel reads `saved` beside dy of a convolution's gradient. Of a transposed one PyTorch multiplies.
+    if saved is not None and (transposed or not (mask[0] or mask[1])):
+        dy, saved = _activation.gradient(dy, saved, c.settings), None
+    pointers = x.data_ptr() | w.data_ptr() | dy.data_ptr()
+    if saved is not None:
+        pointers |= saved.data_ptr()
+    key = (
+        x.shape,
+        x.stride(),
+        x.dtype,
+        device,
+        w.shape,
+        w.stride(),
+        w.dtype,
+        w.get_device(),
+        dy.shape,
+        dy.stride(),
+        dy.dtype,
+        dy.get_device(),
+        None if saved is None else saved.stride(),
+        pointers & 15,
+        c.math(x.dtype),
+        mask,
+    )
+    found = c.gradients.get(key)
+    if found is None:
+        _check(c, dy, x, w)
+        if x.shape[0] == 0:
+            return _of_nothing(c, x, w, mask)
+        found = c.gradients[key] = _find(c, dy, x, w, saved, mask, alignment_of(pointers))
+    return _launch(c, found, dy, x, w, saved, mask, stream_of(device))
+
+
+def _check(c: Convolution, dy: torch.Tensor, x: torch.Tensor, w: torch.Tensor) -> None:
+    check_operands(x, w, None, c.settings.transposed, c.settings.groups)
+    shape = c.result_shape(x, w)
+    if tuple(dy.shape) != shape or dy.dtype != x.dtype or dy.device != x.device:
+        raise ValueError(
+            f"dy is {dy.dtype} of shape {tuple(dy.shape)} on {dy.device}, must be {x.dtype} of shape {shape} on "
+            f"{x.device}"
+        )
+
+
+def _of_nothing(c: Convolution, x: torch.Tensor, w: torch.Tensor, mask: Mask) -> Results:
+    filters = w.shape[1] * c.settings.groups if c.settings.transposed else w.shape[0]
+    return (
+        x.new_empty_strided(x.shape, dense_strides(x.shape, memory_format(x, w))) if mask[0] else None,
+        w.new_zeros(w.shape) if mask[1] else None,
+        w.new_zeros(filters) if mask[2] else None,
+    )
+
+
+def _find(
+    c: Convolution,
+    dy: torch.Tensor,
+    x: torch.Tensor,
+    w: torch.Tensor,
+    saved: torch.Tensor | None,
+    mask: Mask,
+    alignment: int,
+) -> Gradients:
+    memory = memory_format(x, w)
+    transposed = c.settings.transposed
+    dy_activation = "none" if saved is None else c.settings.activation
+    bias_in_kernel = mask[1] and mask[2] and not transposed
+    data = weight = None
+    if mask[0]:
+        operation = "forward" if transposed else "data_gradient"
+        spec = c.spec(x, w, memory, alignment, operation=operation, dy_activation=dy_activation)
+        data = compile_for(spec, x.device)
+    if mask[1]:
+        spec = c.spec(
+            x, w, memory, alignment, operation="weight_gradient", bias=bias_in_kernel, dy_activation=dy_activation
+        )
+        weight = compile_for(spec, x.device)
+    return Gradients(
+        data=data,
+        weight=weight,
+        memory=memory,
+        dx_strides=dense_strides(x.shape, memory),
+        x_dense=x.is_contiguous(memory_format=memory),
+        w_dense=w.is_contiguous(),
+        dy_dense=dy.is_contiguous(memory_format=memory),
+        saved_dense=saved is None or saved.is_contiguous(memory_format=memory),
+        bias_in_kernel=bias_in_kernel,
+    )
+
+
+def _launch(
+    c: Convolution,
+    g: Gradients,
+    dy: torch.Tensor,
+    x: torch.Tensor,
+    w: torch.Tensor,
+    saved: torch.Tensor | None,
+    mask: Mask,
+    stream: int | None,
+) -> Results:
+    transposed = c.settings.transposed
+    if not g.dy_dense:
+        dy = dy.contiguous(memory_format=g.memory)
+    if saved is not None and not g.saved_dense:
+        saved = saved.contiguous(memory_format=g.memory)
+    saved_pointer = None if saved is None else saved.data_ptr()
+    dx = dw = db = None
+    if g.data is not None:
+        if not g.w_dense:
+            w = w.contiguous()
+        dx = x.new_empty_strided(x.shape, g.dx_strides)
+        workspace = scratch(g.data.workspace, x)
+        workspace_pointer = None if workspace is None else workspace.data_ptr()
+        if transposed:
+            g.data.launch(stream, dy.data_ptr(), w.data_ptr(), None, None, dx.data_ptr(), workspace_pointer, None, None,
+                          None, None, None, None)  # fmt: skip
+        else:
+            g.data.launch(stream, None, w.data_ptr(), None, None, None, workspace_pointer, None, dy.data_ptr(),
+                          dx.data_ptr(), None, None, saved_pointer)  # fmt: skip
+    if g.weight is not None:
+        if not g.x_dense:
+            x = x.contiguous(memory_format=g.memory)
+        dw = w.new_empty(w.shape)
+        if g.bias_in_kernel:
+            db = w.new_empty(w.shape[0])
+        workspace = scratch(g.weight.workspace, x)
+        # Of the convolution whose data gradient a transposed one is, x is the gradient dy, and dy is the input x.
+        input, gradient = (dy, x) if transposed else (x, dy)
+        g.weight.launch(stream, input.data_ptr(), None, None, None, None,
+                        None if workspace is None else workspace.data_ptr(), None, gradient.data_ptr(), None,
+                        dw.data_ptr(), None if db is None else db.data_ptr(), saved_pointer)  # fmt: skip
+    if mask[2] and db is None:
+        if saved is not None:
+            dy = _activation.gradient(dy, saved, c.settings)
+        db = dy.sum((0, 2, 3))
+    return dx, dw, db

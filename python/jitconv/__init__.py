@@ -4,6 +4,7 @@
 neither PyTorch nor NumPy, opens no driver and touches no GPU.
 """
 
+from jitconv._array import conv2d
 from jitconv._library import (
     CompileError,
     CudaError,
@@ -35,6 +36,7 @@ __all__ = [
     "UnsupportedError",
     "__version__",
     "compile",
+    "conv2d",
     "current_arch",
     "output_shape",
     "prepare",

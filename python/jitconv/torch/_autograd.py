@@ -98,9 +98,7 @@ class _Transformed(torch.autograd.Function):
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(  # type: ignore[override]
-        x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None, settings: Settings
-    ) -> torch.Tensor:
+    def forward(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None, settings: Settings) -> torch.Tensor:
         return torch.ops.jitconv.convolution(x, w, b, *settings)  # type: ignore[no-any-return]
 
     @staticmethod
@@ -109,7 +107,7 @@ class _Transformed(torch.autograd.Function):
         _setup_context(ctx, (x, w, b, *settings), output)
 
     @staticmethod
-    def backward(ctx: Any, dy: torch.Tensor) -> tuple[Any, ...]:  # type: ignore[override]
+    def backward(ctx: Any, dy: torch.Tensor) -> tuple[Any, ...]:
         return (*_backward(ctx, dy)[:3], None)
 
 
@@ -119,7 +117,7 @@ class _TransformedBackward(torch.autograd.Function):
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(  # type: ignore[override]
+    def forward(
         dy: torch.Tensor,
         x: torch.Tensor,
         w: torch.Tensor,
@@ -136,7 +134,7 @@ class _TransformedBackward(torch.autograd.Function):
         _setup_double_context(ctx, (dy, x, w, saved, *settings), {"output_mask": mask}, output)
 
     @staticmethod
-    def backward(ctx: Any, *incoming: torch.Tensor) -> tuple[Any, ...]:  # type: ignore[override]
+    def backward(ctx: Any, *incoming: torch.Tensor) -> tuple[Any, ...]:
         return (*_double_backward(ctx, *incoming)[:3], None, None, None)
 
 

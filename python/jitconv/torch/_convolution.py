@@ -25,13 +25,13 @@ POLICIES = ("always", "auto")
 
 
 class Settings(NamedTuple):
-    """The arguments of ``torch.ops.jitconv.convolution`` that are no tensors."""
+    """The arguments of ``torch.ops.jitconv.convolution`` that are no tensors; padding is top, bottom, left, right."""
 
-    stride: tuple[int, int] = (1, 1)
-    padding: tuple[int, int, int, int] = (0, 0, 0, 0)
-    dilation: tuple[int, int] = (1, 1)
+    stride: tuple[int, ...] = (1, 1)
+    padding: tuple[int, ...] = (0, 0, 0, 0)
+    dilation: tuple[int, ...] = (1, 1)
     transposed: bool = False
-    output_padding: tuple[int, int] = (0, 0)
+    output_padding: tuple[int, ...] = (0, 0)
     groups: int = 1
     activation: str = "none"
     slope: float = 0.01

@@ -21,9 +21,7 @@ class _Eager(torch.autograd.Function):
     """The convolution with gradients, without the dispatcher."""
 
     @staticmethod
-    def forward(  # type: ignore[override]
-        ctx: Any, x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None, c: Convolution
-    ) -> torch.Tensor:
+    def forward(ctx: Any, x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None, c: Convolution) -> torch.Tensor:
         ctx.convolution = c
         activation = c.settings.activation
         if activation == "none":
@@ -39,7 +37,7 @@ class _Eager(torch.autograd.Function):
         return y
 
     @staticmethod
-    def backward(ctx: Any, dy: torch.Tensor) -> tuple[Any, ...]:  # type: ignore[override]
+    def backward(ctx: Any, dy: torch.Tensor) -> tuple[Any, ...]:
         x, w, *rest = ctx.saved_tensors
         c: Convolution = ctx.convolution
         saved = rest[0] if rest else None
@@ -55,7 +53,7 @@ _dispatch_modes = torch._C._len_torch_dispatch_stack
 _function_modes = torch._C._len_torch_function_stack
 _transforms = torch._C._functorch.peek_interpreter_stack
 _traced = torch._C._get_tracing_state
-_profiled = torch.autograd._profiler_enabled
+_profiled = torch._C._autograd._profiler_enabled
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 

@@ -79,11 +79,11 @@ def settings_of(
     if dimensions == 1:
         strides, dilations, extra, sides = (1, *strides), (1, *dilations), (0, *extra), (0, 0, *sides)
     return Settings(
-        stride=strides,  # type: ignore[arg-type]
-        padding=sides,  # type: ignore[arg-type]
-        dilation=dilations,  # type: ignore[arg-type]
+        stride=strides,
+        padding=sides,
+        dilation=dilations,
         transposed=transposed,
-        output_padding=extra,  # type: ignore[arg-type]
+        output_padding=extra,
         groups=groups,
         activation=activation_name(activation),
         slope=float(slope),

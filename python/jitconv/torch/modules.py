@@ -6,6 +6,7 @@ are inherited. Only ``forward`` differs, and the keyword arguments at the end ar
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -47,8 +48,8 @@ class _Layer(nn.Module):
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
         own = {name: keywords.pop(name, default) for name, default in _OWN.items()}
-        activation_name(own["activation"])  # type: ignore[arg-type]
-        math_name(own["math"])  # type: ignore[arg-type]
+        activation_name(own["activation"])
+        math_name(own["math"])
         if own["policy"] not in POLICIES:
             raise ValueError(f"policy is {own['policy']!r}, must be one of {', '.join(POLICIES)}")
         super().__init__(*arguments, **keywords)
@@ -100,17 +101,22 @@ class _Layer(nn.Module):
 
 class _TransposedLayer(_Layer):
     output_padding: tuple[int, ...]
+    weight: nn.Parameter
+    bias: nn.Parameter | None
+    _output_padding: Callable[..., list[int]]
 
-    def _transposed(
-        self, input: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, output_padding: Any
-    ) -> torch.Tensor:
+    def _transposed(self, input: torch.Tensor, output_size: list[int] | None) -> torch.Tensor:
         if self.padding_mode != "zeros":
             raise ValueError(f"Only `zeros` padding mode is supported for {type(self).__name__}")
-        if output_padding != self.output_padding or torch.compiler.is_compiling():
-            c = self._find_transposed(output_padding)
-        else:
+        if output_size is None:
             c = self._convolution()
-        return convolve_batched(input, weight, bias, c, self._dimensions)
+        else:
+            c = self._find_transposed(
+                self._output_padding(
+                    input, output_size, self.stride, self.padding, self.kernel_size, self._dimensions, self.dilation
+                )
+            )
+        return convolve_batched(input, self.weight, self.bias, c, self._dimensions)
 
     def _find_convolution(self) -> Convolution:
         return self._find_transposed(self.output_padding)
@@ -167,12 +173,7 @@ class ConvTranspose2d(_TransposedLayer, nn.ConvTranspose2d):  # type: ignore[mis
 
     def forward(self, input: torch.Tensor, output_size: list[int] | None = None) -> torch.Tensor:
         """Return the transposed convolution of (N, C, H, W) or (C, H, W), of the size asked for."""
-        output_padding = self.output_padding
-        if output_size is not None:
-            output_padding = tuple(
-                self._output_padding(input, output_size, self.stride, self.padding, self.kernel_size, 2, self.dilation)
-            )
-        return self._transposed(input, self.weight, self.bias, output_padding)
+        return self._transposed(input, output_size)
 
 
 class ConvTranspose1d(_TransposedLayer, nn.ConvTranspose1d):  # type: ignore[misc]
@@ -182,32 +183,27 @@ class ConvTranspose1d(_TransposedLayer, nn.ConvTranspose1d):  # type: ignore[mis
 
     def forward(self, input: torch.Tensor, output_size: list[int] | None = None) -> torch.Tensor:
         """Return the transposed convolution of (N, C, L) or (C, L), of the size asked for."""
-        output_padding = self.output_padding
-        if output_size is not None:
-            output_padding = tuple(
-                self._output_padding(input, output_size, self.stride, self.padding, self.kernel_size, 1, self.dilation)
-            )
-        return self._transposed(input, self.weight, self.bias, output_padding)
+        return self._transposed(input, output_size)
 
 
 class LazyConv2d(_Layer, nn.LazyConv2d):  # type: ignore[misc]
     """`Conv2d` that takes ``in_channels`` from its first input."""
 
-    cls_to_become = Conv2d  # type: ignore[assignment]
+    cls_to_become = Conv2d
     _dimensions = 2
 
 
 class LazyConv1d(_Layer, nn.LazyConv1d):  # type: ignore[misc]
     """`Conv1d` that takes ``in_channels`` from its first input."""
 
-    cls_to_become = Conv1d  # type: ignore[assignment]
+    cls_to_become = Conv1d
     _dimensions = 1
 
 
 class LazyConvTranspose2d(_TransposedLayer, nn.LazyConvTranspose2d):  # type: ignore[misc]
     """`ConvTranspose2d` that takes ``in_channels`` from its first input."""
 
-    cls_to_become = ConvTranspose2d  # type: ignore[assignment]
+    cls_to_become = ConvTranspose2d
     _dimensions = 2
     forward = ConvTranspose2d.forward
 
@@ -215,6 +211,6 @@ class LazyConvTranspose2d(_TransposedLayer, nn.LazyConvTranspose2d):  # type: ig
 class LazyConvTranspose1d(_TransposedLayer, nn.LazyConvTranspose1d):  # type: ignore[misc]
     """`ConvTranspose1d` that takes ``in_channels`` from its first input."""
 
-    cls_to_become = ConvTranspose1d  # type: ignore[assignment]
+    cls_to_become = ConvTranspose1d
     _dimensions = 1
     forward = ConvTranspose1d.forward

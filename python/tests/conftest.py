@@ -1,0 +1,24 @@
+"""What the tests share: CPU tensors run through host execution, and the kernels' cache is the session's own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    if "JITCONV_CACHE_DIR" not in os.environ and "JITCONV_CACHE" not in os.environ:
+        os.environ["JITCONV_CACHE_DIR"] = str(tmp_path_factory.mktemp("cache"))
+    yield
+
+
+@pytest.fixture
+def host() -> Iterator[None]:
+    """Compute convolutions of CPU tensors by host execution."""
+    import jitconv.torch as jt  # noqa: PLC0415
+
+    with jt.cpu_policy("host"):
+        yield

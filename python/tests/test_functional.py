@@ -1,0 +1,215 @@
+"""The functions against float64, through host execution, within the bounds of docs/accuracy.md."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from reference import exact, excess
+from torch.nn import functional
+
+import jitconv
+import jitconv.torch as jt
+
+pytestmark = pytest.mark.usefixtures("host")
+
+CASES: dict[str, tuple[str, tuple[int, ...], tuple[int, ...], dict[str, Any]]] = {
+    "conv2d": ("conv2d", (2, 4, 5, 6), (6, 2, 3, 2), {"stride": (2, 1), "padding": (1, 2), "groups": 2}),
+    "same": ("conv2d", (2, 3, 5, 6), (4, 3, 4, 2), {"padding": "same", "dilation": (1, 2)}),
+    "unbatched": ("conv2d", (3, 5, 6), (4, 3, 3, 3), {"padding": 1}),
+    "conv1d": ("conv1d", (2, 4, 9), (3, 4, 3), {"stride": 2, "dilation": 2}),
+    "conv_transpose2d": (
+        "conv_transpose2d",
+        (2, 4, 4, 3),
+        (4, 3, 3, 2),
+        {"stride": (2, 3), "padding": 1, "output_padding": (1, 2), "groups": 2},
+    ),
+    "conv_transpose1d": ("conv_transpose1d", (2, 3, 5), (3, 4, 3), {"stride": 2, "padding": 1, "dilation": 2}),
+    "output_padding beyond the stride": (
+        "conv_transpose2d",
+        (2, 2, 4, 4),
+        (2, 2, 4, 5),
+        {"stride": (3, 2), "padding": (1, 2), "output_padding": (2, 3), "groups": 2, "dilation": (4, 4)},
+    ),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16], ids=["f32", "f16", "bf16"])
+@pytest.mark.parametrize("case", CASES)
+def test_results_and_gradients(case: str, dtype: torch.dtype) -> None:
+    if dtype != torch.float32 and case not in ("conv2d", "conv_transpose2d"):
+        pytest.skip("two cases are enough of the 16-bit types")
+    name, x_shape, w_shape, arguments = CASES[case]
+    torch.manual_seed(0)
+    filters = w_shape[1] * arguments.get("groups", 1) if "transpose" in name else w_shape[0]
+    x, w, b = (torch.randn(s).to(dtype).requires_grad_() for s in (x_shape, w_shape, (filters,)))
+    y = getattr(jt.functional, name)(x, w, b, **arguments)
+    dy = torch.randn(y.shape).to(dtype)
+    y.backward(dy)
+    truth = exact(lambda *t: getattr(functional, name)(*t, **arguments), x, w, b, dy)
+    for which, actual in enumerate((y, x.grad, w.grad, b.grad)):
+        assert actual is not None
+        assert excess(actual, truth, which, "fp32") <= 1
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize(
+    ("activation", "reference"),
+    [
+        ("relu", functional.relu),
+        ("leaky_relu", lambda z: functional.leaky_relu(z, 0.2)),
+        ("gelu", functional.gelu),
+        ("gelu_tanh", lambda z: functional.gelu(z, approximate="tanh")),
+        ("silu", functional.silu),
+        ("sigmoid", torch.sigmoid),
+        ("tanh", torch.tanh),
+        ("hardswish", functional.hardswish),
+        ("clamp", lambda z: functional.hardtanh(z, -0.5, 1.5)),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_activations(activation: str, reference: Any, transposed: bool) -> None:
+    """Trained and not: the first keeps what the derivative needs, the second fuses all."""
+    torch.manual_seed(0)
+    name = "conv_transpose2d" if transposed else "conv2d"
+    x, w, b = (torch.randn(s, requires_grad=True) for s in ((2, 3, 5, 4), (3, 3, 3, 2), (3,)))
+    more = {"activation": activation, "slope": 0.2, "clamp_min": -0.5, "clamp_max": 1.5}
+    y = getattr(jt.functional, name)(x, w, b, padding=1, **more)
+    dy = torch.randn_like(y)
+    doubles = [t.detach().double().requires_grad_() for t in (x, w, b)]
+    expected = reference(getattr(functional, name)(*doubles, padding=1))
+    gradients = torch.autograd.grad(y, (x, w, b), dy)
+    for actual, wanted in zip(
+        (y, *gradients), (expected, *torch.autograd.grad(expected, doubles, dy.double())), strict=True
+    ):
+        torch.testing.assert_close(actual, wanted.float(), rtol=2e-5, atol=2e-5)
+    with torch.no_grad():
+        fused = getattr(jt.functional, name)(x, w, b, padding=1, **more)
+    torch.testing.assert_close(fused, expected.float(), rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize("asked", [(0,), (1,), (2,), (0, 2), (1, 2)], ids=str)
+@pytest.mark.parametrize("activation", [None, "relu"])
+def test_some_gradients_alone(asked: tuple[int, ...], activation: str | None) -> None:
+    torch.manual_seed(0)
+    tensors = [torch.randn(s) for s in ((2, 3, 5, 4), (3, 3, 3, 2), (3,))]
+    for i in asked:
+        tensors[i].requires_grad_()
+    y = jt.functional.conv2d(*tensors, activation=activation)
+    expected = functional.conv2d(*tensors)
+    expected = expected.relu() if activation else expected
+    wanted = [tensors[i] for i in asked]
+    for a, b in zip(
+        torch.autograd.grad(y.sum(), wanted), torch.autograd.grad(expected.sum(), wanted), strict=True
+    ):
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-4)
+
+
+def strided(t: torch.Tensor) -> torch.Tensor:
+    """Return the same values as a view with gaps."""
+    return torch.stack((t, torch.full_like(t, float("nan"))), -1)[..., 0]
+
+
+@pytest.mark.parametrize("kind", ["gaps", "expanded", "unaligned", "transposed", "sliced"])
+def test_views(kind: str) -> None:
+    torch.manual_seed(0)
+    x, w, b = torch.randn(2, 3, 5, 4), torch.randn(4, 3, 3, 2), torch.randn(4)
+    view = {
+        "gaps": lambda: (strided(x), strided(w), strided(b)),
+        "expanded": lambda: (x[:1].expand(2, -1, -1, -1), w[:1].expand(4, -1, -1, -1), b[:1].expand(4)),
+        "unaligned": lambda: tuple(torch.cat((t.flatten()[:1], t.flatten()))[1:].view(t.shape) for t in (x, w, b)),
+        "transposed": lambda: (x.transpose(2, 3), w.transpose(2, 3), b.flip(0)),
+        "sliced": lambda: (torch.randn(2, 5, 5, 4)[:, 1:4], w, b),
+    }[kind]()
+    leaves = [t.detach().requires_grad_() for t in view]
+    y = jt.functional.conv2d(*leaves)
+    expected = functional.conv2d(*leaves)
+    torch.testing.assert_close(y, expected, rtol=1e-4, atol=1e-5)
+    dy = torch.randn(y.shape[0], y.shape[2], y.shape[3], y.shape[1]).permute(0, 3, 1, 2)
+    for a, c in zip(
+        torch.autograd.grad(y, leaves, dy), torch.autograd.grad(expected, leaves, dy), strict=True
+    ):
+        torch.testing.assert_close(a, c, rtol=1e-4, atol=1e-4)
+
+
+def test_an_empty_batch() -> None:
+    x, w, b = torch.randn(0, 3, 5, 4, requires_grad=True), torch.randn(4, 3, 3, 2, requires_grad=True), torch.randn(4)
+    for arguments in ({}, {"activation": "relu"}):
+        y = jt.functional.conv2d(x, w, b.requires_grad_(), **arguments)
+        assert y.shape == (0, 4, 3, 3)
+        gradients = torch.autograd.grad(y.sum(), (x, w, b))
+        assert gradients[0].shape == x.shape
+        assert not gradients[1].any()
+        assert not gradients[2].any()
+
+
+def test_packed_weights_follow_the_weights() -> None:
+    torch.manual_seed(0)
+    layer, x = jt.Conv2d(8, 16, 3, padding=1, math="tf32"), torch.randn(1, 8, 6, 6)
+    layer = layer.to(memory_format=torch.channels_last)
+
+    def check() -> None:
+        with torch.no_grad():
+            expected = functional.conv2d(x, layer.weight, layer.bias, padding=1)
+            torch.testing.assert_close(layer(x), expected, rtol=1e-2, atol=1e-2)
+
+    check()
+    check()
+    with torch.no_grad():
+        layer.weight.mul_(3)  # the version counter
+    check()
+    layer.weight.data = -layer.weight.data  # other memory
+    check()
+    layer.weight = torch.nn.Parameter(torch.randn_like(layer.weight))  # another tensor
+    check()
+
+
+WRONG = [
+    (lambda f, x, w: f(x.double(), w.double()), jitconv.UnsupportedError, "float32, float16 and bfloat16"),
+    (lambda f, x, w: f(x.to(torch.complex64), w.to(torch.complex64)), jitconv.UnsupportedError, "complex64"),
+    (lambda f, x, w: f(x, w.half()), TypeError, "one type"),
+    (lambda f, x, w: f(x, w[:, :2]), ValueError, "3 channels, must have 2"),
+    (lambda f, x, w: f(x[0, 0], w), ValueError, "dimensions"),
+    (lambda f, x, w: f(x, w, torch.zeros(5)), ValueError, r"must be \(4,\)"),
+    (lambda f, x, w: f(x, w, stride=0), ValueError, "stride"),
+    (lambda f, x, w: f(x, w, padding=-1), ValueError, "padding"),
+    (lambda f, x, w: f(x, w, padding="same", stride=2), ValueError, "strided"),
+    (lambda f, x, w: f(x, w, padding="full"), ValueError, "'same'"),
+    (lambda f, x, w: f(x, w, groups=0), ValueError, "groups"),
+    (lambda f, x, w: f(x, w, activation="swish"), ValueError, "silu"),
+    (lambda f, x, w: f(x, w, math="fast"), ValueError, "tf32"),
+    (lambda f, x, w: f(x, w, policy="sometimes"), ValueError, "always"),
+    (lambda f, x, w: f(x[..., :1, :1], w), jitconv.SpecError, "filter"),
+]
+
+
+@pytest.mark.parametrize("index", range(len(WRONG)))
+def test_errors_say_what_is_wrong(index: int) -> None:
+    call, error, words = WRONG[index]
+    with pytest.raises(error, match=words):
+        call(jt.functional.conv2d, torch.zeros(1, 3, 5, 5), torch.zeros(4, 3, 3, 3))
+
+
+def test_cpu_tensors_are_pytorchs_unless_asked() -> None:
+    x, w = torch.randn(1, 2, 5, 5, dtype=torch.float64), torch.randn(3, 2, 3, 3, dtype=torch.float64)
+    with jt.cpu_policy("torch"):
+        before = jitconv.statistics()["compilations"]
+        y = jt.functional.conv2d(x, w, activation="relu", padding=1)
+        assert torch.equal(y, functional.conv2d(x, w, padding=1).relu())
+        assert jitconv.statistics()["compilations"] == before
+    with pytest.raises(ValueError, match="'torch' or 'host'"):
+        jt.set_cpu_policy("gpu")  # type: ignore[arg-type]
+
+
+def test_math_follows_pytorch() -> None:
+    from jitconv.torch._config import default_math  # noqa: PLC0415
+
+    before = torch.backends.cudnn.conv.fp32_precision
+    try:
+        torch.backends.cudnn.conv.fp32_precision = "tf32"
+        assert default_math() == "tf32"
+        torch.backends.cudnn.conv.fp32_precision = "ieee"
+        assert default_math() == "fp32"
+    finally:
+        torch.backends.cudnn.conv.fp32_precision = before

@@ -1,0 +1,227 @@
+"""The operators: schema, fake, opcheck, transforms, autocast, graphs."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import pytest
+import torch
+from torch.library import opcheck
+from torch.nn import functional
+
+import jitconv.torch as jt
+
+pytestmark = pytest.mark.usefixtures("host")
+
+CONVOLUTION = torch.ops.jitconv.convolution
+BACKWARD = torch.ops.jitconv.convolution_backward
+
+# stride, padding, dilation, transposed, output_padding, groups
+SETTINGS: dict[str, tuple[Any, ...]] = {
+    "asymmetric": ([1, 1], [1, 0, 0, 1], [1, 1], False, [0, 0], 2),
+    "strided": ([2, 1], [1, 1, 2, 2], [1, 2], False, [0, 0], 2),
+    "transposed": ([2, 1], [1, 1, 0, 0], [1, 1], True, [1, 0], 2),
+}
+
+
+def operands(transposed: bool = False, channels_last: bool = False) -> list[torch.Tensor]:
+    torch.manual_seed(0)
+    x = torch.randn(2, 4, 5, 6)
+    if channels_last:
+        x = x.to(memory_format=torch.channels_last)
+    w = torch.randn(4, 3, 3, 2) if transposed else torch.randn(6, 2, 3, 2)
+    return [t.requires_grad_() for t in (x, w, torch.randn(6))]
+
+
+def test_schema() -> None:
+    assert str(CONVOLUTION.default._schema) == (
+        "jitconv::convolution(Tensor x, Tensor w, Tensor? bias, int[2] stride, int[4] padding, int[2] dilation, "
+        'bool transposed, int[2] output_padding, int groups, str activation="none", '
+        "float slope=0.01, float clamp_min=0., float clamp_max=6., str? math=None, "
+        'str policy="always") -> Tensor'
+    )
+
+
+@pytest.mark.parametrize("policy", ["torch", "host"])
+@pytest.mark.parametrize("activation", ["none", "relu", "silu"])
+@pytest.mark.parametrize("channels_last", [False, True], ids=["nchw", "nhwc"])
+@pytest.mark.parametrize("name", SETTINGS)
+def test_opcheck_forward(name: str, channels_last: bool, activation: str, policy: Any) -> None:
+    x, w, b = operands(SETTINGS[name][3], channels_last)
+    with jt.cpu_policy(policy):
+        opcheck(CONVOLUTION.default, (x, w, b, *SETTINGS[name], activation))
+
+
+@pytest.mark.parametrize("policy", ["torch", "host"])
+@pytest.mark.parametrize("mask", [(True, True, True), (False, True, False), (True, False, True)], ids=str)
+@pytest.mark.parametrize("name", SETTINGS)
+def test_opcheck_backward(name: str, mask: tuple[bool, ...], policy: Any) -> None:
+    x, w, b = operands(SETTINGS[name][3])
+    with jt.cpu_policy(policy):
+        dy = torch.randn_like(CONVOLUTION(x, w, b, *SETTINGS[name]))
+        opcheck(BACKWARD.default, (dy, x, w, None, *SETTINGS[name]), {"output_mask": list(mask)})
+
+
+@pytest.mark.parametrize("w_channels_last", [False, True])
+@pytest.mark.parametrize(
+    "shape", [(2, 4, 5, 6), (2, 1, 5, 6), (1, 4, 1, 1), (2, 4, 1, 6), (1, 1, 5, 6), (2, 4, 5, 1)], ids=str
+)
+@pytest.mark.parametrize("x_channels_last", [False, True])
+def test_strides_are_pytorchs(shape: tuple[int, ...], x_channels_last: bool, w_channels_last: bool) -> None:
+    x, w = torch.randn(shape), torch.randn(6, shape[1], 1, 1)
+    if x_channels_last:
+        x = x.to(memory_format=torch.channels_last)
+    if w_channels_last:
+        w = w.to(memory_format=torch.channels_last)
+    settings = ([1, 1], [0, 0, 0, 0], [1, 1], False, [0, 0], 1)
+    y = CONVOLUTION(x, w, None, *settings)
+    with torch._subclasses.FakeTensorMode() as mode:
+        fake = CONVOLUTION(mode.from_tensor(x), mode.from_tensor(w), None, *settings)
+        expected = torch.ops.aten.convolution(
+            mode.from_tensor(x), mode.from_tensor(w), None, [1, 1], [0, 0], [1, 1], False, [0, 0], 1
+        )
+    assert y.stride() == fake.stride()
+    assert y.is_contiguous(memory_format=torch.channels_last) == expected.is_contiguous(
+        memory_format=torch.channels_last
+    )
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_double_backward(name: str) -> None:
+    """In float64, by PyTorch's convolution: what is tested is the formula."""
+    with jt.cpu_policy("torch"):
+        tensors = [t.detach().double().requires_grad_() for t in operands(SETTINGS[name][3])]
+        tensors = [t[..., :4, :4].detach().requires_grad_() if t.dim() == 4 else t for t in tensors]
+        assert torch.autograd.gradcheck(lambda *t: CONVOLUTION(*t, *SETTINGS[name]), tensors)
+        assert torch.autograd.gradgradcheck(lambda *t: CONVOLUTION(*t, *SETTINGS[name]), tensors)
+
+
+def test_double_backward_through_the_function() -> None:
+    def penalty(conv: Any) -> tuple[torch.Tensor, ...]:
+        x, w, b = operands()
+        (g,) = torch.autograd.grad(conv(x, w, b, groups=2).sin().sum(), x, create_graph=True)
+        return torch.autograd.grad(g.square().sum(), (x, w))
+
+    for actual, expected in zip(penalty(jt.functional.conv2d), penalty(functional.conv2d), strict=True):
+        torch.testing.assert_close(actual, expected, rtol=1e-4, atol=1e-3)
+
+
+def test_double_backward_of_a_fused_activation_is_refused() -> None:
+    x, w, b = operands()
+    y = jt.functional.conv2d(x, w, b, groups=2, activation="relu")
+    (g,) = torch.autograd.grad(y.sum(), x, create_graph=True)
+    with pytest.raises(NotImplementedError, match="activation=None"):
+        g.sum().backward()
+
+
+def test_vmap() -> None:
+    x, w, b = (t.detach() for t in operands())
+    xs, ws = torch.randn(3, *x.shape), torch.randn(3, *w.shape)
+
+    def conv(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        return jt.functional.conv2d(x, w, b, groups=2)
+
+    for dims, arguments in (((0, None), (xs, w)), ((0, 0), (xs, ws)), ((None, 0), (x, ws)), ((1, None), (xs.movedim(0, 1), w))):
+        expected = torch.vmap(lambda x, w: functional.conv2d(x, w, b, groups=2), dims)(*arguments)
+        torch.testing.assert_close(torch.vmap(conv, dims)(*arguments), expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("activation", [None, "silu"])
+def test_gradients_of_each_sample(activation: str | None) -> None:
+    x, w, b = (t.detach() for t in operands())
+    xs = torch.randn(3, *x.shape)
+
+    def per_sample(conv: Any) -> torch.Tensor:
+        def loss(w: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+            return conv(x, w).square().sum()
+
+        return torch.vmap(torch.func.grad(loss), (None, 0))(w, xs)
+
+    actual = per_sample(lambda x, w: jt.functional.conv2d(x, w, b, groups=2, activation=activation))
+    expected = per_sample(
+        lambda x, w: (functional.silu if activation else torch.Tensor.clone)(functional.conv2d(x, w, b, groups=2))
+    )
+    torch.testing.assert_close(actual, expected, rtol=1e-4, atol=1e-3)
+
+
+def test_forward_mode_is_an_error_and_not_a_zero() -> None:
+    x, w, b = (t.detach() for t in operands())
+    with pytest.raises((RuntimeError, NotImplementedError)):
+        torch.func.jvp(lambda x: jt.functional.conv2d(x, w, b, groups=2), (x,), (torch.ones_like(x),))
+
+
+def test_autocast() -> None:
+    x, w, b = operands()
+    with torch.autocast("cpu", torch.bfloat16):
+        for y in (
+            jt.functional.conv2d(x, w, b, padding=1, groups=2),
+            CONVOLUTION(x, w, b, [1, 1], [1] * 4, [1, 1], False, [0, 0], 2),
+        ):
+            expected = functional.conv2d(x, w, b, padding=1, groups=2)
+            assert y.dtype == expected.dtype == torch.bfloat16
+            torch.testing.assert_close(y, expected, rtol=2e-2, atol=2e-2)
+            y.float().sum().backward()
+            assert x.grad is not None
+            assert x.grad.dtype == torch.float32
+
+
+@pytest.mark.parametrize("activation", [None, "relu", "silu"])
+def test_compile(activation: str | None) -> None:
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(
+        jt.Conv2d(3, 4, 3, padding="same", activation=activation), jt.ConvTranspose2d(4, 2, 2, stride=2)
+    )
+    compiled = torch.compile(model, fullgraph=True, backend="aot_eager", dynamic=True)
+    for size in (4, 5):
+        x = torch.randn(2, 3, size, 4, requires_grad=True)
+        y, expected = compiled(x), model(x)
+        torch.testing.assert_close(y, expected)
+        parameters = (x, *model.parameters())
+        for actual, wanted in zip(
+            torch.autograd.grad(y.sum(), parameters), torch.autograd.grad(expected.sum(), parameters), strict=True
+        ):
+            torch.testing.assert_close(actual, wanted)
+
+
+def test_functions_in_a_graph() -> None:
+    torch._dynamo.reset()
+    x, w = torch.randn(2, 4, 6), torch.randn(4, 2, 3)
+
+    @torch.compile(fullgraph=True, backend="aot_eager")
+    def both(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        y = jt.functional.conv1d(x, w, padding=[1], groups=2, activation="relu")
+        return jt.functional.conv_transpose1d(y, w, groups=1, stride=2)
+
+    expected = functional.conv_transpose1d(functional.conv1d(x, w, padding=1, groups=2).relu(), w, stride=2)
+    torch.testing.assert_close(both(x, w), expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_export(strict: bool) -> None:
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    layer, x = jt.Conv2d(3, 4, 3, activation="silu"), torch.randn(2, 3, 4, 5)
+    exported = torch.export.export(layer, (x,), strict=strict)
+    targets = [node.target for node in exported.graph.nodes]
+    assert CONVOLUTION.default in targets
+    torch.testing.assert_close(exported.module()(x), layer(x), rtol=1e-4, atol=1e-5)
+
+
+def test_the_operator_is_seen_where_something_looks() -> None:
+    x, w, b = operands()
+    names: list[str] = []
+
+    class Mode(torch.utils._python_dispatch.TorchDispatchMode):
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            names.append(str(func))
+            return func(*args, **(kwargs or {}))
+
+    with Mode():
+        jt.functional.conv2d(x, w, b, groups=2)
+    assert "jitconv.convolution.default" in names
+    with warnings.catch_warnings(), torch.profiler.profile() as profile:
+        warnings.simplefilter("ignore")
+        jt.functional.conv2d(x, w, b, groups=2)
+    assert any(event.name == "jitconv::convolution" for event in profile.events())

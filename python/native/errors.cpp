@@ -18,8 +18,8 @@ PyObject* add_error(PyObject* module, const char* name, PyObject* bases, const c
 
 const char* code_name(ErrorCode code) {
   constexpr std::array<const char*, 11> names = {
-      "ok",        "invalid_spec", "invalid_argument", "unsupported", "compile_failed", "compiler_missing",
-      "no_driver", "no_device",    "cuda",             "internal",    "kernel_fault"};
+      "ok",        "invalid_spec", "invalid_argument", "unsupported", "compile_failed", "compiler_missing", "no_driver",
+      "no_device", "cuda",         "internal",         "kernel_fault"};
   return names.at(static_cast<std::size_t>(code));
 }
 

@@ -10,8 +10,7 @@ namespace jitconv::python {
 namespace {
 
 struct KernelObject {
-  PyObject_HEAD
-  Kernel kernel;
+  PyObject_HEAD Kernel kernel;
 };
 
 PyTypeObject* kernel_type = nullptr;
@@ -63,10 +62,9 @@ PyObject* resources(PyObject* self, PyObject*) {
   return guarded([&] {
     Ref list(checked(PyList_New(0)));
     for (const Resources& r : kernel_of(self).resources()) {
-      const Ref entry(checked(
-          Py_BuildValue("{s:i,s:L,s:L,s:i}", "registers", r.registers, "local_bytes",
-                        static_cast<long long>(r.local_bytes), "shared_bytes", static_cast<long long>(r.shared_bytes),
-                        "threads", r.threads)));
+      const Ref entry(checked(Py_BuildValue("{s:i,s:L,s:L,s:i}", "registers", r.registers, "local_bytes",
+                                            static_cast<long long>(r.local_bytes), "shared_bytes",
+                                            static_cast<long long>(r.shared_bytes), "threads", r.threads)));
       if (PyList_Append(list.get(), entry.get()) < 0) throw PythonError();
     }
     return list.release();

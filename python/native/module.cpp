@@ -76,9 +76,15 @@ std::array<PyMethodDef, 9> functions = {{
     {nullptr, nullptr, 0, nullptr},
 }};
 
-PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT, "jitconv._native", "jitconv's C++ library.", -1, functions.data(), nullptr, nullptr,
-    nullptr,               nullptr};
+PyModuleDef definition = {PyModuleDef_HEAD_INIT,
+                          "jitconv._native",
+                          "jitconv's C++ library.",
+                          -1,
+                          functions.data(),
+                          nullptr,
+                          nullptr,
+                          nullptr,
+                          nullptr};
 
 PyObject* make_module() {
   Ref module(checked(PyModule_Create(&definition)));
@@ -93,4 +99,5 @@ PyObject* make_module() {
 }  // namespace
 }  // namespace jitconv::python
 
+// NOLINTNEXTLINE(readability-identifier-naming): the name is Python's
 PyMODINIT_FUNC PyInit__native() { return jitconv::python::guarded(jitconv::python::make_module); }

@@ -17,8 +17,13 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture
 def host() -> Iterator[None]:
-    """Compute convolutions of CPU tensors by host execution."""
+    """Compute convolutions of CPU tensors by host execution, in full precision."""
+    import torch  # noqa: PLC0415
+
     import jitconv.torch as jt  # noqa: PLC0415
 
+    before = torch.backends.cudnn.allow_tf32
+    torch.backends.cudnn.allow_tf32 = False
     with jt.cpu_policy("host"):
         yield
+    torch.backends.cudnn.allow_tf32 = before

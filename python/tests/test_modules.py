@@ -81,7 +81,6 @@ def check(ours: nn.Module, theirs: nn.Module, x: torch.Tensor) -> None:
     gradients = (x.grad, ours.weight.grad, None if ours.bias is None else ours.bias.grad)
     for which, actual in enumerate((y, *gradients)):
         if actual is not None:
-            # The input's gradient through padding that repeats pixels is a sum of sums.
             assert excess(actual, truth, which, "fp32") <= 1
 
 

@@ -9,10 +9,9 @@ import pytest
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
     if "JITCONV_CACHE_DIR" not in os.environ and "JITCONV_CACHE" not in os.environ:
         os.environ["JITCONV_CACHE_DIR"] = str(tmp_path_factory.mktemp("cache"))
-    yield
 
 
 @pytest.fixture

@@ -35,7 +35,9 @@ def test_numpy(dtype: Any) -> None:
     assert isinstance(y, np.ndarray)
     assert y.dtype == dtype
     wanted = expected(x, w, b, stride=(2, 1), padding=(1, 2), groups=2).clip(min=0)
-    np.testing.assert_allclose(y, wanted, rtol=1e-2 if dtype == np.float16 else 1e-5, atol=1e-2 if dtype == np.float16 else 1e-5)
+    np.testing.assert_allclose(
+        y, wanted, rtol=1e-2 if dtype == np.float16 else 1e-5, atol=1e-2 if dtype == np.float16 else 1e-5
+    )
 
 
 def test_channels_last_and_out() -> None:

@@ -102,9 +102,7 @@ def test_some_gradients_alone(asked: tuple[int, ...], activation: str | None) ->
     expected = functional.conv2d(*tensors)
     expected = expected.relu() if activation else expected
     wanted = [tensors[i] for i in asked]
-    for a, b in zip(
-        torch.autograd.grad(y.sum(), wanted), torch.autograd.grad(expected.sum(), wanted), strict=True
-    ):
+    for a, b in zip(torch.autograd.grad(y.sum(), wanted), torch.autograd.grad(expected.sum(), wanted), strict=True):
         torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-4)
 
 
@@ -129,9 +127,7 @@ def test_views(kind: str) -> None:
     expected = functional.conv2d(*leaves)
     torch.testing.assert_close(y, expected, rtol=1e-4, atol=1e-5)
     dy = torch.randn(y.shape[0], y.shape[2], y.shape[3], y.shape[1]).permute(0, 3, 1, 2)
-    for a, c in zip(
-        torch.autograd.grad(y, leaves, dy), torch.autograd.grad(expected, leaves, dy), strict=True
-    ):
+    for a, c in zip(torch.autograd.grad(y, leaves, dy), torch.autograd.grad(expected, leaves, dy), strict=True):
         torch.testing.assert_close(a, c, rtol=1e-4, atol=1e-4)
 
 

@@ -149,9 +149,7 @@ def test_attributes_may_change() -> None:
     layer, x = jt.Conv2d(3, 4, 3), torch.randn(1, 3, 6, 6)
     assert layer(x).shape[2:] == (4, 4)
     layer.padding, layer.stride = (1, 1), (2, 2)
-    torch.testing.assert_close(
-        layer(x), nn.functional.conv2d(x, layer.weight, layer.bias, 2, 1), rtol=1e-4, atol=1e-5
-    )
+    torch.testing.assert_close(layer(x), nn.functional.conv2d(x, layer.weight, layer.bias, 2, 1), rtol=1e-4, atol=1e-5)
     layer.activation = "relu"
     assert layer(x).min() >= 0
 

@@ -134,7 +134,12 @@ def test_vmap() -> None:
     def conv(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
         return jt.functional.conv2d(x, w, b, groups=2)
 
-    for dims, arguments in (((0, None), (xs, w)), ((0, 0), (xs, ws)), ((None, 0), (x, ws)), ((1, None), (xs.movedim(0, 1), w))):
+    for dims, arguments in (
+        ((0, None), (xs, w)),
+        ((0, 0), (xs, ws)),
+        ((None, 0), (x, ws)),
+        ((1, None), (xs.movedim(0, 1), w)),
+    ):
         expected = torch.vmap(lambda x, w: functional.conv2d(x, w, b, groups=2), dims)(*arguments)
         torch.testing.assert_close(torch.vmap(conv, dims)(*arguments), expected, rtol=1e-4, atol=1e-4)
 

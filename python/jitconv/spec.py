@@ -85,6 +85,7 @@ class Spec:
     clamp_max: float = 6.0
     alignment: int = 16
     operation: str = "forward"
+    output_dtype: str = "same"
     dy_activation: str = "none"
 
     def __str__(self) -> str:

@@ -21,8 +21,5 @@ def host() -> Iterator[None]:
 
     import jitconv.torch as jt  # noqa: PLC0415
 
-    before = torch.backends.cudnn.allow_tf32
-    torch.backends.cudnn.allow_tf32 = False
-    with jt.cpu_policy("host"):
+    with torch.backends.cudnn.flags(enabled=True, allow_tf32=False), jt.cpu_policy("host"):
         yield
-    torch.backends.cudnn.allow_tf32 = before

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from reference import exact, excess
 from torch.library import opcheck
 from torch.nn import functional
 
@@ -171,16 +172,32 @@ def test_forward_mode_is_an_error_and_not_a_zero() -> None:
 def test_autocast() -> None:
     x, w, b = operands()
     with torch.autocast("cpu", torch.bfloat16):
-        for y in (
-            jt.functional.conv2d(x, w, b, padding=1, groups=2),
-            CONVOLUTION(x, w, b, [1, 1], [1] * 4, [1, 1], False, [0, 0], 2),
-        ):
-            expected = functional.conv2d(x, w, b, padding=1, groups=2)
-            assert y.dtype == expected.dtype == torch.bfloat16
-            torch.testing.assert_close(y, expected, rtol=2e-2, atol=2e-2)
-            y.float().sum().backward()
-            assert x.grad is not None
-            assert x.grad.dtype == torch.float32
+        eager = jt.functional.conv2d(x, w, b, padding=1, groups=2)
+        by_operator = CONVOLUTION(x, w, b, [1, 1], [1] * 4, [1, 1], False, [0, 0], 2)
+        expected = functional.conv2d(x, w, b, padding=1, groups=2)
+        with torch.no_grad():
+            inferred = jt.functional.conv2d(x, w, b, padding=1, groups=2)
+    dy = torch.randn_like(expected)
+    gradients = [torch.autograd.grad(y, (x, w, b), dy) for y in (expected, eager, by_operator)]
+    for y in (eager, by_operator, inferred):
+        assert y.dtype == torch.bfloat16
+        torch.testing.assert_close(y, expected, rtol=2e-2, atol=2e-2)
+    for results in gradients[1:]:
+        for actual, wanted in zip(results, gradients[0], strict=True):
+            assert actual.dtype == torch.float32
+            torch.testing.assert_close(actual, wanted, rtol=2e-2, atol=5e-2)
+
+
+def test_autocast_rounds_no_gradient_of_weights() -> None:
+    x, w, b = operands()
+    with torch.autocast("cpu", torch.bfloat16):
+        y = jt.functional.conv2d(x, w, b, groups=2)
+    dy = torch.randn_like(y)
+    _, dw, db = torch.autograd.grad(y, (x, w, b), dy)
+    truth = exact(lambda *t: functional.conv2d(*t, groups=2), x.bfloat16(), w.bfloat16(), b.bfloat16(), dy)
+    for which, actual in ((2, dw), (3, db)):
+        assert actual.dtype == torch.float32
+        assert excess(actual, truth, which, "fp32") <= 4  # tensor cores may sum in steps of 2^-22 instead of 2^-24
 
 
 @pytest.mark.parametrize("activation", [None, "relu", "silu"])

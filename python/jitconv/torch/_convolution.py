@@ -225,9 +225,11 @@ class Convolution:
         w: torch.Tensor,
         saved: torch.Tensor | None,
         mask: tuple[bool, bool, bool],
+        *,
+        dtype: torch.dtype | None = None,
     ) -> tuple[torch.Tensor | None, torch.Tensor | None, torch.Tensor | None]:
         """Launch the gradients that are asked for (`_gradients.backward`)."""
-        return _gradients.backward(self, dy, x, w, saved, mask)
+        return _gradients.backward(self, dy, x, w, saved, mask, dtype or w.dtype)
 
 
 def _spec_padding(s: Settings) -> tuple[int, ...]:

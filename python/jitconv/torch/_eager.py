@@ -15,38 +15,50 @@ from jitconv.torch import _activation
 from jitconv.torch._autograd import backward_operator, forward_operator
 from jitconv.torch._convolution import Convolution, Settings
 from jitconv.torch._ops import autocast, uses_kernels
+from jitconv.torch._shapes import check_operands
 
 
 class _Eager(torch.autograd.Function):
-    """The convolution with gradients, without the dispatcher."""
+    """The convolution with gradients, without the dispatcher.
+
+    Under autocast w and b are cast in here, which spares autograd two nodes each way, and their gradients come in their
+    own type without having been rounded to the cast one.
+    """
 
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None, c: Convolution) -> torch.Tensor:
         ctx.convolution = c
+        used, bias = w, b
+        if w.dtype != x.dtype:
+            used = w.to(x.dtype)
+        if b is not None and b.dtype != x.dtype:
+            bias = b.to(x.dtype)
         activation = c.settings.activation
         if activation == "none":
-            y = c.forward(x, w, b, activation=False, pack=False)
-            ctx.save_for_backward(x, w)
+            y = c.forward(x, used, bias, activation=False, pack=False)
+            ctx.save_for_backward(x, w, used)
         elif _activation.saves_result(activation):
-            y = c.forward(x, w, b, activation=True, pack=False)
-            ctx.save_for_backward(x, w, y)
+            y = c.forward(x, used, bias, activation=True, pack=False)
+            ctx.save_for_backward(x, w, used, y)
         else:
-            z = c.forward(x, w, b, activation=False, pack=False)
+            z = c.forward(x, used, bias, activation=False, pack=False)
             y = _activation.apply(z, c.settings)
-            ctx.save_for_backward(x, w, z)
+            ctx.save_for_backward(x, w, used, z)
         return y
 
     @staticmethod
     def backward(ctx: Any, dy: torch.Tensor) -> tuple[Any, ...]:
-        x, w, *rest = ctx.saved_tensors
+        x, w, used, *rest = ctx.saved_tensors
         c: Convolution = ctx.convolution
         saved = rest[0] if rest else None
-        needs = ctx.needs_input_grad
+        mask = ctx.needs_input_grad[:3]
         if torch.is_grad_enabled():  # create_graph=True
-            mask = list(needs[:3])
-            gradients = backward_operator(dy, x, w, saved, c.settings, mask)
-            return (*(g if asked else None for g, asked in zip(gradients, mask, strict=True)), None)
-        return (*c.backward(dy, x, w, saved, needs[:3]), None)
+            gradients = backward_operator(dy, x, w.to(x.dtype), saved, c.settings, mask)
+            dx, dw, db = (g if asked else None for g, asked in zip(gradients, mask, strict=True))
+            return dx, None if dw is None else dw.to(w.dtype), None if db is None else db.to(w.dtype), None
+        if w.dtype == x.dtype:
+            return (*c.backward(dy, x, used, saved, mask), None)
+        return (*c.backward(dy, x, used, saved, mask, dtype=w.dtype), None)
 
 
 _dispatch_modes = torch._C._len_torch_dispatch_stack
@@ -91,8 +103,13 @@ def convolve(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None, c: Convol
     settings = c.settings
     if torch.compiler.is_compiling() or not _is_plain(x, w, b) or settings.policy != "always" or not uses_kernels(x):
         return _by_operator(x, w, b, settings)
-    if torch.is_autocast_enabled(x.device.type):
-        x, w, b = autocast(x, w, b)
+    device = x.device.type
+    if torch.is_autocast_enabled(device):
+        x = autocast(x, device)
+        if x.dtype == torch.float64 or not torch.is_grad_enabled():
+            w, b = autocast(w, device), None if b is None else autocast(b, device)
+    elif w.dtype != x.dtype or (b is not None and b.dtype != x.dtype):
+        check_operands(x, w, b, settings.transposed, settings.groups)  # raises
     if torch.is_grad_enabled() and (x.requires_grad or w.requires_grad or (b is not None and b.requires_grad)):
         return _Eager.apply(x, w, b, c)  # type: ignore[no-any-return, no-untyped-call]
     return c.forward(x, w, b, activation=True, pack=not torch.is_grad_enabled())

@@ -32,10 +32,18 @@ class Gradients:
     dy_dense: bool
     saved_dense: bool
     bias_in_kernel: bool
+    dtype: torch.dtype
+    workspace: int
 
 
 def backward(
-    c: Convolution, dy: torch.Tensor, x: torch.Tensor, w: torch.Tensor, saved: torch.Tensor | None, mask: Mask
+    c: Convolution,
+    dy: torch.Tensor,
+    x: torch.Tensor,
+    w: torch.Tensor,
+    saved: torch.Tensor | None,
+    mask: Mask,
+    dtype: torch.dtype,
 ) -> Results:
     """Launch the gradients that are asked for.
 
@@ -51,6 +59,8 @@ def backward(
         What the activation's derivative is computed from (`_activation.saves_result`); None without an activation.
     mask
         Whether dx, dw and db are wanted.
+    dtype
+        The type of dw and db: that of w, or float32.
 
     Returns
     -------
@@ -60,7 +70,7 @@ def backward(
     device = x.get_device()
     if is_elsewhere(device):
         with torch.cuda.device(device):
-            return backward(c, dy, x, w, saved, mask)
+            return backward(c, dy, x, w, saved, mask, dtype)
     transposed = c.settings.transposed
     # A kernel reads `saved` beside dy of a convolution's gradient. Of a transposed one PyTorch multiplies.
     if saved is not None and (transposed or not (mask[0] or mask[1])):
@@ -85,13 +95,14 @@ def backward(
         pointers & 15,
         c.math(x.dtype),
         mask,
+        dtype,
     )
     found = c.gradients.get(key)
     if found is None:
         _check(c, dy, x, w)
         if x.shape[0] == 0:
-            return _of_nothing(c, x, w, mask)
-        found = c.gradients[key] = _find(c, dy, x, w, saved, mask, alignment_of(pointers))
+            return _of_nothing(c, x, w, mask, dtype)
+        found = c.gradients[key] = _find(c, dy, x, w, saved, mask, dtype, alignment_of(pointers))
     return _launch(c, found, dy, x, w, saved, mask, stream_of(device))
 
 
@@ -105,12 +116,12 @@ def _check(c: Convolution, dy: torch.Tensor, x: torch.Tensor, w: torch.Tensor) -
         )
 
 
-def _of_nothing(c: Convolution, x: torch.Tensor, w: torch.Tensor, mask: Mask) -> Results:
+def _of_nothing(c: Convolution, x: torch.Tensor, w: torch.Tensor, mask: Mask, dtype: torch.dtype) -> Results:
     filters = w.shape[1] * c.settings.groups if c.settings.transposed else w.shape[0]
     return (
         x.new_empty_strided(x.shape, dense_strides(x.shape, memory_format(x, w))) if mask[0] else None,
-        w.new_zeros(w.shape) if mask[1] else None,
-        w.new_zeros(filters) if mask[2] else None,
+        w.new_zeros(w.shape, dtype=dtype) if mask[1] else None,
+        w.new_zeros(filters, dtype=dtype) if mask[2] else None,
     )
 
 
@@ -121,6 +132,7 @@ def _find(
     w: torch.Tensor,
     saved: torch.Tensor | None,
     mask: Mask,
+    dtype: torch.dtype,
     alignment: int,
 ) -> Gradients:
     memory = memory_format(x, w)
@@ -134,7 +146,14 @@ def _find(
         data = compile_for(spec, x.device)
     if mask[1]:
         spec = c.spec(
-            x, w, memory, alignment, operation="weight_gradient", bias=bias_in_kernel, dy_activation=dy_activation
+            x,
+            w,
+            memory,
+            alignment,
+            operation="weight_gradient",
+            bias=bias_in_kernel,
+            dy_activation=dy_activation,
+            output_dtype="same" if dtype == x.dtype else "f32",
         )
         weight = compile_for(spec, x.device)
     return Gradients(
@@ -147,6 +166,8 @@ def _find(
         dy_dense=dy.is_contiguous(memory_format=memory),
         saved_dense=saved is None or saved.is_contiguous(memory_format=memory),
         bias_in_kernel=bias_in_kernel,
+        dtype=dtype,
+        workspace=max(0 if plan is None else plan.workspace for plan in (data, weight)),
     )
 
 
@@ -166,13 +187,13 @@ def _launch(
     if saved is not None and not g.saved_dense:
         saved = saved.contiguous(memory_format=g.memory)
     saved_pointer = None if saved is None else saved.data_ptr()
+    workspace = scratch(g.workspace, x)  # of both launches, which follow each other on the stream
+    workspace_pointer = None if workspace is None else workspace.data_ptr()
     dx = dw = db = None
     if g.data is not None:
         if not g.w_dense:
             w = w.contiguous()
         dx = x.new_empty_strided(x.shape, g.dx_strides)
-        workspace = scratch(g.data.workspace, x)
-        workspace_pointer = None if workspace is None else workspace.data_ptr()
         if transposed:
             g.data.launch(stream, dy.data_ptr(), w.data_ptr(), None, None, dx.data_ptr(), workspace_pointer, None, None,
                           None, None, None, None)  # fmt: skip
@@ -182,17 +203,16 @@ def _launch(
     if g.weight is not None:
         if not g.x_dense:
             x = x.contiguous(memory_format=g.memory)
-        dw = w.new_empty(w.shape)
+        dw = w.new_empty(w.shape, dtype=g.dtype)
         if g.bias_in_kernel:
-            db = w.new_empty(w.shape[0])
-        workspace = scratch(g.weight.workspace, x)
+            db = w.new_empty(w.shape[0], dtype=g.dtype)
         # Of the convolution whose data gradient a transposed one is, x is the gradient dy, and dy is the input x.
         input, gradient = (dy, x) if transposed else (x, dy)
         g.weight.launch(stream, input.data_ptr(), None, None, None, None,
-                        None if workspace is None else workspace.data_ptr(), None, gradient.data_ptr(), None,
+                        workspace_pointer, None, gradient.data_ptr(), None,
                         dw.data_ptr(), None if db is None else db.data_ptr(), saved_pointer)  # fmt: skip
     if mask[2] and db is None:
         if saved is not None:
             dy = _activation.gradient(dy, saved, c.settings)
-        db = dy.sum((0, 2, 3))
+        db = dy.sum((0, 2, 3), dtype=g.dtype)
     return dx, dw, db

@@ -107,21 +107,16 @@ torch.library.register_fake("jitconv::convolution_backward", _convolution_backwa
 # --- autocast and vmap ------------------------------------------------------------------------------------------------
 
 
-def autocast(
-    x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
-    """Return a convolution's operands in autocast's type; float64 stays, as in PyTorch."""
-    dtype = torch.get_autocast_dtype(x.device.type)
-
-    def cast(t: torch.Tensor) -> torch.Tensor:
-        return t.to(dtype) if t.is_floating_point() and t.dtype != torch.float64 else t
-
-    return cast(x), cast(w), None if b is None else cast(b)
+def autocast(t: torch.Tensor, device: str) -> torch.Tensor:
+    """Return an operand in autocast's type; float64 stays, as in PyTorch."""
+    if t.is_floating_point() and t.dtype != torch.float64:
+        return t.to(torch.get_autocast_dtype(device))
+    return t
 
 
 def _autocast_kernel(x: torch.Tensor, w: torch.Tensor, bias: torch.Tensor | None, *arguments: Any) -> torch.Tensor:
     device = x.device.type
-    x, w, bias = autocast(x, w, bias)
+    x, w, bias = autocast(x, device), autocast(w, device), None if bias is None else autocast(bias, device)
     with torch.autocast(device, enabled=False):
         return torch.ops.jitconv.convolution(x, w, bias, *arguments)  # type: ignore[no-any-return]
 

@@ -36,7 +36,7 @@ class PackedWeights:
     def __init__(self, plan: Plan, dense: bool) -> None:
         self._plan = plan
         self._dense = dense
-        self._entries: dict[tuple[int, int | None], _Entry] = {}
+        self._entries: dict[tuple[int, int, int | None], _Entry] = {}
         self.useful = plan.packed > 0 or not dense
 
     def find(self, w: torch.Tensor, stream: int | None) -> torch.Tensor | None:
@@ -47,8 +47,9 @@ class PackedWeights:
         """
         if (stream is not None and _capturing()) or w.is_inference():
             return None
-        owner = w if w._base is None else w._base
-        key = (id(owner), stream)
+        base = w._base
+        owner, offset = (w, 0) if base is None else (base, int(w.storage_offset()))
+        key = (id(owner), offset, stream)
         entry = self._entries.get(key)
         if (
             entry is not None

@@ -26,10 +26,8 @@ WORKERS = Path(__file__).with_name("workers.py")
 
 @pytest.fixture(autouse=True)
 def _full_precision() -> Iterator[None]:
-    before = torch.backends.cudnn.allow_tf32
-    torch.backends.cudnn.allow_tf32 = False
-    yield
-    torch.backends.cudnn.allow_tf32 = before
+    with torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
+        yield
 
 
 def samples(name: str, dtype: torch.dtype) -> list[Any]:

@@ -15,13 +15,14 @@
 #include "tools/options.h"
 #include "tools/spec_options.h"
 #include "tools/tool.h"
+#include "tools/torch_extension.h"
 
 namespace jitconv::tools {
 namespace {
 
 namespace cl = llvm::cl;
 
-enum class Stage { spec, plan, source, key, ptx, sass, resources, json, explain, harness };
+enum class Stage { spec, plan, source, key, ptx, sass, resources, json, explain, harness, torch_extension };
 
 constexpr const char* kOverview =
     "jitconv-dump: what jitconv makes of a convolution\n\n"
@@ -164,6 +165,8 @@ std::string emit(Stage stage, const Pipeline& pipeline) {
     case Stage::harness:
       pipeline.require_outputs("harness");
       return harness_text(pipeline.plan, pipeline.source);
+    case Stage::torch_extension:
+      return torch_extension_text(pipeline.spec, pipeline.target);
   }
   return {};
 }
@@ -180,7 +183,9 @@ int run(int argc, char** argv) {
                                   clEnumValN(Stage::resources, "resources", "Registers, spills, shared memory"),
                                   clEnumValN(Stage::json, "json", "Spec, plan, launch, source and key as JSON"),
                                   clEnumValN(Stage::explain, "explain", "Why this family and plan"),
-                                  clEnumValN(Stage::harness, "harness", "A .cu with a main that checks and times")));
+                                  clEnumValN(Stage::harness, "harness", "A .cu with a main that checks and times"),
+                                  clEnumValN(Stage::torch_extension, "torch-extension",
+                                             "A Python file: a torch module with gradients that needs no jitconv")));
   cl::opt<std::string> output("o", cl::desc("Write to a file instead of stdout"), cl::value_desc("file"),
                               cl::cat(tool_category()));
   cl::opt<bool> line_info("line-info", cl::desc("Compile with line numbers, for profilers"), cl::cat(tool_category()));

@@ -177,9 +177,13 @@ TEST(CliDump, ModelledTimesHaveNoExponents) {
 }
 
 TEST(CliDump, EarlyStagesNeedNoCompiler) {
-  const std::map<std::string, std::string> contents = {{"spec", "input=2,8,16,20"}, {"plan", "family: "},
-                                                       {"source", "extern \"C\""},  {"json", "\"source\": "},
-                                                       {"explain", "family: "},     {"harness", "int main()"}};
+  const std::map<std::string, std::string> contents = {{"spec", "input=2,8,16,20"},
+                                                       {"plan", "family: "},
+                                                       {"source", "extern \"C\""},
+                                                       {"json", "\"source\": "},
+                                                       {"explain", "family: "},
+                                                       {"harness", "int main()"},
+                                                       {"torch-extension", "class ModelNew(nn.Conv2d):"}};
   for (const auto& [stage, content] : contents) {
     const ProcessResult result = dump(small_and({"--emit=" + stage}), without_nvrtc());
     EXPECT_EQ(result.exit_code, 0) << stage << ": " << result.err;
@@ -305,6 +309,33 @@ TEST(CliDump, GradientsHaveKernels) {
 TEST(CliDump, TheHarnessIsForForwardConvolutions) {
   expect_refusal(dump(small_and({"--operation=data_gradient", "--emit=harness"})), 3,
                  "operation is data_gradient, must be forward: the harness checks y only");
+}
+
+TEST(CliDump, ATorchExtensionHoldsTheKernelsOfAllThreeOperationsUnaltered) {
+  const ProcessResult extension = dump(small_and({"--bias", "--activation=relu", "--emit=torch-extension"}));
+  ASSERT_EQ(extension.exit_code, 0) << extension.err;
+  for (const Arguments& operation :
+       {Arguments{"--bias", "--activation=relu"}, Arguments{"--operation=data_gradient", "--dy-activation=relu"},
+        Arguments{"--operation=weight_gradient", "--bias", "--dy-activation=relu"}}) {
+    const ProcessResult source = dump(small_and(operation));
+    ASSERT_EQ(source.exit_code, 0) << source.err;
+    EXPECT_NE(extension.out.find("r'''\n" + source.out + "'''"), std::string::npos) << operation.front();
+  }
+}
+
+TEST(CliDump, ATorchExtensionLeavesActivationsToPyTorchWhoseDerivativeNeedsTheirOperand) {
+  const ProcessResult extension = dump(small_and({"--activation=silu", "--emit=torch-extension"}));
+  ASSERT_EQ(extension.exit_code, 0) << extension.err;
+  EXPECT_NE(extension.out.find("silu is computed by PyTorch"), std::string::npos);
+  EXPECT_NE(extension.out.find("r'''\n" + dump(kSmall).out + "'''"), std::string::npos);
+}
+
+TEST(CliDump, ATorchExtensionIsAForwardConvolutionWithoutResidual) {
+  expect_refusal(dump(small_and({"--operation=weight_gradient", "--emit=torch-extension"})), 3,
+                 "operation is weight_gradient, must be forward: the file has its gradients as well");
+  expect_refusal(dump(small_and({"--residual", "--emit=torch-extension"})), 3,
+                 "residual is 1, must be 0: nn.Conv2d has none");
+  expect_refusal(dump({"--input=0,8,16,16", "--weight=8,8,3,3", "--emit=torch-extension"}), 3, "has no outputs");
 }
 
 TEST(CliDump, AConvolutionWithoutOutputsHasAPlanButNoSource) {

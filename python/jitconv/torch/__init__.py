@@ -17,8 +17,15 @@ if tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2]) <
     )
 
 from jitconv.torch import functional
+from jitconv.torch._background import async_compile, set_async_compile
 from jitconv.torch._config import cpu_policy, get_cpu_policy, set_cpu_policy
+from jitconv.torch._convert import conversion, convert, revert
+from jitconv.torch._enable import disable, enable
+from jitconv.torch._explain import explain
+from jitconv.torch._inductor import enable_inductor_autotuning
 from jitconv.torch._plan import ColdKernelError
+from jitconv.torch._prepare import prepare
+from jitconv.torch._stats import stats
 from jitconv.torch.modules import (
     Conv1d,
     Conv2d,
@@ -40,8 +47,19 @@ __all__ = [
     "LazyConv2d",
     "LazyConvTranspose1d",
     "LazyConvTranspose2d",
+    "async_compile",
+    "conversion",
+    "convert",
     "cpu_policy",
+    "disable",
+    "enable",
+    "enable_inductor_autotuning",
+    "explain",
     "functional",
     "get_cpu_policy",
+    "prepare",
+    "revert",
+    "set_async_compile",
     "set_cpu_policy",
+    "stats",
 ]

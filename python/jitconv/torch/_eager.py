@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch.autograd import forward_ad
 
-from jitconv.torch import _activation
+from jitconv.torch import _activation, _policy, _record
 from jitconv.torch._autograd import backward_operator, forward_operator
 from jitconv.torch._convolution import Convolution, Settings
 from jitconv.torch._ops import autocast, uses_kernels
@@ -101,8 +101,13 @@ def convolve(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None, c: Convol
     b : K, or None
     """
     settings = c.settings
-    if torch.compiler.is_compiling() or not _is_plain(x, w, b) or settings.policy != "always" or not uses_kernels(x):
+    recorder = _record.active
+    if recorder is not None and not torch.compiler.is_compiling():
+        c = recorder.convolution(settings)
+    elif torch.compiler.is_compiling() or not _is_plain(x, w, b) or not uses_kernels(x):
         return _by_operator(x, w, b, settings)
+    elif _policy.decides(settings.policy):
+        c = _policy.choosing(c)
     device = x.device.type
     if torch.is_autocast_enabled(device):
         x = autocast(x, device)

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from jitconv.torch import _aten, _config
+from jitconv.torch import _aten, _config, _policy
 from jitconv.torch._convolution import Convolution, Settings, convolution
 from jitconv.torch._shapes import check_operands, memory_format
 
@@ -52,6 +52,8 @@ def _convolution_kernel(x: torch.Tensor, w: torch.Tensor, bias: torch.Tensor | N
     c = convolution(to_settings(arguments))
     if not uses_kernels(x):
         return _aten.forward(c, x, w, bias)
+    if _policy.decides(c.settings.policy):
+        c = _policy.choosing(c)
     return c.forward(x, w, bias, activation=True, pack=not torch.is_grad_enabled())
 
 
@@ -64,8 +66,11 @@ def _convolution_backward_kernel(
     output_mask: Sequence[bool],
 ) -> tuple[torch.Tensor, ...]:
     c = convolution(to_settings(arguments))
+    gradients: tuple[torch.Tensor | None, ...]
     if uses_kernels(x):
-        gradients: tuple[torch.Tensor | None, ...] = c.backward(dy, x, w, saved, tuple(output_mask))  # type: ignore[arg-type]
+        if _policy.decides(c.settings.policy):
+            c = _policy.choosing(c)
+        gradients = c.backward(dy, x, w, saved, tuple(output_mask))  # type: ignore[arg-type]
     else:
         gradients = _aten.backward(c, dy, x, w, saved, output_mask)
     return tuple(x.new_empty(0) if gradient is None else gradient for gradient in gradients)

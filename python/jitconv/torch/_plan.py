@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import torch
 
 from jitconv import Kernel, Spec, UnsupportedError, compile
+from jitconv.torch import _background, _stats
 
 DTYPES = {torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16"}
 
@@ -58,6 +59,8 @@ def alignment_of(pointers: int) -> int:
     return pointers & -pointers if pointers & 15 else 16
 
 
+@_background.allowed
+@_stats.watched
 def compile_for(spec: Spec, device: torch.device) -> Plan:
     """Compile for a tensor's device; for the CPU that is host execution.
 

@@ -1,0 +1,199 @@
+"""Who computes a convolution where its layer leaves it open: policy="auto", and async_compile() for missing kernels.
+
+_eager.py and _ops.py ask `decides` on each call, and where it is true call `choosing(c)` in the place of `c`. Each
+direction of each shape is decided by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+
+import jitconv
+from jitconv.torch import _aten, _background, _stats
+from jitconv.torch._choices import Choice, Choices
+from jitconv.torch._convolution import Convolution, convolution
+from jitconv.torch._gradients import Mask, Results
+from jitconv.torch._original import original
+from jitconv.torch._plan import DTYPES, ColdKernelError
+from jitconv.torch._shapes import is_channels_last
+from jitconv.torch._timing import median_ms
+
+Run = Callable[[], Any]
+
+#: What was measured, by a text that names all that a time depends on.
+choices = Choices()
+
+
+def decides(policy: str) -> bool:
+    """Say whether a call is decided here, rather than jitconv's without question."""
+    return policy != "always" or _background.enabled
+
+
+class Choosing(Convolution):
+    """A convolution each of whose operations is computed by jitconv or PyTorch."""
+
+    __slots__ = ("_jitconv", "_known", "_linear")
+
+    def __init__(self, mine: Convolution) -> None:
+        super().__init__(mine.settings)
+        self._jitconv = mine
+        self._linear = convolution(mine.settings._replace(activation="none"))
+        self._known: dict[tuple[Any, ...], Choice] = {}
+
+    def forget(self) -> None:
+        """Forget what was chosen."""
+        self._known.clear()
+
+    def forward(
+        self, x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None, activation: bool, pack: bool
+    ) -> torch.Tensor:
+        """Return the convolution; the arguments are those of `Convolution.forward`."""
+        mine = partial(self._jitconv.forward, x, w, b, activation, pack)
+        theirs = partial(_aten.forward, self if activation else self._linear, x, w, b)
+        what = ("forward", b is not None, activation, pack)
+        result: torch.Tensor = _run(self._choice(what, (x, w), mine, theirs), mine, theirs)
+        return result
+
+    def backward(
+        self,
+        dy: torch.Tensor,
+        x: torch.Tensor,
+        w: torch.Tensor,
+        saved: torch.Tensor | None,
+        mask: Mask,
+        *,
+        dtype: torch.dtype | None = None,
+    ) -> Results:
+        """Return dx, dw and db, each by jitconv or PyTorch; db goes with dw."""
+        mine = partial(self._jitconv.backward, dy, x, w, saved, dtype=dtype)
+        theirs = partial(_by_pytorch, self, dy, x, w, saved, dtype or w.dtype)
+        parts = [part for part in ((mask[0], False, False), (False, mask[1], mask[2])) if any(part)]
+        what = ("backward", saved is not None, dtype)
+        chosen = [
+            self._choice((*what, *part), (x, w, dy), partial(mine, part), partial(theirs, part)) for part in parts
+        ]
+        # One call shares what both parts need; a part whose kernel is missing is served by itself.
+        if len({choice.takes_jitconv for choice in chosen}) == 1 and not _background.enabled:
+            result: Results = _run(chosen[0], partial(mine, mask), partial(theirs, mask))
+            return result
+        gradients: list[torch.Tensor | None] = [None, None, None]
+        for part, choice in zip(parts, chosen, strict=True):
+            results = _run(choice, partial(mine, part), partial(theirs, part))
+            gradients = [new if new is not None else old for new, old in zip(results, gradients, strict=True)]
+        return gradients[0], gradients[1], gradients[2]
+
+    def _choice(self, what: tuple[Any, ...], tensors: tuple[torch.Tensor, ...], mine: Run, theirs: Run) -> Choice:
+        """Return who computes: what is remembered, or else what is measured now on these tensors."""
+        x = tensors[0]
+        if self.settings.policy != "auto" or not x.is_cuda:
+            return _ALWAYS
+        math = self.math(x.dtype) if x.dtype in DTYPES else ""
+        call = (what, math, torch.backends.cudnn.benchmark, torch.are_deterministic_algorithms_enabled(), x.device,
+                *((t.shape, t.stride(), t.dtype) for t in tensors))  # fmt: skip
+        choice = self._known.get(call)
+        if choice is None:
+            if torch.cuda.is_current_stream_capturing():
+                return _ALWAYS  # nothing can be measured; a kernel that is missing is an error that says so
+            key = _key(self, what, tensors, math)
+            choice = choices.get(key)
+            if choice is None:
+                choice = measure(mine, theirs, x.device)
+                choices.put(key, choice)
+                _stats.log.info("policy='auto' takes %s: %s", "jitconv" if choice.takes_jitconv else "PyTorch", key)
+            self._known[call] = choice
+        return choice
+
+
+def _by_pytorch(
+    c: Convolution,
+    dy: torch.Tensor,
+    x: torch.Tensor,
+    w: torch.Tensor,
+    saved: torch.Tensor | None,
+    dtype: torch.dtype,
+    mask: Mask,
+) -> Results:
+    """Return the gradients by PyTorch, those of weights and bias in the type that is asked for."""
+    dx, dw, db = _aten.backward(c, dy, x, w, saved, mask)
+    return dx, None if dw is None else dw.to(dtype), None if db is None else db.to(dtype)
+
+
+_choosing: dict[Convolution, Choosing] = {}
+
+
+def choosing(c: Convolution) -> Choosing:
+    """Return what stands in the place of a convolution where somebody has to decide."""
+    found = _choosing.get(c)
+    if found is None:
+        found = _choosing.setdefault(c, Choosing(c))
+    return found
+
+
+def forget() -> None:
+    """Forget the choices in memory; those on disk stay."""
+    choices.clear()
+    for c in _choosing.values():
+        c.forget()
+
+
+_ALWAYS = Choice(jitconv_ms=0.0, pytorch_ms=None, reason="policy='always'")
+
+
+def measure(mine: Run, theirs: Run, device: torch.device) -> Choice:
+    """Time both on the current stream. What one of them cannot compute is the other's."""
+    with torch.cuda.device(device), _stats.asked_by("policy='auto'"), original(), _background.async_compile(False):
+        runs, reason = {"pytorch": theirs, "jitconv": mine}, ""
+        try:
+            mine()
+        except jitconv.UnsupportedError as error:
+            del runs["jitconv"]
+            reason = str(error)
+        times = median_ms(runs, device=device)
+    return Choice(times.get("jitconv"), times["pytorch"], reason)
+
+
+def _key(c: Convolution, what: tuple[Any, ...], tensors: tuple[torch.Tensor, ...], math: str) -> str:
+    """Name what a choice depends on: the operation, the machine and the libraries."""
+    properties = torch.cuda.get_device_properties(tensors[0].device)
+    shapes = [f"{'x'.join(map(str, t.shape))} {str(t.dtype).removeprefix('torch.')} {_order(t)}" for t in tensors]
+    return "; ".join(
+        (
+            repr(what),
+            *shapes,
+            repr(c.settings._replace(policy="auto")),
+            f"math {math}",
+            f"benchmark {torch.backends.cudnn.benchmark}",
+            f"deterministic {torch.are_deterministic_algorithms_enabled()}",
+            properties.name,
+            f"PyTorch {torch.__version__}",
+            f"cuDNN {torch.backends.cudnn.version()}",
+            f"jitconv {jitconv.__version__}",
+        )
+    )
+
+
+def _order(t: torch.Tensor) -> str:
+    if t.is_contiguous():
+        return "contiguous"
+    last = is_channels_last(t) and t.is_contiguous(memory_format=torch.channels_last)
+    return "channels_last" if last else f"strides {t.stride()}"
+
+
+def _run(choice: Choice, mine: Run, theirs: Run) -> Any:
+    if choice.takes_jitconv:
+        try:
+            return mine()
+        except _background.StillCompilingError:
+            _stats.count_served_by_pytorch("the kernel is being compiled")
+        except ColdKernelError:
+            if choice is not _ALWAYS or not _background.enabled:
+                raise
+            _stats.count_served_by_pytorch("a CUDA graph is being captured and the kernel is missing")
+    elif choice.reason:
+        _stats.count_served_by_pytorch(choice.reason)
+    with original():
+        return theirs()

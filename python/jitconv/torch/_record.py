@@ -1,0 +1,221 @@
+"""The operations that a model asks jitconv for, found by running it on fake tensors: no memory, no GPU, no kernel.
+
+`Convolution` notes its calls here in place of launching, below the same autograd function, so what is noted is what
+the real tensors will ask for. A test compares the two.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    FakeTensor,
+    FakeTensorMode,
+)
+from torch.utils import _pytree as pytree
+
+from jitconv.spec import Spec
+from jitconv.torch._convolution import Convolution, Settings
+from jitconv.torch._gradients import Results
+from jitconv.torch._plan import alignment_of
+from jitconv.torch._shapes import check_operands, memory_format
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One operation of one layer, with fake tensors that stand for its operands."""
+
+    layer: str
+    direction: str
+    """``"forward"``, ``"dx"`` or ``"dw"``, also of a transposed layer, whose forward is another operation."""
+    spec: Spec
+    settings: Settings
+    x: torch.Tensor
+    w: torch.Tensor
+    bias: bool
+    """Whether forward adds a bias, or dw has db beside it."""
+    activation: bool
+    """Whether forward applies the activation, or a gradient multiplies by its derivative."""
+
+
+class RecordingConvolution(Convolution):
+    """A convolution that notes what it is asked for and returns empty fake tensors."""
+
+    __slots__ = ("_layer", "_note")
+
+    def __init__(self, settings: Settings, layer: str, note: Callable[[Operation], None]) -> None:
+        super().__init__(settings)
+        self._layer, self._note = layer, note
+
+    def forward(
+        self, x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None, activation: bool, pack: bool
+    ) -> torch.Tensor:
+        """Note a call of `Convolution.forward`, whose spec is that of its plan."""
+        del pack
+        s = self.settings
+        check_operands(x, w, b, s.transposed, s.groups)
+        applied = s.activation if activation else "none"
+        operation = "data_gradient" if s.transposed else "forward"
+        spec = self._spec(x, w, (x, w, b), operation=operation, bias=b is not None, activation=applied)
+        self._add("forward", spec, x, w, activation=applied != "none")
+        return torch.empty(self.result_shape(x, w), dtype=x.dtype, device=x.device, memory_format=memory_format(x, w))
+
+    def backward(
+        self,
+        dy: torch.Tensor,
+        x: torch.Tensor,
+        w: torch.Tensor,
+        saved: torch.Tensor | None,
+        mask: tuple[bool, bool, bool],
+        *,
+        dtype: torch.dtype | None = None,
+    ) -> Results:
+        """Note a call of `Convolution.backward`, whose specs are those of its plans."""
+        dtype = dtype or w.dtype
+        transposed = self.settings.transposed
+        if transposed or not (mask[0] or mask[1]):
+            saved = None
+        operands = (dy, x, w, saved)
+        common = {"dy_activation": self.settings.activation if saved is not None else "none"}
+        if mask[0]:
+            operation = "forward" if transposed else "data_gradient"
+            spec = self._spec(x, w, operands, operation=operation, **common)
+            self._add("dx", spec, x, w, activation=saved is not None)
+        if mask[1]:
+            bias = mask[2] and not transposed
+            common["output_dtype"] = "same" if dtype == x.dtype else "f32"
+            spec = self._spec(x, w, operands, operation="weight_gradient", bias=bias, **common)
+            self._add("dw", spec, x, w, activation=saved is not None)
+        filters = w.shape[1] * self.settings.groups if transposed else w.shape[0]
+        make = functools.partial(torch.empty, device=x.device)
+        return (
+            make(x.shape, dtype=x.dtype, memory_format=memory_format(x, w)) if mask[0] else None,
+            make(w.shape, dtype=dtype) if mask[1] else None,
+            make(filters, dtype=dtype) if mask[2] else None,
+        )
+
+    def _spec(self, x: torch.Tensor, w: torch.Tensor, operands: Sequence[torch.Tensor | None], **fields: Any) -> Spec:
+        return self.spec(x, w, memory_format(x, w), _alignment(operands), **fields)
+
+    def _add(self, direction: str, spec: Spec, x: torch.Tensor, w: torch.Tensor, *, activation: bool) -> None:
+        if x.shape[0] != 0:
+            self._note(Operation(self._layer, direction, spec, self.settings, x, w, spec.bias, activation))
+
+
+def _alignment(tensors: Sequence[torch.Tensor | None]) -> int:
+    """Return the alignment of tensors in storages that the allocator aligns."""
+    bits = 0
+    for tensor in tensors:
+        if tensor is not None:
+            bits |= int(tensor.storage_offset()) * tensor.element_size()
+    return alignment_of(bits)
+
+
+class Recorder:
+    """What a run has asked for so far, and the layer that runs."""
+
+    def __init__(self) -> None:
+        self.layer = ""
+        self.found: list[Operation] = []
+
+    def convolution(self, settings: Settings) -> RecordingConvolution:
+        """Return what notes the calls of the layer that runs."""
+        return RecordingConvolution(settings, self.layer, self.found.append)
+
+
+#: The recorder that `_eager.convolve` asks, which is the one of the thread that called `record`.
+active: Recorder | None = None
+
+
+def record(model: nn.Module, inputs: Sequence[Any], keywords: Mapping[str, Any], *, backward: bool) -> list[Operation]:
+    """Run a model on fake tensors and return the operations that it asked jitconv for, in order.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        Stays as it is: parameters, buffers and attributes.
+    inputs, keywords
+        What it is called with. Tensors may be real or fake.
+    backward
+        Whether to run the backward pass of the sum of all results as well.
+
+    Raises
+    ------
+    ValueError
+        If the model's code depends on the values of tensors.
+    """
+    global active  # noqa: PLW0603
+    fake = _fake_mode_of(inputs) or FakeTensorMode(allow_non_fake_inputs=True)
+
+    def faked(value: Any) -> Any:
+        is_real = isinstance(value, torch.Tensor) and not isinstance(value, FakeTensor)
+        return fake.from_tensor(value) if is_real else value
+
+    recorder = Recorder()
+    tensors = {**dict(model.named_parameters()), **dict(model.named_buffers())}
+    state = {name: faked(tensor) for name, tensor in tensors.items()}
+    arguments, options = pytree.tree_map(faked, (tuple(inputs), dict(keywords)))
+    with _attributes_kept(model), _layers_named(model, recorder), fake, torch.set_grad_enabled(backward):
+        active = recorder
+        try:
+            result = torch.func.functional_call(model, state, arguments, options)
+            if backward:
+                _run_backward(result)
+        except (DataDependentOutputException, DynamicOutputShapeException) as error:
+            raise ValueError(
+                f"{type(model).__name__} cannot run on fake tensors, because its code depends on the values of tensors "
+                f"({error}): run one real step instead"
+            ) from error
+        finally:
+            active = None
+            torch.clear_autocast_cache()  # it may hold fake copies of weights
+    return recorder.found
+
+
+def _fake_mode_of(inputs: Sequence[Any]) -> FakeTensorMode | None:
+    leaves = pytree.tree_leaves(inputs)
+    return next((leaf.fake_mode for leaf in leaves if isinstance(leaf, FakeTensor)), None)
+
+
+def _run_backward(result: Any) -> None:
+    parts = [leaf for leaf in pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor) and leaf.requires_grad]
+    if parts:
+        torch.autograd.backward(parts, [torch.ones_like(part) for part in parts])
+
+
+@contextmanager
+def _attributes_kept(model: nn.Module) -> Iterator[None]:
+    """Undo what forward() assigns to the attributes of modules: it would be fake tensors."""
+    before = {module: dict(module.__dict__) for module in model.modules()}
+    try:
+        yield
+    finally:
+        for module, attributes in before.items():
+            module.__dict__.clear()
+            module.__dict__.update(attributes)
+
+
+@contextmanager
+def _layers_named(model: nn.Module, recorder: Recorder) -> Iterator[None]:
+    """Let the recorder know which layer runs."""
+    names = {module: name or type(module).__name__ for name, module in model.named_modules()}
+
+    def enter(module: nn.Module, arguments: Any) -> None:
+        del arguments
+        recorder.layer = names[module]
+
+    leaves = [module for module in names if next(module.children(), None) is None]
+    handles = [module.register_forward_pre_hook(enter) for module in leaves]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()

@@ -1,0 +1,197 @@
+"""convert() and revert(): what changes, what stays, and that results are those of the model before."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import pytest
+import torch
+from torch import fx, nn
+from torch.nn import functional
+
+import jitconv.torch as jt
+
+
+class Block(nn.Module):
+    """Two convolutions that share one ReLU, as torchvision's ResNet does, and a function behind the third."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.norm = nn.Conv2d(3, 8, 3, padding=1, bias=False), nn.BatchNorm2d(8)
+        self.second = nn.Conv2d(8, 8, 3, padding=1)
+        self.third = nn.ConvTranspose2d(8, 4, 2, 2)
+        self.relu = nn.ReLU(inplace=True)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.relu(self.norm(self.first(x)))
+        return functional.silu(self.third(self.relu(self.second(y)) + y))
+
+
+class Branches(nn.Module):
+    """A forward() that torch.fx cannot trace, around a Sequential."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.LeakyReLU(0.2), nn.Conv2d(8, 4, 1))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.layers(x) if x.sum() > -1e9 else x
+
+
+def trained_statistics(model: nn.Module) -> nn.Module:
+    """Give BatchNorms statistics and parameters that matter."""
+    for module in model.modules():
+        if isinstance(module, nn.BatchNorm1d | nn.BatchNorm2d):
+            nn.init.uniform_(module.running_mean, -1, 1)
+            nn.init.uniform_(module.running_var, 0.5, 2)
+            nn.init.uniform_(module.weight, 0.5, 2)
+            nn.init.uniform_(module.bias, -1, 1)
+    return model.eval()
+
+
+def test_in_place_everything_but_the_class_stays() -> None:
+    model = Block()
+    layers, parameters = list(model.modules()), list(model.parameters())
+    state, calls = list(model.state_dict()), []
+    model.first.register_forward_hook(lambda *_: calls.append("hook"))
+    x = torch.randn(2, 3, 6, 6)
+    expected = model.eval()(x)
+    assert jt.convert(model) is model
+    assert type(model.first) is jt.Conv2d
+    assert type(model.third) is jt.ConvTranspose2d
+    assert all(a is b for a, b in zip(model.modules(), layers, strict=True))
+    assert all(a is b for a, b in zip(model.parameters(), parameters, strict=True))
+    assert list(model.state_dict()) == state
+    assert not model.first.training
+    torch.testing.assert_close(model(x), expected)
+    assert calls == ["hook"] * 2
+    assert jt.revert(model) is model
+    assert type(model.first) is nn.Conv2d
+    assert "policy" not in model.first.__dict__
+    torch.testing.assert_close(model(x), expected)
+
+
+def test_a_copy_leaves_the_model_alone() -> None:
+    model = Block()
+    result = jt.convert(model, inplace=False, math="tf32", policy="auto")
+    assert type(model.first) is nn.Conv2d
+    assert type(result.first) is jt.Conv2d
+    assert (result.first.math, result.first.policy) == ("tf32", "auto")
+    assert result.first.weight is not model.first.weight
+    assert type(pickle.loads(pickle.dumps(result)).first) is jt.Conv2d
+
+
+def test_a_layer_converts_by_itself() -> None:
+    layer = jt.convert(nn.Conv1d(4, 6, 3, padding="same", padding_mode="reflect"))
+    assert type(layer) is jt.Conv1d
+    assert layer(torch.randn(2, 4, 9)).shape == (2, 6, 9)
+
+
+def test_what_stays_and_why() -> None:
+    class Mine(nn.Conv2d):
+        pass
+
+    model = nn.Sequential(
+        Mine(3, 3, 1), nn.Conv3d(3, 3, 1), nn.Conv2d(3, 3, 1).double(), nn.LazyConv2d(3, 1), nn.Conv2d(3, 3, 1)
+    )
+    before = [type(layer) for layer in model][:-1]
+    jt.convert(model)
+    assert [type(layer) for layer in model] == [*before, jt.Conv2d]
+    remarks = [row["remark"] for row in jt.conversion(model).as_dicts()]
+    assert remarks == ["a subclass, which may compute more", "3-D", "float64 tensors",
+                       "lazy: convert it after its first call", ""]  # fmt: skip
+    assert "1 convolution layers by jitconv, 4 by PyTorch" in str(jt.conversion(model))
+
+
+@pytest.mark.parametrize("traceable", [True, False])
+def test_fusions_of_neighbours(traceable: bool) -> None:
+    model = trained_statistics(Branches())
+    if traceable:
+        model = model.layers
+    x = torch.randn(2, 3, 6, 6)
+    expected, convolution = model(x), (model if traceable else model.layers)[0]
+    weight, state = convolution.weight, {name: t.clone() for name, t in model.state_dict().items()}
+    jt.convert(model, fuse_batchnorm=True, fuse_activation=True)
+    assert (convolution.activation, convolution.slope) == ("leaky_relu", 0.2)
+    assert convolution.bias is not None
+    assert not any(type(module) in (nn.BatchNorm2d, nn.LeakyReLU) for module in model.modules())
+    torch.testing.assert_close(model(x), expected, rtol=1e-4, atol=1e-5)
+    assert "BatchNorm folded into the weights, activation leaky_relu" in str(jt.conversion(model))
+    copied = copy.deepcopy(model)
+    jt.revert(model)
+    assert convolution.weight is weight
+    assert {name: t.tolist() for name, t in model.state_dict().items()} == {n: t.tolist() for n, t in state.items()}
+    torch.testing.assert_close(model(x), expected)
+    torch.testing.assert_close(jt.revert(copied)(x), expected)
+
+
+def test_training_batchnorm_is_not_folded() -> None:
+    model = nn.Sequential(nn.Conv2d(3, 4, 1), nn.BatchNorm2d(4), nn.ReLU())
+    jt.convert(model, fuse_batchnorm=True, fuse_activation=True)
+    assert type(model[1]) is nn.BatchNorm2d
+    assert model[0].activation is None
+
+
+def test_an_activation_in_training_has_its_gradient() -> None:
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Hardtanh(-0.3, 0.4), nn.Conv2d(4, 4, 1), nn.GELU(approximate="tanh"))
+    x = torch.randn(2, 3, 5, 5, requires_grad=True)
+    expected = torch.autograd.grad(model(x).square().sum(), [x, *model.parameters()])
+    jt.convert(model, fuse_activation=True)
+    assert (model[0].activation, model[0].clamp_min, model[0].clamp_max) == ("clamp", pytest.approx(-0.3), 0.4)
+    assert model[2].activation == "gelu_tanh"
+    found = torch.autograd.grad(model(x).square().sum(), [x, *model.parameters()])
+    for mine, theirs in zip(found, expected, strict=True):
+        torch.testing.assert_close(mine, theirs)
+
+
+def test_shared_and_functional_activations_need_a_graph() -> None:
+    model = trained_statistics(Block())
+    x = torch.randn(2, 3, 6, 6)
+    expected = model(x)
+    plain = jt.convert(model, inplace=False, fuse_batchnorm=True, fuse_activation=True)
+    assert [plain.first.activation, plain.second.activation, plain.third.activation] == [None, None, None]
+    torch.testing.assert_close(plain(x), expected, rtol=1e-4, atol=1e-5)
+    graph = jt.convert(model, inplace=False, fuse_batchnorm=True, fuse_activation=True, graph=True)
+    assert isinstance(graph, fx.GraphModule)
+    assert [graph.first.activation, graph.second.activation, graph.third.activation] == ["relu", "relu", "silu"]
+    assert not any(isinstance(module, nn.BatchNorm2d | nn.ReLU) for module in graph.modules())
+    torch.testing.assert_close(graph(x), expected, rtol=1e-4, atol=1e-5)
+    with pytest.raises(ValueError, match=r"graph=True, which cannot be undone"):
+        jt.revert(graph)
+
+
+def test_what_somebody_observes_is_not_fused() -> None:
+    model = nn.Sequential(nn.Conv2d(3, 4, 1), nn.ReLU(), nn.Conv2d(4, 4, 1), nn.ReLU())
+    model[0].register_forward_hook(lambda *_: None)
+    model[3].register_forward_hook(lambda *_: None)
+    jt.convert(model, fuse_activation=True)
+    assert (model[0].activation, model[2].activation) == (None, None)
+
+
+def test_a_layer_that_is_called_twice_is_not_fused() -> None:
+    convolution = nn.Conv2d(4, 4, 1)
+    model = nn.Sequential(convolution, nn.ReLU(), convolution)
+    jt.convert(model, fuse_activation=True)
+    assert type(model[0]) is jt.Conv2d
+    assert model[0].activation is None
+
+
+def test_a_leaky_relu_without_an_inverse_is_not_fused() -> None:
+    model = nn.Sequential(nn.Conv2d(3, 4, 1), nn.LeakyReLU(-0.1))
+    jt.convert(model, fuse_activation=True)
+    assert model[0].activation is None
+
+
+def test_errors_say_what_to_do() -> None:
+    with pytest.raises(ValueError, match="pass inplace=False"):
+        jt.convert(Block(), graph=True)
+    with pytest.raises(ValueError, match=r"torch\.fx cannot trace Branches"):
+        jt.convert(Branches(), inplace=False, graph=True)
+    with pytest.raises(ValueError, match=r"0 has activation='relu'"):
+        jt.revert(nn.Sequential(jt.Conv2d(3, 3, 1, activation="relu")))
+
+
+def test_verbose_prints_the_table(capsys: pytest.CaptureFixture[str]) -> None:
+    jt.convert(Block(), verbose=True)
+    assert "3 convolution layers by jitconv, 0 by PyTorch" in capsys.readouterr().out

@@ -1,0 +1,171 @@
+"""policy="auto": what is measured, remembered and taken. Times are made up: the tests have no GPU."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import pathlib
+from collections.abc import Callable, Iterator
+
+import pytest
+import torch
+
+import jitconv
+import jitconv.torch as jt
+from jitconv.torch import _choices, _policy, _stats
+from jitconv.torch._choices import Choice, Choices
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
+    """Give each test a cache of its own."""
+    monkeypatch.setenv("JITCONV_CACHE_DIR", str(tmp_path))
+    monkeypatch.delenv("JITCONV_CACHE", raising=False)
+    return tmp_path / "torch-choices-1"
+
+
+@pytest.fixture
+def measured(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[list[str], dict[str, float]]]:
+    """Note what was timed; a test sets the times of jitconv's and PyTorch's runs."""
+    seen: list[str] = []
+    times = {"jitconv": 1.0, "pytorch": 2.0}
+
+    def choice_of(
+        self: object, what: tuple[object, ...], tensors: tuple[torch.Tensor, ...], mine: Callable[[], object],
+        theirs: Callable[[], object],
+    ) -> Choice:  # fmt: skip
+        key = repr((what, *(tuple(t.shape) for t in tensors)))
+        found = _policy.choices.get(key)
+        if found is None:
+            seen.append(str(what[0]) if what[0] == "forward" else f"backward {what[3:]}")
+            found = Choice(times["jitconv"], times["pytorch"])
+            _policy.choices.put(key, found)
+        return found
+
+    monkeypatch.setattr(_policy.Choosing, "_choice", choice_of)
+    _policy.forget()
+    with jt.cpu_policy("host"):
+        yield seen, times
+    _policy.forget()
+
+
+def step(policy: str) -> list[torch.Tensor]:
+    """Return a layer's result and gradients."""
+    torch.manual_seed(0)
+    layer = jt.Conv2d(1, 2, 2, activation="relu", policy=policy)
+    x = torch.randn(1, 1, 4, 3, requires_grad=True)
+    y = layer(x)
+    return [y, *torch.autograd.grad(y.sum(), (x, layer.weight, layer.bias))]
+
+
+@pytest.mark.parametrize("faster", ["jitconv", "pytorch"])
+def test_each_direction_is_measured_once(faster: str, measured: tuple[list[str], dict[str, float]]) -> None:
+    seen, times = measured
+    times[faster] = 0.5
+    for found, expected in zip(step("auto"), step("always"), strict=True):
+        torch.testing.assert_close(found, expected)
+    step("auto")
+    assert seen == ["forward", "backward (True, False, False)", "backward (False, True, True)"]
+
+
+def test_directions_may_differ(measured: tuple[list[str], dict[str, float]], monkeypatch: pytest.MonkeyPatch) -> None:
+    inner = _policy.Choosing._choice
+
+    def mixed(self, what, *arguments):  # type: ignore[no-untyped-def]
+        inner(self, what, *arguments)
+        return Choice(1.0, 2.0 if what[3:4] == (True,) else 0.5)
+
+    monkeypatch.setattr(_policy.Choosing, "_choice", mixed)
+    for found, expected in zip(step("auto"), step("always"), strict=True):
+        torch.testing.assert_close(found, expected)
+
+
+def test_a_choice_outlives_the_process(folder: pathlib.Path) -> None:
+    Choices().put("a key", Choice(1.5, 3.0, "why"))
+    assert Choices().get("a key") == Choice(1.5, 3.0, "why")
+    assert Choices().get("another") is None
+    (file,) = folder.iterdir()
+    assert json.loads(file.read_text())["key"] == "a key"
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", "{", "[]", '{"key": "a key"}', '{"key": "other", "jitconv_ms": 1.0, "pytorch_ms": 2.0}',
+     '{"key": "a key", "jitconv_ms": -1, "pytorch_ms": 2}', '{"key": "a key", "jitconv_ms": "x", "pytorch_ms": 2}',
+     '{"key": "a key", "jitconv_ms": null, "pytorch_ms": null}', '{"key": "a key", "more": 1}', "\x00\xff"],
+)  # fmt: skip
+def test_trouble_with_a_file_is_a_miss(folder: pathlib.Path, content: str) -> None:
+    Choices().put("a key", Choice(1.0, 2.0))
+    (file,) = folder.iterdir()
+    file.write_text(content, encoding="latin-1")
+    assert Choices().get("a key") is None
+    Choices().put("a key", Choice(1.0, 2.0))
+    assert Choices().get("a key") is not None
+
+
+def test_the_cache_may_be_off_read_only_or_impossible(folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JITCONV_CACHE", "ro")
+    Choices().put("a", Choice(1.0, 2.0))
+    assert not folder.exists()
+    monkeypatch.setenv("JITCONV_CACHE", "rw")
+    Choices().put("a", Choice(1.0, 2.0))
+    monkeypatch.setenv("JITCONV_CACHE", "off")
+    assert Choices().get("a") is None
+    monkeypatch.delenv("JITCONV_CACHE")
+    for place in ("relative", "/dev/null/cache"):
+        monkeypatch.setenv("JITCONV_CACHE_DIR", place)
+        Choices().put("a", Choice(1.0, 2.0))
+        assert Choices().get("a") is None
+
+
+def _write_often(folder: str) -> None:
+    os.environ["JITCONV_CACHE_DIR"] = folder
+    for i in range(50):
+        _choices._write("shared", Choice(float(i + 1), 2.0))
+
+
+def test_writers_do_not_disturb_readers(tmp_path: pathlib.Path) -> None:
+    context = multiprocessing.get_context("fork")
+    _choices._write("shared", Choice(1.0, 2.0))
+    writers = [context.Process(target=_write_often, args=(str(tmp_path),)) for _ in range(2)]
+    for writer in writers:
+        writer.start()
+    while any(writer.is_alive() for writer in writers):
+        assert _choices._read("shared") is not None
+    assert [writer.exitcode for writer in writers] == [0, 0]
+    assert not list(tmp_path.glob("*/tmp-*"))
+
+
+def test_the_faster_is_taken() -> None:
+    assert Choice(1.0, 2.0).takes_jitconv
+    assert not Choice(2.0, 1.0).takes_jitconv
+    assert not Choice(None, 1.0).takes_jitconv
+    assert Choice(1.0, None).takes_jitconv
+
+
+def test_cpu_tensors_are_not_measured() -> None:
+    _stats.stats(reset=True)
+    _policy.forget()
+    with jt.cpu_policy("host"):
+        step("auto")
+    assert _policy.choices.items() == []
+    assert jt.stats().served_by_pytorch == {}
+
+
+def test_a_key_names_what_a_time_depends_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Properties:
+        name = "A GPU"
+
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: Properties())
+    c = jt.functional.convolution_of(2, (3, 3), 1, 0, 1, 1)
+    x = torch.zeros(1, 2, 3, 4)
+    keys = {
+        _policy._key(c, ("forward",), (tensor,), math)
+        for tensor in (x, x.half(), x.contiguous(memory_format=torch.channels_last), x.transpose(2, 3))
+        for math in ("fp32", "tf32")
+    }
+    with torch.backends.cudnn.flags(enabled=True, benchmark=True):
+        keys.add(_policy._key(c, ("forward",), (x,), "fp32"))
+    assert len(keys) == 9
+    assert all(f"jitconv {jitconv.__version__}" in key and "A GPU" in key for key in keys)

@@ -1,0 +1,251 @@
+#!/usr/bin/env python3
+"""Times whole networks converted to jitconv next to PyTorch: one run, one GPU, inference and training.
+
+    python bench/networks/compare.py --quick                    # a minute: eager, channels_last and jitconv
+    python bench/networks/compare.py --json networks.json       # also torch.compile, auto, bf16, a warm cache
+    python bench/networks/compare.py --networks resnet50,edsr --variants eager,jitconv --explain
+
+Architectures are in vision.py and dense.py, with random weights and random inputs. All variants start from the same
+weights and see the same inputs. Reported are the median time of a step, the peak of allocated memory, the time from the
+conversion to the end of the first step, and the losses of the first training steps, which must follow each other.
+fp32 runs with TF32 allowed, as PyTorch's convolutions do by default; matrix products are allowed TF32 as well. bf16 is
+torch.autocast.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+
+import jitconv.torch
+import torch
+from dense import EDSR, DeepLabV3, Speech, UNet
+from torch import Tensor, nn
+from torch.nn import functional
+from vision import ConvNeXtT, EfficientNetB0, ResNet50
+
+NETWORKS: dict[str, tuple[type[nn.Module], tuple[int, ...]]] = {
+    "resnet50": (ResNet50, (32, 3, 224, 224)),
+    "convnext_t": (ConvNeXtT, (32, 3, 224, 224)),
+    "efficientnet_b0": (EfficientNetB0, (32, 3, 224, 224)),
+    "unet": (UNet, (4, 4, 64, 64)),
+    "deeplabv3": (DeepLabV3, (4, 3, 512, 512)),
+    "edsr": (EDSR, (16, 3, 96, 96)),
+    "speech": (Speech, (8, 80, 64)),
+}
+VARIANTS = ("eager", "channels_last", "compile", "jitconv", "jitconv_channels_last", "auto")
+QUICK = ("eager", "channels_last", "jitconv")
+MODES = ("inference", "training")
+PRECISIONS = ("tf32", "bf16")
+LOSSES = 5
+
+
+@dataclass
+class Measurement:
+    """One network in one variant, mode and precision. Times in ms but for first_step_s."""
+
+    network: str
+    variant: str
+    mode: str
+    precision: str
+    ms: float
+    peak_mib: float
+    first_step_s: float
+    losses: list[float]
+    warm_first_step_s: float | None = None
+
+
+class Case:
+    """A variant of a network, ready to be stepped. Building it is what the time to the first step begins with."""
+
+    def __init__(
+        self, original: nn.Module, x: Tensor, target: Tensor, variant: str, mode: str, precision: str
+    ) -> None:
+        self.begin = time.perf_counter()
+        model, self.mode, self.precision = copy.deepcopy(original), mode, precision
+        if variant.endswith("channels_last") and x.dim() == 4:
+            model = model.to(memory_format=torch.channels_last)
+            x = x.contiguous(memory_format=torch.channels_last)
+        model.train(mode == "training")
+        self.module, self.x = model, x
+        if variant in ("jitconv", "jitconv_channels_last", "auto"):
+            policy = "auto" if variant == "auto" else "always"
+            jitconv.torch.convert(model, policy=policy)
+            if policy == "always":
+                with self.autocast():
+                    jitconv.torch.prepare(model, x, backward=mode == "training", progress=False)
+        self.step_model: Callable[[Tensor], Tensor] = model
+        if variant == "compile":
+            torch._dynamo.reset()
+            self.step_model = torch.compile(model, mode="max-autotune")
+        self.optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+        self.target = target
+
+    def autocast(self) -> torch.autocast | nullcontext[None]:
+        """The context of the precision."""
+        return torch.autocast("cuda", torch.bfloat16) if self.precision == "bf16" else nullcontext()
+
+    def step(self) -> Tensor | None:
+        """One forward call, or one training step, whose loss is returned."""
+        if self.mode == "inference":
+            with torch.no_grad(), self.autocast():
+                self.step_model(self.x)
+            return None
+        self.optimizer.zero_grad(set_to_none=True)
+        with self.autocast():
+            loss = functional.mse_loss(self.step_model(self.x).float(), self.target)
+        loss.backward()
+        self.optimizer.step()
+        return loss.detach()
+
+
+def measure(
+    name: str, original: nn.Module, x: Tensor, target: Tensor, variant: str, mode: str, precision: str, steps: int
+) -> Measurement:
+    """Build one case, run its first steps, and take the median of the others."""
+    torch.cuda.synchronize()
+    torch.cuda.empty_cache()
+    case = Case(original, x, target, variant, mode, precision)
+    losses = [case.step()]
+    torch.cuda.synchronize()
+    first_step_s = time.perf_counter() - case.begin
+    losses += [case.step() for _ in range(LOSSES - 1)]
+    torch.cuda.reset_peak_memory_stats()
+    times = []
+    for _ in range(steps):
+        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        begin.record()
+        case.step()
+        end.record()
+        times.append((begin, end))
+    torch.cuda.synchronize()
+    ms = statistics.median(begin.elapsed_time(end) for begin, end in times) if times else 0.0
+    peak = torch.cuda.max_memory_allocated() / 2**20
+    return Measurement(
+        name, variant, mode, precision, ms, peak, first_step_s, [float(loss) for loss in losses if loss is not None]
+    )
+
+
+def measure_network(name: str, arguments: argparse.Namespace) -> Iterator[Measurement]:
+    """Yield all variants, modes and precisions of one network."""
+    make, shape = NETWORKS[name]
+    torch.manual_seed(0)
+    original = make().cuda()
+    x = torch.randn(shape, device="cuda")
+    with torch.no_grad():
+        target = torch.randn_like(copy.deepcopy(original).eval()(x).float())
+    for mode in arguments.modes.split(","):
+        for precision in arguments.precisions.split(","):
+            for variant in arguments.variants.split(","):
+                yield measure(name, original, x, target, variant, mode, precision, arguments.steps)
+    if arguments.explain:
+        converted = jitconv.torch.convert(original, inplace=False)
+        print(jitconv.torch.explain(converted, x))
+
+
+def header() -> str:
+    """Return the names of the columns. `x eager` is eager's time over this one's; `loss` how far it is from eager's."""
+    return (
+        f"{'network':16} {'mode':9} {'type':4} {'variant':21} {'ms':>9} {'x eager':>8} {'MiB':>8} {'first s':>8} "
+        f"{'warm s':>7} {'loss':>9}"
+    )
+
+
+def line(r: Measurement, all_of_them: list[Measurement]) -> str:
+    """Return the line of one case, beside eager PyTorch's of the same network, mode and precision."""
+    same = (r.network, r.mode, r.precision)
+    base = next((b for b in all_of_them if b.variant == "eager" and (b.network, b.mode, b.precision) == same), None)
+    ratio = f"{base.ms / r.ms:.2f}x" if base and r.ms else "-"
+    apart = "-"
+    if base and r.losses:
+        apart = f"{max(abs(a - b) / abs(b) for a, b in zip(r.losses, base.losses, strict=True)):.1e}"
+    warm = "-" if r.warm_first_step_s is None else f"{r.warm_first_step_s:.2f}"
+    return (
+        f"{r.network:16} {r.mode:9} {r.precision:4} {r.variant:21} {r.ms:9.3f} {ratio:>8} {r.peak_mib:8.0f} "
+        f"{r.first_step_s:8.2f} {warm:>7} {apart:>9}"
+    )
+
+
+def in_processes(names: list[str], arguments: argparse.Namespace) -> list[Measurement]:
+    """Measure each network in a process of its own with an empty cache, then its first steps again with a full one."""
+    results: list[Measurement] = []
+    for name in names:
+        with tempfile.TemporaryDirectory() as folder:
+            environment = {**os.environ, "JITCONV_CACHE_DIR": f"{folder}/cache"}
+            environment.pop("JITCONV_CACHE", None)
+            runs = [_child(name, arguments, steps, folder, environment) for steps in (arguments.steps, 0)]
+        for cold, warm in zip(*runs, strict=True):
+            cold.warm_first_step_s = warm.first_step_s
+        results += runs[0]
+    return results
+
+
+def _child(
+    name: str, arguments: argparse.Namespace, steps: int, folder: str, environment: dict[str, str]
+) -> list[Measurement]:
+    path = pathlib.Path(folder, f"{steps}.json")
+    command = [sys.executable, __file__, "--one-process", f"--networks={name}", f"--steps={steps}", f"--json={path}"]
+    for option in ("variants", "modes", "precisions"):
+        command += [f"--{option}", getattr(arguments, option)]
+    subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL)
+    return [Measurement(**row) for row in json.loads(path.read_text())]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--networks", default=",".join(NETWORKS))
+    parser.add_argument("--variants", help=f"of {','.join(VARIANTS)}")
+    parser.add_argument("--modes", default=",".join(MODES))
+    parser.add_argument("--precisions", help=f"of {','.join(PRECISIONS)}")
+    parser.add_argument("--steps", type=int, help="timed steps of each case")
+    parser.add_argument("--quick", action="store_true", help="fewer steps, tf32, no torch.compile, one process")
+    parser.add_argument("--one-process", action="store_true", help="no second process for the warm first step")
+    parser.add_argument("--explain", action="store_true", help="with one process: every layer beside PyTorch's")
+    parser.add_argument("--budget", type=float, help="begin no further network after so many seconds")
+    parser.add_argument("--json", help="write the measurements to this file")
+    arguments = parser.parse_args()
+    arguments.variants = arguments.variants or ",".join(QUICK if arguments.quick else VARIANTS)
+    arguments.precisions = arguments.precisions or ("tf32" if arguments.quick else ",".join(PRECISIONS))
+    if arguments.steps is None:
+        arguments.steps = 8 if arguments.quick else 30
+    if not torch.cuda.is_available():
+        print("compare.py: needs a GPU", file=sys.stderr)
+        return 5
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
+    torch.backends.cudnn.benchmark = True
+    names = arguments.networks.split(",")
+    print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, cudnn.benchmark on")
+    print(header())
+    results: list[Measurement] = []
+    if arguments.quick or arguments.one_process or arguments.explain:
+        begin = time.perf_counter()
+        for name in names:
+            if arguments.budget is not None and time.perf_counter() - begin > arguments.budget:
+                print(f"not measured, out of time: {name}")
+                continue
+            for measured in measure_network(name, arguments):
+                results.append(measured)
+                print(line(measured, results), flush=True)
+    else:
+        results = in_processes(names, arguments)
+        print("\n".join(line(measured, results) for measured in results))
+    if arguments.json:
+        pathlib.Path(arguments.json).write_text(json.dumps([asdict(result) for result in results], indent=1))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

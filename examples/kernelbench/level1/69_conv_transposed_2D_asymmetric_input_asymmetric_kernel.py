@@ -1,0 +1,44 @@
+"""KernelBench level 1, problem 69: one transposed convolution of a 64x64x128x256 input."""
+
+import torch
+from torch import nn
+
+from jitconv.torch import ConvTranspose2d
+
+
+class ModelNew(nn.Module):
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: tuple[int, int],
+        stride: tuple[int, int] = (1, 1),
+        padding: tuple[int, int] = (0, 0),
+        output_padding: tuple[int, int] = (0, 0),
+        dilation: tuple[int, int] = (1, 1),
+        groups: int = 1,
+        bias: bool = False,
+    ) -> None:
+        super().__init__()
+        self.conv_transpose2d = ConvTranspose2d(
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride=stride,
+            padding=padding,
+            output_padding=output_padding,
+            dilation=dilation,
+            groups=groups,
+            bias=bias,
+        )
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.conv_transpose2d(x)
+
+
+def get_inputs() -> list[torch.Tensor]:
+    return [torch.rand(64, 64, 128, 256)]
+
+
+def get_init_inputs() -> list[object]:
+    return [64, 128, (3, 5)]

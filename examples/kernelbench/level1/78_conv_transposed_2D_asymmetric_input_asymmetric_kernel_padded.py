@@ -1,0 +1,38 @@
+"""KernelBench level 1, problem 78: one transposed convolution of an 8x32x512x1024 input."""
+
+import torch
+from torch import nn
+
+from jitconv.torch import ConvTranspose2d
+
+
+class ModelNew(nn.Module):
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: tuple[int, int],
+        stride: tuple[int, int] = (1, 1),
+        padding: tuple[int, int] = (0, 0),
+        bias: bool = False,
+    ) -> None:
+        super().__init__()
+        self.conv_transpose2d = ConvTranspose2d(
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride=stride,
+            padding=padding,
+            bias=bias,
+        )
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.conv_transpose2d(x)
+
+
+def get_inputs() -> list[torch.Tensor]:
+    return [torch.rand(8, 32, 512, 1024)]
+
+
+def get_init_inputs() -> list[object]:
+    return [32, 32, (3, 7), (1, 1), (1, 3)]

@@ -1,0 +1,39 @@
+"""KernelBench level 1, problem 84: one convolution of a 64x128x256x512 input."""
+
+import torch
+from torch import nn
+
+from jitconv.torch import Conv2d
+
+
+class ModelNew(nn.Module):
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: int,
+        stride: int = 1,
+        padding: int = 0,
+        bias: bool = False,
+    ) -> None:
+        super().__init__()
+        self.conv2d = Conv2d(
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride=stride,
+            padding=padding,
+            groups=in_channels,
+            bias=bias,
+        )
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.conv2d(x)
+
+
+def get_inputs() -> list[torch.Tensor]:
+    return [torch.rand(64, 128, 256, 512)]
+
+
+def get_init_inputs() -> list[object]:
+    return [128, 128, 3]

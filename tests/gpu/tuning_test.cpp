@@ -1,11 +1,12 @@
 // tune() on a device: it measures, its kernel is right, and the second call measures nothing.
+#include "runtime/tuning.h"
+
 #include <gtest/gtest.h>
 
 #include "gpu/gpu.h"
 #include "gpu/launchable.h"
 #include "jitconv/tune.h"
 #include "runtime/kernel_timer.h"
-#include "runtime/tuning.h"
 
 namespace jitconv::test {
 namespace {

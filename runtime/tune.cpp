@@ -31,7 +31,8 @@ void require_positive(const char* field, int value) {
 std::vector<ConvPlan> candidates_of(const ConvSpec& spec, const Target& target, std::size_t most) {
   std::vector<ConvPlan> all = codegen::enumerate_plans(spec, target, SIZE_MAX);
   std::set<codegen::Family> families;
-  std::ranges::stable_partition(all, [&](const ConvPlan& plan) { return families.insert(plan.family()).second; });
+  std::stable_partition(all.begin(), all.end(),
+                        [&](const ConvPlan& plan) { return families.insert(plan.family()).second; });
   if (all.size() > most) all.resize(most);
   return all;
 }

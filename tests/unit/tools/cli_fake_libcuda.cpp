@@ -275,6 +275,10 @@ FAKE cuMemcpyHtoD_v2(Pointer to, const void* from, std::size_t bytes) {
   std::memcpy(reinterpret_cast<void*>(to), from, bytes);
   return 0;
 }
+FAKE cuMemcpyDtoDAsync_v2(Pointer to, Pointer from, std::size_t bytes, void*) {
+  std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
+  return 0;
+}
 FAKE cuMemcpyDtoH_v2(void* to, Pointer from, std::size_t bytes) {
   std::memcpy(to, reinterpret_cast<const void*>(from), bytes);
   return 0;
@@ -295,7 +299,6 @@ FAKE cuEventRecord(void* event, void*) {
   static_cast<Event*>(event)->time = Clock::now();
   return 0;
 }
-FAKE cuEventSynchronize(void*) { return 0; }
 FAKE cuEventElapsedTime(float* ms, void* begin, void* end) {
   *ms = std::chrono::duration<float, std::milli>(static_cast<Event*>(end)->time - static_cast<Event*>(begin)->time)
             .count();

@@ -30,9 +30,8 @@ runtime::Found runtime::find_or_compile(const ConvSpec& spec, const Target& targ
   validate(spec);
   bool built = false;
   Kernel kernel = registry().find_or_build(asked, [&] {
-    if (is_current_device) tune_if_asked(spec, target, options);
     const Stopwatch watch;
-    const codegen::ConvPlan plan = plan_to_build(spec, target);
+    const codegen::ConvPlan plan = plan_to_build(spec, target, options, is_current_device);
     log_plan(plan, watch);
     const auto build = [&] {
       built = true;

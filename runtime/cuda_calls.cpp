@@ -39,7 +39,6 @@ CudaCalls::CudaCalls() {
   resolve(library, "cuEventCreate", event_create);
   resolve(library, "cuEventDestroy_v2", event_destroy);
   resolve(library, "cuEventRecord", event_record);
-  resolve(library, "cuEventSynchronize", event_synchronize);
   resolve(library, "cuEventElapsedTime", event_elapsed_time);
 }
 

@@ -27,7 +27,6 @@ struct CudaCalls {
   int (*event_create)(void**, unsigned) = nullptr;
   int (*event_destroy)(void*) = nullptr;
   int (*event_record)(void*, void*) = nullptr;
-  int (*event_synchronize)(void*) = nullptr;
   int (*event_elapsed_time)(float*, void*, void*) = nullptr;
 
   /// Resolves every pointer; runtime::Driver::get() must have succeeded before. Throws CudaError (no_driver).
@@ -35,6 +34,27 @@ struct CudaCalls {
 
   /// Throws CudaError naming `call` unless `result` is 0.
   void check(int result, const char* call) const;
+};
+
+/// A mark on the default stream, for times between two of them. `calls` must outlive it. Members throw CudaError.
+class CudaEvent {
+ public:
+  explicit CudaEvent(const CudaCalls& calls) : calls_(calls) {
+    calls_.check(calls_.event_create(&event_, 0), "cuEventCreate");
+  }
+  ~CudaEvent() { calls_.event_destroy(event_); }
+  CudaEvent(const CudaEvent&) = delete;
+  CudaEvent& operator=(const CudaEvent&) = delete;
+  void record() { calls_.check(calls_.event_record(event_, nullptr), "cuEventRecord"); }
+  double ms_since(const CudaEvent& begin) const {
+    float ms = 0;
+    calls_.check(calls_.event_elapsed_time(&ms, begin.event_, event_), "cuEventElapsedTime");
+    return static_cast<double>(ms);
+  }
+
+ private:
+  const CudaCalls& calls_;
+  void* event_ = nullptr;
 };
 
 }  // namespace jitconv::runtime

@@ -35,26 +35,6 @@ class DeviceMemory {
   DevicePointer data_ = 0;
 };
 
-class Event {
- public:
-  explicit Event(const CudaCalls& calls) : calls_(calls) {
-    calls_.check(calls_.event_create(&event_, 0), "cuEventCreate");
-  }
-  ~Event() { calls_.event_destroy(event_); }
-  Event(const Event&) = delete;
-  Event& operator=(const Event&) = delete;
-  void record() { calls_.check(calls_.event_record(event_, nullptr), "cuEventRecord"); }
-  double ms_since(const Event& begin) const {
-    float ms = 0;
-    calls_.check(calls_.event_elapsed_time(&ms, begin.event_, event_), "cuEventElapsedTime");
-    return static_cast<double>(ms);
-  }
-
- private:
-  const CudaCalls& calls_;
-  void* event_ = nullptr;
-};
-
 /// Numbers from -1 to 1 as the type stores them. Zeros would make a power-limited GPU faster than it is.
 std::string random_block(DataType type) {
   constexpr std::size_t kElements = 1 << 18;
@@ -140,7 +120,7 @@ std::vector<std::optional<double>> time_on_current_device(std::span<const Kernel
     const LaunchArgs args = tensors.arguments(workspace.pointer());
     std::vector<double> ms;
     for (int i = 0; i < kWarmup + launches; ++i) {
-      Event begin(calls), end(calls);
+      CudaEvent begin(calls), end(calls);
       if (flushed.address() != 0)
         calls.check(calls.memset_d8_async(flushed.address(), 0, static_cast<std::size_t>(2 * l2_bytes), nullptr),
                     "cuMemsetD8Async");

@@ -96,15 +96,20 @@ Kernel runtime::tune(const ConvSpec& spec, const Target& target, const TuneOptio
   return kernels[*best];
 }
 
-void runtime::tune_if_asked(const ConvSpec& spec, const Target& target, const CompileOptions& options) {
-  if (tuning_mode() != TuningMode::measure) return;
-  validate(spec);
-  if (remembered_choice(spec, target)) return;
-  try {
-    tune(spec, target, {.compile = options}, time_on_current_device);
-  } catch (const CudaError& error) {
-    log(LogLevel::warn, fmt::format("JITCONV_TUNE: {} is not tuned: {}", to_string(spec), error.what()));
+ConvPlan runtime::plan_to_build(const ConvSpec& spec, const Target& target, const CompileOptions& options,
+                                bool is_current_device) {
+  const TuningMode mode = tuning_mode();
+  if (mode == TuningMode::off) return codegen::make_plan(spec, target);
+  std::optional<ConvPlan> chosen = remembered_choice(spec, target);
+  if (!chosen && mode == TuningMode::measure && is_current_device) {
+    try {
+      tune(spec, target, {.compile = options}, time_on_current_device);
+      chosen = remembered_choice(spec, target);
+    } catch (const CudaError& error) {
+      log(LogLevel::warn, fmt::format("JITCONV_TUNE: {} is not tuned: {}", to_string(spec), error.what()));
+    }
   }
+  return chosen ? *std::move(chosen) : codegen::make_plan(spec, target);
 }
 
 Kernel tune(const ConvSpec& spec, const TuneOptions& options) {

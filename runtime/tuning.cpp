@@ -89,10 +89,4 @@ void remember_choice(const codegen::ConvPlan& plan) {
                       {"family", std::string(codegen::to_string(plan.family()))}}});
 }
 
-codegen::ConvPlan plan_to_build(const ConvSpec& spec, const Target& target) {
-  if (tuning_mode() != TuningMode::off)
-    if (std::optional<codegen::ConvPlan> chosen = remembered_choice(spec, target)) return *std::move(chosen);
-  return codegen::make_plan(spec, target);
-}
-
 }  // namespace jitconv::runtime

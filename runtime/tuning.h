@@ -27,17 +27,15 @@ std::optional<codegen::ConvPlan> remembered_choice(const ConvSpec& spec, const T
 /// Remembers it for its spec and target.
 void remember_choice(const codegen::ConvPlan& plan);
 
-/// What compile() builds: the remembered choice if the environment asks for it, else the model's.
-codegen::ConvPlan plan_to_build(const ConvSpec& spec, const Target& target);
-
 /// Milliseconds of a launch of each kernel; none for one that cannot be launched.
 using TimeKernels = std::function<std::vector<std::optional<double>>(std::span<const Kernel> kernels, int launches)>;
 
 /// Measures candidates with `time_kernels`, remembers the fastest and returns its kernel. tune() without a device.
 Kernel tune(const ConvSpec& spec, const Target& target, const TuneOptions& options, const TimeKernels& time_kernels);
 
-/// Before compile() for the current device: measures if JITCONV_TUNE=1 and nothing is remembered. What keeps it from
-/// that is a warning.
-void tune_if_asked(const ConvSpec& spec, const Target& target, const CompileOptions& options);
+/// What compile() builds: the model's plan, unless the environment asks for choices of tuning. Candidates are measured
+/// only if the target `is_current_device`; what keeps it from that is a warning.
+codegen::ConvPlan plan_to_build(const ConvSpec& spec, const Target& target, const CompileOptions& options = {},
+                                bool is_current_device = false);
 
 }  // namespace jitconv::runtime

@@ -16,33 +16,12 @@
 namespace jitconv::tools {
 namespace {
 
-using runtime::CudaCalls;
+using runtime::CudaCalls, runtime::CudaEvent;
 
 // Values of CUdevice_attribute.
 constexpr int kClockRateKhz = 13, kMemoryClockRateKhz = 36, kMemoryBusWidthBits = 37;
 
 CudaCalls::DevicePointer device_pointer(const void* data) { return reinterpret_cast<CudaCalls::DevicePointer>(data); }
-
-class CudaEvent {
- public:
-  explicit CudaEvent(const CudaCalls& calls) : calls_(calls) {
-    calls_.check(calls_.event_create(&event_, 0), "cuEventCreate");
-  }
-  ~CudaEvent() { calls_.event_destroy(event_); }
-  CudaEvent(const CudaEvent&) = delete;
-  CudaEvent& operator=(const CudaEvent&) = delete;
-  void record() { calls_.check(calls_.event_record(event_, nullptr), "cuEventRecord"); }
-  void wait() { calls_.check(calls_.event_synchronize(event_), "cuEventSynchronize"); }
-  double ms_since(const CudaEvent& begin) const {
-    float ms = 0;
-    calls_.check(calls_.event_elapsed_time(&ms, begin.event_, event_), "cuEventElapsedTime");
-    return static_cast<double>(ms);
-  }
-
- private:
-  const CudaCalls& calls_;
-  void* event_ = nullptr;
-};
 
 class CudaDevice final : public Device {
  public:

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "codegen/activation_gradient/pass.h"
 #include "codegen/plan.h"
 #include "codegen/source.h"
 #include "jitconv/error.h"
@@ -27,16 +28,11 @@ struct Part {
   KernelSource source;
 };
 
-/// Whether an activation's derivative is computed from the forward result.
-bool derives_from_result(Activation activation) {
-  return activation == Activation::relu || activation == Activation::leaky_relu || activation == Activation::clamp;
-}
-
 /// The three operations. An activation whose derivative needs what it was applied to is left to PyTorch.
 std::vector<Part> parts(const ConvSpec& spec, const Target& target) {
   std::vector<Part> result;
   const Activation activation = spec.epilogue.activation;
-  const Activation fused = derives_from_result(activation) ? activation : Activation::none;
+  const Activation fused = codegen::derives_from_result(activation) ? activation : Activation::none;
   for (const Operation operation : {Operation::forward, Operation::data_gradient, Operation::weight_gradient}) {
     ConvSpec one = spec;
     one.operation = operation;
@@ -147,7 +143,7 @@ std::string constants(const ConvSpec& spec, const Target& target) {
   const WeightShape& w = spec.weight;
   const Padding& pad = spec.padding;
   const TensorShape out = output_shape(spec);
-  const bool fused = derives_from_result(spec.epilogue.activation);
+  const bool fused = codegen::derives_from_result(spec.epilogue.activation);
   std::string text = fmt::format("ARCH = \"{}\"\nDTYPE = {}\n", target.arch(), dtype_text(spec.dtype));
   text += fmt::format("INPUT_SHAPE = ({}, {}, {}, {})\n", in.n, in.c, in.h, in.w);
   text += fmt::format("WEIGHT_SHAPE = ({}, {}, {}, {})\n", w.k, w.c, w.r, w.s);
@@ -178,7 +174,7 @@ std::string head(const ConvSpec& spec, const Target& target, const std::vector<P
   if (spec.dtype == DataType::f32)
     text += fmt::format("math: {}{}\n", to_string(spec.math),
                         spec.math == MathMode::tf32 ? ", operands may be rounded to TF32" : "");
-  if (spec.epilogue.activation != Activation::none && !derives_from_result(spec.epilogue.activation))
+  if (spec.epilogue.activation != Activation::none && !codegen::derives_from_result(spec.epilogue.activation))
     text += fmt::format("{} is computed by PyTorch: its derivative needs what it was applied to.\n",
                         to_string(spec.epilogue.activation));
   return text +

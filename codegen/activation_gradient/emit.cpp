@@ -55,19 +55,13 @@ std::string backward_lines(Activation activation, const Epilogue& epilogue) {
   throw InternalError("an activation without a derivative");
 }
 
-/// What the caller saved of the forward convolution: its result, or what the activation was applied to.
-std::string_view saved_name(Activation activation) {
-  const bool is_result =
-      activation == Activation::relu || activation == Activation::leaky_relu || activation == Activation::clamp;
-  return is_result ? "y" : "z";
-}
-
 std::string backward_function(const Problem& problem) {
   const Activation activation = problem.dy_activation;
   return fmt::format(
       "// dy times the derivative of {}.\n"
       "__device__ __forceinline__ float activation_backward(float dy, float {}) {{\n{}}}\n",
-      to_string(activation), saved_name(activation), indented(backward_lines(activation, problem.epilogue)));
+      to_string(activation), derives_from_result(activation) ? "y" : "z",
+      indented(backward_lines(activation, problem.epilogue)));
 }
 
 std::string constants(const Problem& problem, const ActivationGradientTiling& tiling) {

@@ -48,6 +48,10 @@ void add_activation_gradient(ConvPlan& plan, const Problem& asked) {
   plan.kernels.insert(reader, pass);
 }
 
+bool derives_from_result(Activation activation) {
+  return activation == Activation::relu || activation == Activation::leaky_relu || activation == Activation::clamp;
+}
+
 std::int64_t activation_gradient_cost(const Problem& asked) {
   return pass_price(3 * dy_bytes(asked));  // dy, saved and dz
 }

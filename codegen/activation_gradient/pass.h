@@ -19,6 +19,10 @@ Tensor add_dz(ConvPlan& plan, const Problem& asked);
 /// Puts the kernel that writes dz before all that read it. The plan is complete otherwise.
 void add_activation_gradient(ConvPlan& plan, const Problem& asked);
 
+/// Whether the derivative is computed from the forward result (LaunchArgs::saved is y), rather than from what the
+/// activation was applied to.
+bool derives_from_result(Activation activation);
+
 /// Picoseconds of that kernel.
 std::int64_t activation_gradient_cost(const Problem& asked);
 

@@ -8,7 +8,7 @@ import torch
 
 from jitconv.torch import _activation
 from jitconv.torch._convolution import Convolution, Settings
-from jitconv.torch._shapes import check_operands, dense_strides, memory_format
+from jitconv.torch._shapes import check_operands, dense_strides, memory_format, output_channels
 
 
 def forward(c: Convolution, x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None) -> torch.Tensor:
@@ -50,7 +50,7 @@ def backward(
     if saved is not None:
         dy = _activation.gradient(dy, saved, s)
     padded, padding = _symmetric(s, x)
-    filters = w.shape[1] * s.groups if s.transposed else w.shape[0]
+    filters = output_channels(w.shape, s.transposed, s.groups)
     dx, dw, db = torch.ops.aten.convolution_backward(
         dy, padded, w, [filters], s.stride, padding, s.dilation, s.transposed, s.output_padding, s.groups, mask
     )

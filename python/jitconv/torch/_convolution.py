@@ -80,12 +80,42 @@ class Convolution:
         s = self.settings
         return output_shape(x.shape, w.shape, s.stride, s.padding, s.dilation, s.transposed, s.output_padding, s.groups)
 
-    def spec(
-        self, x: torch.Tensor, w: torch.Tensor, memory: torch.memory_format, alignment: int, **fields: Any
+    def forward_spec(self, x: torch.Tensor, w: torch.Tensor, alignment: int, *, bias: bool, activation: bool) -> Spec:
+        """Return the spec of the convolution; a transposed one is the data gradient of another."""
+        return self._spec(
+            x,
+            w,
+            alignment,
+            operation="data_gradient" if self.settings.transposed else "forward",
+            bias=bias,
+            activation=self._activation_of(activation),
+        )
+
+    def dx_spec(self, x: torch.Tensor, w: torch.Tensor, alignment: int, *, derivative: bool) -> Spec:
+        """Return the spec of dx; ``derivative``: dy is multiplied by that of the activation."""
+        operation = "forward" if self.settings.transposed else "data_gradient"
+        return self._spec(x, w, alignment, operation=operation, dy_activation=self._activation_of(derivative))
+
+    def dw_spec(
+        self, x: torch.Tensor, w: torch.Tensor, alignment: int, *, derivative: bool, bias: bool, dtype: torch.dtype
     ) -> Spec:
-        """Return the spec of an operation of this convolution; ``fields`` are those that operations differ in."""
+        """Return the spec of dw, and db where ``bias`` says so, which are of a type of their own."""
+        return self._spec(
+            x,
+            w,
+            alignment,
+            operation="weight_gradient",
+            bias=bias,
+            dy_activation=self._activation_of(derivative),
+            output_dtype="same" if dtype == x.dtype else "f32",
+        )
+
+    def _activation_of(self, applied: bool) -> str:
+        return self.settings.activation if applied else "none"
+
+    def _spec(self, x: torch.Tensor, w: torch.Tensor, alignment: int, **fields: Any) -> Spec:
         s = self.settings
-        layout = "nhwc" if memory == torch.channels_last else "nchw"
+        layout = "nhwc" if memory_format(x, w) == torch.channels_last else "nchw"
         return Spec(
             input=self.result_shape(x, w) if s.transposed else tuple(x.shape),
             weight=tuple(w.shape),
@@ -160,16 +190,7 @@ class Convolution:
         self, x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None, activation: bool, alignment: int
     ) -> _Forward:
         memory = memory_format(x, w)
-        spec = self.spec(
-            x,
-            w,
-            memory,
-            alignment,
-            operation="data_gradient" if self.settings.transposed else "forward",
-            bias=b is not None,
-            activation=self.settings.activation if activation else "none",
-        )
-        plan = compile_for(spec, x.device)
+        plan = compile_for(self.forward_spec(x, w, alignment, bias=b is not None, activation=activation), x.device)
         shape = self.result_shape(x, w)
         return _Forward(
             plan=plan,

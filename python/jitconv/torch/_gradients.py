@@ -10,7 +10,7 @@ import torch
 from jitconv.torch import _activation
 from jitconv.torch._plan import Plan, alignment_of, compile_for, is_elsewhere, stream_of
 from jitconv.torch._scratch import scratch
-from jitconv.torch._shapes import check_operands, dense_strides, memory_format
+from jitconv.torch._shapes import check_operands, dense_strides, memory_format, output_channels
 
 if TYPE_CHECKING:
     from jitconv.torch._convolution import Convolution
@@ -72,8 +72,7 @@ def backward(
         with torch.cuda.device(device):
             return backward(c, dy, x, w, saved, mask, dtype)
     transposed = c.settings.transposed
-    # A kernel reads `saved` beside dy of a convolution's gradient. Of a transposed one PyTorch multiplies.
-    if saved is not None and (transposed or not (mask[0] or mask[1])):
+    if saved is not None and not reads_saved(transposed, mask):
         dy, saved = _activation.gradient(dy, saved, c.settings), None
     pointers = x.data_ptr() | w.data_ptr() | dy.data_ptr()
     if saved is not None:
@@ -101,9 +100,14 @@ def backward(
     if found is None:
         _check(c, dy, x, w)
         if x.shape[0] == 0:
-            return _of_nothing(c, x, w, mask, dtype)
+            return zeros(c, x, w, mask, dtype)
         found = c.gradients[key] = _find(c, dy, x, w, saved, mask, dtype, alignment_of(pointers))
     return _launch(c, found, dy, x, w, saved, mask, stream_of(device))
+
+
+def reads_saved(transposed: bool, mask: Mask) -> bool:
+    """Say whether kernels multiply dy by an activation's derivative. Of a transposed convolution PyTorch does."""
+    return not transposed and (mask[0] or mask[1])
 
 
 def _check(c: Convolution, dy: torch.Tensor, x: torch.Tensor, w: torch.Tensor) -> None:
@@ -116,8 +120,9 @@ def _check(c: Convolution, dy: torch.Tensor, x: torch.Tensor, w: torch.Tensor) -
         )
 
 
-def _of_nothing(c: Convolution, x: torch.Tensor, w: torch.Tensor, mask: Mask, dtype: torch.dtype) -> Results:
-    filters = w.shape[1] * c.settings.groups if c.settings.transposed else w.shape[0]
+def zeros(c: Convolution, x: torch.Tensor, w: torch.Tensor, mask: Mask, dtype: torch.dtype) -> Results:
+    """Return the gradients of a convolution without images, in the shapes and strides of any."""
+    filters = output_channels(w.shape, c.settings.transposed, c.settings.groups)
     return (
         x.new_empty_strided(x.shape, dense_strides(x.shape, memory_format(x, w))) if mask[0] else None,
         w.new_zeros(w.shape, dtype=dtype) if mask[1] else None,
@@ -136,25 +141,12 @@ def _find(
     alignment: int,
 ) -> Gradients:
     memory = memory_format(x, w)
-    transposed = c.settings.transposed
-    dy_activation = "none" if saved is None else c.settings.activation
-    bias_in_kernel = mask[1] and mask[2] and not transposed
+    bias_in_kernel = mask[1] and mask[2] and not c.settings.transposed
     data = weight = None
     if mask[0]:
-        operation = "forward" if transposed else "data_gradient"
-        spec = c.spec(x, w, memory, alignment, operation=operation, dy_activation=dy_activation)
-        data = compile_for(spec, x.device)
+        data = compile_for(c.dx_spec(x, w, alignment, derivative=saved is not None), x.device)
     if mask[1]:
-        spec = c.spec(
-            x,
-            w,
-            memory,
-            alignment,
-            operation="weight_gradient",
-            bias=bias_in_kernel,
-            dy_activation=dy_activation,
-            output_dtype="same" if dtype == x.dtype else "f32",
-        )
+        spec = c.dw_spec(x, w, alignment, derivative=saved is not None, bias=bias_in_kernel, dtype=dtype)
         weight = compile_for(spec, x.device)
     return Gradients(
         data=data,

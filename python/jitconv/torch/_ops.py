@@ -13,7 +13,7 @@ import torch
 
 from jitconv.torch import _aten, _config, _policy
 from jitconv.torch._convolution import Convolution, Settings, convolution
-from jitconv.torch._shapes import check_operands, memory_format
+from jitconv.torch._shapes import check_operands, memory_format, output_channels
 
 _SETTINGS = (
     "int[2] stride, int[4] padding, int[2] dilation, bool transposed, int[2] output_padding, int groups, "
@@ -92,7 +92,7 @@ def _convolution_backward_fake(
     output_mask: Sequence[bool],
 ) -> tuple[torch.Tensor, ...]:
     s = to_settings(arguments)
-    filters = w.shape[1] * s.groups if s.transposed else w.shape[0]
+    filters = output_channels(w.shape, s.transposed, s.groups)
     return (
         torch.empty(x.shape, dtype=x.dtype, device=x.device, memory_format=memory_format(x, w))
         if output_mask[0]

@@ -6,7 +6,6 @@ the real tensors will ask for. A test compares the two.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,7 +23,7 @@ from torch.utils import _pytree as pytree
 
 from jitconv.spec import Spec
 from jitconv.torch._convolution import Convolution, Settings
-from jitconv.torch._gradients import Results
+from jitconv.torch._gradients import Results, reads_saved, zeros
 from jitconv.torch._plan import alignment_of
 from jitconv.torch._shapes import check_operands, memory_format
 
@@ -62,10 +61,8 @@ class RecordingConvolution(Convolution):
         del pack
         s = self.settings
         check_operands(x, w, b, s.transposed, s.groups)
-        applied = s.activation if activation else "none"
-        operation = "data_gradient" if s.transposed else "forward"
-        spec = self._spec(x, w, (x, w, b), operation=operation, bias=b is not None, activation=applied)
-        self._add("forward", spec, x, w, activation=applied != "none")
+        spec = self.forward_spec(x, w, _alignment((x, w, b)), bias=b is not None, activation=activation)
+        self._add("forward", spec, x, w, activation=spec.activation != "none")
         return torch.empty(self.result_shape(x, w), dtype=x.dtype, device=x.device, memory_format=memory_format(x, w))
 
     def backward(
@@ -81,29 +78,16 @@ class RecordingConvolution(Convolution):
         """Note a call of `Convolution.backward`, whose specs are those of its plans."""
         dtype = dtype or w.dtype
         transposed = self.settings.transposed
-        if transposed or not (mask[0] or mask[1]):
+        if not reads_saved(transposed, mask):
             saved = None
-        operands = (dy, x, w, saved)
-        common = {"dy_activation": self.settings.activation if saved is not None else "none"}
+        alignment, derivative = _alignment((dy, x, w, saved)), saved is not None
         if mask[0]:
-            operation = "forward" if transposed else "data_gradient"
-            spec = self._spec(x, w, operands, operation=operation, **common)
-            self._add("dx", spec, x, w, activation=saved is not None)
+            self._add("dx", self.dx_spec(x, w, alignment, derivative=derivative), x, w, activation=derivative)
         if mask[1]:
             bias = mask[2] and not transposed
-            common["output_dtype"] = "same" if dtype == x.dtype else "f32"
-            spec = self._spec(x, w, operands, operation="weight_gradient", bias=bias, **common)
-            self._add("dw", spec, x, w, activation=saved is not None)
-        filters = w.shape[1] * self.settings.groups if transposed else w.shape[0]
-        make = functools.partial(torch.empty, device=x.device)
-        return (
-            make(x.shape, dtype=x.dtype, memory_format=memory_format(x, w)) if mask[0] else None,
-            make(w.shape, dtype=dtype) if mask[1] else None,
-            make(filters, dtype=dtype) if mask[2] else None,
-        )
-
-    def _spec(self, x: torch.Tensor, w: torch.Tensor, operands: Sequence[torch.Tensor | None], **fields: Any) -> Spec:
-        return self.spec(x, w, memory_format(x, w), _alignment(operands), **fields)
+            spec = self.dw_spec(x, w, alignment, derivative=derivative, bias=bias, dtype=dtype)
+            self._add("dw", spec, x, w, activation=derivative)
+        return zeros(self, x, w, mask, dtype)
 
     def _add(self, direction: str, spec: Spec, x: torch.Tensor, w: torch.Tensor, *, activation: bool) -> None:
         if x.shape[0] != 0:

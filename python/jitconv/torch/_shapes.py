@@ -45,6 +45,11 @@ def dense_strides(shape: Sequence[int], memory: torch.memory_format) -> tuple[in
     return (c1 * h1 * w1, h1 * w1, w1, 1)
 
 
+def output_channels(w: Sequence[int], transposed: bool, groups: int) -> int:
+    """Return K, the channels of the result, from the extents of the weight."""
+    return w[1] * groups if transposed else w[0]
+
+
 def output_shape(
     x: Sequence[int],
     w: Sequence[int],
@@ -74,8 +79,7 @@ def output_shape(
             extents.append((x[2 + axis] - 1) * stride[axis] - pads + reach + output_padding[axis] + 1)
         else:
             extents.append((x[2 + axis] + pads - reach - 1) // stride[axis] + 1)
-    channels = w[1] * groups if transposed else w[0]
-    return (x[0], channels, extents[0], extents[1])
+    return (x[0], output_channels(w, transposed, groups), extents[0], extents[1])
 
 
 def check_operands(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None, transposed: bool, groups: int) -> None:
@@ -104,6 +108,6 @@ def check_operands(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None, tra
         )
     if w.shape[0] % groups != 0:
         raise ValueError(f"{name}: groups is {groups}, must divide weight's first extent, {w.shape[0]}")
-    filters = w.shape[1] * groups if transposed else w.shape[0]
+    filters = output_channels(w.shape, transposed, groups)
     if b is not None and (b.dim() != 1 or b.shape[0] != filters):
         raise ValueError(f"{name}: bias has shape {tuple(b.shape)}, must be ({filters},)")

@@ -139,7 +139,7 @@ TEST(Entry, OtherSchemasAreRefusedEvenIfWhole) {
 }
 
 TEST(Entry, UnknownKindsAreRefusedEvenIfWhole) {
-  for (const std::uint64_t kind : {std::uint64_t{0}, std::uint64_t{4}, (std::uint64_t{1} << 32) + 1}) {
+  for (const std::uint64_t kind : {std::uint64_t{0}, std::uint64_t{5}, (std::uint64_t{1} << 32) + 1}) {
     std::string bytes = encode(entry_of(1));
     put_number(bytes, kKindAt, kind);
     EXPECT_EQ(reason(decode(sealed(bytes))), "unknown kind " + std::to_string(kind));

@@ -12,6 +12,7 @@
 #include "codegen/activation_gradient/tiling.h"
 #include "codegen/cost.h"
 #include "codegen/depthwise/tiling.h"
+#include "codegen/depthwise_nhwc/tiling.h"
 #include "codegen/direct/tiling.h"
 #include "codegen/fallback/tiling.h"
 #include "codegen/pack_weights/tiling.h"
@@ -37,6 +38,7 @@ enum class Family : std::uint8_t {
   pointwise,
   wgmma,
   depthwise,
+  depthwise_nhwc,
   direct,
   wgrad_wgmma,
   wgrad_depthwise,
@@ -52,9 +54,9 @@ std::string_view to_string(Family family);
 
 /// What a kernel of a family decides. A tiling's place in the variant is its family.
 using Tiling =
-    std::variant<std::monostate, PointwiseTiling, WgmmaTiling, DepthwiseTiling, DirectTiling, WgradWgmmaTiling,
-                 WgradDepthwiseTiling, WgradTiling, FallbackTiling, ActivationGradientTiling, PackWeightsTiling,
-                 TransposeWeightsTiling, TransposeInputTiling, ReduceTiling>;
+    std::variant<std::monostate, PointwiseTiling, WgmmaTiling, DepthwiseTiling, DepthwiseNhwcTiling, DirectTiling,
+                 WgradWgmmaTiling, WgradDepthwiseTiling, WgradTiling, FallbackTiling, ActivationGradientTiling,
+                 PackWeightsTiling, TransposeWeightsTiling, TransposeInputTiling, ReduceTiling>;
 inline Family family_of(const Tiling& tiling) { return static_cast<Family>(tiling.index()); }
 
 /// A way to compute a problem and its price. Thousands are looked at for one plan, so it holds no more than that.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <numeric>
 #include <string_view>
 #include <vector>
 
@@ -52,6 +53,10 @@ struct Axis {
   std::int64_t upsampling = 1;  ///< the stride of the convolution whose gradient this is
   /// Pixels from the first tap to the last.
   std::int64_t reach() const { return (taps - 1) * dilation; }
+  /// Outputs that are this far apart meet inputs that are `dilation` apart: each residue of them is a convolution of
+  /// its own, without dilation and with undilated_stride().
+  std::int64_t dilation_residues() const { return dilation / std::gcd(dilation, stride); }
+  std::int64_t undilated_stride() const { return stride / std::gcd(dilation, stride); }
   bool operator==(const Axis&) const = default;
 };
 

@@ -147,6 +147,10 @@ Axes axes_of(const codegen::ConvPlan& plan) {
     tile_p = direct->block_p(), tile_q = direct->block_q();
   } else if (const auto* depthwise = plan.tiling<codegen::DepthwiseTiling>()) {
     tile_p = depthwise->tile_p(), tile_q = depthwise->tile_q(), planes = depthwise->planes;
+  } else if (const auto* nhwc = plan.tiling<codegen::DepthwiseNhwcTiling>()) {
+    // As many tiles as there are residues of the dilation share these rows and columns.
+    tile_p = nhwc->tile_p() * problem.rows.dilation_residues();
+    tile_q = nhwc->tile_q() * problem.columns.dilation_residues();
   }
   Axes axes{image_axis(problem, planes), spatial_axis(problem.rows, tile_p), spatial_axis(problem.columns, tile_q)};
   const std::int64_t columns = problem.columns.output;
@@ -208,6 +212,7 @@ std::int64_t blocks_of(const codegen::ConvPlan& full, const ConvSpec& spec) {
     return ceil_div(problem.n * problem.input_channels(), depthwise->planes) *
            ceil_div(problem.rows.output, depthwise->tile_p()) * ceil_div(problem.columns.output, depthwise->tile_q());
   }
+  if (const auto* depthwise = full.tiling<codegen::DepthwiseNhwcTiling>()) return depthwise->blocks(problem);
   std::string why;
   return codegen::candidates_of(codegen::Family::fallback, problem, full.target, why).front().launch.blocks;
 }

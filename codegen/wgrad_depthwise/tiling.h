@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <numeric>
 
 #include "codegen/arithmetic.h"
 #include "codegen/problem.h"
@@ -76,12 +75,8 @@ struct WgradDepthwiseTiling {
   int sums(const Problem& problem) const;
   std::int64_t shared_bytes(const Problem& problem) const;
 
-  static std::int64_t row_phases(const Problem& problem) {
-    return problem.rows.dilation / std::gcd(problem.rows.dilation, problem.rows.stride);
-  }
-  static std::int64_t row_stride(const Problem& problem) {
-    return problem.rows.stride / std::gcd(problem.rows.dilation, problem.rows.stride);
-  }
+  static std::int64_t row_phases(const Problem& problem) { return problem.rows.dilation_residues(); }
+  static std::int64_t row_stride(const Problem& problem) { return problem.rows.undilated_stride(); }
   std::int64_t tiles_r(const Problem& problem) const { return ceil_div(problem.rows.taps, tile_r); }
   std::int64_t tiles_k(const Problem& problem) const { return ceil_div(problem.output_channels(), block_k); }
   std::int64_t tiles_q(const Problem& problem) const { return ceil_div(problem.columns.output, tile_q()); }

@@ -1,0 +1,244 @@
+// Candidates of the depthwise_nhwc family: channels, rows and columns of a thread and of a block.
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "codegen/arithmetic.h"
+#include "codegen/depthwise_nhwc/family.h"
+#include "fmt/format.h"
+
+namespace jitconv::codegen {
+namespace {
+
+constexpr std::int64_t kUnrollBudget = 2400;  ///< FMA instructions in the body
+constexpr int kMostRegisters = 232;
+constexpr int kMostSums = 64;  ///< of a thread
+constexpr int kBankBytes = 4, kBanks = 32;
+
+class Search {
+ public:
+  Search(const Problem& problem, const Target& target, CandidateList& into)
+      : into_(into),
+        problem_(problem),
+        target_(target),
+        element_(problem.input.element_bytes()),
+        rows_(ceil_div(problem.rows.output, problem.rows.dilation_residues())),
+        columns_(ceil_div(problem.columns.output, problem.columns.dilation_residues())),
+        tensor_bytes_(static_cast<std::int64_t>(work(problem).bytes)) {}
+
+  void run() {
+    const std::int64_t stored = problem_.output.element_bytes();
+    for (const int vector : {1, 2, 4, 8}) {
+      const std::int64_t bytes = vector * std::max(element_, stored);
+      if (vector > 1 &&
+          (problem_.k > 1 || problem_.output_channels() % vector != 0 || bytes > 16 || bytes > problem_.alignment))
+        break;
+      DepthwiseNhwcTiling tiling;
+      tiling.vector = vector;
+      tiling.store_pairs =
+          vector > 1 && stored == 2 && problem_.input.type != DataType::f32 && target_.compute_capability() >= 80;
+      for (const int threads_c : channel_threads(vector)) {
+        tiling.threads_c = threads_c;
+        choose_copies(tiling);
+        patches(tiling);
+      }
+    }
+  }
+
+ private:
+  /// Powers of two, and equal parts of all channels, of whole groups.
+  std::vector<int> channel_threads(int vector) const {
+    const std::int64_t all = problem_.output_channels() / vector, multiplier = problem_.k;
+    std::vector<int> result;
+    const auto add = [&](std::int64_t threads) {
+      threads = round_up(threads, multiplier);
+      if (threads > 256 || std::find(result.begin(), result.end(), threads) != result.end()) return;
+      result.push_back(static_cast<int>(threads));
+    };
+    for (std::int64_t parts = ceil_div(all, 64); parts < ceil_div(all, 64) + 3; ++parts) add(ceil_div(all, parts));
+    for (const int threads : {8, 16, 32})
+      if (threads < all) add(threads);
+    return result;
+  }
+
+  /// A copy has channels of one pixel alone, all or none, and starts at a multiple of its size.
+  void choose_copies(DepthwiseNhwcTiling& tiling) const {
+    int copy = static_cast<int>(std::min<std::int64_t>(16, problem_.alignment) / element_);
+    while (problem_.input_channels() % copy != 0 || tiling.block_c(problem_) % copy != 0) copy /= 2;
+    tiling.copy_vector = copy;
+    tiling.async_copy = target_.compute_capability() >= 80 && copy * element_ >= 4;
+  }
+
+  void patches(DepthwiseNhwcTiling& tiling) {
+    for (const int thread_p : {1, 2, 4, 7, 8}) {
+      if (thread_p > 1 && thread_p - thread_p / 4 > rows_) continue;
+      for (const int thread_q : {1, 2, 4, 7, 8, 14}) {
+        if (thread_q > 1 && thread_q - thread_q / 4 > columns_) continue;
+        tiling.thread_p = thread_p, tiling.thread_q = thread_q;
+        if (thread_p * thread_q * tiling.vector > kMostSums) continue;
+        const std::int64_t row_fmas = std::int64_t{thread_p} * thread_q * tiling.vector * problem_.columns.taps;
+        if (row_fmas > kUnrollBudget) continue;
+        tiling.unroll_rows = row_fmas * problem_.rows.taps <= kUnrollBudget;
+        if (registers(tiling) > kMostRegisters) continue;
+        blocks(tiling);
+      }
+    }
+  }
+
+  void blocks(DepthwiseNhwcTiling& tiling) {
+    const std::int64_t row_threads = ceil_div(columns_, tiling.thread_q),
+                       column_threads = ceil_div(rows_, tiling.thread_p);
+    for (const int threads : {128, 256, 512}) {
+      const std::int64_t groups = std::max(1, threads / tiling.threads_c);
+      std::int64_t last = 0;
+      for (const std::int64_t wanted : {std::int64_t{1}, std::int64_t{2}, std::int64_t{4}, std::int64_t{8},
+                                        std::int64_t{16}, std::min<std::int64_t>(row_threads, 32)}) {
+        const std::int64_t threads_q = std::min({wanted, row_threads, groups});
+        if (threads_q <= last) continue;
+        last = threads_q;
+        tiling.threads_q = static_cast<int>(threads_q);
+        // Bands of rows that are alike.
+        const std::int64_t bands = ceil_div(column_threads, groups / threads_q);
+        tiling.threads_p = static_cast<int>(ceil_div(column_threads, bands));
+        if (tiling.threads() >= 32 || threads == 128) fit_pitch(tiling);
+      }
+    }
+  }
+
+  /// Pixels are as far apart as the reads of a warp meet the fewest banks twice.
+  void fit_pitch(DepthwiseNhwcTiling& tiling) {
+    const std::int64_t unit = std::max<std::int64_t>({tiling.copy_vector, problem_.k == 1 ? tiling.vector : 1, 1});
+    const int dense = static_cast<int>(round_up(tiling.block_c(problem_), unit));
+    std::int64_t fewest = 0;
+    int best = 0;
+    for (int pad = 0; pad < 3; ++pad) {
+      tiling.pixel_pitch = dense + pad * static_cast<int>(unit);
+      const std::int64_t wavefronts = read_wavefronts(tiling);
+      if (best == 0 || wavefronts < fewest) fewest = wavefronts, best = tiling.pixel_pitch;
+    }
+    tiling.pixel_pitch = best;
+    if (tiling.input_rows(problem_) * tiling.input_columns(problem_) > 65536 ||
+        tiling.shared_bytes(problem_) > target_.shared_bytes_per_block)
+      return;
+    add(tiling, fewest);
+  }
+
+  /// Wavefronts in which the first warp reads the first pixel of its patches.
+  std::int64_t read_wavefronts(const DepthwiseNhwcTiling& tiling) const {
+    const int read = problem_.k == 1 ? tiling.vector : 1;
+    const std::int64_t bytes = read * element_;
+    const int words = static_cast<int>(std::max<std::int64_t>(1, bytes / kBankBytes));
+    const int together = kWarpSize / words;  // lanes whose reads are one request
+    std::int64_t wavefronts = 0;
+    for (int first = 0; first < kWarpSize; first += together) {
+      std::array<std::array<std::int64_t, kWarpSize>, kBanks> met{};
+      std::array<int, kBanks> count{};
+      int most = 1;
+      for (int lane = first; lane < first + together && lane < tiling.threads(); ++lane) {
+        const std::int64_t address = read_address(tiling, lane) * element_ / kBankBytes;
+        for (std::int64_t word = address; word < address + words; ++word) {
+          const auto bank = static_cast<std::size_t>(word % kBanks);
+          const auto end = met.at(bank).begin() + count.at(bank);
+          if (std::find(met.at(bank).begin(), end, word) != end) continue;
+          met.at(bank).at(static_cast<std::size_t>(count.at(bank)++)) = word;
+          most = std::max(most, count.at(bank));
+        }
+      }
+      wavefronts += most;
+    }
+    return wavefronts;
+  }
+
+  std::int64_t read_address(const DepthwiseNhwcTiling& tiling, int lane) const {
+    const std::int64_t c = lane % tiling.threads_c * tiling.vector / problem_.k;
+    const std::int64_t q = std::int64_t{lane} / tiling.threads_c % tiling.threads_q * tiling.thread_q;
+    const std::int64_t p = std::int64_t{lane} / (tiling.threads_c * tiling.threads_q) * tiling.thread_p;
+    const std::int64_t pixel =
+        p * problem_.rows.undilated_stride() * tiling.input_columns(problem_) + q * problem_.columns.undilated_stride();
+    return pixel * tiling.pixel_pitch + c;
+  }
+
+  int registers(const DepthwiseNhwcTiling& tiling) const {
+    const std::int64_t read = problem_.k == 1 ? tiling.vector : 1;
+    const std::int64_t live_filter_rows =
+        tiling.unroll_rows ? std::min(problem_.rows.taps, (tiling.thread_p - 1) * problem_.rows.undilated_stride() + 1)
+                           : 1;
+    return static_cast<int>(std::int64_t{tiling.thread_p} * tiling.thread_q * tiling.vector +
+                            tiling.window(problem_) * read + live_filter_rows * problem_.columns.taps * tiling.vector +
+                            36);
+  }
+
+  BlockWork block_work(const DepthwiseNhwcTiling& tiling, std::int64_t read_wavefronts) const {
+    BlockWork work;
+    work.blocks = tiling.blocks(problem_);
+    work.threads = tiling.threads();
+    work.warps = ceil_div(tiling.threads(), kWarpSize);
+    const std::int64_t taps = problem_.taps(), vector = tiling.vector;
+    const std::int64_t pixels = std::int64_t{tiling.thread_p} * tiling.thread_q;
+    work.fma_per_warp = pixels * vector * taps;
+    const std::int64_t input_rows = tiling.unroll_rows
+                                        ? (tiling.thread_p - 1) * problem_.rows.undilated_stride() + problem_.rows.taps
+                                        : tiling.thread_p * problem_.rows.taps;
+    const std::int64_t reads = input_rows * tiling.window(problem_);
+    const std::int64_t converted = element_ == 2 ? (problem_.k == 1 ? vector : 1) : 0;
+    const std::int64_t weight_reads = taps * ceil_div(vector, 4);
+    const std::int64_t copies = ceil_div(
+        tiling.input_rows(problem_) * tiling.input_columns(problem_) * tiling.block_c(problem_) / tiling.copy_vector,
+        tiling.threads());
+    const std::int64_t weight_copies = ceil_div(taps * tiling.block_k(), tiling.threads());
+    const std::int64_t rounded = problem_.output.element_bytes() == 4 ? 0 : tiling.store_pairs ? 1 : 6;
+    work.other_per_warp = copies * (tiling.async_copy ? 14 : 22) + weight_copies * 14 + reads * (1 + converted) +
+                          weight_reads + pixels * (8 + vector * (1 + rounded)) + 120;
+    const std::int64_t weight_wavefronts =
+        std::max<std::int64_t>(1, std::min(kWarpSize, tiling.threads_c) * std::min<std::int64_t>(vector, 4) / kBanks);
+    work.shared_per_warp = copies * std::max<std::int64_t>(1, tiling.copy_vector * element_ / kBankBytes) +
+                           weight_copies * 2 + reads * read_wavefronts + weight_reads * weight_wavefronts;
+    work.latency_cycles = 3000;
+    work.wanted_warps = 24;  // loading, computing and storing alternate in a block; others must fill the gaps
+    work.dram_bytes = memory_bytes(tiling);
+    work.registers = registers(tiling);
+    work.shared_bytes = tiling.shared_bytes(problem_);
+    return work;
+  }
+
+  /// Pixels that several tiles read meet in the L2 cache, mostly.
+  std::int64_t memory_bytes(const DepthwiseNhwcTiling& tiling) const {
+    const std::int64_t read = tiling.input_rows(problem_) * tiling.input_columns(problem_);
+    const std::int64_t own =
+        tiling.tile_p() * problem_.rows.undilated_stride() * tiling.tile_q() * problem_.columns.undilated_stride();
+    std::int64_t percent = 100 + 12 * std::max<std::int64_t>(0, read - own) / own;
+    // Less than two sectors of neighbouring channels.
+    const std::int64_t run = tiling.block_c(problem_) * element_;
+    if (run < 64 && tiling.block_c(problem_) < problem_.input_channels()) percent += 10 * (64 / run);
+    return tensor_bytes_ / 100 * percent;
+  }
+
+  void add(const DepthwiseNhwcTiling& tiling, std::int64_t read_wavefronts) {
+    const BlockWork work = block_work(tiling, read_wavefronts);
+    if (work.blocks > INT32_MAX || resident_blocks(work, target_) == 0) return;
+    into_.add(tiling, launch_of(work, target_), price(work, target_));
+  }
+
+  CandidateList& into_;
+  const Problem& problem_;
+  const Target& target_;
+  std::int64_t element_;
+  std::int64_t rows_, columns_;  ///< of one residue
+  std::int64_t tensor_bytes_;
+};
+
+}  // namespace
+
+std::string depthwise_nhwc::enumerate(const Problem& problem, const Target& target, CandidateList& into) {
+  constexpr std::int64_t kMaxExtent = std::int64_t{1} << 28;  // of rows and columns, which are counted in 32 bits
+  if (const std::string_view rule = beyond_dense_forward(problem); !rule.empty()) return std::string(rule);
+  if (problem.c != 1) return fmt::format("{} input channels per group, not 1", problem.c);
+  if (problem.input.layout() != Layout::nhwc || problem.output.layout() != Layout::nhwc) return "works on nhwc tensors";
+  for (const Axis* axis : {&problem.rows, &problem.columns})
+    if (std::max(axis->input, axis->output * axis->stride) + axis->pad + axis->reach() > kMaxExtent)
+      return "more than 2^28 rows or columns";
+  Search(problem, target, into).run();
+  return into.empty() ? "no tile fits shared memory and registers" : "";
+}
+
+}  // namespace jitconv::codegen

@@ -27,6 +27,9 @@ Family family_of(const Candidate& candidate) { return codegen::family_of(candida
 /// them within a few per cent of tensor cores, measured on an H200, tensor cores were faster in 75, mostly by far.
 constexpr std::int64_t kBesideTensorCoresPercent = 25;
 
+/// Of NHWC tensors with one channel per group, kernels of `direct` copy single elements, which the model does not see.
+constexpr std::int64_t kBesideDepthwisePercent = 300;
+
 /// The convolution of dense tensors that families compute in place of what is asked for, if they know no others.
 Problem dense_problem(const Problem& asked) {
   return with_dense_weight(needs_phases(asked) ? sub_pixel_problem(asked) : asked);
@@ -41,7 +44,7 @@ std::string phases_text(const Problem& problem) {
 Candidates find_candidates(const ConvSpec& spec, const Problem& problem, const Target& target,
                            CandidateList::Keep keep) {
   Candidates result;
-  bool tensor_cores = false;
+  bool tensor_cores = false, depthwise_nhwc = false;
   // Few channels and one tap are a matter of memory, which the model knows.
   const bool memory_decides = problem.taps() == 1 && problem.c <= 4;
   const Problem dense = dense_problem(problem);
@@ -53,14 +56,21 @@ Candidates find_candidates(const ConvSpec& spec, const Problem& problem, const T
     if (uses_tensor_cores(family) && !list.empty()) tensor_cores = true;
     if (family == Family::direct && tensor_cores && !memory_decides)
       for (Candidate& candidate : list.candidates()) candidate.cost += candidate.cost * kBesideTensorCoresPercent / 100;
+    if (family == Family::depthwise_nhwc && !list.empty()) depthwise_nhwc = true;
+    if (family == Family::direct && depthwise_nhwc)
+      for (Candidate& candidate : list.candidates()) candidate.cost += candidate.cost * kBesideDepthwisePercent / 100;
     std::ranges::move(list.candidates(), std::back_inserter(result.all));
   }
   if (dense.is_sub_pixel()) {
     const std::int64_t interleaving = interleaving_cost(problem, dense), transposing = weight_transposition_cost(dense);
-    for (Candidate& candidate : result.all)
+    bool any = false;
+    for (Candidate& candidate : result.all) {
+      if (functions_of(family_of(candidate)).reads_any_weight) continue;  // which computes what is asked for
       // wgmma may pack weights instead, and knows the price of both.
       candidate.cost += interleaving + (family_of(candidate) == Family::wgmma ? 0 : transposing);
-    if (!result.all.empty()) result.notes.push_back({"sub-pixel", phases_text(dense)});
+      any = true;
+    }
+    if (any) result.notes.push_back({"sub-pixel", phases_text(dense)});
   }
   if (result.all.empty()) {
     std::string why;

@@ -212,7 +212,8 @@ std::int64_t blocks_of(const codegen::ConvPlan& full, const ConvSpec& spec) {
     return ceil_div(problem.n * problem.input_channels(), depthwise->planes) *
            ceil_div(problem.rows.output, depthwise->tile_p()) * ceil_div(problem.columns.output, depthwise->tile_q());
   }
-  if (const auto* depthwise = full.tiling<codegen::DepthwiseNhwcTiling>()) return depthwise->blocks(problem);
+  if (const auto* depthwise = full.tiling<codegen::DepthwiseNhwcTiling>())
+    return depthwise->blocks(codegen::lower(spec));
   std::string why;
   return codegen::candidates_of(codegen::Family::fallback, problem, full.target, why).front().launch.blocks;
 }

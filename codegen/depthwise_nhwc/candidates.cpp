@@ -5,15 +5,19 @@
 
 #include "codegen/arithmetic.h"
 #include "codegen/depthwise_nhwc/family.h"
+#include "codegen/tensor_map.h"
 #include "fmt/format.h"
 
 namespace jitconv::codegen {
 namespace {
 
-constexpr std::int64_t kUnrollBudget = 2400;  ///< FMA instructions in the body
+using Copy = DepthwiseNhwcTiling::Copy;
+
+constexpr std::int64_t kUnrollBudget = 2800;  ///< FMA instructions in the body
 constexpr int kMostRegisters = 232;
 constexpr int kMostSums = 64;  ///< of a thread
 constexpr int kBankBytes = 4, kBanks = 32;
+constexpr std::int64_t kSector = 32;  ///< bytes
 
 class Search {
  public:
@@ -22,8 +26,8 @@ class Search {
         problem_(problem),
         target_(target),
         element_(problem.input.element_bytes()),
-        rows_(ceil_div(problem.rows.output, problem.rows.dilation_residues())),
-        columns_(ceil_div(problem.columns.output, problem.columns.dilation_residues())),
+        rows_(problem.rows),
+        columns_(problem.columns),
         tensor_bytes_(static_cast<std::int64_t>(work(problem).bytes)) {}
 
   void run() {
@@ -55,9 +59,12 @@ class Search {
       if (threads > 256 || std::find(result.begin(), result.end(), threads) != result.end()) return;
       result.push_back(static_cast<int>(threads));
     };
-    for (std::int64_t parts = ceil_div(all, 64); parts < ceil_div(all, 64) + 3; ++parts) add(ceil_div(all, parts));
-    for (const int threads : {8, 16, 32})
-      if (threads < all) add(threads);
+    if (all <= 64) add(all);
+    for (const int threads : {4, 8, 16, 24, 32, 48, 64}) {
+      // Of some channels, whole sectors.
+      if (threads < all && threads * vector / multiplier * element_ % kSector == 0) add(threads);
+    }
+    if (result.empty()) add(std::min<std::int64_t>(all, 32));
     return result;
   }
 
@@ -66,28 +73,43 @@ class Search {
     int copy = static_cast<int>(std::min<std::int64_t>(16, problem_.alignment) / element_);
     while (problem_.input_channels() % copy != 0 || tiling.block_c(problem_) % copy != 0) copy /= 2;
     tiling.copy_vector = copy;
-    tiling.async_copy = target_.compute_capability() >= 80 && copy * element_ >= 4;
+    tiling.copy = target_.compute_capability() >= 80 && copy * element_ >= 4 ? Copy::async : Copy::registers;
+  }
+
+  /// The copy engine takes pixels that are multiples of 16 bytes, and neighbours.
+  bool takes_boxes(const DepthwiseNhwcTiling& tiling) const {
+    return target_.compute_capability() >= 90 && target_.compute_capability() < 100 &&
+           tiling.copy_vector * element_ == TensorMapShape::kUnit && rows_.residues * columns_.residues == 1 &&
+           problem_.rows.dilation * problem_.columns.dilation == 1 &&
+           std::max({std::int64_t{tiling.block_c(problem_)}, tiling.input_rows(problem_),
+                     tiling.input_columns(problem_)}) <= TensorMapShape::kMostBox &&
+           std::max({problem_.input_channels(), problem_.columns.input, problem_.rows.input, problem_.n}) <
+               TensorMapShape::kMostExtent &&
+           problem_.input.stride.n * element_ < TensorMapShape::kMostStride;
   }
 
   void patches(DepthwiseNhwcTiling& tiling) {
-    for (const int thread_p : {1, 2, 4, 7, 8}) {
-      if (thread_p > 1 && thread_p - thread_p / 4 > rows_) continue;
-      for (const int thread_q : {1, 2, 4, 7, 8, 14}) {
-        if (thread_q > 1 && thread_q - thread_q / 4 > columns_) continue;
-        tiling.thread_p = thread_p, tiling.thread_q = thread_q;
+    const std::int64_t up_p = rows_.upsampling, up_q = columns_.upsampling;
+    for (const int p : {1, 2, 4, 7, 8}) {
+      const std::int64_t thread_p = p * up_p;
+      if (p > 1 && thread_p - thread_p / 4 > rows_.outputs) continue;
+      for (const int q : {1, 2, 4, 7, 8, 14}) {
+        const std::int64_t thread_q = q * up_q;
+        if (q > 1 && thread_q - thread_q / 4 > columns_.outputs) continue;
         if (thread_p * thread_q * tiling.vector > kMostSums) continue;
-        const std::int64_t row_fmas = std::int64_t{thread_p} * thread_q * tiling.vector * problem_.columns.taps;
+        tiling.thread_p = static_cast<int>(thread_p), tiling.thread_q = static_cast<int>(thread_q);
+        const std::int64_t row_fmas = thread_p * thread_q * tiling.vector * columns_.taps / up_q;
         if (row_fmas > kUnrollBudget) continue;
-        tiling.unroll_rows = row_fmas * problem_.rows.taps <= kUnrollBudget;
-        if (registers(tiling) > kMostRegisters) continue;
-        blocks(tiling);
+        tiling.unroll_rows = up_p > 1 || row_fmas * rows_.taps <= kUnrollBudget;
+        if (row_fmas * rows_.taps / up_p > kUnrollBudget && (up_p > 1 || tiling.unroll_rows)) continue;
+        if (registers(tiling) <= kMostRegisters) blocks(tiling);
       }
     }
   }
 
   void blocks(DepthwiseNhwcTiling& tiling) {
-    const std::int64_t row_threads = ceil_div(columns_, tiling.thread_q),
-                       column_threads = ceil_div(rows_, tiling.thread_p);
+    const std::int64_t row_threads = ceil_div(columns_.outputs, tiling.thread_q),
+                       column_threads = ceil_div(rows_.outputs, tiling.thread_p);
     for (const int threads : {128, 256, 512}) {
       const std::int64_t groups = std::max(1, threads / tiling.threads_c);
       std::int64_t last = 0;
@@ -100,33 +122,40 @@ class Search {
         // Bands of rows that are alike.
         const std::int64_t bands = ceil_div(column_threads, groups / threads_q);
         tiling.threads_p = static_cast<int>(ceil_div(column_threads, bands));
-        if (tiling.threads() >= 32 || threads == 128) fit_pitch(tiling);
+        if (tiling.threads() < 32 && threads > 128) continue;
+        fit_pitch(tiling);
       }
     }
   }
 
-  /// Pixels are as far apart as the reads of a warp meet the fewest banks twice.
-  void fit_pitch(DepthwiseNhwcTiling& tiling) {
-    const std::int64_t unit = std::max<std::int64_t>({tiling.copy_vector, problem_.k == 1 ? tiling.vector : 1, 1});
-    const int dense = static_cast<int>(round_up(tiling.block_c(problem_), unit));
-    std::int64_t fewest = 0;
-    int best = 0;
+  void fit_pitch(DepthwiseNhwcTiling tiling) {
+    const std::int64_t unit = std::max(tiling.copy_vector, tiling.read_vector(problem_));
+    const auto dense = static_cast<int>(round_up(tiling.block_c(problem_), unit));
+    // Pixels are as far apart as the reads of a warp meet the fewest banks twice.
+    std::int64_t fewest = INT64_MAX;
+    int best = dense;
     for (int pad = 0; pad < 3; ++pad) {
       tiling.pixel_pitch = dense + pad * static_cast<int>(unit);
       const std::int64_t wavefronts = read_wavefronts(tiling);
-      if (best == 0 || wavefronts < fewest) fewest = wavefronts, best = tiling.pixel_pitch;
+      if (wavefronts < fewest) fewest = wavefronts, best = tiling.pixel_pitch;
     }
     tiling.pixel_pitch = best;
-    if (tiling.input_rows(problem_) * tiling.input_columns(problem_) > 65536 ||
-        tiling.shared_bytes(problem_) > target_.shared_bytes_per_block)
-      return;
-    add(tiling, fewest);
+    fit(tiling, fewest);
+    // A box has no gaps.
+    if (!takes_boxes(tiling)) return;
+    tiling.pixel_pitch = tiling.block_c(problem_);
+    tiling.copy = Copy::box;
+    fit(tiling, read_wavefronts(tiling));
+  }
+
+  void fit(const DepthwiseNhwcTiling& tiling, std::int64_t read_wavefronts) {
+    if (tiling.input_pixels(problem_) <= 65536 && tiling.shared_bytes(problem_) <= target_.shared_bytes_per_block)
+      add(tiling, read_wavefronts);
   }
 
   /// Wavefronts in which the first warp reads the first pixel of its patches.
   std::int64_t read_wavefronts(const DepthwiseNhwcTiling& tiling) const {
-    const int read = problem_.k == 1 ? tiling.vector : 1;
-    const std::int64_t bytes = read * element_;
+    const std::int64_t bytes = tiling.read_vector(problem_) * element_;
     const int words = static_cast<int>(std::max<std::int64_t>(1, bytes / kBankBytes));
     const int together = kWarpSize / words;  // lanes whose reads are one request
     std::int64_t wavefronts = 0;
@@ -151,21 +180,20 @@ class Search {
 
   std::int64_t read_address(const DepthwiseNhwcTiling& tiling, int lane) const {
     const std::int64_t c = lane % tiling.threads_c * tiling.vector / problem_.k;
-    const std::int64_t q = std::int64_t{lane} / tiling.threads_c % tiling.threads_q * tiling.thread_q;
-    const std::int64_t p = std::int64_t{lane} / (tiling.threads_c * tiling.threads_q) * tiling.thread_p;
+    const std::int64_t q = std::int64_t{lane} / tiling.threads_c % tiling.threads_q;
+    const std::int64_t p = std::int64_t{lane} / (tiling.threads_c * tiling.threads_q);
     const std::int64_t pixel =
-        p * problem_.rows.undilated_stride() * tiling.input_columns(problem_) + q * problem_.columns.undilated_stride();
+        rows_.met(p * tiling.thread_p, 0) * tiling.input_columns(problem_) + columns_.met(q * tiling.thread_q, 0);
     return pixel * tiling.pixel_pitch + c;
   }
 
   int registers(const DepthwiseNhwcTiling& tiling) const {
-    const std::int64_t read = problem_.k == 1 ? tiling.vector : 1;
+    // Filter rows from one that the last row of a patch meets to one that the first does.
     const std::int64_t live_filter_rows =
-        tiling.unroll_rows ? std::min(problem_.rows.taps, (tiling.thread_p - 1) * problem_.rows.undilated_stride() + 1)
-                           : 1;
+        tiling.unroll_rows ? std::min(rows_.taps, (tiling.thread_p - 1) * rows_.stride + 1) : 1;
     return static_cast<int>(std::int64_t{tiling.thread_p} * tiling.thread_q * tiling.vector +
-                            tiling.window(problem_) * read + live_filter_rows * problem_.columns.taps * tiling.vector +
-                            36);
+                            tiling.window(problem_) * tiling.read_vector(problem_) +
+                            live_filter_rows * columns_.taps * tiling.vector + 36);
   }
 
   BlockWork block_work(const DepthwiseNhwcTiling& tiling, std::int64_t read_wavefronts) const {
@@ -175,20 +203,18 @@ class Search {
     work.warps = ceil_div(tiling.threads(), kWarpSize);
     const std::int64_t taps = problem_.taps(), vector = tiling.vector;
     const std::int64_t pixels = std::int64_t{tiling.thread_p} * tiling.thread_q;
-    work.fma_per_warp = pixels * vector * taps;
-    const std::int64_t input_rows = tiling.unroll_rows
-                                        ? (tiling.thread_p - 1) * problem_.rows.undilated_stride() + problem_.rows.taps
-                                        : tiling.thread_p * problem_.rows.taps;
+    work.fma_per_warp = tiling.multiply_adds(problem_) / tiling.threads();
+    const std::int64_t input_rows = tiling.unroll_rows ? rows_.inputs(tiling.thread_p) : tiling.thread_p * rows_.taps;
     const std::int64_t reads = input_rows * tiling.window(problem_);
-    const std::int64_t converted = element_ == 2 ? (problem_.k == 1 ? vector : 1) : 0;
+    const std::int64_t converted = element_ == 2 ? tiling.read_vector(problem_) : 0;
     const std::int64_t weight_reads = taps * ceil_div(vector, 4);
-    const std::int64_t copies = ceil_div(
-        tiling.input_rows(problem_) * tiling.input_columns(problem_) * tiling.block_c(problem_) / tiling.copy_vector,
-        tiling.threads());
-    const std::int64_t weight_copies = ceil_div(taps * tiling.block_k(), tiling.threads());
+    const std::int64_t weight_copies = tiling.weight_steps(problem_) * tiling.weight_vector(problem_);
+    const std::int64_t vectors = tiling.input_pixels(problem_) * tiling.block_c(problem_) / tiling.copy_vector;
+    const std::int64_t copies = ceil_div(vectors, tiling.threads());
+    constexpr std::array<std::int64_t, 3> kCopyInstructions = {22, 14, 0};
     const std::int64_t rounded = problem_.output.element_bytes() == 4 ? 0 : tiling.store_pairs ? 1 : 6;
-    work.other_per_warp = copies * (tiling.async_copy ? 14 : 22) + weight_copies * 14 + reads * (1 + converted) +
-                          weight_reads + pixels * (8 + vector * (1 + rounded)) + 120;
+    work.other_per_warp = copies * kCopyInstructions.at(static_cast<std::size_t>(tiling.copy)) + weight_copies * 6 +
+                          reads * (1 + converted) + weight_reads + pixels * (4 + vector * (1 + rounded)) + 120;
     const std::int64_t weight_wavefronts =
         std::max<std::int64_t>(1, std::min(kWarpSize, tiling.threads_c) * std::min<std::int64_t>(vector, 4) / kBanks);
     work.shared_per_warp = copies * std::max<std::int64_t>(1, tiling.copy_vector * element_ / kBankBytes) +
@@ -203,9 +229,9 @@ class Search {
 
   /// Pixels that several tiles read meet in the L2 cache, mostly.
   std::int64_t memory_bytes(const DepthwiseNhwcTiling& tiling) const {
-    const std::int64_t read = tiling.input_rows(problem_) * tiling.input_columns(problem_);
-    const std::int64_t own =
-        tiling.tile_p() * problem_.rows.undilated_stride() * tiling.tile_q() * problem_.columns.undilated_stride();
+    const std::int64_t read = tiling.input_pixels(problem_);
+    const std::int64_t own = std::max<std::int64_t>(1, tiling.tile_p() * rows_.stride * tiling.tile_q() *
+                                                           columns_.stride / (rows_.upsampling * columns_.upsampling));
     std::int64_t percent = 100 + 12 * std::max<std::int64_t>(0, read - own) / own;
     // Less than two sectors of neighbouring channels.
     const std::int64_t run = tiling.block_c(problem_) * element_;
@@ -223,7 +249,7 @@ class Search {
   const Problem& problem_;
   const Target& target_;
   std::int64_t element_;
-  std::int64_t rows_, columns_;  ///< of one residue
+  DepthwiseAxis rows_, columns_;
   std::int64_t tensor_bytes_;
 };
 
@@ -231,12 +257,15 @@ class Search {
 
 std::string depthwise_nhwc::enumerate(const Problem& problem, const Target& target, CandidateList& into) {
   constexpr std::int64_t kMaxExtent = std::int64_t{1} << 28;  // of rows and columns, which are counted in 32 bits
-  if (const std::string_view rule = beyond_dense_forward(problem); !rule.empty()) return std::string(rule);
+  if (problem.reduction != Reduction::taps) return "the sums run over pixels";
   if (problem.c != 1) return fmt::format("{} input channels per group, not 1", problem.c);
   if (problem.input.layout() != Layout::nhwc || problem.output.layout() != Layout::nhwc) return "works on nhwc tensors";
-  for (const Axis* axis : {&problem.rows, &problem.columns})
-    if (std::max(axis->input, axis->output * axis->stride) + axis->pad + axis->reach() > kMaxExtent)
+  for (const Axis* axis : {&problem.rows, &problem.columns}) {
+    if (std::max(axis->input * axis->upsampling, axis->output * axis->stride) + std::abs(axis->pad) + axis->reach() >
+        kMaxExtent)
       return "more than 2^28 rows or columns";
+    if (axis->upsampling > 1 && axis->dilation > 1) return "the gradient has a stride and a dilation";
+  }
   Search(problem, target, into).run();
   return into.empty() ? "no tile fits shared memory and registers" : "";
 }

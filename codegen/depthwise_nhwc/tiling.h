@@ -9,18 +9,41 @@
 
 namespace jitconv::codegen {
 
+/// An axis as the threads of the depthwise_nhwc family see it: outputs and inputs of one residue of the dilation, or of
+/// a gradient with a stride, which has no dilation. Counted from the first of a block, output o meets tap t in input
+/// (o * stride + t + phase) / upsampling, where the quotient is whole.
+struct DepthwiseAxis {
+  std::int64_t taps = 1, stride = 1, upsampling = 1;
+  std::int64_t phase = 0;     ///< below `upsampling`
+  std::int64_t residues = 1;  ///< of the dilation: from an output of a block to the next
+  std::int64_t outputs = 1;   ///< of one residue
+  std::int64_t first = 0;     ///< of a gradient with a stride: the first input that output 0 meets
+
+  explicit DepthwiseAxis(const Axis& axis)
+      : taps(axis.taps),
+        stride(axis.undilated_stride()),
+        upsampling(axis.upsampling),
+        phase(positive_modulo(-axis.pad, axis.upsampling)),
+        residues(axis.dilation_residues()),
+        outputs(ceil_div(axis.output, residues)),
+        first((-axis.pad - phase) / axis.upsampling) {}
+
+  bool meets(std::int64_t output, std::int64_t tap) const { return (output * stride + tap + phase) % upsampling == 0; }
+  std::int64_t met(std::int64_t output, std::int64_t tap) const { return (output * stride + tap + phase) / upsampling; }
+  /// Inputs that the first `count` outputs meet.
+  std::int64_t inputs(std::int64_t count) const { return met(count - 1, taps - 1) + 1; }
+};
+
 /// Depthwise kernel for tensors whose channels are neighbours. A thread computes thread_p x thread_q pixels of `vector`
 /// output channels; the lanes of a warp run along channels first.
-///
-/// Rows and columns of a block are dilation_residues() apart, so that the rows and columns of x that they meet are
-/// `dilation` apart. Shared memory has those alone: there the convolution has no dilation, and undilated_stride().
 struct DepthwiseNhwcTiling {
   int vector = 4;  ///< output channels of a thread; 1 if a group has several
   int thread_p = 2, thread_q = 4;
   int threads_c = 16, threads_p = 4, threads_q = 4;
-  int copy_vector = 4;       ///< elements of one copy
-  int pixel_pitch = 64;      ///< elements from one pixel in shared memory to the next
-  bool async_copy = true;    ///< cp.async, else through registers
+  int copy_vector = 4;   ///< elements of one copy
+  int pixel_pitch = 64;  ///< elements from one pixel in shared memory to the next
+  enum class Copy : std::uint8_t { registers, async, box };
+  Copy copy = Copy::async;   ///< how pixels come: through registers, by cp.async, or as one box of the copy engine
   bool unroll_rows = true;   ///< all R filter rows in the body, else one row per iteration
   bool store_pairs = false;  ///< 16-bit outputs are rounded two at a time
 
@@ -29,36 +52,44 @@ struct DepthwiseNhwcTiling {
   int tile_q() const { return thread_q * threads_q; }
   int block_k() const { return threads_c * vector; }
   int block_c(const Problem& problem) const { return static_cast<int>(block_k() / problem.k); }
+  /// Channels of x that a thread reads at a time.
+  int read_vector(const Problem& problem) const { return problem.k == 1 ? vector : 1; }
   /// Columns of x that one thread meets in a row.
-  std::int64_t window(const Problem& problem) const {
-    return (thread_q - 1) * problem.columns.undilated_stride() + problem.columns.taps;
-  }
-  std::int64_t input_rows(const Problem& problem) const {
-    return (tile_p() - 1) * problem.rows.undilated_stride() + problem.rows.taps;
-  }
-  std::int64_t input_columns(const Problem& problem) const {
-    return (tile_q() - 1) * problem.columns.undilated_stride() + problem.columns.taps;
-  }
+  std::int64_t window(const Problem& problem) const { return DepthwiseAxis(problem.columns).inputs(thread_q); }
+  std::int64_t input_rows(const Problem& problem) const { return DepthwiseAxis(problem.rows).inputs(tile_p()); }
+  std::int64_t input_columns(const Problem& problem) const { return DepthwiseAxis(problem.columns).inputs(tile_q()); }
+  std::int64_t input_pixels(const Problem& problem) const { return input_rows(problem) * input_columns(problem); }
   std::int64_t tiles_c(const Problem& problem) const { return ceil_div(problem.output_channels(), block_k()); }
   /// Tiles of one residue of rows, or columns.
-  std::int64_t tiles_p(const Problem& problem) const {
-    return ceil_div(ceil_div(problem.rows.output, problem.rows.dilation_residues()), tile_p());
-  }
+  std::int64_t tiles_p(const Problem& problem) const { return ceil_div(DepthwiseAxis(problem.rows).outputs, tile_p()); }
   std::int64_t tiles_q(const Problem& problem) const {
-    return ceil_div(ceil_div(problem.columns.output, problem.columns.dilation_residues()), tile_q());
+    return ceil_div(DepthwiseAxis(problem.columns).outputs, tile_q());
   }
   std::int64_t blocks(const Problem& problem) const {
     return problem.n * problem.rows.dilation_residues() * tiles_p(problem) * problem.columns.dilation_residues() *
            tiles_q(problem) * tiles_c(problem);
   }
+  /// Multiply-adds of a block.
+  std::int64_t multiply_adds(const Problem& problem) const {
+    return std::int64_t{tile_p()} * tile_q() * block_k() * problem.taps() /
+           (problem.rows.upsampling * problem.columns.upsampling);
+  }
+  /// Elements of w that a thread loads at a time, and how often: a block's weights are one run.
+  int weight_vector(const Problem& problem) const;
+  std::int64_t weight_steps(const Problem& problem) const {
+    return ceil_div(problem.taps() * block_k(), std::int64_t{weight_vector(problem)} * threads());
+  }
   /// Floats from the weights of one tap to those of the next: a vector more than they are, against bank conflicts.
   int weight_pitch() const { return block_k() + vector; }
-  /// Elements of the input tile, [h][w][channel], behind which the weights lie.
-  std::int64_t input_elements(const Problem& problem) const {
-    return round_up(input_rows(problem) * input_columns(problem) * pixel_pitch, 32 / problem.input.element_bytes());
+  /// Shared memory: pixels [h][w][channel], weights [tap][channel], the barrier that a box arrives at.
+  std::int64_t weights_first_byte(const Problem& problem) const {
+    return round_up(input_pixels(problem) * pixel_pitch * problem.input.element_bytes(), 32);
+  }
+  std::int64_t barrier_first_byte(const Problem& problem) const {
+    return weights_first_byte(problem) + round_up(4 * problem.taps() * weight_pitch(), 8);
   }
   std::int64_t shared_bytes(const Problem& problem) const {
-    return input_elements(problem) * problem.input.element_bytes() + problem.taps() * weight_pitch() * 4;
+    return barrier_first_byte(problem) + (copy == Copy::box ? 8 : 0);
   }
   bool operator==(const DepthwiseNhwcTiling&) const = default;
 };

@@ -37,6 +37,14 @@ const std::vector<GoldenCase>& golden_cases() {
         "written by one warp each");
     add("depthwise_multiplier_2", "input=8,32,56,57 weight=64,1,3,3 padding=1 groups=32 bias", Family::depthwise,
         "constexpr int kMultiplier = 2;");
+    add("depthwise_nhwc_bf16_7x7",
+        "input=32,96,56,56 weight=96,1,7,7 padding=3 groups=96 dtype=bf16 bias residual layout=nhwc",
+        Family::depthwise_nhwc, "element_pair(acc");
+    add("depthwise_nhwc_dilated_stride_2",
+        "input=8,18,65,65 weight=18,1,3,3 padding=6 stride=2 dilation=6 groups=18 activation=relu layout=nhwc",
+        Family::depthwise_nhwc, "constexpr int kRowStep = 3;");
+    add("depthwise_nhwc_31x31", "input=8,128,56,56 weight=128,1,31,31 padding=15 groups=128 layout=nhwc",
+        Family::depthwise_nhwc, "Filter rows that meet a row");
     add("grouped_stride_2", "input=32,128,56,56 weight=128,4,3,3 stride=2 padding=1 groups=32", Family::direct,
         "constexpr int kGroups = 32;");
     add("nhwc_f16_residual_gelu",

@@ -48,6 +48,17 @@ std::vector<FamilyCase> make_family_cases() {
       Store::flat);
   add("depthwise, strided", "input=2,8,45,53 weight=8,1,7,7 groups=8 stride=2 padding=3", Family::depthwise,
       Store::flat);
+  add("depthwise, nhwc", "input=2,24,19,21 weight=24,1,3,3 groups=24 padding=1,2,2,0 layout=nhwc",
+      Family::depthwise_nhwc);
+  add("depthwise, nhwc, odd channels", "input=3,17,9,11 weight=17,1,5,3 groups=17 padding=2,1 layout=nhwc",
+      Family::depthwise_nhwc);
+  add("depthwise, nhwc, multiplier", "input=2,6,23,31 weight=12,1,3,5 groups=6 padding=1,2 layout=nhwc",
+      Family::depthwise_nhwc);
+  add("depthwise, nhwc, strided and dilated",
+      "input=2,16,45,53 weight=16,1,3,7 groups=16 stride=2,3 dilation=4,2 padding=3 layout=nhwc",
+      Family::depthwise_nhwc);
+  add("depthwise, nhwc, large filter", "input=1,24,30,33 weight=24,1,21,23 groups=24 padding=10,11 layout=nhwc",
+      Family::depthwise_nhwc);
   add("fallback", "input=2,6,23,31 weight=21,6,3,3 padding=1,2,0,1 stride=1,2", Family::fallback);
   add("fallback, nhwc", "input=2,6,23,31 weight=21,6,3,3 padding=1 input_layout=nhwc output_layout=nhwc",
       Family::fallback);

@@ -95,6 +95,7 @@ TEST(Families, ATilingIsOfItsFamily) {
   EXPECT_EQ(family_of(PointwiseTiling()), Family::pointwise);
   EXPECT_EQ(family_of(WgmmaTiling()), Family::wgmma);
   EXPECT_EQ(family_of(DepthwiseTiling()), Family::depthwise);
+  EXPECT_EQ(family_of(DepthwiseNhwcTiling()), Family::depthwise_nhwc);
   EXPECT_EQ(family_of(DirectTiling()), Family::direct);
   EXPECT_EQ(family_of(FallbackTiling()), Family::fallback);
   EXPECT_EQ(family_of(WgradDepthwiseTiling()), Family::wgrad_depthwise);
@@ -108,20 +109,22 @@ TEST(Families, ATilingIsOfItsFamily) {
 
 TEST(Families, CandidatesAreOfTheirFamilyAndPlansOfThem) {
   const Target target = parse_target("sm_90a");
-  for (const auto& [family, text] : {std::pair{Family::pointwise, "input=8,64,56,56 weight=64,64,1,1 math=tf32"},
-                                     std::pair{Family::wgmma, "input=8,64,56,56 weight=64,64,3,3 math=tf32"},
-                                     std::pair{Family::depthwise, "input=8,64,56,56 weight=64,1,3,3 groups=64"},
-                                     std::pair{Family::direct, "input=8,64,56,56 weight=64,64,3,3"},
-                                     std::pair{Family::wgrad_depthwise,
-                                               "input=8,64,56,56 weight=64,1,3,3 groups=64 "
-                                               "operation=weight_gradient"},
-                                     std::pair{Family::wgrad_wgmma,
-                                               "input=8,64,56,56 weight=64,64,3,3 math=tf32 "
-                                               "operation=weight_gradient"},
-                                     std::pair{Family::wgrad,
-                                               "input=8,64,56,56 weight=64,64,3,3 "
-                                               "operation=weight_gradient"},
-                                     std::pair{Family::fallback, "input=8,64,56,56 weight=64,64,3,3"}}) {
+  for (const auto& [family, text] :
+       {std::pair{Family::pointwise, "input=8,64,56,56 weight=64,64,1,1 math=tf32"},
+        std::pair{Family::wgmma, "input=8,64,56,56 weight=64,64,3,3 math=tf32"},
+        std::pair{Family::depthwise, "input=8,64,56,56 weight=64,1,3,3 groups=64"},
+        std::pair{Family::depthwise_nhwc, "input=8,64,56,56 weight=64,1,3,3 groups=64 layout=nhwc"},
+        std::pair{Family::direct, "input=8,64,56,56 weight=64,64,3,3"},
+        std::pair{Family::wgrad_depthwise,
+                  "input=8,64,56,56 weight=64,1,3,3 groups=64 "
+                  "operation=weight_gradient"},
+        std::pair{Family::wgrad_wgmma,
+                  "input=8,64,56,56 weight=64,64,3,3 math=tf32 "
+                  "operation=weight_gradient"},
+        std::pair{Family::wgrad,
+                  "input=8,64,56,56 weight=64,64,3,3 "
+                  "operation=weight_gradient"},
+        std::pair{Family::fallback, "input=8,64,56,56 weight=64,64,3,3"}}) {
     const ConvSpec spec = canonical(parse_spec(text));
     std::string why;
     const std::vector<Candidate> all = candidates_of(family, lower(spec), target, why);

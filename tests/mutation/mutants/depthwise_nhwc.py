@@ -91,7 +91,7 @@ MUTANTS = [
     # What the plan decides.
     plan("vector_of_any_channels", "problem_.output_channels() % vector != 0 || ", "",
          "channels that fill no vector: a fault, or the next pixel overwritten"),
-    plan("vector_of_any_alignment", "bytes > 16 ||\n                         bytes > problem_.alignment)", "bytes > 16)",
+    plan("vector_of_any_alignment", "bytes > 16 || bytes > problem_.alignment)", "bytes > 16)",
          "tensors that are not aligned to 16 bytes: a fault"),
     plan("copy_of_any_alignment", "static_cast<int>(std::min<std::int64_t>(16, problem_.alignment) / element_);",
          "static_cast<int>(16 / element_);", "tensors that are not aligned to 16 bytes: a fault"),

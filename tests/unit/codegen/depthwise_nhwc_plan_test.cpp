@@ -127,7 +127,8 @@ bool covers_each_output_once(const Found& one) {
 RC_GTEST_PROP(DepthwiseNhwcPlanProperty, EachOutputIsComputedOnce, ()) {
   test::SpecLimits limits;
   limits.batch = 2, limits.channels_per_group = 6, limits.groups = 3, limits.outputs = 60;
-  const ConvSpec spec = any_depthwise_spec(limits);
+  ConvSpec spec = any_depthwise_spec(limits);
+  spec.operation = Operation::forward;  // whose outputs TileCover counts
   const TensorShape out = output_shape(spec);
   RC_PRE(out.n * out.c * out.h * out.w <= test::kFewOutputs);
   const std::vector<Found> found = candidates(spec, any_target());

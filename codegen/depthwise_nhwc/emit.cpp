@@ -101,6 +101,8 @@ std::string asserts(const KernelPlan& kernel, const DepthwiseNhwcTiling& tiling)
 }
 
 /// `// begin rows` ... `// end rows`: every row of pixels is read once, and every filter row before its first use.
+/// Where a row lies is opaque: else the compiler reads rows long before their use, into registers that it does not
+/// have.
 std::string rows(const Problem& problem, const DepthwiseNhwcTiling& tiling) {
   Lines lines;
   lines.add("// begin rows");
@@ -115,7 +117,7 @@ std::string rows(const Problem& problem, const DepthwiseNhwcTiling& tiling) {
     for (std::int64_t p = 0; p < tiling.thread_p; ++p) {
       const std::int64_t r = h * axis.upsampling - p * axis.stride - axis.phase;
       if (r < 0 || r >= axis.taps) continue;
-      if (!is_loaded) lines.add(fmt::format("const Row in_h{0}(window + {0} * kRowPitch);", h));
+      if (!is_loaded) lines.add(fmt::format("const Row in_h{0}(window + opaque({0} * kRowPitch));", h));
       is_loaded = true;
       if (!is_read[static_cast<std::size_t>(r)])
         lines.add(fmt::format("const FilterRow w_r{0}(filter + {0} * (kS * kWeightPitch));", r));
@@ -175,6 +177,7 @@ KernelText arguments_and_files(const Problem& problem, const DepthwiseNhwcTiling
   KernelText text;
   text.arguments = arguments(problem);
   text.files = {{element_header(problem.input.type)}, {"device/vector.cuh"}, {"device/float_vector.cuh"}};
+  if (tiling.unroll_rows) text.files.push_back({"device/opaque.cuh"});
   if (tiling.store_pairs)
     text.files.push_back({problem.input.type == DataType::f16 ? "device/pair_f16.cuh" : "device/pair_bf16.cuh"});
   if (tiling.copy == Copy::box) {

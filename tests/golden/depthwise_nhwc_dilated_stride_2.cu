@@ -31,6 +31,13 @@ struct alignas(kFloats * sizeof(float)) FloatVector {
   float at[kFloats];
 };
 
+// The same value, of which the compiler knows nothing: what follows from it is computed where it is used, not early and
+// kept in registers until then.
+__device__ __forceinline__ int opaque(int value) {
+  asm volatile("" : "+r"(value));
+  return value;
+}
+
 // Global to shared copies that do not wait (cp.async, sm_80 and later), of elements as they are.
 // copy_elements<n>: n consecutive elements, 4, 8 or 16 bytes, or n zeros if !valid; `source` is then not read and may
 // be any address. Both addresses are multiples of the size. Copies belong to the group that the next copy_commit()
@@ -243,18 +250,18 @@ jitconv_fwd_f32_nhwc_n8c18h65w65_k18_3x3_s2x2_d6x6_g18_relu_depthwise_nhwc(const
   copy_wait<0>();
   __syncthreads();
   // begin rows
-  const Row in_h0(window + 0 * kRowPitch);
+  const Row in_h0(window + opaque(0 * kRowPitch));
   const FilterRow w_r0(filter + 0 * (kS * kWeightPitch));
   add_products(acc[0], w_r0, in_h0);
-  const Row in_h1(window + 1 * kRowPitch);
+  const Row in_h1(window + opaque(1 * kRowPitch));
   const FilterRow w_r1(filter + 1 * (kS * kWeightPitch));
   add_products(acc[0], w_r1, in_h1);
   add_products(acc[1], w_r0, in_h1);
-  const Row in_h2(window + 2 * kRowPitch);
+  const Row in_h2(window + opaque(2 * kRowPitch));
   const FilterRow w_r2(filter + 2 * (kS * kWeightPitch));
   add_products(acc[0], w_r2, in_h2);
   add_products(acc[1], w_r1, in_h2);
-  const Row in_h3(window + 3 * kRowPitch);
+  const Row in_h3(window + opaque(3 * kRowPitch));
   add_products(acc[1], w_r2, in_h3);
   // end rows
 

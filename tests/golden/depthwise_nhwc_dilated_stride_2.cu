@@ -6,11 +6,11 @@
 // Plan
 //   family: depthwise_nhwc
 //   target: sm_90a
-//   grid: 2376 blocks of 24 threads, 2376 bytes of shared memory, at least 32 block(s) per SM
+//   grid: 792 blocks of 27 threads, 3760 bytes of shared memory, at least 28 block(s) per SM
 //   offsets: 32 bits
-//   outputs of a thread: 2 channel(s), 2 rows, 1 columns
-//   tile of a block: 8 channel(s), 12 rows, 1 columns
-//   copies: 2 element(s), cp.async, pixels 12 elements apart
+//   outputs of a thread: 2 channel(s), 4 rows, 1 columns
+//   tile of a block: 18 channel(s), 12 rows, 1 columns
+//   copies: 2 element(s), cp.async, pixels 18 elements apart
 //   body: all filter rows
 //   store: 2 channel(s) of a pixel
 
@@ -80,17 +80,17 @@ constexpr int kTaps = 9;
 
 // Outputs of a thread and of a block
 constexpr int kVector = 2;  // channels of a thread
-constexpr int kThreadP = 2;
+constexpr int kThreadP = 4;
 constexpr int kThreadQ = 1;
-constexpr int kThreadsC = 4;
-constexpr int kThreadsP = 6;
+constexpr int kThreadsC = 9;
+constexpr int kThreadsP = 3;
 constexpr int kThreadsQ = 1;
-constexpr int kThreads = 24;
-constexpr int kMinBlocksPerSm = 32;
-constexpr int kBlockK = 8;  // channels
+constexpr int kThreads = 27;
+constexpr int kMinBlocksPerSm = 28;
+constexpr int kBlockK = 18;  // channels
 constexpr int kTileP = 12;
 constexpr int kTileQ = 1;
-constexpr int kTilesC = 3;
+constexpr int kTilesC = 1;
 constexpr int kTilesP = 1;
 constexpr int kTilesQ = 11;
 constexpr int kRowStep = 3;  // from a row of a tile to the next
@@ -99,20 +99,20 @@ constexpr int kColumnStep = 3;
 // Shared memory: pixels [h][w][channel], kDilationH and kDilationW apart in x; weights [tap][channel]
 constexpr int kInputRows = 14;
 constexpr int kInputColumns = 3;
-constexpr int kPixelPitch = 12;  // elements from a pixel to the next
-constexpr int kRowPitch = 36;
+constexpr int kPixelPitch = 18;  // elements from a pixel to the next
+constexpr int kRowPitch = 54;
 constexpr int kTileStrideH = 1;
 constexpr int kTileStrideW = 1;
-constexpr int kPatchRows = 2;  // from a thread's patch to the next
+constexpr int kPatchRows = 4;  // from a thread's patch to the next
 constexpr int kPatchColumns = 1;
 constexpr int kCopyVector = 2;  // elements of one copy
-constexpr int kPixelVectors = 4;  // copies of one pixel
+constexpr int kPixelVectors = 9;  // copies of one pixel
 constexpr int kReadVector = 2;  // input channels of a thread
 constexpr int kWindow = 3;  // pixels of a row that one thread reads
-constexpr int kWeightsFirstByte = 2016;
-constexpr int kWeightPitch = 10;  // floats from a tap to the next
+constexpr int kWeightsFirstByte = 3040;
+constexpr int kWeightPitch = 20;  // floats from a tap to the next
 constexpr int kWeightVector = 2;  // elements of w that a thread loads at a time
-constexpr int kFirstWeightSteps = 2;
+constexpr int kFirstWeightSteps = 3;
 
 using Index = int;  // offsets of elements in x, w and y
 
@@ -125,7 +125,7 @@ static_assert(kInputRows >= (kThreadsP - 1) * kPatchRows + 1);
 static_assert(kInputColumns >= (kThreadsQ - 1) * kPatchColumns + kWindow);
 static_assert(kChannels % kCopyVector == 0 && kPixelPitch % kCopyVector == 0);
 static_assert(kPixelPitch % kReadVector == 0 && kWeightPitch % kVector == 0);
-static_assert(kWeightsFirstByte + sizeof(float) * kTaps * kWeightPitch <= 2376);
+static_assert(kWeightsFirstByte + sizeof(float) * kTaps * kWeightPitch <= 3760);
 
 // Some pixels of a row, of the thread's channels, in registers.
 struct Row {
@@ -207,8 +207,7 @@ jitconv_fwd_f32_nhwc_n8c18h65w65_k18_3x3_s2x2_d6x6_g18_relu_depthwise_nhwc(const
   auto load_weights = [&](int step) {
     const int i = (step * kThreads + thread) * kWeightVector;
     ElementVector<kWeightVector> result = {};
-    if (i < kTaps * kBlockK && i < kTaps * (kOutputChannels - k_block))
-        result = *reinterpret_cast<const ElementVector<kWeightVector>*>(w_block_first + i);
+    if (i < kTaps * kBlockK) result = *reinterpret_cast<const ElementVector<kWeightVector>*>(w_block_first + i);
     return result;
   };
   auto keep_weights = [&](int step, const ElementVector<kWeightVector>& run) {
@@ -226,11 +225,11 @@ jitconv_fwd_f32_nhwc_n8c18h65w65_k18_3x3_s2x2_d6x6_g18_relu_depthwise_nhwc(const
 
   // Pixels, lanes along channels. Padding is a copy of zeros.
   const Element* x_image = x + static_cast<Index>(n) * (static_cast<Index>(kH) * kW * kChannels) + c_block;
-#pragma unroll 7
+#pragma unroll 8
   for (int i = thread; i < kInputRows * kInputColumns * kPixelVectors; i += kThreads) {
     const int pixel = i / kPixelVectors, c = i % kPixelVectors * kCopyVector;
     const int h = h_block + pixel / kInputColumns * kDilationH, w_column = w_block + pixel % kInputColumns * kDilationW;
-    const bool valid = static_cast<unsigned>(h) < kH && static_cast<unsigned>(w_column) < kW && c_block + c < kChannels;
+    const bool valid = static_cast<unsigned>(h) < kH && static_cast<unsigned>(w_column) < kW;
     copy_elements<kCopyVector>(input + pixel * kPixelPitch + c,
                                x_image + (static_cast<Index>(h) * kW + w_column) * kChannels + c, valid);
   }
@@ -261,12 +260,19 @@ jitconv_fwd_f32_nhwc_n8c18h65w65_k18_3x3_s2x2_d6x6_g18_relu_depthwise_nhwc(const
   const FilterRow w_r2(filter + 2 * (kS * kWeightPitch));
   add_products(acc[0], w_r2, in_h2);
   add_products(acc[1], w_r1, in_h2);
+  add_products(acc[2], w_r0, in_h2);
   const Row in_h3(window + opaque(3 * kRowPitch));
   add_products(acc[1], w_r2, in_h3);
+  add_products(acc[2], w_r1, in_h3);
+  add_products(acc[3], w_r0, in_h3);
+  const Row in_h4(window + opaque(4 * kRowPitch));
+  add_products(acc[2], w_r2, in_h4);
+  add_products(acc[3], w_r1, in_h4);
+  const Row in_h5(window + opaque(5 * kRowPitch));
+  add_products(acc[3], w_r2, in_h5);
   // end rows
 
   const int k = k_block + k_thread;
-  if (k >= kOutputChannels) return;
   const int p_first = p_block + p_patch * (kThreadP * kRowStep), q_first = q_block + q_patch * (kThreadQ * kColumnStep);
   const Index first = ((static_cast<Index>(n) * kP + p_first) * kQ + q_first) * kOutputChannels + k;
   Element* const y_patch = y + first;

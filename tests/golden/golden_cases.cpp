@@ -37,8 +37,8 @@ const std::vector<GoldenCase>& golden_cases() {
         "written by one warp each");
     add("depthwise_multiplier_2", "input=8,32,56,57 weight=64,1,3,3 padding=1 groups=32 bias", Family::depthwise,
         "constexpr int kMultiplier = 2;");
-    add("depthwise_nhwc_bf16_7x7",
-        "input=32,96,56,56 weight=96,1,7,7 padding=3 groups=96 dtype=bf16 bias residual layout=nhwc",
+    add("depthwise_nhwc_bf16_5x5",
+        "input=32,240,28,28 weight=240,1,5,5 padding=2 groups=240 dtype=bf16 bias residual layout=nhwc",
         Family::depthwise_nhwc, "element_pair(acc");
     add("depthwise_nhwc_dilated_stride_2",
         "input=8,18,65,65 weight=18,1,3,3 padding=6 stride=2 dilation=6 groups=18 activation=relu layout=nhwc",

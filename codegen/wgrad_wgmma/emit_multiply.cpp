@@ -60,10 +60,8 @@ std::vector<std::string> read_operand(const WgradGeometry& geometry) {
     lines.insert(lines.end(),
                  {"const Element* const first = dy_stage + (pixel + lane % 4 * 2) * kDyPitch + k_lane + i % 2 * 8;",
                   "const unsigned pair = operand_pair(first[0], first[kDyPitch]);"});
-  if (masks) {
-    lines.push_back("if (pixel >= pixels_left) pair = 0;");
-    lines.push_back("if (pixel + 1 == pixels_left) pair &= 0xffffu;");
-  }
+  // 16-bit rows have an even number of pixels (candidates.cpp), so a row's end cuts no pair.
+  if (masks) lines.push_back("if (pixel >= pixels_left) pair = 0;");
   if (bias)
     lines.push_back(
         "bias_sum[i % 2] += to_float(Element{static_cast<unsigned short>(pair)}) + "

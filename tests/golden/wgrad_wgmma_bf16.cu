@@ -496,7 +496,6 @@ jitconv_wgrad_bf16_nchw_n32c64h56w56_k64_3x3_wgrad_wgmma(const __grid_constant__
                     *reinterpret_cast<const unsigned*>(dy_stage + (k_lane + i % 2 * 8) * kDyPitch + pixel +
                     lane % 4 * 2);
                 if (pixel >= pixels_left) pair = 0;
-                if (pixel + 1 == pixels_left) pair &= 0xffffu;
                 a[block % 2][i] = pair;
               }
               const int accumulate = block == 0 ? accumulate_first : 1;
@@ -610,7 +609,6 @@ jitconv_wgrad_bf16_nchw_n32c64h56w56_k64_3x3_wgrad_wgmma(const __grid_constant__
                     *reinterpret_cast<const unsigned*>(dy_stage + (k_lane + i % 2 * 8) * kDyPitch + pixel +
                     lane % 4 * 2);
                 if (pixel >= pixels_left) pair = 0;
-                if (pixel + 1 == pixels_left) pair &= 0xffffu;
                 a[block % 2][i] = pair;
               }
               const int accumulate = block == 0 ? accumulate_first : 1;

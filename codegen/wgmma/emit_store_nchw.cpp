@@ -101,19 +101,10 @@ std::string read_staged(bool vectors, bool narrow, std::string_view source) {
 /// Whether several staged rows are sums of one channel.
 bool sums_rows(const WgmmaGeometry& geometry) { return geometry.tiling().tile.folded_columns > 2; }
 
-constexpr std::string_view kReadStaged =
-    "__device__ __forceinline__ void read_staged(float (&value)[kStoreElements], const float* staged) {\n"
-    "#pragma unroll\n"
-    "  for (int e = 0; e < kStoreElements; e += 4) {\n"
-    "    const float4 quad = *reinterpret_cast<const float4*>(staged + e);\n"
-    "    value[e] = quad.x, value[e + 1] = quad.y, value[e + 2] = quad.z, value[e + 3] = quad.w;\n"
-    "  }\n"
-    "}";
-
 /// Functions that read staged floats.
 std::string read_functions(const WgmmaGeometry& geometry) {
-  std::string text(kReadStaged);
-  if (sums_rows(geometry)) text.append("\n\n").append(embedded_text("wgmma/read_sums.cu.in"));
+  std::string text(embedded_text("wgmma/read_staged.cu.in"));
+  if (sums_rows(geometry)) text.append("\n").append(embedded_text("wgmma/read_sums.cu.in"));
   return text;
 }
 
@@ -297,7 +288,10 @@ Holes store_holes(const WgmmaGeometry& geometry) {
   const bool reads_vectors = !narrow && (!images || stores_vectors(geometry));
   return {{"staged", narrow ? "Element" : "float"},
           {"boxes", ""},
-          {"store_functions", images ? "" : std::string(embedded_text("wgmma/runs_nchw.cu.in"))},
+          {"store_functions", images ? ""
+                                     : std::string(embedded_text("wgmma/runs_nchw.cu.in"))
+                                           .append("\n")
+                                           .append(embedded_text("wgmma/elements_within.cu.in"))},
           {"clear_staging",
            "// A vector that is stored in part is read whole.\n"
            "for (int i = threadIdx.x; i < kConsumers * 4 * kStagingElements; i += kThreads) staging[i] = "

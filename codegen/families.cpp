@@ -15,6 +15,7 @@
 #include "codegen/transpose_input/pass.h"
 #include "codegen/transpose_weights/pass.h"
 #include "codegen/wgmma/family.h"
+#include "codegen/wgmma_rows/family.h"
 #include "codegen/wgrad/family.h"
 #include "codegen/wgrad_depthwise/family.h"
 #include "codegen/wgrad_wgmma/family.h"
@@ -28,6 +29,7 @@ const auto& table() {
       {.name = "none"},
       pointwise_family(),
       wgmma_family(),
+      wgmma_rows_family(),
       depthwise_family(),
       depthwise_nhwc_family(),
       direct_family(),
@@ -61,9 +63,9 @@ std::vector<Candidate> candidates_of(Family family, const Problem& problem, cons
 
 std::span<const Family> competing_families() {
   // Never destroyed: objects that are may compile.
-  static constexpr std::array families = {Family::pointwise,       Family::wgmma,  Family::depthwise,
-                                          Family::depthwise_nhwc,  Family::direct, Family::wgrad_wgmma,
-                                          Family::wgrad_depthwise, Family::wgrad};
+  static constexpr std::array families = {Family::pointwise,   Family::wgmma,           Family::wgmma_rows,
+                                          Family::depthwise,   Family::depthwise_nhwc,  Family::direct,
+                                          Family::wgrad_wgmma, Family::wgrad_depthwise, Family::wgrad};
   return families;
 }
 

@@ -22,6 +22,7 @@
 #include "codegen/transpose_input/tiling.h"
 #include "codegen/transpose_weights/tiling.h"
 #include "codegen/wgmma/tiling.h"
+#include "codegen/wgmma_rows/tiling.h"
 #include "codegen/wgrad/tiling.h"
 #include "codegen/wgrad_depthwise/tiling.h"
 #include "codegen/wgrad_wgmma/tiling.h"
@@ -37,6 +38,7 @@ enum class Family : std::uint8_t {
   none,
   pointwise,
   wgmma,
+  wgmma_rows,
   depthwise,
   depthwise_nhwc,
   direct,
@@ -53,10 +55,10 @@ enum class Family : std::uint8_t {
 std::string_view to_string(Family family);
 
 /// What a kernel of a family decides. A tiling's place in the variant is its family.
-using Tiling =
-    std::variant<std::monostate, PointwiseTiling, WgmmaTiling, DepthwiseTiling, DepthwiseNhwcTiling, DirectTiling,
-                 WgradWgmmaTiling, WgradDepthwiseTiling, WgradTiling, FallbackTiling, ActivationGradientTiling,
-                 PackWeightsTiling, TransposeWeightsTiling, TransposeInputTiling, ReduceTiling>;
+using Tiling = std::variant<std::monostate, PointwiseTiling, WgmmaTiling, WgmmaRowsTiling, DepthwiseTiling,
+                            DepthwiseNhwcTiling, DirectTiling, WgradWgmmaTiling, WgradDepthwiseTiling, WgradTiling,
+                            FallbackTiling, ActivationGradientTiling, PackWeightsTiling, TransposeWeightsTiling,
+                            TransposeInputTiling, ReduceTiling>;
 inline Family family_of(const Tiling& tiling) { return static_cast<Family>(tiling.index()); }
 
 /// A way to compute a problem and its price. Thousands are looked at for one plan, so it holds no more than that.

@@ -30,6 +30,9 @@ constexpr std::int64_t kBesideTensorCoresPercent = 25;
 /// Of NHWC tensors with one channel per group, kernels of `direct` copy single elements, which the model does not see.
 constexpr std::int64_t kBesideDepthwisePercent = 300;
 
+/// Families whose price has the pass that brings a sub-pixel convolution's weights into order.
+bool knows_packing(Family family) { return family == Family::wgmma || family == Family::wgmma_rows; }
+
 /// The convolution of dense tensors that families compute in place of what is asked for, if they know no others.
 Problem dense_problem(const Problem& asked) {
   return with_dense_weight(needs_phases(asked) ? sub_pixel_problem(asked) : asked);
@@ -66,8 +69,8 @@ Candidates find_candidates(const ConvSpec& spec, const Problem& problem, const T
     bool any = false;
     for (Candidate& candidate : result.all) {
       if (functions_of(family_of(candidate)).reads_any_weight) continue;  // which computes what is asked for
-      // wgmma may pack weights instead, and knows the price of both.
-      candidate.cost += interleaving + (family_of(candidate) == Family::wgmma ? 0 : transposing);
+      // wgmma may pack weights instead, and knows the price of both; wgmma_rows always does.
+      candidate.cost += interleaving + (knows_packing(family_of(candidate)) ? 0 : transposing);
       any = true;
     }
     if (any) result.notes.push_back({"sub-pixel", phases_text(dense)});

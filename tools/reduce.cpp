@@ -15,6 +15,7 @@
 #include "codegen/plan.h"
 #include "codegen/transpose_input/tiling.h"
 #include "codegen/wgmma/geometry.h"
+#include "codegen/wgmma_rows/tiling.h"
 #include "tools/check/data.h"
 #include "tools/reduce_pixels.h"
 
@@ -152,6 +153,10 @@ Axes axes_of(const codegen::ConvPlan& plan) {
     tile_p = nhwc->tile_p() * problem.rows.dilation_residues();
     tile_q = nhwc->tile_q() * problem.columns.dilation_residues();
   }
+  if (const auto* strips = plan.tiling<codegen::WgmmaRowsTiling>()) {
+    const codegen::Problem convolved = dense_problem(spec);
+    tile_p = strips->tile_rows * codegen::WgmmaRowsGeometry(convolved, *strips).residues(), tile_q = strips->window;
+  }
   Axes axes{image_axis(problem, planes), spatial_axis(problem.rows, tile_p), spatial_axis(problem.columns, tile_q)};
   const std::int64_t columns = problem.columns.output;
   if (const auto* wgmma = plan.tiling<codegen::WgmmaTiling>()) {
@@ -199,6 +204,8 @@ std::int64_t blocks_of(const codegen::ConvPlan& full, const ConvSpec& spec) {
     };
     return tiles_of(full.spec) > blocks ? ceil_div(tiles_of(spec), 3) : tiles_of(spec);
   }
+  if (const auto* strips = full.tiling<codegen::WgmmaRowsTiling>())
+    return ceil_div(codegen::WgmmaRowsGeometry(problem, *strips).tiles(), 3);
   if (const auto* pointwise = full.tiling<codegen::PointwiseTiling>()) {
     const std::int64_t tiles = pointwise->tiles(problem), slabs = pointwise->slabs(problem);
     const bool walks = pointwise->tiles(full.convolution().problem) * slabs > blocks;
@@ -216,6 +223,16 @@ std::int64_t blocks_of(const codegen::ConvPlan& full, const ConvSpec& spec) {
     return depthwise->blocks(codegen::lower(spec));
   std::string why;
   return codegen::candidates_of(codegen::Family::fallback, problem, full.target, why).front().launch.blocks;
+}
+
+/// Tiles of the wgmma_rows family are as long as lets SMs share the work. Shorter ones take the same paths, if their
+/// rows do not come out even among the consumers.
+void shorten_tiles(codegen::ConvPlan& plan) {
+  if (plan.kernels.empty()) return;
+  auto* strips = std::get_if<codegen::WgmmaRowsTiling>(&plan.convolution().tiling);
+  if (strips == nullptr) return;
+  const auto filter_rows = static_cast<int>(plan.convolution().problem.rows.taps);
+  strips->tile_rows = std::min(strips->tile_rows, 2 * filter_rows + 1);
 }
 
 /// The plan of `full` for a spec of which tiles are left. The planner is not asked: it might prefer another tiling.
@@ -317,6 +334,7 @@ Reduction reduce(const ConvSpec& spec, const Target& target, const WorkLimits& l
   if (result.multiply_adds > limits.as_given && sums_pixels(result.plan)) {
     reduce_pixels(result, limits);
   } else if (result.multiply_adds > limits.as_given) {
+    shorten_tiles(result.plan);
     const Axes axes = axes_of(result.plan);
     Choice choice = best_choice(result.plan, axes, limits.most);
     result.reduced = choice.plan.spec != result.plan.spec;

@@ -121,8 +121,14 @@ const std::vector<GoldenCase>& golden_cases() {
     list.back().kind = transposes;
     add("wgmma_folded_columns", "input=8,64,256,256 weight=16,64,5,5 padding=2 bias activation=relu math=tf32",
         Family::wgmma, "constexpr int kFoldedColumns = 4;");
-    add("dgrad_wgmma_3x3", "input=8,64,512,1024 weight=128,64,3,3 operation=data_gradient math=tf32", Family::wgmma,
+    add("dgrad_wgmma_3x3", "input=8,128,512,1024 weight=64,128,3,3 operation=data_gradient math=tf32", Family::wgmma,
         "taps run from last to first");
+    add("dgrad_wgmma_rows_3x3", "input=8,64,512,1024 weight=128,64,3,3 operation=data_gradient math=tf32",
+        Family::wgmma_rows, "input + kPixelBytes + r * kRowWeightBytes");
+    add("dgrad_wgmma_rows_folded", "input=16,16,1024,1024 weight=128,16,3,3 operation=data_gradient math=tf32",
+        Family::wgmma_rows, "constexpr int kFoldedColumns = 4;");
+    add("wgmma_rows_amid_sectors", "input=16,128,1022,1021 weight=16,128,3,3 padding=1 bias activation=relu math=tf32",
+        Family::wgmma_rows, "constexpr int kLead = 8;");
     add("dgrad_stride_2", "input=32,128,56,56 weight=256,128,3,3 stride=2 padding=1 operation=data_gradient math=tf32",
         Family::wgmma, "Stores pixels of dx");
     add("dgrad_activation",

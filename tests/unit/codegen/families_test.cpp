@@ -85,8 +85,8 @@ TEST(Families, ThatCompeteAreNamedOnce) {
 
 TEST(Families, UseTensorCoresOrDoNot) {
   for (const Family family : all_families())
-    EXPECT_EQ(uses_tensor_cores(family),
-              family == Family::pointwise || family == Family::wgmma || family == Family::wgrad_wgmma)
+    EXPECT_EQ(uses_tensor_cores(family), family == Family::pointwise || family == Family::wgmma ||
+                                             family == Family::wgmma_rows || family == Family::wgrad_wgmma)
         << to_string(family);
 }
 
@@ -94,6 +94,7 @@ TEST(Families, ATilingIsOfItsFamily) {
   EXPECT_EQ(family_of(Tiling()), Family::none);
   EXPECT_EQ(family_of(PointwiseTiling()), Family::pointwise);
   EXPECT_EQ(family_of(WgmmaTiling()), Family::wgmma);
+  EXPECT_EQ(family_of(WgmmaRowsTiling()), Family::wgmma_rows);
   EXPECT_EQ(family_of(DepthwiseTiling()), Family::depthwise);
   EXPECT_EQ(family_of(DepthwiseNhwcTiling()), Family::depthwise_nhwc);
   EXPECT_EQ(family_of(DirectTiling()), Family::direct);
@@ -112,6 +113,7 @@ TEST(Families, CandidatesAreOfTheirFamilyAndPlansOfThem) {
   for (const auto& [family, text] :
        {std::pair{Family::pointwise, "input=8,64,56,56 weight=64,64,1,1 math=tf32"},
         std::pair{Family::wgmma, "input=8,64,56,56 weight=64,64,3,3 math=tf32"},
+        std::pair{Family::wgmma_rows, "input=8,64,56,56 weight=16,64,3,3 math=tf32"},
         std::pair{Family::depthwise, "input=8,64,56,56 weight=64,1,3,3 groups=64"},
         std::pair{Family::depthwise_nhwc, "input=8,64,56,56 weight=64,1,3,3 groups=64 layout=nhwc"},
         std::pair{Family::direct, "input=8,64,56,56 weight=64,64,3,3"},

@@ -80,7 +80,7 @@ TEST(WgmmaFolded, IsChosenForFewOutputChannels) {
     const char* spec;
     int folded;
   } cases[] = {
-      {"input=16,16,1024,1024 weight=128,16,3,3 padding=1 operation=data_gradient math=tf32", 4},
+      {"input=16,16,1024,1024 weight=128,16,5,3 padding=1 operation=data_gradient math=tf32", 4},
       {"input=8,32,512,512 weight=64,32,5,9 padding=2,4 dilation=2,3 operation=data_gradient math=tf32", 2},
   };
   for (const auto& [spec, folded] : cases) {

@@ -1,0 +1,190 @@
+// Candidates of the wgmma_rows family: how wide a strip is, how many rows a tile has, and what a step brings.
+#include <algorithm>
+
+#include "codegen/wgmma_rows/family.h"
+#include "codegen/wgmma_rows/tiling.h"
+#include "fmt/format.h"
+
+namespace jitconv::codegen {
+namespace {
+
+// Cycles of an SM, but for the first two, fitted to 38 candidates of B's data gradient and to 16 candidates of each of
+// four other convolutions, measured on an H100.
+constexpr std::int64_t kPicosecondsPerCycle = 588;
+constexpr std::int64_t kStart = 9'000'000;      // picoseconds: packing, the launch, the first loads
+constexpr std::int64_t kMultiplyPercent = 130;  // of the time of multiplications alone
+constexpr std::int64_t kSharedBytesPerCycle = 104;
+constexpr std::int64_t kLoadLatency = 650;        // of a batch of a warp's loads
+constexpr std::int64_t kLoad = 46;                // more for each of them, all four warps loading
+constexpr std::int64_t kLongStepPercent = 10;     // more where a step has eight slices
+constexpr std::int64_t kWeightsComePercent = 5;   // more where weights come with each step
+constexpr std::int64_t kFewChannelsPercent = 20;  // more for up to 4 output channels, where FMA took 0.26 ms, this 0.30
+// More where there are fewer than two input channels for each output channel, and with a residual, which is read
+// element by element: stores, which the price leaves out, then take longer than the rest. Ten of eleven such
+// convolutions took 1.04 to 1.9 times as long as with wgmma.
+constexpr std::int64_t kStoresPercent = 100;
+constexpr std::int64_t kFewStagesPercent = 10;  // more where stages hold less than half of a row's channels
+constexpr std::int64_t kDramBytesPerMicrosecond = 3'500'000;
+constexpr int kMostStages = 16, kFewestStages = 3;
+constexpr int kMostColumns = 256, kFewestColumns = 64;
+constexpr int kFewestTileRows = 8;
+constexpr int kFewestProducerRegisters = 72;
+
+/// Which rule keeps the family from computing the problem; empty if none does.
+std::string obstacle(const Problem& problem, const Target& target) {
+  if (const std::string_view rule = beyond_dense_forward(problem); !rule.empty()) return std::string(rule);
+  if (target.compute_capability() != 90 || !target.arch_specific)
+    return fmt::format("warpgroup multiplications need sm_90a, the target is {}", target.arch());
+  if (problem.arithmetic != Arithmetic::tf32 && problem.arithmetic != Arithmetic::f16 &&
+      problem.arithmetic != Arithmetic::bf16)
+    return "the math mode does not let it multiply on tensor cores";
+  if (problem.input.layout() != Layout::nchw) return "the input is nhwc";
+  if (problem.output.layout() != Layout::nchw) return "the output is nhwc";
+  if (problem.groups > 1) return fmt::format("there are {} groups", problem.groups);
+  if (problem.rows.stride != 1 || problem.columns.stride != 1)
+    return fmt::format("the stride is ({},{})", problem.rows.stride, problem.columns.stride);
+  if (problem.rows.taps < WgmmaRowsTiling::kFewestFilterRows || problem.rows.taps > WgmmaRowsTiling::kMostFilterRows)
+    return fmt::format("the filter has {} rows, consumers are {} to {}", problem.rows.taps,
+                       WgmmaRowsTiling::kFewestFilterRows, WgmmaRowsTiling::kMostFilterRows);
+  if (problem.k > WgmmaRowsTiling::kRows)
+    return fmt::format("{} output channels, a multiplication has {}", problem.k, WgmmaRowsTiling::kRows);
+  if (problem.alignment < 16) return fmt::format("alignment is {}, stores need 16", problem.alignment);
+  const std::int64_t planes = problem.n * std::max(problem.c, problem.k);
+  const std::int64_t plane = std::max(problem.input_plane(), problem.output_plane());
+  if (planes > INT32_MAX || problem.c * problem.input_plane() > INT32_MAX || plane > INT32_MAX - 4 * kMostColumns)
+    return fmt::format("images of {} x {} elements, which are counted with 32 bits", problem.c, problem.input_plane());
+  const std::int64_t reach = problem.rows.reach() + problem.columns.reach() + problem.rows.pad + problem.columns.pad;
+  if (reach > INT32_MAX / 4) return "taps are too far from each other to count pixels with 32 bits";
+  if (!PackWeightsTiling::fits(problem))
+    return fmt::format("a filter of {}x{} taps, more than a block packs at a time", problem.rows.taps,
+                       problem.columns.taps);
+  return {};
+}
+
+class Search {
+ public:
+  Search(const Problem& problem, const Target& target, CandidateList& into)
+      : into_(into), problem_(problem), target_(target), bytes_(static_cast<std::int64_t>(work(problem).bytes)) {}
+
+  void run() {
+    // Tilings with fewer multiplications come first: of equal prices the first one is taken.
+    for (const int folded : {8, 4, 2, 1}) {
+      WgmmaRowsTiling tiling;
+      tiling.folded_columns = folded;
+      // Half as many groups of rows would do.
+      if (folded > 1 && (problem_.k * folded > WgmmaRowsTiling::kRows || 2 * problem_.columns.taps <= folded)) continue;
+      for (int columns = kMostColumns; columns >= kFewestColumns; columns -= 8) strips(tiling, columns);
+    }
+  }
+
+ private:
+  void strips(WgmmaRowsTiling tiling, int columns) {
+    tiling.columns = columns;
+    WgmmaRowsGeometry geometry(problem_, tiling);
+    if (geometry.producer_registers() < kFewestProducerRegisters) return;
+    const int sector = geometry.sector_elements();
+    const std::int64_t outputs = columns - geometry.fold_reach() - geometry.slack();
+    if (outputs < sector) return;
+    const auto most = static_cast<int>(outputs / sector * sector);
+    // As few strips as that allows, all of about one width.
+    const std::int64_t strips = ceil_div(problem_.columns.output, most);
+    tiling.window = static_cast<int>(round_up(ceil_div(problem_.columns.output, strips), sector));
+    const std::int64_t needed = tiling.window + geometry.fold_reach() + geometry.slack();
+    if (needed <= columns - 8 && columns > kFewestColumns) return;  // a narrower strip stores as much
+    if (columns > kFewestColumns && strips == 1 && problem_.columns.output + geometry.fold_reach() <= columns - 8)
+      return;
+    for (const int slices : {2, 4, 8}) {
+      if (slices > 2 && slices * geometry.slice_channels() > round_up(problem_.c, 2 * geometry.slice_channels()))
+        continue;
+      tiling.slices = slices;
+      for (const bool keeps_weights : {true, false}) {
+        tiling.keeps_weights = keeps_weights;
+        stages(tiling);
+      }
+    }
+  }
+
+  void stages(WgmmaRowsTiling tiling) {
+    tiling.stages = 0;
+    WgmmaRowsGeometry geometry(problem_, tiling);
+    const std::int64_t rest = geometry.shared_bytes() + 256 + 16 * kMostStages;
+    const std::int64_t fit = (target_.shared_bytes_per_block - rest) / geometry.stage_bytes();
+    if (fit < kFewestStages) return;
+    tiling.stages = static_cast<int>(std::min<std::int64_t>(fit, kMostStages));
+    const std::int64_t in_flight = geometry.load_registers() / geometry.chunk_channels();
+    if (in_flight < 1) return;
+    const std::int64_t batches = ceil_div(geometry.load_items(), in_flight);
+    tiling.load_batch = static_cast<int>(ceil_div(geometry.load_items(), batches));
+    rows(tiling);
+  }
+
+  /// Rows of a tile, such that SMs have about the same work: each tile loads the rows between it and the next again.
+  void rows(WgmmaRowsTiling tiling) {
+    tiling.tile_rows = 1;
+    const WgmmaRowsGeometry geometry(problem_, tiling);
+    const std::int64_t rows = geometry.rows_of_residue();
+    const std::int64_t columns = problem_.n * geometry.residues() * geometry.strips();
+    const std::int64_t again = problem_.rows.taps - 1;
+    std::int64_t best = INT64_MAX;
+    const auto most = static_cast<std::int64_t>(ceil_div(rows, std::min<std::int64_t>(kFewestTileRows, rows)));
+    for (std::int64_t tiles = 1; tiles <= most; ++tiles) {
+      const std::int64_t tile_rows = ceil_div(rows, tiles);
+      const std::int64_t waves = ceil_div(columns * ceil_div(rows, tile_rows), target_.sm_count);
+      const std::int64_t time = waves * (tile_rows + again);
+      if (time >= best) continue;
+      best = time;
+      tiling.tile_rows = static_cast<int>(tile_rows);
+    }
+    add(tiling);
+  }
+
+  void add(const WgmmaRowsTiling& tiling) {
+    const WgmmaRowsGeometry geometry(problem_, tiling);
+    const std::int64_t tiles = geometry.tiles(), shared_bytes = geometry.shared_bytes();
+    if (tiles > INT32_MAX - 2 * target_.sm_count || shared_bytes > target_.shared_bytes_per_block) return;
+    const Launch launch = {static_cast<std::uint32_t>(std::min<std::int64_t>(tiles, target_.sm_count)),
+                           static_cast<std::uint32_t>(geometry.threads()), static_cast<std::uint32_t>(shared_bytes)};
+    into_.add(tiling, launch, price(geometry));
+  }
+
+  std::int64_t price(const WgmmaRowsGeometry& geometry) const {
+    const WgmmaRowsTiling& tiling = geometry.tiling();
+    const std::int64_t chunks = geometry.chunks(), taps = problem_.rows.taps;
+    const std::int64_t products = taps * geometry.units() / 2;
+    const std::int64_t multiply = products * (tiling.columns / 2) * kMultiplyPercent / 100;
+    // What multiplications read of both operands, and what comes.
+    const std::int64_t shared_bytes = products * (WgmmaRowsTiling::kRows + tiling.columns) * 32 +
+                                      geometry.pixel_bytes() + (tiling.keeps_weights ? 0 : geometry.weight_bytes());
+    const std::int64_t shared = shared_bytes / kSharedBytesPerCycle;
+    const std::int64_t batches = ceil_div(geometry.load_items(), tiling.load_batch);
+    const std::int64_t loads = geometry.load_items() * geometry.chunk_channels();
+    const std::int64_t percent =
+        100 + (tiling.slices == 8 ? kLongStepPercent : 0) + (tiling.keeps_weights ? 0 : kWeightsComePercent);
+    const std::int64_t load =
+        (batches * kLoadLatency + loads * kLoad) * percent / (100 * WgmmaRowsTiling::kProducerWarps);
+    std::int64_t row = chunks * std::max({multiply, shared, load});
+    if (2 * tiling.stages < chunks) row += row * kFewStagesPercent / 100;
+    const std::int64_t waves = ceil_div(geometry.tiles(), target_.sm_count);
+    if (problem_.k <= 4) row += row * kFewChannelsPercent / 100;
+    const std::int64_t compute = kStart + waves * (tiling.tile_rows + taps - 1) * row * kPicosecondsPerCycle;
+    const std::int64_t memory = bytes_ * 1000 / (kDramBytesPerMicrosecond / 1000);
+    const std::int64_t cost = std::max(compute, memory);
+    const bool stores_limit = problem_.c < 2 * problem_.k || problem_.epilogue.residual;
+    return stores_limit ? cost + cost * kStoresPercent / 100 : cost;
+  }
+
+  CandidateList& into_;
+  const Problem& problem_;
+  const Target& target_;
+  std::int64_t bytes_;
+};
+
+}  // namespace
+
+std::string wgmma_rows::enumerate(const Problem& problem, const Target& target, CandidateList& into) {
+  if (std::string why = obstacle(problem, target); !why.empty()) return why;
+  Search(problem, target, into).run();
+  return into.empty() ? no_tile_fits(problem, target) : "";
+}
+
+}  // namespace jitconv::codegen

@@ -1,0 +1,266 @@
+// Prints the wgmma_rows family: templates/wgmma_rows/. What it shares with the wgmma family is of templates/wgmma/.
+#include "codegen/arithmetic.h"
+#include "codegen/wgmma_rows/family.h"
+#include "codegen/wgmma_rows/tiling.h"
+#include "fmt/format.h"
+
+namespace jitconv::codegen {
+namespace {
+
+std::string constants(const WgmmaRowsGeometry& geometry) {
+  const Problem& problem = geometry.problem();
+  const WgmmaRowsTiling& tiling = geometry.tiling();
+  const int vector = geometry.store_elements();
+  const std::int64_t store_vectors = (tiling.window + geometry.lead()) / vector;
+  Constants c;
+  add_problem_constants(c, problem);
+  c.add("kChannels", problem.c).add("kGroupK", problem.k, "output channels");
+  c.add("kPlane", problem.output_plane(), "P * Q");
+  c.add("kInputStrideN", problem.input.stride.n).add("kInputStrideC", problem.input.stride.c);
+
+  c.group("Tiles: strips of kColumns columns, of which kWindow are stored, by kTileRows rows of outputs");
+  if (tiling.folds_columns())
+    c.add("kFoldedColumns", tiling.folded_columns, "neighbouring filter columns that a tap has, in groups of rows")
+        .add("kWarpK", 16 / tiling.folded_columns, "channels of a warp, each with a row of every group");
+  c.add("kBlockRows", WgmmaRowsTiling::kRows, "of a multiplication");
+  c.add("kColumns", tiling.columns).add("kWindow", tiling.window).add("kTileRows", tiling.tile_rows);
+  c.add("kStrips", geometry.strips());
+  c.add("kResidues", geometry.residues(), "of output rows modulo the dilation");
+  c.add("kTilesOfResidue", geometry.tiles_of_residue(), "of a strip").add("kTiles", geometry.tiles());
+
+  c.group("Steps: kSlices slices of channels of an input row; a slice is 16 bytes of a pixel");
+  c.add("kSlices", tiling.slices).add("kChunkChannels", geometry.chunk_channels());
+  c.add("kChunks", geometry.chunks(), "of an input row");
+  c.add("kStripPixels", geometry.strip_pixels()).add("kPixelBytes", geometry.pixel_bytes(), "of a step");
+  c.add("kUnits", geometry.units(), "of a filter row: taps, each of one slice");
+  c.add("kRowWeightBytes", geometry.row_weight_bytes(), "of a filter row");
+  c.add("kWeightBytes", geometry.weight_bytes(), "of a step: all filter rows");
+  c.add("kStageBytes", geometry.stage_bytes()).add("kStages", tiling.stages);
+  c.add("kLoadItems", geometry.load_items(), "pixels of a lane").add("kLoadBatch", tiling.load_batch, "in flight");
+
+  c.group("The block");
+  c.add("kThreads", geometry.threads()).add("kLoadingWarps", WgmmaRowsTiling::kProducerWarps);
+  c.add("kConsumers", geometry.consumers());
+  c.add("kLoaderRegisters", geometry.producer_registers()).add("kConsumerRegisters", geometry.consumer_registers());
+  c.add("kSectorElements", geometry.sector_elements()).add("kLead", geometry.lead());
+  c.add("kStoreVectors", store_vectors).add("kStoreSteps", ceil_div(store_vectors, kWarpSize));
+  c.add("kStagedBefore", geometry.staged_before(), "places for sums of outputs before the strip");
+  c.add("kStagingPitch", geometry.staging_pitch()).add("kStagingFloats", 8 * geometry.staging_pitch(), "of a warp");
+  if (tiling.keeps_weights) c.add("kWeightsFirstByte", geometry.weights_first_byte());
+  c.add("kStagingFirstByte", geometry.staging_first_byte());
+  c.add("kBarriersFirstByte", geometry.barriers_first_byte());
+  std::string text = c.text();
+  text.pop_back();
+  return text;
+}
+
+std::string asserts(const WgmmaRowsGeometry& geometry, std::uint32_t shared_bytes) {
+  const WgmmaRowsTiling& tiling = geometry.tiling();
+  const bool folds = tiling.folds_columns();
+  Lines lines;
+  lines.add("// The numbers above are redundant; they must agree.");
+  lines.add("static_assert(kConsumers == kR && kStrideH == 1 && kStrideW == 1 && kThreads == 128 * (kConsumers + 1));");
+  lines.add("static_assert(kColumns % 8 == 0 && kColumns <= 256 && kWindow % kSectorElements == 0);");
+  lines.add(fmt::format("static_assert(kStripPixels == kColumns + {} * kDilationW);",
+                        folds ? "(kS > kFoldedColumns ? kS - kFoldedColumns : 0)" : "(kS - 1)"));
+  lines.add("static_assert(kChunkChannels == kSlices * kOperandChannels && kChunks * kChunkChannels >= kChannels);");
+  lines.add(folds ? "static_assert(kUnits % 2 == 0 && kFoldedColumns * kUnits >= kS * kSlices && kWarpK * "
+                    "kFoldedColumns == 16);"
+                  : "static_assert(kUnits % 2 == 0 && kUnits == kS * kSlices && kGroupK <= kBlockRows);");
+  lines.add(
+      "static_assert(kRowWeightBytes == kUnits * kBlockRows * 16 && kWeightBytes == kR * kRowWeightBytes);\n"
+      "static_assert(kPixelBytes == kSlices * kStripPixels * 16 && kStageBytes >= kPixelBytes);\n"
+      "static_assert(kStagingPitch >= kStagedBefore + kColumns + kLead);\n"
+      "static_assert(kStoreVectors * kStoreElements == kWindow + kLead);\n"
+      "static_assert(128 * (kLoaderRegisters + kConsumers * kConsumerRegisters) <= 65536);");
+  lines.add(fmt::format("static_assert(kBarriersFirstByte + {} <= {});", geometry.barrier_bytes(), shared_bytes));
+  return lines.text();
+}
+
+/// As the problem has them, but that weights are packed.
+std::vector<Argument> parameters(const Problem& problem) {
+  std::vector<Argument> result = arguments(problem);
+  for (Argument& argument : result)
+    if (argument.tensor == problem.weight.tensor) argument = {argument.tensor, "const uint4* __restrict__", "packed_w"};
+  return result;
+}
+
+std::vector<DeviceFile> files(const WgmmaRowsGeometry& geometry) {
+  const Problem& problem = geometry.problem();
+  const DataType type = problem.input.type;
+  const bool f32 = type == DataType::f32;
+  std::vector<DeviceFile> result = {{element_header(type)},
+                                    {"device/barrier.cuh"},
+                                    {"device/bulk_copy.cuh"},
+                                    {"device/dependent_launch.cuh"},
+                                    {"device/warpgroup.cuh"},
+                                    {f32 ? "device/load_32bit.cuh" : "device/load_16bit.cuh"},
+                                    {f32 ? "device/operand_tf32.cuh" : "device/operand_16bit.cuh"}};
+  if (geometry.stores_floats()) {
+    result.push_back({"device/store_32bit.cuh"});
+  } else {
+    result.push_back({type == DataType::f16 ? "device/pair_f16.cuh" : "device/pair_bf16.cuh"});
+    result.push_back({"device/store_16bit.cuh"});
+  }
+  if (problem.epilogue.activation == Activation::relu) result.push_back({"device/max_nan.cuh"});
+  result.push_back({f32                     ? "device/multiply_tf32.cuh"
+                    : type == DataType::f16 ? "device/multiply_f16.cuh"
+                                            : "device/multiply_bf16.cuh",
+                    geometry.tiling().columns});
+  return result;
+}
+
+/// Lines that load the channels of pixel `i`.
+std::string load_pixel(const WgmmaRowsGeometry& geometry) {
+  const std::int64_t channels = geometry.problem().c, chunk = geometry.chunk_channels();
+  Lines lines;
+  for (std::int64_t c = 0; c < chunk; ++c)
+    lines.add(channels < chunk && c >= channels
+                  ? fmt::format("value[i][{}] = from_float(0.0f);", c)
+                  : fmt::format("value[i][{0}] = load_if<{0}LL * kInputStrideC>(source, valid{1});", c,
+                                channels % chunk == 0 || channels < chunk
+                                    ? ""
+                                    : fmt::format(" && c_first + {} < kChannels", c)));
+  return lines.text();
+}
+
+/// One line per multiplication, which takes two slices of a tap.
+std::string multiplications(const WgmmaRowsGeometry& geometry) {
+  const WgmmaRowsTiling& tiling = geometry.tiling();
+  const ColumnFold fold = geometry.fold();
+  Lines lines;
+  std::int64_t unit = 0;
+  for (std::int64_t tap = 0; tap < fold.taps(); ++tap) {
+    const std::int64_t s = fold.first_column(tap);
+    const std::string columns =
+        tiling.folds_columns() ? fmt::format("s{}..{}", s, s + fold.groups() - 1) : fmt::format("s{}", s);
+    for (std::int64_t slice = 0; slice < tiling.slices; slice += 2, unit += 2)
+      lines.add(fmt::format("multiply(sum, weights + {} * kBlockRows, pixels + {}, {});  // {} c{}..{}", unit,
+                            slice * geometry.strip_pixels() + s * geometry.problem().columns.dilation,
+                            unit == 0 ? "r + chunk != 0" : "1", columns, slice * geometry.slice_channels(),
+                            (slice + 2) * geometry.slice_channels() - 1));
+  }
+  return lines.text();
+}
+
+/// How weights come: once for all tiles, or with each step.
+Holes weight_holes(const WgmmaRowsGeometry& geometry) {
+  const bool keeps = geometry.tiling().keeps_weights;
+  return {
+      {"stage", keeps ? "pixels of a step" : "pixels of a step, behind them its weights"},
+      {"memory_of_weights", keeps ? "//   kWeightsFirstByte   weights of all steps" : ""},
+      {"arrivals", keeps ? "1" : "2"},
+      {"load_weights", keeps ? std::string(embedded_text("wgmma_rows/load_weights.cu.in"))
+                             : "if (lane == 0) wait_for_previous_kernel();"},
+      {"load_weights_of_step", keeps ? ""
+                                     : "if (lane == 0) {\n"
+                                       "  barrier_arrive_expecting(full + stage, kWeightBytes);\n"
+                                       "  bulk_copy_to_shared(pixels + kPixelBytes,\n"
+                                       "                      reinterpret_cast<const char*>(packed_w) + chunk * "
+                                       "kWeightBytes, kWeightBytes, full + stage);\n"
+                                       "}\n"},
+      {"await_weights", keeps ? "barrier_wait(weights_arrival, 0);" : ""},
+      {"operands", fmt::format("const char* const input = stages + stage * kStageBytes;\n"
+                               "const MatrixOperand pixels = matrix_operand(input, kStripPixels * 16);\n"
+                               "const MatrixOperand weights =\n"
+                               "    matrix_operand({} + r * kRowWeightBytes, kBlockRows * 16);\n",
+                               keeps ? "shared + kWeightsFirstByte + chunk * kWeightBytes" : "input + kPixelBytes")}};
+}
+
+/// What a consumer's thread needs of its channels, loaded before the first tile.
+std::string channel_values(const WgmmaRowsGeometry& geometry) {
+  if (!geometry.problem().epilogue.bias) return {};
+  if (geometry.tiling().folds_columns())
+    return "const int bias_k = warp % 4 * kWarpK + lane / 4;  // of the first filter column's rows\n"
+           "const float channel_bias = lane / 4 < kWarpK && bias_k < kGroupK ? to_float(bias[bias_k]) : 0.0f;\n";
+  return "float channel_bias[2];\n"
+         "#pragma unroll\n"
+         "for (int half = 0; half < 2; ++half) {\n"
+         "  const int k = warp % 4 * 16 + half * 8 + lane / 4;\n"
+         "  channel_bias[half] = k < kGroupK ? to_float(bias[k]) : 0.0f;\n"
+         "}\n";
+}
+
+/// Whether several staged rows are sums of one channel.
+bool sums_rows(const WgmmaRowsGeometry& geometry) { return geometry.tiling().folded_columns > 2; }
+
+std::string store_vectors(const WgmmaRowsGeometry& geometry) {
+  const Epilogue& epilogue = geometry.problem().epilogue;
+  Lines lines;
+  if (epilogue.residual || epilogue.activation != Activation::none) {
+    lines.add("#pragma unroll");
+    lines.add("for (int e = 0; e < kStoreElements; ++e) {");
+    if (epilogue.residual)
+      lines.add("  if ((mask >> e & 1u) != 0) value[e] += to_float(residual[y_channel + output + e]);");
+    if (epilogue.activation != Activation::none) lines.add("  value[e] = activate(value[e]);");
+    lines.add("}");
+  }
+  return fill_template(
+      embedded_text("wgmma_rows/store_vectors.cu.in"),
+      {{"channels", geometry.tiling().folds_columns() ? "kWarpK" : "8"},
+       {"read_vector", sums_rows(geometry) ? "float value[kStoreElements];\nread_sums(value, source);"
+                                           : "float value[kStoreElements];\nread_staged(value, source);"},
+       {"epilogue", lines.text()}});
+}
+
+std::string stage_and_store(const WgmmaRowsGeometry& geometry) {
+  const bool bias = geometry.problem().epilogue.bias;
+  if (!geometry.tiling().folds_columns())
+    return fill_template(embedded_text("wgmma_rows/store_channels.cu.in"),
+                         {{"stage_values", fill_template(embedded_text("wgmma/stage_values.cu.in"),
+                                                         {{"epilogue", bias ? "value += channel_bias[half];" : ""},
+                                                          {"store", "staged_lane[column] = value;"}})},
+                          {"store_channels", store_vectors(geometry)}});
+  const bool zeros = geometry.fold().groups() < geometry.tiling().folded_columns;
+  return fill_template(
+      embedded_text("wgmma_rows/store_folded.cu.in"),
+      {{"skip_zeros", zeros ? "if (filter_column >= kS) continue;  // has no weights" : ""},
+       {"stage_sums", fill_template(embedded_text("wgmma/stage_sums.cu.in"),
+                                    {{"add_bias", bias ? "if (half == 0) value[e] += channel_bias;" : ""},
+                                     {"find_output", "const int output = column;"},
+                                     {"and_stored", ""},
+                                     {"if_stored", ""}})},
+       {"store_channels", store_vectors(geometry)}});
+}
+
+std::string move_registers(int wanted, int launch, std::string_view name) {
+  if (wanted == launch) return {};
+  return fmt::format("{}_registers_to<{}>();", wanted < launch ? "shrink" : "grow", name);
+}
+
+}  // namespace
+
+KernelText wgmma_rows::emit(const KernelPlan& kernel, std::string_view name) {
+  const WgmmaRowsGeometry geometry(kernel.problem, std::get<WgmmaRowsTiling>(kernel.tiling));
+  const Problem& problem = kernel.problem;
+  KernelText text;
+  text.arguments = parameters(problem);
+  text.files = files(geometry);
+  std::string read_functions(embedded_text("wgmma/read_staged.cu.in"));
+  if (sums_rows(geometry)) read_functions.append("\n").append(embedded_text("wgmma/read_sums.cu.in"));
+  Holes holes = {
+      {"constants", constants(geometry)},
+      {"asserts", asserts(geometry, kernel.launch.shared_bytes)},
+      {"activation", activation_function(problem.epilogue, Relu::instruction)},
+      {"elements_within", std::string(embedded_text("wgmma/elements_within.cu.in"))},
+      {"read_staged", read_functions},
+      {"load_pixel", load_pixel(geometry)},
+      {"kernel", std::string(name)},
+      {"parameters", parameter_list(text.arguments)},
+      {"let_next_kernel_start", is_scratch(problem.output.tensor) ? "let_next_kernel_start();" : ""},
+      {"loader_registers",
+       move_registers(geometry.producer_registers(), geometry.launch_registers(), "kLoaderRegisters")},
+      {"consumer_registers",
+       move_registers(geometry.consumer_registers(), geometry.launch_registers(), "kConsumerRegisters")},
+      {"consumer_rows", geometry.tiling().folds_columns() ? "output channels at filter columns" : "output channels"},
+      {"channel_values", channel_values(geometry)},
+      {"multiply", multiplications(geometry)},
+      {"store",
+       fill_template(embedded_text("wgmma_rows/store.cu.in"), {{"stage_and_store", stage_and_store(geometry)}})},
+  };
+  holes.merge(weight_holes(geometry));
+  text.text = fill_template(embedded_text("wgmma_rows/kernel.cu.in"), holes);
+  return text;
+}
+
+}  // namespace jitconv::codegen

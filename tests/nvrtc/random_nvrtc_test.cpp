@@ -7,6 +7,7 @@
 #include <random>
 #include <set>
 
+#include "codegen/wgmma_rows/tiling.h"
 #include "nvrtc/compile_all.h"
 #include "support/random_specs.h"
 
@@ -14,7 +15,8 @@ namespace jitconv::test {
 namespace {
 
 constexpr std::size_t kSpecs = 300;
-constexpr std::size_t kTensorPlans = 100, kTensorPlansToNhwc = 50, kPointwisePlans = 60, kStridedGradients = 100;
+constexpr std::size_t kTensorPlans = 100, kTensorPlansToNhwc = 50, kPointwisePlans = 60, kRowPlans = 40,
+                      kStridedGradients = 100;
 
 /// The same specs in every run: fixed seeds, and type and layouts by turns, so that each combination comes up 25 times.
 std::vector<ConvSpec> random_specs() {
@@ -77,6 +79,49 @@ std::vector<codegen::ConvPlan> random_pointwise_plans() {
     plans.push_back(std::move(all.at(static_cast<std::size_t>(below(all.size())))));
   }
   return plans;
+}
+
+/// The same of the family that loads each input row once, of all types.
+std::vector<codegen::ConvPlan> random_row_plans() {
+  std::vector<codegen::ConvPlan> plans;
+  std::mt19937_64 random(2);
+  const auto below = [&random](std::uint64_t end) { return static_cast<std::int64_t>(random() % end); };
+  while (plans.size() < kRowPlans) {
+    ConvSpec spec;
+    spec.weight = {1 + below(64), 1 + below(160), 2 + below(3), 1 + below(5)};
+    spec.input = {1 + below(9), spec.weight.c, 10 + below(300), 10 + below(600)};
+    spec.dtype = static_cast<DataType>(below(3));
+    spec.math = MathMode::tf32;
+    spec.dilation = Size2(1 + below(2), 1 + below(2));
+    spec.epilogue.bias = below(2) == 1;
+    spec.epilogue.residual = below(2) == 1;
+    spec.epilogue.activation = static_cast<Activation>(below(static_cast<std::uint64_t>(Activation::clamp) + 1));
+    std::vector<codegen::ConvPlan> all = codegen::enumerate_plans(spec, parse_target("sm_90a"), SIZE_MAX);
+    std::erase_if(all, [](const codegen::ConvPlan& plan) { return plan.family() != codegen::Family::wgmma_rows; });
+    if (!all.empty()) plans.push_back(std::move(all.at(static_cast<std::size_t>(below(all.size())))));
+  }
+  return plans;
+}
+
+TEST(RandomRowPlans, CompileToWhatTheirPlansSay) {
+  std::vector<CompileJob> jobs;
+  for (codegen::ConvPlan& plan : random_row_plans()) jobs.push_back({to_string(plan.spec), std::move(plan)});
+  const std::vector<CompileResult> results = compile_all(jobs);
+  for (const CompileResult& result : results) {
+    SCOPED_TRACE(result.name + '\n' + codegen::to_string(result.plan));
+    const codegen::KernelPlan& kernel = result.plan.convolution();
+    const codegen::WgmmaRowsGeometry geometry(kernel.problem, std::get<codegen::WgmmaRowsTiling>(kernel.tiling));
+    EXPECT_EQ(result.error, "");
+    EXPECT_EQ(result.defect, "");
+    EXPECT_EQ(result.spill_bytes, 0);
+    // Registers that move are counted from what the launch has.
+    EXPECT_LE(result.resources.registers, geometry.launch_registers());
+    if (geometry.consumer_registers() != geometry.launch_registers()) {
+      EXPECT_EQ(result.resources.registers, geometry.launch_registers());
+    }
+    EXPECT_LE(result.seconds, 10);
+  }
+  std::printf("%s\n", summary(results).c_str());
 }
 
 TEST(RandomPointwisePlans, CompileToWhatTheirPlansSay) {

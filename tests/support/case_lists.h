@@ -34,9 +34,9 @@ std::vector<Case> epilogue_cases(const Target& target);
 /// The family cases in every type at every alignment from one element to 256 bytes; and planned freely at one element.
 std::vector<Case> alignment_cases(const Target& target);
 
-/// The wgmma and the pointwise family on convolutions that reach every path of them, in every type they take: each
-/// with its cheapest plan and about `spread` of the others, every second one on so few blocks that each walks over
-/// several tiles. Empty where `target` has no such families.
+/// The wgmma, the wgmma_rows and the pointwise family on convolutions that reach every path of them, in every type they
+/// take: each with its cheapest plan and about `spread` of the others, every second one on so few blocks that each
+/// walks over several tiles. Empty where `target` has no such families.
 std::vector<Case> wgmma_cases(const Target& target, std::size_t spread);
 
 /// The shapes of the family cases with the cheapest `first` plans, about `spread` of the others, and the fallback's:

@@ -133,6 +133,10 @@ std::vector<FamilyCase> make_family_cases() {
   add_im2col("wgmma, transposed, unpacked weights", "input=3,72,19,13 weight=72,72,1,1 stride=2", "").unpacked_weights =
       true;
   add_im2col("wgmma, transposed, split", "input=1,72,9,10 weight=24,72,3,3 padding=1", "").split = true;
+  // Input rows loaded once, consumers that do not come out even.
+  add("wgmma_rows", "input=2,22,23,75 weight=37,22,3,3 padding=1,2,2,0 math=tf32", Family::wgmma_rows);
+  add("wgmma_rows, folded", "input=2,22,19,83 weight=13,22,4,3 padding=2,1 dilation=2,1 math=tf32", Family::wgmma_rows);
+  cases.back().folded = true;
   // Tiles that span images and end behind the last, channels that fill no tile.
   add("pointwise", "input=3,48,7,12 weight=37,48,1,1 math=tf32", Family::pointwise);
   add("pointwise, grouped", "input=2,48,4,70 weight=50,24,1,1 groups=2 math=tf32", Family::pointwise);
@@ -148,6 +152,7 @@ bool fits(const FamilyCase& wanted, const codegen::ConvPlan& plan) {
            wgmma->uses_im2col() == wanted.im2col && wgmma->schedule == wanted.schedule &&
            wgmma->folds_columns() == wanted.folded &&
            (!wanted.boxes || WgmmaGeometry(plan.convolution().problem, *wgmma).copies_boxes());
+  if (const auto* rows = plan.tiling<codegen::WgmmaRowsTiling>()) return rows->folds_columns() == wanted.folded;
   if (const auto* pointwise = plan.tiling<codegen::PointwiseTiling>()) return (pointwise->splits > 1) == wanted.split;
   const auto* depthwise = plan.tiling<DepthwiseTiling>();
   return depthwise == nullptr || depthwise->store == wanted.store;

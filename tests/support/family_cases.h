@@ -25,7 +25,8 @@ struct FamilyCase {
   bool im2col = false;
   /// Of the wgmma family: the copy engine brings pixels as boxes of x.
   bool boxes = false;
-  bool folded = false;  ///< of the wgmma family: rows are groups of channels, one for each of some filter columns
+  bool folded = false;  ///< of the wgmma and the wgmma_rows family: rows are groups of channels, one for each of some
+                        ///< filter columns
   codegen::WgmmaTiling::Schedule schedule = codegen::WgmmaTiling::Schedule::cooperative;  ///< of the wgmma family
 };
 

@@ -1,4 +1,4 @@
-// The list of wgmma and pointwise kernels, see case_lists.h: shapes, and which of their plans.
+// The list of wgmma, wgmma_rows and pointwise kernels, see case_lists.h: shapes, and which of their plans.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +8,7 @@
 
 #include "codegen/plan.h"
 #include "codegen/wgmma/geometry.h"
+#include "codegen/wgmma_rows/tiling.h"
 #include "support/case_lists.h"
 
 namespace jitconv::test {
@@ -26,9 +27,12 @@ std::uint32_t fewer_blocks(const codegen::ConvPlan& plan) {
 /// Images of a run (several count as two), filter rows of a step, copies ahead and whether they are boxes, who stores,
 /// what is packed before, whether pixels come in im2col mode, and, of floats alone, which lists enough as it is, how
 /// wide rows of such pixels are, how warpgroups share and how many filter columns are folded: what a wgmma kernel's
-/// text depends on. Of transposed pixels, whose convolution is one of NHWC pixels, only runs and weights.
+/// text depends on. Of wgmma_rows, whether weights stay and how many filter columns are folded. Of transposed pixels,
+/// whose convolution is one of NHWC pixels, only runs and weights.
 using Form = std::array<int, 9>;
 Form form_of(const codegen::ConvPlan& plan) {
+  if (const auto* rows = plan.tiling<codegen::WgmmaRowsTiling>())
+    return {rows->keeps_weights ? 1 : 0, rows->folded_columns};
   const auto* tiling = plan.tiling<codegen::WgmmaTiling>();
   if (tiling == nullptr) return {};
   const int images = std::min(tiling->tile.images, 2);
@@ -122,6 +126,15 @@ std::vector<Case> wgmma_cases(const Target& target, std::size_t spread) {
       {"a filter row reaches past the next row, images", "input=3,3,17,2 weight=20,3,3,7 padding=1,6 dilation=1,2"},
       {"a filter row reaches past the next row, nhwc",
        "input=2,3,70,2 weight=16,3,3,7 padding=1,3 input_layout=nhwc output_layout=nhwc"},
+      {"whole sectors", "input=2,24,19,144 weight=16,24,3,3 padding=1", Family::wgmma_rows},
+      {"rows amid sectors", "input=2,20,13,131 weight=23,20,3,3 padding=1,2,2,0", Family::wgmma_rows},
+      {"64 channels", "input=1,40,9,70 weight=64,40,3,3", Family::wgmma_rows},
+      {"three channels", "input=2,33,17,90 weight=3,33,3,3 padding=1", Family::wgmma_rows},
+      {"two rows, one column", "input=2,16,11,75 weight=9,16,2,1", Family::wgmma_rows},
+      {"four rows, dilated", "input=1,18,21,101 weight=12,18,4,5 padding=3,4 dilation=2,3", Family::wgmma_rows},
+      {"fewer rows than the dilation", "input=2,12,9,66 weight=30,12,3,2 padding=2,0 dilation=6,1", Family::wgmma_rows},
+      {"a row", "input=3,20,1,133 weight=20,20,3,5 padding=1,2", Family::wgmma_rows},
+      {"narrow", "input=2,20,31,6 weight=11,20,3,3 padding=1", Family::wgmma_rows},
   };
   std::vector<Case> cases;
   for (const Shape& shape : kShapes) {

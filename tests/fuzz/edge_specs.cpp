@@ -290,8 +290,9 @@ codegen::ConvPlan edge_plan(std::uint64_t seed, const ConvSpec& spec, const Targ
     if (std::find(families.begin(), families.end(), plan.family()) == families.end()) families.push_back(plan.family());
   Draw draw(~seed);
   // Families of tensor cores come first: the planner leaves most small convolutions to the others.
-  std::stable_partition(families.begin(), families.end(), codegen::uses_tensor_cores);
-  const codegen::Family family = families[draw.one_in(3) ? draw.index(families.size()) : 0];
+  const auto others = std::stable_partition(families.begin(), families.end(), codegen::uses_tensor_cores);
+  const auto first = static_cast<std::size_t>(std::max<std::ptrdiff_t>(others - families.begin(), 1));
+  const codegen::Family family = families[draw.index(draw.one_in(3) ? families.size() : first)];
   std::erase_if(plans, [family](const codegen::ConvPlan& plan) { return plan.family() != family; });
   return std::move(plans[draw.index(plans.size())]);
 }

@@ -7,6 +7,7 @@
 #include "codegen/activation_gradient/pass.h"
 #include "codegen/depthwise/family.h"
 #include "codegen/depthwise_nhwc/family.h"
+#include "codegen/depthwise_planes/family.h"
 #include "codegen/direct/family.h"
 #include "codegen/fallback/family.h"
 #include "codegen/pack_weights/pass.h"
@@ -32,6 +33,7 @@ const auto& table() {
       wgmma_rows_family(),
       depthwise_family(),
       depthwise_nhwc_family(),
+      depthwise_planes_family(),
       direct_family(),
       wgrad_wgmma_family(),
       wgrad_depthwise_family(),
@@ -63,9 +65,9 @@ std::vector<Candidate> candidates_of(Family family, const Problem& problem, cons
 
 std::span<const Family> competing_families() {
   // Never destroyed: objects that are may compile.
-  static constexpr std::array families = {Family::pointwise,   Family::wgmma,           Family::wgmma_rows,
-                                          Family::depthwise,   Family::depthwise_nhwc,  Family::direct,
-                                          Family::wgrad_wgmma, Family::wgrad_depthwise, Family::wgrad};
+  static constexpr std::array families = {
+      Family::pointwise,        Family::wgmma,  Family::wgmma_rows,  Family::depthwise,       Family::depthwise_nhwc,
+      Family::depthwise_planes, Family::direct, Family::wgrad_wgmma, Family::wgrad_depthwise, Family::wgrad};
   return families;
 }
 

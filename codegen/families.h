@@ -13,6 +13,7 @@
 #include "codegen/cost.h"
 #include "codegen/depthwise/tiling.h"
 #include "codegen/depthwise_nhwc/tiling.h"
+#include "codegen/depthwise_planes/tiling.h"
 #include "codegen/direct/tiling.h"
 #include "codegen/fallback/tiling.h"
 #include "codegen/pack_weights/tiling.h"
@@ -41,6 +42,7 @@ enum class Family : std::uint8_t {
   wgmma_rows,
   depthwise,
   depthwise_nhwc,
+  depthwise_planes,
   direct,
   wgrad_wgmma,
   wgrad_depthwise,
@@ -56,9 +58,9 @@ std::string_view to_string(Family family);
 
 /// What a kernel of a family decides. A tiling's place in the variant is its family.
 using Tiling = std::variant<std::monostate, PointwiseTiling, WgmmaTiling, WgmmaRowsTiling, DepthwiseTiling,
-                            DepthwiseNhwcTiling, DirectTiling, WgradWgmmaTiling, WgradDepthwiseTiling, WgradTiling,
-                            FallbackTiling, ActivationGradientTiling, PackWeightsTiling, TransposeWeightsTiling,
-                            TransposeInputTiling, ReduceTiling>;
+                            DepthwiseNhwcTiling, DepthwisePlanesTiling, DirectTiling, WgradWgmmaTiling,
+                            WgradDepthwiseTiling, WgradTiling, FallbackTiling, ActivationGradientTiling,
+                            PackWeightsTiling, TransposeWeightsTiling, TransposeInputTiling, ReduceTiling>;
 inline Family family_of(const Tiling& tiling) { return static_cast<Family>(tiling.index()); }
 
 /// A way to compute a problem and its price. Thousands are looked at for one plan, so it holds no more than that.

@@ -27,7 +27,8 @@ Family family_of(const Candidate& candidate) { return codegen::family_of(candida
 /// them within a few per cent of tensor cores, measured on an H200, tensor cores were faster in 75, mostly by far.
 constexpr std::int64_t kBesideTensorCoresPercent = 25;
 
-/// Of NHWC tensors with one channel per group, kernels of `direct` copy single elements, which the model does not see.
+/// Of tensors with one channel per group, kernels of `direct` copy single elements where depthwise_nhwc and
+/// depthwise_planes move vectors, which the model does not see.
 constexpr std::int64_t kBesideDepthwisePercent = 300;
 
 /// Families whose price has the pass that brings a sub-pixel convolution's weights into order.
@@ -47,7 +48,7 @@ std::string phases_text(const Problem& problem) {
 Candidates find_candidates(const ConvSpec& spec, const Problem& problem, const Target& target,
                            CandidateList::Keep keep) {
   Candidates result;
-  bool tensor_cores = false, depthwise_nhwc = false;
+  bool tensor_cores = false, depthwise = false;
   // Few channels and one tap are a matter of memory, which the model knows.
   const bool memory_decides = problem.taps() == 1 && problem.c <= 4;
   const Problem dense = dense_problem(problem);
@@ -59,8 +60,8 @@ Candidates find_candidates(const ConvSpec& spec, const Problem& problem, const T
     if (uses_tensor_cores(family) && !list.empty()) tensor_cores = true;
     if (family == Family::direct && tensor_cores && !memory_decides)
       for (Candidate& candidate : list.candidates()) candidate.cost += candidate.cost * kBesideTensorCoresPercent / 100;
-    if (family == Family::depthwise_nhwc && !list.empty()) depthwise_nhwc = true;
-    if (family == Family::direct && depthwise_nhwc)
+    if ((family == Family::depthwise_nhwc || family == Family::depthwise_planes) && !list.empty()) depthwise = true;
+    if (family == Family::direct && depthwise)
       for (Candidate& candidate : list.candidates()) candidate.cost += candidate.cost * kBesideDepthwisePercent / 100;
     std::ranges::move(list.candidates(), std::back_inserter(result.all));
   }

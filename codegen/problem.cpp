@@ -120,17 +120,22 @@ Problem lower(const ConvSpec& spec) {
   return problem;
 }
 
-std::string_view beyond_dense_forward(const Problem& problem) {
+std::string_view beyond_dense_input_and_output(const Problem& problem) {
   if (problem.reduction != Reduction::taps) return "the sums run over pixels";
   if (problem.is_upsampled()) return "the input is upsampled by a stride";
   if (problem.is_cropped()) return "the input is cropped";
   if (!is_dense(problem.input, problem.input_channels(), problem.rows.input, problem.columns.input))
     return "the input is no dense tensor";
+  if (!is_dense(problem.output, problem.output_channels(), problem.rows.output, problem.columns.output))
+    return "the output is no dense tensor";
+  return {};
+}
+
+std::string_view beyond_dense_forward(const Problem& problem) {
+  if (const std::string_view rule = beyond_dense_input_and_output(problem); !rule.empty()) return rule;
   if (!is_dense(problem.weight, problem.c, problem.rows.taps, problem.columns.taps) ||
       problem.weight.group != problem.k * problem.c * problem.taps())
     return "the weight is no dense tensor";
-  if (!is_dense(problem.output, problem.output_channels(), problem.rows.output, problem.columns.output))
-    return "the output is no dense tensor";
   return {};
 }
 

@@ -147,6 +147,8 @@ Problem lower(const ConvSpec& spec);
 /// The first rule of the forward kernels that a view or axis of `problem` breaks: dense tensors that start at their
 /// first element, no crop, no upsampling, a reduction over taps. Empty if none is broken.
 std::string_view beyond_dense_forward(const Problem& problem);
+/// The same, whatever the weight's strides.
+std::string_view beyond_dense_input_and_output(const Problem& problem);
 
 /// Strides, first element and groups of a dense weight [K][C/groups][R][S].
 View dense_weight(Tensor tensor, DataType type, std::int64_t k, std::int64_t c, std::int64_t r, std::int64_t s);

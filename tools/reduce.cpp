@@ -148,6 +148,8 @@ Axes axes_of(const codegen::ConvPlan& plan) {
     tile_p = direct->block_p(), tile_q = direct->block_q();
   } else if (const auto* depthwise = plan.tiling<codegen::DepthwiseTiling>()) {
     tile_p = depthwise->tile_p(), tile_q = depthwise->tile_q(), planes = depthwise->planes;
+  } else if (const auto* whole = plan.tiling<codegen::DepthwisePlanesTiling>()) {
+    tile_p = problem.rows.output, tile_q = problem.columns.output, planes = whole->planes;
   } else if (const auto* nhwc = plan.tiling<codegen::DepthwiseNhwcTiling>()) {
     // As many tiles as there are residues of the dilation share these rows and columns.
     tile_p = nhwc->tile_p() * problem.rows.dilation_residues();
@@ -221,6 +223,7 @@ std::int64_t blocks_of(const codegen::ConvPlan& full, const ConvSpec& spec) {
   }
   if (const auto* depthwise = full.tiling<codegen::DepthwiseNhwcTiling>())
     return depthwise->blocks(codegen::lower(spec));
+  if (const auto* depthwise = full.tiling<codegen::DepthwisePlanesTiling>()) return depthwise->blocks(problem);
   std::string why;
   return codegen::candidates_of(codegen::Family::fallback, problem, full.target, why).front().launch.blocks;
 }
@@ -310,6 +313,7 @@ std::array<std::int64_t, 3> tiles_of(const codegen::ConvPlan& plan) {
   std::int64_t n = plan.spec.input.n;
   if (const auto* depthwise = plan.tiling<codegen::DepthwiseTiling>())
     n = ceil_div(n * plan.convolution().problem.input_channels(), depthwise->planes);
+  if (const auto* whole = plan.tiling<codegen::DepthwisePlanesTiling>()) n = whole->blocks(plan.convolution().problem);
   return {n, axes.p.tiles(), axes.q.tiles()};
 }
 

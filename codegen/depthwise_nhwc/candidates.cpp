@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "codegen/arithmetic.h"
+#include "codegen/bank_conflicts.h"
 #include "codegen/depthwise_nhwc/family.h"
 #include "codegen/tensor_map.h"
 #include "fmt/format.h"
@@ -15,8 +16,7 @@ using Copy = DepthwiseNhwcTiling::Copy;
 
 constexpr std::int64_t kUnrollBudget = 2800;  ///< FMA instructions in the body
 constexpr int kMostRegisters = 232;
-constexpr int kMostSums = 64;  ///< of a thread
-constexpr int kBankBytes = 4, kBanks = 32;
+constexpr int kMostSums = 64;         ///< of a thread
 constexpr std::int64_t kSector = 32;  ///< bytes
 
 class Search {
@@ -155,33 +155,14 @@ class Search {
 
   /// Wavefronts in which the first warp reads the first pixel of its patches.
   std::int64_t read_wavefronts(const DepthwiseNhwcTiling& tiling) const {
-    const std::int64_t bytes = tiling.read_vector(problem_) * element_;
-    const int words = static_cast<int>(std::max<std::int64_t>(1, bytes / kBankBytes));
-    const int together = kWarpSize / words;  // lanes whose reads are one request
-    std::int64_t wavefronts = 0;
-    for (int first = 0; first < kWarpSize; first += together) {
-      std::array<std::array<std::int64_t, kWarpSize>, kBanks> met{};
-      std::array<int, kBanks> count{};
-      int most = 1;
-      for (int lane = first; lane < first + together && lane < tiling.threads(); ++lane) {
-        const std::int64_t address = read_address(tiling, lane) * element_ / kBankBytes;
-        for (std::int64_t word = address; word < address + words; ++word) {
-          const auto bank = static_cast<std::size_t>(word % kBanks);
-          const auto end = met.at(bank).begin() + count.at(bank);
-          if (std::find(met.at(bank).begin(), end, word) != end) continue;
-          met.at(bank).at(static_cast<std::size_t>(count.at(bank)++)) = word;
-          most = std::max(most, count.at(bank));
-        }
-      }
-      wavefronts += most;
-    }
-    return wavefronts;
+    return bank_wavefronts(tiling.read_vector(problem_) * element_, tiling.threads(),
+                           [&](std::int64_t lane) { return read_address(tiling, lane) * element_; });
   }
 
-  std::int64_t read_address(const DepthwiseNhwcTiling& tiling, int lane) const {
+  std::int64_t read_address(const DepthwiseNhwcTiling& tiling, std::int64_t lane) const {
     const std::int64_t c = lane % tiling.threads_c * tiling.vector / problem_.k;
-    const std::int64_t q = std::int64_t{lane} / tiling.threads_c % tiling.threads_q;
-    const std::int64_t p = std::int64_t{lane} / (tiling.threads_c * tiling.threads_q);
+    const std::int64_t q = lane / tiling.threads_c % tiling.threads_q;
+    const std::int64_t p = lane / (tiling.threads_c * tiling.threads_q);
     const std::int64_t pixel =
         rows_.met(p * tiling.thread_p, 0) * tiling.input_columns(problem_) + columns_.met(q * tiling.thread_q, 0);
     return pixel * tiling.pixel_pitch + c;

@@ -37,6 +37,10 @@ const std::vector<GoldenCase>& golden_cases() {
         "written by one warp each");
     add("depthwise_multiplier_2", "input=8,32,56,57 weight=64,1,3,3 padding=1 groups=32 bias", Family::depthwise,
         "constexpr int kMultiplier = 2;");
+    add("depthwise_planes_bf16", "input=96,384,14,14 weight=384,1,3,3 padding=1 groups=384 bias dtype=bf16",
+        Family::depthwise_planes, "element_pair(acc");
+    add("depthwise_planes_odd_rows", "input=32,1152,7,7 weight=1152,1,5,5 padding=2 groups=1152 activation=relu",
+        Family::depthwise_planes, "leave as one run of y");
     add("depthwise_nhwc_bf16_5x5",
         "input=32,240,28,28 weight=240,1,5,5 padding=2 groups=240 dtype=bf16 bias residual layout=nhwc",
         Family::depthwise_nhwc, "element_pair(acc");

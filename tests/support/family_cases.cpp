@@ -48,6 +48,10 @@ std::vector<FamilyCase> make_family_cases() {
       Store::flat);
   add("depthwise, strided", "input=2,8,45,53 weight=8,1,7,7 groups=8 stride=2 padding=3", Family::depthwise,
       Store::flat);
+  add("depthwise, planes", "input=3,24,14,14 weight=24,1,3,3 groups=24 padding=1", Family::depthwise_planes);
+  add("depthwise, planes, odd rows", "input=5,24,7,7 weight=24,1,5,3 groups=24 padding=2,1", Family::depthwise_planes);
+  add("depthwise, planes, strided and dilated",
+      "input=3,16,29,30 weight=16,1,3,5 groups=16 stride=2,3 dilation=3,1 padding=3,1,2,0", Family::depthwise_planes);
   add("depthwise, nhwc", "input=2,24,19,21 weight=24,1,3,3 groups=24 padding=1,2,2,0 layout=nhwc",
       Family::depthwise_nhwc);
   add("depthwise, nhwc, odd channels", "input=3,17,9,11 weight=17,1,5,3 groups=17 padding=2,1 layout=nhwc",

@@ -30,6 +30,7 @@ constexpr Gradient kDataGradients[] = {
      "input=2,10,19,23 weight=14,10,4,3 stride=2,3 padding=1 bias residual layout=nhwc"},
     {Family::depthwise, "", "input=2,7,29,37 weight=7,1,3,3 groups=7 padding=1 residual"},
     {Family::depthwise, "phases", "input=2,8,40,32 weight=8,1,3,3 groups=8 stride=2 padding=1 bias"},
+    {Family::depthwise_planes, "", "input=3,24,14,12 weight=24,1,3,5 groups=24 padding=1,2 residual"},
     {Family::depthwise_nhwc, "", "input=2,12,29,37 weight=12,1,3,3 groups=12 padding=1 residual layout=nhwc"},
     {Family::depthwise_nhwc, "phases",
      "input=2,8,40,32 weight=8,1,3,3 groups=8 stride=2 padding=1 bias layout=nhwc dtype=bf16"},

@@ -97,6 +97,7 @@ TEST(Families, ATilingIsOfItsFamily) {
   EXPECT_EQ(family_of(WgmmaRowsTiling()), Family::wgmma_rows);
   EXPECT_EQ(family_of(DepthwiseTiling()), Family::depthwise);
   EXPECT_EQ(family_of(DepthwiseNhwcTiling()), Family::depthwise_nhwc);
+  EXPECT_EQ(family_of(DepthwisePlanesTiling()), Family::depthwise_planes);
   EXPECT_EQ(family_of(DirectTiling()), Family::direct);
   EXPECT_EQ(family_of(FallbackTiling()), Family::fallback);
   EXPECT_EQ(family_of(WgradDepthwiseTiling()), Family::wgrad_depthwise);
@@ -116,6 +117,7 @@ TEST(Families, CandidatesAreOfTheirFamilyAndPlansOfThem) {
         std::pair{Family::wgmma_rows, "input=8,64,56,56 weight=16,64,3,3 math=tf32"},
         std::pair{Family::depthwise, "input=8,64,56,56 weight=64,1,3,3 groups=64"},
         std::pair{Family::depthwise_nhwc, "input=8,64,56,56 weight=64,1,3,3 groups=64 layout=nhwc"},
+        std::pair{Family::depthwise_planes, "input=8,64,14,14 weight=64,1,3,3 groups=64"},
         std::pair{Family::direct, "input=8,64,56,56 weight=64,64,3,3"},
         std::pair{Family::wgrad_depthwise,
                   "input=8,64,56,56 weight=64,1,3,3 groups=64 "

@@ -89,8 +89,8 @@ RC_GTEST_PROP(PlanProperty, ThePlanIsOfTheCanonicalSpec, ()) {
 RC_GTEST_PROP(PlanProperty, NotesNameTheFamiliesThatWereNotChosen, ()) {
   const ConvSpec spec = with_outputs(*test::valid_specs());
   const ConvPlan plan = make_plan(spec, parse_target("sm_90a"));
-  for (const Family family :
-       {Family::pointwise, Family::wgmma, Family::direct, Family::depthwise, Family::depthwise_nhwc}) {
+  for (const Family family : {Family::pointwise, Family::wgmma, Family::direct, Family::depthwise,
+                              Family::depthwise_nhwc, Family::depthwise_planes}) {
     if (family == plan.family()) continue;
     const bool noted = std::any_of(plan.notes.begin(), plan.notes.end(), [&](const Note& note) {
       return note.topic == to_string(family) && !note.text.empty();

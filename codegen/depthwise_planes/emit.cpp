@@ -1,0 +1,147 @@
+// Prints the depthwise_planes family: templates/depthwise_planes/.
+#include <algorithm>
+
+#include "codegen/arithmetic.h"
+#include "codegen/depthwise_planes/family.h"
+#include "fmt/format.h"
+
+namespace jitconv::codegen {
+namespace {
+
+constexpr std::int64_t kCopyBytes = 16;
+
+/// Whether the last block has fewer planes than the others.
+bool has_short_block(const Problem& problem, const DepthwisePlanesTiling& tiling) {
+  return problem.n * problem.input_channels() % tiling.planes != 0;
+}
+
+std::string constants(const KernelPlan& kernel, const DepthwisePlanesTiling& tiling) {
+  const Problem& problem = kernel.problem;
+  Constants c;
+  add_problem_constants(c, problem);
+  c.add("kChannels", problem.input_channels()).add("kAllPlanes", problem.n * problem.input_channels(), "N * C");
+  c.add("kTaps", problem.taps());
+
+  c.group("Planes of a block, and rows of a thread");
+  c.add("kPlanes", tiling.planes).add("kThreadP", tiling.thread_p);
+  c.add("kThreadsP", tiling.threads_p(problem), "threads of a plane").add("kThreads", tiling.threads(problem));
+  c.add("kMinBlocksPerSm", kernel.launch.min_blocks_per_sm);
+
+  c.group("Elements that a thread moves at a time");
+  c.add("kCopyVector", kCopyBytes / problem.input.element_bytes(), "from x to shared memory");
+  c.add("kReadVector", tiling.read_vector, "from there").add("kStoreVector", tiling.store_vector, "back");
+  c.add("kLeaveVector", kCopyBytes / problem.output.element_bytes(), "from shared memory to y");
+  std::string text = c.text();
+  text.pop_back();
+  return text;
+}
+
+std::string asserts(const KernelPlan& kernel) {
+  Lines lines;
+  lines.add("// The numbers above are redundant; they must agree.");
+  lines.add("static_assert(kThreads == kPlanes * kThreadsP && kThreadsP * kThreadP >= kP);");
+  lines.add("static_assert(kPlanes * (kH * kW) % kCopyVector == 0 && kPlanes * (kP * kQ) % kLeaveVector == 0);");
+  lines.add("static_assert(kAllPlanes % kPlanes * (kH * kW) % kCopyVector == 0, \"the last block's, too\");");
+  lines.add("static_assert(kAllPlanes % kPlanes * (kP * kQ) % kLeaveVector == 0);");
+  lines.add("static_assert(kW % kReadVector == 0 && kQ % kStoreVector == 0);");
+  lines.add(fmt::format("static_assert(kPlanes * (kH * kW) * sizeof(Element) <= {});", kernel.launch.shared_bytes));
+  return lines.text();
+}
+
+/// When row `h` from a thread's first is one of its plane: C++, "true" if it always is.
+std::string is_inside(const Problem& problem, const DepthwisePlanesTiling& tiling, std::int64_t h) {
+  const std::int64_t first = h - problem.rows.pad;  // of the first thread of a plane
+  const std::int64_t last = first + std::int64_t{tiling.threads_p(problem) - 1} * tiling.thread_p * problem.rows.stride;
+  std::string text;
+  const auto add = [&text](const std::string& condition) { text += (text.empty() ? "" : " && ") + condition; };
+  if (has_short_block(problem, tiling)) add("plane < planes");
+  if (first < 0) add(fmt::format("h_thread + {} >= 0", h));
+  if (last >= problem.rows.input) add(fmt::format("h_thread + {} < kH", h));
+  return text.empty() ? "true" : text;
+}
+
+/// `// begin rows` ... `// end rows`: each row of x is read once and used by every output row that meets it.
+std::string rows(const Problem& problem, const DepthwisePlanesTiling& tiling) {
+  const Axis& axis = problem.rows;
+  Lines lines;
+  lines.add("// begin rows");
+  for (std::int64_t h = 0; h < tiling.read_rows(problem); ++h) {
+    bool is_read = false;
+    for (std::int64_t p = 0; p < tiling.thread_p; ++p) {
+      const std::int64_t offset = h - p * axis.stride;
+      if (offset < 0 || offset % axis.dilation != 0 || offset / axis.dilation >= axis.taps) continue;
+      if (!is_read)
+        lines.add(fmt::format("const Row in_h{0}(window + {0} * kW, {1});", h, is_inside(problem, tiling, h)));
+      is_read = true;
+      lines.add(fmt::format("filter_row(acc[{}], filter + {} * kS, in_h{});", p, offset / axis.dilation, h));
+    }
+  }
+  lines.add("// end rows");
+  return lines.text();
+}
+
+/// How `value`, the last of a vector's or its only one, becomes an element of it.
+std::string kept_value(const Problem& problem, const DepthwisePlanesTiling& tiling) {
+  if (!tiling.store_pairs) return fmt::format("vector.at[j] = {};\n", stored_text(problem).converted);
+  if (tiling.store_vector > 1) return "acc[i][q + j] = value;\n";
+  return "vector.at[j] = {static_cast<unsigned short>(element_pair(value, value))};\n";
+}
+
+std::string store(const Problem& problem, const DepthwisePlanesTiling& tiling) {
+  const StoredText stored = stored_text(problem);
+  const bool pairs = tiling.store_pairs && tiling.store_vector > 1;
+  // Behind the last plane there is no residual, and what is written is not taken away.
+  std::string row_limit;
+  if (has_short_block(problem, tiling) && problem.epilogue.residual) row_limit += "if (plane >= planes) break;\n";
+  if (problem.rows.output % tiling.thread_p != 0) row_limit += "if (p_thread + i >= kP) break;\n";
+  return fill_template(
+      embedded_text("depthwise_planes/store.cu.in"),
+      {{"channel_values", channel_values(problem.epilogue, "channel")},
+       {"row_limit", row_limit},
+       {"vector", pairs ? "PairVector" : stored.vector + "<kStoreVector>"},
+       {"epilogue", epilogue_lines(problem.epilogue, "static_cast<Index>(plane_first) * (kP * kQ) + row * kQ + q + j")},
+       {"keep_value", kept_value(problem, tiling)},
+       {"pairs", pairs ? "#pragma unroll\n"
+                         "for (int j = 0; j < kStoreVector; j += 2)\n"
+                         "  vector.at[j / 2] = element_pair(acc[i][q + j], acc[i][q + j + 1]);\n"
+                       : ""},
+       {"leave_vector", stored.vector}});
+}
+
+}  // namespace
+
+KernelText depthwise_planes::emit(const KernelPlan& kernel, std::string_view name) {
+  const auto& tiling = std::get<DepthwisePlanesTiling>(kernel.tiling);
+  const Problem& problem = kernel.problem;
+  const bool runs_backwards = problem.weight.stride.h < 0;  // taps of a data gradient
+  const std::int64_t copies = ceil_div(tiling.planes * problem.input_plane() * problem.input.element_bytes(),
+                                       kCopyBytes * tiling.threads(problem));
+  KernelText text;
+  text.arguments = arguments(problem);
+  text.files = {{element_header(problem.input.type)}, {"device/vector.cuh"}};
+  if (stores_floats(problem)) text.files.push_back(stored_text(problem).vector_file);
+  if (tiling.store_pairs)
+    text.files.push_back({problem.input.type == DataType::f16 ? "device/pair_f16.cuh" : "device/pair_bf16.cuh"});
+  text.files.push_back({tiling.async_copy ? "device/copy_elements_async.cuh" : "device/copy_elements.cuh"});
+  text.text = fill_template(
+      embedded_text("depthwise_planes/kernel.cu.in"),
+      {{"constants", constants(kernel, tiling)},
+       {"index", kernel.wide_index ? "long long" : "int"},
+       {"asserts", asserts(kernel)},
+       {"pair_vector", tiling.store_pairs && tiling.store_vector > 1 ? "// Outputs of a row, two in a word.\n"
+                                                                       "struct alignas(2 * kStoreVector) PairVector {\n"
+                                                                       "  unsigned at[kStoreVector / 2];\n"
+                                                                       "};\n"
+                                                                     : ""},
+       {"activation", activation_function(problem.epilogue)},
+       {"kernel", std::string(name)},
+       {"parameters", parameter_list(text.arguments)},
+       {"stored", stored_text(problem).element},
+       {"copy_unroll", std::to_string(std::min<std::int64_t>(copies, 8))},
+       {"tap", runs_backwards ? "kTaps - 1 - tap" : "tap"},
+       {"rows", rows(problem, tiling)},
+       {"store", store(problem, tiling)}});
+  return text;
+}
+
+}  // namespace jitconv::codegen

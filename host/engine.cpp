@@ -99,7 +99,8 @@ void multiply(const jitconv_host_multiply* asked, const void* pc) {
   call.a = asked->a;
   call.b = asked->b;
   call.a_registers = asked->a_registers;
-  call.order = asked->mn_major != 0 ? OperandOrder::mn_major : OperandOrder::k_major;
+  call.a_order = asked->a_mn_major != 0 ? OperandOrder::mn_major : OperandOrder::k_major;
+  call.b_order = asked->b_mn_major != 0 ? OperandOrder::mn_major : OperandOrder::k_major;
   active->warpgroup(call);
 }
 void multiply_begin(const void*) { active->multiply_begin(); }

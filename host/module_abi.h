@@ -12,7 +12,7 @@ struct jitconv_host_thread {
 
 enum jitconv_host_multiply_type { jitconv_multiply_tf32, jitconv_multiply_f16, jitconv_multiply_bf16 };
 // A thread's part of sum[64][columns] += a * b: of `a` and `b` the descriptors, of the sums its own. If `a` comes from
-// registers, the thread's four words of it instead. `mn_major`: rows of both operands are indices of the reduction.
+// registers, the thread's four words of it instead. An operand is MN-major whose rows are indices of the reduction.
 struct jitconv_host_multiply {
   jitconv_host_multiply_type type;
   float* sum;
@@ -20,7 +20,7 @@ struct jitconv_host_multiply {
   int accumulate;
   unsigned long long a, b;
   const unsigned* a_registers;  // or null
-  int mn_major;
+  int a_mn_major, b_mn_major;
 };
 
 // A kernel's parameter that is a tensor map (CUtensorMap). Written by the engine; a kernel only hands on its address.

@@ -29,14 +29,14 @@ OperandPlace::OperandPlace(std::uint64_t descriptor, OperandOrder order)
       step_(field(descriptor, 32)),
       row_bytes_(kRowBytesOfLayout[descriptor >> kLayoutBit & kLayout]) {}
 
-std::optional<OperandRefusal> OperandPlace::refusal(std::uint32_t rows) const {
+std::optional<OperandRefusal> OperandPlace::refusal() const {
   if ((descriptor_ & ~kKnown) != 0) {
     return OperandRefusal{
         Rule::out_of_bounds,
         fmt::format("operand {:#x} is none without swizzle and none with one that begins where its rows do",
                     descriptor_)};
   }
-  if (order_ == OperandOrder::mn_major) return pixel_refusal(rows);
+  if (order_ == OperandOrder::mn_major) return pixel_refusal();
   if (row_bytes_ == 0) return std::nullopt;
   if (step_ % (kRows * row_bytes_) != 0) {
     return OperandRefusal{Rule::misaligned,
@@ -52,12 +52,8 @@ std::optional<OperandRefusal> OperandPlace::refusal(std::uint32_t rows) const {
   return std::nullopt;
 }
 
-std::optional<OperandRefusal> OperandPlace::pixel_refusal(std::uint32_t rows) const {
+std::optional<OperandRefusal> OperandPlace::pixel_refusal() const {
   if (row_bytes_ == 0) return OperandRefusal{Rule::out_of_bounds, "an operand whose rows are pixels is not swizzled"};
-  if (rows % (row_bytes_ / 2) != 0) {
-    return OperandRefusal{Rule::out_of_bounds,
-                          fmt::format("an operand of {} channels takes a part of a row of {} bytes", rows, row_bytes_)};
-  }
   for (const auto& [what, bytes] : {std::pair{"begins", first_}, std::pair{"has its next channels", right_half_},
                                     std::pair{"has its next eight pixels", step_}}) {
     if (bytes % row_bytes_ == 0) continue;

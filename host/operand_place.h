@@ -27,20 +27,20 @@ class OperandPlace {
  public:
   explicit OperandPlace(std::uint64_t descriptor, OperandOrder order = OperandOrder::k_major);
 
-  /// Why the model refuses the descriptor of an operand of so many rows; nothing if it accepts it.
-  std::optional<OperandRefusal> refusal(std::uint32_t rows) const;
+  /// Why the model refuses the descriptor; nothing if it accepts it.
+  std::optional<OperandRefusal> refusal() const;
   /// For multiply_tile(), of a block whose shared memory is at `memory`.
   TileOperand tile(const char* memory) const;
 
   /// Calls visit(row, offset, bytes) for neighbouring bytes that are read, of rows from `row` on, until it returns
-  /// false. Together they are what is read, and nothing else.
+  /// false. Together they are what is read, and nothing else, but of rows over which is summed: they are read whole.
   template <typename Visit>
   void visit_runs(std::uint32_t rows, const Visit& visit) const;
 
  private:
   static constexpr std::uint32_t kPiece = kSwizzlePiece, kRows = 8;
 
-  std::optional<OperandRefusal> pixel_refusal(std::uint32_t rows) const;
+  std::optional<OperandRefusal> pixel_refusal() const;
 
   std::uint64_t descriptor_;
   OperandOrder order_;

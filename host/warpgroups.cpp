@@ -142,7 +142,7 @@ std::optional<WarpgroupFault> Warpgroups::take_operand(std::uint32_t warpgroup, 
     fault.fatal = true;
     return fault;
   };
-  if (auto refusal = place.refusal(rows)) return fatal(refusal->rule, std::move(refusal->text));
+  if (auto refusal = place.refusal()) return fatal(refusal->rule, std::move(refusal->text));
   taken = place.tile(memory_);
   const SharedMemory::AsyncReader reader{warpgroup, clocks_.column(first_agent_ + warpgroup), tick};
   std::optional<WarpgroupFault> found;
@@ -278,10 +278,10 @@ std::optional<WarpgroupFault> Warpgroups::multiply(std::uint32_t warpgroup, Call
   one.pc = pc;
   const View view = clocks_.common_view(members);
   if (call.a_registers != nullptr) take_registers(calls, one);
-  for (const auto& [operand, rows, taken] :
-       {std::tuple(call.a, kMultiplyRows, &one.a), std::tuple(call.b, 2 * call.accumulators, &one.b)}) {
+  for (const auto& [operand, order, rows, taken] : {std::tuple(call.a, call.a_order, kMultiplyRows, &one.a),
+                                                    std::tuple(call.b, call.b_order, 2 * call.accumulators, &one.b)}) {
     if (taken == &one.a && call.a_registers != nullptr) continue;
-    auto fault = take_operand(warpgroup, view, one.tick, OperandPlace(operand, call.order), rows, pc, *taken);
+    auto fault = take_operand(warpgroup, view, one.tick, OperandPlace(operand, order), rows, pc, *taken);
     if (fault && fault->fatal) return fault;
     if (fault && !found) found = fault;
   }

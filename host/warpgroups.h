@@ -33,7 +33,7 @@ struct WarpgroupCall {
   std::uint32_t accumulators = 0;
   std::uint64_t a = 0, b = 0;
   const std::uint32_t* a_registers = nullptr;  ///< four words, in place of the operand `a`
-  OperandOrder order{};
+  OperandOrder a_order{}, b_order{};
   // wait: groups that may be in flight; registers: of a thread from now on
   std::uint32_t number = 0;
   bool more = false;  // of registers

@@ -44,17 +44,22 @@ JITCONV_HOOK void jitconv_fence_async_proxy() { jitconv_api->fence_async_proxy(J
 
 JITCONV_HOOK void jitconv_multiply(jitconv_host_multiply_type type, float* sum, unsigned accumulators,
                                    unsigned long long a, unsigned long long b, int accumulate) {
-  const jitconv_host_multiply call = {type, sum, accumulators, accumulate, a, b, nullptr, 0};
+  const jitconv_host_multiply call = {type, sum, accumulators, accumulate, a, b, nullptr, 0, 0};
   jitconv_api->multiply(&call, JITCONV_PC);
 }
 JITCONV_HOOK void jitconv_multiply_pixels(jitconv_host_multiply_type type, float* sum, unsigned accumulators,
                                           unsigned long long a, unsigned long long b, int accumulate) {
-  const jitconv_host_multiply call = {type, sum, accumulators, accumulate, a, b, nullptr, 1};
+  const jitconv_host_multiply call = {type, sum, accumulators, accumulate, a, b, nullptr, 1, 1};
+  jitconv_api->multiply(&call, JITCONV_PC);
+}
+JITCONV_HOOK void jitconv_multiply_planes(jitconv_host_multiply_type type, float* sum, unsigned accumulators,
+                                          unsigned long long a, unsigned long long b, int accumulate) {
+  const jitconv_host_multiply call = {type, sum, accumulators, accumulate, a, b, nullptr, 0, 1};
   jitconv_api->multiply(&call, JITCONV_PC);
 }
 JITCONV_HOOK void jitconv_multiply_registers(jitconv_host_multiply_type type, float* sum, unsigned accumulators,
                                              const unsigned* a, unsigned long long b, int accumulate) {
-  const jitconv_host_multiply call = {type, sum, accumulators, accumulate, 0, b, a, 0};
+  const jitconv_host_multiply call = {type, sum, accumulators, accumulate, 0, b, a, 0, 0};
   jitconv_api->multiply(&call, JITCONV_PC);
 }
 JITCONV_HOOK void jitconv_multiply_begin() { jitconv_api->multiply_begin(JITCONV_PC); }

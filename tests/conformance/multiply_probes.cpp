@@ -329,6 +329,54 @@ Probe multiplications_of_pixels(const std::string& type, int row_bytes, int taps
   return probe;
 }
 
+/// Of b whose rows are channels of a plane, 64 pixels of each in parts one behind the other, as the copy engine brings
+/// them; of the last part as many pixels as are left. A thread's item: four words of a, some of b, and the sums.
+Probe multiplications_of_planes(const std::string& type, int columns) {
+  const int parts = (columns + 63) / 64;
+  const std::size_t sums = static_cast<std::size_t>(columns) / 2, b_words = static_cast<std::size_t>(parts) * 8;
+  Probe probe;
+  probe.name = fmt::format("multiply planes {} of {} pixels", type, columns);
+  probe.device_files = {"device/warpgroup.cuh", "device/pixel_operand.cuh",
+                        type == "f16" ? "device/multiply_planes_f16.cuh" : "device/multiply_planes_bf16.cuh"};
+  probe.functions = {fmt::format("multiply_planes_{}.cuh: multiply", type), "pixel_operand.cuh: pixel_operand"};
+  probe.columns = columns;
+  // A part has 32 channels, of which two instructions take 16 each.
+  probe.body = fmt::format(
+      "  constexpr int kParts = {0}, kWordsOfB = {1}, kSums = {2}, kPartBytes = 32 * 128, kA = kParts * kPartBytes;\n"
+      "  unsigned char* const bytes =\n"
+      "      reinterpret_cast<unsigned char*>(shared) + (1024 - __cvta_generic_to_shared(shared) % 1024) % 1024;\n"
+      "  const int thread = static_cast<int>(threadIdx.x);\n"
+      "  for (int i = 0; i < 4; ++i) {{\n"
+      "    const int index = thread * 4 + i;\n"
+      "    *reinterpret_cast<unsigned*>(bytes + kA + index / 8 * 16 + index / 4 % 2 * 1024 + index % 4 * 4) = in[i];\n"
+      "  }}\n"
+      "  for (int i = 0; i < kWordsOfB; ++i) {{\n"
+      "    const int at = (thread * kWordsOfB + i) * 4;\n"
+      "    *reinterpret_cast<unsigned*>(bytes + (at ^ (at / 128 & 7) * 16)) = in[4 + i];\n"
+      "  }}\n"
+      "  fence_async_proxy();\n"
+      "  __syncthreads();\n"
+      "  float sum[kSums];\n"
+      "#pragma unroll\n"
+      "  for (int i = 0; i < kSums; ++i) sum[i] = __uint_as_float(in[4 + kWordsOfB + i]);\n"
+      "  const MatrixOperand a = matrix_operand(bytes + kA, 1024);\n"
+      "  const MatrixOperand b = pixel_operand<128>(bytes, kPartBytes, 8 * 128);\n"
+      "  multiply_begin();\n"
+      "  multiply(sum, a, b, 1);\n"
+      "  multiply(sum, a, b + 128, 1);\n"
+      "  multiply_commit();\n"
+      "  multiply_wait<0>();\n"
+      "#pragma unroll\n"
+      "  for (int i = 0; i < kSums; ++i) out[i] = __float_as_uint(sum[i]);\n",
+      parts, b_words, sums);
+  probe.in_words = 4 + b_words + sums;
+  probe.out_words = sums;
+  probe.shared_bytes = 1024 + static_cast<std::size_t>(parts) * 32 * 128 + 64 * 32;
+  probe.compute_capability = kHopper;
+  add_operands_and_sums(probe, type, 4 + b_words, sums);
+  return probe;
+}
+
 }  // namespace
 
 std::vector<Probe> multiply_probes() {
@@ -343,6 +391,7 @@ std::vector<Probe> multiply_probes() {
   for (const std::string type : {"f16", "bf16"}) {
     for (const int columns : {8, 64, 256}) all.push_back(multiplications_of_registers(type, columns, true));
     all.push_back(multiplications_of_registers(type, 104, false));
+    for (const int columns : {8, 64, 104, 256}) all.push_back(multiplications_of_planes(type, columns));
     for (const auto& [row_bytes, taps, dilation] :
          {std::array{128, 1, 1}, {128, 3, 1}, {128, 4, 5}, {64, 8, 3}, {64, 2, 1}, {32, 3, 2}, {32, 16, 1}})
       all.push_back(multiplications_of_pixels(type, row_bytes, taps, dilation));

@@ -183,6 +183,29 @@ Probe vector_loads(const Type& type) {
   return probe;
 }
 
+/// The channels that there are of 16 bytes, in loads of so many.
+Probe channel_loads(const Type& type, int bytes) {
+  Probe probe;
+  probe.name = fmt::format("{} load_channels<{}>", type.name, bytes);
+  probe.device_files = {type.element, "device/load_channels.cuh"};
+  probe.functions = {"load_channels.cuh: load_channels"};
+  probe.body = fmt::format(
+      "  constexpr int kElements = {0} / static_cast<int>(sizeof(Element)), kAll = 16 / "
+      "static_cast<int>(sizeof(Element));\n"
+      "  const unsigned control = in[7];\n"
+      "  const int channels = static_cast<int>(control % (2 * kAll / kElements)) * kElements - kAll / 2 / kElements * "
+      "kElements;\n"
+      "  const Element* source = reinterpret_cast<const Element*>(reinterpret_cast<const char*>(in) + {0});\n"
+      "  if (channels <= 0) source = reinterpret_cast<const Element*>(static_cast<unsigned long long>(control) << 4);\n"
+      "  const uint4 value = load_channels<{0}>(source, channels);\n"
+      "  out[0] = value.x;\n  out[1] = value.y;\n  out[2] = value.z;\n  out[3] = value.w;\n",
+      bytes);
+  probe.in_words = 8;
+  probe.out_words = 4;
+  probe.inputs = random_words(probe.name, kItems * probe.in_words);
+  return probe;
+}
+
 /// One store of each size to a place of its own, each on or off.
 Probe word_stores() {
   Probe probe;
@@ -363,6 +386,8 @@ std::vector<Probe> tensor_probes() {
   for (const Type& type : {kF32, kF16, kBf16}) {
     all.push_back(loads(type));
     all.push_back(vector_loads(type));
+    for (const int bytes : {8, 4}) all.push_back(channel_loads(type, bytes));
+    if (type.name != kF32.name) all.push_back(channel_loads(type, 2));
     all.push_back(stores(type));
   }
   std::vector<Probe> copies = tensor_copy_probes();

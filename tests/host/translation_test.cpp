@@ -75,14 +75,15 @@ TEST_P(Translation, EveryLineOutsideModelsKeepsItsNumber) {
                            "warpgroup_sync",   "tensor_map",
                            "tensor_copy",      "tensor_store",
                            "swizzled_operand", "copy_elements_async",
-                           "pixel_operand",    "tensor_copy_4d"})
+                           "pixel_operand",    "tensor_copy_4d",
+                           "load_channels"})
     modelled.push_back(device_file(fmt::format("device/{}.cuh", name).c_str()));
   // wgrad_wgmma's columns are input channels, unless its operands are boxes.
   const bool of_weights = source.text.find("_wgrad_wgmma(") != std::string::npos &&
                           source.text.find("constexpr int kColumns = ") == std::string::npos;
   const std::string constant = fmt::format("constexpr int {} = ", of_weights ? "kBlockC" : "kColumns");
-  for (const char* type :
-       {"tf32", "f16", "bf16", "registers_tf32", "registers_f16", "registers_bf16", "pixels_f16", "pixels_bf16"}) {
+  for (const char* type : {"tf32", "f16", "bf16", "registers_tf32", "registers_f16", "registers_bf16", "pixels_f16",
+                           "pixels_bf16", "planes_f16", "planes_bf16"}) {
     const std::size_t columns = source.text.find(constant);
     if (columns == std::string::npos) break;
     modelled.push_back(test::multiply_text(fmt::format("device/multiply_{}.cuh", type),

@@ -125,14 +125,14 @@ TEST(OperandPlaces, OfSwizzledOperandsAreThoseOfTheHardware) {
             const std::uint64_t descriptor =
                 swizzled(static_cast<std::uint64_t>(first), static_cast<std::uint64_t>(step),
                          static_cast<std::uint64_t>(row_bytes));
-            EXPECT_FALSE(OperandPlace(descriptor).refusal(64).has_value());
+            EXPECT_FALSE(OperandPlace(descriptor).refusal().has_value());
             EXPECT_EQ(visited(descriptor, static_cast<std::uint32_t>(rows)), pieces(first, step, rows, row_bytes));
           }
 }
 
 TEST(OperandPlaces, DoNotDependOnTheRightHalfIfSwizzled) {
   const std::uint64_t with_field = swizzled(1024 + 64) | 0x1235ull << 16;
-  EXPECT_FALSE(OperandPlace(with_field).refusal(64).has_value());
+  EXPECT_FALSE(OperandPlace(with_field).refusal().has_value());
   EXPECT_EQ(visited(with_field, 64), visited(swizzled(1024 + 64), 64));
 }
 
@@ -213,12 +213,12 @@ TEST(OperandPlaces, AreRefusedByWhatNoGpuConfirmed) {
                        "is none without swizzle and none with one that begins where its rows do"});
   }
   for (const Case& one : cases) {
-    const auto refusal = OperandPlace(one.descriptor).refusal(64);
+    const auto refusal = OperandPlace(one.descriptor).refusal();
     ASSERT_TRUE(refusal.has_value()) << fmt::format("{:#x}", one.descriptor);
     EXPECT_EQ(refusal->rule, one.rule) << refusal->text;
     EXPECT_NE(refusal->text.find(one.words), std::string::npos) << refusal->text;
   }
-  EXPECT_FALSE(OperandPlace(plain(16, 48)).refusal(64).has_value());
+  EXPECT_FALSE(OperandPlace(plain(16, 48)).refusal().has_value());
   const std::vector<host::Finding> found = findings({plain(0, 1024), good + 1});
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found.front().rule, Rule::misaligned);
@@ -232,7 +232,7 @@ TEST(OperandPlaces, OfPixelsAreWholeRows) {
                                               static_cast<std::uint64_t>(row_bytes)) |
                                      static_cast<std::uint64_t>(next / 16) << 16;
     const OperandPlace place(descriptor, host::OperandOrder::mn_major);
-    EXPECT_FALSE(place.refusal(128).has_value());
+    EXPECT_FALSE(place.refusal().has_value());
     std::set<std::int64_t> read, expected;
     place.visit_runs(128, [&read](std::uint32_t, std::uint32_t offset, std::uint32_t bytes) {
       for (std::uint32_t at = offset; at < offset + bytes; at += 16) read.insert(at);
@@ -247,16 +247,15 @@ TEST(OperandPlaces, OfPixelsAreWholeRows) {
 }
 
 TEST(OperandPlaces, OfPixelsThatNoGpuWasSeenToReadAreRefused) {
-  const auto refusal = [](std::uint64_t descriptor, std::uint32_t rows) {
-    const auto found = OperandPlace(descriptor, host::OperandOrder::mn_major).refusal(rows);
+  const auto refusal = [](std::uint64_t descriptor) {
+    const auto found = OperandPlace(descriptor, host::OperandOrder::mn_major).refusal();
     return found ? found->text : "";
   };
-  EXPECT_NE(refusal(plain(1024, 1024), 64).find("is not swizzled"), std::string::npos);
-  EXPECT_NE(refusal(swizzled(1024), 32).find("takes a part of a row of 128 bytes"), std::string::npos);
-  EXPECT_NE(refusal(swizzled(1024 + 64), 64).find("begins at 1088 bytes"), std::string::npos);
-  EXPECT_NE(refusal(swizzled(1024, 1088), 64).find("next eight pixels at 1088 bytes"), std::string::npos);
-  EXPECT_NE(refusal(swizzled(1024) | 4ull << 16, 64).find("next channels at 64 bytes"), std::string::npos);
-  EXPECT_EQ(refusal(swizzled(1024), 64), "");
+  EXPECT_NE(refusal(plain(1024, 1024)).find("is not swizzled"), std::string::npos);
+  EXPECT_NE(refusal(swizzled(1024 + 64)).find("begins at 1088 bytes"), std::string::npos);
+  EXPECT_NE(refusal(swizzled(1024, 1088)).find("next eight pixels at 1088 bytes"), std::string::npos);
+  EXPECT_NE(refusal(swizzled(1024) | 4ull << 16).find("next channels at 64 bytes"), std::string::npos);
+  EXPECT_EQ(refusal(swizzled(1024)), "");
 }
 
 }  // namespace

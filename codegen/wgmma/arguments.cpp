@@ -58,6 +58,18 @@ TensorMapShape pixel_map(const WgmmaGeometry& geometry) {
           .rounds_to_tf32 = true};
 }
 
+/// x as planes of every image: a box is a part of a run of a step's channels.
+TensorMapShape plane_map(const WgmmaGeometry& geometry) {
+  const Problem& problem = geometry.problem();
+  const std::int64_t plane = problem.input_plane();
+  return {.rank = 3,
+          .element_bytes = static_cast<int>(problem.input.element_bytes()),
+          .extents = {plane, problem.input_channels(), problem.n},
+          .strides = {1, plane, problem.input.stride.n},
+          .box = {static_cast<int>(WgmmaGeometry::kPartPixels), geometry.chunk_channels(), 1},
+          .swizzle_bytes = 128};
+}
+
 /// y, as boxes of a consumer's outputs. Channels are two axes, so that a position's rows of 128 bytes, of which
 /// swizzled boxes are, follow each other: of floats, the copy engine then writes 256 bytes at a time (B in TF32 2.54
 /// ms, 2.62 a row at a time).
@@ -87,6 +99,8 @@ std::vector<Argument> wgmma_arguments(const WgmmaGeometry& geometry) {
   for (Argument& argument : arguments(problem)) {
     if (argument.tensor == x && tiling.uses_im2col())
       result.push_back(tensor_map(x, "x_map", walk_map(geometry)));
+    else if (argument.tensor == x && tiling.uses_planes())
+      result.push_back(tensor_map(x, "x_map", plane_map(geometry)));
     else if (argument.tensor == x && geometry.copies_boxes())
       result.push_back(tensor_map(x, "x_map", pixel_map(geometry)));
     else if (argument.tensor == w && tiling.packs_weights())

@@ -200,6 +200,11 @@ class Search {
       walked.producer.pixels = WgmmaTiling::Pixels::im2col;
       loads(walked);
     }
+    if (geometry(tiling).can_use_planes()) {
+      WgmmaTiling planes = tiling;
+      planes.producer.pixels = WgmmaTiling::Pixels::planes;
+      loads(planes);
+    }
     // If a tile has a single step of one slice, ptxas spills in the warps that convert copies.
     const bool spills =
         tiling.pipeline.slices == 1 && geometry(tiling).steps() == 1 && tiling.tile.columns > kMostColumnsOfOnlyStep;

@@ -55,6 +55,10 @@ std::string constants(const WgmmaGeometry& geometry) {
     c.add("kPixelBytes", 16 * tiling.pipeline.slices, "all slices of a pixel, one after the other")
         .add("kPhaseBytes", geometry.phase_bytes())
         .add("kWalkedBytes", geometry.walked_bytes(), "of a step");
+  else if (tiling.uses_planes())
+    c.add("kPartPixels", WgmmaGeometry::kPartPixels, "of a channel, one after the other")
+        .add("kPartBytes", geometry.chunk_channels() * WgmmaGeometry::kPartBytes, "of all channels of a step")
+        .add("kParts", geometry.parts(), "of a run");
   else if (geometry.loads_vectors())
     c.add("kSlicePitch", geometry.slice_pitch(), "pixels");
   c.add("kRunBytes", geometry.run_bytes());
@@ -92,6 +96,8 @@ std::string_view assert_of_pixels(WgmmaTiling::Pixels pixels) {
       return "static_assert(kTeams * kTeamWarps == 4);";
     case Pixels::converted:
       return "static_assert(kStages >= 4 && kCopiesAhead * 4 * kRawBytes <= kStagingFirstByte);";
+    case Pixels::planes:
+      return "static_assert(kPartBytes % 1024 == 0 && kStageBytes % 1024 == 0);";
     case Pixels::im2col:
       return "static_assert(kRunBytes % 1024 == 0 && kStageBytes % 1024 == 0);";
   }
@@ -127,7 +133,9 @@ std::string asserts(const WgmmaGeometry& geometry, std::uint32_t shared_bytes) {
             "static_assert(kWeightsOfStage >= kInputBytes && kWeightBytes == kBlockK * kWeightRowBytes);"
           : "static_assert(kUnits == kTaps * kSlices && kChunkChannels == 4 * kLaneChannels);\n"
             "static_assert(kWeightsOfStage >= kInputBytes && kWeightBytes == kBlockK * kWeightRowBytes);");
-  lines.add(walks     ? "static_assert(kRunBytes == kPhases * kPhaseBytes && kPhaseBytes >= kRunPixels * kPixelBytes);"
+  lines.add(walks ? "static_assert(kRunBytes == kPhases * kPhaseBytes && kPhaseBytes >= kRunPixels * kPixelBytes);"
+            : tiling.uses_planes()
+                ? "static_assert(kRunBytes == kParts * kPartBytes && kParts * kPartPixels >= kColumns);"
             : vectors ? "static_assert(kRunBytes == kPhases * kSlices * kSlicePitch * 16 && kSlicePitch >= kRunPixels);"
                       : "static_assert(kRunBytes == kPhases * kSlices * kRunPixels * 16);");
   lines.add(
@@ -159,6 +167,8 @@ std::string_view multiply_file(const WgmmaGeometry& geometry) {
   const Problem& problem = geometry.problem();
   if (geometry.multiplies_registers()) return "device/multiply_registers_tf32.cuh";
   if (problem.input.type == DataType::f32) return "device/multiply_tf32.cuh";
+  if (geometry.tiling().uses_planes())
+    return problem.input.type == DataType::f16 ? "device/multiply_planes_f16.cuh" : "device/multiply_planes_bf16.cuh";
   return problem.input.type == DataType::f16 ? "device/multiply_f16.cuh" : "device/multiply_bf16.cuh";
 }
 
@@ -168,14 +178,17 @@ std::vector<DeviceFile> files(const WgmmaGeometry& geometry) {
   const bool f32 = problem.input.type == DataType::f32, nhwc = problem.output.layout() == Layout::nhwc;
   const bool boxes = geometry.copies_boxes();
   std::vector<DeviceFile> result = {{element_header(problem.input.type)}, {"device/barrier.cuh"}};
-  const bool copies_in = boxes || tiling.uses_im2col() || !tiling.packs_weights(), copies_out = tiling.stores_boxes();
+  const bool copies_in = boxes || tiling.copies_operands() || !tiling.packs_weights(),
+             copies_out = tiling.stores_boxes();
   if (copies_in || copies_out) result.push_back({"device/tensor_map.cuh"});
   if (copies_in) result.push_back({"device/tensor_copy.cuh"});
   if (tiling.packs_weights() || (tiling.converts_pixels() && !boxes)) result.push_back({"device/bulk_copy.cuh"});
   result.insert(result.end(), {{"device/dependent_launch.cuh"}, {"device/warpgroup.cuh"}});
   if (tiling.uses_im2col() || geometry.swizzles_weights()) result.push_back({"device/swizzled_operand.cuh"});
+  if (tiling.uses_planes()) result.push_back({"device/pixel_operand.cuh"});
   if (tiling.loads_pixels()) result.push_back({f32 ? "device/load_32bit.cuh" : "device/load_16bit.cuh"});
-  if (tiling.loads_pixels() && geometry.loads_vectors()) result.push_back({"device/load_vector.cuh"});
+  if (tiling.loads_pixels() && geometry.loads_vectors())
+    result.push_back({geometry.load_bytes() == 16 ? "device/load_vector.cuh" : "device/load_channels.cuh"});
   result.push_back({f32 ? "device/operand_tf32.cuh" : "device/operand_16bit.cuh"});
   if (nhwc) {
     result.push_back({"device/warpgroup_sync.cuh"});

@@ -59,10 +59,18 @@ Holes place_holes(const WgmmaGeometry& geometry) {
 
 /// Loads vectors of channels; what the last chunk or slice has not is zero.
 std::string load_vectors(const WgmmaGeometry& geometry) {
-  const bool whole = geometry.problem().c % geometry.chunk_channels() == 0;
+  // Loads of less than a slice each have channels or not, and are not asked whether all of it has.
+  const bool parts = geometry.load_bytes() < 16, whole = parts || geometry.problem().c % geometry.chunk_channels() == 0;
   Holes holes = place_holes(geometry);
+  const std::string source = fmt::format(
+      "x_chunk + ({}h * kInputStrideH + w * kInputStrideW + slice * kOperandChannels)", holes.at("image_offset"));
+  holes.erase("image_offset");
   holes.merge(
-      Holes{{"has_channels", whole ? "" : "const bool has_channels = c_first + slice * kOperandChannels < kChannels;"},
+      Holes{{"load", parts ? fmt::format("load_channels<{}>({}, valid ? kChannels - c_first - slice * "
+                                         "kOperandChannels : 0)",
+                                         geometry.load_bytes(), source)
+                           : fmt::format("load_vector_if({}, valid)", source)},
+            {"has_channels", whole ? "" : "const bool has_channels = c_first + slice * kOperandChannels < kChannels;"},
             {"channels", whole ? "" : "has_channels && "},
             {"operand", geometry.problem().input.type == DataType::f32
                             ? "operand_row(reinterpret_cast<const Element*>(&value[i]))"
@@ -140,6 +148,7 @@ std::string arrivals(const WgmmaGeometry& geometry) {
       return weights == 1 ? "kTeamWarps + 1" : "kTeamWarps";
     case Pixels::converted:
     case Pixels::im2col:
+    case Pixels::planes:
       return std::to_string(1 + weights);
   }
   return {};
@@ -154,6 +163,7 @@ std::string_view asks_for_weights(const WgmmaGeometry& geometry) {
     case Pixels::converted:
       return "lane == 0";
     case Pixels::im2col:
+    case Pixels::planes:
       return "warp == 1";  // so pixels wait for no packed weights, unless they are made behind these
   }
   return {};
@@ -192,16 +202,16 @@ Holes weight_holes(const WgmmaGeometry& geometry) {
                                          "  barrier_arrive_expecting(full + stage, kWeightBytes);\n" + ask + "}\n"},
             {"await_weights", ""}};
   }
-  return {{"load_weights",
-           fmt::format("if (threadIdx.x == {}) {{  // all of them, for all tiles\n", tiling.uses_im2col() ? 32 : 0) +
-               "  wait_for_previous_kernel();\n"
-               "  barrier_arrive_expecting(weights_arrival, kSteps * kWeightBytes);\n"
-               "  for (int step = 0; step < kSteps; ++step)\n"
-               "    bulk_copy_to_shared(shared + kWeightsFirstByte + step * kWeightBytes,\n"
-               "                        reinterpret_cast<const char*>(packed_w) + step * kWeightBytes, "
-               "kWeightBytes,\n"
-               "                        weights_arrival);\n"
-               "}\n"},
+  return {{"load_weights", fmt::format("if (threadIdx.x == {}) {{  // all of them, for all tiles\n",
+                                       tiling.copies_operands() ? 32 : 0) +
+                               "  wait_for_previous_kernel();\n"
+                               "  barrier_arrive_expecting(weights_arrival, kSteps * kWeightBytes);\n"
+                               "  for (int step = 0; step < kSteps; ++step)\n"
+                               "    bulk_copy_to_shared(shared + kWeightsFirstByte + step * kWeightBytes,\n"
+                               "                        reinterpret_cast<const char*>(packed_w) + step * kWeightBytes, "
+                               "kWeightBytes,\n"
+                               "                        weights_arrival);\n"
+                               "}\n"},
           {"weights_of_tile", ""},
           {"load_weights_of_step", ""},
           {"await_weights", "barrier_wait(weights_arrival, 0);"}};
@@ -282,6 +292,18 @@ std::string walk_pixels(const WgmmaGeometry& geometry) {
   return fill_template(embedded_text("wgmma/walk_pixels.cu.in"), {{"start", start}});
 }
 
+/// What asks for the boxes of a run. A run of several images has whole parts of each.
+std::string copy_planes(const WgmmaGeometry& geometry) {
+  const bool images = geometry.tiling().tile.images > 1, image = geometry.tiling().tile.images == 1;
+  return fill_template(embedded_text("wgmma/copy_planes.cu.in"),
+                       {{"pixel", images  ? "part * kPartPixels % kPlane"
+                                  : image ? "part * kPartPixels"
+                                          : "run_first + part * kPartPixels"},
+                        {"image", images  ? "run_first + part * kPartPixels / kPlane"
+                                  : image ? "run_first"
+                                          : "tile.n"}});
+}
+
 /// What brings a run's pixels, as functions that the file of tiles calls.
 std::string load_functions(const WgmmaGeometry& geometry) {
   const WgmmaTiling& tiling = geometry.tiling();
@@ -292,6 +314,8 @@ std::string load_functions(const WgmmaGeometry& geometry) {
       return warp_steps(geometry) + "\n" + copy_pixels(geometry) + "\n" + convert_run(geometry);
     case Pixels::im2col:
       return walk_pixels(geometry);
+    case Pixels::planes:
+      return copy_planes(geometry);
   }
   return {};
 }
@@ -305,6 +329,7 @@ std::string_view tiles_file(const WgmmaGeometry& geometry) {
     case Pixels::converted:
       return "wgmma/tiles_copied.cu.in";
     case Pixels::im2col:
+    case Pixels::planes:
       return "wgmma/tiles_walked.cu.in";
   }
   return {};
@@ -323,7 +348,7 @@ std::string first_copies(const WgmmaGeometry& geometry) {
 void add_load_constants(Constants& c, const WgmmaGeometry& geometry) {
   const Problem& problem = geometry.problem();
   const WgmmaTiling& tiling = geometry.tiling();
-  if (tiling.uses_im2col()) return;
+  if (tiling.copies_operands()) return;
   const std::int64_t items = geometry.load_items();
   const bool vectors = geometry.loads_vectors(), pairs = geometry.loads_pairs();
   if (tiling.converts_pixels()) {
@@ -362,7 +387,8 @@ Holes load_holes(const WgmmaGeometry& geometry) {
     tiles.merge(Holes{{"source", copied_tensor(geometry)}});
   else
     tiles.merge(Holes{{"steps", text.steps}, {"first_step", text.first_step}, {"end_step", text.end_step}});
-  if (tiling.uses_im2col()) {
+  if (tiling.copies_operands()) {
+    tiles.emplace("copied_bytes", tiling.uses_im2col() ? "kWalkedBytes" : "kInputBytes");
     // Who would only wait for stages, and arrive nowhere, could miss a phase, which the others would not wait for.
     tiles.emplace("askers", !tiling.keeps_weights() ? "a thread asks for pixels, another for weights"
                                                     : "a thread asks for pixels");

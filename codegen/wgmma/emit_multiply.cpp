@@ -142,10 +142,14 @@ std::string operands(const WgmmaGeometry& geometry) {
   const WgmmaTiling& tiling = geometry.tiling();
   Lines lines;
   lines.add(fmt::format("// Adding to an operand moves it by 16 bytes: {}, {}.",
-                        tiling.uses_im2col() ? "a slice of all pixels" : "a pixel of a slice",
+                        tiling.uses_planes()   ? "64 pixels of a channel are eight of that"
+                        : tiling.uses_im2col() ? "a slice of all pixels"
+                                               : "a pixel of a slice",
                         geometry.swizzles_weights() ? "a slice of all weights" : "a channel of a unit"));
   if (tiling.uses_im2col())
     lines.add("const MatrixOperand pixels = swizzled_operand<kPixelBytes>(input + run * kRunBytes);");
+  else if (tiling.uses_planes())
+    lines.add("const MatrixOperand pixels = pixel_operand<128>(input + run * kRunBytes, kPartBytes, 8 * 128);");
   else if (tiling.pipeline.slices > 1)
     lines.add(fmt::format("const MatrixOperand pixels = matrix_operand(input + run * kRunBytes, {} * 16);",
                           geometry.loads_vectors() ? "kSlicePitch" : "kRunPixels"));

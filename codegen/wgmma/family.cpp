@@ -48,6 +48,8 @@ std::string loading(const WgmmaGeometry& geometry) {
                                                   : "pixel(s)");
     case WgmmaTiling::Pixels::converted:
       return fmt::format("by the copy engine, {} step(s) ahead of each of 4 warps", producer.copies_ahead);
+    case WgmmaTiling::Pixels::planes:
+      return "as boxes of planes, an MN-major operand, by TMA";
     case WgmmaTiling::Pixels::im2col:
       return geometry.reads_transposed() ? "transposed before, as operand rows, by TMA in im2col mode"
                                          : "as operand rows, by TMA in im2col mode";

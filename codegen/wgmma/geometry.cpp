@@ -77,7 +77,7 @@ int WgmmaGeometry::row_ends() const {
 
 bool WgmmaGeometry::can_use_im2col() const {
   if (tiling_.pipeline.slices == 1 || run_pixels() > TensorMapShape::kMostWalkedPixels) return false;
-  if (!reads_transposed() && !loads_vectors()) return false;
+  if (!reads_transposed() && load_bytes() != kRowBytes) return false;
   if (problem().groups > 1 && problem().c % chunk_channels() != 0) return false;
   const std::array<std::int64_t, 2> lower = walk_lower(), upper = walk_upper();
   return std::max(problem().rows.stride, problem().columns.stride) <= TensorMapShape::kMostWalkedStride &&
@@ -96,6 +96,22 @@ std::array<std::int64_t, 2> WgmmaGeometry::walk_upper() const {
 std::int64_t WgmmaGeometry::walked_bytes() const {
   return tiling_.runs() * phases() * run_pixels() * tiling_.pipeline.slices * kRowBytes;
 }
+
+bool WgmmaGeometry::can_use_planes() const {
+  const Axis &rows = problem().rows, &columns = problem().columns;
+  const std::int64_t input_plane = problem().input_plane(), bytes = problem().input.element_bytes();
+  if (problem().input.layout() != Layout::nchw || bytes != 2 || tiling_.pipeline.slices == 1 || problem().taps() != 1)
+    return false;
+  for (const Axis* axis : {&rows, &columns})
+    if (axis->stride != 1 || axis->pad != 0 || axis->output != axis->input) return false;
+  if (problem().c % chunk_channels() != 0 && problem().groups > 1) return false;
+  // A part of a run lies in one image.
+  if (tiling_.tile.images > 1 && input_plane % kPartPixels != 0) return false;
+  return input_plane * bytes % TensorMapShape::kUnit == 0 && problem().n <= INT32_MAX &&
+         problem().input_channels() * input_plane * bytes < TensorMapShape::kMostStride;
+}
+
+std::int64_t WgmmaGeometry::parts() const { return ceil_div(std::int64_t{tiling_.tile.columns}, kPartPixels); }
 
 std::int64_t WgmmaGeometry::run_row() const {
   const std::int64_t outputs = problem().columns.output;

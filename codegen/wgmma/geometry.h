@@ -68,7 +68,11 @@ class WgmmaGeometry : public PixelGrid {
   std::int64_t slice_pitch() const;
   /// 16-byte places from a pixel of a slice to the next pixel, and from a slice to the next.
   std::int64_t pixel_step() const { return tiling_.uses_im2col() ? tiling_.pipeline.slices : 1; }
-  std::int64_t slice_step() const { return tiling_.uses_im2col() ? 1 : slice_pitch(); }
+  std::int64_t slice_step() const {
+    return tiling_.uses_im2col()   ? 1
+           : tiling_.uses_planes() ? slice_channels() * kPartBytes / kRowBytes
+                                   : slice_pitch();
+  }
   std::int64_t phase_bytes() const { return phase_bytes_; }  ///< from the pixels of a phase to those of the next
   std::int64_t run_bytes() const { return phases() * phase_bytes(); }
 
@@ -86,6 +90,12 @@ class WgmmaGeometry : public PixelGrid {
   std::array<std::int64_t, 2> walk_upper() const;
   /// What it brings of a step, for which run_bytes() keeps whole kilobytes.
   std::int64_t walked_bytes() const;
+
+  // Pixels that TMA brings as boxes of planes: parts of a run, [part][channel][kPartPixels].
+  static constexpr std::int64_t kPartPixels = 64, kPartBytes = 128;  ///< of a channel
+  /// Whether it can: pixels of one tap, which lie as outputs do, whole vectors of 16 bytes.
+  bool can_use_planes() const;
+  std::int64_t parts() const;  ///< of a run
 
   // Pixels that the copy engine brings as they lie in x.
   /// Whether it can bring a step's pixels: what it copies are whole vectors of 16 bytes.

@@ -66,7 +66,9 @@ PixelGrid::PixelGrid(const Problem& problem) : problem_(&problem) {
   row_phases_ = residues(problem.rows);
   loads_pairs_ = problem.input.element_bytes() == 2 && nchw && columns.stride == 1 && columns.input % 2 == 0 &&
                  columns.output % 2 == 0 && row_reach_ % 2 == 0;
-  loads_vectors_ = !nchw && problem.c % slice_channels_ == 0;
+  load_bytes_ = nchw || problem.c < slice_channels_
+                    ? 0
+                    : static_cast<int>(std::gcd(problem.c * problem.input.element_bytes(), kRowBytes));
   const std::int64_t shared =
       shared_padding_pitch(columns.output, columns.input, columns.pad, columns.reach(), columns.stride);
   pitch_ = loads_pairs_ ? round_up(shared, 2) : shared;

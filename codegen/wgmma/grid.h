@@ -35,8 +35,10 @@ class PixelGrid {
   int phase_of(std::int64_t s) const;  ///< of a filter column
   /// Whether 16-bit pixels are loaded two at a time: rows of x and of the grid are even and words aligned.
   bool loads_pairs() const { return loads_pairs_; }
-  /// Whether a lane loads 16 bytes of a pixel's channels at a time: they are contiguous, and slices are whole.
-  bool loads_vectors() const { return loads_vectors_; }
+  /// Whether a lane loads 16 bytes of a pixel's channels at a time, which are contiguous.
+  bool loads_vectors() const { return load_bytes_ > 0; }
+  /// Bytes of its loads: 16, or fewer where channels are no whole slices and pixels start between.
+  int load_bytes() const { return load_bytes_; }
   /// Whether the input is a tensor that a kernel before the convolution made: transpose_input/.
   bool reads_transposed() const { return problem_->input.is_transposed; }
 
@@ -63,7 +65,8 @@ class PixelGrid {
  private:
   const Problem* problem_;
   int slice_channels_, phases_, row_phases_, sector_elements_, slack_;
-  bool loads_pairs_, loads_vectors_;
+  bool loads_pairs_;
+  int load_bytes_;
   std::int64_t pixel_slices_, plane_, row_reach_, pitch_;
   static constexpr std::size_t place(int staged_bytes, bool sector_runs) {
     return (staged_bytes == 4 ? 2U : 0U) + (sector_runs ? 1U : 0U);

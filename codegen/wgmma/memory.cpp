@@ -38,6 +38,7 @@ std::int64_t WgmmaGeometry::slice_pitch() const {
 
 std::int64_t WgmmaGeometry::phase_bytes_of_runs() const {
   if (tiling_.uses_im2col()) return round_up(run_pixels() * tiling_.pipeline.slices * kRowBytes, kSwizzledBoxAlignment);
+  if (tiling_.uses_planes()) return parts() * chunk_channels() * kPartBytes;
   return tiling_.pipeline.slices * slice_pitch() * kRowBytes;
 }
 
@@ -60,7 +61,7 @@ int WgmmaGeometry::unpacked_weight_registers() const {
 int WgmmaGeometry::producer_registers() const {
   const int left = 3 * WgmmaTiling::kLaunchRegisters - 2 * consumer_registers();
   // Threads that only ask need no more than they have, and would wait for the others to give them away.
-  return std::min(left, tiling_.uses_im2col() ? WgmmaTiling::kLaunchRegisters : 240) / 8 * 8;
+  return std::min(left, tiling_.copies_operands() ? WgmmaTiling::kLaunchRegisters : 240) / 8 * 8;
 }
 
 int WgmmaGeometry::load_registers() const {

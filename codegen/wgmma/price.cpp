@@ -33,6 +33,7 @@ std::int64_t WgmmaPrice::step_load(const WgmmaGeometry& geometry) const {
     case Pixels::converted:
       return load_copied(geometry);
     case Pixels::im2col:
+    case Pixels::planes:
       return load_walked(geometry);
   }
   return 0;
@@ -40,9 +41,12 @@ std::int64_t WgmmaPrice::step_load(const WgmmaGeometry& geometry) const {
 
 std::int64_t WgmmaPrice::load_walked(const WgmmaGeometry& geometry) const {
   const WgmmaTiling& tiling = geometry.tiling();
-  const std::int64_t requests = tiling.runs() * geometry.phases();
-  const std::int64_t bytes = geometry.walked_bytes() + geometry.stage_weight_bytes();
-  return std::max(requests * (kCosts.im2col.issue + geometry.run_pixels() * kCosts.im2col.pixel_sixteenths / 16),
+  const bool planes = tiling.uses_planes();
+  const std::int64_t requests = tiling.runs() * (planes ? geometry.parts() : geometry.phases());
+  const std::int64_t rows = planes ? geometry.chunk_channels() : geometry.run_pixels();
+  const std::int64_t bytes =
+      (planes ? tiling.runs() * geometry.run_bytes() : geometry.walked_bytes()) + geometry.stage_weight_bytes();
+  return std::max(requests * (kCosts.im2col.issue + rows * kCosts.im2col.pixel_sixteenths / 16),
                   bytes / kCosts.im2col.l2_bytes_per_cycle);
 }
 
@@ -70,7 +74,7 @@ std::int64_t WgmmaPrice::load_by_lanes(const WgmmaGeometry& geometry) const {
   const std::int64_t runs = tiling.runs(), weight_bytes = geometry.stage_weight_bytes();
   const std::int64_t items = geometry.load_items() * geometry.phases();
   const std::int64_t own = ceil_div(items, tiling.producer.team_warps);
-  const std::int64_t loads = geometry.loads_vectors() ? 1 : geometry.chunk_channels();
+  const std::int64_t loads = geometry.loads_vectors() ? 16 / geometry.load_bytes() : geometry.chunk_channels();
   // A chunk has a step per filter row; the first brings most of the pixels to L2.
   const bool few = ceil_div(geometry.tiles(), target_.sm_count) <= 2;
   const std::int64_t latency =
@@ -113,7 +117,7 @@ std::int64_t WgmmaPrice::step_multiply(const WgmmaGeometry& geometry) const {
               (alone ? kCosts.multiply.alone_unpacked_percent : 100) / 100;
   if (tiling.schedule == WgmmaTiling::Schedule::sliced_k)
     cycles = std::max(pipe, cycles * kCosts.multiply.sliced_k_percent / 100);
-  if (tiling.uses_im2col()) return cycles + kCosts.multiply.im2col;
+  if (tiling.copies_operands()) return cycles + kCosts.multiply.im2col;
   if (tiling.converts_pixels()) return cycles + geometry.raw_bytes() / kCosts.multiply.converted_bytes_per_cycle;
   const std::int64_t own = ceil_div(geometry.load_items() * geometry.phases(), tiling.producer.team_warps);
   return cycles + (ceil_div(own, tiling.producer.load_batch) - 1) * kCosts.multiply.next_batch;
@@ -197,7 +201,7 @@ std::int64_t WgmmaPrice::of_transposition(const Problem& source) const {
 
 std::int64_t WgmmaPrice::of(const WgmmaGeometry& geometry, std::int64_t tiles) const {
   const WgmmaTiling& tiling = geometry.tiling();
-  if (tiling.uses_im2col()) return of_walk(geometry, tiles);
+  if (tiling.copies_operands()) return of_walk(geometry, tiles);
   const std::int64_t steps = geometry.steps_of_split(), n = tiling.tile.columns;
   const std::int64_t multiply = steps * step_multiply(geometry), load_of_step = step_load(geometry);
   const std::int64_t load = steps * load_of_step;

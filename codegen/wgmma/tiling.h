@@ -53,6 +53,7 @@ struct WgmmaTiling {
     loaded,     ///< threads load them and write operand rows
     converted,  ///< the copy engine (TMA) brings them as they lie in x, and threads make operand rows of that
     im2col,     ///< TMA brings operand rows of an NHWC tensor, swizzled, in im2col mode
+    planes,     ///< TMA brings boxes of NCHW planes of 16-bit elements, swizzled: an MN-major operand as it lies
   };
   struct Producer {
     Pixels pixels = Pixels::loaded;
@@ -82,6 +83,9 @@ struct WgmmaTiling {
   bool loads_pixels() const { return producer.pixels == Pixels::loaded; }
   bool converts_pixels() const { return producer.pixels == Pixels::converted; }
   bool uses_im2col() const { return producer.pixels == Pixels::im2col; }
+  bool uses_planes() const { return producer.pixels == Pixels::planes; }
+  /// What TMA brings is an operand, which no thread touches.
+  bool copies_operands() const { return uses_im2col() || uses_planes(); }
   bool stores_boxes() const { return staged_boxes > 0; }
   bool folds_columns() const { return tile.folded_columns > 1; }
   bool operator==(const WgmmaTiling&) const = default;

@@ -25,10 +25,10 @@ std::uint32_t fewer_blocks(const codegen::ConvPlan& plan) {
 }
 
 /// Images of a run (several count as two), filter rows of a step, copies ahead and whether they are boxes, who stores,
-/// what is packed before, whether pixels come in im2col mode, and, of floats alone, which lists enough as it is, how
-/// wide rows of such pixels are, how warpgroups share and how many filter columns are folded: what a wgmma kernel's
-/// text depends on. Of wgmma_rows, whether weights stay and how many filter columns are folded. Of transposed pixels,
-/// whose convolution is one of NHWC pixels, only runs and weights.
+/// what is packed before, whether pixels come in im2col mode or as boxes of planes, and, of floats alone, which lists
+/// enough as it is, how wide rows of such pixels are, how warpgroups share and how many filter columns are folded: what
+/// a wgmma kernel's text depends on. Of wgmma_rows, whether weights stay and how many filter columns are folded. Of
+/// transposed pixels, whose convolution is one of NHWC pixels, only runs and weights.
 using Form = std::array<int, 9>;
 Form form_of(const codegen::ConvPlan& plan) {
   if (const auto* rows = plan.tiling<codegen::WgmmaRowsTiling>())
@@ -40,7 +40,7 @@ Form form_of(const codegen::ConvPlan& plan) {
   const codegen::WgmmaGeometry geometry(plan.convolution().problem, *tiling);
   const bool floats = plan.spec.dtype == DataType::f32;
   const int storing = tiling->stores_boxes() ? 2 : geometry.stores_bulk() ? 1 : 0;
-  const int im2col = !tiling->uses_im2col() ? 0 : floats ? tiling->pipeline.slices : 1;
+  const int im2col = tiling->uses_planes() ? -1 : !tiling->uses_im2col() ? 0 : floats ? tiling->pipeline.slices : 1;
   return {images,
           tiling->pipeline.filter_rows,
           tiling->producer.copies_ahead,

@@ -24,7 +24,7 @@ RC_GTEST_PROP(WgmmaMemoryProperty, SharedMemoryIsCutWithoutOverlap, ()) {
     const WgmmaGeometry g = one.geometry();
     RC_ASSERT(t.pipeline.stages >= 2);
     RC_ASSERT(g.slice_pitch() >= g.run_pixels());
-    const std::int64_t slice_pixels = t.uses_im2col() ? g.run_pixels() : g.slice_pitch();
+    const std::int64_t slice_pixels = t.copies_operands() ? g.run_pixels() : g.slice_pitch();
     RC_ASSERT(g.run_bytes() >= g.phases() * t.pipeline.slices * slice_pixels * kRow);
     RC_ASSERT(g.weight_bytes() == g.units() * t.tile.channels * kRow);
     // Weights come with each step, or all lie behind the stages.
@@ -76,7 +76,7 @@ RC_GTEST_PROP(WgmmaMemoryProperty, VectorsOfChannelsMeetInNoBank, ()) {
     const WgmmaGeometry g = one.geometry();
     if (!g.loads_vectors()) continue;
     RC_ASSERT(problem.input.layout() == Layout::nhwc && problem.alignment >= kRow);
-    RC_ASSERT(problem.c * element_bytes(problem.input.type) % kRow == 0);
+    RC_ASSERT(problem.c * element_bytes(problem.input.type) % g.load_bytes() == 0 && kRow % g.load_bytes() == 0);
     std::set<std::int64_t> banks;
     for (std::int64_t lane = 0; lane < 8; ++lane)
       banks.insert((lane % one.tiling.pipeline.slices * g.slice_pitch() + lane / one.tiling.pipeline.slices) % 8);

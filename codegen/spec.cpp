@@ -8,6 +8,7 @@
 #include <limits>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "codegen/plan.h"
 #include "codegen/spec_fields.h"
@@ -254,9 +255,14 @@ void canonicalise_axis(std::int64_t taps, const SpecAxis& axis, std::int64_t& di
   if (axis.outputs() == 1 && removed == unused) stride = 1;
 }
 
-/// One channel, or one pixel, lies in memory alike in both layouts.
-Layout canonical_layout(Layout layout, std::int64_t channels, std::int64_t h, std::int64_t w) {
-  return channels == 1 || (h == 1 && w == 1) ? Layout::nchw : layout;
+/// Sets layouts that cannot matter: one channel lies in memory alike in both, and so do images of one pixel. Matrices,
+/// whose images are all of one pixel, are NHWC, as their rows are channels; not those of gradients of weights.
+void canonicalise_layouts(const TensorShape& x, const TensorShape& y, ConvSpec& spec) {
+  const auto one_pixel = [](const TensorShape& shape) { return shape.h == 1 && shape.w == 1; };
+  const bool matrix = one_pixel(x) && one_pixel(y) && x.c > 1 && y.c > 1 && spec.groups == 1 &&
+                      spec.operation != Operation::weight_gradient;
+  for (const auto& [shape, layout] : {std::pair(&x, &spec.input_layout), std::pair(&y, &spec.output_layout)})
+    if (shape->c == 1 || one_pixel(*shape)) *layout = matrix ? Layout::nhwc : Layout::nchw;
 }
 
 }  // namespace
@@ -266,8 +272,7 @@ ConvSpec canonical(const ConvSpec& spec) {
   ConvSpec result = spec;
   canonicalise_axis(spec.weight.r, vertical(spec), result.dilation.h, result.padding.bottom, result.stride.h);
   canonicalise_axis(spec.weight.s, horizontal(spec), result.dilation.w, result.padding.right, result.stride.w);
-  result.input_layout = canonical_layout(spec.input_layout, spec.input.c, spec.input.h, spec.input.w);
-  result.output_layout = canonical_layout(spec.output_layout, output.c, output.h, output.w);
+  canonicalise_layouts(spec.input, output, result);
   if (output_type(spec) == spec.dtype) result.output_dtype = OutputType::same;
 
   // Without images there is no dy to multiply, and no saved to read.

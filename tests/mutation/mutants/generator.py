@@ -34,7 +34,7 @@ MUTANTS = [
          "dilated filters of two taps are computed undilated"),
     spec("canonical_drops_stride", "if (axis.outputs() == 1 && removed == unused) stride = 1;",
          "if (axis.outputs() == 1) stride = 1;", "outputs of a single row become larger than asked for"),
-    spec("canonical_drops_layout", "return channels == 1 || (h == 1 && w == 1) ?", "return channels == 1 || h == 1 ?",
+    spec("canonical_drops_layout", "return shape.h == 1 && shape.w == 1;", "return shape.h == 1;",
          "one-row NHWC tensors are read as NCHW"),
     spec("canonical_removes_padding", "const std::int64_t removed = unused < after ? unused : after;",
          "const std::int64_t removed = after;", "padding behind the image is ignored"),

@@ -352,6 +352,19 @@ TEST(Canonical, LayoutOfTensorsThatHaveButOne) {
   EXPECT_EQ(canonical(spec).output_layout, Layout::nhwc);
 }
 
+TEST(Canonical, MatricesAreNhwc) {
+  const auto layouts = [](const std::string& text) {
+    const ConvSpec spec = canonical(parse_spec(text));
+    return std::pair(spec.input_layout, spec.output_layout);
+  };
+  const auto both = [](Layout layout) { return std::pair(layout, layout); };
+  EXPECT_EQ(layouts("input=400,256,1,1 weight=1024,256,1,1"), both(Layout::nhwc));
+  EXPECT_EQ(layouts("input=400,256,1,1 weight=1024,256,1,1 operation=data_gradient"), both(Layout::nhwc));
+  EXPECT_EQ(layouts("input=400,256,1,1 weight=1024,256,1,1 layout=nhwc operation=weight_gradient"), both(Layout::nchw));
+  EXPECT_EQ(layouts("input=400,256,1,1 weight=256,1,1,1 groups=256 layout=nhwc"), both(Layout::nchw));
+  EXPECT_EQ(layouts("input=8,256,7,7 weight=64,256,7,7"), both(Layout::nchw));
+}
+
 TEST(Canonical, NegativeZeroBecomesZero) {
   ConvSpec spec = headline_c();
   spec.epilogue.activation = Activation::clamp;

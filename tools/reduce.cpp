@@ -131,8 +131,13 @@ Axis wgmma_rows(const codegen::WgmmaTiling& tiling, const ConvSpec& spec) {
 }
 
 /// Tiles of the pointwise family are runs of the pixels of all images, which rows are taken from in numbers that keep a
-/// plane's remainder modulo a tile's pixels. Wanted are two tiles, or an image if tiles span images.
+/// plane's remainder modulo a tile's pixels. Wanted are two tiles, or an image if tiles span images. Other tiles are
+/// rows of an image, or whole images.
 Axis pointwise_rows(const codegen::PointwiseTiling& tiling, const ConvSpec& spec) {
+  using Pixels = codegen::PointwiseTiling::Pixels;
+  const codegen::Axis& rows = codegen::lower(spec).rows;
+  if (tiling.tile == Pixels::images) return {rows.output, rows.output, 1};
+  if (tiling.tile == Pixels::rows) return spatial_axis(rows, tiling.extent);
   const std::int64_t tile = tiling.block_pixels();
   Axis axis{spec.input.h, tile / std::gcd(tile, spec.input.w), 1};
   if (axis.tile > axis.extent) return {axis.extent, axis.extent, 1};
@@ -170,6 +175,7 @@ Axes axes_of(const codegen::ConvPlan& plan) {
   if (const auto* pointwise = plan.tiling<codegen::PointwiseTiling>()) {
     axes.p = pointwise_rows(*pointwise, spec);
     axes.q = {columns, columns, 1};
+    if (pointwise->tile == codegen::PointwiseTiling::Pixels::images) axes.n = image_tiles(problem, pointwise->extent);
   }
   if (const auto* fallback = plan.tiling<codegen::FallbackTiling>()) {
     // Blocks run over the pixels of all images as one line: lengthen the rows until there are two.

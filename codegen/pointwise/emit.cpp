@@ -1,4 +1,6 @@
 // Prints the pointwise family: templates/pointwise/.
+#include "codegen/pointwise/emit.h"
+
 #include "codegen/arithmetic.h"
 #include "codegen/pointwise/family.h"
 #include "fmt/format.h"
@@ -11,11 +13,18 @@ constexpr int kResidualBatch = 4;  // pairs of channels of a lane in flight
 
 /// As in other families; if the reduction is split, the kernel writes partial sums.
 std::vector<Argument> parameters(const Problem& problem, const PointwiseTiling& tiling) {
-  if (tiling.splits == 1) return arguments(problem);
-  Problem sums = problem;
-  sums.epilogue = {};
-  std::vector<Argument> result = arguments(sums);
-  result.back() = {problem.output.tensor, "float* __restrict__", "partial_sums"};
+  Problem stored = problem;
+  if (tiling.splits > 1) stored.epilogue = {};
+  std::vector<Argument> result = arguments(stored);
+  if (tiling.splits > 1) result.back() = {problem.output.tensor, "float* __restrict__", "partial_sums"};
+  if (tiling.streams_weights)
+    for (Argument& argument : result)
+      if (argument.tensor == problem.weight.tensor)
+        argument = tensor_map(problem.weight.tensor, "w_map", pointwise_weight_map(problem, tiling));
+  if (tiling.tile == PointwiseTiling::Pixels::rows)
+    for (Argument& argument : result)
+      if (argument.tensor == problem.input.tensor)
+        argument = tensor_map(problem.input.tensor, "x_map", pointwise_pixel_map(problem, tiling));
   return result;
 }
 
@@ -33,7 +42,7 @@ std::string constants(const KernelPlan& kernel, const PointwiseTiling& tiling) {
   c.group("Tiles: kPixels pixels of a block by kBlockK channels; a warpgroup multiplies kColumns of them");
   c.add("kPixels", tiling.block_pixels()).add("kTiles", tiling.tiles(problem));
   c.add("kBlockK", tiling.block_k()).add("kColumns", tiling.columns).add("kTilesK", tiling.tiles_k(problem));
-  c.add("kLanePixels", tiling.lane_pixels, "neighbours");
+  c.add("kLanePixels", tiling.lane_pixels, tiling.gathers() ? "" : "neighbours");
   c.add("kInstructions", tiling.instructions(), "of 64 rows each");
   c.add("kSplits", tiling.splits).add("kSlabs", tiling.slabs(problem), "of the weights");
 
@@ -41,19 +50,26 @@ std::string constants(const KernelPlan& kernel, const PointwiseTiling& tiling) {
   c.add("kChunkChannels", tiling.chunk_channels).add("kSteps", tiling.steps(problem));
   if (tiling.splits > 1) c.add("kStepsOfSplit", tiling.steps_of_split(problem));
   c.add("kBatchSteps", tiling.batch_steps, "eights of channels in registers, and as many being multiplied");
-  c.add("kPixelPitch", tiling.pixel_pitch(), "floats from channel to channel");
-  c.add("kStageFloats", tiling.stage_bytes() / 4).add("kStages", tiling.stages);
+  c.add("kPixelPitch", tiling.pixel_pitch(problem), "floats from channel to channel");
+  c.add("kStageFloats", tiling.stage_bytes(problem) / 4).add("kStages", tiling.stages);
+  add_pointwise_pixel_constants(c, problem, tiling);
 
   c.group("The block");
   c.add("kThreads", PointwiseTiling::kThreads).add("kConsumers", PointwiseTiling::kConsumers);
   c.add("kConsumerThreads", PointwiseTiling::kConsumers * 128);
   c.add("kConsumerRegisters", PointwiseTiling::kConsumerRegisters)
       .add("kLoaderRegisters", PointwiseTiling::kLoaderRegisters);
-  c.add("kSlabSlices", tiling.slab_slices(problem), "of four input channels");
-  c.add("kSlabRows", tiling.slab_slices(problem) * tiling.block_k(), "of 16 bytes");
-  c.add("kSliceRows", tiling.block_k() + 1, "one of them unused").add("kWeightPitch", tiling.weight_pitch());
-  c.add("kWeightBatch", kWeightBatch, "rows of a thread in flight");
-  c.add("kWeightsFirstByte", tiling.weights_first_byte());
+  if (tiling.streams_weights) {
+    c.add("kWeightRowBytes", tiling.weight_row_bytes(), "of an output channel");
+    c.add("kWeightBytes", tiling.block_k() * tiling.weight_row_bytes(), "of a step")
+        .add("kWeightStageBytes", tiling.weight_stage_bytes());
+  } else {
+    c.add("kSlabSlices", tiling.slab_slices(problem), "of four input channels");
+    c.add("kSlabRows", tiling.slab_slices(problem) * tiling.block_k(), "of 16 bytes");
+    c.add("kSliceRows", tiling.block_k() + 1, "one of them unused").add("kWeightPitch", tiling.weight_pitch());
+    c.add("kWeightBatch", kWeightBatch, "rows of a thread in flight");
+  }
+  c.add("kWeightsFirstByte", tiling.weights_first_byte(problem));
   if (tiling.keeps_bias(problem)) c.add("kBiasFirstByte", tiling.bias_first_byte(problem));
   c.add("kBarriersFirstByte", tiling.barriers_first_byte(problem));
   if (tiling.splits > 1) {
@@ -67,34 +83,51 @@ std::string constants(const KernelPlan& kernel, const PointwiseTiling& tiling) {
 }
 
 std::string asserts(const KernelPlan& kernel) {
+  const auto& tiling = std::get<PointwiseTiling>(kernel.tiling);
   Lines lines;
   lines.add("// The numbers above are redundant; they must agree.");
-  lines.add("static_assert(kColumns % 8 == 0 && kInstructions * kColumns <= 256 && kPlane % 4 == 0);");
+  lines.add("static_assert(kColumns % 8 == 0 && kInstructions * kColumns <= 256);");
   lines.add("static_assert(kLanePixels == 2 * kInstructions && kPixels * kBlockK == 64 * kLanePixels * kColumns);");
   lines.add("static_assert(kChunkChannels % (8 * kBatchSteps) == 0 && kSteps * kChunkChannels == kChannels);");
-  lines.add("static_assert(kPixelPitch % 32 == 8 && kStageFloats == kChunkChannels * kPixelPitch);");
-  lines.add("static_assert(kWeightsFirstByte == kStages * kStageFloats * 4 && kWeightPitch == kSliceRows * 16);");
+  switch (tiling.tile) {
+    case PointwiseTiling::Pixels::line:
+      lines.add(
+          "static_assert(kPixelPitch % 32 == 8 && kStageFloats == kChunkChannels * kPixelPitch && kPlane % 4 == 0);");
+      break;
+    case PointwiseTiling::Pixels::images:
+      lines.add(
+          "static_assert(kTilePixels == kTileImages * kOutputs && kTilePixels <= kPixels && kPixelPitch == kPlane);");
+      lines.add("static_assert(kStageFloats == kTileImages * kChunkChannels * kPlane);");
+      break;
+    case PointwiseTiling::Pixels::rows:
+      lines.add(
+          "static_assert(kTilePixels == kTileRows * kQ && kTilePixels <= kPixels && kPixelPitch == kTileRows * kW);");
+      lines.add("static_assert(kStageFloats >= kChunkChannels * kPixelPitch && kStageFloats % 32 == 0);");
+      break;
+  }
+  lines.add(tiling.streams_weights
+                ? "static_assert(kWeightsFirstByte >= kStages * kStageFloats * 4 && kWeightsFirstByte % 1024 == 0);\n"
+                  "static_assert(kWeightStageBytes >= kWeightBytes && kWeightBytes == kBlockK * kChunkChannels * 4);"
+                : "static_assert(kWeightsFirstByte == kStages * kStageFloats * 4 && kWeightPitch == kSliceRows * 16);");
   lines.add("static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);");
-  lines.add("static_assert(kBarriersFirstByte >= kWeightsFirstByte + kSlabSlices * kWeightPitch);");
+  lines.add(tiling.streams_weights
+                ? "static_assert(kBarriersFirstByte >= kWeightsFirstByte + kStages * kWeightStageBytes);"
+                : "static_assert(kBarriersFirstByte >= kWeightsFirstByte + kSlabSlices * kWeightPitch);");
   lines.add(fmt::format("static_assert(kBarriersFirstByte + 16 * kStages + 8 <= {});", kernel.launch.shared_bytes));
   return lines.text();
 }
 
 std::vector<DeviceFile> files(const Problem& problem, const PointwiseTiling& tiling) {
-  std::vector<DeviceFile> result = {{element_header(problem.input.type)},
-                                    {"device/vector.cuh"},
-                                    {"device/barrier.cuh"},
-                                    {"device/bulk_copy.cuh"},
-                                    {"device/warpgroup.cuh"},
-                                    {"device/operand_tf32.cuh"}};
+  std::vector<DeviceFile> result = {{element_header(problem.input.type)}};
+  if (!tiling.gathers()) result.push_back({"device/vector.cuh"});
+  add_files(result,
+            {{"device/barrier.cuh"}, {"device/bulk_copy.cuh"}, {"device/warpgroup.cuh"}, {"device/operand_tf32.cuh"}});
+  if (tiling.streams_weights || tiling.tile == PointwiseTiling::Pixels::rows)
+    add_files(result, {{"device/tensor_map.cuh"}, {"device/tensor_copy.cuh"}});
+  if (tiling.streams_weights) result.push_back({"device/swizzled_operand.cuh"});
   if (tiling.splits > 1) result.push_back({"device/dependent_launch.cuh"});
   result.push_back({"device/multiply_registers_tf32.cuh", tiling.columns});
   return result;
-}
-
-std::string copy_row(const Problem& problem, const PointwiseTiling& tiling) {
-  const bool spans = problem.input_plane() % tiling.block_pixels() != 0;
-  return std::string(embedded_text(spans ? "pointwise/copy_images.cu.in" : "pointwise/copy_row.cu.in"));
 }
 
 /// `// begin channels` ... `// end channels`: batches of a step. One is loaded while the one before it is multiplied.
@@ -106,21 +139,24 @@ std::string multiplications(const PointwiseTiling& tiling) {
     const int half = batch % 2, c_first = batch * tiling.batch_steps * 8;
     const bool last = batch + 1 == tiling.batches();
     for (int i = 0; i < tiling.batch_steps; ++i)
-      lines.add(fmt::format("load_pixels(a[{}][{}], pixels + {} * kPixelPitch);", half, i, c_first + i * 8));
+      lines.add(fmt::format("load_pixels(a[{}][{}], pixels + {} * kPixelPitch{});", half, i, c_first + i * 8,
+                            tiling.gathers() ? ", offset" : ""));
     lines.add("multiply_begin();");
     for (int i = 0; i < tiling.batch_steps; ++i) {
       const int c = c_first + i * 8;
       for (int t = 0; t < tiling.instructions(); ++t)
-        lines.add(fmt::format("multiply(sum[{}], a[{}][{}][{}], weights_of_step + {} * kSliceRows, {});  // c{}..{}", t,
-                              half, i, t, c / 4, c == 0 ? fmt::format("step != {}", first) : "1", c, c + 7));
+        lines.add(fmt::format("multiply(sum[{}], a[{}][{}][{}], weights_of_step + {}, {});  // c{}..{}", t, half, i, t,
+                              tiling.streams_weights ? std::to_string(c / 4) : fmt::format("{} * kSliceRows", c / 4),
+                              c == 0 ? fmt::format("step != {}", first) : "1", c, c + 7));
     }
     lines.add("multiply_commit();");
-    if (last) {
-      lines.add("__syncwarp();");
-      lines.add("if (lane == 0) barrier_arrive(empty + stage);");
-    }
+    if (last) lines.add("__syncwarp();  // all lanes have read");
+    if (last && !tiling.streams_weights) lines.add("if (lane == 0) barrier_arrive(empty + stage);");
     // The next step's first batch takes the registers of the batch before this one, or of this one.
     lines.add(last && half == 0 ? "multiply_wait<0>();" : "multiply_wait<1>();");
+    // Weights of a stage are read until what was multiplied with them is complete.
+    if (batch == 0 && tiling.streams_weights)
+      lines.add(fmt::format("if (lane == 0 && step != {}) barrier_arrive(empty + previous_stage);", first));
   }
   lines.add("// end channels");
   return lines.text();
@@ -148,18 +184,34 @@ std::string store(const KernelPlan& kernel, const PointwiseTiling& tiling) {
   if (epilogue.residual) lines.add("value += residual_of[j % kResidualBatch * 2 + e].at[i];");
   if (epilogue.activation != Activation::none) lines.add("value = activate(value);");
   const std::string y = split ? "partial_sums + split * static_cast<long long>(kPartialSumStride)" : "y";
+  const std::string_view condition = ragged ? "if (k_block + k_lane + j * 8 + e < kGroupK)\n  " : "";
+  const std::string channel_bias =
+      epilogue.bias ? "const float2 channel_bias = *reinterpret_cast<const float2*>(block_bias + k_lane + j * 8);" : "";
+  if (tiling.gathers()) {
+    const bool images = tiling.tile == PointwiseTiling::Pixels::images;
+    return fill_template(
+        embedded_text("pointwise/store_gathered.cu.in"),
+        {{"output_place", images ? "const int image_of_tile = place_of[i] / kOutputs;\n"
+                                   "const int image = tile * kTileImages + image_of_tile;\n"
+                                   "const int output = place_of[i] - image_of_tile * kOutputs;"
+                                 : "const int image = tile / kTilesOfImage;\n"
+                                   "const int output = (tile - image * kTilesOfImage) * kTilePixels + place_of[i];"},
+         {"behind", images ? "image >= kImages" : "output >= kOutputs"},
+         {"load_bias", channel_bias},
+         {"epilogue", lines.text()},
+         {"store",
+          fmt::format("{}({})[first_output + static_cast<long long>(j * 8 + e) * kOutputs] = value;", condition, y)}});
+  }
   return fill_template(
       embedded_text("pointwise/store.cu.in"),
       {{"residual_values", epilogue.residual ? "Pixels residual_of[2 * kResidualBatch];" : ""},
        {"load_residual", residual.text()},
-       {"load_bias", epilogue.bias
-                         ? "const float2 channel_bias = *reinterpret_cast<const float2*>(block_bias + k_lane + j * 8);"
-                         : ""},
+       {"load_bias", channel_bias},
        {"epilogue", lines.text()},
        {"store",
         fmt::format("{}*reinterpret_cast<Pixels*>({} + first_output + static_cast<long long>(j * 8 + e) * kPlane) = "
                     "output;",
-                    ragged ? "if (k_block + k_lane + j * 8 + e < kGroupK)\n  " : "", y)}});
+                    condition, y)}});
 }
 
 }  // namespace
@@ -171,33 +223,27 @@ KernelText pointwise::emit(const KernelPlan& kernel, std::string_view name) {
   KernelText text;
   text.arguments = parameters(problem, tiling);
   text.files = files(problem, tiling);
-  text.text = fill_template(
-      embedded_text("pointwise/kernel.cu.in"),
-      {{"constants", constants(kernel, tiling)},
-       {"asserts", asserts(kernel)},
-       {"activation", split ? "" : activation_function(problem.epilogue)},
-       {"copy_row", copy_row(problem, tiling)},
-       {"kernel", std::string(name)},
-       {"parameters", parameter_list(text.arguments)},
-       {"block_bias", bias ? "float* const block_bias = reinterpret_cast<float*>(shared + kBiasFirstByte);" : ""},
-       {"steps", split ? "const int split = slab / (kTilesK * kGroups);\n"
-                         "const int first_step = split * kStepsOfSplit;\n"
-                         "const int end_step = first_step + kStepsOfSplit < kSteps ? first_step + kStepsOfSplit : "
-                         "kSteps;\n"
-                       : ""},
-       {"let_reduction_start", split ? "let_next_kernel_start();" : ""},
-       {"first_step", split ? "first_step" : "0"},
-       {"end_step", split ? "end_step" : "kSteps"},
-       {"step_of_slab", split ? "(step - first_step)" : "step"},
-       {"k_consumer", tiling.consumers_k == 1 ? "0" : "consumer * kColumns"},
-       {"pixel_consumer", tiling.consumers_k == 1 ? "consumer * (32 * kLanePixels) + " : ""},
-       {"first_channel", split ? " + first_step * kChunkChannels" : ""},
-       {"channels", split ? "kChannels - first_step * kChunkChannels" : "kChannels"},
-       {"load_bias", bias ? "for (int k = thread; k < kBlockK; k += kConsumerThreads)\n"
-                            "  block_bias[k] = k_block + k < kGroupK ? bias[group * kGroupK + k_block + k] : 0.0f;\n"
-                          : ""},
-       {"multiply", multiplications(tiling)},
-       {"store", store(kernel, tiling)}});
+  Holes holes = {
+      {"constants", constants(kernel, tiling)},
+      {"asserts", asserts(kernel)},
+      {"activation", split ? "" : activation_function(problem.epilogue)},
+      {"kernel", std::string(name)},
+      {"parameters", parameter_list(text.arguments)},
+      {"block_bias", bias ? "float* const block_bias = reinterpret_cast<float*>(shared + kBiasFirstByte);" : ""},
+      {"steps", split ? "const int split = slab / (kTilesK * kGroups);\n"
+                        "const int first_step = split * kStepsOfSplit;\n"
+                        "const int end_step = first_step + kStepsOfSplit < kSteps ? first_step + kStepsOfSplit : "
+                        "kSteps;\n"
+                      : ""},
+      {"let_reduction_start", split ? "let_next_kernel_start();" : ""},
+      {"first_step", split ? "first_step" : "0"},
+      {"end_step", split ? "end_step" : "kSteps"},
+      {"k_consumer", tiling.consumers_k == 1 ? "0" : "consumer * kColumns"},
+      {"multiply", multiplications(tiling)},
+      {"store", store(kernel, tiling)}};
+  holes.merge(pointwise_pixel_holes(problem, tiling));
+  holes.merge(pointwise_weight_holes(problem, tiling));
+  text.text = fill_template(embedded_text("pointwise/kernel.cu.in"), holes);
   return text;
 }
 

@@ -16,10 +16,16 @@ void add_passes(ConvPlan& plan) {
 
 std::string describe(const KernelPlan& kernel) {
   const auto& t = std::get<PointwiseTiling>(kernel.tiling);
-  std::string text = fmt::format(
+  std::string text;
+  if (t.gathers())
+    text += fmt::format("pixels of a tile: those of {} {}\n", t.extent,
+                        t.tile == PointwiseTiling::Pixels::images ? "whole image(s)" : "row(s) of an image");
+  text += fmt::format(
       "tile of a block: {} pixels, {} channels; of a warpgroup: {} pixels, {} channels\n"
       "pipeline: {} stages of {} channels, {} at a time to registers\n",
       t.block_pixels(), t.block_k(), t.consumer_pixels(), t.columns, t.stages, t.chunk_channels, t.batch_steps * 8);
+  text += fmt::format("weights: {}\n",
+                      t.streams_weights ? "loaded with each step as they lie in w" : "all in shared memory");
   if (t.splits > 1)
     text += fmt::format("reduction: split over {} blocks, partial sums added by another kernel\n", t.splits);
   return text;
@@ -27,7 +33,8 @@ std::string describe(const KernelPlan& kernel) {
 
 std::vector<int> body(const KernelPlan& kernel) {
   const auto& tiling = std::get<PointwiseTiling>(kernel.tiling);
-  return {tiling.columns, tiling.lane_pixels, tiling.batch_steps};
+  return {tiling.columns, tiling.lane_pixels, tiling.batch_steps, tiling.streams_weights ? tiling.chunk_channels : 0,
+          static_cast<int>(tiling.tile)};
 }
 
 std::int64_t multiply_adds(const KernelPlan& kernel) {

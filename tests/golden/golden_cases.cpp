@@ -102,6 +102,15 @@ const std::vector<GoldenCase>& golden_cases() {
         "residual_of[");
     add("pointwise_tf32_split", "input=1,2048,96,96 weight=16,2048,1,1 bias math=tf32", Family::pointwise,
         "_pointwise_reduce(");
+    add("pointwise_tf32_streamed", "input=2,1920,64,64 weight=640,1920,1,1 bias math=tf32", Family::pointwise,
+        "tensor_copy_to_shared(weights");
+    add("pointwise_tf32_images", "input=96,960,7,7 weight=160,960,1,1 bias math=tf32", Family::pointwise,
+        "kTileImages");
+    add("pointwise_tf32_rows", "input=32,256,56,56 weight=512,256,1,1 stride=2 math=tf32", Family::pointwise,
+        "kTilesOfImage");
+    add("wgmma_planes", "input=2,1920,64,64 weight=640,1920,1,1 bias dtype=bf16", Family::wgmma, "kParts");
+    add("wgmma_nhwc_channels", "input=16,570,28,28 weight=106,570,1,1 dtype=bf16 layout=nhwc", Family::wgmma,
+        "load_channels<4>(x_chunk");
     add("wgmma_copies", "input=16,16,1024,1024 weight=128,16,3,3 bias activation=relu math=tf32", Family::wgmma,
         "copy_pixels(");
     add("wgmma_images", "input=16,512,7,7 weight=512,512,3,3 padding=1 math=tf32", Family::wgmma, "kImagePositions");

@@ -9,6 +9,7 @@
 //   grid: 132 blocks of 384 threads, 202072 bytes of shared memory, at least 1 block(s) per SM
 //   tile of a block: 256 pixels, 128 channels; of a warpgroup: 128 pixels, 128 channels
 //   pipeline: 5 stages of 32 channels, 16 at a time to registers
+//   weights: all in shared memory
 
 // Element: one value of x, w, bias, residual or y in memory. Here fp32.
 using Element = float;
@@ -201,10 +202,10 @@ constexpr int kWeightsFirstByte = 168960;
 constexpr int kBarriersFirstByte = 201984;
 
 // The numbers above are redundant; they must agree.
-static_assert(kColumns % 8 == 0 && kInstructions * kColumns <= 256 && kPlane % 4 == 0);
+static_assert(kColumns % 8 == 0 && kInstructions * kColumns <= 256);
 static_assert(kLanePixels == 2 * kInstructions && kPixels * kBlockK == 64 * kLanePixels * kColumns);
 static_assert(kChunkChannels % (8 * kBatchSteps) == 0 && kSteps * kChunkChannels == kChannels);
-static_assert(kPixelPitch % 32 == 8 && kStageFloats == kChunkChannels * kPixelPitch);
+static_assert(kPixelPitch % 32 == 8 && kStageFloats == kChunkChannels * kPixelPitch && kPlane % 4 == 0);
 static_assert(kWeightsFirstByte == kStages * kStageFloats * 4 && kWeightPitch == kSliceRows * 16);
 static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);
 static_assert(kBarriersFirstByte >= kWeightsFirstByte + kSlabSlices * kWeightPitch);
@@ -213,21 +214,6 @@ static_assert(kBarriersFirstByte + 16 * kStages + 8 <= 202072);
 using Pixels = ElementVector<kLanePixels>;
 
 
-// The pixels of all images are counted as one line, and a tile is a run of it. Copies one channel of a tile's pixels,
-// a run of each image that the tile reaches into. Behind the last image the first begins again: such pixels are
-// multiplied and not stored.
-__device__ __forceinline__ void copy_row(float* row, const Element* __restrict__ channel, int image, int pixel,
-                                         Barrier* arrival) {
-#pragma unroll 1
-  for (int done = 0; done < kPixels;) {
-    const int run = kPlane - pixel < kPixels - done ? kPlane - pixel : kPixels - done;
-    bulk_copy_to_shared(row + done, channel + (image * static_cast<long long>(kInputStrideN) + pixel), run * 4,
-                        arrival);
-    done += run;
-    pixel = 0;
-    image = image + 1 == kImages ? 0 : image + 1;
-  }
-}
 
 // The weights of a block, [four channels][k], as the multiplications take them; zero where the filter has none.
 __device__ __forceinline__ void load_weights(const Element* __restrict__ w_slab, int channels, int k_count, int thread,
@@ -300,9 +286,9 @@ jitconv_fwd_f32_nchw_n16c64h56w56_k256_1x1_pointwise(const Element* __restrict__
   };
 
   if (warp >= kConsumers * 4) {
+    shrink_registers_to<kLoaderRegisters>();
     // Four threads ask for pixels, as they lie in memory, each for every fourth channel. The copies of a warp's lanes
     // would be issued one after the other, slower than those of a loop.
-    shrink_registers_to<kLoaderRegisters>();
     if (lane != 0) return;
     const Element* x_group = x + static_cast<long long>(group * kChannels + (warp - kConsumers * 4)) * kPlane;
     float* const stages_of_warp = stages + (warp - kConsumers * 4) * kPixelPitch;
@@ -310,25 +296,39 @@ jitconv_fwd_f32_nchw_n16c64h56w56_k256_1x1_pointwise(const Element* __restrict__
     for (int tile = first_tile; tile < kTiles; tile += tile_step) {
       const int image = tile * kPixels / kPlane;
       const int pixel = tile * kPixels - image * kPlane;
+      // A tile reaches into one other image at most. Behind the last the first begins again.
+      const int run = kPlane - pixel < kPixels ? kPlane - pixel : kPixels;
+      const Element* x_first = x_group + (image * static_cast<long long>(kInputStrideN) + pixel);
+      const Element* x_next = x_group + (image + 1 == kImages ? 0 : image + 1) * static_cast<long long>(kInputStrideN);
 #pragma unroll 1
       for (int step = 0; step < kSteps; ++step) {
         barrier_wait(empty + stage, parity ^ 1);
         barrier_arrive_expecting(full + stage, kChunkChannels / 4 * kPixels * 4);
 #pragma unroll
         for (int c = 0; c < kChunkChannels; c += 4)
-          copy_row(stages_of_warp + stage * kStageFloats + c * kPixelPitch,
-                   x_group + static_cast<long long>(step * kChunkChannels + c) * kPlane, image, pixel, full + stage);
+          bulk_copy_to_shared(stages_of_warp + stage * kStageFloats + c * kPixelPitch,
+                              x_first + static_cast<long long>(step * kChunkChannels + c) * kPlane, run * 4,
+                                  full + stage);
+        if (run < kPixels) {
+#pragma unroll
+          for (int c = 0; c < kChunkChannels; c += 4)
+            bulk_copy_to_shared(stages_of_warp + stage * kStageFloats + c * kPixelPitch + run,
+                                x_next + static_cast<long long>(step * kChunkChannels + c) * kPlane,
+                                    (kPixels - run) * 4,
+                                full + stage);
+        }
         next_stage();
       }
     }
   } else {
     // A multiplying warpgroup: pixels are rows, channels are columns.
     grow_registers_to<kConsumerRegisters>();
-    const int thread = static_cast<int>(threadIdx.x), consumer = warp / 4;
+    const int consumer = warp / 4;
     const int k_consumer = 0;
     const int pixel_lane = consumer * (32 * kLanePixels) + warp % 4 * (8 * kLanePixels) + lane / 4 * kLanePixels;
-    load_weights(w + static_cast<long long>(group * kGroupK + k_block) * kChannels,
-                 kChannels, kGroupK - k_block, thread, weights);
+    const int thread = static_cast<int>(threadIdx.x);
+    load_weights(w + static_cast<long long>(group * kGroupK + k_block) * kChannels, kChannels, kGroupK - k_block,
+        thread, weights);
     fence_async_proxy();
     barrier_arrive(weights_arrival);
     barrier_wait(weights_arrival, 0);
@@ -343,8 +343,7 @@ jitconv_fwd_f32_nchw_n16c64h56w56_k256_1x1_pointwise(const Element* __restrict__
         const float* pixels = stages + stage * kStageFloats + lane % 4 * kPixelPitch + pixel_lane;
         // Adding to the operand moves it by rows of 16 bytes.
         const MatrixOperand weights_of_step =
-            matrix_operand(weights + step * (kChunkChannels / 4 * kWeightPitch) + k_consumer * 16,
-                           kWeightPitch);
+            matrix_operand(weights + step * (kChunkChannels / 4 * kWeightPitch) + k_consumer * 16, kWeightPitch);
         // begin channels
         load_pixels(a[0][0], pixels + 0 * kPixelPitch);
         load_pixels(a[0][1], pixels + 8 * kPixelPitch);
@@ -363,7 +362,7 @@ jitconv_fwd_f32_nchw_n16c64h56w56_k256_1x1_pointwise(const Element* __restrict__
         multiply(sum[0], a[1][1][0], weights_of_step + 6 * kSliceRows, 1);  // c24..31
         multiply(sum[1], a[1][1][1], weights_of_step + 6 * kSliceRows, 1);  // c24..31
         multiply_commit();
-        __syncwarp();
+        __syncwarp();  // all lanes have read
         if (lane == 0) barrier_arrive(empty + stage);
         multiply_wait<1>();
         // end channels

@@ -6,9 +6,10 @@
 // Plan
 //   family: pointwise
 //   target: sm_90a
-//   grid: 132 blocks of 384 threads, 215912 bytes of shared memory, at least 1 block(s) per SM
+//   grid: 132 blocks of 384 threads, 215144 bytes of shared memory, at least 1 block(s) per SM
 //   tile of a block: 256 pixels, 16 channels; of a warpgroup: 128 pixels, 16 channels
 //   pipeline: 6 stages of 32 channels, 16 at a time to registers
+//   weights: loaded with each step as they lie in w
 //   reduction: split over 11 blocks, partial sums added by another kernel
 //   kernels: pointwise, reduce
 
@@ -127,6 +128,53 @@ __device__ __forceinline__ uint4 operand_row(const Element* channel) {
                     round_to_tf32(channel[3]));
 }
 
+// A tensor as the copy engine sees it (CUtensorMap): made by the host for every launch, a parameter of the kernel.
+struct alignas(64) TensorMap {
+  unsigned long long words[16];
+};
+
+// Global to shared copy of a box of a tensor (cp.async.bulk.tensor, sm_90): one thread asks, nobody waits. The box
+// starts at the given indices, which may lie outside: there are zeros. The first of them counts whole 16 bytes.
+// `arrival` is told of the bytes of the whole box. The destination is a multiple of 128 bytes, of 1024 if the box is
+// swizzled.
+__device__ __forceinline__ void tensor_copy_to_shared(void* destination, const TensorMap* map, int i0, int i1,
+                                                      Barrier* arrival) {
+  asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
+               ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(destination))), "l"(map), "r"(i0), "r"(i1),
+               "r"(barrier_address(arrival))
+               : "memory");
+}
+__device__ __forceinline__ void tensor_copy_to_shared(void* destination, const TensorMap* map, int i0, int i1, int i2,
+                                                      Barrier* arrival) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];"
+      ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(destination))),
+      "l"(map), "r"(i0), "r"(i1), "r"(i2), "r"(barrier_address(arrival))
+      : "memory");
+}
+// The same of pixels of an NHWC tensor, as its map walks over them (im2col): the first is (n, h, w), those that follow
+// are the next along w, then h, then n. Of each come the channels from c on, of the pixel `right` and `down` of it.
+__device__ __forceinline__ void tensor_walk_to_shared(void* destination, const TensorMap* map, int c, int w, int h,
+                                                      int n, int right, int down, Barrier* arrival) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes "
+      "[%0], [%1, {%2, %3, %4, %5}], [%6], {%7, %8};"
+      ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(destination))),
+      "l"(map), "r"(c), "r"(w), "r"(h), "r"(n), "r"(barrier_address(arrival)),
+      "h"(static_cast<unsigned short>(right)), "h"(static_cast<unsigned short>(down))
+      : "memory");
+}
+
+// A matrix as the copy engine brings it, swizzled: rows of kRowBytes, 32, 64 or 128, of which a multiplication takes
+// 32, the first unless 2, 4 or 6 is added. What was copied starts on a multiple of 1024 bytes; `first` is any row of
+// it.
+template <int kRowBytes>
+__device__ __forceinline__ MatrixOperand swizzled_operand(const void* first) {
+  constexpr unsigned long long kEightRows = 8 * kRowBytes, kSwizzle = kRowBytes == 128 ? 1 : kRowBytes == 64 ? 2 : 3;
+  const unsigned address = static_cast<unsigned>(__cvta_generic_to_shared(first));
+  return (address & 0x3ffffu) >> 4 | (kEightRows >> 4) << 32 | kSwizzle << 62;
+}
+
 // Overlapped launches (sm_90): if the host allows it, a kernel may start before the one before it in the stream has
 // finished. These two are all they need to know of each other.
 // From here on the next kernel may start, once every block has come here; what it may read it must wait for.
@@ -194,24 +242,23 @@ constexpr int kConsumers = 2;
 constexpr int kConsumerThreads = 256;
 constexpr int kConsumerRegisters = 232;
 constexpr int kLoaderRegisters = 40;
-constexpr int kSlabSlices = 48;  // of four input channels
-constexpr int kSlabRows = 768;  // of 16 bytes
-constexpr int kSliceRows = 17;  // one of them unused
-constexpr int kWeightPitch = 272;
-constexpr int kWeightBatch = 16;  // rows of a thread in flight
+constexpr int kWeightRowBytes = 128;  // of an output channel
+constexpr int kWeightBytes = 2048;  // of a step
+constexpr int kWeightStageBytes = 2048;
 constexpr int kWeightsFirstByte = 202752;
-constexpr int kBarriersFirstByte = 215808;
+constexpr int kBarriersFirstByte = 215040;
 constexpr int kPartialSumStride = 147456;  // floats from a split to the next
 
 // The numbers above are redundant; they must agree.
-static_assert(kColumns % 8 == 0 && kInstructions * kColumns <= 256 && kPlane % 4 == 0);
+static_assert(kColumns % 8 == 0 && kInstructions * kColumns <= 256);
 static_assert(kLanePixels == 2 * kInstructions && kPixels * kBlockK == 64 * kLanePixels * kColumns);
 static_assert(kChunkChannels % (8 * kBatchSteps) == 0 && kSteps * kChunkChannels == kChannels);
-static_assert(kPixelPitch % 32 == 8 && kStageFloats == kChunkChannels * kPixelPitch);
-static_assert(kWeightsFirstByte == kStages * kStageFloats * 4 && kWeightPitch == kSliceRows * 16);
+static_assert(kPixelPitch % 32 == 8 && kStageFloats == kChunkChannels * kPixelPitch && kPlane % 4 == 0);
+static_assert(kWeightsFirstByte >= kStages * kStageFloats * 4 && kWeightsFirstByte % 1024 == 0);
+static_assert(kWeightStageBytes >= kWeightBytes && kWeightBytes == kBlockK * kChunkChannels * 4);
 static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);
-static_assert(kBarriersFirstByte >= kWeightsFirstByte + kSlabSlices * kWeightPitch);
-static_assert(kBarriersFirstByte + 16 * kStages + 8 <= 215912);
+static_assert(kBarriersFirstByte >= kWeightsFirstByte + kStages * kWeightStageBytes);
+static_assert(kBarriersFirstByte + 16 * kStages + 8 <= 215144);
 
 using Pixels = ElementVector<kLanePixels>;
 
@@ -223,29 +270,6 @@ __device__ __forceinline__ void copy_row(float* row, const Element* __restrict__
   bulk_copy_to_shared(row, channel + (image * static_cast<long long>(kInputStrideN) + pixel), kPixels * 4, arrival);
 }
 
-// The weights of a block, [four channels][k], as the multiplications take them; zero where the filter has none.
-__device__ __forceinline__ void load_weights(const Element* __restrict__ w_slab, int channels, int k_count, int thread,
-                                             char* weights) {
-#pragma unroll 1
-  for (int first = thread; first < kSlabRows; first += kWeightBatch * kConsumerThreads) {
-    float4 row[kWeightBatch];
-#pragma unroll
-    for (int i = 0; i < kWeightBatch; ++i) {
-      const int index = first + i * kConsumerThreads;
-      const int k = index / kSlabSlices, c = index % kSlabSlices * 4;
-      row[i] = index < kSlabRows && k < k_count && c < channels
-                   ? *reinterpret_cast<const float4*>(w_slab + k * kChannels + c)
-                   : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-    }
-#pragma unroll
-    for (int i = 0; i < kWeightBatch; ++i) {
-      const int index = first + i * kConsumerThreads;
-      const int k = index / kSlabSlices, slice = index % kSlabSlices;
-      const Element channel[4] = {row[i].x, row[i].y, row[i].z, row[i].w};
-      if (index < kSlabRows) *reinterpret_cast<uint4*>(weights + slice * kWeightPitch + k * 16) = operand_row(channel);
-    }
-  }
-}
 
 // A lane's kLanePixels neighbouring pixels of a channel are rows lane / 4 and lane / 4 + 8 of each instruction.
 __device__ __forceinline__ void load_pixels(unsigned (&a)[kInstructions][4], const float* pixels) {
@@ -258,14 +282,13 @@ __device__ __forceinline__ void load_pixels(unsigned (&a)[kInstructions][4], con
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
-jitconv_fwd_f32_nchw_n1c2048h96w96_k16_1x1_bias_pointwise(const Element* __restrict__ x, const Element* __restrict__ w,
-    float* __restrict__ partial_sums) {
+jitconv_fwd_f32_nchw_n1c2048h96w96_k16_1x1_bias_pointwise(const Element* __restrict__ x,
+    const __grid_constant__ TensorMap w_map, float* __restrict__ partial_sums) {
   extern __shared__ __align__(1024) char shared[];
   float* const stages = reinterpret_cast<float*>(shared);
   char* const weights = shared + kWeightsFirstByte;
   Barrier* const full = reinterpret_cast<Barrier*>(shared + kBarriersFirstByte);
   Barrier* const empty = full + kStages;
-  Barrier* const weights_arrival = empty + kStages;
   // The shuffle tells the compiler that the number is the same in all lanes.
   const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
   const int lane = threadIdx.x % 32;
@@ -275,7 +298,6 @@ jitconv_fwd_f32_nchw_n1c2048h96w96_k16_1x1_bias_pointwise(const Element* __restr
       barrier_init(full + i, 4);
       barrier_init(empty + i, kConsumers * 4);
     }
-    barrier_init(weights_arrival, kConsumers * 128);
     barrier_init_visible();
   }
   __syncthreads();
@@ -298,9 +320,9 @@ jitconv_fwd_f32_nchw_n1c2048h96w96_k16_1x1_bias_pointwise(const Element* __restr
   };
 
   if (warp >= kConsumers * 4) {
+    shrink_registers_to<kLoaderRegisters>();
     // Four threads ask for pixels, as they lie in memory, each for every fourth channel. The copies of a warp's lanes
     // would be issued one after the other, slower than those of a loop.
-    shrink_registers_to<kLoaderRegisters>();
     if (lane != 0) return;
     const Element* x_group = x + static_cast<long long>(group * kChannels + (warp - kConsumers * 4)) * kPlane;
     float* const stages_of_warp = stages + (warp - kConsumers * 4) * kPixelPitch;
@@ -311,7 +333,12 @@ jitconv_fwd_f32_nchw_n1c2048h96w96_k16_1x1_bias_pointwise(const Element* __restr
 #pragma unroll 1
       for (int step = first_step; step < end_step; ++step) {
         barrier_wait(empty + stage, parity ^ 1);
-        barrier_arrive_expecting(full + stage, kChunkChannels / 4 * kPixels * 4);
+        barrier_arrive_expecting(full + stage,
+            kChunkChannels / 4 * kPixels * 4 + (warp == kConsumers * 4 ? kWeightBytes : 0));
+        if (warp == kConsumers * 4)
+          tensor_copy_to_shared(weights + stage * kWeightStageBytes, &w_map, step * kChunkChannels,
+              group * kGroupK + k_block,
+                                full + stage);
 #pragma unroll
         for (int c = 0; c < kChunkChannels; c += 4)
           copy_row(stages_of_warp + stage * kStageFloats + c * kPixelPitch,
@@ -322,52 +349,49 @@ jitconv_fwd_f32_nchw_n1c2048h96w96_k16_1x1_bias_pointwise(const Element* __restr
   } else {
     // A multiplying warpgroup: pixels are rows, channels are columns.
     grow_registers_to<kConsumerRegisters>();
-    const int thread = static_cast<int>(threadIdx.x), consumer = warp / 4;
+    const int consumer = warp / 4;
     const int k_consumer = 0;
     const int pixel_lane = consumer * (32 * kLanePixels) + warp % 4 * (8 * kLanePixels) + lane / 4 * kLanePixels;
-    load_weights(w + static_cast<long long>(group * kGroupK + k_block) * kChannels + first_step * kChunkChannels,
-                 kChannels - first_step * kChunkChannels, kGroupK - k_block, thread, weights);
-    fence_async_proxy();
-    barrier_arrive(weights_arrival);
-    barrier_wait(weights_arrival, 0);
 
     float sum[kInstructions][kColumns / 2];
     unsigned a[2][kBatchSteps][kInstructions][4];  // one is multiplied while the other is loaded
 #pragma unroll 1
     for (int tile = first_tile; tile < kTiles; tile += tile_step) {
+      int previous_stage = 0;
 #pragma unroll 1
       for (int step = first_step; step < end_step; ++step) {
         barrier_wait(full + stage, parity);
         const float* pixels = stages + stage * kStageFloats + lane % 4 * kPixelPitch + pixel_lane;
-        // Adding to the operand moves it by rows of 16 bytes.
-        const MatrixOperand weights_of_step =
-            matrix_operand(weights + (step - first_step) * (kChunkChannels / 4 * kWeightPitch) + k_consumer * 16,
-                           kWeightPitch);
+        // Adding to the operand moves it by 16 bytes: four channels of all rows.
+        const MatrixOperand weights_of_step = swizzled_operand<kWeightRowBytes>(
+            weights + stage * kWeightStageBytes + k_consumer * kWeightRowBytes);
         // begin channels
         load_pixels(a[0][0], pixels + 0 * kPixelPitch);
         load_pixels(a[0][1], pixels + 8 * kPixelPitch);
         multiply_begin();
-        multiply(sum[0], a[0][0][0], weights_of_step + 0 * kSliceRows, step != first_step);  // c0..7
-        multiply(sum[1], a[0][0][1], weights_of_step + 0 * kSliceRows, step != first_step);  // c0..7
-        multiply(sum[0], a[0][1][0], weights_of_step + 2 * kSliceRows, 1);  // c8..15
-        multiply(sum[1], a[0][1][1], weights_of_step + 2 * kSliceRows, 1);  // c8..15
+        multiply(sum[0], a[0][0][0], weights_of_step + 0, step != first_step);  // c0..7
+        multiply(sum[1], a[0][0][1], weights_of_step + 0, step != first_step);  // c0..7
+        multiply(sum[0], a[0][1][0], weights_of_step + 2, 1);  // c8..15
+        multiply(sum[1], a[0][1][1], weights_of_step + 2, 1);  // c8..15
         multiply_commit();
         multiply_wait<1>();
+        if (lane == 0 && step != first_step) barrier_arrive(empty + previous_stage);
         load_pixels(a[1][0], pixels + 16 * kPixelPitch);
         load_pixels(a[1][1], pixels + 24 * kPixelPitch);
         multiply_begin();
-        multiply(sum[0], a[1][0][0], weights_of_step + 4 * kSliceRows, 1);  // c16..23
-        multiply(sum[1], a[1][0][1], weights_of_step + 4 * kSliceRows, 1);  // c16..23
-        multiply(sum[0], a[1][1][0], weights_of_step + 6 * kSliceRows, 1);  // c24..31
-        multiply(sum[1], a[1][1][1], weights_of_step + 6 * kSliceRows, 1);  // c24..31
+        multiply(sum[0], a[1][0][0], weights_of_step + 4, 1);  // c16..23
+        multiply(sum[1], a[1][0][1], weights_of_step + 4, 1);  // c16..23
+        multiply(sum[0], a[1][1][0], weights_of_step + 6, 1);  // c24..31
+        multiply(sum[1], a[1][1][1], weights_of_step + 6, 1);  // c24..31
         multiply_commit();
-        __syncwarp();
-        if (lane == 0) barrier_arrive(empty + stage);
+        __syncwarp();  // all lanes have read
         multiply_wait<1>();
         // end channels
+        previous_stage = stage;
         next_stage();
       }
       multiply_wait<0>();
+      if (lane == 0) barrier_arrive(empty + previous_stage);
 #pragma unroll
       for (int i = 0; i < kInstructions; ++i) settle(sum[i]);
       // Store: a lane has its pixels of two channels in eight, and eight lanes write 128 bytes, or 64, of a channel.

@@ -141,11 +141,21 @@ std::vector<FamilyCase> make_family_cases() {
   add("wgmma_rows", "input=2,22,23,75 weight=37,22,3,3 padding=1,2,2,0 math=tf32", Family::wgmma_rows);
   add("wgmma_rows, folded", "input=2,22,19,83 weight=13,22,4,3 padding=2,1 dilation=2,1 math=tf32", Family::wgmma_rows);
   cases.back().folded = true;
+  // Pixels as an MN-major operand: runs that end inside a part, channels inside a step; several images.
+  add("wgmma, planes", "input=2,72,9,24 weight=70,72,1,1 dtype=bf16", Family::wgmma);
+  cases.back().planes = true;
+  add("wgmma, planes of images", "input=5,40,8,8 weight=70,40,1,1 dtype=f16", Family::wgmma);
+  cases.back().planes = true;
   // Tiles that span images and end behind the last, channels that fill no tile.
   add("pointwise", "input=3,48,7,12 weight=37,48,1,1 math=tf32", Family::pointwise);
   add("pointwise, grouped", "input=2,48,4,70 weight=50,24,1,1 groups=2 math=tf32", Family::pointwise);
   add("pointwise, split", "input=2,64,6,6 weight=24,64,1,1 math=tf32", Family::pointwise);
   cases.back().split = true;
+  add("pointwise, streamed weights", "input=3,96,7,12 weight=37,96,1,1 math=tf32", Family::pointwise);
+  cases.back().unpacked_weights = true;
+  // Tiles of whole images, of which the last has fewer, and of rows that a stride meets.
+  add("pointwise, images", "input=7,48,7,7 weight=37,48,1,1 math=tf32", Family::pointwise);
+  add("pointwise, rows", "input=2,48,39,32 weight=37,48,1,1 stride=2 math=tf32", Family::pointwise);
   return cases;
 }
 
@@ -153,11 +163,12 @@ bool fits(const FamilyCase& wanted, const codegen::ConvPlan& plan) {
   if (plan.family() != wanted.family) return false;
   if (const auto* wgmma = plan.tiling<codegen::WgmmaTiling>())
     return (wgmma->split_k > 1) == wanted.split && wgmma->packs_weights() != wanted.unpacked_weights &&
-           wgmma->uses_im2col() == wanted.im2col && wgmma->schedule == wanted.schedule &&
-           wgmma->folds_columns() == wanted.folded &&
+           wgmma->uses_im2col() == wanted.im2col && wgmma->uses_planes() == wanted.planes &&
+           wgmma->schedule == wanted.schedule && wgmma->folds_columns() == wanted.folded &&
            (!wanted.boxes || WgmmaGeometry(plan.convolution().problem, *wgmma).copies_boxes());
   if (const auto* rows = plan.tiling<codegen::WgmmaRowsTiling>()) return rows->folds_columns() == wanted.folded;
-  if (const auto* pointwise = plan.tiling<codegen::PointwiseTiling>()) return (pointwise->splits > 1) == wanted.split;
+  if (const auto* pointwise = plan.tiling<codegen::PointwiseTiling>())
+    return (pointwise->splits > 1) == wanted.split && pointwise->streams_weights == wanted.unpacked_weights;
   const auto* depthwise = plan.tiling<DepthwiseTiling>();
   return depthwise == nullptr || depthwise->store == wanted.store;
 }

@@ -46,12 +46,17 @@ ConvSpec pointwise_spec() {
   spec.epilogue.bias = *rc::gen::arbitrary<bool>();
   spec.epilogue.residual = *rc::gen::arbitrary<bool>();
   spec.math = MathMode::tf32;
+  if (*rc::gen::inRange(0, 2) == 0) {  // pixels that are no line
+    spec.epilogue.residual = false;
+    spec.stride = {*rc::gen::inRange<std::int64_t>(1, 4), *rc::gen::inRange<std::int64_t>(1, 4)};
+    if (*rc::gen::inRange(0, 2) == 0) spec.input.w = *rc::gen::inRange<std::int64_t>(1, 20);
+  }
   return spec;
 }
 
 PointwiseCandidate some_candidate() {
   const std::vector<PointwiseCandidate> all = candidates_of(pointwise_spec());
-  RC_ASSERT(!all.empty());
+  RC_PRE(!all.empty());
   return all[*rc::gen::inRange<std::size_t>(0, all.size())];
 }
 
@@ -70,7 +75,7 @@ TEST(PointwisePlan, SaysWhatStandsInTheWay) {
   };
   for (const Obstacle& one : {Obstacle{"", "fp32 tensors take tensor cores only with math=tf32"},
                               {" dtype=f16", "the tensors are f16"},
-                              {" math=tf32 stride=2", "the stride is (2,2)"},
+                              {" math=tf32 stride=2 residual", "a residual, which is added to pixels of a line only"},
                               {" math=tf32 padding=1", "the input is padded"},
                               {" math=tf32 input_layout=nhwc", "the input is nhwc"},
                               {" math=tf32 output_layout=nhwc", "the output is nhwc"},
@@ -79,8 +84,9 @@ TEST(PointwisePlan, SaysWhatStandsInTheWay) {
   EXPECT_EQ(note("input=8,64,56,56 weight=64,64,3,3 math=tf32"), "not possible: the filter is 3x3");
   EXPECT_EQ(note("input=8,20,56,56 weight=64,20,1,1 math=tf32"),
             "not possible: groups of 20 channels, it takes a multiple of 8 and at least 16");
-  EXPECT_EQ(note("input=8,64,7,7 weight=64,64,1,1 math=tf32"),
-            "not possible: planes of 49 pixels, which are no whole vectors of 16 bytes");
+  EXPECT_EQ(note("input=8,64,27,27 weight=64,64,1,1 math=tf32"),
+            "not possible: planes of 729 pixels with a stride of (1,1), neither of whose rows are whole vectors of 16 "
+            "bytes");
   EXPECT_EQ(note(plain + " math=tf32", "sm_100a"),
             "not possible: warpgroup multiplications need sm_90a, the target is sm_100a");
 }
@@ -106,6 +112,32 @@ TEST(PointwisePlan, LeavesLargeImagesToTheCopyEngine) {
   }
 }
 
+TEST(PointwisePlan, TakesRowsOfStridesAndImagesThatAreNoWholeVectors) {
+  using Pixels = PointwiseTiling::Pixels;
+  const auto has = [](const std::string& text, Pixels wanted) {
+    for (const PointwiseCandidate& one : candidates_of(parse_spec(text + " math=tf32")))
+      if (one.tiling.tile == wanted) return true;
+    return false;
+  };
+  EXPECT_TRUE(has("input=16,512,28,28 weight=256,512,1,1 stride=2", Pixels::rows));
+  EXPECT_TRUE(has("input=16,512,28,28 weight=256,512,1,1 stride=2", Pixels::images));
+  EXPECT_FALSE(has("input=16,512,14,14 weight=256,512,1,1 stride=2", Pixels::rows)) << "rows of 56 bytes";
+  EXPECT_TRUE(has("input=16,512,7,7 weight=256,512,1,1", Pixels::images));
+  EXPECT_FALSE(has("input=16,512,7,7 weight=256,512,1,1", Pixels::line)) << "planes of 196 bytes";
+  EXPECT_FALSE(has("input=16,512,14,14 weight=256,512,1,1 residual", Pixels::images));
+  EXPECT_FALSE(has("input=16,512,56,56 weight=256,512,1,1", Pixels::images));
+}
+
+TEST(PointwisePlan, StreamsTheWeightsOfManyChannels) {
+  for (const char* text : {"input=2,2048,128,128 weight=256,2048,1,1 math=tf32 bias",
+                           "input=2,1920,64,64 weight=640,1920,1,1 math=tf32"}) {
+    const ConvPlan plan = make_plan(parse_spec(text), parse_target("sm_90a"));
+    ASSERT_EQ(to_string(plan.family()), "pointwise") << text;
+    EXPECT_TRUE(std::get<PointwiseTiling>(plan.convolution().tiling).streams_weights) << text;
+    EXPECT_EQ(plan.packed_weight_bytes(), 0) << text;
+  }
+}
+
 // Few tiles and many channels: the reduction is what is left to share.
 TEST(PointwisePlan, SplitsWhatLeavesSmsWithoutATile) {
   // The family's cheapest plan, whether or not another family has a cheaper one.
@@ -121,11 +153,30 @@ TEST(PointwisePlan, SplitsWhatLeavesSmsWithoutATile) {
 
 RC_GTEST_PROP(PointwisePlanProperty, SharedMemoryIsCutWithoutOverlap, ()) {
   const auto [spec, problem, t, plan] = some_candidate();
-  RC_ASSERT(t.weights_first_byte() == t.stages * t.stage_bytes() && t.weights_first_byte() % 16 == 0);
-  RC_ASSERT(t.stage_bytes() == 4 * t.chunk_channels * t.pixel_pitch() && t.pixel_pitch() >= t.block_pixels());
-  RC_ASSERT(t.pixel_pitch() % 32 == 8);
+  const std::int64_t pitch = t.pixel_pitch(problem), stage = t.stage_bytes(problem);
+  RC_ASSERT(t.weights_first_byte(problem) >= t.stages * stage);
+  RC_ASSERT(t.weights_first_byte(problem) % (t.streams_weights ? 1024 : 16) == 0);
+  switch (t.tile) {
+    case PointwiseTiling::Pixels::line:
+      RC_ASSERT(stage == 4 * t.chunk_channels * pitch && pitch >= t.block_pixels() && pitch % 32 == 8);
+      break;
+    case PointwiseTiling::Pixels::images:  // each a copy of whole vectors
+      RC_ASSERT(pitch == problem.input_plane() && stage == 4 * t.chunk_channels * pitch * t.extent);
+      RC_ASSERT(4 * t.chunk_channels * pitch % 16 == 0 && 4 * problem.c * pitch % 16 == 0);
+      break;
+    case PointwiseTiling::Pixels::rows:
+      RC_ASSERT(stage >= 4 * t.chunk_channels * pitch && stage % 128 == 0);
+      RC_ASSERT(4 * problem.columns.input % 16 == 0 && problem.columns.input <= 256 && t.extent <= 256);
+      break;
+  }
   RC_ASSERT(t.weight_pitch() >= 16 * t.block_k() && t.weight_pitch() % 128 == 16);
-  RC_ASSERT(t.bias_first_byte(problem) - t.weights_first_byte() == t.slab_slices(problem) * t.weight_pitch());
+  RC_ASSERT(t.bias_first_byte(problem) - t.weights_first_byte(problem) ==
+            (t.streams_weights ? t.stages * t.weight_stage_bytes() : t.slab_slices(problem) * t.weight_pitch()));
+  if (t.streams_weights) {  // TMA brings rows of a swizzle
+    RC_ASSERT(t.weight_row_bytes() == 64 || t.weight_row_bytes() == 128);
+    RC_ASSERT(t.weight_stage_bytes() % 1024 == 0 && t.weight_stage_bytes() >= t.block_k() * t.weight_row_bytes());
+    RC_ASSERT(t.block_k() <= 256);
+  }
   RC_ASSERT(t.barriers_first_byte(problem) - t.bias_first_byte(problem) >=
             (spec.epilogue.bias && t.splits == 1 ? 4 * t.block_k() : 0));
   RC_ASSERT(t.barriers_first_byte(problem) % 8 == 0);
@@ -138,6 +189,7 @@ RC_GTEST_PROP(PointwisePlanProperty, TilesAreWhatInstructionsAndRegistersTake, (
   const auto [spec, problem, t, plan] = some_candidate();
   RC_ASSERT(t.columns % 8 == 0 && t.columns >= 8 && t.columns <= 256 && t.accumulators() <= 128);
   RC_ASSERT(t.block_pixels() * t.block_k() == 64 * t.lane_pixels * t.columns);
+  RC_ASSERT(t.tile_pixels(problem) <= t.block_pixels() && (t.gathers() ? t.extent > 0 : t.extent == 0));
   RC_ASSERT(t.stages >= 2 && t.batches() >= 1 && t.batches() * t.batch_steps * 8 == t.chunk_channels);
   RC_ASSERT(128 * (2 * PointwiseTiling::kConsumerRegisters + PointwiseTiling::kLoaderRegisters) <=
             PointwiseTiling::kThreads * PointwiseTiling::kLaunchRegisters);
@@ -160,7 +212,8 @@ RC_GTEST_PROP(PointwisePlanProperty, EachOutputIsStoredOnce, ()) {
   const auto [spec, problem, t, plan] = some_candidate();
   RC_PRE(PointwiseTiling::pixels(problem) * spec.weight.k <= test::kFewOutputs);
   test::TileCover cover(spec);
-  const std::int64_t plane = spec.input.h * spec.input.w, group_k = spec.weight.k / spec.groups;
+  const std::int64_t plane = problem.output_plane(), width = problem.columns.output,
+                     group_k = spec.weight.k / spec.groups;
   const std::int64_t slabs = t.slabs(problem), tiles_k = t.tiles_k(problem);
   for (std::int64_t block = 0; block < plan.convolution().launch.blocks; ++block) {
     const std::int64_t slab = block % slabs, group = slab / tiles_k % spec.groups;
@@ -168,10 +221,19 @@ RC_GTEST_PROP(PointwisePlanProperty, EachOutputIsStoredOnce, ()) {
     for (std::int64_t tile = block / slabs; tile < t.tiles(problem); tile += plan.convolution().launch.blocks / slabs) {
       for (int consumer = 0; consumer < 2; ++consumer) {
         const std::int64_t k_first = slab % tiles_k * t.block_k() + (t.consumers_k == 2 ? consumer * t.columns : 0);
-        const std::int64_t first = tile * t.block_pixels() + (t.consumers_k == 1 ? consumer * t.consumer_pixels() : 0);
+        const std::int64_t first = t.consumers_k == 1 ? consumer * t.consumer_pixels() : 0;
         for (std::int64_t k = k_first; k < k_first + t.columns && k < group_k; ++k)
-          for (std::int64_t i = first; i < first + t.consumer_pixels(); ++i)
-            cover.add(i / plane, group * group_k + k, i % plane / spec.input.w, i % spec.input.w);
+          for (std::int64_t i = first; i < std::min(first + t.consumer_pixels(), t.tile_pixels(problem)); ++i) {
+            std::int64_t pixel = tile * t.tile_pixels(problem) + i;  // of all images
+            if (t.tile == PointwiseTiling::Pixels::rows) {
+              const std::int64_t tiles = ceil_div(problem.rows.output, t.extent);
+              const std::int64_t output = tile % tiles * t.tile_pixels(problem) + i;
+              if (output >= plane) continue;
+              pixel = tile / tiles * plane + output;
+            }
+            if (pixel < problem.n * plane)
+              cover.add(pixel / plane, group * group_k + k, pixel % plane / width, pixel % width);
+          }
       }
     }
   }
@@ -185,9 +247,9 @@ RC_GTEST_PROP(PointwiseSourceProperty, EachChannelIsMultipliedOnce, ()) {
   const std::size_t begin = text.find("// begin channels\n"), end = text.find("// end channels\n");
   RC_ASSERT(begin != std::string::npos && end != std::string::npos);
   std::istringstream lines(text.substr(begin, end - begin));
-  static const std::regex load(R"(load_pixels\(a\[(\d)\]\[(\d)\], pixels \+ (\d+) \* kPixelPitch\);)");
+  static const std::regex load(R"(load_pixels\(a\[(\d)\]\[(\d)\], pixels \+ (\d+) \* kPixelPitch(?:, offset)?\);)");
   static const std::regex multiply(
-      R"(multiply\(sum\[(\d)\], a\[(\d)\]\[(\d)\]\[(\d)\], weights_of_step \+ (\d+) \* kSliceRows, (.*)\);  // c(\d+)\.\.(\d+))");
+      R"(multiply\(sum\[(\d)\], a\[(\d)\]\[(\d)\]\[(\d)\], weights_of_step \+ (\d+)(?: \* kSliceRows)?, (.*)\);  // c(\d+)\.\.(\d+))");
   const auto number = [](const std::smatch& match, std::size_t i) { return std::stoi(match[i]); };
   std::map<std::pair<int, int>, int> loaded;  // first channel of each half and step
   int multiplied = 0;

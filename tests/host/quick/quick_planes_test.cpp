@@ -1,0 +1,121 @@
+// Small kernels of 1x1 filters, see quick_test.cpp: pixels as boxes of NCHW planes, an MN-major operand; weights of the
+// pointwise family that come with each step; and NHWC channels that fill no whole 16 bytes.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+#include <utility>
+
+#include "host/quick/quick.h"
+
+namespace jitconv::test {
+namespace {
+
+using codegen::PointwiseTiling;
+using codegen::WgmmaGeometry;
+using codegen::WgmmaTiling;
+using Schedule = WgmmaTiling::Schedule;
+
+Wanted planes(std::function<bool(const WgmmaTiling&)> wanted) {
+  return wgmma(
+      [wanted = std::move(wanted)](const WgmmaTiling& tiling) { return tiling.uses_planes() && wanted(tiling); });
+}
+
+TEST(Quick, WgmmaPlanes) {
+  const auto one_run = [](const WgmmaTiling& t) { return t.split_k == 1 && t.runs() == 1 && t.tile.images == 0; };
+  const Wanted any = planes(one_run);
+  const Wanted two_runs = planes([](const WgmmaTiling& t) { return t.runs() == 2 && t.split_k == 1; });
+  const Wanted images = planes([](const WgmmaTiling& t) { return t.tile.images > 1 && t.split_k == 1; });
+  const Wanted image = planes([](const WgmmaTiling& t) { return t.tile.images == 1 && t.split_k == 1; });
+  const Wanted resident = planes([](const WgmmaTiling& t) { return t.keeps_weights(); });
+  const Wanted unpacked = planes([](const WgmmaTiling& t) { return !t.packs_weights() && t.split_k == 1; });
+  const Wanted split = planes([](const WgmmaTiling& t) { return t.split_k > 1; });
+  const Wanted pingpong = planes([](const WgmmaTiling& t) { return t.schedule == Schedule::pingpong; });
+  const Wanted small = planes([&](const WgmmaTiling& t) { return one_run(t) && t.pipeline.slices == 2; });
+  const Wanted part = planes([&](const WgmmaTiling& t) { return one_run(t) && t.tile.columns % 64 != 0; });
+  run("wgmma, planes",
+      {
+          {"channels that end inside a step", "input=2,72,17,24 weight=150,72,1,1 bias dtype=bf16", 2, any},
+          {"a run that ends inside a part", "input=2,64,17,24 weight=72,64,1,1 bias activation=relu dtype=f16", 2,
+           part},
+          {"steps of two slices", "input=2,40,17,24 weight=72,40,1,1 residual dtype=bf16", 1, small},
+          {"two runs", "input=3,64,13,40 weight=40,64,1,1 bias dtype=bf16", 2, two_runs},
+          {"an image", "input=3,40,7,24 weight=72,40,1,1 dtype=bf16", 1, image},
+          {"several images", "input=7,40,8,8 weight=72,40,1,1 bias residual dtype=f16", 2, images},
+          {"resident weights", "input=2,40,17,24 weight=72,40,1,1 dtype=bf16", 1, resident},
+          {"weights as they lie, groups", "input=2,256,9,24 weight=144,128,1,1 groups=2 dtype=bf16", 2, unpacked},
+          {"a split reduction", "input=1,200,9,16 weight=72,200,1,1 bias dtype=bf16", 2, split},
+          {"tiles in turn", "input=2,72,17,24 weight=72,72,1,1 bias dtype=bf16", 2, pingpong},
+          {"to NHWC", "input=2,72,17,24 weight=72,72,1,1 bias dtype=bf16 output_layout=nhwc", 2, any},
+      });
+}
+
+TEST(Quick, PointwiseStreamedWeights) {
+  const auto streamed = [](std::function<bool(const PointwiseTiling&)> wanted) {
+    return [wanted = std::move(wanted)](const codegen::ConvPlan& plan) {
+      const auto* tiling = plan.tiling<PointwiseTiling>();
+      return tiling != nullptr && tiling->streams_weights && wanted(*tiling);
+    };
+  };
+  const Wanted whole = streamed([](const PointwiseTiling& t) { return t.splits == 1; });
+  // One slab, so that any number of blocks can share the tiles.
+  const Wanted one_slab =
+      streamed([](const PointwiseTiling& t) { return t.splits == 1 && t.block_k() >= 72 && t.lane_pixels == 4; });
+  const Wanted shared = streamed([](const PointwiseTiling& t) { return t.splits == 1 && t.consumers_k == 2; });
+  const Wanted split = streamed([](const PointwiseTiling& t) { return t.splits > 1; });
+  run("pointwise, streamed weights",
+      {
+          {"rows of 128 bytes", "input=3,96,9,20 weight=72,96,1,1 bias activation=relu math=tf32", 2, whole},
+          {"rows of 64 bytes", "input=3,112,9,20 weight=72,112,1,1 math=tf32", 2, whole},
+          {"stages that come again, several tiles of a block", "input=5,320,9,20 weight=72,320,1,1 bias math=tf32", 2,
+           one_slab, "sm_90a", 2},
+          {"channels shared", "input=3,96,9,20 weight=270,96,1,1 residual math=tf32", 2, shared},
+          {"groups", "input=3,192,9,20 weight=72,96,1,1 groups=2 bias math=tf32", 2, whole},
+          {"a split reduction", "input=1,320,6,8 weight=24,320,1,1 bias math=tf32", 2, split},
+      });
+}
+
+TEST(Quick, PointwiseGatheredPixels) {
+  using Pixels = PointwiseTiling::Pixels;
+  const auto gathered = [](Pixels pixels, std::function<bool(const PointwiseTiling&)> wanted) {
+    return [pixels, wanted = std::move(wanted)](const codegen::ConvPlan& plan) {
+      const auto* tiling = plan.tiling<PointwiseTiling>();
+      return tiling != nullptr && tiling->tile == pixels && wanted(*tiling);
+    };
+  };
+  const auto whole = [](const PointwiseTiling& t) { return t.splits == 1; };
+  const Wanted images = gathered(Pixels::images, whole), rows = gathered(Pixels::rows, whole);
+  const Wanted kept = gathered(Pixels::images, [](const auto& t) { return t.splits == 1 && !t.streams_weights; });
+  const Wanted shared = gathered(Pixels::rows, [](const auto& t) { return t.splits == 1 && t.consumers_k == 2; });
+  const Wanted split = gathered(Pixels::images, [](const auto& t) { return t.splits > 1; });
+  run("pointwise, gathered pixels",
+      {
+          {"images of no whole vectors, the last tile has fewer", "input=7,64,7,7 weight=72,64,1,1 bias math=tf32", 2,
+           images},
+          {"an image", "input=3,64,14,14 weight=72,64,1,1 bias activation=relu math=tf32", 2, images},
+          {"images of a stride, weights that stay", "input=5,48,13,9 weight=40,48,1,1 stride=2,3 math=tf32", 2, kept},
+          {"rows", "input=2,96,39,32 weight=72,96,1,1 stride=2 bias math=tf32", 2, rows},
+          {"rows, groups, channels shared", "input=2,96,25,24 weight=280,48,1,1 groups=2 stride=3,2 math=tf32", 2,
+           shared},
+          {"a split reduction", "input=2,320,7,7 weight=24,320,1,1 bias math=tf32", 2, split},
+      });
+}
+
+TEST(Quick, WgmmaChannelsOfNoWholeSlices) {
+  const Wanted loaded = wgmma([](const WgmmaGeometry& geometry) {
+    return geometry.tiling().loads_pixels() && geometry.loads_vectors() && geometry.load_bytes() < 16;
+  });
+  const std::string nhwc = " input_layout=nhwc output_layout=nhwc";
+  run("wgmma, channels of no whole slices",
+      {
+          {"loads of 8 bytes", "input=2,38,7,9 weight=61,38,1,1 bias math=tf32" + nhwc, 2, loaded},
+          {"loads of 4 bytes", "input=2,37,7,9 weight=24,37,3,3 padding=1 math=tf32" + nhwc, 2, loaded},
+          {"loads of 8 bytes, 16-bit", "input=2,76,7,9 weight=106,76,1,1 dtype=bf16" + nhwc, 2, loaded},
+          {"loads of 4 bytes, 16-bit", "input=2,74,7,9 weight=40,74,1,1 stride=2 dtype=f16" + nhwc, 2, loaded},
+          {"loads of 2 bytes", "input=2,75,7,9 weight=40,75,3,3 padding=1 residual dtype=bf16" + nhwc, 2, loaded},
+          {"groups", "input=2,44,7,9 weight=40,22,1,1 groups=2 bias math=tf32" + nhwc, 2, loaded},
+      });
+}
+
+}  // namespace
+}  // namespace jitconv::test

@@ -1,7 +1,7 @@
 // The arithmetic of one warpgroup multiplication (wgmma), on operands in core matrices, 8 rows of 16 bytes that follow
-// one another, or in swizzled rows of up to 128 bytes. Products are exact, as fp32 has room for them; each sum is
-// rounded to nearest, in order of k. Hardware adds up all products of an instruction at once and truncates: equal for
-// sums that fp32 holds exactly, not for others.
+// one another, or in swizzled rows of up to 128 bytes. Products are exact, as fp32 has room for them. Hardware adds up
+// all products of an instruction at once and truncates. So does this of TF32; of 16-bit types each sum is rounded to
+// nearest, in order of k: equal for sums that fp32 holds exactly, not for others.
 #pragma once
 
 #include <cstdint>

@@ -4,10 +4,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <initializer_list>
 #include <limits>
+#include <random>
+#include <utility>
 #include <vector>
 
 namespace jitconv::host {
@@ -22,6 +26,11 @@ class Tiles : public testing::Test {
   static void put(std::vector<char>& matrix, std::size_t row, std::size_t k, T value) {
     const std::size_t half = 16 / sizeof(T);
     std::memcpy(matrix.data() + k / half * (matrix.size() / 2) + row * 16 + k % half * sizeof(T), &value, sizeof(T));
+  }
+  static float get(const std::vector<char>& matrix, std::size_t row, std::size_t k) {
+    float value;
+    std::memcpy(&value, matrix.data() + k / 4 * (matrix.size() / 2) + row * 16 + k % 4 * 4, 4);
+    return value;
   }
   static TileOperand operand(const std::vector<char>& matrix) {
     return {{matrix.data(), matrix.data() + matrix.size() / 2}, 128};
@@ -131,18 +140,106 @@ TEST_F(Tiles, OfSwizzledRowsAreThoseOfPlainOnes) {
   }
 }
 
+// As hardware adds: all addends of an instruction are cut off at the same last place, two bits behind the last of the
+// largest, and the sum at its own.
+TEST_F(Tiles, OfTf32TruncateTheirSums) {
+  const auto sum_of = [&](float first, std::initializer_list<float> products) {
+    std::fill(a.begin(), a.end(), '\0');
+    std::fill(b.begin(), b.end(), '\0');
+    std::size_t k = 0;
+    for (const float product : products) put(a, 0, k, product), put(b, 0, k++, 1.0f);
+    tile.assign(tile.size(), 0.0f);
+    tile[0] = first;
+    multiply_tile(MultiplyType::tf32, tile.data(), 8, operand(a), operand(b));
+    return tile[0];
+  };
+  EXPECT_EQ(sum_of(0x1p24f, {1.5f}), 0x1p24f);            // rounded it would be two more
+  EXPECT_EQ(sum_of(0x1p24f, {1.0f, 1.0f}), 0x1p24f + 2);  // both count until the sum is cut off
+  EXPECT_EQ(sum_of(0x1p24f, {0.5f, 0.5f, 0.5f, 0.5f}), 0x1p24f + 2);
+  EXPECT_EQ(sum_of(0x1p24f, {0.25f, 0.25f, 0.25f, 0.25f, 0.25f, 0.25f, 0.25f, 0.25f}), 0x1p24f);
+  EXPECT_EQ(sum_of(0x1p24f, {-0.25f, 0.25f}), 0x1p24f);
+  EXPECT_EQ(sum_of(-0x1p24f, {-1.5f}), -0x1p24f);  // towards zero
+  EXPECT_EQ(sum_of(1.0f, {-0x1p-24f}), 1.0f - 0x1p-24f);
+  EXPECT_EQ(sum_of(0.0f, {0x1p-60f, 0x1.8p-80f}), 0x1p-60f + 0x1.8p-80f);
+  // The last place of a TF32 subnormal is 2^-136.
+  EXPECT_EQ(sum_of(0.0f, {0x1p-130f, 0x1p-136f}), 0x1p-130f + 0x1p-136f);
+  EXPECT_EQ(std::bit_cast<std::uint32_t>(sum_of(-0.0f, {-0.0f})), 0u);
+  EXPECT_EQ(sum_of(0.0f, {-0x1p-149f}), 0.0f);  // an operand of fewer bits than TF32 has
+}
+
+TEST_F(Tiles, OfTf32OverflowOnlyWhenTheirSumsDo) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity(), kLargest = std::numeric_limits<float>::max();
+  const auto sum_of = [&](float first, std::initializer_list<std::pair<float, float>> products) {
+    std::fill(a.begin(), a.end(), '\0');
+    std::fill(b.begin(), b.end(), '\0');
+    std::size_t k = 0;
+    for (const auto& [left, right] : products) put(a, 0, k, left), put(b, 0, k++, right);
+    tile.assign(tile.size(), 0.0f);
+    tile[0] = first;
+    multiply_tile(MultiplyType::tf32, tile.data(), 8, operand(a), operand(b));
+    return tile[0];
+  };
+  EXPECT_EQ(sum_of(kLargest, {{0x1p103f, 1.0f}}), kLargest);  // truncated
+  EXPECT_EQ(sum_of(kLargest, {{0x1p104f, 1.0f}}), kInfinity);
+  EXPECT_EQ(sum_of(0.0f, {{0x1p100f, -0x1p100f}}), -kInfinity);
+  EXPECT_EQ(sum_of(0.0f, {{0x1p100f, 0x1p100f}, {0x1p100f, -0x1p100f}, {1.0f, 1.0f}}), 0.0f);
+  EXPECT_EQ(sum_of(kLargest, {{0x1p100f, -0x1p100f}}), -kInfinity);
+  EXPECT_EQ(sum_of(kInfinity, {{0x1p100f, -0x1p100f}}), kInfinity);
+  EXPECT_EQ(sum_of(0.0f, {{kInfinity, 1.0f}, {0x1p100f, -0x1p100f}}), kInfinity);
+  EXPECT_EQ(sum_of(0.0f, {{kInfinity, 0x1p-136f}}), kInfinity);
+  for (const float nan : {sum_of(0.0f, {{kInfinity, 0.0f}}), sum_of(-kInfinity, {{kInfinity, 1.0f}}),
+                          sum_of(1.5f, {{std::numeric_limits<float>::quiet_NaN(), 1.0f}})})
+    EXPECT_EQ(std::bit_cast<std::uint32_t>(nan), 0x7fffffffu);
+}
+
+// A subnormal operand has no power of two to align to.
+TEST_F(Tiles, OfTf32AlignSubnormalOperandsToTheSmallestPower) {
+  put(a, 0, 0, 0x1p-136f), put(b, 0, 0, 0x1p120f);
+  put(a, 0, 1, 0x1p-20f), put(b, 0, 1, 0x1p-20f);
+  multiply_tile(MultiplyType::tf32, tile.data(), 8, operand(a), operand(b));
+  EXPECT_EQ(tile[0], 0x1p-16f);
+}
+
+// Numbers whose sums might be rounded take another way than integers, and numbers of extreme exponents a third.
+TEST_F(Tiles, OfTf32AddUpAlikeHoweverLargeTheirNumbersAre) {
+  std::mt19937 random(3);
+  const auto number = [&](float scale) {
+    const auto bits = std::bit_cast<std::uint32_t>(scale * (1.0f + static_cast<float>(random() % 1024) / 1024.0f));
+    return std::bit_cast<float>(bits | static_cast<std::uint32_t>(random() % 2) << 31);
+  };
+  for (int turn = 0; turn < 50; ++turn) {
+    for (std::size_t k = 0; k < 8; ++k)
+      for (std::size_t i = 0; i < 64; ++i) {
+        put(a, i, k, number(std::ldexp(1.0f, static_cast<int>(random() % 13))));
+        if (i < 8) put(b, i, k, number(std::ldexp(1.0f, static_cast<int>(random() % 13))));
+      }
+    for (std::size_t i = 0; i < 512; ++i) tile[i] = number(std::ldexp(1.0f, static_cast<int>(random() % 25)));
+    std::vector<float> small = tile;
+    const auto factor = [&](auto& matrix, float by) {
+      for (std::size_t i = 0; i < 64; ++i)
+        for (std::size_t k = 0; k < 8; ++k) put(matrix, i, k, get(matrix, i, k) * by);
+    };
+    multiply_tile(MultiplyType::tf32, tile.data(), 8, operand(a), operand(b));
+    factor(a, 0x1p-80f);
+    for (float& sum : small) sum *= 0x1p-80f;
+    multiply_tile(MultiplyType::tf32, small.data(), 8, operand(a), operand(b));
+    for (std::size_t i = 0; i < 512; ++i) ASSERT_EQ(small[i], tile[i] * 0x1p-80f) << i;
+  }
+}
+
 // The order that docs/host.md states: k by k, each sum rounded to nearest.
-TEST_F(Tiles, RoundSumsInTheOrderOfK) {
-  put(a, 0, 0, 0x1p24f);
-  put(a, 0, 1, 1.0f);
-  put(a, 0, 2, 1.0f);
-  for (std::size_t k = 0; k < 3; ++k) put(b, 0, k, 1.0f);
-  multiply_tile(MultiplyType::tf32, tile.data(), 8, operand(a), operand(b));
+TEST_F(Tiles, OfSixteenBitsRoundSumsInTheOrderOfK) {
+  const std::uint16_t one = 0x3f80, large = 0x4b80;  // 2^24
+  put(a, 0, 0, large);
+  put(a, 0, 1, one);
+  put(a, 0, 2, one);
+  for (std::size_t k = 0; k < 3; ++k) put(b, 0, k, one);
+  multiply_tile(MultiplyType::bf16, tile.data(), 8, operand(a), operand(b));
   EXPECT_EQ(tile[0], 0x1p24f);
-  put(a, 0, 0, 1.0f);
-  put(a, 0, 2, 0x1p24f);
+  put(a, 0, 0, one);
+  put(a, 0, 2, large);
   tile.assign(tile.size(), 0.0f);
-  multiply_tile(MultiplyType::tf32, tile.data(), 8, operand(a), operand(b));
+  multiply_tile(MultiplyType::bf16, tile.data(), 8, operand(a), operand(b));
   EXPECT_EQ(tile[0], 0x1p24f + 2.0f);
 }
 

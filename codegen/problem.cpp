@@ -12,7 +12,8 @@ namespace {
 Arithmetic arithmetic_of(const ConvSpec& spec) {
   switch (spec.dtype) {
     case DataType::f32:
-      return spec.math == MathMode::tf32 ? Arithmetic::tf32 : Arithmetic::fp32;
+      if (spec.math == MathMode::ieee) return Arithmetic::fp32;
+      return spec.math == MathMode::tf32 ? Arithmetic::tf32 : Arithmetic::tf32x3;
     case DataType::f16:
       return spec.math == MathMode::ieee ? Arithmetic::fp32 : Arithmetic::f16;
     case DataType::bf16:
@@ -64,6 +65,8 @@ std::string_view to_string(Arithmetic arithmetic) {
   switch (arithmetic) {
     case Arithmetic::fp32:
       return "fp32";
+    case Arithmetic::tf32x3:
+      return "tf32x3";
     case Arithmetic::tf32:
       return "tf32";
     case Arithmetic::f16:

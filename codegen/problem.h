@@ -36,7 +36,7 @@ struct View {
   Strides stride;
   std::int64_t first = 0;
   std::int64_t group = 0;  ///< of a weight
-  /// Made by transpose_input/: pixels are whole operand rows, whose floats are TF32.
+  /// Made by transpose_input/: pixels are whole operand rows, whose floats are TF32 unless products are of split ones.
   bool is_transposed = false;
   std::int64_t element_bytes() const { return type == DataType::f32 ? 4 : 2; }
   /// Columns of a row are neighbours, or else channels of a pixel are, if the tensor is dense.
@@ -88,10 +88,11 @@ struct Phases {
 
 /// What products are made of. Sums are fp32.
 enum class Arithmetic : std::uint8_t {
-  fp32,  ///< FMA of floats
-  tf32,  ///< tensor cores, floats rounded to TF32
-  f16,   ///< tensor cores
-  bf16,  ///< tensor cores
+  fp32,    ///< FMA of floats
+  tf32x3,  ///< FMA of floats, or three products of tensor cores of floats that are each split into two TF32 numbers
+  tf32,    ///< tensor cores, floats rounded to TF32
+  f16,     ///< tensor cores
+  bf16,    ///< tensor cores
 };
 std::string_view to_string(Arithmetic arithmetic);
 

@@ -80,16 +80,38 @@ std::string element(const Problem& problem, const PackWeightsTiling& tiling) {
   return fmt::format("{} ? from_float(0.0f) : {}", tiling.filter_rows > 1 ? "r == kR" : "s == kS", weight);
 }
 
+std::string_view block_rows(const PackWeightsTiling& tiling) {
+  return tiling.folded_columns > 1 ? "kBlockRows" : "kBlockK";
+}
+
+/// Rows of a tile's step.
+std::string step_rows(const PackWeightsTiling& tiling) {
+  return fmt::format("{}kUnits * {}", tiling.parts > 1 ? "kParts * " : "", block_rows(tiling));
+}
+
+/// The line that writes four channels of a tap.
+std::string store_row(const PackWeightsTiling& tiling) {
+  const std::string_view column = tiling.folded_columns > 1 ? " + column * kWarpK" : "";
+  if (tiling.parts == 1)
+    return fmt::format("rows[(step * kUnits + unit) * {}{}] = operand_row(channel);", block_rows(tiling), column);
+  return fmt::format("store_split_row<kUnits * {0}>(rows + (step * kParts * kUnits + unit) * {0}{1}, channel);",
+                     block_rows(tiling), column);
+}
+
 /// Lines that write rows of packed weights.
 std::string write_rows(const Problem& problem, const PackWeightsTiling& tiling) {
   if (tiling.folded_columns == 1)
-    return fill_template(embedded_text("pack_weights/rows.cu.in"),
-                         {{"place_of_row", place_of_row(problem, tiling)}, {"element", element(problem, tiling)}});
+    return fill_template(embedded_text("pack_weights/rows.cu.in"), {{"place_of_row", place_of_row(problem, tiling)},
+                                                                    {"element", element(problem, tiling)},
+                                                                    {"step_rows", step_rows(tiling)},
+                                                                    {"store_row", store_row(tiling)}});
   const std::string_view exists = !tiling.has_empty_unit(problem) ? ""
                                   : tiling.filter_rows > 1        ? " && r < kR"
                                                                   : " && t < kRowTaps";
   return fill_template(embedded_text("pack_weights/rows_folded.cu.in"),
                        {{"place_of_row", place_of_row(problem, tiling)},
+                        {"step_rows", step_rows(tiling)},
+                        {"store_row", store_row(tiling)},
                         {"has_weight", fmt::format("s < kS{}", exists)},
                         {"share_columns", tiling.fold(problem).shared_columns() > 0
                                               ? std::string(embedded_text("pack_weights/share_columns.cu.in"))
@@ -147,10 +169,13 @@ std::string constants(const Problem& problem, const PackWeightsTiling& tiling) {
   const std::int64_t loads = tiling.piece_words(problem) * in_word / read;
   const std::int64_t of_thread = ceil_div(tiling.block_channels * loads, PackWeightsTiling::kThreads);
   const std::int64_t units = tiling.units / tiling.slices;
+  const std::string_view part = tiling.parts > 1 ? "[part]" : "";
   Constants c;
   c.group(tiling.folded_columns > 1
-              ? "Packed weights: [tile of k][step][unit][warp][filter column][k of the warp], rows of 16 bytes"
-              : "Packed weights: [tile of k][step][unit][k of the tile], rows of 16 bytes");
+              ? fmt::format("Packed weights: [tile of k][step]{}[unit][warp][filter column][k of the warp], rows of 16 "
+                            "bytes",
+                            part)
+              : fmt::format("Packed weights: [tile of k][step]{}[unit][k of the tile], rows of 16 bytes", part));
   c.add("kR", problem.rows.taps).add("kS", problem.columns.taps);
   c.add("kChannels", problem.c, "of a group").add("kGroupK", problem.k);
   if (reads_backwards(problem))
@@ -165,6 +190,7 @@ std::string constants(const Problem& problem, const PackWeightsTiling& tiling) {
     c.add("kWarpK", 16 / tiling.folded_columns, "channels that a warp of the convolution multiplies");
   }
   c.add("kSlices", tiling.slices).add("kSteps", tiling.steps(problem)).add("kUnits", tiling.units, "of a step");
+  if (tiling.parts > 1) c.add("kParts", tiling.parts, "TF32 numbers of a weight, the larger one first");
   c.add("kPackedSlices", tiling.packed_slices(problem), "in all");
 
   c.group("A block packs kPackSlices slices of kPackK output channels, of each a piece of w");
@@ -194,6 +220,7 @@ KernelText pack_weights::emit(const KernelPlan& kernel, std::string_view name) {
                 {"device/dependent_launch.cuh"},
                 {floats ? "device/load_32bit.cuh" : "device/load_16bit.cuh"},
                 {floats ? "device/operand_tf32.cuh" : "device/operand_16bit.cuh"}};
+  if (tiling.parts > 1) text.files.push_back({"device/split_tf32.cuh"});
   text.text = fill_template(embedded_text("pack_weights/kernel.cu.in"),
                             {{"constants", constants(problem, tiling)},
                              {"tables", tables(problem, tiling)},
@@ -209,6 +236,7 @@ KernelText pack_weights::emit(const KernelPlan& kernel, std::string_view name) {
                              {"valid", valid(problem)},
                              {"inside", std::string(inside(problem))},
                              {"source_place", source_place(problem)},
+                             {"part", tiling.parts > 1 ? "[part]" : ""},
                              {"row", tiling.folded_columns > 1 ? "row of a tile" : "k of the tile"},
                              {"write_rows", write_rows(problem, tiling)}});
   return text;

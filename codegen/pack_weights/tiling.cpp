@@ -38,7 +38,8 @@ std::int64_t PackWeightsTiling::packed_slices(const Problem& problem) const {
 
 std::int64_t PackWeightsTiling::packed_bytes(const Problem& problem) const {
   return round_up(
-      problem.groups * tiles_k(problem) * steps(problem) * units * tile_channels * folded_columns * kRowBytes, 256);
+      problem.groups * tiles_k(problem) * steps(problem) * parts * units * tile_channels * folded_columns * kRowBytes,
+      256);
 }
 
 std::int64_t PackWeightsTiling::piece_words(const Problem& problem) const {

@@ -31,9 +31,10 @@ struct ColumnFold {
 /// pixels are `row_pitch` places apart, and columns that differ modulo the stride are kept apart.
 std::vector<int> tap_order(const Problem& problem, int filter_rows, std::int64_t row_pitch, int folded_columns);
 
-/// Packed weights are rows of 16 bytes, [tile of k][step][unit][k of the tile]: a step is one filter row, or all, of
-/// `slices` slices of channels, a unit is a tap of one slice. A block packs `block_slices` slices of `block_channels`
-/// output channels. If filter columns are folded, each output channel has `folded_columns` rows of a unit.
+/// Packed weights are rows of 16 bytes, [tile of k][step][part][unit][k of the tile]: a step is one filter row, or all,
+/// of `slices` slices of channels, a unit is a tap of one slice. A block packs `block_slices` slices of
+/// `block_channels` output channels. If filter columns are folded, each output channel has `folded_columns` rows of a
+/// unit.
 struct PackWeightsTiling {
   Tensor packed = Tensor::scratch;
   int tile_channels = 128;     ///< output channels of a tile
@@ -42,6 +43,7 @@ struct PackWeightsTiling {
   std::int64_t units = 0;      ///< of a step: even, the last may have no tap
   std::int64_t row_pitch = 0;  ///< of the pixels that the weights meet: see tap_order()
   int folded_columns = 1;      ///< that a unit has: see ColumnFold
+  int parts = 1;               ///< TF32 numbers that a weight is split into: 1 or 2
   int block_channels = 32;     ///< a power of two, divides tile_channels
   int block_slices = 1;
 

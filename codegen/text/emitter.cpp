@@ -104,7 +104,9 @@ std::string kernel_name(const ConvPlan& plan) {
   if (spec.epilogue.residual) name += "_residual";
   if (spec.epilogue.activation != Activation::none) name += fmt::format("_{}", to_string(spec.epilogue.activation));
   if (spec.dy_activation != Activation::none) name += fmt::format("_dy_{}", to_string(spec.dy_activation));
-  return fmt::format("{}_{}", name, to_string(plan.family()));
+  const auto* wgmma = plan.tiling<WgmmaTiling>();
+  const bool splits = wgmma != nullptr && wgmma->splits_operands();
+  return fmt::format("{}_{}{}", name, to_string(plan.family()), splits ? "_tf32x3" : "");
 }
 
 Argument tensor_map(Tensor tensor, std::string name, const TensorMapShape& map) {

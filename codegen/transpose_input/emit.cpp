@@ -46,6 +46,11 @@ KernelText transpose_input::emit(const KernelPlan& kernel, std::string_view name
                             {{"constants", constants(problem, tiling)},
                              {"kernel", std::string(name)},
                              {"parameters", parameter_list(text.arguments)},
+                             {"operand", problem.arithmetic == Arithmetic::tf32x3
+                                             ? "make_uint4(__float_as_uint(channel[i][0]), "
+                                               "__float_as_uint(channel[i][1]), __float_as_uint(channel[i][2]), "
+                                               "__float_as_uint(channel[i][3]))"
+                                             : "operand_row(channel[i])"},
                              // What the kernel before makes is finished when this is: see KernelPlan::starts_early.
                              {"await_previous", kernel.starts_early ? "wait_for_previous_kernel();" : ""}});
   return text;

@@ -34,7 +34,8 @@ TensorMapShape walk_map(const WgmmaGeometry& geometry) {
       .strides = {x.c, x.w, x.h, x.n},
       .box = {geometry.chunk_channels(), static_cast<int>(geometry.run_pixels())},
       .swizzle_bytes = 16 * tiling.pipeline.slices,
-      .rounds_to_tf32 = problem.input.type == DataType::f32 && !geometry.reads_transposed(),
+      .rounds_to_tf32 =
+          problem.input.type == DataType::f32 && !geometry.reads_transposed() && !tiling.splits_operands(),
       .walk = TensorMapShape::Walk{corner(geometry.walk_lower()),
                                    corner(geometry.walk_upper()),
                                    {static_cast<int>(problem.columns.stride), static_cast<int>(problem.rows.stride)}}};
@@ -50,12 +51,12 @@ TensorMapShape pixel_map(const WgmmaGeometry& geometry) {
             .extents = {problem.columns.input, ceil_div(problem.rows.input, problem.rows.stride), planes},
             .strides = {1, problem.rows.stride * problem.columns.input, plane},
             .box = {static_cast<int>(problem.columns.input), static_cast<int>(geometry.raw_rows()), channels},
-            .rounds_to_tf32 = true};
+            .rounds_to_tf32 = !geometry.tiling().splits_operands()};
   return {.rank = 2,
           .extents = {plane, planes},
           .strides = {1, plane},
           .box = {static_cast<int>(geometry.raw_pitch()), channels},
-          .rounds_to_tf32 = true};
+          .rounds_to_tf32 = !geometry.tiling().splits_operands()};
 }
 
 /// x as planes of every image: a box is a part of a run of a step's channels.

@@ -19,6 +19,14 @@ constexpr int kMostStages = 8, kMostColumns = 256, kFewestBoxes = 2, kMostBoxes 
 constexpr std::int64_t kMostTransposedBytes = 256 << 20;  // a workspace that nobody minds
 constexpr std::int64_t kMostTapsOfStep = 25;
 constexpr int kMostColumnsOfOnlyStep = 112;
+constexpr std::int64_t kFewestSplitProducts = 128, kWideFilter = 16;
+
+/// Multiplications, of eight products each, that truncating accumulators may take before they are added to fp32 sums,
+/// so that the error stays below that of an FMA loop, which grows with the number of products: docs/accuracy.md.
+int promotion_interval(const Problem& problem) {
+  constexpr std::int64_t kFewest = 3, kMost = 8, kProducts = 144;
+  return static_cast<int>(std::clamp(problem.c * problem.taps() / kProducts, kFewest, kMost));
+}
 
 /// Which rule keeps the family from computing the problem; empty if none does.
 std::string obstacle(const Problem& problem, const Target& target) {
@@ -26,9 +34,10 @@ std::string obstacle(const Problem& problem, const Target& target) {
   const std::int64_t image = problem.input_channels() * problem.input_plane();
   if (target.compute_capability() != 90 || !target.arch_specific)
     return fmt::format("warpgroup multiplications need sm_90a, the target is {}", target.arch());
-  if (problem.arithmetic == Arithmetic::fp32)
-    return problem.input.type == DataType::f32 ? "fp32 tensors take tensor cores only with math=tf32"
-                                               : "math is ieee, which allows fp32 FMA only";
+  if (problem.arithmetic == Arithmetic::fp32) return "math is ieee, which allows fp32 FMA only";
+  if (problem.arithmetic == Arithmetic::tf32x3 && problem.c * problem.taps() < kFewestSplitProducts)
+    return fmt::format("sums of {} products, at least {} are needed so that split operands are as accurate as fp32 FMA",
+                       problem.c * problem.taps(), kFewestSplitProducts);
   if (problem.groups > 1 && problem.c < 16)
     return fmt::format("groups of {} channels, at least 16 are needed to fill a multiplication", problem.c);
   if (problem.alignment < 16) return fmt::format("alignment is {}, stores need 16", problem.alignment);
@@ -72,6 +81,7 @@ class Search {
          {std::pair{Schedule::cooperative, 128}, std::pair{Schedule::cooperative, 64},
           std::pair{Schedule::pingpong, 64}, std::pair{Schedule::sliced_k, 64}}) {
       if (channels == 128 && problem_.k <= 64) continue;
+      const bool splits = problem_.arithmetic == Arithmetic::tf32x3;
       // can_slice_k() says so, too, but only of each tiling.
       if (schedule == Schedule::sliced_k && problem_.output.layout() == Layout::nhwc) continue;
       for (int columns = kMostColumns; columns >= 16; columns -= 8) {
@@ -79,6 +89,7 @@ class Search {
         tiling.schedule = schedule;
         tiling.tile.channels = channels;
         tiling.transposes_input = transposition_.has_value();
+        if (splits) tiling.promotion_interval = promotion_interval(problem_);
         runs(tiling, columns);
         // can_fold_columns() says the rest.
         if (channels != 64 || schedule == Schedule::sliced_k || problem_.columns.taps == 1) continue;
@@ -95,6 +106,7 @@ class Search {
  private:
   void runs(WgmmaTiling tiling, int columns) {
     tiling.tile.columns = columns;
+    if (tiling.splits_operands() && !geometry(tiling).registers_fit()) return;
     filter_rows(tiling, 1);
     if (problem_.rows.taps > 1 && problem_.rows.stride == 1 && problem_.columns.stride == 1 &&
         problem_.taps() <= kMostTapsOfStep)
@@ -159,8 +171,10 @@ class Search {
 
   void slices(WgmmaTiling tiling) {
     const std::int64_t all = ceil_div(problem_.c, grid_.slice_channels());
+    // Both parts of the weights of two slices may be more than shared memory holds of a wide filter's row.
+    const bool wide = tiling.splits_operands() && problem_.columns.taps >= kWideFilter;
     for (const int slices : {1, 2, 4, 8}) {
-      if (slices == 1 ? all > 1 : all == 1 || slices > round_up(all, 2)) continue;
+      if (slices == 1 ? all > 1 && !wide : all == 1 || slices > round_up(all, 2)) continue;
       tiling.pipeline.slices = slices;
       const std::int64_t chunk_bytes = std::min<std::int64_t>(geometry(tiling).chunk_channels(), problem_.c) *
                                        problem_.input_plane() * problem_.input.element_bytes();
@@ -182,6 +196,7 @@ class Search {
       resident.weights = WgmmaTiling::Weights::resident;
       pixels(resident);
     }
+    if (tiling.splits_operands()) return;
     tiling.weights = WgmmaTiling::Weights::unpacked;
     if (!tiling.folds_columns() && geometry(tiling).can_take_unpacked_weights() && geometry(tiling).registers_fit())
       pixels(tiling);

@@ -30,6 +30,8 @@ struct WgmmaCosts {
     std::int64_t next_batch;                 ///< more for each further batch that the producer loads of it
     std::int64_t converted_bytes_per_cycle;  ///< pixels that pass through shared memory again
     std::int64_t im2col;                     ///< where TMA brings operand rows
+    std::int64_t promotion;                  ///< an addition of accumulators to fp32 sums
+    std::int64_t promotion_alone;            ///< where no other warpgroup multiplies meanwhile
   };
   Multiply multiply;
 
@@ -142,7 +144,9 @@ inline constexpr WgmmaCosts kH200WgmmaCosts = {
                  .sliced_k_percent = 34,
                  .next_batch = 24,
                  .converted_bytes_per_cycle = 57,
-                 .im2col = 13},
+                 .im2col = 13,
+                 .promotion = 100,
+                 .promotion_alone = 350},
     .loads = {.latency = 2'255,
               .first_touch = 659,
               .issue = 7,

@@ -62,10 +62,12 @@ std::string constants(const WgmmaGeometry& geometry) {
   else if (geometry.loads_vectors())
     c.add("kSlicePitch", geometry.slice_pitch(), "pixels");
   c.add("kRunBytes", geometry.run_bytes());
-  c.add("kWeightBytes", geometry.weight_bytes()).add("kInputBytes", tiling.runs() * geometry.run_bytes());
+  c.add("kWeightBytes", geometry.weight_bytes())
+      .add("kInputBytes", geometry.input_bytes(), tiling.splits_operands() ? "of one part, the larger first" : "");
+  if (!tiling.packs_weights() || (tiling.splits_operands() && !tiling.keeps_weights()))
+    c.add("kWeightsOfStage", geometry.weights_in_stage(), "bytes from a stage's start");
   if (!tiling.packs_weights())
-    c.add("kWeightsOfStage", geometry.weights_in_stage(), "bytes from a stage's start")
-        .add("kTaps", geometry.taps())
+    c.add("kTaps", geometry.taps())
         .add("kWeightRowBytes", geometry.chunk_channels() * geometry.taps() * problem.input.element_bytes(),
              "of an output channel");
   if (geometry.multiplies_registers())
@@ -120,13 +122,16 @@ std::string asserts(const WgmmaGeometry& geometry, std::uint32_t shared_bytes) {
                   tiling.folds_columns() ? "(kS > kFoldedColumns ? kS - kFoldedColumns : 0)" : "(kS - 1)",
                   tiling.folds_columns() ? "" : " / kStrideW"));
   lines.add("static_assert(kChunkChannels == kSlices * kOperandChannels && kSteps * kStepRows % kR == 0);");
+  const std::string_view parts = tiling.splits_operands() ? "2 * " : "";
   lines.add(
       tiling.folds_columns()
-          ? "static_assert(kUnits % 2 == 0 && kFoldedColumns * kUnits >= kStepRows * kS * kSlices);\n"
-            "static_assert(kWeightBytes == kUnits * kBlockK * 16 && kFoldedColumns * kWarpK == 16);"
+          ? fmt::format("static_assert(kUnits % 2 == 0 && kFoldedColumns * kUnits >= kStepRows * kS * kSlices);\n"
+                        "static_assert(kWeightBytes == {}kUnits * kBlockK * 16 && kFoldedColumns * kWarpK == 16);",
+                        parts)
       : tiling.packs_weights()
-          ? "static_assert(kUnits % 2 == 0 && kUnits >= kStepRows * kS * kSlices && kWeightBytes == kUnits * kBlockK * "
-            "16);"
+          ? fmt::format("static_assert(kUnits % 2 == 0 && kUnits >= kStepRows * kS * kSlices && kWeightBytes == "
+                        "{}kUnits * kBlockK * 16);",
+                        parts)
       : geometry.swizzles_weights()
           ? "static_assert(kUnits == kTaps * kSlices && kWeightRowBytes == 128);\n"
             "static_assert(kWeightsOfStage % 1024 == 0 && kStageBytes % 1024 == 0);\n"
@@ -139,8 +144,9 @@ std::string asserts(const WgmmaGeometry& geometry, std::uint32_t shared_bytes) {
             : vectors ? "static_assert(kRunBytes == kPhases * kSlices * kSlicePitch * 16 && kSlicePitch >= kRunPixels);"
                       : "static_assert(kRunBytes == kPhases * kSlices * kRunPixels * 16);");
   lines.add(
-      "static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes && kStages * kStageBytes <= "
-      "kStagingFirstByte);");
+      fmt::format("static_assert(kStageBytes >= {}kInputBytes && kInputBytes == kRuns * kRunBytes && kStages * "
+                  "kStageBytes <= kStagingFirstByte);",
+                  parts));
   if (tiling.stores_boxes())
     lines.add(
         "static_assert(kRunRow >= kQ && kWindow == kColumns && kColumns % kStoreColumns == 0 && kBoxRows * "
@@ -156,10 +162,10 @@ std::string asserts(const WgmmaGeometry& geometry, std::uint32_t shared_bytes) {
   if (tiling.folds_columns())
     lines.add("static_assert(kStagedBefore >= ((kS < kFoldedColumns ? kS : kFoldedColumns) - 1) * kDilationW);");
   lines.add("static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);");
-  lines.add(fmt::format(
-      "static_assert(kBarriersFirstByte + 16 * kStages + {} <= {});",
-      (tiling.keeps_weights() ? 8 : 0) + 8 * geometry.schedule_barriers() + 32 * tiling.producer.copies_ahead,
-      shared_bytes));
+  lines.add(fmt::format("static_assert(kBarriersFirstByte + 16 * kStages + {} <= {});",
+                        (tiling.keeps_weights() ? 8 : 0) + (tiling.splits_im2col() ? 8 * tiling.pipeline.stages : 0) +
+                            8 * geometry.schedule_barriers() + 32 * tiling.producer.copies_ahead,
+                        shared_bytes));
   return lines.text();
 }
 
@@ -190,6 +196,7 @@ std::vector<DeviceFile> files(const WgmmaGeometry& geometry) {
   if (tiling.loads_pixels() && geometry.loads_vectors())
     result.push_back({geometry.load_bytes() == 16 ? "device/load_vector.cuh" : "device/load_channels.cuh"});
   result.push_back({f32 ? "device/operand_tf32.cuh" : "device/operand_16bit.cuh"});
+  if (tiling.splits_operands()) result.insert(result.end(), {{"device/split_tf32.cuh"}, {"device/promote.cuh"}});
   if (nhwc) {
     result.push_back({"device/warpgroup_sync.cuh"});
     if (!copies_out) result.push_back({"device/store_words.cuh"});

@@ -23,6 +23,9 @@ struct BarrierCounts {
 /// The map of shared memory and the list of barriers, as a comment.
 std::string layout_comment(const WgmmaGeometry& geometry, const BarrierCounts& counts);
 
+/// Where a stage has its weights, as an expression: bytes from its start.
+std::string_view weights_of_stage(const WgmmaGeometry& geometry);
+
 /// Words for a tile's place and its steps, which several parts use.
 struct StepText {
   std::string tile_number;           ///< what makes a block's number a tile's

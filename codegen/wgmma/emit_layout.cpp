@@ -11,8 +11,9 @@ void add_memory(Lines& lines, const WgmmaGeometry& geometry) {
     lines.add(fmt::format("//   {:<20}{}", place, what));
   };
   lines.add("// Shared memory, by first byte:");
-  add("0", tiling.keeps_weights() ? "kStages stages: pixels of kRuns runs"
-                                  : "kStages stages: pixels of kRuns runs, behind them the weights of the step");
+  add("0", fmt::format("kStages stages: pixels of kRuns runs{}{}",
+                       tiling.splits_operands() ? ", first their larger and then their smaller parts" : "",
+                       tiling.keeps_weights() ? "" : ", behind them the weights of the step"));
   if (tiling.keeps_weights()) add("kWeightsFirstByte", "weights of all steps");
   if (tiling.converts_pixels())
     add("kRawFirstByte", "pixels as they lie in x, kCopiesAhead steps of each producer warp");
@@ -34,6 +35,8 @@ void add_barriers(Lines& lines, const WgmmaGeometry& geometry, const BarrierCoun
   add("empty[kStages]", counts.empty, "consumers that have multiplied a step", "the producer, for a free stage");
   if (tiling.converts_pixels())
     add("copied[4 * kCopiesAhead]", "copies", "the copy engine, by bytes", "a producer warp, to convert");
+  if (tiling.splits_im2col())
+    add("arrived[kStages]", "1", "the copy engine, by bytes", "loading warps, to split pixels");
   if (tiling.keeps_weights()) add("weights_arrival", "1", "the copy engine, by bytes", "consumers, once");
   if (tiling.schedule == WgmmaTiling::Schedule::pingpong)
     add("multiplied[kConsumers]", "4", "a consumer's warps, in their last step", "the other consumer, for its turn");

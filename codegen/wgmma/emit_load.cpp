@@ -72,9 +72,15 @@ std::string load_vectors(const WgmmaGeometry& geometry) {
                            : fmt::format("load_vector_if({}, valid)", source)},
             {"has_channels", whole ? "" : "const bool has_channels = c_first + slice * kOperandChannels < kChannels;"},
             {"channels", whole ? "" : "has_channels && "},
-            {"operand", geometry.problem().input.type == DataType::f32
-                            ? "operand_row(reinterpret_cast<const Element*>(&value[i]))"
-                            : "value[i]"}});
+            {"store_row",
+             geometry.tiling().splits_operands()
+                 ? "store_split_row<kInputBytes / 16>(\n"
+                   "    reinterpret_cast<uint4*>(run) + (phase * kSlices + slice) * kSlicePitch + pixel,\n"
+                   "    reinterpret_cast<const Element*>(&value[i]));"
+                 : fmt::format("reinterpret_cast<uint4*>(run)[(phase * kSlices + slice) * kSlicePitch + pixel] = {};",
+                               geometry.problem().input.type == DataType::f32
+                                   ? "operand_row(reinterpret_cast<const Element*>(&value[i]))"
+                                   : "value[i]")}});
   return fill_template(embedded_text("wgmma/load_vectors.cu.in"), holes);
 }
 
@@ -100,10 +106,16 @@ std::string convert_run(const WgmmaGeometry& geometry) {
     // Few pixels are what a step waits for. Of many, reads in bursts hold up warps that store: B takes 4 % longer.
     holes.emplace("unroll", geometry.load_items() * geometry.phases() > 4 ? "1" : "4");
     // Boxes come rounded.
-    holes.emplace("operand", geometry.copies_boxes()
-                                 ? "make_uint4(__float_as_uint(channel[0]), __float_as_uint(channel[1]), "
-                                   "__float_as_uint(channel[2]), __float_as_uint(channel[3]))"
-                                 : "operand_row(channel)");
+    const std::string_view operand = geometry.copies_boxes()
+                                         ? "make_uint4(__float_as_uint(channel[0]), __float_as_uint(channel[1]), "
+                                           "__float_as_uint(channel[2]), __float_as_uint(channel[3]))"
+                                         : "operand_row(channel)";
+    holes.emplace("store_row", tiling.splits_operands()
+                                   ? "if (pixel < kRunPixels)\n"
+                                     "  store_split_row<kInputBytes / 16>(destination + slice * kRunPixels, channel);"
+                                   : fmt::format("const uint4 operand = {};\n"
+                                                 "if (pixel < kRunPixels) destination[slice * kRunPixels] = operand;",
+                                                 operand));
   }
   return fill_template(
       embedded_text(geometry.loads_pairs() ? "wgmma/convert_pairs.cu.in" : "wgmma/convert_pixels.cu.in"), holes);
@@ -114,6 +126,11 @@ std::string load_run(const WgmmaGeometry& geometry) {
   Holes holes = place_holes(geometry);
   holes.emplace("load_pixel", load_pixel(geometry));
   if (geometry.loads_pairs()) return fill_template(embedded_text("wgmma/load_pairs.cu.in"), holes);
+  holes.emplace("store_row",
+                geometry.tiling().splits_operands()
+                    ? "store_split_row<kInputBytes / 16>(destination + slice * kRunPixels,\n"
+                      "                                  value[i] + slice * kOperandChannels);"
+                    : "destination[slice * kRunPixels] = operand_row(value[i] + slice * kOperandChannels);");
   holes.emplace("input_stride_w", geometry.problem().input.layout() == Layout::nchw ? "" : " * kInputStrideW");
   return fill_template(embedded_text("wgmma/load_pixels.cu.in"), holes);
 }
@@ -123,6 +140,11 @@ Holes barrier_holes(const WgmmaGeometry& geometry) {
   const WgmmaTiling& tiling = geometry.tiling();
   Lines init, more;
   std::string next = tiling.converts_pixels() ? "empty + kStages + 4 * kCopiesAhead" : "empty + kStages";
+  if (tiling.splits_im2col()) {
+    more.add(fmt::format("Barrier* const arrived = {};", next));
+    init.add("for (int i = 0; i < kStages; ++i) barrier_init(arrived + i, 1);");
+    next = "arrived + kStages";
+  }
   if (tiling.keeps_weights()) {
     more.add(fmt::format("Barrier* const weights_arrival = {};", next));
     init.add("barrier_init(weights_arrival, 1);");
@@ -147,9 +169,10 @@ std::string arrivals(const WgmmaGeometry& geometry) {
     case Pixels::loaded:
       return weights == 1 ? "kTeamWarps + 1" : "kTeamWarps";
     case Pixels::converted:
-    case Pixels::im2col:
     case Pixels::planes:
       return std::to_string(1 + weights);
+    case Pixels::im2col:
+      return std::to_string((tiling.splits_operands() ? 3 : 1) + weights);
   }
   return {};
 }
@@ -163,6 +186,8 @@ std::string_view asks_for_weights(const WgmmaGeometry& geometry) {
     case Pixels::converted:
       return "lane == 0";
     case Pixels::im2col:
+      if (tiling.splits_operands()) return "lane == 0";  // of the first warp
+      [[fallthrough]];
     case Pixels::planes:
       return "warp == 1";  // so pixels wait for no packed weights, unless they are made behind these
   }
@@ -172,6 +197,8 @@ std::string_view asks_for_weights(const WgmmaGeometry& geometry) {
 /// Who waits for the kernel before: all that ask for what it packs, and no others.
 std::string await_packing(const WgmmaGeometry& geometry) {
   const WgmmaTiling& tiling = geometry.tiling();
+  if (tiling.splits_im2col())
+    return geometry.reads_transposed() || !tiling.keeps_weights() ? "if (warp == 0) wait_for_previous_kernel();" : "";
   if (geometry.reads_transposed())
     return tiling.packs_weights() ? "wait_for_previous_kernel();" : "if (warp == 0) wait_for_previous_kernel();";
   if (!tiling.packs_weights() || tiling.keeps_weights()) return {};
@@ -184,9 +211,11 @@ Holes weight_holes(const WgmmaGeometry& geometry) {
   if (!tiling.keeps_weights()) {
     const std::string ask =
         tiling.packs_weights()
-            ? "  bulk_copy_to_shared(input + kInputBytes, w_tile + static_cast<long long>(step) * kWeightBytes, "
-              "kWeightBytes,\n"
-              "                      full + stage);\n"
+            ? fmt::format(
+                  "  bulk_copy_to_shared(input + {}, w_tile + static_cast<long long>(step) * kWeightBytes, "
+                  "kWeightBytes,\n"
+                  "                      full + stage);\n",
+                  weights_of_stage(geometry))
             : fmt::format(
                   "  tensor_copy_to_shared(input + kWeightsOfStage, &w_map, {} * (kChunkChannels * kTaps),\n"
                   "                        tile.group * kGroupK + tile.k_tile * kBlockK, full + stage);\n",
@@ -218,6 +247,11 @@ Holes weight_holes(const WgmmaGeometry& geometry) {
 }
 
 }  // namespace
+
+std::string_view weights_of_stage(const WgmmaGeometry& geometry) {
+  const WgmmaTiling& tiling = geometry.tiling();
+  return tiling.packs_weights() && !tiling.splits_operands() ? "kInputBytes" : "kWeightsOfStage";
+}
 
 StepText step_text(const WgmmaGeometry& geometry) {
   const WgmmaTiling& tiling = geometry.tiling();
@@ -313,7 +347,8 @@ std::string load_functions(const WgmmaGeometry& geometry) {
     case Pixels::converted:
       return warp_steps(geometry) + "\n" + copy_pixels(geometry) + "\n" + convert_run(geometry);
     case Pixels::im2col:
-      return walk_pixels(geometry);
+      return walk_pixels(geometry) +
+             (tiling.splits_operands() ? "\n" + std::string(embedded_text("wgmma/split_pixels.cu.in")) : "");
     case Pixels::planes:
       return copy_planes(geometry);
   }
@@ -329,6 +364,8 @@ std::string_view tiles_file(const WgmmaGeometry& geometry) {
     case Pixels::converted:
       return "wgmma/tiles_copied.cu.in";
     case Pixels::im2col:
+      if (tiling.splits_operands()) return "wgmma/tiles_walked_split.cu.in";
+      [[fallthrough]];
     case Pixels::planes:
       return "wgmma/tiles_walked.cu.in";
   }
@@ -387,7 +424,7 @@ Holes load_holes(const WgmmaGeometry& geometry) {
     tiles.merge(Holes{{"source", copied_tensor(geometry)}});
   else
     tiles.merge(Holes{{"steps", text.steps}, {"first_step", text.first_step}, {"end_step", text.end_step}});
-  if (tiling.copies_operands()) {
+  if (tiling.copies_operands() && !tiling.splits_operands()) {
     tiles.emplace("copied_bytes", tiling.uses_im2col() ? "kWalkedBytes" : "kInputBytes");
     // Who would only wait for stages, and arrive nowhere, could miss a phase, which the others would not wait for.
     tiles.emplace("askers", !tiling.keeps_weights() ? "a thread asks for pixels, another for weights"

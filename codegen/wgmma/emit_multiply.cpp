@@ -57,29 +57,56 @@ void add_row_multiplications(Lines& lines, const WgmmaGeometry& geometry, const 
                           (all[i].slice + 2) * slice - 1));
 }
 
+/// The pixels that units i and i + 1 meet, of `pixels` or of their smaller parts.
+std::string pixels_of_units(const WgmmaGeometry& geometry, const std::vector<Unit>& all, std::size_t i,
+                            std::string_view pixels) {
+  if (geometry.tiling().pipeline.slices > 1) return fmt::format("{} + {}", pixels, all[i].pixel_row);
+  if (i + 1 < all.size())
+    return fmt::format("matrix_operand({} + 16 * {}, 16 * {})", pixels, all[i].pixel_row,
+                       all[i + 1].pixel_row - all[i].pixel_row);
+  return fmt::format("matrix_operand({0} + 16 * {1}, zeros - ({0} + 16 * {1}))", pixels, all[i].pixel_row);
+}
+
+/// What the units i and i + 1 are, for a comment.
+std::string name_of_units(const WgmmaGeometry& geometry, const std::vector<Unit>& all, std::size_t i) {
+  const int slice = geometry.slice_channels();
+  const std::string tap = tap_name(geometry, all[i]);
+  if (geometry.tiling().pipeline.slices > 1)
+    return fmt::format("{} c{}..{}", tap, all[i].slice * slice, (all[i].slice + 2) * slice - 1);
+  return i + 1 < all.size() ? fmt::format("{} {}", tap, tap_name(geometry, all[i + 1])) : tap;
+}
+
 /// Packed weights: one line per multiplication, which takes two units.
 void add_tap_multiplications(Lines& lines, const WgmmaGeometry& geometry, const std::vector<Unit>& all,
                              const std::string& first_step) {
-  const WgmmaTiling& tiling = geometry.tiling();
-  const int slice = geometry.slice_channels();
-  for (std::size_t i = 0; i < all.size(); i += 2) {
-    const std::string accumulate = i == 0 ? fmt::format("step != {}", first_step) : "1";
-    if (tiling.pipeline.slices > 1) {
-      lines.add(fmt::format("multiply(sum, weights + {} * kBlockK, pixels + {}, {});  // {} c{}..{}", i,
-                            all[i].pixel_row, accumulate, tap_name(geometry, all[i]), all[i].slice * slice,
-                            (all[i].slice + 2) * slice - 1));
-    } else if (i + 1 < all.size()) {
-      lines.add(
-          fmt::format("multiply(sum, weights + {} * kBlockK, matrix_operand(pixels + 16 * {}, 16 * {}), {});  // "
-                      "{} {}",
-                      i, all[i].pixel_row, all[i + 1].pixel_row - all[i].pixel_row, accumulate,
-                      tap_name(geometry, all[i]), tap_name(geometry, all[i + 1])));
-    } else {
-      lines.add(
-          fmt::format("multiply(sum, weights + {} * kBlockK, matrix_operand(pixels + 16 * {}, zeros - (pixels + "
-                      "16 * {})), {});  // {}",
-                      i, all[i].pixel_row, all[i].pixel_row, accumulate, tap_name(geometry, all[i])));
+  for (std::size_t i = 0; i < all.size(); i += 2)
+    lines.add(fmt::format("multiply(sum, weights + {} * kBlockK, {}, {});  // {}", i,
+                          pixels_of_units(geometry, all, i, "pixels"),
+                          i == 0 ? fmt::format("step != {}", first_step) : "1", name_of_units(geometry, all, i)));
+}
+
+/// Split operands: three lines for two units, in groups that are promoted. The product of the smaller parts is too
+/// small to count.
+void add_split_multiplications(Lines& lines, const WgmmaGeometry& geometry, const std::vector<Unit>& all,
+                               const std::string& give_back_in_order) {
+  const auto add = [&](std::size_t i, std::string_view weights, std::string_view pixels, bool accumulate) {
+    lines.add(fmt::format("multiply(partial, {} + {} * kBlockK, {}, {});  // {}", weights, i,
+                          pixels_of_units(geometry, all, i, pixels), accumulate ? 1 : 0,
+                          name_of_units(geometry, all, i)));
+  };
+  std::size_t first = 0;
+  for (const int multiplications : geometry.promotion_groups()) {
+    const std::size_t end = first + 2 * static_cast<std::size_t>(multiplications);
+    lines.add("multiply_begin();");
+    for (std::size_t i = first; i < end; i += 2) {
+      add(i, "weights_low", "pixels", i != first);
+      add(i, "weights", "pixels_low", true);
     }
+    for (std::size_t i = first; i < end; i += 2) add(i, "weights", "pixels", true);
+    lines.add("multiply_commit();\nmultiply_wait<0>();\nsettle(partial);");
+    if (end >= all.size()) lines.add(give_back_in_order + "if (gives_back) barrier_arrive(empty + stage);");
+    lines.add("promote(sum, partial);");
+    first = end;
   }
 }
 
@@ -123,12 +150,15 @@ Holes share_holes(const WgmmaGeometry& geometry) {
 }
 
 /// `first_step`: of a tile's steps, the warpgroup's first.
-std::string multiplications(const WgmmaGeometry& geometry, const std::string& first_step) {
+std::string multiplications(const WgmmaGeometry& geometry, const std::string& first_step,
+                            const std::string& give_back_in_order) {
   const WgmmaTiling& tiling = geometry.tiling();
   const std::vector<Unit> all = units(geometry);
   Lines lines;
   lines.add("// begin taps");
-  if (tiling.packs_weights())
+  if (tiling.splits_operands())
+    add_split_multiplications(lines, geometry, all, give_back_in_order);
+  else if (tiling.packs_weights())
     add_tap_multiplications(lines, geometry, all, first_step);
   else if (geometry.swizzles_weights())
     add_row_multiplications(lines, geometry, all, first_step);
@@ -155,6 +185,10 @@ std::string operands(const WgmmaGeometry& geometry) {
                           geometry.loads_vectors() ? "kSlicePitch" : "kRunPixels"));
   else
     lines.add("const char* pixels = input + run * kRunBytes;");
+  if (tiling.splits_operands())
+    lines.add(tiling.pipeline.slices > 1 || tiling.uses_im2col()
+                  ? "const MatrixOperand pixels_low = pixels + kInputBytes / 16;"
+                  : "const char* pixels_low = pixels + kInputBytes;");
   if (geometry.has_zeros()) lines.add("const char* zeros = shared + kZerosFirstByte;");
   if (geometry.swizzles_weights()) {
     lines.add("const MatrixOperand weights =");
@@ -167,9 +201,11 @@ std::string operands(const WgmmaGeometry& geometry) {
     lines.add("__syncwarp();  // all lanes have read");
     return lines.text();
   }
-  lines.add(tiling.keeps_weights() ? "const char* weights_of_step = shared + kWeightsFirstByte + step * kWeightBytes;"
-                                   : "const char* weights_of_step = input + kInputBytes;");
+  lines.add(tiling.keeps_weights()
+                ? "const char* weights_of_step = shared + kWeightsFirstByte + step * kWeightBytes;"
+                : fmt::format("const char* weights_of_step = input + {};", weights_of_stage(geometry)));
   lines.add("const MatrixOperand weights = matrix_operand(weights_of_step + k_consumer * 16, kBlockK * 16);");
+  if (tiling.splits_operands()) lines.add("const MatrixOperand weights_low = weights + kUnits * kBlockK;");
   return lines.text();
 }
 
@@ -191,19 +227,25 @@ std::string unpacked_weights_text(const WgmmaGeometry& geometry) {
 Holes multiply_holes(const WgmmaGeometry& geometry) {
   const WgmmaTiling& tiling = geometry.tiling();
   const StepText text = step_text(geometry);
-  Holes holes = share_holes(geometry);
-  const std::string own_first = holes["own_first"];
+  Holes tile = share_holes(geometry), holes;
+  const std::string own_first = tile["own_first"];
+  for (const char* name : {"take_turns", "first_number", "next_number", "await_turn", "end_tile"})
+    holes.insert(tile.extract(name));
+  tile.merge(Holes{{"end_step", text.end_step},
+                   {"operands", operands(geometry)},
+                   {"multiply", multiplications(geometry, own_first, tile["give_back_in_order"])}});
+  if (tiling.splits_operands()) tile.erase("give_back_in_order");
   const bool in_registers = geometry.multiplies_registers();
   holes.merge(Holes{
       {"consumer_registers", move_registers(geometry.consumer_registers(), "kConsumerRegisters")},
       {"steps", text.steps},
-      {"end_step", text.end_step},
+      {"multiply_tile", fill_template(embedded_text(tiling.splits_operands() ? "wgmma/multiply_tile_split.cu.in"
+                                                                             : "wgmma/multiply_tile.cu.in"),
+                                      tile)},
       {"k_consumer", tiling.tile.channels == 128 ? "consumer * 64" : "0"},
       {"consumer_rows", tiling.folds_columns() ? "all rows of a tile" : "64 of the tile's channels"},
       {"run", tiling.runs() == 1 ? "0" : "consumer"},
       {"own_weights", in_registers ? "unsigned a[kUnits / 2][4];" : ""},
-      {"operands", operands(geometry)},
-      {"multiply", multiplications(geometry, own_first)},
       // Multiplications are the warpgroup's, reading weights to registers is each lane's own.
       {"releases", fmt::format("{}{}", in_registers ? "4 * " : "",
                                tiling.schedule == WgmmaTiling::Schedule::cooperative ? "kConsumers" : "1")},

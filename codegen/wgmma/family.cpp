@@ -23,6 +23,7 @@ PackWeightsTiling packed_layout(const WgmmaGeometry& geometry) {
   layout.units = geometry.units();
   layout.row_pitch = geometry.pitch();
   layout.folded_columns = tiling.tile.folded_columns;
+  layout.parts = tiling.operand_parts();
   return layout;
 }
 
@@ -95,6 +96,11 @@ std::string describe(const KernelPlan& kernel) {
     text += "schedule: sliced-K, consumers take the steps of a tile in turn, and add their sums\n";
   if (t.tile.images > 0) text += fmt::format("images of a run: {}\n", t.tile.images);
   text += fmt::format("weights: {}\n", weights(t));
+  if (t.splits_operands())
+    text += fmt::format(
+        "products: 3xTF32, operands are split into two TF32 numbers; accumulators are added to fp32 sums after {} "
+        "multiplication(s) of the larger parts\n",
+        t.promotion_interval);
   if (t.split_k > 1) text += fmt::format("split-K: over {} blocks, partial sums added by another kernel\n", t.split_k);
   return text;
 }
@@ -112,6 +118,7 @@ std::vector<int> body(const KernelPlan& kernel) {
           t.transposes_input ? 1 : 0,
           std::min(t.tile.images, 2),
           t.tile.folded_columns,
+          t.promotion_interval,
           geometry.stores_bulk() ? 1 : 0};
 }
 

@@ -27,8 +27,8 @@ WgmmaGeometry::WgmmaGeometry(const PixelGrid& grid, const WgmmaTiling& tiling) :
                                              : problem().n * tiles_of_plane();
   all_tiles_ = problem().groups * tiles_k_ * tiles_of_images_;
   phase_bytes_ = phase_bytes_of_runs();
-  const std::int64_t input_bytes = tiling_.runs() * run_bytes();
-  weights_in_stage_ = tiling_.packs_weights() ? input_bytes : round_up(input_bytes, kSwizzledBoxAlignment);
+  const std::int64_t pixel_bytes = tiling_.operand_parts() * input_bytes();
+  weights_in_stage_ = tiling_.packs_weights() ? pixel_bytes : round_up(pixel_bytes, kSwizzledBoxAlignment);
   if (tiling_.converts_pixels()) work_out_raw_pixels();
 }
 
@@ -178,7 +178,15 @@ bool WgmmaGeometry::can_take_unpacked_weights() const {
 
 std::int64_t WgmmaGeometry::packed_rows() const {
   if (!tiling_.packs_weights()) return 0;
-  return problem().groups * tiles_k() * steps_ * units_ * tiling_.tile.channels;
+  return problem().groups * tiles_k() * steps_ * tiling_.operand_parts() * units_ * tiling_.tile.channels;
+}
+
+std::vector<int> WgmmaGeometry::promotion_groups() const {
+  const int all = static_cast<int>(units_ / 2);
+  const int groups = static_cast<int>(ceil_div(all, tiling_.promotion_interval));
+  std::vector<int> sizes;
+  for (int group = 0; group < groups; ++group) sizes.push_back(all * (group + 1) / groups - all * group / groups);
+  return sizes;
 }
 
 std::int64_t WgmmaGeometry::channel_at(std::int64_t place) const {

@@ -74,7 +74,8 @@ class WgmmaGeometry : public PixelGrid {
                                    : slice_pitch();
   }
   std::int64_t phase_bytes() const { return phase_bytes_; }  ///< from the pixels of a phase to those of the next
-  std::int64_t run_bytes() const { return phases() * phase_bytes(); }
+  std::int64_t run_bytes() const { return phases() * phase_bytes(); }  ///< of one part of operands
+  std::int64_t input_bytes() const { return tiling_.runs() * run_bytes(); }
 
   // Pixels that threads load.
   /// Loads of a warp, for each phase, of a run's pixels.
@@ -112,7 +113,8 @@ class WgmmaGeometry : public PixelGrid {
   std::int64_t raw_first_byte() const;
 
   // Weights.
-  std::int64_t weight_bytes() const { return units_ * tiling_.tile.channels * kRowBytes; }  ///< of a step
+  /// Of a step, both parts if operands are split.
+  std::int64_t weight_bytes() const { return tiling_.operand_parts() * units_ * tiling_.tile.channels * kRowBytes; }
   /// Of those, what comes to a stage.
   std::int64_t stage_weight_bytes() const { return tiling_.keeps_weights() ? 0 : weight_bytes(); }
   /// Of the weights that do not come with steps.
@@ -139,6 +141,9 @@ class WgmmaGeometry : public PixelGrid {
   int consumer_registers() const;
   int producer_registers() const;
   int wanted_registers() const;
+  /// Multiplications of larger parts that a step's accumulators take at a time, in order, if operands are split: as few
+  /// groups as the interval allows, of about one size.
+  std::vector<int> promotion_groups() const;
   /// Whether a consumer thread gets what it needs.
   bool registers_fit() const;
   /// Of a producer thread, for elements in flight. Of floats, a batch of 17 vectors is as much as ptxas does not spill,
@@ -198,6 +203,7 @@ class WgmmaGeometry : public PixelGrid {
   /// Elements of a plane from the first that a run needs to the last, at most.
   std::int64_t raw_elements() const;
   int unpacked_weight_registers() const;  ///< of a consumer thread
+  int most_consumer_registers() const;    ///< of a thread
 
   WgmmaTiling tiling_;
   std::int64_t taps_, units_, steps_, reach_, phase_bytes_, weights_in_stage_;

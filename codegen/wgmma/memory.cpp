@@ -15,6 +15,7 @@ constexpr int kWarps = 8;  // that multiply
 constexpr int kStagedChannels = 8;
 constexpr int kConsumerChannels = 64;
 constexpr int kMostConsumerRegisters = 192;  // what is left to loading warps must do for a step
+constexpr int kMostSplitConsumerRegisters = 208;
 
 /// Of `columns`, the largest part of `unit` and its multiples that is no larger than `wanted`, or, if that is less than
 /// half of it, the smallest up to twice as large; 0 if there is none.
@@ -47,12 +48,19 @@ std::int64_t WgmmaGeometry::raw_first_byte() const { return round_up(weights_fir
 int WgmmaGeometry::wanted_registers() const {
   // Addresses and what an activation needs, besides accumulators and weights.
   const int others = problem().epilogue.activation == Activation::gelu_erf ? 80 : 72;
-  return tiling_.tile.columns / 2 / 8 * 8 + others + unpacked_weight_registers();
+  const int stored = tiling_.tile.columns / 2 / 8 * 8 + others + unpacked_weight_registers();
+  // Sums beside accumulators, and operands.
+  constexpr int kOperands = 40;
+  return tiling_.splits_operands() ? std::max(stored, tiling_.tile.columns + kOperands) : stored;
 }
 
-int WgmmaGeometry::consumer_registers() const { return std::min(wanted_registers(), kMostConsumerRegisters); }
+int WgmmaGeometry::most_consumer_registers() const {
+  return tiling_.splits_operands() ? kMostSplitConsumerRegisters : kMostConsumerRegisters;
+}
 
-bool WgmmaGeometry::registers_fit() const { return wanted_registers() <= kMostConsumerRegisters; }
+int WgmmaGeometry::consumer_registers() const { return std::min(wanted_registers(), most_consumer_registers()); }
+
+bool WgmmaGeometry::registers_fit() const { return wanted_registers() <= most_consumer_registers(); }
 
 int WgmmaGeometry::unpacked_weight_registers() const {
   return !multiplies_registers() ? 0 : static_cast<int>(round_up(units() / 2 * 4 + 8, 8));
@@ -143,9 +151,10 @@ std::int64_t WgmmaGeometry::barriers_first_byte() const {
 }
 
 std::int64_t WgmmaGeometry::shared_bytes() const {
-  return barriers_first_byte() + (2 * tiling_.pipeline.stages + 4 * tiling_.producer.copies_ahead +
-                                  (tiling_.keeps_weights() ? 1 : 0) + schedule_barriers()) *
-                                     kBarrierBytes;
+  return barriers_first_byte() +
+         ((tiling_.splits_im2col() ? 3 : 2) * tiling_.pipeline.stages + 4 * tiling_.producer.copies_ahead +
+          (tiling_.keeps_weights() ? 1 : 0) + schedule_barriers()) *
+             kBarrierBytes;
 }
 
 int WgmmaGeometry::schedule_barriers() const {

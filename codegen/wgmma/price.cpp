@@ -108,8 +108,13 @@ std::int64_t WgmmaPrice::step_multiply(const WgmmaGeometry& geometry) const {
   const std::int64_t n = tiling.tile.columns, instruction = std::max(n / 2, 16 + n / 4);
   // An instruction multiplies two units; one consumer issues it, or both.
   const bool alone = tiling.tile_consumers() == 1;
-  const std::int64_t pipe = geometry.units() * instruction * tiling.tile_consumers() / 2;
+  const int products = tiling.splits_operands() ? 3 : 1;
+  const std::int64_t pipe = products * geometry.units() * instruction * tiling.tile_consumers() / 2;
   std::int64_t cycles = pipe;
+  if (tiling.splits_operands())
+    cycles += ceil_div(geometry.units() / 2, tiling.promotion_interval) *
+              (tiling.schedule == WgmmaTiling::Schedule::pingpong ? kCosts.multiply.promotion_alone
+                                                                  : kCosts.multiply.promotion);
   if (!tiling.keeps_weights()) cycles += kCosts.multiply.weights;
   if (alone) cycles += kCosts.multiply.alone;
   if (geometry.multiplies_registers())

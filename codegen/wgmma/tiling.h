@@ -70,6 +70,9 @@ struct WgmmaTiling {
   /// A kernel before the convolution transposes the input to NHWC (transpose_input/), so that im2col can bring it.
   bool transposes_input = false;
   int split_k = 1;  ///< blocks that share the reduction of a tile, each a range of steps
+  /// If operands are split into two TF32 numbers each: multiplications of the larger ones that accumulators take, which
+  /// truncate, before they are added to fp32 sums. 0: operands are not split.
+  int promotion_interval = 0;
 
   static constexpr int kThreads = 384;
   /// Per thread, of the launch; setmaxnreg then moves registers from the producer to the consumers.
@@ -88,6 +91,10 @@ struct WgmmaTiling {
   bool copies_operands() const { return uses_im2col() || uses_planes(); }
   bool stores_boxes() const { return staged_boxes > 0; }
   bool folds_columns() const { return tile.folded_columns > 1; }
+  bool splits_operands() const { return promotion_interval > 0; }
+  /// Whether loading warps split what the copy engine brings.
+  bool splits_im2col() const { return splits_operands() && uses_im2col(); }
+  int operand_parts() const { return splits_operands() ? 2 : 1; }  ///< numbers that an operand's element is the sum of
   bool operator==(const WgmmaTiling&) const = default;
 };
 

@@ -36,7 +36,7 @@ std::string obstacle(const Problem& problem, const Target& target) {
   if (problem.reduction != Reduction::pixels) return "the sums run over taps";
   if (target.compute_capability() != 90 || !target.arch_specific)
     return fmt::format("warpgroup multiplications need sm_90a, the target is {}", target.arch());
-  if (problem.arithmetic == Arithmetic::fp32)
+  if (problem.arithmetic == Arithmetic::fp32 || problem.arithmetic == Arithmetic::tf32x3)
     return problem.input.type == DataType::f32 ? "fp32 tensors take tensor cores only with math=tf32"
                                                : "math=ieee takes FMA";
   if (problem.k < 16) return fmt::format("groups of {} output channels, it takes at least 16", problem.k);

@@ -41,8 +41,8 @@ enum class Layout : std::uint8_t { nchw, nhwc };
 /// The accuracy that a kernel promises. docs/accuracy.md has the bounds.
 enum class MathMode : std::uint8_t {
   ieee,  ///< fp32 FMA only
-  fp32,  ///< an error against fp64 that is no larger than the bound of an fp32 FMA loop
-  tf32,  ///< operands may be rounded to TF32, which fp32 tensors need to run on tensor cores
+  fp32,  ///< an error against fp64 that is no larger than that of an fp32 FMA loop
+  tf32,  ///< operands may be rounded to TF32: tensor cores multiply once, and not three times as for fp32
 };
 
 /// The last step of the epilogue. x is the sum, to which bias and residual have been added.

@@ -19,15 +19,15 @@ const std::vector<GoldenCase>& golden_cases() {
       const auto* wgmma = plan.tiling<codegen::WgmmaTiling>();
       return wgmma != nullptr && wgmma->transposes_input;
     };
-    add("first_layer_11x11_stride_4", "input=256,3,224,224 weight=96,3,11,11 stride=4 padding=2 bias", Family::direct,
-        "constexpr int kStrideW = 4;");
-    add("pointwise", "input=16,64,512,512 weight=128,64,1,1", Family::direct, "constexpr int kTaps = 1;");
-    add("filter_3x3_bias_relu", "input=8,64,512,1024 weight=128,64,3,3 bias activation=relu", Family::direct,
+    add("first_layer_11x11_stride_4", "input=256,3,224,224 weight=96,3,11,11 stride=4 padding=2 bias math=ieee",
+        Family::direct, "constexpr int kStrideW = 4;");
+    add("pointwise", "input=16,64,512,512 weight=128,64,1,1 math=ieee", Family::direct, "constexpr int kTaps = 1;");
+    add("filter_3x3_bias_relu", "input=8,64,512,1024 weight=128,64,3,3 bias activation=relu math=ieee", Family::direct,
         "activate(value)");
-    add("filter_5x9_dilated_padded", "input=8,32,512,512 weight=64,32,5,9 padding=2,4 dilation=2,3", Family::direct,
-        "constexpr int kDilationW = 3;");
+    add("filter_5x9_dilated_padded", "input=8,32,512,512 weight=64,32,5,9 padding=2,4 dilation=2,3 math=ieee",
+        Family::direct, "constexpr int kDilationW = 3;");
     add("asymmetric_padding_leaky_relu",
-        "input=4,13,30,45 weight=17,13,3,4 padding=1,2,0,3 activation=leaky_relu slope=0.1", Family::direct,
+        "input=4,13,30,45 weight=17,13,3,4 padding=1,2,0,3 activation=leaky_relu slope=0.1 math=ieee", Family::direct,
         "constexpr int kPadTop = 1;");
     add("depthwise_3x3_flat_store", "input=16,64,14,15 weight=64,1,3,3 groups=64", Family::depthwise,
         "the tile is one run");
@@ -61,10 +61,14 @@ const std::vector<GoldenCase>& golden_cases() {
         Family::direct, "kStoreVector");
     add("fallback_huge_dilation", "input=1,8,4000,4100 weight=8,8,3,3 dilation=1500,1600", Family::fallback,
         "constexpr int kDilationH = 1500;");
-    add("one_dimensional", "input=64,64,1,524280 weight=128,64,1,3 stride=1,3 dilation=1,4", Family::direct,
+    add("one_dimensional", "input=64,64,1,524280 weight=128,64,1,3 stride=1,3 dilation=1,4 math=ieee", Family::direct,
         "long long");
     add("wgmma_3x3_bias_relu", "input=8,64,512,1024 weight=128,64,3,3 bias activation=relu math=tf32", Family::wgmma,
         "k8.f32.tf32.tf32");
+    add("wgmma_tf32x3", "input=8,64,512,1024 weight=128,64,3,3 bias activation=relu", Family::wgmma,
+        "promote(sum, partial);");
+    add("wgmma_tf32x3_nhwc", "input=8,64,512,1024 weight=128,64,3,3 bias input_layout=nhwc output_layout=nhwc",
+        Family::wgmma, "split_pixels(input,");
     add("wgmma_5x9_dilated", "input=8,32,512,512 weight=64,32,5,9 padding=2,4 dilation=2,3 math=tf32", Family::wgmma,
         "constexpr int kGap = 20;");
     add("wgmma_first_layer_stride_4", "input=256,3,224,224 weight=96,3,11,11 stride=4 padding=2 math=tf32",

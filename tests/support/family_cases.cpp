@@ -146,6 +146,28 @@ std::vector<FamilyCase> make_family_cases() {
   cases.back().planes = true;
   add("wgmma, planes of images", "input=5,40,8,8 weight=70,40,1,1 dtype=f16", Family::wgmma);
   cases.back().planes = true;
+  // Operands that are split, in every way in which pixels and weights come; one tap without a partner.
+  add("wgmma, tf32x3", "input=2,15,17,23 weight=137,15,3,3 padding=1,2,2,0", Family::wgmma);
+  add("wgmma, tf32x3, one slice", "input=2,4,19,41 weight=70,4,5,7 padding=2", Family::wgmma);
+  add("wgmma, tf32x3, nhwc", "input=2,16,17,23 weight=44,16,3,3 padding=1,2,2,0 input_layout=nhwc output_layout=nhwc",
+      Family::wgmma);
+  add("wgmma, tf32x3, boxes", "input=2,20,15,16 weight=40,20,3,3 padding=1", Family::wgmma);
+  cases.back().boxes = true;
+  add("wgmma, tf32x3, sliced-K, split", "input=1,140,9,10 weight=24,140,3,3 padding=1", Family::wgmma);
+  cases.back().schedule = Schedule::sliced_k;
+  cases.back().split = true;
+  add("wgmma, tf32x3, pingpong", "input=2,24,17,23 weight=70,24,3,3 padding=1", Family::wgmma);
+  cases.back().schedule = Schedule::pingpong;
+  add("wgmma, tf32x3, folded columns", "input=2,20,17,43 weight=14,20,3,5 padding=1,2", Family::wgmma);
+  cases.back().folded = true;
+  add("wgmma, tf32x3, im2col",
+      "input=2,64,19,22 weight=72,32,3,5 groups=2 stride=2,3 padding=2 input_layout=nhwc "
+      "output_layout=nhwc",
+      Family::wgmma);
+  cases.back().im2col = true;
+  add("wgmma, tf32x3, transposed", "input=2,40,19,22 weight=72,40,3,3 stride=2,3 padding=2 dilation=1,3",
+      Family::wgmma);
+  cases.back().im2col = true;
   // Tiles that span images and end behind the last, channels that fill no tile.
   add("pointwise", "input=3,48,7,12 weight=37,48,1,1 math=tf32", Family::pointwise);
   add("pointwise, grouped", "input=2,48,4,70 weight=50,24,1,1 groups=2 math=tf32", Family::pointwise);
@@ -210,7 +232,10 @@ std::vector<DataType> types_of(const FamilyCase& family) {
   const bool added_sums = family.schedule == codegen::WgmmaTiling::Schedule::sliced_k && !family.split;
   // Of one tap, weights of any type are taken as they lie, if their rows are vectors.
   const bool unpacked_floats = family.unpacked_weights && (filter.r * filter.s > 1 || filter.c % 8 != 0);
-  if (family.family == Family::pointwise || unpacked_floats || family.boxes || added_sums) return {DataType::f32};
+  const bool splits = family.family == Family::wgmma && family.spec.math == MathMode::fp32;
+  if (family.planes) return {DataType::f16, DataType::bf16};
+  if (family.family == Family::pointwise || splits || unpacked_floats || family.boxes || added_sums)
+    return {DataType::f32};
   return {DataType::f32, DataType::f16, DataType::bf16};
 }
 

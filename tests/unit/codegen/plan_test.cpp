@@ -255,7 +255,7 @@ TEST(Passes, AreOfThePointwiseFamilyToo) {
 
 TEST(Passes, KernelsOfCudaCoresHaveNone) {
   for (const char* text :
-       {"input=8,64,56,56 weight=64,64,3,3 bias", "input=8,64,56,56 weight=64,1,3,3 groups=64 bias"}) {
+       {"input=8,64,56,56 weight=64,64,3,3 bias math=ieee", "input=8,64,56,56 weight=64,1,3,3 groups=64 bias"}) {
     const ConvPlan plan = make_plan(parse_spec(text), parse_target("sm_90a"));
     expect_kernels(plan, {{plan.family(), "x w bias >y"}}, {});
     EXPECT_EQ(to_string(plan).find("kernels: "), std::string::npos) << text;

@@ -232,7 +232,7 @@ constexpr Change kChanges[] = {
     {"dtype", "dtype=bf16", Effect::code, ""},
     {"input_layout", "input_layout=nhwc", Effect::code, ""},
     {"output_layout", "output_layout=nhwc", Effect::code, ""},
-    {"math", "math=ieee", Effect::comment, "what fp32 allows has no kernels of its own"},
+    {"math", "math=ieee", Effect::comment, "too few products for tensor cores"},
     {"math", "math=tf32", Effect::comment, "too few channels for tensor cores"},
     {"bias", "bias=false", Effect::code, ""},
     {"residual", "residual=true", Effect::code, ""},
@@ -283,7 +283,7 @@ constexpr SpecialChange kSpecialChanges[] = {
     {"input=2,8,21,27 weight=12,8,3,5 operation=data_gradient dy_activation=leaky_relu", "slope=0.5", Effect::code},
     {"input=2,8,21,27 weight=12,8,3,5 operation=data_gradient dy_activation=clamp", "clamp_max=7", Effect::code},
     {"input=8,68,56,58 weight=72,68,3,3 padding=1", "math=tf32", Effect::code},
-    {"input=8,68,56,58 weight=72,68,3,3 padding=1", "math=ieee", Effect::comment},
+    {"input=8,68,56,58 weight=72,68,3,3 padding=1", "math=ieee", Effect::code},
 };
 
 Effect effect_of(const std::string& base, const std::string& change) {

@@ -30,8 +30,8 @@ TEST(WgmmaPlan, SaysWhatStandsInTheWay) {
   const std::string plain = "input=8,64,56,56 weight=64,64,3,3";
   ASSERT_FALSE(wgmma_candidates(parse_spec(plain + " math=tf32")).empty());
   ASSERT_FALSE(wgmma_candidates(parse_spec(plain + " dtype=f16")).empty());
-  for (const Obstacle& one : {Obstacle{"", "fp32 tensors take tensor cores only with math=tf32"},
-                              {" math=ieee", "fp32 tensors take tensor cores only with math=tf32"},
+  ASSERT_FALSE(wgmma_candidates(parse_spec(plain)).empty());
+  for (const Obstacle& one : {Obstacle{" math=ieee", "math is ieee, which allows fp32 FMA only"},
                               {" dtype=f16 math=ieee", "math is ieee, which allows fp32 FMA only"},
                               {" dtype=bf16 math=ieee", "math is ieee, which allows fp32 FMA only"},
                               {" math=tf32 alignment=8", "alignment is 8, stores need 16"},

@@ -259,7 +259,7 @@ ProcessResult preprocessed(const Arguments& arguments, const Arguments& macros) 
 TEST(CliDump, HarnessRefusesAnArchitectureWithoutItsInstructions) {
   if (find_program("c++").empty()) GTEST_SKIP() << "no c++ on PATH";
   const std::string hint = "uses instructions of sm_90a: compile it with nvcc -gencode arch=compute_90a,code=sm_90a";
-  const Arguments tensor = {"--config=A_tf32"}, fma = {"--config=A"};
+  const Arguments tensor = {"--config=A_tf32"}, fma = {"--config=A", "--math=ieee"};
   // wgmma is of sm_90a and of no later architecture; FMA kernels run on any that is new enough.
   for (const char* other : {"-D__CUDA_ARCH__=900", "-D__CUDA_ARCH__=1000"}) {
     const ProcessResult result = preprocessed(tensor, {other});

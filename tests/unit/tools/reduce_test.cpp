@@ -52,28 +52,28 @@ TEST(Reduce, DocumentedConfigurationsFitTheLimitOrSayThatTheyCannot) {
     EXPECT_EQ(small.reduced, executed_multiply_adds(full) > kDocumented.as_given) << configuration.name;
     EXPECT_EQ(small.multiply_adds, executed_multiply_adds(small.plan));
     if (small.multiply_adds <= kDocumented.most) continue;
-    // One tile in each direction, and that is said.
-    EXPECT_EQ(small.tiles, (std::array<std::int64_t, 3>{1, 1, 1})) << configuration.name;
+    // One tile in each direction, or two where one alone would be half empty, and that is said.
+    EXPECT_LE(small.tiles[0] * small.tiles[1] * small.tiles[2], 2) << configuration.name;
     EXPECT_NE(small.note.find("cannot be made fewer"), std::string::npos) << small.note;
   }
 }
 
 TEST(Reduce, WithoutALimitEverythingThereIsToSeeIsShown) {
   // Two tiles in each direction; the last of Q as ragged as 1022 = 3 * 256 + 254 leaves it.
-  const Reduction plain = reduced("input=16,16,1024,1024 weight=128,16,3,3", kNoLimit);
+  const Reduction plain = reduced("input=16,16,1024,1024 weight=128,16,3,3 math=ieee", kNoLimit);
   const auto& direct = std::get<DirectTiling>(plain.plan.convolution().tiling);
   EXPECT_EQ(plain.tiles, (std::array<std::int64_t, 3>{2, 2, 2}));
   EXPECT_EQ(output_shape(plain.plan.spec).h, 2 * direct.block_p());
   EXPECT_EQ(output_shape(plain.plan.spec).w % direct.block_q(), 1022 % direct.block_q());
   EXPECT_EQ(plain.note, "");
   // Padding on both sides: the tile between sees none of it.
-  const Reduction padded = reduced("input=8,32,512,512 weight=64,32,5,9 padding=2,4 dilation=2,3", kNoLimit);
+  const Reduction padded = reduced("input=8,32,512,512 weight=64,32,5,9 padding=2,4 dilation=2,3 math=ieee", kNoLimit);
   EXPECT_EQ(padded.tiles, (std::array<std::int64_t, 3>{2, 3, 3}));
   EXPECT_EQ(padded.note, "");
 }
 
 TEST(Reduce, LimitsTakeTilesAwayAndTheNoteSaysWhich) {
-  const std::string text = "input=8,32,512,512 weight=64,32,5,9 padding=2,4 dilation=2,3";
+  const std::string text = "input=8,32,512,512 weight=64,32,5,9 padding=2,4 dilation=2,3 math=ieee";
   const std::int64_t all = reduced(text, kNoLimit).multiply_adds;
   EXPECT_EQ(reduced(text, {0, all}).tiles, (std::array<std::int64_t, 3>{2, 3, 3}));
   const Reduction less = reduced(text, {0, all - 1});
@@ -105,7 +105,7 @@ TEST(Reduce, NothingIsLeftOfAConvolutionWithoutOutputs) {
 }
 
 TEST(Reduce, OffsetsStayWide) {
-  const Reduction small = reduced("input=64,64,1,524280 weight=128,64,1,3 stride=1,3 dilation=1,4", kDocumented);
+  const Reduction small = reduced("input=64,64,1,524280 weight=128,64,1,3 stride=1,3 dilation=1,4 math=ieee", kDocumented);
   ASSERT_TRUE(small.reduced);
   EXPECT_LT(small.plan.spec.input.w, 1000);
   EXPECT_TRUE(small.plan.convolution().wide_index) << "2^31 elements at full size";
@@ -155,7 +155,10 @@ TEST(Reduce, PlansAreThoseOfThePlannerWhereItHasThem) {
     for (const codegen::ConvPlan& plan : codegen::enumerate_plans(small.plan.spec, kTarget, SIZE_MAX)) {
       if (plan.convolution().tiling != small.plan.convolution().tiling) continue;
       ++compared;
-      EXPECT_EQ(small.plan.convolution().launch.blocks, plan.convolution().launch.blocks) << configuration.name;
+      // Blocks that walk over tiles are fewer, so that they still walk.
+      if (plan.tiling<WgmmaTiling>() == nullptr) {
+        EXPECT_EQ(small.plan.convolution().launch.blocks, plan.convolution().launch.blocks) << configuration.name;
+      }
       EXPECT_EQ(small.plan.convolution().launch.threads, plan.convolution().launch.threads) << configuration.name;
       EXPECT_EQ(small.plan.convolution().launch.shared_bytes, plan.convolution().launch.shared_bytes)
           << configuration.name;

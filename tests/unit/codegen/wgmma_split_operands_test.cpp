@@ -1,0 +1,160 @@
+// Statements about kernels of the wgmma family whose operands are split into two TF32 numbers (math=fp32): where they
+// may serve, when their accumulators are promoted, what splitting costs in memory and registers, and what the text
+// does.
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "codegen/wgmma/price.h"
+#include "unit/codegen/wgmma_candidates.h"
+
+namespace jitconv::codegen {
+namespace {
+
+using test::wgmma_candidates;
+using test::WgmmaCandidate;
+
+/// Some of those that `spec` has in fp32 mode.
+std::vector<WgmmaCandidate> some_that_split(ConvSpec spec) {
+  spec = *rc::gen::inRange(0, 2) == 0 ? test::for_walks(spec, Layout::nhwc) : test::for_tensor_cores(spec);
+  spec.dtype = DataType::f32;
+  spec.math = MathMode::fp32;
+  return test::some_of(wgmma_candidates(spec));
+}
+
+std::string why_not(const std::string& text) {
+  std::string why;
+  const std::vector<Candidate> none =
+      candidates_of(Family::wgmma, lower(canonical(parse_spec(text))), parse_target("sm_90a"), why);
+  EXPECT_TRUE(none.empty()) << text;
+  return why;
+}
+
+int interval_of(const std::string& text) {
+  return wgmma_candidates(parse_spec(text)).front().tiling.promotion_interval;
+}
+
+std::size_t count(const std::string& text, const std::string& part) {
+  std::size_t times = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++times;
+  return times;
+}
+
+TEST(WgmmaSplitOperands, ServeSumsOfEnoughProductsUnlessMathIsIeee) {
+  EXPECT_NE(why_not("input=2,14,20,30 weight=64,14,3,3").find("sums of 126 products"), std::string::npos);
+  EXPECT_NE(why_not("input=2,64,20,30 weight=64,64,3,3 math=ieee").find("math is ieee"), std::string::npos);
+  for (const WgmmaCandidate& one : wgmma_candidates(parse_spec("input=2,128,20,30 weight=64,128,1,1")))
+    EXPECT_TRUE(one.tiling.splits_operands());
+  for (const WgmmaCandidate& one : wgmma_candidates(parse_spec("input=2,128,20,30 weight=64,128,1,1 math=tf32")))
+    EXPECT_FALSE(one.tiling.splits_operands());
+}
+
+TEST(WgmmaSplitOperands, ArePromotedMoreOftenInShortSums) {
+  EXPECT_EQ(interval_of("input=2,128,20,30 weight=64,128,1,1"), 3);
+  EXPECT_EQ(interval_of("input=2,16,20,30 weight=64,16,3,3"), 3);
+  EXPECT_EQ(interval_of("input=2,64,20,30 weight=64,64,3,3"), 4);
+  EXPECT_EQ(interval_of("input=2,512,20,30 weight=64,512,3,3"), 8);
+}
+
+// Accumulators, as many sums, and 40 other registers, of 208.
+TEST(WgmmaSplitOperands, HaveTilesAsWideAsRegistersAllow) {
+  int widest = 0;
+  for (const WgmmaCandidate& one : wgmma_candidates(parse_spec("input=8,64,512,1024 weight=128,64,3,3")))
+    widest = std::max(widest, one.tiling.tile.columns);
+  EXPECT_EQ(widest, 168);
+}
+
+TEST(WgmmaSplitOperands, AreDividedIntoEqualGroupsOfAStep) {
+  for (const WgmmaCandidate& one : wgmma_candidates(parse_spec("input=2,64,20,30 weight=64,64,3,3"))) {
+    WgmmaTiling tiling = one.tiling;
+    tiling.pipeline.slices = 4;
+    tiling.pipeline.filter_rows = 1;
+    for (const auto& [interval, groups] :
+         {std::pair{3, std::vector{3, 3}}, std::pair{4, std::vector{3, 3}}, std::pair{5, std::vector{3, 3}},
+          std::pair{8, std::vector{6}}, std::pair{2, std::vector{2, 2, 2}}}) {
+      tiling.promotion_interval = interval;
+      EXPECT_EQ(WgmmaGeometry(one.problem, tiling).promotion_groups(), groups) << interval;
+    }
+    return;
+  }
+}
+
+TEST(WgmmaSplitOperands, PayForProductsAndPromotions) {
+  const WgmmaCandidate best = wgmma_candidates(parse_spec("input=8,64,512,1024 weight=128,64,3,3")).front();
+  const WgmmaPrice price(best.problem, best.plan.target);
+  const auto cost = [&](int interval) {
+    WgmmaTiling tiling = best.tiling;
+    tiling.promotion_interval = interval;
+    const WgmmaGeometry geometry(best.problem, tiling);
+    return price.of(geometry, geometry.tiles());
+  };
+  EXPECT_GT(3 * cost(100), 4 * cost(0));
+  EXPECT_GT(cost(1), cost(2));
+}
+
+// Of tiles in turn, nothing is multiplied while sums are promoted.
+TEST(WgmmaSplitOperands, AreNotOfTilesInTurnWhereSumsAreLong) {
+  for (const char* text : {"input=8,64,512,1024 weight=128,64,3,3", "input=8,16,256,256 weight=128,16,3,3",
+                           "input=16,128,56,56 weight=256,128,3,3 padding=1"})
+    EXPECT_NE(wgmma_candidates(parse_spec(text)).front().tiling.schedule, WgmmaTiling::Schedule::pingpong) << text;
+}
+
+TEST(WgmmaSplitOperands, AreOfPackedWeights) {
+  for (const char* text : {"input=2,64,40,30 weight=64,64,3,3", "input=2,128,40,30 weight=64,128,1,1"})
+    for (const WgmmaCandidate& one : wgmma_candidates(parse_spec(text))) EXPECT_TRUE(one.tiling.packs_weights());
+}
+
+TEST(WgmmaSplitOperands, AreNamedAndExplained) {
+  const ConvPlan plan =
+      make_plan(parse_spec("input=8,64,512,1024 weight=128,64,3,3 bias activation=relu"), parse_target("sm_90a"));
+  ASSERT_EQ(plan.family(), Family::wgmma);
+  EXPECT_NE(to_string(plan).find("products: 3xTF32"), std::string::npos);
+  EXPECT_TRUE(kernel_name(plan).ends_with("_wgmma_tf32x3")) << kernel_name(plan);
+}
+
+RC_GTEST_PROP(WgmmaSplitOperandsProperty, GroupsArePromotedWithinTheInterval, ()) {
+  for (const WgmmaCandidate& one : some_that_split(*test::valid_specs({}))) {
+    const WgmmaGeometry g = one.geometry();
+    const std::vector<int> groups = g.promotion_groups();
+    RC_ASSERT(std::accumulate(groups.begin(), groups.end(), std::int64_t{0}) == g.units() / 2);
+    const auto [least, most] = std::minmax_element(groups.begin(), groups.end());
+    RC_ASSERT(*least > 0 && *most <= one.tiling.promotion_interval && *most - *least <= 1);
+  }
+}
+
+RC_GTEST_PROP(WgmmaSplitOperandsProperty, BothPartsHaveRoom, ()) {
+  for (const WgmmaCandidate& one : some_that_split(*test::valid_specs({}))) {
+    const WgmmaGeometry g = one.geometry();
+    WgmmaTiling whole = one.tiling;
+    whole.promotion_interval = 0;
+    const WgmmaGeometry unsplit(one.problem, whole);
+    RC_ASSERT(g.weight_bytes() == 2 * unsplit.weight_bytes());
+    RC_ASSERT(g.weights_in_stage() == 2 * unsplit.weights_in_stage());
+    RC_ASSERT(g.packed_rows() == 2 * unsplit.packed_rows());
+    RC_ASSERT(g.packed_rows() * 16 <= one.plan.packed_weight_bytes());
+    RC_ASSERT(g.shared_bytes() <= one.plan.target.shared_bytes_per_block);
+    // Accumulators and sums of a thread, and registers of the block.
+    RC_ASSERT(one.tiling.tile.columns + 40 <= g.consumer_registers());
+    RC_ASSERT(2 * g.consumer_registers() + g.producer_registers() <= 3 * WgmmaTiling::kLaunchRegisters);
+  }
+}
+
+RC_GTEST_PROP(WgmmaSplitOperandsProperty, ThreeProductsOfEveryUnitAndOnePromotionOfEveryGroup, ()) {
+  for (const WgmmaCandidate& one : some_that_split(*test::valid_specs({}))) {
+    const WgmmaGeometry g = one.geometry();
+    const std::string text = test::convolution_text(one).text;
+    const auto units = static_cast<std::size_t>(g.units() / 2), groups = g.promotion_groups().size();
+    RC_ASSERT(count(text, "  multiply(partial, ") == 3 * units);
+    RC_ASSERT(count(text, "  multiply(partial, weights_low + ") == units);
+    RC_ASSERT(count(text, ", 0);  //") == groups);  // accumulators begin with zero
+    RC_ASSERT(count(text, "  promote(sum, partial);") == groups);
+    RC_ASSERT(count(text, "  settle(partial);") == groups);
+  }
+}
+
+}  // namespace
+}  // namespace jitconv::codegen

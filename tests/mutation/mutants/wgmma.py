@@ -27,6 +27,12 @@ transpose = File("templates/transpose_input/kernel.cu.in", "transpose")
 store_boxes = File("templates/wgmma/store_boxes.cu.in", "wgmma_store_boxes")
 box_place = File("templates/wgmma/box_place.cu.in", "wgmma_box_place")
 stage_box = File("templates/wgmma/stage_box.cu.in", "wgmma_stage_box")
+split_tf32 = File("templates/device/split_tf32.cuh", "split_tf32")
+promote = File("templates/device/promote.cuh", "promote")
+emit_transpose = File("codegen/transpose_input/emit.cpp", "emit_transpose_input")
+walked_split = File("templates/wgmma/tiles_walked_split.cu.in", "wgmma_walked_split")
+split_pixels = File("templates/wgmma/split_pixels.cu.in", "wgmma_split_pixels")
+emit_pack = File("codegen/pack_weights/emit.cpp", "emit_pack_weights")
 emit_boxes = File("codegen/wgmma/emit_store_boxes.cpp", "emit_wgmma_store_boxes")
 
 MUTANTS = [
@@ -82,7 +88,7 @@ MUTANTS = [
          "rows of weights are read at exchanged places"),
     arguments("rows_not_rounded", ".rounds_to_tf32 = geometry.swizzles_weights() && problem.input.type == DataType::f32",
          ".rounds_to_tf32 = false", "weights of 1x1 filters are cut off"),
-    emit_load("moved_though_not_rounded", '"operand", geometry.copies_boxes()', '"operand", tiling.converts_pixels()',
+    emit_load("moved_though_not_rounded", "operand = geometry.copies_boxes()", "operand = tiling.converts_pixels()",
               "pixels that do not come as boxes are cut off"),
     emit_multiply("rows_of_one_piece", '"multiply(sum, weights + {}, pixels + {}, {});  // c{}..{}", i,',
                   '"multiply(sum, weights + {}, pixels + {}, {});  // c{}..{}", i / 2,',
@@ -104,8 +110,10 @@ MUTANTS = [
     geometry("walk_beyond_corners",
            "std::max({lower[0], lower[1], upper[0], upper[1]}) <= TensorMapShape::kMostCorner", "true",
            "launches are refused for their tensor maps"),
-    arguments("walk_not_rounded", ".rounds_to_tf32 = problem.input.type == DataType::f32 && !geometry.reads_transposed(),",
-         ".rounds_to_tf32 = false,", "pixels that the copy engine walks over are cut off"),
+    arguments("walk_not_rounded", "problem.input.type == DataType::f32 && !geometry.reads_transposed()", "false",
+         "pixels that the copy engine walks over are cut off"),
+    arguments("split_walk_rounded", "!geometry.reads_transposed() && !tiling.splits_operands(),",
+         "!geometry.reads_transposed(),", "pixels are rounded before they are split"),
     arguments("walk_strides_exchanged",
          "{static_cast<int>(problem.columns.stride), static_cast<int>(problem.rows.stride)}",
          "{static_cast<int>(problem.rows.stride), static_cast<int>(problem.columns.stride)}",
@@ -117,7 +125,9 @@ MUTANTS = [
     emit_load("walk_starts_behind_images", "tiling.runs() > 1 ? fmt", "tiling.runs() > 1 && !images ? fmt",
               "a run without images is an illegal instruction"),
     # Pixels that a kernel before transposes, over which the copy engine walks.
-    emit_load("transposed_not_awaited", "if (warp == 0) wait_for_previous_kernel();", "",
+    emit_load("transposed_not_awaited",
+              'tiling.packs_weights() ? "wait_for_previous_kernel();" : "if (warp == 0) wait_for_previous_kernel();"',
+              'tiling.packs_weights() ? "wait_for_previous_kernel();" : ""',
               "pixels are asked for while they are still being transposed"),
     transpose_tiling("residue_of_dilated_taps", "(axis.taps > 1 && axis.dilation % axis.stride != 0)",
             "(axis.taps > 1 && axis.stride < 1)", "rows are left out that taps meet"),
@@ -142,7 +152,7 @@ MUTANTS = [
               "the last slice of a pixel reads behind x"),
     transpose("writes_behind_the_pixel", " && first_slice + slice < kPixelSlices", "",
               "rows are written over the next pixel's"),
-    transpose("read_before_they_are_staged", "operand_row(channel[i]);\n  __syncthreads();", "operand_row(channel[i]);",
+    transpose("read_before_they_are_staged", "@operand@;\n  __syncthreads();", "@operand@;",
               "rows are written before all of them are staged"),
     emit_load("walk_weights_asked_twice", 'return "warp == 1";', 'return "warp <= 1";',
               "stages complete before all that was asked for has come"),
@@ -205,6 +215,33 @@ MUTANTS = [
            "each step from then on has another step's pixels"),
     store_edges("ends_of_groups_stored", "if (k_first + k >= kGroupK) break;", "if (k_first + k > kGroupK) break;",
           "the next group's first channel is overwritten"),
+    # Operands that are split into two TF32 numbers.
+    split_tf32("infinity_not_apart", "nearest = kOne;", "nearest = kLargest;",
+               "the smaller part of a weight, times the larger one of infinity, overflows"),
+    split_tf32("small_numbers_vanish", "  if (magnitude - 1 < kSmallest - 1) nearest = kSmallest;\n", "",
+               "infinity times a subnormal number is NaN"),
+    split_tf32("largest_number_overflows", "truncates ? __float_as_uint(rest) & 0xffffe000u : round_to_tf32(rest)",
+               "round_to_tf32(rest)", "the parts of the largest float add up to infinity"),
+    split_tf32("smaller_part_lost", "  row[kPartRows] = low;", "  row[kPartRows] = high;",
+               "smaller parts are the larger ones"),
+    promote("sums_replaced", "sum[i] += partial[i];", "sum[i] = partial[i];", "sums have their last group only"),
+    geometry("never_promoted_within_a_step", "ceil_div(all, tiling_.promotion_interval)", "1",
+             "accumulators truncate the sums of a whole step"),
+    candidates("promoted_too_late", "kFewest = 3, kMost = 8, kProducts", "kFewest = 64, kMost = 64, kProducts",
+               "accumulators truncate the sums of a whole step"),
+    emit_multiply("smaller_pixels_not_multiplied", "      add(i, \"weights\", \"pixels_low\", true);\n", "",
+                  "pixels are rounded to TF32"),
+    emit_multiply("not_begun_with_zero", "add(i, \"weights_low\", \"pixels\", i != first);",
+                  "add(i, \"weights_low\", \"pixels\", first != 0 || i != first);",
+                  "the second group of a step has the sums of the first, too"),
+    walked_split("not_fenced", "      fence_async_proxy();\n", "", "tensor cores may read pixels as they were before"),
+    walked_split("not_awaited", "      barrier_wait(arrived + stage, parity);\n", "",
+                 "pixels are split before they are there"),
+    split_pixels("one_phase", "part < kRuns * kPhases", "part < kRuns", "pixels of other phases are not split"),
+    emit_transpose("rounded_before_they_are_split", "problem.arithmetic == Arithmetic::tf32x3", "problem.groups < 1",
+                   "smaller parts of transposed pixels are zero"),
+    emit_pack("parts_in_one_place", "(step * kParts * kUnits + unit)", "(step * kUnits + unit)",
+              "a step's weights lie over those of the step before"),
     # Filter columns that are folded into rows.
     store_folded("halves_not_apart", "  __syncwarp();\n  @skip_zeros@", "  @skip_zeros@",
                  "a lane adds to sums that another has not staged yet"),

@@ -105,7 +105,8 @@ TEST(Reduce, NothingIsLeftOfAConvolutionWithoutOutputs) {
 }
 
 TEST(Reduce, OffsetsStayWide) {
-  const Reduction small = reduced("input=64,64,1,524280 weight=128,64,1,3 stride=1,3 dilation=1,4 math=ieee", kDocumented);
+  const Reduction small =
+      reduced("input=64,64,1,524280 weight=128,64,1,3 stride=1,3 dilation=1,4 math=ieee", kDocumented);
   ASSERT_TRUE(small.reduced);
   EXPECT_LT(small.plan.spec.input.w, 1000);
   EXPECT_TRUE(small.plan.convolution().wide_index) << "2^31 elements at full size";

@@ -1,0 +1,40 @@
+// math=fp32 on tensor cores, whose accumulators the engine truncates as the hardware does: the largest errors are no
+// larger than those of a loop of FMAs.
+#include "support/fp32_accuracy.h"
+
+#include <gtest/gtest.h>
+
+#include "runtime/compile.h"
+#include "support/fresh_cache.h"
+#include "tools/host_device.h"
+
+namespace jitconv::test {
+namespace {
+
+TEST(QuickFp32Accuracy, IsThatOfAnFmaLoop) {
+  const FreshCache cache("fp32-accuracy");
+  tools::HostDevice device{Target::host()};
+  const std::vector<codegen::ConvPlan> plans = fp32_plans(Target::host(parse_target("sm_90a")));
+  ASSERT_EQ(plans.size(), 3u);
+  for (const codegen::ConvPlan& plan : plans) {
+    const Kernel kernel = runtime::compile_plan(plan);
+    for (const Numbers numbers : kAllNumbers) {
+      const LargestErrors largest = largest_errors(device, kernel, numbers);
+      EXPECT_LE(largest.kernel, largest.fma_loop) << to_string(plan.spec) << ", " << to_string(numbers);
+      EXPECT_GT(largest.kernel, 0) << to_string(numbers) << ": nothing was rounded";
+    }
+  }
+}
+
+TEST(QuickFp32Accuracy, SpecialValuesAreThoseOfAnFmaLoop) {
+  const FreshCache cache("fp32-accuracy");
+  tools::HostDevice device{Target::host()};
+  for (const codegen::ConvPlan& plan : fp32_plans(Target::host(parse_target("sm_90a")))) {
+    const Kernel kernel = runtime::compile_plan(plan);
+    for (const float others : {0.0f, 1.0f})
+      EXPECT_EQ(special_value_faults(device, kernel, others), "") << to_string(plan.spec) << ", " << others;
+  }
+}
+
+}  // namespace
+}  // namespace jitconv::test

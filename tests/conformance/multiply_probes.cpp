@@ -1,5 +1,5 @@
-// See multiply_probes.h. Multiplications are of small integers, or of numbers of as few bits, whose sums are exact in
-// any order: the order in which hardware adds, and what it drops, is no part of the model.
+// See multiply_probes.h. Most multiplications are of small integers, or of numbers of as few bits, whose sums are exact
+// in any order. What hardware drops when it adds is part of the model of TF32, and of no other.
 #include "conformance/multiply_probes.h"
 
 #include <fmt/format.h>
@@ -89,6 +89,46 @@ Probe multiplications(const std::string& type, int columns, bool accumulate) {
   probe.shared_bytes = static_cast<std::size_t>(2 * 64 * 16 + 16 + 2 * columns * 16 + 48);
   probe.compute_capability = kHopper;
   add_operands_and_sums(probe, type, 4 + b_words, sums);
+  return probe;
+}
+
+/// The same of TF32 numbers of any size, whose sums are truncated.
+Probe truncating_multiplications(int columns) {
+  Probe probe = multiplications("tf32", columns, /*accumulate=*/true);
+  probe.name = fmt::format("multiply tf32 x{} truncates", columns);
+  std::mt19937_64 random = random_of_probe(probe.name);
+  const std::size_t operands = probe.in_words - probe.out_words;
+  for (std::size_t i = 0; i < probe.inputs.size(); ++i) {
+    const bool is_sum = i % probe.in_words >= operands;
+    const std::uint64_t exponent = is_sum ? 107 + random() % 41 : 119 + random() % 17;
+    const std::uint32_t mantissa = static_cast<std::uint32_t>(random() >> 32) & (is_sum ? 0x807fffffu : 0x807fe000u);
+    probe.inputs[i] = static_cast<std::uint32_t>(exponent) << 23 | mantissa;
+  }
+  return probe;
+}
+
+/// The same of numbers at the ends of the range, one or two of a row: sums that overflow, sums of subnormal numbers,
+/// infinities and NaNs.
+Probe multiplications_at_the_ends_of_the_range() {
+  Probe probe = multiplications("tf32", 8, /*accumulate=*/true);
+  probe.name = "multiply tf32 x8 at the ends of the range";
+  constexpr std::uint32_t kOperands[] = {0x71800000u, 0x7f400000u, 0x7f7fe000u, 0x5f800000u, 0x3f800000u, 0x3fffe000u,
+                                         0x1f800000u, 0x00800000u, 0x00402000u, 0x00002000u, 0x34000000u, 0x3fc00000u};
+  constexpr std::uint32_t kInfinity = 0x7f800000u, kNaN = 0x7fc00000u;
+  constexpr std::uint32_t kSums[] = {0u,          0x3f800000u, 0x7f7fffffu, 0x7f000000u, 0x7f7fe000u, 0x00800000u,
+                                     0x00000001u, 0x00012345u, 0x007fffffu, 0x0c000000u, 0x80000000u, kInfinity};
+  std::mt19937_64 random = random_of_probe(probe.name);
+  const auto one_of = [&random](const auto& values) {
+    return values[random() % std::size(values)] | static_cast<std::uint32_t>(random() % 2) << 31;
+  };
+  for (std::size_t thread = 0; thread < probe.items(); ++thread) {
+    std::uint32_t* const in = probe.inputs.data() + thread * probe.in_words;
+    // Half a row of a, of which one or none is not zero, and one number of b.
+    for (std::size_t i = 0; i < 4; ++i) in[i] = 0;
+    if (random() % 4 != 0) in[random() % 4] = random() % 16 == 0 ? kInfinity : one_of(kOperands);
+    in[4] = random() % 64 == 0 ? kNaN : random() % 32 == 0 ? kInfinity : one_of(kOperands);
+    for (std::size_t i = 5; i < probe.in_words; ++i) in[i] = random() % 3 == 0 ? 0 : one_of(kSums);
+  }
   return probe;
 }
 
@@ -380,7 +420,9 @@ Probe multiplications_of_planes(const std::string& type, int columns) {
 }  // namespace
 
 std::vector<Probe> multiply_probes() {
-  std::vector<Probe> all{swizzled_multiplications(false), swizzled_multiplications(true)};
+  std::vector<Probe> all{swizzled_multiplications(false), swizzled_multiplications(true),
+                         truncating_multiplications(64), truncating_multiplications(248),
+                         multiplications_at_the_ends_of_the_range()};
   for (const std::string type : {"tf32", "f16", "bf16"}) {
     for (const int columns : {8, 64, 248, 256}) all.push_back(multiplications(type, columns, true));
     all.push_back(multiplications(type, 128, false));

@@ -38,3 +38,21 @@ def test_it_is_registered_only_when_asked_for() -> None:
         lowerings.pop(operator)
         if before is not None:
             lowerings[operator] = before
+
+
+@pytest.mark.parametrize("memory", [torch.contiguous_format, torch.channels_last])
+def test_an_operand_that_inductor_has_not_computed_yet(memory: torch.memory_format) -> None:
+    before = lowerings.pop(torch.ops.jitconv.convolution.default, None)
+    model = torch.nn.Sequential(torch.nn.ReLU(), jt.Conv2d(2, 4, 3, policy="auto"))
+    x = torch.randint(-3, 4, (1, 2, 4, 5)).float().contiguous(memory_format=memory)
+    try:
+        jt.enable_inductor_autotuning()
+        with torch.no_grad(), jt.cpu_policy("host"):
+            y = torch.compile(model, mode="max-autotune-no-cudagraphs")(x)
+            expected = model(x)
+    finally:
+        lowerings.pop(torch.ops.jitconv.convolution.default)
+        if before is not None:
+            lowerings[torch.ops.jitconv.convolution.default] = before
+    torch.testing.assert_close(y, expected)
+    assert y.stride() == expected.stride()

@@ -187,3 +187,22 @@ def test_prepared_kernels_serve_the_first_call(asked: list[str]) -> None:
         _stats.stats(reset=True)
         layer(x)
     assert jt.stats().served_by_pytorch == {}
+
+
+def test_a_capture_takes_what_was_prepared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test on the CPU of what decides: `compile_for` refuses in a capture, and a prepared plan spares the call."""
+    device, plan = torch.device("cuda", 0), object()
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: True)
+    monkeypatch.setattr(_background, "_plans", {})
+    _background.provide("prepared", device, plan)  # type: ignore[arg-type]
+
+    @_background.allowed
+    def compile_for(spec: Any, device: torch.device) -> Any:
+        raise jt.ColdKernelError(spec)
+
+    for enabled in (False, True):
+        with jt.async_compile(enabled):
+            assert compile_for("prepared", device) is plan  # type: ignore[arg-type]
+            with pytest.raises(jt.ColdKernelError):
+                compile_for("cold", device)  # type: ignore[arg-type]
+    assert len(_background._plans) == 1

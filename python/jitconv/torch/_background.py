@@ -76,18 +76,22 @@ def provide(spec: str, device: torch.device, plan: Plan) -> None:
 def allowed(compile_for: CompileFor) -> CompileFor:
     """Decorate the function that compiles a plan's kernel: it raises `StillCompilingError` instead of waiting.
 
-    The error of a kernel that cannot be compiled is raised by the call that finds it.
+    The error of a kernel that cannot be compiled is raised by the call that finds it. While a CUDA graph is captured,
+    what `prepare()` or the background has compiled is taken, and nothing is begun.
     """
 
     @functools.wraps(compile_for)
     def wrapper(spec: Spec, device: torch.device) -> Plan:
-        if not enabled or (device.type == "cuda" and torch.cuda.is_current_stream_capturing()):
+        capturing = device.type == "cuda" and torch.cuda.is_current_stream_capturing()
+        if not enabled and not capturing:
             return compile_for(spec, device)
+        key = (str(spec), device)
         with _lock:
-            future = _plans.get((str(spec), device))
-            if future is None:
-                future = _pool().submit(_compile, compile_for, spec, device)
-                _plans[str(spec), device] = future
+            future = _plans.get(key)
+            if future is None and not capturing:
+                future = _plans[key] = _pool().submit(_compile, compile_for, spec, device)
+        if future is None or (capturing and not future.done()):
+            return compile_for(spec, device)  # which raises
         if not future.done():
             raise StillCompilingError
         return future.result()

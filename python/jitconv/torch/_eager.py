@@ -61,6 +61,9 @@ class _Eager(torch.autograd.Function):
         return (*c.backward(dy, x, used, saved, mask, dtype=w.dtype), None)
 
 
+# What Function.apply ends in. It looks for transforms before, as _is_plain does.
+_apply = super(torch.autograd.Function, _Eager).apply
+
 _dispatch_modes = torch._C._len_torch_dispatch_stack
 _function_modes = torch._C._len_torch_function_stack
 _transforms = torch._C._functorch.peek_interpreter_stack
@@ -116,7 +119,8 @@ def convolve(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None, c: Convol
     elif w.dtype != x.dtype or (b is not None and b.dtype != x.dtype):
         check_operands(x, w, b, settings.transposed, settings.groups)  # raises
     if torch.is_grad_enabled() and (x.requires_grad or w.requires_grad or (b is not None and b.requires_grad)):
-        return _Eager.apply(x, w, b, c)  # type: ignore[no-any-return, no-untyped-call]
+        apply = _apply if recorder is None else _Eager.apply
+        return apply(x, w, b, c)  # type: ignore[no-any-return, no-untyped-call]
     return c.forward(x, w, b, activation=True, pack=not torch.is_grad_enabled())
 
 

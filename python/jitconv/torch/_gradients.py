@@ -27,6 +27,7 @@ class Gradients:
     weight: Plan | None
     memory: torch.memory_format
     dx_strides: tuple[int, ...]
+    dw_strides: tuple[int, ...]
     x_dense: bool
     w_dense: bool
     dy_dense: bool
@@ -153,6 +154,7 @@ def _find(
         weight=weight,
         memory=memory,
         dx_strides=dense_strides(x.shape, memory),
+        dw_strides=dense_strides(w.shape, torch.contiguous_format),
         x_dense=x.is_contiguous(memory_format=memory),
         w_dense=w.is_contiguous(),
         dy_dense=dy.is_contiguous(memory_format=memory),
@@ -195,9 +197,9 @@ def _launch(
     if g.weight is not None:
         if not g.x_dense:
             x = x.contiguous(memory_format=g.memory)
-        dw = w.new_empty(w.shape, dtype=g.dtype)
+        dw = w.new_empty_strided(w.shape, g.dw_strides) if g.dtype == w.dtype else w.new_empty(w.shape, dtype=g.dtype)
         if g.bias_in_kernel:
-            db = w.new_empty(w.shape[0], dtype=g.dtype)
+            db = dw.new_empty_strided(w.shape[:1], (1,))
         # Of the convolution whose data gradient a transposed one is, x is the gradient dy, and dy is the input x.
         input, gradient = (dy, x) if transposed else (x, dy)
         g.weight.launch(stream, input.data_ptr(), None, None, None, None,

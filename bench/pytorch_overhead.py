@@ -2,8 +2,8 @@
 
     python bench/pytorch_overhead.py
 
-Needs a GPU, PyTorch and the Python package. Each figure is the median of several rounds. A round enqueues many calls
-and does not wait for the GPU, which is done with each before the next comes.
+Needs a GPU, PyTorch and the Python package. Each figure is the median of several rounds, in which the libraries take
+turns. A round enqueues many calls and does not wait for the GPU, which is done with each before the next comes.
 """
 
 import statistics
@@ -14,21 +14,23 @@ from torch import nn
 
 import jitconv.torch as jt
 
-CALLS, ROUNDS = 500, 9
+CALLS, ROUNDS = 300, 15
 
 
-def microseconds(call):
-    for _ in range(50):
-        call()
-    rounds = []
-    for _ in range(ROUNDS):
-        torch.cuda.synchronize()
-        start = time.perf_counter()
-        for _ in range(CALLS):
+def microseconds(calls):
+    rounds = {name: [] for name in calls}
+    for call in calls.values():
+        for _ in range(50):
             call()
-        rounds.append((time.perf_counter() - start) / CALLS * 1e6)
-        torch.cuda.synchronize()
-    return statistics.median(rounds)
+    for _ in range(ROUNDS):
+        for name, call in calls.items():
+            torch.cuda.synchronize()
+            start = time.perf_counter()
+            for _ in range(CALLS):
+                call()
+            rounds[name].append((time.perf_counter() - start) / CALLS * 1e6)
+    torch.cuda.synchronize()
+    return {name: statistics.median(times) for name, times in rounds.items()}
 
 
 def rows():
@@ -41,8 +43,11 @@ def rows():
     dy = torch.randn(1, 32, 8, 8, device="cuda")
 
     def step(call):
-        y = call()
-        torch.autograd.grad(y, trained, dy)
+        torch.autograd.grad(call(*trained, padding=1), trained, dy)
+
+    def cast(call):
+        with torch.autocast("cuda", torch.bfloat16):
+            return call(*trained, padding=1)
 
     def graphed(call):
         with torch.no_grad():
@@ -55,15 +60,13 @@ def rows():
 
     yield "function, no_grad", {n: lambda f=f: f(x, w, b, padding=1) for n, f in functions.items()}, True
     yield "layer, no_grad", {n: lambda m=m: m(x) for n, m in layers.items()}, True
-    for enabled, words in ((False, ""), (True, ", bf16 autocast")):
-        def forward(f, on=enabled):
-            with torch.autocast("cuda", torch.bfloat16, enabled=on):
-                return f(*trained, padding=1)
-        yield f"function, forward{words}", {n: lambda f=f, g=forward: g(f) for n, f in functions.items()}, False
-        if not enabled:
-            yield "function, forward and backward", {
-                n: lambda f=f, g=forward: step(lambda: g(f)) for n, f in functions.items()
-            }, False
+    row = (x.view(8, 32, 8), w[:, :, 0].contiguous(), b)
+    sequences = {"PyTorch": nn.functional.conv1d, "jitconv": jt.functional.conv1d}
+    yield "function of sequences, no_grad", {n: lambda f=f: f(*row, padding=1) for n, f in sequences.items()}, True
+    yield "function, forward", {n: lambda f=f: f(*trained, padding=1) for n, f in functions.items()}, False
+    yield "function, forward and backward", {n: lambda f=f: step(f) for n, f in functions.items()}, False
+    yield "the same, backward in the same thread", {n: lambda f=f: step(f) for n, f in functions.items()}, False
+    yield "function, forward, bf16 autocast", {n: lambda f=f: cast(f) for n, f in functions.items()}, False
     arguments = ([1, 1], [1, 1, 1, 1], [1, 1], False, [0, 0], 1)
     yield "operator, no_grad", {
         "PyTorch": lambda: torch.ops.aten.convolution(x, w, b, [1, 1], [1, 1], [1, 1], False, [0, 0], 1),
@@ -78,10 +81,12 @@ def main():
     print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, us per call")
     print(f"{'':40}{'PyTorch':>10}{'jitconv':>10}{'difference':>12}")
     for name, calls, no_grad in rows():
+        torch.autograd.set_multithreading_enabled("same thread" not in name)
         with torch.set_grad_enabled(not no_grad):
-            times = {}
-            for library, call in calls.items():
-                times[library] = gpu_microseconds(call) if "graph" in name else microseconds(call)
+            if "graph" in name:
+                times = {library: gpu_microseconds(call) for library, call in calls.items()}
+            else:
+                times = microseconds(calls)
         print(f"{name:40}{times['PyTorch']:10.2f}{times['jitconv']:10.2f}{times['jitconv'] - times['PyTorch']:+12.2f}")
 
 

@@ -3,38 +3,53 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 
 from jitconv.torch import _activation
 from jitconv.torch._convolution import Convolution, Settings
-from jitconv.torch._shapes import check_operands, dense_strides, memory_format, output_channels
+from jitconv.torch._shapes import as_of, check_operands, dense_strides, images, memory_format, output_channels
 
 
 def forward(c: Convolution, x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None) -> torch.Tensor:
     """Return the convolution with its activation, by PyTorch, with the strides that jitconv's result has."""
     s = c.settings
-    check_operands(x, w, b, s.transposed, s.groups)
+    check_operands(images(x), images(w), b, s.transposed, s.groups)
     y = _activation.apply(_linear(s, x, w, b), s)
-    strides = dense_strides(y.shape, memory_format(x, w))
+    strides = _strides(y, x, w)
     if y.stride() == strides:
         return y
     return torch.empty_strided(y.shape, strides, dtype=y.dtype, device=y.device).copy_(y)
 
 
 def _linear(s: Settings, x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None) -> torch.Tensor:
-    x, padding = _symmetric(s, x)
-    return torch.ops.aten.convolution(x, w, b, s.stride, padding, s.dilation, s.transposed, s.output_padding, s.groups)  # type: ignore[no-any-return]
+    x, arguments = _symmetric(s, x)
+    return torch.convolution(x, w, b, *arguments)
 
 
-def _symmetric(s: Settings, x: torch.Tensor) -> tuple[torch.Tensor, tuple[int, int]]:
-    """Return x and the padding for PyTorch's convolution, which has one for both sides: what is more is padded now."""
+def _strides(t: torch.Tensor, x: torch.Tensor, w: torch.Tensor) -> tuple[int, ...]:
+    """Return the strides that jitconv gives a tensor of t's extents."""
+    return as_of(t, dense_strides(images(t).shape, memory_format(images(x), images(w))))
+
+
+def _symmetric(s: Settings, x: torch.Tensor) -> tuple[torch.Tensor, tuple[Any, ...]]:
+    """Return x and the arguments of PyTorch's convolution of as many dimensions.
+
+    It has one padding for both sides: what is more is padded now.
+    """
+    x, padding = _padded(s, x)
+    first = 4 - x.dim()  # a sequence has no vertical arguments
+    return x, (s.stride[first:], padding[first:], s.dilation[first:], s.transposed, s.output_padding[first:], s.groups)
+
+
+def _padded(s: Settings, x: torch.Tensor) -> tuple[torch.Tensor, tuple[int, int]]:
     top, bottom, left, right = s.padding
     if top == bottom and left == right:
         return x, (top, left)
     if s.transposed:
         raise ValueError(f"padding is {s.padding}: a transposed convolution has the same on both sides")
-    return torch.nn.functional.pad(x, (left, right, top, bottom)), (0, 0)
+    return torch.nn.functional.pad(x, (left, right, top, bottom)[: 2 * x.dim() - 4]), (0, 0)
 
 
 def backward(
@@ -49,14 +64,12 @@ def backward(
     s = c.settings
     if saved is not None:
         dy = _activation.gradient(dy, saved, s)
-    padded, padding = _symmetric(s, x)
+    padded, arguments = _symmetric(s, x)
     filters = output_channels(w.shape, s.transposed, s.groups)
-    dx, dw, db = torch.ops.aten.convolution_backward(
-        dy, padded, w, [filters], s.stride, padding, s.dilation, s.transposed, s.output_padding, s.groups, mask
-    )
+    dx, dw, db = torch.ops.aten.convolution_backward.default(dy, padded, w, [filters], *arguments, mask)
     if mask[0]:
         dx = _without_padding(s, dx, x)
-        strides = dense_strides(x.shape, memory_format(x, w))
+        strides = _strides(x, x, w)
         if dx.stride() != strides:
             dx = torch.empty_strided(x.shape, strides, dtype=x.dtype, device=x.device).copy_(dx)
     return dx if mask[0] else None, dw.contiguous() if mask[1] else None, db if mask[2] else None
@@ -66,4 +79,5 @@ def _without_padding(s: Settings, padded: torch.Tensor, x: torch.Tensor) -> torc
     if padded.shape == x.shape:
         return padded
     top, left = s.padding[0], s.padding[2]
-    return padded[:, :, top : top + x.shape[2], left : left + x.shape[3]]
+    rows = padded if x.dim() == 3 else padded[:, :, top : top + x.shape[2]]
+    return rows[..., left : left + x.shape[-1]]

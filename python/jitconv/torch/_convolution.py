@@ -1,7 +1,8 @@
 """The static part of a convolution, and the forward launch.
 
 `Convolution` is what stays the same from call to call, and keeps a plan for each shape that it meets. Its `forward` and
-`backward` take real tensors of four dimensions and launch. They know nothing of autograd, autocast and dispatch.
+`backward` take real tensors of four dimensions, or of three, which are images of one row, and launch. They know nothing
+of autograd, autocast and dispatch.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from jitconv.torch import _gradients
 from jitconv.torch._config import default_math
 from jitconv.torch._plan import Plan, alignment_of, compile_for, dtype_name, is_elsewhere, stream_of
 from jitconv.torch._scratch import scratch
-from jitconv.torch._shapes import check_operands, dense_strides, memory_format, output_shape
+from jitconv.torch._shapes import as_of, check_operands, dense_strides, images, memory_format, output_shape
 from jitconv.torch._weights import PackedWeights
 
 POLICIES = ("always", "auto")
@@ -141,8 +142,8 @@ class Convolution:
 
         Parameters
         ----------
-        x : N, C, H, W, any strides
-        w : K, C/groups, R, S; transposed C, K/groups, R, S
+        x : N, C, H, W or N, C, L; any strides
+        w : K, C/groups, R, S; transposed C, K/groups, R, S; without R for an x without H
         b : K, or None
         activation
             Whether the settings' activation is applied.
@@ -152,7 +153,7 @@ class Convolution:
         Returns
         -------
         torch.Tensor
-            N, K, P, Q, in channels_last if x or w is.
+            N, K, P, Q or N, K, Q, in channels_last if x or w is.
         """
         device = x.get_device()
         if is_elsewhere(device):
@@ -179,28 +180,33 @@ class Convolution:
         )
         found = self._forward.get(key)
         if found is None:
-            check_operands(x, w, b, self.settings.transposed, self.settings.groups)
+            check_operands(images(x), images(w), b, self.settings.transposed, self.settings.groups)
             if x.shape[0] == 0:
-                shape = self.result_shape(x, w)
-                return x.new_empty_strided(shape, dense_strides(shape, memory_format(x, w)))
+                return x.new_empty_strided(*self._result_layout(x, w))
             found = self._forward[key] = self._find(x, w, b, activation, alignment_of(pointers))
         return self._launch(found, x, w, b, stream_of(device), pack)
 
     def _find(
         self, x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None, activation: bool, alignment: int
     ) -> _Forward:
+        shape, strides = self._result_layout(x, w)
+        x, w = images(x), images(w)
         memory = memory_format(x, w)
         plan = compile_for(self.forward_spec(x, w, alignment, bias=b is not None, activation=activation), x.device)
-        shape = self.result_shape(x, w)
         return _Forward(
             plan=plan,
             shape=shape,
-            strides=dense_strides(shape, memory),
+            strides=strides,
             memory=memory,
             x_dense=x.is_contiguous(memory_format=memory),
             w_dense=w.is_contiguous(),
             weights=PackedWeights(plan, w.is_contiguous()),
         )
+
+    def _result_layout(self, x: torch.Tensor, w: torch.Tensor) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Return the extents and strides of the result."""
+        shape = self.result_shape(images(x), images(w))
+        return as_of(x, shape), as_of(x, dense_strides(shape, memory_format(images(x), images(w))))
 
     def _launch(
         self,
@@ -213,7 +219,7 @@ class Convolution:
     ) -> torch.Tensor:
         plan = f.plan
         if not f.x_dense:
-            x = x.contiguous(memory_format=f.memory)
+            x = images(x).contiguous(memory_format=f.memory)
         y = x.new_empty_strided(f.shape, f.strides)
         kept = f.weights.find(w, stream) if pack and f.weights.useful else None
         packed = None

@@ -15,7 +15,7 @@ from jitconv.torch import _activation, _policy, _record
 from jitconv.torch._autograd import backward_operator, forward_operator
 from jitconv.torch._convolution import Convolution, Settings
 from jitconv.torch._ops import autocast, uses_kernels
-from jitconv.torch._shapes import check_operands
+from jitconv.torch._shapes import check_operands, images
 
 
 class _Eager(torch.autograd.Function):
@@ -53,9 +53,15 @@ class _Eager(torch.autograd.Function):
         saved = rest[0] if rest else None
         mask = ctx.needs_input_grad[:3]
         if torch.is_grad_enabled():  # create_graph=True
-            gradients = backward_operator(dy, x, w.to(x.dtype), saved, c.settings, mask)
+            operands = (images(dy), images(x), images(w.to(x.dtype)), None if saved is None else images(saved))
+            gradients = backward_operator(*operands, c.settings, mask)
             dx, dw, db = (g if asked else None for g, asked in zip(gradients, mask, strict=True))
-            return dx, None if dw is None else dw.to(w.dtype), None if db is None else db.to(w.dtype), None
+            return (
+                None if dx is None else dx.view_as(x),
+                None if dw is None else dw.view_as(w).to(w.dtype),
+                None if db is None else db.to(w.dtype),
+                None,
+            )
         if w.dtype == x.dtype:
             return (*c.backward(dy, x, used, saved, mask), None)
         return (*c.backward(dy, x, used, saved, mask, dtype=w.dtype), None)
@@ -88,6 +94,8 @@ def _is_plain(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None) -> bool:
 
 
 def _by_operator(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None, settings: Settings) -> torch.Tensor:
+    if x.dim() == 3:
+        return _by_operator(images(x), images(w), b, settings).squeeze(2)
     if settings.activation == "none" or _activation.saves_result(settings.activation) or _grad_is_off(x, w, b):
         return forward_operator(x, w, b, settings)
     # z is kept for the gradient, which the operator would have to compute again.
@@ -95,12 +103,12 @@ def _by_operator(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None, setti
 
 
 def convolve(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None, c: Convolution) -> torch.Tensor:
-    """Return a convolution of tensors of four dimensions.
+    """Return a convolution of images or sequences.
 
     Parameters
     ----------
-    x : N, C, H, W
-    w : K, C/groups, R, S; transposed C, K/groups, R, S
+    x : N, C, H, W or N, C, L
+    w : K, C/groups, R, S; transposed C, K/groups, R, S; without R for sequences
     b : K, or None
     """
     settings = c.settings
@@ -117,7 +125,7 @@ def convolve(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None, c: Convol
         if x.dtype == torch.float64 or not torch.is_grad_enabled():
             w, b = autocast(w, device), None if b is None else autocast(b, device)
     elif w.dtype != x.dtype or (b is not None and b.dtype != x.dtype):
-        check_operands(x, w, b, settings.transposed, settings.groups)  # raises
+        check_operands(images(x), images(w), b, settings.transposed, settings.groups)  # raises
     if torch.is_grad_enabled() and (x.requires_grad or w.requires_grad or (b is not None and b.requires_grad)):
         apply = _apply if recorder is None else _Eager.apply
         return apply(x, w, b, c)  # type: ignore[no-any-return, no-untyped-call]

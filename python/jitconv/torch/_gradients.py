@@ -10,7 +10,7 @@ import torch
 from jitconv.torch import _activation
 from jitconv.torch._plan import Plan, alignment_of, compile_for, is_elsewhere, stream_of
 from jitconv.torch._scratch import scratch
-from jitconv.torch._shapes import check_operands, dense_strides, memory_format, output_channels
+from jitconv.torch._shapes import as_of, check_operands, dense_strides, images, memory_format, output_channels
 
 if TYPE_CHECKING:
     from jitconv.torch._convolution import Convolution
@@ -52,7 +52,7 @@ def backward(
     ----------
     c
         The convolution.
-    dy : N, K, P, Q, any strides
+    dy : N, K, P, Q or N, K, Q; any strides
         The gradient of its result.
     x, w
         Its operands.
@@ -99,7 +99,7 @@ def backward(
     )
     found = c.gradients.get(key)
     if found is None:
-        _check(c, dy, x, w)
+        _check(c, images(dy), images(x), images(w))
         if x.shape[0] == 0:
             return zeros(c, x, w, mask, dtype)
         found = c.gradients[key] = _find(c, dy, x, w, saved, mask, dtype, alignment_of(pointers))
@@ -124,8 +124,9 @@ def _check(c: Convolution, dy: torch.Tensor, x: torch.Tensor, w: torch.Tensor) -
 def zeros(c: Convolution, x: torch.Tensor, w: torch.Tensor, mask: Mask, dtype: torch.dtype) -> Results:
     """Return the gradients of a convolution without images, in the shapes and strides of any."""
     filters = output_channels(w.shape, c.settings.transposed, c.settings.groups)
+    strides = as_of(x, dense_strides(images(x).shape, memory_format(images(x), images(w))))
     return (
-        x.new_empty_strided(x.shape, dense_strides(x.shape, memory_format(x, w))) if mask[0] else None,
+        x.new_empty_strided(x.shape, strides) if mask[0] else None,
         w.new_zeros(w.shape, dtype=dtype) if mask[1] else None,
         w.new_zeros(filters, dtype=dtype) if mask[2] else None,
     )
@@ -141,6 +142,8 @@ def _find(
     dtype: torch.dtype,
     alignment: int,
 ) -> Gradients:
+    kind = x
+    dy, x, w, saved = images(dy), images(x), images(w), None if saved is None else images(saved)
     memory = memory_format(x, w)
     bias_in_kernel = mask[1] and mask[2] and not c.settings.transposed
     data = weight = None
@@ -153,8 +156,8 @@ def _find(
         data=data,
         weight=weight,
         memory=memory,
-        dx_strides=dense_strides(x.shape, memory),
-        dw_strides=dense_strides(w.shape, torch.contiguous_format),
+        dx_strides=as_of(kind, dense_strides(x.shape, memory)),
+        dw_strides=as_of(kind, dense_strides(w.shape, torch.contiguous_format)),
         x_dense=x.is_contiguous(memory_format=memory),
         w_dense=w.is_contiguous(),
         dy_dense=dy.is_contiguous(memory_format=memory),
@@ -177,9 +180,9 @@ def _launch(
 ) -> Results:
     transposed = c.settings.transposed
     if not g.dy_dense:
-        dy = dy.contiguous(memory_format=g.memory)
+        dy = images(dy).contiguous(memory_format=g.memory)
     if saved is not None and not g.saved_dense:
-        saved = saved.contiguous(memory_format=g.memory)
+        saved = images(saved).contiguous(memory_format=g.memory)
     saved_pointer = None if saved is None else saved.data_ptr()
     workspace = scratch(g.workspace, x)  # of both launches, which follow each other on the stream
     workspace_pointer = None if workspace is None else workspace.data_ptr()
@@ -196,7 +199,7 @@ def _launch(
                           dx.data_ptr(), None, None, saved_pointer)  # fmt: skip
     if g.weight is not None:
         if not g.x_dense:
-            x = x.contiguous(memory_format=g.memory)
+            x = images(x).contiguous(memory_format=g.memory)
         dw = w.new_empty_strided(w.shape, g.dw_strides) if g.dtype == w.dtype else w.new_empty(w.shape, dtype=g.dtype)
         if g.bias_in_kernel:
             db = dw.new_empty_strided(w.shape[:1], (1,))
@@ -206,7 +209,8 @@ def _launch(
                         workspace_pointer, None, gradient.data_ptr(), None,
                         dw.data_ptr(), None if db is None else db.data_ptr(), saved_pointer)  # fmt: skip
     if mask[2] and db is None:
+        dy = images(dy)
         if saved is not None:
-            dy = _activation.gradient(dy, saved, c.settings)
+            dy = _activation.gradient(dy, images(saved), c.settings)
         db = dy.sum((0, 2, 3), dtype=g.dtype)
     return dx, dw, db

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 
 class _Depth(threading.local):
@@ -14,14 +12,22 @@ class _Depth(threading.local):
 _depth = _Depth()
 
 
-@contextmanager
-def original() -> Iterator[None]:
-    """Leave ``aten::convolution`` and its backward to PyTorch inside a ``with`` block, in this thread."""
-    _depth.value += 1
-    try:
-        yield
-    finally:
+class _Original:
+    """A context, without the generator that contextlib would make in each call."""
+
+    def __enter__(self) -> None:
+        _depth.value += 1
+
+    def __exit__(self, *exception: object) -> None:
         _depth.value -= 1
+
+
+_ORIGINAL = _Original()
+
+
+def original() -> _Original:
+    """Leave ``aten::convolution`` and its backward to PyTorch inside a ``with`` block, in this thread."""
+    return _ORIGINAL
 
 
 def is_wanted() -> bool:

@@ -19,7 +19,7 @@ from jitconv.torch._convolution import Convolution, convolution
 from jitconv.torch._gradients import Mask, Results
 from jitconv.torch._original import original
 from jitconv.torch._plan import DTYPES, ColdKernelError
-from jitconv.torch._shapes import is_channels_last
+from jitconv.torch._shapes import images, is_channels_last
 from jitconv.torch._timing import median_ms
 
 Run = Callable[[], Any]
@@ -179,6 +179,7 @@ def _key(c: Convolution, what: tuple[Any, ...], tensors: tuple[torch.Tensor, ...
 def _order(t: torch.Tensor) -> str:
     if t.is_contiguous():
         return "contiguous"
+    t = images(t)
     last = is_channels_last(t) and t.is_contiguous(memory_format=torch.channels_last)
     return "channels_last" if last else f"strides {t.stride()}"
 

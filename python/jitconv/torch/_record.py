@@ -25,7 +25,7 @@ from jitconv.spec import Spec
 from jitconv.torch._convolution import Convolution, Settings
 from jitconv.torch._gradients import Results, reads_saved, zeros
 from jitconv.torch._plan import alignment_of
-from jitconv.torch._shapes import check_operands, memory_format
+from jitconv.torch._shapes import as_of, check_operands, dense_strides, images, memory_format
 
 
 @dataclass(frozen=True)
@@ -59,11 +59,13 @@ class RecordingConvolution(Convolution):
     ) -> torch.Tensor:
         """Note a call of `Convolution.forward`, whose spec is that of its plan."""
         del pack
-        s = self.settings
+        s, kind = self.settings, x
+        x, w = images(x), images(w)
         check_operands(x, w, b, s.transposed, s.groups)
         spec = self.forward_spec(x, w, _alignment((x, w, b)), bias=b is not None, activation=activation)
         self._add("forward", spec, x, w, activation=spec.activation != "none")
-        return torch.empty(self.result_shape(x, w), dtype=x.dtype, device=x.device, memory_format=memory_format(x, w))
+        shape = self.result_shape(x, w)
+        return x.new_empty_strided(as_of(kind, shape), as_of(kind, dense_strides(shape, memory_format(x, w))))
 
     def backward(
         self,
@@ -80,6 +82,8 @@ class RecordingConvolution(Convolution):
         transposed = self.settings.transposed
         if not reads_saved(transposed, mask):
             saved = None
+        results = zeros(self, x, w, mask, dtype)
+        x, w = images(x), images(w)
         alignment, derivative = _alignment((dy, x, w, saved)), saved is not None
         if mask[0]:
             self._add("dx", self.dx_spec(x, w, alignment, derivative=derivative), x, w, activation=derivative)
@@ -87,7 +91,7 @@ class RecordingConvolution(Convolution):
             bias = mask[2] and not transposed
             spec = self.dw_spec(x, w, alignment, derivative=derivative, bias=bias, dtype=dtype)
             self._add("dw", spec, x, w, activation=derivative)
-        return zeros(self, x, w, mask, dtype)
+        return results
 
     def _add(self, direction: str, spec: Spec, x: torch.Tensor, w: torch.Tensor, *, activation: bool) -> None:
         if x.shape[0] != 0:

@@ -45,6 +45,16 @@ def dense_strides(shape: Sequence[int], memory: torch.memory_format) -> tuple[in
     return (c1 * h1 * w1, h1 * w1, w1, 1)
 
 
+def images(t: torch.Tensor) -> torch.Tensor:
+    """Return sequences, tensors of three dimensions, as images of one row; images as they are."""
+    return t if t.dim() == 4 else t.unsqueeze(2)
+
+
+def as_of(t: torch.Tensor, values: Sequence[int]) -> tuple[int, ...]:
+    """Return extents or strides of images as those of what t has: images, or sequences, which have no rows."""
+    return tuple(values) if t.dim() == 4 else (values[0], values[1], values[3])
+
+
 def output_channels(w: Sequence[int], transposed: bool, groups: int) -> int:
     """Return K, the channels of the result, from the extents of the weight."""
     return w[1] * groups if transposed else w[0]

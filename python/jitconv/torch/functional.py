@@ -114,9 +114,7 @@ def convolve_batched(
 ) -> torch.Tensor:
     """Return a convolution of an input with or without a batch, of one or two spatial dimensions."""
     if x.dim() == dimensions + 2:
-        if dimensions == 2:
-            return convolve(x, w, b, c)
-        return convolve(x.unsqueeze(2), w.unsqueeze(2), b, c).squeeze(2)
+        return convolve(x, w, b, c)
     if x.dim() != dimensions + 1:
         raise ValueError(
             f"input has {x.dim()} dimensions, must have {dimensions + 2}, or {dimensions + 1} without a batch; its "

@@ -6,10 +6,11 @@
     python bench/networks/compare.py --networks resnet50,edsr --variants eager,jitconv --explain
 
 Architectures are in vision.py and dense.py, with random weights and random inputs. All variants start from the same
-weights and see the same inputs. Reported are the median time of a step, the peak of allocated memory, the time from the
-conversion to the end of the first step, and the losses of the first training steps, which must follow each other.
-fp32 runs with TF32 allowed, as PyTorch's convolutions do by default; matrix products are allowed TF32 as well. bf16 is
-torch.autocast.
+weights and see the same inputs. Reported are the median time of a step, that of the host to enqueue it (which bounds the
+step where a network has many small layers), that of an inference step in a CUDA graph, where the host does nothing, the
+peak of allocated memory, the time from the conversion to the end of the first step, and the losses of the first training
+steps, which must follow each other. fp32 runs with TF32 allowed, as PyTorch's convolutions do by default; matrix products
+are allowed TF32 as well. bf16 is torch.autocast.
 """
 
 from __future__ import annotations
@@ -62,6 +63,8 @@ class Measurement:
     mode: str
     precision: str
     ms: float
+    host_ms: float
+    graph_ms: float | None
     peak_mib: float
     first_step_s: float
     losses: list[float]
@@ -124,19 +127,40 @@ def measure(
     first_step_s = time.perf_counter() - case.begin
     losses += [case.step() for _ in range(LOSSES - 1)]
     torch.cuda.reset_peak_memory_stats()
-    times = []
+    ms, host_ms = timed(case.step, steps)
+    peak = torch.cuda.max_memory_allocated() / 2**20
+    graph_ms = timed(graphed(case.step).replay, steps)[0] if mode == "inference" and variant != "compile" else None
+    return Measurement(
+        name, variant, mode, precision, ms, host_ms, graph_ms, peak, first_step_s,
+        [float(loss) for loss in losses if loss is not None],
+    )  # fmt: skip
+
+
+def timed(step: Callable[[], object], steps: int) -> tuple[float, float]:
+    """Return the median of a step's time on the GPU's clock, and that of the host, which begins with an empty queue."""
+    times, host = [], []
     for _ in range(steps):
+        torch.cuda.synchronize()
         begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
         begin.record()
-        case.step()
+        start = time.perf_counter()
+        step()
+        host.append((time.perf_counter() - start) * 1e3)
         end.record()
         times.append((begin, end))
     torch.cuda.synchronize()
-    ms = statistics.median(begin.elapsed_time(end) for begin, end in times) if times else 0.0
-    peak = torch.cuda.max_memory_allocated() / 2**20
-    return Measurement(
-        name, variant, mode, precision, ms, peak, first_step_s, [float(loss) for loss in losses if loss is not None]
-    )
+    if not times:
+        return 0.0, 0.0
+    return statistics.median(begin.elapsed_time(end) for begin, end in times), statistics.median(host)
+
+
+def graphed(step: Callable[[], object]) -> torch.cuda.CUDAGraph:
+    """Capture a step that has run before."""
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        step()
+    return graph
 
 
 def measure_network(name: str, arguments: argparse.Namespace) -> Iterator[Measurement]:
@@ -159,7 +183,8 @@ def measure_network(name: str, arguments: argparse.Namespace) -> Iterator[Measur
 def header() -> str:
     """Return the names of the columns. `x eager` is eager's time over this one's; `loss` how far it is from eager's."""
     return (
-        f"{'network':16} {'mode':9} {'type':4} {'variant':21} {'ms':>9} {'x eager':>8} {'MiB':>8} {'first s':>8} "
+        f"{'network':16} {'mode':9} {'type':4} {'variant':21} {'ms':>9} {'x eager':>8} {'host ms':>8} {'graph ms':>9} "
+        f"{'x eager':>8} {'MiB':>8} {'first s':>8} "
         f"{'warm s':>7} {'loss':>9}"
     )
 
@@ -172,10 +197,13 @@ def line(r: Measurement, all_of_them: list[Measurement]) -> str:
     apart = "-"
     if base and r.losses:
         apart = f"{max(abs(a - b) / abs(b) for a, b in zip(r.losses, base.losses, strict=True)):.1e}"
+    graph, graph_ratio = "-" if r.graph_ms is None else f"{r.graph_ms:.3f}", "-"
+    if base and base.graph_ms and r.graph_ms:
+        graph_ratio = f"{base.graph_ms / r.graph_ms:.2f}x"
     warm = "-" if r.warm_first_step_s is None else f"{r.warm_first_step_s:.2f}"
     return (
-        f"{r.network:16} {r.mode:9} {r.precision:4} {r.variant:21} {r.ms:9.3f} {ratio:>8} {r.peak_mib:8.0f} "
-        f"{r.first_step_s:8.2f} {warm:>7} {apart:>9}"
+        f"{r.network:16} {r.mode:9} {r.precision:4} {r.variant:21} {r.ms:9.3f} {ratio:>8} {r.host_ms:8.3f} {graph:>9} "
+        f"{graph_ratio:>8} {r.peak_mib:8.0f} {r.first_step_s:8.2f} {warm:>7} {apart:>9}"
     )
 
 

@@ -1,4 +1,7 @@
-"""What the tests share: CPU tensors run through host execution, and the kernels' cache is the session's own."""
+"""What the tests share: CPU tensors run through host execution, and the kernels' cache is the session's own.
+
+The processes of pytest-xdist share the cache: tests of several of them compile the same kernels.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,10 @@ import pytest
 @pytest.fixture(scope="session", autouse=True)
 def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
     if "JITCONV_CACHE_DIR" not in os.environ and "JITCONV_CACHE" not in os.environ:
-        os.environ["JITCONV_CACHE_DIR"] = str(tmp_path_factory.mktemp("cache"))
+        session = tmp_path_factory.getbasetemp()
+        if "PYTEST_XDIST_WORKER" in os.environ:
+            session = session.parent
+        os.environ["JITCONV_CACHE_DIR"] = str(session / "cache")
 
 
 @pytest.fixture

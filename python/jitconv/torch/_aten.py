@@ -14,9 +14,15 @@ from jitconv.torch._shapes import as_of, check_operands, dense_strides, images, 
 
 def forward(c: Convolution, x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None) -> torch.Tensor:
     """Return the convolution with its activation, by PyTorch, with the strides that jitconv's result has."""
-    s = c.settings
-    check_operands(images(x), images(w), b, s.transposed, s.groups)
-    y = _activation.apply(_linear(s, x, w, b), s)
+    check_operands(images(x), images(w), b, c.settings.transposed, c.settings.groups)
+    return forward_of_checked(c, x, w, b)
+
+
+def forward_of_checked(c: Convolution, x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None) -> torch.Tensor:
+    """Return what `forward` does, of operands that fit together."""
+    y = _activation.apply(_linear(c.settings, x, w, b), c.settings)
+    if x.is_contiguous() and w.is_contiguous() and y.is_contiguous():
+        return y  # what the rest would find, in a tenth of the time
     strides = _strides(y, x, w)
     if y.stride() == strides:
         return y

@@ -53,7 +53,7 @@ class Choosing(Convolution):
     ) -> torch.Tensor:
         """Return the convolution; the arguments are those of `Convolution.forward`."""
         mine = partial(self._jitconv.forward, x, w, b, activation, pack)
-        theirs = partial(_aten.forward, self if activation else self._linear, x, w, b)
+        theirs = partial(_aten.forward_of_checked, self if activation else self._linear, x, w, b)
         what = ("forward", b is not None, activation, pack)
         result: torch.Tensor = _run(self._choice(what, (x, w), mine, theirs), mine, theirs)
         return result
@@ -92,8 +92,14 @@ class Choosing(Convolution):
         if self.settings.policy != "auto" or not x.is_cuda:
             return _ALWAYS
         math = self.math(x.dtype) if x.dtype in DTYPES else ""
-        call = (what, math, torch.backends.cudnn.benchmark, torch.are_deterministic_algorithms_enabled(), x.device,
-                *((t.shape, t.stride(), t.dtype) for t in tensors))  # fmt: skip
+        call = (
+            what,
+            math,
+            torch.backends.cudnn.benchmark,
+            torch.are_deterministic_algorithms_enabled(),
+            x.get_device(),
+            *((t.shape, t.stride(), t.dtype) for t in tensors),
+        )
         choice = self._known.get(call)
         if choice is None:
             if torch.cuda.is_current_stream_capturing():

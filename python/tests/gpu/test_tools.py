@@ -107,11 +107,13 @@ def test_inductors_code_reaches_the_override(memory: torch.memory_format) -> Non
     assert {c.asked_by for c in jt.stats().compiled} == {"a call"}
 
 
-def test_inductor_chooses_in_max_autotune() -> None:
+@pytest.mark.parametrize("backends", ["ATEN", "ATEN,TRITON"])
+def test_inductor_chooses_in_max_autotune(backends: str) -> None:
     jt.enable_inductor_autotuning()
     model = jt.convert(small().eval(), policy="auto")
     x = torch.randn(4, 8, 32, 32, device="cuda")
-    with torch.no_grad():
+    options = {"max_autotune_conv_backends": backends, "max_autotune_gemm_backends": backends}
+    with torch.no_grad(), torch._inductor.config.patch(options):
         expected = jt.revert(model, inplace=False)(x)
         close(torch.compile(model, mode="max-autotune-no-cudagraphs")(x), expected)
 

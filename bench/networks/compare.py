@@ -6,11 +6,11 @@
     python bench/networks/compare.py --networks resnet50,edsr --variants eager,jitconv --explain
 
 Architectures are in vision.py and dense.py, with random weights and random inputs. All variants start from the same
-weights and see the same inputs. Reported are the median time of a step, that of the host to enqueue it (which bounds the
-step where a network has many small layers), that of an inference step in a CUDA graph, where the host does nothing, the
-peak of allocated memory, the time from the conversion to the end of the first step, and the losses of the first training
-steps, which must follow each other. fp32 runs with TF32 allowed, as PyTorch's convolutions do by default; matrix products
-are allowed TF32 as well. bf16 is torch.autocast.
+weights and see the same inputs. Reported are the median time of a step; that of the host to enqueue it, which bounds
+the step where a network has many small layers; that of an inference step in a CUDA graph, where the host does nothing;
+the peak of allocated memory; the time from the conversion to the end of the first step; and the losses of the first
+training steps, which must follow each other. fp32 runs with TF32 allowed, as PyTorch's convolutions do by default;
+matrix products are allowed TF32 as well. bf16 is torch.autocast.
 """
 
 from __future__ import annotations
@@ -181,10 +181,10 @@ def measure_network(name: str, arguments: argparse.Namespace) -> Iterator[Measur
 
 
 def header() -> str:
-    """Return the names of the columns. `x eager` is eager's time over this one's; `loss` how far it is from eager's."""
+    """Return the names of the columns. `x` is eager's time over this one's; `loss` how far it is from eager's."""
     return (
         f"{'network':16} {'mode':9} {'type':4} {'variant':21} {'ms':>9} {'x eager':>8} {'host ms':>8} {'graph ms':>9} "
-        f"{'x eager':>8} {'MiB':>8} {'first s':>8} "
+        f"{'x graph':>8} {'MiB':>8} {'first s':>8} "
         f"{'warm s':>7} {'loss':>9}"
     )
 

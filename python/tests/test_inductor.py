@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from torch._inductor.lowering import lowerings
@@ -40,19 +42,20 @@ def test_it_is_registered_only_when_asked_for() -> None:
             lowerings[operator] = before
 
 
-@pytest.mark.parametrize("memory", [torch.contiguous_format, torch.channels_last])
-def test_an_operand_that_inductor_has_not_computed_yet(memory: torch.memory_format) -> None:
-    before = lowerings.pop(torch.ops.jitconv.convolution.default, None)
+def test_an_operand_that_inductor_has_not_computed_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It becomes a buffer, which has strides. The rest of the compilation takes half a minute and is left out."""
+    strides = []
+
+    def choose(*, inputs: list[Any], **others: object) -> None:
+        strides.extend(tuple(operand.get_stride()) for operand in inputs)
+        raise RuntimeError("far enough")
+
+    operator = torch.ops.jitconv.convolution.default
+    monkeypatch.setattr("torch._inductor.kernel.custom_op.autotune_custom_op", choose)
+    monkeypatch.setitem(lowerings, operator, None)
+    jt.enable_inductor_autotuning()
     model = torch.nn.Sequential(torch.nn.ReLU(), jt.Conv2d(2, 4, 3, policy="auto"))
-    x = torch.randint(-3, 4, (1, 2, 4, 5)).float().contiguous(memory_format=memory)
-    try:
-        jt.enable_inductor_autotuning()
-        with torch.no_grad(), jt.cpu_policy("host"):
-            y = torch.compile(model, mode="max-autotune-no-cudagraphs")(x)
-            expected = model(x)
-    finally:
-        lowerings.pop(torch.ops.jitconv.convolution.default)
-        if before is not None:
-            lowerings[torch.ops.jitconv.convolution.default] = before
-    torch.testing.assert_close(y, expected)
-    assert y.stride() == expected.stride()
+    x = torch.randn(1, 2, 4, 5).contiguous(memory_format=torch.channels_last)
+    with torch.no_grad(), pytest.raises(Exception, match="far enough"):
+        torch.compile(model, mode="max-autotune-no-cudagraphs")(x)
+    assert strides == [x.stride(), model[1].weight.stride(), (1,)]

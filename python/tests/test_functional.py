@@ -200,6 +200,32 @@ def test_cpu_tensors_are_pytorchs_unless_asked() -> None:
         jt.set_cpu_policy("gpu")  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("transposed", [False, True])
+def test_sequences_with_other_strides(transposed: bool) -> None:
+    """Transposed in memory, their gradients as well; all gradients, those without dw, and second ones."""
+    torch.manual_seed(0)
+    x, w, b = torch.randn(2, 7, 3).mT.requires_grad_(), torch.randn(4, 3, 3).requires_grad_(), torch.randn(4)
+    name = "conv_transpose1d" if transposed else "conv1d"
+    if transposed:
+        w = w.detach().mT.reshape(3, 4, 3).requires_grad_()
+    b.requires_grad_()
+
+    def gradients(module: Any, **keywords: Any) -> list[torch.Tensor]:
+        y = getattr(module, name)(x, w, b, padding=1, **keywords)
+        y = y if keywords else functional.leaky_relu(y, 0.2)
+        dy = torch.linspace(-1, 1, y.numel()).view(y.mT.shape).mT
+        without_dw = torch.autograd.grad(y, (x, b), dy, retain_graph=True)
+        z = getattr(module, name)(x, w, b, padding=1)
+        first = torch.autograd.grad(z.square().sum(), (x, w), create_graph=True)
+        second = torch.autograd.grad(sum(g.square().sum() for g in first), (x, w))
+        return [y, *torch.autograd.grad(y, (x, w, b), dy), *without_dw, *first, *second, z.relu_()]
+
+    for mine, theirs in zip(
+        gradients(jt.functional, activation="leaky_relu", slope=0.2), gradients(functional), strict=True
+    ):
+        torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-4)
+
+
 def test_math_follows_pytorch() -> None:
     from jitconv.torch._config import default_math  # noqa: PLC0415
 

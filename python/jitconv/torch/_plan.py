@@ -14,6 +14,7 @@ from jitconv.torch import _background, _stats
 DTYPES = {torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16"}
 
 _raw_stream: Callable[[int], int] = getattr(torch._C, "_cuda_getCurrentRawStream", lambda index: 0)
+_current_device: Callable[[], int] = getattr(torch._C, "_cuda_getDevice", lambda: 0)
 
 
 class ColdKernelError(RuntimeError):
@@ -94,4 +95,4 @@ def device_count() -> int:
 
 def is_elsewhere(device: int) -> bool:
     """Say whether a GPU, given by its number, is not the current one."""
-    return device >= 0 and device_count() > 1 and torch.cuda.current_device() != device
+    return device >= 0 and device_count() > 1 and _current_device() != device

@@ -25,7 +25,8 @@ std::string layouts_of(const ConvSpec& spec) {
 /// Vectors are stored to aligned addresses only; with less another store or family has the same shape.
 std::int64_t least_alignment(const FamilyCase& family) {
   const bool vectors = family.family == Family::depthwise && family.store == DepthwiseTiling::Store::vector;
-  return vectors || codegen::uses_tensor_cores(family.family) ? 16 : 1;
+  const bool planes = family.family == Family::depthwise_planes;
+  return vectors || planes || codegen::uses_tensor_cores(family.family) ? 16 : 1;
 }
 
 constexpr DataType kTypes[] = {DataType::f32, DataType::f16, DataType::bf16};

@@ -25,7 +25,10 @@ constexpr std::int64_t kFewChannelsPercent = 20;  // more for up to 4 output cha
 constexpr std::int64_t kStoresPercent = 100;
 constexpr std::int64_t kFewStagesPercent = 10;  // more where stages hold less than half of a row's channels
 constexpr std::int64_t kDramBytesPerMicrosecond = 3'500'000;
-constexpr int kMostStages = 16, kFewestStages = 3;
+constexpr int kMostStages = 16;
+// Loading warps take steps in turn, each at its own pace. With fewer stages than warps, one could ask for a stage while
+// another still waits for it, two phases behind, where the parity of its barrier says nothing.
+constexpr int kFewestStages = WgmmaRowsTiling::kProducerWarps;
 constexpr int kMostColumns = 256, kFewestColumns = 64;
 constexpr int kFewestTileRows = 8;
 constexpr int kFewestProducerRegisters = 72;

@@ -80,4 +80,6 @@ MUTANTS = [
                "if (problem.rows.stride < 1 || problem.columns.stride < 1)", "strided filters are computed with stride 1"),
     candidates("groups_ignored", "if (problem.groups > 1) return", "if (problem.groups < 1) return",
                "all groups have the first one's channels"),
+    candidates("fewer_stages_than_warps", "kFewestStages = WgmmaRowsTiling::kProducerWarps;", "kFewestStages = 3;",
+               "loading warps overtake each other at a stage and fill it before it is empty"),
 ]

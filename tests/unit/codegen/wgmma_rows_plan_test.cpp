@@ -106,7 +106,7 @@ RC_GTEST_PROP(WgmmaRowsPlanProperty, TilesAreWhatInstructionsAndRegistersTake, (
   const ConvPlan plan = some_plan();
   const WgmmaRowsGeometry g = geometry_of(plan);
   const WgmmaRowsTiling& t = g.tiling();
-  RC_ASSERT(t.columns % 8 == 0 && t.columns <= 256 && t.slices % 2 == 0 && t.stages >= 3);
+  RC_ASSERT(t.columns % 8 == 0 && t.columns <= 256 && t.slices % 2 == 0 && t.stages >= WgmmaRowsTiling::kProducerWarps);
   RC_ASSERT(t.window % g.sector_elements() == 0 && t.window > 0);
   // Every output that a strip stores is computed by it.
   RC_ASSERT(t.window + g.slack() + g.fold_reach() <= t.columns);

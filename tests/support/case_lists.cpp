@@ -122,13 +122,14 @@ std::vector<Case> epilogue_cases(const Target& target) {
       spec.epilogue.clamp_min = -2.0f;
       spec.epilogue.clamp_max = 5.0f;
       for (const auto& [bias, residual] : {std::pair(false, false), std::pair(true, false), std::pair(false, true)}) {
+        if (residual && !family.adds_residual) continue;
         spec.epilogue.bias = bias, spec.epilogue.residual = residual;
         add_case(cases, family, spec, fmt::format("{} bias {} residual {}", to_string(type), bias, residual), target);
       }
       spec.epilogue.bias = true;
       for (int activation = 0; activation <= static_cast<int>(Activation::clamp); ++activation) {
         // Each with a residual in some types and without in others: their stores differ.
-        spec.epilogue.residual = (activation + static_cast<int>(type)) % 2 == 0;
+        spec.epilogue.residual = family.adds_residual && (activation + static_cast<int>(type)) % 2 == 0;
         spec.epilogue.activation = static_cast<Activation>(activation);
         add_case(cases, family, spec, fmt::format("{} {}", to_string(type), to_string(spec.epilogue.activation)),
                  target);
@@ -147,7 +148,8 @@ std::vector<Case> alignment_cases(const Target& target) {
         ConvSpec spec = family.spec;
         spec.dtype = type;
         spec.alignment = alignment;
-        spec.epilogue.bias = spec.epilogue.residual = true;
+        spec.epilogue.bias = true;
+        spec.epilogue.residual = family.adds_residual;
         add_case(cases, family, spec, fmt::format("{} at multiples of {}", to_string(type), alignment), target);
       }
     }

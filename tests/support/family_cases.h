@@ -28,6 +28,7 @@ struct FamilyCase {
   bool boxes = false;
   bool folded = false;  ///< of the wgmma and the wgmma_rows family: rows are groups of channels, one for each of some
                         ///< filter columns
+  bool adds_residual = true;                                                              ///< the kernel can
   codegen::WgmmaTiling::Schedule schedule = codegen::WgmmaTiling::Schedule::cooperative;  ///< of the wgmma family
 };
 

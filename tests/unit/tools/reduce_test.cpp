@@ -126,8 +126,9 @@ TEST(Reduce, StridesKeepWhatTheLastWindowLeavesOver) {
 
 TEST(Reduce, DepthwiseTilesOfSeveralPlanesKeepTheirLastOne) {
   // Tiles of 7, 3 and 9 whole planes: N must leave more than one tile, and the last as full as before.
-  for (const char* text : {"input=999,5,14,14 weight=5,1,3,3 groups=5", "input=101,24,14,14 weight=24,1,3,3 groups=24",
-                           "input=512,10,7,7 weight=10,1,3,3 groups=10 padding=1"}) {
+  for (const char* text :
+       {"input=999,5,14,14 weight=5,1,3,3 groups=5 alignment=4", "input=101,24,14,14 weight=24,1,3,3 groups=24",
+        "input=512,10,7,7 weight=10,1,3,3 groups=10 padding=1 alignment=4"}) {
     SCOPED_TRACE(text);
     const Reduction small = reduced(text, kNoLimit);
     const auto& tiling = std::get<DepthwiseTiling>(small.plan.convolution().tiling);

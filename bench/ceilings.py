@@ -1,30 +1,69 @@
-"""How fast a GPU is at best, and the least time that bytes and FLOPs take at these rates.
+"""How fast a GPU is at best, measured in the run that needs it, and the least time that bytes and FLOPs take then.
 
-Used by bench/compare_pytorch.py and bench/performance_table.py; tools/roofline.cpp says the same to jitconv-run.
+Used by bench/compare_pytorch.py, bench/compare_gradients.py and, from their JSON, bench/performance_table.py.
+tools/roofline.cpp has the rates that jitconv-run reports, which has no matrix product to measure them with.
 """
 
-# Bytes/s of a copy; FLOP/s of fp32 FMA (peak) and of matrix products of 8192 x 8192 x 8192: measured.
-H200 = {"copy": 4.23e12, "fma": 66.9e12, "tf32": 389e12, "half": 776e12}
+import subprocess
+
+# Kernel families that multiply on tensor cores; all others use FMA.
+TENSOR_CORES = ("wgmma", "wgmma_rows", "wgrad_wgmma", "pointwise")
+MATRIX = 8192
 
 
-def of(properties):
-    """Rates of a device, None if they are not known, and where they are from."""
-    if "H200" in properties.name and properties.multi_processor_count == 132:
-        return H200, ("H200: copy measured at 4.23 TB/s, matrix products at 389 TFLOP/s in TF32 and 776 in bf16; fp32 FMA "
-                      "peak 66.9 TFLOP/s at 1.98 GHz")
-    clock = getattr(properties, "clock_rate", 0) * 1e3
-    memory_clock = getattr(properties, "memory_clock_rate", 0) * 1e3
-    width = getattr(properties, "memory_bus_width", 0)
-    if not (clock and memory_clock and width):
-        return None, "unknown: this PyTorch does not report clocks"
+def median_seconds(torch, run, launches=7):
+    """Of `run`, on the current stream, after two launches that are not counted."""
+    run(), run()
+    seconds = []
+    for _ in range(launches):
+        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        begin.record()
+        run()
+        end.record()
+        torch.cuda.synchronize()
+        seconds.append(begin.elapsed_time(end) * 1e-3)
+    return sorted(seconds)[launches // 2]
+
+
+def fma_peak(torch):
+    """FLOP/s of fp32 FMA at the highest clock that nvidia-smi reports, or None."""
+    properties = torch.cuda.get_device_properties(0)
     lanes = 64 if (properties.major, properties.minor) in ((7, 5), (8, 0)) else 128
-    clocks = properties.multi_processor_count * clock
-    rates = {"copy": 2 * memory_clock * width / 8, "fma": 2 * lanes * clocks, "tf32": 2048 * clocks, "half": 4096 * clocks}
-    return rates, (f"{properties.name}: from its clocks, {rates['copy'] / 1e12:.2f} TB/s and "
-                   f"{rates['fma'] / 1e12:.1f} TFLOP/s")
+    query = ["nvidia-smi", "--query-gpu=clocks.max.sm", "--format=csv,noheader,nounits"]
+    try:
+        clock = float(subprocess.run(query, capture_output=True, text=True, check=True).stdout.splitlines()[0]) * 1e6
+    except (OSError, subprocess.CalledProcessError, ValueError, IndexError):
+        return None
+    return 2 * lanes * properties.multi_processor_count * clock
 
 
-def floor_ms(one, family, dtype, rates=H200):
+def measure(torch):
+    """Rates of the current device: "copy" in bytes/s (read and written) of 1 GiB, "tf32" and "half" in FLOP/s of square
+    matrix products of random numbers, and "fma", which is not measured but the peak at the highest clock."""
+    source = torch.randint(0, 255, (1 << 30,), dtype=torch.uint8, device="cuda")
+    target = torch.empty_like(source)
+    rates = {"copy": 2 * source.numel() / median_seconds(torch, lambda: target.copy_(source)), "fma": fma_peak(torch)}
+    del source, target
+    allowed = torch.backends.cuda.matmul.allow_tf32
+    torch.backends.cuda.matmul.allow_tf32 = True
+    for name, dtype in (("tf32", torch.float32), ("half", torch.bfloat16)):
+        a, b = ((torch.rand(MATRIX, MATRIX, device="cuda") * 2 - 1).to(dtype) for _ in range(2))
+        c = torch.empty_like(a)
+        rates[name] = 2 * MATRIX**3 / median_seconds(torch, lambda: torch.matmul(a, b, out=c))
+    torch.backends.cuda.matmul.allow_tf32 = allowed
+    torch.cuda.empty_cache()
+    return rates
+
+
+def describe(rates):
+    """In words: "copy 2.9 TB/s, matrix products 400 TFLOP/s in TF32 ..."."""
+    fma = f"{rates['fma'] / 1e12:.1f} TFLOP/s" if rates["fma"] else "unknown"
+    return (f"a copy at {rates['copy'] / 1e12:.2f} TB/s, matrix products at {rates['tf32'] / 1e12:.0f} TFLOP/s in TF32 "
+            f"and {rates['half'] / 1e12:.0f} in bf16 (measured in this run), fp32 FMA peak {fma}")
+
+
+def floor_ms(one, family, dtype, rates):
     """The larger of one's bytes and FLOPs over the rates of what a kernel family computes with on such tensors."""
-    unit = "fma" if family not in ("wgmma", "tensor", "pointwise") else "tf32" if dtype == "f32" else "half"
-    return max(one["bytes"] / rates["copy"], one["flop"] / rates[unit]) * 1e3
+    unit = "fma" if family not in TENSOR_CORES else "tf32" if dtype == "f32" else "half"
+    arithmetic = one["flop"] / rates[unit] if rates[unit] else 0
+    return max(one["bytes"] / rates["copy"], arithmetic) * 1e3

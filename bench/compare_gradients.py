@@ -10,6 +10,7 @@ float32 without TF32, or with the largest difference between PyTorch's own resul
 """
 
 import argparse
+import datetime
 import json
 import math
 import sys
@@ -102,7 +103,7 @@ def compare(library, name, text, operation, options):
         "spec": text,
         "family": family,
         "ms": medians,
-        "all_ms": times,
+        "all_ms": {} if options.shapes else times,  # a list's samples would fill megabytes
         "errors": errors,
         "l2": "exceeded" if flush is None else "flushed",
         "flop": 2.0 * math.prod(shape) * math.prod(w.shape[1:]),
@@ -117,7 +118,7 @@ def print_table(rows, options, rates):
         ms = row["ms"]
         same = ms["cudnn_channels_last" if options.layout == "nhwc" else "cudnn"]
         best = min(ms["cudnn"], ms["cudnn_channels_last"])
-        share = 100 * ceilings.floor_ms(row, row["family"], options.dtype, rates) / ms["jitconv"] if rates else math.nan
+        share = 100 * ceilings.floor_ms(row, row["family"], options.dtype, rates) / ms["jitconv"]
         print(f"{row['config'][:24]:24} {row['operation']:16} {row['family']:12} {ms['jitconv']:9.4f} {ms['cudnn']:9.4f} "
               f"{ms['cudnn_channels_last']:9.4f} {same / ms['jitconv']:6.2f} {best / ms['jitconv']:6.2f} {share:6.1f} "
               f"{row['errors'].get('jitconv', math.nan):8.1e} {row['errors'].get('cudnn', math.nan):8.1e}")
@@ -161,7 +162,7 @@ def main():
     torch.zeros(1, device="cuda")  # makes PyTorch's context current before jitconv looks for one
     library = Library(options.library)
     properties = torch.cuda.get_device_properties(0)
-    rates, origin = ceilings.of(properties)
+    rates = ceilings.measure(torch)
     facts = {
         "gpu": properties.name,
         "driver": forward.driver_version(),
@@ -169,11 +170,13 @@ def main():
         "cudnn": torch.backends.cudnn.version(),
         "jitconv": library.lib.jitconv_version().decode(),
         "commit": forward.commit(),
+        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
         "math": options.math,
         "dtype": options.dtype,
         "layout": options.layout,
         "launches": options.launches,
-        "roofline": origin,
+        "rates": rates,
+        "roofline": ceilings.describe(rates),
     }
     print(", ".join(f"{key} {value}" for key, value in facts.items()), file=sys.stderr)
     rows, skipped = [], []

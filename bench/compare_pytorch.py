@@ -237,7 +237,7 @@ def compare(library, name, text, options):
         "spec": text,
         "family": family,
         "ms": medians,
-        "all_ms": times,
+        "all_ms": {} if options.shapes else times,  # a list's samples would fill megabytes
         "errors": errors,
         "failed": failed,
         "l2": "exceeded" if flush is None else "flushed",
@@ -283,8 +283,8 @@ def print_table(rows, modes, dtype, rates):
             plain, last = row["ms"].get(f"cudnn_{mode}"), row["ms"].get(f"cudnn_{mode}_channels_last")
             cells += [f"{ms:.4f}" if ms is not None else "no memory" for ms in (plain, last)]
             cells.append(f"{best(row, mode) / ours:.2f}" if best(row, mode) else "-")
-        share = f"{100 * ceilings.floor_ms(row, row['family'], dtype, rates) / ours:.1f}" if rates else "-"
-        cells += [share, f"{row['errors']['jitconv']['of_bound']:.3f}", row["l2"]]
+        share = 100 * ceilings.floor_ms(row, row["family"], dtype, rates) / ours
+        cells += [f"{share:.1f}", f"{row['errors']['jitconv']['of_bound']:.3f}", row["l2"]]
         lines.append(cells)
     widths = [max(len(line[i]) for line in lines) for i in range(len(titles))]
     for line in lines:
@@ -315,6 +315,8 @@ def parse_arguments():
     parser.add_argument("--config", help="names, separated by commas (default: all)")
     parser.add_argument("--shapes", help="measure the convolutions of this CSV file")
     parser.add_argument("--bias", action="store_true", help="with --shapes: add a bias")
+    parser.add_argument("--part", default="1/1", metavar="I/N",
+                        help="with --shapes: every Nth convolution from the Ith on, so that N runs share a list")
     parser.add_argument("--list", action="store_true", help="print the configurations and stop")
     parser.add_argument("--math", choices=MATH, default="fp32")
     parser.add_argument("--dtype", choices=DTYPE, default="f32")
@@ -326,6 +328,10 @@ def parse_arguments():
         parser.error("--launches must be at least 20")
     options.configurations = read_shapes(options.shapes, options.bias) if options.shapes else CONFIGURATIONS
     options.names = options.config.split(",") if options.config else list(options.configurations)
+    first, step = map(int, options.part.split("/"))
+    if not 1 <= first <= step:
+        parser.error(f"--part: '{options.part}' is not I/N with 1 <= I <= N")
+    options.names = options.names[first - 1::step]
     for name in options.names:
         if name not in options.configurations:
             parser.error(f"--config: '{name}' is not a configuration; --list names them")
@@ -349,7 +355,7 @@ def main():
     torch.zeros(1, device="cuda")  # makes PyTorch's context current before jitconv looks for one
     library = Library(options.library)
     properties = torch.cuda.get_device_properties(0)
-    rates, origin = ceilings.of(properties)
+    rates = ceilings.measure(torch)
     modes = modes_of(options)
     facts = {
         "gpu": properties.name,
@@ -364,7 +370,8 @@ def main():
         "dtype": options.dtype,
         "layout": options.layout,
         "launches": options.launches,
-        "roofline": origin,
+        "rates": rates,
+        "roofline": ceilings.describe(rates),
     }
     print(", ".join(f"{key} {value}" for key, value in facts.items()), file=sys.stderr)
 

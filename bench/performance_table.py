@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Rewrites the tables of README.md, docs/performance.md and docs/performance-lists.md from the JSON files of a run.
+"""Rewrites the tables and charts of README.md and docs/ from the JSON files of a run.
 
-    python3 bench/performance_table.py docs/performance
+    python3 bench/performance_table.py docs/performance --gpu h100
 
-The folder holds what bench/compare_pytorch.py, bench/ablate.py and jitconv-run wrote on an H200. A table stands between the lines
-`<!-- performance table NAME -->` and `<!-- end -->`; everything else in the documents is left alone. Also draws tensor.svg
-in the folder.
+The folder holds what bench/compare_pytorch.py, bench/compare_gradients.py, bench/ablate.py and jitconv-run wrote, under
+names that bench/measure_all.sh gives them. A table stands between the lines `<!-- performance table NAME -->` and
+`<!-- end -->`; everything else in the documents is left alone. A table whose file is missing is left alone and named.
 """
 
 import argparse
@@ -13,20 +13,28 @@ import json
 import pathlib
 import re
 import statistics
+import sys
 
 import ceilings
+import performance_charts as charts
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+DOCUMENTS = ("README.md", "docs/performance.md", "docs/performance-lists.md", "docs/laboratory.md")
 HEADLINE = ["A", "A_bias", "B", "B_bias", "C", "C_bias", "D", "D_bias", "KB_L1_50", "KB_L1_82", "KB_L1_83", "KB_L1_84",
             "KB_L1_85", "KB_L1_86_dw"]
+TENSOR = ["A", "A_bias", "B", "B_bias", "C", "C_bias", "D", "D_bias", "KB_L1_50", "KB_L1_62", "KB_L1_67", "KB_L1_76",
+          "KB_L1_86_pw", "KB_L1_87"]
+NAMED = ["A", "B", "C", "D", "KB_L1_50", "KB_L1_82", "KB_L1_86_pw"]  # those that README.md mentions
+MODES = ("tf32-nchw", "tf32-nhwc", "bf16-nchw", "bf16-nhwc")
+TITLES = {"tf32": "fp32 tensors, math mode tf32", "bf16": "bf16 tensors"}
+VARIANTS = ["whole", "without loads", "without stores", "main loop alone"]
 
 
-# Those that README.md mentions.
-NAMED = ["A", "B", "C", "D", "KB_L1_50", "KB_L1_82", "KB_L1_86_pw"]
+# --- what a convolution and a comparison are called ---------------------------------------------------------------------
 
 
 def geometry(spec):
-    """Input, filter and everything that is not a default, of a spec's text: "8 x 32 x 512 x 512", "64 x 32 x 5 x 9",
+    """Input, weight and everything that is not a default, of a spec's text: "8 x 32 x 512 x 512", "64 x 32 x 5 x 9",
     "padding 2,4, dilation 2,3"."""
     fields = dict(word.split("=") for word in spec.split() if "=" in word)
     rest = []
@@ -46,33 +54,151 @@ def short_name(spec):
     return f"{of_input} to {filters}, {'x'.join(taps)}" + (f", {rest}" if rest else "")
 
 
+def conditions(comparison):
+    return (f"{comparison['gpu']}, driver {comparison['driver']}, PyTorch {comparison['torch']}, cuDNN "
+            f"{comparison['cudnn']}, {comparison['date'][:10]}, commit {comparison['commit'][:7]}, {comparison['dtype']} "
+            f"tensors, {comparison['layout'].upper()}, math mode `{comparison['math']}`, random data, median of "
+            f"{comparison['launches']} interleaved launches.")
+
+
+# --- cuDNN's times in one row -------------------------------------------------------------------------------------------
+
+
+def mode_of(comparison):
+    """The name that cuDNN's times have for the arithmetic to compare with: TF32 off unless jitconv may use it."""
+    if comparison["dtype"] != "f32":
+        return comparison["dtype"]
+    return "tf32" if comparison["math"] == "tf32" else "fp32"
+
+
+def cudnn_ms(one, mode):
+    """NCHW and NHWC, None if it did not fit into memory. A gradient has one arithmetic only, and so no mode in names."""
+    ms = one["ms"]
+    prefix = "cudnn" if "operation" in one else f"cudnn_{mode}"
+    return ms.get(prefix), ms.get(f"{prefix}_channels_last")
+
+
+def best_ms(one, mode):
+    return min(ms for ms in cudnn_ms(one, mode) if ms is not None)
+
+
+def ratio_of(one, mode):
+    return best_ms(one, mode) / one["ms"]["jitconv"]
+
+
+def ratios_of(comparison):
+    mode = mode_of(comparison)
+    return [ratio_of(one, mode) for one in comparison["results"] if any(cudnn_ms(one, mode))]
+
+
+def number(ms, digits=3):
+    return "no memory" if ms is None else f"{ms:.{digits}f}"
+
+
+# --- tables ---------------------------------------------------------------------------------------------------------------
+
+
 def configuration_rows(comparison, wanted):
-    lines = ["| | input N x C x H x W | filter K x C/groups x R x S | |", "|---|---|---|---|"]
+    lines = ["| | input N x C x H x W | weight K x C/groups x R x S | |", "|---|---|---|---|"]
     for one in comparison["results"]:
         if wanted(one["config"]):
             lines.append(f"| {one['config']} | " + " | ".join(geometry(one["spec"])) + " |")
     return lines
 
 
-def comparison_rows(comparison, run, names=None):
-    floors = {one["config"]: one["floor_ms"] for one in run["results"]}
-    lines = ["| | family | floor ms | jitconv ms | of floor | cuDNN NCHW ms | cuDNN NHWC ms | ratio |",
-             "|---|---|---|---|---|---|---|---|"]
+def comparison_rows(comparison, names=None):
+    """One row for each configuration, or each of `names`."""
+    mode = mode_of(comparison)
+    lines = [conditions(comparison), "",
+             "| | family | floor ms | jitconv ms | of floor | TFLOP/s | cuDNN NCHW ms | cuDNN NHWC ms | ratio |",
+             "|---|---|---|---|---|---|---|---|---|"]
     for one in comparison["results"]:
         if names and one["config"] not in names:
             continue
-        ms, floor = one["ms"], floors[one["config"]]
-        best = min(ms["cudnn_fp32"], ms["cudnn_fp32_channels_last"])
-        lines.append(
-            f"| {one['config']} | {one['family']} | {floor:.3f} | **{ms['jitconv']:.3f}** | {floor / ms['jitconv']:.0%} "
-            f"| {ms['cudnn_fp32']:.3f} | {ms['cudnn_fp32_channels_last']:.3f} | {best / ms['jitconv']:.2f} |")
+        floor, ours = ceilings.floor_ms(one, one["family"], comparison["dtype"], comparison["rates"]), one["ms"]["jitconv"]
+        nchw, nhwc = cudnn_ms(one, mode)
+        lines.append(f"| {one['config']} | {one['family']} | {floor:.3f} | **{ours:.3f}** | {floor / ours:.0%} | "
+                     f"{one['flop'] / ours * 1e-9:.0f} | {number(nchw)} | {number(nhwc)} | {ratio_of(one, mode):.2f} |")
     return lines
 
 
-def conditions(comparison):
-    return (f"{comparison['gpu']}, driver {comparison['driver']}, PyTorch {comparison['torch']}, cuDNN "
-            f"{comparison['cudnn']}, {comparison['date'][:10]}, commit {comparison['commit'][:7]}, {comparison['dtype']} tensors, "
-            f"math mode `{comparison['math']}`, random data, median of {comparison['launches']} interleaved launches.")
+def gradient_rows(comparison):
+    words = {"data_gradient": "dx", "weight_gradient": "dw and db"}
+    lines = [conditions(comparison), "",
+             "| | family | floor ms | jitconv ms | cuDNN NCHW ms | cuDNN NHWC ms | ratio |", "|---|---|---|---|---|---|---|"]
+    for one in sorted(comparison["results"], key=lambda one: one["operation"]):
+        floor = ceilings.floor_ms(one, one["family"], comparison["dtype"], comparison["rates"])
+        nchw, nhwc = cudnn_ms(one, None)
+        lines.append(f"| {one['config']}, {words[one['operation']]} | {one['family']} | {floor:.3f} | "
+                     f"**{one['ms']['jitconv']:.3f}** | {number(nchw)} | {number(nhwc)} | {ratio_of(one, None):.2f} |")
+    return lines
+
+
+def summary_row(what, ratios):
+    return (f"| {what} | {sum(ratio >= 1 for ratio in ratios)} of {len(ratios)} | {statistics.geometric_mean(ratios):.2f} | "
+            f"{min(ratios):.2f} | {max(ratios):.2f} |")
+
+
+SUMMARY_HEAD = ["| | at or ahead on | geometric mean of the ratios | lowest | highest |", "|---|---|---|---|---|"]
+
+
+def list_summary(comparison):
+    """A list's ratios, with weights packed in every launch and, where the comparison has it, once before."""
+    mode, layout = mode_of(comparison), comparison["layout"].upper()
+    results = comparison["results"]
+    same = [cudnn_ms(one, mode)[layout == "NHWC"] / one["ms"]["jitconv"] for one in results]
+    packed = [best_ms(one, mode) / one["ms"].get("jitconv_packed", one["ms"]["jitconv"]) for one in results]
+    lines = [conditions(comparison), "", *SUMMARY_HEAD, summary_row("cuDNN's faster layout", ratios_of(comparison))]
+    if any("jitconv_packed" in one["ms"] for one in results):
+        lines.append(summary_row("the same, with weights packed once", packed))
+    return lines + [summary_row(f"cuDNN on {layout} tensors", same)]
+
+
+def modes_summary(comparisons):
+    """One list in several modes, against cuDNN's faster layout."""
+    first = next(iter(comparisons.values()))
+    lines = [f"{first['gpu']}, driver {first['driver']}, PyTorch {first['torch']}, cuDNN {first['cudnn']}, "
+             f"{first['date'][:10]}, commit {first['commit'][:7]}, without bias.", "", *SUMMARY_HEAD]
+    return lines + [summary_row(mode.replace("-", " ").upper().replace("BF16", "bf16"), ratios_of(one))
+                    for mode, one in comparisons.items()]
+
+
+def gradient_summary(comparison):
+    lines = [conditions(comparison), "", *SUMMARY_HEAD]
+    for operation, words in (("data_gradient", "dx"), ("weight_gradient", "dw and db")):
+        of_one = [one for one in comparison["results"] if one["operation"] == operation]
+        lines.append(summary_row(f"{words}, against cuDNN's faster layout", [ratio_of(one, None) for one in of_one]))
+        same = [cudnn_ms(one, None)[comparison["layout"] == "nhwc"] / one["ms"]["jitconv"] for one in of_one]
+        lines.append(summary_row(f"{words}, against the same layout", same))
+    return lines
+
+
+def best_layout_sentence(comparisons):
+    """Of a list measured in both layouts: jitconv's better one against cuDNN's better one of the same run."""
+    ratios = {}
+    for comparison in comparisons:
+        for one in comparison["results"]:
+            ratios.setdefault(one["config"], []).append(ratio_of(one, mode_of(comparison)))
+    best = [max(of_one) for of_one in ratios.values()]
+    return [f"If both may choose their faster layout, jitconv is at or ahead on {sum(ratio >= 1 for ratio in best)} of "
+            f"{len(best)}. The geometric mean of the ratios is {statistics.geometric_mean(best):.2f}, the lowest "
+            f"{min(best):.2f}."]
+
+
+def behind_rows(comparison, below=1.0):
+    """The convolutions of a list where cuDNN is ahead."""
+    mode = mode_of(comparison)
+    lines = [conditions(comparison), "",
+             "| | family | jitconv ms | packed once | cuDNN NCHW ms | cuDNN NHWC ms | ratio |", "|---|---|---|---|---|---|---|"]
+    behind = [one for one in comparison["results"] if any(cudnn_ms(one, mode)) and ratio_of(one, mode) < below]
+    for one in sorted(behind, key=lambda one: ratio_of(one, mode)):
+        packed = one["ms"].get("jitconv_packed")
+        nchw, nhwc = cudnn_ms(one, mode)
+        what = {"data_gradient": "dx: ", "weight_gradient": "dw: "}.get(one.get("operation"), "")
+        lines.append(f"| {what}{short_name(one['spec'])} | {one['family']} | {one['ms']['jitconv']:.4f} | "
+                     f"{number(packed, 4) if packed else '-'} | {number(nchw, 4)} | {number(nhwc, 4)} | "
+                     f"{ratio_of(one, mode):.2f} |")
+    return lines
 
 
 def compile_rows(run):
@@ -87,82 +213,6 @@ def compile_rows(run):
     return lines
 
 
-MODES = {"tf32": "f32", "bf16": "bf16"}  # of the tables of tensor cores, and their tensors' types
-TENSOR = ["A", "A_bias", "B", "B_bias", "C", "C_bias", "D", "D_bias", "KB_L1_50", "KB_L1_62", "KB_L1_86_pw", "KB_L1_87"]
-TITLES = {"tf32": "fp32 tensors, math mode tf32", "bf16": "bf16 tensors"}
-JITCONV_COLOUR, CUDNN_COLOUR, FLOOR_COLOUR = "#2f9e6e", "#e08a4f", "#24292f"
-VARIANTS = ["whole", "without loads", "without stores", "main loop alone"]
-
-
-def cudnn_best(one, mode):
-    return min(one["ms"][name] for name in (f"cudnn_{mode}", f"cudnn_{mode}_channels_last") if name in one["ms"])
-
-
-def ratio_of(one, mode):
-    return cudnn_best(one, mode) / one["ms"]["jitconv"]
-
-
-def tensor_rows(comparison, mode, names):
-    lines = ["| | family | floor ms | jitconv ms | of floor | TFLOP/s | cuDNN NCHW ms | cuDNN NHWC ms | ratio |",
-             "|---|---|---|---|---|---|---|---|---|"]
-    for one in comparison["results"]:
-        if names and one["config"] not in names:
-            continue
-        ms, floor = one["ms"], ceilings.floor_ms(one, one["family"], MODES[mode])
-        ours, last = ms["jitconv"], ms.get(f"cudnn_{mode}_channels_last")
-        lines.append(f"| {one['config']} | {one['family']} | {floor:.3f} | **{ours:.3f}** | {floor / ours:.0%} | "
-                     f"{one['flop'] / ours * 1e-9:.0f} | {ms[f'cudnn_{mode}']:.3f} | {last:.3f} | "
-                     f"{ratio_of(one, mode):.2f} |")
-    return lines
-
-
-def geometric_mean(values):
-    return statistics.geometric_mean(values)
-
-
-def list_summary(comparison, mode):
-    """A list's ratios, with weights packed in every launch and, where the comparison has it, once before."""
-
-    def row(what, ratios):
-        return (f"| {what} | {sum(ratio >= 1 for ratio in ratios)} of {len(ratios)} | {geometric_mean(ratios):.2f} | "
-                f"{min(ratios):.2f} | {max(ratios):.2f} |")
-
-    def over_ours(name_or_best, ours="jitconv"):
-        return [(cudnn_best(one, mode) if name_or_best is None else one["ms"][name_or_best]) /
-                one["ms"].get(ours, one["ms"]["jitconv"]) for one in comparison["results"]]
-
-    layout = comparison["layout"].upper()
-    same_layout = f"cudnn_{mode}" + ("_channels_last" if layout == "NHWC" else "")
-    lines = [f"| jitconv on {layout} tensors, against | at or ahead on | geometric mean of the ratios | lowest | highest |",
-             "|---|---|---|---|---|",
-             row("cuDNN's faster layout", over_ours(None))]
-    if any("jitconv_packed" in one["ms"] for one in comparison["results"]):
-        lines.append(row("the same, with weights packed once", over_ours(None, "jitconv_packed")))
-    return lines + [row(f"cuDNN on {layout} tensors", over_ours(same_layout))]
-
-
-def best_layout_sentence(nchw, nhwc, mode):
-    """Of a list measured in both layouts: jitconv's better one against cuDNN's better one of the same run."""
-    ratios = {}
-    for one in nchw["results"] + nhwc["results"]:
-        ratios.setdefault(one["config"], []).append(ratio_of(one, mode))
-    best = [max(of_one) for of_one in ratios.values()]
-    return [f"If both may choose their faster layout, jitconv is at or ahead on {sum(ratio >= 1 for ratio in best)} of "
-            f"{len(best)}. The geometric mean of the ratios is {geometric_mean(best):.2f}, the lowest {min(best):.2f}."]
-
-
-def behind_rows(comparison, mode):
-    """The convolutions of a list where cuDNN is ahead."""
-    lines = ["| | family | jitconv ms | packed once | cuDNN NCHW ms | cuDNN NHWC ms | ratio |", "|---|---|---|---|---|---|---|"]
-    behind = [one for one in comparison["results"] if ratio_of(one, mode) < 1]
-    for one in sorted(behind, key=lambda one: ratio_of(one, mode)):
-        ms = one["ms"]
-        packed = f"{ms['jitconv_packed']:.4f}" if "jitconv_packed" in ms else "-"
-        lines.append(f"| {short_name(one['spec'])} | {one['family']} | {ms['jitconv']:.4f} | {packed} | "
-                     f"{ms[f'cudnn_{mode}']:.4f} | {ms[f'cudnn_{mode}_channels_last']:.4f} | {ratio_of(one, mode):.2f} |")
-    return lines
-
-
 def ablation_rows(results):
     ms = {(one["mode"], one["config"], one["variant"]): one["ms"] for one in results}
     lines = ["| | " + " | ".join(VARIANTS) + " |", "|---" * (len(VARIANTS) + 1) + "|"]
@@ -172,96 +222,105 @@ def ablation_rows(results):
     return lines
 
 
-def bar(x, y, ms, scale, colour):
-    width = ms * scale
-    return (f'<rect x="{x}" y="{y}" width="{width:.1f}" height="11" fill="{colour}"/>'
-            f'<text x="{x + width + 4:.1f}" y="{y + 10}" font-size="11">{ms:.2f}</text>')
+# --- files ----------------------------------------------------------------------------------------------------------------
 
 
-def panel(x, y, scale, title, comparison, mode):
-    """One arithmetic's headline cases from (x, y) down: jitconv's bar above cuDNN's, and a line through both at the
-    floor."""
-    parts = [f'<text x="{x}" y="{y}" font-weight="bold">{title}</text>']
-    y -= 8
-    for one in comparison["results"]:
-        name, _, with_bias = one["config"].partition("_")
-        if len(name) > 1:
-            continue
-        y += 14 if with_bias else 22
-        floor = x + scale * ceilings.floor_ms(one, one["family"], MODES[mode])
-        parts += [f'<text x="{x - 6}" y="{y + 15}" text-anchor="end">{name}{", bias" if with_bias else ""}</text>',
-                  bar(x, y, one["ms"]["jitconv"], scale, JITCONV_COLOUR),
-                  bar(x, y + 12, cudnn_best(one, mode), scale, CUDNN_COLOUR),
-                  f'<line x1="{floor:.1f}" y1="{y - 2}" x2="{floor:.1f}" y2="{y + 25}" stroke="{FLOOR_COLOUR}" '
-                  f'stroke-width="2"/>']
-        y += 24
-    return parts, y
+class Run:
+    """The JSON files of one GPU in a folder: `forward-tf32-nchw` is FOLDER/GPU-forward-tf32-nchw.json. Files that runs
+    of a list in parts wrote, NAME.1.json and so on, are one."""
+
+    def __init__(self, folder, gpu):
+        self.folder, self.gpu = folder, gpu
+
+    def __call__(self, name):
+        parts = sorted(self.folder.glob(f"{self.gpu}-{name}.json")) + sorted(self.folder.glob(f"{self.gpu}-{name}.[0-9].json"))
+        if not parts:
+            raise FileNotFoundError(f"{self.gpu}-{name}.json")
+        first, *others = (json.loads(part.read_text()) for part in parts)
+        for other in others:
+            first["results"] += other["results"]
+        return first
+
+    def modes(self, name):
+        return {mode: self(f"{name}-{mode}") for mode in MODES}
 
 
-def plot(comparisons):
-    """The headline cases with and without bias as an SVG with a ground of its own, for light and dark pages."""
-    width, labels, panels = 900, 60, []
-    longest = max(cudnn_best(one, mode) for mode, comparison in comparisons.items() for one in comparison["results"]
-                  if len(one["config"].partition("_")[0]) == 1)
-    scale, bottom = (width / 2 - labels - 50) / longest, 0
-    for i, (mode, comparison) in enumerate(comparisons.items()):
-        parts, bottom = panel(labels + i * width / 2, 76, scale, TITLES[mode], comparison, mode)
-        panels += parts
-    one = comparisons["tf32"]
-    legend = "".join(f'<rect x="{at}" y="36" width="12" height="12" fill="{colour}"/><text x="{at + 18}" y="46">{text}</text>'
-                     for at, colour, text in ((labels, JITCONV_COLOUR, "jitconv"),
-                                              (labels + 90, CUDNN_COLOUR, "cuDNN, the faster of NCHW and NHWC")))
-    legend += (f'<line x1="{labels + 362}" y1="34" x2="{labels + 362}" y2="50" stroke="{FLOOR_COLOUR}" stroke-width="2"/>'
-               f'<text x="{labels + 370}" y="46">floor</text>')
-    title = f"Milliseconds per launch, less is better: convolutions A to D, NCHW tensors, {one['gpu']}"
-    return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{bottom + 34}" '
-            f'viewBox="0 0 {width} {bottom + 34}" font-family="sans-serif" font-size="12" fill="#24292f"><title>{title}</title>'
-            f'<rect width="100%" height="100%" fill="#ffffff"/><text x="{labels}" y="22" font-size="14">{title}</text>'
-            f'{legend}{"".join(panels)}<text x="{labels}" y="{bottom + 22}" font-size="11">driver {one["driver"]}, cuDNN '
-            f'{one["cudnn"]}, {one["date"][:10]}, commit {one["commit"][:7]}; random data, medians of {one["launches"]} '
-            f'launches</text></svg>\n')
+def tables_of(run):
+    """Name and maker of every table."""
+    forward = lambda mode, names=None: lambda: comparison_rows(run(f"forward-{mode}"), names)  # noqa: E731
+    tables = {
+        "configurations": lambda: configuration_rows(run("forward-ieee-nchw"), lambda name: name in NAMED),
+        "full-configurations": lambda: configuration_rows(run("forward-ieee-nchw"),
+                                                          lambda name: not name.endswith(("_bias", "_small"))),
+        "small-configurations": lambda: configuration_rows(run("forward-ieee-nchw"), lambda name: name.endswith("_small")),
+        "ieee": forward("ieee-nchw", HEADLINE),
+        "ieee-all": forward("ieee-nchw"),
+        "fp32-nchw": forward("fp32-nchw", TENSOR),
+        "fp32-nhwc": forward("fp32-nhwc", TENSOR),
+        "compile": lambda: compile_rows(run("ieee-run")),
+        "deepbench-best": lambda: best_layout_sentence([run(f"deepbench-tf32-{layout}") for layout in ("nchw", "nhwc")]),
+        "networks": lambda: modes_summary(run.modes("networks")),
+        "depthwise-nhwc-bf16": lambda: list_summary(run("depthwise-bf16-nhwc")),
+        "depthwise-nhwc-f32": lambda: list_summary(run("depthwise-tf32-nhwc")),
+        "transposed": lambda: gradient_rows(run("transposed-tf32-nchw")),
+        "gradients-deepbench": lambda: gradient_summary(run("gradients-deepbench-tf32-nchw")),
+        "gradients-deepbench-behind": lambda: behind_rows(run("gradients-deepbench-tf32-nchw")),
+    }
+    for mode in MODES:
+        tables[mode] = forward(mode, TENSOR)
+        tables[f"gradients-{mode}"] = lambda mode=mode: gradient_rows(run(f"gradients-{mode}"))
+        tables[f"networks-{mode}-behind"] = lambda mode=mode: behind_rows(run(f"networks-{mode}"))
+    tables["gradients-ieee-nchw"] = lambda: gradient_rows(run("gradients-ieee-nchw"))
+    for name in ("kernelbench-l2-tf32-nchw", "deepbench-tf32-nchw", "deepbench-tf32-nhwc"):
+        tables[name] = lambda name=name: list_summary(run(name))
+        tables[f"{name}-behind"] = lambda name=name: behind_rows(run(name))
+    return tables
+
+
+def charts_of(run):
+    """Name and maker of every chart."""
+    def headline():
+        panels = []
+        for mode in ("tf32", "bf16"):
+            comparison = run(f"forward-{mode}-nchw")
+            panels.append((TITLES[mode], comparison, comparison["dtype"], lambda one, mode=mode: best_ms(one, mode)))
+        return charts.bars(panels)
+
+    def dots(name, title):
+        lists = [(mode.replace("-", " "), ratios_of(one)) for mode, one in run.modes(name).items()]
+        return charts.dots(f"{title}: cuDNN's faster layout over jitconv, sorted, one dot for each convolution", lists)
+
+    return {"tensor": headline, "networks": lambda: dots("networks", "Convolutions of published networks")}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=pathlib.Path, help="where the JSON files are; tensor.svg is drawn there")
-    folder = parser.parse_args().folder
-
-    def load(name):
-        return json.loads((folder / name).read_text())
-
-    comparison, run = load("h200-ieee-vs-cudnn.json"), load("h200-ieee-run.json")
-    tensor = {mode: load(f"h200-{mode}-vs-cudnn.json") for mode in MODES}
-    tables = {
-        "all": [conditions(comparison), ""] + comparison_rows(comparison, run),
-        "headline": [conditions(comparison), ""] + comparison_rows(comparison, run, HEADLINE),
-        "configurations": configuration_rows(comparison, lambda name: name in NAMED),
-        "full-configurations": configuration_rows(comparison, lambda name: not name.endswith(("_bias", "_small"))),
-        "small-configurations": configuration_rows(comparison, lambda name: name.endswith("_small")),
-        "compile": compile_rows(run),
-        "ablation": ablation_rows(load("h200-ablation.json")),
-    }
-    for mode, one in tensor.items():
-        tables[mode] = [conditions(one), ""] + tensor_rows(one, mode, TENSOR)
-    nhwc = load("h200-bf16-nhwc-vs-cudnn.json")
-    tables["bf16-nhwc"] = [conditions(nhwc), ""] + tensor_rows(nhwc, "bf16", TENSOR)
-    nhwc = load("h200-tf32-nhwc-vs-cudnn.json")
-    tables["tf32-nhwc"] = [conditions(nhwc), ""] + tensor_rows(nhwc, "tf32", TENSOR)
-    for name in ("kernelbench-l2", "deepbench", "deepbench-nhwc"):
-        one = load(f"h200-tf32-{name}.json")
-        tables[name] = [conditions(one), ""] + list_summary(one, "tf32")
-        tables[f"{name}-behind"] = [conditions(one), ""] + behind_rows(one, "tf32")
-    tables["deepbench-best"] = best_layout_sentence(load("h200-tf32-deepbench.json"),
-                                                    load("h200-tf32-deepbench-nhwc.json"), "tf32")
-    (folder / "tensor.svg").write_text(plot(tensor))
-    for name in ("README.md", "docs/performance.md", "docs/performance-lists.md", "docs/laboratory.md"):
+    parser.add_argument("folder", type=pathlib.Path, help="where the JSON files are; charts are drawn there")
+    parser.add_argument("--gpu", default="h100", help="the first word of the files' names (default: h100)")
+    options = parser.parse_args()
+    run, tables, missing = Run(options.folder, options.gpu), {}, []
+    for name, make in tables_of(run).items():
+        try:
+            tables[name] = make()
+        except FileNotFoundError as error:
+            missing.append(f"table {name}: {error}")
+    for name, make in charts_of(run).items():
+        try:
+            (options.folder / f"{name}.svg").write_text(make())
+        except FileNotFoundError as error:
+            missing.append(f"chart {name}: {error}")
+    ablation = options.folder / "h200-ablation.json"
+    tables["ablation"] = ablation_rows(json.loads(ablation.read_text()))
+    for name in DOCUMENTS:
         path = ROOT / name
         text = path.read_text()
         for table, lines in tables.items():
             block = f"<!-- performance table {table} -->\n" + "\n".join(lines) + "\n<!-- end -->"
             text = re.sub(rf"<!-- performance table {table} -->.*?<!-- end -->", lambda _: block, text, flags=re.S)
         path.write_text(text)
+    print("\n".join(f"left alone, {what} is missing" for what in missing), file=sys.stderr)
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

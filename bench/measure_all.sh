@@ -1,0 +1,86 @@
+#!/usr/bin/env bash
+# Measures everything that bench/performance_table.py makes tables of, with the names it expects.
+#
+#   bench/measure_all.sh LIBRARY FOLDER GPU [GROUP...]
+#
+# LIBRARY is libjitconv.so, GPU the first word of the files' names (h100). Groups: forward fp32 gradients lists networks
+# depthwise; default all. A group is one sequence of runs, so that groups can share a machine with several GPUs:
+# CUDA_VISIBLE_DEVICES=1 bench/measure_all.sh ... networks. PART=I/N measures a part of the list of networks.
+set -uo pipefail
+library=$1 folder=$2 gpu=$3
+shift 3
+bench=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+shapes=$bench/../tests/shapes
+mkdir -p "$folder"
+failed=0
+
+# NAME SCRIPT ARGUMENTS...: one run, its table beside its JSON.
+measure() {
+  local name=$1 script=$2
+  shift 2
+  if ! python3 "$bench/$script" --library "$library" --json "$folder/$gpu-$name.json" "$@" >"$folder/$gpu-$name.txt" \
+    2>"$folder/$gpu-$name.log"; then
+    echo "failed: $name"
+    tail -n 3 "$folder/$gpu-$name.log"
+    failed=1
+  fi
+  echo "$name after $SECONDS s"
+}
+
+forward() { measure "$1" compare_pytorch.py "${@:2}"; }
+gradients() { measure "$1" compare_gradients.py "${@:2}"; }
+
+dense=A,A_bias,B,B_bias,C,C_bias,D,D_bias,KB_L1_50,KB_L1_62,KB_L1_67,KB_L1_76,KB_L1_86_pw,KB_L1_87
+depthwise=KB_L1_82,KB_L1_83,KB_L1_84,KB_L1_85,KB_L1_86_dw
+
+group_forward() {
+  forward forward-tf32-nchw --math tf32 --config $dense
+  forward forward-tf32-nhwc --math tf32 --layout nhwc --config $dense
+  forward forward-bf16-nchw --dtype bf16 --config $dense
+  forward forward-bf16-nhwc --dtype bf16 --layout nhwc --config $dense
+}
+
+group_fp32() {
+  forward forward-fp32-nchw --math fp32 --config $dense
+  forward forward-fp32-nhwc --math fp32 --layout nhwc --config $dense
+  forward forward-ieee-nchw --math ieee
+}
+
+group_gradients() {
+  gradients gradients-tf32-nchw --math tf32 --config A,B,C,D,KB_L1_50,KB_L1_87,$depthwise --launches 11
+  gradients gradients-bf16-nhwc --dtype bf16 --layout nhwc --config A,B,C,D --launches 11
+  gradients gradients-tf32-nhwc --math tf32 --layout nhwc --config A,B,C,D --launches 11
+  gradients gradients-bf16-nchw --dtype bf16 --config A,B,C,D --launches 11
+  gradients gradients-ieee-nchw --math ieee --config A,B,C,D --launches 5
+  gradients transposed-tf32-nchw --math tf32 --operation data_gradient --launches 11 \
+    --shapes "$shapes/kernelbench_l1_transposed2d.csv"
+  gradients gradients-deepbench-tf32-nchw --math tf32 --launches 11 --shapes "$shapes/deepbench_training_set.csv"
+}
+
+group_lists() {
+  forward kernelbench-l2-tf32-nchw --math tf32 --bias --shapes "$shapes/kernelbench_l2_conv2d.csv"
+  forward deepbench-tf32-nchw --math tf32 --shapes "$shapes/deepbench_training_set.csv"
+  forward deepbench-tf32-nhwc --math tf32 --layout nhwc --shapes "$shapes/deepbench_training_set.csv"
+}
+
+group_networks() {
+  local part=${PART:-1/1} suffix=
+  [ "$part" = 1/1 ] || suffix=.${part%/*}
+  for mode in tf32-nchw bf16-nhwc tf32-nhwc bf16-nchw; do
+    local arguments=(--math tf32)
+    [ "${mode%-*}" = tf32 ] || arguments=(--dtype bf16)
+    forward "networks-$mode$suffix" "${arguments[@]}" --layout "${mode#*-}" --part "$part" \
+      --shapes "$shapes/torchdynamo_operator_logs_torchbench.csv"
+  done
+}
+
+group_depthwise() {
+  forward depthwise-tf32-nhwc --math tf32 --layout nhwc --shapes "$bench/shapes/depthwise_networks.csv"
+  forward depthwise-bf16-nhwc --dtype bf16 --layout nhwc --shapes "$bench/shapes/depthwise_networks.csv"
+}
+
+[ $# -gt 0 ] || set -- forward fp32 gradients lists networks depthwise
+for group; do
+  "group_$group"
+done
+exit $failed

@@ -302,6 +302,9 @@ def driver_version():
 
 
 def commit():
+    """Of this checkout; JITCONV_COMMIT where the scripts run from a copy that is none."""
+    if os.environ.get("JITCONV_COMMIT"):
+        return os.environ["JITCONV_COMMIT"]
     try:
         command = ["git", "-C", os.path.dirname(os.path.abspath(__file__)), "rev-parse", "HEAD"]
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()

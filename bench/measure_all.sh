@@ -3,8 +3,8 @@
 #
 #   bench/measure_all.sh LIBRARY FOLDER GPU [GROUP...]
 #
-# LIBRARY is libjitconv.so, GPU the first word of the files' names (h100). Groups: forward fp32 gradients lists networks
-# depthwise; default all. A group is one sequence of runs, so that groups can share a machine with several GPUs:
+# LIBRARY is libjitconv.so, GPU the first word of the files' names (h100). Groups: forward fp32 ieee gradients lists
+# networks depthwise; default all. A group is one sequence of runs, so that groups can share a machine with several GPUs:
 # CUDA_VISIBLE_DEVICES=1 bench/measure_all.sh ... networks. PART=I/N measures a part of the list of networks.
 set -uo pipefail
 library=$1 folder=$2 gpu=$3
@@ -43,6 +43,9 @@ group_forward() {
 group_fp32() {
   forward forward-fp32-nchw --math fp32 --config $dense
   forward forward-fp32-nhwc --math fp32 --layout nhwc --config $dense
+}
+
+group_ieee() {
   forward forward-ieee-nchw --math ieee
 }
 
@@ -79,7 +82,7 @@ group_depthwise() {
   forward depthwise-bf16-nhwc --dtype bf16 --layout nhwc --shapes "$bench/shapes/depthwise_networks.csv"
 }
 
-[ $# -gt 0 ] || set -- forward fp32 gradients lists networks depthwise
+[ $# -gt 0 ] || set -- forward fp32 ieee gradients lists networks depthwise
 for group; do
   "group_$group"
 done

@@ -233,7 +233,7 @@ class Run:
         self.folder, self.gpu = folder, gpu
 
     def __call__(self, name):
-        parts = sorted(self.folder.glob(f"{self.gpu}-{name}.json")) + sorted(self.folder.glob(f"{self.gpu}-{name}.[0-9].json"))
+        parts = sorted(self.folder.glob(f"{self.gpu}-{name}.json")) + sorted(self.folder.glob(f"{self.gpu}-{name}.[0-9]*.json"))
         if not parts:
             raise FileNotFoundError(f"{self.gpu}-{name}.json")
         first, *others = (json.loads(part.read_text()) for part in parts)
@@ -242,7 +242,11 @@ class Run:
         return first
 
     def modes(self, name):
-        return {mode: self(f"{name}-{mode}") for mode in MODES}
+        """Of a list, the modes in which it was measured."""
+        found = {mode: self(f"{name}-{mode}") for mode in MODES if any(self.folder.glob(f"{self.gpu}-{name}-{mode}.*json"))}
+        if not found:
+            raise FileNotFoundError(f"{self.gpu}-{name}-*.json")
+        return found
 
 
 def tables_of(run):

@@ -80,8 +80,8 @@ class WgmmaGeometry : public PixelGrid {
   // Pixels that threads load.
   /// Loads of a warp, for each phase, of a run's pixels.
   std::int64_t load_items() const;
-  /// Registers of a producer thread for its part of one of these.
-  int load_item_registers() const { return loads_vectors() ? 4 : chunk_channels(); }
+  /// Registers of a producer thread for its part of one of these. A 16-bit load has one for itself.
+  int load_item_registers() const { return !loads_vectors() ? chunk_channels() : load_bytes() == 2 ? 8 : 4; }
 
   // Pixels that TMA brings in im2col mode.
   /// Whether it can: its limits, and no channels of another group come along.

@@ -44,7 +44,7 @@ struct Shards {
   std::size_t share, rest;  ///< tests that each part is cut into: about a minute each
 };
 
-constexpr Shards kShards[] = {{"documented", 130, 3, 1, 1},   {"documented gradients", 75, 3, 1, 1},
+constexpr Shards kShards[] = {{"documented", 130, 9, 1, 1},   {"documented gradients", 75, 3, 1, 1},
                               {"shapes f32", 850, 12, 1, 5},  {"shapes 16 bits", 580, 12, 1, 4},
                               {"shapes nhwc", 580, 12, 1, 4}, {"epilogues", 230, 12, 1, 5},
                               {"alignments", 240, 12, 1, 4},  {"candidates", 280, 12, 1, 4},

@@ -83,6 +83,12 @@ class CandidateList {
     }
     candidates_.push_back({tiling, launch, cost});
   }
+  /// The same of what a block does, priced by the model of cost.h and `more`; nothing if no SM has room for a block.
+  template <typename FamilyTiling>
+  void add(const FamilyTiling& tiling, const BlockWork& work, const Target& target, std::int64_t more = 0) {
+    if (work.blocks > INT32_MAX || resident_blocks(work, target) == 0) return;
+    add(tiling, launch_of(work, target), price(work, target) + more);
+  }
   bool empty() const { return candidates_.empty(); }
   std::vector<Candidate>& candidates() { return candidates_; }
 

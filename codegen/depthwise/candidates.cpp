@@ -123,8 +123,7 @@ class Search {
 
   void add(const DepthwiseTiling& tiling) {
     const BlockWork work = block_work(tiling);
-    if (work.blocks > INT32_MAX || work.registers > 250 || resident_blocks(work, target_) == 0) return;
-    into_.add(tiling, launch_of(work, target_), price(work, target_));
+    if (work.registers <= 250) into_.add(tiling, work, target_);
   }
 
   CandidateList& into_;

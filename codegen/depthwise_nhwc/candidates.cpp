@@ -230,9 +230,7 @@ class Search {
   }
 
   void add(const DepthwiseNhwcTiling& tiling, std::int64_t read_wavefronts) {
-    const BlockWork work = block_work(tiling, read_wavefronts);
-    if (work.blocks > INT32_MAX || resident_blocks(work, target_) == 0) return;
-    into_.add(tiling, launch_of(work, target_), price(work, target_));
+    into_.add(tiling, block_work(tiling, read_wavefronts), target_);
   }
 
   CandidateList& into_;

@@ -178,8 +178,7 @@ KernelText arguments_and_files(const Problem& problem, const DepthwiseNhwcTiling
   text.arguments = arguments(problem);
   text.files = {{element_header(problem.input.type)}, {"device/vector.cuh"}, {"device/float_vector.cuh"}};
   if (tiling.unroll_rows) text.files.push_back({"device/opaque.cuh"});
-  if (tiling.store_pairs)
-    text.files.push_back({problem.input.type == DataType::f16 ? "device/pair_f16.cuh" : "device/pair_bf16.cuh"});
+  if (tiling.store_pairs) text.files.push_back({pair_header(problem.input.type)});
   if (tiling.copy == Copy::box) {
     text.arguments.front() = tensor_map(problem.input.tensor, "x_map", box_of_x(problem, tiling));
     add_files(text.files, {{"device/barrier.cuh"}, {"device/tensor_map.cuh"}, {"device/tensor_copy_4d.cuh"}});
@@ -206,11 +205,7 @@ KernelText depthwise_nhwc::emit(const KernelPlan& kernel, std::string_view name)
        {"meets", upsampled_w ? "if ((q + s + kPhaseW) % kUpsamplingW != 0) continue;\n" : ""},
        {"column", upsampled_w ? "(q + s + kPhaseW) / kUpsamplingW" : "q * kTileStrideW + s"},
        {"read_channel", problem.k == 1 ? "c" : "0"},
-       {"pair_vector", tiling.store_pairs ? "// Channels of a pixel of y, two in a word.\n"
-                                            "struct alignas(2 * kVector) PairVector {\n"
-                                            "  unsigned at[kVector / 2];\n"
-                                            "};\n"
-                                          : ""},
+       {"pair_vector", tiling.store_pairs ? pair_vector("kVector", "Channels of a pixel of y") : ""},
        {"activation", activation_function(problem.epilogue)},
        {"kernel", std::string(name)},
        {"parameters", parameter_list(text.arguments)},

@@ -10,7 +10,7 @@
 namespace jitconv::codegen {
 namespace {
 
-constexpr std::int64_t kCopyBytes = 16;
+constexpr std::int64_t kCopyBytes = DepthwisePlanesTiling::kCopyBytes;
 constexpr std::int64_t kMostColumns = 32;     ///< of a row of y, which a thread has in registers
 constexpr std::int64_t kUnrollBudget = 1800;  ///< FMA instructions in the body
 constexpr std::int64_t kMostRegisters = 224;
@@ -37,7 +37,8 @@ class Search {
         const std::int64_t planes = threads / parts / unit * unit;
         if (planes < unit || (planes > all_planes_ && planes > unit)) continue;
         tiling.planes = static_cast<int>(planes);
-        if (tiling.shared_bytes(problem_) <= target_.shared_bytes_per_block) add(tiling);
+        if (tiling.shared_bytes(problem_) <= target_.shared_bytes_per_block)
+          into_.add(tiling, block_work(tiling), target_);
       }
     }
   }
@@ -105,12 +106,6 @@ class Search {
     work.shared_bytes = tiling.shared_bytes(problem_);
     work.dram_bytes = tensor_bytes_;
     return work;
-  }
-
-  void add(const DepthwisePlanesTiling& tiling) {
-    const BlockWork work = block_work(tiling);
-    if (work.blocks > INT32_MAX || resident_blocks(work, target_) == 0) return;
-    into_.add(tiling, launch_of(work, target_), price(work, target_));
   }
 
   CandidateList& into_;

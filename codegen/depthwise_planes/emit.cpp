@@ -8,7 +8,7 @@
 namespace jitconv::codegen {
 namespace {
 
-constexpr std::int64_t kCopyBytes = 16;
+constexpr std::int64_t kCopyBytes = DepthwisePlanesTiling::kCopyBytes;
 
 /// Whether the last block has fewer planes than the others.
 bool has_short_block(const Problem& problem, const DepthwisePlanesTiling& tiling) {
@@ -120,19 +120,15 @@ KernelText depthwise_planes::emit(const KernelPlan& kernel, std::string_view nam
   text.arguments = arguments(problem);
   text.files = {{element_header(problem.input.type)}, {"device/vector.cuh"}};
   if (stores_floats(problem)) text.files.push_back(stored_text(problem).vector_file);
-  if (tiling.store_pairs)
-    text.files.push_back({problem.input.type == DataType::f16 ? "device/pair_f16.cuh" : "device/pair_bf16.cuh"});
+  if (tiling.store_pairs) text.files.push_back({pair_header(problem.input.type)});
   text.files.push_back({tiling.async_copy ? "device/copy_elements_async.cuh" : "device/copy_elements.cuh"});
   text.text = fill_template(
       embedded_text("depthwise_planes/kernel.cu.in"),
       {{"constants", constants(kernel, tiling)},
        {"index", kernel.wide_index ? "long long" : "int"},
        {"asserts", asserts(kernel)},
-       {"pair_vector", tiling.store_pairs && tiling.store_vector > 1 ? "// Outputs of a row, two in a word.\n"
-                                                                       "struct alignas(2 * kStoreVector) PairVector {\n"
-                                                                       "  unsigned at[kStoreVector / 2];\n"
-                                                                       "};\n"
-                                                                     : ""},
+       {"pair_vector",
+        tiling.store_pairs && tiling.store_vector > 1 ? pair_vector("kStoreVector", "Outputs of a row") : ""},
        {"activation", activation_function(problem.epilogue)},
        {"kernel", std::string(name)},
        {"parameters", parameter_list(text.arguments)},

@@ -13,7 +13,8 @@ namespace jitconv::codegen {
 /// Depthwise kernel for small planes of NCHW tensors. A block takes whole planes, which are one run of x and one run of
 /// y; a thread computes `thread_p` whole rows of one plane, so that the borders of its columns are known.
 struct DepthwisePlanesTiling {
-  int planes = 8;            ///< of a block: their bytes are multiples of 16, in x and in y
+  static constexpr std::int64_t kCopyBytes = 16;  ///< that a thread moves between memory and shared memory at a time
+  int planes = 8;            ///< of a block: their bytes are multiples of kCopyBytes, in x and in y
   int thread_p = 7;          ///< consecutive rows of a thread
   int read_vector = 1;       ///< elements of a row that a thread reads at a time
   int store_vector = 1;      ///< elements of a row that it writes to shared memory at a time

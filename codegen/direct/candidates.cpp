@@ -225,8 +225,7 @@ class Search {
   void add(const DirectTiling& tiling) {
     BlockWork work = block_work(tiling, problem_, tensor_bytes_, wavefronts_);
     if (wide_) work.registers += 8;  // pointers instead of offsets
-    if (work.blocks > INT32_MAX || work.registers > kMaxRegisters || resident_blocks(work, target_) == 0) return;
-    into_.add(tiling, launch_of(work, target_), price(work, target_));
+    if (work.registers <= kMaxRegisters) into_.add(tiling, work, target_);
   }
 
   CandidateList& into_;

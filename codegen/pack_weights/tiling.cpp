@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "codegen/arithmetic.h"
+#include "fmt/format.h"
 
 namespace jitconv::codegen {
 
@@ -75,10 +76,12 @@ void PackWeightsTiling::choose_block(const Problem& problem) {
   while (block_slices < packed_slices(problem) && longer_is_better()) block_slices *= 2;
 }
 
-bool PackWeightsTiling::fits(const Problem& problem) {
+std::string PackWeightsTiling::obstacle(const Problem& problem) {
   PackWeightsTiling least;
   least.block_channels = 1;
-  return least.shared_bytes(problem) <= kMostBytes;
+  if (least.shared_bytes(problem) <= kMostBytes) return {};
+  return fmt::format("a filter of {}x{} taps, more than a block packs at a time", problem.rows.taps,
+                     problem.columns.taps);
 }
 
 }  // namespace jitconv::codegen

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "codegen/problem.h"
@@ -68,8 +69,8 @@ struct PackWeightsTiling {
   std::int64_t blocks(const Problem& problem) const;
   /// Sets the block's share.
   void choose_block(const Problem& problem);
-  /// Whether a block can pack an output channel's slice at all.
-  static bool fits(const Problem& problem);
+  /// Why a block cannot even pack an output channel's slice; empty if it can.
+  static std::string obstacle(const Problem& problem);
   bool operator==(const PackWeightsTiling&) const = default;
 };
 

@@ -182,6 +182,24 @@ std::string device_text(const std::vector<DeviceFile>& files) {
   return text;
 }
 
+std::string_view pair_header(DataType type) {
+  return type == DataType::f16 ? "device/pair_f16.cuh" : "device/pair_bf16.cuh";
+}
+
+std::string pair_vector(std::string_view elements, std::string_view comment) {
+  return fmt::format(
+      "// {}, two in a word.\n"
+      "struct alignas(2 * {}) PairVector {{\n"
+      "  unsigned at[{} / 2];\n"
+      "}};\n",
+      comment, elements, elements);
+}
+
+std::string move_registers(int wanted, int launched, std::string_view name) {
+  if (wanted == launched) return {};
+  return fmt::format("{}_registers_to<{}>();", wanted < launched ? "shrink" : "grow", name);
+}
+
 std::string_view element_header(DataType type) {
   switch (type) {
     case DataType::f32:

@@ -52,6 +52,11 @@ void add_files(std::vector<DeviceFile>& files, const std::vector<DeviceFile>& mo
 std::string device_text(const std::vector<DeviceFile>& files);
 /// "device/element_f32.cuh" and so on.
 std::string_view element_header(DataType type);
+/// The file with element_pair() of a 16-bit type.
+std::string_view pair_header(DataType type);
+
+/// Definition of PairVector, `elements` 16-bit outputs that are rounded and stored two in a word.
+std::string pair_vector(std::string_view elements, std::string_view comment);
 
 /// What a family prints of one kernel: everything but the banner and device files.
 struct KernelText {
@@ -62,6 +67,10 @@ struct KernelText {
 
 /// Adds the constants that describe the convolution itself, the same names in every family; `x` is what it reads.
 void add_problem_constants(Constants& constants, const Problem& problem, std::string_view x = "x");
+
+/// The line that gives each thread of a warpgroup `wanted` registers, if the launch gave it another number. `name` is
+/// the constant.
+std::string move_registers(int wanted, int launched, std::string_view name);
 
 /// Exact and independent of locale: 0x1.99999ap-4f.
 std::string float_literal(float value);

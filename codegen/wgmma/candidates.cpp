@@ -52,10 +52,7 @@ std::string obstacle(const Problem& problem, const Target& target) {
       problem.columns.input * (problem.input.layout() == Layout::nhwc ? problem.input_channels() : 1);
   if (last_row > INT32_MAX / row_elements)
     return fmt::format("input row {} of {} elements, offsets inside an image have 32 bits", last_row, row_elements);
-  if (!PackWeightsTiling::fits(problem))
-    return fmt::format("a filter of {}x{} taps, more than a block packs at a time", problem.rows.taps,
-                       problem.columns.taps);
-  return {};
+  return PackWeightsTiling::obstacle(problem);
 }
 
 class Search {

@@ -202,13 +202,13 @@ std::vector<DeviceFile> files(const WgmmaGeometry& geometry) {
     if (!copies_out) result.push_back({"device/store_words.cuh"});
     if (problem.epilogue.residual && tiling.split_k == 1) result.push_back({"device/vector.cuh"});
     if (geometry.staged_bytes() == 2) {
-      result.push_back({problem.input.type == DataType::f16 ? "device/pair_f16.cuh" : "device/pair_bf16.cuh"});
+      result.push_back({pair_header(problem.input.type)});
       result.push_back({"device/store_transposed.cuh"});
     }
   } else if (geometry.written_bytes() == 4) {
     result.push_back({"device/store_32bit.cuh"});
   } else {
-    result.push_back({problem.input.type == DataType::f16 ? "device/pair_f16.cuh" : "device/pair_bf16.cuh"});
+    result.push_back({pair_header(problem.input.type)});
     result.push_back({"device/store_16bit.cuh"});
   }
   if (geometry.stores_bulk() || copies_out) result.push_back({"device/bulk_store.cuh"});

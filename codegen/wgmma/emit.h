@@ -37,9 +37,6 @@ struct StepText {
 };
 StepText step_text(const WgmmaGeometry& geometry);
 
-/// The line that gives a warpgroup `wanted` registers, if it has not.
-std::string move_registers(int wanted, std::string_view name);
-
 /// Holes of kernel.cu.in that concern the consumers.
 Holes multiply_holes(const WgmmaGeometry& geometry);
 

@@ -277,11 +277,6 @@ std::string place_in_images(std::string_view position) {
       position);
 }
 
-std::string move_registers(int wanted, std::string_view name) {
-  if (wanted == WgmmaTiling::kLaunchRegisters) return {};
-  return fmt::format("{}_registers_to<{}>();", wanted < WgmmaTiling::kLaunchRegisters ? "shrink" : "grow", name);
-}
-
 namespace {
 
 std::string warp_steps(const WgmmaGeometry& geometry) {
@@ -414,7 +409,8 @@ Holes load_holes(const WgmmaGeometry& geometry) {
   const WgmmaTiling& tiling = geometry.tiling();
   const StepText text = step_text(geometry);
   const bool copies = tiling.converts_pixels();
-  Holes tiles = {{"producer_registers", move_registers(geometry.producer_registers(), "kLoaderRegisters")},
+  Holes tiles = {{"producer_registers",
+                  move_registers(geometry.producer_registers(), WgmmaTiling::kLaunchRegisters, "kLoaderRegisters")},
                  {"await_packing", await_packing(geometry)},
                  {"tile_number", text.tile_number},
                  {"chunk", text.chunk},

@@ -237,7 +237,8 @@ Holes multiply_holes(const WgmmaGeometry& geometry) {
   if (tiling.splits_operands()) tile.erase("give_back_in_order");
   const bool in_registers = geometry.multiplies_registers();
   holes.merge(Holes{
-      {"consumer_registers", move_registers(geometry.consumer_registers(), "kConsumerRegisters")},
+      {"consumer_registers",
+       move_registers(geometry.consumer_registers(), WgmmaTiling::kLaunchRegisters, "kConsumerRegisters")},
       {"steps", text.steps},
       {"multiply_tile", fill_template(embedded_text(tiling.splits_operands() ? "wgmma/multiply_tile_split.cu.in"
                                                                              : "wgmma/multiply_tile.cu.in"),

@@ -58,10 +58,7 @@ std::string obstacle(const Problem& problem, const Target& target) {
     return fmt::format("images of {} x {} elements, which are counted with 32 bits", problem.c, problem.input_plane());
   const std::int64_t reach = problem.rows.reach() + problem.columns.reach() + problem.rows.pad + problem.columns.pad;
   if (reach > INT32_MAX / 4) return "taps are too far from each other to count pixels with 32 bits";
-  if (!PackWeightsTiling::fits(problem))
-    return fmt::format("a filter of {}x{} taps, more than a block packs at a time", problem.rows.taps,
-                       problem.columns.taps);
-  return {};
+  return PackWeightsTiling::obstacle(problem);
 }
 
 class Search {

@@ -99,7 +99,7 @@ std::vector<DeviceFile> files(const WgmmaRowsGeometry& geometry) {
   if (geometry.stores_floats()) {
     result.push_back({"device/store_32bit.cuh"});
   } else {
-    result.push_back({type == DataType::f16 ? "device/pair_f16.cuh" : "device/pair_bf16.cuh"});
+    result.push_back({pair_header(type)});
     result.push_back({"device/store_16bit.cuh"});
   }
   if (problem.epilogue.activation == Activation::relu) result.push_back({"device/max_nan.cuh"});
@@ -221,11 +221,6 @@ std::string stage_and_store(const WgmmaRowsGeometry& geometry) {
                                      {"and_stored", ""},
                                      {"if_stored", ""}})},
        {"store_channels", store_vectors(geometry)}});
-}
-
-std::string move_registers(int wanted, int launch, std::string_view name) {
-  if (wanted == launch) return {};
-  return fmt::format("{}_registers_to<{}>();", wanted < launch ? "shrink" : "grow", name);
 }
 
 }  // namespace

@@ -238,9 +238,7 @@ class Search {
   }
 
   void add(const WgradDepthwiseTiling& tiling) {
-    const BlockWork work = block_work(tiling);
-    if (work.blocks > INT32_MAX || resident_blocks(work, target_) == 0) return;
-    into_.add(tiling, launch_of(work, target_), price(work, target_) + kSplitCost * tiling.splits(problem_));
+    into_.add(tiling, block_work(tiling), target_, kSplitCost * tiling.splits(problem_));
   }
 
   CandidateList& into_;

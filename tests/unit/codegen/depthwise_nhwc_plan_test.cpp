@@ -6,6 +6,7 @@
 
 #include "codegen/arithmetic.h"
 #include "support/random_specs.h"
+#include "unit/codegen/found.h"
 #include "unit/codegen/tile_cover.h"
 
 namespace jitconv::codegen {
@@ -13,19 +14,11 @@ namespace {
 
 using Copy = DepthwiseNhwcTiling::Copy;
 
-struct Found {
-  ConvSpec spec;
-  Problem problem;
-  DepthwiseNhwcTiling tiling;
-  ConvPlan plan;
-};
+using test::any_target;
+using Found = test::Found<DepthwiseNhwcTiling>;
 
 std::vector<Found> candidates(const ConvSpec& spec, const Target& target) {
-  std::vector<Found> found;
-  for (const ConvPlan& plan : enumerate_plans(spec, target, SIZE_MAX))
-    if (const auto* tiling = plan.tiling<DepthwiseNhwcTiling>())
-      found.push_back({plan.spec, plan.convolution().problem, *tiling, plan});
-  return found;
+  return test::found_candidates<DepthwiseNhwcTiling>(spec, target);
 }
 
 ConvSpec any_depthwise_spec(const test::SpecLimits& limits = {}) {
@@ -38,10 +31,6 @@ ConvSpec any_depthwise_spec(const test::SpecLimits& limits = {}) {
   spec.input_layout = spec.output_layout = Layout::nhwc;
   if (multiplier == 1 && *rc::gen::inRange(0, 3) == 0) spec.operation = Operation::data_gradient;
   return spec;
-}
-
-Target any_target() {
-  return parse_target(*rc::gen::elementOf(std::vector<std::string>{"sm_75", "sm_80", "sm_86", "sm_90a", "sm_120a"}));
 }
 
 RC_GTEST_PROP(DepthwiseNhwcPlanProperty, NumbersAgree, ()) {

@@ -4,6 +4,7 @@
 
 #include "codegen/arithmetic.h"
 #include "support/random_specs.h"
+#include "unit/codegen/found.h"
 #include "unit/codegen/tile_cover.h"
 
 namespace jitconv::codegen {
@@ -11,19 +12,11 @@ namespace {
 
 using Store = DepthwiseTiling::Store;
 
-struct Found {
-  ConvSpec spec;
-  Problem problem;
-  DepthwiseTiling tiling;
-  ConvPlan plan;
-};
+using test::any_target;
+using Found = test::Found<DepthwiseTiling>;
 
 std::vector<Found> candidates(const ConvSpec& spec, const Target& target) {
-  std::vector<Found> found;
-  for (const ConvPlan& plan : enumerate_plans(spec, target, SIZE_MAX))
-    if (const auto* tiling = plan.tiling<DepthwiseTiling>())
-      found.push_back({plan.spec, plan.convolution().problem, *tiling, plan});
-  return found;
+  return test::found_candidates<DepthwiseTiling>(spec, target);
 }
 
 ConvSpec any_depthwise_spec(const test::SpecLimits& limits = {}) {
@@ -35,10 +28,6 @@ ConvSpec any_depthwise_spec(const test::SpecLimits& limits = {}) {
   spec.weight.k = spec.input.c * multiplier;
   spec.input_layout = spec.output_layout = Layout::nchw;
   return spec;
-}
-
-Target any_target() {
-  return parse_target(*rc::gen::elementOf(std::vector<std::string>{"sm_75", "sm_80", "sm_86", "sm_90a", "sm_120a"}));
 }
 
 RC_GTEST_PROP(DepthwisePlanProperty, NumbersAgree, ()) {

@@ -6,29 +6,17 @@
 #include "codegen/arithmetic.h"
 #include "codegen/plan.h"
 #include "support/random_specs.h"
+#include "unit/codegen/found.h"
 #include "unit/codegen/tile_cover.h"
 
 namespace jitconv::codegen {
 namespace {
 
-struct Found {
-  ConvSpec spec;
-  Problem problem;
-  Target target;
-  DirectTiling tiling;
-  ConvPlan plan;
-};
+using test::any_target;
+using Found = test::Found<DirectTiling>;
 
 std::vector<Found> candidates(const ConvSpec& spec, const Target& target) {
-  std::vector<Found> found;
-  for (const ConvPlan& plan : enumerate_plans(spec, target, SIZE_MAX))
-    if (const auto* tiling = plan.tiling<DirectTiling>())
-      found.push_back({plan.spec, plan.convolution().problem, plan.target, *tiling, plan});
-  return found;
-}
-
-Target any_target() {
-  return parse_target(*rc::gen::elementOf(std::vector<std::string>{"sm_75", "sm_80", "sm_86", "sm_90a", "sm_120a"}));
+  return test::found_candidates<DirectTiling>(spec, target);
 }
 
 ConvSpec any_spec() {

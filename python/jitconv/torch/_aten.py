@@ -9,7 +9,7 @@ import torch
 
 from jitconv.torch import _activation
 from jitconv.torch._convolution import Convolution, Settings
-from jitconv.torch._shapes import as_of, check_operands, dense_strides, images, memory_format, output_channels
+from jitconv.torch._shapes import check_operands, images, output_channels, strides_beside
 
 
 def forward(c: Convolution, x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None) -> torch.Tensor:
@@ -23,7 +23,7 @@ def forward_of_checked(c: Convolution, x: torch.Tensor, w: torch.Tensor, b: torc
     y = _activation.apply(_linear(c.settings, x, w, b), c.settings)
     if x.is_contiguous() and w.is_contiguous() and y.is_contiguous():
         return y  # what the rest would find, in a tenth of the time
-    strides = _strides(y, x, w)
+    strides = strides_beside(images(y).shape, x, w)
     if y.stride() == strides:
         return y
     return torch.empty_strided(y.shape, strides, dtype=y.dtype, device=y.device).copy_(y)
@@ -32,11 +32,6 @@ def forward_of_checked(c: Convolution, x: torch.Tensor, w: torch.Tensor, b: torc
 def _linear(s: Settings, x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None) -> torch.Tensor:
     x, arguments = _symmetric(s, x)
     return torch.convolution(x, w, b, *arguments)
-
-
-def _strides(t: torch.Tensor, x: torch.Tensor, w: torch.Tensor) -> tuple[int, ...]:
-    """Return the strides that jitconv gives a tensor of t's extents."""
-    return as_of(t, dense_strides(images(t).shape, memory_format(images(x), images(w))))
 
 
 def _symmetric(s: Settings, x: torch.Tensor) -> tuple[torch.Tensor, tuple[Any, ...]]:
@@ -75,7 +70,7 @@ def backward(
     dx, dw, db = torch.ops.aten.convolution_backward.default(dy, padded, w, [filters], *arguments, mask)
     if mask[0]:
         dx = _without_padding(s, dx, x)
-        strides = _strides(x, x, w)
+        strides = strides_beside(images(x).shape, x, w)
         if dx.stride() != strides:
             dx = torch.empty_strided(x.shape, strides, dtype=x.dtype, device=x.device).copy_(dx)
     return dx if mask[0] else None, dw.contiguous() if mask[1] else None, db if mask[2] else None

@@ -19,7 +19,7 @@ from jitconv.torch import _gradients
 from jitconv.torch._config import default_math
 from jitconv.torch._plan import Plan, alignment_of, compile_for, dtype_name, is_elsewhere, stream_of
 from jitconv.torch._scratch import scratch
-from jitconv.torch._shapes import as_of, check_operands, dense_strides, images, memory_format, output_shape
+from jitconv.torch._shapes import as_of, check_operands, images, memory_format, output_shape, strides_beside
 from jitconv.torch._weights import PackedWeights
 
 POLICIES = ("always", "auto")
@@ -206,7 +206,7 @@ class Convolution:
     def _result_layout(self, x: torch.Tensor, w: torch.Tensor) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Return the extents and strides of the result."""
         shape = self.result_shape(images(x), images(w))
-        return as_of(x, shape), as_of(x, dense_strides(shape, memory_format(images(x), images(w))))
+        return as_of(x, shape), strides_beside(shape, x, w)
 
     def _launch(
         self,

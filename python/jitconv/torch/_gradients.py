@@ -10,7 +10,15 @@ import torch
 from jitconv.torch import _activation
 from jitconv.torch._plan import Plan, alignment_of, compile_for, is_elsewhere, stream_of
 from jitconv.torch._scratch import scratch
-from jitconv.torch._shapes import as_of, check_operands, dense_strides, images, memory_format, output_channels
+from jitconv.torch._shapes import (
+    as_of,
+    check_operands,
+    dense_strides,
+    images,
+    memory_format,
+    output_channels,
+    strides_beside,
+)
 
 if TYPE_CHECKING:
     from jitconv.torch._convolution import Convolution
@@ -124,7 +132,7 @@ def _check(c: Convolution, dy: torch.Tensor, x: torch.Tensor, w: torch.Tensor) -
 def zeros(c: Convolution, x: torch.Tensor, w: torch.Tensor, mask: Mask, dtype: torch.dtype) -> Results:
     """Return the gradients of a convolution without images, in the shapes and strides of any."""
     filters = output_channels(w.shape, c.settings.transposed, c.settings.groups)
-    strides = as_of(x, dense_strides(images(x).shape, memory_format(images(x), images(w))))
+    strides = strides_beside(images(x).shape, x, w)
     return (
         x.new_empty_strided(x.shape, strides) if mask[0] else None,
         w.new_zeros(w.shape, dtype=dtype) if mask[1] else None,

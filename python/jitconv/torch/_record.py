@@ -25,7 +25,7 @@ from jitconv.spec import Spec
 from jitconv.torch._convolution import Convolution, Settings
 from jitconv.torch._gradients import Results, reads_saved, zeros
 from jitconv.torch._plan import alignment_of
-from jitconv.torch._shapes import as_of, check_operands, dense_strides, images, memory_format
+from jitconv.torch._shapes import check_operands, images
 
 
 @dataclass(frozen=True)
@@ -59,13 +59,12 @@ class RecordingConvolution(Convolution):
     ) -> torch.Tensor:
         """Note a call of `Convolution.forward`, whose spec is that of its plan."""
         del pack
-        s, kind = self.settings, x
+        check_operands(images(x), images(w), b, self.settings.transposed, self.settings.groups)
+        layout = self._result_layout(x, w)
         x, w = images(x), images(w)
-        check_operands(x, w, b, s.transposed, s.groups)
         spec = self.forward_spec(x, w, _alignment((x, w, b)), bias=b is not None, activation=activation)
         self._add("forward", spec, x, w, activation=spec.activation != "none")
-        shape = self.result_shape(x, w)
-        return x.new_empty_strided(as_of(kind, shape), as_of(kind, dense_strides(shape, memory_format(x, w))))
+        return x.new_empty_strided(*layout)
 
     def backward(
         self,

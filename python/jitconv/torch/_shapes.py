@@ -55,6 +55,11 @@ def as_of(t: torch.Tensor, values: Sequence[int]) -> tuple[int, ...]:
     return tuple(values) if t.dim() == 4 else (values[0], values[1], values[3])
 
 
+def strides_beside(shape: Sequence[int], x: torch.Tensor, w: torch.Tensor) -> tuple[int, ...]:
+    """Return the strides that a result of `shape`, extents of images, has beside x and w: of as many axes as x."""
+    return as_of(x, dense_strides(shape, memory_format(images(x), images(w))))
+
+
 def output_channels(w: Sequence[int], transposed: bool, groups: int) -> int:
     """Return K, the channels of the result, from the extents of the weight."""
     return w[1] * groups if transposed else w[0]

@@ -129,6 +129,12 @@ void reduce_pixels(Reduction& result, const WorkLimits& limits) {
     result.plan = plan_for_pixels(full, spec);
     result.multiply_adds = executed_multiply_adds(result.plan);
   }
+  // Two splits of whole turns of slots may do more than the blocks of few pixels did.
+  if (const std::int64_t as_given = executed_multiply_adds(full); result.multiply_adds > as_given) {
+    result.plan = full;
+    result.multiply_adds = as_given;
+    spec = full.spec;
+  }
   result.reduced = spec != full.spec;
   if (sharing_of(full).splits > 1 && sharing_of(result.plan).splits == 1) result.note = "1 of 2 splits of the pixels";
   if (result.multiply_adds <= limits.most) return;

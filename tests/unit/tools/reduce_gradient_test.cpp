@@ -57,6 +57,16 @@ TEST(Reduce, ADepthwiseWeightGradientKeepsItsStripsAndTwoSplits) {
   EXPECT_EQ(small.note, "");
 }
 
+TEST(Reduce, PixelsStayWhereFewerAreMoreWork) {
+  const std::string text = "input=1,1,49,512 weight=1,1,2,1 padding=0,0,1,1 dilation=3,1 math=ieee alignment=8 "
+                           "operation=weight_gradient";
+  const Target target = parse_target("sm_75");
+  const Reduction small = reduce(parse_spec(text), target, {0, 1});
+  EXPECT_FALSE(small.reduced);
+  EXPECT_EQ(small.multiply_adds, executed_multiply_adds(codegen::make_plan(parse_spec(text), target)));
+  EXPECT_EQ(small.note, "0 M multiply-adds cannot be made fewer");
+}
+
 TEST(Reduce, RowsOfADataGradientAreThoseOfDx) {
   // Without padding dy has 62 rows; a stride of 2 takes rows of dx away in pairs.
   for (const char* stride : {"1", "2"}) {

@@ -32,7 +32,8 @@ inline ConvSpec with_extents_of(ConvSpec spec, const ConvSpec& from) {
   return spec;
 }
 
-/// Lines of generated text that N, H and W are printed into: which constants, comments apart.
+/// Lines of generated text that N, H and W are printed into: which constants, comments apart. Tiles of wgmma_rows have
+/// as many rows (kTileRows) as let SMs share the work; those of the smaller convolution have fewer.
 inline const std::set<std::string> kExtentConstants = {"kH",
                                                        "kDyElements",
                                                        "kItems",
@@ -63,10 +64,14 @@ inline const std::set<std::string> kExtentConstants = {"kH",
                                                        "kOutputStrideC",
                                                        "kOutputStrideH",
                                                        "kOutputStrideW",
+                                                       "kTileRows",
                                                        "kTilesP",
                                                        "kTilesQ",
                                                        "kPlane",
+                                                       "kAllPlanes",
                                                        "kTilesOfPlane",
+                                                       "kTilesOfImage",
+                                                       "kTilesOfResidue",
                                                        "kTiles",
                                                        "kOutputs",
                                                        "kPixelTiles",

@@ -91,12 +91,13 @@ codegen::Problem convolved_problem(const codegen::WgmmaTiling& tiling, const Con
   return tiling.transposes_input ? codegen::transposed_problem(problem) : problem;
 }
 
-/// Whether a kernel for fewer rows is the same text, sizes apart. How long a plane is decides on these.
+/// Whether a kernel for fewer rows is the same text, sizes apart. How long a plane is decides on these, and, of
+/// transposed input, which rows are left.
 bool keeps_kernel(const codegen::WgmmaTiling& tiling, const ConvSpec& full, const ConvSpec& fewer_rows) {
   const auto decisions = [&](const ConvSpec& asked) {
     const codegen::Problem problem = convolved_problem(tiling, asked);
     const codegen::WgmmaGeometry geometry(problem, tiling);
-    return std::tuple(geometry.stores_bulk(), geometry.row_ends(), geometry.copies_boxes(),
+    return std::tuple(geometry.stores_bulk(), geometry.row_ends(), geometry.copies_boxes(), problem.rows.stride,
                       tiling.converts_pixels() ? geometry.raw_pitch() : 0);
   };
   return decisions(fewer_rows) == decisions(full);

@@ -270,6 +270,14 @@ TEST(WorkLimits, DocumentedConfigurationsAreMadeSmallAndOthersOnlyIfTheyAreLarge
   EXPECT_EQ(host_work_limits(true, true, 1).as_given, INT64_MAX);
 }
 
+// The transposition leaves the rows that taps meet, but for a single row that none does.
+TEST(Reduce, RowsOfTransposedInputThatTapsMeetAreLeft) {
+  const std::string text = "input=7,22,169,613 weight=10,22,1,4 stride=2,2 padding=3,1,0,0 dilation=1,2 dtype=f16 "
+                           "math=fp32 residual=true";
+  const Reduction small = reduced(text, {0, 1'000'000});
+  EXPECT_EQ(difference(small.plan, codegen::make_plan(parse_spec(text), kTarget)), "");
+}
+
 // The excerpt in README.md is of a real run; what of it does not depend on the machine must stay true.
 TEST(Reduce, TheReadmeShowsTheShapesThatRun) {
   const std::string readme = test::read_file(std::string(JITCONV_TEST_DATA) + "/../README.md");

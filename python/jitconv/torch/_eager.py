@@ -62,9 +62,10 @@ class _Eager(torch.autograd.Function):
                 None if db is None else db.to(w.dtype),
                 None,
             )
+        dy = dy.resolve_neg()
         if w.dtype == x.dtype:
             return (*c.backward(dy, x, used, saved, mask), None)
-        return (*c.backward(dy, x, used, saved, mask, dtype=w.dtype), None)
+        return (*c.backward(dy, x, used, saved, mask, dtype=torch.float32), None)  # autograd casts to another type
 
 
 # What Function.apply ends in. It looks for transforms before, as _is_plain does.
@@ -79,11 +80,12 @@ _PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 
 def _is_plain(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None) -> bool:
-    """Say whether nothing would see the operator if it were called."""
+    """Say whether nothing would see the operator if it were called, and no tensor waits to be negated."""
     return (
         type(x) in _PLAIN
         and type(w) in _PLAIN
         and (b is None or type(b) in _PLAIN)
+        and not (x.is_neg() or w.is_neg())
         and _dispatch_modes() == 0
         and _function_modes() == 0
         and _transforms() is None
@@ -120,13 +122,14 @@ def convolve(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None, c: Convol
     elif _policy.decides(settings.policy):
         c = _policy.choosing(c)
     device = x.device.type
+    recorded = not _grad_is_off(x, w, b)
     if torch.is_autocast_enabled(device):
         x = autocast(x, device)
-        if x.dtype == torch.float64 or not torch.is_grad_enabled():
+        if x.dtype == torch.float64 or not recorded:
             w, b = autocast(w, device), None if b is None else autocast(b, device)
     elif w.dtype != x.dtype or (b is not None and b.dtype != x.dtype):
         check_operands(images(x), images(w), b, settings.transposed, settings.groups)  # raises
-    if torch.is_grad_enabled() and (x.requires_grad or w.requires_grad or (b is not None and b.requires_grad)):
+    if recorded:
         apply = _apply if recorder is None else _Eager.apply
         return apply(x, w, b, c)  # type: ignore[no-any-return, no-untyped-call]
     return c.forward(x, w, b, activation=True, pack=not torch.is_grad_enabled())

@@ -13,6 +13,7 @@ import torch
 
 from jitconv.torch import _aten, _config, _policy
 from jitconv.torch._convolution import Convolution, Settings, convolution
+from jitconv.torch._plan import on_default_stream
 from jitconv.torch._shapes import check_operands, memory_format, output_channels
 
 _SETTINGS = (
@@ -54,7 +55,10 @@ def _convolution_kernel(x: torch.Tensor, w: torch.Tensor, bias: torch.Tensor | N
         return _aten.forward(c, x, w, bias)
     if _policy.decides(c.settings.policy):
         c = _policy.choosing(c)
-    return c.forward(x, w, bias, activation=True, pack=not torch.is_grad_enabled())
+    # Where torch.compile warms up for a CUDA graph, on a stream of its own, memory comes from the graph's pool, and
+    # keeping any is an error.
+    pack = not torch.is_grad_enabled() and on_default_stream(x.get_device())
+    return c.forward(x, w, bias, activation=True, pack=pack)
 
 
 def _convolution_backward_kernel(

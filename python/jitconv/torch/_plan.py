@@ -87,6 +87,11 @@ def stream_of(device: int) -> int | None:
     return _raw_stream(device) if device >= 0 else None
 
 
+def on_default_stream(device: int) -> bool:
+    """Say whether the current stream of a GPU, given by its number, is the default one; for the CPU it is."""
+    return device < 0 or _raw_stream(device) == 0
+
+
 @functools.cache
 def device_count() -> int:
     """Return the number of GPUs."""

@@ -18,7 +18,7 @@ import jitconv.torch as jt
 
 FOLDER = Path(__file__).parents[3] / "tests" / "shapes"
 LARGEST = 2**23  # elements of a tensor
-PART = 40  # rows of a test, so that pytest-xdist has something to distribute
+PART = 40  # kernels of a test, so that pytest-xdist has something to distribute and no test is long
 WITH_GRADIENTS = 100  # files of fewer rows: the others would compile for minutes
 
 Row = dict[str, int]
@@ -38,7 +38,13 @@ def rows(path: Path) -> list[Row]:
 
 def parts() -> Iterator[tuple[str, int]]:
     for path in sorted(FOLDER.glob("*.csv")):
-        yield from ((path.name, first) for first in range(0, len(rows(path)), PART))
+        count = len(rows(path))
+        yield from ((path.name, first) for first in range(0, count, step(count)))
+
+
+def step(count: int) -> int:
+    """Return how many rows of a file of `count` one test takes: with gradients a row has three kernels."""
+    return PART // 3 if count < WITH_GRADIENTS else PART
 
 
 def integers(*shape: int) -> torch.Tensor:
@@ -93,6 +99,7 @@ def test_rows(name: str, first: int) -> None:
     found = rows(FOLDER / name)
     torch.manual_seed(first)
     with torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True, allow_tf32=False):
-        for row in found[first : first + PART]:
+        part = found[first : first + step(len(found))]
+        for row in part:
             check(row, gradients=len(found) < WITH_GRADIENTS)
-    print(f"{name}: rows {first} to {min(first + PART, len(found)) - 1} are exact")
+    print(f"{name}: rows {first} to {first + len(part) - 1} are exact")

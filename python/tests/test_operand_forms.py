@@ -1,0 +1,57 @@
+"""Operands in a form or a type that kernels do not read as they are."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch.nn import functional
+
+import jitconv.torch as jt
+
+pytestmark = pytest.mark.usefixtures("host")
+
+
+def operands() -> tuple[torch.Tensor, ...]:
+    torch.manual_seed(0)
+    return torch.randn(2, 3, 6, 5), torch.randn(4, 3, 3, 3), torch.randn(4)
+
+
+def test_tensors_that_wait_to_be_negated() -> None:
+    """The imaginary part of a conjugate is a view with a bit that says so."""
+    x, w, b = operands()
+    negative = torch.complex(x, x).conj().imag
+    assert negative.is_neg()
+    for _ in range(2):
+        y = jt.functional.conv2d(negative, w, b)
+        torch.testing.assert_close(y, functional.conv2d(-x, w, b), rtol=1e-4, atol=1e-4)
+    leaf = x.clone().requires_grad_()
+    gradients = []
+    for convolve in (jt.functional.conv2d, functional.conv2d):
+        y = convolve(leaf, w, b)
+        dy = torch.complex(y.detach(), y.detach()).conj().imag
+        gradients.append(torch.autograd.grad(y, leaf, dy)[0])
+    torch.testing.assert_close(*gradients, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("grad_enabled", [False, True])
+def test_autocast_without_gradients(grad_enabled: bool) -> None:
+    x, w, b = operands()
+    with torch.set_grad_enabled(grad_enabled), torch.autocast("cpu", torch.bfloat16):
+        y = jt.functional.conv2d(x, w, b)
+    assert y.dtype == torch.bfloat16
+    expected = functional.conv2d(*(t.bfloat16().float() for t in (x, w, b)))
+    torch.testing.assert_close(y.float(), expected, rtol=1e-2, atol=1e-2)
+
+
+def test_gradients_in_a_third_type() -> None:
+    """float16 autocast of a bfloat16 model: kernels write float16 or float32, and the gradients are bfloat16."""
+    x, w, b = operands()
+    leaves = [t.bfloat16().requires_grad_() for t in (w, b)]
+    with torch.autocast("cpu", torch.float16):
+        y = jt.functional.conv2d(x, *leaves)
+    mine = torch.autograd.grad(y.float().sum(), leaves)
+    exact = [t.detach().half().double().requires_grad_() for t in leaves]
+    theirs = torch.autograd.grad(functional.conv2d(x.half().double(), *exact).sum(), exact)
+    for a, e in zip(mine, theirs, strict=True):
+        assert a.dtype == torch.bfloat16
+        torch.testing.assert_close(a.double(), e, rtol=1e-2, atol=1e-2)

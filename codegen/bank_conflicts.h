@@ -20,20 +20,26 @@ std::int64_t bank_wavefronts(std::int64_t bytes, std::int64_t lanes, const Addre
   const std::int64_t together = kWarpSize / words;
   std::int64_t wavefronts = 0;
   for (std::int64_t first = 0; first < kWarpSize; first += together) {
-    std::array<std::array<std::int64_t, kWarpSize>, kBanks> met{};
-    std::array<std::size_t, kBanks> count{};
-    std::size_t most = 1;
+    // The words of a request in the order in which they are met, those of a bank as a list: planners ask thousands of
+    // times.
+    constexpr int kNone = -1;
+    std::array<std::int64_t, kWarpSize> word{};
+    std::array<int, kWarpSize> previous{};
+    std::array<int, kBanks> last, count{};
+    last.fill(kNone);
+    int met = 0, most = 1;
     for (std::int64_t lane = first; lane < std::min(first + together, lanes); ++lane) {
       const std::int64_t first_word = address(lane) / kBankBytes;
-      for (std::int64_t word = first_word; word < first_word + words; ++word) {
-        const auto bank = static_cast<std::size_t>(word % kBanks);
-        const auto end = met.at(bank).begin() + static_cast<std::ptrdiff_t>(count.at(bank));
-        if (std::find(met.at(bank).begin(), end, word) != end) continue;
-        met.at(bank).at(count.at(bank)++) = word;
-        most = std::max(most, count.at(bank));
+      for (std::int64_t at = first_word; at < first_word + words; ++at) {
+        const auto bank = static_cast<std::size_t>(at % kBanks);
+        int same = last[bank];
+        while (same != kNone && word[same] != at) same = previous[same];
+        if (same != kNone) continue;
+        word[met] = at, previous[met] = last[bank], last[bank] = met++;
+        most = std::max(most, ++count[bank]);
       }
     }
-    wavefronts += static_cast<std::int64_t>(most);
+    wavefronts += most;
   }
   return wavefronts;
 }

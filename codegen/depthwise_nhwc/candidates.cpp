@@ -1,6 +1,7 @@
 // Candidates of the depthwise_nhwc family: channels, rows and columns of a thread and of a block.
 #include <algorithm>
 #include <array>
+#include <map>
 #include <vector>
 
 #include "codegen/arithmetic.h"
@@ -26,8 +27,9 @@ class Search {
         problem_(problem),
         target_(target),
         element_(problem.input.element_bytes()),
-        rows_(problem.rows),
-        columns_(problem.columns),
+        of_(problem),
+        rows_(of_.rows),
+        columns_(of_.columns),
         tensor_bytes_(static_cast<std::int64_t>(work(problem).bytes)) {}
 
   void run() {
@@ -44,6 +46,7 @@ class Search {
       for (const int threads_c : channel_threads(vector)) {
         tiling.threads_c = threads_c;
         choose_copies(tiling);
+        pitches_.clear();
         patches(tiling);
       }
     }
@@ -81,8 +84,8 @@ class Search {
     return target_.compute_capability() >= 90 && target_.compute_capability() < 100 &&
            tiling.copy_vector * element_ == TensorMapShape::kUnit && rows_.residues * columns_.residues == 1 &&
            problem_.rows.dilation * problem_.columns.dilation == 1 &&
-           std::max({std::int64_t{tiling.block_c(problem_)}, tiling.input_rows(problem_),
-                     tiling.input_columns(problem_)}) <= TensorMapShape::kMostBox &&
+           std::max({std::int64_t{tiling.block_c(problem_)}, tiling.input_rows(of_), tiling.input_columns(of_)}) <=
+               TensorMapShape::kMostBox &&
            std::max({problem_.input_channels(), problem_.columns.input, problem_.rows.input, problem_.n}) <
                TensorMapShape::kMostExtent &&
            problem_.input.stride.n * element_ < TensorMapShape::kMostStride;
@@ -129,43 +132,79 @@ class Search {
   }
 
   void fit_pitch(DepthwiseNhwcTiling tiling) {
-    const std::int64_t unit = std::max(tiling.copy_vector, tiling.read_vector(problem_));
-    const auto dense = static_cast<int>(round_up(tiling.block_c(problem_), unit));
-    // Pixels are as far apart as the reads of a warp meet the fewest banks twice.
-    std::int64_t fewest = INT64_MAX;
-    int best = dense;
-    for (int pad = 0; pad < 3; ++pad) {
-      tiling.pixel_pitch = dense + pad * static_cast<int>(unit);
-      const std::int64_t wavefronts = read_wavefronts(tiling);
-      if (wavefronts < fewest) fewest = wavefronts, best = tiling.pixel_pitch;
-    }
-    tiling.pixel_pitch = best;
-    fit(tiling, fewest);
-    // A box has no gaps.
+    const Pitches& pitches = pitches_of(tiling);
+    tiling.pixel_pitch = pitches.best.elements;
+    fit(tiling, pitches.best.wavefronts);
     if (!takes_boxes(tiling)) return;
-    tiling.pixel_pitch = tiling.block_c(problem_);
+    tiling.pixel_pitch = pitches.dense.elements;  // a box has no gaps
     tiling.copy = Copy::box;
-    fit(tiling, read_wavefronts(tiling));
+    fit(tiling, pitches.dense.wavefronts);
   }
 
   void fit(const DepthwiseNhwcTiling& tiling, std::int64_t read_wavefronts) {
-    if (tiling.input_pixels(problem_) <= 65536 && tiling.shared_bytes(problem_) <= target_.shared_bytes_per_block)
+    if (tiling.input_pixels(of_) <= 65536 && tiling.shared_bytes(of_) <= target_.shared_bytes_per_block)
       add(tiling, read_wavefronts);
   }
 
-  /// Wavefronts in which the first warp reads the first pixel of its patches.
-  std::int64_t read_wavefronts(const DepthwiseNhwcTiling& tiling) const {
-    return bank_wavefronts(tiling.read_vector(problem_) * element_, tiling.threads(),
-                           [&](std::int64_t lane) { return read_address(tiling, lane) * element_; });
+  /// Elements from a pixel to the next, and the wavefronts in which the first warp reads the first pixel of its
+  /// patches.
+  struct Pitch {
+    int elements = 0;
+    std::int64_t wavefronts = INT64_MAX;
+  };
+  struct Pitches {
+    Pitch dense, best;
+  };
+
+  /// What the pitches depend on besides vector and threads_c. Lanes run along channels, then along columns, so the
+  /// first warp may see neither rows nor columns of threads.
+  static std::array<int, 4> pitch_key(const DepthwiseNhwcTiling& tiling, int lanes) {
+    if (tiling.threads_c >= lanes) return {lanes, 0, 0, 0};
+    if (tiling.threads_c * tiling.threads_q >= lanes) return {lanes, tiling.thread_q, 0, 0};
+    return {lanes, tiling.thread_q, tiling.threads_q, tiling.thread_p};
   }
 
-  std::int64_t read_address(const DepthwiseNhwcTiling& tiling, std::int64_t lane) const {
-    const std::int64_t c = lane % tiling.threads_c * tiling.vector / problem_.k;
-    const std::int64_t q = lane / tiling.threads_c % tiling.threads_q;
-    const std::int64_t p = lane / (tiling.threads_c * tiling.threads_q);
-    const std::int64_t pixel =
-        rows_.met(p * tiling.thread_p, 0) * tiling.input_columns(problem_) + columns_.met(q * tiling.thread_q, 0);
-    return pixel * tiling.pixel_pitch + c;
+  const Pitches& pitches_of(const DepthwiseNhwcTiling& tiling) {
+    const int lanes = std::min(kWarpSize, tiling.threads());
+    const auto [place, is_new] = pitches_.try_emplace(pitch_key(tiling, lanes));
+    if (is_new) place->second = find_pitches(tiling, lanes);
+    return place->second;
+  }
+
+  Pitches find_pitches(const DepthwiseNhwcTiling& tiling, int lanes) const {
+    Pitches pitches;
+    const std::int64_t unit = std::max(tiling.copy_vector, tiling.read_vector(problem_));
+    const auto dense = static_cast<int>(round_up(tiling.block_c(problem_), unit));
+    const std::array<Read, kWarpSize> reads = reads_of(tiling, lanes);
+    for (int pad = 0; pad < 3; ++pad) {
+      const int elements = dense + pad * static_cast<int>(unit);
+      const std::int64_t wavefronts =
+          bank_wavefronts(tiling.read_vector(problem_) * element_, lanes, [&](std::int64_t lane) {
+            const Read& read = reads[static_cast<std::size_t>(lane)];
+            return (read.pixel * elements + read.channel) * element_;
+          });
+      if (pad == 0) pitches.dense = {elements, wavefronts};
+      if (wavefronts < pitches.best.wavefronts) pitches.best = {elements, wavefronts};
+    }
+    return pitches;
+  }
+
+  /// What a lane reads first of a block's pixels.
+  struct Read {
+    std::int64_t pixel = 0, channel = 0;
+  };
+
+  std::array<Read, kWarpSize> reads_of(const DepthwiseNhwcTiling& tiling, int lanes) const {
+    std::array<Read, kWarpSize> reads;
+    const std::int64_t columns = tiling.input_columns(of_);
+    for (int lane = 0; lane < lanes; ++lane) {
+      const int c = lane % tiling.threads_c * tiling.vector;
+      const int q = lane / tiling.threads_c % tiling.threads_q;
+      const int p = lane / (tiling.threads_c * tiling.threads_q);
+      reads[static_cast<std::size_t>(lane)] = {
+          rows_.met(p * tiling.thread_p, 0) * columns + columns_.met(q * tiling.thread_q, 0), c / problem_.k};
+    }
+    return reads;
   }
 
   int registers(const DepthwiseNhwcTiling& tiling) const {
@@ -173,24 +212,24 @@ class Search {
     const std::int64_t live_filter_rows =
         tiling.unroll_rows ? std::min(rows_.taps, (tiling.thread_p - 1) * rows_.stride + 1) : 1;
     return static_cast<int>(std::int64_t{tiling.thread_p} * tiling.thread_q * tiling.vector +
-                            tiling.window(problem_) * tiling.read_vector(problem_) +
+                            tiling.window(of_) * tiling.read_vector(problem_) +
                             live_filter_rows * columns_.taps * tiling.vector + 36);
   }
 
   BlockWork block_work(const DepthwiseNhwcTiling& tiling, std::int64_t read_wavefronts) const {
     BlockWork work;
-    work.blocks = tiling.blocks(problem_);
+    work.blocks = tiling.blocks(of_);
     work.threads = tiling.threads();
     work.warps = ceil_div(tiling.threads(), kWarpSize);
     const std::int64_t taps = problem_.taps(), vector = tiling.vector;
     const std::int64_t pixels = std::int64_t{tiling.thread_p} * tiling.thread_q;
     work.fma_per_warp = tiling.multiply_adds(problem_) / tiling.threads();
     const std::int64_t input_rows = tiling.unroll_rows ? rows_.inputs(tiling.thread_p) : tiling.thread_p * rows_.taps;
-    const std::int64_t reads = input_rows * tiling.window(problem_);
+    const std::int64_t reads = input_rows * tiling.window(of_);
     const std::int64_t converted = element_ == 2 ? tiling.read_vector(problem_) : 0;
     const std::int64_t weight_reads = taps * ceil_div(vector, 4);
     const std::int64_t weight_copies = tiling.weight_steps(problem_) * tiling.weight_vector(problem_);
-    const std::int64_t vectors = tiling.input_pixels(problem_) * tiling.block_c(problem_) / tiling.copy_vector;
+    const std::int64_t vectors = tiling.input_pixels(of_) * tiling.block_c(problem_) / tiling.copy_vector;
     const std::int64_t copies = ceil_div(vectors, tiling.threads());
     constexpr std::array<std::int64_t, 3> kCopyInstructions = {22, 14, 0};
     const std::int64_t rounded = problem_.output.element_bytes() == 4 ? 0 : tiling.store_pairs ? 1 : 6;
@@ -203,7 +242,7 @@ class Search {
     work.latency_cycles = 3000;
     work.wanted_warps = 24;  // loading, computing and storing alternate in a block; others must fill the gaps
     work.registers = registers(tiling);
-    work.shared_bytes = tiling.shared_bytes(problem_);
+    work.shared_bytes = tiling.shared_bytes(of_);
     work.dram_bytes = tensor_bytes_ / 100 * memory_percent(tiling, resident_blocks(work, target_));
     return work;
   }
@@ -212,7 +251,7 @@ class Search {
   /// 32 candidates of each of seven convolutions on an H100.
   std::int64_t memory_percent(const DepthwiseNhwcTiling& tiling, int resident) const {
     // Pixels that several tiles read meet in the L2 cache, mostly.
-    const std::int64_t read = tiling.input_pixels(problem_);
+    const std::int64_t read = tiling.input_pixels(of_);
     const std::int64_t own = std::max<std::int64_t>(1, tiling.tile_p() * rows_.stride * tiling.tile_q() *
                                                            columns_.stride / (rows_.upsampling * columns_.upsampling));
     std::int64_t percent = 100 + 12 * std::max<std::int64_t>(0, read - own) / own;
@@ -237,8 +276,10 @@ class Search {
   const Problem& problem_;
   const Target& target_;
   std::int64_t element_;
-  DepthwiseAxis rows_, columns_;
+  DepthwiseNhwcProblem of_;
+  const DepthwiseAxis &rows_, &columns_;
   std::int64_t tensor_bytes_;
+  std::map<std::array<int, 4>, Pitches> pitches_;  ///< of the vector and threads_c that are looked at, by pitch_key()
 };
 
 }  // namespace

@@ -34,6 +34,13 @@ struct DepthwiseAxis {
   std::int64_t inputs(std::int64_t count) const { return met(count - 1, taps - 1) + 1; }
 };
 
+/// A problem with its axes, which a search works out once. Made of any problem where one number is asked for.
+struct DepthwiseNhwcProblem {
+  const Problem& problem;
+  DepthwiseAxis rows, columns;
+  DepthwiseNhwcProblem(const Problem& of) : problem(of), rows(of.rows), columns(of.columns) {}
+};
+
 /// Depthwise kernel for tensors whose channels are neighbours. A thread computes thread_p x thread_q pixels of `vector`
 /// output channels; the lanes of a warp run along channels first.
 struct DepthwiseNhwcTiling {
@@ -55,19 +62,16 @@ struct DepthwiseNhwcTiling {
   /// Channels of x that a thread reads at a time.
   int read_vector(const Problem& problem) const { return problem.k == 1 ? vector : 1; }
   /// Columns of x that one thread meets in a row.
-  std::int64_t window(const Problem& problem) const { return DepthwiseAxis(problem.columns).inputs(thread_q); }
-  std::int64_t input_rows(const Problem& problem) const { return DepthwiseAxis(problem.rows).inputs(tile_p()); }
-  std::int64_t input_columns(const Problem& problem) const { return DepthwiseAxis(problem.columns).inputs(tile_q()); }
-  std::int64_t input_pixels(const Problem& problem) const { return input_rows(problem) * input_columns(problem); }
+  std::int64_t window(const DepthwiseNhwcProblem& of) const { return of.columns.inputs(thread_q); }
+  std::int64_t input_rows(const DepthwiseNhwcProblem& of) const { return of.rows.inputs(tile_p()); }
+  std::int64_t input_columns(const DepthwiseNhwcProblem& of) const { return of.columns.inputs(tile_q()); }
+  std::int64_t input_pixels(const DepthwiseNhwcProblem& of) const { return input_rows(of) * input_columns(of); }
   std::int64_t tiles_c(const Problem& problem) const { return ceil_div(problem.output_channels(), block_k()); }
   /// Tiles of one residue of rows, or columns.
-  std::int64_t tiles_p(const Problem& problem) const { return ceil_div(DepthwiseAxis(problem.rows).outputs, tile_p()); }
-  std::int64_t tiles_q(const Problem& problem) const {
-    return ceil_div(DepthwiseAxis(problem.columns).outputs, tile_q());
-  }
-  std::int64_t blocks(const Problem& problem) const {
-    return problem.n * problem.rows.dilation_residues() * tiles_p(problem) * problem.columns.dilation_residues() *
-           tiles_q(problem) * tiles_c(problem);
+  std::int64_t tiles_p(const DepthwiseNhwcProblem& of) const { return ceil_div(of.rows.outputs, tile_p()); }
+  std::int64_t tiles_q(const DepthwiseNhwcProblem& of) const { return ceil_div(of.columns.outputs, tile_q()); }
+  std::int64_t blocks(const DepthwiseNhwcProblem& of) const {
+    return of.problem.n * of.rows.residues * tiles_p(of) * of.columns.residues * tiles_q(of) * tiles_c(of.problem);
   }
   /// Multiply-adds of a block.
   std::int64_t multiply_adds(const Problem& problem) const {
@@ -82,14 +86,14 @@ struct DepthwiseNhwcTiling {
   /// Floats from the weights of one tap to those of the next: a vector more than they are, against bank conflicts.
   int weight_pitch() const { return block_k() + vector; }
   /// Shared memory: pixels [h][w][channel], weights [tap][channel], the barrier that a box arrives at.
-  std::int64_t weights_first_byte(const Problem& problem) const {
-    return round_up(input_pixels(problem) * pixel_pitch * problem.input.element_bytes(), 32);
+  std::int64_t weights_first_byte(const DepthwiseNhwcProblem& of) const {
+    return round_up(input_pixels(of) * pixel_pitch * of.problem.input.element_bytes(), 32);
   }
-  std::int64_t barrier_first_byte(const Problem& problem) const {
-    return weights_first_byte(problem) + round_up(4 * problem.taps() * weight_pitch(), 8);
+  std::int64_t barrier_first_byte(const DepthwiseNhwcProblem& of) const {
+    return weights_first_byte(of) + round_up(4 * of.problem.taps() * weight_pitch(), 8);
   }
-  std::int64_t shared_bytes(const Problem& problem) const {
-    return barrier_first_byte(problem) + (copy == Copy::box ? 8 : 0);
+  std::int64_t shared_bytes(const DepthwiseNhwcProblem& of) const {
+    return barrier_first_byte(of) + (copy == Copy::box ? 8 : 0);
   }
   bool operator==(const DepthwiseNhwcTiling&) const = default;
 };

@@ -113,8 +113,9 @@ class Search {
   void filter_rows(WgmmaTiling tiling, int rows) {
     tiling.pipeline.filter_rows = rows;
     tiling.tile.images = images(tiling);
-    if (tiling.folds_columns() && !geometry(tiling).can_fold_columns()) return;
-    const int fold_reach = static_cast<int>(geometry(tiling).fold_reach());
+    const WgmmaGeometry runs = geometry(tiling);
+    if (tiling.folds_columns() && !runs.can_fold_columns()) return;
+    const int fold_reach = static_cast<int>(runs.fold_reach());
     boxes(tiling);
     tiling.tile.window = static_cast<int>(tiling.tile.images > 0 ? tiling.tile.images * problem_.output_plane()
                                                                  : window(tiling.tile.columns - fold_reach));
@@ -138,8 +139,8 @@ class Search {
   void boxes(WgmmaTiling tiling) {
     tiling.staged_boxes = kFewestBoxes;
     tiling.tile.window = tiling.tile.columns;
-    if (geometry(tiling).can_store_boxes() && geometry(tiling).store_columns() > 0 &&
-        4 * problem_.columns.output >= 3 * geometry(tiling).run_row())
+    const WgmmaGeometry runs = geometry(tiling);
+    if (runs.can_store_boxes() && runs.store_columns() > 0 && 4 * problem_.columns.output >= 3 * runs.run_row())
       slices(tiling);
   }
 
@@ -173,54 +174,49 @@ class Search {
     for (const int slices : {1, 2, 4, 8}) {
       if (slices == 1 ? all > 1 && !wide : all == 1 || slices > round_up(all, 2)) continue;
       tiling.pipeline.slices = slices;
-      const std::int64_t chunk_bytes = std::min<std::int64_t>(geometry(tiling).chunk_channels(), problem_.c) *
+      const WgmmaGeometry step = geometry(tiling);
+      const std::int64_t chunk_bytes = std::min<std::int64_t>(step.chunk_channels(), problem_.c) *
                                        problem_.input_plane() * problem_.input.element_bytes();
       if (chunk_bytes > INT32_MAX) {
         why_ = fmt::format("a step's channels span {} bytes of x, offsets inside them have 32 bits", chunk_bytes);
         continue;
       }
-      if (geometry(tiling).load_item_registers() > geometry(tiling).load_registers() ||
-          geometry(tiling).packed_rows() > INT32_MAX)
-        continue;
-      weights(tiling);
+      if (step.load_item_registers() > step.load_registers() || step.packed_rows() > INT32_MAX) continue;
+      weights(step);
     }
   }
 
-  void weights(WgmmaTiling tiling) {
-    pixels(tiling);
-    if (geometry(tiling).tiles_k() * problem_.groups == 1) {
-      WgmmaTiling resident = tiling;
-      resident.weights = WgmmaTiling::Weights::resident;
-      pixels(resident);
+  void weights(const WgmmaGeometry& packed) {
+    WgmmaTiling tiling = packed.tiling();
+    pixels(packed);
+    if (packed.tiles_k() * problem_.groups == 1) {
+      tiling.weights = WgmmaTiling::Weights::resident;
+      pixels(geometry(tiling));
     }
-    if (tiling.splits_operands()) return;
+    if (tiling.splits_operands() || tiling.folds_columns()) return;
     tiling.weights = WgmmaTiling::Weights::unpacked;
-    if (!tiling.folds_columns() && geometry(tiling).can_take_unpacked_weights() && geometry(tiling).registers_fit())
-      pixels(tiling);
+    const WgmmaGeometry unpacked = geometry(tiling);
+    if (unpacked.can_take_unpacked_weights() && unpacked.registers_fit()) pixels(unpacked);
   }
 
-  void pixels(WgmmaTiling tiling) {
-    if (transposition_) {
+  void pixels(const WgmmaGeometry& loaded) {
+    WgmmaTiling tiling = loaded.tiling();
+    const bool im2col = loaded.can_use_im2col();
+    // Where TMA's im2col mode cannot serve NHWC tensors, their weights are packed.
+    if (!transposition_ && (tiling.packs_weights() || problem_.input.layout() == Layout::nchw)) loads(tiling);
+    if (im2col) {
       tiling.producer.pixels = WgmmaTiling::Pixels::im2col;
-      if (geometry(tiling).can_use_im2col()) loads(tiling);
-      return;
+      loads(tiling);
     }
-    // Where the copy engine cannot walk over NHWC tensors, their weights are packed.
-    if (tiling.packs_weights() || problem_.input.layout() == Layout::nchw) loads(tiling);
-    if (geometry(tiling).can_use_im2col()) {
-      WgmmaTiling walked = tiling;
-      walked.producer.pixels = WgmmaTiling::Pixels::im2col;
-      loads(walked);
-    }
-    if (geometry(tiling).can_use_planes()) {
-      WgmmaTiling planes = tiling;
-      planes.producer.pixels = WgmmaTiling::Pixels::planes;
-      loads(planes);
+    if (transposition_) return;
+    if (loaded.can_use_planes()) {
+      tiling.producer.pixels = WgmmaTiling::Pixels::planes;
+      loads(tiling);
     }
     // If a tile has a single step of one slice, ptxas spills in the warps that convert copies.
     const bool spills =
-        tiling.pipeline.slices == 1 && geometry(tiling).steps() == 1 && tiling.tile.columns > kMostColumnsOfOnlyStep;
-    if (!geometry(tiling).copies_fit() || spills || tiling.stores_boxes()) return;
+        tiling.pipeline.slices == 1 && loaded.steps() == 1 && tiling.tile.columns > kMostColumnsOfOnlyStep;
+    if (spills || tiling.stores_boxes() || !loaded.copies_fit()) return;
     tiling.producer.pixels = WgmmaTiling::Pixels::converted;
     for (const int copies_ahead : {1, 2}) {
       tiling.producer.copies_ahead = copies_ahead;

@@ -232,15 +232,15 @@ class Search {
 
   /// Strips as long as leaves all blocks about as many.
   void strips(WgradWgmmaTiling tiling) {
-    const std::int64_t row_step = WgradGeometry(problem_, tiling).row_step(),
-                       rows = ceil_div(problem_.rows.output, row_step);
+    WgradGeometry geometry(problem_, tiling);
+    const std::int64_t row_step = geometry.row_step(), rows = ceil_div(problem_.rows.output, row_step);
     std::int64_t least = INT64_MAX;
     WgradWgmmaTiling best = tiling;
     for (std::int64_t strips = 1; strips <= std::min<std::int64_t>(rows, 64); ++strips) {
       tiling.strip_rows = static_cast<int>(ceil_div(rows, strips));
       // No strip is empty, also of those that have a row less.
       if (problem_.rows.output / row_step <= (strips - 1) * tiling.strip_rows) continue;
-      const WgradGeometry geometry(problem_, tiling);
+      geometry.set_strip_rows(tiling.strip_rows);
       // A strip's first step waits for all of its rows of x.
       const std::int64_t steps = ceil_div(geometry.strips(), tiling.splits) * (tiling.strip_rows + tiling.block_r);
       if (steps >= least) continue;

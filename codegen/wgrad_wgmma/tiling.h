@@ -125,6 +125,8 @@ class WgradGeometry {
   }
   std::int64_t pieces() const { return ceil_div(tiling_.strip_rows, tiling_.piece_rows); }
   std::int64_t sums() const { return ceil_div(ceil_div(strips(), tiling_.splits), tiling_.summed_strips) * pieces(); }
+  /// Nothing that the constructor works out depends on it.
+  void set_strip_rows(int rows) { tiling_.strip_rows = rows; }
   std::int64_t strips() const { return problem_.n * strips_of_row() * strips_of_column(); }
   std::int64_t tiles_c() const { return ceil_div(problem_.c, tiling_.block_c); }
   std::int64_t tiles_k() const { return ceil_div(problem_.k, tiling_.block_k()); }

@@ -7,13 +7,18 @@ through PyTorch.
     python3 bench/accuracy.py --library build/gpu-bundle/runtime/libjitconv.so --json accuracy.json
 """
 
+from __future__ import annotations
+
 import argparse
 import dataclasses
 import json
 import sys
 from typing import Any
 
-import torch
+try:
+    import torch
+except ImportError:  # --help needs none
+    torch = None
 from jitconv_library import Kernel, Library
 
 UNIT = 2.0**-24
@@ -223,6 +228,9 @@ def main() -> int:
     parser.add_argument("--kinds", nargs="*", choices=KINDS, default=list(KINDS))
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
+    if torch is None:
+        print("accuracy.py: needs PyTorch, which this Python does not have", file=sys.stderr)
+        return 1
     engines = Engines(Library(arguments.library))
     rows = []
     for shape in SHAPES:

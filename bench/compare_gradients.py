@@ -22,6 +22,7 @@ except ImportError:  # --help works without
 
 import ceilings
 import compare_pytorch as forward
+import provenance
 from jitconv_library import Kernel, Library
 
 OPERATIONS = {"data_gradient": 1, "weight_gradient": 2}
@@ -165,11 +166,11 @@ def main():
     rates = ceilings.measure(torch)
     facts = {
         "gpu": properties.name,
-        "driver": forward.driver_version(),
+        "driver": provenance.driver_version(),
         "torch": torch.__version__,
         "cudnn": torch.backends.cudnn.version(),
         "jitconv": library.lib.jitconv_version().decode(),
-        "commit": forward.commit(),
+        "commit": provenance.commit(),
         "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
         "math": options.math,
         "dtype": options.dtype,

@@ -18,9 +18,7 @@ import csv
 import datetime
 import json
 import math
-import os
 import statistics
-import subprocess
 import sys
 
 try:
@@ -30,6 +28,7 @@ except ImportError:  # --help and --list work without
     torch = None
 
 import ceilings
+import provenance
 from jitconv_library import Kernel, Library
 
 # Short runs are measured behind a GPU that still spins while the host enqueues all of them: kernels, not the host's calls.
@@ -293,25 +292,6 @@ def print_table(rows, modes, dtype, rates):
         print("  ".join(names + numbers).rstrip())
 
 
-def driver_version():
-    try:
-        command = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[0].strip()
-    except (OSError, subprocess.CalledProcessError, IndexError):
-        return None
-
-
-def commit():
-    """Of this checkout; JITCONV_COMMIT where the scripts run from a copy that is none."""
-    if os.environ.get("JITCONV_COMMIT"):
-        return os.environ["JITCONV_COMMIT"]
-    try:
-        command = ["git", "-C", os.path.dirname(os.path.abspath(__file__)), "rev-parse", "HEAD"]
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        return None
-
-
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--library", default="libjitconv.so", help="path of libjitconv.so (default: the loader's)")
@@ -362,12 +342,12 @@ def main():
     modes = modes_of(options)
     facts = {
         "gpu": properties.name,
-        "driver": driver_version(),
+        "driver": provenance.driver_version(),
         "torch": torch.__version__,
         "cuda": torch.version.cuda,
         "cudnn": torch.backends.cudnn.version(),
         "jitconv": library.lib.jitconv_version().decode(),
-        "commit": commit(),
+        "commit": provenance.commit(),
         "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
         "math": options.math,
         "dtype": options.dtype,

@@ -1,20 +1,26 @@
-// Times what compile() does before it asks the disk cache: choosing a plan and writing the source, for documented
-// configurations in three arithmetics. Prints the rows of the table in docs/performance.md.
+// Times what compile() does before it asks the disk cache: choosing a plan and writing the source. Prints the tables of
+// docs/performance.md.
 //
-//   build/release/bench/plan_times [CONFIGURATION or SPEC]...
+//   build/release/bench/plan_times [CONFIGURATION or SPEC]...      a row for each, in four arithmetics
+//   build/release/bench/plan_times LIST.csv... [--above=MS]        planning of tests/shapes/*.csv and the like, with
+//                                                                  every operation, arithmetic and layout; names the
+//                                                                  specs that take longer
 //
-// Times are those of the core that did the work (medians of 15 in one process), so that other programs disturb them
-// little.
+// Times are those of the core that did the work, in one process (medians of 15; of lists, the least of 3), so that other
+// programs disturb them little.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "codegen/plan.h"
 #include "codegen/source.h"
 #include "jitconv/error.h"
+#include "support/shape_lists.h"
 #include "tools/documented.h"
 #include "tools/stopwatch.h"
 
@@ -22,7 +28,7 @@ namespace {
 
 using jitconv::ConvSpec;
 
-constexpr int kRepeats = 15;
+constexpr int kRepeats = 15, kRepeatsOfLists = 3;
 
 struct Arithmetic {
   const char* name;
@@ -32,6 +38,7 @@ struct Arithmetic {
 
 constexpr Arithmetic kArithmetics[] = {
     {"tf32", jitconv::DataType::f32, jitconv::MathMode::tf32},
+    {"fp32", jitconv::DataType::f32, jitconv::MathMode::fp32},
     {"bf16", jitconv::DataType::bf16, jitconv::MathMode::fp32},
     {"ieee", jitconv::DataType::f32, jitconv::MathMode::ieee},
 };
@@ -107,10 +114,79 @@ void print_summary(const std::vector<Row>& rows) {
   print("longest", longest);
 }
 
+/// Milliseconds of a core.
+double plan_ms(const ConvSpec& spec, const jitconv::Target& target) {
+  double least = std::numeric_limits<double>::infinity();
+  for (int i = 0; i < kRepeatsOfLists; ++i) {
+    const jitconv::tools::CpuStopwatch planning;
+    jitconv::codegen::make_plan(spec, target);
+    least = std::min(least, planning.ms());
+  }
+  return least;
+}
+
+/// What the rows of lists ask for in one way; of transposed rows, which are data gradients, only that.
+std::vector<ConvSpec> variants_of(const std::vector<jitconv::test::ShapeRow>& rows, jitconv::Operation operation,
+                                  const Arithmetic& arithmetic, jitconv::Layout layout) {
+  std::vector<ConvSpec> specs;
+  for (const jitconv::test::ShapeRow& row : rows) {
+    ConvSpec spec = row.spec;
+    if (spec.operation != jitconv::Operation::forward && spec.operation != operation) continue;
+    spec.operation = operation;
+    spec.dtype = arithmetic.dtype, spec.math = arithmetic.math;
+    spec.input_layout = spec.output_layout = layout;
+    try {
+      validate(spec);
+    } catch (const jitconv::SpecError&) {
+      continue;
+    }
+    if (std::find(specs.begin(), specs.end(), spec) == specs.end()) specs.push_back(spec);
+  }
+  return specs;
+}
+
+int time_lists(const std::vector<std::string>& arguments) {
+  constexpr std::string_view kAbove = "--above=";
+  double limit = 2;
+  std::vector<jitconv::test::ShapeRow> rows;
+  for (const std::string& argument : arguments) {
+    if (argument.starts_with(kAbove)) {
+      limit = std::stod(argument.substr(kAbove.size()));
+      continue;
+    }
+    const std::vector<jitconv::test::ShapeRow> list = jitconv::test::read_shape_list(argument);
+    rows.insert(rows.end(), list.begin(), list.end());
+  }
+  const jitconv::Target target = jitconv::parse_target("sm_90a");
+  fmt::print("| operation | arithmetic | layout | specs | median ms | longest ms | above {} ms |\n{}\n", limit,
+             "|---|---|---|---|---|---|---|");
+  std::string slow;
+  for (const auto operation : {jitconv::Operation::forward, jitconv::Operation::data_gradient,
+                               jitconv::Operation::weight_gradient})
+    for (const Arithmetic& arithmetic : kArithmetics)
+      for (const auto layout : {jitconv::Layout::nchw, jitconv::Layout::nhwc}) {
+        std::vector<double> times;
+        std::size_t above = 0;
+        for (const ConvSpec& spec : variants_of(rows, operation, arithmetic, layout)) {
+          times.push_back(plan_ms(spec, target));
+          if (times.back() <= limit) continue;
+          ++above;
+          slow += fmt::format("{:.2f} ms: {}\n", times.back(), to_string(spec));
+        }
+        if (times.empty()) continue;
+        fmt::print("| {} | {} | {} | {} | {:.2f} | {:.2f} | {} |\n", to_string(operation), arithmetic.name,
+                   to_string(layout), times.size(), median(times), *std::max_element(times.begin(), times.end()), above);
+      }
+  fmt::print("{}", slow);
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) try {
   std::vector<std::string> names(argv + 1, argv + argc);
+  if (std::any_of(names.begin(), names.end(), [](const std::string& name) { return name.ends_with(".csv"); }))
+    return time_lists(names);
   if (names.empty()) {
     names = {"A", "B", "C", "D", "KB_L1_50", "KB_L1_67", "KB_L1_76", "KB_L1_82", "KB_L1_85", "KB_L1_86_pw", "KB_L1_87"};
   }
@@ -127,7 +203,7 @@ int main(int argc, char** argv) try {
   }
   print_summary(rows);
   return 0;
-} catch (const jitconv::Error& error) {
+} catch (const std::exception& error) {
   fmt::print(stderr, "{}\n", error.what());
   return 1;
 }

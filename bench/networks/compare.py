@@ -31,8 +31,11 @@ from dataclasses import asdict, dataclass
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
-import jitconv.torch
-import torch
+try:
+    import jitconv.torch
+    import torch
+except ImportError as error:
+    sys.exit(f"compare.py: needs PyTorch and jitconv's Python package: {error}")
 from dense import EDSR, DeepLabV3, Speech, UNet
 from torch import Tensor, nn
 from torch.nn import functional

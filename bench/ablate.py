@@ -21,7 +21,7 @@ MODES = {"tf32": ["--math=tf32"], "bf16": ["--dtype=bf16"]}
 STORE = "      // Store: the outputs"
 NO_STORE = "      if (sum[0] != 123456.789f) continue;\n" + STORE
 LOAD, NO_LOAD = "run < kRuns; ++run)", "run < 0; ++run)"
-# Where the copy engine brings pixels: what asks for them, and who waits.
+# Where TMA brings pixels: what asks for them, and who waits.
 COPIES = ["if (!ahead.done()) copy_pixels(", "barrier_wait(copied + slot"]
 
 

@@ -1,4 +1,4 @@
-// How TMA, the copy engine for tensors, sees one: what a kernel gets as a tensor map instead of a pointer.
+// How TMA sees a tensor: what a kernel gets as a tensor map instead of a pointer.
 #pragma once
 
 #include <array>
@@ -7,7 +7,7 @@
 
 namespace jitconv::codegen {
 
-/// How the copy engine sees a tensor that a kernel gets as a tensor map instead of a pointer (cp.async.bulk.tensor,
+/// How TMA sees a tensor that a kernel gets as a tensor map instead of a pointer (cp.async.bulk.tensor,
 /// cuTensorMapEncodeTiled): a copy brings a box of it, as one block of memory without gaps, and zeros for what lies
 /// outside; or it takes one there, but for what lies outside, and such a box starts at no negative index. Axes are
 /// counted from the one whose elements are neighbours; along that, boxes start at whole 16 bytes.
@@ -24,7 +24,7 @@ struct TensorMapShape {
   std::array<std::int64_t, kMostRank> extents{};
   std::array<std::int64_t, kMostRank> strides{};  ///< elements; the first is 1, the others multiples of kUnit bytes
   std::array<int, kMostRank> box{};  ///< at most kMostBox along an axis; rows are multiples of kUnit bytes; see walk
-  /// Width of rows whose pieces of 16 bytes are exchanged, so that reads of a column of them meet in no bank; 0: none
+  /// Width of rows whose pieces of 16 bytes are exchanged, so that reads of a column have no bank conflicts; 0: none
   /// are. Of 128 bytes, piece i of row r lies at place i ^ r % 8, of 64 at i ^ r / 2 % 4, of 32 at i ^ r / 4 % 2. A
   /// copy's destination is then a multiple of 1024 bytes, else of 128.
   int swizzle_bytes = 0;

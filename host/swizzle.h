@@ -1,4 +1,4 @@
-// Where bytes of swizzled shared memory are. The copy engine and the tensor cores agree on it: they exchange pieces of
+// Where bytes of swizzled shared memory are. TMA and the tensor cores agree on it: they exchange pieces of
 // 16 bytes by bits of their address, not by the number of a row, so that each may begin at another row.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What the copy engine brings of a tensor to shared memory (cp.async.bulk.tensor), a box of it or pixels of a walk over
+// What TMA brings of a tensor to shared memory (cp.async.bulk.tensor), a box of it or pixels of a walk over
 // it: which of the elements are there to be read, and where each of them lands. And the way back, of boxes.
 #pragma once
 

@@ -41,7 +41,7 @@ class Driver {
   /// load the code now (no lazy loading).
   DeviceKernelInfo prepare(DeviceKernel kernel, int device, std::uint32_t shared_bytes) const;
   bool is_capturing(void* stream) const;
-  /// What the copy engine needs to know of the tensor at `address`. Takes no lock and no memory.
+  /// What TMA needs to know of the tensor at `address`. Takes no lock and no memory.
   void encode_tensor_map(const codegen::TensorMapShape& shape, void* address, TensorMap& map) const;
   /// `overlap`: the kernel waits by itself for what it needs of the kernel launched before it on the stream, and may
   /// start before that one has finished, if it lets it.

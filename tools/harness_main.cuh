@@ -40,7 +40,7 @@ inline void require_encoded(CUresult status, const char* name) {
   std::exit(1);
 }
 
-// A tensor as the copy engine sees it: extents and boxes in elements, from the innermost axis.
+// A tensor as TMA sees it: extents and boxes in elements, from the innermost axis.
 template <typename Map, int kRank>
 inline Map tensor_map(const void* address, CUtensorMapDataType type, CUtensorMapSwizzle swizzle,
                       const cuuint64_t (&extents)[kRank], const cuuint64_t (&stride_bytes)[kRank - 1],

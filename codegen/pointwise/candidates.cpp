@@ -194,10 +194,10 @@ class Search {
     return 0;
   }
 
-  /// Cycles in which the copy engine brings a step.
+  /// Cycles in which TMA brings a step.
   std::int64_t load_of_step(const PointwiseTiling& tiling) const {
     const std::int64_t bytes = pixel_bytes(tiling) + tiling.weight_stage_bytes();
-    // A box costs the copy engine time for each of its rows.
+    // A box costs TMA time for each of its rows.
     const std::int64_t rows =
         tiling.tile == PointwiseTiling::Pixels::rows ? std::int64_t{tiling.chunk_channels} * tiling.extent : 0;
     // Runs of any number of images are copied by a loop.

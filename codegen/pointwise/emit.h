@@ -15,10 +15,10 @@ Holes pointwise_weight_holes(const Problem& problem, const PointwiseTiling& tili
 Holes pointwise_pixel_holes(const Problem& problem, const PointwiseTiling& tiling);
 void add_pointwise_pixel_constants(Constants& constants, const Problem& problem, const PointwiseTiling& tiling);
 
-/// x as the copy engine sees it where it brings rows of an image: only those that an output meets.
+/// x as TMA sees it where it brings rows of an image: only those that an output meets.
 TensorMapShape pointwise_pixel_map(const Problem& problem, const PointwiseTiling& tiling);
 
-/// w as the copy engine sees it where weights come with each step: rows of output channels.
+/// w as TMA sees it where weights come with each step: rows of output channels.
 TensorMapShape pointwise_weight_map(const Problem& problem, const PointwiseTiling& tiling);
 
 }  // namespace jitconv::codegen

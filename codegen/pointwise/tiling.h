@@ -47,7 +47,7 @@ struct PointwiseTiling {
   /// Runs of a channel's pixels in x, of a line's tile, one of each image that it reaches into: 1, up to 2, or up to 3
   /// and more.
   int runs(const Problem& problem) const;
-  /// Floats from a channel's pixels to the next channel's. Of a line, lanes that load meet in no bank.
+  /// Floats from a channel's pixels to the next channel's. Lanes that load a line have no bank conflicts.
   std::int64_t pixel_pitch(const Problem& problem) const;
   std::int64_t stage_bytes(const Problem& problem) const;      ///< of pixels
   int weight_row_bytes() const { return 4 * chunk_channels; }  ///< of a step's channels, if they are streamed
@@ -60,7 +60,7 @@ struct PointwiseTiling {
   std::int64_t slab_slices(const Problem& problem) const;  ///< of four input channels
   static std::int64_t pixels(const Problem& problem);      ///< of y, of all images
   std::int64_t tiles(const Problem& problem) const;        ///< of pixels
-  /// Bytes from a slice of the weights to the next: one row more than there are, so that stores meet in no bank.
+  /// Bytes from a slice of the weights to the next: one row more than there are, so that stores have no bank conflicts.
   int weight_pitch() const;
   bool keeps_bias(const Problem& problem) const { return problem.epilogue.bias && splits == 1; }  ///< in shared memory
   std::int64_t weights_first_byte(const Problem& problem) const;

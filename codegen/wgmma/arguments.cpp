@@ -72,7 +72,7 @@ TensorMapShape plane_map(const WgmmaGeometry& geometry) {
 }
 
 /// y, as boxes of a consumer's outputs. Channels are two axes, so that a position's rows of 128 bytes, of which
-/// swizzled boxes are, follow each other: of floats, the copy engine then writes 256 bytes at a time (B in TF32 2.54
+/// swizzled boxes are, follow each other: of floats, TMA then writes 256 bytes at a time (B in TF32 2.54
 /// ms, 2.62 a row at a time).
 TensorMapShape output_map(const WgmmaGeometry& geometry) {
   const Problem& problem = geometry.problem();

@@ -98,7 +98,7 @@ class WgmmaGeometry : public PixelGrid {
   bool can_use_planes() const;
   std::int64_t parts() const;  ///< of a run
 
-  // Pixels that the copy engine brings as they lie in x.
+  // Pixels that TMA brings as they lie in x.
   /// Whether it can bring a step's pixels: what it copies are whole vectors of 16 bytes.
   bool copies_fit() const;
   /// Whether what it brings of a run's pixels is a box of x.
@@ -164,7 +164,7 @@ class WgmmaGeometry : public PixelGrid {
   bool stores_sums() const { return tiling_.split_k > 1 || problem().output.type != problem().input.type; }
   /// Of an output where a tile writes it: y, or sums.
   std::int64_t written_bytes() const { return stores_sums() ? 4 : problem().output.element_bytes(); }
-  /// Whether the copy engine stores staged runs (NCHW). It is slower where planes of floats start in the middle of a
+  /// Whether TMA stores staged runs (NCHW). It is slower where planes of floats start in the middle of a
   /// line of 128 bytes, and cannot add a residual on the way.
   bool stores_bulk() const;
   /// Whether TMA can store boxes of y (NHWC): it adds no residual, and a box that lies in y but for its end is written
@@ -208,7 +208,7 @@ class WgmmaGeometry : public PixelGrid {
   WgmmaTiling tiling_;
   std::int64_t taps_, units_, steps_, reach_, phase_bytes_, weights_in_stage_;
   std::int64_t tiles_k_, tiles_of_images_, all_tiles_;
-  // Of pixels that the copy engine brings as they lie in x.
+  // Of pixels that TMA brings as they lie in x.
   bool copies_rows_ = false, copies_boxes_ = false;
   std::int64_t raw_pitch_ = 0, raw_run_elements_ = 0, raw_bytes_ = 0;
 };

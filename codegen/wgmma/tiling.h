@@ -51,7 +51,7 @@ struct WgmmaTiling {
 
   enum class Pixels : std::uint8_t {
     loaded,     ///< threads load them and write operand rows
-    converted,  ///< the copy engine (TMA) brings them as they lie in x, and threads make operand rows of that
+    converted,  ///< TMA brings them as they lie in x, and threads make operand rows of that
     im2col,     ///< TMA brings operand rows of an NHWC tensor, swizzled, in im2col mode
     planes,     ///< TMA brings boxes of NCHW planes of 16-bit elements, swizzled: an MN-major operand as it lies
   };
@@ -65,7 +65,7 @@ struct WgmmaTiling {
   Producer producer;
 
   /// Boxes of a consumer's outputs that are staged, or on their way to y, at a time, if TMA stores them (NHWC);
-  /// 0: threads do, or the copy engine stores runs (NCHW).
+  /// 0: threads do, or TMA stores runs (NCHW).
   int staged_boxes = 0;
   /// A kernel before the convolution transposes the input to NHWC (transpose_input/), so that im2col can bring it.
   bool transposes_input = false;
@@ -92,7 +92,7 @@ struct WgmmaTiling {
   bool stores_boxes() const { return staged_boxes > 0; }
   bool folds_columns() const { return tile.folded_columns > 1; }
   bool splits_operands() const { return promotion_interval > 0; }
-  /// Whether loading warps split what the copy engine brings.
+  /// Whether loading warps split what TMA brings.
   bool splits_im2col() const { return splits_operands() && uses_im2col(); }
   int operand_parts() const { return splits_operands() ? 2 : 1; }  ///< numbers that an operand's element is the sum of
   bool operator==(const WgmmaTiling&) const = default;

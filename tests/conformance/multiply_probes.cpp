@@ -186,7 +186,7 @@ Probe multiplications_of_registers(const std::string& type, int columns, bool ac
   return probe;
 }
 
-/// Of an operand as the copy engine brings it, rounded and swizzled, in rows of four times what an instruction takes;
+/// Of an operand as TMA brings it, rounded and swizzled, in rows of four times what an instruction takes;
 /// the other one, whose columns are as many as there are rows, lies as stored. The first box is multiplied and then the
 /// second, of which the last rows and of both the last elements lie outside the tensor. A thread's item: a row of the
 /// tensor, a part of the other operand, the sums it starts from.
@@ -263,7 +263,7 @@ Probe swizzled_multiplications(bool swizzled_b) {
 
 /// Of windows of the same swizzled rows, which begin at rows that are no multiples of eight: sums of 64 rows of a, as
 /// stored, by 64 rows from the third of b on and from the 13th, each in parts of the 32 bytes that an instruction
-/// takes. Rows are stored where the copy engine would bring them. A thread's item: four words of a, some of b, and the
+/// takes. Rows are stored where TMA would bring them. A thread's item: four words of a, some of b, and the
 /// sums.
 Probe multiplications_of_windows(const std::string& type, int row_bytes) {
   constexpr int kColumns = 64, kRows = kColumns + 13;
@@ -317,7 +317,7 @@ Probe multiplications_of_windows(const std::string& type, int row_bytes) {
 
 /// Of operands whose rows are pixels, swizzled: a has 64 channels of two runs of eight rows, b has row_bytes of `taps`
 /// windows of rows, each `dilation` rows behind the one before, again in two runs, 11 rows apart. Rows are stored where
-/// the copy engine would bring them. A thread's item: words of a, words of b, and the sums.
+/// TMA would bring them. A thread's item: words of a, words of b, and the sums.
 Probe multiplications_of_pixels(const std::string& type, int row_bytes, int taps, int dilation) {
   constexpr int kRows = 64;
   const int columns = taps * row_bytes / 2;
@@ -369,7 +369,7 @@ Probe multiplications_of_pixels(const std::string& type, int row_bytes, int taps
   return probe;
 }
 
-/// Of b whose rows are channels of a plane, 64 pixels of each in parts one behind the other, as the copy engine brings
+/// Of b whose rows are channels of a plane, 64 pixels of each in parts one behind the other, as TMA brings
 /// them; of the last part as many pixels as are left. A thread's item: four words of a, some of b, and the sums.
 Probe multiplications_of_planes(const std::string& type, int columns) {
   const int parts = (columns + 63) / 64;

@@ -1,5 +1,5 @@
 // Probes of warpgroup multiplications: every type, few columns and many, operands in shared memory, swizzled as the
-// copy engine brings them and windows of such rows, and in registers.
+// TMA brings them and windows of such rows, and in registers.
 #pragma once
 
 #include <vector>

@@ -71,7 +71,7 @@ std::vector<FamilyCase> make_family_cases() {
   add("wgmma", "input=2,13,17,23 weight=37,13,3,3 padding=1,2,2,0 math=tf32", Family::wgmma);
   add("wgmma, strided", "input=2,3,29,41 weight=19,3,5,7 stride=2 padding=2,3 math=tf32", Family::wgmma);
   add("wgmma, grouped", "input=2,36,15,14 weight=40,18,3,3 groups=2 padding=1,2 dilation=1,2 math=tf32", Family::wgmma);
-  // Planes of whole lines of 128 bytes, which the copy engine stores.
+  // Planes of whole lines of 128 bytes, which TMA stores.
   add("wgmma, whole lines", "input=2,20,26,34 weight=37,20,3,3 math=tf32", Family::wgmma);
   add("wgmma, nhwc", "input=2,24,17,23 weight=44,24,3,3 padding=1,2,2,0 math=tf32 input_layout=nhwc output_layout=nhwc",
       Family::wgmma);

@@ -24,7 +24,7 @@ struct FamilyCase {
   /// Of the wgmma family: TMA brings pixels of NHWC tensors, or of NCHW tensors transposed before, in im2col mode.
   bool im2col = false;
   bool planes = false;  ///< TMA brings boxes of NCHW planes, an MN-major operand
-  /// Of the wgmma family: the copy engine brings pixels as boxes of x.
+  /// Of the wgmma family: TMA brings pixels as boxes of x.
   bool boxes = false;
   bool folded = false;  ///< of the wgmma and the wgmma_rows family: rows are groups of channels, one for each of some
                         ///< filter columns

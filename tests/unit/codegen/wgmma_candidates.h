@@ -51,7 +51,7 @@ inline std::vector<codegen::Argument> all_arguments(const codegen::ConvPlan& pla
   return all;
 }
 
-/// How the copy engine sees that tensor.
+/// How TMA sees that tensor.
 inline codegen::TensorMapShape map_of(const WgmmaCandidate& one, codegen::Tensor tensor) {
   for (const codegen::Argument& argument : all_arguments(one.plan))
     if (argument.tensor == tensor && argument.map.rank > 0) return argument.map;
@@ -95,7 +95,7 @@ inline ConvSpec for_raw_weights(ConvSpec spec) {
   return spec;
 }
 
-/// And in those that decide whether the copy engine can bring pixels as boxes of x, of rows where they are strided.
+/// And in those that decide whether TMA can bring pixels as boxes of x, of rows where they are strided.
 inline ConvSpec for_boxes(ConvSpec spec) {
   spec = *rc::gen::inRange(0, 2) == 0 ? for_raw_weights(spec) : for_tensor_cores(spec);
   spec.input_layout = Layout::nchw;
@@ -114,7 +114,7 @@ inline ConvSpec for_boxes(ConvSpec spec) {
   return spec;
 }
 
-/// And in those that decide whether the copy engine can walk over pixels, or, in NCHW tensors, can if they are
+/// And in those that decide whether TMA can walk over pixels, or, in NCHW tensors, can if they are
 /// transposed.
 inline ConvSpec for_walks(ConvSpec spec, Layout layout) {
   spec = for_tensor_cores(spec);
@@ -126,7 +126,7 @@ inline ConvSpec for_walks(ConvSpec spec, Layout layout) {
   return spec;
 }
 
-/// And in those that decide whether the copy engine can store boxes of outputs.
+/// And in those that decide whether TMA can store boxes of outputs.
 inline ConvSpec for_stored_boxes(ConvSpec spec) {
   spec = *rc::gen::inRange(0, 2) == 0 ? for_walks(spec, Layout::nhwc) : for_tensor_cores(spec);
   spec.output_layout = Layout::nhwc;

@@ -1,4 +1,4 @@
-// Pixels that the copy engine brings as boxes of NCHW planes (Pixels::planes), an MN-major operand: every output that
+// Pixels that TMA brings as boxes of NCHW planes (Pixels::planes), an MN-major operand: every output that
 // is stored meets its pixel in every channel, and boxes start where they may. Restates
 // templates/wgmma/copy_planes.cu.in and how multiplications read rows that are channels.
 #include <gtest/gtest.h>

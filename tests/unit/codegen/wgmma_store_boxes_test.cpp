@@ -1,4 +1,4 @@
-// Boxes of y that the copy engine stores: what they write, where they are staged, and who waits for whom.
+// Boxes of y that TMA stores: what they write, where they are staged, and who waits for whom.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -135,7 +135,7 @@ Problem problem_of(DataType type) {
   return lower(spec);
 }
 
-// As the copy engine reads a swizzled box: element after element of [position][channel].
+// As TMA reads a swizzled box: element after element of [position][channel].
 TEST(WgmmaStoreBoxes, ChannelsAreStagedWhereTheCopyEngineReadsThem) {
   for (const DataType type : {DataType::f32, DataType::bf16}) {
     const Problem problem = problem_of(type);

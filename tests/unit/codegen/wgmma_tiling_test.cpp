@@ -19,7 +19,7 @@ using test::WgmmaCandidate;
 constexpr std::int64_t kRow = 16;  // bytes of a slice of a pixel, and of a unit of an output channel
 constexpr int kLoadingWarps = 4;
 
-// Every run that the copy engine stores: from and to multiples of 16 bytes, inside its plane, where the one before
+// Every run that TMA stores: from and to multiples of 16 bytes, inside its plane, where the one before
 // ends; and there is one.
 RC_GTEST_PROP(WgmmaTilingProperty, CopiedRunsAreWholeVectorsOfTheirPlane, ()) {
   for (const WgmmaCandidate& one : some_wgmma_candidates()) {

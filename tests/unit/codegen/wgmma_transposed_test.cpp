@@ -1,5 +1,5 @@
 // Pixels of NCHW tensors that a kernel before the convolution transposes (transposes_input): what is convolved then
-// is what was asked for, and the tensor that is made has the pixels that its taps meet. How the copy engine walks over
+// is what was asked for, and the tensor that is made has the pixels that its taps meet. How TMA walks over
 // it is the subject of wgmma_walks_test.cpp.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

@@ -1,4 +1,4 @@
-// Pixels that the copy engine brings as operand rows (Pixels::im2col): every tap of every stored output meets the pixel
+// Pixels that TMA brings as operand rows (Pixels::im2col): every tap of every stored output meets the pixel
 // of x that the convolution means, walks start where the hardware lets them and lie inside their runs. Restates
 // templates/wgmma/walk_pixels.cu.in, tiles_walked.cu.in, the walk of an im2col tensor map, and how
 // multiplications read swizzled rows.
@@ -38,7 +38,7 @@ Piece piece_of(const Problem& problem, std::int64_t n, std::int64_t h, std::int6
   return exists ? Piece{true, n, h, w, channel} : Piece{};
 }
 
-/// A request to the copy engine.
+/// A request to TMA.
 struct Request {
   std::int64_t c, w, h, n, right, down;
 };

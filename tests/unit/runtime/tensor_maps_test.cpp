@@ -1,5 +1,5 @@
 // Parameters that are tensor maps, on the fake driver: what a map is made of, that every launch makes its own, and that
-// a map the copy engine could not use is refused when the kernel is made.
+// a map TMA could not use is refused when the kernel is made.
 #include <functional>
 
 #include "runtime/cuda_backend.h"

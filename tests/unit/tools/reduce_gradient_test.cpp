@@ -58,8 +58,9 @@ TEST(Reduce, ADepthwiseWeightGradientKeepsItsStripsAndTwoSplits) {
 }
 
 TEST(Reduce, PixelsStayWhereFewerAreMoreWork) {
-  const std::string text = "input=1,1,49,512 weight=1,1,2,1 padding=0,0,1,1 dilation=3,1 math=ieee alignment=8 "
-                           "operation=weight_gradient";
+  const std::string text =
+      "input=1,1,49,512 weight=1,1,2,1 padding=0,0,1,1 dilation=3,1 math=ieee alignment=8 "
+      "operation=weight_gradient";
   const Target target = parse_target("sm_75");
   const Reduction small = reduce(parse_spec(text), target, {0, 1});
   EXPECT_FALSE(small.reduced);

@@ -272,8 +272,9 @@ TEST(WorkLimits, DocumentedConfigurationsAreMadeSmallAndOthersOnlyIfTheyAreLarge
 
 // The transposition leaves the rows that taps meet, but for a single row that none does.
 TEST(Reduce, RowsOfTransposedInputThatTapsMeetAreLeft) {
-  const std::string text = "input=7,22,169,613 weight=10,22,1,4 stride=2,2 padding=3,1,0,0 dilation=1,2 dtype=f16 "
-                           "math=fp32 residual=true";
+  const std::string text =
+      "input=7,22,169,613 weight=10,22,1,4 stride=2,2 padding=3,1,0,0 dilation=1,2 dtype=f16 "
+      "math=fp32 residual=true";
   const Reduction small = reduced(text, {0, 1'000'000});
   EXPECT_EQ(difference(small.plan, codegen::make_plan(parse_spec(text), kTarget)), "");
 }

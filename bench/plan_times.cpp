@@ -6,8 +6,8 @@
 //                                                                  every operation, arithmetic and layout; names the
 //                                                                  specs that take longer
 //
-// Times are those of the core that did the work, in one process (medians of 15; of lists, the least of 3), so that other
-// programs disturb them little.
+// Times are those of the core that did the work, in one process (medians of 15; of lists, the least of 3), so that
+// other programs disturb them little.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -161,8 +161,8 @@ int time_lists(const std::vector<std::string>& arguments) {
   fmt::print("| operation | arithmetic | layout | specs | median ms | longest ms | above {} ms |\n{}\n", limit,
              "|---|---|---|---|---|---|---|");
   std::string slow;
-  for (const auto operation : {jitconv::Operation::forward, jitconv::Operation::data_gradient,
-                               jitconv::Operation::weight_gradient})
+  for (const auto operation :
+       {jitconv::Operation::forward, jitconv::Operation::data_gradient, jitconv::Operation::weight_gradient})
     for (const Arithmetic& arithmetic : kArithmetics)
       for (const auto layout : {jitconv::Layout::nchw, jitconv::Layout::nhwc}) {
         std::vector<double> times;
@@ -175,7 +175,8 @@ int time_lists(const std::vector<std::string>& arguments) {
         }
         if (times.empty()) continue;
         fmt::print("| {} | {} | {} | {} | {:.2f} | {:.2f} | {} |\n", to_string(operation), arithmetic.name,
-                   to_string(layout), times.size(), median(times), *std::max_element(times.begin(), times.end()), above);
+                   to_string(layout), times.size(), median(times), *std::max_element(times.begin(), times.end()),
+                   above);
       }
   fmt::print("{}", slow);
   return 0;

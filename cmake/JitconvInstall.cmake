@@ -27,4 +27,6 @@ install(FILES ${PROJECT_BINARY_DIR}/jitconv.pc DESTINATION ${CMAKE_INSTALL_LIBDI
 # jitconv's licence, and those of what is linked statically.
 # CMAKE_INSTALL_DOCDIR would be that of a project that adds this one.
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/jitconv)
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/licenses DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/jitconv)
+# The photograph is an example's, which is not installed.
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/licenses DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/jitconv
+  PATTERN photograph.txt EXCLUDE)

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "codegen/plan.h"
@@ -44,6 +45,12 @@ struct KernelSource {
   std::vector<std::string> options;  ///< NVRTC options, --gpu-architecture included
   std::vector<KernelEntry> entries;
   std::vector<Scratch> scratch;
+  /// What logs and files call the source: the convolution's name, not that of a pass before it.
+  std::string_view name() const {
+    for (const KernelEntry& entry : entries)
+      if (entry.scope.empty()) return entry.name;
+    return {};
+  }
   bool operator==(const KernelSource&) const = default;
 };
 

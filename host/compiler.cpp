@@ -172,8 +172,8 @@ Compiler probe_compiler(const std::string& path) {
   const std::string prefix = clang ? "__clang" : "__GNUC";
   const std::string major = macro(macros, clang ? "__clang_major__" : "__GNUC__");
   if (!outcome.succeeded() || major.empty()) {
-    missing(fmt::format("{} is no C++ compiler that says what it is: {}", path,
-                        failure(outcome, std::chrono::seconds(20))));
+    missing(
+        fmt::format("{} does not say which C++ compiler it is: {}", path, failure(outcome, std::chrono::seconds(20))));
   }
   compiler.major = number(major);
   compiler.version =

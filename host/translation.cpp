@@ -221,7 +221,7 @@ std::string wrapper(const codegen::KernelEntry& entry) {
 
 std::string source_file(const codegen::KernelSource& source) {
   if (source.entries.empty()) throw InternalError("a source without an entry has nothing to compile");
-  return source.entries.front().name + ".cu";
+  return std::string(source.name()) + ".cu";
 }
 
 std::string wrapper_name(const std::string& entry) { return "jitconv_entry_" + entry; }

@@ -31,7 +31,7 @@ class CudaBackend final : public Backend {
   }
 
   Binary compile(const codegen::KernelSource& source, const std::vector<std::string>& options) const override {
-    CompiledImage image = compile_source(source.text, source.entries.front().name + ".cu", options);
+    CompiledImage image = compile_source(source.text, std::string(source.name()) + ".cu", options);
     return {std::move(image.cubin), std::move(image.log), /*from_cache=*/false};
   }
 

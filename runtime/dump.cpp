@@ -28,7 +28,7 @@ std::optional<cache::Problem> publish(const std::string& path, const std::string
 void dump(const codegen::KernelSource& source, const cache::Key& key, std::string_view suffix, std::string_view bytes) {
   const std::string directory = cache::without_trailing_slashes(dump_directory());
   if (directory.empty() || source.entries.empty()) return;
-  const std::string name = source.entries.front().name + "_" + key.hex().substr(0, 8) + std::string(suffix);
+  const std::string name = std::string(source.name()) + "_" + key.hex().substr(0, 8) + std::string(suffix);
   const auto problem = publish(directory, name, bytes);
   static std::atomic<bool> warned{false};
   if (!problem || warned.exchange(true)) return;

@@ -61,7 +61,7 @@ std::string defect_of_walk(const TensorMapShape& map) {
   return "";
 }
 
-/// What the copy engine asks of a tensor map, so that no launch can be refused for it.
+/// What TMA asks of a tensor map, so that no launch can be refused for it.
 void require_tensor_map(const runtime::LaunchRules& rules, const codegen::KernelEntry& entry,
                         const codegen::Argument& argument) {
   constexpr std::int64_t kMostBytes = 228 * 1024;  // shared memory of a multiprocessor; not in the driver's manual
@@ -173,8 +173,8 @@ void KernelState::load(int device) const {
     } catch (const Error& error) {
       // A file of the cache that was whole but is of no use must cost a compilation, not the launch.
       if (!backend.refuses_image(error) || !binary().from_cache) throw;
-      runtime::log(runtime::LogLevel::warn, fmt::format("the cached image of {} is refused, compiling again: {}",
-                                                        source.entries.front().name, error.what()));
+      runtime::log(runtime::LogLevel::warn,
+                   fmt::format("the cached image of {} is refused, compiling again: {}", source.name(), error.what()));
       second_binary_ = std::make_unique<const runtime::Binary>(recompile_(*this));
       binary_.store(second_binary_.get(), std::memory_order_release);
       load_image(device);

@@ -9,7 +9,7 @@ namespace jitconv::runtime {
 namespace {
 
 std::string name_of(const codegen::KernelSource& source, const std::string& key) {
-  return fmt::format("{}, key {}", source.entries.front().name, key);
+  return fmt::format("{}, key {}", source.name(), key);
 }
 
 }  // namespace
@@ -50,8 +50,7 @@ void log_compilation(const codegen::KernelSource& source, const std::string& key
 
 void log_load(const codegen::KernelSource& source, int device, const Stopwatch& watch) {
   if (!log_enabled(LogLevel::info)) return;
-  log(LogLevel::info,
-      fmt::format("loaded in {:.1f} ms on device {}: {}", watch.ms(), device, source.entries.front().name));
+  log(LogLevel::info, fmt::format("loaded in {:.1f} ms on device {}: {}", watch.ms(), device, source.name()));
 }
 
 }  // namespace jitconv::runtime

@@ -100,6 +100,6 @@ MUTANTS = [
     # Sizes.
     tiling("inputs_of_all_outputs_but_one", "return met(count - 1, taps - 1) + 1;", "return met(count - 1, taps - 1);",
            "tiles lack their last row and column"),
-    tiling("no_room_for_weights", "round_up(4 * problem.taps() * weight_pitch(), 8);", "8;",
+    tiling("no_room_for_weights", "round_up(4 * of.problem.taps() * weight_pitch(), 8);", "8;",
            "weights lie outside the block's shared memory"),
 ]

@@ -19,6 +19,7 @@ block = File("host/block.cpp", "block")
 phases = File("host/phase_barriers.cpp", "phase_barriers")
 tiles = File("host/tile_multiply.cpp", "tile_multiply")
 warpgroups = File("host/warpgroups.cpp", "warpgroups")
+register_maps = File("host/register_maps.h", "warpgroups")
 launch = File("host/launch_async.cpp", "launch_async")
 bulk_stores = File("host/bulk_stores.cpp", "bulk_stores")
 operand_runs = File("host/operand_place.h", "operand_place")
@@ -92,7 +93,7 @@ MUTANTS = [
                "const std::uint32_t complete = group.closed_groups + 0 * in_flight;", UNSEEN + "a wait for too few groups"),
     warpgroups("operands_may_differ", "else if (call.a != first.a || call.b != first.b)", "else if (call.a != first.a)",
                UNSEEN + "threads that multiply other operands"),
-    warpgroups("sums_of_other_rows", "(row + 8 * i) * columns", "(row + 4 * i) * columns", "sums belong to other outputs on a CPU"),
+    register_maps("sums_of_other_rows", "(row + 8 * i) * columns", "(row + 4 * i) * columns", "sums belong to other outputs on a CPU"),
     warpgroups("sums_are_free", "if (one.in_flight != 0 && address >= first", "if (one.in_flight == 0 && address >= first",
                UNSEEN + "sums that are used before they are there"),
     warpgroups("registers_from_nowhere", "    if (needed > free_registers_) return false;\n", "", UNSEEN + "registers nobody gives back"),

@@ -1,6 +1,8 @@
 // What JITCONV_LOG=info and debug say of a kernel on its way. Each case runs in a process of its own.
 #include <unistd.h>
 
+#include "codegen/plan.h"
+#include "codegen/source.h"
 #include "runtime/registry.h"
 #include "runtime_test_support.h"
 
@@ -44,6 +46,16 @@ TEST_F(ProgressDeathTest, DebugSaysWhy) {
       compile_thrice("debug", "rw"), testing::ExitedWithCode(0),
       "jitconv: debug: plan: .*\n(.*\n)*jitconv: debug: the disk cache in /.* has no usable entry: jitconv_fwd_");
   EXPECT_EXIT(compile_thrice("debug", "off"), testing::ExitedWithCode(0), "debug: the disk cache is off: jitconv_fwd_");
+}
+
+TEST(Progress, ASourceHasTheNameOfItsConvolution) {
+  ConvSpec spec = new_spec();
+  spec.operation = Operation::weight_gradient;
+  spec.dy_activation = Activation::relu;
+  const codegen::KernelSource source = codegen::generate(codegen::make_plan(spec, parse_target("sm_80")));
+  EXPECT_TRUE(source.entries.front().name.ends_with("_activation_gradient"));
+  EXPECT_TRUE(source.entries.front().name.starts_with(source.name()));
+  EXPECT_EQ(source.name().find("activation_gradient"), std::string_view::npos);
 }
 
 TEST_F(ProgressDeathTest, TheDefaultIsSilent) {

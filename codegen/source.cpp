@@ -2,6 +2,7 @@
 #include "codegen/source.h"
 
 #include "codegen/text/emitter.h"
+#include "codegen/text/kernel_name.h"
 #include "codegen/text/line_wrap.h"
 #include "fmt/format.h"
 

@@ -49,26 +49,6 @@ std::string float_literal(float value) { return fmt::format("{:a}f", value); }
 
 namespace {
 
-std::string_view operation_name(Operation operation) {
-  switch (operation) {
-    case Operation::forward:
-      return "fwd";
-    case Operation::data_gradient:
-      return "dgrad";
-    case Operation::weight_gradient:
-      return "wgrad";
-  }
-  throw InternalError("unknown operation");
-}
-
-std::string size_name(const Size2& size) { return fmt::format("{}x{}", size.h, size.w); }
-
-std::string layout_name(const ConvSpec& spec) {
-  std::string name(to_string(spec.input_layout));
-  if (spec.output_layout != spec.input_layout) name += fmt::format("_{}", to_string(spec.output_layout));
-  return name;
-}
-
 std::string comment_block(std::string_view text) {
   Lines lines;
   while (!text.empty()) {
@@ -90,23 +70,6 @@ std::string banner(const ConvPlan& plan) {
   text += comment_block(to_string(plan));
   text.pop_back();
   return text;
-}
-
-std::string kernel_name(const ConvPlan& plan) {
-  const ConvSpec& spec = plan.spec;
-  std::string name = fmt::format("jitconv_{}_{}_{}_n{}c{}h{}w{}_k{}_{}x{}", operation_name(spec.operation),
-                                 to_string(spec.dtype), layout_name(spec), spec.input.n, spec.input.c, spec.input.h,
-                                 spec.input.w, spec.weight.k, spec.weight.r, spec.weight.s);
-  if (spec.stride != Size2(1)) name += fmt::format("_s{}", size_name(spec.stride));
-  if (spec.dilation != Size2(1)) name += fmt::format("_d{}", size_name(spec.dilation));
-  if (spec.groups != 1) name += fmt::format("_g{}", spec.groups);
-  if (spec.epilogue.bias) name += "_bias";
-  if (spec.epilogue.residual) name += "_residual";
-  if (spec.epilogue.activation != Activation::none) name += fmt::format("_{}", to_string(spec.epilogue.activation));
-  if (spec.dy_activation != Activation::none) name += fmt::format("_dy_{}", to_string(spec.dy_activation));
-  const auto* wgmma = plan.tiling<WgmmaTiling>();
-  const bool splits = wgmma != nullptr && wgmma->splits_operands();
-  return fmt::format("{}_{}{}", name, to_string(plan.family()), splits ? "_tf32x3" : "");
 }
 
 Argument tensor_map(Tensor tensor, std::string name, const TensorMapShape& map) {

@@ -78,9 +78,6 @@ std::string float_literal(float value);
 /// Comment of spec and plan that opens every source.
 std::string banner(const ConvPlan& plan);
 
-/// `jitconv_fwd_f32_nchw_n8c32h512w512_k64_5x9_d2x3_direct`, ...: what a profiler shows.
-std::string kernel_name(const ConvPlan& plan);
-
 /// Whether the output's elements are floats and the operands' are not: sums, or a gradient that is asked for as such.
 bool stores_floats(const Problem& problem);
 

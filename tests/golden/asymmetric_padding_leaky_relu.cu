@@ -170,7 +170,7 @@ __device__ __forceinline__ float activate(float x) {
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocksPerSm)
-jitconv_fwd_f32_nchw_n4c13h30w45_k17_3x4_leaky_relu_direct(const Element* __restrict__ x,
+jitconv_direct_fprop_ieee_nchw_n4c13h30w45_k17_3x4_pad_t1b2l0r3_leaky_relu(const Element* __restrict__ x,
     const Element* __restrict__ w, Element* __restrict__ y) {
   extern __shared__ __align__(128) float shared[];
   const int lane = threadIdx.x % 32;

@@ -195,7 +195,7 @@ __device__ __forceinline__ void add_products(float (&acc)[kThreadQ][kVector], co
 // are, and the weights as floats. A thread has some channels of a patch of the tile: it reads each row of pixels once
 // and multiplies it by every filter row that meets it in the patch.
 extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocksPerSm)
-jitconv_fwd_f32_nhwc_n8c128h56w56_k128_31x31_g128_depthwise_nhwc(const __grid_constant__ TensorMap x_map,
+jitconv_depthwise_nhwc_fprop_fp32_nhwc_n8c128h56w56_k128_31x31_pad15x15_g128(const __grid_constant__ TensorMap x_map,
     const Element* __restrict__ w, Element* __restrict__ y) {
   extern __shared__ __align__(128) unsigned char shared[];
   // [kInputRows][kInputColumns][kPixelPitch]

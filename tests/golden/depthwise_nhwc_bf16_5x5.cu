@@ -223,8 +223,9 @@ struct alignas(2 * kVector) PairVector {
 // are, and the weights as floats. A thread has some channels of a patch of the tile: it reads each row of pixels once
 // and multiplies it by every filter row that meets it in the patch.
 extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocksPerSm)
-jitconv_fwd_bf16_nhwc_n32c240h28w28_k240_5x5_g240_bias_residual_depthwise_nhwc(const __grid_constant__ TensorMap x_map,
-    const Element* __restrict__ w, const Element* __restrict__ bias, const Element* residual, Element* y) {
+jitconv_depthwise_nhwc_fprop_bf16_nhwc_n32c240h28w28_k240_5x5_pad2x2_g240_bias_residual(
+    const __grid_constant__ TensorMap x_map, const Element* __restrict__ w, const Element* __restrict__ bias,
+    const Element* residual, Element* y) {
   extern __shared__ __align__(128) unsigned char shared[];
   // [kInputRows][kInputColumns][kPixelPitch]
   Element* const input = reinterpret_cast<Element*>(shared);

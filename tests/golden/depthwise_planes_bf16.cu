@@ -138,7 +138,7 @@ struct alignas(2 * kStoreVector) PairVector {
 // Depthwise, small planes. A block brings whole planes to shared memory as they lie in x, where they are one run. A
 // thread computes rows of one plane. Outputs take the place of the inputs and leave as one run of y.
 extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocksPerSm)
-jitconv_fwd_bf16_nchw_n96c384h14w14_k384_3x3_g384_bias_depthwise_planes(const Element* __restrict__ x,
+jitconv_depthwise_planes_fprop_bf16_nchw_n96c384h14w14_k384_3x3_pad1x1_g384_bias(const Element* __restrict__ x,
     const Element* __restrict__ w, const Element* __restrict__ bias, Element* __restrict__ y) {
   extern __shared__ __align__(128) unsigned char shared[];
   Element* const input = reinterpret_cast<Element*>(shared);  // [kPlanes][kH][kW]

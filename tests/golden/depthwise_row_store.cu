@@ -126,7 +126,7 @@ __device__ __forceinline__ void filter_row(float (&acc)[kThreadQ], const float* 
 
 
 extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocksPerSm)
-jitconv_fwd_f32_nchw_n2c8h64w4099_k8_3x3_g8_depthwise(const Element* __restrict__ x, const Element* __restrict__ w,
+jitconv_depthwise_fprop_fp32_nchw_n2c8h64w4099_k8_3x3_g8(const Element* __restrict__ x, const Element* __restrict__ w,
     Element* __restrict__ y) {
   extern __shared__ __align__(128) float shared[];
   float* input = shared;                          // [kPlanes][kInputRows][kInputPitch]

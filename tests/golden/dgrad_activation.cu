@@ -471,7 +471,7 @@ __device__ __forceinline__ void copy_run(const TensorMap* x_map, const Tile& til
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
-jitconv_dgrad_bf16_nhwc_n32c64h56w56_k64_3x3_dy_gelu_erf_wgmma(const __grid_constant__ TensorMap x_map,
+jitconv_wgmma_dgrad_bf16_nhwc_n32c64h56w56_k64_3x3_pad1x1_dy_gelu_erf(const __grid_constant__ TensorMap x_map,
     const uint4* __restrict__ packed_w, Element* __restrict__ y) {
   extern __shared__ __align__(1024) char shared[];
   char* const stages = shared;
@@ -680,7 +680,7 @@ constexpr int kRowsOfSlice = 9;  // of an output channel
 // channels. In w they are one piece for each output channel, so lanes read along it; rows lie along the output
 // channels, so lanes write along these.
 extern "C" __global__ void __launch_bounds__(kThreads)
-jitconv_dgrad_bf16_nhwc_n32c64h56w56_k64_3x3_dy_gelu_erf_wgmma_pack_weights(const Element* __restrict__ w,
+jitconv_wgmma_dgrad_bf16_nhwc_n32c64h56w56_k64_3x3_pad1x1_dy_gelu_erf_pack_weights(const Element* __restrict__ w,
     uint4* __restrict__ packed_w) {
   extern __shared__ __align__(1024) char shared[];
   let_next_kernel_start();
@@ -754,8 +754,8 @@ __device__ __forceinline__ float activation_backward(float dy, float z) {
 // Writes dz, which the gradient reads in place of dy. The three tensors lie alike, whatever their layout, and a thread
 // takes kVector neighbours, the last one those that are left. Computed in fp32 and rounded once.
 extern "C" __global__ void __launch_bounds__(kThreads)
-jitconv_dgrad_bf16_nhwc_n32c64h56w56_k64_3x3_dy_gelu_erf_wgmma_activation_gradient(const Element* __restrict__ dy,
-    const Element* __restrict__ saved, Element* __restrict__ dz) {
+jitconv_wgmma_dgrad_bf16_nhwc_n32c64h56w56_k64_3x3_pad1x1_dy_gelu_erf_activation_gradient(
+    const Element* __restrict__ dy, const Element* __restrict__ saved, Element* __restrict__ dz) {
   const int first = (static_cast<int>(blockIdx.x) * kThreads + threadIdx.x) * kVector;
   if (first >= kDyElements) return;
   if (kDyElements % kVector != 0 && kDyElements - first < kVector) {

@@ -425,7 +425,7 @@ __device__ __forceinline__ void copy_run(const TensorMap* x_map, const Tile& til
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
-jitconv_dgrad_f32_nchw_n32c128h56w56_k256_3x3_s2x2_wgmma(const __grid_constant__ TensorMap x_map,
+jitconv_wgmma_dgrad_tf32_nchw_n32c128h56w56_k256_3x3_pad1x1_s2x2(const __grid_constant__ TensorMap x_map,
     const uint4* __restrict__ packed_w, Element* __restrict__ y) {
   extern __shared__ __align__(1024) char shared[];
   char* const stages = shared;
@@ -655,7 +655,7 @@ __device__ __forceinline__ int filter_tap(int k, int window_tap) {
 // channels. In w they are one piece for each output channel, so lanes read along it; rows lie along the output
 // channels, so lanes write along these.
 extern "C" __global__ void __launch_bounds__(kThreads)
-jitconv_dgrad_f32_nchw_n32c128h56w56_k256_3x3_s2x2_wgmma_pack_weights(const Element* __restrict__ w,
+jitconv_wgmma_dgrad_tf32_nchw_n32c128h56w56_k256_3x3_pad1x1_s2x2_pack_weights(const Element* __restrict__ w,
     uint4* __restrict__ packed_w) {
   extern __shared__ __align__(1024) char shared[];
   let_next_kernel_start();
@@ -742,7 +742,7 @@ constexpr int kSourceStrideW = 1;
 // and
 // then write along the slices of a pixel. A block takes kTilePixels pixels of an image and kTileSlices slices.
 extern "C" __global__ void __launch_bounds__(kThreads)
-jitconv_dgrad_f32_nchw_n32c128h56w56_k256_3x3_s2x2_wgmma_transpose_input(const Element* __restrict__ x,
+jitconv_wgmma_dgrad_tf32_nchw_n32c128h56w56_k256_3x3_pad1x1_s2x2_transpose_input(const Element* __restrict__ x,
     uint4* __restrict__ transposed_x) {
   extern __shared__ __align__(1024) char shared[];
   let_next_kernel_start();
@@ -814,7 +814,8 @@ constexpr int kPartialSumStride = 12845056;  // floats from a split to the next
 // Stores pixels of dx. Those that are equal modulo the strides are a phase: their sums are channels of their own, of a
 // smaller image. Pixels that no tap meets are of no phase and have no sums.
 extern "C" __global__ void __launch_bounds__(kThreads)
-jitconv_dgrad_f32_nchw_n32c128h56w56_k256_3x3_s2x2_wgmma_reduce(const float* partial_sums, Element* __restrict__ y) {
+jitconv_wgmma_dgrad_tf32_nchw_n32c128h56w56_k256_3x3_pad1x1_s2x2_reduce(const float* partial_sums,
+    Element* __restrict__ y) {
   const int item = static_cast<int>(blockIdx.x) * kThreads + threadIdx.x;
   if (item >= kItems) return;
   const int pixel = static_cast<int>(item % kPlane), w = pixel % kW, h = pixel / kW;

@@ -417,8 +417,8 @@ __device__ __forceinline__ void load_run(const Element* __restrict__ x_chunk, in
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
-jitconv_dgrad_f32_nchw_n8c128h512w1024_k64_3x3_wgmma(const Element* __restrict__ x, const uint4* __restrict__ packed_w,
-    Element* __restrict__ y) {
+jitconv_wgmma_dgrad_tf32_nchw_n8c128h512w1024_k64_3x3(const Element* __restrict__ x,
+    const uint4* __restrict__ packed_w, Element* __restrict__ y) {
   extern __shared__ __align__(1024) char shared[];
   char* const stages = shared;
   Staged* const staging = reinterpret_cast<Staged*>(shared + kStagingFirstByte);
@@ -611,7 +611,7 @@ constexpr int kRowsOfSlice = 9;  // of an output channel
 // channels. In w they are one piece for each output channel, so lanes read along it; rows lie along the output
 // channels, so lanes write along these.
 extern "C" __global__ void __launch_bounds__(kThreads)
-jitconv_dgrad_f32_nchw_n8c128h512w1024_k64_3x3_wgmma_pack_weights(const Element* __restrict__ w,
+jitconv_wgmma_dgrad_tf32_nchw_n8c128h512w1024_k64_3x3_pack_weights(const Element* __restrict__ w,
     uint4* __restrict__ packed_w) {
   extern __shared__ __align__(1024) char shared[];
   let_next_kernel_start();

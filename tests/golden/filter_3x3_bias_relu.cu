@@ -170,7 +170,7 @@ __device__ __forceinline__ float activate(float x) {
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocksPerSm)
-jitconv_fwd_f32_nchw_n8c64h512w1024_k128_3x3_bias_relu_direct(const Element* __restrict__ x,
+jitconv_direct_fprop_ieee_nchw_n8c64h512w1024_k128_3x3_bias_relu(const Element* __restrict__ x,
     const Element* __restrict__ w, const Element* __restrict__ bias, Element* __restrict__ y) {
   extern __shared__ __align__(128) float shared[];
   const int lane = threadIdx.x % 32;

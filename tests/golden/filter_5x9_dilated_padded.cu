@@ -166,8 +166,8 @@ struct Row {
 
 
 extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocksPerSm)
-jitconv_fwd_f32_nchw_n8c32h512w512_k64_5x9_d2x3_direct(const Element* __restrict__ x, const Element* __restrict__ w,
-    Element* __restrict__ y) {
+jitconv_direct_fprop_ieee_nchw_n8c32h512w512_k64_5x9_pad2x4_d2x3(const Element* __restrict__ x,
+    const Element* __restrict__ w, Element* __restrict__ y) {
   extern __shared__ __align__(128) float shared[];
   const int lane = threadIdx.x % 32;
   // The shuffle tells the compiler that the number is the same in all lanes.

@@ -166,7 +166,7 @@ struct Row {
 
 
 extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocksPerSm)
-jitconv_fwd_f32_nchw_n256c3h224w224_k96_11x11_s4x4_bias_direct(const Element* __restrict__ x,
+jitconv_direct_fprop_ieee_nchw_n256c3h224w224_k96_11x11_pad2x2_s4x4_bias(const Element* __restrict__ x,
     const Element* __restrict__ w, const Element* __restrict__ bias, Element* __restrict__ y) {
   extern __shared__ __align__(128) float shared[];
   const int lane = threadIdx.x % 32;

@@ -166,7 +166,7 @@ struct Row {
 
 
 extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocksPerSm)
-jitconv_fwd_f32_nchw_n32c128h56w56_k128_3x3_s2x2_g32_direct(const Element* __restrict__ x,
+jitconv_direct_fprop_fp32_nchw_n32c128h56w56_k128_3x3_pad1x1_s2x2_g32(const Element* __restrict__ x,
     const Element* __restrict__ w, Element* __restrict__ y) {
   extern __shared__ __align__(128) float shared[];
   const int lane = threadIdx.x % 32;

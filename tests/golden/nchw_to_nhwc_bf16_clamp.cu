@@ -170,7 +170,7 @@ __device__ __forceinline__ float activate(float x) {
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocksPerSm)
-jitconv_fwd_bf16_nchw_nhwc_n8c32h28w28_k48_3x3_clamp_direct(const Element* __restrict__ x,
+jitconv_direct_fprop_bf16_nchw_nhwc_n8c32h28w28_k48_3x3_pad1x1_clamp(const Element* __restrict__ x,
     const Element* __restrict__ w, Element* __restrict__ y) {
   extern __shared__ __align__(128) float shared[];
   const int lane = threadIdx.x % 32;

@@ -167,7 +167,7 @@ __device__ __forceinline__ float activate(float x) {
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocksPerSm)
-jitconv_fwd_f16_nhwc_n8c64h56w56_k64_3x3_residual_gelu_erf_direct(const Element* __restrict__ x,
+jitconv_direct_fprop_f16_nhwc_n8c64h56w56_k64_3x3_pad1x1_residual_gelu_erf(const Element* __restrict__ x,
     const Element* __restrict__ w, const Element* residual, Element* y) {
   extern __shared__ __align__(128) float shared[];
   const int lane = threadIdx.x % 32;

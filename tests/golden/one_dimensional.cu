@@ -166,7 +166,7 @@ struct Row {
 
 
 extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocksPerSm)
-jitconv_fwd_f32_nchw_n64c64h1w524280_k128_1x3_s1x3_d1x4_direct(const Element* __restrict__ x,
+jitconv_direct_fprop_ieee_nchw_n64c64h1w524280_k128_1x3_s1x3_d1x4(const Element* __restrict__ x,
     const Element* __restrict__ w, Element* __restrict__ y) {
   extern __shared__ __align__(128) float shared[];
   const int lane = threadIdx.x % 32;

@@ -166,7 +166,7 @@ struct Row {
 
 
 extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocksPerSm)
-jitconv_fwd_f32_nchw_n16c64h512w512_k128_1x1_direct(const Element* __restrict__ x, const Element* __restrict__ w,
+jitconv_direct_fprop_ieee_nchw_n16c64h512w512_k128_1x1(const Element* __restrict__ x, const Element* __restrict__ w,
     Element* __restrict__ y) {
   extern __shared__ __align__(128) float shared[];
   const int lane = threadIdx.x % 32;

@@ -250,7 +250,7 @@ __device__ __forceinline__ void load_pixels(unsigned (&a)[kInstructions][4], con
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
-jitconv_fwd_f32_nchw_n16c64h56w56_k256_1x1_pointwise(const Element* __restrict__ x, const Element* __restrict__ w,
+jitconv_pointwise_fprop_tf32_nchw_n16c64h56w56_k256_1x1(const Element* __restrict__ x, const Element* __restrict__ w,
     Element* __restrict__ y) {
   extern __shared__ __align__(1024) char shared[];
   float* const stages = reinterpret_cast<float*>(shared);

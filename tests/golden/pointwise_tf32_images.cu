@@ -274,7 +274,7 @@ __device__ __forceinline__ void load_pixels(unsigned (&a)[kInstructions][4], con
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
-jitconv_fwd_f32_nchw_n96c960h7w7_k160_1x1_bias_pointwise(const Element* __restrict__ x,
+jitconv_pointwise_fprop_tf32_nchw_n96c960h7w7_k160_1x1_bias(const Element* __restrict__ x,
     const __grid_constant__ TensorMap w_map, const Element* __restrict__ bias, Element* __restrict__ y) {
   extern __shared__ __align__(1024) char shared[];
   float* const stages = reinterpret_cast<float*>(shared);

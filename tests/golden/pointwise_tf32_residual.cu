@@ -248,7 +248,7 @@ __device__ __forceinline__ void load_pixels(unsigned (&a)[kInstructions][4], con
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
-jitconv_fwd_f32_nchw_n32c64h28w28_k200_1x1_g2_bias_residual_relu_pointwise(const Element* __restrict__ x,
+jitconv_pointwise_fprop_tf32_nchw_n32c64h28w28_k200_1x1_g2_bias_residual_relu(const Element* __restrict__ x,
     const Element* __restrict__ w, const Element* __restrict__ bias, const Element* residual, Element* y) {
   extern __shared__ __align__(1024) char shared[];
   float* const stages = reinterpret_cast<float*>(shared);

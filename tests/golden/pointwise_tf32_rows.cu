@@ -293,7 +293,7 @@ __device__ __forceinline__ void load_pixels(unsigned (&a)[kInstructions][4], con
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
-jitconv_fwd_f32_nchw_n32c256h56w56_k512_1x1_s2x2_pointwise(const __grid_constant__ TensorMap x_map,
+jitconv_pointwise_fprop_tf32_nchw_n32c256h56w56_k512_1x1_s2x2(const __grid_constant__ TensorMap x_map,
     const __grid_constant__ TensorMap w_map, Element* __restrict__ y) {
   extern __shared__ __align__(1024) char shared[];
   float* const stages = reinterpret_cast<float*>(shared);

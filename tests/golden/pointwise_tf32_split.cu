@@ -282,7 +282,7 @@ __device__ __forceinline__ void load_pixels(unsigned (&a)[kInstructions][4], con
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
-jitconv_fwd_f32_nchw_n1c2048h96w96_k16_1x1_bias_pointwise(const Element* __restrict__ x,
+jitconv_pointwise_fprop_tf32_nchw_n1c2048h96w96_k16_1x1_bias(const Element* __restrict__ x,
     const __grid_constant__ TensorMap w_map, float* __restrict__ partial_sums) {
   extern __shared__ __align__(1024) char shared[];
   float* const stages = reinterpret_cast<float*>(shared);
@@ -434,7 +434,7 @@ constexpr int kPlane = 9216;  // P * Q
 
 // Adds the partial sums of an output in the order of the splits, always the same.
 extern "C" __global__ void __launch_bounds__(kThreads)
-jitconv_fwd_f32_nchw_n1c2048h96w96_k16_1x1_bias_pointwise_reduce(const float* partial_sums,
+jitconv_pointwise_fprop_tf32_nchw_n1c2048h96w96_k16_1x1_bias_reduce(const float* partial_sums,
     const Element* __restrict__ bias, Element* __restrict__ y) {
   const long long output = static_cast<long long>(blockIdx.x) * kThreads + threadIdx.x;
   if (output >= kOutputs) return;

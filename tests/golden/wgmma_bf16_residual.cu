@@ -505,7 +505,7 @@ __device__ __forceinline__ void load_run(const Element* __restrict__ x_chunk, in
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
-jitconv_fwd_bf16_nchw_n32c256h56w56_k256_3x3_residual_relu_wgmma(const Element* __restrict__ x,
+jitconv_wgmma_fprop_bf16_nchw_n32c256h56w56_k256_3x3_pad1x1_residual_relu(const Element* __restrict__ x,
     const uint4* __restrict__ packed_w, const Element* residual, Element* y) {
   extern __shared__ __align__(1024) char shared[];
   char* const stages = shared;
@@ -738,7 +738,7 @@ constexpr int kRowsOfSlice = 9;  // of an output channel
 // channels. In w they are one piece for each output channel, so lanes read along it; rows lie along the output
 // channels, so lanes write along these.
 extern "C" __global__ void __launch_bounds__(kThreads)
-jitconv_fwd_bf16_nchw_n32c256h56w56_k256_3x3_residual_relu_wgmma_pack_weights(const Element* __restrict__ w,
+jitconv_wgmma_fprop_bf16_nchw_n32c256h56w56_k256_3x3_pad1x1_residual_relu_pack_weights(const Element* __restrict__ w,
     uint4* __restrict__ packed_w) {
   extern __shared__ __align__(1024) char shared[];
   let_next_kernel_start();

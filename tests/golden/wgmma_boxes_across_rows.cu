@@ -413,7 +413,7 @@ __device__ __forceinline__ void copy_run(const TensorMap* x_map, const Tile& til
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
-jitconv_fwd_f32_nhwc_n16c64h512w512_k128_1x1_wgmma(const __grid_constant__ TensorMap x_map,
+jitconv_wgmma_fprop_tf32_nhwc_n16c64h512w512_k128_1x1(const __grid_constant__ TensorMap x_map,
     const uint4* __restrict__ packed_w, const __grid_constant__ TensorMap y_map) {
   extern __shared__ __align__(1024) char shared[];
   char* const stages = shared;
@@ -574,7 +574,7 @@ constexpr int kRowsOfSlice = 1;  // of an output channel
 // channels. In w they are one piece for each output channel, so lanes read along it; rows lie along the output
 // channels, so lanes write along these.
 extern "C" __global__ void __launch_bounds__(kThreads)
-jitconv_fwd_f32_nhwc_n16c64h512w512_k128_1x1_wgmma_pack_weights(const Element* __restrict__ w,
+jitconv_wgmma_fprop_tf32_nhwc_n16c64h512w512_k128_1x1_pack_weights(const Element* __restrict__ w,
     uint4* __restrict__ packed_w) {
   extern __shared__ __align__(1024) char shared[];
   let_next_kernel_start();

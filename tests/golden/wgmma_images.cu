@@ -464,8 +464,8 @@ __device__ __forceinline__ void convert_run(const Element* raw, int c_first, int
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
-jitconv_fwd_f32_nchw_n16c512h7w7_k512_3x3_wgmma(const Element* __restrict__ x, const __grid_constant__ TensorMap w_map,
-    float* __restrict__ partial_sums) {
+jitconv_wgmma_fprop_tf32_nchw_n16c512h7w7_k512_3x3_pad1x1(const Element* __restrict__ x,
+    const __grid_constant__ TensorMap w_map, float* __restrict__ partial_sums) {
   extern __shared__ __align__(1024) char shared[];
   char* const stages = shared;
   Staged* const staging = reinterpret_cast<Staged*>(shared + kStagingFirstByte);
@@ -671,7 +671,7 @@ constexpr int kPartialSumStride = 401408;  // floats from a split to the next
 
 // Adds the partial sums of an output in the order of the splits, always the same.
 extern "C" __global__ void __launch_bounds__(kThreads)
-jitconv_fwd_f32_nchw_n16c512h7w7_k512_3x3_wgmma_reduce(const float* partial_sums, Element* __restrict__ y) {
+jitconv_wgmma_fprop_tf32_nchw_n16c512h7w7_k512_3x3_pad1x1_reduce(const float* partial_sums, Element* __restrict__ y) {
   const long long output = static_cast<long long>(blockIdx.x) * kThreads + threadIdx.x;
   if (output >= kOutputs) return;
   wait_for_previous_kernel();

@@ -492,7 +492,7 @@ __device__ __forceinline__ void load_run(const Element* __restrict__ x_chunk, in
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
-jitconv_fwd_bf16_nhwc_n16c570h28w28_k106_1x1_wgmma(const Element* __restrict__ x, const uint4* __restrict__ packed_w,
+jitconv_wgmma_fprop_bf16_nhwc_n16c570h28w28_k106_1x1(const Element* __restrict__ x, const uint4* __restrict__ packed_w,
     Element* __restrict__ y) {
   extern __shared__ __align__(1024) char shared[];
   char* const stages = shared;
@@ -676,7 +676,7 @@ constexpr int kRowsOfSlice = 1;  // of an output channel
 // channels. In w they are one piece for each output channel, so lanes read along it; rows lie along the output
 // channels, so lanes write along these.
 extern "C" __global__ void __launch_bounds__(kThreads)
-jitconv_fwd_bf16_nhwc_n16c570h28w28_k106_1x1_wgmma_pack_weights(const Element* __restrict__ w,
+jitconv_wgmma_fprop_bf16_nhwc_n16c570h28w28_k106_1x1_pack_weights(const Element* __restrict__ w,
     uint4* __restrict__ packed_w) {
   extern __shared__ __align__(1024) char shared[];
   let_next_kernel_start();

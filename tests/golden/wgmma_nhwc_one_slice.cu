@@ -470,8 +470,8 @@ __device__ __forceinline__ void load_run(const Element* __restrict__ x_chunk, in
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
-jitconv_fwd_bf16_nhwc_n16c8h256w256_k64_3x3_wgmma(const Element* __restrict__ x, const uint4* __restrict__ packed_w,
-    const __grid_constant__ TensorMap y_map) {
+jitconv_wgmma_fprop_bf16_nhwc_n16c8h256w256_k64_3x3_pad1x1(const Element* __restrict__ x,
+    const uint4* __restrict__ packed_w, const __grid_constant__ TensorMap y_map) {
   extern __shared__ __align__(1024) char shared[];
   char* const stages = shared;
   Staged* const staging = reinterpret_cast<Staged*>(shared + kStagingFirstByte);
@@ -667,7 +667,7 @@ constexpr int kRowsOfSlice = 10;  // of an output channel
 // channels. In w they are one piece for each output channel, so lanes read along it; rows lie along the output
 // channels, so lanes write along these.
 extern "C" __global__ void __launch_bounds__(kThreads)
-jitconv_fwd_bf16_nhwc_n16c8h256w256_k64_3x3_wgmma_pack_weights(const Element* __restrict__ w,
+jitconv_wgmma_fprop_bf16_nhwc_n16c8h256w256_k64_3x3_pad1x1_pack_weights(const Element* __restrict__ w,
     uint4* __restrict__ packed_w) {
   extern __shared__ __align__(1024) char shared[];
   let_next_kernel_start();

@@ -447,7 +447,7 @@ __device__ __forceinline__ void convert_run(const Element* raw, int c_first, int
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
-jitconv_fwd_f32_nchw_n16c512h7w7_k2048_1x1_bias_relu_wgmma(const Element* __restrict__ x,
+jitconv_wgmma_fprop_tf32_nchw_n16c512h7w7_k2048_1x1_bias_relu(const Element* __restrict__ x,
     const __grid_constant__ TensorMap w_map, const Element* __restrict__ bias, Element* __restrict__ y) {
   extern __shared__ __align__(1024) char shared[];
   char* const stages = shared;

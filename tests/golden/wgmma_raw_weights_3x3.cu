@@ -449,8 +449,8 @@ __device__ __forceinline__ void load_run(const Element* __restrict__ x_chunk, in
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
-jitconv_fwd_f32_nchw_n16c64h6w60_k128_3x3_wgmma(const Element* __restrict__ x, const __grid_constant__ TensorMap w_map,
-    Element* __restrict__ y) {
+jitconv_wgmma_fprop_tf32_nchw_n16c64h6w60_k128_3x3_pad1x1(const Element* __restrict__ x,
+    const __grid_constant__ TensorMap w_map, Element* __restrict__ y) {
   extern __shared__ __align__(1024) char shared[];
   char* const stages = shared;
   Staged* const staging = reinterpret_cast<Staged*>(shared + kStagingFirstByte);

@@ -440,7 +440,7 @@ __device__ __forceinline__ void convert_run(const Element* raw, int c_first, int
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
-jitconv_fwd_f32_nchw_n8c512h28w28_k256_1x1_s2x2_wgmma(const __grid_constant__ TensorMap x_map,
+jitconv_wgmma_fprop_tf32_nchw_n8c512h28w28_k256_1x1_s2x2(const __grid_constant__ TensorMap x_map,
     const __grid_constant__ TensorMap w_map, Element* __restrict__ y) {
   extern __shared__ __align__(1024) char shared[];
   char* const stages = shared;

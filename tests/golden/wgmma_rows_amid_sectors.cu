@@ -407,7 +407,7 @@ __device__ __forceinline__ void load_pixels(const Element* __restrict__ x_row, i
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
-jitconv_fwd_f32_nchw_n16c128h1022w1021_k16_3x3_bias_relu_wgmma_rows(const Element* __restrict__ x,
+jitconv_wgmma_rows_fprop_tf32_nchw_n16c128h1022w1021_k16_3x3_pad1x1_bias_relu(const Element* __restrict__ x,
     const uint4* __restrict__ packed_w, const Element* __restrict__ bias, Element* __restrict__ y) {
   extern __shared__ __align__(1024) char shared[];
   char* const stages = shared;
@@ -650,8 +650,8 @@ constexpr int kRowsOfSlice = 3;  // of an output channel
 // channels. In w they are one piece for each output channel, so lanes read along it; rows lie along the output
 // channels, so lanes write along these.
 extern "C" __global__ void __launch_bounds__(kThreads)
-jitconv_fwd_f32_nchw_n16c128h1022w1021_k16_3x3_bias_relu_wgmma_rows_pack_weights(const Element* __restrict__ w,
-    uint4* __restrict__ packed_w) {
+jitconv_wgmma_rows_fprop_tf32_nchw_n16c128h1022w1021_k16_3x3_pad1x1_bias_relu_pack_weights(
+    const Element* __restrict__ w, uint4* __restrict__ packed_w) {
   extern __shared__ __align__(1024) char shared[];
   let_next_kernel_start();
   Element* const pieces = reinterpret_cast<Element*>(shared);

@@ -491,7 +491,7 @@ __device__ __forceinline__ void convert_run(const Element* raw, int c_first, int
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
-jitconv_fwd_f32_nchw_n1c512h14w14_k512_3x3_bias_wgmma(const __grid_constant__ TensorMap x_map,
+jitconv_wgmma_fprop_tf32_nchw_n1c512h14w14_k512_3x3_pad1x1_bias(const __grid_constant__ TensorMap x_map,
     const __grid_constant__ TensorMap w_map, float* __restrict__ partial_sums) {
   extern __shared__ __align__(1024) char shared[];
   char* const stages = shared;
@@ -730,7 +730,7 @@ constexpr int kPlane = 196;  // P * Q
 
 // Adds the partial sums of an output in the order of the splits, always the same.
 extern "C" __global__ void __launch_bounds__(kThreads)
-jitconv_fwd_f32_nchw_n1c512h14w14_k512_3x3_bias_wgmma_reduce(const float* partial_sums,
+jitconv_wgmma_fprop_tf32_nchw_n1c512h14w14_k512_3x3_pad1x1_bias_reduce(const float* partial_sums,
     const Element* __restrict__ bias, Element* __restrict__ y) {
   const long long output = static_cast<long long>(blockIdx.x) * kThreads + threadIdx.x;
   if (output >= kOutputs) return;

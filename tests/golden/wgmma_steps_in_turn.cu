@@ -465,7 +465,7 @@ __device__ __forceinline__ void convert_run(const Element* raw, int c_first, int
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
-jitconv_fwd_f32_nchw_n8c1024h14w14_k256_1x1_bias_relu_wgmma(const __grid_constant__ TensorMap x_map,
+jitconv_wgmma_fprop_tf32_nchw_n8c1024h14w14_k256_1x1_bias_relu(const __grid_constant__ TensorMap x_map,
     const __grid_constant__ TensorMap w_map, const Element* __restrict__ bias, Element* __restrict__ y) {
   extern __shared__ __align__(1024) char shared[];
   char* const stages = shared;

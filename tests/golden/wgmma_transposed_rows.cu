@@ -400,7 +400,7 @@ __device__ __forceinline__ void copy_run(const TensorMap* x_map, const Tile& til
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
-jitconv_fwd_f32_nchw_n16c512h28w28_k256_1x1_s2x2_wgmma(const __grid_constant__ TensorMap x_map,
+jitconv_wgmma_fprop_tf32_nchw_n16c512h28w28_k256_1x1_pad1x0_s2x2(const __grid_constant__ TensorMap x_map,
     const __grid_constant__ TensorMap w_map, Element* __restrict__ y) {
   extern __shared__ __align__(1024) char shared[];
   char* const stages = shared;
@@ -627,7 +627,7 @@ constexpr int kSourceStrideW = 2;
 // and
 // then write along the slices of a pixel. A block takes kTilePixels pixels of an image and kTileSlices slices.
 extern "C" __global__ void __launch_bounds__(kThreads)
-jitconv_fwd_f32_nchw_n16c512h28w28_k256_1x1_s2x2_wgmma_transpose_input(const Element* __restrict__ x,
+jitconv_wgmma_fprop_tf32_nchw_n16c512h28w28_k256_1x1_pad1x0_s2x2_transpose_input(const Element* __restrict__ x,
     uint4* __restrict__ transposed_x) {
   extern __shared__ __align__(1024) char shared[];
   let_next_kernel_start();

@@ -413,7 +413,7 @@ __device__ __forceinline__ void copy_run(const TensorMap* x_map, const Tile& til
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
-jitconv_fwd_f32_nhwc_n16c256h20w84_k512_5x5_s2x2_wgmma(const __grid_constant__ TensorMap x_map,
+jitconv_wgmma_fprop_tf32_nhwc_n16c256h20w84_k512_5x5_pad1x1_s2x2(const __grid_constant__ TensorMap x_map,
     const uint4* __restrict__ packed_w, Element* __restrict__ y) {
   extern __shared__ __align__(1024) char shared[];
   char* const stages = shared;
@@ -585,7 +585,7 @@ __constant__ int kTapOrder[] = {0, 2, 4, 1, 3};
 // channels. In w they are one piece for each output channel, so lanes read along it; rows lie along the output
 // channels, so lanes write along these.
 extern "C" __global__ void __launch_bounds__(kThreads)
-jitconv_fwd_f32_nhwc_n16c256h20w84_k512_5x5_s2x2_wgmma_pack_weights(const Element* __restrict__ w,
+jitconv_wgmma_fprop_tf32_nhwc_n16c256h20w84_k512_5x5_pad1x1_s2x2_pack_weights(const Element* __restrict__ w,
     uint4* __restrict__ packed_w) {
   extern __shared__ __align__(1024) char shared[];
   let_next_kernel_start();

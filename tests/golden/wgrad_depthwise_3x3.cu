@@ -177,7 +177,7 @@ __device__ __forceinline__ void add_products(float (&sum)[kS], const float (&dy)
 // keeps the rows of dy that some filter row still meets. Pixels beyond the strip are zeros of dy. Blocks sum over
 // shares of the strips; another kernel adds the shares, always in the same order.
 extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocksPerSm)
-jitconv_wgrad_f32_nchw_n16c64h512w512_k64_3x3_g64_wgrad_depthwise(const Element* __restrict__ x,
+jitconv_wgrad_depthwise_wgrad_fp32_nchw_n16c64h512w512_k64_3x3_g64(const Element* __restrict__ x,
     const Element* __restrict__ dy, float* __restrict__ partial_sums) {
   extern __shared__ __align__(128) float shared[];
   Element* stages = reinterpret_cast<Element*>(shared);
@@ -306,7 +306,7 @@ constexpr int kPartialSumStride = 576;  // floats from a split to the next
 
 // Adds the partial sums of an output in the order of the splits, always the same.
 extern "C" __global__ void __launch_bounds__(kThreads)
-jitconv_wgrad_f32_nchw_n16c64h512w512_k64_3x3_g64_wgrad_depthwise_reduce(const float* partial_sums,
+jitconv_wgrad_depthwise_wgrad_fp32_nchw_n16c64h512w512_k64_3x3_g64_reduce(const float* partial_sums,
     Element* __restrict__ y) {
   const long long output = static_cast<long long>(blockIdx.x) * kThreads + threadIdx.x;
   if (output >= kOutputs) return;

@@ -118,7 +118,7 @@ static_assert(sizeof(float) * kStages * kStageFloats <= 34816);
 // pixels of all images, where a column is an input channel and a tap, and x[pixel][column] is what that tap meets. A
 // block computes a tile of dw over a share of the pixels; another kernel adds the shares, always in the same order.
 extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocksPerSm)
-jitconv_wgrad_f32_nchw_n32c3h224w224_k64_7x7_s2x2_bias_wgrad(const Element* __restrict__ x,
+jitconv_wgrad_wgrad_fp32_nchw_n32c3h224w224_k64_7x7_pad3x3_s2x2_bias(const Element* __restrict__ x,
     const Element* __restrict__ dy, float* __restrict__ partial_sums) {
   extern __shared__ __align__(128) float shared[];
   const int thread = threadIdx.x;
@@ -269,8 +269,8 @@ constexpr int kPartialSumStride = 9472;  // floats from a split to the next
 
 // Adds the partial sums of an output in the order of the splits, always the same.
 extern "C" __global__ void __launch_bounds__(kThreads)
-jitconv_wgrad_f32_nchw_n32c3h224w224_k64_7x7_s2x2_bias_wgrad_reduce(const float* partial_sums, Element* __restrict__ y,
-    Element* __restrict__ db) {
+jitconv_wgrad_wgrad_fp32_nchw_n32c3h224w224_k64_7x7_pad3x3_s2x2_bias_reduce(const float* partial_sums,
+    Element* __restrict__ y, Element* __restrict__ db) {
   const long long output = static_cast<long long>(blockIdx.x) * kThreads + threadIdx.x;
   if (output >= kOutputs + kBiasSums) return;
   wait_for_previous_kernel();

@@ -303,7 +303,7 @@ struct Strip {
 };
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
-jitconv_wgrad_f32_nchw_n8c64h512w1024_k128_3x3_bias_wgrad_wgmma(const __grid_constant__ TensorMap x,
+jitconv_wgrad_wgmma_wgrad_tf32_nchw_n8c64h512w1024_k128_3x3_bias(const __grid_constant__ TensorMap x,
     const __grid_constant__ TensorMap dy, float* __restrict__ partial_sums) {
   extern __shared__ __align__(1024) char shared[];
   char* const x_rows = shared;
@@ -571,7 +571,7 @@ constexpr int kTaps = 9;
 
 // Adds the partial sums of an output in the order of the splits, always the same.
 extern "C" __global__ void __launch_bounds__(kThreads)
-jitconv_wgrad_f32_nchw_n8c64h512w1024_k128_3x3_bias_wgrad_wgmma_reduce(const float* partial_sums,
+jitconv_wgrad_wgmma_wgrad_tf32_nchw_n8c64h512w1024_k128_3x3_bias_reduce(const float* partial_sums,
     Element* __restrict__ y, Element* __restrict__ db) {
   const long long output = static_cast<long long>(blockIdx.x) * kThreads + threadIdx.x;
   if (output >= kOutputs + kBiasSums) return;

@@ -287,7 +287,7 @@ struct Strip {
 };
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
-jitconv_wgrad_f32_nchw_n32c3h224w224_k64_7x7_s2x2_bias_wgrad_wgmma(const Element* __restrict__ x,
+jitconv_wgrad_wgmma_wgrad_tf32_nchw_n32c3h224w224_k64_7x7_pad3x3_s2x2_bias(const Element* __restrict__ x,
     const Element* __restrict__ dy, float* __restrict__ partial_sums) {
   extern __shared__ __align__(1024) char shared[];
   char* const x_rows = shared;
@@ -670,7 +670,7 @@ constexpr int kTaps = 49;
 
 // Adds the partial sums of an output in the order of the splits, always the same.
 extern "C" __global__ void __launch_bounds__(kThreads)
-jitconv_wgrad_f32_nchw_n32c3h224w224_k64_7x7_s2x2_bias_wgrad_wgmma_reduce(const float* partial_sums,
+jitconv_wgrad_wgmma_wgrad_tf32_nchw_n32c3h224w224_k64_7x7_pad3x3_s2x2_bias_reduce(const float* partial_sums,
     Element* __restrict__ y, Element* __restrict__ db) {
   const long long output = static_cast<long long>(blockIdx.x) * kThreads + threadIdx.x;
   if (output >= kOutputs + kBiasSums) return;

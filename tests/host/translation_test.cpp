@@ -79,7 +79,7 @@ TEST_P(Translation, EveryLineOutsideModelsKeepsItsNumber) {
                            "load_channels"})
     modelled.push_back(device_file(fmt::format("device/{}.cuh", name).c_str()));
   // wgrad_wgmma's columns are input channels, unless its operands are boxes.
-  const bool of_weights = source.text.find("_wgrad_wgmma(") != std::string::npos &&
+  const bool of_weights = source.text.find("jitconv_wgrad_wgmma_") != std::string::npos &&
                           source.text.find("constexpr int kColumns = ") == std::string::npos;
   const std::string constant = fmt::format("constexpr int {} = ", of_weights ? "kBlockC" : "kColumns");
   for (const char* type : {"tf32", "f16", "bf16", "registers_tf32", "registers_f16", "registers_bf16", "pixels_f16",

@@ -1,14 +1,15 @@
 // kernel_digests: digests of generated text and machine code for many convolutions, to compare two versions of the
-// generator (compare_digests.py). Neither names of kernels nor comments count in the machine code's. No GPU.
+// generator (compare_digests.py). Neither names of kernels nor comments count. No GPU.
 //
 //   kernel_digests --code >before.tsv
 //
-// Prints one line for each kernel: what was planned, a digest of the source's text without the text's first comment,
-// and, with --code, a digest of the kernel's machine code, and its registers.
+// Prints one line for each kernel: what was planned, a digest of the source's tokens, and, with --code, a digest of the
+// kernel's machine code, and its registers.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cctype>
 #include <cstring>
 #include <mutex>
 #include <optional>
@@ -113,14 +114,41 @@ codegen::ConvPlan plan_of(const Job& job, std::size_t candidates) {
 
 std::string short_digest(std::string_view bytes) { return cache::to_hex(cache::sha256(bytes)).substr(0, 16); }
 
-/// The text behind the comment that names version, convolution and plan.
-std::string_view without_banner(std::string_view text) {
-  while (text.starts_with("//")) {
-    const std::size_t end = text.find('\n');
-    if (end == std::string_view::npos) return {};
-    text.remove_prefix(end + 1);
+/// The text without its `//` comments.
+std::string without_comments(std::string_view text) {
+  std::string result;
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    result.append(line.substr(0, line.find("//"))).push_back('\n');
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
   }
-  return text;
+  return result;
+}
+
+/// What the compiler reads of a source, but for the names of its kernels: tokens, with a space only where one is
+/// needed.
+std::string tokens_of(const codegen::KernelSource& source) {
+  std::string text = without_comments(source.text);
+  // Names of passes begin with the convolution's: the longest first.
+  std::vector<std::string> names;
+  for (const codegen::KernelEntry& entry : source.entries) names.push_back(entry.name);
+  std::sort(names.begin(), names.end(), [](const auto& a, const auto& b) { return a.size() > b.size(); });
+  for (const std::string& name : names)
+    for (std::size_t at = text.find(name); at != std::string::npos; at = text.find(name, at))
+      text.replace(at, name.size(), "kernel");
+  const auto in_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; };
+  std::string tokens;
+  bool space = false;
+  for (const char c : text) {
+    if (std::isspace(static_cast<unsigned char>(c)) != 0) {
+      space = true;
+      continue;
+    }
+    if (space && !tokens.empty() && in_word(tokens.back()) && in_word(c)) tokens += ' ';
+    space = false;
+    tokens += c;
+  }
+  return tokens;
 }
 
 template <typename T>
@@ -159,7 +187,7 @@ std::string lines_of(const Job& job, const Options& options) {
   const codegen::ConvPlan plan = plan_of(job, options.candidates);
   const codegen::KernelSource source = codegen::generate(plan);
   const std::string what = fmt::format("{}\t{}\t{}", job.name, job.arch, job.candidate);
-  const std::string text = short_digest(without_banner(source.text));
+  const std::string text = short_digest(tokens_of(source));
   std::vector<Section> sections;
   std::vector<Resources> resources;
   runtime::CompiledImage image;

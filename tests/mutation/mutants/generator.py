@@ -6,6 +6,7 @@ arithmetic = File("codegen/arithmetic.h", "arithmetic")
 cost = File("codegen/cost.cpp", "cost")
 plan = File("codegen/plan.cpp", "plan")
 emitter = File("codegen/text/emitter.cpp", "emitter")
+kernel_name = File("codegen/text/kernel_name.cpp", "kernel_name")
 source = File("codegen/source.cpp", "source")
 text = File("codegen/text/template_text.cpp", "template_text")
 wrap = File("codegen/text/line_wrap.cpp", "line_wrap")
@@ -99,8 +100,15 @@ MUTANTS = [
             "constants of large tensors do not fit their type: nothing compiles"),
     emitter("restrict_residual", 'fmt::format("const {}*", stored), "residual"', 'input, "residual"',
             "adding a tensor in place may read what was just written", host_blind="the CPU's compiler does not use it"),
-    emitter("kernel_name_without_filter", 'if (spec.dilation != Size2(1)) name += fmt::format("_d{}", size_name(spec.dilation));',
+    kernel_name("without_dilation", 'if (spec.dilation != Size2(1)) name += fmt::format("_d{}", size_name(spec.dilation));',
             "", "profiles show one name for kernels that differ in dilation", host_blind=NO_DIFFERENCE),
+    kernel_name("without_math_mode", "spec.dtype == DataType::f32 ? to_string(spec.math) : to_string(spec.dtype)",
+                "to_string(spec.dtype)", "profiles show one name for kernels that differ in math mode",
+                host_blind=NO_DIFFERENCE),
+    kernel_name("padding_of_one_end", "if (rows && columns) return", "return",
+                "profiles show one name for kernels that differ in padding", host_blind=NO_DIFFERENCE),
+    kernel_name("skipped_padding_counts", "(rest + before) / stride == (rest + after) / stride", "before == after",
+                "layers with a stride and padding of 1 are named pad_t1b0l1r0", host_blind=NO_DIFFERENCE),
     source("fast_math", '"--std=c++17"}', '"--std=c++17", "--use_fast_math"}',
            "denormals vanish, divisions and exponentials are approximate", host_blind="an option of NVRTC"),
     source("no_architecture", 'fmt::format("--gpu-architecture={}", plan.target.arch()), ', "",

@@ -127,17 +127,6 @@ TEST(Arguments, ParameterList) {
   EXPECT_EQ(parameter_list({{Tensor::x, "const float*", "x"}, {Tensor::y, "float*", "y"}}), "const float* x, float* y");
 }
 
-TEST(KernelName, SaysWhatAProfilerShouldShow) {
-  ConvPlan plan;
-  plan.kernels.push_back({{}, DirectTiling{}, {}});
-  plan.spec = parse_spec("input=8,32,512,512 weight=64,32,5,9 padding=2,4 dilation=2,3 bias activation=relu");
-  EXPECT_EQ(kernel_name(plan), "jitconv_fwd_f32_nchw_n8c32h512w512_k64_5x9_d2x3_bias_relu_direct");
-  plan.kernels.front().tiling = FallbackTiling{};
-  plan.spec = parse_spec(
-      "input=1,4,9,9 weight=8,1,3,3 groups=4 stride=2,1 dtype=bf16 input_layout=nhwc output_layout=nchw residual");
-  EXPECT_EQ(kernel_name(plan), "jitconv_fwd_bf16_nhwc_nchw_n1c4h9w9_k8_3x3_s2x1_g4_residual_fallback");
-}
-
 TEST(DeviceText, IsTheFilesOneAfterTheOther) {
   const std::string text = device_text({{element_header(DataType::f32)}, {"device/vector.cuh"}});
   EXPECT_NE(text.find("using Element = float;"), std::string::npos);

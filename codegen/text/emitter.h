@@ -94,14 +94,4 @@ std::vector<Argument> arguments(const Problem& problem);
 Argument tensor_map(Tensor tensor, std::string name, const TensorMapShape& map);
 std::string parameter_list(const std::vector<Argument>& arguments);
 
-/// Definition of activate(), empty for Activation::none.
-std::string activation_function(const Epilogue& epilogue, Relu relu = Relu::comparison);
-
-/// Lines that load what the epilogue needs of one output channel.
-std::string channel_values(const Epilogue& epilogue, std::string_view channel);
-
-/// Lines that turn the sum in `value` into what is stored, after channel_values(); `offset` is the element's place in
-/// y.
-std::string epilogue_lines(const Epilogue& epilogue, std::string_view offset);
-
 }  // namespace jitconv::codegen

@@ -372,10 +372,14 @@ std::string first_copies(const WgmmaGeometry& geometry) {
   const WgmmaTiling& tiling = geometry.tiling();
   if (!tiling.converts_pixels()) return {};
   return fill_template(embedded_text("wgmma/first_copies.cu.in"),
-                       {{"arrivals", tiling.tile.images > 0 ? "1" : "kRuns"}, {"source", copied_tensor(geometry)}});
+                       {{"arrivals", std::string(copied_arrivals(geometry))}, {"source", copied_tensor(geometry)}});
 }
 
 }  // namespace
+
+std::string_view copied_arrivals(const WgmmaGeometry& geometry) {
+  return geometry.tiling().tile.images > 0 ? "1" : "kRuns";
+}
 
 void add_load_constants(Constants& c, const WgmmaGeometry& geometry) {
   const Problem& problem = geometry.problem();

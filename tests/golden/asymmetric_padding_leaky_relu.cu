@@ -169,6 +169,8 @@ __device__ __forceinline__ float activate(float x) {
   return x < 0.0f ? x * 0x1.99999ap-4f : x;
 }
 
+// Shared memory: kStages stages of kStageFloats floats, each the input of a chunk and, behind kInputStageFloats, its
+// weights. When all chunks are summed up, outputs on their way to y take their place.
 extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocksPerSm)
 jitconv_direct_fprop_ieee_nchw_n4c13h30w45_k17_3x4_pad_t1b2l0r3_leaky_relu(const Element* __restrict__ x,
     const Element* __restrict__ w, Element* __restrict__ y) {

@@ -173,6 +173,14 @@ static_assert(kBoxBytes == kInputRows * kRowPitch * sizeof(Element));
 static_assert(kPixelPitch % kReadVector == 0 && kWeightPitch % kVector == 0);
 static_assert(kWeightsFirstByte + sizeof(float) * kTaps * kWeightPitch <= 18832);
 
+// Shared memory, by first byte:
+//   0                  pixels as they lie in x
+//   kWeightsFirstByte  weights as floats
+//   kBarrierFirstByte  a barrier
+// Barriers:
+//   name     arrivals  who arrives                who waits
+//   arrival  1         the copy engine, by bytes  all threads, for the pixels
+
 // Some pixels of a row, of the thread's channels, in registers.
 struct Row {
   float at[kWindow][kReadVector];

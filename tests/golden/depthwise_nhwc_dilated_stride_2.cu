@@ -127,6 +127,10 @@ static_assert(kChannels % kCopyVector == 0 && kPixelPitch % kCopyVector == 0);
 static_assert(kPixelPitch % kReadVector == 0 && kWeightPitch % kVector == 0);
 static_assert(kWeightsFirstByte + sizeof(float) * kTaps * kWeightPitch <= 3760);
 
+// Shared memory, by first byte:
+//   0                  pixels as they lie in x
+//   kWeightsFirstByte  weights as floats
+
 // Some pixels of a row, of the thread's channels, in registers.
 struct Row {
   float at[kWindow][kReadVector];

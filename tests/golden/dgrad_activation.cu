@@ -430,11 +430,11 @@ static_assert(kBarriersFirstByte + 16 * kStages + 24 <= 228984);
 //   kStagingFirstByte   outputs on their way from registers to y
 //   kBarriersFirstByte  barriers
 // Barriers:
-//   name                      arrivals        who arrives                             who waits
-//   full[kStages]             1               the producer, and copies by their bytes consumers, for a step
-//   empty[kStages]            1               consumers that have multiplied a step   the producer, for a free stage
-//   weights_arrival           1               the copy engine, by bytes               consumers, once
-//   multiplied[kConsumers]    4               a consumer's warps, in their last step  the other consumer, for its turn
+//   name                    arrivals  who arrives                              who waits
+//   full[kStages]           1         the producer, and copies by their bytes  consumers, for a step
+//   empty[kStages]          1         consumers that have multiplied a step    the producer, for a free stage
+//   weights_arrival         1         the copy engine, by bytes                consumers, once
+//   multiplied[kConsumers]  4         a consumer's warps, in their last step   the other consumer, for its turn
 
 using Staged = Element;  // an output on its way to y
 

@@ -367,10 +367,10 @@ static_assert(kBarriersFirstByte + 16 * kStages + 16 <= 214112);
 //   kStagingFirstByte   outputs on their way from registers to y
 //   kBarriersFirstByte  barriers
 // Barriers:
-//   name                      arrivals        who arrives                             who waits
-//   full[kStages]             2               the producer, and copies by their bytes consumers, for a step
-//   empty[kStages]            1               consumers that have multiplied a step   the producer, for a free stage
-//   multiplied[kConsumers]    4               a consumer's warps, in their last step  the other consumer, for its turn
+//   name                    arrivals  who arrives                              who waits
+//   full[kStages]           2         the producer, and copies by their bytes  consumers, for a step
+//   empty[kStages]          1         consumers that have multiplied a step    the producer, for a free stage
+//   multiplied[kConsumers]  4         a consumer's warps, in their last step   the other consumer, for its turn
 
 using Staged = float;  // an output on its way to y
 
@@ -741,6 +741,7 @@ constexpr int kSourceStrideW = 1;
 // of x that taps meet, kPixels places of an image. In x, pixels of a channel are neighbours, so lanes read along them,
 // and
 // then write along the slices of a pixel. A block takes kTilePixels pixels of an image and kTileSlices slices.
+// In shared memory rows of a pixel are neighbours, and pixels kRowPitch rows apart.
 extern "C" __global__ void __launch_bounds__(kThreads)
 jitconv_wgmma_dgrad_tf32_nchw_n32c128h56w56_k256_3x3_pad1x1_s2x2_transpose_input(const Element* __restrict__ x,
     uint4* __restrict__ transposed_x) {

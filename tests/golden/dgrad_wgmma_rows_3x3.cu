@@ -297,10 +297,10 @@ static_assert(kBarriersFirstByte + 248 <= 221048);
 //   kStagingFirstByte   outputs on their way from registers to y
 //   kBarriersFirstByte  barriers
 // Barriers:
-//   full[kStages]       a loading warp, and copies by their bytes; consumers wait for a step
-//   empty[kStages]      a consumer's warp, when it has multiplied or passed the step; loading warps wait for the stage
-//   weights_arrival     the copy engine, by bytes; consumers wait for it once
-//   stored[kConsumers * 4]  a consumer's warp that has stored; the same warp of the next consumer waits for its staging
+//   name                    arrivals        who arrives                                who waits
+//   full[kStages]           2               a loading warp, and copies by their bytes  consumers, for a step
+//   empty[kStages]          kConsumers * 4  a warp that has used or passed a step      loaders, for a free stage
+//   stored[kConsumers * 4]  1               a consumer's warp that has stored          that warp of the next consumer
 
 
 // One bit for each element of a store that lies in [first, end).

@@ -169,6 +169,8 @@ __device__ __forceinline__ float activate(float x) {
   return x < 0.0f ? 0.0f : x;
 }
 
+// Shared memory: kStages stages of kStageFloats floats, each the input of a chunk and, behind kInputStageFloats, its
+// weights. When all chunks are summed up, outputs on their way to y take their place.
 extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocksPerSm)
 jitconv_direct_fprop_ieee_nchw_n8c64h512w1024_k128_3x3_bias_relu(const Element* __restrict__ x,
     const Element* __restrict__ w, const Element* __restrict__ bias, Element* __restrict__ y) {

@@ -165,6 +165,8 @@ struct Row {
 };
 
 
+// Shared memory: kStages stages of kStageFloats floats, each the input of a chunk and, behind kInputStageFloats, its
+// weights. When all chunks are summed up, outputs on their way to y take their place.
 extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocksPerSm)
 jitconv_direct_fprop_ieee_nchw_n64c64h1w524280_k128_1x3_s1x3_d1x4(const Element* __restrict__ x,
     const Element* __restrict__ w, Element* __restrict__ y) {

@@ -165,6 +165,8 @@ struct Row {
 };
 
 
+// Shared memory: kStages stages of kStageFloats floats, each the input of a chunk and, behind kInputStageFloats, its
+// weights. When all chunks are summed up, outputs on their way to y take their place.
 extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocksPerSm)
 jitconv_direct_fprop_ieee_nchw_n16c64h512w512_k128_1x1(const Element* __restrict__ x, const Element* __restrict__ w,
     Element* __restrict__ y) {

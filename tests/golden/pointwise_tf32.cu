@@ -211,6 +211,16 @@ static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);
 static_assert(kBarriersFirstByte >= kWeightsFirstByte + kSlabSlices * kWeightPitch);
 static_assert(kBarriersFirstByte + 16 * kStages + 8 <= 202072);
 
+// Shared memory, by first byte:
+//   0                   kStages stages: pixels of a step
+//   kWeightsFirstByte   weights of the block's channels, all steps
+//   kBarriersFirstByte  barriers
+// Barriers:
+//   name             arrivals          who arrives                                  who waits
+//   full[kStages]    4                 a loading thread, and copies by their bytes  consumers, for a step
+//   empty[kStages]   kConsumers * 4    a warp that has multiplied a step            loaders, for a free stage
+//   weights_arrival  kConsumerThreads  a thread that has put weights there          consumers, once
+
 using Pixels = ElementVector<kLanePixels>;
 
 
@@ -267,7 +277,7 @@ jitconv_pointwise_fprop_tf32_nchw_n16c64h56w56_k256_1x1(const Element* __restric
       barrier_init(full + i, 4);
       barrier_init(empty + i, kConsumers * 4);
     }
-    barrier_init(weights_arrival, kConsumers * 128);
+    barrier_init(weights_arrival, kConsumerThreads);
     barrier_init_visible();
   }
   __syncthreads();

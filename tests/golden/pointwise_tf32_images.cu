@@ -258,6 +258,17 @@ static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);
 static_assert(kBarriersFirstByte >= kWeightsFirstByte + kStages * kWeightStageBytes);
 static_assert(kBarriersFirstByte + 16 * kStages + 8 <= 182728);
 
+// Shared memory, by first byte:
+//   0                   kStages stages: pixels of a step
+//   kWeightsFirstByte   kStages stages: weights of a step
+//   kBiasFirstByte      bias of the block's channels
+//   kBarriersFirstByte  barriers
+// Barriers:
+//   name            arrivals          who arrives                                  who waits
+//   full[kStages]   4                 a loading thread, and copies by their bytes  consumers, for a step
+//   empty[kStages]  kConsumers * 4    a warp that has multiplied a step            loaders, for a free stage
+//   bias_arrival    kConsumerThreads  a thread that has put the bias there         consumers, once
+
 
 
 
@@ -292,7 +303,7 @@ jitconv_pointwise_fprop_tf32_nchw_n96c960h7w7_k160_1x1_bias(const Element* __res
       barrier_init(full + i, 4);
       barrier_init(empty + i, kConsumers * 4);
     }
-    barrier_init(bias_arrival, kConsumers * 128);
+    barrier_init(bias_arrival, kConsumerThreads);
     barrier_init_visible();
   }
   __syncthreads();

@@ -205,6 +205,17 @@ static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);
 static_assert(kBarriersFirstByte >= kWeightsFirstByte + kSlabSlices * kWeightPitch);
 static_assert(kBarriersFirstByte + 16 * kStages + 8 <= 210376);
 
+// Shared memory, by first byte:
+//   0                   kStages stages: pixels of a step
+//   kWeightsFirstByte   weights of the block's channels, all steps
+//   kBiasFirstByte      bias of the block's channels
+//   kBarriersFirstByte  barriers
+// Barriers:
+//   name             arrivals          who arrives                                  who waits
+//   full[kStages]    4                 a loading thread, and copies by their bytes  consumers, for a step
+//   empty[kStages]   kConsumers * 4    a warp that has multiplied a step            loaders, for a free stage
+//   weights_arrival  kConsumerThreads  a thread that has put weights there          consumers, once
+
 using Pixels = ElementVector<kLanePixels>;
 
 // Activation: relu.
@@ -266,7 +277,7 @@ jitconv_pointwise_fprop_tf32_nchw_n32c64h28w28_k200_1x1_g2_bias_residual_relu(co
       barrier_init(full + i, 4);
       barrier_init(empty + i, kConsumers * 4);
     }
-    barrier_init(weights_arrival, kConsumers * 128);
+    barrier_init(weights_arrival, kConsumerThreads);
     barrier_init_visible();
   }
   __syncthreads();

@@ -277,6 +277,15 @@ static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);
 static_assert(kBarriersFirstByte >= kWeightsFirstByte + kStages * kWeightStageBytes);
 static_assert(kBarriersFirstByte + 16 * kStages + 8 <= 184376);
 
+// Shared memory, by first byte:
+//   0                   kStages stages: pixels of a step
+//   kWeightsFirstByte   kStages stages: weights of a step
+//   kBarriersFirstByte  barriers
+// Barriers:
+//   name            arrivals        who arrives                                  who waits
+//   full[kStages]   1               a loading thread, and copies by their bytes  consumers, for a step
+//   empty[kStages]  kConsumers * 4  a warp that has multiplied a step            loaders, for a free stage
+
 
 
 

@@ -370,10 +370,10 @@ static_assert(kBarriersFirstByte + 16 * kStages + 32 <= 225280);
 //   kStagingFirstByte   outputs on their way from registers to y
 //   kBarriersFirstByte  barriers
 // Barriers:
-//   name                      arrivals        who arrives                             who waits
-//   full[kStages]             2               the producer, and copies by their bytes consumers, for a step
-//   empty[kStages]            kConsumers      consumers that have multiplied a step   the producer, for a free stage
-//   copied[4 * kCopiesAhead]  copies          the copy engine, by bytes               a producer warp, to convert
+//   name                      arrivals    who arrives                              who waits
+//   full[kStages]             2           the producer, and copies by their bytes  consumers, for a step
+//   empty[kStages]            kConsumers  consumers that have multiplied a step    the producer, for a free stage
+//   copied[4 * kCopiesAhead]  kRuns       the copy engine, by bytes                a producer warp, to convert
 
 using Staged = float;  // an output on its way to y
 

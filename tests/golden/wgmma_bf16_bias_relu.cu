@@ -411,10 +411,10 @@ static_assert(kBarriersFirstByte + 16 * kStages + 8 <= 228984);
 //   kStagingFirstByte   outputs on their way from registers to y
 //   kBarriersFirstByte  barriers
 // Barriers:
-//   name                      arrivals        who arrives                             who waits
-//   full[kStages]             kTeamWarps      the producer, and copies by their bytes consumers, for a step
-//   empty[kStages]            kConsumers      consumers that have multiplied a step   the producer, for a free stage
-//   weights_arrival           1               the copy engine, by bytes               consumers, once
+//   name             arrivals    who arrives                              who waits
+//   full[kStages]    kTeamWarps  the producer, and copies by their bytes  consumers, for a step
+//   empty[kStages]   kConsumers  consumers that have multiplied a step    the producer, for a free stage
+//   weights_arrival  1           the copy engine, by bytes                consumers, once
 
 using Staged = Element;  // an output on its way to y
 

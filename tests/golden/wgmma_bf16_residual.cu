@@ -401,10 +401,10 @@ static_assert(kBarriersFirstByte + 16 * kStages + 16 <= 230128);
 //   kStagingFirstByte   outputs on their way from registers to y
 //   kBarriersFirstByte  barriers
 // Barriers:
-//   name                      arrivals        who arrives                             who waits
-//   full[kStages]             kTeamWarps + 1  the producer, and copies by their bytes consumers, for a step
-//   empty[kStages]            1               consumers that have multiplied a step   the producer, for a free stage
-//   multiplied[kConsumers]    4               a consumer's warps, in their last step  the other consumer, for its turn
+//   name                    arrivals        who arrives                              who waits
+//   full[kStages]           kTeamWarps + 1  the producer, and copies by their bytes  consumers, for a step
+//   empty[kStages]          1               consumers that have multiplied a step    the producer, for a free stage
+//   multiplied[kConsumers]  4               a consumer's warps, in their last step   the other consumer, for its turn
 
 using Staged = float;  // an output on its way to y
 

@@ -323,9 +323,9 @@ static_assert(kBarriersFirstByte + 16 * kStages + 0 <= 229840);
 //   kZerosFirstByte     pixels of the unit that has no tap
 //   kBarriersFirstByte  barriers
 // Barriers:
-//   name                      arrivals        who arrives                             who waits
-//   full[kStages]             kTeamWarps + 1  the producer, and copies by their bytes consumers, for a step
-//   empty[kStages]            kConsumers      consumers that have multiplied a step   the producer, for a free stage
+//   name            arrivals        who arrives                              who waits
+//   full[kStages]   kTeamWarps + 1  the producer, and copies by their bytes  consumers, for a step
+//   empty[kStages]  kConsumers      consumers that have multiplied a step    the producer, for a free stage
 
 using Staged = float;  // an output on its way to y
 

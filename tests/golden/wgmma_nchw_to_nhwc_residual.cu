@@ -340,11 +340,11 @@ static_assert(kBarriersFirstByte + 16 * kStages + 24 <= 230504);
 //   kStagingFirstByte   outputs on their way from registers to y
 //   kBarriersFirstByte  barriers
 // Barriers:
-//   name                      arrivals        who arrives                             who waits
-//   full[kStages]             kTeamWarps      the producer, and copies by their bytes consumers, for a step
-//   empty[kStages]            1               consumers that have multiplied a step   the producer, for a free stage
-//   weights_arrival           1               the copy engine, by bytes               consumers, once
-//   multiplied[kConsumers]    4               a consumer's warps, in their last step  the other consumer, for its turn
+//   name                    arrivals    who arrives                              who waits
+//   full[kStages]           kTeamWarps  the producer, and copies by their bytes  consumers, for a step
+//   empty[kStages]          1           consumers that have multiplied a step    the producer, for a free stage
+//   weights_arrival         1           the copy engine, by bytes                consumers, once
+//   multiplied[kConsumers]  4           a consumer's warps, in their last step   the other consumer, for its turn
 
 using Staged = float;  // an output on its way to y
 
@@ -644,7 +644,8 @@ jitconv_wgmma_fprop_tf32_nchw_nhwc_n64c32h28w28_k48_3x3_pad1x1_residual_relu(con
           read_staged(sum_of_channel, staged_vector + i * (kStorePositions * kStagingPitch));
 #pragma unroll
           for (int e = 0; e < kStoreVector; ++e) {
-            float value = sum_of_channel[e] + to_float(vector[i].at[e]);
+            float value = sum_of_channel[e];
+            value += to_float(vector[i].at[e]);
             value = activate(value);
             vector[i].at[e] = from_float(value);
           }

@@ -401,11 +401,11 @@ static_assert(kBarriersFirstByte + 16 * kStages + 24 <= 179352);
 //   kZerosFirstByte     pixels of the unit that has no tap
 //   kBarriersFirstByte  barriers
 // Barriers:
-//   name                      arrivals        who arrives                             who waits
-//   full[kStages]             kTeamWarps      the producer, and copies by their bytes consumers, for a step
-//   empty[kStages]            1               consumers that have multiplied a step   the producer, for a free stage
-//   weights_arrival           1               the copy engine, by bytes               consumers, once
-//   multiplied[kConsumers]    4               a consumer's warps, in their last step  the other consumer, for its turn
+//   name                    arrivals    who arrives                              who waits
+//   full[kStages]           kTeamWarps  the producer, and copies by their bytes  consumers, for a step
+//   empty[kStages]          1           consumers that have multiplied a step    the producer, for a free stage
+//   weights_arrival         1           the copy engine, by bytes                consumers, once
+//   multiplied[kConsumers]  4           a consumer's warps, in their last step   the other consumer, for its turn
 
 using Staged = Element;  // an output on its way to y
 

@@ -340,11 +340,10 @@ static_assert(kBarriersFirstByte + 16 * kStages + 32 <= 194688);
 //   kStagingFirstByte   outputs on their way from registers to y
 //   kBarriersFirstByte  barriers
 // Barriers:
-//   name                      arrivals        who arrives                             who waits
-//   full[kStages]             kTeamWarps + 1  the producer, and copies by their bytes consumers, for a step
-//   empty[kStages]            4 * 1           consumers that have multiplied a step   the producer, for a free stage
-//   meeting[4]                kConsumers * 32 a pair of warps that has staged sums    the same pair, before it adds
-//   them
+//   name            arrivals         who arrives                              who waits
+//   full[kStages]   kTeamWarps + 1   the producer, and copies by their bytes  consumers, for a step
+//   empty[kStages]  4 * 1            consumers that have multiplied a step    the producer, for a free stage
+//   meeting[4]      kConsumers * 32  a pair of warps that has staged sums     the same pair, before it adds them
 
 using Staged = float;  // an output on its way to y
 

@@ -311,10 +311,11 @@ static_assert(kBarriersFirstByte + 296 <= 230696);
 //   kStagingFirstByte   outputs on their way from registers to y
 //   kBarriersFirstByte  barriers
 // Barriers:
-//   full[kStages]       a loading warp, and copies by their bytes; consumers wait for a step
-//   empty[kStages]      a consumer's warp, when it has multiplied or passed the step; loading warps wait for the stage
-//   weights_arrival     the copy engine, by bytes; consumers wait for it once
-//   stored[kConsumers * 4]  a consumer's warp that has stored; the same warp of the next consumer waits for its staging
+//   name                    arrivals        who arrives                                who waits
+//   full[kStages]           1               a loading warp, and copies by their bytes  consumers, for a step
+//   empty[kStages]          kConsumers * 4  a warp that has used or passed a step      loaders, for a free stage
+//   weights_arrival         1               the copy engine, by bytes                  consumers, once
+//   stored[kConsumers * 4]  1               a consumer's warp that has stored          that warp of the next consumer
 
 // Activation: relu.
 __device__ __forceinline__ float activate(float x) { return max_nan(x, 0.0f); }
@@ -485,7 +486,8 @@ jitconv_wgmma_rows_fprop_tf32_nchw_n16c128h1022w1021_k16_3x3_pad1x1_bias_relu(co
     const bool gives_back = lane == 0;  // what its warp has multiplied or passed
     float sum[kColumns / 2];
     const int bias_k = warp % 4 * kWarpK + lane / 4;  // of the first filter column's rows
-    const float channel_bias = lane / 4 < kWarpK && bias_k < kGroupK ? to_float(bias[bias_k]) : 0.0f;
+    const float channel_bias =
+        lane / 4 < kWarpK && bias_k < kGroupK ? to_float(bias[bias_k]) : 0.0f;
     barrier_wait(weights_arrival, 0);
     const auto pass_rows = [&](int rows) {
 #pragma unroll 1

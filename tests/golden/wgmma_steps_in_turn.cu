@@ -336,11 +336,11 @@ static_assert(kBarriersFirstByte + 16 * kStages + 96 <= 222432);
 //   kStagingFirstByte   outputs on their way from registers to y
 //   kBarriersFirstByte  barriers
 // Barriers:
-//   name                      arrivals        who arrives                             who waits
-//   full[kStages]             2               the producer, and copies by their bytes consumers, for a step
-//   empty[kStages]            1               consumers that have multiplied a step   the producer, for a free stage
-//   copied[4 * kCopiesAhead]  copies          the copy engine, by bytes               a producer warp, to convert
-//   meeting[4]                kConsumers * 32 a pair of warps that has staged sums    the same pair, before it adds
+//   name                      arrivals         who arrives                              who waits
+//   full[kStages]             2                the producer, and copies by their bytes  consumers, for a step
+//   empty[kStages]            1                consumers that have multiplied a step    the producer, for a free stage
+//   copied[4 * kCopiesAhead]  kRuns            the copy engine, by bytes                a producer warp, to convert
+//   meeting[4]                kConsumers * 32  a pair of warps that has staged sums     the same pair, before it adds
 //   them
 
 using Staged = float;  // an output on its way to y

@@ -360,9 +360,9 @@ static_assert(kBarriersFirstByte + 16 * kStages + 0 <= 223440);
 //   kStagingFirstByte   outputs on their way from registers to y
 //   kBarriersFirstByte  barriers
 // Barriers:
-//   name                      arrivals        who arrives                             who waits
-//   full[kStages]             kTeamWarps + 1  the producer, and copies by their bytes consumers, for a step
-//   empty[kStages]            kConsumers      consumers that have multiplied a step   the producer, for a free stage
+//   name            arrivals        who arrives                              who waits
+//   full[kStages]   kTeamWarps + 1  the producer, and copies by their bytes  consumers, for a step
+//   empty[kStages]  kConsumers      consumers that have multiplied a step    the producer, for a free stage
 
 using Staged = float;  // an output on its way to y
 

@@ -390,10 +390,10 @@ static_assert(kBarriersFirstByte + 16 * kStages + 32 <= 204896);
 //   kStagingFirstByte   kStagedBoxes boxes of outputs of each consumer
 //   kBarriersFirstByte  barriers
 // Barriers:
-//   name                      arrivals        who arrives                             who waits
-//   full[kStages]             4               the producer, and copies by their bytes consumers, for a step
-//   empty[kStages]            kConsumers      consumers that have multiplied a step   the producer, for a free stage
-//   arrived[kStages]          1               the copy engine, by bytes               loading warps, to split pixels
+//   name              arrivals    who arrives                              who waits
+//   full[kStages]     4           the producer, and copies by their bytes  consumers, for a step
+//   empty[kStages]    kConsumers  consumers that have multiplied a step    the producer, for a free stage
+//   arrived[kStages]  1           the copy engine, by bytes                loading warps, to split pixels
 
 using Staged = Element;  // an output on its way to y
 

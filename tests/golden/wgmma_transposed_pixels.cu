@@ -364,9 +364,9 @@ static_assert(kBarriersFirstByte + 16 * kStages + 0 <= 198720);
 //   kStagingFirstByte   outputs on their way from registers to y
 //   kBarriersFirstByte  barriers
 // Barriers:
-//   name                      arrivals        who arrives                             who waits
-//   full[kStages]             2               the producer, and copies by their bytes consumers, for a step
-//   empty[kStages]            kConsumers      consumers that have multiplied a step   the producer, for a free stage
+//   name            arrivals    who arrives                              who waits
+//   full[kStages]   2           the producer, and copies by their bytes  consumers, for a step
+//   empty[kStages]  kConsumers  consumers that have multiplied a step    the producer, for a free stage
 
 using Staged = float;  // an output on its way to y
 
@@ -697,6 +697,7 @@ constexpr int kSourceStrideW = 1;
 // of x that taps meet, kPixels places of an image. In x, pixels of a channel are neighbours, so lanes read along them,
 // and
 // then write along the slices of a pixel. A block takes kTilePixels pixels of an image and kTileSlices slices.
+// In shared memory rows of a pixel are neighbours, and pixels kRowPitch rows apart.
 extern "C" __global__ void __launch_bounds__(kThreads)
 jitconv_wgmma_fprop_tf32_nchw_n16c256h20w84_k512_5x5_pad1x1_s2x2_transpose_input(const Element* __restrict__ x,
     uint4* __restrict__ transposed_x) {

@@ -341,11 +341,10 @@ static_assert(kBarriersFirstByte + 16 * kStages + 32 <= 223392);
 //   kStagingFirstByte   outputs on their way from registers to y
 //   kBarriersFirstByte  barriers
 // Barriers:
-//   name                      arrivals        who arrives                             who waits
-//   full[kStages]             2               the producer, and copies by their bytes consumers, for a step
-//   empty[kStages]            1               consumers that have multiplied a step   the producer, for a free stage
-//   meeting[4]                kConsumers * 32 a pair of warps that has staged sums    the same pair, before it adds
-//   them
+//   name            arrivals         who arrives                              who waits
+//   full[kStages]   2                the producer, and copies by their bytes  consumers, for a step
+//   empty[kStages]  1                consumers that have multiplied a step    the producer, for a free stage
+//   meeting[4]      kConsumers * 32  a pair of warps that has staged sums     the same pair, before it adds them
 
 using Staged = float;  // an output on its way to y
 
@@ -626,6 +625,7 @@ constexpr int kSourceStrideW = 2;
 // of x that taps meet, kPixels places of an image. In x, pixels of a channel are neighbours, so lanes read along them,
 // and
 // then write along the slices of a pixel. A block takes kTilePixels pixels of an image and kTileSlices slices.
+// In shared memory rows of a pixel are neighbours, and pixels kRowPitch rows apart.
 extern "C" __global__ void __launch_bounds__(kThreads)
 jitconv_wgmma_fprop_tf32_nchw_n16c512h28w28_k256_1x1_pad1x0_s2x2_transpose_input(const Element* __restrict__ x,
     uint4* __restrict__ transposed_x) {

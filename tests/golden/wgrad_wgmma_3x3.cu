@@ -279,14 +279,19 @@ static_assert(kDyFirstByte == kXRows * kXRowBytes);
 static_assert(32 * kLoaderWarps * kLoaderRegisters + 256 * kConsumerRegisters <= 65536);
 static_assert(kBarriersFirstByte + 16 * (kXRows + kStages + kRawRows) <= 221136);
 
+// Shared memory, by first byte:
+//   0                   a ring of kXRows rows of x
+//   kDyFirstByte        kStages stages of dy
+//   kRawFirstByte       a ring of kRawRows rows of x as they lie in memory
+//   kBarriersFirstByte  barriers
 // Barriers:
-//   name                arrivals        who arrives                             who waits
-//   x_full[kXRows]      7               a loading warp                          consumers, for a row of x
-//   x_empty[kXRows]     kConsumers * 4  a warp that has multiplied with a row   loaders, for a free slot
-//   dy_full[kStages]    1               the copy engine, by bytes               consumers, for a step
-//   dy_empty[kStages]   kConsumers * 4  a warp that has multiplied a step       loaders, for a free stage
-//   raw_full[kRawRows]  1               the copy engine, by bytes               loaders, to put a row in order
-//   raw_empty[kRawRows] 7               a warp that has put a row in order      the thread that copies
+//   name                 arrivals        who arrives                            who waits
+//   x_full[kXRows]       7               a loading warp                         consumers, for a row of x
+//   x_empty[kXRows]      kConsumers * 4  a warp that has multiplied with a row  loaders, for a free slot
+//   dy_full[kStages]     1               the copy engine, by bytes              consumers, for a step
+//   dy_empty[kStages]    kConsumers * 4  a warp that has multiplied a step      loaders, for a free stage
+//   raw_full[kRawRows]   1               the copy engine, by bytes              loaders, to put a row in order
+//   raw_empty[kRawRows]  7               a warp that has put a row in order     the thread that copies
 
 // A step: kRowPixels neighbouring pixels of a row of dy, and the rows of x that its taps meet. The rows of a strip, at
 // most kStripRows, are kRowStep apart, so that of the rows of x only the last kNewRows are new to all but its first

@@ -18,6 +18,7 @@ store = File("templates/wgmma/store_nchw.cu.in", "wgmma_store_nchw")
 store_edges = File("templates/wgmma/store_edges.cu.in", "wgmma_store_edges")
 store_folded = File("templates/wgmma/store_folded.cu.in", "wgmma_store_folded")
 stage_sums = File("templates/wgmma/stage_sums.cu.in", "wgmma_stage_sums")
+staging = File("codegen/wgmma/staging.cpp", "staging")
 emit_store = File("codegen/wgmma/emit_store_nchw.cpp", "emit_wgmma_store")
 part_of_weight = File("templates/pack_weights/part_of_weight.cu.in", "pack_weights_part")
 take_tiles = File("templates/wgmma/take_tiles.cu.in", "wgmma_take_tiles")
@@ -249,8 +250,7 @@ MUTANTS = [
                  "sums of dilated columns are added to other outputs"),
     stage_sums("lower_rows_not_added", "value[e] += staged_lane[output];", "value[e] += 0.0f;",
                "sums of half of the columns are lost"),
-    emit_store("bias_twice", "if (half == 0) value[e] += channel_bias;", "value[e] += channel_bias;",
-               "with two columns, bias is added for both"),
+    staging("bias_twice", ', .bias_condition = "half == 0"', "", "with two columns, bias is added for both"),
     emit_store("zeros_added", '"if (filter_column >= kS) continue;  // has no weights"', '"// adds zeros"',
                "an infinite pixel makes NaN of outputs that do not meet it"),
     candidates("fold_reach_stored", ": window(tiling.tile.columns - fold_reach));", ": window(tiling.tile.columns));",

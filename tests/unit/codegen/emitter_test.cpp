@@ -15,12 +15,6 @@
 namespace jitconv::codegen {
 namespace {
 
-std::string activation_text(Activation activation) {
-  Epilogue epilogue;
-  epilogue.activation = activation;
-  return activation_function(epilogue);
-}
-
 RC_GTEST_PROP(FloatLiteral, ReadsBackToTheSameBits, ()) {
   const float value = std::bit_cast<float>(*rc::gen::arbitrary<std::uint32_t>());
   RC_PRE(std::isfinite(value));
@@ -63,42 +57,6 @@ TEST(DenseStrides, FollowTheLayout) {
   };
   EXPECT_EQ(numbers(Layout::nchw), (std::array<std::int64_t, 4>{105, 35, 7, 1}));
   EXPECT_EQ(numbers(Layout::nhwc), (std::array<std::int64_t, 4>{105, 1, 21, 3}));
-}
-
-TEST(Activation, NoneHasNoFunctionAndAllOthersDo) {
-  EXPECT_EQ(activation_text(Activation::none), "");
-  for (int i = 1; i <= static_cast<int>(Activation::clamp); ++i) {
-    const std::string text = activation_text(static_cast<Activation>(i));
-    EXPECT_NE(text.find("float activate(float x) {\n  return "), std::string::npos) << text;
-    EXPECT_NE(text.find(to_string(static_cast<Activation>(i))), std::string::npos) << text;
-    // Fast intrinsics would break the accuracy that docs/accuracy.md derives.
-    EXPECT_EQ(text.find("__expf"), std::string::npos) << text;
-    EXPECT_EQ(text.find("__fdividef"), std::string::npos) << text;
-  }
-  EXPECT_THROW(activation_text(static_cast<Activation>(99)), InternalError);
-}
-
-TEST(Activation, NumbersOfTheSpecAreExact) {
-  Epilogue epilogue;
-  epilogue.activation = Activation::leaky_relu;
-  epilogue.slope = 0.1f;
-  EXPECT_NE(activation_function(epilogue).find("0x1.99999ap-4f"), std::string::npos);
-  epilogue.activation = Activation::clamp;
-  epilogue.clamp_min = -0.3f;
-  epilogue.clamp_max = 5.7f;
-  EXPECT_NE(activation_function(epilogue).find(float_literal(-0.3f)), std::string::npos);
-  EXPECT_NE(activation_function(epilogue).find(float_literal(5.7f)), std::string::npos);
-}
-
-TEST(EpilogueLines, OneLinePerPartInTheOrderOfTheDefinition) {
-  Epilogue epilogue;
-  EXPECT_EQ(epilogue_lines(epilogue, "i"), "");
-  EXPECT_EQ(channel_values(epilogue, "k"), "");
-  epilogue.bias = epilogue.residual = true;
-  epilogue.activation = Activation::relu;
-  EXPECT_EQ(channel_values(epilogue, "k"), "const float channel_bias = to_float(bias[k]);\n");
-  EXPECT_EQ(epilogue_lines(epilogue, "i"),
-            "value += channel_bias;\nvalue += to_float(residual[i]);\nvalue = activate(value);\n");
 }
 
 TEST(Arguments, AreThoseOfTheEpilogue) {

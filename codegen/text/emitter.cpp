@@ -103,47 +103,6 @@ std::string parameter_list(const std::vector<Argument>& arguments) {
   return text;
 }
 
-void add_files(std::vector<DeviceFile>& files, const std::vector<DeviceFile>& more) {
-  for (const DeviceFile& file : more)
-    if (std::find(files.begin(), files.end(), file) == files.end()) files.push_back(file);
-}
-
-namespace {
-
-/// A multiplication's text, "device/multiply_tf32.cuh" or its like, for a number of columns.
-std::string multiply_text(const DeviceFile& file) {
-  const int accumulators = file.columns / 2;
-  std::string results = "\"", sums;
-  for (int i = 0; i < accumulators; ++i) {
-    const bool last = i + 1 == accumulators;
-    results += fmt::format("%{}{}", i, last ? "\\n\"\n" : i % 16 == 15 ? ",\\n\"\n\"" : ", ");
-    sums += fmt::format("\"+f\"(sum[{}]){}", i, last ? "\n" : i % 6 == 5 ? ",\n" : ", ");
-  }
-  // The first operand is a descriptor or four registers.
-  const int a_parts = file.name.find("registers") == std::string_view::npos ? 1 : 4;
-  std::string a = std::to_string(accumulators);
-  for (int i = 1; i < a_parts; ++i) a += fmt::format(", %{}", accumulators + i);
-  return fill_template(embedded_text(file.name), {{"columns", std::to_string(file.columns)},
-                                                  {"accumulators", std::to_string(accumulators)},
-                                                  {"accumulate", std::to_string(accumulators + a_parts + 1)},
-                                                  {"a", a},
-                                                  {"b", std::to_string(accumulators + a_parts)},
-                                                  {"results", results},
-                                                  {"sums", sums}});
-}
-
-}  // namespace
-
-std::string device_text(const std::vector<DeviceFile>& files) {
-  std::string text;
-  for (const DeviceFile& file : files) {
-    if (!text.empty()) text += '\n';
-    text += file.columns > 0 ? multiply_text(file) : std::string(embedded_text(file.name));
-  }
-  text.pop_back();
-  return text;
-}
-
 std::string_view pair_header(DataType type) {
   return type == DataType::f16 ? "device/pair_f16.cuh" : "device/pair_bf16.cuh";
 }

@@ -9,6 +9,7 @@
 
 #include "codegen/plan.h"
 #include "codegen/source.h"
+#include "codegen/text/device_text.h"
 #include "codegen/text/template_text.h"
 
 namespace jitconv::codegen {
@@ -40,16 +41,6 @@ class Constants {
   Lines lines_;
 };
 
-/// A file of templates/device/ that a kernel uses. Those of multiplications are made for a number of columns.
-struct DeviceFile {
-  std::string_view name;
-  int columns = 0;
-  bool operator==(const DeviceFile&) const = default;
-};
-/// Adds what `files` has not.
-void add_files(std::vector<DeviceFile>& files, const std::vector<DeviceFile>& more);
-/// Texts of the files, one after the other.
-std::string device_text(const std::vector<DeviceFile>& files);
 /// "device/element_f32.cuh" and so on.
 std::string_view element_header(DataType type);
 /// The file with element_pair() of a 16-bit type.

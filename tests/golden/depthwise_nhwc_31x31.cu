@@ -47,9 +47,6 @@ __device__ __forceinline__ void barrier_init(Barrier* barrier, int arrivals) {
 __device__ __forceinline__ void barrier_init_visible() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
-__device__ __forceinline__ void barrier_arrive(Barrier* barrier) {
-  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier_address(barrier)) : "memory");
-}
 // Arrives, and holds the phase open until bulk copies have brought `bytes` more.
 __device__ __forceinline__ void barrier_arrive_expecting(Barrier* barrier, int bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier_address(barrier)), "r"(bytes)

@@ -22,12 +22,6 @@ struct Element {
 __device__ __forceinline__ float to_float(Element value) {
   return __uint_as_float(static_cast<unsigned>(value.bits) << 16);
 }
-__device__ __forceinline__ Element from_float(float value) {
-  const unsigned bits = __float_as_uint(value);
-  const bool is_nan = (bits & 0x7fffffffu) > 0x7f800000u;
-  const unsigned rounded = bits + 0x7fffu + ((bits >> 16) & 1u);
-  return {static_cast<unsigned short>(is_nan ? 0x7fffu : rounded >> 16)};
-}
 
 // kElements consecutive elements that are read or written by one instruction; the address is a multiple of their size.
 template <int kElements>
@@ -70,9 +64,6 @@ __device__ __forceinline__ void barrier_init(Barrier* barrier, int arrivals) {
 }
 __device__ __forceinline__ void barrier_init_visible() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-}
-__device__ __forceinline__ void barrier_arrive(Barrier* barrier) {
-  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier_address(barrier)) : "memory");
 }
 // Arrives, and holds the phase open until bulk copies have brought `bytes` more.
 __device__ __forceinline__ void barrier_arrive_expecting(Barrier* barrier, int bytes) {

@@ -17,7 +17,6 @@
 
 // Element: one value of x, w, bias, residual or y in memory. Here fp32.
 using Element = float;
-__device__ __forceinline__ float to_float(Element value) { return value; }
 __device__ __forceinline__ Element from_float(float value) { return value; }
 
 // Barriers in shared memory (mbarrier, sm_90). A phase is complete when the expected number of arrivals has come and
@@ -68,7 +67,8 @@ __device__ __forceinline__ void bulk_copy_to_shared(void* destination, const voi
 }
 
 // Overlapped launches (sm_90): if the host allows it, a kernel may start before the one before it in the stream has
-// finished. These two are all they need to know of each other.
+// finished.
+
 // From here on the next kernel may start, once every block has come here; what it may read it must wait for.
 __device__ __forceinline__ void let_next_kernel_start() {
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
@@ -82,6 +82,7 @@ __device__ __forceinline__ void wait_for_previous_kernel() { asm volatile("gridd
 // asynchronous: it reads shared memory and its accumulators some time between multiply_begin() and the multiply_wait()
 // that covers the group it was committed to; until then neither may be touched. All functions but fence_async_proxy()
 // are called by all threads of a warpgroup together.
+
 using MatrixOperand = unsigned long long;
 
 // A matrix of 16-bit or 32-bit elements in shared memory, 32 bytes wide along the reduction and without swizzle: rows
@@ -113,6 +114,7 @@ __device__ __forceinline__ void settle(float (&sum)[kAccumulators]) {
 }
 
 // Move registers, counted per thread, to the warpgroups whose threads hold more.
+
 template <int kRegisters>
 __device__ __forceinline__ void shrink_registers_to() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
@@ -155,16 +157,6 @@ __device__ __forceinline__ uint4 operand_row(const Element* channel) {
 // Four consecutive floats of y: all or none, or those whose bit of `mask` is set. The address is a multiple of 16
 // bytes. No branches: a warp's stores leave one after the other.
 constexpr int kStoreElements = 4;
-__device__ __forceinline__ void store_all_if(float* y, const float (&value)[kStoreElements], bool valid) {
-  asm volatile(
-      "{\n"
-      ".reg .pred valid;\n"
-      "setp.ne.b32 valid, %5, 0;\n"
-      "@valid st.global.v4.f32 [%0], {%1, %2, %3, %4};\n"
-      "}" ::"l"(y),
-      "f"(value[0]), "f"(value[1]), "f"(value[2]), "f"(value[3]), "r"(static_cast<int>(valid))
-      : "memory");
-}
 __device__ __forceinline__ void store_elements(float* y, const float (&value)[kStoreElements], unsigned mask) {
   asm volatile(
       "{\n"

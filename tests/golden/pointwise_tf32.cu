@@ -13,8 +13,6 @@
 
 // Element: one value of x, w, bias, residual or y in memory. Here fp32.
 using Element = float;
-__device__ __forceinline__ float to_float(Element value) { return value; }
-__device__ __forceinline__ Element from_float(float value) { return value; }
 
 // kElements consecutive elements that are read or written by one instruction; the address is a multiple of their size.
 template <int kElements>
@@ -73,6 +71,7 @@ __device__ __forceinline__ void bulk_copy_to_shared(void* destination, const voi
 // asynchronous: it reads shared memory and its accumulators some time between multiply_begin() and the multiply_wait()
 // that covers the group it was committed to; until then neither may be touched. All functions but fence_async_proxy()
 // are called by all threads of a warpgroup together.
+
 using MatrixOperand = unsigned long long;
 
 // A matrix of 16-bit or 32-bit elements in shared memory, 32 bytes wide along the reduction and without swizzle: rows
@@ -104,6 +103,7 @@ __device__ __forceinline__ void settle(float (&sum)[kAccumulators]) {
 }
 
 // Move registers, counted per thread, to the warpgroups whose threads hold more.
+
 template <int kRegisters>
 __device__ __forceinline__ void shrink_registers_to() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
@@ -113,9 +113,6 @@ __device__ __forceinline__ void grow_registers_to() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
-// Four channels of a pixel as one row of a matrix operand's half: fp32 rounded to nearest TF32, ties to even (the
-// tensor cores would truncate). One instruction; with ties away from zero it would be four.
-constexpr int kOperandChannels = 4;
 __device__ __forceinline__ unsigned round_to_tf32(float value) {
   unsigned result;
   asm("cvt.rn.tf32.f32 %0, %1;" : "=r"(result) : "f"(value));

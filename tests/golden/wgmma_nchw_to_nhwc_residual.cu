@@ -68,7 +68,8 @@ __device__ __forceinline__ void bulk_copy_to_shared(void* destination, const voi
 }
 
 // Overlapped launches (sm_90): if the host allows it, a kernel may start before the one before it in the stream has
-// finished. These two are all they need to know of each other.
+// finished.
+
 // From here on the next kernel may start, once every block has come here; what it may read it must wait for.
 __device__ __forceinline__ void let_next_kernel_start() {
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
@@ -82,6 +83,7 @@ __device__ __forceinline__ void wait_for_previous_kernel() { asm volatile("gridd
 // asynchronous: it reads shared memory and its accumulators some time between multiply_begin() and the multiply_wait()
 // that covers the group it was committed to; until then neither may be touched. All functions but fence_async_proxy()
 // are called by all threads of a warpgroup together.
+
 using MatrixOperand = unsigned long long;
 
 // A matrix of 16-bit or 32-bit elements in shared memory, 32 bytes wide along the reduction and without swizzle: rows
@@ -113,6 +115,7 @@ __device__ __forceinline__ void settle(float (&sum)[kAccumulators]) {
 }
 
 // Move registers, counted per thread, to the warpgroups whose threads hold more.
+
 template <int kRegisters>
 __device__ __forceinline__ void shrink_registers_to() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));

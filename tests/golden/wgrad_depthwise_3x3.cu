@@ -48,11 +48,8 @@ __device__ __forceinline__ void copy_wait() {
 }
 
 // Overlapped launches (sm_90): if the host allows it, a kernel may start before the one before it in the stream has
-// finished. These two are all they need to know of each other.
-// From here on the next kernel may start, once every block has come here; what it may read it must wait for.
-__device__ __forceinline__ void let_next_kernel_start() {
-  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
-}
+// finished.
+
 // Returns when the kernel before has finished and what it wrote can be seen; at once if this one was launched plainly,
 // after it. A load that must come behind it must not be through a pointer to const __restrict__: such loads are taken
 // for independent of everything.

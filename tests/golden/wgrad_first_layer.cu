@@ -15,14 +15,7 @@
 
 // Element: one value of x, w, bias, residual or y in memory. Here fp32.
 using Element = float;
-__device__ __forceinline__ float to_float(Element value) { return value; }
 __device__ __forceinline__ Element from_float(float value) { return value; }
-
-// kElements consecutive elements that are read or written by one instruction; the address is a multiple of their size.
-template <int kElements>
-struct alignas(kElements * sizeof(Element)) ElementVector {
-  Element at[kElements];
-};
 
 // Global to shared copies that do not wait (cp.async, sm_80 and later, fp32 only).
 // copy_to_shared<n>: n consecutive elements, or n zeros if !valid; `source` is then not read and may be any address.
@@ -47,11 +40,8 @@ __device__ __forceinline__ void copy_wait() {
 }
 
 // Overlapped launches (sm_90): if the host allows it, a kernel may start before the one before it in the stream has
-// finished. These two are all they need to know of each other.
-// From here on the next kernel may start, once every block has come here; what it may read it must wait for.
-__device__ __forceinline__ void let_next_kernel_start() {
-  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
-}
+// finished.
+
 // Returns when the kernel before has finished and what it wrote can be seen; at once if this one was launched plainly,
 // after it. A load that must come behind it must not be through a pointer to const __restrict__: such loads are taken
 // for independent of everything.

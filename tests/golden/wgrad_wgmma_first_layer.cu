@@ -15,7 +15,6 @@
 
 // Element: one value of x, w, bias, residual or y in memory. Here fp32.
 using Element = float;
-__device__ __forceinline__ float to_float(Element value) { return value; }
 __device__ __forceinline__ Element from_float(float value) { return value; }
 
 // Barriers in shared memory (mbarrier, sm_90). A phase is complete when the expected number of arrivals has come and
@@ -37,11 +36,6 @@ __device__ __forceinline__ void barrier_init_visible() {
 __device__ __forceinline__ void barrier_arrive(Barrier* barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier_address(barrier)) : "memory");
 }
-// Arrives, and holds the phase open until bulk copies have brought `bytes` more.
-__device__ __forceinline__ void barrier_arrive_expecting(Barrier* barrier, int bytes) {
-  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier_address(barrier)), "r"(bytes)
-               : "memory");
-}
 __device__ __forceinline__ void barrier_wait(Barrier* barrier, int parity) {
   asm volatile(
       "{\n"
@@ -55,7 +49,8 @@ __device__ __forceinline__ void barrier_wait(Barrier* barrier, int parity) {
 }
 
 // Overlapped launches (sm_90): if the host allows it, a kernel may start before the one before it in the stream has
-// finished. These two are all they need to know of each other.
+// finished.
+
 // From here on the next kernel may start, once every block has come here; what it may read it must wait for.
 __device__ __forceinline__ void let_next_kernel_start() {
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
@@ -82,6 +77,7 @@ __device__ __forceinline__ uint4 operand_row(const Element* channel) {
 // asynchronous: it reads shared memory and its accumulators some time between multiply_begin() and the multiply_wait()
 // that covers the group it was committed to; until then neither may be touched. All functions but fence_async_proxy()
 // are called by all threads of a warpgroup together.
+
 using MatrixOperand = unsigned long long;
 
 // A matrix of 16-bit or 32-bit elements in shared memory, 32 bytes wide along the reduction and without swizzle: rows
@@ -113,6 +109,7 @@ __device__ __forceinline__ void settle(float (&sum)[kAccumulators]) {
 }
 
 // Move registers, counted per thread, to the warpgroups whose threads hold more.
+
 template <int kRegisters>
 __device__ __forceinline__ void shrink_registers_to() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));

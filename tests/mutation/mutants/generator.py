@@ -6,6 +6,7 @@ arithmetic = File("codegen/arithmetic.h", "arithmetic")
 cost = File("codegen/cost.cpp", "cost")
 plan = File("codegen/plan.cpp", "plan")
 emitter = File("codegen/text/emitter.cpp", "emitter")
+device_text = File("codegen/text/device_text.cpp", "device_text")
 epilogue = File("codegen/text/epilogue.cpp", "epilogue")
 kernel_name = File("codegen/text/kernel_name.cpp", "kernel_name")
 source = File("codegen/source.cpp", "source")
@@ -115,6 +116,10 @@ MUTANTS = [
                 "profiles show one name for kernels that differ in padding", host_blind=NO_DIFFERENCE),
     kernel_name("skipped_padding_counts", "(rest + before) / stride == (rest + after) / stride", "before == after",
                 "layers with a stride and padding of 1 are named pad_t1b0l1r0", host_blind=NO_DIFFERENCE),
+    device_text("needs_not_followed", "if (words.contains(one->name)) add_words(words, one->text);", "",
+                "functions that device functions call are missing: nothing compiles"),
+    device_text("nothing_left_out", "if (!words.contains(one.name)) continue;", "if (one.name.empty()) continue;",
+                "kernels have device functions that they do not use", host_blind=NO_DIFFERENCE),
     source("fast_math", '"--std=c++17"}', '"--std=c++17", "--use_fast_math"}',
            "denormals vanish, divisions and exponentials are approximate", host_blind="an option of NVRTC"),
     source("no_architecture", 'fmt::format("--gpu-architecture={}", plan.target.arch()), ', "",

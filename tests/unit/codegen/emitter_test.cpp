@@ -85,13 +85,5 @@ TEST(Arguments, ParameterList) {
   EXPECT_EQ(parameter_list({{Tensor::x, "const float*", "x"}, {Tensor::y, "float*", "y"}}), "const float* x, float* y");
 }
 
-TEST(DeviceText, IsTheFilesOneAfterTheOther) {
-  const std::string text = device_text({{element_header(DataType::f32)}, {"device/vector.cuh"}});
-  EXPECT_NE(text.find("using Element = float;"), std::string::npos);
-  EXPECT_GT(text.find("struct alignas"), text.find("using Element = float;"));
-  EXPECT_NE(text.back(), '\n');
-  EXPECT_NE(element_header(DataType::f16), element_header(DataType::bf16));
-}
-
 }  // namespace
 }  // namespace jitconv::codegen

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "codegen/spec_fields.h"
+#include "codegen/text/device_text.h"
 #include "codegen/text/emitter.h"
 #include "codegen/text/template_text.h"
 #include "jitconv/error.h"
@@ -65,16 +66,16 @@ std::vector<std::string> pieces_of(std::string_view part) {
 std::string without_device_parts(std::string text) {
   for (const EmbeddedFile& file : embedded_files()) {
     if (!file.name.starts_with("device/")) continue;
-    std::string_view part = file.text;
-    while (part.ends_with('\n')) part.remove_suffix(1);
-    std::string rest = text;
-    std::size_t at = 0;
-    for (const std::string& piece : pieces_of(part)) {
-      at = rest.find(piece, at);
-      if (at == std::string::npos) break;
-      rest.erase(at, piece.size());
+    for (const Declaration& part : declarations_of(file.text)) {
+      std::string rest = text;
+      std::size_t at = 0;
+      for (const std::string& piece : pieces_of(part.text)) {
+        at = rest.find(piece, at);
+        if (at == std::string::npos) break;
+        rest.erase(at, piece.size());
+      }
+      if (at != std::string::npos) text = std::move(rest);
     }
-    if (at != std::string::npos) text = std::move(rest);
   }
   return text;
 }

@@ -1,9 +1,34 @@
-// The comment of a wgmma kernel that maps its shared memory and lists its barriers.
+// The barriers of a wgmma kernel, and the comment that lists them and maps its shared memory.
 #include "codegen/text/layout_comment.h"
-#include "codegen/wgmma/emit.h"
+#include "codegen/wgmma/emit_load.h"
 #include "fmt/format.h"
 
 namespace jitconv::codegen {
+
+Holes barrier_holes(const WgmmaGeometry& geometry) {
+  const WgmmaTiling& tiling = geometry.tiling();
+  Lines init, more;
+  std::string next = tiling.converts_pixels() ? "empty + kStages + 4 * kCopiesAhead" : "empty + kStages";
+  if (tiling.splits_im2col()) {
+    more.add(fmt::format("Barrier* const arrived = {};", next));
+    init.add("for (int i = 0; i < kStages; ++i) barrier_init(arrived + i, 1);");
+    next = "arrived + kStages";
+  }
+  if (tiling.keeps_weights()) {
+    more.add(fmt::format("Barrier* const weights_arrival = {};", next));
+    init.add("barrier_init(weights_arrival, 1);");
+    next = "weights_arrival + 1";
+  }
+  if (tiling.schedule == WgmmaTiling::Schedule::pingpong) {
+    more.add(fmt::format("Barrier* const multiplied = {};  // one of each multiplying warpgroup", next));
+    init.add("for (int i = 0; i < kConsumers; ++i) barrier_init(multiplied + i, 4);");
+  }
+  if (tiling.schedule == WgmmaTiling::Schedule::sliced_k) {
+    more.add(fmt::format("Barrier* const meeting = {};  // one of each pair of warps that add their sums", next));
+    init.add("for (int i = 0; i < 4; ++i) barrier_init(meeting + i, kConsumers * 32);");
+  }
+  return {{"more_barriers", more.text()}, {"init_barriers", init.text()}};
+}
 
 std::string layout_comment(const WgmmaGeometry& geometry, const BarrierCounts& counts) {
   const WgmmaTiling& tiling = geometry.tiling();

@@ -8,6 +8,7 @@ transpose_tiling = File("codegen/transpose_input/tiling.cpp", "transpose_tiling"
 arguments = File("codegen/wgmma/arguments.cpp", "wgmma_arguments")
 emit_multiply = File("codegen/wgmma/emit_multiply.cpp", "emit_wgmma_multiply")
 emit_load = File("codegen/wgmma/emit_load.cpp", "emit_wgmma_load")
+load_weights_emit = File("codegen/wgmma/emit_load_weights.cpp", "emit_wgmma_load_weights")
 unpacked_weights = File("templates/wgmma/unpacked_weights.cu.in", "wgmma_unpacked_weights")
 channel_order = File("templates/wgmma/channel_order.cu.in", "wgmma_channel_order")
 copy_boxes = File("templates/wgmma/copy_boxes.cu.in", "wgmma_copy_boxes")
@@ -126,7 +127,7 @@ MUTANTS = [
     emit_load("walk_starts_behind_images", "tiling.runs() > 1 ? fmt", "tiling.runs() > 1 && !images ? fmt",
               "a run without images is an illegal instruction"),
     # Pixels that a kernel before transposes, over which the copy engine walks.
-    emit_load("transposed_not_awaited",
+    load_weights_emit("transposed_not_awaited",
               'tiling.packs_weights() ? "wait_for_previous_kernel();" : "if (warp == 0) wait_for_previous_kernel();"',
               'tiling.packs_weights() ? "wait_for_previous_kernel();" : ""',
               "pixels are asked for while they are still being transposed"),
@@ -155,7 +156,7 @@ MUTANTS = [
               "rows are written over the next pixel's"),
     transpose("read_before_they_are_staged", "@operand@;\n  __syncthreads();", "@operand@;",
               "rows are written before all of them are staged"),
-    emit_load("walk_weights_asked_twice", 'return "warp == 1";', 'return "warp <= 1";',
+    load_weights_emit("walk_weights_asked_twice", 'return "warp == 1";', 'return "warp <= 1";',
               "stages complete before all that was asked for has come"),
     emit_multiply("walk_slices_a_pixel_apart", "slice * geometry.slice_step()", "slice * geometry.slice_pitch()",
                   "slices of walked pixels are those of other pixels"),
@@ -169,9 +170,9 @@ MUTANTS = [
          "weights of a stage are overwritten while lanes read them"),
     emit_multiply("given_back_by_warpgroups", 'in_registers ? "4 * " : ""', '""',
          "weights of a stage are overwritten while other warps read them"),
-    emit_load("group_of_box", "tile.group * kGroupK + tile.k_tile * kBlockK", "tile.k_tile * kBlockK",
+    load_weights_emit("group_of_box", "tile.group * kGroupK + tile.k_tile * kBlockK", "tile.k_tile * kBlockK",
               "all groups have the first one's weights"),
-    emit_load("chunk_of_box", "{} * (kChunkChannels * kTaps)", "{} * kChunkChannels",
+    load_weights_emit("chunk_of_box", "{} * (kChunkChannels * kTaps)", "{} * kChunkChannels",
               "later chunks have other channels' weights"),
     unpacked_weights("other_row", "(row + half * 8)", "(row + half * 4)",
                 "half of the output channels have others' weights"),

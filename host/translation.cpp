@@ -92,7 +92,8 @@ std::size_t match(std::string_view text, std::size_t first, const Pattern& patte
 /// A declaration of a device file inside the generated text, and the model that replaces the file.
 struct Replacement {
   std::size_t first = 0, size = 0;
-  std::string model;  // empty: another replacement has it
+  std::string model = {};  // empty: another replacement has it
+  std::string text = {};   // of declarations that only a model may need
 };
 
 /// Where the text has a declaration of a device file. One with holes may be there several times, with other values in
@@ -102,7 +103,7 @@ std::vector<Replacement> occurrences(std::string_view text, std::string_view dec
   const Pattern pattern = pattern_of(declaration);
   for (std::size_t at = text.find(pattern.pieces[0]); at != std::string_view::npos;) {
     const std::size_t end = match(text, at, pattern);
-    if (end != std::string_view::npos) found.push_back({at, end - at, {}});
+    if (end != std::string_view::npos) found.push_back({.first = at, .size = end - at});
     at = text.find(pattern.pieces[0], end == std::string_view::npos ? at + 1 : end);
   }
   return found;
@@ -119,12 +120,31 @@ std::set<std::string_view> shared_declarations() {
   return shared;
 }
 
+/// Models call to_float() and from_float(). What the text has not of them, as no kernel does, follows what it has.
+std::optional<Replacement> rest_of_element(std::string_view text, std::string_view file) {
+  Replacement rest;
+  for (const codegen::Declaration& one : codegen::declarations_of(file)) {
+    const std::size_t at = text.find(one.text);
+    if (at == std::string_view::npos)
+      rest.text.append(one.text).append("\n");
+    else
+      rest.first = std::max(rest.first, at + one.text.size() + 1);
+  }
+  if (rest.first == 0 || rest.text.empty()) return std::nullopt;
+  return rest;
+}
+
 /// Of a device file the text has any declarations, or none. The file's model takes the place of the first.
 std::vector<Replacement> replacements(std::string_view text) {
   static const std::set<std::string_view> shared = shared_declarations();
   std::vector<Replacement> all;
   for (const codegen::EmbeddedFile& file : codegen::embedded_files()) {
-    if (!file.name.starts_with(kDevice) || !has_model(model_name(file.name))) continue;
+    if (!file.name.starts_with(kDevice)) continue;
+    if (!has_model(model_name(file.name))) {
+      if (!file.name.starts_with("device/element_")) continue;
+      if (const auto rest = rest_of_element(text, file.text)) all.push_back(*rest);
+      continue;
+    }
     std::vector<Replacement> of_file;
     bool has_file = false;
     for (const codegen::Declaration& one : codegen::declarations_of(file.text)) {
@@ -284,6 +304,7 @@ std::string translate(const codegen::KernelSource& source) {
   for (const Replacement& one : replacements(text)) {
     unit += text.substr(at, one.first - at);
     if (!one.model.empty()) append_file(unit, one.model);
+    if (!one.text.empty()) unit += line_directive(1, "jitconv/host/element") + one.text;
     at = one.first + one.size;
     unit += line_directive(line_at(text, at), file);
     std::fill_n(unmodelled.begin() + static_cast<std::ptrdiff_t>(one.first), one.size, ' ');

@@ -1,7 +1,9 @@
 // generate(): puts the texts of a plan's kernels together and adds what a launch needs.
 #include "codegen/source.h"
 
+#include "codegen/text/device_text.h"
 #include "codegen/text/emitter.h"
+#include "codegen/text/kernel_name.h"
 #include "codegen/text/line_wrap.h"
 #include "fmt/format.h"
 
@@ -50,9 +52,9 @@ KernelSource generate(const ConvPlan& plan) {
     source.entries.push_back(std::move(entry));
   }
   add_files(files, files_of_passes);
+  const std::string kernels = convolution_text + pass_texts;
   constexpr std::size_t kColumns = 120;
-  source.text = wrap_lines(
-      fmt::format("{}\n\n{}\n\n{}{}", banner(plan), device_text(files), convolution_text, pass_texts), kColumns);
+  source.text = wrap_lines(fmt::format("{}\n\n{}\n\n{}", banner(plan), device_text(files, kernels), kernels), kColumns);
   // No fast-math flags: denormals, division and contraction are as IEEE and the text say.
   source.options = {fmt::format("--gpu-architecture={}", plan.target.arch()), "--std=c++17"};
   return source;

@@ -8,8 +8,10 @@
 #include <cctype>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
+#include "codegen/text/device_text.h"
 #include "jitconv/error.h"
 
 namespace jitconv::host {
@@ -42,7 +44,7 @@ std::size_t line_at(std::string_view text, std::size_t position) {
          static_cast<std::size_t>(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(position), '\n'));
 }
 
-/// A device file: what stands between its @holes@, and their names.
+/// A declaration of a device file: what stands between its @holes@, and their names.
 struct Pattern {
   std::vector<std::string_view> pieces;
   std::vector<std::string_view> holes;  // one less
@@ -87,25 +89,74 @@ std::size_t match(std::string_view text, std::size_t first, const Pattern& patte
   return at;
 }
 
-/// One device file inside the generated text, and the model that replaces it.
+/// A declaration of a device file inside the generated text, and the model that replaces the file.
 struct Replacement {
   std::size_t first = 0, size = 0;
-  std::string model;  // empty: an earlier replacement has it
+  std::string model = {};  // empty: another replacement has it
+  std::string text = {};   // of declarations that only a model may need
 };
 
+/// Where the text has a declaration of a device file. One with holes may be there several times, with other values in
+/// them.
+std::vector<Replacement> occurrences(std::string_view text, std::string_view declaration) {
+  std::vector<Replacement> found;
+  const Pattern pattern = pattern_of(declaration);
+  for (std::size_t at = text.find(pattern.pieces[0]); at != std::string_view::npos;) {
+    const std::size_t end = match(text, at, pattern);
+    if (end != std::string_view::npos) found.push_back({.first = at, .size = end - at});
+    at = text.find(pattern.pieces[0], end == std::string_view::npos ? at + 1 : end);
+  }
+  return found;
+}
+
+/// Declarations that several device files have: they do not say which of the files a text has.
+std::set<std::string_view> shared_declarations() {
+  std::set<std::string_view> known, shared;
+  for (const codegen::EmbeddedFile& file : codegen::embedded_files()) {
+    if (!file.name.starts_with(kDevice)) continue;
+    for (const codegen::Declaration& one : codegen::declarations_of(file.text))
+      if (!known.insert(one.text).second) shared.insert(one.text);
+  }
+  return shared;
+}
+
+/// Models call to_float() and from_float(). What the text has not of them, as no kernel does, follows what it has.
+std::optional<Replacement> rest_of_element(std::string_view text, std::string_view file) {
+  Replacement rest;
+  for (const codegen::Declaration& one : codegen::declarations_of(file)) {
+    const std::size_t at = text.find(one.text);
+    if (at == std::string_view::npos)
+      rest.text.append(one.text).append("\n");
+    else
+      rest.first = std::max(rest.first, at + one.text.size() + 1);
+  }
+  if (rest.first == 0 || rest.text.empty()) return std::nullopt;
+  return rest;
+}
+
+/// Of a device file the text has any declarations, or none. The file's model takes the place of the first.
 std::vector<Replacement> replacements(std::string_view text) {
+  static const std::set<std::string_view> shared = shared_declarations();
   std::vector<Replacement> all;
   for (const codegen::EmbeddedFile& file : codegen::embedded_files()) {
     if (!file.name.starts_with(kDevice)) continue;
-    std::string model = model_name(file.name);
-    if (!has_model(model)) continue;
-    const Pattern pattern = pattern_of(file.text);
-    // A file with holes may be there several times, with other values in them; its model is for all of them.
-    for (std::size_t at = text.find(pattern.pieces[0]); at != std::string_view::npos;) {
-      const std::size_t end = match(text, at, pattern);
-      if (end != std::string_view::npos) all.push_back({at, end - at, std::exchange(model, {})});
-      at = text.find(pattern.pieces[0], end == std::string_view::npos ? at + 1 : end);
+    if (!has_model(model_name(file.name))) {
+      if (!file.name.starts_with("device/element_")) continue;
+      if (const auto rest = rest_of_element(text, file.text)) all.push_back(*rest);
+      continue;
     }
+    std::vector<Replacement> of_file;
+    bool has_file = false;
+    for (const codegen::Declaration& one : codegen::declarations_of(file.text)) {
+      if (one.name.empty()) continue;
+      const std::vector<Replacement> found = occurrences(text, one.text);
+      has_file = has_file || (!found.empty() && !shared.contains(one.text));
+      of_file.insert(of_file.end(), found.begin(), found.end());
+    }
+    if (!has_file) continue;
+    const auto earlier = [](const Replacement& a, const Replacement& b) { return a.first < b.first; };
+    std::min_element(of_file.begin(), of_file.end(), earlier)->model = model_name(file.name);
+    all.insert(all.end(), of_file.begin(), of_file.end());
   }
   std::sort(all.begin(), all.end(), [](const Replacement& a, const Replacement& b) { return a.first < b.first; });
   return all;
@@ -253,6 +304,7 @@ std::string translate(const codegen::KernelSource& source) {
   for (const Replacement& one : replacements(text)) {
     unit += text.substr(at, one.first - at);
     if (!one.model.empty()) append_file(unit, one.model);
+    if (!one.text.empty()) unit += line_directive(1, "jitconv/host/element") + one.text;
     at = one.first + one.size;
     unit += line_directive(line_at(text, at), file);
     std::fill_n(unmodelled.begin() + static_cast<std::ptrdiff_t>(one.first), one.size, ' ');

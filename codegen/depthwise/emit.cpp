@@ -3,6 +3,7 @@
 
 #include "codegen/arithmetic.h"
 #include "codegen/depthwise/family.h"
+#include "codegen/text/epilogue.h"
 #include "fmt/format.h"
 
 namespace jitconv::codegen {
@@ -113,7 +114,7 @@ std::string store(const KernelPlan& kernel, const DepthwiseTiling& tiling) {
                            {{"vector", stored.vector},
                             {"converted", stored.converted},
                             {"channel_values", channel_values(epilogue, "plane % kChannels * kMultiplier + multiple")},
-                            {"epilogue", epilogue_lines(epilogue, "first + j")}});
+                            {"epilogue", epilogue_lines(epilogue, {.residual = residual_at("first + j")})}});
     case Store::flat:
       return fill_template(
           embedded_text("depthwise/store_flat.cu.in"),
@@ -122,14 +123,14 @@ std::string store(const KernelPlan& kernel, const DepthwiseTiling& tiling) {
            {"converted", stored.converted},
            {"channel_values",
             channel_values(epilogue, "(plane_block + (first + j) / (kP * kQ)) % kChannels * kMultiplier + multiple")},
-           {"epilogue", epilogue_lines(epilogue, "run_first + first + j")}});
+           {"epilogue", epilogue_lines(epilogue, {.residual = residual_at("run_first + first + j")})}});
     case Store::rows:
       return fill_template(
           embedded_text("depthwise/store_rows.cu.in"),
           {{"stored", stored.element},
            {"converted", stored.converted},
            {"channel_values", channel_values(epilogue, "plane_block % kChannels * kMultiplier + multiple")},
-           {"epilogue", epilogue_lines(epilogue, "row_first + q")}});
+           {"epilogue", epilogue_lines(epilogue, {.residual = residual_at("row_first + q")})}});
   }
   return {};
 }

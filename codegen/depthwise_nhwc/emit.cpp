@@ -4,6 +4,8 @@
 
 #include "codegen/arithmetic.h"
 #include "codegen/depthwise_nhwc/family.h"
+#include "codegen/text/epilogue.h"
+#include "codegen/text/layout_comment.h"
 #include "fmt/format.h"
 
 namespace jitconv::codegen {
@@ -12,6 +14,17 @@ namespace {
 using Copy = DepthwiseNhwcTiling::Copy;
 
 constexpr std::int64_t kMostFirstSteps = 8;  ///< vectors of weights that a thread keeps in registers
+
+constexpr const char* kArrivals = "1";  ///< at the barrier of a box
+
+std::string layout_comment(const DepthwiseNhwcTiling& tiling) {
+  LayoutComment comment;
+  comment.memory("0", "pixels as they lie in x").memory("kWeightsFirstByte", "weights as floats");
+  if (tiling.copy == Copy::box)
+    comment.memory("kBarrierFirstByte", "a barrier")
+        .barrier("arrival", kArrivals, "the copy engine, by bytes", "all threads, for the pixels");
+  return comment.text();
+}
 
 /// x as the copy engine sees it: a box is the pixels that a tile meets.
 TensorMapShape box_of_x(const Problem& problem, const DepthwiseNhwcTiling& tiling) {
@@ -139,15 +152,6 @@ std::string copies(const Problem& problem, const DepthwiseNhwcTiling& tiling) {
                         {"channel_valid", whole_blocks ? "" : " && c_block + c < kChannels"}});
 }
 
-/// Lines that turn `value`, the sum of channel k + c, into what is stored.
-std::string vector_epilogue(const Epilogue& epilogue) {
-  Lines lines;
-  if (epilogue.bias) lines.add("value += channel_bias[c];");
-  if (epilogue.residual) lines.add("value += to_float(added.at[c]);");
-  if (epilogue.activation != Activation::none) lines.add("value = activate(value);");
-  return lines.text();
-}
-
 std::string store(const KernelPlan& kernel, const DepthwiseNhwcTiling& tiling) {
   const Problem& problem = kernel.problem;
   const bool residual = problem.epilogue.residual;
@@ -165,7 +169,7 @@ std::string store(const KernelPlan& kernel, const DepthwiseNhwcTiling& tiling) {
         residual ? "const auto added = *reinterpret_cast<const ElementVector<kVector>*>(residual_patch + offset);\n"
                  : ""},
        {"vector", tiling.store_pairs ? "PairVector" : "ElementVector<kVector>"},
-       {"epilogue", vector_epilogue(problem.epilogue)},
+       {"epilogue", epilogue_lines(problem.epilogue, {.bias = "channel_bias[c]", .residual = "to_float(added.at[c])"})},
        {"keep_value", tiling.store_pairs ? "acc[i][j][c] = value;\n" : "vector.at[c] = from_float(value);\n"},
        {"pairs", tiling.store_pairs ? "#pragma unroll\n"
                                       "for (int c = 0; c < kVector; c += 2)\n"
@@ -202,6 +206,7 @@ KernelText depthwise_nhwc::emit(const KernelPlan& kernel, std::string_view name)
       {{"constants", constants(kernel, tiling)},
        {"index", kernel.wide_index ? "long long" : "int"},
        {"asserts", asserts(kernel, tiling)},
+       {"layout", layout_comment(tiling)},
        {"meets", upsampled_w ? "if ((q + s + kPhaseW) % kUpsamplingW != 0) continue;\n" : ""},
        {"column", upsampled_w ? "(q + s + kPhaseW) / kUpsamplingW" : "q * kTileStrideW + s"},
        {"read_channel", problem.k == 1 ? "c" : "0"},
@@ -211,7 +216,9 @@ KernelText depthwise_nhwc::emit(const KernelPlan& kernel, std::string_view name)
        {"parameters", parameter_list(text.arguments)},
        {"h_block", upsampled_h ? "p_block / kUpsamplingH + kFirstH" : "p_block * kStrideH - kPadTop"},
        {"w_block", upsampled_w ? "q_block / kUpsamplingW + kFirstW" : "q_block * kStrideW - kPadLeft"},
-       {"box", tiling.copy == Copy::box ? std::string(embedded_text("depthwise_nhwc/copy_box.cu.in")) : ""},
+       {"box", tiling.copy == Copy::box
+                   ? fill_template(embedded_text("depthwise_nhwc/copy_box.cu.in"), {{"arrivals", kArrivals}})
+                   : ""},
        {"copies", copies(problem, tiling)},
        {"tap", runs_backwards ? "(kTaps - 1 - tap)" : "tap"},
        {"weight_valid", whole_blocks ? "" : " && i < kTaps * (kOutputChannels - k_block)"},

@@ -3,6 +3,7 @@
 
 #include "codegen/arithmetic.h"
 #include "codegen/depthwise_planes/family.h"
+#include "codegen/text/epilogue.h"
 #include "fmt/format.h"
 
 namespace jitconv::codegen {
@@ -99,7 +100,9 @@ std::string store(const Problem& problem, const DepthwisePlanesTiling& tiling) {
       {{"channel_values", channel_values(problem.epilogue, "channel")},
        {"row_limit", row_limit},
        {"vector", pairs ? "PairVector" : stored.vector + "<kStoreVector>"},
-       {"epilogue", epilogue_lines(problem.epilogue, "static_cast<Index>(plane_first) * (kP * kQ) + row * kQ + q + j")},
+       {"epilogue",
+        epilogue_lines(problem.epilogue,
+                       {.residual = residual_at("static_cast<Index>(plane_first) * (kP * kQ) + row * kQ + q + j")})},
        {"keep_value", kept_value(problem, tiling)},
        {"pairs", pairs ? "#pragma unroll\n"
                          "for (int j = 0; j < kStoreVector; j += 2)\n"

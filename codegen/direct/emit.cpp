@@ -3,6 +3,7 @@
 
 #include "codegen/arithmetic.h"
 #include "codegen/direct/family.h"
+#include "codegen/text/epilogue.h"
 #include "fmt/format.h"
 
 namespace jitconv::codegen {
@@ -171,11 +172,11 @@ KernelText direct::emit(const KernelPlan& kernel, std::string_view name) {
   if (nchw_out) {
     store_holes = {{"stored", stored.element},
                    {"channel_values", channel_values(epilogue, "group * kGroupK + k_first + k_stage + k")},
-                   {"epilogue", epilogue_lines(epilogue, "offset + i * 32")}};
+                   {"epilogue", epilogue_lines(epilogue, {.residual = residual_at("offset + i * 32")})}};
   } else {
     store_holes = {{"vector", stored.vector},
                    {"channel_values", channel_values(epilogue, "group * kGroupK + k_group + j")},
-                   {"epilogue", epilogue_lines(epilogue, "first + j")}};
+                   {"epilogue", epilogue_lines(epilogue, {.residual = residual_at("first + j")})}};
   }
   store_holes.emplace("converted", stored.converted);
   KernelText text;

@@ -1,6 +1,7 @@
 // Prints the fallback family: templates/fallback/.
 #include "codegen/arithmetic.h"
 #include "codegen/fallback/family.h"
+#include "codegen/text/epilogue.h"
 #include "codegen/transpose_weights/tiling.h"
 #include "fmt/format.h"
 
@@ -103,7 +104,7 @@ KernelText fallback::emit(const KernelPlan& kernel, std::string_view name) {
                              {"weight", weight(problem)},
                              {"pixel", pixel(problem)},
                              {"channel_values", channel_values(problem.epilogue, "channel")},
-                             {"epilogue", epilogue_lines(problem.epilogue, "offset")}});
+                             {"epilogue", epilogue_lines(problem.epilogue, {.residual = residual_at("offset")})}});
   return text;
 }
 

@@ -3,6 +3,8 @@
 
 #include "codegen/arithmetic.h"
 #include "codegen/pointwise/family.h"
+#include "codegen/text/epilogue.h"
+#include "codegen/text/layout_comment.h"
 #include "fmt/format.h"
 
 namespace jitconv::codegen {
@@ -117,6 +119,25 @@ std::string asserts(const KernelPlan& kernel) {
   return lines.text();
 }
 
+constexpr std::string_view kReleases = "kConsumers * 4";
+
+std::string layout_comment(const Problem& problem, const PointwiseTiling& tiling, std::string_view loaders) {
+  const bool bias = tiling.keeps_bias(problem);
+  LayoutComment comment;
+  comment.memory("0", "kStages stages: pixels of a step");
+  comment.memory("kWeightsFirstByte", tiling.streams_weights ? "kStages stages: weights of a step"
+                                                             : "weights of the block's channels, all steps");
+  if (bias) comment.memory("kBiasFirstByte", "bias of the block's channels");
+  comment.memory("kBarriersFirstByte", "barriers");
+  comment.barrier("full[kStages]", loaders, "a loading thread, and copies by their bytes", "consumers, for a step");
+  comment.barrier("empty[kStages]", kReleases, "a warp that has multiplied a step", "loaders, for a free stage");
+  if (!tiling.streams_weights)
+    comment.barrier("weights_arrival", "kConsumerThreads", "a thread that has put weights there", "consumers, once");
+  else if (bias)
+    comment.barrier("bias_arrival", "kConsumerThreads", "a thread that has put the bias there", "consumers, once");
+  return comment.text();
+}
+
 std::vector<DeviceFile> files(const Problem& problem, const PointwiseTiling& tiling) {
   std::vector<DeviceFile> result = {{element_header(problem.input.type)}};
   if (!tiling.gathers()) result.push_back({"device/vector.cuh"});
@@ -167,7 +188,7 @@ std::string store(const KernelPlan& kernel, const PointwiseTiling& tiling) {
   const bool split = tiling.splits > 1;
   const Epilogue epilogue = split ? Epilogue{} : problem.epilogue;
   const bool ragged = problem.k % tiling.block_k() != 0;
-  Lines residual, lines;
+  Lines residual;
   if (epilogue.residual) {
     residual.add("if (j % kResidualBatch == 0) {");
     residual.add("#pragma unroll");
@@ -180,9 +201,8 @@ std::string store(const KernelPlan& kernel, const PointwiseTiling& tiling) {
     residual.add("  }");
     residual.add("}");
   }
-  if (epilogue.bias) lines.add("value += e == 0 ? channel_bias.x : channel_bias.y;");
-  if (epilogue.residual) lines.add("value += residual_of[j % kResidualBatch * 2 + e].at[i];");
-  if (epilogue.activation != Activation::none) lines.add("value = activate(value);");
+  const std::string lines = epilogue_lines(epilogue, {.bias = "e == 0 ? channel_bias.x : channel_bias.y",
+                                                      .residual = "residual_of[j % kResidualBatch * 2 + e].at[i]"});
   const std::string y = split ? "partial_sums + split * static_cast<long long>(kPartialSumStride)" : "y";
   const std::string_view condition = ragged ? "if (k_block + k_lane + j * 8 + e < kGroupK)\n  " : "";
   const std::string channel_bias =
@@ -198,7 +218,7 @@ std::string store(const KernelPlan& kernel, const PointwiseTiling& tiling) {
                                    "const int output = (tile - image * kTilesOfImage) * kTilePixels + place_of[i];"},
          {"behind", images ? "image >= kImages" : "output >= kOutputs"},
          {"load_bias", channel_bias},
-         {"epilogue", lines.text()},
+         {"epilogue", lines},
          {"store",
           fmt::format("{}({})[first_output + static_cast<long long>(j * 8 + e) * kOutputs] = value;", condition, y)}});
   }
@@ -207,7 +227,7 @@ std::string store(const KernelPlan& kernel, const PointwiseTiling& tiling) {
       {{"residual_values", epilogue.residual ? "Pixels residual_of[2 * kResidualBatch];" : ""},
        {"load_residual", residual.text()},
        {"load_bias", channel_bias},
-       {"epilogue", lines.text()},
+       {"epilogue", lines},
        {"store",
         fmt::format("{}*reinterpret_cast<Pixels*>({} + first_output + static_cast<long long>(j * 8 + e) * kPlane) = "
                     "output;",
@@ -226,6 +246,7 @@ KernelText pointwise::emit(const KernelPlan& kernel, std::string_view name) {
   Holes holes = {
       {"constants", constants(kernel, tiling)},
       {"asserts", asserts(kernel)},
+      {"releases", std::string(kReleases)},
       {"activation", split ? "" : activation_function(problem.epilogue)},
       {"kernel", std::string(name)},
       {"parameters", parameter_list(text.arguments)},
@@ -243,6 +264,7 @@ KernelText pointwise::emit(const KernelPlan& kernel, std::string_view name) {
       {"store", store(kernel, tiling)}};
   holes.merge(pointwise_pixel_holes(problem, tiling));
   holes.merge(pointwise_weight_holes(problem, tiling));
+  holes.emplace("layout", layout_comment(problem, tiling, holes.at("loaders")));
   text.text = fill_template(embedded_text("pointwise/kernel.cu.in"), holes);
   return text;
 }

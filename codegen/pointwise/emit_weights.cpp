@@ -10,7 +10,7 @@ namespace {
 /// What all consumers wait for before their first tile, `name`: weights and bias that they have put into shared memory.
 Holes arrival_holes(std::string_view name) {
   return {{"arrival", fmt::format("Barrier* const {} = empty + kStages;", name)},
-          {"init_arrival", fmt::format("barrier_init({}, kConsumers * 128);", name)}};
+          {"init_arrival", fmt::format("barrier_init({}, kConsumerThreads);", name)}};
 }
 
 Holes kept_weights(const Problem& problem, const PointwiseTiling& tiling) {

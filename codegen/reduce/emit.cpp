@@ -1,6 +1,7 @@
 // Prints templates/reduce/kernel.cu.in.
 #include "codegen/phases.h"
 #include "codegen/reduce/pass.h"
+#include "codegen/text/epilogue.h"
 #include "fmt/format.h"
 
 namespace jitconv::codegen {
@@ -90,8 +91,7 @@ KernelText reduce::emit(const KernelPlan& kernel, std::string_view name) {
        {"bias_gradient", bias_gradient(kernel.problem, tiling)},
        {"place", place(tiling)},
        {"output", at},
-       {"epilogue",
-        floats ? (epilogue.residual ? fmt::format("value += residual[{}];\n", at) : "") : epilogue_lines(epilogue, at)},
+       {"epilogue", epilogue_lines(epilogue, {.residual = floats ? fmt::format("residual[{}]", at) : residual_at(at)})},
        {"stored", floats ? "value" : "from_float(value)"}});
   return text;
 }

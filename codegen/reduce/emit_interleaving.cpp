@@ -1,6 +1,7 @@
 // Prints templates/reduce/interleave.cu.in: the reduce pass behind a sub-pixel convolution.
 #include "codegen/phases.h"
 #include "codegen/reduce/pass.h"
+#include "codegen/text/epilogue.h"
 #include "codegen/text/phases_text.h"
 #include "fmt/format.h"
 
@@ -71,7 +72,9 @@ std::string store(const Problem& problem) {
   return fill_template(
       embedded_text(nhwc ? "reduce/store_channels.cu.in" : "reduce/store_planes.cu.in"),
       {{"channel_values", channel_values(epilogue, "channel + c")},
-       {"epilogue", epilogue_lines(epilogue, nhwc ? "output + c" : "output + c * static_cast<long long>(kPlane)")}});
+       {"epilogue",
+        epilogue_lines(epilogue, {.residual = residual_at(nhwc ? "output + c"
+                                                               : "output + c * static_cast<long long>(kPlane)")})}});
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 #include "codegen/text/emitter.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "fmt/format.h"
 #include "jitconv/error.h"
@@ -49,26 +48,6 @@ std::string float_literal(float value) { return fmt::format("{:a}f", value); }
 
 namespace {
 
-std::string_view operation_name(Operation operation) {
-  switch (operation) {
-    case Operation::forward:
-      return "fwd";
-    case Operation::data_gradient:
-      return "dgrad";
-    case Operation::weight_gradient:
-      return "wgrad";
-  }
-  throw InternalError("unknown operation");
-}
-
-std::string size_name(const Size2& size) { return fmt::format("{}x{}", size.h, size.w); }
-
-std::string layout_name(const ConvSpec& spec) {
-  std::string name(to_string(spec.input_layout));
-  if (spec.output_layout != spec.input_layout) name += fmt::format("_{}", to_string(spec.output_layout));
-  return name;
-}
-
 std::string comment_block(std::string_view text) {
   Lines lines;
   while (!text.empty()) {
@@ -90,23 +69,6 @@ std::string banner(const ConvPlan& plan) {
   text += comment_block(to_string(plan));
   text.pop_back();
   return text;
-}
-
-std::string kernel_name(const ConvPlan& plan) {
-  const ConvSpec& spec = plan.spec;
-  std::string name = fmt::format("jitconv_{}_{}_{}_n{}c{}h{}w{}_k{}_{}x{}", operation_name(spec.operation),
-                                 to_string(spec.dtype), layout_name(spec), spec.input.n, spec.input.c, spec.input.h,
-                                 spec.input.w, spec.weight.k, spec.weight.r, spec.weight.s);
-  if (spec.stride != Size2(1)) name += fmt::format("_s{}", size_name(spec.stride));
-  if (spec.dilation != Size2(1)) name += fmt::format("_d{}", size_name(spec.dilation));
-  if (spec.groups != 1) name += fmt::format("_g{}", spec.groups);
-  if (spec.epilogue.bias) name += "_bias";
-  if (spec.epilogue.residual) name += "_residual";
-  if (spec.epilogue.activation != Activation::none) name += fmt::format("_{}", to_string(spec.epilogue.activation));
-  if (spec.dy_activation != Activation::none) name += fmt::format("_dy_{}", to_string(spec.dy_activation));
-  const auto* wgmma = plan.tiling<WgmmaTiling>();
-  const bool splits = wgmma != nullptr && wgmma->splits_operands();
-  return fmt::format("{}_{}{}", name, to_string(plan.family()), splits ? "_tf32x3" : "");
 }
 
 Argument tensor_map(Tensor tensor, std::string name, const TensorMapShape& map) {
@@ -141,47 +103,6 @@ std::string parameter_list(const std::vector<Argument>& arguments) {
   return text;
 }
 
-void add_files(std::vector<DeviceFile>& files, const std::vector<DeviceFile>& more) {
-  for (const DeviceFile& file : more)
-    if (std::find(files.begin(), files.end(), file) == files.end()) files.push_back(file);
-}
-
-namespace {
-
-/// A multiplication's text, "device/multiply_tf32.cuh" or its like, for a number of columns.
-std::string multiply_text(const DeviceFile& file) {
-  const int accumulators = file.columns / 2;
-  std::string results = "\"", sums;
-  for (int i = 0; i < accumulators; ++i) {
-    const bool last = i + 1 == accumulators;
-    results += fmt::format("%{}{}", i, last ? "\\n\"\n" : i % 16 == 15 ? ",\\n\"\n\"" : ", ");
-    sums += fmt::format("\"+f\"(sum[{}]){}", i, last ? "\n" : i % 6 == 5 ? ",\n" : ", ");
-  }
-  // The first operand is a descriptor or four registers.
-  const int a_parts = file.name.find("registers") == std::string_view::npos ? 1 : 4;
-  std::string a = std::to_string(accumulators);
-  for (int i = 1; i < a_parts; ++i) a += fmt::format(", %{}", accumulators + i);
-  return fill_template(embedded_text(file.name), {{"columns", std::to_string(file.columns)},
-                                                  {"accumulators", std::to_string(accumulators)},
-                                                  {"accumulate", std::to_string(accumulators + a_parts + 1)},
-                                                  {"a", a},
-                                                  {"b", std::to_string(accumulators + a_parts)},
-                                                  {"results", results},
-                                                  {"sums", sums}});
-}
-
-}  // namespace
-
-std::string device_text(const std::vector<DeviceFile>& files) {
-  std::string text;
-  for (const DeviceFile& file : files) {
-    if (!text.empty()) text += '\n';
-    text += file.columns > 0 ? multiply_text(file) : std::string(embedded_text(file.name));
-  }
-  text.pop_back();
-  return text;
-}
-
 std::string_view pair_header(DataType type) {
   return type == DataType::f16 ? "device/pair_f16.cuh" : "device/pair_bf16.cuh";
 }
@@ -210,64 +131,6 @@ std::string_view element_header(DataType type) {
       return "device/element_bf16.cuh";
   }
   throw InternalError("unknown data type");
-}
-
-namespace {
-
-/// The expression activate(x) returns. Comparisons are written so that NaN passes through.
-std::string activation_expression(const Epilogue& epilogue) {
-  switch (epilogue.activation) {
-    case Activation::none:
-      return {};
-    case Activation::relu:
-      return "x < 0.0f ? 0.0f : x";
-    case Activation::leaky_relu:
-      return fmt::format("x < 0.0f ? x * {} : x", float_literal(epilogue.slope));
-    case Activation::gelu_erf:
-      return fmt::format("0.5f * x * (1.0f + erff(x * {}))", float_literal(static_cast<float>(std::sqrt(0.5))));
-    case Activation::gelu_tanh:
-      return fmt::format("0.5f * x * (1.0f + tanhf({} * fmaf({} * x * x, x, x)))",
-                         float_literal(static_cast<float>(std::sqrt(2.0 / 3.14159265358979323846))),
-                         float_literal(0.044715f));
-    case Activation::silu:
-      return "x / (1.0f + expf(-x))";
-    case Activation::sigmoid:
-      return "1.0f / (1.0f + expf(-x))";
-    case Activation::tanh:
-      return "tanhf(x)";
-    case Activation::hardswish:
-      return fmt::format("x * (x < -3.0f ? 0.0f : x > 3.0f ? 1.0f : (x + 3.0f) * {})", float_literal(1.0f / 6.0f));
-    case Activation::clamp:
-      return fmt::format("x < {0} ? {0} : x > {1} ? {1} : x", float_literal(epilogue.clamp_min),
-                         float_literal(epilogue.clamp_max));
-  }
-  throw InternalError("unknown activation");
-}
-
-}  // namespace
-
-std::string activation_function(const Epilogue& epilogue, Relu relu) {
-  if (epilogue.activation == Activation::none) return {};
-  if (epilogue.activation == Activation::relu && relu == Relu::instruction)
-    return "// Activation: relu.\n__device__ __forceinline__ float activate(float x) { return max_nan(x, 0.0f); }\n";
-  return Lines()
-      .add(fmt::format("// Activation: {}.", to_string(epilogue.activation)))
-      .add("__device__ __forceinline__ float activate(float x) {")
-      .add(fmt::format("  return {};", activation_expression(epilogue)))
-      .add("}")
-      .text();
-}
-
-std::string channel_values(const Epilogue& epilogue, std::string_view channel) {
-  return epilogue.bias ? fmt::format("const float channel_bias = to_float(bias[{}]);\n", channel) : "";
-}
-
-std::string epilogue_lines(const Epilogue& epilogue, std::string_view offset) {
-  Lines lines;
-  if (epilogue.bias) lines.add("value += channel_bias;");
-  if (epilogue.residual) lines.add(fmt::format("value += to_float(residual[{}]);", offset));
-  if (epilogue.activation != Activation::none) lines.add("value = activate(value);");
-  return lines.text();
 }
 
 }  // namespace jitconv::codegen

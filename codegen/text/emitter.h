@@ -9,6 +9,7 @@
 
 #include "codegen/plan.h"
 #include "codegen/source.h"
+#include "codegen/text/device_text.h"
 #include "codegen/text/template_text.h"
 
 namespace jitconv::codegen {
@@ -40,16 +41,6 @@ class Constants {
   Lines lines_;
 };
 
-/// A file of templates/device/ that a kernel uses. Those of multiplications are made for a number of columns.
-struct DeviceFile {
-  std::string_view name;
-  int columns = 0;
-  bool operator==(const DeviceFile&) const = default;
-};
-/// Adds what `files` has not.
-void add_files(std::vector<DeviceFile>& files, const std::vector<DeviceFile>& more);
-/// Texts of the files, one after the other.
-std::string device_text(const std::vector<DeviceFile>& files);
 /// "device/element_f32.cuh" and so on.
 std::string_view element_header(DataType type);
 /// The file with element_pair() of a 16-bit type.
@@ -78,9 +69,6 @@ std::string float_literal(float value);
 /// Comment of spec and plan that opens every source.
 std::string banner(const ConvPlan& plan);
 
-/// `jitconv_fwd_f32_nchw_n8c32h512w512_k64_5x9_d2x3_direct`, ...: what a profiler shows.
-std::string kernel_name(const ConvPlan& plan);
-
 /// Whether the output's elements are floats and the operands' are not: sums, or a gradient that is asked for as such.
 bool stores_floats(const Problem& problem);
 
@@ -96,15 +84,5 @@ std::vector<Argument> arguments(const Problem& problem);
 /// A parameter that is a tensor map.
 Argument tensor_map(Tensor tensor, std::string name, const TensorMapShape& map);
 std::string parameter_list(const std::vector<Argument>& arguments);
-
-/// Definition of activate(), empty for Activation::none.
-std::string activation_function(const Epilogue& epilogue, Relu relu = Relu::comparison);
-
-/// Lines that load what the epilogue needs of one output channel.
-std::string channel_values(const Epilogue& epilogue, std::string_view channel);
-
-/// Lines that turn the sum in `value` into what is stored, after channel_values(); `offset` is the element's place in
-/// y.
-std::string epilogue_lines(const Epilogue& epilogue, std::string_view offset);
 
 }  // namespace jitconv::codegen

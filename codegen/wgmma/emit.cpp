@@ -3,6 +3,7 @@
 #include "codegen/wgmma/emit.h"
 
 #include "codegen/arithmetic.h"
+#include "codegen/text/epilogue.h"
 #include "fmt/format.h"
 
 namespace jitconv::codegen {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "codegen/text/emitter.h"
+#include "codegen/text/epilogue.h"
 #include "codegen/wgmma/family.h"
 #include "codegen/wgmma/geometry.h"
 
@@ -47,6 +48,9 @@ std::string unpacked_weights_text(const WgmmaGeometry& geometry);
 Holes load_holes(const WgmmaGeometry& geometry);
 void add_load_constants(Constants& constants, const WgmmaGeometry& geometry);
 
+/// Arrivals at the barrier of a step that comes as it lies in x.
+std::string_view copied_arrivals(const WgmmaGeometry& geometry);
+
 /// Holes of kernel.cu.in that concern the store.
 Holes store_holes(const WgmmaGeometry& geometry);
 
@@ -65,8 +69,10 @@ std::string await_staging(const WgmmaGeometry& geometry);
 /// Where a tile's outputs go: y, or the sums of its split.
 std::string where_stored(const WgmmaGeometry& geometry);
 
-/// Lines of the epilogue of a sum on its way to where it is staged. What a residual is added to is not activated yet,
-/// and sums of splits get theirs when they are added.
+/// Where a kernel computes its epilogue; a split has none, as sums of splits get theirs when they are added.
+StagedEpilogue epilogue_parts(const WgmmaGeometry& geometry);
+
+/// Lines of the epilogue of a sum on its way to where it is staged. What a residual is added to is not activated yet.
 std::string epilogue_of_staged(const WgmmaGeometry& geometry);
 
 /// Lines that divide a position of a run of whole images: `image`, `row` and `column`.

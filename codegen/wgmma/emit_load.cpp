@@ -1,5 +1,7 @@
-// The producer's part of the wgmma family's text, for emit.cpp: how pixels become operand rows, and when weights come.
-// Pixels come through registers or, where x allows it, by the copy engine.
+// The producer's part of the wgmma family's text, for emit.cpp: how pixels become operand rows. Pixels come through
+// registers or, where x allows it, by the copy engine.
+#include "codegen/wgmma/emit_load.h"
+
 #include "codegen/arithmetic.h"
 #include "codegen/wgmma/emit.h"
 #include "fmt/format.h"
@@ -135,123 +137,7 @@ std::string load_run(const WgmmaGeometry& geometry) {
   return fill_template(embedded_text("wgmma/load_pixels.cu.in"), holes);
 }
 
-/// Barriers behind those of the stages, and what makes them ready.
-Holes barrier_holes(const WgmmaGeometry& geometry) {
-  const WgmmaTiling& tiling = geometry.tiling();
-  Lines init, more;
-  std::string next = tiling.converts_pixels() ? "empty + kStages + 4 * kCopiesAhead" : "empty + kStages";
-  if (tiling.splits_im2col()) {
-    more.add(fmt::format("Barrier* const arrived = {};", next));
-    init.add("for (int i = 0; i < kStages; ++i) barrier_init(arrived + i, 1);");
-    next = "arrived + kStages";
-  }
-  if (tiling.keeps_weights()) {
-    more.add(fmt::format("Barrier* const weights_arrival = {};", next));
-    init.add("barrier_init(weights_arrival, 1);");
-    next = "weights_arrival + 1";
-  }
-  if (tiling.schedule == WgmmaTiling::Schedule::pingpong) {
-    more.add(fmt::format("Barrier* const multiplied = {};  // one of each multiplying warpgroup", next));
-    init.add("for (int i = 0; i < kConsumers; ++i) barrier_init(multiplied + i, 4);");
-  }
-  if (tiling.schedule == WgmmaTiling::Schedule::sliced_k) {
-    more.add(fmt::format("Barrier* const meeting = {};  // one of each pair of warps that add their sums", next));
-    init.add("for (int i = 0; i < 4; ++i) barrier_init(meeting + i, kConsumers * 32);");
-  }
-  return {{"more_barriers", more.text()}, {"init_barriers", init.text()}};
-}
-
-/// Arrivals at the barrier of a stage: of those who bring pixels, and of who asks for weights.
-std::string arrivals(const WgmmaGeometry& geometry) {
-  const WgmmaTiling& tiling = geometry.tiling();
-  const int weights = !tiling.keeps_weights() ? 1 : 0;
-  switch (tiling.producer.pixels) {
-    case Pixels::loaded:
-      return weights == 1 ? "kTeamWarps + 1" : "kTeamWarps";
-    case Pixels::converted:
-    case Pixels::planes:
-      return std::to_string(1 + weights);
-    case Pixels::im2col:
-      return std::to_string((tiling.splits_operands() ? 3 : 1) + weights);
-  }
-  return {};
-}
-
-/// Which of the threads that load a step asks for its weights.
-std::string_view asks_for_weights(const WgmmaGeometry& geometry) {
-  const WgmmaTiling& tiling = geometry.tiling();
-  switch (tiling.producer.pixels) {
-    case Pixels::loaded:
-      return "member == 0 && lane == 0";
-    case Pixels::converted:
-      return "lane == 0";
-    case Pixels::im2col:
-      if (tiling.splits_operands()) return "lane == 0";  // of the first warp
-      [[fallthrough]];
-    case Pixels::planes:
-      return "warp == 1";  // so pixels wait for no packed weights, unless they are made behind these
-  }
-  return {};
-}
-
-/// Who waits for the kernel before: all that ask for what it packs, and no others.
-std::string await_packing(const WgmmaGeometry& geometry) {
-  const WgmmaTiling& tiling = geometry.tiling();
-  if (tiling.splits_im2col())
-    return geometry.reads_transposed() || !tiling.keeps_weights() ? "if (warp == 0) wait_for_previous_kernel();" : "";
-  if (geometry.reads_transposed())
-    return tiling.packs_weights() ? "wait_for_previous_kernel();" : "if (warp == 0) wait_for_previous_kernel();";
-  if (!tiling.packs_weights() || tiling.keeps_weights()) return {};
-  return fmt::format("if ({}) wait_for_previous_kernel();", asks_for_weights(geometry));
-}
-
-/// Where weights are loaded and awaited: with each step, or once for all tiles.
-Holes weight_holes(const WgmmaGeometry& geometry) {
-  const WgmmaTiling& tiling = geometry.tiling();
-  if (!tiling.keeps_weights()) {
-    const std::string ask =
-        tiling.packs_weights()
-            ? fmt::format(
-                  "  bulk_copy_to_shared(input + {}, w_tile + static_cast<long long>(step) * kWeightBytes, "
-                  "kWeightBytes,\n"
-                  "                      full + stage);\n",
-                  weights_of_stage(geometry))
-            : fmt::format(
-                  "  tensor_copy_to_shared(input + kWeightsOfStage, &w_map, {} * (kChunkChannels * kTaps),\n"
-                  "                        tile.group * kGroupK + tile.k_tile * kBlockK, full + stage);\n",
-                  step_text(geometry).chunk);
-    return {{"load_weights", ""},
-            {"weights_of_tile",
-             tiling.packs_weights()
-                 ? "const char* w_tile = reinterpret_cast<const char*>(packed_w) +\n"
-                   "                     static_cast<long long>(tile.group * kTilesK + tile.k_tile) * kSteps * "
-                   "kWeightBytes;\n"
-                 : ""},
-            {"load_weights_of_step", fmt::format("if ({}) {{\n", asks_for_weights(geometry)) +
-                                         "  barrier_arrive_expecting(full + stage, kWeightBytes);\n" + ask + "}\n"},
-            {"await_weights", ""}};
-  }
-  return {{"load_weights", fmt::format("if (threadIdx.x == {}) {{  // all of them, for all tiles\n",
-                                       tiling.copies_operands() ? 32 : 0) +
-                               "  wait_for_previous_kernel();\n"
-                               "  barrier_arrive_expecting(weights_arrival, kSteps * kWeightBytes);\n"
-                               "  for (int step = 0; step < kSteps; ++step)\n"
-                               "    bulk_copy_to_shared(shared + kWeightsFirstByte + step * kWeightBytes,\n"
-                               "                        reinterpret_cast<const char*>(packed_w) + step * kWeightBytes, "
-                               "kWeightBytes,\n"
-                               "                        weights_arrival);\n"
-                               "}\n"},
-          {"weights_of_tile", ""},
-          {"load_weights_of_step", ""},
-          {"await_weights", "barrier_wait(weights_arrival, 0);"}};
-}
-
 }  // namespace
-
-std::string_view weights_of_stage(const WgmmaGeometry& geometry) {
-  const WgmmaTiling& tiling = geometry.tiling();
-  return tiling.packs_weights() && !tiling.splits_operands() ? "kInputBytes" : "kWeightsOfStage";
-}
 
 StepText step_text(const WgmmaGeometry& geometry) {
   const WgmmaTiling& tiling = geometry.tiling();
@@ -372,10 +258,14 @@ std::string first_copies(const WgmmaGeometry& geometry) {
   const WgmmaTiling& tiling = geometry.tiling();
   if (!tiling.converts_pixels()) return {};
   return fill_template(embedded_text("wgmma/first_copies.cu.in"),
-                       {{"arrivals", tiling.tile.images > 0 ? "1" : "kRuns"}, {"source", copied_tensor(geometry)}});
+                       {{"arrivals", std::string(copied_arrivals(geometry))}, {"source", copied_tensor(geometry)}});
 }
 
 }  // namespace
+
+std::string_view copied_arrivals(const WgmmaGeometry& geometry) {
+  return geometry.tiling().tile.images > 0 ? "1" : "kRuns";
+}
 
 void add_load_constants(Constants& c, const WgmmaGeometry& geometry) {
   const Problem& problem = geometry.problem();
@@ -434,7 +324,7 @@ Holes load_holes(const WgmmaGeometry& geometry) {
   Holes weights = weight_holes(geometry);
   for (const char* name : {"load_weights", "weights_of_tile", "load_weights_of_step"})
     tiles.insert(weights.extract(name));
-  Holes holes = {{"arrivals", arrivals(geometry)},
+  Holes holes = {{"arrivals", stage_arrivals(geometry)},
                  {"first_copies", first_copies(geometry)},
                  {"load_functions", load_functions(geometry)},
                  {"load_tiles", fill_template(embedded_text(tiles_file(geometry)), tiles)}};

@@ -1,6 +1,8 @@
 // The wgmma family's store to NCHW: see templates/wgmma/store_nchw.cu.in.
 #include "codegen/arithmetic.h"
+#include "codegen/text/epilogue.h"
 #include "codegen/wgmma/emit.h"
+#include "codegen/wgmma/staging.h"
 #include "fmt/format.h"
 
 namespace jitconv::codegen {
@@ -10,31 +12,14 @@ namespace {
 std::string channel_bias(const WgmmaGeometry& geometry) {
   const WgmmaTiling& tiling = geometry.tiling();
   if (!geometry.problem().epilogue.bias || tiling.split_k > 1) return {};
-  if (tiling.folds_columns())
-    return "const int bias_k = warp % 4 * kWarpK + lane / 4;  // of the first filter column's rows\n"
-           "const float channel_bias =\n"
-           "    lane / 4 < kWarpK && bias_k < kGroupK ? to_float(bias[tile.group * kGroupK + bias_k]) : 0.0f;\n";
-  return "float channel_bias[2];\n"
-         "#pragma unroll\n"
-         "for (int half = 0; half < 2; ++half) {\n"
-         "  const int k = tile.k_tile * kBlockK + k_consumer + warp % 4 * 16 + half * 8 + lane / 4;\n"
-         "  channel_bias[half] = k < kGroupK ? to_float(bias[tile.group * kGroupK + k]) : 0.0f;\n"
-         "}\n";
+  const std::string_view group_first = "tile.group * kGroupK + ";
+  return tiling.folds_columns() ? bias_of_folded_rows(group_first)
+                                : bias_of_rows("tile.k_tile * kBlockK + k_consumer + ", group_first);
 }
 
 /// Lines of a vector's part of the epilogue: the residual and what follows, or what follows the sum of folded columns.
 std::string epilogue_of_vector(const WgmmaGeometry& geometry, std::string_view condition, std::string_view offset) {
-  const Epilogue& epilogue = geometry.problem().epilogue;
-  const WgmmaTiling& tiling = geometry.tiling();
-  const bool activates = tiling.folds_columns() && epilogue.activation != Activation::none;
-  if ((!epilogue.residual && !activates) || tiling.split_k > 1) return {};
-  Lines lines;
-  lines.add("#pragma unroll");
-  lines.add("for (int e = 0; e < kStoreElements; ++e) {");
-  if (epilogue.residual) lines.add(fmt::format("  if ({}) value[e] += to_float(residual[{}]);", condition, offset));
-  if (epilogue.activation != Activation::none) lines.add("  value[e] = activate(value[e]);");
-  lines.add("}");
-  return lines.text();
+  return vector_epilogue(epilogue_parts(geometry).after, condition, offset);
 }
 
 /// Whether outputs are staged as 16-bit elements.
@@ -101,17 +86,9 @@ std::string read_staged(bool vectors, bool narrow, std::string_view source) {
 /// Whether several staged rows are sums of one channel.
 bool sums_rows(const WgmmaGeometry& geometry) { return geometry.tiling().tile.folded_columns > 2; }
 
-/// Functions that read staged floats.
-std::string read_functions(const WgmmaGeometry& geometry) {
-  std::string text(embedded_text("wgmma/read_staged.cu.in"));
-  if (sums_rows(geometry)) text.append("\n").append(embedded_text("wgmma/read_sums.cu.in"));
-  return text;
-}
-
 /// Lines that read a vector of staged outputs of a run.
 std::string read_vector(const WgmmaGeometry& geometry) {
-  if (sums_rows(geometry)) return "float value[kStoreElements];\nread_sums(value, source);";
-  return read_staged(true, stages_16bit(geometry), "source");
+  return sums_rows(geometry) ? read_staged_vector(true) : read_staged(true, stages_16bit(geometry), "source");
 }
 
 /// Channels that a warp has staged.
@@ -128,17 +105,13 @@ std::string end_of_channels(const WgmmaGeometry& geometry) {
 }
 
 std::string store_images(const WgmmaGeometry& geometry) {
-  const Problem& problem = geometry.problem();
-  const WgmmaTiling& tiling = geometry.tiling();
   const bool narrow = stages_16bit(geometry), vectors = stores_vectors(geometry);
   std::string residual_lines, store = "store_all_if(y_lane + k * kPlane, value, true);";
   if (vectors) {
-    residual_lines = epilogue_of_vector(geometry, "true", "y_lane - y + k * kPlane + e");
+    residual_lines = epilogue_of_vector(geometry, "", "y_lane - y + k * kPlane + e");
   } else {
-    if (problem.epilogue.residual && tiling.split_k == 1) {
-      residual_lines = "value += to_float(residual[y_lane - y + k * kPlane]);\n";
-      if (problem.epilogue.activation != Activation::none) residual_lines += "value = activate(value);\n";
-    }
+    residual_lines =
+        epilogue_lines(epilogue_parts(geometry).after, {.residual = residual_at("y_lane - y + k * kPlane")});
     store = fmt::format("y_lane[k * kPlane] = {};", geometry.stores_sums() || narrow ? "value" : "from_float(value)");
   }
   return fill_template(embedded_text("wgmma/store_images.cu.in"),
@@ -193,20 +166,15 @@ std::string inside(const WgmmaGeometry& geometry) {
 
 /// Lines that stage a lane's sums of a filter column, where `row_ends` rows of outputs end among them.
 std::string stage_sums(const WgmmaGeometry& geometry, int row_ends) {
-  std::string output = "const int output = column;", stored;
+  FoldedPlaces places;
   if (row_ends == 1) {
-    output = "const int output = column < kQ - column_first ? column : column - kGap;";
-    stored = "column < kQ - column_first || column >= kPitch - column_first";
+    places = {"const int output = column < kQ - column_first ? column : column - kGap;",
+              "column < kQ - column_first || column >= kPitch - column_first"};
   } else if (row_ends > 1) {
-    output = "const int rows = (column_first + column) / kPitch, output = column - rows * kGap;";
-    stored = "column_first + column - rows * kPitch < kQ";
+    places = {"const int rows = (column_first + column) / kPitch, output = column - rows * kGap;",
+              "column_first + column - rows * kPitch < kQ"};
   }
-  return fill_template(
-      embedded_text("wgmma/stage_sums.cu.in"),
-      {{"add_bias", geometry.problem().epilogue.bias ? "if (half == 0) value[e] += channel_bias;" : ""},
-       {"find_output", output},
-       {"and_stored", stored.empty() ? "" : fmt::format(" && ({})", stored)},
-       {"if_stored", stored.empty() ? "" : fmt::format("if ({}) ", stored)}});
+  return stage_folded_sums(epilogue_parts(geometry).before, places);
 }
 
 /// The same, with fewer questions where all of a run lies in one row.
@@ -252,12 +220,14 @@ std::string where_stored(const WgmmaGeometry& geometry) {
   return tiling.split_k > 1 ? "partial_sums + number % kSplits * static_cast<long long>(kPartialSumStride)" : "y";
 }
 
-std::string epilogue_of_staged(const WgmmaGeometry& geometry) {
-  const Problem& problem = geometry.problem();
+StagedEpilogue epilogue_parts(const WgmmaGeometry& geometry) {
   const WgmmaTiling& tiling = geometry.tiling();
-  const Epilogue epilogue = tiling.split_k > 1 ? Epilogue{} : problem.epilogue;
-  const Activation activation = epilogue.residual ? Activation::none : epilogue.activation;
-  return (epilogue.bias ? "value += channel_bias[half];\n" : "") + epilogue_lines({.activation = activation}, "");
+  if (tiling.split_k > 1) return {};
+  return staged_epilogue(geometry.problem().epilogue, !tiling.folds_columns());
+}
+
+std::string epilogue_of_staged(const WgmmaGeometry& geometry) {
+  return epilogue_lines(epilogue_parts(geometry).before, {.bias = "channel_bias[half]"});
 }
 
 void add_store_constants(Constants& c, const WgmmaGeometry& geometry) {
@@ -296,7 +266,7 @@ Holes store_holes(const WgmmaGeometry& geometry) {
            "// A vector that is stored in part is read whole.\n"
            "for (int i = threadIdx.x; i < kConsumers * 4 * kStagingElements; i += kThreads) staging[i] = "
            "Staged{};"},
-          {"read_staged", reads_vectors ? read_functions(geometry) : ""},
+          {"read_staged", reads_vectors ? read_staged_functions(sums_rows(geometry)) : ""},
           {"channel_values", channel_bias(geometry)},
           {"store", images                   ? store_images(geometry)
                     : tiling.folds_columns() ? store_folded(geometry)

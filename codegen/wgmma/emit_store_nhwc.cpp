@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "codegen/text/epilogue.h"
 #include "codegen/wgmma/emit.h"
 #include "fmt/format.h"
 
@@ -132,10 +133,11 @@ Holes store_nhwc_holes(const WgmmaGeometry& geometry, const std::string& channel
   std::string read_residual, write;
   if (epilogue.residual) {
     read_residual = fill_template(embedded_text("wgmma/read_residual_nhwc.cu.in"), {{"place", where}});
-    write = fill_template(embedded_text("wgmma/add_residual_nhwc.cu.in"),
-                          {{"place", where},
-                           {"step", step},
-                           {"activation", epilogue.activation == Activation::none ? "" : "value = activate(value);"}});
+    write = fill_template(
+        embedded_text("wgmma/add_residual_nhwc.cu.in"),
+        {{"place", where},
+         {"step", step},
+         {"epilogue", epilogue_lines(epilogue_parts(geometry).after, {.residual = "to_float(vector[i].at[e])"})}});
   } else {
     write = fill_template(embedded_text("wgmma/write_nhwc.cu.in"), {{"place", where}, {"step", step}});
   }

@@ -1,5 +1,8 @@
-// Prints the wgmma_rows family: templates/wgmma_rows/. What it shares with the wgmma family is of templates/wgmma/.
+// Prints the wgmma_rows family: templates/wgmma_rows/. What it shares with the wgmma family is of wgmma/.
 #include "codegen/arithmetic.h"
+#include "codegen/text/epilogue.h"
+#include "codegen/text/layout_comment.h"
+#include "codegen/wgmma/staging.h"
 #include "codegen/wgmma_rows/family.h"
 #include "codegen/wgmma_rows/tiling.h"
 #include "fmt/format.h"
@@ -143,13 +146,35 @@ std::string multiplications(const WgmmaRowsGeometry& geometry) {
   return lines.text();
 }
 
+/// What completes a phase of each kind of barrier.
+struct BarrierCounts {
+  std::string full, empty = "kConsumers * 4", weights_arrival = "1", stored = "1";
+};
+
+BarrierCounts barrier_counts(const WgmmaRowsGeometry& geometry) {
+  return {.full = geometry.tiling().keeps_weights ? "1" : "2"};
+}
+
+std::string layout_comment(const WgmmaRowsGeometry& geometry, const BarrierCounts& counts) {
+  const bool keeps = geometry.tiling().keeps_weights;
+  LayoutComment comment;
+  comment.memory(
+      "0", keeps ? "kStages stages: pixels of a step" : "kStages stages: pixels of a step, behind them its weights");
+  if (keeps) comment.memory("kWeightsFirstByte", "weights of all steps");
+  comment.memory("kStagingFirstByte", "outputs on their way from registers to y");
+  comment.memory("kBarriersFirstByte", "barriers");
+  comment.barrier("full[kStages]", counts.full, "a loading warp, and copies by their bytes", "consumers, for a step");
+  comment.barrier("empty[kStages]", counts.empty, "a warp that has used or passed a step", "loaders, for a free stage");
+  if (keeps) comment.barrier("weights_arrival", counts.weights_arrival, "the copy engine, by bytes", "consumers, once");
+  comment.barrier("stored[kConsumers * 4]", counts.stored, "a consumer's warp that has stored",
+                  "that warp of the next consumer");
+  return comment.text();
+}
+
 /// How weights come: once for all tiles, or with each step.
 Holes weight_holes(const WgmmaRowsGeometry& geometry) {
   const bool keeps = geometry.tiling().keeps_weights;
   return {
-      {"stage", keeps ? "pixels of a step" : "pixels of a step, behind them its weights"},
-      {"memory_of_weights", keeps ? "//   kWeightsFirstByte   weights of all steps" : ""},
-      {"arrivals", keeps ? "1" : "2"},
       {"load_weights", keeps ? std::string(embedded_text("wgmma_rows/load_weights.cu.in"))
                              : "if (lane == 0) wait_for_previous_kernel();"},
       {"load_weights_of_step", keeps ? ""
@@ -168,59 +193,35 @@ Holes weight_holes(const WgmmaRowsGeometry& geometry) {
 }
 
 /// What a consumer's thread needs of its channels, loaded before the first tile.
-std::string channel_values(const WgmmaRowsGeometry& geometry) {
+std::string channel_bias(const WgmmaRowsGeometry& geometry) {
   if (!geometry.problem().epilogue.bias) return {};
-  if (geometry.tiling().folds_columns())
-    return "const int bias_k = warp % 4 * kWarpK + lane / 4;  // of the first filter column's rows\n"
-           "const float channel_bias = lane / 4 < kWarpK && bias_k < kGroupK ? to_float(bias[bias_k]) : 0.0f;\n";
-  return "float channel_bias[2];\n"
-         "#pragma unroll\n"
-         "for (int half = 0; half < 2; ++half) {\n"
-         "  const int k = warp % 4 * 16 + half * 8 + lane / 4;\n"
-         "  channel_bias[half] = k < kGroupK ? to_float(bias[k]) : 0.0f;\n"
-         "}\n";
+  return geometry.tiling().folds_columns() ? bias_of_folded_rows("") : bias_of_rows("", "");
 }
 
 /// Whether several staged rows are sums of one channel.
 bool sums_rows(const WgmmaRowsGeometry& geometry) { return geometry.tiling().folded_columns > 2; }
 
-std::string store_vectors(const WgmmaRowsGeometry& geometry) {
-  const Epilogue& epilogue = geometry.problem().epilogue;
-  Lines lines;
-  if (epilogue.residual || epilogue.activation != Activation::none) {
-    lines.add("#pragma unroll");
-    lines.add("for (int e = 0; e < kStoreElements; ++e) {");
-    if (epilogue.residual)
-      lines.add("  if ((mask >> e & 1u) != 0) value[e] += to_float(residual[y_channel + output + e]);");
-    if (epilogue.activation != Activation::none) lines.add("  value[e] = activate(value[e]);");
-    lines.add("}");
-  }
-  return fill_template(
-      embedded_text("wgmma_rows/store_vectors.cu.in"),
-      {{"channels", geometry.tiling().folds_columns() ? "kWarpK" : "8"},
-       {"read_vector", sums_rows(geometry) ? "float value[kStoreElements];\nread_sums(value, source);"
-                                           : "float value[kStoreElements];\nread_staged(value, source);"},
-       {"epilogue", lines.text()}});
+std::string store_vectors(const WgmmaRowsGeometry& geometry, const Epilogue& after) {
+  return fill_template(embedded_text("wgmma_rows/store_vectors.cu.in"),
+                       {{"channels", geometry.tiling().folds_columns() ? "kWarpK" : "8"},
+                        {"read_vector", read_staged_vector(sums_rows(geometry))},
+                        {"epilogue", vector_epilogue(after, "(mask >> e & 1u) != 0", "y_channel + output + e")}});
 }
 
 std::string stage_and_store(const WgmmaRowsGeometry& geometry) {
-  const bool bias = geometry.problem().epilogue.bias;
+  const StagedEpilogue epilogue = staged_epilogue(geometry.problem().epilogue, false);
   if (!geometry.tiling().folds_columns())
-    return fill_template(embedded_text("wgmma_rows/store_channels.cu.in"),
-                         {{"stage_values", fill_template(embedded_text("wgmma/stage_values.cu.in"),
-                                                         {{"epilogue", bias ? "value += channel_bias[half];" : ""},
-                                                          {"store", "staged_lane[column] = value;"}})},
-                          {"store_channels", store_vectors(geometry)}});
+    return fill_template(
+        embedded_text("wgmma_rows/store_channels.cu.in"),
+        {{"stage_values", fill_template(embedded_text("wgmma/stage_values.cu.in"),
+                                        {{"epilogue", epilogue_lines(epilogue.before, {.bias = "channel_bias[half]"})},
+                                         {"store", "staged_lane[column] = value;"}})},
+         {"store_channels", store_vectors(geometry, epilogue.after)}});
   const bool zeros = geometry.fold().groups() < geometry.tiling().folded_columns;
-  return fill_template(
-      embedded_text("wgmma_rows/store_folded.cu.in"),
-      {{"skip_zeros", zeros ? "if (filter_column >= kS) continue;  // has no weights" : ""},
-       {"stage_sums", fill_template(embedded_text("wgmma/stage_sums.cu.in"),
-                                    {{"add_bias", bias ? "if (half == 0) value[e] += channel_bias;" : ""},
-                                     {"find_output", "const int output = column;"},
-                                     {"and_stored", ""},
-                                     {"if_stored", ""}})},
-       {"store_channels", store_vectors(geometry)}});
+  return fill_template(embedded_text("wgmma_rows/store_folded.cu.in"),
+                       {{"skip_zeros", zeros ? "if (filter_column >= kS) continue;  // has no weights" : ""},
+                        {"stage_sums", stage_folded_sums(epilogue.before, {})},
+                        {"store_channels", store_vectors(geometry, epilogue.after)}});
 }
 
 }  // namespace
@@ -228,17 +229,21 @@ std::string stage_and_store(const WgmmaRowsGeometry& geometry) {
 KernelText wgmma_rows::emit(const KernelPlan& kernel, std::string_view name) {
   const WgmmaRowsGeometry geometry(kernel.problem, std::get<WgmmaRowsTiling>(kernel.tiling));
   const Problem& problem = kernel.problem;
+  const BarrierCounts counts = barrier_counts(geometry);
   KernelText text;
   text.arguments = parameters(problem);
   text.files = files(geometry);
-  std::string read_functions(embedded_text("wgmma/read_staged.cu.in"));
-  if (sums_rows(geometry)) read_functions.append("\n").append(embedded_text("wgmma/read_sums.cu.in"));
   Holes holes = {
       {"constants", constants(geometry)},
       {"asserts", asserts(geometry, kernel.launch.shared_bytes)},
+      {"layout", layout_comment(geometry, counts)},
+      {"arrivals", counts.full},
+      {"releases", counts.empty},
+      {"weights_arrivals", counts.weights_arrival},
+      {"stored", counts.stored},
       {"activation", activation_function(problem.epilogue, Relu::instruction)},
       {"elements_within", std::string(embedded_text("wgmma/elements_within.cu.in"))},
-      {"read_staged", read_functions},
+      {"read_staged", read_staged_functions(sums_rows(geometry))},
       {"load_pixel", load_pixel(geometry)},
       {"kernel", std::string(name)},
       {"parameters", parameter_list(text.arguments)},
@@ -248,7 +253,7 @@ KernelText wgmma_rows::emit(const KernelPlan& kernel, std::string_view name) {
       {"consumer_registers",
        move_registers(geometry.consumer_registers(), geometry.launch_registers(), "kConsumerRegisters")},
       {"consumer_rows", geometry.tiling().folds_columns() ? "output channels at filter columns" : "output channels"},
-      {"channel_values", channel_values(geometry)},
+      {"channel_values", channel_bias(geometry)},
       {"multiply", multiplications(geometry)},
       {"store",
        fill_template(embedded_text("wgmma_rows/store.cu.in"), {{"stage_and_store", stage_and_store(geometry)}})},

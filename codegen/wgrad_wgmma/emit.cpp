@@ -3,6 +3,7 @@
 
 #include "codegen/arithmetic.h"
 #include "codegen/reduce/tiling.h"
+#include "codegen/text/layout_comment.h"
 #include "codegen/wgrad_wgmma/family.h"
 #include "fmt/format.h"
 
@@ -115,24 +116,24 @@ std::string arrivals_of_x(const WgradWgmmaTiling& tiling) {
 
 std::string layout_comment(const WgradWgmmaTiling& tiling) {
   const bool boxes = tiling.takes_boxes(), copied = !tiling.threads_load();
-  Lines lines;
-  const auto add = [&lines](std::string_view name, std::string_view arrivals, std::string_view who,
-                            std::string_view waits) {
-    lines.add(fmt::format("//   {:<20}{:<16}{:<40}{}", name, arrivals, who, waits));
-  };
-  lines.add("// Barriers:");
-  add("name", "arrivals", "who arrives", "who waits");
-  add("x_full[kXRows]", arrivals_of_x(tiling), boxes ? "the copy engine, by bytes" : "a loading warp",
-      "consumers, for a row of x");
-  add("x_empty[kXRows]", "kConsumers * 4", "a warp that has multiplied with a row", "loaders, for a free slot");
-  add("dy_full[kStages]", copied ? "1" : "4", copied ? "the copy engine, by bytes" : "a loading warp",
-      "consumers, for a step");
-  add("dy_empty[kStages]", "kConsumers * 4", "a warp that has multiplied a step", "loaders, for a free stage");
+  LayoutComment comment;
+  comment.memory("0", "a ring of kXRows rows of x").memory("kDyFirstByte", "kStages stages of dy");
+  if (tiling.orders()) comment.memory("kRawFirstByte", "a ring of kRawRows rows of x as they lie in memory");
+  comment.memory("kBarriersFirstByte", "barriers");
+  comment.barrier("x_full[kXRows]", arrivals_of_x(tiling), boxes ? "the copy engine, by bytes" : "a loading warp",
+                  "consumers, for a row of x");
+  comment.barrier("x_empty[kXRows]", "kConsumers * 4", "a warp that has multiplied with a row",
+                  "loaders, for a free slot");
+  comment.barrier("dy_full[kStages]", copied ? "1" : "4", copied ? "the copy engine, by bytes" : "a loading warp",
+                  "consumers, for a step");
+  comment.barrier("dy_empty[kStages]", "kConsumers * 4", "a warp that has multiplied a step",
+                  "loaders, for a free stage");
   if (tiling.orders()) {
-    add("raw_full[kRawRows]", "1", "the copy engine, by bytes", "loaders, to put a row in order");
-    add("raw_empty[kRawRows]", arrivals_of_x(tiling), "a warp that has put a row in order", "the thread that copies");
+    comment.barrier("raw_full[kRawRows]", "1", "the copy engine, by bytes", "loaders, to put a row in order");
+    comment.barrier("raw_empty[kRawRows]", arrivals_of_x(tiling), "a warp that has put a row in order",
+                    "the thread that copies");
   }
-  return lines.text();
+  return comment.text();
 }
 
 /// Planes of a dense NCHW tensor as the copy engine sees them; a copy brings a run of pixels of each of a block's.

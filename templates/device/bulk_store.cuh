@@ -3,6 +3,7 @@
 // comes behind them. A thread's copies belong to the group that its next bulk_stores_commit() closes;
 // bulk_stores_wait_read<n>() returns when the sources of all but its n newest groups have been read and may be
 // overwritten. A block that ends must have waited; y is complete when the kernel is.
+
 __device__ __forceinline__ void bulk_copy_to_global(void* destination, const void* source, int bytes) {
   asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(destination),
                "r"(static_cast<unsigned>(__cvta_generic_to_shared(source))), "r"(bytes)

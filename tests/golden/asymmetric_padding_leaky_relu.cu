@@ -17,14 +17,7 @@
 
 // Element: one value of x, w, bias, residual or y in memory. Here fp32.
 using Element = float;
-__device__ __forceinline__ float to_float(Element value) { return value; }
 __device__ __forceinline__ Element from_float(float value) { return value; }
-
-// kElements consecutive elements that are read or written by one instruction; the address is a multiple of their size.
-template <int kElements>
-struct alignas(kElements * sizeof(Element)) ElementVector {
-  Element at[kElements];
-};
 
 // Global to shared copies that do not wait (cp.async, sm_80 and later, fp32 only).
 // copy_to_shared<n>: n consecutive elements, or n zeros if !valid; `source` is then not read and may be any address.
@@ -169,8 +162,10 @@ __device__ __forceinline__ float activate(float x) {
   return x < 0.0f ? x * 0x1.99999ap-4f : x;
 }
 
+// Shared memory: kStages stages of kStageFloats floats, each the input of a chunk and, behind kInputStageFloats, its
+// weights. When all chunks are summed up, outputs on their way to y take their place.
 extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocksPerSm)
-jitconv_fwd_f32_nchw_n4c13h30w45_k17_3x4_leaky_relu_direct(const Element* __restrict__ x,
+jitconv_direct_fprop_ieee_nchw_n4c13h30w45_k17_3x4_pad_t1b2l0r3_leaky_relu(const Element* __restrict__ x,
     const Element* __restrict__ w, Element* __restrict__ y) {
   extern __shared__ __align__(128) float shared[];
   const int lane = threadIdx.x % 32;

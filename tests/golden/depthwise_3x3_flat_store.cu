@@ -127,8 +127,8 @@ __device__ __forceinline__ void filter_row(float (&acc)[kThreadQ], const float* 
 
 
 extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocksPerSm)
-jitconv_fwd_f32_nchw_n16c64h14w15_k64_3x3_g64_depthwise(const Element* __restrict__ x, const Element* __restrict__ w,
-    Element* __restrict__ y) {
+jitconv_depthwise_fprop_fp32_nchw_n16c64h14w15_k64_3x3_g64(const Element* __restrict__ x,
+    const Element* __restrict__ w, Element* __restrict__ y) {
   extern __shared__ __align__(128) float shared[];
   float* input = shared;                          // [kPlanes][kInputRows][kInputPitch]
   float* weights = shared + kInputFloats;         // [kPlanes][kMultiplier][kTaps]

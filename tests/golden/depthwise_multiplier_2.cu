@@ -127,7 +127,7 @@ __device__ __forceinline__ void filter_row(float (&acc)[kThreadQ], const float* 
 
 
 extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocksPerSm)
-jitconv_fwd_f32_nchw_n8c32h56w57_k64_3x3_g32_bias_depthwise(const Element* __restrict__ x,
+jitconv_depthwise_fprop_fp32_nchw_n8c32h56w57_k64_3x3_pad1x1_g32_bias(const Element* __restrict__ x,
     const Element* __restrict__ w, const Element* __restrict__ bias, Element* __restrict__ y) {
   extern __shared__ __align__(128) float shared[];
   float* input = shared;                          // [kPlanes][kInputRows][kInputPitch]

@@ -47,9 +47,6 @@ __device__ __forceinline__ void barrier_init(Barrier* barrier, int arrivals) {
 __device__ __forceinline__ void barrier_init_visible() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
-__device__ __forceinline__ void barrier_arrive(Barrier* barrier) {
-  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier_address(barrier)) : "memory");
-}
 // Arrives, and holds the phase open until bulk copies have brought `bytes` more.
 __device__ __forceinline__ void barrier_arrive_expecting(Barrier* barrier, int bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier_address(barrier)), "r"(bytes)
@@ -149,6 +146,14 @@ static_assert(kBoxBytes == kInputRows * kRowPitch * sizeof(Element));
 static_assert(kPixelPitch % kReadVector == 0 && kWeightPitch % kVector == 0);
 static_assert(kWeightsFirstByte + sizeof(float) * kTaps * kWeightPitch <= 194224);
 
+// Shared memory, by first byte:
+//   0                  pixels as they lie in x
+//   kWeightsFirstByte  weights as floats
+//   kBarrierFirstByte  a barrier
+// Barriers:
+//   name     arrivals  who arrives                who waits
+//   arrival  1         the copy engine, by bytes  all threads, for the pixels
+
 // Some pixels of a row, of the thread's channels, in registers.
 struct Row {
   float at[kWindow][kReadVector];
@@ -195,7 +200,7 @@ __device__ __forceinline__ void add_products(float (&acc)[kThreadQ][kVector], co
 // are, and the weights as floats. A thread has some channels of a patch of the tile: it reads each row of pixels once
 // and multiplies it by every filter row that meets it in the patch.
 extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocksPerSm)
-jitconv_fwd_f32_nhwc_n8c128h56w56_k128_31x31_g128_depthwise_nhwc(const __grid_constant__ TensorMap x_map,
+jitconv_depthwise_nhwc_fprop_fp32_nhwc_n8c128h56w56_k128_31x31_pad15x15_g128(const __grid_constant__ TensorMap x_map,
     const Element* __restrict__ w, Element* __restrict__ y) {
   extern __shared__ __align__(128) unsigned char shared[];
   // [kInputRows][kInputColumns][kPixelPitch]

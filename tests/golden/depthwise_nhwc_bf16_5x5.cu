@@ -22,12 +22,6 @@ struct Element {
 __device__ __forceinline__ float to_float(Element value) {
   return __uint_as_float(static_cast<unsigned>(value.bits) << 16);
 }
-__device__ __forceinline__ Element from_float(float value) {
-  const unsigned bits = __float_as_uint(value);
-  const bool is_nan = (bits & 0x7fffffffu) > 0x7f800000u;
-  const unsigned rounded = bits + 0x7fffu + ((bits >> 16) & 1u);
-  return {static_cast<unsigned short>(is_nan ? 0x7fffu : rounded >> 16)};
-}
 
 // kElements consecutive elements that are read or written by one instruction; the address is a multiple of their size.
 template <int kElements>
@@ -70,9 +64,6 @@ __device__ __forceinline__ void barrier_init(Barrier* barrier, int arrivals) {
 }
 __device__ __forceinline__ void barrier_init_visible() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-}
-__device__ __forceinline__ void barrier_arrive(Barrier* barrier) {
-  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier_address(barrier)) : "memory");
 }
 // Arrives, and holds the phase open until bulk copies have brought `bytes` more.
 __device__ __forceinline__ void barrier_arrive_expecting(Barrier* barrier, int bytes) {
@@ -173,6 +164,14 @@ static_assert(kBoxBytes == kInputRows * kRowPitch * sizeof(Element));
 static_assert(kPixelPitch % kReadVector == 0 && kWeightPitch % kVector == 0);
 static_assert(kWeightsFirstByte + sizeof(float) * kTaps * kWeightPitch <= 18832);
 
+// Shared memory, by first byte:
+//   0                  pixels as they lie in x
+//   kWeightsFirstByte  weights as floats
+//   kBarrierFirstByte  a barrier
+// Barriers:
+//   name     arrivals  who arrives                who waits
+//   arrival  1         the copy engine, by bytes  all threads, for the pixels
+
 // Some pixels of a row, of the thread's channels, in registers.
 struct Row {
   float at[kWindow][kReadVector];
@@ -223,8 +222,9 @@ struct alignas(2 * kVector) PairVector {
 // are, and the weights as floats. A thread has some channels of a patch of the tile: it reads each row of pixels once
 // and multiplies it by every filter row that meets it in the patch.
 extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocksPerSm)
-jitconv_fwd_bf16_nhwc_n32c240h28w28_k240_5x5_g240_bias_residual_depthwise_nhwc(const __grid_constant__ TensorMap x_map,
-    const Element* __restrict__ w, const Element* __restrict__ bias, const Element* residual, Element* y) {
+jitconv_depthwise_nhwc_fprop_bf16_nhwc_n32c240h28w28_k240_5x5_pad2x2_g240_bias_residual(
+    const __grid_constant__ TensorMap x_map, const Element* __restrict__ w, const Element* __restrict__ bias,
+    const Element* residual, Element* y) {
   extern __shared__ __align__(128) unsigned char shared[];
   // [kInputRows][kInputColumns][kPixelPitch]
   Element* const input = reinterpret_cast<Element*>(shared);

@@ -127,6 +127,10 @@ static_assert(kChannels % kCopyVector == 0 && kPixelPitch % kCopyVector == 0);
 static_assert(kPixelPitch % kReadVector == 0 && kWeightPitch % kVector == 0);
 static_assert(kWeightsFirstByte + sizeof(float) * kTaps * kWeightPitch <= 3760);
 
+// Shared memory, by first byte:
+//   0                  pixels as they lie in x
+//   kWeightsFirstByte  weights as floats
+
 // Some pixels of a row, of the thread's channels, in registers.
 struct Row {
   float at[kWindow][kReadVector];
@@ -177,7 +181,7 @@ __device__ __forceinline__ float activate(float x) {
 // are, and the weights as floats. A thread has some channels of a patch of the tile: it reads each row of pixels once
 // and multiplies it by every filter row that meets it in the patch.
 extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocksPerSm)
-jitconv_fwd_f32_nhwc_n8c18h65w65_k18_3x3_s2x2_d6x6_g18_relu_depthwise_nhwc(const Element* __restrict__ x,
+jitconv_depthwise_nhwc_fprop_fp32_nhwc_n8c18h65w65_k18_3x3_pad6x6_s2x2_d6x6_g18_relu(const Element* __restrict__ x,
     const Element* __restrict__ w, Element* __restrict__ y) {
   extern __shared__ __align__(128) unsigned char shared[];
   // [kInputRows][kInputColumns][kPixelPitch]

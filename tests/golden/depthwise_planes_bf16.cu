@@ -21,12 +21,6 @@ struct Element {
 __device__ __forceinline__ float to_float(Element value) {
   return __uint_as_float(static_cast<unsigned>(value.bits) << 16);
 }
-__device__ __forceinline__ Element from_float(float value) {
-  const unsigned bits = __float_as_uint(value);
-  const bool is_nan = (bits & 0x7fffffffu) > 0x7f800000u;
-  const unsigned rounded = bits + 0x7fffu + ((bits >> 16) & 1u);
-  return {static_cast<unsigned short>(is_nan ? 0x7fffu : rounded >> 16)};
-}
 
 // kElements consecutive elements that are read or written by one instruction; the address is a multiple of their size.
 template <int kElements>
@@ -138,7 +132,7 @@ struct alignas(2 * kStoreVector) PairVector {
 // Depthwise, small planes. A block brings whole planes to shared memory as they lie in x, where they are one run. A
 // thread computes rows of one plane. Outputs take the place of the inputs and leave as one run of y.
 extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocksPerSm)
-jitconv_fwd_bf16_nchw_n96c384h14w14_k384_3x3_g384_bias_depthwise_planes(const Element* __restrict__ x,
+jitconv_depthwise_planes_fprop_bf16_nchw_n96c384h14w14_k384_3x3_pad1x1_g384_bias(const Element* __restrict__ x,
     const Element* __restrict__ w, const Element* __restrict__ bias, Element* __restrict__ y) {
   extern __shared__ __align__(128) unsigned char shared[];
   Element* const input = reinterpret_cast<Element*>(shared);  // [kPlanes][kH][kW]

@@ -121,7 +121,7 @@ __device__ __forceinline__ float activate(float x) {
 // Depthwise, small planes. A block brings whole planes to shared memory as they lie in x, where they are one run. A
 // thread computes rows of one plane. Outputs take the place of the inputs and leave as one run of y.
 extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocksPerSm)
-jitconv_fwd_f32_nchw_n32c1152h7w7_k1152_5x5_g1152_relu_depthwise_planes(const Element* __restrict__ x,
+jitconv_depthwise_planes_fprop_fp32_nchw_n32c1152h7w7_k1152_5x5_pad2x2_g1152_relu(const Element* __restrict__ x,
     const Element* __restrict__ w, Element* __restrict__ y) {
   extern __shared__ __align__(128) unsigned char shared[];
   Element* const input = reinterpret_cast<Element*>(shared);  // [kPlanes][kH][kW]

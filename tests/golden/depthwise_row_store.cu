@@ -19,12 +19,6 @@ using Element = float;
 __device__ __forceinline__ float to_float(Element value) { return value; }
 __device__ __forceinline__ Element from_float(float value) { return value; }
 
-// kElements consecutive elements that are read or written by one instruction; the address is a multiple of their size.
-template <int kElements>
-struct alignas(kElements * sizeof(Element)) ElementVector {
-  Element at[kElements];
-};
-
 // Global to shared copies that do not wait (cp.async, sm_80 and later, fp32 only).
 // copy_to_shared<n>: n consecutive elements, or n zeros if !valid; `source` is then not read and may be any address.
 // Both addresses are multiples of 4 n bytes. Copies belong to the group that the next copy_commit() closes;
@@ -126,7 +120,7 @@ __device__ __forceinline__ void filter_row(float (&acc)[kThreadQ], const float* 
 
 
 extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocksPerSm)
-jitconv_fwd_f32_nchw_n2c8h64w4099_k8_3x3_g8_depthwise(const Element* __restrict__ x, const Element* __restrict__ w,
+jitconv_depthwise_fprop_fp32_nchw_n2c8h64w4099_k8_3x3_g8(const Element* __restrict__ x, const Element* __restrict__ w,
     Element* __restrict__ y) {
   extern __shared__ __align__(128) float shared[];
   float* input = shared;                          // [kPlanes][kInputRows][kInputPitch]

@@ -75,21 +75,7 @@ struct alignas(64) TensorMap {
 // starts at the given indices, which may lie outside: there are zeros. The first of them counts whole 16 bytes.
 // `arrival` is told of the bytes of the whole box. The destination is a multiple of 128 bytes, of 1024 if the box is
 // swizzled.
-__device__ __forceinline__ void tensor_copy_to_shared(void* destination, const TensorMap* map, int i0, int i1,
-                                                      Barrier* arrival) {
-  asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
-               ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(destination))), "l"(map), "r"(i0), "r"(i1),
-               "r"(barrier_address(arrival))
-               : "memory");
-}
-__device__ __forceinline__ void tensor_copy_to_shared(void* destination, const TensorMap* map, int i0, int i1, int i2,
-                                                      Barrier* arrival) {
-  asm volatile(
-      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];"
-      ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(destination))),
-      "l"(map), "r"(i0), "r"(i1), "r"(i2), "r"(barrier_address(arrival))
-      : "memory");
-}
+
 // The same of pixels of an NHWC tensor, as its map walks over them (im2col): the first is (n, h, w), those that follow
 // are the next along w, then h, then n. Of each come the channels from c on, of the pixel `right` and `down` of it.
 __device__ __forceinline__ void tensor_walk_to_shared(void* destination, const TensorMap* map, int c, int w, int h,
@@ -115,7 +101,8 @@ __device__ __forceinline__ void bulk_copy_to_shared(void* destination, const voi
 }
 
 // Overlapped launches (sm_90): if the host allows it, a kernel may start before the one before it in the stream has
-// finished. These two are all they need to know of each other.
+// finished.
+
 // From here on the next kernel may start, once every block has come here; what it may read it must wait for.
 __device__ __forceinline__ void let_next_kernel_start() {
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
@@ -129,6 +116,7 @@ __device__ __forceinline__ void wait_for_previous_kernel() { asm volatile("gridd
 // asynchronous: it reads shared memory and its accumulators some time between multiply_begin() and the multiply_wait()
 // that covers the group it was committed to; until then neither may be touched. All functions but fence_async_proxy()
 // are called by all threads of a warpgroup together.
+
 using MatrixOperand = unsigned long long;
 
 // A matrix of 16-bit or 32-bit elements in shared memory, 32 bytes wide along the reduction and without swizzle: rows
@@ -139,9 +127,6 @@ __device__ __forceinline__ MatrixOperand matrix_operand(const void* first, unsig
   const unsigned address = static_cast<unsigned>(__cvta_generic_to_shared(first));
   return (address & 0x3ffffu) >> 4 | static_cast<unsigned long long>(right_half >> 4) << 16 | (kEightRows >> 4) << 32;
 }
-
-// Makes shared memory that this thread wrote, or knows to be written, visible to multiplications and bulk copies.
-__device__ __forceinline__ void fence_async_proxy() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
 __device__ __forceinline__ void multiply_begin() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 __device__ __forceinline__ void multiply_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
@@ -159,16 +144,6 @@ __device__ __forceinline__ void settle(float (&sum)[kAccumulators]) {
   for (int i = 0; i < kAccumulators; ++i) asm volatile("" : "+f"(sum[i]));
 }
 
-// Move registers, counted per thread, to the warpgroups whose threads hold more.
-template <int kRegisters>
-__device__ __forceinline__ void shrink_registers_to() {
-  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
-}
-template <int kRegisters>
-__device__ __forceinline__ void grow_registers_to() {
-  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
-}
-
 // A matrix as the copy engine brings it, swizzled: rows of kRowBytes, 32, 64 or 128, of which a multiplication takes
 // 32, the first unless 2, 4 or 6 is added. What was copied starts on a multiple of 1024 bytes; `first` is any row of
 // it.
@@ -179,7 +154,8 @@ __device__ __forceinline__ MatrixOperand swizzled_operand(const void* first) {
   return (address & 0x3ffffu) >> 4 | (kEightRows >> 4) << 32 | kSwizzle << 62;
 }
 
-// Eight channels of a pixel as one row of a matrix operand's half.
+// Operands of matrix multiplications are made of rows: eight channels of a pixel are one of a half.
+
 constexpr int kOperandChannels = 8;
 __device__ __forceinline__ unsigned operand_pair(Element low, Element high) {
   return low.bits | static_cast<unsigned>(high.bits) << 16;
@@ -187,14 +163,6 @@ __device__ __forceinline__ unsigned operand_pair(Element low, Element high) {
 __device__ __forceinline__ uint4 operand_row(const Element* channel) {
   return make_uint4(operand_pair(channel[0], channel[1]), operand_pair(channel[2], channel[3]),
                     operand_pair(channel[4], channel[5]), operand_pair(channel[6], channel[7]));
-}
-// The same of the first or the second pixel of a pair, whose elements lie in the low and the high half of each channel.
-__device__ __forceinline__ uint4 operand_row_of_pairs(const unsigned* channel, bool high) {
-  const auto join = [high](unsigned even, unsigned odd) {
-    return high ? even >> 16 | (odd & 0xffff0000u) : (even & 0xffffu) | odd << 16;
-  };
-  return make_uint4(join(channel[0], channel[1]), join(channel[2], channel[3]), join(channel[4], channel[5]),
-                    join(channel[6], channel[7]));
 }
 
 // Waits for all threads of a warpgroup, and makes visible to each what the others wrote before. Each warpgroup has a
@@ -320,21 +288,6 @@ __device__ __forceinline__ Element load_if(const Element* source, bool valid) {
       : "l"(source), "r"(static_cast<int>(valid)), "n"(2 * kOffset));
   return result;
 }
-// source[kOffset] and the next element, which lie in one word, if valid, else 0.
-template <long long kOffset>
-__device__ __forceinline__ unsigned load_pair_if(const Element* source, bool valid) {
-  unsigned result;
-  asm volatile(
-      "{\n"
-      ".reg .pred valid;\n"
-      "setp.ne.b32 valid, %2, 0;\n"
-      "mov.b32 %0, 0;\n"
-      "@valid ld.global.nc.b32 %0, [%1 + %3];\n"
-      "}"
-      : "=&r"(result)
-      : "l"(source), "r"(static_cast<int>(valid)), "n"(2 * kOffset));
-  return result;
-}
 
 // kElements consecutive elements that are read or written by one instruction; the address is a multiple of their size.
 template <int kElements>
@@ -430,11 +383,11 @@ static_assert(kBarriersFirstByte + 16 * kStages + 24 <= 228984);
 //   kStagingFirstByte   outputs on their way from registers to y
 //   kBarriersFirstByte  barriers
 // Barriers:
-//   name                      arrivals        who arrives                             who waits
-//   full[kStages]             1               the producer, and copies by their bytes consumers, for a step
-//   empty[kStages]            1               consumers that have multiplied a step   the producer, for a free stage
-//   weights_arrival           1               the copy engine, by bytes               consumers, once
-//   multiplied[kConsumers]    4               a consumer's warps, in their last step  the other consumer, for its turn
+//   name                    arrivals  who arrives                              who waits
+//   full[kStages]           1         the producer, and copies by their bytes  consumers, for a step
+//   empty[kStages]          1         consumers that have multiplied a step    the producer, for a free stage
+//   weights_arrival         1         the copy engine, by bytes                consumers, once
+//   multiplied[kConsumers]  4         a consumer's warps, in their last step   the other consumer, for its turn
 
 using Staged = Element;  // an output on its way to y
 
@@ -471,7 +424,7 @@ __device__ __forceinline__ void copy_run(const TensorMap* x_map, const Tile& til
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
-jitconv_dgrad_bf16_nhwc_n32c64h56w56_k64_3x3_dy_gelu_erf_wgmma(const __grid_constant__ TensorMap x_map,
+jitconv_wgmma_dgrad_bf16_nhwc_n32c64h56w56_k64_3x3_pad1x1_dy_gelu_erf(const __grid_constant__ TensorMap x_map,
     const uint4* __restrict__ packed_w, Element* __restrict__ y) {
   extern __shared__ __align__(1024) char shared[];
   char* const stages = shared;
@@ -680,7 +633,7 @@ constexpr int kRowsOfSlice = 9;  // of an output channel
 // channels. In w they are one piece for each output channel, so lanes read along it; rows lie along the output
 // channels, so lanes write along these.
 extern "C" __global__ void __launch_bounds__(kThreads)
-jitconv_dgrad_bf16_nhwc_n32c64h56w56_k64_3x3_dy_gelu_erf_wgmma_pack_weights(const Element* __restrict__ w,
+jitconv_wgmma_dgrad_bf16_nhwc_n32c64h56w56_k64_3x3_pad1x1_dy_gelu_erf_pack_weights(const Element* __restrict__ w,
     uint4* __restrict__ packed_w) {
   extern __shared__ __align__(1024) char shared[];
   let_next_kernel_start();
@@ -754,8 +707,8 @@ __device__ __forceinline__ float activation_backward(float dy, float z) {
 // Writes dz, which the gradient reads in place of dy. The three tensors lie alike, whatever their layout, and a thread
 // takes kVector neighbours, the last one those that are left. Computed in fp32 and rounded once.
 extern "C" __global__ void __launch_bounds__(kThreads)
-jitconv_dgrad_bf16_nhwc_n32c64h56w56_k64_3x3_dy_gelu_erf_wgmma_activation_gradient(const Element* __restrict__ dy,
-    const Element* __restrict__ saved, Element* __restrict__ dz) {
+jitconv_wgmma_dgrad_bf16_nhwc_n32c64h56w56_k64_3x3_pad1x1_dy_gelu_erf_activation_gradient(
+    const Element* __restrict__ dy, const Element* __restrict__ saved, Element* __restrict__ dz) {
   const int first = (static_cast<int>(blockIdx.x) * kThreads + threadIdx.x) * kVector;
   if (first >= kDyElements) return;
   if (kDyElements % kVector != 0 && kDyElements - first < kVector) {

@@ -16,8 +16,6 @@
 
 // Element: one value of x, w, bias, residual or y in memory. Here fp32.
 using Element = float;
-__device__ __forceinline__ float to_float(Element value) { return value; }
-__device__ __forceinline__ Element from_float(float value) { return value; }
 
 // Barriers in shared memory (mbarrier, sm_90). A phase is complete when the expected number of arrivals has come and
 // the bytes they announced have been copied. Phases are numbered from 0; barrier_wait(b, n % 2) returns once phase n is
@@ -67,7 +65,8 @@ __device__ __forceinline__ void bulk_copy_to_shared(void* destination, const voi
 }
 
 // Overlapped launches (sm_90): if the host allows it, a kernel may start before the one before it in the stream has
-// finished. These two are all they need to know of each other.
+// finished.
+
 // From here on the next kernel may start, once every block has come here; what it may read it must wait for.
 __device__ __forceinline__ void let_next_kernel_start() {
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
@@ -81,6 +80,7 @@ __device__ __forceinline__ void wait_for_previous_kernel() { asm volatile("gridd
 // asynchronous: it reads shared memory and its accumulators some time between multiply_begin() and the multiply_wait()
 // that covers the group it was committed to; until then neither may be touched. All functions but fence_async_proxy()
 // are called by all threads of a warpgroup together.
+
 using MatrixOperand = unsigned long long;
 
 // A matrix of 16-bit or 32-bit elements in shared memory, 32 bytes wide along the reduction and without swizzle: rows
@@ -109,16 +109,6 @@ template <int kAccumulators>
 __device__ __forceinline__ void settle(float (&sum)[kAccumulators]) {
 #pragma unroll
   for (int i = 0; i < kAccumulators; ++i) asm volatile("" : "+f"(sum[i]));
-}
-
-// Move registers, counted per thread, to the warpgroups whose threads hold more.
-template <int kRegisters>
-__device__ __forceinline__ void shrink_registers_to() {
-  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
-}
-template <int kRegisters>
-__device__ __forceinline__ void grow_registers_to() {
-  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
 // source[kOffset] if valid, else 0, and then source may be any address. One predicated instruction, issued where it is
@@ -154,16 +144,6 @@ __device__ __forceinline__ uint4 operand_row(const Element* channel) {
 // Four consecutive floats of y: all or none, or those whose bit of `mask` is set. The address is a multiple of 16
 // bytes. No branches: a warp's stores leave one after the other.
 constexpr int kStoreElements = 4;
-__device__ __forceinline__ void store_all_if(float* y, const float (&value)[kStoreElements], bool valid) {
-  asm volatile(
-      "{\n"
-      ".reg .pred valid;\n"
-      "setp.ne.b32 valid, %5, 0;\n"
-      "@valid st.global.v4.f32 [%0], {%1, %2, %3, %4};\n"
-      "}" ::"l"(y),
-      "f"(value[0]), "f"(value[1]), "f"(value[2]), "f"(value[3]), "r"(static_cast<int>(valid))
-      : "memory");
-}
 __device__ __forceinline__ void store_elements(float* y, const float (&value)[kStoreElements], unsigned mask) {
   asm volatile(
       "{\n"
@@ -193,6 +173,7 @@ __device__ __forceinline__ void store_elements(float* y, const float (&value)[kS
 // comes behind them. A thread's copies belong to the group that its next bulk_stores_commit() closes;
 // bulk_stores_wait_read<n>() returns when the sources of all but its n newest groups have been read and may be
 // overwritten. A block that ends must have waited; y is complete when the kernel is.
+
 __device__ __forceinline__ void bulk_copy_to_global(void* destination, const void* source, int bytes) {
   asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(destination),
                "r"(static_cast<unsigned>(__cvta_generic_to_shared(source))), "r"(bytes)
@@ -330,9 +311,9 @@ static_assert(kBarriersFirstByte + 16 * kStages + 0 <= 199296);
 //   kStagingFirstByte   outputs on their way from registers to y
 //   kBarriersFirstByte  barriers
 // Barriers:
-//   name                      arrivals        who arrives                             who waits
-//   full[kStages]             kTeamWarps + 1  the producer, and copies by their bytes consumers, for a step
-//   empty[kStages]            kConsumers      consumers that have multiplied a step   the producer, for a free stage
+//   name            arrivals        who arrives                              who waits
+//   full[kStages]   kTeamWarps + 1  the producer, and copies by their bytes  consumers, for a step
+//   empty[kStages]  kConsumers      consumers that have multiplied a step    the producer, for a free stage
 
 using Staged = float;  // an output on its way to y
 
@@ -417,8 +398,8 @@ __device__ __forceinline__ void load_run(const Element* __restrict__ x_chunk, in
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
-jitconv_dgrad_f32_nchw_n8c128h512w1024_k64_3x3_wgmma(const Element* __restrict__ x, const uint4* __restrict__ packed_w,
-    Element* __restrict__ y) {
+jitconv_wgmma_dgrad_tf32_nchw_n8c128h512w1024_k64_3x3(const Element* __restrict__ x,
+    const uint4* __restrict__ packed_w, Element* __restrict__ y) {
   extern __shared__ __align__(1024) char shared[];
   char* const stages = shared;
   Staged* const staging = reinterpret_cast<Staged*>(shared + kStagingFirstByte);
@@ -611,7 +592,7 @@ constexpr int kRowsOfSlice = 9;  // of an output channel
 // channels. In w they are one piece for each output channel, so lanes read along it; rows lie along the output
 // channels, so lanes write along these.
 extern "C" __global__ void __launch_bounds__(kThreads)
-jitconv_dgrad_f32_nchw_n8c128h512w1024_k64_3x3_wgmma_pack_weights(const Element* __restrict__ w,
+jitconv_wgmma_dgrad_tf32_nchw_n8c128h512w1024_k64_3x3_pack_weights(const Element* __restrict__ w,
     uint4* __restrict__ packed_w) {
   extern __shared__ __align__(1024) char shared[];
   let_next_kernel_start();

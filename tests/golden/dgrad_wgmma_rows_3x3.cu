@@ -16,8 +16,6 @@
 
 // Element: one value of x, w, bias, residual or y in memory. Here fp32.
 using Element = float;
-__device__ __forceinline__ float to_float(Element value) { return value; }
-__device__ __forceinline__ Element from_float(float value) { return value; }
 
 // Barriers in shared memory (mbarrier, sm_90). A phase is complete when the expected number of arrivals has come and
 // the bytes they announced have been copied. Phases are numbered from 0; barrier_wait(b, n % 2) returns once phase n is
@@ -67,7 +65,8 @@ __device__ __forceinline__ void bulk_copy_to_shared(void* destination, const voi
 }
 
 // Overlapped launches (sm_90): if the host allows it, a kernel may start before the one before it in the stream has
-// finished. These two are all they need to know of each other.
+// finished.
+
 // From here on the next kernel may start, once every block has come here; what it may read it must wait for.
 __device__ __forceinline__ void let_next_kernel_start() {
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
@@ -81,6 +80,7 @@ __device__ __forceinline__ void wait_for_previous_kernel() { asm volatile("gridd
 // asynchronous: it reads shared memory and its accumulators some time between multiply_begin() and the multiply_wait()
 // that covers the group it was committed to; until then neither may be touched. All functions but fence_async_proxy()
 // are called by all threads of a warpgroup together.
+
 using MatrixOperand = unsigned long long;
 
 // A matrix of 16-bit or 32-bit elements in shared memory, 32 bytes wide along the reduction and without swizzle: rows
@@ -112,6 +112,7 @@ __device__ __forceinline__ void settle(float (&sum)[kAccumulators]) {
 }
 
 // Move registers, counted per thread, to the warpgroups whose threads hold more.
+
 template <int kRegisters>
 __device__ __forceinline__ void shrink_registers_to() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
@@ -154,16 +155,6 @@ __device__ __forceinline__ uint4 operand_row(const Element* channel) {
 // Four consecutive floats of y: all or none, or those whose bit of `mask` is set. The address is a multiple of 16
 // bytes. No branches: a warp's stores leave one after the other.
 constexpr int kStoreElements = 4;
-__device__ __forceinline__ void store_all_if(float* y, const float (&value)[kStoreElements], bool valid) {
-  asm volatile(
-      "{\n"
-      ".reg .pred valid;\n"
-      "setp.ne.b32 valid, %5, 0;\n"
-      "@valid st.global.v4.f32 [%0], {%1, %2, %3, %4};\n"
-      "}" ::"l"(y),
-      "f"(value[0]), "f"(value[1]), "f"(value[2]), "f"(value[3]), "r"(static_cast<int>(valid))
-      : "memory");
-}
 __device__ __forceinline__ void store_elements(float* y, const float (&value)[kStoreElements], unsigned mask) {
   asm volatile(
       "{\n"
@@ -297,10 +288,10 @@ static_assert(kBarriersFirstByte + 248 <= 221048);
 //   kStagingFirstByte   outputs on their way from registers to y
 //   kBarriersFirstByte  barriers
 // Barriers:
-//   full[kStages]       a loading warp, and copies by their bytes; consumers wait for a step
-//   empty[kStages]      a consumer's warp, when it has multiplied or passed the step; loading warps wait for the stage
-//   weights_arrival     the copy engine, by bytes; consumers wait for it once
-//   stored[kConsumers * 4]  a consumer's warp that has stored; the same warp of the next consumer waits for its staging
+//   name                    arrivals        who arrives                                who waits
+//   full[kStages]           2               a loading warp, and copies by their bytes  consumers, for a step
+//   empty[kStages]          kConsumers * 4  a warp that has used or passed a step      loaders, for a free stage
+//   stored[kConsumers * 4]  1               a consumer's warp that has stored          that warp of the next consumer
 
 
 // One bit for each element of a store that lies in [first, end).
@@ -371,7 +362,7 @@ __device__ __forceinline__ void load_pixels(const Element* __restrict__ x_row, i
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
-jitconv_dgrad_f32_nchw_n8c64h512w1024_k128_3x3_wgmma_rows(const Element* __restrict__ x,
+jitconv_wgmma_rows_dgrad_tf32_nchw_n8c64h512w1024_k128_3x3(const Element* __restrict__ x,
     const uint4* __restrict__ packed_w, Element* __restrict__ y) {
   extern __shared__ __align__(1024) char shared[];
   char* const stages = shared;
@@ -582,7 +573,7 @@ constexpr int kRowsOfSlice = 9;  // of an output channel
 // channels. In w they are one piece for each output channel, so lanes read along it; rows lie along the output
 // channels, so lanes write along these.
 extern "C" __global__ void __launch_bounds__(kThreads)
-jitconv_dgrad_f32_nchw_n8c64h512w1024_k128_3x3_wgmma_rows_pack_weights(const Element* __restrict__ w,
+jitconv_wgmma_rows_dgrad_tf32_nchw_n8c64h512w1024_k128_3x3_pack_weights(const Element* __restrict__ w,
     uint4* __restrict__ packed_w) {
   extern __shared__ __align__(1024) char shared[];
   let_next_kernel_start();

@@ -57,7 +57,7 @@ static_assert(kThreadK >= 1 && kThreadPixels >= 1);
 
 
 extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocksPerSm)
-jitconv_fwd_f32_nchw_n1c8h4000w4100_k8_3x3_d1500x1600_fallback(const Element* __restrict__ x,
+jitconv_fallback_fprop_fp32_nchw_n1c8h4000w4100_k8_3x3_d1500x1600(const Element* __restrict__ x,
     const Element* __restrict__ w, Element* __restrict__ y) {
   // Lanes run over pixels, which are contiguous in y.
   const int group = blockIdx.x % (kGroups * kTilesK) / kTilesK;

@@ -20,12 +20,6 @@ using Element = float;
 __device__ __forceinline__ float to_float(Element value) { return value; }
 __device__ __forceinline__ Element from_float(float value) { return value; }
 
-// kElements consecutive elements that are read or written by one instruction; the address is a multiple of their size.
-template <int kElements>
-struct alignas(kElements * sizeof(Element)) ElementVector {
-  Element at[kElements];
-};
-
 // Global to shared copies that do not wait (cp.async, sm_80 and later, fp32 only).
 // copy_to_shared<n>: n consecutive elements, or n zeros if !valid; `source` is then not read and may be any address.
 // Both addresses are multiples of 4 n bytes. Copies belong to the group that the next copy_commit() closes;
@@ -169,8 +163,10 @@ __device__ __forceinline__ float activate(float x) {
   return x < 0.0f ? 0.0f : x;
 }
 
+// Shared memory: kStages stages of kStageFloats floats, each the input of a chunk and, behind kInputStageFloats, its
+// weights. When all chunks are summed up, outputs on their way to y take their place.
 extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocksPerSm)
-jitconv_fwd_f32_nchw_n8c64h512w1024_k128_3x3_bias_relu_direct(const Element* __restrict__ x,
+jitconv_direct_fprop_ieee_nchw_n8c64h512w1024_k128_3x3_bias_relu(const Element* __restrict__ x,
     const Element* __restrict__ w, const Element* __restrict__ bias, Element* __restrict__ y) {
   extern __shared__ __align__(128) float shared[];
   const int lane = threadIdx.x % 32;

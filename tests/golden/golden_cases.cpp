@@ -104,8 +104,7 @@ const std::vector<GoldenCase>& golden_cases() {
     add("pointwise_tf32_residual",
         "input=32,64,28,28 weight=200,32,1,1 groups=2 bias residual activation=relu math=tf32", Family::pointwise,
         "residual_of[");
-    add("pointwise_tf32_split", "input=1,2048,96,96 weight=16,2048,1,1 bias math=tf32", Family::pointwise,
-        "_pointwise_reduce(");
+    add("pointwise_tf32_split", "input=1,2048,96,96 weight=16,2048,1,1 bias math=tf32", Family::pointwise, "_reduce(");
     add("pointwise_tf32_streamed", "input=2,1920,64,64 weight=640,1920,1,1 bias math=tf32", Family::pointwise,
         "tensor_copy_to_shared(weights");
     add("pointwise_tf32_images", "input=96,960,7,7 weight=160,960,1,1 bias math=tf32", Family::pointwise,
@@ -118,8 +117,7 @@ const std::vector<GoldenCase>& golden_cases() {
     add("wgmma_copies", "input=16,16,1024,1024 weight=128,16,3,3 bias activation=relu math=tf32", Family::wgmma,
         "copy_pixels(");
     add("wgmma_images", "input=16,512,7,7 weight=512,512,3,3 padding=1 math=tf32", Family::wgmma, "kImagePositions");
-    add("wgmma_split", "input=1,512,14,14 weight=512,512,3,3 padding=1 bias math=tf32", Family::wgmma,
-        "_wgmma_reduce(");
+    add("wgmma_split", "input=1,512,14,14 weight=512,512,3,3 padding=1 bias math=tf32", Family::wgmma, "_reduce(");
     add("wgmma_raw_weights", "input=16,512,7,7 weight=2048,512,1,1 bias activation=relu math=tf32", Family::wgmma,
         "swizzled_operand<");
     add("wgmma_raw_weights_3x3", "input=16,64,6,60 weight=128,64,3,3 padding=1 math=tf32", Family::wgmma,

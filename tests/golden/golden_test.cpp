@@ -11,6 +11,8 @@
 #include <filesystem>
 #include <fstream>
 #include <locale>
+#include <map>
+#include <regex>
 #include <set>
 #include <sstream>
 
@@ -53,6 +55,31 @@ TEST_P(Golden, ShowsWhatItIsHereFor) {
   EXPECT_EQ(codegen::to_string(plan.family()), codegen::to_string(one.family));
   EXPECT_NE(golden_source(one).find(one.shows), std::string::npos)
       << "the source has no '" << one.shows << "': choose another shape for " << one.name;
+}
+
+/// "name" of "//   name[kStages]  4  who arrives  who waits" and its "4", below "// Barriers:".
+std::map<std::string, std::string> listed_barriers(const std::string& source) {
+  static const std::regex row("//   ([a-z_]+)(?:\\[[^\\]]*\\])? {2,}(\\S+(?: \\S+)*) {2,}\\S.* {2,}\\S.*");
+  std::map<std::string, std::string> listed;
+  std::istringstream lines(source.substr(std::min(source.find("// Barriers:\n"), source.size())));
+  std::string line;
+  std::getline(lines, line);
+  std::smatch match;
+  while (std::getline(lines, line) && std::regex_match(line, match, row)) listed[match[1]] = match[2];
+  listed.erase("name");
+  return listed;
+}
+
+TEST_P(Golden, ListsItsBarriersWithTheirArrivals) {
+  const std::string source = golden_source(GetParam());
+  static const std::regex init("barrier_init\\(([a-z_]+)(?: \\+ [a-z]+)?, ([^;]+)\\);");
+  std::map<std::string, std::string> initialised;
+  for (std::sregex_iterator at(source.begin(), source.end(), init), end; at != end; ++at)
+    initialised[(*at)[1]] = (*at)[2];
+  std::map<std::string, std::string> listed = listed_barriers(source);
+  // wgmma_rows initialises a barrier that only some of its kernels use.
+  if (!listed.contains("weights_arrival")) initialised.erase("weights_arrival");
+  EXPECT_EQ(listed, initialised);
 }
 
 INSTANTIATE_TEST_SUITE_P(Sources, Golden, ::testing::ValuesIn(golden_cases()),

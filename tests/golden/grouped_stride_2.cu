@@ -17,14 +17,7 @@
 
 // Element: one value of x, w, bias, residual or y in memory. Here fp32.
 using Element = float;
-__device__ __forceinline__ float to_float(Element value) { return value; }
 __device__ __forceinline__ Element from_float(float value) { return value; }
-
-// kElements consecutive elements that are read or written by one instruction; the address is a multiple of their size.
-template <int kElements>
-struct alignas(kElements * sizeof(Element)) ElementVector {
-  Element at[kElements];
-};
 
 // Global to shared copies that do not wait (cp.async, sm_80 and later, fp32 only).
 // copy_to_shared<n>: n consecutive elements, or n zeros if !valid; `source` is then not read and may be any address.
@@ -165,8 +158,10 @@ struct Row {
 };
 
 
+// Shared memory: kStages stages of kStageFloats floats, each the input of a chunk and, behind kInputStageFloats, its
+// weights. When all chunks are summed up, outputs on their way to y take their place.
 extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocksPerSm)
-jitconv_fwd_f32_nchw_n32c128h56w56_k128_3x3_s2x2_g32_direct(const Element* __restrict__ x,
+jitconv_direct_fprop_fp32_nchw_n32c128h56w56_k128_3x3_pad1x1_s2x2_g32(const Element* __restrict__ x,
     const Element* __restrict__ w, Element* __restrict__ y) {
   extern __shared__ __align__(128) float shared[];
   const int lane = threadIdx.x % 32;

@@ -169,8 +169,10 @@ __device__ __forceinline__ float activate(float x) {
   return x < -0x1p+0f ? -0x1p+0f : x > 0x1.8p+2f ? 0x1.8p+2f : x;
 }
 
+// Shared memory: kStages stages of kStageFloats floats, each the input of a chunk and, behind kInputStageFloats, its
+// weights. When all chunks are summed up, outputs on their way to y take their place.
 extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocksPerSm)
-jitconv_fwd_bf16_nchw_nhwc_n8c32h28w28_k48_3x3_clamp_direct(const Element* __restrict__ x,
+jitconv_direct_fprop_bf16_nchw_nhwc_n8c32h28w28_k48_3x3_pad1x1_clamp(const Element* __restrict__ x,
     const Element* __restrict__ w, Element* __restrict__ y) {
   extern __shared__ __align__(128) float shared[];
   const int lane = threadIdx.x % 32;

@@ -166,8 +166,10 @@ __device__ __forceinline__ float activate(float x) {
   return 0.5f * x * (1.0f + erff(x * 0x1.6a09e6p-1f));
 }
 
+// Shared memory: kStages stages of kStageFloats floats, each the input of a chunk and, behind kInputStageFloats, its
+// weights. When all chunks are summed up, outputs on their way to y take their place.
 extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocksPerSm)
-jitconv_fwd_f16_nhwc_n8c64h56w56_k64_3x3_residual_gelu_erf_direct(const Element* __restrict__ x,
+jitconv_direct_fprop_f16_nhwc_n8c64h56w56_k64_3x3_pad1x1_residual_gelu_erf(const Element* __restrict__ x,
     const Element* __restrict__ w, const Element* residual, Element* y) {
   extern __shared__ __align__(128) float shared[];
   const int lane = threadIdx.x % 32;

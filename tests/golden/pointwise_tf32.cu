@@ -13,8 +13,6 @@
 
 // Element: one value of x, w, bias, residual or y in memory. Here fp32.
 using Element = float;
-__device__ __forceinline__ float to_float(Element value) { return value; }
-__device__ __forceinline__ Element from_float(float value) { return value; }
 
 // kElements consecutive elements that are read or written by one instruction; the address is a multiple of their size.
 template <int kElements>
@@ -73,6 +71,7 @@ __device__ __forceinline__ void bulk_copy_to_shared(void* destination, const voi
 // asynchronous: it reads shared memory and its accumulators some time between multiply_begin() and the multiply_wait()
 // that covers the group it was committed to; until then neither may be touched. All functions but fence_async_proxy()
 // are called by all threads of a warpgroup together.
+
 using MatrixOperand = unsigned long long;
 
 // A matrix of 16-bit or 32-bit elements in shared memory, 32 bytes wide along the reduction and without swizzle: rows
@@ -104,6 +103,7 @@ __device__ __forceinline__ void settle(float (&sum)[kAccumulators]) {
 }
 
 // Move registers, counted per thread, to the warpgroups whose threads hold more.
+
 template <int kRegisters>
 __device__ __forceinline__ void shrink_registers_to() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
@@ -113,9 +113,6 @@ __device__ __forceinline__ void grow_registers_to() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
-// Four channels of a pixel as one row of a matrix operand's half: fp32 rounded to nearest TF32, ties to even (the
-// tensor cores would truncate). One instruction; with ties away from zero it would be four.
-constexpr int kOperandChannels = 4;
 __device__ __forceinline__ unsigned round_to_tf32(float value) {
   unsigned result;
   asm("cvt.rn.tf32.f32 %0, %1;" : "=r"(result) : "f"(value));
@@ -211,6 +208,16 @@ static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);
 static_assert(kBarriersFirstByte >= kWeightsFirstByte + kSlabSlices * kWeightPitch);
 static_assert(kBarriersFirstByte + 16 * kStages + 8 <= 202072);
 
+// Shared memory, by first byte:
+//   0                   kStages stages: pixels of a step
+//   kWeightsFirstByte   weights of the block's channels, all steps
+//   kBarriersFirstByte  barriers
+// Barriers:
+//   name             arrivals          who arrives                                  who waits
+//   full[kStages]    4                 a loading thread, and copies by their bytes  consumers, for a step
+//   empty[kStages]   kConsumers * 4    a warp that has multiplied a step            loaders, for a free stage
+//   weights_arrival  kConsumerThreads  a thread that has put weights there          consumers, once
+
 using Pixels = ElementVector<kLanePixels>;
 
 
@@ -250,7 +257,7 @@ __device__ __forceinline__ void load_pixels(unsigned (&a)[kInstructions][4], con
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
-jitconv_fwd_f32_nchw_n16c64h56w56_k256_1x1_pointwise(const Element* __restrict__ x, const Element* __restrict__ w,
+jitconv_pointwise_fprop_tf32_nchw_n16c64h56w56_k256_1x1(const Element* __restrict__ x, const Element* __restrict__ w,
     Element* __restrict__ y) {
   extern __shared__ __align__(1024) char shared[];
   float* const stages = reinterpret_cast<float*>(shared);
@@ -267,7 +274,7 @@ jitconv_fwd_f32_nchw_n16c64h56w56_k256_1x1_pointwise(const Element* __restrict__
       barrier_init(full + i, 4);
       barrier_init(empty + i, kConsumers * 4);
     }
-    barrier_init(weights_arrival, kConsumers * 128);
+    barrier_init(weights_arrival, kConsumerThreads);
     barrier_init_visible();
   }
   __syncthreads();

@@ -13,8 +13,6 @@
 
 // Element: one value of x, w, bias, residual or y in memory. Here fp32.
 using Element = float;
-__device__ __forceinline__ float to_float(Element value) { return value; }
-__device__ __forceinline__ Element from_float(float value) { return value; }
 
 // kElements consecutive elements that are read or written by one instruction; the address is a multiple of their size.
 template <int kElements>
@@ -73,19 +71,8 @@ __device__ __forceinline__ void bulk_copy_to_shared(void* destination, const voi
 // asynchronous: it reads shared memory and its accumulators some time between multiply_begin() and the multiply_wait()
 // that covers the group it was committed to; until then neither may be touched. All functions but fence_async_proxy()
 // are called by all threads of a warpgroup together.
+
 using MatrixOperand = unsigned long long;
-
-// A matrix of 16-bit or 32-bit elements in shared memory, 32 bytes wide along the reduction and without swizzle: rows
-// are 16 bytes apart, and so is nothing else: its left half (16 bytes of every row) starts at `first`, the right half
-// `right_half` bytes behind it (any multiple of 16, but not negative). `first` is a multiple of 16.
-__device__ __forceinline__ MatrixOperand matrix_operand(const void* first, unsigned right_half) {
-  constexpr unsigned long long kEightRows = 128;  // bytes
-  const unsigned address = static_cast<unsigned>(__cvta_generic_to_shared(first));
-  return (address & 0x3ffffu) >> 4 | static_cast<unsigned long long>(right_half >> 4) << 16 | (kEightRows >> 4) << 32;
-}
-
-// Makes shared memory that this thread wrote, or knows to be written, visible to multiplications and bulk copies.
-__device__ __forceinline__ void fence_async_proxy() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
 __device__ __forceinline__ void multiply_begin() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 __device__ __forceinline__ void multiply_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
@@ -104,6 +91,7 @@ __device__ __forceinline__ void settle(float (&sum)[kAccumulators]) {
 }
 
 // Move registers, counted per thread, to the warpgroups whose threads hold more.
+
 template <int kRegisters>
 __device__ __forceinline__ void shrink_registers_to() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
@@ -113,17 +101,10 @@ __device__ __forceinline__ void grow_registers_to() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
-// Four channels of a pixel as one row of a matrix operand's half: fp32 rounded to nearest TF32, ties to even (the
-// tensor cores would truncate). One instruction; with ties away from zero it would be four.
-constexpr int kOperandChannels = 4;
 __device__ __forceinline__ unsigned round_to_tf32(float value) {
   unsigned result;
   asm("cvt.rn.tf32.f32 %0, %1;" : "=r"(result) : "f"(value));
   return result;
-}
-__device__ __forceinline__ uint4 operand_row(const Element* channel) {
-  return make_uint4(round_to_tf32(channel[0]), round_to_tf32(channel[1]), round_to_tf32(channel[2]),
-                    round_to_tf32(channel[3]));
 }
 
 // A tensor as the copy engine sees it (CUtensorMap): made by the host for every launch, a parameter of the kernel.
@@ -135,6 +116,7 @@ struct alignas(64) TensorMap {
 // starts at the given indices, which may lie outside: there are zeros. The first of them counts whole 16 bytes.
 // `arrival` is told of the bytes of the whole box. The destination is a multiple of 128 bytes, of 1024 if the box is
 // swizzled.
+
 __device__ __forceinline__ void tensor_copy_to_shared(void* destination, const TensorMap* map, int i0, int i1,
                                                       Barrier* arrival) {
   asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
@@ -148,18 +130,6 @@ __device__ __forceinline__ void tensor_copy_to_shared(void* destination, const T
       "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];"
       ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(destination))),
       "l"(map), "r"(i0), "r"(i1), "r"(i2), "r"(barrier_address(arrival))
-      : "memory");
-}
-// The same of pixels of an NHWC tensor, as its map walks over them (im2col): the first is (n, h, w), those that follow
-// are the next along w, then h, then n. Of each come the channels from c on, of the pixel `right` and `down` of it.
-__device__ __forceinline__ void tensor_walk_to_shared(void* destination, const TensorMap* map, int c, int w, int h,
-                                                      int n, int right, int down, Barrier* arrival) {
-  asm volatile(
-      "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes "
-      "[%0], [%1, {%2, %3, %4, %5}], [%6], {%7, %8};"
-      ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(destination))),
-      "l"(map), "r"(c), "r"(w), "r"(h), "r"(n), "r"(barrier_address(arrival)),
-      "h"(static_cast<unsigned short>(right)), "h"(static_cast<unsigned short>(down))
       : "memory");
 }
 
@@ -253,6 +223,17 @@ static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);
 static_assert(kBarriersFirstByte >= kWeightsFirstByte + kStages * kWeightStageBytes);
 static_assert(kBarriersFirstByte + 16 * kStages + 8 <= 228072);
 
+// Shared memory, by first byte:
+//   0                   kStages stages: pixels of a step
+//   kWeightsFirstByte   kStages stages: weights of a step
+//   kBiasFirstByte      bias of the block's channels
+//   kBarriersFirstByte  barriers
+// Barriers:
+//   name            arrivals          who arrives                                  who waits
+//   full[kStages]   4                 a loading thread, and copies by their bytes  consumers, for a step
+//   empty[kStages]  kConsumers * 4    a warp that has multiplied a step            loaders, for a free stage
+//   bias_arrival    kConsumerThreads  a thread that has put the bias there         consumers, once
+
 using Pixels = ElementVector<kLanePixels>;
 
 
@@ -275,7 +256,7 @@ __device__ __forceinline__ void load_pixels(unsigned (&a)[kInstructions][4], con
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
-jitconv_fwd_f32_nchw_n2c1920h64w64_k640_1x1_bias_pointwise(const Element* __restrict__ x,
+jitconv_pointwise_fprop_tf32_nchw_n2c1920h64w64_k640_1x1_bias(const Element* __restrict__ x,
     const __grid_constant__ TensorMap w_map, const Element* __restrict__ bias, Element* __restrict__ y) {
   extern __shared__ __align__(1024) char shared[];
   float* const stages = reinterpret_cast<float*>(shared);
@@ -293,7 +274,7 @@ jitconv_fwd_f32_nchw_n2c1920h64w64_k640_1x1_bias_pointwise(const Element* __rest
       barrier_init(full + i, 4);
       barrier_init(empty + i, kConsumers * 4);
     }
-    barrier_init(bias_arrival, kConsumers * 128);
+    barrier_init(bias_arrival, kConsumerThreads);
     barrier_init_visible();
   }
   __syncthreads();

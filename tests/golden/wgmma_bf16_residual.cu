@@ -23,12 +23,6 @@ struct Element {
 __device__ __forceinline__ float to_float(Element value) {
   return __uint_as_float(static_cast<unsigned>(value.bits) << 16);
 }
-__device__ __forceinline__ Element from_float(float value) {
-  const unsigned bits = __float_as_uint(value);
-  const bool is_nan = (bits & 0x7fffffffu) > 0x7f800000u;
-  const unsigned rounded = bits + 0x7fffu + ((bits >> 16) & 1u);
-  return {static_cast<unsigned short>(is_nan ? 0x7fffu : rounded >> 16)};
-}
 
 // Barriers in shared memory (mbarrier, sm_90). A phase is complete when the expected number of arrivals has come and
 // the bytes they announced have been copied. Phases are numbered from 0; barrier_wait(b, n % 2) returns once phase n is
@@ -78,7 +72,8 @@ __device__ __forceinline__ void bulk_copy_to_shared(void* destination, const voi
 }
 
 // Overlapped launches (sm_90): if the host allows it, a kernel may start before the one before it in the stream has
-// finished. These two are all they need to know of each other.
+// finished.
+
 // From here on the next kernel may start, once every block has come here; what it may read it must wait for.
 __device__ __forceinline__ void let_next_kernel_start() {
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
@@ -92,6 +87,7 @@ __device__ __forceinline__ void wait_for_previous_kernel() { asm volatile("gridd
 // asynchronous: it reads shared memory and its accumulators some time between multiply_begin() and the multiply_wait()
 // that covers the group it was committed to; until then neither may be touched. All functions but fence_async_proxy()
 // are called by all threads of a warpgroup together.
+
 using MatrixOperand = unsigned long long;
 
 // A matrix of 16-bit or 32-bit elements in shared memory, 32 bytes wide along the reduction and without swizzle: rows
@@ -123,6 +119,7 @@ __device__ __forceinline__ void settle(float (&sum)[kAccumulators]) {
 }
 
 // Move registers, counted per thread, to the warpgroups whose threads hold more.
+
 template <int kRegisters>
 __device__ __forceinline__ void shrink_registers_to() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
@@ -132,22 +129,6 @@ __device__ __forceinline__ void grow_registers_to() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
-// source[kOffset] if valid, else 0, and then source may be any address. One predicated instruction, issued where it is
-// written: loads of a batch all leave before the first is waited for.
-template <long long kOffset>
-__device__ __forceinline__ Element load_if(const Element* source, bool valid) {
-  Element result;
-  asm volatile(
-      "{\n"
-      ".reg .pred valid;\n"
-      "setp.ne.b32 valid, %2, 0;\n"
-      "mov.b16 %0, 0;\n"
-      "@valid ld.global.nc.b16 %0, [%1 + %3];\n"
-      "}"
-      : "=&h"(result.bits)
-      : "l"(source), "r"(static_cast<int>(valid)), "n"(2 * kOffset));
-  return result;
-}
 // source[kOffset] and the next element, which lie in one word, if valid, else 0.
 template <long long kOffset>
 __device__ __forceinline__ unsigned load_pair_if(const Element* source, bool valid) {
@@ -164,7 +145,8 @@ __device__ __forceinline__ unsigned load_pair_if(const Element* source, bool val
   return result;
 }
 
-// Eight channels of a pixel as one row of a matrix operand's half.
+// Operands of matrix multiplications are made of rows: eight channels of a pixel are one of a half.
+
 constexpr int kOperandChannels = 8;
 __device__ __forceinline__ unsigned operand_pair(Element low, Element high) {
   return low.bits | static_cast<unsigned>(high.bits) << 16;
@@ -173,7 +155,7 @@ __device__ __forceinline__ uint4 operand_row(const Element* channel) {
   return make_uint4(operand_pair(channel[0], channel[1]), operand_pair(channel[2], channel[3]),
                     operand_pair(channel[4], channel[5]), operand_pair(channel[6], channel[7]));
 }
-// The same of the first or the second pixel of a pair, whose elements lie in the low and the high half of each channel.
+// Of the first or the second pixel of a pair, whose elements lie in the low and the high half of each channel.
 __device__ __forceinline__ uint4 operand_row_of_pairs(const unsigned* channel, bool high) {
   const auto join = [high](unsigned even, unsigned odd) {
     return high ? even >> 16 | (odd & 0xffff0000u) : (even & 0xffffu) | odd << 16;
@@ -401,10 +383,10 @@ static_assert(kBarriersFirstByte + 16 * kStages + 16 <= 230128);
 //   kStagingFirstByte   outputs on their way from registers to y
 //   kBarriersFirstByte  barriers
 // Barriers:
-//   name                      arrivals        who arrives                             who waits
-//   full[kStages]             kTeamWarps + 1  the producer, and copies by their bytes consumers, for a step
-//   empty[kStages]            1               consumers that have multiplied a step   the producer, for a free stage
-//   multiplied[kConsumers]    4               a consumer's warps, in their last step  the other consumer, for its turn
+//   name                    arrivals        who arrives                              who waits
+//   full[kStages]           kTeamWarps + 1  the producer, and copies by their bytes  consumers, for a step
+//   empty[kStages]          1               consumers that have multiplied a step    the producer, for a free stage
+//   multiplied[kConsumers]  4               a consumer's warps, in their last step   the other consumer, for its turn
 
 using Staged = float;  // an output on its way to y
 
@@ -505,7 +487,7 @@ __device__ __forceinline__ void load_run(const Element* __restrict__ x_chunk, in
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
-jitconv_fwd_bf16_nchw_n32c256h56w56_k256_3x3_residual_relu_wgmma(const Element* __restrict__ x,
+jitconv_wgmma_fprop_bf16_nchw_n32c256h56w56_k256_3x3_pad1x1_residual_relu(const Element* __restrict__ x,
     const uint4* __restrict__ packed_w, const Element* residual, Element* y) {
   extern __shared__ __align__(1024) char shared[];
   char* const stages = shared;
@@ -738,7 +720,7 @@ constexpr int kRowsOfSlice = 9;  // of an output channel
 // channels. In w they are one piece for each output channel, so lanes read along it; rows lie along the output
 // channels, so lanes write along these.
 extern "C" __global__ void __launch_bounds__(kThreads)
-jitconv_fwd_bf16_nchw_n32c256h56w56_k256_3x3_residual_relu_wgmma_pack_weights(const Element* __restrict__ w,
+jitconv_wgmma_fprop_bf16_nchw_n32c256h56w56_k256_3x3_pad1x1_residual_relu_pack_weights(const Element* __restrict__ w,
     uint4* __restrict__ packed_w) {
   extern __shared__ __align__(1024) char shared[];
   let_next_kernel_start();

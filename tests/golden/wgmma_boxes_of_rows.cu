@@ -17,7 +17,6 @@
 // Element: one value of x, w, bias, residual or y in memory. Here fp32.
 using Element = float;
 __device__ __forceinline__ float to_float(Element value) { return value; }
-__device__ __forceinline__ Element from_float(float value) { return value; }
 
 // Barriers in shared memory (mbarrier, sm_90). A phase is complete when the expected number of arrivals has come and
 // the bytes they announced have been copied. Phases are numbered from 0; barrier_wait(b, n % 2) returns once phase n is
@@ -72,7 +71,8 @@ __device__ __forceinline__ void bulk_copy_to_shared(void* destination, const voi
 }
 
 // Overlapped launches (sm_90): if the host allows it, a kernel may start before the one before it in the stream has
-// finished. These two are all they need to know of each other.
+// finished.
+
 // From here on the next kernel may start, once every block has come here; what it may read it must wait for.
 __device__ __forceinline__ void let_next_kernel_start() {
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
@@ -86,6 +86,7 @@ __device__ __forceinline__ void wait_for_previous_kernel() { asm volatile("gridd
 // asynchronous: it reads shared memory and its accumulators some time between multiply_begin() and the multiply_wait()
 // that covers the group it was committed to; until then neither may be touched. All functions but fence_async_proxy()
 // are called by all threads of a warpgroup together.
+
 using MatrixOperand = unsigned long long;
 
 // A matrix of 16-bit or 32-bit elements in shared memory, 32 bytes wide along the reduction and without swizzle: rows
@@ -117,6 +118,7 @@ __device__ __forceinline__ void settle(float (&sum)[kAccumulators]) {
 }
 
 // Move registers, counted per thread, to the warpgroups whose threads hold more.
+
 template <int kRegisters>
 __device__ __forceinline__ void shrink_registers_to() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
@@ -187,11 +189,7 @@ __device__ __forceinline__ void warpgroup_sync(int barrier) {
 // comes behind them. A thread's copies belong to the group that its next bulk_stores_commit() closes;
 // bulk_stores_wait_read<n>() returns when the sources of all but its n newest groups have been read and may be
 // overwritten. A block that ends must have waited; y is complete when the kernel is.
-__device__ __forceinline__ void bulk_copy_to_global(void* destination, const void* source, int bytes) {
-  asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(destination),
-               "r"(static_cast<unsigned>(__cvta_generic_to_shared(source))), "r"(bytes)
-               : "memory");
-}
+
 __device__ __forceinline__ void bulk_stores_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
 template <int kGroups>
 __device__ __forceinline__ void bulk_stores_wait_read() {
@@ -201,8 +199,8 @@ __device__ __forceinline__ void bulk_stores_wait_read() {
 // Shared to global copy of a box of a tensor (cp.async.bulk.tensor, sm_90): one thread asks and goes on. The box starts
 // at the given indices, which may lie behind the end, not before the start: what it has outside is not written. The
 // first of them counts whole 16 bytes, and so does the tensor's row: what is written are whole ones. The source is a
-// multiple of 128 bytes, of 1024 if the box is swizzled. Groups and waits are those of bulk_copy_to_global(), and so is
-// the fence of those who wrote the source.
+// multiple of 128 bytes, of 1024 if the box is swizzled. Groups, waits and the fence of those
+// who wrote the source are as above.
 __device__ __forceinline__ void tensor_copy_to_global(const TensorMap* map, int i0, int i1, int i2, int i3,
                                                       const void* source) {
   asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [%0, {%1, %2, %3, %4}], [%5];" ::"l"(map),
@@ -351,10 +349,10 @@ static_assert(kBarriersFirstByte + 16 * kStages + 8 <= 230520);
 //   kStagingFirstByte   kStagedBoxes boxes of outputs of each consumer
 //   kBarriersFirstByte  barriers
 // Barriers:
-//   name                      arrivals        who arrives                             who waits
-//   full[kStages]             kTeamWarps      the producer, and copies by their bytes consumers, for a step
-//   empty[kStages]            kConsumers      consumers that have multiplied a step   the producer, for a free stage
-//   weights_arrival           1               the copy engine, by bytes               consumers, once
+//   name             arrivals    who arrives                              who waits
+//   full[kStages]    kTeamWarps  the producer, and copies by their bytes  consumers, for a step
+//   empty[kStages]   kConsumers  consumers that have multiplied a step    the producer, for a free stage
+//   weights_arrival  1           the copy engine, by bytes                consumers, once
 
 using Staged = Element;  // an output on its way to y
 
@@ -420,7 +418,7 @@ __device__ __forceinline__ void load_run(const Element* __restrict__ x_chunk, in
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
-jitconv_fwd_f32_nhwc_n16c16h1024w1024_k128_3x3_bias_wgmma(const Element* __restrict__ x,
+jitconv_wgmma_fprop_tf32_nhwc_n16c16h1024w1024_k128_3x3_bias(const Element* __restrict__ x,
     const uint4* __restrict__ packed_w, const Element* __restrict__ bias, const __grid_constant__ TensorMap y_map) {
   extern __shared__ __align__(1024) char shared[];
   char* const stages = shared;
@@ -596,7 +594,7 @@ constexpr int kRowsOfSlice = 9;  // of an output channel
 // channels. In w they are one piece for each output channel, so lanes read along it; rows lie along the output
 // channels, so lanes write along these.
 extern "C" __global__ void __launch_bounds__(kThreads)
-jitconv_fwd_f32_nhwc_n16c16h1024w1024_k128_3x3_bias_wgmma_pack_weights(const Element* __restrict__ w,
+jitconv_wgmma_fprop_tf32_nhwc_n16c16h1024w1024_k128_3x3_bias_pack_weights(const Element* __restrict__ w,
     uint4* __restrict__ packed_w) {
   extern __shared__ __align__(1024) char shared[];
   let_next_kernel_start();

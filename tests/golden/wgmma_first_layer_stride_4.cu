@@ -16,7 +16,6 @@
 
 // Element: one value of x, w, bias, residual or y in memory. Here fp32.
 using Element = float;
-__device__ __forceinline__ float to_float(Element value) { return value; }
 __device__ __forceinline__ Element from_float(float value) { return value; }
 
 // Barriers in shared memory (mbarrier, sm_90). A phase is complete when the expected number of arrivals has come and
@@ -67,7 +66,8 @@ __device__ __forceinline__ void bulk_copy_to_shared(void* destination, const voi
 }
 
 // Overlapped launches (sm_90): if the host allows it, a kernel may start before the one before it in the stream has
-// finished. These two are all they need to know of each other.
+// finished.
+
 // From here on the next kernel may start, once every block has come here; what it may read it must wait for.
 __device__ __forceinline__ void let_next_kernel_start() {
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
@@ -81,6 +81,7 @@ __device__ __forceinline__ void wait_for_previous_kernel() { asm volatile("gridd
 // asynchronous: it reads shared memory and its accumulators some time between multiply_begin() and the multiply_wait()
 // that covers the group it was committed to; until then neither may be touched. All functions but fence_async_proxy()
 // are called by all threads of a warpgroup together.
+
 using MatrixOperand = unsigned long long;
 
 // A matrix of 16-bit or 32-bit elements in shared memory, 32 bytes wide along the reduction and without swizzle: rows
@@ -112,6 +113,7 @@ __device__ __forceinline__ void settle(float (&sum)[kAccumulators]) {
 }
 
 // Move registers, counted per thread, to the warpgroups whose threads hold more.
+
 template <int kRegisters>
 __device__ __forceinline__ void shrink_registers_to() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
@@ -323,9 +325,9 @@ static_assert(kBarriersFirstByte + 16 * kStages + 0 <= 229840);
 //   kZerosFirstByte     pixels of the unit that has no tap
 //   kBarriersFirstByte  barriers
 // Barriers:
-//   name                      arrivals        who arrives                             who waits
-//   full[kStages]             kTeamWarps + 1  the producer, and copies by their bytes consumers, for a step
-//   empty[kStages]            kConsumers      consumers that have multiplied a step   the producer, for a free stage
+//   name            arrivals        who arrives                              who waits
+//   full[kStages]   kTeamWarps + 1  the producer, and copies by their bytes  consumers, for a step
+//   empty[kStages]  kConsumers      consumers that have multiplied a step    the producer, for a free stage
 
 using Staged = float;  // an output on its way to y
 
@@ -406,7 +408,7 @@ __device__ __forceinline__ void load_run(const Element* __restrict__ x_chunk, in
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
-jitconv_fwd_f32_nchw_n256c3h224w224_k96_11x11_s4x4_wgmma(const Element* __restrict__ x,
+jitconv_wgmma_fprop_tf32_nchw_n256c3h224w224_k96_11x11_pad2x2_s4x4(const Element* __restrict__ x,
     const uint4* __restrict__ packed_w, Element* __restrict__ y) {
   extern __shared__ __align__(1024) char shared[];
   char* const stages = shared;
@@ -614,7 +616,7 @@ __constant__ int kTapOrder[] = {0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, kS};
 // channels. In w they are one piece for each output channel, so lanes read along it; rows lie along the output
 // channels, so lanes write along these.
 extern "C" __global__ void __launch_bounds__(kThreads)
-jitconv_fwd_f32_nchw_n256c3h224w224_k96_11x11_s4x4_wgmma_pack_weights(const Element* __restrict__ w,
+jitconv_wgmma_fprop_tf32_nchw_n256c3h224w224_k96_11x11_pad2x2_s4x4_pack_weights(const Element* __restrict__ w,
     uint4* __restrict__ packed_w) {
   extern __shared__ __align__(1024) char shared[];
   let_next_kernel_start();

@@ -20,11 +20,6 @@
 struct Element {
   unsigned short bits;
 };
-__device__ __forceinline__ float to_float(Element value) {
-  float result;
-  asm("cvt.f32.f16 %0, %1;" : "=f"(result) : "h"(value.bits));
-  return result;
-}
 __device__ __forceinline__ Element from_float(float value) {
   Element result;
   asm("cvt.rn.f16.f32 %0, %1;" : "=h"(result.bits) : "f"(value));
@@ -79,7 +74,8 @@ __device__ __forceinline__ void bulk_copy_to_shared(void* destination, const voi
 }
 
 // Overlapped launches (sm_90): if the host allows it, a kernel may start before the one before it in the stream has
-// finished. These two are all they need to know of each other.
+// finished.
+
 // From here on the next kernel may start, once every block has come here; what it may read it must wait for.
 __device__ __forceinline__ void let_next_kernel_start() {
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
@@ -93,6 +89,7 @@ __device__ __forceinline__ void wait_for_previous_kernel() { asm volatile("gridd
 // asynchronous: it reads shared memory and its accumulators some time between multiply_begin() and the multiply_wait()
 // that covers the group it was committed to; until then neither may be touched. All functions but fence_async_proxy()
 // are called by all threads of a warpgroup together.
+
 using MatrixOperand = unsigned long long;
 
 // A matrix of 16-bit or 32-bit elements in shared memory, 32 bytes wide along the reduction and without swizzle: rows
@@ -124,6 +121,7 @@ __device__ __forceinline__ void settle(float (&sum)[kAccumulators]) {
 }
 
 // Move registers, counted per thread, to the warpgroups whose threads hold more.
+
 template <int kRegisters>
 __device__ __forceinline__ void shrink_registers_to() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
@@ -133,7 +131,8 @@ __device__ __forceinline__ void grow_registers_to() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
-// Eight channels of a pixel as one row of a matrix operand's half.
+// Operands of matrix multiplications are made of rows: eight channels of a pixel are one of a half.
+
 constexpr int kOperandChannels = 8;
 __device__ __forceinline__ unsigned operand_pair(Element low, Element high) {
   return low.bits | static_cast<unsigned>(high.bits) << 16;
@@ -142,88 +141,12 @@ __device__ __forceinline__ uint4 operand_row(const Element* channel) {
   return make_uint4(operand_pair(channel[0], channel[1]), operand_pair(channel[2], channel[3]),
                     operand_pair(channel[4], channel[5]), operand_pair(channel[6], channel[7]));
 }
-// The same of the first or the second pixel of a pair, whose elements lie in the low and the high half of each channel.
-__device__ __forceinline__ uint4 operand_row_of_pairs(const unsigned* channel, bool high) {
-  const auto join = [high](unsigned even, unsigned odd) {
-    return high ? even >> 16 | (odd & 0xffff0000u) : (even & 0xffffu) | odd << 16;
-  };
-  return make_uint4(join(channel[0], channel[1]), join(channel[2], channel[3]), join(channel[4], channel[5]),
-                    join(channel[6], channel[7]));
-}
 
 // Two elements in one register, each rounded to nearest even: fp16.
 __device__ __forceinline__ unsigned element_pair(float low, float high) {
   unsigned result;
   asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(result) : "f"(high), "f"(low));
   return result;
-}
-
-// Eight consecutive elements of y: all or none, or those whose bit of `mask` is set. The address is a multiple of 16
-// bytes. No branches: a warp's stores leave one after the other.
-constexpr int kStoreElements = 8;
-__device__ __forceinline__ void store_all_if(Element* y, uint4 value, bool valid) {
-  asm volatile(
-      "{\n"
-      ".reg .pred valid;\n"
-      "setp.ne.b32 valid, %5, 0;\n"
-      "@valid st.global.v4.b32 [%0], {%1, %2, %3, %4};\n"
-      "}" ::"l"(y),
-      "r"(value.x), "r"(value.y), "r"(value.z), "r"(value.w), "r"(static_cast<int>(valid))
-      : "memory");
-}
-__device__ __forceinline__ void store_elements(Element* y, uint4 value, unsigned mask) {
-  asm volatile(
-      "{\n"
-      ".reg .pred whole, some;\n"
-      ".reg .b32 bit;\n"
-      ".reg .b16 low, high;\n"
-      "setp.eq.b32 whole, %5, 255;\n"
-      "@whole st.global.v4.b32 [%0], {%1, %2, %3, %4};\n"
-      "and.b32 bit, %5, 1;\n"
-      "setp.ne.and.b32 some, bit, 0, !whole;\n"
-      "mov.b32 {low, high}, %1;\n"
-      "@some st.global.b16 [%0 + 0], low;\n"
-      "and.b32 bit, %5, 2;\n"
-      "setp.ne.and.b32 some, bit, 0, !whole;\n"
-      "mov.b32 {low, high}, %1;\n"
-      "@some st.global.b16 [%0 + 2], high;\n"
-      "and.b32 bit, %5, 4;\n"
-      "setp.ne.and.b32 some, bit, 0, !whole;\n"
-      "mov.b32 {low, high}, %2;\n"
-      "@some st.global.b16 [%0 + 4], low;\n"
-      "and.b32 bit, %5, 8;\n"
-      "setp.ne.and.b32 some, bit, 0, !whole;\n"
-      "mov.b32 {low, high}, %2;\n"
-      "@some st.global.b16 [%0 + 6], high;\n"
-      "and.b32 bit, %5, 16;\n"
-      "setp.ne.and.b32 some, bit, 0, !whole;\n"
-      "mov.b32 {low, high}, %3;\n"
-      "@some st.global.b16 [%0 + 8], low;\n"
-      "and.b32 bit, %5, 32;\n"
-      "setp.ne.and.b32 some, bit, 0, !whole;\n"
-      "mov.b32 {low, high}, %3;\n"
-      "@some st.global.b16 [%0 + 10], high;\n"
-      "and.b32 bit, %5, 64;\n"
-      "setp.ne.and.b32 some, bit, 0, !whole;\n"
-      "mov.b32 {low, high}, %4;\n"
-      "@some st.global.b16 [%0 + 12], low;\n"
-      "and.b32 bit, %5, 128;\n"
-      "setp.ne.and.b32 some, bit, 0, !whole;\n"
-      "mov.b32 {low, high}, %4;\n"
-      "@some st.global.b16 [%0 + 14], high;\n"
-      "}" ::"l"(y),
-      "r"(value.x), "r"(value.y), "r"(value.z), "r"(value.w), "r"(mask)
-      : "memory");
-}
-__device__ __forceinline__ uint4 elements_of(const float (&value)[kStoreElements]) {
-  return make_uint4(element_pair(value[0], value[1]), element_pair(value[2], value[3]),
-                    element_pair(value[4], value[5]), element_pair(value[6], value[7]));
-}
-__device__ __forceinline__ void store_all_if(Element* y, const float (&value)[kStoreElements], bool valid) {
-  store_all_if(y, elements_of(value), valid);
-}
-__device__ __forceinline__ void store_elements(Element* y, const float (&value)[kStoreElements], unsigned mask) {
-  store_elements(y, elements_of(value), mask);
 }
 
 // sum[64][216] += a[64][16] * b[216][16] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a).
@@ -268,22 +191,6 @@ __device__ __forceinline__ void multiply(float (&sum)[108], MatrixOperand a, Mat
       : "l"(a), "l"(b), "r"(accumulate));
 }
 
-// source[kOffset] if valid, else 0, and then source may be any address. One predicated instruction, issued where it is
-// written: loads of a batch all leave before the first is waited for.
-template <long long kOffset>
-__device__ __forceinline__ Element load_if(const Element* source, bool valid) {
-  Element result;
-  asm volatile(
-      "{\n"
-      ".reg .pred valid;\n"
-      "setp.ne.b32 valid, %2, 0;\n"
-      "mov.b16 %0, 0;\n"
-      "@valid ld.global.nc.b16 %0, [%1 + %3];\n"
-      "}"
-      : "=&h"(result.bits)
-      : "l"(source), "r"(static_cast<int>(valid)), "n"(2 * kOffset));
-  return result;
-}
 // source[kOffset] and the next element, which lie in one word, if valid, else 0.
 template <long long kOffset>
 __device__ __forceinline__ unsigned load_pair_if(const Element* source, bool valid) {
@@ -390,11 +297,11 @@ static_assert(kBarriersFirstByte + 16 * kStages + 48 <= 228352);
 //   kStagingFirstByte   outputs on their way from registers to y
 //   kBarriersFirstByte  barriers
 // Barriers:
-//   name                      arrivals        who arrives                             who waits
-//   full[kStages]             2               the producer, and copies by their bytes consumers, for a step
-//   empty[kStages]            1               consumers that have multiplied a step   the producer, for a free stage
-//   copied[4 * kCopiesAhead]  copies          the copy engine, by bytes               a producer warp, to convert
-//   multiplied[kConsumers]    4               a consumer's warps, in their last step  the other consumer, for its turn
+//   name                      arrivals  who arrives                              who waits
+//   full[kStages]             2         the producer, and copies by their bytes  consumers, for a step
+//   empty[kStages]            1         consumers that have multiplied a step    the producer, for a free stage
+//   copied[4 * kCopiesAhead]  1         the copy engine, by bytes                a producer warp, to convert
+//   multiplied[kConsumers]    4         a consumer's warps, in their last step   the other consumer, for its turn
 
 using Staged = Element;  // an output on its way to y
 
@@ -486,7 +393,7 @@ __device__ __forceinline__ void convert_run(const Element* raw, int c_first, int
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
-jitconv_fwd_f16_nchw_n32c256h28w28_k256_3x3_s2x2_g4_wgmma(const Element* __restrict__ x,
+jitconv_wgmma_fprop_f16_nchw_n32c256h28w28_k256_3x3_pad1x1_s2x2_g4(const Element* __restrict__ x,
     const uint4* __restrict__ packed_w, Element* __restrict__ y) {
   extern __shared__ __align__(1024) char shared[];
   char* const stages = shared;
@@ -685,7 +592,7 @@ __constant__ int kTapOrder[] = {0, 2, 1};
 // channels. In w they are one piece for each output channel, so lanes read along it; rows lie along the output
 // channels, so lanes write along these.
 extern "C" __global__ void __launch_bounds__(kThreads)
-jitconv_fwd_f16_nchw_n32c256h28w28_k256_3x3_s2x2_g4_wgmma_pack_weights(const Element* __restrict__ w,
+jitconv_wgmma_fprop_f16_nchw_n32c256h28w28_k256_3x3_pad1x1_s2x2_g4_pack_weights(const Element* __restrict__ w,
     uint4* __restrict__ packed_w) {
   extern __shared__ __align__(1024) char shared[];
   let_next_kernel_start();

@@ -19,7 +19,6 @@
 
 // Element: one value of x, w, bias, residual or y in memory. Here fp32.
 using Element = float;
-__device__ __forceinline__ float to_float(Element value) { return value; }
 __device__ __forceinline__ Element from_float(float value) { return value; }
 
 // Barriers in shared memory (mbarrier, sm_90). A phase is complete when the expected number of arrivals has come and
@@ -67,6 +66,7 @@ struct alignas(64) TensorMap {
 // starts at the given indices, which may lie outside: there are zeros. The first of them counts whole 16 bytes.
 // `arrival` is told of the bytes of the whole box. The destination is a multiple of 128 bytes, of 1024 if the box is
 // swizzled.
+
 __device__ __forceinline__ void tensor_copy_to_shared(void* destination, const TensorMap* map, int i0, int i1,
                                                       Barrier* arrival) {
   asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
@@ -82,18 +82,6 @@ __device__ __forceinline__ void tensor_copy_to_shared(void* destination, const T
       "l"(map), "r"(i0), "r"(i1), "r"(i2), "r"(barrier_address(arrival))
       : "memory");
 }
-// The same of pixels of an NHWC tensor, as its map walks over them (im2col): the first is (n, h, w), those that follow
-// are the next along w, then h, then n. Of each come the channels from c on, of the pixel `right` and `down` of it.
-__device__ __forceinline__ void tensor_walk_to_shared(void* destination, const TensorMap* map, int c, int w, int h,
-                                                      int n, int right, int down, Barrier* arrival) {
-  asm volatile(
-      "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes "
-      "[%0], [%1, {%2, %3, %4, %5}], [%6], {%7, %8};"
-      ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(destination))),
-      "l"(map), "r"(c), "r"(w), "r"(h), "r"(n), "r"(barrier_address(arrival)),
-      "h"(static_cast<unsigned short>(right)), "h"(static_cast<unsigned short>(down))
-      : "memory");
-}
 
 // Global to shared copy of a whole block of memory by the copy engine (cp.async.bulk, sm_90): one thread asks, nobody
 // waits; `arrival` is told of the bytes, which its current phase must expect. Addresses and size are multiples of 16.
@@ -107,7 +95,8 @@ __device__ __forceinline__ void bulk_copy_to_shared(void* destination, const voi
 }
 
 // Overlapped launches (sm_90): if the host allows it, a kernel may start before the one before it in the stream has
-// finished. These two are all they need to know of each other.
+// finished.
+
 // From here on the next kernel may start, once every block has come here; what it may read it must wait for.
 __device__ __forceinline__ void let_next_kernel_start() {
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
@@ -121,6 +110,7 @@ __device__ __forceinline__ void wait_for_previous_kernel() { asm volatile("gridd
 // asynchronous: it reads shared memory and its accumulators some time between multiply_begin() and the multiply_wait()
 // that covers the group it was committed to; until then neither may be touched. All functions but fence_async_proxy()
 // are called by all threads of a warpgroup together.
+
 using MatrixOperand = unsigned long long;
 
 // A matrix of 16-bit or 32-bit elements in shared memory, 32 bytes wide along the reduction and without swizzle: rows
@@ -152,6 +142,7 @@ __device__ __forceinline__ void settle(float (&sum)[kAccumulators]) {
 }
 
 // Move registers, counted per thread, to the warpgroups whose threads hold more.
+
 template <int kRegisters>
 __device__ __forceinline__ void shrink_registers_to() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
@@ -172,43 +163,6 @@ __device__ __forceinline__ unsigned round_to_tf32(float value) {
 __device__ __forceinline__ uint4 operand_row(const Element* channel) {
   return make_uint4(round_to_tf32(channel[0]), round_to_tf32(channel[1]), round_to_tf32(channel[2]),
                     round_to_tf32(channel[3]));
-}
-
-// Four consecutive floats of y: all or none, or those whose bit of `mask` is set. The address is a multiple of 16
-// bytes. No branches: a warp's stores leave one after the other.
-constexpr int kStoreElements = 4;
-__device__ __forceinline__ void store_all_if(float* y, const float (&value)[kStoreElements], bool valid) {
-  asm volatile(
-      "{\n"
-      ".reg .pred valid;\n"
-      "setp.ne.b32 valid, %5, 0;\n"
-      "@valid st.global.v4.f32 [%0], {%1, %2, %3, %4};\n"
-      "}" ::"l"(y),
-      "f"(value[0]), "f"(value[1]), "f"(value[2]), "f"(value[3]), "r"(static_cast<int>(valid))
-      : "memory");
-}
-__device__ __forceinline__ void store_elements(float* y, const float (&value)[kStoreElements], unsigned mask) {
-  asm volatile(
-      "{\n"
-      ".reg .pred whole, some;\n"
-      ".reg .b32 bit;\n"
-      "setp.eq.b32 whole, %5, 15;\n"
-      "@whole st.global.v4.f32 [%0], {%1, %2, %3, %4};\n"
-      "and.b32 bit, %5, 1;\n"
-      "setp.ne.and.b32 some, bit, 0, !whole;\n"
-      "@some st.global.f32 [%0], %1;\n"
-      "and.b32 bit, %5, 2;\n"
-      "setp.ne.and.b32 some, bit, 0, !whole;\n"
-      "@some st.global.f32 [%0 + 4], %2;\n"
-      "and.b32 bit, %5, 4;\n"
-      "setp.ne.and.b32 some, bit, 0, !whole;\n"
-      "@some st.global.f32 [%0 + 8], %3;\n"
-      "and.b32 bit, %5, 8;\n"
-      "setp.ne.and.b32 some, bit, 0, !whole;\n"
-      "@some st.global.f32 [%0 + 12], %4;\n"
-      "}" ::"l"(y),
-      "f"(value[0]), "f"(value[1]), "f"(value[2]), "f"(value[3]), "r"(mask)
-      : "memory");
 }
 
 // sum[64][120] += a[64][8] * b[120][8] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a),
@@ -341,11 +295,11 @@ static_assert(kBarriersFirstByte + 16 * kStages + 96 <= 197312);
 //   kStagingFirstByte   outputs on their way from registers to y
 //   kBarriersFirstByte  barriers
 // Barriers:
-//   name                      arrivals        who arrives                             who waits
-//   full[kStages]             2               the producer, and copies by their bytes consumers, for a step
-//   empty[kStages]            4 * 1           consumers that have multiplied a step   the producer, for a free stage
-//   copied[4 * kCopiesAhead]  copies          the copy engine, by bytes               a producer warp, to convert
-//   meeting[4]                kConsumers * 32 a pair of warps that has staged sums    the same pair, before it adds
+//   name                      arrivals         who arrives                              who waits
+//   full[kStages]             2                the producer, and copies by their bytes  consumers, for a step
+//   empty[kStages]            4 * 1            consumers that have multiplied a step    the producer, for a free stage
+//   copied[4 * kCopiesAhead]  1                the copy engine, by bytes                a producer warp, to convert
+//   meeting[4]                kConsumers * 32  a pair of warps that has staged sums     the same pair, before it adds
 //   them
 
 using Staged = float;  // an output on its way to y
@@ -464,8 +418,8 @@ __device__ __forceinline__ void convert_run(const Element* raw, int c_first, int
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
-jitconv_fwd_f32_nchw_n16c512h7w7_k512_3x3_wgmma(const Element* __restrict__ x, const __grid_constant__ TensorMap w_map,
-    float* __restrict__ partial_sums) {
+jitconv_wgmma_fprop_tf32_nchw_n16c512h7w7_k512_3x3_pad1x1(const Element* __restrict__ x,
+    const __grid_constant__ TensorMap w_map, float* __restrict__ partial_sums) {
   extern __shared__ __align__(1024) char shared[];
   char* const stages = shared;
   Staged* const staging = reinterpret_cast<Staged*>(shared + kStagingFirstByte);
@@ -671,7 +625,7 @@ constexpr int kPartialSumStride = 401408;  // floats from a split to the next
 
 // Adds the partial sums of an output in the order of the splits, always the same.
 extern "C" __global__ void __launch_bounds__(kThreads)
-jitconv_fwd_f32_nchw_n16c512h7w7_k512_3x3_wgmma_reduce(const float* partial_sums, Element* __restrict__ y) {
+jitconv_wgmma_fprop_tf32_nchw_n16c512h7w7_k512_3x3_pad1x1_reduce(const float* partial_sums, Element* __restrict__ y) {
   const long long output = static_cast<long long>(blockIdx.x) * kThreads + threadIdx.x;
   if (output >= kOutputs) return;
   wait_for_previous_kernel();

@@ -68,7 +68,8 @@ __device__ __forceinline__ void bulk_copy_to_shared(void* destination, const voi
 }
 
 // Overlapped launches (sm_90): if the host allows it, a kernel may start before the one before it in the stream has
-// finished. These two are all they need to know of each other.
+// finished.
+
 // From here on the next kernel may start, once every block has come here; what it may read it must wait for.
 __device__ __forceinline__ void let_next_kernel_start() {
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
@@ -82,6 +83,7 @@ __device__ __forceinline__ void wait_for_previous_kernel() { asm volatile("gridd
 // asynchronous: it reads shared memory and its accumulators some time between multiply_begin() and the multiply_wait()
 // that covers the group it was committed to; until then neither may be touched. All functions but fence_async_proxy()
 // are called by all threads of a warpgroup together.
+
 using MatrixOperand = unsigned long long;
 
 // A matrix of 16-bit or 32-bit elements in shared memory, 32 bytes wide along the reduction and without swizzle: rows
@@ -113,6 +115,7 @@ __device__ __forceinline__ void settle(float (&sum)[kAccumulators]) {
 }
 
 // Move registers, counted per thread, to the warpgroups whose threads hold more.
+
 template <int kRegisters>
 __device__ __forceinline__ void shrink_registers_to() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
@@ -340,11 +343,11 @@ static_assert(kBarriersFirstByte + 16 * kStages + 24 <= 230504);
 //   kStagingFirstByte   outputs on their way from registers to y
 //   kBarriersFirstByte  barriers
 // Barriers:
-//   name                      arrivals        who arrives                             who waits
-//   full[kStages]             kTeamWarps      the producer, and copies by their bytes consumers, for a step
-//   empty[kStages]            1               consumers that have multiplied a step   the producer, for a free stage
-//   weights_arrival           1               the copy engine, by bytes               consumers, once
-//   multiplied[kConsumers]    4               a consumer's warps, in their last step  the other consumer, for its turn
+//   name                    arrivals    who arrives                              who waits
+//   full[kStages]           kTeamWarps  the producer, and copies by their bytes  consumers, for a step
+//   empty[kStages]          1           consumers that have multiplied a step    the producer, for a free stage
+//   weights_arrival         1           the copy engine, by bytes                consumers, once
+//   multiplied[kConsumers]  4           a consumer's warps, in their last step   the other consumer, for its turn
 
 using Staged = float;  // an output on its way to y
 
@@ -444,7 +447,7 @@ __device__ __forceinline__ void load_run(const Element* __restrict__ x_chunk, in
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
-jitconv_fwd_f32_nchw_nhwc_n64c32h28w28_k48_3x3_residual_relu_wgmma(const Element* __restrict__ x,
+jitconv_wgmma_fprop_tf32_nchw_nhwc_n64c32h28w28_k48_3x3_pad1x1_residual_relu(const Element* __restrict__ x,
     const uint4* __restrict__ packed_w, const Element* residual, Element* y) {
   extern __shared__ __align__(1024) char shared[];
   char* const stages = shared;
@@ -644,7 +647,8 @@ jitconv_fwd_f32_nchw_nhwc_n64c32h28w28_k48_3x3_residual_relu_wgmma(const Element
           read_staged(sum_of_channel, staged_vector + i * (kStorePositions * kStagingPitch));
 #pragma unroll
           for (int e = 0; e < kStoreVector; ++e) {
-            float value = sum_of_channel[e] + to_float(vector[i].at[e]);
+            float value = sum_of_channel[e];
+            value += to_float(vector[i].at[e]);
             value = activate(value);
             vector[i].at[e] = from_float(value);
           }
@@ -687,8 +691,8 @@ constexpr int kRowsOfSlice = 9;  // of an output channel
 // channels. In w they are one piece for each output channel, so lanes read along it; rows lie along the output
 // channels, so lanes write along these.
 extern "C" __global__ void __launch_bounds__(kThreads)
-jitconv_fwd_f32_nchw_nhwc_n64c32h28w28_k48_3x3_residual_relu_wgmma_pack_weights(const Element* __restrict__ w,
-    uint4* __restrict__ packed_w) {
+jitconv_wgmma_fprop_tf32_nchw_nhwc_n64c32h28w28_k48_3x3_pad1x1_residual_relu_pack_weights(
+    const Element* __restrict__ w, uint4* __restrict__ packed_w) {
   extern __shared__ __align__(1024) char shared[];
   let_next_kernel_start();
   Element* const pieces = reinterpret_cast<Element*>(shared);

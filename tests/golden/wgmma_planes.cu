@@ -21,12 +21,6 @@ struct Element {
 __device__ __forceinline__ float to_float(Element value) {
   return __uint_as_float(static_cast<unsigned>(value.bits) << 16);
 }
-__device__ __forceinline__ Element from_float(float value) {
-  const unsigned bits = __float_as_uint(value);
-  const bool is_nan = (bits & 0x7fffffffu) > 0x7f800000u;
-  const unsigned rounded = bits + 0x7fffu + ((bits >> 16) & 1u);
-  return {static_cast<unsigned short>(is_nan ? 0x7fffu : rounded >> 16)};
-}
 
 // Barriers in shared memory (mbarrier, sm_90). A phase is complete when the expected number of arrivals has come and
 // the bytes they announced have been copied. Phases are numbered from 0; barrier_wait(b, n % 2) returns once phase n is
@@ -73,6 +67,7 @@ struct alignas(64) TensorMap {
 // starts at the given indices, which may lie outside: there are zeros. The first of them counts whole 16 bytes.
 // `arrival` is told of the bytes of the whole box. The destination is a multiple of 128 bytes, of 1024 if the box is
 // swizzled.
+
 __device__ __forceinline__ void tensor_copy_to_shared(void* destination, const TensorMap* map, int i0, int i1,
                                                       Barrier* arrival) {
   asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
@@ -88,44 +83,13 @@ __device__ __forceinline__ void tensor_copy_to_shared(void* destination, const T
       "l"(map), "r"(i0), "r"(i1), "r"(i2), "r"(barrier_address(arrival))
       : "memory");
 }
-// The same of pixels of an NHWC tensor, as its map walks over them (im2col): the first is (n, h, w), those that follow
-// are the next along w, then h, then n. Of each come the channels from c on, of the pixel `right` and `down` of it.
-__device__ __forceinline__ void tensor_walk_to_shared(void* destination, const TensorMap* map, int c, int w, int h,
-                                                      int n, int right, int down, Barrier* arrival) {
-  asm volatile(
-      "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes "
-      "[%0], [%1, {%2, %3, %4, %5}], [%6], {%7, %8};"
-      ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(destination))),
-      "l"(map), "r"(c), "r"(w), "r"(h), "r"(n), "r"(barrier_address(arrival)),
-      "h"(static_cast<unsigned short>(right)), "h"(static_cast<unsigned short>(down))
-      : "memory");
-}
-
-// Overlapped launches (sm_90): if the host allows it, a kernel may start before the one before it in the stream has
-// finished. These two are all they need to know of each other.
-// From here on the next kernel may start, once every block has come here; what it may read it must wait for.
-__device__ __forceinline__ void let_next_kernel_start() {
-  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
-}
-// Returns when the kernel before has finished and what it wrote can be seen; at once if this one was launched plainly,
-// after it. A load that must come behind it must not be through a pointer to const __restrict__: such loads are taken
-// for independent of everything.
-__device__ __forceinline__ void wait_for_previous_kernel() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
 
 // What warpgroups, four warps each, need around their matrix multiplications (wgmma, sm_90a). A multiplication is
 // asynchronous: it reads shared memory and its accumulators some time between multiply_begin() and the multiply_wait()
 // that covers the group it was committed to; until then neither may be touched. All functions but fence_async_proxy()
 // are called by all threads of a warpgroup together.
-using MatrixOperand = unsigned long long;
 
-// A matrix of 16-bit or 32-bit elements in shared memory, 32 bytes wide along the reduction and without swizzle: rows
-// are 16 bytes apart, and so is nothing else: its left half (16 bytes of every row) starts at `first`, the right half
-// `right_half` bytes behind it (any multiple of 16, but not negative). `first` is a multiple of 16.
-__device__ __forceinline__ MatrixOperand matrix_operand(const void* first, unsigned right_half) {
-  constexpr unsigned long long kEightRows = 128;  // bytes
-  const unsigned address = static_cast<unsigned>(__cvta_generic_to_shared(first));
-  return (address & 0x3ffffu) >> 4 | static_cast<unsigned long long>(right_half >> 4) << 16 | (kEightRows >> 4) << 32;
-}
+using MatrixOperand = unsigned long long;
 
 // Makes shared memory that this thread wrote, or knows to be written, visible to multiplications and bulk copies.
 __device__ __forceinline__ void fence_async_proxy() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
@@ -147,13 +111,10 @@ __device__ __forceinline__ void settle(float (&sum)[kAccumulators]) {
 }
 
 // Move registers, counted per thread, to the warpgroups whose threads hold more.
+
 template <int kRegisters>
 __device__ __forceinline__ void shrink_registers_to() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
-}
-template <int kRegisters>
-__device__ __forceinline__ void grow_registers_to() {
-  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
 // A matrix as the copy engine brings it, swizzled: rows of kRowBytes, 32, 64 or 128, of which a multiplication takes
@@ -180,23 +141,9 @@ __device__ __forceinline__ MatrixOperand pixel_operand(const void* first, unsign
          static_cast<unsigned long long>(next_eight >> 4) << 32 | kSwizzle << 62;
 }
 
-// Eight channels of a pixel as one row of a matrix operand's half.
+// Operands of matrix multiplications are made of rows: eight channels of a pixel are one of a half.
+
 constexpr int kOperandChannels = 8;
-__device__ __forceinline__ unsigned operand_pair(Element low, Element high) {
-  return low.bits | static_cast<unsigned>(high.bits) << 16;
-}
-__device__ __forceinline__ uint4 operand_row(const Element* channel) {
-  return make_uint4(operand_pair(channel[0], channel[1]), operand_pair(channel[2], channel[3]),
-                    operand_pair(channel[4], channel[5]), operand_pair(channel[6], channel[7]));
-}
-// The same of the first or the second pixel of a pair, whose elements lie in the low and the high half of each channel.
-__device__ __forceinline__ uint4 operand_row_of_pairs(const unsigned* channel, bool high) {
-  const auto join = [high](unsigned even, unsigned odd) {
-    return high ? even >> 16 | (odd & 0xffff0000u) : (even & 0xffffu) | odd << 16;
-  };
-  return make_uint4(join(channel[0], channel[1]), join(channel[2], channel[3]), join(channel[4], channel[5]),
-                    join(channel[6], channel[7]));
-}
 
 // Two elements in one register, each rounded to nearest even: bfloat16.
 __device__ __forceinline__ unsigned element_pair(float low, float high) {
@@ -208,16 +155,6 @@ __device__ __forceinline__ unsigned element_pair(float low, float high) {
 // Eight consecutive elements of y: all or none, or those whose bit of `mask` is set. The address is a multiple of 16
 // bytes. No branches: a warp's stores leave one after the other.
 constexpr int kStoreElements = 8;
-__device__ __forceinline__ void store_all_if(Element* y, uint4 value, bool valid) {
-  asm volatile(
-      "{\n"
-      ".reg .pred valid;\n"
-      "setp.ne.b32 valid, %5, 0;\n"
-      "@valid st.global.v4.b32 [%0], {%1, %2, %3, %4};\n"
-      "}" ::"l"(y),
-      "r"(value.x), "r"(value.y), "r"(value.z), "r"(value.w), "r"(static_cast<int>(valid))
-      : "memory");
-}
 __device__ __forceinline__ void store_elements(Element* y, uint4 value, unsigned mask) {
   asm volatile(
       "{\n"
@@ -266,9 +203,6 @@ __device__ __forceinline__ uint4 elements_of(const float (&value)[kStoreElements
   return make_uint4(element_pair(value[0], value[1]), element_pair(value[2], value[3]),
                     element_pair(value[4], value[5]), element_pair(value[6], value[7]));
 }
-__device__ __forceinline__ void store_all_if(Element* y, const float (&value)[kStoreElements], bool valid) {
-  store_all_if(y, elements_of(value), valid);
-}
 __device__ __forceinline__ void store_elements(Element* y, const float (&value)[kStoreElements], unsigned mask) {
   store_elements(y, elements_of(value), mask);
 }
@@ -278,6 +212,7 @@ __device__ __forceinline__ void store_elements(Element* y, const float (&value)[
 // comes behind them. A thread's copies belong to the group that its next bulk_stores_commit() closes;
 // bulk_stores_wait_read<n>() returns when the sources of all but its n newest groups have been read and may be
 // overwritten. A block that ends must have waited; y is complete when the kernel is.
+
 __device__ __forceinline__ void bulk_copy_to_global(void* destination, const void* source, int bytes) {
   asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(destination),
                "r"(static_cast<unsigned>(__cvta_generic_to_shared(source))), "r"(bytes)
@@ -415,9 +350,9 @@ static_assert(kBarriersFirstByte + 16 * kStages + 0 <= 226384);
 //   kStagingFirstByte   outputs on their way from registers to y
 //   kBarriersFirstByte  barriers
 // Barriers:
-//   name                      arrivals        who arrives                             who waits
-//   full[kStages]             2               the producer, and copies by their bytes consumers, for a step
-//   empty[kStages]            kConsumers      consumers that have multiplied a step   the producer, for a free stage
+//   name            arrivals    who arrives                              who waits
+//   full[kStages]   2           the producer, and copies by their bytes  consumers, for a step
+//   empty[kStages]  kConsumers  consumers that have multiplied a step    the producer, for a free stage
 
 using Staged = Element;  // an output on its way to y
 
@@ -462,7 +397,7 @@ __device__ __forceinline__ void copy_run(const TensorMap* x_map, const Tile& til
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
-jitconv_fwd_bf16_nchw_n2c1920h64w64_k640_1x1_bias_wgmma(const __grid_constant__ TensorMap x_map,
+jitconv_wgmma_fprop_bf16_nchw_n2c1920h64w64_k640_1x1_bias(const __grid_constant__ TensorMap x_map,
     const __grid_constant__ TensorMap w_map, const Element* __restrict__ bias, Element* __restrict__ y) {
   extern __shared__ __align__(1024) char shared[];
   char* const stages = shared;

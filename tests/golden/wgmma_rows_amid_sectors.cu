@@ -68,7 +68,8 @@ __device__ __forceinline__ void bulk_copy_to_shared(void* destination, const voi
 }
 
 // Overlapped launches (sm_90): if the host allows it, a kernel may start before the one before it in the stream has
-// finished. These two are all they need to know of each other.
+// finished.
+
 // From here on the next kernel may start, once every block has come here; what it may read it must wait for.
 __device__ __forceinline__ void let_next_kernel_start() {
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
@@ -82,6 +83,7 @@ __device__ __forceinline__ void wait_for_previous_kernel() { asm volatile("gridd
 // asynchronous: it reads shared memory and its accumulators some time between multiply_begin() and the multiply_wait()
 // that covers the group it was committed to; until then neither may be touched. All functions but fence_async_proxy()
 // are called by all threads of a warpgroup together.
+
 using MatrixOperand = unsigned long long;
 
 // A matrix of 16-bit or 32-bit elements in shared memory, 32 bytes wide along the reduction and without swizzle: rows
@@ -110,16 +112,6 @@ template <int kAccumulators>
 __device__ __forceinline__ void settle(float (&sum)[kAccumulators]) {
 #pragma unroll
   for (int i = 0; i < kAccumulators; ++i) asm volatile("" : "+f"(sum[i]));
-}
-
-// Move registers, counted per thread, to the warpgroups whose threads hold more.
-template <int kRegisters>
-__device__ __forceinline__ void shrink_registers_to() {
-  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
-}
-template <int kRegisters>
-__device__ __forceinline__ void grow_registers_to() {
-  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
 // source[kOffset] if valid, else 0, and then source may be any address. One predicated instruction, issued where it is
@@ -155,16 +147,6 @@ __device__ __forceinline__ uint4 operand_row(const Element* channel) {
 // Four consecutive floats of y: all or none, or those whose bit of `mask` is set. The address is a multiple of 16
 // bytes. No branches: a warp's stores leave one after the other.
 constexpr int kStoreElements = 4;
-__device__ __forceinline__ void store_all_if(float* y, const float (&value)[kStoreElements], bool valid) {
-  asm volatile(
-      "{\n"
-      ".reg .pred valid;\n"
-      "setp.ne.b32 valid, %5, 0;\n"
-      "@valid st.global.v4.f32 [%0], {%1, %2, %3, %4};\n"
-      "}" ::"l"(y),
-      "f"(value[0]), "f"(value[1]), "f"(value[2]), "f"(value[3]), "r"(static_cast<int>(valid))
-      : "memory");
-}
 __device__ __forceinline__ void store_elements(float* y, const float (&value)[kStoreElements], unsigned mask) {
   asm volatile(
       "{\n"
@@ -311,10 +293,11 @@ static_assert(kBarriersFirstByte + 296 <= 230696);
 //   kStagingFirstByte   outputs on their way from registers to y
 //   kBarriersFirstByte  barriers
 // Barriers:
-//   full[kStages]       a loading warp, and copies by their bytes; consumers wait for a step
-//   empty[kStages]      a consumer's warp, when it has multiplied or passed the step; loading warps wait for the stage
-//   weights_arrival     the copy engine, by bytes; consumers wait for it once
-//   stored[kConsumers * 4]  a consumer's warp that has stored; the same warp of the next consumer waits for its staging
+//   name                    arrivals        who arrives                                who waits
+//   full[kStages]           1               a loading warp, and copies by their bytes  consumers, for a step
+//   empty[kStages]          kConsumers * 4  a warp that has used or passed a step      loaders, for a free stage
+//   weights_arrival         1               the copy engine, by bytes                  consumers, once
+//   stored[kConsumers * 4]  1               a consumer's warp that has stored          that warp of the next consumer
 
 // Activation: relu.
 __device__ __forceinline__ float activate(float x) { return max_nan(x, 0.0f); }
@@ -407,7 +390,7 @@ __device__ __forceinline__ void load_pixels(const Element* __restrict__ x_row, i
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
-jitconv_fwd_f32_nchw_n16c128h1022w1021_k16_3x3_bias_relu_wgmma_rows(const Element* __restrict__ x,
+jitconv_wgmma_rows_fprop_tf32_nchw_n16c128h1022w1021_k16_3x3_pad1x1_bias_relu(const Element* __restrict__ x,
     const uint4* __restrict__ packed_w, const Element* __restrict__ bias, Element* __restrict__ y) {
   extern __shared__ __align__(1024) char shared[];
   char* const stages = shared;
@@ -485,7 +468,8 @@ jitconv_fwd_f32_nchw_n16c128h1022w1021_k16_3x3_bias_relu_wgmma_rows(const Elemen
     const bool gives_back = lane == 0;  // what its warp has multiplied or passed
     float sum[kColumns / 2];
     const int bias_k = warp % 4 * kWarpK + lane / 4;  // of the first filter column's rows
-    const float channel_bias = lane / 4 < kWarpK && bias_k < kGroupK ? to_float(bias[bias_k]) : 0.0f;
+    const float channel_bias =
+        lane / 4 < kWarpK && bias_k < kGroupK ? to_float(bias[bias_k]) : 0.0f;
     barrier_wait(weights_arrival, 0);
     const auto pass_rows = [&](int rows) {
 #pragma unroll 1
@@ -650,8 +634,8 @@ constexpr int kRowsOfSlice = 3;  // of an output channel
 // channels. In w they are one piece for each output channel, so lanes read along it; rows lie along the output
 // channels, so lanes write along these.
 extern "C" __global__ void __launch_bounds__(kThreads)
-jitconv_fwd_f32_nchw_n16c128h1022w1021_k16_3x3_bias_relu_wgmma_rows_pack_weights(const Element* __restrict__ w,
-    uint4* __restrict__ packed_w) {
+jitconv_wgmma_rows_fprop_tf32_nchw_n16c128h1022w1021_k16_3x3_pad1x1_bias_relu_pack_weights(
+    const Element* __restrict__ w, uint4* __restrict__ packed_w) {
   extern __shared__ __align__(1024) char shared[];
   let_next_kernel_start();
   Element* const pieces = reinterpret_cast<Element*>(shared);

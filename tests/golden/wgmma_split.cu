@@ -66,6 +66,7 @@ struct alignas(64) TensorMap {
 // starts at the given indices, which may lie outside: there are zeros. The first of them counts whole 16 bytes.
 // `arrival` is told of the bytes of the whole box. The destination is a multiple of 128 bytes, of 1024 if the box is
 // swizzled.
+
 __device__ __forceinline__ void tensor_copy_to_shared(void* destination, const TensorMap* map, int i0, int i1,
                                                       Barrier* arrival) {
   asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
@@ -81,21 +82,10 @@ __device__ __forceinline__ void tensor_copy_to_shared(void* destination, const T
       "l"(map), "r"(i0), "r"(i1), "r"(i2), "r"(barrier_address(arrival))
       : "memory");
 }
-// The same of pixels of an NHWC tensor, as its map walks over them (im2col): the first is (n, h, w), those that follow
-// are the next along w, then h, then n. Of each come the channels from c on, of the pixel `right` and `down` of it.
-__device__ __forceinline__ void tensor_walk_to_shared(void* destination, const TensorMap* map, int c, int w, int h,
-                                                      int n, int right, int down, Barrier* arrival) {
-  asm volatile(
-      "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes "
-      "[%0], [%1, {%2, %3, %4, %5}], [%6], {%7, %8};"
-      ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(destination))),
-      "l"(map), "r"(c), "r"(w), "r"(h), "r"(n), "r"(barrier_address(arrival)),
-      "h"(static_cast<unsigned short>(right)), "h"(static_cast<unsigned short>(down))
-      : "memory");
-}
 
 // Overlapped launches (sm_90): if the host allows it, a kernel may start before the one before it in the stream has
-// finished. These two are all they need to know of each other.
+// finished.
+
 // From here on the next kernel may start, once every block has come here; what it may read it must wait for.
 __device__ __forceinline__ void let_next_kernel_start() {
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
@@ -109,6 +99,7 @@ __device__ __forceinline__ void wait_for_previous_kernel() { asm volatile("gridd
 // asynchronous: it reads shared memory and its accumulators some time between multiply_begin() and the multiply_wait()
 // that covers the group it was committed to; until then neither may be touched. All functions but fence_async_proxy()
 // are called by all threads of a warpgroup together.
+
 using MatrixOperand = unsigned long long;
 
 // A matrix of 16-bit or 32-bit elements in shared memory, 32 bytes wide along the reduction and without swizzle: rows
@@ -140,6 +131,7 @@ __device__ __forceinline__ void settle(float (&sum)[kAccumulators]) {
 }
 
 // Move registers, counted per thread, to the warpgroups whose threads hold more.
+
 template <int kRegisters>
 __device__ __forceinline__ void shrink_registers_to() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
@@ -156,10 +148,6 @@ __device__ __forceinline__ unsigned round_to_tf32(float value) {
   unsigned result;
   asm("cvt.rn.tf32.f32 %0, %1;" : "=r"(result) : "f"(value));
   return result;
-}
-__device__ __forceinline__ uint4 operand_row(const Element* channel) {
-  return make_uint4(round_to_tf32(channel[0]), round_to_tf32(channel[1]), round_to_tf32(channel[2]),
-                    round_to_tf32(channel[3]));
 }
 
 // Four consecutive floats of y: all or none, or those whose bit of `mask` is set. The address is a multiple of 16
@@ -338,11 +326,11 @@ static_assert(kBarriersFirstByte + 16 * kStages + 96 <= 220352);
 //   kStagingFirstByte   outputs on their way from registers to y
 //   kBarriersFirstByte  barriers
 // Barriers:
-//   name                      arrivals        who arrives                             who waits
-//   full[kStages]             2               the producer, and copies by their bytes consumers, for a step
-//   empty[kStages]            4 * 1           consumers that have multiplied a step   the producer, for a free stage
-//   copied[4 * kCopiesAhead]  copies          the copy engine, by bytes               a producer warp, to convert
-//   meeting[4]                kConsumers * 32 a pair of warps that has staged sums    the same pair, before it adds
+//   name                      arrivals         who arrives                              who waits
+//   full[kStages]             2                the producer, and copies by their bytes  consumers, for a step
+//   empty[kStages]            4 * 1            consumers that have multiplied a step    the producer, for a free stage
+//   copied[4 * kCopiesAhead]  kRuns            the copy engine, by bytes                a producer warp, to convert
+//   meeting[4]                kConsumers * 32  a pair of warps that has staged sums     the same pair, before it adds
 //   them
 
 using Staged = float;  // an output on its way to y
@@ -491,7 +479,7 @@ __device__ __forceinline__ void convert_run(const Element* raw, int c_first, int
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
-jitconv_fwd_f32_nchw_n1c512h14w14_k512_3x3_bias_wgmma(const __grid_constant__ TensorMap x_map,
+jitconv_wgmma_fprop_tf32_nchw_n1c512h14w14_k512_3x3_pad1x1_bias(const __grid_constant__ TensorMap x_map,
     const __grid_constant__ TensorMap w_map, float* __restrict__ partial_sums) {
   extern __shared__ __align__(1024) char shared[];
   char* const stages = shared;
@@ -730,7 +718,7 @@ constexpr int kPlane = 196;  // P * Q
 
 // Adds the partial sums of an output in the order of the splits, always the same.
 extern "C" __global__ void __launch_bounds__(kThreads)
-jitconv_fwd_f32_nchw_n1c512h14w14_k512_3x3_bias_wgmma_reduce(const float* partial_sums,
+jitconv_wgmma_fprop_tf32_nchw_n1c512h14w14_k512_3x3_pad1x1_bias_reduce(const float* partial_sums,
     const Element* __restrict__ bias, Element* __restrict__ y) {
   const long long output = static_cast<long long>(blockIdx.x) * kThreads + threadIdx.x;
   if (output >= kOutputs) return;

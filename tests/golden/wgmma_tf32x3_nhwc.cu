@@ -19,7 +19,6 @@
 // Element: one value of x, w, bias, residual or y in memory. Here fp32.
 using Element = float;
 __device__ __forceinline__ float to_float(Element value) { return value; }
-__device__ __forceinline__ Element from_float(float value) { return value; }
 
 // Barriers in shared memory (mbarrier, sm_90). A phase is complete when the expected number of arrivals has come and
 // the bytes they announced have been copied. Phases are numbered from 0; barrier_wait(b, n % 2) returns once phase n is
@@ -66,21 +65,7 @@ struct alignas(64) TensorMap {
 // starts at the given indices, which may lie outside: there are zeros. The first of them counts whole 16 bytes.
 // `arrival` is told of the bytes of the whole box. The destination is a multiple of 128 bytes, of 1024 if the box is
 // swizzled.
-__device__ __forceinline__ void tensor_copy_to_shared(void* destination, const TensorMap* map, int i0, int i1,
-                                                      Barrier* arrival) {
-  asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
-               ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(destination))), "l"(map), "r"(i0), "r"(i1),
-               "r"(barrier_address(arrival))
-               : "memory");
-}
-__device__ __forceinline__ void tensor_copy_to_shared(void* destination, const TensorMap* map, int i0, int i1, int i2,
-                                                      Barrier* arrival) {
-  asm volatile(
-      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];"
-      ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(destination))),
-      "l"(map), "r"(i0), "r"(i1), "r"(i2), "r"(barrier_address(arrival))
-      : "memory");
-}
+
 // The same of pixels of an NHWC tensor, as its map walks over them (im2col): the first is (n, h, w), those that follow
 // are the next along w, then h, then n. Of each come the channels from c on, of the pixel `right` and `down` of it.
 __device__ __forceinline__ void tensor_walk_to_shared(void* destination, const TensorMap* map, int c, int w, int h,
@@ -106,7 +91,8 @@ __device__ __forceinline__ void bulk_copy_to_shared(void* destination, const voi
 }
 
 // Overlapped launches (sm_90): if the host allows it, a kernel may start before the one before it in the stream has
-// finished. These two are all they need to know of each other.
+// finished.
+
 // From here on the next kernel may start, once every block has come here; what it may read it must wait for.
 __device__ __forceinline__ void let_next_kernel_start() {
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
@@ -120,6 +106,7 @@ __device__ __forceinline__ void wait_for_previous_kernel() { asm volatile("gridd
 // asynchronous: it reads shared memory and its accumulators some time between multiply_begin() and the multiply_wait()
 // that covers the group it was committed to; until then neither may be touched. All functions but fence_async_proxy()
 // are called by all threads of a warpgroup together.
+
 using MatrixOperand = unsigned long long;
 
 // A matrix of 16-bit or 32-bit elements in shared memory, 32 bytes wide along the reduction and without swizzle: rows
@@ -150,16 +137,6 @@ __device__ __forceinline__ void settle(float (&sum)[kAccumulators]) {
   for (int i = 0; i < kAccumulators; ++i) asm volatile("" : "+f"(sum[i]));
 }
 
-// Move registers, counted per thread, to the warpgroups whose threads hold more.
-template <int kRegisters>
-__device__ __forceinline__ void shrink_registers_to() {
-  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
-}
-template <int kRegisters>
-__device__ __forceinline__ void grow_registers_to() {
-  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
-}
-
 // A matrix as the copy engine brings it, swizzled: rows of kRowBytes, 32, 64 or 128, of which a multiplication takes
 // 32, the first unless 2, 4 or 6 is added. What was copied starts on a multiple of 1024 bytes; `first` is any row of
 // it.
@@ -177,10 +154,6 @@ __device__ __forceinline__ unsigned round_to_tf32(float value) {
   unsigned result;
   asm("cvt.rn.tf32.f32 %0, %1;" : "=r"(result) : "f"(value));
   return result;
-}
-__device__ __forceinline__ uint4 operand_row(const Element* channel) {
-  return make_uint4(round_to_tf32(channel[0]), round_to_tf32(channel[1]), round_to_tf32(channel[2]),
-                    round_to_tf32(channel[3]));
 }
 
 // A float as the sum of two TF32 numbers: the nearest, and the nearest to what that leaves. The sum has all 24 bits
@@ -230,11 +203,7 @@ __device__ __forceinline__ void warpgroup_sync(int barrier) {
 // comes behind them. A thread's copies belong to the group that its next bulk_stores_commit() closes;
 // bulk_stores_wait_read<n>() returns when the sources of all but its n newest groups have been read and may be
 // overwritten. A block that ends must have waited; y is complete when the kernel is.
-__device__ __forceinline__ void bulk_copy_to_global(void* destination, const void* source, int bytes) {
-  asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(destination),
-               "r"(static_cast<unsigned>(__cvta_generic_to_shared(source))), "r"(bytes)
-               : "memory");
-}
+
 __device__ __forceinline__ void bulk_stores_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
 template <int kGroups>
 __device__ __forceinline__ void bulk_stores_wait_read() {
@@ -244,8 +213,8 @@ __device__ __forceinline__ void bulk_stores_wait_read() {
 // Shared to global copy of a box of a tensor (cp.async.bulk.tensor, sm_90): one thread asks and goes on. The box starts
 // at the given indices, which may lie behind the end, not before the start: what it has outside is not written. The
 // first of them counts whole 16 bytes, and so does the tensor's row: what is written are whole ones. The source is a
-// multiple of 128 bytes, of 1024 if the box is swizzled. Groups and waits are those of bulk_copy_to_global(), and so is
-// the fence of those who wrote the source.
+// multiple of 128 bytes, of 1024 if the box is swizzled. Groups, waits and the fence of those
+// who wrote the source are as above.
 __device__ __forceinline__ void tensor_copy_to_global(const TensorMap* map, int i0, int i1, int i2, int i3,
                                                       const void* source) {
   asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [%0, {%1, %2, %3, %4}], [%5];" ::"l"(map),
@@ -390,10 +359,10 @@ static_assert(kBarriersFirstByte + 16 * kStages + 32 <= 204896);
 //   kStagingFirstByte   kStagedBoxes boxes of outputs of each consumer
 //   kBarriersFirstByte  barriers
 // Barriers:
-//   name                      arrivals        who arrives                             who waits
-//   full[kStages]             4               the producer, and copies by their bytes consumers, for a step
-//   empty[kStages]            kConsumers      consumers that have multiplied a step   the producer, for a free stage
-//   arrived[kStages]          1               the copy engine, by bytes               loading warps, to split pixels
+//   name              arrivals    who arrives                              who waits
+//   full[kStages]     4           the producer, and copies by their bytes  consumers, for a step
+//   empty[kStages]    kConsumers  consumers that have multiplied a step    the producer, for a free stage
+//   arrived[kStages]  1           the copy engine, by bytes                loading warps, to split pixels
 
 using Staged = Element;  // an output on its way to y
 
@@ -449,7 +418,7 @@ __device__ __forceinline__ void split_pixels(char* input, int thread) {
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
-jitconv_fwd_f32_nhwc_n8c64h512w1024_k128_3x3_bias_wgmma_tf32x3(const __grid_constant__ TensorMap x_map,
+jitconv_wgmma_tf32x3_fprop_fp32_nhwc_n8c64h512w1024_k128_3x3_bias(const __grid_constant__ TensorMap x_map,
     const uint4* __restrict__ packed_w, const Element* __restrict__ bias, const __grid_constant__ TensorMap y_map) {
   extern __shared__ __align__(1024) char shared[];
   char* const stages = shared;
@@ -638,7 +607,7 @@ constexpr int kRowsOfSlice = 9;  // of an output channel
 // channels. In w they are one piece for each output channel, so lanes read along it; rows lie along the output
 // channels, so lanes write along these.
 extern "C" __global__ void __launch_bounds__(kThreads)
-jitconv_fwd_f32_nhwc_n8c64h512w1024_k128_3x3_bias_wgmma_tf32x3_pack_weights(const Element* __restrict__ w,
+jitconv_wgmma_tf32x3_fprop_fp32_nhwc_n8c64h512w1024_k128_3x3_bias_pack_weights(const Element* __restrict__ w,
     uint4* __restrict__ packed_w) {
   extern __shared__ __align__(1024) char shared[];
   let_next_kernel_start();

@@ -65,6 +65,7 @@ struct alignas(64) TensorMap {
 // starts at the given indices, which may lie outside: there are zeros. The first of them counts whole 16 bytes.
 // `arrival` is told of the bytes of the whole box. The destination is a multiple of 128 bytes, of 1024 if the box is
 // swizzled.
+
 __device__ __forceinline__ void tensor_copy_to_shared(void* destination, const TensorMap* map, int i0, int i1,
                                                       Barrier* arrival) {
   asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
@@ -80,18 +81,6 @@ __device__ __forceinline__ void tensor_copy_to_shared(void* destination, const T
       "l"(map), "r"(i0), "r"(i1), "r"(i2), "r"(barrier_address(arrival))
       : "memory");
 }
-// The same of pixels of an NHWC tensor, as its map walks over them (im2col): the first is (n, h, w), those that follow
-// are the next along w, then h, then n. Of each come the channels from c on, of the pixel `right` and `down` of it.
-__device__ __forceinline__ void tensor_walk_to_shared(void* destination, const TensorMap* map, int c, int w, int h,
-                                                      int n, int right, int down, Barrier* arrival) {
-  asm volatile(
-      "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes "
-      "[%0], [%1, {%2, %3, %4, %5}], [%6], {%7, %8};"
-      ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(destination))),
-      "l"(map), "r"(c), "r"(w), "r"(h), "r"(n), "r"(barrier_address(arrival)),
-      "h"(static_cast<unsigned short>(right)), "h"(static_cast<unsigned short>(down))
-      : "memory");
-}
 
 // Global to shared copy of a whole block of memory by the copy engine (cp.async.bulk, sm_90): one thread asks, nobody
 // waits; `arrival` is told of the bytes, which its current phase must expect. Addresses and size are multiples of 16.
@@ -105,7 +94,8 @@ __device__ __forceinline__ void bulk_copy_to_shared(void* destination, const voi
 }
 
 // Overlapped launches (sm_90): if the host allows it, a kernel may start before the one before it in the stream has
-// finished. These two are all they need to know of each other.
+// finished.
+
 // From here on the next kernel may start, once every block has come here; what it may read it must wait for.
 __device__ __forceinline__ void let_next_kernel_start() {
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
@@ -119,6 +109,7 @@ __device__ __forceinline__ void wait_for_previous_kernel() { asm volatile("gridd
 // asynchronous: it reads shared memory and its accumulators some time between multiply_begin() and the multiply_wait()
 // that covers the group it was committed to; until then neither may be touched. All functions but fence_async_proxy()
 // are called by all threads of a warpgroup together.
+
 using MatrixOperand = unsigned long long;
 
 // A matrix of 16-bit or 32-bit elements in shared memory, 32 bytes wide along the reduction and without swizzle: rows
@@ -150,6 +141,7 @@ __device__ __forceinline__ void settle(float (&sum)[kAccumulators]) {
 }
 
 // Move registers, counted per thread, to the warpgroups whose threads hold more.
+
 template <int kRegisters>
 __device__ __forceinline__ void shrink_registers_to() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
@@ -175,16 +167,6 @@ __device__ __forceinline__ uint4 operand_row(const Element* channel) {
 // Four consecutive floats of y: all or none, or those whose bit of `mask` is set. The address is a multiple of 16
 // bytes. No branches: a warp's stores leave one after the other.
 constexpr int kStoreElements = 4;
-__device__ __forceinline__ void store_all_if(float* y, const float (&value)[kStoreElements], bool valid) {
-  asm volatile(
-      "{\n"
-      ".reg .pred valid;\n"
-      "setp.ne.b32 valid, %5, 0;\n"
-      "@valid st.global.v4.f32 [%0], {%1, %2, %3, %4};\n"
-      "}" ::"l"(y),
-      "f"(value[0]), "f"(value[1]), "f"(value[2]), "f"(value[3]), "r"(static_cast<int>(valid))
-      : "memory");
-}
 __device__ __forceinline__ void store_elements(float* y, const float (&value)[kStoreElements], unsigned mask) {
   asm volatile(
       "{\n"
@@ -214,6 +196,7 @@ __device__ __forceinline__ void store_elements(float* y, const float (&value)[kS
 // comes behind them. A thread's copies belong to the group that its next bulk_stores_commit() closes;
 // bulk_stores_wait_read<n>() returns when the sources of all but its n newest groups have been read and may be
 // overwritten. A block that ends must have waited; y is complete when the kernel is.
+
 __device__ __forceinline__ void bulk_copy_to_global(void* destination, const void* source, int bytes) {
   asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(destination),
                "r"(static_cast<unsigned>(__cvta_generic_to_shared(source))), "r"(bytes)
@@ -366,12 +349,12 @@ static_assert(kBarriersFirstByte + 16 * kStages + 56 <= 231816);
 //   kStagingFirstByte   outputs on their way from registers to y
 //   kBarriersFirstByte  barriers
 // Barriers:
-//   name                      arrivals        who arrives                             who waits
-//   full[kStages]             1               the producer, and copies by their bytes consumers, for a step
-//   empty[kStages]            1               consumers that have multiplied a step   the producer, for a free stage
-//   copied[4 * kCopiesAhead]  copies          the copy engine, by bytes               a producer warp, to convert
-//   weights_arrival           1               the copy engine, by bytes               consumers, once
-//   multiplied[kConsumers]    4               a consumer's warps, in their last step  the other consumer, for its turn
+//   name                      arrivals  who arrives                              who waits
+//   full[kStages]             1         the producer, and copies by their bytes  consumers, for a step
+//   empty[kStages]            1         consumers that have multiplied a step    the producer, for a free stage
+//   copied[4 * kCopiesAhead]  kRuns     the copy engine, by bytes                a producer warp, to convert
+//   weights_arrival           1         the copy engine, by bytes                consumers, once
+//   multiplied[kConsumers]    4         a consumer's warps, in their last step   the other consumer, for its turn
 
 using Staged = float;  // an output on its way to y
 
@@ -495,7 +478,7 @@ __device__ __forceinline__ void convert_run(const Element* raw, int c_first, int
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
-jitconv_fwd_f32_nchw_n16c64h56w56_k64_3x3_bias_relu_wgmma(const __grid_constant__ TensorMap x_map,
+jitconv_wgmma_fprop_tf32_nchw_n16c64h56w56_k64_3x3_pad1x1_bias_relu(const __grid_constant__ TensorMap x_map,
     const uint4* __restrict__ packed_w, const Element* __restrict__ bias, Element* __restrict__ y) {
   extern __shared__ __align__(1024) char shared[];
   char* const stages = shared;
@@ -738,7 +721,7 @@ constexpr int kRowsOfSlice = 9;  // of an output channel
 // channels. In w they are one piece for each output channel, so lanes read along it; rows lie along the output
 // channels, so lanes write along these.
 extern "C" __global__ void __launch_bounds__(kThreads)
-jitconv_fwd_f32_nchw_n16c64h56w56_k64_3x3_bias_relu_wgmma_pack_weights(const Element* __restrict__ w,
+jitconv_wgmma_fprop_tf32_nchw_n16c64h56w56_k64_3x3_pad1x1_bias_relu_pack_weights(const Element* __restrict__ w,
     uint4* __restrict__ packed_w) {
   extern __shared__ __align__(1024) char shared[];
   let_next_kernel_start();

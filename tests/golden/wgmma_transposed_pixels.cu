@@ -16,8 +16,6 @@
 
 // Element: one value of x, w, bias, residual or y in memory. Here fp32.
 using Element = float;
-__device__ __forceinline__ float to_float(Element value) { return value; }
-__device__ __forceinline__ Element from_float(float value) { return value; }
 
 // Barriers in shared memory (mbarrier, sm_90). A phase is complete when the expected number of arrivals has come and
 // the bytes they announced have been copied. Phases are numbered from 0; barrier_wait(b, n % 2) returns once phase n is
@@ -64,21 +62,7 @@ struct alignas(64) TensorMap {
 // starts at the given indices, which may lie outside: there are zeros. The first of them counts whole 16 bytes.
 // `arrival` is told of the bytes of the whole box. The destination is a multiple of 128 bytes, of 1024 if the box is
 // swizzled.
-__device__ __forceinline__ void tensor_copy_to_shared(void* destination, const TensorMap* map, int i0, int i1,
-                                                      Barrier* arrival) {
-  asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
-               ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(destination))), "l"(map), "r"(i0), "r"(i1),
-               "r"(barrier_address(arrival))
-               : "memory");
-}
-__device__ __forceinline__ void tensor_copy_to_shared(void* destination, const TensorMap* map, int i0, int i1, int i2,
-                                                      Barrier* arrival) {
-  asm volatile(
-      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];"
-      ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(destination))),
-      "l"(map), "r"(i0), "r"(i1), "r"(i2), "r"(barrier_address(arrival))
-      : "memory");
-}
+
 // The same of pixels of an NHWC tensor, as its map walks over them (im2col): the first is (n, h, w), those that follow
 // are the next along w, then h, then n. Of each come the channels from c on, of the pixel `right` and `down` of it.
 __device__ __forceinline__ void tensor_walk_to_shared(void* destination, const TensorMap* map, int c, int w, int h,
@@ -104,7 +88,8 @@ __device__ __forceinline__ void bulk_copy_to_shared(void* destination, const voi
 }
 
 // Overlapped launches (sm_90): if the host allows it, a kernel may start before the one before it in the stream has
-// finished. These two are all they need to know of each other.
+// finished.
+
 // From here on the next kernel may start, once every block has come here; what it may read it must wait for.
 __device__ __forceinline__ void let_next_kernel_start() {
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
@@ -118,6 +103,7 @@ __device__ __forceinline__ void wait_for_previous_kernel() { asm volatile("gridd
 // asynchronous: it reads shared memory and its accumulators some time between multiply_begin() and the multiply_wait()
 // that covers the group it was committed to; until then neither may be touched. All functions but fence_async_proxy()
 // are called by all threads of a warpgroup together.
+
 using MatrixOperand = unsigned long long;
 
 // A matrix of 16-bit or 32-bit elements in shared memory, 32 bytes wide along the reduction and without swizzle: rows
@@ -128,9 +114,6 @@ __device__ __forceinline__ MatrixOperand matrix_operand(const void* first, unsig
   const unsigned address = static_cast<unsigned>(__cvta_generic_to_shared(first));
   return (address & 0x3ffffu) >> 4 | static_cast<unsigned long long>(right_half >> 4) << 16 | (kEightRows >> 4) << 32;
 }
-
-// Makes shared memory that this thread wrote, or knows to be written, visible to multiplications and bulk copies.
-__device__ __forceinline__ void fence_async_proxy() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
 __device__ __forceinline__ void multiply_begin() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 __device__ __forceinline__ void multiply_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
@@ -149,6 +132,7 @@ __device__ __forceinline__ void settle(float (&sum)[kAccumulators]) {
 }
 
 // Move registers, counted per thread, to the warpgroups whose threads hold more.
+
 template <int kRegisters>
 __device__ __forceinline__ void shrink_registers_to() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
@@ -364,9 +348,9 @@ static_assert(kBarriersFirstByte + 16 * kStages + 0 <= 198720);
 //   kStagingFirstByte   outputs on their way from registers to y
 //   kBarriersFirstByte  barriers
 // Barriers:
-//   name                      arrivals        who arrives                             who waits
-//   full[kStages]             2               the producer, and copies by their bytes consumers, for a step
-//   empty[kStages]            kConsumers      consumers that have multiplied a step   the producer, for a free stage
+//   name            arrivals    who arrives                              who waits
+//   full[kStages]   2           the producer, and copies by their bytes  consumers, for a step
+//   empty[kStages]  kConsumers  consumers that have multiplied a step    the producer, for a free stage
 
 using Staged = float;  // an output on its way to y
 
@@ -421,7 +405,7 @@ __device__ __forceinline__ void copy_run(const TensorMap* x_map, const Tile& til
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
-jitconv_fwd_f32_nchw_n16c256h20w84_k512_5x5_s2x2_wgmma(const __grid_constant__ TensorMap x_map,
+jitconv_wgmma_fprop_tf32_nchw_n16c256h20w84_k512_5x5_pad1x1_s2x2(const __grid_constant__ TensorMap x_map,
     const uint4* __restrict__ packed_w, Element* __restrict__ y) {
   extern __shared__ __align__(1024) char shared[];
   char* const stages = shared;
@@ -617,7 +601,7 @@ __constant__ int kTapOrder[] = {0, 2, 4, 1, 3};
 // channels. In w they are one piece for each output channel, so lanes read along it; rows lie along the output
 // channels, so lanes write along these.
 extern "C" __global__ void __launch_bounds__(kThreads)
-jitconv_fwd_f32_nchw_n16c256h20w84_k512_5x5_s2x2_wgmma_pack_weights(const Element* __restrict__ w,
+jitconv_wgmma_fprop_tf32_nchw_n16c256h20w84_k512_5x5_pad1x1_s2x2_pack_weights(const Element* __restrict__ w,
     uint4* __restrict__ packed_w) {
   extern __shared__ __align__(1024) char shared[];
   let_next_kernel_start();
@@ -697,8 +681,9 @@ constexpr int kSourceStrideW = 1;
 // of x that taps meet, kPixels places of an image. In x, pixels of a channel are neighbours, so lanes read along them,
 // and
 // then write along the slices of a pixel. A block takes kTilePixels pixels of an image and kTileSlices slices.
+// In shared memory rows of a pixel are neighbours, and pixels kRowPitch rows apart.
 extern "C" __global__ void __launch_bounds__(kThreads)
-jitconv_fwd_f32_nchw_n16c256h20w84_k512_5x5_s2x2_wgmma_transpose_input(const Element* __restrict__ x,
+jitconv_wgmma_fprop_tf32_nchw_n16c256h20w84_k512_5x5_pad1x1_s2x2_transpose_input(const Element* __restrict__ x,
     uint4* __restrict__ transposed_x) {
   extern __shared__ __align__(1024) char shared[];
   let_next_kernel_start();

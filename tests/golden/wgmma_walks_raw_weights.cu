@@ -16,7 +16,6 @@
 // Element: one value of x, w, bias, residual or y in memory. Here fp32.
 using Element = float;
 __device__ __forceinline__ float to_float(Element value) { return value; }
-__device__ __forceinline__ Element from_float(float value) { return value; }
 
 // Barriers in shared memory (mbarrier, sm_90). A phase is complete when the expected number of arrivals has come and
 // the bytes they announced have been copied. Phases are numbered from 0; barrier_wait(b, n % 2) returns once phase n is
@@ -63,6 +62,7 @@ struct alignas(64) TensorMap {
 // starts at the given indices, which may lie outside: there are zeros. The first of them counts whole 16 bytes.
 // `arrival` is told of the bytes of the whole box. The destination is a multiple of 128 bytes, of 1024 if the box is
 // swizzled.
+
 __device__ __forceinline__ void tensor_copy_to_shared(void* destination, const TensorMap* map, int i0, int i1,
                                                       Barrier* arrival) {
   asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
@@ -91,34 +91,12 @@ __device__ __forceinline__ void tensor_walk_to_shared(void* destination, const T
       : "memory");
 }
 
-// Overlapped launches (sm_90): if the host allows it, a kernel may start before the one before it in the stream has
-// finished. These two are all they need to know of each other.
-// From here on the next kernel may start, once every block has come here; what it may read it must wait for.
-__device__ __forceinline__ void let_next_kernel_start() {
-  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
-}
-// Returns when the kernel before has finished and what it wrote can be seen; at once if this one was launched plainly,
-// after it. A load that must come behind it must not be through a pointer to const __restrict__: such loads are taken
-// for independent of everything.
-__device__ __forceinline__ void wait_for_previous_kernel() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
-
 // What warpgroups, four warps each, need around their matrix multiplications (wgmma, sm_90a). A multiplication is
 // asynchronous: it reads shared memory and its accumulators some time between multiply_begin() and the multiply_wait()
 // that covers the group it was committed to; until then neither may be touched. All functions but fence_async_proxy()
 // are called by all threads of a warpgroup together.
+
 using MatrixOperand = unsigned long long;
-
-// A matrix of 16-bit or 32-bit elements in shared memory, 32 bytes wide along the reduction and without swizzle: rows
-// are 16 bytes apart, and so is nothing else: its left half (16 bytes of every row) starts at `first`, the right half
-// `right_half` bytes behind it (any multiple of 16, but not negative). `first` is a multiple of 16.
-__device__ __forceinline__ MatrixOperand matrix_operand(const void* first, unsigned right_half) {
-  constexpr unsigned long long kEightRows = 128;  // bytes
-  const unsigned address = static_cast<unsigned>(__cvta_generic_to_shared(first));
-  return (address & 0x3ffffu) >> 4 | static_cast<unsigned long long>(right_half >> 4) << 16 | (kEightRows >> 4) << 32;
-}
-
-// Makes shared memory that this thread wrote, or knows to be written, visible to multiplications and bulk copies.
-__device__ __forceinline__ void fence_async_proxy() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
 __device__ __forceinline__ void multiply_begin() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 __device__ __forceinline__ void multiply_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
@@ -137,13 +115,10 @@ __device__ __forceinline__ void settle(float (&sum)[kAccumulators]) {
 }
 
 // Move registers, counted per thread, to the warpgroups whose threads hold more.
+
 template <int kRegisters>
 __device__ __forceinline__ void shrink_registers_to() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
-}
-template <int kRegisters>
-__device__ __forceinline__ void grow_registers_to() {
-  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
 // A matrix as the copy engine brings it, swizzled: rows of kRowBytes, 32, 64 or 128, of which a multiplication takes
@@ -159,15 +134,6 @@ __device__ __forceinline__ MatrixOperand swizzled_operand(const void* first) {
 // Four channels of a pixel as one row of a matrix operand's half: fp32 rounded to nearest TF32, ties to even (the
 // tensor cores would truncate). One instruction; with ties away from zero it would be four.
 constexpr int kOperandChannels = 4;
-__device__ __forceinline__ unsigned round_to_tf32(float value) {
-  unsigned result;
-  asm("cvt.rn.tf32.f32 %0, %1;" : "=r"(result) : "f"(value));
-  return result;
-}
-__device__ __forceinline__ uint4 operand_row(const Element* channel) {
-  return make_uint4(round_to_tf32(channel[0]), round_to_tf32(channel[1]), round_to_tf32(channel[2]),
-                    round_to_tf32(channel[3]));
-}
 
 // Waits for all threads of a warpgroup, and makes visible to each what the others wrote before. Each warpgroup has a
 // barrier of its own; number 0 is that of __syncthreads().
@@ -333,9 +299,9 @@ static_assert(kBarriersFirstByte + 16 * kStages + 0 <= 215168);
 //   kStagingFirstByte   outputs on their way from registers to y
 //   kBarriersFirstByte  barriers
 // Barriers:
-//   name                      arrivals        who arrives                             who waits
-//   full[kStages]             2               the producer, and copies by their bytes consumers, for a step
-//   empty[kStages]            kConsumers      consumers that have multiplied a step   the producer, for a free stage
+//   name            arrivals    who arrives                              who waits
+//   full[kStages]   2           the producer, and copies by their bytes  consumers, for a step
+//   empty[kStages]  kConsumers  consumers that have multiplied a step    the producer, for a free stage
 
 using Staged = float;  // an output on its way to y
 
@@ -372,7 +338,7 @@ __device__ __forceinline__ void copy_run(const TensorMap* x_map, const Tile& til
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
-jitconv_fwd_f32_nhwc_n16c1024h14w14_k256_1x1_bias_wgmma(const __grid_constant__ TensorMap x_map,
+jitconv_wgmma_fprop_tf32_nhwc_n16c1024h14w14_k256_1x1_bias(const __grid_constant__ TensorMap x_map,
     const __grid_constant__ TensorMap w_map, const Element* __restrict__ bias, Element* __restrict__ y) {
   extern __shared__ __align__(1024) char shared[];
   char* const stages = shared;

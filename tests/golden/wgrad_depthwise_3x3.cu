@@ -48,11 +48,8 @@ __device__ __forceinline__ void copy_wait() {
 }
 
 // Overlapped launches (sm_90): if the host allows it, a kernel may start before the one before it in the stream has
-// finished. These two are all they need to know of each other.
-// From here on the next kernel may start, once every block has come here; what it may read it must wait for.
-__device__ __forceinline__ void let_next_kernel_start() {
-  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
-}
+// finished.
+
 // Returns when the kernel before has finished and what it wrote can be seen; at once if this one was launched plainly,
 // after it. A load that must come behind it must not be through a pointer to const __restrict__: such loads are taken
 // for independent of everything.
@@ -175,9 +172,11 @@ __device__ __forceinline__ void add_products(float (&sum)[kS], const float (&dy)
 // The gradient of a depthwise filter: dw[k][r][s] sums dy[k][p][q] * x[c][h][w] over the pixels that tap (r, s) meets.
 // A thread has all taps of an output channel and walks down the rows of its strips: it reads every row of x once, and
 // keeps the rows of dy that some filter row still meets. Pixels beyond the strip are zeros of dy. Blocks sum over
-// shares of the strips; another kernel adds the shares, always in the same order.
+// shares of the strips; another kernel adds the shares, always in the same order. Shared memory: kStages stages of
+// kStageElements elements, each rows of x and, behind kStageXElements, rows of dy; at the end, sums of threads or
+// warps.
 extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocksPerSm)
-jitconv_wgrad_f32_nchw_n16c64h512w512_k64_3x3_g64_wgrad_depthwise(const Element* __restrict__ x,
+jitconv_wgrad_depthwise_wgrad_fp32_nchw_n16c64h512w512_k64_3x3_g64(const Element* __restrict__ x,
     const Element* __restrict__ dy, float* __restrict__ partial_sums) {
   extern __shared__ __align__(128) float shared[];
   Element* stages = reinterpret_cast<Element*>(shared);
@@ -306,7 +305,7 @@ constexpr int kPartialSumStride = 576;  // floats from a split to the next
 
 // Adds the partial sums of an output in the order of the splits, always the same.
 extern "C" __global__ void __launch_bounds__(kThreads)
-jitconv_wgrad_f32_nchw_n16c64h512w512_k64_3x3_g64_wgrad_depthwise_reduce(const float* partial_sums,
+jitconv_wgrad_depthwise_wgrad_fp32_nchw_n16c64h512w512_k64_3x3_g64_reduce(const float* partial_sums,
     Element* __restrict__ y) {
   const long long output = static_cast<long long>(blockIdx.x) * kThreads + threadIdx.x;
   if (output >= kOutputs) return;

@@ -15,14 +15,7 @@
 
 // Element: one value of x, w, bias, residual or y in memory. Here fp32.
 using Element = float;
-__device__ __forceinline__ float to_float(Element value) { return value; }
 __device__ __forceinline__ Element from_float(float value) { return value; }
-
-// kElements consecutive elements that are read or written by one instruction; the address is a multiple of their size.
-template <int kElements>
-struct alignas(kElements * sizeof(Element)) ElementVector {
-  Element at[kElements];
-};
 
 // Global to shared copies that do not wait (cp.async, sm_80 and later, fp32 only).
 // copy_to_shared<n>: n consecutive elements, or n zeros if !valid; `source` is then not read and may be any address.
@@ -47,11 +40,8 @@ __device__ __forceinline__ void copy_wait() {
 }
 
 // Overlapped launches (sm_90): if the host allows it, a kernel may start before the one before it in the stream has
-// finished. These two are all they need to know of each other.
-// From here on the next kernel may start, once every block has come here; what it may read it must wait for.
-__device__ __forceinline__ void let_next_kernel_start() {
-  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
-}
+// finished.
+
 // Returns when the kernel before has finished and what it wrote can be seen; at once if this one was launched plainly,
 // after it. A load that must come behind it must not be through a pointer to const __restrict__: such loads are taken
 // for independent of everything.
@@ -117,8 +107,9 @@ static_assert(sizeof(float) * kStages * kStageFloats <= 34816);
 // The gradient of the weights is a product of matrices: dw[k][column] sums dy[pixel][k] * x[pixel][column] over the
 // pixels of all images, where a column is an input channel and a tap, and x[pixel][column] is what that tap meets. A
 // block computes a tile of dw over a share of the pixels; another kernel adds the shares, always in the same order.
+// Shared memory: kStages stages of kStageFloats floats, each dy of a chunk and, behind kChunkPixels * kPitchK, x.
 extern "C" __global__ void __launch_bounds__(kThreads, kMinBlocksPerSm)
-jitconv_wgrad_f32_nchw_n32c3h224w224_k64_7x7_s2x2_bias_wgrad(const Element* __restrict__ x,
+jitconv_wgrad_wgrad_fp32_nchw_n32c3h224w224_k64_7x7_pad3x3_s2x2_bias(const Element* __restrict__ x,
     const Element* __restrict__ dy, float* __restrict__ partial_sums) {
   extern __shared__ __align__(128) float shared[];
   const int thread = threadIdx.x;
@@ -269,8 +260,8 @@ constexpr int kPartialSumStride = 9472;  // floats from a split to the next
 
 // Adds the partial sums of an output in the order of the splits, always the same.
 extern "C" __global__ void __launch_bounds__(kThreads)
-jitconv_wgrad_f32_nchw_n32c3h224w224_k64_7x7_s2x2_bias_wgrad_reduce(const float* partial_sums, Element* __restrict__ y,
-    Element* __restrict__ db) {
+jitconv_wgrad_wgrad_fp32_nchw_n32c3h224w224_k64_7x7_pad3x3_s2x2_bias_reduce(const float* partial_sums,
+    Element* __restrict__ y, Element* __restrict__ db) {
   const long long output = static_cast<long long>(blockIdx.x) * kThreads + threadIdx.x;
   if (output >= kOutputs + kBiasSums) return;
   wait_for_previous_kernel();

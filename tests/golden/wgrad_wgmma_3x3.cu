@@ -15,7 +15,6 @@
 
 // Element: one value of x, w, bias, residual or y in memory. Here fp32.
 using Element = float;
-__device__ __forceinline__ float to_float(Element value) { return value; }
 __device__ __forceinline__ Element from_float(float value) { return value; }
 
 // Barriers in shared memory (mbarrier, sm_90). A phase is complete when the expected number of arrivals has come and
@@ -55,7 +54,8 @@ __device__ __forceinline__ void barrier_wait(Barrier* barrier, int parity) {
 }
 
 // Overlapped launches (sm_90): if the host allows it, a kernel may start before the one before it in the stream has
-// finished. These two are all they need to know of each other.
+// finished.
+
 // From here on the next kernel may start, once every block has come here; what it may read it must wait for.
 __device__ __forceinline__ void let_next_kernel_start() {
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
@@ -73,15 +73,12 @@ __device__ __forceinline__ unsigned round_to_tf32(float value) {
   asm("cvt.rn.tf32.f32 %0, %1;" : "=r"(result) : "f"(value));
   return result;
 }
-__device__ __forceinline__ uint4 operand_row(const Element* channel) {
-  return make_uint4(round_to_tf32(channel[0]), round_to_tf32(channel[1]), round_to_tf32(channel[2]),
-                    round_to_tf32(channel[3]));
-}
 
 // What warpgroups, four warps each, need around their matrix multiplications (wgmma, sm_90a). A multiplication is
 // asynchronous: it reads shared memory and its accumulators some time between multiply_begin() and the multiply_wait()
 // that covers the group it was committed to; until then neither may be touched. All functions but fence_async_proxy()
 // are called by all threads of a warpgroup together.
+
 using MatrixOperand = unsigned long long;
 
 // A matrix of 16-bit or 32-bit elements in shared memory, 32 bytes wide along the reduction and without swizzle: rows
@@ -113,6 +110,7 @@ __device__ __forceinline__ void settle(float (&sum)[kAccumulators]) {
 }
 
 // Move registers, counted per thread, to the warpgroups whose threads hold more.
+
 template <int kRegisters>
 __device__ __forceinline__ void shrink_registers_to() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
@@ -131,6 +129,7 @@ struct alignas(64) TensorMap {
 // starts at the given indices, which may lie outside: there are zeros. The first of them counts whole 16 bytes.
 // `arrival` is told of the bytes of the whole box. The destination is a multiple of 128 bytes, of 1024 if the box is
 // swizzled.
+
 __device__ __forceinline__ void tensor_copy_to_shared(void* destination, const TensorMap* map, int i0, int i1,
                                                       Barrier* arrival) {
   asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
@@ -146,28 +145,10 @@ __device__ __forceinline__ void tensor_copy_to_shared(void* destination, const T
       "l"(map), "r"(i0), "r"(i1), "r"(i2), "r"(barrier_address(arrival))
       : "memory");
 }
-// The same of pixels of an NHWC tensor, as its map walks over them (im2col): the first is (n, h, w), those that follow
-// are the next along w, then h, then n. Of each come the channels from c on, of the pixel `right` and `down` of it.
-__device__ __forceinline__ void tensor_walk_to_shared(void* destination, const TensorMap* map, int c, int w, int h,
-                                                      int n, int right, int down, Barrier* arrival) {
-  asm volatile(
-      "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes "
-      "[%0], [%1, {%2, %3, %4, %5}], [%6], {%7, %8};"
-      ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(destination))),
-      "l"(map), "r"(c), "r"(w), "r"(h), "r"(n), "r"(barrier_address(arrival)),
-      "h"(static_cast<unsigned short>(right)), "h"(static_cast<unsigned short>(down))
-      : "memory");
-}
 
-// Four words of eight, from word `first` on; and eight 16-bit elements of sixteen, from element `first` on.
+// Four words of eight, from word `first` on.
 __device__ __forceinline__ uint4 words_from(const unsigned (&word)[8], int first) {
   return make_uint4(word[first], word[first + 1], word[first + 2], word[first + 3]);
-}
-__device__ __forceinline__ uint4 pixels_from(const unsigned (&word)[8], int first) {
-  const int i = first / 2;
-  if (first % 2 == 0) return make_uint4(word[i], word[i + 1], word[i + 2], word[i + 3]);
-  return make_uint4(word[i] >> 16 | word[i + 1] << 16, word[i + 1] >> 16 | word[i + 2] << 16,
-                    word[i + 2] >> 16 | word[i + 3] << 16, word[i + 3] >> 16 | word[i + 4] << 16);
 }
 
 // sum[64][32] += a[64][8] * b[32][8] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a),
@@ -279,14 +260,19 @@ static_assert(kDyFirstByte == kXRows * kXRowBytes);
 static_assert(32 * kLoaderWarps * kLoaderRegisters + 256 * kConsumerRegisters <= 65536);
 static_assert(kBarriersFirstByte + 16 * (kXRows + kStages + kRawRows) <= 221136);
 
+// Shared memory, by first byte:
+//   0                   a ring of kXRows rows of x
+//   kDyFirstByte        kStages stages of dy
+//   kRawFirstByte       a ring of kRawRows rows of x as they lie in memory
+//   kBarriersFirstByte  barriers
 // Barriers:
-//   name                arrivals        who arrives                             who waits
-//   x_full[kXRows]      7               a loading warp                          consumers, for a row of x
-//   x_empty[kXRows]     kConsumers * 4  a warp that has multiplied with a row   loaders, for a free slot
-//   dy_full[kStages]    1               the copy engine, by bytes               consumers, for a step
-//   dy_empty[kStages]   kConsumers * 4  a warp that has multiplied a step       loaders, for a free stage
-//   raw_full[kRawRows]  1               the copy engine, by bytes               loaders, to put a row in order
-//   raw_empty[kRawRows] 7               a warp that has put a row in order      the thread that copies
+//   name                 arrivals        who arrives                            who waits
+//   x_full[kXRows]       7               a loading warp                         consumers, for a row of x
+//   x_empty[kXRows]      kConsumers * 4  a warp that has multiplied with a row  loaders, for a free slot
+//   dy_full[kStages]     1               the copy engine, by bytes              consumers, for a step
+//   dy_empty[kStages]    kConsumers * 4  a warp that has multiplied a step      loaders, for a free stage
+//   raw_full[kRawRows]   1               the copy engine, by bytes              loaders, to put a row in order
+//   raw_empty[kRawRows]  7               a warp that has put a row in order     the thread that copies
 
 // A step: kRowPixels neighbouring pixels of a row of dy, and the rows of x that its taps meet. The rows of a strip, at
 // most kStripRows, are kRowStep apart, so that of the rows of x only the last kNewRows are new to all but its first
@@ -303,7 +289,7 @@ struct Strip {
 };
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
-jitconv_wgrad_f32_nchw_n8c64h512w1024_k128_3x3_bias_wgrad_wgmma(const __grid_constant__ TensorMap x,
+jitconv_wgrad_wgmma_wgrad_tf32_nchw_n8c64h512w1024_k128_3x3_bias(const __grid_constant__ TensorMap x,
     const __grid_constant__ TensorMap dy, float* __restrict__ partial_sums) {
   extern __shared__ __align__(1024) char shared[];
   char* const x_rows = shared;
@@ -571,7 +557,7 @@ constexpr int kTaps = 9;
 
 // Adds the partial sums of an output in the order of the splits, always the same.
 extern "C" __global__ void __launch_bounds__(kThreads)
-jitconv_wgrad_f32_nchw_n8c64h512w1024_k128_3x3_bias_wgrad_wgmma_reduce(const float* partial_sums,
+jitconv_wgrad_wgmma_wgrad_tf32_nchw_n8c64h512w1024_k128_3x3_bias_reduce(const float* partial_sums,
     Element* __restrict__ y, Element* __restrict__ db) {
   const long long output = static_cast<long long>(blockIdx.x) * kThreads + threadIdx.x;
   if (output >= kOutputs + kBiasSums) return;

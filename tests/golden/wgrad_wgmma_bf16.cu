@@ -18,15 +18,6 @@
 struct Element {
   unsigned short bits;
 };
-__device__ __forceinline__ float to_float(Element value) {
-  return __uint_as_float(static_cast<unsigned>(value.bits) << 16);
-}
-__device__ __forceinline__ Element from_float(float value) {
-  const unsigned bits = __float_as_uint(value);
-  const bool is_nan = (bits & 0x7fffffffu) > 0x7f800000u;
-  const unsigned rounded = bits + 0x7fffu + ((bits >> 16) & 1u);
-  return {static_cast<unsigned short>(is_nan ? 0x7fffu : rounded >> 16)};
-}
 
 // Barriers in shared memory (mbarrier, sm_90). A phase is complete when the expected number of arrivals has come and
 // the bytes they announced have been copied. Phases are numbered from 0; barrier_wait(b, n % 2) returns once phase n is
@@ -65,7 +56,8 @@ __device__ __forceinline__ void barrier_wait(Barrier* barrier, int parity) {
 }
 
 // Overlapped launches (sm_90): if the host allows it, a kernel may start before the one before it in the stream has
-// finished. These two are all they need to know of each other.
+// finished.
+
 // From here on the next kernel may start, once every block has come here; what it may read it must wait for.
 __device__ __forceinline__ void let_next_kernel_start() {
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
@@ -75,28 +67,15 @@ __device__ __forceinline__ void let_next_kernel_start() {
 // for independent of everything.
 __device__ __forceinline__ void wait_for_previous_kernel() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
 
-// Eight channels of a pixel as one row of a matrix operand's half.
+// Operands of matrix multiplications are made of rows: eight channels of a pixel are one of a half.
+
 constexpr int kOperandChannels = 8;
-__device__ __forceinline__ unsigned operand_pair(Element low, Element high) {
-  return low.bits | static_cast<unsigned>(high.bits) << 16;
-}
-__device__ __forceinline__ uint4 operand_row(const Element* channel) {
-  return make_uint4(operand_pair(channel[0], channel[1]), operand_pair(channel[2], channel[3]),
-                    operand_pair(channel[4], channel[5]), operand_pair(channel[6], channel[7]));
-}
-// The same of the first or the second pixel of a pair, whose elements lie in the low and the high half of each channel.
-__device__ __forceinline__ uint4 operand_row_of_pairs(const unsigned* channel, bool high) {
-  const auto join = [high](unsigned even, unsigned odd) {
-    return high ? even >> 16 | (odd & 0xffff0000u) : (even & 0xffffu) | odd << 16;
-  };
-  return make_uint4(join(channel[0], channel[1]), join(channel[2], channel[3]), join(channel[4], channel[5]),
-                    join(channel[6], channel[7]));
-}
 
 // What warpgroups, four warps each, need around their matrix multiplications (wgmma, sm_90a). A multiplication is
 // asynchronous: it reads shared memory and its accumulators some time between multiply_begin() and the multiply_wait()
 // that covers the group it was committed to; until then neither may be touched. All functions but fence_async_proxy()
 // are called by all threads of a warpgroup together.
+
 using MatrixOperand = unsigned long long;
 
 // A matrix of 16-bit or 32-bit elements in shared memory, 32 bytes wide along the reduction and without swizzle: rows
@@ -128,6 +107,7 @@ __device__ __forceinline__ void settle(float (&sum)[kAccumulators]) {
 }
 
 // Move registers, counted per thread, to the warpgroups whose threads hold more.
+
 template <int kRegisters>
 __device__ __forceinline__ void shrink_registers_to() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
@@ -146,6 +126,7 @@ struct alignas(64) TensorMap {
 // starts at the given indices, which may lie outside: there are zeros. The first of them counts whole 16 bytes.
 // `arrival` is told of the bytes of the whole box. The destination is a multiple of 128 bytes, of 1024 if the box is
 // swizzled.
+
 __device__ __forceinline__ void tensor_copy_to_shared(void* destination, const TensorMap* map, int i0, int i1,
                                                       Barrier* arrival) {
   asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
@@ -161,23 +142,8 @@ __device__ __forceinline__ void tensor_copy_to_shared(void* destination, const T
       "l"(map), "r"(i0), "r"(i1), "r"(i2), "r"(barrier_address(arrival))
       : "memory");
 }
-// The same of pixels of an NHWC tensor, as its map walks over them (im2col): the first is (n, h, w), those that follow
-// are the next along w, then h, then n. Of each come the channels from c on, of the pixel `right` and `down` of it.
-__device__ __forceinline__ void tensor_walk_to_shared(void* destination, const TensorMap* map, int c, int w, int h,
-                                                      int n, int right, int down, Barrier* arrival) {
-  asm volatile(
-      "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes "
-      "[%0], [%1, {%2, %3, %4, %5}], [%6], {%7, %8};"
-      ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(destination))),
-      "l"(map), "r"(c), "r"(w), "r"(h), "r"(n), "r"(barrier_address(arrival)),
-      "h"(static_cast<unsigned short>(right)), "h"(static_cast<unsigned short>(down))
-      : "memory");
-}
 
-// Four words of eight, from word `first` on; and eight 16-bit elements of sixteen, from element `first` on.
-__device__ __forceinline__ uint4 words_from(const unsigned (&word)[8], int first) {
-  return make_uint4(word[first], word[first + 1], word[first + 2], word[first + 3]);
-}
+// Eight 16-bit elements of sixteen, from element `first` on.
 __device__ __forceinline__ uint4 pixels_from(const unsigned (&word)[8], int first) {
   const int i = first / 2;
   if (first % 2 == 0) return make_uint4(word[i], word[i + 1], word[i + 2], word[i + 3]);
@@ -293,14 +259,19 @@ static_assert(kDyFirstByte == kXRows * kXRowBytes);
 static_assert(32 * kLoaderWarps * kLoaderRegisters + 256 * kConsumerRegisters <= 65536);
 static_assert(kBarriersFirstByte + 16 * (kXRows + kStages + kRawRows) <= 143584);
 
+// Shared memory, by first byte:
+//   0                   a ring of kXRows rows of x
+//   kDyFirstByte        kStages stages of dy
+//   kRawFirstByte       a ring of kRawRows rows of x as they lie in memory
+//   kBarriersFirstByte  barriers
 // Barriers:
-//   name                arrivals        who arrives                             who waits
-//   x_full[kXRows]      7               a loading warp                          consumers, for a row of x
-//   x_empty[kXRows]     kConsumers * 4  a warp that has multiplied with a row   loaders, for a free slot
-//   dy_full[kStages]    1               the copy engine, by bytes               consumers, for a step
-//   dy_empty[kStages]   kConsumers * 4  a warp that has multiplied a step       loaders, for a free stage
-//   raw_full[kRawRows]  1               the copy engine, by bytes               loaders, to put a row in order
-//   raw_empty[kRawRows] 7               a warp that has put a row in order      the thread that copies
+//   name                 arrivals        who arrives                            who waits
+//   x_full[kXRows]       7               a loading warp                         consumers, for a row of x
+//   x_empty[kXRows]      kConsumers * 4  a warp that has multiplied with a row  loaders, for a free slot
+//   dy_full[kStages]     1               the copy engine, by bytes              consumers, for a step
+//   dy_empty[kStages]    kConsumers * 4  a warp that has multiplied a step      loaders, for a free stage
+//   raw_full[kRawRows]   1               the copy engine, by bytes              loaders, to put a row in order
+//   raw_empty[kRawRows]  7               a warp that has put a row in order     the thread that copies
 
 // A step: kRowPixels neighbouring pixels of a row of dy, and the rows of x that its taps meet. The rows of a strip, at
 // most kStripRows, are kRowStep apart, so that of the rows of x only the last kNewRows are new to all but its first
@@ -317,7 +288,7 @@ struct Strip {
 };
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
-jitconv_wgrad_bf16_nchw_n32c64h56w56_k64_3x3_wgrad_wgmma(const __grid_constant__ TensorMap x,
+jitconv_wgrad_wgmma_wgrad_bf16_f32_nchw_n32c64h56w56_k64_3x3_pad1x1(const __grid_constant__ TensorMap x,
     const __grid_constant__ TensorMap dy, float* __restrict__ partial_sums) {
   extern __shared__ __align__(1024) char shared[];
   char* const x_rows = shared;
@@ -679,7 +650,8 @@ constexpr int kTaps = 9;
 
 // Adds the partial sums of an output in the order of the splits, always the same.
 extern "C" __global__ void __launch_bounds__(kThreads)
-jitconv_wgrad_bf16_nchw_n32c64h56w56_k64_3x3_wgrad_wgmma_reduce(const float* partial_sums, float* __restrict__ y) {
+jitconv_wgrad_wgmma_wgrad_bf16_f32_nchw_n32c64h56w56_k64_3x3_pad1x1_reduce(const float* partial_sums,
+    float* __restrict__ y) {
   const long long output = static_cast<long long>(blockIdx.x) * kThreads + threadIdx.x;
   if (output >= kOutputs) return;
   wait_for_previous_kernel();

@@ -15,7 +15,6 @@
 
 // Element: one value of x, w, bias, residual or y in memory. Here fp32.
 using Element = float;
-__device__ __forceinline__ float to_float(Element value) { return value; }
 __device__ __forceinline__ Element from_float(float value) { return value; }
 
 // Barriers in shared memory (mbarrier, sm_90). A phase is complete when the expected number of arrivals has come and
@@ -37,11 +36,6 @@ __device__ __forceinline__ void barrier_init_visible() {
 __device__ __forceinline__ void barrier_arrive(Barrier* barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier_address(barrier)) : "memory");
 }
-// Arrives, and holds the phase open until bulk copies have brought `bytes` more.
-__device__ __forceinline__ void barrier_arrive_expecting(Barrier* barrier, int bytes) {
-  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier_address(barrier)), "r"(bytes)
-               : "memory");
-}
 __device__ __forceinline__ void barrier_wait(Barrier* barrier, int parity) {
   asm volatile(
       "{\n"
@@ -55,7 +49,8 @@ __device__ __forceinline__ void barrier_wait(Barrier* barrier, int parity) {
 }
 
 // Overlapped launches (sm_90): if the host allows it, a kernel may start before the one before it in the stream has
-// finished. These two are all they need to know of each other.
+// finished.
+
 // From here on the next kernel may start, once every block has come here; what it may read it must wait for.
 __device__ __forceinline__ void let_next_kernel_start() {
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
@@ -82,6 +77,7 @@ __device__ __forceinline__ uint4 operand_row(const Element* channel) {
 // asynchronous: it reads shared memory and its accumulators some time between multiply_begin() and the multiply_wait()
 // that covers the group it was committed to; until then neither may be touched. All functions but fence_async_proxy()
 // are called by all threads of a warpgroup together.
+
 using MatrixOperand = unsigned long long;
 
 // A matrix of 16-bit or 32-bit elements in shared memory, 32 bytes wide along the reduction and without swizzle: rows
@@ -113,6 +109,7 @@ __device__ __forceinline__ void settle(float (&sum)[kAccumulators]) {
 }
 
 // Move registers, counted per thread, to the warpgroups whose threads hold more.
+
 template <int kRegisters>
 __device__ __forceinline__ void shrink_registers_to() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
@@ -265,12 +262,16 @@ static_assert(kDyFirstByte == kXRows * kXRowBytes);
 static_assert(32 * kLoaderWarps * kLoaderRegisters + 256 * kConsumerRegisters <= 65536);
 static_assert(kBarriersFirstByte + 16 * (kXRows + kStages) <= 140576);
 
+// Shared memory, by first byte:
+//   0                   a ring of kXRows rows of x
+//   kDyFirstByte        kStages stages of dy
+//   kBarriersFirstByte  barriers
 // Barriers:
-//   name                arrivals        who arrives                             who waits
-//   x_full[kXRows]      4               a loading warp                          consumers, for a row of x
-//   x_empty[kXRows]     kConsumers * 4  a warp that has multiplied with a row   loaders, for a free slot
-//   dy_full[kStages]    4               a loading warp                          consumers, for a step
-//   dy_empty[kStages]   kConsumers * 4  a warp that has multiplied a step       loaders, for a free stage
+//   name               arrivals        who arrives                            who waits
+//   x_full[kXRows]     4               a loading warp                         consumers, for a row of x
+//   x_empty[kXRows]    kConsumers * 4  a warp that has multiplied with a row  loaders, for a free slot
+//   dy_full[kStages]   4               a loading warp                         consumers, for a step
+//   dy_empty[kStages]  kConsumers * 4  a warp that has multiplied a step      loaders, for a free stage
 
 // A step: kRowPixels neighbouring pixels of a row of dy, and the rows of x that its taps meet. The rows of a strip, at
 // most kStripRows, are kRowStep apart, so that of the rows of x only the last kNewRows are new to all but its first
@@ -287,7 +288,7 @@ struct Strip {
 };
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
-jitconv_wgrad_f32_nchw_n32c3h224w224_k64_7x7_s2x2_bias_wgrad_wgmma(const Element* __restrict__ x,
+jitconv_wgrad_wgmma_wgrad_tf32_nchw_n32c3h224w224_k64_7x7_pad3x3_s2x2_bias(const Element* __restrict__ x,
     const Element* __restrict__ dy, float* __restrict__ partial_sums) {
   extern __shared__ __align__(1024) char shared[];
   char* const x_rows = shared;
@@ -670,7 +671,7 @@ constexpr int kTaps = 49;
 
 // Adds the partial sums of an output in the order of the splits, always the same.
 extern "C" __global__ void __launch_bounds__(kThreads)
-jitconv_wgrad_f32_nchw_n32c3h224w224_k64_7x7_s2x2_bias_wgrad_wgmma_reduce(const float* partial_sums,
+jitconv_wgrad_wgmma_wgrad_tf32_nchw_n32c3h224w224_k64_7x7_pad3x3_s2x2_bias_reduce(const float* partial_sums,
     Element* __restrict__ y, Element* __restrict__ db) {
   const long long output = static_cast<long long>(blockIdx.x) * kThreads + threadIdx.x;
   if (output >= kOutputs + kBiasSums) return;

@@ -65,7 +65,8 @@ __device__ __forceinline__ void barrier_wait(Barrier* barrier, int parity) {
 }
 
 // Overlapped launches (sm_90): if the host allows it, a kernel may start before the one before it in the stream has
-// finished. These two are all they need to know of each other.
+// finished.
+
 // From here on the next kernel may start, once every block has come here; what it may read it must wait for.
 __device__ __forceinline__ void let_next_kernel_start() {
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
@@ -79,19 +80,8 @@ __device__ __forceinline__ void wait_for_previous_kernel() { asm volatile("gridd
 // asynchronous: it reads shared memory and its accumulators some time between multiply_begin() and the multiply_wait()
 // that covers the group it was committed to; until then neither may be touched. All functions but fence_async_proxy()
 // are called by all threads of a warpgroup together.
+
 using MatrixOperand = unsigned long long;
-
-// A matrix of 16-bit or 32-bit elements in shared memory, 32 bytes wide along the reduction and without swizzle: rows
-// are 16 bytes apart, and so is nothing else: its left half (16 bytes of every row) starts at `first`, the right half
-// `right_half` bytes behind it (any multiple of 16, but not negative). `first` is a multiple of 16.
-__device__ __forceinline__ MatrixOperand matrix_operand(const void* first, unsigned right_half) {
-  constexpr unsigned long long kEightRows = 128;  // bytes
-  const unsigned address = static_cast<unsigned>(__cvta_generic_to_shared(first));
-  return (address & 0x3ffffu) >> 4 | static_cast<unsigned long long>(right_half >> 4) << 16 | (kEightRows >> 4) << 32;
-}
-
-// Makes shared memory that this thread wrote, or knows to be written, visible to multiplications and bulk copies.
-__device__ __forceinline__ void fence_async_proxy() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
 __device__ __forceinline__ void multiply_begin() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 __device__ __forceinline__ void multiply_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
@@ -110,6 +100,7 @@ __device__ __forceinline__ void settle(float (&sum)[kAccumulators]) {
 }
 
 // Move registers, counted per thread, to the warpgroups whose threads hold more.
+
 template <int kRegisters>
 __device__ __forceinline__ void shrink_registers_to() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
@@ -128,6 +119,7 @@ struct alignas(64) TensorMap {
 // starts at the given indices, which may lie outside: there are zeros. The first of them counts whole 16 bytes.
 // `arrival` is told of the bytes of the whole box. The destination is a multiple of 128 bytes, of 1024 if the box is
 // swizzled.
+
 __device__ __forceinline__ void tensor_copy_to_shared(void* destination, const TensorMap* map, int i0, int i1,
                                                       Barrier* arrival) {
   asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
@@ -141,18 +133,6 @@ __device__ __forceinline__ void tensor_copy_to_shared(void* destination, const T
       "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];"
       ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(destination))),
       "l"(map), "r"(i0), "r"(i1), "r"(i2), "r"(barrier_address(arrival))
-      : "memory");
-}
-// The same of pixels of an NHWC tensor, as its map walks over them (im2col): the first is (n, h, w), those that follow
-// are the next along w, then h, then n. Of each come the channels from c on, of the pixel `right` and `down` of it.
-__device__ __forceinline__ void tensor_walk_to_shared(void* destination, const TensorMap* map, int c, int w, int h,
-                                                      int n, int right, int down, Barrier* arrival) {
-  asm volatile(
-      "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes "
-      "[%0], [%1, {%2, %3, %4, %5}], [%6], {%7, %8};"
-      ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(destination))),
-      "l"(map), "r"(c), "r"(w), "r"(h), "r"(n), "r"(barrier_address(arrival)),
-      "h"(static_cast<unsigned short>(right)), "h"(static_cast<unsigned short>(down))
       : "memory");
 }
 
@@ -300,12 +280,16 @@ static_assert(kDyFirstByte == kXRows * kXRowBytes);
 static_assert(32 * kLoaderWarps * kLoaderRegisters + 256 * kConsumerRegisters <= 65536);
 static_assert(kBarriersFirstByte + 16 * (kXRows + kStages) <= 168064);
 
+// Shared memory, by first byte:
+//   0                   a ring of kXRows rows of x
+//   kDyFirstByte        kStages stages of dy
+//   kBarriersFirstByte  barriers
 // Barriers:
-//   name                arrivals        who arrives                             who waits
-//   x_full[kXRows]      1               the copy engine, by bytes               consumers, for a row of x
-//   x_empty[kXRows]     kConsumers * 4  a warp that has multiplied with a row   loaders, for a free slot
-//   dy_full[kStages]    1               the copy engine, by bytes               consumers, for a step
-//   dy_empty[kStages]   kConsumers * 4  a warp that has multiplied a step       loaders, for a free stage
+//   name               arrivals        who arrives                            who waits
+//   x_full[kXRows]     1               the copy engine, by bytes              consumers, for a row of x
+//   x_empty[kXRows]    kConsumers * 4  a warp that has multiplied with a row  loaders, for a free slot
+//   dy_full[kStages]   1               the copy engine, by bytes              consumers, for a step
+//   dy_empty[kStages]  kConsumers * 4  a warp that has multiplied a step      loaders, for a free stage
 
 // A step: kRowPixels neighbouring pixels of a row of dy, and the rows of x that its taps meet. The rows of a strip, at
 // most kStripRows, are kRowStep apart, so that of the rows of x only the last kNewRows are new to all but its first
@@ -322,7 +306,7 @@ struct Strip {
 };
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
-jitconv_wgrad_bf16_nhwc_n8c64h512w256_k128_5x7_bias_wgrad_wgmma(const __grid_constant__ TensorMap x,
+jitconv_wgrad_wgmma_wgrad_bf16_nhwc_n8c64h512w256_k128_5x7_bias(const __grid_constant__ TensorMap x,
     const __grid_constant__ TensorMap dy, float* __restrict__ partial_sums) {
   extern __shared__ __align__(1024) char shared[];
   char* const x_rows = shared;
@@ -538,7 +522,7 @@ constexpr int kTaps = 35;
 
 // Adds the partial sums of an output in the order of the splits, always the same.
 extern "C" __global__ void __launch_bounds__(kThreads)
-jitconv_wgrad_bf16_nhwc_n8c64h512w256_k128_5x7_bias_wgrad_wgmma_reduce(const float* partial_sums,
+jitconv_wgrad_wgmma_wgrad_bf16_nhwc_n8c64h512w256_k128_5x7_bias_reduce(const float* partial_sums,
     Element* __restrict__ y, Element* __restrict__ db) {
   const long long output = static_cast<long long>(blockIdx.x) * kThreads + threadIdx.x;
   if (output >= kOutputs + kBiasSums) return;

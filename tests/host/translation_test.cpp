@@ -8,6 +8,7 @@
 #include <map>
 #include <sstream>
 
+#include "codegen/text/device_text.h"
 #include "golden/golden_cases.h"
 #include "host/small_kernel.h"
 #include "jitconv/error.h"
@@ -48,13 +49,6 @@ std::map<int, std::string> numbered(const std::string& unit, const std::string& 
   return lines;
 }
 
-/// The text of a template file without the line break at its end.
-std::string device_file(const char* name) {
-  std::string text(codegen::embedded_text(name));
-  text.pop_back();
-  return text;
-}
-
 class Translation : public ::testing::TestWithParam<GoldenCase> {};
 
 TEST_P(Translation, EveryLineOutsideModelsKeepsItsNumber) {
@@ -77,9 +71,11 @@ TEST_P(Translation, EveryLineOutsideModelsKeepsItsNumber) {
                            "swizzled_operand", "copy_elements_async",
                            "pixel_operand",    "tensor_copy_4d",
                            "load_channels"})
-    modelled.push_back(device_file(fmt::format("device/{}.cuh", name).c_str()));
+    for (const codegen::Declaration& one :
+         codegen::declarations_of(codegen::embedded_text(fmt::format("device/{}.cuh", name))))
+      if (!one.name.empty()) modelled.emplace_back(one.text);
   // wgrad_wgmma's columns are input channels, unless its operands are boxes.
-  const bool of_weights = source.text.find("_wgrad_wgmma(") != std::string::npos &&
+  const bool of_weights = source.text.find("jitconv_wgrad_wgmma_") != std::string::npos &&
                           source.text.find("constexpr int kColumns = ") == std::string::npos;
   const std::string constant = fmt::format("constexpr int {} = ", of_weights ? "kBlockC" : "kColumns");
   for (const char* type : {"tf32", "f16", "bf16", "registers_tf32", "registers_f16", "registers_bf16", "pixels_f16",
@@ -152,12 +148,12 @@ TEST(TranslationRefuses, AnInstructionWithoutModelByName) {
             "no CPU model of the instruction 'nanosleep.u32' (probe.cu, line 1)");
 }
 
-TEST(TranslationRefuses, ADeviceFileThatIsNotTheOneItModels) {
+TEST(TranslationRefuses, ADeviceFunctionThatIsNotTheOneItModels) {
   std::string text(codegen::embedded_text("device/element_f16.cuh"));
   const std::size_t at = text.find("cvt.rn.f16.f32");
   ASSERT_NE(at, std::string::npos);
   text.replace(at, 6, "cvt.rz");
-  EXPECT_NE(refusal(small_kernel(text)).find("'cvt.f32.f16'"), std::string::npos) << refusal(small_kernel(text));
+  EXPECT_NE(refusal(small_kernel(text)).find("'cvt.rz.f16.f32'"), std::string::npos) << refusal(small_kernel(text));
 }
 
 TEST(TranslationRefuses, StaticSharedMemory) {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Compares two outputs of kernel_digests: which plans launch, say and compile to the same. Exits with 1 if a launch
-differs, or machine code of a text that differs. NVRTC 13.0 sometimes compiles one text to two machine codes, so those
-are only counted.
+"""Compares two outputs of kernel_digests: which plans launch, say and compile to the same, names and comments apart.
+Exits with 1 if a launch differs, or machine code of a text that differs. NVRTC 13.0 sometimes compiles one text to two
+machine codes, so those are only counted.
 """
 
 import argparse

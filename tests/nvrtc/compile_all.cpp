@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "codegen/source.h"
-#include "codegen/text/emitter.h"
+#include "codegen/text/kernel_name.h"
 #include "runtime/compile.h"
 #include "runtime/nvrtc.h"
 #include "runtime/ptxas_log.h"

@@ -1,17 +1,22 @@
 // kernel_digests: digests of generated text and machine code for many convolutions, to compare two versions of the
-// generator (compare_digests.py). Neither names of kernels nor comments count in the machine code's. No GPU.
+// generator (compare_digests.py). Neither names of kernels nor comments count. No GPU.
 //
 //   kernel_digests --code >before.tsv
+//   kernel_digests --code --only=plans.tsv >before.tsv     plans of which a line has convolution, architecture,
+//   candidate
 //
-// Prints one line for each kernel: what was planned, a digest of the source's text without the text's first comment,
-// and, with --code, a digest of the kernel's machine code, and its registers.
+// Prints one line for each kernel: what was planned, a digest of the source's tokens, and, with --code, a digest of the
+// kernel's machine code, and its registers.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cctype>
 #include <cstring>
+#include <fstream>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -34,6 +39,7 @@ struct Options {
   std::size_t shapes = SIZE_MAX;  ///< rows of tests/shapes
   std::size_t random = 256;       ///< convolutions at the edges
   std::size_t candidates = 1;     ///< plans of a convolution for sm_90a: the choice and others, evenly spread
+  std::string only;               ///< a file; empty: all plans
   unsigned jobs = std::max(1u, std::thread::hardware_concurrency());
 };
 
@@ -85,6 +91,21 @@ void add_jobs(std::vector<Job>& jobs, const std::string& name, const ConvSpec& s
   for (std::size_t i = 0; i < candidates; ++i) jobs.push_back({name, spec, arch, i});
 }
 
+std::string key_of(const Job& job) { return fmt::format("{}\t{}\t{}", job.name, job.arch, job.candidate); }
+
+/// The first three columns of the file's lines.
+std::set<std::string> keys_in(const std::string& path) {
+  std::ifstream lines(path);
+  if (!lines) throw SpecError(path, "cannot be read");
+  std::set<std::string> keys;
+  for (std::string line; std::getline(lines, line);) {
+    std::size_t end = 0;
+    for (int i = 0; i < 3 && end != std::string::npos; ++i) end = line.find('\t', end + (i > 0 ? 1 : 0));
+    keys.insert(line.substr(0, end));
+  }
+  return keys;
+}
+
 std::vector<Job> all_jobs(const Options& options) {
   std::vector<Job> jobs;
   for (const tools::DocumentedConfiguration& one : tools::documented_configurations()) {
@@ -101,6 +122,8 @@ std::vector<Job> all_jobs(const Options& options) {
   }
   for (std::size_t seed = 0; seed < options.random; ++seed)
     add_jobs(jobs, fmt::format("edge:{}", seed), edge_spec(seed, 2'000'000), "sm_90a", options);
+  if (!options.only.empty())
+    std::erase_if(jobs, [keys = keys_in(options.only)](const Job& job) { return !keys.contains(key_of(job)); });
   return jobs;
 }
 
@@ -113,14 +136,41 @@ codegen::ConvPlan plan_of(const Job& job, std::size_t candidates) {
 
 std::string short_digest(std::string_view bytes) { return cache::to_hex(cache::sha256(bytes)).substr(0, 16); }
 
-/// The text behind the comment that names version, convolution and plan.
-std::string_view without_banner(std::string_view text) {
-  while (text.starts_with("//")) {
-    const std::size_t end = text.find('\n');
-    if (end == std::string_view::npos) return {};
-    text.remove_prefix(end + 1);
+/// The text without its `//` comments.
+std::string without_comments(std::string_view text) {
+  std::string result;
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    result.append(line.substr(0, line.find("//"))).push_back('\n');
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
   }
-  return text;
+  return result;
+}
+
+/// What the compiler reads of a source, but for the names of its kernels: tokens, with a space only where one is
+/// needed.
+std::string tokens_of(const codegen::KernelSource& source) {
+  std::string text = without_comments(source.text);
+  // Names of passes begin with the convolution's: the longest first.
+  std::vector<std::string> names;
+  for (const codegen::KernelEntry& entry : source.entries) names.push_back(entry.name);
+  std::sort(names.begin(), names.end(), [](const auto& a, const auto& b) { return a.size() > b.size(); });
+  for (const std::string& name : names)
+    for (std::size_t at = text.find(name); at != std::string::npos; at = text.find(name, at))
+      text.replace(at, name.size(), "kernel");
+  const auto in_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; };
+  std::string tokens;
+  bool space = false;
+  for (const char c : text) {
+    if (std::isspace(static_cast<unsigned char>(c)) != 0) {
+      space = true;
+      continue;
+    }
+    if (space && !tokens.empty() && in_word(tokens.back()) && in_word(c)) tokens += ' ';
+    space = false;
+    tokens += c;
+  }
+  return tokens;
 }
 
 template <typename T>
@@ -158,8 +208,8 @@ std::vector<Section> sections_of(std::string_view image) {
 std::string lines_of(const Job& job, const Options& options) {
   const codegen::ConvPlan plan = plan_of(job, options.candidates);
   const codegen::KernelSource source = codegen::generate(plan);
-  const std::string what = fmt::format("{}\t{}\t{}", job.name, job.arch, job.candidate);
-  const std::string text = short_digest(without_banner(source.text));
+  const std::string what = key_of(job);
+  const std::string text = short_digest(tokens_of(source));
   std::vector<Section> sections;
   std::vector<Resources> resources;
   runtime::CompiledImage image;
@@ -197,10 +247,12 @@ Options options_from(const std::vector<std::string>& arguments) {
       options.random = *random;
     else if (const auto candidates = number_of(argument, "--candidates="))
       options.candidates = *candidates;
+    else if (argument.starts_with("--only="))
+      options.only = argument.substr(7);
     else if (const auto jobs = number_of(argument, "--jobs="))
       options.jobs = static_cast<unsigned>(*jobs);
     else
-      throw SpecError(argument, "is no option: --code --shapes=N --random=N --candidates=N --jobs=N");
+      throw SpecError(argument, "is no option: --code --shapes=N --random=N --candidates=N --only=FILE --jobs=N");
   }
   return options;
 }

@@ -104,7 +104,7 @@ MUTANTS = [
          '"plane_block % kChannels * kMultiplier"', "several outputs per channel get the bias of the first"),
     emit("flat_residual_offset", '"run_first + first + j"', '"run_first + j"',
          "the residual's first elements are added everywhere"),
-    emit("vector_residual_offset", 'epilogue_lines(epilogue, "first + j")', 'epilogue_lines(epilogue, "first")',
+    emit("vector_residual_offset", 'residual_at("first + j")', 'residual_at("first")',
          "columns of a vector add the residual of its first"),
     # What the plan decides.
     plan("grid_rounded_down", "work.blocks = ceil_div(problem_.n * problem_.input_channels(), tiling.planes) *",

@@ -6,6 +6,9 @@ arithmetic = File("codegen/arithmetic.h", "arithmetic")
 cost = File("codegen/cost.cpp", "cost")
 plan = File("codegen/plan.cpp", "plan")
 emitter = File("codegen/text/emitter.cpp", "emitter")
+device_text = File("codegen/text/device_text.cpp", "device_text")
+epilogue = File("codegen/text/epilogue.cpp", "epilogue")
+kernel_name = File("codegen/text/kernel_name.cpp", "kernel_name")
 source = File("codegen/source.cpp", "source")
 text = File("codegen/text/template_text.cpp", "template_text")
 wrap = File("codegen/text/line_wrap.cpp", "line_wrap")
@@ -70,28 +73,33 @@ MUTANTS = [
     plan("threads_of_warp_count", "static_cast<std::uint32_t>(work.threads),",
          "static_cast<std::uint32_t>(work.threads / 2),", "half of the threads are not launched"),
     # Epilogue and names.
-    emitter("activation_before_residual",
-            "if (epilogue.residual) lines.add(fmt::format(\"value += to_float(residual[{}]);\", offset));\n"
-            "  if (epilogue.activation != Activation::none) lines.add(\"value = activate(value);\");",
-            "if (epilogue.activation != Activation::none) lines.add(\"value = activate(value);\");\n"
-            "  if (epilogue.residual) lines.add(fmt::format(\"value += to_float(residual[{}]);\", offset));",
-            "residual blocks with an activation are wrong"),
-    emitter("no_bias", 'if (epilogue.bias) lines.add("value += channel_bias;");', "", "bias is ignored"),
-    emitter("residual_replaces", '"value += to_float(residual[{}]);"', '"value = to_float(residual[{}]);"',
-            "the residual is stored and the convolution lost"),
-    emitter("relu_stops_nan", 'return "x < 0.0f ? 0.0f : x";', 'return "x > 0.0f ? x : 0.0f";',
-            "NaN becomes 0: broken training looks healthy"),
-    emitter("clamp_stops_nan", '"x < {0} ? {0} : x > {1} ? {1} : x"', '"x < {0} ? {0} : x < {1} ? x : {1}"',
-            "NaN becomes the upper limit"),
-    emitter("clamp_without_maximum", '"x < {0} ? {0} : x > {1} ? {1} : x"', '"x < {0} ? {0} : x > {1} ? x : x"',
-            "ReLU6 is a ReLU"),
-    emitter("leaky_relu_sign", '"x < 0.0f ? x * {} : x"', '"x < 0.0f ? x * -{} : x"', "negative inputs become positive"),
-    emitter("gelu_tanh_constant", "float_literal(0.044715f)", "float_literal(0.04f)", "GELU is off in the third digit"),
-    emitter("gelu_erf_constant", "std::sqrt(0.5)", "std::sqrt(0.51)", "GELU is off in the second digit"),
-    emitter("silu_sign", 'return "x / (1.0f + expf(-x))";', 'return "x / (1.0f + expf(x))";', "SiLU is mirrored"),
-    emitter("sigmoid_of_exponent", 'return "1.0f / (1.0f + expf(-x))";', 'return "1.0f / (1.0f + expf(-x) * expf(-x))";',
-            "sigmoid is twice as steep"),
-    emitter("hardswish_sixth", "float_literal(1.0f / 6.0f)", "float_literal(1.0f / 8.0f)", "hardswish jumps at 3"),
+    epilogue("activation_before_residual",
+             "if (epilogue.residual) add(terms.residual_condition, terms.residual);\n"
+             "  if (epilogue.activation != Activation::none) lines.add(fmt::format(\"{0} = activate({0});\", terms.value));",
+             "if (epilogue.activation != Activation::none) lines.add(fmt::format(\"{0} = activate({0});\", terms.value));\n"
+             "  if (epilogue.residual) add(terms.residual_condition, terms.residual);",
+             "residual blocks with an activation are wrong"),
+    epilogue("no_bias", "if (epilogue.bias) add(terms.bias_condition, terms.bias);", "", "bias is ignored"),
+    epilogue("residual_replaces", "if (epilogue.residual) add(terms.residual_condition, terms.residual);",
+             'if (epilogue.residual) lines.add(fmt::format("{} = {};", terms.value, terms.residual));',
+             "the residual is stored and the convolution lost"),
+    epilogue("without_conditions", "condition.empty() ? \"\" : fmt::format(\"if ({}) \", condition)", '""',
+             "the residual is read where there is none, and folded columns add the bias twice"),
+    epilogue("activated_early", "if (sums_are_whole && !epilogue.residual)", "if (!epilogue.residual)",
+             "sums of filter columns are activated before they are added"),
+    epilogue("relu_stops_nan", 'return "x < 0.0f ? 0.0f : x";', 'return "x > 0.0f ? x : 0.0f";',
+             "NaN becomes 0: broken training looks healthy"),
+    epilogue("clamp_stops_nan", '"x < {0} ? {0} : x > {1} ? {1} : x"', '"x < {0} ? {0} : x < {1} ? x : {1}"',
+             "NaN becomes the upper limit"),
+    epilogue("clamp_without_maximum", '"x < {0} ? {0} : x > {1} ? {1} : x"', '"x < {0} ? {0} : x > {1} ? x : x"',
+             "ReLU6 is a ReLU"),
+    epilogue("leaky_relu_sign", '"x < 0.0f ? x * {} : x"', '"x < 0.0f ? x * -{} : x"', "negative inputs become positive"),
+    epilogue("gelu_tanh_constant", "float_literal(0.044715f)", "float_literal(0.04f)", "GELU is off in the third digit"),
+    epilogue("gelu_erf_constant", "std::sqrt(0.5)", "std::sqrt(0.51)", "GELU is off in the second digit"),
+    epilogue("silu_sign", 'return "x / (1.0f + expf(-x))";', 'return "x / (1.0f + expf(x))";', "SiLU is mirrored"),
+    epilogue("sigmoid_of_exponent", 'return "1.0f / (1.0f + expf(-x))";', 'return "1.0f / (1.0f + expf(-x) * expf(-x))";',
+             "sigmoid is twice as steep"),
+    epilogue("hardswish_sixth", "float_literal(1.0f / 6.0f)", "float_literal(1.0f / 8.0f)", "hardswish jumps at 3"),
     emitter("rounded_literals", '"{:a}f"', '"{:.5e}f"', "slopes and limits are rounded to six digits"),
     problem("nhwc_pitch", "return {image, 1, w * channels, channels};", "return {image, 1, h * channels, channels};",
             "NHWC tensors that are not square are garbled"),
@@ -99,8 +107,19 @@ MUTANTS = [
             "constants of large tensors do not fit their type: nothing compiles"),
     emitter("restrict_residual", 'fmt::format("const {}*", stored), "residual"', 'input, "residual"',
             "adding a tensor in place may read what was just written", host_blind="the CPU's compiler does not use it"),
-    emitter("kernel_name_without_filter", 'if (spec.dilation != Size2(1)) name += fmt::format("_d{}", size_name(spec.dilation));',
+    kernel_name("without_dilation", 'if (spec.dilation != Size2(1)) name += fmt::format("_d{}", size_name(spec.dilation));',
             "", "profiles show one name for kernels that differ in dilation", host_blind=NO_DIFFERENCE),
+    kernel_name("without_math_mode", "spec.dtype == DataType::f32 ? to_string(spec.math) : to_string(spec.dtype)",
+                "to_string(spec.dtype)", "profiles show one name for kernels that differ in math mode",
+                host_blind=NO_DIFFERENCE),
+    kernel_name("padding_of_one_end", "if (rows && columns) return", "return",
+                "profiles show one name for kernels that differ in padding", host_blind=NO_DIFFERENCE),
+    kernel_name("skipped_padding_counts", "(rest + before) / stride == (rest + after) / stride", "before == after",
+                "layers with a stride and padding of 1 are named pad_t1b0l1r0", host_blind=NO_DIFFERENCE),
+    device_text("needs_not_followed", "if (words.contains(one->name)) add_words(words, one->text);", "",
+                "functions that device functions call are missing: nothing compiles"),
+    device_text("nothing_left_out", "if (!words.contains(one.name)) continue;", "if (one.name.empty()) continue;",
+                "kernels have device functions that they do not use", host_blind=NO_DIFFERENCE),
     source("fast_math", '"--std=c++17"}', '"--std=c++17", "--use_fast_math"}',
            "denormals vanish, divisions and exponentials are approximate", host_blind="an option of NVRTC"),
     source("no_architecture", 'fmt::format("--gpu-architecture={}", plan.target.arch()), ', "",

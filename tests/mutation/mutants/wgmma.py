@@ -8,6 +8,7 @@ transpose_tiling = File("codegen/transpose_input/tiling.cpp", "transpose_tiling"
 arguments = File("codegen/wgmma/arguments.cpp", "wgmma_arguments")
 emit_multiply = File("codegen/wgmma/emit_multiply.cpp", "emit_wgmma_multiply")
 emit_load = File("codegen/wgmma/emit_load.cpp", "emit_wgmma_load")
+load_weights_emit = File("codegen/wgmma/emit_load_weights.cpp", "emit_wgmma_load_weights")
 unpacked_weights = File("templates/wgmma/unpacked_weights.cu.in", "wgmma_unpacked_weights")
 channel_order = File("templates/wgmma/channel_order.cu.in", "wgmma_channel_order")
 copy_boxes = File("templates/wgmma/copy_boxes.cu.in", "wgmma_copy_boxes")
@@ -18,6 +19,7 @@ store = File("templates/wgmma/store_nchw.cu.in", "wgmma_store_nchw")
 store_edges = File("templates/wgmma/store_edges.cu.in", "wgmma_store_edges")
 store_folded = File("templates/wgmma/store_folded.cu.in", "wgmma_store_folded")
 stage_sums = File("templates/wgmma/stage_sums.cu.in", "wgmma_stage_sums")
+staging = File("codegen/wgmma/staging.cpp", "staging")
 emit_store = File("codegen/wgmma/emit_store_nchw.cpp", "emit_wgmma_store")
 part_of_weight = File("templates/pack_weights/part_of_weight.cu.in", "pack_weights_part")
 take_tiles = File("templates/wgmma/take_tiles.cu.in", "wgmma_take_tiles")
@@ -125,7 +127,7 @@ MUTANTS = [
     emit_load("walk_starts_behind_images", "tiling.runs() > 1 ? fmt", "tiling.runs() > 1 && !images ? fmt",
               "a run without images is an illegal instruction"),
     # Pixels that a kernel before transposes, over which the copy engine walks.
-    emit_load("transposed_not_awaited",
+    load_weights_emit("transposed_not_awaited",
               'tiling.packs_weights() ? "wait_for_previous_kernel();" : "if (warp == 0) wait_for_previous_kernel();"',
               'tiling.packs_weights() ? "wait_for_previous_kernel();" : ""',
               "pixels are asked for while they are still being transposed"),
@@ -154,7 +156,7 @@ MUTANTS = [
               "rows are written over the next pixel's"),
     transpose("read_before_they_are_staged", "@operand@;\n  __syncthreads();", "@operand@;",
               "rows are written before all of them are staged"),
-    emit_load("walk_weights_asked_twice", 'return "warp == 1";', 'return "warp <= 1";',
+    load_weights_emit("walk_weights_asked_twice", 'return "warp == 1";', 'return "warp <= 1";',
               "stages complete before all that was asked for has come"),
     emit_multiply("walk_slices_a_pixel_apart", "slice * geometry.slice_step()", "slice * geometry.slice_pitch()",
                   "slices of walked pixels are those of other pixels"),
@@ -168,9 +170,9 @@ MUTANTS = [
          "weights of a stage are overwritten while lanes read them"),
     emit_multiply("given_back_by_warpgroups", 'in_registers ? "4 * " : ""', '""',
          "weights of a stage are overwritten while other warps read them"),
-    emit_load("group_of_box", "tile.group * kGroupK + tile.k_tile * kBlockK", "tile.k_tile * kBlockK",
+    load_weights_emit("group_of_box", "tile.group * kGroupK + tile.k_tile * kBlockK", "tile.k_tile * kBlockK",
               "all groups have the first one's weights"),
-    emit_load("chunk_of_box", "{} * (kChunkChannels * kTaps)", "{} * kChunkChannels",
+    load_weights_emit("chunk_of_box", "{} * (kChunkChannels * kTaps)", "{} * kChunkChannels",
               "later chunks have other channels' weights"),
     unpacked_weights("other_row", "(row + half * 8)", "(row + half * 4)",
                 "half of the output channels have others' weights"),
@@ -249,8 +251,7 @@ MUTANTS = [
                  "sums of dilated columns are added to other outputs"),
     stage_sums("lower_rows_not_added", "value[e] += staged_lane[output];", "value[e] += 0.0f;",
                "sums of half of the columns are lost"),
-    emit_store("bias_twice", "if (half == 0) value[e] += channel_bias;", "value[e] += channel_bias;",
-               "with two columns, bias is added for both"),
+    staging("bias_twice", ', .bias_condition = "half == 0"', "", "with two columns, bias is added for both"),
     emit_store("zeros_added", '"if (filter_column >= kS) continue;  // has no weights"', '"// adds zeros"',
                "an infinite pixel makes NaN of outputs that do not meet it"),
     candidates("fold_reach_stored", ": window(tiling.tile.columns - fold_reach));", ": window(tiling.tile.columns));",

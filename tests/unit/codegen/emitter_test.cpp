@@ -15,12 +15,6 @@
 namespace jitconv::codegen {
 namespace {
 
-std::string activation_text(Activation activation) {
-  Epilogue epilogue;
-  epilogue.activation = activation;
-  return activation_function(epilogue);
-}
-
 RC_GTEST_PROP(FloatLiteral, ReadsBackToTheSameBits, ()) {
   const float value = std::bit_cast<float>(*rc::gen::arbitrary<std::uint32_t>());
   RC_PRE(std::isfinite(value));
@@ -65,42 +59,6 @@ TEST(DenseStrides, FollowTheLayout) {
   EXPECT_EQ(numbers(Layout::nhwc), (std::array<std::int64_t, 4>{105, 1, 21, 3}));
 }
 
-TEST(Activation, NoneHasNoFunctionAndAllOthersDo) {
-  EXPECT_EQ(activation_text(Activation::none), "");
-  for (int i = 1; i <= static_cast<int>(Activation::clamp); ++i) {
-    const std::string text = activation_text(static_cast<Activation>(i));
-    EXPECT_NE(text.find("float activate(float x) {\n  return "), std::string::npos) << text;
-    EXPECT_NE(text.find(to_string(static_cast<Activation>(i))), std::string::npos) << text;
-    // Fast intrinsics would break the accuracy that docs/accuracy.md derives.
-    EXPECT_EQ(text.find("__expf"), std::string::npos) << text;
-    EXPECT_EQ(text.find("__fdividef"), std::string::npos) << text;
-  }
-  EXPECT_THROW(activation_text(static_cast<Activation>(99)), InternalError);
-}
-
-TEST(Activation, NumbersOfTheSpecAreExact) {
-  Epilogue epilogue;
-  epilogue.activation = Activation::leaky_relu;
-  epilogue.slope = 0.1f;
-  EXPECT_NE(activation_function(epilogue).find("0x1.99999ap-4f"), std::string::npos);
-  epilogue.activation = Activation::clamp;
-  epilogue.clamp_min = -0.3f;
-  epilogue.clamp_max = 5.7f;
-  EXPECT_NE(activation_function(epilogue).find(float_literal(-0.3f)), std::string::npos);
-  EXPECT_NE(activation_function(epilogue).find(float_literal(5.7f)), std::string::npos);
-}
-
-TEST(EpilogueLines, OneLinePerPartInTheOrderOfTheDefinition) {
-  Epilogue epilogue;
-  EXPECT_EQ(epilogue_lines(epilogue, "i"), "");
-  EXPECT_EQ(channel_values(epilogue, "k"), "");
-  epilogue.bias = epilogue.residual = true;
-  epilogue.activation = Activation::relu;
-  EXPECT_EQ(channel_values(epilogue, "k"), "const float channel_bias = to_float(bias[k]);\n");
-  EXPECT_EQ(epilogue_lines(epilogue, "i"),
-            "value += channel_bias;\nvalue += to_float(residual[i]);\nvalue = activate(value);\n");
-}
-
 TEST(Arguments, AreThoseOfTheEpilogue) {
   Problem problem = lower(parse_spec("input=1,4,9,9 weight=8,4,3,3"));
   for (const bool bias : {false, true}) {
@@ -125,25 +83,6 @@ TEST(Arguments, AreThoseOfTheEpilogue) {
 TEST(Arguments, ParameterList) {
   EXPECT_EQ(parameter_list({}), "");
   EXPECT_EQ(parameter_list({{Tensor::x, "const float*", "x"}, {Tensor::y, "float*", "y"}}), "const float* x, float* y");
-}
-
-TEST(KernelName, SaysWhatAProfilerShouldShow) {
-  ConvPlan plan;
-  plan.kernels.push_back({{}, DirectTiling{}, {}});
-  plan.spec = parse_spec("input=8,32,512,512 weight=64,32,5,9 padding=2,4 dilation=2,3 bias activation=relu");
-  EXPECT_EQ(kernel_name(plan), "jitconv_fwd_f32_nchw_n8c32h512w512_k64_5x9_d2x3_bias_relu_direct");
-  plan.kernels.front().tiling = FallbackTiling{};
-  plan.spec = parse_spec(
-      "input=1,4,9,9 weight=8,1,3,3 groups=4 stride=2,1 dtype=bf16 input_layout=nhwc output_layout=nchw residual");
-  EXPECT_EQ(kernel_name(plan), "jitconv_fwd_bf16_nhwc_nchw_n1c4h9w9_k8_3x3_s2x1_g4_residual_fallback");
-}
-
-TEST(DeviceText, IsTheFilesOneAfterTheOther) {
-  const std::string text = device_text({{element_header(DataType::f32)}, {"device/vector.cuh"}});
-  EXPECT_NE(text.find("using Element = float;"), std::string::npos);
-  EXPECT_GT(text.find("struct alignas"), text.find("using Element = float;"));
-  EXPECT_NE(text.back(), '\n');
-  EXPECT_NE(element_header(DataType::f16), element_header(DataType::bf16));
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "codegen/plan.h"
 #include "codegen/source.h"
 #include "codegen/text/emitter.h"
+#include "codegen/text/kernel_name.h"
 #include "codegen/wgmma/geometry.h"
 #include "support/random_specs.h"
 #include "unit/codegen/squeezed.h"

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "codegen/spec_fields.h"
+#include "codegen/text/device_text.h"
 #include "codegen/text/emitter.h"
 #include "codegen/text/template_text.h"
 #include "jitconv/error.h"
@@ -65,16 +66,16 @@ std::vector<std::string> pieces_of(std::string_view part) {
 std::string without_device_parts(std::string text) {
   for (const EmbeddedFile& file : embedded_files()) {
     if (!file.name.starts_with("device/")) continue;
-    std::string_view part = file.text;
-    while (part.ends_with('\n')) part.remove_suffix(1);
-    std::string rest = text;
-    std::size_t at = 0;
-    for (const std::string& piece : pieces_of(part)) {
-      at = rest.find(piece, at);
-      if (at == std::string::npos) break;
-      rest.erase(at, piece.size());
+    for (const Declaration& part : declarations_of(file.text)) {
+      std::string rest = text;
+      std::size_t at = 0;
+      for (const std::string& piece : pieces_of(part.text)) {
+        at = rest.find(piece, at);
+        if (at == std::string::npos) break;
+        rest.erase(at, piece.size());
+      }
+      if (at != std::string::npos) text = std::move(rest);
     }
-    if (at != std::string::npos) text = std::move(rest);
   }
   return text;
 }
@@ -193,7 +194,7 @@ TEST(Source, GeneratorFingerprintIsADigest) {
 
 /// A change of one field, in the text form of specs; what must become of it.
 enum class Effect {
-  code,     ///< the code changes
+  code,     ///< the code changes, or the grid
   comment,  ///< only the comment that names the spec changes: the kernel would do, and is compiled again all the same
   nothing,  ///< canonicalised away: the same kernel
   refused   ///< the field cannot change alone
@@ -286,6 +287,16 @@ constexpr SpecialChange kSpecialChanges[] = {
     {"input=8,68,56,58 weight=72,68,3,3 padding=1", "math=ieee", Effect::code},
 };
 
+/// Code and grids without the kernels' names, which have fields that change nothing else.
+std::string code_without_names(const KernelSource& source) {
+  std::string code = code_of(source.text);
+  for (const KernelEntry& entry : source.entries) code += std::to_string(entry.grid[0]) + ' ';
+  for (const KernelEntry& entry : source.entries)
+    for (std::size_t at = code.find(entry.name); at != std::string::npos; at = code.find(entry.name, at))
+      code.erase(at, entry.name.size());
+  return code;
+}
+
 Effect effect_of(const std::string& base, const std::string& change) {
   const Target target = parse_target("sm_90a");
   const KernelSource before = generate(make_plan(parse_spec(base), target));
@@ -311,7 +322,7 @@ Effect effect_of(const std::string& base, const std::string& change) {
     return Effect::refused;
   }
   if (before == after) return Effect::nothing;
-  return code_of(before.text) != code_of(after.text) ? Effect::code : Effect::comment;
+  return code_without_names(before) != code_without_names(after) ? Effect::code : Effect::comment;
 }
 
 TEST(KeyPerturbation, EachFieldReachesTheCodeOrHasAReason) {

@@ -11,6 +11,7 @@
 #include "codegen/problem.h"
 #include "codegen/source.h"
 #include "codegen/text/emitter.h"
+#include "codegen/text/kernel_name.h"
 #include "codegen/wgmma/family.h"
 #include "codegen/wgmma/geometry.h"
 #include "support/random_specs.h"

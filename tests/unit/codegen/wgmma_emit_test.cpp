@@ -11,6 +11,7 @@
 #include "codegen/arithmetic.h"
 #include "codegen/source.h"
 #include "codegen/text/emitter.h"
+#include "codegen/text/kernel_name.h"
 #include "unit/codegen/kernel_bodies.h"
 #include "unit/codegen/squeezed.h"
 #include "unit/codegen/wgmma_candidates.h"

@@ -9,6 +9,7 @@
 #include "codegen/plan.h"
 #include "codegen/source.h"
 #include "codegen/text/emitter.h"
+#include "codegen/text/kernel_name.h"
 #include "codegen/wgmma_rows/tiling.h"
 #include "unit/codegen/squeezed.h"
 #include "unit/codegen/tile_cover.h"

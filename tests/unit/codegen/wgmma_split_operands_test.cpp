@@ -113,7 +113,7 @@ TEST(WgmmaSplitOperands, AreNamedAndExplained) {
       make_plan(parse_spec("input=8,64,512,1024 weight=128,64,3,3 bias activation=relu"), parse_target("sm_90a"));
   ASSERT_EQ(plan.family(), Family::wgmma);
   EXPECT_NE(to_string(plan).find("products: 3xTF32"), std::string::npos);
-  EXPECT_TRUE(kernel_name(plan).ends_with("_wgmma_tf32x3")) << kernel_name(plan);
+  EXPECT_TRUE(kernel_name(plan).starts_with("jitconv_wgmma_tf32x3_fprop_fp32_")) << kernel_name(plan);
 }
 
 RC_GTEST_PROP(WgmmaSplitOperandsProperty, GroupsArePromotedWithinTheInterval, ()) {

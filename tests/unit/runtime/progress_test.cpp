@@ -29,23 +29,24 @@ class ProgressDeathTest : public testing::Test {
 
 #define PLANNED \
   "jitconv: info: planned in [0-9.]+ ms for sm_90a, family [a-z]+: input=2,8,16,[0-9]+ weight=16,8,3,3.*\n"
-#define COMPILED                                                                                          \
-  "jitconv: info: no cache hit, compiled in [0-9.]+ ms with /.*libnvrtc.so.13 .13.: jitconv_fwd_.*, key " \
+#define COMPILED                                                                                                   \
+  "jitconv: info: no cache hit, compiled in [0-9.]+ ms with /.*libnvrtc.so.13 .13.: jitconv_[a-z]+_fprop_.*, key " \
   "[0-9a-f]{64}\n"
-#define LOADED "jitconv: info: loaded in [0-9.]+ ms on device 0: jitconv_fwd_.*\n"
+#define LOADED "jitconv: info: loaded in [0-9.]+ ms on device 0: jitconv_[a-z]+_fprop_.*\n"
 
 TEST_F(ProgressDeathTest, InfoNamesEachStepAndTheCacheThatAnswered) {
   EXPECT_EXIT(compile_thrice("info", "rw"), testing::ExitedWithCode(0),
               "^" PLANNED "jitconv: info: NVRTC 13 at /.*\n" COMPILED LOADED
               "jitconv: info: memory hit for sm_90a: input=2,8,16,[0-9]+ weight=16,8,3,3.*\n" PLANNED
-              "jitconv: info: disk cache hit in [0-9.]+ ms: jitconv_fwd_.*, key [0-9a-f]{64}\n" LOADED "$");
+              "jitconv: info: disk cache hit in [0-9.]+ ms: jitconv_[a-z]+_fprop_.*, key [0-9a-f]{64}\n" LOADED "$");
 }
 
 TEST_F(ProgressDeathTest, DebugSaysWhy) {
-  EXPECT_EXIT(
-      compile_thrice("debug", "rw"), testing::ExitedWithCode(0),
-      "jitconv: debug: plan: .*\n(.*\n)*jitconv: debug: the disk cache in /.* has no usable entry: jitconv_fwd_");
-  EXPECT_EXIT(compile_thrice("debug", "off"), testing::ExitedWithCode(0), "debug: the disk cache is off: jitconv_fwd_");
+  EXPECT_EXIT(compile_thrice("debug", "rw"), testing::ExitedWithCode(0),
+              "jitconv: debug: plan: .*\n(.*\n)*jitconv: debug: the disk cache in /.* has no usable entry: "
+              "jitconv_[a-z]+_fprop_");
+  EXPECT_EXIT(compile_thrice("debug", "off"), testing::ExitedWithCode(0),
+              "debug: the disk cache is off: jitconv_[a-z]+_fprop_");
 }
 
 TEST(Progress, ASourceHasTheNameOfItsConvolution) {

@@ -205,8 +205,8 @@ TEST_F(CliHost, AWrongKernelIsAWrongRowAndExitCode1) {
 
 TEST_F(CliHost, ABrokenRuleIsAFindingWithItsLine) {
   // Without the wait, what is read may not have landed; without the barrier, other threads' copies may not have.
-  const std::map<std::string, std::string> edits = {{"s/^ *copy_wait<[^;]*;/;/", "_direct:[0-9]+: unfinished copy: "},
-                                                    {"s/^ *__syncthreads();/;/", "_direct:[0-9]+: race: "}};
+  const std::map<std::string, std::string> edits = {{"s/^ *copy_wait<[^;]*;/;/", ":[0-9]+: unfinished copy: "},
+                                                    {"s/^ *__syncthreads();/;/", ":[0-9]+: race: "}};
   for (const auto& [edit, rule] : edits) {
     const ProcessResult result =
         run_host({"--spec=" + kPlain}, {{"JITCONV_HOST_CXX", compiler_with(edit)}, {"JITCONV_CACHE", "off"}});
@@ -214,7 +214,7 @@ TEST_F(CliHost, ABrokenRuleIsAFindingWithItsLine) {
     EXPECT_NE(row_of(result.out, "spec").at(9), "0") << result.out;
     for (const char* run : {"exact, early", "random, late"}) {
       const std::string finding =
-          std::string("spec \\(") + run + "\\): jitconv_fwd_[a-z0-9_]*" + rule + "block \\([0-9]";
+          std::string("spec \\(") + run + "\\): jitconv_direct_fprop_[a-z0-9_]*" + rule + "block \\([0-9]";
       EXPECT_TRUE(std::regex_search(result.out, std::regex(finding))) << finding << "\n" << result.out;
     }
   }

@@ -1,0 +1,153 @@
+// Splits device files into declarations and prints those that are used, see device_text.h.
+#include "codegen/text/device_text.h"
+
+#include <algorithm>
+#include <set>
+
+#include "codegen/text/template_text.h"
+#include "fmt/format.h"
+
+namespace jitconv::codegen {
+namespace {
+
+/// A multiplication's text, "device/multiply_tf32.cuh" or its like, for a number of columns.
+std::string multiply_text(const DeviceFile& file) {
+  const int accumulators = file.columns / 2;
+  std::string results = "\"", sums;
+  for (int i = 0; i < accumulators; ++i) {
+    const bool last = i + 1 == accumulators;
+    results += fmt::format("%{}{}", i, last ? "\\n\"\n" : i % 16 == 15 ? ",\\n\"\n\"" : ", ");
+    sums += fmt::format("\"+f\"(sum[{}]){}", i, last ? "\n" : i % 6 == 5 ? ",\n" : ", ");
+  }
+  // The first operand is a descriptor or four registers.
+  const int a_parts = file.name.find("registers") == std::string_view::npos ? 1 : 4;
+  std::string a = std::to_string(accumulators);
+  for (int i = 1; i < a_parts; ++i) a += fmt::format(", %{}", accumulators + i);
+  return fill_template(embedded_text(file.name), {{"columns", std::to_string(file.columns)},
+                                                  {"accumulators", std::to_string(accumulators)},
+                                                  {"accumulate", std::to_string(accumulators + a_parts + 1)},
+                                                  {"a", a},
+                                                  {"b", std::to_string(accumulators + a_parts)},
+                                                  {"results", results},
+                                                  {"sums", sums}});
+}
+
+bool in_word(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; }
+
+/// Takes the first line off `text`.
+std::string_view next_line(std::string_view& text) {
+  const std::string_view line = text.substr(0, text.find('\n'));
+  text.remove_prefix(std::min(text.size(), line.size() + 1));
+  return line;
+}
+
+/// Whether a declaration ends with this line: with what closes it, or with all of it.
+bool ends_declaration(std::string_view line) {
+  if (line == "}" || line == "};") return true;
+  const bool begins = !line.empty() && in_word(line.front()) && !line.starts_with("template");
+  return begins && (line.ends_with(';') || line.ends_with('}'));
+}
+
+/// Of a declaration's first line that is neither comment nor template.
+std::string_view name_of(std::string_view line) {
+  const auto last_word = [](std::string_view before) {
+    std::size_t first = before.size();
+    while (first > 0 && in_word(before[first - 1])) --first;
+    return before.substr(first);
+  };
+  const bool is_struct = line.starts_with("struct");
+  const bool is_alias = line.starts_with("using") || line.starts_with("constexpr");
+  return last_word(line.substr(0, line.find(is_struct ? " {" : is_alias ? " =" : "(")));
+}
+
+/// Adds the words of a text, comments apart.
+void add_words(std::set<std::string_view>& words, std::string_view text) {
+  while (!text.empty()) {
+    std::string_view line = next_line(text);
+    line = line.substr(0, line.find("//"));
+    for (std::size_t first = 0, i = 0; i <= line.size(); ++i) {
+      if (i < line.size() && in_word(line[i])) continue;
+      if (i > first) words.insert(line.substr(first, i - first));
+      first = i + 1;
+    }
+  }
+}
+
+}  // namespace
+
+void add_files(std::vector<DeviceFile>& files, const std::vector<DeviceFile>& more) {
+  for (const DeviceFile& file : more)
+    if (std::find(files.begin(), files.end(), file) == files.end()) files.push_back(file);
+}
+
+std::vector<Declaration> declarations_of(std::string_view file) {
+  std::vector<Declaration> declarations;
+  bool after_empty_line = false;
+  while (!file.empty()) {
+    if (file.front() == '\n') {
+      file.remove_prefix(1);
+      after_empty_line = true;
+      continue;
+    }
+    const std::string_view rest = file;
+    Declaration next{.text = {}, .name = {}, .after_empty_line = after_empty_line};
+    // Up to what closes a declaration or, of a comment, an empty line.
+    while (!file.empty() && (!next.name.empty() || file.front() != '\n')) {
+      const std::string_view line = next_line(file);
+      if (line.starts_with("//") || line.starts_with("template")) continue;
+      if (next.name.empty()) next.name = name_of(line);
+      if (ends_declaration(line)) break;
+    }
+    next.text = rest.substr(0, rest.size() - file.size());
+    while (next.text.ends_with('\n')) next.text.remove_suffix(1);
+    declarations.push_back(next);
+    after_empty_line = false;
+  }
+  return declarations;
+}
+
+std::string device_text(const std::vector<DeviceFile>& files) {
+  std::string text;
+  for (const DeviceFile& file : files) {
+    if (!text.empty()) text += '\n';
+    text += file.columns > 0 ? multiply_text(file) : std::string(embedded_text(file.name));
+  }
+  text.pop_back();
+  return text;
+}
+
+std::string device_text(const std::vector<DeviceFile>& files, std::string_view kernels) {
+  std::set<std::string_view> words;
+  add_words(words, kernels);
+  std::vector<std::vector<Declaration>> parts;
+  for (const DeviceFile& file : files) {
+    parts.push_back(declarations_of(embedded_text(file.name)));
+    // Its text is made for a number of columns, and always used.
+    if (file.columns > 0) add_words(words, embedded_text(file.name));
+  }
+  // What is declared later may name what comes before, in this file or another.
+  for (auto part = parts.rbegin(); part != parts.rend(); ++part)
+    for (auto one = part->rbegin(); one != part->rend(); ++one)
+      if (words.contains(one->name)) add_words(words, one->text);
+
+  std::string text;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    std::string of_file;
+    Declaration comment;
+    for (const Declaration& one : parts[i]) {
+      if (one.name.empty()) comment = one;
+      if (!words.contains(one.name)) continue;
+      if (!comment.text.empty()) of_file += fmt::format("{}{}\n\n", of_file.empty() ? "" : "\n", comment.text);
+      const bool gap = comment.text.empty() && one.after_empty_line && !of_file.empty();
+      of_file += fmt::format("{}{}\n", gap ? "\n" : "", one.text);
+      comment = {};
+    }
+    if (files[i].columns > 0) of_file = multiply_text(files[i]);
+    if (of_file.empty()) continue;
+    text += fmt::format("{}{}", text.empty() ? "" : "\n", of_file);
+  }
+  if (!text.empty()) text.pop_back();
+  return text;
+}
+
+}  // namespace jitconv::codegen

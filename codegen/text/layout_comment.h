@@ -1,0 +1,27 @@
+// The comment before a kernel that maps its shared memory and lists its barriers. Places and counts are the names and
+// expressions that the kernel itself uses.
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace jitconv::codegen {
+
+class LayoutComment {
+ public:
+  /// What begins at byte `place` of shared memory; in ascending order.
+  LayoutComment& memory(std::string_view place, std::string_view what);
+  /// Of `arrivals` a phase is complete.
+  LayoutComment& barrier(std::string_view name, std::string_view arrivals, std::string_view who_arrives,
+                         std::string_view who_waits);
+  /// Tables with aligned columns.
+  std::string text() const;
+
+ private:
+  std::vector<std::array<std::string, 2>> memory_;
+  std::vector<std::array<std::string, 4>> barriers_;
+};
+
+}  // namespace jitconv::codegen

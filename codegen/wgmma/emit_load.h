@@ -1,0 +1,22 @@
+// The parts of the producer's text, for emit_load.cpp, which puts them together.
+#pragma once
+
+#include <string>
+
+#include "codegen/wgmma/emit.h"
+
+namespace jitconv::codegen {
+
+/// Barriers behind those of the stages, and what makes them ready. layout_comment() lists them.
+Holes barrier_holes(const WgmmaGeometry& geometry);
+
+/// Arrivals at the barrier of a stage: of those who bring pixels, and of who asks for weights.
+std::string stage_arrivals(const WgmmaGeometry& geometry);
+
+/// Who waits for the kernel before: all that ask for what it packs, and no others.
+std::string await_packing(const WgmmaGeometry& geometry);
+
+/// Where weights are loaded and awaited: with each step, or once for all tiles.
+Holes weight_holes(const WgmmaGeometry& geometry);
+
+}  // namespace jitconv::codegen

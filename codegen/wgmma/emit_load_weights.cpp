@@ -1,0 +1,99 @@
+// When a wgmma kernel's weights come, and who waits for whom: with each step, or once for all tiles.
+#include "codegen/wgmma/emit_load.h"
+#include "fmt/format.h"
+
+namespace jitconv::codegen {
+namespace {
+
+using Pixels = WgmmaTiling::Pixels;
+
+/// Which of the threads that load a step asks for its weights.
+std::string_view asks_for_weights(const WgmmaGeometry& geometry) {
+  const WgmmaTiling& tiling = geometry.tiling();
+  switch (tiling.producer.pixels) {
+    case Pixels::loaded:
+      return "member == 0 && lane == 0";
+    case Pixels::converted:
+      return "lane == 0";
+    case Pixels::im2col:
+      if (tiling.splits_operands()) return "lane == 0";  // of the first warp
+      [[fallthrough]];
+    case Pixels::planes:
+      return "warp == 1";  // so pixels wait for no packed weights, unless they are made behind these
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string_view weights_of_stage(const WgmmaGeometry& geometry) {
+  const WgmmaTiling& tiling = geometry.tiling();
+  return tiling.packs_weights() && !tiling.splits_operands() ? "kInputBytes" : "kWeightsOfStage";
+}
+
+std::string stage_arrivals(const WgmmaGeometry& geometry) {
+  const WgmmaTiling& tiling = geometry.tiling();
+  const int weights = !tiling.keeps_weights() ? 1 : 0;
+  switch (tiling.producer.pixels) {
+    case Pixels::loaded:
+      return weights == 1 ? "kTeamWarps + 1" : "kTeamWarps";
+    case Pixels::converted:
+    case Pixels::planes:
+      return std::to_string(1 + weights);
+    case Pixels::im2col:
+      return std::to_string((tiling.splits_operands() ? 3 : 1) + weights);
+  }
+  return {};
+}
+
+std::string await_packing(const WgmmaGeometry& geometry) {
+  const WgmmaTiling& tiling = geometry.tiling();
+  if (tiling.splits_im2col())
+    return geometry.reads_transposed() || !tiling.keeps_weights() ? "if (warp == 0) wait_for_previous_kernel();" : "";
+  if (geometry.reads_transposed())
+    return tiling.packs_weights() ? "wait_for_previous_kernel();" : "if (warp == 0) wait_for_previous_kernel();";
+  if (!tiling.packs_weights() || tiling.keeps_weights()) return {};
+  return fmt::format("if ({}) wait_for_previous_kernel();", asks_for_weights(geometry));
+}
+
+Holes weight_holes(const WgmmaGeometry& geometry) {
+  const WgmmaTiling& tiling = geometry.tiling();
+  if (!tiling.keeps_weights()) {
+    const std::string ask =
+        tiling.packs_weights()
+            ? fmt::format(
+                  "  bulk_copy_to_shared(input + {}, w_tile + static_cast<long long>(step) * kWeightBytes, "
+                  "kWeightBytes,\n"
+                  "                      full + stage);\n",
+                  weights_of_stage(geometry))
+            : fmt::format(
+                  "  tensor_copy_to_shared(input + kWeightsOfStage, &w_map, {} * (kChunkChannels * kTaps),\n"
+                  "                        tile.group * kGroupK + tile.k_tile * kBlockK, full + stage);\n",
+                  step_text(geometry).chunk);
+    return {{"load_weights", ""},
+            {"weights_of_tile",
+             tiling.packs_weights()
+                 ? "const char* w_tile = reinterpret_cast<const char*>(packed_w) +\n"
+                   "                     static_cast<long long>(tile.group * kTilesK + tile.k_tile) * kSteps * "
+                   "kWeightBytes;\n"
+                 : ""},
+            {"load_weights_of_step", fmt::format("if ({}) {{\n", asks_for_weights(geometry)) +
+                                         "  barrier_arrive_expecting(full + stage, kWeightBytes);\n" + ask + "}\n"},
+            {"await_weights", ""}};
+  }
+  return {{"load_weights", fmt::format("if (threadIdx.x == {}) {{  // all of them, for all tiles\n",
+                                       tiling.copies_operands() ? 32 : 0) +
+                               "  wait_for_previous_kernel();\n"
+                               "  barrier_arrive_expecting(weights_arrival, kSteps * kWeightBytes);\n"
+                               "  for (int step = 0; step < kSteps; ++step)\n"
+                               "    bulk_copy_to_shared(shared + kWeightsFirstByte + step * kWeightBytes,\n"
+                               "                        reinterpret_cast<const char*>(packed_w) + step * kWeightBytes, "
+                               "kWeightBytes,\n"
+                               "                        weights_arrival);\n"
+                               "}\n"},
+          {"weights_of_tile", ""},
+          {"load_weights_of_step", ""},
+          {"await_weights", "barrier_wait(weights_arrival, 0);"}};
+}
+
+}  // namespace jitconv::codegen

@@ -58,7 +58,7 @@ std::string_view to_string(Family family) { return functions_of(family).name; }
 const FamilyFunctions& functions_of(Family family) { return table().at(static_cast<std::size_t>(family)); }
 
 std::vector<Candidate> candidates_of(Family family, const Problem& problem, const Target& target, std::string& why) {
-  CandidateList list(CandidateList::Keep::all);
+  CandidateList list(CandidateList::Keep::all, costs_of(target));
   why = functions_of(family).enumerate(problem, target, list);
   return std::move(list.candidates());
 }

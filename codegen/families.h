@@ -11,6 +11,7 @@
 
 #include "codegen/activation_gradient/tiling.h"
 #include "codegen/cost.h"
+#include "codegen/costs/costs.h"
 #include "codegen/depthwise/tiling.h"
 #include "codegen/depthwise_nhwc/tiling.h"
 #include "codegen/depthwise_planes/tiling.h"
@@ -74,7 +75,9 @@ struct Candidate {
 class CandidateList {
  public:
   enum class Keep : std::uint8_t { all, cheapest };
-  explicit CandidateList(Keep keep) : keep_(keep) {}
+  CandidateList(Keep keep, const Costs& costs) : keep_(keep), costs_(costs) {}
+  /// What candidates are priced with.
+  const Costs& costs() const { return costs_; }
   template <typename FamilyTiling>
   void add(const FamilyTiling& tiling, const Launch& launch, std::int64_t cost) {
     if (keep_ == Keep::cheapest && !candidates_.empty()) {
@@ -87,13 +90,14 @@ class CandidateList {
   template <typename FamilyTiling>
   void add(const FamilyTiling& tiling, const BlockWork& work, const Target& target, std::int64_t more = 0) {
     if (work.blocks > INT32_MAX || resident_blocks(work, target) == 0) return;
-    add(tiling, launch_of(work, target), price(work, target) + more);
+    add(tiling, launch_of(work, target), price(work, target, costs_.fma) + more);
   }
   bool empty() const { return candidates_.empty(); }
   std::vector<Candidate>& candidates() { return candidates_; }
 
  private:
   Keep keep_;
+  const Costs& costs_;
   std::vector<Candidate> candidates_;
 };
 

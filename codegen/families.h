@@ -11,7 +11,6 @@
 
 #include "codegen/activation_gradient/tiling.h"
 #include "codegen/cost.h"
-#include "codegen/costs/costs.h"
 #include "codegen/depthwise/tiling.h"
 #include "codegen/depthwise_nhwc/tiling.h"
 #include "codegen/depthwise_planes/tiling.h"
@@ -33,6 +32,7 @@
 namespace jitconv::codegen {
 
 struct ConvPlan;
+struct Costs;
 struct KernelPlan;
 struct KernelText;
 
@@ -90,12 +90,14 @@ class CandidateList {
   template <typename FamilyTiling>
   void add(const FamilyTiling& tiling, const BlockWork& work, const Target& target, std::int64_t more = 0) {
     if (work.blocks > INT32_MAX || resident_blocks(work, target) == 0) return;
-    add(tiling, launch_of(work, target), price(work, target, costs_.fma) + more);
+    add(tiling, launch_of(work, target), price_of(work, target) + more);
   }
   bool empty() const { return candidates_.empty(); }
   std::vector<Candidate>& candidates() { return candidates_; }
 
  private:
+  std::int64_t price_of(const BlockWork& work, const Target& target) const;
+
   Keep keep_;
   const Costs& costs_;
   std::vector<Candidate> candidates_;

@@ -7,6 +7,7 @@
 
 #include "codegen/activation_gradient/pass.h"
 #include "codegen/cost_text.h"
+#include "codegen/costs/costs.h"
 #include "codegen/phases.h"
 #include "codegen/reduce/pass.h"
 #include "codegen/transpose_weights/pass.h"
@@ -40,7 +41,7 @@ std::string phases_text(const Problem& problem) {
 Candidates find_candidates(const ConvSpec& spec, const Problem& problem, const Target& target, CandidateList::Keep keep,
                            const Costs& costs) {
   Candidates result;
-  bool tensor_cores = false, depthwise = false;
+  bool tensor_cores = false;
   // Few channels and one tap are a matter of memory, which the model knows.
   const bool memory_decides = problem.taps() == 1 && problem.c <= 4;
   const Problem dense = dense_problem(problem);
@@ -53,10 +54,6 @@ Candidates find_candidates(const ConvSpec& spec, const Problem& problem, const T
     if (family == Family::direct && tensor_cores && !memory_decides)
       for (Candidate& candidate : list.candidates())
         candidate.cost += candidate.cost * costs.direct.beside_tensor_cores_percent / 100;
-    if ((family == Family::depthwise_nhwc || family == Family::depthwise_planes) && !list.empty()) depthwise = true;
-    if (family == Family::direct && depthwise)
-      for (Candidate& candidate : list.candidates())
-        candidate.cost += candidate.cost * costs.direct.beside_depthwise_percent / 100;
     std::ranges::move(list.candidates(), std::back_inserter(result.all));
   }
   if (dense.is_sub_pixel()) {

@@ -15,11 +15,11 @@ inline constexpr Costs kH200Costs = {
             .unhidden_memory_permille = 125,
             .dram_bytes_per_microsecond = 4'000'000,
             .pass_launch = 2'000'000},
-    // Measured: replays, row ends, what is beside tensor cores. Instructions and latencies are estimates of what is
-    // generated. Of 76 convolutions for which the model saw FMA kernels within a few per cent of tensor cores, the
-    // latter
-    // were faster in 75, mostly by far.
+    // Measured: replays, row ends, single elements (on an H100; async_wait is an estimate), and what is beside tensor
+    // cores: of 76 convolutions for which the model saw both within a few per cent, tensor cores were faster in 75,
+    // mostly by far. Instructions and latencies are estimates of what is generated.
     .direct = {.copies = {.nchw_row = 8, .nchw = 2, .nhwc = 10, .weight = 2, .registers_percent = 200},
+               .single = {.async_wait = 75, .register_wait = 800, .wavefront_percent = 120},
                .loop = {.iteration = 10, .chunk = 40, .block = 200},
                .store = {.nchw_row = 10, .nchw = 3, .nhwc = 4},
                .replay_percent = 200,
@@ -27,8 +27,7 @@ inline constexpr Costs kH200Costs = {
                .chunk_latency = 60,
                .row_end_bytes = 512,
                .wanted_warps = 16,
-               .beside_tensor_cores_percent = 25,
-               .beside_depthwise_percent = 300},
+               .beside_tensor_cores_percent = 25},
     // Estimates of what is generated; row ends are measured.
     .depthwise = {.async_copy = 12,
                   .register_copy = 20,

@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "codegen/arithmetic.h"
+#include "codegen/costs/costs.h"
 #include "codegen/depthwise/family.h"
 #include "fmt/format.h"
 

@@ -6,6 +6,7 @@
 
 #include "codegen/arithmetic.h"
 #include "codegen/bank_conflicts.h"
+#include "codegen/costs/costs.h"
 #include "codegen/depthwise_nhwc/family.h"
 #include "codegen/tensor_map.h"
 #include "fmt/format.h"

@@ -4,6 +4,7 @@
 
 #include "codegen/arithmetic.h"
 #include "codegen/bank_conflicts.h"
+#include "codegen/costs/costs.h"
 #include "codegen/depthwise_planes/family.h"
 #include "fmt/format.h"
 

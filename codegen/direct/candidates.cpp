@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "codegen/arithmetic.h"
+#include "codegen/costs/costs.h"
 #include "codegen/direct/family.h"
 
 namespace jitconv::codegen {
@@ -87,6 +88,23 @@ int estimate_registers(const DirectTiling& tiling, const Problem& problem) {
   return accumulators + window + 2 * tiling.thread_k + 24;
 }
 
+/// Groups of one channel: a block waits for all of its input before it multiplies. In NHWC, lanes copy and store
+/// elements that are a pixel apart, so that each is a transaction of the L1 cache.
+void add_single_copies(BlockWork& work, const DirectTiling& tiling, const Problem& problem,
+                       const DirectCosts::Single& costs) {
+  const bool nchw = problem.input.layout() == Layout::nchw;
+  const std::int64_t rows =
+      ceil_div(std::min<std::int64_t>(tiling.input_rows(problem), problem.rows.input), tiling.warps());
+  // What the loops of templates/direct/copy_*.cu.in have under way: two rows, or four copies of a row.
+  const std::int64_t batches = nchw ? ceil_div(rows, 2) : rows * ceil_div(tiling.input_pitch, 4 * kWarpSize);
+  if (!tiling.async_copy) work.latency_cycles += batches * costs.register_wait;
+  if (tiling.async_copy && tiling.copy_vector == 1) work.latency_cycles += batches * costs.async_wait;
+  if (nchw) return;
+  const std::int64_t copied = rows * tiling.input_pitch;
+  const std::int64_t stored = std::int64_t{kWarpSize} * tiling.thread_k * tiling.thread_p * tiling.thread_q;
+  work.shared_per_warp += (copied + stored) * costs.wavefront_percent / 100;
+}
+
 BlockWork block_work(const DirectTiling& tiling, const Problem& problem, std::int64_t tensor_bytes,
                      std::int64_t wavefronts, const DirectCosts& costs) {
   const std::int64_t group_k = problem.k, taps = problem.taps();
@@ -126,6 +144,7 @@ BlockWork block_work(const DirectTiling& tiling, const Problem& problem, std::in
       channels * (window_loads * (4 + (wavefronts - 4) * costs.replay_percent / 100) + weight_loads) +
       chunks * ceil_div(tiling.input_stage_floats(problem) + tiling.weight_stage_floats(problem), tiling.threads());
   work.latency_cycles = costs.latency + chunks * costs.chunk_latency;
+  if (problem.c == 1 && problem.groups > 1) add_single_copies(work, tiling, problem, costs.single);
   // Runs of y end inside sectors that two blocks share.
   const std::int64_t row_ends = nchw_out && problem.columns.output % 8 != 0
                                     ? problem.n * problem.output_channels() * problem.rows.output *

@@ -15,6 +15,13 @@ struct DirectCosts {
     std::int64_t registers_percent;  ///< of all, where they go through registers
   };
   Copies copies;
+  /// Of groups of one channel, whose elements are copied one by one, with one stage and nothing to do meanwhile.
+  struct Single {
+    std::int64_t async_wait;         ///< cycles of a batch of a warp's copies: addresses and predicates
+    std::int64_t register_wait;      ///< the same through registers: until its loads have arrived
+    std::int64_t wavefront_percent;  ///< wavefronts of an element of x or y, where neighbours are other groups'
+  };
+  Single single;
   /// Instructions.
   struct Loop {
     std::int64_t iteration;  ///< of a channel, or of a filter row that is not unrolled
@@ -35,7 +42,6 @@ struct DirectCosts {
   std::int64_t row_end_bytes;                ///< of DRAM, where runs of y end inside sectors that two blocks share
   std::int64_t wanted_warps;                 ///< resident on an SM to cover latencies
   std::int64_t beside_tensor_cores_percent;  ///< more of the time, where tensor cores serve the same problem
-  std::int64_t beside_depthwise_percent;     ///< the same, where a depthwise family does that moves vectors
 };
 
 }  // namespace jitconv::codegen

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "codegen/arithmetic.h"
+#include "codegen/costs/costs.h"
 #include "codegen/fallback/family.h"
 #include "jitconv/error.h"
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "codegen/arithmetic.h"
+#include "codegen/costs/costs.h"
 #include "codegen/pointwise/family.h"
 #include "codegen/tensor_map.h"
 #include "fmt/format.h"

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "codegen/arithmetic.h"
+#include "codegen/costs/costs.h"
 #include "codegen/transpose_input/tiling.h"
 #include "codegen/transpose_weights/pass.h"
 #include "codegen/wgmma/family.h"

@@ -1,6 +1,7 @@
 // Candidates of the wgmma_rows family: how wide a strip is, how many rows a tile has, and what a step brings.
 #include <algorithm>
 
+#include "codegen/costs/costs.h"
 #include "codegen/wgmma_rows/family.h"
 #include "codegen/wgmma_rows/tiling.h"
 #include "fmt/format.h"

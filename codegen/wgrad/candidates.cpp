@@ -1,6 +1,7 @@
 // Candidates of the wgrad family: tiles of dw, and how many blocks share the pixels of one.
 #include <algorithm>
 
+#include "codegen/costs/costs.h"
 #include "codegen/reduce/tiling.h"
 #include "codegen/wgrad/family.h"
 

@@ -2,6 +2,7 @@
 // walks.
 #include <algorithm>
 
+#include "codegen/costs/costs.h"
 #include "codegen/wgrad_depthwise/family.h"
 #include "fmt/format.h"
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "codegen/costs/costs.h"
 #include "codegen/reduce/tiling.h"
 #include "codegen/tensor_map.h"
 #include "codegen/wgrad_wgmma/family.h"

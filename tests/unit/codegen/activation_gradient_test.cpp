@@ -10,6 +10,7 @@
 
 #include "codegen/activation_gradient/pass.h"
 #include "codegen/cost.h"
+#include "codegen/costs/costs.h"
 #include "codegen/plan.h"
 #include "codegen/source.h"
 #include "codegen/spec_fields.h"

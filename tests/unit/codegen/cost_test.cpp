@@ -132,6 +132,42 @@ TEST(CostTerms, LaunchesOfTensorCoresAreTimes) {
   EXPECT_NEAR(term(terms.at(0), "wgmma.launches.launch"), launch, 0.01 * launch);
 }
 
+/// Of the cheapest plan of `direct`.
+std::vector<CostTerm> terms_of_direct(const std::string& text) {
+  const ConvSpec spec = parse_spec(text + " math=ieee");
+  const Target target = parse_target("sm_90a");
+  const std::vector<ConvPlan> plans = enumerate_plans(spec, target, SIZE_MAX);
+  const auto terms = cost_terms(spec, target, SIZE_MAX);
+  for (std::size_t i = 0; i < plans.size(); ++i)
+    if (plans[i].family() == Family::direct) return terms.at(i);
+  ADD_FAILURE() << "no kernel of direct";
+  return {};
+}
+
+TEST(CostTerms, SingleElementsOfDirectWait) {
+  const std::string depthwise = "input=1,88,10,10 weight=88,1,3,3 padding=1,1 groups=88";
+  const std::string nhwc = " input_layout=nhwc output_layout=nhwc";
+  const auto halves = terms_of_direct(depthwise + " dtype=bf16"), floats = terms_of_direct(depthwise);
+  EXPECT_GT(term(halves, "direct.single.register_wait"), 0);
+  EXPECT_EQ(term(halves, "direct.single.async_wait"), 0);
+  EXPECT_EQ(term(floats, "direct.single.register_wait"), 0);
+  EXPECT_GT(term(floats, "direct.single.async_wait"), 0);
+  EXPECT_EQ(term(floats, "direct.single.wavefront_percent"), 0) << "lanes run along rows";
+  // Copies of four elements are no single ones.
+  EXPECT_EQ(term(terms_of_direct("input=1,88,40,40 weight=88,1,3,3 padding=1,1 groups=88"), "direct.single.async_wait"),
+            0);
+  // In NHWC, most of a large tensor's time is transactions of the L1 cache.
+  const auto large = terms_of_direct("input=32,96,56,56 weight=96,1,3,3 padding=1,1 groups=96" + nhwc);
+  EXPECT_GT(term(large, "direct.single.wavefront_percent"), 5 * term(large, "direct.copies.nhwc"));
+}
+
+TEST(CostTerms, SingleElementsAreOfGroupsWithOneChannel) {
+  for (const std::string text : {"input=1,88,10,10 weight=44,2,3,3 padding=1,1 groups=44 dtype=bf16",
+                                 "input=1,1,10,10 weight=44,1,3,3 padding=1,1 dtype=bf16"})
+    for (const CostTerm& one : terms_of_direct(text))
+      EXPECT_FALSE(one.entry.starts_with("direct.single.")) << one.entry;
+}
+
 TEST(CostTerms, NoneWithoutOutputs) {
   EXPECT_EQ(cost_terms(parse_spec("input=0,4,8,8 weight=4,4,3,3"), parse_target("sm_90a"), 4).size(), 1u);
 }

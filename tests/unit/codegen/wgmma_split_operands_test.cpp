@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "codegen/costs/costs.h"
 #include "codegen/wgmma/price.h"
 #include "unit/codegen/wgmma_candidates.h"
 

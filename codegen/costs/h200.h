@@ -19,7 +19,7 @@ inline constexpr Costs kH200Costs = {
     // cores: of 76 convolutions for which the model saw both within a few per cent, tensor cores were faster in 75,
     // mostly by far. Instructions and latencies are estimates of what is generated.
     .direct = {.copies = {.nchw_row = 8, .nchw = 2, .nhwc = 10, .weight = 2, .registers_percent = 200},
-               .single = {.async_wait = 75, .register_wait = 800, .wavefront_percent = 120},
+               .single = {.async_wait = 70, .register_wait = 800, .wavefront_percent = 120},
                .loop = {.iteration = 10, .chunk = 40, .block = 200},
                .store = {.nchw_row = 10, .nchw = 3, .nhwc = 4},
                .replay_percent = 200,

@@ -4,8 +4,11 @@
 #   bench/measure_all.sh LIBRARY FOLDER GPU [GROUP...]
 #
 # LIBRARY is libjitconv.so, GPU the first word of the files' names (h100). Groups: forward fp32 ieee gradients lists
-# networks depthwise; default all. A group is one sequence of runs, so that groups can share a machine with several GPUs:
-# CUDA_VISIBLE_DEVICES=1 bench/measure_all.sh ... networks. PART=I/N measures a part of the list of networks.
+# networks depthwise; default all of these. A group is one sequence of runs, so that groups can share a machine with
+# several GPUs: CUDA_VISIBLE_DEVICES=1 bench/measure_all.sh ... networks. PART=I/N measures a part of the list of networks.
+# A further group, tune, measures candidates with jitconv-run (JITCONV_RUN, else beside LIBRARY's folder) for
+# bench/fit_costs.py: PART=I/N measures a part of each list, after SECONDS_A_LIST (300) the
+# rest of a list is left out.
 set -uo pipefail
 library=$1 folder=$2 gpu=$3
 shift 3
@@ -80,6 +83,46 @@ group_networks() {
 group_depthwise() {
   forward depthwise-tf32-nhwc --math tf32 --layout nhwc --shapes "$bench/shapes/depthwise_networks.csv"
   forward depthwise-bf16-nhwc --dtype bf16 --layout nhwc --shapes "$bench/shapes/depthwise_networks.csv"
+}
+
+# NAME FIELDS...: candidates of the rows of bench/shapes/tune.txt that have this name, one file each; with PART=I/N
+# those of the I-th of N parts.
+tune() {
+  local name=$1 run=${JITCONV_RUN:-$(dirname "$library")/../tools/jitconv-run} part=${PART:-1/1}
+  local row=0 begin=$SECONDS file shape
+  shift
+  while read -r shape; do
+    row=$((row + 1))
+    [ $(((row - 1) % ${part#*/})) -eq $((${part%/*} - 1)) ] || continue
+    if [ $((SECONDS - begin)) -gt "${SECONDS_A_LIST:-300}" ]; then
+      echo "tune $name $*: no time for row $row and those behind it"
+      break
+    fi
+    file=$folder/$gpu-tune-$name-$(tr -c 'a-z0-9\n' - <<<"$*")-$row
+    "$run" --tune --candidates=32 --repeat=11 --no-check --quiet "--json=$file.json" "--spec=$shape $*" \
+      >"$file.txt" 2>"$file.log" && continue
+    echo "failed: tune $shape $*"
+    tail -n 3 "$file.log"
+    failed=1
+  done < <(sed -n "s/^$name //p" "$bench/shapes/tune.txt")
+  echo "tune $name $* after $SECONDS s"
+}
+
+group_tune() {
+  local layout
+  for layout in nchw nhwc; do
+    local layouts=(input_layout=$layout output_layout=$layout)
+    tune depthwise dtype=bf16 "${layouts[@]}"
+    tune depthwise dtype=f32 "${layouts[@]}"
+    tune groups dtype=bf16 "${layouts[@]}"
+    tune groups dtype=f32 math=ieee "${layouts[@]}"
+    tune dense dtype=bf16 math=ieee "${layouts[@]}"
+    tune dense dtype=f32 math=ieee "${layouts[@]}"
+    tune dense dtype=f32 math=tf32 "${layouts[@]}"
+    tune dense dtype=bf16 "${layouts[@]}"
+    tune dense dtype=f32 math=tf32 operation=weight_gradient "${layouts[@]}"
+    tune depthwise dtype=f32 operation=weight_gradient "${layouts[@]}"
+  done
 }
 
 [ $# -gt 0 ] || set -- forward fp32 ieee gradients lists networks depthwise

@@ -1,4 +1,4 @@
-// The cost model. Its constants come from kernels measured on an H200 (docs/families.md).
+// The formula of FMA kernels. Its data are in codegen/costs/.
 #include "codegen/cost.h"
 
 #include <algorithm>
@@ -9,13 +9,11 @@
 namespace jitconv::codegen {
 namespace {
 
-constexpr std::int64_t kPicosecondsPerCycle = 505;  // 1.98 GHz
-// FMA instructions issue at 80 % of one a cycle: operands collide on the register file's ports.
-constexpr std::int64_t kFmaIssuePercent = 125;
-constexpr std::int64_t kDramBytesPerMicrosecond = 4'000'000;
-constexpr std::int64_t kPassLaunch = 2'000'000;
+constexpr std::int64_t kSchedulers = 4;  // of an SM
 
-std::int64_t dram_time(std::int64_t bytes) { return bytes * 1000 / (kDramBytesPerMicrosecond / 1000); }
+std::int64_t dram_time(std::int64_t bytes, const FmaCosts& costs) {
+  return bytes * 1000 / (costs.dram_bytes_per_microsecond / 1000);
+}
 
 }  // namespace
 
@@ -33,14 +31,15 @@ Launch launch_of(const BlockWork& work, const Target& target) {
           static_cast<std::uint32_t>(work.shared_bytes), std::min(resident_blocks(work, target), work.launch_blocks)};
 }
 
-std::int64_t price(const BlockWork& work, const Target& target) {
+std::int64_t price(const BlockWork& work, const Target& target, const FmaCosts& costs) {
   const std::int64_t resident = std::max(resident_blocks(work, target), 1);
   const std::int64_t issue =
-      work.warps * (work.fma_per_warp * kFmaIssuePercent / 100 + work.other_per_warp) / 4;  // four schedulers
+      work.warps * (work.fma_per_warp * costs.fma_issue_percent / 100 + work.other_per_warp) / kSchedulers;
   const std::int64_t shared = work.warps * work.shared_per_warp;
-  std::int64_t block_cycles = std::max(issue, shared) + std::min(issue, shared) / 4;
+  std::int64_t block_cycles = std::max(issue, shared) + std::min(issue, shared) * costs.unhidden_percent / 100;
   const std::int64_t warps = resident * work.warps;
-  if (warps < work.wanted_warps) block_cycles += block_cycles * (work.wanted_warps - warps) / (4 * work.wanted_warps);
+  if (warps < work.wanted_warps)
+    block_cycles += block_cycles * (work.wanted_warps - warps) * costs.no_warps_percent / (100 * work.wanted_warps);
 
   // Blocks of one SM share it, so a wave of `resident` blocks takes their sum, or the latency of one if that is longer.
   const std::int64_t wave_cycles = std::max(resident * block_cycles, block_cycles + work.latency_cycles);
@@ -50,12 +49,14 @@ std::int64_t price(const BlockWork& work, const Target& target) {
   std::int64_t cycles = full_waves * wave_cycles;
   if (rest > 0) cycles += std::max(rest_per_sm * block_cycles, block_cycles + work.latency_cycles);
 
-  const std::int64_t compute = cycles * kPicosecondsPerCycle;
-  const std::int64_t memory = dram_time(work.dram_bytes);
-  return std::max(compute, memory) + std::min(compute, memory) / 8;
+  const std::int64_t compute = cycles * costs.picoseconds_per_cycle;
+  const std::int64_t memory = dram_time(work.dram_bytes, costs);
+  return std::max(compute, memory) + std::min(compute, memory) * costs.unhidden_memory_permille / 1000;
 }
 
-std::int64_t pass_price(std::int64_t dram_bytes) { return kPassLaunch + dram_time(dram_bytes); }
+std::int64_t pass_price(std::int64_t dram_bytes, const FmaCosts& costs) {
+  return costs.pass_launch + dram_time(dram_bytes, costs);
+}
 
 std::string no_tile_fits(const Problem& problem, const Target& target) {
   return fmt::format(

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "codegen/costs/fma.h"
 #include "codegen/problem.h"
 #include "jitconv/target.h"
 
@@ -41,10 +42,10 @@ Launch launch_of(const BlockWork& work, const Target& target);
 int resident_blocks(const BlockWork& work, const Target& target);
 
 /// Modelled time of the launch in picoseconds.
-std::int64_t price(const BlockWork& work, const Target& target);
+std::int64_t price(const BlockWork& work, const Target& target, const FmaCosts& costs);
 
 /// Modelled time in picoseconds of a pass beside the convolution that only moves memory: a launch, and its bytes.
-std::int64_t pass_price(std::int64_t dram_bytes);
+std::int64_t pass_price(std::int64_t dram_bytes, const FmaCosts& costs);
 
 /// Why a family that could compute the spec has no candidate: "no tile of a 3x3 filter ...".
 std::string no_tile_fits(const Problem& problem, const Target& target);

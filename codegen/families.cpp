@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "codegen/activation_gradient/pass.h"
+#include "codegen/costs/costs.h"
 #include "codegen/depthwise/family.h"
 #include "codegen/depthwise_nhwc/family.h"
 #include "codegen/depthwise_planes/family.h"
@@ -55,10 +56,14 @@ static_assert(std::variant_size_v<Tiling> == static_cast<std::size_t>(Family::re
 
 std::string_view to_string(Family family) { return functions_of(family).name; }
 
+std::int64_t CandidateList::price_of(const BlockWork& work, const Target& target) const {
+  return price(work, target, costs_.fma);
+}
+
 const FamilyFunctions& functions_of(Family family) { return table().at(static_cast<std::size_t>(family)); }
 
 std::vector<Candidate> candidates_of(Family family, const Problem& problem, const Target& target, std::string& why) {
-  CandidateList list(CandidateList::Keep::all);
+  CandidateList list(CandidateList::Keep::all, costs_of(target));
   why = functions_of(family).enumerate(problem, target, list);
   return std::move(list.candidates());
 }

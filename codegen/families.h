@@ -32,6 +32,7 @@
 namespace jitconv::codegen {
 
 struct ConvPlan;
+struct Costs;
 struct KernelPlan;
 struct KernelText;
 
@@ -74,7 +75,9 @@ struct Candidate {
 class CandidateList {
  public:
   enum class Keep : std::uint8_t { all, cheapest };
-  explicit CandidateList(Keep keep) : keep_(keep) {}
+  CandidateList(Keep keep, const Costs& costs) : keep_(keep), costs_(costs) {}
+  /// What candidates are priced with.
+  const Costs& costs() const { return costs_; }
   template <typename FamilyTiling>
   void add(const FamilyTiling& tiling, const Launch& launch, std::int64_t cost) {
     if (keep_ == Keep::cheapest && !candidates_.empty()) {
@@ -87,13 +90,16 @@ class CandidateList {
   template <typename FamilyTiling>
   void add(const FamilyTiling& tiling, const BlockWork& work, const Target& target, std::int64_t more = 0) {
     if (work.blocks > INT32_MAX || resident_blocks(work, target) == 0) return;
-    add(tiling, launch_of(work, target), price(work, target) + more);
+    add(tiling, launch_of(work, target), price_of(work, target) + more);
   }
   bool empty() const { return candidates_.empty(); }
   std::vector<Candidate>& candidates() { return candidates_; }
 
  private:
+  std::int64_t price_of(const BlockWork& work, const Target& target) const;
+
   Keep keep_;
+  const Costs& costs_;
   std::vector<Candidate> candidates_;
 };
 

@@ -7,6 +7,7 @@
 
 #include "codegen/activation_gradient/pass.h"
 #include "codegen/cost_text.h"
+#include "codegen/costs/costs.h"
 #include "codegen/phases.h"
 #include "codegen/reduce/pass.h"
 #include "codegen/transpose_weights/pass.h"
@@ -23,14 +24,6 @@ struct Candidates {
 
 Family family_of(const Candidate& candidate) { return codegen::family_of(candidate.tiling); }
 
-/// What the model of FMA kernels leaves out, most of it where there is little work. Of 76 convolutions for which it saw
-/// them within a few per cent of tensor cores, measured on an H200, tensor cores were faster in 75, mostly by far.
-constexpr std::int64_t kBesideTensorCoresPercent = 25;
-
-/// Of tensors with one channel per group, kernels of `direct` copy single elements where depthwise_nhwc and
-/// depthwise_planes move vectors, which the model does not see.
-constexpr std::int64_t kBesideDepthwisePercent = 300;
-
 /// Families whose price has the pass that brings a sub-pixel convolution's weights into order.
 bool knows_packing(Family family) { return family == Family::wgmma || family == Family::wgmma_rows; }
 
@@ -45,28 +38,27 @@ std::string phases_text(const Problem& problem) {
                      phases.count(), problem.rows.taps, problem.columns.taps, zero_percent(phases, problem.taps()));
 }
 
-Candidates find_candidates(const ConvSpec& spec, const Problem& problem, const Target& target,
-                           CandidateList::Keep keep) {
+Candidates find_candidates(const ConvSpec& spec, const Problem& problem, const Target& target, CandidateList::Keep keep,
+                           const Costs& costs) {
   Candidates result;
-  bool tensor_cores = false, depthwise = false;
+  bool tensor_cores = false;
   // Few channels and one tap are a matter of memory, which the model knows.
   const bool memory_decides = problem.taps() == 1 && problem.c <= 4;
   const Problem dense = dense_problem(problem);
   for (const Family family : competing_families()) {
-    CandidateList list(keep);
+    CandidateList list(keep, costs);
     const FamilyFunctions& functions = functions_of(family);
     const std::string why = functions.enumerate(functions.reads_any_weight ? problem : dense, target, list);
     if (list.empty()) result.notes.push_back({std::string(to_string(family)), "not possible: " + why});
     if (uses_tensor_cores(family) && !list.empty()) tensor_cores = true;
     if (family == Family::direct && tensor_cores && !memory_decides)
-      for (Candidate& candidate : list.candidates()) candidate.cost += candidate.cost * kBesideTensorCoresPercent / 100;
-    if ((family == Family::depthwise_nhwc || family == Family::depthwise_planes) && !list.empty()) depthwise = true;
-    if (family == Family::direct && depthwise)
-      for (Candidate& candidate : list.candidates()) candidate.cost += candidate.cost * kBesideDepthwisePercent / 100;
+      for (Candidate& candidate : list.candidates())
+        candidate.cost += candidate.cost * costs.direct.beside_tensor_cores_percent / 100;
     std::ranges::move(list.candidates(), std::back_inserter(result.all));
   }
   if (dense.is_sub_pixel()) {
-    const std::int64_t interleaving = interleaving_cost(problem, dense), transposing = weight_transposition_cost(dense);
+    const std::int64_t interleaving = interleaving_cost(problem, dense, costs.fma),
+                       transposing = weight_transposition_cost(dense, costs.fma);
     bool any = false;
     for (Candidate& candidate : result.all) {
       if (functions_of(family_of(candidate)).reads_any_weight) continue;  // which computes what is asked for
@@ -83,7 +75,7 @@ Candidates find_candidates(const ConvSpec& spec, const Problem& problem, const T
     result.notes.push_back({"fallback", "slow path: operands are read from global memory for every tap"});
   }
   if (problem.dy_activation != Activation::none) {
-    const std::int64_t activating = activation_gradient_cost(problem);
+    const std::int64_t activating = activation_gradient_cost(problem, costs.fma);
     for (Candidate& candidate : result.all) candidate.cost += activating;
     result.notes.push_back(
         {"dy_activation", fmt::format("a pass before the gradient multiplies dy by the derivative of {}, modelled at "
@@ -204,7 +196,8 @@ ConvPlan make_plan(const ConvSpec& spec, const Target& target) {
   const ConvSpec wanted = accepted(spec, target);
   const Problem problem = lower(wanted);
   if (problem.result_elements() == 0) return empty_plan(wanted, target);
-  const Candidates candidates = find_candidates(wanted, problem, target, CandidateList::Keep::cheapest);
+  const Candidates candidates =
+      find_candidates(wanted, problem, target, CandidateList::Keep::cheapest, costs_of(target));
   // The first of the cheapest: equal costs are decided by the order of enumeration, which is the same everywhere.
   const auto best = std::min_element(candidates.all.begin(), candidates.all.end(), cheaper);
   ConvPlan chosen = plan_with(wanted, target, *best);
@@ -217,12 +210,22 @@ std::vector<ConvPlan> enumerate_plans(const ConvSpec& spec, const Target& target
   const ConvSpec wanted = accepted(spec, target);
   const Problem problem = lower(wanted);
   if (problem.result_elements() == 0) return {empty_plan(wanted, target)};
-  std::vector<Candidate> all = find_candidates(wanted, problem, target, CandidateList::Keep::all).all;
+  std::vector<Candidate> all = find_candidates(wanted, problem, target, CandidateList::Keep::all, costs_of(target)).all;
   std::stable_sort(all.begin(), all.end(), cheaper);
   if (all.size() > limit) all.resize(limit);
   std::vector<ConvPlan> plans;
   for (const Candidate& candidate : all) plans.push_back(plan_with(wanted, target, candidate));
   return plans;
+}
+
+std::vector<std::int64_t> candidate_costs(const ConvSpec& spec, const Target& target, const Costs& costs) {
+  const ConvSpec wanted = accepted(spec, target);
+  const Problem problem = lower(wanted);
+  std::vector<std::int64_t> all;
+  if (problem.result_elements() == 0) return all;
+  for (const Candidate& candidate : find_candidates(wanted, problem, target, CandidateList::Keep::all, costs).all)
+    all.push_back(candidate.cost);
+  return all;
 }
 
 std::string to_string(const ConvPlan& plan) {

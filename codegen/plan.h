@@ -78,6 +78,10 @@ ConvPlan make_plan(const ConvSpec& spec, const Target& target);
 /// measures.
 std::vector<ConvPlan> enumerate_plans(const ConvSpec& spec, const Target& target, std::size_t limit);
 
+/// The modelled times of all candidates with these tables, in picoseconds, in the order of enumeration, which does not
+/// depend on the tables. None if the output has no elements.
+std::vector<std::int64_t> candidate_costs(const ConvSpec& spec, const Target& target, const Costs& costs);
+
 /// The plan that computes `spec`, which is canonical, in this way.
 ConvPlan plan_with(const ConvSpec& spec, const Target& target, const Candidate& candidate);
 

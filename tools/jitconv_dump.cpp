@@ -13,6 +13,7 @@
 #include "tools/harness.h"
 #include "tools/json.h"
 #include "tools/options.h"
+#include "tools/priced.h"
 #include "tools/spec_options.h"
 #include "tools/tool.h"
 #include "tools/torch_extension.h"
@@ -22,7 +23,7 @@ namespace {
 
 namespace cl = llvm::cl;
 
-enum class Stage { spec, plan, source, key, ptx, sass, resources, json, explain, harness, torch_extension };
+enum class Stage { spec, plan, source, key, ptx, sass, resources, json, candidates, explain, harness, torch_extension };
 
 constexpr const char* kOverview =
     "jitconv-dump: what jitconv makes of a convolution\n\n"
@@ -141,7 +142,7 @@ std::string json_text(const Pipeline& pipeline) {
   return json::render(object);
 }
 
-std::string emit(Stage stage, const Pipeline& pipeline) {
+std::string emit(Stage stage, const Pipeline& pipeline, std::size_t candidates) {
   switch (stage) {
     case Stage::spec:
       return to_string(pipeline.spec) + "\n";
@@ -160,6 +161,8 @@ std::string emit(Stage stage, const Pipeline& pipeline) {
       return resources_text(compiled(pipeline, "resources"));
     case Stage::json:
       return json_text(pipeline);
+    case Stage::candidates:
+      return json::render(candidates_json(pipeline.spec, pipeline.target, candidates));
     case Stage::explain:
       return explain_text(pipeline.plan);
     case Stage::harness:
@@ -173,22 +176,26 @@ std::string emit(Stage stage, const Pipeline& pipeline) {
 
 int run(int argc, char** argv) {
   SpecOptions specs(SpecOptions::Choice::one);
-  cl::opt<Stage> stage("emit", cl::desc("What to print"), cl::init(Stage::source), cl::cat(tool_category()),
-                       cl::values(clEnumValN(Stage::spec, "spec", "The convolution, as --spec reads it"),
-                                  clEnumValN(Stage::plan, "plan", "Every number that was decided"),
-                                  clEnumValN(Stage::source, "source", "The generated CUDA (default)"),
-                                  clEnumValN(Stage::key, "key", "The key of the disk cache"),
-                                  clEnumValN(Stage::ptx, "ptx", "NVRTC's PTX"),
-                                  clEnumValN(Stage::sass, "sass", "Machine code, disassembled"),
-                                  clEnumValN(Stage::resources, "resources", "Registers, spills, shared memory"),
-                                  clEnumValN(Stage::json, "json", "Spec, plan, launch, source and key as JSON"),
-                                  clEnumValN(Stage::explain, "explain", "Why this family and plan"),
-                                  clEnumValN(Stage::harness, "harness", "A .cu with a main that checks and times"),
-                                  clEnumValN(Stage::torch_extension, "torch-extension",
-                                             "A Python file: a torch module with gradients that needs no jitconv")));
+  cl::opt<Stage> stage(
+      "emit", cl::desc("What to print"), cl::init(Stage::source), cl::cat(tool_category()),
+      cl::values(clEnumValN(Stage::spec, "spec", "The convolution, as --spec reads it"),
+                 clEnumValN(Stage::plan, "plan", "Every number that was decided"),
+                 clEnumValN(Stage::source, "source", "The generated CUDA (default)"),
+                 clEnumValN(Stage::key, "key", "The key of the disk cache"),
+                 clEnumValN(Stage::ptx, "ptx", "NVRTC's PTX"),
+                 clEnumValN(Stage::sass, "sass", "Machine code, disassembled"),
+                 clEnumValN(Stage::resources, "resources", "Registers, spills, shared memory"),
+                 clEnumValN(Stage::json, "json", "Spec, plan, launch, source and key as JSON"),
+                 clEnumValN(Stage::candidates, "candidates", "Plans that the cost model has prices for, as JSON"),
+                 clEnumValN(Stage::explain, "explain", "Why this family and plan"),
+                 clEnumValN(Stage::harness, "harness", "A .cu with a main that checks and times"),
+                 clEnumValN(Stage::torch_extension, "torch-extension",
+                            "A Python file: a torch module with gradients that needs no jitconv")));
   cl::opt<std::string> output("o", cl::desc("Write to a file instead of stdout"), cl::value_desc("file"),
                               cl::cat(tool_category()));
   cl::opt<bool> line_info("line-info", cl::desc("Compile with line numbers, for profilers"), cl::cat(tool_category()));
+  cl::opt<unsigned> candidates("candidates", cl::desc("Of --emit=candidates, at most so many (48)"), cl::init(48),
+                               cl::value_desc("n"), cl::cat(tool_category()));
   const cl::extrahelp exit_status(kExitStatus), environment(kEnvironmentHelp);
   parse_command_line(argc, argv, kOverview);
   if (specs.list_requested()) {
@@ -198,7 +205,7 @@ int run(int argc, char** argv) {
   CompileOptions options;
   options.line_info = line_info;
   const Pipeline pipeline(specs.chosen().front().spec, specs.target().value_or(parse_target(kDefaultArch)), options);
-  write_output(output, emit(stage, pipeline));
+  write_output(output, emit(stage, pipeline, candidates));
   return kOk;
 }
 

@@ -9,6 +9,7 @@
 #include "runtime/compile.h"
 #include "tools/check/parallel.h"
 #include "tools/json.h"
+#include "tools/priced.h"
 #include "tools/table.h"
 
 namespace jitconv::tools {
@@ -81,8 +82,6 @@ std::vector<std::string> plan_lines(const TuneResult& result) {
   for (const Candidate& candidate : result.candidates) texts.push_back(plan_without_notes(candidate.plan));
   return distinguishing_lines(texts);
 }
-
-double modelled_ms(const codegen::ConvPlan& plan) { return static_cast<double>(plan.cost) * 1e-9; }
 
 }  // namespace
 
@@ -162,6 +161,11 @@ std::string tune_text(const TuneResult& result) {
 
 json::Object tune_json(const TuneResult& result) {
   const std::vector<std::string> plans = plan_lines(result);
+  std::vector<std::vector<codegen::CostTerm>> terms(plans.size());
+  if (result.any_measured()) {
+    const codegen::ConvPlan& first = result.candidates.front().plan;
+    terms = codegen::cost_terms(first.spec, first.target, plans.size());
+  }
   json::Array candidates;
   for (std::size_t i = 0; i < result.candidates.size(); ++i) {
     const Candidate& candidate = result.candidates[i];
@@ -169,6 +173,7 @@ json::Object tune_json(const TuneResult& result) {
                                       {"modelled_ms", modelled_ms(candidate.plan)},
                                       {"ms", candidate.ms ? json::Value(*candidate.ms) : json::Value(nullptr)},
                                       {"plan", plans[i]},
+                                      {"terms", terms_json(terms[i])},
                                       {"note", candidate.note}});
   }
   return json::Object{{"config", result.named.name},

@@ -52,8 +52,8 @@ bool derives_from_result(Activation activation) {
   return activation == Activation::relu || activation == Activation::leaky_relu || activation == Activation::clamp;
 }
 
-std::int64_t activation_gradient_cost(const Problem& asked) {
-  return pass_price(3 * dy_bytes(asked));  // dy, saved and dz
+std::int64_t activation_gradient_cost(const Problem& asked, const FmaCosts& costs) {
+  return pass_price(3 * dy_bytes(asked), costs);  // dy, saved and dz
 }
 
 FamilyFunctions activation_gradient_pass() {

@@ -24,7 +24,7 @@ void add_activation_gradient(ConvPlan& plan, const Problem& asked);
 bool derives_from_result(Activation activation);
 
 /// Picoseconds of that kernel.
-std::int64_t activation_gradient_cost(const Problem& asked);
+std::int64_t activation_gradient_cost(const Problem& asked, const FmaCosts& costs);
 
 namespace activation_gradient {
 KernelText emit(const KernelPlan& kernel, std::string_view name);

@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "codegen/arithmetic.h"
+#include "codegen/costs/costs.h"
 #include "codegen/depthwise/family.h"
 #include "fmt/format.h"
 
@@ -14,7 +15,12 @@ constexpr std::int64_t kUnrollBudget = 2400;  ///< FMA instructions in the body
 class Search {
  public:
   Search(const Problem& problem, const Target& target, CandidateList& into)
-      : into_(into), problem_(problem), target_(target), multiplier_(problem.k), tensor_bytes_(work(problem).bytes) {}
+      : into_(into),
+        costs_(into.costs().depthwise),
+        problem_(problem),
+        target_(target),
+        multiplier_(problem.k),
+        tensor_bytes_(work(problem).bytes) {}
 
   void run() {
     const int thread_q = static_cast<int>(4 / std::gcd(std::int64_t{4}, problem_.columns.stride));
@@ -96,25 +102,32 @@ class Search {
                                         : tiling.thread_p * problem_.rows.taps;
     const std::int64_t windows = input_rows * (tiling.window(problem_) / 4);
     const std::int64_t weights = tiling.weights_in_registers ? taps : taps * tiling.thread_p / 4;
-    const std::int64_t copies =
-        ceil_div(tiling.input_floats(problem_) / tiling.copy_vector, tiling.threads()) * (tiling.async_copy ? 12 : 20);
+    const std::int64_t copies = ceil_div(tiling.input_floats(problem_) / tiling.copy_vector, tiling.threads()) *
+                                (tiling.async_copy ? costs_.async_copy : costs_.register_copy);
     const bool staged = tiling.store != DepthwiseTiling::Store::vector;
     const bool flat = tiling.store == DepthwiseTiling::Store::flat;
-    work.other_per_warp = copies + multiplier_ * (windows + weights + outputs * (flat ? 8 : staged ? 4 : 2)) + 80;
-    work.shared_per_warp = copies / 12 * tiling.copy_vector + multiplier_ * (windows * 4 + weights +
-                                                                             outputs * (flat     ? 6
-                                                                                        : staged ? 2
-                                                                                                 : 0));
-    work.latency_cycles = 3000;
-    work.wanted_warps = 32;  // loading, computing and storing alternate in a block; others must fill the gaps
+    work.other_per_warp = copies +
+                          multiplier_ * (windows + weights +
+                                         outputs * (flat     ? costs_.flat_output
+                                                    : staged ? costs_.staged_output
+                                                             : costs_.output)) +
+                          costs_.block;
+    work.shared_per_warp =
+        copies / costs_.async_copy * tiling.copy_vector + multiplier_ * (windows * 4 + weights +
+                                                                         outputs * (flat     ? costs_.flat_wavefronts
+                                                                                    : staged ? costs_.staged_wavefronts
+                                                                                             : 0));
+    work.latency_cycles = costs_.latency;
+    work.wanted_warps = costs_.wanted_warps;
     // Halo rows come from L2 mostly; what the row ends of unflattened stores cost is in docs/families.md.
     const double halo =
         static_cast<double>(tiling.input_rows(problem_)) / static_cast<double>(tiling.tile_p() * problem_.rows.stride) -
         1.0;
-    work.dram_bytes = static_cast<std::int64_t>(tensor_bytes_ * (1.0 + std::max(0.0, halo) * 0.2));
+    work.dram_bytes = static_cast<std::int64_t>(
+        tensor_bytes_ * (1.0 + std::max(0.0, halo) * (static_cast<double>(costs_.halo_percent) / 100)));
     if (tiling.store == DepthwiseTiling::Store::rows)
       work.dram_bytes += problem_.n * problem_.output_channels() * problem_.rows.output *
-                         ceil_div(problem_.columns.output, tiling.tile_q()) * 64;
+                         ceil_div(problem_.columns.output, tiling.tile_q()) * costs_.row_end_bytes;
     work.registers =
         static_cast<int>(outputs + 2 * tiling.window(problem_) + (tiling.weights_in_registers ? taps : 8) + 28);
     work.shared_bytes = tiling.shared_bytes(problem_);
@@ -127,6 +140,7 @@ class Search {
   }
 
   CandidateList& into_;
+  const DepthwiseCosts& costs_;
   const Problem& problem_;
   const Target& target_;
   std::int64_t multiplier_;

@@ -6,6 +6,7 @@
 
 #include "codegen/arithmetic.h"
 #include "codegen/bank_conflicts.h"
+#include "codegen/costs/costs.h"
 #include "codegen/depthwise_nhwc/family.h"
 #include "codegen/tensor_map.h"
 #include "fmt/format.h"
@@ -24,6 +25,7 @@ class Search {
  public:
   Search(const Problem& problem, const Target& target, CandidateList& into)
       : into_(into),
+        costs_(into.costs().depthwise_nhwc),
         problem_(problem),
         target_(target),
         element_(problem.input.element_bytes()),
@@ -231,40 +233,44 @@ class Search {
     const std::int64_t weight_copies = tiling.weight_steps(problem_) * tiling.weight_vector(problem_);
     const std::int64_t vectors = tiling.input_pixels(of_) * tiling.block_c(problem_) / tiling.copy_vector;
     const std::int64_t copies = ceil_div(vectors, tiling.threads());
-    constexpr std::array<std::int64_t, 3> kCopyInstructions = {22, 14, 0};
-    const std::int64_t rounded = problem_.output.element_bytes() == 4 ? 0 : tiling.store_pairs ? 1 : 6;
-    work.other_per_warp = copies * kCopyInstructions.at(static_cast<std::size_t>(tiling.copy)) + weight_copies * 6 +
-                          reads * (1 + converted) + weight_reads + pixels * (4 + vector * (1 + rounded)) + 120;
+    const std::array copy_instructions = {costs_.register_copy, costs_.async_copy, costs_.box_copy};
+    const std::int64_t rounded = problem_.output.element_bytes() == 4 ? 0
+                                 : tiling.store_pairs                 ? costs_.rounded_pair
+                                                                      : costs_.rounded;
+    work.other_per_warp = copies * copy_instructions.at(static_cast<std::size_t>(tiling.copy)) +
+                          weight_copies * costs_.weight_copy + reads * (1 + converted) + weight_reads +
+                          pixels * (costs_.pixel + vector * (costs_.output + rounded)) + costs_.block;
     const std::int64_t weight_wavefronts =
         std::max<std::int64_t>(1, std::min(kWarpSize, tiling.threads_c) * std::min<std::int64_t>(vector, 4) / kBanks);
     work.shared_per_warp = copies * std::max<std::int64_t>(1, tiling.copy_vector * element_ / kBankBytes) +
-                           weight_copies * 2 + reads * read_wavefronts + weight_reads * weight_wavefronts;
-    work.latency_cycles = 3000;
-    work.wanted_warps = 24;  // loading, computing and storing alternate in a block; others must fill the gaps
+                           weight_copies * costs_.weight_wavefronts + reads * read_wavefronts +
+                           weight_reads * weight_wavefronts;
+    work.latency_cycles = costs_.latency;
+    work.wanted_warps = costs_.wanted_warps;
     work.registers = registers(tiling);
     work.shared_bytes = tiling.shared_bytes(of_);
     work.dram_bytes = tensor_bytes_ / 100 * memory_percent(tiling, resident_blocks(work, target_));
     return work;
   }
 
-  /// What memory has to do, as if there were more bytes: 100 if it moves each once at full speed. The figures are from
-  /// 32 candidates of each of seven convolutions on an H100.
+  /// What memory has to do, as if there were more bytes: 100 if it moves each once at full speed.
   std::int64_t memory_percent(const DepthwiseNhwcTiling& tiling, int resident) const {
     // Pixels that several tiles read meet in the L2 cache, mostly.
     const std::int64_t read = tiling.input_pixels(of_);
     const std::int64_t own = std::max<std::int64_t>(1, tiling.tile_p() * rows_.stride * tiling.tile_q() *
                                                            columns_.stride / (rows_.upsampling * columns_.upsampling));
-    std::int64_t percent = 100 + 12 * std::max<std::int64_t>(0, read - own) / own;
+    std::int64_t percent = 100 + costs_.memory.again * std::max<std::int64_t>(0, read - own) / own;
     const std::int64_t run = tiling.block_c(problem_) * element_;
     if (tiling.block_c(problem_) < problem_.input_channels()) {
       // Less than two sectors of neighbouring channels; runs that end inside of sectors.
-      if (run < 2 * kSector) percent += 20 * kSector / run;
-      if (problem_.input_channels() * element_ % kSector != 0) percent += 50 * kSector / run;
+      if (run < 2 * kSector) percent += costs_.memory.short_run * kSector / run;
+      if (problem_.input_channels() * element_ % kSector != 0) percent += costs_.memory.cut_sector * kSector / run;
     }
     // Few blocks of an SM seldom load while others compute.
-    constexpr std::array<std::int64_t, 4> kFewBlocks = {0, 15, 12, 6};
-    if (resident < static_cast<int>(kFewBlocks.size())) percent += kFewBlocks.at(static_cast<std::size_t>(resident));
-    if (tiling.copy != Copy::box) percent += 6;
+    const std::array<std::int64_t, 4> few_blocks = {0, costs_.memory.one_block, costs_.memory.two_blocks,
+                                                    costs_.memory.three_blocks};
+    if (resident < static_cast<int>(few_blocks.size())) percent += few_blocks.at(static_cast<std::size_t>(resident));
+    if (tiling.copy != Copy::box) percent += costs_.memory.copied;
     return percent;
   }
 
@@ -273,6 +279,7 @@ class Search {
   }
 
   CandidateList& into_;
+  const DepthwiseNhwcCosts& costs_;
   const Problem& problem_;
   const Target& target_;
   std::int64_t element_;

@@ -4,6 +4,7 @@
 
 #include "codegen/arithmetic.h"
 #include "codegen/bank_conflicts.h"
+#include "codegen/costs/costs.h"
 #include "codegen/depthwise_planes/family.h"
 #include "fmt/format.h"
 
@@ -18,6 +19,7 @@ class Search {
  public:
   Search(const Problem& problem, const Target& target, CandidateList& into)
       : into_(into),
+        costs_(into.costs().depthwise_planes),
         problem_(problem),
         target_(target),
         all_planes_(problem.n * problem.input_channels()),
@@ -96,12 +98,13 @@ class Search {
     const std::int64_t copies = ceil_div(tiling.planes * problem_.input_plane() * element, kCopyBytes * work.threads) +
                                 ceil_div(tiling.planes * problem_.output_plane() * stored, kCopyBytes * work.threads);
     const std::int64_t converted = element == 2 ? tiling.read_rows(problem_) * problem_.columns.input : 0;
-    work.other_per_warp =
-        copies * 8 + reads * 2 + converted + problem_.taps() * 2 + stores * 2 + outputs * (stored == 2 ? 2 : 1) + 120;
-    work.shared_per_warp =
-        copies * 4 + tiling.read_rows(problem_) * reads_.wavefronts + tiling.thread_p * stores_.wavefronts;
-    work.latency_cycles = 3000;
-    work.wanted_warps = 16;  // loading, computing and storing alternate in a block; others must fill the gaps
+    work.other_per_warp = copies * costs_.copy + reads * costs_.read + converted + problem_.taps() * costs_.weight +
+                          stores * costs_.store + outputs * (stored == 2 ? costs_.rounded_output : costs_.output) +
+                          costs_.block;
+    work.shared_per_warp = copies * costs_.copy_wavefronts + tiling.read_rows(problem_) * reads_.wavefronts +
+                           tiling.thread_p * stores_.wavefronts;
+    work.latency_cycles = costs_.latency;
+    work.wanted_warps = costs_.wanted_warps;
     work.registers = registers(tiling);
     work.shared_bytes = tiling.shared_bytes(problem_);
     work.dram_bytes = tensor_bytes_;
@@ -109,6 +112,7 @@ class Search {
   }
 
   CandidateList& into_;
+  const DepthwisePlanesCosts& costs_;
   const Problem& problem_;
   const Target& target_;
   std::int64_t all_planes_;

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "codegen/arithmetic.h"
+#include "codegen/costs/costs.h"
 #include "codegen/direct/family.h"
 
 namespace jitconv::codegen {
@@ -87,8 +88,25 @@ int estimate_registers(const DirectTiling& tiling, const Problem& problem) {
   return accumulators + window + 2 * tiling.thread_k + 24;
 }
 
+/// Groups of one channel: a block waits for all of its input before it multiplies. In NHWC, lanes copy and store
+/// elements that are a pixel apart, so that each is a transaction of the L1 cache.
+void add_single_copies(BlockWork& work, const DirectTiling& tiling, const Problem& problem,
+                       const DirectCosts::Single& costs) {
+  const bool nchw = problem.input.layout() == Layout::nchw;
+  const std::int64_t rows =
+      ceil_div(std::min<std::int64_t>(tiling.input_rows(problem), problem.rows.input), tiling.warps());
+  // What the loops of templates/direct/copy_*.cu.in have under way: two rows, or four copies of a row.
+  const std::int64_t batches = nchw ? ceil_div(rows, 2) : rows * ceil_div(tiling.input_pitch, 4 * kWarpSize);
+  if (!tiling.async_copy) work.latency_cycles += batches * costs.register_wait;
+  if (tiling.async_copy && tiling.copy_vector == 1) work.latency_cycles += batches * costs.async_wait;
+  if (nchw) return;
+  const std::int64_t copied = rows * tiling.input_pitch;
+  const std::int64_t stored = std::int64_t{kWarpSize} * tiling.thread_k * tiling.thread_p * tiling.thread_q;
+  work.shared_per_warp += (copied + stored) * costs.wavefront_percent / 100;
+}
+
 BlockWork block_work(const DirectTiling& tiling, const Problem& problem, std::int64_t tensor_bytes,
-                     std::int64_t wavefronts) {
+                     std::int64_t wavefronts, const DirectCosts& costs) {
   const std::int64_t group_k = problem.k, taps = problem.taps();
   const std::int64_t chunks = ceil_div(problem.c, tiling.chunk_c), channels = chunks * tiling.chunk_c;
   const bool nchw_out = problem.output.layout() == Layout::nchw;
@@ -104,33 +122,38 @@ BlockWork block_work(const DirectTiling& tiling, const Problem& problem, std::in
   const std::int64_t weight_loads = taps * ceil_div(tiling.thread_k, 4);
   const std::int64_t iterations = tiling.unroll_rows ? ceil_div(1, tiling.unroll_c) : problem.rows.taps;
   const std::int64_t input_rows = std::int64_t{tiling.chunk_c} * tiling.input_rows(problem);
-  const std::int64_t input_copies = problem.input.layout() == Layout::nchw
-                                        ? ceil_div(input_rows, tiling.warps()) *
-                                              (ceil_div(tiling.input_pitch, kWarpSize * tiling.copy_vector) * 2 + 8)
-                                        : ceil_div(tiling.input_rows(problem), tiling.warps()) *
-                                              ceil_div(std::int64_t{tiling.input_pitch} * tiling.chunk_c, kWarpSize) *
-                                              10;
-  const std::int64_t weight_copies = ceil_div(tiling.chunk_c * taps * tiling.block_k(), tiling.threads()) * 2;
-  const std::int64_t copies = (input_copies + weight_copies) * (tiling.async_copy ? 1 : 2);
+  const std::int64_t input_copies =
+      problem.input.layout() == Layout::nchw
+          ? ceil_div(input_rows, tiling.warps()) *
+                (ceil_div(tiling.input_pitch, kWarpSize * tiling.copy_vector) * costs.copies.nchw +
+                 costs.copies.nchw_row)
+          : ceil_div(tiling.input_rows(problem), tiling.warps()) *
+                ceil_div(std::int64_t{tiling.input_pitch} * tiling.chunk_c, kWarpSize) * costs.copies.nhwc;
+  const std::int64_t weight_copies =
+      ceil_div(tiling.chunk_c * taps * tiling.block_k(), tiling.threads()) * costs.copies.weight;
+  const std::int64_t copies =
+      (input_copies + weight_copies) * (tiling.async_copy ? 100 : costs.copies.registers_percent) / 100;
   const std::int64_t stores =
-      nchw_out ? tiling.thread_k * (tiling.warp_p() * (ceil_div(tiling.warp_q() + 7, kWarpSize) * 3 + 10) +
+      nchw_out ? tiling.thread_k * (tiling.warp_p() * (ceil_div(tiling.warp_q() + 7, kWarpSize) * costs.store.nchw +
+                                                       costs.store.nchw_row) +
                                     tiling.thread_p * tiling.thread_q)
-               : tiling.thread_k * tiling.thread_p * tiling.thread_q * 4;
-  work.other_per_warp =
-      channels * (window_loads + weight_loads + 10 * iterations) + chunks * (copies + 40) + stores + 200;
-  const std::int64_t replays = wavefronts - 4;  // measured to cost twice what they occupy
+               : tiling.thread_k * tiling.thread_p * tiling.thread_q * costs.store.nhwc;
+  work.other_per_warp = channels * (window_loads + weight_loads + costs.loop.iteration * iterations) +
+                        chunks * (copies + costs.loop.chunk) + stores + costs.loop.block;
   work.shared_per_warp =
-      channels * (window_loads * (wavefronts + replays) + weight_loads) +
+      channels * (window_loads * (4 + (wavefronts - 4) * costs.replay_percent / 100) + weight_loads) +
       chunks * ceil_div(tiling.input_stage_floats(problem) + tiling.weight_stage_floats(problem), tiling.threads());
-  work.latency_cycles = 2500 + chunks * 60;
-  // Runs of y end inside sectors that two blocks share; each such end costs about as much as 1 KB.
+  work.latency_cycles = costs.latency + chunks * costs.chunk_latency;
+  if (problem.c == 1 && problem.groups > 1) add_single_copies(work, tiling, problem, costs.single);
+  // Runs of y end inside sectors that two blocks share.
   const std::int64_t row_ends = nchw_out && problem.columns.output % 8 != 0
                                     ? problem.n * problem.output_channels() * problem.rows.output *
                                           ceil_div(problem.columns.output, tiling.warp_q())
                                     : 0;
-  work.dram_bytes = tensor_bytes + row_ends * 512;
+  work.dram_bytes = tensor_bytes + row_ends * costs.row_end_bytes;
   work.registers = estimate_registers(tiling, problem);
   work.shared_bytes = tiling.shared_bytes(problem);
+  work.wanted_warps = costs.wanted_warps;
   // Registers beyond the estimate are used well; blocks beyond 16 warps gain nothing.
   work.launch_blocks = 16 / tiling.warps();
   return work;
@@ -223,7 +246,7 @@ class Search {
   }
 
   void add(const DirectTiling& tiling) {
-    BlockWork work = block_work(tiling, problem_, tensor_bytes_, wavefronts_);
+    BlockWork work = block_work(tiling, problem_, tensor_bytes_, wavefronts_, into_.costs().direct);
     if (wide_) work.registers += 8;  // pointers instead of offsets
     if (work.registers <= kMaxRegisters) into_.add(tiling, work, target_);
   }

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "codegen/arithmetic.h"
+#include "codegen/costs/costs.h"
 #include "codegen/fallback/family.h"
 #include "jitconv/error.h"
 
@@ -27,19 +28,21 @@ std::string fallback::enumerate(const Problem& problem, const Target& target, Ca
     throw SpecError(ErrorCode::unsupported, "input", "the output needs more than 2^31 - 1 thread blocks");
 
   const std::int64_t outputs = std::int64_t{tiling.thread_k} * tiling.thread_pixels;
+  const FallbackCosts& costs = into.costs().fallback;
   BlockWork work;
   work.blocks = blocks;
   work.threads = kThreads;
   work.warps = kThreads / kWarpSize;
   work.fma_per_warp = outputs * problem.c * problem.taps();
   // A tap computes addresses and predicates anew and reads every operand from the L1 cache.
-  work.other_per_warp = problem.c * problem.taps() * (12 * tiling.thread_pixels + 3 * tiling.thread_k);
-  work.latency_cycles = 3000;
+  work.other_per_warp =
+      problem.c * problem.taps() * (costs.pixel * tiling.thread_pixels + costs.channel * tiling.thread_k);
+  work.latency_cycles = costs.latency;
   work.dram_bytes = static_cast<std::int64_t>(codegen::work(problem).bytes);
   work.registers = 64;
   work.launch_blocks = 1;
 
-  into.add(tiling, launch_of(work, target), price(work, target));
+  into.add(tiling, launch_of(work, target), price(work, target, into.costs().fma));
   return {};
 }
 

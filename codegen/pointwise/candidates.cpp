@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "codegen/arithmetic.h"
+#include "codegen/costs/costs.h"
 #include "codegen/pointwise/family.h"
 #include "codegen/tensor_map.h"
 #include "fmt/format.h"
@@ -10,28 +11,6 @@
 namespace jitconv::codegen {
 namespace {
 
-// Fitted to 220 candidates of 19 convolutions, measured on an H200: cycles, and picoseconds where they say so.
-constexpr std::int64_t kPicosecondsPerCycle = 570;  // 1.755 GHz
-constexpr std::int64_t kStart = 6'600'000;          // picoseconds: the launch, the first loads, the last store
-constexpr std::int64_t kCopy = 24;                  // of a run of pixels, whatever its length
-constexpr std::int64_t kBoxRow = 10;                // of a box of rows, whatever their length
-constexpr std::int64_t kCopyBytesPerCycle = 94;
-constexpr std::int64_t kStreamedBytesPerCycle = 44;  // pixels, and weights with them
-constexpr std::int64_t kGatheredBytesPerCycle = 38;  // where pixels come as images or rows
-constexpr std::int64_t kWeightBytesPerCycle = 13;    // every block at once, through registers
-constexpr std::int64_t kStep = 51;                   // a barrier, the step's first pixels on their way to registers
-constexpr std::int64_t kStoreLatency = 500;          // the last multiplication, the first store
-constexpr std::int64_t kStoreBytesPerCycle = 50;
-constexpr std::int64_t kReduceLaunch = 2'000'000;  // picoseconds of the kernel behind it
-constexpr std::int64_t kReduceBytesPerPicosecond = 6;
-constexpr std::int64_t kCachedSums = 16'000'000;  // bytes; others are written to memory and read from there,
-constexpr std::int64_t kMemoryTenths = 6;         // at so many tenths of a picosecond a byte
-constexpr std::int64_t kDramBytesPerMicrosecond = 3'830'000;
-constexpr std::int64_t kSharedBytesPerCycle = 128;
-// Hundredths of a cycle of a word that is stored by itself: eight lanes store a sector of 32 bytes, two halves of
-// sectors, or parts of two.
-constexpr std::int64_t kSectorStore = 20, kHalvesStore = 50, kPartsStore = 72;
-constexpr std::int64_t kUnreadPercent = 30;  // of the bytes of rows that no output meets
 constexpr int kMostStages = 8;
 constexpr int kMostSplits = 16;
 constexpr int kMostAccumulators = 128;  // of a thread
@@ -84,7 +63,11 @@ std::string obstacle(const Problem& problem, const Target& target) {
 class Search {
  public:
   Search(const Problem& problem, const Target& target, CandidateList& into)
-      : into_(into), problem_(problem), target_(target), bytes_(static_cast<std::int64_t>(work(problem).bytes)) {}
+      : into_(into),
+        costs_(into.costs().pointwise),
+        problem_(problem),
+        target_(target),
+        bytes_(static_cast<std::int64_t>(work(problem).bytes)) {}
 
   void run() {
     for (const int lane_pixels : {4, 2})
@@ -201,10 +184,12 @@ class Search {
     const std::int64_t rows =
         tiling.tile == PointwiseTiling::Pixels::rows ? std::int64_t{tiling.chunk_channels} * tiling.extent : 0;
     // Runs of any number of images are copied by a loop.
-    const std::int64_t looped = tiling.streams_weights && !tiling.gathers() && tiling.runs(problem_) > 2 ? 3 : 1;
-    const std::int64_t load = copies(tiling) * looped * kCopy + rows * kBoxRow + bytes / kCopyBytesPerCycle;
+    const std::int64_t looped =
+        tiling.streams_weights && !tiling.gathers() && tiling.runs(problem_) > 2 ? costs_.copies.looped : 1;
+    const std::int64_t load =
+        copies(tiling) * looped * costs_.copies.copy + rows * costs_.copies.box_row + bytes / costs_.copies.bytes;
     if (!tiling.streams_weights) return load;
-    return std::max(load, bytes / (tiling.gathers() ? kGatheredBytesPerCycle : kStreamedBytesPerCycle));
+    return std::max(load, bytes / (tiling.gathers() ? costs_.copies.gathered_bytes : costs_.copies.streamed_bytes));
   }
 
   /// Cycles in which a step passes through shared memory: pixels, which all lanes read that multiply them, and weights,
@@ -216,7 +201,7 @@ class Search {
     const std::int64_t read = tiling.block_pixels() * tiling.consumers_k * conflicts +
                               PointwiseTiling::kConsumers * tiling.instructions() * tiling.columns;
     return (4 * tiling.chunk_channels * read + pixel_bytes(tiling) + tiling.weight_stage_bytes()) /
-           kSharedBytesPerCycle;
+           costs_.shared_bytes_per_cycle;
   }
 
   std::int64_t pixel_bytes(const PointwiseTiling& tiling) const {  // of a step, without what pads rows
@@ -226,42 +211,45 @@ class Search {
 
   std::int64_t store_of_tile(const PointwiseTiling& tiling) const {
     if (!tiling.gathers())
-      return kStoreLatency + std::int64_t{4} * tiling.block_pixels() * tiling.block_k() / kStoreBytesPerCycle;
+      return costs_.store.latency +
+             std::int64_t{4} * tiling.block_pixels() * tiling.block_k() / costs_.store.bytes_per_cycle;
     const std::int64_t plane = problem_.output_plane(), pixels = tiling.tile_pixels(problem_);
     const bool sectors = plane % 8 == 0 && (tiling.tile == PointwiseTiling::Pixels::images || pixels % 8 == 0);
-    const std::int64_t word = sectors ? kSectorStore : plane % 4 == 0 ? kHalvesStore : kPartsStore;
-    return kStoreLatency + pixels * tiling.block_k() * word / 100;
+    const std::int64_t word = sectors ? costs_.store.sector : plane % 4 == 0 ? costs_.store.halves : costs_.store.parts;
+    return costs_.store.latency + pixels * tiling.block_k() * word / 100;
   }
 
   std::int64_t price(const PointwiseTiling& tiling, std::int64_t blocks) const {
     const std::int64_t steps = tiling.steps_of_split(problem_);
     const std::int64_t multiply =
         tiling.chunk_channels / 8 * steps * tiling.instructions() * std::max(tiling.columns / 2, 16);
-    const std::int64_t waiting = multiply + steps * (kStep + (tiling.batches() % 2 == 0 ? 0 : kStep));
+    const std::int64_t waiting = multiply + steps * (costs_.step + (tiling.batches() % 2 == 0 ? 0 : costs_.step));
     const std::int64_t busy =
         std::max({PointwiseTiling::kConsumers * multiply, waiting, steps * shared_of_step(tiling)});
     std::int64_t tile = std::max(busy + store_of_tile(tiling), steps * load_of_step(tiling));
-    if (tiling.stages == 2) tile += tile / 4;  // loading waits for multiplying
+    if (tiling.stages == 2) tile += tile * costs_.two_stages_percent / 100;
     const std::int64_t weights =
-        tiling.streams_weights ? 0 : tiling.slab_slices(problem_) * tiling.weight_pitch() / kWeightBytesPerCycle;
+        tiling.streams_weights ? 0 : tiling.slab_slices(problem_) * tiling.weight_pitch() / costs_.copies.weight_bytes;
 
     const std::int64_t waves = ceil_div(blocks, target_.sm_count);
     const std::int64_t tiles = ceil_div(tiling.tiles(problem_), blocks / tiling.slabs(problem_));
-    std::int64_t compute = kStart + waves * (weights + tiles * tile) * kPicosecondsPerCycle;
+    std::int64_t compute = costs_.start + waves * (weights + tiles * tile) * costs_.picoseconds_per_cycle;
     std::int64_t bytes = bytes_;
     if (tiling.tile == PointwiseTiling::Pixels::rows)
-      bytes -= 4 * problem_.input_elements() / problem_.rows.stride * (problem_.rows.stride - 1) * kUnreadPercent / 100;
+      bytes -= 4 * problem_.input_elements() / problem_.rows.stride * (problem_.rows.stride - 1) *
+               costs_.unread_percent / 100;
     if (tiling.splits > 1) {
       const std::int64_t sums = tiling.partial_sum_bytes(problem_);
-      compute += kReduceLaunch + sums / kReduceBytesPerPicosecond +
-                 std::max<std::int64_t>(sums - kCachedSums, 0) * kMemoryTenths / 10;
+      compute += costs_.reduce.launch + sums / costs_.reduce.bytes_per_picosecond +
+                 std::max<std::int64_t>(sums - costs_.reduce.cached_bytes, 0) * costs_.reduce.memory_tenths / 10;
       bytes += sums;
     }
-    const std::int64_t memory = bytes * 1000 / (kDramBytesPerMicrosecond / 1000);
-    return std::max(compute, memory) + std::min(compute, memory) / 5;
+    const std::int64_t memory = bytes * 1000 / (costs_.dram_bytes_per_microsecond / 1000);
+    return std::max(compute, memory) + std::min(compute, memory) * costs_.unhidden_percent / 100;
   }
 
   CandidateList& into_;
+  const PointwiseCosts& costs_;
   const Problem& problem_;
   const Target& target_;
   std::int64_t bytes_;

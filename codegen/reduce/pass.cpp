@@ -93,9 +93,9 @@ void add_interleaving(ConvPlan& plan, const Problem& gradient) {
   pass.launch.blocks = static_cast<std::uint32_t>(ceil_div(items, ReduceTiling::kThreads));
 }
 
-std::int64_t interleaving_cost(const Problem& gradient, const Problem& sub_pixel) {
+std::int64_t interleaving_cost(const Problem& gradient, const Problem& sub_pixel, const FmaCosts& costs) {
   const std::int64_t stored = gradient.output_elements() * gradient.output.element_bytes();
-  return pass_price(4 * sub_pixel.output_elements() + (gradient.epilogue.residual ? 2 : 1) * stored);
+  return pass_price(4 * sub_pixel.output_elements() + (gradient.epilogue.residual ? 2 : 1) * stored, costs);
 }
 
 FamilyFunctions reduce_pass() { return {.name = "reduce", .emit = reduce::emit, .describe = describe}; }

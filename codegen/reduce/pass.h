@@ -26,7 +26,7 @@ void add_reduction(ConvPlan& plan, int split_k, std::int64_t stride, Relu relu);
 void add_interleaving(ConvPlan& plan, const Problem& gradient);
 
 /// Picoseconds of that pass, if its sums are not split.
-std::int64_t interleaving_cost(const Problem& gradient, const Problem& sub_pixel);
+std::int64_t interleaving_cost(const Problem& gradient, const Problem& sub_pixel, const FmaCosts& costs);
 
 namespace reduce {
 KernelText emit(const KernelPlan& kernel, std::string_view name);

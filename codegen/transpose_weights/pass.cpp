@@ -32,9 +32,9 @@ void add_weight_transposition(ConvPlan& plan, const Problem& asked) {
   plan.kernels.insert(plan.kernels.begin(), pass);
 }
 
-std::int64_t weight_transposition_cost(const Problem& problem) {
+std::int64_t weight_transposition_cost(const Problem& problem, const FmaCosts& costs) {
   constexpr std::int64_t kSector = 32;  // of each element, which its neighbours do not share
-  return pass_price(problem.weight_elements() * (kSector + problem.weight.element_bytes()));
+  return pass_price(problem.weight_elements() * (kSector + problem.weight.element_bytes()), costs);
 }
 
 FamilyFunctions transpose_weights_pass() {

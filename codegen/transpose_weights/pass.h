@@ -14,7 +14,7 @@ FamilyFunctions transpose_weights_pass();
 void add_weight_transposition(ConvPlan& plan, const Problem& asked);
 
 /// Picoseconds of that kernel.
-std::int64_t weight_transposition_cost(const Problem& problem);
+std::int64_t weight_transposition_cost(const Problem& problem, const FmaCosts& costs);
 
 namespace transpose_weights {
 KernelText emit(const KernelPlan& kernel, std::string_view name);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "codegen/arithmetic.h"
+#include "codegen/costs/costs.h"
 #include "codegen/transpose_input/tiling.h"
 #include "codegen/transpose_weights/pass.h"
 #include "codegen/wgmma/family.h"
@@ -62,8 +63,8 @@ class Search {
         problem_(problem),
         target_(target),
         grid_(problem),
-        price_(problem, target),
-        weight_transposition_(problem.is_sub_pixel() ? weight_transposition_cost(problem) : 0) {}
+        price_(problem, target, into.costs().wgmma),
+        weight_transposition_(problem.is_sub_pixel() ? weight_transposition_cost(problem, into.costs().fma) : 0) {}
 
   /// For candidates that first transpose the input of `source`; `problem` is the convolution that remains.
   Search(const Problem& problem, const Target& target, CandidateList& into, const Problem& source)

@@ -1,5 +1,5 @@
-// What the parts of a wgmma kernel cost: the data of the cost model, fitted to measurements. The formula is
-// price.cpp's. Cycles are of an SM, unless a group says otherwise.
+// What the parts of a wgmma kernel cost. The formula is price.cpp's. Cycles are of an SM, unless a group says
+// otherwise.
 #pragma once
 
 #include <cstdint>
@@ -72,15 +72,20 @@ struct WgmmaCosts {
 
   /// Cycles of a tile or of a block.
   struct Tile {
-    std::int64_t start;                   ///< once: packing, the first loads
-    std::int64_t start_unpacked;          ///< the same, where no kernel packs weights before
-    std::int64_t start_im2col;            ///< the same, where TMA brings pixels
-    std::int64_t second_run;              ///< of a step, where consumers have a run each
-    std::int64_t all_rows;                ///< of a step that covers all filter rows
-    std::int64_t exchange;                ///< where consumers add their sums
-    std::int64_t exchange_column;         ///< more for each column
-    std::int64_t shallow_permille;        ///< more of a tile for each stage that producer warps lack
-    std::int64_t shallow_im2col_percent;  ///< more of a tile with three stages
+    std::int64_t start;                    ///< once: packing, the first loads
+    std::int64_t start_unpacked;           ///< the same, where no kernel packs weights before
+    std::int64_t start_im2col;             ///< the same, where TMA brings pixels
+    std::int64_t second_run;               ///< of a step, where consumers have a run each
+    std::int64_t all_rows;                 ///< of a step that covers all filter rows
+    std::int64_t exchange;                 ///< where consumers add their sums
+    std::int64_t exchange_column;          ///< more for each column
+    std::int64_t shallow_permille;         ///< more of a tile for each stage that producer warps lack
+    std::int64_t shallow_im2col_percent;   ///< more of a tile with three stages, where TMA brings pixels
+    std::int64_t two_stages_percent;       ///< more of a tile with two stages
+    std::int64_t three_stages_percent;     ///< more of a tile with three stages
+    std::int64_t converted_percent;        ///< more of a tile whose converting warps have no stage to spare
+    std::int64_t first_converted_percent;  ///< of a step's load, which the only tile waits for, where warps convert
+    std::int64_t unhidden_permille;        ///< of the lesser of loading and multiplying, which the other does not hide
   };
   Tile tile;
 
@@ -121,89 +126,9 @@ struct WgmmaCosts {
     std::int64_t again_percent;                  ///< of pixels that come again for other output channels
     std::int64_t again_im2col_percent;           ///< the same, where TMA brings pixels
     std::int64_t competing_percent;              ///< more bytes, where copies in flight compete with stores
+    std::int64_t unhidden_percent;  ///< of the lesser of computing and memory, which the other does not hide
   };
   Memory memory;
-};
-
-/// An H200's. Where not said otherwise, they were fitted to 6,204 measurements of candidates of DeepBench's training
-/// set, the documented configurations and KernelBench's level 2; those of im2col to 2,503 of 120 convolutions of the
-/// same lists on NHWC tensors; those of transposing to 824 of 47 convolutions of DeepBench on NCHW tensors; those of
-/// boxes to 1,550 of 39 of these convolutions.
-inline constexpr WgmmaCosts kH200WgmmaCosts = {
-    .picoseconds_per_cycle = 508,  // of short kernels; power lowers the clock of long ones
-    .launches = {.launch = 1'969'089,
-                 .pack_weights = 4'464'863,
-                 .pack_weights_im2col = 1'873'345,
-                 .reduce = 1'925'314,
-                 .transpose_input = 2'663'352},
-    .multiply = {.weights = 69,
-                 .alone = 4,
-                 .unpacked_weights = 37,
-                 .unpacked_weight = 28,
-                 .alone_unpacked_percent = 215,
-                 .sliced_k_percent = 34,
-                 .next_batch = 24,
-                 .converted_bytes_per_cycle = 57,
-                 .im2col = 13,
-                 .promotion = 100,
-                 .promotion_alone = 350},
-    .loads = {.latency = 2'255,
-              .first_touch = 659,
-              .issue = 7,
-              .strided_issue = 24,
-              .pixel_issue = 6,
-              .narrow = 2,
-              .l2_bytes_per_cycle = 29},
-    .copies = {.issue = 17,
-               .engine = 41,
-               .latency = 1'897,
-               .next_latency = 475,
-               .box_latency = 733,
-               .next_box_latency = 686,
-               .convert_pixels = 394,
-               .convert_slice = 13,
-               .l2_bytes_per_cycle = 51,
-               .l2_box_bytes_per_cycle = 46},
-    .im2col = {.issue = 130, .pixel_sixteenths = 24, .l2_bytes_per_cycle = 46},
-    .tile = {.start = 1'695,
-             .start_unpacked = 4'396,
-             .start_im2col = 1'536,
-             .second_run = 49,
-             .all_rows = 9,
-             .exchange = 63,
-             .exchange_column = 28,
-             .shallow_permille = 58,
-             .shallow_im2col_percent = 4},
-    .store = {.latency = 2'123,
-              .latency_im2col = 3'529,
-              .latency_boxes = 1'944,
-              .latency_boxes_im2col = 2'304,
-              .stage_column = 3,
-              .fold_column = 6,  // bank conflicts counted, not fitted
-              .stage_rows = 53,
-              .column = 4,
-              .bulk_column = 11,
-              .nhwc_channels = 5,
-              .box_column = 4,
-              .box_row_sixteenths = 2,
-              .box_end = 4'190,
-              .awaited_percent = 75,
-              .bytes_per_cycle = 14,
-              .box_bytes_per_cycle = 92},
-    .memory = {.bytes_per_microsecond = 8'860'803,
-               .bytes_per_microsecond_im2col = 8'655'115,
-               .transposed_per_microsecond = 2'152'083,
-               .unaligned_percent = 248,
-               .loaded_percent = 212,
-               .loaded_boxes_percent = 188,
-               .boxes_im2col_percent = 156,
-               .scattered_percent = 1,
-               .pingpong_percent = 34,
-               .pingpong_im2col_percent = 17,
-               .pingpong_boxes_im2col_percent = 56,
-               .again_percent = 1,
-               .again_im2col_percent = 5,
-               .competing_percent = 3},
 };
 
 }  // namespace jitconv::codegen

@@ -5,20 +5,19 @@
 
 #include "codegen/arithmetic.h"
 #include "codegen/cost.h"
-#include "codegen/wgmma/costs.h"
 
 namespace jitconv::codegen {
 namespace {
 
-constexpr const WgmmaCosts& kCosts = kH200WgmmaCosts;
 constexpr int kProducerWarps = 4;
 constexpr std::int64_t kSectorBytes = 32;
 
 }  // namespace
 
-WgmmaPrice::WgmmaPrice(const Problem& problem, const Target& target)
+WgmmaPrice::WgmmaPrice(const Problem& problem, const Target& target, const WgmmaCosts& costs)
     : problem_(problem),
       target_(target),
+      costs_(costs),
       grid_(problem),
       bytes_(static_cast<std::int64_t>(work(problem).bytes)),
       input_bytes_(problem.n * problem.input_channels() * problem.input_plane() / problem.rows.stride *
@@ -46,8 +45,8 @@ std::int64_t WgmmaPrice::load_walked(const WgmmaGeometry& geometry) const {
   const std::int64_t rows = planes ? geometry.chunk_channels() : geometry.run_pixels();
   const std::int64_t bytes =
       (planes ? tiling.runs() * geometry.run_bytes() : geometry.walked_bytes()) + geometry.stage_weight_bytes();
-  return std::max(requests * (kCosts.im2col.issue + rows * kCosts.im2col.pixel_sixteenths / 16),
-                  bytes / kCosts.im2col.l2_bytes_per_cycle);
+  return std::max(requests * (costs_.im2col.issue + rows * costs_.im2col.pixel_sixteenths / 16),
+                  bytes / costs_.im2col.l2_bytes_per_cycle);
 }
 
 std::int64_t WgmmaPrice::load_copied(const WgmmaGeometry& geometry) const {
@@ -55,18 +54,18 @@ std::int64_t WgmmaPrice::load_copied(const WgmmaGeometry& geometry) const {
   const std::int64_t runs = tiling.runs(), weight_bytes = geometry.stage_weight_bytes();
   const std::int64_t items = geometry.load_items() * geometry.phases();
   const std::int64_t convert =
-      items * runs * (kCosts.copies.convert_pixels + tiling.pipeline.slices * kCosts.copies.convert_slice);
+      items * runs * (costs_.copies.convert_pixels + tiling.pipeline.slices * costs_.copies.convert_slice);
   const std::int64_t bytes = geometry.raw_bytes() + weight_bytes;
   if (geometry.copies_boxes()) {
     const std::int64_t warp =
-        convert + (tiling.producer.copies_ahead == 1 ? kCosts.copies.box_latency : kCosts.copies.next_box_latency);
-    return std::max(warp / kProducerWarps, bytes / kCosts.copies.l2_box_bytes_per_cycle);
+        convert + (tiling.producer.copies_ahead == 1 ? costs_.copies.box_latency : costs_.copies.next_box_latency);
+    return std::max(warp / kProducerWarps, bytes / costs_.copies.l2_box_bytes_per_cycle);
   }
   const std::int64_t channels = std::min<std::int64_t>(geometry.chunk_channels(), problem_.c);
   const std::int64_t copies = runs * (tiling.tile.images > 0 ? tiling.tile.images : channels);
-  const std::int64_t warp = copies * kCosts.copies.issue + convert +
-                            (tiling.producer.copies_ahead == 1 ? kCosts.copies.latency : kCosts.copies.next_latency);
-  return std::max({warp / kProducerWarps, copies * kCosts.copies.engine, bytes / kCosts.copies.l2_bytes_per_cycle});
+  const std::int64_t warp = copies * costs_.copies.issue + convert +
+                            (tiling.producer.copies_ahead == 1 ? costs_.copies.latency : costs_.copies.next_latency);
+  return std::max({warp / kProducerWarps, copies * costs_.copies.engine, bytes / costs_.copies.l2_bytes_per_cycle});
 }
 
 std::int64_t WgmmaPrice::load_by_lanes(const WgmmaGeometry& geometry) const {
@@ -78,16 +77,16 @@ std::int64_t WgmmaPrice::load_by_lanes(const WgmmaGeometry& geometry) const {
   // A chunk has a step per filter row; the first brings most of the pixels to L2.
   const bool few = ceil_div(geometry.tiles(), target_.sm_count) <= 2;
   const std::int64_t latency =
-      kCosts.loads.latency + (few ? kCosts.loads.first_touch * tiling.pipeline.filter_rows / problem_.rows.taps : 0);
+      costs_.loads.latency + (few ? costs_.loads.first_touch * tiling.pipeline.filter_rows / problem_.rows.taps : 0);
   // Less than 64 bytes at a time, of pixels that have many.
   const bool narrow =
       geometry.loads_vectors() && tiling.pipeline.slices < 4 && 4 * geometry.chunk_channels() <= problem_.c;
   // Lanes that are a stride apart ask for as many more sectors.
   const std::int64_t apart = geometry.loads_vectors() ? 1 : std::min<std::int64_t>(problem_.columns.stride, 8);
   const std::int64_t issue =
-      loads * (kCosts.loads.issue + (apart - 1) * kCosts.loads.strided_issue) + kCosts.loads.pixel_issue;
+      loads * (costs_.loads.issue + (apart - 1) * costs_.loads.strided_issue) + costs_.loads.pixel_issue;
   const std::int64_t warp =
-      (narrow ? kCosts.loads.narrow : 1) * runs * (ceil_div(own, tiling.producer.load_batch) * latency + own * issue);
+      (narrow ? costs_.loads.narrow : 1) * runs * (ceil_div(own, tiling.producer.load_batch) * latency + own * issue);
   // Teams that have a step to load, and stages to load it to.
   const std::int64_t steps = geometry.steps_of_split() * ceil_div(geometry.tiles(), target_.sm_count);
   const std::int64_t teams = std::min(
@@ -100,7 +99,7 @@ std::int64_t WgmmaPrice::load_by_lanes(const WgmmaGeometry& geometry) const {
   const std::int64_t pixel_bytes = runs * phases * geometry.run_pixels() * width *
                                    std::min<std::int64_t>(geometry.chunk_channels(), problem_.c) *
                                    problem_.input.element_bytes();
-  return std::max(warp / teams, (pixel_bytes + weight_bytes) / kCosts.loads.l2_bytes_per_cycle);
+  return std::max(warp / teams, (pixel_bytes + weight_bytes) / costs_.loads.l2_bytes_per_cycle);
 }
 
 std::int64_t WgmmaPrice::step_multiply(const WgmmaGeometry& geometry) const {
@@ -113,31 +112,31 @@ std::int64_t WgmmaPrice::step_multiply(const WgmmaGeometry& geometry) const {
   std::int64_t cycles = pipe;
   if (tiling.splits_operands())
     cycles += ceil_div(geometry.units() / 2, tiling.promotion_interval) *
-              (tiling.schedule == WgmmaTiling::Schedule::pingpong ? kCosts.multiply.promotion_alone
-                                                                  : kCosts.multiply.promotion);
-  if (!tiling.keeps_weights()) cycles += kCosts.multiply.weights;
-  if (alone) cycles += kCosts.multiply.alone;
+              (tiling.schedule == WgmmaTiling::Schedule::pingpong ? costs_.multiply.promotion_alone
+                                                                  : costs_.multiply.promotion);
+  if (!tiling.keeps_weights()) cycles += costs_.multiply.weights;
+  if (alone) cycles += costs_.multiply.alone;
   if (geometry.multiplies_registers())
-    cycles += (kCosts.multiply.unpacked_weights + kCosts.multiply.unpacked_weight * geometry.units()) *
-              (alone ? kCosts.multiply.alone_unpacked_percent : 100) / 100;
+    cycles += (costs_.multiply.unpacked_weights + costs_.multiply.unpacked_weight * geometry.units()) *
+              (alone ? costs_.multiply.alone_unpacked_percent : 100) / 100;
   if (tiling.schedule == WgmmaTiling::Schedule::sliced_k)
-    cycles = std::max(pipe, cycles * kCosts.multiply.sliced_k_percent / 100);
-  if (tiling.copies_operands()) return cycles + kCosts.multiply.im2col;
-  if (tiling.converts_pixels()) return cycles + geometry.raw_bytes() / kCosts.multiply.converted_bytes_per_cycle;
+    cycles = std::max(pipe, cycles * costs_.multiply.sliced_k_percent / 100);
+  if (tiling.copies_operands()) return cycles + costs_.multiply.im2col;
+  if (tiling.converts_pixels()) return cycles + geometry.raw_bytes() / costs_.multiply.converted_bytes_per_cycle;
   const std::int64_t own = ceil_div(geometry.load_items() * geometry.phases(), tiling.producer.team_warps);
-  return cycles + (ceil_div(own, tiling.producer.load_batch) - 1) * kCosts.multiply.next_batch;
+  return cycles + (ceil_div(own, tiling.producer.load_batch) - 1) * costs_.multiply.next_batch;
 }
 
 std::int64_t WgmmaPrice::store_columns(const WgmmaGeometry& geometry, std::int64_t bytes_of_window) const {
   const WgmmaTiling& tiling = geometry.tiling();
-  const std::int64_t n = tiling.tile.columns, rows = geometry.row_ends() > 1 ? kCosts.store.stage_rows * n : 0;
-  if (tiling.stores_boxes()) return kCosts.store.box_column * geometry.staged_bytes() * n / 4;
-  if (problem_.output.layout() == Layout::nhwc) return kCosts.store.nhwc_channels * geometry.staged_bytes() * n / 8;
+  const std::int64_t n = tiling.tile.columns, rows = geometry.row_ends() > 1 ? costs_.store.stage_rows * n : 0;
+  if (tiling.stores_boxes()) return costs_.store.box_column * geometry.staged_bytes() * n / 4;
+  if (problem_.output.layout() == Layout::nhwc) return costs_.store.nhwc_channels * geometry.staged_bytes() * n / 8;
   // Half of the rows are added to the others, and these to each other.
-  if (tiling.folds_columns()) return rows + kCosts.store.fold_column * n + kCosts.store.column * bytes_of_window / 8;
-  if (!geometry.stores_bulk()) return rows + kCosts.store.stage_column * n + kCosts.store.column * bytes_of_window / 4;
-  return rows + kCosts.store.stage_column * n * geometry.staged_bytes() / 4 +
-         kCosts.store.bulk_column * bytes_of_window / 4;
+  if (tiling.folds_columns()) return rows + costs_.store.fold_column * n + costs_.store.column * bytes_of_window / 8;
+  if (!geometry.stores_bulk()) return rows + costs_.store.stage_column * n + costs_.store.column * bytes_of_window / 4;
+  return rows + costs_.store.stage_column * n * geometry.staged_bytes() / 4 +
+         costs_.store.bulk_column * bytes_of_window / 4;
 }
 
 std::int64_t WgmmaPrice::tile_bytes(const WgmmaGeometry& geometry) const {
@@ -152,7 +151,7 @@ std::int64_t WgmmaPrice::awaited_boxes(const WgmmaGeometry& geometry) const {
   if (!tiling.stores_boxes() || tiling.schedule == WgmmaTiling::Schedule::pingpong) return 0;
   const std::int64_t boxes = tiling.tile.columns / geometry.store_columns(), more = boxes - tiling.staged_boxes;
   return more <= 0 ? 0
-                   : tile_bytes(geometry) / kCosts.store.box_bytes_per_cycle * more * kCosts.store.awaited_percent /
+                   : tile_bytes(geometry) / costs_.store.box_bytes_per_cycle * more * costs_.store.awaited_percent /
                          (boxes * 100);
 }
 
@@ -164,35 +163,37 @@ std::int64_t WgmmaPrice::of_walk(const WgmmaGeometry& geometry, std::int64_t til
   const std::int64_t window_bytes = tiling.tile.window * geometry.written_bytes();
   const bool boxes = tiling.stores_boxes();
   const std::int64_t stored =
-      tile_bytes(geometry) / (boxes ? kCosts.store.box_bytes_per_cycle : kCosts.store.bytes_per_cycle);
+      tile_bytes(geometry) / (boxes ? costs_.store.box_bytes_per_cycle : costs_.store.bytes_per_cycle);
   std::int64_t store =
-      boxes ? kCosts.store.latency_boxes_im2col + store_columns(geometry, window_bytes) + awaited_boxes(geometry)
-            : kCosts.store.latency_im2col + std::max(stored, store_columns(geometry, window_bytes));
+      boxes ? costs_.store.latency_boxes_im2col + store_columns(geometry, window_bytes) + awaited_boxes(geometry)
+            : costs_.store.latency_im2col + std::max(stored, store_columns(geometry, window_bytes));
   if (tiling.schedule == Schedule::sliced_k)
-    store = store / 2 + kCosts.tile.exchange + kCosts.tile.exchange_column * tiling.tile.columns;
+    store = store / 2 + costs_.tile.exchange + costs_.tile.exchange_column * tiling.tile.columns;
   const bool turns = tiling.schedule == Schedule::pingpong;
   const std::int64_t consume =
       turns ? std::max({multiply, (multiply + store) / 2, stored}) : std::max(multiply + store, boxes ? stored : 0);
-  const std::int64_t engine = load + (boxes ? tile_bytes(geometry) / 128 * kCosts.store.box_row_sixteenths / 16 : 0);
-  std::int64_t tile = std::max(consume, engine) + std::min(consume, engine) / 8;
+  const std::int64_t engine = load + (boxes ? tile_bytes(geometry) / 128 * costs_.store.box_row_sixteenths / 16 : 0);
+  std::int64_t tile = std::max(consume, engine) + std::min(consume, engine) * costs_.tile.unhidden_permille / 1000;
   if (tiling.pipeline.stages <= 3)
-    tile += tile * (tiling.pipeline.stages == 2 ? 10 : kCosts.tile.shallow_im2col_percent) / 100;
+    tile += tile * (tiling.pipeline.stages == 2 ? costs_.tile.two_stages_percent : costs_.tile.shallow_im2col_percent) /
+            100;
   // The first step's pixels are waited for, and of the last tile the store.
   const std::int64_t ends =
-      kCosts.tile.start_im2col + load / steps + (turns ? store : 0) + (boxes ? kCosts.store.box_end : 0);
-  std::int64_t compute = (waves * tile + ends) * kCosts.picoseconds_per_cycle +
-                         (tiling.packs_weights() ? kCosts.launches.pack_weights_im2col : 0);
-  std::int64_t bytes = bytes_ + (geometry.tiles_k() - 1) * input_bytes() * kCosts.memory.again_im2col_percent / 100;
+      costs_.tile.start_im2col + load / steps + (turns ? store : 0) + (boxes ? costs_.store.box_end : 0);
+  std::int64_t compute = (waves * tile + ends) * costs_.picoseconds_per_cycle +
+                         (tiling.packs_weights() ? costs_.launches.pack_weights_im2col : 0);
+  std::int64_t bytes = bytes_ + (geometry.tiles_k() - 1) * input_bytes() * costs_.memory.again_im2col_percent / 100;
   if (turns && geometry.tiles_k() > 1)
     bytes +=
-        bytes * (boxes ? kCosts.memory.pingpong_boxes_im2col_percent : kCosts.memory.pingpong_im2col_percent) / 100;
+        bytes * (boxes ? costs_.memory.pingpong_boxes_im2col_percent : costs_.memory.pingpong_im2col_percent) / 100;
   if (tiling.split_k > 1) {
-    compute += kCosts.launches.reduce;
+    compute += costs_.launches.reduce;
     bytes += 2 * geometry.partial_sum_bytes();
   }
-  const std::int64_t memory = bytes * 1000 / (kCosts.memory.bytes_per_microsecond_im2col / 1000) *
-                              (boxes ? kCosts.memory.boxes_im2col_percent : 100) / 100;
-  return std::max(compute, memory) + std::min(compute, memory) / 5 + kCosts.launches.launch;
+  const std::int64_t memory = bytes * 1000 / (costs_.memory.bytes_per_microsecond_im2col / 1000) *
+                              (boxes ? costs_.memory.boxes_im2col_percent : 100) / 100;
+  return std::max(compute, memory) + std::min(compute, memory) * costs_.memory.unhidden_percent / 100 +
+         costs_.launches.launch;
 }
 
 std::int64_t WgmmaPrice::of_transposition(const Problem& source) const {
@@ -201,7 +202,7 @@ std::int64_t WgmmaPrice::of_transposition(const Problem& source) const {
   const std::int64_t width = std::min(source.columns.input * bytes, problem_.columns.input * kSectorBytes);
   const std::int64_t read = problem_.n * problem_.input_channels() * problem_.rows.input * width;
   const std::int64_t written = pixels * grid_.pixel_slices() * PixelGrid::kRowBytes;
-  return kCosts.launches.transpose_input + (read + written) * 1000 / (kCosts.memory.transposed_per_microsecond / 1000);
+  return costs_.launches.transpose_input + (read + written) * 1000 / (costs_.memory.transposed_per_microsecond / 1000);
 }
 
 std::int64_t WgmmaPrice::of(const WgmmaGeometry& geometry, std::int64_t tiles) const {
@@ -212,35 +213,39 @@ std::int64_t WgmmaPrice::of(const WgmmaGeometry& geometry, std::int64_t tiles) c
   const std::int64_t load = steps * load_of_step;
   const std::int64_t written_bytes = geometry.written_bytes(), bytes_of_window = tiling.tile.window * written_bytes;
   const bool nhwc = problem_.output.layout() == Layout::nhwc;
-  std::int64_t store = (tiling.stores_boxes() ? kCosts.store.latency_boxes : kCosts.store.latency) +
+  std::int64_t store = (tiling.stores_boxes() ? costs_.store.latency_boxes : costs_.store.latency) +
                        store_columns(geometry, bytes_of_window) + awaited_boxes(geometry);
 
   if (tiling.schedule == WgmmaTiling::Schedule::sliced_k)
-    store = store / 2 + kCosts.tile.exchange + kCosts.tile.exchange_column * n;
+    store = store / 2 + costs_.tile.exchange + costs_.tile.exchange_column * n;
   // One warpgroup stores while the other multiplies, except at the end.
   const bool turns = tiling.schedule == WgmmaTiling::Schedule::pingpong;
   const std::int64_t consume = turns ? std::max(multiply, (multiply + store) / 2) : multiply + store;
   const std::int64_t last = turns ? store : 0;
-  std::int64_t tile = std::max(consume, load) + std::min(consume, load) / 8;
-  if (tiling.runs() == 2) tile += steps * kCosts.tile.second_run;
-  if (tiling.pipeline.filter_rows > 1) tile += steps * kCosts.tile.all_rows * tiling.runs();
+  std::int64_t tile = std::max(consume, load) + std::min(consume, load) * costs_.tile.unhidden_permille / 1000;
+  if (tiling.runs() == 2) tile += steps * costs_.tile.second_run;
+  if (tiling.pipeline.filter_rows > 1) tile += steps * costs_.tile.all_rows * tiling.runs();
   // A warp that converts needs a stage besides the one that is multiplied.
-  if (tiling.converts_pixels() && tiling.pipeline.stages < kProducerWarps + 2) tile += tile * 4 / 100;
+  if (tiling.converts_pixels() && tiling.pipeline.stages < kProducerWarps + 2)
+    tile += tile * costs_.tile.converted_percent / 100;
   // Producer warps that run few stages ahead of those they load now. A step of one slice is one long batch instead.
   if (tiling.loads_pixels() && tiling.pipeline.slices > 1) {
     const std::int64_t ahead = tiling.pipeline.stages - kProducerWarps / tiling.producer.team_warps;
-    tile += tile * std::max<std::int64_t>(0, 3 - ahead) * kCosts.tile.shallow_permille / 1000;
+    tile += tile * std::max<std::int64_t>(0, 3 - ahead) * costs_.tile.shallow_permille / 1000;
   }
-  if (tiling.pipeline.stages <= 3) tile += tile * (tiling.pipeline.stages == 2 ? 10 : 6) / 100;
+  if (tiling.pipeline.stages <= 3)
+    tile +=
+        tile * (tiling.pipeline.stages == 2 ? costs_.tile.two_stages_percent : costs_.tile.three_stages_percent) / 100;
   const std::int64_t waves = ceil_div(tiles, target_.sm_count);
-  const std::int64_t first = waves > 1 ? 0 : load_of_step * (tiling.converts_pixels() ? 3 : 2) / 2;
+  const std::int64_t first =
+      waves > 1 ? 0 : load_of_step * (tiling.converts_pixels() ? costs_.tile.first_converted_percent : 100) / 100;
   std::int64_t compute =
-      (waves * tile + last + first + (tiling.packs_weights() ? kCosts.tile.start : kCosts.tile.start_unpacked)) *
-          kCosts.picoseconds_per_cycle +
-      (tiling.packs_weights() ? kCosts.launches.pack_weights : 0);
+      (waves * tile + last + first + (tiling.packs_weights() ? costs_.tile.start : costs_.tile.start_unpacked)) *
+          costs_.picoseconds_per_cycle +
+      (tiling.packs_weights() ? costs_.launches.pack_weights : 0);
   std::int64_t bytes = bytes_;
   if (tiling.split_k > 1) {
-    compute += kCosts.launches.reduce;
+    compute += costs_.launches.reduce;
     bytes += 2 * geometry.partial_sum_bytes();
   }
   const bool aligned = nhwc || (problem_.output_plane() * written_bytes % 256 == 0 && bytes_of_window % 256 == 0);
@@ -248,23 +253,24 @@ std::int64_t WgmmaPrice::of(const WgmmaGeometry& geometry, std::int64_t tiles) c
   const bool scattered = !nhwc && tiling.tile.images == 0 && !geometry.stores_bulk() && bytes_of_window % 64 != 0;
   // Where rows come again for the next filter row, more copies in flight only compete with stores.
   const bool competing = tiling.producer.copies_ahead > 1 && problem_.rows.taps > tiling.pipeline.filter_rows;
-  bytes += (geometry.tiles_k() - 1) * input_bytes() * kCosts.memory.again_percent / 100;
+  bytes += (geometry.tiles_k() - 1) * input_bytes() * costs_.memory.again_percent / 100;
   bytes += bytes *
-           ((scattered ? kCosts.memory.scattered_percent : 0) + (competing ? kCosts.memory.competing_percent : 0)) /
+           ((scattered ? costs_.memory.scattered_percent : 0) + (competing ? costs_.memory.competing_percent : 0)) /
            100;
   // Warpgroups that take tiles in turn store the channels of a run at different times.
-  if (turns && geometry.tiles_k() > 1) bytes += bytes * kCosts.memory.pingpong_percent / 100;
+  if (turns && geometry.tiles_k() > 1) bytes += bytes * costs_.memory.pingpong_percent / 100;
   // Fitted where y is a large part of what moves. Where columns are folded it is a small one.
-  const std::int64_t more_percent = kCosts.memory.unaligned_percent - 100;
+  const std::int64_t more_percent = costs_.memory.unaligned_percent - 100;
   const std::int64_t unaligned =
       tiling.folds_columns() ? more_percent * problem_.output_elements() * written_bytes / bytes : more_percent;
-  const std::int64_t memory = bytes * 1000 / (kCosts.memory.bytes_per_microsecond / 1000) *
+  const std::int64_t memory = bytes * 1000 / (costs_.memory.bytes_per_microsecond / 1000) *
                               (aligned ? 100 : 100 + unaligned) / 100 *
                               (tiling.converts_pixels() ? 100
-                               : tiling.stores_boxes()  ? kCosts.memory.loaded_boxes_percent
-                                                        : kCosts.memory.loaded_percent) /
+                               : tiling.stores_boxes()  ? costs_.memory.loaded_boxes_percent
+                                                        : costs_.memory.loaded_percent) /
                               100;
-  return std::max(compute, memory) + std::min(compute, memory) / 5 + kCosts.launches.launch;
+  return std::max(compute, memory) + std::min(compute, memory) * costs_.memory.unhidden_percent / 100 +
+         costs_.launches.launch;
 }
 
 }  // namespace jitconv::codegen

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "codegen/wgmma/costs.h"
 #include "codegen/wgmma/geometry.h"
 #include "jitconv/target.h"
 
@@ -11,8 +12,8 @@ namespace jitconv::codegen {
 
 class WgmmaPrice {
  public:
-  /// Both must outlive the object.
-  WgmmaPrice(const Problem& problem, const Target& target);
+  /// All must outlive the object.
+  WgmmaPrice(const Problem& problem, const Target& target, const WgmmaCosts& costs);
 
   /// Picoseconds of all kernels of a tiling, which has so many tiles.
   std::int64_t of(const WgmmaGeometry& geometry, std::int64_t tiles) const;
@@ -40,6 +41,7 @@ class WgmmaPrice {
 
   const Problem& problem_;
   const Target& target_;
+  const WgmmaCosts& costs_;
   PixelGrid grid_;
   std::int64_t bytes_, input_bytes_;
 };

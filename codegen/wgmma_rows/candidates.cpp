@@ -1,6 +1,7 @@
 // Candidates of the wgmma_rows family: how wide a strip is, how many rows a tile has, and what a step brings.
 #include <algorithm>
 
+#include "codegen/costs/costs.h"
 #include "codegen/wgmma_rows/family.h"
 #include "codegen/wgmma_rows/tiling.h"
 #include "fmt/format.h"
@@ -8,23 +9,6 @@
 namespace jitconv::codegen {
 namespace {
 
-// Cycles of an SM, but for the first two, fitted to 38 candidates of B's data gradient and to 16 candidates of each of
-// four other convolutions, measured on an H100.
-constexpr std::int64_t kPicosecondsPerCycle = 588;
-constexpr std::int64_t kStart = 9'000'000;      // picoseconds: packing, the launch, the first loads
-constexpr std::int64_t kMultiplyPercent = 130;  // of the time of multiplications alone
-constexpr std::int64_t kSharedBytesPerCycle = 104;
-constexpr std::int64_t kLoadLatency = 650;        // of a batch of a warp's loads
-constexpr std::int64_t kLoad = 46;                // more for each of them, all four warps loading
-constexpr std::int64_t kLongStepPercent = 10;     // more where a step has eight slices
-constexpr std::int64_t kWeightsComePercent = 5;   // more where weights come with each step
-constexpr std::int64_t kFewChannelsPercent = 20;  // more for up to 4 output channels, where FMA took 0.26 ms, this 0.30
-// More where there are fewer than two input channels for each output channel, and with a residual, which is read
-// element by element: stores, which the price leaves out, then take longer than the rest. Ten of eleven such
-// convolutions took 1.04 to 1.9 times as long as with wgmma.
-constexpr std::int64_t kStoresPercent = 100;
-constexpr std::int64_t kFewStagesPercent = 10;  // more where stages hold less than half of a row's channels
-constexpr std::int64_t kDramBytesPerMicrosecond = 3'500'000;
 constexpr int kMostStages = 16;
 // Loading warps take steps in turn, each at its own pace. With fewer stages than warps, one could ask for a stage while
 // another still waits for it, two phases behind, where the parity of its barrier says nothing.
@@ -64,7 +48,11 @@ std::string obstacle(const Problem& problem, const Target& target) {
 class Search {
  public:
   Search(const Problem& problem, const Target& target, CandidateList& into)
-      : into_(into), problem_(problem), target_(target), bytes_(static_cast<std::int64_t>(work(problem).bytes)) {}
+      : into_(into),
+        costs_(into.costs().wgmma_rows),
+        problem_(problem),
+        target_(target),
+        bytes_(static_cast<std::int64_t>(work(problem).bytes)) {}
 
   void run() {
     // Tilings with fewer multiplications come first: of equal prices the first one is taken.
@@ -151,29 +139,31 @@ class Search {
     const WgmmaRowsTiling& tiling = geometry.tiling();
     const std::int64_t chunks = geometry.chunks(), taps = problem_.rows.taps;
     const std::int64_t products = taps * geometry.units() / 2;
-    const std::int64_t multiply = products * (tiling.columns / 2) * kMultiplyPercent / 100;
+    const std::int64_t multiply = products * (tiling.columns / 2) * costs_.multiply_percent / 100;
     // What multiplications read of both operands, and what comes.
     const std::int64_t shared_bytes = products * (WgmmaRowsTiling::kRows + tiling.columns) * 32 +
                                       geometry.pixel_bytes() + (tiling.keeps_weights ? 0 : geometry.weight_bytes());
-    const std::int64_t shared = shared_bytes / kSharedBytesPerCycle;
+    const std::int64_t shared = shared_bytes / costs_.shared_bytes_per_cycle;
     const std::int64_t batches = ceil_div(geometry.load_items(), tiling.load_batch);
     const std::int64_t loads = geometry.load_items() * geometry.chunk_channels();
-    const std::int64_t percent =
-        100 + (tiling.slices == 8 ? kLongStepPercent : 0) + (tiling.keeps_weights ? 0 : kWeightsComePercent);
+    const std::int64_t percent = 100 + (tiling.slices == 8 ? costs_.long_step_percent : 0) +
+                                 (tiling.keeps_weights ? 0 : costs_.weights_come_percent);
     const std::int64_t load =
-        (batches * kLoadLatency + loads * kLoad) * percent / (100 * WgmmaRowsTiling::kProducerWarps);
+        (batches * costs_.load_latency + loads * costs_.load) * percent / (100 * WgmmaRowsTiling::kProducerWarps);
     std::int64_t row = chunks * std::max({multiply, shared, load});
-    if (2 * tiling.stages < chunks) row += row * kFewStagesPercent / 100;
+    if (2 * tiling.stages < chunks) row += row * costs_.few_stages_percent / 100;
     const std::int64_t waves = ceil_div(geometry.tiles(), target_.sm_count);
-    if (problem_.k <= 4) row += row * kFewChannelsPercent / 100;
-    const std::int64_t compute = kStart + waves * (tiling.tile_rows + taps - 1) * row * kPicosecondsPerCycle;
-    const std::int64_t memory = bytes_ * 1000 / (kDramBytesPerMicrosecond / 1000);
+    if (problem_.k <= 4) row += row * costs_.few_channels_percent / 100;
+    const std::int64_t compute =
+        costs_.start + waves * (tiling.tile_rows + taps - 1) * row * costs_.picoseconds_per_cycle;
+    const std::int64_t memory = bytes_ * 1000 / (costs_.dram_bytes_per_microsecond / 1000);
     const std::int64_t cost = std::max(compute, memory);
     const bool stores_limit = problem_.c < 2 * problem_.k || problem_.epilogue.residual;
-    return stores_limit ? cost + cost * kStoresPercent / 100 : cost;
+    return stores_limit ? cost + cost * costs_.stores_percent / 100 : cost;
   }
 
   CandidateList& into_;
+  const WgmmaRowsCosts& costs_;
   const Problem& problem_;
   const Target& target_;
   std::int64_t bytes_;

@@ -1,6 +1,7 @@
 // Candidates of the wgrad family: tiles of dw, and how many blocks share the pixels of one.
 #include <algorithm>
 
+#include "codegen/costs/costs.h"
 #include "codegen/reduce/tiling.h"
 #include "codegen/wgrad/family.h"
 
@@ -19,7 +20,7 @@ constexpr std::int64_t kMostSummed = std::int64_t{1} << 17;
 /// Fewer pixels of a block than this are not worth its start.
 constexpr std::int64_t kFewestPixels = 256;
 
-BlockWork work_of(const WgradTiling& tiling, const Problem& problem) {
+BlockWork work_of(const WgradTiling& tiling, const Problem& problem, const WgradCosts& costs) {
   const std::int64_t splits = tiling.splits(problem), tiles = tiling.tiles(problem);
   const std::int64_t warps = ceil_div(tiling.threads(), kWarpSize),
                      chunks = ceil_div(tiling.split_pixels, tiling.chunk_pixels);
@@ -32,20 +33,23 @@ BlockWork work_of(const WgradTiling& tiling, const Problem& problem) {
       ceil_div(std::int64_t{tiling.chunk_pixels} * (tiling.block_k + tiling.block_columns), tiling.threads());
   const bool pixels_are_contiguous = problem.input.layout() == Layout::nchw;
   // A copy forms an address and a predicate, and where lanes run along channels decodes its pixel, too.
-  work.other_per_warp = chunks * (copied * (pixels_are_contiguous ? 6 : 24) + 60) +
+  work.other_per_warp = chunks * (copied * (pixels_are_contiguous ? costs.nchw_copy : costs.nhwc_copy) + costs.chunk) +
                         tiling.split_pixels * (tiling.thread_k + tiling.thread_columns) / 4;
-  work.shared_per_warp = tiling.split_pixels * (tiling.thread_k + tiling.thread_columns) / 2 + chunks * copied * 2;
-  work.latency_cycles = 4000;
+  work.shared_per_warp =
+      tiling.split_pixels * (tiling.thread_k + tiling.thread_columns) * costs.value_wavefront_percent / 100 +
+      chunks * copied * costs.copy_wavefronts;
+  work.latency_cycles = costs.latency;
   // Every tile reads its rows and columns; those of one split meet in the L2 cache, mostly.
   work.dram_bytes = static_cast<std::int64_t>(codegen::work(problem).bytes) + 8 * splits * gradient_elements(problem);
   work.registers = tiling.thread_k * tiling.thread_columns + 2 * (tiling.thread_k + tiling.thread_columns) + 48;
   work.shared_bytes = tiling.shared_bytes();
-  work.wanted_warps = 8;
+  work.wanted_warps = costs.wanted_warps;
   work.launch_blocks = 8;
   return work;
 }
 
 void add_splits(const Shape& shape, const Problem& problem, const Target& target, CandidateList& into) {
+  const WgradCosts& costs = into.costs().wgrad;
   WgradTiling tiling;
   tiling.block_k = shape.block_k, tiling.block_columns = shape.block_columns;
   tiling.thread_k = shape.thread_k, tiling.thread_columns = shape.thread_columns;
@@ -54,7 +58,8 @@ void add_splits(const Shape& shape, const Problem& problem, const Target& target
   tiling.split_pixels = round_up(pixels, tiling.chunk_pixels);
   while (tiling.stages > 2 && tiling.shared_bytes() > target.shared_bytes_per_block) --tiling.stages;
   if (tiling.shared_bytes() > target.shared_bytes_per_block) return;
-  const std::int64_t resident = resident_blocks(work_of(tiling, problem), target) * std::int64_t{target.sm_count};
+  const std::int64_t resident =
+      resident_blocks(work_of(tiling, problem, costs), target) * std::int64_t{target.sm_count};
   const std::int64_t tiles = tiling.tiles(problem);
   std::int64_t last = 0;
   for (const std::int64_t waves : {1, 2, 3, 4, 6}) {
@@ -65,9 +70,9 @@ void add_splits(const Shape& shape, const Problem& problem, const Target& target
     tiling.split_pixels = round_up(std::min(ceil_div(pixels, wanted), kMostSummed), tiling.chunk_pixels);
     if (tiling.split_pixels == last) continue;
     last = tiling.split_pixels;
-    const BlockWork work = work_of(tiling, problem);
+    const BlockWork work = work_of(tiling, problem, costs);
     if (work.blocks > INT32_MAX) continue;
-    into.add(tiling, launch_of(work, target), price(work, target));
+    into.add(tiling, launch_of(work, target), price(work, target, into.costs().fma));
   }
 }
 

@@ -2,6 +2,7 @@
 // walks.
 #include <algorithm>
 
+#include "codegen/costs/costs.h"
 #include "codegen/wgrad_depthwise/family.h"
 #include "fmt/format.h"
 
@@ -13,19 +14,15 @@ constexpr std::int64_t kUnrollBudget = 2400;  ///< FMA instructions of a period
 constexpr int kMostRegisters = 224;
 constexpr std::int64_t kMostSplits = 1024;  ///< that one thread of the pass behind adds
 constexpr std::int64_t kMostPartialSumBytes = std::int64_t{1} << 30;
-/// What an SM must have asked for to read at full speed: its share of the bandwidth times the latency.
-constexpr std::int64_t kBytesUnderWay = 48'000;
-constexpr std::int64_t kWantedWarps = 16;
 constexpr std::int64_t kLine = 128;
 /// Registers of a thread with which 16 warps fit an SM; more are kept for sums, not for places of copies.
 constexpr int kFewRegisters = 128;
-/// Picoseconds that the pass behind spends on a share: it asks for sixteen of them at a time.
-constexpr std::int64_t kSplitCost = 50'000;
 
 class Search {
  public:
   Search(const Problem& problem, const Target& target, CandidateList& into)
       : into_(into),
+        costs_(into.costs().wgrad_depthwise),
         problem_(problem),
         target_(target),
         nhwc_(problem.input.layout() == Layout::nhwc),
@@ -192,18 +189,20 @@ class Search {
     const std::int64_t values = tiling.period_rows(problem_) * (nhwc_ ? met_columns(tiling) : tiling.window(problem_)) +
                                 std::int64_t{tiling.live_rows(problem_)} * tiling.thread_q;
     const std::int64_t reads = values / read;
-    const std::int64_t converted = element_ == 2 ? values : 0, bias = problem_.epilogue.bias ? values / 3 : 0;
+    const std::int64_t converted = element_ == 2 ? values : 0,
+                       bias = problem_.epilogue.bias ? values / costs_.bias_values : 0;
     // A copy forms an address and a predicate, and finds its strip if there are several.
-    const std::int64_t copy =
-        (tiling.unroll_copies ? 10 : 26) + (tiling.slots > 1 ? 10 : 0) + (tiling.async_copy ? 0 : 8);
-    work.other_per_warp =
-        steps * (copies * copy + 60) + periods * (reads + converted + bias + 8) + tiling.sums(problem_) * 12 + 400;
+    const std::int64_t copy = (tiling.unroll_copies ? costs_.unrolled_copy : costs_.copy) +
+                              (tiling.slots > 1 ? costs_.strip_copy : 0) +
+                              (tiling.async_copy ? 0 : costs_.register_copy);
+    work.other_per_warp = steps * (copies * copy + costs_.step) + periods * (reads + converted + bias + costs_.period) +
+                          tiling.sums(problem_) * costs_.sum + costs_.block;
     const std::int64_t wavefronts = std::max<std::int64_t>(1, read * element_ / 4) * conflicts(tiling);
     work.shared_per_warp = periods * reads * wavefronts + steps * copies * (tiling.x_vector * element_ / 4);
-    work.latency_cycles = 4000;
+    work.latency_cycles = costs_.latency;
     work.registers = registers(tiling) + (tiling.unroll_copies ? copy_registers(tiling) : 0);
     work.shared_bytes = tiling.shared_bytes(problem_);
-    work.wanted_warps = kWantedWarps;
+    work.wanted_warps = costs_.wanted_warps;
     work.launch_blocks = 16;
     work.dram_bytes = memory_bytes(tiling, work);
     return work;
@@ -214,7 +213,8 @@ class Search {
     const std::int64_t rows = tiling.strip_rows * WgradDepthwiseTiling::row_stride(problem_);
     const std::int64_t halo_percent = 100 * std::max<std::int64_t>(0, tiling.strip_x_rows(problem_) - rows) / rows;
     const std::int64_t repeats = tiling.tiles_r(problem_) * (nhwc_ ? 1 : problem_.k) - 1;
-    const std::int64_t bytes = tensor_bytes_ / 100 * (100 + halo_percent / 5 + 20 * repeats);
+    const std::int64_t bytes =
+        tensor_bytes_ / 100 * (100 + halo_percent * costs_.memory.halo / 100 + costs_.memory.again * repeats);
     return bytes / 100 * waste_percent(tiling, work) + 8 * tiling.splits(problem_) * gradient_elements(problem_);
   }
 
@@ -222,26 +222,30 @@ class Search {
   std::int64_t waste_percent(const WgradDepthwiseTiling& tiling, const BlockWork& work) const {
     const std::int64_t resident = std::max(1, resident_blocks(work, target_));
     // The last blocks leave SMs idle, for half of a wave.
-    std::int64_t percent = 100 + 50 * resident * target_.sm_count / work.blocks;
+    std::int64_t percent = 100 + costs_.memory.last_wave * resident * target_.sm_count / work.blocks;
     const std::int64_t under_way =
         (tiling.stages - 1) * tiling.stage_elements(problem_) * element_ * resident / (tiling.async_copy ? 1 : 2);
-    if (under_way < kBytesUnderWay) percent += 50 * kBytesUnderWay / std::max<std::int64_t>(1, under_way) - 50;
+    if (under_way < costs_.memory.bytes_under_way)
+      percent += costs_.memory.too_few * costs_.memory.bytes_under_way / std::max<std::int64_t>(1, under_way) -
+                 costs_.memory.too_few;
     // With two stages, nothing is under way from the end of a step's copies to the next step.
-    percent += tiling.stages == 2 && tiling.async_copy ? 6 : 0;
+    percent += tiling.stages == 2 && tiling.async_copy ? costs_.memory.two_stages : 0;
     // Warps wait for each other before they ask for more.
     const std::int64_t warps = resident * work.warps;
-    if (warps < kWantedWarps) percent += 2 * (kWantedWarps - warps);
+    if (warps < costs_.wanted_warps) percent += costs_.memory.missing_warp * (costs_.wanted_warps - warps);
     // Less than a line of neighbouring channels.
     const std::int64_t run = tiling.block_c * element_;
-    if (nhwc_ && run < kLine && tiling.block_c < problem_.input_channels()) percent += 10 * (kLine / run - 1);
+    if (nhwc_ && run < kLine && tiling.block_c < problem_.input_channels())
+      percent += costs_.memory.short_line * (kLine / run - 1);
     return percent;
   }
 
   void add(const WgradDepthwiseTiling& tiling) {
-    into_.add(tiling, block_work(tiling), target_, kSplitCost * tiling.splits(problem_));
+    into_.add(tiling, block_work(tiling), target_, costs_.split * tiling.splits(problem_));
   }
 
   CandidateList& into_;
+  const WgradDepthwiseCosts& costs_;
   const Problem& problem_;
   const Target& target_;
   bool nhwc_;

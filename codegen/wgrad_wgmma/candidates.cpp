@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "codegen/costs/costs.h"
 #include "codegen/reduce/tiling.h"
 #include "codegen/tensor_map.h"
 #include "codegen/wgrad_wgmma/family.h"
@@ -11,19 +12,6 @@
 namespace jitconv::codegen {
 namespace {
 
-// Estimates, of an SM of an H200: cycles, and picoseconds where they say so.
-constexpr std::int64_t kPicosecondsPerCycle = 570;  // 1.755 GHz
-constexpr std::int64_t kStart = 6'600'000;          // picoseconds: the launch, the first loads
-constexpr std::int64_t kStep = 160;                 // barriers, the first operands
-constexpr std::int64_t kStepOfBoxes = 320;          // barriers, the last step's multiplications
-constexpr std::int64_t kInstruction = 6;            // of one whose operands are in shared memory, whatever its columns
-constexpr std::int64_t kAlonePercent = 185;  // of a consumer's multiplications, if the other has none at the time
-constexpr std::int64_t kL2BytesPerCycle = 28;
-constexpr std::int64_t kLoadLatency = 800;         // of a batch of a loading thread
-constexpr std::int64_t kLoadIssue = 14;            // of a loading warp, for a pixel, whatever comes with it
-constexpr std::int64_t kReduceLaunch = 2'000'000;  // picoseconds of the kernel behind it
-constexpr std::int64_t kReduceBytesPerPicosecond = 3;
-constexpr std::int64_t kDramBytesPerMicrosecond = 3'830'000;
 constexpr std::int64_t kMostPartialSumBytes = std::int64_t{1} << 30;
 /// Products that an accumulator sums up before it is added to memory: see docs/accuracy.md.
 constexpr std::int64_t kSummedPixels = 8192;
@@ -54,7 +42,11 @@ std::string obstacle(const Problem& problem, const Target& target) {
 class Search {
  public:
   Search(const Problem& problem, const Target& target, CandidateList& into)
-      : into_(into), problem_(problem), target_(target), bytes_(static_cast<std::int64_t>(work(problem).bytes)) {}
+      : into_(into),
+        costs_(into.costs().wgrad_wgmma),
+        problem_(problem),
+        target_(target),
+        bytes_(static_cast<std::int64_t>(work(problem).bytes)) {}
 
   void run() {
     const bool one_tap = problem_.taps() == 1;
@@ -269,29 +261,30 @@ class Search {
     const std::int64_t instruction = cycles_of_instruction(tiling),
                        blocks_of_step = tiling.row_pixels / geometry.depth();
     const std::int64_t products = tiling.consumers_k == 2 ? 2 * tiling.products() : tiling.products();
-    const std::int64_t overhead = tiling.takes_boxes() ? kStepOfBoxes : kStep;
+    const std::int64_t overhead = tiling.takes_boxes() ? costs_.multiply.step_of_boxes : costs_.multiply.step;
     const std::int64_t multiply = blocks_of_step * products * instruction + overhead;
     const std::int64_t own = blocks_of_step * tiling.consumer_products() * instruction;
-    const std::int64_t alone = tiling.takes_boxes() ? own * kAlonePercent / 100 + overhead : own + 3 * overhead;
+    const std::int64_t alone = tiling.takes_boxes() ? own * costs_.multiply.alone_percent / 100 + overhead
+                                                    : own + costs_.multiply.alone_steps * overhead;
     const std::int64_t load = load_of_step(geometry), bytes = bytes_of_step(geometry);
-    const std::int64_t step = std::max({multiply, alone, bytes / kL2BytesPerCycle, load});
+    const std::int64_t step = std::max({multiply, alone, bytes / costs_.loads.l2_bytes_per_cycle, load});
     const std::int64_t strips = ceil_div(geometry.strips(), tiling.splits);
     const std::int64_t flushes = geometry.sums();
-    const std::int64_t flush = 1000 + tiling.accumulators() * 24;
+    const std::int64_t flush = costs_.flush + tiling.accumulators() * costs_.flush_sum;
     const std::int64_t block =
-        strips * (tiling.strip_rows * step + tiling.block_r * std::max(load, kStep)) + flushes * flush;
+        strips * (tiling.strip_rows * step + tiling.block_r * std::max(load, costs_.multiply.step)) + flushes * flush;
     const std::int64_t waves = ceil_div(blocks, target_.sm_count);
     const std::int64_t sums = 4 * tiling.splits * gradient_elements(problem_);
-    const std::int64_t compute =
-        kStart + waves * block * kPicosecondsPerCycle + kReduceLaunch + sums / kReduceBytesPerPicosecond;
-    const std::int64_t memory = (bytes_ + sums) * 1000 / (kDramBytesPerMicrosecond / 1000);
-    return std::max(compute, memory) + std::min(compute, memory) / 5;
+    const std::int64_t compute = costs_.start + waves * block * costs_.picoseconds_per_cycle + costs_.reduce_launch +
+                                 sums / costs_.reduce_bytes_per_picosecond;
+    const std::int64_t memory = (bytes_ + sums) * 1000 / (costs_.dram_bytes_per_microsecond / 1000);
+    return std::max(compute, memory) + std::min(compute, memory) * costs_.unhidden_percent / 100;
   }
 
-  static std::int64_t cycles_of_instruction(const WgradWgmmaTiling& tiling) {
+  std::int64_t cycles_of_instruction(const WgradWgmmaTiling& tiling) const {
     if (!tiling.takes_boxes()) return std::max(tiling.columns() / 2, 16);
     // Shared memory gives both operands at 128 bytes a cycle.
-    return std::max(tiling.columns() / 2, 16 + tiling.columns() / 4) + kInstruction;
+    return std::max(tiling.columns() / 2, 16 + tiling.columns() / 4) + costs_.multiply.instruction;
   }
 
   std::int64_t bytes_of_step(const WgradGeometry& geometry) const {
@@ -303,24 +296,25 @@ class Search {
   }
 
   /// Cycles in which warps put a row of x in order.
-  static std::int64_t order(const WgradGeometry& geometry) {
+  std::int64_t order(const WgradGeometry& geometry) const {
     const WgradWgmmaTiling& tiling = geometry.tiling();
     const std::int64_t of_thread = ceil_div(geometry.loads(), 32 * tiling.order_warps());
-    return kStep + of_thread * (tiling.x_vectors ? 90 : 180);
+    return costs_.multiply.step + of_thread * (tiling.x_vectors ? costs_.loads.order_vector : costs_.loads.order);
   }
 
   /// Cycles that a step takes in the loading warpgroups.
-  static std::int64_t load_of_step(const WgradGeometry& geometry) {
+  std::int64_t load_of_step(const WgradGeometry& geometry) const {
     const WgradWgmmaTiling& tiling = geometry.tiling();
-    if (tiling.takes_boxes()) return kStep;
+    if (tiling.takes_boxes()) return costs_.multiply.step;
     if (tiling.orders()) return order(geometry);
     const std::int64_t loads = ceil_div(geometry.loads(), 128);
-    return geometry.new_rows() * (ceil_div(loads, geometry.load_batch()) * kLoadLatency +
-                                  loads * (tiling.x_vectors ? 4 : geometry.unit_pixels() * 2) * kLoadIssue) +
-           std::int64_t{tiling.block_k()} * tiling.row_pixels / 128 / tiling.copy_vector * kLoadIssue;
+    return geometry.new_rows() * (ceil_div(loads, geometry.load_batch()) * costs_.loads.latency +
+                                  loads * (tiling.x_vectors ? 4 : geometry.unit_pixels() * 2) * costs_.loads.issue) +
+           std::int64_t{tiling.block_k()} * tiling.row_pixels / 128 / tiling.copy_vector * costs_.loads.issue;
   }
 
   CandidateList& into_;
+  const WgradWgmmaCosts& costs_;
   const Problem& problem_;
   const Target& target_;
   std::int64_t bytes_;

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "codegen/costs/costs.h"
 #include "codegen/wgmma/price.h"
 #include "unit/codegen/wgmma_candidates.h"
 
@@ -85,7 +86,7 @@ TEST(WgmmaSplitOperands, AreDividedIntoEqualGroupsOfAStep) {
 
 TEST(WgmmaSplitOperands, PayForProductsAndPromotions) {
   const WgmmaCandidate best = wgmma_candidates(parse_spec("input=8,64,512,1024 weight=128,64,3,3")).front();
-  const WgmmaPrice price(best.problem, best.plan.target);
+  const WgmmaPrice price(best.problem, best.plan.target, costs_of(best.plan.target).wgmma);
   const auto cost = [&](int interval) {
     WgmmaTiling tiling = best.tiling;
     tiling.promotion_interval = interval;

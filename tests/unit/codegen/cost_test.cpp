@@ -1,0 +1,176 @@
+// The formula of FMA kernels, and the tables of the cost model. The figures are those of a made-up table and target, in
+// which every part of the formula can be told from the others.
+#include "codegen/cost.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <set>
+
+#include "codegen/cost_terms.h"
+#include "codegen/costs/costs.h"
+#include "codegen/costs/entries.h"
+
+namespace jitconv::codegen {
+namespace {
+
+/// A cycle is a nanosecond, memory moves a byte in one.
+constexpr FmaCosts kCosts = {.picoseconds_per_cycle = 1000,
+                             .fma_issue_percent = 200,
+                             .unhidden_percent = 50,
+                             .no_warps_percent = 100,
+                             .unhidden_memory_permille = 100,
+                             .dram_bytes_per_microsecond = 1000,
+                             .pass_launch = 7};
+
+Target ten_sms() {
+  Target target = parse_target("sm_90a");
+  target.sm_count = 10;
+  return target;
+}
+
+/// A block of four warps that fits an SM once, and issues 400 cycles.
+BlockWork block() {
+  BlockWork work;
+  work.blocks = 10;
+  work.threads = 128;
+  work.warps = 4;
+  work.fma_per_warp = 100;
+  work.other_per_warp = 200;
+  work.shared_bytes = ten_sms().shared_bytes_per_sm - 1024;
+  work.registers = 32;
+  work.wanted_warps = 4;
+  return work;
+}
+
+std::int64_t cycles(const BlockWork& work) { return price(work, ten_sms(), kCosts) / 1000; }
+
+TEST(CostFormula, CountsIssueSlotsOfFourSchedulers) { EXPECT_EQ(cycles(block()), 2 * 100 + 200); }
+
+TEST(CostFormula, SharedMemoryHidesPartOfIssue) {
+  BlockWork work = block();
+  work.shared_per_warp = 250;  // 1000 cycles
+  EXPECT_EQ(cycles(work), 1000 + 400 / 2);
+  work.shared_per_warp = 50;  // 200 cycles
+  EXPECT_EQ(cycles(work), 400 + 200 / 2);
+}
+
+TEST(CostFormula, MissingWarpsCostTheirShare) {
+  BlockWork work = block();
+  work.wanted_warps = 16;
+  EXPECT_EQ(cycles(work), 400 + 400 * 12 / 16);
+}
+
+TEST(CostFormula, LatencyIsHiddenByOtherBlocksOnly) {
+  BlockWork work = block();
+  work.latency_cycles = 1000;
+  EXPECT_EQ(cycles(work), 1400);
+  work.shared_bytes = 0;
+  work.registers = 128;  // four blocks an SM
+  work.blocks = 40;
+  EXPECT_EQ(cycles(work), 4 * 400);
+}
+
+TEST(CostFormula, WavesAndTheRestOfOne) {
+  BlockWork work = block();
+  for (const auto& [blocks, waves] : {std::pair{1, 1}, {10, 1}, {11, 2}, {20, 2}, {21, 3}}) {
+    work.blocks = blocks;
+    EXPECT_EQ(cycles(work), waves * 400) << blocks;
+  }
+}
+
+TEST(CostFormula, MemoryHidesMostOfComputing) {
+  BlockWork work = block();
+  work.dram_bytes = 3000;
+  EXPECT_EQ(cycles(work), 3000 + 400 / 10);
+  work.dram_bytes = 300;
+  EXPECT_EQ(cycles(work), 400 + 300 / 10);
+}
+
+TEST(CostFormula, PassesLaunchAndMove) { EXPECT_EQ(pass_price(5, kCosts), 7 + 5 * 1000); }
+
+TEST(CostEntries, NameEveryMemberOnce) {
+  Costs costs = costs_of(parse_target("sm_90a"));
+  std::set<std::string_view> names;
+  std::set<std::int64_t*> values;
+  for (const CostEntry& entry : entries_of(costs)) {
+    names.insert(entry.name);
+    values.insert(entry.value);
+    EXPECT_GE(*entry.value, 0) << entry.name;
+  }
+  EXPECT_EQ(names.size(), sizeof(Costs) / sizeof(std::int64_t));
+  EXPECT_EQ(values.size(), names.size());
+  EXPECT_TRUE(names.contains("wgmma.loads.latency"));
+}
+
+double term(const std::vector<CostTerm>& terms, std::string_view entry) {
+  for (const CostTerm& one : terms)
+    if (one.entry == entry) return one.picoseconds;
+  return 0;
+}
+
+TEST(CostTerms, SayWhatAnEntryAccountsFor) {
+  const Target target = parse_target("sm_90a");
+  // A large depthwise convolution: memory bounds it, so almost all of the time is the rate of DRAM.
+  const ConvSpec spec = parse_spec("input=64,64,112,112 weight=64,1,3,3 padding=1,1 groups=64 math=ieee");
+  const std::vector<ConvPlan> plans = enumerate_plans(spec, target, 3);
+  const auto terms = cost_terms(spec, target, 3);
+  ASSERT_EQ(terms.size(), plans.size());
+  const auto cost = static_cast<double>(plans[0].cost);
+  EXPECT_LT(term(terms[0], "fma.dram_bytes_per_microsecond"), -0.8 * cost);
+  EXPECT_GT(term(terms[0], "fma.picoseconds_per_cycle"), 0);
+  EXPECT_NEAR(term(terms[0], "fma.picoseconds_per_cycle") - term(terms[0], "fma.dram_bytes_per_microsecond"), cost,
+              0.05 * cost);
+  EXPECT_EQ(term(terms[0], "wgmma.launches.launch"), 0);
+}
+
+TEST(CostTerms, LaunchesOfTensorCoresAreTimes) {
+  const Target target = parse_target("sm_90a");
+  const ConvSpec spec = parse_spec("input=8,64,28,28 weight=64,64,3,3 padding=1,1 math=tf32");
+  const auto terms = cost_terms(spec, target, 1);
+  const auto launch = static_cast<double>(costs_of(target).wgmma.launches.launch);
+  EXPECT_NEAR(term(terms.at(0), "wgmma.launches.launch"), launch, 0.01 * launch);
+}
+
+/// Of the cheapest plan of `direct`.
+std::vector<CostTerm> terms_of_direct(const std::string& text) {
+  const ConvSpec spec = parse_spec(text + " math=ieee");
+  const Target target = parse_target("sm_90a");
+  const std::vector<ConvPlan> plans = enumerate_plans(spec, target, SIZE_MAX);
+  const auto terms = cost_terms(spec, target, SIZE_MAX);
+  for (std::size_t i = 0; i < plans.size(); ++i)
+    if (plans[i].family() == Family::direct) return terms.at(i);
+  ADD_FAILURE() << "no kernel of direct";
+  return {};
+}
+
+TEST(CostTerms, SingleElementsOfDirectWait) {
+  const std::string depthwise = "input=1,88,10,10 weight=88,1,3,3 padding=1,1 groups=88";
+  const std::string nhwc = " input_layout=nhwc output_layout=nhwc";
+  const auto halves = terms_of_direct(depthwise + " dtype=bf16"), floats = terms_of_direct(depthwise);
+  EXPECT_GT(term(halves, "direct.single.register_wait"), 0);
+  EXPECT_EQ(term(halves, "direct.single.async_wait"), 0);
+  EXPECT_EQ(term(floats, "direct.single.register_wait"), 0);
+  EXPECT_GT(term(floats, "direct.single.async_wait"), 0);
+  EXPECT_EQ(term(floats, "direct.single.wavefront_percent"), 0) << "lanes run along rows";
+  // Copies of four elements are no single ones.
+  EXPECT_EQ(term(terms_of_direct("input=1,88,40,40 weight=88,1,3,3 padding=1,1 groups=88"), "direct.single.async_wait"),
+            0);
+  // In NHWC, most of a large tensor's time is transactions of the L1 cache.
+  const auto large = terms_of_direct("input=32,96,56,56 weight=96,1,3,3 padding=1,1 groups=96" + nhwc);
+  EXPECT_GT(term(large, "direct.single.wavefront_percent"), 5 * term(large, "direct.copies.nhwc"));
+}
+
+TEST(CostTerms, SingleElementsAreOfGroupsWithOneChannel) {
+  for (const std::string text : {"input=1,88,10,10 weight=44,2,3,3 padding=1,1 groups=44 dtype=bf16",
+                                 "input=1,1,10,10 weight=44,1,3,3 padding=1,1 dtype=bf16"})
+    for (const CostTerm& one : terms_of_direct(text))
+      EXPECT_FALSE(one.entry.starts_with("direct.single.")) << one.entry;
+}
+
+TEST(CostTerms, NoneWithoutOutputs) {
+  EXPECT_EQ(cost_terms(parse_spec("input=0,4,8,8 weight=4,4,3,3"), parse_target("sm_90a"), 4).size(), 1u);
+}
+
+}  // namespace
+}  // namespace jitconv::codegen

@@ -13,7 +13,7 @@ namespace jitconv::host {
 
 class PhaseBarriers {
  public:
-  static constexpr std::uint32_t kMost = 64;                   ///< of a block; each is an agent of the clocks
+  static constexpr std::uint32_t kMost = 256;                  ///< of a block; each is an agent of the clocks
   static constexpr std::uint32_t kBytes = 8;                   ///< of one, and its alignment
   static constexpr std::int64_t kMostCounted = (1 << 20) - 1;  ///< arrivals or bytes of a phase
 

@@ -220,8 +220,7 @@ std::string torch_extension_text(const ConvSpec& spec, const Target& target) {
     for (const codegen::Scratch& region : part.source.scratch) bytes.push_back(region.bytes);
     return fmt::format("[{}]", fmt::join(bytes, ", "));
   });
-  text +=
-      "# The kernels of a launch, in order. An argument is a tensor's name, or how the copy engine sees the tensor.\n";
+  text += "# The kernels of a launch, in order. An argument is a tensor's name, or how TMA sees the tensor.\n";
   text += by_operation("LAUNCHES", all, [](const Part& part) {
     std::string list = "[\n";
     for (const KernelEntry& entry : part.source.entries) list += entry_text(entry);

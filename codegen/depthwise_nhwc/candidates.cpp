@@ -81,7 +81,7 @@ class Search {
     tiling.copy = target_.compute_capability() >= 80 && copy * element_ >= 4 ? Copy::async : Copy::registers;
   }
 
-  /// The copy engine takes pixels that are multiples of 16 bytes, and neighbours.
+  /// TMA takes pixels that are multiples of 16 bytes, and neighbours.
   bool takes_boxes(const DepthwiseNhwcTiling& tiling) const {
     return target_.compute_capability() >= 90 && target_.compute_capability() < 100 &&
            tiling.copy_vector * element_ == TensorMapShape::kUnit && rows_.residues * columns_.residues == 1 &&

@@ -8,7 +8,7 @@ namespace jitconv::codegen {
 struct DepthwiseNhwcCosts {
   std::int64_t register_copy;      ///< instructions of a copy through registers
   std::int64_t async_copy;         ///< the same, asynchronous
-  std::int64_t box_copy;           ///< the same, a vector of a box of the copy engine
+  std::int64_t box_copy;           ///< the same, a vector of a box of TMA
   std::int64_t weight_copy;        ///< instructions of a copy of a weight
   std::int64_t weight_wavefronts;  ///< of a copy of a weight
   std::int64_t pixel;              ///< instructions of an output pixel
@@ -26,7 +26,7 @@ struct DepthwiseNhwcCosts {
     std::int64_t one_block;     ///< where an SM has a single block: none loads while it computes
     std::int64_t two_blocks;    ///< the same, two
     std::int64_t three_blocks;  ///< the same, three
-    std::int64_t copied;        ///< where threads copy pixels, not the copy engine
+    std::int64_t copied;        ///< where threads copy pixels, not TMA
   };
   Memory memory;
 };

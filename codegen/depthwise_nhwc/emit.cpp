@@ -22,11 +22,11 @@ std::string layout_comment(const DepthwiseNhwcTiling& tiling) {
   comment.memory("0", "pixels as they lie in x").memory("kWeightsFirstByte", "weights as floats");
   if (tiling.copy == Copy::box)
     comment.memory("kBarrierFirstByte", "a barrier")
-        .barrier("arrival", kArrivals, "the copy engine, by bytes", "all threads, for the pixels");
+        .barrier("arrival", kArrivals, "TMA, by bytes", "all threads, for the pixels");
   return comment.text();
 }
 
-/// x as the copy engine sees it: a box is the pixels that a tile meets.
+/// x as TMA sees it: a box is the pixels that a tile meets.
 TensorMapShape box_of_x(const Problem& problem, const DepthwiseNhwcTiling& tiling) {
   const View::Strides& x = problem.input.stride;
   return {.rank = 4,

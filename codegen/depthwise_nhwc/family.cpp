@@ -27,7 +27,7 @@ bool wide_index(const Problem& problem, const Tiling& tiling) {
 
 std::string describe(const KernelPlan& kernel) {
   const auto& t = std::get<DepthwiseNhwcTiling>(kernel.tiling);
-  constexpr std::string_view kCopies[] = {"through registers", "cp.async", "one box of the copy engine"};
+  constexpr std::string_view kCopies[] = {"through registers", "cp.async", "one box of TMA"};
   const std::string copy =
       t.copy == DepthwiseNhwcTiling::Copy::box ? "" : fmt::format("{} element(s), ", t.copy_vector);
   return fmt::format(

@@ -50,7 +50,7 @@ struct DepthwiseNhwcTiling {
   int copy_vector = 4;   ///< elements of one copy
   int pixel_pitch = 64;  ///< elements from one pixel in shared memory to the next
   enum class Copy : std::uint8_t { registers, async, box };
-  Copy copy = Copy::async;   ///< how pixels come: through registers, by cp.async, or as one box of the copy engine
+  Copy copy = Copy::async;   ///< how pixels come: through registers, by cp.async, or as one box of TMA
   bool unroll_rows = true;   ///< all R filter rows in the body, else one row per iteration
   bool store_pairs = false;  ///< 16-bit outputs are rounded two at a time
 

@@ -8,7 +8,7 @@ namespace jitconv::codegen {
 struct PointwiseCosts {
   std::int64_t picoseconds_per_cycle;
   std::int64_t start;  ///< picoseconds: the launch, the first loads, the last store
-  /// Cycles of the copy engine, and bytes that it brings in one.
+  /// Cycles of TMA, and bytes that it brings in one.
   struct Copies {
     std::int64_t copy;     ///< of a run of pixels, whatever its length
     std::int64_t looped;   ///< times as long, where a loop copies runs of any number of images

@@ -1,4 +1,4 @@
-// The weights of a pointwise kernel: a block keeps those of all its steps, which its threads round, or the copy engine
+// The weights of a pointwise kernel: a block keeps those of all its steps, which its threads round, or TMA
 // brings and rounds those of a step with the step's pixels.
 #include "codegen/arithmetic.h"
 #include "codegen/pointwise/emit.h"

@@ -47,7 +47,7 @@ struct WgmmaCosts {
   };
   Loads loads;
 
-  /// Cycles of a producer warp that converts what the copy engine brings.
+  /// Cycles of a producer warp that converts what TMA brings.
   struct Copies {
     std::int64_t issue;                   ///< a copy; a warp's go one after the other
     std::int64_t engine;                  ///< the engine's part of it, of an SM
@@ -99,7 +99,7 @@ struct WgmmaCosts {
     std::int64_t fold_column;           ///< the same, where sums of folded columns are added there
     std::int64_t stage_rows;            ///< more of it where rows end inside a run
     std::int64_t column;                ///< four bytes of every channel on their way to y
-    std::int64_t bulk_column;           ///< the same by the copy engine, which is waited for less
+    std::int64_t bulk_column;           ///< the same by TMA, which is waited for less
     std::int64_t nhwc_channels;         ///< NHWC: eight bytes of a position's channels
     std::int64_t box_column;            ///< boxes: four bytes of every channel on their way to shared memory
     std::int64_t box_row_sixteenths;    ///< sixteenths, of 128 bytes that TMA stores: it brings pixels, too

@@ -63,7 +63,7 @@ Holes store_boxes_holes(const WgmmaGeometry& geometry, const std::string& channe
 /// Lines that stage 16-bit outputs of a consumer, [position][channel]: a lane writes 16 bytes at `place`.
 std::string stage_transposed(const WgmmaGeometry& geometry, const std::string& place);
 
-/// The line that waits until a warp's part of the staging can be written again, if the copy engine reads there.
+/// The line that waits until a warp's part of the staging can be written again, if TMA reads there.
 std::string await_staging(const WgmmaGeometry& geometry);
 
 /// Where a tile's outputs go: y, or the sums of its split.

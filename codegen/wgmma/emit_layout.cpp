@@ -48,11 +48,11 @@ std::string layout_comment(const WgmmaGeometry& geometry, const BarrierCounts& c
   comment.barrier("empty[kStages]", counts.empty, "consumers that have multiplied a step",
                   "the producer, for a free stage");
   if (tiling.converts_pixels())
-    comment.barrier("copied[4 * kCopiesAhead]", copied_arrivals(geometry), "the copy engine, by bytes",
+    comment.barrier("copied[4 * kCopiesAhead]", copied_arrivals(geometry), "TMA, by bytes",
                     "a producer warp, to convert");
   if (tiling.splits_im2col())
-    comment.barrier("arrived[kStages]", "1", "the copy engine, by bytes", "loading warps, to split pixels");
-  if (tiling.keeps_weights()) comment.barrier("weights_arrival", "1", "the copy engine, by bytes", "consumers, once");
+    comment.barrier("arrived[kStages]", "1", "TMA, by bytes", "loading warps, to split pixels");
+  if (tiling.keeps_weights()) comment.barrier("weights_arrival", "1", "TMA, by bytes", "consumers, once");
   if (tiling.schedule == WgmmaTiling::Schedule::pingpong)
     comment.barrier("multiplied[kConsumers]", "4", "a consumer's warps, in their last step",
                     "the other consumer, for its turn");

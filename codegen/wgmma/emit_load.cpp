@@ -1,5 +1,5 @@
 // The producer's part of the wgmma family's text, for emit.cpp: how pixels become operand rows. Pixels come through
-// registers or, where x allows it, by the copy engine.
+// registers or, where x allows it, by TMA.
 #include "codegen/wgmma/emit_load.h"
 
 #include "codegen/arithmetic.h"
@@ -253,7 +253,7 @@ std::string_view tiles_file(const WgmmaGeometry& geometry) {
   return {};
 }
 
-/// What the copy engine is asked for before the block is ready: the first steps of each loading warp.
+/// What TMA is asked for before the block is ready: the first steps of each loading warp.
 std::string first_copies(const WgmmaGeometry& geometry) {
   const WgmmaTiling& tiling = geometry.tiling();
   if (!tiling.converts_pixels()) return {};
@@ -274,7 +274,7 @@ void add_load_constants(Constants& c, const WgmmaGeometry& geometry) {
   const std::int64_t items = geometry.load_items();
   const bool vectors = geometry.loads_vectors(), pairs = geometry.loads_pairs();
   if (tiling.converts_pixels()) {
-    c.group("Loading: a warp takes every fourth step, and the copy engine brings kCopiesAhead of them");
+    c.group("Loading: a warp takes every fourth step, and TMA brings kCopiesAhead of them");
     c.add("kCopiesAhead", tiling.producer.copies_ahead);
     if (tiling.tile.images == 0 && !geometry.copies_rows())
       c.add("kVectorElements", 16 / problem.input.element_bytes());

@@ -1,4 +1,4 @@
-// The wgmma family's store of boxes of y (NHWC) by the copy engine: see templates/wgmma/store_boxes.cu.in.
+// The wgmma family's store of boxes of y (NHWC) by TMA: see templates/wgmma/store_boxes.cu.in.
 #include "codegen/wgmma/emit.h"
 #include "fmt/format.h"
 
@@ -43,7 +43,7 @@ Holes store_boxes_holes(const WgmmaGeometry& geometry, const std::string& channe
           : fill_template(embedded_text("wgmma/stage_box.cu.in"), {{"epilogue", epilogue_of_staged(geometry)}});
   return {{"staged", "Element"},
           {"boxes",
-           "const bool asks = threadIdx.x % 128 == 0;  // the copy engine to store\n"
+           "const bool asks = threadIdx.x % 128 == 0;  // TMA to store\n"
            "int box = 0;  // that is staged next"},
           {"store_functions", std::string(embedded_text("wgmma/box_place.cu.in"))},
           {"clear_staging", ""},

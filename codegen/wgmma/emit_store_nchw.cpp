@@ -124,7 +124,7 @@ std::string store_images(const WgmmaGeometry& geometry) {
                         {"y", where_stored(geometry)}});
 }
 
-/// What stores a run of whole vectors: a thread that asks the copy engine, or the lanes of a warp.
+/// What stores a run of whole vectors: a thread that asks TMA, or the lanes of a warp.
 std::string store_inside(const WgmmaGeometry& geometry) {
   if (geometry.stores_bulk())
     return fill_template(embedded_text("wgmma/store_bulk.cu.in"),

@@ -48,7 +48,7 @@ std::string loading(const WgmmaGeometry& geometry) {
                          : geometry.loads_pairs() ? "pair(s) of pixels"
                                                   : "pixel(s)");
     case WgmmaTiling::Pixels::converted:
-      return fmt::format("by the copy engine, {} step(s) ahead of each of 4 warps", producer.copies_ahead);
+      return fmt::format("by TMA, {} step(s) ahead of each of 4 warps", producer.copies_ahead);
     case WgmmaTiling::Pixels::planes:
       return "as boxes of planes, an MN-major operand, by TMA";
     case WgmmaTiling::Pixels::im2col:
@@ -62,7 +62,7 @@ std::string_view storing(const WgmmaGeometry& geometry) {
   if (geometry.tiling().stores_boxes()) return "boxes of outputs, by TMA";
   if (geometry.problem().output.layout() == Layout::nhwc) return "vectors of channels";
   if (geometry.tiling().tile.images > 0) return "planes of whole images";
-  return geometry.stores_bulk() ? "runs, by the copy engine" : "runs, as vectors";
+  return geometry.stores_bulk() ? "runs, by TMA" : "runs, as vectors";
 }
 
 std::string_view weights(const WgmmaTiling& tiling) {

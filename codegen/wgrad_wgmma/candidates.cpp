@@ -64,7 +64,7 @@ class Search {
   }
 
  private:
-  /// Whether the copy engine can bring runs of the planes of both tensors.
+  /// Whether TMA can bring runs of the planes of both tensors.
   bool can_copy() const {
     const std::int64_t x_plane = problem_.input_plane(), dy_plane = problem_.output_plane(), unit = unit_pixels();
     // Pairs of 16-bit pixels must lie in one word, whichever row they are of.
@@ -76,7 +76,7 @@ class Search {
 
   std::int64_t unit_pixels() const { return 16 / problem_.input.element_bytes(); }
 
-  /// Whether the copy engine can bring rows of channels of both tensors, which are operands as they lie.
+  /// Whether TMA can bring rows of channels of both tensors, which are operands as they lie.
   bool can_take_boxes() const {
     // Elements of 16 bytes, at multiples of which pixels lie and boxes begin.
     const std::int64_t unit = unit_pixels();

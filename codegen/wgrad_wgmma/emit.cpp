@@ -120,23 +120,23 @@ std::string layout_comment(const WgradWgmmaTiling& tiling) {
   comment.memory("0", "a ring of kXRows rows of x").memory("kDyFirstByte", "kStages stages of dy");
   if (tiling.orders()) comment.memory("kRawFirstByte", "a ring of kRawRows rows of x as they lie in memory");
   comment.memory("kBarriersFirstByte", "barriers");
-  comment.barrier("x_full[kXRows]", arrivals_of_x(tiling), boxes ? "the copy engine, by bytes" : "a loading warp",
+  comment.barrier("x_full[kXRows]", arrivals_of_x(tiling), boxes ? "TMA, by bytes" : "a loading warp",
                   "consumers, for a row of x");
   comment.barrier("x_empty[kXRows]", "kConsumers * 4", "a warp that has multiplied with a row",
                   "loaders, for a free slot");
-  comment.barrier("dy_full[kStages]", copied ? "1" : "4", copied ? "the copy engine, by bytes" : "a loading warp",
+  comment.barrier("dy_full[kStages]", copied ? "1" : "4", copied ? "TMA, by bytes" : "a loading warp",
                   "consumers, for a step");
   comment.barrier("dy_empty[kStages]", "kConsumers * 4", "a warp that has multiplied a step",
                   "loaders, for a free stage");
   if (tiling.orders()) {
-    comment.barrier("raw_full[kRawRows]", "1", "the copy engine, by bytes", "loaders, to put a row in order");
+    comment.barrier("raw_full[kRawRows]", "1", "TMA, by bytes", "loaders, to put a row in order");
     comment.barrier("raw_empty[kRawRows]", arrivals_of_x(tiling), "a warp that has put a row in order",
                     "the thread that copies");
   }
   return comment.text();
 }
 
-/// Planes of a dense NCHW tensor as the copy engine sees them; a copy brings a run of pixels of each of a block's.
+/// Planes of a dense NCHW tensor as TMA sees them; a copy brings a run of pixels of each of a block's.
 TensorMapShape planes(const View& view, std::int64_t plane, std::int64_t channels, std::int64_t images, int run,
                       int block) {
   TensorMapShape map;

@@ -1,4 +1,4 @@
-// Parts of a wgrad_wgmma kernel whose operands are boxes of NHWC tensors, MN-major: what the copy engine brings, and
+// Parts of a wgrad_wgmma kernel whose operands are boxes of NHWC tensors, MN-major: what TMA brings, and
 // how it is multiplied and summed up for db.
 #include <vector>
 

@@ -20,8 +20,8 @@ struct WgradWgmmaTiling {
   enum class Producer : std::uint8_t {
     loads,    ///< threads load both tensors, and write operand rows of x
     gathers,  ///< the same of few channels: rows of x have a column of the product for each channel and filter column
-    orders,   ///< the copy engine brings runs of NCHW planes, and threads make operand rows of those of x
-    boxes,    ///< the copy engine brings boxes of NHWC tensors, swizzled, which are operands as they lie (MN-major)
+    orders,   ///< TMA brings runs of NCHW planes, and threads make operand rows of those of x
+    boxes,    ///< TMA brings boxes of NHWC tensors, swizzled, which are operands as they lie (MN-major)
   };
   Producer producer = Producer::loads;
   int consumers_k = 1;      ///< 2: the multiplying warpgroups have different output channels; 1: different taps
@@ -106,7 +106,7 @@ class WgradGeometry {
   int dy_pitch() const;              ///< elements
   std::int64_t stage_bytes() const;  ///< of dy
   std::int64_t dy_first_byte() const { return tiling_.x_rows * x_row_bytes(); }
-  /// Elements of a channel's run of x as the copy engine brings it, and bytes of all of them.
+  /// Elements of a channel's run of x as TMA brings it, and bytes of all of them.
   int raw_pitch() const { return unit_pixels() * (units_ + (tiling_.x_vectors ? 1 : 2)); }
   std::int64_t raw_bytes() const { return problem_.input.element_bytes() * raw_pitch() * tiling_.block_c; }
   std::int64_t raw_first_byte() const { return dy_first_byte() + tiling_.stages * stage_bytes(); }

@@ -1,4 +1,4 @@
-// A matrix whose rows are pixels, over which is summed, as the copy engine brings 16-bit channels of an NHWC tensor,
+// A matrix whose rows are pixels, over which is summed, as TMA brings 16-bit channels of an NHWC tensor,
 // swizzled: rows of kRowBytes, 32, 64 or 128, one after the other. A multiplication takes 16 rows, eight from `first`
 // on and eight that begin `next_eight` bytes behind it, and of each as many channels as it has rows or columns. Those
 // that a row does not hold are those of the row `next_channels` bytes behind it, and so on: other channels, or other

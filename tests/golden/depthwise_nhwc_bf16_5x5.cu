@@ -10,7 +10,7 @@
 //   offsets: 32 bits
 //   outputs of a thread: 2 channel(s), 2 rows, 7 columns
 //   tile of a block: 48 channel(s), 4 rows, 14 columns
-//   copies: one box of the copy engine, pixels 48 elements apart
+//   copies: one box of TMA, pixels 48 elements apart
 //   body: all filter rows
 //   store: 2 channel(s) of a pixel, rounded in pairs
 
@@ -82,7 +82,7 @@ __device__ __forceinline__ void barrier_wait(Barrier* barrier, int parity) {
       : "memory");
 }
 
-// A tensor as the copy engine sees it (CUtensorMap): made by the host for every launch, a parameter of the kernel.
+// A tensor as TMA sees it (CUtensorMap): made by the host for every launch, a parameter of the kernel.
 struct alignas(64) TensorMap {
   unsigned long long words[16];
 };
@@ -169,8 +169,8 @@ static_assert(kWeightsFirstByte + sizeof(float) * kTaps * kWeightPitch <= 18832)
 //   kWeightsFirstByte  weights as floats
 //   kBarrierFirstByte  a barrier
 // Barriers:
-//   name     arrivals  who arrives                who waits
-//   arrival  1         the copy engine, by bytes  all threads, for the pixels
+//   name     arrivals  who arrives    who waits
+//   arrival  1         TMA, by bytes  all threads, for the pixels
 
 // Some pixels of a row, of the thread's channels, in registers.
 struct Row {

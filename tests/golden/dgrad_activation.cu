@@ -66,7 +66,7 @@ __device__ __forceinline__ void barrier_wait(Barrier* barrier, int parity) {
       : "memory");
 }
 
-// A tensor as the copy engine sees it (CUtensorMap): made by the host for every launch, a parameter of the kernel.
+// A tensor as TMA sees it (CUtensorMap): made by the host for every launch, a parameter of the kernel.
 struct alignas(64) TensorMap {
   unsigned long long words[16];
 };
@@ -89,7 +89,7 @@ __device__ __forceinline__ void tensor_walk_to_shared(void* destination, const T
       : "memory");
 }
 
-// Global to shared copy of a whole block of memory by the copy engine (cp.async.bulk, sm_90): one thread asks, nobody
+// Global to shared copy of a whole block of memory by TMA (cp.async.bulk, sm_90): one thread asks, nobody
 // waits; `arrival` is told of the bytes, which its current phase must expect. Addresses and size are multiples of 16.
 // The copy writes through the async proxy, which is how warpgroup multiplications read.
 __device__ __forceinline__ void bulk_copy_to_shared(void* destination, const void* source, int bytes,
@@ -144,7 +144,7 @@ __device__ __forceinline__ void settle(float (&sum)[kAccumulators]) {
   for (int i = 0; i < kAccumulators; ++i) asm volatile("" : "+f"(sum[i]));
 }
 
-// A matrix as the copy engine brings it, swizzled: rows of kRowBytes, 32, 64 or 128, of which a multiplication takes
+// A matrix as TMA brings it, swizzled: rows of kRowBytes, 32, 64 or 128, of which a multiplication takes
 // 32, the first unless 2, 4 or 6 is added. What was copied starts on a multiple of 1024 bytes; `first` is any row of
 // it.
 template <int kRowBytes>
@@ -386,7 +386,7 @@ static_assert(kBarriersFirstByte + 16 * kStages + 24 <= 228984);
 //   name                    arrivals  who arrives                              who waits
 //   full[kStages]           1         the producer, and copies by their bytes  consumers, for a step
 //   empty[kStages]          1         consumers that have multiplied a step    the producer, for a free stage
-//   weights_arrival         1         the copy engine, by bytes                consumers, once
+//   weights_arrival         1         TMA, by bytes                            consumers, once
 //   multiplied[kConsumers]  4         a consumer's warps, in their last step   the other consumer, for its turn
 
 using Staged = Element;  // an output on its way to y
@@ -456,7 +456,7 @@ jitconv_wgmma_dgrad_bf16_nhwc_n32c64h56w56_k64_3x3_pad1x1_dy_gelu_erf(const __gr
   };
 
   if (warp < 4) {
-    // The loading warpgroup. What the copy engine brings is an operand as it lies: a thread asks for pixels.
+    // The loading warpgroup. What TMA brings is an operand as it lies: a thread asks for pixels.
     if (threadIdx.x == 32) {  // all of them, for all tiles
       wait_for_previous_kernel();
       barrier_arrive_expecting(weights_arrival, kSteps * kWeightBytes);

@@ -56,7 +56,7 @@ __device__ __forceinline__ void barrier_wait(Barrier* barrier, int parity) {
       : "memory");
 }
 
-// Global to shared copy of a whole block of memory by the copy engine (cp.async.bulk, sm_90): one thread asks, nobody
+// Global to shared copy of a whole block of memory by TMA (cp.async.bulk, sm_90): one thread asks, nobody
 // waits; `arrival` is told of the bytes, which its current phase must expect. Addresses and size are multiples of 16.
 // The copy writes through the async proxy, which is how warpgroup multiplications read.
 __device__ __forceinline__ void bulk_copy_to_shared(void* destination, const void* source, int bytes,
@@ -107,7 +107,7 @@ __device__ __forceinline__ unsigned round_to_tf32(float value) {
   return result;
 }
 
-// A tensor as the copy engine sees it (CUtensorMap): made by the host for every launch, a parameter of the kernel.
+// A tensor as TMA sees it (CUtensorMap): made by the host for every launch, a parameter of the kernel.
 struct alignas(64) TensorMap {
   unsigned long long words[16];
 };
@@ -133,7 +133,7 @@ __device__ __forceinline__ void tensor_copy_to_shared(void* destination, const T
       : "memory");
 }
 
-// A matrix as the copy engine brings it, swizzled: rows of kRowBytes, 32, 64 or 128, of which a multiplication takes
+// A matrix as TMA brings it, swizzled: rows of kRowBytes, 32, 64 or 128, of which a multiplication takes
 // 32, the first unless 2, 4 or 6 is added. What was copied starts on a multiple of 1024 bytes; `first` is any row of
 // it.
 template <int kRowBytes>

@@ -10,7 +10,7 @@
 //   tile of a block: 64 channels, 1 run(s) of 248 positions, each for 248 outputs
 //   pipeline: 6 stages of 2 slice(s) of 16 bytes of channels and one filter row
 //   loading: 2 team(s) of 2 warp(s), 5 pixel(s) of a lane in flight
-//   storing: runs, by the copy engine
+//   storing: runs, by TMA
 //   schedule: pingpong, consumers take tiles in turn, and one stores while the other multiplies
 //   weights: loaded with each step
 //   kernels: pack_weights, wgmma
@@ -54,7 +54,7 @@ __device__ __forceinline__ void barrier_wait(Barrier* barrier, int parity) {
       : "memory");
 }
 
-// Global to shared copy of a whole block of memory by the copy engine (cp.async.bulk, sm_90): one thread asks, nobody
+// Global to shared copy of a whole block of memory by TMA (cp.async.bulk, sm_90): one thread asks, nobody
 // waits; `arrival` is told of the bytes, which its current phase must expect. Addresses and size are multiples of 16.
 // The copy writes through the async proxy, which is how warpgroup multiplications read.
 __device__ __forceinline__ void bulk_copy_to_shared(void* destination, const void* source, int bytes,
@@ -180,7 +180,7 @@ __device__ __forceinline__ void store_elements(float* y, const float (&value)[kS
       : "memory");
 }
 
-// Shared to global copies by the copy engine (cp.async.bulk, sm_90): one thread asks and goes on. Addresses and size
+// Shared to global copies by TMA (cp.async.bulk, sm_90): one thread asks and goes on. Addresses and size
 // are multiples of 16. The engine reads through the async proxy: who wrote the source fences, and the asking thread
 // comes behind them. A thread's copies belong to the group that its next bulk_stores_commit() closes;
 // bulk_stores_wait_read<n>() returns when the sources of all but its n newest groups have been read and may be

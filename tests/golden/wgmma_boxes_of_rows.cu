@@ -54,12 +54,12 @@ __device__ __forceinline__ void barrier_wait(Barrier* barrier, int parity) {
       : "memory");
 }
 
-// A tensor as the copy engine sees it (CUtensorMap): made by the host for every launch, a parameter of the kernel.
+// A tensor as TMA sees it (CUtensorMap): made by the host for every launch, a parameter of the kernel.
 struct alignas(64) TensorMap {
   unsigned long long words[16];
 };
 
-// Global to shared copy of a whole block of memory by the copy engine (cp.async.bulk, sm_90): one thread asks, nobody
+// Global to shared copy of a whole block of memory by TMA (cp.async.bulk, sm_90): one thread asks, nobody
 // waits; `arrival` is told of the bytes, which its current phase must expect. Addresses and size are multiples of 16.
 // The copy writes through the async proxy, which is how warpgroup multiplications read.
 __device__ __forceinline__ void bulk_copy_to_shared(void* destination, const void* source, int bytes,
@@ -184,7 +184,7 @@ __device__ __forceinline__ void warpgroup_sync(int barrier) {
   asm volatile("bar.sync %0, 128;" ::"r"(barrier) : "memory");
 }
 
-// Shared to global copies by the copy engine (cp.async.bulk, sm_90): one thread asks and goes on. Addresses and size
+// Shared to global copies by TMA (cp.async.bulk, sm_90): one thread asks and goes on. Addresses and size
 // are multiples of 16. The engine reads through the async proxy: who wrote the source fences, and the asking thread
 // comes behind them. A thread's copies belong to the group that its next bulk_stores_commit() closes;
 // bulk_stores_wait_read<n>() returns when the sources of all but its n newest groups have been read and may be
@@ -352,7 +352,7 @@ static_assert(kBarriersFirstByte + 16 * kStages + 8 <= 230520);
 //   name             arrivals    who arrives                              who waits
 //   full[kStages]    kTeamWarps  the producer, and copies by their bytes  consumers, for a step
 //   empty[kStages]   kConsumers  consumers that have multiplied a step    the producer, for a free stage
-//   weights_arrival  1           the copy engine, by bytes                consumers, once
+//   weights_arrival  1           TMA, by bytes                            consumers, once
 
 using Staged = Element;  // an output on its way to y
 
@@ -374,7 +374,7 @@ struct Tile {
 };
 
 // Where a box has a channel of a position: in rows of 128 bytes of channels, kBoxRows of a position, whose pieces of 16
-// bytes are swizzled as the copy engine expects it.
+// bytes are swizzled as TMA expects it.
 __device__ __forceinline__ int box_place(int position, int channel) {
   const int row = position * kBoxRows + channel / kRowChannels;
   const int piece = channel % kRowChannels / kPieceChannels;
@@ -490,7 +490,7 @@ jitconv_wgmma_fprop_tf32_nhwc_n16c16h1024w1024_k128_3x3_bias(const Element* __re
     const int k_consumer = consumer * 64, run = 0;
     const bool gives_back = threadIdx.x % 128 == 0;  // what its warpgroup has multiplied
     float sum[kColumns / 2];
-    const bool asks = threadIdx.x % 128 == 0;  // the copy engine to store
+    const bool asks = threadIdx.x % 128 == 0;  // TMA to store
     int box = 0;  // that is staged next
     barrier_wait(weights_arrival, 0);
 #pragma unroll 1
@@ -527,7 +527,7 @@ jitconv_wgmma_fprop_tf32_nhwc_n16c16h1024w1024_k128_3x3_bias(const Element* __re
       settle(sum);
       if (gives_back) barrier_arrive(empty + previous_stage);
       // Store: the channels of a position are neighbours in y. A consumer stages its 64 channels of kStoreColumns
-      // positions at a time, [position][row][channel], as a box of y, and goes on while the copy engine takes it
+      // positions at a time, [position][row][channel], as a box of y, and goes on while TMA takes it
       // there. What is in no output lies outside of y's map, and stays behind.
       const int run_first = tile.first_output + run * kWindow;
       const int row = run_first / kRunRow, column_first = run_first - row * kRunRow, image_row = tile.n * kP + row;

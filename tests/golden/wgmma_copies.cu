@@ -9,7 +9,7 @@
 //   grid: 132 blocks of 384 threads, 225288 bytes of shared memory, at least 1 block(s) per SM
 //   tile of a block: 128 channels, 1 run(s) of 248 positions, each for 240 outputs
 //   pipeline: 6 stages of 2 slice(s) of 16 bytes of channels and one filter row
-//   loading: by the copy engine, 1 step(s) ahead of each of 4 warps
+//   loading: by TMA, 1 step(s) ahead of each of 4 warps
 //   storing: runs, as vectors
 //   weights: all in shared memory
 //   kernels: pack_weights, wgmma
@@ -55,7 +55,7 @@ __device__ __forceinline__ void barrier_wait(Barrier* barrier, int parity) {
       : "memory");
 }
 
-// A tensor as the copy engine sees it (CUtensorMap): made by the host for every launch, a parameter of the kernel.
+// A tensor as TMA sees it (CUtensorMap): made by the host for every launch, a parameter of the kernel.
 struct alignas(64) TensorMap {
   unsigned long long words[16];
 };
@@ -81,7 +81,7 @@ __device__ __forceinline__ void tensor_copy_to_shared(void* destination, const T
       : "memory");
 }
 
-// Global to shared copy of a whole block of memory by the copy engine (cp.async.bulk, sm_90): one thread asks, nobody
+// Global to shared copy of a whole block of memory by TMA (cp.async.bulk, sm_90): one thread asks, nobody
 // waits; `arrival` is told of the bytes, which its current phase must expect. Addresses and size are multiples of 16.
 // The copy writes through the async proxy, which is how warpgroup multiplications read.
 __device__ __forceinline__ void bulk_copy_to_shared(void* destination, const void* source, int bytes,
@@ -317,7 +317,7 @@ constexpr int kInputBytes = 8000;
 constexpr int kStageBytes = 8000;
 constexpr int kStages = 6;
 
-// Loading: a warp takes every fourth step, and the copy engine brings kCopiesAhead of them
+// Loading: a warp takes every fourth step, and TMA brings kCopiesAhead of them
 constexpr int kCopiesAhead = 1;
 constexpr int kVectorElements = 4;
 constexpr int kRawPitch = 256;  // elements of a channel's copy
@@ -367,8 +367,8 @@ static_assert(kBarriersFirstByte + 16 * kStages + 40 <= 225288);
 //   name                      arrivals    who arrives                              who waits
 //   full[kStages]             1           the producer, and copies by their bytes  consumers, for a step
 //   empty[kStages]            kConsumers  consumers that have multiplied a step    the producer, for a free stage
-//   copied[4 * kCopiesAhead]  kRuns       the copy engine, by bytes                a producer warp, to convert
-//   weights_arrival           1           the copy engine, by bytes                consumers, once
+//   copied[4 * kCopiesAhead]  kRuns       TMA, by bytes                            a producer warp, to convert
+//   weights_arrival           1           TMA, by bytes                            consumers, once
 
 using Staged = float;  // an output on its way to y
 
@@ -538,8 +538,8 @@ jitconv_wgmma_fprop_tf32_nchw_n16c16h1024w1024_k128_3x3_bias_relu(const __grid_c
   };
 
   if (warp < 4) {
-    // The loading warpgroup. Its warps take steps in turn: each makes operand rows of the pixels of its step, while the
-    // copy engine brings those of its next steps as they lie in x.
+    // The loading warpgroup. Its warps take steps in turn: each makes operand rows of the pixels of its step, while TMA
+    // brings those of its next steps as they lie in x.
     shrink_registers_to<kLoaderRegisters>();
     if (threadIdx.x == 0) {  // all of them, for all tiles
       wait_for_previous_kernel();

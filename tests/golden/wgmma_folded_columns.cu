@@ -10,7 +10,7 @@
 //   tile of a block: 64 channels, 1 run(s) of 120 positions, each for 112 outputs
 //   pipeline: 4 stages of 8 slice(s) of 16 bytes of channels and one filter row
 //   rows of a tile: 4 groups of 16 channels, for 4 neighbouring filter columns
-//   loading: by the copy engine, 1 step(s) ahead of each of 4 warps
+//   loading: by TMA, 1 step(s) ahead of each of 4 warps
 //   storing: runs, as vectors
 //   schedule: pingpong, consumers take tiles in turn, and one stores while the other multiplies
 //   weights: loaded with each step
@@ -57,7 +57,7 @@ __device__ __forceinline__ void barrier_wait(Barrier* barrier, int parity) {
       : "memory");
 }
 
-// A tensor as the copy engine sees it (CUtensorMap): made by the host for every launch, a parameter of the kernel.
+// A tensor as TMA sees it (CUtensorMap): made by the host for every launch, a parameter of the kernel.
 struct alignas(64) TensorMap {
   unsigned long long words[16];
 };
@@ -83,7 +83,7 @@ __device__ __forceinline__ void tensor_copy_to_shared(void* destination, const T
       : "memory");
 }
 
-// Global to shared copy of a whole block of memory by the copy engine (cp.async.bulk, sm_90): one thread asks, nobody
+// Global to shared copy of a whole block of memory by TMA (cp.async.bulk, sm_90): one thread asks, nobody
 // waits; `arrival` is told of the bytes, which its current phase must expect. Addresses and size are multiples of 16.
 // The copy writes through the async proxy, which is how warpgroup multiplications read.
 __device__ __forceinline__ void bulk_copy_to_shared(void* destination, const void* source, int bytes,
@@ -306,7 +306,7 @@ constexpr int kInputBytes = 15488;
 constexpr int kStageBytes = 31872;
 constexpr int kStages = 4;
 
-// Loading: a warp takes every fourth step, and the copy engine brings kCopiesAhead of them
+// Loading: a warp takes every fourth step, and TMA brings kCopiesAhead of them
 constexpr int kCopiesAhead = 1;
 constexpr int kVectorElements = 4;
 constexpr int kRawPitch = 128;  // elements of a channel's copy
@@ -358,7 +358,7 @@ static_assert(kBarriersFirstByte + 16 * kStages + 48 <= 227952);
 //   name                      arrivals  who arrives                              who waits
 //   full[kStages]             2         the producer, and copies by their bytes  consumers, for a step
 //   empty[kStages]            1         consumers that have multiplied a step    the producer, for a free stage
-//   copied[4 * kCopiesAhead]  kRuns     the copy engine, by bytes                a producer warp, to convert
+//   copied[4 * kCopiesAhead]  kRuns     TMA, by bytes                            a producer warp, to convert
 //   multiplied[kConsumers]    4         a consumer's warps, in their last step   the other consumer, for its turn
 
 using Staged = float;  // an output on its way to y
@@ -541,8 +541,8 @@ jitconv_wgmma_fprop_tf32_nchw_n8c64h256w256_k16_5x5_pad2x2_bias_relu(const __gri
   };
 
   if (warp < 4) {
-    // The loading warpgroup. Its warps take steps in turn: each makes operand rows of the pixels of its step, while the
-    // copy engine brings those of its next steps as they lie in x.
+    // The loading warpgroup. Its warps take steps in turn: each makes operand rows of the pixels of its step, while TMA
+    // brings those of its next steps as they lie in x.
     grow_registers_to<kLoaderRegisters>();
     char* const raw = shared + kRawFirstByte + warp * (kCopiesAhead * kRawBytes);
     Barrier* const copied = empty + kStages + warp * kCopiesAhead;

@@ -9,7 +9,7 @@
 //   grid: 128 blocks of 384 threads, 228352 bytes of shared memory, at least 1 block(s) per SM
 //   tile of a block: 64 channels, 1 run(s) of 216 positions, each for 196 outputs
 //   pipeline: 5 stages of 2 slice(s) of 16 bytes of channels and one filter row
-//   loading: by the copy engine, 1 step(s) ahead of each of 4 warps
+//   loading: by TMA, 1 step(s) ahead of each of 4 warps
 //   storing: planes of whole images
 //   schedule: pingpong, consumers take tiles in turn, and one stores while the other multiplies
 //   images of a run: 1
@@ -62,7 +62,7 @@ __device__ __forceinline__ void barrier_wait(Barrier* barrier, int parity) {
       : "memory");
 }
 
-// Global to shared copy of a whole block of memory by the copy engine (cp.async.bulk, sm_90): one thread asks, nobody
+// Global to shared copy of a whole block of memory by TMA (cp.async.bulk, sm_90): one thread asks, nobody
 // waits; `arrival` is told of the bytes, which its current phase must expect. Addresses and size are multiples of 16.
 // The copy writes through the async proxy, which is how warpgroup multiplications read.
 __device__ __forceinline__ void bulk_copy_to_shared(void* destination, const void* source, int bytes,
@@ -256,7 +256,7 @@ constexpr int kInputBytes = 13888;
 constexpr int kStageBytes = 20032;
 constexpr int kStages = 5;
 
-// Loading: a warp takes every fourth step, and the copy engine brings kCopiesAhead of them
+// Loading: a warp takes every fourth step, and TMA brings kCopiesAhead of them
 constexpr int kCopiesAhead = 1;
 constexpr int kRawPitch = 784;  // elements of a channel's copy
 constexpr int kRawRunElements = 12544;
@@ -300,7 +300,7 @@ static_assert(kBarriersFirstByte + 16 * kStages + 48 <= 228352);
 //   name                      arrivals  who arrives                              who waits
 //   full[kStages]             2         the producer, and copies by their bytes  consumers, for a step
 //   empty[kStages]            1         consumers that have multiplied a step    the producer, for a free stage
-//   copied[4 * kCopiesAhead]  1         the copy engine, by bytes                a producer warp, to convert
+//   copied[4 * kCopiesAhead]  1         TMA, by bytes                            a producer warp, to convert
 //   multiplied[kConsumers]    4         a consumer's warps, in their last step   the other consumer, for its turn
 
 using Staged = Element;  // an output on its way to y
@@ -438,8 +438,8 @@ jitconv_wgmma_fprop_f16_nchw_n32c256h28w28_k256_3x3_pad1x1_s2x2_g4(const Element
   };
 
   if (warp < 4) {
-    // The loading warpgroup. Its warps take steps in turn: each makes operand rows of the pixels of its step, while the
-    // copy engine brings those of its next steps as they lie in x.
+    // The loading warpgroup. Its warps take steps in turn: each makes operand rows of the pixels of its step, while TMA
+    // brings those of its next steps as they lie in x.
     shrink_registers_to<kLoaderRegisters>();
     char* const raw = shared + kRawFirstByte + warp * (kCopiesAhead * kRawBytes);
     Barrier* const copied = empty + kStages + warp * kCopiesAhead;

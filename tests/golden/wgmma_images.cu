@@ -9,7 +9,7 @@
 //   grid: 128 blocks of 384 threads, 197312 bytes of shared memory, at least 1 block(s) per SM
 //   tile of a block: 64 channels, 1 run(s) of 120 positions, each for 98 outputs
 //   pipeline: 6 stages of 2 slice(s) of 16 bytes of channels and all filter rows
-//   loading: by the copy engine, 2 step(s) ahead of each of 4 warps
+//   loading: by TMA, 2 step(s) ahead of each of 4 warps
 //   storing: planes of whole images
 //   schedule: sliced-K, consumers take the steps of a tile in turn, and add their sums
 //   images of a run: 2
@@ -57,7 +57,7 @@ __device__ __forceinline__ void barrier_wait(Barrier* barrier, int parity) {
       : "memory");
 }
 
-// A tensor as the copy engine sees it (CUtensorMap): made by the host for every launch, a parameter of the kernel.
+// A tensor as TMA sees it (CUtensorMap): made by the host for every launch, a parameter of the kernel.
 struct alignas(64) TensorMap {
   unsigned long long words[16];
 };
@@ -83,7 +83,7 @@ __device__ __forceinline__ void tensor_copy_to_shared(void* destination, const T
       : "memory");
 }
 
-// Global to shared copy of a whole block of memory by the copy engine (cp.async.bulk, sm_90): one thread asks, nobody
+// Global to shared copy of a whole block of memory by TMA (cp.async.bulk, sm_90): one thread asks, nobody
 // waits; `arrival` is told of the bytes, which its current phase must expect. Addresses and size are multiples of 16.
 // The copy writes through the async proxy, which is how warpgroup multiplications read.
 __device__ __forceinline__ void bulk_copy_to_shared(void* destination, const void* source, int bytes,
@@ -252,7 +252,7 @@ constexpr int kLaneChannels = 2;  // neighbours, of which a lane has weights
 constexpr int kStageBytes = 23552;
 constexpr int kStages = 6;
 
-// Loading: a warp takes every fourth step, and the copy engine brings kCopiesAhead of them
+// Loading: a warp takes every fourth step, and TMA brings kCopiesAhead of them
 constexpr int kCopiesAhead = 2;
 constexpr int kRawPitch = 49;  // elements of a channel's copy
 constexpr int kRawRunElements = 784;
@@ -298,7 +298,7 @@ static_assert(kBarriersFirstByte + 16 * kStages + 96 <= 197312);
 //   name                      arrivals         who arrives                              who waits
 //   full[kStages]             2                the producer, and copies by their bytes  consumers, for a step
 //   empty[kStages]            4 * 1            consumers that have multiplied a step    the producer, for a free stage
-//   copied[4 * kCopiesAhead]  1                the copy engine, by bytes                a producer warp, to convert
+//   copied[4 * kCopiesAhead]  1                TMA, by bytes                            a producer warp, to convert
 //   meeting[4]                kConsumers * 32  a pair of warps that has staged sums     the same pair, before it adds
 //   them
 
@@ -464,8 +464,8 @@ jitconv_wgmma_fprop_tf32_nchw_n16c512h7w7_k512_3x3_pad1x1(const Element* __restr
   };
 
   if (warp < 4) {
-    // The loading warpgroup. Its warps take steps in turn: each makes operand rows of the pixels of its step, while the
-    // copy engine brings those of its next steps as they lie in x.
+    // The loading warpgroup. Its warps take steps in turn: each makes operand rows of the pixels of its step, while TMA
+    // brings those of its next steps as they lie in x.
     shrink_registers_to<kLoaderRegisters>();
     char* const raw = shared + kRawFirstByte + warp * (kCopiesAhead * kRawBytes);
     Barrier* const copied = empty + kStages + warp * kCopiesAhead;

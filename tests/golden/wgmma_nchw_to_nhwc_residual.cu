@@ -56,7 +56,7 @@ __device__ __forceinline__ void barrier_wait(Barrier* barrier, int parity) {
       : "memory");
 }
 
-// Global to shared copy of a whole block of memory by the copy engine (cp.async.bulk, sm_90): one thread asks, nobody
+// Global to shared copy of a whole block of memory by TMA (cp.async.bulk, sm_90): one thread asks, nobody
 // waits; `arrival` is told of the bytes, which its current phase must expect. Addresses and size are multiples of 16.
 // The copy writes through the async proxy, which is how warpgroup multiplications read.
 __device__ __forceinline__ void bulk_copy_to_shared(void* destination, const void* source, int bytes,
@@ -346,7 +346,7 @@ static_assert(kBarriersFirstByte + 16 * kStages + 24 <= 230504);
 //   name                    arrivals    who arrives                              who waits
 //   full[kStages]           kTeamWarps  the producer, and copies by their bytes  consumers, for a step
 //   empty[kStages]          1           consumers that have multiplied a step    the producer, for a free stage
-//   weights_arrival         1           the copy engine, by bytes                consumers, once
+//   weights_arrival         1           TMA, by bytes                            consumers, once
 //   multiplied[kConsumers]  4           a consumer's warps, in their last step   the other consumer, for its turn
 
 using Staged = float;  // an output on its way to y

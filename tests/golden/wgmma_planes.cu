@@ -10,7 +10,7 @@
 //   tile of a block: 128 channels, 1 run(s) of 160 positions, each for 160 outputs
 //   pipeline: 5 stages of 8 slice(s) of 16 bytes of channels and one filter row
 //   loading: as boxes of planes, an MN-major operand, by TMA
-//   storing: runs, by the copy engine
+//   storing: runs, by TMA
 //   weights: loaded with each step as they lie in w
 
 // Element: one value of x, w, bias, residual or y in memory. Here bfloat16, rounded to nearest even when written.
@@ -58,7 +58,7 @@ __device__ __forceinline__ void barrier_wait(Barrier* barrier, int parity) {
       : "memory");
 }
 
-// A tensor as the copy engine sees it (CUtensorMap): made by the host for every launch, a parameter of the kernel.
+// A tensor as TMA sees it (CUtensorMap): made by the host for every launch, a parameter of the kernel.
 struct alignas(64) TensorMap {
   unsigned long long words[16];
 };
@@ -117,7 +117,7 @@ __device__ __forceinline__ void shrink_registers_to() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
-// A matrix as the copy engine brings it, swizzled: rows of kRowBytes, 32, 64 or 128, of which a multiplication takes
+// A matrix as TMA brings it, swizzled: rows of kRowBytes, 32, 64 or 128, of which a multiplication takes
 // 32, the first unless 2, 4 or 6 is added. What was copied starts on a multiple of 1024 bytes; `first` is any row of
 // it.
 template <int kRowBytes>
@@ -127,7 +127,7 @@ __device__ __forceinline__ MatrixOperand swizzled_operand(const void* first) {
   return (address & 0x3ffffu) >> 4 | (kEightRows >> 4) << 32 | kSwizzle << 62;
 }
 
-// A matrix whose rows are pixels, over which is summed, as the copy engine brings 16-bit channels of an NHWC tensor,
+// A matrix whose rows are pixels, over which is summed, as TMA brings 16-bit channels of an NHWC tensor,
 // swizzled: rows of kRowBytes, 32, 64 or 128, one after the other. A multiplication takes 16 rows, eight from `first`
 // on and eight that begin `next_eight` bytes behind it, and of each as many channels as it has rows or columns. Those
 // that a row does not hold are those of the row `next_channels` bytes behind it, and so on: other channels, or other
@@ -207,7 +207,7 @@ __device__ __forceinline__ void store_elements(Element* y, const float (&value)[
   store_elements(y, elements_of(value), mask);
 }
 
-// Shared to global copies by the copy engine (cp.async.bulk, sm_90): one thread asks and goes on. Addresses and size
+// Shared to global copies by TMA (cp.async.bulk, sm_90): one thread asks and goes on. Addresses and size
 // are multiples of 16. The engine reads through the async proxy: who wrote the source fences, and the asking thread
 // comes behind them. A thread's copies belong to the group that its next bulk_stores_commit() closes;
 // bulk_stores_wait_read<n>() returns when the sources of all but its n newest groups have been read and may be
@@ -427,8 +427,7 @@ jitconv_wgmma_fprop_bf16_nchw_n2c1920h64w64_k640_1x1_bias(const __grid_constant_
   };
 
   if (warp < 4) {
-    // The loading warpgroup. What the copy engine brings is an operand as it lies: a thread asks for pixels, another
-    // for weights.
+    // The loading warpgroup. What TMA brings is an operand as it lies: a thread asks for pixels, another for weights.
     if (lane != 0 || warp > 1) return;
 #pragma unroll 1
     for (int number = blockIdx.x; number < kTiles; number += gridDim.x) {

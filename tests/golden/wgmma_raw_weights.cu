@@ -9,7 +9,7 @@
 //   grid: 128 blocks of 384 threads, 225392 bytes of shared memory, at least 1 block(s) per SM
 //   tile of a block: 128 channels, 1 run(s) of 104 positions, each for 98 outputs
 //   pipeline: 5 stages of 8 slice(s) of 16 bytes of channels and one filter row
-//   loading: by the copy engine, 1 step(s) ahead of each of 4 warps
+//   loading: by TMA, 1 step(s) ahead of each of 4 warps
 //   storing: planes of whole images
 //   images of a run: 2
 //   weights: loaded with each step as they lie in w
@@ -55,7 +55,7 @@ __device__ __forceinline__ void barrier_wait(Barrier* barrier, int parity) {
       : "memory");
 }
 
-// A tensor as the copy engine sees it (CUtensorMap): made by the host for every launch, a parameter of the kernel.
+// A tensor as TMA sees it (CUtensorMap): made by the host for every launch, a parameter of the kernel.
 struct alignas(64) TensorMap {
   unsigned long long words[16];
 };
@@ -81,7 +81,7 @@ __device__ __forceinline__ void tensor_copy_to_shared(void* destination, const T
       : "memory");
 }
 
-// Global to shared copy of a whole block of memory by the copy engine (cp.async.bulk, sm_90): one thread asks, nobody
+// Global to shared copy of a whole block of memory by TMA (cp.async.bulk, sm_90): one thread asks, nobody
 // waits; `arrival` is told of the bytes, which its current phase must expect. Addresses and size are multiples of 16.
 // The copy writes through the async proxy, which is how warpgroup multiplications read.
 __device__ __forceinline__ void bulk_copy_to_shared(void* destination, const void* source, int bytes,
@@ -138,7 +138,7 @@ __device__ __forceinline__ void grow_registers_to() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
-// A matrix as the copy engine brings it, swizzled: rows of kRowBytes, 32, 64 or 128, of which a multiplication takes
+// A matrix as TMA brings it, swizzled: rows of kRowBytes, 32, 64 or 128, of which a multiplication takes
 // 32, the first unless 2, 4 or 6 is added. What was copied starts on a multiple of 1024 bytes; `first` is any row of
 // it.
 template <int kRowBytes>
@@ -250,7 +250,7 @@ constexpr int kWeightRowBytes = 128;  // of an output channel
 constexpr int kStageBytes = 29696;
 constexpr int kStages = 5;
 
-// Loading: a warp takes every fourth step, and the copy engine brings kCopiesAhead of them
+// Loading: a warp takes every fourth step, and TMA brings kCopiesAhead of them
 constexpr int kCopiesAhead = 1;
 constexpr int kRawPitch = 49;  // elements of a channel's copy
 constexpr int kRawRunElements = 3136;
@@ -296,7 +296,7 @@ static_assert(kBarriersFirstByte + 16 * kStages + 32 <= 225392);
 //   name                      arrivals    who arrives                              who waits
 //   full[kStages]             2           the producer, and copies by their bytes  consumers, for a step
 //   empty[kStages]            kConsumers  consumers that have multiplied a step    the producer, for a free stage
-//   copied[4 * kCopiesAhead]  1           the copy engine, by bytes                a producer warp, to convert
+//   copied[4 * kCopiesAhead]  1           TMA, by bytes                            a producer warp, to convert
 
 using Staged = float;  // an output on its way to y
 
@@ -433,8 +433,8 @@ jitconv_wgmma_fprop_tf32_nchw_n16c512h7w7_k2048_1x1_bias_relu(const Element* __r
   };
 
   if (warp < 4) {
-    // The loading warpgroup. Its warps take steps in turn: each makes operand rows of the pixels of its step, while the
-    // copy engine brings those of its next steps as they lie in x.
+    // The loading warpgroup. Its warps take steps in turn: each makes operand rows of the pixels of its step, while TMA
+    // brings those of its next steps as they lie in x.
     grow_registers_to<kLoaderRegisters>();
     char* const raw = shared + kRawFirstByte + warp * (kCopiesAhead * kRawBytes);
     Barrier* const copied = empty + kStages + warp * kCopiesAhead;

@@ -56,7 +56,7 @@ __device__ __forceinline__ void barrier_wait(Barrier* barrier, int parity) {
       : "memory");
 }
 
-// Global to shared copy of a whole block of memory by the copy engine (cp.async.bulk, sm_90): one thread asks, nobody
+// Global to shared copy of a whole block of memory by TMA (cp.async.bulk, sm_90): one thread asks, nobody
 // waits; `arrival` is told of the bytes, which its current phase must expect. Addresses and size are multiples of 16.
 // The copy writes through the async proxy, which is how warpgroup multiplications read.
 __device__ __forceinline__ void bulk_copy_to_shared(void* destination, const void* source, int bytes,
@@ -296,7 +296,7 @@ static_assert(kBarriersFirstByte + 296 <= 230696);
 //   name                    arrivals        who arrives                                who waits
 //   full[kStages]           1               a loading warp, and copies by their bytes  consumers, for a step
 //   empty[kStages]          kConsumers * 4  a warp that has used or passed a step      loaders, for a free stage
-//   weights_arrival         1               the copy engine, by bytes                  consumers, once
+//   weights_arrival         1               TMA, by bytes                              consumers, once
 //   stored[kConsumers * 4]  1               a consumer's warp that has stored          that warp of the next consumer
 
 // Activation: relu.

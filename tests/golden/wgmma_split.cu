@@ -9,7 +9,7 @@
 //   grid: 128 blocks of 384 threads, 220352 bytes of shared memory, at least 1 block(s) per SM
 //   tile of a block: 64 channels, 1 run(s) of 120 positions, each for 104 outputs
 //   pipeline: 6 stages of 2 slice(s) of 16 bytes of channels and all filter rows
-//   loading: by the copy engine, 2 step(s) ahead of each of 4 warps
+//   loading: by TMA, 2 step(s) ahead of each of 4 warps
 //   storing: runs, as vectors
 //   schedule: sliced-K, consumers take the steps of a tile in turn, and add their sums
 //   weights: loaded with each step as they lie in w
@@ -57,7 +57,7 @@ __device__ __forceinline__ void barrier_wait(Barrier* barrier, int parity) {
       : "memory");
 }
 
-// A tensor as the copy engine sees it (CUtensorMap): made by the host for every launch, a parameter of the kernel.
+// A tensor as TMA sees it (CUtensorMap): made by the host for every launch, a parameter of the kernel.
 struct alignas(64) TensorMap {
   unsigned long long words[16];
 };
@@ -279,7 +279,7 @@ constexpr int kLaneChannels = 2;  // neighbours, of which a lane has weights
 constexpr int kStageBytes = 23552;
 constexpr int kStages = 6;
 
-// Loading: a warp takes every fourth step, and the copy engine brings kCopiesAhead of them
+// Loading: a warp takes every fourth step, and TMA brings kCopiesAhead of them
 constexpr int kCopiesAhead = 2;
 constexpr int kVectorElements = 4;
 constexpr int kRawPitch = 160;  // elements of a channel's copy
@@ -329,7 +329,7 @@ static_assert(kBarriersFirstByte + 16 * kStages + 96 <= 220352);
 //   name                      arrivals         who arrives                              who waits
 //   full[kStages]             2                the producer, and copies by their bytes  consumers, for a step
 //   empty[kStages]            4 * 1            consumers that have multiplied a step    the producer, for a free stage
-//   copied[4 * kCopiesAhead]  kRuns            the copy engine, by bytes                a producer warp, to convert
+//   copied[4 * kCopiesAhead]  kRuns            TMA, by bytes                            a producer warp, to convert
 //   meeting[4]                kConsumers * 32  a pair of warps that has staged sums     the same pair, before it adds
 //   them
 
@@ -526,8 +526,8 @@ jitconv_wgmma_fprop_tf32_nchw_n1c512h14w14_k512_3x3_pad1x1_bias(const __grid_con
   };
 
   if (warp < 4) {
-    // The loading warpgroup. Its warps take steps in turn: each makes operand rows of the pixels of its step, while the
-    // copy engine brings those of its next steps as they lie in x.
+    // The loading warpgroup. Its warps take steps in turn: each makes operand rows of the pixels of its step, while TMA
+    // brings those of its next steps as they lie in x.
     shrink_registers_to<kLoaderRegisters>();
     char* const raw = shared + kRawFirstByte + warp * (kCopiesAhead * kRawBytes);
     Barrier* const copied = empty + kStages + warp * kCopiesAhead;

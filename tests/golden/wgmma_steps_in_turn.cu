@@ -9,7 +9,7 @@
 //   grid: 128 blocks of 384 threads, 222432 bytes of shared memory, at least 1 block(s) per SM
 //   tile of a block: 64 channels, 1 run(s) of 64 positions, each for 56 outputs
 //   pipeline: 8 stages of 8 slice(s) of 16 bytes of channels and one filter row
-//   loading: by the copy engine, 2 step(s) ahead of each of 4 warps
+//   loading: by TMA, 2 step(s) ahead of each of 4 warps
 //   storing: runs, as vectors
 //   schedule: sliced-K, consumers take the steps of a tile in turn, and add their sums
 //   weights: loaded with each step as they lie in w
@@ -55,7 +55,7 @@ __device__ __forceinline__ void barrier_wait(Barrier* barrier, int parity) {
       : "memory");
 }
 
-// A tensor as the copy engine sees it (CUtensorMap): made by the host for every launch, a parameter of the kernel.
+// A tensor as TMA sees it (CUtensorMap): made by the host for every launch, a parameter of the kernel.
 struct alignas(64) TensorMap {
   unsigned long long words[16];
 };
@@ -127,7 +127,7 @@ __device__ __forceinline__ void grow_registers_to() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
-// A matrix as the copy engine brings it, swizzled: rows of kRowBytes, 32, 64 or 128, of which a multiplication takes
+// A matrix as TMA brings it, swizzled: rows of kRowBytes, 32, 64 or 128, of which a multiplication takes
 // 32, the first unless 2, 4 or 6 is added. What was copied starts on a multiple of 1024 bytes; `first` is any row of
 // it.
 template <int kRowBytes>
@@ -260,7 +260,7 @@ constexpr int kWeightRowBytes = 128;  // of an output channel
 constexpr int kStageBytes = 16384;
 constexpr int kStages = 8;
 
-// Loading: a warp takes every fourth step, and the copy engine brings kCopiesAhead of them
+// Loading: a warp takes every fourth step, and TMA brings kCopiesAhead of them
 constexpr int kCopiesAhead = 2;
 constexpr int kVectorElements = 4;
 constexpr int kRawPitch = 68;  // elements of a channel's copy
@@ -310,7 +310,7 @@ static_assert(kBarriersFirstByte + 16 * kStages + 96 <= 222432);
 //   name                      arrivals         who arrives                              who waits
 //   full[kStages]             2                the producer, and copies by their bytes  consumers, for a step
 //   empty[kStages]            1                consumers that have multiplied a step    the producer, for a free stage
-//   copied[4 * kCopiesAhead]  kRuns            the copy engine, by bytes                a producer warp, to convert
+//   copied[4 * kCopiesAhead]  kRuns            TMA, by bytes                            a producer warp, to convert
 //   meeting[4]                kConsumers * 32  a pair of warps that has staged sums     the same pair, before it adds
 //   them
 
@@ -482,8 +482,8 @@ jitconv_wgmma_fprop_tf32_nchw_n8c1024h14w14_k256_1x1_bias_relu(const __grid_cons
   };
 
   if (warp < 4) {
-    // The loading warpgroup. Its warps take steps in turn: each makes operand rows of the pixels of its step, while the
-    // copy engine brings those of its next steps as they lie in x.
+    // The loading warpgroup. Its warps take steps in turn: each makes operand rows of the pixels of its step, while TMA
+    // brings those of its next steps as they lie in x.
     grow_registers_to<kLoaderRegisters>();
     char* const raw = shared + kRawFirstByte + warp * (kCopiesAhead * kRawBytes);
     Barrier* const copied = empty + kStages + warp * kCopiesAhead;

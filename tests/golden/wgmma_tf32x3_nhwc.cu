@@ -56,7 +56,7 @@ __device__ __forceinline__ void barrier_wait(Barrier* barrier, int parity) {
       : "memory");
 }
 
-// A tensor as the copy engine sees it (CUtensorMap): made by the host for every launch, a parameter of the kernel.
+// A tensor as TMA sees it (CUtensorMap): made by the host for every launch, a parameter of the kernel.
 struct alignas(64) TensorMap {
   unsigned long long words[16];
 };
@@ -79,7 +79,7 @@ __device__ __forceinline__ void tensor_walk_to_shared(void* destination, const T
       : "memory");
 }
 
-// Global to shared copy of a whole block of memory by the copy engine (cp.async.bulk, sm_90): one thread asks, nobody
+// Global to shared copy of a whole block of memory by TMA (cp.async.bulk, sm_90): one thread asks, nobody
 // waits; `arrival` is told of the bytes, which its current phase must expect. Addresses and size are multiples of 16.
 // The copy writes through the async proxy, which is how warpgroup multiplications read.
 __device__ __forceinline__ void bulk_copy_to_shared(void* destination, const void* source, int bytes,
@@ -137,7 +137,7 @@ __device__ __forceinline__ void settle(float (&sum)[kAccumulators]) {
   for (int i = 0; i < kAccumulators; ++i) asm volatile("" : "+f"(sum[i]));
 }
 
-// A matrix as the copy engine brings it, swizzled: rows of kRowBytes, 32, 64 or 128, of which a multiplication takes
+// A matrix as TMA brings it, swizzled: rows of kRowBytes, 32, 64 or 128, of which a multiplication takes
 // 32, the first unless 2, 4 or 6 is added. What was copied starts on a multiple of 1024 bytes; `first` is any row of
 // it.
 template <int kRowBytes>
@@ -198,7 +198,7 @@ __device__ __forceinline__ void warpgroup_sync(int barrier) {
   asm volatile("bar.sync %0, 128;" ::"r"(barrier) : "memory");
 }
 
-// Shared to global copies by the copy engine (cp.async.bulk, sm_90): one thread asks and goes on. Addresses and size
+// Shared to global copies by TMA (cp.async.bulk, sm_90): one thread asks and goes on. Addresses and size
 // are multiples of 16. The engine reads through the async proxy: who wrote the source fences, and the asking thread
 // comes behind them. A thread's copies belong to the group that its next bulk_stores_commit() closes;
 // bulk_stores_wait_read<n>() returns when the sources of all but its n newest groups have been read and may be
@@ -362,7 +362,7 @@ static_assert(kBarriersFirstByte + 16 * kStages + 32 <= 204896);
 //   name              arrivals    who arrives                              who waits
 //   full[kStages]     4           the producer, and copies by their bytes  consumers, for a step
 //   empty[kStages]    kConsumers  consumers that have multiplied a step    the producer, for a free stage
-//   arrived[kStages]  1           the copy engine, by bytes                loading warps, to split pixels
+//   arrived[kStages]  1           TMA, by bytes                            loading warps, to split pixels
 
 using Staged = Element;  // an output on its way to y
 
@@ -384,7 +384,7 @@ struct Tile {
 };
 
 // Where a box has a channel of a position: in rows of 128 bytes of channels, kBoxRows of a position, whose pieces of 16
-// bytes are swizzled as the copy engine expects it.
+// bytes are swizzled as TMA expects it.
 __device__ __forceinline__ int box_place(int position, int channel) {
   const int row = position * kBoxRows + channel / kRowChannels;
   const int piece = channel % kRowChannels / kPieceChannels;
@@ -404,7 +404,7 @@ __device__ __forceinline__ void copy_run(const TensorMap* x_map, const Tile& til
                           row * kStrideH - kPadTop, image, phase, r * kDilationH, arrival);
 }
 
-// Splits a step's pixels, which the copy engine brought: larger parts stay where they are. `thread` of 96.
+// Splits a step's pixels, which TMA brought: larger parts stay where they are. `thread` of 96.
 __device__ __forceinline__ void split_pixels(char* input, int thread) {
 #pragma unroll 1
   for (int part = 0; part < kRuns * kPhases; ++part) {
@@ -448,8 +448,7 @@ jitconv_wgmma_tf32x3_fprop_fp32_nhwc_n8c64h512w1024_k128_3x3_bias(const __grid_c
   };
 
   if (warp < 4) {
-    // The loading warpgroup. A thread of its first warp asks the copy engine for pixels and weights. Pixels come as
-    // they lie
+    // The loading warpgroup. A thread of its first warp asks TMA for pixels and weights. Pixels come as they lie
     // in the tensor, and the other warps split them where they are.
     if (warp == 0) wait_for_previous_kernel();
 #pragma unroll 1
@@ -492,7 +491,7 @@ jitconv_wgmma_tf32x3_fprop_fp32_nhwc_n8c64h512w1024_k128_3x3_bias(const __grid_c
     const int k_consumer = consumer * 64, run = 0;
     const bool gives_back = threadIdx.x % 128 == 0;  // what its warpgroup has multiplied
     float sum[kColumns / 2];
-    const bool asks = threadIdx.x % 128 == 0;  // the copy engine to store
+    const bool asks = threadIdx.x % 128 == 0;  // TMA to store
     int box = 0;  // that is staged next
 #pragma unroll 1
     for (int number = blockIdx.x; number < kTiles; number += gridDim.x) {
@@ -538,7 +537,7 @@ jitconv_wgmma_tf32x3_fprop_fp32_nhwc_n8c64h512w1024_k128_3x3_bias(const __grid_c
         next_stage();
       }
       // Store: the channels of a position are neighbours in y. A consumer stages its 64 channels of kStoreColumns
-      // positions at a time, [position][row][channel], as a box of y, and goes on while the copy engine takes it
+      // positions at a time, [position][row][channel], as a box of y, and goes on while TMA takes it
       // there. What is in no output lies outside of y's map, and stays behind.
       const int run_first = tile.first_output + run * kWindow;
       const int row = run_first / kRunRow, column_first = run_first - row * kRunRow, image_row = tile.n * kP + row;

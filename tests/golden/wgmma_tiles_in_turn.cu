@@ -9,8 +9,8 @@
 //   grid: 132 blocks of 384 threads, 231816 bytes of shared memory, at least 1 block(s) per SM
 //   tile of a block: 64 channels, 1 run(s) of 56 positions, each for 56 outputs
 //   pipeline: 5 stages of 8 slice(s) of 16 bytes of channels and one filter row
-//   loading: by the copy engine, 1 step(s) ahead of each of 4 warps
-//   storing: runs, by the copy engine
+//   loading: by TMA, 1 step(s) ahead of each of 4 warps
+//   storing: runs, by TMA
 //   schedule: pingpong, consumers take tiles in turn, and one stores while the other multiplies
 //   weights: all in shared memory
 //   kernels: pack_weights, wgmma
@@ -56,7 +56,7 @@ __device__ __forceinline__ void barrier_wait(Barrier* barrier, int parity) {
       : "memory");
 }
 
-// A tensor as the copy engine sees it (CUtensorMap): made by the host for every launch, a parameter of the kernel.
+// A tensor as TMA sees it (CUtensorMap): made by the host for every launch, a parameter of the kernel.
 struct alignas(64) TensorMap {
   unsigned long long words[16];
 };
@@ -82,7 +82,7 @@ __device__ __forceinline__ void tensor_copy_to_shared(void* destination, const T
       : "memory");
 }
 
-// Global to shared copy of a whole block of memory by the copy engine (cp.async.bulk, sm_90): one thread asks, nobody
+// Global to shared copy of a whole block of memory by TMA (cp.async.bulk, sm_90): one thread asks, nobody
 // waits; `arrival` is told of the bytes, which its current phase must expect. Addresses and size are multiples of 16.
 // The copy writes through the async proxy, which is how warpgroup multiplications read.
 __device__ __forceinline__ void bulk_copy_to_shared(void* destination, const void* source, int bytes,
@@ -191,7 +191,7 @@ __device__ __forceinline__ void store_elements(float* y, const float (&value)[kS
       : "memory");
 }
 
-// Shared to global copies by the copy engine (cp.async.bulk, sm_90): one thread asks and goes on. Addresses and size
+// Shared to global copies by TMA (cp.async.bulk, sm_90): one thread asks and goes on. Addresses and size
 // are multiples of 16. The engine reads through the async proxy: who wrote the source fences, and the asking thread
 // comes behind them. A thread's copies belong to the group that its next bulk_stores_commit() closes;
 // bulk_stores_wait_read<n>() returns when the sources of all but its n newest groups have been read and may be
@@ -303,7 +303,7 @@ constexpr int kInputBytes = 7424;
 constexpr int kStageBytes = 7424;
 constexpr int kStages = 5;
 
-// Loading: a warp takes every fourth step, and the copy engine brings kCopiesAhead of them
+// Loading: a warp takes every fourth step, and TMA brings kCopiesAhead of them
 constexpr int kCopiesAhead = 1;
 constexpr int kVectorElements = 4;
 constexpr int kRawPitch = 64;  // elements of a channel's copy
@@ -352,8 +352,8 @@ static_assert(kBarriersFirstByte + 16 * kStages + 56 <= 231816);
 //   name                      arrivals  who arrives                              who waits
 //   full[kStages]             1         the producer, and copies by their bytes  consumers, for a step
 //   empty[kStages]            1         consumers that have multiplied a step    the producer, for a free stage
-//   copied[4 * kCopiesAhead]  kRuns     the copy engine, by bytes                a producer warp, to convert
-//   weights_arrival           1         the copy engine, by bytes                consumers, once
+//   copied[4 * kCopiesAhead]  kRuns     TMA, by bytes                            a producer warp, to convert
+//   weights_arrival           1         TMA, by bytes                            consumers, once
 //   multiplied[kConsumers]    4         a consumer's warps, in their last step   the other consumer, for its turn
 
 using Staged = float;  // an output on its way to y
@@ -526,8 +526,8 @@ jitconv_wgmma_fprop_tf32_nchw_n16c64h56w56_k64_3x3_pad1x1_bias_relu(const __grid
   };
 
   if (warp < 4) {
-    // The loading warpgroup. Its warps take steps in turn: each makes operand rows of the pixels of its step, while the
-    // copy engine brings those of its next steps as they lie in x.
+    // The loading warpgroup. Its warps take steps in turn: each makes operand rows of the pixels of its step, while TMA
+    // brings those of its next steps as they lie in x.
     grow_registers_to<kLoaderRegisters>();
     if (threadIdx.x == 0) {  // all of them, for all tiles
       wait_for_previous_kernel();

@@ -54,7 +54,7 @@ __device__ __forceinline__ void barrier_wait(Barrier* barrier, int parity) {
       : "memory");
 }
 
-// A tensor as the copy engine sees it (CUtensorMap): made by the host for every launch, a parameter of the kernel.
+// A tensor as TMA sees it (CUtensorMap): made by the host for every launch, a parameter of the kernel.
 struct alignas(64) TensorMap {
   unsigned long long words[16];
 };
@@ -134,7 +134,7 @@ __device__ __forceinline__ void shrink_registers_to() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
-// A matrix as the copy engine brings it, swizzled: rows of kRowBytes, 32, 64 or 128, of which a multiplication takes
+// A matrix as TMA brings it, swizzled: rows of kRowBytes, 32, 64 or 128, of which a multiplication takes
 // 32, the first unless 2, 4 or 6 is added. What was copied starts on a multiple of 1024 bytes; `first` is any row of
 // it.
 template <int kRowBytes>
@@ -417,8 +417,7 @@ jitconv_wgmma_fprop_tf32_nchw_n16c512h28w28_k256_1x1_pad1x0_s2x2(const __grid_co
   };
 
   if (warp < 4) {
-    // The loading warpgroup. What the copy engine brings is an operand as it lies: a thread asks for pixels, another
-    // for weights.
+    // The loading warpgroup. What TMA brings is an operand as it lies: a thread asks for pixels, another for weights.
     if (lane != 0 || warp > 1) return;
     if (warp == 0) wait_for_previous_kernel();
 #pragma unroll 1

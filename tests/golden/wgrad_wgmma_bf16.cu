@@ -117,7 +117,7 @@ __device__ __forceinline__ void grow_registers_to() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
-// A tensor as the copy engine sees it (CUtensorMap): made by the host for every launch, a parameter of the kernel.
+// A tensor as TMA sees it (CUtensorMap): made by the host for every launch, a parameter of the kernel.
 struct alignas(64) TensorMap {
   unsigned long long words[16];
 };
@@ -268,9 +268,9 @@ static_assert(kBarriersFirstByte + 16 * (kXRows + kStages + kRawRows) <= 143584)
 //   name                 arrivals        who arrives                            who waits
 //   x_full[kXRows]       7               a loading warp                         consumers, for a row of x
 //   x_empty[kXRows]      kConsumers * 4  a warp that has multiplied with a row  loaders, for a free slot
-//   dy_full[kStages]     1               the copy engine, by bytes              consumers, for a step
+//   dy_full[kStages]     1               TMA, by bytes                          consumers, for a step
 //   dy_empty[kStages]    kConsumers * 4  a warp that has multiplied a step      loaders, for a free stage
-//   raw_full[kRawRows]   1               the copy engine, by bytes              loaders, to put a row in order
+//   raw_full[kRawRows]   1               TMA, by bytes                          loaders, to put a row in order
 //   raw_empty[kRawRows]  7               a warp that has put a row in order     the thread that copies
 
 // A step: kRowPixels neighbouring pixels of a row of dy, and the rows of x that its taps meet. The rows of a strip, at
@@ -337,8 +337,7 @@ jitconv_wgrad_wgmma_wgrad_bf16_f32_nchw_n32c64h56w56_k64_3x3_pad1x1(const __grid
 
   if (warp < kLoaderWarps) {
     shrink_registers_to<kLoaderRegisters>();
-    // The loading warpgroups. One of their threads asks the copy engine for runs of rows of dy and x as they lie in
-    // memory,
+    // The loading warpgroups. One of their threads asks TMA for runs of rows of dy and x as they lie in memory,
     // those of dy from the last multiple of 16 bytes on that is not behind the step's first pixel. The other warps put
     // those of x in order.
     if (warp == 0) {

@@ -110,7 +110,7 @@ __device__ __forceinline__ void grow_registers_to() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
-// A tensor as the copy engine sees it (CUtensorMap): made by the host for every launch, a parameter of the kernel.
+// A tensor as TMA sees it (CUtensorMap): made by the host for every launch, a parameter of the kernel.
 struct alignas(64) TensorMap {
   unsigned long long words[16];
 };
@@ -146,7 +146,7 @@ __device__ __forceinline__ void tensor_copy_to_shared(void* destination, const T
       : "memory");
 }
 
-// A matrix whose rows are pixels, over which is summed, as the copy engine brings 16-bit channels of an NHWC tensor,
+// A matrix whose rows are pixels, over which is summed, as TMA brings 16-bit channels of an NHWC tensor,
 // swizzled: rows of kRowBytes, 32, 64 or 128, one after the other. A multiplication takes 16 rows, eight from `first`
 // on and eight that begin `next_eight` bytes behind it, and of each as many channels as it has rows or columns. Those
 // that a row does not hold are those of the row `next_channels` bytes behind it, and so on: other channels, or other
@@ -286,9 +286,9 @@ static_assert(kBarriersFirstByte + 16 * (kXRows + kStages) <= 168064);
 //   kBarriersFirstByte  barriers
 // Barriers:
 //   name               arrivals        who arrives                            who waits
-//   x_full[kXRows]     1               the copy engine, by bytes              consumers, for a row of x
+//   x_full[kXRows]     1               TMA, by bytes                          consumers, for a row of x
 //   x_empty[kXRows]    kConsumers * 4  a warp that has multiplied with a row  loaders, for a free slot
-//   dy_full[kStages]   1               the copy engine, by bytes              consumers, for a step
+//   dy_full[kStages]   1               TMA, by bytes                          consumers, for a step
 //   dy_empty[kStages]  kConsumers * 4  a warp that has multiplied a step      loaders, for a free stage
 
 // A step: kRowPixels neighbouring pixels of a row of dy, and the rows of x that its taps meet. The rows of a strip, at
@@ -348,7 +348,7 @@ jitconv_wgrad_wgmma_wgrad_bf16_nhwc_n8c64h512w256_k128_5x7_bias(const __grid_con
 
   if (warp < kLoaderWarps) {
     shrink_registers_to<kLoaderRegisters>();
-    // The loading warpgroup: one thread asks the copy engine for boxes of both tensors, a row of channels for each
+    // The loading warpgroup: one thread asks TMA for boxes of both tensors, a row of channels for each
     // pixel, with zeros outside of the image. Rows of x are numbered as they come, and take the slots of the ring in
     // turn; so do steps.
     if (threadIdx.x == 0) {

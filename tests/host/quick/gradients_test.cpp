@@ -84,6 +84,8 @@ TEST(Gradients, OfWeightsOnTensorCoresCutInManyWays) {
             3, 4, 1, 4},
            {"filter columns in blocks", "input=1,64,3,40 weight=16,64,1,13 padding=0,6 math=tf32", 2, 2, 1, 2,
             one_tap_column_in_many},
+           {"a tall filter, many barriers", "input=1,5,32,11 weight=34,5,25,1 padding=4,0 math=tf32 bias", 2, 6, 1, 3,
+            [](const WgradWgmmaTiling& tiling) { return tiling.x_rows + tiling.stages + tiling.raw_rows > 32; }},
            {"filter rows in blocks", "input=1,70,11,12 weight=70,70,5,5 padding=2 dtype=bf16 bias", 2, 4, 1, 4},
            {"several filter rows in blocks", "input=1,32,13,12 weight=16,32,7,3 padding=3,1 math=tf32", 2, 4, 1, 4,
             [](const WgradWgmmaTiling& tiling) { return tiling.block_r > 1 && tiling.block_r < 7; }},

@@ -216,7 +216,7 @@ MUTANTS = [
     loaded("no_fence", "      fence_async_proxy();\n", "", "multiplications read rows of x that were there before"),
     copied("no_fence", "      fence_async_proxy();\n", "", "multiplications read rows of x that were there before"),
     copied("raw_rows_given_back_by_none", "        barrier_arrive(raw_empty + raw_slot);\n", "",
-           "the copy engine waits for free rows forever"),
+           "TMA waits for free rows forever"),
     copied("parity_of_raw_rows", "barrier_wait(raw_full + raw_slot, x_row / kRawRows % 2);",
            "barrier_wait(raw_full + raw_slot, 0);", "rows of x are put in order before they are there"),
     copied("copies_of_one_place", "row[(copy * kUnits + unit) * kUnitRows + c]", "row[unit * kUnitRows + c]",

@@ -130,7 +130,7 @@ MUTANTS = [
            "stores_to_buffer(write);\n    if (module_.counts()) count_sectors(address",
            UNSEEN + "a box behind the end of its tensor's buffer"),
     launch("boxes_anywhere_in_memory", "check_block(shared, TensorBox::alignment(tensor.map))", "check_block(shared, kCopyUnit)",
-           UNSEEN + "a box where the copy engine takes none"),
+           UNSEEN + "a box where TMA takes none"),
     bulk_stores("boxes_from_the_origin", "of_store(*store.map, store.destination, store.place)",
                 "of_store(*store.map, store.destination, {})", "every box is written to the tensor's beginning on a CPU"),
     boxes("stored_ones_not_swizzled", "visit_pieces([&](const char* address", "visit_runs([&](const char* address",

@@ -35,7 +35,7 @@ MUTANTS = [
     emit("read_without_the_others", "__syncwarp();  // all lanes have read", "// all lanes have read",
          "a stage is overwritten that a lane still reads"),
     tiling("weights_not_aligned", "streams_weights ? round_up(end, kSwizzledBoxAlignment) : end", "end",
-           "the copy engine is asked for a swizzled box at an address that it does not take"),
+           "TMA is asked for a swizzled box at an address that it does not take"),
     # Pixels that have a place of their own.
     copy_planes("images_behind_the_last", "tile * kTileImages + i < kImages ? tile * kTileImages + i : 0",
                 "tile * kTileImages + i", "memory behind x is read"),

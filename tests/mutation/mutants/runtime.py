@@ -88,7 +88,7 @@ MUTANTS = [
           "corner < TensorMapShape::kLeastCorner && corner > TensorMapShape::kMostCorner",
           "a generator's walk too far around the tensor fails each launch with a number"),
     state("swizzle_of_any_row", "if (swizzle != 0 && row != swizzle)", "if (false)",
-          "a kernel reads swizzled rows where the copy engine did not put them"),
+          "a kernel reads swizzled rows where TMA did not put them"),
     state("boxes_of_any_size", "if (map.box_bytes() > kMostBytes) refuse", "if (map.box_bytes() > 2 * kMostBytes) refuse",
           "a generator's box that no block has room for fails each launch with a number"),
     state("device_unchecked", "  backend.require_fitting_device(plan.target, device);\n", "",

@@ -65,7 +65,7 @@ MUTANTS = [
          "a stage is one warpgroup's at one time and the other's at another, and phases are taken for complete"),
     candidates("two_stages", "(tiling.converts_pixels() || own_stages ? 4 : 2)", "(tiling.converts_pixels() ? 4 : 2)",
          "a warpgroup waits for the stage that it holds"),
-    # Weights as they lie in w, which the copy engine rounds or multiplying threads do.
+    # Weights as they lie in w, which TMA rounds or multiplying threads do.
     geometry("channels_in_order", "chunk + place % 4 * lane_channels() + (place - chunk) / 8 * 2 + place / 4 % 2;",
            "chunk + (place - chunk);", "unpacked weights are multiplied with other channels' pixels, where lanes load them"),
     channel_order("in_order", "chunk + place % 4 * kLaneChannels + (place - chunk) / 8 * 2 + place / 4 % 2", "place",
@@ -113,7 +113,7 @@ MUTANTS = [
            "std::max({lower[0], lower[1], upper[0], upper[1]}) <= TensorMapShape::kMostCorner", "true",
            "launches are refused for their tensor maps"),
     arguments("walk_not_rounded", "problem.input.type == DataType::f32 && !geometry.reads_transposed()", "false",
-         "pixels that the copy engine walks over are cut off"),
+         "pixels that TMA walks over are cut off"),
     arguments("split_walk_rounded", "!geometry.reads_transposed() && !tiling.splits_operands(),",
          "!geometry.reads_transposed(),", "pixels are rounded before they are split"),
     arguments("walk_strides_exchanged",
@@ -126,7 +126,7 @@ MUTANTS = [
               "a run without outputs is an illegal instruction"),
     emit_load("walk_starts_behind_images", "tiling.runs() > 1 ? fmt", "tiling.runs() > 1 && !images ? fmt",
               "a run without images is an illegal instruction"),
-    # Pixels that a kernel before transposes, over which the copy engine walks.
+    # Pixels that a kernel before transposes, over which TMA walks.
     load_weights_emit("transposed_not_awaited",
               'tiling.packs_weights() ? "wait_for_previous_kernel();" : "if (warp == 0) wait_for_previous_kernel();"',
               'tiling.packs_weights() ? "wait_for_previous_kernel();" : ""',
@@ -260,7 +260,7 @@ MUTANTS = [
                    "subnormal f16 weights lose a bit"),
     grid("row_residues_of_columns", "residues(problem.rows)", "residues(problem.columns)",
          "filters that are dilated along one axis read other slices' pixels"),
-    # Boxes of outputs that the copy engine stores.
+    # Boxes of outputs that TMA stores.
     geometry("boxes_of_other_groups", "problem().groups > 1 ? tiling_.tile.channels : box_row_channels()",
            "box_row_channels()", "a group's last tile writes channels of the next group"),
     geometry("boxes_of_two_rows",
@@ -271,7 +271,7 @@ MUTANTS = [
            "round_up(end, 128)", "boxes do not begin where the pattern of their swizzle does"),
     store_boxes("box_not_awaited", "bulk_stores_wait_read<kStagedBoxes - 1>()", "bulk_stores_wait_read<kStagedBoxes>()",
                 "a box is staged where another is still read"),
-    store_boxes("box_not_fenced", "  fence_async_proxy();\n", "", "the copy engine reads what was there before"),
+    store_boxes("box_not_fenced", "  fence_async_proxy();\n", "", "TMA reads what was there before"),
     store_boxes("box_of_one_buffer", "box = box + 1 == kStagedBoxes ? 0 : box + 1;", "",
                 "all boxes are staged in one place, which others still read"),
     box_place("pieces_not_exchanged", "(piece ^ row % 8)", "piece", "channels are stored in other channels' places"),

@@ -60,7 +60,7 @@ TEST(DeviceText, HasWhatKernelsNameAndWhatThatNeeds) {
   const std::string text = device_text(files, "barrier_arrive(full);  // not barrier_wait()\nbulk_stores_commit();");
   EXPECT_EQ(text.find("barrier_wait("), text.find("barrier_wait(b, n % 2)"));  // in a comment
   for (const char* part : {"struct alignas(8) Barrier", "unsigned barrier_address(", "void barrier_arrive(",
-                           "// Shared to global copies by the copy engine", "void bulk_stores_commit("})
+                           "// Shared to global copies by TMA", "void bulk_stores_commit("})
     EXPECT_NE(text.find(part), std::string::npos) << part;
   for (const char* part : {"void barrier_init(", "void bulk_copy_to_global(", "Overlapped launches", "griddepcontrol"})
     EXPECT_EQ(text.find(part), std::string::npos) << part;

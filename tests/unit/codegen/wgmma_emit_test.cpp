@@ -313,10 +313,10 @@ TEST(WgmmaSource, APlanSaysHowPixelsComeAndOutputsLeave) {
   } cases[] = {
       {first_with("input=2,20,26,35 weight=37,20,3,3 math=tf32", loaded), "pixel(s) of a lane in flight",
        "runs, as vectors"},
-      {first_with("input=2,20,26,34 weight=37,20,3,3 math=tf32", copied),
-       "by the copy engine, 2 step(s) ahead of each of 4 warps", "runs, by the copy engine"},
+      {first_with("input=2,20,26,34 weight=37,20,3,3 math=tf32", copied), "by TMA, 2 step(s) ahead of each of 4 warps",
+       "runs, by TMA"},
       {first_with("input=2,20,26,34 weight=37,20,3,3 math=tf32", transposed),
-       "loading: transposed before, as operand rows, by TMA in im2col mode", "runs, by the copy engine"},
+       "loading: transposed before, as operand rows, by TMA in im2col mode", "runs, by TMA"},
       {first_with("input=2,128,26,35 weight=37,128,1,1 math=tf32", raw),
        "weights: loaded with each step as they lie in w", "runs, as vectors"},
       {first_with("input=3,48,7,9 weight=72,48,3,3 padding=1 math=tf32", images),

@@ -1,8 +1,8 @@
 // The wgmma family's store to NCHW: see templates/wgmma/store_nchw.cu.in.
 #include "codegen/arithmetic.h"
 #include "codegen/text/epilogue.h"
+#include "codegen/text/staging.h"
 #include "codegen/wgmma/emit.h"
-#include "codegen/wgmma/staging.h"
 #include "fmt/format.h"
 
 namespace jitconv::codegen {

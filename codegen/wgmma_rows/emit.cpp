@@ -2,7 +2,7 @@
 #include "codegen/arithmetic.h"
 #include "codegen/text/epilogue.h"
 #include "codegen/text/layout_comment.h"
-#include "codegen/wgmma/staging.h"
+#include "codegen/text/staging.h"
 #include "codegen/wgmma_rows/family.h"
 #include "codegen/wgmma_rows/tiling.h"
 #include "fmt/format.h"

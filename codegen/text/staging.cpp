@@ -1,5 +1,5 @@
 // Staged outputs of warps whose rows are channels, see staging.h.
-#include "codegen/wgmma/staging.h"
+#include "codegen/text/staging.h"
 
 #include "codegen/text/emitter.h"
 #include "codegen/text/epilogue.h"
@@ -28,7 +28,7 @@ std::string bias_of_folded_rows(std::string_view group_first) {
 
 std::string stage_folded_sums(const Epilogue& before, const FoldedPlaces& places) {
   const std::string& stored = places.stored;
-  return fill_template(embedded_text("wgmma/stage_sums.cu.in"),
+  return fill_template(embedded_text("staging/stage_sums.cu.in"),
                        {{"epilogue", epilogue_lines(before, {.value = "value[e]", .bias_condition = "half == 0"})},
                         {"find_output", places.find_output},
                         {"and_stored", stored.empty() ? "" : fmt::format(" && ({})", stored)},
@@ -36,8 +36,8 @@ std::string stage_folded_sums(const Epilogue& before, const FoldedPlaces& places
 }
 
 std::string read_staged_functions(bool adds_rows) {
-  std::string text(embedded_text("wgmma/read_staged.cu.in"));
-  if (adds_rows) text.append("\n").append(embedded_text("wgmma/read_sums.cu.in"));
+  std::string text(embedded_text("staging/read_staged.cu.in"));
+  if (adds_rows) text.append("\n").append(embedded_text("staging/read_sums.cu.in"));
   return text;
 }
 

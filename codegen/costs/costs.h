@@ -18,7 +18,7 @@
 
 namespace jitconv::codegen {
 
-/// Members are std::int64_t, in tables and groups of them: fields.h names them all.
+/// Members are std::int64_t, in tables and groups of them: entries.h names them all.
 struct Costs {
   FmaCosts fma;
   DirectCosts direct;

@@ -42,7 +42,8 @@ def all_literals() -> str:
                 texts.append(joined_literals(path.read_text(encoding="utf-8")))
             elif path.suffix == ".cmake":
                 texts.append(path.read_text(encoding="utf-8"))
-    texts.append("dev: " + (ROOT / "dev").read_text(encoding="utf-8").replace('die "', 'die "dev: '))
+    for script in ("dev", "cmake/dev_setup.sh"):
+        texts.append("dev: " + (ROOT / script).read_text(encoding="utf-8").replace('die "', 'die "dev: '))
     return re.sub(r"\$?\{[^{}\n]*\}", "…", "\n".join(texts))
 
 

@@ -12,7 +12,6 @@ namespace jitconv {
 namespace {
 
 using codegen::canonical;
-using codegen::hash_value;
 using test::headline_c;
 
 TEST(Canonical, DropsWhatCannotMatter) {

@@ -2,7 +2,8 @@
 #include "codegen/text/device_text.h"
 
 #include <algorithm>
-#include <set>
+#include <map>
+#include <unordered_set>
 
 #include "codegen/text/template_text.h"
 #include "fmt/format.h"
@@ -60,17 +61,44 @@ std::string_view name_of(std::string_view line) {
   return last_word(line.substr(0, line.find(is_struct ? " {" : is_alias ? " =" : "(")));
 }
 
-/// Adds the words of a text, comments apart.
-void add_words(std::set<std::string_view>& words, std::string_view text) {
+using Words = std::unordered_set<std::string_view>;
+
+/// Calls `visit` for each word of a text, comments apart.
+template <typename Visit>
+void for_each_word(std::string_view text, Visit visit) {
   while (!text.empty()) {
     std::string_view line = next_line(text);
     line = line.substr(0, line.find("//"));
     for (std::size_t first = 0, i = 0; i <= line.size(); ++i) {
       if (i < line.size() && in_word(line[i])) continue;
-      if (i > first) words.insert(line.substr(first, i - first));
+      if (i > first) visit(line.substr(first, i - first));
       first = i + 1;
     }
   }
+}
+
+/// A device file's declarations, and the words of each.
+struct DeviceDeclarations {
+  std::vector<Declaration> all;
+  std::vector<Words> words;
+};
+
+DeviceDeclarations parsed(std::string_view file) {
+  DeviceDeclarations result{.all = declarations_of(file), .words = {}};
+  for (const Declaration& one : result.all)
+    for_each_word(one.text, [&words = result.words.emplace_back()](std::string_view word) { words.insert(word); });
+  return result;
+}
+
+/// Files are parsed once in a process: sources are written before the disk cache is asked.
+const DeviceDeclarations& declarations_in(std::string_view name) {
+  static const std::map<std::string_view, DeviceDeclarations> files = [] {
+    std::map<std::string_view, DeviceDeclarations> all;
+    for (const EmbeddedFile& file : embedded_files())
+      if (file.name.starts_with("device/")) all.emplace(file.name, parsed(file.text));
+    return all;
+  }();
+  return files.at(name);
 }
 
 }  // namespace
@@ -106,37 +134,31 @@ std::vector<Declaration> declarations_of(std::string_view file) {
   return declarations;
 }
 
-std::string device_text(const std::vector<DeviceFile>& files) {
-  std::string text;
-  for (const DeviceFile& file : files) {
-    if (!text.empty()) text += '\n';
-    text += file.columns > 0 ? multiply_text(file) : std::string(embedded_text(file.name));
-  }
-  text.pop_back();
-  return text;
-}
-
 std::string device_text(const std::vector<DeviceFile>& files, std::string_view kernels) {
-  std::set<std::string_view> words;
-  add_words(words, kernels);
-  std::vector<std::vector<Declaration>> parts;
-  for (const DeviceFile& file : files) {
-    parts.push_back(declarations_of(embedded_text(file.name)));
-    // Its text is made for a number of columns, and always used.
-    if (file.columns > 0) add_words(words, embedded_text(file.name));
-  }
+  Words names, used;
+  for (const DeviceFile& file : files)
+    for (const Declaration& one : declarations_in(file.name).all) names.insert(one.name);
+  for_each_word(kernels, [&](std::string_view word) {
+    if (names.contains(word)) used.insert(word);
+  });
+  // The text of a file that is made for a number of columns is always used.
+  for (const DeviceFile& file : files)
+    if (file.columns > 0)
+      for (const Words& words : declarations_in(file.name).words) used.insert(words.begin(), words.end());
   // What is declared later may name what comes before, in this file or another.
-  for (auto part = parts.rbegin(); part != parts.rend(); ++part)
-    for (auto one = part->rbegin(); one != part->rend(); ++one)
-      if (words.contains(one->name)) add_words(words, one->text);
+  for (auto file = files.rbegin(); file != files.rend(); ++file) {
+    const DeviceDeclarations& declared = declarations_in(file->name);
+    for (std::size_t i = declared.all.size(); i-- > 0;)
+      if (used.contains(declared.all[i].name)) used.insert(declared.words[i].begin(), declared.words[i].end());
+  }
 
   std::string text;
   for (std::size_t i = 0; i < files.size(); ++i) {
     std::string of_file;
     Declaration comment;
-    for (const Declaration& one : parts[i]) {
+    for (const Declaration& one : declarations_in(files[i].name).all) {
       if (one.name.empty()) comment = one;
-      if (!words.contains(one.name)) continue;
+      if (!used.contains(one.name)) continue;
       if (!comment.text.empty()) of_file += fmt::format("{}{}\n\n", of_file.empty() ? "" : "\n", comment.text);
       const bool gap = comment.text.empty() && one.after_empty_line && !of_file.empty();
       of_file += fmt::format("{}{}\n", gap ? "\n" : "", one.text);

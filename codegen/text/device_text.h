@@ -26,9 +26,7 @@ struct Declaration {
 };
 std::vector<Declaration> declarations_of(std::string_view file);
 
-/// Texts of the files, one after the other.
-std::string device_text(const std::vector<DeviceFile>& files);
-/// The same, but only what is named in `kernels` or in what that needs.
+/// Texts of the files, one after the other: what is named in `kernels` or in what that needs, and multiplications.
 std::string device_text(const std::vector<DeviceFile>& files, std::string_view kernels);
 
 }  // namespace jitconv::codegen

@@ -10,7 +10,7 @@ namespace jitconv::test {
 
 /// "device/multiply_tf32.cuh" or its like, of `columns` columns.
 inline std::string multiply_text(std::string_view file, int columns) {
-  return codegen::device_text({{file, columns}}) + '\n';
+  return codegen::device_text({{file, columns}}, "") + '\n';
 }
 
 }  // namespace jitconv::test

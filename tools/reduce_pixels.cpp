@@ -122,6 +122,7 @@ bool sums_pixels(const codegen::ConvPlan& plan) { return !plan.kernels.empty() &
 
 void reduce_pixels(Reduction& result, const WorkLimits& limits) {
   const codegen::ConvPlan full = result.plan;
+  const std::int64_t as_given = result.multiply_adds;
   ConvSpec spec = full.spec;
   const bool wgmma = full.family() == codegen::Family::wgrad_wgmma;
   const Kept kept{wgmma || full.family() == codegen::Family::wgrad_depthwise, wgmma ? 8 : 1};
@@ -130,7 +131,7 @@ void reduce_pixels(Reduction& result, const WorkLimits& limits) {
     result.multiply_adds = executed_multiply_adds(result.plan);
   }
   // Two splits of whole turns of slots may do more than the blocks of few pixels did.
-  if (const std::int64_t as_given = executed_multiply_adds(full); result.multiply_adds > as_given) {
+  if (result.multiply_adds > as_given) {
     result.plan = full;
     result.multiply_adds = as_given;
     spec = full.spec;

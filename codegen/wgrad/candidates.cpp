@@ -70,9 +70,7 @@ void add_splits(const Shape& shape, const Problem& problem, const Target& target
     tiling.split_pixels = round_up(std::min(ceil_div(pixels, wanted), kMostSummed), tiling.chunk_pixels);
     if (tiling.split_pixels == last) continue;
     last = tiling.split_pixels;
-    const BlockWork work = work_of(tiling, problem, costs);
-    if (work.blocks > INT32_MAX) continue;
-    into.add(tiling, launch_of(work, target), price(work, target, into.costs().fma));
+    into.add(tiling, work_of(tiling, problem, costs), target);
   }
 }
 

@@ -24,6 +24,8 @@ def test_tensors_that_wait_to_be_negated() -> None:
     for _ in range(2):
         y = jt.functional.conv2d(negative, w, b)
         torch.testing.assert_close(y, functional.conv2d(-x, w, b), rtol=1e-4, atol=1e-4)
+    bias = torch.complex(b, b).conj().imag
+    torch.testing.assert_close(jt.functional.conv2d(x, w, bias), functional.conv2d(x, w, -b), rtol=1e-4, atol=1e-4)
     leaf = x.clone().requires_grad_()
     gradients = []
     for convolve in (jt.functional.conv2d, functional.conv2d):

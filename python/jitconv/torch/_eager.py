@@ -85,7 +85,7 @@ def _is_plain(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None) -> bool:
         type(x) in _PLAIN
         and type(w) in _PLAIN
         and (b is None or type(b) in _PLAIN)
-        and not (x.is_neg() or w.is_neg())
+        and not (x.is_neg() or w.is_neg() or (b is not None and b.is_neg()))
         and _dispatch_modes() == 0
         and _function_modes() == 0
         and _transforms() is None

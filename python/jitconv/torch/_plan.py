@@ -89,7 +89,7 @@ def stream_of(device: int) -> int | None:
 
 def on_default_stream(device: int) -> bool:
     """Say whether the current stream of a GPU, given by its number, is the default one; for the CPU it is."""
-    return device < 0 or _raw_stream(device) == 0
+    return not stream_of(device)
 
 
 @functools.cache

@@ -47,7 +47,8 @@ TEST(DeclarationsOf, HaveAllOfEveryDeviceFile) {
 }
 
 TEST(DeviceText, IsTheFilesOneAfterTheOther) {
-  const std::string text = device_text({{element_header(DataType::f32)}, {"device/vector.cuh"}}, "Element x; ElementVector<4> y;");
+  const std::string text =
+      device_text({{element_header(DataType::f32)}, {"device/vector.cuh"}}, "Element x; ElementVector<4> y;");
   EXPECT_NE(text.find("using Element = float;"), std::string::npos);
   EXPECT_GT(text.find("struct alignas"), text.find("using Element = float;"));
   EXPECT_NE(text.back(), '\n');

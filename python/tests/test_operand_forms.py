@@ -16,22 +16,27 @@ def operands() -> tuple[torch.Tensor, ...]:
     return torch.randn(2, 3, 6, 5), torch.randn(4, 3, 3, 3), torch.randn(4)
 
 
-def test_tensors_that_wait_to_be_negated() -> None:
-    """The imaginary part of a conjugate is a view with a bit that says so."""
-    x, w, b = operands()
-    negative = torch.complex(x, x).conj().imag
+def waiting(t: torch.Tensor, dense: bool) -> torch.Tensor:
+    """Return -t as a view with a bit that says so: dense, or the imaginary part of a conjugate."""
+    negative = torch._neg_view(t) if dense else torch.complex(t, t).conj().imag
     assert negative.is_neg()
+    return negative
+
+
+@pytest.mark.parametrize("dense", [False, True])
+def test_tensors_that_wait_to_be_negated(dense: bool) -> None:
+    x, w, b = operands()
+    expected = functional.conv2d(-x, w, b)
     for _ in range(2):
-        y = jt.functional.conv2d(negative, w, b)
-        torch.testing.assert_close(y, functional.conv2d(-x, w, b), rtol=1e-4, atol=1e-4)
-    bias = torch.complex(b, b).conj().imag
-    torch.testing.assert_close(jt.functional.conv2d(x, w, bias), functional.conv2d(x, w, -b), rtol=1e-4, atol=1e-4)
+        y = jt.functional.conv2d(waiting(x, dense), w, b)
+        torch.testing.assert_close(y, expected, rtol=1e-4, atol=1e-4)
+    for others in ((waiting(-w, dense), b), (w, waiting(-b, dense))):
+        torch.testing.assert_close(jt.functional.conv2d(-x, *others), expected, rtol=1e-4, atol=1e-4)
     leaf = x.clone().requires_grad_()
     gradients = []
     for convolve in (jt.functional.conv2d, functional.conv2d):
         y = convolve(leaf, w, b)
-        dy = torch.complex(y.detach(), y.detach()).conj().imag
-        gradients.append(torch.autograd.grad(y, leaf, dy)[0])
+        gradients.append(torch.autograd.grad(y, leaf, waiting(y.detach(), dense))[0])
     torch.testing.assert_close(*gradients, rtol=1e-4, atol=1e-4)
 
 

@@ -7,7 +7,7 @@
 
 namespace jitconv::host {
 
-/// Of one direction of global memory. A sector is 32 aligned bytes.
+/// Counts loads or stores of global memory. A sector is 32 aligned bytes.
 struct GlobalCounters {
   std::uint64_t requests = 0;  ///< instructions of a warp
   std::uint64_t sectors = 0;   ///< touched by them, each counted once per request
@@ -19,7 +19,7 @@ struct GlobalCounters {
   bool operator==(const GlobalCounters&) const = default;
 };
 
-/// Of one direction of shared memory. A wavefront is one pass over the 32 banks of 4 bytes.
+/// Counts loads or stores of shared memory. A wavefront is one pass over the 32 banks of 4 bytes.
 struct SharedCounters {
   std::uint64_t requests = 0;
   std::uint64_t wavefronts = 0;  ///< needed

@@ -8,8 +8,8 @@
 namespace jitconv::host {
 namespace {
 
-// Of shared memory that lies in the module, the bytes before it are the module's too; so near, they are meant as
-// shared.
+// Where shared memory lies in the module, the bytes before it belong to the module, too. An access to bytes as near as
+// this is meant for shared memory.
 constexpr std::uintptr_t kNearShared = 1024;
 
 std::vector<void*> values_of(const Launch& launch) {

@@ -56,7 +56,7 @@ struct jitconv_host_api {
   // cp.async.bulk: global to shared, completes on a barrier object.
   void (*copy_bulk)(void* destination, const void* source, int bytes, void* barrier, const void* pc);
   // cp.async.bulk.tensor: a box of a tensor, which begins at `rank` indices, at most 4, completes on a barrier object.
-  // Of a walk (im2col) `offset` has two numbers, right and down; of a box it is null.
+  // `offset` has two numbers, right and down, in im2col mode; it is null for a box.
   void (*copy_tensor)(void* destination, const struct jitconv_host_tensor_map* map, const int* indices, unsigned rank,
                       const int* offset, void* barrier, const void* pc);
   // cp.async.bulk: shared to global, in groups of the issuing thread; the wait is for the reads.

@@ -106,7 +106,7 @@ class SharedMemory {
   std::unique_ptr<Tick[]> write_tick_, read_tick_;  // read_tick_: no recorded reader has an older one
   std::unique_ptr<std::uint32_t[]> write_pc_, read_pc_, read_warps_, read_lanes_;
   std::unique_ptr<std::uint16_t[]> writer_, last_reader_;  // thread or agent, and a flag
-  // Of each warpgroup that reads asynchronously, the last such read of every kReadUnit bytes.
+  // The last asynchronous read of every kReadUnit bytes, for each warpgroup that reads so.
   struct AsyncReads {
     std::uint32_t warpgroup = 0, column = 0;
     std::unique_ptr<Tick[]> tick;

@@ -75,7 +75,7 @@ class TensorBox {
 
 template <typename Visit>
 void TensorBox::visit_runs(const Visit& visit) const {
-  // Of every row the same elements are there, if any are.
+  // Every row of the box has the same elements inside the tensor, if it has any.
   const std::int64_t begin = first_[0] < 0 ? -first_[0] : 0;
   const std::int64_t end = extents_[0] - first_[0] < row_elements_ ? extents_[0] - first_[0] : row_elements_;
   if (begin >= end) return;

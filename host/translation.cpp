@@ -134,7 +134,7 @@ std::optional<Replacement> rest_of_element(std::string_view text, std::string_vi
   return rest;
 }
 
-/// Of a device file the text has any declarations, or none. The file's model takes the place of the first.
+/// The text has some declarations of a device file, or none. The file's model takes the place of the first.
 std::vector<Replacement> replacements(std::string_view text) {
   static const std::set<std::string_view> shared = shared_declarations();
   std::vector<Replacement> all;

@@ -35,7 +35,7 @@ class WarpRequests {
   std::size_t next_ = 0;  // where the running lane's next access is expected: lanes run the same instructions
 };
 
-/// Of one request: `address` of each lane in `lanes`, `bytes` (1 .. 16) wide.
+/// Counts one request: lane l of `lanes` accesses `bytes` (1 .. 16) bytes at address[l].
 void count_global(GlobalCounters& counters, std::uint32_t lanes, const std::array<std::uintptr_t, 32>& address,
                   unsigned bytes);
 void count_shared(SharedCounters& counters, std::uint32_t lanes, const std::array<std::uintptr_t, 32>& address,

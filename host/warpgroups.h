@@ -45,7 +45,7 @@ struct WarpgroupFault {
   std::uint32_t thread = 0;  ///< of the warpgroup, from 0
   std::string text;          ///< "{line}" stands for the line of other_pc
   std::uint32_t other_pc = 0;
-  /// Of an operand, instead of a text: what is wrong with the bytes at this offset.
+  /// What is wrong with the operand's bytes at this offset; takes the place of a text.
   Conflict conflict{};
   std::uint32_t offset = 0, bytes = 0;
   bool fatal = false;
@@ -94,7 +94,7 @@ class Warpgroups {
   struct Multiplication {
     MultiplyType type{};
     TileOperand a{}, b{};
-    /// Of an operand in registers: where the threads have them, and its rows as they were when it began.
+    /// For an operand in registers: where each thread has them, and the operand's rows as they were when it began.
     std::array<const std::uint32_t*, kWarpgroupThreads> registers{};
     std::vector<char> rows;
     bool accumulate = false, computed = false;

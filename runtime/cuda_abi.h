@@ -62,8 +62,8 @@ static_assert(offsetof(LaunchConfig, block) == 12 && offsetof(LaunchConfig, shar
               offsetof(LaunchConfig, stream) == 32 && offsetof(LaunchConfig, attributes) == 40 &&
               offsetof(LaunchConfig, attribute_count) == 48 && sizeof(LaunchConfig) == 56);
 
-// Of tensor maps: CUtensorMapDataType, CUtensorMapSwizzle, CUtensorMapL2promotion. Zero of their other enumerators is
-// what there is nothing to say about: no interleaving, zeros outside.
+// Enumerators for tensor maps: CUtensorMapDataType, CUtensorMapSwizzle, CUtensorMapL2promotion. The other enumerations
+// are left at zero: no interleaving, zeros outside.
 inline constexpr int kUint16 = 1, kFloat32 = 7, kTfloat32 = 11;
 inline constexpr int kNoSwizzle = 0, kSwizzle32Bytes = 1, kSwizzle64Bytes = 2, kSwizzle128Bytes = 3;
 inline constexpr int kPromote128Bytes = 2, kPromote256Bytes = 3;

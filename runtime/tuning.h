@@ -18,7 +18,7 @@ enum class TuningMode {
   saved,    ///< takes choices that are remembered
   measure,  ///< and measures where there is none
 };
-/// Of an unreadable value: off, with a warning.
+/// What JITCONV_TUNE says. An unreadable value means off, with a warning.
 TuningMode tuning_mode();
 
 /// The plan that was chosen for the spec; none if nothing is remembered, or if no candidate is it any more.

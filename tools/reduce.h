@@ -18,8 +18,8 @@ struct WorkLimits {
 struct Reduction {
   codegen::ConvPlan plan;  ///< of the smaller convolution, plan.spec
   bool reduced = false;    ///< plan.spec is smaller than what was asked for
-  /// Of the result along N (planes if depthwise), rows and columns. Of dw: splits of the pixels, tiles along K and
-  /// along C/groups*R*S.
+  /// How many tiles the result has along N (planes if depthwise), rows and columns; dw has splits of the pixels, tiles
+  /// along K and tiles along C/groups*R*S.
   std::array<std::int64_t, 3> tiles{};
   std::int64_t multiply_adds = 0;  ///< that its blocks execute
   std::string note;                ///< what of the full size the smaller one does not show; empty if nothing
@@ -34,8 +34,8 @@ Reduction reduce(const ConvSpec& spec, const Target& target, const WorkLimits& l
 /// Multiply-adds that a launch executes, those of outputs beyond the edge of y included: tiles are computed whole.
 std::int64_t executed_multiply_adds(const codegen::ConvPlan& plan);
 
-/// Of the operation itself, as codegen::Work counts them: N*K*P*Q * C/groups*R*S; of a data gradient with stride 1,
-/// N*C*H*W * K/groups*R*S.
+/// Multiply-adds of the operation itself, as codegen::Work counts them: N*K*P*Q * C/groups*R*S, or N*C*H*W *
+/// K/groups*R*S for a data gradient with stride 1.
 std::int64_t multiply_adds(const ConvSpec& spec);
 
 }  // namespace jitconv::tools

@@ -35,7 +35,7 @@ JITCONV_INLINE float truncf(float a) { return __builtin_truncf(a); }
 JITCONV_INLINE float rintf(float a) { return __builtin_rintf(a); }
 JITCONV_INLINE float copysignf(float a, float b) { return __builtin_copysignf(a, b); }
 
-// Of a NaN and a number the number, and -0 is less than +0, neither of which C++ promises.
+// A NaN and a number give the number, and -0 is less than +0. C++ promises neither.
 JITCONV_INLINE float fminf(float a, float b) {
   if (a != a) return b != b ? __uint_as_float(0x7fffffffu) : b;
   if (b != b) return a;

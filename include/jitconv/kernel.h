@@ -33,8 +33,8 @@ struct LaunchArgs {
   /// Kernel::workspace_bytes_with_packed_weights() bytes.
   const void* packed_w = nullptr;
 
-  // Of gradients: Operation::data_gradient reads dy and w and writes dx; weight_gradient reads x and dy and writes dw
-  // and, if epilogue.bias, db. Every element of a result is written.
+  // Tensors of gradients: Operation::data_gradient reads dy and w and writes dx; weight_gradient reads x and dy and
+  // writes dw and, if epilogue.bias, db. Every element of a result is written.
   const void* dy = nullptr;  ///< N, K, P, Q in spec.output_layout
   void* dx = nullptr;        ///< N, C, H, W in spec.input_layout
   void* dw = nullptr;        ///< K, C/groups, R, S, of the output type

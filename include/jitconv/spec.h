@@ -130,7 +130,7 @@ struct ConvSpec {
   /// element's size to 256. Every allocation satisfies 16. Tensors that start inside an allocation may need the
   /// element's size.
   std::int64_t alignment = 16;
-  /// Of gradients: the activation f of the convolution whose gradient is computed, y = f(z) with z = conv(x, w) + bias
+  /// For gradients: the activation f of the convolution whose gradient is computed, y = f(z) with z = conv(x, w) + bias
   /// + residual. Where it is not none, dz = dy * f'(z) takes the place of dy in the gradient, and db is the sum of dz;
   /// dz is rounded to dtype. f' is computed from LaunchArgs::saved, which holds
   ///   y of relu (dz = y <= 0 ? 0 : dy), leaky_relu (y > 0 ? dy : slope * dy) and clamp (y <= clamp_min ||

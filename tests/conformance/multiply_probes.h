@@ -1,5 +1,5 @@
-// Probes of warpgroup multiplications: every type, few columns and many, operands in shared memory, swizzled as the
-// TMA brings them and windows of such rows, and in registers.
+// Probes of warpgroup multiplications: every type, few columns and many, operands in shared memory as threads store
+// them, and in registers. Swizzled operands are in swizzled_multiply_probes.h.
 #pragma once
 
 #include <vector>

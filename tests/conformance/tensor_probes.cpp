@@ -1,4 +1,4 @@
-// See tensor_probes.h. The multiplications are in multiply_probes.cpp, copies by maps in tensor_copy_probes.cpp.
+// See tensor_probes.h. Here are the probes that neither convert operands, copy by maps nor multiply.
 #include "conformance/tensor_probes.h"
 
 #include <fmt/format.h>
@@ -7,19 +7,12 @@
 #include <iterator>
 
 #include "conformance/multiply_probes.h"
+#include "conformance/operand_probes.h"
+#include "conformance/swizzled_multiply_probes.h"
 #include "conformance/tensor_copy_probes.h"
 
 namespace jitconv::test {
 namespace {
-
-constexpr std::size_t kItems = 1 << 13;
-
-struct Type {
-  std::string name;  ///< "f16"
-  std::string_view element;
-};
-const Type kF32{"f32", "device/element_f32.cuh"}, kF16{"f16", "device/element_f16.cuh"},
-    kBf16{"bf16", "device/element_bf16.cuh"};
 
 /// Copies of the block's items, asked for by one thread, read by another thread than the one whose item it is. The
 /// second goes where the first went, once everybody has said that it was read.
@@ -60,7 +53,7 @@ Probe bulk_copies() {
   probe.in_words = 4;
   probe.out_words = 5;
   probe.shared_bytes = kProbeThreads * 16 + 16;
-  probe.inputs = random_words(probe.name, kItems * probe.in_words);
+  probe.inputs = random_words(probe.name, kProbeItems * probe.in_words);
   probe.compute_capability = kHopper;
   return probe;
 }
@@ -94,88 +87,13 @@ Probe bulk_stores() {
   probe.in_words = 4;
   probe.out_words = 8;
   probe.shared_bytes = kProbeThreads * 16;
-  probe.inputs = random_words(probe.name, kItems * probe.in_words);
+  probe.inputs = random_words(probe.name, kProbeItems * probe.in_words);
   probe.compute_capability = kHopper;
-  return probe;
-}
-
-Probe operands_tf32() {
-  Probe probe;
-  probe.name = "operand tf32";
-  probe.device_files = {kF32.element, "device/operand_tf32.cuh"};
-  probe.functions = {"operand_tf32.cuh: round_to_tf32", "operand_tf32.cuh: operand_row"};
-  probe.body =
-      "  const uint4 row = operand_row(reinterpret_cast<const Element*>(in));\n"
-      "  out[0] = row.x;\n  out[1] = row.y;\n  out[2] = row.z;\n  out[3] = row.w;\n";
-  probe.in_words = probe.out_words = 4;
-  probe.inputs = words_to_round(probe.name, kItems * 8 * probe.in_words);
-  probe.compute_capability = kHopper;
-  return probe;
-}
-
-/// A row's larger parts and smaller parts, of which every eighth is infinite, NaN or at the end of fp32's range.
-Probe split_operands() {
-  Probe probe;
-  probe.name = "split tf32";
-  probe.device_files = {kF32.element, "device/operand_tf32.cuh", "device/split_tf32.cuh"};
-  probe.functions = {"split_tf32.cuh: split_tf32", "split_tf32.cuh: store_split_row"};
-  probe.body =
-      "  uint4 rows[3];\n"
-      "  store_split_row<2>(rows, reinterpret_cast<const Element*>(in));\n"
-      "  out[0] = rows[0].x;\n  out[1] = rows[0].y;\n  out[2] = rows[0].z;\n  out[3] = rows[0].w;\n"
-      "  out[4] = rows[2].x;\n  out[5] = rows[2].y;\n  out[6] = rows[2].z;\n  out[7] = rows[2].w;\n";
-  probe.in_words = 4;
-  probe.out_words = 8;
-  probe.inputs = words_to_round(probe.name, kItems * 8 * probe.in_words);
-  constexpr std::uint32_t kEnds[] = {0x7f800000u, 0xff800000u, 0x7fffffffu, 0x7f7fffffu, 0xff7fffffu,
-                                     0x7f7ff000u, 0x7f7fefffu, 0xff7ff000u, 0x80000000u, 0x00000001u,
-                                     0x00800000u, 0x807fffffu, 0x00001000u, 0x80001fffu, 0x00002001u};
-  for (std::size_t i = 0; i < probe.inputs.size(); i += 8) probe.inputs[i] = kEnds[i / 8 % std::size(kEnds)];
-  probe.compute_capability = kHopper;
-  return probe;
-}
-
-Probe promotions() {
-  Probe probe;
-  probe.name = "promote";
-  probe.device_files = {"device/promote.cuh"};
-  probe.functions = {"promote.cuh: promote"};
-  probe.body =
-      "  float sum[2] = {__uint_as_float(in[0]), __uint_as_float(in[1])};\n"
-      "  const float partial[2] = {__uint_as_float(in[2]), __uint_as_float(in[3])};\n"
-      "  promote(sum, partial);\n"
-      "  out[0] = __float_as_uint(sum[0]);\n  out[1] = __float_as_uint(sum[1]);\n";
-  probe.in_words = 4;
-  probe.out_words = 2;
-  std::mt19937_64 random = random_of_probe(probe.name);
-  for (std::size_t i = 0; i < kItems * 4 * probe.in_words; ++i)
-    probe.inputs.push_back((static_cast<std::uint32_t>(random() >> 32) & 0x807fffffu) |
-                           static_cast<std::uint32_t>(117 + random() % 21) << 23);
-  return probe;
-}
-
-Probe operands_16bit(const Type& type) {
-  Probe probe;
-  probe.name = type.name + " operand";
-  probe.device_files = {type.element, "device/operand_16bit.cuh"};
-  probe.functions = {"operand_16bit.cuh: operand_pair", "operand_16bit.cuh: operand_row",
-                     "operand_16bit.cuh: operand_row_of_pairs"};
-  probe.body =
-      "  const Element* const channel = reinterpret_cast<const Element*>(in);\n"
-      "  const uint4 row = operand_row(channel);\n"
-      "  out[0] = row.x;\n  out[1] = row.y;\n  out[2] = row.z;\n  out[3] = row.w;\n"
-      "  out[4] = operand_pair(channel[5], channel[0]);\n"
-      "  const uint4 low = operand_row_of_pairs(in, false), high = operand_row_of_pairs(in, true);\n"
-      "  out[5] = low.x;\n  out[6] = low.y;\n  out[7] = low.z;\n  out[8] = low.w;\n"
-      "  out[9] = high.x;\n  out[10] = high.y;\n  out[11] = high.z;\n  out[12] = high.w;\n";
-  probe.in_words = 8;
-  probe.out_words = 13;
-  probe.inputs = random_words(probe.name, kItems * probe.in_words);
   return probe;
 }
 
 /// The address of a load that is off is drawn at random: it must not be followed.
-Probe loads(const Type& type) {
+Probe loads(const ElementType& type) {
   const bool words = type.name == "f32";
   Probe probe;
   probe.name = type.name + " load_if";
@@ -201,12 +119,12 @@ Probe loads(const Type& type) {
         "  out[5] = load_pair_if<2>(source, valid);\n";
     probe.out_words = 6;
   }
-  probe.inputs = random_words(probe.name, kItems * probe.in_words);
+  probe.inputs = random_words(probe.name, kProbeItems * probe.in_words);
   return probe;
 }
 
 /// As above, of a whole vector, whose address is a multiple of 16 bytes.
-Probe vector_loads(const Type& type) {
+Probe vector_loads(const ElementType& type) {
   Probe probe;
   probe.name = type.name + " load_vector_if";
   probe.device_files = {type.element, "device/load_vector.cuh"};
@@ -220,12 +138,12 @@ Probe vector_loads(const Type& type) {
       "  out[0] = value.x;\n  out[1] = value.y;\n  out[2] = value.z;\n  out[3] = value.w;\n";
   probe.in_words = 8;
   probe.out_words = 4;
-  probe.inputs = random_words(probe.name, kItems * probe.in_words);
+  probe.inputs = random_words(probe.name, kProbeItems * probe.in_words);
   return probe;
 }
 
 /// The channels that there are of 16 bytes, in loads of so many.
-Probe channel_loads(const Type& type, int bytes) {
+Probe channel_loads(const ElementType& type, int bytes) {
   Probe probe;
   probe.name = fmt::format("{} load_channels<{}>", type.name, bytes);
   probe.device_files = {type.element, "device/load_channels.cuh"};
@@ -243,7 +161,7 @@ Probe channel_loads(const Type& type, int bytes) {
       bytes);
   probe.in_words = 8;
   probe.out_words = 4;
-  probe.inputs = random_words(probe.name, kItems * probe.in_words);
+  probe.inputs = random_words(probe.name, kProbeItems * probe.in_words);
   return probe;
 }
 
@@ -260,7 +178,7 @@ Probe word_stores() {
       "  store_if(out + 6, in[6], (control & 48u) != 0);\n"
       "  store_if(out + 7, static_cast<unsigned short>(control >> 16), (control & 192u) != 0);\n";
   probe.in_words = probe.out_words = 8;
-  probe.inputs = random_words(probe.name, kItems * probe.in_words);
+  probe.inputs = random_words(probe.name, kProbeItems * probe.in_words);
   return probe;
 }
 
@@ -288,21 +206,7 @@ Probe transposed_stores() {
   probe.in_words = 4;
   probe.out_words = 8;
   probe.shared_bytes = kProbeThreads * 16;
-  probe.inputs = random_words(probe.name, kItems * probe.in_words);
-  probe.compute_capability = kHopper;
-  return probe;
-}
-
-Probe pairs(const Type& type) {
-  Probe probe;
-  probe.name = type.name + " pair";
-  const std::string file = "pair_" + type.name + ".cuh";
-  probe.device_files = {type.element, type.name == "f16" ? "device/pair_f16.cuh" : "device/pair_bf16.cuh"};
-  probe.functions = {file + ": element_pair"};
-  probe.body = "  out[0] = element_pair(__uint_as_float(in[0]), __uint_as_float(in[1]));\n";
-  probe.in_words = 2;
-  probe.out_words = 1;
-  probe.inputs = random_words(probe.name, kItems * 8 * probe.in_words);
+  probe.inputs = random_words(probe.name, kProbeItems * probe.in_words);
   probe.compute_capability = kHopper;
   return probe;
 }
@@ -313,7 +217,7 @@ Probe opaque_values() {
   probe.device_files = {"device/opaque.cuh"};
   probe.functions = {"opaque.cuh: opaque"};
   probe.body = "  out[0] = static_cast<unsigned>(opaque(static_cast<int>(in[0])));\n";
-  probe.inputs = random_words(probe.name, kItems);
+  probe.inputs = random_words(probe.name, kProbeItems);
   return probe;
 }
 
@@ -327,7 +231,7 @@ Probe dependent_launches() {
       "  let_next_kernel_start();\n"
       "  wait_for_previous_kernel();\n"
       "  out[0] = in[0] * 5u;\n";
-  probe.inputs = random_words(probe.name, kItems);
+  probe.inputs = random_words(probe.name, kProbeItems);
   probe.compute_capability = kHopper;
   return probe;
 }
@@ -341,7 +245,7 @@ Probe maxima() {
       "  out[0] = __float_as_uint(max_nan(__uint_as_float(in[0]), __uint_as_float(in[1])));\n"
       "  out[1] = __float_as_uint(max_nan(__uint_as_float(in[0]), 0.0f));\n";
   probe.in_words = probe.out_words = 2;
-  probe.inputs = random_words(probe.name, kItems * 8 * probe.in_words);
+  probe.inputs = random_words(probe.name, kProbeItems * 8 * probe.in_words);
   const Words special{0u, 0x80000000u, 0x80000000u, 0u, 0x7f800001u, 0u, 0u, 0xffc12345u, 0xff800000u, 0x7f800000u};
   std::copy(special.begin(), special.end(), probe.inputs.begin());
   probe.compute_capability = 80;
@@ -349,7 +253,7 @@ Probe maxima() {
 }
 
 /// Both ways to write a vector: all of it or nothing, and element by element.
-Probe stores(const Type& type) {
+Probe stores(const ElementType& type) {
   const bool words = type.name == "f32";
   const int elements = words ? 4 : 8;
   Probe probe;
@@ -370,7 +274,7 @@ Probe stores(const Type& type) {
       elements, (1 << elements) - 1);
   probe.in_words = static_cast<std::size_t>(elements) + 1;
   probe.out_words = 8;
-  probe.inputs = random_words(probe.name, kItems * probe.in_words);
+  probe.inputs = random_words(probe.name, kProbeItems * probe.in_words);
   return probe;
 }
 
@@ -385,7 +289,7 @@ Probe registers() {
       "  __syncthreads();\n"
       "  grow_registers_to<32>();\n"
       "  out[0] = in[0] * 3u;\n";
-  probe.inputs = random_words(probe.name, kItems);
+  probe.inputs = random_words(probe.name, kProbeItems);
   probe.resident_blocks = 1;
   probe.compute_capability = kHopper;
   return probe;
@@ -414,27 +318,22 @@ Words words_to_round(const std::string& name, std::size_t count) {
 }
 
 std::vector<Probe> tensor_probes() {
-  std::vector<Probe> all{bulk_copies(), bulk_stores(), registers(), operands_tf32(), split_operands(), promotions()};
+  std::vector<Probe> all{bulk_copies(), bulk_stores(), registers()};
   all.push_back(maxima());
   all.push_back(opaque_values());
   all.push_back(word_stores());
   all.push_back(transposed_stores());
   all.push_back(dependent_launches());
-  for (const Type& type : {kF16, kBf16}) {
-    all.push_back(operands_16bit(type));
-    all.push_back(pairs(type));
-  }
-  for (const Type& type : {kF32, kF16, kBf16}) {
+  for (const ElementType& type : {kF32, kF16, kBf16}) {
     all.push_back(loads(type));
     all.push_back(vector_loads(type));
     for (const int bytes : {8, 4}) all.push_back(channel_loads(type, bytes));
     if (type.name != kF32.name) all.push_back(channel_loads(type, 2));
     all.push_back(stores(type));
   }
-  std::vector<Probe> copies = tensor_copy_probes();
-  std::move(copies.begin(), copies.end(), std::back_inserter(all));
-  std::vector<Probe> multiplications = multiply_probes();
-  std::move(multiplications.begin(), multiplications.end(), std::back_inserter(all));
+  for (std::vector<Probe> more :
+       {operand_probes(), tensor_copy_probes(), multiply_probes(), swizzled_multiply_probes()})
+    std::move(more.begin(), more.end(), std::back_inserter(all));
   return all;
 }
 

@@ -15,7 +15,7 @@ struct GoldenCase {
   ConvSpec spec;
   codegen::Family family;  ///< what the case is here to show; so is
   std::string shows;       ///< this, a part of the source's text
-  /// Of which plans the cheapest is printed; else the planner's choice is.
+  /// The cheapest plan of this kind is printed; without a kind, the planner's choice.
   std::function<bool(const codegen::ConvPlan&)> kind;
 };
 

@@ -186,7 +186,7 @@ struct Section {
   std::string_view bytes;
 };
 
-/// Of a cubin, which is a 64-bit ELF file: only what the digests need.
+/// The sections of a cubin, which is a 64-bit ELF file; only what the digests need.
 std::vector<Section> sections_of(std::string_view image) {
   const auto table = read<std::uint64_t>(image, 0x28);
   const auto size = read<std::uint16_t>(image, 0x3a), count = read<std::uint16_t>(image, 0x3c),

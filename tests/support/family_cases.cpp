@@ -232,7 +232,7 @@ codegen::ConvPlan require_plan_for(const FamilyCase& wanted, const ConvSpec& spe
 std::vector<DataType> types_of(const FamilyCase& family) {
   const WeightShape& filter = family.spec.weight;
   const bool added_sums = family.schedule == codegen::WgmmaTiling::Schedule::sliced_k && !family.split;
-  // Of one tap, weights of any type are taken as they lie, if their rows are vectors.
+  // A 1x1 filter's weights of any type are taken as they lie, if their rows are vectors.
   const bool unpacked_floats = family.unpacked_weights && (filter.r * filter.s > 1 || filter.c % 8 != 0);
   const bool splits = family.family == Family::wgmma && family.spec.math == MathMode::fp32;
   if (family.planes) return {DataType::f16, DataType::bf16};

@@ -16,15 +16,15 @@ struct FamilyCase {
   std::string name;  ///< "depthwise, flat store"
   ConvSpec spec;     ///< f32
   codegen::Family family = codegen::Family::none;
-  /// Of the depthwise family: the store; otherwise unused.
+  /// The depthwise family's store; other families do not use it.
   codegen::DepthwiseTiling::Store store = codegen::DepthwiseTiling::Store::flat;
   bool split = false;  ///< of the wgmma and the pointwise family: the reduction is split over several blocks
-  /// Of the wgmma family: weights come as they lie in w.
+  /// wgmma: weights come as they lie in w.
   bool unpacked_weights = false;
-  /// Of the wgmma family: TMA brings pixels of NHWC tensors, or of NCHW tensors transposed before, in im2col mode.
+  /// wgmma: TMA brings pixels of NHWC tensors, or of NCHW tensors transposed before, in im2col mode.
   bool im2col = false;
   bool planes = false;  ///< TMA brings boxes of NCHW planes, an MN-major operand
-  /// Of the wgmma family: TMA brings pixels as boxes of x.
+  /// wgmma: TMA brings pixels as boxes of x.
   bool boxes = false;
   bool folded = false;  ///< of the wgmma and the wgmma_rows family: rows are groups of channels, one for each of some
                         ///< filter columns
@@ -38,7 +38,7 @@ bool has_wgmma_family(const Target& target);
 /// Those that `target` has a family for: all but those of tensor cores, which come last, on most.
 std::vector<FamilyCase> family_cases(const Target& target);
 
-/// Of tensors that the case's family takes.
+/// Types of tensors that the case's family takes.
 std::vector<DataType> types_of(const FamilyCase& family);
 
 /// The fallback's plan, which the planner makes only where no other family can.

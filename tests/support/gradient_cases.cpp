@@ -106,7 +106,7 @@ void add(std::vector<Case>& cases, Operation operation, std::span<const Gradient
       add(cases, parse_spec(one.spec), operation, one.family, one.what, target);
 }
 
-/// Of an odd number of vectors, and of a part of one of 16-bit elements.
+/// The tensors have an odd number of vectors, and end in a part of one if elements have 16 bits.
 ConvSpec activated(Activation activation, bool sixteen_bits) {
   ConvSpec spec = parse_spec("input=2,5,9,11 weight=6,5,3,3 padding=1 slope=0.25 clamp_min=-2 clamp_max=5");
   spec.dy_activation = activation;

@@ -167,7 +167,7 @@ std::string packed_bytes_fault(tools::Device& device, const Kernel& kernel) {
       for (std::int64_t unit = 0; unit < geometry.units(); ++unit)
         for (std::int64_t row = 0; row < tile_rows; ++row)
           for (std::int64_t i = 0; i < slice_channels; ++i, at += bytes) {
-            // Of 16 rows, a warp's, each channel has one for every folded column.
+            // In a warp's 16 rows, each channel has one row for every folded column.
             const std::int64_t warp_k = 16 / folded, column = row % 16 / warp_k;
             const std::int64_t k = tile % geometry.tiles_k() * (tile_rows / folded) + row / 16 * warp_k + row % warp_k;
             const std::int64_t steps = filter.r / filter_rows;  // of a chunk

@@ -12,7 +12,7 @@ namespace {
 const double kPi = std::acos(-1.0);
 const double kFp32Roundoff = std::ldexp(1.0, -24);
 
-/// Of a function's derivative: its value, and the error of evaluating it in fp32.
+/// The value of a function's derivative, and the error of evaluating it in fp32.
 struct Derivative {
   double value, error;
 };
@@ -35,7 +35,7 @@ Derivative silu(double z) {
   return {s * (1 + z * (1 - s)), 8 * kFp32Roundoff * (1 + std::fabs(z))};
 }
 
-/// Of those that are smooth, and of the others where they are neither flat nor the identity.
+/// Derivatives of the smooth activations, and of the others where they are neither flat nor the identity.
 Derivative derivative(Activation activation, const Epilogue& epilogue, double saved) {
   switch (activation) {
     case Activation::none:

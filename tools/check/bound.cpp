@@ -19,7 +19,7 @@ const double kTf32Roundoff = std::ldexp(1.0, -11);
 /// to four times what rounding to nearest loses.
 const double kTensorCoreRoundoff = std::ldexp(1.0, -22);
 
-/// Of a weight gradient: products in one accumulator of a tensor core, and in one of an fp32 loop.
+/// Most products of a weight gradient in one accumulator of a tensor core, and in one of an fp32 loop.
 const double kMostTruncated = std::ldexp(1.0, 14), kMostSummed = std::ldexp(1.0, 18);
 
 /// Exact partial sums end here.

@@ -36,7 +36,7 @@ float real_value(const Fill& fill, std::uint64_t bits) {
   return static_cast<float>(round_to(fill.type, static_cast<double>(unit * fill.scale + fill.offset)));
 }
 
-/// Of the two factors of the products. What is said of x here holds for dy of the gradients.
+/// Ranges of the two factors of the products. What is said about x here holds for dy of gradients.
 struct ExactRanges {
   std::uint32_t x = 1, w = 1;
   double density = 1;  // share of x that is not zero

@@ -25,7 +25,7 @@ double unit_roundoff(DataType type);
 /// Half the distance between 0 and the smallest value of `type` above it.
 double subnormal_roundoff(DataType type);
 
-/// Of either sign.
+/// The value may have either sign.
 bool is_power_of_two(float value);
 
 /// The value of an element whose bits these are, the lower ones of a 16-bit type.

@@ -37,7 +37,7 @@ std::vector<Input> inputs_of(const ConvSpec& spec);
 /// The operation's result, then db if there is one.
 std::vector<Result> results_of(const ConvSpec& spec);
 
-/// Of all inputs and results.
+/// Bytes of all inputs and results.
 std::int64_t tensor_bytes(const ConvSpec& spec);
 
 }  // namespace jitconv::check

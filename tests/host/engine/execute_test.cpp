@@ -239,7 +239,7 @@ TEST_F(Execute, NamedBarriersOrderTheirThreadsOnly) {
   for (std::uint64_t seed = 1; seed <= 8; ++seed) {
     const Report report = run("named_barrier", {.threads = 96}, {.seed = seed});
     EXPECT_FALSE(report.findings.empty());
-    // Of thread 80, which is not part of it, and none of thread 40, which is.
+    // Every finding is about thread 80, which is not part of it; none is about thread 40, which is.
     for (const host::Finding& finding : report.findings)
       EXPECT_TRUE(finding.thread == 80 || finding.text.find("thread 80 ") != std::string::npos) << to_string(finding);
     EXPECT_EQ(y()[0], 5.0f);

@@ -136,7 +136,7 @@ TEST(OperandPlaces, DoNotDependOnTheRightHalfIfSwizzled) {
   EXPECT_EQ(visited(with_field, 64), visited(swizzled(1024 + 64), 64));
 }
 
-// Of some rows, every piece: a store to one that is read is found, one to its neighbour is not.
+// Every piece of some rows: a store to one that is read is found, one to its neighbour is not.
 TEST(OperandPlaces, AreWhatMayNotBeStoredTo) {
   struct Case {
     std::int64_t first, row_bytes;
@@ -224,7 +224,7 @@ TEST(OperandPlaces, AreRefusedByWhatNoGpuConfirmed) {
   EXPECT_EQ(found.front().rule, Rule::misaligned);
 }
 
-// Of an operand whose rows in memory are pixels: 16 of them, in two runs, for each part of its rows or columns.
+// An operand whose rows in memory are pixels: 16 of them, in two runs, for each part of its rows or columns.
 TEST(OperandPlaces, OfPixelsAreWholeRows) {
   for (const std::int64_t row_bytes : {32, 64, 128}) {
     const std::int64_t next = 3 * row_bytes, step = 11 * row_bytes, first = 1024 + 5 * row_bytes;

@@ -14,7 +14,7 @@ using codegen::WgmmaGeometry;
 using codegen::WgmmaTiling;
 using Schedule = WgmmaTiling::Schedule;
 
-/// Of this schedule, and `wanted`.
+/// A plan with this schedule that is `wanted`, too.
 Wanted scheduled(Schedule schedule, std::function<bool(const WgmmaGeometry&)> wanted) {
   return wgmma([schedule, wanted = std::move(wanted)](const WgmmaGeometry& geometry) {
     return geometry.tiling().schedule == schedule && wanted(geometry);

@@ -113,7 +113,7 @@ std::string kernels_of(const ConvPlan& plan) {
   return names;
 }
 
-/// Of each list of kernels, split or not, with boxes or without, the plan that executes least.
+/// The plan that executes least, for each list of kernels, split or not, with boxes or without.
 std::vector<ConvPlan> plans_of(const ConvSpec& spec) {
   std::map<std::string, std::pair<std::int64_t, ConvPlan>> least;
   for (ConvPlan& plan : codegen::enumerate_plans(spec, Target::host(parse_target("sm_90a")), SIZE_MAX)) {

@@ -59,8 +59,8 @@ TEST(Canonical, PaddingNoWindowReaches) {
   spec.weight = {4, 4, 3, 3};
   spec.stride = {2, 4};
   spec.padding = {1, 1, 1, 2};
-  // Of 10 padded rows the last is read by no window and is padding. Of 14 padded columns the last three are read by
-  // none, and two of them are padding.
+  // No window reads the last of 10 padded rows, which is padding. None reads the last three of 14 padded columns; two
+  // of them are padding.
   EXPECT_EQ(canonical(spec).padding, Padding(1, 0, 1, 0));
   EXPECT_EQ(output_shape(canonical(spec)), output_shape(spec));
 }

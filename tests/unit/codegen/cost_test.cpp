@@ -132,7 +132,7 @@ TEST(CostTerms, LaunchesOfTensorCoresAreTimes) {
   EXPECT_NEAR(term(terms.at(0), "wgmma.launches.launch"), launch, 0.01 * launch);
 }
 
-/// Of the cheapest plan of `direct`.
+/// The terms of the cheapest plan of `direct`.
 std::vector<CostTerm> terms_of_direct(const std::string& text) {
   const ConvSpec spec = parse_spec(text + " math=ieee");
   const Target target = parse_target("sm_90a");

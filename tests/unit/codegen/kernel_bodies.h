@@ -16,7 +16,7 @@ inline std::size_t times(const std::string& text, const std::string& part) {
   return count;
 }
 
-/// Of one of the kernels.
+/// The body of one of the kernels.
 inline std::string body_of(const codegen::KernelSource& source, std::size_t entry) {
   const std::size_t begin = source.text.find("\n" + source.entries[entry].name + "(");
   return source.text.substr(begin, source.text.find("\n}\n", begin) - begin);

@@ -124,7 +124,7 @@ TEST(Source, TheReaderOfThisTestSeesFaults) {
   EXPECT_NE(fault_of(good + "// caf\xc3\xa9\n"), "");
   EXPECT_NE(fault_of(good + "@hole@\n"), "");
   EXPECT_NE(fault_of(good + "int a; \n"), "");
-  // Of device files with holes only their own text is taken out.
+  // Only the text of device files themselves is taken out where they have holes.
   const std::string tensor =
       generate(make_plan(parse_spec("input=8,68,56,58 weight=72,68,3,3 math=tf32"), parse_target("sm_90a"))).text;
   ASSERT_NE(tensor.find("wgmma.mma_async"), std::string::npos);
@@ -140,7 +140,7 @@ RC_GTEST_PROP(SourceProperty, SamePlanSameBytes, ()) {
   RC_ASSERT(generate(plan) == generate(plan));
 }
 
-// Of kernels that are launched alone; tensor kernels have up to four entries.
+// Kernels that are launched alone; plans for tensor cores have up to four entries.
 RC_GTEST_PROP(SourceProperty, SignatureAndLaunchComeFromOneList, ()) {
   const ConvPlan plan = make_plan(any_spec(), parse_target("sm_80"));
   const KernelSource source = generate(plan);
@@ -257,7 +257,7 @@ constexpr Change kChanges[] = {
     {"dy_activation", "dy_activation=relu", Effect::refused, "forward has no dy"},
 };
 
-/// Of other bases: what the one above cannot show.
+/// Changes of other bases, which the one above cannot show.
 struct SpecialChange {
   const char *base, *change;
   Effect effect;

@@ -158,7 +158,8 @@ inline std::vector<WgmmaCandidate> some_of(const std::vector<WgmmaCandidate>& al
   return some;
 }
 
-/// Of a random spec; some are those whose weights or pixels come by tensor maps, which few specs' do by chance.
+/// Candidates of a random spec. Some specs are made for weights or pixels that come by tensor maps, which few specs
+/// have by chance.
 inline std::vector<WgmmaCandidate> some_wgmma_candidates(const SpecLimits& limits = {}) {
   const ConvSpec spec = *valid_specs(limits);
   const int kind = *rc::gen::inRange(0, 10);

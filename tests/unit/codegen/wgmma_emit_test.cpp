@@ -349,7 +349,7 @@ TEST(WgmmaSource, TapOrderIsPrintedWhereItIsNotTheFilters) {
     EXPECT_EQ(generate(first(in_order).plan).text.find("kTapOrder"), std::string::npos) << in_order;
 }
 
-/// Of all kernels, one after the other, before lines are wrapped.
+/// The text of all kernels, one after the other, before lines are wrapped.
 std::string text_of_kernels(const ConvPlan& plan) {
   std::string text;
   for (const KernelPlan& kernel : plan.kernels) text += functions_of(kernel.family()).emit(kernel, "kernel").text;

@@ -41,7 +41,7 @@ RC_GTEST_PROP(WgmmaFoldedProperty, RunsHaveTheSumsOfAllColumns, ()) {
     const std::int64_t tile = *rc::gen::inRange<std::int64_t>(0, g.tiles_of_images());
     const int run = *rc::gen::inRange(0, t.runs());
     test::visit_outputs(one, test::run_of(one, tile, run), [&](std::int64_t position, std::int64_t, std::int64_t) {
-      // Of the last group, the output's sum lies so many positions behind; its last tap's pixel is one of the run.
+      // The last group's sum for an output lies so many positions behind; its last tap's pixel is one of the run.
       RC_ASSERT(position + g.fold_reach() < t.tile.columns);
       const int last_tap = static_cast<int>(g.taps()) - 1;
       RC_ASSERT(position + g.fold_reach() + g.tap_place(last_tap) < g.run_pixels());

@@ -26,7 +26,7 @@ using test::WgmmaCandidate;
 constexpr std::int64_t kPieceBytes = 16, kSwizzledRow = 128, kBanks = 32;
 constexpr int kWarpsOfConsumer = 4, kRowsOfWarp = 16;
 
-/// Of w: an output channel, and a place in its row of channels and taps. Or a zero, which lies outside of w.
+/// An element of w: an output channel, and a place in its row of channels and taps. Or a zero outside of w.
 struct Weight {
   std::int64_t k = -1, place = -1;
   bool operator==(const Weight&) const = default;
@@ -145,7 +145,7 @@ RC_GTEST_PROP(WgmmaRawWeightsProperty, ChannelsAreAPermutationOfTheirChunk, ()) 
       RC_ASSERT(channel >= 0 && channel < chunk);
       channels.insert(channel);
       if (!one.geometry().multiplies_registers()) RC_ASSERT(channel == place);
-      // Of the next chunk, the same channels of that chunk.
+      // The next chunk has the same channels of that chunk.
       RC_ASSERT(one.geometry().channel_at(place + chunk) == channel + chunk);
     }
     RC_ASSERT(static_cast<std::int64_t>(channels.size()) == chunk);

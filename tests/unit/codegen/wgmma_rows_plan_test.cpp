@@ -150,7 +150,7 @@ RC_GTEST_PROP(WgmmaRowsPlanProperty, EachOutputIsStoredOnce, ()) {
   RC_ASSERT(cover.each_once());
 }
 
-// Of each tap, pairs of slices in ascending order; the first overwrites the sums of the row before.
+// Each tap has pairs of slices in ascending order; the first overwrites the sums of the row before.
 RC_GTEST_PROP(WgmmaRowsSourceProperty, EachTapIsMultipliedOnce, ()) {
   const ConvPlan plan = some_plan();
   const WgmmaRowsGeometry g = geometry_of(plan);

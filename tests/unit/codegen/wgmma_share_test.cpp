@@ -25,7 +25,7 @@ struct Met {
   int parity;
 };
 
-/// Of a block's tile, if blocks take splits by turns; of each split so many.
+/// Steps of a block's tile, if blocks take splits by turns; `steps` has one number for each split.
 std::int64_t steps_of(int tile, const std::vector<std::int64_t>& steps) {
   return steps[static_cast<std::size_t>(tile) % steps.size()];
 }

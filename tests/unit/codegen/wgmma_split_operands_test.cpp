@@ -97,7 +97,7 @@ TEST(WgmmaSplitOperands, PayForProductsAndPromotions) {
   EXPECT_GT(cost(1), cost(2));
 }
 
-// Of tiles in turn, nothing is multiplied while sums are promoted.
+// Pingpong warpgroups multiply nothing while sums are promoted.
 TEST(WgmmaSplitOperands, AreNotOfTilesInTurnWhereSumsAreLong) {
   for (const char* text : {"input=8,64,512,1024 weight=128,64,3,3", "input=8,16,256,256 weight=128,16,3,3",
                            "input=16,128,56,56 weight=256,128,3,3 padding=1"})

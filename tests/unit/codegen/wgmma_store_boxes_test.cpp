@@ -151,7 +151,7 @@ TEST(WgmmaStoreBoxes, ChannelsAreStagedWhereTheCopyEngineReadsThem) {
   }
 }
 
-// Of floats, as templates/wgmma/stage_box.cu.in has them; of 16-bit outputs, eight lanes write 16 bytes each.
+// Floats are written as templates/wgmma/stage_box.cu.in does; eight lanes write 16 bytes each of 16-bit outputs.
 TEST(WgmmaStoreBoxes, LanesMeetInNoBank) {
   const Problem problem = problem_of(DataType::f32), problem_of_halves = problem_of(DataType::bf16);
   const PixelGrid floats(problem), halves(problem_of_halves);

@@ -145,7 +145,7 @@ TEST(WgmmaTransposed, KernelsWaitForWhatTheyRead) {
     EXPECT_EQ(waits_before(convolution, "bulk_copy_to_shared("), packs_weights);
     // Weights as they lie in w wait for nobody.
     EXPECT_EQ(times(convolution, "if (warp == 0) wait_for_previous_kernel();"), packs_weights ? 0u : 1u);
-    // Of two threads that ask, both wait; one of them may only ask for weights, once.
+    // Where two threads ask, both wait; one of them may only ask for weights, once.
     EXPECT_EQ(times(convolution, "wait_for_previous_kernel();"), resident ? 2u : 1u);
     EXPECT_EQ(convolution.find("let_next_kernel_start();"), std::string::npos);
   };

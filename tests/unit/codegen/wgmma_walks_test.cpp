@@ -141,7 +141,7 @@ RC_GTEST_PROP(WgmmaWalksProperty, EachTapReadsItsPixel, ()) {
   const WgmmaCandidate& one = some[*rc::gen::inRange<std::size_t>(0, some.size())];
   const TensorMapShape map = map_of(one, walked_tensor(one));
   const std::int64_t tiles = one.geometry().tiles_of_images();
-  // Of a tile somewhere, and of the last one.
+  // Any tile, and the last one.
   for (const std::int64_t tile : {*rc::gen::inRange<std::int64_t>(0, tiles), tiles - 1}) {
     const std::int64_t group = *rc::gen::inRange<std::int64_t>(0, one.problem.groups),
                        step = *rc::gen::inRange<std::int64_t>(0, one.geometry().steps());

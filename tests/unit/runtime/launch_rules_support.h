@@ -52,7 +52,7 @@ inline std::string refused(const runtime::LaunchRules& rules, const LaunchArgs& 
   return refused([&] { rules.check(runtime::given_pointers(args)); });
 }
 
-/// Of a launch of a kernel that reads w as it is.
+/// Why a launch of a kernel that reads w as it is was refused.
 inline std::string refused(const ConvSpec& spec, const LaunchArgs& args,
                            std::int64_t workspace_bytes = kWorkspaceBytes) {
   return refused(rules_for(spec, scratch_of(0, workspace_bytes)), args);

@@ -62,7 +62,7 @@ TEST_F(LaunchTest, AfterCompileALaunchIsTwoCalls) {
   EXPECT_EQ(calls, (std::vector<std::string>{"cuCtxGetDevice", "cuLaunchKernel"}));
 }
 
-// Of the kernels of a launch, all but the first may start before the one before has finished.
+// All kernels of a launch but the first may start before the one before has finished.
 TEST_F(LaunchTest, SaysWhichKernelsMayOverlap) {
   const Target target = current_target();
   const ConvSpec spec = parse_spec("input=1,512,14,14 weight=512,512,3,3 padding=1 math=tf32");

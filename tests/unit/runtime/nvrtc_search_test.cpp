@@ -130,7 +130,7 @@ void place_cut_library(const fs::path& path, std::size_t missing) {
   fs::resize_file(path, fs::file_size(path) - missing);
 }
 
-/// Of a search that refuses what this machine has where every search looks.
+/// The error of a search that refuses what this machine has where every search looks.
 std::string error_with(const Variables& variables) {
   std::vector<runtime::RefusedCompiler> refused;
   for (;;) {

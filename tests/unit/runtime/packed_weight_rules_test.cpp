@@ -236,7 +236,7 @@ TEST(TransposedPixelRules, TheyLieBehindPartialSums) {
     EXPECT_EQ(placed(rules, p.args, kPackedW), p.args.packed_w);
     EXPECT_EQ(placed(rules, p.args, kPartialSums), p.args.workspace);
     EXPECT_EQ(placed(rules, p.args, pixels), moved(p.args.workspace, sums));
-    // Of a kernel that takes w as it is.
+    // The kernel takes w as it is.
     const runtime::LaunchRules fetching = rules_for(p.spec, scratch_of(0, sums, kPixelBytes));
     EXPECT_EQ(placed(fetching, with_w, codegen::scratch_tensor(0)), with_w.workspace);
     EXPECT_EQ(placed(fetching, with_w, codegen::scratch_tensor(sums == 0 ? 0 : 1)), moved(with_w.workspace, sums));

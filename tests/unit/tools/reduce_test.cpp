@@ -26,7 +26,7 @@ using codegen::DirectTiling;
 using codegen::FallbackTiling;
 using codegen::WgmmaTiling;
 
-/// Of a plan of the wgmma family, which must outlive it.
+/// The geometry of a plan of the wgmma family, which must outlive it.
 codegen::WgmmaGeometry geometry_of(const codegen::ConvPlan& plan) {
   return {plan.convolution().problem, std::get<WgmmaTiling>(plan.convolution().tiling)};
 }
@@ -249,7 +249,7 @@ TEST(Reduce, ExecutedMultiplyAddsAreThoseOfWholeTiles) {
   EXPECT_GE(executed_multiply_adds(direct), multiply_adds(direct.spec));
 }
 
-// Of tiles that nothing sticks out of, whatever their schedule, they are what the convolution has.
+// Blocks whose tiles fit execute as many multiply-adds as the convolution has, whatever their schedule.
 TEST(Reduce, TilesThatFitExecuteNoMoreThanTheConvolutionHas) {
   std::set<WgmmaTiling::Schedule> seen;
   for (const codegen::ConvPlan& plan :
@@ -335,7 +335,7 @@ RC_GTEST_PROP(Reduce, OnlyNHAndWShrinkAndTheKernelStays, ()) {
   if (full.family() == codegen::Family::none) return;
   RC_ASSERT(output_shape(made).h * output_shape(made).w > 0);
   RC_ASSERT(made.input.n > 0 || full.spec.input.n == 0);
-  // Of a gradient with a stride, rows that are taken away may be all of a phase, and the kernel then has one less.
+  // Rows taken from a gradient with a stride may be all of a phase; the kernel then has a phase less.
   // Those of the documented configurations stay as they are: see reduce_gradient_test.cpp.
   if (codegen::needs_phases(codegen::lower(full.spec))) return;
   RC_ASSERT(difference(small.plan, full) == "");

@@ -136,7 +136,7 @@ std::optional<Replacement> rest_of_element(std::string_view text, std::string_vi
 
 /// The text has some declarations of a device file, or none. The file's model takes the place of the first.
 std::vector<Replacement> replacements(std::string_view text) {
-  static const std::set<std::string_view> shared = shared_declarations();
+  static const auto& shared = *new std::set(shared_declarations());  // never destroyed: see device_text.cpp
   std::vector<Replacement> all;
   for (const codegen::EmbeddedFile& file : codegen::embedded_files()) {
     if (!file.name.starts_with(kDevice)) continue;

@@ -90,14 +90,17 @@ DeviceDeclarations parsed(std::string_view file) {
   return result;
 }
 
-/// Files are parsed once in a process: sources are written before the disk cache is asked.
+std::map<std::string_view, DeviceDeclarations> parsed_files() {
+  std::map<std::string_view, DeviceDeclarations> all;
+  for (const EmbeddedFile& file : embedded_files())
+    if (file.name.starts_with("device/")) all.emplace(file.name, parsed(file.text));
+  return all;
+}
+
+/// Files are parsed once in a process: sources are written before the disk cache is asked. They are never destroyed,
+/// since a static object may compile when the process ends.
 const DeviceDeclarations& declarations_in(std::string_view name) {
-  static const std::map<std::string_view, DeviceDeclarations> files = [] {
-    std::map<std::string_view, DeviceDeclarations> all;
-    for (const EmbeddedFile& file : embedded_files())
-      if (file.name.starts_with("device/")) all.emplace(file.name, parsed(file.text));
-    return all;
-  }();
+  static const auto& files = *new std::map(parsed_files());
   return files.at(name);
 }
 

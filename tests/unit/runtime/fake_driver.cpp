@@ -1,85 +1,21 @@
-// See fake_driver.h. The entry points carry the ABI of CUDA 12.0, restated from its manual and not from the runtime's
-// own declarations, so that a mistake there does not hide here.
-#include "fake_driver.h"
-
+// The entry points of the fake driver: see fake_driver.h. They carry the ABI of CUDA 12.0, restated from its manual and
+// not from the runtime's own declarations, so that a mistake there does not hide here.
 #include <algorithm>
-#include <atomic>
-#include <cstring>
-#include <functional>
+#include <cstdint>
 #include <map>
 #include <mutex>
-#include <new>
-#include <set>
-#include <string_view>
+#include <string>
 #include <utility>
+
+#include "fake_driver_state.h"
 
 namespace {
 
+using namespace fake_driver;
 using CUresult = int;
 
-struct Library;
-struct Kernel {
-  std::string name;
-  Library* library;
-  std::map<int, int> dynamic_shared;  // per device
-};
-struct Library {
-  std::vector<Kernel*> kernels;
-};
-
-struct State {
-  std::mutex mutex;
-  bool recording = true;
-  int device_count = 2, major = 9, minor = 0, version = 12080;
-  bool capturing = false;
-  std::size_t arguments = 0;
-  int countdown = 0, countdown_result = 0;
-  std::map<std::string, std::pair<int, int>, std::less<>> failures;  // call -> result, times
-  std::vector<std::string> calls, violations;
-  std::vector<fake_driver::Launch> launches;
-  std::map<const void*, fake_driver::TensorMap> maps;  // that no launch has had yet, by where they are
-  std::set<Library*> libraries;
-  int retained = 0;
-
-  int keep(void* map, fake_driver::TensorMap made) {
-    const auto at = [](const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); };
-    if (at(map) % 64 != 0 || at(made.address) % 16 != 0) return 1;
-    maps[map] = std::move(made);
-    std::memset(map, 0xcd, 128);
-    return 0;
-  }
-};
-
-State& state() {
-  static State* const instance = new State;
-  return *instance;
-}
-
-thread_local int current_device = -1;
 thread_local int capture_mode = 0;
-std::atomic<bool> fast{false};
 char contexts[64];  // addresses stand for primary contexts
-
-/// Counts the call; the result it is to fail with, or 0. Takes the lock for the rest of the call.
-struct Entry {
-  std::unique_lock<std::mutex> lock{state().mutex};
-  int result = 0;
-  explicit Entry(const char* name, bool counted = true) {
-    State& s = state();
-    try {
-      if (s.recording) s.calls.push_back(name);
-    } catch (const std::bad_alloc&) {  // it goes unrecorded: no exception may leave the driver
-    }
-    if (counted && s.countdown > 0 && --s.countdown == 0) result = s.countdown_result;
-    if (const auto found = s.failures.find(std::string_view(name));
-        found != s.failures.end() && found->second.second > 0) {
-      --found->second.second;
-      result = found->second.first;
-    }
-  }
-};
-
-void violate(const std::string& text) { state().violations.push_back(text); }
 
 Kernel* live(void* handle, const char* call) {
   for (Library* library : state().libraries) {
@@ -91,85 +27,6 @@ Kernel* live(void* handle, const char* call) {
 }
 
 }  // namespace
-
-namespace fake_driver {
-
-void reset() {
-  State& s = state();
-  const std::lock_guard lock(s.mutex);
-  s.recording = true;
-  fast = false;
-  s.capturing = false;
-  s.device_count = 2;
-  s.major = 9;
-  s.minor = 0;
-  s.version = 12080;
-  s.countdown = 0;
-  s.failures.clear();
-  s.calls.clear();
-  s.violations.clear();
-  s.launches.clear();
-  s.maps.clear();
-  current_device = -1;
-}
-
-template <typename T>
-void set(T State::*member, T value) {
-  const std::lock_guard lock(state().mutex);
-  state().*member = value;
-}
-
-template <typename T>
-T get(T State::*member) {
-  const std::lock_guard lock(state().mutex);
-  return state().*member;
-}
-
-void fail_call_number(int n, int result) {
-  set(&State::countdown, n);
-  set(&State::countdown_result, result);
-}
-
-bool failure_was_not_reached() {
-  const std::lock_guard lock(state().mutex);
-  return std::exchange(state().countdown, 0) > 0;
-}
-
-void fail(const std::string& call, int result, int times) {
-  const std::lock_guard lock(state().mutex);
-  state().failures[call] = {result, times};
-}
-
-std::vector<std::string> calls() { return get(&State::calls); }
-
-int count(const std::string& call) {
-  const auto all = calls();
-  return static_cast<int>(std::count(all.begin(), all.end(), call));
-}
-
-std::vector<Launch> launches() { return get(&State::launches); }
-void expect_arguments(std::size_t count) { set(&State::arguments, count); }
-void record(bool on) {
-  set(&State::recording, on);
-  fast = !on;
-}
-void set_current_device(int device) { current_device = device; }
-void set_device_count(int count) { set(&State::device_count, count); }
-void set_capability(int major, int minor) {
-  set(&State::major, major);
-  set(&State::minor, minor);
-}
-void set_driver_version(int version) { set(&State::version, version); }
-void set_capturing(bool capturing) { set(&State::capturing, capturing); }
-
-int live_libraries() {
-  const std::lock_guard lock(state().mutex);
-  return static_cast<int>(state().libraries.size());
-}
-int retained_primary_contexts() { return get(&State::retained); }
-std::vector<std::string> violations() { return get(&State::violations); }
-
-}  // namespace fake_driver
 
 extern "C" {
 
@@ -389,11 +246,11 @@ CUresult cuLaunchKernel(void* function, unsigned grid_x, unsigned grid_y, unsign
   if (extra != nullptr || block_y != 1 || block_z != 1 || block_x == 0 || block_x > 1024 || grid_x == 0) return 1;
   const int allowed = std::max(48 * 1024, kernel->dynamic_shared[current_device]);
   if (static_cast<int>(shared_bytes) > allowed) violate("cuLaunchKernel: more shared memory than was asked for");
-  fake_driver::Launch launch{kernel->name, {grid_x, grid_y, grid_z}, block_x, shared_bytes, stream, false, {}, {}};
+  Launch launch{kernel->name, {grid_x, grid_y, grid_z}, block_x, shared_bytes, stream, false, {}, {}};
   for (std::size_t i = 0; i < state().arguments; ++i) {
     const auto map = state().maps.find(parameters[i]);
     const bool is_map = map != state().maps.end();
-    launch.maps.push_back(is_map ? map->second : fake_driver::TensorMap{});
+    launch.maps.push_back(is_map ? map->second : TensorMap{});
     launch.arguments.push_back(is_map ? map->second.address : *static_cast<void**>(parameters[i]));
   }
   state().maps.clear();

@@ -21,208 +21,22 @@ from __future__ import annotations
 
 import argparse
 import collections
-import json
 import math
 import pathlib
-import re
 import statistics
-import subprocess
 import sys
 from dataclasses import dataclass, replace
-from typing import Any
+
+from cost_tables import Table, changed_tables, parse_tables, table_of
+from tuned_candidates import Candidate, Quality, Row, Terms, choices, price_anew, quality, read_files, report
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TABLES = ROOT / "codegen" / "costs" / "h200.h"
-MISS = 1.02  # times as long as the best: less is noise
 LONGEST_STEP = math.log(2)
 LEVEL_WEIGHT = 0.1  # of the error that all candidates of a convolution share, which decides only between families
 DAMPING = (0.003, 0.03, 0.3)
 FRACTIONS = (1.0, 0.5, 0.25, 0.125)
 SHARED_TABLE = "fma"
-
-Terms = dict[str, float]
-Table = dict[str, int]
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A plan of a convolution; times in milliseconds, `measured` is None if it failed."""
-
-    family: str
-    plan: str
-    modelled: float
-    measured: float | None
-    terms: Terms
-
-
-@dataclass(frozen=True)
-class Row:
-    """A convolution on a GPU, and the candidates that were looked at."""
-
-    spec: str
-    device: str
-    arch: str
-    candidates: tuple[Candidate, ...]
-
-    def measured(self) -> list[Candidate]:
-        """Those that did not fail."""
-        return [one for one in self.candidates if one.measured is not None]
-
-
-# --- files ------------------------------------------------------------------------------------------------------------
-
-
-def rows_of(document: dict[str, Any]) -> list[Row]:
-    """Of one file: of a tuning, or of a run with one candidate for each convolution."""
-    device = document.get("device") or document.get("gpu") or "unknown"
-    arch = document.get("arch") or "sm_90a"
-    if "tuned" in document:
-        return [Row(row["spec"], device, arch, tuple(_candidate(one) for one in row["candidates"]))
-                for row in document["tuned"]]
-    rows = []
-    for result in document.get("results", []):
-        ms = result.get("ms")
-        measured = ms.get("jitconv") if isinstance(ms, dict) else ms
-        if measured and result.get("family"):
-            spec = _whole_spec(result["spec"], document)
-            rows.append(Row(spec, device, arch, (Candidate(result["family"], "", math.nan, float(measured), {}),)))
-    return rows
-
-
-def _candidate(one: dict[str, Any]) -> Candidate:
-    measured = one.get("ms")
-    terms = {name: float(value) for name, value in one.get("terms", {}).items()}
-    return Candidate(one["family"], one["plan"], float(one["modelled_ms"]),
-                     None if measured is None else float(measured), terms)
-
-
-def _whole_spec(spec: str, document: dict[str, Any]) -> str:
-    """A spec of compare_pytorch.py, which keeps what all rows share in the file's head."""
-    words = [spec]
-    for key, names in (("math", ("math",)), ("dtype", ("dtype",)), ("layout", ("input_layout", "output_layout"))):
-        if key in document:
-            words += [f"{name}={document[key]}" for name in names if f"{name}=" not in spec]
-    return " ".join(words)
-
-
-def read_files(paths: list[pathlib.Path]) -> list[Row]:
-    """Rows of all files, in their order."""
-    return [row for path in paths for row in rows_of(json.loads(path.read_text(encoding="utf-8")))]
-
-
-# --- pricing anew -----------------------------------------------------------------------------------------------------
-
-
-def lines_of(plan: str) -> frozenset[str]:
-    """The parts of a plan in one line."""
-    return frozenset(line.strip() for line in plan.split("; ") if line.strip())
-
-
-def priced(row: Row, candidates: list[Candidate]) -> Row:
-    """The row with times and terms of `candidates`, which are priced but not measured.
-
-    A recorded plan has the lines that differ between its row's candidates; a whole plan that has all of them is the
-    same. Of a run, whose plan is not known, it is the cheapest of the family. Candidates that are not found are left
-    out.
-    """
-    whole = [(lines_of(one.plan), one) for one in candidates]
-    found = []
-    for old in row.candidates:
-        wanted = {line for line in lines_of(old.plan) if not line.startswith("family: ")}
-        match = next((one for lines, one in whole if one.family == old.family and wanted <= lines), None)
-        if match is not None:
-            found.append(replace(old, modelled=match.modelled, terms=match.terms))
-    return replace(row, candidates=tuple(found))
-
-
-def price_anew(row: Row, dump: str, most: int) -> Row:
-    """Price a row with jitconv-dump, which is asked for the cheapest `most` candidates."""
-    spec = re.sub(r"\b(bias|residual)\b(?!=)", r"\1=true", row.spec)
-    command = [dump, f"--spec={spec}", f"--arch={row.arch}", "--emit=candidates", f"--candidates={most}"]
-    answer = subprocess.run(command, check=True, capture_output=True, text=True)
-    return priced(row, [_candidate(one) for one in json.loads(answer.stdout)["candidates"]])
-
-
-# --- how good the model is --------------------------------------------------------------------------------------------
-
-
-def choice(row: Row) -> tuple[Candidate, float] | None:
-    """The cheapest measured candidate and its time over that of the fastest; None if fewer than two were measured."""
-    measured = row.measured()
-    if len(measured) < 2:
-        return None
-    chosen = min(measured, key=lambda one: one.modelled)
-    best = min(one.measured for one in measured if one.measured is not None)
-    return chosen, (chosen.measured or math.nan) / best
-
-
-def choices(rows: list[Row]) -> list[tuple[Row, Candidate, float]]:
-    """Of the rows that have a choice: what is chosen, and its time over the best's."""
-    found = []
-    for row in rows:
-        if (chosen := choice(row)) is not None:
-            found.append((row, *chosen))
-    return found
-
-
-@dataclass(frozen=True)
-class Quality:
-    """Of a family on a GPU: errors are |modelled / measured - 1|, ratios chosen / best."""
-
-    candidates: int
-    median_error: float
-    error_90: float
-    ratios: tuple[float, ...]
-
-    @property
-    def misses(self) -> int:
-        """Count choices that are slower than the best."""
-        return sum(ratio > MISS for ratio in self.ratios)
-
-    @property
-    def loss(self) -> float:
-        """The mean logarithm of the ratios: 0 if the fastest is always chosen."""
-        return statistics.fmean(math.log(ratio) for ratio in self.ratios) if self.ratios else 0.0
-
-    def text(self) -> str:
-        """Say it in one line."""
-        if not self.candidates:
-            return "not measured"
-        text = f"{self.candidates} candidates, error {self.median_error:.0%} (90 % of them up to {self.error_90:.0%})"
-        if not self.ratios:
-            return text
-        return (f"{text}; {len(self.ratios)} choices, {self.misses} misses, {math.exp(self.loss):.3f} times the best's "
-                f"time in the geometric mean, {max(self.ratios):.3f} at most")
-
-
-def quality(rows: list[Row], family: str) -> Quality:
-    """Errors of the family's candidates, and the choices that fell on it."""
-    errors = sorted(abs(one.modelled / one.measured - 1) for row in rows for one in row.measured()
-                    if one.family == family and one.measured and not math.isnan(one.modelled))
-    ratios = tuple(ratio for _, chosen, ratio in choices(rows) if chosen.family == family)
-    if not errors:
-        return Quality(0, math.nan, math.nan, ratios)
-    return Quality(len(errors), statistics.median(errors), errors[math.ceil(0.9 * len(errors)) - 1], ratios)
-
-
-def report(rows: list[Row]) -> str:
-    """Of each GPU and family: errors, then the misses, worst first."""
-    lines = []
-    for device in sorted({row.device for row in rows}):
-        here = [row for row in rows if row.device == device]
-        for family in sorted({one.family for row in here for one in row.candidates}):
-            lines.append(f"{device}, {family}: {quality(here, family).text()}")
-        for row, chosen, ratio in sorted(choices(here), key=lambda one: -one[2]):
-            if ratio <= MISS:
-                break
-            best = min(row.measured(), key=lambda one: one.measured or math.inf)
-            lines += [f"  {ratio:.3f}  {row.spec}",
-                      f"         chosen {chosen.measured:.4f} ms, {chosen.family}: {chosen.plan}",
-                      f"         best   {best.measured:.4f} ms, {best.family}: {best.plan}"]
-    return "\n".join(lines)
-
-
-# --- the fit ----------------------------------------------------------------------------------------------------------
 
 
 def factor(term: float, step: float) -> float:
@@ -359,53 +173,6 @@ def _loss(rows: list[Row]) -> float:
     """Of the choices among all families, rounded so that equal choices are equal."""
     ratios = [ratio for _, _, ratio in choices(rows)]
     return round(statistics.fmean(map(math.log, ratios)), 9) if ratios else 0.0
-
-
-# --- tables as C++ ----------------------------------------------------------------------------------------------------
-
-TOKEN = re.compile(r"//[^\n]*|\.(?P<name>\w+)\s*=\s*(?:(?P<open>\{)|(?P<value>[0-9']+))|(?P<close>\})")
-
-
-def _values(source: str) -> list[tuple[str, re.Match[str]]]:
-    """The entries of the tables, and where their values stand."""
-    path: list[str] = []
-    found = []
-    for token in TOKEN.finditer(source):
-        if token["open"]:
-            path.append(token["name"])
-        elif token["value"]:
-            found.append((".".join([*path, token["name"]]), token))
-        elif token["close"] and path:
-            path.pop()
-    return found
-
-
-def parse_tables(source: str) -> Table:
-    """The values of a file like codegen/costs/h200.h, by the names of entries."""
-    return {name: int(token["value"].replace("'", "")) for name, token in _values(source)}
-
-
-def changed_tables(source: str, values: Table) -> str:
-    """The file with other values."""
-    for name, token in reversed(_values(source)):
-        if name in values:
-            begin, end = token.span("value")
-            source = source[:begin] + f"{values[name]:,}".replace(",", "'") + source[end:]
-    return source
-
-
-def table_of(source: str, family: str) -> str:
-    """The lines of a family's table."""
-    begin = source.index(f"    .{family} = {{")
-    depth = 0
-    for at in range(begin, len(source)):
-        depth += {"{": 1, "}": -1}.get(source[at], 0)
-        if source[at] == "}" and depth == 0:
-            return source[begin:at + 1] + ","
-    raise ValueError(f"the table of {family} has no end")
-
-
-# --- the program ------------------------------------------------------------------------------------------------------
 
 
 def fit_text(rows: list[Row], family: str, source: str, tables: tuple[str, ...]) -> tuple[str, str]:

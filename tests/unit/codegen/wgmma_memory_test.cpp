@@ -70,7 +70,7 @@ RC_GTEST_PROP(WgmmaMemoryProperty, RegistersAreThoseOfTheLaunch, ()) {
 }
 
 // Vectors are whole, at multiples of their size, and eight neighbouring lanes store them to different banks.
-RC_GTEST_PROP(WgmmaMemoryProperty, VectorsOfChannelsMeetInNoBank, ()) {
+RC_GTEST_PROP(WgmmaMemoryProperty, VectorsOfChannelsHaveNoBankConflicts, ()) {
   for (const WgmmaCandidate& one : some_wgmma_candidates()) {
     const Problem& problem = one.problem;
     const WgmmaGeometry g = one.geometry();

@@ -64,7 +64,7 @@ RC_GTEST_PROP(WgmmaPackingProperty, PackingFitsAndHasNoIdleBlocks, ()) {
     RC_ASSERT(kWarpSize % channels == 0);
     RC_ASSERT(slices >= 1);
     RC_ASSERT(packing.shared_bytes(problem) <= PackWeightsTiling::kMostBytes);
-    // Lanes that read the same place of neighbours' pieces meet in no bank.
+    // Lanes that read the same place of neighbours' pieces have no bank conflicts.
     RC_ASSERT(packing.piece_pitch(problem) % 2 == 1);
     RC_ASSERT(packing.piece_pitch(problem) >= packing.piece_words(problem));
     RC_ASSERT(packing.piece_words(problem) * 4 == slices * problem.taps() * kRow);

@@ -249,7 +249,7 @@ std::int64_t wavefronts(const WgmmaCandidate& one, std::int64_t half, std::int64
   return all;
 }
 
-RC_GTEST_PROP(WgmmaRawWeightsProperty, LanesMeetInNoBank, ()) {
+RC_GTEST_PROP(WgmmaRawWeightsProperty, LanesHaveNoBankConflicts, ()) {
   for (const WgmmaCandidate& one : some_with_raw_weights()) {
     if (!one.geometry().multiplies_registers()) continue;
     const std::int64_t loads = one.geometry().lane_channels() * one.geometry().taps();

@@ -152,7 +152,7 @@ TEST(WgmmaStoreBoxes, ChannelsAreStagedWhereTheCopyEngineReadsThem) {
 }
 
 // Floats are written as templates/wgmma/stage_box.cu.in does; eight lanes write 16 bytes each of 16-bit outputs.
-TEST(WgmmaStoreBoxes, LanesMeetInNoBank) {
+TEST(WgmmaStoreBoxes, LanesHaveNoBankConflicts) {
   const Problem problem = problem_of(DataType::f32), problem_of_halves = problem_of(DataType::bf16);
   const PixelGrid floats(problem), halves(problem_of_halves);
   for (int warp = 0; warp < 4; ++warp)

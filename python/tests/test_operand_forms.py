@@ -40,16 +40,6 @@ def test_tensors_that_wait_to_be_negated(dense: bool) -> None:
     torch.testing.assert_close(*gradients, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("grad_enabled", [False, True])
-def test_autocast_without_gradients(grad_enabled: bool) -> None:
-    x, w, b = operands()
-    with torch.set_grad_enabled(grad_enabled), torch.autocast("cpu", torch.bfloat16):
-        y = jt.functional.conv2d(x, w, b)
-    assert y.dtype == torch.bfloat16
-    expected = functional.conv2d(*(t.bfloat16().float() for t in (x, w, b)))
-    torch.testing.assert_close(y.float(), expected, rtol=1e-2, atol=1e-2)
-
-
 def test_gradients_in_a_third_type() -> None:
     """float16 autocast of a bfloat16 model: kernels write float16 or float32, and the gradients are bfloat16."""
     x, w, b = operands()

@@ -32,13 +32,8 @@ library.define(
 
 def to_settings(arguments: Sequence[Any]) -> Settings:
     """Return the operators' arguments behind the tensors as Settings; lists become tuples."""
-    named = Settings(*arguments)
-    return named._replace(
-        stride=tuple(named.stride),
-        padding=tuple(named.padding),
-        dilation=tuple(named.dilation),
-        output_padding=tuple(named.output_padding),
-    )
+    stride, padding, dilation, transposed, output_padding, *rest = arguments
+    return Settings(tuple(stride), tuple(padding), tuple(dilation), transposed, tuple(output_padding), *rest)
 
 
 def uses_kernels(x: torch.Tensor) -> bool:

@@ -1,0 +1,131 @@
+"""The calls of the extension module: what they decline, what they keep, and tensors that DLPack does not describe."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+
+import jitconv.torch as jt
+from jitconv.torch import _eager
+
+pytestmark = pytest.mark.usefixtures("host")
+
+Tensors = tuple[torch.Tensor, ...]
+
+
+def operands() -> Tensors:
+    torch.manual_seed(0)
+    return torch.randn(2, 3, 6, 5), torch.randn(4, 3, 3, 3), torch.randn(4)
+
+
+@pytest.fixture
+def by_attributes() -> Iterator[None]:
+    _eager.bind(None)
+    yield
+    _eager.bind(getattr(torch.Tensor, "__dlpack_c_exchange_api__", None))
+
+
+def step(convolve: Callable[..., torch.Tensor], x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> Tensors:
+    leaves = [t.detach().requires_grad_() for t in (x, w, b)]
+    y = convolve(*leaves, padding=1)
+    dy = torch.linspace(-1, 1, y.numel()).view(y.shape)
+    return (y.detach(), *torch.autograd.grad(y, leaves, dy))
+
+
+@pytest.mark.usefixtures("by_attributes")
+@pytest.mark.parametrize("memory", [torch.contiguous_format, torch.channels_last])
+def test_without_dlpack(memory: torch.memory_format) -> None:
+    x, w, b = (t.to(memory_format=memory) if t.dim() == 4 else t for t in operands())
+    expected = step(functional.conv2d, x, w, b)
+    for _ in range(2):  # compiled, and known
+        for mine, theirs in zip(step(jt.functional.conv2d, x, w, b), expected, strict=True):
+            torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-4)
+    with torch.no_grad():
+        torch.testing.assert_close(jt.functional.conv2d(x, w, b, padding=1), expected[0], rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("grad_enabled", [False, True])
+def test_autocast_without_gradients_keeps_cast_weights(grad_enabled: bool) -> None:
+    x, w, b = operands()
+    layer = jt.Conv2d(3, 4, 3).requires_grad_(False)
+
+    def check() -> None:
+        with torch.set_grad_enabled(grad_enabled), torch.autocast("cpu", torch.bfloat16):
+            y = layer(x)
+        expected = functional.conv2d(*(t.bfloat16().float() for t in (x, layer.weight, layer.bias)))
+        assert y.dtype == torch.bfloat16
+        torch.testing.assert_close(y.float(), expected, rtol=1e-2, atol=1e-2)
+
+    check()
+    layer.weight.copy_(w)
+    layer.bias.copy_(b)
+    check()
+    layer.weight.data = -layer.weight.data
+    check()
+    with pytest.raises(TypeError, match="one type"):  # outside of autocast it stays an error
+        torch.ops.jitconv.convolution(x.bfloat16(), w, b, [1, 1], [0, 0, 0, 0], [1, 1], False, [0, 0], 1)
+
+
+def test_weights_that_are_views_or_gone() -> None:
+    torch.manual_seed(0)
+    x = torch.randn(1, 8, 5, 5)
+    for _ in range(3):
+        bank = torch.randn(2, 8, 3, 3, 8).permute(0, 1, 4, 2, 3)  # kept in a dense form
+        for _ in range(2):
+            for w in bank:
+                with torch.no_grad():
+                    y = jt.functional.conv2d(x, w)
+                torch.testing.assert_close(y, functional.conv2d(x, w), rtol=1e-4, atol=1e-4)
+            bank.mul_(-1)
+        del bank, w
+        gc.collect()
+
+
+def test_what_stands_between_a_layer_and_its_call() -> None:
+    x = torch.randn(1, 3, 6, 6)
+
+    class Standardised(jt.Conv2d):
+        def _conv_forward(self, input: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
+            return super()._conv_forward(input, weight - weight.mean((1, 2, 3), keepdim=True), bias)
+
+    layer = Standardised(3, 4, 3)
+    for _ in range(2):
+        centred = layer.weight - layer.weight.mean((1, 2, 3), keepdim=True)
+        torch.testing.assert_close(layer(x), functional.conv2d(x, centred, layer.bias), rtol=1e-4, atol=1e-4)
+
+    layer = jt.Conv2d(3, 4, 3)
+    layer(x)
+    layer._conv_forward = lambda input, weight, bias: functional.conv2d(input, 2 * weight, bias)
+    torch.testing.assert_close(layer(x), functional.conv2d(x, 2 * layer.weight, layer.bias))
+
+    layer = nn.utils.parametrizations.weight_norm(jt.Conv2d(3, 4, 3))
+    for _ in range(2):
+        torch.testing.assert_close(layer(x), functional.conv2d(x, layer.weight, layer.bias), rtol=1e-4, atol=1e-4)
+
+    layer = jt.Conv2d(3, 4, 3)
+    layer(x)
+    layer.padding_mode = "circular"
+    layer.padding = (1, 1)
+    layer._reversed_padding_repeated_twice = [1, 1, 1, 1]
+    assert layer(x).shape == (1, 4, 6, 6)
+
+
+def test_the_policy_for_cpu_tensors_holds_for_known_shapes() -> None:
+    x, w, b = operands()
+    jt.functional.conv2d(x, w, b)
+    with jt.cpu_policy("torch"), torch.no_grad():
+        assert torch.equal(jt.functional.conv2d(x, w, b), functional.conv2d(x, w, b))
+
+
+def test_a_rank_that_is_another_functions() -> None:
+    """A known sequence is not an image."""
+    x, w = torch.randn(1, 3, 9), torch.randn(4, 3, 3)
+    with torch.no_grad():
+        jt.functional.conv1d(x, w)
+        with pytest.raises(ValueError, match="weight has 3 dimensions, must have 4"):
+            jt.functional.conv2d(x, w)

@@ -45,7 +45,7 @@ struct ForwardLaunch {
   bool keeps_weights() const { return packed_bytes > 0 || dense_w; }
 };
 
-using Key = CallKey<24>;
+using Key = CallKey<3>;
 
 struct Operands {
   PyObject *x, *w, *b;  ///< b is null if there is none
@@ -55,12 +55,16 @@ struct Operands {
   bool view() { return view_of(x, x_view) && view_of(w, w_view) && (b == nullptr || view_of(b, b_view)); }
 };
 
+/// Where the activation is applied while autograd records the convolution.
+enum class Trained { none, in_kernel, behind_it };
+
 struct ForwardCalls {
-  ForwardCalls(PyObject* an_owner, bool a_transposed, bool a_follows_math)
-      : owner(an_owner), transposed(a_transposed), follows_math(a_follows_math) {}
+  ForwardCalls(PyObject* an_owner, bool a_transposed, bool a_follows_math, Trained an_activation)
+      : owner(an_owner), transposed(a_transposed), follows_math(a_follows_math), trained(an_activation) {}
 
   PyObject* owner;  ///< the Convolution, which refers to this
   bool transposed, follows_math;
+  Trained trained;
   std::unordered_map<Key, std::shared_ptr<ForwardLaunch>, CallKeyHash> launches;
 
   Key key_of(const Operands& o, bool activation, bool casts) const {
@@ -266,23 +270,48 @@ PyObject* clear(PyObject* self, PyObject*) {
 PyObject* py_forward_calls(PyObject*, PyObject* args) {
   return guarded([&] {
     PyObject* owner = nullptr;
-    int transposed = 0, follows_math = 0;
-    if (PyArg_ParseTuple(args, "Opp:forward_calls", &owner, &transposed, &follows_math) == 0) throw PythonError();
-    return Type::create(owner, transposed != 0, follows_math != 0);
+    int transposed = 0, follows_math = 0, has_activation = 0, saves_result = 0;
+    if (PyArg_ParseTuple(args, "Opppp:forward_calls", &owner, &transposed, &follows_math, &has_activation,
+                         &saves_result) == 0)
+      throw PythonError();
+    const Trained activation = has_activation == 0 ? Trained::none
+                               : saves_result != 0 ? Trained::in_kernel
+                                                   : Trained::behind_it;
+    return Type::create(owner, transposed != 0, follows_math != 0, activation);
+  });
+}
+
+PyObject* py_function_forward(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  return guarded([&] {
+    check_count("function_forward", count, 5);
+    PyObject *const ctx = args[0], *const convolution = args[4];
+    const Ref object = attribute(convolution, names().calls);
+    ForwardCalls& calls = Type::of(object.get());
+    Operands o(args[1], args[2], args[3]);
+    Ref y(Py_NewRef(Py_None));
+    if (calls.trained != Trained::behind_it && o.view())  // of operands of several types nothing is known
+      y = Ref(run_known(object.get(), calls, o, calls.trained == Trained::in_kernel, /*pack=*/false,
+                        /*casts=*/false));
+    if (y.get() == Py_None)
+      return checked(PyObject_CallFunctionObjArgs(torch().forward, ctx, o.x, o.w, args[3], convolution, nullptr));
+    const Ref saved(
+        checked(calls.trained == Trained::none ? PyTuple_Pack(2, o.x, o.w) : PyTuple_Pack(3, o.x, o.w, y.get())));
+    if (PyObject_SetAttr(ctx, names().convolution, convolution) < 0 ||
+        PyObject_SetAttr(ctx, names().to_save, saved.get()) < 0)
+      throw PythonError();
+    return y.release();
   });
 }
 
 void add_forward_calls_type(PyObject* module) {
   static std::array<PyMethodDef, 6> methods = {{
       {"call", method(call), METH_FASTCALL,
-       "call(x, w, b, dimensions)\n\nThe convolution with its activation, also where autograd records it. None if it "
-       "is "
-       "not known, or an operator has to be called."},
+       "call(x, w, b, dimensions)\n\nThe convolution with its activation, also where autograd records it, or None: the "
+       "extents are not known, or an operator has to be called."},
       {"run", method(run), METH_FASTCALL,
        "run(x, w, b, activation, pack, casts)\n\nThe convolution of tensors that autograd has no part in, or None."},
       {"add", method(add), METH_VARARGS,
-       "add(x, w, b, activation, casts, kernel, shape, strides, dense_x, dense_w, dense_b)\n\nMake tensors of these "
-       "extents "
+       "add(x, w, b, activation, casts, kernel, shape, strides, dense_x, dense_w, dense_b)\n\nMake these extents "
        "known."},
       {"forget", forget, METH_O, "forget(reference)\n\nDrop what was kept of weights that are gone."},
       {"clear", clear, METH_NOARGS, "clear()\n\nForget all extents."},

@@ -1,5 +1,6 @@
 // The Python type jitconv._native.GradientCalls: the launches of one convolution's gradients by the shapes of its
 // tensors, as far as jitconv/torch/_gradients.py has added them. One call computes all that are asked for.
+#include <array>
 #include <memory>
 #include <optional>
 #include <unordered_map>
@@ -18,7 +19,7 @@ struct GradientLaunch {
   std::int64_t workspace = 0;                   ///< of both launches, which follow each other on the stream
 };
 
-using Key = CallKey<40>;
+using Key = CallKey<4>;
 
 struct Operands {
   PyObject *dy, *x, *w, *saved;  ///< saved is null if there is none
@@ -62,8 +63,11 @@ std::int64_t to_mask(PyObject* tuple) {
 
 Ref none_or(Ref tensor) { return tensor ? std::move(tensor) : Ref(Py_NewRef(Py_None)); }
 
-/// Enqueues the gradients; a tuple of dx, dw and db, None where they are not asked for.
-PyObject* enqueue(const GradientCalls& calls, const GradientLaunch& launch, const Operands& o) {
+/// dx, dw and db, None where they are not asked for.
+using Gradients = std::array<Ref, 3>;
+
+/// Enqueues the gradients.
+Gradients enqueue(const GradientCalls& calls, const GradientLaunch& launch, const Operands& o) {
   void* const stream = stream_of(o.x_view);
   void *dy = o.dy_view.data, *x = o.x_view.data, *w = o.w_view.data, *saved = o.saved_view.data;
   Ref dense_dy, dense_x, dense_w, dense_saved;
@@ -105,39 +109,44 @@ PyObject* enqueue(const GradientCalls& calls, const GradientLaunch& launch, cons
     PyObject* const after = o.saved == nullptr ? Py_None : o.saved;
     db = Ref(checked(PyObject_CallFunctionObjArgs(launch.bias_gradient.get(), o.dy, after, nullptr)));
   }
-  const Ref first = none_or(std::move(dx)), second = none_or(std::move(dw)), third = none_or(std::move(db));
-  return checked(PyTuple_Pack(3, first.get(), second.get(), third.get()));
+  return {none_or(std::move(dx)), none_or(std::move(dw)), none_or(std::move(db))};
+}
+
+/// The gradients; nothing if the shapes are new, or the GPU is not the current one.
+std::optional<Gradients> run_known(GradientCalls& calls, Operands& o, std::int64_t mask, bool wide) {
+  Ref positive;  // gradients of complex tensors' parts may wait to be negated
+  if (asks(torch().is_neg, o.dy)) {
+    positive = ask(o.dy, names().resolve_neg);
+    o.dy = positive.get();
+  }
+  if (!o.view()) return std::nullopt;
+  const auto found = calls.launches.find(calls.key_of(o, mask, wide));
+  if (found == calls.launches.end() || is_elsewhere(o.x_view)) return std::nullopt;
+  const std::shared_ptr<GradientLaunch> launch = found->second;  // which another thread may clear
+  return enqueue(calls, *launch, o);
 }
 
 PyObject* run(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   return guarded([&] {
     check_count("run", count, 6);
     Operands o = to_operands(args[0], args[1], args[2], args[3]);
-    Ref positive;  // gradients of complex tensors' parts may wait to be negated
-    if (asks(torch().is_neg, o.dy)) {
-      positive = ask(o.dy, python::names().resolve_neg);
-      o.dy = positive.get();
-    }
-    if (!o.view()) Py_RETURN_NONE;
-    GradientCalls& calls = Type::of(self);
-    const auto found = calls.launches.find(calls.key_of(o, to_mask(args[4]), args[5] == Py_True));
-    if (found == calls.launches.end() || is_elsewhere(o.x_view)) Py_RETURN_NONE;
-    const std::shared_ptr<GradientLaunch> launch = found->second;  // which another thread may clear
-    return enqueue(calls, *launch, o);
+    const std::optional<Gradients> g = run_known(Type::of(self), o, to_mask(args[4]), args[5] == Py_True);
+    if (!g) Py_RETURN_NONE;
+    return checked(PyTuple_Pack(3, (*g)[0].get(), (*g)[1].get(), (*g)[2].get()));
   });
 }
 
 PyObject* add(PyObject* self, PyObject* args, PyObject* keywords) {
   return guarded([&] {
-    static const char* names[] = {"dy",       "x",       "w",          "saved",       "mask",          "wide",
-                                  "data",     "weight",  "dx_strides", "dw_strides",  "db_shape",      "like",
-                                  "dense_dy", "dense_x", "dense_w",    "dense_saved", "bias_gradient", nullptr};
+    static const char* fields[] = {"dy",       "x",       "w",          "saved",       "mask",          "wide",
+                                   "data",     "weight",  "dx_strides", "dw_strides",  "db_shape",      "like",
+                                   "dense_dy", "dense_x", "dense_w",    "dense_saved", "bias_gradient", nullptr};
     PyObject *dy = nullptr, *x = nullptr, *w = nullptr, *saved = nullptr, *mask = nullptr, *data = nullptr,
              *weight = nullptr, *dx_strides = nullptr, *dw_strides = nullptr, *db_shape = nullptr, *like = nullptr,
              *dense_dy = nullptr, *dense_x = nullptr, *dense_w = nullptr, *dense_saved = nullptr,
              *bias_gradient = nullptr;
     int wide = 0;
-    if (PyArg_ParseTupleAndKeywords(args, keywords, "OOOOOpOOOOOOOOOOO:add", const_cast<char**>(names), &dy, &x, &w,
+    if (PyArg_ParseTupleAndKeywords(args, keywords, "OOOOOpOOOOOOOOOOO:add", const_cast<char**>(fields), &dy, &x, &w,
                                     &saved, &mask, &wide, &data, &weight, &dx_strides, &dw_strides, &db_shape, &like,
                                     &dense_dy, &dense_x, &dense_w, &dense_saved, &bias_gradient) == 0)
       throw PythonError();
@@ -148,8 +157,8 @@ PyObject* add(PyObject* self, PyObject* args, PyObject* keywords) {
     if (weight != Py_None) launch->weight = to_kernel(weight);
     for (const std::optional<Kernel>* kernel : {&launch->data, &launch->weight})
       if (*kernel) launch->workspace = std::max(launch->workspace, (*kernel)->workspace_bytes());
-    launch->dx_shape = attribute(x, python::names().shape);
-    launch->dw_shape = attribute(w, python::names().shape);
+    launch->dx_shape = attribute(x, names().shape);
+    launch->dw_shape = attribute(w, names().shape);
     launch->dx_strides = Ref(Py_NewRef(dx_strides));
     launch->dw_strides = Ref(Py_NewRef(dw_strides));
     launch->db_shape = unless_none(db_shape);
@@ -178,6 +187,34 @@ PyObject* py_gradient_calls(PyObject*, PyObject* args) {
     int transposed = 0, follows_math = 0;
     if (PyArg_ParseTuple(args, "pp:gradient_calls", &transposed, &follows_math) == 0) throw PythonError();
     return Type::create(transposed != 0, follows_math != 0);
+  });
+}
+
+PyObject* py_function_backward(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  return guarded([&] {
+    check_count("function_backward", count, 2);
+    PyObject *const ctx = args[0], *const dy = args[1];
+    const auto leave = [&] { return checked(PyObject_CallFunctionObjArgs(torch().backward, ctx, dy, nullptr)); };
+    if (asks(torch().grad_enabled)) return leave();  // create_graph=True
+    // x, w, what the activation's derivative is computed from, and w as it was cast; see _eager.py.
+    const Ref saved = attribute(ctx, names().saved_tensors);
+    const Py_ssize_t size = PyTuple_Size(saved.get());
+    if (size < 2 || size > 4) return leave();
+    PyObject *const x = PyTuple_GetItem(saved.get(), 0), *const w = PyTuple_GetItem(saved.get(), 1);
+    bool wide = false;
+    if (size == 4) {
+      const Ref x_type = attribute(x, names().dtype), w_type = attribute(w, names().dtype);
+      wide = x_type.get() != w_type.get();
+      if (wide && w_type.get() != PyTuple_GetItem(torch().dtypes, 0)) return leave();
+    }
+    const Ref convolution = attribute(ctx, names().convolution);
+    const Ref calls = attribute(convolution.get(), names().gradient_calls),
+              mask = attribute(ctx, names().needs_input_grad);
+    Operands o = to_operands(dy, x, size == 4 ? PyTuple_GetItem(saved.get(), 3) : w,
+                             size > 2 ? PyTuple_GetItem(saved.get(), 2) : Py_None);
+    const std::optional<Gradients> g = run_known(Type::of(calls.get()), o, to_mask(mask.get()), wide);
+    if (!g) return leave();
+    return checked(PyTuple_Pack(4, (*g)[0].get(), (*g)[1].get(), (*g)[2].get(), Py_None));
   });
 }
 

@@ -60,7 +60,7 @@ PyObject* py_release_unused_kernels(PyObject*, PyObject*) {
   });
 }
 
-std::array<PyMethodDef, 14> functions = {{
+std::array<PyMethodDef, 16> functions = {{
     {"compile", method(py_compile), METH_VARARGS | METH_KEYWORDS,
      "compile(spec, arch=None)\n\nCompile one operation, given as a line of text."},
     {"prepare", method(py_prepare), METH_VARARGS | METH_KEYWORDS,
@@ -77,7 +77,10 @@ std::array<PyMethodDef, 14> functions = {{
      "bind_torch(*, ...)\n\nHand over what calls need of PyTorch."},
     {"serve_cpu", py_serve_cpu, METH_O, "serve_cpu(wanted)\n\nWhether ForwardCalls.call() takes CPU tensors."},
     {"decline_calls", py_decline_calls, METH_O, "decline_calls(wanted)\n\nWhether ForwardCalls.call() knows nothing."},
-    {"forward_calls", py_forward_calls, METH_VARARGS, "forward_calls(owner, transposed, follows_math)"},
+    {"forward_calls", py_forward_calls, METH_VARARGS,
+     "forward_calls(owner, transposed, follows_math, has_activation, saves_result)"},
+    {"function_forward", method(py_function_forward), METH_FASTCALL, "function_forward(ctx, x, w, b, convolution)"},
+    {"function_backward", method(py_function_backward), METH_FASTCALL, "function_backward(ctx, dy)"},
     {"gradient_calls", py_gradient_calls, METH_VARARGS, "gradient_calls(transposed, follows_math)"},
     {nullptr, nullptr, 0, nullptr},
 }};

@@ -90,6 +90,9 @@ void add_forward_calls_type(PyObject* module);
 void add_gradient_calls_type(PyObject* module);
 PyObject* py_forward_calls(PyObject* module, PyObject* args);
 PyObject* py_gradient_calls(PyObject* module, PyObject* args);
+/// The two halves of the package's autograd function, of shapes that are known; the others are left to Python's.
+PyObject* py_function_forward(PyObject* module, PyObject* const* args, Py_ssize_t count);
+PyObject* py_function_backward(PyObject* module, PyObject* const* args, Py_ssize_t count);
 
 /// Throws PythonError with a TypeError unless a function was given as many arguments as it takes.
 void check_count(const char* name, Py_ssize_t given, Py_ssize_t wanted);

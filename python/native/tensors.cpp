@@ -87,14 +87,16 @@ PyObject* py_bind_torch(PyObject*, PyObject* args, PyObject* keywords) {
                                   "noticing",       "forward_ad",     "any_autocast",   "autocast_enabled",
                                   "autocast_dtype", "grad_enabled",   "is_capturing",   "device_count",
                                   "current_device", "current_stream", "fp32_precision", "new_empty_strided",
-                                  "is_neg",         "is_inference",   "apply",          nullptr};
+                                  "is_neg",         "is_inference",   "apply",          "forward",
+                                  "backward",       nullptr};
     Torch t;
     PyObject* api = nullptr;
-    if (PyArg_ParseTupleAndKeywords(args, keywords, "$OOOOOOOOOOOOOOOOOOO:bind_torch", const_cast<char**>(names), &api,
-                                    &t.tensor, &t.parameter, &t.dtypes, &t.noticing, &t.forward_ad, &t.any_autocast,
-                                    &t.autocast_enabled, &t.autocast_dtype, &t.grad_enabled, &t.is_capturing,
-                                    &t.device_count, &t.current_device, &t.current_stream, &t.fp32_precision,
-                                    &t.new_empty_strided, &t.is_neg, &t.is_inference, &t.apply) == 0)
+    if (PyArg_ParseTupleAndKeywords(args, keywords, "$OOOOOOOOOOOOOOOOOOOOO:bind_torch", const_cast<char**>(names),
+                                    &api, &t.tensor, &t.parameter, &t.dtypes, &t.noticing, &t.forward_ad,
+                                    &t.any_autocast, &t.autocast_enabled, &t.autocast_dtype, &t.grad_enabled,
+                                    &t.is_capturing, &t.device_count, &t.current_device, &t.current_stream,
+                                    &t.fp32_precision, &t.new_empty_strided, &t.is_neg, &t.is_inference, &t.apply,
+                                    &t.forward, &t.backward) == 0)
       throw PythonError();
     exchange = nullptr;
     if (api != Py_None) {
@@ -117,15 +119,22 @@ PyObject* py_bind_torch(PyObject*, PyObject* args, PyObject* keywords) {
                 name("_current_level"),
                 name("resolve_neg"),
                 name("to"),
+                name("calls"),
+                name("gradient_calls"),
+                name("convolution"),
+                name("to_save"),
+                name("saved_tensors"),
+                name("needs_input_grad"),
                 name("cpu"),
                 name("cuda"),
                 name("conv")};
     one_stride = checked(Py_BuildValue("(i)", 1));
     t.serves_cpu = bound.serves_cpu, t.declines_calls = bound.declines_calls;
     for (PyObject* object :
-         {t.tensor, t.parameter, t.dtypes, t.noticing, t.forward_ad, t.any_autocast, t.autocast_enabled,
-          t.autocast_dtype, t.grad_enabled, t.is_capturing, t.device_count, t.current_device, t.current_stream,
-          t.fp32_precision, t.new_empty_strided, t.is_neg, t.is_inference, t.apply})
+         {t.tensor,       t.parameter,        t.dtypes,         t.noticing,       t.forward_ad,
+          t.any_autocast, t.autocast_enabled, t.autocast_dtype, t.grad_enabled,   t.is_capturing,
+          t.device_count, t.current_device,   t.current_stream, t.fp32_precision, t.new_empty_strided,
+          t.is_neg,       t.is_inference,     t.apply,          t.forward,        t.backward})
       Py_INCREF(object);
     bound = t;
     Py_RETURN_NONE;

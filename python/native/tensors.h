@@ -34,6 +34,7 @@ struct Torch {
            *current_stream = nullptr, *fp32_precision = nullptr;
   PyObject *new_empty_strided = nullptr, *is_neg = nullptr, *is_inference = nullptr;  ///< methods of Tensor
   PyObject* apply = nullptr;                                                          ///< runs the autograd function
+  PyObject *forward = nullptr, *backward = nullptr;  ///< of it, for what function_forward() and _backward() leave
   bool serves_cpu = false, declines_calls = false;
 };
 const Torch& torch();
@@ -42,8 +43,9 @@ const Torch& torch();
 struct Names {
   PyObject *shape = nullptr, *stride = nullptr, *data_ptr = nullptr, *get_device = nullptr, *dtype = nullptr,
            *itemsize = nullptr, *base = nullptr, *version = nullptr, *storage_offset = nullptr,
-           *requires_grad = nullptr, *current_level = nullptr, *resolve_neg = nullptr, *to = nullptr, *cpu = nullptr,
-           *cuda = nullptr, *conv = nullptr;
+           *requires_grad = nullptr, *current_level = nullptr, *resolve_neg = nullptr, *to = nullptr, *calls = nullptr,
+           *gradient_calls = nullptr, *convolution = nullptr, *to_save = nullptr, *saved_tensors = nullptr,
+           *needs_input_grad = nullptr, *cpu = nullptr, *cuda = nullptr, *conv = nullptr;
 };
 const Names& names();
 
@@ -105,10 +107,10 @@ Scratch new_scratch(std::int64_t bytes, PyObject* like, const TensorView& view);
 /// What a function makes of an operand that a kernel cannot read as it lies; `data` becomes its address.
 Ref densified(const Ref& function, PyObject* operand, void*& data);
 
-/// What a call is looked up by. Zeros behind what is put in.
-template <std::size_t Words>
+/// What a call is looked up by: so many tensors, and three numbers. Zeros behind what is put in.
+template <std::size_t Tensors>
 struct CallKey {
-  std::array<std::int64_t, Words> words{};
+  std::array<std::int64_t, Tensors * 9 + 3> words{};
   std::size_t used = 0;
 
   void put(std::int64_t word) { words[used++] = word; }
@@ -123,8 +125,8 @@ struct CallKey {
 };
 
 struct CallKeyHash {
-  template <std::size_t Words>
-  std::size_t operator()(const CallKey<Words>& key) const {
+  template <std::size_t Tensors>
+  std::size_t operator()(const CallKey<Tensors>& key) const {
     std::uint64_t hash = key.used;
     for (std::size_t i = 0; i < key.used; ++i) {
       hash = (hash ^ static_cast<std::uint64_t>(key.words[i])) * 0x9e3779b97f4a7c15U;

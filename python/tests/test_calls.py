@@ -129,3 +129,30 @@ def test_a_rank_that_is_another_functions() -> None:
         jt.functional.conv1d(x, w)
         with pytest.raises(ValueError, match="weight has 3 dimensions, must have 4"):
             jt.functional.conv2d(x, w)
+
+
+@pytest.mark.parametrize("rank", [0, 2, 4, 5])
+def test_biases_of_another_rank(rank: int) -> None:
+    x, w, _ = operands()
+    for grad_enabled in (False, True):
+        with torch.set_grad_enabled(grad_enabled), pytest.raises(ValueError, match="bias has shape"):
+            jt.functional.conv2d(x, w.requires_grad_(), torch.zeros((1,) * rank))
+
+
+def test_layers_train_by_both_halves_of_the_function() -> None:
+    """Shapes that are new and known, without and with an activation in the kernel; a frozen weight."""
+    torch.manual_seed(0)
+    for activation, reference in ((None, nn.Identity()), ("relu", nn.ReLU())):
+        mine, theirs = jt.Conv2d(3, 4, 3, activation=activation), nn.Conv2d(3, 4, 3)
+        theirs.load_state_dict(mine.state_dict())
+        x = torch.randn(2, 3, 6, 5)
+        for frozen in (False, False, True):
+            results = []
+            for layer in (mine, theirs):
+                layer.weight.requires_grad_(not frozen)
+                leaf = x.clone().requires_grad_()
+                y = layer(leaf) if layer is mine else reference(layer(leaf))
+                wanted = [leaf, *(p for p in layer.parameters() if p.requires_grad)]
+                results.append((y, *torch.autograd.grad(y.square().sum(), wanted)))
+            for a, b in zip(*results, strict=True):
+                torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-4)

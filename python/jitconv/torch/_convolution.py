@@ -14,7 +14,7 @@ import torch
 
 from jitconv import Spec, UnsupportedError, _native
 from jitconv.spec import activation_name, math_name
-from jitconv.torch import _gradients
+from jitconv.torch import _activation, _gradients
 from jitconv.torch._config import default_math
 from jitconv.torch._gradients import Mask
 from jitconv.torch._plan import alignment_of, compile_for, dtype_name, is_elsewhere
@@ -67,7 +67,9 @@ class Convolution:
         self.settings = settings
         if not torch.compiler.is_compiling():  # a graph holds the settings alone
             follows_math = settings.math is None
-            self.calls = _native.forward_calls(self, settings.transposed, follows_math)
+            named = settings.activation
+            activation = (named != "none", _activation.saves_result(named))
+            self.calls = _native.forward_calls(self, settings.transposed, follows_math, *activation)
             self.gradient_calls = _native.gradient_calls(settings.transposed, follows_math)
             self.call = self.calls.call if settings.policy == "always" else _declined
 

@@ -80,6 +80,13 @@ def _differentiable(
     )
 
 
+class _Known(_Eager):
+    """`_Eager` of shapes that the extension module knows, without Python; what it does not know is `_Eager`'s."""
+
+    forward: Any = staticmethod(_native.function_forward)
+    backward: Any = staticmethod(_native.function_backward)
+
+
 # What Function.apply ends in. It looks for transforms before, as _is_plain does.
 _apply = super(torch.autograd.Function, _Eager).apply
 
@@ -115,7 +122,9 @@ def bind(exchange_api: object) -> None:
         new_empty_strided=torch.Tensor.new_empty_strided,
         is_neg=torch.Tensor.is_neg,
         is_inference=torch.Tensor.is_inference,
-        apply=_apply,
+        apply=super(torch.autograd.Function, _Known).apply,
+        forward=_Eager.forward,
+        backward=_Eager.backward,
     )
 
 

@@ -59,20 +59,26 @@ struct Operands {
 enum class Trained { none, in_kernel, behind_it };
 
 struct ForwardCalls {
-  ForwardCalls(PyObject* an_owner, bool a_transposed, bool a_follows_math, Trained an_activation)
-      : owner(an_owner), transposed(a_transposed), follows_math(a_follows_math), trained(an_activation) {}
+  ForwardCalls(PyObject* an_owner, bool a_transposed, bool a_follows_math, bool a_choice, Trained an_activation)
+      : owner(an_owner),
+        transposed(a_transposed),
+        follows_math(a_follows_math),
+        is_choice(a_choice),
+        trained(an_activation) {}
 
   PyObject* owner;  ///< the Convolution, which refers to this
   bool transposed, follows_math;
+  bool is_choice;  ///< has what was measured to be faster than PyTorch, under settings that are part of the key
   Trained trained;
   std::unordered_map<Key, std::shared_ptr<ForwardLaunch>, CallKeyHash> launches;
 
-  Key key_of(const Operands& o, bool activation, bool casts) const {
+  Key key_of(const Operands& o, bool activation, bool pack, bool casts) const {
     Key key;
     key.put(o.x_view);
     key.put(o.w_view);
     key.put(o.b_view);
-    key.put((activation ? 1 : 0) | (casts ? 2 : 0));
+    const std::int64_t choice = is_choice ? (pack ? 1 : 0) | settings_of_choices() << 1 : 0;
+    key.put((activation ? 1 : 0) | (casts ? 2 : 0) | choice << 2);
     key.put(follows_math && o.x_view.is_float32 && tf32_is_allowed() ? 1 : 0);
     key.put(low_bits({o.x_view.data, o.w_view.data, o.b_view.data}));
     return key;
@@ -159,7 +165,7 @@ PyObject* enqueue(PyObject* self, const ForwardCalls& calls, ForwardLaunch& laun
 
 /// The result, or None: the shapes are new, or the GPU is not the current one.
 PyObject* run_known(PyObject* self, ForwardCalls& calls, const Operands& o, bool activation, bool pack, bool casts) {
-  const auto found = calls.launches.find(calls.key_of(o, activation, casts));
+  const auto found = calls.launches.find(calls.key_of(o, activation, pack, casts));
   if (found == calls.launches.end() || is_elsewhere(o.x_view)) Py_RETURN_NONE;
   const std::shared_ptr<ForwardLaunch> launch = found->second;  // which another thread may clear
   return enqueue(self, calls, *launch, o, pack);
@@ -172,6 +178,13 @@ PyObject* run(PyObject* self, PyObject* const* args, Py_ssize_t count) {
     if (!o.view()) Py_RETURN_NONE;
     return run_known(self, Type::of(self), o, args[3] == Py_True, args[4] == Py_True, args[5] == Py_True);
   });
+}
+
+/// tensor.to(type), and its view.
+Ref cast(PyObject* tensor, const Ref& type, TensorView& view) {
+  Ref made(checked(PyObject_CallMethodObjArgs(tensor, names().to, type.get(), nullptr)));
+  if (!view_of(made.get(), view)) throw InternalError("a cast tensor cannot be viewed");
+  return made;
 }
 
 /// Whether a class is PyTorch's own, and no subclass of it, which might notice the operator.
@@ -202,9 +215,8 @@ PyObject* call(PyObject* self, PyObject* const* args, Py_ssize_t count) {
       const Ref own = attribute(o.x, names().dtype);
       if (!is_supported(own.get()) || !is_supported(type.get())) Py_RETURN_NONE;
       if (own.get() != type.get()) {
-        cast_x = Ref(checked(PyObject_CallMethodObjArgs(o.x, names().to, type.get(), nullptr)));
+        cast_x = cast(o.x, type, o.x_view);
         o.x = cast_x.get();
-        if (!view_of(o.x, o.x_view)) Py_RETURN_NONE;
       }
     }
     const bool same = o.x_view.same_type(o.w_view) && (o.b == nullptr || o.x_view.same_type(o.b_view));
@@ -236,7 +248,21 @@ PyObject* add(PyObject* self, PyObject* args) {
     launch.workspace = launch.kernel.workspace_bytes();
     launch.packed_workspace = launch.kernel.workspace_bytes_with_packed_weights();
     launch.packed_bytes = launch.kernel.packed_weight_bytes();
-    calls.launches.try_emplace(calls.key_of(o, activation != 0, casts != 0), made);
+    calls.launches.try_emplace(calls.key_of(o, activation != 0, /*pack=*/false, casts != 0), made);
+    Py_RETURN_NONE;
+  });
+}
+
+PyObject* share(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+  return guarded([&] {
+    check_count("share", count, 6);
+    Operands o(args[1], args[2], args[3]);
+    ForwardCalls &calls = Type::of(self), &other = Type::of(args[0]);
+    const bool activation = args[4] == Py_True, pack = args[5] == Py_True;
+    if (!o.view()) Py_RETURN_NONE;
+    const auto found = other.launches.find(other.key_of(o, activation, pack, /*casts=*/false));
+    if (found != other.launches.end())
+      calls.launches.insert_or_assign(calls.key_of(o, activation, pack, /*casts=*/false), found->second);
     Py_RETURN_NONE;
   });
 }
@@ -270,14 +296,14 @@ PyObject* clear(PyObject* self, PyObject*) {
 PyObject* py_forward_calls(PyObject*, PyObject* args) {
   return guarded([&] {
     PyObject* owner = nullptr;
-    int transposed = 0, follows_math = 0, has_activation = 0, saves_result = 0;
-    if (PyArg_ParseTuple(args, "Opppp:forward_calls", &owner, &transposed, &follows_math, &has_activation,
+    int transposed = 0, follows_math = 0, is_choice = 0, has_activation = 0, saves_result = 0;
+    if (PyArg_ParseTuple(args, "Oppppp:forward_calls", &owner, &transposed, &follows_math, &is_choice, &has_activation,
                          &saves_result) == 0)
       throw PythonError();
     const Trained activation = has_activation == 0 ? Trained::none
                                : saves_result != 0 ? Trained::in_kernel
                                                    : Trained::behind_it;
-    return Type::create(owner, transposed != 0, follows_math != 0, activation);
+    return Type::create(owner, transposed != 0, follows_math != 0, is_choice != 0, activation);
   });
 }
 
@@ -287,15 +313,22 @@ PyObject* py_function_forward(PyObject*, PyObject* const* args, Py_ssize_t count
     PyObject *const ctx = args[0], *const convolution = args[4];
     const Ref object = attribute(convolution, names().calls);
     ForwardCalls& calls = Type::of(object.get());
-    Operands o(args[1], args[2], args[3]);
-    Ref y(Py_NewRef(Py_None));
-    if (calls.trained != Trained::behind_it && o.view())  // of operands of several types nothing is known
-      y = Ref(run_known(object.get(), calls, o, calls.trained == Trained::in_kernel, /*pack=*/false,
-                        /*casts=*/false));
+    PyObject *const x = args[1], *const w = args[2], *const b = args[3];
+    Operands o(x, w, b);
+    Ref y(Py_NewRef(Py_None)), cast_w, cast_b;
+    if (calls.trained != Trained::behind_it && o.view()) {
+      const Ref type = attribute(x, names().dtype);  // autocast's: it has cast x
+      if (!o.w_view.same_type(o.x_view)) o.w = (cast_w = cast(w, type, o.w_view)).get();
+      if (o.b != nullptr && !o.b_view.same_type(o.x_view)) o.b = (cast_b = cast(b, type, o.b_view)).get();
+      const bool applied = calls.trained == Trained::in_kernel;
+      y = Ref(run_known(object.get(), calls, o, applied, /*pack=*/false, /*casts=*/false));
+    }
     if (y.get() == Py_None)
-      return checked(PyObject_CallFunctionObjArgs(torch().forward, ctx, o.x, o.w, args[3], convolution, nullptr));
-    const Ref saved(
-        checked(calls.trained == Trained::none ? PyTuple_Pack(2, o.x, o.w) : PyTuple_Pack(3, o.x, o.w, y.get())));
+      return checked(PyObject_CallFunctionObjArgs(torch().forward, ctx, x, w, b, convolution, nullptr));
+    PyObject* const result = calls.trained == Trained::none ? Py_None : y.get();
+    const Ref saved(checked(cast_w              ? PyTuple_Pack(4, x, w, result, cast_w.get())
+                            : result == Py_None ? PyTuple_Pack(2, x, w)
+                                                : PyTuple_Pack(3, x, w, result)));
     if (PyObject_SetAttr(ctx, names().convolution, convolution) < 0 ||
         PyObject_SetAttr(ctx, names().to_save, saved.get()) < 0)
       throw PythonError();
@@ -304,7 +337,7 @@ PyObject* py_function_forward(PyObject*, PyObject* const* args, Py_ssize_t count
 }
 
 void add_forward_calls_type(PyObject* module) {
-  static std::array<PyMethodDef, 6> methods = {{
+  static std::array<PyMethodDef, 7> methods = {{
       {"call", method(call), METH_FASTCALL,
        "call(x, w, b, dimensions)\n\nThe convolution with its activation, also where autograd records it, or None: the "
        "extents are not known, or an operator has to be called."},
@@ -313,6 +346,8 @@ void add_forward_calls_type(PyObject* module) {
       {"add", method(add), METH_VARARGS,
        "add(x, w, b, activation, casts, kernel, shape, strides, dense_x, dense_w, dense_b)\n\nMake these extents "
        "known."},
+      {"share", method(share), METH_FASTCALL,
+       "share(other, x, w, b, activation, pack)\n\nMake known what another one knows, if it does."},
       {"forget", forget, METH_O, "forget(reference)\n\nDrop what was kept of weights that are gone."},
       {"clear", clear, METH_NOARGS, "clear()\n\nForget all extents."},
       {nullptr, nullptr, 0, nullptr},

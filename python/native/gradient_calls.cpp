@@ -32,15 +32,17 @@ struct Operands {
 };
 
 struct GradientCalls {
-  GradientCalls(bool a_transposed, bool a_follows_math) : transposed(a_transposed), follows_math(a_follows_math) {}
+  GradientCalls(bool a_transposed, bool a_follows_math, bool a_choice)
+      : transposed(a_transposed), follows_math(a_follows_math), is_choice(a_choice) {}
 
   bool transposed, follows_math;
+  bool is_choice;  ///< has what was measured to be faster than PyTorch, under settings that are part of the key
   std::unordered_map<Key, std::shared_ptr<GradientLaunch>, CallKeyHash> launches;
 
   Key key_of(const Operands& o, std::int64_t mask, bool wide) const {
     Key key;
     for (const TensorView* view : {&o.dy_view, &o.x_view, &o.w_view, &o.saved_view}) key.put(*view);
-    key.put(mask << 1 | (wide ? 1 : 0));
+    key.put((is_choice ? settings_of_choices() : 0) << 4 | mask << 1 | (wide ? 1 : 0));
     key.put(follows_math && o.x_view.is_float32 && tf32_is_allowed() ? 1 : 0);
     key.put(low_bits({o.dy_view.data, o.x_view.data, o.w_view.data, o.saved_view.data}));
     return key;
@@ -173,6 +175,20 @@ PyObject* add(PyObject* self, PyObject* args, PyObject* keywords) {
   });
 }
 
+PyObject* share(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+  return guarded([&] {
+    check_count("share", count, 7);
+    Operands o = to_operands(args[1], args[2], args[3], args[4]);
+    GradientCalls &calls = Type::of(self), &other = Type::of(args[0]);
+    const std::int64_t mask = to_mask(args[5]);
+    const bool wide = args[6] == Py_True;
+    if (!o.view()) Py_RETURN_NONE;
+    const auto found = other.launches.find(other.key_of(o, mask, wide));
+    if (found != other.launches.end()) calls.launches.insert_or_assign(calls.key_of(o, mask, wide), found->second);
+    Py_RETURN_NONE;
+  });
+}
+
 PyObject* clear(PyObject* self, PyObject*) {
   return guarded([&] {
     const auto dropped = std::exchange(Type::of(self).launches, {});
@@ -184,9 +200,9 @@ PyObject* clear(PyObject* self, PyObject*) {
 
 PyObject* py_gradient_calls(PyObject*, PyObject* args) {
   return guarded([&] {
-    int transposed = 0, follows_math = 0;
-    if (PyArg_ParseTuple(args, "pp:gradient_calls", &transposed, &follows_math) == 0) throw PythonError();
-    return Type::create(transposed != 0, follows_math != 0);
+    int transposed = 0, follows_math = 0, is_choice = 0;
+    if (PyArg_ParseTuple(args, "ppp:gradient_calls", &transposed, &follows_math, &is_choice) == 0) throw PythonError();
+    return Type::create(transposed != 0, follows_math != 0, is_choice != 0);
   });
 }
 
@@ -219,10 +235,12 @@ PyObject* py_function_backward(PyObject*, PyObject* const* args, Py_ssize_t coun
 }
 
 void add_gradient_calls_type(PyObject* module) {
-  static std::array<PyMethodDef, 4> methods = {{
+  static std::array<PyMethodDef, 5> methods = {{
       {"run", method(run), METH_FASTCALL,
        "run(dy, x, w, saved, mask, wide)\n\ndx, dw and db, or None if these extents are not known."},
       {"add", method(add), METH_VARARGS | METH_KEYWORDS, "add(**fields)\n\nMake tensors of these extents known."},
+      {"share", method(share), METH_FASTCALL,
+       "share(other, dy, x, w, saved, mask, wide)\n\nMake known what another one knows, if it does."},
       {"clear", clear, METH_NOARGS, "clear()\n\nForget all extents."},
       {nullptr, nullptr, 0, nullptr},
   }};

@@ -78,10 +78,10 @@ std::array<PyMethodDef, 16> functions = {{
     {"serve_cpu", py_serve_cpu, METH_O, "serve_cpu(wanted)\n\nWhether ForwardCalls.call() takes CPU tensors."},
     {"decline_calls", py_decline_calls, METH_O, "decline_calls(wanted)\n\nWhether ForwardCalls.call() knows nothing."},
     {"forward_calls", py_forward_calls, METH_VARARGS,
-     "forward_calls(owner, transposed, follows_math, has_activation, saves_result)"},
+     "forward_calls(owner, transposed, follows_math, is_choice, has_activation, saves_result)"},
     {"function_forward", method(py_function_forward), METH_FASTCALL, "function_forward(ctx, x, w, b, convolution)"},
     {"function_backward", method(py_function_backward), METH_FASTCALL, "function_backward(ctx, dy)"},
-    {"gradient_calls", py_gradient_calls, METH_VARARGS, "gradient_calls(transposed, follows_math)"},
+    {"gradient_calls", py_gradient_calls, METH_VARARGS, "gradient_calls(transposed, follows_math, is_choice)"},
     {nullptr, nullptr, 0, nullptr},
 }};
 

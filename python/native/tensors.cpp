@@ -83,20 +83,19 @@ std::int64_t to_integer(PyObject* number) {
 
 PyObject* py_bind_torch(PyObject*, PyObject* args, PyObject* keywords) {
   return guarded([&] {
-    static const char* names[] = {"exchange_api",   "tensor",         "parameter",      "dtypes",
-                                  "noticing",       "forward_ad",     "any_autocast",   "autocast_enabled",
-                                  "autocast_dtype", "grad_enabled",   "is_capturing",   "device_count",
-                                  "current_device", "current_stream", "fp32_precision", "new_empty_strided",
-                                  "is_neg",         "is_inference",   "apply",          "forward",
-                                  "backward",       nullptr};
+    static const char* names[] = {
+        "exchange_api",   "tensor",           "parameter",      "dtypes",       "noticing",         "forward_ad",
+        "any_autocast",   "autocast_enabled", "autocast_dtype", "grad_enabled", "is_capturing",     "device_count",
+        "current_device", "current_stream",   "fp32_precision", "benchmarks",   "is_deterministic", "new_empty_strided",
+        "is_neg",         "is_inference",     "apply",          "forward",      "backward",         nullptr};
     Torch t;
     PyObject* api = nullptr;
-    if (PyArg_ParseTupleAndKeywords(args, keywords, "$OOOOOOOOOOOOOOOOOOOOO:bind_torch", const_cast<char**>(names),
+    if (PyArg_ParseTupleAndKeywords(args, keywords, "$OOOOOOOOOOOOOOOOOOOOOOO:bind_torch", const_cast<char**>(names),
                                     &api, &t.tensor, &t.parameter, &t.dtypes, &t.noticing, &t.forward_ad,
                                     &t.any_autocast, &t.autocast_enabled, &t.autocast_dtype, &t.grad_enabled,
                                     &t.is_capturing, &t.device_count, &t.current_device, &t.current_stream,
-                                    &t.fp32_precision, &t.new_empty_strided, &t.is_neg, &t.is_inference, &t.apply,
-                                    &t.forward, &t.backward) == 0)
+                                    &t.fp32_precision, &t.benchmarks, &t.is_deterministic, &t.new_empty_strided,
+                                    &t.is_neg, &t.is_inference, &t.apply, &t.forward, &t.backward) == 0)
       throw PythonError();
     exchange = nullptr;
     if (api != Py_None) {
@@ -131,10 +130,11 @@ PyObject* py_bind_torch(PyObject*, PyObject* args, PyObject* keywords) {
     one_stride = checked(Py_BuildValue("(i)", 1));
     t.serves_cpu = bound.serves_cpu, t.declines_calls = bound.declines_calls;
     for (PyObject* object :
-         {t.tensor,       t.parameter,        t.dtypes,         t.noticing,       t.forward_ad,
-          t.any_autocast, t.autocast_enabled, t.autocast_dtype, t.grad_enabled,   t.is_capturing,
-          t.device_count, t.current_device,   t.current_stream, t.fp32_precision, t.new_empty_strided,
-          t.is_neg,       t.is_inference,     t.apply,          t.forward,        t.backward})
+         {t.tensor,           t.parameter,         t.dtypes,         t.noticing,       t.forward_ad,
+          t.any_autocast,     t.autocast_enabled,  t.autocast_dtype, t.grad_enabled,   t.is_capturing,
+          t.device_count,     t.current_device,    t.current_stream, t.fp32_precision, t.benchmarks,
+          t.is_deterministic, t.new_empty_strided, t.is_neg,         t.is_inference,   t.apply,
+          t.forward,          t.backward})
       Py_INCREF(object);
     bound = t;
     Py_RETURN_NONE;
@@ -224,6 +224,8 @@ bool is_supported(PyObject* dtype) {
     if (PyTuple_GetItem(bound.dtypes, i) == dtype) return true;
   return false;
 }
+
+std::int64_t settings_of_choices() { return (asks(bound.benchmarks) ? 1 : 0) | (asks(bound.is_deterministic) ? 2 : 0); }
 
 Ref new_tensor(PyObject* like, PyObject* shape, PyObject* strides) {
   return Ref(checked(PyObject_CallFunctionObjArgs(bound.new_empty_strided, like, shape, strides, nullptr)));

@@ -31,7 +31,7 @@ struct Torch {
   PyObject* forward_ad = nullptr;  ///< the module
   PyObject *any_autocast = nullptr, *autocast_enabled = nullptr, *autocast_dtype = nullptr;
   PyObject *grad_enabled = nullptr, *is_capturing = nullptr, *device_count = nullptr, *current_device = nullptr,
-           *current_stream = nullptr, *fp32_precision = nullptr;
+           *current_stream = nullptr, *fp32_precision = nullptr, *benchmarks = nullptr, *is_deterministic = nullptr;
   PyObject *new_empty_strided = nullptr, *is_neg = nullptr, *is_inference = nullptr;  ///< methods of Tensor
   PyObject* apply = nullptr;                                                          ///< runs the autograd function
   PyObject *forward = nullptr, *backward = nullptr;  ///< of it, for what function_forward() and _backward() leave
@@ -87,6 +87,9 @@ bool is_supported(PyObject* dtype);
 
 /// Whether PyTorch's settings ask for TF32 in convolutions. Throws PythonError.
 bool tf32_is_allowed();
+
+/// PyTorch's settings on which the choice between it and jitconv depends, as bits. Throws PythonError.
+std::int64_t settings_of_choices();
 
 /// like.new_empty_strided(shape, strides). Throws PythonError.
 Ref new_tensor(PyObject* like, PyObject* shape, PyObject* strides);

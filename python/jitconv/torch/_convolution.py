@@ -63,14 +63,17 @@ class Convolution:
 
     __slots__ = ("call", "calls", "gradient_calls", "settings")
 
+    #: Whether `calls` holds what was measured to be faster than PyTorch (`_policy.Choosing`), and not all there is.
+    _is_choice = False
+
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         if not torch.compiler.is_compiling():  # a graph holds the settings alone
             follows_math = settings.math is None
             named = settings.activation
             activation = (named != "none", _activation.saves_result(named))
-            self.calls = _native.forward_calls(self, settings.transposed, follows_math, *activation)
-            self.gradient_calls = _native.gradient_calls(settings.transposed, follows_math)
+            self.calls = _native.forward_calls(self, settings.transposed, follows_math, self._is_choice, *activation)
+            self.gradient_calls = _native.gradient_calls(settings.transposed, follows_math, self._is_choice)
             self.call = self.calls.call if settings.policy == "always" else _declined
 
     def forget(self) -> None:

@@ -119,6 +119,8 @@ def bind(exchange_api: object) -> None:
         current_device=getattr(torch._C, "_cuda_getDevice", lambda: 0),
         current_stream=getattr(torch._C, "_cuda_getCurrentRawStream", lambda device: 0),
         fp32_precision=torch._C._get_fp32_precision_getter,
+        benchmarks=torch._C._get_cudnn_benchmark,
+        is_deterministic=torch._C._get_deterministic_algorithms,
         new_empty_strided=torch.Tensor.new_empty_strided,
         is_neg=torch.Tensor.is_neg,
         is_inference=torch.Tensor.is_inference,

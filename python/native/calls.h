@@ -5,6 +5,8 @@
 #include <initializer_list>
 #include <memory>
 #include <new>
+#include <unordered_map>
+#include <utility>
 
 #include "tensors.h"
 
@@ -28,14 +30,21 @@ class HeldType {
   }
 
   template <typename... Arguments>
-  static PyObject* create(Arguments... arguments) {
+  static PyObject* create(Arguments&&... arguments) {
     auto* const self = PyObject_New(Object, type);
     checked(reinterpret_cast<PyObject*>(self));
-    new (&self->held) Held(arguments...);
+    new (&self->held) Held(std::forward<Arguments>(arguments)...);
     return reinterpret_cast<PyObject*>(self);
   }
 
   static Held& of(PyObject* self) { return reinterpret_cast<Object*>(self)->held; }
+
+  /// Of an argument. Throws PythonError if it has another type.
+  static Held& checked_of(PyObject* object) {
+    if (Py_TYPE(object) == type) return of(object);
+    PyErr_SetString(PyExc_TypeError, "an object of the extension module is needed");
+    throw PythonError();
+  }
 
  private:
   struct Object {
@@ -51,6 +60,14 @@ class HeldType {
 
   static inline PyTypeObject* type = nullptr;
 };
+
+/// The launch of a key, or null. Held by itself: while Python runs, another thread may clear the table.
+template <typename Launch, typename Key>
+std::shared_ptr<Launch> find(const std::unordered_map<Key, std::shared_ptr<Launch>, CallKeyHash>& launches,
+                             const Key& key) {
+  const auto found = launches.find(key);
+  return found == launches.end() ? nullptr : found->second;
+}
 
 /// A function, or null for None.
 inline Ref unless_none(PyObject* object) { return object == Py_None ? Ref() : Ref(Py_NewRef(object)); }

@@ -15,6 +15,8 @@ struct Kept {
   Ref owner;  ///< a weak reference: the operand, of a view its base
   void* pointer = nullptr;
   std::int64_t version = 0;
+  std::int64_t storage = 0;  ///< its address, which no other storage gets as long as there is
+  Ref weak_storage;          ///< a weak reference
   Scratch made;
 };
 
@@ -59,14 +61,14 @@ struct Operands {
 enum class Trained { none, in_kernel, behind_it };
 
 struct ForwardCalls {
-  ForwardCalls(PyObject* an_owner, bool a_transposed, bool a_follows_math, bool a_choice, Trained an_activation)
-      : owner(an_owner),
+  ForwardCalls(Ref an_owner, bool a_transposed, bool a_follows_math, bool a_choice, Trained an_activation)
+      : owner(std::move(an_owner)),
         transposed(a_transposed),
         follows_math(a_follows_math),
         is_choice(a_choice),
         trained(an_activation) {}
 
-  PyObject* owner;  ///< the Convolution, which refers to this
+  Ref owner;  ///< a weak reference to the Convolution, which refers to this
   bool transposed, follows_math;
   bool is_choice;  ///< has what was measured to be faster than PyTorch, under settings that are part of the key
   Trained trained;
@@ -88,24 +90,30 @@ struct ForwardCalls {
 using Type = HeldType<ForwardCalls>;
 
 /// An operand as the kernel reads it, packed or made dense, kept for later calls. Nothing if it must not be, where
-/// nobody could notice that it changes: so it is of inference tensors, which have no version counter, and in a CUDA
-/// graph, whose replays run no Python.
+/// nobody could notice that it changes: so it is of inference tensors, which have no version counter, of what FSDP
+/// gathers, and in a CUDA graph, whose replays run no Python.
 std::optional<Scratch> kept(PyObject* self, ForwardLaunch& launch, PyObject* operand, const TensorView& view,
                             const Ref& dense, bool pack, void* stream) {
   if ((view.device >= 0 && is_capturing()) || asks(torch().is_inference, operand)) return std::nullopt;
   const Ref base = attribute(operand, names().base);
   const bool is_view = base.get() != Py_None;
   PyObject* const owner = is_view ? base.get() : operand;
+  if (asks(torch().is_gathered, owner)) return std::nullopt;
   const std::int64_t version = to_integer(attribute(operand, names().version).get());
+  const Ref storage(checked(PyObject_CallFunctionObjArgs(torch().storage, operand, nullptr)));
+  const std::int64_t storage_address = to_integer(attribute(storage.get(), names().cdata).get());
   const KeptKey key{owner, is_view ? to_integer(ask(operand, names().storage_offset).get()) : 0, stream};
-  if (const auto found = launch.kept.find(key);
-      found != launch.kept.end() && found->second.version == version && found->second.pointer == view.data) {
+  if (const auto found = launch.kept.find(key); found != launch.kept.end() && found->second.version == version &&
+                                                found->second.pointer == view.data &&
+                                                found->second.storage == storage_address) {
     const Ref alive(checked(PyObject_CallNoArgs(found->second.owner.get())));
     if (alive.get() == owner) return found->second.made.again();
   }
   Kept made;
   made.version = version;
   made.pointer = view.data;
+  made.storage = storage_address;
+  made.weak_storage = Ref(checked(PyObject_CallFunctionObjArgs(torch().weak_storage, storage.get(), nullptr)));
   void* data = view.data;
   Ref copy;
   if (dense) copy = densified(dense, operand, data);
@@ -165,9 +173,8 @@ PyObject* enqueue(PyObject* self, const ForwardCalls& calls, ForwardLaunch& laun
 
 /// The result, or None: the shapes are new, or the GPU is not the current one.
 PyObject* run_known(PyObject* self, ForwardCalls& calls, const Operands& o, bool activation, bool pack, bool casts) {
-  const auto found = calls.launches.find(calls.key_of(o, activation, pack, casts));
-  if (found == calls.launches.end() || is_elsewhere(o.x_view)) Py_RETURN_NONE;
-  const std::shared_ptr<ForwardLaunch> launch = found->second;  // which another thread may clear
+  const std::shared_ptr<ForwardLaunch> launch = find(calls.launches, calls.key_of(o, activation, pack, casts));
+  if (launch == nullptr || is_elsewhere(o.x_view)) Py_RETURN_NONE;
   return enqueue(self, calls, *launch, o, pack);
 }
 
@@ -185,13 +192,6 @@ Ref cast(PyObject* tensor, const Ref& type, TensorView& view) {
   Ref made(checked(PyObject_CallMethodObjArgs(tensor, names().to, type.get(), nullptr)));
   if (!view_of(made.get(), view)) throw InternalError("a cast tensor cannot be viewed");
   return made;
-}
-
-/// Whether a class is PyTorch's own, and no subclass of it, which might notice the operator.
-bool is_plain(PyObject* tensor) {
-  PyTypeObject* const type = Py_TYPE(tensor);
-  const auto is = [&](PyObject* known) { return type == reinterpret_cast<PyTypeObject*>(known); };
-  return (is(torch().tensor) || is(torch().parameter)) && !asks(torch().is_neg, tensor);
 }
 
 PyObject* call(PyObject* self, PyObject* const* args, Py_ssize_t count) {
@@ -222,9 +222,12 @@ PyObject* call(PyObject* self, PyObject* const* args, Py_ssize_t count) {
     const bool same = o.x_view.same_type(o.w_view) && (o.b == nullptr || o.x_view.same_type(o.b_view));
     if (!same && !type) Py_RETURN_NONE;
     ForwardCalls& calls = Type::of(self);
-    if (recorded)
-      return checked(
-          PyObject_CallFunctionObjArgs(torch().apply, o.x, o.w, o.b == nullptr ? Py_None : o.b, calls.owner, nullptr));
+    if (recorded) {
+      const Ref owner(checked(PyObject_CallNoArgs(calls.owner.get())));
+      if (owner.get() == Py_None) Py_RETURN_NONE;
+      PyObject* const b = o.b == nullptr ? Py_None : o.b;
+      return checked(PyObject_CallFunctionObjArgs(torch().apply, o.x, o.w, b, owner.get(), nullptr));
+    }
     return run_known(self, calls, o, /*activation=*/true, /*pack=*/!grad_enabled, /*casts=*/!same);
   });
 }
@@ -257,12 +260,11 @@ PyObject* share(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   return guarded([&] {
     check_count("share", count, 6);
     Operands o(args[1], args[2], args[3]);
-    ForwardCalls &calls = Type::of(self), &other = Type::of(args[0]);
+    ForwardCalls &calls = Type::of(self), &other = Type::checked_of(args[0]);
     const bool activation = args[4] == Py_True, pack = args[5] == Py_True;
     if (!o.view()) Py_RETURN_NONE;
-    const auto found = other.launches.find(other.key_of(o, activation, pack, /*casts=*/false));
-    if (found != other.launches.end())
-      calls.launches.insert_or_assign(calls.key_of(o, activation, pack, /*casts=*/false), found->second);
+    if (auto launch = find(other.launches, other.key_of(o, activation, pack, /*casts=*/false)))
+      calls.launches.insert_or_assign(calls.key_of(o, activation, pack, /*casts=*/false), std::move(launch));
     Py_RETURN_NONE;
   });
 }
@@ -303,7 +305,8 @@ PyObject* py_forward_calls(PyObject*, PyObject* args) {
     const Trained activation = has_activation == 0 ? Trained::none
                                : saves_result != 0 ? Trained::in_kernel
                                                    : Trained::behind_it;
-    return Type::create(owner, transposed != 0, follows_math != 0, is_choice != 0, activation);
+    return Type::create(Ref(checked(PyWeakref_NewRef(owner, nullptr))), transposed != 0, follows_math != 0,
+                        is_choice != 0, activation);
   });
 }
 
@@ -312,16 +315,22 @@ PyObject* py_function_forward(PyObject*, PyObject* const* args, Py_ssize_t count
     check_count("function_forward", count, 5);
     PyObject *const ctx = args[0], *const convolution = args[4];
     const Ref object = attribute(convolution, names().calls);
-    ForwardCalls& calls = Type::of(object.get());
+    ForwardCalls& calls = Type::checked_of(object.get());
     PyObject *const x = args[1], *const w = args[2], *const b = args[3];
     Operands o(x, w, b);
     Ref y(Py_NewRef(Py_None)), cast_w, cast_b;
     if (calls.trained != Trained::behind_it && o.view()) {
       const Ref type = attribute(x, names().dtype);  // autocast's: it has cast x
-      if (!o.w_view.same_type(o.x_view)) o.w = (cast_w = cast(w, type, o.w_view)).get();
-      if (o.b != nullptr && !o.b_view.same_type(o.x_view)) o.b = (cast_b = cast(b, type, o.b_view)).get();
+      bool casts = true;
+      const auto cast_to_type = [&](PyObject*& operand, TensorView& view, Ref& made) {
+        if (operand == nullptr || view.same_type(o.x_view)) return;
+        casts = casts && is_supported(attribute(operand, names().dtype).get());
+        if (casts) operand = (made = cast(operand, type, view)).get();
+      };
+      cast_to_type(o.w, o.w_view, cast_w);
+      cast_to_type(o.b, o.b_view, cast_b);
       const bool applied = calls.trained == Trained::in_kernel;
-      y = Ref(run_known(object.get(), calls, o, applied, /*pack=*/false, /*casts=*/false));
+      if (casts) y = Ref(run_known(object.get(), calls, o, applied, /*pack=*/false, /*casts=*/false));
     }
     if (y.get() == Py_None)
       return checked(PyObject_CallFunctionObjArgs(torch().forward, ctx, x, w, b, convolution, nullptr));

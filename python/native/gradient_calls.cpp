@@ -116,15 +116,9 @@ Gradients enqueue(const GradientCalls& calls, const GradientLaunch& launch, cons
 
 /// The gradients; nothing if the shapes are new, or the GPU is not the current one.
 std::optional<Gradients> run_known(GradientCalls& calls, Operands& o, std::int64_t mask, bool wide) {
-  Ref positive;  // gradients of complex tensors' parts may wait to be negated
-  if (asks(torch().is_neg, o.dy)) {
-    positive = ask(o.dy, names().resolve_neg);
-    o.dy = positive.get();
-  }
   if (!o.view()) return std::nullopt;
-  const auto found = calls.launches.find(calls.key_of(o, mask, wide));
-  if (found == calls.launches.end() || is_elsewhere(o.x_view)) return std::nullopt;
-  const std::shared_ptr<GradientLaunch> launch = found->second;  // which another thread may clear
+  const std::shared_ptr<GradientLaunch> launch = find(calls.launches, calls.key_of(o, mask, wide));
+  if (launch == nullptr || is_elsewhere(o.x_view)) return std::nullopt;
   return enqueue(calls, *launch, o);
 }
 
@@ -179,12 +173,12 @@ PyObject* share(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   return guarded([&] {
     check_count("share", count, 7);
     Operands o = to_operands(args[1], args[2], args[3], args[4]);
-    GradientCalls &calls = Type::of(self), &other = Type::of(args[0]);
+    GradientCalls &calls = Type::of(self), &other = Type::checked_of(args[0]);
     const std::int64_t mask = to_mask(args[5]);
     const bool wide = args[6] == Py_True;
     if (!o.view()) Py_RETURN_NONE;
-    const auto found = other.launches.find(other.key_of(o, mask, wide));
-    if (found != other.launches.end()) calls.launches.insert_or_assign(calls.key_of(o, mask, wide), found->second);
+    if (auto launch = find(other.launches, other.key_of(o, mask, wide)))
+      calls.launches.insert_or_assign(calls.key_of(o, mask, wide), std::move(launch));
     Py_RETURN_NONE;
   });
 }
@@ -211,24 +205,22 @@ PyObject* py_function_backward(PyObject*, PyObject* const* args, Py_ssize_t coun
     check_count("function_backward", count, 2);
     PyObject *const ctx = args[0], *const dy = args[1];
     const auto leave = [&] { return checked(PyObject_CallFunctionObjArgs(torch().backward, ctx, dy, nullptr)); };
-    if (asks(torch().grad_enabled)) return leave();  // create_graph=True
+    if (asks(torch().grad_enabled) || something_notices()) return leave();  // the first: create_graph=True
     // x, w, what the activation's derivative is computed from, and w as it was cast; see _eager.py.
     const Ref saved = attribute(ctx, names().saved_tensors);
     const Py_ssize_t size = PyTuple_Size(saved.get());
     if (size < 2 || size > 4) return leave();
-    PyObject *const x = PyTuple_GetItem(saved.get(), 0), *const w = PyTuple_GetItem(saved.get(), 1);
-    bool wide = false;
-    if (size == 4) {
-      const Ref x_type = attribute(x, names().dtype), w_type = attribute(w, names().dtype);
-      wide = x_type.get() != w_type.get();
-      if (wide && w_type.get() != PyTuple_GetItem(torch().dtypes, 0)) return leave();
-    }
+    PyObject* const x = PyTuple_GetItem(saved.get(), 0);
+    Operands o = to_operands(dy, x, PyTuple_GetItem(saved.get(), size == 4 ? 3 : 1),
+                             size > 2 ? PyTuple_GetItem(saved.get(), 2) : Py_None);
+    for (PyObject* tensor : {o.dy, o.x, o.w, o.saved})  // of a hook that autograd unpacks with, it can be anything
+      if (tensor != nullptr && !is_plain(tensor)) return leave();
+    // Of a cast w the gradient is float32, which autograd casts to another type.
+    const bool wide = size == 4 && attribute(x, names().dtype).get() != PyTuple_GetItem(torch().dtypes, 0);
     const Ref convolution = attribute(ctx, names().convolution);
     const Ref calls = attribute(convolution.get(), names().gradient_calls),
               mask = attribute(ctx, names().needs_input_grad);
-    Operands o = to_operands(dy, x, size == 4 ? PyTuple_GetItem(saved.get(), 3) : w,
-                             size > 2 ? PyTuple_GetItem(saved.get(), 2) : Py_None);
-    const std::optional<Gradients> g = run_known(Type::of(calls.get()), o, to_mask(mask.get()), wide);
+    const std::optional<Gradients> g = run_known(Type::checked_of(calls.get()), o, to_mask(mask.get()), wide);
     if (!g) return leave();
     return checked(PyTuple_Pack(4, (*g)[0].get(), (*g)[1].get(), (*g)[2].get(), Py_None));
   });

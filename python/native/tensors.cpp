@@ -22,11 +22,9 @@ void set_kind(TensorView& view, std::int64_t type, std::int64_t device_type) {
 
 bool view_by_exchange(PyObject* tensor, TensorView& view) {
   dlpack::Tensor found{};
-  if (exchange->view_of_object(tensor, &found) != 0) {
-    PyErr_Clear();
-    return false;
-  }
+  if (exchange->view_of_object(tensor, &found) != 0) return false;
   if (found.rank > 4 || (found.rank != 0 && found.strides == nullptr)) return false;
+  if (found.device_type != dlpack::kCpu && found.device_type != dlpack::kCuda) return false;
   view.data = static_cast<char*>(found.data) + found.byte_offset;
   view.rank = found.rank;
   view.device = found.device_type == dlpack::kCpu ? -1 : found.device;
@@ -48,12 +46,14 @@ std::int64_t to_extents(PyObject* tuple, std::array<std::int64_t, 4>& extents) {
   return size;
 }
 
-/// For PyTorch 2.9, which has no such interface, and for tensors that it does not take.
+/// For PyTorch 2.9, which has no such interface.
 bool view_by_attributes(PyObject* tensor, TensorView& view) {
   const Ref shape = attribute(tensor, interned.shape), strides = ask(tensor, interned.stride),
             dtype = attribute(tensor, interned.dtype);
   view.rank = to_extents(shape.get(), view.shape);
   if (view.rank < 0) return false;
+  const bool on_cpu = attribute(tensor, interned.is_cpu).get() == Py_True;
+  if (!on_cpu && attribute(tensor, interned.is_cuda).get() != Py_True) return false;
   to_extents(strides.get(), view.strides);
   view.data = PyLong_AsVoidPtr(ask(tensor, interned.data_ptr).get());
   view.device = to_integer(ask(tensor, interned.get_device).get());
@@ -61,7 +61,7 @@ bool view_by_attributes(PyObject* tensor, TensorView& view) {
   view.is_float32 = dtype.get() == PyTuple_GetItem(bound.dtypes, 0);
   // Types are objects that live for ever; two are the same if their addresses are.
   const auto type = reinterpret_cast<std::uintptr_t>(dtype.get()) >> 4U;
-  set_kind(view, static_cast<std::int64_t>(type & 0xffffU), view.device < 0 ? dlpack::kCpu : dlpack::kCuda);
+  set_kind(view, static_cast<std::int64_t>(type & 0xffffU), on_cpu ? dlpack::kCpu : dlpack::kCuda);
   if (PyErr_Occurred() != nullptr) throw PythonError();
   return true;
 }
@@ -87,54 +87,41 @@ PyObject* py_bind_torch(PyObject*, PyObject* args, PyObject* keywords) {
         "exchange_api",   "tensor",           "parameter",      "dtypes",       "noticing",         "forward_ad",
         "any_autocast",   "autocast_enabled", "autocast_dtype", "grad_enabled", "is_capturing",     "device_count",
         "current_device", "current_stream",   "fp32_precision", "benchmarks",   "is_deterministic", "new_empty_strided",
-        "is_neg",         "is_inference",     "apply",          "forward",      "backward",         nullptr};
+        "is_neg",         "is_inference",     "storage",        "weak_storage", "is_gathered",      "apply",
+        "forward",        "backward",         nullptr};
     Torch t;
     PyObject* api = nullptr;
-    if (PyArg_ParseTupleAndKeywords(args, keywords, "$OOOOOOOOOOOOOOOOOOOOOOO:bind_torch", const_cast<char**>(names),
-                                    &api, &t.tensor, &t.parameter, &t.dtypes, &t.noticing, &t.forward_ad,
-                                    &t.any_autocast, &t.autocast_enabled, &t.autocast_dtype, &t.grad_enabled,
-                                    &t.is_capturing, &t.device_count, &t.current_device, &t.current_stream,
-                                    &t.fp32_precision, &t.benchmarks, &t.is_deterministic, &t.new_empty_strided,
-                                    &t.is_neg, &t.is_inference, &t.apply, &t.forward, &t.backward) == 0)
+    if (PyArg_ParseTupleAndKeywords(
+            args, keywords, "$OOOOOOOOOOOOOOOOOOOOOOOOOO:bind_torch", const_cast<char**>(names), &api, &t.tensor,
+            &t.parameter, &t.dtypes, &t.noticing, &t.forward_ad, &t.any_autocast, &t.autocast_enabled,
+            &t.autocast_dtype, &t.grad_enabled, &t.is_capturing, &t.device_count, &t.current_device, &t.current_stream,
+            &t.fp32_precision, &t.benchmarks, &t.is_deterministic, &t.new_empty_strided, &t.is_neg, &t.is_inference,
+            &t.storage, &t.weak_storage, &t.is_gathered, &t.apply, &t.forward, &t.backward) == 0)
       throw PythonError();
     exchange = nullptr;
-    if (api != Py_None) {
-      const auto* found = static_cast<const dlpack::ExchangeApi*>(PyCapsule_GetPointer(api, "dlpack_exchange_api"));
-      if (found == nullptr) throw PythonError();
+    constexpr const char* kCapsule = "dlpack_exchange_api";
+    if (PyCapsule_IsValid(api, kCapsule) != 0) {
+      const auto* found = static_cast<const dlpack::ExchangeApi*>(PyCapsule_GetPointer(api, kCapsule));
       while (found != nullptr && found->major != dlpack::kMajorVersion) found = found->previous;
-      if (found != nullptr && found->view_of_object != nullptr) exchange = found;
+      if (found != nullptr && found->view_of_object != nullptr && found->current_stream != nullptr) exchange = found;
     }
     const auto name = [](const char* text) { return checked(PyUnicode_InternFromString(text)); };
-    interned = {name("shape"),
-                name("stride"),
-                name("data_ptr"),
-                name("get_device"),
-                name("dtype"),
-                name("itemsize"),
-                name("_base"),
-                name("_version"),
-                name("storage_offset"),
-                name("requires_grad"),
-                name("_current_level"),
-                name("resolve_neg"),
-                name("to"),
-                name("calls"),
-                name("gradient_calls"),
-                name("convolution"),
-                name("to_save"),
-                name("saved_tensors"),
-                name("needs_input_grad"),
-                name("cpu"),
-                name("cuda"),
-                name("conv")};
+    interned = {name("shape"),         name("stride"),         name("data_ptr"),
+                name("get_device"),    name("is_cpu"),         name("is_cuda"),
+                name("dtype"),         name("itemsize"),       name("_base"),
+                name("_version"),      name("_cdata"),         name("storage_offset"),
+                name("requires_grad"), name("_current_level"), name("to"),
+                name("calls"),         name("gradient_calls"), name("convolution"),
+                name("to_save"),       name("saved_tensors"),  name("needs_input_grad"),
+                name("cpu"),           name("cuda"),           name("conv")};
     one_stride = checked(Py_BuildValue("(i)", 1));
     t.serves_cpu = bound.serves_cpu, t.declines_calls = bound.declines_calls;
     for (PyObject* object :
          {t.tensor,           t.parameter,         t.dtypes,         t.noticing,       t.forward_ad,
           t.any_autocast,     t.autocast_enabled,  t.autocast_dtype, t.grad_enabled,   t.is_capturing,
           t.device_count,     t.current_device,    t.current_stream, t.fp32_precision, t.benchmarks,
-          t.is_deterministic, t.new_empty_strided, t.is_neg,         t.is_inference,   t.apply,
-          t.forward,          t.backward})
+          t.is_deterministic, t.new_empty_strided, t.is_neg,         t.is_inference,   t.storage,
+          t.weak_storage,     t.is_gathered,       t.apply,          t.forward,        t.backward})
       Py_INCREF(object);
     bound = t;
     Py_RETURN_NONE;
@@ -156,8 +143,21 @@ PyObject* py_serve_cpu(PyObject*, PyObject* wanted) { return set(bound.serves_cp
 PyObject* py_decline_calls(PyObject*, PyObject* wanted) { return set(bound.declines_calls, wanted); }
 
 bool view_of(PyObject* tensor, TensorView& view) {
-  if (exchange != nullptr && view_by_exchange(tensor, view)) return true;
-  return view_by_attributes(tensor, view);
+  bool viewed = false;
+  try {
+    viewed = exchange != nullptr ? view_by_exchange(tensor, view) : view_by_attributes(tensor, view);
+  } catch (const PythonError&) {
+    viewed = false;
+  }
+  PyErr_Clear();  // why it has no memory of its own is of no interest
+  const auto is_zero = [](std::int64_t extent) { return extent == 0; };
+  return viewed && (view.data != nullptr || std::any_of(view.shape.begin(), view.shape.begin() + view.rank, is_zero));
+}
+
+bool is_plain(PyObject* tensor) {
+  PyTypeObject* const type = Py_TYPE(tensor);
+  const auto is = [&](PyObject* known) { return type == reinterpret_cast<PyTypeObject*>(known); };
+  return (is(bound.tensor) || is(bound.parameter)) && !asks(bound.is_neg, tensor);
 }
 
 void* stream_of(const TensorView& view) {

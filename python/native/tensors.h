@@ -32,8 +32,11 @@ struct Torch {
   PyObject *any_autocast = nullptr, *autocast_enabled = nullptr, *autocast_dtype = nullptr;
   PyObject *grad_enabled = nullptr, *is_capturing = nullptr, *device_count = nullptr, *current_device = nullptr,
            *current_stream = nullptr, *fp32_precision = nullptr, *benchmarks = nullptr, *is_deterministic = nullptr;
-  PyObject *new_empty_strided = nullptr, *is_neg = nullptr, *is_inference = nullptr;  ///< methods of Tensor
-  PyObject* apply = nullptr;                                                          ///< runs the autograd function
+  /// Methods of Tensor.
+  PyObject *new_empty_strided = nullptr, *is_neg = nullptr, *is_inference = nullptr, *storage = nullptr;
+  PyObject* weak_storage = nullptr;  ///< makes a weak reference to a storage
+  PyObject* is_gathered = nullptr;   ///< whether a tensor is written without being given another version
+  PyObject* apply = nullptr;         ///< runs the autograd function
   PyObject *forward = nullptr, *backward = nullptr;  ///< of it, for what function_forward() and _backward() leave
   bool serves_cpu = false, declines_calls = false;
 };
@@ -41,11 +44,11 @@ const Torch& torch();
 
 /// Names of attributes, interned once.
 struct Names {
-  PyObject *shape = nullptr, *stride = nullptr, *data_ptr = nullptr, *get_device = nullptr, *dtype = nullptr,
-           *itemsize = nullptr, *base = nullptr, *version = nullptr, *storage_offset = nullptr,
-           *requires_grad = nullptr, *current_level = nullptr, *resolve_neg = nullptr, *to = nullptr, *calls = nullptr,
-           *gradient_calls = nullptr, *convolution = nullptr, *to_save = nullptr, *saved_tensors = nullptr,
-           *needs_input_grad = nullptr, *cpu = nullptr, *cuda = nullptr, *conv = nullptr;
+  PyObject *shape = nullptr, *stride = nullptr, *data_ptr = nullptr, *get_device = nullptr, *is_cpu = nullptr,
+           *is_cuda = nullptr, *dtype = nullptr, *itemsize = nullptr, *base = nullptr, *version = nullptr,
+           *cdata = nullptr, *storage_offset = nullptr, *requires_grad = nullptr, *current_level = nullptr,
+           *to = nullptr, *calls = nullptr, *gradient_calls = nullptr, *convolution = nullptr, *to_save = nullptr,
+           *saved_tensors = nullptr, *needs_input_grad = nullptr, *cpu = nullptr, *cuda = nullptr, *conv = nullptr;
 };
 const Names& names();
 
@@ -60,8 +63,13 @@ PyObject* py_bind_torch(PyObject* module, PyObject* args, PyObject* keywords);
 PyObject* py_decline_calls(PyObject* module, PyObject* wanted);
 PyObject* py_serve_cpu(PyObject* module, PyObject* wanted);
 
-/// False if the tensor has more than four dimensions or is none. Throws PythonError.
+/// False if there is nothing that a kernel could read: no tensor, more than four dimensions, another kind of device,
+/// or a tensor without memory of its own, as sparse ones, those of transforms and those that only stand for zeros are.
 bool view_of(PyObject* tensor, TensorView& view);
+
+/// Whether the memory of a tensor holds its values, as far as view_of() does not see it: its class is PyTorch's own,
+/// and it does not wait to be negated. Throws PythonError.
+bool is_plain(PyObject* tensor);
 
 /// PyTorch's current stream of a GPU; null for the CPU. Throws PythonError.
 void* stream_of(const TensorView& view);

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import gc
+import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 import torch
 from torch import nn
+from torch.distributed.fsdp import fully_shard
 from torch.nn import functional
 
 import jitconv.torch as jt
-from jitconv.torch import _eager
+from jitconv import _native
+from jitconv.torch import _convolution, _eager
 
 pytestmark = pytest.mark.usefixtures("host")
 
@@ -156,3 +162,139 @@ def test_layers_train_by_both_halves_of_the_function() -> None:
                 results.append((y, *torch.autograd.grad(y.square().sum(), wanted)))
             for a, b in zip(*results, strict=True):
                 torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-4)
+
+
+def strided_weight() -> torch.Tensor:
+    """Return weights that no kernel reads as they are, so that inference keeps a dense copy."""
+    return torch.randn(3, 3, 3, 4).permute(3, 0, 1, 2)
+
+
+def check_inference(layer: jt.Conv2d, x: torch.Tensor) -> None:
+    torch.testing.assert_close(layer(x), functional.conv2d(x, layer.weight, layer.bias), rtol=1e-4, atol=1e-4)
+
+
+@torch.inference_mode()
+def test_weights_written_in_inference_mode() -> None:
+    layer, x = jt.Conv2d(3, 4, 3), torch.randn(2, 3, 6, 5)
+    with torch.inference_mode(False):
+        layer.weight = nn.Parameter(strided_weight())
+    for _ in range(3):
+        check_inference(layer, x)
+        layer.weight.mul_(-1)
+
+
+@torch.no_grad()
+def test_weights_whose_memory_others_get() -> None:
+    """The memory that was given back first is the next to be had, and no version counts."""
+    layer, x = jt.Conv2d(3, 4, 3), torch.randn(2, 3, 6, 5)
+    for _ in range(20):
+        check_inference(layer, x)
+        layer.weight.data = strided_weight()
+        layer.weight.data = strided_weight()
+
+
+@torch.no_grad()
+def test_weights_that_fsdp_gathers() -> None:
+    """It writes them without counting a version."""
+    layer, x = jt.Conv2d(3, 4, 3), torch.randn(2, 3, 6, 5)
+    layer.weight = nn.Parameter(strided_weight())
+    torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+    try:
+        mesh = torch.distributed.device_mesh.init_device_mesh("cpu", (1,))
+        sharded = fully_shard(nn.Linear(1, 1), mesh=mesh)
+        for _ in range(2):
+            check_inference(layer, x)
+            with torch.autograd._unsafe_preserve_version_counter(layer.weight):
+                layer.weight.mul_(-1)
+        del sharded
+    finally:
+        torch.distributed.destroy_process_group()
+
+
+def test_threads_beside_one_that_forgets() -> None:
+    """An extent may be forgotten at any time, also between the look-up and the launch."""
+    tensors = operands()
+    expected = step(functional.conv2d, *tensors)
+    convolution = _convolution.convolution(_convolution.Settings(padding=(1, 1, 1, 1)))
+    end, failures = time.monotonic() + 0.5, []
+
+    def work() -> None:
+        try:
+            while time.monotonic() < end:
+                for mine, theirs in zip(step(jt.functional.conv2d, *tensors), expected, strict=True):
+                    torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-4)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        for thread in threads:
+            thread.start()
+        while any(thread.is_alive() for thread in threads):
+            convolution.forget()
+            time.sleep(0.002)
+    finally:
+        sys.setswitchinterval(interval)
+    assert failures == []
+
+
+def test_errors_keep_no_references() -> None:
+    x, w, b = operands()
+    jt.functional.conv2d(x, w, b)
+    wrong = (torch.randn(4, 2, 3, 3), b), (w, b[:2]), (w, "bias"), (None, b), (w.to("meta"), b)
+    counts = []
+    for repetitions in (1, 20):
+        for _ in range(repetitions):
+            for others in wrong:
+                for leaf in (x, x.detach().requires_grad_()):
+                    with pytest.raises((TypeError, ValueError, RuntimeError, AttributeError)):
+                        jt.functional.conv2d(leaf, *others)
+        gc.collect()
+        counts.append([sys.getrefcount(t) for t in (x, w, b)])
+    assert counts[0] == counts[1]
+
+
+def test_arguments_of_another_type() -> None:
+    """The extension module's own functions raise, too."""
+    x, w, b = operands()
+    c = _convolution.convolution(_convolution.Settings())
+    wrong: tuple[Callable[[], Any], ...] = (
+        lambda: c.calls.call(x, w, b, "2"),
+        lambda: c.calls.run(x, w, b),
+        lambda: c.calls.share(c.gradient_calls, x, w, b, True, True),
+        lambda: c.gradient_calls.share(c.calls, x, x, w, None, (True,) * 3, True),
+        lambda: c.calls.add(x, w, b, True, False, "kernel", (), (), None, None, None),
+        lambda: _native.function_forward(None, x, w, b, None),
+    )
+    for call in wrong:
+        with pytest.raises((TypeError, AttributeError)):
+            call()
+    assert c.calls.run(1, w, b, True, True, False) is None
+
+
+def test_a_convolution_that_is_gone() -> None:
+    x, w, b = operands()
+    call = _convolution.Convolution(_convolution.Settings()).call
+    gc.collect()
+    assert call(x.requires_grad_(), w, b, 2) is None
+
+
+def test_operators_while_a_graph_is_exported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exporters run operators on real tensors."""
+    monkeypatch.setattr(torch.compiler, "_is_compiling_flag", True)
+    arguments = ([1, 1], [2, 1, 0, 2], [1, 1], False, [0, 0], 1)
+    y = torch.ops.jitconv.convolution(*operands(), *arguments)
+    assert y.shape == (2, 4, 7, 5)
+
+
+def test_deterministic_mode() -> None:
+    """PyTorch fills new memory with NaN then, also that of results and of scratch."""
+    x, w, b = operands()
+    expected = step(jt.functional.conv2d, x, w, b)
+    torch.use_deterministic_algorithms(True)
+    try:
+        assert all(torch.equal(a, e) for a, e in zip(step(jt.functional.conv2d, x, w, b), expected, strict=True))
+    finally:
+        torch.use_deterministic_algorithms(False)

@@ -61,14 +61,14 @@ class Convolution:
         recorded by autograd, or None where `_eager.convolve` has to look further.
     """
 
-    __slots__ = ("call", "calls", "gradient_calls", "settings")
+    __slots__ = ("__weakref__", "call", "calls", "gradient_calls", "settings")
 
     #: Whether `calls` holds what was measured to be faster than PyTorch (`_policy.Choosing`), and not all there is.
     _is_choice = False
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        if not torch.compiler.is_compiling():  # a graph holds the settings alone
+        if not torch.compiler.is_dynamo_compiling():  # which knows no extension modules, and needs the settings alone
             follows_math = settings.math is None
             named = settings.activation
             activation = (named != "none", _activation.saves_result(named))
@@ -238,7 +238,7 @@ class Convolution:
         mask
             Whether dx, dw and db are wanted.
         dtype
-            The type of dw and db, if it is not that of w.
+            The type of dw and db, float32 if it is not that of w.
 
         Returns
         -------
@@ -247,12 +247,7 @@ class Convolution:
         """
         wide = dtype is not None and dtype != x.dtype
         found = self.gradient_calls.run(dy, x, w, saved, mask, wide)
-        if found is None:
-            found = _gradients.first(self, dy, x, w, saved, mask, wide)
-        if wide and dtype != torch.float32:  # kernels write the operands' type or float32
-            dx, dw, db = found
-            return dx, None if dw is None else dw.to(dtype), None if db is None else db.to(dtype)
-        return found
+        return _gradients.first(self, dy, x, w, saved, mask, wide) if found is None else found
 
 
 def _spec_padding(s: Settings) -> tuple[int, ...]:

@@ -6,11 +6,14 @@ something would see it: a transform, a mode, a trace, a profiler.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch.autograd import forward_ad
+from torch.compiler import is_dynamo_compiling
+from torch.multiprocessing.reductions import StorageWeakRef
 
 from jitconv import _native
 from jitconv.torch import _activation, _policy, _record
@@ -32,8 +35,8 @@ class _Eager(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None, c: Convolution) -> torch.Tensor:
         ctx.convolution = c
-        used = w if w.dtype == x.dtype else w.to(x.dtype)
-        bias = b if b is None or b.dtype == x.dtype else b.to(x.dtype)
+        used = _cast(w, x.dtype)
+        bias = None if b is None else _cast(b, x.dtype)
         activation = c.settings.activation
         applied = activation != "none" and _activation.saves_result(activation)
         y = c.forward(x, used, bias, applied, False)
@@ -53,14 +56,25 @@ class _Eager(torch.autograd.Function):
         saved = rest[0] if rest else None
         c: Convolution = ctx.convolution
         mask = ctx.needs_input_grad[:3]
-        if torch.is_grad_enabled():  # create_graph=True
-            return _differentiable(c, dy, x, w, saved, mask)
+        # With create_graph=True, by compiled autograd, under vmap, and where a hook of autograd has put something else
+        # in the place of an operand.
+        if (
+            torch.is_grad_enabled()
+            or is_dynamo_compiling()
+            or (_record.active is None and not _is_plain(dy, x, w, saved))
+        ):
+            return _by_backward_operator(c, dy, x, w, saved, mask)
         if len(rest) < 2:
             return (*c.backward(dy, x, w, saved, mask), None)
         return (*c.backward(dy, x, rest[1], saved, mask, dtype=torch.float32), None)  # autograd casts to another type
 
 
-def _differentiable(
+def _cast(t: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """Return an operand in the type of x, which is autocast's. As there, float64 stays, which is an error later."""
+    return t.to(dtype) if t.is_floating_point() and t.dtype != torch.float64 else t
+
+
+def _by_backward_operator(
     c: Convolution,
     dy: torch.Tensor,
     x: torch.Tensor,
@@ -68,7 +82,7 @@ def _differentiable(
     saved: torch.Tensor | None,
     mask: Mask,
 ) -> tuple[Any, ...]:
-    """Return what `_Eager.backward` does, by the operator, which autograd sees."""
+    """Return what `_Eager.backward` does, by the operator, which autograd and transforms see."""
     operands = (images(dy), images(x), images(w.to(x.dtype)), None if saved is None else images(saved))
     gradients = backward_operator(*operands, c.settings, mask)
     dx, dw, db = (g if asked else None for g, asked in zip(gradients, mask, strict=True))
@@ -84,7 +98,12 @@ class _Known(_Eager):
     """`_Eager` of shapes that the extension module knows, without Python; what it does not know is `_Eager`'s."""
 
     forward: Any = staticmethod(_native.function_forward)
-    backward: Any = staticmethod(_native.function_backward)
+
+    @staticmethod
+    def backward(ctx: Any, dy: torch.Tensor) -> tuple[Any, ...]:
+        if is_dynamo_compiling():  # compiled autograd, which cannot look into the extension module
+            return _Eager.backward(ctx, dy)
+        return _native.function_backward(ctx, dy)
 
 
 # What Function.apply ends in. It looks for transforms before, as _is_plain does.
@@ -99,6 +118,12 @@ _NOTICING: tuple[Callable[[], Any], ...] = (
     torch._C._autograd._profiler_enabled,
 )
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
+
+
+def _is_gathered(owner: torch.Tensor) -> bool:
+    """Say whether weights may be FSDP's, which gathers them into the same memory without counting a version."""
+    composable = sys.modules.get("torch.distributed._composable_state")
+    return bool(getattr(composable, "_module_state_mapping", None)) or hasattr(owner, "_is_flat_param")
 
 
 def bind(exchange_api: object) -> None:
@@ -124,6 +149,9 @@ def bind(exchange_api: object) -> None:
         new_empty_strided=torch.Tensor.new_empty_strided,
         is_neg=torch.Tensor.is_neg,
         is_inference=torch.Tensor.is_inference,
+        storage=torch.Tensor.untyped_storage,
+        weak_storage=StorageWeakRef,
+        is_gathered=_is_gathered,
         apply=super(torch.autograd.Function, _Known).apply,
         forward=_Eager.forward,
         backward=_Eager.backward,
@@ -133,13 +161,21 @@ def bind(exchange_api: object) -> None:
 bind(getattr(torch.Tensor, "__dlpack_c_exchange_api__", None))
 
 
-def _is_plain(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None) -> bool:
-    """Say whether nothing would see the operator if it were called, and no tensor waits to be negated."""
+def _is_plain(*tensors: torch.Tensor | None) -> bool:
+    """Say whether nothing would see the operator if it were called, and the tensors' memory holds their values."""
     return (
-        all(type(t) in _PLAIN and not t.is_neg() for t in (x, w, b) if t is not None)
+        all(type(t) in _PLAIN and not t.is_neg() and _has_memory(t) for t in tensors if t is not None)
         and not any(noticing() for noticing in _NOTICING)
         and forward_ad._current_level < 0
     )
+
+
+def _has_memory(t: torch.Tensor) -> bool:
+    """Say whether a tensor has memory of its own, other than sparse ones, zeros to be made, and those of transforms."""
+    try:
+        return t.data_ptr() != 0 or t.numel() == 0
+    except RuntimeError:
+        return False
 
 
 def _by_operator(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None, settings: Settings) -> torch.Tensor:

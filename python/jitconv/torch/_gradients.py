@@ -39,7 +39,6 @@ def first(
 
     The parameters are those of `Convolution.backward`; ``wide`` says that dw and db are float32, and x is not.
     """
-    dy = dy.resolve_neg()  # as run() does
     device = x.get_device()
     if is_elsewhere(device):
         with torch.cuda.device(device):
@@ -49,7 +48,7 @@ def first(
     found = c.gradient_calls.run(dy, x, w, saved, mask, wide)
     if found is not None:
         return found
-    _check(c, images(dy), images(x), images(w))
+    _check(c, images(dy), images(x), images(w), None if saved is None else images(saved))
     if x.shape[0] == 0:
         return zeros(c, x, w, mask, torch.float32 if wide else x.dtype)
     _add(c, dy, x, w, saved, mask, wide)
@@ -62,14 +61,15 @@ def reads_saved(transposed: bool, mask: Mask) -> bool:
     return not transposed and (mask[0] or mask[1])
 
 
-def _check(c: Convolution, dy: torch.Tensor, x: torch.Tensor, w: torch.Tensor) -> None:
+def _check(c: Convolution, dy: torch.Tensor, x: torch.Tensor, w: torch.Tensor, saved: torch.Tensor | None) -> None:
     check_operands(x, w, None, c.settings.transposed, c.settings.groups)
     shape = c.result_shape(x, w)
-    if tuple(dy.shape) != shape or dy.dtype != x.dtype or dy.device != x.device:
-        raise ValueError(
-            f"dy is {dy.dtype} of shape {tuple(dy.shape)} on {dy.device}, must be {x.dtype} of shape {shape} on "
-            f"{x.device}"
-        )
+    for name, t in (("dy", dy), ("saved", saved)):
+        if t is not None and (tuple(t.shape) != shape or t.dtype != x.dtype or t.device != x.device):
+            raise ValueError(
+                f"{name} is {t.dtype} of shape {tuple(t.shape)} on {t.device}, must be {x.dtype} of shape {shape} on "
+                f"{x.device}"
+            )
 
 
 def zeros(c: Convolution, x: torch.Tensor, w: torch.Tensor, mask: Mask, dtype: torch.dtype) -> Results:

@@ -38,7 +38,7 @@ def to_settings(arguments: Sequence[Any]) -> Settings:
 
 def uses_kernels(x: torch.Tensor) -> bool:
     """Say whether convolutions of this tensor are jitconv's, rather than PyTorch's for CPU tensors."""
-    return x.is_cuda or _config.get_cpu_policy() == "host"
+    return x.is_cuda or (x.is_cpu and _config.get_cpu_policy() == "host")
 
 
 # --- kernels of the operators -----------------------------------------------------------------------------------------

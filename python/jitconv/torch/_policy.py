@@ -79,9 +79,7 @@ class Choosing(Convolution):
     ) -> Results:
         """Return dx, dw and db, each by jitconv or PyTorch; db goes with dw."""
         wide = dtype is not None and dtype != x.dtype
-        known = (
-            self.gradient_calls.run(dy, x, w, saved, mask, wide) if dtype in (None, x.dtype, torch.float32) else None
-        )
+        known = self.gradient_calls.run(dy, x, w, saved, mask, wide)
         if known is not None:
             return known
         mine = partial(self._jitconv.backward, dy, x, w, saved, dtype=dtype)

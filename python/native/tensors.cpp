@@ -59,9 +59,11 @@ bool view_by_attributes(PyObject* tensor, TensorView& view) {
   view.device = to_integer(ask(tensor, interned.get_device).get());
   view.item_bytes = to_integer(attribute(dtype.get(), interned.itemsize).get());
   view.is_float32 = dtype.get() == PyTuple_GetItem(bound.dtypes, 0);
-  // Types are objects that live for ever; two are the same if their addresses are.
-  const auto type = reinterpret_cast<std::uintptr_t>(dtype.get()) >> 4U;
-  set_kind(view, static_cast<std::int64_t>(type & 0xffffU), on_cpu ? dlpack::kCpu : dlpack::kCuda);
+  std::int64_t type = 0;
+  const Py_ssize_t types = PyTuple_Size(bound.dtypes);
+  while (type < types && PyTuple_GetItem(bound.dtypes, type) != dtype.get()) ++type;
+  if (type == types) return false;
+  set_kind(view, type, on_cpu ? dlpack::kCpu : dlpack::kCuda);
   if (PyErr_Occurred() != nullptr) throw PythonError();
   return true;
 }

@@ -63,8 +63,8 @@ PyObject* py_bind_torch(PyObject* module, PyObject* args, PyObject* keywords);
 PyObject* py_decline_calls(PyObject* module, PyObject* wanted);
 PyObject* py_serve_cpu(PyObject* module, PyObject* wanted);
 
-/// False if there is nothing that a kernel could read: no tensor, more than four dimensions, another kind of device,
-/// or a tensor without memory of its own, as sparse ones, those of transforms and those that only stand for zeros are.
+/// False if there is nothing that a kernel could read: no tensor, more than four dimensions, another kind of device, or
+/// a tensor without memory of its own, as sparse ones, those of transforms and those that only stand for zeros are.
 bool view_of(PyObject* tensor, TensorView& view);
 
 /// Whether the memory of a tensor holds its values, as far as view_of() does not see it: its class is PyTorch's own,

@@ -15,6 +15,7 @@ from torch import nn
 from torch.distributed.fsdp import fully_shard
 from torch.nn import functional
 
+import jitconv
 import jitconv.torch as jt
 from jitconv import _native
 from jitconv.torch import _convolution, _eager
@@ -53,6 +54,12 @@ def test_without_dlpack(memory: torch.memory_format) -> None:
             torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-4)
     with torch.no_grad():
         torch.testing.assert_close(jt.functional.conv2d(x, w, b, padding=1), expected[0], rtol=1e-4, atol=1e-4)
+        zeros = jt.functional.conv2d(torch._efficientzerotensor(x.shape), w, b, padding=1)
+        torch.testing.assert_close(zeros, functional.conv2d(0 * x, w, b, padding=1), rtol=1e-4, atol=1e-4)
+        meta = [t.to("meta") for t in (x, w, b)]
+        assert jt.functional.conv2d(*meta, padding=1).device.type == "meta"
+        with pytest.raises(jitconv.UnsupportedError, match="float64"):
+            jt.functional.conv2d(x.double(), w.double(), b.double(), padding=1)
 
 
 @pytest.mark.parametrize("grad_enabled", [False, True])

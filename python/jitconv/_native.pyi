@@ -1,6 +1,10 @@
 """Types of the extension module; the C++ side is python/native/."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 __version__: str
 ABI_VERSION: int
@@ -62,6 +66,78 @@ class Kernel:
         /,
     ) -> None: ...
 
+class ForwardCalls:
+    def call(self, x: Tensor, w: Tensor, b: Tensor | None, dimensions: int, /) -> Tensor | None: ...
+    def run(
+        self, x: Tensor, w: Tensor, b: Tensor | None, activation: bool, pack: bool, casts: bool, /
+    ) -> Tensor | None: ...
+    def add(
+        self,
+        x: Tensor,
+        w: Tensor,
+        b: Tensor | None,
+        activation: bool,
+        casts: bool,
+        kernel: Kernel,
+        shape: tuple[int, ...],
+        strides: tuple[int, ...],
+        dense_x: Callable[[Tensor], Tensor] | None,
+        dense_w: Callable[[Tensor], Tensor] | None,
+        dense_b: Callable[[Tensor], Tensor] | None,
+        /,
+    ) -> None: ...
+    def share(
+        self, other: ForwardCalls, x: Tensor, w: Tensor, b: Tensor | None, activation: bool, pack: bool, /
+    ) -> None: ...
+    def forget(self, reference: object, /) -> None: ...
+    def clear(self) -> None: ...
+
+class GradientCalls:
+    def run(
+        self, dy: Tensor, x: Tensor, w: Tensor, saved: Tensor | None, mask: Sequence[bool], wide: bool, /
+    ) -> tuple[Tensor | None, Tensor | None, Tensor | None] | None: ...
+    def add(
+        self,
+        dy: Tensor,
+        x: Tensor,
+        w: Tensor,
+        saved: Tensor | None,
+        mask: Sequence[bool],
+        wide: bool,
+        data: Kernel | None,
+        weight: Kernel | None,
+        dx_strides: tuple[int, ...],
+        dw_strides: tuple[int, ...],
+        db_shape: tuple[int, ...] | None,
+        like: Tensor | None,
+        dense_dy: Callable[[Tensor], Tensor] | None,
+        dense_x: Callable[[Tensor], Tensor] | None,
+        dense_w: Callable[[Tensor], Tensor] | None,
+        dense_saved: Callable[[Tensor], Tensor] | None,
+        bias_gradient: Callable[[Tensor, Tensor | None], Tensor] | None,
+    ) -> None: ...
+    def share(
+        self,
+        other: GradientCalls,
+        dy: Tensor,
+        x: Tensor,
+        w: Tensor,
+        saved: Tensor | None,
+        mask: Sequence[bool],
+        wide: bool,
+        /,
+    ) -> None: ...
+    def clear(self) -> None: ...
+
+def forward_calls(
+    owner: object, transposed: bool, follows_math: bool, is_choice: bool, has_activation: bool, saves_result: bool, /
+) -> ForwardCalls: ...
+def gradient_calls(transposed: bool, follows_math: bool, is_choice: bool, /) -> GradientCalls: ...
+def function_forward(ctx: Any, x: Tensor, w: Tensor, b: Tensor | None, convolution: object, /) -> Tensor: ...
+def function_backward(ctx: Any, dy: Tensor, /) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]: ...
+def bind_torch(**functions: Any) -> None: ...
+def serve_cpu(wanted: bool, /) -> None: ...
+def decline_calls(wanted: bool, /) -> None: ...
 def compile(spec: str, arch: str | None = None) -> Kernel: ...
 def prepare(
     specs: Iterable[str],

@@ -4,7 +4,7 @@
 #include <memory>
 #include <new>
 
-#include "native.h"
+#include "tensors.h"
 
 namespace jitconv::python {
 namespace {
@@ -23,12 +23,6 @@ void* to_pointer(PyObject* address) {
   void* const pointer = PyLong_AsVoidPtr(address);
   if (pointer == nullptr && PyErr_Occurred() != nullptr) throw PythonError();
   return pointer;
-}
-
-void check_count(const char* name, Py_ssize_t given, Py_ssize_t wanted) {
-  if (given == wanted) return;
-  PyErr_Format(PyExc_TypeError, "%s() takes %zd positional arguments but %zd were given", name, wanted, given);
-  throw PythonError();
 }
 
 PyObject* launch(PyObject* self, PyObject* const* args, Py_ssize_t count) {
@@ -129,6 +123,18 @@ void deallocate(PyObject* self) {
 }
 
 }  // namespace
+
+void check_count(const char* name, Py_ssize_t given, Py_ssize_t wanted) {
+  if (given == wanted) return;
+  PyErr_Format(PyExc_TypeError, "%s() takes %zd positional arguments but %zd were given", name, wanted, given);
+  throw PythonError();
+}
+
+const Kernel& to_kernel(PyObject* object) {
+  if (Py_TYPE(object) == kernel_type) return kernel_of(object);
+  PyErr_SetString(PyExc_TypeError, "a Kernel is needed");
+  throw PythonError();
+}
 
 PyObject* new_kernel(Kernel kernel) {
   auto* const self = PyObject_New(KernelObject, kernel_type);

@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "jitconv/jitconv.h"
-#include "native.h"
+#include "tensors.h"
 
 namespace jitconv::python {
 namespace {
@@ -60,7 +60,7 @@ PyObject* py_release_unused_kernels(PyObject*, PyObject*) {
   });
 }
 
-std::array<PyMethodDef, 9> functions = {{
+std::array<PyMethodDef, 16> functions = {{
     {"compile", method(py_compile), METH_VARARGS | METH_KEYWORDS,
      "compile(spec, arch=None)\n\nCompile one operation, given as a line of text."},
     {"prepare", method(py_prepare), METH_VARARGS | METH_KEYWORDS,
@@ -73,6 +73,15 @@ std::array<PyMethodDef, 9> functions = {{
     {"statistics", py_statistics, METH_NOARGS, "statistics()\n\nCounters of this process, a dict."},
     {"release_unused_kernels", py_release_unused_kernels, METH_NOARGS,
      "release_unused_kernels()\n\nDrop kernels that nothing refers to; their number."},
+    {"bind_torch", method(py_bind_torch), METH_VARARGS | METH_KEYWORDS,
+     "bind_torch(*, ...)\n\nHand over what calls need of PyTorch."},
+    {"serve_cpu", py_serve_cpu, METH_O, "serve_cpu(wanted)\n\nWhether ForwardCalls.call() takes CPU tensors."},
+    {"decline_calls", py_decline_calls, METH_O, "decline_calls(wanted)\n\nWhether ForwardCalls.call() knows nothing."},
+    {"forward_calls", py_forward_calls, METH_VARARGS,
+     "forward_calls(owner, transposed, follows_math, is_choice, has_activation, saves_result)"},
+    {"function_forward", method(py_function_forward), METH_FASTCALL, "function_forward(ctx, x, w, b, convolution)"},
+    {"function_backward", method(py_function_backward), METH_FASTCALL, "function_backward(ctx, dy)"},
+    {"gradient_calls", py_gradient_calls, METH_VARARGS, "gradient_calls(transposed, follows_math, is_choice)"},
     {nullptr, nullptr, 0, nullptr},
 }};
 
@@ -90,6 +99,8 @@ PyObject* make_module() {
   Ref module(checked(PyModule_Create(&definition)));
   add_errors(module.get());
   add_kernel_type(module.get());
+  add_forward_calls_type(module.get());
+  add_gradient_calls_type(module.get());
   if (PyModule_AddStringConstant(module.get(), "__version__", version()) < 0 ||
       PyModule_AddIntConstant(module.get(), "ABI_VERSION", JITCONV_ABI_VERSION) < 0)
     throw PythonError();

@@ -85,6 +85,18 @@ PyObject* new_kernel(Kernel kernel);
 PyObject* py_compile(PyObject* module, PyObject* args, PyObject* keywords);
 PyObject* py_prepare(PyObject* module, PyObject* args, PyObject* keywords);
 
+/// Adds the types ForwardCalls and GradientCalls, and makes their objects.
+void add_forward_calls_type(PyObject* module);
+void add_gradient_calls_type(PyObject* module);
+PyObject* py_forward_calls(PyObject* module, PyObject* args);
+PyObject* py_gradient_calls(PyObject* module, PyObject* args);
+/// The two halves of the package's autograd function, of shapes that are known; the others are left to Python's.
+PyObject* py_function_forward(PyObject* module, PyObject* const* args, Py_ssize_t count);
+PyObject* py_function_backward(PyObject* module, PyObject* const* args, Py_ssize_t count);
+
+/// Throws PythonError with a TypeError unless a function was given as many arguments as it takes.
+void check_count(const char* name, Py_ssize_t given, Py_ssize_t wanted);
+
 /// Runs `body`, which returns a new reference, and turns C++ exceptions into Python ones.
 template <typename Body>
 PyObject* guarded(Body body) noexcept {

@@ -55,7 +55,8 @@ def test_the_library_uses_the_limited_api() -> None:
     output = subprocess.run(["nm", "-D", "-u", LIBRARY], capture_output=True, text=True, check=True).stdout
     names = set(re.findall(r"\b(_?Py\w+)", output))
     assert "PyModule_Create2" in names
-    stable = {"_Py_NoneStruct", "_Py_Dealloc", "_PyObject_New"}  # behind macros and functions of the limited API
+    # Behind macros and functions of the limited API.
+    stable = {"_Py_NoneStruct", "_Py_TrueStruct", "_Py_FalseStruct", "_Py_Dealloc", "_PyObject_New"}
     private = {name for name in names if name.startswith("_Py") and not name.endswith("_SizeT")} - stable
     assert not private, private
     newer = {"PyObject_GetBuffer", "PyType_GetName", "PyErr_GetRaisedException", "PyModule_AddObject2"}

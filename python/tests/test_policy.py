@@ -69,6 +69,30 @@ def test_each_direction_is_measured_once(faster: str, measured: tuple[list[str],
     assert seen == ["forward", "backward (True, False, False)", "backward (False, True, True)"]
 
 
+def test_known_choices_of_jitconv_take_no_python(
+    measured: tuple[list[str], dict[str, float]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    step("auto")
+    asked: list[str] = []
+    for name in ("forward", "backward"):
+        inner = getattr(_policy.Choosing, name)
+
+        def counted(self, *arguments, name=name, inner=inner, **keywords):  # type: ignore[no-untyped-def]
+            asked.append(name)
+            return inner(self, *arguments, **keywords)
+
+        monkeypatch.setattr(_policy.Choosing, name, counted)
+    for found, expected in zip(step("auto"), step("always"), strict=True):
+        torch.testing.assert_close(found, expected)
+    assert asked == []
+    with torch.backends.cudnn.flags(enabled=True, benchmark=True, allow_tf32=False):
+        step("auto")  # another choice
+    assert asked == ["forward", "backward"]
+    _policy.forget()
+    step("auto")
+    assert asked == ["forward", "backward"] * 2
+
+
 def test_directions_may_differ(measured: tuple[list[str], dict[str, float]], monkeypatch: pytest.MonkeyPatch) -> None:
     inner = _policy.Choosing._choice
 

@@ -42,15 +42,14 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     specs: list[str] = []
     inner = _plan.compile_for
 
-    def compile_for(spec: jitconv.Spec, device: torch.device) -> _plan.Plan:
+    def compile_for(spec: jitconv.Spec, device: torch.device) -> jitconv.Kernel:
         specs.append(str(spec))
         return inner(spec, device)
 
     for module in (_convolution, _gradients):
         monkeypatch.setattr(module, "compile_for", compile_for)
     for convolution in _convolution._convolutions.values():
-        convolution._forward.clear()
-        convolution.gradients.clear()
+        convolution.forget()
     with jt.cpu_policy("host"):
         yield specs
 
@@ -149,7 +148,7 @@ def test_stats_and_the_log_say_what_changed(asked: list[str], caplog: pytest.Log
 def test_pytorch_serves_while_a_kernel_compiles(asked: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     ready, inner = threading.Event(), _background._compile
 
-    def slow(*arguments: Any) -> _plan.Plan:
+    def slow(*arguments: Any) -> jitconv.Kernel:
         ready.wait(60)
         return inner(*arguments)
 

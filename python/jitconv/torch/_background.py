@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import torch
 
+from jitconv import _native
 from jitconv.spec import Spec
 from jitconv.torch import _stats
 
 if TYPE_CHECKING:
-    from jitconv.torch._plan import Plan
+    from jitconv import Kernel
 
-CompileFor: TypeAlias = "Callable[[Spec, torch.device], Plan]"
+CompileFor: TypeAlias = "Callable[[Spec, torch.device], Kernel]"
 
 
 class StillCompilingError(Exception):
@@ -29,7 +30,7 @@ class StillCompilingError(Exception):
 enabled = False
 
 _lock = threading.Lock()
-_plans: dict[tuple[str, torch.device], Future[Plan]] = {}
+_plans: dict[tuple[str, torch.device], Future[Kernel]] = {}
 _executor: ThreadPoolExecutor | None = None
 
 
@@ -44,6 +45,7 @@ def set_async_compile(wanted: bool) -> None:
     """
     global enabled  # noqa: PLW0603
     enabled = wanted
+    _native.decline_calls(wanted)  # `_policy` then decides
 
 
 @contextmanager
@@ -65,10 +67,10 @@ def wait() -> None:
         future.exception()
 
 
-def provide(spec: str, device: torch.device, plan: Plan) -> None:
+def provide(spec: str, device: torch.device, kernel: Kernel) -> None:
     """Say that a kernel is there, so that its first call is not PyTorch's."""
-    future: Future[Plan] = Future()
-    future.set_result(plan)
+    future: Future[Kernel] = Future()
+    future.set_result(kernel)
     with _lock:
         _plans[spec, device] = future
 
@@ -81,7 +83,7 @@ def allowed(compile_for: CompileFor) -> CompileFor:
     """
 
     @functools.wraps(compile_for)
-    def wrapper(spec: Spec, device: torch.device) -> Plan:
+    def wrapper(spec: Spec, device: torch.device) -> Kernel:
         capturing = device.type == "cuda" and torch.cuda.is_current_stream_capturing()
         if not enabled and not capturing:
             return compile_for(spec, device)
@@ -99,7 +101,7 @@ def allowed(compile_for: CompileFor) -> CompileFor:
     return wrapper
 
 
-def _compile(compile_for: CompileFor, spec: Spec, device: torch.device) -> Plan:
+def _compile(compile_for: CompileFor, spec: Spec, device: torch.device) -> Kernel:
     with _stats.asked_by("the background"):
         return compile_for(spec, device)
 

@@ -9,6 +9,8 @@ from typing import Literal, TypeAlias
 
 import torch
 
+from jitconv import _native
+
 CpuPolicy: TypeAlias = Literal["torch", "host"]
 
 
@@ -21,6 +23,7 @@ def _checked(policy: str) -> CpuPolicy:
 
 
 _cpu_policy: CpuPolicy = _checked(os.environ.get("JITCONV_CPU_POLICY") or "torch")
+_native.serve_cpu(_cpu_policy == "host")
 
 
 def get_cpu_policy() -> CpuPolicy:
@@ -40,6 +43,7 @@ def set_cpu_policy(policy: CpuPolicy) -> None:
     """
     global _cpu_policy  # noqa: PLW0603
     _cpu_policy = _checked(policy)
+    _native.serve_cpu(policy == "host")
 
 
 @contextmanager

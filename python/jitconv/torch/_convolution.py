@@ -1,28 +1,32 @@
-"""The static part of a convolution, and the forward launch.
+"""The static part of a convolution, and what the extension module has to know to launch it.
 
-`Convolution` is what stays the same from call to call, and keeps a plan for each shape that it meets. Its `forward` and
+`Convolution` is what stays the same from call to call, and compiles for each shape that it meets. Its `forward` and
 `backward` take real tensors of four dimensions, or of three, which are images of one row, and launch. They know nothing
-of autograd, autocast and dispatch.
+of autograd, autocast and dispatch. What they do from the second call of a shape on is python/native/*_calls.cpp.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
 
-from jitconv import Spec, UnsupportedError
+from jitconv import Spec, UnsupportedError, _native
 from jitconv.spec import activation_name, math_name
-from jitconv.torch import _gradients
+from jitconv.torch import _activation, _gradients
 from jitconv.torch._config import default_math
-from jitconv.torch._plan import Plan, alignment_of, compile_for, dtype_name, is_elsewhere, stream_of
-from jitconv.torch._scratch import scratch
-from jitconv.torch._shapes import as_of, check_operands, images, memory_format, output_shape, strides_beside
-from jitconv.torch._weights import PackedWeights
+from jitconv.torch._gradients import Mask
+from jitconv.torch._plan import alignment_of, compile_for, dtype_name, is_elsewhere
+from jitconv.torch._shapes import as_of, check_operands, densifier, images, memory_format, output_shape, strides_beside
 
 POLICIES = ("always", "auto")
+
+
+def _declined(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None, dimensions: int) -> torch.Tensor | None:
+    """Stand in for `Convolution.call` where each call is decided by itself."""
+    del x, w, b, dimensions
+    return None
 
 
 class Settings(NamedTuple):
@@ -42,31 +46,40 @@ class Settings(NamedTuple):
     policy: str = "always"
 
 
-@dataclass
-class _Forward:
-    """What a call of `Convolution.forward` needs to know of tensors of one shape."""
-
-    plan: Plan
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    memory: torch.memory_format
-    x_dense: bool
-    w_dense: bool
-    weights: PackedWeights
-
-
 class Convolution:
-    """The static part of a convolution, and the plans of the shapes that it has met.
+    """The static part of a convolution, and the launches of the shapes that it has met.
 
-    Use `convolution` to get one: equal settings share plans.
+    Use `convolution` to get one: equal settings share launches.
+
+    Attributes
+    ----------
+    settings : Settings
+    calls, gradient_calls
+        The launches, which the extension module finds by the tensors' extents.
+    call
+        The whole of a call in plain eager mode: ``call(x, w, b, dimensions)`` is the result, with its activation and
+        recorded by autograd, or None where `_eager.convolve` has to look further.
     """
 
-    __slots__ = ("_forward", "gradients", "settings")
+    __slots__ = ("__weakref__", "call", "calls", "gradient_calls", "settings")
+
+    #: Whether `calls` holds what was measured to be faster than PyTorch (`_policy.Choosing`), and not all there is.
+    _is_choice = False
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self._forward: dict[Any, _Forward] = {}
-        self.gradients: dict[Any, _gradients.Gradients] = {}
+        if not torch.compiler.is_dynamo_compiling():  # which knows no extension modules, and needs the settings alone
+            follows_math = settings.math is None
+            named = settings.activation
+            activation = (named != "none", _activation.saves_result(named))
+            self.calls = _native.forward_calls(self, settings.transposed, follows_math, self._is_choice, *activation)
+            self.gradient_calls = _native.gradient_calls(settings.transposed, follows_math, self._is_choice)
+            self.call = self.calls.call if settings.policy == "always" else _declined
+
+    def forget(self) -> None:
+        """Forget the shapes."""
+        self.calls.clear()
+        self.gradient_calls.clear()
 
     def __reduce__(self) -> tuple[Callable[[Settings], Convolution], tuple[Settings]]:
         """Copy and pickle the settings alone: plans belong to this process."""
@@ -155,95 +168,52 @@ class Convolution:
         torch.Tensor
             N, K, P, Q or N, K, Q, in channels_last if x or w is.
         """
+        y = self.calls.run(x, w, b, activation, pack, False)
+        return self._first(x, w, b, activation, pack, casts=False) if y is None else y
+
+    def forward_cast(self, x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None, pack: bool) -> torch.Tensor:
+        """Launch the convolution, with its activation, of w and b in the type of x; ``pack`` keeps them in it."""
+        y = self.calls.run(x, w, b, True, pack, True)
+        return self._first(x, w, b, True, pack, casts=True) if y is None else y
+
+    def _first(
+        self, x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None, activation: bool, pack: bool, *, casts: bool
+    ) -> torch.Tensor:
+        """Launch the convolution of tensors whose extents are new, or which are on another device."""
         device = x.get_device()
         if is_elsewhere(device):
             with torch.cuda.device(device):
-                return self.forward(x, w, b, activation, pack)
-        pointers = x.data_ptr() | w.data_ptr()
-        bias = None
-        if b is not None:
-            pointers |= b.data_ptr()
-            bias = (b.shape, b.stride(), b.dtype, b.get_device())
-        key = (
-            x.shape,
-            x.stride(),
-            x.dtype,
-            device,
-            w.shape,
-            w.stride(),
-            w.dtype,
-            w.get_device(),
-            bias,
-            activation,
-            pointers & 15,
-            self.math(x.dtype),
-        )
-        found = self._forward.get(key)
-        if found is None:
+                y = self.calls.run(x, w, b, activation, pack, casts)
+                return self._first(x, w, b, activation, pack, casts=casts) if y is None else y
+        if not casts:
             check_operands(images(x), images(w), b, self.settings.transposed, self.settings.groups)
-            if x.shape[0] == 0:
-                return x.new_empty_strided(*self._result_layout(x, w))
-            found = self._forward[key] = self._find(x, w, b, activation, alignment_of(pointers))
-        return self._launch(found, x, w, b, stream_of(device), pack)
+        else:
+            cast = None if b is None else b.to(x.dtype)
+            check_operands(images(x), images(w.to(x.dtype)), cast, self.settings.transposed, self.settings.groups)
+        if x.shape[0] == 0:
+            return x.new_empty_strided(*self._result_layout(x, w))
+        self._make_known(x, w, b, activation, casts)
+        y = self.calls.run(x, w, b, activation, pack, casts)
+        # None: PyTorch's settings have changed meanwhile.
+        return self._first(x, w, b, activation, pack, casts=casts) if y is None else y
 
-    def _find(
-        self, x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None, activation: bool, alignment: int
-    ) -> _Forward:
+    def _make_known(
+        self, x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None, activation: bool, casts: bool
+    ) -> None:
+        """Compile for tensors of these extents, and make them known to `calls`."""
         shape, strides = self._result_layout(x, w)
-        x, w = images(x), images(w)
-        memory = memory_format(x, w)
-        plan = compile_for(self.forward_spec(x, w, alignment, bias=b is not None, activation=activation), x.device)
-        return _Forward(
-            plan=plan,
-            shape=shape,
-            strides=strides,
-            memory=memory,
-            x_dense=x.is_contiguous(memory_format=memory),
-            w_dense=w.is_contiguous(),
-            weights=PackedWeights(plan, w.is_contiguous()),
-        )
+        x4, w4 = images(x), images(w)
+        memory = memory_format(x4, w4)
+        spec = self.forward_spec(x4, w4, alignment_of((x, w, b)), bias=b is not None, activation=activation)
+        self.calls.add(
+            x, w, b, activation, casts, compile_for(spec, x.device), shape, strides,
+            densifier(x4, x.dtype, memory), densifier(w4, x.dtype), densifier(b, x.dtype),
+        )  # fmt: skip
 
     def _result_layout(self, x: torch.Tensor, w: torch.Tensor) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Return the extents and strides of the result."""
         shape = self.result_shape(images(x), images(w))
         return as_of(x, shape), strides_beside(shape, x, w)
-
-    def _launch(
-        self,
-        f: _Forward,
-        x: torch.Tensor,
-        w: torch.Tensor,
-        b: torch.Tensor | None,
-        stream: int | None,
-        pack: bool,
-    ) -> torch.Tensor:
-        plan = f.plan
-        if not f.x_dense:
-            x = images(x).contiguous(memory_format=f.memory)
-        y = x.new_empty_strided(f.shape, f.strides)
-        kept = f.weights.find(w, stream) if pack and f.weights.useful else None
-        packed = None
-        size = plan.workspace
-        if kept is None:
-            if not f.w_dense:
-                w = w.contiguous()
-        elif plan.packed > 0:
-            packed, size = kept.data_ptr(), plan.packed_workspace
-        else:
-            w = kept
-        if b is not None and not b.is_contiguous():
-            b = b.contiguous()
-        workspace = scratch(size, x) if size > 0 else None
-        w_pointer = w.data_ptr() if packed is None else None
-        b_pointer = None if b is None else b.data_ptr()
-        workspace_pointer = None if workspace is None else workspace.data_ptr()
-        if self.settings.transposed:
-            plan.launch(stream, None, w_pointer, b_pointer, None, None, workspace_pointer, packed, x.data_ptr(),
-                        y.data_ptr(), None, None, None)  # fmt: skip
-        else:
-            plan.launch(stream, x.data_ptr(), w_pointer, b_pointer, None, y.data_ptr(), workspace_pointer, packed,
-                        None, None, None, None, None)  # fmt: skip
-        return y
 
     def backward(
         self,
@@ -251,12 +221,33 @@ class Convolution:
         x: torch.Tensor,
         w: torch.Tensor,
         saved: torch.Tensor | None,
-        mask: tuple[bool, bool, bool],
+        mask: Mask,
         *,
         dtype: torch.dtype | None = None,
-    ) -> tuple[torch.Tensor | None, torch.Tensor | None, torch.Tensor | None]:
-        """Launch the gradients that are asked for (`_gradients.backward`)."""
-        return _gradients.backward(self, dy, x, w, saved, mask, dtype or w.dtype)
+    ) -> _gradients.Results:
+        """Launch the gradients that are asked for.
+
+        Parameters
+        ----------
+        dy : N, K, P, Q or N, K, Q; any strides
+            The gradient of the result.
+        x, w
+            The operands.
+        saved : N, K, P, Q
+            What the activation's derivative is computed from (`_activation.saves_result`); None without an activation.
+        mask
+            Whether dx, dw and db are wanted.
+        dtype
+            The type of dw and db, float32 if it is not that of w.
+
+        Returns
+        -------
+        tuple
+            dx, in channels_last if x or w is; dw, contiguous; db. None where the mask says so.
+        """
+        wide = dtype is not None and dtype != x.dtype
+        found = self.gradient_calls.run(dy, x, w, saved, mask, wide)
+        return _gradients.first(self, dy, x, w, saved, mask, wide) if found is None else found
 
 
 def _spec_padding(s: Settings) -> tuple[int, ...]:

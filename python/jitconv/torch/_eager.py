@@ -6,15 +6,22 @@ something would see it: a transform, a mode, a trace, a profiler.
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch.autograd import forward_ad
+from torch.compiler import is_dynamo_compiling
+from torch.multiprocessing.reductions import StorageWeakRef
 
+from jitconv import _native
 from jitconv.torch import _activation, _policy, _record
 from jitconv.torch._autograd import backward_operator, forward_operator
 from jitconv.torch._convolution import Convolution, Settings
+from jitconv.torch._gradients import Mask
 from jitconv.torch._ops import autocast, uses_kernels
+from jitconv.torch._plan import DTYPES, device_count
 from jitconv.torch._shapes import check_operands, images
 
 
@@ -28,71 +35,147 @@ class _Eager(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None, c: Convolution) -> torch.Tensor:
         ctx.convolution = c
-        used, bias = w, b
-        if w.dtype != x.dtype:
-            used = w.to(x.dtype)
-        if b is not None and b.dtype != x.dtype:
-            bias = b.to(x.dtype)
+        used = _cast(w, x.dtype)
+        bias = None if b is None else _cast(b, x.dtype)
         activation = c.settings.activation
-        if activation == "none":
-            y = c.forward(x, used, bias, activation=False, pack=False)
-            ctx.save_for_backward(x, w, used)
-        elif _activation.saves_result(activation):
-            y = c.forward(x, used, bias, activation=True, pack=False)
-            ctx.save_for_backward(x, w, used, y)
+        applied = activation != "none" and _activation.saves_result(activation)
+        y = c.forward(x, used, bias, applied, False)
+        saved = None if activation == "none" else y
+        if saved is not None and not applied:
+            y = _activation.apply(y, c.settings)
+        # What FunctionCtx.save_for_backward does.
+        if used is w:
+            ctx.to_save = (x, w) if saved is None else (x, w, saved)
         else:
-            z = c.forward(x, used, bias, activation=False, pack=False)
-            y = _activation.apply(z, c.settings)
-            ctx.save_for_backward(x, w, used, z)
+            ctx.to_save = (x, w, saved, used)
         return y
 
     @staticmethod
     def backward(ctx: Any, dy: torch.Tensor) -> tuple[Any, ...]:
-        x, w, used, *rest = ctx.saved_tensors
-        c: Convolution = ctx.convolution
+        x, w, *rest = ctx.saved_tensors
         saved = rest[0] if rest else None
+        c: Convolution = ctx.convolution
         mask = ctx.needs_input_grad[:3]
-        if torch.is_grad_enabled():  # create_graph=True
-            operands = (images(dy), images(x), images(w.to(x.dtype)), None if saved is None else images(saved))
-            gradients = backward_operator(*operands, c.settings, mask)
-            dx, dw, db = (g if asked else None for g, asked in zip(gradients, mask, strict=True))
-            return (
-                None if dx is None else dx.view_as(x),
-                None if dw is None else dw.view_as(w).to(w.dtype),
-                None if db is None else db.to(w.dtype),
-                None,
-            )
-        dy = dy.resolve_neg()
-        if w.dtype == x.dtype:
-            return (*c.backward(dy, x, used, saved, mask), None)
-        return (*c.backward(dy, x, used, saved, mask, dtype=torch.float32), None)  # autograd casts to another type
+        # With create_graph=True, by compiled autograd, under vmap, and where a hook of autograd has put something else
+        # in the place of an operand.
+        if (
+            torch.is_grad_enabled()
+            or is_dynamo_compiling()
+            or (_record.active is None and not _is_plain(dy, x, w, saved))
+        ):
+            return _by_backward_operator(c, dy, x, w, saved, mask)
+        if len(rest) < 2:
+            return (*c.backward(dy, x, w, saved, mask), None)
+        return (*c.backward(dy, x, rest[1], saved, mask, dtype=torch.float32), None)  # autograd casts to another type
+
+
+def _cast(t: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """Return an operand in the type of x, which is autocast's. As there, float64 stays, which is an error later."""
+    return t.to(dtype) if t.is_floating_point() and t.dtype != torch.float64 else t
+
+
+def _by_backward_operator(
+    c: Convolution,
+    dy: torch.Tensor,
+    x: torch.Tensor,
+    w: torch.Tensor,
+    saved: torch.Tensor | None,
+    mask: Mask,
+) -> tuple[Any, ...]:
+    """Return what `_Eager.backward` does, by the operator, which autograd and transforms see."""
+    operands = (images(dy), images(x), images(w.to(x.dtype)), None if saved is None else images(saved))
+    gradients = backward_operator(*operands, c.settings, mask)
+    dx, dw, db = (g if asked else None for g, asked in zip(gradients, mask, strict=True))
+    return (
+        None if dx is None else dx.view_as(x),
+        None if dw is None else dw.view_as(w).to(w.dtype),
+        None if db is None else db.to(w.dtype),
+        None,
+    )
+
+
+class _Known(_Eager):
+    """`_Eager` of shapes that the extension module knows, without Python; what it does not know is `_Eager`'s."""
+
+    forward: Any = staticmethod(_native.function_forward)
+
+    @staticmethod
+    def backward(ctx: Any, dy: torch.Tensor) -> tuple[Any, ...]:
+        if is_dynamo_compiling():  # compiled autograd, which cannot look into the extension module
+            return _Eager.backward(ctx, dy)
+        return _native.function_backward(ctx, dy)
 
 
 # What Function.apply ends in. It looks for transforms before, as _is_plain does.
 _apply = super(torch.autograd.Function, _Eager).apply
 
-_dispatch_modes = torch._C._len_torch_dispatch_stack
-_function_modes = torch._C._len_torch_function_stack
-_transforms = torch._C._functorch.peek_interpreter_stack
-_traced = torch._C._get_tracing_state
-_profiled = torch._C._autograd._profiler_enabled
+# Of these, each returns something true where it would notice an operator.
+_NOTICING: tuple[Callable[[], Any], ...] = (
+    torch._C._len_torch_dispatch_stack,
+    torch._C._len_torch_function_stack,
+    torch._C._functorch.peek_interpreter_stack,
+    torch._C._get_tracing_state,
+    torch._C._autograd._profiler_enabled,
+)
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 
-def _is_plain(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None) -> bool:
-    """Say whether nothing would see the operator if it were called, and no tensor waits to be negated."""
-    return (
-        type(x) in _PLAIN
-        and type(w) in _PLAIN
-        and (b is None or type(b) in _PLAIN)
-        and not (x.is_neg() or w.is_neg() or (b is not None and b.is_neg()))
-        and _dispatch_modes() == 0
-        and _function_modes() == 0
-        and _transforms() is None
-        and forward_ad._current_level < 0
-        and _traced() is None
-        and not _profiled()
+def _is_gathered(owner: torch.Tensor) -> bool:
+    """Say whether weights may be FSDP's, which gathers them into the same memory without counting a version."""
+    composable = sys.modules.get("torch.distributed._composable_state")
+    return bool(getattr(composable, "_module_state_mapping", None)) or hasattr(owner, "_is_flat_param")
+
+
+def bind(exchange_api: object) -> None:
+    """Hand the extension module what its calls need of PyTorch; without DLPack's interface it reads attributes."""
+    _native.bind_torch(
+        exchange_api=exchange_api,
+        tensor=torch.Tensor,
+        parameter=torch.nn.Parameter,
+        dtypes=tuple(DTYPES),
+        noticing=_NOTICING,
+        forward_ad=forward_ad,
+        any_autocast=torch._C._is_any_autocast_enabled,
+        autocast_enabled=torch.is_autocast_enabled,
+        autocast_dtype=torch.get_autocast_dtype,
+        grad_enabled=torch.is_grad_enabled,
+        is_capturing=getattr(torch._C, "_cuda_isCurrentStreamCapturing", lambda: False),
+        device_count=device_count,
+        current_device=getattr(torch._C, "_cuda_getDevice", lambda: 0),
+        current_stream=getattr(torch._C, "_cuda_getCurrentRawStream", lambda device: 0),
+        fp32_precision=torch._C._get_fp32_precision_getter,
+        benchmarks=torch._C._get_cudnn_benchmark,
+        is_deterministic=torch._C._get_deterministic_algorithms,
+        new_empty_strided=torch.Tensor.new_empty_strided,
+        is_neg=torch.Tensor.is_neg,
+        is_inference=torch.Tensor.is_inference,
+        storage=torch.Tensor.untyped_storage,
+        weak_storage=StorageWeakRef,
+        is_gathered=_is_gathered,
+        apply=super(torch.autograd.Function, _Known).apply,
+        forward=_Eager.forward,
+        backward=_Eager.backward,
     )
+
+
+bind(getattr(torch.Tensor, "__dlpack_c_exchange_api__", None))
+
+
+def _is_plain(*tensors: torch.Tensor | None) -> bool:
+    """Say whether nothing would see the operator if it were called, and the tensors' memory holds their values."""
+    return (
+        all(type(t) in _PLAIN and not t.is_neg() and _has_memory(t) for t in tensors if t is not None)
+        and not any(noticing() for noticing in _NOTICING)
+        and forward_ad._current_level < 0
+    )
+
+
+def _has_memory(t: torch.Tensor) -> bool:
+    """Say whether a tensor has memory of its own, other than sparse ones, zeros to be made, and those of transforms."""
+    try:
+        return t.data_ptr() != 0 or t.numel() == 0
+    except RuntimeError:
+        return False
 
 
 def _by_operator(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None, settings: Settings) -> torch.Tensor:
@@ -125,7 +208,9 @@ def convolve(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None, c: Convol
     recorded = not _grad_is_off(x, w, b)
     if torch.is_autocast_enabled(device):
         x = autocast(x, device)
-        if x.dtype == torch.float64 or not recorded:
+        if not recorded or x.dtype == torch.float64:
+            if type(c) is Convolution and all(t is None or t.dtype in DTYPES for t in (x, w, b)):
+                return c.forward_cast(x, w, b, pack=not torch.is_grad_enabled())
             w, b = autocast(w, device), None if b is None else autocast(b, device)
     elif w.dtype != x.dtype or (b is not None and b.dtype != x.dtype):
         check_operands(images(x), images(w), b, settings.transposed, settings.groups)  # raises

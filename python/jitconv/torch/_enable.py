@@ -20,7 +20,7 @@ import jitconv
 from jitconv.torch import _policy, _stats
 from jitconv.torch._convolution import Convolution, Settings, convolution
 from jitconv.torch._original import is_wanted
-from jitconv.torch._plan import DTYPES, ColdKernelError
+from jitconv.torch._plan import DTYPES, ColdKernelError, on_default_stream
 from jitconv.torch._shapes import memory_format
 
 _OPERATORS = ("convolution", "convolution_backward")
@@ -184,7 +184,7 @@ def _forward(enabled: Enabled, fallback: Callable[..., Any]) -> Callable[..., An
             flat = x.dim() == 3
             operands = (x.unsqueeze(2), w.unsqueeze(2)) if flat else (x, w)
             try:
-                pack = not torch.is_grad_enabled()
+                pack = not torch.is_grad_enabled() and on_default_stream(x.get_device())
                 if _policy.decides(enabled.policy):
                     c = _policy.choosing(c)
                 y = c.forward(*operands, b, activation=False, pack=pack)

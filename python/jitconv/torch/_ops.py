@@ -32,18 +32,13 @@ library.define(
 
 def to_settings(arguments: Sequence[Any]) -> Settings:
     """Return the operators' arguments behind the tensors as Settings; lists become tuples."""
-    named = Settings(*arguments)
-    return named._replace(
-        stride=tuple(named.stride),
-        padding=tuple(named.padding),
-        dilation=tuple(named.dilation),
-        output_padding=tuple(named.output_padding),
-    )
+    stride, padding, dilation, transposed, output_padding, *rest = arguments
+    return Settings(tuple(stride), tuple(padding), tuple(dilation), transposed, tuple(output_padding), *rest)
 
 
 def uses_kernels(x: torch.Tensor) -> bool:
     """Say whether convolutions of this tensor are jitconv's, rather than PyTorch's for CPU tensors."""
-    return x.is_cuda or _config.get_cpu_policy() == "host"
+    return x.is_cuda or (x.is_cpu and _config.get_cpu_policy() == "host")
 
 
 # --- kernels of the operators -----------------------------------------------------------------------------------------

@@ -38,6 +38,8 @@ class Choosing(Convolution):
 
     __slots__ = ("_jitconv", "_known", "_linear")
 
+    _is_choice = True
+
     def __init__(self, mine: Convolution) -> None:
         super().__init__(mine.settings)
         self._jitconv = mine
@@ -46,16 +48,23 @@ class Choosing(Convolution):
 
     def forget(self) -> None:
         """Forget what was chosen."""
+        super().forget()
         self._known.clear()
 
     def forward(
         self, x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None, activation: bool, pack: bool
     ) -> torch.Tensor:
         """Return the convolution; the arguments are those of `Convolution.forward`."""
+        y = self.calls.run(x, w, b, activation, pack, False)
+        if y is not None:
+            return y
         mine = partial(self._jitconv.forward, x, w, b, activation, pack)
         theirs = partial(_aten.forward_of_checked, self if activation else self._linear, x, w, b)
         what = ("forward", b is not None, activation, pack)
-        result: torch.Tensor = _run(self._choice(what, (x, w), mine, theirs), mine, theirs)
+        choice = self._choice(what, (x, w), mine, theirs)
+        result: torch.Tensor = _run(choice, mine, theirs)
+        if choice.takes_jitconv and choice is not _ALWAYS:
+            self.calls.share(self._jitconv.calls, x, w, b, activation, pack)
         return result
 
     def backward(
@@ -69,6 +78,10 @@ class Choosing(Convolution):
         dtype: torch.dtype | None = None,
     ) -> Results:
         """Return dx, dw and db, each by jitconv or PyTorch; db goes with dw."""
+        wide = dtype is not None and dtype != x.dtype
+        known = self.gradient_calls.run(dy, x, w, saved, mask, wide)
+        if known is not None:
+            return known
         mine = partial(self._jitconv.backward, dy, x, w, saved, dtype=dtype)
         theirs = partial(_by_pytorch, self, dy, x, w, saved, dtype or w.dtype)
         parts = [part for part in ((mask[0], False, False), (False, mask[1], mask[2])) if any(part)]
@@ -79,6 +92,8 @@ class Choosing(Convolution):
         # One call shares what both parts need; a part whose kernel is missing is served by itself.
         if len({choice.takes_jitconv for choice in chosen}) == 1 and not _background.enabled:
             result: Results = _run(chosen[0], partial(mine, mask), partial(theirs, mask))
+            if chosen[0].takes_jitconv and chosen[0] is not _ALWAYS:
+                self.gradient_calls.share(self._jitconv.gradient_calls, dy, x, w, saved, mask, wide)
             return result
         gradients: list[torch.Tensor | None] = [None, None, None]
         for part, choice in zip(parts, chosen, strict=True):
@@ -136,6 +151,8 @@ def choosing(c: Convolution) -> Choosing:
     found = _choosing.get(c)
     if found is None:
         found = _choosing.setdefault(c, Choosing(c))
+        if c.settings.policy == "auto":
+            c.call = found.calls.call  # which knows the shapes where jitconv is the faster
     return found
 
 

@@ -15,7 +15,6 @@ from torch import nn
 import jitconv
 from jitconv.torch import _background, _stats
 from jitconv.torch._ops import uses_kernels
-from jitconv.torch._plan import Plan
 from jitconv.torch._record import Operation, record
 from jitconv.torch._table import Table
 
@@ -114,7 +113,7 @@ def compile_all(operations: list[Operation], threads: int, progress: bool | Prog
         else:
             made = jitconv.prepare(lines, "host", threads, note)
         for line, kernel in zip(lines, made, strict=True):
-            _background.provide(line, device, Plan(kernel))
+            _background.provide(line, device, kernel)
         kernels += made
     return Prepared(tuple(operations), origins, time.perf_counter() - begin, tuple(kernels))
 

@@ -23,8 +23,8 @@ from torch.utils import _pytree as pytree
 
 from jitconv.spec import Spec
 from jitconv.torch._convolution import Convolution, Settings
-from jitconv.torch._gradients import Results, reads_saved, zeros
-from jitconv.torch._plan import alignment_of
+from jitconv.torch._gradients import Mask, Results, reads_saved, zeros
+from jitconv.torch._plan import common_alignment
 from jitconv.torch._shapes import check_operands, images
 
 
@@ -72,7 +72,7 @@ class RecordingConvolution(Convolution):
         x: torch.Tensor,
         w: torch.Tensor,
         saved: torch.Tensor | None,
-        mask: tuple[bool, bool, bool],
+        mask: Mask,
         *,
         dtype: torch.dtype | None = None,
     ) -> Results:
@@ -99,11 +99,7 @@ class RecordingConvolution(Convolution):
 
 def _alignment(tensors: Sequence[torch.Tensor | None]) -> int:
     """Return the alignment of tensors in storages that the allocator aligns."""
-    bits = 0
-    for tensor in tensors:
-        if tensor is not None:
-            bits |= int(tensor.storage_offset()) * tensor.element_size()
-    return alignment_of(bits)
+    return common_alignment(int(t.storage_offset()) * t.element_size() for t in tensors if t is not None)
 
 
 class Recorder:

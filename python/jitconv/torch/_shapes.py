@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 
@@ -48,6 +48,20 @@ def dense_strides(shape: Sequence[int], memory: torch.memory_format) -> tuple[in
 def images(t: torch.Tensor) -> torch.Tensor:
     """Return sequences, tensors of three dimensions, as images of one row; images as they are."""
     return t if t.dim() == 4 else t.unsqueeze(2)
+
+
+def densifier(
+    t: torch.Tensor | None, dtype: torch.dtype, memory: torch.memory_format = torch.contiguous_format
+) -> Callable[[torch.Tensor], torch.Tensor] | None:
+    """Return what makes tensors of the extents and type of `t`, images or a bias, dense tensors of a type.
+
+    None if `t` is that, or None.
+    """
+    if t is None or (t.dtype == dtype and t.is_contiguous(memory_format=memory)):
+        return None
+    if t.dim() == 1:
+        return lambda other: other.to(dtype).contiguous()
+    return lambda other: images(other).to(dtype).contiguous(memory_format=memory)
 
 
 def as_of(t: torch.Tensor, values: Sequence[int]) -> tuple[int, ...]:

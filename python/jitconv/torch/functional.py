@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import torch
+from torch.compiler import is_compiling
 
 from jitconv.spec import activation_name, math_name
 from jitconv.torch._convolution import Convolution, Settings, convolution
@@ -101,7 +102,7 @@ def _cached_convolution(*arguments: Any) -> Convolution:
 
 def convolution_of(*arguments: Any) -> Convolution:
     """Return the static part of a convolution, given by the arguments of `settings_of`."""
-    if torch.compiler.is_compiling():  # a graph holds the settings; it has no use for plans
+    if is_compiling():  # a graph holds the settings; it has no use for plans
         return Convolution(settings_of(*arguments))
     try:
         return _cached_convolution(*arguments)
@@ -113,6 +114,11 @@ def convolve_batched(
     x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None, c: Convolution, dimensions: int
 ) -> torch.Tensor:
     """Return a convolution of an input with or without a batch, of one or two spatial dimensions."""
+    if not is_compiling():
+        y = c.call(x, w, b, dimensions)
+        if y is not None:
+            return y
+    _check_weight(w, dimensions)
     if x.dim() == dimensions + 2:
         return convolve(x, w, b, c)
     if x.dim() != dimensions + 1:
@@ -126,6 +132,14 @@ def convolve_batched(
 def _check_weight(weight: torch.Tensor, dimensions: int) -> None:
     if weight.dim() != dimensions + 2:
         raise ValueError(f"weight has {weight.dim()} dimensions, must have {dimensions + 2}")
+
+
+def _kernel_size(weight: torch.Tensor, dimensions: int, padding: Ints | str) -> Sequence[int]:
+    """Return what `settings_of` needs to know of the filter: its extents if the padding depends on them."""
+    if not isinstance(padding, str):
+        return ()
+    _check_weight(weight, dimensions)
+    return weight.shape[2:]
 
 
 def conv2d(
@@ -181,8 +195,8 @@ def conv2d(
     jitconv.torch.ColdKernelError
         If a kernel would have to be compiled while a CUDA graph is being captured.
     """
-    _check_weight(weight, 2)
-    c = convolution_of(2, weight.shape[2:], stride, padding, dilation, groups, False, 0, activation, slope, clamp_min,
+    kernel = _kernel_size(weight, 2, padding)
+    c = convolution_of(2, kernel, stride, padding, dilation, groups, False, 0, activation, slope, clamp_min,
                  clamp_max, math, policy)  # fmt: skip
     return convolve_batched(input, weight, bias, c, 2)
 
@@ -218,8 +232,8 @@ def conv1d(
     torch.Tensor
         (N, K, Q) or (K, Q).
     """
-    _check_weight(weight, 1)
-    c = convolution_of(1, weight.shape[2:], stride, padding, dilation, groups, False, 0, activation, slope, clamp_min,
+    kernel = _kernel_size(weight, 1, padding)
+    c = convolution_of(1, kernel, stride, padding, dilation, groups, False, 0, activation, slope, clamp_min,
                  clamp_max, math, policy)  # fmt: skip
     return convolve_batched(input, weight, bias, c, 1)
 
@@ -256,8 +270,7 @@ def conv_transpose2d(
     torch.Tensor
         (N, K, P, Q) or (K, P, Q).
     """
-    _check_weight(weight, 2)
-    c = convolution_of(2, weight.shape[2:], stride, padding, dilation, groups, True, output_padding, activation, slope,
+    c = convolution_of(2, (), stride, padding, dilation, groups, True, output_padding, activation, slope,
                  clamp_min, clamp_max, math, policy)  # fmt: skip
     return convolve_batched(input, weight, bias, c, 2)
 
@@ -294,7 +307,6 @@ def conv_transpose1d(
     torch.Tensor
         (N, K, Q) or (K, Q).
     """
-    _check_weight(weight, 1)
-    c = convolution_of(1, weight.shape[2:], stride, padding, dilation, groups, True, output_padding, activation, slope,
+    c = convolution_of(1, (), stride, padding, dilation, groups, True, output_padding, activation, slope,
                  clamp_min, clamp_max, math, policy)  # fmt: skip
     return convolve_batched(input, weight, bias, c, 1)

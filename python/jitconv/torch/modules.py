@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.compiler import is_compiling
 
 from jitconv.spec import activation_name, math_name
 from jitconv.torch._convolution import POLICIES, Convolution
@@ -36,6 +37,7 @@ class _Layer(nn.Module):
 
     _dimensions: int
     _static: Convolution | None
+    _is_plain = True
 
     # Of PyTorch's class.
     stride: tuple[int, ...]
@@ -44,6 +46,8 @@ class _Layer(nn.Module):
     dilation: tuple[int, ...]
     groups: int
     kernel_size: tuple[int, ...]
+    weight: nn.Parameter
+    bias: nn.Parameter | None
     _reversed_padding_repeated_twice: list[int]
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
@@ -70,12 +74,11 @@ class _Layer(nn.Module):
         return tuple(getattr(self, name) for name in _OWN)
 
     def _convolution(self) -> Convolution:
-        if torch.compiler.is_compiling():
+        if is_compiling():
             return self._find_convolution()
         static = self.__dict__.get("_static")
         if static is None:
             static = self.__dict__["_static"] = self._find_convolution()
-        assert isinstance(static, Convolution)
         return static
 
     def _find_convolution(self) -> Convolution:
@@ -83,6 +86,36 @@ class _Layer(nn.Module):
         return convolution_of(
             self._dimensions, self.kernel_size, self.stride, padding, self.dilation, self.groups, False, 0, *self._own()
         )
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        """Note whether a class has a `_conv_forward` of its own."""
+        super().__init_subclass__(**keywords)
+        cls._is_plain = cls._conv_forward is _Layer._conv_forward
+
+    def _call(self, input: torch.Tensor) -> torch.Tensor | None:
+        """Return the result of a call whose shapes are known, with nothing in between; None if there is something."""
+        own = self.__dict__
+        static = own.get("_static")
+        parameters = own["_parameters"]  # not by the search of nn.Module.__getattr__
+        if (
+            static is None
+            or "weight" not in parameters
+            or "bias" not in parameters
+            or own["padding_mode"] != "zeros"
+            or not self._is_plain
+            or "_conv_forward" in own
+        ):
+            return None
+        result: torch.Tensor | None = static.call(input, parameters["weight"], parameters["bias"], self._dimensions)
+        return result
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        """Return the convolution of an input with or without a batch."""
+        if not is_compiling():
+            y = self._call(input)
+            if y is not None:
+                return y
+        return self._conv_forward(input, self.weight, self.bias)
 
     def _conv_forward(self, input: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
         if self.padding_mode != "zeros":
@@ -101,14 +134,15 @@ class _Layer(nn.Module):
 
 class _TransposedLayer(_Layer):
     output_padding: tuple[int, ...]
-    weight: nn.Parameter
-    bias: nn.Parameter | None
     _output_padding: Callable[..., list[int]]
 
     def _transposed(self, input: torch.Tensor, output_size: list[int] | None) -> torch.Tensor:
         if self.padding_mode != "zeros":
             raise ValueError(f"Only `zeros` padding mode is supported for {type(self).__name__}")
         if output_size is None:
+            y = None if is_compiling() else self._call(input)
+            if y is not None:
+                return y
             c = self._convolution()
         else:
             c = self._find_transposed(

@@ -221,12 +221,13 @@ inline constexpr Costs kH200Costs = {
                                    .two_stages = 6,
                                    .missing_warp = 2,
                                    .short_line = 10}},
-    // Estimates. Clock: 1.755 GHz.
+    // Estimates; nothing of split operands has been measured yet. Clock: 1.755 GHz.
     .wgrad_wgmma =
         {.picoseconds_per_cycle = 570,
          .start = 6'600'000,
          .multiply = {.step = 160, .step_of_boxes = 320, .instruction = 6, .alone_percent = 185, .alone_steps = 3},
          .loads = {.l2_bytes_per_cycle = 28, .latency = 800, .issue = 14, .order_vector = 90, .order = 180},
+         .split = {.promotion = 100, .dy = 80, .x = 150, .shared_bytes_per_cycle = 100},
          .flush = 1'000,
          .flush_sum = 24,
          .reduce_launch = 2'000'000,

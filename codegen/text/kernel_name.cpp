@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "codegen/wgmma/tiling.h"
+#include "codegen/wgrad_wgmma/tiling.h"
 #include "fmt/format.h"
 #include "jitconv/error.h"
 
@@ -13,7 +14,8 @@ namespace {
 
 std::string family_name(const ConvPlan& plan) {
   const auto* wgmma = plan.tiling<WgmmaTiling>();
-  const bool splits = wgmma != nullptr && wgmma->splits_operands();
+  const auto* wgrad = plan.tiling<WgradWgmmaTiling>();
+  const bool splits = (wgmma != nullptr && wgmma->splits_operands()) || (wgrad != nullptr && wgrad->splits_operands);
   return fmt::format("{}{}", to_string(plan.family()), splits ? "_tf32x3" : "");
 }
 

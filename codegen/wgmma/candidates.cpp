@@ -6,6 +6,7 @@
 
 #include "codegen/arithmetic.h"
 #include "codegen/costs/costs.h"
+#include "codegen/split_operands.h"
 #include "codegen/transpose_input/tiling.h"
 #include "codegen/transpose_weights/pass.h"
 #include "codegen/wgmma/family.h"
@@ -20,14 +21,7 @@ constexpr int kMostStages = 8, kMostColumns = 256, kFewestBoxes = 2, kMostBoxes 
 constexpr std::int64_t kMostTransposedBytes = 256 << 20;  // a workspace that nobody minds
 constexpr std::int64_t kMostTapsOfStep = 25;
 constexpr int kMostColumnsOfOnlyStep = 112;
-constexpr std::int64_t kFewestSplitProducts = 128, kWideFilter = 16;
-
-/// Multiplications, of eight products each, that truncating accumulators may take before they are added to fp32 sums,
-/// so that the error stays below that of an FMA loop, which grows with the number of products: docs/accuracy.md.
-int promotion_interval(const Problem& problem) {
-  constexpr std::int64_t kFewest = 3, kMost = 8, kProducts = 144;
-  return static_cast<int>(std::clamp(problem.c * problem.taps() / kProducts, kFewest, kMost));
-}
+constexpr std::int64_t kWideFilter = 16;
 
 /// Which rule keeps the family from computing the problem; empty if none does.
 std::string obstacle(const Problem& problem, const Target& target) {
@@ -87,7 +81,7 @@ class Search {
         tiling.schedule = schedule;
         tiling.tile.channels = channels;
         tiling.transposes_input = transposition_.has_value();
-        if (splits) tiling.promotion_interval = promotion_interval(problem_);
+        if (splits) tiling.promotion_interval = longest_promotion_interval(problem_.c * problem_.taps());
         runs(tiling, columns);
         // can_fold_columns() says the rest.
         if (channels != 64 || schedule == Schedule::sliced_k || problem_.columns.taps == 1) continue;

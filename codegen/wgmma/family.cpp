@@ -6,6 +6,7 @@
 
 #include "codegen/pack_weights/pass.h"
 #include "codegen/reduce/pass.h"
+#include "codegen/split_operands.h"
 #include "codegen/transpose_input/pass.h"
 #include "codegen/wgmma/geometry.h"
 #include "fmt/format.h"
@@ -96,11 +97,7 @@ std::string describe(const KernelPlan& kernel) {
     text += "schedule: sliced-K, consumers take the steps of a tile in turn, and add their sums\n";
   if (t.tile.images > 0) text += fmt::format("images of a run: {}\n", t.tile.images);
   text += fmt::format("weights: {}\n", weights(t));
-  if (t.splits_operands())
-    text += fmt::format(
-        "products: 3xTF32, operands are split into two TF32 numbers; accumulators are added to fp32 sums after {} "
-        "multiplication(s) of the larger parts\n",
-        t.promotion_interval);
+  if (t.splits_operands()) text += split_operands_text(t.promotion_interval);
   if (t.split_k > 1) text += fmt::format("split-K: over {} blocks, partial sums added by another kernel\n", t.split_k);
   return text;
 }

@@ -5,6 +5,7 @@
 
 #include "codegen/costs/costs.h"
 #include "codegen/reduce/tiling.h"
+#include "codegen/split_operands.h"
 #include "codegen/tensor_map.h"
 #include "codegen/wgrad_wgmma/family.h"
 #include "fmt/format.h"
@@ -24,17 +25,18 @@ std::string obstacle(const Problem& problem, const Target& target) {
   if (problem.reduction != Reduction::pixels) return "the sums run over taps";
   if (target.compute_capability() != 90 || !target.arch_specific)
     return fmt::format("warpgroup multiplications need sm_90a, the target is {}", target.arch());
-  if (problem.arithmetic == Arithmetic::fp32 || problem.arithmetic == Arithmetic::tf32x3)
-    return problem.input.type == DataType::f32 ? "fp32 tensors take tensor cores only with math=tf32"
-                                               : "math=ieee takes FMA";
+  if (problem.arithmetic == Arithmetic::fp32) return "math=ieee takes FMA";
+  const std::int64_t pixels = problem.n * problem.output_plane();
+  if (problem.arithmetic == Arithmetic::tf32x3 && pixels < kFewestSplitProducts)
+    return fmt::format("sums of {} products, at least {} are needed so that split operands are as accurate as fp32 FMA",
+                       pixels, kFewestSplitProducts);
   if (problem.k < 16) return fmt::format("groups of {} output channels, it takes at least 16", problem.k);
   if (gathers(problem) && problem.c * problem.columns.taps > kMostColumns)
     return fmt::format("{} channels at {} filter columns, more than an instruction's {} columns", problem.c,
                        problem.columns.taps, kMostColumns);
   if (problem.n == 0) return "there are no images";
   if (problem.columns.stride > 4 && !gathers(problem)) return fmt::format("the stride is {}", problem.columns.stride);
-  if (problem.n * problem.output_plane() > INT32_MAX / 2)
-    return "more than 2^30 pixels, which are counted with 32 bits";
+  if (pixels > INT32_MAX / 2) return "more than 2^30 pixels, which are counted with 32 bits";
   if (problem.output_channels() * problem.c > INT32_MAX) return "more than 2^31 - 1 weights of a tap";
   return {};
 }
@@ -115,6 +117,7 @@ class Search {
   void gathered(int consumers_k) {
     WgradWgmmaTiling tiling;
     tiling.producer = WgradWgmmaTiling::Producer::gathers;
+    tiling.splits_operands = splits_operands();
     tiling.joins_taps = true;
     tiling.consumers_k = consumers_k;
     tiling.block_c = static_cast<int>(problem_.c);
@@ -145,11 +148,12 @@ class Search {
     if (can_take_boxes()) return boxes(consumers_k, block_c);
     WgradWgmmaTiling tiling;
     if (can_copy()) tiling.producer = WgradWgmmaTiling::Producer::orders;
+    tiling.splits_operands = splits_operands();
+    tiling.block_c = block_c;
     const int most = tiling.most_accumulators() / (block_c / 2) * (consumers_k == 2 ? 1 : 2);
     const std::int64_t rows = problem_.rows.taps, columns = problem_.columns.taps;
     if (most == 0 || (consumers_k == 1 && rows * columns == 1)) return;
     tiling.consumers_k = consumers_k;
-    tiling.block_c = block_c;
     tiling.block_s = static_cast<int>(ceil_div(columns, ceil_div(columns, most)));
     if (tiling.block_s < columns && problem_.columns.stride != 1) return;
     tiling.block_r = 1;
@@ -179,14 +183,24 @@ class Search {
 
   void rows_of_pixels(WgradWgmmaTiling tiling) {
     int before = 0;
-    for (const std::int64_t most : {128, 64, 48, 32, 16}) {
+    for (const std::int64_t most : {128, 64, 48, 32, 24, 16}) {
       if (most == 128 && problem_.input.type == DataType::f32) continue;
+      if (most == 24 && !splits_operands()) continue;
       const std::int64_t columns = problem_.columns.output;
       tiling.row_pixels = static_cast<int>(round_up(ceil_div(columns, ceil_div(columns, most)), 2 * unit_pixels()));
       if (tiling.row_pixels == before) continue;
       before = tiling.row_pixels;
+      if (splits_operands() && !splits_step(tiling)) continue;
       stages(tiling);
     }
+  }
+
+  bool splits_operands() const { return problem_.arithmetic == Arithmetic::tf32x3; }
+
+  /// Whether accumulators may take a step's products before they are promoted, and registers hold what they multiply.
+  bool splits_step(const WgradWgmmaTiling& tiling) const {
+    return tiling.promotion_interval() <= longest_promotion_interval(problem_.n * problem_.output_plane()) &&
+           tiling.split_registers() <= tiling.consumer_registers();
   }
 
   /// As many rows of x and stages of dy as fit, some of each first.
@@ -262,12 +276,15 @@ class Search {
                        blocks_of_step = tiling.row_pixels / geometry.depth();
     const std::int64_t products = tiling.consumers_k == 2 ? 2 * tiling.products() : tiling.products();
     const std::int64_t overhead = tiling.takes_boxes() ? costs_.multiply.step_of_boxes : costs_.multiply.step;
-    const std::int64_t multiply = blocks_of_step * products * instruction + overhead;
-    const std::int64_t own = blocks_of_step * tiling.consumer_products() * instruction;
+    const std::int64_t parts = tiling.splits_operands ? 3 : 1;  // products that a product of operands is the sum of
+    const std::int64_t multiply = blocks_of_step * products * parts * instruction + overhead;
+    const std::int64_t own =
+        blocks_of_step * tiling.consumer_products() * parts * instruction + split_and_promote(tiling);
     const std::int64_t alone = tiling.takes_boxes() ? own * costs_.multiply.alone_percent / 100 + overhead
                                                     : own + costs_.multiply.alone_steps * overhead;
     const std::int64_t load = load_of_step(geometry), bytes = bytes_of_step(geometry);
-    const std::int64_t step = std::max({multiply, alone, bytes / costs_.loads.l2_bytes_per_cycle, load});
+    const std::int64_t step = std::max({multiply, alone, bytes / costs_.loads.l2_bytes_per_cycle, load,
+                                        shared_bytes(geometry) / costs_.split.shared_bytes_per_cycle});
     const std::int64_t strips = ceil_div(geometry.strips(), tiling.splits);
     const std::int64_t flushes = geometry.sums();
     const std::int64_t flush = costs_.flush + tiling.accumulators() * costs_.flush_sum;
@@ -279,6 +296,23 @@ class Search {
                                  sums / costs_.reduce_bytes_per_picosecond;
     const std::int64_t memory = (bytes_ + sums) * 1000 / (costs_.dram_bytes_per_microsecond / 1000);
     return std::max(compute, memory) + std::min(compute, memory) * costs_.unhidden_percent / 100;
+  }
+
+  /// Cycles of a step in which a consumer splits and promotes.
+  std::int64_t split_and_promote(const WgradWgmmaTiling& tiling) const {
+    if (!tiling.splits_operands) return 0;
+    return tiling.promotion_interval() * costs_.split.dy +
+           tiling.consumer_products() * (costs_.split.promotion + tiling.columns() / 2);
+  }
+
+  /// What a step of split operands moves through shared memory: what multiplications read, rows of x and dy.
+  static std::int64_t shared_bytes(const WgradGeometry& geometry) {
+    const WgradWgmmaTiling& tiling = geometry.tiling();
+    if (!tiling.splits_operands) return 0;
+    const std::int64_t multiplications =
+        std::int64_t{3} * tiling.promotion_interval() * tiling.products() * tiling.consumers_k * 32 * tiling.columns();
+    return multiplications + geometry.new_rows() * (geometry.x_row_bytes() + 2 * geometry.raw_bytes()) +
+           3 * geometry.stage_bytes();
   }
 
   std::int64_t cycles_of_instruction(const WgradWgmmaTiling& tiling) const {
@@ -299,7 +333,8 @@ class Search {
   std::int64_t order(const WgradGeometry& geometry) const {
     const WgradWgmmaTiling& tiling = geometry.tiling();
     const std::int64_t of_thread = ceil_div(geometry.loads(), 32 * tiling.order_warps());
-    return costs_.multiply.step + of_thread * (tiling.x_vectors ? costs_.loads.order_vector : costs_.loads.order);
+    return costs_.multiply.step + of_thread * ((tiling.x_vectors ? costs_.loads.order_vector : costs_.loads.order) +
+                                               (tiling.splits_operands ? costs_.split.x : 0));
   }
 
   /// Cycles that a step takes in the loading warpgroups.
@@ -309,7 +344,8 @@ class Search {
     if (tiling.orders()) return order(geometry);
     const std::int64_t loads = ceil_div(geometry.loads(), 128);
     return geometry.new_rows() * (ceil_div(loads, geometry.load_batch()) * costs_.loads.latency +
-                                  loads * (tiling.x_vectors ? 4 : geometry.unit_pixels() * 2) * costs_.loads.issue) +
+                                  loads * (tiling.x_vectors ? 4 : geometry.unit_pixels() * 2) * costs_.loads.issue +
+                                  (tiling.splits_operands ? loads * costs_.split.x : 0)) +
            std::int64_t{tiling.block_k()} * tiling.row_pixels / 128 / tiling.copy_vector * costs_.loads.issue;
   }
 

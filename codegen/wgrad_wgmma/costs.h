@@ -26,6 +26,14 @@ struct WgradWgmmaCosts {
     std::int64_t order;               ///< the same, read pixel by pixel
   };
   Loads loads;
+  /// Cycles of split operands, beside what three products take.
+  struct Split {
+    std::int64_t promotion;               ///< a consumer waits for an instruction's accumulators and adds them to sums
+    std::int64_t dy;                      ///< it splits what a multiplication takes of dy
+    std::int64_t x;                       ///< a loading warp splits a unit of x
+    std::int64_t shared_bytes_per_cycle;  ///< of all that a step moves through shared memory
+  };
+  Split split;
   std::int64_t flush;          ///< cycles: sums are added to memory
   std::int64_t flush_sum;      ///< more for each accumulator
   std::int64_t reduce_launch;  ///< picoseconds of the kernel behind it

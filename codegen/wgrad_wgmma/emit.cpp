@@ -14,9 +14,12 @@ namespace {
 void add_row_constants(Constants& c, const WgradGeometry& geometry) {
   const WgradWgmmaTiling& tiling = geometry.tiling();
   const std::int64_t element = geometry.problem().input.element_bytes();
-  c.group(tiling.gathers() ? "Shared memory: a ring of rows of x, [unit][column of the product], and stages of dy"
-                           : "Shared memory: a ring of rows of x, [phase][shift][unit][c], and stages of dy");
+  c.group(fmt::format("Shared memory: a ring of rows of x, {}{}, and stages of dy",
+                      tiling.splits_operands ? "[part]" : "",
+                      tiling.gathers() ? "[unit][column of the product]" : "[phase][shift][unit][c]"));
   c.add("kXRows", tiling.x_rows).add("kXRowBytes", geometry.x_row_bytes());
+  if (tiling.splits_operands)
+    c.add("kXPartRows", geometry.x_part_bytes() / 16, "of 16 bytes, one part's of a row of x");
   if (tiling.gathers())
     c.add("kColumns", tiling.columns(), "of an instruction: input channels at each filter column");
   else
@@ -103,6 +106,7 @@ std::string asserts(const KernelPlan& kernel) {
                                  "static_assert(kUnitRows > kColumns && kXRowBytes % 128 == 0);"
                                : "static_assert(kBlockC % 8 == 0 && kUnitRows > kBlockC && kXRowBytes % 128 == 0);");
   lines.add("static_assert(kDyFirstByte == kXRows * kXRowBytes);");
+  if (tiling.splits_operands) lines.add("static_assert(kXRowBytes == 2 * 16 * kXPartRows);");
   lines.add("static_assert(32 * kLoaderWarps * kLoaderRegisters + 256 * kConsumerRegisters <= 65536);");
   lines.add(fmt::format("static_assert(kBarriersFirstByte + 16 * (kXRows + kStages{}) <= {});",
                         tiling.orders() ? " + kRawRows" : "", kernel.launch.shared_bytes));
@@ -183,7 +187,7 @@ std::vector<Argument> parameters(const WgradGeometry& geometry) {
 
 /// The multiplication whose first operand is in registers.
 std::string_view multiplication(Arithmetic arithmetic) {
-  if (arithmetic == Arithmetic::tf32) return "device/multiply_registers_tf32.cuh";
+  if (arithmetic == Arithmetic::tf32 || arithmetic == Arithmetic::tf32x3) return "device/multiply_registers_tf32.cuh";
   return arithmetic == Arithmetic::f16 ? "device/multiply_registers_f16.cuh" : "device/multiply_registers_bf16.cuh";
 }
 
@@ -207,6 +211,10 @@ std::vector<DeviceFile> files(const WgradGeometry& geometry) {
                                     {"device/dependent_launch.cuh"},
                                     {floats ? "device/operand_tf32.cuh" : "device/operand_16bit.cuh"},
                                     {"device/warpgroup.cuh"}};
+  if (tiling.splits_operands) {
+    result.push_back({"device/split_tf32.cuh"});
+    result.push_back({"device/promote.cuh"});
+  }
   if (tiling.orders()) {
     result.push_back({"device/tensor_map.cuh"});
     result.push_back({"device/tensor_copy.cuh"});
@@ -216,6 +224,9 @@ std::vector<DeviceFile> files(const WgradGeometry& geometry) {
     if (tiling.x_vectors) result.push_back({"device/load_vector.cuh"});
     if (!tiling.x_vectors || !floats) result.push_back({floats ? "device/load_32bit.cuh" : "device/load_16bit.cuh"});
   }
+  // What of a row of x is stored in several copies is split once.
+  if (tiling.splits_operands && !tiling.gathers() && !(tiling.orders() && tiling.x_vectors))
+    result.push_back({"device/shifted_words.cuh"});
   result.push_back({multiplication(geometry.problem().arithmetic), tiling.columns()});
   return result;
 }

@@ -42,12 +42,50 @@ std::string shifts(const WgradGeometry& geometry) {
 /// Where a block's filter columns begin, if not at the filter's first.
 std::string s_offset(const WgradGeometry& geometry) { return geometry.tiles_s() == 1 ? "" : " + s_first * kDilationW"; }
 
+/// What becomes of a unit's pixels: a row of `operand` at `place` for each copy, or of each of its parts. `pixels` of
+/// them are floats named `value`.
+std::string store_copies(const WgradGeometry& geometry, const std::string& place, const std::string& operand,
+                         const std::string& value, const std::string& pixels) {
+  if (!geometry.tiling().splits_operands)
+    return fmt::format(
+        "#pragma unroll\n"
+        "for (int copy = 0; copy < kCopies; ++copy)\n"
+        "  {} = {};\n",
+        place, operand);
+  return fmt::format(
+      "unsigned high_part[8], low_part[8];\n"
+      "#pragma unroll\n"
+      "for (int j = 0; j < {}; ++j) split_tf32({}, high_part[j], low_part[j]);\n"
+      "#pragma unroll\n"
+      "for (int copy = 0; copy < kCopies; ++copy) {{\n"
+      "  uint4* const place = &{};\n"
+      "  place[0] = words_from(high_part, kShifts[copy]);\n"
+      "  place[kXPartRows] = words_from(low_part, kShifts[copy]);\n"
+      "}}\n",
+      pixels, value, place);
+}
+
 std::string load_x(const WgradGeometry& geometry) {
-  if (geometry.tiling().gathers()) return std::string(embedded_text("wgrad_wgmma/gather_x.cu.in"));
-  return fill_template(embedded_text("wgrad_wgmma/load_x.cu.in"), {{"shifts", shifts(geometry)},
-                                                                   {"s_offset", s_offset(geometry)},
-                                                                   {"item", item(geometry)},
-                                                                   {"load", load(geometry)}});
+  const bool splits = geometry.tiling().splits_operands;
+  const std::string stored = splits ? "split in two parts" : "rounded to what is multiplied";
+  if (geometry.tiling().gathers())
+    return fill_template(
+        embedded_text("wgrad_wgmma/gather_x.cu.in"),
+        {{"what_is_stored", stored},
+         {"store", splits
+                       ? "store_split_row<kXPartRows>(\n"
+                         "    reinterpret_cast<uint4*>(row) + (item % kUnits * kUnitRows + item / kUnits), value[i]);\n"
+                       : "reinterpret_cast<uint4*>(row)[item % kUnits * kUnitRows + item / kUnits] = "
+                         "operand_row(value[i]);\n"}});
+  return fill_template(
+      embedded_text("wgrad_wgmma/load_x.cu.in"),
+      {{"shifts", shifts(geometry)},
+       {"s_offset", s_offset(geometry)},
+       {"item", item(geometry)},
+       {"load", load(geometry)},
+       {"what_is_stored", stored},
+       {"store", store_copies(geometry, "units[copy * (kUnits * kUnitRows)]", "operand_row(value[i] + kShifts[copy])",
+                              "value[i][j]", "kLoadPixels")}});
 }
 
 std::string copy_dy(const WgradGeometry& geometry) {
@@ -97,18 +135,21 @@ std::string copy_x(const WgradGeometry& geometry) {
       s_offset(geometry));
 }
 
-/// What becomes of a copied row. Boxes are rounded on the way and have zeros where there are no pixels; runs of a plane
-/// hold pixels of neighbouring rows.
+/// What becomes of a copied row. Boxes are rounded on the way, unless they are split, and have zeros where there are no
+/// pixels; runs of a plane hold pixels of neighbouring rows.
 Holes order_holes(const WgradGeometry& geometry) {
+  constexpr const char* kPlace = "row[(copy * kUnits + unit) * kUnitRows + c]";
   if (geometry.tiling().x_vectors)
-    return {
-        {"raw_place", ""},
-        {"raw_offset", ""},
-        {"read_raw",
-         "const uint4 low = *reinterpret_cast<const uint4*>(source);\n"
-         "const uint4 high = *reinterpret_cast<const uint4*>(source + kOperandChannels);\n"
-         "const unsigned word[] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};\n"},
-        {"operand_row", geometry.is_fp32() ? "words_from(word, kShifts[copy])" : "pixels_from(word, kShifts[copy])"}};
+    return {{"raw_place", ""},
+            {"raw_offset", ""},
+            {"read_raw",
+             "const uint4 low = *reinterpret_cast<const uint4*>(source);\n"
+             "const uint4 high = *reinterpret_cast<const uint4*>(source + kOperandChannels);\n"
+             "const unsigned word[] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};\n"},
+            {"store",
+             store_copies(geometry, kPlace,
+                          geometry.is_fp32() ? "words_from(word, kShifts[copy])" : "pixels_from(word, kShifts[copy])",
+                          "__uint_as_float(word[j])", "8")}};
   return {{"raw_place",
            "// Where a block has several filter rows, those of x are kRowStep apart, too.\n"
            "const int h = (strip.p_first + i * kRowStep) * kStrideH - kPadTop + r_first * kDilationH;\n"
@@ -124,13 +165,14 @@ Holes order_holes(const WgradGeometry& geometry) {
            "  const int column = first_column + unit * kOperandChannels + j;\n"
            "  value[j] = row_inside && static_cast<unsigned>(column) < kW ? source[j] : from_float(0.0f);\n"
            "}\n"},
-          {"operand_row", "operand_row(value + kShifts[copy])"}};
+          {"store", store_copies(geometry, kPlace, "operand_row(value + kShifts[copy])", "value[j]", "kLoadPixels")}};
 }
 
 std::string copied_steps(const WgradGeometry& geometry) {
   Holes holes = order_holes(geometry);
   holes["shifts"] = shifts(geometry);
   holes["copy_x"] = copy_x(geometry);
+  holes["items_at_a_time"] = geometry.tiling().splits_operands ? "1" : "3";
   return fill_template(embedded_text("wgrad_wgmma/steps_copied.cu.in"), holes);
 }
 

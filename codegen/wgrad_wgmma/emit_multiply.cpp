@@ -47,7 +47,8 @@ std::vector<std::string> read_operand(const WgradGeometry& geometry) {
                                                        : "(pixel + lane % 4) * kDyPitch + k_lane + i % 2 * 8")};
     if (masks) lines.push_back("if (pixel >= pixels_left) value = 0.0f;");
     if (bias) lines.push_back("bias_sum[i % 2] += value;");
-    lines.push_back("a[block % 2][i] = round_to_tf32(value);");
+    lines.push_back(geometry.tiling().splits_operands ? "split_tf32(value, dy_high[block][i], dy_low[block][i]);"
+                                                      : "a[block % 2][i] = round_to_tf32(value);");
     return lines;
   }
   std::vector<std::string> lines = {"const int pixel = block * 16 + i / 2 * 8;"};
@@ -70,16 +71,42 @@ std::vector<std::string> read_operand(const WgradGeometry& geometry) {
   return lines;
 }
 
-/// `// begin pixels` ... `// end pixels`: the step's pixels, as many at a time as an instruction multiplies.
-std::string multiplications(const WgradGeometry& geometry, const std::vector<WgradTap>& taps) {
-  Lines lines;
-  lines.add("// begin pixels");
+/// Where a product's first operand row lies behind that of its filter row, in operand rows.
+int operand_unit(const WgradGeometry& geometry, const WgradTap& tap) {
+  if (geometry.tiling().gathers()) return 0;
+  const TapOperand operand = geometry.tap_operand(tap.s);
+  return (operand.phase * static_cast<int>(geometry.shifts().size()) + operand.copy) * geometry.units() + operand.unit;
+}
+
+/// Reads a multiplication's operand in registers.
+void add_operand(Lines& lines, const WgradGeometry& geometry) {
   lines.add("#pragma unroll");
   lines.add("for (int block = 0; block < kRowPixels / kDepth; ++block) {");
   lines.add("#pragma unroll");
   lines.add("  for (int i = 0; i < 4; ++i) {");
   for (const std::string& line : read_operand(geometry)) lines.add("    " + line);
   lines.add("  }");
+}
+
+/// `// begin pixels` ... `// end pixels` of split operands: all products of the step with a tap at a time.
+std::string split_multiplications(const WgradGeometry& geometry, const std::vector<WgradTap>& taps) {
+  Lines lines;
+  lines.add("// begin pixels");
+  add_operand(lines, geometry);
+  lines.add("}");
+  for (std::size_t i = 0; i < taps.size(); ++i)
+    lines.add(fmt::format("add_products(sum[{}], x_r{} + {} * kUnitRows);  // r{}{}", i, taps[i].r,
+                          operand_unit(geometry, taps[i]), taps[i].r,
+                          geometry.tiling().gathers() ? "" : fmt::format("s{}", taps[i].s)));
+  lines.add("// end pixels");
+  return lines.text();
+}
+
+/// `// begin pixels` ... `// end pixels`: the step's pixels, as many at a time as an instruction multiplies.
+std::string multiplications(const WgradGeometry& geometry, const std::vector<WgradTap>& taps) {
+  Lines lines;
+  lines.add("// begin pixels");
+  add_operand(lines, geometry);
   lines.add("  const int accumulate = block == 0 ? accumulate_first : 1;");
   lines.add("  multiply_begin();");
   for (std::size_t i = 0; i < taps.size(); ++i) {
@@ -88,13 +115,10 @@ std::string multiplications(const WgradGeometry& geometry, const std::vector<Wgr
           fmt::format("  multiply(sum[{}], a[block % 2], x_r{} + block * 2 * kUnitRows, accumulate);", i, taps[i].r));
       continue;
     }
-    const TapOperand operand = geometry.tap_operand(taps[i].s);
-    const int unit =
-        (operand.phase * static_cast<int>(geometry.shifts().size()) + operand.copy) * geometry.units() + operand.unit;
     // Adding to an operand moves it by rows of 16 bytes.
     lines.add(
         fmt::format("  multiply(sum[{}], a[block % 2], x_r{} + ({} + block * 2) * kUnitRows, accumulate);  // r{}s{}",
-                    i, taps[i].r, unit, taps[i].r, taps[i].s));
+                    i, taps[i].r, operand_unit(geometry, taps[i]), taps[i].r, taps[i].s));
   }
   lines.add("  multiply_commit();");
   lines.add("  multiply_wait<1>();");
@@ -162,28 +186,61 @@ std::string_view dy_offset(const WgradGeometry& geometry) {
   return tiling.orders() ? " + ((p * kQ + strip.q_first) & (kOperandChannels - 1))" : "";
 }
 
+/// What of a consumer depends on whether its multiplications go on into the next step, or each tap's are complete
+/// before the next one's begin.
+Holes pipeline_holes(const WgradGeometry& geometry, const std::vector<WgradTap>& products) {
+  const WgradWgmmaTiling& tiling = geometry.tiling();
+  const std::string columns = tiling.joins_taps || tiling.takes_boxes() ? "kColumns" : "kBlockC";
+  if (tiling.splits_operands)
+    return {{"own_operand", ""},
+            {"pipeline", fill_template(embedded_text("wgrad_wgmma/multiply_split.cu.in"), {{"columns", columns}})},
+            {"begin_sum", fmt::format("#pragma unroll\n"
+                                      "for (int i = 0; i < {0}; ++i)\n"
+                                      "#pragma unroll\n"
+                                      "  for (int j = 0; j < {1} / 2; ++j) sum[i][j] = 0.0f;\n",
+                                      products.size(), columns)},
+            {"multiply", split_multiplications(geometry, products)},
+            {"end_step", "give_back(stage, x_row - kBlockR, p + kRowStep >= strip.p_end ? kBlockR : kNewRows);\n"},
+            {"end_sum", ""}};
+  const bool boxes = tiling.takes_boxes();
+  // Operands in registers alternate: after an odd number, the next step's first would be those still multiplied.
+  const bool waits = !boxes && tiling.row_pixels / geometry.depth() % 2 != 0;
+  return {{"own_operand", boxes ? "" : "unsigned a[2][4];  // one is multiplied while the other is loaded"},
+          {"pipeline", std::string(embedded_text("wgrad_wgmma/release_previous.cu.in"))},
+          {"begin_sum", "int accumulate_first = 0;\n"},
+          {"multiply", boxes ? box_multiplications(geometry, products) : multiplications(geometry, products)},
+          {"end_step", std::string("accumulate_first = 1;\n"
+                                   "previous_stage = stage;\n"
+                                   "previous_row = x_row - kBlockR;\n"
+                                   "previous_rows = p + kRowStep >= strip.p_end ? kBlockR : kNewRows;\n") +
+                           (waits ? "multiply_wait<0>();\n" : "")},
+          {"end_sum", fmt::format("multiply_wait<0>();\n"
+                                  "#pragma unroll\n"
+                                  "for (int i = 0; i < {}; ++i) settle(sum[i]);\n"
+                                  "release_previous();\n"
+                                  "previous_rows = 0;\n"
+                                  "if (accumulate_first == 0) continue;  // a shorter strip has one piece less\n",
+                                  products.size())}};
+}
+
 std::string consumer_text(const WgradGeometry& geometry, int consumer) {
   const WgradWgmmaTiling& tiling = geometry.tiling();
   const bool boxes = tiling.takes_boxes();
   const std::vector<WgradTap> products = products_of(tiling, consumer);
-  return fill_template(
-      embedded_text("wgrad_wgmma/consumer.cu.in"),
-      {{"products", std::to_string(products.size())},
-       {"columns", tiling.joins_taps || boxes ? "kColumns" : "kBlockC"},
-       {"own_operand", boxes ? "" : "unsigned a[2][4];  // one is multiplied while the other is loaded"},
-       {"bias_begin", bias_begin(geometry, consumer)},
-       {"x_operands", boxes ? box_operands(geometry) : x_operands(geometry)},
-       {"dy_offset", std::string(dy_offset(geometry))},
-       {"pixels_left", masks_dy(geometry)
-                           ? "// Behind the end of its row, a run of dy has pixels of the next.\n" +
-                                 fmt::format("const int pixels_left = kQ - strip.q_first - lane % 4{};\n",
-                                             geometry.is_fp32() ? "" : " * 2")
-                           : ""},
-       {"multiply", boxes ? box_multiplications(geometry, products) : multiplications(geometry, products)},
-       // Operands in registers alternate: after an odd number, the next step's first would be those still multiplied.
-       {"wait_for_last", boxes || tiling.row_pixels / geometry.depth() % 2 == 0 ? "" : "multiply_wait<0>();"},
-       {"add_sums", add_sums(geometry, products)},
-       {"bias_store", bias_store(geometry)}});
+  Holes holes = pipeline_holes(geometry, products);
+  holes.merge(Holes{
+      {"products", std::to_string(products.size())},
+      {"columns", tiling.joins_taps || boxes ? "kColumns" : "kBlockC"},
+      {"bias_begin", bias_begin(geometry, consumer)},
+      {"x_operands", boxes ? box_operands(geometry) : x_operands(geometry)},
+      {"dy_offset", std::string(dy_offset(geometry))},
+      {"pixels_left", masks_dy(geometry) ? "// Behind the end of its row, a run of dy has pixels of the next.\n" +
+                                               fmt::format("const int pixels_left = kQ - strip.q_first - lane % 4{};\n",
+                                                           geometry.is_fp32() ? "" : " * 2")
+                                         : ""},
+      {"add_sums", add_sums(geometry, products)},
+      {"bias_store", bias_store(geometry)}});
+  return fill_template(embedded_text("wgrad_wgmma/consumer.cu.in"), holes);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include "codegen/wgrad_wgmma/family.h"
 
 #include "codegen/reduce/pass.h"
+#include "codegen/split_operands.h"
 #include "fmt/format.h"
 
 namespace jitconv::codegen {
@@ -30,12 +31,14 @@ std::string rows_of_x(const WgradGeometry& geometry) {
 std::string describe(const KernelPlan& kernel) {
   const auto& t = std::get<WgradWgmmaTiling>(kernel.tiling);
   const WgradGeometry geometry(kernel.problem, t);
-  return fmt::format(
+  std::string text = fmt::format(
       "tile of a block: {} output channels, {} input channels, {}x{} taps, which consumers {}\n"
       "pipeline: steps of {} pixels of a row; {} stages of dy, {} rows of x, {}\n"
       "strips of {} rows: {} in all, shared by {} blocks; accumulators added to memory every {} strip(s) of {} rows\n",
       t.block_k(), t.block_c, t.block_r, t.block_s, t.consumers_k == 2 ? "share" : "deal out", t.row_pixels, t.stages,
       t.x_rows, rows_of_x(geometry), t.strip_rows, geometry.strips(), t.splits, t.summed_strips, t.piece_rows);
+  if (t.splits_operands) text += split_operands_text(t.promotion_interval());
+  return text;
 }
 
 std::vector<int> body(const KernelPlan& kernel) {
@@ -47,6 +50,7 @@ std::vector<int> body(const KernelPlan& kernel) {
           t.row_pixels,
           t.x_vectors ? 1 : 0,
           static_cast<int>(t.producer),
+          t.splits_operands ? 1 : 0,
           t.joins_taps ? 1 : 0};
 }
 

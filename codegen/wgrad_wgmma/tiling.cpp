@@ -47,7 +47,7 @@ TapOperand WgradGeometry::tap_operand(int s) const {
   return {phase_of(s), static_cast<int>(copy - shifts_.begin()), static_cast<int>(shift / unit_pixels())};
 }
 
-std::int64_t WgradGeometry::x_row_bytes() const {
+std::int64_t WgradGeometry::x_part_bytes() const {
   if (tiling_.takes_boxes()) return boxes() * box_bytes();
   if (tiling_.gathers()) return round_up(std::int64_t{16} * units_ * unit_rows(), 128);
   return round_up(std::int64_t{16} * phases() * static_cast<std::int64_t>(shifts_.size()) * units_ * unit_rows(), 128);

@@ -39,6 +39,9 @@ struct WgradWgmmaTiling {
   int splits = 1;           ///< blocks that share the strips of a tile
   int summed_strips = 1;    ///< strips whose products an accumulator sums up before it is added to memory, or
   int piece_rows = 1;       ///< rows of a strip, if that is cut in pieces
+  /// Each operand is the sum of two TF32 numbers. Accumulators, which truncate, take the products of one step of one
+  /// instruction's, and then are added to fp32 sums.
+  bool splits_operands = false;
   Tensor partial_sums = Tensor::scratch;
 
   static constexpr int kConsumers = 2;
@@ -46,13 +49,27 @@ struct WgradWgmmaTiling {
   bool gathers() const { return producer == Producer::gathers; }
   bool orders() const { return producer == Producer::orders; }
   bool takes_boxes() const { return producer == Producer::boxes; }
-  /// Two warpgroups put x in order, unless an instruction takes more registers than a launch of as many threads has.
-  int loader_warps() const { return orders() && block_c <= 128 ? 8 : 4; }
+  int operand_parts() const { return splits_operands ? 2 : 1; }  ///< numbers that an operand's element is the sum of
+  /// Two warpgroups put x in order, unless consumers take more registers than a launch of as many threads has.
+  int loader_warps() const {
+    const bool many = splits_operands ? split_registers() > kRegistersBesideTwo : block_c > 128;
+    return orders() && !many ? 8 : 4;
+  }
   int order_warps() const { return loader_warps() - 1; }  ///< that put copied rows in order
   int threads() const { return 32 * loader_warps() + 128 * kConsumers; }
-  int consumer_registers() const { return takes_boxes() ? 240 : loader_warps() == 8 ? 216 : orders() ? 232 : 208; }
-  int loader_registers() const { return takes_boxes() ? 24 : orders() ? 40 : 88; }
-  int most_accumulators() const { return takes_boxes() ? 192 : gathers() ? 96 : 160; }  ///< of a thread
+  int consumer_registers() const {
+    if (threads_load()) return splits_operands ? 200 : 208;
+    return takes_boxes() ? 240 : loader_warps() == 8 ? kRegistersBesideTwo : 232;
+  }
+  int loader_registers() const {
+    if (threads_load()) return splits_operands ? 104 : 88;
+    return takes_boxes() ? 24 : 40;
+  }
+  /// Of a thread. Beside those that are sums of split operands, there is room for steps of four multiplications.
+  int most_accumulators() const {
+    if (splits_operands) return (orders() ? 232 : 200) - kOtherRegisters - columns() / 2 - 8 * 4;
+    return takes_boxes() ? 192 : gathers() ? 96 : 160;
+  }
   int block_k() const { return 64 * consumers_k; }
   int taps() const { return block_r * block_s; }
   /// Of an instruction.
@@ -61,7 +78,15 @@ struct WgradWgmmaTiling {
   /// Of these, a warpgroup's, the first's if they are dealt.
   int consumer_products() const { return consumers_k == 2 ? products() : (products() + 1) / 2; }
   int accumulators() const { return consumer_products() * columns() / 2; }
+  /// If operands are split, multiplications of the larger parts that accumulators take before they are promoted, and
+  /// what a consumer thread needs: sums, one instruction's accumulators, both parts of a step of dy, and all else.
+  int promotion_interval() const { return row_pixels / 8; }
+  int split_registers() const { return accumulators() + columns() / 2 + 8 * promotion_interval() + kOtherRegisters; }
   bool operator==(const WgradWgmmaTiling&) const = default;
+
+ private:
+  // Of a consumer thread: those it has if two warpgroups load, and what it needs beside sums and operands.
+  static constexpr int kRegistersBesideTwo = 216, kOtherRegisters = 40;
 };
 
 /// Where a tap finds its operand: a phase of x's columns, one of the shifted copies of it, and a unit of 16 bytes; of
@@ -82,7 +107,7 @@ class WgradGeometry {
   int unit_pixels() const { return static_cast<int>(16 / problem_.input.element_bytes()); }
   int depth() const { return 2 * unit_pixels(); }
   /// Units of a loading thread in flight.
-  int load_batch() const { return unit_pixels() > 4 ? 1 : tiling_.gathers() ? 3 : 5; }
+  int load_batch() const { return unit_pixels() > 4 ? 1 : tiling_.gathers() || tiling_.splits_operands ? 3 : 5; }
   int phases() const { return static_cast<int>(problem_.columns.stride); }
   /// Shifts of the copies, in pixels of a phase; and the pixel of the row's first unit, counted from q * stride.
   const std::vector<int>& shifts() const { return shifts_; }
@@ -102,7 +127,8 @@ class WgradGeometry {
   int unit_rows() const { return (tiling_.gathers() ? tiling_.columns() : tiling_.block_c) + 1; }
   /// Units that are loaded for a row of x.
   int loads() const { return units_ * (tiling_.gathers() ? tiling_.columns() : phases() * tiling_.block_c); }
-  std::int64_t x_row_bytes() const;
+  std::int64_t x_part_bytes() const;  ///< of a row of x, one of the numbers that its elements are the sum of
+  std::int64_t x_row_bytes() const { return tiling_.operand_parts() * x_part_bytes(); }
   int dy_pitch() const;              ///< elements
   std::int64_t stage_bytes() const;  ///< of dy
   std::int64_t dy_first_byte() const { return tiling_.x_rows * x_row_bytes(); }

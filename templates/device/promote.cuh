@@ -1,4 +1,5 @@
-// Adds accumulators of tensor cores, whose sums are truncated, to sums in registers, which are rounded.
+// Adds accumulators of tensor cores to sums in registers, which are rounded. Tensor cores truncate when they add: so
+// accumulators begin with zero and with the products of smaller parts, whose sums are small, and take few products.
 template <int kAccumulators>
 __device__ __forceinline__ void promote(float (&sum)[kAccumulators], const float (&partial)[kAccumulators]) {
 #pragma unroll

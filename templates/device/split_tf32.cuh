@@ -1,6 +1,6 @@
-// A float as the sum of two TF32 numbers: the nearest, and the nearest to what that leaves. The sum has all 24 bits but,
-// at times, the last. No part of a finite number is infinite, nor is their sum, and the larger part is zero only of
-// zero. Infinity is split into 1 and infinity, NaN into 1 and NaN. So infinity times a finite number is no NaN.
+// A float as the sum of two TF32 numbers: the nearest, and the nearest to what that leaves. The sum has all 24 bits
+// but, at times, the last. No part of a finite number is infinite, nor is their sum, and the larger part is zero only
+// of zero. Infinity is split into 1 and infinity, NaN into 1 and NaN. So infinity times a finite number is no NaN.
 __device__ __forceinline__ void split_tf32(float value, unsigned& high, unsigned& low) {
   constexpr unsigned kInfinity = 0x7f800000u, kLargest = 0x7f7fe000u, kSmallest = 0x00002000u, kOne = 0x3f800000u;
   const unsigned bits = __float_as_uint(value), magnitude = bits & 0x7fffffffu;

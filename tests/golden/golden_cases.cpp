@@ -152,6 +152,8 @@ const std::vector<GoldenCase>& golden_cases() {
         Family::wgmma, "activation_backward(to_float(of_dy.at[i])");
     add("wgrad_wgmma_3x3", "input=8,64,512,1024 weight=128,64,3,3 operation=weight_gradient math=tf32 bias",
         Family::wgrad_wgmma, "add_sums(sum[0]");
+    add("wgrad_wgmma_tf32x3", "input=8,64,512,1024 weight=128,64,3,3 operation=weight_gradient bias",
+        Family::wgrad_wgmma, "promote(sum_of_tap, partial);");
     add("wgrad_wgmma_bf16",
         "input=32,64,56,56 weight=64,64,3,3 padding=1 operation=weight_gradient dtype=bf16 output_dtype=f32",
         Family::wgrad_wgmma, "pixels_from(word, kShifts[copy])");
@@ -161,8 +163,9 @@ const std::vector<GoldenCase>& golden_cases() {
     add("wgrad_wgmma_first_layer",
         "input=32,3,224,224 weight=64,3,7,7 stride=2 padding=3 operation=weight_gradient math=tf32 bias",
         Family::wgrad_wgmma, "x_r0 + block * 2 * kUnitRows");
-    add("wgrad_first_layer", "input=32,3,224,224 weight=64,3,7,7 stride=2 padding=3 operation=weight_gradient bias",
-        Family::wgrad, "partial_sums");
+    add("wgrad_first_layer",
+        "input=32,3,224,224 weight=64,3,7,7 stride=2 padding=3 operation=weight_gradient bias math=ieee", Family::wgrad,
+        "partial_sums");
     add("wgrad_depthwise_3x3", "input=16,64,512,512 weight=64,1,3,3 groups=64 operation=weight_gradient",
         Family::wgrad_depthwise, "partial_sums");
     return list;

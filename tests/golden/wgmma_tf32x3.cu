@@ -152,9 +152,8 @@ __device__ __forceinline__ unsigned round_to_tf32(float value) {
 }
 
 // A float as the sum of two TF32 numbers: the nearest, and the nearest to what that leaves. The sum has all 24 bits
-// but,
-// at times, the last. No part of a finite number is infinite, nor is their sum, and the larger part is zero only of
-// zero. Infinity is split into 1 and infinity, NaN into 1 and NaN. So infinity times a finite number is no NaN.
+// but, at times, the last. No part of a finite number is infinite, nor is their sum, and the larger part is zero only
+// of zero. Infinity is split into 1 and infinity, NaN into 1 and NaN. So infinity times a finite number is no NaN.
 __device__ __forceinline__ void split_tf32(float value, unsigned& high, unsigned& low) {
   constexpr unsigned kInfinity = 0x7f800000u, kLargest = 0x7f7fe000u, kSmallest = 0x00002000u, kOne = 0x3f800000u;
   const unsigned bits = __float_as_uint(value), magnitude = bits & 0x7fffffffu;
@@ -180,7 +179,8 @@ __device__ __forceinline__ void store_split_row(uint4* row, const Element* chann
   row[kPartRows] = low;
 }
 
-// Adds accumulators of tensor cores, whose sums are truncated, to sums in registers, which are rounded.
+// Adds accumulators of tensor cores to sums in registers, which are rounded. Tensor cores truncate when they add: so
+// accumulators begin with zero and with the products of smaller parts, whose sums are small, and take few products.
 template <int kAccumulators>
 __device__ __forceinline__ void promote(float (&sum)[kAccumulators], const float (&partial)[kAccumulators]) {
 #pragma unroll
@@ -530,8 +530,6 @@ jitconv_wgmma_tf32x3_fprop_fp32_nchw_n8c64h512w1024_k128_3x3_bias_relu(const Ele
         const int k = tile.k_tile * kBlockK + k_consumer + warp % 4 * 16 + half * 8 + lane / 4;
         channel_bias[half] = k < kGroupK ? to_float(bias[tile.group * kGroupK + k]) : 0.0f;
       }
-      // Tensor cores truncate when they add. So each of these groups begins with zero and with the products of
-      // smaller parts, whose sums are small, and is added to sums that are rounded.
 #pragma unroll
       for (int i = 0; i < kColumns / 2; ++i) sum[i] = 0.0f;
 #pragma unroll 1

@@ -413,8 +413,7 @@ jitconv_wgrad_wgmma_wgrad_tf32_nchw_n8c64h512w1024_k128_3x3_bias(const __grid_co
     unsigned a[2][4];  // one is multiplied while the other is loaded
     float bias_sum[2] = {};  // of dy, for db
     // What the step before has read and, as long as it may still be multiplied, not given back. The next step of a
-    // strip
-    // needs all of its rows but the first kNewRows.
+    // strip needs all of its rows but the first kNewRows.
     int previous_stage = 0, previous_row = 0, previous_rows = 0;
     const auto release_previous = [&] {
       __syncwarp();
@@ -422,8 +421,8 @@ jitconv_wgrad_wgmma_wgrad_tf32_nchw_n8c64h512w1024_k128_3x3_bias(const __grid_co
       if (previous_rows > 0) barrier_arrive(dy_empty + previous_stage);
       for (int i = 0; i < previous_rows; ++i) barrier_arrive(x_empty + (previous_row + i) % kXRows);
     };
-    // Tensor cores truncate when they add. So that this does not add up, sums are short and added to memory: each is of
-    // several strips, or of a piece of one.
+    // Short sums have small errors, above all where tensor cores truncate. So each is of several strips, or of a
+    // piece of one, and added to memory.
     int x_row = 0, step = 0;
     bool is_first = true;
 #pragma unroll 1

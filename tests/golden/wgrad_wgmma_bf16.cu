@@ -412,8 +412,7 @@ jitconv_wgrad_wgmma_wgrad_bf16_f32_nchw_n32c64h56w56_k64_3x3_pad1x1(const __grid
       float sum[5][kBlockC / 2];
       unsigned a[2][4];  // one is multiplied while the other is loaded
       // What the step before has read and, as long as it may still be multiplied, not given back. The next step of a
-      // strip
-      // needs all of its rows but the first kNewRows.
+      // strip needs all of its rows but the first kNewRows.
       int previous_stage = 0, previous_row = 0, previous_rows = 0;
       const auto release_previous = [&] {
         __syncwarp();
@@ -421,9 +420,8 @@ jitconv_wgrad_wgmma_wgrad_bf16_f32_nchw_n32c64h56w56_k64_3x3_pad1x1(const __grid
         if (previous_rows > 0) barrier_arrive(dy_empty + previous_stage);
         for (int i = 0; i < previous_rows; ++i) barrier_arrive(x_empty + (previous_row + i) % kXRows);
       };
-      // Tensor cores truncate when they add. So that this does not add up, sums are short and added to memory: each is
-      // of
-      // several strips, or of a piece of one.
+      // Short sums have small errors, above all where tensor cores truncate. So each is of several strips, or of a
+      // piece of one, and added to memory.
       int x_row = 0, step = 0;
       bool is_first = true;
 #pragma unroll 1
@@ -525,8 +523,7 @@ jitconv_wgrad_wgmma_wgrad_bf16_f32_nchw_n32c64h56w56_k64_3x3_pad1x1(const __grid
       float sum[4][kBlockC / 2];
       unsigned a[2][4];  // one is multiplied while the other is loaded
       // What the step before has read and, as long as it may still be multiplied, not given back. The next step of a
-      // strip
-      // needs all of its rows but the first kNewRows.
+      // strip needs all of its rows but the first kNewRows.
       int previous_stage = 0, previous_row = 0, previous_rows = 0;
       const auto release_previous = [&] {
         __syncwarp();
@@ -534,9 +531,8 @@ jitconv_wgrad_wgmma_wgrad_bf16_f32_nchw_n32c64h56w56_k64_3x3_pad1x1(const __grid
         if (previous_rows > 0) barrier_arrive(dy_empty + previous_stage);
         for (int i = 0; i < previous_rows; ++i) barrier_arrive(x_empty + (previous_row + i) % kXRows);
       };
-      // Tensor cores truncate when they add. So that this does not add up, sums are short and added to memory: each is
-      // of
-      // several strips, or of a piece of one.
+      // Short sums have small errors, above all where tensor cores truncate. So each is of several strips, or of a
+      // piece of one, and added to memory.
       int x_row = 0, step = 0;
       bool is_first = true;
 #pragma unroll 1

@@ -390,8 +390,7 @@ jitconv_wgrad_wgmma_wgrad_bf16_nhwc_n8c64h512w256_k128_5x7_bias(const __grid_con
     float bias_sum[2] = {};  // of dy, for db
     const bool sums_bias = c_block + r_first + s_first == 0;
     // What the step before has read and, as long as it may still be multiplied, not given back. The next step of a
-    // strip
-    // needs all of its rows but the first kNewRows.
+    // strip needs all of its rows but the first kNewRows.
     int previous_stage = 0, previous_row = 0, previous_rows = 0;
     const auto release_previous = [&] {
       __syncwarp();
@@ -399,8 +398,8 @@ jitconv_wgrad_wgmma_wgrad_bf16_nhwc_n8c64h512w256_k128_5x7_bias(const __grid_con
       if (previous_rows > 0) barrier_arrive(dy_empty + previous_stage);
       for (int i = 0; i < previous_rows; ++i) barrier_arrive(x_empty + (previous_row + i) % kXRows);
     };
-    // Tensor cores truncate when they add. So that this does not add up, sums are short and added to memory: each is of
-    // several strips, or of a piece of one.
+    // Short sums have small errors, above all where tensor cores truncate. So each is of several strips, or of a
+    // piece of one, and added to memory.
     int x_row = 0, step = 0;
     bool is_first = true;
 #pragma unroll 1

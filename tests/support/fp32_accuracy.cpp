@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cfloat>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <random>
 
@@ -19,17 +20,34 @@
 namespace jitconv::test {
 namespace {
 
+/// What products are of: pixels, and weights or, of a weight gradient, dy.
 struct Tensors {
   std::vector<float> x, w;
 };
+
+bool is_weight_gradient(const ConvSpec& spec) { return spec.operation == Operation::weight_gradient; }
+
+Tensors tensors_for(const ConvSpec& spec) {
+  Tensors tensors;
+  tensors.x.resize(static_cast<std::size_t>(check::element_count(spec.input)));
+  tensors.w.resize(static_cast<std::size_t>(is_weight_gradient(spec) ? check::element_count(output_shape(spec))
+                                                                     : check::element_count(spec.weight)));
+  return tensors;
+}
+
+/// The second half of the images has the first's pixels, and takes away what those have summed up, but for a
+/// thousandth.
+void cancel_images(Tensors& tensors, const std::function<float()>& uniform) {
+  const std::size_t half_x = tensors.x.size() / 2, half_dy = tensors.w.size() / 2;
+  for (std::size_t i = 0; i < half_x; ++i) tensors.x[half_x + i] = tensors.x[i];
+  for (std::size_t i = 0; i < half_dy; ++i) tensors.w[half_dy + i] = -tensors.w[i] * (1.0f + uniform() * 0x1p-10f);
+}
 
 Tensors tensors_of(const ConvSpec& spec, Numbers numbers) {
   std::mt19937 random(static_cast<unsigned>(numbers) + 1);
   std::normal_distribution<float> normal;
   std::uniform_real_distribution<float> uniform(0.0f, 1.0f);
-  Tensors tensors;
-  tensors.x.resize(static_cast<std::size_t>(check::element_count(spec.input)));
-  tensors.w.resize(static_cast<std::size_t>(check::element_count(spec.weight)));
+  Tensors tensors = tensors_for(spec);
   for (float& value : tensors.x) {
     if (numbers == Numbers::zero_mean) value = normal(random);
     if (numbers == Numbers::positive) value = uniform(random);
@@ -40,6 +58,10 @@ Tensors tensors_of(const ConvSpec& spec, Numbers numbers) {
   for (float& value : tensors.w)
     value = numbers == Numbers::positive || numbers == Numbers::cancelling ? 0.5f + uniform(random) : normal(random);
   if (numbers != Numbers::cancelling) return tensors;
+  if (is_weight_gradient(spec)) {
+    cancel_images(tensors, [&] { return uniform(random); });
+    return tensors;
+  }
   const std::int64_t half = spec.weight.c / 2;
   const check::Strides of_x = check::strides_of(spec.input, spec.input_layout);
   for (std::int64_t n = 0; n < spec.input.n; ++n)
@@ -69,6 +91,26 @@ float fma_loop(const ConvSpec& spec, const Tensors& tensors, const TensorShape& 
   return sum;
 }
 
+/// An element of dw, its products added up in the order n, p, q. Under the same conditions.
+float weight_gradient_fma_loop(const ConvSpec& spec, const Tensors& tensors, const TensorShape& at) {
+  const TensorShape y = output_shape(spec);
+  const check::Strides of_x = check::strides_of(spec.input, spec.input_layout),
+                       of_dy = check::strides_of(y, spec.output_layout);
+  float sum = 0;
+  for (std::int64_t n = 0; n < y.n; ++n)
+    for (std::int64_t p = 0; p < y.h; ++p)
+      for (std::int64_t q = 0; q < y.w; ++q)
+        sum = std::fma(tensors.x[static_cast<std::size_t>(of_x.offset(n, at.c, p + at.h, q + at.w))],
+                       tensors.w[static_cast<std::size_t>(of_dy.offset(n, at.n, p, q))], sum);
+  return sum;
+}
+
+/// The result's element at a position, by the loop that it is compared with.
+float fma_loop(const ConvSpec& spec, const Tensors& tensors, std::int64_t position) {
+  const TensorShape at = check::coordinates(spec, position);
+  return is_weight_gradient(spec) ? weight_gradient_fma_loop(spec, tensors, at) : fma_loop(spec, tensors, at);
+}
+
 /// Each with each is a product of x and w. Those of x are so far apart that no output reads two.
 constexpr float kSpecial[] = {0.0f,
                               1.0f,
@@ -96,10 +138,28 @@ float special(std::int64_t i) {
   return i % 2 == 0 ? value : -value;
 }
 
+/// Of 1x1 filters: dy is the same in all pixels of a channel, and x is special in one.
+Tensors special_gradient_tensors(const ConvSpec& spec, float others) {
+  Tensors tensors = tensors_for(spec);
+  std::fill(tensors.x.begin(), tensors.x.end(), others);
+  const TensorShape y = output_shape(spec);
+  const check::Strides of_x = check::strides_of(spec.input, spec.input_layout),
+                       of_dy = check::strides_of(y, spec.output_layout);
+  for (std::int64_t c = 0; c < spec.input.c; ++c) {
+    const std::int64_t pixel = c * 7 % (y.h * y.w);
+    tensors.x[static_cast<std::size_t>(of_x.offset(c % y.n, c, pixel / y.w, pixel % y.w))] = special(c);
+  }
+  for (std::int64_t n = 0; n < y.n; ++n)
+    for (std::int64_t k = 0; k < y.c; ++k)
+      for (std::int64_t pixel = 0; pixel < y.h * y.w; ++pixel)
+        tensors.w[static_cast<std::size_t>(of_dy.offset(n, k, pixel / y.w, pixel % y.w))] = special(k);
+  return tensors;
+}
+
 Tensors special_tensors(const ConvSpec& spec, float others) {
-  Tensors tensors;
-  tensors.x.assign(static_cast<std::size_t>(check::element_count(spec.input)), others);
-  tensors.w.resize(static_cast<std::size_t>(check::element_count(spec.weight)));
+  if (is_weight_gradient(spec)) return special_gradient_tensors(spec, others);
+  Tensors tensors = tensors_for(spec);
+  std::fill(tensors.x.begin(), tensors.x.end(), others);
   const std::int64_t weights = spec.weight.c * spec.weight.r * spec.weight.s;
   for (std::size_t i = 0; i < tensors.w.size(); ++i) tensors.w[i] = special(static_cast<std::int64_t>(i) / weights);
   const check::Strides of_x = check::strides_of(spec.input, spec.input_layout);
@@ -111,9 +171,24 @@ Tensors special_tensors(const ConvSpec& spec, float others) {
   return tensors;
 }
 
-/// Of a step of the plan's convolution.
+/// Multiplications, or what is proportional to their number, of a step of the plan's convolution.
 std::int64_t step_units(const codegen::ConvPlan& plan) {
+  if (const auto* wgrad = plan.tiling<codegen::WgradWgmmaTiling>()) return wgrad->promotion_interval();
   return codegen::WgmmaGeometry(plan.convolution().problem, *plan.tiling<codegen::WgmmaTiling>()).units();
+}
+
+/// A weight gradient's plan with all pixels of a tile in one sum of one block, so that a missing promotion would show.
+codegen::ConvPlan with_long_sums(const codegen::ConvPlan& plan) {
+  const auto* wgrad = plan.tiling<codegen::WgradWgmmaTiling>();
+  if (wgrad == nullptr) return plan;
+  codegen::WgradWgmmaTiling tiling = *wgrad;
+  const codegen::WgradGeometry geometry(plan.convolution().problem, tiling);
+  tiling.splits = 1;
+  tiling.summed_strips = static_cast<int>(geometry.strips());
+  tiling.piece_rows = tiling.strip_rows;
+  codegen::Launch launch = plan.convolution().launch;
+  launch.blocks = static_cast<std::uint32_t>(geometry.tiles());
+  return codegen::plan_with(plan.spec, plan.target, {tiling, launch, 0});
 }
 
 /// What the kernel makes of x and w.
@@ -125,13 +200,15 @@ std::vector<float> outputs_of(tools::Device& device, const Kernel& kernel, const
     device.upload(const_cast<void*>(to), values.data(), static_cast<std::int64_t>(4 * values.size()));
   };
   upload(args.x, tensors.x);
-  upload(args.w, tensors.w);
+  upload(is_weight_gradient(spec) ? args.dy : args.w, tensors.w);
   kernel.launch(nullptr, args);
   device.synchronize();
   return check::decode(DataType::f32, output_bytes(device, spec, args));
 }
 
 std::vector<check::Expected> reference(const ConvSpec& spec, const std::vector<float>& x, const std::vector<float>& w) {
+  if (is_weight_gradient(spec))
+    return check::reference(spec, check::Operands(x, check::Operand(), check::Operand(), check::Operand(), w));
   return check::reference(spec, check::Operands(x, w, check::Operand(), check::Operand()));
 }
 
@@ -157,12 +234,16 @@ std::string_view to_string(Numbers numbers) {
 std::vector<codegen::ConvPlan> fp32_plans(const Target& target) {
   std::vector<codegen::ConvPlan> longest;
   for (const char* text : {"input=1,16,22,42 weight=64,16,3,3", "input=1,144,17,18 weight=64,144,5,1",
-                           "input=2,128,9,30 weight=32,128,1,1 input_layout=nhwc output_layout=nhwc"}) {
+                           "input=2,128,9,30 weight=32,128,1,1 input_layout=nhwc output_layout=nhwc",
+                           "input=2,16,11,12 weight=24,16,1,3 operation=weight_gradient",
+                           "input=2,40,16,42 weight=40,40,1,1 operation=weight_gradient"}) {
     std::vector<codegen::ConvPlan> plans = codegen::enumerate_plans(parse_spec(text), target, SIZE_MAX);
-    std::erase_if(plans, [](const codegen::ConvPlan& plan) { return plan.tiling<codegen::WgmmaTiling>() == nullptr; });
+    std::erase_if(plans, [](const codegen::ConvPlan& plan) {
+      return plan.tiling<codegen::WgmmaTiling>() == nullptr && plan.tiling<codegen::WgradWgmmaTiling>() == nullptr;
+    });
     if (plans.empty()) continue;
-    longest.push_back(*std::max_element(plans.begin(), plans.end(),
-                                        [](const auto& a, const auto& b) { return step_units(a) < step_units(b); }));
+    longest.push_back(with_long_sums(*std::max_element(
+        plans.begin(), plans.end(), [](const auto& a, const auto& b) { return step_units(a) < step_units(b); })));
   }
   return longest;
 }
@@ -176,7 +257,7 @@ LargestErrors largest_errors(tools::Device& device, const Kernel& kernel, Number
   for (std::size_t i = 0; i < actual.size(); ++i) {
     const check::Expected& one = expected[i];
     const auto error = [&one](float y) { return std::fabs(static_cast<double>(y) - one.y) / one.magnitude * 0x1p24; };
-    const float loop = fma_loop(spec, tensors, check::coordinates(spec, static_cast<std::int64_t>(i)));
+    const float loop = fma_loop(spec, tensors, static_cast<std::int64_t>(i));
     largest.kernel = std::max(largest.kernel, error(actual[i]));
     largest.fma_loop = std::max(largest.fma_loop, error(loop));
   }
@@ -194,7 +275,7 @@ std::string special_value_faults(tools::Device& device, const Kernel& kernel, fl
   for (std::size_t i = 0; i < actual.size(); ++i) {
     const auto position = static_cast<std::int64_t>(i);
     const TensorShape at = check::coordinates(spec, position);
-    const float loop = fma_loop(spec, tensors, at), weight = special(at.c);
+    const float loop = fma_loop(spec, tensors, position), weight = special(is_weight_gradient(spec) ? at.n : at.c);
     const double factors = pixels[i].magnitude + static_cast<double>(expected[i].terms) * std::fabs(weight);
     if (is_as_promised(actual[i], loop, expected[i], factors)) continue;
     if (faults++ == 0)

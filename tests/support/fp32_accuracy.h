@@ -1,5 +1,5 @@
-// What math=fp32 promises, measured: no larger an error against fp64 than a loop of fp32 FMAs over c, r and s has. On
-// any device; forward convolutions without an epilogue.
+// What math=fp32 promises, measured: no larger an error against fp64 than a loop of fp32 FMAs has, over c, r and s
+// or, of a weight gradient, over n, p and q. On any device; without an epilogue.
 #pragma once
 
 #include <string>
@@ -23,7 +23,7 @@ inline constexpr Numbers kAllNumbers[] = {Numbers::zero_mean, Numbers::positive,
 std::string_view to_string(Numbers numbers);
 
 /// Plans of tensor cores for fp32 tensors in fp32 mode: short and long sums, of each the one that has the longest
-/// steps.
+/// steps; weight gradients with one block for all pixels.
 std::vector<codegen::ConvPlan> fp32_plans(const Target& target);
 
 /// The largest error of an output over the sum of its products' magnitudes, in units of 2^-24.

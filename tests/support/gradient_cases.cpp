@@ -53,6 +53,11 @@ constexpr Gradient kWeightGradients[] = {
     {Family::wgrad_wgmma, "", "input=2,16,17,20 weight=40,16,3,3 padding=1 bias residual math=tf32"},
     {Family::wgrad_wgmma, "strided", "input=2,16,18,23 weight=80,16,3,3 stride=2 padding=1 bias residual math=tf32"},
     {Family::wgrad_wgmma, "bf16", "input=2,16,16,16 weight=40,16,3,3 padding=1 bias residual dtype=bf16"},
+    // Operands that are split; fp32_plans() has those whose rows of x are loaded as vectors or as runs.
+    {Family::wgrad_wgmma, "tf32x3, boxes", "input=2,16,17,20 weight=40,16,2,3 padding=1 bias residual"},
+    {Family::wgrad_wgmma, "tf32x3, pixels",
+     "input=2,24,18,23 weight=40,12,2,3 groups=2 stride=2 padding=1 bias residual layout=nhwc"},
+    {Family::wgrad_wgmma, "tf32x3, few channels", "input=2,3,29,27 weight=20,3,3,5 stride=2 padding=1 residual"},
     {Family::wgrad_wgmma, "nhwc, f16 to f32",
      "input=2,24,17,23 weight=40,12,3,3 groups=2 padding=1 bias residual layout=nhwc dtype=f16 output_dtype=f32"},
 };

@@ -104,6 +104,8 @@ TEST(Gradients, OfWeightsOnTensorCoresCutInManyWays) {
            {"few channels, f16", "input=2,3,15,34 weight=130,3,3,3 stride=1,2 padding=1 dtype=f16 output_dtype=f32", 2,
             4, 1, 4, gathers},
            {"one tap", "input=2,72,9,12 weight=136,72,1,1 math=tf32 bias", 2, 4, 2, 4},
+           {"split operands, dilated strips in pieces", "input=2,16,13,20 weight=40,16,3,1 padding=2,0 dilation=2,1", 3,
+            4, 1, 2},
        })
     cases.push_back(case_of(cut.what, plan_of(cut)));
   run("weight gradients on tensor cores", cases);

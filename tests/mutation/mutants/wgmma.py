@@ -229,8 +229,6 @@ MUTANTS = [
     promote("sums_replaced", "sum[i] += partial[i];", "sum[i] = partial[i];", "sums have their last group only"),
     geometry("never_promoted_within_a_step", "ceil_div(all, tiling_.promotion_interval)", "1",
              "accumulators truncate the sums of a whole step"),
-    candidates("promoted_too_late", "kFewest = 3, kMost = 8, kProducts", "kFewest = 64, kMost = 64, kProducts",
-               "accumulators truncate the sums of a whole step"),
     emit_multiply("smaller_pixels_not_multiplied", "      add(i, \"weights\", \"pixels_low\", true);\n", "",
                   "pixels are rounded to TF32"),
     emit_multiply("not_begun_with_zero", "add(i, \"weights_low\", \"pixels\", i != first);",

@@ -31,8 +31,9 @@ TEST(Reduce, GradientsOfDocumentedConfigurationsKeepTheirKernels) {
 }
 
 TEST(Reduce, AWeightGradientKeepsItsTilesAndTwoSplits) {
-  const Reduction small = reduced(
-      "input=8,32,512,512 weight=64,32,5,9 padding=2,4 dilation=2,3 bias operation=weight_gradient", {0, 100'000'000});
+  const Reduction small =
+      reduced("input=8,32,512,512 weight=64,32,5,9 padding=2,4 dilation=2,3 bias operation=weight_gradient math=ieee",
+              {0, 100'000'000});
   const auto& tiling = std::get<codegen::WgradTiling>(small.plan.convolution().tiling);
   EXPECT_EQ(small.tiles[0], 2);
   EXPECT_EQ(small.tiles[1] * small.tiles[2], tiling.tiles(small.plan.convolution().problem));

@@ -1,0 +1,31 @@
+// When fp32 operands that are split into two TF32 numbers each are as accurate as fp32 FMA: what the families of tensor
+// cores share. Not how they are split (templates/device/split_tf32.cuh).
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+
+#include "fmt/format.h"
+
+namespace jitconv::codegen {
+
+/// Shorter sums have a smaller error in a loop of FMAs.
+inline constexpr std::int64_t kFewestSplitProducts = 128;
+
+/// Multiplications, of eight products each, that truncating accumulators may take before they are added to fp32 sums,
+/// so that the error stays below that of an FMA loop, which grows with the number of products: docs/accuracy.md.
+constexpr int longest_promotion_interval(std::int64_t products) {
+  constexpr std::int64_t kFewest = 3, kMost = 8, kProducts = 144;
+  return static_cast<int>(std::clamp(products / kProducts, kFewest, kMost));
+}
+
+/// What explain() says of them.
+inline std::string split_operands_text(int promotion_interval) {
+  return fmt::format(
+      "products: 3xTF32, operands are split into two TF32 numbers; accumulators are added to fp32 sums after {} "
+      "multiplication(s) of the larger parts\n",
+      promotion_interval);
+}
+
+}  // namespace jitconv::codegen

@@ -6,9 +6,9 @@
 # LIBRARY is libjitconv.so, GPU the first word of the files' names (h100). Groups: forward fp32 ieee gradients lists
 # networks depthwise; default all of these. A group is one sequence of runs, so that groups can share a machine with
 # several GPUs: CUDA_VISIBLE_DEVICES=1 bench/measure_all.sh ... networks. PART=I/N measures a part of the list of networks.
-# A further group, tune, measures candidates with jitconv-run (JITCONV_RUN, else beside LIBRARY's folder) for
-# bench/fit_costs.py: PART=I/N measures a part of each list, after SECONDS_A_LIST (300) the
-# rest of a list is left out.
+# Two further groups, tune and behind, measure candidates with jitconv-run (JITCONV_RUN, else beside LIBRARY's folder) for
+# bench/fit_costs.py, of the rows of bench/shapes/tune.txt: PART=I/N measures a part of each list, after SECONDS_A_LIST
+# (300) the rest of a list is left out.
 set -uo pipefail
 library=$1 folder=$2 gpu=$3
 shift 3
@@ -122,6 +122,14 @@ group_tune() {
     tune dense dtype=bf16 "${layouts[@]}"
     tune dense dtype=f32 math=tf32 operation=weight_gradient "${layouts[@]}"
     tune depthwise dtype=f32 operation=weight_gradient "${layouts[@]}"
+  done
+}
+
+group_behind() {
+  local layout
+  for layout in nchw nhwc; do
+    tune behind dtype=f32 math=tf32 input_layout=$layout output_layout=$layout
+    tune behind dtype=bf16 input_layout=$layout output_layout=$layout
   done
 }
 

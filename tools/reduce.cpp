@@ -202,8 +202,8 @@ ConvSpec spec_with(const ConvSpec& full, const Axes& axes, const Counts& counts)
 
 /// Blocks of a launch that computes `spec` with the tiling of `full`.
 std::int64_t blocks_of(const codegen::ConvPlan& full, const ConvSpec& spec) {
-  const bool dense = full.family() != codegen::Family::fallback;
-  const codegen::Problem problem = dense ? dense_problem(spec) : codegen::lower(spec);
+  const bool is_asked_for = codegen::functions_of(full.family()).reads_any_weight;
+  const codegen::Problem problem = is_asked_for ? codegen::lower(spec) : dense_problem(spec);
   const std::int64_t blocks = full.convolution().launch.blocks;
   if (const auto* wgmma = full.tiling<codegen::WgmmaTiling>()) {
     // Blocks that walk over tiles still walk over two or three.
@@ -228,11 +228,10 @@ std::int64_t blocks_of(const codegen::ConvPlan& full, const ConvSpec& spec) {
     return ceil_div(problem.n * problem.input_channels(), depthwise->planes) *
            ceil_div(problem.rows.output, depthwise->tile_p()) * ceil_div(problem.columns.output, depthwise->tile_q());
   }
-  if (const auto* depthwise = full.tiling<codegen::DepthwiseNhwcTiling>())
-    return depthwise->blocks(codegen::lower(spec));
+  if (const auto* depthwise = full.tiling<codegen::DepthwiseNhwcTiling>()) return depthwise->blocks(problem);
   if (const auto* depthwise = full.tiling<codegen::DepthwisePlanesTiling>()) return depthwise->blocks(problem);
   std::string why;
-  return codegen::candidates_of(codegen::Family::fallback, problem, full.target, why).front().launch.blocks;
+  return codegen::candidates_of(full.family(), problem, full.target, why).front().launch.blocks;
 }
 
 /// Tiles of the wgmma_rows family are as long as lets SMs share the work. Shorter ones take the same paths, if their

@@ -133,6 +133,7 @@ FamilyFunctions wgmma_family() {
   return {
       .name = "wgmma",
       .uses_tensor_cores = true,
+      .prices_packing = true,
       .enumerate = wgmma::enumerate,
       .add_passes = add_passes,
       .emit = wgmma::emit,

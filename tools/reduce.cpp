@@ -15,6 +15,7 @@
 #include "codegen/plan.h"
 #include "codegen/transpose_input/tiling.h"
 #include "codegen/wgmma/geometry.h"
+#include "codegen/wgmma/store.h"
 #include "codegen/wgmma_rows/tiling.h"
 #include "tools/check/data.h"
 #include "tools/reduce_pixels.h"
@@ -97,8 +98,9 @@ bool keeps_kernel(const codegen::WgmmaTiling& tiling, const ConvSpec& full, cons
   const auto decisions = [&](const ConvSpec& asked) {
     const codegen::Problem problem = convolved_problem(tiling, asked);
     const codegen::WgmmaGeometry geometry(problem, tiling);
-    return std::tuple(geometry.stores_bulk(), geometry.row_ends(), geometry.copies_boxes(), problem.rows.stride,
-                      tiling.converts_pixels() ? geometry.raw_pitch() : 0);
+    return std::tuple(codegen::WgmmaStore(geometry).stores_bulk(), geometry.row_ends(),
+                      geometry.pixels().copies_boxes(), problem.rows.stride,
+                      tiling.converts_pixels() ? geometry.pixels().raw_pitch() : 0);
   };
   return decisions(fewer_rows) == decisions(full);
 }

@@ -1,6 +1,7 @@
 // The consumers of the wgmma family: the multiplications of a step, their operands, and which warpgroup multiplies
 // what. Not what they do with the sums: emit_store_nchw.cpp and its like.
 #include "codegen/wgmma/emit.h"
+#include "codegen/wgmma/registers.h"
 #include "fmt/format.h"
 
 namespace jitconv::codegen {
@@ -20,8 +21,9 @@ std::vector<Unit> units(const WgmmaGeometry& geometry) {
     const std::int64_t r = tap / fold.taps(), s = fold.first_column(tap % fold.taps());
     for (std::int64_t slice = 0; slice < tiling.pipeline.slices; ++slice)
       all.push_back({r, s, slice,
-                     geometry.phase_of(s) * (geometry.phase_bytes() / 16) + slice * geometry.slice_step() +
-                         geometry.tap_place(tap) * geometry.pixel_step()});
+                     geometry.phase_of(s) * (geometry.pixels().phase_bytes() / 16) +
+                         slice * geometry.pixels().slice_step() +
+                         geometry.tap_place(tap) * geometry.pixels().pixel_step()});
   }
   return all;
 }
@@ -238,7 +240,7 @@ Holes multiply_holes(const WgmmaGeometry& geometry) {
   const bool in_registers = geometry.multiplies_registers();
   holes.merge(Holes{
       {"consumer_registers",
-       move_registers(geometry.consumer_registers(), WgmmaTiling::kLaunchRegisters, "kConsumerRegisters")},
+       move_registers(WgmmaRegisters(geometry).consumer(), WgmmaTiling::kLaunchRegisters, "kConsumerRegisters")},
       {"steps", text.steps},
       {"multiply_tile", fill_template(embedded_text(tiling.splits_operands() ? "wgmma/multiply_tile_split.cu.in"
                                                                              : "wgmma/multiply_tile.cu.in"),

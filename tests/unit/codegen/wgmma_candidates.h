@@ -185,7 +185,7 @@ inline std::vector<WgmmaCandidate> some_with_raw_weights(const SpecLimits& limit
 
 inline std::vector<WgmmaCandidate> some_that_copy_boxes(const SpecLimits& limits = {}) {
   std::vector<WgmmaCandidate> all = wgmma_candidates(for_boxes(*valid_specs(limits)));
-  std::erase_if(all, [](const WgmmaCandidate& one) { return !one.geometry().copies_boxes(); });
+  std::erase_if(all, [](const WgmmaCandidate& one) { return !one.geometry().pixels().copies_boxes(); });
   return some_of(all);
 }
 

@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "codegen/source.h"
+#include "codegen/wgmma/memory.h"
+#include "codegen/wgmma/store.h"
 #include "unit/codegen/wgmma_candidates.h"
 
 namespace jitconv::codegen {
@@ -108,13 +110,14 @@ RC_GTEST_PROP(WgmmaShareProperty, SumsFitWhereOutputsAreStaged, ()) {
   for (const WgmmaCandidate& one : test::some_wgmma_candidates()) {
     const WgmmaTiling& t = one.tiling;
     const WgmmaGeometry g = one.geometry();
+    const WgmmaStore store(g);
     RC_ASSERT(t.tile.channels * t.runs() == 64 * t.tile_consumers());
     if (t.schedule != Schedule::sliced_k) continue;
-    RC_ASSERT(one.problem.output.layout() == Layout::nchw && g.staged_bytes() == 4);
+    RC_ASSERT(one.problem.output.layout() == Layout::nchw && store.staged_bytes() == 4);
     // A lane leaves half of its sums, a warp as many floats as it stages channels.
-    const std::int64_t left = kWarpSize * t.tile.columns / 4, warp = 8 * g.staging_pitch();
+    const std::int64_t left = kWarpSize * t.tile.columns / 4, warp = 8 * store.staging_pitch();
     RC_ASSERT(left <= warp && warp % 2 == 0);
-    RC_ASSERT(g.staging_first_byte() % 8 == 0);
+    RC_ASSERT(WgmmaMemory(g).staging_first_byte() % 8 == 0);
   }
 }
 

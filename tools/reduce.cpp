@@ -115,7 +115,7 @@ Axis wgmma_rows(const codegen::WgmmaTiling& tiling, const ConvSpec& spec) {
   const codegen::WgmmaGeometry geometry(problem, tiling);
   const std::int64_t row = geometry.run_row(), runs = tiling.runs();
   const std::int64_t sector = geometry.sector_elements();
-  const std::int64_t run = tiling.tile.window + geometry.slack();
+  const std::int64_t run = tiling.tile.window + geometry.alignment_outputs();
   std::int64_t step = sector / std::gcd(sector, problem.columns.output);
   if (tiling.converts_pixels()) {  // which need planes of x to be whole vectors
     const std::int64_t vector = 16 / element_bytes(spec.dtype);

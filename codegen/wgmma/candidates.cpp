@@ -120,7 +120,7 @@ class Search {
     if (tiling.tile.images == 0 && tiling.tile.window < tiling.tile.columns / 4) {
       if (tiling.folds_columns()) return;
       why_ = fmt::format("{} positions lie between rows of {} outputs, so a run of {} would hold too few outputs",
-                         grid_.gap(), problem_.columns.output, kMostColumns);
+                         grid_.row_padding(), problem_.columns.output, kMostColumns);
       return;
     }
     // A narrower run that stores as much does the same with less.
@@ -160,8 +160,8 @@ class Search {
     const std::int64_t plane = problem_.output_plane();
     for (std::int64_t window = std::min<std::int64_t>(columns / sector, ceil_div(plane, sector)) * sector; window > 0;
          window -= sector) {
-      const std::int64_t outputs = std::min(window + grid_.slack(), plane);
-      if (outputs + grid_.row_ends(window) * grid_.gap() <= columns) return static_cast<int>(window);
+      const std::int64_t outputs = std::min(window + grid_.alignment_outputs(), plane);
+      if (outputs + grid_.row_ends(window) * grid_.row_padding() <= columns) return static_cast<int>(window);
     }
     return 0;
   }

@@ -35,7 +35,7 @@ std::string constants(const WgmmaGeometry& geometry) {
         .add("kWarpK", 16 / tiling.tile.folded_columns, "channels of a warp, each with a row of every group");
   c.add("kBlockK", tiling.tile.channels).add("kTilesK", geometry.tiles_k());
   c.add("kRuns", tiling.runs()).add("kColumns", tiling.tile.columns).add("kWindow", tiling.tile.window);
-  c.add("kGap", geometry.gap(), "positions of a grid row behind its kQ outputs");
+  c.add("kGap", geometry.row_padding(), "positions of a grid row behind its kQ outputs");
   c.add("kPitch", geometry.pitch());
   if (tiling.stores_boxes()) c.add("kRunRow", geometry.run_row(), "positions of the runs of a row");
   if (tiling.tile.images > 0)
@@ -72,7 +72,7 @@ std::string constants(const WgmmaGeometry& geometry) {
       .add("kInputBytes", geometry.pixels().input_bytes(),
            tiling.splits_operands() ? "of one part, the larger first" : "");
   if (!tiling.packs_weights() || (tiling.splits_operands() && !tiling.keeps_weights()))
-    c.add("kWeightsOfStage", memory.weights_in_stage(), "bytes from a stage's start");
+    c.add("kWeightsOfStage", memory.weight_offset(), "bytes from a stage's start");
   if (!tiling.packs_weights())
     c.add("kTaps", geometry.taps())
         .add("kWeightRowBytes", geometry.chunk_channels() * geometry.taps() * problem.input.element_bytes(),

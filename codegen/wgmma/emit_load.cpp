@@ -238,7 +238,7 @@ std::string load_functions(const WgmmaGeometry& geometry) {
   return {};
 }
 
-/// How loading warps go through tiles and steps.
+/// How producer warps go through tiles and steps.
 std::string_view tiles_file(const WgmmaGeometry& geometry) {
   const WgmmaTiling& tiling = geometry.tiling();
   switch (tiling.producer.pixels) {
@@ -255,7 +255,7 @@ std::string_view tiles_file(const WgmmaGeometry& geometry) {
   return {};
 }
 
-/// What TMA is asked for before the block is ready: the first steps of each loading warp.
+/// What TMA is asked for before the block is ready: the first steps of each producer warp.
 std::string first_copies(const WgmmaGeometry& geometry) {
   const WgmmaTiling& tiling = geometry.tiling();
   if (!tiling.converts_pixels()) return {};

@@ -132,7 +132,7 @@ Holes share_holes(const WgmmaGeometry& geometry) {
     holes["next_number"] = "number += kConsumers * gridDim.x";
     holes["await_turn"] = "barrier_wait(multiplied + (1 - consumer), (turn++ + consumer + 1) % 2);\n";
     holes["give_back_in_order"] =
-        "// Loading warps count on stages that are given back in order: those of the other's tile come first.\n"
+        "// Producer warps count on stages that are given back in order: those of the other's tile come first.\n"
         "if (gives_back && step == 0 && number != static_cast<int>(blockIdx.x))\n"
         "  barrier_wait(empty + (stage + kStages - 1) % kStages, stage == 0 ? parity ^ 1 : parity);\n";
     holes["end_turn"] = "if (lane == 0) barrier_arrive(multiplied + consumer);\n";

@@ -9,7 +9,7 @@
 namespace jitconv::codegen {
 namespace {
 
-/// What a multiplying thread needs of its two channels, loaded long before it is needed.
+/// What a consumer thread needs of its two channels, loaded long before it is needed.
 std::string channel_bias(const WgmmaGeometry& geometry) {
   const WgmmaTiling& tiling = geometry.tiling();
   if (!geometry.problem().epilogue.bias || tiling.split_k > 1) return {};
@@ -33,7 +33,7 @@ std::string stage_values(const WgmmaGeometry& geometry) {
   const std::string lines = epilogue_of_staged(geometry);
   const bool narrow = stages_16bit(geometry);
   // Two outputs at a time where both always lie in one row and at an even place in shared memory, whatever the channel.
-  const std::int64_t gap = geometry.gap();
+  const std::int64_t gap = geometry.row_padding();
   const bool pairs = tiling.tile.images > 0 || problem.output_plane() % 2 == 0,
              pairs_in_rows = problem.columns.output % 2 == 0 && gap % 2 == 0;
   const auto fill = [&](bool in_pairs, int row_ends) {

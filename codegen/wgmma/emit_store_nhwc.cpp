@@ -29,8 +29,8 @@ std::string store_vector_type(const WgmmaGeometry& geometry) {
 /// Whether a run may go on in another row of the grid, or another image, behind positions that no output has.
 bool skips_gaps(const WgmmaGeometry& geometry) {
   const WgmmaTiling& tiling = geometry.tiling();
-  if (tiling.tile.images > 0) return geometry.gap() > 0 || tiling.pipeline.filter_rows > 1;
-  return geometry.gap() > 0 && geometry.row_ends() > 0;
+  if (tiling.tile.images > 0) return geometry.row_padding() > 0 || tiling.pipeline.filter_rows > 1;
+  return geometry.row_padding() > 0 && geometry.row_ends() > 0;
 }
 
 /// Lines that say where a run starts and how many outputs it has.

@@ -19,8 +19,8 @@ std::int64_t barriers(const WgmmaTiling& tiling) {
 WgmmaMemory::WgmmaMemory(const WgmmaGeometry& geometry) : store_(geometry) {
   const WgmmaTiling& tiling = geometry.tiling();
   const std::int64_t pixel_bytes = tiling.operand_parts() * geometry.pixels().input_bytes();
-  weights_in_stage_ = tiling.packs_weights() ? pixel_bytes : round_up(pixel_bytes, kSwizzledBoxAlignment);
-  stage_bytes_ = weights_in_stage_ + geometry.stage_weight_bytes();
+  weight_offset_ = tiling.packs_weights() ? pixel_bytes : round_up(pixel_bytes, kSwizzledBoxAlignment);
+  stage_bytes_ = weight_offset_ + geometry.stage_weight_bytes();
   weights_first_byte_ = round_up(tiling.pipeline.stages * stage_bytes_, 128);
   raw_first_byte_ = round_up(weights_first_byte_ + geometry.kept_weight_bytes(), 128);
   const std::int64_t raw_bytes =

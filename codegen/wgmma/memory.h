@@ -16,7 +16,7 @@ class WgmmaMemory {
 
   const WgmmaStore& store() const { return store_; }
 
-  std::int64_t weights_in_stage() const { return weights_in_stage_; }  ///< where the weights of a stage start
+  std::int64_t weight_offset() const { return weight_offset_; }  ///< where the weights of a stage start
   std::int64_t stage_bytes() const { return stage_bytes_; }
   std::int64_t weights_first_byte() const { return weights_first_byte_; }
   std::int64_t raw_first_byte() const { return raw_first_byte_; }
@@ -27,7 +27,7 @@ class WgmmaMemory {
 
  private:
   WgmmaStore store_;
-  std::int64_t weights_in_stage_, stage_bytes_, weights_first_byte_, raw_first_byte_, staging_first_byte_;
+  std::int64_t weight_offset_, stage_bytes_, weights_first_byte_, raw_first_byte_, staging_first_byte_;
   std::int64_t zeros_first_byte_, barriers_first_byte_, shared_bytes_;
 };
 

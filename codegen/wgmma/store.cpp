@@ -35,7 +35,7 @@ WgmmaStore::WgmmaStore(const WgmmaGeometry& geometry) : geometry_(geometry) {
   const Problem& problem = geometry.problem();
   const WgmmaTiling& tiling = geometry.tiling();
   const bool nhwc = problem.output.layout() == Layout::nhwc;
-  lead_ = tiling.tile.images > 0 || geometry.slack() == 0 ? 0 : geometry.sector_elements();
+  lead_ = tiling.tile.images > 0 || geometry.alignment_outputs() == 0 ? 0 : geometry.sector_elements();
   stores_sums_ = tiling.split_k > 1 || problem.output.type != problem.input.type;
   written_bytes_ = stores_sums_ ? 4 : problem.output.element_bytes();
   staged_bytes_ = stages_elements(problem, tiling) ? static_cast<int>(problem.output.element_bytes()) : 4;
@@ -91,7 +91,7 @@ int WgmmaStore::store_width() const {
   // In y images lie a plane apart, among a run's positions image_positions().
   const bool aligned = geometry_.plane() % vector == 0 &&
                        (geometry_.tiling().tile.images == 1 || geometry_.image_positions() % vector == 0);
-  return geometry_.gap() == 0 && aligned ? vector : 1;
+  return geometry_.row_padding() == 0 && aligned ? vector : 1;
 }
 
 int WgmmaStore::store_vector() const { return static_cast<int>(std::gcd(geometry_.problem().k, 16 / written_bytes_)); }

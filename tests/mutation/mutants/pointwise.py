@@ -29,7 +29,7 @@ MUTANTS = [
               "channels behind the last are those of the next pixel"),
     # Weights that come with each step.
     emit_weights("stage_given_back_early", '{"release_last", "if (lane == 0) barrier_arrive(empty + previous_stage);"}',
-                 '{"release_last", ""}', "the loading warps wait for the last stage of a tile for ever"),
+                 '{"release_last", ""}', "the producer warps wait for the last stage of a tile for ever"),
     emit("weights_still_read", "if (batch == 0 && tiling.streams_weights)", "if (batch == 7 && tiling.streams_weights)",
          "stages are never given back"),
     emit("read_without_the_others", "__syncwarp();  // all lanes have read", "// all lanes have read",

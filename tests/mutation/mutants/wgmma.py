@@ -47,12 +47,12 @@ MUTANTS = [
          "of two 16-bit pixels of a word, one lies in the next row"),
     geometry("images_without_padding", "problem().rows.pad, span, 1);", "problem().rows.pad, 0 * span, 1);",
            "taps below an image find pixels of the next"),
-    # What the multiplying warpgroups share.
+    # What the consumer warpgroups share.
     emit_multiply("turn_not_awaited", "barrier_wait(multiplied + (1 - consumer), (turn++ + consumer + 1) % 2);", "++turn;",
                   "a warpgroup takes the phase of a stage for complete that the other's tile still needs"),
     emit_multiply("given_back_out_of_order",
                   "barrier_wait(empty + (stage + kStages - 1) % kStages, stage == 0 ? parity ^ 1 : parity);", ";",
-                  "loading warps take the phase of a stage for complete that the other warpgroup still holds"),
+                  "producer warps take the phase of a stage for complete that the other warpgroup still holds"),
     take_tiles("phases_not_counted", "  parity ^= kSteps / kStages % 2;\n", "",
                "of tiles with more steps than stages, a warpgroup takes phases for complete that are not"),
     take_tiles("stages_not_passed", "  stage += kSteps % kStages;\n", "", "a warpgroup multiplies the other's steps"),
@@ -68,7 +68,7 @@ MUTANTS = [
          "a stage is one warpgroup's at one time and the other's at another, and phases are taken for complete"),
     candidates("two_stages", "(tiling.converts_pixels() || own_stages ? 4 : 2)", "(tiling.converts_pixels() ? 4 : 2)",
          "a warpgroup waits for the stage that it holds"),
-    # Weights as they lie in w, which TMA rounds or multiplying threads do.
+    # Weights as they lie in w, which TMA rounds or consumer threads do.
     geometry("channels_in_order", "chunk + place % 4 * lane_channels() + (place - chunk) / 8 * 2 + place / 4 % 2;",
            "chunk + (place - chunk);", "unpacked weights are multiplied with other channels' pixels, where lanes load them"),
     channel_order("in_order", "chunk + place % 4 * kLaneChannels + (place - chunk) / 8 * 2 + place / 4 % 2", "place",
@@ -77,7 +77,7 @@ MUTANTS = [
               '" && c_first + c < kChannels"', "of a last chunk that is not full other channels are zero"),
     emit_load("place_of_small_chunk_exists", "if (chunk > channels && c >= channels)",
               "if (chunk > channels && place >= channels)", "of an only chunk that is not full other channels are zero"),
-    limits("even_taps_unpacked", "return all_taps % 2 != 0 && ", "return ", "lanes meet in banks, of vectors that are not aligned"),
+    limits("even_taps_unpacked", "return all_taps % 2 != 0 && ", "return ", "bank conflicts, of vectors that are not aligned"),
     limits("unpacked_box_too_wide", "geometry.chunk_channels() * all_taps <= TensorMapShape::kMostBox;",
            "geometry.chunk_channels() > 0;", "launches are refused for their tensor maps"),
     geometry("unpacked_rows_not_vectors", "\n      row * element_bytes(problem().input.type) % kRowBytes != 0 ||", "",
@@ -86,7 +86,7 @@ MUTANTS = [
            "swizzled rows lie elsewhere than they are read"),
     registers("unpacked_registers_not_counted",
            "!geometry.multiplies_registers() ? 0 : static_cast<int>(round_up(geometry.units() / 2 * 4 + 8, 8))",
-           "!geometry.multiplies_registers() || geometry.units() > 0 ? 0 : 8", "multiplying threads keep weights in local memory"),
+           "!geometry.multiplies_registers() || geometry.units() > 0 ? 0 : 8", "consumer threads keep weights in local memory"),
     arguments("box_of_next_chunk", ".box = {static_cast<int>(geometry.chunk_channels() * geometry.taps()), ",
          ".box = {static_cast<int>(geometry.chunk_channels()), ", "taps but the first have no weights"),
     arguments("not_swizzled", ".swizzle_bytes = geometry.swizzles_weights() ? 128 : 0", ".swizzle_bytes = 0",

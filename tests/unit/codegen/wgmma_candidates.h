@@ -71,7 +71,7 @@ inline ConvSpec for_tensor_cores(ConvSpec spec) {
   return spec;
 }
 
-/// And in those that decide whether multiplying threads can round weights: the filter, and where rows of w start.
+/// And in those that decide whether consumer threads can round weights: the filter, and where rows of w start.
 inline ConvSpec for_raw_weights(ConvSpec spec) {
   spec = for_tensor_cores(spec);
   spec.dtype = DataType::f32;

@@ -33,8 +33,8 @@ RC_GTEST_PROP(WgmmaMemoryProperty, SharedMemoryIsCutWithoutOverlap, ()) {
     RC_ASSERT(g.pixels().run_bytes() >= g.phases() * t.pipeline.slices * slice_pixels * kRow);
     RC_ASSERT(g.weight_bytes() == g.units() * t.tile.channels * kRow);
     // Weights come with each step, or all lie behind the stages.
-    RC_ASSERT(memory.weights_in_stage() >= t.runs() * g.pixels().run_bytes());
-    RC_ASSERT(memory.stage_bytes() >= memory.weights_in_stage() + (t.keeps_weights() ? 0 : g.weight_bytes()));
+    RC_ASSERT(memory.weight_offset() >= t.runs() * g.pixels().run_bytes());
+    RC_ASSERT(memory.stage_bytes() >= memory.weight_offset() + (t.keeps_weights() ? 0 : g.weight_bytes()));
     RC_ASSERT(memory.weights_first_byte() >= t.pipeline.stages * memory.stage_bytes());
     RC_ASSERT(g.kept_weight_bytes() >= (t.keeps_weights() ? g.packed_rows() * kRow : 0));
     RC_ASSERT(memory.staging_first_byte() >= memory.weights_first_byte() + g.kept_weight_bytes());

@@ -277,9 +277,9 @@ RC_GTEST_PROP(WgmmaRawWeightsProperty, LieBehindTheirStepsPixels, ()) {
     RC_ASSERT(map.rounds_to_tf32 == (map.swizzle_bytes == 128 && problem.input.type == DataType::f32));
     // What the barrier of a stage expects is what comes.
     RC_ASSERT(g.weight_bytes() == bytes);
-    RC_ASSERT(memory.weights_in_stage() >= t.runs() * g.pixels().run_bytes());
+    RC_ASSERT(memory.weight_offset() >= t.runs() * g.pixels().run_bytes());
     for (int stage = 0; stage < t.pipeline.stages; ++stage) {
-      const std::int64_t first = stage * memory.stage_bytes() + memory.weights_in_stage();
+      const std::int64_t first = stage * memory.stage_bytes() + memory.weight_offset();
       RC_ASSERT(first % (map.swizzle_bytes != 0 ? 1024 : 128) == 0);
       RC_ASSERT(first + bytes <= (stage + 1) * memory.stage_bytes());
     }

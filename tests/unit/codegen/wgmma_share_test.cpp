@@ -1,4 +1,4 @@
-// What the multiplying warpgroups share: which of them multiplies a step of a tile, which stage it finds it in, and
+// What the consumer warpgroups share: which of them multiplies a step of a tile, which stage it finds it in, and
 // where sums are added. Restates the loops of templates/wgmma/kernel.cu.in, take_tiles.cu.in and take_steps.cu.in.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -32,7 +32,7 @@ std::int64_t steps_of(int tile, const std::vector<std::int64_t>& steps) {
   return steps[static_cast<std::size_t>(tile) % steps.size()];
 }
 
-/// A multiplying warpgroup of a block that has `tiles` tiles, of so many steps each.
+/// A consumer warpgroup of a block that has `tiles` tiles, of so many steps each.
 std::vector<Met> steps_of_consumer(const WgmmaTiling& t, int consumer, int tiles,
                                    const std::vector<std::int64_t>& steps) {
   std::vector<Met> met;
@@ -66,7 +66,7 @@ std::vector<std::int64_t> steps_of_splits(const WgmmaGeometry& g) {
   return steps;
 }
 
-// The loading warps fill stages in the order of tiles and steps.
+// The producer warps fill stages in the order of tiles and steps.
 RC_GTEST_PROP(WgmmaShareProperty, WarpgroupsMultiplyEachStepWhereItIsLoaded, ()) {
   for (const WgmmaCandidate& one : test::some_wgmma_candidates()) {
     const WgmmaTiling& t = one.tiling;

@@ -138,7 +138,7 @@ RC_GTEST_PROP(WgmmaSplitOperandsProperty, BothPartsHaveRoom, ()) {
     whole.promotion_interval = 0;
     const WgmmaGeometry unsplit(one.problem, whole);
     RC_ASSERT(g.weight_bytes() == 2 * unsplit.weight_bytes());
-    RC_ASSERT(memory.weights_in_stage() == 2 * WgmmaMemory(unsplit).weights_in_stage());
+    RC_ASSERT(memory.weight_offset() == 2 * WgmmaMemory(unsplit).weight_offset());
     RC_ASSERT(g.packed_rows() == 2 * unsplit.packed_rows());
     RC_ASSERT(g.packed_rows() * 16 <= one.plan.packed_weight_bytes());
     RC_ASSERT(memory.shared_bytes() <= one.plan.target.shared_bytes_per_block);

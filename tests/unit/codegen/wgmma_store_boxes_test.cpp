@@ -125,7 +125,7 @@ RC_GTEST_PROP(WgmmaStoreBoxesProperty, PartsOfRunsAreStaged, ()) {
     RC_ASSERT(t.tile.columns % store.store_columns() == 0 && store.store_columns() % unit == 0);
     RC_ASSERT(store.box_bytes() <= 32 << 10 && store.box_bytes() % 1024 == 0);
     RC_ASSERT(WgmmaMemory(g).staging_first_byte() % 1024 == 0 && t.staged_boxes >= 2);
-    if (g.gap() == 0)
+    if (g.row_padding() == 0)
       RC_ASSERT(g.run_row() == q);
     else
       RC_ASSERT(g.run_row() % t.tile.columns == 0 && g.run_row() >= q && g.run_row() < q + t.tile.columns);

@@ -1,4 +1,4 @@
-// Statements about every tiling of the wgmma family: taps as distances between pixels, what the loading warps load,
+// Statements about every tiling of the wgmma family: taps as distances between pixels, what the producer warps load,
 // and that the columns of a run hold the outputs it stores.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -37,7 +37,7 @@ RC_GTEST_PROP(WgmmaTilingProperty, CopiedRunsAreWholeVectorsOfTheirPlane, ()) {
     std::int64_t copied = 0;
     for (const std::int64_t channel : {0, 1, 2, 7}) {
       const std::int64_t late = positive_modulo(-channel * plane, sector);
-      RC_ASSERT(late <= (store.lead() == 0 ? 0 : g.slack()));
+      RC_ASSERT(late <= (store.lead() == 0 ? 0 : g.alignment_outputs()));
       for (std::int64_t first = 0; first < plane; first += t.tile.window) {
         const bool inside =
             store.lead() == 0 ? first + t.tile.window <= plane : first > 0 && first + t.tile.window + sector <= plane;
@@ -46,7 +46,7 @@ RC_GTEST_PROP(WgmmaTilingProperty, CopiedRunsAreWholeVectorsOfTheirPlane, ()) {
         RC_ASSERT((channel * plane + first + late) * bytes % kRow == 0);
         RC_ASSERT(first + late + t.tile.window <= plane);
         // Staged are the outputs from the run's first to the copy's last.
-        RC_ASSERT(late + t.tile.window + g.row_ends() * g.gap() <= t.tile.columns);
+        RC_ASSERT(late + t.tile.window + g.row_ends() * g.row_padding() <= t.tile.columns);
       }
     }
     RC_ASSERT(copied > 0);
@@ -221,7 +221,7 @@ RC_GTEST_PROP(WgmmaTilingProperty, PairsOfPixelsAreWords, ()) {
     RC_ASSERT(element_bytes(problem.input.type) == 2 && problem.input.layout() == Layout::nchw &&
               problem.columns.stride == 1);
     RC_ASSERT(problem.alignment >= 4);
-    const std::int64_t pitch = problem.columns.output + g.gap();
+    const std::int64_t pitch = problem.columns.output + g.row_padding();
     RC_ASSERT(problem.columns.input % 2 == 0 && pitch % 2 == 0);
     // Behind an odd padding a pair may hold the end of one row of the grid and the start of the next: both are padding.
     if (problem.columns.pad % 2 == 1) RC_ASSERT(pitch - 1 - problem.columns.pad >= problem.columns.input);
@@ -275,20 +275,20 @@ RC_GTEST_PROP(WgmmaTilingProperty, ColumnsHoldWhatARunStores, ()) {
     RC_ASSERT(t.runs() * t.tile.channels == 64 * t.tile_consumers());
     RC_ASSERT(store.lead() % sector == 0);
     if (one.problem.output.layout() == Layout::nhwc)
-      RC_ASSERT(store.lead() == 0 && g.slack() == 0);
+      RC_ASSERT(store.lead() == 0 && g.alignment_outputs() == 0);
     else
       RC_ASSERT(store.staging_pitch() >= store.staged_before() + t.tile.columns + store.lead());
     if (t.tile.images > 0) {
       // The last output's place is one of the run's.
       RC_ASSERT(t.tile.window == t.tile.images * plane && t.tile.images <= one.problem.n);
-      RC_ASSERT(g.pitch() == problem.columns.output + g.gap());
+      RC_ASSERT(g.pitch() == problem.columns.output + g.row_padding());
       RC_ASSERT(g.image_positions() == g.image_rows() * g.pitch());
       const std::int64_t last = (t.tile.images - 1) * g.image_positions() + (problem.rows.output - 1) * g.pitch() +
                                 problem.columns.output - 1;
       RC_ASSERT(last < t.tile.columns);
       // A lane's outputs are neighbours in y and among the positions, and start at a multiple in both.
       const int width = store.store_width();
-      RC_ASSERT(width == 1 || g.gap() == 0);
+      RC_ASSERT(width == 1 || g.row_padding() == 0);
       RC_ASSERT(width >= 1 && plane % width == 0);
       for (std::int64_t image = 0; image < t.tile.images; ++image) RC_ASSERT(image * g.image_positions() % width == 0);
       RC_ASSERT(last + (t.pipeline.filter_rows - 1) * one.problem.rows.dilation * g.pitch() + g.row_reach() <
@@ -298,15 +298,15 @@ RC_GTEST_PROP(WgmmaTilingProperty, ColumnsHoldWhatARunStores, ()) {
     if (t.stores_boxes()) continue;  // wgmma_store_boxes_test.cpp
     for (std::int64_t number = 0; number < std::min(sector, problem.n * problem.output_channels()); ++number) {
       const std::int64_t late = positive_modulo(-number * plane, sector);
-      RC_ASSERT(late <= g.slack());
+      RC_ASSERT(late <= g.alignment_outputs());
       RC_ASSERT(late == 0 || late < store.lead());
       for (std::int64_t run_first = 0; run_first < plane; run_first += t.tile.window) {
         const Run outputs = run_of(one, run_first, number);
         if (outputs.first >= outputs.end) continue;
         const std::int64_t last = outputs.end - 1,
                            ends = last / problem.columns.output - run_first / problem.columns.output;
-        if (g.gap() > 0) RC_ASSERT(ends <= g.row_ends());
-        RC_ASSERT(last - run_first + ends * g.gap() < t.tile.columns - g.fold_reach());
+        if (g.row_padding() > 0) RC_ASSERT(ends <= g.row_ends());
+        RC_ASSERT(last - run_first + ends * g.row_padding() < t.tile.columns - g.fold_reach());
       }
     }
   }

@@ -196,8 +196,8 @@ RC_GTEST_PROP(WgmmaWalksProperty, EveryThreadThatAsksArrives, ()) {
     const bool pixels_alone = text.find("if (threadIdx.x != 0) return;") != std::string::npos;
     RC_ASSERT(pixels_alone == one.tiling.keeps_weights());
     RC_ASSERT(pixels_alone != (text.find("if (lane != 0 || warp > 1) return;") != std::string::npos));
-    const std::size_t loads = text.find("// The loading warpgroup."),
-                      multiplies = text.find("// A multiplying warpgroup");
+    const std::size_t loads = text.find("// The producer warpgroup."),
+                      multiplies = text.find("// A consumer warpgroup");
     RC_ASSERT(loads != std::string::npos && multiplies != std::string::npos);
     const std::string loop = text.substr(text.find("barrier_wait(empty + stage, parity ^ 1);", loads));
     const std::string arrival = "barrier_arrive_expecting(full + stage, ";

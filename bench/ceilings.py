@@ -5,9 +5,11 @@ tools/roofline.cpp has the rates that jitconv-run reports, which has no matrix p
 """
 
 import subprocess
+from pathlib import Path
 
-# Kernel families that multiply on tensor cores; all others use FMA.
-TENSOR_CORES = ("wgmma", "wgmma_rows", "wgrad_wgmma", "pointwise")
+# Kernel families that multiply on tensor cores, by their rows of the table; all others use FMA.
+TENSOR_CORES = {path.parent.name for path in (Path(__file__).parents[1] / "codegen").glob("*/family.cpp")
+                if ".uses_tensor_cores = true" in path.read_text(encoding="utf-8")}
 MATRIX = 8192
 
 

@@ -109,6 +109,11 @@ struct FamilyFunctions {
   bool uses_tensor_cores = false;
   /// Reads weights in whatever order and of whatever strides, so that no pass needs to make them dense.
   bool reads_any_weight = false;
+  /// Packs weights in whatever order they are, or can, and its prices have that pass. To the prices of others that need
+  /// dense weights, the planner adds the pass that makes them dense.
+  bool prices_packing = false;
+  /// By how many percent its prices rise where a family of tensor cores computes the problem, too; null: they do not.
+  std::int64_t (*percent_beside_tensor_cores)(const Costs& costs) = nullptr;
   /// Adds candidates in a fixed order; none if the family cannot compute the problem, and then the result says which
   /// limit. Null for passes.
   std::string (*enumerate)(const Problem& problem, const Target& target, CandidateList& into) = nullptr;
@@ -136,6 +141,9 @@ inline bool packs_weights(Family family) {
 
 /// All candidates of a family; `why` says which limit leaves none.
 std::vector<Candidate> candidates_of(Family family, const Problem& problem, const Target& target, std::string& why);
+
+/// Computes what none of the competing families can.
+inline constexpr Family kLastResort = Family::fallback;
 
 /// The families whose candidates compete, in the order in which equal costs are decided.
 std::span<const Family> competing_families();

@@ -24,9 +24,6 @@ struct Candidates {
 
 Family family_of(const Candidate& candidate) { return codegen::family_of(candidate.tiling); }
 
-/// Families whose price has the pass that brings a sub-pixel convolution's weights into order.
-bool knows_packing(Family family) { return family == Family::wgmma || family == Family::wgmma_rows; }
-
 /// The convolution of dense tensors that families compute in place of what is asked for, if they know no others.
 Problem dense_problem(const Problem& asked) {
   return with_dense_weight(needs_phases(asked) ? sub_pixel_problem(asked) : asked);
@@ -51,9 +48,10 @@ Candidates find_candidates(const ConvSpec& spec, const Problem& problem, const T
     const std::string why = functions.enumerate(functions.reads_any_weight ? problem : dense, target, list);
     if (list.empty()) result.notes.push_back({std::string(to_string(family)), "not possible: " + why});
     if (uses_tensor_cores(family) && !list.empty()) tensor_cores = true;
-    if (family == Family::direct && tensor_cores && !memory_decides)
-      for (Candidate& candidate : list.candidates())
-        candidate.cost += candidate.cost * costs.direct.beside_tensor_cores_percent / 100;
+    if (functions.percent_beside_tensor_cores != nullptr && tensor_cores && !memory_decides) {
+      const std::int64_t percent = functions.percent_beside_tensor_cores(costs);
+      for (Candidate& candidate : list.candidates()) candidate.cost += candidate.cost * percent / 100;
+    }
     std::ranges::move(list.candidates(), std::back_inserter(result.all));
   }
   if (dense.is_sub_pixel()) {
@@ -61,18 +59,19 @@ Candidates find_candidates(const ConvSpec& spec, const Problem& problem, const T
                        transposing = weight_transposition_cost(dense, costs.fma);
     bool any = false;
     for (Candidate& candidate : result.all) {
-      if (functions_of(family_of(candidate)).reads_any_weight) continue;  // which computes what is asked for
-      // wgmma may pack weights instead, and knows the price of both; wgmma_rows always does.
-      candidate.cost += interleaving + (knows_packing(family_of(candidate)) ? 0 : transposing);
+      const FamilyFunctions& functions = functions_of(family_of(candidate));
+      if (functions.reads_any_weight) continue;  // which computes what is asked for
+      candidate.cost += interleaving + (functions.prices_packing ? 0 : transposing);
       any = true;
     }
     if (any) result.notes.push_back({"sub-pixel", phases_text(dense)});
   }
   if (result.all.empty()) {
     std::string why;
-    result.all = candidates_of(Family::fallback, problem, target, why);
+    result.all = candidates_of(kLastResort, problem, target, why);
     if (result.all.empty()) throw SpecError(ErrorCode::unsupported, "operation", "no kernel computes it: " + why);
-    result.notes.push_back({"fallback", "slow path: operands are read from global memory for every tap"});
+    result.notes.push_back(
+        {std::string(to_string(kLastResort)), "slow path: operands are read from global memory for every tap"});
   }
   if (problem.dy_activation != Activation::none) {
     const std::int64_t activating = activation_gradient_cost(problem, costs.fma);
@@ -122,7 +121,7 @@ void note_losers(const Candidates& candidates, ConvPlan& chosen) {
 /// dense.
 void read_asked_weight(ConvPlan& plan, const Problem& asked) {
   for (KernelPlan& kernel : plan.kernels) {
-    if (kernel.family() != Family::pack_weights) continue;
+    if (!functions_of(kernel.family()).reads_any_weight) continue;
     kernel.problem.weight = asked.weight;
     return;
   }

@@ -15,6 +15,7 @@
 #include "codegen/plan.h"
 #include "codegen/transpose_input/tiling.h"
 #include "codegen/wgmma/geometry.h"
+#include "codegen/wgmma/store.h"
 #include "codegen/wgmma_rows/tiling.h"
 #include "tools/check/data.h"
 #include "tools/reduce_pixels.h"
@@ -97,8 +98,9 @@ bool keeps_kernel(const codegen::WgmmaTiling& tiling, const ConvSpec& full, cons
   const auto decisions = [&](const ConvSpec& asked) {
     const codegen::Problem problem = convolved_problem(tiling, asked);
     const codegen::WgmmaGeometry geometry(problem, tiling);
-    return std::tuple(geometry.stores_bulk(), geometry.row_ends(), geometry.copies_boxes(), problem.rows.stride,
-                      tiling.converts_pixels() ? geometry.raw_pitch() : 0);
+    return std::tuple(codegen::WgmmaStore(geometry).stores_bulk(), geometry.row_ends(),
+                      geometry.pixels().copies_boxes(), problem.rows.stride,
+                      tiling.converts_pixels() ? geometry.pixels().raw_pitch() : 0);
   };
   return decisions(fewer_rows) == decisions(full);
 }
@@ -113,7 +115,7 @@ Axis wgmma_rows(const codegen::WgmmaTiling& tiling, const ConvSpec& spec) {
   const codegen::WgmmaGeometry geometry(problem, tiling);
   const std::int64_t row = geometry.run_row(), runs = tiling.runs();
   const std::int64_t sector = geometry.sector_elements();
-  const std::int64_t run = tiling.tile.window + geometry.slack();
+  const std::int64_t run = tiling.tile.window + geometry.alignment_outputs();
   std::int64_t step = sector / std::gcd(sector, problem.columns.output);
   if (tiling.converts_pixels()) {  // which need planes of x to be whole vectors
     const std::int64_t vector = 16 / element_bytes(spec.dtype);
@@ -202,8 +204,8 @@ ConvSpec spec_with(const ConvSpec& full, const Axes& axes, const Counts& counts)
 
 /// Blocks of a launch that computes `spec` with the tiling of `full`.
 std::int64_t blocks_of(const codegen::ConvPlan& full, const ConvSpec& spec) {
-  const bool dense = full.family() != codegen::Family::fallback;
-  const codegen::Problem problem = dense ? dense_problem(spec) : codegen::lower(spec);
+  const bool is_asked_for = codegen::functions_of(full.family()).reads_any_weight;
+  const codegen::Problem problem = is_asked_for ? codegen::lower(spec) : dense_problem(spec);
   const std::int64_t blocks = full.convolution().launch.blocks;
   if (const auto* wgmma = full.tiling<codegen::WgmmaTiling>()) {
     // Blocks that walk over tiles still walk over two or three.
@@ -228,11 +230,10 @@ std::int64_t blocks_of(const codegen::ConvPlan& full, const ConvSpec& spec) {
     return ceil_div(problem.n * problem.input_channels(), depthwise->planes) *
            ceil_div(problem.rows.output, depthwise->tile_p()) * ceil_div(problem.columns.output, depthwise->tile_q());
   }
-  if (const auto* depthwise = full.tiling<codegen::DepthwiseNhwcTiling>())
-    return depthwise->blocks(codegen::lower(spec));
+  if (const auto* depthwise = full.tiling<codegen::DepthwiseNhwcTiling>()) return depthwise->blocks(problem);
   if (const auto* depthwise = full.tiling<codegen::DepthwisePlanesTiling>()) return depthwise->blocks(problem);
   std::string why;
-  return codegen::candidates_of(codegen::Family::fallback, problem, full.target, why).front().launch.blocks;
+  return codegen::candidates_of(full.family(), problem, full.target, why).front().launch.blocks;
 }
 
 /// Tiles of the wgmma_rows family are as long as lets SMs share the work. Shorter ones take the same paths, if their

@@ -46,6 +46,20 @@ Sharing sharing_of(const codegen::ConvPlan& plan) {
   return std::visit([&kernel](const auto& tiling) { return sharing_of(kernel.problem, tiling); }, kernel.tiling);
 }
 
+/// What stays in rows and columns, so that the kernel does: columns where copies are made for their number, and rows
+/// but for multiples, where planes must be whole vectors of 16 bytes.
+struct Kept {
+  bool columns = false;
+  std::int64_t multiple = 1;
+};
+
+Kept kept_by(const WgradWgmmaTiling&) { return {.columns = true, .multiple = 8}; }
+Kept kept_by(const WgradDepthwiseTiling&) { return {.columns = true}; }
+template <typename Tiling>
+Kept kept_by(const Tiling&) {
+  return {};
+}
+
 /// Lets at most `splits` blocks share the pixels of a tile.
 void share(const Problem& problem, std::int64_t splits, WgradTiling& tiling) {
   tiling.split_pixels = codegen::round_up(ceil_div(WgradTiling::pixels(problem), splits), tiling.chunk_pixels);
@@ -82,13 +96,6 @@ codegen::ConvPlan plan_for_pixels(codegen::ConvPlan full, const ConvSpec& spec) 
                             static_cast<std::uint32_t>(shared.splits * shared.tiles_k * shared.tiles_columns));
 }
 
-/// What stays in rows and columns, so that the kernel does: columns where copies are made for their number, and rows
-/// but for multiples, where planes must be whole vectors of 16 bytes.
-struct Kept {
-  bool columns;
-  std::int64_t multiple;
-};
-
 /// Half of the images, or half of the rows or columns of y, less; the larger extent first. False if there is no less.
 bool take_pixels(ConvSpec& spec, const Kept& kept) {
   const TensorShape y = output_shape(spec);
@@ -124,8 +131,7 @@ void reduce_pixels(Reduction& result, const WorkLimits& limits) {
   const codegen::ConvPlan full = result.plan;
   const std::int64_t as_given = result.multiply_adds;
   ConvSpec spec = full.spec;
-  const bool wgmma = full.family() == codegen::Family::wgrad_wgmma;
-  const Kept kept{wgmma || full.family() == codegen::Family::wgrad_depthwise, wgmma ? 8 : 1};
+  const Kept kept = std::visit([](const auto& tiling) { return kept_by(tiling); }, full.convolution().tiling);
   while (result.multiply_adds > limits.most && take_pixels(spec, kept)) {
     result.plan = plan_for_pixels(full, spec);
     result.multiply_adds = executed_multiply_adds(result.plan);

@@ -2,6 +2,7 @@
 #include "codegen/direct/family.h"
 
 #include "codegen/arithmetic.h"
+#include "codegen/costs/costs.h"
 #include "fmt/format.h"
 
 namespace jitconv::codegen {
@@ -47,6 +48,7 @@ std::int64_t multiply_adds(const KernelPlan& kernel) {
 FamilyFunctions direct_family() {
   return {
       .name = "direct",
+      .percent_beside_tensor_cores = [](const Costs& costs) { return costs.direct.beside_tensor_cores_percent; },
       .enumerate = direct::enumerate,
       .needs_wide_index = wide_index,
       .emit = direct::emit,

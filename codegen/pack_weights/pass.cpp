@@ -31,7 +31,7 @@ void add_weight_packing(ConvPlan& plan, PackWeightsTiling tiling) {
 }
 
 FamilyFunctions pack_weights_pass() {
-  return {.name = "pack_weights", .emit = pack_weights::emit, .describe = describe};
+  return {.name = "pack_weights", .reads_any_weight = true, .emit = pack_weights::emit, .describe = describe};
 }
 
 }  // namespace jitconv::codegen

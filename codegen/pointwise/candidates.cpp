@@ -196,7 +196,7 @@ class Search {
   /// an operand of every instruction.
   std::int64_t shared_of_step(const PointwiseTiling& tiling) const {
     if (!tiling.streams_weights && !tiling.gathers()) return 0;
-    // Lanes that gather meet in a bank for each column of a stride.
+    // Lanes that gather have a bank conflict for each column of a stride.
     const std::int64_t conflicts = tiling.gathers() ? std::min<std::int64_t>(problem_.columns.stride, 4) : 1;
     const std::int64_t read = tiling.block_pixels() * tiling.consumers_k * conflicts +
                               PointwiseTiling::kConsumers * tiling.instructions() * tiling.columns;

@@ -129,7 +129,7 @@ std::string layout_comment(const Problem& problem, const PointwiseTiling& tiling
                                                              : "weights of the block's channels, all steps");
   if (bias) comment.memory("kBiasFirstByte", "bias of the block's channels");
   comment.memory("kBarriersFirstByte", "barriers");
-  comment.barrier("full[kStages]", loaders, "a loading thread, and copies by their bytes", "consumers, for a step");
+  comment.barrier("full[kStages]", loaders, "a producer thread, and copies by their bytes", "consumers, for a step");
   comment.barrier("empty[kStages]", kReleases, "a warp that has multiplied a step", "loaders, for a free stage");
   if (!tiling.streams_weights)
     comment.barrier("weights_arrival", "kConsumerThreads", "a thread that has put weights there", "consumers, once");

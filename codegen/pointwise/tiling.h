@@ -23,7 +23,7 @@ struct PointwiseTiling {
   Pixels tile = Pixels::line;
   int extent = 0;           ///< images or rows of a tile
   int lane_pixels = 4;      ///< pixels of a lane: 4 are rows of two instructions, 2 of one
-  int consumers_k = 1;      ///< 2: the multiplying warpgroups share pixels, not channels; 1: channels, not pixels
+  int consumers_k = 1;      ///< 2: the consumer warpgroups share pixels, not channels; 1: channels, not pixels
   int columns = 128;        ///< output channels of a warpgroup: the N of an instruction, a multiple of 8
   int chunk_channels = 32;  ///< of one step of the pipeline, a multiple of 8 that divides a group's channels
   int batch_steps = 2;      ///< eights of channels that are loaded to registers while as many are multiplied
@@ -33,7 +33,7 @@ struct PointwiseTiling {
   int splits = 1;  ///< blocks that share the reduction of a tile, each a range of steps
 
   static constexpr int kConsumers = 2;
-  static constexpr int kThreads = 384;  ///< the multiplying warpgroups, and one of which a warp asks for pixels
+  static constexpr int kThreads = 384;  ///< the consumer warpgroups, and one of which a warp asks for pixels
   // Per thread: of the launch, and what the warpgroups make of it.
   static constexpr int kLaunchRegisters = 168, kConsumerRegisters = 232, kLoaderRegisters = 40;
   int instructions() const { return lane_pixels / 2; }

@@ -1,6 +1,7 @@
 // The parameters of a wgmma kernel: which tensors it gets as tensor maps, and how TMA sees them.
 #include "codegen/arithmetic.h"
 #include "codegen/wgmma/emit.h"
+#include "codegen/wgmma/store.h"
 
 namespace jitconv::codegen {
 namespace {
@@ -24,6 +25,7 @@ TensorMapShape walk_map(const WgmmaGeometry& geometry) {
   const Problem& problem = geometry.problem();
   const WgmmaTiling& tiling = geometry.tiling();
   const View::Strides& x = problem.input.stride;
+  const Im2colCorners corners = im2col_corners(geometry);
   const auto corner = [](const std::array<std::int64_t, 2>& places) {
     return std::array{static_cast<int>(places[0]), static_cast<int>(places[1])};
   };
@@ -36,8 +38,8 @@ TensorMapShape walk_map(const WgmmaGeometry& geometry) {
       .swizzle_bytes = 16 * tiling.pipeline.slices,
       .rounds_to_tf32 =
           problem.input.type == DataType::f32 && !geometry.reads_transposed() && !tiling.splits_operands(),
-      .walk = TensorMapShape::Walk{corner(geometry.walk_lower()),
-                                   corner(geometry.walk_upper()),
+      .walk = TensorMapShape::Walk{corner(corners.lower),
+                                   corner(corners.upper),
                                    {static_cast<int>(problem.columns.stride), static_cast<int>(problem.rows.stride)}}};
 }
 
@@ -46,16 +48,16 @@ TensorMapShape pixel_map(const WgmmaGeometry& geometry) {
   const Problem& problem = geometry.problem();
   const std::int64_t plane = problem.input_plane(), planes = problem.n * problem.input_channels();
   const int channels = geometry.chunk_channels();
-  if (geometry.copies_rows())
+  if (geometry.pixels().copies_rows())
     return {.rank = 3,
             .extents = {problem.columns.input, ceil_div(problem.rows.input, problem.rows.stride), planes},
             .strides = {1, problem.rows.stride * problem.columns.input, plane},
-            .box = {static_cast<int>(problem.columns.input), static_cast<int>(geometry.raw_rows()), channels},
+            .box = {static_cast<int>(problem.columns.input), static_cast<int>(geometry.pixels().raw_rows()), channels},
             .rounds_to_tf32 = !geometry.tiling().splits_operands()};
   return {.rank = 2,
           .extents = {plane, planes},
           .strides = {1, plane},
-          .box = {static_cast<int>(geometry.raw_pitch()), channels},
+          .box = {static_cast<int>(geometry.pixels().raw_pitch()), channels},
           .rounds_to_tf32 = !geometry.tiling().splits_operands()};
 }
 
@@ -67,7 +69,7 @@ TensorMapShape plane_map(const WgmmaGeometry& geometry) {
           .element_bytes = static_cast<int>(problem.input.element_bytes()),
           .extents = {plane, problem.input_channels(), problem.n},
           .strides = {1, plane, problem.input.stride.n},
-          .box = {static_cast<int>(WgmmaGeometry::kPartPixels), geometry.chunk_channels(), 1},
+          .box = {static_cast<int>(WgmmaPixels::kPartPixels), geometry.chunk_channels(), 1},
           .swizzle_bytes = 128};
 }
 
@@ -84,7 +86,7 @@ TensorMapShape output_map(const WgmmaGeometry& geometry) {
                       crosses ? problem.n : problem.n * problem.rows.output},
           .strides = {1, row, problem.output_channels(),
                       problem.output_channels() * problem.columns.output * (crosses ? problem.rows.output : 1)},
-          .box = {static_cast<int>(row), geometry.box_rows(), geometry.store_columns(), 1},
+          .box = {static_cast<int>(row), geometry.box_rows(), WgmmaStore(geometry).store_columns(), 1},
           .swizzle_bytes = 128,
           .writes_scratch = is_scratch(problem.output.tensor)};
 }
@@ -102,7 +104,7 @@ std::vector<Argument> wgmma_arguments(const WgmmaGeometry& geometry) {
       result.push_back(tensor_map(x, "x_map", walk_map(geometry)));
     else if (argument.tensor == x && tiling.uses_planes())
       result.push_back(tensor_map(x, "x_map", plane_map(geometry)));
-    else if (argument.tensor == x && geometry.copies_boxes())
+    else if (argument.tensor == x && geometry.pixels().copies_boxes())
       result.push_back(tensor_map(x, "x_map", pixel_map(geometry)));
     else if (argument.tensor == w && tiling.packs_weights())
       result.push_back({w, "const uint4* __restrict__", "packed_w"});

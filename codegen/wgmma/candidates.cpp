@@ -11,7 +11,10 @@
 #include "codegen/transpose_weights/pass.h"
 #include "codegen/wgmma/family.h"
 #include "codegen/wgmma/geometry.h"
+#include "codegen/wgmma/limits.h"
+#include "codegen/wgmma/memory.h"
 #include "codegen/wgmma/price.h"
+#include "codegen/wgmma/registers.h"
 #include "fmt/format.h"
 
 namespace jitconv::codegen {
@@ -98,7 +101,7 @@ class Search {
  private:
   void runs(WgmmaTiling tiling, int columns) {
     tiling.tile.columns = columns;
-    if (tiling.splits_operands() && !geometry(tiling).registers_fit()) return;
+    if (tiling.splits_operands() && !WgmmaRegisters(geometry(tiling)).fit()) return;
     filter_rows(tiling, 1);
     if (problem_.rows.taps > 1 && problem_.rows.stride == 1 && problem_.columns.stride == 1 &&
         problem_.taps() <= kMostTapsOfStep)
@@ -109,7 +112,7 @@ class Search {
     tiling.pipeline.filter_rows = rows;
     tiling.tile.images = images(tiling);
     const WgmmaGeometry runs = geometry(tiling);
-    if (tiling.folds_columns() && !runs.can_fold_columns()) return;
+    if (tiling.folds_columns() && !can_fold_columns(runs)) return;
     const int fold_reach = static_cast<int>(runs.fold_reach());
     boxes(tiling);
     tiling.tile.window = static_cast<int>(tiling.tile.images > 0 ? tiling.tile.images * problem_.output_plane()
@@ -117,7 +120,7 @@ class Search {
     if (tiling.tile.images == 0 && tiling.tile.window < tiling.tile.columns / 4) {
       if (tiling.folds_columns()) return;
       why_ = fmt::format("{} positions lie between rows of {} outputs, so a run of {} would hold too few outputs",
-                         grid_.gap(), problem_.columns.output, kMostColumns);
+                         grid_.row_padding(), problem_.columns.output, kMostColumns);
       return;
     }
     // A narrower run that stores as much does the same with less.
@@ -135,7 +138,8 @@ class Search {
     tiling.staged_boxes = kFewestBoxes;
     tiling.tile.window = tiling.tile.columns;
     const WgmmaGeometry runs = geometry(tiling);
-    if (runs.can_store_boxes() && runs.store_columns() > 0 && 4 * problem_.columns.output >= 3 * runs.run_row())
+    const WgmmaStore store(runs);
+    if (can_store_boxes(runs, store) && store.store_columns() > 0 && 4 * problem_.columns.output >= 3 * runs.run_row())
       slices(tiling);
   }
 
@@ -156,8 +160,8 @@ class Search {
     const std::int64_t plane = problem_.output_plane();
     for (std::int64_t window = std::min<std::int64_t>(columns / sector, ceil_div(plane, sector)) * sector; window > 0;
          window -= sector) {
-      const std::int64_t outputs = std::min(window + grid_.slack(), plane);
-      if (outputs + grid_.row_ends(window) * grid_.gap() <= columns) return static_cast<int>(window);
+      const std::int64_t outputs = std::min(window + grid_.alignment_outputs(), plane);
+      if (outputs + grid_.row_ends(window) * grid_.row_padding() <= columns) return static_cast<int>(window);
     }
     return 0;
   }
@@ -176,7 +180,8 @@ class Search {
         why_ = fmt::format("a step's channels span {} bytes of x, offsets inside them have 32 bits", chunk_bytes);
         continue;
       }
-      if (step.load_item_registers() > step.load_registers() || step.packed_rows() > INT32_MAX) continue;
+      const WgmmaRegisters registers(step);
+      if (registers.per_load() > registers.for_loads() || step.packed_rows() > INT32_MAX) continue;
       weights(step);
     }
   }
@@ -191,12 +196,12 @@ class Search {
     if (tiling.splits_operands() || tiling.folds_columns()) return;
     tiling.weights = WgmmaTiling::Weights::unpacked;
     const WgmmaGeometry unpacked = geometry(tiling);
-    if (unpacked.can_take_unpacked_weights() && unpacked.registers_fit()) pixels(unpacked);
+    if (can_take_unpacked_weights(unpacked) && WgmmaRegisters(unpacked).fit()) pixels(unpacked);
   }
 
   void pixels(const WgmmaGeometry& loaded) {
     WgmmaTiling tiling = loaded.tiling();
-    const bool im2col = loaded.can_use_im2col();
+    const bool im2col = can_use_im2col(loaded);
     // Where TMA's im2col mode cannot serve NHWC tensors, their weights are packed.
     if (!transposition_ && (tiling.packs_weights() || problem_.input.layout() == Layout::nchw)) loads(tiling);
     if (im2col) {
@@ -204,14 +209,14 @@ class Search {
       loads(tiling);
     }
     if (transposition_) return;
-    if (loaded.can_use_planes()) {
+    if (can_use_planes(loaded)) {
       tiling.producer.pixels = WgmmaTiling::Pixels::planes;
       loads(tiling);
     }
     // If a tile has a single step of one slice, ptxas spills in the warps that convert copies.
     const bool spills =
         tiling.pipeline.slices == 1 && loaded.steps() == 1 && tiling.tile.columns > kMostColumnsOfOnlyStep;
-    if (spills || tiling.stores_boxes() || !loaded.copies_fit()) return;
+    if (spills || tiling.stores_boxes() || !can_copy_pixels(loaded)) return;
     tiling.producer.pixels = WgmmaTiling::Pixels::converted;
     for (const int copies_ahead : {1, 2}) {
       tiling.producer.copies_ahead = copies_ahead;
@@ -231,16 +236,18 @@ class Search {
     memory_decides_ = true;
     tiling.pipeline.stages = 0;
     WgmmaGeometry geometry(grid_, tiling);
-    const std::int64_t rest = geometry.shared_bytes() + 128 + kMostStages * 16;
-    const std::int64_t fit = (target_.shared_bytes_per_block - rest) / geometry.stage_bytes();
+    const WgmmaMemory memory(geometry);
+    const std::int64_t rest = memory.shared_bytes() + 128 + kMostStages * 16;
+    const std::int64_t fit = (target_.shared_bytes_per_block - rest) / memory.stage_bytes();
     // A consumer gives a stage back when it has the next; where each has stages of its own, they are an even number.
     const bool own_stages = tiling.schedule == WgmmaTiling::Schedule::sliced_k;
     if (fit < (tiling.converts_pixels() || own_stages ? 4 : 2)) return;
     const int stages = static_cast<int>(std::min<std::int64_t>(fit, kMostStages));
     geometry.set_stages(own_stages ? stages - stages % 2 : stages);
     if (!tiling.loads_pixels()) return splits(geometry);
-    const std::int64_t items = geometry.load_items() * grid_.phases();
-    const int in_flight = geometry.load_registers() / geometry.load_item_registers();
+    const std::int64_t items = geometry.pixels().load_items() * grid_.phases();
+    const WgmmaRegisters registers(geometry);
+    const int in_flight = registers.for_loads() / registers.per_load();
     for (const int team_warps : {1, 2, 4}) {
       if (4 / team_warps > stages) continue;
       // As few batches as registers allow, all of about one size.
@@ -270,15 +277,16 @@ class Search {
 
   void add(const WgmmaGeometry& geometry) {
     const WgmmaTiling& tiling = geometry.tiling();
-    if (tiling.schedule == WgmmaTiling::Schedule::sliced_k && !geometry.can_slice_k()) return;
-    const std::int64_t tiles = geometry.tiles(), shared_bytes = geometry.shared_bytes();
+    const WgmmaMemory memory(geometry);
+    if (tiling.schedule == WgmmaTiling::Schedule::sliced_k && !can_slice_k(geometry, memory.store())) return;
+    const std::int64_t tiles = geometry.tiles(), shared_bytes = memory.shared_bytes();
     // Blocks count tiles on past the last.
     if (tiles > INT32_MAX - 2 * target_.sm_count || shared_bytes > target_.shared_bytes_per_block) return;
     const Launch launch = {static_cast<std::uint32_t>(std::min<std::int64_t>(tiles, target_.sm_count)),
                            WgmmaTiling::kThreads, static_cast<std::uint32_t>(shared_bytes)};
-    into_.add(
-        tiling, launch,
-        price_.of(geometry, tiles) + transposition_.value_or(0) + (tiling.packs_weights() ? 0 : weight_transposition_));
+    into_.add(tiling, launch,
+              price_.of(geometry, memory.store(), tiles) + transposition_.value_or(0) +
+                  (tiling.packs_weights() ? 0 : weight_transposition_));
   }
 
   WgmmaGeometry geometry(const WgmmaTiling& tiling) const { return {grid_, tiling}; }

@@ -4,6 +4,9 @@
 
 #include "codegen/arithmetic.h"
 #include "codegen/text/epilogue.h"
+#include "codegen/wgmma/memory.h"
+#include "codegen/wgmma/registers.h"
+#include "codegen/wgmma/store.h"
 #include "fmt/format.h"
 
 namespace jitconv::codegen {
@@ -12,6 +15,8 @@ namespace {
 std::string constants(const WgmmaGeometry& geometry) {
   const Problem& problem = geometry.problem();
   const WgmmaTiling& tiling = geometry.tiling();
+  const WgmmaMemory memory(geometry);
+  const WgmmaRegisters registers(geometry);
   const View::Strides& in = problem.input.stride;
   Constants c;
   add_problem_constants(c, problem, geometry.reads_transposed() ? "transposed_x" : "x");
@@ -30,7 +35,7 @@ std::string constants(const WgmmaGeometry& geometry) {
         .add("kWarpK", 16 / tiling.tile.folded_columns, "channels of a warp, each with a row of every group");
   c.add("kBlockK", tiling.tile.channels).add("kTilesK", geometry.tiles_k());
   c.add("kRuns", tiling.runs()).add("kColumns", tiling.tile.columns).add("kWindow", tiling.tile.window);
-  c.add("kGap", geometry.gap(), "positions of a grid row behind its kQ outputs");
+  c.add("kGap", geometry.row_padding(), "positions of a grid row behind its kQ outputs");
   c.add("kPitch", geometry.pitch());
   if (tiling.stores_boxes()) c.add("kRunRow", geometry.run_row(), "positions of the runs of a row");
   if (tiling.tile.images > 0)
@@ -54,39 +59,41 @@ std::string constants(const WgmmaGeometry& geometry) {
   c.add("kRunPixels", geometry.run_pixels());
   if (tiling.uses_im2col())
     c.add("kPixelBytes", 16 * tiling.pipeline.slices, "all slices of a pixel, one after the other")
-        .add("kPhaseBytes", geometry.phase_bytes())
-        .add("kWalkedBytes", geometry.walked_bytes(), "of a step");
+        .add("kPhaseBytes", geometry.pixels().phase_bytes())
+        .add("kWalkedBytes", geometry.pixels().im2col_bytes(), "of a step");
   else if (tiling.uses_planes())
-    c.add("kPartPixels", WgmmaGeometry::kPartPixels, "of a channel, one after the other")
-        .add("kPartBytes", geometry.chunk_channels() * WgmmaGeometry::kPartBytes, "of all channels of a step")
-        .add("kParts", geometry.parts(), "of a run");
+    c.add("kPartPixels", WgmmaPixels::kPartPixels, "of a channel, one after the other")
+        .add("kPartBytes", geometry.chunk_channels() * WgmmaPixels::kPartBytes, "of all channels of a step")
+        .add("kParts", geometry.pixels().parts(), "of a run");
   else if (geometry.loads_vectors())
-    c.add("kSlicePitch", geometry.slice_pitch(), "pixels");
-  c.add("kRunBytes", geometry.run_bytes());
+    c.add("kSlicePitch", geometry.pixels().slice_pitch(), "pixels");
+  c.add("kRunBytes", geometry.pixels().run_bytes());
   c.add("kWeightBytes", geometry.weight_bytes())
-      .add("kInputBytes", geometry.input_bytes(), tiling.splits_operands() ? "of one part, the larger first" : "");
+      .add("kInputBytes", geometry.pixels().input_bytes(),
+           tiling.splits_operands() ? "of one part, the larger first" : "");
   if (!tiling.packs_weights() || (tiling.splits_operands() && !tiling.keeps_weights()))
-    c.add("kWeightsOfStage", geometry.weights_in_stage(), "bytes from a stage's start");
+    c.add("kWeightsOfStage", memory.weight_offset(), "bytes from a stage's start");
   if (!tiling.packs_weights())
     c.add("kTaps", geometry.taps())
         .add("kWeightRowBytes", geometry.chunk_channels() * geometry.taps() * problem.input.element_bytes(),
              "of an output channel");
   if (geometry.multiplies_registers())
     c.add("kLaneChannels", geometry.lane_channels(), "neighbours, of which a lane has weights");
-  c.add("kStageBytes", geometry.stage_bytes()).add("kStages", tiling.pipeline.stages);
+  c.add("kStageBytes", memory.stage_bytes()).add("kStages", tiling.pipeline.stages);
 
   add_load_constants(c, geometry);
 
   c.group("The block");
   c.add("kThreads", WgmmaTiling::kThreads).add("kConsumers", 2);
-  c.add("kLoaderRegisters", geometry.producer_registers()).add("kConsumerRegisters", geometry.consumer_registers());
+  c.add("kLoaderRegisters", registers.producer()).add("kConsumerRegisters", registers.consumer());
   add_store_constants(c, geometry);
-  if (tiling.keeps_weights()) c.add("kWeightsFirstByte", geometry.weights_first_byte());
-  c.add("kStagingFirstByte", geometry.staging_first_byte());
-  if (geometry.has_zeros()) c.add("kZerosFirstByte", geometry.zeros_first_byte());
-  c.add("kBarriersFirstByte", geometry.barriers_first_byte());
+  if (tiling.keeps_weights()) c.add("kWeightsFirstByte", memory.weights_first_byte());
+  c.add("kStagingFirstByte", memory.staging_first_byte());
+  if (geometry.has_zeros()) c.add("kZerosFirstByte", memory.zeros_first_byte());
+  c.add("kBarriersFirstByte", memory.barriers_first_byte());
 
-  if (tiling.split_k > 1) c.add("kPartialSumStride", geometry.partial_sum_stride(), "floats from a split to the next");
+  if (tiling.split_k > 1)
+    c.add("kPartialSumStride", WgmmaStore(geometry).partial_sum_stride(), "floats from a split to the next");
   std::string text = c.text();
   text.pop_back();
   return text;
@@ -165,7 +172,7 @@ std::string asserts(const WgmmaGeometry& geometry, std::uint32_t shared_bytes) {
   lines.add("static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);");
   lines.add(fmt::format("static_assert(kBarriersFirstByte + 16 * kStages + {} <= {});",
                         (tiling.keeps_weights() ? 8 : 0) + (tiling.splits_im2col() ? 8 * tiling.pipeline.stages : 0) +
-                            8 * geometry.schedule_barriers() + 32 * tiling.producer.copies_ahead,
+                            8 * schedule_barriers(geometry.tiling().schedule) + 32 * tiling.producer.copies_ahead,
                         shared_bytes));
   return lines.text();
 }
@@ -182,8 +189,9 @@ std::string_view multiply_file(const WgmmaGeometry& geometry) {
 std::vector<DeviceFile> files(const WgmmaGeometry& geometry) {
   const Problem& problem = geometry.problem();
   const WgmmaTiling& tiling = geometry.tiling();
+  const WgmmaStore store(geometry);
   const bool f32 = problem.input.type == DataType::f32, nhwc = problem.output.layout() == Layout::nhwc;
-  const bool boxes = geometry.copies_boxes();
+  const bool boxes = geometry.pixels().copies_boxes();
   std::vector<DeviceFile> result = {{element_header(problem.input.type)}, {"device/barrier.cuh"}};
   const bool copies_in = boxes || tiling.copies_operands() || !tiling.packs_weights(),
              copies_out = tiling.stores_boxes();
@@ -202,17 +210,17 @@ std::vector<DeviceFile> files(const WgmmaGeometry& geometry) {
     result.push_back({"device/warpgroup_sync.cuh"});
     if (!copies_out) result.push_back({"device/store_words.cuh"});
     if (problem.epilogue.residual && tiling.split_k == 1) result.push_back({"device/vector.cuh"});
-    if (geometry.staged_bytes() == 2) {
+    if (store.staged_bytes() == 2) {
       result.push_back({pair_header(problem.input.type)});
       result.push_back({"device/store_transposed.cuh"});
     }
-  } else if (geometry.written_bytes() == 4) {
+  } else if (store.written_bytes() == 4) {
     result.push_back({"device/store_32bit.cuh"});
   } else {
     result.push_back({pair_header(problem.input.type)});
     result.push_back({"device/store_16bit.cuh"});
   }
-  if (geometry.stores_bulk() || copies_out) result.push_back({"device/bulk_store.cuh"});
+  if (store.stores_bulk() || copies_out) result.push_back({"device/bulk_store.cuh"});
   if (copies_out) result.push_back({"device/tensor_store.cuh"});
   if (!nhwc && geometry.row_ends() > 1) result.push_back({"device/opaque.cuh"});
   if (problem.epilogue.activation == Activation::relu && tiling.split_k == 1) result.push_back({"device/max_nan.cuh"});

@@ -20,7 +20,7 @@ Holes barrier_holes(const WgmmaGeometry& geometry) {
     next = "weights_arrival + 1";
   }
   if (tiling.schedule == WgmmaTiling::Schedule::pingpong) {
-    more.add(fmt::format("Barrier* const multiplied = {};  // one of each multiplying warpgroup", next));
+    more.add(fmt::format("Barrier* const multiplied = {};  // one of each consumer warpgroup", next));
     init.add("for (int i = 0; i < kConsumers; ++i) barrier_init(multiplied + i, 4);");
   }
   if (tiling.schedule == WgmmaTiling::Schedule::sliced_k) {
@@ -51,7 +51,7 @@ std::string layout_comment(const WgmmaGeometry& geometry, const BarrierCounts& c
     comment.barrier("copied[4 * kCopiesAhead]", copied_arrivals(geometry), "TMA, by bytes",
                     "a producer warp, to convert");
   if (tiling.splits_im2col())
-    comment.barrier("arrived[kStages]", "1", "TMA, by bytes", "loading warps, to split pixels");
+    comment.barrier("arrived[kStages]", "1", "TMA, by bytes", "producer warps, to split pixels");
   if (tiling.keeps_weights()) comment.barrier("weights_arrival", "1", "TMA, by bytes", "consumers, once");
   if (tiling.schedule == WgmmaTiling::Schedule::pingpong)
     comment.barrier("multiplied[kConsumers]", "4", "a consumer's warps, in their last step",

@@ -4,6 +4,8 @@
 
 #include "codegen/arithmetic.h"
 #include "codegen/wgmma/emit.h"
+#include "codegen/wgmma/memory.h"
+#include "codegen/wgmma/registers.h"
 #include "fmt/format.h"
 
 namespace jitconv::codegen {
@@ -91,13 +93,13 @@ std::string convert_run(const WgmmaGeometry& geometry) {
   const Problem& problem = geometry.problem();
   const WgmmaTiling& tiling = geometry.tiling();
   const std::int64_t chunk = geometry.chunk_channels();
-  const bool rows = geometry.copies_rows();
+  const bool rows = geometry.pixels().copies_rows();
   Holes holes = place_holes(geometry);
   holes.erase("image_offset");
   holes.merge(
-      Holes{{"part", tiling.tile.images > 0 || rows ? ""
-                     : geometry.copies_boxes()      ? "const int first = first_element(run_first, r);"
-                                                    : "const int first = Part(run_first, r).first;"},
+      Holes{{"part", tiling.tile.images > 0 || rows     ? ""
+                     : geometry.pixels().copies_boxes() ? "const int first = first_element(run_first, r);"
+                                                        : "const int first = Part(run_first, r).first;"},
             {"raw_place", tiling.tile.images > 0 ? "image * (kChunkChannels * kRawPitch) + h * kW + w"
                           : rows                 ? "(row - row_first) * kW + w"
                                                  : "h * kW + w - first"},
@@ -106,9 +108,9 @@ std::string convert_run(const WgmmaGeometry& geometry) {
   if (!geometry.loads_pairs()) {
     holes.emplace("channel", channel_at(geometry, "c"));
     // Few pixels are what a step waits for. Of many, reads in bursts hold up warps that store: B takes 4 % longer.
-    holes.emplace("unroll", geometry.load_items() * geometry.phases() > 4 ? "1" : "4");
+    holes.emplace("unroll", geometry.pixels().load_items() * geometry.phases() > 4 ? "1" : "4");
     // Boxes come rounded.
-    const std::string_view operand = geometry.copies_boxes()
+    const std::string_view operand = geometry.pixels().copies_boxes()
                                          ? "make_uint4(__float_as_uint(channel[0]), __float_as_uint(channel[1]), "
                                            "__float_as_uint(channel[2]), __float_as_uint(channel[3]))"
                                          : "operand_row(channel)";
@@ -175,18 +177,18 @@ std::string warp_steps(const WgmmaGeometry& geometry) {
 }
 
 /// What copies are asked of: x, or its tensor map.
-std::string copied_tensor(const WgmmaGeometry& geometry) { return geometry.copies_boxes() ? "&x_map" : "x"; }
+std::string copied_tensor(const WgmmaGeometry& geometry) { return geometry.pixels().copies_boxes() ? "&x_map" : "x"; }
 
 std::string copy_pixels(const WgmmaGeometry& geometry) {
   const WgmmaTiling& tiling = geometry.tiling();
   const StepText text = step_text(geometry);
   Holes holes = {{"tile_number", std::string(text.tile_number)}, {"chunk", std::string(text.chunk)}};
   if (tiling.tile.images > 0) return fill_template(embedded_text("wgmma/copy_images.cu.in"), holes);
-  if (!geometry.copies_boxes()) {
+  if (!geometry.pixels().copies_boxes()) {
     holes.merge(Holes{{"run_first", text.run_first}, {"filter_row", text.filter_row}});
     return fill_template(embedded_text("wgmma/copy_windows.cu.in"), holes);
   }
-  const bool rows = geometry.copies_rows();
+  const bool rows = geometry.pixels().copies_rows();
   holes.merge(Holes{{"first_element", rows ? "" : std::string(embedded_text("wgmma/first_element.cu.in"))},
                     {"first", rows ? fmt::format("0, ({}) / kQ - kPadTop / kStrideH", text.run_first)
                                    : fmt::format("first_element({}, {})", text.run_first, text.filter_row)}});
@@ -236,7 +238,7 @@ std::string load_functions(const WgmmaGeometry& geometry) {
   return {};
 }
 
-/// How loading warps go through tiles and steps.
+/// How producer warps go through tiles and steps.
 std::string_view tiles_file(const WgmmaGeometry& geometry) {
   const WgmmaTiling& tiling = geometry.tiling();
   switch (tiling.producer.pixels) {
@@ -253,7 +255,7 @@ std::string_view tiles_file(const WgmmaGeometry& geometry) {
   return {};
 }
 
-/// What TMA is asked for before the block is ready: the first steps of each loading warp.
+/// What TMA is asked for before the block is ready: the first steps of each producer warp.
 std::string first_copies(const WgmmaGeometry& geometry) {
   const WgmmaTiling& tiling = geometry.tiling();
   if (!tiling.converts_pixels()) return {};
@@ -271,17 +273,17 @@ void add_load_constants(Constants& c, const WgmmaGeometry& geometry) {
   const Problem& problem = geometry.problem();
   const WgmmaTiling& tiling = geometry.tiling();
   if (tiling.copies_operands()) return;
-  const std::int64_t items = geometry.load_items();
+  const std::int64_t items = geometry.pixels().load_items();
   const bool vectors = geometry.loads_vectors(), pairs = geometry.loads_pairs();
   if (tiling.converts_pixels()) {
     c.group("Loading: a warp takes every fourth step, and TMA brings kCopiesAhead of them");
     c.add("kCopiesAhead", tiling.producer.copies_ahead);
-    if (tiling.tile.images == 0 && !geometry.copies_rows())
+    if (tiling.tile.images == 0 && !geometry.pixels().copies_rows())
       c.add("kVectorElements", 16 / problem.input.element_bytes());
-    c.add("kRawPitch", geometry.raw_pitch(), "elements of a channel's copy")
-        .add("kRawRunElements", geometry.raw_run_elements())
-        .add("kRawBytes", geometry.raw_bytes(), "of a step");
-    c.add("kRawFirstByte", geometry.raw_first_byte());
+    c.add("kRawPitch", geometry.pixels().raw_pitch(), "elements of a channel's copy")
+        .add("kRawRunElements", geometry.pixels().raw_run_elements())
+        .add("kRawBytes", geometry.pixels().raw_bytes(), "of a step");
+    c.add("kRawFirstByte", WgmmaMemory(geometry).raw_first_byte());
   } else {
     c.group("Loading: kTeams teams of kTeamWarps warps");
     c.add("kTeamWarps", tiling.producer.team_warps).add("kTeams", 4 / tiling.producer.team_warps);
@@ -299,8 +301,8 @@ Holes load_holes(const WgmmaGeometry& geometry) {
   const WgmmaTiling& tiling = geometry.tiling();
   const StepText text = step_text(geometry);
   const bool copies = tiling.converts_pixels();
-  Holes tiles = {{"producer_registers",
-                  move_registers(geometry.producer_registers(), WgmmaTiling::kLaunchRegisters, "kLoaderRegisters")},
+  Holes tiles = {{"producer_registers", move_registers(WgmmaRegisters(geometry).producer(),
+                                                       WgmmaTiling::kLaunchRegisters, "kLoaderRegisters")},
                  {"await_packing", await_packing(geometry)},
                  {"tile_number", text.tile_number},
                  {"chunk", text.chunk},

@@ -1,6 +1,7 @@
 // The consumers of the wgmma family: the multiplications of a step, their operands, and which warpgroup multiplies
 // what. Not what they do with the sums: emit_store_nchw.cpp and its like.
 #include "codegen/wgmma/emit.h"
+#include "codegen/wgmma/registers.h"
 #include "fmt/format.h"
 
 namespace jitconv::codegen {
@@ -20,8 +21,9 @@ std::vector<Unit> units(const WgmmaGeometry& geometry) {
     const std::int64_t r = tap / fold.taps(), s = fold.first_column(tap % fold.taps());
     for (std::int64_t slice = 0; slice < tiling.pipeline.slices; ++slice)
       all.push_back({r, s, slice,
-                     geometry.phase_of(s) * (geometry.phase_bytes() / 16) + slice * geometry.slice_step() +
-                         geometry.tap_place(tap) * geometry.pixel_step()});
+                     geometry.phase_of(s) * (geometry.pixels().phase_bytes() / 16) +
+                         slice * geometry.pixels().slice_step() +
+                         geometry.tap_place(tap) * geometry.pixels().pixel_step()});
   }
   return all;
 }
@@ -130,7 +132,7 @@ Holes share_holes(const WgmmaGeometry& geometry) {
     holes["next_number"] = "number += kConsumers * gridDim.x";
     holes["await_turn"] = "barrier_wait(multiplied + (1 - consumer), (turn++ + consumer + 1) % 2);\n";
     holes["give_back_in_order"] =
-        "// Loading warps count on stages that are given back in order: those of the other's tile come first.\n"
+        "// Producer warps count on stages that are given back in order: those of the other's tile come first.\n"
         "if (gives_back && step == 0 && number != static_cast<int>(blockIdx.x))\n"
         "  barrier_wait(empty + (stage + kStages - 1) % kStages, stage == 0 ? parity ^ 1 : parity);\n";
     holes["end_turn"] = "if (lane == 0) barrier_arrive(multiplied + consumer);\n";
@@ -238,7 +240,7 @@ Holes multiply_holes(const WgmmaGeometry& geometry) {
   const bool in_registers = geometry.multiplies_registers();
   holes.merge(Holes{
       {"consumer_registers",
-       move_registers(geometry.consumer_registers(), WgmmaTiling::kLaunchRegisters, "kConsumerRegisters")},
+       move_registers(WgmmaRegisters(geometry).consumer(), WgmmaTiling::kLaunchRegisters, "kConsumerRegisters")},
       {"steps", text.steps},
       {"multiply_tile", fill_template(embedded_text(tiling.splits_operands() ? "wgmma/multiply_tile_split.cu.in"
                                                                              : "wgmma/multiply_tile.cu.in"),

@@ -1,5 +1,6 @@
 // The wgmma family's store of boxes of y (NHWC) by TMA: see templates/wgmma/store_boxes.cu.in.
 #include "codegen/wgmma/emit.h"
+#include "codegen/wgmma/store.h"
 #include "fmt/format.h"
 
 namespace jitconv::codegen {
@@ -28,16 +29,17 @@ std::string place(const WgmmaGeometry& geometry) {
 void add_store_boxes_constants(Constants& c, const WgmmaGeometry& geometry) {
   const Problem& problem = geometry.problem();
   const WgmmaTiling& tiling = geometry.tiling();
-  c.add("kStoreColumns", geometry.store_columns(), "positions of a box");
+  const WgmmaStore store(geometry);
+  c.add("kStoreColumns", store.store_columns(), "positions of a box");
   c.add("kRowChannels", geometry.box_row_channels(), "128 bytes").add("kBoxRows", geometry.box_rows(), "of a position");
   c.add("kPieceChannels", 16 / problem.input.element_bytes(), "16 bytes");
   c.add("kStagedBoxes", tiling.staged_boxes, "of a consumer")
-      .add("kBoxElements", geometry.box_bytes() / problem.input.element_bytes());
+      .add("kBoxElements", store.box_bytes() / problem.input.element_bytes());
 }
 
 Holes store_boxes_holes(const WgmmaGeometry& geometry, const std::string& channel_values) {
   const std::string stage =
-      geometry.staged_bytes() == 2
+      WgmmaStore(geometry).staged_bytes() == 2
           ? stage_transposed(geometry,
                              "staged + box_place(i + lane / 16 * 8 + lane % 8, warp % 4 * 16 + lane / 8 % 2 * 8)")
           : fill_template(embedded_text("wgmma/stage_box.cu.in"), {{"epilogue", epilogue_of_staged(geometry)}});

@@ -3,12 +3,13 @@
 #include "codegen/text/epilogue.h"
 #include "codegen/text/staging.h"
 #include "codegen/wgmma/emit.h"
+#include "codegen/wgmma/store.h"
 #include "fmt/format.h"
 
 namespace jitconv::codegen {
 namespace {
 
-/// What a multiplying thread needs of its two channels, loaded long before it is needed.
+/// What a consumer thread needs of its two channels, loaded long before it is needed.
 std::string channel_bias(const WgmmaGeometry& geometry) {
   const WgmmaTiling& tiling = geometry.tiling();
   if (!geometry.problem().epilogue.bias || tiling.split_k > 1) return {};
@@ -23,7 +24,7 @@ std::string epilogue_of_vector(const WgmmaGeometry& geometry, std::string_view c
 }
 
 /// Whether outputs are staged as 16-bit elements.
-bool stages_16bit(const WgmmaGeometry& geometry) { return geometry.staged_bytes() == 2; }
+bool stages_16bit(const WgmmaGeometry& geometry) { return WgmmaStore(geometry).staged_bytes() == 2; }
 
 /// Lines that stage one channel's accumulators, without the positions that no output has.
 std::string stage_values(const WgmmaGeometry& geometry) {
@@ -32,7 +33,7 @@ std::string stage_values(const WgmmaGeometry& geometry) {
   const std::string lines = epilogue_of_staged(geometry);
   const bool narrow = stages_16bit(geometry);
   // Two outputs at a time where both always lie in one row and at an even place in shared memory, whatever the channel.
-  const std::int64_t gap = geometry.gap();
+  const std::int64_t gap = geometry.row_padding();
   const bool pairs = tiling.tile.images > 0 || problem.output_plane() % 2 == 0,
              pairs_in_rows = problem.columns.output % 2 == 0 && gap % 2 == 0;
   const auto fill = [&](bool in_pairs, int row_ends) {
@@ -74,7 +75,7 @@ std::string other_half(const WgmmaGeometry& geometry) {
 }
 
 /// Whether whole vectors of staged images are outputs.
-bool stores_vectors(const WgmmaGeometry& geometry) { return geometry.store_width() > 1; }
+bool stores_vectors(const WgmmaGeometry& geometry) { return WgmmaStore(geometry).store_width() > 1; }
 
 /// Lines that read a vector of staged outputs, or one of them, into `value`.
 std::string read_staged(bool vectors, bool narrow, std::string_view source) {
@@ -112,7 +113,8 @@ std::string store_images(const WgmmaGeometry& geometry) {
   } else {
     residual_lines =
         epilogue_lines(epilogue_parts(geometry).after, {.residual = residual_at("y_lane - y + k * kPlane")});
-    store = fmt::format("y_lane[k * kPlane] = {};", geometry.stores_sums() || narrow ? "value" : "from_float(value)");
+    store = fmt::format("y_lane[k * kPlane] = {};",
+                        WgmmaStore(geometry).stores_sums() || narrow ? "value" : "from_float(value)");
   }
   return fill_template(embedded_text("wgmma/store_images.cu.in"),
                        {{"stage_values", stage_values(geometry)},
@@ -126,7 +128,7 @@ std::string store_images(const WgmmaGeometry& geometry) {
 
 /// What stores a run of whole vectors: a thread that asks TMA, or the lanes of a warp.
 std::string store_inside(const WgmmaGeometry& geometry) {
-  if (geometry.stores_bulk())
+  if (WgmmaStore(geometry).stores_bulk())
     return fill_template(embedded_text("wgmma/store_bulk.cu.in"),
                          {{"end_of_channels", end_of_channels(geometry)}, {"y", where_stored(geometry)}});
   return fill_template(
@@ -141,7 +143,8 @@ std::string store_inside(const WgmmaGeometry& geometry) {
 /// What stores a run that begins or ends a plane.
 std::string store_edges(const WgmmaGeometry& geometry) {
   const WgmmaTiling& tiling = geometry.tiling();
-  const bool one_step = tiling.tile.window + geometry.lead() <= kWarpSize * 16 / geometry.written_bytes();
+  const WgmmaStore store(geometry);
+  const bool one_step = tiling.tile.window + store.lead() <= kWarpSize * 16 / store.written_bytes();
   return fill_template(embedded_text("wgmma/store_edges.cu.in"),
                        {{"edge_unroll", one_step ? "4" : "1"},
                         {"channels", staged_channels(geometry)},
@@ -160,8 +163,8 @@ std::string column_first(const WgmmaGeometry& geometry, std::string_view before)
 
 /// Whether a run and what stores it in vectors lie inside its plane, whatever the channel.
 std::string inside(const WgmmaGeometry& geometry) {
-  return geometry.lead() == 0 ? "run_first + kWindow <= kPlane"
-                              : "run_first > 0 && run_first + (kWindow + kSectorElements) <= kPlane";
+  return WgmmaStore(geometry).lead() == 0 ? "run_first + kWindow <= kPlane"
+                                          : "run_first > 0 && run_first + (kWindow + kSectorElements) <= kPlane";
 }
 
 /// Lines that stage a lane's sums of a filter column, where `row_ends` rows of outputs end among them.
@@ -204,7 +207,7 @@ std::string store_windows(const WgmmaGeometry& geometry) {
                         {"column_first", column_first(geometry, "")},
                         {"inside", inside(geometry)},
                         {"await_staging", await_staging(geometry)},
-                        {"fence_staged", geometry.stores_bulk() ? "fence_async_proxy();" : ""},
+                        {"fence_staged", WgmmaStore(geometry).stores_bulk() ? "fence_async_proxy();" : ""},
                         {"store_inside", store_inside(geometry)},
                         {"store_edges", store_edges(geometry)}});
 }
@@ -212,7 +215,8 @@ std::string store_windows(const WgmmaGeometry& geometry) {
 }  // namespace
 
 std::string await_staging(const WgmmaGeometry& geometry) {
-  return geometry.stores_bulk() ? "if (lane == 0) bulk_stores_wait_read<0>();  // of what was staged before" : "";
+  return WgmmaStore(geometry).stores_bulk() ? "if (lane == 0) bulk_stores_wait_read<0>();  // of what was staged before"
+                                            : "";
 }
 
 std::string where_stored(const WgmmaGeometry& geometry) {
@@ -233,21 +237,21 @@ std::string epilogue_of_staged(const WgmmaGeometry& geometry) {
 void add_store_constants(Constants& c, const WgmmaGeometry& geometry) {
   const Problem& problem = geometry.problem();
   const WgmmaTiling& tiling = geometry.tiling();
+  const WgmmaStore store(geometry);
   if (tiling.stores_boxes()) return add_store_boxes_constants(c, geometry);
   if (problem.output.layout() == Layout::nhwc) return add_store_nhwc_constants(c, geometry);
-  c.add("kStagingPitch", geometry.staging_pitch());
-  c.add("kStagingElements", 8 * geometry.staging_pitch(), "of a warp");
+  c.add("kStagingPitch", store.staging_pitch());
+  c.add("kStagingElements", 8 * store.staging_pitch(), "of a warp");
   if (tiling.folds_columns())
-    c.add("kStagedBefore", geometry.staged_before(), "places for sums of outputs before the run");
+    c.add("kStagedBefore", store.staged_before(), "places for sums of outputs before the run");
   if (tiling.tile.images > 0) {
-    c.add("kStoreWidth", geometry.store_width(), "outputs of a lane");
+    c.add("kStoreWidth", store.store_width(), "outputs of a lane");
     return;
   }
-  c.add("kSectorElements", geometry.sector_elements()).add("kLead", geometry.lead());
-  const std::int64_t vector = 16 / geometry.written_bytes();
-  c.add("kStoreVectors", (tiling.tile.window + geometry.lead()) / vector);
-  if (!geometry.stores_bulk())
-    c.add("kStoreSteps", ceil_div((tiling.tile.window + geometry.lead()) / vector, kWarpSize));
+  c.add("kSectorElements", geometry.sector_elements()).add("kLead", store.lead());
+  const std::int64_t vector = 16 / store.written_bytes();
+  c.add("kStoreVectors", (tiling.tile.window + store.lead()) / vector);
+  if (!store.stores_bulk()) c.add("kStoreSteps", ceil_div((tiling.tile.window + store.lead()) / vector, kWarpSize));
 }
 
 Holes store_holes(const WgmmaGeometry& geometry) {
@@ -271,8 +275,9 @@ Holes store_holes(const WgmmaGeometry& geometry) {
           {"store", images                   ? store_images(geometry)
                     : tiling.folds_columns() ? store_folded(geometry)
                                              : store_windows(geometry)},
-          {"await_stores",
-           geometry.stores_bulk() ? "if (lane == 0) bulk_stores_wait_read<0>();  // before the block ends" : ""}};
+          {"await_stores", WgmmaStore(geometry).stores_bulk()
+                               ? "if (lane == 0) bulk_stores_wait_read<0>();  // before the block ends"
+                               : ""}};
 }
 
 }  // namespace jitconv::codegen

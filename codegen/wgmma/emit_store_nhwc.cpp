@@ -4,6 +4,7 @@
 
 #include "codegen/text/epilogue.h"
 #include "codegen/wgmma/emit.h"
+#include "codegen/wgmma/store.h"
 #include "fmt/format.h"
 
 namespace jitconv::codegen {
@@ -12,7 +13,8 @@ namespace {
 constexpr int kConsumerThreads = 128, kConsumerChannels = 64;
 
 std::string store_vector_type(const WgmmaGeometry& geometry) {
-  switch (geometry.written_bytes() * geometry.store_vector()) {
+  const WgmmaStore store(geometry);
+  switch (store.written_bytes() * store.store_vector()) {
     case 16:
       return "uint4";
     case 8:
@@ -27,8 +29,8 @@ std::string store_vector_type(const WgmmaGeometry& geometry) {
 /// Whether a run may go on in another row of the grid, or another image, behind positions that no output has.
 bool skips_gaps(const WgmmaGeometry& geometry) {
   const WgmmaTiling& tiling = geometry.tiling();
-  if (tiling.tile.images > 0) return geometry.gap() > 0 || tiling.pipeline.filter_rows > 1;
-  return geometry.gap() > 0 && geometry.row_ends() > 0;
+  if (tiling.tile.images > 0) return geometry.row_padding() > 0 || tiling.pipeline.filter_rows > 1;
+  return geometry.row_padding() > 0 && geometry.row_ends() > 0;
 }
 
 /// Lines that say where a run starts and how many outputs it has.
@@ -73,7 +75,7 @@ std::string place(const WgmmaGeometry& geometry, std::string_view step) {
 
 /// Reads the sums that a vector of the residual is added to, four at a time where there are as many.
 std::string read_staged(const WgmmaGeometry& geometry) {
-  const int vector = geometry.store_vector();
+  const int vector = WgmmaStore(geometry).store_vector();
   Lines lines;
   lines.add("__device__ __forceinline__ void read_staged(float (&value)[kStoreVector], const float* staged) {");
   lines.add("#pragma unroll");
@@ -91,8 +93,9 @@ std::string read_staged(const WgmmaGeometry& geometry) {
 
 /// Instructions of a thread that write what is staged at a time.
 int store_steps(const WgmmaGeometry& geometry) {
-  const int vector = geometry.store_vector();
-  return geometry.store_columns() * kConsumerChannels / (kConsumerThreads * vector);
+  const WgmmaStore store(geometry);
+  const int vector = store.store_vector();
+  return store.store_columns() * kConsumerChannels / (kConsumerThreads * vector);
 }
 
 /// As many of them at a time as registers are sure to hold.
@@ -110,11 +113,12 @@ std::string stage_transposed(const WgmmaGeometry& geometry, const std::string& p
 }
 
 void add_store_nhwc_constants(Constants& c, const WgmmaGeometry& geometry) {
-  const int vector = geometry.store_vector();
-  const int positions = kConsumerThreads * vector / kConsumerChannels, columns = geometry.store_columns();
+  const WgmmaStore store(geometry);
+  const int vector = store.store_vector();
+  const int positions = kConsumerThreads * vector / kConsumerChannels, columns = store.store_columns();
   c.add("kStoreColumns", columns, "positions of a consumer that are staged at a time");
-  c.add("kStagingPitch", geometry.staging_pitch(), "of a position");
-  c.add("kStagingElements", columns * geometry.staging_pitch() / 4, "of a warp");
+  c.add("kStagingPitch", store.staging_pitch(), "of a position");
+  c.add("kStagingElements", columns * store.staging_pitch() / 4, "of a warp");
   c.add("kStoreVector", vector, "channels").add("kVectors", kConsumerChannels / vector, "of a position");
   c.add("kStorePositions", positions, "that a consumer writes at a time").add("kStoreSteps", columns / positions);
   c.add("kStoreBatch", store_batch(columns / positions), "of these at a time");
@@ -125,7 +129,7 @@ Holes store_nhwc_holes(const WgmmaGeometry& geometry, const std::string& channel
   const WgmmaTiling& tiling = geometry.tiling();
   const Epilogue none;
   const Epilogue& epilogue = tiling.split_k > 1 ? none : problem.epilogue;
-  const bool transposed = geometry.staged_bytes() == 2;
+  const bool transposed = WgmmaStore(geometry).staged_bytes() == 2;
   const int steps = store_steps(geometry);
   const bool batches = store_batch(steps) < steps;
   const std::string step = batches ? "(step + i)" : "i", where = place(geometry, step);

@@ -9,6 +9,7 @@
 #include "codegen/split_operands.h"
 #include "codegen/transpose_input/pass.h"
 #include "codegen/wgmma/geometry.h"
+#include "codegen/wgmma/store.h"
 #include "fmt/format.h"
 
 namespace jitconv::codegen {
@@ -35,7 +36,8 @@ void add_passes(ConvPlan& plan) {
   const WgmmaGeometry geometry(convolved, tiling);
   // Regions in the order of their use by callers who pack weights themselves: theirs comes first.
   if (tiling.packs_weights()) add_weight_packing(plan, packed_layout(geometry));
-  if (tiling.split_k > 1) add_reduction(plan, tiling.split_k, geometry.partial_sum_stride(), Relu::instruction);
+  if (tiling.split_k > 1)
+    add_reduction(plan, tiling.split_k, WgmmaStore(geometry).partial_sum_stride(), Relu::instruction);
   if (tiling.transposes_input) add_input_transposition(plan);
 }
 
@@ -63,7 +65,7 @@ std::string_view storing(const WgmmaGeometry& geometry) {
   if (geometry.tiling().stores_boxes()) return "boxes of outputs, by TMA";
   if (geometry.problem().output.layout() == Layout::nhwc) return "vectors of channels";
   if (geometry.tiling().tile.images > 0) return "planes of whole images";
-  return geometry.stores_bulk() ? "runs, by TMA" : "runs, as vectors";
+  return WgmmaStore(geometry).stores_bulk() ? "runs, by TMA" : "runs, as vectors";
 }
 
 std::string_view weights(const WgmmaTiling& tiling) {
@@ -116,7 +118,7 @@ std::vector<int> body(const KernelPlan& kernel) {
           std::min(t.tile.images, 2),
           t.tile.folded_columns,
           t.promotion_interval,
-          geometry.stores_bulk() ? 1 : 0};
+          WgmmaStore(geometry).stores_bulk() ? 1 : 0};
 }
 
 std::int64_t multiply_adds(const KernelPlan& kernel) {
@@ -133,6 +135,7 @@ FamilyFunctions wgmma_family() {
   return {
       .name = "wgmma",
       .uses_tensor_cores = true,
+      .prices_packing = true,
       .enumerate = wgmma::enumerate,
       .add_passes = add_passes,
       .emit = wgmma::emit,

@@ -16,8 +16,8 @@ int residues(const Axis& axis) {
   return static_cast<int>(largest + 1);
 }
 
-/// Lanes that meet in a bank, at most, when a warp stages eight channels' outputs of `bytes` for an NCHW store, a row
-/// of `pitch` for each channel, which starts `late` outputs after the one before it, modulo a sector.
+/// Bank conflicts, lanes per bank at most, when a warp stages eight channels' outputs of `bytes` for an NCHW store, a
+/// row of `pitch` for each channel, which starts `late` outputs after the one before it, modulo a sector.
 int bank_conflicts(int pitch, int bytes, std::int64_t late, std::int64_t sector) {
   // Lanes store pairs of outputs, 128 bytes at a time: four channels of four floats' pairs, eight of 16-bit pairs.
   const int channels = 128 / (8 * bytes);
@@ -74,7 +74,7 @@ PixelGrid::PixelGrid(const Problem& problem) : problem_(&problem) {
   pitch_ = loads_pairs_ ? round_up(shared, 2) : shared;
   sector_elements_ =
       problem.output.layout() == Layout::nhwc ? 1 : static_cast<int>(32 / problem.output.element_bytes());
-  slack_ = static_cast<int>(sector_elements_ - std::gcd(plane_, std::int64_t{sector_elements_}));
+  alignment_outputs_ = static_cast<int>(sector_elements_ - std::gcd(plane_, std::int64_t{sector_elements_}));
   if (problem.output.layout() == Layout::nhwc) return;
   for (const int bytes : {2, 4})
     for (const bool sector_runs : {false, true})
@@ -83,11 +83,11 @@ PixelGrid::PixelGrid(const Problem& problem) : problem_(&problem) {
 }
 
 int PixelGrid::row_ends(std::int64_t window) const {
-  if (gap() == 0) return 0;  // nothing is left out between rows
-  const std::int64_t q = problem_->columns.output, outputs = std::min(window + slack_, plane_);
+  if (row_padding() == 0) return 0;  // nothing is left out between rows
+  const std::int64_t q = problem_->columns.output, outputs = std::min(window + alignment_outputs_, plane_);
   // Runs start at multiples of the window: if rows are whole windows, or windows whole rows, none starts inside a row.
-  if (slack_ == 0 && q % window == 0) return 0;
-  if (slack_ == 0 && window % q == 0) return static_cast<int>(outputs / q) - 1;
+  if (alignment_outputs_ == 0 && q % window == 0) return 0;
+  if (alignment_outputs_ == 0 && window % q == 0) return static_cast<int>(outputs / q) - 1;
   return static_cast<int>(ceil_div(outputs - 1, q));
 }
 

@@ -25,7 +25,9 @@ class PixelGrid {
   std::int64_t pixel_slices() const { return pixel_slices_; }  ///< of a pixel, of all groups
   std::int64_t plane() const { return plane_; }                ///< outputs of a channel of an image
   std::int64_t pitch() const { return pitch_; }                ///< positions from a row of the grid to the next
-  std::int64_t gap() const { return pitch_ - problem_->columns.output; }  ///< positions of a row that no output has
+  std::int64_t row_padding() const {
+    return pitch_ - problem_->columns.output;
+  }  ///< positions of a row that no output has
   /// Positions that taps of a filter row reach behind their output's.
   std::int64_t row_reach() const { return row_reach_; }
   /// Residues of columns, or rows, of the input modulo the stride that taps have: pixels that are equal in this are
@@ -45,7 +47,7 @@ class PixelGrid {
   /// Outputs of a channel that share 32 bytes of y: one, where other channels lie between them.
   int sector_elements() const { return sector_elements_; }
   /// Outputs after its window that a run computes, because the runs of some channels start late.
-  int slack() const { return slack_; }
+  int alignment_outputs() const { return alignment_outputs_; }
   /// The pitch, in vectors of 16 bytes and at least `vectors`, of the rows in which a warp stages outputs of
   /// `staged_bytes` for an NCHW store with the fewest bank conflicts. Where runs start at sectors of y, the channels'
   /// rows are shifted.
@@ -60,11 +62,11 @@ class PixelGrid {
   int box_row_channels() const { return static_cast<int>(128 / element_bytes(problem_->output.type)); }
   int box_rows() const { return 64 / box_row_channels(); }
   /// Whether positions of the grid are outputs, one after the other, so that a box goes on where a row ends.
-  bool boxes_cross_rows() const { return gap() == 0; }
+  bool boxes_cross_rows() const { return row_padding() == 0; }
 
  private:
   const Problem* problem_;
-  int slice_channels_, phases_, row_phases_, sector_elements_, slack_;
+  int slice_channels_, phases_, row_phases_, sector_elements_, alignment_outputs_;
   bool loads_pairs_;
   int load_bytes_;
   std::int64_t pixel_slices_, plane_, row_reach_, pitch_;

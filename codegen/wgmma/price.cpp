@@ -5,6 +5,7 @@
 
 #include "codegen/arithmetic.h"
 #include "codegen/cost.h"
+#include "codegen/wgmma/store.h"
 
 namespace jitconv::codegen {
 namespace {
@@ -41,10 +42,11 @@ std::int64_t WgmmaPrice::step_load(const WgmmaGeometry& geometry) const {
 std::int64_t WgmmaPrice::load_walked(const WgmmaGeometry& geometry) const {
   const WgmmaTiling& tiling = geometry.tiling();
   const bool planes = tiling.uses_planes();
-  const std::int64_t requests = tiling.runs() * (planes ? geometry.parts() : geometry.phases());
+  const std::int64_t requests = tiling.runs() * (planes ? geometry.pixels().parts() : geometry.phases());
   const std::int64_t rows = planes ? geometry.chunk_channels() : geometry.run_pixels();
   const std::int64_t bytes =
-      (planes ? tiling.runs() * geometry.run_bytes() : geometry.walked_bytes()) + geometry.stage_weight_bytes();
+      (planes ? tiling.runs() * geometry.pixels().run_bytes() : geometry.pixels().im2col_bytes()) +
+      geometry.stage_weight_bytes();
   return std::max(requests * (costs_.im2col.issue + rows * costs_.im2col.pixel_sixteenths / 16),
                   bytes / costs_.im2col.l2_bytes_per_cycle);
 }
@@ -52,11 +54,11 @@ std::int64_t WgmmaPrice::load_walked(const WgmmaGeometry& geometry) const {
 std::int64_t WgmmaPrice::load_copied(const WgmmaGeometry& geometry) const {
   const WgmmaTiling& tiling = geometry.tiling();
   const std::int64_t runs = tiling.runs(), weight_bytes = geometry.stage_weight_bytes();
-  const std::int64_t items = geometry.load_items() * geometry.phases();
+  const std::int64_t items = geometry.pixels().load_items() * geometry.phases();
   const std::int64_t convert =
       items * runs * (costs_.copies.convert_pixels + tiling.pipeline.slices * costs_.copies.convert_slice);
-  const std::int64_t bytes = geometry.raw_bytes() + weight_bytes;
-  if (geometry.copies_boxes()) {
+  const std::int64_t bytes = geometry.pixels().raw_bytes() + weight_bytes;
+  if (geometry.pixels().copies_boxes()) {
     const std::int64_t warp =
         convert + (tiling.producer.copies_ahead == 1 ? costs_.copies.box_latency : costs_.copies.next_box_latency);
     return std::max(warp / kProducerWarps, bytes / costs_.copies.l2_box_bytes_per_cycle);
@@ -71,7 +73,7 @@ std::int64_t WgmmaPrice::load_copied(const WgmmaGeometry& geometry) const {
 std::int64_t WgmmaPrice::load_by_lanes(const WgmmaGeometry& geometry) const {
   const WgmmaTiling& tiling = geometry.tiling();
   const std::int64_t runs = tiling.runs(), weight_bytes = geometry.stage_weight_bytes();
-  const std::int64_t items = geometry.load_items() * geometry.phases();
+  const std::int64_t items = geometry.pixels().load_items() * geometry.phases();
   const std::int64_t own = ceil_div(items, tiling.producer.team_warps);
   const std::int64_t loads = geometry.loads_vectors() ? 16 / geometry.load_bytes() : geometry.chunk_channels();
   // A chunk has a step per filter row; the first brings most of the pixels to L2.
@@ -122,57 +124,61 @@ std::int64_t WgmmaPrice::step_multiply(const WgmmaGeometry& geometry) const {
   if (tiling.schedule == WgmmaTiling::Schedule::sliced_k)
     cycles = std::max(pipe, cycles * costs_.multiply.sliced_k_percent / 100);
   if (tiling.copies_operands()) return cycles + costs_.multiply.im2col;
-  if (tiling.converts_pixels()) return cycles + geometry.raw_bytes() / costs_.multiply.converted_bytes_per_cycle;
-  const std::int64_t own = ceil_div(geometry.load_items() * geometry.phases(), tiling.producer.team_warps);
+  if (tiling.converts_pixels())
+    return cycles + geometry.pixels().raw_bytes() / costs_.multiply.converted_bytes_per_cycle;
+  const std::int64_t own = ceil_div(geometry.pixels().load_items() * geometry.phases(), tiling.producer.team_warps);
   return cycles + (ceil_div(own, tiling.producer.load_batch) - 1) * costs_.multiply.next_batch;
 }
 
-std::int64_t WgmmaPrice::store_columns(const WgmmaGeometry& geometry, std::int64_t bytes_of_window) const {
+std::int64_t WgmmaPrice::store_columns(const WgmmaGeometry& geometry, const WgmmaStore& outputs,
+                                       std::int64_t bytes_of_window) const {
   const WgmmaTiling& tiling = geometry.tiling();
   const std::int64_t n = tiling.tile.columns, rows = geometry.row_ends() > 1 ? costs_.store.stage_rows * n : 0;
-  if (tiling.stores_boxes()) return costs_.store.box_column * geometry.staged_bytes() * n / 4;
-  if (problem_.output.layout() == Layout::nhwc) return costs_.store.nhwc_channels * geometry.staged_bytes() * n / 8;
+  if (tiling.stores_boxes()) return costs_.store.box_column * outputs.staged_bytes() * n / 4;
+  if (problem_.output.layout() == Layout::nhwc) return costs_.store.nhwc_channels * outputs.staged_bytes() * n / 8;
   // Half of the rows are added to the others, and these to each other.
   if (tiling.folds_columns()) return rows + costs_.store.fold_column * n + costs_.store.column * bytes_of_window / 8;
-  if (!geometry.stores_bulk()) return rows + costs_.store.stage_column * n + costs_.store.column * bytes_of_window / 4;
-  return rows + costs_.store.stage_column * n * geometry.staged_bytes() / 4 +
+  if (!outputs.stores_bulk()) return rows + costs_.store.stage_column * n + costs_.store.column * bytes_of_window / 4;
+  return rows + costs_.store.stage_column * n * outputs.staged_bytes() / 4 +
          costs_.store.bulk_column * bytes_of_window / 4;
 }
 
-std::int64_t WgmmaPrice::tile_bytes(const WgmmaGeometry& geometry) const {
+std::int64_t WgmmaPrice::tile_bytes(const WgmmaGeometry& geometry, const WgmmaStore& outputs) const {
   const WgmmaTiling& tiling = geometry.tiling();
   return tiling.tile.channels / tiling.tile.folded_columns * tiling.runs() * tiling.tile.window *
-         geometry.written_bytes();
+         outputs.written_bytes();
 }
 
-std::int64_t WgmmaPrice::awaited_boxes(const WgmmaGeometry& geometry) const {
+std::int64_t WgmmaPrice::awaited_boxes(const WgmmaGeometry& geometry, const WgmmaStore& outputs) const {
   const WgmmaTiling& tiling = geometry.tiling();
   // While a warpgroup that has its turn waits for boxes, the other multiplies.
   if (!tiling.stores_boxes() || tiling.schedule == WgmmaTiling::Schedule::pingpong) return 0;
-  const std::int64_t boxes = tiling.tile.columns / geometry.store_columns(), more = boxes - tiling.staged_boxes;
+  const std::int64_t boxes = tiling.tile.columns / outputs.store_columns(), more = boxes - tiling.staged_boxes;
   return more <= 0 ? 0
-                   : tile_bytes(geometry) / costs_.store.box_bytes_per_cycle * more * costs_.store.awaited_percent /
-                         (boxes * 100);
+                   : tile_bytes(geometry, outputs) / costs_.store.box_bytes_per_cycle * more *
+                         costs_.store.awaited_percent / (boxes * 100);
 }
 
-std::int64_t WgmmaPrice::of_walk(const WgmmaGeometry& geometry, std::int64_t tiles) const {
+std::int64_t WgmmaPrice::of_walk(const WgmmaGeometry& geometry, const WgmmaStore& outputs, std::int64_t tiles) const {
   const WgmmaTiling& tiling = geometry.tiling();
   using Schedule = WgmmaTiling::Schedule;
   const std::int64_t steps = geometry.steps_of_split(), waves = ceil_div(tiles, target_.sm_count);
   const std::int64_t multiply = steps * step_multiply(geometry), load = steps * step_load(geometry);
-  const std::int64_t window_bytes = tiling.tile.window * geometry.written_bytes();
+  const std::int64_t window_bytes = tiling.tile.window * outputs.written_bytes();
   const bool boxes = tiling.stores_boxes();
   const std::int64_t stored =
-      tile_bytes(geometry) / (boxes ? costs_.store.box_bytes_per_cycle : costs_.store.bytes_per_cycle);
+      tile_bytes(geometry, outputs) / (boxes ? costs_.store.box_bytes_per_cycle : costs_.store.bytes_per_cycle);
   std::int64_t store =
-      boxes ? costs_.store.latency_boxes_im2col + store_columns(geometry, window_bytes) + awaited_boxes(geometry)
-            : costs_.store.latency_im2col + std::max(stored, store_columns(geometry, window_bytes));
+      boxes ? costs_.store.latency_boxes_im2col + store_columns(geometry, outputs, window_bytes) +
+                  awaited_boxes(geometry, outputs)
+            : costs_.store.latency_im2col + std::max(stored, store_columns(geometry, outputs, window_bytes));
   if (tiling.schedule == Schedule::sliced_k)
     store = store / 2 + costs_.tile.exchange + costs_.tile.exchange_column * tiling.tile.columns;
   const bool turns = tiling.schedule == Schedule::pingpong;
   const std::int64_t consume =
       turns ? std::max({multiply, (multiply + store) / 2, stored}) : std::max(multiply + store, boxes ? stored : 0);
-  const std::int64_t engine = load + (boxes ? tile_bytes(geometry) / 128 * costs_.store.box_row_sixteenths / 16 : 0);
+  const std::int64_t engine =
+      load + (boxes ? tile_bytes(geometry, outputs) / 128 * costs_.store.box_row_sixteenths / 16 : 0);
   std::int64_t tile = std::max(consume, engine) + std::min(consume, engine) * costs_.tile.unhidden_permille / 1000;
   if (tiling.pipeline.stages <= 3)
     tile += tile * (tiling.pipeline.stages == 2 ? costs_.tile.two_stages_percent : costs_.tile.shallow_im2col_percent) /
@@ -188,7 +194,7 @@ std::int64_t WgmmaPrice::of_walk(const WgmmaGeometry& geometry, std::int64_t til
         bytes * (boxes ? costs_.memory.pingpong_boxes_im2col_percent : costs_.memory.pingpong_im2col_percent) / 100;
   if (tiling.split_k > 1) {
     compute += costs_.launches.reduce;
-    bytes += 2 * geometry.partial_sum_bytes();
+    bytes += 2 * outputs.partial_sum_bytes();
   }
   const std::int64_t memory = bytes * 1000 / (costs_.memory.bytes_per_microsecond_im2col / 1000) *
                               (boxes ? costs_.memory.boxes_im2col_percent : 100) / 100;
@@ -205,16 +211,16 @@ std::int64_t WgmmaPrice::of_transposition(const Problem& source) const {
   return costs_.launches.transpose_input + (read + written) * 1000 / (costs_.memory.transposed_per_microsecond / 1000);
 }
 
-std::int64_t WgmmaPrice::of(const WgmmaGeometry& geometry, std::int64_t tiles) const {
+std::int64_t WgmmaPrice::of(const WgmmaGeometry& geometry, const WgmmaStore& outputs, std::int64_t tiles) const {
   const WgmmaTiling& tiling = geometry.tiling();
-  if (tiling.copies_operands()) return of_walk(geometry, tiles);
+  if (tiling.copies_operands()) return of_walk(geometry, outputs, tiles);
   const std::int64_t steps = geometry.steps_of_split(), n = tiling.tile.columns;
   const std::int64_t multiply = steps * step_multiply(geometry), load_of_step = step_load(geometry);
   const std::int64_t load = steps * load_of_step;
-  const std::int64_t written_bytes = geometry.written_bytes(), bytes_of_window = tiling.tile.window * written_bytes;
+  const std::int64_t written_bytes = outputs.written_bytes(), bytes_of_window = tiling.tile.window * written_bytes;
   const bool nhwc = problem_.output.layout() == Layout::nhwc;
   std::int64_t store = (tiling.stores_boxes() ? costs_.store.latency_boxes : costs_.store.latency) +
-                       store_columns(geometry, bytes_of_window) + awaited_boxes(geometry);
+                       store_columns(geometry, outputs, bytes_of_window) + awaited_boxes(geometry, outputs);
 
   if (tiling.schedule == WgmmaTiling::Schedule::sliced_k)
     store = store / 2 + costs_.tile.exchange + costs_.tile.exchange_column * n;
@@ -246,11 +252,11 @@ std::int64_t WgmmaPrice::of(const WgmmaGeometry& geometry, std::int64_t tiles) c
   std::int64_t bytes = bytes_;
   if (tiling.split_k > 1) {
     compute += costs_.launches.reduce;
-    bytes += 2 * geometry.partial_sum_bytes();
+    bytes += 2 * outputs.partial_sum_bytes();
   }
   const bool aligned = nhwc || (problem_.output_plane() * written_bytes % 256 == 0 && bytes_of_window % 256 == 0);
   // Runs of vectors that do not start at the same places within 64 bytes.
-  const bool scattered = !nhwc && tiling.tile.images == 0 && !geometry.stores_bulk() && bytes_of_window % 64 != 0;
+  const bool scattered = !nhwc && tiling.tile.images == 0 && !outputs.stores_bulk() && bytes_of_window % 64 != 0;
   // Where rows come again for the next filter row, more copies in flight only compete with stores.
   const bool competing = tiling.producer.copies_ahead > 1 && problem_.rows.taps > tiling.pipeline.filter_rows;
   bytes += (geometry.tiles_k() - 1) * input_bytes() * costs_.memory.again_percent / 100;

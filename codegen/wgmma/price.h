@@ -6,6 +6,7 @@
 
 #include "codegen/wgmma/costs.h"
 #include "codegen/wgmma/geometry.h"
+#include "codegen/wgmma/store.h"
 #include "jitconv/target.h"
 
 namespace jitconv::codegen {
@@ -16,12 +17,12 @@ class WgmmaPrice {
   WgmmaPrice(const Problem& problem, const Target& target, const WgmmaCosts& costs);
 
   /// Picoseconds of all kernels of a tiling, which has so many tiles.
-  std::int64_t of(const WgmmaGeometry& geometry, std::int64_t tiles) const;
+  std::int64_t of(const WgmmaGeometry& geometry, const WgmmaStore& outputs, std::int64_t tiles) const;
   /// Of the kernel that makes this convolution's pixels of those of `source`.
   std::int64_t of_transposition(const Problem& source) const;
 
  private:
-  std::int64_t of_walk(const WgmmaGeometry& geometry, std::int64_t tiles) const;
+  std::int64_t of_walk(const WgmmaGeometry& geometry, const WgmmaStore& outputs, std::int64_t tiles) const;
   /// Cycles of an SM between the loads of two steps by walks.
   std::int64_t load_walked(const WgmmaGeometry& geometry) const;
   /// The same of other loads, and of the ways to load.
@@ -31,11 +32,12 @@ class WgmmaPrice {
   /// Cycles of a step's multiplications.
   std::int64_t step_multiply(const WgmmaGeometry& geometry) const;
   /// Cycles of a tile's store, but for what it waits.
-  std::int64_t store_columns(const WgmmaGeometry& geometry, std::int64_t bytes_of_window) const;
+  std::int64_t store_columns(const WgmmaGeometry& geometry, const WgmmaStore& outputs,
+                             std::int64_t bytes_of_window) const;
   /// Bytes that a tile writes.
-  std::int64_t tile_bytes(const WgmmaGeometry& geometry) const;
+  std::int64_t tile_bytes(const WgmmaGeometry& geometry, const WgmmaStore& outputs) const;
   /// Cycles that a warpgroup waits for boxes of its tile that have no place until others are stored.
-  std::int64_t awaited_boxes(const WgmmaGeometry& geometry) const;
+  std::int64_t awaited_boxes(const WgmmaGeometry& geometry, const WgmmaStore& outputs) const;
   /// Of x, in rows that any tap meets.
   std::int64_t input_bytes() const { return input_bytes_; }
 

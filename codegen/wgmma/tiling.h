@@ -7,8 +7,8 @@ namespace jitconv::codegen {
 
 /// Tensor-core kernel for sm_90a. A block is one producer warpgroup, which loads, and two consumer warpgroups, which
 /// multiply; it walks over tiles of output channels by one or two runs of positions. A position is a place in an
-/// image's grid of output rows that are gap() columns longer than y's, so that a tap is a constant distance between
-/// positions; a run is `columns` consecutive ones. A step of the pipeline is one filter row, or all of them, of
+/// image's grid of output rows that are row_padding() columns longer than y's, so that a tap is a constant distance
+/// between positions; a run is `columns` consecutive ones. A step of the pipeline is one filter row, or all of them, of
 /// `slices` slices of channels.
 struct WgmmaTiling {
   struct Tile {
@@ -92,7 +92,7 @@ struct WgmmaTiling {
   bool stores_boxes() const { return staged_boxes > 0; }
   bool folds_columns() const { return tile.folded_columns > 1; }
   bool splits_operands() const { return promotion_interval > 0; }
-  /// Whether loading warps split what TMA brings.
+  /// Whether producer warps split what TMA brings.
   bool splits_im2col() const { return splits_operands() && uses_im2col(); }
   int operand_parts() const { return splits_operands() ? 2 : 1; }  ///< numbers that an operand's element is the sum of
   bool operator==(const WgmmaTiling&) const = default;

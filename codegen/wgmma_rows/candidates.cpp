@@ -10,8 +10,8 @@ namespace jitconv::codegen {
 namespace {
 
 constexpr int kMostStages = 16;
-// Loading warps take steps in turn, each at its own pace. With fewer stages than warps, one could ask for a stage while
-// another still waits for it, two phases behind, where the parity of its barrier says nothing.
+// Producer warps take steps in turn, each at its own pace. With fewer stages than warps, one could ask for a stage
+// while another still waits for it, two phases behind, where the parity of its barrier says nothing.
 constexpr int kFewestStages = WgmmaRowsTiling::kProducerWarps;
 constexpr int kMostColumns = 256, kFewestColumns = 64;
 constexpr int kFewestTileRows = 8;
@@ -71,13 +71,13 @@ class Search {
     WgmmaRowsGeometry geometry(problem_, tiling);
     if (geometry.producer_registers() < kFewestProducerRegisters) return;
     const int sector = geometry.sector_elements();
-    const std::int64_t outputs = columns - geometry.fold_reach() - geometry.slack();
+    const std::int64_t outputs = columns - geometry.fold_reach() - geometry.alignment_outputs();
     if (outputs < sector) return;
     const auto most = static_cast<int>(outputs / sector * sector);
     // As few strips as that allows, all of about one width.
     const std::int64_t strips = ceil_div(problem_.columns.output, most);
     tiling.window = static_cast<int>(round_up(ceil_div(problem_.columns.output, strips), sector));
-    const std::int64_t needed = tiling.window + geometry.fold_reach() + geometry.slack();
+    const std::int64_t needed = tiling.window + geometry.fold_reach() + geometry.alignment_outputs();
     if (needed <= columns - 8 && columns > kFewestColumns) return;  // a narrower strip stores as much
     if (columns > kFewestColumns && strips == 1 && problem_.columns.output + geometry.fold_reach() <= columns - 8)
       return;

@@ -163,7 +163,7 @@ std::string layout_comment(const WgmmaRowsGeometry& geometry, const BarrierCount
   if (keeps) comment.memory("kWeightsFirstByte", "weights of all steps");
   comment.memory("kStagingFirstByte", "outputs on their way from registers to y");
   comment.memory("kBarriersFirstByte", "barriers");
-  comment.barrier("full[kStages]", counts.full, "a loading warp, and copies by their bytes", "consumers, for a step");
+  comment.barrier("full[kStages]", counts.full, "a producer warp, and copies by their bytes", "consumers, for a step");
   comment.barrier("empty[kStages]", counts.empty, "a warp that has used or passed a step", "loaders, for a free stage");
   if (keeps) comment.barrier("weights_arrival", counts.weights_arrival, "TMA, by bytes", "consumers, once");
   comment.barrier("stored[kConsumers * 4]", counts.stored, "a consumer's warp that has stored",

@@ -50,6 +50,7 @@ FamilyFunctions wgmma_rows_family() {
   return {
       .name = "wgmma_rows",
       .uses_tensor_cores = true,
+      .prices_packing = true,
       .enumerate = wgmma_rows::enumerate,
       .add_passes = add_passes,
       .emit = wgmma_rows::emit,

@@ -80,7 +80,7 @@ class WgmmaRowsGeometry {
   /// Outputs before a sector that a strip begins with, at most; 0 where every row of every plane starts with a sector.
   int lead() const;
   /// Outputs of a strip that its columns must hold besides its window.
-  int slack() const { return lead() == 0 ? 0 : sector_elements() - 1; }
+  int alignment_outputs() const { return lead() == 0 ? 0 : sector_elements() - 1; }
   int staged_before() const { return static_cast<int>(round_up(fold_reach(), 4)); }
   int staging_pitch() const;
   std::int64_t staging_bytes() const { return std::int64_t{4} * 4 * 8 * staging_pitch(); }

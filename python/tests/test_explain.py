@@ -30,6 +30,12 @@ def test_every_layer_and_direction_has_a_row(tmp_path: pathlib.Path) -> None:
     assert (tmp_path / "table.txt").read_text() == str(explanation)
 
 
+def test_families_of_tensor_cores_are_those_of_the_table() -> None:
+    families = pathlib.Path(__file__).parents[2] / "codegen"
+    rows = {path.parent.name: path.read_text() for path in families.glob("*/family.cpp")}
+    assert set(_explain._TENSOR_CORE_FAMILIES) == {name for name, row in rows.items() if "uses_tensor_cores" in row}
+
+
 def test_a_table_names_what_is_slower() -> None:
     rows = (
         Row("a", "forward", "wgmma", "why", 0.1, 0.2, 0.3, 0.6, ""),

@@ -432,12 +432,12 @@ jitconv_wgmma_dgrad_bf16_nhwc_n32c64h56w56_k64_3x3_pad1x1_dy_gelu_erf(const __gr
   Barrier* const full = reinterpret_cast<Barrier*>(shared + kBarriersFirstByte);
   Barrier* const empty = full + kStages;
   Barrier* const weights_arrival = empty + kStages;
-  Barrier* const multiplied = weights_arrival + 1;  // one of each multiplying warpgroup
+  Barrier* const multiplied = weights_arrival + 1;  // one of each consumer warpgroup
   // The shuffle tells the compiler that the number is the same in all lanes.
   const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
   const int lane = threadIdx.x % 32;
 
-  if (threadIdx.x == kThreads - 128) {  // no loading thread, which has something to ask for
+  if (threadIdx.x == kThreads - 128) {  // no producer thread, which has something to ask for
     for (int i = 0; i < kStages; ++i) {
       barrier_init(full + i, 1);
       barrier_init(empty + i, 1);
@@ -456,7 +456,7 @@ jitconv_wgmma_dgrad_bf16_nhwc_n32c64h56w56_k64_3x3_pad1x1_dy_gelu_erf(const __gr
   };
 
   if (warp < 4) {
-    // The loading warpgroup. What TMA brings is an operand as it lies: a thread asks for pixels.
+    // The producer warpgroup. What TMA brings is an operand as it lies: a thread asks for pixels.
     if (threadIdx.x == 32) {  // all of them, for all tiles
       wait_for_previous_kernel();
       barrier_arrive_expecting(weights_arrival, kSteps * kWeightBytes);
@@ -484,7 +484,7 @@ jitconv_wgmma_dgrad_bf16_nhwc_n32c64h56w56_k64_3x3_pad1x1_dy_gelu_erf(const __gr
       }
     }
   } else {
-    // A multiplying warpgroup: 64 of the tile's channels, one of its runs of positions.
+    // A consumer warpgroup: 64 of the tile's channels, one of its runs of positions.
     const int consumer = warp / 4 - 1;
     const int k_consumer = 0, run = 0;
     const bool gives_back = threadIdx.x % 128 == 0;  // what its warpgroup has multiplied
@@ -535,7 +535,7 @@ jitconv_wgmma_dgrad_bf16_nhwc_n32c64h56w56_k64_3x3_pad1x1_dy_gelu_erf(const __gr
         multiply_commit();
         multiply_wait<1>();
         if (gives_back && step != 0) barrier_arrive(empty + previous_stage);
-        // Loading warps count on stages that are given back in order: those of the other's tile come first.
+        // Producer warps count on stages that are given back in order: those of the other's tile come first.
         if (gives_back && step == 0 && number != static_cast<int>(blockIdx.x))
           barrier_wait(empty + (stage + kStages - 1) % kStages, stage == 0 ? parity ^ 1 : parity);
         previous_stage = stage;

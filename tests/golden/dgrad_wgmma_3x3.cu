@@ -409,7 +409,7 @@ jitconv_wgmma_dgrad_tf32_nchw_n8c128h512w1024_k64_3x3(const Element* __restrict_
   const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
   const int lane = threadIdx.x % 32;
 
-  if (threadIdx.x == kThreads - 128) {  // no loading thread, which has something to ask for
+  if (threadIdx.x == kThreads - 128) {  // no producer thread, which has something to ask for
     for (int i = 0; i < kStages; ++i) {
       barrier_init(full + i, kTeamWarps + 1);
       barrier_init(empty + i, kConsumers);
@@ -428,7 +428,7 @@ jitconv_wgmma_dgrad_tf32_nchw_n8c128h512w1024_k64_3x3(const Element* __restrict_
   };
 
   if (warp < 4) {
-    // The loading warpgroup. A warp's loads do not overlap its own waiting, so teams of warps take steps in turn.
+    // The producer warpgroup. A warp's loads do not overlap its own waiting, so teams of warps take steps in turn.
     const int team = warp / kTeamWarps, member = warp % kTeamWarps;
     if (member == 0 && lane == 0) wait_for_previous_kernel();
     int turn = 0;
@@ -463,7 +463,7 @@ jitconv_wgmma_dgrad_tf32_nchw_n8c128h512w1024_k64_3x3(const Element* __restrict_
       }
     }
   } else {
-    // A multiplying warpgroup: 64 of the tile's channels, one of its runs of positions.
+    // A consumer warpgroup: 64 of the tile's channels, one of its runs of positions.
     const int consumer = warp / 4 - 1;
     const int k_consumer = consumer * 64, run = 0;
     const bool gives_back = threadIdx.x % 128 == 0;  // what its warpgroup has multiplied

@@ -294,11 +294,11 @@ static_assert(kBarriersFirstByte + 328 <= 230728);
 //   kStagingFirstByte   outputs on their way from registers to y
 //   kBarriersFirstByte  barriers
 // Barriers:
-//   name                    arrivals        who arrives                                who waits
-//   full[kStages]           1               a loading warp, and copies by their bytes  consumers, for a step
-//   empty[kStages]          kConsumers * 4  a warp that has used or passed a step      loaders, for a free stage
-//   weights_arrival         1               TMA, by bytes                              consumers, once
-//   stored[kConsumers * 4]  1               a consumer's warp that has stored          that warp of the next consumer
+//   name                    arrivals        who arrives                                 who waits
+//   full[kStages]           1               a producer warp, and copies by their bytes  consumers, for a step
+//   empty[kStages]          kConsumers * 4  a warp that has used or passed a step       loaders, for a free stage
+//   weights_arrival         1               TMA, by bytes                               consumers, once
+//   stored[kConsumers * 4]  1               a consumer's warp that has stored           that warp of the next consumer
 
 
 // One bit for each element of a store that lies in [first, end).
@@ -423,7 +423,7 @@ jitconv_wgmma_rows_dgrad_tf32_nchw_n16c16h1024w1024_k128_3x3(const Element* __re
   };
 
   if (warp < kLoadingWarps) {
-    // The loading warpgroup. A warp's loads do not overlap its own waiting, so warps take steps in turn.
+    // The producer warpgroup. A warp's loads do not overlap its own waiting, so warps take steps in turn.
     grow_registers_to<kLoaderRegisters>();
     if (threadIdx.x == 0) {  // all of them, for all tiles
       wait_for_previous_kernel();

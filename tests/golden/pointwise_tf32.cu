@@ -213,10 +213,10 @@ static_assert(kBarriersFirstByte + 16 * kStages + 8 <= 202072);
 //   kWeightsFirstByte   weights of the block's channels, all steps
 //   kBarriersFirstByte  barriers
 // Barriers:
-//   name             arrivals          who arrives                                  who waits
-//   full[kStages]    4                 a loading thread, and copies by their bytes  consumers, for a step
-//   empty[kStages]   kConsumers * 4    a warp that has multiplied a step            loaders, for a free stage
-//   weights_arrival  kConsumerThreads  a thread that has put weights there          consumers, once
+//   name             arrivals          who arrives                                   who waits
+//   full[kStages]    4                 a producer thread, and copies by their bytes  consumers, for a step
+//   empty[kStages]   kConsumers * 4    a warp that has multiplied a step             loaders, for a free stage
+//   weights_arrival  kConsumerThreads  a thread that has put weights there           consumers, once
 
 using Pixels = ElementVector<kLanePixels>;
 
@@ -328,7 +328,7 @@ jitconv_pointwise_fprop_tf32_nchw_n16c64h56w56_k256_1x1(const Element* __restric
       }
     }
   } else {
-    // A multiplying warpgroup: pixels are rows, channels are columns.
+    // A consumer warpgroup: pixels are rows, channels are columns.
     grow_registers_to<kConsumerRegisters>();
     const int consumer = warp / 4;
     const int k_consumer = 0;

@@ -234,10 +234,10 @@ static_assert(kBarriersFirstByte + 16 * kStages + 8 <= 182728);
 //   kBiasFirstByte      bias of the block's channels
 //   kBarriersFirstByte  barriers
 // Barriers:
-//   name            arrivals          who arrives                                  who waits
-//   full[kStages]   4                 a loading thread, and copies by their bytes  consumers, for a step
-//   empty[kStages]  kConsumers * 4    a warp that has multiplied a step            loaders, for a free stage
-//   bias_arrival    kConsumerThreads  a thread that has put the bias there         consumers, once
+//   name            arrivals          who arrives                                   who waits
+//   full[kStages]   4                 a producer thread, and copies by their bytes  consumers, for a step
+//   empty[kStages]  kConsumers * 4    a warp that has multiplied a step             loaders, for a free stage
+//   bias_arrival    kConsumerThreads  a thread that has put the bias there          consumers, once
 
 
 
@@ -321,7 +321,7 @@ jitconv_pointwise_fprop_tf32_nchw_n96c960h7w7_k160_1x1_bias(const Element* __res
       }
     }
   } else {
-    // A multiplying warpgroup: pixels are rows, channels are columns.
+    // A consumer warpgroup: pixels are rows, channels are columns.
     grow_registers_to<kConsumerRegisters>();
     const int consumer = warp / 4;
     const int k_consumer = 0;

@@ -241,9 +241,9 @@ static_assert(kBarriersFirstByte + 16 * kStages + 8 <= 184376);
 //   kWeightsFirstByte   kStages stages: weights of a step
 //   kBarriersFirstByte  barriers
 // Barriers:
-//   name            arrivals        who arrives                                  who waits
-//   full[kStages]   1               a loading thread, and copies by their bytes  consumers, for a step
-//   empty[kStages]  kConsumers * 4  a warp that has multiplied a step            loaders, for a free stage
+//   name            arrivals        who arrives                                   who waits
+//   full[kStages]   1               a producer thread, and copies by their bytes  consumers, for a step
+//   empty[kStages]  kConsumers * 4  a warp that has multiplied a step             loaders, for a free stage
 
 
 
@@ -317,7 +317,7 @@ jitconv_pointwise_fprop_tf32_nchw_n32c256h56w56_k512_1x1_s2x2(const __grid_const
       }
     }
   } else {
-    // A multiplying warpgroup: pixels are rows, channels are columns.
+    // A consumer warpgroup: pixels are rows, channels are columns.
     grow_registers_to<kConsumerRegisters>();
     const int consumer = warp / 4;
     const int k_consumer = 0;

@@ -238,9 +238,9 @@ static_assert(kBarriersFirstByte + 16 * kStages + 8 <= 215144);
 //   kWeightsFirstByte   kStages stages: weights of a step
 //   kBarriersFirstByte  barriers
 // Barriers:
-//   name            arrivals        who arrives                                  who waits
-//   full[kStages]   4               a loading thread, and copies by their bytes  consumers, for a step
-//   empty[kStages]  kConsumers * 4  a warp that has multiplied a step            loaders, for a free stage
+//   name            arrivals        who arrives                                   who waits
+//   full[kStages]   4               a producer thread, and copies by their bytes  consumers, for a step
+//   empty[kStages]  kConsumers * 4  a warp that has multiplied a step             loaders, for a free stage
 
 using Pixels = ElementVector<kLanePixels>;
 
@@ -329,7 +329,7 @@ jitconv_pointwise_fprop_tf32_nchw_n1c2048h96w96_k16_1x1_bias(const Element* __re
       }
     }
   } else {
-    // A multiplying warpgroup: pixels are rows, channels are columns.
+    // A consumer warpgroup: pixels are rows, channels are columns.
     grow_registers_to<kConsumerRegisters>();
     const int consumer = warp / 4;
     const int k_consumer = 0;

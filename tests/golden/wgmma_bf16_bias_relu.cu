@@ -461,7 +461,7 @@ __device__ __forceinline__ void load_run(const Element* __restrict__ x_chunk, in
 #pragma unroll
     for (int i = 0; i < kLoadBatch; ++i) {
       const int pixel = (item + i * kTeamWarps) * 64 + lane * 2 - kPadLeft % 2;
-      // Lanes 4 to 7 of 8 store their second pixel first: then the eight meet in no bank.
+      // Lanes 4 to 7 of 8 store their second pixel first: the eight have no bank conflicts.
       const int swap = lane / 4 % 2;
       const bool first_valid = static_cast<unsigned>(pixel + swap) < kRunPixels;
       const bool second_valid = static_cast<unsigned>(pixel + 1 - swap) < kRunPixels;
@@ -490,7 +490,7 @@ jitconv_wgmma_fprop_bf16_nchw_n8c64h512w1024_k128_3x3_bias_relu(const Element* _
   const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
   const int lane = threadIdx.x % 32;
 
-  if (threadIdx.x == kThreads - 128) {  // no loading thread, which has something to ask for
+  if (threadIdx.x == kThreads - 128) {  // no producer thread, which has something to ask for
     for (int i = 0; i < kStages; ++i) {
       barrier_init(full + i, kTeamWarps);
       barrier_init(empty + i, kConsumers);
@@ -510,7 +510,7 @@ jitconv_wgmma_fprop_bf16_nchw_n8c64h512w1024_k128_3x3_bias_relu(const Element* _
   };
 
   if (warp < 4) {
-    // The loading warpgroup. A warp's loads do not overlap its own waiting, so teams of warps take steps in turn.
+    // The producer warpgroup. A warp's loads do not overlap its own waiting, so teams of warps take steps in turn.
     shrink_registers_to<kLoaderRegisters>();
     if (threadIdx.x == 0) {  // all of them, for all tiles
       wait_for_previous_kernel();
@@ -546,7 +546,7 @@ jitconv_wgmma_fprop_bf16_nchw_n8c64h512w1024_k128_3x3_bias_relu(const Element* _
       }
     }
   } else {
-    // A multiplying warpgroup: 64 of the tile's channels, one of its runs of positions.
+    // A consumer warpgroup: 64 of the tile's channels, one of its runs of positions.
     grow_registers_to<kConsumerRegisters>();
     const int consumer = warp / 4 - 1;
     const int k_consumer = consumer * 64, run = 0;

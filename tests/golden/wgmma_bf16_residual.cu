@@ -470,7 +470,7 @@ __device__ __forceinline__ void load_run(const Element* __restrict__ x_chunk, in
 #pragma unroll
     for (int i = 0; i < kLoadBatch; ++i) {
       const int pixel = (item + i * kTeamWarps) * 64 + lane * 2 - kPadLeft % 2;
-      // Lanes 4 to 7 of 8 store their second pixel first: then the eight meet in no bank.
+      // Lanes 4 to 7 of 8 store their second pixel first: the eight have no bank conflicts.
       const int swap = lane / 4 % 2;
       const bool first_valid = static_cast<unsigned>(pixel + swap) < kRunPixels;
       const bool second_valid = static_cast<unsigned>(pixel + 1 - swap) < kRunPixels;
@@ -494,12 +494,12 @@ jitconv_wgmma_fprop_bf16_nchw_n32c256h56w56_k256_3x3_pad1x1_residual_relu(const 
   Staged* const staging = reinterpret_cast<Staged*>(shared + kStagingFirstByte);
   Barrier* const full = reinterpret_cast<Barrier*>(shared + kBarriersFirstByte);
   Barrier* const empty = full + kStages;
-  Barrier* const multiplied = empty + kStages;  // one of each multiplying warpgroup
+  Barrier* const multiplied = empty + kStages;  // one of each consumer warpgroup
   // The shuffle tells the compiler that the number is the same in all lanes.
   const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
   const int lane = threadIdx.x % 32;
 
-  if (threadIdx.x == kThreads - 128) {  // no loading thread, which has something to ask for
+  if (threadIdx.x == kThreads - 128) {  // no producer thread, which has something to ask for
     for (int i = 0; i < kStages; ++i) {
       barrier_init(full + i, kTeamWarps + 1);
       barrier_init(empty + i, 1);
@@ -519,7 +519,7 @@ jitconv_wgmma_fprop_bf16_nchw_n32c256h56w56_k256_3x3_pad1x1_residual_relu(const 
   };
 
   if (warp < 4) {
-    // The loading warpgroup. A warp's loads do not overlap its own waiting, so teams of warps take steps in turn.
+    // The producer warpgroup. A warp's loads do not overlap its own waiting, so teams of warps take steps in turn.
     shrink_registers_to<kLoaderRegisters>();
     const int team = warp / kTeamWarps, member = warp % kTeamWarps;
     if (member == 0 && lane == 0) wait_for_previous_kernel();
@@ -555,7 +555,7 @@ jitconv_wgmma_fprop_bf16_nchw_n32c256h56w56_k256_3x3_pad1x1_residual_relu(const 
       }
     }
   } else {
-    // A multiplying warpgroup: 64 of the tile's channels, one of its runs of positions.
+    // A consumer warpgroup: 64 of the tile's channels, one of its runs of positions.
     grow_registers_to<kConsumerRegisters>();
     const int consumer = warp / 4 - 1;
     const int k_consumer = 0, run = 0;
@@ -597,7 +597,7 @@ jitconv_wgmma_fprop_bf16_nchw_n32c256h56w56_k256_3x3_pad1x1_residual_relu(const 
         multiply_commit();
         multiply_wait<1>();
         if (gives_back && step != 0) barrier_arrive(empty + previous_stage);
-        // Loading warps count on stages that are given back in order: those of the other's tile come first.
+        // Producer warps count on stages that are given back in order: those of the other's tile come first.
         if (gives_back && step == 0 && number != static_cast<int>(blockIdx.x))
           barrier_wait(empty + (stage + kStages - 1) % kStages, stage == 0 ? parity ^ 1 : parity);
         previous_stage = stage;

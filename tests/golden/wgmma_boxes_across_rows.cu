@@ -408,7 +408,7 @@ jitconv_wgmma_fprop_tf32_nhwc_n16c64h512w512_k128_1x1(const __grid_constant__ Te
   const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
   const int lane = threadIdx.x % 32;
 
-  if (threadIdx.x == kThreads - 128) {  // no loading thread, which has something to ask for
+  if (threadIdx.x == kThreads - 128) {  // no producer thread, which has something to ask for
     for (int i = 0; i < kStages; ++i) {
       barrier_init(full + i, 1);
       barrier_init(empty + i, kConsumers);
@@ -426,7 +426,7 @@ jitconv_wgmma_fprop_tf32_nhwc_n16c64h512w512_k128_1x1(const __grid_constant__ Te
   };
 
   if (warp < 4) {
-    // The loading warpgroup. What TMA brings is an operand as it lies: a thread asks for pixels.
+    // The producer warpgroup. What TMA brings is an operand as it lies: a thread asks for pixels.
     shrink_registers_to<kLoaderRegisters>();
     if (threadIdx.x == 32) {  // all of them, for all tiles
       wait_for_previous_kernel();
@@ -456,7 +456,7 @@ jitconv_wgmma_fprop_tf32_nhwc_n16c64h512w512_k128_1x1(const __grid_constant__ Te
       }
     }
   } else {
-    // A multiplying warpgroup: 64 of the tile's channels, one of its runs of positions.
+    // A consumer warpgroup: 64 of the tile's channels, one of its runs of positions.
     grow_registers_to<kConsumerRegisters>();
     const int consumer = warp / 4 - 1;
     const int k_consumer = consumer * 64, run = 0;
@@ -505,7 +505,7 @@ jitconv_wgmma_fprop_tf32_nhwc_n16c64h512w512_k128_1x1(const __grid_constant__ Te
         for (int i = 0; i < kStoreColumns; i += 8) {
 #pragma unroll
           for (int part = 0; part < 4; ++part) {
-            // Every second pair of lanes takes its two positions the other way round: no two lanes meet in a bank.
+            // Every second pair of lanes takes its two positions the other way round: no bank conflicts.
             const int half = part / 2, turned = lane / 2 % 2, pair = (first + i) / 2 + half * 2;
             float value = turned == 0 ? sum[pair + part % 2] : sum[pair + 1 - part % 2];
             const int position = i + lane % 4 * 2 + (part % 2 ^ turned);

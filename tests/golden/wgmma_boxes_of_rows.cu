@@ -384,7 +384,7 @@ __device__ __forceinline__ int box_place(int position, int channel) {
 
 // Loads one step's kRunPixels pixels of a run as [phase][slice][pixel], 16 bytes each. The channels of a pixel are
 // neighbours in x, so lanes are neighbours in its slices first and in a row of x second. Slices lie kSlicePitch pixels
-// apart: eight neighbouring lanes' stores meet in no bank. kLoadBatch slices of a lane are in flight at a time.
+// apart: eight neighbouring lanes' stores have no bank conflicts. kLoadBatch slices of a lane are in flight at a time.
 __device__ __forceinline__ void load_run(const Element* __restrict__ x_chunk, int c_first, int r, int run_first,
                                          int first_item, int lane, char* run) {
   const int row_first = run_first / kRunRow;
@@ -430,7 +430,7 @@ jitconv_wgmma_fprop_tf32_nhwc_n16c16h1024w1024_k128_3x3_bias(const Element* __re
   const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
   const int lane = threadIdx.x % 32;
 
-  if (threadIdx.x == kThreads - 128) {  // no loading thread, which has something to ask for
+  if (threadIdx.x == kThreads - 128) {  // no producer thread, which has something to ask for
     for (int i = 0; i < kStages; ++i) {
       barrier_init(full + i, kTeamWarps);
       barrier_init(empty + i, kConsumers);
@@ -448,7 +448,7 @@ jitconv_wgmma_fprop_tf32_nhwc_n16c16h1024w1024_k128_3x3_bias(const Element* __re
   };
 
   if (warp < 4) {
-    // The loading warpgroup. A warp's loads do not overlap its own waiting, so teams of warps take steps in turn.
+    // The producer warpgroup. A warp's loads do not overlap its own waiting, so teams of warps take steps in turn.
     shrink_registers_to<kLoaderRegisters>();
     if (threadIdx.x == 0) {  // all of them, for all tiles
       wait_for_previous_kernel();
@@ -484,7 +484,7 @@ jitconv_wgmma_fprop_tf32_nhwc_n16c16h1024w1024_k128_3x3_bias(const Element* __re
       }
     }
   } else {
-    // A multiplying warpgroup: 64 of the tile's channels, one of its runs of positions.
+    // A consumer warpgroup: 64 of the tile's channels, one of its runs of positions.
     grow_registers_to<kConsumerRegisters>();
     const int consumer = warp / 4 - 1;
     const int k_consumer = consumer * 64, run = 0;
@@ -541,7 +541,7 @@ jitconv_wgmma_fprop_tf32_nhwc_n16c16h1024w1024_k128_3x3_bias(const Element* __re
         for (int i = 0; i < kStoreColumns; i += 8) {
 #pragma unroll
           for (int part = 0; part < 4; ++part) {
-            // Every second pair of lanes takes its two positions the other way round: no two lanes meet in a bank.
+            // Every second pair of lanes takes its two positions the other way round: no bank conflicts.
             const int half = part / 2, turned = lane / 2 % 2, pair = (first + i) / 2 + half * 2;
             float value = turned == 0 ? sum[pair + part % 2] : sum[pair + 1 - part % 2];
             value += channel_bias[half];

@@ -412,7 +412,7 @@ __device__ __forceinline__ void read_staged(float (&value)[kStoreElements], cons
   }
 }
 
-// A loading warp's way through the steps of a block's tiles: it takes every fourth.
+// A producer warp's way through the steps of a block's tiles: it takes every fourth.
 struct WarpSteps {
   int number, step, end_step;
   __device__ __forceinline__ explicit WarpSteps(int first) : number(static_cast<int>(blockIdx.x)) {
@@ -504,7 +504,7 @@ jitconv_wgmma_fprop_tf32_nchw_n16c16h1024w1024_k128_3x3_bias_relu(const __grid_c
   const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
   const int lane = threadIdx.x % 32;
 
-  if (threadIdx.x == kThreads - 128) {  // no loading thread, which has something to ask for
+  if (threadIdx.x == kThreads - 128) {  // no producer thread, which has something to ask for
     for (int i = 0; i < kStages; ++i) {
       barrier_init(full + i, 1);
       barrier_init(empty + i, kConsumers);
@@ -512,7 +512,7 @@ jitconv_wgmma_fprop_tf32_nchw_n16c16h1024w1024_k128_3x3_bias_relu(const __grid_c
     barrier_init(weights_arrival, 1);
     barrier_init_visible();
   }
-  // Pixels are what a block waits for: its loading warps ask for the first before anything else is ready.
+  // Pixels are what a block waits for: its producer warps ask for the first before anything else is ready.
   if (warp < 4) {
     Barrier* const copied = empty + kStages + warp * kCopiesAhead;
     if (lane == 0) {
@@ -538,7 +538,7 @@ jitconv_wgmma_fprop_tf32_nchw_n16c16h1024w1024_k128_3x3_bias_relu(const __grid_c
   };
 
   if (warp < 4) {
-    // The loading warpgroup. Its warps take steps in turn: each makes operand rows of the pixels of its step, while TMA
+    // The producer warpgroup. Its warps take steps in turn: each makes operand rows of its step's pixels, while TMA
     // brings those of its next steps as they lie in x.
     shrink_registers_to<kLoaderRegisters>();
     if (threadIdx.x == 0) {  // all of them, for all tiles
@@ -573,7 +573,7 @@ jitconv_wgmma_fprop_tf32_nchw_n16c16h1024w1024_k128_3x3_bias_relu(const __grid_c
       if (stage >= kStages) stage -= kStages, parity ^= 1;
     }
   } else {
-    // A multiplying warpgroup: 64 of the tile's channels, one of its runs of positions.
+    // A consumer warpgroup: 64 of the tile's channels, one of its runs of positions.
     grow_registers_to<kConsumerRegisters>();
     const int consumer = warp / 4 - 1;
     const int k_consumer = consumer * 64, run = 0;

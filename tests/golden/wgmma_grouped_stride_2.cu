@@ -322,7 +322,7 @@ struct Tile {
 
 
 
-// A loading warp's way through the steps of a block's tiles: it takes every fourth.
+// A producer warp's way through the steps of a block's tiles: it takes every fourth.
 struct WarpSteps {
   int number, step, end_step;
   __device__ __forceinline__ explicit WarpSteps(int first) : number(static_cast<int>(blockIdx.x)) {
@@ -400,12 +400,12 @@ jitconv_wgmma_fprop_f16_nchw_n32c256h28w28_k256_3x3_pad1x1_s2x2_g4(const Element
   Staged* const staging = reinterpret_cast<Staged*>(shared + kStagingFirstByte);
   Barrier* const full = reinterpret_cast<Barrier*>(shared + kBarriersFirstByte);
   Barrier* const empty = full + kStages;
-  Barrier* const multiplied = empty + kStages + 4 * kCopiesAhead;  // one of each multiplying warpgroup
+  Barrier* const multiplied = empty + kStages + 4 * kCopiesAhead;  // one of each consumer warpgroup
   // The shuffle tells the compiler that the number is the same in all lanes.
   const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
   const int lane = threadIdx.x % 32;
 
-  if (threadIdx.x == kThreads - 128) {  // no loading thread, which has something to ask for
+  if (threadIdx.x == kThreads - 128) {  // no producer thread, which has something to ask for
     for (int i = 0; i < kStages; ++i) {
       barrier_init(full + i, 2);
       barrier_init(empty + i, 1);
@@ -413,7 +413,7 @@ jitconv_wgmma_fprop_f16_nchw_n32c256h28w28_k256_3x3_pad1x1_s2x2_g4(const Element
     for (int i = 0; i < kConsumers; ++i) barrier_init(multiplied + i, 4);
     barrier_init_visible();
   }
-  // Pixels are what a block waits for: its loading warps ask for the first before anything else is ready.
+  // Pixels are what a block waits for: its producer warps ask for the first before anything else is ready.
   if (warp < 4) {
     Barrier* const copied = empty + kStages + warp * kCopiesAhead;
     if (lane == 0) {
@@ -438,7 +438,7 @@ jitconv_wgmma_fprop_f16_nchw_n32c256h28w28_k256_3x3_pad1x1_s2x2_g4(const Element
   };
 
   if (warp < 4) {
-    // The loading warpgroup. Its warps take steps in turn: each makes operand rows of the pixels of its step, while TMA
+    // The producer warpgroup. Its warps take steps in turn: each makes operand rows of its step's pixels, while TMA
     // brings those of its next steps as they lie in x.
     shrink_registers_to<kLoaderRegisters>();
     char* const raw = shared + kRawFirstByte + warp * (kCopiesAhead * kRawBytes);
@@ -473,7 +473,7 @@ jitconv_wgmma_fprop_f16_nchw_n32c256h28w28_k256_3x3_pad1x1_s2x2_g4(const Element
       if (stage >= kStages) stage -= kStages, parity ^= 1;
     }
   } else {
-    // A multiplying warpgroup: 64 of the tile's channels, one of its runs of positions.
+    // A consumer warpgroup: 64 of the tile's channels, one of its runs of positions.
     grow_registers_to<kConsumerRegisters>();
     const int consumer = warp / 4 - 1;
     const int k_consumer = 0, run = 0;
@@ -509,7 +509,7 @@ jitconv_wgmma_fprop_f16_nchw_n32c256h28w28_k256_3x3_pad1x1_s2x2_g4(const Element
         multiply_commit();
         multiply_wait<1>();
         if (gives_back && step != 0) barrier_arrive(empty + previous_stage);
-        // Loading warps count on stages that are given back in order: those of the other's tile come first.
+        // Producer warps count on stages that are given back in order: those of the other's tile come first.
         if (gives_back && step == 0 && number != static_cast<int>(blockIdx.x))
           barrier_wait(empty + (stage + kStages - 1) % kStages, stage == 0 ? parity ^ 1 : parity);
         previous_stage = stage;

@@ -429,7 +429,7 @@ using StoreVector = unsigned;  // kStoreVector channels of y
 
 // Loads one step's kRunPixels pixels of a run as [phase][slice][pixel], 16 bytes each. The channels of a pixel are
 // neighbours in x, so lanes are neighbours in its slices first and in a row of x second. Slices lie kSlicePitch pixels
-// apart: eight neighbouring lanes' stores meet in no bank. kLoadBatch slices of a lane are in flight at a time.
+// apart: eight neighbouring lanes' stores have no bank conflicts. kLoadBatch slices of a lane are in flight at a time.
 __device__ __forceinline__ void load_run(const Element* __restrict__ x_chunk, int c_first, int r, int run_first,
                                          int first_item, int lane, char* run) {
   const int row_first = run_first / kQ;
@@ -474,7 +474,7 @@ jitconv_wgmma_fprop_bf16_nhwc_n16c570h28w28_k106_1x1(const Element* __restrict__
   const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
   const int lane = threadIdx.x % 32;
 
-  if (threadIdx.x == kThreads - 128) {  // no loading thread, which has something to ask for
+  if (threadIdx.x == kThreads - 128) {  // no producer thread, which has something to ask for
     for (int i = 0; i < kStages; ++i) {
       barrier_init(full + i, kTeamWarps + 1);
       barrier_init(empty + i, kConsumers);
@@ -491,7 +491,7 @@ jitconv_wgmma_fprop_bf16_nhwc_n16c570h28w28_k106_1x1(const Element* __restrict__
   };
 
   if (warp < 4) {
-    // The loading warpgroup. A warp's loads do not overlap its own waiting, so teams of warps take steps in turn.
+    // The producer warpgroup. A warp's loads do not overlap its own waiting, so teams of warps take steps in turn.
     grow_registers_to<kLoaderRegisters>();
     const int team = warp / kTeamWarps, member = warp % kTeamWarps;
     if (member == 0 && lane == 0) wait_for_previous_kernel();
@@ -527,7 +527,7 @@ jitconv_wgmma_fprop_bf16_nhwc_n16c570h28w28_k106_1x1(const Element* __restrict__
       }
     }
   } else {
-    // A multiplying warpgroup: 64 of the tile's channels, one of its runs of positions.
+    // A consumer warpgroup: 64 of the tile's channels, one of its runs of positions.
     shrink_registers_to<kConsumerRegisters>();
     const int consumer = warp / 4 - 1;
     const int k_consumer = consumer * 64, run = 0;

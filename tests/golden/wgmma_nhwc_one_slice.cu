@@ -410,7 +410,7 @@ __device__ __forceinline__ int box_place(int position, int channel) {
 
 // Loads one step's kRunPixels pixels of a run as [phase][slice][pixel], 16 bytes each. The channels of a pixel are
 // neighbours in x, so lanes are neighbours in its slices first and in a row of x second. Slices lie kSlicePitch pixels
-// apart: eight neighbouring lanes' stores meet in no bank. kLoadBatch slices of a lane are in flight at a time.
+// apart: eight neighbouring lanes' stores have no bank conflicts. kLoadBatch slices of a lane are in flight at a time.
 __device__ __forceinline__ void load_run(const Element* __restrict__ x_chunk, int c_first, int r, int run_first,
                                          int first_item, int lane, char* run) {
   const int row_first = run_first / kRunRow;
@@ -451,12 +451,12 @@ jitconv_wgmma_fprop_bf16_nhwc_n16c8h256w256_k64_3x3_pad1x1(const Element* __rest
   Barrier* const full = reinterpret_cast<Barrier*>(shared + kBarriersFirstByte);
   Barrier* const empty = full + kStages;
   Barrier* const weights_arrival = empty + kStages;
-  Barrier* const multiplied = weights_arrival + 1;  // one of each multiplying warpgroup
+  Barrier* const multiplied = weights_arrival + 1;  // one of each consumer warpgroup
   // The shuffle tells the compiler that the number is the same in all lanes.
   const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
   const int lane = threadIdx.x % 32;
 
-  if (threadIdx.x == kThreads - 128) {  // no loading thread, which has something to ask for
+  if (threadIdx.x == kThreads - 128) {  // no producer thread, which has something to ask for
     for (int i = 0; i < kStages; ++i) {
       barrier_init(full + i, kTeamWarps);
       barrier_init(empty + i, 1);
@@ -479,7 +479,7 @@ jitconv_wgmma_fprop_bf16_nhwc_n16c8h256w256_k64_3x3_pad1x1(const Element* __rest
   };
 
   if (warp < 4) {
-    // The loading warpgroup. A warp's loads do not overlap its own waiting, so teams of warps take steps in turn.
+    // The producer warpgroup. A warp's loads do not overlap its own waiting, so teams of warps take steps in turn.
     shrink_registers_to<kLoaderRegisters>();
     if (threadIdx.x == 0) {  // all of them, for all tiles
       wait_for_previous_kernel();
@@ -515,7 +515,7 @@ jitconv_wgmma_fprop_bf16_nhwc_n16c8h256w256_k64_3x3_pad1x1(const Element* __rest
       }
     }
   } else {
-    // A multiplying warpgroup: 64 of the tile's channels, one of its runs of positions.
+    // A consumer warpgroup: 64 of the tile's channels, one of its runs of positions.
     grow_registers_to<kConsumerRegisters>();
     const int consumer = warp / 4 - 1;
     const int k_consumer = 0, run = 0;
@@ -558,7 +558,7 @@ jitconv_wgmma_fprop_bf16_nhwc_n16c8h256w256_k64_3x3_pad1x1(const Element* __rest
         multiply_commit();
         multiply_wait<1>();
         if (gives_back && step != 0) barrier_arrive(empty + previous_stage);
-        // Loading warps count on stages that are given back in order: those of the other's tile come first.
+        // Producer warps count on stages that are given back in order: those of the other's tile come first.
         if (gives_back && step == 0 && number != static_cast<int>(blockIdx.x))
           barrier_wait(empty + (stage + kStages - 1) % kStages, stage == 0 ? parity ^ 1 : parity);
         previous_stage = stage;

@@ -408,7 +408,7 @@ jitconv_wgmma_fprop_bf16_nchw_n2c1920h64w64_k640_1x1_bias(const __grid_constant_
   const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
   const int lane = threadIdx.x % 32;
 
-  if (threadIdx.x == kThreads - 128) {  // no loading thread, which has something to ask for
+  if (threadIdx.x == kThreads - 128) {  // no producer thread, which has something to ask for
     for (int i = 0; i < kStages; ++i) {
       barrier_init(full + i, 2);
       barrier_init(empty + i, kConsumers);
@@ -427,7 +427,7 @@ jitconv_wgmma_fprop_bf16_nchw_n2c1920h64w64_k640_1x1_bias(const __grid_constant_
   };
 
   if (warp < 4) {
-    // The loading warpgroup. What TMA brings is an operand as it lies: a thread asks for pixels, another for weights.
+    // The producer warpgroup. What TMA brings is an operand as it lies: a thread asks for pixels, another for weights.
     if (lane != 0 || warp > 1) return;
 #pragma unroll 1
     for (int number = blockIdx.x; number < kTiles; number += gridDim.x) {
@@ -453,7 +453,7 @@ jitconv_wgmma_fprop_bf16_nchw_n2c1920h64w64_k640_1x1_bias(const __grid_constant_
       }
     }
   } else {
-    // A multiplying warpgroup: 64 of the tile's channels, one of its runs of positions.
+    // A consumer warpgroup: 64 of the tile's channels, one of its runs of positions.
     shrink_registers_to<kConsumerRegisters>();
     const int consumer = warp / 4 - 1;
     const int k_consumer = consumer * 64, run = 0;

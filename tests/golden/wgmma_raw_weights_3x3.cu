@@ -438,7 +438,7 @@ jitconv_wgmma_fprop_tf32_nchw_n16c64h6w60_k128_3x3_pad1x1(const Element* __restr
   const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
   const int lane = threadIdx.x % 32;
 
-  if (threadIdx.x == kThreads - 128) {  // no loading thread, which has something to ask for
+  if (threadIdx.x == kThreads - 128) {  // no producer thread, which has something to ask for
     for (int i = 0; i < kStages; ++i) {
       barrier_init(full + i, kTeamWarps + 1);
       barrier_init(empty + i, 4 * 1);
@@ -458,7 +458,7 @@ jitconv_wgmma_fprop_tf32_nchw_n16c64h6w60_k128_3x3_pad1x1(const Element* __restr
   };
 
   if (warp < 4) {
-    // The loading warpgroup. A warp's loads do not overlap its own waiting, so teams of warps take steps in turn.
+    // The producer warpgroup. A warp's loads do not overlap its own waiting, so teams of warps take steps in turn.
     shrink_registers_to<kLoaderRegisters>();
     const int team = warp / kTeamWarps, member = warp % kTeamWarps;
     int turn = 0;
@@ -491,7 +491,7 @@ jitconv_wgmma_fprop_tf32_nchw_n16c64h6w60_k128_3x3_pad1x1(const Element* __restr
       }
     }
   } else {
-    // A multiplying warpgroup: 64 of the tile's channels, one of its runs of positions.
+    // A consumer warpgroup: 64 of the tile's channels, one of its runs of positions.
     grow_registers_to<kConsumerRegisters>();
     const int consumer = warp / 4 - 1;
     const int k_consumer = 0, run = 0;

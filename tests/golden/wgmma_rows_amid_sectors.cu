@@ -293,11 +293,11 @@ static_assert(kBarriersFirstByte + 296 <= 230696);
 //   kStagingFirstByte   outputs on their way from registers to y
 //   kBarriersFirstByte  barriers
 // Barriers:
-//   name                    arrivals        who arrives                                who waits
-//   full[kStages]           1               a loading warp, and copies by their bytes  consumers, for a step
-//   empty[kStages]          kConsumers * 4  a warp that has used or passed a step      loaders, for a free stage
-//   weights_arrival         1               TMA, by bytes                              consumers, once
-//   stored[kConsumers * 4]  1               a consumer's warp that has stored          that warp of the next consumer
+//   name                    arrivals        who arrives                                 who waits
+//   full[kStages]           1               a producer warp, and copies by their bytes  consumers, for a step
+//   empty[kStages]          kConsumers * 4  a warp that has used or passed a step       loaders, for a free stage
+//   weights_arrival         1               TMA, by bytes                               consumers, once
+//   stored[kConsumers * 4]  1               a consumer's warp that has stored           that warp of the next consumer
 
 // Activation: relu.
 __device__ __forceinline__ float activate(float x) { return max_nan(x, 0.0f); }
@@ -424,7 +424,7 @@ jitconv_wgmma_rows_fprop_tf32_nchw_n16c128h1022w1021_k16_3x3_pad1x1_bias_relu(co
   };
 
   if (warp < kLoadingWarps) {
-    // The loading warpgroup. A warp's loads do not overlap its own waiting, so warps take steps in turn.
+    // The producer warpgroup. A warp's loads do not overlap its own waiting, so warps take steps in turn.
     if (threadIdx.x == 0) {  // all of them, for all tiles
       wait_for_previous_kernel();
       barrier_arrive_expecting(weights_arrival, kChunks * kWeightBytes);

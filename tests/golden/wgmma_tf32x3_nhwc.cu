@@ -362,7 +362,7 @@ static_assert(kBarriersFirstByte + 16 * kStages + 32 <= 204896);
 //   name              arrivals    who arrives                              who waits
 //   full[kStages]     4           the producer, and copies by their bytes  consumers, for a step
 //   empty[kStages]    kConsumers  consumers that have multiplied a step    the producer, for a free stage
-//   arrived[kStages]  1           TMA, by bytes                            loading warps, to split pixels
+//   arrived[kStages]  1           TMA, by bytes                            producer warps, to split pixels
 
 using Staged = Element;  // an output on its way to y
 
@@ -430,7 +430,7 @@ jitconv_wgmma_tf32x3_fprop_fp32_nhwc_n8c64h512w1024_k128_3x3_bias(const __grid_c
   const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
   const int lane = threadIdx.x % 32;
 
-  if (threadIdx.x == kThreads - 128) {  // no loading thread, which has something to ask for
+  if (threadIdx.x == kThreads - 128) {  // no producer thread, which has something to ask for
     for (int i = 0; i < kStages; ++i) {
       barrier_init(full + i, 4);
       barrier_init(empty + i, kConsumers);
@@ -448,7 +448,7 @@ jitconv_wgmma_tf32x3_fprop_fp32_nhwc_n8c64h512w1024_k128_3x3_bias(const __grid_c
   };
 
   if (warp < 4) {
-    // The loading warpgroup. A thread of its first warp asks TMA for pixels and weights. Pixels come as they lie
+    // The producer warpgroup. A thread of its first warp asks TMA for pixels and weights. Pixels come as they lie
     // in the tensor, and the other warps split them where they are.
     if (warp == 0) wait_for_previous_kernel();
 #pragma unroll 1
@@ -486,7 +486,7 @@ jitconv_wgmma_tf32x3_fprop_fp32_nhwc_n8c64h512w1024_k128_3x3_bias(const __grid_c
       }
     }
   } else {
-    // A multiplying warpgroup: 64 of the tile's channels, one of its runs of positions.
+    // A consumer warpgroup: 64 of the tile's channels, one of its runs of positions.
     const int consumer = warp / 4 - 1;
     const int k_consumer = consumer * 64, run = 0;
     const bool gives_back = threadIdx.x % 128 == 0;  // what its warpgroup has multiplied
@@ -549,7 +549,7 @@ jitconv_wgmma_tf32x3_fprop_fp32_nhwc_n8c64h512w1024_k128_3x3_bias(const __grid_c
         for (int i = 0; i < kStoreColumns; i += 8) {
 #pragma unroll
           for (int part = 0; part < 4; ++part) {
-            // Every second pair of lanes takes its two positions the other way round: no two lanes meet in a bank.
+            // Every second pair of lanes takes its two positions the other way round: no bank conflicts.
             const int half = part / 2, turned = lane / 2 % 2, pair = (first + i) / 2 + half * 2;
             float value = turned == 0 ? sum[pair + part % 2] : sum[pair + 1 - part % 2];
             value += channel_bias[half];

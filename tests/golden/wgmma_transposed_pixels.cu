@@ -416,7 +416,7 @@ jitconv_wgmma_fprop_tf32_nchw_n16c256h20w84_k512_5x5_pad1x1_s2x2(const __grid_co
   const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
   const int lane = threadIdx.x % 32;
 
-  if (threadIdx.x == kThreads - 128) {  // no loading thread, which has something to ask for
+  if (threadIdx.x == kThreads - 128) {  // no producer thread, which has something to ask for
     for (int i = 0; i < kStages; ++i) {
       barrier_init(full + i, 2);
       barrier_init(empty + i, kConsumers);
@@ -435,7 +435,7 @@ jitconv_wgmma_fprop_tf32_nchw_n16c256h20w84_k512_5x5_pad1x1_s2x2(const __grid_co
   };
 
   if (warp < 4) {
-    // The loading warpgroup. What TMA brings is an operand as it lies: a thread asks for pixels, another for weights.
+    // The producer warpgroup. What TMA brings is an operand as it lies: a thread asks for pixels, another for weights.
     shrink_registers_to<kLoaderRegisters>();
     if (lane != 0 || warp > 1) return;
     wait_for_previous_kernel();
@@ -465,7 +465,7 @@ jitconv_wgmma_fprop_tf32_nchw_n16c256h20w84_k512_5x5_pad1x1_s2x2(const __grid_co
       }
     }
   } else {
-    // A multiplying warpgroup: 64 of the tile's channels, one of its runs of positions.
+    // A consumer warpgroup: 64 of the tile's channels, one of its runs of positions.
     grow_registers_to<kConsumerRegisters>();
     const int consumer = warp / 4 - 1;
     const int k_consumer = consumer * 64, run = 0;

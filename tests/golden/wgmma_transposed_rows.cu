@@ -397,7 +397,7 @@ jitconv_wgmma_fprop_tf32_nchw_n16c512h28w28_k256_1x1_pad1x0_s2x2(const __grid_co
   const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
   const int lane = threadIdx.x % 32;
 
-  if (threadIdx.x == kThreads - 128) {  // no loading thread, which has something to ask for
+  if (threadIdx.x == kThreads - 128) {  // no producer thread, which has something to ask for
     for (int i = 0; i < kStages; ++i) {
       barrier_init(full + i, 2);
       barrier_init(empty + i, 1);
@@ -417,7 +417,7 @@ jitconv_wgmma_fprop_tf32_nchw_n16c512h28w28_k256_1x1_pad1x0_s2x2(const __grid_co
   };
 
   if (warp < 4) {
-    // The loading warpgroup. What TMA brings is an operand as it lies: a thread asks for pixels, another for weights.
+    // The producer warpgroup. What TMA brings is an operand as it lies: a thread asks for pixels, another for weights.
     if (lane != 0 || warp > 1) return;
     if (warp == 0) wait_for_previous_kernel();
 #pragma unroll 1
@@ -444,7 +444,7 @@ jitconv_wgmma_fprop_tf32_nchw_n16c512h28w28_k256_1x1_pad1x0_s2x2(const __grid_co
       }
     }
   } else {
-    // A multiplying warpgroup: 64 of the tile's channels, one of its runs of positions.
+    // A consumer warpgroup: 64 of the tile's channels, one of its runs of positions.
     shrink_registers_to<kConsumerRegisters>();
     const int consumer = warp / 4 - 1;
     const int k_consumer = 0, run = 0;

@@ -397,7 +397,7 @@ jitconv_wgmma_fprop_tf32_nhwc_n16c256h20w84_k512_5x5_pad1x1_s2x2(const __grid_co
   const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
   const int lane = threadIdx.x % 32;
 
-  if (threadIdx.x == kThreads - 128) {  // no loading thread, which has something to ask for
+  if (threadIdx.x == kThreads - 128) {  // no producer thread, which has something to ask for
     for (int i = 0; i < kStages; ++i) {
       barrier_init(full + i, 2);
       barrier_init(empty + i, kConsumers);
@@ -414,7 +414,7 @@ jitconv_wgmma_fprop_tf32_nhwc_n16c256h20w84_k512_5x5_pad1x1_s2x2(const __grid_co
   };
 
   if (warp < 4) {
-    // The loading warpgroup. What TMA brings is an operand as it lies: a thread asks for pixels, another for weights.
+    // The producer warpgroup. What TMA brings is an operand as it lies: a thread asks for pixels, another for weights.
     if (lane != 0 || warp > 1) return;
     if (warp == 1) wait_for_previous_kernel();
 #pragma unroll 1
@@ -443,7 +443,7 @@ jitconv_wgmma_fprop_tf32_nhwc_n16c256h20w84_k512_5x5_pad1x1_s2x2(const __grid_co
       }
     }
   } else {
-    // A multiplying warpgroup: 64 of the tile's channels, one of its runs of positions.
+    // A consumer warpgroup: 64 of the tile's channels, one of its runs of positions.
     const int consumer = warp / 4 - 1;
     const int k_consumer = consumer * 64, run = 0;
     const bool gives_back = threadIdx.x % 128 == 0;  // what its warpgroup has multiplied

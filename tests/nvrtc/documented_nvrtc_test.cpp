@@ -6,6 +6,7 @@
 
 #include "codegen/arithmetic.h"
 #include "codegen/wgmma/geometry.h"
+#include "codegen/wgmma/registers.h"
 #include "jitconv/error.h"
 #include "jitconv/kernel.h"
 #include "nvrtc/compile_all.h"
@@ -44,7 +45,7 @@ void expect_within_limits(const CompileResult& result) {
   if (result.plan.family() == codegen::Family::wgmma) {
     const codegen::KernelPlan& kernel = result.plan.convolution();
     const codegen::WgmmaGeometry geometry(kernel.problem, std::get<codegen::WgmmaTiling>(kernel.tiling));
-    const bool moves = geometry.consumer_registers() != codegen::WgmmaTiling::kLaunchRegisters;
+    const bool moves = codegen::WgmmaRegisters(geometry).consumer() != codegen::WgmmaTiling::kLaunchRegisters;
     EXPECT_LE(result.resources.registers, codegen::WgmmaTiling::kLaunchRegisters);
     if (moves) {
       EXPECT_EQ(result.resources.registers, codegen::WgmmaTiling::kLaunchRegisters);

@@ -189,7 +189,7 @@ bool fits(const FamilyCase& wanted, const codegen::ConvPlan& plan) {
     return (wgmma->split_k > 1) == wanted.split && wgmma->packs_weights() != wanted.unpacked_weights &&
            wgmma->uses_im2col() == wanted.im2col && wgmma->uses_planes() == wanted.planes &&
            wgmma->schedule == wanted.schedule && wgmma->folds_columns() == wanted.folded &&
-           (!wanted.boxes || WgmmaGeometry(plan.convolution().problem, *wgmma).copies_boxes());
+           (!wanted.boxes || WgmmaGeometry(plan.convolution().problem, *wgmma).pixels().copies_boxes());
   if (const auto* rows = plan.tiling<codegen::WgmmaRowsTiling>()) return rows->folds_columns() == wanted.folded;
   if (const auto* pointwise = plan.tiling<codegen::PointwiseTiling>())
     return (pointwise->splits > 1) == wanted.split && pointwise->streams_weights == wanted.unpacked_weights;

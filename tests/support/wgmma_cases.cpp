@@ -8,6 +8,7 @@
 
 #include "codegen/plan.h"
 #include "codegen/wgmma/geometry.h"
+#include "codegen/wgmma/store.h"
 #include "codegen/wgmma_rows/tiling.h"
 #include "support/case_lists.h"
 
@@ -39,7 +40,7 @@ Form form_of(const codegen::ConvPlan& plan) {
   if (tiling->transposes_input) return {images, -1, tiling->packs_weights() ? 1 : 0};
   const codegen::WgmmaGeometry geometry(plan.convolution().problem, *tiling);
   const bool floats = plan.spec.dtype == DataType::f32;
-  const int storing = tiling->stores_boxes() ? 2 : geometry.stores_bulk() ? 1 : 0;
+  const int storing = tiling->stores_boxes() ? 2 : codegen::WgmmaStore(geometry).stores_bulk() ? 1 : 0;
   const int im2col = tiling->uses_planes() ? -1 : !tiling->uses_im2col() ? 0 : floats ? tiling->pipeline.slices : 1;
   return {images,
           tiling->pipeline.filter_rows,
@@ -47,7 +48,7 @@ Form form_of(const codegen::ConvPlan& plan) {
           storing,
           im2col,
           tiling->packs_weights() ? 1 : 0,
-          geometry.copies_boxes() ? 1 : 0,
+          geometry.pixels().copies_boxes() ? 1 : 0,
           floats ? static_cast<int>(tiling->schedule) : 0,
           floats ? tiling->tile.folded_columns : 1};
 }

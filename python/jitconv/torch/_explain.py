@@ -26,7 +26,7 @@ from jitconv.torch._shapes import memory_format
 from jitconv.torch._table import Table
 from jitconv.torch._timing import median_ms
 
-_TENSOR_CORE_FAMILIES = ("wgmma", "wgrad_wgmma")
+_TENSOR_CORE_FAMILIES = ("pointwise", "wgmma", "wgmma_rows", "wgrad_wgmma")
 _UNITS = {"s": 1e3, "ms": 1.0, "us": 1e-3, "ns": 1e-6}
 
 

@@ -5,12 +5,14 @@
 #include <string>
 #include <utility>
 
+#include "codegen/wgmma/store.h"
 #include "host/quick/quick.h"
 
 namespace jitconv::test {
 namespace {
 
 using codegen::WgmmaGeometry;
+using codegen::WgmmaStore;
 using codegen::WgmmaTiling;
 using Schedule = WgmmaTiling::Schedule;
 
@@ -146,10 +148,11 @@ TEST(Quick, WgmmaSlicedK) {
   const Wanted images = sliced_k([](const WgmmaGeometry& geometry) {
     return geometry.tiling().tile.images > 0 && geometry.tiling().split_k == 1;
   });
-  const Wanted bulk =
-      sliced_k([](const WgmmaGeometry& geometry) { return geometry.stores_bulk() && geometry.tiling().split_k == 1; });
+  const Wanted bulk = sliced_k([](const WgmmaGeometry& geometry) {
+    return WgmmaStore(geometry).stores_bulk() && geometry.tiling().split_k == 1;
+  });
   const Wanted vectors = sliced_k([](const WgmmaGeometry& geometry) {
-    return !geometry.stores_bulk() && geometry.tiling().tile.images == 0 && geometry.tiling().split_k == 1;
+    return !WgmmaStore(geometry).stores_bulk() && geometry.tiling().tile.images == 0 && geometry.tiling().split_k == 1;
   });
   const Wanted split = sliced_k([](const WgmmaGeometry& geometry) { return geometry.tiling().split_k > 1; });
   run("wgmma, sliced-K",
@@ -177,30 +180,30 @@ TEST(Quick, WgmmaSlicedK) {
 TEST(Quick, WgmmaBoxes) {
   const auto boxes = [](std::function<bool(const WgmmaGeometry&)> wanted) {
     return wgmma([wanted = std::move(wanted)](const WgmmaGeometry& geometry) {
-      return geometry.copies_boxes() && wanted(geometry);
+      return geometry.pixels().copies_boxes() && wanted(geometry);
     });
   };
   const Wanted packed = boxes([](const WgmmaGeometry& geometry) {
-    return !geometry.copies_rows() && geometry.tiling().packs_weights() && geometry.tiling().split_k == 1;
+    return !geometry.pixels().copies_rows() && geometry.tiling().packs_weights() && geometry.tiling().split_k == 1;
   });
   const Wanted unpacked = boxes([](const WgmmaGeometry& geometry) {
-    return !geometry.copies_rows() && !geometry.tiling().packs_weights() && geometry.tiling().split_k == 1;
+    return !geometry.pixels().copies_rows() && !geometry.tiling().packs_weights() && geometry.tiling().split_k == 1;
   });
   const Wanted split = boxes([](const WgmmaGeometry& geometry) { return geometry.tiling().split_k > 1; });
   const Wanted two_runs = boxes([](const WgmmaGeometry& geometry) {
-    return !geometry.copies_rows() && geometry.tiling().runs() == 2 && geometry.tiling().split_k == 1;
+    return !geometry.pixels().copies_rows() && geometry.tiling().runs() == 2 && geometry.tiling().split_k == 1;
   });
   const Wanted long_runs = boxes([](const WgmmaGeometry& geometry) {
-    return geometry.tiling().tile.columns >= 128 && geometry.raw_pitch() == geometry.problem().input_plane();
+    return geometry.tiling().tile.columns >= 128 && geometry.pixels().raw_pitch() == geometry.problem().input_plane();
   });
   const Wanted rows = boxes([](const WgmmaGeometry& geometry) {
-    return geometry.copies_rows() && geometry.tiling().packs_weights() && geometry.tiling().split_k == 1;
+    return geometry.pixels().copies_rows() && geometry.tiling().packs_weights() && geometry.tiling().split_k == 1;
   });
   const Wanted rows_unpacked = boxes([](const WgmmaGeometry& geometry) {
-    return geometry.copies_rows() && !geometry.tiling().packs_weights() && geometry.tiling().split_k == 1;
+    return geometry.pixels().copies_rows() && !geometry.tiling().packs_weights() && geometry.tiling().split_k == 1;
   });
   const Wanted rows_two_runs = boxes([](const WgmmaGeometry& geometry) {
-    return geometry.copies_rows() && geometry.tiling().runs() == 2 && geometry.tiling().split_k == 1;
+    return geometry.pixels().copies_rows() && geometry.tiling().runs() == 2 && geometry.tiling().split_k == 1;
   });
   run("wgmma, boxes",
       {

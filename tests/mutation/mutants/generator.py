@@ -14,7 +14,7 @@ text = File("codegen/text/template_text.cpp", "template_text")
 wrap = File("codegen/text/line_wrap.cpp", "line_wrap")
 fields = File("codegen/spec_fields.h", "spec_fields")
 target = File("codegen/target.cpp", "target")
-wgmma_memory = File("codegen/wgmma/memory.cpp", "wgmma_memory")
+wgmma_store = File("codegen/wgmma/store.cpp", "wgmma_store")
 problem = File("codegen/problem.cpp", "problem")
 direct_family = File("codegen/direct/family.cpp", "direct_family")
 
@@ -73,7 +73,7 @@ MUTANTS = [
          "specs that need the same kernel compile it again", host_blind=NO_DIFFERENCE),
     plan("any_target", "  validate(target);\n", "", "a target without multiprocessors ends the process",
          host_blind=NO_DIFFERENCE),
-    wgmma_memory("vectors_of_odd_images", "(tiling_.tile.images == 1 || image_positions() % vector == 0)", "true",
+    wgmma_store("vectors_of_odd_images", "(geometry_.tiling().tile.images == 1 || geometry_.image_positions() % vector == 0)", "true",
                  "images that lie apart by no whole vectors are read at misaligned addresses"),
     plan("shared_bytes_dropped", "static_cast<std::uint32_t>(work.shared_bytes),",
          "static_cast<std::uint32_t>(work.shared_bytes / 2),", "launches get half the shared memory they use"),

@@ -1,7 +1,7 @@
 """Mutants of 1x1 filters: planes as MN-major operands, streamed weights, gathered pixels, channels of no whole slices."""
 from mutants.mutant import File
 
-geometry = File("codegen/wgmma/geometry.cpp", "planes_geometry")
+limits = File("codegen/wgmma/limits.cpp", "planes_limits")
 emit_load = File("codegen/wgmma/emit_load.cpp", "planes_emit_load")
 emit_multiply = File("codegen/wgmma/emit_multiply.cpp", "planes_emit_multiply")
 load_channels = File("host/models/load_channels.h", "planes_load_channels")
@@ -15,10 +15,10 @@ store_gathered = File("templates/pointwise/store_gathered.cu.in", "pointwise_sto
 
 MUTANTS = [
     # Planes of 16-bit NCHW tensors.
-    geometry("parts_across_images", "tiling_.tile.images > 1 && input_plane % kPartPixels != 0", "false",
+    limits("parts_across_images", "tiling.tile.images > 1 && input_plane % WgmmaPixels::kPartPixels != 0", "false",
              "a box of 64 pixels has zeros where the next image of the run should be"),
-    geometry("channels_of_next_group",
-             "if (problem().c % chunk_channels() != 0 && problem().groups > 1) return false;\n", "",
+    limits("channels_of_next_group",
+             "if (problem.c % geometry.chunk_channels() != 0 && problem.groups > 1) return false;\n", "",
              "channels of the next group are multiplied"),
     emit_load("images_start_at_the_first", '"part * kPartPixels % kPlane"', '"0"',
               "later parts of an image are its first again"),
@@ -29,7 +29,7 @@ MUTANTS = [
               "channels behind the last are those of the next pixel"),
     # Weights that come with each step.
     emit_weights("stage_given_back_early", '{"release_last", "if (lane == 0) barrier_arrive(empty + previous_stage);"}',
-                 '{"release_last", ""}', "the loading warps wait for the last stage of a tile for ever"),
+                 '{"release_last", ""}', "the producer warps wait for the last stage of a tile for ever"),
     emit("weights_still_read", "if (batch == 0 && tiling.streams_weights)", "if (batch == 7 && tiling.streams_weights)",
          "stages are never given back"),
     emit("read_without_the_others", "__syncwarp();  // all lanes have read", "// all lanes have read",

@@ -25,7 +25,7 @@ std::vector<Family> all_families() {
 std::vector<Family> convolving_families() {
   const std::span<const Family> competing = competing_families();
   std::vector<Family> all(competing.begin(), competing.end());
-  all.push_back(Family::fallback);
+  all.push_back(kLastResort);
   return all;
 }
 
@@ -80,7 +80,7 @@ TEST(Families, ThatArePassesHaveTextsAndNoCandidates) {
 TEST(Families, ThatCompeteAreNamedOnce) {
   const std::span<const Family> families = competing_families();
   EXPECT_EQ(std::set<Family>(families.begin(), families.end()).size(), families.size());
-  EXPECT_EQ(std::ranges::count(families, Family::fallback), 0) << "it is asked if nothing else can";
+  EXPECT_EQ(std::ranges::count(families, kLastResort), 0) << "it is asked if nothing else can";
 }
 
 TEST(Families, UseTensorCoresOrDoNot) {
@@ -88,6 +88,17 @@ TEST(Families, UseTensorCoresOrDoNot) {
     EXPECT_EQ(uses_tensor_cores(family), family == Family::pointwise || family == Family::wgmma ||
                                              family == Family::wgmma_rows || family == Family::wgrad_wgmma)
         << to_string(family);
+}
+
+TEST(Families, PriceTheWeightsThatTheyNeedDense) {
+  for (const Family family : all_families()) {
+    const FamilyFunctions& functions = functions_of(family);
+    EXPECT_FALSE(functions.prices_packing && functions.reads_any_weight) << functions.name;
+    EXPECT_EQ(functions.prices_packing, family == Family::wgmma || family == Family::wgmma_rows) << functions.name;
+  }
+  // The planner lets it read the weights as they are.
+  EXPECT_TRUE(functions_of(Family::pack_weights).reads_any_weight);
+  EXPECT_FALSE(functions_of(Family::transpose_input).reads_any_weight);
 }
 
 TEST(Families, ATilingIsOfItsFamily) {

@@ -13,6 +13,7 @@
 #include "codegen/text/emitter.h"
 #include "codegen/text/kernel_name.h"
 #include "codegen/wgmma/geometry.h"
+#include "codegen/wgmma/store.h"
 #include "support/random_specs.h"
 #include "unit/codegen/squeezed.h"
 #include "unit/codegen/tile_cover.h"
@@ -109,7 +110,7 @@ TEST(PointwisePlan, LeavesLargeImagesToTheCopyEngine) {
     ASSERT_EQ(to_string(plan.family()), "wgmma") << text;
     const auto& tiling = std::get<WgmmaTiling>(plan.convolution().tiling);
     EXPECT_TRUE(tiling.converts_pixels()) << text;
-    EXPECT_TRUE(WgmmaGeometry(plan.convolution().problem, tiling).stores_bulk()) << text;
+    EXPECT_TRUE(WgmmaStore(WgmmaGeometry(plan.convolution().problem, tiling)).stores_bulk()) << text;
   }
 }
 

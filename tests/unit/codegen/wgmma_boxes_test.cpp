@@ -11,6 +11,7 @@
 
 #include "codegen/arithmetic.h"
 #include "codegen/source.h"
+#include "codegen/wgmma/memory.h"
 #include "unit/codegen/wgmma_candidates.h"
 
 namespace jitconv::codegen {
@@ -57,7 +58,7 @@ std::int64_t first_element(const WgmmaCandidate& one, const Run& run) {
 std::array<std::int64_t, 3> box_first(const WgmmaCandidate& one, const Run& run) {
   const Problem& problem = one.problem;
   const std::int64_t plane = (run.n * problem.groups + run.group) * problem.c + run.c_first;
-  if (!one.geometry().copies_rows()) return {first_element(one, run), plane, 0};
+  if (!one.geometry().pixels().copies_rows()) return {first_element(one, run), plane, 0};
   return {0, run.first / problem.columns.output - problem.rows.pad / problem.rows.stride, plane};
 }
 
@@ -76,7 +77,7 @@ std::optional<std::int64_t> element_at(const TensorMapShape& map, const std::arr
 
 /// Where a pixel is read of a channel's part of the box.
 std::int64_t raw_place(const WgmmaCandidate& one, const Run& run, std::int64_t row, std::int64_t h, std::int64_t w) {
-  if (one.geometry().copies_rows())
+  if (one.geometry().pixels().copies_rows())
     return (row - run.first / one.problem.columns.output) * one.problem.columns.input + w;
   return h * one.problem.columns.input + w - first_element(one, run);
 }
@@ -98,10 +99,10 @@ RC_GTEST_PROP(WgmmaBoxesProperty, HoldEveryPixelThatIsRead, ()) {
         const std::int64_t w = column * problem.columns.stride - problem.columns.pad + phase;
         if (h < 0 || h >= problem.rows.input || w < 0 || w >= problem.columns.input) continue;
         const std::int64_t place = raw_place(one, run, row, h, w);
-        RC_ASSERT(place >= 0 && place < g.raw_pitch());
+        RC_ASSERT(place >= 0 && place < g.pixels().raw_pitch());
         for (const std::int64_t c : {std::int64_t{0}, channels - 1}) {
           const std::int64_t plane = (run.n * problem.groups + run.group) * problem.c + run.c_first + c;
-          const auto element = element_at(map, first, c * g.raw_pitch() + place);
+          const auto element = element_at(map, first, c * g.pixels().raw_pitch() + place);
           RC_ASSERT(element.has_value());
           RC_ASSERT(*element == (plane * problem.rows.input + h) * problem.columns.input + w);
         }
@@ -115,7 +116,7 @@ RC_GTEST_PROP(WgmmaBoxesProperty, HoldPairsAtWords, ()) {
   for (const WgmmaCandidate& one : some_that_copy_boxes()) {
     if (!one.geometry().loads_pairs()) continue;
     const Run run = some_run(one);
-    RC_ASSERT(one.geometry().raw_pitch() % 2 == 0);
+    RC_ASSERT(one.geometry().pixels().raw_pitch() % 2 == 0);
     for (std::int64_t row = 0; row < 3; ++row)
       RC_ASSERT(raw_place(one, run, run.first / one.problem.columns.output + row, row, 0) % 2 == 0);
   }
@@ -151,7 +152,7 @@ RC_GTEST_PROP(WgmmaBoxesProperty, AreWhatTensorMapsCanSay, ()) {
       RC_ASSERT(last < elements);
       RC_ASSERT(x || argument.tensor == Tensor::w);
     }
-    RC_ASSERT(maps == (one.tiling.packs_weights() ? 0 : 1) + (one.geometry().copies_boxes() ? 1 : 0));
+    RC_ASSERT(maps == (one.tiling.packs_weights() ? 0 : 1) + (one.geometry().pixels().copies_boxes() ? 1 : 0));
   }
 }
 
@@ -160,6 +161,7 @@ RC_GTEST_PROP(WgmmaBoxesProperty, LieInSlotsOfTheirOwn, ()) {
     const WgmmaTiling& t = one.tiling;
     const Problem& problem = one.problem;
     const WgmmaGeometry g = one.geometry();
+    const WgmmaMemory memory(g);
     const TensorMapShape map = map_of(one, Tensor::x);
     RC_ASSERT(map.swizzle_bytes == 0 && t.tile.images == 0 && problem.input.layout() == Layout::nchw);
     // All are of floats, and conversion only moves what the copy has rounded.
@@ -170,19 +172,20 @@ RC_GTEST_PROP(WgmmaBoxesProperty, LieInSlotsOfTheirOwn, ()) {
     std::int64_t elements = 1;
     for (std::size_t i = 0; i < static_cast<std::size_t>(map.rank); ++i) elements *= map.box[i];
     RC_ASSERT(map.box[static_cast<std::size_t>(map.rank - 1)] == g.chunk_channels());
-    RC_ASSERT(elements == g.chunk_channels() * g.raw_pitch());
-    RC_ASSERT(g.raw_run_elements() >= elements);
+    RC_ASSERT(elements == g.chunk_channels() * g.pixels().raw_pitch());
+    RC_ASSERT(g.pixels().raw_run_elements() >= elements);
     for (int slot = 0; slot < kLoadingWarps * t.producer.copies_ahead; ++slot) {
       for (int run = 0; run < t.runs(); ++run) {
-        const std::int64_t first =
-            g.raw_first_byte() + slot * g.raw_bytes() + run * g.raw_run_elements() * element_bytes(problem.input.type);
+        const std::int64_t first = memory.raw_first_byte() + slot * g.pixels().raw_bytes() +
+                                   run * g.pixels().raw_run_elements() * element_bytes(problem.input.type);
         RC_ASSERT(first % kBoxAlignment == 0);
         RC_ASSERT(first + elements * element_bytes(problem.input.type) <=
-                  g.raw_first_byte() + (slot + 1) * g.raw_bytes());
+                  memory.raw_first_byte() + (slot + 1) * g.pixels().raw_bytes());
       }
     }
-    RC_ASSERT(g.raw_first_byte() >= t.pipeline.stages * g.stage_bytes() + g.kept_weight_bytes());
-    RC_ASSERT(g.staging_first_byte() >= g.raw_first_byte() + kLoadingWarps * t.producer.copies_ahead * g.raw_bytes());
+    RC_ASSERT(memory.raw_first_byte() >= t.pipeline.stages * memory.stage_bytes() + g.kept_weight_bytes());
+    RC_ASSERT(memory.staging_first_byte() >=
+              memory.raw_first_byte() + kLoadingWarps * t.producer.copies_ahead * g.pixels().raw_bytes());
   }
 }
 
@@ -191,13 +194,13 @@ RC_GTEST_PROP(WgmmaBoxesProperty, OfRowsHaveNoneInVain, ()) {
   for (const WgmmaCandidate& one : some_that_copy_boxes()) {
     const Problem& problem = one.problem;
     const WgmmaGeometry g = one.geometry();
-    if (!g.copies_rows()) continue;
+    if (!g.pixels().copies_rows()) continue;
     RC_ASSERT(problem.rows.taps == 1 && problem.rows.stride > 1 && problem.rows.pad % problem.rows.stride == 0);
     const std::int64_t q = problem.columns.output, pitch = g.pitch();
     std::int64_t most = 0;
     for (std::int64_t column = 0; column < q; ++column)
       most = std::max(most, (column + g.run_pixels() - 1) / pitch + 1);
-    RC_ASSERT(g.raw_rows() == most && g.raw_pitch() == most * problem.columns.input);
+    RC_ASSERT(g.pixels().raw_rows() == most && g.pixels().raw_pitch() == most * problem.columns.input);
     RC_ASSERT(std::max(most, problem.columns.input) <= kMostBox);
   }
 }
@@ -207,7 +210,7 @@ TEST(WgmmaBoxes, AreOfRowsWhereOneFilterRowMeetsEveryOther) {
   t.tile.columns = 64, t.tile.window = 56, t.producer.pixels = WgmmaTiling::Pixels::converted;
   const auto rows = [&t](const std::string& text) {
     const Problem problem = lower(parse_spec(text + " math=tf32"));
-    return WgmmaGeometry(problem, t).copies_rows();
+    return WgmmaGeometry(problem, t).pixels().copies_rows();
   };
   EXPECT_TRUE(rows("input=2,32,40,40 weight=32,32,1,1 stride=2"));
   EXPECT_TRUE(rows("input=2,32,40,40 weight=32,32,1,3 stride=2,1 padding=4,1"));
@@ -227,7 +230,7 @@ TEST(WgmmaBoxes, AreAtMost256Elements) {
     WgmmaTiling t;
     t.tile.columns = columns, t.tile.window = columns - 8, t.producer.pixels = pixels;
     const Problem problem = lower(parse_spec(text + " math=tf32"));
-    return WgmmaGeometry(problem, t).copies_boxes();
+    return WgmmaGeometry(problem, t).pixels().copies_boxes();
   };
   const std::string plane = "input=2,32,1,1000 weight=32,32,1,1", rows = "input=2,32,600,256 weight=32,32,1,1 stride=2";
   EXPECT_TRUE(boxes(240, plane));

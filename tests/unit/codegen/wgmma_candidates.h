@@ -71,7 +71,7 @@ inline ConvSpec for_tensor_cores(ConvSpec spec) {
   return spec;
 }
 
-/// And in those that decide whether multiplying threads can round weights: the filter, and where rows of w start.
+/// And in those that decide whether consumer threads can round weights: the filter, and where rows of w start.
 inline ConvSpec for_raw_weights(ConvSpec spec) {
   spec = for_tensor_cores(spec);
   spec.dtype = DataType::f32;
@@ -185,7 +185,7 @@ inline std::vector<WgmmaCandidate> some_with_raw_weights(const SpecLimits& limit
 
 inline std::vector<WgmmaCandidate> some_that_copy_boxes(const SpecLimits& limits = {}) {
   std::vector<WgmmaCandidate> all = wgmma_candidates(for_boxes(*valid_specs(limits)));
-  std::erase_if(all, [](const WgmmaCandidate& one) { return !one.geometry().copies_boxes(); });
+  std::erase_if(all, [](const WgmmaCandidate& one) { return !one.geometry().pixels().copies_boxes(); });
   return some_of(all);
 }
 

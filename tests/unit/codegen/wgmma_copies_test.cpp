@@ -9,6 +9,7 @@
 
 #include "codegen/arithmetic.h"
 #include "codegen/source.h"
+#include "codegen/wgmma/memory.h"
 #include "unit/codegen/wgmma_candidates.h"
 
 namespace jitconv::codegen {
@@ -70,13 +71,13 @@ RC_GTEST_PROP(WgmmaCopiesProperty, HoldEveryPixelOfAWindow, ()) {
     const WgmmaTiling& t = one.tiling;
     const Problem& problem = one.problem;
     const WgmmaGeometry g = one.geometry();
-    if (t.tile.images > 0 || g.copies_boxes()) continue;
+    if (t.tile.images > 0 || g.pixels().copies_boxes()) continue;
     const std::int64_t vector = kCopyUnit / element_bytes(problem.input.type);
     const std::int64_t runs = g.tiles_of_plane() * t.runs(), stride = std::max<std::int64_t>(1, runs / 50);
     for (std::int64_t run = 0; run < runs; run += stride) {
       for (std::int64_t r = 0; r < problem.rows.taps; r += t.pipeline.filter_rows) {
         const Part part = part_of(one, run * t.tile.window, r);
-        RC_ASSERT(part.end - part.first <= g.raw_pitch());
+        RC_ASSERT(part.end - part.first <= g.pixels().raw_pitch());
         RC_ASSERT(part.first % vector == 0 && (part.end - part.first) % vector == 0);
         // Nothing is copied where a run lies below x.
         RC_ASSERT(part.end <= problem.rows.input * problem.columns.input || part.end == part.first);
@@ -92,7 +93,7 @@ RC_GTEST_PROP(WgmmaCopiesProperty, AreRoundedOnTheWayOrWhenTheyAreConverted, ())
     if (one.geometry().loads_pairs()) continue;
     const std::string text = test::convolution_text(one).text;
     const bool converts = text.find("operand = operand_row(channel);") != std::string::npos;
-    RC_ASSERT(converts != one.geometry().copies_boxes());
+    RC_ASSERT(converts != one.geometry().pixels().copies_boxes());
     RC_ASSERT(converts != (text.find("__float_as_uint(channel[0])") != std::string::npos));
   }
 }
@@ -104,12 +105,12 @@ RC_GTEST_PROP(WgmmaCopiesProperty, OfImagesAreWholeVectors, ()) {
     const WgmmaGeometry g = one.geometry();
     if (t.tile.images == 0) continue;
     const std::int64_t plane = problem.rows.input * problem.columns.input * element_bytes(problem.input.type);
-    RC_ASSERT(g.raw_pitch() * element_bytes(problem.input.type) == plane);
+    RC_ASSERT(g.pixels().raw_pitch() * element_bytes(problem.input.type) == plane);
     // A chunk's channels, the last chunk's, and where chunks, groups and images start.
     RC_ASSERT(g.chunk_channels() * plane % kCopyUnit == 0);
     RC_ASSERT(problem.c % g.chunk_channels() * plane % kCopyUnit == 0);
     RC_ASSERT(problem.c * plane % kCopyUnit == 0);
-    RC_ASSERT(g.raw_run_elements() == t.tile.images * g.chunk_channels() * g.raw_pitch());
+    RC_ASSERT(g.pixels().raw_run_elements() == t.tile.images * g.chunk_channels() * g.pixels().raw_pitch());
   }
 }
 
@@ -118,15 +119,17 @@ RC_GTEST_PROP(WgmmaCopiesProperty, LieBetweenWeightsAndStaging, ()) {
     const WgmmaTiling& t = one.tiling;
     const Problem& problem = one.problem;
     const WgmmaGeometry g = one.geometry();
+    const WgmmaMemory memory(g);
     constexpr int kWarps = 4;
     RC_ASSERT(problem.input.layout() == Layout::nchw && t.producer.team_warps == 1);
     RC_ASSERT(t.pipeline.stages >= kWarps);  // a warp's next stage is never the one it fills
-    RC_ASSERT(g.raw_bytes() % kCopyUnit == 0 && g.raw_first_byte() % kCopyUnit == 0);
-    RC_ASSERT(g.raw_bytes() >= t.runs() * g.raw_run_elements() * element_bytes(problem.input.type));
-    RC_ASSERT(g.raw_first_byte() >= g.weights_first_byte() + g.kept_weight_bytes());
-    RC_ASSERT(g.staging_first_byte() >= g.raw_first_byte() + kWarps * t.producer.copies_ahead * g.raw_bytes());
+    RC_ASSERT(g.pixels().raw_bytes() % kCopyUnit == 0 && memory.raw_first_byte() % kCopyUnit == 0);
+    RC_ASSERT(g.pixels().raw_bytes() >= t.runs() * g.pixels().raw_run_elements() * element_bytes(problem.input.type));
+    RC_ASSERT(memory.raw_first_byte() >= memory.weights_first_byte() + g.kept_weight_bytes());
+    RC_ASSERT(memory.staging_first_byte() >=
+              memory.raw_first_byte() + kWarps * t.producer.copies_ahead * g.pixels().raw_bytes());
     const int barriers = 2 * t.pipeline.stages + kWarps * t.producer.copies_ahead + (t.keeps_weights() ? 1 : 0);
-    RC_ASSERT(g.shared_bytes() >= g.barriers_first_byte() + 8 * barriers);
+    RC_ASSERT(memory.shared_bytes() >= memory.barriers_first_byte() + 8 * barriers);
   }
 }
 

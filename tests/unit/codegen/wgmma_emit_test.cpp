@@ -12,6 +12,7 @@
 #include "codegen/source.h"
 #include "codegen/text/emitter.h"
 #include "codegen/text/kernel_name.h"
+#include "codegen/wgmma/store.h"
 #include "unit/codegen/kernel_bodies.h"
 #include "unit/codegen/squeezed.h"
 #include "unit/codegen/wgmma_candidates.h"
@@ -193,7 +194,7 @@ std::vector<Unit> units_of(const WgmmaCandidate& one) {
   const auto number = [](const std::smatch& match, std::size_t i) {
     return match[i].matched ? std::int64_t{std::stoll(match[i])} : 0;
   };
-  const std::int64_t slice_step = t.uses_planes() ? 64 : t.uses_im2col() ? 1 : g.slice_pitch();
+  const std::int64_t slice_step = t.uses_planes() ? 64 : t.uses_im2col() ? 1 : g.pixels().slice_pitch();
   std::vector<Unit> units;
   std::size_t multiplications = 0;
   for (std::string line; std::getline(lines, line);) {
@@ -263,7 +264,7 @@ RC_GTEST_PROP(WgmmaSourceProperty, EachTapOfEachSliceIsMultipliedOnce, ()) {
       RC_ASSERT(units[i].pixel_row ==
                 phase * round_up(g.run_pixels() * t.pipeline.slices, 64) + pixel * t.pipeline.slices + units[i].slice);
     else
-      RC_ASSERT(units[i].pixel_row == (phase * t.pipeline.slices + units[i].slice) * g.slice_pitch() + pixel);
+      RC_ASSERT(units[i].pixel_row == (phase * t.pipeline.slices + units[i].slice) * g.pixels().slice_pitch() + pixel);
   }
 }
 
@@ -283,7 +284,7 @@ TEST(WgmmaSource, CopiesStagedRunsWhereTheyAreWholeLinesOrHaveTwoBytes) {
   for (const auto& [spec, copies, vectors] : cases) {
     const WgmmaCandidate one = first_with(spec, runs);
     const std::string text = generate(one.plan).text;
-    EXPECT_EQ(one.geometry().stores_bulk(), copies > 0) << spec;
+    EXPECT_EQ(WgmmaStore(one.geometry()).stores_bulk(), copies > 0) << spec;
     EXPECT_EQ(times(text, "bulk_copy_to_global("), copies) << spec;
     EXPECT_EQ(times(text, "store_all_if(y_lane"), vectors) << spec;
     if (copies == 0) continue;

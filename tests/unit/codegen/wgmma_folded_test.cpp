@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "codegen/wgmma/store.h"
 #include "unit/codegen/wgmma_candidates.h"
 #include "unit/codegen/wgmma_runs.h"
 
@@ -38,6 +39,7 @@ RC_GTEST_PROP(WgmmaFoldedProperty, RunsHaveTheSumsOfAllColumns, ()) {
     const WgmmaTiling& t = one.tiling;
     const Problem& problem = one.problem;
     const WgmmaGeometry g = one.geometry();
+    const WgmmaStore store(g);
     const std::int64_t tile = *rc::gen::inRange<std::int64_t>(0, g.tiles_of_images());
     const int run = *rc::gen::inRange(0, t.runs());
     test::visit_outputs(one, test::run_of(one, tile, run), [&](std::int64_t position, std::int64_t, std::int64_t) {
@@ -49,7 +51,7 @@ RC_GTEST_PROP(WgmmaFoldedProperty, RunsHaveTheSumsOfAllColumns, ()) {
     // The filter's last column is met, and none behind it.
     const int last_of_row = static_cast<int>(g.fold().taps()) - 1;
     RC_ASSERT(g.fold_reach() + g.tap_place(last_of_row) == problem.columns.reach());
-    RC_ASSERT(g.staged_before() >= g.fold_reach() && g.staged_before() % 4 == 0);
+    RC_ASSERT(store.staged_before() >= g.fold_reach() && store.staged_before() % 4 == 0);
   }
 }
 
@@ -57,10 +59,11 @@ RC_GTEST_PROP(WgmmaFoldedProperty, AllChannelsHaveRows, ()) {
   for (const WgmmaCandidate& one : some_that_fold()) {
     const WgmmaTiling& t = one.tiling;
     const WgmmaGeometry g = one.geometry();
+    const WgmmaStore store(g);
     RC_ASSERT(one.problem.k * t.tile.folded_columns <= 64 && g.tiles_k() == 1);
     RC_ASSERT(one.problem.columns.stride == 1 && one.problem.output.layout() == Layout::nchw);
-    RC_ASSERT(t.packs_weights() && t.split_k == 1 && t.tile.images == 0 && !g.stores_bulk());
-    RC_ASSERT(g.staged_bytes() == 4);
+    RC_ASSERT(t.packs_weights() && t.split_k == 1 && t.tile.images == 0 && !store.stores_bulk());
+    RC_ASSERT(store.staged_bytes() == 4);
     // Half as many columns would not have as few taps.
     const ColumnFold half{one.problem.columns.taps, t.tile.folded_columns / 2};
     RC_ASSERT(half.taps() > g.fold().taps());

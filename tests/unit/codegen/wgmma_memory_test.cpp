@@ -6,6 +6,9 @@
 #include <set>
 
 #include "codegen/arithmetic.h"
+#include "codegen/wgmma/memory.h"
+#include "codegen/wgmma/registers.h"
+#include "codegen/wgmma/store.h"
 #include "unit/codegen/wgmma_candidates.h"
 
 namespace jitconv::codegen {
@@ -22,35 +25,38 @@ RC_GTEST_PROP(WgmmaMemoryProperty, SharedMemoryIsCutWithoutOverlap, ()) {
     const WgmmaTiling& t = one.tiling;
     const Problem& problem = one.problem;
     const WgmmaGeometry g = one.geometry();
+    const WgmmaStore store(g);
+    const WgmmaMemory memory(g);
     RC_ASSERT(t.pipeline.stages >= 2);
-    RC_ASSERT(g.slice_pitch() >= g.run_pixels());
-    const std::int64_t slice_pixels = t.copies_operands() ? g.run_pixels() : g.slice_pitch();
-    RC_ASSERT(g.run_bytes() >= g.phases() * t.pipeline.slices * slice_pixels * kRow);
+    RC_ASSERT(g.pixels().slice_pitch() >= g.run_pixels());
+    const std::int64_t slice_pixels = t.copies_operands() ? g.run_pixels() : g.pixels().slice_pitch();
+    RC_ASSERT(g.pixels().run_bytes() >= g.phases() * t.pipeline.slices * slice_pixels * kRow);
     RC_ASSERT(g.weight_bytes() == g.units() * t.tile.channels * kRow);
     // Weights come with each step, or all lie behind the stages.
-    RC_ASSERT(g.weights_in_stage() >= t.runs() * g.run_bytes());
-    RC_ASSERT(g.stage_bytes() >= g.weights_in_stage() + (t.keeps_weights() ? 0 : g.weight_bytes()));
-    RC_ASSERT(g.weights_first_byte() >= t.pipeline.stages * g.stage_bytes());
+    RC_ASSERT(memory.weight_offset() >= t.runs() * g.pixels().run_bytes());
+    RC_ASSERT(memory.stage_bytes() >= memory.weight_offset() + (t.keeps_weights() ? 0 : g.weight_bytes()));
+    RC_ASSERT(memory.weights_first_byte() >= t.pipeline.stages * memory.stage_bytes());
     RC_ASSERT(g.kept_weight_bytes() >= (t.keeps_weights() ? g.packed_rows() * kRow : 0));
-    RC_ASSERT(g.staging_first_byte() >= g.weights_first_byte() + g.kept_weight_bytes());
+    RC_ASSERT(memory.staging_first_byte() >= memory.weights_first_byte() + g.kept_weight_bytes());
     // NCHW: eight channels of each warp; NHWC: some positions of each warpgroup.
     const std::int64_t staged_rows =
-        problem.output.layout() == Layout::nhwc ? 2 * g.store_columns() : kMultiplyingWarps * kStagedChannels;
-    const std::int64_t staging_bytes = g.staged_bytes() * staged_rows * g.staging_pitch() *
+        problem.output.layout() == Layout::nhwc ? 2 * store.store_columns() : kMultiplyingWarps * kStagedChannels;
+    const std::int64_t staging_bytes = store.staged_bytes() * staged_rows * store.staging_pitch() *
                                        std::max(t.staged_boxes, 1);  // of boxes, each warpgroup has several
-    RC_ASSERT(g.zeros_first_byte() >= g.staging_first_byte() + staging_bytes);
-    RC_ASSERT(g.barriers_first_byte() >= g.zeros_first_byte() + (g.has_zeros() ? t.tile.columns * kRow : 0));
-    RC_ASSERT(g.shared_bytes() >= g.barriers_first_byte() + (2 * t.pipeline.stages + (t.keeps_weights() ? 1 : 0)) * 8);
-    RC_ASSERT(g.shared_bytes() <= one.plan.target.shared_bytes_per_block);
-    RC_ASSERT(g.shared_bytes() == one.plan.convolution().launch.shared_bytes);
+    RC_ASSERT(memory.zeros_first_byte() >= memory.staging_first_byte() + staging_bytes);
+    RC_ASSERT(memory.barriers_first_byte() >= memory.zeros_first_byte() + (g.has_zeros() ? t.tile.columns * kRow : 0));
+    RC_ASSERT(memory.shared_bytes() >=
+              memory.barriers_first_byte() + (2 * t.pipeline.stages + (t.keeps_weights() ? 1 : 0)) * 8);
+    RC_ASSERT(memory.shared_bytes() <= one.plan.target.shared_bytes_per_block);
+    RC_ASSERT(memory.shared_bytes() == one.plan.convolution().launch.shared_bytes);
     // Bulk copies, operands and vectors are at multiples of 16 bytes, barriers at multiples of 8.
-    RC_ASSERT(g.run_bytes() % kRow == 0 && g.stage_bytes() % kRow == 0);
-    RC_ASSERT(g.weights_first_byte() % kRow == 0);
-    RC_ASSERT(g.staging_first_byte() % kRow == 0 && g.zeros_first_byte() % kRow == 0);
-    RC_ASSERT(g.staging_pitch() * g.staged_bytes() % kRow == 0);
-    RC_ASSERT(g.barriers_first_byte() % 8 == 0);
+    RC_ASSERT(g.pixels().run_bytes() % kRow == 0 && memory.stage_bytes() % kRow == 0);
+    RC_ASSERT(memory.weights_first_byte() % kRow == 0);
+    RC_ASSERT(memory.staging_first_byte() % kRow == 0 && memory.zeros_first_byte() % kRow == 0);
+    RC_ASSERT(store.staging_pitch() * store.staged_bytes() % kRow == 0);
+    RC_ASSERT(memory.barriers_first_byte() % 8 == 0);
     // A descriptor has 14 bits for an address and for a distance, in rows of 16 bytes.
-    RC_ASSERT(g.shared_bytes() / kRow < 1 << 14);
+    RC_ASSERT(memory.shared_bytes() / kRow < 1 << 14);
   }
 }
 
@@ -59,7 +65,7 @@ RC_GTEST_PROP(WgmmaMemoryProperty, RegistersAreThoseOfTheLaunch, ()) {
     const WgmmaTiling& t = one.tiling;
     const WgmmaGeometry g = one.geometry();
     RC_ASSERT(one.plan.convolution().launch.threads == static_cast<unsigned>(WgmmaTiling::kThreads));
-    const int loader = g.producer_registers(), consumer = g.consumer_registers();
+    const int loader = WgmmaRegisters(g).producer(), consumer = WgmmaRegisters(g).consumer();
     for (const int count : {loader, consumer}) RC_ASSERT(count % 8 == 0 && count >= 24 && count <= 256);
     // A launch gives every thread what is left of 65536 registers in units of 8; setmaxnreg only moves them.
     const int launched = one.plan.target.registers_per_sm / WgmmaTiling::kThreads / 8 * 8;
@@ -79,7 +85,8 @@ RC_GTEST_PROP(WgmmaMemoryProperty, VectorsOfChannelsHaveNoBankConflicts, ()) {
     RC_ASSERT(problem.c * element_bytes(problem.input.type) % g.load_bytes() == 0 && kRow % g.load_bytes() == 0);
     std::set<std::int64_t> banks;
     for (std::int64_t lane = 0; lane < 8; ++lane)
-      banks.insert((lane % one.tiling.pipeline.slices * g.slice_pitch() + lane / one.tiling.pipeline.slices) % 8);
+      banks.insert((lane % one.tiling.pipeline.slices * g.pixels().slice_pitch() + lane / one.tiling.pipeline.slices) %
+                   8);
     RC_ASSERT(banks.size() == 8u);
   }
 }
@@ -90,9 +97,10 @@ RC_GTEST_PROP(WgmmaMemoryProperty, PositionsAreStagedAndWrittenInVectors, ()) {
     const WgmmaTiling& t = one.tiling;
     const Problem& problem = one.problem;
     const WgmmaGeometry g = one.geometry();
+    const WgmmaStore store(g);
     if (problem.output.layout() != Layout::nhwc || t.stores_boxes()) continue;
-    const int bytes = g.staged_bytes(), pitch = g.staging_pitch();
-    RC_ASSERT(g.store_columns() % 16 == 0 && g.store_columns() <= round_up(t.tile.columns, 16));
+    const int bytes = store.staged_bytes(), pitch = store.staging_pitch();
+    RC_ASSERT(store.store_columns() % 16 == 0 && store.store_columns() <= round_up(t.tile.columns, 16));
     RC_ASSERT(pitch >= 64);
     std::set<int> banks;
     if (bytes == 2)  // eight positions of 16 bytes
@@ -100,10 +108,10 @@ RC_GTEST_PROP(WgmmaMemoryProperty, PositionsAreStagedAndWrittenInVectors, ()) {
     else  // eight channels of four positions, two apart
       for (int lane = 0; lane < kWarpSize; ++lane) banks.insert((lane % 4 * 2 * pitch + lane / 4) % 32);
     RC_ASSERT(banks.size() == (bytes == 2 ? 8u : 32u));
-    const std::int64_t written = g.written_bytes();
-    const int vector = g.store_vector();
+    const std::int64_t written = store.written_bytes();
+    const int vector = store.store_vector();
     RC_ASSERT(vector * written <= 16 && 64 % vector == 0 && problem.k % vector == 0);
-    RC_ASSERT(g.store_columns() % (128 * vector / 64) == 0);
+    RC_ASSERT(store.store_columns() % (128 * vector / 64) == 0);
   }
 }
 

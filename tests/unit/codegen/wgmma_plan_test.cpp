@@ -4,6 +4,7 @@
 #include <rapidcheck/gtest.h>
 
 #include "codegen/arithmetic.h"
+#include "codegen/wgmma/store.h"
 #include "unit/codegen/tile_cover.h"
 #include "unit/codegen/wgmma_candidates.h"
 
@@ -64,9 +65,10 @@ TEST(WgmmaPlan, ImagesApartByOddPositionsAreStoredOneByOne) {
     std::size_t apart = 0;
     for (const WgmmaCandidate& one : wgmma_candidates(parse_spec(text))) {
       const WgmmaGeometry g = one.geometry();
-      const std::int64_t vector = 16 / g.written_bytes();
+      const WgmmaStore store(g);
+      const std::int64_t vector = 16 / store.written_bytes();
       if (one.tiling.tile.images < 2 || g.image_positions() % vector == 0) continue;
-      EXPECT_EQ(g.store_width(), 1) << text;
+      EXPECT_EQ(store.store_width(), 1) << text;
       ++apart;
     }
     EXPECT_GT(apart, 0u) << text;

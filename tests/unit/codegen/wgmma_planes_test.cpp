@@ -55,7 +55,7 @@ std::vector<Element> filled_run(const WgmmaCandidate& one, const TensorMapShape&
   const std::int64_t plane = problem.input_plane(), images = one.tiling.tile.images;
   RC_ASSERT(map.box[0] == kPart && map.box[1] == g.chunk_channels() && map.box[2] == 1 && map.swizzle_bytes == 128);
   std::vector<Element> elements;
-  for (std::int64_t part = 0; part < g.parts(); ++part) {
+  for (std::int64_t part = 0; part < g.pixels().parts(); ++part) {
     const std::int64_t pixel = images > 1 ? part * kPart % plane : run.first + part * kPart,
                        image = images > 1 ? run.image + part * kPart / plane : run.image;
     RC_ASSERT(pixel * map.element_bytes % 16 == 0);
@@ -64,7 +64,7 @@ std::vector<Element> filled_run(const WgmmaCandidate& one, const TensorMapShape&
         elements.push_back(i < plane && c < problem.input_channels() && image < problem.n ? Element{true, image, c, i}
                                                                                           : Element{});
   }
-  RC_ASSERT(static_cast<std::int64_t>(elements.size()) * map.element_bytes == g.run_bytes());
+  RC_ASSERT(static_cast<std::int64_t>(elements.size()) * map.element_bytes == g.pixels().run_bytes());
   return elements;
 }
 

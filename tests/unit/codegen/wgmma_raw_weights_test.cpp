@@ -14,6 +14,9 @@
 
 #include "codegen/arithmetic.h"
 #include "codegen/source.h"
+#include "codegen/wgmma/limits.h"
+#include "codegen/wgmma/memory.h"
+#include "codegen/wgmma/registers.h"
 #include "unit/codegen/wgmma_candidates.h"
 
 namespace jitconv::codegen {
@@ -119,7 +122,7 @@ std::vector<Multiplication> multiplications_of(const WgmmaCandidate& one) {
       RC_ASSERT(std::stoll(match[4]) == (slice + 2) * channels - 1);
       RC_ASSERT(std::stoll(match[2]) == slice * (one.tiling.uses_planes()   ? 64
                                                  : one.tiling.uses_im2col() ? 1
-                                                                            : one.geometry().slice_pitch()));
+                                                                            : one.geometry().pixels().slice_pitch()));
       found.push_back({std::stoll(match[1]), 0, 0, slice});
       continue;
     }
@@ -128,7 +131,7 @@ std::vector<Multiplication> multiplications_of(const WgmmaCandidate& one) {
     const std::int64_t slice = 2 * (std::stoll(match[5]) - 1);
     // Its pixels are those of the tap that the line names.
     const std::int64_t place = (one.geometry().phase_of(s) * one.tiling.pipeline.slices + slice);
-    RC_ASSERT(std::stoll(match[2]) == place * one.geometry().slice_pitch() +
+    RC_ASSERT(std::stoll(match[2]) == place * one.geometry().pixels().slice_pitch() +
                                           r * one.problem.rows.dilation * one.geometry().pitch() +
                                           s * one.problem.columns.dilation / one.problem.columns.stride);
     found.push_back({std::stoll(match[1]), r, s, slice});
@@ -263,6 +266,7 @@ RC_GTEST_PROP(WgmmaRawWeightsProperty, LieBehindTheirStepsPixels, ()) {
     const WgmmaTiling& t = one.tiling;
     const Problem& problem = one.problem;
     const WgmmaGeometry g = one.geometry();
+    const WgmmaMemory memory(g);
     const TensorMapShape map = map_of(one, Tensor::w);
     const std::int64_t bytes = std::int64_t{map.box[0]} * map.box[1] * map.element_bytes;
     RC_ASSERT(map.box[0] == g.chunk_channels() * g.taps() && map.box[1] == t.tile.channels);
@@ -273,11 +277,11 @@ RC_GTEST_PROP(WgmmaRawWeightsProperty, LieBehindTheirStepsPixels, ()) {
     RC_ASSERT(map.rounds_to_tf32 == (map.swizzle_bytes == 128 && problem.input.type == DataType::f32));
     // What the barrier of a stage expects is what comes.
     RC_ASSERT(g.weight_bytes() == bytes);
-    RC_ASSERT(g.weights_in_stage() >= t.runs() * g.run_bytes());
+    RC_ASSERT(memory.weight_offset() >= t.runs() * g.pixels().run_bytes());
     for (int stage = 0; stage < t.pipeline.stages; ++stage) {
-      const std::int64_t first = stage * g.stage_bytes() + g.weights_in_stage();
+      const std::int64_t first = stage * memory.stage_bytes() + memory.weight_offset();
       RC_ASSERT(first % (map.swizzle_bytes != 0 ? 1024 : 128) == 0);
-      RC_ASSERT(first + bytes <= (stage + 1) * g.stage_bytes());
+      RC_ASSERT(first + bytes <= (stage + 1) * memory.stage_bytes());
     }
     RC_ASSERT(!t.keeps_weights() && g.stage_weight_bytes() == g.weight_bytes() && g.kept_weight_bytes() == 0);
     RC_ASSERT(g.packed_rows() == 0 && one.plan.packed_weight_bytes() == 0);
@@ -288,17 +292,19 @@ RC_GTEST_PROP(WgmmaRawWeightsProperty, ThreadsHaveRegistersForThem, ()) {
   for (const WgmmaCandidate& one : some_with_raw_weights()) {
     const WgmmaTiling& t = one.tiling;
     const WgmmaGeometry g = one.geometry();
-    RC_ASSERT(g.registers_fit());
+    const WgmmaRegisters registers(g);
+    RC_ASSERT(registers.fit());
     // Sums, four weights of each multiplication, and as many others as the same kernel has with packed weights.
     WgmmaTiling packed = t;
     packed.weights = WgmmaTiling::Weights::packed;
     const std::int64_t weights = g.multiplies_registers() ? g.units() / 2 * 4 : 0;
-    const std::int64_t more = g.consumer_registers() - WgmmaGeometry(one.problem, packed).wanted_registers();
+    const std::int64_t more =
+        registers.consumer() - WgmmaRegisters(WgmmaGeometry(one.problem, packed)).wanted_by_consumer();
     RC_ASSERT(more >= weights && (weights > 0 || more == 0));
-    RC_ASSERT(g.consumer_registers() >= t.tile.columns / 2 + weights + 64);
-    RC_ASSERT(g.consumer_registers() % 8 == 0 && g.producer_registers() % 8 == 0);
-    RC_ASSERT(g.producer_registers() >= 24 && g.producer_registers() <= 240);
-    RC_ASSERT(g.producer_registers() + 2 * g.consumer_registers() <= 3 * WgmmaTiling::kLaunchRegisters);
+    RC_ASSERT(registers.consumer() >= t.tile.columns / 2 + weights + 64);
+    RC_ASSERT(registers.consumer() % 8 == 0 && registers.producer() % 8 == 0);
+    RC_ASSERT(registers.producer() >= 24 && registers.producer() <= 240);
+    RC_ASSERT(registers.producer() + 2 * registers.consumer() <= 3 * WgmmaTiling::kLaunchRegisters);
   }
 }
 
@@ -309,7 +315,7 @@ RC_GTEST_PROP(WgmmaRawWeightsProperty, AreThoseOfAllFilterRows, ()) {
     const WgmmaGeometry g = one.geometry();
     RC_ASSERT(t.packs_weights() == (t.weights != WgmmaTiling::Weights::unpacked));
     if (t.packs_weights()) continue;
-    RC_ASSERT(g.can_take_unpacked_weights());
+    RC_ASSERT(can_take_unpacked_weights(g));
     RC_ASSERT(problem.alignment >= kPieceBytes);
     if (g.multiplies_registers())
       RC_ASSERT(problem.input.type == DataType::f32 && problem.input.layout() == Layout::nchw);
@@ -324,7 +330,7 @@ TEST(WgmmaRawWeights, OtherConvolutionsPackThem) {
   tiling.pipeline.slices = 8;
   const auto takes = [&tiling](const std::string& spec) {
     const Problem problem = lower(parse_spec(spec + " math=tf32"));
-    return WgmmaGeometry(problem, tiling).can_take_unpacked_weights();
+    return can_take_unpacked_weights(WgmmaGeometry(problem, tiling));
   };
   const std::string matrix = "input=2,64,9,11 weight=72,64,1,1";
   EXPECT_TRUE(takes(matrix));

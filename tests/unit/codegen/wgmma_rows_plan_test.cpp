@@ -110,7 +110,7 @@ RC_GTEST_PROP(WgmmaRowsPlanProperty, TilesAreWhatInstructionsAndRegistersTake, (
   RC_ASSERT(t.columns % 8 == 0 && t.columns <= 256 && t.slices % 2 == 0 && t.stages >= WgmmaRowsTiling::kProducerWarps);
   RC_ASSERT(t.window % g.sector_elements() == 0 && t.window > 0);
   // Every output that a strip stores is computed by it.
-  RC_ASSERT(t.window + g.slack() + g.fold_reach() <= t.columns);
+  RC_ASSERT(t.window + g.alignment_outputs() + g.fold_reach() <= t.columns);
   RC_ASSERT(plan.spec.weight.k * t.folded_columns <= 64 && g.chunks() * g.chunk_channels() >= plan.spec.weight.c);
   RC_ASSERT(g.consumers() == plan.spec.weight.r);
   RC_ASSERT(plan.convolution().launch.threads == static_cast<unsigned>(128 * (g.consumers() + 1)));
@@ -141,7 +141,7 @@ RC_GTEST_PROP(WgmmaRowsPlanProperty, EachOutputIsStoredOnce, ()) {
       for (std::int64_t k = 0; k < y.c; ++k) {
         const std::int64_t start = ((n * y.c + k) * y.h + p) * y.w + first_column;
         const std::int64_t late = positive_modulo(-start, g.sector_elements());
-        RC_ASSERT(late <= g.slack());
+        RC_ASSERT(late <= g.alignment_outputs());
         const std::int64_t begin = first_column == 0 ? 0 : first_column + late;
         for (std::int64_t q = begin; q < std::min(first_column + t.window + late, y.w); ++q) cover.add(n, k, p, q);
       }

@@ -38,7 +38,7 @@ void visit_outputs(const WgmmaCandidate& one, const Run& run, const Visit& visit
   }
   const auto place_of = [&](std::int64_t output) { return output / width * g.pitch() + output % width; };
   if (tile.images == 0) {
-    const std::int64_t end = std::min(plane, run.first + tile.window + g.slack());
+    const std::int64_t end = std::min(plane, run.first + tile.window + g.alignment_outputs());
     for (std::int64_t o = run.first; o < end; ++o) visit(place_of(o) - place_of(run.first), run.image, o);
     return;
   }

@@ -1,4 +1,4 @@
-// What the multiplying warpgroups share: which of them multiplies a step of a tile, which stage it finds it in, and
+// What the consumer warpgroups share: which of them multiplies a step of a tile, which stage it finds it in, and
 // where sums are added. Restates the loops of templates/wgmma/kernel.cu.in, take_tiles.cu.in and take_steps.cu.in.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "codegen/source.h"
+#include "codegen/wgmma/memory.h"
+#include "codegen/wgmma/store.h"
 #include "unit/codegen/wgmma_candidates.h"
 
 namespace jitconv::codegen {
@@ -30,7 +32,7 @@ std::int64_t steps_of(int tile, const std::vector<std::int64_t>& steps) {
   return steps[static_cast<std::size_t>(tile) % steps.size()];
 }
 
-/// A multiplying warpgroup of a block that has `tiles` tiles, of so many steps each.
+/// A consumer warpgroup of a block that has `tiles` tiles, of so many steps each.
 std::vector<Met> steps_of_consumer(const WgmmaTiling& t, int consumer, int tiles,
                                    const std::vector<std::int64_t>& steps) {
   std::vector<Met> met;
@@ -64,7 +66,7 @@ std::vector<std::int64_t> steps_of_splits(const WgmmaGeometry& g) {
   return steps;
 }
 
-// The loading warps fill stages in the order of tiles and steps.
+// The producer warps fill stages in the order of tiles and steps.
 RC_GTEST_PROP(WgmmaShareProperty, WarpgroupsMultiplyEachStepWhereItIsLoaded, ()) {
   for (const WgmmaCandidate& one : test::some_wgmma_candidates()) {
     const WgmmaTiling& t = one.tiling;
@@ -108,13 +110,14 @@ RC_GTEST_PROP(WgmmaShareProperty, SumsFitWhereOutputsAreStaged, ()) {
   for (const WgmmaCandidate& one : test::some_wgmma_candidates()) {
     const WgmmaTiling& t = one.tiling;
     const WgmmaGeometry g = one.geometry();
+    const WgmmaStore store(g);
     RC_ASSERT(t.tile.channels * t.runs() == 64 * t.tile_consumers());
     if (t.schedule != Schedule::sliced_k) continue;
-    RC_ASSERT(one.problem.output.layout() == Layout::nchw && g.staged_bytes() == 4);
+    RC_ASSERT(one.problem.output.layout() == Layout::nchw && store.staged_bytes() == 4);
     // A lane leaves half of its sums, a warp as many floats as it stages channels.
-    const std::int64_t left = kWarpSize * t.tile.columns / 4, warp = 8 * g.staging_pitch();
+    const std::int64_t left = kWarpSize * t.tile.columns / 4, warp = 8 * store.staging_pitch();
     RC_ASSERT(left <= warp && warp % 2 == 0);
-    RC_ASSERT(g.staging_first_byte() % 8 == 0);
+    RC_ASSERT(WgmmaMemory(g).staging_first_byte() % 8 == 0);
   }
 }
 

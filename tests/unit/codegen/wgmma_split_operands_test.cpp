@@ -10,7 +10,10 @@
 #include <vector>
 
 #include "codegen/costs/costs.h"
+#include "codegen/wgmma/memory.h"
 #include "codegen/wgmma/price.h"
+#include "codegen/wgmma/registers.h"
+#include "codegen/wgmma/store.h"
 #include "unit/codegen/wgmma_candidates.h"
 
 namespace jitconv::codegen {
@@ -91,7 +94,7 @@ TEST(WgmmaSplitOperands, PayForProductsAndPromotions) {
     WgmmaTiling tiling = best.tiling;
     tiling.promotion_interval = interval;
     const WgmmaGeometry geometry(best.problem, tiling);
-    return price.of(geometry, geometry.tiles());
+    return price.of(geometry, WgmmaStore(geometry), geometry.tiles());
   };
   EXPECT_GT(3 * cost(100), 4 * cost(0));
   EXPECT_GT(cost(1), cost(2));
@@ -130,17 +133,18 @@ RC_GTEST_PROP(WgmmaSplitOperandsProperty, GroupsArePromotedWithinTheInterval, ()
 RC_GTEST_PROP(WgmmaSplitOperandsProperty, BothPartsHaveRoom, ()) {
   for (const WgmmaCandidate& one : some_that_split(*test::valid_specs({}))) {
     const WgmmaGeometry g = one.geometry();
+    const WgmmaMemory memory(g);
     WgmmaTiling whole = one.tiling;
     whole.promotion_interval = 0;
     const WgmmaGeometry unsplit(one.problem, whole);
     RC_ASSERT(g.weight_bytes() == 2 * unsplit.weight_bytes());
-    RC_ASSERT(g.weights_in_stage() == 2 * unsplit.weights_in_stage());
+    RC_ASSERT(memory.weight_offset() == 2 * WgmmaMemory(unsplit).weight_offset());
     RC_ASSERT(g.packed_rows() == 2 * unsplit.packed_rows());
     RC_ASSERT(g.packed_rows() * 16 <= one.plan.packed_weight_bytes());
-    RC_ASSERT(g.shared_bytes() <= one.plan.target.shared_bytes_per_block);
+    RC_ASSERT(memory.shared_bytes() <= one.plan.target.shared_bytes_per_block);
     // Accumulators and sums of a thread, and registers of the block.
-    RC_ASSERT(one.tiling.tile.columns + 40 <= g.consumer_registers());
-    RC_ASSERT(2 * g.consumer_registers() + g.producer_registers() <= 3 * WgmmaTiling::kLaunchRegisters);
+    RC_ASSERT(one.tiling.tile.columns + 40 <= WgmmaRegisters(g).consumer());
+    RC_ASSERT(2 * WgmmaRegisters(g).consumer() + WgmmaRegisters(g).producer() <= 3 * WgmmaTiling::kLaunchRegisters);
   }
 }
 

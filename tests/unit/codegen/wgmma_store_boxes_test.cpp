@@ -8,6 +8,8 @@
 
 #include "codegen/arithmetic.h"
 #include "codegen/wgmma/geometry.h"
+#include "codegen/wgmma/memory.h"
+#include "codegen/wgmma/store.h"
 #include "host/swizzle.h"
 #include "unit/codegen/wgmma_candidates.h"
 #include "unit/codegen/wgmma_runs.h"
@@ -60,6 +62,7 @@ RC_GTEST_PROP(WgmmaStoreBoxesProperty, EachOutputIsInOneBox, ()) {
   const WgmmaTiling& t = one.tiling;
   const Problem& problem = one.problem;
   const WgmmaGeometry g = one.geometry();
+  const WgmmaStore store(g);
   const TensorMapShape map = map_of(one, Tensor::y);
   const std::int64_t plane = g.plane(), group_k = problem.k, rows = problem.rows.output * g.run_row();
   const std::int64_t group = *rc::gen::inRange<std::int64_t>(0, problem.groups),
@@ -70,10 +73,10 @@ RC_GTEST_PROP(WgmmaStoreBoxesProperty, EachOutputIsInOneBox, ()) {
       const test::Run run = run_of(one, tile, run_of_tile);
       if (!g.boxes_cross_rows() && run.first >= rows) continue;  // the kernel asks for none
       for (std::int64_t k = k_tile; k < k_tile + t.tile.channels; k += kConsumerChannels)
-        for (std::int64_t first = 0; first < t.tile.columns; first += g.store_columns()) {
+        for (std::int64_t first = 0; first < t.tile.columns; first += store.store_columns()) {
           const std::array<std::int64_t, 4> begin = begin_of(one, run, first, group * group_k + k);
           for (const std::int64_t index : begin) RC_ASSERT(index >= 0 && index <= INT32_MAX);
-          for (std::int64_t position = 0; position < g.store_columns(); ++position)
+          for (std::int64_t position = 0; position < store.store_columns(); ++position)
             for (std::int64_t channel = 0; channel < kConsumerChannels; ++channel) {
               const std::int64_t element = element_of(map, begin, position, channel);
               if (element < 0) continue;
@@ -99,7 +102,7 @@ RC_GTEST_PROP(WgmmaStoreBoxesProperty, AreOfMapsThatTheDriverTakes, ()) {
     RC_ASSERT(problem.alignment >= kPiece && !problem.epilogue.residual && t.split_k == 1 && t.tile.images == 0);
     RC_ASSERT(map.rank == 4 && !map.walk && !map.rounds_to_tf32 && map.swizzle_bytes == kLine);
     RC_ASSERT(map.element_bytes == element_bytes(problem.input.type) && map.strides[0] == 1);
-    RC_ASSERT(map.box[0] * map.element_bytes == kLine && map.box_bytes() == g.box_bytes());
+    RC_ASSERT(map.box[0] * map.element_bytes == kLine && map.box_bytes() == WgmmaStore(g).box_bytes());
     std::int64_t last = 0;
     for (std::size_t axis = 0; axis < 4; ++axis) {
       RC_ASSERT(map.box[axis] >= 1 && map.box[axis] <= TensorMapShape::kMostBox && map.extents[axis] >= 1);
@@ -116,12 +119,13 @@ RC_GTEST_PROP(WgmmaStoreBoxesProperty, PartsOfRunsAreStaged, ()) {
     const WgmmaTiling& t = one.tiling;
     const Problem& problem = one.problem;
     const WgmmaGeometry g = one.geometry();
+    const WgmmaStore store(g);
     const std::int64_t q = problem.columns.output, unit = element_bytes(problem.input.type) == 2 ? 16 : 8;
-    RC_ASSERT(t.tile.window == t.tile.columns && g.store_columns() > 0);
-    RC_ASSERT(t.tile.columns % g.store_columns() == 0 && g.store_columns() % unit == 0);
-    RC_ASSERT(g.box_bytes() <= 32 << 10 && g.box_bytes() % 1024 == 0);
-    RC_ASSERT(g.staging_first_byte() % 1024 == 0 && t.staged_boxes >= 2);
-    if (g.gap() == 0)
+    RC_ASSERT(t.tile.window == t.tile.columns && store.store_columns() > 0);
+    RC_ASSERT(t.tile.columns % store.store_columns() == 0 && store.store_columns() % unit == 0);
+    RC_ASSERT(store.box_bytes() <= 32 << 10 && store.box_bytes() % 1024 == 0);
+    RC_ASSERT(WgmmaMemory(g).staging_first_byte() % 1024 == 0 && t.staged_boxes >= 2);
+    if (g.row_padding() == 0)
       RC_ASSERT(g.run_row() == q);
     else
       RC_ASSERT(g.run_row() % t.tile.columns == 0 && g.run_row() >= q && g.run_row() < q + t.tile.columns);

@@ -1,4 +1,4 @@
-// Statements about every tiling of the wgmma family: taps as distances between pixels, what the loading warps load,
+// Statements about every tiling of the wgmma family: taps as distances between pixels, what the producer warps load,
 // and that the columns of a run hold the outputs it stores.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -7,6 +7,8 @@
 #include <numeric>
 
 #include "codegen/arithmetic.h"
+#include "codegen/wgmma/registers.h"
+#include "codegen/wgmma/store.h"
 #include "unit/codegen/kernel_bodies.h"
 #include "unit/codegen/wgmma_candidates.h"
 
@@ -26,24 +28,25 @@ RC_GTEST_PROP(WgmmaTilingProperty, CopiedRunsAreWholeVectorsOfTheirPlane, ()) {
     const WgmmaTiling& t = one.tiling;
     const Problem& problem = one.problem;
     const WgmmaGeometry g = one.geometry();
-    if (!g.stores_bulk()) continue;
-    const std::int64_t plane = problem.output_plane(), bytes = g.staged_bytes(), sector = g.sector_elements();
-    RC_ASSERT(bytes == g.written_bytes());  // nothing is converted on the way
-    RC_ASSERT(t.tile.window * bytes % kRow == 0 && g.lead() * bytes % kRow == 0);
-    RC_ASSERT(g.partial_sum_stride() * 4 % kRow == 0);
+    const WgmmaStore store(g);
+    if (!store.stores_bulk()) continue;
+    const std::int64_t plane = problem.output_plane(), bytes = store.staged_bytes(), sector = g.sector_elements();
+    RC_ASSERT(bytes == store.written_bytes());  // nothing is converted on the way
+    RC_ASSERT(t.tile.window * bytes % kRow == 0 && store.lead() * bytes % kRow == 0);
+    RC_ASSERT(store.partial_sum_stride() * 4 % kRow == 0);
     std::int64_t copied = 0;
     for (const std::int64_t channel : {0, 1, 2, 7}) {
       const std::int64_t late = positive_modulo(-channel * plane, sector);
-      RC_ASSERT(late <= (g.lead() == 0 ? 0 : g.slack()));
+      RC_ASSERT(late <= (store.lead() == 0 ? 0 : g.alignment_outputs()));
       for (std::int64_t first = 0; first < plane; first += t.tile.window) {
         const bool inside =
-            g.lead() == 0 ? first + t.tile.window <= plane : first > 0 && first + t.tile.window + sector <= plane;
+            store.lead() == 0 ? first + t.tile.window <= plane : first > 0 && first + t.tile.window + sector <= plane;
         if (!inside) continue;
         ++copied;
         RC_ASSERT((channel * plane + first + late) * bytes % kRow == 0);
         RC_ASSERT(first + late + t.tile.window <= plane);
         // Staged are the outputs from the run's first to the copy's last.
-        RC_ASSERT(late + t.tile.window + g.row_ends() * g.gap() <= t.tile.columns);
+        RC_ASSERT(late + t.tile.window + g.row_ends() * g.row_padding() <= t.tile.columns);
       }
     }
     RC_ASSERT(copied > 0);
@@ -73,7 +76,7 @@ RC_GTEST_PROP(WgmmaTilingProperty, TapsAreOrderedByThePlacesOfTheirPixels, ()) {
       RC_ASSERT(place == g.tap_place(tap));
       RC_ASSERT(one.tiling.tile.columns + place <= g.run_pixels());
       // A matrix operand's right half lies nowhere before its left half.
-      const std::int64_t row = phase * one.tiling.pipeline.slices * g.slice_pitch() + place;
+      const std::int64_t row = phase * one.tiling.pipeline.slices * g.pixels().slice_pitch() + place;
       RC_ASSERT(row >= previous);
       previous = row;
     }
@@ -152,7 +155,7 @@ RC_GTEST_PROP(WgmmaTilingProperty, UnitsComeInPairs, ()) {
 bool loads_each_vector_once(const WgmmaCandidate& one) {
   const WgmmaTiling& t = one.tiling;
   const WgmmaGeometry g = one.geometry();
-  const std::int64_t pixels = g.run_pixels(), items_of_phase = g.load_items(), phases = g.phases(),
+  const std::int64_t pixels = g.run_pixels(), items_of_phase = g.pixels().load_items(), phases = g.phases(),
                      items = items_of_phase * phases;
   std::vector<int> counts(static_cast<std::size_t>(phases * t.pipeline.slices * pixels), 0);
   for (int member = 0; member < t.producer.team_warps; ++member)
@@ -173,7 +176,7 @@ bool loads_each_vector_once(const WgmmaCandidate& one) {
 bool loads_each_pixel_once(const WgmmaCandidate& one) {
   const WgmmaTiling& t = one.tiling;
   const WgmmaGeometry g = one.geometry();
-  const std::int64_t pixels = g.run_pixels(), items_of_phase = g.load_items(), phases = g.phases(),
+  const std::int64_t pixels = g.run_pixels(), items_of_phase = g.pixels().load_items(), phases = g.phases(),
                      items = items_of_phase * phases;
   const bool pairs = g.loads_pairs();
   const std::int64_t pixels_of_item = pairs ? 2 * kWarpSize : kWarpSize;
@@ -201,7 +204,7 @@ RC_GTEST_PROP(WgmmaTilingProperty, LoadingWarpsShareARun, ()) {
       continue;
     }
     // What a thread has in flight stays in its registers.
-    RC_ASSERT(t.producer.load_batch * g.load_item_registers() < g.producer_registers());
+    RC_ASSERT(t.producer.load_batch * WgmmaRegisters(g).per_load() < WgmmaRegisters(g).producer());
     if (g.loads_vectors())
       RC_ASSERT(loads_each_vector_once(one));
     else
@@ -218,7 +221,7 @@ RC_GTEST_PROP(WgmmaTilingProperty, PairsOfPixelsAreWords, ()) {
     RC_ASSERT(element_bytes(problem.input.type) == 2 && problem.input.layout() == Layout::nchw &&
               problem.columns.stride == 1);
     RC_ASSERT(problem.alignment >= 4);
-    const std::int64_t pitch = problem.columns.output + g.gap();
+    const std::int64_t pitch = problem.columns.output + g.row_padding();
     RC_ASSERT(problem.columns.input % 2 == 0 && pitch % 2 == 0);
     // Behind an odd padding a pair may hold the end of one row of the grid and the start of the next: both are padding.
     if (problem.columns.pad % 2 == 1) RC_ASSERT(pitch - 1 - problem.columns.pad >= problem.columns.input);
@@ -266,25 +269,26 @@ RC_GTEST_PROP(WgmmaTilingProperty, ColumnsHoldWhatARunStores, ()) {
     const WgmmaTiling& t = one.tiling;
     const Problem& problem = one.problem;
     const WgmmaGeometry g = one.geometry();
+    const WgmmaStore store(g);
     const std::int64_t plane = problem.output_plane(), sector = g.sector_elements();
     RC_ASSERT(t.tile.columns % 8 == 0 && t.tile.columns >= 8 && t.tile.columns <= 256);
     RC_ASSERT(t.runs() * t.tile.channels == 64 * t.tile_consumers());
-    RC_ASSERT(g.lead() % sector == 0);
+    RC_ASSERT(store.lead() % sector == 0);
     if (one.problem.output.layout() == Layout::nhwc)
-      RC_ASSERT(g.lead() == 0 && g.slack() == 0);
+      RC_ASSERT(store.lead() == 0 && g.alignment_outputs() == 0);
     else
-      RC_ASSERT(g.staging_pitch() >= g.staged_before() + t.tile.columns + g.lead());
+      RC_ASSERT(store.staging_pitch() >= store.staged_before() + t.tile.columns + store.lead());
     if (t.tile.images > 0) {
       // The last output's place is one of the run's.
       RC_ASSERT(t.tile.window == t.tile.images * plane && t.tile.images <= one.problem.n);
-      RC_ASSERT(g.pitch() == problem.columns.output + g.gap());
+      RC_ASSERT(g.pitch() == problem.columns.output + g.row_padding());
       RC_ASSERT(g.image_positions() == g.image_rows() * g.pitch());
       const std::int64_t last = (t.tile.images - 1) * g.image_positions() + (problem.rows.output - 1) * g.pitch() +
                                 problem.columns.output - 1;
       RC_ASSERT(last < t.tile.columns);
       // A lane's outputs are neighbours in y and among the positions, and start at a multiple in both.
-      const int width = g.store_width();
-      RC_ASSERT(width == 1 || g.gap() == 0);
+      const int width = store.store_width();
+      RC_ASSERT(width == 1 || g.row_padding() == 0);
       RC_ASSERT(width >= 1 && plane % width == 0);
       for (std::int64_t image = 0; image < t.tile.images; ++image) RC_ASSERT(image * g.image_positions() % width == 0);
       RC_ASSERT(last + (t.pipeline.filter_rows - 1) * one.problem.rows.dilation * g.pitch() + g.row_reach() <
@@ -294,15 +298,15 @@ RC_GTEST_PROP(WgmmaTilingProperty, ColumnsHoldWhatARunStores, ()) {
     if (t.stores_boxes()) continue;  // wgmma_store_boxes_test.cpp
     for (std::int64_t number = 0; number < std::min(sector, problem.n * problem.output_channels()); ++number) {
       const std::int64_t late = positive_modulo(-number * plane, sector);
-      RC_ASSERT(late <= g.slack());
-      RC_ASSERT(late == 0 || late < g.lead());
+      RC_ASSERT(late <= g.alignment_outputs());
+      RC_ASSERT(late == 0 || late < store.lead());
       for (std::int64_t run_first = 0; run_first < plane; run_first += t.tile.window) {
         const Run outputs = run_of(one, run_first, number);
         if (outputs.first >= outputs.end) continue;
         const std::int64_t last = outputs.end - 1,
                            ends = last / problem.columns.output - run_first / problem.columns.output;
-        if (g.gap() > 0) RC_ASSERT(ends <= g.row_ends());
-        RC_ASSERT(last - run_first + ends * g.gap() < t.tile.columns - g.fold_reach());
+        if (g.row_padding() > 0) RC_ASSERT(ends <= g.row_ends());
+        RC_ASSERT(last - run_first + ends * g.row_padding() < t.tile.columns - g.fold_reach());
       }
     }
   }
@@ -313,6 +317,7 @@ RC_GTEST_PROP(WgmmaTilingProperty, SplitsShareAllSteps, ()) {
     const WgmmaTiling& t = one.tiling;
     const Problem& problem = one.problem;
     const WgmmaGeometry g = one.geometry();
+    const WgmmaStore store(g);
     RC_ASSERT(t.split_k >= 1);
     std::int64_t done = 0;
     for (int split = 0; split < t.split_k; ++split) {
@@ -323,12 +328,12 @@ RC_GTEST_PROP(WgmmaTilingProperty, SplitsShareAllSteps, ()) {
     }
     RC_ASSERT(done == g.steps());
     const std::int64_t partial_sums = test::scratch_bytes(one.plan.scratch, "partial_sums");
-    RC_ASSERT(partial_sums == g.partial_sum_bytes());
+    RC_ASSERT(partial_sums == store.partial_sum_bytes());
     RC_ASSERT((t.split_k == 1) == (partial_sums == 0));
     if (t.split_k == 1) continue;
-    RC_ASSERT(g.partial_sum_stride() >= problem.output_elements());
-    RC_ASSERT(g.partial_sum_stride() % 8 == 0);  // a sector of floats
-    RC_ASSERT(g.partial_sum_bytes() >= 4 * t.split_k * g.partial_sum_stride());
+    RC_ASSERT(store.partial_sum_stride() >= problem.output_elements());
+    RC_ASSERT(store.partial_sum_stride() % 8 == 0);  // a sector of floats
+    RC_ASSERT(store.partial_sum_bytes() >= 4 * t.split_k * store.partial_sum_stride());
   }
 }
 

@@ -10,6 +10,7 @@
 #include "codegen/arithmetic.h"
 #include "codegen/source.h"
 #include "codegen/transpose_input/tiling.h"
+#include "codegen/wgmma/memory.h"
 #include "fmt/format.h"
 #include "unit/codegen/wgmma_runs.h"
 
@@ -78,7 +79,7 @@ std::vector<Piece> filled_run(const WgmmaCandidate& one, const TensorMapShape& m
   const std::int64_t row = g.run_row();
   if (run.first >= problem.rows.output * row) run.first = 0;
   if (run.image >= problem.n) run.image = 0;
-  std::vector<Piece> pieces(static_cast<std::size_t>(g.run_bytes() / kPiece));
+  std::vector<Piece> pieces(static_cast<std::size_t>(g.pixels().run_bytes() / kPiece));
   std::int64_t bytes = 0;
   for (int phase = 0; phase < g.phases(); ++phase) {
     const std::int64_t r = t.pipeline.filter_rows == 1 ? step % problem.rows.taps : 0,
@@ -87,12 +88,13 @@ std::vector<Piece> filled_run(const WgmmaCandidate& one, const TensorMapShape& m
         problem, map,
         {group * problem.c + chunk * g.chunk_channels(), run.first % row * problem.columns.stride - problem.columns.pad,
          run.first / row * problem.rows.stride - problem.rows.pad, run.image, phase, r * problem.rows.dilation});
-    const std::int64_t destination = phase * g.phase_bytes();
-    RC_ASSERT(destination % 1024 == 0 && static_cast<std::int64_t>(brought.size()) * kPiece <= g.phase_bytes());
+    const std::int64_t destination = phase * g.pixels().phase_bytes();
+    RC_ASSERT(destination % 1024 == 0 &&
+              static_cast<std::int64_t>(brought.size()) * kPiece <= g.pixels().phase_bytes());
     std::copy(brought.begin(), brought.end(), pieces.begin() + destination / kPiece);
     bytes += static_cast<std::int64_t>(brought.size()) * kPiece;
   }
-  RC_ASSERT(bytes * t.runs() == g.walked_bytes());
+  RC_ASSERT(bytes * t.runs() == g.pixels().im2col_bytes());
   return pieces;
 }
 
@@ -111,7 +113,8 @@ void check_output(const WgmmaCandidate& one, const std::vector<Piece>& run, std:
       for (std::int64_t slice = 0; slice < t.pipeline.slices; ++slice) {
         const std::int64_t pixel =
             position + row * problem.rows.dilation * g.pitch() + s * problem.columns.dilation / problem.columns.stride;
-        const std::int64_t byte = g.phase_of(s) * g.phase_bytes() + (pixel * t.pipeline.slices + slice) * kPiece,
+        const std::int64_t byte =
+                               g.phase_of(s) * g.pixels().phase_bytes() + (pixel * t.pipeline.slices + slice) * kPiece,
                            read = byte ^ (byte / 128 % t.pipeline.slices * kPiece);
         const std::int64_t in_group = chunk * g.chunk_channels() + slice * g.slice_channels();
         const Piece wanted =
@@ -181,8 +184,8 @@ RC_GTEST_PROP(WgmmaWalksProperty, LeaveStagesWhereSwizzlesCanStart, ()) {
     const WgmmaGeometry g = one.geometry();
     if (!t.uses_im2col()) continue;
     RC_ASSERT(one.problem.input.layout() == Layout::nhwc && t.pipeline.slices > 1);
-    RC_ASSERT(g.run_bytes() % 1024 == 0 && g.stage_bytes() % 1024 == 0);
-    RC_ASSERT(g.phase_bytes() >= g.run_pixels() * t.pipeline.slices * kPiece);
+    RC_ASSERT(g.pixels().run_bytes() % 1024 == 0 && WgmmaMemory(g).stage_bytes() % 1024 == 0);
+    RC_ASSERT(g.pixels().phase_bytes() >= g.run_pixels() * t.pipeline.slices * kPiece);
   }
 }
 
@@ -193,8 +196,8 @@ RC_GTEST_PROP(WgmmaWalksProperty, EveryThreadThatAsksArrives, ()) {
     const bool pixels_alone = text.find("if (threadIdx.x != 0) return;") != std::string::npos;
     RC_ASSERT(pixels_alone == one.tiling.keeps_weights());
     RC_ASSERT(pixels_alone != (text.find("if (lane != 0 || warp > 1) return;") != std::string::npos));
-    const std::size_t loads = text.find("// The loading warpgroup."),
-                      multiplies = text.find("// A multiplying warpgroup");
+    const std::size_t loads = text.find("// The producer warpgroup."),
+                      multiplies = text.find("// A consumer warpgroup");
     RC_ASSERT(loads != std::string::npos && multiplies != std::string::npos);
     const std::string loop = text.substr(text.find("barrier_wait(empty + stage, parity ^ 1);", loads));
     const std::string arrival = "barrier_arrive_expecting(full + stage, ";

@@ -13,6 +13,7 @@
 #include "codegen/phases.h"
 #include "codegen/source.h"
 #include "codegen/wgmma/geometry.h"
+#include "codegen/wgmma/store.h"
 #include "jitconv/error.h"
 #include "support/random_specs.h"
 #include "tools/documented.h"
@@ -190,10 +191,10 @@ TEST(Reduce, TilingsAreKeptThatThePlannerWouldNotLookAt) {
 TEST(Reduce, OneTileIsNoPlaneTooShortForTheKernelsStores) {
   const ConvSpec spec = parse_spec("input=200,17,382,1 weight=1,17,1,1 padding=3,0,0,0 dtype=f16");
   const codegen::ConvPlan full = codegen::make_plan(spec, kTarget);
-  ASSERT_TRUE(geometry_of(full).stores_bulk());
+  ASSERT_TRUE(codegen::WgmmaStore(geometry_of(full)).stores_bulk());
   const Reduction small = reduce(spec, kTarget, {0, 1'000'000});
   EXPECT_TRUE(small.reduced);
-  EXPECT_TRUE(geometry_of(small.plan).stores_bulk());
+  EXPECT_TRUE(codegen::WgmmaStore(geometry_of(small.plan)).stores_bulk());
   EXPECT_EQ(difference(small.plan, full), "");
 }
 

@@ -1,0 +1,100 @@
+// See limits.h.
+#include "codegen/wgmma/limits.h"
+
+#include <algorithm>
+
+#include "codegen/arithmetic.h"
+#include "codegen/tensor_map.h"
+
+namespace jitconv::codegen {
+namespace {
+
+constexpr std::int64_t kRowBytes = PixelGrid::kRowBytes;
+
+}  // namespace
+
+bool can_use_im2col(const WgmmaGeometry& geometry) {
+  const Problem& problem = geometry.problem();
+  const WgmmaTiling& tiling = geometry.tiling();
+  if (tiling.pipeline.slices == 1 || geometry.run_pixels() > TensorMapShape::kMostWalkedPixels) return false;
+  if (!geometry.reads_transposed() && geometry.load_bytes() != kRowBytes) return false;
+  if (problem.groups > 1 && problem.c % geometry.chunk_channels() != 0) return false;
+  const auto [lower, upper] = im2col_corners(geometry);
+  return std::max(problem.rows.stride, problem.columns.stride) <= TensorMapShape::kMostWalkedStride &&
+         std::max((problem.rows.taps - 1) * problem.rows.dilation, std::int64_t{geometry.phases() - 1}) <=
+             TensorMapShape::kMostWalkedOffset &&
+         std::min({lower[0], lower[1], upper[0], upper[1]}) >= TensorMapShape::kLeastCorner &&
+         std::max({lower[0], lower[1], upper[0], upper[1]}) <= TensorMapShape::kMostCorner;
+}
+
+bool can_use_planes(const WgmmaGeometry& geometry) {
+  const Problem& problem = geometry.problem();
+  const WgmmaTiling& tiling = geometry.tiling();
+  const Axis &rows = problem.rows, &columns = problem.columns;
+  const std::int64_t input_plane = problem.input_plane(), bytes = problem.input.element_bytes();
+  if (problem.input.layout() != Layout::nchw || bytes != 2 || tiling.pipeline.slices == 1 || problem.taps() != 1)
+    return false;
+  for (const Axis* axis : {&rows, &columns})
+    if (axis->stride != 1 || axis->pad != 0 || axis->output != axis->input) return false;
+  if (problem.c % geometry.chunk_channels() != 0 && problem.groups > 1) return false;
+  // A part of a run lies in one image.
+  if (tiling.tile.images > 1 && input_plane % WgmmaPixels::kPartPixels != 0) return false;
+  return input_plane * bytes % TensorMapShape::kUnit == 0 && problem.n <= INT32_MAX &&
+         problem.input_channels() * input_plane * bytes < TensorMapShape::kMostStride;
+}
+
+bool can_copy_pixels(const WgmmaGeometry& geometry) {
+  const Problem& problem = geometry.problem();
+  const WgmmaTiling& tiling = geometry.tiling();
+  if (problem.input.layout() != Layout::nchw) return false;
+  const std::int64_t vector = kRowBytes / problem.input.element_bytes(), input_plane = problem.input_plane();
+  if (tiling.tile.images == 0) return input_plane % vector == 0;
+  // Planes of consecutive channels are one copy.
+  return problem.c * input_plane % vector == 0 && geometry.slice_channels() * input_plane % vector == 0;
+}
+
+bool can_take_unpacked_weights(const WgmmaGeometry& geometry) {
+  const Problem& problem = geometry.problem();
+  const WgmmaTiling& tiling = geometry.tiling();
+  const std::int64_t all_taps = geometry.taps(), row = problem.c * all_taps;
+  if (tiling.pipeline.filter_rows != problem.rows.taps || row * problem.input.element_bytes() % kRowBytes != 0 ||
+      row > INT32_MAX)
+    return false;
+  if (all_taps == 1) return tiling.pipeline.slices == 8;  // rows are swizzled
+  if (problem.input.type != DataType::f32 || problem.input.layout() != Layout::nchw) return false;
+  // An even number of taps, or rows of whole lines, would cause bank conflicts.
+  return all_taps % 2 != 0 && (tiling.pipeline.slices == 2 || tiling.pipeline.slices == 4) &&
+         geometry.chunk_channels() * all_taps <= TensorMapShape::kMostBox;
+}
+
+bool can_fold_columns(const WgmmaGeometry& geometry) {
+  const Problem& problem = geometry.problem();
+  const WgmmaTiling::Tile& tile = geometry.tiling().tile;
+  return problem.columns.stride == 1 && problem.output.layout() == Layout::nchw && tile.images == 0 &&
+         tile.channels == 64 && problem.k * tile.folded_columns <= tile.channels &&
+         2 * problem.columns.taps > tile.folded_columns &&  // half as many would do
+         geometry.fold_reach() < geometry.pitch();          // sums are of outputs in the row before, at most
+}
+
+bool can_slice_k(const WgmmaGeometry& geometry, const WgmmaStore& store) {
+  const Problem& problem = geometry.problem();
+  const WgmmaTiling& tiling = geometry.tiling();
+  const std::int64_t last_split = geometry.steps() - (tiling.split_k - 1) * geometry.steps_of_split();
+  return problem.output.layout() == Layout::nchw && store.staged_bytes() == 4 && last_split >= 2;
+}
+
+bool can_store_boxes(const WgmmaGeometry& geometry, const WgmmaStore& store) {
+  const Problem& problem = geometry.problem();
+  const WgmmaTiling& tiling = geometry.tiling();
+  if (problem.output.layout() == Layout::nchw || tiling.tile.images > 0 || store.stores_sums() ||
+      tiling.converts_pixels() || problem.epilogue.residual)
+    return false;
+  // Rows are whole, and a tile has no channels of another group.
+  if (problem.k % (problem.groups > 1 ? tiling.tile.channels : geometry.box_row_channels()) != 0) return false;
+  return problem.output_plane() * problem.output_channels() * problem.input.element_bytes() <
+             TensorMapShape::kMostStride &&
+         problem.n * problem.rows.output <= INT32_MAX &&
+         problem.rows.output * geometry.run_row() <= INT32_MAX - PixelGrid::kBehindPlane;
+}
+
+}  // namespace jitconv::codegen

@@ -1,0 +1,34 @@
+// What a wgmma kernel can do with a problem: limits of TMA and of shared memory's layout that rule tilings out. The
+// search in candidates.cpp asks for them; launches and texts take for granted that they hold.
+#pragma once
+
+#include "codegen/wgmma/geometry.h"
+#include "codegen/wgmma/store.h"
+
+namespace jitconv::codegen {
+
+/// Whether TMA can bring pixels in im2col mode: its limits, and no channels of another group come along.
+bool can_use_im2col(const WgmmaGeometry& geometry);
+
+/// Whether TMA can bring pixels as boxes of planes: pixels of one tap, which lie as outputs do, whole vectors of 16
+/// bytes.
+bool can_use_planes(const WgmmaGeometry& geometry);
+
+/// Whether TMA can bring a step's pixels as they lie in x: what it copies are whole vectors of 16 bytes.
+bool can_copy_pixels(const WgmmaGeometry& geometry);
+
+/// Whether a step's weights are a box of w, whose rows are output channels, and they are an operand as they lie there
+/// or what a lane reads of a row are vectors.
+bool can_take_unpacked_weights(const WgmmaGeometry& geometry);
+
+/// Whether the tile may fold its columns: threads store runs of NCHW planes, and all channels have rows.
+bool can_fold_columns(const WgmmaGeometry& geometry);
+
+/// Whether consumers can add their sums where outputs are staged, and each has a step of every tile.
+bool can_slice_k(const WgmmaGeometry& geometry, const WgmmaStore& store);
+
+/// Whether TMA can store boxes of y (NHWC): it adds no residual, and a box that lies in y but for its end is written
+/// up to there, but none begins before y, as the part of a run behind a row's end would.
+bool can_store_boxes(const WgmmaGeometry& geometry, const WgmmaStore& store);
+
+}  // namespace jitconv::codegen

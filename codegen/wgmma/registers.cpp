@@ -1,0 +1,47 @@
+// See registers.h.
+#include "codegen/wgmma/registers.h"
+
+#include <algorithm>
+
+#include "codegen/arithmetic.h"
+
+namespace jitconv::codegen {
+namespace {
+
+constexpr int kMostConsumerRegisters = 192;  // what is left to producer warps must do for a step
+constexpr int kMostSplitConsumerRegisters = 208;
+
+/// Of a consumer thread, for weights that it multiplies from registers.
+int weight_registers(const WgmmaGeometry& geometry) {
+  return !geometry.multiplies_registers() ? 0 : static_cast<int>(round_up(geometry.units() / 2 * 4 + 8, 8));
+}
+
+int wanted_registers(const WgmmaGeometry& geometry) {
+  const WgmmaTiling& tiling = geometry.tiling();
+  // Addresses and what an activation needs, besides accumulators and weights.
+  const int others = geometry.problem().epilogue.activation == Activation::gelu_erf ? 80 : 72;
+  const int stored = tiling.tile.columns / 2 / 8 * 8 + others + weight_registers(geometry);
+  // Sums beside accumulators, and operands.
+  constexpr int kOperands = 40;
+  return tiling.splits_operands() ? std::max(stored, tiling.tile.columns + kOperands) : stored;
+}
+
+int producer_registers(const WgmmaTiling& tiling, int consumer_registers) {
+  const int left = 3 * WgmmaTiling::kLaunchRegisters - 2 * consumer_registers;
+  // Threads that only ask need no more than they have, and would wait for the others to give them away.
+  return std::min(left, tiling.copies_operands() ? WgmmaTiling::kLaunchRegisters : 240) / 8 * 8;
+}
+
+}  // namespace
+
+WgmmaRegisters::WgmmaRegisters(const WgmmaGeometry& geometry)
+    : wanted_(wanted_registers(geometry)),
+      consumer_(std::min(wanted_,
+                         geometry.tiling().splits_operands() ? kMostSplitConsumerRegisters : kMostConsumerRegisters)),
+      producer_(producer_registers(geometry.tiling(), consumer_)),
+      for_loads_(producer_ - (geometry.loads_vectors() && geometry.problem().input.type == DataType::f32 ? 52 : 56)),
+      per_load_(!geometry.loads_vectors()    ? geometry.chunk_channels()
+                : geometry.load_bytes() == 2 ? 8
+                                             : 4) {}
+
+}  // namespace jitconv::codegen

@@ -1,0 +1,109 @@
+// See store.h.
+#include "codegen/wgmma/store.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "codegen/arithmetic.h"
+
+namespace jitconv::codegen {
+namespace {
+
+constexpr int kWarps = 8;  // of consumers
+constexpr int kStagedChannels = 8;
+constexpr int kConsumerChannels = 64;
+
+/// Of `columns`, the largest part of `unit` and its multiples that is no larger than `wanted`, or, if that is less than
+/// half of it, the smallest up to twice as large; 0 if there is none.
+int equal_part(int columns, int wanted, int unit) {
+  for (int part = wanted; part >= unit; part -= unit)
+    if (columns % part == 0 && (part == columns || 2 * part >= wanted)) return part;
+  for (int part = wanted + unit; part <= 2 * wanted; part += unit)
+    if (columns % part == 0) return part;
+  return 0;
+}
+
+/// Whether outputs are staged in their own type, else as floats.
+bool stages_elements(const Problem& problem, const WgmmaTiling& tiling) {
+  return problem.output.type == DataType::f32 ||
+         (tiling.split_k == 1 && !problem.epilogue.residual && !tiling.folds_columns());
+}
+
+}  // namespace
+
+WgmmaStore::WgmmaStore(const WgmmaGeometry& geometry) : geometry_(geometry) {
+  const Problem& problem = geometry.problem();
+  const WgmmaTiling& tiling = geometry.tiling();
+  const bool nhwc = problem.output.layout() == Layout::nhwc;
+  lead_ = tiling.tile.images > 0 || geometry.alignment_outputs() == 0 ? 0 : geometry.sector_elements();
+  stores_sums_ = tiling.split_k > 1 || problem.output.type != problem.input.type;
+  written_bytes_ = stores_sums_ ? 4 : problem.output.element_bytes();
+  staged_bytes_ = stages_elements(problem, tiling) ? static_cast<int>(problem.output.element_bytes()) : 4;
+  staged_before_ = static_cast<int>(round_up(geometry.fold_reach(), WgmmaGeometry::kRowBytes / 4));
+  stores_bulk_ = can_store_bulk();
+  store_columns_ = nhwc ? columns_nhwc() : 0;
+  // Boxes are swizzled. Other rows of channels are a multiple of 16 bytes, so that eight positions of a channel, which
+  // lanes store together, have no bank conflicts.
+  staging_pitch_ = tiling.stores_boxes() ? kConsumerChannels
+                   : nhwc                ? kConsumerChannels + 16 / staged_bytes_
+                                         : pitch_nchw();
+  staging_bytes_ = bytes_of_staging();
+}
+
+bool WgmmaStore::can_store_bulk() const {
+  const Problem& problem = geometry_.problem();
+  const WgmmaTiling& tiling = geometry_.tiling();
+  if (problem.output.layout() == Layout::nhwc || tiling.tile.images > 0 || tiling.folds_columns() ||
+      (problem.epilogue.residual && tiling.split_k == 1))
+    return false;
+  constexpr std::int64_t kLine = 128;
+  if (staged_bytes_ != 2 && geometry_.plane() * staged_bytes_ % kLine != 0) return false;
+  // Runs at the ends of a plane may store vectors in part; some must lie between.
+  return geometry_.plane() >= (lead_ == 0 ? tiling.tile.window : 2 * tiling.tile.window + geometry_.sector_elements());
+}
+
+int WgmmaStore::pitch_nchw() const {
+  const int vector = 16 / staged_bytes_,
+            least = static_cast<int>(ceil_div(staged_before_ + geometry_.tiling().tile.columns + lead_, vector));
+  return geometry_.staging_pitch_vectors(staged_bytes_, /*sector_runs=*/lead_ > 0, least) * vector;
+}
+
+int WgmmaStore::columns_nhwc() const {
+  const WgmmaTiling& tiling = geometry_.tiling();
+  constexpr int kBytes = 16 << 10, kBlock = 16;  // shared memory of a consumer, and what a store from registers takes
+  const int most = kBytes / (kConsumerChannels * staged_bytes_);
+  // Eight positions of floats are staged at a time, 16 of 16-bit outputs.
+  if (tiling.stores_boxes()) return equal_part(tiling.tile.columns, most, staged_bytes_ == 2 ? 16 : 8);
+  const int rounds = static_cast<int>(ceil_div(tiling.tile.columns, most));
+  return static_cast<int>(round_up(ceil_div(tiling.tile.columns, rounds), kBlock));
+}
+
+std::int64_t WgmmaStore::bytes_of_staging() const {
+  const WgmmaTiling& tiling = geometry_.tiling();
+  if (tiling.stores_boxes()) return 2 * tiling.staged_boxes * box_bytes();
+  const bool nhwc = geometry_.problem().output.layout() == Layout::nhwc;
+  const std::int64_t rows = nhwc ? 2 * store_columns_ : kWarps * kStagedChannels;
+  return staged_bytes_ * rows * staging_pitch_;
+}
+
+int WgmmaStore::store_width() const {
+  const int vector = static_cast<int>(WgmmaGeometry::kRowBytes / written_bytes_);
+  // In y images lie a plane apart, among a run's positions image_positions().
+  const bool aligned = geometry_.plane() % vector == 0 &&
+                       (geometry_.tiling().tile.images == 1 || geometry_.image_positions() % vector == 0);
+  return geometry_.row_padding() == 0 && aligned ? vector : 1;
+}
+
+int WgmmaStore::store_vector() const { return static_cast<int>(std::gcd(geometry_.problem().k, 16 / written_bytes_)); }
+
+std::int64_t WgmmaStore::partial_sum_stride() const {
+  const Problem& problem = geometry_.problem();
+  return round_up(problem.n * problem.output_channels() * geometry_.plane(), 64);
+}
+
+std::int64_t WgmmaStore::partial_sum_bytes() const {
+  const int splits = geometry_.tiling().split_k;
+  return splits == 1 ? 0 : 4 * splits * partial_sum_stride();
+}
+
+}  // namespace jitconv::codegen

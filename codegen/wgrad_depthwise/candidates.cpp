@@ -169,7 +169,7 @@ class Search {
     return static_cast<int>(3 * (tiling.x_copies(problem_) + tiling.dy_copies(problem_)));
   }
 
-  /// Accesses of a warp to shared memory that meet in a bank: of vectors that are some vectors apart, eight lanes at a
+  /// Bank conflicts of a warp's accesses to shared memory: of vectors that are some vectors apart, eight lanes at a
   /// time; of channels that are fewer than lanes.
   std::int64_t conflicts(const WgradDepthwiseTiling& tiling) const {
     if (nhwc_) return std::max(1, kWarpSize / tiling.block_k);

@@ -211,7 +211,7 @@ class Search {
       const auto new_rows = static_cast<int>(WgradGeometry(problem_, tiling).new_rows());
       tiling.x_rows = std::max(tiling.block_r + extra * new_rows, 2 * tiling.block_r);
       tiling.stages = stages;
-      // Loading threads know that a step's copies have arrived when they ask for the next step's, and consumers give
+      // Producer threads know that a step's copies have arrived when they ask for the next step's, and consumers give
       // back a step's stage in the next.
       if (tiling.threads_load() && problem_.input.type == DataType::f32 && stages < 3) continue;
       tiling.raw_rows = tiling.orders() ? raw_rows : 0;
@@ -337,7 +337,7 @@ class Search {
                                                (tiling.splits_operands ? costs_.split.x : 0));
   }
 
-  /// Cycles that a step takes in the loading warpgroups.
+  /// Cycles that a step takes in the producer warpgroups.
   std::int64_t load_of_step(const WgradGeometry& geometry) const {
     const WgradWgmmaTiling& tiling = geometry.tiling();
     if (tiling.takes_boxes()) return costs_.multiply.step;

@@ -17,11 +17,11 @@ struct WgradWgmmaCosts {
     std::int64_t alone_steps;    ///< overheads of a step that a consumer has alone, where operands are registers
   };
   Multiply multiply;
-  /// Cycles of loading warps.
+  /// Cycles of producer warps.
   struct Loads {
     std::int64_t l2_bytes_per_cycle;  ///< an SM's share
-    std::int64_t latency;             ///< of a batch of a loading thread
-    std::int64_t issue;               ///< of a loading warp, for a pixel, whatever comes with it
+    std::int64_t latency;             ///< of a batch of a producer thread
+    std::int64_t issue;               ///< of a producer warp, for a pixel, whatever comes with it
     std::int64_t order_vector;        ///< of a unit of a row that is put in order, read as a vector
     std::int64_t order;               ///< the same, read pixel by pixel
   };
@@ -30,7 +30,7 @@ struct WgradWgmmaCosts {
   struct Split {
     std::int64_t promotion;               ///< a consumer waits for an instruction's accumulators and adds them to sums
     std::int64_t dy;                      ///< it splits what a multiplication takes of dy
-    std::int64_t x;                       ///< a loading warp splits a unit of x
+    std::int64_t x;                       ///< a producer warp splits a unit of x
     std::int64_t shared_bytes_per_cycle;  ///< of all that a step moves through shared memory
   };
   Split split;

@@ -124,11 +124,11 @@ std::string layout_comment(const WgradWgmmaTiling& tiling) {
   comment.memory("0", "a ring of kXRows rows of x").memory("kDyFirstByte", "kStages stages of dy");
   if (tiling.orders()) comment.memory("kRawFirstByte", "a ring of kRawRows rows of x as they lie in memory");
   comment.memory("kBarriersFirstByte", "barriers");
-  comment.barrier("x_full[kXRows]", arrivals_of_x(tiling), boxes ? "TMA, by bytes" : "a loading warp",
+  comment.barrier("x_full[kXRows]", arrivals_of_x(tiling), boxes ? "TMA, by bytes" : "a producer warp",
                   "consumers, for a row of x");
   comment.barrier("x_empty[kXRows]", "kConsumers * 4", "a warp that has multiplied with a row",
                   "loaders, for a free slot");
-  comment.barrier("dy_full[kStages]", copied ? "1" : "4", copied ? "TMA, by bytes" : "a loading warp",
+  comment.barrier("dy_full[kStages]", copied ? "1" : "4", copied ? "TMA, by bytes" : "a producer warp",
                   "consumers, for a step");
   comment.barrier("dy_empty[kStages]", "kConsumers * 4", "a warp that has multiplied a step",
                   "loaders, for a free stage");

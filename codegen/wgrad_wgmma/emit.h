@@ -1,4 +1,4 @@
-// Parts of a wgrad_wgmma kernel's text: what its loading warps do, and what its consumers do. emit.cpp puts them
+// Parts of a wgrad_wgmma kernel's text: what its producer warps do, and what its consumers do. emit.cpp puts them
 // together.
 #pragma once
 
@@ -16,10 +16,10 @@ struct WgradTap {
   int r, s;
 };
 
-/// The steps of the loading warpgroups.
+/// The steps of the producer warpgroups.
 std::string wgrad_load_steps(const WgradGeometry& geometry);
 
-/// The steps of the multiplying warpgroups.
+/// The steps of the consumer warpgroups.
 std::string wgrad_consume(const WgradGeometry& geometry);
 
 // Of kernels whose operands are boxes.

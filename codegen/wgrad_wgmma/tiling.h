@@ -24,7 +24,7 @@ struct WgradWgmmaTiling {
     boxes,    ///< TMA brings boxes of NHWC tensors, swizzled, which are operands as they lie (MN-major)
   };
   Producer producer = Producer::loads;
-  int consumers_k = 1;      ///< 2: the multiplying warpgroups have different output channels; 1: different taps
+  int consumers_k = 1;      ///< 2: the consumer warpgroups have different output channels; 1: different taps
   int block_c = 64;         ///< input channels of a tile: the N of an instruction
   int block_r = 1;          ///< filter rows of a block
   int block_s = 1;          ///< filter columns of a block
@@ -106,7 +106,7 @@ class WgradGeometry {
   /// Pixels of a unit, 16 bytes: an operand row. A multiplication takes two.
   int unit_pixels() const { return static_cast<int>(16 / problem_.input.element_bytes()); }
   int depth() const { return 2 * unit_pixels(); }
-  /// Units of a loading thread in flight.
+  /// Units of a producer thread in flight.
   int load_batch() const { return unit_pixels() > 4 ? 1 : tiling_.gathers() || tiling_.splits_operands ? 3 : 5; }
   int phases() const { return static_cast<int>(problem_.columns.stride); }
   /// Shifts of the copies, in pixels of a phase; and the pixel of the row's first unit, counted from q * stride.
@@ -123,7 +123,7 @@ class WgradGeometry {
   int boxes() const { return static_cast<int>(box_phases_.size()) * parts(); }
   int box_pixels() const { return tiling_.row_pixels + static_cast<int>(reach_); }
   std::int64_t box_bytes() const { return round_up(std::int64_t{box_pixels()} * row_bytes(), kBoxAlignment); }
-  /// One unused, or two: stores of neighbours meet in no bank.
+  /// One unused, or two: stores of neighbours have no bank conflicts.
   int unit_rows() const { return (tiling_.gathers() ? tiling_.columns() : tiling_.block_c) + 1; }
   /// Units that are loaded for a row of x.
   int loads() const { return units_ * (tiling_.gathers() ? tiling_.columns() : phases() * tiling_.block_c); }

@@ -268,9 +268,9 @@ static_assert(kBarriersFirstByte + 16 * (kXRows + kStages) <= 140576);
 //   kBarriersFirstByte  barriers
 // Barriers:
 //   name               arrivals        who arrives                            who waits
-//   x_full[kXRows]     4               a loading warp                         consumers, for a row of x
+//   x_full[kXRows]     4               a producer warp                        consumers, for a row of x
 //   x_empty[kXRows]    kConsumers * 4  a warp that has multiplied with a row  loaders, for a free slot
-//   dy_full[kStages]   4               a loading warp                         consumers, for a step
+//   dy_full[kStages]   4               a producer warp                        consumers, for a step
 //   dy_empty[kStages]  kConsumers * 4  a warp that has multiplied a step      loaders, for a free stage
 
 // A step: kRowPixels neighbouring pixels of a row of dy, and the rows of x that its taps meet. The rows of a strip, at
@@ -330,7 +330,7 @@ jitconv_wgrad_wgmma_wgrad_tf32_nchw_n32c3h224w224_k64_7x7_pad3x3_s2x2_bias(const
 
   if (warp < kLoaderWarps) {
     shrink_registers_to<kLoaderRegisters>();
-    // The loading warpgroup. Rows of x are numbered as they come, and take the slots of the ring in turn; so do steps.
+    // The producer warpgroup. Rows of x are numbered as they come, and take the slots of the ring in turn; so do steps.
     const int thread = threadIdx.x;
     const Element* const x_tile = x + static_cast<long long>(group * kChannels + c_block) * kInputStrideC;
     const Element* const dy_tile = dy + static_cast<long long>(group * kGroupK + k_block) * kOutputStrideC;
@@ -412,7 +412,7 @@ jitconv_wgrad_wgmma_wgrad_tf32_nchw_n32c3h224w224_k64_7x7_pad3x3_s2x2_bias(const
     __syncwarp();
     if (lane == 0 && step > 0) barrier_arrive(dy_full + (step - 1) % kStages);
   } else {
-    // A multiplying warpgroup: 64 output channels are rows, the tile's input channels are columns of a product per tap.
+    // A consumer warpgroup: 64 output channels are rows, the tile's input channels are columns of a product per tap.
     grow_registers_to<kConsumerRegisters>();
     const int consumer = (warp - kLoaderWarps) / 4;
     const int k_lane = warp % 4 * 16 + lane / 4;  // and 8 behind it

@@ -348,7 +348,7 @@ jitconv_wgrad_wgmma_wgrad_bf16_nhwc_n8c64h512w256_k128_5x7_bias(const __grid_con
 
   if (warp < kLoaderWarps) {
     shrink_registers_to<kLoaderRegisters>();
-    // The loading warpgroup: one thread asks TMA for boxes of both tensors, a row of channels for each
+    // The producer warpgroup: one thread asks TMA for boxes of both tensors, a row of channels for each
     // pixel, with zeros outside of the image. Rows of x are numbered as they come, and take the slots of the ring in
     // turn; so do steps.
     if (threadIdx.x == 0) {
@@ -381,7 +381,7 @@ jitconv_wgrad_wgmma_wgrad_bf16_nhwc_n8c64h512w256_k128_5x7_bias(const __grid_con
       }
     }
   } else {
-    // A multiplying warpgroup: 64 output channels are rows, the tile's input channels are columns of a product per tap.
+    // A consumer warpgroup: 64 output channels are rows, the tile's input channels are columns of a product per tap.
     grow_registers_to<kConsumerRegisters>();
     const int consumer = (warp - kLoaderWarps) / 4;
     const int k_lane = consumer * 64 + warp % 4 * 16 + lane / 4;  // and 8 behind it

@@ -295,7 +295,7 @@ static_assert(kBarriersFirstByte + 16 * (kXRows + kStages + kRawRows) <= 226000)
 //   kBarriersFirstByte  barriers
 // Barriers:
 //   name                 arrivals        who arrives                            who waits
-//   x_full[kXRows]       3               a loading warp                         consumers, for a row of x
+//   x_full[kXRows]       3               a producer warp                        consumers, for a row of x
 //   x_empty[kXRows]      kConsumers * 4  a warp that has multiplied with a row  loaders, for a free slot
 //   dy_full[kStages]     1               TMA, by bytes                          consumers, for a step
 //   dy_empty[kStages]    kConsumers * 4  a warp that has multiplied a step      loaders, for a free stage
@@ -366,7 +366,7 @@ jitconv_wgrad_wgmma_tf32x3_wgrad_fp32_nchw_n8c64h512w1024_k128_3x3_bias(const __
 
   if (warp < kLoaderWarps) {
     shrink_registers_to<kLoaderRegisters>();
-    // The loading warpgroups. One of their threads asks TMA for runs of rows of dy and x as they lie in memory,
+    // The producer warpgroups. One of their threads asks TMA for runs of rows of dy and x as they lie in memory,
     // those of dy from the last multiple of 16 bytes on that is not behind the step's first pixel. The other warps put
     // those of x in order.
     if (warp == 0) {
@@ -438,7 +438,7 @@ jitconv_wgrad_wgmma_tf32x3_wgrad_fp32_nchw_n8c64h512w1024_k128_3x3_bias(const __
       }
     }
   } else {
-    // A multiplying warpgroup: 64 output channels are rows, the tile's input channels are columns of a product per tap.
+    // A consumer warpgroup: 64 output channels are rows, the tile's input channels are columns of a product per tap.
     grow_registers_to<kConsumerRegisters>();
     const int consumer = (warp - kLoaderWarps) / 4;
     const int k_lane = consumer * 64 + warp % 4 * 16 + lane / 4;  // and 8 behind it

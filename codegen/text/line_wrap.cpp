@@ -56,7 +56,7 @@ std::size_t end_of_condition(std::string_view code) {
 }
 
 /// Where to break a line of code: of what fits, the outermost place, a comma rather than an operator, and of those the
-/// last; 0 if there is none.
+/// last. If nothing fits, the first bracket: names of kernels may be longer than a line. 0 if there is none.
 std::size_t best_break(std::string_view code, std::size_t columns) {
   const std::size_t least = code.find_first_not_of(' ') + kContinuation + 1;
   if (const std::size_t end = end_of_condition(code); end > least && end <= columns) return end;
@@ -73,8 +73,8 @@ std::size_t best_break(std::string_view code, std::size_t columns) {
     return true;
   });
   if (best != 0) return best;
-  const std::size_t bracket = code.substr(0, columns).find('(', least);
-  return bracket == std::string_view::npos ? 0 : bracket + 1;
+  const std::size_t bracket = code.find('(', least);
+  return bracket == std::string_view::npos || bracket + 1 == code.size() ? 0 : bracket + 1;
 }
 
 void add_piece(std::string& text, std::string_view piece) {

@@ -168,13 +168,18 @@ class Convolution:
         torch.Tensor
             N, K, P, Q or N, K, Q, in channels_last if x or w is.
         """
-        y = self.calls.run(x, w, b, activation, pack, False)
-        return self._first(x, w, b, activation, pack, casts=False) if y is None else y
+        return self._run(x, w, b, activation, pack, casts=False)
 
     def forward_cast(self, x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None, pack: bool) -> torch.Tensor:
         """Launch the convolution, with its activation, of w and b in the type of x; ``pack`` keeps them in it."""
-        y = self.calls.run(x, w, b, True, pack, True)
-        return self._first(x, w, b, True, pack, casts=True) if y is None else y
+        return self._run(x, w, b, True, pack, casts=True)
+
+    def _run(
+        self, x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None, activation: bool, pack: bool, *, casts: bool
+    ) -> torch.Tensor:
+        """Launch the convolution; compile it first if the extents are new."""
+        y = self.calls.run(x, w, b, activation, pack, casts)
+        return self._first(x, w, b, activation, pack, casts=casts) if y is None else y
 
     def _first(
         self, x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None, activation: bool, pack: bool, *, casts: bool
@@ -183,8 +188,7 @@ class Convolution:
         device = x.get_device()
         if is_elsewhere(device):
             with torch.cuda.device(device):
-                y = self.calls.run(x, w, b, activation, pack, casts)
-                return self._first(x, w, b, activation, pack, casts=casts) if y is None else y
+                return self._run(x, w, b, activation, pack, casts=casts)
         if not casts:
             check_operands(images(x), images(w), b, self.settings.transposed, self.settings.groups)
         else:
@@ -193,9 +197,7 @@ class Convolution:
         if x.shape[0] == 0:
             return x.new_empty_strided(*self._result_layout(x, w))
         self._make_known(x, w, b, activation, casts)
-        y = self.calls.run(x, w, b, activation, pack, casts)
-        # None: PyTorch's settings have changed meanwhile.
-        return self._first(x, w, b, activation, pack, casts=casts) if y is None else y
+        return self._run(x, w, b, activation, pack, casts=casts)  # first again if PyTorch's settings have changed
 
     def _make_known(
         self, x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None, activation: bool, casts: bool

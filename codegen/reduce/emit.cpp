@@ -14,13 +14,6 @@ std::string bias_gradient(const Problem& problem, const ReduceTiling& tiling) {
                      stores_floats(problem) ? "value" : "from_float(value)");
 }
 
-/// Where an output lies in y, if that is not where its sums are.
-std::string place(const ReduceTiling& tiling) {
-  if (tiling.order == GradientSums::as_dw) return {};
-  return "const long long tap = output / kFilters;\n"
-         "const long long place = (output - tap * kFilters) * kTaps + tap;\n";
-}
-
 std::string constants(const KernelPlan& kernel, const ReduceTiling& tiling) {
   const Problem& problem = kernel.problem;
   Constants c;
@@ -28,8 +21,6 @@ std::string constants(const KernelPlan& kernel, const ReduceTiling& tiling) {
   c.add("kThreads", ReduceTiling::kThreads).add("kOutputs", problem.output_elements());
   if (tiling.bias_sums > 0) c.add("kBiasSums", tiling.bias_sums, "of db, behind the outputs");
   c.add("kSplits", tiling.split_k).add("kPartialSumStride", tiling.stride, "floats from a split to the next");
-  if (tiling.order == GradientSums::tap_k_c)
-    c.add("kFilters", problem.output_elements() / problem.taps(), "sums of a tap").add("kTaps", problem.taps());
   if (problem.epilogue.bias) {
     c.add("kOutputChannels", problem.output_channels());
     if (problem.output.layout() == Layout::nchw) c.add("kPlane", problem.output_plane(), "P * Q");
@@ -70,12 +61,12 @@ std::string reduce::unroll(const ReduceTiling& tiling) { return tiling.split_k >
 KernelText reduce::emit(const KernelPlan& kernel, std::string_view name) {
   if (needs_phases(kernel.problem)) return emit_interleaving(kernel, name);
   const auto& tiling = std::get<ReduceTiling>(kernel.tiling);
+  if (tiling.block_filters > 0) return emit_filters(kernel, name);
   const Epilogue& epilogue = kernel.problem.epilogue;
   KernelText text;
   text.arguments = parameters(kernel, tiling);
   const bool floats = stores_floats(kernel.problem);
   text.files = device_files(kernel, tiling);
-  const std::string at = tiling.order == GradientSums::as_dw ? "output" : "place";
   const bool nhwc = kernel.problem.output.layout() == Layout::nhwc;
   text.text = fill_template(
       embedded_text("reduce/kernel.cu.in"),
@@ -89,9 +80,7 @@ KernelText reduce::emit(const KernelPlan& kernel, std::string_view name) {
        {"outputs", tiling.bias_sums > 0 ? "kOutputs + kBiasSums" : "kOutputs"},
        {"unroll", unroll(tiling)},
        {"bias_gradient", bias_gradient(kernel.problem, tiling)},
-       {"place", place(tiling)},
-       {"output", at},
-       {"epilogue", epilogue_lines(epilogue, {.residual = floats ? fmt::format("residual[{}]", at) : residual_at(at)})},
+       {"epilogue", epilogue_lines(epilogue, {.residual = floats ? "residual[output]" : residual_at("output")})},
        {"stored", floats ? "value" : "from_float(value)"}});
   return text;
 }

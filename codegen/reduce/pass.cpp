@@ -55,6 +55,18 @@ void add_pass(ConvPlan& plan, const Problem& problem, ReduceTiling tiling, std::
   plan.kernels.push_back(pass);
 }
 
+/// As many filters as fill the GPU's SMs with several blocks, and fit the shared memory that every kernel may take.
+int block_filters(const Problem& problem, const Target& target) {
+  constexpr std::int64_t kMost = 128, kBlocksOfSm = 4, kSharedFloats = kMostTaps;
+  const std::int64_t taps = problem.taps(), filters = problem.weight_elements() / taps;
+  std::int64_t result = kMost;
+  while (result > 1 && (result * taps > kSharedFloats || filters / result < kBlocksOfSm * target.sm_count)) {
+    if (result * taps <= kSharedFloats && result <= 8) break;  // whole sectors are read
+    result /= 2;
+  }
+  return static_cast<int>(result);
+}
+
 }  // namespace
 
 std::int64_t gradient_elements(const Problem& problem) {
@@ -66,9 +78,15 @@ void add_gradient_reduction(ConvPlan& plan, std::int64_t splits, GradientSums or
   ReduceTiling tiling;
   tiling.split_k = static_cast<int>(splits);
   tiling.stride = round_up(gradient_elements(asked), 64);
-  tiling.order = order;
   tiling.bias_sums = gradient_elements(asked) - asked.weight_elements();
-  add_pass(plan, gradient_problem(asked), tiling, gradient_elements(asked));
+  const Problem problem = gradient_problem(asked);
+  if (order == GradientSums::tap_k_c && asked.taps() > 1) tiling.block_filters = block_filters(asked, plan.target);
+  add_pass(plan, problem, tiling, gradient_elements(asked));
+  if (tiling.block_filters == 0) return;
+  Launch& launch = plan.kernels.back().launch;
+  launch.blocks = static_cast<std::uint32_t>(tiling.filter_blocks(problem) +
+                                             ceil_div(tiling.bias_sums, ReduceTiling::kThreads));
+  launch.shared_bytes = static_cast<std::uint32_t>(4 * tiling.block_filters * asked.taps());
 }
 
 void add_reduction(ConvPlan& plan, int split_k, std::int64_t stride, Relu relu) {

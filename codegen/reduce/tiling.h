@@ -13,8 +13,10 @@ enum class Relu : std::uint8_t { comparison, instruction };
 /// Floats of one split's sums of a gradient of weights: dw, and db behind it.
 std::int64_t gradient_elements(const Problem& problem);
 
-/// How the sums of a gradient of weights lie: as dw, or as [tap][k][c], which tensor cores write in whole sectors.
+/// How the sums of a gradient of weights lie: as dw, or as [tap][k][c], which tensor cores write in whole sectors. The
+/// latter takes at most kMostTaps taps: see ReduceTiling::block_filters.
 enum class GradientSums : std::uint8_t { as_dw, tap_k_c };
+constexpr std::int64_t kMostTaps = 12'288;
 
 /// Partial sums are fp32, [split][...], each split's laid out as the problem's output, or, if the problem is a data
 /// gradient with a stride, as that of its sub-pixel convolution.
@@ -23,11 +25,17 @@ struct ReduceTiling {
   int split_k = 1;
   std::int64_t stride = 0;     ///< floats from one split's sums to the next's
   std::int64_t bias_sums = 0;  ///< of db, behind those of the output
-  GradientSums order = GradientSums::as_dw;
+  /// If the sums lie as [tap][k][c]: of how many filters a block brings the taps together in shared memory. Else 0.
+  int block_filters = 0;
   Relu relu = Relu::comparison;
   int channels = 1;  ///< of a pixel that a thread stores, if it interleaves phases: a power of two
 
   static constexpr int kThreads = 256;
+  /// Filters of one input channel each, and the blocks that they take.
+  std::int64_t filters(const Problem& problem) const { return problem.output_elements() / problem.taps(); }
+  std::int64_t filter_blocks(const Problem& problem) const {
+    return (filters(problem) + block_filters - 1) / block_filters;
+  }
   bool operator==(const ReduceTiling&) const = default;
 };
 

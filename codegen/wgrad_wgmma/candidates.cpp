@@ -35,6 +35,7 @@ std::string obstacle(const Problem& problem, const Target& target) {
     return fmt::format("{} channels at {} filter columns, more than an instruction's {} columns", problem.c,
                        problem.columns.taps, kMostColumns);
   if (problem.n == 0) return "there are no images";
+  if (problem.taps() > kMostTaps) return fmt::format("filters of {} taps, at most {}", problem.taps(), kMostTaps);
   if (problem.columns.stride > 4 && !gathers(problem)) return fmt::format("the stride is {}", problem.columns.stride);
   if (pixels > INT32_MAX / 2) return "more than 2^30 pixels, which are counted with 32 bits";
   if (problem.output_channels() * problem.c > INT32_MAX) return "more than 2^31 - 1 weights of a tap";

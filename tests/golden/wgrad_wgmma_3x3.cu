@@ -543,34 +543,52 @@ jitconv_wgrad_wgmma_wgrad_tf32_nchw_n8c64h512w1024_k128_3x3_bias(const __grid_co
 
 namespace reduce {
 
-// Outputs, and the partial sums of each
+// dw, and the partial sums of each of its elements
 constexpr int kThreads = 256;
 constexpr int kOutputs = 73728;
+constexpr int kTaps = 9;
+constexpr int kFilters = 8192;  // of one input channel each
+constexpr int kBlockFilters = 8;
 constexpr int kBiasSums = 128;  // of db, behind the outputs
 constexpr int kSplits = 66;
 constexpr int kPartialSumStride = 73856;  // floats from a split to the next
-constexpr int kFilters = 8192;  // sums of a tap
-constexpr int kTaps = 9;
 
-
-// Adds the partial sums of an output in the order of the splits, always the same.
+// Adds the partial sums of dw and db in the order of the splits, always the same. Those of dw lie as [tap][k][c]. The
+// taps of a block's filters are contiguous in dw and pass through shared memory, so that whole sectors are written.
 extern "C" __global__ void __launch_bounds__(kThreads)
 jitconv_wgrad_wgmma_wgrad_tf32_nchw_n8c64h512w1024_k128_3x3_bias_reduce(const float* partial_sums,
     Element* __restrict__ y, Element* __restrict__ db) {
-  const long long output = static_cast<long long>(blockIdx.x) * kThreads + threadIdx.x;
-  if (output >= kOutputs + kBiasSums) return;
+  extern __shared__ __align__(1024) char shared[];
+  float* const filters = reinterpret_cast<float*>(shared);
   wait_for_previous_kernel();
-  float value = 0.0f;
+  const auto add_splits = [&](long long output) {
+    float value = 0.0f;
 #pragma unroll 16
-  for (int split = 0; split < kSplits; ++split)
-    value += partial_sums[split * static_cast<long long>(kPartialSumStride) + output];
-  if (output >= kOutputs) {
-    db[output - kOutputs] = from_float(value);
+    for (int split = 0; split < kSplits; ++split)
+      value += partial_sums[split * static_cast<long long>(kPartialSumStride) + output];
+    return value;
+  };
+  constexpr int kFilterBlocks = 1024;
+  if (blockIdx.x >= kFilterBlocks) {
+    const int k = static_cast<int>(blockIdx.x - kFilterBlocks) * kThreads + static_cast<int>(threadIdx.x);
+    if (k < kBiasSums) db[k] = from_float(add_splits(kOutputs + k));
     return;
   }
-  const long long tap = output / kFilters;
-  const long long place = (output - tap * kFilters) * kTaps + tap;
-  y[place] = from_float(value);
+  const long long first_filter = static_cast<long long>(blockIdx.x) * kBlockFilters;
+#pragma unroll 1
+  for (int i = threadIdx.x; i < kBlockFilters * kTaps; i += kThreads) {
+    const int tap = i / kBlockFilters, filter = i % kBlockFilters;
+    if (first_filter + filter < kFilters)
+      filters[filter * kTaps + tap] = add_splits(tap * static_cast<long long>(kFilters) + first_filter + filter);
+  }
+  __syncthreads();
+#pragma unroll 4
+  for (int i = threadIdx.x; i < kBlockFilters * kTaps; i += kThreads) {
+    const long long output = first_filter * kTaps + i;
+    if (output >= kOutputs) break;
+    float value = filters[i];
+    y[output] = from_float(value);
+  }
 }
 
 }  // namespace reduce

@@ -634,29 +634,45 @@ jitconv_wgrad_wgmma_wgrad_bf16_f32_nchw_n32c64h56w56_k64_3x3_pad1x1(const __grid
 
 namespace reduce {
 
-// Outputs, and the partial sums of each
+// dw, and the partial sums of each of its elements
 constexpr int kThreads = 256;
 constexpr int kOutputs = 36864;
+constexpr int kTaps = 9;
+constexpr int kFilters = 4096;  // of one input channel each
+constexpr int kBlockFilters = 8;
 constexpr int kSplits = 64;
 constexpr int kPartialSumStride = 36864;  // floats from a split to the next
-constexpr int kFilters = 4096;  // sums of a tap
-constexpr int kTaps = 9;
 
-
-// Adds the partial sums of an output in the order of the splits, always the same.
+// Adds the partial sums of dw and db in the order of the splits, always the same. Those of dw lie as [tap][k][c]. The
+// taps of a block's filters are contiguous in dw and pass through shared memory, so that whole sectors are written.
 extern "C" __global__ void __launch_bounds__(kThreads)
 jitconv_wgrad_wgmma_wgrad_bf16_f32_nchw_n32c64h56w56_k64_3x3_pad1x1_reduce(const float* partial_sums,
     float* __restrict__ y) {
-  const long long output = static_cast<long long>(blockIdx.x) * kThreads + threadIdx.x;
-  if (output >= kOutputs) return;
+  extern __shared__ __align__(1024) char shared[];
+  float* const filters = reinterpret_cast<float*>(shared);
   wait_for_previous_kernel();
-  float value = 0.0f;
+  const auto add_splits = [&](long long output) {
+    float value = 0.0f;
 #pragma unroll 16
-  for (int split = 0; split < kSplits; ++split)
-    value += partial_sums[split * static_cast<long long>(kPartialSumStride) + output];
-  const long long tap = output / kFilters;
-  const long long place = (output - tap * kFilters) * kTaps + tap;
-  y[place] = value;
+    for (int split = 0; split < kSplits; ++split)
+      value += partial_sums[split * static_cast<long long>(kPartialSumStride) + output];
+    return value;
+  };
+  const long long first_filter = static_cast<long long>(blockIdx.x) * kBlockFilters;
+#pragma unroll 1
+  for (int i = threadIdx.x; i < kBlockFilters * kTaps; i += kThreads) {
+    const int tap = i / kBlockFilters, filter = i % kBlockFilters;
+    if (first_filter + filter < kFilters)
+      filters[filter * kTaps + tap] = add_splits(tap * static_cast<long long>(kFilters) + first_filter + filter);
+  }
+  __syncthreads();
+#pragma unroll 4
+  for (int i = threadIdx.x; i < kBlockFilters * kTaps; i += kThreads) {
+    const long long output = first_filter * kTaps + i;
+    if (output >= kOutputs) break;
+    float value = filters[i];
+    y[output] = value;
+  }
 }
 
 }  // namespace reduce

@@ -112,8 +112,8 @@ struct FamilyFunctions {
   /// Packs weights in whatever order they are, or can, and its prices have that pass. To the prices of others that need
   /// dense weights, the planner adds the pass that makes them dense.
   bool prices_packing = false;
-  /// By how many percent its prices rise where a family of tensor cores computes the problem, too; null: they do not.
-  std::int64_t (*percent_beside_tensor_cores)(const Costs& costs) = nullptr;
+  /// What becomes of a price of its own where a family of tensor cores computes the problem, too; null: nothing.
+  std::int64_t (*price_beside_tensor_cores)(const Problem& problem, const Costs& costs, std::int64_t price) = nullptr;
   /// Adds candidates in a fixed order; none if the family cannot compute the problem, and then the result says which
   /// limit. Null for passes.
   std::string (*enumerate)(const Problem& problem, const Target& target, CandidateList& into) = nullptr;

@@ -39,8 +39,8 @@ Candidates find_candidates(const ConvSpec& spec, const Problem& problem, const T
                            const Costs& costs) {
   Candidates result;
   bool tensor_cores = false;
-  // Few channels and one tap are a matter of memory, which the model knows.
-  const bool memory_decides = problem.taps() == 1 && problem.c <= 4;
+  // Few planes and one tap are a matter of memory, which the model knows.
+  const bool memory_decides = problem.taps() == 1 && problem.c <= 4 && problem.input.layout() == Layout::nchw;
   const Problem dense = dense_problem(problem);
   for (const Family family : competing_families()) {
     CandidateList list(keep, costs);
@@ -48,10 +48,9 @@ Candidates find_candidates(const ConvSpec& spec, const Problem& problem, const T
     const std::string why = functions.enumerate(functions.reads_any_weight ? problem : dense, target, list);
     if (list.empty()) result.notes.push_back({std::string(to_string(family)), "not possible: " + why});
     if (uses_tensor_cores(family) && !list.empty()) tensor_cores = true;
-    if (functions.percent_beside_tensor_cores != nullptr && tensor_cores && !memory_decides) {
-      const std::int64_t percent = functions.percent_beside_tensor_cores(costs);
-      for (Candidate& candidate : list.candidates()) candidate.cost += candidate.cost * percent / 100;
-    }
+    if (functions.price_beside_tensor_cores != nullptr && tensor_cores && !memory_decides)
+      for (Candidate& candidate : list.candidates())
+        candidate.cost = functions.price_beside_tensor_cores(problem, costs, candidate.cost);
     std::ranges::move(list.candidates(), std::back_inserter(result.all));
   }
   if (dense.is_sub_pixel()) {

@@ -41,7 +41,13 @@ struct DirectCosts {
   std::int64_t chunk_latency;                ///< more for each chunk
   std::int64_t row_end_bytes;                ///< of DRAM, where runs of y end inside sectors that two blocks share
   std::int64_t wanted_warps;                 ///< resident on an SM to cover latencies
-  std::int64_t beside_tensor_cores_percent;  ///< more of the time, where tensor cores serve the same problem
+  /// What the model does not see, where tensor cores serve the same problem.
+  struct BesideTensorCores {
+    std::int64_t percent;       ///< more of the time
+    std::int64_t half_percent;  ///< the same of 16-bit tensors, which are converted on their way to shared memory
+    std::int64_t launch;        ///< picoseconds: a long text is fetched once for a few outputs
+  };
+  BesideTensorCores beside_tensor_cores;
 };
 
 }  // namespace jitconv::codegen

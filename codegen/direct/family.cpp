@@ -43,12 +43,18 @@ std::int64_t multiply_adds(const KernelPlan& kernel) {
          kernel.problem.taps();
 }
 
+std::int64_t price_beside_tensor_cores(const Problem& problem, const Costs& costs, std::int64_t price) {
+  const DirectCosts::BesideTensorCores& beside = costs.direct.beside_tensor_cores;
+  const bool half = problem.input.type != DataType::f32;
+  return price + price * (half ? beside.half_percent : beside.percent) / 100 + beside.launch;
+}
+
 }  // namespace
 
 FamilyFunctions direct_family() {
   return {
       .name = "direct",
-      .percent_beside_tensor_cores = [](const Costs& costs) { return costs.direct.beside_tensor_cores_percent; },
+      .price_beside_tensor_cores = price_beside_tensor_cores,
       .enumerate = direct::enumerate,
       .needs_wide_index = wide_index,
       .emit = direct::emit,

@@ -43,6 +43,7 @@ struct WgmmaCosts {
     std::int64_t strided_issue;       ///< more of it for each column between lanes
     std::int64_t pixel_issue;         ///< address, predicate and stores of a lane's pixel
     std::int64_t narrow;              ///< times as long, if a lane loads less than 64 bytes of many
+    std::int64_t cold_percent;        ///< more bytes, of planes that a single tap reads
     std::int64_t l2_bytes_per_cycle;  ///< an SM's share
   };
   Loads loads;
@@ -114,6 +115,10 @@ struct WgmmaCosts {
   struct Memory {
     std::int64_t bytes_per_microsecond;
     std::int64_t bytes_per_microsecond_im2col;   ///< where TMA brings pixels
+    std::int64_t dram_bytes_per_microsecond;     ///< at most, of tensors that the L2 cache does not hold
+    std::int64_t dram_parts_percent;             ///< more of its time for each further part of a pixel's 128 bytes
+    std::int64_t dram_cut_percent;               ///< more of its time, if stages hold no whole pixels
+    std::int64_t dram_loaded_percent;            ///< of its time, if lanes load
     std::int64_t transposed_per_microsecond;     ///< bytes that transposing reads and writes
     std::int64_t unaligned_percent;              ///< of the time, if runs of y do not start and end on 256 bytes
     std::int64_t loaded_percent;                 ///< of the time, if lanes load: their loads and stores queue together

@@ -12,6 +12,7 @@ namespace {
 
 constexpr int kProducerWarps = 4;
 constexpr std::int64_t kSectorBytes = 32;
+constexpr std::int64_t kLineBytes = 128;
 
 }  // namespace
 
@@ -101,7 +102,10 @@ std::int64_t WgmmaPrice::load_by_lanes(const WgmmaGeometry& geometry) const {
   const std::int64_t pixel_bytes = runs * phases * geometry.run_pixels() * width *
                                    std::min<std::int64_t>(geometry.chunk_channels(), problem_.c) *
                                    problem_.input.element_bytes();
-  return std::max(warp / teams, (pixel_bytes + weight_bytes) / costs_.loads.l2_bytes_per_cycle);
+  // Pixels that no other tap brings to the cache come from memory, a channel's few at a time.
+  const bool cold = problem_.taps() == 1 && !geometry.loads_vectors();
+  const std::int64_t cold_bytes = cold ? pixel_bytes * costs_.loads.cold_percent / 100 : 0;
+  return std::max(warp / teams, (pixel_bytes + cold_bytes + weight_bytes) / costs_.loads.l2_bytes_per_cycle);
 }
 
 std::int64_t WgmmaPrice::step_multiply(const WgmmaGeometry& geometry) const {
@@ -189,16 +193,41 @@ std::int64_t WgmmaPrice::of_walk(const WgmmaGeometry& geometry, const WgmmaStore
   std::int64_t compute = (waves * tile + ends) * costs_.picoseconds_per_cycle +
                          (tiling.packs_weights() ? costs_.launches.pack_weights_im2col : 0);
   std::int64_t bytes = bytes_ + (geometry.tiles_k() - 1) * input_bytes() * costs_.memory.again_im2col_percent / 100;
-  if (turns && geometry.tiles_k() > 1)
+  std::int64_t dram_bytes = bytes;
+  if (turns && geometry.tiles_k() > 1) {
     bytes +=
         bytes * (boxes ? costs_.memory.pingpong_boxes_im2col_percent : costs_.memory.pingpong_im2col_percent) / 100;
+    if (!boxes) dram_bytes = bytes;
+  }
   if (tiling.split_k > 1) {
     compute += costs_.launches.reduce;
     bytes += 2 * outputs.partial_sum_bytes();
   }
   const std::int64_t memory = bytes * 1000 / (costs_.memory.bytes_per_microsecond_im2col / 1000) *
                               (boxes ? costs_.memory.boxes_im2col_percent : 100) / 100;
-  return std::max(compute, memory) + std::min(compute, memory) * costs_.memory.unhidden_percent / 100 +
+  return launched(compute, memory, from_dram(geometry, dram_bytes));
+}
+
+std::int64_t WgmmaPrice::from_dram(const WgmmaGeometry& geometry, std::int64_t bytes) const {
+  if (bytes_ <= target_.l2_bytes) return 0;
+  const WgmmaTiling& tiling = geometry.tiling();
+  const std::int64_t moved = bytes * 1000 / (costs_.memory.dram_bytes_per_microsecond / 1000) *
+                             (tiling.loads_pixels() ? costs_.memory.dram_loaded_percent : 100) / 100;
+  if (problem_.input.layout() != Layout::nhwc) return moved;
+  // A step brings a part of a pixel's channels. The line of memory is opened again for each part that comes later, the
+  // more often where the stages hold no whole pixels.
+  const std::int64_t line = std::min(kLineBytes, problem_.c * problem_.input.element_bytes());
+  const std::int64_t part = std::min(line, tiling.pipeline.slices * PixelGrid::kRowBytes);
+  const bool cut =
+      line == kLineBytes && tiling.pipeline.stages * tiling.pipeline.slices % grid_.pixel_slices() != 0;
+  return moved + moved * (costs_.memory.dram_parts_percent * (line / part - 1) +
+                          (cut ? costs_.memory.dram_cut_percent : 0)) / 100;
+}
+
+std::int64_t WgmmaPrice::launched(std::int64_t compute, std::int64_t memory, std::int64_t dram) const {
+  // The rate of `memory` is that of what the cache helps with. Where DRAM takes longest, its own rate decides.
+  const std::int64_t moving = dram > compute ? std::max(memory, dram) : memory;
+  return std::max(compute, moving) + std::min(compute, moving) * costs_.memory.unhidden_percent / 100 +
          costs_.launches.launch;
 }
 
@@ -275,8 +304,7 @@ std::int64_t WgmmaPrice::of(const WgmmaGeometry& geometry, const WgmmaStore& out
                                : tiling.stores_boxes()  ? costs_.memory.loaded_boxes_percent
                                                         : costs_.memory.loaded_percent) /
                               100;
-  return std::max(compute, memory) + std::min(compute, memory) * costs_.memory.unhidden_percent / 100 +
-         costs_.launches.launch;
+  return launched(compute, memory, from_dram(geometry, bytes));
 }
 
 }  // namespace jitconv::codegen

@@ -38,6 +38,10 @@ class WgmmaPrice {
   std::int64_t tile_bytes(const WgmmaGeometry& geometry, const WgmmaStore& outputs) const;
   /// Cycles that a warpgroup waits for boxes of its tile that have no place until others are stored.
   std::int64_t awaited_boxes(const WgmmaGeometry& geometry, const WgmmaStore& outputs) const;
+  /// Picoseconds at least, of tensors that the L2 cache does not hold; 0 of smaller ones.
+  std::int64_t from_dram(const WgmmaGeometry& geometry, std::int64_t bytes) const;
+  /// Of a launch that computes and moves memory for so long, and DRAM at least for `dram`.
+  std::int64_t launched(std::int64_t compute, std::int64_t memory, std::int64_t dram) const;
   /// Of x, in rows that any tap meets.
   std::int64_t input_bytes() const { return input_bytes_; }
 

@@ -8,7 +8,7 @@
 //   target: sm_90a
 //   grid: 132 blocks of 384 threads, 229448 bytes of shared memory, at least 1 block(s) per SM
 //   tile of a block: 128 channels, 1 run(s) of 256 positions
-//   pipeline: 4 stages of 4 slice(s) of 16 bytes of channels and one filter row
+//   pipeline: 4 stages of 8 slice(s) of 16 bytes of channels and one filter row
 //   loading: as operand rows, by TMA in im2col mode
 //   storing: boxes of outputs, by TMA
 //   weights: all in shared memory
@@ -297,20 +297,20 @@ constexpr int kTilesOfPlane = 1024;
 constexpr int kTiles = 16384;
 
 // Steps: a filter row of kSlices slices of channels; a slice is 16 bytes of a pixel
-constexpr int kSlices = 4;
-constexpr int kChunkChannels = 16;
-constexpr int kSteps = 4;
+constexpr int kSlices = 8;
+constexpr int kChunkChannels = 32;
+constexpr int kSteps = 2;
 constexpr int kStepRows = 1;  // filter rows of a step
 constexpr int kPhases = 1;  // residues of columns modulo the stride, kept apart
-constexpr int kUnits = 4;  // of a step: taps, each of one slice
+constexpr int kUnits = 8;  // of a step: taps, each of one slice
 constexpr int kRunPixels = 256;
-constexpr int kPixelBytes = 64;  // all slices of a pixel, one after the other
-constexpr int kPhaseBytes = 16384;
-constexpr int kWalkedBytes = 16384;  // of a step
-constexpr int kRunBytes = 16384;
-constexpr int kWeightBytes = 8192;
-constexpr int kInputBytes = 16384;
-constexpr int kStageBytes = 16384;
+constexpr int kPixelBytes = 128;  // all slices of a pixel, one after the other
+constexpr int kPhaseBytes = 32768;
+constexpr int kWalkedBytes = 32768;  // of a step
+constexpr int kRunBytes = 32768;
+constexpr int kWeightBytes = 16384;
+constexpr int kInputBytes = 32768;
+constexpr int kStageBytes = 32768;
 constexpr int kStages = 4;
 
 // The block
@@ -322,10 +322,10 @@ constexpr int kStoreColumns = 64;  // positions of a box
 constexpr int kRowChannels = 32;  // 128 bytes
 constexpr int kBoxRows = 2;  // of a position
 constexpr int kPieceChannels = 4;  // 16 bytes
-constexpr int kStagedBoxes = 4;  // of a consumer
+constexpr int kStagedBoxes = 2;  // of a consumer
 constexpr int kBoxElements = 4096;
-constexpr int kWeightsFirstByte = 65536;
-constexpr int kStagingFirstByte = 98304;
+constexpr int kWeightsFirstByte = 131072;
+constexpr int kStagingFirstByte = 163840;
 constexpr int kBarriersFirstByte = 229376;
 
 // The numbers above are redundant; they must agree.
@@ -481,6 +481,8 @@ jitconv_wgmma_fprop_tf32_nhwc_n16c64h512w512_k128_1x1(const __grid_constant__ Te
         // begin taps
         multiply(sum, weights + 0 * kBlockK, pixels + 0, step != 0);  // s0 c0..7
         multiply(sum, weights + 2 * kBlockK, pixels + 2, 1);  // s0 c8..15
+        multiply(sum, weights + 4 * kBlockK, pixels + 4, 1);  // s0 c16..23
+        multiply(sum, weights + 6 * kBlockK, pixels + 6, 1);  // s0 c24..31
         // end taps
         multiply_commit();
         multiply_wait<1>();
@@ -534,9 +536,9 @@ constexpr int kChannels = 64;  // of a group
 constexpr int kGroupK = 128;
 constexpr int kBlockK = 128;  // of a tile
 constexpr int kTilesK = 1;
-constexpr int kSlices = 4;
-constexpr int kSteps = 4;
-constexpr int kUnits = 4;  // of a step
+constexpr int kSlices = 8;
+constexpr int kSteps = 2;
+constexpr int kUnits = 8;  // of a step
 constexpr int kPackedSlices = 16;  // in all
 
 // A block packs kPackSlices slices of kPackK output channels, of each a piece of w

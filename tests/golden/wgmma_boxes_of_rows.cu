@@ -6,12 +6,12 @@
 // Plan
 //   family: wgmma
 //   target: sm_90a
-//   grid: 132 blocks of 384 threads, 230520 bytes of shared memory, at least 1 block(s) per SM
+//   grid: 132 blocks of 384 threads, 224304 bytes of shared memory, at least 1 block(s) per SM
 //   tile of a block: 128 channels, 1 run(s) of 256 positions
-//   pipeline: 7 stages of 2 slice(s) of 16 bytes of channels and one filter row
-//   loading: 4 team(s) of 1 warp(s), 17 vector(s) of a lane in flight
+//   pipeline: 3 stages of 4 slice(s) of 16 bytes of channels and one filter row
+//   loading: as operand rows, by TMA in im2col mode
 //   storing: boxes of outputs, by TMA
-//   weights: all in shared memory
+//   weights: loaded with each step
 //   kernels: pack_weights, wgmma
 
 // Element: one value of x, w, bias, residual or y in memory. Here fp32.
@@ -58,6 +58,24 @@ __device__ __forceinline__ void barrier_wait(Barrier* barrier, int parity) {
 struct alignas(64) TensorMap {
   unsigned long long words[16];
 };
+
+// Global to shared copy of a box of a tensor (cp.async.bulk.tensor, sm_90): one thread asks, nobody waits. The box
+// starts at the given indices, which may lie outside: there are zeros. The first of them counts whole 16 bytes.
+// `arrival` is told of the bytes of the whole box. The destination is a multiple of 128 bytes, of 1024 if the box is
+// swizzled.
+
+// The same of pixels of an NHWC tensor, as its map walks over them (im2col): the first is (n, h, w), those that follow
+// are the next along w, then h, then n. Of each come the channels from c on, of the pixel `right` and `down` of it.
+__device__ __forceinline__ void tensor_walk_to_shared(void* destination, const TensorMap* map, int c, int w, int h,
+                                                      int n, int right, int down, Barrier* arrival) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes "
+      "[%0], [%1, {%2, %3, %4, %5}], [%6], {%7, %8};"
+      ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(destination))),
+      "l"(map), "r"(c), "r"(w), "r"(h), "r"(n), "r"(barrier_address(arrival)),
+      "h"(static_cast<unsigned short>(right)), "h"(static_cast<unsigned short>(down))
+      : "memory");
+}
 
 // Global to shared copy of a whole block of memory by TMA (cp.async.bulk, sm_90): one thread asks, nobody
 // waits; `arrival` is told of the bytes, which its current phase must expect. Addresses and size are multiples of 16.
@@ -128,41 +146,14 @@ __device__ __forceinline__ void grow_registers_to() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
-// source[kOffset] if valid, else 0, and then source may be any address. One predicated instruction, issued where it is
-// written: loads of a batch all leave before the first is waited for.
-template <long long kOffset>
-__device__ __forceinline__ Element load_if(const Element* source, bool valid) {
-  Element result;
-  asm volatile(
-      "{\n"
-      ".reg .pred valid;\n"
-      "setp.ne.b32 valid, %2, 0;\n"
-      "mov.b32 %0, 0;\n"
-      "@valid ld.global.nc.b32 %0, [%1 + %3];\n"
-      "}"
-      : "=&f"(result)
-      : "l"(source), "r"(static_cast<int>(valid)), "n"(4 * kOffset));
-  return result;
-}
-
-// 16 bytes of consecutive elements if valid, else zeros, and then source may be any address; it is a multiple of 16
-// bytes otherwise. One predicated instruction, issued where it is written: loads of a batch all leave before the first
-// is waited for.
-__device__ __forceinline__ uint4 load_vector_if(const Element* source, bool valid) {
-  uint4 result;
-  asm volatile(
-      "{\n"
-      ".reg .pred valid;\n"
-      "setp.ne.b32 valid, %5, 0;\n"
-      "mov.b32 %0, 0;\n"
-      "mov.b32 %1, 0;\n"
-      "mov.b32 %2, 0;\n"
-      "mov.b32 %3, 0;\n"
-      "@valid ld.global.nc.v4.b32 {%0, %1, %2, %3}, [%4];\n"
-      "}"
-      : "=&r"(result.x), "=&r"(result.y), "=&r"(result.z), "=&r"(result.w)
-      : "l"(source), "r"(static_cast<int>(valid)));
-  return result;
+// A matrix as TMA brings it, swizzled: rows of kRowBytes, 32, 64 or 128, of which a multiplication takes
+// 32, the first unless 2, 4 or 6 is added. What was copied starts on a multiple of 1024 bytes; `first` is any row of
+// it.
+template <int kRowBytes>
+__device__ __forceinline__ MatrixOperand swizzled_operand(const void* first) {
+  constexpr unsigned long long kEightRows = 8 * kRowBytes, kSwizzle = kRowBytes == 128 ? 1 : kRowBytes == 64 ? 2 : 3;
+  const unsigned address = static_cast<unsigned>(__cvta_generic_to_shared(first));
+  return (address & 0x3ffffu) >> 4 | (kEightRows >> 4) << 32 | kSwizzle << 62;
 }
 
 // Four channels of a pixel as one row of a matrix operand's half: fp32 rounded to nearest TF32, ties to even (the
@@ -255,6 +246,23 @@ __device__ __forceinline__ void multiply(float (&sum)[128], MatrixOperand a, Mat
       : "l"(a), "l"(b), "r"(accumulate));
 }
 
+// source[kOffset] if valid, else 0, and then source may be any address. One predicated instruction, issued where it is
+// written: loads of a batch all leave before the first is waited for.
+template <long long kOffset>
+__device__ __forceinline__ Element load_if(const Element* source, bool valid) {
+  Element result;
+  asm volatile(
+      "{\n"
+      ".reg .pred valid;\n"
+      "setp.ne.b32 valid, %2, 0;\n"
+      "mov.b32 %0, 0;\n"
+      "@valid ld.global.nc.b32 %0, [%1 + %3];\n"
+      "}"
+      : "=&f"(result)
+      : "l"(source), "r"(static_cast<int>(valid)), "n"(4 * kOffset));
+  return result;
+}
+
 // Convolution: x[N][C][H][W], w[K][C/groups][R][S], y[N][K][P][Q] (extents, whatever the layout)
 constexpr int kH = 1024;
 constexpr int kW = 1024;
@@ -290,27 +298,21 @@ constexpr int kTilesOfPlane = 4088;
 constexpr int kTiles = 65408;
 
 // Steps: a filter row of kSlices slices of channels; a slice is 16 bytes of a pixel
-constexpr int kSlices = 2;
-constexpr int kChunkChannels = 8;
-constexpr int kSteps = 6;
+constexpr int kSlices = 4;
+constexpr int kChunkChannels = 16;
+constexpr int kSteps = 3;
 constexpr int kStepRows = 1;  // filter rows of a step
 constexpr int kPhases = 1;  // residues of columns modulo the stride, kept apart
-constexpr int kUnits = 6;  // of a step: taps, each of one slice
+constexpr int kUnits = 12;  // of a step: taps, each of one slice
 constexpr int kRunPixels = 258;
-constexpr int kSlicePitch = 260;  // pixels
-constexpr int kRunBytes = 8320;
-constexpr int kWeightBytes = 12288;
-constexpr int kInputBytes = 8320;
-constexpr int kStageBytes = 8320;
-constexpr int kStages = 7;
-
-// Loading: kTeams teams of kTeamWarps warps
-constexpr int kTeamWarps = 1;
-constexpr int kTeams = 4;
-constexpr int kItemPixels = 16;
-constexpr int kLoadItemsOfPhase = 17;  // kItemPixels each
-constexpr int kLoadItems = 17;
-constexpr int kLoadBatch = 17;  // items of a warp in flight
+constexpr int kPixelBytes = 64;  // all slices of a pixel, one after the other
+constexpr int kPhaseBytes = 17408;
+constexpr int kWalkedBytes = 16512;  // of a step
+constexpr int kRunBytes = 17408;
+constexpr int kWeightBytes = 24576;
+constexpr int kInputBytes = 17408;
+constexpr int kStageBytes = 41984;
+constexpr int kStages = 3;
 
 // The block
 constexpr int kThreads = 384;
@@ -323,36 +325,33 @@ constexpr int kBoxRows = 2;  // of a position
 constexpr int kPieceChannels = 4;  // 16 bytes
 constexpr int kStagedBoxes = 3;  // of a consumer
 constexpr int kBoxElements = 4096;
-constexpr int kWeightsFirstByte = 58240;
-constexpr int kStagingFirstByte = 132096;
-constexpr int kBarriersFirstByte = 230400;
+constexpr int kStagingFirstByte = 125952;
+constexpr int kBarriersFirstByte = 224256;
 
 // The numbers above are redundant; they must agree.
 static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 128);
-static_assert(kTeams * kTeamWarps == 4);
+static_assert(kRunBytes % 1024 == 0 && kStageBytes % 1024 == 0);
 static_assert(kGap <= (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kGap);
 static_assert(kRunPixels ==
               kColumns + (kS - 1) * kDilationW / kStrideW + (kStepRows - 1) * kDilationH * kPitch);
 static_assert(kChunkChannels == kSlices * kOperandChannels && kSteps * kStepRows % kR == 0);
 static_assert(kUnits % 2 == 0 && kUnits >= kStepRows * kS * kSlices && kWeightBytes == kUnits * kBlockK * 16);
-static_assert(kRunBytes == kPhases * kSlices * kSlicePitch * 16 && kSlicePitch >= kRunPixels);
+static_assert(kRunBytes == kPhases * kPhaseBytes && kPhaseBytes >= kRunPixels * kPixelBytes);
 static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes &&
     kStages * kStageBytes <= kStagingFirstByte);
 static_assert(kRunRow >= kQ && kWindow == kColumns && kColumns % kStoreColumns == 0 && kBoxRows * kRowChannels == 64);
 static_assert(kStagingFirstByte % 1024 == 0 && kBoxElements * sizeof(Element) % 1024 == 0);
 static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);
-static_assert(kBarriersFirstByte + 16 * kStages + 8 <= 230520);
+static_assert(kBarriersFirstByte + 16 * kStages + 0 <= 224304);
 
 // Shared memory, by first byte:
-//   0                   kStages stages: pixels of kRuns runs
-//   kWeightsFirstByte   weights of all steps
+//   0                   kStages stages: pixels of kRuns runs, behind them the weights of the step
 //   kStagingFirstByte   kStagedBoxes boxes of outputs of each consumer
 //   kBarriersFirstByte  barriers
 // Barriers:
-//   name             arrivals    who arrives                              who waits
-//   full[kStages]    kTeamWarps  the producer, and copies by their bytes  consumers, for a step
-//   empty[kStages]   kConsumers  consumers that have multiplied a step    the producer, for a free stage
-//   weights_arrival  1           TMA, by bytes                            consumers, once
+//   name            arrivals    who arrives                              who waits
+//   full[kStages]   2           the producer, and copies by their bytes  consumers, for a step
+//   empty[kStages]  kConsumers  consumers that have multiplied a step    the producer, for a free stage
 
 using Staged = Element;  // an output on its way to y
 
@@ -382,60 +381,35 @@ __device__ __forceinline__ int box_place(int position, int channel) {
 }
 
 
-// Loads one step's kRunPixels pixels of a run as [phase][slice][pixel], 16 bytes each. The channels of a pixel are
-// neighbours in x, so lanes are neighbours in its slices first and in a row of x second. Slices lie kSlicePitch pixels
-// apart: eight neighbouring lanes' stores have no bank conflicts. kLoadBatch slices of a lane are in flight at a time.
-__device__ __forceinline__ void load_run(const Element* __restrict__ x_chunk, int c_first, int r, int run_first,
-                                         int first_item, int lane, char* run) {
-  const int row_first = run_first / kRunRow;
-  const int column_first = run_first - row_first * kRunRow;
-  const int slice = lane % kSlices;
-#pragma unroll 1
-  for (int item = first_item; item < kLoadItems; item += kLoadBatch * kTeamWarps) {
-    uint4 value[kLoadBatch];
+// Asks for the pixels that a run needs of filter row r, [phase][pixel], kPixelBytes of each from channel c_first on.
+// The map walks over the grid as positions do, and brings zeros where x has nothing.
+__device__ __forceinline__ void copy_run(const TensorMap* x_map, const Tile& tile, int run_first, int c_first, int r,
+                                         char* run, Barrier* arrival) {
+  const int first = run_first;
+  const int image = tile.n, row = first / kRunRow, column = first - row * kRunRow;
 #pragma unroll
-    for (int i = 0; i < kLoadBatch; ++i) {
-      const int phase = kPhases == 1 ? 0 : (item + i * kTeamWarps) / kLoadItemsOfPhase;
-      const int pixel = (item + i * kTeamWarps - phase * kLoadItemsOfPhase) * kItemPixels + lane / kSlices;
-      const int row = row_first + (column_first + pixel) / kPitch;
-      const int column = (column_first + pixel) % kPitch;
-      const int h = row * kStrideH - kPadTop + r * kDilationH;
-      const int w = column * kStrideW - kPadLeft + phase;
-      const bool valid = item + i * kTeamWarps < kLoadItems && pixel < kRunPixels &&
-                         static_cast<unsigned>(h) < kH && static_cast<unsigned>(w) < kW;
-      value[i] =
-          load_vector_if(x_chunk + (h * kInputStrideH + w * kInputStrideW + slice * kOperandChannels), valid);
-    }
-#pragma unroll
-    for (int i = 0; i < kLoadBatch; ++i) {
-      const int phase = kPhases == 1 ? 0 : (item + i * kTeamWarps) / kLoadItemsOfPhase;
-      const int pixel = (item + i * kTeamWarps - phase * kLoadItemsOfPhase) * kItemPixels + lane / kSlices;
-      if (item + i * kTeamWarps >= kLoadItems || pixel >= kRunPixels) continue;
-      reinterpret_cast<uint4*>(run)[(phase * kSlices + slice) * kSlicePitch + pixel] =
-          operand_row(reinterpret_cast<const Element*>(&value[i]));
-    }
-  }
+  for (int phase = 0; phase < kPhases; ++phase)
+    tensor_walk_to_shared(run + phase * kPhaseBytes, x_map, c_first, column * kStrideW - kPadLeft,
+                          row * kStrideH - kPadTop, image, phase, r * kDilationH, arrival);
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
-jitconv_wgmma_fprop_tf32_nhwc_n16c16h1024w1024_k128_3x3_bias(const Element* __restrict__ x,
+jitconv_wgmma_fprop_tf32_nhwc_n16c16h1024w1024_k128_3x3_bias(const __grid_constant__ TensorMap x_map,
     const uint4* __restrict__ packed_w, const Element* __restrict__ bias, const __grid_constant__ TensorMap y_map) {
   extern __shared__ __align__(1024) char shared[];
   char* const stages = shared;
   Staged* const staging = reinterpret_cast<Staged*>(shared + kStagingFirstByte);
   Barrier* const full = reinterpret_cast<Barrier*>(shared + kBarriersFirstByte);
   Barrier* const empty = full + kStages;
-  Barrier* const weights_arrival = empty + kStages;
   // The shuffle tells the compiler that the number is the same in all lanes.
   const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
   const int lane = threadIdx.x % 32;
 
   if (threadIdx.x == kThreads - 128) {  // no producer thread, which has something to ask for
     for (int i = 0; i < kStages; ++i) {
-      barrier_init(full + i, kTeamWarps);
+      barrier_init(full + i, 2);
       barrier_init(empty + i, kConsumers);
     }
-    barrier_init(weights_arrival, 1);
     barrier_init_visible();
   }
   __syncthreads();
@@ -448,38 +422,32 @@ jitconv_wgmma_fprop_tf32_nhwc_n16c16h1024w1024_k128_3x3_bias(const Element* __re
   };
 
   if (warp < 4) {
-    // The producer warpgroup. A warp's loads do not overlap its own waiting, so teams of warps take steps in turn.
+    // The producer warpgroup. What TMA brings is an operand as it lies: a thread asks for pixels, another for weights.
     shrink_registers_to<kLoaderRegisters>();
-    if (threadIdx.x == 0) {  // all of them, for all tiles
-      wait_for_previous_kernel();
-      barrier_arrive_expecting(weights_arrival, kSteps * kWeightBytes);
-      for (int step = 0; step < kSteps; ++step)
-        bulk_copy_to_shared(shared + kWeightsFirstByte + step * kWeightBytes,
-                            reinterpret_cast<const char*>(packed_w) + step * kWeightBytes, kWeightBytes,
-                            weights_arrival);
-    }
-    const int team = warp / kTeamWarps, member = warp % kTeamWarps;
-    int turn = 0;
+    if (lane != 0 || warp > 1) return;
+    if (warp == 1) wait_for_previous_kernel();
 #pragma unroll 1
     for (int number = blockIdx.x; number < kTiles; number += gridDim.x) {
       const Tile tile(number);
-      const Element* x_image = x + static_cast<long long>(tile.n) * kInputStrideN +
-                               static_cast<long long>(tile.group * kChannels) * kInputStrideC;
+      const char* w_tile = reinterpret_cast<const char*>(packed_w) +
+                           static_cast<long long>(tile.group * kTilesK + tile.k_tile) * kSteps * kWeightBytes;
 #pragma unroll 1
       for (int step = 0; step < kSteps; ++step) {
-        if (turn == team) {
-          const int c_first = step / kR * kChunkChannels;
-          char* input = stages + stage * kStageBytes;
-          barrier_wait(empty + stage, parity ^ 1);
-#pragma unroll 1
-          for (int run = 0; run < kRuns; ++run)
-            load_run(x_image + (static_cast<long long>(c_first) * kInputStrideC), c_first, step % kR,
-                     tile.first_output + run * kWindow, member, lane, input + run * kRunBytes);
-          fence_async_proxy();
-          __syncwarp();
-          if (lane == 0) barrier_arrive(full + stage);
+        char* input = stages + stage * kStageBytes;
+        barrier_wait(empty + stage, parity ^ 1);
+        if (warp == 1) {
+          barrier_arrive_expecting(full + stage, kWeightBytes);
+          bulk_copy_to_shared(input + kInputBytes, w_tile + static_cast<long long>(step) * kWeightBytes, kWeightBytes,
+                              full + stage);
         }
-        turn = turn + 1 == kTeams ? 0 : turn + 1;
+        if (warp == 0) {
+          barrier_arrive_expecting(full + stage, kWalkedBytes);
+#pragma unroll
+          for (int run = 0; run < kRuns; ++run)
+            copy_run(&x_map, tile, tile.first_output + run * kWindow,
+                tile.group * kChannels + step / kR * kChunkChannels, step % kR,
+                     input + run * kRunBytes, full + stage);
+        }
         next_stage();
       }
     }
@@ -492,7 +460,6 @@ jitconv_wgmma_fprop_tf32_nhwc_n16c16h1024w1024_k128_3x3_bias(const Element* __re
     float sum[kColumns / 2];
     const bool asks = threadIdx.x % 128 == 0;  // TMA to store
     int box = 0;  // that is staged next
-    barrier_wait(weights_arrival, 0);
 #pragma unroll 1
     for (int number = blockIdx.x; number < kTiles; number += gridDim.x) {
       const Tile tile(number);
@@ -507,15 +474,18 @@ jitconv_wgmma_fprop_tf32_nhwc_n16c16h1024w1024_k128_3x3_bias(const Element* __re
       for (int step = 0; step < kSteps; ++step) {
         barrier_wait(full + stage, parity);
         const char* input = stages + stage * kStageBytes;
-        // Adding to an operand moves it by 16 bytes: a pixel of a slice, a channel of a unit.
-        const MatrixOperand pixels = matrix_operand(input + run * kRunBytes, kSlicePitch * 16);
-        const char* weights_of_step = shared + kWeightsFirstByte + step * kWeightBytes;
+        // Adding to an operand moves it by 16 bytes: a slice of all pixels, a channel of a unit.
+        const MatrixOperand pixels = swizzled_operand<kPixelBytes>(input + run * kRunBytes);
+        const char* weights_of_step = input + kInputBytes;
         const MatrixOperand weights = matrix_operand(weights_of_step + k_consumer * 16, kBlockK * 16);
         multiply_begin();
         // begin taps
         multiply(sum, weights + 0 * kBlockK, pixels + 0, step != 0);  // s0 c0..7
-        multiply(sum, weights + 2 * kBlockK, pixels + 1, 1);  // s1 c0..7
-        multiply(sum, weights + 4 * kBlockK, pixels + 2, 1);  // s2 c0..7
+        multiply(sum, weights + 2 * kBlockK, pixels + 2, 1);  // s0 c8..15
+        multiply(sum, weights + 4 * kBlockK, pixels + 4, 1);  // s1 c0..7
+        multiply(sum, weights + 6 * kBlockK, pixels + 6, 1);  // s1 c8..15
+        multiply(sum, weights + 8 * kBlockK, pixels + 8, 1);  // s2 c0..7
+        multiply(sum, weights + 10 * kBlockK, pixels + 10, 1);  // s2 c8..15
         // end taps
         multiply_commit();
         multiply_wait<1>();
@@ -571,9 +541,9 @@ constexpr int kChannels = 16;  // of a group
 constexpr int kGroupK = 128;
 constexpr int kBlockK = 128;  // of a tile
 constexpr int kTilesK = 1;
-constexpr int kSlices = 2;
-constexpr int kSteps = 6;
-constexpr int kUnits = 6;  // of a step
+constexpr int kSlices = 4;
+constexpr int kSteps = 3;
+constexpr int kUnits = 12;  // of a step
 constexpr int kPackedSlices = 4;  // in all
 
 // A block packs kPackSlices slices of kPackK output channels, of each a piece of w

@@ -141,8 +141,11 @@ std::string layout_comment(const Problem& problem, const PointwiseTiling& tiling
 std::vector<DeviceFile> files(const Problem& problem, const PointwiseTiling& tiling) {
   std::vector<DeviceFile> result = {{element_header(problem.input.type)}};
   if (!tiling.gathers()) result.push_back({"device/vector.cuh"});
-  add_files(result,
-            {{"device/barrier.cuh"}, {"device/bulk_copy.cuh"}, {"device/warpgroup.cuh"}, {"device/operand_tf32.cuh"}});
+  add_files(result, {{"device/barrier.cuh"},
+                     {"device/bulk_copy.cuh"},
+                     {"device/warpgroup.cuh"},
+                     {"device/fragments.cuh"},
+                     {"device/operand_tf32.cuh"}});
   if (tiling.streams_weights || tiling.tile == PointwiseTiling::Pixels::rows)
     add_files(result, {{"device/tensor_map.cuh"}, {"device/tensor_copy.cuh"}});
   if (tiling.streams_weights) result.push_back({"device/swizzled_operand.cuh"});

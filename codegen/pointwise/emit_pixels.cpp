@@ -33,17 +33,18 @@ ChannelCopies channel_copies(const Problem& problem, const PointwiseTiling& tili
 
 Holes line_holes(const Problem& problem, const PointwiseTiling& tiling) {
   ChannelCopies copies = channel_copies(problem, tiling);
-  return {{"pixels_of_lane", "using Pixels = ElementVector<kLanePixels>;"},
-          {"copy_row", std::move(copies.function)},
-          {"load_pixels_function", std::string(embedded_text("pointwise/load_pixels.cu.in"))},
-          {"loaders", "4"},
-          {"askers", std::string(embedded_text("pointwise/askers_of_channels.cu.in"))},
-          {"tile_start", std::move(copies.tile_start)},
-          {"pixel_bytes", "kChunkChannels / 4 * kPixels * 4"},
-          {"copy_pixels", std::move(copies.text)},
-          {"places", fmt::format("const int pixel_lane = {}warp % 4 * (8 * kLanePixels) + lane / 4 * kLanePixels;",
-                                 first_of_consumer(tiling))},
-          {"pixels_of_step", "stages + stage * kStageFloats + lane % 4 * kPixelPitch + pixel_lane"}};
+  return {
+      {"pixels_of_lane", "using Pixels = ElementVector<kLanePixels>;"},
+      {"copy_row", std::move(copies.function)},
+      {"load_pixels_function", std::string(embedded_text("pointwise/load_pixels.cu.in"))},
+      {"loaders", "4"},
+      {"askers", std::string(embedded_text("pointwise/askers_of_channels.cu.in"))},
+      {"tile_start", std::move(copies.tile_start)},
+      {"pixel_bytes", "kChunkChannels / 4 * kPixels * 4"},
+      {"copy_pixels", std::move(copies.text)},
+      {"places", fmt::format("const int pixel_lane = {}warp % 4 * (8 * kLanePixels) + lane_row(lane) * kLanePixels;",
+                             first_of_consumer(tiling))},
+      {"pixels_of_step", "stages + stage * kStageFloats + operand_word(lane) * kPixelPitch + pixel_lane"}};
 }
 
 /// Of images or rows: a lane's pixels are those of the rows that it has of each instruction.
@@ -74,7 +75,7 @@ Holes gathered_holes(const PointwiseTiling& tiling) {
                                        : "const int output = place;"},
                       {"image_offset", images ? "image * (kChunkChannels * kPlane) + " : ""},
                       {"row_pitch", images ? "kStrideH * kW" : "kW"}})},
-      {"pixels_of_step", "stages + stage * kStageFloats + lane % 4 * kPixelPitch"}};
+      {"pixels_of_step", "stages + stage * kStageFloats + operand_word(lane) * kPixelPitch"}};
 }
 
 }  // namespace

@@ -198,7 +198,7 @@ std::vector<DeviceFile> files(const WgmmaGeometry& geometry) {
   if (copies_in || copies_out) result.push_back({"device/tensor_map.cuh"});
   if (copies_in) result.push_back({"device/tensor_copy.cuh"});
   if (tiling.packs_weights() || (tiling.converts_pixels() && !boxes)) result.push_back({"device/bulk_copy.cuh"});
-  result.insert(result.end(), {{"device/dependent_launch.cuh"}, {"device/warpgroup.cuh"}});
+  result.insert(result.end(), {{"device/dependent_launch.cuh"}, {"device/warpgroup.cuh"}, {"device/fragments.cuh"}});
   if (tiling.uses_im2col() || geometry.swizzles_weights()) result.push_back({"device/swizzled_operand.cuh"});
   if (tiling.uses_planes()) result.push_back({"device/pixel_operand.cuh"});
   if (tiling.loads_pixels()) result.push_back({f32 ? "device/load_32bit.cuh" : "device/load_16bit.cuh"});

@@ -40,8 +40,9 @@ void add_store_boxes_constants(Constants& c, const WgmmaGeometry& geometry) {
 Holes store_boxes_holes(const WgmmaGeometry& geometry, const std::string& channel_values) {
   const std::string stage =
       WgmmaStore(geometry).staged_bytes() == 2
-          ? stage_transposed(geometry,
-                             "staged + box_place(i + lane / 16 * 8 + lane % 8, warp % 4 * 16 + lane / 8 % 2 * 8)")
+          ? stage_transposed(
+                geometry,
+                "staged + box_place(i + transposed_column(lane), half_first_row(warp, 0) + transposed_first_row(lane))")
           : fill_template(embedded_text("wgmma/stage_box.cu.in"), {{"epilogue", epilogue_of_staged(geometry)}});
   return {{"staged", "Element"},
           {"boxes",

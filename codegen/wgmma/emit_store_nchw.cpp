@@ -156,7 +156,7 @@ std::string store_edges(const WgmmaGeometry& geometry) {
 /// Where a lane's first position lies, counted from the start of a row of the grid; `before` it if columns are folded.
 std::string column_first(const WgmmaGeometry& geometry, std::string_view before) {
   if (geometry.row_ends() == 0) return {};
-  const std::string first = fmt::format("run_first % kQ + lane % 4 * 2{}", before);
+  const std::string first = fmt::format("run_first % kQ + accumulator_column(lane){}", before);
   return fmt::format("const int column_first = {};",
                      geometry.row_ends() == 1 ? first : fmt::format("opaque({})", first));
 }

@@ -97,6 +97,7 @@ std::vector<DeviceFile> files(const WgmmaRowsGeometry& geometry) {
                                     {"device/bulk_copy.cuh"},
                                     {"device/dependent_launch.cuh"},
                                     {"device/warpgroup.cuh"},
+                                    {"device/fragments.cuh"},
                                     {f32 ? "device/load_32bit.cuh" : "device/load_16bit.cuh"},
                                     {f32 ? "device/operand_tf32.cuh" : "device/operand_16bit.cuh"}};
   if (geometry.stores_floats()) {

@@ -199,6 +199,7 @@ std::vector<DeviceFile> files(const WgradGeometry& geometry) {
             {"device/barrier.cuh"},
             {"device/dependent_launch.cuh"},
             {"device/warpgroup.cuh"},
+            {"device/fragments.cuh"},
             {"device/tensor_map.cuh"},
             {"device/tensor_copy.cuh"},
             {"device/tensor_copy_4d.cuh"},
@@ -210,7 +211,8 @@ std::vector<DeviceFile> files(const WgradGeometry& geometry) {
                                     {"device/barrier.cuh"},
                                     {"device/dependent_launch.cuh"},
                                     {floats ? "device/operand_tf32.cuh" : "device/operand_16bit.cuh"},
-                                    {"device/warpgroup.cuh"}};
+                                    {"device/warpgroup.cuh"},
+                                    {"device/fragments.cuh"}};
   if (tiling.splits_operands) {
     result.push_back({"device/split_tf32.cuh"});
     result.push_back({"device/promote.cuh"});

@@ -41,10 +41,11 @@ std::vector<std::string> read_operand(const WgradGeometry& geometry) {
   const bool nchw = geometry.problem().output.layout() == Layout::nchw, bias = geometry.problem().epilogue.bias;
   const bool masks = masks_dy(geometry);
   if (geometry.is_fp32()) {
-    std::vector<std::string> lines = {"const int pixel = block * 8 + i / 2 * 4;",
-                                      fmt::format("{}float value = dy_stage[{}];", masks ? "" : "const ",
-                                                  nchw ? "(k_lane + i % 2 * 8) * kDyPitch + pixel + lane % 4"
-                                                       : "(pixel + lane % 4) * kDyPitch + k_lane + i % 2 * 8")};
+    std::vector<std::string> lines = {
+        "const int pixel = block * 8 + i / 2 * 4;",
+        fmt::format("{}float value = dy_stage[{}];", masks ? "" : "const ",
+                    nchw ? "(k_lane + i % 2 * 8) * kDyPitch + pixel + operand_word(lane)"
+                         : "(pixel + operand_word(lane)) * kDyPitch + k_lane + i % 2 * 8")};
     if (masks) lines.push_back("if (pixel >= pixels_left) value = 0.0f;");
     if (bias) lines.push_back("bias_sum[i % 2] += value;");
     lines.push_back(geometry.tiling().splits_operands ? "split_tf32(value, dy_high[block][i], dy_low[block][i]);"
@@ -55,12 +56,13 @@ std::vector<std::string> read_operand(const WgradGeometry& geometry) {
   if (nchw)
     lines.push_back(
         fmt::format("{}unsigned pair = *reinterpret_cast<const unsigned*>(dy_stage + (k_lane + i % 2 * 8) * "
-                    "kDyPitch + pixel + lane % 4 * 2);",
+                    "kDyPitch + pixel + operand_word(lane) * 2);",
                     masks ? "" : "const "));
   else
-    lines.insert(lines.end(),
-                 {"const Element* const first = dy_stage + (pixel + lane % 4 * 2) * kDyPitch + k_lane + i % 2 * 8;",
-                  "const unsigned pair = operand_pair(first[0], first[kDyPitch]);"});
+    lines.insert(
+        lines.end(),
+        {"const Element* const first = dy_stage + (pixel + operand_word(lane) * 2) * kDyPitch + k_lane + i % 2 * 8;",
+         "const unsigned pair = operand_pair(first[0], first[kDyPitch]);"});
   // 16-bit rows have an even number of pixels (candidates.cpp), so a row's end cuts no pair.
   if (masks) lines.push_back("if (pixel >= pixels_left) pair = 0;");
   if (bias)
@@ -159,7 +161,7 @@ std::string add_sums(const WgradGeometry& geometry, const std::vector<WgradTap>&
 std::string bias_store(const WgradGeometry& geometry) {
   if (!geometry.problem().epilogue.bias) return {};
   const bool boxes = geometry.tiling().takes_boxes(), shares = geometry.tiling().consumers_k == 2;
-  const std::string k_of_warp = fmt::format("{}warp % 4 * 16", shares ? "consumer * 64 + " : "");
+  const std::string k_of_warp = fmt::format("{}warp % 4 * kWarpRows", shares ? "consumer * 64 + " : "");
   return fill_template(
       embedded_text("wgrad_wgmma/store_bias.cu.in"),
       {{"nearest_lane", boxes ? "8" : "1"},
@@ -234,10 +236,11 @@ std::string consumer_text(const WgradGeometry& geometry, int consumer) {
       {"bias_begin", bias_begin(geometry, consumer)},
       {"x_operands", boxes ? box_operands(geometry) : x_operands(geometry)},
       {"dy_offset", std::string(dy_offset(geometry))},
-      {"pixels_left", masks_dy(geometry) ? "// Behind the end of its row, a run of dy has pixels of the next.\n" +
-                                               fmt::format("const int pixels_left = kQ - strip.q_first - lane % 4{};\n",
-                                                           geometry.is_fp32() ? "" : " * 2")
-                                         : ""},
+      {"pixels_left", masks_dy(geometry)
+                          ? "// Behind the end of its row, a run of dy has pixels of the next.\n" +
+                                fmt::format("const int pixels_left = kQ - strip.q_first - operand_word(lane){};\n",
+                                            geometry.is_fp32() ? "" : " * 2")
+                          : ""},
       {"add_sums", add_sums(geometry, products)},
       {"bias_store", bias_store(geometry)}});
   return fill_template(embedded_text("wgrad_wgmma/consumer.cu.in"), holes);

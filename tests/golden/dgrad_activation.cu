@@ -144,6 +144,23 @@ __device__ __forceinline__ void settle(float (&sum)[kAccumulators]) {
   for (int i = 0; i < kAccumulators; ++i) asm volatile("" : "+f"(sum[i]));
 }
 
+// Which elements of a warpgroup's multiplication a thread holds in registers (wgmma, sm_90a): PTX ISA, "Asynchronous
+// Warpgroup Level Matrix Instructions", "Register Fragments", figures of .m64nNk8 and .m64nNk16. A warp has 16 rows of
+// the accumulators in two halves of eight, a lane a row of each half and, of every eight columns, two neighbours:
+// sum[4 j + 2 half + e] is in row accumulator_row(warp, lane, half) and column 8 j + accumulator_column(lane) + e.
+
+constexpr int kWarpRows = 16;
+// The first row of a warp's half.
+__device__ __forceinline__ int half_first_row(int warp, int half) { return warp % 4 * kWarpRows + half * 8; }
+// Which sum lies in a lane's row of a half, `column` columns behind the lane's first: a multiple of 8, or one more.
+__device__ constexpr int accumulator_index(int column, int half) { return column / 8 * 4 + half * 2 + column % 2; }
+
+// Two eights of columns by a warp's two halves of rows are the four matrices of a store_transposed(), of which lane l
+// writes column l % 8 of matrix l / 8: eight rows of the warp's 16.
+
+__device__ __forceinline__ int transposed_column(int lane) { return lane / 16 * 8 + lane % 8; }
+__device__ __forceinline__ int transposed_first_row(int lane) { return lane / 8 % 2 * 8; }
+
 // A matrix as TMA brings it, swizzled: rows of kRowBytes, 32, 64 or 128, of which a multiplication takes
 // 32, the first unless 2, 4 or 6 is added. What was copied starts on a multiple of 1024 bytes; `first` is any row of
 // it.
@@ -560,7 +577,7 @@ jitconv_wgmma_dgrad_bf16_nhwc_n32c64h56w56_k64_3x3_pad1x1_dy_gelu_erf(const __gr
       auto* const y_vector = y + first_element;
       Staged* const staged = staging + consumer * (4 * kStagingElements);
       Staged* const staged_lane =
-          staged + (lane / 16 * 8 + lane % 8) * kStagingPitch + warp % 4 * 16 + lane / 8 % 2 * 8;
+          staged + transposed_column(lane) * kStagingPitch + half_first_row(warp, 0) + transposed_first_row(lane);
       const Staged* const staged_vector = staged + thread / kVectors * kStagingPitch + thread % kVectors * kStoreVector;
 #pragma unroll
       for (int first = 0; first < kColumns; first += kStoreColumns) {
@@ -574,7 +591,7 @@ jitconv_wgmma_dgrad_bf16_nhwc_n32c64h56w56_k64_3x3_pad1x1_dy_gelu_erf(const __gr
             float pair[2];
 #pragma unroll
             for (int e = 0; e < 2; ++e) {
-              float value = column < kColumns ? sum[column / 2 + half * 2 + e] : 0.0f;
+              float value = column < kColumns ? sum[accumulator_index(column + e, half)] : 0.0f;
               pair[e] = value;
             }
             matrix[part] = element_pair(pair[0], pair[1]);

@@ -124,6 +124,20 @@ __device__ __forceinline__ void grow_registers_to() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
+// Which elements of a warpgroup's multiplication a thread holds in registers (wgmma, sm_90a): PTX ISA, "Asynchronous
+// Warpgroup Level Matrix Instructions", "Register Fragments", figures of .m64nNk8 and .m64nNk16. A warp has 16 rows of
+// the accumulators in two halves of eight, a lane a row of each half and, of every eight columns, two neighbours:
+// sum[4 j + 2 half + e] is in row accumulator_row(warp, lane, half) and column 8 j + accumulator_column(lane) + e.
+
+// Lanes that share a row.
+constexpr int kRowLanes = 4;
+// A lane's row of the eight of a half.
+__device__ __forceinline__ int lane_row(int lane) { return lane / kRowLanes; }
+// The first of a lane's columns.
+__device__ __forceinline__ int accumulator_column(int lane) { return lane % kRowLanes * 2; }
+// Which sum lies in a lane's row of a half, `column` columns behind the lane's first: a multiple of 8, or one more.
+__device__ constexpr int accumulator_index(int column, int half) { return column / 8 * 4 + half * 2 + column % 2; }
+
 // source[kOffset] if valid, else 0, and then source may be any address. One predicated instruction, issued where it is
 // written: loads of a batch all leave before the first is waited for.
 template <long long kOffset>
@@ -533,11 +547,11 @@ jitconv_wgmma_rows_dgrad_tf32_nchw_n16c16h1024w1024_k128_3x3(const Element* __re
         // eight. What
         // a channel then has in several rows is added on the way to y.
         const int k_first = warp % 4 * kWarpK;
-        float* const staged_row =
-            staged + (lane / 4 * kStagingPitch + lane % 4 * 2 + kLead - late(k_first + lane / 4 % kWarpK));
+        float* const staged_row = staged + (lane_row(lane) * kStagingPitch + accumulator_column(lane) + kLead -
+                                            late(k_first + lane / kRowLanes % kWarpK));
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
-          const int filter_column = lane / 4 / kWarpK + half * (kFoldedColumns / 2);
+          const int filter_column = lane_row(lane) / kWarpK + half * (kFoldedColumns / 2);
           float* const staged_lane = staged_row - filter_column * kDilationW;
           __syncwarp();
           if (filter_column >= kS) continue;  // has no weights
@@ -549,7 +563,7 @@ jitconv_wgmma_rows_dgrad_tf32_nchw_n16c16h1024w1024_k128_3x3(const Element* __re
             for (int e = 0; e < 8; ++e) {
               const int column = first + e / 2 * 8 + e % 2;  // behind the lane's first
               if (column >= kColumns) break;
-              value[e] = sum[column / 8 * 4 + half * 2 + e % 2];
+              value[e] = sum[accumulator_index(column, half)];
               const int output = column;
               if (half == 1) value[e] += staged_lane[output];
             }

@@ -113,6 +113,22 @@ __device__ __forceinline__ void grow_registers_to() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
+// Which elements of a warpgroup's multiplication a thread holds in registers (wgmma, sm_90a): PTX ISA, "Asynchronous
+// Warpgroup Level Matrix Instructions", "Register Fragments", figures of .m64nNk8 and .m64nNk16. A warp has 16 rows of
+// the accumulators in two halves of eight, a lane a row of each half and, of every eight columns, two neighbours:
+// sum[4 j + 2 half + e] is in row accumulator_row(warp, lane, half) and column 8 j + accumulator_column(lane) + e.
+
+// Lanes that share a row.
+constexpr int kRowLanes = 4;
+// A lane's row of the eight of a half.
+__device__ __forceinline__ int lane_row(int lane) { return lane / kRowLanes; }
+// The first of a lane's columns.
+__device__ __forceinline__ int accumulator_column(int lane) { return lane % kRowLanes * 2; }
+// Which sum lies in a lane's row of a half, `column` columns behind the lane's first: a multiple of 8, or one more.
+__device__ constexpr int accumulator_index(int column, int half) { return column / 8 * 4 + half * 2 + column % 2; }
+// Of an operand in registers, a lane has the same rows, and of every 16 bytes of a row a word.
+__device__ __forceinline__ int operand_word(int lane) { return lane % kRowLanes; }
+
 __device__ __forceinline__ unsigned round_to_tf32(float value) {
   unsigned result;
   asm("cvt.rn.tf32.f32 %0, %1;" : "=r"(result) : "f"(value));
@@ -332,7 +348,7 @@ jitconv_pointwise_fprop_tf32_nchw_n16c64h56w56_k256_1x1(const Element* __restric
     grow_registers_to<kConsumerRegisters>();
     const int consumer = warp / 4;
     const int k_consumer = 0;
-    const int pixel_lane = consumer * (32 * kLanePixels) + warp % 4 * (8 * kLanePixels) + lane / 4 * kLanePixels;
+    const int pixel_lane = consumer * (32 * kLanePixels) + warp % 4 * (8 * kLanePixels) + lane_row(lane) * kLanePixels;
     const int thread = static_cast<int>(threadIdx.x);
     load_weights(w + static_cast<long long>(group * kGroupK + k_block) * kChannels, kChannels, kGroupK - k_block,
         thread, weights);
@@ -347,7 +363,7 @@ jitconv_pointwise_fprop_tf32_nchw_n16c64h56w56_k256_1x1(const Element* __restric
 #pragma unroll 1
       for (int step = 0; step < kSteps; ++step) {
         barrier_wait(full + stage, parity);
-        const float* pixels = stages + stage * kStageFloats + lane % 4 * kPixelPitch + pixel_lane;
+        const float* pixels = stages + stage * kStageFloats + operand_word(lane) * kPixelPitch + pixel_lane;
         // Adding to the operand moves it by rows of 16 bytes.
         const MatrixOperand weights_of_step =
             matrix_operand(weights + step * (kChunkChannels / 4 * kWeightPitch) + k_consumer * 16, kWeightPitch);
@@ -381,7 +397,7 @@ jitconv_pointwise_fprop_tf32_nchw_n16c64h56w56_k256_1x1(const Element* __restric
       // Store: a lane has its pixels of two channels in eight, and eight lanes write 128 bytes, or 64, of a channel.
       const int pixel = tile * kPixels + pixel_lane;
       const int image = pixel / kPlane;
-      const int k_lane = k_consumer + lane % 4 * 2;  // within the block
+      const int k_lane = k_consumer + accumulator_column(lane);  // within the block
       const long long first_output =
           (static_cast<long long>(image) * (kGroups * kGroupK) + group * kGroupK + k_block + k_lane) * kPlane +
           (pixel - image * kPlane);
@@ -393,7 +409,7 @@ jitconv_pointwise_fprop_tf32_nchw_n16c64h56w56_k256_1x1(const Element* __restric
             Pixels output;
 #pragma unroll
             for (int i = 0; i < kLanePixels; ++i) {
-              float value = sum[i / 2][j * 4 + i % 2 * 2 + e];
+              float value = sum[i / 2][accumulator_index(j * 8 + e, i % 2)];
               output.at[i] = value;
             }
             *reinterpret_cast<Pixels*>(y + first_output + static_cast<long long>(j * 8 + e) * kPlane) = output;

@@ -85,6 +85,28 @@ __device__ __forceinline__ void grow_registers_to() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
+// Which elements of a warpgroup's multiplication a thread holds in registers (wgmma, sm_90a): PTX ISA, "Asynchronous
+// Warpgroup Level Matrix Instructions", "Register Fragments", figures of .m64nNk8 and .m64nNk16. A warp has 16 rows of
+// the accumulators in two halves of eight, a lane a row of each half and, of every eight columns, two neighbours:
+// sum[4 j + 2 half + e] is in row accumulator_row(warp, lane, half) and column 8 j + accumulator_column(lane) + e.
+
+constexpr int kWarpRows = 16;
+// Lanes that share a row.
+constexpr int kRowLanes = 4;
+// The first row of a warp's half.
+__device__ __forceinline__ int half_first_row(int warp, int half) { return warp % 4 * kWarpRows + half * 8; }
+// A lane's row of the eight of a half.
+__device__ __forceinline__ int lane_row(int lane) { return lane / kRowLanes; }
+__device__ __forceinline__ int accumulator_row(int warp, int lane, int half) {
+  return half_first_row(warp, half) + lane_row(lane);
+}
+// The first of a lane's columns.
+__device__ __forceinline__ int accumulator_column(int lane) { return lane % kRowLanes * 2; }
+// Which sum lies in a lane's row of a half, `column` columns behind the lane's first: a multiple of 8, or one more.
+__device__ constexpr int accumulator_index(int column, int half) { return column / 8 * 4 + half * 2 + column % 2; }
+// Of an operand in registers, a lane has the same rows, and of every 16 bytes of a row a word.
+__device__ __forceinline__ int operand_word(int lane) { return lane % kRowLanes; }
+
 __device__ __forceinline__ unsigned round_to_tf32(float value) {
   unsigned result;
   asm("cvt.rn.tf32.f32 %0, %1;" : "=r"(result) : "f"(value));
@@ -325,7 +347,7 @@ jitconv_pointwise_fprop_tf32_nchw_n32c256h56w56_k512_1x1_s2x2(const __grid_const
     int place_of[kLanePixels], offset[kLanePixels];
 #pragma unroll
     for (int i = 0; i < kLanePixels; ++i) {
-      const int place = consumer * (32 * kLanePixels) + i / 2 * 64 + warp % 4 * 16 + i % 2 * 8 + lane / 4;
+      const int place = consumer * (32 * kLanePixels) + i / 2 * 64 + accumulator_row(warp, lane, i % 2);
       const int output = place;
       const int p = output / kQ, q = output - p * kQ;
       place_of[i] = place;
@@ -340,7 +362,7 @@ jitconv_pointwise_fprop_tf32_nchw_n32c256h56w56_k512_1x1_s2x2(const __grid_const
 #pragma unroll 1
       for (int step = 0; step < kSteps; ++step) {
         barrier_wait(full + stage, parity);
-        const float* pixels = stages + stage * kStageFloats + lane % 4 * kPixelPitch;
+        const float* pixels = stages + stage * kStageFloats + operand_word(lane) * kPixelPitch;
         // Adding to the operand moves it by 16 bytes: four channels of all rows.
         const MatrixOperand weights_of_step = swizzled_operand<kWeightRowBytes>(
             weights + stage * kWeightStageBytes + k_consumer * kWeightRowBytes);
@@ -370,7 +392,7 @@ jitconv_pointwise_fprop_tf32_nchw_n32c256h56w56_k512_1x1_s2x2(const __grid_const
 #pragma unroll
       for (int i = 0; i < kInstructions; ++i) settle(sum[i]);
       // Store: a lane has its pixels of two channels in eight.
-      const int k_lane = k_consumer + lane % 4 * 2;  // within the block
+      const int k_lane = k_consumer + accumulator_column(lane);  // within the block
 #pragma unroll
       for (int i = 0; i < kLanePixels; ++i) {
         const int image = tile / kTilesOfImage;
@@ -383,7 +405,7 @@ jitconv_pointwise_fprop_tf32_nchw_n32c256h56w56_k512_1x1_s2x2(const __grid_const
         for (int j = 0; j < kColumns / 8; ++j) {
 #pragma unroll
           for (int e = 0; e < 2; ++e) {
-            float value = sum[i / 2][j * 4 + i % 2 * 2 + e];
+            float value = sum[i / 2][accumulator_index(j * 8 + e, i % 2)];
             (y)[first_output + static_cast<long long>(j * 8 + e) * kOutputs] = value;
           }
         }

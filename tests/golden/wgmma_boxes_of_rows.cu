@@ -128,6 +128,26 @@ __device__ __forceinline__ void grow_registers_to() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
+// Which elements of a warpgroup's multiplication a thread holds in registers (wgmma, sm_90a): PTX ISA, "Asynchronous
+// Warpgroup Level Matrix Instructions", "Register Fragments", figures of .m64nNk8 and .m64nNk16. A warp has 16 rows of
+// the accumulators in two halves of eight, a lane a row of each half and, of every eight columns, two neighbours:
+// sum[4 j + 2 half + e] is in row accumulator_row(warp, lane, half) and column 8 j + accumulator_column(lane) + e.
+
+constexpr int kWarpRows = 16;
+// Lanes that share a row.
+constexpr int kRowLanes = 4;
+// The first row of a warp's half.
+__device__ __forceinline__ int half_first_row(int warp, int half) { return warp % 4 * kWarpRows + half * 8; }
+// A lane's row of the eight of a half.
+__device__ __forceinline__ int lane_row(int lane) { return lane / kRowLanes; }
+__device__ __forceinline__ int accumulator_row(int warp, int lane, int half) {
+  return half_first_row(warp, half) + lane_row(lane);
+}
+// The first of a lane's columns.
+__device__ __forceinline__ int accumulator_column(int lane) { return lane % kRowLanes * 2; }
+// Which sum lies in a lane's row of a half, `column` columns behind the lane's first: a multiple of 8, or one more.
+__device__ constexpr int accumulator_index(int column, int half) { return column / 8 * 4 + half * 2 + column % 2; }
+
 // source[kOffset] if valid, else 0, and then source may be any address. One predicated instruction, issued where it is
 // written: loads of a batch all leave before the first is waited for.
 template <long long kOffset>
@@ -499,7 +519,7 @@ jitconv_wgmma_fprop_tf32_nhwc_n16c16h1024w1024_k128_3x3_bias(const Element* __re
       float channel_bias[2];
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const int k = tile.k_tile * kBlockK + k_consumer + warp % 4 * 16 + half * 8 + lane / 4;
+        const int k = tile.k_tile * kBlockK + k_consumer + accumulator_row(warp, lane, half);
         channel_bias[half] = k < kGroupK ? to_float(bias[tile.group * kGroupK + k]) : 0.0f;
       }
       int previous_stage = 0;
@@ -542,11 +562,11 @@ jitconv_wgmma_fprop_tf32_nhwc_n16c16h1024w1024_k128_3x3_bias(const Element* __re
 #pragma unroll
           for (int part = 0; part < 4; ++part) {
             // Every second pair of lanes takes its two positions the other way round: no bank conflicts.
-            const int half = part / 2, turned = lane / 2 % 2, pair = (first + i) / 2 + half * 2;
+            const int half = part / 2, turned = lane / 2 % 2, pair = accumulator_index(first + i, half);
             float value = turned == 0 ? sum[pair + part % 2] : sum[pair + 1 - part % 2];
             value += channel_bias[half];
-            const int position = i + lane % 4 * 2 + (part % 2 ^ turned);
-            staged[box_place(position, warp % 4 * 16 + half * 8 + lane / 4)] = value;
+            const int position = i + accumulator_column(lane) + (part % 2 ^ turned);
+            staged[box_place(position, accumulator_row(warp, lane, half))] = value;
           }
         }
         fence_async_proxy();

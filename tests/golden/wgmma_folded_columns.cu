@@ -152,6 +152,20 @@ __device__ __forceinline__ void grow_registers_to() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
+// Which elements of a warpgroup's multiplication a thread holds in registers (wgmma, sm_90a): PTX ISA, "Asynchronous
+// Warpgroup Level Matrix Instructions", "Register Fragments", figures of .m64nNk8 and .m64nNk16. A warp has 16 rows of
+// the accumulators in two halves of eight, a lane a row of each half and, of every eight columns, two neighbours:
+// sum[4 j + 2 half + e] is in row accumulator_row(warp, lane, half) and column 8 j + accumulator_column(lane) + e.
+
+// Lanes that share a row.
+constexpr int kRowLanes = 4;
+// A lane's row of the eight of a half.
+__device__ __forceinline__ int lane_row(int lane) { return lane / kRowLanes; }
+// The first of a lane's columns.
+__device__ __forceinline__ int accumulator_column(int lane) { return lane % kRowLanes * 2; }
+// Which sum lies in a lane's row of a half, `column` columns behind the lane's first: a multiple of 8, or one more.
+__device__ constexpr int accumulator_index(int column, int half) { return column / 8 * 4 + half * 2 + column % 2; }
+
 // Four channels of a pixel as one row of a matrix operand's half: fp32 rounded to nearest TF32, ties to even (the
 // tensor cores would truncate). One instruction; with ties away from zero it would be four.
 constexpr int kOperandChannels = 4;
@@ -593,9 +607,9 @@ jitconv_wgmma_fprop_tf32_nchw_n8c64h256w256_k16_5x5_pad2x2_bias_relu(const __gri
 #pragma unroll 1
     for (int number = blockIdx.x + consumer * gridDim.x; number < kTiles; number += kConsumers * gridDim.x) {
       const Tile tile(number);
-      const int bias_k = warp % 4 * kWarpK + lane / 4;  // of the first filter column's rows
+      const int bias_k = warp % 4 * kWarpK + lane_row(lane);  // of the first filter column's rows
       const float channel_bias =
-          lane / 4 < kWarpK && bias_k < kGroupK ? to_float(bias[tile.group * kGroupK + bias_k]) : 0.0f;
+          lane_row(lane) < kWarpK && bias_k < kGroupK ? to_float(bias[tile.group * kGroupK + bias_k]) : 0.0f;
       barrier_wait(multiplied + (1 - consumer), (turn++ + consumer + 1) % 2);
       int previous_stage = 0;
 #pragma unroll 1
@@ -643,13 +657,13 @@ jitconv_wgmma_fprop_tf32_nchw_n8c64h256w256_k16_5x5_pad2x2_bias_relu(const __gri
       const bool inside = run_first + kWindow <= kPlane;
       const int k_first = warp % 4 * kWarpK;
       Staged* const staged = staging + ((warp - 4) * kStagingElements + kStagedBefore);
-      Staged* const staged_row = staged + (lane / 4 * kStagingPitch + lane % 4 * 2 + kLead -
-                                           late(plane_first + k_first + lane / 4 % kWarpK));
+      Staged* const staged_row = staged + (lane_row(lane) * kStagingPitch + accumulator_column(lane) + kLead -
+                                           late(plane_first + k_first + lane_row(lane) % kWarpK));
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const int filter_column = lane / 4 / kWarpK + half * (kFoldedColumns / 2);
+        const int filter_column = lane_row(lane) / kWarpK + half * (kFoldedColumns / 2);
         Staged* const staged_lane = staged_row - filter_column * kDilationW;
-        const int column_first = run_first % kQ + lane % 4 * 2 - filter_column * kDilationW;
+        const int column_first = run_first % kQ + accumulator_column(lane) - filter_column * kDilationW;
         __syncwarp();
         if (run_first % kQ + kColumns <= kQ) {
           // Eight sums of a lane at a time, all read before any is written.
@@ -660,7 +674,7 @@ jitconv_wgmma_fprop_tf32_nchw_n8c64h256w256_k16_5x5_pad2x2_bias_relu(const __gri
             for (int e = 0; e < 8; ++e) {
               const int column = first + e / 2 * 8 + e % 2;  // behind the lane's first
               if (column >= kColumns) break;
-              value[e] = sum[column / 8 * 4 + half * 2 + e % 2];
+              value[e] = sum[accumulator_index(column, half)];
               if (half == 0) value[e] += channel_bias;
               const int output = column;
               if (half == 1) value[e] += staged_lane[output];
@@ -682,7 +696,7 @@ jitconv_wgmma_fprop_tf32_nchw_n8c64h256w256_k16_5x5_pad2x2_bias_relu(const __gri
             for (int e = 0; e < 8; ++e) {
               const int column = first + e / 2 * 8 + e % 2;  // behind the lane's first
               if (column >= kColumns) break;
-              value[e] = sum[column / 8 * 4 + half * 2 + e % 2];
+              value[e] = sum[accumulator_index(column, half)];
               if (half == 0) value[e] += channel_bias;
               const int output = column < kQ - column_first ? column : column - kGap;
               if (half == 1 && (column < kQ - column_first || column >= kPitch - column_first))

@@ -125,6 +125,23 @@ __device__ __forceinline__ void grow_registers_to() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
+// Which elements of a warpgroup's multiplication a thread holds in registers (wgmma, sm_90a): PTX ISA, "Asynchronous
+// Warpgroup Level Matrix Instructions", "Register Fragments", figures of .m64nNk8 and .m64nNk16. A warp has 16 rows of
+// the accumulators in two halves of eight, a lane a row of each half and, of every eight columns, two neighbours:
+// sum[4 j + 2 half + e] is in row accumulator_row(warp, lane, half) and column 8 j + accumulator_column(lane) + e.
+
+constexpr int kWarpRows = 16;
+// Lanes that share a row.
+constexpr int kRowLanes = 4;
+// The first row of a warp's half.
+__device__ __forceinline__ int half_first_row(int warp, int half) { return warp % 4 * kWarpRows + half * 8; }
+// A lane's row of the eight of a half.
+__device__ __forceinline__ int lane_row(int lane) { return lane / kRowLanes; }
+// The first of a lane's columns.
+__device__ __forceinline__ int accumulator_column(int lane) { return lane % kRowLanes * 2; }
+// Which sum lies in a lane's row of a half, `column` columns behind the lane's first: a multiple of 8, or one more.
+__device__ constexpr int accumulator_index(int column, int half) { return column / 8 * 4 + half * 2 + column % 2; }
+
 // source[kOffset] if valid, else 0, and then source may be any address. One predicated instruction, issued where it is
 // written: loads of a batch all leave before the first is waited for.
 template <long long kOffset>
@@ -610,7 +627,8 @@ jitconv_wgmma_fprop_tf32_nchw_nhwc_n64c32h28w28_k48_3x3_pad1x1_residual_relu(con
       auto* const y_vector = y + first_element;
       const Element* const residual_vector = residual + first_element;
       Staged* const staged = staging + consumer * (4 * kStagingElements);
-      Staged* const staged_lane = staged + lane % 4 * 2 * kStagingPitch + warp % 4 * 16 + lane / 4;
+      Staged* const staged_lane = staged + accumulator_column(lane) * kStagingPitch + half_first_row(warp, 0) +
+          lane_row(lane);
       const Staged* const staged_vector = staged + thread / kVectors * kStagingPitch + thread % kVectors * kStoreVector;
 #pragma unroll
       for (int first = 0; first < kColumns; first += kStoreColumns) {
@@ -631,7 +649,7 @@ jitconv_wgmma_fprop_tf32_nchw_nhwc_n64c32h28w28_k48_3x3_pad1x1_residual_relu(con
 #pragma unroll
           for (int part = 0; part < 4; ++part) {
             const int half = part / 2, e = part % 2;
-            float value = first + i < kColumns ? sum[(first + i) / 2 + half * 2 + e] : 0.0f;
+            float value = first + i < kColumns ? sum[accumulator_index(first + i + e, half)] : 0.0f;
             staged_lane[(i + e) * kStagingPitch + half * 8] = value;
           }
         }

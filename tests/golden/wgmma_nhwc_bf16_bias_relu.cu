@@ -152,6 +152,30 @@ __device__ __forceinline__ void grow_registers_to() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
+// Which elements of a warpgroup's multiplication a thread holds in registers (wgmma, sm_90a): PTX ISA, "Asynchronous
+// Warpgroup Level Matrix Instructions", "Register Fragments", figures of .m64nNk8 and .m64nNk16. A warp has 16 rows of
+// the accumulators in two halves of eight, a lane a row of each half and, of every eight columns, two neighbours:
+// sum[4 j + 2 half + e] is in row accumulator_row(warp, lane, half) and column 8 j + accumulator_column(lane) + e.
+
+constexpr int kWarpRows = 16;
+// Lanes that share a row.
+constexpr int kRowLanes = 4;
+// The first row of a warp's half.
+__device__ __forceinline__ int half_first_row(int warp, int half) { return warp % 4 * kWarpRows + half * 8; }
+// A lane's row of the eight of a half.
+__device__ __forceinline__ int lane_row(int lane) { return lane / kRowLanes; }
+__device__ __forceinline__ int accumulator_row(int warp, int lane, int half) {
+  return half_first_row(warp, half) + lane_row(lane);
+}
+// Which sum lies in a lane's row of a half, `column` columns behind the lane's first: a multiple of 8, or one more.
+__device__ constexpr int accumulator_index(int column, int half) { return column / 8 * 4 + half * 2 + column % 2; }
+
+// Two eights of columns by a warp's two halves of rows are the four matrices of a store_transposed(), of which lane l
+// writes column l % 8 of matrix l / 8: eight rows of the warp's 16.
+
+__device__ __forceinline__ int transposed_column(int lane) { return lane / 16 * 8 + lane % 8; }
+__device__ __forceinline__ int transposed_first_row(int lane) { return lane / 8 % 2 * 8; }
+
 // A matrix as TMA brings it, swizzled: rows of kRowBytes, 32, 64 or 128, of which a multiplication takes
 // 32, the first unless 2, 4 or 6 is added. What was copied starts on a multiple of 1024 bytes; `first` is any row of
 // it.
@@ -506,7 +530,7 @@ jitconv_wgmma_fprop_bf16_nhwc_n8c64h512w1024_k128_3x3_bias_relu(const __grid_con
       float channel_bias[2];
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const int k = tile.k_tile * kBlockK + k_consumer + warp % 4 * 16 + half * 8 + lane / 4;
+        const int k = tile.k_tile * kBlockK + k_consumer + accumulator_row(warp, lane, half);
         channel_bias[half] = k < kGroupK ? to_float(bias[tile.group * kGroupK + k]) : 0.0f;
       }
       barrier_wait(multiplied + (1 - consumer), (turn++ + consumer + 1) % 2);
@@ -562,14 +586,15 @@ jitconv_wgmma_fprop_bf16_nhwc_n8c64h512w1024_k128_3x3_bias_relu(const __grid_con
             float pair[2];
 #pragma unroll
             for (int e = 0; e < 2; ++e) {
-              float value = column < kColumns ? sum[column / 2 + half * 2 + e] : 0.0f;
+              float value = column < kColumns ? sum[accumulator_index(column + e, half)] : 0.0f;
               value += channel_bias[half];
               value = activate(value);
               pair[e] = value;
             }
             matrix[part] = element_pair(pair[0], pair[1]);
           }
-          store_transposed(staged + box_place(i + lane / 16 * 8 + lane % 8, warp % 4 * 16 + lane / 8 % 2 * 8), matrix);
+          store_transposed(staged +
+              box_place(i + transposed_column(lane), half_first_row(warp, 0) + transposed_first_row(lane)), matrix);
         }
         fence_async_proxy();
         warpgroup_sync(1 + consumer);

@@ -125,6 +125,25 @@ __device__ __forceinline__ void grow_registers_to() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
+// Which elements of a warpgroup's multiplication a thread holds in registers (wgmma, sm_90a): PTX ISA, "Asynchronous
+// Warpgroup Level Matrix Instructions", "Register Fragments", figures of .m64nNk8 and .m64nNk16. A warp has 16 rows of
+// the accumulators in two halves of eight, a lane a row of each half and, of every eight columns, two neighbours:
+// sum[4 j + 2 half + e] is in row accumulator_row(warp, lane, half) and column 8 j + accumulator_column(lane) + e.
+
+constexpr int kWarpRows = 16;
+// Lanes that share a row.
+constexpr int kRowLanes = 4;
+// The first row of a warp's half.
+__device__ __forceinline__ int half_first_row(int warp, int half) { return warp % 4 * kWarpRows + half * 8; }
+// A lane's row of the eight of a half.
+__device__ __forceinline__ int lane_row(int lane) { return lane / kRowLanes; }
+// The first of a lane's columns.
+__device__ __forceinline__ int accumulator_column(int lane) { return lane % kRowLanes * 2; }
+// Which sum lies in a lane's row of a half, `column` columns behind the lane's first: a multiple of 8, or one more.
+__device__ constexpr int accumulator_index(int column, int half) { return column / 8 * 4 + half * 2 + column % 2; }
+// Of an operand in registers, a lane has the same rows, and of every 16 bytes of a row a word.
+__device__ __forceinline__ int operand_word(int lane) { return lane % kRowLanes; }
+
 // source[kOffset] if valid, else 0, and then source may be any address. One predicated instruction, issued where it is
 // written: loads of a batch all leave before the first is waited for.
 template <long long kOffset>
@@ -335,7 +354,8 @@ __device__ __forceinline__ void load_weights(unsigned (&a)[kUnits / 2][4], const
     float value[kLaneChannels * kTaps];
 #pragma unroll
     for (int i = 0; i < kLaneChannels * kTaps; i += 2) {
-      const char* piece = weights + (row + half * 8) * kWeightRowBytes + lane % 4 * (kLaneChannels * kTaps * 4) + i * 4;
+      const char* piece = weights + (row + half * 8) * kWeightRowBytes +
+          operand_word(lane) * (kLaneChannels * kTaps * 4) + i * 4;
       const float2 some = *reinterpret_cast<const float2*>(piece);
       value[i] = some.x, value[i + 1] = some.y;
     }
@@ -519,7 +539,7 @@ jitconv_wgmma_fprop_tf32_nchw_n16c64h6w60_k128_3x3_pad1x1(const Element* __restr
         // Adding to an operand moves it by 16 bytes: a pixel of a slice, a channel of a unit.
         const MatrixOperand pixels = matrix_operand(input + run * kRunBytes, kRunPixels * 16);
         multiply_wait<0>();  // of those that are overwritten now
-        load_weights(a, input + kWeightsOfStage, k_consumer + warp % 4 * 16 + lane / 4, lane);
+        load_weights(a, input + kWeightsOfStage, k_consumer + half_first_row(warp, 0) + lane_row(lane), lane);
         __syncwarp();  // all lanes have read
         multiply_begin();
         // begin taps
@@ -554,7 +574,7 @@ jitconv_wgmma_fprop_tf32_nchw_n16c64h6w60_k128_3x3_pad1x1(const Element* __restr
         if (half == consumer) continue;
 #pragma unroll
         for (int i = 0; i < kColumns / 8; ++i)
-          given[i * 32] = make_float2(sum[i * 4 + half * 2], sum[i * 4 + half * 2 + 1]);
+          given[i * 32] = make_float2(sum[accumulator_index(i * 8, half)], sum[accumulator_index(i * 8 + 1, half)]);
       }
       meet_warp();
 #pragma unroll
@@ -562,8 +582,8 @@ jitconv_wgmma_fprop_tf32_nchw_n16c64h6w60_k128_3x3_pad1x1(const Element* __restr
         if (half != consumer) continue;
 #pragma unroll
         for (int i = 0; i < kColumns / 8; ++i) {
-          sum[i * 4 + half * 2] += taken[i * 32].x;
-          sum[i * 4 + half * 2 + 1] += taken[i * 32].y;
+          sum[accumulator_index(i * 8, half)] += taken[i * 32].x;
+          sum[accumulator_index(i * 8 + 1, half)] += taken[i * 32].y;
         }
       }
       meet_warp();
@@ -579,15 +599,16 @@ jitconv_wgmma_fprop_tf32_nchw_n16c64h6w60_k128_3x3_pad1x1(const Element* __restr
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         if (half != consumer) continue;  // the other's
-        const int column_first = run_first % kQ + lane % 4 * 2;
-        const int k_first = tile.k_tile * kBlockK + k_consumer + warp % 4 * 16 + half * 8;
+        const int column_first = run_first % kQ + accumulator_column(lane);
+        const int k_first = tile.k_tile * kBlockK + k_consumer + half_first_row(warp, half);
         Staged* const staged_lane =
-            staged + (lane / 4 * kStagingPitch + lane % 4 * 2 + kLead - late(plane_first + k_first + lane / 4));
+            staged + (lane_row(lane) * kStagingPitch + accumulator_column(lane) + kLead -
+                      late(plane_first + k_first + lane_row(lane)));
         __syncwarp();
 #pragma unroll
         for (int i = 0; i < kColumns / 4; ++i) {
           const int column = i / 2 * 8 + i % 2;  // behind the lane's first
-          float value = sum[i / 2 * 4 + half * 2 + i % 2];
+          float value = sum[accumulator_index(column, half)];
           if (column < kQ - column_first) staged_lane[column] = value;
           if (column >= kPitch - column_first) staged_lane[column - kGap] = value;
         }

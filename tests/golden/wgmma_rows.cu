@@ -125,6 +125,23 @@ __device__ __forceinline__ void grow_registers_to() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
+// Which elements of a warpgroup's multiplication a thread holds in registers (wgmma, sm_90a): PTX ISA, "Asynchronous
+// Warpgroup Level Matrix Instructions", "Register Fragments", figures of .m64nNk8 and .m64nNk16. A warp has 16 rows of
+// the accumulators in two halves of eight, a lane a row of each half and, of every eight columns, two neighbours:
+// sum[4 j + 2 half + e] is in row accumulator_row(warp, lane, half) and column 8 j + accumulator_column(lane) + e.
+
+constexpr int kWarpRows = 16;
+// Lanes that share a row.
+constexpr int kRowLanes = 4;
+// The first row of a warp's half.
+__device__ __forceinline__ int half_first_row(int warp, int half) { return warp % 4 * kWarpRows + half * 8; }
+// A lane's row of the eight of a half.
+__device__ __forceinline__ int lane_row(int lane) { return lane / kRowLanes; }
+// The first of a lane's columns.
+__device__ __forceinline__ int accumulator_column(int lane) { return lane % kRowLanes * 2; }
+// Which sum lies in a lane's row of a half, `column` columns behind the lane's first: a multiple of 8, or one more.
+__device__ constexpr int accumulator_index(int column, int half) { return column / 8 * 4 + half * 2 + column % 2; }
+
 // A matrix as TMA brings it, swizzled: rows of kRowBytes, 32, 64 or 128, of which a multiplication takes
 // 32, the first unless 2, 4 or 6 is added. What was copied starts on a multiple of 1024 bytes; `first` is any row of
 // it.
@@ -531,16 +548,17 @@ jitconv_wgmma_fprop_tf32_nchw_n8c512h28w28_k256_1x1_s2x2(const __grid_constant__
       Staged* const staged = staging + (warp - 4) * kStagingElements;
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const int k_first = tile.k_tile * kBlockK + k_consumer + warp % 4 * 16 + half * 8;
+        const int k_first = tile.k_tile * kBlockK + k_consumer + half_first_row(warp, half);
         Staged* const staged_lane =
-            staged + (lane / 4 * kStagingPitch + lane % 4 * 2 + kLead - late(plane_first + k_first + lane / 4));
+            staged + (lane_row(lane) * kStagingPitch + accumulator_column(lane) + kLead -
+                      late(plane_first + k_first + lane_row(lane)));
         __syncwarp();
 #pragma unroll
         for (int i = 0; i < kColumns / 8; ++i) {
           float2 pair;
 #pragma unroll
           for (int e = 0; e < 2; ++e) {
-            float value = sum[i * 4 + half * 2 + e];
+            float value = sum[accumulator_index(i * 8 + e, half)];
             (e == 0 ? pair.x : pair.y) = value;
           }
           *reinterpret_cast<float2*>(staged_lane + (i * 8)) = pair;

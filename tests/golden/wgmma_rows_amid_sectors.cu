@@ -114,6 +114,20 @@ __device__ __forceinline__ void settle(float (&sum)[kAccumulators]) {
   for (int i = 0; i < kAccumulators; ++i) asm volatile("" : "+f"(sum[i]));
 }
 
+// Which elements of a warpgroup's multiplication a thread holds in registers (wgmma, sm_90a): PTX ISA, "Asynchronous
+// Warpgroup Level Matrix Instructions", "Register Fragments", figures of .m64nNk8 and .m64nNk16. A warp has 16 rows of
+// the accumulators in two halves of eight, a lane a row of each half and, of every eight columns, two neighbours:
+// sum[4 j + 2 half + e] is in row accumulator_row(warp, lane, half) and column 8 j + accumulator_column(lane) + e.
+
+// Lanes that share a row.
+constexpr int kRowLanes = 4;
+// A lane's row of the eight of a half.
+__device__ __forceinline__ int lane_row(int lane) { return lane / kRowLanes; }
+// The first of a lane's columns.
+__device__ __forceinline__ int accumulator_column(int lane) { return lane % kRowLanes * 2; }
+// Which sum lies in a lane's row of a half, `column` columns behind the lane's first: a multiple of 8, or one more.
+__device__ constexpr int accumulator_index(int column, int half) { return column / 8 * 4 + half * 2 + column % 2; }
+
 // source[kOffset] if valid, else 0, and then source may be any address. One predicated instruction, issued where it is
 // written: loads of a batch all leave before the first is waited for.
 template <long long kOffset>
@@ -467,9 +481,9 @@ jitconv_wgmma_rows_fprop_tf32_nchw_n16c128h1022w1021_k16_3x3_pad1x1_bias_relu(co
     const int consumer = warp / 4 - 1;
     const bool gives_back = lane == 0;  // what its warp has multiplied or passed
     float sum[kColumns / 2];
-    const int bias_k = warp % 4 * kWarpK + lane / 4;  // of the first filter column's rows
+    const int bias_k = warp % 4 * kWarpK + lane_row(lane);  // of the first filter column's rows
     const float channel_bias =
-        lane / 4 < kWarpK && bias_k < kGroupK ? to_float(bias[bias_k]) : 0.0f;
+        lane_row(lane) < kWarpK && bias_k < kGroupK ? to_float(bias[bias_k]) : 0.0f;
     barrier_wait(weights_arrival, 0);
     const auto pass_rows = [&](int rows) {
 #pragma unroll 1
@@ -535,11 +549,11 @@ jitconv_wgmma_rows_fprop_tf32_nchw_n16c128h1022w1021_k16_3x3_pad1x1_bias_relu(co
         // eight. What
         // a channel then has in several rows is added on the way to y.
         const int k_first = warp % 4 * kWarpK;
-        float* const staged_row =
-            staged + (lane / 4 * kStagingPitch + lane % 4 * 2 + kLead - late(k_first + lane / 4 % kWarpK));
+        float* const staged_row = staged + (lane_row(lane) * kStagingPitch + accumulator_column(lane) + kLead -
+                                            late(k_first + lane / kRowLanes % kWarpK));
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
-          const int filter_column = lane / 4 / kWarpK + half * (kFoldedColumns / 2);
+          const int filter_column = lane_row(lane) / kWarpK + half * (kFoldedColumns / 2);
           float* const staged_lane = staged_row - filter_column * kDilationW;
           __syncwarp();
           if (filter_column >= kS) continue;  // has no weights
@@ -551,7 +565,7 @@ jitconv_wgmma_rows_fprop_tf32_nchw_n16c128h1022w1021_k16_3x3_pad1x1_bias_relu(co
             for (int e = 0; e < 8; ++e) {
               const int column = first + e / 2 * 8 + e % 2;  // behind the lane's first
               if (column >= kColumns) break;
-              value[e] = sum[column / 8 * 4 + half * 2 + e % 2];
+              value[e] = sum[accumulator_index(column, half)];
               if (half == 0) value[e] += channel_bias;
               const int output = column;
               if (half == 1) value[e] += staged_lane[output];

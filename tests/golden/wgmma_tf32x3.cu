@@ -125,6 +125,26 @@ __device__ __forceinline__ void grow_registers_to() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
+// Which elements of a warpgroup's multiplication a thread holds in registers (wgmma, sm_90a): PTX ISA, "Asynchronous
+// Warpgroup Level Matrix Instructions", "Register Fragments", figures of .m64nNk8 and .m64nNk16. A warp has 16 rows of
+// the accumulators in two halves of eight, a lane a row of each half and, of every eight columns, two neighbours:
+// sum[4 j + 2 half + e] is in row accumulator_row(warp, lane, half) and column 8 j + accumulator_column(lane) + e.
+
+constexpr int kWarpRows = 16;
+// Lanes that share a row.
+constexpr int kRowLanes = 4;
+// The first row of a warp's half.
+__device__ __forceinline__ int half_first_row(int warp, int half) { return warp % 4 * kWarpRows + half * 8; }
+// A lane's row of the eight of a half.
+__device__ __forceinline__ int lane_row(int lane) { return lane / kRowLanes; }
+__device__ __forceinline__ int accumulator_row(int warp, int lane, int half) {
+  return half_first_row(warp, half) + lane_row(lane);
+}
+// The first of a lane's columns.
+__device__ __forceinline__ int accumulator_column(int lane) { return lane % kRowLanes * 2; }
+// Which sum lies in a lane's row of a half, `column` columns behind the lane's first: a multiple of 8, or one more.
+__device__ constexpr int accumulator_index(int column, int half) { return column / 8 * 4 + half * 2 + column % 2; }
+
 // source[kOffset] if valid, else 0, and then source may be any address. One predicated instruction, issued where it is
 // written: loads of a batch all leave before the first is waited for.
 template <long long kOffset>
@@ -527,7 +547,7 @@ jitconv_wgmma_tf32x3_fprop_fp32_nchw_n8c64h512w1024_k128_3x3_bias_relu(const Ele
       float channel_bias[2];
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const int k = tile.k_tile * kBlockK + k_consumer + warp % 4 * 16 + half * 8 + lane / 4;
+        const int k = tile.k_tile * kBlockK + k_consumer + accumulator_row(warp, lane, half);
         channel_bias[half] = k < kGroupK ? to_float(bias[tile.group * kGroupK + k]) : 0.0f;
       }
 #pragma unroll
@@ -573,10 +593,11 @@ jitconv_wgmma_tf32x3_fprop_fp32_nchw_n8c64h512w1024_k128_3x3_bias_relu(const Ele
       Staged* const staged = staging + (warp - 4) * kStagingElements;
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const int column_first = run_first % kQ + lane % 4 * 2;
-        const int k_first = tile.k_tile * kBlockK + k_consumer + warp % 4 * 16 + half * 8;
+        const int column_first = run_first % kQ + accumulator_column(lane);
+        const int k_first = tile.k_tile * kBlockK + k_consumer + half_first_row(warp, half);
         Staged* const staged_lane =
-            staged + (lane / 4 * kStagingPitch + lane % 4 * 2 + kLead - late(plane_first + k_first + lane / 4));
+            staged + (lane_row(lane) * kStagingPitch + accumulator_column(lane) + kLead -
+                      late(plane_first + k_first + lane_row(lane)));
         __syncwarp();
         if (run_first % kQ + kColumns <= kQ) {
 #pragma unroll
@@ -584,7 +605,7 @@ jitconv_wgmma_tf32x3_fprop_fp32_nchw_n8c64h512w1024_k128_3x3_bias_relu(const Ele
             float2 pair;
 #pragma unroll
             for (int e = 0; e < 2; ++e) {
-              float value = sum[i * 4 + half * 2 + e];
+              float value = sum[accumulator_index(i * 8 + e, half)];
               value += channel_bias[half];
               value = activate(value);
               (e == 0 ? pair.x : pair.y) = value;
@@ -597,7 +618,7 @@ jitconv_wgmma_tf32x3_fprop_fp32_nchw_n8c64h512w1024_k128_3x3_bias_relu(const Ele
             float2 pair;
 #pragma unroll
             for (int e = 0; e < 2; ++e) {
-              float value = sum[i * 4 + half * 2 + e];
+              float value = sum[accumulator_index(i * 8 + e, half)];
               value += channel_bias[half];
               value = activate(value);
               (e == 0 ? pair.x : pair.y) = value;

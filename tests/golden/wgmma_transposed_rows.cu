@@ -134,6 +134,23 @@ __device__ __forceinline__ void shrink_registers_to() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
+// Which elements of a warpgroup's multiplication a thread holds in registers (wgmma, sm_90a): PTX ISA, "Asynchronous
+// Warpgroup Level Matrix Instructions", "Register Fragments", figures of .m64nNk8 and .m64nNk16. A warp has 16 rows of
+// the accumulators in two halves of eight, a lane a row of each half and, of every eight columns, two neighbours:
+// sum[4 j + 2 half + e] is in row accumulator_row(warp, lane, half) and column 8 j + accumulator_column(lane) + e.
+
+constexpr int kWarpRows = 16;
+// Lanes that share a row.
+constexpr int kRowLanes = 4;
+// The first row of a warp's half.
+__device__ __forceinline__ int half_first_row(int warp, int half) { return warp % 4 * kWarpRows + half * 8; }
+// A lane's row of the eight of a half.
+__device__ __forceinline__ int lane_row(int lane) { return lane / kRowLanes; }
+// The first of a lane's columns.
+__device__ __forceinline__ int accumulator_column(int lane) { return lane % kRowLanes * 2; }
+// Which sum lies in a lane's row of a half, `column` columns behind the lane's first: a multiple of 8, or one more.
+__device__ constexpr int accumulator_index(int column, int half) { return column / 8 * 4 + half * 2 + column % 2; }
+
 // A matrix as TMA brings it, swizzled: rows of kRowBytes, 32, 64 or 128, of which a multiplication takes
 // 32, the first unless 2, 4 or 6 is added. What was copied starts on a multiple of 1024 bytes; `first` is any row of
 // it.
@@ -500,7 +517,7 @@ jitconv_wgmma_fprop_tf32_nchw_n16c512h28w28_k256_1x1_pad1x0_s2x2(const __grid_co
         if (half == consumer) continue;
 #pragma unroll
         for (int i = 0; i < kColumns / 8; ++i)
-          given[i * 32] = make_float2(sum[i * 4 + half * 2], sum[i * 4 + half * 2 + 1]);
+          given[i * 32] = make_float2(sum[accumulator_index(i * 8, half)], sum[accumulator_index(i * 8 + 1, half)]);
       }
       meet_warp();
 #pragma unroll
@@ -508,8 +525,8 @@ jitconv_wgmma_fprop_tf32_nchw_n16c512h28w28_k256_1x1_pad1x0_s2x2(const __grid_co
         if (half != consumer) continue;
 #pragma unroll
         for (int i = 0; i < kColumns / 8; ++i) {
-          sum[i * 4 + half * 2] += taken[i * 32].x;
-          sum[i * 4 + half * 2 + 1] += taken[i * 32].y;
+          sum[accumulator_index(i * 8, half)] += taken[i * 32].x;
+          sum[accumulator_index(i * 8 + 1, half)] += taken[i * 32].y;
         }
       }
       meet_warp();
@@ -525,16 +542,17 @@ jitconv_wgmma_fprop_tf32_nchw_n16c512h28w28_k256_1x1_pad1x0_s2x2(const __grid_co
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         if (half != consumer) continue;  // the other's
-        const int k_first = tile.k_tile * kBlockK + k_consumer + warp % 4 * 16 + half * 8;
+        const int k_first = tile.k_tile * kBlockK + k_consumer + half_first_row(warp, half);
         Staged* const staged_lane =
-            staged + (lane / 4 * kStagingPitch + lane % 4 * 2 + kLead - late(plane_first + k_first + lane / 4));
+            staged + (lane_row(lane) * kStagingPitch + accumulator_column(lane) + kLead -
+                      late(plane_first + k_first + lane_row(lane)));
         __syncwarp();
 #pragma unroll
         for (int i = 0; i < kColumns / 8; ++i) {
           float2 pair;
 #pragma unroll
           for (int e = 0; e < 2; ++e) {
-            float value = sum[i * 4 + half * 2 + e];
+            float value = sum[accumulator_index(i * 8 + e, half)];
             (e == 0 ? pair.x : pair.y) = value;
           }
           *reinterpret_cast<float2*>(staged_lane + (i * 8)) = pair;

@@ -117,6 +117,19 @@ __device__ __forceinline__ void grow_registers_to() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
+// Which elements of a warpgroup's multiplication a thread holds in registers (wgmma, sm_90a): PTX ISA, "Asynchronous
+// Warpgroup Level Matrix Instructions", "Register Fragments", figures of .m64nNk8 and .m64nNk16. A warp has 16 rows of
+// the accumulators in two halves of eight, a lane a row of each half and, of every eight columns, two neighbours:
+// sum[4 j + 2 half + e] is in row accumulator_row(warp, lane, half) and column 8 j + accumulator_column(lane) + e.
+
+constexpr int kWarpRows = 16;
+// Lanes that share a row.
+constexpr int kRowLanes = 4;
+// The first of a lane's columns.
+__device__ __forceinline__ int accumulator_column(int lane) { return lane % kRowLanes * 2; }
+// Of an operand in registers, a lane has the same rows, and of every 16 bytes of a row a word.
+__device__ __forceinline__ int operand_word(int lane) { return lane % kRowLanes; }
+
 // A tensor as TMA sees it (CUtensorMap): made by the host for every launch, a parameter of the kernel.
 struct alignas(64) TensorMap {
   unsigned long long words[16];
@@ -406,7 +419,8 @@ jitconv_wgrad_wgmma_wgrad_bf16_f32_nchw_n32c64h56w56_k64_3x3_pad1x1(const __grid
     // A consumer warpgroup: 64 output channels are rows, the tile's input channels are columns of a product per tap.
     grow_registers_to<kConsumerRegisters>();
     const int consumer = (warp - kLoaderWarps) / 4;
-    const int k_lane = warp % 4 * 16 + lane / 4;  // and 8 behind it
+    // The lane's first accumulator_row(), spelt out: with a call, NVRTC would compile another order of instructions.
+    const int k_lane = warp % 4 * kWarpRows + lane / kRowLanes;  // and 8 behind it
     float* const sums = partial_sums + static_cast<long long>(split) * kPartialSumStride;
     if (consumer == 0) {
       float sum[5][kBlockC / 2];
@@ -438,7 +452,7 @@ jitconv_wgrad_wgmma_wgrad_bf16_f32_nchw_n32c64h56w56_k64_3x3_pad1x1(const __grid
           const int p_end = p_first + kPieceRows * kRowStep < strip.p_end ? p_first + kPieceRows * kRowStep
               : strip.p_end;
           // Behind the end of its row, a run of dy has pixels of the next.
-          const int pixels_left = kQ - strip.q_first - lane % 4 * 2;
+          const int pixels_left = kQ - strip.q_first - operand_word(lane) * 2;
 #pragma unroll 1
           for (int p = p_first; p < p_end; p += kRowStep, ++step) {
             const int stage = step % kStages;
@@ -462,7 +476,7 @@ jitconv_wgrad_wgmma_wgrad_bf16_f32_nchw_n32c64h56w56_k64_3x3_pad1x1(const __grid
                 const int pixel = block * 16 + i / 2 * 8;
                 unsigned pair =
                     *reinterpret_cast<const unsigned*>(dy_stage + (k_lane + i % 2 * 8) * kDyPitch + pixel +
-                    lane % 4 * 2);
+                    operand_word(lane) * 2);
                 if (pixel >= pixels_left) pair = 0;
                 a[block % 2][i] = pair;
               }
@@ -492,7 +506,7 @@ jitconv_wgrad_wgmma_wgrad_bf16_f32_nchw_n32c64h56w56_k64_3x3_pad1x1(const __grid
         if (accumulate_first == 0) continue;  // a shorter strip has one piece less
         const auto add_sums = [&](const float* tap_sum, int r, int s) {
           if (r >= kR || s >= kS) return;
-          const int k = k_block + k_lane, c_lane = c_block + lane % 4 * 2;
+          const int k = k_block + k_lane, c_lane = c_block + accumulator_column(lane);
           float* const row = sums +
               (static_cast<long long>(r * kS + s) * kOutputChannels + group * kGroupK + k) * kChannels +
                              c_lane;
@@ -549,7 +563,7 @@ jitconv_wgrad_wgmma_wgrad_bf16_f32_nchw_n32c64h56w56_k64_3x3_pad1x1(const __grid
           const int p_end = p_first + kPieceRows * kRowStep < strip.p_end ? p_first + kPieceRows * kRowStep
               : strip.p_end;
           // Behind the end of its row, a run of dy has pixels of the next.
-          const int pixels_left = kQ - strip.q_first - lane % 4 * 2;
+          const int pixels_left = kQ - strip.q_first - operand_word(lane) * 2;
 #pragma unroll 1
           for (int p = p_first; p < p_end; p += kRowStep, ++step) {
             const int stage = step % kStages;
@@ -573,7 +587,7 @@ jitconv_wgrad_wgmma_wgrad_bf16_f32_nchw_n32c64h56w56_k64_3x3_pad1x1(const __grid
                 const int pixel = block * 16 + i / 2 * 8;
                 unsigned pair =
                     *reinterpret_cast<const unsigned*>(dy_stage + (k_lane + i % 2 * 8) * kDyPitch + pixel +
-                    lane % 4 * 2);
+                    operand_word(lane) * 2);
                 if (pixel >= pixels_left) pair = 0;
                 a[block % 2][i] = pair;
               }
@@ -602,7 +616,7 @@ jitconv_wgrad_wgmma_wgrad_bf16_f32_nchw_n32c64h56w56_k64_3x3_pad1x1(const __grid
         if (accumulate_first == 0) continue;  // a shorter strip has one piece less
         const auto add_sums = [&](const float* tap_sum, int r, int s) {
           if (r >= kR || s >= kS) return;
-          const int k = k_block + k_lane, c_lane = c_block + lane % 4 * 2;
+          const int k = k_block + k_lane, c_lane = c_block + accumulator_column(lane);
           float* const row = sums +
               (static_cast<long long>(r * kS + s) * kOutputChannels + group * kGroupK + k) * kChannels +
                              c_lane;

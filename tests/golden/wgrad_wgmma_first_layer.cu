@@ -119,6 +119,19 @@ __device__ __forceinline__ void grow_registers_to() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
+// Which elements of a warpgroup's multiplication a thread holds in registers (wgmma, sm_90a): PTX ISA, "Asynchronous
+// Warpgroup Level Matrix Instructions", "Register Fragments", figures of .m64nNk8 and .m64nNk16. A warp has 16 rows of
+// the accumulators in two halves of eight, a lane a row of each half and, of every eight columns, two neighbours:
+// sum[4 j + 2 half + e] is in row accumulator_row(warp, lane, half) and column 8 j + accumulator_column(lane) + e.
+
+constexpr int kWarpRows = 16;
+// Lanes that share a row.
+constexpr int kRowLanes = 4;
+// The first of a lane's columns.
+__device__ __forceinline__ int accumulator_column(int lane) { return lane % kRowLanes * 2; }
+// Of an operand in registers, a lane has the same rows, and of every 16 bytes of a row a word.
+__device__ __forceinline__ int operand_word(int lane) { return lane % kRowLanes; }
+
 // Global to shared copies that do not wait (cp.async, sm_80 and later, fp32 only).
 // copy_to_shared<n>: n consecutive elements, or n zeros if !valid; `source` is then not read and may be any address.
 // Both addresses are multiples of 4 n bytes. Copies belong to the group that the next copy_commit() closes;
@@ -415,7 +428,8 @@ jitconv_wgrad_wgmma_wgrad_tf32_nchw_n32c3h224w224_k64_7x7_pad3x3_s2x2_bias(const
     // A consumer warpgroup: 64 output channels are rows, the tile's input channels are columns of a product per tap.
     grow_registers_to<kConsumerRegisters>();
     const int consumer = (warp - kLoaderWarps) / 4;
-    const int k_lane = warp % 4 * 16 + lane / 4;  // and 8 behind it
+    // The lane's first accumulator_row(), spelt out: with a call, NVRTC would compile another order of instructions.
+    const int k_lane = warp % 4 * kWarpRows + lane / kRowLanes;  // and 8 behind it
     float* const sums = partial_sums + static_cast<long long>(split) * kPartialSumStride;
     if (consumer == 0) {
       float sum[4][kColumns / 2];
@@ -475,7 +489,7 @@ jitconv_wgrad_wgmma_wgrad_tf32_nchw_n32c3h224w224_k64_7x7_pad3x3_s2x2_bias(const
 #pragma unroll
               for (int i = 0; i < 4; ++i) {
                 const int pixel = block * 8 + i / 2 * 4;
-                const float value = dy_stage[(k_lane + i % 2 * 8) * kDyPitch + pixel + lane % 4];
+                const float value = dy_stage[(k_lane + i % 2 * 8) * kDyPitch + pixel + operand_word(lane)];
                 bias_sum[i % 2] += value;
                 a[block % 2][i] = round_to_tf32(value);
               }
@@ -508,7 +522,7 @@ jitconv_wgrad_wgmma_wgrad_tf32_nchw_n32c3h224w224_k64_7x7_pad3x3_s2x2_bias(const
           const int k = k_block + k_lane;
 #pragma unroll
           for (int i = 0; i < kColumns / 2; ++i) {
-            const int k_of_sum = k + i / 2 % 2 * 8, column = i / 4 * 8 + lane % 4 * 2 + i % 2;
+            const int k_of_sum = k + i / 2 % 2 * 8, column = i / 4 * 8 + accumulator_column(lane) + i % 2;
             const int c = column / kS, s = column % kS;
             if (k_of_sum >= kGroupK || c >= kChannels) continue;
             const long long row = static_cast<long long>(r * kS + s) * kOutputChannels + group * kGroupK + k_of_sum;
@@ -592,7 +606,7 @@ jitconv_wgrad_wgmma_wgrad_tf32_nchw_n32c3h224w224_k64_7x7_pad3x3_s2x2_bias(const
 #pragma unroll
               for (int i = 0; i < 4; ++i) {
                 const int pixel = block * 8 + i / 2 * 4;
-                const float value = dy_stage[(k_lane + i % 2 * 8) * kDyPitch + pixel + lane % 4];
+                const float value = dy_stage[(k_lane + i % 2 * 8) * kDyPitch + pixel + operand_word(lane)];
                 bias_sum[i % 2] += value;
                 a[block % 2][i] = round_to_tf32(value);
               }
@@ -624,7 +638,7 @@ jitconv_wgrad_wgmma_wgrad_tf32_nchw_n32c3h224w224_k64_7x7_pad3x3_s2x2_bias(const
           const int k = k_block + k_lane;
 #pragma unroll
           for (int i = 0; i < kColumns / 2; ++i) {
-            const int k_of_sum = k + i / 2 % 2 * 8, column = i / 4 * 8 + lane % 4 * 2 + i % 2;
+            const int k_of_sum = k + i / 2 % 2 * 8, column = i / 4 * 8 + accumulator_column(lane) + i % 2;
             const int c = column / kS, s = column % kS;
             if (k_of_sum >= kGroupK || c >= kChannels) continue;
             const long long row = static_cast<long long>(r * kS + s) * kOutputChannels + group * kGroupK + k_of_sum;

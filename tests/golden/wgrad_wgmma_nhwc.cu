@@ -110,6 +110,17 @@ __device__ __forceinline__ void grow_registers_to() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
+// Which elements of a warpgroup's multiplication a thread holds in registers (wgmma, sm_90a): PTX ISA, "Asynchronous
+// Warpgroup Level Matrix Instructions", "Register Fragments", figures of .m64nNk8 and .m64nNk16. A warp has 16 rows of
+// the accumulators in two halves of eight, a lane a row of each half and, of every eight columns, two neighbours:
+// sum[4 j + 2 half + e] is in row accumulator_row(warp, lane, half) and column 8 j + accumulator_column(lane) + e.
+
+constexpr int kWarpRows = 16;
+// Lanes that share a row.
+constexpr int kRowLanes = 4;
+// The first of a lane's columns.
+__device__ __forceinline__ int accumulator_column(int lane) { return lane % kRowLanes * 2; }
+
 // A tensor as TMA sees it (CUtensorMap): made by the host for every launch, a parameter of the kernel.
 struct alignas(64) TensorMap {
   unsigned long long words[16];
@@ -384,7 +395,8 @@ jitconv_wgrad_wgmma_wgrad_bf16_nhwc_n8c64h512w256_k128_5x7_bias(const __grid_con
     // A consumer warpgroup: 64 output channels are rows, the tile's input channels are columns of a product per tap.
     grow_registers_to<kConsumerRegisters>();
     const int consumer = (warp - kLoaderWarps) / 4;
-    const int k_lane = consumer * 64 + warp % 4 * 16 + lane / 4;  // and 8 behind it
+    // The lane's first accumulator_row(), spelt out: with a call, NVRTC would compile another order of instructions.
+    const int k_lane = consumer * 64 + warp % 4 * kWarpRows + lane / kRowLanes;  // and 8 behind it
     float* const sums = partial_sums + static_cast<long long>(split) * kPartialSumStride;
     float sum[1][kColumns / 2];
     float bias_sum[2] = {};  // of dy, for db
@@ -463,7 +475,7 @@ jitconv_wgrad_wgmma_wgrad_bf16_nhwc_n8c64h512w256_k128_5x7_bias(const __grid_con
       if (accumulate_first == 0) continue;  // a shorter strip has one piece less
       const auto add_sums = [&](const float* tap_sum, int r, int s) {
         if (r >= kR || s >= kS) return;
-        const int k = k_block + k_lane, c_lane = c_block + lane % 4 * 2;
+        const int k = k_block + k_lane, c_lane = c_block + accumulator_column(lane);
         float* const row = sums +
             (static_cast<long long>(r * kS + s) * kOutputChannels + group * kGroupK + k) * kChannels +
                            c_lane;
@@ -495,7 +507,7 @@ jitconv_wgrad_wgmma_wgrad_bf16_nhwc_n8c64h512w256_k128_5x7_bias(const __grid_con
         float value = bias_sum[i];
         value += __shfl_xor_sync(0xffffffffu, value, 8);
         value += __shfl_xor_sync(0xffffffffu, value, 16);
-        const int k = k_block + consumer * 64 + warp % 4 * 16 + lane * 2 + i;
+        const int k = k_block + consumer * 64 + warp % 4 * kWarpRows + lane * 2 + i;
         if (sums_bias && lane < 8 && k < kGroupK) {
           float* const db_sum = sums + kBiasSums + group * kGroupK + k;
           *db_sum = is_first ? value : *db_sum + value;

@@ -122,6 +122,19 @@ __device__ __forceinline__ void grow_registers_to() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
+// Which elements of a warpgroup's multiplication a thread holds in registers (wgmma, sm_90a): PTX ISA, "Asynchronous
+// Warpgroup Level Matrix Instructions", "Register Fragments", figures of .m64nNk8 and .m64nNk16. A warp has 16 rows of
+// the accumulators in two halves of eight, a lane a row of each half and, of every eight columns, two neighbours:
+// sum[4 j + 2 half + e] is in row accumulator_row(warp, lane, half) and column 8 j + accumulator_column(lane) + e.
+
+constexpr int kWarpRows = 16;
+// Lanes that share a row.
+constexpr int kRowLanes = 4;
+// The first of a lane's columns.
+__device__ __forceinline__ int accumulator_column(int lane) { return lane % kRowLanes * 2; }
+// Of an operand in registers, a lane has the same rows, and of every 16 bytes of a row a word.
+__device__ __forceinline__ int operand_word(int lane) { return lane % kRowLanes; }
+
 // A float as the sum of two TF32 numbers: the nearest, and the nearest to what that leaves. The sum has all 24 bits
 // but, at times, the last. No part of a finite number is infinite, nor is their sum, and the larger part is zero only
 // of zero. Infinity is split into 1 and infinity, NaN into 1 and NaN. So infinity times a finite number is no NaN.
@@ -441,7 +454,8 @@ jitconv_wgrad_wgmma_tf32x3_wgrad_fp32_nchw_n8c64h512w1024_k128_3x3_bias(const __
     // A consumer warpgroup: 64 output channels are rows, the tile's input channels are columns of a product per tap.
     grow_registers_to<kConsumerRegisters>();
     const int consumer = (warp - kLoaderWarps) / 4;
-    const int k_lane = consumer * 64 + warp % 4 * 16 + lane / 4;  // and 8 behind it
+    // The lane's first accumulator_row(), spelt out: with a call, NVRTC would compile another order of instructions.
+    const int k_lane = consumer * 64 + warp % 4 * kWarpRows + lane / kRowLanes;  // and 8 behind it
     float* const sums = partial_sums + static_cast<long long>(split) * kPartialSumStride;
     float sum[9][kBlockC / 2];
     float bias_sum[2] = {};  // of dy, for db
@@ -493,7 +507,7 @@ jitconv_wgrad_wgmma_tf32x3_wgrad_fp32_nchw_n8c64h512w1024_k128_3x3_bias(const __
         const int p_first = strip.p_first + sum_number % kPieces * (kPieceRows * kRowStep);
         const int p_end = p_first + kPieceRows * kRowStep < strip.p_end ? p_first + kPieceRows * kRowStep : strip.p_end;
         // Behind the end of its row, a run of dy has pixels of the next.
-        const int pixels_left = kQ - strip.q_first - lane % 4;
+        const int pixels_left = kQ - strip.q_first - operand_word(lane);
 #pragma unroll 1
         for (int p = p_first; p < p_end; p += kRowStep, ++step) {
           const int stage = step % kStages;
@@ -515,7 +529,7 @@ jitconv_wgrad_wgmma_tf32x3_wgrad_fp32_nchw_n8c64h512w1024_k128_3x3_bias(const __
 #pragma unroll
             for (int i = 0; i < 4; ++i) {
               const int pixel = block * 8 + i / 2 * 4;
-              float value = dy_stage[(k_lane + i % 2 * 8) * kDyPitch + pixel + lane % 4];
+              float value = dy_stage[(k_lane + i % 2 * 8) * kDyPitch + pixel + operand_word(lane)];
               if (pixel >= pixels_left) value = 0.0f;
               bias_sum[i % 2] += value;
               split_tf32(value, dy_high[block][i], dy_low[block][i]);
@@ -536,7 +550,7 @@ jitconv_wgrad_wgmma_tf32x3_wgrad_fp32_nchw_n8c64h512w1024_k128_3x3_bias(const __
       }
       const auto add_sums = [&](const float* tap_sum, int r, int s) {
         if (r >= kR || s >= kS) return;
-        const int k = k_block + k_lane, c_lane = c_block + lane % 4 * 2;
+        const int k = k_block + k_lane, c_lane = c_block + accumulator_column(lane);
         float* const row = sums +
             (static_cast<long long>(r * kS + s) * kOutputChannels + group * kGroupK + k) * kChannels +
                            c_lane;

@@ -32,6 +32,7 @@ transpose = File("templates/transpose_input/kernel.cu.in", "transpose")
 store_boxes = File("templates/wgmma/store_boxes.cu.in", "wgmma_store_boxes")
 box_place = File("templates/wgmma/box_place.cu.in", "wgmma_box_place")
 stage_box = File("templates/wgmma/stage_box.cu.in", "wgmma_stage_box")
+fragments = File("templates/device/fragments.cuh", "fragments")
 split_tf32 = File("templates/device/split_tf32.cuh", "split_tf32")
 promote = File("templates/device/promote.cuh", "promote")
 emit_transpose = File("codegen/transpose_input/emit.cpp", "emit_transpose_input")
@@ -58,11 +59,11 @@ MUTANTS = [
     take_tiles("stages_not_passed", "  stage += kSteps % kStages;\n", "", "a warpgroup multiplies the other's steps"),
     add_sums("steps_not_counted", "first_turn = (first_turn + @steps@) % 2;\n", "",
              "of tiles with an odd number of steps, a warpgroup multiplies other pixels' weights"),
-    add_sums("taken_too_early", "    given[i * 32] = make_float2(sum[i * 4 + half * 2], sum[i * 4 + half * 2 + 1]);\n}\nmeet_warp();",
-             "    given[i * 32] = make_float2(sum[i * 4 + half * 2], sum[i * 4 + half * 2 + 1]);\n}",
+    add_sums("taken_too_early", "sum[accumulator_index(i * 8 + 1, half)]);\n}\nmeet_warp();",
+             "sum[accumulator_index(i * 8 + 1, half)]);\n}",
              "sums are added before they are there"),
-    add_sums("staged_too_early", "    sum[i * 4 + half * 2 + 1] += taken[i * 32].y;\n  }\n}\nmeet_warp();",
-             "    sum[i * 4 + half * 2 + 1] += taken[i * 32].y;\n  }\n}",
+    add_sums("staged_too_early", "    sum[accumulator_index(i * 8 + 1, half)] += taken[i * 32].y;\n  }\n}\nmeet_warp();",
+             "    sum[accumulator_index(i * 8 + 1, half)] += taken[i * 32].y;\n  }\n}",
              "outputs are staged over sums that the other warpgroup has not read"),
     candidates("odd_stages", "    if (own_stages) tiling.pipeline.stages -= tiling.pipeline.stages % 2;\n", "",
          "a stage is one warpgroup's at one time and the other's at another, and phases are taken for complete"),
@@ -220,6 +221,15 @@ MUTANTS = [
            "each step from then on has another step's pixels"),
     store_edges("ends_of_groups_stored", "if (k_first + k >= kGroupK) break;", "if (k_first + k > kGroupK) break;",
           "the next group's first channel is overwritten"),
+    # Which rows and columns a thread has.
+    fragments("half_of_four_rows", "% 4 * kWarpRows + half * 8;", "% 4 * kWarpRows + half * 4;", "channels are stored over each other"),
+    fragments("columns_apart", "return lane % kRowLanes * 2; }", "return lane % kRowLanes; }",
+              "neighbouring lanes store over each other's outputs"),
+    fragments("halves_exchanged", "column / 8 * 4 + half * 2 + column % 2", "column / 8 * 4 + (1 - half) * 2 + column % 2",
+              "channels are exchanged with those eight before or behind"),
+    fragments("other_word", "operand_word(int lane) { return lane % kRowLanes; }",
+              "operand_word(int lane) { return lane / kRowLanes % kRowLanes; }", "operands are of other channels, or pixels"),
+    fragments("transposed_row", "return lane / 8 % 2 * 8; }", "return lane / 16 * 8; }", "channels are exchanged with pixels"),
     # Operands that are split into two TF32 numbers.
     split_tf32("infinity_not_apart", "nearest = kOne;", "nearest = kLargest;",
                "the smaller part of a weight, times the larger one of infinity, overflows"),

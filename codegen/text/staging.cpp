@@ -20,7 +20,7 @@ std::string bias_of_rows(std::string_view first_channel, std::string_view group_
 
 std::string bias_of_folded_rows(std::string_view group_first) {
   return fmt::format(
-      "const int bias_k = warp % 4 * kWarpK + lane_row(lane);  // of the first filter column's rows\n"
+      "const int bias_k = warp % kWarpgroupWarps * kWarpK + lane_row(lane);  // of the first filter column's rows\n"
       "const float channel_bias =\n"
       "    lane_row(lane) < kWarpK && bias_k < kGroupK ? to_float(bias[{}bias_k]) : 0.0f;\n",
       group_first);

@@ -67,7 +67,7 @@ std::string place(const WgmmaGeometry& geometry, std::string_view step) {
   }
   lines.add(geometry.row_ends() == 1 ? "const int rows = column_first + position < kPitch ? 0 : 1;"
                                      : "const int rows = (column_first + position) / kPitch;");
-  lines.add("const int output = position - rows * kGap;");
+  lines.add("const int output = position - rows * kRowPadding;");
   lines.add("const bool stored =");
   lines.add("    k_vector < kGroupK && column_first + position - rows * kPitch < kQ && output < outputs;");
   return lines.text();

@@ -4,10 +4,11 @@
 // sum[4 j + 2 half + e] is in row accumulator_row(warp, lane, half) and column 8 j + accumulator_column(lane) + e.
 
 constexpr int kWarpRows = 16;
+constexpr int kHalfRows = 8;
 // Lanes that share a row.
 constexpr int kRowLanes = 4;
 // The first row of a warp's half.
-__device__ __forceinline__ int half_first_row(int warp, int half) { return warp % 4 * kWarpRows + half * 8; }
+__device__ __forceinline__ int half_first_row(int warp, int half) { return warp % 4 * kWarpRows + half * kHalfRows; }
 // A lane's row of the eight of a half.
 __device__ __forceinline__ int lane_row(int lane) { return lane / kRowLanes; }
 __device__ __forceinline__ int accumulator_row(int warp, int lane, int half) {
@@ -15,8 +16,8 @@ __device__ __forceinline__ int accumulator_row(int warp, int lane, int half) {
 }
 // The first of a lane's columns.
 __device__ __forceinline__ int accumulator_column(int lane) { return lane % kRowLanes * 2; }
-// Which sum lies in a lane's row of a half, `column` columns behind the lane's first: a multiple of 8, or one more.
-__device__ constexpr int accumulator_index(int column, int half) { return column / 8 * 4 + half * 2 + column % 2; }
+// Which of a lane's sums lies in its row of a half and in its column `e`, 0 or 1, of the eight columns number `eight`.
+__device__ constexpr int accumulator_index(int eight, int half, int e) { return eight * 4 + half * 2 + e; }
 // Of an operand in registers, a lane has the same rows, and of every 16 bytes of a row a word.
 __device__ __forceinline__ int operand_word(int lane) { return lane % kRowLanes; }
 
@@ -24,4 +25,4 @@ __device__ __forceinline__ int operand_word(int lane) { return lane % kRowLanes;
 // writes column l % 8 of matrix l / 8: eight rows of the warp's 16.
 
 __device__ __forceinline__ int transposed_column(int lane) { return lane / 16 * 8 + lane % 8; }
-__device__ __forceinline__ int transposed_first_row(int lane) { return lane / 8 % 2 * 8; }
+__device__ __forceinline__ int transposed_first_row(int lane) { return lane / 8 % 2 * kHalfRows; }

@@ -128,16 +128,27 @@ __device__ __forceinline__ void grow_registers_to() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
+// Sizes of warpgroups and of the matrices that they multiply (wgmma, sm_90a).
+
+constexpr int kWarpgroupWarps = 4;
+constexpr int kWarpgroupThreads = 128;
+// Rows of a product.
+constexpr int kInstructionRows = 64;
+// Operands in shared memory consist of core matrices: eight rows of 16 bytes.
+constexpr int kOperandRowBytes = 16;
+constexpr int kSwizzleAtomBytes = 1024;
+
 // Which elements of a warpgroup's multiplication a thread holds in registers (wgmma, sm_90a): PTX ISA, "Asynchronous
 // Warpgroup Level Matrix Instructions", "Register Fragments", figures of .m64nNk8 and .m64nNk16. A warp has 16 rows of
 // the accumulators in two halves of eight, a lane a row of each half and, of every eight columns, two neighbours:
 // sum[4 j + 2 half + e] is in row accumulator_row(warp, lane, half) and column 8 j + accumulator_column(lane) + e.
 
 constexpr int kWarpRows = 16;
+constexpr int kHalfRows = 8;
 // Lanes that share a row.
 constexpr int kRowLanes = 4;
 // The first row of a warp's half.
-__device__ __forceinline__ int half_first_row(int warp, int half) { return warp % 4 * kWarpRows + half * 8; }
+__device__ __forceinline__ int half_first_row(int warp, int half) { return warp % 4 * kWarpRows + half * kHalfRows; }
 // A lane's row of the eight of a half.
 __device__ __forceinline__ int lane_row(int lane) { return lane / kRowLanes; }
 __device__ __forceinline__ int accumulator_row(int warp, int lane, int half) {
@@ -145,8 +156,8 @@ __device__ __forceinline__ int accumulator_row(int warp, int lane, int half) {
 }
 // The first of a lane's columns.
 __device__ __forceinline__ int accumulator_column(int lane) { return lane % kRowLanes * 2; }
-// Which sum lies in a lane's row of a half, `column` columns behind the lane's first: a multiple of 8, or one more.
-__device__ constexpr int accumulator_index(int column, int half) { return column / 8 * 4 + half * 2 + column % 2; }
+// Which of a lane's sums lies in its row of a half and in its column `e`, 0 or 1, of the eight columns number `eight`.
+__device__ constexpr int accumulator_index(int eight, int half, int e) { return eight * 4 + half * 2 + e; }
 
 // source[kOffset] if valid, else 0, and then source may be any address. One predicated instruction, issued where it is
 // written: loads of a batch all leave before the first is waited for.
@@ -303,7 +314,7 @@ constexpr int kTilesK = 1;
 constexpr int kRuns = 1;
 constexpr int kColumns = 256;
 constexpr int kWindow = 256;
-constexpr int kGap = 2;  // positions of a grid row behind its kQ outputs
+constexpr int kRowPadding = 2;  // positions of a grid row behind its kQ outputs
 constexpr int kPitch = 1024;
 constexpr int kRunRow = 1024;  // positions of the runs of a row
 constexpr int kTilesOfPlane = 4088;
@@ -334,8 +345,9 @@ constexpr int kLoadBatch = 17;  // items of a warp in flight
 
 // The block
 constexpr int kThreads = 384;
+constexpr int kProducerWarps = 4;
 constexpr int kConsumers = 2;
-constexpr int kLoaderRegisters = 120;
+constexpr int kProducerRegisters = 120;
 constexpr int kConsumerRegisters = 192;
 constexpr int kStoreColumns = 64;  // positions of a box
 constexpr int kRowChannels = 32;  // 128 bytes
@@ -348,19 +360,21 @@ constexpr int kStagingFirstByte = 132096;
 constexpr int kBarriersFirstByte = 230400;
 
 // The numbers above are redundant; they must agree.
-static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 128);
-static_assert(kTeams * kTeamWarps == 4);
-static_assert(kGap <= (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kGap);
+static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 2 * kInstructionRows);
+static_assert(kTeams * kTeamWarps == kProducerWarps);
+static_assert(kRowPadding <= (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kRowPadding);
 static_assert(kRunPixels ==
               kColumns + (kS - 1) * kDilationW / kStrideW + (kStepRows - 1) * kDilationH * kPitch);
 static_assert(kChunkChannels == kSlices * kOperandChannels && kSteps * kStepRows % kR == 0);
-static_assert(kUnits % 2 == 0 && kUnits >= kStepRows * kS * kSlices && kWeightBytes == kUnits * kBlockK * 16);
-static_assert(kRunBytes == kPhases * kSlices * kSlicePitch * 16 && kSlicePitch >= kRunPixels);
+static_assert(kUnits % 2 == 0 && kUnits >= kStepRows * kS * kSlices &&
+    kWeightBytes == kUnits * kBlockK * kOperandRowBytes);
+static_assert(kRunBytes == kPhases * kSlices * kSlicePitch * kOperandRowBytes && kSlicePitch >= kRunPixels);
 static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes &&
     kStages * kStageBytes <= kStagingFirstByte);
-static_assert(kRunRow >= kQ && kWindow == kColumns && kColumns % kStoreColumns == 0 && kBoxRows * kRowChannels == 64);
-static_assert(kStagingFirstByte % 1024 == 0 && kBoxElements * sizeof(Element) % 1024 == 0);
-static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);
+static_assert(kRunRow >= kQ && kWindow == kColumns && kColumns % kStoreColumns == 0 &&
+    kBoxRows * kRowChannels == kInstructionRows);
+static_assert(kStagingFirstByte % kSwizzleAtomBytes == 0 && kBoxElements * sizeof(Element) % kSwizzleAtomBytes == 0);
+static_assert(kWarpgroupThreads * (kProducerRegisters + 2 * kConsumerRegisters) <= 65536);
 static_assert(kBarriersFirstByte + 16 * kStages + 8 <= 230520);
 
 // Shared memory, by first byte:
@@ -378,8 +392,8 @@ using Staged = Element;  // an output on its way to y
 
 
 
-// A position is a place in an image's grid of output rows, kGap columns longer than y's: there the window of taps
-// reaches into the next row, and nothing is stored. In this grid every tap is a constant distance.
+// A position is a place in an image's grid of output rows, kRowPadding columns longer than y's: there the window of
+// taps reaches into the next row, and nothing is stored. In this grid every tap is a constant distance.
 struct Tile {
   int n, group, k_tile;
   int first_output;  // of the tile's first run, counted in kP rows of kRunRow
@@ -450,7 +464,7 @@ jitconv_wgmma_fprop_tf32_nhwc_n16c16h1024w1024_k128_3x3_bias(const Element* __re
   const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
   const int lane = threadIdx.x % 32;
 
-  if (threadIdx.x == kThreads - 128) {  // no producer thread, which has something to ask for
+  if (threadIdx.x == kThreads - kWarpgroupThreads) {  // no producer thread: those issue copies meanwhile
     for (int i = 0; i < kStages; ++i) {
       barrier_init(full + i, kTeamWarps);
       barrier_init(empty + i, kConsumers);
@@ -467,9 +481,9 @@ jitconv_wgmma_fprop_tf32_nhwc_n16c16h1024w1024_k128_3x3_bias(const Element* __re
     parity ^= 1;
   };
 
-  if (warp < 4) {
+  if (warp < kProducerWarps) {
     // The producer warpgroup. A warp's loads do not overlap its own waiting, so teams of warps take steps in turn.
-    shrink_registers_to<kLoaderRegisters>();
+    shrink_registers_to<kProducerRegisters>();
     if (threadIdx.x == 0) {  // all of them, for all tiles
       wait_for_previous_kernel();
       barrier_arrive_expecting(weights_arrival, kSteps * kWeightBytes);
@@ -506,11 +520,11 @@ jitconv_wgmma_fprop_tf32_nhwc_n16c16h1024w1024_k128_3x3_bias(const Element* __re
   } else {
     // A consumer warpgroup: 64 of the tile's channels, one of its runs of positions.
     grow_registers_to<kConsumerRegisters>();
-    const int consumer = warp / 4 - 1;
-    const int k_consumer = consumer * 64, run = 0;
-    const bool gives_back = threadIdx.x % 128 == 0;  // what its warpgroup has multiplied
+    const int consumer = warp / kWarpgroupWarps - 1;
+    const int k_consumer = consumer * kInstructionRows, run = 0;
+    const bool releases_stage = threadIdx.x % kWarpgroupThreads == 0;  // what its warpgroup has multiplied
     float sum[kColumns / 2];
-    const bool asks = threadIdx.x % 128 == 0;  // TMA to store
+    const bool issues_stores = threadIdx.x % kWarpgroupThreads == 0;  // by TMA
     int box = 0;  // that is staged next
     barrier_wait(weights_arrival, 0);
 #pragma unroll 1
@@ -528,9 +542,10 @@ jitconv_wgmma_fprop_tf32_nhwc_n16c16h1024w1024_k128_3x3_bias(const Element* __re
         barrier_wait(full + stage, parity);
         const char* input = stages + stage * kStageBytes;
         // Adding to an operand moves it by 16 bytes: a pixel of a slice, a channel of a unit.
-        const MatrixOperand pixels = matrix_operand(input + run * kRunBytes, kSlicePitch * 16);
+        const MatrixOperand pixels = matrix_operand(input + run * kRunBytes, kSlicePitch * kOperandRowBytes);
         const char* weights_of_step = shared + kWeightsFirstByte + step * kWeightBytes;
-        const MatrixOperand weights = matrix_operand(weights_of_step + k_consumer * 16, kBlockK * 16);
+        const MatrixOperand weights =
+            matrix_operand(weights_of_step + k_consumer * kOperandRowBytes, kBlockK * kOperandRowBytes);
         multiply_begin();
         // begin taps
         multiply(sum, weights + 0 * kBlockK, pixels + 0, step != 0);  // s0 c0..7
@@ -539,13 +554,13 @@ jitconv_wgmma_fprop_tf32_nhwc_n16c16h1024w1024_k128_3x3_bias(const Element* __re
         // end taps
         multiply_commit();
         multiply_wait<1>();
-        if (gives_back && step != 0) barrier_arrive(empty + previous_stage);
+        if (releases_stage && step != 0) barrier_arrive(empty + previous_stage);
         previous_stage = stage;
         next_stage();
       }
       multiply_wait<0>();
       settle(sum);
-      if (gives_back) barrier_arrive(empty + previous_stage);
+      if (releases_stage) barrier_arrive(empty + previous_stage);
       // Store: the channels of a position are neighbours in y. A consumer stages its 64 channels of kStoreColumns
       // positions at a time, [position][row][channel], as a box of y, and goes on while TMA takes it
       // there. What is in no output lies outside of y's map, and stays behind.
@@ -555,14 +570,14 @@ jitconv_wgmma_fprop_tf32_nhwc_n16c16h1024w1024_k128_3x3_bias(const Element* __re
 #pragma unroll
       for (int first = 0; first < kColumns; first += kStoreColumns) {
         Staged* const staged = staging + (consumer * kStagedBoxes + box) * kBoxElements;
-        if (asks) bulk_stores_wait_read<kStagedBoxes - 1>();  // of what was staged here before
+        if (issues_stores) bulk_stores_wait_read<kStagedBoxes - 1>();  // of what was staged here before
         warpgroup_sync(1 + consumer);
 #pragma unroll
         for (int i = 0; i < kStoreColumns; i += 8) {
 #pragma unroll
           for (int part = 0; part < 4; ++part) {
             // Every second pair of lanes takes its two positions the other way round: no bank conflicts.
-            const int half = part / 2, turned = lane / 2 % 2, pair = accumulator_index(first + i, half);
+            const int half = part / 2, turned = lane / 2 % 2, pair = accumulator_index((first + i) / 8, half, 0);
             float value = turned == 0 ? sum[pair + part % 2] : sum[pair + 1 - part % 2];
             value += channel_bias[half];
             const int position = i + accumulator_column(lane) + (part % 2 ^ turned);
@@ -571,14 +586,14 @@ jitconv_wgmma_fprop_tf32_nhwc_n16c16h1024w1024_k128_3x3_bias(const Element* __re
         }
         fence_async_proxy();
         warpgroup_sync(1 + consumer);
-        if (asks) {
+        if (issues_stores) {
           tensor_copy_to_global(&y_map, 0, row_of_channels, column_first + first, image_row, staged);
           bulk_stores_commit();
         }
         box = box + 1 == kStagedBoxes ? 0 : box + 1;
       }
     }
-    if (asks) bulk_stores_wait_read<0>();  // before the block ends
+    if (issues_stores) bulk_stores_wait_read<0>();  // before the block ends
   }
 }
 

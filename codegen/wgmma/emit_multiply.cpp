@@ -197,7 +197,7 @@ std::string operands(const WgmmaGeometry& geometry) {
   }
   if (geometry.multiplies_registers()) {
     lines.add("multiply_wait<0>();  // of those that are overwritten now");
-    lines.add("load_weights(a, input + kWeightOffset, k_consumer + half_first_row(warp, 0) + lane_row(lane), lane);");
+    lines.add("load_weights(a, input + kWeightOffset, k_consumer + warp_first_row(warp) + lane_row(lane), lane);");
     lines.add("__syncwarp();  // all lanes have read");
     return lines.text();
   }

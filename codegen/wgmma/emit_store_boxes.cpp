@@ -42,7 +42,7 @@ Holes store_boxes_holes(const WgmmaGeometry& geometry, const std::string& channe
       WgmmaStore(geometry).staged_bytes() == 2
           ? stage_transposed(
                 geometry,
-                "staged + box_place(i + transposed_column(lane), half_first_row(warp, 0) + transposed_first_row(lane))")
+                "staged + box_place(i + transposed_column(lane), warp_first_row(warp) + transposed_first_row(lane))")
           : fill_template(embedded_text("wgmma/stage_box.cu.in"), {{"epilogue", epilogue_of_staged(geometry)}});
   return {{"staged", "Element"},
           {"boxes",

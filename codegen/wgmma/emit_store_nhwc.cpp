@@ -154,10 +154,10 @@ Holes store_nhwc_holes(const WgmmaGeometry& geometry, const std::string& channel
        {"first_output", tiling.tile.images > 0 ? "static_cast<long long>(image_first) * kPlane"
                                                : "static_cast<long long>(tile.n) * kPlane + run_first"},
        {"staged_lane", transposed ? "Staged* const staged_lane =\n"
-                                    "    staged + transposed_column(lane) * kStagingPitch + half_first_row(warp, 0) + "
+                                    "    staged + transposed_column(lane) * kStagingPitch + warp_first_row(warp) + "
                                     "transposed_first_row(lane);"
                                   : "Staged* const staged_lane = staged + accumulator_column(lane) * kStagingPitch + "
-                                    "half_first_row(warp, 0) + lane_row(lane);"},
+                                    "warp_first_row(warp) + lane_row(lane);"},
        {"y", where_stored(geometry)},
        {"residual_vector", epilogue.residual ? "const Element* const residual_vector = residual + first_element;" : ""},
        {"read_residual", read_residual},

@@ -162,8 +162,7 @@ constexpr int kSwizzleAtomBytes = 1024;
 
 constexpr int kWarpRows = 16;
 constexpr int kHalfRows = 8;
-// The first row of a warp's half.
-__device__ __forceinline__ int half_first_row(int warp, int half) { return warp % 4 * kWarpRows + half * kHalfRows; }
+__device__ __forceinline__ int warp_first_row(int warp) { return warp % 4 * kWarpRows; }
 // Which of a lane's sums lies in its row of a half and in its column `e`, 0 or 1, of the eight columns number `eight`.
 __device__ constexpr int accumulator_index(int eight, int half, int e) { return eight * 4 + half * 2 + e; }
 
@@ -591,7 +590,7 @@ jitconv_wgmma_dgrad_bf16_nhwc_n32c64h56w56_k64_3x3_pad1x1_dy_gelu_erf(const __gr
       auto* const y_vector = y + first_element;
       Staged* const staged = staging + consumer * (kWarpgroupWarps * kStagingElements);
       Staged* const staged_lane =
-          staged + transposed_column(lane) * kStagingPitch + half_first_row(warp, 0) + transposed_first_row(lane);
+          staged + transposed_column(lane) * kStagingPitch + warp_first_row(warp) + transposed_first_row(lane);
       const Staged* const staged_vector = staged + thread / kVectors * kStagingPitch + thread % kVectors * kStoreVector;
 #pragma unroll
       for (int first = 0; first < kColumns; first += kStoreColumns) {

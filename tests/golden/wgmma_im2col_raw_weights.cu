@@ -141,12 +141,11 @@ constexpr int kWarpRows = 16;
 constexpr int kHalfRows = 8;
 // Lanes that share a row.
 constexpr int kRowLanes = 4;
-// The first row of a warp's half.
-__device__ __forceinline__ int half_first_row(int warp, int half) { return warp % 4 * kWarpRows + half * kHalfRows; }
+__device__ __forceinline__ int warp_first_row(int warp) { return warp % 4 * kWarpRows; }
 // A lane's row of the eight of a half.
 __device__ __forceinline__ int lane_row(int lane) { return lane / kRowLanes; }
 __device__ __forceinline__ int accumulator_row(int warp, int lane, int half) {
-  return half_first_row(warp, half) + lane_row(lane);
+  return warp_first_row(warp) + half * kHalfRows + lane_row(lane);
 }
 // The first of a lane's columns.
 __device__ __forceinline__ int accumulator_column(int lane) { return lane % kRowLanes * 2; }
@@ -476,7 +475,7 @@ jitconv_wgmma_fprop_tf32_nhwc_n16c1024h14w14_k256_1x1_bias(const __grid_constant
           tile.group * kGroupK + k_vector;
       auto* const y_vector = y + first_element;
       Staged* const staged = staging + consumer * (kWarpgroupWarps * kStagingElements);
-      Staged* const staged_lane = staged + accumulator_column(lane) * kStagingPitch + half_first_row(warp, 0) +
+      Staged* const staged_lane = staged + accumulator_column(lane) * kStagingPitch + warp_first_row(warp) +
           lane_row(lane);
       const Staged* const staged_vector = staged + thread / kVectors * kStagingPitch + thread % kVectors * kStoreVector;
 #pragma unroll

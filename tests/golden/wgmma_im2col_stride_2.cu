@@ -151,8 +151,7 @@ constexpr int kWarpRows = 16;
 constexpr int kHalfRows = 8;
 // Lanes that share a row.
 constexpr int kRowLanes = 4;
-// The first row of a warp's half.
-__device__ __forceinline__ int half_first_row(int warp, int half) { return warp % 4 * kWarpRows + half * kHalfRows; }
+__device__ __forceinline__ int warp_first_row(int warp) { return warp % 4 * kWarpRows; }
 // A lane's row of the eight of a half.
 __device__ __forceinline__ int lane_row(int lane) { return lane / kRowLanes; }
 // The first of a lane's columns.
@@ -521,7 +520,7 @@ jitconv_wgmma_fprop_tf32_nhwc_n16c256h20w84_k512_5x5_pad1x1_s2x2(const __grid_co
           tile.group * kGroupK + k_vector;
       auto* const y_vector = y + first_element;
       Staged* const staged = staging + consumer * (kWarpgroupWarps * kStagingElements);
-      Staged* const staged_lane = staged + accumulator_column(lane) * kStagingPitch + half_first_row(warp, 0) +
+      Staged* const staged_lane = staged + accumulator_column(lane) * kStagingPitch + warp_first_row(warp) +
           lane_row(lane);
       const Staged* const staged_vector = staged + thread / kVectors * kStagingPitch + thread % kVectors * kStoreVector;
 #pragma unroll

@@ -170,8 +170,7 @@ constexpr int kWarpRows = 16;
 constexpr int kHalfRows = 8;
 // Lanes that share a row.
 constexpr int kRowLanes = 4;
-// The first row of a warp's half.
-__device__ __forceinline__ int half_first_row(int warp, int half) { return warp % 4 * kWarpRows + half * kHalfRows; }
+__device__ __forceinline__ int warp_first_row(int warp) { return warp % 4 * kWarpRows; }
 // A lane's row of the eight of a half.
 __device__ __forceinline__ int lane_row(int lane) { return lane / kRowLanes; }
 // The first of a lane's columns.
@@ -560,7 +559,7 @@ jitconv_wgmma_fprop_tf32_nchw_n16c512h7w7_k512_3x3_pad1x1(const Element* __restr
         // Adding to an operand moves it by 16 bytes: a pixel of a slice, a channel of a unit.
         const MatrixOperand pixels = matrix_operand(input + run * kRunBytes, kRunPixels * kOperandRowBytes);
         multiply_wait<0>();  // of those that are overwritten now
-        load_weights(a, input + kWeightOffset, k_consumer + half_first_row(warp, 0) + lane_row(lane), lane);
+        load_weights(a, input + kWeightOffset, k_consumer + warp_first_row(warp) + lane_row(lane), lane);
         __syncwarp();  // all lanes have read
         multiply_begin();
         // begin taps
@@ -617,7 +616,7 @@ jitconv_wgmma_fprop_tf32_nchw_n16c512h7w7_k512_3x3_pad1x1(const Element* __restr
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         if (half != consumer) continue;  // the other's
-        const int k_first = tile.k_tile * kBlockK + k_consumer + half_first_row(warp, half);
+        const int k_first = tile.k_tile * kBlockK + k_consumer + warp_first_row(warp) + half * kHalfRows;
         Staged* const staged_lane = staged + (lane_row(lane) * kStagingPitch + accumulator_column(lane));
         __syncwarp();
 #pragma unroll

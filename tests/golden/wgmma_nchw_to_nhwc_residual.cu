@@ -143,8 +143,7 @@ constexpr int kWarpRows = 16;
 constexpr int kHalfRows = 8;
 // Lanes that share a row.
 constexpr int kRowLanes = 4;
-// The first row of a warp's half.
-__device__ __forceinline__ int half_first_row(int warp, int half) { return warp % 4 * kWarpRows + half * kHalfRows; }
+__device__ __forceinline__ int warp_first_row(int warp) { return warp % 4 * kWarpRows; }
 // A lane's row of the eight of a half.
 __device__ __forceinline__ int lane_row(int lane) { return lane / kRowLanes; }
 // The first of a lane's columns.
@@ -640,7 +639,7 @@ jitconv_wgmma_fprop_tf32_nchw_nhwc_n64c32h28w28_k48_3x3_pad1x1_residual_relu(con
       auto* const y_vector = y + first_element;
       const Element* const residual_vector = residual + first_element;
       Staged* const staged = staging + consumer * (kWarpgroupWarps * kStagingElements);
-      Staged* const staged_lane = staged + accumulator_column(lane) * kStagingPitch + half_first_row(warp, 0) +
+      Staged* const staged_lane = staged + accumulator_column(lane) * kStagingPitch + warp_first_row(warp) +
           lane_row(lane);
       const Staged* const staged_vector = staged + thread / kVectors * kStagingPitch + thread % kVectors * kStoreVector;
 #pragma unroll

@@ -172,12 +172,11 @@ constexpr int kWarpRows = 16;
 constexpr int kHalfRows = 8;
 // Lanes that share a row.
 constexpr int kRowLanes = 4;
-// The first row of a warp's half.
-__device__ __forceinline__ int half_first_row(int warp, int half) { return warp % 4 * kWarpRows + half * kHalfRows; }
+__device__ __forceinline__ int warp_first_row(int warp) { return warp % 4 * kWarpRows; }
 // A lane's row of the eight of a half.
 __device__ __forceinline__ int lane_row(int lane) { return lane / kRowLanes; }
 __device__ __forceinline__ int accumulator_row(int warp, int lane, int half) {
-  return half_first_row(warp, half) + lane_row(lane);
+  return warp_first_row(warp) + half * kHalfRows + lane_row(lane);
 }
 // Which of a lane's sums lies in its row of a half and in its column `e`, 0 or 1, of the eight columns number `eight`.
 __device__ constexpr int accumulator_index(int eight, int half, int e) { return eight * 4 + half * 2 + e; }
@@ -609,7 +608,7 @@ jitconv_wgmma_fprop_bf16_nhwc_n8c64h512w1024_k128_3x3_bias_relu(const __grid_con
             matrix[part] = element_pair(pair[0], pair[1]);
           }
           store_transposed(staged +
-              box_place(i + transposed_column(lane), half_first_row(warp, 0) + transposed_first_row(lane)), matrix);
+              box_place(i + transposed_column(lane), warp_first_row(warp) + transposed_first_row(lane)), matrix);
         }
         fence_async_proxy();
         warpgroup_sync(1 + consumer);

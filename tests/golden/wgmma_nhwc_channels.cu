@@ -141,8 +141,7 @@ constexpr int kOperandRowBytes = 16;
 
 constexpr int kWarpRows = 16;
 constexpr int kHalfRows = 8;
-// The first row of a warp's half.
-__device__ __forceinline__ int half_first_row(int warp, int half) { return warp % 4 * kWarpRows + half * kHalfRows; }
+__device__ __forceinline__ int warp_first_row(int warp) { return warp % 4 * kWarpRows; }
 // Which of a lane's sums lies in its row of a half and in its column `e`, 0 or 1, of the eight columns number `eight`.
 __device__ constexpr int accumulator_index(int eight, int half, int e) { return eight * 4 + half * 2 + e; }
 
@@ -604,7 +603,7 @@ jitconv_wgmma_fprop_bf16_nhwc_n16c570h28w28_k106_1x1(const Element* __restrict__
       auto* const y_vector = y + first_element;
       Staged* const staged = staging + consumer * (kWarpgroupWarps * kStagingElements);
       Staged* const staged_lane =
-          staged + transposed_column(lane) * kStagingPitch + half_first_row(warp, 0) + transposed_first_row(lane);
+          staged + transposed_column(lane) * kStagingPitch + warp_first_row(warp) + transposed_first_row(lane);
       const Staged* const staged_vector = staged + thread / kVectors * kStagingPitch + thread % kVectors * kStoreVector;
 #pragma unroll
       for (int first = 0; first < kColumns; first += kStoreColumns) {

@@ -157,12 +157,11 @@ constexpr int kWarpRows = 16;
 constexpr int kHalfRows = 8;
 // Lanes that share a row.
 constexpr int kRowLanes = 4;
-// The first row of a warp's half.
-__device__ __forceinline__ int half_first_row(int warp, int half) { return warp % 4 * kWarpRows + half * kHalfRows; }
+__device__ __forceinline__ int warp_first_row(int warp) { return warp % 4 * kWarpRows; }
 // A lane's row of the eight of a half.
 __device__ __forceinline__ int lane_row(int lane) { return lane / kRowLanes; }
 __device__ __forceinline__ int accumulator_row(int warp, int lane, int half) {
-  return half_first_row(warp, half) + lane_row(lane);
+  return warp_first_row(warp) + half * kHalfRows + lane_row(lane);
 }
 // The first of a lane's columns.
 __device__ __forceinline__ int accumulator_column(int lane) { return lane % kRowLanes * 2; }

@@ -162,8 +162,7 @@ constexpr int kWarpRows = 16;
 constexpr int kHalfRows = 8;
 // Lanes that share a row.
 constexpr int kRowLanes = 4;
-// The first row of a warp's half.
-__device__ __forceinline__ int half_first_row(int warp, int half) { return warp % 4 * kWarpRows + half * kHalfRows; }
+__device__ __forceinline__ int warp_first_row(int warp) { return warp % 4 * kWarpRows; }
 // A lane's row of the eight of a half.
 __device__ __forceinline__ int lane_row(int lane) { return lane / kRowLanes; }
 // The first of a lane's columns.
@@ -544,7 +543,7 @@ jitconv_wgmma_fprop_tf32_nchw_n16c256h20w84_k512_5x5_pad1x1_s2x2(const __grid_co
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         const int column_first = opaque(run_first % kQ + accumulator_column(lane));
-        const int k_first = tile.k_tile * kBlockK + k_consumer + half_first_row(warp, half);
+        const int k_first = tile.k_tile * kBlockK + k_consumer + warp_first_row(warp) + half * kHalfRows;
         Staged* const staged_lane =
             staged + (lane_row(lane) * kStagingPitch + accumulator_column(lane) + kAlignmentPadding -
                       alignment_offset(plane_first + k_first + lane_row(lane)));

@@ -222,7 +222,8 @@ MUTANTS = [
     store_edges("ends_of_groups_stored", "if (k_first + k >= kGroupK) break;", "if (k_first + k > kGroupK) break;",
           "the next group's first channel is overwritten"),
     # Which rows and columns a thread has.
-    fragments("half_of_four_rows", "kWarpRows + half * kHalfRows;", "kWarpRows + half * 4;",
+    fragments("half_of_four_rows", "warp_first_row(warp) + half * kHalfRows + lane_row(lane)",
+              "warp_first_row(warp) + half * 4 + lane_row(lane)",
               "channels are stored over each other"),
     fragments("columns_apart", "return lane % kRowLanes * 2; }", "return lane % kRowLanes; }",
               "neighbouring lanes store over each other's outputs"),

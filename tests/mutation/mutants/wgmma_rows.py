@@ -73,7 +73,7 @@ MUTANTS = [
                  "of dilated filters, sums are added to other outputs"),
     store_folded("columns_side_by_side", "filter_column = lane_row(lane) / kWarpK + half * (kFoldedColumns / 2)",
                  "filter_column = lane_row(lane) / kWarpK + half", "sums are added to other outputs"),
-    store_channels("halves_alike", "half_first_row(warp, half);", "half_first_row(warp, 0);", "eight channels of sixteen are stored twice"),
+    store_channels("halves_alike", "warp_first_row(warp) + half * kHalfRows;", "warp_first_row(warp);", "eight channels of sixteen are stored twice"),
     candidates("too_many_channels", "problem_.k * folded > WgmmaRowsTiling::kRows", "problem_.k > WgmmaRowsTiling::kRows",
                "channels that have no rows of a multiplication are not computed"),
     candidates("stride_ignored", "if (problem.rows.stride != 1 || problem.columns.stride != 1)",

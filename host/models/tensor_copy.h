@@ -7,7 +7,7 @@ __device__ __forceinline__ void tensor_copy_to_shared(void* destination, const T
                                                       Barrier* arrival) {
   jitconv_copy_tensor(destination, map, 3, i0, i1, i2, arrival);
 }
-__device__ __forceinline__ void tensor_im2col_to_shared(void* destination, const TensorMap* map, int c, int w, int h,
-                                                        int n, int right, int down, Barrier* arrival) {
+__device__ __forceinline__ void tensor_walk_to_shared(void* destination, const TensorMap* map, int c, int w, int h,
+                                                      int n, int right, int down, Barrier* arrival) {
   jitconv_copy_tensor_im2col(destination, map, c, w, h, n, right, down, arrival);
 }

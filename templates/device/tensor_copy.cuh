@@ -18,11 +18,10 @@ __device__ __forceinline__ void tensor_copy_to_shared(void* destination, const T
       "l"(map), "r"(i0), "r"(i1), "r"(i2), "r"(barrier_address(arrival))
       : "memory");
 }
-// The same of pixels of an NHWC tensor in im2col mode, between the corners of its map: the first is (n, h, w), those
-// that follow are the next along w, then h, then n. Of each come the channels from c on, of the pixel `right` and
-// `down` of it.
-__device__ __forceinline__ void tensor_im2col_to_shared(void* destination, const TensorMap* map, int c, int w, int h,
-                                                        int n, int right, int down, Barrier* arrival) {
+// The same of pixels of an NHWC tensor, as its map walks over them (im2col): the first is (n, h, w), those that follow
+// are the next along w, then h, then n. Of each come the channels from c on, of the pixel `right` and `down` of it.
+__device__ __forceinline__ void tensor_walk_to_shared(void* destination, const TensorMap* map, int c, int w, int h,
+                                                      int n, int right, int down, Barrier* arrival) {
   asm volatile(
       "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes "
       "[%0], [%1, {%2, %3, %4, %5}], [%6], {%7, %8};"

@@ -123,7 +123,7 @@ std::string im2col_call(int place, int number, const codegen::TensorMapShape& ma
   return fmt::format(
       "      {{\n"
       "        const int pixel = (round * 11 + 2) % {all}, w = pixel % {w}, h = pixel / {w} % {h};\n"
-      "        tensor_im2col_to_shared(boxes + {place}, &map{number}, round * 3 % 5 * 8, {lower_w} + w * {stride_w},\n"
+      "        tensor_walk_to_shared(boxes + {place}, &map{number}, round * 3 % 5 * 8, {lower_w} + w * {stride_w},\n"
       "                              {lower_h} + h * {stride_h}, pixel / {image}, round * 7 % 6, round * 5 % 4, "
       "full);\n"
       "      }}\n",
@@ -137,7 +137,7 @@ std::string im2col_call(int place, int number, const codegen::TensorMapShape& ma
 Probe tensor_im2col_copies(const std::string& name, const codegen::TensorMapShape& first,
                            const codegen::TensorMapShape& second) {
   Probe probe = copies_in_rounds(
-      name, "tensor_im2col_to_shared", first, second,
+      name, "tensor_walk_to_shared", first, second,
       "  constexpr int kFirst = 384, kSecond = 640, kSecondPlace = 512, kRounds = 8;\n", "kSecondPlace + kSecond",
       "    if (thread == 0) {\n"
       "      barrier_arrive_expecting(full, (kFirst + kSecond) * 4);\n" +

@@ -81,7 +81,7 @@ const std::vector<GoldenCase>& golden_cases() {
         Family::wgmma, "constexpr int kGroups = 4;");
     add("wgmma_nhwc_bf16_bias_relu",
         "input=8,64,512,1024 weight=128,64,3,3 bias activation=relu dtype=bf16 input_layout=nhwc output_layout=nhwc",
-        Family::wgmma, "tensor_im2col_to_shared(run");
+        Family::wgmma, "tensor_walk_to_shared(run");
     add("wgmma_nhwc_one_slice",
         "input=16,8,256,256 weight=64,8,3,3 padding=1 dtype=bf16 input_layout=nhwc output_layout=nhwc", Family::wgmma,
         "load_vector_if(");

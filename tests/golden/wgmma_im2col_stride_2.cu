@@ -63,11 +63,10 @@ struct alignas(64) TensorMap {
 // `arrival` is told of the bytes of the whole box. The destination is a multiple of 128 bytes, of 1024 if the box is
 // swizzled.
 
-// The same of pixels of an NHWC tensor in im2col mode, between the corners of its map: the first is (n, h, w), those
-// that follow are the next along w, then h, then n. Of each come the channels from c on, of the pixel `right` and
-// `down` of it.
-__device__ __forceinline__ void tensor_im2col_to_shared(void* destination, const TensorMap* map, int c, int w, int h,
-                                                        int n, int right, int down, Barrier* arrival) {
+// The same of pixels of an NHWC tensor, as its map walks over them (im2col): the first is (n, h, w), those that follow
+// are the next along w, then h, then n. Of each come the channels from c on, of the pixel `right` and `down` of it.
+__device__ __forceinline__ void tensor_walk_to_shared(void* destination, const TensorMap* map, int c, int w, int h,
+                                                      int n, int right, int down, Barrier* arrival) {
   asm volatile(
       "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes "
       "[%0], [%1, {%2, %3, %4, %5}], [%6], {%7, %8};"
@@ -159,8 +158,9 @@ __device__ __forceinline__ int accumulator_column(int lane) { return lane % kRow
 // Which of a lane's sums lies in its row of a half and in its column `e`, 0 or 1, of the eight columns number `eight`.
 __device__ constexpr int accumulator_index(int eight, int half, int e) { return eight * 4 + half * 2 + e; }
 
-// A matrix as TMA brings it, swizzled: rows of kRowBytes, 32, 64 or 128, of which a multiplication takes 32, the first
-// unless 2, 4 or 6 is added. What was copied starts on a multiple of 1024 bytes; `first` is any row of it.
+// A matrix as TMA brings it, swizzled: rows of kRowBytes, 32, 64 or 128, of which a multiplication takes
+// 32, the first unless 2, 4 or 6 is added. What was copied starts on a multiple of 1024 bytes; `first` is any row of
+// it.
 template <int kRowBytes>
 __device__ __forceinline__ MatrixOperand swizzled_operand(const void* first) {
   constexpr unsigned long long kEightRows = 8 * kRowBytes, kSwizzle = kRowBytes == 128 ? 1 : kRowBytes == 64 ? 2 : 3;
@@ -410,7 +410,7 @@ __device__ __forceinline__ void copy_run(const TensorMap* x_map, const Tile& til
   const int image = tile.n, row = first / kQ, column = first - row * kQ;
 #pragma unroll
   for (int phase = 0; phase < kPhases; ++phase)
-    tensor_im2col_to_shared(run + phase * kPhaseBytes, x_map, c_first, column * kStrideW - kPadLeft,
+    tensor_walk_to_shared(run + phase * kPhaseBytes, x_map, c_first, column * kStrideW - kPadLeft,
                           row * kStrideH - kPadTop, image, phase, r * kDilationH, arrival);
 }
 

@@ -154,8 +154,9 @@ __device__ __forceinline__ int accumulator_column(int lane) { return lane % kRow
 // Which of a lane's sums lies in its row of a half and in its column `e`, 0 or 1, of the eight columns number `eight`.
 __device__ constexpr int accumulator_index(int eight, int half, int e) { return eight * 4 + half * 2 + e; }
 
-// A matrix as TMA brings it, swizzled: rows of kRowBytes, 32, 64 or 128, of which a multiplication takes 32, the first
-// unless 2, 4 or 6 is added. What was copied starts on a multiple of 1024 bytes; `first` is any row of it.
+// A matrix as TMA brings it, swizzled: rows of kRowBytes, 32, 64 or 128, of which a multiplication takes
+// 32, the first unless 2, 4 or 6 is added. What was copied starts on a multiple of 1024 bytes; `first` is any row of
+// it.
 template <int kRowBytes>
 __device__ __forceinline__ MatrixOperand swizzled_operand(const void* first) {
   constexpr unsigned long long kEightRows = 8 * kRowBytes, kSwizzle = kRowBytes == 128 ? 1 : kRowBytes == 64 ? 2 : 3;

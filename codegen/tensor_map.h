@@ -17,35 +17,35 @@ struct TensorMapShape {
   static constexpr int kMostBox = 256;  ///< elements along an axis
   static constexpr std::int64_t kUnit = 16, kMostExtent = std::int64_t{1} << 32;
   static constexpr std::int64_t kMostStride = std::int64_t{1} << 40;  ///< bytes, not reached
-  static constexpr int kMostWalkedPixels = 1024, kMostWalkedStride = 8, kMostWalkedOffset = 255;
+  static constexpr int kMostIm2colPixels = 1024, kMostIm2colStride = 8, kMostIm2colOffset = 255;
   static constexpr int kLeastCorner = -128, kMostCorner = 127;
   int rank = 0;           ///< 0: the parameter is a pointer
   int element_bytes = 4;  ///< 4 or 2
   std::array<std::int64_t, kMostRank> extents{};
   std::array<std::int64_t, kMostRank> strides{};  ///< elements; the first is 1, the others multiples of kUnit bytes
-  std::array<int, kMostRank> box{};  ///< at most kMostBox along an axis; rows are multiples of kUnit bytes; see walk
+  std::array<int, kMostRank> box{};  ///< at most kMostBox along an axis; rows are multiples of kUnit bytes; see im2col
   /// Width of rows whose pieces of 16 bytes are exchanged, so that reads of a column have no bank conflicts; 0: none
   /// are. Of 128 bytes, piece i of row r lies at place i ^ r % 8, of 64 at i ^ r / 2 % 4, of 32 at i ^ r / 4 % 2. A
   /// copy's destination is then a multiple of 1024 bytes, else of 128.
   int swizzle_bytes = 0;
   /// Floats are rounded to TF32 on the way, to nearest, ties to even.
   bool rounds_to_tf32 = false;
-  /// Of a tensor with the axes C, W, H, N, a walk over its pixels instead of a box (cuTensorMapEncodeIm2col): a copy
-  /// brings box[0] channels of box[1] pixels (up to kMostWalkedPixels), a row each. It starts at a pixel and goes on
+  /// Of a tensor with the axes C, W, H, N, im2col mode instead of boxes (cuTensorMapEncodeIm2col): a copy
+  /// brings box[0] channels of box[1] pixels (up to kMostIm2colPixels), a row each. It starts at a pixel and goes on
   /// along w, then h, then n, by `stride`, from `lower` to before the extent and `upper`, both along {w, h}; a pixel it
-  /// comes to is read at an offset from 0 to kMostWalkedOffset along each that a copy names. Those outside the tensor
+  /// comes to is read at an offset from 0 to kMostIm2colOffset along each that a copy names. Those outside the tensor
   /// are zeros.
-  struct Walk {
+  struct Im2col {
     std::array<int, 2> lower{}, upper{};  ///< kLeastCorner to kMostCorner
-    std::array<int, 2> stride{1, 1};      ///< 1 to kMostWalkedStride
-    bool operator==(const Walk&) const = default;
+    std::array<int, 2> stride{1, 1};      ///< 1 to kMostIm2colStride
+    bool operator==(const Im2col&) const = default;
   };
-  std::optional<Walk> walk = {};
+  std::optional<Im2col> im2col = {};
   bool writes_scratch = false;  ///< of a region of scratch: boxes are taken there
   /// Bytes that one copy brings.
   std::int64_t box_bytes() const {
     std::int64_t bytes = element_bytes;
-    for (int axis = 0; axis < (walk ? 2 : rank); ++axis) bytes *= box[static_cast<std::size_t>(axis)];
+    for (int axis = 0; axis < (im2col ? 2 : rank); ++axis) bytes *= box[static_cast<std::size_t>(axis)];
     return bytes;
   }
   bool operator==(const TensorMapShape&) const = default;

@@ -199,13 +199,13 @@ const Buffer& LaunchState::mapped_buffer(const jitconv_host_tensor_map& map, int
                                          const void* pc) {
   const bool known = map.parameter < buffers_.size() && map.tensor == buffers_[map.parameter].data &&
                      buffers_[map.parameter].map.rank == rank &&
-                     buffers_[map.parameter].map.walk.has_value() == place.offset.has_value();
+                     buffers_[map.parameter].map.im2col.has_value() == place.offset.has_value();
   if (!known) {
-    block_.report({Rule::out_of_bounds, pc, block_.running().index, "",
-                   fmt::format("tensor copy by what is no map of {}{} axes of the launch",
-                               place.offset ? "a walk over " : "", rank),
-                   nullptr},
-                  true);
+    block_.report(
+        {Rule::out_of_bounds, pc, block_.running().index, "",
+         fmt::format("tensor copy by what is no {}map of {} axes of the launch", place.offset ? "im2col " : "", rank),
+         nullptr},
+        true);
   }
   return buffers_[map.parameter];
 }

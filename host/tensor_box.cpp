@@ -22,22 +22,23 @@ std::uint32_t rounded_to_tf32(std::uint32_t bits) {
   return (bits + 0xfffu + (bits >> 13 & 1u)) & ~0x1fffu;
 }
 
-// Hardware raises an illegal instruction for a start outside the walk. What it does with a start between the strides,
-// an image that does not exist or an offset that does not fit is not known, so all of them are refused.
-std::optional<BoxRefusal> walk_refusal(const TensorMapShape& shape, const TensorMapShape::Walk& walk,
-                                       const BoxPlace& place) {
+// Hardware raises an illegal instruction for a start outside the corners. What it does with a start between the
+// strides, an image that does not exist or an offset that does not fit is not known, so all of them are refused.
+std::optional<BoxRefusal> im2col_refusal(const TensorMapShape& shape, const TensorMapShape::Im2col& im2col,
+                                         const BoxPlace& place) {
   for (std::size_t i = 0; i < 2; ++i) {
     const char axis = "wh"[i];
-    const std::int64_t at = place.first[i + 1], lower = walk.lower[i], end = shape.extents[i + 1] + walk.upper[i];
+    const std::int64_t at = place.first[i + 1], lower = im2col.lower[i], end = shape.extents[i + 1] + im2col.upper[i];
     if (at < lower || at >= end)
-      return BoxRefusal{Rule::out_of_bounds,
-                        fmt::format("from {} {} on, outside a walk from {} to before {}", axis, at, lower, end)};
-    if ((at - lower) % walk.stride[i] != 0)
-      return BoxRefusal{Rule::misaligned, fmt::format("from {} {} on, where a walk from {} by {} does not come", axis,
-                                                      at, lower, walk.stride[i])};
-    if (const int offset = (*place.offset)[i]; offset < 0 || offset > TensorMapShape::kMostWalkedOffset)
+      return BoxRefusal{
+          Rule::out_of_bounds,
+          fmt::format("from {} {} on, outside the im2col corners from {} to before {}", axis, at, lower, end)};
+    if ((at - lower) % im2col.stride[i] != 0)
+      return BoxRefusal{Rule::misaligned, fmt::format("from {} {} on, where im2col mode from {} by {} does not come",
+                                                      axis, at, lower, im2col.stride[i])};
+    if (const int offset = (*place.offset)[i]; offset < 0 || offset > TensorMapShape::kMostIm2colOffset)
       return BoxRefusal{Rule::out_of_bounds, fmt::format("at an offset along {} of {}: it is 0 to {}", axis, offset,
-                                                         TensorMapShape::kMostWalkedOffset)};
+                                                         TensorMapShape::kMostIm2colOffset)};
   }
   if (place.first[kImages] < 0 || place.first[kImages] >= shape.extents[kImages])
     return BoxRefusal{Rule::out_of_bounds,
@@ -57,14 +58,14 @@ TensorBox::TensorBox(const TensorMapShape& shape, const void* tensor, const BoxP
     first_[i] = place.first[i];
     strides_[i] = shape.strides[i];
     extents_[i] = shape.extents[i];
-    if (i == 0 || shape.walk) continue;
+    if (i == 0 || shape.im2col) continue;
     rows_[i] = {first_[i], first_[i] + shape.box[i]};
     row_count_ *= shape.box[i];
   }
-  if (!shape.walk) return;
+  if (!shape.im2col) return;
   row_count_ = shape.box[1];
   for (std::size_t i = 0; i < 2; ++i) {
-    rows_[i + 1] = {shape.walk->lower[i], extents_[i + 1] + shape.walk->upper[i], shape.walk->stride[i]};
+    rows_[i + 1] = {shape.im2col->lower[i], extents_[i + 1] + shape.im2col->upper[i], shape.im2col->stride[i]};
     if (place.offset) offset_[i + 1] = (*place.offset)[i];
   }
   rows_[kImages] = {first_[kImages], first_[kImages] + row_count_};
@@ -82,7 +83,7 @@ std::optional<BoxRefusal> TensorBox::refusal(const TensorMapShape& shape, const 
   // Not in the reference: hardware takes it for an illegal instruction.
   if (std::int64_t{place.first[0]} * shape.element_bytes % TensorMapShape::kUnit != 0)
     return BoxRefusal{Rule::misaligned, fmt::format("from index {} on, at no multiple of 16 bytes", place.first[0])};
-  return shape.walk ? walk_refusal(shape, *shape.walk, place) : std::nullopt;
+  return shape.im2col ? im2col_refusal(shape, *shape.im2col, place) : std::nullopt;
 }
 
 std::optional<BoxRefusal> TensorBox::store_refusal(const TensorMapShape& shape, const BoxPlace& place) {

@@ -1,5 +1,5 @@
-// What TMA brings of a tensor to shared memory (cp.async.bulk.tensor), a box of it or pixels of a walk over
-// it: which of the elements are there to be read, and where each of them lands. And the way back, of boxes.
+// What TMA brings of a tensor to shared memory (cp.async.bulk.tensor), a box of it or pixels in im2col
+// mode: which of the elements are there to be read, and where each of them lands. And the way back, of boxes.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@ namespace jitconv::host {
 /// What a copy by a map is asked for.
 struct BoxPlace {
   std::array<int, codegen::TensorMapShape::kMostRank> first{};  ///< where it begins, also outside; a store not before
-  std::optional<std::array<int, 2>> offset = {};  ///< of a walk: each pixel is read so far to its right, and down
+  std::optional<std::array<int, 2>> offset = {};  ///< in im2col mode: each pixel is read so far to its right, and down
 };
 
 struct BoxRefusal {

@@ -93,7 +93,7 @@ struct Api {
                                    const std::uint64_t* extents, const std::uint64_t* strides, const std::uint32_t* box,
                                    const std::uint32_t* element_strides, int interleave, int swizzle, int l2_promotion,
                                    int fill);
-  /// The same, of a walk over pixels. `lower` and `upper`: of all axes but the first and the last, in their order,
+  /// The same, of an im2col map of pixels. `lower` and `upper`: of all axes but the first and the last, in their order,
   /// which is not the one the manual names.
   Result (*cuTensorMapEncodeIm2col)(void* map, int data_type, std::uint32_t rank, void* address,
                                     const std::uint64_t* extents, const std::uint64_t* strides, const int* lower,

@@ -269,17 +269,17 @@ void Driver::encode_tensor_map(const codegen::TensorMapShape& shape, void* addre
   const int type = shape.element_bytes == 2 ? kUint16 : shape.rounds_to_tf32 ? kTfloat32 : kFloat32;
   const int swizzle = swizzle_of(shape.swizzle_bytes);
   const auto rank = static_cast<std::uint32_t>(shape.rank);
-  if (!shape.walk) {
+  if (!shape.im2col) {
     check(api.cuTensorMapEncodeTiled(&map, type, rank, address, extents.data(), strides.data() + 1, box.data(),
                                      element_strides.data(), /*interleave=*/0, swizzle, kPromote128Bytes, /*fill=*/0),
           "cuTensorMapEncodeTiled");
     return;
   }
-  for (std::size_t i = 0; i < shape.walk->stride.size(); ++i)
-    element_strides[i + 1] = static_cast<std::uint32_t>(shape.walk->stride[i]);
+  for (std::size_t i = 0; i < shape.im2col->stride.size(); ++i)
+    element_strides[i + 1] = static_cast<std::uint32_t>(shape.im2col->stride[i]);
   // If pixels are larger, the next step's channels come to L2 along with this step's (86_pw, NHWC: 4 % faster).
   check(api.cuTensorMapEncodeIm2col(&map, type, rank, address, extents.data(), strides.data() + 1,
-                                    shape.walk->lower.data(), shape.walk->upper.data(), box[0], box[1],
+                                    shape.im2col->lower.data(), shape.im2col->upper.data(), box[0], box[1],
                                     element_strides.data(), /*interleave=*/0, swizzle, kPromote256Bytes, /*fill=*/0),
         "cuTensorMapEncodeIm2col");
 }

@@ -43,20 +43,21 @@ std::string defect_of_box(const TensorMapShape& map) {
 }
 
 /// Why no copy can bring pixels of a tensor map's walk; empty if copies can.
-std::string defect_of_walk(const TensorMapShape& map) {
-  if (map.rank != 4) return fmt::format("a walk of rank {}", map.rank);
+std::string defect_of_im2col(const TensorMapShape& map) {
+  if (map.rank != 4) return fmt::format("an im2col map of rank {}", map.rank);
   if (map.box[0] < 1 || map.box[0] > TensorMapShape::kMostBox)
-    return fmt::format("a walk with {} channels", map.box[0]);
-  if (map.box[1] < 1 || map.box[1] > TensorMapShape::kMostWalkedPixels)
-    return fmt::format("a walk with {} pixels", map.box[1]);
-  for (std::size_t i = 0; i < map.walk->lower.size(); ++i) {
-    const int lower = map.walk->lower[i], upper = map.walk->upper[i], stride = map.walk->stride[i];
+    return fmt::format("an im2col map with {} channels", map.box[0]);
+  if (map.box[1] < 1 || map.box[1] > TensorMapShape::kMostIm2colPixels)
+    return fmt::format("an im2col map with {} pixels", map.box[1]);
+  for (std::size_t i = 0; i < map.im2col->lower.size(); ++i) {
+    const int lower = map.im2col->lower[i], upper = map.im2col->upper[i], stride = map.im2col->stride[i];
     for (const int corner : {lower, upper})
       if (corner < TensorMapShape::kLeastCorner || corner > TensorMapShape::kMostCorner)
-        return fmt::format("a walk with a corner at {}", corner);
-    if (stride < 1 || stride > TensorMapShape::kMostWalkedStride)
-      return fmt::format("a walk with a stride of {}", stride);
-    if (lower >= map.extents[i + 1] + upper) return fmt::format("a walk without pixels from {} to {}", lower, upper);
+        return fmt::format("an im2col map with a corner at {}", corner);
+    if (stride < 1 || stride > TensorMapShape::kMostIm2colStride)
+      return fmt::format("an im2col map with a stride of {}", stride);
+    if (lower >= map.extents[i + 1] + upper)
+      return fmt::format("an im2col map without pixels from {} to {}", lower, upper);
   }
   return "";
 }
@@ -71,7 +72,7 @@ void require_tensor_map(const runtime::LaunchRules& rules, const codegen::Kernel
   };
   if (map.rank < 2 || map.rank > TensorMapShape::kMostRank) refuse(fmt::format("of rank {}", map.rank));
   if (map.element_bytes != 2 && map.element_bytes != 4) refuse(fmt::format("elements of {} bytes", map.element_bytes));
-  if (argument.written() && map.walk) refuse("a walk over what the kernel writes");
+  if (argument.written() && map.im2col) refuse("an im2col map of what the kernel writes");
   if (argument.written() && map.rounds_to_tf32) refuse("what the kernel writes is to be rounded");
   if (argument.written() && map.extents[0] * map.element_bytes % TensorMapShape::kUnit != 0)
     refuse(fmt::format("rows of {} bytes, behind which a store would write", map.extents[0] * map.element_bytes));
@@ -87,8 +88,9 @@ void require_tensor_map(const runtime::LaunchRules& rules, const codegen::Kernel
     if (map.extents[i] - 1 > rules.bytes(argument.tensor) / stride) refuse("it is larger than the tensor");
     last += (map.extents[i] - 1) * map.strides[i];
   }
-  if (const std::string defect = map.walk ? defect_of_walk(map) : defect_of_box(map); !defect.empty()) refuse(defect);
-  const char* const kind = map.walk ? "a walk" : "a box";
+  if (const std::string defect = map.im2col ? defect_of_im2col(map) : defect_of_box(map); !defect.empty())
+    refuse(defect);
+  const char* const kind = map.im2col ? "an im2col map" : "a box";
   if (map.box_bytes() > kMostBytes) refuse(fmt::format("{} of {} bytes", kind, map.box_bytes()));
   const std::int64_t row = map.box[0] * map.element_bytes;
   if (row % TensorMapShape::kUnit != 0) refuse(fmt::format("{} with rows of {} bytes", kind, row));

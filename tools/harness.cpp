@@ -143,11 +143,11 @@ std::string argument_text(const codegen::Argument& argument) {
       "                                {{{}}}, {{{}}}, ",
       buffer_name(argument.tensor), type, swizzle, fmt::join(std::span(map.extents).first(rank), ", "),
       fmt::join(stride_bytes, ", "));
-  if (!map.walk)
+  if (!map.im2col)
     return fmt::format("tensor_map<TensorMap>{}{{{}}})", tensor, fmt::join(std::span(map.box).first(rank), ", "));
-  return fmt::format("tensor_walk<TensorMap>{}{}, {}, {{{}}}, {{{}}}, {{{}}})", tensor, map.box[0], map.box[1],
-                     fmt::join(map.walk->lower, ", "), fmt::join(map.walk->upper, ", "),
-                     fmt::join(map.walk->stride, ", "));
+  return fmt::format("tensor_im2col<TensorMap>{}{}, {}, {{{}}}, {{{}}}, {{{}}})", tensor, map.box[0], map.box[1],
+                     fmt::join(map.im2col->lower, ", "), fmt::join(map.im2col->upper, ", "),
+                     fmt::join(map.im2col->stride, ", "));
 }
 
 std::string launch_text(const KernelSource& source) {

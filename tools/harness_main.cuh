@@ -59,7 +59,7 @@ inline Map tensor_map(const void* address, CUtensorMapDataType type, CUtensorMap
 
 // The same of an NHWC tensor whose pixels it walks over, from `lower` to before `upper` of the end, both {w, h}.
 template <typename Map>
-inline Map tensor_walk(const void* address, CUtensorMapDataType type, CUtensorMapSwizzle swizzle,
+inline Map tensor_im2col(const void* address, CUtensorMapDataType type, CUtensorMapSwizzle swizzle,
                        const cuuint64_t (&extents)[4], const cuuint64_t (&stride_bytes)[3], cuuint32_t channels,
                        cuuint32_t pixels, const int (&lower)[2], const int (&upper)[2], const cuuint32_t (&stride)[2]) {
   static_assert(sizeof(Map) == sizeof(CUtensorMap));

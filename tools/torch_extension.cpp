@@ -63,7 +63,7 @@ std::string argument_text(const Argument& argument) {
   const auto rank = static_cast<std::size_t>(map.rank);
   std::vector<std::int64_t> stride_bytes;
   for (std::size_t i = 1; i < rank; ++i) stride_bytes.push_back(map.strides[i] * map.element_bytes);
-  const std::size_t axes = map.walk ? 2 : rank;
+  const std::size_t axes = map.im2col ? 2 : rank;
   std::string text = fmt::format(
       "{{\"tensor\": {}, \"type\": \"{}\", \"swizzle_bytes\": {}, \"extents\": [{}], \"stride_bytes\": [{}], "
       "\"box\": [{}]",
@@ -73,10 +73,10 @@ std::string argument_text(const Argument& argument) {
                              : "FLOAT32",
       map.swizzle_bytes, fmt::join(std::span(map.extents).first(rank), ", "), fmt::join(stride_bytes, ", "),
       fmt::join(std::span(map.box).first(axes), ", "));
-  if (map.walk) {
-    text += fmt::format(", \"walk\": {{\"lower\": [{}], \"upper\": [{}], \"stride\": [{}]}}",
-                        fmt::join(map.walk->lower, ", "), fmt::join(map.walk->upper, ", "),
-                        fmt::join(map.walk->stride, ", "));
+  if (map.im2col) {
+    text += fmt::format(", \"im2col\": {{\"lower\": [{}], \"upper\": [{}], \"stride\": [{}]}}",
+                        fmt::join(map.im2col->lower, ", "), fmt::join(map.im2col->upper, ", "),
+                        fmt::join(map.im2col->stride, ", "));
   }
   return text + "}";
 }

@@ -57,10 +57,11 @@ std::string constants(const KernelPlan& kernel, const PointwiseTiling& tiling) {
   add_pointwise_pixel_constants(c, problem, tiling);
 
   c.group("The block");
-  c.add("kThreads", PointwiseTiling::kThreads).add("kConsumers", PointwiseTiling::kConsumers);
+  c.add("kThreads", PointwiseTiling::kThreads).add("kProducerWarps", PointwiseTiling::kProducerWarps);
+  c.add("kConsumerWarps", 4 * PointwiseTiling::kConsumers);
   c.add("kConsumerThreads", PointwiseTiling::kConsumers * 128);
   c.add("kConsumerRegisters", PointwiseTiling::kConsumerRegisters)
-      .add("kLoaderRegisters", PointwiseTiling::kLoaderRegisters);
+      .add("kProducerRegisters", PointwiseTiling::kProducerRegisters);
   if (tiling.streams_weights) {
     c.add("kWeightRowBytes", tiling.weight_row_bytes(), "of an output channel");
     c.add("kWeightBytes", tiling.block_k() * tiling.weight_row_bytes(), "of a step")
@@ -89,7 +90,9 @@ std::string asserts(const KernelPlan& kernel) {
   Lines lines;
   lines.add("// The numbers above are redundant; they must agree.");
   lines.add("static_assert(kColumns % 8 == 0 && kInstructions * kColumns <= 256);");
-  lines.add("static_assert(kLanePixels == 2 * kInstructions && kPixels * kBlockK == 64 * kLanePixels * kColumns);");
+  lines.add(
+      "static_assert(kLanePixels == 2 * kInstructions && kPixels * kBlockK == kInstructionRows * kLanePixels * "
+      "kColumns);");
   lines.add("static_assert(kChunkChannels % (8 * kBatchSteps) == 0 && kSteps * kChunkChannels == kChannels);");
   switch (tiling.tile) {
     case PointwiseTiling::Pixels::line:
@@ -108,10 +111,12 @@ std::string asserts(const KernelPlan& kernel) {
       break;
   }
   lines.add(tiling.streams_weights
-                ? "static_assert(kWeightsFirstByte >= kStages * kStageFloats * 4 && kWeightsFirstByte % 1024 == 0);\n"
+                ? "static_assert(kWeightsFirstByte >= kStages * kStageFloats * 4 && kWeightsFirstByte % "
+                  "kSwizzleAtomBytes == 0);\n"
                   "static_assert(kWeightStageBytes >= kWeightBytes && kWeightBytes == kBlockK * kChunkChannels * 4);"
-                : "static_assert(kWeightsFirstByte == kStages * kStageFloats * 4 && kWeightPitch == kSliceRows * 16);");
-  lines.add("static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);");
+                : "static_assert(kWeightsFirstByte == kStages * kStageFloats * 4 && kWeightPitch == kSliceRows * "
+                  "kOperandRowBytes);");
+  lines.add("static_assert(kWarpgroupThreads * (kProducerRegisters + 2 * kConsumerRegisters) <= 65536);");
   lines.add(tiling.streams_weights
                 ? "static_assert(kBarriersFirstByte >= kWeightsFirstByte + kStages * kWeightStageBytes);"
                 : "static_assert(kBarriersFirstByte >= kWeightsFirstByte + kSlabSlices * kWeightPitch);");
@@ -119,7 +124,7 @@ std::string asserts(const KernelPlan& kernel) {
   return lines.text();
 }
 
-constexpr std::string_view kReleases = "kConsumers * 4";
+constexpr std::string_view kReleases = "kConsumerWarps";
 
 std::string layout_comment(const Problem& problem, const PointwiseTiling& tiling, std::string_view loaders) {
   const bool bias = tiling.keeps_bias(problem);
@@ -130,7 +135,7 @@ std::string layout_comment(const Problem& problem, const PointwiseTiling& tiling
   if (bias) comment.memory("kBiasFirstByte", "bias of the block's channels");
   comment.memory("kBarriersFirstByte", "barriers");
   comment.barrier("full[kStages]", loaders, "a producer thread, and copies by their bytes", "consumers, for a step");
-  comment.barrier("empty[kStages]", kReleases, "a warp that has multiplied a step", "loaders, for a free stage");
+  comment.barrier("empty[kStages]", kReleases, "a warp that has multiplied a step", "the producer, for a free stage");
   if (!tiling.streams_weights)
     comment.barrier("weights_arrival", "kConsumerThreads", "a thread that has put weights there", "consumers, once");
   else if (bias)
@@ -141,8 +146,12 @@ std::string layout_comment(const Problem& problem, const PointwiseTiling& tiling
 std::vector<DeviceFile> files(const Problem& problem, const PointwiseTiling& tiling) {
   std::vector<DeviceFile> result = {{element_header(problem.input.type)}};
   if (!tiling.gathers()) result.push_back({"device/vector.cuh"});
-  add_files(result,
-            {{"device/barrier.cuh"}, {"device/bulk_copy.cuh"}, {"device/warpgroup.cuh"}, {"device/operand_tf32.cuh"}});
+  add_files(result, {{"device/barrier.cuh"},
+                     {"device/bulk_copy.cuh"},
+                     {"device/warpgroup.cuh"},
+                     {"device/wgmma_sizes.cuh"},
+                     {"device/fragments.cuh"},
+                     {"device/operand_tf32.cuh"}});
   if (tiling.streams_weights || tiling.tile == PointwiseTiling::Pixels::rows)
     add_files(result, {{"device/tensor_map.cuh"}, {"device/tensor_copy.cuh"}});
   if (tiling.streams_weights) result.push_back({"device/swizzled_operand.cuh"});
@@ -211,11 +220,11 @@ std::string store(const KernelPlan& kernel, const PointwiseTiling& tiling) {
     const bool images = tiling.tile == PointwiseTiling::Pixels::images;
     return fill_template(
         embedded_text("pointwise/store_gathered.cu.in"),
-        {{"output_place", images ? "const int image_of_tile = place_of[i] / kOutputs;\n"
+        {{"output_place", images ? "const int image_of_tile = tile_pixel[i] / kOutputs;\n"
                                    "const int image = tile * kTileImages + image_of_tile;\n"
-                                   "const int output = place_of[i] - image_of_tile * kOutputs;"
+                                   "const int output = tile_pixel[i] - image_of_tile * kOutputs;"
                                  : "const int image = tile / kTilesOfImage;\n"
-                                   "const int output = (tile - image * kTilesOfImage) * kTilePixels + place_of[i];"},
+                                   "const int output = (tile - image * kTilesOfImage) * kTilePixels + tile_pixel[i];"},
          {"behind", images ? "image >= kImages" : "output >= kOutputs"},
          {"load_bias", channel_bias},
          {"epilogue", lines},

@@ -36,14 +36,15 @@ Holes line_holes(const Problem& problem, const PointwiseTiling& tiling) {
   return {{"pixels_of_lane", "using Pixels = ElementVector<kLanePixels>;"},
           {"copy_row", std::move(copies.function)},
           {"load_pixels_function", std::string(embedded_text("pointwise/load_pixels.cu.in"))},
-          {"loaders", "4"},
-          {"askers", std::string(embedded_text("pointwise/askers_of_channels.cu.in"))},
+          {"loaders", "kProducerWarps"},
+          {"issuing_threads", std::string(embedded_text("pointwise/issue_channels.cu.in"))},
           {"tile_start", std::move(copies.tile_start)},
-          {"pixel_bytes", "kChunkChannels / 4 * kPixels * 4"},
+          {"pixel_bytes", "kChunkChannels / kProducerWarps * kPixels * 4"},
           {"copy_pixels", std::move(copies.text)},
-          {"places", fmt::format("const int pixel_lane = {}warp % 4 * (8 * kLanePixels) + lane / 4 * kLanePixels;",
-                                 first_of_consumer(tiling))},
-          {"pixels_of_step", "stages + stage * kStageFloats + lane % 4 * kPixelPitch + pixel_lane"}};
+          {"lane_pixels", fmt::format("const int pixel_lane = {}warp % kWarpgroupWarps * (kHalfRows * kLanePixels) + "
+                                      "lane_row(lane) * kLanePixels;",
+                                      first_of_consumer(tiling))},
+          {"pixels_of_step", "stages + stage * kStageFloats + operand_word(lane) * kPixelPitch + pixel_lane"}};
 }
 
 /// Of images or rows: a lane's pixels are those of the rows that it has of each instruction.
@@ -53,28 +54,30 @@ Holes gathered_holes(const PointwiseTiling& tiling) {
       {"pixels_of_lane", ""},
       {"copy_row", ""},
       {"load_pixels_function", std::string(embedded_text("pointwise/gather_pixels.cu.in"))},
-      {"loaders", images ? "4" : "1"},
-      {"askers", images ? "// Four threads ask for images, as they lie in memory, each for every fourth.\n"
-                          "if (lane != 0) return;\n"
-                          "const Element* x_group = x + static_cast<long long>(group * kChannels) * kPlane;"
-                        : "// A thread asks for rows.\nif (lane != 0 || warp != kConsumers * 4) return;"},
+      {"loaders", images ? "kProducerWarps" : "1"},
+      {"issuing_threads", images
+                              ? "// A thread of each producer warp copies every fourth image, as they lie in memory.\n"
+                                "if (lane != 0) return;\n"
+                                "const Element* x_group = x + static_cast<long long>(group * kChannels) * kPlane;"
+                              : "// One thread copies rows.\nif (lane != 0 || warp != kConsumerWarps) return;"},
       {"tile_start", images ? ""
                             : "const int image = tile / kTilesOfImage;\n"
                               "const int row = (tile - image * kTilesOfImage) * kTileRows;"},
-      {"pixel_bytes", images ? "(kTileImages + 3 - (warp - kConsumers * 4)) / 4 * (kChunkChannels * kPlane * 4)"
+      {"pixel_bytes", images ? "(kTileImages + kProducerWarps - 1 - (warp - kConsumerWarps)) / kProducerWarps * "
+                               "(kChunkChannels * kPlane * 4)"
                              : "kChunkChannels * kPixelPitch * 4"},
       {"copy_pixels",
        images ? std::string(embedded_text("pointwise/copy_planes.cu.in"))
               : "tensor_copy_to_shared(stages + stage * kStageFloats, &x_map, 0, row,\n"
                 "                      (image * kGroups + group) * kChannels + step * kChunkChannels, full + stage);"},
-      {"places",
-       fill_template(embedded_text("pointwise/places_of_lane.cu.in"),
+      {"lane_pixels",
+       fill_template(embedded_text("pointwise/pixels_of_lane.cu.in"),
                      {{"consumer", first_of_consumer(tiling)},
-                      {"image", images ? "const int image = place / kOutputs, output = place - image * kOutputs;"
-                                       : "const int output = place;"},
+                      {"image", images ? "const int image = pixel / kOutputs, output = pixel - image * kOutputs;"
+                                       : "const int output = pixel;"},
                       {"image_offset", images ? "image * (kChunkChannels * kPlane) + " : ""},
                       {"row_pitch", images ? "kStrideH * kW" : "kW"}})},
-      {"pixels_of_step", "stages + stage * kStageFloats + lane % 4 * kPixelPitch"}};
+      {"pixels_of_step", "stages + stage * kStageFloats + operand_word(lane) * kPixelPitch"}};
 }
 
 }  // namespace

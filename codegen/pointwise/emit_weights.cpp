@@ -28,12 +28,12 @@ Holes kept_weights(const Problem& problem, const PointwiseTiling& tiling) {
                            (tiling.keeps_bias(problem) ? std::string(embedded_text("pointwise/load_bias.cu.in")) : "") +
                            "fence_async_proxy();\nbarrier_arrive(weights_arrival);\nbarrier_wait(weights_arrival, 0);"},
       {"previous_stage", ""},
-      {"weights_of_step",
-       fmt::format("// Adding to the operand moves it by rows of 16 bytes.\n"
-                   "const MatrixOperand weights_of_step =\n"
-                   "    matrix_operand(weights + {} * (kChunkChannels / 4 * kWeightPitch) + k_consumer * 16, "
-                   "kWeightPitch);",
-                   split ? "(step - first_step)" : "step")},
+      {"weights_of_step", fmt::format("// Adding to the operand moves it by rows of 16 bytes.\n"
+                                      "const MatrixOperand weights_of_step =\n"
+                                      "    matrix_operand(weights + {} * (kChunkChannels / kOperandChannels * "
+                                      "kWeightPitch) + k_consumer * kOperandRowBytes, "
+                                      "kWeightPitch);",
+                                      split ? "(step - first_step)" : "step")},
       {"previous", ""},
       {"release_last", ""}});
   return holes;
@@ -44,9 +44,9 @@ Holes streamed_weights(const Problem& problem, const PointwiseTiling& tiling) {
   Holes holes = bias ? arrival_holes("bias_arrival") : Holes{{"arrival", ""}, {"init_arrival", ""}};
   holes.merge(Holes{
       {"load_weights_function", ""},
-      {"weight_bytes", " + (warp == kConsumers * 4 ? kWeightBytes : 0)"},
+      {"weight_bytes", " + (warp == kConsumerWarps ? kWeightBytes : 0)"},
       {"load_weights_of_step",
-       "if (warp == kConsumers * 4)\n"
+       "if (warp == kConsumerWarps)\n"
        "  tensor_copy_to_shared(weights + stage * kWeightStageBytes, &w_map, step * kChunkChannels, group * kGroupK + "
        "k_block,\n                        full + stage);"},
       {"load_weights", bias ? "const int thread = static_cast<int>(threadIdx.x);\n" +

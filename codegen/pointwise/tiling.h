@@ -33,9 +33,10 @@ struct PointwiseTiling {
   int splits = 1;  ///< blocks that share the reduction of a tile, each a range of steps
 
   static constexpr int kConsumers = 2;
-  static constexpr int kThreads = 384;  ///< the consumer warpgroups, and one of which a warp asks for pixels
+  static constexpr int kProducerWarps = 4;
+  static constexpr int kThreads = 384;  ///< the consumer warpgroups, and one whose warps copy pixels
   // Per thread: of the launch, and what the warpgroups make of it.
-  static constexpr int kLaunchRegisters = 168, kConsumerRegisters = 232, kLoaderRegisters = 40;
+  static constexpr int kLaunchRegisters = 168, kConsumerRegisters = 232, kProducerRegisters = 40;
   int instructions() const { return lane_pixels / 2; }
   int accumulators() const { return instructions() * columns / 2; }
   int batches() const { return chunk_channels / 8 / batch_steps; }  ///< of a step

@@ -12,7 +12,7 @@ std::string bias_of_rows(std::string_view first_channel, std::string_view group_
       "float channel_bias[2];\n"
       "#pragma unroll\n"
       "for (int half = 0; half < 2; ++half) {{\n"
-      "  const int k = {}warp % 4 * 16 + half * 8 + lane / 4;\n"
+      "  const int k = {}accumulator_row(warp, lane, half);\n"
       "  channel_bias[half] = k < kGroupK ? to_float(bias[{}k]) : 0.0f;\n"
       "}}\n",
       first_channel, group_first);
@@ -20,9 +20,9 @@ std::string bias_of_rows(std::string_view first_channel, std::string_view group_
 
 std::string bias_of_folded_rows(std::string_view group_first) {
   return fmt::format(
-      "const int bias_k = warp % 4 * kWarpK + lane / 4;  // of the first filter column's rows\n"
+      "const int bias_k = warp % kWarpgroupWarps * kWarpK + lane_row(lane);  // of the first filter column's rows\n"
       "const float channel_bias =\n"
-      "    lane / 4 < kWarpK && bias_k < kGroupK ? to_float(bias[{}bias_k]) : 0.0f;\n",
+      "    lane_row(lane) < kWarpK && bias_k < kGroupK ? to_float(bias[{}bias_k]) : 0.0f;\n",
       group_first);
 }
 

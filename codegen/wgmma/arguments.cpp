@@ -20,8 +20,8 @@ TensorMapShape weight_map(const WgmmaGeometry& geometry) {
           .rounds_to_tf32 = geometry.swizzles_weights() && problem.input.type == DataType::f32};
 }
 
-/// x, or what it is transposed to, as pixels, which a copy walks over in the order of the grid's positions.
-TensorMapShape walk_map(const WgmmaGeometry& geometry) {
+/// x, or what it is transposed to, as pixels, which a copy in im2col mode brings in the order of the grid's positions.
+TensorMapShape im2col_map(const WgmmaGeometry& geometry) {
   const Problem& problem = geometry.problem();
   const WgmmaTiling& tiling = geometry.tiling();
   const View::Strides& x = problem.input.stride;
@@ -29,18 +29,18 @@ TensorMapShape walk_map(const WgmmaGeometry& geometry) {
   const auto corner = [](const std::array<std::int64_t, 2>& places) {
     return std::array{static_cast<int>(places[0]), static_cast<int>(places[1])};
   };
-  return {
-      .rank = 4,
-      .element_bytes = static_cast<int>(problem.input.element_bytes()),
-      .extents = {problem.input_channels(), problem.columns.input, problem.rows.input, problem.n},
-      .strides = {x.c, x.w, x.h, x.n},
-      .box = {geometry.chunk_channels(), static_cast<int>(geometry.run_pixels())},
-      .swizzle_bytes = 16 * tiling.pipeline.slices,
-      .rounds_to_tf32 =
-          problem.input.type == DataType::f32 && !geometry.reads_transposed() && !tiling.splits_operands(),
-      .walk = TensorMapShape::Walk{corner(corners.lower),
-                                   corner(corners.upper),
-                                   {static_cast<int>(problem.columns.stride), static_cast<int>(problem.rows.stride)}}};
+  return {.rank = 4,
+          .element_bytes = static_cast<int>(problem.input.element_bytes()),
+          .extents = {problem.input_channels(), problem.columns.input, problem.rows.input, problem.n},
+          .strides = {x.c, x.w, x.h, x.n},
+          .box = {geometry.chunk_channels(), static_cast<int>(geometry.run_pixels())},
+          .swizzle_bytes = 16 * tiling.pipeline.slices,
+          .rounds_to_tf32 =
+              problem.input.type == DataType::f32 && !geometry.reads_transposed() && !tiling.splits_operands(),
+          .im2col = TensorMapShape::Im2col{
+              corner(corners.lower),
+              corner(corners.upper),
+              {static_cast<int>(problem.columns.stride), static_cast<int>(problem.rows.stride)}}};
 }
 
 /// x as planes of all images: a box is what a run needs of a step's channels. All of them are of floats.
@@ -101,7 +101,7 @@ std::vector<Argument> wgmma_arguments(const WgmmaGeometry& geometry) {
   std::vector<Argument> result;
   for (Argument& argument : arguments(problem)) {
     if (argument.tensor == x && tiling.uses_im2col())
-      result.push_back(tensor_map(x, "x_map", walk_map(geometry)));
+      result.push_back(tensor_map(x, "x_map", im2col_map(geometry)));
     else if (argument.tensor == x && tiling.uses_planes())
       result.push_back(tensor_map(x, "x_map", plane_map(geometry)));
     else if (argument.tensor == x && geometry.pixels().copies_boxes())

@@ -35,7 +35,7 @@ std::string constants(const WgmmaGeometry& geometry) {
         .add("kWarpK", 16 / tiling.tile.folded_columns, "channels of a warp, each with a row of every group");
   c.add("kBlockK", tiling.tile.channels).add("kTilesK", geometry.tiles_k());
   c.add("kRuns", tiling.runs()).add("kColumns", tiling.tile.columns).add("kWindow", tiling.tile.window);
-  c.add("kGap", geometry.row_padding(), "positions of a grid row behind its kQ outputs");
+  c.add("kRowPadding", geometry.row_padding(), "positions of a grid row behind its kQ outputs");
   c.add("kPitch", geometry.pitch());
   if (tiling.stores_boxes()) c.add("kRunRow", geometry.run_row(), "positions of the runs of a row");
   if (tiling.tile.images > 0)
@@ -60,7 +60,7 @@ std::string constants(const WgmmaGeometry& geometry) {
   if (tiling.uses_im2col())
     c.add("kPixelBytes", 16 * tiling.pipeline.slices, "all slices of a pixel, one after the other")
         .add("kPhaseBytes", geometry.pixels().phase_bytes())
-        .add("kWalkedBytes", geometry.pixels().im2col_bytes(), "of a step");
+        .add("kIm2colBytes", geometry.pixels().im2col_bytes(), "of a step");
   else if (tiling.uses_planes())
     c.add("kPartPixels", WgmmaPixels::kPartPixels, "of a channel, one after the other")
         .add("kPartBytes", geometry.chunk_channels() * WgmmaPixels::kPartBytes, "of all channels of a step")
@@ -72,7 +72,7 @@ std::string constants(const WgmmaGeometry& geometry) {
       .add("kInputBytes", geometry.pixels().input_bytes(),
            tiling.splits_operands() ? "of one part, the larger first" : "");
   if (!tiling.packs_weights() || (tiling.splits_operands() && !tiling.keeps_weights()))
-    c.add("kWeightsOfStage", memory.weight_offset(), "bytes from a stage's start");
+    c.add("kWeightOffset", memory.weight_offset(), "bytes from a stage's start");
   if (!tiling.packs_weights())
     c.add("kTaps", geometry.taps())
         .add("kWeightRowBytes", geometry.chunk_channels() * geometry.taps() * problem.input.element_bytes(),
@@ -84,8 +84,11 @@ std::string constants(const WgmmaGeometry& geometry) {
   add_load_constants(c, geometry);
 
   c.group("The block");
-  c.add("kThreads", WgmmaTiling::kThreads).add("kConsumers", 2);
-  c.add("kLoaderRegisters", registers.producer()).add("kConsumerRegisters", registers.consumer());
+  c.add("kThreads", WgmmaTiling::kThreads).add("kProducerWarps", WgmmaTiling::kProducerWarps).add("kConsumers", 2);
+  const bool cooperative = tiling.schedule == WgmmaTiling::Schedule::cooperative;
+  if (problem.output.layout() == Layout::nchw || (geometry.multiplies_registers() && cooperative))
+    c.add("kConsumerWarps", 8);
+  c.add("kProducerRegisters", registers.producer()).add("kConsumerRegisters", registers.consumer());
   add_store_constants(c, geometry);
   if (tiling.keeps_weights()) c.add("kWeightsFirstByte", memory.weights_first_byte());
   c.add("kStagingFirstByte", memory.staging_first_byte());
@@ -103,13 +106,13 @@ std::string_view assert_of_pixels(WgmmaTiling::Pixels pixels) {
   using Pixels = WgmmaTiling::Pixels;
   switch (pixels) {
     case Pixels::loaded:
-      return "static_assert(kTeams * kTeamWarps == 4);";
+      return "static_assert(kTeams * kTeamWarps == kProducerWarps);";
     case Pixels::converted:
-      return "static_assert(kStages >= 4 && kCopiesAhead * 4 * kRawBytes <= kStagingFirstByte);";
+      return "static_assert(kStages >= kProducerWarps && kCopySlots * kRawBytes <= kStagingFirstByte);";
     case Pixels::planes:
-      return "static_assert(kPartBytes % 1024 == 0 && kStageBytes % 1024 == 0);";
+      return "static_assert(kPartBytes % kSwizzleAtomBytes == 0 && kStageBytes % kSwizzleAtomBytes == 0);";
     case Pixels::im2col:
-      return "static_assert(kRunBytes % 1024 == 0 && kStageBytes % 1024 == 0);";
+      return "static_assert(kRunBytes % kSwizzleAtomBytes == 0 && kStageBytes % kSwizzleAtomBytes == 0);";
   }
   return {};
 }
@@ -118,12 +121,12 @@ std::string asserts(const WgmmaGeometry& geometry, std::uint32_t shared_bytes) {
   const WgmmaTiling& tiling = geometry.tiling();
   Lines lines;
   lines.add("// The numbers above are redundant; they must agree.");
-  lines.add(fmt::format("static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == {});",
-                        64 * tiling.tile_consumers()));
+  lines.add(fmt::format("static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == {}kInstructionRows);",
+                        tiling.tile_consumers() == 1 ? "" : "2 * "));
   lines.add(assert_of_pixels(tiling.producer.pixels));
-  const bool walks = tiling.uses_im2col(), vectors = geometry.loads_vectors(),
+  const bool im2col = tiling.uses_im2col(), vectors = geometry.loads_vectors(),
              nhwc = geometry.problem().output.layout() == Layout::nhwc;
-  lines.add("static_assert(kGap <= (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kGap);");
+  lines.add("static_assert(kRowPadding <= (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kRowPadding);");
   lines.add(
       fmt::format("static_assert(kRunPixels ==\n              kColumns + {} * kDilationW{} + (kStepRows - 1) * "
                   "kDilationH * kPitch);",
@@ -131,26 +134,27 @@ std::string asserts(const WgmmaGeometry& geometry, std::uint32_t shared_bytes) {
                   tiling.folds_columns() ? "" : " / kStrideW"));
   lines.add("static_assert(kChunkChannels == kSlices * kOperandChannels && kSteps * kStepRows % kR == 0);");
   const std::string_view parts = tiling.splits_operands() ? "2 * " : "";
-  lines.add(
-      tiling.folds_columns()
-          ? fmt::format("static_assert(kUnits % 2 == 0 && kFoldedColumns * kUnits >= kStepRows * kS * kSlices);\n"
-                        "static_assert(kWeightBytes == {}kUnits * kBlockK * 16 && kFoldedColumns * kWarpK == 16);",
-                        parts)
-      : tiling.packs_weights()
-          ? fmt::format("static_assert(kUnits % 2 == 0 && kUnits >= kStepRows * kS * kSlices && kWeightBytes == "
-                        "{}kUnits * kBlockK * 16);",
-                        parts)
-      : geometry.swizzles_weights()
-          ? "static_assert(kUnits == kTaps * kSlices && kWeightRowBytes == 128);\n"
-            "static_assert(kWeightsOfStage % 1024 == 0 && kStageBytes % 1024 == 0);\n"
-            "static_assert(kWeightsOfStage >= kInputBytes && kWeightBytes == kBlockK * kWeightRowBytes);"
-          : "static_assert(kUnits == kTaps * kSlices && kChunkChannels == 4 * kLaneChannels);\n"
-            "static_assert(kWeightsOfStage >= kInputBytes && kWeightBytes == kBlockK * kWeightRowBytes);");
-  lines.add(walks ? "static_assert(kRunBytes == kPhases * kPhaseBytes && kPhaseBytes >= kRunPixels * kPixelBytes);"
+  lines.add(tiling.folds_columns()
+                ? fmt::format("static_assert(kUnits % 2 == 0 && kFoldedColumns * kUnits >= kStepRows * kS * kSlices);\n"
+                              "static_assert(kWeightBytes == {}kUnits * kBlockK * kOperandRowBytes && kFoldedColumns * "
+                              "kWarpK == kWarpRows);",
+                              parts)
+            : tiling.packs_weights()
+                ? fmt::format("static_assert(kUnits % 2 == 0 && kUnits >= kStepRows * kS * kSlices && kWeightBytes == "
+                              "{}kUnits * kBlockK * kOperandRowBytes);",
+                              parts)
+            : geometry.swizzles_weights()
+                ? "static_assert(kUnits == kTaps * kSlices && kWeightRowBytes == kSwizzleBytes);\n"
+                  "static_assert(kWeightOffset % kSwizzleAtomBytes == 0 && kStageBytes % kSwizzleAtomBytes == 0);\n"
+                  "static_assert(kWeightOffset >= kInputBytes && kWeightBytes == kBlockK * kWeightRowBytes);"
+                : "static_assert(kUnits == kTaps * kSlices && kChunkChannels == 4 * kLaneChannels);\n"
+                  "static_assert(kWeightOffset >= kInputBytes && kWeightBytes == kBlockK * kWeightRowBytes);");
+  lines.add(im2col ? "static_assert(kRunBytes == kPhases * kPhaseBytes && kPhaseBytes >= kRunPixels * kPixelBytes);"
             : tiling.uses_planes()
                 ? "static_assert(kRunBytes == kParts * kPartBytes && kParts * kPartPixels >= kColumns);"
-            : vectors ? "static_assert(kRunBytes == kPhases * kSlices * kSlicePitch * 16 && kSlicePitch >= kRunPixels);"
-                      : "static_assert(kRunBytes == kPhases * kSlices * kRunPixels * 16);");
+            : vectors ? "static_assert(kRunBytes == kPhases * kSlices * kSlicePitch * kOperandRowBytes && kSlicePitch "
+                        ">= kRunPixels);"
+                      : "static_assert(kRunBytes == kPhases * kSlices * kRunPixels * kOperandRowBytes);");
   lines.add(
       fmt::format("static_assert(kStageBytes >= {}kInputBytes && kInputBytes == kRuns * kRunBytes && kStages * "
                   "kStageBytes <= kStagingFirstByte);",
@@ -158,18 +162,20 @@ std::string asserts(const WgmmaGeometry& geometry, std::uint32_t shared_bytes) {
   if (tiling.stores_boxes())
     lines.add(
         "static_assert(kRunRow >= kQ && kWindow == kColumns && kColumns % kStoreColumns == 0 && kBoxRows * "
-        "kRowChannels == 64);\n"
-        "static_assert(kStagingFirstByte % 1024 == 0 && kBoxElements * sizeof(Element) % 1024 == 0);");
+        "kRowChannels == kInstructionRows);\n"
+        "static_assert(kStagingFirstByte % kSwizzleAtomBytes == 0 && kBoxElements * sizeof(Element) % "
+        "kSwizzleAtomBytes == 0);");
   else if (nhwc)
     lines.add("static_assert(kStoreSteps * kStorePositions == kStoreColumns && kStoreColumns % 16 == 0);");
   else if (tiling.tile.images > 0)
     lines.add("static_assert(kWindow == kImages * kPlane && kStagingPitch >= kColumns);");
   else
-    lines.add(fmt::format("static_assert(kWindow % kSectorElements == 0 && kStagingPitch >= {}kColumns + kLead);",
-                          tiling.folds_columns() ? "kStagedBefore + " : ""));
+    lines.add(
+        fmt::format("static_assert(kWindow % kSectorElements == 0 && kStagingPitch >= {}kColumns + kAlignmentPadding);",
+                    tiling.folds_columns() ? "kFoldHalo + " : ""));
   if (tiling.folds_columns())
-    lines.add("static_assert(kStagedBefore >= ((kS < kFoldedColumns ? kS : kFoldedColumns) - 1) * kDilationW);");
-  lines.add("static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);");
+    lines.add("static_assert(kFoldHalo >= ((kS < kFoldedColumns ? kS : kFoldedColumns) - 1) * kDilationW);");
+  lines.add("static_assert(kWarpgroupThreads * (kProducerRegisters + 2 * kConsumerRegisters) <= 65536);");
   lines.add(fmt::format("static_assert(kBarriersFirstByte + 16 * kStages + {} <= {});",
                         (tiling.keeps_weights() ? 8 : 0) + (tiling.splits_im2col() ? 8 * tiling.pipeline.stages : 0) +
                             8 * schedule_barriers(geometry.tiling().schedule) + 32 * tiling.producer.copies_ahead,
@@ -198,7 +204,10 @@ std::vector<DeviceFile> files(const WgmmaGeometry& geometry) {
   if (copies_in || copies_out) result.push_back({"device/tensor_map.cuh"});
   if (copies_in) result.push_back({"device/tensor_copy.cuh"});
   if (tiling.packs_weights() || (tiling.converts_pixels() && !boxes)) result.push_back({"device/bulk_copy.cuh"});
-  result.insert(result.end(), {{"device/dependent_launch.cuh"}, {"device/warpgroup.cuh"}});
+  result.insert(result.end(), {{"device/dependent_launch.cuh"},
+                               {"device/warpgroup.cuh"},
+                               {"device/wgmma_sizes.cuh"},
+                               {"device/fragments.cuh"}});
   if (tiling.uses_im2col() || geometry.swizzles_weights()) result.push_back({"device/swizzled_operand.cuh"});
   if (tiling.uses_planes()) result.push_back({"device/pixel_operand.cuh"});
   if (tiling.loads_pixels()) result.push_back({f32 ? "device/load_32bit.cuh" : "device/load_16bit.cuh"});
@@ -220,6 +229,7 @@ std::vector<DeviceFile> files(const WgmmaGeometry& geometry) {
     result.push_back({pair_header(problem.input.type)});
     result.push_back({"device/store_16bit.cuh"});
   }
+  if (!nhwc) result.push_back({"device/elements_within.cuh"});
   if (store.stores_bulk() || copies_out) result.push_back({"device/bulk_store.cuh"});
   if (copies_out) result.push_back({"device/tensor_store.cuh"});
   if (!nhwc && geometry.row_ends() > 1) result.push_back({"device/opaque.cuh"});

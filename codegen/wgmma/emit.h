@@ -25,7 +25,7 @@ struct BarrierCounts {
 std::string layout_comment(const WgmmaGeometry& geometry, const BarrierCounts& counts);
 
 /// Where a stage has its weights, as an expression: bytes from its start.
-std::string_view weights_of_stage(const WgmmaGeometry& geometry);
+std::string_view weight_offset_constant(const WgmmaGeometry& geometry);
 
 /// Words for a tile's place and its steps, which several parts use.
 struct StepText {

@@ -8,7 +8,7 @@ namespace jitconv::codegen {
 Holes barrier_holes(const WgmmaGeometry& geometry) {
   const WgmmaTiling& tiling = geometry.tiling();
   Lines init, more;
-  std::string next = tiling.converts_pixels() ? "empty + kStages + 4 * kCopiesAhead" : "empty + kStages";
+  std::string next = tiling.converts_pixels() ? "empty + kStages + kCopySlots" : "empty + kStages";
   if (tiling.splits_im2col()) {
     more.add(fmt::format("Barrier* const arrived = {};", next));
     init.add("for (int i = 0; i < kStages; ++i) barrier_init(arrived + i, 1);");
@@ -21,11 +21,11 @@ Holes barrier_holes(const WgmmaGeometry& geometry) {
   }
   if (tiling.schedule == WgmmaTiling::Schedule::pingpong) {
     more.add(fmt::format("Barrier* const multiplied = {};  // one of each consumer warpgroup", next));
-    init.add("for (int i = 0; i < kConsumers; ++i) barrier_init(multiplied + i, 4);");
+    init.add("for (int i = 0; i < kConsumers; ++i) barrier_init(multiplied + i, kWarpgroupWarps);");
   }
   if (tiling.schedule == WgmmaTiling::Schedule::sliced_k) {
-    more.add(fmt::format("Barrier* const meeting = {};  // one of each pair of warps that add their sums", next));
-    init.add("for (int i = 0; i < 4; ++i) barrier_init(meeting + i, kConsumers * 32);");
+    more.add(fmt::format("Barrier* const pairs = {};  // one of each pair of warps that add their sums", next));
+    init.add("for (int i = 0; i < kWarpgroupWarps; ++i) barrier_init(pairs + i, kConsumers * 32);");
   }
   return {{"more_barriers", more.text()}, {"init_barriers", init.text()}};
 }
@@ -48,17 +48,16 @@ std::string layout_comment(const WgmmaGeometry& geometry, const BarrierCounts& c
   comment.barrier("empty[kStages]", counts.empty, "consumers that have multiplied a step",
                   "the producer, for a free stage");
   if (tiling.converts_pixels())
-    comment.barrier("copied[4 * kCopiesAhead]", copied_arrivals(geometry), "TMA, by bytes",
-                    "a producer warp, to convert");
+    comment.barrier("copied[kCopySlots]", copied_arrivals(geometry), "TMA, by bytes", "a producer warp, to convert");
   if (tiling.splits_im2col())
     comment.barrier("arrived[kStages]", "1", "TMA, by bytes", "producer warps, to split pixels");
   if (tiling.keeps_weights()) comment.barrier("weights_arrival", "1", "TMA, by bytes", "consumers, once");
   if (tiling.schedule == WgmmaTiling::Schedule::pingpong)
-    comment.barrier("multiplied[kConsumers]", "4", "a consumer's warps, in their last step",
+    comment.barrier("multiplied[kConsumers]", "kWarpgroupWarps", "a consumer's warps, in their last step",
                     "the other consumer, for its turn");
   if (tiling.schedule == WgmmaTiling::Schedule::sliced_k)
-    comment.barrier("meeting[4]", "kConsumers * 32", "a pair of warps that has staged sums",
-                    "the same pair, before it adds them");
+    comment.barrier("pairs[kWarpgroupWarps]", "kConsumers * 32", "a pair of warps that has staged sums",
+                    "the same pair, to add them");
   return comment.text();
 }
 

@@ -78,7 +78,7 @@ std::string load_vectors(const WgmmaGeometry& geometry) {
             {"channels", whole ? "" : "has_channels && "},
             {"store_row",
              geometry.tiling().splits_operands()
-                 ? "store_split_row<kInputBytes / 16>(\n"
+                 ? "store_split_row<kInputBytes / kOperandRowBytes>(\n"
                    "    reinterpret_cast<uint4*>(run) + (phase * kSlices + slice) * kSlicePitch + pixel,\n"
                    "    reinterpret_cast<const Element*>(&value[i]));"
                  : fmt::format("reinterpret_cast<uint4*>(run)[(phase * kSlices + slice) * kSlicePitch + pixel] = {};",
@@ -114,12 +114,13 @@ std::string convert_run(const WgmmaGeometry& geometry) {
                                          ? "make_uint4(__float_as_uint(channel[0]), __float_as_uint(channel[1]), "
                                            "__float_as_uint(channel[2]), __float_as_uint(channel[3]))"
                                          : "operand_row(channel)";
-    holes.emplace("store_row", tiling.splits_operands()
-                                   ? "if (pixel < kRunPixels)\n"
-                                     "  store_split_row<kInputBytes / 16>(destination + slice * kRunPixels, channel);"
-                                   : fmt::format("const uint4 operand = {};\n"
-                                                 "if (pixel < kRunPixels) destination[slice * kRunPixels] = operand;",
-                                                 operand));
+    holes.emplace("store_row",
+                  tiling.splits_operands()
+                      ? "if (pixel < kRunPixels)\n"
+                        "  store_split_row<kInputBytes / kOperandRowBytes>(destination + slice * kRunPixels, channel);"
+                      : fmt::format("const uint4 operand = {};\n"
+                                    "if (pixel < kRunPixels) destination[slice * kRunPixels] = operand;",
+                                    operand));
   }
   return fill_template(
       embedded_text(geometry.loads_pairs() ? "wgmma/convert_pairs.cu.in" : "wgmma/convert_pixels.cu.in"), holes);
@@ -132,7 +133,7 @@ std::string load_run(const WgmmaGeometry& geometry) {
   if (geometry.loads_pairs()) return fill_template(embedded_text("wgmma/load_pairs.cu.in"), holes);
   holes.emplace("store_row",
                 geometry.tiling().splits_operands()
-                    ? "store_split_row<kInputBytes / 16>(destination + slice * kRunPixels,\n"
+                    ? "store_split_row<kInputBytes / kOperandRowBytes>(destination + slice * kRunPixels,\n"
                       "                                  value[i] + slice * kOperandChannels);"
                     : "destination[slice * kRunPixels] = operand_row(value[i] + slice * kOperandChannels);");
   holes.emplace("input_stride_w", geometry.problem().input.layout() == Layout::nchw ? "" : " * kInputStrideW");
@@ -176,7 +177,7 @@ std::string warp_steps(const WgmmaGeometry& geometry) {
        {"end_step", split ? "step + kStepsOfSplit < kSteps ? step + kStepsOfSplit : kSteps" : "kSteps"}});
 }
 
-/// What copies are asked of: x, or its tensor map.
+/// What is copied: x, by its address or its tensor map.
 std::string copied_tensor(const WgmmaGeometry& geometry) { return geometry.pixels().copies_boxes() ? "&x_map" : "x"; }
 
 std::string copy_pixels(const WgmmaGeometry& geometry) {
@@ -195,8 +196,8 @@ std::string copy_pixels(const WgmmaGeometry& geometry) {
   return fill_template(embedded_text("wgmma/copy_boxes.cu.in"), holes);
 }
 
-/// What asks for a run's pixels, and where it starts: a run without outputs starts anywhere.
-std::string walk_pixels(const WgmmaGeometry& geometry) {
+/// What copies a run's pixels in im2col mode, and where it starts: a run without outputs starts anywhere.
+std::string copy_im2col(const WgmmaGeometry& geometry) {
   const WgmmaTiling& tiling = geometry.tiling();
   const bool images = tiling.tile.images > 0;
   const std::string_view end = images ? "kN" : tiling.stores_boxes() ? "kP * kRunRow" : "kPlane";
@@ -206,10 +207,10 @@ std::string walk_pixels(const WgmmaGeometry& geometry) {
                                          "const int first = {1};\n"
                                          "const int image = tile.n, row = first / {0}, column = first - row * {0};\n",
                                          step_text(geometry).run_row, first);
-  return fill_template(embedded_text("wgmma/walk_pixels.cu.in"), {{"start", start}});
+  return fill_template(embedded_text("wgmma/copy_im2col.cu.in"), {{"start", start}});
 }
 
-/// What asks for the boxes of a run. A run of several images has whole parts of each.
+/// What copies the boxes of a run. A run of several images has whole parts of each.
 std::string copy_planes(const WgmmaGeometry& geometry) {
   const bool images = geometry.tiling().tile.images > 1, image = geometry.tiling().tile.images == 1;
   return fill_template(embedded_text("wgmma/copy_planes.cu.in"),
@@ -230,7 +231,7 @@ std::string load_functions(const WgmmaGeometry& geometry) {
     case Pixels::converted:
       return warp_steps(geometry) + "\n" + copy_pixels(geometry) + "\n" + convert_run(geometry);
     case Pixels::im2col:
-      return walk_pixels(geometry) +
+      return copy_im2col(geometry) +
              (tiling.splits_operands() ? "\n" + std::string(embedded_text("wgmma/split_pixels.cu.in")) : "");
     case Pixels::planes:
       return copy_planes(geometry);
@@ -243,19 +244,19 @@ std::string_view tiles_file(const WgmmaGeometry& geometry) {
   const WgmmaTiling& tiling = geometry.tiling();
   switch (tiling.producer.pixels) {
     case Pixels::loaded:
-      return "wgmma/tiles_loaded.cu.in";
+      return "wgmma/producer_loaded.cu.in";
     case Pixels::converted:
-      return "wgmma/tiles_copied.cu.in";
+      return "wgmma/producer_converted.cu.in";
     case Pixels::im2col:
-      if (tiling.splits_operands()) return "wgmma/tiles_walked_split.cu.in";
+      if (tiling.splits_operands()) return "wgmma/producer_split.cu.in";
       [[fallthrough]];
     case Pixels::planes:
-      return "wgmma/tiles_walked.cu.in";
+      return "wgmma/producer_copied.cu.in";
   }
   return {};
 }
 
-/// What TMA is asked for before the block is ready: the first steps of each producer warp.
+/// What TMA copies before the block is ready: the first steps of each producer warp.
 std::string first_copies(const WgmmaGeometry& geometry) {
   const WgmmaTiling& tiling = geometry.tiling();
   if (!tiling.converts_pixels()) return {};
@@ -277,7 +278,8 @@ void add_load_constants(Constants& c, const WgmmaGeometry& geometry) {
   const bool vectors = geometry.loads_vectors(), pairs = geometry.loads_pairs();
   if (tiling.converts_pixels()) {
     c.group("Loading: a warp takes every fourth step, and TMA brings kCopiesAhead of them");
-    c.add("kCopiesAhead", tiling.producer.copies_ahead);
+    c.add("kCopiesAhead", tiling.producer.copies_ahead)
+        .add("kCopySlots", WgmmaTiling::kProducerWarps * tiling.producer.copies_ahead, "of all producer warps");
     if (tiling.tile.images == 0 && !geometry.pixels().copies_rows())
       c.add("kVectorElements", 16 / problem.input.element_bytes());
     c.add("kRawPitch", geometry.pixels().raw_pitch(), "elements of a channel's copy")
@@ -302,7 +304,7 @@ Holes load_holes(const WgmmaGeometry& geometry) {
   const StepText text = step_text(geometry);
   const bool copies = tiling.converts_pixels();
   Holes tiles = {{"producer_registers", move_registers(WgmmaRegisters(geometry).producer(),
-                                                       WgmmaTiling::kLaunchRegisters, "kLoaderRegisters")},
+                                                       WgmmaTiling::kLaunchRegisters, "kProducerRegisters")},
                  {"await_packing", await_packing(geometry)},
                  {"tile_number", text.tile_number},
                  {"chunk", text.chunk},
@@ -313,10 +315,10 @@ Holes load_holes(const WgmmaGeometry& geometry) {
   else
     tiles.merge(Holes{{"steps", text.steps}, {"first_step", text.first_step}, {"end_step", text.end_step}});
   if (tiling.copies_operands() && !tiling.splits_operands()) {
-    tiles.emplace("copied_bytes", tiling.uses_im2col() ? "kWalkedBytes" : "kInputBytes");
-    // Who would only wait for stages, and arrive nowhere, could miss a phase, which the others would not wait for.
-    tiles.emplace("askers", !tiling.keeps_weights() ? "a thread asks for pixels, another for weights"
-                                                    : "a thread asks for pixels");
+    tiles.emplace("copied_bytes", tiling.uses_im2col() ? "kIm2colBytes" : "kInputBytes");
+    // A thread that only waits for stages, and arrives nowhere, could miss a phase: the others would not wait for it.
+    tiles.emplace("issuing_threads",
+                  !tiling.keeps_weights() ? "one thread copies pixels, another weights" : "one thread copies pixels");
     tiles.emplace("leave",
                   !tiling.keeps_weights() ? "if (lane != 0 || warp > 1) return;" : "if (threadIdx.x != 0) return;");
   }

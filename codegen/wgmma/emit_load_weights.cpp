@@ -7,8 +7,8 @@ namespace {
 
 using Pixels = WgmmaTiling::Pixels;
 
-/// Which of the threads that load a step asks for its weights.
-std::string_view asks_for_weights(const WgmmaGeometry& geometry) {
+/// Which of the threads that load a step copies its weights.
+std::string_view copies_weights(const WgmmaGeometry& geometry) {
   const WgmmaTiling& tiling = geometry.tiling();
   switch (tiling.producer.pixels) {
     case Pixels::loaded:
@@ -26,9 +26,9 @@ std::string_view asks_for_weights(const WgmmaGeometry& geometry) {
 
 }  // namespace
 
-std::string_view weights_of_stage(const WgmmaGeometry& geometry) {
+std::string_view weight_offset_constant(const WgmmaGeometry& geometry) {
   const WgmmaTiling& tiling = geometry.tiling();
-  return tiling.packs_weights() && !tiling.splits_operands() ? "kInputBytes" : "kWeightsOfStage";
+  return tiling.packs_weights() && !tiling.splits_operands() ? "kInputBytes" : "kWeightOffset";
 }
 
 std::string stage_arrivals(const WgmmaGeometry& geometry) {
@@ -53,21 +53,21 @@ std::string await_packing(const WgmmaGeometry& geometry) {
   if (geometry.reads_transposed())
     return tiling.packs_weights() ? "wait_for_previous_kernel();" : "if (warp == 0) wait_for_previous_kernel();";
   if (!tiling.packs_weights() || tiling.keeps_weights()) return {};
-  return fmt::format("if ({}) wait_for_previous_kernel();", asks_for_weights(geometry));
+  return fmt::format("if ({}) wait_for_previous_kernel();", copies_weights(geometry));
 }
 
 Holes weight_holes(const WgmmaGeometry& geometry) {
   const WgmmaTiling& tiling = geometry.tiling();
   if (!tiling.keeps_weights()) {
-    const std::string ask =
+    const std::string copy =
         tiling.packs_weights()
             ? fmt::format(
                   "  bulk_copy_to_shared(input + {}, w_tile + static_cast<long long>(step) * kWeightBytes, "
                   "kWeightBytes,\n"
                   "                      full + stage);\n",
-                  weights_of_stage(geometry))
+                  weight_offset_constant(geometry))
             : fmt::format(
-                  "  tensor_copy_to_shared(input + kWeightsOfStage, &w_map, {} * (kChunkChannels * kTaps),\n"
+                  "  tensor_copy_to_shared(input + kWeightOffset, &w_map, {} * (kChunkChannels * kTaps),\n"
                   "                        tile.group * kGroupK + tile.k_tile * kBlockK, full + stage);\n",
                   step_text(geometry).chunk);
     return {{"load_weights", ""},
@@ -77,8 +77,8 @@ Holes weight_holes(const WgmmaGeometry& geometry) {
                    "                     static_cast<long long>(tile.group * kTilesK + tile.k_tile) * kSteps * "
                    "kWeightBytes;\n"
                  : ""},
-            {"load_weights_of_step", fmt::format("if ({}) {{\n", asks_for_weights(geometry)) +
-                                         "  barrier_arrive_expecting(full + stage, kWeightBytes);\n" + ask + "}\n"},
+            {"load_weights_of_step", fmt::format("if ({}) {{\n", copies_weights(geometry)) +
+                                         "  barrier_arrive_expecting(full + stage, kWeightBytes);\n" + copy + "}\n"},
             {"await_weights", ""}};
   }
   return {{"load_weights", fmt::format("if (threadIdx.x == {}) {{  // all of them, for all tiles\n",

@@ -64,9 +64,10 @@ std::string pixels_of_units(const WgmmaGeometry& geometry, const std::vector<Uni
                             std::string_view pixels) {
   if (geometry.tiling().pipeline.slices > 1) return fmt::format("{} + {}", pixels, all[i].pixel_row);
   if (i + 1 < all.size())
-    return fmt::format("matrix_operand({} + 16 * {}, 16 * {})", pixels, all[i].pixel_row,
+    return fmt::format("matrix_operand({} + kOperandRowBytes * {}, kOperandRowBytes * {})", pixels, all[i].pixel_row,
                        all[i + 1].pixel_row - all[i].pixel_row);
-  return fmt::format("matrix_operand({0} + 16 * {1}, zeros - ({0} + 16 * {1}))", pixels, all[i].pixel_row);
+  return fmt::format("matrix_operand({0} + kOperandRowBytes * {1}, zeros - ({0} + kOperandRowBytes * {1}))", pixels,
+                     all[i].pixel_row);
 }
 
 /// What the units i and i + 1 are, for a comment.
@@ -90,7 +91,7 @@ void add_tap_multiplications(Lines& lines, const WgmmaGeometry& geometry, const 
 /// Split operands: three lines for two units, in groups that are promoted. The product of the smaller parts is too
 /// small to count.
 void add_split_multiplications(Lines& lines, const WgmmaGeometry& geometry, const std::vector<Unit>& all,
-                               const std::string& give_back_in_order) {
+                               const std::string& release_in_order) {
   const auto add = [&](std::size_t i, std::string_view weights, std::string_view pixels, bool accumulate) {
     lines.add(fmt::format("multiply(partial, {} + {} * kBlockK, {}, {});  // {}", weights, i,
                           pixels_of_units(geometry, all, i, pixels), accumulate ? 1 : 0,
@@ -106,7 +107,7 @@ void add_split_multiplications(Lines& lines, const WgmmaGeometry& geometry, cons
     }
     for (std::size_t i = first; i < end; i += 2) add(i, "weights", "pixels", true);
     lines.add("multiply_commit();\nmultiply_wait<0>();\nsettle(partial);");
-    if (end >= all.size()) lines.add(give_back_in_order + "if (gives_back) barrier_arrive(empty + stage);");
+    if (end >= all.size()) lines.add(release_in_order + "if (releases_stage) barrier_arrive(empty + stage);");
     lines.add("promote(sum, partial);");
     first = end;
   }
@@ -116,36 +117,30 @@ void add_split_multiplications(Lines& lines, const WgmmaGeometry& geometry, cons
 Holes share_holes(const WgmmaGeometry& geometry) {
   const WgmmaTiling& tiling = geometry.tiling();
   const StepText text = step_text(geometry);
-  Holes holes = {{"take_turns", ""},
-                 {"first_number", "blockIdx.x"},
-                 {"next_number", "number += gridDim.x"},
-                 {"await_turn", ""},
-                 {"own_first", text.first_step},
-                 {"next_step", "++step"},
-                 {"give_back_in_order", ""},
-                 {"next_stage", "next_stage();"},
-                 {"end_turn", ""},
+  Holes holes = {{"take_turns", ""},       {"first_number", "blockIdx.x"},  {"next_number", "number += gridDim.x"},
+                 {"await_turn", ""},       {"own_first", text.first_step},  {"next_step", "++step"},
+                 {"release_in_order", ""}, {"next_stage", "next_stage();"}, {"end_turn", ""},
                  {"end_tile", ""}};
   if (tiling.schedule == WgmmaTiling::Schedule::pingpong) {
-    holes["take_turns"] = embedded_text("wgmma/take_tiles.cu.in");
+    holes["take_turns"] = embedded_text("wgmma/pingpong.cu.in");
     holes["first_number"] = "blockIdx.x + consumer * gridDim.x";
     holes["next_number"] = "number += kConsumers * gridDim.x";
     holes["await_turn"] = "barrier_wait(multiplied + (1 - consumer), (turn++ + consumer + 1) % 2);\n";
-    holes["give_back_in_order"] =
-        "// Producer warps count on stages that are given back in order: those of the other's tile come first.\n"
-        "if (gives_back && step == 0 && number != static_cast<int>(blockIdx.x))\n"
+    holes["release_in_order"] =
+        "// Producer warps count on stages that are released in order: those of the other's tile come first.\n"
+        "if (releases_stage && step == 0 && number != static_cast<int>(blockIdx.x))\n"
         "  barrier_wait(empty + (stage + kStages - 1) % kStages, stage == 0 ? parity ^ 1 : parity);\n";
     holes["end_turn"] = "if (lane == 0) barrier_arrive(multiplied + consumer);\n";
-    holes["end_tile"] = "pass_tile();\n";
+    holes["end_tile"] = "skip_tile();\n";
   } else if (tiling.schedule == WgmmaTiling::Schedule::sliced_k) {
-    holes["take_turns"] = embedded_text("wgmma/take_steps.cu.in");
+    holes["take_turns"] = embedded_text("wgmma/sliced_k.cu.in");
     const bool split = tiling.split_k > 1;
     holes["await_turn"] = fmt::format("const int own_first = {}first_turn;\n", split ? "first_step + " : "");
     holes["own_first"] = "own_first";
     holes["next_step"] = "step += kConsumers";
     holes["next_stage"] = "next_stage();\nnext_stage();\n";
     holes["end_tile"] = fill_template(
-        embedded_text("wgmma/add_sums.cu.in"),
+        embedded_text("wgmma/add_sliced_k.cu.in"),
         {{"steps", split ? "end_step - first_step" : "kSteps"}, {"await_staging", await_staging(geometry)}});
   }
   return holes;
@@ -153,13 +148,13 @@ Holes share_holes(const WgmmaGeometry& geometry) {
 
 /// `first_step`: of a tile's steps, the warpgroup's first.
 std::string multiplications(const WgmmaGeometry& geometry, const std::string& first_step,
-                            const std::string& give_back_in_order) {
+                            const std::string& release_in_order) {
   const WgmmaTiling& tiling = geometry.tiling();
   const std::vector<Unit> all = units(geometry);
   Lines lines;
   lines.add("// begin taps");
   if (tiling.splits_operands())
-    add_split_multiplications(lines, geometry, all, give_back_in_order);
+    add_split_multiplications(lines, geometry, all, release_in_order);
   else if (tiling.packs_weights())
     add_tap_multiplications(lines, geometry, all, first_step);
   else if (geometry.swizzles_weights())
@@ -181,34 +176,46 @@ std::string operands(const WgmmaGeometry& geometry) {
   if (tiling.uses_im2col())
     lines.add("const MatrixOperand pixels = swizzled_operand<kPixelBytes>(input + run * kRunBytes);");
   else if (tiling.uses_planes())
-    lines.add("const MatrixOperand pixels = pixel_operand<128>(input + run * kRunBytes, kPartBytes, 8 * 128);");
+    lines.add(
+        "const MatrixOperand pixels = pixel_operand<kSwizzleBytes>(input + run * kRunBytes, kPartBytes, kCoreRows * "
+        "kSwizzleBytes);");
   else if (tiling.pipeline.slices > 1)
-    lines.add(fmt::format("const MatrixOperand pixels = matrix_operand(input + run * kRunBytes, {} * 16);",
-                          geometry.loads_vectors() ? "kSlicePitch" : "kRunPixels"));
+    lines.add(
+        fmt::format("const MatrixOperand pixels = matrix_operand(input + run * kRunBytes, {} * kOperandRowBytes);",
+                    geometry.loads_vectors() ? "kSlicePitch" : "kRunPixels"));
   else
     lines.add("const char* pixels = input + run * kRunBytes;");
   if (tiling.splits_operands())
     lines.add(tiling.pipeline.slices > 1 || tiling.uses_im2col()
-                  ? "const MatrixOperand pixels_low = pixels + kInputBytes / 16;"
+                  ? "const MatrixOperand pixels_low = pixels + kInputBytes / kOperandRowBytes;"
                   : "const char* pixels_low = pixels + kInputBytes;");
   if (geometry.has_zeros()) lines.add("const char* zeros = shared + kZerosFirstByte;");
   if (geometry.swizzles_weights()) {
     lines.add("const MatrixOperand weights =");
-    lines.add("    swizzled_operand<kWeightRowBytes>(input + kWeightsOfStage + k_consumer * kWeightRowBytes);");
+    lines.add("    swizzled_operand<kWeightRowBytes>(input + kWeightOffset + k_consumer * kWeightRowBytes);");
     return lines.text();
   }
   if (geometry.multiplies_registers()) {
     lines.add("multiply_wait<0>();  // of those that are overwritten now");
-    lines.add("load_weights(a, input + kWeightsOfStage, k_consumer + warp % 4 * 16 + lane / 4, lane);");
+    lines.add("load_weights(a, input + kWeightOffset, k_consumer + warp_first_row(warp) + lane_row(lane), lane);");
     lines.add("__syncwarp();  // all lanes have read");
     return lines.text();
   }
   lines.add(tiling.keeps_weights()
                 ? "const char* weights_of_step = shared + kWeightsFirstByte + step * kWeightBytes;"
-                : fmt::format("const char* weights_of_step = input + {};", weights_of_stage(geometry)));
-  lines.add("const MatrixOperand weights = matrix_operand(weights_of_step + k_consumer * 16, kBlockK * 16);");
+                : fmt::format("const char* weights_of_step = input + {};", weight_offset_constant(geometry)));
+  lines.add(
+      "const MatrixOperand weights = matrix_operand(weights_of_step + k_consumer * kOperandRowBytes, kBlockK * "
+      "kOperandRowBytes);");
   if (tiling.splits_operands()) lines.add("const MatrixOperand weights_low = weights + kUnits * kBlockK;");
   return lines.text();
+}
+
+/// Arrivals that release a stage. Multiplications are the warpgroup's, reading weights to registers is each lane's own.
+std::string releases(const WgmmaGeometry& geometry) {
+  const bool both = geometry.tiling().schedule == WgmmaTiling::Schedule::cooperative;
+  if (geometry.multiplies_registers()) return both ? "kConsumerWarps" : "kWarpgroupWarps";
+  return both ? "kConsumers" : "1";
 }
 
 }  // namespace
@@ -235,8 +242,8 @@ Holes multiply_holes(const WgmmaGeometry& geometry) {
     holes.insert(tile.extract(name));
   tile.merge(Holes{{"end_step", text.end_step},
                    {"operands", operands(geometry)},
-                   {"multiply", multiplications(geometry, own_first, tile["give_back_in_order"])}});
-  if (tiling.splits_operands()) tile.erase("give_back_in_order");
+                   {"multiply", multiplications(geometry, own_first, tile["release_in_order"])}});
+  if (tiling.splits_operands()) tile.erase("release_in_order");
   const bool in_registers = geometry.multiplies_registers();
   holes.merge(Holes{
       {"consumer_registers",
@@ -245,15 +252,13 @@ Holes multiply_holes(const WgmmaGeometry& geometry) {
       {"multiply_tile", fill_template(embedded_text(tiling.splits_operands() ? "wgmma/multiply_tile_split.cu.in"
                                                                              : "wgmma/multiply_tile.cu.in"),
                                       tile)},
-      {"k_consumer", tiling.tile.channels == 128 ? "consumer * 64" : "0"},
+      {"k_consumer", tiling.tile.channels == 128 ? "consumer * kInstructionRows" : "0"},
       {"consumer_rows", tiling.folds_columns() ? "all rows of a tile" : "64 of the tile's channels"},
       {"run", tiling.runs() == 1 ? "0" : "consumer"},
       {"own_weights", in_registers ? "unsigned a[kUnits / 2][4];" : ""},
-      // Multiplications are the warpgroup's, reading weights to registers is each lane's own.
-      {"releases", fmt::format("{}{}", in_registers ? "4 * " : "",
-                               tiling.schedule == WgmmaTiling::Schedule::cooperative ? "kConsumers" : "1")},
-      {"gives_back", in_registers ? "lane == 0;  // what its warp has read and multiplied"
-                                  : "threadIdx.x % 128 == 0;  // what its warpgroup has multiplied"},
+      {"releases", releases(geometry)},
+      {"releases_stage", in_registers ? "lane == 0;  // what its warp has read and multiplied"
+                                      : "threadIdx.x % kWarpgroupThreads == 0;  // what its warpgroup has multiplied"},
   });
   return holes;
 }

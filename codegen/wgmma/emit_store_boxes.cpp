@@ -6,7 +6,7 @@
 namespace jitconv::codegen {
 namespace {
 
-/// Lines that ask for the copy of a staged box. Behind the last row is another image.
+/// Lines that issue the copy of a staged box. Behind the last row is another image.
 std::string copy_box(const WgmmaGeometry& geometry) {
   const WgmmaTiling& tiling = geometry.tiling();
   const bool may_be_empty = tiling.runs() > 1;
@@ -40,18 +40,19 @@ void add_store_boxes_constants(Constants& c, const WgmmaGeometry& geometry) {
 Holes store_boxes_holes(const WgmmaGeometry& geometry, const std::string& channel_values) {
   const std::string stage =
       WgmmaStore(geometry).staged_bytes() == 2
-          ? stage_transposed(geometry,
-                             "staged + box_place(i + lane / 16 * 8 + lane % 8, warp % 4 * 16 + lane / 8 % 2 * 8)")
+          ? stage_transposed(
+                geometry,
+                "staged + box_place(i + transposed_column(lane), warp_first_row(warp) + transposed_first_row(lane))")
           : fill_template(embedded_text("wgmma/stage_box.cu.in"), {{"epilogue", epilogue_of_staged(geometry)}});
   return {{"staged", "Element"},
           {"boxes",
-           "const bool asks = threadIdx.x % 128 == 0;  // TMA to store\n"
+           "const bool issues_stores = threadIdx.x % kWarpgroupThreads == 0;  // by TMA\n"
            "int box = 0;  // that is staged next"},
           {"store_functions", std::string(embedded_text("wgmma/box_place.cu.in"))},
           {"clear_staging", ""},
           {"read_staged", ""},
           {"channel_values", channel_values},
-          {"await_stores", "if (asks) bulk_stores_wait_read<0>();  // before the block ends"},
+          {"await_stores", "if (issues_stores) bulk_stores_wait_read<0>();  // before the block ends"},
           {"store", fill_template(embedded_text("wgmma/store_boxes.cu.in"),
                                   {{"stage", stage}, {"copy", copy_box(geometry)}, {"place", place(geometry)}})}};
 }

@@ -51,11 +51,11 @@ std::string stage_values(const WgmmaGeometry& geometry) {
       lines_of_store = assign(std::string(column)) + "\n";
     } else if (row_ends == 1) {
       lines_of_store = fmt::format("if ({0} < kQ - column_first) {1}\nif ({0} >= kPitch - column_first) {2}\n", column,
-                                   assign(std::string(column)), assign(fmt::format("{} - kGap", column)));
+                                   assign(std::string(column)), assign(fmt::format("{} - kRowPadding", column)));
     } else {
       lines_of_store = fmt::format(
           "const int rows = (column_first + {0}) / kPitch;\nif (column_first + {0} - rows * kPitch < kQ) {1}\n", column,
-          assign(fmt::format("{} - rows * kGap", column)));
+          assign(fmt::format("{} - rows * kRowPadding", column)));
     }
     return fill_template(embedded_text(in_pairs ? "wgmma/stage_pairs.cu.in" : "wgmma/stage_values.cu.in"),
                          {{"epilogue", lines}, {"store", lines_of_store}});
@@ -94,7 +94,7 @@ std::string read_vector(const WgmmaGeometry& geometry) {
 
 /// Channels that a warp has staged.
 std::string staged_channels(const WgmmaGeometry& geometry) {
-  return geometry.tiling().folds_columns() ? "kWarpK" : "8";
+  return geometry.tiling().folds_columns() ? "kWarpK" : "kHalfRows";
 }
 
 /// A line of a loop over k, where a tile may have fewer channels than it takes.
@@ -126,7 +126,7 @@ std::string store_images(const WgmmaGeometry& geometry) {
                         {"y", where_stored(geometry)}});
 }
 
-/// What stores a run of whole vectors: a thread that asks TMA, or the lanes of a warp.
+/// What stores a run of whole vectors: a thread, by TMA, or the lanes of a warp.
 std::string store_inside(const WgmmaGeometry& geometry) {
   if (WgmmaStore(geometry).stores_bulk())
     return fill_template(embedded_text("wgmma/store_bulk.cu.in"),
@@ -136,7 +136,7 @@ std::string store_inside(const WgmmaGeometry& geometry) {
       {{"read_vector", read_vector(geometry)},
        {"channels", staged_channels(geometry)},
        {"end_of_channels", end_of_channels(geometry)},
-       {"epilogue", epilogue_of_vector(geometry, "stored", "y_lane - y + late_k + i * (32 * kStoreElements) + e")},
+       {"epilogue", epilogue_of_vector(geometry, "stored", "y_lane - y + offset_k + i * (32 * kStoreElements) + e")},
        {"y", where_stored(geometry)}});
 }
 
@@ -156,7 +156,7 @@ std::string store_edges(const WgmmaGeometry& geometry) {
 /// Where a lane's first position lies, counted from the start of a row of the grid; `before` it if columns are folded.
 std::string column_first(const WgmmaGeometry& geometry, std::string_view before) {
   if (geometry.row_ends() == 0) return {};
-  const std::string first = fmt::format("run_first % kQ + lane % 4 * 2{}", before);
+  const std::string first = fmt::format("run_first % kQ + accumulator_column(lane){}", before);
   return fmt::format("const int column_first = {};",
                      geometry.row_ends() == 1 ? first : fmt::format("opaque({})", first));
 }
@@ -171,10 +171,10 @@ std::string inside(const WgmmaGeometry& geometry) {
 std::string stage_sums(const WgmmaGeometry& geometry, int row_ends) {
   FoldedPlaces places;
   if (row_ends == 1) {
-    places = {"const int output = column < kQ - column_first ? column : column - kGap;",
+    places = {"const int output = column < kQ - column_first ? column : column - kRowPadding;",
               "column < kQ - column_first || column >= kPitch - column_first"};
   } else if (row_ends > 1) {
-    places = {"const int rows = (column_first + column) / kPitch, output = column - rows * kGap;",
+    places = {"const int rows = (column_first + column) / kPitch, output = column - rows * kRowPadding;",
               "column_first + column - rows * kPitch < kQ"};
   }
   return stage_folded_sums(epilogue_parts(geometry).before, places);
@@ -242,13 +242,12 @@ void add_store_constants(Constants& c, const WgmmaGeometry& geometry) {
   if (problem.output.layout() == Layout::nhwc) return add_store_nhwc_constants(c, geometry);
   c.add("kStagingPitch", store.staging_pitch());
   c.add("kStagingElements", 8 * store.staging_pitch(), "of a warp");
-  if (tiling.folds_columns())
-    c.add("kStagedBefore", store.staged_before(), "places for sums of outputs before the run");
+  if (tiling.folds_columns()) c.add("kFoldHalo", store.staged_before(), "places for sums of outputs before the run");
   if (tiling.tile.images > 0) {
     c.add("kStoreWidth", store.store_width(), "outputs of a lane");
     return;
   }
-  c.add("kSectorElements", geometry.sector_elements()).add("kLead", store.lead());
+  c.add("kSectorElements", geometry.sector_elements()).add("kAlignmentPadding", store.lead());
   const std::int64_t vector = 16 / store.written_bytes();
   c.add("kStoreVectors", (tiling.tile.window + store.lead()) / vector);
   if (!store.stores_bulk()) c.add("kStoreSteps", ceil_div((tiling.tile.window + store.lead()) / vector, kWarpSize));
@@ -262,13 +261,10 @@ Holes store_holes(const WgmmaGeometry& geometry) {
   const bool reads_vectors = !narrow && (!images || stores_vectors(geometry));
   return {{"staged", narrow ? "Element" : "float"},
           {"boxes", ""},
-          {"store_functions", images ? ""
-                                     : std::string(embedded_text("wgmma/runs_nchw.cu.in"))
-                                           .append("\n")
-                                           .append(embedded_text("wgmma/elements_within.cu.in"))},
+          {"store_functions", images ? "" : std::string(embedded_text("wgmma/alignment_offset.cu.in"))},
           {"clear_staging",
            "// A vector that is stored in part is read whole.\n"
-           "for (int i = threadIdx.x; i < kConsumers * 4 * kStagingElements; i += kThreads) staging[i] = "
+           "for (int i = threadIdx.x; i < kConsumerWarps * kStagingElements; i += kThreads) staging[i] = "
            "Staged{};"},
           {"read_staged", reads_vectors ? read_staged_functions(sums_rows(geometry)) : ""},
           {"channel_values", channel_bias(geometry)},

@@ -67,7 +67,7 @@ std::string place(const WgmmaGeometry& geometry, std::string_view step) {
   }
   lines.add(geometry.row_ends() == 1 ? "const int rows = column_first + position < kPitch ? 0 : 1;"
                                      : "const int rows = (column_first + position) / kPitch;");
-  lines.add("const int output = position - rows * kGap;");
+  lines.add("const int output = position - rows * kRowPadding;");
   lines.add("const bool stored =");
   lines.add("    k_vector < kGroupK && column_first + position - rows * kPitch < kQ && output < outputs;");
   return lines.text();
@@ -153,10 +153,11 @@ Holes store_nhwc_holes(const WgmmaGeometry& geometry, const std::string& channel
       {{"run_first", run_first(geometry)},
        {"first_output", tiling.tile.images > 0 ? "static_cast<long long>(image_first) * kPlane"
                                                : "static_cast<long long>(tile.n) * kPlane + run_first"},
-       {"staged_lane",
-        transposed ? "Staged* const staged_lane =\n"
-                     "    staged + (lane / 16 * 8 + lane % 8) * kStagingPitch + warp % 4 * 16 + lane / 8 % 2 * 8;"
-                   : "Staged* const staged_lane = staged + lane % 4 * 2 * kStagingPitch + warp % 4 * 16 + lane / 4;"},
+       {"staged_lane", transposed ? "Staged* const staged_lane =\n"
+                                    "    staged + transposed_column(lane) * kStagingPitch + warp_first_row(warp) + "
+                                    "transposed_first_row(lane);"
+                                  : "Staged* const staged_lane = staged + accumulator_column(lane) * kStagingPitch + "
+                                    "warp_first_row(warp) + lane_row(lane);"},
        {"y", where_stored(geometry)},
        {"residual_vector", epilogue.residual ? "const Element* const residual_vector = residual + first_element;" : ""},
        {"read_residual", read_residual},

@@ -16,13 +16,13 @@ constexpr std::int64_t kRowBytes = PixelGrid::kRowBytes;
 bool can_use_im2col(const WgmmaGeometry& geometry) {
   const Problem& problem = geometry.problem();
   const WgmmaTiling& tiling = geometry.tiling();
-  if (tiling.pipeline.slices == 1 || geometry.run_pixels() > TensorMapShape::kMostWalkedPixels) return false;
+  if (tiling.pipeline.slices == 1 || geometry.run_pixels() > TensorMapShape::kMostIm2colPixels) return false;
   if (!geometry.reads_transposed() && geometry.load_bytes() != kRowBytes) return false;
   if (problem.groups > 1 && problem.c % geometry.chunk_channels() != 0) return false;
   const auto [lower, upper] = im2col_corners(geometry);
-  return std::max(problem.rows.stride, problem.columns.stride) <= TensorMapShape::kMostWalkedStride &&
+  return std::max(problem.rows.stride, problem.columns.stride) <= TensorMapShape::kMostIm2colStride &&
          std::max((problem.rows.taps - 1) * problem.rows.dilation, std::int64_t{geometry.phases() - 1}) <=
-             TensorMapShape::kMostWalkedOffset &&
+             TensorMapShape::kMostIm2colOffset &&
          std::min({lower[0], lower[1], upper[0], upper[1]}) >= TensorMapShape::kLeastCorner &&
          std::max({lower[0], lower[1], upper[0], upper[1]}) <= TensorMapShape::kMostCorner;
 }

@@ -27,7 +27,7 @@ std::int64_t loads_of_warp(const PixelGrid& grid, int slices, std::int64_t run_p
   return ceil_div(run_pixels + grid.problem().columns.pad % 2, 2 * kWarpSize);
 }
 
-/// Whether tensor maps are asked for pixels at all, if what a run needs is no larger than a box.
+/// Whether pixels are copied by tensor maps at all, if what a run needs is no larger than a box.
 bool maps_pixels(const Problem& problem, const WgmmaTiling& tiling) {
   // For 16-bit tensors, larger tiles with a copy per channel are faster. Planes are counted with 32 bits.
   return tiling.tile.images == 0 && problem.input.type == DataType::f32 &&

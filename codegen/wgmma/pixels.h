@@ -59,7 +59,7 @@ class WgmmaPixels {
   std::int64_t raw_rows_ = 0, raw_pitch_ = 0, raw_run_elements_ = 0, raw_bytes_ = 0;
 };
 
-/// The first pixels, along w and h, of the walks of TMA's im2col mode, and the last but for the extents.
+/// The first pixels, along w and h, of TMA's im2col mode, and the last but for the extents.
 struct Im2colCorners {
   std::array<std::int64_t, 2> lower, upper;
 };

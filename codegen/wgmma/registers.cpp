@@ -28,7 +28,7 @@ int wanted_registers(const WgmmaGeometry& geometry) {
 
 int producer_registers(const WgmmaTiling& tiling, int consumer_registers) {
   const int left = 3 * WgmmaTiling::kLaunchRegisters - 2 * consumer_registers;
-  // Threads that only ask need no more than they have, and would wait for the others to give them away.
+  // Threads that only issue copies need no more than they have, and would wait for the others to release some.
   return std::min(left, tiling.copies_operands() ? WgmmaTiling::kLaunchRegisters : 240) / 8 * 8;
 }
 

@@ -6,7 +6,7 @@
 namespace jitconv::codegen {
 
 /// Tensor-core kernel for sm_90a. A block is one producer warpgroup, which loads, and two consumer warpgroups, which
-/// multiply; it walks over tiles of output channels by one or two runs of positions. A position is a place in an
+/// multiply; it goes through tiles of output channels by one or two runs of positions. A position is a place in an
 /// image's grid of output rows that are row_padding() columns longer than y's, so that a tap is a constant distance
 /// between positions; a run is `columns` consecutive ones. A step of the pipeline is one filter row, or all of them, of
 /// `slices` slices of channels.
@@ -75,6 +75,7 @@ struct WgmmaTiling {
   int promotion_interval = 0;
 
   static constexpr int kThreads = 384;
+  static constexpr int kProducerWarps = 4;  ///< of a block, the first; the others are two consumer warpgroups
   /// Per thread, of the launch; setmaxnreg then moves registers from the producer to the consumers.
   static constexpr int kLaunchRegisters = 168;
 

@@ -10,7 +10,7 @@ namespace jitconv::codegen {
 namespace {
 
 constexpr int kMostStages = 16;
-// Producer warps take steps in turn, each at its own pace. With fewer stages than warps, one could ask for a stage
+// Producer warps take steps in turn, each at its own pace. With fewer stages than warps, one could wait for a stage
 // while another still waits for it, two phases behind, where the parity of its barrier says nothing.
 constexpr int kFewestStages = WgmmaRowsTiling::kProducerWarps;
 constexpr int kMostColumns = 256, kFewestColumns = 64;

@@ -42,12 +42,12 @@ std::string constants(const WgmmaRowsGeometry& geometry) {
   c.add("kLoadItems", geometry.load_items(), "pixels of a lane").add("kLoadBatch", tiling.load_batch, "in flight");
 
   c.group("The block");
-  c.add("kThreads", geometry.threads()).add("kLoadingWarps", WgmmaRowsTiling::kProducerWarps);
-  c.add("kConsumers", geometry.consumers());
-  c.add("kLoaderRegisters", geometry.producer_registers()).add("kConsumerRegisters", geometry.consumer_registers());
-  c.add("kSectorElements", geometry.sector_elements()).add("kLead", geometry.lead());
+  c.add("kThreads", geometry.threads()).add("kProducerWarps", WgmmaRowsTiling::kProducerWarps);
+  c.add("kConsumers", geometry.consumers()).add("kConsumerWarps", 4 * geometry.consumers());
+  c.add("kProducerRegisters", geometry.producer_registers()).add("kConsumerRegisters", geometry.consumer_registers());
+  c.add("kSectorElements", geometry.sector_elements()).add("kAlignmentPadding", geometry.lead());
   c.add("kStoreVectors", store_vectors).add("kStoreSteps", ceil_div(store_vectors, kWarpSize));
-  c.add("kStagedBefore", geometry.staged_before(), "places for sums of outputs before the strip");
+  c.add("kFoldHalo", geometry.staged_before(), "places for sums of outputs before the strip");
   c.add("kStagingPitch", geometry.staging_pitch()).add("kStagingFloats", 8 * geometry.staging_pitch(), "of a warp");
   if (tiling.keeps_weights) c.add("kWeightsFirstByte", geometry.weights_first_byte());
   c.add("kStagingFirstByte", geometry.staging_first_byte());
@@ -62,20 +62,23 @@ std::string asserts(const WgmmaRowsGeometry& geometry, std::uint32_t shared_byte
   const bool folds = tiling.folds_columns();
   Lines lines;
   lines.add("// The numbers above are redundant; they must agree.");
-  lines.add("static_assert(kConsumers == kR && kStrideH == 1 && kStrideW == 1 && kThreads == 128 * (kConsumers + 1));");
+  lines.add(
+      "static_assert(kConsumers == kR && kStrideH == 1 && kStrideW == 1 && kThreads == kWarpgroupThreads * (kConsumers "
+      "+ 1));");
   lines.add("static_assert(kColumns % 8 == 0 && kColumns <= 256 && kWindow % kSectorElements == 0);");
   lines.add(fmt::format("static_assert(kStripPixels == kColumns + {} * kDilationW);",
                         folds ? "(kS > kFoldedColumns ? kS - kFoldedColumns : 0)" : "(kS - 1)"));
   lines.add("static_assert(kChunkChannels == kSlices * kOperandChannels && kChunks * kChunkChannels >= kChannels);");
   lines.add(folds ? "static_assert(kUnits % 2 == 0 && kFoldedColumns * kUnits >= kS * kSlices && kWarpK * "
-                    "kFoldedColumns == 16);"
+                    "kFoldedColumns == kWarpRows);"
                   : "static_assert(kUnits % 2 == 0 && kUnits == kS * kSlices && kGroupK <= kBlockRows);");
   lines.add(
-      "static_assert(kRowWeightBytes == kUnits * kBlockRows * 16 && kWeightBytes == kR * kRowWeightBytes);\n"
-      "static_assert(kPixelBytes == kSlices * kStripPixels * 16 && kStageBytes >= kPixelBytes);\n"
-      "static_assert(kStagingPitch >= kStagedBefore + kColumns + kLead);\n"
-      "static_assert(kStoreVectors * kStoreElements == kWindow + kLead);\n"
-      "static_assert(128 * (kLoaderRegisters + kConsumers * kConsumerRegisters) <= 65536);");
+      "static_assert(kRowWeightBytes == kUnits * kBlockRows * kOperandRowBytes && kWeightBytes == kR * "
+      "kRowWeightBytes);\n"
+      "static_assert(kPixelBytes == kSlices * kStripPixels * kOperandRowBytes && kStageBytes >= kPixelBytes);\n"
+      "static_assert(kStagingPitch >= kFoldHalo + kColumns + kAlignmentPadding);\n"
+      "static_assert(kStoreVectors * kStoreElements == kWindow + kAlignmentPadding);\n"
+      "static_assert(kWarpgroupThreads * (kProducerRegisters + kConsumers * kConsumerRegisters) <= 65536);");
   lines.add(fmt::format("static_assert(kBarriersFirstByte + {} <= {});", geometry.barrier_bytes(), shared_bytes));
   return lines.text();
 }
@@ -97,6 +100,8 @@ std::vector<DeviceFile> files(const WgmmaRowsGeometry& geometry) {
                                     {"device/bulk_copy.cuh"},
                                     {"device/dependent_launch.cuh"},
                                     {"device/warpgroup.cuh"},
+                                    {"device/wgmma_sizes.cuh"},
+                                    {"device/fragments.cuh"},
                                     {f32 ? "device/load_32bit.cuh" : "device/load_16bit.cuh"},
                                     {f32 ? "device/operand_tf32.cuh" : "device/operand_16bit.cuh"}};
   if (geometry.stores_floats()) {
@@ -105,6 +110,7 @@ std::vector<DeviceFile> files(const WgmmaRowsGeometry& geometry) {
     result.push_back({pair_header(type)});
     result.push_back({"device/store_16bit.cuh"});
   }
+  result.push_back({"device/elements_within.cuh"});
   if (problem.epilogue.activation == Activation::relu) result.push_back({"device/max_nan.cuh"});
   result.push_back({f32                     ? "device/multiply_tf32.cuh"
                     : type == DataType::f16 ? "device/multiply_f16.cuh"
@@ -148,7 +154,7 @@ std::string multiplications(const WgmmaRowsGeometry& geometry) {
 
 /// What completes a phase of each kind of barrier.
 struct BarrierCounts {
-  std::string full, empty = "kConsumers * 4", weights_arrival = "1", stored = "1";
+  std::string full, empty = "kConsumerWarps", weights_arrival = "1", stored = "1";
 };
 
 BarrierCounts barrier_counts(const WgmmaRowsGeometry& geometry) {
@@ -164,9 +170,10 @@ std::string layout_comment(const WgmmaRowsGeometry& geometry, const BarrierCount
   comment.memory("kStagingFirstByte", "outputs on their way from registers to y");
   comment.memory("kBarriersFirstByte", "barriers");
   comment.barrier("full[kStages]", counts.full, "a producer warp, and copies by their bytes", "consumers, for a step");
-  comment.barrier("empty[kStages]", counts.empty, "a warp that has used or passed a step", "loaders, for a free stage");
+  comment.barrier("empty[kStages]", counts.empty, "a warp that has used or passed a step",
+                  "the producer, for a free stage");
   if (keeps) comment.barrier("weights_arrival", counts.weights_arrival, "TMA, by bytes", "consumers, once");
-  comment.barrier("stored[kConsumers * 4]", counts.stored, "a consumer's warp that has stored",
+  comment.barrier("stored[kConsumerWarps]", counts.stored, "a consumer's warp that has stored",
                   "that warp of the next consumer");
   return comment.text();
 }
@@ -186,9 +193,9 @@ Holes weight_holes(const WgmmaRowsGeometry& geometry) {
                                        "}\n"},
       {"await_weights", keeps ? "barrier_wait(weights_arrival, 0);" : ""},
       {"operands", fmt::format("const char* const input = stages + stage * kStageBytes;\n"
-                               "const MatrixOperand pixels = matrix_operand(input, kStripPixels * 16);\n"
+                               "const MatrixOperand pixels = matrix_operand(input, kStripPixels * kOperandRowBytes);\n"
                                "const MatrixOperand weights =\n"
-                               "    matrix_operand({} + r * kRowWeightBytes, kBlockRows * 16);\n",
+                               "    matrix_operand({} + r * kRowWeightBytes, kBlockRows * kOperandRowBytes);\n",
                                keeps ? "shared + kWeightsFirstByte + chunk * kWeightBytes" : "input + kPixelBytes")}};
 }
 
@@ -203,7 +210,7 @@ bool sums_rows(const WgmmaRowsGeometry& geometry) { return geometry.tiling().fol
 
 std::string store_vectors(const WgmmaRowsGeometry& geometry, const Epilogue& after) {
   return fill_template(embedded_text("wgmma_rows/store_vectors.cu.in"),
-                       {{"channels", geometry.tiling().folds_columns() ? "kWarpK" : "8"},
+                       {{"channels", geometry.tiling().folds_columns() ? "kWarpK" : "kHalfRows"},
                         {"read_vector", read_staged_vector(sums_rows(geometry))},
                         {"epilogue", vector_epilogue(after, "(mask >> e & 1u) != 0", "y_channel + output + e")}});
 }
@@ -242,14 +249,13 @@ KernelText wgmma_rows::emit(const KernelPlan& kernel, std::string_view name) {
       {"weights_arrivals", counts.weights_arrival},
       {"stored", counts.stored},
       {"activation", activation_function(problem.epilogue, Relu::instruction)},
-      {"elements_within", std::string(embedded_text("wgmma/elements_within.cu.in"))},
       {"read_staged", read_staged_functions(sums_rows(geometry))},
       {"load_pixel", load_pixel(geometry)},
       {"kernel", std::string(name)},
       {"parameters", parameter_list(text.arguments)},
       {"let_next_kernel_start", is_scratch(problem.output.tensor) ? "let_next_kernel_start();" : ""},
-      {"loader_registers",
-       move_registers(geometry.producer_registers(), geometry.launch_registers(), "kLoaderRegisters")},
+      {"producer_registers",
+       move_registers(geometry.producer_registers(), geometry.launch_registers(), "kProducerRegisters")},
       {"consumer_registers",
        move_registers(geometry.consumer_registers(), geometry.launch_registers(), "kConsumerRegisters")},
       {"consumer_rows", geometry.tiling().folds_columns() ? "output channels at filter columns" : "output channels"},

@@ -10,7 +10,7 @@
 
 namespace jitconv::codegen {
 
-/// Tensor-core kernel for sm_90a, NCHW tensors and few output channels. A block walks down a strip of columns. Input
+/// Tensor-core kernel for sm_90a, NCHW tensors and few output channels. A block goes down a strip of columns. Input
 /// rows pass through shared memory once, and there is a consumer warpgroup for each filter row: at any time as many
 /// rows of outputs are open as the filter has rows, and each consumer has one of them.
 struct WgmmaRowsTiling {

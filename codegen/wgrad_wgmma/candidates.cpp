@@ -212,8 +212,8 @@ class Search {
       const auto new_rows = static_cast<int>(WgradGeometry(problem_, tiling).new_rows());
       tiling.x_rows = std::max(tiling.block_r + extra * new_rows, 2 * tiling.block_r);
       tiling.stages = stages;
-      // Producer threads know that a step's copies have arrived when they ask for the next step's, and consumers give
-      // back a step's stage in the next.
+      // Producer threads know that a step's copies have arrived when they copy the next step's, and consumers
+      // release a step's stage in the next.
       if (tiling.threads_load() && problem_.input.type == DataType::f32 && stages < 3) continue;
       tiling.raw_rows = tiling.orders() ? raw_rows : 0;
       const WgradGeometry geometry(problem_, tiling);

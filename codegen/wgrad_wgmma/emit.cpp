@@ -80,10 +80,11 @@ std::string constants(const WgradGeometry& geometry) {
   if (problem.epilogue.bias) c.add("kBiasSums", problem.weight_elements(), "floats before those of db");
 
   c.group("The block");
-  c.add("kThreads", tiling.threads()).add("kConsumers", WgradWgmmaTiling::kConsumers);
-  c.add("kLoaderWarps", tiling.loader_warps());
+  c.add("kThreads", tiling.threads());
+  c.add("kConsumerWarps", 4 * WgradWgmmaTiling::kConsumers);
+  c.add("kProducerWarps", tiling.producer_warps());
   if (tiling.orders()) c.add("kOrderThreads", tiling.order_warps() * 32, "that put x in order");
-  c.add("kConsumerRegisters", tiling.consumer_registers()).add("kLoaderRegisters", tiling.loader_registers());
+  c.add("kConsumerRegisters", tiling.consumer_registers()).add("kProducerRegisters", tiling.producer_registers());
 
   if (tiling.takes_boxes())
     add_box_constants(c, geometry);
@@ -100,14 +101,15 @@ std::string asserts(const KernelPlan& kernel) {
   lines.add("static_assert(kBlockC <= 256 && kRowPixels % kDepth == 0 && kXRows >= kBlockR + kNewRows);");
   lines.add(tiling.takes_boxes()
                 ? "static_assert(kBlockC % 8 == 0 && kColumns <= 256);\n"
-                  "static_assert(kBoxBytes % 1024 == 0 && kBoxBytes >= kBoxPixels * kRowBytes);\n"
+                  "static_assert(kBoxBytes % kSwizzleAtomBytes == 0 && kBoxBytes >= kBoxPixels * kRowBytes);\n"
                   "static_assert(kXRowBytes == kBoxes * kBoxBytes && kStageElements == kBlockK * kRowPixels);"
             : tiling.gathers() ? "static_assert(kColumns >= kChannels * kS && kColumns % 8 == 0 && kColumns <= 256);\n"
                                  "static_assert(kUnitRows > kColumns && kXRowBytes % 128 == 0);"
                                : "static_assert(kBlockC % 8 == 0 && kUnitRows > kBlockC && kXRowBytes % 128 == 0);");
   lines.add("static_assert(kDyFirstByte == kXRows * kXRowBytes);");
-  if (tiling.splits_operands) lines.add("static_assert(kXRowBytes == 2 * 16 * kXPartRows);");
-  lines.add("static_assert(32 * kLoaderWarps * kLoaderRegisters + 256 * kConsumerRegisters <= 65536);");
+  if (tiling.splits_operands) lines.add("static_assert(kXRowBytes == 2 * kOperandRowBytes * kXPartRows);");
+  lines.add(
+      "static_assert(32 * (kProducerWarps * kProducerRegisters + kConsumerWarps * kConsumerRegisters) <= 65536);");
   lines.add(fmt::format("static_assert(kBarriersFirstByte + 16 * (kXRows + kStages{}) <= {});",
                         tiling.orders() ? " + kRawRows" : "", kernel.launch.shared_bytes));
   return lines.text();
@@ -115,7 +117,7 @@ std::string asserts(const KernelPlan& kernel) {
 
 /// Warps that load rows of x, or put them in order.
 std::string arrivals_of_x(const WgradWgmmaTiling& tiling) {
-  return std::to_string(tiling.takes_boxes() ? 1 : tiling.orders() ? tiling.order_warps() : tiling.loader_warps());
+  return std::to_string(tiling.takes_boxes() ? 1 : tiling.orders() ? tiling.order_warps() : tiling.producer_warps());
 }
 
 std::string layout_comment(const WgradWgmmaTiling& tiling) {
@@ -126,14 +128,14 @@ std::string layout_comment(const WgradWgmmaTiling& tiling) {
   comment.memory("kBarriersFirstByte", "barriers");
   comment.barrier("x_full[kXRows]", arrivals_of_x(tiling), boxes ? "TMA, by bytes" : "a producer warp",
                   "consumers, for a row of x");
-  comment.barrier("x_empty[kXRows]", "kConsumers * 4", "a warp that has multiplied with a row",
-                  "loaders, for a free slot");
+  comment.barrier("x_empty[kXRows]", "kConsumerWarps", "a warp that has multiplied with a row",
+                  "the producer, for a free slot");
   comment.barrier("dy_full[kStages]", copied ? "1" : "4", copied ? "TMA, by bytes" : "a producer warp",
                   "consumers, for a step");
-  comment.barrier("dy_empty[kStages]", "kConsumers * 4", "a warp that has multiplied a step",
-                  "loaders, for a free stage");
+  comment.barrier("dy_empty[kStages]", "kConsumerWarps", "a warp that has multiplied a step",
+                  "the producer, for a free stage");
   if (tiling.orders()) {
-    comment.barrier("raw_full[kRawRows]", "1", "TMA, by bytes", "loaders, to put a row in order");
+    comment.barrier("raw_full[kRawRows]", "1", "TMA, by bytes", "the producer, to put a row in order");
     comment.barrier("raw_empty[kRawRows]", arrivals_of_x(tiling), "a warp that has put a row in order",
                     "the thread that copies");
   }
@@ -199,6 +201,8 @@ std::vector<DeviceFile> files(const WgradGeometry& geometry) {
             {"device/barrier.cuh"},
             {"device/dependent_launch.cuh"},
             {"device/warpgroup.cuh"},
+            {"device/wgmma_sizes.cuh"},
+            {"device/fragments.cuh"},
             {"device/tensor_map.cuh"},
             {"device/tensor_copy.cuh"},
             {"device/tensor_copy_4d.cuh"},
@@ -210,7 +214,9 @@ std::vector<DeviceFile> files(const WgradGeometry& geometry) {
                                     {"device/barrier.cuh"},
                                     {"device/dependent_launch.cuh"},
                                     {floats ? "device/operand_tf32.cuh" : "device/operand_16bit.cuh"},
-                                    {"device/warpgroup.cuh"}};
+                                    {"device/warpgroup.cuh"},
+                                    {"device/wgmma_sizes.cuh"},
+                                    {"device/fragments.cuh"}};
   if (tiling.splits_operands) {
     result.push_back({"device/split_tf32.cuh"});
     result.push_back({"device/promote.cuh"});
@@ -262,7 +268,7 @@ KernelText wgrad_wgmma::emit(const KernelPlan& kernel, std::string_view name) {
                                  "}\n"
                            : ""},
        {"load_steps", wgrad_load_steps(geometry)},
-       {"k_consumer", tiling.consumers_k == 2 ? "consumer * 64 + " : ""},
+       {"k_consumer", tiling.consumers_k == 2 ? "consumer * kInstructionRows + " : ""},
        {"consume", wgrad_consume(geometry)}});
   return text;
 }

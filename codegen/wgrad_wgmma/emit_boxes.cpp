@@ -44,8 +44,8 @@ void add_box_constants(Constants& c, const WgradGeometry& geometry) {
   c.add("kColumns", tiling.columns(),
         tiling.joins_taps ? "of an instruction: input channels of all taps of a filter row"
                           : "of an instruction: input channels");
-  c.add("kXPlaces", geometry.row_bytes(), "of 16 bytes, that the pixels of a multiplication take")
-      .add("kDyPlaces", 128);
+  c.add("kXOperandStep", geometry.row_bytes(), "of 16 bytes, that the pixels of a multiplication take")
+      .add("kDyOperandStep", 128);
   c.add("kStages", tiling.stages).add("kStageElements", geometry.stage_bytes() / 2);
 }
 
@@ -90,7 +90,7 @@ std::string box_operands(const WgradGeometry& geometry) {
   for (int r = 0; r < tiling.block_r; ++r)
     lines.add(
         fmt::format("const MatrixOperand x_r{0} = pixel_operand<kRowBytes>(x_rows + (x_row - kBlockR + {0}) % "
-                    "kXRows * kXRowBytes, {1}, 8 * kRowBytes);",
+                    "kXRows * kXRowBytes, {1}, kCoreRows * kRowBytes);",
                     r, next));
   return lines.text();
 }
@@ -99,7 +99,7 @@ std::string box_multiplications(const WgradGeometry& geometry, const std::vector
   const bool joins = geometry.tiling().joins_taps;
   Lines lines;
   lines.add("// begin pixels");
-  lines.add("const MatrixOperand dy_pixels = pixel_operand<128>(dy_stage, 0, 8 * 128);");
+  lines.add("const MatrixOperand dy_pixels = pixel_operand<kSwizzleBytes>(dy_stage, 0, kCoreRows * kSwizzleBytes);");
   lines.add("multiply_begin();");
   lines.add("#pragma unroll");
   lines.add("for (int block = 0; block < kRowPixels / kDepth; ++block) {");
@@ -108,7 +108,7 @@ std::string box_multiplications(const WgradGeometry& geometry, const std::vector
     const auto [r, s] = products[i];
     const std::int64_t at = place(geometry, s);
     lines.add(
-        fmt::format("  multiply_pixels(sum[{}], dy_pixels + block * kDyPlaces, x_r{} + {}block * kXPlaces, "
+        fmt::format("  multiply_pixels(sum[{}], dy_pixels + block * kDyOperandStep, x_r{} + {}block * kXOperandStep, "
                     "accumulate);{}",
                     i, r, at == 0 ? "" : fmt::format("{} + ", at), joins ? "" : fmt::format("  // s{}", s)));
   }

@@ -22,10 +22,10 @@ std::vector<WgradTap> products_of(const WgradWgmmaTiling& tiling, int consumer) 
 std::string x_operands(const WgradGeometry& geometry) {
   Lines lines;
   for (int r = 0; r < geometry.tiling().block_r; ++r)
-    lines.add(
-        fmt::format("const MatrixOperand x_r{0} =\n"
-                    "    matrix_operand(x_rows + (x_row - kBlockR + {0}) % kXRows * kXRowBytes, kUnitRows * 16);",
-                    r));
+    lines.add(fmt::format(
+        "const MatrixOperand x_r{0} =\n"
+        "    matrix_operand(x_rows + (x_row - kBlockR + {0}) % kXRows * kXRowBytes, kUnitRows * kOperandRowBytes);",
+        r));
   return lines.text();
 }
 
@@ -41,26 +41,27 @@ std::vector<std::string> read_operand(const WgradGeometry& geometry) {
   const bool nchw = geometry.problem().output.layout() == Layout::nchw, bias = geometry.problem().epilogue.bias;
   const bool masks = masks_dy(geometry);
   if (geometry.is_fp32()) {
-    std::vector<std::string> lines = {"const int pixel = block * 8 + i / 2 * 4;",
-                                      fmt::format("{}float value = dy_stage[{}];", masks ? "" : "const ",
-                                                  nchw ? "(k_lane + i % 2 * 8) * kDyPitch + pixel + lane % 4"
-                                                       : "(pixel + lane % 4) * kDyPitch + k_lane + i % 2 * 8")};
+    std::vector<std::string> lines = {
+        "const int pixel = block * kDepth + i / 2 * kOperandChannels;",
+        fmt::format("{}float value = dy_stage[{}];", masks ? "" : "const ",
+                    nchw ? "(k_lane + i % 2 * kHalfRows) * kDyPitch + pixel + operand_word(lane)"
+                         : "(pixel + operand_word(lane)) * kDyPitch + k_lane + i % 2 * kHalfRows")};
     if (masks) lines.push_back("if (pixel >= pixels_left) value = 0.0f;");
     if (bias) lines.push_back("bias_sum[i % 2] += value;");
     lines.push_back(geometry.tiling().splits_operands ? "split_tf32(value, dy_high[block][i], dy_low[block][i]);"
                                                       : "a[block % 2][i] = round_to_tf32(value);");
     return lines;
   }
-  std::vector<std::string> lines = {"const int pixel = block * 16 + i / 2 * 8;"};
+  std::vector<std::string> lines = {"const int pixel = block * kDepth + i / 2 * kOperandChannels;"};
   if (nchw)
     lines.push_back(
-        fmt::format("{}unsigned pair = *reinterpret_cast<const unsigned*>(dy_stage + (k_lane + i % 2 * 8) * "
-                    "kDyPitch + pixel + lane % 4 * 2);",
+        fmt::format("{}unsigned pair = *reinterpret_cast<const unsigned*>(dy_stage + (k_lane + i % 2 * kHalfRows) * "
+                    "kDyPitch + pixel + operand_word(lane) * 2);",
                     masks ? "" : "const "));
   else
-    lines.insert(lines.end(),
-                 {"const Element* const first = dy_stage + (pixel + lane % 4 * 2) * kDyPitch + k_lane + i % 2 * 8;",
-                  "const unsigned pair = operand_pair(first[0], first[kDyPitch]);"});
+    lines.insert(lines.end(), {"const Element* const first = dy_stage + (pixel + operand_word(lane) * 2) * kDyPitch + "
+                               "k_lane + i % 2 * kHalfRows;",
+                               "const unsigned pair = operand_pair(first[0], first[kDyPitch]);"});
   // 16-bit rows have an even number of pixels (candidates.cpp), so a row's end cuts no pair.
   if (masks) lines.push_back("if (pixel >= pixels_left) pair = 0;");
   if (bias)
@@ -159,12 +160,13 @@ std::string add_sums(const WgradGeometry& geometry, const std::vector<WgradTap>&
 std::string bias_store(const WgradGeometry& geometry) {
   if (!geometry.problem().epilogue.bias) return {};
   const bool boxes = geometry.tiling().takes_boxes(), shares = geometry.tiling().consumers_k == 2;
-  const std::string k_of_warp = fmt::format("{}warp % 4 * 16", shares ? "consumer * 64 + " : "");
+  const std::string k_of_warp =
+      fmt::format("{}warp % kWarpgroupWarps * kWarpRows", shares ? "consumer * kInstructionRows + " : "");
   return fill_template(
       embedded_text("wgrad_wgmma/store_bias.cu.in"),
       {{"nearest_lane", boxes ? "8" : "1"},
        {"next_lane", boxes ? "16" : "2"},
-       {"k_of_sum", boxes ? k_of_warp + " + lane * 2 + i" : "k_lane + i * 8"},
+       {"k_of_sum", boxes ? k_of_warp + " + lane * 2 + i" : "k_lane + i * kHalfRows"},
        {"stores", boxes ? "sums_bias && lane < 8 && k < kGroupK"
                         : fmt::format("lane % 4 == 0 && k < kGroupK && c_block + r_first + s_first == 0{}",
                                       shares ? "" : " && consumer == 0")}});
@@ -182,7 +184,7 @@ std::string bias_begin(const WgradGeometry& geometry, int consumer) {
 /// Where a consumer's part of a stage of dy begins.
 std::string_view dy_offset(const WgradGeometry& geometry) {
   const WgradWgmmaTiling& tiling = geometry.tiling();
-  if (tiling.takes_boxes()) return tiling.consumers_k == 2 ? " + consumer * (64 * kRowPixels)" : "";
+  if (tiling.takes_boxes()) return tiling.consumers_k == 2 ? " + consumer * (kInstructionRows * kRowPixels)" : "";
   return tiling.orders() ? " + ((p * kQ + strip.q_first) & (kOperandChannels - 1))" : "";
 }
 
@@ -200,7 +202,7 @@ Holes pipeline_holes(const WgradGeometry& geometry, const std::vector<WgradTap>&
                                       "  for (int j = 0; j < {1} / 2; ++j) sum[i][j] = 0.0f;\n",
                                       products.size(), columns)},
             {"multiply", split_multiplications(geometry, products)},
-            {"end_step", "give_back(stage, x_row - kBlockR, p + kRowStep >= strip.p_end ? kBlockR : kNewRows);\n"},
+            {"end_step", "release(stage, x_row - kBlockR, p + kRowStep >= strip.p_end ? kBlockR : kNewRows);\n"},
             {"end_sum", ""}};
   const bool boxes = tiling.takes_boxes();
   // Operands in registers alternate: after an odd number, the next step's first would be those still multiplied.
@@ -234,10 +236,11 @@ std::string consumer_text(const WgradGeometry& geometry, int consumer) {
       {"bias_begin", bias_begin(geometry, consumer)},
       {"x_operands", boxes ? box_operands(geometry) : x_operands(geometry)},
       {"dy_offset", std::string(dy_offset(geometry))},
-      {"pixels_left", masks_dy(geometry) ? "// Behind the end of its row, a run of dy has pixels of the next.\n" +
-                                               fmt::format("const int pixels_left = kQ - strip.q_first - lane % 4{};\n",
-                                                           geometry.is_fp32() ? "" : " * 2")
-                                         : ""},
+      {"pixels_left", masks_dy(geometry)
+                          ? "// Behind the end of its row, a run of dy has pixels of the next.\n" +
+                                fmt::format("const int pixels_left = kQ - strip.q_first - operand_word(lane){};\n",
+                                            geometry.is_fp32() ? "" : " * 2")
+                          : ""},
       {"add_sums", add_sums(geometry, products)},
       {"bias_store", bias_store(geometry)}});
   return fill_template(embedded_text("wgrad_wgmma/consumer.cu.in"), holes);

@@ -51,17 +51,17 @@ struct WgradWgmmaTiling {
   bool takes_boxes() const { return producer == Producer::boxes; }
   int operand_parts() const { return splits_operands ? 2 : 1; }  ///< numbers that an operand's element is the sum of
   /// Two warpgroups put x in order, unless consumers take more registers than a launch of as many threads has.
-  int loader_warps() const {
+  int producer_warps() const {
     const bool many = splits_operands ? split_registers() > kRegistersBesideTwo : block_c > 128;
     return orders() && !many ? 8 : 4;
   }
-  int order_warps() const { return loader_warps() - 1; }  ///< that put copied rows in order
-  int threads() const { return 32 * loader_warps() + 128 * kConsumers; }
+  int order_warps() const { return producer_warps() - 1; }  ///< that put copied rows in order
+  int threads() const { return 32 * producer_warps() + 128 * kConsumers; }
   int consumer_registers() const {
     if (threads_load()) return splits_operands ? 200 : 208;
-    return takes_boxes() ? 240 : loader_warps() == 8 ? kRegistersBesideTwo : 232;
+    return takes_boxes() ? 240 : producer_warps() == 8 ? kRegistersBesideTwo : 232;
   }
-  int loader_registers() const {
+  int producer_registers() const {
     if (threads_load()) return splits_operands ? 104 : 88;
     return takes_boxes() ? 24 : 40;
   }

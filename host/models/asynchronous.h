@@ -25,8 +25,8 @@ JITCONV_HOOK void jitconv_copy_tensor_4d(void* destination, const jitconv_host_t
   const int indices[4] = {i0, i1, i2, i3};
   jitconv_api->copy_tensor(destination, map, indices, 4, nullptr, barrier, JITCONV_PC);
 }
-JITCONV_HOOK void jitconv_copy_tensor_walk(void* destination, const jitconv_host_tensor_map* map, int c, int w, int h,
-                                           int n, int right, int down, void* barrier) {
+JITCONV_HOOK void jitconv_copy_tensor_im2col(void* destination, const jitconv_host_tensor_map* map, int c, int w, int h,
+                                             int n, int right, int down, void* barrier) {
   const int indices[4] = {c, w, h, n}, offset[2] = {right, down};
   jitconv_api->copy_tensor(destination, map, indices, 4, offset, barrier, JITCONV_PC);
 }

@@ -9,5 +9,5 @@ __device__ __forceinline__ void tensor_copy_to_shared(void* destination, const T
 }
 __device__ __forceinline__ void tensor_walk_to_shared(void* destination, const TensorMap* map, int c, int w, int h,
                                                       int n, int right, int down, Barrier* arrival) {
-  jitconv_copy_tensor_walk(destination, map, c, w, h, n, right, down, arrival);
+  jitconv_copy_tensor_im2col(destination, map, c, w, h, n, right, down, arrival);
 }

@@ -85,6 +85,17 @@ __device__ inline unsigned third_() { return 1; }
   EXPECT_EQ(without_comments("a // b\n  c /* d */ \"// e\"\n"), "a c \"// e\"");
 }
 
+/// Arithmetic of integers, without asm and without a model: host execution compiles what is printed.
+bool is_plain(const std::string& function) {
+  return function == "wgmma_sizes.cuh" || function.starts_with("fragments.cuh: ") ||
+         function.starts_with("elements_within.cuh: ");
+}
+
+std::size_t functions_with_probes() {
+  const std::vector<std::string> all = all_device_functions();
+  return all.size() - static_cast<std::size_t>(std::count_if(all.begin(), all.end(), is_plain));
+}
+
 // A device function that is written tomorrow and forgotten here fails this test.
 TEST(Conformance, EveryDeviceFunctionHasAProbe) {
   std::set<std::string> probed;
@@ -95,7 +106,8 @@ TEST(Conformance, EveryDeviceFunctionHasAProbe) {
   }
   const std::vector<std::string> all = all_device_functions();
   EXPECT_GE(all.size(), 13u) << "the lexer finds fewer functions than there were when it was written";
-  for (const std::string& function : all) EXPECT_EQ(probed.count(function), 1u) << function << " has no probe";
+  for (const std::string& function : all)
+    EXPECT_TRUE(is_plain(function) || probed.contains(function)) << function << " has no probe";
   for (const std::string& function : probed) {
     const bool known = std::find(all.begin(), all.end(), function) != all.end() || function.starts_with("built-in: ");
     EXPECT_TRUE(known) << function << " is probed and does not exist";
@@ -190,7 +202,7 @@ TEST(Conformance, ModelsGiveWhatTheGpuGave) {
       confirmed.second);
   std::printf("%s\n", summary.c_str());
   RecordProperty("summary", summary);
-  EXPECT_EQ(modelled.first, all_device_functions().size());
+  EXPECT_EQ(modelled.first, functions_with_probes());
   EXPECT_EQ(confirmed, modelled);
 }
 
@@ -225,9 +237,9 @@ TEST_F(OnGpu, ModelsGiveWhatThisGpuGives) {
   }
   const auto confirmed = count_functions(passed);
   std::printf("%zu device functions modelled, %zu confirmed on this %s (%s), against %s; built-ins: %zu confirmed\n",
-              all_device_functions().size(), confirmed.first, device().properties().name.c_str(),
+              functions_with_probes(), confirmed.first, device().properties().name.c_str(),
               device().properties().driver.c_str(), models ? "the models" : "recorded.json", confirmed.second);
-  EXPECT_EQ(confirmed.first, all_device_functions().size());
+  EXPECT_EQ(confirmed.first, functions_with_probes());
 }
 
 int write_recording(const std::string& file, const std::string& date) {
@@ -250,8 +262,8 @@ int write_recording(const std::string& file, const std::string& date) {
     std::fprintf(stderr, "conformance_test: cannot write %s\n", file.c_str());
     return 1;
   }
-  std::printf("%zu probes of %zu device functions recorded on %s, %s, %s\n", probes().size(),
-              all_device_functions().size(), device.name.c_str(), device.driver.c_str(), date.c_str());
+  std::printf("%zu probes of %zu device functions recorded on %s, %s, %s\n", probes().size(), functions_with_probes(),
+              device.name.c_str(), device.driver.c_str(), date.c_str());
   return 0;
 }
 

@@ -111,14 +111,14 @@ Probe copies_that_round() {
   return probe;
 }
 
-/// The call of round `round` that copies pixels of a walk to word `place`, from another one each time, and at other
-/// offsets, up to 5: some of the pixels lie outside, before and behind. The last channels do too, in some rounds.
-std::string walk_call(int place, int number, const codegen::TensorMapShape& map) {
-  const codegen::TensorMapShape::Walk& walk = *map.walk;
+/// The call of round `round` that copies pixels of an im2col map to word `place`, from another one each time, and at
+/// other offsets, up to 5: some of the pixels lie outside, before and behind. The last channels do too, in some rounds.
+std::string im2col_call(int place, int number, const codegen::TensorMapShape& map) {
+  const codegen::TensorMapShape::Im2col& im2col = *map.im2col;
   std::array<std::int64_t, 2> count{};
   for (std::size_t i = 0; i < 2; ++i) {
-    const std::int64_t length = map.extents[i + 1] + walk.upper[i] - walk.lower[i];
-    count[i] = (length + walk.stride[i] - 1) / walk.stride[i];
+    const std::int64_t length = map.extents[i + 1] + im2col.upper[i] - im2col.lower[i];
+    count[i] = (length + im2col.stride[i] - 1) / im2col.stride[i];
   }
   return fmt::format(
       "      {{\n"
@@ -129,19 +129,19 @@ std::string walk_call(int place, int number, const codegen::TensorMapShape& map)
       "      }}\n",
       fmt::arg("all", count[0] * count[1] * map.extents[3]), fmt::arg("w", count[0]), fmt::arg("h", count[1]),
       fmt::arg("image", count[0] * count[1]), fmt::arg("place", place), fmt::arg("number", number),
-      fmt::arg("lower_w", walk.lower[0]), fmt::arg("lower_h", walk.lower[1]), fmt::arg("stride_w", walk.stride[0]),
-      fmt::arg("stride_h", walk.stride[1]));
+      fmt::arg("lower_w", im2col.lower[0]), fmt::arg("lower_h", im2col.lower[1]),
+      fmt::arg("stride_w", im2col.stride[0]), fmt::arg("stride_h", im2col.stride[1]));
 }
 
-/// Walks over the pixels of two tensors, which bring 1536 and 2560 bytes.
-Probe tensor_walks(const std::string& name, const codegen::TensorMapShape& first,
-                   const codegen::TensorMapShape& second) {
+/// Copies in im2col mode of two tensors, which bring 1536 and 2560 bytes.
+Probe tensor_im2col_copies(const std::string& name, const codegen::TensorMapShape& first,
+                           const codegen::TensorMapShape& second) {
   Probe probe = copies_in_rounds(
       name, "tensor_walk_to_shared", first, second,
       "  constexpr int kFirst = 384, kSecond = 640, kSecondPlace = 512, kRounds = 8;\n", "kSecondPlace + kSecond",
       "    if (thread == 0) {\n"
       "      barrier_arrive_expecting(full, (kFirst + kSecond) * 4);\n" +
-          walk_call(0, 0, first) + walk_call(512, 1, second) + "    }\n",
+          im2col_call(0, 0, first) + im2col_call(512, 1, second) + "    }\n",
       fmt::format("    for (int i = 0; i < (kFirst + kSecond) / {0}; ++i) {{\n"
                   "      const int word = i * {0} + thread;\n"
                   "      out[round * ((kFirst + kSecond) / {0}) + i] =\n"
@@ -152,7 +152,7 @@ Probe tensor_walks(const std::string& name, const codegen::TensorMapShape& first
   return probe;
 }
 
-Probe walks_that_round() {
+Probe im2col_copies_that_round() {
   codegen::TensorMapShape map{
       .rank = 4,
       .extents = {44, 6, 5, 3},
@@ -160,27 +160,27 @@ Probe walks_that_round() {
       .box = {32, 12},
       .swizzle_bytes = 128,
       .rounds_to_tf32 = true,
-      .walk = codegen::TensorMapShape::Walk{.lower = {-1, -1}, .upper = {-1, -1}, .stride = {2, 2}}};
+      .im2col = codegen::TensorMapShape::Im2col{.lower = {-1, -1}, .upper = {-1, -1}, .stride = {2, 2}}};
   codegen::TensorMapShape other = map;
   other.box[1] = 20;
-  other.walk = codegen::TensorMapShape::Walk{.lower = {-2, 0}, .upper = {-2, -3}, .stride = {1, 1}};
-  Probe probe = tensor_walks("tensor walks that round", map, other);
+  other.im2col = codegen::TensorMapShape::Im2col{.lower = {-2, 0}, .upper = {-2, -3}, .stride = {1, 1}};
+  Probe probe = tensor_im2col_copies("tensor walks that round", map, other);
   probe.inputs = words_to_round(probe.name, probe.inputs.size());
   return probe;
 }
-Probe walks_of_halves() {
+Probe im2col_copies_of_halves() {
   codegen::TensorMapShape map{.rank = 4,
                               .element_bytes = 2,
                               .extents = {50, 7, 6, 3},
                               .strides = {1, 56, 400, 2400},
                               .box = {32, 24},
                               .swizzle_bytes = 64,
-                              .walk = codegen::TensorMapShape::Walk{.lower = {-3, -1}, .upper = {-3, -1}}};
+                              .im2col = codegen::TensorMapShape::Im2col{.lower = {-3, -1}, .upper = {-3, -1}}};
   codegen::TensorMapShape other = map;
   other.box = {16, 80};
   other.swizzle_bytes = 32;
-  other.walk = codegen::TensorMapShape::Walk{.lower = {-1, -2}, .upper = {0, -2}, .stride = {3, 2}};
-  return tensor_walks("tensor walks of 16 bits", map, other);
+  other.im2col = codegen::TensorMapShape::Im2col{.lower = {-1, -2}, .upper = {0, -2}, .stride = {3, 2}};
+  return tensor_im2col_copies("tensor walks of 16 bits", map, other);
 }
 
 /// Boxes side by side that cover all of the output's tensor and stick out at the end of every axis, and some that begin
@@ -235,9 +235,9 @@ Probe tensor_stores(int element_bytes, int swizzle_bytes) {
 }  // namespace
 
 std::vector<Probe> tensor_copy_probes() {
-  return {copies_of_planes(),   copies_of_volumes(), copies_of_images(),    copies_that_round(),
-          walks_that_round(),   walks_of_halves(),   tensor_stores(4, 0),   tensor_stores(4, 128),
-          tensor_stores(4, 32), tensor_stores(2, 0), tensor_stores(2, 128), tensor_stores(2, 64)};
+  return {copies_of_planes(),         copies_of_volumes(),       copies_of_images(),    copies_that_round(),
+          im2col_copies_that_round(), im2col_copies_of_halves(), tensor_stores(4, 0),   tensor_stores(4, 128),
+          tensor_stores(4, 32),       tensor_stores(2, 0),       tensor_stores(2, 128), tensor_stores(2, 64)};
 }
 
 }  // namespace jitconv::test

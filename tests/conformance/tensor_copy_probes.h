@@ -1,5 +1,5 @@
-// Probes of copies by tensor maps: boxes and walks that stick out of their tensors, swizzled and rounded on the way,
-// and boxes on the way back.
+// Probes of copies by tensor maps: boxes and im2col copies that reach out of their tensors, swizzled and rounded on the
+// way, and boxes on the way back.
 #pragma once
 
 #include <vector>

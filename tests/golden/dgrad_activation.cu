@@ -144,6 +144,33 @@ __device__ __forceinline__ void settle(float (&sum)[kAccumulators]) {
   for (int i = 0; i < kAccumulators; ++i) asm volatile("" : "+f"(sum[i]));
 }
 
+// Sizes of warpgroups and of the matrices that they multiply (wgmma, sm_90a).
+
+constexpr int kWarpgroupWarps = 4;
+constexpr int kWarpgroupThreads = 128;
+// Rows of a product.
+constexpr int kInstructionRows = 64;
+// Operands in shared memory consist of core matrices: eight rows of 16 bytes.
+constexpr int kOperandRowBytes = 16;
+constexpr int kSwizzleAtomBytes = 1024;
+
+// Which elements of a warpgroup's multiplication a thread holds in registers (wgmma, sm_90a): PTX ISA, "Asynchronous
+// Warpgroup Level Matrix Instructions", "Register Fragments", figures of .m64nNk8 and .m64nNk16. A warp has 16 rows of
+// the accumulators in two halves of eight, a lane a row of each half and, of every eight columns, two neighbours:
+// sum[4 j + 2 half + e] is in row accumulator_row(warp, lane, half) and column 8 j + accumulator_column(lane) + e.
+
+constexpr int kWarpRows = 16;
+constexpr int kHalfRows = 8;
+__device__ __forceinline__ int warp_first_row(int warp) { return warp % 4 * kWarpRows; }
+// Which of a lane's sums lies in its row of a half and in its column `e`, 0 or 1, of the eight columns number `eight`.
+__device__ constexpr int accumulator_index(int eight, int half, int e) { return eight * 4 + half * 2 + e; }
+
+// Two eights of columns by a warp's two halves of rows are the four matrices of a store_transposed(), of which lane l
+// writes column l % 8 of matrix l / 8: eight rows of the warp's 16.
+
+__device__ __forceinline__ int transposed_column(int lane) { return lane / 16 * 8 + lane % 8; }
+__device__ __forceinline__ int transposed_first_row(int lane) { return lane / 8 % 2 * kHalfRows; }
+
 // A matrix as TMA brings it, swizzled: rows of kRowBytes, 32, 64 or 128, of which a multiplication takes
 // 32, the first unless 2, 4 or 6 is added. What was copied starts on a multiple of 1024 bytes; `first` is any row of
 // it.
@@ -323,7 +350,7 @@ constexpr int kTilesK = 1;
 constexpr int kRuns = 1;
 constexpr int kColumns = 200;
 constexpr int kWindow = 196;
-constexpr int kGap = 1;  // positions of a grid row behind its kQ outputs
+constexpr int kRowPadding = 1;  // positions of a grid row behind its kQ outputs
 constexpr int kPitch = 57;
 constexpr int kTilesOfPlane = 16;
 constexpr int kTiles = 512;
@@ -338,7 +365,7 @@ constexpr int kUnits = 36;  // of a step: taps, each of one slice
 constexpr int kRunPixels = 316;
 constexpr int kPixelBytes = 64;  // all slices of a pixel, one after the other
 constexpr int kPhaseBytes = 20480;
-constexpr int kWalkedBytes = 20224;  // of a step
+constexpr int kIm2colBytes = 20224;  // of a step
 constexpr int kRunBytes = 20480;
 constexpr int kWeightBytes = 36864;
 constexpr int kInputBytes = 20480;
@@ -347,8 +374,9 @@ constexpr int kStages = 6;
 
 // The block
 constexpr int kThreads = 384;
+constexpr int kProducerWarps = 4;
 constexpr int kConsumers = 2;
-constexpr int kLoaderRegisters = 168;
+constexpr int kProducerRegisters = 168;
 constexpr int kConsumerRegisters = 168;
 constexpr int kStoreColumns = 112;  // positions of a consumer that are staged at a time
 constexpr int kStagingPitch = 72;  // of a position
@@ -363,18 +391,19 @@ constexpr int kStagingFirstByte = 196608;
 constexpr int kBarriersFirstByte = 228864;
 
 // The numbers above are redundant; they must agree.
-static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 64);
-static_assert(kRunBytes % 1024 == 0 && kStageBytes % 1024 == 0);
-static_assert(kGap <= (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kGap);
+static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == kInstructionRows);
+static_assert(kRunBytes % kSwizzleAtomBytes == 0 && kStageBytes % kSwizzleAtomBytes == 0);
+static_assert(kRowPadding <= (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kRowPadding);
 static_assert(kRunPixels ==
               kColumns + (kS - 1) * kDilationW / kStrideW + (kStepRows - 1) * kDilationH * kPitch);
 static_assert(kChunkChannels == kSlices * kOperandChannels && kSteps * kStepRows % kR == 0);
-static_assert(kUnits % 2 == 0 && kUnits >= kStepRows * kS * kSlices && kWeightBytes == kUnits * kBlockK * 16);
+static_assert(kUnits % 2 == 0 && kUnits >= kStepRows * kS * kSlices &&
+    kWeightBytes == kUnits * kBlockK * kOperandRowBytes);
 static_assert(kRunBytes == kPhases * kPhaseBytes && kPhaseBytes >= kRunPixels * kPixelBytes);
 static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes &&
     kStages * kStageBytes <= kStagingFirstByte);
 static_assert(kStoreSteps * kStorePositions == kStoreColumns && kStoreColumns % 16 == 0);
-static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);
+static_assert(kWarpgroupThreads * (kProducerRegisters + 2 * kConsumerRegisters) <= 65536);
 static_assert(kBarriersFirstByte + 16 * kStages + 24 <= 228984);
 
 // Shared memory, by first byte:
@@ -383,18 +412,18 @@ static_assert(kBarriersFirstByte + 16 * kStages + 24 <= 228984);
 //   kStagingFirstByte   outputs on their way from registers to y
 //   kBarriersFirstByte  barriers
 // Barriers:
-//   name                    arrivals  who arrives                              who waits
-//   full[kStages]           1         the producer, and copies by their bytes  consumers, for a step
-//   empty[kStages]          1         consumers that have multiplied a step    the producer, for a free stage
-//   weights_arrival         1         TMA, by bytes                            consumers, once
-//   multiplied[kConsumers]  4         a consumer's warps, in their last step   the other consumer, for its turn
+//   name                    arrivals         who arrives                              who waits
+//   full[kStages]           1                the producer, and copies by their bytes  consumers, for a step
+//   empty[kStages]          1                consumers that have multiplied a step    the producer, for a free stage
+//   weights_arrival         1                TMA, by bytes                            consumers, once
+//   multiplied[kConsumers]  kWarpgroupWarps  a consumer's warps, in their last step   the other consumer, for its turn
 
 using Staged = Element;  // an output on its way to y
 
 
 
-// A position is a place in an image's grid of output rows, kGap columns longer than y's: there the window of taps
-// reaches into the next row, and nothing is stored. In this grid every tap is a constant distance.
+// A position is a place in an image's grid of output rows, kRowPadding columns longer than y's: there the window of
+// taps reaches into the next row, and nothing is stored. In this grid every tap is a constant distance.
 struct Tile {
   int n, group, k_tile;
   int first_output;  // of the tile's first run, counted in a plane of y
@@ -411,8 +440,8 @@ struct Tile {
 
 using StoreVector = uint4;  // kStoreVector channels of y
 
-// Asks for the pixels that a run needs of filter row r, [phase][pixel], kPixelBytes of each from channel c_first on.
-// The map walks over the grid as positions do, and brings zeros where x has nothing.
+// Copies the pixels that a run needs of filter row r, [phase][pixel], kPixelBytes of each from channel c_first on. In
+// im2col mode, TMA goes through the grid in the order of positions, and writes zeros outside of x.
 __device__ __forceinline__ void copy_run(const TensorMap* x_map, const Tile& tile, int run_first, int c_first, int r,
                                          char* run, Barrier* arrival) {
   const int first = run_first;
@@ -437,13 +466,13 @@ jitconv_wgmma_dgrad_bf16_nhwc_n32c64h56w56_k64_3x3_pad1x1_dy_gelu_erf(const __gr
   const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
   const int lane = threadIdx.x % 32;
 
-  if (threadIdx.x == kThreads - 128) {  // no producer thread, which has something to ask for
+  if (threadIdx.x == kThreads - kWarpgroupThreads) {  // no producer thread: those issue copies meanwhile
     for (int i = 0; i < kStages; ++i) {
       barrier_init(full + i, 1);
       barrier_init(empty + i, 1);
     }
     barrier_init(weights_arrival, 1);
-    for (int i = 0; i < kConsumers; ++i) barrier_init(multiplied + i, 4);
+    for (int i = 0; i < kConsumers; ++i) barrier_init(multiplied + i, kWarpgroupWarps);
     barrier_init_visible();
   }
   __syncthreads();
@@ -455,8 +484,8 @@ jitconv_wgmma_dgrad_bf16_nhwc_n32c64h56w56_k64_3x3_pad1x1_dy_gelu_erf(const __gr
     parity ^= 1;
   };
 
-  if (warp < 4) {
-    // The producer warpgroup. What TMA brings is an operand as it lies: a thread asks for pixels.
+  if (warp < kProducerWarps) {
+    // The producer warpgroup. What TMA copies is an operand as it lies: one thread copies pixels.
     if (threadIdx.x == 32) {  // all of them, for all tiles
       wait_for_previous_kernel();
       barrier_arrive_expecting(weights_arrival, kSteps * kWeightBytes);
@@ -474,7 +503,7 @@ jitconv_wgmma_dgrad_bf16_nhwc_n32c64h56w56_k64_3x3_pad1x1_dy_gelu_erf(const __gr
         char* input = stages + stage * kStageBytes;
         barrier_wait(empty + stage, parity ^ 1);
         if (warp == 0) {
-          barrier_arrive_expecting(full + stage, kWalkedBytes);
+          barrier_arrive_expecting(full + stage, kIm2colBytes);
 #pragma unroll
           for (int run = 0; run < kRuns; ++run)
             copy_run(&x_map, tile, tile.first_output + run * kWindow, tile.group * kChannels + step * kChunkChannels, 0,
@@ -485,19 +514,19 @@ jitconv_wgmma_dgrad_bf16_nhwc_n32c64h56w56_k64_3x3_pad1x1_dy_gelu_erf(const __gr
     }
   } else {
     // A consumer warpgroup: 64 of the tile's channels, one of its runs of positions.
-    const int consumer = warp / 4 - 1;
+    const int consumer = warp / kWarpgroupWarps - 1;
     const int k_consumer = 0, run = 0;
-    const bool gives_back = threadIdx.x % 128 == 0;  // what its warpgroup has multiplied
+    const bool releases_stage = threadIdx.x % kWarpgroupThreads == 0;  // what its warpgroup has multiplied
     float sum[kColumns / 2];
     barrier_wait(weights_arrival, 0);
     // The warpgroups take tiles in turn, so that one can store while the other multiplies.
     int turn = 0;
-    const auto pass_tile = [&] {  // the other's
+    const auto skip_tile = [&] {  // the other warpgroup's
       stage += kSteps % kStages;
       parity ^= kSteps / kStages % 2;
       if (stage >= kStages) stage -= kStages, parity ^= 1;
     };
-    if (consumer == 1) pass_tile();
+    if (consumer == 1) skip_tile();
 #pragma unroll 1
     for (int number = blockIdx.x + consumer * gridDim.x; number < kTiles; number += kConsumers * gridDim.x) {
       const Tile tile(number);
@@ -510,7 +539,8 @@ jitconv_wgmma_dgrad_bf16_nhwc_n32c64h56w56_k64_3x3_pad1x1_dy_gelu_erf(const __gr
         // Adding to an operand moves it by 16 bytes: a slice of all pixels, a channel of a unit.
         const MatrixOperand pixels = swizzled_operand<kPixelBytes>(input + run * kRunBytes);
         const char* weights_of_step = shared + kWeightsFirstByte + step * kWeightBytes;
-        const MatrixOperand weights = matrix_operand(weights_of_step + k_consumer * 16, kBlockK * 16);
+        const MatrixOperand weights =
+            matrix_operand(weights_of_step + k_consumer * kOperandRowBytes, kBlockK * kOperandRowBytes);
         multiply_begin();
         // begin taps
         multiply(sum, weights + 0 * kBlockK, pixels + 0, step != 0);  // r0s0 c0..15
@@ -534,9 +564,9 @@ jitconv_wgmma_dgrad_bf16_nhwc_n32c64h56w56_k64_3x3_pad1x1_dy_gelu_erf(const __gr
         // end taps
         multiply_commit();
         multiply_wait<1>();
-        if (gives_back && step != 0) barrier_arrive(empty + previous_stage);
-        // Producer warps count on stages that are given back in order: those of the other's tile come first.
-        if (gives_back && step == 0 && number != static_cast<int>(blockIdx.x))
+        if (releases_stage && step != 0) barrier_arrive(empty + previous_stage);
+        // Producer warps count on stages that are released in order: those of the other's tile come first.
+        if (releases_stage && step == 0 && number != static_cast<int>(blockIdx.x))
           barrier_wait(empty + (stage + kStages - 1) % kStages, stage == 0 ? parity ^ 1 : parity);
         previous_stage = stage;
         next_stage();
@@ -544,8 +574,8 @@ jitconv_wgmma_dgrad_bf16_nhwc_n32c64h56w56_k64_3x3_pad1x1_dy_gelu_erf(const __gr
       if (lane == 0) barrier_arrive(multiplied + consumer);
       multiply_wait<0>();
       settle(sum);
-      if (gives_back) barrier_arrive(empty + previous_stage);
-      pass_tile();
+      if (releases_stage) barrier_arrive(empty + previous_stage);
+      skip_tile();
       // Store: the channels of a position are neighbours in y. A consumer stages its 64 channels of kStoreColumns
       // positions at a time, [position][channel], and writes vectors of channels, those of a position by neighbouring
       // lanes: no sector of y is written twice. Positions that no output has are staged and not written.
@@ -553,14 +583,14 @@ jitconv_wgmma_dgrad_bf16_nhwc_n32c64h56w56_k64_3x3_pad1x1_dy_gelu_erf(const __gr
       const int column_first = run_first % kQ;
       // Of the run; none if not positive.
       const int outputs = kPlane - run_first < kWindow ? kPlane - run_first : kWindow;
-      const int thread = static_cast<int>(threadIdx.x % 128);
+      const int thread = static_cast<int>(threadIdx.x % kWarpgroupThreads);
       const int k_vector = tile.k_tile * kBlockK + k_consumer + thread % kVectors * kStoreVector;
       const long long first_element = (static_cast<long long>(tile.n) * kPlane + run_first) * (kGroups * kGroupK) +
           tile.group * kGroupK + k_vector;
       auto* const y_vector = y + first_element;
-      Staged* const staged = staging + consumer * (4 * kStagingElements);
+      Staged* const staged = staging + consumer * (kWarpgroupWarps * kStagingElements);
       Staged* const staged_lane =
-          staged + (lane / 16 * 8 + lane % 8) * kStagingPitch + warp % 4 * 16 + lane / 8 % 2 * 8;
+          staged + transposed_column(lane) * kStagingPitch + warp_first_row(warp) + transposed_first_row(lane);
       const Staged* const staged_vector = staged + thread / kVectors * kStagingPitch + thread % kVectors * kStoreVector;
 #pragma unroll
       for (int first = 0; first < kColumns; first += kStoreColumns) {
@@ -574,7 +604,7 @@ jitconv_wgmma_dgrad_bf16_nhwc_n32c64h56w56_k64_3x3_pad1x1_dy_gelu_erf(const __gr
             float pair[2];
 #pragma unroll
             for (int e = 0; e < 2; ++e) {
-              float value = column < kColumns ? sum[column / 2 + half * 2 + e] : 0.0f;
+              float value = column < kColumns ? sum[accumulator_index(column / 8, half, e)] : 0.0f;
               pair[e] = value;
             }
             matrix[part] = element_pair(pair[0], pair[1]);
@@ -590,7 +620,7 @@ jitconv_wgmma_dgrad_bf16_nhwc_n32c64h56w56_k64_3x3_pad1x1_dy_gelu_erf(const __gr
         for (int i = 0; i < kStoreBatch; ++i) {
           const int position = first + i * kStorePositions + thread / kVectors;
           const int rows = (column_first + position) / kPitch;
-          const int output = position - rows * kGap;
+          const int output = position - rows * kRowPadding;
           const bool stored =
               k_vector < kGroupK && column_first + position - rows * kPitch < kQ && output < outputs;
           store_if(y_vector + static_cast<long long>(output) * (kGroups * kGroupK), vector[i], stored);

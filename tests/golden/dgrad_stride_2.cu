@@ -146,6 +146,33 @@ __device__ __forceinline__ void grow_registers_to() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
+// Sizes of warpgroups and of the matrices that they multiply (wgmma, sm_90a).
+
+constexpr int kWarpgroupWarps = 4;
+constexpr int kWarpgroupThreads = 128;
+// Rows of a product.
+constexpr int kInstructionRows = 64;
+// Operands in shared memory consist of core matrices: eight rows of 16 bytes.
+constexpr int kOperandRowBytes = 16;
+constexpr int kSwizzleAtomBytes = 1024;
+
+// Which elements of a warpgroup's multiplication a thread holds in registers (wgmma, sm_90a): PTX ISA, "Asynchronous
+// Warpgroup Level Matrix Instructions", "Register Fragments", figures of .m64nNk8 and .m64nNk16. A warp has 16 rows of
+// the accumulators in two halves of eight, a lane a row of each half and, of every eight columns, two neighbours:
+// sum[4 j + 2 half + e] is in row accumulator_row(warp, lane, half) and column 8 j + accumulator_column(lane) + e.
+
+constexpr int kWarpRows = 16;
+constexpr int kHalfRows = 8;
+// Lanes that share a row.
+constexpr int kRowLanes = 4;
+__device__ __forceinline__ int warp_first_row(int warp) { return warp % 4 * kWarpRows; }
+// A lane's row of the eight of a half.
+__device__ __forceinline__ int lane_row(int lane) { return lane / kRowLanes; }
+// The first of a lane's columns.
+__device__ __forceinline__ int accumulator_column(int lane) { return lane % kRowLanes * 2; }
+// Which of a lane's sums lies in its row of a half and in its column `e`, 0 or 1, of the eight columns number `eight`.
+__device__ constexpr int accumulator_index(int eight, int half, int e) { return eight * 4 + half * 2 + e; }
+
 // A matrix as TMA brings it, swizzled: rows of kRowBytes, 32, 64 or 128, of which a multiplication takes
 // 32, the first unless 2, 4 or 6 is added. What was copied starts on a multiple of 1024 bytes; `first` is any row of
 // it.
@@ -204,6 +231,14 @@ __device__ __forceinline__ void store_elements(float* y, const float (&value)[kS
       "}" ::"l"(y),
       "f"(value[0]), "f"(value[1]), "f"(value[2]), "f"(value[3]), "r"(mask)
       : "memory");
+}
+
+// One bit for each element of a store that lies in [first, end).
+__device__ __forceinline__ unsigned elements_within(int first, int end) {
+  constexpr unsigned kAll = (1u << kStoreElements) - 1;
+  const unsigned before_end = end >= kStoreElements ? kAll : end <= 0 ? 0u : (1u << end) - 1;
+  const unsigned before_first = first >= kStoreElements ? kAll : first <= 0 ? 0u : (1u << first) - 1;
+  return before_end & ~before_first;
 }
 
 // The same value, of which the compiler knows nothing: what follows from it is computed where it is used, not early and
@@ -296,7 +331,7 @@ constexpr int kTilesK = 8;
 constexpr int kRuns = 1;
 constexpr int kColumns = 208;
 constexpr int kWindow = 200;
-constexpr int kGap = 1;  // positions of a grid row behind its kQ outputs
+constexpr int kRowPadding = 1;  // positions of a grid row behind its kQ outputs
 constexpr int kPitch = 29;
 constexpr int kTilesOfPlane = 4;
 constexpr int kTiles = 1024;
@@ -311,7 +346,7 @@ constexpr int kUnits = 16;  // of a step: taps, each of one slice
 constexpr int kRunPixels = 238;
 constexpr int kPixelBytes = 64;  // all slices of a pixel, one after the other
 constexpr int kPhaseBytes = 15360;
-constexpr int kWalkedBytes = 15232;  // of a step
+constexpr int kIm2colBytes = 15232;  // of a step
 constexpr int kRunBytes = 15360;
 constexpr int kWeightBytes = 16384;
 constexpr int kInputBytes = 15360;
@@ -320,31 +355,34 @@ constexpr int kStages = 5;
 
 // The block
 constexpr int kThreads = 384;
+constexpr int kProducerWarps = 4;
 constexpr int kConsumers = 2;
-constexpr int kLoaderRegisters = 152;
+constexpr int kConsumerWarps = 8;
+constexpr int kProducerRegisters = 152;
 constexpr int kConsumerRegisters = 176;
 constexpr int kStagingPitch = 216;
 constexpr int kStagingElements = 1728;  // of a warp
 constexpr int kSectorElements = 8;
-constexpr int kLead = 0;
+constexpr int kAlignmentPadding = 0;
 constexpr int kStoreVectors = 50;
 constexpr int kStoreSteps = 2;
 constexpr int kStagingFirstByte = 158720;
 constexpr int kBarriersFirstByte = 214016;
 
 // The numbers above are redundant; they must agree.
-static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 64);
-static_assert(kRunBytes % 1024 == 0 && kStageBytes % 1024 == 0);
-static_assert(kGap <= (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kGap);
+static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == kInstructionRows);
+static_assert(kRunBytes % kSwizzleAtomBytes == 0 && kStageBytes % kSwizzleAtomBytes == 0);
+static_assert(kRowPadding <= (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kRowPadding);
 static_assert(kRunPixels ==
               kColumns + (kS - 1) * kDilationW / kStrideW + (kStepRows - 1) * kDilationH * kPitch);
 static_assert(kChunkChannels == kSlices * kOperandChannels && kSteps * kStepRows % kR == 0);
-static_assert(kUnits % 2 == 0 && kUnits >= kStepRows * kS * kSlices && kWeightBytes == kUnits * kBlockK * 16);
+static_assert(kUnits % 2 == 0 && kUnits >= kStepRows * kS * kSlices &&
+    kWeightBytes == kUnits * kBlockK * kOperandRowBytes);
 static_assert(kRunBytes == kPhases * kPhaseBytes && kPhaseBytes >= kRunPixels * kPixelBytes);
 static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes &&
     kStages * kStageBytes <= kStagingFirstByte);
-static_assert(kWindow % kSectorElements == 0 && kStagingPitch >= kColumns + kLead);
-static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);
+static_assert(kWindow % kSectorElements == 0 && kStagingPitch >= kColumns + kAlignmentPadding);
+static_assert(kWarpgroupThreads * (kProducerRegisters + 2 * kConsumerRegisters) <= 65536);
 static_assert(kBarriersFirstByte + 16 * kStages + 16 <= 214112);
 
 // Shared memory, by first byte:
@@ -352,17 +390,17 @@ static_assert(kBarriersFirstByte + 16 * kStages + 16 <= 214112);
 //   kStagingFirstByte   outputs on their way from registers to y
 //   kBarriersFirstByte  barriers
 // Barriers:
-//   name                    arrivals  who arrives                              who waits
-//   full[kStages]           2         the producer, and copies by their bytes  consumers, for a step
-//   empty[kStages]          1         consumers that have multiplied a step    the producer, for a free stage
-//   multiplied[kConsumers]  4         a consumer's warps, in their last step   the other consumer, for its turn
+//   name                    arrivals         who arrives                              who waits
+//   full[kStages]           2                the producer, and copies by their bytes  consumers, for a step
+//   empty[kStages]          1                consumers that have multiplied a step    the producer, for a free stage
+//   multiplied[kConsumers]  kWarpgroupWarps  a consumer's warps, in their last step   the other consumer, for its turn
 
 using Staged = float;  // an output on its way to y
 
 
 
-// A position is a place in an image's grid of output rows, kGap columns longer than y's: there the window of taps
-// reaches into the next row, and nothing is stored. In this grid every tap is a constant distance.
+// A position is a place in an image's grid of output rows, kRowPadding columns longer than y's: there the window of
+// taps reaches into the next row, and nothing is stored. In this grid every tap is a constant distance.
 struct Tile {
   int n, group, k_tile;
   int first_output;  // of the tile's first run, counted in a plane of y
@@ -376,17 +414,9 @@ struct Tile {
   }
 };
 
-// Outputs from where a run starts, in a plane of y, to the next sector of y.
-__device__ __forceinline__ int late(int plane) {
+// Outputs from where a run starts, in a plane of y, to the next sector of y: its channels' runs start so much later.
+__device__ __forceinline__ int alignment_offset(int plane) {
   return static_cast<int>(-(static_cast<unsigned>(plane) * kPlane) % kSectorElements);
-}
-
-// One bit for each element of a store that lies in [first, end).
-__device__ __forceinline__ unsigned elements_within(int first, int end) {
-  constexpr unsigned kAll = (1u << kStoreElements) - 1;
-  const unsigned before_end = end >= kStoreElements ? kAll : end <= 0 ? 0u : (1u << end) - 1;
-  const unsigned before_first = first >= kStoreElements ? kAll : first <= 0 ? 0u : (1u << first) - 1;
-  return before_end & ~before_first;
 }
 
 __device__ __forceinline__ void read_staged(float (&value)[kStoreElements], const float* staged) {
@@ -397,8 +427,8 @@ __device__ __forceinline__ void read_staged(float (&value)[kStoreElements], cons
   }
 }
 
-// Asks for the pixels that a run needs of filter row r, [phase][pixel], kPixelBytes of each from channel c_first on.
-// The map walks over the grid as positions do, and brings zeros where x has nothing.
+// Copies the pixels that a run needs of filter row r, [phase][pixel], kPixelBytes of each from channel c_first on. In
+// im2col mode, TMA goes through the grid in the order of positions, and writes zeros outside of x.
 __device__ __forceinline__ void copy_run(const TensorMap* x_map, const Tile& tile, int run_first, int c_first, int r,
                                          char* run, Barrier* arrival) {
   const int first = run_first;
@@ -423,16 +453,16 @@ jitconv_wgmma_dgrad_tf32_nchw_n32c128h56w56_k256_3x3_pad1x1_s2x2(const __grid_co
   const int lane = threadIdx.x % 32;
   let_next_kernel_start();
 
-  if (threadIdx.x == kThreads - 128) {  // no producer thread, which has something to ask for
+  if (threadIdx.x == kThreads - kWarpgroupThreads) {  // no producer thread: those issue copies meanwhile
     for (int i = 0; i < kStages; ++i) {
       barrier_init(full + i, 2);
       barrier_init(empty + i, 1);
     }
-    for (int i = 0; i < kConsumers; ++i) barrier_init(multiplied + i, 4);
+    for (int i = 0; i < kConsumers; ++i) barrier_init(multiplied + i, kWarpgroupWarps);
     barrier_init_visible();
   }
   // A vector that is stored in part is read whole.
-  for (int i = threadIdx.x; i < kConsumers * 4 * kStagingElements; i += kThreads) staging[i] = Staged{};
+  for (int i = threadIdx.x; i < kConsumerWarps * kStagingElements; i += kThreads) staging[i] = Staged{};
   __syncthreads();
 
   int stage = 0, parity = 0;
@@ -442,9 +472,9 @@ jitconv_wgmma_dgrad_tf32_nchw_n32c128h56w56_k256_3x3_pad1x1_s2x2(const __grid_co
     parity ^= 1;
   };
 
-  if (warp < 4) {
-    // The producer warpgroup. What TMA brings is an operand as it lies: a thread asks for pixels, another for weights.
-    shrink_registers_to<kLoaderRegisters>();
+  if (warp < kProducerWarps) {
+    // The producer warpgroup. What TMA copies is an operand as it lies: one thread copies pixels, another weights.
+    shrink_registers_to<kProducerRegisters>();
     if (lane != 0 || warp > 1) return;
     wait_for_previous_kernel();
 #pragma unroll 1
@@ -462,7 +492,7 @@ jitconv_wgmma_dgrad_tf32_nchw_n32c128h56w56_k256_3x3_pad1x1_s2x2(const __grid_co
                               full + stage);
         }
         if (warp == 0) {
-          barrier_arrive_expecting(full + stage, kWalkedBytes);
+          barrier_arrive_expecting(full + stage, kIm2colBytes);
 #pragma unroll
           for (int run = 0; run < kRuns; ++run)
             copy_run(&x_map, tile, tile.first_output + run * kWindow, tile.group * kChannels + step * kChunkChannels, 0,
@@ -474,18 +504,18 @@ jitconv_wgmma_dgrad_tf32_nchw_n32c128h56w56_k256_3x3_pad1x1_s2x2(const __grid_co
   } else {
     // A consumer warpgroup: 64 of the tile's channels, one of its runs of positions.
     grow_registers_to<kConsumerRegisters>();
-    const int consumer = warp / 4 - 1;
+    const int consumer = warp / kWarpgroupWarps - 1;
     const int k_consumer = 0, run = 0;
-    const bool gives_back = threadIdx.x % 128 == 0;  // what its warpgroup has multiplied
+    const bool releases_stage = threadIdx.x % kWarpgroupThreads == 0;  // what its warpgroup has multiplied
     float sum[kColumns / 2];
     // The warpgroups take tiles in turn, so that one can store while the other multiplies.
     int turn = 0;
-    const auto pass_tile = [&] {  // the other's
+    const auto skip_tile = [&] {  // the other warpgroup's
       stage += kSteps % kStages;
       parity ^= kSteps / kStages % 2;
       if (stage >= kStages) stage -= kStages, parity ^= 1;
     };
-    if (consumer == 1) pass_tile();
+    if (consumer == 1) skip_tile();
 #pragma unroll 1
     for (int number = blockIdx.x + consumer * gridDim.x; number < kTiles; number += kConsumers * gridDim.x) {
       const Tile tile(number);
@@ -498,7 +528,8 @@ jitconv_wgmma_dgrad_tf32_nchw_n32c128h56w56_k256_3x3_pad1x1_s2x2(const __grid_co
         // Adding to an operand moves it by 16 bytes: a slice of all pixels, a channel of a unit.
         const MatrixOperand pixels = swizzled_operand<kPixelBytes>(input + run * kRunBytes);
         const char* weights_of_step = input + kInputBytes;
-        const MatrixOperand weights = matrix_operand(weights_of_step + k_consumer * 16, kBlockK * 16);
+        const MatrixOperand weights =
+            matrix_operand(weights_of_step + k_consumer * kOperandRowBytes, kBlockK * kOperandRowBytes);
         multiply_begin();
         // begin taps
         multiply(sum, weights + 0 * kBlockK, pixels + 0, step != 0);  // r0s0 c0..7
@@ -512,9 +543,9 @@ jitconv_wgmma_dgrad_tf32_nchw_n32c128h56w56_k256_3x3_pad1x1_s2x2(const __grid_co
         // end taps
         multiply_commit();
         multiply_wait<1>();
-        if (gives_back && step != 0) barrier_arrive(empty + previous_stage);
-        // Producer warps count on stages that are given back in order: those of the other's tile come first.
-        if (gives_back && step == 0 && number != static_cast<int>(blockIdx.x))
+        if (releases_stage && step != 0) barrier_arrive(empty + previous_stage);
+        // Producer warps count on stages that are released in order: those of the other's tile come first.
+        if (releases_stage && step == 0 && number != static_cast<int>(blockIdx.x))
           barrier_wait(empty + (stage + kStages - 1) % kStages, stage == 0 ? parity ^ 1 : parity);
         previous_stage = stage;
         next_stage();
@@ -522,61 +553,64 @@ jitconv_wgmma_dgrad_tf32_nchw_n32c128h56w56_k256_3x3_pad1x1_s2x2(const __grid_co
       if (lane == 0) barrier_arrive(multiplied + consumer);
       multiply_wait<0>();
       settle(sum);
-      if (gives_back) barrier_arrive(empty + previous_stage);
-      pass_tile();
+      if (releases_stage) barrier_arrive(empty + previous_stage);
+      skip_tile();
       // Store: the outputs of a run lie one after the other in a plane of y. A warp stages eight channels at a time in
       // its own part of shared memory, without the positions between two rows, and writes each as one run that starts
       // on a 32-byte sector of y: sectors that two instructions share are slow. So a channel's run starts up to
-      // kLead - 1 outputs late.
+      // kAlignmentPadding - 1 outputs later.
       const int plane_first = (tile.n * kGroups + tile.group) * kGroupK;
       const int run_first = tile.first_output + run * kWindow;
       // Runs at the ends of a plane may store vectors in part.
       const bool inside = run_first + kWindow <= kPlane;
-      Staged* const staged = staging + (warp - 4) * kStagingElements;
+      Staged* const staged = staging + (warp - kProducerWarps) * kStagingElements;
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const int column_first = opaque(run_first % kQ + lane % 4 * 2);
-        const int k_first = tile.k_tile * kBlockK + k_consumer + warp % 4 * 16 + half * 8;
+        const int column_first = opaque(run_first % kQ + accumulator_column(lane));
+        const int k_first = tile.k_tile * kBlockK + k_consumer + warp_first_row(warp) + half * kHalfRows;
         Staged* const staged_lane =
-            staged + (lane / 4 * kStagingPitch + lane % 4 * 2 + kLead - late(plane_first + k_first + lane / 4));
+            staged + (lane_row(lane) * kStagingPitch + accumulator_column(lane) + kAlignmentPadding -
+                      alignment_offset(plane_first + k_first + lane_row(lane)));
         __syncwarp();
 #pragma unroll
         for (int i = 0; i < kColumns / 4; ++i) {
           const int column = i / 2 * 8 + i % 2;  // behind the lane's first
-          float value = sum[i / 2 * 4 + half * 2 + i % 2];
+          float value = sum[accumulator_index(i / 2, half, i % 2)];
           const int rows = (column_first + column) / kPitch;
-          if (column_first + column - rows * kPitch < kQ) staged_lane[column - rows * kGap] = value;
+          if (column_first + column - rows * kPitch < kQ) staged_lane[column - rows * kRowPadding] = value;
         }
         __syncwarp();
         if (inside) {
           auto* const y_lane = y + (plane_first + k_first) * static_cast<long long>(kPlane) +
-                               (run_first - kLead + lane * kStoreElements);
+                               (run_first - kAlignmentPadding + lane * kStoreElements);
 #pragma unroll
-          for (int k = 0; k < 8; ++k) {
-            const long long late_k = k * static_cast<long long>(kPlane) + late(plane_first + k_first + k);
+          for (int k = 0; k < kHalfRows; ++k) {
+            const long long offset_k = k * static_cast<long long>(kPlane) + alignment_offset(plane_first + k_first + k);
 #pragma unroll
             for (int i = 0; i < kStoreSteps; ++i) {
               const int vector = i * 32 + lane;
-              const bool stored = vector * kStoreElements >= kLead && vector < kStoreVectors;
+              const bool stored = vector * kStoreElements >= kAlignmentPadding && vector < kStoreVectors;
               // Nothing lies behind the last vector of the last channel.
               const int readable = (i + 1) * 32 <= kStoreVectors || stored ? vector : 0;
               const Staged* source = staged + k * kStagingPitch + readable * kStoreElements;
               float value[kStoreElements];
               read_staged(value, source);
-              store_all_if(y_lane + (late_k + i * (32 * kStoreElements)), value, stored);
+              store_all_if(y_lane + (offset_k + i * (32 * kStoreElements)), value, stored);
             }
           }
         } else {
 #pragma unroll 1
-          for (int k = 0; k < 8; ++k) {
+          for (int k = 0; k < kHalfRows; ++k) {
             if (k_first + k >= kGroupK) break;
             const int plane = plane_first + k_first + k;
-            const int first = run_first == 0 ? 0 : run_first + late(plane);
-            const int end = kPlane - run_first < kWindow + late(plane) ? kPlane : run_first + kWindow + late(plane);
+            const int first = run_first == 0 ? 0 : run_first + alignment_offset(plane);
+            const int end =
+                kPlane - run_first < kWindow + alignment_offset(plane) ? kPlane : run_first + kWindow +
+                    alignment_offset(plane);
             const long long row = static_cast<long long>(plane) * kPlane;
 #pragma unroll 1
             for (int vector = lane; vector < kStoreVectors; vector += 32) {
-              const int output = run_first + late(plane) - kLead + vector * kStoreElements;
+              const int output = run_first + alignment_offset(plane) - kAlignmentPadding + vector * kStoreElements;
               const unsigned mask = elements_within(first - output, end - output);
               const Staged* source = staged + k * kStagingPitch + vector * kStoreElements;
               float value[kStoreElements];

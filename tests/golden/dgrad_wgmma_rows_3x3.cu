@@ -122,6 +122,30 @@ __device__ __forceinline__ void grow_registers_to() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
+// Sizes of warpgroups and of the matrices that they multiply (wgmma, sm_90a).
+
+constexpr int kWarpgroupWarps = 4;
+constexpr int kWarpgroupThreads = 128;
+// Operands in shared memory consist of core matrices: eight rows of 16 bytes.
+constexpr int kOperandRowBytes = 16;
+
+// Which elements of a warpgroup's multiplication a thread holds in registers (wgmma, sm_90a): PTX ISA, "Asynchronous
+// Warpgroup Level Matrix Instructions", "Register Fragments", figures of .m64nNk8 and .m64nNk16. A warp has 16 rows of
+// the accumulators in two halves of eight, a lane a row of each half and, of every eight columns, two neighbours:
+// sum[4 j + 2 half + e] is in row accumulator_row(warp, lane, half) and column 8 j + accumulator_column(lane) + e.
+
+constexpr int kWarpRows = 16;
+constexpr int kHalfRows = 8;
+// Lanes that share a row.
+constexpr int kRowLanes = 4;
+__device__ __forceinline__ int warp_first_row(int warp) { return warp % 4 * kWarpRows; }
+// A lane's row of the eight of a half.
+__device__ __forceinline__ int lane_row(int lane) { return lane / kRowLanes; }
+// The first of a lane's columns.
+__device__ __forceinline__ int accumulator_column(int lane) { return lane % kRowLanes * 2; }
+// Which of a lane's sums lies in its row of a half and in its column `e`, 0 or 1, of the eight columns number `eight`.
+__device__ constexpr int accumulator_index(int eight, int half, int e) { return eight * 4 + half * 2 + e; }
+
 // source[kOffset] if valid, else 0, and then source may be any address. One predicated instruction, issued where it is
 // written: loads of a batch all leave before the first is waited for.
 template <long long kOffset>
@@ -177,6 +201,14 @@ __device__ __forceinline__ void store_elements(float* y, const float (&value)[kS
       "}" ::"l"(y),
       "f"(value[0]), "f"(value[1]), "f"(value[2]), "f"(value[3]), "r"(mask)
       : "memory");
+}
+
+// One bit for each element of a store that lies in [first, end).
+__device__ __forceinline__ unsigned elements_within(int first, int end) {
+  constexpr unsigned kAll = (1u << kStoreElements) - 1;
+  const unsigned before_end = end >= kStoreElements ? kAll : end <= 0 ? 0u : (1u << end) - 1;
+  const unsigned before_first = first >= kStoreElements ? kAll : first <= 0 ? 0u : (1u << first) - 1;
+  return before_end & ~before_first;
 }
 
 // sum[64][128] += a[64][8] * b[128][8] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a).
@@ -256,31 +288,32 @@ constexpr int kLoadBatch = 5;  // in flight
 
 // The block
 constexpr int kThreads = 512;
-constexpr int kLoadingWarps = 4;
+constexpr int kProducerWarps = 4;
 constexpr int kConsumers = 3;
-constexpr int kLoaderRegisters = 152;
+constexpr int kConsumerWarps = 12;
+constexpr int kProducerRegisters = 152;
 constexpr int kConsumerRegisters = 120;
 constexpr int kSectorElements = 8;
-constexpr int kLead = 0;
+constexpr int kAlignmentPadding = 0;
 constexpr int kStoreVectors = 32;
 constexpr int kStoreSteps = 1;
-constexpr int kStagedBefore = 0;  // places for sums of outputs before the strip
+constexpr int kFoldHalo = 0;  // places for sums of outputs before the strip
 constexpr int kStagingPitch = 136;
 constexpr int kStagingFloats = 1088;  // of a warp
 constexpr int kStagingFirstByte = 203392;
 constexpr int kBarriersFirstByte = 220800;
 
 // The numbers above are redundant; they must agree.
-static_assert(kConsumers == kR && kStrideH == 1 && kStrideW == 1 && kThreads == 128 * (kConsumers + 1));
+static_assert(kConsumers == kR && kStrideH == 1 && kStrideW == 1 && kThreads == kWarpgroupThreads * (kConsumers + 1));
 static_assert(kColumns % 8 == 0 && kColumns <= 256 && kWindow % kSectorElements == 0);
 static_assert(kStripPixels == kColumns + (kS - 1) * kDilationW);
 static_assert(kChunkChannels == kSlices * kOperandChannels && kChunks * kChunkChannels >= kChannels);
 static_assert(kUnits % 2 == 0 && kUnits == kS * kSlices && kGroupK <= kBlockRows);
-static_assert(kRowWeightBytes == kUnits * kBlockRows * 16 && kWeightBytes == kR * kRowWeightBytes);
-static_assert(kPixelBytes == kSlices * kStripPixels * 16 && kStageBytes >= kPixelBytes);
-static_assert(kStagingPitch >= kStagedBefore + kColumns + kLead);
-static_assert(kStoreVectors * kStoreElements == kWindow + kLead);
-static_assert(128 * (kLoaderRegisters + kConsumers * kConsumerRegisters) <= 65536);
+static_assert(kRowWeightBytes == kUnits * kBlockRows * kOperandRowBytes && kWeightBytes == kR * kRowWeightBytes);
+static_assert(kPixelBytes == kSlices * kStripPixels * kOperandRowBytes && kStageBytes >= kPixelBytes);
+static_assert(kStagingPitch >= kFoldHalo + kColumns + kAlignmentPadding);
+static_assert(kStoreVectors * kStoreElements == kWindow + kAlignmentPadding);
+static_assert(kWarpgroupThreads * (kProducerRegisters + kConsumers * kConsumerRegisters) <= 65536);
 static_assert(kBarriersFirstByte + 248 <= 221048);
 
 // Shared memory, by first byte:
@@ -290,17 +323,9 @@ static_assert(kBarriersFirstByte + 248 <= 221048);
 // Barriers:
 //   name                    arrivals        who arrives                                 who waits
 //   full[kStages]           2               a producer warp, and copies by their bytes  consumers, for a step
-//   empty[kStages]          kConsumers * 4  a warp that has used or passed a step       loaders, for a free stage
-//   stored[kConsumers * 4]  1               a consumer's warp that has stored           that warp of the next consumer
+//   empty[kStages]          kConsumerWarps  a warp that has used or passed a step       the producer, for a free stage
+//   stored[kConsumerWarps]  1               a consumer's warp that has stored           that warp of the next consumer
 
-
-// One bit for each element of a store that lies in [first, end).
-__device__ __forceinline__ unsigned elements_within(int first, int end) {
-  constexpr unsigned kAll = (1u << kStoreElements) - 1;
-  const unsigned before_end = end >= kStoreElements ? kAll : end <= 0 ? 0u : (1u << end) - 1;
-  const unsigned before_first = first >= kStoreElements ? kAll : first <= 0 ? 0u : (1u << first) - 1;
-  return before_end & ~before_first;
-}
 
 __device__ __forceinline__ void read_staged(float (&value)[kStoreElements], const float* staged) {
 #pragma unroll
@@ -378,14 +403,14 @@ jitconv_wgmma_rows_dgrad_tf32_nchw_n8c64h512w1024_k128_3x3(const Element* __rest
   if (threadIdx.x == 0) {
     for (int i = 0; i < kStages; ++i) {
       barrier_init(full + i, 2);
-      barrier_init(empty + i, kConsumers * 4);
+      barrier_init(empty + i, kConsumerWarps);
     }
     barrier_init(weights_arrival, 1);
-    for (int i = 0; i < kConsumers * 4; ++i) barrier_init(stored + i, 1);
+    for (int i = 0; i < kConsumerWarps; ++i) barrier_init(stored + i, 1);
     barrier_init_visible();
   }
   // A vector that is stored in part is read whole.
-  for (int i = threadIdx.x; i < 4 * kStagingFloats; i += kThreads) staging[i] = 0.0f;
+  for (int i = threadIdx.x; i < kWarpgroupWarps * kStagingFloats; i += kThreads) staging[i] = 0.0f;
   __syncthreads();
 
   int stage = 0, parity = 0;
@@ -395,9 +420,9 @@ jitconv_wgmma_rows_dgrad_tf32_nchw_n8c64h512w1024_k128_3x3(const Element* __rest
     parity ^= 1;
   };
 
-  if (warp < kLoadingWarps) {
+  if (warp < kProducerWarps) {
     // The producer warpgroup. A warp's loads do not overlap its own waiting, so warps take steps in turn.
-    grow_registers_to<kLoaderRegisters>();
+    grow_registers_to<kProducerRegisters>();
     if (lane == 0) wait_for_previous_kernel();
     int turn = 0;
 #pragma unroll 1
@@ -427,7 +452,7 @@ jitconv_wgmma_rows_dgrad_tf32_nchw_n8c64h512w1024_k128_3x3(const Element* __rest
             __syncwarp();
             if (lane == 0) barrier_arrive(full + stage);
           }
-          turn = turn + 1 == kLoadingWarps ? 0 : turn + 1;
+          turn = turn + 1 == kProducerWarps ? 0 : turn + 1;
           next_stage();
         }
       }
@@ -436,15 +461,15 @@ jitconv_wgmma_rows_dgrad_tf32_nchw_n8c64h512w1024_k128_3x3(const Element* __rest
     // A consumer: 64 rows of the product, output channels, by all columns of the strip. Consumers take the rows of
     // outputs in turn. A row meets kR input rows, and then the consumer's next one begins.
     shrink_registers_to<kConsumerRegisters>();
-    const int consumer = warp / 4 - 1;
-    const bool gives_back = lane == 0;  // what its warp has multiplied or passed
+    const int consumer = warp / kWarpgroupWarps - 1;
+    const bool releases_stage = lane == 0;  // what its warp has multiplied or passed
     float sum[kColumns / 2];
-    const auto pass_rows = [&](int rows) {
+    const auto skip_rows = [&](int rows) {
 #pragma unroll 1
       for (int step = 0; step < rows * kChunks; ++step) {
         barrier_wait(full + stage, parity);
         __syncwarp();
-        if (gives_back) barrier_arrive(empty + stage);
+        if (releases_stage) barrier_arrive(empty + stage);
         next_stage();
       }
     };
@@ -454,7 +479,7 @@ jitconv_wgmma_rows_dgrad_tf32_nchw_n8c64h512w1024_k128_3x3(const Element* __rest
     for (int number = blockIdx.x; number < kTiles; number += gridDim.x) {
       const Tile tile(number);
       int row = consumer >= first_consumer ? consumer - first_consumer : consumer - first_consumer + kConsumers;
-      pass_rows(row);
+      skip_rows(row);
 #pragma unroll 1
       for (; row < tile.rows; row += kConsumers) {
         int previous_stage = 0;
@@ -464,64 +489,66 @@ jitconv_wgmma_rows_dgrad_tf32_nchw_n8c64h512w1024_k128_3x3(const Element* __rest
           for (int chunk = 0; chunk < kChunks; ++chunk) {
             barrier_wait(full + stage, parity);
             const char* const input = stages + stage * kStageBytes;
-            const MatrixOperand pixels = matrix_operand(input, kStripPixels * 16);
+            const MatrixOperand pixels = matrix_operand(input, kStripPixels * kOperandRowBytes);
             const MatrixOperand weights =
-                matrix_operand(input + kPixelBytes + r * kRowWeightBytes, kBlockRows * 16);
+                matrix_operand(input + kPixelBytes + r * kRowWeightBytes, kBlockRows * kOperandRowBytes);
             multiply_begin();
             multiply(sum, weights + 0 * kBlockRows, pixels + 0, r + chunk != 0);  // s0 c0..7
             multiply(sum, weights + 2 * kBlockRows, pixels + 1, 1);  // s1 c0..7
             multiply(sum, weights + 4 * kBlockRows, pixels + 2, 1);  // s2 c0..7
             multiply_commit();
             multiply_wait<1>();
-            if (gives_back && r + chunk != 0) barrier_arrive(empty + previous_stage);
+            if (releases_stage && r + chunk != 0) barrier_arrive(empty + previous_stage);
             previous_stage = stage;
             next_stage();
           }
         }
         multiply_wait<0>();
         settle(sum);
-        if (gives_back) barrier_arrive(empty + previous_stage);
+        if (releases_stage) barrier_arrive(empty + previous_stage);
         // Store: a warp stages its sums in a part of shared memory that it shares with the same warp of the other
         // consumers,
         // and writes each channel's outputs as vectors that start on a 32-byte sector of y: sectors that two
         // instructions share
-        // are slow. So a channel's outputs start up to kLead - 1 behind the strip's first, but for the first strip.
+        // are slow. So a channel's outputs start up to kAlignmentPadding - 1 behind the strip's first, but for the
+        // first strip.
         const int p = tile.first_row + row * kDilationH;
         const long long y_first = (static_cast<long long>(tile.n) * kGroupK * kP + p) * kQ + tile.first_column;
         // From an output of channel k to the next sector of y.
-        const auto late = [&](int k) {
+        const auto alignment_offset = [&](int k) {
           return static_cast<int>(-(static_cast<unsigned>(y_first) +
               static_cast<unsigned>(k) * kPlane) % kSectorElements);
         };
-        float* const staged = staging + (warp % 4 * kStagingFloats + kStagedBefore);
-        barrier_wait(stored + ((consumer == 0 ? kConsumers : consumer) - 1) * 4 + warp % 4,
+        float* const staged = staging + (warp % kWarpgroupWarps * kStagingFloats + kFoldHalo);
+        barrier_wait(stored + ((consumer == 0 ? kConsumers : consumer) - 1) * kWarpgroupWarps + warp % kWarpgroupWarps,
                      (own_stores + (consumer == 0 ? 1 : 0)) % 2);
         ++own_stores;
         // A warp has 16 channels, and stages eight at a time.
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
-          const int k_first = warp % 4 * 16 + half * 8;
-          float* const staged_lane = staged +
-              (lane / 4 * kStagingPitch + lane % 4 * 2 + kLead - late(k_first + lane / 4));
+          const int k_first = warp_first_row(warp) + half * kHalfRows;
+          float* const staged_lane =
+              staged + (lane_row(lane) * kStagingPitch + accumulator_column(lane) + kAlignmentPadding -
+                        alignment_offset(k_first + lane_row(lane)));
           __syncwarp();
 #pragma unroll
           for (int i = 0; i < kColumns / 4; ++i) {
             const int column = i / 2 * 8 + i % 2;  // behind the lane's first
-            float value = sum[i / 2 * 4 + half * 2 + i % 2];
+            float value = sum[accumulator_index(i / 2, half, i % 2)];
             staged_lane[column] = value;
           }
           __syncwarp();
 #pragma unroll 1
-          for (int k = 0; k < 8; ++k) {
+          for (int k = 0; k < kHalfRows; ++k) {
             if (k_first + k >= kGroupK) break;
-            const int late_k = late(k_first + k), first = tile.first_column == 0 ? 0 : late_k;
-            const int end = kQ - tile.first_column < kWindow + late_k ? kQ - tile.first_column : kWindow + late_k;
+            const int offset_k = alignment_offset(k_first + k), first = tile.first_column == 0 ? 0 : offset_k;
+            const int end = kQ - tile.first_column < kWindow + offset_k ? kQ - tile.first_column : kWindow + offset_k;
             const long long y_channel = y_first + (k_first + k) * static_cast<long long>(kPlane);
 #pragma unroll
             for (int i = 0; i < kStoreSteps; ++i) {
               const int vector = i * 32 + lane;
               if (vector >= kStoreVectors) continue;
-              const int output = late_k - kLead + vector * kStoreElements;
+              const int output = offset_k - kAlignmentPadding + vector * kStoreElements;
               const unsigned mask = elements_within(first - output, end - output);
               const float* source = staged + k * kStagingPitch + vector * kStoreElements;
               float value[kStoreElements];
@@ -531,9 +558,9 @@ jitconv_wgmma_rows_dgrad_tf32_nchw_n8c64h512w1024_k128_3x3(const Element* __rest
           }
         }
         __syncwarp();
-        if (lane == 0) barrier_arrive(stored + consumer * 4 + warp % 4);
+        if (lane == 0) barrier_arrive(stored + consumer * kWarpgroupWarps + warp % kWarpgroupWarps);
       }
-      pass_rows(tile.rows + kR - 1 - row);
+      skip_rows(tile.rows + kR - 1 - row);
       first_consumer = (first_consumer + tile.rows) % kConsumers;
     }
   }

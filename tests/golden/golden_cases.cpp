@@ -70,7 +70,7 @@ const std::vector<GoldenCase>& golden_cases() {
     add("wgmma_tf32x3_nhwc", "input=8,64,512,1024 weight=128,64,3,3 bias input_layout=nhwc output_layout=nhwc",
         Family::wgmma, "split_pixels(input,");
     add("wgmma_5x9_dilated", "input=8,32,512,512 weight=64,32,5,9 padding=2,4 dilation=2,3 math=tf32", Family::wgmma,
-        "constexpr int kGap = 20;");
+        "constexpr int kRowPadding = 20;");
     add("wgmma_first_layer_stride_4", "input=256,3,224,224 weight=96,3,11,11 stride=4 padding=2 math=tf32",
         Family::wgmma, "kTapOrder[]");
     add("wgmma_bf16_residual", "input=32,256,56,56 weight=256,256,3,3 padding=1 dtype=bf16 residual activation=relu",
@@ -91,12 +91,12 @@ const std::vector<GoldenCase>& golden_cases() {
     add("wgmma_boxes_across_rows",
         "input=16,64,512,512 weight=128,64,1,1 math=tf32 input_layout=nhwc output_layout=nhwc", Family::wgmma,
         "tensor_copy_to_global(&y_map");
-    add("wgmma_walks_stride_2",
+    add("wgmma_im2col_stride_2",
         "input=16,256,20,84 weight=512,256,5,5 stride=2 padding=1 math=tf32 input_layout=nhwc output_layout=nhwc",
         Family::wgmma, "constexpr int kPhaseBytes");
-    add("wgmma_walks_raw_weights",
+    add("wgmma_im2col_raw_weights",
         "input=16,1024,14,14 weight=256,1024,1,1 bias math=tf32 input_layout=nhwc output_layout=nhwc", Family::wgmma,
-        "tensor_copy_to_shared(input + kWeightsOfStage");
+        "tensor_copy_to_shared(input + kWeightOffset");
     add("wgmma_nchw_to_nhwc_residual",
         "input=64,32,28,28 weight=48,32,3,3 padding=1 residual activation=relu output_layout=nhwc math=tf32",
         Family::wgmma, "residual_vector");
@@ -122,10 +122,10 @@ const std::vector<GoldenCase>& golden_cases() {
         "swizzled_operand<");
     add("wgmma_raw_weights_3x3", "input=16,64,6,60 weight=128,64,3,3 padding=1 math=tf32", Family::wgmma,
         "constexpr int kTaps = 9;");
-    add("wgmma_tiles_in_turn", "input=16,64,56,56 weight=64,64,3,3 padding=1 bias activation=relu math=tf32",
-        Family::wgmma, "take tiles in turn");
-    add("wgmma_steps_in_turn", "input=8,1024,14,14 weight=256,1024,1,1 bias activation=relu math=tf32", Family::wgmma,
-        "meet_warp();");
+    add("wgmma_pingpong", "input=16,64,56,56 weight=64,64,3,3 padding=1 bias activation=relu math=tf32", Family::wgmma,
+        "take tiles in turn");
+    add("wgmma_sliced_k", "input=8,1024,14,14 weight=256,1024,1,1 bias activation=relu math=tf32", Family::wgmma,
+        "sync_pair();");
     add("wgmma_rows", "input=8,512,28,28 weight=256,512,1,1 stride=2 math=tf32", Family::wgmma,
         "/ kQ - kPadTop / kStrideH");
     add("wgmma_transposed_pixels", "input=16,256,20,84 weight=512,256,5,5 stride=2 padding=1 math=tf32", Family::wgmma,
@@ -143,7 +143,7 @@ const std::vector<GoldenCase>& golden_cases() {
     add("dgrad_wgmma_rows_folded", "input=16,16,1024,1024 weight=128,16,3,3 operation=data_gradient math=tf32",
         Family::wgmma_rows, "constexpr int kFoldedColumns = 4;");
     add("wgmma_rows_amid_sectors", "input=16,128,1022,1021 weight=16,128,3,3 padding=1 bias activation=relu math=tf32",
-        Family::wgmma_rows, "constexpr int kLead = 8;");
+        Family::wgmma_rows, "constexpr int kAlignmentPadding = 8;");
     add("dgrad_stride_2", "input=32,128,56,56 weight=256,128,3,3 stride=2 padding=1 operation=data_gradient math=tf32",
         Family::wgmma, "Stores pixels of dx");
     add("dgrad_activation",

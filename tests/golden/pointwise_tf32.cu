@@ -113,6 +113,35 @@ __device__ __forceinline__ void grow_registers_to() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
+// Sizes of warpgroups and of the matrices that they multiply (wgmma, sm_90a).
+
+constexpr int kWarpgroupWarps = 4;
+constexpr int kWarpgroupThreads = 128;
+// Rows of a product.
+constexpr int kInstructionRows = 64;
+// Operands in shared memory consist of core matrices: eight rows of 16 bytes.
+constexpr int kOperandRowBytes = 16;
+
+// Which elements of a warpgroup's multiplication a thread holds in registers (wgmma, sm_90a): PTX ISA, "Asynchronous
+// Warpgroup Level Matrix Instructions", "Register Fragments", figures of .m64nNk8 and .m64nNk16. A warp has 16 rows of
+// the accumulators in two halves of eight, a lane a row of each half and, of every eight columns, two neighbours:
+// sum[4 j + 2 half + e] is in row accumulator_row(warp, lane, half) and column 8 j + accumulator_column(lane) + e.
+
+constexpr int kHalfRows = 8;
+// Lanes that share a row.
+constexpr int kRowLanes = 4;
+// A lane's row of the eight of a half.
+__device__ __forceinline__ int lane_row(int lane) { return lane / kRowLanes; }
+// The first of a lane's columns.
+__device__ __forceinline__ int accumulator_column(int lane) { return lane % kRowLanes * 2; }
+// Which of a lane's sums lies in its row of a half and in its column `e`, 0 or 1, of the eight columns number `eight`.
+__device__ constexpr int accumulator_index(int eight, int half, int e) { return eight * 4 + half * 2 + e; }
+// Of an operand in registers, a lane has the same rows, and of every 16 bytes of a row a word.
+__device__ __forceinline__ int operand_word(int lane) { return lane % kRowLanes; }
+
+// Four channels of a pixel as one row of a matrix operand's half: fp32 rounded to nearest TF32, ties to even (the
+// tensor cores would truncate). One instruction; with ties away from zero it would be four.
+constexpr int kOperandChannels = 4;
 __device__ __forceinline__ unsigned round_to_tf32(float value) {
   unsigned result;
   asm("cvt.rn.tf32.f32 %0, %1;" : "=r"(result) : "f"(value));
@@ -186,10 +215,11 @@ constexpr int kStages = 5;
 
 // The block
 constexpr int kThreads = 384;
-constexpr int kConsumers = 2;
+constexpr int kProducerWarps = 4;
+constexpr int kConsumerWarps = 8;
 constexpr int kConsumerThreads = 256;
 constexpr int kConsumerRegisters = 232;
-constexpr int kLoaderRegisters = 40;
+constexpr int kProducerRegisters = 40;
 constexpr int kSlabSlices = 16;  // of four input channels
 constexpr int kSlabRows = 2048;  // of 16 bytes
 constexpr int kSliceRows = 129;  // one of them unused
@@ -200,11 +230,11 @@ constexpr int kBarriersFirstByte = 201984;
 
 // The numbers above are redundant; they must agree.
 static_assert(kColumns % 8 == 0 && kInstructions * kColumns <= 256);
-static_assert(kLanePixels == 2 * kInstructions && kPixels * kBlockK == 64 * kLanePixels * kColumns);
+static_assert(kLanePixels == 2 * kInstructions && kPixels * kBlockK == kInstructionRows * kLanePixels * kColumns);
 static_assert(kChunkChannels % (8 * kBatchSteps) == 0 && kSteps * kChunkChannels == kChannels);
 static_assert(kPixelPitch % 32 == 8 && kStageFloats == kChunkChannels * kPixelPitch && kPlane % 4 == 0);
-static_assert(kWeightsFirstByte == kStages * kStageFloats * 4 && kWeightPitch == kSliceRows * 16);
-static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);
+static_assert(kWeightsFirstByte == kStages * kStageFloats * 4 && kWeightPitch == kSliceRows * kOperandRowBytes);
+static_assert(kWarpgroupThreads * (kProducerRegisters + 2 * kConsumerRegisters) <= 65536);
 static_assert(kBarriersFirstByte >= kWeightsFirstByte + kSlabSlices * kWeightPitch);
 static_assert(kBarriersFirstByte + 16 * kStages + 8 <= 202072);
 
@@ -214,8 +244,8 @@ static_assert(kBarriersFirstByte + 16 * kStages + 8 <= 202072);
 //   kBarriersFirstByte  barriers
 // Barriers:
 //   name             arrivals          who arrives                                   who waits
-//   full[kStages]    4                 a producer thread, and copies by their bytes  consumers, for a step
-//   empty[kStages]   kConsumers * 4    a warp that has multiplied a step             loaders, for a free stage
+//   full[kStages]    kProducerWarps    a producer thread, and copies by their bytes  consumers, for a step
+//   empty[kStages]   kConsumerWarps    a warp that has multiplied a step             the producer, for a free stage
 //   weights_arrival  kConsumerThreads  a thread that has put weights there           consumers, once
 
 using Pixels = ElementVector<kLanePixels>;
@@ -231,7 +261,7 @@ __device__ __forceinline__ void load_weights(const Element* __restrict__ w_slab,
 #pragma unroll
     for (int i = 0; i < kWeightBatch; ++i) {
       const int index = first + i * kConsumerThreads;
-      const int k = index / kSlabSlices, c = index % kSlabSlices * 4;
+      const int k = index / kSlabSlices, c = index % kSlabSlices * kOperandChannels;
       row[i] = index < kSlabRows && k < k_count && c < channels
                    ? *reinterpret_cast<const float4*>(w_slab + k * kChannels + c)
                    : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
@@ -241,16 +271,17 @@ __device__ __forceinline__ void load_weights(const Element* __restrict__ w_slab,
       const int index = first + i * kConsumerThreads;
       const int k = index / kSlabSlices, slice = index % kSlabSlices;
       const Element channel[4] = {row[i].x, row[i].y, row[i].z, row[i].w};
-      if (index < kSlabRows) *reinterpret_cast<uint4*>(weights + slice * kWeightPitch + k * 16) = operand_row(channel);
+      if (index < kSlabRows)
+        *reinterpret_cast<uint4*>(weights + slice * kWeightPitch + k * kOperandRowBytes) = operand_row(channel);
     }
   }
 }
 
-// A lane's kLanePixels neighbouring pixels of a channel are rows lane / 4 and lane / 4 + 8 of each instruction.
+// A lane's kLanePixels neighbouring pixels of a channel are its lane_row() of both halves of each instruction.
 __device__ __forceinline__ void load_pixels(unsigned (&a)[kInstructions][4], const float* pixels) {
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
-    const Pixels value = *reinterpret_cast<const Pixels*>(pixels + half * (4 * kPixelPitch));
+    const Pixels value = *reinterpret_cast<const Pixels*>(pixels + half * (kOperandChannels * kPixelPitch));
 #pragma unroll
     for (int i = 0; i < kLanePixels; ++i) a[i / 2][half * 2 + i % 2] = round_to_tf32(value.at[i]);
   }
@@ -271,8 +302,8 @@ jitconv_pointwise_fprop_tf32_nchw_n16c64h56w56_k256_1x1(const Element* __restric
 
   if (threadIdx.x == 0) {
     for (int i = 0; i < kStages; ++i) {
-      barrier_init(full + i, 4);
-      barrier_init(empty + i, kConsumers * 4);
+      barrier_init(full + i, kProducerWarps);
+      barrier_init(empty + i, kConsumerWarps);
     }
     barrier_init(weights_arrival, kConsumerThreads);
     barrier_init_visible();
@@ -292,13 +323,14 @@ jitconv_pointwise_fprop_tf32_nchw_n16c64h56w56_k256_1x1(const Element* __restric
     parity ^= 1;
   };
 
-  if (warp >= kConsumers * 4) {
-    shrink_registers_to<kLoaderRegisters>();
-    // Four threads ask for pixels, as they lie in memory, each for every fourth channel. The copies of a warp's lanes
-    // would be issued one after the other, slower than those of a loop.
+  if (warp >= kConsumerWarps) {
+    shrink_registers_to<kProducerRegisters>();
+    // A thread of each producer warp copies pixels, as they lie in memory, of every fourth channel. The copies of a
+    // warp's
+    // lanes would be issued one after the other, slower than those of a loop.
     if (lane != 0) return;
-    const Element* x_group = x + static_cast<long long>(group * kChannels + (warp - kConsumers * 4)) * kPlane;
-    float* const stages_of_warp = stages + (warp - kConsumers * 4) * kPixelPitch;
+    const Element* x_group = x + static_cast<long long>(group * kChannels + (warp - kConsumerWarps)) * kPlane;
+    float* const stages_of_warp = stages + (warp - kConsumerWarps) * kPixelPitch;
 #pragma unroll 1
     for (int tile = first_tile; tile < kTiles; tile += tile_step) {
       const int image = tile * kPixels / kPlane;
@@ -310,15 +342,15 @@ jitconv_pointwise_fprop_tf32_nchw_n16c64h56w56_k256_1x1(const Element* __restric
 #pragma unroll 1
       for (int step = 0; step < kSteps; ++step) {
         barrier_wait(empty + stage, parity ^ 1);
-        barrier_arrive_expecting(full + stage, kChunkChannels / 4 * kPixels * 4);
+        barrier_arrive_expecting(full + stage, kChunkChannels / kProducerWarps * kPixels * 4);
 #pragma unroll
-        for (int c = 0; c < kChunkChannels; c += 4)
+        for (int c = 0; c < kChunkChannels; c += kProducerWarps)
           bulk_copy_to_shared(stages_of_warp + stage * kStageFloats + c * kPixelPitch,
                               x_first + static_cast<long long>(step * kChunkChannels + c) * kPlane, run * 4,
                                   full + stage);
         if (run < kPixels) {
 #pragma unroll
-          for (int c = 0; c < kChunkChannels; c += 4)
+          for (int c = 0; c < kChunkChannels; c += kProducerWarps)
             bulk_copy_to_shared(stages_of_warp + stage * kStageFloats + c * kPixelPitch + run,
                                 x_next + static_cast<long long>(step * kChunkChannels + c) * kPlane,
                                     (kPixels - run) * 4,
@@ -330,9 +362,10 @@ jitconv_pointwise_fprop_tf32_nchw_n16c64h56w56_k256_1x1(const Element* __restric
   } else {
     // A consumer warpgroup: pixels are rows, channels are columns.
     grow_registers_to<kConsumerRegisters>();
-    const int consumer = warp / 4;
+    const int consumer = warp / kWarpgroupWarps;
     const int k_consumer = 0;
-    const int pixel_lane = consumer * (32 * kLanePixels) + warp % 4 * (8 * kLanePixels) + lane / 4 * kLanePixels;
+    const int pixel_lane = consumer * (32 * kLanePixels) + warp % kWarpgroupWarps * (kHalfRows * kLanePixels) +
+        lane_row(lane) * kLanePixels;
     const int thread = static_cast<int>(threadIdx.x);
     load_weights(w + static_cast<long long>(group * kGroupK + k_block) * kChannels, kChannels, kGroupK - k_block,
         thread, weights);
@@ -347,10 +380,11 @@ jitconv_pointwise_fprop_tf32_nchw_n16c64h56w56_k256_1x1(const Element* __restric
 #pragma unroll 1
       for (int step = 0; step < kSteps; ++step) {
         barrier_wait(full + stage, parity);
-        const float* pixels = stages + stage * kStageFloats + lane % 4 * kPixelPitch + pixel_lane;
+        const float* pixels = stages + stage * kStageFloats + operand_word(lane) * kPixelPitch + pixel_lane;
         // Adding to the operand moves it by rows of 16 bytes.
         const MatrixOperand weights_of_step =
-            matrix_operand(weights + step * (kChunkChannels / 4 * kWeightPitch) + k_consumer * 16, kWeightPitch);
+            matrix_operand(weights + step * (kChunkChannels / kOperandChannels * kWeightPitch) +
+                k_consumer * kOperandRowBytes, kWeightPitch);
         // begin channels
         load_pixels(a[0][0], pixels + 0 * kPixelPitch);
         load_pixels(a[0][1], pixels + 8 * kPixelPitch);
@@ -381,7 +415,7 @@ jitconv_pointwise_fprop_tf32_nchw_n16c64h56w56_k256_1x1(const Element* __restric
       // Store: a lane has its pixels of two channels in eight, and eight lanes write 128 bytes, or 64, of a channel.
       const int pixel = tile * kPixels + pixel_lane;
       const int image = pixel / kPlane;
-      const int k_lane = k_consumer + lane % 4 * 2;  // within the block
+      const int k_lane = k_consumer + accumulator_column(lane);  // within the block
       const long long first_output =
           (static_cast<long long>(image) * (kGroups * kGroupK) + group * kGroupK + k_block + k_lane) * kPlane +
           (pixel - image * kPlane);
@@ -393,7 +427,7 @@ jitconv_pointwise_fprop_tf32_nchw_n16c64h56w56_k256_1x1(const Element* __restric
             Pixels output;
 #pragma unroll
             for (int i = 0; i < kLanePixels; ++i) {
-              float value = sum[i / 2][j * 4 + i % 2 * 2 + e];
+              float value = sum[i / 2][accumulator_index(j, i % 2, e)];
               output.at[i] = value;
             }
             *reinterpret_cast<Pixels*>(y + first_output + static_cast<long long>(j * 8 + e) * kPlane) = output;

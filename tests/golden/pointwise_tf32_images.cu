@@ -96,6 +96,39 @@ __device__ __forceinline__ void grow_registers_to() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
+// Sizes of warpgroups and of the matrices that they multiply (wgmma, sm_90a).
+
+constexpr int kWarpgroupWarps = 4;
+constexpr int kWarpgroupThreads = 128;
+// Rows of a product.
+constexpr int kInstructionRows = 64;
+constexpr int kSwizzleAtomBytes = 1024;
+
+// Which elements of a warpgroup's multiplication a thread holds in registers (wgmma, sm_90a): PTX ISA, "Asynchronous
+// Warpgroup Level Matrix Instructions", "Register Fragments", figures of .m64nNk8 and .m64nNk16. A warp has 16 rows of
+// the accumulators in two halves of eight, a lane a row of each half and, of every eight columns, two neighbours:
+// sum[4 j + 2 half + e] is in row accumulator_row(warp, lane, half) and column 8 j + accumulator_column(lane) + e.
+
+constexpr int kWarpRows = 16;
+constexpr int kHalfRows = 8;
+// Lanes that share a row.
+constexpr int kRowLanes = 4;
+__device__ __forceinline__ int warp_first_row(int warp) { return warp % 4 * kWarpRows; }
+// A lane's row of the eight of a half.
+__device__ __forceinline__ int lane_row(int lane) { return lane / kRowLanes; }
+__device__ __forceinline__ int accumulator_row(int warp, int lane, int half) {
+  return warp_first_row(warp) + half * kHalfRows + lane_row(lane);
+}
+// The first of a lane's columns.
+__device__ __forceinline__ int accumulator_column(int lane) { return lane % kRowLanes * 2; }
+// Which of a lane's sums lies in its row of a half and in its column `e`, 0 or 1, of the eight columns number `eight`.
+__device__ constexpr int accumulator_index(int eight, int half, int e) { return eight * 4 + half * 2 + e; }
+// Of an operand in registers, a lane has the same rows, and of every 16 bytes of a row a word.
+__device__ __forceinline__ int operand_word(int lane) { return lane % kRowLanes; }
+
+// Four channels of a pixel as one row of a matrix operand's half: fp32 rounded to nearest TF32, ties to even (the
+// tensor cores would truncate). One instruction; with ties away from zero it would be four.
+constexpr int kOperandChannels = 4;
 __device__ __forceinline__ unsigned round_to_tf32(float value) {
   unsigned result;
   asm("cvt.rn.tf32.f32 %0, %1;" : "=r"(result) : "f"(value));
@@ -205,10 +238,11 @@ constexpr int kTileImages = 2;
 
 // The block
 constexpr int kThreads = 384;
-constexpr int kConsumers = 2;
+constexpr int kProducerWarps = 4;
+constexpr int kConsumerWarps = 8;
 constexpr int kConsumerThreads = 256;
 constexpr int kConsumerRegisters = 232;
-constexpr int kLoaderRegisters = 40;
+constexpr int kProducerRegisters = 40;
 constexpr int kWeightRowBytes = 128;  // of an output channel
 constexpr int kWeightBytes = 10240;  // of a step
 constexpr int kWeightStageBytes = 10240;
@@ -218,13 +252,13 @@ constexpr int kBarriersFirstByte = 182592;
 
 // The numbers above are redundant; they must agree.
 static_assert(kColumns % 8 == 0 && kInstructions * kColumns <= 256);
-static_assert(kLanePixels == 2 * kInstructions && kPixels * kBlockK == 64 * kLanePixels * kColumns);
+static_assert(kLanePixels == 2 * kInstructions && kPixels * kBlockK == kInstructionRows * kLanePixels * kColumns);
 static_assert(kChunkChannels % (8 * kBatchSteps) == 0 && kSteps * kChunkChannels == kChannels);
 static_assert(kTilePixels == kTileImages * kOutputs && kTilePixels <= kPixels && kPixelPitch == kPlane);
 static_assert(kStageFloats == kTileImages * kChunkChannels * kPlane);
-static_assert(kWeightsFirstByte >= kStages * kStageFloats * 4 && kWeightsFirstByte % 1024 == 0);
+static_assert(kWeightsFirstByte >= kStages * kStageFloats * 4 && kWeightsFirstByte % kSwizzleAtomBytes == 0);
 static_assert(kWeightStageBytes >= kWeightBytes && kWeightBytes == kBlockK * kChunkChannels * 4);
-static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);
+static_assert(kWarpgroupThreads * (kProducerRegisters + 2 * kConsumerRegisters) <= 65536);
 static_assert(kBarriersFirstByte >= kWeightsFirstByte + kStages * kWeightStageBytes);
 static_assert(kBarriersFirstByte + 16 * kStages + 8 <= 182728);
 
@@ -235,22 +269,22 @@ static_assert(kBarriersFirstByte + 16 * kStages + 8 <= 182728);
 //   kBarriersFirstByte  barriers
 // Barriers:
 //   name            arrivals          who arrives                                   who waits
-//   full[kStages]   4                 a producer thread, and copies by their bytes  consumers, for a step
-//   empty[kStages]  kConsumers * 4    a warp that has multiplied a step             loaders, for a free stage
+//   full[kStages]   kProducerWarps    a producer thread, and copies by their bytes  consumers, for a step
+//   empty[kStages]  kConsumerWarps    a warp that has multiplied a step             the producer, for a free stage
 //   bias_arrival    kConsumerThreads  a thread that has put the bias there          consumers, once
 
 
 
 
 
-// A lane's pixels are rows lane / 4 and lane / 4 + 8 of each instruction, and lie where `offset` says.
+// A lane's pixels are its lane_row() of both halves of each instruction, and lie where `offset` says.
 __device__ __forceinline__ void load_pixels(unsigned (&a)[kInstructions][4], const float* pixels,
                                             const int (&offset)[kLanePixels]) {
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
 #pragma unroll
     for (int i = 0; i < kLanePixels; ++i)
-      a[i / 2][half * 2 + i % 2] = round_to_tf32(pixels[offset[i] + half * (4 * kPixelPitch)]);
+      a[i / 2][half * 2 + i % 2] = round_to_tf32(pixels[offset[i] + half * (kOperandChannels * kPixelPitch)]);
   }
 }
 
@@ -270,8 +304,8 @@ jitconv_pointwise_fprop_tf32_nchw_n96c960h7w7_k160_1x1_bias(const Element* __res
 
   if (threadIdx.x == 0) {
     for (int i = 0; i < kStages; ++i) {
-      barrier_init(full + i, 4);
-      barrier_init(empty + i, kConsumers * 4);
+      barrier_init(full + i, kProducerWarps);
+      barrier_init(empty + i, kConsumerWarps);
     }
     barrier_init(bias_arrival, kConsumerThreads);
     barrier_init_visible();
@@ -291,9 +325,9 @@ jitconv_pointwise_fprop_tf32_nchw_n96c960h7w7_k160_1x1_bias(const Element* __res
     parity ^= 1;
   };
 
-  if (warp >= kConsumers * 4) {
-    shrink_registers_to<kLoaderRegisters>();
-    // Four threads ask for images, as they lie in memory, each for every fourth.
+  if (warp >= kConsumerWarps) {
+    shrink_registers_to<kProducerRegisters>();
+    // A thread of each producer warp copies every fourth image, as they lie in memory.
     if (lane != 0) return;
     const Element* x_group = x + static_cast<long long>(group * kChannels) * kPlane;
 #pragma unroll 1
@@ -302,15 +336,16 @@ jitconv_pointwise_fprop_tf32_nchw_n96c960h7w7_k160_1x1_bias(const Element* __res
       for (int step = 0; step < kSteps; ++step) {
         barrier_wait(empty + stage, parity ^ 1);
         barrier_arrive_expecting(full + stage,
-            (kTileImages + 3 - (warp - kConsumers * 4)) / 4 * (kChunkChannels * kPlane * 4) +
-            (warp == kConsumers * 4 ? kWeightBytes : 0));
-        if (warp == kConsumers * 4)
+            (kTileImages +
+            kProducerWarps - 1 - (warp - kConsumerWarps)) / kProducerWarps * (kChunkChannels * kPlane * 4) +
+            (warp == kConsumerWarps ? kWeightBytes : 0));
+        if (warp == kConsumerWarps)
           tensor_copy_to_shared(weights + stage * kWeightStageBytes, &w_map, step * kChunkChannels,
               group * kGroupK + k_block,
                                 full + stage);
         // Behind the last image the first comes again: it is multiplied and not stored.
 #pragma unroll 1
-        for (int i = warp - kConsumers * 4; i < kTileImages; i += 4) {
+        for (int i = warp - kConsumerWarps; i < kTileImages; i += kProducerWarps) {
           const int image = tile * kTileImages + i < kImages ? tile * kTileImages + i : 0;
           bulk_copy_to_shared(stages + stage * kStageFloats + i * (kChunkChannels * kPlane),
                               x_group +
@@ -323,17 +358,17 @@ jitconv_pointwise_fprop_tf32_nchw_n96c960h7w7_k160_1x1_bias(const Element* __res
   } else {
     // A consumer warpgroup: pixels are rows, channels are columns.
     grow_registers_to<kConsumerRegisters>();
-    const int consumer = warp / 4;
+    const int consumer = warp / kWarpgroupWarps;
     const int k_consumer = 0;
     // Pixels of the tile, and where they lie in a channel's; those behind the last are read somewhere and not stored.
-    int place_of[kLanePixels], offset[kLanePixels];
+    int tile_pixel[kLanePixels], offset[kLanePixels];
 #pragma unroll
     for (int i = 0; i < kLanePixels; ++i) {
-      const int place = consumer * (32 * kLanePixels) + i / 2 * 64 + warp % 4 * 16 + i % 2 * 8 + lane / 4;
-      const int image = place / kOutputs, output = place - image * kOutputs;
+      const int pixel = consumer * (32 * kLanePixels) + i / 2 * kInstructionRows + accumulator_row(warp, lane, i % 2);
+      const int image = pixel / kOutputs, output = pixel - image * kOutputs;
       const int p = output / kQ, q = output - p * kQ;
-      place_of[i] = place;
-      offset[i] = place < kTilePixels ? image * (kChunkChannels * kPlane) + p * (kStrideH * kW) + q * kStrideW : 0;
+      tile_pixel[i] = pixel;
+      offset[i] = pixel < kTilePixels ? image * (kChunkChannels * kPlane) + p * (kStrideH * kW) + q * kStrideW : 0;
     }
     const int thread = static_cast<int>(threadIdx.x);
     for (int k = thread; k < kBlockK; k += kConsumerThreads)
@@ -349,7 +384,7 @@ jitconv_pointwise_fprop_tf32_nchw_n96c960h7w7_k160_1x1_bias(const Element* __res
 #pragma unroll 1
       for (int step = 0; step < kSteps; ++step) {
         barrier_wait(full + stage, parity);
-        const float* pixels = stages + stage * kStageFloats + lane % 4 * kPixelPitch;
+        const float* pixels = stages + stage * kStageFloats + operand_word(lane) * kPixelPitch;
         // Adding to the operand moves it by 16 bytes: four channels of all rows.
         const MatrixOperand weights_of_step = swizzled_operand<kWeightRowBytes>(
             weights + stage * kWeightStageBytes + k_consumer * kWeightRowBytes);
@@ -379,13 +414,13 @@ jitconv_pointwise_fprop_tf32_nchw_n96c960h7w7_k160_1x1_bias(const Element* __res
 #pragma unroll
       for (int i = 0; i < kInstructions; ++i) settle(sum[i]);
       // Store: a lane has its pixels of two channels in eight.
-      const int k_lane = k_consumer + lane % 4 * 2;  // within the block
+      const int k_lane = k_consumer + accumulator_column(lane);  // within the block
 #pragma unroll
       for (int i = 0; i < kLanePixels; ++i) {
-        const int image_of_tile = place_of[i] / kOutputs;
+        const int image_of_tile = tile_pixel[i] / kOutputs;
         const int image = tile * kTileImages + image_of_tile;
-        const int output = place_of[i] - image_of_tile * kOutputs;
-        if (place_of[i] >= kTilePixels || image >= kImages) continue;
+        const int output = tile_pixel[i] - image_of_tile * kOutputs;
+        if (tile_pixel[i] >= kTilePixels || image >= kImages) continue;
         const long long first_output =
             (static_cast<long long>(image) * (kGroups * kGroupK) + group * kGroupK + k_block + k_lane) * kOutputs +
                 output;
@@ -394,7 +429,7 @@ jitconv_pointwise_fprop_tf32_nchw_n96c960h7w7_k160_1x1_bias(const Element* __res
           const float2 channel_bias = *reinterpret_cast<const float2*>(block_bias + k_lane + j * 8);
 #pragma unroll
           for (int e = 0; e < 2; ++e) {
-            float value = sum[i / 2][j * 4 + i % 2 * 2 + e];
+            float value = sum[i / 2][accumulator_index(j, i % 2, e)];
             value += e == 0 ? channel_bias.x : channel_bias.y;
             (y)[first_output + static_cast<long long>(j * 8 + e) * kOutputs] = value;
           }

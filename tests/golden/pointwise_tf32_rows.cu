@@ -85,6 +85,39 @@ __device__ __forceinline__ void grow_registers_to() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
+// Sizes of warpgroups and of the matrices that they multiply (wgmma, sm_90a).
+
+constexpr int kWarpgroupWarps = 4;
+constexpr int kWarpgroupThreads = 128;
+// Rows of a product.
+constexpr int kInstructionRows = 64;
+constexpr int kSwizzleAtomBytes = 1024;
+
+// Which elements of a warpgroup's multiplication a thread holds in registers (wgmma, sm_90a): PTX ISA, "Asynchronous
+// Warpgroup Level Matrix Instructions", "Register Fragments", figures of .m64nNk8 and .m64nNk16. A warp has 16 rows of
+// the accumulators in two halves of eight, a lane a row of each half and, of every eight columns, two neighbours:
+// sum[4 j + 2 half + e] is in row accumulator_row(warp, lane, half) and column 8 j + accumulator_column(lane) + e.
+
+constexpr int kWarpRows = 16;
+constexpr int kHalfRows = 8;
+// Lanes that share a row.
+constexpr int kRowLanes = 4;
+__device__ __forceinline__ int warp_first_row(int warp) { return warp % 4 * kWarpRows; }
+// A lane's row of the eight of a half.
+__device__ __forceinline__ int lane_row(int lane) { return lane / kRowLanes; }
+__device__ __forceinline__ int accumulator_row(int warp, int lane, int half) {
+  return warp_first_row(warp) + half * kHalfRows + lane_row(lane);
+}
+// The first of a lane's columns.
+__device__ __forceinline__ int accumulator_column(int lane) { return lane % kRowLanes * 2; }
+// Which of a lane's sums lies in its row of a half and in its column `e`, 0 or 1, of the eight columns number `eight`.
+__device__ constexpr int accumulator_index(int eight, int half, int e) { return eight * 4 + half * 2 + e; }
+// Of an operand in registers, a lane has the same rows, and of every 16 bytes of a row a word.
+__device__ __forceinline__ int operand_word(int lane) { return lane % kRowLanes; }
+
+// Four channels of a pixel as one row of a matrix operand's half: fp32 rounded to nearest TF32, ties to even (the
+// tensor cores would truncate). One instruction; with ties away from zero it would be four.
+constexpr int kOperandChannels = 4;
 __device__ __forceinline__ unsigned round_to_tf32(float value) {
   unsigned result;
   asm("cvt.rn.tf32.f32 %0, %1;" : "=r"(result) : "f"(value));
@@ -214,10 +247,11 @@ constexpr int kTilesOfImage = 7;
 
 // The block
 constexpr int kThreads = 384;
-constexpr int kConsumers = 2;
+constexpr int kProducerWarps = 4;
+constexpr int kConsumerWarps = 8;
 constexpr int kConsumerThreads = 256;
 constexpr int kConsumerRegisters = 232;
-constexpr int kLoaderRegisters = 40;
+constexpr int kProducerRegisters = 40;
 constexpr int kWeightRowBytes = 128;  // of an output channel
 constexpr int kWeightBytes = 32768;  // of a step
 constexpr int kWeightStageBytes = 32768;
@@ -226,13 +260,13 @@ constexpr int kBarriersFirstByte = 184320;
 
 // The numbers above are redundant; they must agree.
 static_assert(kColumns % 8 == 0 && kInstructions * kColumns <= 256);
-static_assert(kLanePixels == 2 * kInstructions && kPixels * kBlockK == 64 * kLanePixels * kColumns);
+static_assert(kLanePixels == 2 * kInstructions && kPixels * kBlockK == kInstructionRows * kLanePixels * kColumns);
 static_assert(kChunkChannels % (8 * kBatchSteps) == 0 && kSteps * kChunkChannels == kChannels);
 static_assert(kTilePixels == kTileRows * kQ && kTilePixels <= kPixels && kPixelPitch == kTileRows * kW);
 static_assert(kStageFloats >= kChunkChannels * kPixelPitch && kStageFloats % 32 == 0);
-static_assert(kWeightsFirstByte >= kStages * kStageFloats * 4 && kWeightsFirstByte % 1024 == 0);
+static_assert(kWeightsFirstByte >= kStages * kStageFloats * 4 && kWeightsFirstByte % kSwizzleAtomBytes == 0);
 static_assert(kWeightStageBytes >= kWeightBytes && kWeightBytes == kBlockK * kChunkChannels * 4);
-static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);
+static_assert(kWarpgroupThreads * (kProducerRegisters + 2 * kConsumerRegisters) <= 65536);
 static_assert(kBarriersFirstByte >= kWeightsFirstByte + kStages * kWeightStageBytes);
 static_assert(kBarriersFirstByte + 16 * kStages + 8 <= 184376);
 
@@ -243,20 +277,20 @@ static_assert(kBarriersFirstByte + 16 * kStages + 8 <= 184376);
 // Barriers:
 //   name            arrivals        who arrives                                   who waits
 //   full[kStages]   1               a producer thread, and copies by their bytes  consumers, for a step
-//   empty[kStages]  kConsumers * 4  a warp that has multiplied a step             loaders, for a free stage
+//   empty[kStages]  kConsumerWarps  a warp that has multiplied a step             the producer, for a free stage
 
 
 
 
 
-// A lane's pixels are rows lane / 4 and lane / 4 + 8 of each instruction, and lie where `offset` says.
+// A lane's pixels are its lane_row() of both halves of each instruction, and lie where `offset` says.
 __device__ __forceinline__ void load_pixels(unsigned (&a)[kInstructions][4], const float* pixels,
                                             const int (&offset)[kLanePixels]) {
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
 #pragma unroll
     for (int i = 0; i < kLanePixels; ++i)
-      a[i / 2][half * 2 + i % 2] = round_to_tf32(pixels[offset[i] + half * (4 * kPixelPitch)]);
+      a[i / 2][half * 2 + i % 2] = round_to_tf32(pixels[offset[i] + half * (kOperandChannels * kPixelPitch)]);
   }
 }
 
@@ -275,7 +309,7 @@ jitconv_pointwise_fprop_tf32_nchw_n32c256h56w56_k512_1x1_s2x2(const __grid_const
   if (threadIdx.x == 0) {
     for (int i = 0; i < kStages; ++i) {
       barrier_init(full + i, 1);
-      barrier_init(empty + i, kConsumers * 4);
+      barrier_init(empty + i, kConsumerWarps);
     }
     barrier_init_visible();
   }
@@ -294,10 +328,10 @@ jitconv_pointwise_fprop_tf32_nchw_n32c256h56w56_k512_1x1_s2x2(const __grid_const
     parity ^= 1;
   };
 
-  if (warp >= kConsumers * 4) {
-    shrink_registers_to<kLoaderRegisters>();
-    // A thread asks for rows.
-    if (lane != 0 || warp != kConsumers * 4) return;
+  if (warp >= kConsumerWarps) {
+    shrink_registers_to<kProducerRegisters>();
+    // One thread copies rows.
+    if (lane != 0 || warp != kConsumerWarps) return;
 #pragma unroll 1
     for (int tile = first_tile; tile < kTiles; tile += tile_step) {
       const int image = tile / kTilesOfImage;
@@ -306,8 +340,8 @@ jitconv_pointwise_fprop_tf32_nchw_n32c256h56w56_k512_1x1_s2x2(const __grid_const
       for (int step = 0; step < kSteps; ++step) {
         barrier_wait(empty + stage, parity ^ 1);
         barrier_arrive_expecting(full + stage,
-            kChunkChannels * kPixelPitch * 4 + (warp == kConsumers * 4 ? kWeightBytes : 0));
-        if (warp == kConsumers * 4)
+            kChunkChannels * kPixelPitch * 4 + (warp == kConsumerWarps ? kWeightBytes : 0));
+        if (warp == kConsumerWarps)
           tensor_copy_to_shared(weights + stage * kWeightStageBytes, &w_map, step * kChunkChannels,
               group * kGroupK + k_block,
                                 full + stage);
@@ -319,17 +353,17 @@ jitconv_pointwise_fprop_tf32_nchw_n32c256h56w56_k512_1x1_s2x2(const __grid_const
   } else {
     // A consumer warpgroup: pixels are rows, channels are columns.
     grow_registers_to<kConsumerRegisters>();
-    const int consumer = warp / 4;
+    const int consumer = warp / kWarpgroupWarps;
     const int k_consumer = 0;
     // Pixels of the tile, and where they lie in a channel's; those behind the last are read somewhere and not stored.
-    int place_of[kLanePixels], offset[kLanePixels];
+    int tile_pixel[kLanePixels], offset[kLanePixels];
 #pragma unroll
     for (int i = 0; i < kLanePixels; ++i) {
-      const int place = consumer * (32 * kLanePixels) + i / 2 * 64 + warp % 4 * 16 + i % 2 * 8 + lane / 4;
-      const int output = place;
+      const int pixel = consumer * (32 * kLanePixels) + i / 2 * kInstructionRows + accumulator_row(warp, lane, i % 2);
+      const int output = pixel;
       const int p = output / kQ, q = output - p * kQ;
-      place_of[i] = place;
-      offset[i] = place < kTilePixels ? p * (kW) + q * kStrideW : 0;
+      tile_pixel[i] = pixel;
+      offset[i] = pixel < kTilePixels ? p * (kW) + q * kStrideW : 0;
     }
 
     float sum[kInstructions][kColumns / 2];
@@ -340,7 +374,7 @@ jitconv_pointwise_fprop_tf32_nchw_n32c256h56w56_k512_1x1_s2x2(const __grid_const
 #pragma unroll 1
       for (int step = 0; step < kSteps; ++step) {
         barrier_wait(full + stage, parity);
-        const float* pixels = stages + stage * kStageFloats + lane % 4 * kPixelPitch;
+        const float* pixels = stages + stage * kStageFloats + operand_word(lane) * kPixelPitch;
         // Adding to the operand moves it by 16 bytes: four channels of all rows.
         const MatrixOperand weights_of_step = swizzled_operand<kWeightRowBytes>(
             weights + stage * kWeightStageBytes + k_consumer * kWeightRowBytes);
@@ -370,12 +404,12 @@ jitconv_pointwise_fprop_tf32_nchw_n32c256h56w56_k512_1x1_s2x2(const __grid_const
 #pragma unroll
       for (int i = 0; i < kInstructions; ++i) settle(sum[i]);
       // Store: a lane has its pixels of two channels in eight.
-      const int k_lane = k_consumer + lane % 4 * 2;  // within the block
+      const int k_lane = k_consumer + accumulator_column(lane);  // within the block
 #pragma unroll
       for (int i = 0; i < kLanePixels; ++i) {
         const int image = tile / kTilesOfImage;
-        const int output = (tile - image * kTilesOfImage) * kTilePixels + place_of[i];
-        if (place_of[i] >= kTilePixels || output >= kOutputs) continue;
+        const int output = (tile - image * kTilesOfImage) * kTilePixels + tile_pixel[i];
+        if (tile_pixel[i] >= kTilePixels || output >= kOutputs) continue;
         const long long first_output =
             (static_cast<long long>(image) * (kGroups * kGroupK) + group * kGroupK + k_block + k_lane) * kOutputs +
                 output;
@@ -383,7 +417,7 @@ jitconv_pointwise_fprop_tf32_nchw_n32c256h56w56_k512_1x1_s2x2(const __grid_const
         for (int j = 0; j < kColumns / 8; ++j) {
 #pragma unroll
           for (int e = 0; e < 2; ++e) {
-            float value = sum[i / 2][j * 4 + i % 2 * 2 + e];
+            float value = sum[i / 2][accumulator_index(j, i % 2, e)];
             (y)[first_output + static_cast<long long>(j * 8 + e) * kOutputs] = value;
           }
         }

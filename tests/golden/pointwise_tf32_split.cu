@@ -105,6 +105,34 @@ __device__ __forceinline__ void grow_registers_to() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
+// Sizes of warpgroups and of the matrices that they multiply (wgmma, sm_90a).
+
+constexpr int kWarpgroupWarps = 4;
+constexpr int kWarpgroupThreads = 128;
+// Rows of a product.
+constexpr int kInstructionRows = 64;
+constexpr int kSwizzleAtomBytes = 1024;
+
+// Which elements of a warpgroup's multiplication a thread holds in registers (wgmma, sm_90a): PTX ISA, "Asynchronous
+// Warpgroup Level Matrix Instructions", "Register Fragments", figures of .m64nNk8 and .m64nNk16. A warp has 16 rows of
+// the accumulators in two halves of eight, a lane a row of each half and, of every eight columns, two neighbours:
+// sum[4 j + 2 half + e] is in row accumulator_row(warp, lane, half) and column 8 j + accumulator_column(lane) + e.
+
+constexpr int kHalfRows = 8;
+// Lanes that share a row.
+constexpr int kRowLanes = 4;
+// A lane's row of the eight of a half.
+__device__ __forceinline__ int lane_row(int lane) { return lane / kRowLanes; }
+// The first of a lane's columns.
+__device__ __forceinline__ int accumulator_column(int lane) { return lane % kRowLanes * 2; }
+// Which of a lane's sums lies in its row of a half and in its column `e`, 0 or 1, of the eight columns number `eight`.
+__device__ constexpr int accumulator_index(int eight, int half, int e) { return eight * 4 + half * 2 + e; }
+// Of an operand in registers, a lane has the same rows, and of every 16 bytes of a row a word.
+__device__ __forceinline__ int operand_word(int lane) { return lane % kRowLanes; }
+
+// Four channels of a pixel as one row of a matrix operand's half: fp32 rounded to nearest TF32, ties to even (the
+// tensor cores would truncate). One instruction; with ties away from zero it would be four.
+constexpr int kOperandChannels = 4;
 __device__ __forceinline__ unsigned round_to_tf32(float value) {
   unsigned result;
   asm("cvt.rn.tf32.f32 %0, %1;" : "=r"(result) : "f"(value));
@@ -211,10 +239,11 @@ constexpr int kStages = 6;
 
 // The block
 constexpr int kThreads = 384;
-constexpr int kConsumers = 2;
+constexpr int kProducerWarps = 4;
+constexpr int kConsumerWarps = 8;
 constexpr int kConsumerThreads = 256;
 constexpr int kConsumerRegisters = 232;
-constexpr int kLoaderRegisters = 40;
+constexpr int kProducerRegisters = 40;
 constexpr int kWeightRowBytes = 128;  // of an output channel
 constexpr int kWeightBytes = 2048;  // of a step
 constexpr int kWeightStageBytes = 2048;
@@ -224,12 +253,12 @@ constexpr int kPartialSumStride = 147456;  // floats from a split to the next
 
 // The numbers above are redundant; they must agree.
 static_assert(kColumns % 8 == 0 && kInstructions * kColumns <= 256);
-static_assert(kLanePixels == 2 * kInstructions && kPixels * kBlockK == 64 * kLanePixels * kColumns);
+static_assert(kLanePixels == 2 * kInstructions && kPixels * kBlockK == kInstructionRows * kLanePixels * kColumns);
 static_assert(kChunkChannels % (8 * kBatchSteps) == 0 && kSteps * kChunkChannels == kChannels);
 static_assert(kPixelPitch % 32 == 8 && kStageFloats == kChunkChannels * kPixelPitch && kPlane % 4 == 0);
-static_assert(kWeightsFirstByte >= kStages * kStageFloats * 4 && kWeightsFirstByte % 1024 == 0);
+static_assert(kWeightsFirstByte >= kStages * kStageFloats * 4 && kWeightsFirstByte % kSwizzleAtomBytes == 0);
 static_assert(kWeightStageBytes >= kWeightBytes && kWeightBytes == kBlockK * kChunkChannels * 4);
-static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);
+static_assert(kWarpgroupThreads * (kProducerRegisters + 2 * kConsumerRegisters) <= 65536);
 static_assert(kBarriersFirstByte >= kWeightsFirstByte + kStages * kWeightStageBytes);
 static_assert(kBarriersFirstByte + 16 * kStages + 8 <= 215144);
 
@@ -239,8 +268,8 @@ static_assert(kBarriersFirstByte + 16 * kStages + 8 <= 215144);
 //   kBarriersFirstByte  barriers
 // Barriers:
 //   name            arrivals        who arrives                                   who waits
-//   full[kStages]   4               a producer thread, and copies by their bytes  consumers, for a step
-//   empty[kStages]  kConsumers * 4  a warp that has multiplied a step             loaders, for a free stage
+//   full[kStages]   kProducerWarps  a producer thread, and copies by their bytes  consumers, for a step
+//   empty[kStages]  kConsumerWarps  a warp that has multiplied a step             the producer, for a free stage
 
 using Pixels = ElementVector<kLanePixels>;
 
@@ -253,11 +282,11 @@ __device__ __forceinline__ void copy_row(float* row, const Element* __restrict__
 }
 
 
-// A lane's kLanePixels neighbouring pixels of a channel are rows lane / 4 and lane / 4 + 8 of each instruction.
+// A lane's kLanePixels neighbouring pixels of a channel are its lane_row() of both halves of each instruction.
 __device__ __forceinline__ void load_pixels(unsigned (&a)[kInstructions][4], const float* pixels) {
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
-    const Pixels value = *reinterpret_cast<const Pixels*>(pixels + half * (4 * kPixelPitch));
+    const Pixels value = *reinterpret_cast<const Pixels*>(pixels + half * (kOperandChannels * kPixelPitch));
 #pragma unroll
     for (int i = 0; i < kLanePixels; ++i) a[i / 2][half * 2 + i % 2] = round_to_tf32(value.at[i]);
   }
@@ -277,8 +306,8 @@ jitconv_pointwise_fprop_tf32_nchw_n1c2048h96w96_k16_1x1_bias(const Element* __re
 
   if (threadIdx.x == 0) {
     for (int i = 0; i < kStages; ++i) {
-      barrier_init(full + i, 4);
-      barrier_init(empty + i, kConsumers * 4);
+      barrier_init(full + i, kProducerWarps);
+      barrier_init(empty + i, kConsumerWarps);
     }
     barrier_init_visible();
   }
@@ -301,13 +330,14 @@ jitconv_pointwise_fprop_tf32_nchw_n1c2048h96w96_k16_1x1_bias(const Element* __re
     parity ^= 1;
   };
 
-  if (warp >= kConsumers * 4) {
-    shrink_registers_to<kLoaderRegisters>();
-    // Four threads ask for pixels, as they lie in memory, each for every fourth channel. The copies of a warp's lanes
-    // would be issued one after the other, slower than those of a loop.
+  if (warp >= kConsumerWarps) {
+    shrink_registers_to<kProducerRegisters>();
+    // A thread of each producer warp copies pixels, as they lie in memory, of every fourth channel. The copies of a
+    // warp's
+    // lanes would be issued one after the other, slower than those of a loop.
     if (lane != 0) return;
-    const Element* x_group = x + static_cast<long long>(group * kChannels + (warp - kConsumers * 4)) * kPlane;
-    float* const stages_of_warp = stages + (warp - kConsumers * 4) * kPixelPitch;
+    const Element* x_group = x + static_cast<long long>(group * kChannels + (warp - kConsumerWarps)) * kPlane;
+    float* const stages_of_warp = stages + (warp - kConsumerWarps) * kPixelPitch;
 #pragma unroll 1
     for (int tile = first_tile; tile < kTiles; tile += tile_step) {
       const int image = tile * kPixels / kPlane;
@@ -316,13 +346,13 @@ jitconv_pointwise_fprop_tf32_nchw_n1c2048h96w96_k16_1x1_bias(const Element* __re
       for (int step = first_step; step < end_step; ++step) {
         barrier_wait(empty + stage, parity ^ 1);
         barrier_arrive_expecting(full + stage,
-            kChunkChannels / 4 * kPixels * 4 + (warp == kConsumers * 4 ? kWeightBytes : 0));
-        if (warp == kConsumers * 4)
+            kChunkChannels / kProducerWarps * kPixels * 4 + (warp == kConsumerWarps ? kWeightBytes : 0));
+        if (warp == kConsumerWarps)
           tensor_copy_to_shared(weights + stage * kWeightStageBytes, &w_map, step * kChunkChannels,
               group * kGroupK + k_block,
                                 full + stage);
 #pragma unroll
-        for (int c = 0; c < kChunkChannels; c += 4)
+        for (int c = 0; c < kChunkChannels; c += kProducerWarps)
           copy_row(stages_of_warp + stage * kStageFloats + c * kPixelPitch,
                    x_group + static_cast<long long>(step * kChunkChannels + c) * kPlane, image, pixel, full + stage);
         next_stage();
@@ -331,9 +361,10 @@ jitconv_pointwise_fprop_tf32_nchw_n1c2048h96w96_k16_1x1_bias(const Element* __re
   } else {
     // A consumer warpgroup: pixels are rows, channels are columns.
     grow_registers_to<kConsumerRegisters>();
-    const int consumer = warp / 4;
+    const int consumer = warp / kWarpgroupWarps;
     const int k_consumer = 0;
-    const int pixel_lane = consumer * (32 * kLanePixels) + warp % 4 * (8 * kLanePixels) + lane / 4 * kLanePixels;
+    const int pixel_lane = consumer * (32 * kLanePixels) + warp % kWarpgroupWarps * (kHalfRows * kLanePixels) +
+        lane_row(lane) * kLanePixels;
 
     float sum[kInstructions][kColumns / 2];
     unsigned a[2][kBatchSteps][kInstructions][4];  // one is multiplied while the other is loaded
@@ -343,7 +374,7 @@ jitconv_pointwise_fprop_tf32_nchw_n1c2048h96w96_k16_1x1_bias(const Element* __re
 #pragma unroll 1
       for (int step = first_step; step < end_step; ++step) {
         barrier_wait(full + stage, parity);
-        const float* pixels = stages + stage * kStageFloats + lane % 4 * kPixelPitch + pixel_lane;
+        const float* pixels = stages + stage * kStageFloats + operand_word(lane) * kPixelPitch + pixel_lane;
         // Adding to the operand moves it by 16 bytes: four channels of all rows.
         const MatrixOperand weights_of_step = swizzled_operand<kWeightRowBytes>(
             weights + stage * kWeightStageBytes + k_consumer * kWeightRowBytes);
@@ -379,7 +410,7 @@ jitconv_pointwise_fprop_tf32_nchw_n1c2048h96w96_k16_1x1_bias(const Element* __re
       // Store: a lane has its pixels of two channels in eight, and eight lanes write 128 bytes, or 64, of a channel.
       const int pixel = tile * kPixels + pixel_lane;
       const int image = pixel / kPlane;
-      const int k_lane = k_consumer + lane % 4 * 2;  // within the block
+      const int k_lane = k_consumer + accumulator_column(lane);  // within the block
       const long long first_output =
           (static_cast<long long>(image) * (kGroups * kGroupK) + group * kGroupK + k_block + k_lane) * kPlane +
           (pixel - image * kPlane);
@@ -391,7 +422,7 @@ jitconv_pointwise_fprop_tf32_nchw_n1c2048h96w96_k16_1x1_bias(const Element* __re
             Pixels output;
 #pragma unroll
             for (int i = 0; i < kLanePixels; ++i) {
-              float value = sum[i / 2][j * 4 + i % 2 * 2 + e];
+              float value = sum[i / 2][accumulator_index(j, i % 2, e)];
               output.at[i] = value;
             }
             *reinterpret_cast<Pixels*>(partial_sums + split * static_cast<long long>(kPartialSumStride) +

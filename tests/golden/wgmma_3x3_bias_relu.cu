@@ -150,6 +150,35 @@ __device__ __forceinline__ void grow_registers_to() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
+// Sizes of warpgroups and of the matrices that they multiply (wgmma, sm_90a).
+
+constexpr int kWarpgroupWarps = 4;
+constexpr int kWarpgroupThreads = 128;
+// Rows of a product.
+constexpr int kInstructionRows = 64;
+// Operands in shared memory consist of core matrices: eight rows of 16 bytes.
+constexpr int kOperandRowBytes = 16;
+
+// Which elements of a warpgroup's multiplication a thread holds in registers (wgmma, sm_90a): PTX ISA, "Asynchronous
+// Warpgroup Level Matrix Instructions", "Register Fragments", figures of .m64nNk8 and .m64nNk16. A warp has 16 rows of
+// the accumulators in two halves of eight, a lane a row of each half and, of every eight columns, two neighbours:
+// sum[4 j + 2 half + e] is in row accumulator_row(warp, lane, half) and column 8 j + accumulator_column(lane) + e.
+
+constexpr int kWarpRows = 16;
+constexpr int kHalfRows = 8;
+// Lanes that share a row.
+constexpr int kRowLanes = 4;
+__device__ __forceinline__ int warp_first_row(int warp) { return warp % 4 * kWarpRows; }
+// A lane's row of the eight of a half.
+__device__ __forceinline__ int lane_row(int lane) { return lane / kRowLanes; }
+__device__ __forceinline__ int accumulator_row(int warp, int lane, int half) {
+  return warp_first_row(warp) + half * kHalfRows + lane_row(lane);
+}
+// The first of a lane's columns.
+__device__ __forceinline__ int accumulator_column(int lane) { return lane % kRowLanes * 2; }
+// Which of a lane's sums lies in its row of a half and in its column `e`, 0 or 1, of the eight columns number `eight`.
+__device__ constexpr int accumulator_index(int eight, int half, int e) { return eight * 4 + half * 2 + e; }
+
 // Four channels of a pixel as one row of a matrix operand's half: fp32 rounded to nearest TF32, ties to even (the
 // tensor cores would truncate). One instruction; with ties away from zero it would be four.
 constexpr int kOperandChannels = 4;
@@ -198,6 +227,14 @@ __device__ __forceinline__ void store_elements(float* y, const float (&value)[kS
       "}" ::"l"(y),
       "f"(value[0]), "f"(value[1]), "f"(value[2]), "f"(value[3]), "r"(mask)
       : "memory");
+}
+
+// One bit for each element of a store that lies in [first, end).
+__device__ __forceinline__ unsigned elements_within(int first, int end) {
+  constexpr unsigned kAll = (1u << kStoreElements) - 1;
+  const unsigned before_end = end >= kStoreElements ? kAll : end <= 0 ? 0u : (1u << end) - 1;
+  const unsigned before_first = first >= kStoreElements ? kAll : first <= 0 ? 0u : (1u << first) - 1;
+  return before_end & ~before_first;
 }
 
 // The larger of two, or NaN if one is (sm_80 and later). Of zeros, +0.
@@ -298,7 +335,7 @@ constexpr int kTilesK = 1;
 constexpr int kRuns = 1;
 constexpr int kColumns = 248;
 constexpr int kWindow = 240;
-constexpr int kGap = 2;  // positions of a grid row behind its kQ outputs
+constexpr int kRowPadding = 2;  // positions of a grid row behind its kQ outputs
 constexpr int kPitch = 1024;
 constexpr int kTilesOfPlane = 2172;
 constexpr int kTiles = 17376;
@@ -319,6 +356,7 @@ constexpr int kStages = 6;
 
 // Loading: a warp takes every fourth step, and TMA brings kCopiesAhead of them
 constexpr int kCopiesAhead = 1;
+constexpr int kCopySlots = 4;  // of all producer warps
 constexpr int kVectorElements = 4;
 constexpr int kRawPitch = 256;  // elements of a channel's copy
 constexpr int kRawRunElements = 2048;
@@ -329,31 +367,34 @@ constexpr int kLoadItems = 8;
 
 // The block
 constexpr int kThreads = 384;
+constexpr int kProducerWarps = 4;
 constexpr int kConsumers = 2;
-constexpr int kLoaderRegisters = 120;
+constexpr int kConsumerWarps = 8;
+constexpr int kProducerRegisters = 120;
 constexpr int kConsumerRegisters = 192;
 constexpr int kStagingPitch = 276;
 constexpr int kStagingElements = 2208;  // of a warp
 constexpr int kSectorElements = 8;
-constexpr int kLead = 8;
+constexpr int kAlignmentPadding = 8;
 constexpr int kStoreVectors = 62;
 constexpr int kStoreSteps = 2;
 constexpr int kStagingFirstByte = 154496;
 constexpr int kBarriersFirstByte = 225152;
 
 // The numbers above are redundant; they must agree.
-static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 128);
-static_assert(kStages >= 4 && kCopiesAhead * 4 * kRawBytes <= kStagingFirstByte);
-static_assert(kGap <= (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kGap);
+static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 2 * kInstructionRows);
+static_assert(kStages >= kProducerWarps && kCopySlots * kRawBytes <= kStagingFirstByte);
+static_assert(kRowPadding <= (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kRowPadding);
 static_assert(kRunPixels ==
               kColumns + (kS - 1) * kDilationW / kStrideW + (kStepRows - 1) * kDilationH * kPitch);
 static_assert(kChunkChannels == kSlices * kOperandChannels && kSteps * kStepRows % kR == 0);
-static_assert(kUnits % 2 == 0 && kUnits >= kStepRows * kS * kSlices && kWeightBytes == kUnits * kBlockK * 16);
-static_assert(kRunBytes == kPhases * kSlices * kRunPixels * 16);
+static_assert(kUnits % 2 == 0 && kUnits >= kStepRows * kS * kSlices &&
+    kWeightBytes == kUnits * kBlockK * kOperandRowBytes);
+static_assert(kRunBytes == kPhases * kSlices * kRunPixels * kOperandRowBytes);
 static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes &&
     kStages * kStageBytes <= kStagingFirstByte);
-static_assert(kWindow % kSectorElements == 0 && kStagingPitch >= kColumns + kLead);
-static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);
+static_assert(kWindow % kSectorElements == 0 && kStagingPitch >= kColumns + kAlignmentPadding);
+static_assert(kWarpgroupThreads * (kProducerRegisters + 2 * kConsumerRegisters) <= 65536);
 static_assert(kBarriersFirstByte + 16 * kStages + 32 <= 225280);
 
 // Shared memory, by first byte:
@@ -362,10 +403,10 @@ static_assert(kBarriersFirstByte + 16 * kStages + 32 <= 225280);
 //   kStagingFirstByte   outputs on their way from registers to y
 //   kBarriersFirstByte  barriers
 // Barriers:
-//   name                      arrivals    who arrives                              who waits
-//   full[kStages]             2           the producer, and copies by their bytes  consumers, for a step
-//   empty[kStages]            kConsumers  consumers that have multiplied a step    the producer, for a free stage
-//   copied[4 * kCopiesAhead]  kRuns       TMA, by bytes                            a producer warp, to convert
+//   name                arrivals    who arrives                              who waits
+//   full[kStages]       2           the producer, and copies by their bytes  consumers, for a step
+//   empty[kStages]      kConsumers  consumers that have multiplied a step    the producer, for a free stage
+//   copied[kCopySlots]  kRuns       TMA, by bytes                            a producer warp, to convert
 
 using Staged = float;  // an output on its way to y
 
@@ -373,8 +414,8 @@ using Staged = float;  // an output on its way to y
 __device__ __forceinline__ float activate(float x) { return max_nan(x, 0.0f); }
 
 
-// A position is a place in an image's grid of output rows, kGap columns longer than y's: there the window of taps
-// reaches into the next row, and nothing is stored. In this grid every tap is a constant distance.
+// A position is a place in an image's grid of output rows, kRowPadding columns longer than y's: there the window of
+// taps reaches into the next row, and nothing is stored. In this grid every tap is a constant distance.
 struct Tile {
   int n, group, k_tile;
   int first_output;  // of the tile's first run, counted in a plane of y
@@ -388,17 +429,9 @@ struct Tile {
   }
 };
 
-// Outputs from where a run starts, in a plane of y, to the next sector of y.
-__device__ __forceinline__ int late(int plane) {
+// Outputs from where a run starts, in a plane of y, to the next sector of y: its channels' runs start so much later.
+__device__ __forceinline__ int alignment_offset(int plane) {
   return static_cast<int>(-(static_cast<unsigned>(plane) * kPlane) % kSectorElements);
-}
-
-// One bit for each element of a store that lies in [first, end).
-__device__ __forceinline__ unsigned elements_within(int first, int end) {
-  constexpr unsigned kAll = (1u << kStoreElements) - 1;
-  const unsigned before_end = end >= kStoreElements ? kAll : end <= 0 ? 0u : (1u << end) - 1;
-  const unsigned before_first = first >= kStoreElements ? kAll : first <= 0 ? 0u : (1u << first) - 1;
-  return before_end & ~before_first;
 }
 
 __device__ __forceinline__ void read_staged(float (&value)[kStoreElements], const float* staged) {
@@ -441,7 +474,7 @@ __device__ __forceinline__ int first_element(int run_first, int r) {
   return begin < 0 ? 0 : begin / kVectorElements * kVectorElements;
 }
 
-// Asks for the pixels of a step as [run][channel][element], kRawPitch elements for a channel: a box of x for each run.
+// Copies the pixels of a step as [run][channel][element], kRawPitch elements for a channel: a box of x for each run.
 __device__ __forceinline__ void copy_pixels(const TensorMap* x_map, const WarpSteps& at, int lane, char* raw,
                                             Barrier* copied) {
   if (lane != 0) return;
@@ -500,15 +533,15 @@ jitconv_wgmma_fprop_tf32_nchw_n8c64h512w1024_k128_3x3_bias_relu(const __grid_con
   const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
   const int lane = threadIdx.x % 32;
 
-  if (threadIdx.x == kThreads - 128) {  // no producer thread, which has something to ask for
+  if (threadIdx.x == kThreads - kWarpgroupThreads) {  // no producer thread: those issue copies meanwhile
     for (int i = 0; i < kStages; ++i) {
       barrier_init(full + i, 2);
       barrier_init(empty + i, kConsumers);
     }
     barrier_init_visible();
   }
-  // Pixels are what a block waits for: its producer warps ask for the first before anything else is ready.
-  if (warp < 4) {
+  // Pixels are what a block waits for: its producer warps issue the first copies before anything else is ready.
+  if (warp < kProducerWarps) {
     Barrier* const copied = empty + kStages + warp * kCopiesAhead;
     if (lane == 0) {
       for (int slot = 0; slot < kCopiesAhead; ++slot) barrier_init(copied + slot, kRuns);
@@ -516,13 +549,13 @@ jitconv_wgmma_fprop_tf32_nchw_n8c64h512w1024_k128_3x3_bias_relu(const __grid_con
     }
     __syncwarp();
     WarpSteps ahead(warp);
-    for (int slot = 0; slot < kCopiesAhead; ++slot, ahead.advance(4))
+    for (int slot = 0; slot < kCopiesAhead; ++slot, ahead.advance(kProducerWarps))
       if (!ahead.done())
         copy_pixels(&x_map, ahead, lane, shared + kRawFirstByte + (warp * kCopiesAhead + slot) * kRawBytes,
-            copied + slot);
+                    copied + slot);
   }
   // A vector that is stored in part is read whole.
-  for (int i = threadIdx.x; i < kConsumers * 4 * kStagingElements; i += kThreads) staging[i] = Staged{};
+  for (int i = threadIdx.x; i < kConsumerWarps * kStagingElements; i += kThreads) staging[i] = Staged{};
   __syncthreads();
 
   int stage = 0, parity = 0;
@@ -532,17 +565,18 @@ jitconv_wgmma_fprop_tf32_nchw_n8c64h512w1024_k128_3x3_bias_relu(const __grid_con
     parity ^= 1;
   };
 
-  if (warp < 4) {
+  if (warp < kProducerWarps) {
     // The producer warpgroup. Its warps take steps in turn: each makes operand rows of its step's pixels, while TMA
-    // brings those of its next steps as they lie in x.
-    shrink_registers_to<kLoaderRegisters>();
+    // copies
+    // those of its next steps as they lie in x.
+    shrink_registers_to<kProducerRegisters>();
     char* const raw = shared + kRawFirstByte + warp * (kCopiesAhead * kRawBytes);
     Barrier* const copied = empty + kStages + warp * kCopiesAhead;
-    WarpSteps ahead(warp + 4 * kCopiesAhead), now(warp);
+    WarpSteps ahead(warp + kCopySlots), now(warp);
     if (lane == 0) wait_for_previous_kernel();
     stage = warp;
 #pragma unroll 1
-    for (int turn = 0; !now.done(); ++turn, now.advance(4), ahead.advance(4)) {
+    for (int turn = 0; !now.done(); ++turn, now.advance(kProducerWarps), ahead.advance(kProducerWarps)) {
       const Tile tile(now.number);
       const int step = now.step, slot = turn % kCopiesAhead;
       const int c_first = step / kR * kChunkChannels;
@@ -564,15 +598,15 @@ jitconv_wgmma_fprop_tf32_nchw_n8c64h512w1024_k128_3x3_bias_relu(const __grid_con
       __syncwarp();
       if (lane == 0) barrier_arrive(full + stage);
       if (!ahead.done()) copy_pixels(&x_map, ahead, lane, raw + slot * kRawBytes, copied + slot);
-      stage += 4;
+      stage += kProducerWarps;
       if (stage >= kStages) stage -= kStages, parity ^= 1;
     }
   } else {
     // A consumer warpgroup: 64 of the tile's channels, one of its runs of positions.
     grow_registers_to<kConsumerRegisters>();
-    const int consumer = warp / 4 - 1;
-    const int k_consumer = consumer * 64, run = 0;
-    const bool gives_back = threadIdx.x % 128 == 0;  // what its warpgroup has multiplied
+    const int consumer = warp / kWarpgroupWarps - 1;
+    const int k_consumer = consumer * kInstructionRows, run = 0;
+    const bool releases_stage = threadIdx.x % kWarpgroupThreads == 0;  // what its warpgroup has multiplied
     float sum[kColumns / 2];
 #pragma unroll 1
     for (int number = blockIdx.x; number < kTiles; number += gridDim.x) {
@@ -580,7 +614,7 @@ jitconv_wgmma_fprop_tf32_nchw_n8c64h512w1024_k128_3x3_bias_relu(const __grid_con
       float channel_bias[2];
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const int k = tile.k_tile * kBlockK + k_consumer + warp % 4 * 16 + half * 8 + lane / 4;
+        const int k = tile.k_tile * kBlockK + k_consumer + accumulator_row(warp, lane, half);
         channel_bias[half] = k < kGroupK ? to_float(bias[tile.group * kGroupK + k]) : 0.0f;
       }
       int previous_stage = 0;
@@ -589,9 +623,10 @@ jitconv_wgmma_fprop_tf32_nchw_n8c64h512w1024_k128_3x3_bias_relu(const __grid_con
         barrier_wait(full + stage, parity);
         const char* input = stages + stage * kStageBytes;
         // Adding to an operand moves it by 16 bytes: a pixel of a slice, a channel of a unit.
-        const MatrixOperand pixels = matrix_operand(input + run * kRunBytes, kRunPixels * 16);
+        const MatrixOperand pixels = matrix_operand(input + run * kRunBytes, kRunPixels * kOperandRowBytes);
         const char* weights_of_step = input + kInputBytes;
-        const MatrixOperand weights = matrix_operand(weights_of_step + k_consumer * 16, kBlockK * 16);
+        const MatrixOperand weights =
+            matrix_operand(weights_of_step + k_consumer * kOperandRowBytes, kBlockK * kOperandRowBytes);
         multiply_begin();
         // begin taps
         multiply(sum, weights + 0 * kBlockK, pixels + 0, step != 0);  // s0 c0..7
@@ -600,28 +635,29 @@ jitconv_wgmma_fprop_tf32_nchw_n8c64h512w1024_k128_3x3_bias_relu(const __grid_con
         // end taps
         multiply_commit();
         multiply_wait<1>();
-        if (gives_back && step != 0) barrier_arrive(empty + previous_stage);
+        if (releases_stage && step != 0) barrier_arrive(empty + previous_stage);
         previous_stage = stage;
         next_stage();
       }
       multiply_wait<0>();
       settle(sum);
-      if (gives_back) barrier_arrive(empty + previous_stage);
+      if (releases_stage) barrier_arrive(empty + previous_stage);
       // Store: the outputs of a run lie one after the other in a plane of y. A warp stages eight channels at a time in
       // its own part of shared memory, without the positions between two rows, and writes each as one run that starts
       // on a 32-byte sector of y: sectors that two instructions share are slow. So a channel's run starts up to
-      // kLead - 1 outputs late.
+      // kAlignmentPadding - 1 outputs later.
       const int plane_first = (tile.n * kGroups + tile.group) * kGroupK;
       const int run_first = tile.first_output + run * kWindow;
       // Runs at the ends of a plane may store vectors in part.
       const bool inside = run_first > 0 && run_first + (kWindow + kSectorElements) <= kPlane;
-      Staged* const staged = staging + (warp - 4) * kStagingElements;
+      Staged* const staged = staging + (warp - kProducerWarps) * kStagingElements;
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const int column_first = run_first % kQ + lane % 4 * 2;
-        const int k_first = tile.k_tile * kBlockK + k_consumer + warp % 4 * 16 + half * 8;
+        const int column_first = run_first % kQ + accumulator_column(lane);
+        const int k_first = tile.k_tile * kBlockK + k_consumer + warp_first_row(warp) + half * kHalfRows;
         Staged* const staged_lane =
-            staged + (lane / 4 * kStagingPitch + lane % 4 * 2 + kLead - late(plane_first + k_first + lane / 4));
+            staged + (lane_row(lane) * kStagingPitch + accumulator_column(lane) + kAlignmentPadding -
+                      alignment_offset(plane_first + k_first + lane_row(lane)));
         __syncwarp();
         if (run_first % kQ + kColumns <= kQ) {
 #pragma unroll
@@ -629,7 +665,7 @@ jitconv_wgmma_fprop_tf32_nchw_n8c64h512w1024_k128_3x3_bias_relu(const __grid_con
             float2 pair;
 #pragma unroll
             for (int e = 0; e < 2; ++e) {
-              float value = sum[i * 4 + half * 2 + e];
+              float value = sum[accumulator_index(i, half, e)];
               value += channel_bias[half];
               value = activate(value);
               (e == 0 ? pair.x : pair.y) = value;
@@ -642,45 +678,47 @@ jitconv_wgmma_fprop_tf32_nchw_n8c64h512w1024_k128_3x3_bias_relu(const __grid_con
             float2 pair;
 #pragma unroll
             for (int e = 0; e < 2; ++e) {
-              float value = sum[i * 4 + half * 2 + e];
+              float value = sum[accumulator_index(i, half, e)];
               value += channel_bias[half];
               value = activate(value);
               (e == 0 ? pair.x : pair.y) = value;
             }
             if (i * 8 < kQ - column_first) *reinterpret_cast<float2*>(staged_lane + (i * 8)) = pair;
-            if (i * 8 >= kPitch - column_first) *reinterpret_cast<float2*>(staged_lane + (i * 8 - kGap)) = pair;
+            if (i * 8 >= kPitch - column_first) *reinterpret_cast<float2*>(staged_lane + (i * 8 - kRowPadding)) = pair;
           }
         }
         __syncwarp();
         if (inside) {
           auto* const y_lane = y + (plane_first + k_first) * static_cast<long long>(kPlane) +
-                               (run_first - kLead + lane * kStoreElements);
+                               (run_first - kAlignmentPadding + lane * kStoreElements);
 #pragma unroll
-          for (int k = 0; k < 8; ++k) {
-            const long long late_k = k * static_cast<long long>(kPlane) + late(plane_first + k_first + k);
+          for (int k = 0; k < kHalfRows; ++k) {
+            const long long offset_k = k * static_cast<long long>(kPlane) + alignment_offset(plane_first + k_first + k);
 #pragma unroll
             for (int i = 0; i < kStoreSteps; ++i) {
               const int vector = i * 32 + lane;
-              const bool stored = vector * kStoreElements >= kLead && vector < kStoreVectors;
+              const bool stored = vector * kStoreElements >= kAlignmentPadding && vector < kStoreVectors;
               // Nothing lies behind the last vector of the last channel.
               const int readable = (i + 1) * 32 <= kStoreVectors || stored ? vector : 0;
               const Staged* source = staged + k * kStagingPitch + readable * kStoreElements;
               float value[kStoreElements];
               read_staged(value, source);
-              store_all_if(y_lane + (late_k + i * (32 * kStoreElements)), value, stored);
+              store_all_if(y_lane + (offset_k + i * (32 * kStoreElements)), value, stored);
             }
           }
         } else {
 #pragma unroll 1
-          for (int k = 0; k < 8; ++k) {
+          for (int k = 0; k < kHalfRows; ++k) {
             if (k_first + k >= kGroupK) break;
             const int plane = plane_first + k_first + k;
-            const int first = run_first == 0 ? 0 : run_first + late(plane);
-            const int end = kPlane - run_first < kWindow + late(plane) ? kPlane : run_first + kWindow + late(plane);
+            const int first = run_first == 0 ? 0 : run_first + alignment_offset(plane);
+            const int end =
+                kPlane - run_first < kWindow + alignment_offset(plane) ? kPlane : run_first + kWindow +
+                    alignment_offset(plane);
             const long long row = static_cast<long long>(plane) * kPlane;
 #pragma unroll 1
             for (int vector = lane; vector < kStoreVectors; vector += 32) {
-              const int output = run_first + late(plane) - kLead + vector * kStoreElements;
+              const int output = run_first + alignment_offset(plane) - kAlignmentPadding + vector * kStoreElements;
               const unsigned mask = elements_within(first - output, end - output);
               const Staged* source = staged + k * kStagingPitch + vector * kStoreElements;
               float value[kStoreElements];

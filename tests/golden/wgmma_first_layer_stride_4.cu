@@ -123,6 +123,32 @@ __device__ __forceinline__ void grow_registers_to() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
+// Sizes of warpgroups and of the matrices that they multiply (wgmma, sm_90a).
+
+constexpr int kWarpgroupWarps = 4;
+constexpr int kWarpgroupThreads = 128;
+// Rows of a product.
+constexpr int kInstructionRows = 64;
+// Operands in shared memory consist of core matrices: eight rows of 16 bytes.
+constexpr int kOperandRowBytes = 16;
+
+// Which elements of a warpgroup's multiplication a thread holds in registers (wgmma, sm_90a): PTX ISA, "Asynchronous
+// Warpgroup Level Matrix Instructions", "Register Fragments", figures of .m64nNk8 and .m64nNk16. A warp has 16 rows of
+// the accumulators in two halves of eight, a lane a row of each half and, of every eight columns, two neighbours:
+// sum[4 j + 2 half + e] is in row accumulator_row(warp, lane, half) and column 8 j + accumulator_column(lane) + e.
+
+constexpr int kWarpRows = 16;
+constexpr int kHalfRows = 8;
+// Lanes that share a row.
+constexpr int kRowLanes = 4;
+__device__ __forceinline__ int warp_first_row(int warp) { return warp % 4 * kWarpRows; }
+// A lane's row of the eight of a half.
+__device__ __forceinline__ int lane_row(int lane) { return lane / kRowLanes; }
+// The first of a lane's columns.
+__device__ __forceinline__ int accumulator_column(int lane) { return lane % kRowLanes * 2; }
+// Which of a lane's sums lies in its row of a half and in its column `e`, 0 or 1, of the eight columns number `eight`.
+__device__ constexpr int accumulator_index(int eight, int half, int e) { return eight * 4 + half * 2 + e; }
+
 // source[kOffset] if valid, else 0, and then source may be any address. One predicated instruction, issued where it is
 // written: loads of a batch all leave before the first is waited for.
 template <long long kOffset>
@@ -188,6 +214,14 @@ __device__ __forceinline__ void store_elements(float* y, const float (&value)[kS
       "}" ::"l"(y),
       "f"(value[0]), "f"(value[1]), "f"(value[2]), "f"(value[3]), "r"(mask)
       : "memory");
+}
+
+// One bit for each element of a store that lies in [first, end).
+__device__ __forceinline__ unsigned elements_within(int first, int end) {
+  constexpr unsigned kAll = (1u << kStoreElements) - 1;
+  const unsigned before_end = end >= kStoreElements ? kAll : end <= 0 ? 0u : (1u << end) - 1;
+  const unsigned before_first = first >= kStoreElements ? kAll : first <= 0 ? 0u : (1u << first) - 1;
+  return before_end & ~before_first;
 }
 
 // The same value, of which the compiler knows nothing: what follows from it is computed where it is used, not early and
@@ -263,7 +297,7 @@ constexpr int kTilesK = 1;
 constexpr int kRuns = 1;
 constexpr int kColumns = 176;
 constexpr int kWindow = 160;
-constexpr int kGap = 2;  // positions of a grid row behind its kQ outputs
+constexpr int kRowPadding = 2;  // positions of a grid row behind its kQ outputs
 constexpr int kPitch = 57;
 constexpr int kTilesOfPlane = 19;
 constexpr int kTiles = 4864;
@@ -291,13 +325,15 @@ constexpr int kLoadBatch = 24;  // items of a warp in flight
 
 // The block
 constexpr int kThreads = 384;
+constexpr int kProducerWarps = 4;
 constexpr int kConsumers = 2;
-constexpr int kLoaderRegisters = 184;
+constexpr int kConsumerWarps = 8;
+constexpr int kProducerRegisters = 184;
 constexpr int kConsumerRegisters = 160;
 constexpr int kStagingPitch = 184;
 constexpr int kStagingElements = 1472;  // of a warp
 constexpr int kSectorElements = 8;
-constexpr int kLead = 8;
+constexpr int kAlignmentPadding = 8;
 constexpr int kStoreVectors = 42;
 constexpr int kStoreSteps = 2;
 constexpr int kStagingFirstByte = 179840;
@@ -305,18 +341,19 @@ constexpr int kZerosFirstByte = 226944;
 constexpr int kBarriersFirstByte = 229760;
 
 // The numbers above are redundant; they must agree.
-static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 128);
-static_assert(kTeams * kTeamWarps == 4);
-static_assert(kGap <= (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kGap);
+static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 2 * kInstructionRows);
+static_assert(kTeams * kTeamWarps == kProducerWarps);
+static_assert(kRowPadding <= (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kRowPadding);
 static_assert(kRunPixels ==
               kColumns + (kS - 1) * kDilationW / kStrideW + (kStepRows - 1) * kDilationH * kPitch);
 static_assert(kChunkChannels == kSlices * kOperandChannels && kSteps * kStepRows % kR == 0);
-static_assert(kUnits % 2 == 0 && kUnits >= kStepRows * kS * kSlices && kWeightBytes == kUnits * kBlockK * 16);
-static_assert(kRunBytes == kPhases * kSlices * kRunPixels * 16);
+static_assert(kUnits % 2 == 0 && kUnits >= kStepRows * kS * kSlices &&
+    kWeightBytes == kUnits * kBlockK * kOperandRowBytes);
+static_assert(kRunBytes == kPhases * kSlices * kRunPixels * kOperandRowBytes);
 static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes &&
     kStages * kStageBytes <= kStagingFirstByte);
-static_assert(kWindow % kSectorElements == 0 && kStagingPitch >= kColumns + kLead);
-static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);
+static_assert(kWindow % kSectorElements == 0 && kStagingPitch >= kColumns + kAlignmentPadding);
+static_assert(kWarpgroupThreads * (kProducerRegisters + 2 * kConsumerRegisters) <= 65536);
 static_assert(kBarriersFirstByte + 16 * kStages + 0 <= 229840);
 
 // Shared memory, by first byte:
@@ -333,8 +370,8 @@ using Staged = float;  // an output on its way to y
 
 
 
-// A position is a place in an image's grid of output rows, kGap columns longer than y's: there the window of taps
-// reaches into the next row, and nothing is stored. In this grid every tap is a constant distance.
+// A position is a place in an image's grid of output rows, kRowPadding columns longer than y's: there the window of
+// taps reaches into the next row, and nothing is stored. In this grid every tap is a constant distance.
 struct Tile {
   int n, group, k_tile;
   int first_output;  // of the tile's first run, counted in a plane of y
@@ -348,17 +385,9 @@ struct Tile {
   }
 };
 
-// Outputs from where a run starts, in a plane of y, to the next sector of y.
-__device__ __forceinline__ int late(int plane) {
+// Outputs from where a run starts, in a plane of y, to the next sector of y: its channels' runs start so much later.
+__device__ __forceinline__ int alignment_offset(int plane) {
   return static_cast<int>(-(static_cast<unsigned>(plane) * kPlane) % kSectorElements);
-}
-
-// One bit for each element of a store that lies in [first, end).
-__device__ __forceinline__ unsigned elements_within(int first, int end) {
-  constexpr unsigned kAll = (1u << kStoreElements) - 1;
-  const unsigned before_end = end >= kStoreElements ? kAll : end <= 0 ? 0u : (1u << end) - 1;
-  const unsigned before_first = first >= kStoreElements ? kAll : first <= 0 ? 0u : (1u << first) - 1;
-  return before_end & ~before_first;
 }
 
 __device__ __forceinline__ void read_staged(float (&value)[kStoreElements], const float* staged) {
@@ -419,7 +448,7 @@ jitconv_wgmma_fprop_tf32_nchw_n256c3h224w224_k96_11x11_pad2x2_s4x4(const Element
   const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
   const int lane = threadIdx.x % 32;
 
-  if (threadIdx.x == kThreads - 128) {  // no producer thread, which has something to ask for
+  if (threadIdx.x == kThreads - kWarpgroupThreads) {  // no producer thread: those issue copies meanwhile
     for (int i = 0; i < kStages; ++i) {
       barrier_init(full + i, kTeamWarps + 1);
       barrier_init(empty + i, kConsumers);
@@ -427,7 +456,7 @@ jitconv_wgmma_fprop_tf32_nchw_n256c3h224w224_k96_11x11_pad2x2_s4x4(const Element
     barrier_init_visible();
   }
   // A vector that is stored in part is read whole.
-  for (int i = threadIdx.x; i < kConsumers * 4 * kStagingElements; i += kThreads) staging[i] = Staged{};
+  for (int i = threadIdx.x; i < kConsumerWarps * kStagingElements; i += kThreads) staging[i] = Staged{};
   // What the last unit of a step, which has no partner, is multiplied together with.
   for (int i = threadIdx.x; i < kColumns; i += kThreads)
     reinterpret_cast<uint4*>(shared + kZerosFirstByte)[i] = make_uint4(0, 0, 0, 0);
@@ -441,9 +470,9 @@ jitconv_wgmma_fprop_tf32_nchw_n256c3h224w224_k96_11x11_pad2x2_s4x4(const Element
     parity ^= 1;
   };
 
-  if (warp < 4) {
+  if (warp < kProducerWarps) {
     // The producer warpgroup. A warp's loads do not overlap its own waiting, so teams of warps take steps in turn.
-    grow_registers_to<kLoaderRegisters>();
+    grow_registers_to<kProducerRegisters>();
     const int team = warp / kTeamWarps, member = warp % kTeamWarps;
     if (member == 0 && lane == 0) wait_for_previous_kernel();
     int turn = 0;
@@ -480,9 +509,9 @@ jitconv_wgmma_fprop_tf32_nchw_n256c3h224w224_k96_11x11_pad2x2_s4x4(const Element
   } else {
     // A consumer warpgroup: 64 of the tile's channels, one of its runs of positions.
     shrink_registers_to<kConsumerRegisters>();
-    const int consumer = warp / 4 - 1;
-    const int k_consumer = consumer * 64, run = 0;
-    const bool gives_back = threadIdx.x % 128 == 0;  // what its warpgroup has multiplied
+    const int consumer = warp / kWarpgroupWarps - 1;
+    const int k_consumer = consumer * kInstructionRows, run = 0;
+    const bool releases_stage = threadIdx.x % kWarpgroupThreads == 0;  // what its warpgroup has multiplied
     float sum[kColumns / 2];
 #pragma unroll 1
     for (int number = blockIdx.x; number < kTiles; number += gridDim.x) {
@@ -496,79 +525,92 @@ jitconv_wgmma_fprop_tf32_nchw_n256c3h224w224_k96_11x11_pad2x2_s4x4(const Element
         const char* pixels = input + run * kRunBytes;
         const char* zeros = shared + kZerosFirstByte;
         const char* weights_of_step = input + kInputBytes;
-        const MatrixOperand weights = matrix_operand(weights_of_step + k_consumer * 16, kBlockK * 16);
+        const MatrixOperand weights =
+            matrix_operand(weights_of_step + k_consumer * kOperandRowBytes, kBlockK * kOperandRowBytes);
         multiply_begin();
         // begin taps
-        multiply(sum, weights + 0 * kBlockK, matrix_operand(pixels + 16 * 0, 16 * 1), step != 0);  // s0 s4
-        multiply(sum, weights + 2 * kBlockK, matrix_operand(pixels + 16 * 2, 16 * 176), 1);  // s8 s1
-        multiply(sum, weights + 4 * kBlockK, matrix_operand(pixels + 16 * 179, 16 * 1), 1);  // s5 s9
-        multiply(sum, weights + 6 * kBlockK, matrix_operand(pixels + 16 * 356, 16 * 1), 1);  // s2 s6
-        multiply(sum, weights + 8 * kBlockK, matrix_operand(pixels + 16 * 358, 16 * 176), 1);  // s10 s3
-        multiply(sum, weights + 10 * kBlockK, matrix_operand(pixels + 16 * 535, zeros - (pixels + 16 * 535)), 1);  // s7
+        // s0 s4
+        multiply(sum, weights + 0 * kBlockK, matrix_operand(pixels + kOperandRowBytes * 0, kOperandRowBytes * 1),
+            step != 0);
+        // s8 s1
+        multiply(sum, weights + 2 * kBlockK, matrix_operand(pixels + kOperandRowBytes * 2, kOperandRowBytes * 176), 1);
+        // s5 s9
+        multiply(sum, weights + 4 * kBlockK, matrix_operand(pixels + kOperandRowBytes * 179, kOperandRowBytes * 1), 1);
+        // s2 s6
+        multiply(sum, weights + 6 * kBlockK, matrix_operand(pixels + kOperandRowBytes * 356, kOperandRowBytes * 1), 1);
+        // s10 s3
+        multiply(sum, weights + 8 * kBlockK, matrix_operand(pixels + kOperandRowBytes * 358, kOperandRowBytes * 176),
+            1);
+        // s7
+        multiply(sum, weights + 10 * kBlockK,
+            matrix_operand(pixels + kOperandRowBytes * 535, zeros - (pixels + kOperandRowBytes * 535)), 1);
         // end taps
         multiply_commit();
         multiply_wait<1>();
-        if (gives_back && step != 0) barrier_arrive(empty + previous_stage);
+        if (releases_stage && step != 0) barrier_arrive(empty + previous_stage);
         previous_stage = stage;
         next_stage();
       }
       multiply_wait<0>();
       settle(sum);
-      if (gives_back) barrier_arrive(empty + previous_stage);
+      if (releases_stage) barrier_arrive(empty + previous_stage);
       // Store: the outputs of a run lie one after the other in a plane of y. A warp stages eight channels at a time in
       // its own part of shared memory, without the positions between two rows, and writes each as one run that starts
       // on a 32-byte sector of y: sectors that two instructions share are slow. So a channel's run starts up to
-      // kLead - 1 outputs late.
+      // kAlignmentPadding - 1 outputs later.
       const int plane_first = (tile.n * kGroups + tile.group) * kGroupK;
       const int run_first = tile.first_output + run * kWindow;
       // Runs at the ends of a plane may store vectors in part.
       const bool inside = run_first > 0 && run_first + (kWindow + kSectorElements) <= kPlane;
-      Staged* const staged = staging + (warp - 4) * kStagingElements;
+      Staged* const staged = staging + (warp - kProducerWarps) * kStagingElements;
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const int column_first = opaque(run_first % kQ + lane % 4 * 2);
-        const int k_first = tile.k_tile * kBlockK + k_consumer + warp % 4 * 16 + half * 8;
+        const int column_first = opaque(run_first % kQ + accumulator_column(lane));
+        const int k_first = tile.k_tile * kBlockK + k_consumer + warp_first_row(warp) + half * kHalfRows;
         Staged* const staged_lane =
-            staged + (lane / 4 * kStagingPitch + lane % 4 * 2 + kLead - late(plane_first + k_first + lane / 4));
+            staged + (lane_row(lane) * kStagingPitch + accumulator_column(lane) + kAlignmentPadding -
+                      alignment_offset(plane_first + k_first + lane_row(lane)));
         __syncwarp();
 #pragma unroll
         for (int i = 0; i < kColumns / 4; ++i) {
           const int column = i / 2 * 8 + i % 2;  // behind the lane's first
-          float value = sum[i / 2 * 4 + half * 2 + i % 2];
+          float value = sum[accumulator_index(i / 2, half, i % 2)];
           const int rows = (column_first + column) / kPitch;
-          if (column_first + column - rows * kPitch < kQ) staged_lane[column - rows * kGap] = value;
+          if (column_first + column - rows * kPitch < kQ) staged_lane[column - rows * kRowPadding] = value;
         }
         __syncwarp();
         if (inside) {
           auto* const y_lane = y + (plane_first + k_first) * static_cast<long long>(kPlane) +
-                               (run_first - kLead + lane * kStoreElements);
+                               (run_first - kAlignmentPadding + lane * kStoreElements);
 #pragma unroll
-          for (int k = 0; k < 8; ++k) {
+          for (int k = 0; k < kHalfRows; ++k) {
             if (k_first + k >= kGroupK) break;
-            const long long late_k = k * static_cast<long long>(kPlane) + late(plane_first + k_first + k);
+            const long long offset_k = k * static_cast<long long>(kPlane) + alignment_offset(plane_first + k_first + k);
 #pragma unroll
             for (int i = 0; i < kStoreSteps; ++i) {
               const int vector = i * 32 + lane;
-              const bool stored = vector * kStoreElements >= kLead && vector < kStoreVectors;
+              const bool stored = vector * kStoreElements >= kAlignmentPadding && vector < kStoreVectors;
               // Nothing lies behind the last vector of the last channel.
               const int readable = (i + 1) * 32 <= kStoreVectors || stored ? vector : 0;
               const Staged* source = staged + k * kStagingPitch + readable * kStoreElements;
               float value[kStoreElements];
               read_staged(value, source);
-              store_all_if(y_lane + (late_k + i * (32 * kStoreElements)), value, stored);
+              store_all_if(y_lane + (offset_k + i * (32 * kStoreElements)), value, stored);
             }
           }
         } else {
 #pragma unroll 1
-          for (int k = 0; k < 8; ++k) {
+          for (int k = 0; k < kHalfRows; ++k) {
             if (k_first + k >= kGroupK) break;
             const int plane = plane_first + k_first + k;
-            const int first = run_first == 0 ? 0 : run_first + late(plane);
-            const int end = kPlane - run_first < kWindow + late(plane) ? kPlane : run_first + kWindow + late(plane);
+            const int first = run_first == 0 ? 0 : run_first + alignment_offset(plane);
+            const int end =
+                kPlane - run_first < kWindow + alignment_offset(plane) ? kPlane : run_first + kWindow +
+                    alignment_offset(plane);
             const long long row = static_cast<long long>(plane) * kPlane;
 #pragma unroll 1
             for (int vector = lane; vector < kStoreVectors; vector += 32) {
-              const int output = run_first + late(plane) - kLead + vector * kStoreElements;
+              const int output = run_first + alignment_offset(plane) - kAlignmentPadding + vector * kStoreElements;
               const unsigned mask = elements_within(first - output, end - output);
               const Staged* source = staged + k * kStagingPitch + vector * kStoreElements;
               float value[kStoreElements];

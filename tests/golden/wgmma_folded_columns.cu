@@ -152,6 +152,31 @@ __device__ __forceinline__ void grow_registers_to() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
+// Sizes of warpgroups and of the matrices that they multiply (wgmma, sm_90a).
+
+constexpr int kWarpgroupWarps = 4;
+constexpr int kWarpgroupThreads = 128;
+// Rows of a product.
+constexpr int kInstructionRows = 64;
+// Operands in shared memory consist of core matrices: eight rows of 16 bytes.
+constexpr int kOperandRowBytes = 16;
+
+// Which elements of a warpgroup's multiplication a thread holds in registers (wgmma, sm_90a): PTX ISA, "Asynchronous
+// Warpgroup Level Matrix Instructions", "Register Fragments", figures of .m64nNk8 and .m64nNk16. A warp has 16 rows of
+// the accumulators in two halves of eight, a lane a row of each half and, of every eight columns, two neighbours:
+// sum[4 j + 2 half + e] is in row accumulator_row(warp, lane, half) and column 8 j + accumulator_column(lane) + e.
+
+constexpr int kWarpRows = 16;
+constexpr int kHalfRows = 8;
+// Lanes that share a row.
+constexpr int kRowLanes = 4;
+// A lane's row of the eight of a half.
+__device__ __forceinline__ int lane_row(int lane) { return lane / kRowLanes; }
+// The first of a lane's columns.
+__device__ __forceinline__ int accumulator_column(int lane) { return lane % kRowLanes * 2; }
+// Which of a lane's sums lies in its row of a half and in its column `e`, 0 or 1, of the eight columns number `eight`.
+__device__ constexpr int accumulator_index(int eight, int half, int e) { return eight * 4 + half * 2 + e; }
+
 // Four channels of a pixel as one row of a matrix operand's half: fp32 rounded to nearest TF32, ties to even (the
 // tensor cores would truncate). One instruction; with ties away from zero it would be four.
 constexpr int kOperandChannels = 4;
@@ -200,6 +225,14 @@ __device__ __forceinline__ void store_elements(float* y, const float (&value)[kS
       "}" ::"l"(y),
       "f"(value[0]), "f"(value[1]), "f"(value[2]), "f"(value[3]), "r"(mask)
       : "memory");
+}
+
+// One bit for each element of a store that lies in [first, end).
+__device__ __forceinline__ unsigned elements_within(int first, int end) {
+  constexpr unsigned kAll = (1u << kStoreElements) - 1;
+  const unsigned before_end = end >= kStoreElements ? kAll : end <= 0 ? 0u : (1u << end) - 1;
+  const unsigned before_first = first >= kStoreElements ? kAll : first <= 0 ? 0u : (1u << first) - 1;
+  return before_end & ~before_first;
 }
 
 // The larger of two, or NaN if one is (sm_80 and later). Of zeros, +0.
@@ -287,7 +320,7 @@ constexpr int kTilesK = 1;
 constexpr int kRuns = 1;
 constexpr int kColumns = 120;
 constexpr int kWindow = 112;
-constexpr int kGap = 2;  // positions of a grid row behind its kQ outputs
+constexpr int kRowPadding = 2;  // positions of a grid row behind its kQ outputs
 constexpr int kPitch = 258;
 constexpr int kTilesOfPlane = 586;
 constexpr int kTiles = 4688;
@@ -308,6 +341,7 @@ constexpr int kStages = 4;
 
 // Loading: a warp takes every fourth step, and TMA brings kCopiesAhead of them
 constexpr int kCopiesAhead = 1;
+constexpr int kCopySlots = 4;  // of all producer warps
 constexpr int kVectorElements = 4;
 constexpr int kRawPitch = 128;  // elements of a channel's copy
 constexpr int kRawRunElements = 4096;
@@ -318,35 +352,37 @@ constexpr int kLoadItems = 4;
 
 // The block
 constexpr int kThreads = 384;
+constexpr int kProducerWarps = 4;
 constexpr int kConsumers = 2;
-constexpr int kLoaderRegisters = 240;
+constexpr int kConsumerWarps = 8;
+constexpr int kProducerRegisters = 240;
 constexpr int kConsumerRegisters = 128;
 constexpr int kStagingPitch = 136;
 constexpr int kStagingElements = 1088;  // of a warp
-constexpr int kStagedBefore = 4;  // places for sums of outputs before the run
+constexpr int kFoldHalo = 4;  // places for sums of outputs before the run
 constexpr int kSectorElements = 8;
-constexpr int kLead = 0;
+constexpr int kAlignmentPadding = 0;
 constexpr int kStoreVectors = 28;
 constexpr int kStoreSteps = 1;
 constexpr int kStagingFirstByte = 193024;
 constexpr int kBarriersFirstByte = 227840;
 
 // The numbers above are redundant; they must agree.
-static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 64);
-static_assert(kStages >= 4 && kCopiesAhead * 4 * kRawBytes <= kStagingFirstByte);
-static_assert(kGap <= (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kGap);
+static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == kInstructionRows);
+static_assert(kStages >= kProducerWarps && kCopySlots * kRawBytes <= kStagingFirstByte);
+static_assert(kRowPadding <= (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kRowPadding);
 static_assert(kRunPixels ==
               kColumns + (kS > kFoldedColumns ? kS - kFoldedColumns : 0) * kDilationW +
                   (kStepRows - 1) * kDilationH * kPitch);
 static_assert(kChunkChannels == kSlices * kOperandChannels && kSteps * kStepRows % kR == 0);
 static_assert(kUnits % 2 == 0 && kFoldedColumns * kUnits >= kStepRows * kS * kSlices);
-static_assert(kWeightBytes == kUnits * kBlockK * 16 && kFoldedColumns * kWarpK == 16);
-static_assert(kRunBytes == kPhases * kSlices * kRunPixels * 16);
+static_assert(kWeightBytes == kUnits * kBlockK * kOperandRowBytes && kFoldedColumns * kWarpK == kWarpRows);
+static_assert(kRunBytes == kPhases * kSlices * kRunPixels * kOperandRowBytes);
 static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes &&
     kStages * kStageBytes <= kStagingFirstByte);
-static_assert(kWindow % kSectorElements == 0 && kStagingPitch >= kStagedBefore + kColumns + kLead);
-static_assert(kStagedBefore >= ((kS < kFoldedColumns ? kS : kFoldedColumns) - 1) * kDilationW);
-static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);
+static_assert(kWindow % kSectorElements == 0 && kStagingPitch >= kFoldHalo + kColumns + kAlignmentPadding);
+static_assert(kFoldHalo >= ((kS < kFoldedColumns ? kS : kFoldedColumns) - 1) * kDilationW);
+static_assert(kWarpgroupThreads * (kProducerRegisters + 2 * kConsumerRegisters) <= 65536);
 static_assert(kBarriersFirstByte + 16 * kStages + 48 <= 227952);
 
 // Shared memory, by first byte:
@@ -355,11 +391,11 @@ static_assert(kBarriersFirstByte + 16 * kStages + 48 <= 227952);
 //   kStagingFirstByte   outputs on their way from registers to y
 //   kBarriersFirstByte  barriers
 // Barriers:
-//   name                      arrivals  who arrives                              who waits
-//   full[kStages]             2         the producer, and copies by their bytes  consumers, for a step
-//   empty[kStages]            1         consumers that have multiplied a step    the producer, for a free stage
-//   copied[4 * kCopiesAhead]  kRuns     TMA, by bytes                            a producer warp, to convert
-//   multiplied[kConsumers]    4         a consumer's warps, in their last step   the other consumer, for its turn
+//   name                    arrivals         who arrives                              who waits
+//   full[kStages]           2                the producer, and copies by their bytes  consumers, for a step
+//   empty[kStages]          1                consumers that have multiplied a step    the producer, for a free stage
+//   copied[kCopySlots]      kRuns            TMA, by bytes                            a producer warp, to convert
+//   multiplied[kConsumers]  kWarpgroupWarps  a consumer's warps, in their last step   the other consumer, for its turn
 
 using Staged = float;  // an output on its way to y
 
@@ -367,8 +403,8 @@ using Staged = float;  // an output on its way to y
 __device__ __forceinline__ float activate(float x) { return max_nan(x, 0.0f); }
 
 
-// A position is a place in an image's grid of output rows, kGap columns longer than y's: there the window of taps
-// reaches into the next row, and nothing is stored. In this grid every tap is a constant distance.
+// A position is a place in an image's grid of output rows, kRowPadding columns longer than y's: there the window of
+// taps reaches into the next row, and nothing is stored. In this grid every tap is a constant distance.
 struct Tile {
   int n, group, k_tile;
   int first_output;  // of the tile's first run, counted in a plane of y
@@ -382,17 +418,9 @@ struct Tile {
   }
 };
 
-// Outputs from where a run starts, in a plane of y, to the next sector of y.
-__device__ __forceinline__ int late(int plane) {
+// Outputs from where a run starts, in a plane of y, to the next sector of y: its channels' runs start so much later.
+__device__ __forceinline__ int alignment_offset(int plane) {
   return static_cast<int>(-(static_cast<unsigned>(plane) * kPlane) % kSectorElements);
-}
-
-// One bit for each element of a store that lies in [first, end).
-__device__ __forceinline__ unsigned elements_within(int first, int end) {
-  constexpr unsigned kAll = (1u << kStoreElements) - 1;
-  const unsigned before_end = end >= kStoreElements ? kAll : end <= 0 ? 0u : (1u << end) - 1;
-  const unsigned before_first = first >= kStoreElements ? kAll : first <= 0 ? 0u : (1u << first) - 1;
-  return before_end & ~before_first;
 }
 
 __device__ __forceinline__ void read_staged(float (&value)[kStoreElements], const float* staged) {
@@ -407,7 +435,7 @@ __device__ __forceinline__ void read_staged(float (&value)[kStoreElements], cons
 __device__ __forceinline__ void read_sums(float (&value)[kStoreElements], const float* staged) {
   read_staged(value, staged);
 #pragma unroll
-  for (int row = kWarpK; row < 8; row += kWarpK) {
+  for (int row = kWarpK; row < kHalfRows; row += kWarpK) {
     float more[kStoreElements];
     read_staged(more, staged + row * kStagingPitch);
 #pragma unroll
@@ -447,7 +475,7 @@ __device__ __forceinline__ int first_element(int run_first, int r) {
   return begin < 0 ? 0 : begin / kVectorElements * kVectorElements;
 }
 
-// Asks for the pixels of a step as [run][channel][element], kRawPitch elements for a channel: a box of x for each run.
+// Copies the pixels of a step as [run][channel][element], kRawPitch elements for a channel: a box of x for each run.
 __device__ __forceinline__ void copy_pixels(const TensorMap* x_map, const WarpSteps& at, int lane, char* raw,
                                             Barrier* copied) {
   if (lane != 0) return;
@@ -502,21 +530,21 @@ jitconv_wgmma_fprop_tf32_nchw_n8c64h256w256_k16_5x5_pad2x2_bias_relu(const __gri
   Staged* const staging = reinterpret_cast<Staged*>(shared + kStagingFirstByte);
   Barrier* const full = reinterpret_cast<Barrier*>(shared + kBarriersFirstByte);
   Barrier* const empty = full + kStages;
-  Barrier* const multiplied = empty + kStages + 4 * kCopiesAhead;  // one of each consumer warpgroup
+  Barrier* const multiplied = empty + kStages + kCopySlots;  // one of each consumer warpgroup
   // The shuffle tells the compiler that the number is the same in all lanes.
   const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
   const int lane = threadIdx.x % 32;
 
-  if (threadIdx.x == kThreads - 128) {  // no producer thread, which has something to ask for
+  if (threadIdx.x == kThreads - kWarpgroupThreads) {  // no producer thread: those issue copies meanwhile
     for (int i = 0; i < kStages; ++i) {
       barrier_init(full + i, 2);
       barrier_init(empty + i, 1);
     }
-    for (int i = 0; i < kConsumers; ++i) barrier_init(multiplied + i, 4);
+    for (int i = 0; i < kConsumers; ++i) barrier_init(multiplied + i, kWarpgroupWarps);
     barrier_init_visible();
   }
-  // Pixels are what a block waits for: its producer warps ask for the first before anything else is ready.
-  if (warp < 4) {
+  // Pixels are what a block waits for: its producer warps issue the first copies before anything else is ready.
+  if (warp < kProducerWarps) {
     Barrier* const copied = empty + kStages + warp * kCopiesAhead;
     if (lane == 0) {
       for (int slot = 0; slot < kCopiesAhead; ++slot) barrier_init(copied + slot, kRuns);
@@ -524,13 +552,13 @@ jitconv_wgmma_fprop_tf32_nchw_n8c64h256w256_k16_5x5_pad2x2_bias_relu(const __gri
     }
     __syncwarp();
     WarpSteps ahead(warp);
-    for (int slot = 0; slot < kCopiesAhead; ++slot, ahead.advance(4))
+    for (int slot = 0; slot < kCopiesAhead; ++slot, ahead.advance(kProducerWarps))
       if (!ahead.done())
         copy_pixels(&x_map, ahead, lane, shared + kRawFirstByte + (warp * kCopiesAhead + slot) * kRawBytes,
-            copied + slot);
+                    copied + slot);
   }
   // A vector that is stored in part is read whole.
-  for (int i = threadIdx.x; i < kConsumers * 4 * kStagingElements; i += kThreads) staging[i] = Staged{};
+  for (int i = threadIdx.x; i < kConsumerWarps * kStagingElements; i += kThreads) staging[i] = Staged{};
   __syncthreads();
 
   int stage = 0, parity = 0;
@@ -540,17 +568,18 @@ jitconv_wgmma_fprop_tf32_nchw_n8c64h256w256_k16_5x5_pad2x2_bias_relu(const __gri
     parity ^= 1;
   };
 
-  if (warp < 4) {
+  if (warp < kProducerWarps) {
     // The producer warpgroup. Its warps take steps in turn: each makes operand rows of its step's pixels, while TMA
-    // brings those of its next steps as they lie in x.
-    grow_registers_to<kLoaderRegisters>();
+    // copies
+    // those of its next steps as they lie in x.
+    grow_registers_to<kProducerRegisters>();
     char* const raw = shared + kRawFirstByte + warp * (kCopiesAhead * kRawBytes);
     Barrier* const copied = empty + kStages + warp * kCopiesAhead;
-    WarpSteps ahead(warp + 4 * kCopiesAhead), now(warp);
+    WarpSteps ahead(warp + kCopySlots), now(warp);
     if (lane == 0) wait_for_previous_kernel();
     stage = warp;
 #pragma unroll 1
-    for (int turn = 0; !now.done(); ++turn, now.advance(4), ahead.advance(4)) {
+    for (int turn = 0; !now.done(); ++turn, now.advance(kProducerWarps), ahead.advance(kProducerWarps)) {
       const Tile tile(now.number);
       const int step = now.step, slot = turn % kCopiesAhead;
       const int c_first = step / kR * kChunkChannels;
@@ -572,30 +601,30 @@ jitconv_wgmma_fprop_tf32_nchw_n8c64h256w256_k16_5x5_pad2x2_bias_relu(const __gri
       __syncwarp();
       if (lane == 0) barrier_arrive(full + stage);
       if (!ahead.done()) copy_pixels(&x_map, ahead, lane, raw + slot * kRawBytes, copied + slot);
-      stage += 4;
+      stage += kProducerWarps;
       if (stage >= kStages) stage -= kStages, parity ^= 1;
     }
   } else {
     // A consumer warpgroup: all rows of a tile, one of its runs of positions.
     shrink_registers_to<kConsumerRegisters>();
-    const int consumer = warp / 4 - 1;
+    const int consumer = warp / kWarpgroupWarps - 1;
     const int k_consumer = 0, run = 0;
-    const bool gives_back = threadIdx.x % 128 == 0;  // what its warpgroup has multiplied
+    const bool releases_stage = threadIdx.x % kWarpgroupThreads == 0;  // what its warpgroup has multiplied
     float sum[kColumns / 2];
     // The warpgroups take tiles in turn, so that one can store while the other multiplies.
     int turn = 0;
-    const auto pass_tile = [&] {  // the other's
+    const auto skip_tile = [&] {  // the other warpgroup's
       stage += kSteps % kStages;
       parity ^= kSteps / kStages % 2;
       if (stage >= kStages) stage -= kStages, parity ^= 1;
     };
-    if (consumer == 1) pass_tile();
+    if (consumer == 1) skip_tile();
 #pragma unroll 1
     for (int number = blockIdx.x + consumer * gridDim.x; number < kTiles; number += kConsumers * gridDim.x) {
       const Tile tile(number);
-      const int bias_k = warp % 4 * kWarpK + lane / 4;  // of the first filter column's rows
+      const int bias_k = warp % kWarpgroupWarps * kWarpK + lane_row(lane);  // of the first filter column's rows
       const float channel_bias =
-          lane / 4 < kWarpK && bias_k < kGroupK ? to_float(bias[tile.group * kGroupK + bias_k]) : 0.0f;
+          lane_row(lane) < kWarpK && bias_k < kGroupK ? to_float(bias[tile.group * kGroupK + bias_k]) : 0.0f;
       barrier_wait(multiplied + (1 - consumer), (turn++ + consumer + 1) % 2);
       int previous_stage = 0;
 #pragma unroll 1
@@ -603,9 +632,10 @@ jitconv_wgmma_fprop_tf32_nchw_n8c64h256w256_k16_5x5_pad2x2_bias_relu(const __gri
         barrier_wait(full + stage, parity);
         const char* input = stages + stage * kStageBytes;
         // Adding to an operand moves it by 16 bytes: a pixel of a slice, a channel of a unit.
-        const MatrixOperand pixels = matrix_operand(input + run * kRunBytes, kRunPixels * 16);
+        const MatrixOperand pixels = matrix_operand(input + run * kRunBytes, kRunPixels * kOperandRowBytes);
         const char* weights_of_step = input + kInputBytes;
-        const MatrixOperand weights = matrix_operand(weights_of_step + k_consumer * 16, kBlockK * 16);
+        const MatrixOperand weights =
+            matrix_operand(weights_of_step + k_consumer * kOperandRowBytes, kBlockK * kOperandRowBytes);
         multiply_begin();
         // begin taps
         multiply(sum, weights + 0 * kBlockK, pixels + 0, step != 0);  // s0..3 c0..7
@@ -619,9 +649,9 @@ jitconv_wgmma_fprop_tf32_nchw_n8c64h256w256_k16_5x5_pad2x2_bias_relu(const __gri
         // end taps
         multiply_commit();
         multiply_wait<1>();
-        if (gives_back && step != 0) barrier_arrive(empty + previous_stage);
-        // Producer warps count on stages that are given back in order: those of the other's tile come first.
-        if (gives_back && step == 0 && number != static_cast<int>(blockIdx.x))
+        if (releases_stage && step != 0) barrier_arrive(empty + previous_stage);
+        // Producer warps count on stages that are released in order: those of the other's tile come first.
+        if (releases_stage && step == 0 && number != static_cast<int>(blockIdx.x))
           barrier_wait(empty + (stage + kStages - 1) % kStages, stage == 0 ? parity ^ 1 : parity);
         previous_stage = stage;
         next_stage();
@@ -629,27 +659,29 @@ jitconv_wgmma_fprop_tf32_nchw_n8c64h256w256_k16_5x5_pad2x2_bias_relu(const __gri
       if (lane == 0) barrier_arrive(multiplied + consumer);
       multiply_wait<0>();
       settle(sum);
-      if (gives_back) barrier_arrive(empty + previous_stage);
-      pass_tile();
+      if (releases_stage) barrier_arrive(empty + previous_stage);
+      skip_tile();
       // Store: a warp has kWarpK channels, and of each a row of sums for every filter column of a tap. The sums of
       // column j belong to outputs j * kDilationW positions before. A warp stages them there, in its own part of
       // shared memory and without the positions between two rows of outputs: it writes the columns of its upper eight
       // rows and adds those of its lower eight. What a channel then has in several rows is added on the way to y.
-      // There it is one run that starts on a 32-byte sector, up to kLead - 1 outputs late: sectors that two
+      // There it is one run that starts on a 32-byte sector, up to kAlignmentPadding - 1 outputs later: sectors that
+      // two
       // instructions share are slow.
       const int plane_first = (tile.n * kGroups + tile.group) * kGroupK;
       const int run_first = tile.first_output + run * kWindow;
       // Runs at the ends of a plane may store vectors in part.
       const bool inside = run_first + kWindow <= kPlane;
-      const int k_first = warp % 4 * kWarpK;
-      Staged* const staged = staging + ((warp - 4) * kStagingElements + kStagedBefore);
-      Staged* const staged_row = staged + (lane / 4 * kStagingPitch + lane % 4 * 2 + kLead -
-                                           late(plane_first + k_first + lane / 4 % kWarpK));
+      const int k_first = warp % kWarpgroupWarps * kWarpK;
+      Staged* const staged = staging + ((warp - kProducerWarps) * kStagingElements + kFoldHalo);
+      Staged* const staged_row = staged +
+          (lane_row(lane) * kStagingPitch + accumulator_column(lane) + kAlignmentPadding -
+                                           alignment_offset(plane_first + k_first + lane / kRowLanes % kWarpK));
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const int filter_column = lane / 4 / kWarpK + half * (kFoldedColumns / 2);
+        const int filter_column = lane_row(lane) / kWarpK + half * (kFoldedColumns / 2);
         Staged* const staged_lane = staged_row - filter_column * kDilationW;
-        const int column_first = run_first % kQ + lane % 4 * 2 - filter_column * kDilationW;
+        const int column_first = run_first % kQ + accumulator_column(lane) - filter_column * kDilationW;
         __syncwarp();
         if (run_first % kQ + kColumns <= kQ) {
           // Eight sums of a lane at a time, all read before any is written.
@@ -660,7 +692,7 @@ jitconv_wgmma_fprop_tf32_nchw_n8c64h256w256_k16_5x5_pad2x2_bias_relu(const __gri
             for (int e = 0; e < 8; ++e) {
               const int column = first + e / 2 * 8 + e % 2;  // behind the lane's first
               if (column >= kColumns) break;
-              value[e] = sum[column / 8 * 4 + half * 2 + e % 2];
+              value[e] = sum[accumulator_index(column / 8, half, e % 2)];
               if (half == 0) value[e] += channel_bias;
               const int output = column;
               if (half == 1) value[e] += staged_lane[output];
@@ -682,9 +714,9 @@ jitconv_wgmma_fprop_tf32_nchw_n8c64h256w256_k16_5x5_pad2x2_bias_relu(const __gri
             for (int e = 0; e < 8; ++e) {
               const int column = first + e / 2 * 8 + e % 2;  // behind the lane's first
               if (column >= kColumns) break;
-              value[e] = sum[column / 8 * 4 + half * 2 + e % 2];
+              value[e] = sum[accumulator_index(column / 8, half, e % 2)];
               if (half == 0) value[e] += channel_bias;
-              const int output = column < kQ - column_first ? column : column - kGap;
+              const int output = column < kQ - column_first ? column : column - kRowPadding;
               if (half == 1 && (column < kQ - column_first || column >= kPitch - column_first))
                   value[e] += staged_lane[output];
             }
@@ -692,7 +724,7 @@ jitconv_wgmma_fprop_tf32_nchw_n8c64h256w256_k16_5x5_pad2x2_bias_relu(const __gri
             for (int e = 0; e < 8; ++e) {
               const int column = first + e / 2 * 8 + e % 2;
               if (column >= kColumns) break;
-              const int output = column < kQ - column_first ? column : column - kGap;
+              const int output = column < kQ - column_first ? column : column - kRowPadding;
               if (column < kQ - column_first || column >= kPitch - column_first) staged_lane[output] = value[e];
             }
           }
@@ -701,14 +733,14 @@ jitconv_wgmma_fprop_tf32_nchw_n8c64h256w256_k16_5x5_pad2x2_bias_relu(const __gri
       __syncwarp();
       if (inside) {
         auto* const y_lane = y + (plane_first + k_first) * static_cast<long long>(kPlane) +
-                             (run_first - kLead + lane * kStoreElements);
+                             (run_first - kAlignmentPadding + lane * kStoreElements);
 #pragma unroll
         for (int k = 0; k < kWarpK; ++k) {
-          const long long late_k = k * static_cast<long long>(kPlane) + late(plane_first + k_first + k);
+          const long long offset_k = k * static_cast<long long>(kPlane) + alignment_offset(plane_first + k_first + k);
 #pragma unroll
           for (int i = 0; i < kStoreSteps; ++i) {
             const int vector = i * 32 + lane;
-            const bool stored = vector * kStoreElements >= kLead && vector < kStoreVectors;
+            const bool stored = vector * kStoreElements >= kAlignmentPadding && vector < kStoreVectors;
             // Nothing lies behind the last vector of the last channel.
             const int readable = (i + 1) * 32 <= kStoreVectors || stored ? vector : 0;
             const Staged* source = staged + k * kStagingPitch + readable * kStoreElements;
@@ -718,7 +750,7 @@ jitconv_wgmma_fprop_tf32_nchw_n8c64h256w256_k16_5x5_pad2x2_bias_relu(const __gri
             for (int e = 0; e < kStoreElements; ++e) {
               value[e] = activate(value[e]);
             }
-            store_all_if(y_lane + (late_k + i * (32 * kStoreElements)), value, stored);
+            store_all_if(y_lane + (offset_k + i * (32 * kStoreElements)), value, stored);
           }
         }
       } else {
@@ -726,12 +758,14 @@ jitconv_wgmma_fprop_tf32_nchw_n8c64h256w256_k16_5x5_pad2x2_bias_relu(const __gri
         for (int k = 0; k < kWarpK; ++k) {
           if (k_first + k >= kGroupK) break;
           const int plane = plane_first + k_first + k;
-          const int first = run_first == 0 ? 0 : run_first + late(plane);
-          const int end = kPlane - run_first < kWindow + late(plane) ? kPlane : run_first + kWindow + late(plane);
+          const int first = run_first == 0 ? 0 : run_first + alignment_offset(plane);
+          const int end =
+              kPlane - run_first < kWindow + alignment_offset(plane) ? kPlane : run_first + kWindow +
+                  alignment_offset(plane);
           const long long row = static_cast<long long>(plane) * kPlane;
 #pragma unroll 1
           for (int vector = lane; vector < kStoreVectors; vector += 32) {
-            const int output = run_first + late(plane) - kLead + vector * kStoreElements;
+            const int output = run_first + alignment_offset(plane) - kAlignmentPadding + vector * kStoreElements;
             const unsigned mask = elements_within(first - output, end - output);
             const Staged* source = staged + k * kStagingPitch + vector * kStoreElements;
             float value[kStoreElements];

@@ -131,6 +131,32 @@ __device__ __forceinline__ void grow_registers_to() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
+// Sizes of warpgroups and of the matrices that they multiply (wgmma, sm_90a).
+
+constexpr int kWarpgroupWarps = 4;
+constexpr int kWarpgroupThreads = 128;
+// Rows of a product.
+constexpr int kInstructionRows = 64;
+// Operands in shared memory consist of core matrices: eight rows of 16 bytes.
+constexpr int kOperandRowBytes = 16;
+
+// Which elements of a warpgroup's multiplication a thread holds in registers (wgmma, sm_90a): PTX ISA, "Asynchronous
+// Warpgroup Level Matrix Instructions", "Register Fragments", figures of .m64nNk8 and .m64nNk16. A warp has 16 rows of
+// the accumulators in two halves of eight, a lane a row of each half and, of every eight columns, two neighbours:
+// sum[4 j + 2 half + e] is in row accumulator_row(warp, lane, half) and column 8 j + accumulator_column(lane) + e.
+
+constexpr int kWarpRows = 16;
+constexpr int kHalfRows = 8;
+// Lanes that share a row.
+constexpr int kRowLanes = 4;
+__device__ __forceinline__ int warp_first_row(int warp) { return warp % 4 * kWarpRows; }
+// A lane's row of the eight of a half.
+__device__ __forceinline__ int lane_row(int lane) { return lane / kRowLanes; }
+// The first of a lane's columns.
+__device__ __forceinline__ int accumulator_column(int lane) { return lane % kRowLanes * 2; }
+// Which of a lane's sums lies in its row of a half and in its column `e`, 0 or 1, of the eight columns number `eight`.
+__device__ constexpr int accumulator_index(int eight, int half, int e) { return eight * 4 + half * 2 + e; }
+
 // Operands of matrix multiplications are made of rows: eight channels of a pixel are one of a half.
 
 constexpr int kOperandChannels = 8;
@@ -235,7 +261,7 @@ constexpr int kTilesK = 1;
 constexpr int kRuns = 1;
 constexpr int kColumns = 216;
 constexpr int kWindow = 196;
-constexpr int kGap = 1;  // positions of a grid row behind its kQ outputs
+constexpr int kRowPadding = 1;  // positions of a grid row behind its kQ outputs
 constexpr int kPitch = 15;
 constexpr int kN = 32;
 constexpr int kImages = 1;  // of a run
@@ -258,6 +284,7 @@ constexpr int kStages = 5;
 
 // Loading: a warp takes every fourth step, and TMA brings kCopiesAhead of them
 constexpr int kCopiesAhead = 1;
+constexpr int kCopySlots = 4;  // of all producer warps
 constexpr int kRawPitch = 784;  // elements of a channel's copy
 constexpr int kRawRunElements = 12544;
 constexpr int kRawBytes = 25088;  // of a step
@@ -267,8 +294,10 @@ constexpr int kLoadItems = 14;
 
 // The block
 constexpr int kThreads = 384;
+constexpr int kProducerWarps = 4;
 constexpr int kConsumers = 2;
-constexpr int kLoaderRegisters = 152;
+constexpr int kConsumerWarps = 8;
+constexpr int kProducerRegisters = 152;
 constexpr int kConsumerRegisters = 176;
 constexpr int kStagingPitch = 216;
 constexpr int kStagingElements = 1728;  // of a warp
@@ -277,18 +306,19 @@ constexpr int kStagingFirstByte = 200576;
 constexpr int kBarriersFirstByte = 228224;
 
 // The numbers above are redundant; they must agree.
-static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 64);
-static_assert(kStages >= 4 && kCopiesAhead * 4 * kRawBytes <= kStagingFirstByte);
-static_assert(kGap <= (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kGap);
+static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == kInstructionRows);
+static_assert(kStages >= kProducerWarps && kCopySlots * kRawBytes <= kStagingFirstByte);
+static_assert(kRowPadding <= (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kRowPadding);
 static_assert(kRunPixels ==
               kColumns + (kS - 1) * kDilationW / kStrideW + (kStepRows - 1) * kDilationH * kPitch);
 static_assert(kChunkChannels == kSlices * kOperandChannels && kSteps * kStepRows % kR == 0);
-static_assert(kUnits % 2 == 0 && kUnits >= kStepRows * kS * kSlices && kWeightBytes == kUnits * kBlockK * 16);
-static_assert(kRunBytes == kPhases * kSlices * kRunPixels * 16);
+static_assert(kUnits % 2 == 0 && kUnits >= kStepRows * kS * kSlices &&
+    kWeightBytes == kUnits * kBlockK * kOperandRowBytes);
+static_assert(kRunBytes == kPhases * kSlices * kRunPixels * kOperandRowBytes);
 static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes &&
     kStages * kStageBytes <= kStagingFirstByte);
 static_assert(kWindow == kImages * kPlane && kStagingPitch >= kColumns);
-static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);
+static_assert(kWarpgroupThreads * (kProducerRegisters + 2 * kConsumerRegisters) <= 65536);
 static_assert(kBarriersFirstByte + 16 * kStages + 48 <= 228352);
 
 // Shared memory, by first byte:
@@ -297,19 +327,19 @@ static_assert(kBarriersFirstByte + 16 * kStages + 48 <= 228352);
 //   kStagingFirstByte   outputs on their way from registers to y
 //   kBarriersFirstByte  barriers
 // Barriers:
-//   name                      arrivals  who arrives                              who waits
-//   full[kStages]             2         the producer, and copies by their bytes  consumers, for a step
-//   empty[kStages]            1         consumers that have multiplied a step    the producer, for a free stage
-//   copied[4 * kCopiesAhead]  1         TMA, by bytes                            a producer warp, to convert
-//   multiplied[kConsumers]    4         a consumer's warps, in their last step   the other consumer, for its turn
+//   name                    arrivals         who arrives                              who waits
+//   full[kStages]           2                the producer, and copies by their bytes  consumers, for a step
+//   empty[kStages]          1                consumers that have multiplied a step    the producer, for a free stage
+//   copied[kCopySlots]      1                TMA, by bytes                            a producer warp, to convert
+//   multiplied[kConsumers]  kWarpgroupWarps  a consumer's warps, in their last step   the other consumer, for its turn
 
 using Staged = Element;  // an output on its way to y
 
 
 
-// A position is a place in a grid of output rows, kGap columns longer than y's: there the window of taps reaches into
-// the next row, and nothing is stored. Images follow one another kImagePositions apart. In this grid every tap is a
-// constant distance.
+// A position is a place in a grid of output rows, kRowPadding columns longer than y's: there the window of taps
+// reaches into the next row, and nothing is stored. Images follow one another kImagePositions apart. In this grid
+// every tap is a constant distance.
 struct Tile {
   int n, group, k_tile;  // of the tile's first image
   __device__ __forceinline__ explicit Tile(int number) {
@@ -345,7 +375,7 @@ struct WarpSteps {
   __device__ __forceinline__ bool done() const { return number >= kTiles; }
 };
 
-// Asks for the pixels of a step, whole planes, as [run][image][channel][element].
+// Copies the pixels of a step, whole planes, as [run][image][channel][element].
 __device__ __forceinline__ void copy_pixels(const Element* __restrict__ x, const WarpSteps& at, int lane, char* raw,
                                             Barrier* copied) {
   const Tile tile(at.number);
@@ -400,21 +430,21 @@ jitconv_wgmma_fprop_f16_nchw_n32c256h28w28_k256_3x3_pad1x1_s2x2_g4(const Element
   Staged* const staging = reinterpret_cast<Staged*>(shared + kStagingFirstByte);
   Barrier* const full = reinterpret_cast<Barrier*>(shared + kBarriersFirstByte);
   Barrier* const empty = full + kStages;
-  Barrier* const multiplied = empty + kStages + 4 * kCopiesAhead;  // one of each consumer warpgroup
+  Barrier* const multiplied = empty + kStages + kCopySlots;  // one of each consumer warpgroup
   // The shuffle tells the compiler that the number is the same in all lanes.
   const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
   const int lane = threadIdx.x % 32;
 
-  if (threadIdx.x == kThreads - 128) {  // no producer thread, which has something to ask for
+  if (threadIdx.x == kThreads - kWarpgroupThreads) {  // no producer thread: those issue copies meanwhile
     for (int i = 0; i < kStages; ++i) {
       barrier_init(full + i, 2);
       barrier_init(empty + i, 1);
     }
-    for (int i = 0; i < kConsumers; ++i) barrier_init(multiplied + i, 4);
+    for (int i = 0; i < kConsumers; ++i) barrier_init(multiplied + i, kWarpgroupWarps);
     barrier_init_visible();
   }
-  // Pixels are what a block waits for: its producer warps ask for the first before anything else is ready.
-  if (warp < 4) {
+  // Pixels are what a block waits for: its producer warps issue the first copies before anything else is ready.
+  if (warp < kProducerWarps) {
     Barrier* const copied = empty + kStages + warp * kCopiesAhead;
     if (lane == 0) {
       for (int slot = 0; slot < kCopiesAhead; ++slot) barrier_init(copied + slot, 1);
@@ -422,12 +452,13 @@ jitconv_wgmma_fprop_f16_nchw_n32c256h28w28_k256_3x3_pad1x1_s2x2_g4(const Element
     }
     __syncwarp();
     WarpSteps ahead(warp);
-    for (int slot = 0; slot < kCopiesAhead; ++slot, ahead.advance(4))
+    for (int slot = 0; slot < kCopiesAhead; ++slot, ahead.advance(kProducerWarps))
       if (!ahead.done())
-        copy_pixels(x, ahead, lane, shared + kRawFirstByte + (warp * kCopiesAhead + slot) * kRawBytes, copied + slot);
+        copy_pixels(x, ahead, lane, shared + kRawFirstByte + (warp * kCopiesAhead + slot) * kRawBytes,
+                    copied + slot);
   }
   // A vector that is stored in part is read whole.
-  for (int i = threadIdx.x; i < kConsumers * 4 * kStagingElements; i += kThreads) staging[i] = Staged{};
+  for (int i = threadIdx.x; i < kConsumerWarps * kStagingElements; i += kThreads) staging[i] = Staged{};
   __syncthreads();
 
   int stage = 0, parity = 0;
@@ -437,17 +468,18 @@ jitconv_wgmma_fprop_f16_nchw_n32c256h28w28_k256_3x3_pad1x1_s2x2_g4(const Element
     parity ^= 1;
   };
 
-  if (warp < 4) {
+  if (warp < kProducerWarps) {
     // The producer warpgroup. Its warps take steps in turn: each makes operand rows of its step's pixels, while TMA
-    // brings those of its next steps as they lie in x.
-    shrink_registers_to<kLoaderRegisters>();
+    // copies
+    // those of its next steps as they lie in x.
+    shrink_registers_to<kProducerRegisters>();
     char* const raw = shared + kRawFirstByte + warp * (kCopiesAhead * kRawBytes);
     Barrier* const copied = empty + kStages + warp * kCopiesAhead;
-    WarpSteps ahead(warp + 4 * kCopiesAhead), now(warp);
+    WarpSteps ahead(warp + kCopySlots), now(warp);
     if (lane == 0) wait_for_previous_kernel();
     stage = warp;
 #pragma unroll 1
-    for (int turn = 0; !now.done(); ++turn, now.advance(4), ahead.advance(4)) {
+    for (int turn = 0; !now.done(); ++turn, now.advance(kProducerWarps), ahead.advance(kProducerWarps)) {
       const Tile tile(now.number);
       const int step = now.step, slot = turn % kCopiesAhead;
       const int c_first = step / kR * kChunkChannels;
@@ -469,24 +501,24 @@ jitconv_wgmma_fprop_f16_nchw_n32c256h28w28_k256_3x3_pad1x1_s2x2_g4(const Element
       __syncwarp();
       if (lane == 0) barrier_arrive(full + stage);
       if (!ahead.done()) copy_pixels(x, ahead, lane, raw + slot * kRawBytes, copied + slot);
-      stage += 4;
+      stage += kProducerWarps;
       if (stage >= kStages) stage -= kStages, parity ^= 1;
     }
   } else {
     // A consumer warpgroup: 64 of the tile's channels, one of its runs of positions.
     grow_registers_to<kConsumerRegisters>();
-    const int consumer = warp / 4 - 1;
+    const int consumer = warp / kWarpgroupWarps - 1;
     const int k_consumer = 0, run = 0;
-    const bool gives_back = threadIdx.x % 128 == 0;  // what its warpgroup has multiplied
+    const bool releases_stage = threadIdx.x % kWarpgroupThreads == 0;  // what its warpgroup has multiplied
     float sum[kColumns / 2];
     // The warpgroups take tiles in turn, so that one can store while the other multiplies.
     int turn = 0;
-    const auto pass_tile = [&] {  // the other's
+    const auto skip_tile = [&] {  // the other warpgroup's
       stage += kSteps % kStages;
       parity ^= kSteps / kStages % 2;
       if (stage >= kStages) stage -= kStages, parity ^= 1;
     };
-    if (consumer == 1) pass_tile();
+    if (consumer == 1) skip_tile();
 #pragma unroll 1
     for (int number = blockIdx.x + consumer * gridDim.x; number < kTiles; number += kConsumers * gridDim.x) {
       const Tile tile(number);
@@ -497,9 +529,10 @@ jitconv_wgmma_fprop_f16_nchw_n32c256h28w28_k256_3x3_pad1x1_s2x2_g4(const Element
         barrier_wait(full + stage, parity);
         const char* input = stages + stage * kStageBytes;
         // Adding to an operand moves it by 16 bytes: a pixel of a slice, a channel of a unit.
-        const MatrixOperand pixels = matrix_operand(input + run * kRunBytes, kRunPixels * 16);
+        const MatrixOperand pixels = matrix_operand(input + run * kRunBytes, kRunPixels * kOperandRowBytes);
         const char* weights_of_step = input + kInputBytes;
-        const MatrixOperand weights = matrix_operand(weights_of_step + k_consumer * 16, kBlockK * 16);
+        const MatrixOperand weights =
+            matrix_operand(weights_of_step + k_consumer * kOperandRowBytes, kBlockK * kOperandRowBytes);
         multiply_begin();
         // begin taps
         multiply(sum, weights + 0 * kBlockK, pixels + 0, step != 0);  // s0 c0..15
@@ -508,9 +541,9 @@ jitconv_wgmma_fprop_f16_nchw_n32c256h28w28_k256_3x3_pad1x1_s2x2_g4(const Element
         // end taps
         multiply_commit();
         multiply_wait<1>();
-        if (gives_back && step != 0) barrier_arrive(empty + previous_stage);
-        // Producer warps count on stages that are given back in order: those of the other's tile come first.
-        if (gives_back && step == 0 && number != static_cast<int>(blockIdx.x))
+        if (releases_stage && step != 0) barrier_arrive(empty + previous_stage);
+        // Producer warps count on stages that are released in order: those of the other's tile come first.
+        if (releases_stage && step == 0 && number != static_cast<int>(blockIdx.x))
           barrier_wait(empty + (stage + kStages - 1) % kStages, stage == 0 ? parity ^ 1 : parity);
         previous_stage = stage;
         next_stage();
@@ -518,22 +551,22 @@ jitconv_wgmma_fprop_f16_nchw_n32c256h28w28_k256_3x3_pad1x1_s2x2_g4(const Element
       if (lane == 0) barrier_arrive(multiplied + consumer);
       multiply_wait<0>();
       settle(sum);
-      if (gives_back) barrier_arrive(empty + previous_stage);
-      pass_tile();
+      if (releases_stage) barrier_arrive(empty + previous_stage);
+      skip_tile();
       // Store: a run holds whole images. A warp stages eight channels at a time in its own part of shared memory, place
       // by place, and writes their planes without the positions that no output has.
-      Staged* const staged = staging + (warp - 4) * kStagingElements;
+      Staged* const staged = staging + (warp - kProducerWarps) * kStagingElements;
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const int k_first = tile.k_tile * kBlockK + k_consumer + warp % 4 * 16 + half * 8;
-        Staged* const staged_lane = staged + (lane / 4 * kStagingPitch + lane % 4 * 2);
+        const int k_first = tile.k_tile * kBlockK + k_consumer + warp_first_row(warp) + half * kHalfRows;
+        Staged* const staged_lane = staged + (lane_row(lane) * kStagingPitch + accumulator_column(lane));
         __syncwarp();
 #pragma unroll
         for (int i = 0; i < kColumns / 8; ++i) {
           float2 pair;
 #pragma unroll
           for (int e = 0; e < 2; ++e) {
-            float value = sum[i * 4 + half * 2 + e];
+            float value = sum[accumulator_index(i, half, e)];
             (e == 0 ? pair.x : pair.y) = value;
           }
           *reinterpret_cast<unsigned*>(staged_lane + (i * 8)) = element_pair(pair.x, pair.y);
@@ -544,10 +577,10 @@ jitconv_wgmma_fprop_f16_nchw_n32c256h28w28_k256_3x3_pad1x1_s2x2_g4(const Element
           const int plane_first = ((tile.n + run * kImages + image) * kGroups + tile.group) * kGroupK + k_first;
 #pragma unroll 1
           for (int output = lane * kStoreWidth; output < kPlane; output += 32 * kStoreWidth) {
-            const Staged* source = staged + (image * kImagePositions + output + output / kQ * kGap);
+            const Staged* source = staged + (image * kImagePositions + output + output / kQ * kRowPadding);
             auto* const y_lane = y + (plane_first * static_cast<long long>(kPlane) + output);
 #pragma unroll
-            for (int k = 0; k < 8; ++k) {
+            for (int k = 0; k < kHalfRows; ++k) {
               const Element value = *(source + k * kStagingPitch);
               y_lane[k * kPlane] = value;
             }

@@ -152,6 +152,40 @@ __device__ __forceinline__ void grow_registers_to() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
+// Sizes of warpgroups and of the matrices that they multiply (wgmma, sm_90a).
+
+constexpr int kWarpgroupWarps = 4;
+constexpr int kWarpgroupThreads = 128;
+// Rows of a product.
+constexpr int kInstructionRows = 64;
+// Operands in shared memory consist of core matrices: eight rows of 16 bytes.
+constexpr int kOperandRowBytes = 16;
+constexpr int kSwizzleAtomBytes = 1024;
+
+// Which elements of a warpgroup's multiplication a thread holds in registers (wgmma, sm_90a): PTX ISA, "Asynchronous
+// Warpgroup Level Matrix Instructions", "Register Fragments", figures of .m64nNk8 and .m64nNk16. A warp has 16 rows of
+// the accumulators in two halves of eight, a lane a row of each half and, of every eight columns, two neighbours:
+// sum[4 j + 2 half + e] is in row accumulator_row(warp, lane, half) and column 8 j + accumulator_column(lane) + e.
+
+constexpr int kWarpRows = 16;
+constexpr int kHalfRows = 8;
+// Lanes that share a row.
+constexpr int kRowLanes = 4;
+__device__ __forceinline__ int warp_first_row(int warp) { return warp % 4 * kWarpRows; }
+// A lane's row of the eight of a half.
+__device__ __forceinline__ int lane_row(int lane) { return lane / kRowLanes; }
+__device__ __forceinline__ int accumulator_row(int warp, int lane, int half) {
+  return warp_first_row(warp) + half * kHalfRows + lane_row(lane);
+}
+// Which of a lane's sums lies in its row of a half and in its column `e`, 0 or 1, of the eight columns number `eight`.
+__device__ constexpr int accumulator_index(int eight, int half, int e) { return eight * 4 + half * 2 + e; }
+
+// Two eights of columns by a warp's two halves of rows are the four matrices of a store_transposed(), of which lane l
+// writes column l % 8 of matrix l / 8: eight rows of the warp's 16.
+
+__device__ __forceinline__ int transposed_column(int lane) { return lane / 16 * 8 + lane % 8; }
+__device__ __forceinline__ int transposed_first_row(int lane) { return lane / 8 % 2 * kHalfRows; }
+
 // A matrix as TMA brings it, swizzled: rows of kRowBytes, 32, 64 or 128, of which a multiplication takes
 // 32, the first unless 2, 4 or 6 is added. What was copied starts on a multiple of 1024 bytes; `first` is any row of
 // it.
@@ -318,7 +352,7 @@ constexpr int kTilesK = 2;
 constexpr int kRuns = 1;
 constexpr int kColumns = 256;
 constexpr int kWindow = 256;
-constexpr int kGap = 2;  // positions of a grid row behind its kQ outputs
+constexpr int kRowPadding = 2;  // positions of a grid row behind its kQ outputs
 constexpr int kPitch = 1024;
 constexpr int kRunRow = 1024;  // positions of the runs of a row
 constexpr int kTilesOfPlane = 2040;
@@ -334,7 +368,7 @@ constexpr int kUnits = 12;  // of a step: taps, each of one slice
 constexpr int kRunPixels = 258;
 constexpr int kPixelBytes = 64;  // all slices of a pixel, one after the other
 constexpr int kPhaseBytes = 17408;
-constexpr int kWalkedBytes = 16512;  // of a step
+constexpr int kIm2colBytes = 16512;  // of a step
 constexpr int kRunBytes = 17408;
 constexpr int kWeightBytes = 12288;
 constexpr int kInputBytes = 17408;
@@ -343,8 +377,9 @@ constexpr int kStages = 5;
 
 // The block
 constexpr int kThreads = 384;
+constexpr int kProducerWarps = 4;
 constexpr int kConsumers = 2;
-constexpr int kLoaderRegisters = 120;
+constexpr int kProducerRegisters = 120;
 constexpr int kConsumerRegisters = 192;
 constexpr int kStoreColumns = 128;  // positions of a box
 constexpr int kRowChannels = 64;  // 128 bytes
@@ -356,19 +391,21 @@ constexpr int kStagingFirstByte = 148480;
 constexpr int kBarriersFirstByte = 214016;
 
 // The numbers above are redundant; they must agree.
-static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 64);
-static_assert(kRunBytes % 1024 == 0 && kStageBytes % 1024 == 0);
-static_assert(kGap <= (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kGap);
+static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == kInstructionRows);
+static_assert(kRunBytes % kSwizzleAtomBytes == 0 && kStageBytes % kSwizzleAtomBytes == 0);
+static_assert(kRowPadding <= (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kRowPadding);
 static_assert(kRunPixels ==
               kColumns + (kS - 1) * kDilationW / kStrideW + (kStepRows - 1) * kDilationH * kPitch);
 static_assert(kChunkChannels == kSlices * kOperandChannels && kSteps * kStepRows % kR == 0);
-static_assert(kUnits % 2 == 0 && kUnits >= kStepRows * kS * kSlices && kWeightBytes == kUnits * kBlockK * 16);
+static_assert(kUnits % 2 == 0 && kUnits >= kStepRows * kS * kSlices &&
+    kWeightBytes == kUnits * kBlockK * kOperandRowBytes);
 static_assert(kRunBytes == kPhases * kPhaseBytes && kPhaseBytes >= kRunPixels * kPixelBytes);
 static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes &&
     kStages * kStageBytes <= kStagingFirstByte);
-static_assert(kRunRow >= kQ && kWindow == kColumns && kColumns % kStoreColumns == 0 && kBoxRows * kRowChannels == 64);
-static_assert(kStagingFirstByte % 1024 == 0 && kBoxElements * sizeof(Element) % 1024 == 0);
-static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);
+static_assert(kRunRow >= kQ && kWindow == kColumns && kColumns % kStoreColumns == 0 &&
+    kBoxRows * kRowChannels == kInstructionRows);
+static_assert(kStagingFirstByte % kSwizzleAtomBytes == 0 && kBoxElements * sizeof(Element) % kSwizzleAtomBytes == 0);
+static_assert(kWarpgroupThreads * (kProducerRegisters + 2 * kConsumerRegisters) <= 65536);
 static_assert(kBarriersFirstByte + 16 * kStages + 16 <= 214112);
 
 // Shared memory, by first byte:
@@ -376,10 +413,10 @@ static_assert(kBarriersFirstByte + 16 * kStages + 16 <= 214112);
 //   kStagingFirstByte   kStagedBoxes boxes of outputs of each consumer
 //   kBarriersFirstByte  barriers
 // Barriers:
-//   name                    arrivals  who arrives                              who waits
-//   full[kStages]           2         the producer, and copies by their bytes  consumers, for a step
-//   empty[kStages]          1         consumers that have multiplied a step    the producer, for a free stage
-//   multiplied[kConsumers]  4         a consumer's warps, in their last step   the other consumer, for its turn
+//   name                    arrivals         who arrives                              who waits
+//   full[kStages]           2                the producer, and copies by their bytes  consumers, for a step
+//   empty[kStages]          1                consumers that have multiplied a step    the producer, for a free stage
+//   multiplied[kConsumers]  kWarpgroupWarps  a consumer's warps, in their last step   the other consumer, for its turn
 
 using Staged = Element;  // an output on its way to y
 
@@ -387,8 +424,8 @@ using Staged = Element;  // an output on its way to y
 __device__ __forceinline__ float activate(float x) { return max_nan(x, 0.0f); }
 
 
-// A position is a place in an image's grid of output rows, kGap columns longer than y's: there the window of taps
-// reaches into the next row, and nothing is stored. In this grid every tap is a constant distance.
+// A position is a place in an image's grid of output rows, kRowPadding columns longer than y's: there the window of
+// taps reaches into the next row, and nothing is stored. In this grid every tap is a constant distance.
 struct Tile {
   int n, group, k_tile;
   int first_output;  // of the tile's first run, counted in kP rows of kRunRow
@@ -411,8 +448,8 @@ __device__ __forceinline__ int box_place(int position, int channel) {
 }
 
 
-// Asks for the pixels that a run needs of filter row r, [phase][pixel], kPixelBytes of each from channel c_first on.
-// The map walks over the grid as positions do, and brings zeros where x has nothing.
+// Copies the pixels that a run needs of filter row r, [phase][pixel], kPixelBytes of each from channel c_first on. In
+// im2col mode, TMA goes through the grid in the order of positions, and writes zeros outside of x.
 __device__ __forceinline__ void copy_run(const TensorMap* x_map, const Tile& tile, int run_first, int c_first, int r,
                                          char* run, Barrier* arrival) {
   const int first = run_first;
@@ -436,12 +473,12 @@ jitconv_wgmma_fprop_bf16_nhwc_n8c64h512w1024_k128_3x3_bias_relu(const __grid_con
   const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
   const int lane = threadIdx.x % 32;
 
-  if (threadIdx.x == kThreads - 128) {  // no producer thread, which has something to ask for
+  if (threadIdx.x == kThreads - kWarpgroupThreads) {  // no producer thread: those issue copies meanwhile
     for (int i = 0; i < kStages; ++i) {
       barrier_init(full + i, 2);
       barrier_init(empty + i, 1);
     }
-    for (int i = 0; i < kConsumers; ++i) barrier_init(multiplied + i, 4);
+    for (int i = 0; i < kConsumers; ++i) barrier_init(multiplied + i, kWarpgroupWarps);
     barrier_init_visible();
   }
   __syncthreads();
@@ -453,9 +490,9 @@ jitconv_wgmma_fprop_bf16_nhwc_n8c64h512w1024_k128_3x3_bias_relu(const __grid_con
     parity ^= 1;
   };
 
-  if (warp < 4) {
-    // The producer warpgroup. What TMA brings is an operand as it lies: a thread asks for pixels, another for weights.
-    shrink_registers_to<kLoaderRegisters>();
+  if (warp < kProducerWarps) {
+    // The producer warpgroup. What TMA copies is an operand as it lies: one thread copies pixels, another weights.
+    shrink_registers_to<kProducerRegisters>();
     if (lane != 0 || warp > 1) return;
     if (warp == 1) wait_for_previous_kernel();
 #pragma unroll 1
@@ -473,7 +510,7 @@ jitconv_wgmma_fprop_bf16_nhwc_n8c64h512w1024_k128_3x3_bias_relu(const __grid_con
                               full + stage);
         }
         if (warp == 0) {
-          barrier_arrive_expecting(full + stage, kWalkedBytes);
+          barrier_arrive_expecting(full + stage, kIm2colBytes);
 #pragma unroll
           for (int run = 0; run < kRuns; ++run)
             copy_run(&x_map, tile, tile.first_output + run * kWindow,
@@ -486,27 +523,27 @@ jitconv_wgmma_fprop_bf16_nhwc_n8c64h512w1024_k128_3x3_bias_relu(const __grid_con
   } else {
     // A consumer warpgroup: 64 of the tile's channels, one of its runs of positions.
     grow_registers_to<kConsumerRegisters>();
-    const int consumer = warp / 4 - 1;
+    const int consumer = warp / kWarpgroupWarps - 1;
     const int k_consumer = 0, run = 0;
-    const bool gives_back = threadIdx.x % 128 == 0;  // what its warpgroup has multiplied
+    const bool releases_stage = threadIdx.x % kWarpgroupThreads == 0;  // what its warpgroup has multiplied
     float sum[kColumns / 2];
-    const bool asks = threadIdx.x % 128 == 0;  // TMA to store
+    const bool issues_stores = threadIdx.x % kWarpgroupThreads == 0;  // by TMA
     int box = 0;  // that is staged next
     // The warpgroups take tiles in turn, so that one can store while the other multiplies.
     int turn = 0;
-    const auto pass_tile = [&] {  // the other's
+    const auto skip_tile = [&] {  // the other warpgroup's
       stage += kSteps % kStages;
       parity ^= kSteps / kStages % 2;
       if (stage >= kStages) stage -= kStages, parity ^= 1;
     };
-    if (consumer == 1) pass_tile();
+    if (consumer == 1) skip_tile();
 #pragma unroll 1
     for (int number = blockIdx.x + consumer * gridDim.x; number < kTiles; number += kConsumers * gridDim.x) {
       const Tile tile(number);
       float channel_bias[2];
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const int k = tile.k_tile * kBlockK + k_consumer + warp % 4 * 16 + half * 8 + lane / 4;
+        const int k = tile.k_tile * kBlockK + k_consumer + accumulator_row(warp, lane, half);
         channel_bias[half] = k < kGroupK ? to_float(bias[tile.group * kGroupK + k]) : 0.0f;
       }
       barrier_wait(multiplied + (1 - consumer), (turn++ + consumer + 1) % 2);
@@ -518,7 +555,8 @@ jitconv_wgmma_fprop_bf16_nhwc_n8c64h512w1024_k128_3x3_bias_relu(const __grid_con
         // Adding to an operand moves it by 16 bytes: a slice of all pixels, a channel of a unit.
         const MatrixOperand pixels = swizzled_operand<kPixelBytes>(input + run * kRunBytes);
         const char* weights_of_step = input + kInputBytes;
-        const MatrixOperand weights = matrix_operand(weights_of_step + k_consumer * 16, kBlockK * 16);
+        const MatrixOperand weights =
+            matrix_operand(weights_of_step + k_consumer * kOperandRowBytes, kBlockK * kOperandRowBytes);
         multiply_begin();
         // begin taps
         multiply(sum, weights + 0 * kBlockK, pixels + 0, step != 0);  // s0 c0..15
@@ -530,9 +568,9 @@ jitconv_wgmma_fprop_bf16_nhwc_n8c64h512w1024_k128_3x3_bias_relu(const __grid_con
         // end taps
         multiply_commit();
         multiply_wait<1>();
-        if (gives_back && step != 0) barrier_arrive(empty + previous_stage);
-        // Producer warps count on stages that are given back in order: those of the other's tile come first.
-        if (gives_back && step == 0 && number != static_cast<int>(blockIdx.x))
+        if (releases_stage && step != 0) barrier_arrive(empty + previous_stage);
+        // Producer warps count on stages that are released in order: those of the other's tile come first.
+        if (releases_stage && step == 0 && number != static_cast<int>(blockIdx.x))
           barrier_wait(empty + (stage + kStages - 1) % kStages, stage == 0 ? parity ^ 1 : parity);
         previous_stage = stage;
         next_stage();
@@ -540,8 +578,8 @@ jitconv_wgmma_fprop_bf16_nhwc_n8c64h512w1024_k128_3x3_bias_relu(const __grid_con
       if (lane == 0) barrier_arrive(multiplied + consumer);
       multiply_wait<0>();
       settle(sum);
-      if (gives_back) barrier_arrive(empty + previous_stage);
-      pass_tile();
+      if (releases_stage) barrier_arrive(empty + previous_stage);
+      skip_tile();
       // Store: the channels of a position are neighbours in y. A consumer stages its 64 channels of kStoreColumns
       // positions at a time, [position][row][channel], as a box of y, and goes on while TMA takes it
       // there. What is in no output lies outside of y's map, and stays behind.
@@ -551,7 +589,7 @@ jitconv_wgmma_fprop_bf16_nhwc_n8c64h512w1024_k128_3x3_bias_relu(const __grid_con
 #pragma unroll
       for (int first = 0; first < kColumns; first += kStoreColumns) {
         Staged* const staged = staging + (consumer * kStagedBoxes + box) * kBoxElements;
-        if (asks) bulk_stores_wait_read<kStagedBoxes - 1>();  // of what was staged here before
+        if (issues_stores) bulk_stores_wait_read<kStagedBoxes - 1>();  // of what was staged here before
         warpgroup_sync(1 + consumer);
 #pragma unroll
         for (int i = 0; i < kStoreColumns; i += 16) {
@@ -562,25 +600,26 @@ jitconv_wgmma_fprop_bf16_nhwc_n8c64h512w1024_k128_3x3_bias_relu(const __grid_con
             float pair[2];
 #pragma unroll
             for (int e = 0; e < 2; ++e) {
-              float value = column < kColumns ? sum[column / 2 + half * 2 + e] : 0.0f;
+              float value = column < kColumns ? sum[accumulator_index(column / 8, half, e)] : 0.0f;
               value += channel_bias[half];
               value = activate(value);
               pair[e] = value;
             }
             matrix[part] = element_pair(pair[0], pair[1]);
           }
-          store_transposed(staged + box_place(i + lane / 16 * 8 + lane % 8, warp % 4 * 16 + lane / 8 % 2 * 8), matrix);
+          store_transposed(staged +
+              box_place(i + transposed_column(lane), warp_first_row(warp) + transposed_first_row(lane)), matrix);
         }
         fence_async_proxy();
         warpgroup_sync(1 + consumer);
-        if (asks) {
+        if (issues_stores) {
           tensor_copy_to_global(&y_map, 0, row_of_channels, column_first + first, image_row, staged);
           bulk_stores_commit();
         }
         box = box + 1 == kStagedBoxes ? 0 : box + 1;
       }
     }
-    if (asks) bulk_stores_wait_read<0>();  // before the block ends
+    if (issues_stores) bulk_stores_wait_read<0>();  // before the block ends
   }
 }
 

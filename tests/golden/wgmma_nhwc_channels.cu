@@ -125,6 +125,32 @@ __device__ __forceinline__ void grow_registers_to() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
+// Sizes of warpgroups and of the matrices that they multiply (wgmma, sm_90a).
+
+constexpr int kWarpgroupWarps = 4;
+constexpr int kWarpgroupThreads = 128;
+// Rows of a product.
+constexpr int kInstructionRows = 64;
+// Operands in shared memory consist of core matrices: eight rows of 16 bytes.
+constexpr int kOperandRowBytes = 16;
+
+// Which elements of a warpgroup's multiplication a thread holds in registers (wgmma, sm_90a): PTX ISA, "Asynchronous
+// Warpgroup Level Matrix Instructions", "Register Fragments", figures of .m64nNk8 and .m64nNk16. A warp has 16 rows of
+// the accumulators in two halves of eight, a lane a row of each half and, of every eight columns, two neighbours:
+// sum[4 j + 2 half + e] is in row accumulator_row(warp, lane, half) and column 8 j + accumulator_column(lane) + e.
+
+constexpr int kWarpRows = 16;
+constexpr int kHalfRows = 8;
+__device__ __forceinline__ int warp_first_row(int warp) { return warp % 4 * kWarpRows; }
+// Which of a lane's sums lies in its row of a half and in its column `e`, 0 or 1, of the eight columns number `eight`.
+__device__ constexpr int accumulator_index(int eight, int half, int e) { return eight * 4 + half * 2 + e; }
+
+// Two eights of columns by a warp's two halves of rows are the four matrices of a store_transposed(), of which lane l
+// writes column l % 8 of matrix l / 8: eight rows of the warp's 16.
+
+__device__ __forceinline__ int transposed_column(int lane) { return lane / 16 * 8 + lane % 8; }
+__device__ __forceinline__ int transposed_first_row(int lane) { return lane / 8 % 2 * kHalfRows; }
+
 // source[kOffset] and the next element, which lie in one word, if valid, else 0.
 template <long long kOffset>
 __device__ __forceinline__ unsigned load_pair_if(const Element* source, bool valid) {
@@ -337,7 +363,7 @@ constexpr int kTilesK = 1;
 constexpr int kRuns = 1;
 constexpr int kColumns = 104;
 constexpr int kWindow = 104;
-constexpr int kGap = 0;  // positions of a grid row behind its kQ outputs
+constexpr int kRowPadding = 0;  // positions of a grid row behind its kQ outputs
 constexpr int kPitch = 28;
 constexpr int kTilesOfPlane = 8;
 constexpr int kTiles = 128;
@@ -367,8 +393,9 @@ constexpr int kLoadBatch = 26;  // items of a warp in flight
 
 // The block
 constexpr int kThreads = 384;
+constexpr int kProducerWarps = 4;
 constexpr int kConsumers = 2;
-constexpr int kLoaderRegisters = 240;
+constexpr int kProducerRegisters = 240;
 constexpr int kConsumerRegisters = 120;
 constexpr int kStoreColumns = 112;  // positions of a consumer that are staged at a time
 constexpr int kStagingPitch = 72;  // of a position
@@ -382,18 +409,19 @@ constexpr int kStagingFirstByte = 178944;
 constexpr int kBarriersFirstByte = 211200;
 
 // The numbers above are redundant; they must agree.
-static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 128);
-static_assert(kTeams * kTeamWarps == 4);
-static_assert(kGap <= (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kGap);
+static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 2 * kInstructionRows);
+static_assert(kTeams * kTeamWarps == kProducerWarps);
+static_assert(kRowPadding <= (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kRowPadding);
 static_assert(kRunPixels ==
               kColumns + (kS - 1) * kDilationW / kStrideW + (kStepRows - 1) * kDilationH * kPitch);
 static_assert(kChunkChannels == kSlices * kOperandChannels && kSteps * kStepRows % kR == 0);
-static_assert(kUnits % 2 == 0 && kUnits >= kStepRows * kS * kSlices && kWeightBytes == kUnits * kBlockK * 16);
-static_assert(kRunBytes == kPhases * kSlices * kSlicePitch * 16 && kSlicePitch >= kRunPixels);
+static_assert(kUnits % 2 == 0 && kUnits >= kStepRows * kS * kSlices &&
+    kWeightBytes == kUnits * kBlockK * kOperandRowBytes);
+static_assert(kRunBytes == kPhases * kSlices * kSlicePitch * kOperandRowBytes && kSlicePitch >= kRunPixels);
 static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes &&
     kStages * kStageBytes <= kStagingFirstByte);
 static_assert(kStoreSteps * kStorePositions == kStoreColumns && kStoreColumns % 16 == 0);
-static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);
+static_assert(kWarpgroupThreads * (kProducerRegisters + 2 * kConsumerRegisters) <= 65536);
 static_assert(kBarriersFirstByte + 16 * kStages + 0 <= 211296);
 
 // Shared memory, by first byte:
@@ -409,8 +437,8 @@ using Staged = Element;  // an output on its way to y
 
 
 
-// A position is a place in an image's grid of output rows, kGap columns longer than y's: there the window of taps
-// reaches into the next row, and nothing is stored. In this grid every tap is a constant distance.
+// A position is a place in an image's grid of output rows, kRowPadding columns longer than y's: there the window of
+// taps reaches into the next row, and nothing is stored. In this grid every tap is a constant distance.
 struct Tile {
   int n, group, k_tile;
   int first_output;  // of the tile's first run, counted in a plane of y
@@ -474,7 +502,7 @@ jitconv_wgmma_fprop_bf16_nhwc_n16c570h28w28_k106_1x1(const Element* __restrict__
   const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
   const int lane = threadIdx.x % 32;
 
-  if (threadIdx.x == kThreads - 128) {  // no producer thread, which has something to ask for
+  if (threadIdx.x == kThreads - kWarpgroupThreads) {  // no producer thread: those issue copies meanwhile
     for (int i = 0; i < kStages; ++i) {
       barrier_init(full + i, kTeamWarps + 1);
       barrier_init(empty + i, kConsumers);
@@ -490,9 +518,9 @@ jitconv_wgmma_fprop_bf16_nhwc_n16c570h28w28_k106_1x1(const Element* __restrict__
     parity ^= 1;
   };
 
-  if (warp < 4) {
+  if (warp < kProducerWarps) {
     // The producer warpgroup. A warp's loads do not overlap its own waiting, so teams of warps take steps in turn.
-    grow_registers_to<kLoaderRegisters>();
+    grow_registers_to<kProducerRegisters>();
     const int team = warp / kTeamWarps, member = warp % kTeamWarps;
     if (member == 0 && lane == 0) wait_for_previous_kernel();
     int turn = 0;
@@ -529,9 +557,9 @@ jitconv_wgmma_fprop_bf16_nhwc_n16c570h28w28_k106_1x1(const Element* __restrict__
   } else {
     // A consumer warpgroup: 64 of the tile's channels, one of its runs of positions.
     shrink_registers_to<kConsumerRegisters>();
-    const int consumer = warp / 4 - 1;
-    const int k_consumer = consumer * 64, run = 0;
-    const bool gives_back = threadIdx.x % 128 == 0;  // what its warpgroup has multiplied
+    const int consumer = warp / kWarpgroupWarps - 1;
+    const int k_consumer = consumer * kInstructionRows, run = 0;
+    const bool releases_stage = threadIdx.x % kWarpgroupThreads == 0;  // what its warpgroup has multiplied
     float sum[kColumns / 2];
 #pragma unroll 1
     for (int number = blockIdx.x; number < kTiles; number += gridDim.x) {
@@ -542,9 +570,10 @@ jitconv_wgmma_fprop_bf16_nhwc_n16c570h28w28_k106_1x1(const Element* __restrict__
         barrier_wait(full + stage, parity);
         const char* input = stages + stage * kStageBytes;
         // Adding to an operand moves it by 16 bytes: a pixel of a slice, a channel of a unit.
-        const MatrixOperand pixels = matrix_operand(input + run * kRunBytes, kSlicePitch * 16);
+        const MatrixOperand pixels = matrix_operand(input + run * kRunBytes, kSlicePitch * kOperandRowBytes);
         const char* weights_of_step = input + kInputBytes;
-        const MatrixOperand weights = matrix_operand(weights_of_step + k_consumer * 16, kBlockK * 16);
+        const MatrixOperand weights =
+            matrix_operand(weights_of_step + k_consumer * kOperandRowBytes, kBlockK * kOperandRowBytes);
         multiply_begin();
         // begin taps
         multiply(sum, weights + 0 * kBlockK, pixels + 0, step != 0);  // s0 c0..15
@@ -554,27 +583,27 @@ jitconv_wgmma_fprop_bf16_nhwc_n16c570h28w28_k106_1x1(const Element* __restrict__
         // end taps
         multiply_commit();
         multiply_wait<1>();
-        if (gives_back && step != 0) barrier_arrive(empty + previous_stage);
+        if (releases_stage && step != 0) barrier_arrive(empty + previous_stage);
         previous_stage = stage;
         next_stage();
       }
       multiply_wait<0>();
       settle(sum);
-      if (gives_back) barrier_arrive(empty + previous_stage);
+      if (releases_stage) barrier_arrive(empty + previous_stage);
       // Store: the channels of a position are neighbours in y. A consumer stages its 64 channels of kStoreColumns
       // positions at a time, [position][channel], and writes vectors of channels, those of a position by neighbouring
       // lanes: no sector of y is written twice. Positions that no output has are staged and not written.
       const int run_first = tile.first_output + run * kWindow;
       // Of the run; none if not positive.
       const int outputs = kPlane - run_first < kWindow ? kPlane - run_first : kWindow;
-      const int thread = static_cast<int>(threadIdx.x % 128);
+      const int thread = static_cast<int>(threadIdx.x % kWarpgroupThreads);
       const int k_vector = tile.k_tile * kBlockK + k_consumer + thread % kVectors * kStoreVector;
       const long long first_element = (static_cast<long long>(tile.n) * kPlane + run_first) * (kGroups * kGroupK) +
           tile.group * kGroupK + k_vector;
       auto* const y_vector = y + first_element;
-      Staged* const staged = staging + consumer * (4 * kStagingElements);
+      Staged* const staged = staging + consumer * (kWarpgroupWarps * kStagingElements);
       Staged* const staged_lane =
-          staged + (lane / 16 * 8 + lane % 8) * kStagingPitch + warp % 4 * 16 + lane / 8 % 2 * 8;
+          staged + transposed_column(lane) * kStagingPitch + warp_first_row(warp) + transposed_first_row(lane);
       const Staged* const staged_vector = staged + thread / kVectors * kStagingPitch + thread % kVectors * kStoreVector;
 #pragma unroll
       for (int first = 0; first < kColumns; first += kStoreColumns) {
@@ -588,7 +617,7 @@ jitconv_wgmma_fprop_bf16_nhwc_n16c570h28w28_k106_1x1(const Element* __restrict__
             float pair[2];
 #pragma unroll
             for (int e = 0; e < 2; ++e) {
-              float value = column < kColumns ? sum[column / 2 + half * 2 + e] : 0.0f;
+              float value = column < kColumns ? sum[accumulator_index(column / 8, half, e)] : 0.0f;
               pair[e] = value;
             }
             matrix[part] = element_pair(pair[0], pair[1]);

@@ -117,6 +117,37 @@ __device__ __forceinline__ void shrink_registers_to() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
+// Sizes of warpgroups and of the matrices that they multiply (wgmma, sm_90a).
+
+constexpr int kWarpgroupWarps = 4;
+constexpr int kWarpgroupThreads = 128;
+// Rows of a product.
+constexpr int kInstructionRows = 64;
+constexpr int kCoreRows = 8;
+// Rows of the widest swizzle, and the eight of them after which its pattern begins again: boxes start at a multiple.
+constexpr int kSwizzleBytes = 128;
+constexpr int kSwizzleAtomBytes = 1024;
+
+// Which elements of a warpgroup's multiplication a thread holds in registers (wgmma, sm_90a): PTX ISA, "Asynchronous
+// Warpgroup Level Matrix Instructions", "Register Fragments", figures of .m64nNk8 and .m64nNk16. A warp has 16 rows of
+// the accumulators in two halves of eight, a lane a row of each half and, of every eight columns, two neighbours:
+// sum[4 j + 2 half + e] is in row accumulator_row(warp, lane, half) and column 8 j + accumulator_column(lane) + e.
+
+constexpr int kWarpRows = 16;
+constexpr int kHalfRows = 8;
+// Lanes that share a row.
+constexpr int kRowLanes = 4;
+__device__ __forceinline__ int warp_first_row(int warp) { return warp % 4 * kWarpRows; }
+// A lane's row of the eight of a half.
+__device__ __forceinline__ int lane_row(int lane) { return lane / kRowLanes; }
+__device__ __forceinline__ int accumulator_row(int warp, int lane, int half) {
+  return warp_first_row(warp) + half * kHalfRows + lane_row(lane);
+}
+// The first of a lane's columns.
+__device__ __forceinline__ int accumulator_column(int lane) { return lane % kRowLanes * 2; }
+// Which of a lane's sums lies in its row of a half and in its column `e`, 0 or 1, of the eight columns number `eight`.
+__device__ constexpr int accumulator_index(int eight, int half, int e) { return eight * 4 + half * 2 + e; }
+
 // A matrix as TMA brings it, swizzled: rows of kRowBytes, 32, 64 or 128, of which a multiplication takes
 // 32, the first unless 2, 4 or 6 is added. What was copied starts on a multiple of 1024 bytes; `first` is any row of
 // it.
@@ -207,6 +238,14 @@ __device__ __forceinline__ void store_elements(Element* y, const float (&value)[
   store_elements(y, elements_of(value), mask);
 }
 
+// One bit for each element of a store that lies in [first, end).
+__device__ __forceinline__ unsigned elements_within(int first, int end) {
+  constexpr unsigned kAll = (1u << kStoreElements) - 1;
+  const unsigned before_end = end >= kStoreElements ? kAll : end <= 0 ? 0u : (1u << end) - 1;
+  const unsigned before_first = first >= kStoreElements ? kAll : first <= 0 ? 0u : (1u << first) - 1;
+  return before_end & ~before_first;
+}
+
 // Shared to global copies by TMA (cp.async.bulk, sm_90): one thread asks and goes on. Addresses and size
 // are multiples of 16. The engine reads through the async proxy: who wrote the source fences, and the asking thread
 // comes behind them. A thread's copies belong to the group that its next bulk_stores_commit() closes;
@@ -290,7 +329,7 @@ constexpr int kTilesK = 5;
 constexpr int kRuns = 1;
 constexpr int kColumns = 160;
 constexpr int kWindow = 160;
-constexpr int kGap = 0;  // positions of a grid row behind its kQ outputs
+constexpr int kRowPadding = 0;  // positions of a grid row behind its kQ outputs
 constexpr int kPitch = 64;
 constexpr int kTilesOfPlane = 26;
 constexpr int kTiles = 260;
@@ -309,7 +348,7 @@ constexpr int kParts = 3;  // of a run
 constexpr int kRunBytes = 24576;
 constexpr int kWeightBytes = 16384;
 constexpr int kInputBytes = 24576;
-constexpr int kWeightsOfStage = 24576;  // bytes from a stage's start
+constexpr int kWeightOffset = 24576;  // bytes from a stage's start
 constexpr int kTaps = 1;
 constexpr int kWeightRowBytes = 128;  // of an output channel
 constexpr int kStageBytes = 40960;
@@ -317,32 +356,34 @@ constexpr int kStages = 5;
 
 // The block
 constexpr int kThreads = 384;
+constexpr int kProducerWarps = 4;
 constexpr int kConsumers = 2;
-constexpr int kLoaderRegisters = 168;
+constexpr int kConsumerWarps = 8;
+constexpr int kProducerRegisters = 168;
 constexpr int kConsumerRegisters = 152;
 constexpr int kStagingPitch = 168;
 constexpr int kStagingElements = 1344;  // of a warp
 constexpr int kSectorElements = 16;
-constexpr int kLead = 0;
+constexpr int kAlignmentPadding = 0;
 constexpr int kStoreVectors = 20;
 constexpr int kStagingFirstByte = 204800;
 constexpr int kBarriersFirstByte = 226304;
 
 // The numbers above are redundant; they must agree.
-static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 128);
-static_assert(kPartBytes % 1024 == 0 && kStageBytes % 1024 == 0);
-static_assert(kGap <= (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kGap);
+static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 2 * kInstructionRows);
+static_assert(kPartBytes % kSwizzleAtomBytes == 0 && kStageBytes % kSwizzleAtomBytes == 0);
+static_assert(kRowPadding <= (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kRowPadding);
 static_assert(kRunPixels ==
               kColumns + (kS - 1) * kDilationW / kStrideW + (kStepRows - 1) * kDilationH * kPitch);
 static_assert(kChunkChannels == kSlices * kOperandChannels && kSteps * kStepRows % kR == 0);
-static_assert(kUnits == kTaps * kSlices && kWeightRowBytes == 128);
-static_assert(kWeightsOfStage % 1024 == 0 && kStageBytes % 1024 == 0);
-static_assert(kWeightsOfStage >= kInputBytes && kWeightBytes == kBlockK * kWeightRowBytes);
+static_assert(kUnits == kTaps * kSlices && kWeightRowBytes == kSwizzleBytes);
+static_assert(kWeightOffset % kSwizzleAtomBytes == 0 && kStageBytes % kSwizzleAtomBytes == 0);
+static_assert(kWeightOffset >= kInputBytes && kWeightBytes == kBlockK * kWeightRowBytes);
 static_assert(kRunBytes == kParts * kPartBytes && kParts * kPartPixels >= kColumns);
 static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes &&
     kStages * kStageBytes <= kStagingFirstByte);
-static_assert(kWindow % kSectorElements == 0 && kStagingPitch >= kColumns + kLead);
-static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);
+static_assert(kWindow % kSectorElements == 0 && kStagingPitch >= kColumns + kAlignmentPadding);
+static_assert(kWarpgroupThreads * (kProducerRegisters + 2 * kConsumerRegisters) <= 65536);
 static_assert(kBarriersFirstByte + 16 * kStages + 0 <= 226384);
 
 // Shared memory, by first byte:
@@ -358,8 +399,8 @@ using Staged = Element;  // an output on its way to y
 
 
 
-// A position is a place in an image's grid of output rows, kGap columns longer than y's: there the window of taps
-// reaches into the next row, and nothing is stored. In this grid every tap is a constant distance.
+// A position is a place in an image's grid of output rows, kRowPadding columns longer than y's: there the window of
+// taps reaches into the next row, and nothing is stored. In this grid every tap is a constant distance.
 struct Tile {
   int n, group, k_tile;
   int first_output;  // of the tile's first run, counted in a plane of y
@@ -373,21 +414,13 @@ struct Tile {
   }
 };
 
-// Outputs from where a run starts, in a plane of y, to the next sector of y.
-__device__ __forceinline__ int late(int plane) {
+// Outputs from where a run starts, in a plane of y, to the next sector of y: its channels' runs start so much later.
+__device__ __forceinline__ int alignment_offset(int plane) {
   return static_cast<int>(-(static_cast<unsigned>(plane) * kPlane) % kSectorElements);
 }
 
-// One bit for each element of a store that lies in [first, end).
-__device__ __forceinline__ unsigned elements_within(int first, int end) {
-  constexpr unsigned kAll = (1u << kStoreElements) - 1;
-  const unsigned before_end = end >= kStoreElements ? kAll : end <= 0 ? 0u : (1u << end) - 1;
-  const unsigned before_first = first >= kStoreElements ? kAll : first <= 0 ? 0u : (1u << first) - 1;
-  return before_end & ~before_first;
-}
 
-
-// Asks for the pixels of a run, [part][channel][kPartPixels]: boxes of planes of a step's channels, with zeros behind
+// Copies the pixels of a run, [part][channel][kPartPixels]: boxes of planes of a step's channels, with zeros behind
 // a plane's end and the last channel.
 __device__ __forceinline__ void copy_run(const TensorMap* x_map, const Tile& tile, int run_first, int c_first, int,
                                          char* run, Barrier* arrival) {
@@ -408,7 +441,7 @@ jitconv_wgmma_fprop_bf16_nchw_n2c1920h64w64_k640_1x1_bias(const __grid_constant_
   const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
   const int lane = threadIdx.x % 32;
 
-  if (threadIdx.x == kThreads - 128) {  // no producer thread, which has something to ask for
+  if (threadIdx.x == kThreads - kWarpgroupThreads) {  // no producer thread: those issue copies meanwhile
     for (int i = 0; i < kStages; ++i) {
       barrier_init(full + i, 2);
       barrier_init(empty + i, kConsumers);
@@ -416,7 +449,7 @@ jitconv_wgmma_fprop_bf16_nchw_n2c1920h64w64_k640_1x1_bias(const __grid_constant_
     barrier_init_visible();
   }
   // A vector that is stored in part is read whole.
-  for (int i = threadIdx.x; i < kConsumers * 4 * kStagingElements; i += kThreads) staging[i] = Staged{};
+  for (int i = threadIdx.x; i < kConsumerWarps * kStagingElements; i += kThreads) staging[i] = Staged{};
   __syncthreads();
 
   int stage = 0, parity = 0;
@@ -426,8 +459,8 @@ jitconv_wgmma_fprop_bf16_nchw_n2c1920h64w64_k640_1x1_bias(const __grid_constant_
     parity ^= 1;
   };
 
-  if (warp < 4) {
-    // The producer warpgroup. What TMA brings is an operand as it lies: a thread asks for pixels, another for weights.
+  if (warp < kProducerWarps) {
+    // The producer warpgroup. What TMA copies is an operand as it lies: one thread copies pixels, another weights.
     if (lane != 0 || warp > 1) return;
 #pragma unroll 1
     for (int number = blockIdx.x; number < kTiles; number += gridDim.x) {
@@ -438,7 +471,7 @@ jitconv_wgmma_fprop_bf16_nchw_n2c1920h64w64_k640_1x1_bias(const __grid_constant_
         barrier_wait(empty + stage, parity ^ 1);
         if (warp == 1) {
           barrier_arrive_expecting(full + stage, kWeightBytes);
-          tensor_copy_to_shared(input + kWeightsOfStage, &w_map, step / kR * (kChunkChannels * kTaps),
+          tensor_copy_to_shared(input + kWeightOffset, &w_map, step / kR * (kChunkChannels * kTaps),
                                 tile.group * kGroupK + tile.k_tile * kBlockK, full + stage);
         }
         if (warp == 0) {
@@ -455,9 +488,9 @@ jitconv_wgmma_fprop_bf16_nchw_n2c1920h64w64_k640_1x1_bias(const __grid_constant_
   } else {
     // A consumer warpgroup: 64 of the tile's channels, one of its runs of positions.
     shrink_registers_to<kConsumerRegisters>();
-    const int consumer = warp / 4 - 1;
-    const int k_consumer = consumer * 64, run = 0;
-    const bool gives_back = threadIdx.x % 128 == 0;  // what its warpgroup has multiplied
+    const int consumer = warp / kWarpgroupWarps - 1;
+    const int k_consumer = consumer * kInstructionRows, run = 0;
+    const bool releases_stage = threadIdx.x % kWarpgroupThreads == 0;  // what its warpgroup has multiplied
     float sum[kColumns / 2];
 #pragma unroll 1
     for (int number = blockIdx.x; number < kTiles; number += gridDim.x) {
@@ -465,7 +498,7 @@ jitconv_wgmma_fprop_bf16_nchw_n2c1920h64w64_k640_1x1_bias(const __grid_constant_
       float channel_bias[2];
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const int k = tile.k_tile * kBlockK + k_consumer + warp % 4 * 16 + half * 8 + lane / 4;
+        const int k = tile.k_tile * kBlockK + k_consumer + accumulator_row(warp, lane, half);
         channel_bias[half] = k < kGroupK ? to_float(bias[tile.group * kGroupK + k]) : 0.0f;
       }
       int previous_stage = 0;
@@ -474,9 +507,10 @@ jitconv_wgmma_fprop_bf16_nchw_n2c1920h64w64_k640_1x1_bias(const __grid_constant_
         barrier_wait(full + stage, parity);
         const char* input = stages + stage * kStageBytes;
         // Adding to an operand moves it by 16 bytes: 64 pixels of a channel are eight of that, a slice of all weights.
-        const MatrixOperand pixels = pixel_operand<128>(input + run * kRunBytes, kPartBytes, 8 * 128);
+        const MatrixOperand pixels =
+            pixel_operand<kSwizzleBytes>(input + run * kRunBytes, kPartBytes, kCoreRows * kSwizzleBytes);
         const MatrixOperand weights =
-            swizzled_operand<kWeightRowBytes>(input + kWeightsOfStage + k_consumer * kWeightRowBytes);
+            swizzled_operand<kWeightRowBytes>(input + kWeightOffset + k_consumer * kWeightRowBytes);
         multiply_begin();
         // begin taps
         multiply(sum, weights + 0, pixels + 0, step != 0);  // c0..15
@@ -486,27 +520,28 @@ jitconv_wgmma_fprop_bf16_nchw_n2c1920h64w64_k640_1x1_bias(const __grid_constant_
         // end taps
         multiply_commit();
         multiply_wait<1>();
-        if (gives_back && step != 0) barrier_arrive(empty + previous_stage);
+        if (releases_stage && step != 0) barrier_arrive(empty + previous_stage);
         previous_stage = stage;
         next_stage();
       }
       multiply_wait<0>();
       settle(sum);
-      if (gives_back) barrier_arrive(empty + previous_stage);
+      if (releases_stage) barrier_arrive(empty + previous_stage);
       // Store: the outputs of a run lie one after the other in a plane of y. A warp stages eight channels at a time in
       // its own part of shared memory, without the positions between two rows, and writes each as one run that starts
       // on a 32-byte sector of y: sectors that two instructions share are slow. So a channel's run starts up to
-      // kLead - 1 outputs late.
+      // kAlignmentPadding - 1 outputs later.
       const int plane_first = (tile.n * kGroups + tile.group) * kGroupK;
       const int run_first = tile.first_output + run * kWindow;
       // Runs at the ends of a plane may store vectors in part.
       const bool inside = run_first + kWindow <= kPlane;
-      Staged* const staged = staging + (warp - 4) * kStagingElements;
+      Staged* const staged = staging + (warp - kProducerWarps) * kStagingElements;
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const int k_first = tile.k_tile * kBlockK + k_consumer + warp % 4 * 16 + half * 8;
+        const int k_first = tile.k_tile * kBlockK + k_consumer + warp_first_row(warp) + half * kHalfRows;
         Staged* const staged_lane =
-            staged + (lane / 4 * kStagingPitch + lane % 4 * 2 + kLead - late(plane_first + k_first + lane / 4));
+            staged + (lane_row(lane) * kStagingPitch + accumulator_column(lane) + kAlignmentPadding -
+                      alignment_offset(plane_first + k_first + lane_row(lane)));
         if (lane == 0) bulk_stores_wait_read<0>();  // of what was staged before
         __syncwarp();
 #pragma unroll
@@ -514,7 +549,7 @@ jitconv_wgmma_fprop_bf16_nchw_n2c1920h64w64_k640_1x1_bias(const __grid_constant_
           float2 pair;
 #pragma unroll
           for (int e = 0; e < 2; ++e) {
-            float value = sum[i * 4 + half * 2 + e];
+            float value = sum[accumulator_index(i, half, e)];
             value += channel_bias[half];
             (e == 0 ? pair.x : pair.y) = value;
           }
@@ -526,23 +561,27 @@ jitconv_wgmma_fprop_bf16_nchw_n2c1920h64w64_k640_1x1_bias(const __grid_constant_
           if (lane == 0) {
             auto* const y_run = y + (plane_first + k_first) * static_cast<long long>(kPlane) + run_first;
 #pragma unroll
-            for (int k = 0; k < 8; ++k) {
-              bulk_copy_to_global(y_run + (k * static_cast<long long>(kPlane) + late(plane_first + k_first + k)),
-                                  staged + (k * kStagingPitch + kLead), kWindow * static_cast<int>(sizeof(Staged)));
+            for (int k = 0; k < kHalfRows; ++k) {
+              bulk_copy_to_global(y_run +
+                  (k * static_cast<long long>(kPlane) + alignment_offset(plane_first + k_first + k)),
+                                  staged + (k * kStagingPitch + kAlignmentPadding),
+                                      kWindow * static_cast<int>(sizeof(Staged)));
             }
             bulk_stores_commit();
           }
         } else {
 #pragma unroll 4
-          for (int k = 0; k < 8; ++k) {
+          for (int k = 0; k < kHalfRows; ++k) {
             if (k_first + k >= kGroupK) break;
             const int plane = plane_first + k_first + k;
-            const int first = run_first == 0 ? 0 : run_first + late(plane);
-            const int end = kPlane - run_first < kWindow + late(plane) ? kPlane : run_first + kWindow + late(plane);
+            const int first = run_first == 0 ? 0 : run_first + alignment_offset(plane);
+            const int end =
+                kPlane - run_first < kWindow + alignment_offset(plane) ? kPlane : run_first + kWindow +
+                    alignment_offset(plane);
             const long long row = static_cast<long long>(plane) * kPlane;
 #pragma unroll 1
             for (int vector = lane; vector < kStoreVectors; vector += 32) {
-              const int output = run_first + late(plane) - kLead + vector * kStoreElements;
+              const int output = run_first + alignment_offset(plane) - kAlignmentPadding + vector * kStoreElements;
               const unsigned mask = elements_within(first - output, end - output);
               const Staged* source = staged + k * kStagingPitch + vector * kStoreElements;
               const uint4 value = *reinterpret_cast<const uint4*>(source);

@@ -138,6 +138,38 @@ __device__ __forceinline__ void grow_registers_to() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
+// Sizes of warpgroups and of the matrices that they multiply (wgmma, sm_90a).
+
+constexpr int kWarpgroupWarps = 4;
+constexpr int kWarpgroupThreads = 128;
+// Rows of a product.
+constexpr int kInstructionRows = 64;
+// Operands in shared memory consist of core matrices: eight rows of 16 bytes.
+constexpr int kOperandRowBytes = 16;
+// Rows of the widest swizzle, and the eight of them after which its pattern begins again: boxes start at a multiple.
+constexpr int kSwizzleBytes = 128;
+constexpr int kSwizzleAtomBytes = 1024;
+
+// Which elements of a warpgroup's multiplication a thread holds in registers (wgmma, sm_90a): PTX ISA, "Asynchronous
+// Warpgroup Level Matrix Instructions", "Register Fragments", figures of .m64nNk8 and .m64nNk16. A warp has 16 rows of
+// the accumulators in two halves of eight, a lane a row of each half and, of every eight columns, two neighbours:
+// sum[4 j + 2 half + e] is in row accumulator_row(warp, lane, half) and column 8 j + accumulator_column(lane) + e.
+
+constexpr int kWarpRows = 16;
+constexpr int kHalfRows = 8;
+// Lanes that share a row.
+constexpr int kRowLanes = 4;
+__device__ __forceinline__ int warp_first_row(int warp) { return warp % 4 * kWarpRows; }
+// A lane's row of the eight of a half.
+__device__ __forceinline__ int lane_row(int lane) { return lane / kRowLanes; }
+__device__ __forceinline__ int accumulator_row(int warp, int lane, int half) {
+  return warp_first_row(warp) + half * kHalfRows + lane_row(lane);
+}
+// The first of a lane's columns.
+__device__ __forceinline__ int accumulator_column(int lane) { return lane % kRowLanes * 2; }
+// Which of a lane's sums lies in its row of a half and in its column `e`, 0 or 1, of the eight columns number `eight`.
+__device__ constexpr int accumulator_index(int eight, int half, int e) { return eight * 4 + half * 2 + e; }
+
 // A matrix as TMA brings it, swizzled: rows of kRowBytes, 32, 64 or 128, of which a multiplication takes
 // 32, the first unless 2, 4 or 6 is added. What was copied starts on a multiple of 1024 bytes; `first` is any row of
 // it.
@@ -226,7 +258,7 @@ constexpr int kTilesK = 16;
 constexpr int kRuns = 1;
 constexpr int kColumns = 104;
 constexpr int kWindow = 98;
-constexpr int kGap = 0;  // positions of a grid row behind its kQ outputs
+constexpr int kRowPadding = 0;  // positions of a grid row behind its kQ outputs
 constexpr int kPitch = 7;
 constexpr int kN = 16;
 constexpr int kImages = 2;  // of a run
@@ -244,7 +276,7 @@ constexpr int kRunPixels = 104;
 constexpr int kRunBytes = 13312;
 constexpr int kWeightBytes = 16384;
 constexpr int kInputBytes = 13312;
-constexpr int kWeightsOfStage = 13312;  // bytes from a stage's start
+constexpr int kWeightOffset = 13312;  // bytes from a stage's start
 constexpr int kTaps = 1;
 constexpr int kWeightRowBytes = 128;  // of an output channel
 constexpr int kStageBytes = 29696;
@@ -252,6 +284,7 @@ constexpr int kStages = 5;
 
 // Loading: a warp takes every fourth step, and TMA brings kCopiesAhead of them
 constexpr int kCopiesAhead = 1;
+constexpr int kCopySlots = 4;  // of all producer warps
 constexpr int kRawPitch = 49;  // elements of a channel's copy
 constexpr int kRawRunElements = 3136;
 constexpr int kRawBytes = 12544;  // of a step
@@ -261,8 +294,10 @@ constexpr int kLoadItems = 4;
 
 // The block
 constexpr int kThreads = 384;
+constexpr int kProducerWarps = 4;
 constexpr int kConsumers = 2;
-constexpr int kLoaderRegisters = 240;
+constexpr int kConsumerWarps = 8;
+constexpr int kProducerRegisters = 240;
 constexpr int kConsumerRegisters = 120;
 constexpr int kStagingPitch = 104;
 constexpr int kStagingElements = 832;  // of a warp
@@ -271,20 +306,20 @@ constexpr int kStagingFirstByte = 198656;
 constexpr int kBarriersFirstByte = 225280;
 
 // The numbers above are redundant; they must agree.
-static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 128);
-static_assert(kStages >= 4 && kCopiesAhead * 4 * kRawBytes <= kStagingFirstByte);
-static_assert(kGap <= (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kGap);
+static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 2 * kInstructionRows);
+static_assert(kStages >= kProducerWarps && kCopySlots * kRawBytes <= kStagingFirstByte);
+static_assert(kRowPadding <= (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kRowPadding);
 static_assert(kRunPixels ==
               kColumns + (kS - 1) * kDilationW / kStrideW + (kStepRows - 1) * kDilationH * kPitch);
 static_assert(kChunkChannels == kSlices * kOperandChannels && kSteps * kStepRows % kR == 0);
-static_assert(kUnits == kTaps * kSlices && kWeightRowBytes == 128);
-static_assert(kWeightsOfStage % 1024 == 0 && kStageBytes % 1024 == 0);
-static_assert(kWeightsOfStage >= kInputBytes && kWeightBytes == kBlockK * kWeightRowBytes);
-static_assert(kRunBytes == kPhases * kSlices * kRunPixels * 16);
+static_assert(kUnits == kTaps * kSlices && kWeightRowBytes == kSwizzleBytes);
+static_assert(kWeightOffset % kSwizzleAtomBytes == 0 && kStageBytes % kSwizzleAtomBytes == 0);
+static_assert(kWeightOffset >= kInputBytes && kWeightBytes == kBlockK * kWeightRowBytes);
+static_assert(kRunBytes == kPhases * kSlices * kRunPixels * kOperandRowBytes);
 static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes &&
     kStages * kStageBytes <= kStagingFirstByte);
 static_assert(kWindow == kImages * kPlane && kStagingPitch >= kColumns);
-static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);
+static_assert(kWarpgroupThreads * (kProducerRegisters + 2 * kConsumerRegisters) <= 65536);
 static_assert(kBarriersFirstByte + 16 * kStages + 32 <= 225392);
 
 // Shared memory, by first byte:
@@ -293,10 +328,10 @@ static_assert(kBarriersFirstByte + 16 * kStages + 32 <= 225392);
 //   kStagingFirstByte   outputs on their way from registers to y
 //   kBarriersFirstByte  barriers
 // Barriers:
-//   name                      arrivals    who arrives                              who waits
-//   full[kStages]             2           the producer, and copies by their bytes  consumers, for a step
-//   empty[kStages]            kConsumers  consumers that have multiplied a step    the producer, for a free stage
-//   copied[4 * kCopiesAhead]  1           TMA, by bytes                            a producer warp, to convert
+//   name                arrivals    who arrives                              who waits
+//   full[kStages]       2           the producer, and copies by their bytes  consumers, for a step
+//   empty[kStages]      kConsumers  consumers that have multiplied a step    the producer, for a free stage
+//   copied[kCopySlots]  1           TMA, by bytes                            a producer warp, to convert
 
 using Staged = float;  // an output on its way to y
 
@@ -304,9 +339,9 @@ using Staged = float;  // an output on its way to y
 __device__ __forceinline__ float activate(float x) { return max_nan(x, 0.0f); }
 
 
-// A position is a place in a grid of output rows, kGap columns longer than y's: there the window of taps reaches into
-// the next row, and nothing is stored. Images follow one another kImagePositions apart. In this grid every tap is a
-// constant distance.
+// A position is a place in a grid of output rows, kRowPadding columns longer than y's: there the window of taps
+// reaches into the next row, and nothing is stored. Images follow one another kImagePositions apart. In this grid
+// every tap is a constant distance.
 struct Tile {
   int n, group, k_tile;  // of the tile's first image
   __device__ __forceinline__ explicit Tile(int number) {
@@ -342,7 +377,7 @@ struct WarpSteps {
   __device__ __forceinline__ bool done() const { return number >= kTiles; }
 };
 
-// Asks for the pixels of a step, whole planes, as [run][image][channel][element].
+// Copies the pixels of a step, whole planes, as [run][image][channel][element].
 __device__ __forceinline__ void copy_pixels(const Element* __restrict__ x, const WarpSteps& at, int lane, char* raw,
                                             Barrier* copied) {
   const Tile tile(at.number);
@@ -401,15 +436,15 @@ jitconv_wgmma_fprop_tf32_nchw_n16c512h7w7_k2048_1x1_bias_relu(const Element* __r
   const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
   const int lane = threadIdx.x % 32;
 
-  if (threadIdx.x == kThreads - 128) {  // no producer thread, which has something to ask for
+  if (threadIdx.x == kThreads - kWarpgroupThreads) {  // no producer thread: those issue copies meanwhile
     for (int i = 0; i < kStages; ++i) {
       barrier_init(full + i, 2);
       barrier_init(empty + i, kConsumers);
     }
     barrier_init_visible();
   }
-  // Pixels are what a block waits for: its producer warps ask for the first before anything else is ready.
-  if (warp < 4) {
+  // Pixels are what a block waits for: its producer warps issue the first copies before anything else is ready.
+  if (warp < kProducerWarps) {
     Barrier* const copied = empty + kStages + warp * kCopiesAhead;
     if (lane == 0) {
       for (int slot = 0; slot < kCopiesAhead; ++slot) barrier_init(copied + slot, 1);
@@ -417,12 +452,13 @@ jitconv_wgmma_fprop_tf32_nchw_n16c512h7w7_k2048_1x1_bias_relu(const Element* __r
     }
     __syncwarp();
     WarpSteps ahead(warp);
-    for (int slot = 0; slot < kCopiesAhead; ++slot, ahead.advance(4))
+    for (int slot = 0; slot < kCopiesAhead; ++slot, ahead.advance(kProducerWarps))
       if (!ahead.done())
-        copy_pixels(x, ahead, lane, shared + kRawFirstByte + (warp * kCopiesAhead + slot) * kRawBytes, copied + slot);
+        copy_pixels(x, ahead, lane, shared + kRawFirstByte + (warp * kCopiesAhead + slot) * kRawBytes,
+                    copied + slot);
   }
   // A vector that is stored in part is read whole.
-  for (int i = threadIdx.x; i < kConsumers * 4 * kStagingElements; i += kThreads) staging[i] = Staged{};
+  for (int i = threadIdx.x; i < kConsumerWarps * kStagingElements; i += kThreads) staging[i] = Staged{};
   __syncthreads();
 
   int stage = 0, parity = 0;
@@ -432,16 +468,17 @@ jitconv_wgmma_fprop_tf32_nchw_n16c512h7w7_k2048_1x1_bias_relu(const Element* __r
     parity ^= 1;
   };
 
-  if (warp < 4) {
+  if (warp < kProducerWarps) {
     // The producer warpgroup. Its warps take steps in turn: each makes operand rows of its step's pixels, while TMA
-    // brings those of its next steps as they lie in x.
-    grow_registers_to<kLoaderRegisters>();
+    // copies
+    // those of its next steps as they lie in x.
+    grow_registers_to<kProducerRegisters>();
     char* const raw = shared + kRawFirstByte + warp * (kCopiesAhead * kRawBytes);
     Barrier* const copied = empty + kStages + warp * kCopiesAhead;
-    WarpSteps ahead(warp + 4 * kCopiesAhead), now(warp);
+    WarpSteps ahead(warp + kCopySlots), now(warp);
     stage = warp;
 #pragma unroll 1
-    for (int turn = 0; !now.done(); ++turn, now.advance(4), ahead.advance(4)) {
+    for (int turn = 0; !now.done(); ++turn, now.advance(kProducerWarps), ahead.advance(kProducerWarps)) {
       const Tile tile(now.number);
       const int step = now.step, slot = turn % kCopiesAhead;
       const int c_first = step / kR * kChunkChannels;
@@ -449,7 +486,7 @@ jitconv_wgmma_fprop_tf32_nchw_n16c512h7w7_k2048_1x1_bias_relu(const Element* __r
       barrier_wait(empty + stage, parity ^ 1);
       if (lane == 0) {
         barrier_arrive_expecting(full + stage, kWeightBytes);
-        tensor_copy_to_shared(input + kWeightsOfStage, &w_map, step / kR * (kChunkChannels * kTaps),
+        tensor_copy_to_shared(input + kWeightOffset, &w_map, step / kR * (kChunkChannels * kTaps),
                               tile.group * kGroupK + tile.k_tile * kBlockK, full + stage);
       }
       barrier_wait(copied + slot, turn / kCopiesAhead % 2);
@@ -461,15 +498,15 @@ jitconv_wgmma_fprop_tf32_nchw_n16c512h7w7_k2048_1x1_bias_relu(const Element* __r
       __syncwarp();
       if (lane == 0) barrier_arrive(full + stage);
       if (!ahead.done()) copy_pixels(x, ahead, lane, raw + slot * kRawBytes, copied + slot);
-      stage += 4;
+      stage += kProducerWarps;
       if (stage >= kStages) stage -= kStages, parity ^= 1;
     }
   } else {
     // A consumer warpgroup: 64 of the tile's channels, one of its runs of positions.
     shrink_registers_to<kConsumerRegisters>();
-    const int consumer = warp / 4 - 1;
-    const int k_consumer = consumer * 64, run = 0;
-    const bool gives_back = threadIdx.x % 128 == 0;  // what its warpgroup has multiplied
+    const int consumer = warp / kWarpgroupWarps - 1;
+    const int k_consumer = consumer * kInstructionRows, run = 0;
+    const bool releases_stage = threadIdx.x % kWarpgroupThreads == 0;  // what its warpgroup has multiplied
     float sum[kColumns / 2];
 #pragma unroll 1
     for (int number = blockIdx.x; number < kTiles; number += gridDim.x) {
@@ -477,7 +514,7 @@ jitconv_wgmma_fprop_tf32_nchw_n16c512h7w7_k2048_1x1_bias_relu(const Element* __r
       float channel_bias[2];
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const int k = tile.k_tile * kBlockK + k_consumer + warp % 4 * 16 + half * 8 + lane / 4;
+        const int k = tile.k_tile * kBlockK + k_consumer + accumulator_row(warp, lane, half);
         channel_bias[half] = k < kGroupK ? to_float(bias[tile.group * kGroupK + k]) : 0.0f;
       }
       int previous_stage = 0;
@@ -486,9 +523,9 @@ jitconv_wgmma_fprop_tf32_nchw_n16c512h7w7_k2048_1x1_bias_relu(const Element* __r
         barrier_wait(full + stage, parity);
         const char* input = stages + stage * kStageBytes;
         // Adding to an operand moves it by 16 bytes: a pixel of a slice, a slice of all weights.
-        const MatrixOperand pixels = matrix_operand(input + run * kRunBytes, kRunPixels * 16);
+        const MatrixOperand pixels = matrix_operand(input + run * kRunBytes, kRunPixels * kOperandRowBytes);
         const MatrixOperand weights =
-            swizzled_operand<kWeightRowBytes>(input + kWeightsOfStage + k_consumer * kWeightRowBytes);
+            swizzled_operand<kWeightRowBytes>(input + kWeightOffset + k_consumer * kWeightRowBytes);
         multiply_begin();
         // begin taps
         multiply(sum, weights + 0, pixels + 0, step != 0);  // c0..7
@@ -498,27 +535,27 @@ jitconv_wgmma_fprop_tf32_nchw_n16c512h7w7_k2048_1x1_bias_relu(const Element* __r
         // end taps
         multiply_commit();
         multiply_wait<1>();
-        if (gives_back && step != 0) barrier_arrive(empty + previous_stage);
+        if (releases_stage && step != 0) barrier_arrive(empty + previous_stage);
         previous_stage = stage;
         next_stage();
       }
       multiply_wait<0>();
       settle(sum);
-      if (gives_back) barrier_arrive(empty + previous_stage);
+      if (releases_stage) barrier_arrive(empty + previous_stage);
       // Store: a run holds whole images. A warp stages eight channels at a time in its own part of shared memory, place
       // by place, and writes their planes without the positions that no output has.
-      Staged* const staged = staging + (warp - 4) * kStagingElements;
+      Staged* const staged = staging + (warp - kProducerWarps) * kStagingElements;
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const int k_first = tile.k_tile * kBlockK + k_consumer + warp % 4 * 16 + half * 8;
-        Staged* const staged_lane = staged + (lane / 4 * kStagingPitch + lane % 4 * 2);
+        const int k_first = tile.k_tile * kBlockK + k_consumer + warp_first_row(warp) + half * kHalfRows;
+        Staged* const staged_lane = staged + (lane_row(lane) * kStagingPitch + accumulator_column(lane));
         __syncwarp();
 #pragma unroll
         for (int i = 0; i < kColumns / 8; ++i) {
           float2 pair;
 #pragma unroll
           for (int e = 0; e < 2; ++e) {
-            float value = sum[i * 4 + half * 2 + e];
+            float value = sum[accumulator_index(i, half, e)];
             value += channel_bias[half];
             value = activate(value);
             (e == 0 ? pair.x : pair.y) = value;
@@ -531,10 +568,10 @@ jitconv_wgmma_fprop_tf32_nchw_n16c512h7w7_k2048_1x1_bias_relu(const Element* __r
           const int plane_first = ((tile.n + run * kImages + image) * kGroups + tile.group) * kGroupK + k_first;
 #pragma unroll 1
           for (int output = lane * kStoreWidth; output < kPlane; output += 32 * kStoreWidth) {
-            const Staged* source = staged + (image * kImagePositions + output + output / kQ * kGap);
+            const Staged* source = staged + (image * kImagePositions + output + output / kQ * kRowPadding);
             auto* const y_lane = y + (plane_first * static_cast<long long>(kPlane) + output);
 #pragma unroll
-            for (int k = 0; k < 8; ++k) {
+            for (int k = 0; k < kHalfRows; ++k) {
               float value = *(source + k * kStagingPitch);
               y_lane[k * kPlane] = from_float(value);
             }

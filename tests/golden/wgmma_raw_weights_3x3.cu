@@ -125,6 +125,34 @@ __device__ __forceinline__ void grow_registers_to() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
+// Sizes of warpgroups and of the matrices that they multiply (wgmma, sm_90a).
+
+constexpr int kWarpgroupWarps = 4;
+constexpr int kWarpgroupThreads = 128;
+// Rows of a product.
+constexpr int kInstructionRows = 64;
+// Operands in shared memory consist of core matrices: eight rows of 16 bytes.
+constexpr int kOperandRowBytes = 16;
+
+// Which elements of a warpgroup's multiplication a thread holds in registers (wgmma, sm_90a): PTX ISA, "Asynchronous
+// Warpgroup Level Matrix Instructions", "Register Fragments", figures of .m64nNk8 and .m64nNk16. A warp has 16 rows of
+// the accumulators in two halves of eight, a lane a row of each half and, of every eight columns, two neighbours:
+// sum[4 j + 2 half + e] is in row accumulator_row(warp, lane, half) and column 8 j + accumulator_column(lane) + e.
+
+constexpr int kWarpRows = 16;
+constexpr int kHalfRows = 8;
+// Lanes that share a row.
+constexpr int kRowLanes = 4;
+__device__ __forceinline__ int warp_first_row(int warp) { return warp % 4 * kWarpRows; }
+// A lane's row of the eight of a half.
+__device__ __forceinline__ int lane_row(int lane) { return lane / kRowLanes; }
+// The first of a lane's columns.
+__device__ __forceinline__ int accumulator_column(int lane) { return lane % kRowLanes * 2; }
+// Which of a lane's sums lies in its row of a half and in its column `e`, 0 or 1, of the eight columns number `eight`.
+__device__ constexpr int accumulator_index(int eight, int half, int e) { return eight * 4 + half * 2 + e; }
+// Of an operand in registers, a lane has the same rows, and of every 16 bytes of a row a word.
+__device__ __forceinline__ int operand_word(int lane) { return lane % kRowLanes; }
+
 // source[kOffset] if valid, else 0, and then source may be any address. One predicated instruction, issued where it is
 // written: loads of a batch all leave before the first is waited for.
 template <long long kOffset>
@@ -192,6 +220,14 @@ __device__ __forceinline__ void store_elements(float* y, const float (&value)[kS
       : "memory");
 }
 
+// One bit for each element of a store that lies in [first, end).
+__device__ __forceinline__ unsigned elements_within(int first, int end) {
+  constexpr unsigned kAll = (1u << kStoreElements) - 1;
+  const unsigned before_end = end >= kStoreElements ? kAll : end <= 0 ? 0u : (1u << end) - 1;
+  const unsigned before_first = first >= kStoreElements ? kAll : first <= 0 ? 0u : (1u << first) - 1;
+  return before_end & ~before_first;
+}
+
 // sum[64][128] += a[64][8] * b[128][8] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a),
 // with a in registers: lane l of warp w holds of rows 16 w + l / 4 + {0, 8} column l % 4, in a[0] and a[1], and column
 // l % 4 + 4, in a[2] and a[3]. Operands are fp32 bit patterns rounded to TF32. The sums lie as those of matrices in
@@ -253,7 +289,7 @@ constexpr int kTilesK = 2;
 constexpr int kRuns = 1;
 constexpr int kColumns = 128;
 constexpr int kWindow = 120;
-constexpr int kGap = 1;  // positions of a grid row behind its kQ outputs
+constexpr int kRowPadding = 1;  // positions of a grid row behind its kQ outputs
 constexpr int kPitch = 61;
 constexpr int kTilesOfPlane = 3;
 constexpr int kTiles = 96;
@@ -269,7 +305,7 @@ constexpr int kRunPixels = 252;
 constexpr int kRunBytes = 8064;
 constexpr int kWeightBytes = 18432;
 constexpr int kInputBytes = 8064;
-constexpr int kWeightsOfStage = 8192;  // bytes from a stage's start
+constexpr int kWeightOffset = 8192;  // bytes from a stage's start
 constexpr int kTaps = 9;
 constexpr int kWeightRowBytes = 288;  // of an output channel
 constexpr int kLaneChannels = 2;  // neighbours, of which a lane has weights
@@ -285,32 +321,34 @@ constexpr int kLoadBatch = 8;  // items of a warp in flight
 
 // The block
 constexpr int kThreads = 384;
+constexpr int kProducerWarps = 4;
 constexpr int kConsumers = 2;
-constexpr int kLoaderRegisters = 136;
+constexpr int kConsumerWarps = 8;
+constexpr int kProducerRegisters = 136;
 constexpr int kConsumerRegisters = 184;
 constexpr int kStagingPitch = 136;
 constexpr int kStagingElements = 1088;  // of a warp
 constexpr int kSectorElements = 8;
-constexpr int kLead = 0;
+constexpr int kAlignmentPadding = 0;
 constexpr int kStoreVectors = 30;
 constexpr int kStoreSteps = 1;
 constexpr int kStagingFirstByte = 159744;
 constexpr int kBarriersFirstByte = 194560;
 
 // The numbers above are redundant; they must agree.
-static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 64);
-static_assert(kTeams * kTeamWarps == 4);
-static_assert(kGap <= (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kGap);
+static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == kInstructionRows);
+static_assert(kTeams * kTeamWarps == kProducerWarps);
+static_assert(kRowPadding <= (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kRowPadding);
 static_assert(kRunPixels ==
               kColumns + (kS - 1) * kDilationW / kStrideW + (kStepRows - 1) * kDilationH * kPitch);
 static_assert(kChunkChannels == kSlices * kOperandChannels && kSteps * kStepRows % kR == 0);
 static_assert(kUnits == kTaps * kSlices && kChunkChannels == 4 * kLaneChannels);
-static_assert(kWeightsOfStage >= kInputBytes && kWeightBytes == kBlockK * kWeightRowBytes);
-static_assert(kRunBytes == kPhases * kSlices * kRunPixels * 16);
+static_assert(kWeightOffset >= kInputBytes && kWeightBytes == kBlockK * kWeightRowBytes);
+static_assert(kRunBytes == kPhases * kSlices * kRunPixels * kOperandRowBytes);
 static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes &&
     kStages * kStageBytes <= kStagingFirstByte);
-static_assert(kWindow % kSectorElements == 0 && kStagingPitch >= kColumns + kLead);
-static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);
+static_assert(kWindow % kSectorElements == 0 && kStagingPitch >= kColumns + kAlignmentPadding);
+static_assert(kWarpgroupThreads * (kProducerRegisters + 2 * kConsumerRegisters) <= 65536);
 static_assert(kBarriersFirstByte + 16 * kStages + 32 <= 194688);
 
 // Shared memory, by first byte:
@@ -318,10 +356,10 @@ static_assert(kBarriersFirstByte + 16 * kStages + 32 <= 194688);
 //   kStagingFirstByte   outputs on their way from registers to y
 //   kBarriersFirstByte  barriers
 // Barriers:
-//   name            arrivals         who arrives                              who waits
-//   full[kStages]   kTeamWarps + 1   the producer, and copies by their bytes  consumers, for a step
-//   empty[kStages]  4 * 1            consumers that have multiplied a step    the producer, for a free stage
-//   meeting[4]      kConsumers * 32  a pair of warps that has staged sums     the same pair, before it adds them
+//   name                    arrivals         who arrives                              who waits
+//   full[kStages]           kTeamWarps + 1   the producer, and copies by their bytes  consumers, for a step
+//   empty[kStages]          kWarpgroupWarps  consumers that have multiplied a step    the producer, for a free stage
+//   pairs[kWarpgroupWarps]  kConsumers * 32  a pair of warps that has staged sums     the same pair, to add them
 
 using Staged = float;  // an output on its way to y
 
@@ -335,7 +373,8 @@ __device__ __forceinline__ void load_weights(unsigned (&a)[kUnits / 2][4], const
     float value[kLaneChannels * kTaps];
 #pragma unroll
     for (int i = 0; i < kLaneChannels * kTaps; i += 2) {
-      const char* piece = weights + (row + half * 8) * kWeightRowBytes + lane % 4 * (kLaneChannels * kTaps * 4) + i * 4;
+      const char* piece = weights + (row + half * kHalfRows) * kWeightRowBytes +
+                          operand_word(lane) * (kLaneChannels * kTaps * 4) + i * 4;
       const float2 some = *reinterpret_cast<const float2*>(piece);
       value[i] = some.x, value[i + 1] = some.y;
     }
@@ -347,8 +386,8 @@ __device__ __forceinline__ void load_weights(unsigned (&a)[kUnits / 2][4], const
   }
 }
 
-// A position is a place in an image's grid of output rows, kGap columns longer than y's: there the window of taps
-// reaches into the next row, and nothing is stored. In this grid every tap is a constant distance.
+// A position is a place in an image's grid of output rows, kRowPadding columns longer than y's: there the window of
+// taps reaches into the next row, and nothing is stored. In this grid every tap is a constant distance.
 struct Tile {
   int n, group, k_tile;
   int first_output;  // of the tile's first run, counted in a plane of y
@@ -362,17 +401,9 @@ struct Tile {
   }
 };
 
-// Outputs from where a run starts, in a plane of y, to the next sector of y.
-__device__ __forceinline__ int late(int plane) {
+// Outputs from where a run starts, in a plane of y, to the next sector of y: its channels' runs start so much later.
+__device__ __forceinline__ int alignment_offset(int plane) {
   return static_cast<int>(-(static_cast<unsigned>(plane) * kPlane) % kSectorElements);
-}
-
-// One bit for each element of a store that lies in [first, end).
-__device__ __forceinline__ unsigned elements_within(int first, int end) {
-  constexpr unsigned kAll = (1u << kStoreElements) - 1;
-  const unsigned before_end = end >= kStoreElements ? kAll : end <= 0 ? 0u : (1u << end) - 1;
-  const unsigned before_first = first >= kStoreElements ? kAll : first <= 0 ? 0u : (1u << first) - 1;
-  return before_end & ~before_first;
 }
 
 __device__ __forceinline__ void read_staged(float (&value)[kStoreElements], const float* staged) {
@@ -433,21 +464,21 @@ jitconv_wgmma_fprop_tf32_nchw_n16c64h6w60_k128_3x3_pad1x1(const Element* __restr
   Staged* const staging = reinterpret_cast<Staged*>(shared + kStagingFirstByte);
   Barrier* const full = reinterpret_cast<Barrier*>(shared + kBarriersFirstByte);
   Barrier* const empty = full + kStages;
-  Barrier* const meeting = empty + kStages;  // one of each pair of warps that add their sums
+  Barrier* const pairs = empty + kStages;  // one of each pair of warps that add their sums
   // The shuffle tells the compiler that the number is the same in all lanes.
   const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
   const int lane = threadIdx.x % 32;
 
-  if (threadIdx.x == kThreads - 128) {  // no producer thread, which has something to ask for
+  if (threadIdx.x == kThreads - kWarpgroupThreads) {  // no producer thread: those issue copies meanwhile
     for (int i = 0; i < kStages; ++i) {
       barrier_init(full + i, kTeamWarps + 1);
-      barrier_init(empty + i, 4 * 1);
+      barrier_init(empty + i, kWarpgroupWarps);
     }
-    for (int i = 0; i < 4; ++i) barrier_init(meeting + i, kConsumers * 32);
+    for (int i = 0; i < kWarpgroupWarps; ++i) barrier_init(pairs + i, kConsumers * 32);
     barrier_init_visible();
   }
   // A vector that is stored in part is read whole.
-  for (int i = threadIdx.x; i < kConsumers * 4 * kStagingElements; i += kThreads) staging[i] = Staged{};
+  for (int i = threadIdx.x; i < kConsumerWarps * kStagingElements; i += kThreads) staging[i] = Staged{};
   __syncthreads();
 
   int stage = 0, parity = 0;
@@ -457,9 +488,9 @@ jitconv_wgmma_fprop_tf32_nchw_n16c64h6w60_k128_3x3_pad1x1(const Element* __restr
     parity ^= 1;
   };
 
-  if (warp < 4) {
+  if (warp < kProducerWarps) {
     // The producer warpgroup. A warp's loads do not overlap its own waiting, so teams of warps take steps in turn.
-    shrink_registers_to<kLoaderRegisters>();
+    shrink_registers_to<kProducerRegisters>();
     const int team = warp / kTeamWarps, member = warp % kTeamWarps;
     int turn = 0;
 #pragma unroll 1
@@ -475,7 +506,7 @@ jitconv_wgmma_fprop_tf32_nchw_n16c64h6w60_k128_3x3_pad1x1(const Element* __restr
           barrier_wait(empty + stage, parity ^ 1);
           if (member == 0 && lane == 0) {
             barrier_arrive_expecting(full + stage, kWeightBytes);
-            tensor_copy_to_shared(input + kWeightsOfStage, &w_map, step * (kChunkChannels * kTaps),
+            tensor_copy_to_shared(input + kWeightOffset, &w_map, step * (kChunkChannels * kTaps),
                                   tile.group * kGroupK + tile.k_tile * kBlockK, full + stage);
           }
 #pragma unroll 1
@@ -493,19 +524,19 @@ jitconv_wgmma_fprop_tf32_nchw_n16c64h6w60_k128_3x3_pad1x1(const Element* __restr
   } else {
     // A consumer warpgroup: 64 of the tile's channels, one of its runs of positions.
     grow_registers_to<kConsumerRegisters>();
-    const int consumer = warp / 4 - 1;
+    const int consumer = warp / kWarpgroupWarps - 1;
     const int k_consumer = 0, run = 0;
-    const bool gives_back = lane == 0;  // what its warp has read and multiplied
+    const bool releases_stage = lane == 0;  // what its warp has read and multiplied
     float sum[kColumns / 2];
     unsigned a[kUnits / 2][4];
     // The warpgroups take steps in turn, and with them stages, of which there is an even number.
     int first_turn = consumer;  // of the tile's steps, the first that this one multiplies
     if (consumer == 1) next_stage();
-    int met = 0;
-    const auto meet_warp = [&] {  // that has the other sums of the same outputs
-      barrier_arrive(meeting + warp % 4);
-      barrier_wait(meeting + warp % 4, met);
-      met ^= 1;
+    int exchange_parity = 0;
+    const auto sync_pair = [&] {  // the two warps that have sums of the same outputs
+      barrier_arrive(pairs + warp % kWarpgroupWarps);
+      barrier_wait(pairs + warp % kWarpgroupWarps, exchange_parity);
+      exchange_parity ^= 1;
     };
 #pragma unroll 1
     for (int number = blockIdx.x; number < kTiles; number += gridDim.x) {
@@ -517,9 +548,9 @@ jitconv_wgmma_fprop_tf32_nchw_n16c64h6w60_k128_3x3_pad1x1(const Element* __restr
         barrier_wait(full + stage, parity);
         const char* input = stages + stage * kStageBytes;
         // Adding to an operand moves it by 16 bytes: a pixel of a slice, a channel of a unit.
-        const MatrixOperand pixels = matrix_operand(input + run * kRunBytes, kRunPixels * 16);
+        const MatrixOperand pixels = matrix_operand(input + run * kRunBytes, kRunPixels * kOperandRowBytes);
         multiply_wait<0>();  // of those that are overwritten now
-        load_weights(a, input + kWeightsOfStage, k_consumer + warp % 4 * 16 + lane / 4, lane);
+        load_weights(a, input + kWeightOffset, k_consumer + warp_first_row(warp) + lane_row(lane), lane);
         __syncwarp();  // all lanes have read
         multiply_begin();
         // begin taps
@@ -535,92 +566,98 @@ jitconv_wgmma_fprop_tf32_nchw_n16c64h6w60_k128_3x3_pad1x1(const Element* __restr
         // end taps
         multiply_commit();
         multiply_wait<1>();
-        if (gives_back && step != own_first) barrier_arrive(empty + previous_stage);
+        if (releases_stage && step != own_first) barrier_arrive(empty + previous_stage);
         previous_stage = stage;
         next_stage();
         next_stage();
       }
       multiply_wait<0>();
       settle(sum);
-      if (gives_back) barrier_arrive(empty + previous_stage);
+      if (releases_stage) barrier_arrive(empty + previous_stage);
       first_turn = (first_turn + kSteps) % 2;
-      // Each warpgroup stores eight of a warp's sixteen channels. What it has of the other eight's sums it leaves, lane
-      // by lane, where its outputs are staged afterwards.
-      float2* const given = reinterpret_cast<float2*>(staging + (warp - 4) * kStagingElements) + lane;
-      const float2* const taken = reinterpret_cast<const float2*>(staging + ((warp - 4) ^ 4) * kStagingElements) + lane;
+      // Each warpgroup stores eight of a warp's sixteen channels. It sends its sums of the other eight, lane by lane,
+      // through
+      // the memory where its outputs are staged afterwards.
+      float2* const sent = reinterpret_cast<float2*>(staging + (warp - kProducerWarps) * kStagingElements) + lane;
+      const float2* const received =
+          reinterpret_cast<const float2*>(staging + ((warp - kProducerWarps) ^ kWarpgroupWarps) * kStagingElements) +
+              lane;
       __syncwarp();
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         if (half == consumer) continue;
 #pragma unroll
         for (int i = 0; i < kColumns / 8; ++i)
-          given[i * 32] = make_float2(sum[i * 4 + half * 2], sum[i * 4 + half * 2 + 1]);
+          sent[i * 32] = make_float2(sum[accumulator_index(i, half, 0)], sum[accumulator_index(i, half, 1)]);
       }
-      meet_warp();
+      sync_pair();
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         if (half != consumer) continue;
 #pragma unroll
         for (int i = 0; i < kColumns / 8; ++i) {
-          sum[i * 4 + half * 2] += taken[i * 32].x;
-          sum[i * 4 + half * 2 + 1] += taken[i * 32].y;
+          sum[accumulator_index(i, half, 0)] += received[i * 32].x;
+          sum[accumulator_index(i, half, 1)] += received[i * 32].y;
         }
       }
-      meet_warp();
+      sync_pair();
       // Store: the outputs of a run lie one after the other in a plane of y. A warp stages eight channels at a time in
       // its own part of shared memory, without the positions between two rows, and writes each as one run that starts
       // on a 32-byte sector of y: sectors that two instructions share are slow. So a channel's run starts up to
-      // kLead - 1 outputs late.
+      // kAlignmentPadding - 1 outputs later.
       const int plane_first = (tile.n * kGroups + tile.group) * kGroupK;
       const int run_first = tile.first_output + run * kWindow;
       // Runs at the ends of a plane may store vectors in part.
       const bool inside = run_first + kWindow <= kPlane;
-      Staged* const staged = staging + (warp - 4) * kStagingElements;
+      Staged* const staged = staging + (warp - kProducerWarps) * kStagingElements;
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         if (half != consumer) continue;  // the other's
-        const int column_first = run_first % kQ + lane % 4 * 2;
-        const int k_first = tile.k_tile * kBlockK + k_consumer + warp % 4 * 16 + half * 8;
+        const int column_first = run_first % kQ + accumulator_column(lane);
+        const int k_first = tile.k_tile * kBlockK + k_consumer + warp_first_row(warp) + half * kHalfRows;
         Staged* const staged_lane =
-            staged + (lane / 4 * kStagingPitch + lane % 4 * 2 + kLead - late(plane_first + k_first + lane / 4));
+            staged + (lane_row(lane) * kStagingPitch + accumulator_column(lane) + kAlignmentPadding -
+                      alignment_offset(plane_first + k_first + lane_row(lane)));
         __syncwarp();
 #pragma unroll
         for (int i = 0; i < kColumns / 4; ++i) {
           const int column = i / 2 * 8 + i % 2;  // behind the lane's first
-          float value = sum[i / 2 * 4 + half * 2 + i % 2];
+          float value = sum[accumulator_index(i / 2, half, i % 2)];
           if (column < kQ - column_first) staged_lane[column] = value;
-          if (column >= kPitch - column_first) staged_lane[column - kGap] = value;
+          if (column >= kPitch - column_first) staged_lane[column - kRowPadding] = value;
         }
         __syncwarp();
         if (inside) {
           auto* const y_lane = y + (plane_first + k_first) * static_cast<long long>(kPlane) +
-                               (run_first - kLead + lane * kStoreElements);
+                               (run_first - kAlignmentPadding + lane * kStoreElements);
 #pragma unroll
-          for (int k = 0; k < 8; ++k) {
-            const long long late_k = k * static_cast<long long>(kPlane) + late(plane_first + k_first + k);
+          for (int k = 0; k < kHalfRows; ++k) {
+            const long long offset_k = k * static_cast<long long>(kPlane) + alignment_offset(plane_first + k_first + k);
 #pragma unroll
             for (int i = 0; i < kStoreSteps; ++i) {
               const int vector = i * 32 + lane;
-              const bool stored = vector * kStoreElements >= kLead && vector < kStoreVectors;
+              const bool stored = vector * kStoreElements >= kAlignmentPadding && vector < kStoreVectors;
               // Nothing lies behind the last vector of the last channel.
               const int readable = (i + 1) * 32 <= kStoreVectors || stored ? vector : 0;
               const Staged* source = staged + k * kStagingPitch + readable * kStoreElements;
               float value[kStoreElements];
               read_staged(value, source);
-              store_all_if(y_lane + (late_k + i * (32 * kStoreElements)), value, stored);
+              store_all_if(y_lane + (offset_k + i * (32 * kStoreElements)), value, stored);
             }
           }
         } else {
 #pragma unroll 4
-          for (int k = 0; k < 8; ++k) {
+          for (int k = 0; k < kHalfRows; ++k) {
             if (k_first + k >= kGroupK) break;
             const int plane = plane_first + k_first + k;
-            const int first = run_first == 0 ? 0 : run_first + late(plane);
-            const int end = kPlane - run_first < kWindow + late(plane) ? kPlane : run_first + kWindow + late(plane);
+            const int first = run_first == 0 ? 0 : run_first + alignment_offset(plane);
+            const int end =
+                kPlane - run_first < kWindow + alignment_offset(plane) ? kPlane : run_first + kWindow +
+                    alignment_offset(plane);
             const long long row = static_cast<long long>(plane) * kPlane;
 #pragma unroll 1
             for (int vector = lane; vector < kStoreVectors; vector += 32) {
-              const int output = run_first + late(plane) - kLead + vector * kStoreElements;
+              const int output = run_first + alignment_offset(plane) - kAlignmentPadding + vector * kStoreElements;
               const unsigned mask = elements_within(first - output, end - output);
               const Staged* source = staged + k * kStagingPitch + vector * kStoreElements;
               float value[kStoreElements];

@@ -125,6 +125,35 @@ __device__ __forceinline__ void grow_registers_to() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
+// Sizes of warpgroups and of the matrices that they multiply (wgmma, sm_90a).
+
+constexpr int kWarpgroupWarps = 4;
+constexpr int kWarpgroupThreads = 128;
+// Rows of a product.
+constexpr int kInstructionRows = 64;
+// Operands in shared memory consist of core matrices: eight rows of 16 bytes.
+constexpr int kOperandRowBytes = 16;
+
+// Which elements of a warpgroup's multiplication a thread holds in registers (wgmma, sm_90a): PTX ISA, "Asynchronous
+// Warpgroup Level Matrix Instructions", "Register Fragments", figures of .m64nNk8 and .m64nNk16. A warp has 16 rows of
+// the accumulators in two halves of eight, a lane a row of each half and, of every eight columns, two neighbours:
+// sum[4 j + 2 half + e] is in row accumulator_row(warp, lane, half) and column 8 j + accumulator_column(lane) + e.
+
+constexpr int kWarpRows = 16;
+constexpr int kHalfRows = 8;
+// Lanes that share a row.
+constexpr int kRowLanes = 4;
+__device__ __forceinline__ int warp_first_row(int warp) { return warp % 4 * kWarpRows; }
+// A lane's row of the eight of a half.
+__device__ __forceinline__ int lane_row(int lane) { return lane / kRowLanes; }
+__device__ __forceinline__ int accumulator_row(int warp, int lane, int half) {
+  return warp_first_row(warp) + half * kHalfRows + lane_row(lane);
+}
+// The first of a lane's columns.
+__device__ __forceinline__ int accumulator_column(int lane) { return lane % kRowLanes * 2; }
+// Which of a lane's sums lies in its row of a half and in its column `e`, 0 or 1, of the eight columns number `eight`.
+__device__ constexpr int accumulator_index(int eight, int half, int e) { return eight * 4 + half * 2 + e; }
+
 // source[kOffset] if valid, else 0, and then source may be any address. One predicated instruction, issued where it is
 // written: loads of a batch all leave before the first is waited for.
 template <long long kOffset>
@@ -224,6 +253,14 @@ __device__ __forceinline__ void store_elements(float* y, const float (&value)[kS
       : "memory");
 }
 
+// One bit for each element of a store that lies in [first, end).
+__device__ __forceinline__ unsigned elements_within(int first, int end) {
+  constexpr unsigned kAll = (1u << kStoreElements) - 1;
+  const unsigned before_end = end >= kStoreElements ? kAll : end <= 0 ? 0u : (1u << end) - 1;
+  const unsigned before_first = first >= kStoreElements ? kAll : first <= 0 ? 0u : (1u << first) - 1;
+  return before_end & ~before_first;
+}
+
 // The larger of two, or NaN if one is (sm_80 and later). Of zeros, +0.
 __device__ __forceinline__ float max_nan(float a, float b) {
   float result;
@@ -296,7 +333,7 @@ constexpr int kTilesK = 1;
 constexpr int kRuns = 1;
 constexpr int kColumns = 168;
 constexpr int kWindow = 160;
-constexpr int kGap = 2;  // positions of a grid row behind its kQ outputs
+constexpr int kRowPadding = 2;  // positions of a grid row behind its kQ outputs
 constexpr int kPitch = 1024;
 constexpr int kTilesOfPlane = 3258;
 constexpr int kTiles = 26064;
@@ -312,7 +349,7 @@ constexpr int kRunPixels = 170;
 constexpr int kRunBytes = 5440;
 constexpr int kWeightBytes = 24576;
 constexpr int kInputBytes = 5440;  // of one part, the larger first
-constexpr int kWeightsOfStage = 10880;  // bytes from a stage's start
+constexpr int kWeightOffset = 10880;  // bytes from a stage's start
 constexpr int kStageBytes = 35456;
 constexpr int kStages = 5;
 
@@ -325,31 +362,34 @@ constexpr int kLoadBatch = 3;  // items of a warp in flight
 
 // The block
 constexpr int kThreads = 384;
+constexpr int kProducerWarps = 4;
 constexpr int kConsumers = 2;
-constexpr int kLoaderRegisters = 88;
+constexpr int kConsumerWarps = 8;
+constexpr int kProducerRegisters = 88;
 constexpr int kConsumerRegisters = 208;
 constexpr int kStagingPitch = 180;
 constexpr int kStagingElements = 1440;  // of a warp
 constexpr int kSectorElements = 8;
-constexpr int kLead = 8;
+constexpr int kAlignmentPadding = 8;
 constexpr int kStoreVectors = 42;
 constexpr int kStoreSteps = 2;
 constexpr int kStagingFirstByte = 177280;
 constexpr int kBarriersFirstByte = 223360;
 
 // The numbers above are redundant; they must agree.
-static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 128);
-static_assert(kTeams * kTeamWarps == 4);
-static_assert(kGap <= (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kGap);
+static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 2 * kInstructionRows);
+static_assert(kTeams * kTeamWarps == kProducerWarps);
+static_assert(kRowPadding <= (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kRowPadding);
 static_assert(kRunPixels ==
               kColumns + (kS - 1) * kDilationW / kStrideW + (kStepRows - 1) * kDilationH * kPitch);
 static_assert(kChunkChannels == kSlices * kOperandChannels && kSteps * kStepRows % kR == 0);
-static_assert(kUnits % 2 == 0 && kUnits >= kStepRows * kS * kSlices && kWeightBytes == 2 * kUnits * kBlockK * 16);
-static_assert(kRunBytes == kPhases * kSlices * kRunPixels * 16);
+static_assert(kUnits % 2 == 0 && kUnits >= kStepRows * kS * kSlices &&
+    kWeightBytes == 2 * kUnits * kBlockK * kOperandRowBytes);
+static_assert(kRunBytes == kPhases * kSlices * kRunPixels * kOperandRowBytes);
 static_assert(kStageBytes >= 2 * kInputBytes && kInputBytes == kRuns * kRunBytes &&
     kStages * kStageBytes <= kStagingFirstByte);
-static_assert(kWindow % kSectorElements == 0 && kStagingPitch >= kColumns + kLead);
-static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);
+static_assert(kWindow % kSectorElements == 0 && kStagingPitch >= kColumns + kAlignmentPadding);
+static_assert(kWarpgroupThreads * (kProducerRegisters + 2 * kConsumerRegisters) <= 65536);
 static_assert(kBarriersFirstByte + 16 * kStages + 0 <= 223440);
 
 // Shared memory, by first byte:
@@ -368,8 +408,8 @@ using Staged = float;  // an output on its way to y
 __device__ __forceinline__ float activate(float x) { return max_nan(x, 0.0f); }
 
 
-// A position is a place in an image's grid of output rows, kGap columns longer than y's: there the window of taps
-// reaches into the next row, and nothing is stored. In this grid every tap is a constant distance.
+// A position is a place in an image's grid of output rows, kRowPadding columns longer than y's: there the window of
+// taps reaches into the next row, and nothing is stored. In this grid every tap is a constant distance.
 struct Tile {
   int n, group, k_tile;
   int first_output;  // of the tile's first run, counted in a plane of y
@@ -383,17 +423,9 @@ struct Tile {
   }
 };
 
-// Outputs from where a run starts, in a plane of y, to the next sector of y.
-__device__ __forceinline__ int late(int plane) {
+// Outputs from where a run starts, in a plane of y, to the next sector of y: its channels' runs start so much later.
+__device__ __forceinline__ int alignment_offset(int plane) {
   return static_cast<int>(-(static_cast<unsigned>(plane) * kPlane) % kSectorElements);
-}
-
-// One bit for each element of a store that lies in [first, end).
-__device__ __forceinline__ unsigned elements_within(int first, int end) {
-  constexpr unsigned kAll = (1u << kStoreElements) - 1;
-  const unsigned before_end = end >= kStoreElements ? kAll : end <= 0 ? 0u : (1u << end) - 1;
-  const unsigned before_first = first >= kStoreElements ? kAll : first <= 0 ? 0u : (1u << first) - 1;
-  return before_end & ~before_first;
 }
 
 __device__ __forceinline__ void read_staged(float (&value)[kStoreElements], const float* staged) {
@@ -441,7 +473,7 @@ __device__ __forceinline__ void load_run(const Element* __restrict__ x_chunk, in
       uint4* destination = reinterpret_cast<uint4*>(run) + phase * (kSlices * kRunPixels) + pixel;
 #pragma unroll
       for (int slice = 0; slice < kSlices; ++slice)
-        store_split_row<kInputBytes / 16>(destination + slice * kRunPixels,
+        store_split_row<kInputBytes / kOperandRowBytes>(destination + slice * kRunPixels,
                                           value[i] + slice * kOperandChannels);
     }
   }
@@ -459,7 +491,7 @@ jitconv_wgmma_tf32x3_fprop_fp32_nchw_n8c64h512w1024_k128_3x3_bias_relu(const Ele
   const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
   const int lane = threadIdx.x % 32;
 
-  if (threadIdx.x == kThreads - 128) {  // no producer thread, which has something to ask for
+  if (threadIdx.x == kThreads - kWarpgroupThreads) {  // no producer thread: those issue copies meanwhile
     for (int i = 0; i < kStages; ++i) {
       barrier_init(full + i, kTeamWarps + 1);
       barrier_init(empty + i, kConsumers);
@@ -467,7 +499,7 @@ jitconv_wgmma_tf32x3_fprop_fp32_nchw_n8c64h512w1024_k128_3x3_bias_relu(const Ele
     barrier_init_visible();
   }
   // A vector that is stored in part is read whole.
-  for (int i = threadIdx.x; i < kConsumers * 4 * kStagingElements; i += kThreads) staging[i] = Staged{};
+  for (int i = threadIdx.x; i < kConsumerWarps * kStagingElements; i += kThreads) staging[i] = Staged{};
   __syncthreads();
 
   int stage = 0, parity = 0;
@@ -477,9 +509,9 @@ jitconv_wgmma_tf32x3_fprop_fp32_nchw_n8c64h512w1024_k128_3x3_bias_relu(const Ele
     parity ^= 1;
   };
 
-  if (warp < 4) {
+  if (warp < kProducerWarps) {
     // The producer warpgroup. A warp's loads do not overlap its own waiting, so teams of warps take steps in turn.
-    shrink_registers_to<kLoaderRegisters>();
+    shrink_registers_to<kProducerRegisters>();
     const int team = warp / kTeamWarps, member = warp % kTeamWarps;
     if (member == 0 && lane == 0) wait_for_previous_kernel();
     int turn = 0;
@@ -498,7 +530,7 @@ jitconv_wgmma_tf32x3_fprop_fp32_nchw_n8c64h512w1024_k128_3x3_bias_relu(const Ele
           barrier_wait(empty + stage, parity ^ 1);
           if (member == 0 && lane == 0) {
             barrier_arrive_expecting(full + stage, kWeightBytes);
-            bulk_copy_to_shared(input + kWeightsOfStage, w_tile + static_cast<long long>(step) * kWeightBytes,
+            bulk_copy_to_shared(input + kWeightOffset, w_tile + static_cast<long long>(step) * kWeightBytes,
                 kWeightBytes,
                                 full + stage);
           }
@@ -517,9 +549,9 @@ jitconv_wgmma_tf32x3_fprop_fp32_nchw_n8c64h512w1024_k128_3x3_bias_relu(const Ele
   } else {
     // A consumer warpgroup: 64 of the tile's channels, one of its runs of positions.
     grow_registers_to<kConsumerRegisters>();
-    const int consumer = warp / 4 - 1;
-    const int k_consumer = consumer * 64, run = 0;
-    const bool gives_back = threadIdx.x % 128 == 0;  // what its warpgroup has multiplied
+    const int consumer = warp / kWarpgroupWarps - 1;
+    const int k_consumer = consumer * kInstructionRows, run = 0;
+    const bool releases_stage = threadIdx.x % kWarpgroupThreads == 0;  // what its warpgroup has multiplied
     float sum[kColumns / 2];
 #pragma unroll 1
     for (int number = blockIdx.x; number < kTiles; number += gridDim.x) {
@@ -527,7 +559,7 @@ jitconv_wgmma_tf32x3_fprop_fp32_nchw_n8c64h512w1024_k128_3x3_bias_relu(const Ele
       float channel_bias[2];
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const int k = tile.k_tile * kBlockK + k_consumer + warp % 4 * 16 + half * 8 + lane / 4;
+        const int k = tile.k_tile * kBlockK + k_consumer + accumulator_row(warp, lane, half);
         channel_bias[half] = k < kGroupK ? to_float(bias[tile.group * kGroupK + k]) : 0.0f;
       }
 #pragma unroll
@@ -538,10 +570,11 @@ jitconv_wgmma_tf32x3_fprop_fp32_nchw_n8c64h512w1024_k128_3x3_bias_relu(const Ele
         const char* input = stages + stage * kStageBytes;
         float partial[kColumns / 2];
         // Adding to an operand moves it by 16 bytes: a pixel of a slice, a channel of a unit.
-        const MatrixOperand pixels = matrix_operand(input + run * kRunBytes, kRunPixels * 16);
-        const MatrixOperand pixels_low = pixels + kInputBytes / 16;
-        const char* weights_of_step = input + kWeightsOfStage;
-        const MatrixOperand weights = matrix_operand(weights_of_step + k_consumer * 16, kBlockK * 16);
+        const MatrixOperand pixels = matrix_operand(input + run * kRunBytes, kRunPixels * kOperandRowBytes);
+        const MatrixOperand pixels_low = pixels + kInputBytes / kOperandRowBytes;
+        const char* weights_of_step = input + kWeightOffset;
+        const MatrixOperand weights =
+            matrix_operand(weights_of_step + k_consumer * kOperandRowBytes, kBlockK * kOperandRowBytes);
         const MatrixOperand weights_low = weights + kUnits * kBlockK;
         // begin taps
         multiply_begin();
@@ -557,7 +590,7 @@ jitconv_wgmma_tf32x3_fprop_fp32_nchw_n8c64h512w1024_k128_3x3_bias_relu(const Ele
         multiply_commit();
         multiply_wait<0>();
         settle(partial);
-        if (gives_back) barrier_arrive(empty + stage);
+        if (releases_stage) barrier_arrive(empty + stage);
         promote(sum, partial);
         // end taps
         next_stage();
@@ -565,18 +598,19 @@ jitconv_wgmma_tf32x3_fprop_fp32_nchw_n8c64h512w1024_k128_3x3_bias_relu(const Ele
       // Store: the outputs of a run lie one after the other in a plane of y. A warp stages eight channels at a time in
       // its own part of shared memory, without the positions between two rows, and writes each as one run that starts
       // on a 32-byte sector of y: sectors that two instructions share are slow. So a channel's run starts up to
-      // kLead - 1 outputs late.
+      // kAlignmentPadding - 1 outputs later.
       const int plane_first = (tile.n * kGroups + tile.group) * kGroupK;
       const int run_first = tile.first_output + run * kWindow;
       // Runs at the ends of a plane may store vectors in part.
       const bool inside = run_first > 0 && run_first + (kWindow + kSectorElements) <= kPlane;
-      Staged* const staged = staging + (warp - 4) * kStagingElements;
+      Staged* const staged = staging + (warp - kProducerWarps) * kStagingElements;
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const int column_first = run_first % kQ + lane % 4 * 2;
-        const int k_first = tile.k_tile * kBlockK + k_consumer + warp % 4 * 16 + half * 8;
+        const int column_first = run_first % kQ + accumulator_column(lane);
+        const int k_first = tile.k_tile * kBlockK + k_consumer + warp_first_row(warp) + half * kHalfRows;
         Staged* const staged_lane =
-            staged + (lane / 4 * kStagingPitch + lane % 4 * 2 + kLead - late(plane_first + k_first + lane / 4));
+            staged + (lane_row(lane) * kStagingPitch + accumulator_column(lane) + kAlignmentPadding -
+                      alignment_offset(plane_first + k_first + lane_row(lane)));
         __syncwarp();
         if (run_first % kQ + kColumns <= kQ) {
 #pragma unroll
@@ -584,7 +618,7 @@ jitconv_wgmma_tf32x3_fprop_fp32_nchw_n8c64h512w1024_k128_3x3_bias_relu(const Ele
             float2 pair;
 #pragma unroll
             for (int e = 0; e < 2; ++e) {
-              float value = sum[i * 4 + half * 2 + e];
+              float value = sum[accumulator_index(i, half, e)];
               value += channel_bias[half];
               value = activate(value);
               (e == 0 ? pair.x : pair.y) = value;
@@ -597,45 +631,47 @@ jitconv_wgmma_tf32x3_fprop_fp32_nchw_n8c64h512w1024_k128_3x3_bias_relu(const Ele
             float2 pair;
 #pragma unroll
             for (int e = 0; e < 2; ++e) {
-              float value = sum[i * 4 + half * 2 + e];
+              float value = sum[accumulator_index(i, half, e)];
               value += channel_bias[half];
               value = activate(value);
               (e == 0 ? pair.x : pair.y) = value;
             }
             if (i * 8 < kQ - column_first) *reinterpret_cast<float2*>(staged_lane + (i * 8)) = pair;
-            if (i * 8 >= kPitch - column_first) *reinterpret_cast<float2*>(staged_lane + (i * 8 - kGap)) = pair;
+            if (i * 8 >= kPitch - column_first) *reinterpret_cast<float2*>(staged_lane + (i * 8 - kRowPadding)) = pair;
           }
         }
         __syncwarp();
         if (inside) {
           auto* const y_lane = y + (plane_first + k_first) * static_cast<long long>(kPlane) +
-                               (run_first - kLead + lane * kStoreElements);
+                               (run_first - kAlignmentPadding + lane * kStoreElements);
 #pragma unroll
-          for (int k = 0; k < 8; ++k) {
-            const long long late_k = k * static_cast<long long>(kPlane) + late(plane_first + k_first + k);
+          for (int k = 0; k < kHalfRows; ++k) {
+            const long long offset_k = k * static_cast<long long>(kPlane) + alignment_offset(plane_first + k_first + k);
 #pragma unroll
             for (int i = 0; i < kStoreSteps; ++i) {
               const int vector = i * 32 + lane;
-              const bool stored = vector * kStoreElements >= kLead && vector < kStoreVectors;
+              const bool stored = vector * kStoreElements >= kAlignmentPadding && vector < kStoreVectors;
               // Nothing lies behind the last vector of the last channel.
               const int readable = (i + 1) * 32 <= kStoreVectors || stored ? vector : 0;
               const Staged* source = staged + k * kStagingPitch + readable * kStoreElements;
               float value[kStoreElements];
               read_staged(value, source);
-              store_all_if(y_lane + (late_k + i * (32 * kStoreElements)), value, stored);
+              store_all_if(y_lane + (offset_k + i * (32 * kStoreElements)), value, stored);
             }
           }
         } else {
 #pragma unroll 1
-          for (int k = 0; k < 8; ++k) {
+          for (int k = 0; k < kHalfRows; ++k) {
             if (k_first + k >= kGroupK) break;
             const int plane = plane_first + k_first + k;
-            const int first = run_first == 0 ? 0 : run_first + late(plane);
-            const int end = kPlane - run_first < kWindow + late(plane) ? kPlane : run_first + kWindow + late(plane);
+            const int first = run_first == 0 ? 0 : run_first + alignment_offset(plane);
+            const int end =
+                kPlane - run_first < kWindow + alignment_offset(plane) ? kPlane : run_first + kWindow +
+                    alignment_offset(plane);
             const long long row = static_cast<long long>(plane) * kPlane;
 #pragma unroll 1
             for (int vector = lane; vector < kStoreVectors; vector += 32) {
-              const int output = run_first + late(plane) - kLead + vector * kStoreElements;
+              const int output = run_first + alignment_offset(plane) - kAlignmentPadding + vector * kStoreElements;
               const unsigned mask = elements_within(first - output, end - output);
               const Staged* source = staged + k * kStagingPitch + vector * kStoreElements;
               float value[kStoreElements];

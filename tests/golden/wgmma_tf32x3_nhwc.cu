@@ -137,6 +137,36 @@ __device__ __forceinline__ void settle(float (&sum)[kAccumulators]) {
   for (int i = 0; i < kAccumulators; ++i) asm volatile("" : "+f"(sum[i]));
 }
 
+// Sizes of warpgroups and of the matrices that they multiply (wgmma, sm_90a).
+
+constexpr int kWarpgroupWarps = 4;
+constexpr int kWarpgroupThreads = 128;
+// Rows of a product.
+constexpr int kInstructionRows = 64;
+// Operands in shared memory consist of core matrices: eight rows of 16 bytes.
+constexpr int kOperandRowBytes = 16;
+constexpr int kSwizzleAtomBytes = 1024;
+
+// Which elements of a warpgroup's multiplication a thread holds in registers (wgmma, sm_90a): PTX ISA, "Asynchronous
+// Warpgroup Level Matrix Instructions", "Register Fragments", figures of .m64nNk8 and .m64nNk16. A warp has 16 rows of
+// the accumulators in two halves of eight, a lane a row of each half and, of every eight columns, two neighbours:
+// sum[4 j + 2 half + e] is in row accumulator_row(warp, lane, half) and column 8 j + accumulator_column(lane) + e.
+
+constexpr int kWarpRows = 16;
+constexpr int kHalfRows = 8;
+// Lanes that share a row.
+constexpr int kRowLanes = 4;
+__device__ __forceinline__ int warp_first_row(int warp) { return warp % 4 * kWarpRows; }
+// A lane's row of the eight of a half.
+__device__ __forceinline__ int lane_row(int lane) { return lane / kRowLanes; }
+__device__ __forceinline__ int accumulator_row(int warp, int lane, int half) {
+  return warp_first_row(warp) + half * kHalfRows + lane_row(lane);
+}
+// The first of a lane's columns.
+__device__ __forceinline__ int accumulator_column(int lane) { return lane % kRowLanes * 2; }
+// Which of a lane's sums lies in its row of a half and in its column `e`, 0 or 1, of the eight columns number `eight`.
+__device__ constexpr int accumulator_index(int eight, int half, int e) { return eight * 4 + half * 2 + e; }
+
 // A matrix as TMA brings it, swizzled: rows of kRowBytes, 32, 64 or 128, of which a multiplication takes
 // 32, the first unless 2, 4 or 6 is added. What was copied starts on a multiple of 1024 bytes; `first` is any row of
 // it.
@@ -299,7 +329,7 @@ constexpr int kTilesK = 1;
 constexpr int kRuns = 1;
 constexpr int kColumns = 128;
 constexpr int kWindow = 128;
-constexpr int kGap = 2;  // positions of a grid row behind its kQ outputs
+constexpr int kRowPadding = 2;  // positions of a grid row behind its kQ outputs
 constexpr int kPitch = 1024;
 constexpr int kRunRow = 1024;  // positions of the runs of a row
 constexpr int kTilesOfPlane = 4080;
@@ -315,18 +345,19 @@ constexpr int kUnits = 6;  // of a step: taps, each of one slice
 constexpr int kRunPixels = 130;
 constexpr int kPixelBytes = 32;  // all slices of a pixel, one after the other
 constexpr int kPhaseBytes = 5120;
-constexpr int kWalkedBytes = 4160;  // of a step
+constexpr int kIm2colBytes = 4160;  // of a step
 constexpr int kRunBytes = 5120;
 constexpr int kWeightBytes = 24576;
 constexpr int kInputBytes = 5120;  // of one part, the larger first
-constexpr int kWeightsOfStage = 10240;  // bytes from a stage's start
+constexpr int kWeightOffset = 10240;  // bytes from a stage's start
 constexpr int kStageBytes = 34816;
 constexpr int kStages = 4;
 
 // The block
 constexpr int kThreads = 384;
+constexpr int kProducerWarps = 4;
 constexpr int kConsumers = 2;
-constexpr int kLoaderRegisters = 168;
+constexpr int kProducerRegisters = 168;
 constexpr int kConsumerRegisters = 168;
 constexpr int kStoreColumns = 64;  // positions of a box
 constexpr int kRowChannels = 32;  // 128 bytes
@@ -338,19 +369,21 @@ constexpr int kStagingFirstByte = 139264;
 constexpr int kBarriersFirstByte = 204800;
 
 // The numbers above are redundant; they must agree.
-static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 128);
-static_assert(kRunBytes % 1024 == 0 && kStageBytes % 1024 == 0);
-static_assert(kGap <= (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kGap);
+static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 2 * kInstructionRows);
+static_assert(kRunBytes % kSwizzleAtomBytes == 0 && kStageBytes % kSwizzleAtomBytes == 0);
+static_assert(kRowPadding <= (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kRowPadding);
 static_assert(kRunPixels ==
               kColumns + (kS - 1) * kDilationW / kStrideW + (kStepRows - 1) * kDilationH * kPitch);
 static_assert(kChunkChannels == kSlices * kOperandChannels && kSteps * kStepRows % kR == 0);
-static_assert(kUnits % 2 == 0 && kUnits >= kStepRows * kS * kSlices && kWeightBytes == 2 * kUnits * kBlockK * 16);
+static_assert(kUnits % 2 == 0 && kUnits >= kStepRows * kS * kSlices &&
+    kWeightBytes == 2 * kUnits * kBlockK * kOperandRowBytes);
 static_assert(kRunBytes == kPhases * kPhaseBytes && kPhaseBytes >= kRunPixels * kPixelBytes);
 static_assert(kStageBytes >= 2 * kInputBytes && kInputBytes == kRuns * kRunBytes &&
     kStages * kStageBytes <= kStagingFirstByte);
-static_assert(kRunRow >= kQ && kWindow == kColumns && kColumns % kStoreColumns == 0 && kBoxRows * kRowChannels == 64);
-static_assert(kStagingFirstByte % 1024 == 0 && kBoxElements * sizeof(Element) % 1024 == 0);
-static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);
+static_assert(kRunRow >= kQ && kWindow == kColumns && kColumns % kStoreColumns == 0 &&
+    kBoxRows * kRowChannels == kInstructionRows);
+static_assert(kStagingFirstByte % kSwizzleAtomBytes == 0 && kBoxElements * sizeof(Element) % kSwizzleAtomBytes == 0);
+static_assert(kWarpgroupThreads * (kProducerRegisters + 2 * kConsumerRegisters) <= 65536);
 static_assert(kBarriersFirstByte + 16 * kStages + 32 <= 204896);
 
 // Shared memory, by first byte:
@@ -368,8 +401,8 @@ using Staged = Element;  // an output on its way to y
 
 
 
-// A position is a place in an image's grid of output rows, kGap columns longer than y's: there the window of taps
-// reaches into the next row, and nothing is stored. In this grid every tap is a constant distance.
+// A position is a place in an image's grid of output rows, kRowPadding columns longer than y's: there the window of
+// taps reaches into the next row, and nothing is stored. In this grid every tap is a constant distance.
 struct Tile {
   int n, group, k_tile;
   int first_output;  // of the tile's first run, counted in kP rows of kRunRow
@@ -392,8 +425,8 @@ __device__ __forceinline__ int box_place(int position, int channel) {
 }
 
 
-// Asks for the pixels that a run needs of filter row r, [phase][pixel], kPixelBytes of each from channel c_first on.
-// The map walks over the grid as positions do, and brings zeros where x has nothing.
+// Copies the pixels that a run needs of filter row r, [phase][pixel], kPixelBytes of each from channel c_first on. In
+// im2col mode, TMA goes through the grid in the order of positions, and writes zeros outside of x.
 __device__ __forceinline__ void copy_run(const TensorMap* x_map, const Tile& tile, int run_first, int c_first, int r,
                                          char* run, Barrier* arrival) {
   const int first = run_first;
@@ -404,15 +437,16 @@ __device__ __forceinline__ void copy_run(const TensorMap* x_map, const Tile& til
                           row * kStrideH - kPadTop, image, phase, r * kDilationH, arrival);
 }
 
-// Splits a step's pixels, which TMA brought: larger parts stay where they are. `thread` of 96.
+// All but the first producer warp split a step's pixels, which TMA copied: larger parts stay where they are.
+constexpr int kSplitThreads = (kProducerWarps - 1) * 32;
 __device__ __forceinline__ void split_pixels(char* input, int thread) {
 #pragma unroll 1
   for (int part = 0; part < kRuns * kPhases; ++part) {
     uint4* const rows = reinterpret_cast<uint4*>(input + part * kPhaseBytes);
 #pragma unroll 2
-    for (int row = thread; row < kRunPixels * kSlices; row += 96) {
+    for (int row = thread; row < kRunPixels * kSlices; row += kSplitThreads) {
       const uint4 value = rows[row];
-      store_split_row<kInputBytes / 16>(rows + row, reinterpret_cast<const Element*>(&value));
+      store_split_row<kInputBytes / kOperandRowBytes>(rows + row, reinterpret_cast<const Element*>(&value));
     }
   }
 }
@@ -430,7 +464,7 @@ jitconv_wgmma_tf32x3_fprop_fp32_nhwc_n8c64h512w1024_k128_3x3_bias(const __grid_c
   const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
   const int lane = threadIdx.x % 32;
 
-  if (threadIdx.x == kThreads - 128) {  // no producer thread, which has something to ask for
+  if (threadIdx.x == kThreads - kWarpgroupThreads) {  // no producer thread: those issue copies meanwhile
     for (int i = 0; i < kStages; ++i) {
       barrier_init(full + i, 4);
       barrier_init(empty + i, kConsumers);
@@ -447,9 +481,10 @@ jitconv_wgmma_tf32x3_fprop_fp32_nhwc_n8c64h512w1024_k128_3x3_bias(const __grid_c
     parity ^= 1;
   };
 
-  if (warp < 4) {
-    // The producer warpgroup. A thread of its first warp asks TMA for pixels and weights. Pixels come as they lie
-    // in the tensor, and the other warps split them where they are.
+  if (warp < kProducerWarps) {
+    // The producer warpgroup. A thread of its first warp issues TMA copies of pixels and weights. Pixels come as they
+    // lie
+    // in the tensor, and the other warps split them in place.
     if (warp == 0) wait_for_previous_kernel();
 #pragma unroll 1
     for (int number = blockIdx.x; number < kTiles; number += gridDim.x) {
@@ -462,7 +497,7 @@ jitconv_wgmma_tf32x3_fprop_fp32_nhwc_n8c64h512w1024_k128_3x3_bias(const __grid_c
         if (warp == 0) {
           barrier_wait(empty + stage, parity ^ 1);
           if (lane == 0) {
-            barrier_arrive_expecting(arrived + stage, kWalkedBytes);
+            barrier_arrive_expecting(arrived + stage, kIm2colBytes);
 #pragma unroll
             for (int run = 0; run < kRuns; ++run)
               copy_run(&x_map, tile, tile.first_output + run * kWindow,
@@ -471,7 +506,7 @@ jitconv_wgmma_tf32x3_fprop_fp32_nhwc_n8c64h512w1024_k128_3x3_bias(const __grid_c
           }
           if (lane == 0) {
             barrier_arrive_expecting(full + stage, kWeightBytes);
-            bulk_copy_to_shared(input + kWeightsOfStage, w_tile + static_cast<long long>(step) * kWeightBytes,
+            bulk_copy_to_shared(input + kWeightOffset, w_tile + static_cast<long long>(step) * kWeightBytes,
                 kWeightBytes,
                                 full + stage);
           }
@@ -487,11 +522,11 @@ jitconv_wgmma_tf32x3_fprop_fp32_nhwc_n8c64h512w1024_k128_3x3_bias(const __grid_c
     }
   } else {
     // A consumer warpgroup: 64 of the tile's channels, one of its runs of positions.
-    const int consumer = warp / 4 - 1;
-    const int k_consumer = consumer * 64, run = 0;
-    const bool gives_back = threadIdx.x % 128 == 0;  // what its warpgroup has multiplied
+    const int consumer = warp / kWarpgroupWarps - 1;
+    const int k_consumer = consumer * kInstructionRows, run = 0;
+    const bool releases_stage = threadIdx.x % kWarpgroupThreads == 0;  // what its warpgroup has multiplied
     float sum[kColumns / 2];
-    const bool asks = threadIdx.x % 128 == 0;  // TMA to store
+    const bool issues_stores = threadIdx.x % kWarpgroupThreads == 0;  // by TMA
     int box = 0;  // that is staged next
 #pragma unroll 1
     for (int number = blockIdx.x; number < kTiles; number += gridDim.x) {
@@ -499,7 +534,7 @@ jitconv_wgmma_tf32x3_fprop_fp32_nhwc_n8c64h512w1024_k128_3x3_bias(const __grid_c
       float channel_bias[2];
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const int k = tile.k_tile * kBlockK + k_consumer + warp % 4 * 16 + half * 8 + lane / 4;
+        const int k = tile.k_tile * kBlockK + k_consumer + accumulator_row(warp, lane, half);
         channel_bias[half] = k < kGroupK ? to_float(bias[tile.group * kGroupK + k]) : 0.0f;
       }
 #pragma unroll
@@ -511,9 +546,10 @@ jitconv_wgmma_tf32x3_fprop_fp32_nhwc_n8c64h512w1024_k128_3x3_bias(const __grid_c
         float partial[kColumns / 2];
         // Adding to an operand moves it by 16 bytes: a slice of all pixels, a channel of a unit.
         const MatrixOperand pixels = swizzled_operand<kPixelBytes>(input + run * kRunBytes);
-        const MatrixOperand pixels_low = pixels + kInputBytes / 16;
-        const char* weights_of_step = input + kWeightsOfStage;
-        const MatrixOperand weights = matrix_operand(weights_of_step + k_consumer * 16, kBlockK * 16);
+        const MatrixOperand pixels_low = pixels + kInputBytes / kOperandRowBytes;
+        const char* weights_of_step = input + kWeightOffset;
+        const MatrixOperand weights =
+            matrix_operand(weights_of_step + k_consumer * kOperandRowBytes, kBlockK * kOperandRowBytes);
         const MatrixOperand weights_low = weights + kUnits * kBlockK;
         // begin taps
         multiply_begin();
@@ -529,7 +565,7 @@ jitconv_wgmma_tf32x3_fprop_fp32_nhwc_n8c64h512w1024_k128_3x3_bias(const __grid_c
         multiply_commit();
         multiply_wait<0>();
         settle(partial);
-        if (gives_back) barrier_arrive(empty + stage);
+        if (releases_stage) barrier_arrive(empty + stage);
         promote(sum, partial);
         // end taps
         next_stage();
@@ -543,30 +579,30 @@ jitconv_wgmma_tf32x3_fprop_fp32_nhwc_n8c64h512w1024_k128_3x3_bias(const __grid_c
 #pragma unroll
       for (int first = 0; first < kColumns; first += kStoreColumns) {
         Staged* const staged = staging + (consumer * kStagedBoxes + box) * kBoxElements;
-        if (asks) bulk_stores_wait_read<kStagedBoxes - 1>();  // of what was staged here before
+        if (issues_stores) bulk_stores_wait_read<kStagedBoxes - 1>();  // of what was staged here before
         warpgroup_sync(1 + consumer);
 #pragma unroll
         for (int i = 0; i < kStoreColumns; i += 8) {
 #pragma unroll
           for (int part = 0; part < 4; ++part) {
             // Every second pair of lanes takes its two positions the other way round: no bank conflicts.
-            const int half = part / 2, turned = lane / 2 % 2, pair = (first + i) / 2 + half * 2;
+            const int half = part / 2, turned = lane / 2 % 2, pair = accumulator_index((first + i) / 8, half, 0);
             float value = turned == 0 ? sum[pair + part % 2] : sum[pair + 1 - part % 2];
             value += channel_bias[half];
-            const int position = i + lane % 4 * 2 + (part % 2 ^ turned);
-            staged[box_place(position, warp % 4 * 16 + half * 8 + lane / 4)] = value;
+            const int position = i + accumulator_column(lane) + (part % 2 ^ turned);
+            staged[box_place(position, accumulator_row(warp, lane, half))] = value;
           }
         }
         fence_async_proxy();
         warpgroup_sync(1 + consumer);
-        if (asks) {
+        if (issues_stores) {
           tensor_copy_to_global(&y_map, 0, row_of_channels, column_first + first, image_row, staged);
           bulk_stores_commit();
         }
         box = box + 1 == kStagedBoxes ? 0 : box + 1;
       }
     }
-    if (asks) bulk_stores_wait_read<0>();  // before the block ends
+    if (issues_stores) bulk_stores_wait_read<0>();  // before the block ends
   }
 }
 

@@ -134,6 +134,33 @@ __device__ __forceinline__ void shrink_registers_to() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
+// Sizes of warpgroups and of the matrices that they multiply (wgmma, sm_90a).
+
+constexpr int kWarpgroupWarps = 4;
+constexpr int kWarpgroupThreads = 128;
+// Rows of a product.
+constexpr int kInstructionRows = 64;
+// Rows of the widest swizzle, and the eight of them after which its pattern begins again: boxes start at a multiple.
+constexpr int kSwizzleBytes = 128;
+constexpr int kSwizzleAtomBytes = 1024;
+
+// Which elements of a warpgroup's multiplication a thread holds in registers (wgmma, sm_90a): PTX ISA, "Asynchronous
+// Warpgroup Level Matrix Instructions", "Register Fragments", figures of .m64nNk8 and .m64nNk16. A warp has 16 rows of
+// the accumulators in two halves of eight, a lane a row of each half and, of every eight columns, two neighbours:
+// sum[4 j + 2 half + e] is in row accumulator_row(warp, lane, half) and column 8 j + accumulator_column(lane) + e.
+
+constexpr int kWarpRows = 16;
+constexpr int kHalfRows = 8;
+// Lanes that share a row.
+constexpr int kRowLanes = 4;
+__device__ __forceinline__ int warp_first_row(int warp) { return warp % 4 * kWarpRows; }
+// A lane's row of the eight of a half.
+__device__ __forceinline__ int lane_row(int lane) { return lane / kRowLanes; }
+// The first of a lane's columns.
+__device__ __forceinline__ int accumulator_column(int lane) { return lane % kRowLanes * 2; }
+// Which of a lane's sums lies in its row of a half and in its column `e`, 0 or 1, of the eight columns number `eight`.
+__device__ constexpr int accumulator_index(int eight, int half, int e) { return eight * 4 + half * 2 + e; }
+
 // A matrix as TMA brings it, swizzled: rows of kRowBytes, 32, 64 or 128, of which a multiplication takes
 // 32, the first unless 2, 4 or 6 is added. What was copied starts on a multiple of 1024 bytes; `first` is any row of
 // it.
@@ -192,6 +219,14 @@ __device__ __forceinline__ void store_elements(float* y, const float (&value)[kS
       "}" ::"l"(y),
       "f"(value[0]), "f"(value[1]), "f"(value[2]), "f"(value[3]), "r"(mask)
       : "memory");
+}
+
+// One bit for each element of a store that lies in [first, end).
+__device__ __forceinline__ unsigned elements_within(int first, int end) {
+  constexpr unsigned kAll = (1u << kStoreElements) - 1;
+  const unsigned before_end = end >= kStoreElements ? kAll : end <= 0 ? 0u : (1u << end) - 1;
+  const unsigned before_first = first >= kStoreElements ? kAll : first <= 0 ? 0u : (1u << first) - 1;
+  return before_end & ~before_first;
 }
 
 // sum[64][120] += a[64][8] * b[120][8] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a).
@@ -266,7 +301,7 @@ constexpr int kTilesK = 4;
 constexpr int kRuns = 1;
 constexpr int kColumns = 120;
 constexpr int kWindow = 112;
-constexpr int kGap = 0;  // positions of a grid row behind its kQ outputs
+constexpr int kRowPadding = 0;  // positions of a grid row behind its kQ outputs
 constexpr int kPitch = 14;
 constexpr int kTilesOfPlane = 2;
 constexpr int kTiles = 128;
@@ -281,11 +316,11 @@ constexpr int kUnits = 8;  // of a step: taps, each of one slice
 constexpr int kRunPixels = 120;
 constexpr int kPixelBytes = 128;  // all slices of a pixel, one after the other
 constexpr int kPhaseBytes = 15360;
-constexpr int kWalkedBytes = 15360;  // of a step
+constexpr int kIm2colBytes = 15360;  // of a step
 constexpr int kRunBytes = 15360;
 constexpr int kWeightBytes = 8192;
 constexpr int kInputBytes = 15360;
-constexpr int kWeightsOfStage = 15360;  // bytes from a stage's start
+constexpr int kWeightOffset = 15360;  // bytes from a stage's start
 constexpr int kTaps = 1;
 constexpr int kWeightRowBytes = 128;  // of an output channel
 constexpr int kStageBytes = 23552;
@@ -293,33 +328,35 @@ constexpr int kStages = 8;
 
 // The block
 constexpr int kThreads = 384;
+constexpr int kProducerWarps = 4;
 constexpr int kConsumers = 2;
-constexpr int kLoaderRegisters = 168;
+constexpr int kConsumerWarps = 8;
+constexpr int kProducerRegisters = 168;
 constexpr int kConsumerRegisters = 128;
 constexpr int kStagingPitch = 136;
 constexpr int kStagingElements = 1088;  // of a warp
 constexpr int kSectorElements = 8;
-constexpr int kLead = 8;
+constexpr int kAlignmentPadding = 8;
 constexpr int kStoreVectors = 30;
 constexpr int kStoreSteps = 1;
 constexpr int kStagingFirstByte = 188416;
 constexpr int kBarriersFirstByte = 223232;
 
 // The numbers above are redundant; they must agree.
-static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 64);
-static_assert(kRunBytes % 1024 == 0 && kStageBytes % 1024 == 0);
-static_assert(kGap <= (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kGap);
+static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == kInstructionRows);
+static_assert(kRunBytes % kSwizzleAtomBytes == 0 && kStageBytes % kSwizzleAtomBytes == 0);
+static_assert(kRowPadding <= (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kRowPadding);
 static_assert(kRunPixels ==
               kColumns + (kS - 1) * kDilationW / kStrideW + (kStepRows - 1) * kDilationH * kPitch);
 static_assert(kChunkChannels == kSlices * kOperandChannels && kSteps * kStepRows % kR == 0);
-static_assert(kUnits == kTaps * kSlices && kWeightRowBytes == 128);
-static_assert(kWeightsOfStage % 1024 == 0 && kStageBytes % 1024 == 0);
-static_assert(kWeightsOfStage >= kInputBytes && kWeightBytes == kBlockK * kWeightRowBytes);
+static_assert(kUnits == kTaps * kSlices && kWeightRowBytes == kSwizzleBytes);
+static_assert(kWeightOffset % kSwizzleAtomBytes == 0 && kStageBytes % kSwizzleAtomBytes == 0);
+static_assert(kWeightOffset >= kInputBytes && kWeightBytes == kBlockK * kWeightRowBytes);
 static_assert(kRunBytes == kPhases * kPhaseBytes && kPhaseBytes >= kRunPixels * kPixelBytes);
 static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes &&
     kStages * kStageBytes <= kStagingFirstByte);
-static_assert(kWindow % kSectorElements == 0 && kStagingPitch >= kColumns + kLead);
-static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);
+static_assert(kWindow % kSectorElements == 0 && kStagingPitch >= kColumns + kAlignmentPadding);
+static_assert(kWarpgroupThreads * (kProducerRegisters + 2 * kConsumerRegisters) <= 65536);
 static_assert(kBarriersFirstByte + 16 * kStages + 32 <= 223392);
 
 // Shared memory, by first byte:
@@ -327,17 +364,17 @@ static_assert(kBarriersFirstByte + 16 * kStages + 32 <= 223392);
 //   kStagingFirstByte   outputs on their way from registers to y
 //   kBarriersFirstByte  barriers
 // Barriers:
-//   name            arrivals         who arrives                              who waits
-//   full[kStages]   2                the producer, and copies by their bytes  consumers, for a step
-//   empty[kStages]  1                consumers that have multiplied a step    the producer, for a free stage
-//   meeting[4]      kConsumers * 32  a pair of warps that has staged sums     the same pair, before it adds them
+//   name                    arrivals         who arrives                              who waits
+//   full[kStages]           2                the producer, and copies by their bytes  consumers, for a step
+//   empty[kStages]          1                consumers that have multiplied a step    the producer, for a free stage
+//   pairs[kWarpgroupWarps]  kConsumers * 32  a pair of warps that has staged sums     the same pair, to add them
 
 using Staged = float;  // an output on its way to y
 
 
 
-// A position is a place in an image's grid of output rows, kGap columns longer than y's: there the window of taps
-// reaches into the next row, and nothing is stored. In this grid every tap is a constant distance.
+// A position is a place in an image's grid of output rows, kRowPadding columns longer than y's: there the window of
+// taps reaches into the next row, and nothing is stored. In this grid every tap is a constant distance.
 struct Tile {
   int n, group, k_tile;
   int first_output;  // of the tile's first run, counted in a plane of y
@@ -351,17 +388,9 @@ struct Tile {
   }
 };
 
-// Outputs from where a run starts, in a plane of y, to the next sector of y.
-__device__ __forceinline__ int late(int plane) {
+// Outputs from where a run starts, in a plane of y, to the next sector of y: its channels' runs start so much later.
+__device__ __forceinline__ int alignment_offset(int plane) {
   return static_cast<int>(-(static_cast<unsigned>(plane) * kPlane) % kSectorElements);
-}
-
-// One bit for each element of a store that lies in [first, end).
-__device__ __forceinline__ unsigned elements_within(int first, int end) {
-  constexpr unsigned kAll = (1u << kStoreElements) - 1;
-  const unsigned before_end = end >= kStoreElements ? kAll : end <= 0 ? 0u : (1u << end) - 1;
-  const unsigned before_first = first >= kStoreElements ? kAll : first <= 0 ? 0u : (1u << first) - 1;
-  return before_end & ~before_first;
 }
 
 __device__ __forceinline__ void read_staged(float (&value)[kStoreElements], const float* staged) {
@@ -372,8 +401,8 @@ __device__ __forceinline__ void read_staged(float (&value)[kStoreElements], cons
   }
 }
 
-// Asks for the pixels that a run needs of filter row r, [phase][pixel], kPixelBytes of each from channel c_first on.
-// The map walks over the grid as positions do, and brings zeros where x has nothing.
+// Copies the pixels that a run needs of filter row r, [phase][pixel], kPixelBytes of each from channel c_first on. In
+// im2col mode, TMA goes through the grid in the order of positions, and writes zeros outside of x.
 __device__ __forceinline__ void copy_run(const TensorMap* x_map, const Tile& tile, int run_first, int c_first, int r,
                                          char* run, Barrier* arrival) {
   const int first = run_first;
@@ -392,21 +421,21 @@ jitconv_wgmma_fprop_tf32_nchw_n16c512h28w28_k256_1x1_pad1x0_s2x2(const __grid_co
   Staged* const staging = reinterpret_cast<Staged*>(shared + kStagingFirstByte);
   Barrier* const full = reinterpret_cast<Barrier*>(shared + kBarriersFirstByte);
   Barrier* const empty = full + kStages;
-  Barrier* const meeting = empty + kStages;  // one of each pair of warps that add their sums
+  Barrier* const pairs = empty + kStages;  // one of each pair of warps that add their sums
   // The shuffle tells the compiler that the number is the same in all lanes.
   const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
   const int lane = threadIdx.x % 32;
 
-  if (threadIdx.x == kThreads - 128) {  // no producer thread, which has something to ask for
+  if (threadIdx.x == kThreads - kWarpgroupThreads) {  // no producer thread: those issue copies meanwhile
     for (int i = 0; i < kStages; ++i) {
       barrier_init(full + i, 2);
       barrier_init(empty + i, 1);
     }
-    for (int i = 0; i < 4; ++i) barrier_init(meeting + i, kConsumers * 32);
+    for (int i = 0; i < kWarpgroupWarps; ++i) barrier_init(pairs + i, kConsumers * 32);
     barrier_init_visible();
   }
   // A vector that is stored in part is read whole.
-  for (int i = threadIdx.x; i < kConsumers * 4 * kStagingElements; i += kThreads) staging[i] = Staged{};
+  for (int i = threadIdx.x; i < kConsumerWarps * kStagingElements; i += kThreads) staging[i] = Staged{};
   __syncthreads();
 
   int stage = 0, parity = 0;
@@ -416,8 +445,8 @@ jitconv_wgmma_fprop_tf32_nchw_n16c512h28w28_k256_1x1_pad1x0_s2x2(const __grid_co
     parity ^= 1;
   };
 
-  if (warp < 4) {
-    // The producer warpgroup. What TMA brings is an operand as it lies: a thread asks for pixels, another for weights.
+  if (warp < kProducerWarps) {
+    // The producer warpgroup. What TMA copies is an operand as it lies: one thread copies pixels, another weights.
     if (lane != 0 || warp > 1) return;
     if (warp == 0) wait_for_previous_kernel();
 #pragma unroll 1
@@ -429,11 +458,11 @@ jitconv_wgmma_fprop_tf32_nchw_n16c512h28w28_k256_1x1_pad1x0_s2x2(const __grid_co
         barrier_wait(empty + stage, parity ^ 1);
         if (warp == 1) {
           barrier_arrive_expecting(full + stage, kWeightBytes);
-          tensor_copy_to_shared(input + kWeightsOfStage, &w_map, step / kR * (kChunkChannels * kTaps),
+          tensor_copy_to_shared(input + kWeightOffset, &w_map, step / kR * (kChunkChannels * kTaps),
                                 tile.group * kGroupK + tile.k_tile * kBlockK, full + stage);
         }
         if (warp == 0) {
-          barrier_arrive_expecting(full + stage, kWalkedBytes);
+          barrier_arrive_expecting(full + stage, kIm2colBytes);
 #pragma unroll
           for (int run = 0; run < kRuns; ++run)
             copy_run(&x_map, tile, tile.first_output + run * kWindow,
@@ -446,18 +475,18 @@ jitconv_wgmma_fprop_tf32_nchw_n16c512h28w28_k256_1x1_pad1x0_s2x2(const __grid_co
   } else {
     // A consumer warpgroup: 64 of the tile's channels, one of its runs of positions.
     shrink_registers_to<kConsumerRegisters>();
-    const int consumer = warp / 4 - 1;
+    const int consumer = warp / kWarpgroupWarps - 1;
     const int k_consumer = 0, run = 0;
-    const bool gives_back = threadIdx.x % 128 == 0;  // what its warpgroup has multiplied
+    const bool releases_stage = threadIdx.x % kWarpgroupThreads == 0;  // what its warpgroup has multiplied
     float sum[kColumns / 2];
     // The warpgroups take steps in turn, and with them stages, of which there is an even number.
     int first_turn = consumer;  // of the tile's steps, the first that this one multiplies
     if (consumer == 1) next_stage();
-    int met = 0;
-    const auto meet_warp = [&] {  // that has the other sums of the same outputs
-      barrier_arrive(meeting + warp % 4);
-      barrier_wait(meeting + warp % 4, met);
-      met ^= 1;
+    int exchange_parity = 0;
+    const auto sync_pair = [&] {  // the two warps that have sums of the same outputs
+      barrier_arrive(pairs + warp % kWarpgroupWarps);
+      barrier_wait(pairs + warp % kWarpgroupWarps, exchange_parity);
+      exchange_parity ^= 1;
     };
 #pragma unroll 1
     for (int number = blockIdx.x; number < kTiles; number += gridDim.x) {
@@ -471,7 +500,7 @@ jitconv_wgmma_fprop_tf32_nchw_n16c512h28w28_k256_1x1_pad1x0_s2x2(const __grid_co
         // Adding to an operand moves it by 16 bytes: a slice of all pixels, a slice of all weights.
         const MatrixOperand pixels = swizzled_operand<kPixelBytes>(input + run * kRunBytes);
         const MatrixOperand weights =
-            swizzled_operand<kWeightRowBytes>(input + kWeightsOfStage + k_consumer * kWeightRowBytes);
+            swizzled_operand<kWeightRowBytes>(input + kWeightOffset + k_consumer * kWeightRowBytes);
         multiply_begin();
         // begin taps
         multiply(sum, weights + 0, pixels + 0, step != own_first);  // c0..7
@@ -481,60 +510,64 @@ jitconv_wgmma_fprop_tf32_nchw_n16c512h28w28_k256_1x1_pad1x0_s2x2(const __grid_co
         // end taps
         multiply_commit();
         multiply_wait<1>();
-        if (gives_back && step != own_first) barrier_arrive(empty + previous_stage);
+        if (releases_stage && step != own_first) barrier_arrive(empty + previous_stage);
         previous_stage = stage;
         next_stage();
         next_stage();
       }
       multiply_wait<0>();
       settle(sum);
-      if (gives_back) barrier_arrive(empty + previous_stage);
+      if (releases_stage) barrier_arrive(empty + previous_stage);
       first_turn = (first_turn + kSteps) % 2;
-      // Each warpgroup stores eight of a warp's sixteen channels. What it has of the other eight's sums it leaves, lane
-      // by lane, where its outputs are staged afterwards.
-      float2* const given = reinterpret_cast<float2*>(staging + (warp - 4) * kStagingElements) + lane;
-      const float2* const taken = reinterpret_cast<const float2*>(staging + ((warp - 4) ^ 4) * kStagingElements) + lane;
+      // Each warpgroup stores eight of a warp's sixteen channels. It sends its sums of the other eight, lane by lane,
+      // through
+      // the memory where its outputs are staged afterwards.
+      float2* const sent = reinterpret_cast<float2*>(staging + (warp - kProducerWarps) * kStagingElements) + lane;
+      const float2* const received =
+          reinterpret_cast<const float2*>(staging + ((warp - kProducerWarps) ^ kWarpgroupWarps) * kStagingElements) +
+              lane;
       __syncwarp();
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         if (half == consumer) continue;
 #pragma unroll
         for (int i = 0; i < kColumns / 8; ++i)
-          given[i * 32] = make_float2(sum[i * 4 + half * 2], sum[i * 4 + half * 2 + 1]);
+          sent[i * 32] = make_float2(sum[accumulator_index(i, half, 0)], sum[accumulator_index(i, half, 1)]);
       }
-      meet_warp();
+      sync_pair();
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         if (half != consumer) continue;
 #pragma unroll
         for (int i = 0; i < kColumns / 8; ++i) {
-          sum[i * 4 + half * 2] += taken[i * 32].x;
-          sum[i * 4 + half * 2 + 1] += taken[i * 32].y;
+          sum[accumulator_index(i, half, 0)] += received[i * 32].x;
+          sum[accumulator_index(i, half, 1)] += received[i * 32].y;
         }
       }
-      meet_warp();
+      sync_pair();
       // Store: the outputs of a run lie one after the other in a plane of y. A warp stages eight channels at a time in
       // its own part of shared memory, without the positions between two rows, and writes each as one run that starts
       // on a 32-byte sector of y: sectors that two instructions share are slow. So a channel's run starts up to
-      // kLead - 1 outputs late.
+      // kAlignmentPadding - 1 outputs later.
       const int plane_first = (tile.n * kGroups + tile.group) * kGroupK;
       const int run_first = tile.first_output + run * kWindow;
       // Runs at the ends of a plane may store vectors in part.
       const bool inside = run_first > 0 && run_first + (kWindow + kSectorElements) <= kPlane;
-      Staged* const staged = staging + (warp - 4) * kStagingElements;
+      Staged* const staged = staging + (warp - kProducerWarps) * kStagingElements;
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         if (half != consumer) continue;  // the other's
-        const int k_first = tile.k_tile * kBlockK + k_consumer + warp % 4 * 16 + half * 8;
+        const int k_first = tile.k_tile * kBlockK + k_consumer + warp_first_row(warp) + half * kHalfRows;
         Staged* const staged_lane =
-            staged + (lane / 4 * kStagingPitch + lane % 4 * 2 + kLead - late(plane_first + k_first + lane / 4));
+            staged + (lane_row(lane) * kStagingPitch + accumulator_column(lane) + kAlignmentPadding -
+                      alignment_offset(plane_first + k_first + lane_row(lane)));
         __syncwarp();
 #pragma unroll
         for (int i = 0; i < kColumns / 8; ++i) {
           float2 pair;
 #pragma unroll
           for (int e = 0; e < 2; ++e) {
-            float value = sum[i * 4 + half * 2 + e];
+            float value = sum[accumulator_index(i, half, e)];
             (e == 0 ? pair.x : pair.y) = value;
           }
           *reinterpret_cast<float2*>(staged_lane + (i * 8)) = pair;
@@ -542,33 +575,35 @@ jitconv_wgmma_fprop_tf32_nchw_n16c512h28w28_k256_1x1_pad1x0_s2x2(const __grid_co
         __syncwarp();
         if (inside) {
           auto* const y_lane = y + (plane_first + k_first) * static_cast<long long>(kPlane) +
-                               (run_first - kLead + lane * kStoreElements);
+                               (run_first - kAlignmentPadding + lane * kStoreElements);
 #pragma unroll
-          for (int k = 0; k < 8; ++k) {
-            const long long late_k = k * static_cast<long long>(kPlane) + late(plane_first + k_first + k);
+          for (int k = 0; k < kHalfRows; ++k) {
+            const long long offset_k = k * static_cast<long long>(kPlane) + alignment_offset(plane_first + k_first + k);
 #pragma unroll
             for (int i = 0; i < kStoreSteps; ++i) {
               const int vector = i * 32 + lane;
-              const bool stored = vector * kStoreElements >= kLead && vector < kStoreVectors;
+              const bool stored = vector * kStoreElements >= kAlignmentPadding && vector < kStoreVectors;
               // Nothing lies behind the last vector of the last channel.
               const int readable = (i + 1) * 32 <= kStoreVectors || stored ? vector : 0;
               const Staged* source = staged + k * kStagingPitch + readable * kStoreElements;
               float value[kStoreElements];
               read_staged(value, source);
-              store_all_if(y_lane + (late_k + i * (32 * kStoreElements)), value, stored);
+              store_all_if(y_lane + (offset_k + i * (32 * kStoreElements)), value, stored);
             }
           }
         } else {
 #pragma unroll 4
-          for (int k = 0; k < 8; ++k) {
+          for (int k = 0; k < kHalfRows; ++k) {
             if (k_first + k >= kGroupK) break;
             const int plane = plane_first + k_first + k;
-            const int first = run_first == 0 ? 0 : run_first + late(plane);
-            const int end = kPlane - run_first < kWindow + late(plane) ? kPlane : run_first + kWindow + late(plane);
+            const int first = run_first == 0 ? 0 : run_first + alignment_offset(plane);
+            const int end =
+                kPlane - run_first < kWindow + alignment_offset(plane) ? kPlane : run_first + kWindow +
+                    alignment_offset(plane);
             const long long row = static_cast<long long>(plane) * kPlane;
 #pragma unroll 1
             for (int vector = lane; vector < kStoreVectors; vector += 32) {
-              const int output = run_first + late(plane) - kLead + vector * kStoreElements;
+              const int output = run_first + alignment_offset(plane) - kAlignmentPadding + vector * kStoreElements;
               const unsigned mask = elements_within(first - output, end - output);
               const Staged* source = staged + k * kStagingPitch + vector * kStoreElements;
               float value[kStoreElements];

@@ -117,6 +117,26 @@ __device__ __forceinline__ void grow_registers_to() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
+// Sizes of warpgroups and of the matrices that they multiply (wgmma, sm_90a).
+
+constexpr int kWarpgroupWarps = 4;
+// Operands in shared memory consist of core matrices: eight rows of 16 bytes.
+constexpr int kOperandRowBytes = 16;
+
+// Which elements of a warpgroup's multiplication a thread holds in registers (wgmma, sm_90a): PTX ISA, "Asynchronous
+// Warpgroup Level Matrix Instructions", "Register Fragments", figures of .m64nNk8 and .m64nNk16. A warp has 16 rows of
+// the accumulators in two halves of eight, a lane a row of each half and, of every eight columns, two neighbours:
+// sum[4 j + 2 half + e] is in row accumulator_row(warp, lane, half) and column 8 j + accumulator_column(lane) + e.
+
+constexpr int kWarpRows = 16;
+constexpr int kHalfRows = 8;
+// Lanes that share a row.
+constexpr int kRowLanes = 4;
+// The first of a lane's columns.
+__device__ __forceinline__ int accumulator_column(int lane) { return lane % kRowLanes * 2; }
+// Of an operand in registers, a lane has the same rows, and of every 16 bytes of a row a word.
+__device__ __forceinline__ int operand_word(int lane) { return lane % kRowLanes; }
+
 // A tensor as TMA sees it (CUtensorMap): made by the host for every launch, a parameter of the kernel.
 struct alignas(64) TensorMap {
   unsigned long long words[16];
@@ -226,11 +246,11 @@ constexpr int kPartialSumStride = 36864;  // floats from a split to the next
 
 // The block
 constexpr int kThreads = 512;
-constexpr int kConsumers = 2;
-constexpr int kLoaderWarps = 8;
+constexpr int kConsumerWarps = 8;
+constexpr int kProducerWarps = 8;
 constexpr int kOrderThreads = 224;  // that put x in order
 constexpr int kConsumerRegisters = 216;
-constexpr int kLoaderRegisters = 40;
+constexpr int kProducerRegisters = 40;
 
 // Shared memory: a ring of rows of x, [phase][shift][unit][c], and stages of dy
 constexpr int kXRows = 6;
@@ -256,7 +276,7 @@ constexpr int kBarriersFirstByte = 143360;
 static_assert(kBlockC <= 256 && kRowPixels % kDepth == 0 && kXRows >= kBlockR + kNewRows);
 static_assert(kBlockC % 8 == 0 && kUnitRows > kBlockC && kXRowBytes % 128 == 0);
 static_assert(kDyFirstByte == kXRows * kXRowBytes);
-static_assert(32 * kLoaderWarps * kLoaderRegisters + 256 * kConsumerRegisters <= 65536);
+static_assert(32 * (kProducerWarps * kProducerRegisters + kConsumerWarps * kConsumerRegisters) <= 65536);
 static_assert(kBarriersFirstByte + 16 * (kXRows + kStages + kRawRows) <= 143584);
 
 // Shared memory, by first byte:
@@ -267,10 +287,10 @@ static_assert(kBarriersFirstByte + 16 * (kXRows + kStages + kRawRows) <= 143584)
 // Barriers:
 //   name                 arrivals        who arrives                            who waits
 //   x_full[kXRows]       7               a producer warp                        consumers, for a row of x
-//   x_empty[kXRows]      kConsumers * 4  a warp that has multiplied with a row  loaders, for a free slot
+//   x_empty[kXRows]      kConsumerWarps  a warp that has multiplied with a row  the producer, for a free slot
 //   dy_full[kStages]     1               TMA, by bytes                          consumers, for a step
-//   dy_empty[kStages]    kConsumers * 4  a warp that has multiplied a step      loaders, for a free stage
-//   raw_full[kRawRows]   1               TMA, by bytes                          loaders, to put a row in order
+//   dy_empty[kStages]    kConsumerWarps  a warp that has multiplied a step      the producer, for a free stage
+//   raw_full[kRawRows]   1               TMA, by bytes                          the producer, to put a row in order
 //   raw_empty[kRawRows]  7               a warp that has put a row in order     the thread that copies
 
 // A step: kRowPixels neighbouring pixels of a row of dy, and the rows of x that its taps meet. The rows of a strip, at
@@ -307,11 +327,11 @@ jitconv_wgrad_wgmma_wgrad_bf16_f32_nchw_n32c64h56w56_k64_3x3_pad1x1(const __grid
   if (threadIdx.x == 0) {
     for (int i = 0; i < kXRows; ++i) {
       barrier_init(x_full + i, 7);
-      barrier_init(x_empty + i, kConsumers * 4);
+      barrier_init(x_empty + i, kConsumerWarps);
     }
     for (int i = 0; i < kStages; ++i) {
       barrier_init(dy_full + i, 1);
-      barrier_init(dy_empty + i, kConsumers * 4);
+      barrier_init(dy_empty + i, kConsumerWarps);
     }
     for (int i = 0; i < kRawRows; ++i) {
       barrier_init(raw_full + i, 1);
@@ -335,9 +355,10 @@ jitconv_wgrad_wgmma_wgrad_bf16_f32_nchw_n32c64h56w56_k64_3x3_pad1x1(const __grid
   const int group = block % kGroups;
   const int split = block / kGroups;
 
-  if (warp < kLoaderWarps) {
-    shrink_registers_to<kLoaderRegisters>();
-    // The producer warpgroups. One of their threads asks TMA for runs of rows of dy and x as they lie in memory,
+  if (warp < kProducerWarps) {
+    shrink_registers_to<kProducerRegisters>();
+    // The producer warpgroups. One of their threads issues TMA copies of runs of rows of dy and x as they lie in
+    // memory,
     // those of dy from the last multiple of 16 bytes on that is not behind the step's first pixel. The other warps put
     // those of x in order.
     if (warp == 0) {
@@ -405,14 +426,16 @@ jitconv_wgrad_wgmma_wgrad_bf16_f32_nchw_n32c64h56w56_k64_3x3_pad1x1(const __grid
   } else {
     // A consumer warpgroup: 64 output channels are rows, the tile's input channels are columns of a product per tap.
     grow_registers_to<kConsumerRegisters>();
-    const int consumer = (warp - kLoaderWarps) / 4;
-    const int k_lane = warp % 4 * 16 + lane / 4;  // and 8 behind it
+    const int consumer = (warp - kProducerWarps) / kWarpgroupWarps;
+    // The lane's first accumulator_row(), spelt out: with a call, NVRTC would compile another order of instructions.
+    const int k_lane = warp % kWarpgroupWarps * kWarpRows + lane / kRowLanes;  // and 8 behind it
     float* const sums = partial_sums + static_cast<long long>(split) * kPartialSumStride;
     if (consumer == 0) {
       float sum[5][kBlockC / 2];
       unsigned a[2][4];  // one is multiplied while the other is loaded
-      // What the step before has read and, as long as it may still be multiplied, not given back. The next step of a
-      // strip needs all of its rows but the first kNewRows.
+      // What the step before has read and, as long as it may still be multiplied, not released. The next step of a
+      // strip
+      // needs all of its rows but the first kNewRows.
       int previous_stage = 0, previous_row = 0, previous_rows = 0;
       const auto release_previous = [&] {
         __syncwarp();
@@ -438,7 +461,7 @@ jitconv_wgrad_wgmma_wgrad_bf16_f32_nchw_n32c64h56w56_k64_3x3_pad1x1(const __grid
           const int p_end = p_first + kPieceRows * kRowStep < strip.p_end ? p_first + kPieceRows * kRowStep
               : strip.p_end;
           // Behind the end of its row, a run of dy has pixels of the next.
-          const int pixels_left = kQ - strip.q_first - lane % 4 * 2;
+          const int pixels_left = kQ - strip.q_first - operand_word(lane) * 2;
 #pragma unroll 1
           for (int p = p_first; p < p_end; p += kRowStep, ++step) {
             const int stage = step % kStages;
@@ -446,11 +469,11 @@ jitconv_wgrad_wgmma_wgrad_bf16_f32_nchw_n32c64h56w56_k64_3x3_pad1x1(const __grid
 #pragma unroll 1
             for (int i = 0; i < new_rows; ++i, ++x_row) barrier_wait(x_full + x_row % kXRows, x_row / kXRows % 2);
             const MatrixOperand x_r0 =
-                matrix_operand(x_rows + (x_row - kBlockR + 0) % kXRows * kXRowBytes, kUnitRows * 16);
+                matrix_operand(x_rows + (x_row - kBlockR + 0) % kXRows * kXRowBytes, kUnitRows * kOperandRowBytes);
             const MatrixOperand x_r1 =
-                matrix_operand(x_rows + (x_row - kBlockR + 1) % kXRows * kXRowBytes, kUnitRows * 16);
+                matrix_operand(x_rows + (x_row - kBlockR + 1) % kXRows * kXRowBytes, kUnitRows * kOperandRowBytes);
             const MatrixOperand x_r2 =
-                matrix_operand(x_rows + (x_row - kBlockR + 2) % kXRows * kXRowBytes, kUnitRows * 16);
+                matrix_operand(x_rows + (x_row - kBlockR + 2) % kXRows * kXRowBytes, kUnitRows * kOperandRowBytes);
             barrier_wait(dy_full + stage, step / kStages % 2);
             const Element* const dy_stage = dy_stages + stage * kStageElements +
                 ((p * kQ + strip.q_first) & (kOperandChannels - 1));
@@ -459,10 +482,10 @@ jitconv_wgrad_wgmma_wgrad_bf16_f32_nchw_n32c64h56w56_k64_3x3_pad1x1(const __grid
             for (int block = 0; block < kRowPixels / kDepth; ++block) {
 #pragma unroll
               for (int i = 0; i < 4; ++i) {
-                const int pixel = block * 16 + i / 2 * 8;
+                const int pixel = block * kDepth + i / 2 * kOperandChannels;
                 unsigned pair =
-                    *reinterpret_cast<const unsigned*>(dy_stage + (k_lane + i % 2 * 8) * kDyPitch + pixel +
-                    lane % 4 * 2);
+                    *reinterpret_cast<const unsigned*>(dy_stage + (k_lane + i % 2 * kHalfRows) * kDyPitch + pixel +
+                    operand_word(lane) * 2);
                 if (pixel >= pixels_left) pair = 0;
                 a[block % 2][i] = pair;
               }
@@ -492,7 +515,7 @@ jitconv_wgrad_wgmma_wgrad_bf16_f32_nchw_n32c64h56w56_k64_3x3_pad1x1(const __grid
         if (accumulate_first == 0) continue;  // a shorter strip has one piece less
         const auto add_sums = [&](const float* tap_sum, int r, int s) {
           if (r >= kR || s >= kS) return;
-          const int k = k_block + k_lane, c_lane = c_block + lane % 4 * 2;
+          const int k = k_block + k_lane, c_lane = c_block + accumulator_column(lane);
           float* const row = sums +
               (static_cast<long long>(r * kS + s) * kOutputChannels + group * kGroupK + k) * kChannels +
                              c_lane;
@@ -500,14 +523,14 @@ jitconv_wgrad_wgmma_wgrad_bf16_f32_nchw_n32c64h56w56_k64_3x3_pad1x1(const __grid
           float2 before[kBlockC / 4];
 #pragma unroll
           for (int j = 0; j < kBlockC / 4; ++j) {
-            const float* const source = row + (j % 2 * 8 * kChannels + j / 2 * 8);
-            const bool valid = !is_first && k + j % 2 * 8 < kGroupK && c_lane + j / 2 * 8 < kChannels;
+            const float* const source = row + (j % 2 * kHalfRows * kChannels + j / 2 * 8);
+            const bool valid = !is_first && k + j % 2 * kHalfRows < kGroupK && c_lane + j / 2 * 8 < kChannels;
             before[j] = valid ? *reinterpret_cast<const float2*>(source) : make_float2(0.0f, 0.0f);
           }
 #pragma unroll
           for (int j = 0; j < kBlockC / 4; ++j) {
-            float* const destination = row + (j % 2 * 8 * kChannels + j / 2 * 8);
-            const bool valid = k + j % 2 * 8 < kGroupK && c_lane + j / 2 * 8 < kChannels;
+            float* const destination = row + (j % 2 * kHalfRows * kChannels + j / 2 * 8);
+            const bool valid = k + j % 2 * kHalfRows < kGroupK && c_lane + j / 2 * 8 < kChannels;
             const float even = before[j].x + tap_sum[j * 2], odd = before[j].y + tap_sum[j * 2 + 1];
             if (valid) *reinterpret_cast<float2*>(destination) = make_float2(even, odd);
           }
@@ -522,8 +545,9 @@ jitconv_wgrad_wgmma_wgrad_bf16_f32_nchw_n32c64h56w56_k64_3x3_pad1x1(const __grid
     } else {
       float sum[4][kBlockC / 2];
       unsigned a[2][4];  // one is multiplied while the other is loaded
-      // What the step before has read and, as long as it may still be multiplied, not given back. The next step of a
-      // strip needs all of its rows but the first kNewRows.
+      // What the step before has read and, as long as it may still be multiplied, not released. The next step of a
+      // strip
+      // needs all of its rows but the first kNewRows.
       int previous_stage = 0, previous_row = 0, previous_rows = 0;
       const auto release_previous = [&] {
         __syncwarp();
@@ -549,7 +573,7 @@ jitconv_wgrad_wgmma_wgrad_bf16_f32_nchw_n32c64h56w56_k64_3x3_pad1x1(const __grid
           const int p_end = p_first + kPieceRows * kRowStep < strip.p_end ? p_first + kPieceRows * kRowStep
               : strip.p_end;
           // Behind the end of its row, a run of dy has pixels of the next.
-          const int pixels_left = kQ - strip.q_first - lane % 4 * 2;
+          const int pixels_left = kQ - strip.q_first - operand_word(lane) * 2;
 #pragma unroll 1
           for (int p = p_first; p < p_end; p += kRowStep, ++step) {
             const int stage = step % kStages;
@@ -557,11 +581,11 @@ jitconv_wgrad_wgmma_wgrad_bf16_f32_nchw_n32c64h56w56_k64_3x3_pad1x1(const __grid
 #pragma unroll 1
             for (int i = 0; i < new_rows; ++i, ++x_row) barrier_wait(x_full + x_row % kXRows, x_row / kXRows % 2);
             const MatrixOperand x_r0 =
-                matrix_operand(x_rows + (x_row - kBlockR + 0) % kXRows * kXRowBytes, kUnitRows * 16);
+                matrix_operand(x_rows + (x_row - kBlockR + 0) % kXRows * kXRowBytes, kUnitRows * kOperandRowBytes);
             const MatrixOperand x_r1 =
-                matrix_operand(x_rows + (x_row - kBlockR + 1) % kXRows * kXRowBytes, kUnitRows * 16);
+                matrix_operand(x_rows + (x_row - kBlockR + 1) % kXRows * kXRowBytes, kUnitRows * kOperandRowBytes);
             const MatrixOperand x_r2 =
-                matrix_operand(x_rows + (x_row - kBlockR + 2) % kXRows * kXRowBytes, kUnitRows * 16);
+                matrix_operand(x_rows + (x_row - kBlockR + 2) % kXRows * kXRowBytes, kUnitRows * kOperandRowBytes);
             barrier_wait(dy_full + stage, step / kStages % 2);
             const Element* const dy_stage = dy_stages + stage * kStageElements +
                 ((p * kQ + strip.q_first) & (kOperandChannels - 1));
@@ -570,10 +594,10 @@ jitconv_wgrad_wgmma_wgrad_bf16_f32_nchw_n32c64h56w56_k64_3x3_pad1x1(const __grid
             for (int block = 0; block < kRowPixels / kDepth; ++block) {
 #pragma unroll
               for (int i = 0; i < 4; ++i) {
-                const int pixel = block * 16 + i / 2 * 8;
+                const int pixel = block * kDepth + i / 2 * kOperandChannels;
                 unsigned pair =
-                    *reinterpret_cast<const unsigned*>(dy_stage + (k_lane + i % 2 * 8) * kDyPitch + pixel +
-                    lane % 4 * 2);
+                    *reinterpret_cast<const unsigned*>(dy_stage + (k_lane + i % 2 * kHalfRows) * kDyPitch + pixel +
+                    operand_word(lane) * 2);
                 if (pixel >= pixels_left) pair = 0;
                 a[block % 2][i] = pair;
               }
@@ -602,7 +626,7 @@ jitconv_wgrad_wgmma_wgrad_bf16_f32_nchw_n32c64h56w56_k64_3x3_pad1x1(const __grid
         if (accumulate_first == 0) continue;  // a shorter strip has one piece less
         const auto add_sums = [&](const float* tap_sum, int r, int s) {
           if (r >= kR || s >= kS) return;
-          const int k = k_block + k_lane, c_lane = c_block + lane % 4 * 2;
+          const int k = k_block + k_lane, c_lane = c_block + accumulator_column(lane);
           float* const row = sums +
               (static_cast<long long>(r * kS + s) * kOutputChannels + group * kGroupK + k) * kChannels +
                              c_lane;
@@ -610,14 +634,14 @@ jitconv_wgrad_wgmma_wgrad_bf16_f32_nchw_n32c64h56w56_k64_3x3_pad1x1(const __grid
           float2 before[kBlockC / 4];
 #pragma unroll
           for (int j = 0; j < kBlockC / 4; ++j) {
-            const float* const source = row + (j % 2 * 8 * kChannels + j / 2 * 8);
-            const bool valid = !is_first && k + j % 2 * 8 < kGroupK && c_lane + j / 2 * 8 < kChannels;
+            const float* const source = row + (j % 2 * kHalfRows * kChannels + j / 2 * 8);
+            const bool valid = !is_first && k + j % 2 * kHalfRows < kGroupK && c_lane + j / 2 * 8 < kChannels;
             before[j] = valid ? *reinterpret_cast<const float2*>(source) : make_float2(0.0f, 0.0f);
           }
 #pragma unroll
           for (int j = 0; j < kBlockC / 4; ++j) {
-            float* const destination = row + (j % 2 * 8 * kChannels + j / 2 * 8);
-            const bool valid = k + j % 2 * 8 < kGroupK && c_lane + j / 2 * 8 < kChannels;
+            float* const destination = row + (j % 2 * kHalfRows * kChannels + j / 2 * 8);
+            const bool valid = k + j % 2 * kHalfRows < kGroupK && c_lane + j / 2 * 8 < kChannels;
             const float even = before[j].x + tap_sum[j * 2], odd = before[j].y + tap_sum[j * 2 + 1];
             if (valid) *reinterpret_cast<float2*>(destination) = make_float2(even, odd);
           }

@@ -119,6 +119,27 @@ __device__ __forceinline__ void grow_registers_to() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
+// Sizes of warpgroups and of the matrices that they multiply (wgmma, sm_90a).
+
+constexpr int kWarpgroupWarps = 4;
+constexpr int kWarpgroupThreads = 128;
+// Operands in shared memory consist of core matrices: eight rows of 16 bytes.
+constexpr int kOperandRowBytes = 16;
+
+// Which elements of a warpgroup's multiplication a thread holds in registers (wgmma, sm_90a): PTX ISA, "Asynchronous
+// Warpgroup Level Matrix Instructions", "Register Fragments", figures of .m64nNk8 and .m64nNk16. A warp has 16 rows of
+// the accumulators in two halves of eight, a lane a row of each half and, of every eight columns, two neighbours:
+// sum[4 j + 2 half + e] is in row accumulator_row(warp, lane, half) and column 8 j + accumulator_column(lane) + e.
+
+constexpr int kWarpRows = 16;
+constexpr int kHalfRows = 8;
+// Lanes that share a row.
+constexpr int kRowLanes = 4;
+// The first of a lane's columns.
+__device__ __forceinline__ int accumulator_column(int lane) { return lane % kRowLanes * 2; }
+// Of an operand in registers, a lane has the same rows, and of every 16 bytes of a row a word.
+__device__ __forceinline__ int operand_word(int lane) { return lane % kRowLanes; }
+
 // Global to shared copies that do not wait (cp.async, sm_80 and later, fp32 only).
 // copy_to_shared<n>: n consecutive elements, or n zeros if !valid; `source` is then not read and may be any address.
 // Both addresses are multiples of 4 n bytes. Copies belong to the group that the next copy_commit() closes;
@@ -233,10 +254,10 @@ constexpr int kBiasSums = 9408;  // floats before those of db
 
 // The block
 constexpr int kThreads = 384;
-constexpr int kConsumers = 2;
-constexpr int kLoaderWarps = 4;
+constexpr int kConsumerWarps = 8;
+constexpr int kProducerWarps = 4;
 constexpr int kConsumerRegisters = 208;
-constexpr int kLoaderRegisters = 88;
+constexpr int kProducerRegisters = 88;
 
 // Shared memory: a ring of rows of x, [unit][column of the product], and stages of dy
 constexpr int kXRows = 14;
@@ -259,7 +280,7 @@ static_assert(kBlockC <= 256 && kRowPixels % kDepth == 0 && kXRows >= kBlockR + 
 static_assert(kColumns >= kChannels * kS && kColumns % 8 == 0 && kColumns <= 256);
 static_assert(kUnitRows > kColumns && kXRowBytes % 128 == 0);
 static_assert(kDyFirstByte == kXRows * kXRowBytes);
-static_assert(32 * kLoaderWarps * kLoaderRegisters + 256 * kConsumerRegisters <= 65536);
+static_assert(32 * (kProducerWarps * kProducerRegisters + kConsumerWarps * kConsumerRegisters) <= 65536);
 static_assert(kBarriersFirstByte + 16 * (kXRows + kStages) <= 140576);
 
 // Shared memory, by first byte:
@@ -269,9 +290,9 @@ static_assert(kBarriersFirstByte + 16 * (kXRows + kStages) <= 140576);
 // Barriers:
 //   name               arrivals        who arrives                            who waits
 //   x_full[kXRows]     4               a producer warp                        consumers, for a row of x
-//   x_empty[kXRows]    kConsumers * 4  a warp that has multiplied with a row  loaders, for a free slot
+//   x_empty[kXRows]    kConsumerWarps  a warp that has multiplied with a row  the producer, for a free slot
 //   dy_full[kStages]   4               a producer warp                        consumers, for a step
-//   dy_empty[kStages]  kConsumers * 4  a warp that has multiplied a step      loaders, for a free stage
+//   dy_empty[kStages]  kConsumerWarps  a warp that has multiplied a step      the producer, for a free stage
 
 // A step: kRowPixels neighbouring pixels of a row of dy, and the rows of x that its taps meet. The rows of a strip, at
 // most kStripRows, are kRowStep apart, so that of the rows of x only the last kNewRows are new to all but its first
@@ -304,11 +325,11 @@ jitconv_wgrad_wgmma_wgrad_tf32_nchw_n32c3h224w224_k64_7x7_pad3x3_s2x2_bias(const
   if (threadIdx.x == 0) {
     for (int i = 0; i < kXRows; ++i) {
       barrier_init(x_full + i, 4);
-      barrier_init(x_empty + i, kConsumers * 4);
+      barrier_init(x_empty + i, kConsumerWarps);
     }
     for (int i = 0; i < kStages; ++i) {
       barrier_init(dy_full + i, 4);
-      barrier_init(dy_empty + i, kConsumers * 4);
+      barrier_init(dy_empty + i, kConsumerWarps);
     }
     barrier_init_visible();
   }
@@ -328,8 +349,8 @@ jitconv_wgrad_wgmma_wgrad_tf32_nchw_n32c3h224w224_k64_7x7_pad3x3_s2x2_bias(const
   const int group = block % kGroups;
   const int split = block / kGroups;
 
-  if (warp < kLoaderWarps) {
-    shrink_registers_to<kLoaderRegisters>();
+  if (warp < kProducerWarps) {
+    shrink_registers_to<kProducerRegisters>();
     // The producer warpgroup. Rows of x are numbered as they come, and take the slots of the ring in turn; so do steps.
     const int thread = threadIdx.x;
     const Element* const x_tile = x + static_cast<long long>(group * kChannels + c_block) * kInputStrideC;
@@ -348,7 +369,7 @@ jitconv_wgrad_wgmma_wgrad_tf32_nchw_n32c3h224w224_k64_7x7_pad3x3_s2x2_bias(const
         Element value[kLoadBatch][kOperandChannels];
 #pragma unroll
         for (int i = 0; i < kLoadBatch; ++i) {
-          const int item = (first + i) * 128 + thread;
+          const int item = (first + i) * kWarpgroupThreads + thread;
           const int unit = item % kUnits, c = item / kUnits / kS, s = item / kUnits % kS;
           const int column = (strip.q_first + unit * kOperandChannels) * kStrideW - kPadLeft + s * kDilationW;
           const bool valid = c < kChannels && row_inside;
@@ -362,7 +383,7 @@ jitconv_wgrad_wgmma_wgrad_tf32_nchw_n32c3h224w224_k64_7x7_pad3x3_s2x2_bias(const
         if (first == 0) barrier_wait(empty, parity);
 #pragma unroll
         for (int i = 0; i < kLoadBatch; ++i) {
-          const int item = (first + i) * 128 + thread;
+          const int item = (first + i) * kWarpgroupThreads + thread;
           if (first + i >= kLoadsOfThread || item >= kLoads) continue;
           reinterpret_cast<uint4*>(row)[item % kUnits * kUnitRows + item / kUnits] = operand_row(value[i]);
         }
@@ -373,7 +394,7 @@ jitconv_wgrad_wgmma_wgrad_tf32_nchw_n32c3h224w224_k64_7x7_pad3x3_s2x2_bias(const
       const Element* const dy_row = dy_tile + (static_cast<long long>(strip.n) * kOutputStrideN +
                                                static_cast<long long>(p) * kOutputStrideH + strip.q_first);
 #pragma unroll 8
-      for (int item = thread; item < kBlockK * (kRowPixels / kCopyVector); item += 128) {
+      for (int item = thread; item < kBlockK * (kRowPixels / kCopyVector); item += kWarpgroupThreads) {
         const int k = item / (kRowPixels / kCopyVector), pixel = item % (kRowPixels / kCopyVector) * kCopyVector;
         Element* const destination = stage_of_dy + k * kDyPitch + pixel;
         const Element* const source = dy_row + (static_cast<long long>(k) * kOutputStrideC + pixel);
@@ -414,15 +435,17 @@ jitconv_wgrad_wgmma_wgrad_tf32_nchw_n32c3h224w224_k64_7x7_pad3x3_s2x2_bias(const
   } else {
     // A consumer warpgroup: 64 output channels are rows, the tile's input channels are columns of a product per tap.
     grow_registers_to<kConsumerRegisters>();
-    const int consumer = (warp - kLoaderWarps) / 4;
-    const int k_lane = warp % 4 * 16 + lane / 4;  // and 8 behind it
+    const int consumer = (warp - kProducerWarps) / kWarpgroupWarps;
+    // The lane's first accumulator_row(), spelt out: with a call, NVRTC would compile another order of instructions.
+    const int k_lane = warp % kWarpgroupWarps * kWarpRows + lane / kRowLanes;  // and 8 behind it
     float* const sums = partial_sums + static_cast<long long>(split) * kPartialSumStride;
     if (consumer == 0) {
       float sum[4][kColumns / 2];
       unsigned a[2][4];  // one is multiplied while the other is loaded
       float bias_sum[2] = {};  // of dy, for db
-      // What the step before has read and, as long as it may still be multiplied, not given back. The next step of a
-      // strip needs all of its rows but the first kNewRows.
+      // What the step before has read and, as long as it may still be multiplied, not released. The next step of a
+      // strip
+      // needs all of its rows but the first kNewRows.
       int previous_stage = 0, previous_row = 0, previous_rows = 0;
       const auto release_previous = [&] {
         __syncwarp();
@@ -454,19 +477,19 @@ jitconv_wgrad_wgmma_wgrad_tf32_nchw_n32c3h224w224_k64_7x7_pad3x3_s2x2_bias(const
 #pragma unroll 1
             for (int i = 0; i < new_rows; ++i, ++x_row) barrier_wait(x_full + x_row % kXRows, x_row / kXRows % 2);
             const MatrixOperand x_r0 =
-                matrix_operand(x_rows + (x_row - kBlockR + 0) % kXRows * kXRowBytes, kUnitRows * 16);
+                matrix_operand(x_rows + (x_row - kBlockR + 0) % kXRows * kXRowBytes, kUnitRows * kOperandRowBytes);
             const MatrixOperand x_r1 =
-                matrix_operand(x_rows + (x_row - kBlockR + 1) % kXRows * kXRowBytes, kUnitRows * 16);
+                matrix_operand(x_rows + (x_row - kBlockR + 1) % kXRows * kXRowBytes, kUnitRows * kOperandRowBytes);
             const MatrixOperand x_r2 =
-                matrix_operand(x_rows + (x_row - kBlockR + 2) % kXRows * kXRowBytes, kUnitRows * 16);
+                matrix_operand(x_rows + (x_row - kBlockR + 2) % kXRows * kXRowBytes, kUnitRows * kOperandRowBytes);
             const MatrixOperand x_r3 =
-                matrix_operand(x_rows + (x_row - kBlockR + 3) % kXRows * kXRowBytes, kUnitRows * 16);
+                matrix_operand(x_rows + (x_row - kBlockR + 3) % kXRows * kXRowBytes, kUnitRows * kOperandRowBytes);
             const MatrixOperand x_r4 =
-                matrix_operand(x_rows + (x_row - kBlockR + 4) % kXRows * kXRowBytes, kUnitRows * 16);
+                matrix_operand(x_rows + (x_row - kBlockR + 4) % kXRows * kXRowBytes, kUnitRows * kOperandRowBytes);
             const MatrixOperand x_r5 =
-                matrix_operand(x_rows + (x_row - kBlockR + 5) % kXRows * kXRowBytes, kUnitRows * 16);
+                matrix_operand(x_rows + (x_row - kBlockR + 5) % kXRows * kXRowBytes, kUnitRows * kOperandRowBytes);
             const MatrixOperand x_r6 =
-                matrix_operand(x_rows + (x_row - kBlockR + 6) % kXRows * kXRowBytes, kUnitRows * 16);
+                matrix_operand(x_rows + (x_row - kBlockR + 6) % kXRows * kXRowBytes, kUnitRows * kOperandRowBytes);
             barrier_wait(dy_full + stage, step / kStages % 2);
             const Element* const dy_stage = dy_stages + stage * kStageElements;
             // begin pixels
@@ -474,8 +497,8 @@ jitconv_wgrad_wgmma_wgrad_tf32_nchw_n32c3h224w224_k64_7x7_pad3x3_s2x2_bias(const
             for (int block = 0; block < kRowPixels / kDepth; ++block) {
 #pragma unroll
               for (int i = 0; i < 4; ++i) {
-                const int pixel = block * 8 + i / 2 * 4;
-                const float value = dy_stage[(k_lane + i % 2 * 8) * kDyPitch + pixel + lane % 4];
+                const int pixel = block * kDepth + i / 2 * kOperandChannels;
+                const float value = dy_stage[(k_lane + i % 2 * kHalfRows) * kDyPitch + pixel + operand_word(lane)];
                 bias_sum[i % 2] += value;
                 a[block % 2][i] = round_to_tf32(value);
               }
@@ -508,7 +531,7 @@ jitconv_wgrad_wgmma_wgrad_tf32_nchw_n32c3h224w224_k64_7x7_pad3x3_s2x2_bias(const
           const int k = k_block + k_lane;
 #pragma unroll
           for (int i = 0; i < kColumns / 2; ++i) {
-            const int k_of_sum = k + i / 2 % 2 * 8, column = i / 4 * 8 + lane % 4 * 2 + i % 2;
+            const int k_of_sum = k + i / 2 % 2 * kHalfRows, column = i / 4 * 8 + accumulator_column(lane) + i % 2;
             const int c = column / kS, s = column % kS;
             if (k_of_sum >= kGroupK || c >= kChannels) continue;
             const long long row = static_cast<long long>(r * kS + s) * kOutputChannels + group * kGroupK + k_of_sum;
@@ -525,7 +548,7 @@ jitconv_wgrad_wgmma_wgrad_tf32_nchw_n32c3h224w224_k64_7x7_pad3x3_s2x2_bias(const
           float value = bias_sum[i];
           value += __shfl_xor_sync(0xffffffffu, value, 1);
           value += __shfl_xor_sync(0xffffffffu, value, 2);
-          const int k = k_block + k_lane + i * 8;
+          const int k = k_block + k_lane + i * kHalfRows;
           if (lane % 4 == 0 && k < kGroupK && c_block + r_first + s_first == 0 && consumer == 0) {
             float* const db_sum = sums + kBiasSums + group * kGroupK + k;
             *db_sum = is_first ? value : *db_sum + value;
@@ -538,8 +561,9 @@ jitconv_wgrad_wgmma_wgrad_tf32_nchw_n32c3h224w224_k64_7x7_pad3x3_s2x2_bias(const
       float sum[3][kColumns / 2];
       unsigned a[2][4];  // one is multiplied while the other is loaded
       float bias_sum[2] = {};  // of dy, for db
-      // What the step before has read and, as long as it may still be multiplied, not given back. The next step of a
-      // strip needs all of its rows but the first kNewRows.
+      // What the step before has read and, as long as it may still be multiplied, not released. The next step of a
+      // strip
+      // needs all of its rows but the first kNewRows.
       int previous_stage = 0, previous_row = 0, previous_rows = 0;
       const auto release_previous = [&] {
         __syncwarp();
@@ -571,19 +595,19 @@ jitconv_wgrad_wgmma_wgrad_tf32_nchw_n32c3h224w224_k64_7x7_pad3x3_s2x2_bias(const
 #pragma unroll 1
             for (int i = 0; i < new_rows; ++i, ++x_row) barrier_wait(x_full + x_row % kXRows, x_row / kXRows % 2);
             const MatrixOperand x_r0 =
-                matrix_operand(x_rows + (x_row - kBlockR + 0) % kXRows * kXRowBytes, kUnitRows * 16);
+                matrix_operand(x_rows + (x_row - kBlockR + 0) % kXRows * kXRowBytes, kUnitRows * kOperandRowBytes);
             const MatrixOperand x_r1 =
-                matrix_operand(x_rows + (x_row - kBlockR + 1) % kXRows * kXRowBytes, kUnitRows * 16);
+                matrix_operand(x_rows + (x_row - kBlockR + 1) % kXRows * kXRowBytes, kUnitRows * kOperandRowBytes);
             const MatrixOperand x_r2 =
-                matrix_operand(x_rows + (x_row - kBlockR + 2) % kXRows * kXRowBytes, kUnitRows * 16);
+                matrix_operand(x_rows + (x_row - kBlockR + 2) % kXRows * kXRowBytes, kUnitRows * kOperandRowBytes);
             const MatrixOperand x_r3 =
-                matrix_operand(x_rows + (x_row - kBlockR + 3) % kXRows * kXRowBytes, kUnitRows * 16);
+                matrix_operand(x_rows + (x_row - kBlockR + 3) % kXRows * kXRowBytes, kUnitRows * kOperandRowBytes);
             const MatrixOperand x_r4 =
-                matrix_operand(x_rows + (x_row - kBlockR + 4) % kXRows * kXRowBytes, kUnitRows * 16);
+                matrix_operand(x_rows + (x_row - kBlockR + 4) % kXRows * kXRowBytes, kUnitRows * kOperandRowBytes);
             const MatrixOperand x_r5 =
-                matrix_operand(x_rows + (x_row - kBlockR + 5) % kXRows * kXRowBytes, kUnitRows * 16);
+                matrix_operand(x_rows + (x_row - kBlockR + 5) % kXRows * kXRowBytes, kUnitRows * kOperandRowBytes);
             const MatrixOperand x_r6 =
-                matrix_operand(x_rows + (x_row - kBlockR + 6) % kXRows * kXRowBytes, kUnitRows * 16);
+                matrix_operand(x_rows + (x_row - kBlockR + 6) % kXRows * kXRowBytes, kUnitRows * kOperandRowBytes);
             barrier_wait(dy_full + stage, step / kStages % 2);
             const Element* const dy_stage = dy_stages + stage * kStageElements;
             // begin pixels
@@ -591,8 +615,8 @@ jitconv_wgrad_wgmma_wgrad_tf32_nchw_n32c3h224w224_k64_7x7_pad3x3_s2x2_bias(const
             for (int block = 0; block < kRowPixels / kDepth; ++block) {
 #pragma unroll
               for (int i = 0; i < 4; ++i) {
-                const int pixel = block * 8 + i / 2 * 4;
-                const float value = dy_stage[(k_lane + i % 2 * 8) * kDyPitch + pixel + lane % 4];
+                const int pixel = block * kDepth + i / 2 * kOperandChannels;
+                const float value = dy_stage[(k_lane + i % 2 * kHalfRows) * kDyPitch + pixel + operand_word(lane)];
                 bias_sum[i % 2] += value;
                 a[block % 2][i] = round_to_tf32(value);
               }
@@ -624,7 +648,7 @@ jitconv_wgrad_wgmma_wgrad_tf32_nchw_n32c3h224w224_k64_7x7_pad3x3_s2x2_bias(const
           const int k = k_block + k_lane;
 #pragma unroll
           for (int i = 0; i < kColumns / 2; ++i) {
-            const int k_of_sum = k + i / 2 % 2 * 8, column = i / 4 * 8 + lane % 4 * 2 + i % 2;
+            const int k_of_sum = k + i / 2 % 2 * kHalfRows, column = i / 4 * 8 + accumulator_column(lane) + i % 2;
             const int c = column / kS, s = column % kS;
             if (k_of_sum >= kGroupK || c >= kChannels) continue;
             const long long row = static_cast<long long>(r * kS + s) * kOutputChannels + group * kGroupK + k_of_sum;
@@ -640,7 +664,7 @@ jitconv_wgrad_wgmma_wgrad_tf32_nchw_n32c3h224w224_k64_7x7_pad3x3_s2x2_bias(const
           float value = bias_sum[i];
           value += __shfl_xor_sync(0xffffffffu, value, 1);
           value += __shfl_xor_sync(0xffffffffu, value, 2);
-          const int k = k_block + k_lane + i * 8;
+          const int k = k_block + k_lane + i * kHalfRows;
           if (lane % 4 == 0 && k < kGroupK && c_block + r_first + s_first == 0 && consumer == 0) {
             float* const db_sum = sums + kBiasSums + group * kGroupK + k;
             *db_sum = is_first ? value : *db_sum + value;

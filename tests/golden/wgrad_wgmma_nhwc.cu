@@ -110,6 +110,28 @@ __device__ __forceinline__ void grow_registers_to() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
+// Sizes of warpgroups and of the matrices that they multiply (wgmma, sm_90a).
+
+constexpr int kWarpgroupWarps = 4;
+// Rows of a product.
+constexpr int kInstructionRows = 64;
+constexpr int kCoreRows = 8;
+// Rows of the widest swizzle, and the eight of them after which its pattern begins again: boxes start at a multiple.
+constexpr int kSwizzleBytes = 128;
+constexpr int kSwizzleAtomBytes = 1024;
+
+// Which elements of a warpgroup's multiplication a thread holds in registers (wgmma, sm_90a): PTX ISA, "Asynchronous
+// Warpgroup Level Matrix Instructions", "Register Fragments", figures of .m64nNk8 and .m64nNk16. A warp has 16 rows of
+// the accumulators in two halves of eight, a lane a row of each half and, of every eight columns, two neighbours:
+// sum[4 j + 2 half + e] is in row accumulator_row(warp, lane, half) and column 8 j + accumulator_column(lane) + e.
+
+constexpr int kWarpRows = 16;
+constexpr int kHalfRows = 8;
+// Lanes that share a row.
+constexpr int kRowLanes = 4;
+// The first of a lane's columns.
+__device__ __forceinline__ int accumulator_column(int lane) { return lane % kRowLanes * 2; }
+
 // A tensor as TMA sees it (CUtensorMap): made by the host for every launch, a parameter of the kernel.
 struct alignas(64) TensorMap {
   unsigned long long words[16];
@@ -250,10 +272,10 @@ constexpr int kBiasSums = 286720;  // floats before those of db
 
 // The block
 constexpr int kThreads = 384;
-constexpr int kConsumers = 2;
-constexpr int kLoaderWarps = 4;
+constexpr int kConsumerWarps = 8;
+constexpr int kProducerWarps = 4;
 constexpr int kConsumerRegisters = 240;
-constexpr int kLoaderRegisters = 24;
+constexpr int kProducerRegisters = 24;
 
 // Shared memory: a ring of rows of x, [box][pixel][c], and stages of dy, [64 output channels][pixel][k]
 constexpr int kXRows = 4;
@@ -264,8 +286,8 @@ constexpr int kBoxBytes = 9216;  // from a box to the next
 constexpr int kRowBytes = 64;  // of a pixel
 constexpr int kFirstShift = 0;  // pixels from q to the first of a box
 constexpr int kColumns = 224;  // of an instruction: input channels of all taps of a filter row
-constexpr int kXPlaces = 64;  // of 16 bytes, that the pixels of a multiplication take
-constexpr int kDyPlaces = 128;
+constexpr int kXOperandStep = 64;  // of 16 bytes, that the pixels of a multiplication take
+constexpr int kDyOperandStep = 128;
 constexpr int kStages = 4;
 constexpr int kStageElements = 16384;
 constexpr int kDyFirstByte = 36864;
@@ -274,10 +296,10 @@ constexpr int kBarriersFirstByte = 167936;
 // The numbers above are redundant; they must agree.
 static_assert(kBlockC <= 256 && kRowPixels % kDepth == 0 && kXRows >= kBlockR + kNewRows);
 static_assert(kBlockC % 8 == 0 && kColumns <= 256);
-static_assert(kBoxBytes % 1024 == 0 && kBoxBytes >= kBoxPixels * kRowBytes);
+static_assert(kBoxBytes % kSwizzleAtomBytes == 0 && kBoxBytes >= kBoxPixels * kRowBytes);
 static_assert(kXRowBytes == kBoxes * kBoxBytes && kStageElements == kBlockK * kRowPixels);
 static_assert(kDyFirstByte == kXRows * kXRowBytes);
-static_assert(32 * kLoaderWarps * kLoaderRegisters + 256 * kConsumerRegisters <= 65536);
+static_assert(32 * (kProducerWarps * kProducerRegisters + kConsumerWarps * kConsumerRegisters) <= 65536);
 static_assert(kBarriersFirstByte + 16 * (kXRows + kStages) <= 168064);
 
 // Shared memory, by first byte:
@@ -287,9 +309,9 @@ static_assert(kBarriersFirstByte + 16 * (kXRows + kStages) <= 168064);
 // Barriers:
 //   name               arrivals        who arrives                            who waits
 //   x_full[kXRows]     1               TMA, by bytes                          consumers, for a row of x
-//   x_empty[kXRows]    kConsumers * 4  a warp that has multiplied with a row  loaders, for a free slot
+//   x_empty[kXRows]    kConsumerWarps  a warp that has multiplied with a row  the producer, for a free slot
 //   dy_full[kStages]   1               TMA, by bytes                          consumers, for a step
-//   dy_empty[kStages]  kConsumers * 4  a warp that has multiplied a step      loaders, for a free stage
+//   dy_empty[kStages]  kConsumerWarps  a warp that has multiplied a step      the producer, for a free stage
 
 // A step: kRowPixels neighbouring pixels of a row of dy, and the rows of x that its taps meet. The rows of a strip, at
 // most kStripRows, are kRowStep apart, so that of the rows of x only the last kNewRows are new to all but its first
@@ -322,11 +344,11 @@ jitconv_wgrad_wgmma_wgrad_bf16_nhwc_n8c64h512w256_k128_5x7_bias(const __grid_con
   if (threadIdx.x == 0) {
     for (int i = 0; i < kXRows; ++i) {
       barrier_init(x_full + i, 1);
-      barrier_init(x_empty + i, kConsumers * 4);
+      barrier_init(x_empty + i, kConsumerWarps);
     }
     for (int i = 0; i < kStages; ++i) {
       barrier_init(dy_full + i, 1);
-      barrier_init(dy_empty + i, kConsumers * 4);
+      barrier_init(dy_empty + i, kConsumerWarps);
     }
     barrier_init_visible();
   }
@@ -346,11 +368,12 @@ jitconv_wgrad_wgmma_wgrad_bf16_nhwc_n8c64h512w256_k128_5x7_bias(const __grid_con
   const int group = block % kGroups;
   const int split = block / kGroups;
 
-  if (warp < kLoaderWarps) {
-    shrink_registers_to<kLoaderRegisters>();
-    // The producer warpgroup: one thread asks TMA for boxes of both tensors, a row of channels for each
-    // pixel, with zeros outside of the image. Rows of x are numbered as they come, and take the slots of the ring in
-    // turn; so do steps.
+  if (warp < kProducerWarps) {
+    shrink_registers_to<kProducerRegisters>();
+    // The producer warpgroup: one thread issues TMA copies of boxes of both tensors, a row of channels for each pixel,
+    // with
+    // zeros outside of the image. Rows of x are numbered as they come, and take the slots of the ring in turn; so do
+    // steps.
     if (threadIdx.x == 0) {
       const int c_first = group * kChannels + c_block, k_first = group * kGroupK + k_block;
       int x_row = 0, step = 0;
@@ -373,7 +396,7 @@ jitconv_wgrad_wgmma_wgrad_bf16_nhwc_n8c64h512w256_k128_5x7_bias(const __grid_con
           barrier_wait(dy_empty + stage, step / kStages % 2 ^ 1);
           barrier_arrive_expecting(dy_full + stage, kStageElements * 2);
 #pragma unroll
-          for (int k = 0; k < kBlockK; k += 64) {
+          for (int k = 0; k < kBlockK; k += kInstructionRows) {
             Element* const box = dy_stages + stage * kStageElements + k * kRowPixels;
             tensor_copy_to_shared(box, &dy, k_first + k, strip.q_first, strip.n * kP + p, dy_full + stage);
           }
@@ -383,14 +406,16 @@ jitconv_wgrad_wgmma_wgrad_bf16_nhwc_n8c64h512w256_k128_5x7_bias(const __grid_con
   } else {
     // A consumer warpgroup: 64 output channels are rows, the tile's input channels are columns of a product per tap.
     grow_registers_to<kConsumerRegisters>();
-    const int consumer = (warp - kLoaderWarps) / 4;
-    const int k_lane = consumer * 64 + warp % 4 * 16 + lane / 4;  // and 8 behind it
+    const int consumer = (warp - kProducerWarps) / kWarpgroupWarps;
+    // The lane's first accumulator_row(), spelt out: with a call, NVRTC would compile another order of instructions.
+    // and 8 behind it
+    const int k_lane = consumer * kInstructionRows + warp % kWarpgroupWarps * kWarpRows + lane / kRowLanes;
     float* const sums = partial_sums + static_cast<long long>(split) * kPartialSumStride;
     float sum[1][kColumns / 2];
     float bias_sum[2] = {};  // of dy, for db
     const bool sums_bias = c_block + r_first + s_first == 0;
-    // What the step before has read and, as long as it may still be multiplied, not given back. The next step of a
-    // strip needs all of its rows but the first kNewRows.
+    // What the step before has read and, as long as it may still be multiplied, not released. The next step of a strip
+    // needs all of its rows but the first kNewRows.
     int previous_stage = 0, previous_row = 0, previous_rows = 0;
     const auto release_previous = [&] {
       __syncwarp();
@@ -423,16 +448,17 @@ jitconv_wgrad_wgmma_wgrad_bf16_nhwc_n8c64h512w256_k128_5x7_bias(const __grid_con
           // Adding to an operand moves it by 16 bytes.
           const MatrixOperand x_r0 =
               pixel_operand<kRowBytes>(x_rows + (x_row - kBlockR + 0) % kXRows * kXRowBytes, kDilationW * kRowBytes,
-              8 * kRowBytes);
+              kCoreRows * kRowBytes);
           barrier_wait(dy_full + stage, step / kStages % 2);
-          const Element* const dy_stage = dy_stages + stage * kStageElements + consumer * (64 * kRowPixels);
+          const Element* const dy_stage = dy_stages + stage * kStageElements +
+              consumer * (kInstructionRows * kRowPixels);
           // begin pixels
-          const MatrixOperand dy_pixels = pixel_operand<128>(dy_stage, 0, 8 * 128);
+          const MatrixOperand dy_pixels = pixel_operand<kSwizzleBytes>(dy_stage, 0, kCoreRows * kSwizzleBytes);
           multiply_begin();
 #pragma unroll
           for (int block = 0; block < kRowPixels / kDepth; ++block) {
             const int accumulate = block == 0 ? accumulate_first : 1;
-            multiply_pixels(sum[0], dy_pixels + block * kDyPlaces, x_r0 + block * kXPlaces, accumulate);
+            multiply_pixels(sum[0], dy_pixels + block * kDyOperandStep, x_r0 + block * kXOperandStep, accumulate);
           }
           multiply_commit();
           // db: the warp's 16 output channels, two of a lane, of every fourth pair of pixels.
@@ -440,7 +466,7 @@ jitconv_wgrad_wgmma_wgrad_bf16_nhwc_n8c64h512w256_k128_5x7_bias(const __grid_con
 #pragma unroll 4
             for (int i = 0; i < kRowPixels / 4; ++i) {
               const int pixel = i / 2 * 8 + lane / 8 * 2 + i % 2;
-              const int place = pixel * 128 + ((warp % 4 * 32 + lane % 8 * 4) ^ pixel % 8 * 16);
+              const int place = pixel * kSwizzleBytes + ((warp % 4 * 32 + lane % 8 * 4) ^ pixel % 8 * 16);
               const unsigned pair = *reinterpret_cast<const unsigned*>(reinterpret_cast<const char*>(dy_stage) + place);
               bias_sum[0] += to_float(Element{static_cast<unsigned short>(pair)});
               bias_sum[1] += to_float(Element{static_cast<unsigned short>(pair >> 16)});
@@ -463,7 +489,7 @@ jitconv_wgrad_wgmma_wgrad_bf16_nhwc_n8c64h512w256_k128_5x7_bias(const __grid_con
       if (accumulate_first == 0) continue;  // a shorter strip has one piece less
       const auto add_sums = [&](const float* tap_sum, int r, int s) {
         if (r >= kR || s >= kS) return;
-        const int k = k_block + k_lane, c_lane = c_block + lane % 4 * 2;
+        const int k = k_block + k_lane, c_lane = c_block + accumulator_column(lane);
         float* const row = sums +
             (static_cast<long long>(r * kS + s) * kOutputChannels + group * kGroupK + k) * kChannels +
                            c_lane;
@@ -471,14 +497,14 @@ jitconv_wgrad_wgmma_wgrad_bf16_nhwc_n8c64h512w256_k128_5x7_bias(const __grid_con
         float2 before[kBlockC / 4];
 #pragma unroll
         for (int j = 0; j < kBlockC / 4; ++j) {
-          const float* const source = row + (j % 2 * 8 * kChannels + j / 2 * 8);
-          const bool valid = !is_first && k + j % 2 * 8 < kGroupK && c_lane + j / 2 * 8 < kChannels;
+          const float* const source = row + (j % 2 * kHalfRows * kChannels + j / 2 * 8);
+          const bool valid = !is_first && k + j % 2 * kHalfRows < kGroupK && c_lane + j / 2 * 8 < kChannels;
           before[j] = valid ? *reinterpret_cast<const float2*>(source) : make_float2(0.0f, 0.0f);
         }
 #pragma unroll
         for (int j = 0; j < kBlockC / 4; ++j) {
-          float* const destination = row + (j % 2 * 8 * kChannels + j / 2 * 8);
-          const bool valid = k + j % 2 * 8 < kGroupK && c_lane + j / 2 * 8 < kChannels;
+          float* const destination = row + (j % 2 * kHalfRows * kChannels + j / 2 * 8);
+          const bool valid = k + j % 2 * kHalfRows < kGroupK && c_lane + j / 2 * 8 < kChannels;
           const float even = before[j].x + tap_sum[j * 2], odd = before[j].y + tap_sum[j * 2 + 1];
           if (valid) *reinterpret_cast<float2*>(destination) = make_float2(even, odd);
         }
@@ -495,7 +521,7 @@ jitconv_wgrad_wgmma_wgrad_bf16_nhwc_n8c64h512w256_k128_5x7_bias(const __grid_con
         float value = bias_sum[i];
         value += __shfl_xor_sync(0xffffffffu, value, 8);
         value += __shfl_xor_sync(0xffffffffu, value, 16);
-        const int k = k_block + consumer * 64 + warp % 4 * 16 + lane * 2 + i;
+        const int k = k_block + consumer * kInstructionRows + warp % kWarpgroupWarps * kWarpRows + lane * 2 + i;
         if (sums_bias && lane < 8 && k < kGroupK) {
           float* const db_sum = sums + kBiasSums + group * kGroupK + k;
           *db_sum = is_first ? value : *db_sum + value;

@@ -72,7 +72,7 @@ const host::Module& module_for(host::Purpose purpose, std::uint32_t pool_bytes) 
 }
 
 std::int64_t rows_of(const TensorMapShape& shape) {
-  return shape.walk ? shape.box[1] : std::int64_t{shape.box[1]} * (shape.rank == 3 ? shape.box[2] : 1);
+  return shape.im2col ? shape.box[1] : std::int64_t{shape.box[1]} * (shape.rank == 3 ? shape.box[2] : 1);
 }
 std::int64_t bytes_of(const TensorMapShape& shape) { return shape.element_bytes * shape.box[0] * rows_of(shape); }
 
@@ -85,16 +85,17 @@ std::int64_t swizzled_place(std::int64_t row, std::int64_t byte, std::int64_t ro
 /// The indices of a row's first element, as the row's number alone gives them.
 std::array<std::int64_t, 4> indices_of(const TensorMapShape& shape, const Order& order, std::int64_t row) {
   const Indices& first = order.first;
-  if (!shape.walk) return {first[0], first[1] + row % shape.box[1], first[2] + row / shape.box[1], 0};
-  const TensorMapShape::Walk& walk = *shape.walk;
+  if (!shape.im2col) return {first[0], first[1] + row % shape.box[1], first[2] + row / shape.box[1], 0};
+  const TensorMapShape::Im2col& im2col = *shape.im2col;
   std::array<std::int64_t, 2> count{}, number{};
   for (std::size_t i = 0; i < 2; ++i) {
-    count[i] = (shape.extents[i + 1] + walk.upper[i] - walk.lower[i] + walk.stride[i] - 1) / walk.stride[i];
-    number[i] = (first[i + 1] - walk.lower[i]) / walk.stride[i];
+    count[i] = (shape.extents[i + 1] + im2col.upper[i] - im2col.lower[i] + im2col.stride[i] - 1) / im2col.stride[i];
+    number[i] = (first[i + 1] - im2col.lower[i]) / im2col.stride[i];
   }
   const std::int64_t pixel = (first[3] * count[1] + number[1]) * count[0] + number[0] + row;
-  return {first[0], walk.lower[0] + pixel % count[0] * walk.stride[0] + order.offset[0],
-          walk.lower[1] + pixel / count[0] % count[1] * walk.stride[1] + order.offset[1], pixel / count[0] / count[1]};
+  return {first[0], im2col.lower[0] + pixel % count[0] * im2col.stride[0] + order.offset[0],
+          im2col.lower[1] + pixel / count[0] % count[1] * im2col.stride[1] + order.offset[1],
+          pixel / count[0] / count[1]};
 }
 
 }  // namespace
@@ -164,12 +165,12 @@ void TensorCopies::expect_finding(const Order& order, host::Rule rule, const std
   }
 }
 
-std::vector<TensorMapShape> walks() {
+std::vector<TensorMapShape> im2col_maps() {
   const TensorMapShape words{.rank = 4, .extents = {20, 5, 4, 3}, .strides = {1, 24, 124, 500}, .box = {32, 37}};
   const TensorMapShape halves{
       .rank = 4, .element_bytes = 2, .extents = {40, 7, 6, 2}, .strides = {1, 40, 280, 1696}, .box = {32, 21}};
-  const auto with = [](TensorMapShape shape, int row_bytes, const TensorMapShape::Walk& walk) {
-    shape.walk = walk;
+  const auto with = [](TensorMapShape shape, int row_bytes, const TensorMapShape::Im2col& im2col) {
+    shape.im2col = im2col;
     shape.swizzle_bytes = row_bytes;
     if (row_bytes != 0) shape.box[0] = row_bytes / shape.element_bytes;
     return shape;

@@ -17,7 +17,7 @@ namespace jitconv::test {
 using Indices = std::array<int, 4>;
 
 /// What one launch is told: where the box begins and lands, how many bytes to announce, the words to give back, the
-/// offset of a walk.
+/// offset of an im2col map.
 struct Order {
   Indices first{};
   int place = 0, announced = 0, words = 0, waits = 1;
@@ -46,8 +46,8 @@ class TensorCopies : public testing::Test {
 
 inline std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-/// Walks over all pixels of filters with padding, by strides, between borders that no filter has; of rows of each
+/// Im2col maps of all pixels of filters with padding, by strides, between borders that no filter has; of rows of each
 /// swizzle.
-std::vector<codegen::TensorMapShape> walks();
+std::vector<codegen::TensorMapShape> im2col_maps();
 
 }  // namespace jitconv::test

@@ -112,13 +112,13 @@ TEST_F(TensorCopies, RoundFloatsToTf32) {
   const auto words = static_cast<std::int64_t>(std::size(kRounded));
   const TensorMapShape rows{
       .rank = 2, .extents = {words, 3}, .strides = {1, words}, .box = {32, 8}, .rounds_to_tf32 = true};
-  TensorMapShape swizzled = rows, walk = rows;
-  swizzled.swizzle_bytes = walk.swizzle_bytes = 128;
-  walk.rank = 4;
-  walk.extents = {words, 3, 1, 1};
-  walk.strides = {1, words, 3 * words, 3 * words};
-  walk.walk = TensorMapShape::Walk{.lower = {-6, 0}};
-  for (const TensorMapShape& shape : {rows, swizzled, walk}) {
+  TensorMapShape swizzled = rows, im2col = rows;
+  swizzled.swizzle_bytes = im2col.swizzle_bytes = 128;
+  im2col.rank = 4;
+  im2col.extents = {words, 3, 1, 1};
+  im2col.strides = {1, words, 3 * words, 3 * words};
+  im2col.im2col = TensorMapShape::Im2col{.lower = {-6, 0}};
+  for (const TensorMapShape& shape : {rows, swizzled, im2col}) {
     ASSERT_EQ(words, shape.box[0]);
     for (const Indices& first : {Indices{0, 0}, {4, 1}, {-12, -6}}) {
       // What comes is what would come, if the tensor held the rounded words.
@@ -199,18 +199,18 @@ TEST_F(TensorCopies, AreOfTheKindOfTheMap) {
   rank_ = 3;
   expect_finding({}, Rule::out_of_bounds, "by what is no map of 3 axes of the launch");
   rank_ = 4;
-  expect_finding({}, Rule::out_of_bounds, "by what is no map of a walk over 4 axes of the launch");
+  expect_finding({}, Rule::out_of_bounds, "by what is no im2col map of 4 axes of the launch");
   set(volume());
   rank_ = 2;
   expect_finding({}, Rule::out_of_bounds, "by what is no map of 2 axes of the launch");
-  TensorMapShape shape = walks()[0];
+  TensorMapShape shape = im2col_maps()[0];
   set(shape);
   expect_finding({}, Rule::out_of_bounds, "by what is no map of 2 axes of the launch");
-  shape.walk.reset();
+  shape.im2col.reset();
   shape.box = {8, 5, 4, 3};
   set(shape);
   rank_ = 0;
-  expect_finding({}, Rule::out_of_bounds, "by what is no map of a walk over 4 axes of the launch");
+  expect_finding({}, Rule::out_of_bounds, "by what is no im2col map of 4 axes of the launch");
 }
 
 TEST_F(TensorCopies, AreCountedByWhatIsInTheTensor) {

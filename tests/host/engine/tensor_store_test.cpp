@@ -262,7 +262,7 @@ TEST_F(TensorStores, AreByMapsOfBoxesOfFourAxes) {
   expect_finding({}, Rule::out_of_bounds, "by what is no map of 4 axes of the launch");
   shape = words();
   shape.box = {20, 30};
-  shape.walk = TensorMapShape::Walk{};
+  shape.im2col = TensorMapShape::Im2col{};
   set(shape);
   expect_finding({}, Rule::out_of_bounds, "by what is no map of 4 axes of the launch");
   shape = words();

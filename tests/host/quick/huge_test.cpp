@@ -40,10 +40,16 @@ class SparseFloats {
 
 std::int64_t elements(std::int64_t a, std::int64_t b, std::int64_t c, std::int64_t d) { return a * b * c * d; }
 
+/// The place of an element of a tensor.
+std::int64_t place(const TensorShape& of, Layout layout, std::int64_t n, std::int64_t c, std::int64_t h,
+                   std::int64_t w) {
+  return layout == Layout::nchw ? ((n * of.c + c) * of.h + h) * of.w + w : ((n * of.h + h) * of.w + w) * of.c + c;
+}
+
 /// A small integer that depends on the place.
 float value_at(std::int64_t index) { return static_cast<float>(index % 7 - 3); }
 
-/// y[n][k][p][q], by definition; x and w are NCHW and there is no padding.
+/// y[n][k][p][q], by definition; there is no padding.
 float expected(const ConvSpec& spec, const SparseFloats& x, const SparseFloats& w, std::int64_t n, std::int64_t k,
                std::int64_t p, std::int64_t q) {
   const std::int64_t first_channel = k / (spec.weight.k / spec.groups) * spec.weight.c;
@@ -53,8 +59,8 @@ float expected(const ConvSpec& spec, const SparseFloats& x, const SparseFloats& 
       for (std::int64_t s = 0; s < spec.weight.s; ++s) {
         const std::int64_t h = p * spec.stride.h + r * spec.dilation.h,
                            column = q * spec.stride.w + s * spec.dilation.w;
-        const std::int64_t in = ((n * spec.input.c + first_channel + c) * spec.input.h + h) * spec.input.w + column;
-        sum += x[in] * w[((k * spec.weight.c + c) * spec.weight.r + r) * spec.weight.s + s];
+        sum += x[place(spec.input, spec.input_layout, n, first_channel + c, h, column)] *
+               w[((k * spec.weight.c + c) * spec.weight.r + r) * spec.weight.s + s];
       }
   return sum;
 }
@@ -114,7 +120,7 @@ void check_far_end(const char* text, codegen::Family family, std::uint32_t block
   for (std::int64_t c = 0; c < in.c; ++c)
     for (std::int64_t h = in.h - rows; h < in.h; ++h)
       for (std::int64_t column = in.w - columns; column < in.w; ++column) {
-        const std::int64_t at = (((in.n - 1) * in.c + c) * in.h + h) * in.w + column;
+        const std::int64_t at = place(in, spec.input_layout, in.n - 1, c, h, column);
         x[at] = value_at(at);
       }
 
@@ -122,18 +128,23 @@ void check_far_end(const char* text, codegen::Family family, std::uint32_t block
   int zeros = 0;
   for (std::int64_t k = out.c - 1; k >= out.c - std::min<std::int64_t>(out.c / spec.groups, 4); --k) {
     const float want = expected(spec, x, w, out.n - 1, k, out.h - 1, out.w - 1);
-    EXPECT_EQ(y[elements(out.n, out.c, out.h, out.w) - (out.c - k - 1) * out.h * out.w - 1], want) << "channel " << k;
+    EXPECT_EQ(y[place(out, spec.output_layout, out.n - 1, k, out.h - 1, out.w - 1)], want) << "channel " << k;
     zeros += want == 0 ? 1 : 0;
   }
   EXPECT_LE(zeros, 1) << "outputs of zero show nothing";
 }
 
 TEST(Huge, DirectReadsBeyond32Bits) {
-  check_far_end("input=1,512,2048,2052 weight=4,512,3,3", codegen::Family::direct, 2);
+  check_far_end("input=5,512,1024,1026 weight=4,512,3,3", codegen::Family::direct, 2);
 }
 
 TEST(Huge, DepthwiseReadsBeyond32Bits) {
   check_far_end("input=1,600,2048,2048 weight=600,1,3,3 groups=600 stride=8 padding=0", codegen::Family::depthwise, 2);
+}
+
+TEST(Huge, DepthwiseNhwcReadsBeyond32Bits) {
+  check_far_end("input=5,65,2048,4100 weight=65,1,3,3 groups=65 stride=8 layout=nhwc", codegen::Family::depthwise_nhwc,
+                2);
 }
 
 TEST(Huge, FallbackReadsBeyond32Bits) {

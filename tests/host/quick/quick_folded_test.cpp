@@ -72,7 +72,7 @@ TEST(Quick, WgmmaFoldedRows) {
 TEST(Quick, WgmmaFoldedLoads) {
   const auto loaded = [](const WgmmaTiling& tiling) { return tiling.loads_pixels(); };
   const auto copied = [](const WgmmaTiling& tiling) { return tiling.converts_pixels(); };
-  const auto walked = [](const WgmmaTiling& tiling) { return tiling.uses_im2col(); };
+  const auto im2col = [](const WgmmaTiling& tiling) { return tiling.uses_im2col(); };
   const auto all_rows = [](const WgmmaTiling& tiling) { return tiling.pipeline.filter_rows > 1; };
   const auto resident = [](const WgmmaTiling& tiling) { return tiling.keeps_weights(); };
   const auto pingpong = [](const WgmmaTiling& tiling) { return tiling.schedule == WgmmaTiling::Schedule::pingpong; };
@@ -82,7 +82,7 @@ TEST(Quick, WgmmaFoldedLoads) {
           {"copied", "input=1,20,9,36 weight=16,20,3,3 padding=1 math=tf32", 3, folded(4, copied)},
           {"all filter rows", "input=1,20,9,36 weight=30,20,3,5 padding=1 math=tf32", 3, folded(2, all_rows)},
           {"all filter rows, four", "input=1,20,19,12 weight=14,20,3,7 padding=1,3 math=tf32", 3, folded(4, all_rows)},
-          {"nhwc", "input=1,24,9,37 weight=16,24,3,3 padding=1 input_layout=nhwc math=tf32", 3, folded(4, walked)},
+          {"nhwc", "input=1,24,9,37 weight=16,24,3,3 padding=1 input_layout=nhwc math=tf32", 3, folded(4, im2col)},
           {"nhwc, loaded", "input=1,24,9,37 weight=6,24,3,5 padding=1 input_layout=nhwc math=tf32", 3,
            folded(8, loaded)},
           {"weights in shared memory", "input=2,20,9,37 weight=16,20,3,3 padding=1 math=tf32", 2, folded(4, resident),

@@ -45,7 +45,7 @@ MUTANTS = [
           'joins_taps ? "kRowBytes" : "kBoxBytes"', "dilated: joined taps read pixels that lie too near"),
     boxes("image_of_rows", "map.strides = {1, stride * x.w, x.h, x.n};", "map.strides = {1, stride * x.w, x.h, x.h};",
           "images behind the first are others' rows"),
-    boxes("steps_of_dy_in_elements", "dy_pixels + block * kDyPlaces", "dy_pixels + block",
+    boxes("steps_of_dy_in_elements", "dy_pixels + block * kDyOperandStep", "dy_pixels + block",
           "blocks of pixels behind the first multiply others' dy"),
     boxes("sum_begins_with_every_block", "const int accumulate = block == 0 ? accumulate_first : 1;",
           "const int accumulate = block == 0 ? 0 : 1;", "only the last row of a strip counts"),

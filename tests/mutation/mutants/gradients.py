@@ -209,7 +209,7 @@ MUTANTS = [
              "kStrips - first_strip < kStripsOfSum ? kStrips - 1 :", "the last strip is missing"),
     sums("group_ignored", "group * kGroupK + k) * kChannels", "k) * kChannels",
          "groups write their sums to the first one's"),
-    sums("channels_behind_the_group", "valid = k + j % 2 * 8 < kGroupK && c_lane", "valid = c_lane",
+    sums("channels_behind_the_group", "valid = k + j % 2 * kHalfRows < kGroupK && c_lane", "valid = c_lane",
          "a group's last tile overwrites what lies behind its sums"),
     load_x("first_shift_ignored", "(strip.q_first + kFirstShift) * kStrideW", "strip.q_first * kStrideW",
            "taps meet columns of x beside theirs"),

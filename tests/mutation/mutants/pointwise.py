@@ -9,7 +9,7 @@ emit = File("codegen/pointwise/emit.cpp", "emit_pointwise")
 emit_weights = File("codegen/pointwise/emit_weights.cpp", "emit_pointwise_weights")
 tiling = File("codegen/pointwise/tiling.cpp", "pointwise_tiling")
 copy_planes = File("templates/pointwise/copy_planes.cu.in", "pointwise_copy_planes")
-places = File("templates/pointwise/places_of_lane.cu.in", "pointwise_places")
+pixels_of_lane = File("templates/pointwise/pixels_of_lane.cu.in", "pointwise_pixels_of_lane")
 gather = File("templates/pointwise/gather_pixels.cu.in", "pointwise_gather")
 store_gathered = File("templates/pointwise/store_gathered.cu.in", "pointwise_store_gathered")
 
@@ -22,7 +22,7 @@ MUTANTS = [
              "channels of the next group are multiplied"),
     emit_load("images_start_at_the_first", '"part * kPartPixels % kPlane"', '"0"',
               "later parts of an image are its first again"),
-    emit_multiply("part_of_channels", "kPartBytes, 8 * 128);", "8 * 128, 8 * 128);",
+    emit_multiply("part_of_channels", "kPartBytes, kCoreRows", "kCoreRows * kSwizzleBytes, kCoreRows",
                   "pixels behind the first 64 are those of other channels"),
     load_channels("last_channels_read", "i * kElements < channels", "true", "channels behind the last are multiplied"),
     emit_load("all_channels_there", "kChannels - c_first - slice * ", "kChannels - slice * ",
@@ -39,12 +39,12 @@ MUTANTS = [
     # Pixels that have a place of their own.
     copy_planes("images_behind_the_last", "tile * kTileImages + i < kImages ? tile * kTileImages + i : 0",
                 "tile * kTileImages + i", "memory behind x is read"),
-    places("places_behind_the_tile", "place < kTilePixels ? @image_offset@", "true ? @image_offset@",
+    pixels_of_lane("places_behind_the_tile", "pixel < kTilePixels ? @image_offset@", "true ? @image_offset@",
            "a lane reads behind its stage"),
-    places("stride_of_columns", "q * kStrideW", "q", "every column is multiplied instead of those that the stride meets"),
-    gather("half_of_the_channels", "half * (4 * kPixelPitch)", "half * kPixelPitch", "channels are multiplied twice"),
-    store_gathered("pixels_behind_the_tile", "place_of[i] >= kTilePixels || @behind@", "@behind@",
+    pixels_of_lane("stride_of_columns", "q * kStrideW", "q", "every column is multiplied instead of those that the stride meets"),
+    gather("half_of_the_channels", "half * (kOperandChannels * kPixelPitch)", "half * kPixelPitch", "channels are multiplied twice"),
+    store_gathered("pixels_behind_the_tile", "tile_pixel[i] >= kTilePixels || @behind@", "@behind@",
                    "outputs of the next tile are overwritten"),
-    store_gathered("outputs_behind_the_last", "place_of[i] >= kTilePixels || @behind@", "place_of[i] >= kTilePixels",
+    store_gathered("outputs_behind_the_last", "tile_pixel[i] >= kTilePixels || @behind@", "tile_pixel[i] >= kTilePixels",
                    "memory behind y, or the next image, is overwritten"),
 ]

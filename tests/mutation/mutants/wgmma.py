@@ -17,7 +17,7 @@ channel_order = File("templates/wgmma/channel_order.cu.in", "wgmma_channel_order
 copy_boxes = File("templates/wgmma/copy_boxes.cu.in", "wgmma_copy_boxes")
 first_element = File("templates/wgmma/first_element.cu.in", "wgmma_first_element")
 first_copies = File("templates/wgmma/first_copies.cu.in", "wgmma_first_copies")
-converted = File("templates/wgmma/tiles_copied.cu.in", "wgmma_tiles_copied")
+converted = File("templates/wgmma/producer_converted.cu.in", "wgmma_producer_converted")
 store = File("templates/wgmma/store_nchw.cu.in", "wgmma_store_nchw")
 store_edges = File("templates/wgmma/store_edges.cu.in", "wgmma_store_edges")
 store_folded = File("templates/wgmma/store_folded.cu.in", "wgmma_store_folded")
@@ -25,17 +25,18 @@ stage_sums = File("templates/staging/stage_sums.cu.in", "wgmma_stage_sums")
 staging = File("codegen/text/staging.cpp", "staging")
 emit_store = File("codegen/wgmma/emit_store_nchw.cpp", "emit_wgmma_store")
 part_of_weight = File("templates/pack_weights/part_of_weight.cu.in", "pack_weights_part")
-take_tiles = File("templates/wgmma/take_tiles.cu.in", "wgmma_take_tiles")
-add_sums = File("templates/wgmma/add_sums.cu.in", "wgmma_add_sums")
+pingpong = File("templates/wgmma/pingpong.cu.in", "wgmma_pingpong")
+add_sliced_k = File("templates/wgmma/add_sliced_k.cu.in", "wgmma_add_sliced_k")
 candidates = File("codegen/wgmma/candidates.cpp", "wgmma_candidates")
 transpose = File("templates/transpose_input/kernel.cu.in", "transpose")
 store_boxes = File("templates/wgmma/store_boxes.cu.in", "wgmma_store_boxes")
 box_place = File("templates/wgmma/box_place.cu.in", "wgmma_box_place")
 stage_box = File("templates/wgmma/stage_box.cu.in", "wgmma_stage_box")
+fragments = File("templates/device/fragments.cuh", "fragments")
 split_tf32 = File("templates/device/split_tf32.cuh", "split_tf32")
 promote = File("templates/device/promote.cuh", "promote")
 emit_transpose = File("codegen/transpose_input/emit.cpp", "emit_transpose_input")
-walked_split = File("templates/wgmma/tiles_walked_split.cu.in", "wgmma_walked_split")
+producer_split = File("templates/wgmma/producer_split.cu.in", "wgmma_producer_split")
 split_pixels = File("templates/wgmma/split_pixels.cu.in", "wgmma_split_pixels")
 emit_pack = File("codegen/pack_weights/emit.cpp", "emit_pack_weights")
 emit_boxes = File("codegen/wgmma/emit_store_boxes.cpp", "emit_wgmma_store_boxes")
@@ -53,16 +54,16 @@ MUTANTS = [
     emit_multiply("given_back_out_of_order",
                   "barrier_wait(empty + (stage + kStages - 1) % kStages, stage == 0 ? parity ^ 1 : parity);", ";",
                   "producer warps take the phase of a stage for complete that the other warpgroup still holds"),
-    take_tiles("phases_not_counted", "  parity ^= kSteps / kStages % 2;\n", "",
+    pingpong("phases_not_counted", "  parity ^= kSteps / kStages % 2;\n", "",
                "of tiles with more steps than stages, a warpgroup takes phases for complete that are not"),
-    take_tiles("stages_not_passed", "  stage += kSteps % kStages;\n", "", "a warpgroup multiplies the other's steps"),
-    add_sums("steps_not_counted", "first_turn = (first_turn + @steps@) % 2;\n", "",
+    pingpong("stages_not_passed", "  stage += kSteps % kStages;\n", "", "a warpgroup multiplies the other's steps"),
+    add_sliced_k("steps_not_counted", "first_turn = (first_turn + @steps@) % 2;\n", "",
              "of tiles with an odd number of steps, a warpgroup multiplies other pixels' weights"),
-    add_sums("taken_too_early", "    given[i * 32] = make_float2(sum[i * 4 + half * 2], sum[i * 4 + half * 2 + 1]);\n}\nmeet_warp();",
-             "    given[i * 32] = make_float2(sum[i * 4 + half * 2], sum[i * 4 + half * 2 + 1]);\n}",
+    add_sliced_k("taken_too_early", "sum[accumulator_index(i, half, 1)]);\n}\nsync_pair();",
+             "sum[accumulator_index(i, half, 1)]);\n}",
              "sums are added before they are there"),
-    add_sums("staged_too_early", "    sum[i * 4 + half * 2 + 1] += taken[i * 32].y;\n  }\n}\nmeet_warp();",
-             "    sum[i * 4 + half * 2 + 1] += taken[i * 32].y;\n  }\n}",
+    add_sliced_k("staged_too_early", "    sum[accumulator_index(i, half, 1)] += received[i * 32].y;\n  }\n}\nsync_pair();",
+             "    sum[accumulator_index(i, half, 1)] += received[i * 32].y;\n  }\n}",
              "outputs are staged over sums that the other warpgroup has not read"),
     candidates("odd_stages", "    if (own_stages) tiling.pipeline.stages -= tiling.pipeline.stages % 2;\n", "",
          "a stage is one warpgroup's at one time and the other's at another, and phases are taken for complete"),
@@ -98,38 +99,38 @@ MUTANTS = [
     emit_multiply("rows_of_one_piece", '"multiply(sum, weights + {}, pixels + {}, {});  // c{}..{}", i,',
                   '"multiply(sum, weights + {}, pixels + {}, {});  // c{}..{}", i / 2,',
                   "rows of weights are taken from 16 bytes too early"),
-    emit_multiply("rows_of_consumer_0", "kWeightsOfStage + k_consumer * kWeightRowBytes", "kWeightsOfStage",
+    emit_multiply("rows_of_consumer_0", "kWeightOffset + k_consumer * kWeightRowBytes", "kWeightOffset",
                   "both warpgroups have the same output channels"),
-    # Walks over pixels.
-    limits("walk_of_another_group",
+    # Pixels in im2col mode.
+    limits("im2col_of_another_group",
            "  if (problem.groups > 1 && problem.c % geometry.chunk_channels() != 0) return false;\n", "",
            "channels of the next group are multiplied with zeros, and their NaNs are not"),
-    pixels("walk_phases_not_aligned",
+    pixels("im2col_phases_not_aligned",
            "round_up(run_pixels * slices * kRowBytes, kSwizzledBoxAlignment)",
            "run_pixels * slices * kRowBytes", "swizzled pixels lie elsewhere than they are read"),
-    pixels("walk_a_column_short", "(geometry.pitch() - 1) * columns.stride + 1 - columns.input",
+    pixels("im2col_a_column_short", "(geometry.pitch() - 1) * columns.stride + 1 - columns.input",
            "(geometry.pitch() - 2) * columns.stride + 1 - columns.input",
            "rows of the grid are a position too short"),
-    pixels("walk_a_row_short", "(geometry.image_rows() - 1) * rows.stride + 1 - rows.input",
+    pixels("im2col_a_row_short", "(geometry.image_rows() - 1) * rows.stride + 1 - rows.input",
            "(geometry.image_rows() - 2) * rows.stride + 1 - rows.input", "images end a row too early"),
-    limits("walk_beyond_corners",
+    limits("im2col_beyond_corners",
            "std::max({lower[0], lower[1], upper[0], upper[1]}) <= TensorMapShape::kMostCorner", "true",
            "launches are refused for their tensor maps"),
-    arguments("walk_not_rounded", "problem.input.type == DataType::f32 && !geometry.reads_transposed()", "false",
-         "pixels that TMA walks over are cut off"),
-    arguments("split_walk_rounded", "!geometry.reads_transposed() && !tiling.splits_operands(),",
+    arguments("im2col_not_rounded", "problem.input.type == DataType::f32 && !geometry.reads_transposed()", "false",
+         "pixels in im2col mode are cut off"),
+    arguments("split_im2col_rounded", "!geometry.reads_transposed() && !tiling.splits_operands(),",
          "!geometry.reads_transposed(),", "pixels are rounded before they are split"),
-    arguments("walk_strides_exchanged",
+    arguments("im2col_strides_exchanged",
          "{static_cast<int>(problem.columns.stride), static_cast<int>(problem.rows.stride)}",
          "{static_cast<int>(problem.rows.stride), static_cast<int>(problem.columns.stride)}",
          "strides of rows and columns are exchanged"),
-    emit_load("walk_waits_for_nothing", '"if (threadIdx.x != 0) return;"', '"if (lane != 0 || warp > 1) return;"',
+    emit_load("im2col_waits_for_nothing", '"if (threadIdx.x != 0) return;"', '"if (lane != 0 || warp > 1) return;"',
               "a thread that nobody waits for may miss a phase, and its block hang"),
-    emit_load("walk_starts_behind", "tiling.runs() > 1 ? fmt", "tiling.runs() > 1 && images ? fmt",
+    emit_load("im2col_starts_behind", "tiling.runs() > 1 ? fmt", "tiling.runs() > 1 && images ? fmt",
               "a run without outputs is an illegal instruction"),
-    emit_load("walk_starts_behind_images", "tiling.runs() > 1 ? fmt", "tiling.runs() > 1 && !images ? fmt",
+    emit_load("im2col_starts_behind_images", "tiling.runs() > 1 ? fmt", "tiling.runs() > 1 && !images ? fmt",
               "a run without images is an illegal instruction"),
-    # Pixels that a kernel before transposes, over which TMA walks.
+    # Pixels that a kernel before transposes, which TMA copies in im2col mode.
     load_weights_emit("transposed_not_awaited",
               'tiling.packs_weights() ? "wait_for_previous_kernel();" : "if (warp == 0) wait_for_previous_kernel();"',
               'tiling.packs_weights() ? "wait_for_previous_kernel();" : ""',
@@ -146,7 +147,7 @@ MUTANTS = [
     transpose_tiling("transposed_channels_unpadded",
             "TransposeInputTiling::pixel_slices(problem) * TransposeInputTiling::slice_channels(problem);",
             "problem.input_channels();",
-            "walks read pixels where they are not, if a pixel's channels end inside a slice"),
+            "pixels are read where they are not, if a pixel's channels end inside a slice"),
     transpose_tiling("transposed_rows_neighbours", "  tiling.source.stride.h *= step_h;\n", "",
             "rows are transposed that no tap meets"),
     transpose_tiling("transposed_first_row", "positive_modulo(-asked.rows.pad, step_h) * x.h", "0 * x.h",
@@ -159,10 +160,10 @@ MUTANTS = [
               "rows are written over the next pixel's"),
     transpose("read_before_they_are_staged", "@operand@;\n  __syncthreads();", "@operand@;",
               "rows are written before all of them are staged"),
-    load_weights_emit("walk_weights_asked_twice", 'return "warp == 1";', 'return "warp <= 1";',
+    load_weights_emit("im2col_weights_asked_twice", 'return "warp == 1";', 'return "warp <= 1";',
               "stages complete before all that was asked for has come"),
-    emit_multiply("walk_slices_a_pixel_apart", "slice * geometry.pixels().slice_step()", "slice * geometry.pixels().slice_pitch()",
-                  "slices of walked pixels are those of other pixels"),
+    emit_multiply("im2col_slices_a_pixel_apart", "slice * geometry.pixels().slice_step()", "slice * geometry.pixels().slice_pitch()",
+                  "slices of pixels are those of other pixels"),
     emit_multiply("registers_in_order_of_pixels",
                   "(all[i].r * problem.columns.taps + all[i].s) * tiling.pipeline.slices + all[i].slice",
                   "static_cast<std::int64_t>(i) % (problem.taps() * tiling.pipeline.slices)",
@@ -171,13 +172,13 @@ MUTANTS = [
          "weights are overwritten while they are multiplied"),
     emit_multiply("read_by_lane_0", '    lines.add("__syncwarp();  // all lanes have read");\n', "",
          "weights of a stage are overwritten while lanes read them"),
-    emit_multiply("given_back_by_warpgroups", 'in_registers ? "4 * " : ""', '""',
+    emit_multiply("given_back_by_warpgroups", 'both ? "kConsumerWarps" : "kWarpgroupWarps"', 'both ? "kConsumers" : "1"',
          "weights of a stage are overwritten while other warps read them"),
     load_weights_emit("group_of_box", "tile.group * kGroupK + tile.k_tile * kBlockK", "tile.k_tile * kBlockK",
               "all groups have the first one's weights"),
     load_weights_emit("chunk_of_box", "{} * (kChunkChannels * kTaps)", "{} * kChunkChannels",
               "later chunks have other channels' weights"),
-    unpacked_weights("other_row", "(row + half * 8)", "(row + half * 4)",
+    unpacked_weights("other_row", "(row + half * kHalfRows)", "(row + half * 4)",
                 "half of the output channels have others' weights"),
     unpacked_weights("columns_exchanged", "[half + channel % 2 * 2]", "[half * 2 + channel % 2]",
                 "weights of two output channels are exchanged"),
@@ -214,12 +215,23 @@ MUTANTS = [
                  "two steps' pixels are copied to one place"),
     first_copies("not_initialized", "kCopiesAhead; ++slot) barrier_init", "kCopiesAhead - 1; ++slot) barrier_init",
                  "the last slot's barrier is used before it is one"),
-    first_copies("one_step_twice", "++slot, ahead.advance(4))", "++slot, ahead.advance(0))",
+    first_copies("one_step_twice", "++slot, ahead.advance(kProducerWarps))", "++slot, ahead.advance(0))",
                  "later slots hold the first step's pixels"),
-    converted("one_step_behind", "WarpSteps ahead(warp + 4 * kCopiesAhead)", "WarpSteps ahead(warp + 4 * (kCopiesAhead - 1))",
+    converted("one_step_behind", "ahead(warp + kCopySlots)", "ahead(warp + kCopySlots - kProducerWarps)",
            "each step from then on has another step's pixels"),
     store_edges("ends_of_groups_stored", "if (k_first + k >= kGroupK) break;", "if (k_first + k > kGroupK) break;",
           "the next group's first channel is overwritten"),
+    # Which rows and columns a thread has.
+    fragments("half_of_four_rows", "warp_first_row(warp) + half * kHalfRows + lane_row(lane)",
+              "warp_first_row(warp) + half * 4 + lane_row(lane)",
+              "channels are stored over each other"),
+    fragments("columns_apart", "return lane % kRowLanes * 2; }", "return lane % kRowLanes; }",
+              "neighbouring lanes store over each other's outputs"),
+    fragments("halves_exchanged", "eight * 4 + half * 2 + e", "eight * 4 + (1 - half) * 2 + e",
+              "channels are exchanged with those eight before or behind"),
+    fragments("other_word", "operand_word(int lane) { return lane % kRowLanes; }",
+              "operand_word(int lane) { return lane / kRowLanes % kRowLanes; }", "operands are of other channels, or pixels"),
+    fragments("transposed_row", "return lane / 8 % 2 * kHalfRows; }", "return lane / 16 * kHalfRows; }", "channels are exchanged with pixels"),
     # Operands that are split into two TF32 numbers.
     split_tf32("infinity_not_apart", "nearest = kOne;", "nearest = kLargest;",
                "the smaller part of a weight, times the larger one of infinity, overflows"),
@@ -237,8 +249,8 @@ MUTANTS = [
     emit_multiply("not_begun_with_zero", "add(i, \"weights_low\", \"pixels\", i != first);",
                   "add(i, \"weights_low\", \"pixels\", first != 0 || i != first);",
                   "the second group of a step has the sums of the first, too"),
-    walked_split("not_fenced", "      fence_async_proxy();\n", "", "tensor cores may read pixels as they were before"),
-    walked_split("not_awaited", "      barrier_wait(arrived + stage, parity);\n", "",
+    producer_split("not_fenced", "      fence_async_proxy();\n", "", "tensor cores may read pixels as they were before"),
+    producer_split("not_awaited", "      barrier_wait(arrived + stage, parity);\n", "",
                  "pixels are split before they are there"),
     split_pixels("one_phase", "part < kRuns * kPhases", "part < kRuns", "pixels of other phases are not split"),
     emit_transpose("rounded_before_they_are_split", "problem.arithmetic == Arithmetic::tf32x3", "problem.groups < 1",

@@ -360,5 +360,26 @@ RC_GTEST_PROP(WideIndexProperty, NarrowPlansHaveNarrowTensors, ()) {
   RC_CLASSIFY(plan.convolution().wide_index, "wide");
 }
 
+TEST(WideIndex, CountsAddressesThatDirectTilesFormBehindTheEnd) {
+  // 2^20 elements less than 2^31; a chunk of channels is at least a plane of 2^22.
+  const ConvSpec spec = parse_spec("input=1,512,2048,2047 weight=4,512,3,3 math=ieee");
+  int plans = 0;
+  for (const ConvPlan& plan : enumerate_plans(spec, parse_target("sm_80"), SIZE_MAX)) {
+    if (plan.family() != Family::direct) continue;
+    EXPECT_TRUE(plan.convolution().wide_index);
+    ++plans;
+  }
+  EXPECT_GT(plans, 0);
+}
+
+TEST(Depthwise, HasPlansForPlanesOfUpTo2To30Elements) {
+  const auto plans = [](const char* text) {
+    const std::vector<ConvPlan> all = enumerate_plans(parse_spec(text), parse_target("sm_80"), SIZE_MAX);
+    return std::count_if(all.begin(), all.end(), [](const ConvPlan& p) { return p.family() == Family::depthwise; });
+  };
+  EXPECT_GT(plans("input=1,1,32768,32768 weight=1,1,3,3"), 0);
+  EXPECT_EQ(plans("input=1,1,32768,32769 weight=1,1,3,3"), 0);
+}
+
 }  // namespace
 }  // namespace jitconv::codegen

@@ -193,7 +193,7 @@ RC_GTEST_PROP(PointwisePlanProperty, TilesAreWhatInstructionsAndRegistersTake, (
   RC_ASSERT(t.block_pixels() * t.block_k() == 64 * t.lane_pixels * t.columns);
   RC_ASSERT(t.tile_pixels(problem) <= t.block_pixels() && (t.gathers() ? t.extent > 0 : t.extent == 0));
   RC_ASSERT(t.stages >= 2 && t.batches() >= 1 && t.batches() * t.batch_steps * 8 == t.chunk_channels);
-  RC_ASSERT(128 * (2 * PointwiseTiling::kConsumerRegisters + PointwiseTiling::kLoaderRegisters) <=
+  RC_ASSERT(128 * (2 * PointwiseTiling::kConsumerRegisters + PointwiseTiling::kProducerRegisters) <=
             PointwiseTiling::kThreads * PointwiseTiling::kLaunchRegisters);
   RC_ASSERT(plan.convolution().launch.threads == static_cast<unsigned>(PointwiseTiling::kThreads));
   // Blocks come in sets of all slabs, and none is without a tile.

@@ -23,7 +23,7 @@ using test::WgmmaCandidate;
 
 constexpr std::int64_t kUnit = 16, kMostBox = 256, kBoxAlignment = 128;
 constexpr std::int64_t kMostExpected = (1 << 20) - 1;  // bytes that a barrier can be told of at a time
-constexpr int kLoadingWarps = 4;
+constexpr int kProducerWarps = 4;
 
 /// A run of a tile's step: its image and group, its first output, its filter row and its first channel.
 struct Run {
@@ -131,8 +131,8 @@ RC_GTEST_PROP(WgmmaBoxesProperty, AreWhatTensorMapsCanSay, ()) {
     int maps = 0;
     for (const Argument& argument : test::all_arguments(one.plan)) {
       const TensorMapShape& map = argument.map;
-      // wgmma_walks_test.cpp has walks, wgmma_store_boxes_test.cpp outputs.
-      if (map.rank == 0 || map.walk || argument.tensor == Tensor::y) continue;
+      // wgmma_im2col_test.cpp has im2col maps, wgmma_store_boxes_test.cpp outputs.
+      if (map.rank == 0 || map.im2col || argument.tensor == Tensor::y) continue;
       ++maps;
       RC_ASSERT(!argument.written() && problem.alignment % kUnit == 0);
       RC_ASSERT(map.rank >= 2 && map.rank <= TensorMapShape::kMostRank);
@@ -174,7 +174,7 @@ RC_GTEST_PROP(WgmmaBoxesProperty, LieInSlotsOfTheirOwn, ()) {
     RC_ASSERT(map.box[static_cast<std::size_t>(map.rank - 1)] == g.chunk_channels());
     RC_ASSERT(elements == g.chunk_channels() * g.pixels().raw_pitch());
     RC_ASSERT(g.pixels().raw_run_elements() >= elements);
-    for (int slot = 0; slot < kLoadingWarps * t.producer.copies_ahead; ++slot) {
+    for (int slot = 0; slot < kProducerWarps * t.producer.copies_ahead; ++slot) {
       for (int run = 0; run < t.runs(); ++run) {
         const std::int64_t first = memory.raw_first_byte() + slot * g.pixels().raw_bytes() +
                                    run * g.pixels().raw_run_elements() * element_bytes(problem.input.type);
@@ -185,7 +185,7 @@ RC_GTEST_PROP(WgmmaBoxesProperty, LieInSlotsOfTheirOwn, ()) {
     }
     RC_ASSERT(memory.raw_first_byte() >= t.pipeline.stages * memory.stage_bytes() + g.kept_weight_bytes());
     RC_ASSERT(memory.staging_first_byte() >=
-              memory.raw_first_byte() + kLoadingWarps * t.producer.copies_ahead * g.pixels().raw_bytes());
+              memory.raw_first_byte() + kProducerWarps * t.producer.copies_ahead * g.pixels().raw_bytes());
   }
 }
 

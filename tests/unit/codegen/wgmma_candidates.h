@@ -36,7 +36,7 @@ inline std::vector<WgmmaCandidate> wgmma_candidates(const ConvSpec& spec,
 }
 
 /// Which tensor a candidate that uses im2col reads.
-inline codegen::Tensor walked_tensor(const WgmmaCandidate& one) { return one.problem.input.tensor; }
+inline codegen::Tensor im2col_tensor(const WgmmaCandidate& one) { return one.problem.input.tensor; }
 
 /// The kernel that convolves, with a line for each multiplication however long.
 inline codegen::KernelText convolution_text(const WgmmaCandidate& one) {
@@ -115,9 +115,9 @@ inline ConvSpec for_boxes(ConvSpec spec) {
   return spec;
 }
 
-/// And in those that decide whether TMA can walk over pixels, or, in NCHW tensors, can if they are
+/// And in those that decide whether TMA can copy pixels in im2col mode, or, in NCHW tensors, can if they are
 /// transposed.
-inline ConvSpec for_walks(ConvSpec spec, Layout layout) {
+inline ConvSpec for_im2col(ConvSpec spec, Layout layout) {
   spec = for_tensor_cores(spec);
   spec.input_layout = layout;
   if (layout == Layout::nchw && spec.groups == 1) return spec;  // of any number of channels
@@ -129,7 +129,7 @@ inline ConvSpec for_walks(ConvSpec spec, Layout layout) {
 
 /// And in those that decide whether TMA can store boxes of outputs.
 inline ConvSpec for_stored_boxes(ConvSpec spec) {
-  spec = *rc::gen::inRange(0, 2) == 0 ? for_walks(spec, Layout::nhwc) : for_tensor_cores(spec);
+  spec = *rc::gen::inRange(0, 2) == 0 ? for_im2col(spec, Layout::nhwc) : for_tensor_cores(spec);
   spec.output_layout = Layout::nhwc;
   spec.epilogue.residual = false;
   spec.weight.k = *rc::gen::inRange<std::int64_t>(1, 4) * (spec.groups > 1 || spec.dtype != DataType::f32 ? 64 : 32);
@@ -165,7 +165,7 @@ inline std::vector<WgmmaCandidate> some_wgmma_candidates(const SpecLimits& limit
   const int kind = *rc::gen::inRange(0, 10);
   return some_of(wgmma_candidates(kind == 0   ? for_raw_weights(spec)
                                   : kind == 1 ? for_boxes(spec)
-                                  : kind == 2 ? for_walks(spec, Layout::nhwc)
+                                  : kind == 2 ? for_im2col(spec, Layout::nhwc)
                                   : kind == 3 ? for_stored_boxes(spec)
                                   : kind == 4 ? for_folds(spec)
                                               : for_tensor_cores(spec)));
@@ -195,9 +195,9 @@ inline std::vector<WgmmaCandidate> some_that_store_boxes(const SpecLimits& limit
   return some_of(all);
 }
 
-inline std::vector<WgmmaCandidate> some_that_walk(const SpecLimits& limits = {}) {
+inline std::vector<WgmmaCandidate> some_with_im2col(const SpecLimits& limits = {}) {
   const Layout layout = static_cast<Layout>(*rc::gen::inRange(0, 2));
-  std::vector<WgmmaCandidate> all = wgmma_candidates(for_walks(*valid_specs(limits), layout));
+  std::vector<WgmmaCandidate> all = wgmma_candidates(for_im2col(*valid_specs(limits), layout));
   std::erase_if(all, [](const WgmmaCandidate& one) { return !one.tiling.uses_im2col(); });
   return some_of(all);
 }

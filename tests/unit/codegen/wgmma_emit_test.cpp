@@ -183,9 +183,9 @@ std::vector<Unit> units_of(const WgmmaCandidate& one) {
   static const std::regex two_slices(
       R"(multiply\(sum, weights \+ (\d+) \* kBlockK, pixels \+ (\d+), .*\);  // (?:r(\d+))?s(\d+)(?:\.\.\d+)? c(\d+)\.\.(\d+))");
   static const std::regex two_taps(
-      R"(multiply\(sum, weights \+ (\d+) \* kBlockK, matrix_operand\(pixels \+ 16 \* (\d+), 16 \* (\d+)\), .*\);  // (?:r(\d+))?s(\d+)(?:\.\.\d+)? (?:r(\d+))?s(\d+))");
+      R"(multiply\(sum, weights \+ (\d+) \* kBlockK, matrix_operand\(pixels \+ kOperandRowBytes \* (\d+), kOperandRowBytes \* (\d+)\), .*\);  // (?:r(\d+))?s(\d+)(?:\.\.\d+)? (?:r(\d+))?s(\d+))");
   static const std::regex a_tap_and_zeros(
-      R"(multiply\(sum, weights \+ (\d+) \* kBlockK, matrix_operand\(pixels \+ 16 \* (\d+), zeros - \(pixels \+ 16 \* (\d+)\)\), .*\);  // (?:r(\d+))?s(\d+))");
+      R"(multiply\(sum, weights \+ (\d+) \* kBlockK, matrix_operand\(pixels \+ kOperandRowBytes \* (\d+), zeros - \(pixels \+ kOperandRowBytes \* (\d+)\)\), .*\);  // (?:r(\d+))?s(\d+))");
   static const std::regex two_raw_slices(
       R"(multiply\(sum, a\[(\d+)\], pixels \+ (\d+), .*\);  // (?:r(\d+))?s(\d+), (\d+) of (\d+))");
   static const std::regex two_slices_of_rows(
@@ -301,7 +301,7 @@ TEST(WgmmaSource, CopiesStagedRunsWhereTheyAreWholeLinesOrHaveTwoBytes) {
 TEST(WgmmaSource, APlanSaysHowPixelsComeAndOutputsLeave) {
   const auto transposed = [](const WgmmaTiling& tiling) { return tiling.tile.images == 0 && tiling.transposes_input; };
   const auto loaded = [&](const WgmmaTiling& tiling) { return tiling.tile.images == 0 && tiling.loads_pixels(); };
-  const auto walked = [](const WgmmaTiling& tiling) { return tiling.tile.images == 0 && tiling.uses_im2col(); };
+  const auto im2col = [](const WgmmaTiling& tiling) { return tiling.tile.images == 0 && tiling.uses_im2col(); };
   const auto raw = [](const WgmmaTiling& tiling) { return tiling.tile.images == 0 && !tiling.packs_weights(); };
   const auto copied = [](const WgmmaTiling& tiling) {
     return tiling.tile.images == 0 && tiling.producer.copies_ahead == 2;
@@ -324,7 +324,7 @@ TEST(WgmmaSource, APlanSaysHowPixelsComeAndOutputsLeave) {
        "loading: ", "planes of whole images"},
       {first_with("input=2,24,26,34 weight=40,24,3,3 dtype=bf16 input_layout=nhwc output_layout=nhwc", loaded),
        "vector(s) of a lane in flight", "vectors of channels"},
-      {first_with("input=2,24,26,34 weight=40,24,3,3 dtype=bf16 input_layout=nhwc output_layout=nhwc", walked),
+      {first_with("input=2,24,26,34 weight=40,24,3,3 dtype=bf16 input_layout=nhwc output_layout=nhwc", im2col),
        "loading: as operand rows, by TMA in im2col mode", "vectors of channels"},
       {first_with("input=2,24,26,34 weight=64,24,3,3 dtype=bf16 output_layout=nhwc", boxes), "in flight",
        "boxes of outputs, by TMA"},

@@ -73,7 +73,7 @@ RC_GTEST_PROP(WgmmaPlanesProperty, EveryOutputMeetsItsPixelInEveryChannel, ()) {
     const Problem& problem = one.problem;
     const WgmmaGeometry g = one.geometry();
     const TensorMapShape map = map_of(one, Tensor::x);
-    RC_ASSERT(map.rank == 3 && !map.walk);
+    RC_ASSERT(map.rank == 3 && !map.im2col);
     for (std::int64_t tile = 0; tile < std::min<std::int64_t>(g.tiles_of_images(), 4); ++tile) {
       for (int number = 0; number < one.tiling.runs(); ++number) {
         const Run run = test::run_of(one, tile, number);

@@ -365,7 +365,7 @@ RC_GTEST_PROP(WgmmaRawWeightsProperty, AreLoadedBetweenTheirArrivalAndTheirMulti
     if (!one.geometry().multiplies_registers()) {
       RC_ASSERT(text.find("load_weights(a, ") == std::string::npos);
       static const std::regex rows(
-          R"(weights =\s+swizzled_operand<kWeightRowBytes>\(input \+ kWeightsOfStage \+ k_consumer \* kWeightRowBytes\);)");
+          R"(weights =\s+swizzled_operand<kWeightRowBytes>\(input \+ kWeightOffset \+ k_consumer \* kWeightRowBytes\);)");
       RC_ASSERT(std::regex_search(text, rows));
       continue;
     }

@@ -1,5 +1,5 @@
 // What the consumer warpgroups share: which of them multiplies a step of a tile, which stage it finds it in, and
-// where sums are added. Restates the loops of templates/wgmma/kernel.cu.in, take_tiles.cu.in and take_steps.cu.in.
+// where sums are added. Restates the loops of templates/wgmma/kernel.cu.in, pingpong.cu.in and sliced_k.cu.in.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -99,7 +99,7 @@ RC_GTEST_PROP(WgmmaShareProperty, WarpgroupsMultiplyEachStepWhereItIsLoaded, ())
       // Sums that are added must have begun.
       RC_ASSERT(of_tile.size() == (t.schedule == Schedule::pingpong ? 1u : 2u));
     }
-    // Phases of a stage that only one warpgroup waits for complete in the order in which it gives them back.
+    // Phases of a stage that only one warpgroup waits for complete in the order in which it releases them.
     if (t.schedule == Schedule::sliced_k)
       for (const auto& [stage, by] : users) RC_ASSERT(by.size() == 1u);
     if (t.schedule == Schedule::pingpong) RC_ASSERT(t.split_k == 1);  // all of its tiles have as many steps
@@ -132,24 +132,25 @@ TEST(WgmmaShare, EachWaySaysWhatItWaitsFor) {
   constexpr const char* kSpec = "input=4,64,40,64 weight=64,64,3,3 padding=1 math=tf32";
   const std::string tile = source_with(Schedule::cooperative, kSpec), turns = source_with(Schedule::pingpong, kSpec),
                     steps = source_with(Schedule::sliced_k, kSpec);
-  for (const char* name : {"multiplied + ", "meeting"}) EXPECT_EQ(tile.find(name), std::string::npos) << name;
+  for (const char* name : {"multiplied + ", "Barrier* const pairs"})
+    EXPECT_EQ(tile.find(name), std::string::npos) << name;
   const auto at = [](const std::string& text, const char* what) {
     const std::size_t place = text.rfind(what);
     EXPECT_NE(place, std::string::npos) << what;
     return place;
   };
   // All four warps must have waited for their turn before the other warpgroup's next begins.
-  EXPECT_NE(turns.find("barrier_init(multiplied + i, 4);"), std::string::npos);
+  EXPECT_NE(turns.find("barrier_init(multiplied + i, kWarpgroupWarps);"), std::string::npos);
   EXPECT_LT(at(turns, "barrier_wait(multiplied"), at(turns, "multiply_begin();"));
   EXPECT_LT(at(turns, "multiply_commit();"), at(turns, "if (lane == 0) barrier_arrive(multiplied + consumer);"));
   EXPECT_LT(at(turns, "barrier_arrive(multiplied"), at(turns, "multiply_wait<0>();"));
-  // Before it gives its first stage back, a warpgroup knows that the other's last was given back.
+  // Before it releases its first stage, a warpgroup knows that the other's last was released.
   const std::size_t in_order = at(turns, "barrier_wait(empty + (stage + kStages - 1) % kStages,");
-  EXPECT_LT(at(turns, "if (gives_back && step == 0 && number != static_cast<int>(blockIdx.x))"), in_order);
+  EXPECT_LT(at(turns, "if (releases_stage && step == 0 && number != static_cast<int>(blockIdx.x))"), in_order);
   EXPECT_LT(in_order, at(turns, "previous_stage = stage;"));
-  EXPECT_LT(at(steps, "multiply_wait<0>();"), at(steps, "given[i * 32] ="));
-  EXPECT_LT(at(steps, "given[i * 32] ="), at(steps, "+= taken[i * 32].x"));
-  EXPECT_LT(at(steps, "+= taken[i * 32].x"), at(steps, "  // the other's"));
+  EXPECT_LT(at(steps, "multiply_wait<0>();"), at(steps, "sent[i * 32] ="));
+  EXPECT_LT(at(steps, "sent[i * 32] ="), at(steps, "+= received[i * 32].x"));
+  EXPECT_LT(at(steps, "+= received[i * 32].x"), at(steps, "  // the other's"));
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ using test::WgmmaCandidate;
 
 /// Some of those that `spec` has in fp32 mode.
 std::vector<WgmmaCandidate> some_that_split(ConvSpec spec) {
-  spec = *rc::gen::inRange(0, 2) == 0 ? test::for_walks(spec, Layout::nhwc) : test::for_tensor_cores(spec);
+  spec = *rc::gen::inRange(0, 2) == 0 ? test::for_im2col(spec, Layout::nhwc) : test::for_tensor_cores(spec);
   spec.dtype = DataType::f32;
   spec.math = MathMode::fp32;
   return test::some_of(wgmma_candidates(spec));

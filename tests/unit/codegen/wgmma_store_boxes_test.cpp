@@ -100,7 +100,7 @@ RC_GTEST_PROP(WgmmaStoreBoxesProperty, AreOfMapsThatTheDriverTakes, ()) {
     const WgmmaGeometry g = one.geometry();
     const TensorMapShape map = map_of(one, Tensor::y);
     RC_ASSERT(problem.alignment >= kPiece && !problem.epilogue.residual && t.split_k == 1 && t.tile.images == 0);
-    RC_ASSERT(map.rank == 4 && !map.walk && !map.rounds_to_tf32 && map.swizzle_bytes == kLine);
+    RC_ASSERT(map.rank == 4 && !map.im2col && !map.rounds_to_tf32 && map.swizzle_bytes == kLine);
     RC_ASSERT(map.element_bytes == element_bytes(problem.input.type) && map.strides[0] == 1);
     RC_ASSERT(map.box[0] * map.element_bytes == kLine && map.box_bytes() == WgmmaStore(g).box_bytes());
     std::int64_t last = 0;
@@ -188,13 +188,13 @@ TEST(WgmmaStoreBoxes, WarpgroupsWaitForTheCopyEngine) {
       const std::string text = generate(one.plan).text;
       const bool crosses = one.geometry().boxes_cross_rows();
       const std::size_t store = text.find("// Store: "),
-                        wait = text.find("if (asks) bulk_stores_wait_read<kStagedBoxes - 1>()", store),
+                        wait = text.find("if (issues_stores) bulk_stores_wait_read<kStagedBoxes - 1>()", store),
                         meet = text.find("warpgroup_sync(1 + consumer)", wait), stage = text.find("box_place(", meet),
                         fence = text.find("fence_async_proxy()", stage),
                         staged = text.find("warpgroup_sync(1 + consumer)", fence),
                         copy = text.find("tensor_copy_to_global(&y_map", staged),
                         commit = text.find("bulk_stores_commit()", copy),
-                        last = text.find("if (asks) bulk_stores_wait_read<0>()", commit);
+                        last = text.find("if (issues_stores) bulk_stores_wait_read<0>()", commit);
       EXPECT_TRUE(store < wait && wait < meet && meet < stage && stage < fence) << text;
       EXPECT_TRUE(fence < staged && staged < copy && copy < commit && commit < last) << text;
       EXPECT_NE(last, std::string::npos) << text;

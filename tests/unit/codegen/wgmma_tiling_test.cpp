@@ -19,7 +19,7 @@ using test::some_wgmma_candidates;
 using test::WgmmaCandidate;
 
 constexpr std::int64_t kRow = 16;  // bytes of a slice of a pixel, and of a unit of an output channel
-constexpr int kLoadingWarps = 4;
+constexpr int kProducerWarps = 4;
 
 // Every run that TMA stores: from and to multiples of 16 bytes, inside its plane, where the one before
 // ends; and there is one.
@@ -197,7 +197,7 @@ RC_GTEST_PROP(WgmmaTilingProperty, LoadingWarpsShareARun, ()) {
   for (const WgmmaCandidate& one : some_wgmma_candidates()) {
     const WgmmaTiling& t = one.tiling;
     const WgmmaGeometry g = one.geometry();
-    RC_ASSERT(t.producer.team_warps >= 1 && kLoadingWarps % t.producer.team_warps == 0);
+    RC_ASSERT(t.producer.team_warps >= 1 && kProducerWarps % t.producer.team_warps == 0);
     RC_ASSERT((t.producer.load_batch > 0) == t.loads_pixels() && (t.producer.copies_ahead > 0) == t.converts_pixels());
     if (!t.loads_pixels()) {  // each warp has steps of its own, or slices of every step, or nothing to do
       RC_ASSERT(t.producer.team_warps == 1);

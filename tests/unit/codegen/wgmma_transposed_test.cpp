@@ -1,6 +1,6 @@
 // Pixels of NCHW tensors that a kernel before the convolution transposes (transposes_input): what is convolved then
-// is what was asked for, and the tensor that is made has the pixels that its taps meet. How TMA walks over
-// it is the subject of wgmma_walks_test.cpp.
+// is what was asked for, and the tensor that is made has the pixels that its taps meet. How TMA copies
+// it is the subject of wgmma_im2col_test.cpp.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -66,7 +66,7 @@ void check_axis(const Axis& asked, const Axis& convolved, std::int64_t first, st
 }
 
 RC_GTEST_PROP(WgmmaTransposedProperty, ConvolvesWhatWasAskedFor, ()) {
-  ConvSpec spec = test::for_walks(*test::valid_specs(), Layout::nchw);
+  ConvSpec spec = test::for_im2col(*test::valid_specs(), Layout::nchw);
   if (*rc::gen::inRange(0, 2) == 0) {  // one residue of rows or columns modulo the stride
     spec.stride = {1 + *rc::gen::inRange(0, 3), 1 + *rc::gen::inRange(0, 3)};
     spec.dilation = {spec.stride.h * (1 + *rc::gen::inRange(0, 2)), spec.stride.w * (1 + *rc::gen::inRange(0, 2))};
@@ -95,7 +95,7 @@ RC_GTEST_PROP(WgmmaTransposedProperty, ConvolvesWhatWasAskedFor, ()) {
 }
 
 RC_GTEST_PROP(WgmmaTransposedProperty, BlocksMakeEveryRowOnce, ()) {
-  const std::vector<WgmmaCandidate> all = transposed(test::for_walks(*test::valid_specs(), Layout::nchw));
+  const std::vector<WgmmaCandidate> all = transposed(test::for_im2col(*test::valid_specs(), Layout::nchw));
   RC_CLASSIFY(all.empty(), "no candidates");
   if (all.empty()) return;
   const WgmmaCandidate& one = all[*rc::gen::inRange<std::size_t>(0, all.size())];

@@ -158,7 +158,7 @@ RC_GTEST_PROP(WgradSplitOperandsProperty, BothPartsHaveRoom, ()) {
     // Sums, accumulators and both parts of dy of a thread, and registers of the block.
     const WgradWgmmaTiling& t = one.tiling;
     RC_ASSERT(t.accumulators() + t.columns() / 2 + t.row_pixels + 40 <= t.consumer_registers());
-    RC_ASSERT(32 * t.loader_warps() * t.loader_registers() + 256 * t.consumer_registers() <= 65536);
+    RC_ASSERT(32 * t.producer_warps() * t.producer_registers() + 256 * t.consumer_registers() <= 65536);
   }
 }
 

@@ -15,7 +15,7 @@ struct TensorMap {
   void* address = nullptr;
   std::vector<std::uint64_t> extents, strides;
   std::vector<std::uint32_t> box, element_strides;
-  std::vector<int> lower, upper;  ///< of a walk, whose box is channels and pixels; else empty
+  std::vector<int> lower, upper;  ///< of an im2col map, whose box is channels and pixels; else empty
 };
 
 struct Launch {

@@ -28,7 +28,7 @@ TensorMapShape walk() {
           .strides = {1, 64, 512, 8192},
           .box = {16, 300},
           .swizzle_bytes = 64,
-          .walk = TensorMapShape::Walk{.lower = {-1, -2}, .upper = {-3, 4}, .stride = {2, 5}}};
+          .im2col = TensorMapShape::Im2col{.lower = {-1, -2}, .upper = {-3, 4}, .stride = {2, 5}}};
 }
 
 /// y, 2 x 16 x 14 x 62 elements, as if it were one row of each image: 16 of its positions and channels.
@@ -140,7 +140,7 @@ TEST_F(TensorMapsTest, WalkAsTheShapeSays) {
 
 TEST_F(TensorMapsTest, BringBoxesOfFourAxes) {
   entry_.arguments[1].map = walk();
-  entry_.arguments[1].map.walk.reset();
+  entry_.arguments[1].map.im2col.reset();
   entry_.arguments[1].map.box = {16, 2, 4, 2};
   kernel().launch(nullptr, args_);
   const fake_driver::TensorMap images = fake_driver::launches().front().maps[1];
@@ -255,7 +255,7 @@ TEST_F(TensorMapsTest, ThatCannotBeAreABug) {
   EXPECT_EQ(of_map([](TensorMapShape& map) { map.swizzle_bytes = 0, map.box[0] = 28; }), "");
 
   TensorMapShape images = walk();
-  images.walk.reset(), images.box = {16, 2, 4, 2};
+  images.im2col.reset(), images.box = {16, 2, 4, 2};
   EXPECT_EQ(refused(images), "");
   images.box[3] = 257;
   EXPECT_NE(refused(images).find("a box with an extent of 257"), std::string::npos) << refused(images);
@@ -283,7 +283,8 @@ TEST_F(TensorMapsTest, OfWhatTheKernelWritesAreOfBoxesThatStayAsTheyAre) {
         << reason << ": " << of_y(change);
   };
   EXPECT_EQ(of_y([](TensorMapShape&) {}), "");
-  expect_refused([](TensorMapShape& map) { map.walk = TensorMapShape::Walk{}; }, "a walk over what the kernel writes");
+  expect_refused([](TensorMapShape& map) { map.im2col = TensorMapShape::Im2col{}; },
+                 "an im2col map of what the kernel writes");
   expect_refused([](TensorMapShape& map) { map.rounds_to_tf32 = true; }, "what the kernel writes is to be rounded");
   expect_refused([](TensorMapShape& map) { map.extents[0] = 15; },
                  "rows of 60 bytes, behind which a store would write");
@@ -303,45 +304,45 @@ TEST_F(TensorMapsTest, OfWhatTheKernelWritesAreOfBoxesThatStayAsTheyAre) {
 
 TEST_F(TensorMapsTest, WhoseWalkCannotBeAreABug) {
   using Change = std::function<void(TensorMapShape&)>;
-  const auto of_walk = [&](const Change& change) {
+  const auto of_im2col = [&](const Change& change) {
     TensorMapShape map = walk();
     change(map);
     return refused(map);
   };
-  EXPECT_EQ(of_walk([](TensorMapShape&) {}), "");
+  EXPECT_EQ(of_im2col([](TensorMapShape&) {}), "");
   const std::vector<std::pair<Change, std::string>> changes = {
-      {[](TensorMapShape& map) { map.rank = 3; }, "a walk of rank 3"},
+      {[](TensorMapShape& map) { map.rank = 3; }, "an im2col map of rank 3"},
       {[](TensorMapShape& map) { map.extents[3] = 0; }, "an extent of 0"},
       {[](TensorMapShape& map) { map.extents[3] = (std::int64_t{1} << 32) + 1; }, "an extent of 4294967297"},
       {[](TensorMapShape& map) { map.extents[3] = 3; }, "it is larger than the tensor"},
       {[](TensorMapShape& map) { map.strides[2] = 510; }, "a stride of 2040 bytes"},
       {[](TensorMapShape& map) { map.strides[3] = std::int64_t{1} << 38; }, "a stride of 1099511627776 bytes"},
-      {[](TensorMapShape& map) { map.box[0] = 0; }, "a walk with 0 channels"},
-      {[](TensorMapShape& map) { map.box[0] = 257; }, "a walk with 257 channels"},
-      {[](TensorMapShape& map) { map.box[0] = 14; }, "a walk with rows of 56 bytes"},
+      {[](TensorMapShape& map) { map.box[0] = 0; }, "an im2col map with 0 channels"},
+      {[](TensorMapShape& map) { map.box[0] = 257; }, "an im2col map with 257 channels"},
+      {[](TensorMapShape& map) { map.box[0] = 14; }, "an im2col map with rows of 56 bytes"},
       {[](TensorMapShape& map) { map.box[0] = 12; }, "rows of 48 bytes, swizzled as if of 64"},
-      {[](TensorMapShape& map) { map.box[1] = 0; }, "a walk with 0 pixels"},
-      {[](TensorMapShape& map) { map.box[1] = 1025; }, "a walk with 1025 pixels"},
+      {[](TensorMapShape& map) { map.box[1] = 0; }, "an im2col map with 0 pixels"},
+      {[](TensorMapShape& map) { map.box[1] = 1025; }, "an im2col map with 1025 pixels"},
       {[](TensorMapShape& map) {
          map.swizzle_bytes = 0, map.box = {256, 229};
        },
-       "a walk of 234496 bytes"},
-      {[](TensorMapShape& map) { map.walk->lower[0] = -129; }, "a walk with a corner at -129"},
-      {[](TensorMapShape& map) { map.walk->lower[1] = 128; }, "a walk with a corner at 128"},
-      {[](TensorMapShape& map) { map.walk->upper[0] = 128; }, "a walk with a corner at 128"},
-      {[](TensorMapShape& map) { map.walk->upper[1] = -129; }, "a walk with a corner at -129"},
-      {[](TensorMapShape& map) { map.walk->stride[0] = 0; }, "a walk with a stride of 0"},
-      {[](TensorMapShape& map) { map.walk->stride[1] = 9; }, "a walk with a stride of 9"},
-      {[](TensorMapShape& map) { map.walk->upper[0] = -9; }, "a walk without pixels from -1 to -9"},
-      {[](TensorMapShape& map) { map.walk->lower[1] = 20; }, "a walk without pixels from 20 to 4"},
+       "an im2col map of 234496 bytes"},
+      {[](TensorMapShape& map) { map.im2col->lower[0] = -129; }, "an im2col map with a corner at -129"},
+      {[](TensorMapShape& map) { map.im2col->lower[1] = 128; }, "an im2col map with a corner at 128"},
+      {[](TensorMapShape& map) { map.im2col->upper[0] = 128; }, "an im2col map with a corner at 128"},
+      {[](TensorMapShape& map) { map.im2col->upper[1] = -129; }, "an im2col map with a corner at -129"},
+      {[](TensorMapShape& map) { map.im2col->stride[0] = 0; }, "an im2col map with a stride of 0"},
+      {[](TensorMapShape& map) { map.im2col->stride[1] = 9; }, "an im2col map with a stride of 9"},
+      {[](TensorMapShape& map) { map.im2col->upper[0] = -9; }, "an im2col map without pixels from -1 to -9"},
+      {[](TensorMapShape& map) { map.im2col->lower[1] = 20; }, "an im2col map without pixels from 20 to 4"},
   };
   for (const auto& [change, reason] : changes)
-    EXPECT_NE(of_walk(change).find("probe has a tensor map x_map that cannot be: " + reason), std::string::npos)
-        << reason << ": " << of_walk(change);
-  EXPECT_EQ(of_walk([](TensorMapShape& map) { map.swizzle_bytes = 0, map.box = {256, 228}; }), "");
-  EXPECT_EQ(of_walk([](TensorMapShape& map) { map.box[1] = 1024; }), "");
-  EXPECT_EQ(of_walk([](TensorMapShape& map) { map.walk->lower = {-128, 19}; }), "");
-  EXPECT_EQ(of_walk([](TensorMapShape& map) { map.walk->upper = {-8, 127}, map.walk->stride = {8, 8}; }), "");
+    EXPECT_NE(of_im2col(change).find("probe has a tensor map x_map that cannot be: " + reason), std::string::npos)
+        << reason << ": " << of_im2col(change);
+  EXPECT_EQ(of_im2col([](TensorMapShape& map) { map.swizzle_bytes = 0, map.box = {256, 228}; }), "");
+  EXPECT_EQ(of_im2col([](TensorMapShape& map) { map.box[1] = 1024; }), "");
+  EXPECT_EQ(of_im2col([](TensorMapShape& map) { map.im2col->lower = {-128, 19}; }), "");
+  EXPECT_EQ(of_im2col([](TensorMapShape& map) { map.im2col->upper = {-8, 127}, map.im2col->stride = {8, 8}; }), "");
 }
 
 }  // namespace

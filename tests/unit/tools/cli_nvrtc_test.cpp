@@ -145,12 +145,12 @@ TEST_F(CliNvrtc, HarnessEncodesWalksAndEachSwizzle) {
                   .strides = {1, 64, 512, 8192},
                   .box = {16, 300},
                   .swizzle_bytes = 32,
-                  .walk = codegen::TensorMapShape::Walk{.lower = {-1, -2}, .upper = {-3, 4}, .stride = {2, 5}}};
+                  .im2col = codegen::TensorMapShape::Im2col{.lower = {-1, -2}, .upper = {-3, 4}, .stride = {2, 5}}};
   maps[1]->map = {
       .rank = 4, .extents = {64, 8, 16, 2}, .strides = {1, 64, 512, 8192}, .box = {16, 2, 4, 2}, .swizzle_bytes = 64};
   const std::string text = tools::harness_text(plan, source);
   for (const std::string part :
-       {"tensor_walk<TensorMap>(b.x, CU_TENSOR_MAP_DATA_TYPE_UINT16, CU_TENSOR_MAP_SWIZZLE_32B,\n"
+       {"tensor_im2col<TensorMap>(b.x, CU_TENSOR_MAP_DATA_TYPE_UINT16, CU_TENSOR_MAP_SWIZZLE_32B,\n"
         "                                {64, 8, 16, 2}, {128, 1024, 16384}, 16, 300, {-1, -2}, {-3, 4}, {2, 5})",
         "tensor_map<TensorMap>(b.w, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, CU_TENSOR_MAP_SWIZZLE_64B,\n"
         "                                {64, 8, 16, 2}, {256, 2048, 32768}, {16, 2, 4, 2})"})

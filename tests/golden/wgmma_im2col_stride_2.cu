@@ -131,6 +131,33 @@ __device__ __forceinline__ void settle(float (&sum)[kAccumulators]) {
   for (int i = 0; i < kAccumulators; ++i) asm volatile("" : "+f"(sum[i]));
 }
 
+// Sizes of warpgroups and of the matrices that they multiply (wgmma, sm_90a).
+
+constexpr int kWarpgroupWarps = 4;
+constexpr int kWarpgroupThreads = 128;
+// Rows of a product.
+constexpr int kInstructionRows = 64;
+// Operands in shared memory consist of core matrices: eight rows of 16 bytes.
+constexpr int kOperandRowBytes = 16;
+constexpr int kSwizzleAtomBytes = 1024;
+
+// Which elements of a warpgroup's multiplication a thread holds in registers (wgmma, sm_90a): PTX ISA, "Asynchronous
+// Warpgroup Level Matrix Instructions", "Register Fragments", figures of .m64nNk8 and .m64nNk16. A warp has 16 rows of
+// the accumulators in two halves of eight, a lane a row of each half and, of every eight columns, two neighbours:
+// sum[4 j + 2 half + e] is in row accumulator_row(warp, lane, half) and column 8 j + accumulator_column(lane) + e.
+
+constexpr int kWarpRows = 16;
+constexpr int kHalfRows = 8;
+// Lanes that share a row.
+constexpr int kRowLanes = 4;
+__device__ __forceinline__ int warp_first_row(int warp) { return warp % 4 * kWarpRows; }
+// A lane's row of the eight of a half.
+__device__ __forceinline__ int lane_row(int lane) { return lane / kRowLanes; }
+// The first of a lane's columns.
+__device__ __forceinline__ int accumulator_column(int lane) { return lane % kRowLanes * 2; }
+// Which of a lane's sums lies in its row of a half and in its column `e`, 0 or 1, of the eight columns number `eight`.
+__device__ constexpr int accumulator_index(int eight, int half, int e) { return eight * 4 + half * 2 + e; }
+
 // A matrix as TMA brings it, swizzled: rows of kRowBytes, 32, 64 or 128, of which a multiplication takes
 // 32, the first unless 2, 4 or 6 is added. What was copied starts on a multiple of 1024 bytes; `first` is any row of
 // it.
@@ -289,7 +316,7 @@ constexpr int kTilesK = 4;
 constexpr int kRuns = 1;
 constexpr int kColumns = 200;
 constexpr int kWindow = 190;
-constexpr int kGap = 2;  // positions of a grid row behind its kQ outputs
+constexpr int kRowPadding = 2;  // positions of a grid row behind its kQ outputs
 constexpr int kPitch = 43;
 constexpr int kTilesOfPlane = 2;
 constexpr int kTiles = 128;
@@ -304,7 +331,7 @@ constexpr int kUnits = 10;  // of a step: taps, each of one slice
 constexpr int kRunPixels = 202;
 constexpr int kPixelBytes = 32;  // all slices of a pixel, one after the other
 constexpr int kPhaseBytes = 7168;
-constexpr int kWalkedBytes = 12928;  // of a step
+constexpr int kIm2colBytes = 12928;  // of a step
 constexpr int kRunBytes = 14336;
 constexpr int kWeightBytes = 20480;
 constexpr int kInputBytes = 14336;
@@ -313,8 +340,9 @@ constexpr int kStages = 5;
 
 // The block
 constexpr int kThreads = 384;
+constexpr int kProducerWarps = 4;
 constexpr int kConsumers = 2;
-constexpr int kLoaderRegisters = 168;
+constexpr int kProducerRegisters = 168;
 constexpr int kConsumerRegisters = 168;
 constexpr int kStoreColumns = 64;  // positions of a consumer that are staged at a time
 constexpr int kStagingPitch = 68;  // of a position
@@ -328,18 +356,19 @@ constexpr int kStagingFirstByte = 174080;
 constexpr int kBarriersFirstByte = 208896;
 
 // The numbers above are redundant; they must agree.
-static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 128);
-static_assert(kRunBytes % 1024 == 0 && kStageBytes % 1024 == 0);
-static_assert(kGap <= (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kGap);
+static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 2 * kInstructionRows);
+static_assert(kRunBytes % kSwizzleAtomBytes == 0 && kStageBytes % kSwizzleAtomBytes == 0);
+static_assert(kRowPadding <= (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kRowPadding);
 static_assert(kRunPixels ==
               kColumns + (kS - 1) * kDilationW / kStrideW + (kStepRows - 1) * kDilationH * kPitch);
 static_assert(kChunkChannels == kSlices * kOperandChannels && kSteps * kStepRows % kR == 0);
-static_assert(kUnits % 2 == 0 && kUnits >= kStepRows * kS * kSlices && kWeightBytes == kUnits * kBlockK * 16);
+static_assert(kUnits % 2 == 0 && kUnits >= kStepRows * kS * kSlices &&
+    kWeightBytes == kUnits * kBlockK * kOperandRowBytes);
 static_assert(kRunBytes == kPhases * kPhaseBytes && kPhaseBytes >= kRunPixels * kPixelBytes);
 static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes &&
     kStages * kStageBytes <= kStagingFirstByte);
 static_assert(kStoreSteps * kStorePositions == kStoreColumns && kStoreColumns % 16 == 0);
-static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);
+static_assert(kWarpgroupThreads * (kProducerRegisters + 2 * kConsumerRegisters) <= 65536);
 static_assert(kBarriersFirstByte + 16 * kStages + 0 <= 208976);
 
 // Shared memory, by first byte:
@@ -355,8 +384,8 @@ using Staged = float;  // an output on its way to y
 
 
 
-// A position is a place in an image's grid of output rows, kGap columns longer than y's: there the window of taps
-// reaches into the next row, and nothing is stored. In this grid every tap is a constant distance.
+// A position is a place in an image's grid of output rows, kRowPadding columns longer than y's: there the window of
+// taps reaches into the next row, and nothing is stored. In this grid every tap is a constant distance.
 struct Tile {
   int n, group, k_tile;
   int first_output;  // of the tile's first run, counted in a plane of y
@@ -373,8 +402,8 @@ struct Tile {
 
 using StoreVector = uint4;  // kStoreVector channels of y
 
-// Asks for the pixels that a run needs of filter row r, [phase][pixel], kPixelBytes of each from channel c_first on.
-// The map walks over the grid as positions do, and brings zeros where x has nothing.
+// Copies the pixels that a run needs of filter row r, [phase][pixel], kPixelBytes of each from channel c_first on. In
+// im2col mode, TMA goes through the grid in the order of positions, and writes zeros outside of x.
 __device__ __forceinline__ void copy_run(const TensorMap* x_map, const Tile& tile, int run_first, int c_first, int r,
                                          char* run, Barrier* arrival) {
   const int first = run_first;
@@ -397,7 +426,7 @@ jitconv_wgmma_fprop_tf32_nhwc_n16c256h20w84_k512_5x5_pad1x1_s2x2(const __grid_co
   const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
   const int lane = threadIdx.x % 32;
 
-  if (threadIdx.x == kThreads - 128) {  // no producer thread, which has something to ask for
+  if (threadIdx.x == kThreads - kWarpgroupThreads) {  // no producer thread: those issue copies meanwhile
     for (int i = 0; i < kStages; ++i) {
       barrier_init(full + i, 2);
       barrier_init(empty + i, kConsumers);
@@ -413,8 +442,8 @@ jitconv_wgmma_fprop_tf32_nhwc_n16c256h20w84_k512_5x5_pad1x1_s2x2(const __grid_co
     parity ^= 1;
   };
 
-  if (warp < 4) {
-    // The producer warpgroup. What TMA brings is an operand as it lies: a thread asks for pixels, another for weights.
+  if (warp < kProducerWarps) {
+    // The producer warpgroup. What TMA copies is an operand as it lies: one thread copies pixels, another weights.
     if (lane != 0 || warp > 1) return;
     if (warp == 1) wait_for_previous_kernel();
 #pragma unroll 1
@@ -432,7 +461,7 @@ jitconv_wgmma_fprop_tf32_nhwc_n16c256h20w84_k512_5x5_pad1x1_s2x2(const __grid_co
                               full + stage);
         }
         if (warp == 0) {
-          barrier_arrive_expecting(full + stage, kWalkedBytes);
+          barrier_arrive_expecting(full + stage, kIm2colBytes);
 #pragma unroll
           for (int run = 0; run < kRuns; ++run)
             copy_run(&x_map, tile, tile.first_output + run * kWindow,
@@ -444,9 +473,9 @@ jitconv_wgmma_fprop_tf32_nhwc_n16c256h20w84_k512_5x5_pad1x1_s2x2(const __grid_co
     }
   } else {
     // A consumer warpgroup: 64 of the tile's channels, one of its runs of positions.
-    const int consumer = warp / 4 - 1;
-    const int k_consumer = consumer * 64, run = 0;
-    const bool gives_back = threadIdx.x % 128 == 0;  // what its warpgroup has multiplied
+    const int consumer = warp / kWarpgroupWarps - 1;
+    const int k_consumer = consumer * kInstructionRows, run = 0;
+    const bool releases_stage = threadIdx.x % kWarpgroupThreads == 0;  // what its warpgroup has multiplied
     float sum[kColumns / 2];
 #pragma unroll 1
     for (int number = blockIdx.x; number < kTiles; number += gridDim.x) {
@@ -459,7 +488,8 @@ jitconv_wgmma_fprop_tf32_nhwc_n16c256h20w84_k512_5x5_pad1x1_s2x2(const __grid_co
         // Adding to an operand moves it by 16 bytes: a slice of all pixels, a channel of a unit.
         const MatrixOperand pixels = swizzled_operand<kPixelBytes>(input + run * kRunBytes);
         const char* weights_of_step = input + kInputBytes;
-        const MatrixOperand weights = matrix_operand(weights_of_step + k_consumer * 16, kBlockK * 16);
+        const MatrixOperand weights =
+            matrix_operand(weights_of_step + k_consumer * kOperandRowBytes, kBlockK * kOperandRowBytes);
         multiply_begin();
         // begin taps
         multiply(sum, weights + 0 * kBlockK, pixels + 0, step != 0);  // s0 c0..7
@@ -470,13 +500,13 @@ jitconv_wgmma_fprop_tf32_nhwc_n16c256h20w84_k512_5x5_pad1x1_s2x2(const __grid_co
         // end taps
         multiply_commit();
         multiply_wait<1>();
-        if (gives_back && step != 0) barrier_arrive(empty + previous_stage);
+        if (releases_stage && step != 0) barrier_arrive(empty + previous_stage);
         previous_stage = stage;
         next_stage();
       }
       multiply_wait<0>();
       settle(sum);
-      if (gives_back) barrier_arrive(empty + previous_stage);
+      if (releases_stage) barrier_arrive(empty + previous_stage);
       // Store: the channels of a position are neighbours in y. A consumer stages its 64 channels of kStoreColumns
       // positions at a time, [position][channel], and writes vectors of channels, those of a position by neighbouring
       // lanes: no sector of y is written twice. Positions that no output has are staged and not written.
@@ -484,13 +514,14 @@ jitconv_wgmma_fprop_tf32_nhwc_n16c256h20w84_k512_5x5_pad1x1_s2x2(const __grid_co
       const int column_first = run_first % kQ;
       // Of the run; none if not positive.
       const int outputs = kPlane - run_first < kWindow ? kPlane - run_first : kWindow;
-      const int thread = static_cast<int>(threadIdx.x % 128);
+      const int thread = static_cast<int>(threadIdx.x % kWarpgroupThreads);
       const int k_vector = tile.k_tile * kBlockK + k_consumer + thread % kVectors * kStoreVector;
       const long long first_element = (static_cast<long long>(tile.n) * kPlane + run_first) * (kGroups * kGroupK) +
           tile.group * kGroupK + k_vector;
       auto* const y_vector = y + first_element;
-      Staged* const staged = staging + consumer * (4 * kStagingElements);
-      Staged* const staged_lane = staged + lane % 4 * 2 * kStagingPitch + warp % 4 * 16 + lane / 4;
+      Staged* const staged = staging + consumer * (kWarpgroupWarps * kStagingElements);
+      Staged* const staged_lane = staged + accumulator_column(lane) * kStagingPitch + warp_first_row(warp) +
+          lane_row(lane);
       const Staged* const staged_vector = staged + thread / kVectors * kStagingPitch + thread % kVectors * kStoreVector;
 #pragma unroll
       for (int first = 0; first < kColumns; first += kStoreColumns) {
@@ -500,8 +531,8 @@ jitconv_wgmma_fprop_tf32_nhwc_n16c256h20w84_k512_5x5_pad1x1_s2x2(const __grid_co
 #pragma unroll
           for (int part = 0; part < 4; ++part) {
             const int half = part / 2, e = part % 2;
-            float value = first + i < kColumns ? sum[(first + i) / 2 + half * 2 + e] : 0.0f;
-            staged_lane[(i + e) * kStagingPitch + half * 8] = value;
+            float value = first + i < kColumns ? sum[accumulator_index((first + i) / 8, half, e)] : 0.0f;
+            staged_lane[(i + e) * kStagingPitch + half * kHalfRows] = value;
           }
         }
         warpgroup_sync(1 + consumer);
@@ -513,7 +544,7 @@ jitconv_wgmma_fprop_tf32_nhwc_n16c256h20w84_k512_5x5_pad1x1_s2x2(const __grid_co
         for (int i = 0; i < kStoreBatch; ++i) {
           const int position = first + i * kStorePositions + thread / kVectors;
           const int rows = (column_first + position) / kPitch;
-          const int output = position - rows * kGap;
+          const int output = position - rows * kRowPadding;
           const bool stored =
               k_vector < kGroupK && column_first + position - rows * kPitch < kQ && output < outputs;
           store_if(y_vector + static_cast<long long>(output) * (kGroups * kGroupK), vector[i], stored);

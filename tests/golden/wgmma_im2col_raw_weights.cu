@@ -121,6 +121,36 @@ __device__ __forceinline__ void shrink_registers_to() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
+// Sizes of warpgroups and of the matrices that they multiply (wgmma, sm_90a).
+
+constexpr int kWarpgroupWarps = 4;
+constexpr int kWarpgroupThreads = 128;
+// Rows of a product.
+constexpr int kInstructionRows = 64;
+// Rows of the widest swizzle, and the eight of them after which its pattern begins again: boxes start at a multiple.
+constexpr int kSwizzleBytes = 128;
+constexpr int kSwizzleAtomBytes = 1024;
+
+// Which elements of a warpgroup's multiplication a thread holds in registers (wgmma, sm_90a): PTX ISA, "Asynchronous
+// Warpgroup Level Matrix Instructions", "Register Fragments", figures of .m64nNk8 and .m64nNk16. A warp has 16 rows of
+// the accumulators in two halves of eight, a lane a row of each half and, of every eight columns, two neighbours:
+// sum[4 j + 2 half + e] is in row accumulator_row(warp, lane, half) and column 8 j + accumulator_column(lane) + e.
+
+constexpr int kWarpRows = 16;
+constexpr int kHalfRows = 8;
+// Lanes that share a row.
+constexpr int kRowLanes = 4;
+__device__ __forceinline__ int warp_first_row(int warp) { return warp % 4 * kWarpRows; }
+// A lane's row of the eight of a half.
+__device__ __forceinline__ int lane_row(int lane) { return lane / kRowLanes; }
+__device__ __forceinline__ int accumulator_row(int warp, int lane, int half) {
+  return warp_first_row(warp) + half * kHalfRows + lane_row(lane);
+}
+// The first of a lane's columns.
+__device__ __forceinline__ int accumulator_column(int lane) { return lane % kRowLanes * 2; }
+// Which of a lane's sums lies in its row of a half and in its column `e`, 0 or 1, of the eight columns number `eight`.
+__device__ constexpr int accumulator_index(int eight, int half, int e) { return eight * 4 + half * 2 + e; }
+
 // A matrix as TMA brings it, swizzled: rows of kRowBytes, 32, 64 or 128, of which a multiplication takes
 // 32, the first unless 2, 4 or 6 is added. What was copied starts on a multiple of 1024 bytes; `first` is any row of
 // it.
@@ -236,7 +266,7 @@ constexpr int kTilesK = 4;
 constexpr int kRuns = 2;
 constexpr int kColumns = 56;
 constexpr int kWindow = 56;
-constexpr int kGap = 0;  // positions of a grid row behind its kQ outputs
+constexpr int kRowPadding = 0;  // positions of a grid row behind its kQ outputs
 constexpr int kPitch = 14;
 constexpr int kTilesOfPlane = 2;
 constexpr int kTiles = 128;
@@ -251,11 +281,11 @@ constexpr int kUnits = 8;  // of a step: taps, each of one slice
 constexpr int kRunPixels = 56;
 constexpr int kPixelBytes = 128;  // all slices of a pixel, one after the other
 constexpr int kPhaseBytes = 7168;
-constexpr int kWalkedBytes = 14336;  // of a step
+constexpr int kIm2colBytes = 14336;  // of a step
 constexpr int kRunBytes = 7168;
 constexpr int kWeightBytes = 8192;
 constexpr int kInputBytes = 14336;
-constexpr int kWeightsOfStage = 14336;  // bytes from a stage's start
+constexpr int kWeightOffset = 14336;  // bytes from a stage's start
 constexpr int kTaps = 1;
 constexpr int kWeightRowBytes = 128;  // of an output channel
 constexpr int kStageBytes = 22528;
@@ -263,8 +293,9 @@ constexpr int kStages = 8;
 
 // The block
 constexpr int kThreads = 384;
+constexpr int kProducerWarps = 4;
 constexpr int kConsumers = 2;
-constexpr int kLoaderRegisters = 168;
+constexpr int kProducerRegisters = 168;
 constexpr int kConsumerRegisters = 96;
 constexpr int kStoreColumns = 64;  // positions of a consumer that are staged at a time
 constexpr int kStagingPitch = 68;  // of a position
@@ -278,20 +309,20 @@ constexpr int kStagingFirstByte = 180224;
 constexpr int kBarriersFirstByte = 215040;
 
 // The numbers above are redundant; they must agree.
-static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 128);
-static_assert(kRunBytes % 1024 == 0 && kStageBytes % 1024 == 0);
-static_assert(kGap <= (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kGap);
+static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 2 * kInstructionRows);
+static_assert(kRunBytes % kSwizzleAtomBytes == 0 && kStageBytes % kSwizzleAtomBytes == 0);
+static_assert(kRowPadding <= (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kRowPadding);
 static_assert(kRunPixels ==
               kColumns + (kS - 1) * kDilationW / kStrideW + (kStepRows - 1) * kDilationH * kPitch);
 static_assert(kChunkChannels == kSlices * kOperandChannels && kSteps * kStepRows % kR == 0);
-static_assert(kUnits == kTaps * kSlices && kWeightRowBytes == 128);
-static_assert(kWeightsOfStage % 1024 == 0 && kStageBytes % 1024 == 0);
-static_assert(kWeightsOfStage >= kInputBytes && kWeightBytes == kBlockK * kWeightRowBytes);
+static_assert(kUnits == kTaps * kSlices && kWeightRowBytes == kSwizzleBytes);
+static_assert(kWeightOffset % kSwizzleAtomBytes == 0 && kStageBytes % kSwizzleAtomBytes == 0);
+static_assert(kWeightOffset >= kInputBytes && kWeightBytes == kBlockK * kWeightRowBytes);
 static_assert(kRunBytes == kPhases * kPhaseBytes && kPhaseBytes >= kRunPixels * kPixelBytes);
 static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes &&
     kStages * kStageBytes <= kStagingFirstByte);
 static_assert(kStoreSteps * kStorePositions == kStoreColumns && kStoreColumns % 16 == 0);
-static_assert(128 * (kLoaderRegisters + 2 * kConsumerRegisters) <= 65536);
+static_assert(kWarpgroupThreads * (kProducerRegisters + 2 * kConsumerRegisters) <= 65536);
 static_assert(kBarriersFirstByte + 16 * kStages + 0 <= 215168);
 
 // Shared memory, by first byte:
@@ -307,8 +338,8 @@ using Staged = float;  // an output on its way to y
 
 
 
-// A position is a place in an image's grid of output rows, kGap columns longer than y's: there the window of taps
-// reaches into the next row, and nothing is stored. In this grid every tap is a constant distance.
+// A position is a place in an image's grid of output rows, kRowPadding columns longer than y's: there the window of
+// taps reaches into the next row, and nothing is stored. In this grid every tap is a constant distance.
 struct Tile {
   int n, group, k_tile;
   int first_output;  // of the tile's first run, counted in a plane of y
@@ -325,8 +356,8 @@ struct Tile {
 
 using StoreVector = uint4;  // kStoreVector channels of y
 
-// Asks for the pixels that a run needs of filter row r, [phase][pixel], kPixelBytes of each from channel c_first on.
-// The map walks over the grid as positions do, and brings zeros where x has nothing.
+// Copies the pixels that a run needs of filter row r, [phase][pixel], kPixelBytes of each from channel c_first on. In
+// im2col mode, TMA goes through the grid in the order of positions, and writes zeros outside of x.
 __device__ __forceinline__ void copy_run(const TensorMap* x_map, const Tile& tile, int run_first, int c_first, int r,
                                          char* run, Barrier* arrival) {
   const int first = run_first < kPlane ? run_first : 0;
@@ -349,7 +380,7 @@ jitconv_wgmma_fprop_tf32_nhwc_n16c1024h14w14_k256_1x1_bias(const __grid_constant
   const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
   const int lane = threadIdx.x % 32;
 
-  if (threadIdx.x == kThreads - 128) {  // no producer thread, which has something to ask for
+  if (threadIdx.x == kThreads - kWarpgroupThreads) {  // no producer thread: those issue copies meanwhile
     for (int i = 0; i < kStages; ++i) {
       barrier_init(full + i, 2);
       barrier_init(empty + i, kConsumers);
@@ -365,8 +396,8 @@ jitconv_wgmma_fprop_tf32_nhwc_n16c1024h14w14_k256_1x1_bias(const __grid_constant
     parity ^= 1;
   };
 
-  if (warp < 4) {
-    // The producer warpgroup. What TMA brings is an operand as it lies: a thread asks for pixels, another for weights.
+  if (warp < kProducerWarps) {
+    // The producer warpgroup. What TMA copies is an operand as it lies: one thread copies pixels, another weights.
     if (lane != 0 || warp > 1) return;
 #pragma unroll 1
     for (int number = blockIdx.x; number < kTiles; number += gridDim.x) {
@@ -377,11 +408,11 @@ jitconv_wgmma_fprop_tf32_nhwc_n16c1024h14w14_k256_1x1_bias(const __grid_constant
         barrier_wait(empty + stage, parity ^ 1);
         if (warp == 1) {
           barrier_arrive_expecting(full + stage, kWeightBytes);
-          tensor_copy_to_shared(input + kWeightsOfStage, &w_map, step / kR * (kChunkChannels * kTaps),
+          tensor_copy_to_shared(input + kWeightOffset, &w_map, step / kR * (kChunkChannels * kTaps),
                                 tile.group * kGroupK + tile.k_tile * kBlockK, full + stage);
         }
         if (warp == 0) {
-          barrier_arrive_expecting(full + stage, kWalkedBytes);
+          barrier_arrive_expecting(full + stage, kIm2colBytes);
 #pragma unroll
           for (int run = 0; run < kRuns; ++run)
             copy_run(&x_map, tile, tile.first_output + run * kWindow,
@@ -394,9 +425,9 @@ jitconv_wgmma_fprop_tf32_nhwc_n16c1024h14w14_k256_1x1_bias(const __grid_constant
   } else {
     // A consumer warpgroup: 64 of the tile's channels, one of its runs of positions.
     shrink_registers_to<kConsumerRegisters>();
-    const int consumer = warp / 4 - 1;
+    const int consumer = warp / kWarpgroupWarps - 1;
     const int k_consumer = 0, run = consumer;
-    const bool gives_back = threadIdx.x % 128 == 0;  // what its warpgroup has multiplied
+    const bool releases_stage = threadIdx.x % kWarpgroupThreads == 0;  // what its warpgroup has multiplied
     float sum[kColumns / 2];
 #pragma unroll 1
     for (int number = blockIdx.x; number < kTiles; number += gridDim.x) {
@@ -404,7 +435,7 @@ jitconv_wgmma_fprop_tf32_nhwc_n16c1024h14w14_k256_1x1_bias(const __grid_constant
       float channel_bias[2];
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const int k = tile.k_tile * kBlockK + k_consumer + warp % 4 * 16 + half * 8 + lane / 4;
+        const int k = tile.k_tile * kBlockK + k_consumer + accumulator_row(warp, lane, half);
         channel_bias[half] = k < kGroupK ? to_float(bias[tile.group * kGroupK + k]) : 0.0f;
       }
       int previous_stage = 0;
@@ -415,7 +446,7 @@ jitconv_wgmma_fprop_tf32_nhwc_n16c1024h14w14_k256_1x1_bias(const __grid_constant
         // Adding to an operand moves it by 16 bytes: a slice of all pixels, a slice of all weights.
         const MatrixOperand pixels = swizzled_operand<kPixelBytes>(input + run * kRunBytes);
         const MatrixOperand weights =
-            swizzled_operand<kWeightRowBytes>(input + kWeightsOfStage + k_consumer * kWeightRowBytes);
+            swizzled_operand<kWeightRowBytes>(input + kWeightOffset + k_consumer * kWeightRowBytes);
         multiply_begin();
         // begin taps
         multiply(sum, weights + 0, pixels + 0, step != 0);  // c0..7
@@ -425,26 +456,27 @@ jitconv_wgmma_fprop_tf32_nhwc_n16c1024h14w14_k256_1x1_bias(const __grid_constant
         // end taps
         multiply_commit();
         multiply_wait<1>();
-        if (gives_back && step != 0) barrier_arrive(empty + previous_stage);
+        if (releases_stage && step != 0) barrier_arrive(empty + previous_stage);
         previous_stage = stage;
         next_stage();
       }
       multiply_wait<0>();
       settle(sum);
-      if (gives_back) barrier_arrive(empty + previous_stage);
+      if (releases_stage) barrier_arrive(empty + previous_stage);
       // Store: the channels of a position are neighbours in y. A consumer stages its 64 channels of kStoreColumns
       // positions at a time, [position][channel], and writes vectors of channels, those of a position by neighbouring
       // lanes: no sector of y is written twice. Positions that no output has are staged and not written.
       const int run_first = tile.first_output + run * kWindow;
       // Of the run; none if not positive.
       const int outputs = kPlane - run_first < kWindow ? kPlane - run_first : kWindow;
-      const int thread = static_cast<int>(threadIdx.x % 128);
+      const int thread = static_cast<int>(threadIdx.x % kWarpgroupThreads);
       const int k_vector = tile.k_tile * kBlockK + k_consumer + thread % kVectors * kStoreVector;
       const long long first_element = (static_cast<long long>(tile.n) * kPlane + run_first) * (kGroups * kGroupK) +
           tile.group * kGroupK + k_vector;
       auto* const y_vector = y + first_element;
-      Staged* const staged = staging + consumer * (4 * kStagingElements);
-      Staged* const staged_lane = staged + lane % 4 * 2 * kStagingPitch + warp % 4 * 16 + lane / 4;
+      Staged* const staged = staging + consumer * (kWarpgroupWarps * kStagingElements);
+      Staged* const staged_lane = staged + accumulator_column(lane) * kStagingPitch + warp_first_row(warp) +
+          lane_row(lane);
       const Staged* const staged_vector = staged + thread / kVectors * kStagingPitch + thread % kVectors * kStoreVector;
 #pragma unroll
       for (int first = 0; first < kColumns; first += kStoreColumns) {
@@ -454,9 +486,9 @@ jitconv_wgmma_fprop_tf32_nhwc_n16c1024h14w14_k256_1x1_bias(const __grid_constant
 #pragma unroll
           for (int part = 0; part < 4; ++part) {
             const int half = part / 2, e = part % 2;
-            float value = first + i < kColumns ? sum[(first + i) / 2 + half * 2 + e] : 0.0f;
+            float value = first + i < kColumns ? sum[accumulator_index((first + i) / 8, half, e)] : 0.0f;
             value += channel_bias[half];
-            staged_lane[(i + e) * kStagingPitch + half * 8] = value;
+            staged_lane[(i + e) * kStagingPitch + half * kHalfRows] = value;
           }
         }
         warpgroup_sync(1 + consumer);

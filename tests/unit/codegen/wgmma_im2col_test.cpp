@@ -1,6 +1,6 @@
 // Pixels that TMA brings as operand rows (Pixels::im2col): every tap of every stored output meets the pixel
-// of x that the convolution means, walks start where the hardware lets them and lie inside their runs. Restates
-// templates/wgmma/walk_pixels.cu.in, tiles_walked.cu.in, the walk of an im2col tensor map, and how
+// of x that the convolution means, copies start where the hardware lets them and lie inside their runs. Restates
+// templates/wgmma/copy_im2col.cu.in, producer_copied.cu.in, the order of an im2col tensor map, and how
 // multiplications read swizzled rows.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -17,11 +17,11 @@
 namespace jitconv::codegen {
 namespace {
 
+using test::im2col_tensor;
 using test::map_of;
 using test::Run;
 using test::run_of;
 using test::visit_outputs;
-using test::walked_tensor;
 using test::WgmmaCandidate;
 
 constexpr std::int64_t kPiece = 16;
@@ -45,8 +45,8 @@ struct Request {
 };
 
 /// What it brings, by places of 16 bytes from the destination.
-std::vector<Piece> walked(const Problem& problem, const TensorMapShape& map, const Request& request) {
-  const auto& [lower, upper, stride] = *map.walk;
+std::vector<Piece> pixels_copied(const Problem& problem, const TensorMapShape& map, const Request& request) {
+  const auto& [lower, upper, stride] = *map.im2col;
   const std::int64_t end_w = problem.columns.input + upper[0], end_h = problem.rows.input + upper[1];
   std::int64_t w = request.w, h = request.h, n = request.n;
   RC_ASSERT(w >= lower[0] && w < end_w && (w - lower[0]) % stride[0] == 0);
@@ -84,7 +84,7 @@ std::vector<Piece> filled_run(const WgmmaCandidate& one, const TensorMapShape& m
   for (int phase = 0; phase < g.phases(); ++phase) {
     const std::int64_t r = t.pipeline.filter_rows == 1 ? step % problem.rows.taps : 0,
                        chunk = t.pipeline.filter_rows == 1 ? step / problem.rows.taps : step;
-    const std::vector<Piece> brought = walked(
+    const std::vector<Piece> brought = pixels_copied(
         problem, map,
         {group * problem.c + chunk * g.chunk_channels(), run.first % row * problem.columns.stride - problem.columns.pad,
          run.first / row * problem.rows.stride - problem.rows.pad, run.image, phase, r * problem.rows.dilation});
@@ -136,13 +136,13 @@ void check_run(const WgmmaCandidate& one, const TensorMapShape& map, const Run& 
   });
 }
 
-RC_GTEST_PROP(WgmmaWalksProperty, EachTapReadsItsPixel, ()) {
+RC_GTEST_PROP(WgmmaIm2colProperty, EachTapReadsItsPixel, ()) {
   test::SpecLimits limits;
   limits.groups = 3, limits.taps = 5, limits.outputs = 40;
-  const std::vector<WgmmaCandidate> some = test::some_that_walk(limits);
+  const std::vector<WgmmaCandidate> some = test::some_with_im2col(limits);
   if (some.empty()) return;
   const WgmmaCandidate& one = some[*rc::gen::inRange<std::size_t>(0, some.size())];
-  const TensorMapShape map = map_of(one, walked_tensor(one));
+  const TensorMapShape map = map_of(one, im2col_tensor(one));
   const std::int64_t tiles = one.geometry().tiles_of_images();
   // Any tile, and the last one.
   for (const std::int64_t tile : {*rc::gen::inRange<std::int64_t>(0, tiles), tiles - 1}) {
@@ -153,12 +153,12 @@ RC_GTEST_PROP(WgmmaWalksProperty, EachTapReadsItsPixel, ()) {
 }
 
 // What the driver takes: cuTensorMapEncodeIm2col's rules.
-RC_GTEST_PROP(WgmmaWalksProperty, AreOfMapsThatTheDriverTakes, ()) {
-  for (const WgmmaCandidate& one : test::some_that_walk()) {
-    const TensorMapShape map = map_of(one, walked_tensor(one));
+RC_GTEST_PROP(WgmmaIm2colProperty, AreOfMapsThatTheDriverTakes, ()) {
+  for (const WgmmaCandidate& one : test::some_with_im2col()) {
+    const TensorMapShape map = map_of(one, im2col_tensor(one));
     const Problem& problem = one.problem;
     const std::int64_t n = problem.n, c = problem.input_channels(), h = problem.rows.input, w = problem.columns.input;
-    RC_ASSERT(map.rank == 4 && map.walk.has_value());
+    RC_ASSERT(map.rank == 4 && map.im2col.has_value());
     RC_ASSERT((map.extents == std::array<std::int64_t, 4>{c, w, h, n}));
     const std::int64_t pixel = map.strides[1];
     RC_ASSERT((map.strides == std::array<std::int64_t, 4>{1, pixel, pixel * w, pixel * w * h}));
@@ -171,14 +171,14 @@ RC_GTEST_PROP(WgmmaWalksProperty, AreOfMapsThatTheDriverTakes, ()) {
     // What is transposed is rounded then.
     RC_ASSERT(map.rounds_to_tf32 == (one.problem.input.type == DataType::f32 && !one.tiling.transposes_input));
     for (std::size_t i = 0; i < 2; ++i) {
-      RC_ASSERT(std::min(map.walk->lower[i], map.walk->upper[i]) >= -128);
-      RC_ASSERT(std::max(map.walk->lower[i], map.walk->upper[i]) <= 127);
-      RC_ASSERT(map.walk->stride[i] >= 1 && map.walk->stride[i] <= 8);
+      RC_ASSERT(std::min(map.im2col->lower[i], map.im2col->upper[i]) >= -128);
+      RC_ASSERT(std::max(map.im2col->lower[i], map.im2col->upper[i]) <= 127);
+      RC_ASSERT(map.im2col->stride[i] >= 1 && map.im2col->stride[i] <= 8);
     }
   }
 }
 
-RC_GTEST_PROP(WgmmaWalksProperty, LeaveStagesWhereSwizzlesCanStart, ()) {
+RC_GTEST_PROP(WgmmaIm2colProperty, LeaveStagesWhereSwizzlesCanStart, ()) {
   for (const WgmmaCandidate& one : test::some_wgmma_candidates()) {
     const WgmmaTiling& t = one.tiling;
     const WgmmaGeometry g = one.geometry();
@@ -190,8 +190,8 @@ RC_GTEST_PROP(WgmmaWalksProperty, LeaveStagesWhereSwizzlesCanStart, ()) {
 }
 
 // A thread that waits for stages and arrives nowhere could miss a phase: nobody would wait for it.
-RC_GTEST_PROP(WgmmaWalksProperty, EveryThreadThatAsksArrives, ()) {
-  for (const WgmmaCandidate& one : test::some_that_walk()) {
+RC_GTEST_PROP(WgmmaIm2colProperty, EveryThreadThatAsksArrives, ()) {
+  for (const WgmmaCandidate& one : test::some_with_im2col()) {
     const std::string text = generate(one.plan).text;
     const bool pixels_alone = text.find("if (threadIdx.x != 0) return;") != std::string::npos;
     RC_ASSERT(pixels_alone == one.tiling.keeps_weights());
@@ -202,46 +202,48 @@ RC_GTEST_PROP(WgmmaWalksProperty, EveryThreadThatAsksArrives, ()) {
     const std::string loop = text.substr(text.find("barrier_wait(empty + stage, parity ^ 1);", loads));
     const std::string arrival = "barrier_arrive_expecting(full + stage, ";
     RC_ASSERT((loop.find(arrival + "kWeightBytes);") != std::string::npos) == !one.tiling.keeps_weights());
-    RC_ASSERT(loop.find(arrival + "kWalkedBytes);") != std::string::npos);
+    RC_ASSERT(loop.find(arrival + "kIm2colBytes);") != std::string::npos);
     RC_ASSERT(text.find(fmt::format("barrier_init(full + i, {});", one.tiling.keeps_weights() ? 1 : 2)) !=
               std::string::npos);
   }
 }
 
-TEST(WgmmaWalks, TakeNoChannelsOfAnotherGroup) {
+TEST(WgmmaIm2col, TakeNoChannelsOfAnotherGroup) {
   // 40 channels of a group are two and a half times 16: a third copy would bring eight of the next group.
-  const auto walks = [](const char* text) {
+  const auto uses_im2col = [](const char* text) {
     std::vector<WgmmaCandidate> all = test::wgmma_candidates(parse_spec(text));
     std::erase_if(all, [](const WgmmaCandidate& one) { return !one.tiling.uses_im2col(); });
     return all;
   };
   const std::vector<WgmmaCandidate> grouped =
-      walks("input=2,80,20,20 weight=64,40,3,3 groups=2 math=tf32 input_layout=nhwc output_layout=nhwc");
+      uses_im2col("input=2,80,20,20 weight=64,40,3,3 groups=2 math=tf32 input_layout=nhwc output_layout=nhwc");
   ASSERT_FALSE(grouped.empty());
   for (const WgmmaCandidate& one : grouped) EXPECT_EQ(one.tiling.pipeline.slices, 2);
   for (const WgmmaCandidate& one :
-       walks("input=2,40,20,20 weight=64,40,3,3 math=tf32 input_layout=nhwc output_layout=nhwc"))
+       uses_im2col("input=2,40,20,20 weight=64,40,3,3 math=tf32 input_layout=nhwc output_layout=nhwc"))
     if (one.tiling.pipeline.slices == 8) return;
   FAIL() << "without groups there are zeros behind the last channel, and a chunk may have more";
 }
 
-TEST(WgmmaWalks, KeepToWhatAMapCanSay) {
-  const auto walks = [](const char* text) {
+TEST(WgmmaIm2col, KeepToWhatAMapCanSay) {
+  const auto uses_im2col = [](const char* text) {
     for (const WgmmaCandidate& one : test::wgmma_candidates(parse_spec(text)))
       if (one.tiling.uses_im2col() && !one.tiling.transposes_input) return true;
     return false;
   };
   // Corners are from -128 to 127, offsets end at 255, strides at 8; pixels must be whole vectors of 16 bytes.
-  EXPECT_TRUE(walks("input=2,32,300,30 weight=32,32,2,3 dilation=128,1 math=tf32 input_layout=nhwc"));
-  EXPECT_FALSE(walks("input=2,32,300,30 weight=32,32,2,3 dilation=129,1 math=tf32 input_layout=nhwc"));
-  EXPECT_TRUE(walks("input=2,32,90,90 weight=32,32,3,1 dilation=127,1 padding=127,0 math=tf32 input_layout=nhwc"));
-  EXPECT_FALSE(walks("input=2,32,90,90 weight=32,32,3,1 dilation=128,1 padding=128,0 math=tf32 input_layout=nhwc"));
-  EXPECT_TRUE(walks("input=2,32,90,90 weight=32,32,1,1 stride=8 math=tf32 input_layout=nhwc"));
-  EXPECT_FALSE(walks("input=2,32,90,90 weight=32,32,1,1 stride=9 math=tf32 input_layout=nhwc"));
-  EXPECT_TRUE(walks("input=2,32,20,20 weight=32,32,1,1 padding=127,0 math=tf32 input_layout=nhwc"));
-  EXPECT_FALSE(walks("input=2,32,20,20 weight=32,32,1,1 padding=128,0 math=tf32 input_layout=nhwc"));
-  EXPECT_FALSE(walks("input=2,33,20,20 weight=32,33,1,1 math=tf32 input_layout=nhwc"));
-  EXPECT_FALSE(walks("input=2,32,20,20 weight=32,32,1,1 math=tf32"));
+  EXPECT_TRUE(uses_im2col("input=2,32,300,30 weight=32,32,2,3 dilation=128,1 math=tf32 input_layout=nhwc"));
+  EXPECT_FALSE(uses_im2col("input=2,32,300,30 weight=32,32,2,3 dilation=129,1 math=tf32 input_layout=nhwc"));
+  EXPECT_TRUE(
+      uses_im2col("input=2,32,90,90 weight=32,32,3,1 dilation=127,1 padding=127,0 math=tf32 input_layout=nhwc"));
+  EXPECT_FALSE(
+      uses_im2col("input=2,32,90,90 weight=32,32,3,1 dilation=128,1 padding=128,0 math=tf32 input_layout=nhwc"));
+  EXPECT_TRUE(uses_im2col("input=2,32,90,90 weight=32,32,1,1 stride=8 math=tf32 input_layout=nhwc"));
+  EXPECT_FALSE(uses_im2col("input=2,32,90,90 weight=32,32,1,1 stride=9 math=tf32 input_layout=nhwc"));
+  EXPECT_TRUE(uses_im2col("input=2,32,20,20 weight=32,32,1,1 padding=127,0 math=tf32 input_layout=nhwc"));
+  EXPECT_FALSE(uses_im2col("input=2,32,20,20 weight=32,32,1,1 padding=128,0 math=tf32 input_layout=nhwc"));
+  EXPECT_FALSE(uses_im2col("input=2,33,20,20 weight=32,33,1,1 math=tf32 input_layout=nhwc"));
+  EXPECT_FALSE(uses_im2col("input=2,32,20,20 weight=32,32,1,1 math=tf32"));
 }
 
 }  // namespace

@@ -36,11 +36,11 @@ struct DirectCosts {
     std::int64_t nhwc;      ///< of an output of a thread
   };
   Store store;
-  std::int64_t replay_percent;               ///< wavefronts of a bank conflict: more than it occupies
-  std::int64_t latency;                      ///< cycles of a block
-  std::int64_t chunk_latency;                ///< more for each chunk
-  std::int64_t row_end_bytes;                ///< of DRAM, where runs of y end inside sectors that two blocks share
-  std::int64_t wanted_warps;                 ///< resident on an SM to cover latencies
+  std::int64_t replay_percent;  ///< wavefronts of a bank conflict: more than it occupies
+  std::int64_t latency;         ///< cycles of a block
+  std::int64_t chunk_latency;   ///< more for each chunk
+  std::int64_t row_end_bytes;   ///< of DRAM, where runs of y end inside sectors that two blocks share
+  std::int64_t wanted_warps;    ///< resident on an SM to cover latencies
   /// What the model does not see, where tensor cores serve the same problem.
   struct BesideTensorCores {
     std::int64_t percent;       ///< more of the time

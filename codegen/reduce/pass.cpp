@@ -84,8 +84,8 @@ void add_gradient_reduction(ConvPlan& plan, std::int64_t splits, GradientSums or
   add_pass(plan, problem, tiling, gradient_elements(asked));
   if (tiling.block_filters == 0) return;
   Launch& launch = plan.kernels.back().launch;
-  launch.blocks = static_cast<std::uint32_t>(tiling.filter_blocks(problem) +
-                                             ceil_div(tiling.bias_sums, ReduceTiling::kThreads));
+  launch.blocks =
+      static_cast<std::uint32_t>(tiling.filter_blocks(problem) + ceil_div(tiling.bias_sums, ReduceTiling::kThreads));
   launch.shared_bytes = static_cast<std::uint32_t>(4 * tiling.block_filters * asked.taps());
 }
 

@@ -35,12 +35,12 @@ std::int64_t WgmmaPrice::step_load(const WgmmaGeometry& geometry) const {
       return load_copied(geometry);
     case Pixels::im2col:
     case Pixels::planes:
-      return load_walked(geometry);
+      return load_operands(geometry);
   }
   return 0;
 }
 
-std::int64_t WgmmaPrice::load_walked(const WgmmaGeometry& geometry) const {
+std::int64_t WgmmaPrice::load_operands(const WgmmaGeometry& geometry) const {
   const WgmmaTiling& tiling = geometry.tiling();
   const bool planes = tiling.uses_planes();
   const std::int64_t requests = tiling.runs() * (planes ? geometry.pixels().parts() : geometry.phases());
@@ -163,7 +163,8 @@ std::int64_t WgmmaPrice::awaited_boxes(const WgmmaGeometry& geometry, const Wgmm
                          costs_.store.awaited_percent / (boxes * 100);
 }
 
-std::int64_t WgmmaPrice::of_walk(const WgmmaGeometry& geometry, const WgmmaStore& outputs, std::int64_t tiles) const {
+std::int64_t WgmmaPrice::of_operands(const WgmmaGeometry& geometry, const WgmmaStore& outputs,
+                                     std::int64_t tiles) const {
   const WgmmaTiling& tiling = geometry.tiling();
   using Schedule = WgmmaTiling::Schedule;
   const std::int64_t steps = geometry.steps_of_split(), waves = ceil_div(tiles, target_.sm_count);
@@ -211,17 +212,21 @@ std::int64_t WgmmaPrice::of_walk(const WgmmaGeometry& geometry, const WgmmaStore
 std::int64_t WgmmaPrice::from_dram(const WgmmaGeometry& geometry, std::int64_t bytes) const {
   if (bytes_ <= target_.l2_bytes) return 0;
   const WgmmaTiling& tiling = geometry.tiling();
-  const std::int64_t moved = bytes * 1000 / (costs_.memory.dram_bytes_per_microsecond / 1000) *
-                             (tiling.loads_pixels() ? costs_.memory.dram_loaded_percent : 100) / 100;
+  std::int64_t moved = bytes * 1000 / (costs_.memory.dram_bytes_per_microsecond / 1000);
+  if (tiling.loads_pixels()) {
+    moved = moved * costs_.memory.dram_loaded_percent / 100;
+    if (problem_.output.layout() == Layout::nhwc && !tiling.stores_boxes())
+      moved = moved * costs_.memory.loaded_percent / costs_.memory.loaded_boxes_percent;
+  }
   if (problem_.input.layout() != Layout::nhwc) return moved;
   // A step brings a part of a pixel's channels. The line of memory is opened again for each part that comes later, the
   // more often where the stages hold no whole pixels.
   const std::int64_t line = std::min(kLineBytes, problem_.c * problem_.input.element_bytes());
   const std::int64_t part = std::min(line, tiling.pipeline.slices * PixelGrid::kRowBytes);
-  const bool cut =
-      line == kLineBytes && tiling.pipeline.stages * tiling.pipeline.slices % grid_.pixel_slices() != 0;
-  return moved + moved * (costs_.memory.dram_parts_percent * (line / part - 1) +
-                          (cut ? costs_.memory.dram_cut_percent : 0)) / 100;
+  const bool cut = line == kLineBytes && tiling.pipeline.stages * tiling.pipeline.slices % grid_.pixel_slices() != 0;
+  return moved +
+         moved * (costs_.memory.dram_parts_percent * (line / part - 1) + (cut ? costs_.memory.dram_cut_percent : 0)) /
+             100;
 }
 
 std::int64_t WgmmaPrice::launched(std::int64_t compute, std::int64_t memory, std::int64_t dram) const {
@@ -242,7 +247,7 @@ std::int64_t WgmmaPrice::of_transposition(const Problem& source) const {
 
 std::int64_t WgmmaPrice::of(const WgmmaGeometry& geometry, const WgmmaStore& outputs, std::int64_t tiles) const {
   const WgmmaTiling& tiling = geometry.tiling();
-  if (tiling.copies_operands()) return of_walk(geometry, outputs, tiles);
+  if (tiling.copies_operands()) return of_operands(geometry, outputs, tiles);
   const std::int64_t steps = geometry.steps_of_split(), n = tiling.tile.columns;
   const std::int64_t multiply = steps * step_multiply(geometry), load_of_step = step_load(geometry);
   const std::int64_t load = steps * load_of_step;

@@ -22,9 +22,9 @@ class WgmmaPrice {
   std::int64_t of_transposition(const Problem& source) const;
 
  private:
-  std::int64_t of_walk(const WgmmaGeometry& geometry, const WgmmaStore& outputs, std::int64_t tiles) const;
-  /// Cycles of an SM between the loads of two steps by walks.
-  std::int64_t load_walked(const WgmmaGeometry& geometry) const;
+  std::int64_t of_operands(const WgmmaGeometry& geometry, const WgmmaStore& outputs, std::int64_t tiles) const;
+  /// Cycles of an SM between the loads of two steps whose operand rows TMA brings.
+  std::int64_t load_operands(const WgmmaGeometry& geometry) const;
   /// The same of other loads, and of the ways to load.
   std::int64_t step_load(const WgmmaGeometry& geometry) const;
   std::int64_t load_copied(const WgmmaGeometry& geometry) const;

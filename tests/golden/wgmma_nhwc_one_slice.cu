@@ -6,11 +6,11 @@
 // Plan
 //   family: wgmma
 //   target: sm_90a
-//   grid: 132 blocks of 384 threads, 150168 bytes of shared memory, at least 1 block(s) per SM
-//   tile of a block: 64 channels, 1 run(s) of 256 positions, each for 256 outputs
+//   grid: 132 blocks of 384 threads, 179352 bytes of shared memory, at least 1 block(s) per SM
+//   tile of a block: 64 channels, 1 run(s) of 256 positions
 //   pipeline: 8 stages of 1 slice(s) of 16 bytes of channels and all filter rows
 //   loading: 2 team(s) of 2 warp(s), 13 vector(s) of a lane in flight
-//   storing: vectors of channels
+//   storing: boxes of outputs, by TMA
 //   schedule: pingpong, consumers take tiles in turn, and one stores while the other multiplies
 //   weights: all in shared memory
 //   kernels: pack_weights, wgmma
@@ -62,6 +62,11 @@ __device__ __forceinline__ void barrier_wait(Barrier* barrier, int parity) {
       "r"(parity)
       : "memory");
 }
+
+// A tensor as TMA sees it (CUtensorMap): made by the host for every launch, a parameter of the kernel.
+struct alignas(64) TensorMap {
+  unsigned long long words[16];
+};
 
 // Global to shared copy of a whole block of memory by TMA (cp.async.bulk, sm_90): one thread asks, nobody
 // waits; `arrival` is told of the bytes, which its current phase must expect. Addresses and size are multiples of 16.
@@ -140,6 +145,7 @@ constexpr int kWarpgroupThreads = 128;
 constexpr int kInstructionRows = 64;
 // Operands in shared memory consist of core matrices: eight rows of 16 bytes.
 constexpr int kOperandRowBytes = 16;
+constexpr int kSwizzleAtomBytes = 1024;
 
 // Which elements of a warpgroup's multiplication a thread holds in registers (wgmma, sm_90a): PTX ISA, "Asynchronous
 // Warpgroup Level Matrix Instructions", "Register Fragments", figures of .m64nNk8 and .m64nNk16. A warp has 16 rows of
@@ -211,49 +217,6 @@ __device__ __forceinline__ void warpgroup_sync(int barrier) {
   asm volatile("bar.sync %0, 128;" ::"r"(barrier) : "memory");
 }
 
-// Stores of 16, 8, 4 and 2 bytes, which the address is a multiple of, if valid. No branches: a warp's stores leave one
-// after the other.
-__device__ __forceinline__ void store_if(void* y, uint4 value, bool valid) {
-  asm volatile(
-      "{\n"
-      ".reg .pred valid;\n"
-      "setp.ne.b32 valid, %5, 0;\n"
-      "@valid st.global.v4.b32 [%0], {%1, %2, %3, %4};\n"
-      "}" ::"l"(y),
-      "r"(value.x), "r"(value.y), "r"(value.z), "r"(value.w), "r"(static_cast<int>(valid))
-      : "memory");
-}
-__device__ __forceinline__ void store_if(void* y, uint2 value, bool valid) {
-  asm volatile(
-      "{\n"
-      ".reg .pred valid;\n"
-      "setp.ne.b32 valid, %3, 0;\n"
-      "@valid st.global.v2.b32 [%0], {%1, %2};\n"
-      "}" ::"l"(y),
-      "r"(value.x), "r"(value.y), "r"(static_cast<int>(valid))
-      : "memory");
-}
-__device__ __forceinline__ void store_if(void* y, unsigned value, bool valid) {
-  asm volatile(
-      "{\n"
-      ".reg .pred valid;\n"
-      "setp.ne.b32 valid, %2, 0;\n"
-      "@valid st.global.b32 [%0], %1;\n"
-      "}" ::"l"(y),
-      "r"(value), "r"(static_cast<int>(valid))
-      : "memory");
-}
-__device__ __forceinline__ void store_if(void* y, unsigned short value, bool valid) {
-  asm volatile(
-      "{\n"
-      ".reg .pred valid;\n"
-      "setp.ne.b32 valid, %2, 0;\n"
-      "@valid st.global.b16 [%0], %1;\n"
-      "}" ::"l"(y),
-      "h"(value), "r"(static_cast<int>(valid))
-      : "memory");
-}
-
 // Two elements in one register, each rounded to nearest even: bfloat16.
 __device__ __forceinline__ unsigned element_pair(float low, float high) {
   unsigned result;
@@ -268,6 +231,30 @@ __device__ __forceinline__ void store_transposed(void* column, const unsigned (&
   asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(
                    static_cast<unsigned>(__cvta_generic_to_shared(column))),
                "r"(matrix[0]), "r"(matrix[1]), "r"(matrix[2]), "r"(matrix[3])
+               : "memory");
+}
+
+// Shared to global copies by TMA (cp.async.bulk, sm_90): one thread asks and goes on. Addresses and size
+// are multiples of 16. The engine reads through the async proxy: who wrote the source fences, and the asking thread
+// comes behind them. A thread's copies belong to the group that its next bulk_stores_commit() closes;
+// bulk_stores_wait_read<n>() returns when the sources of all but its n newest groups have been read and may be
+// overwritten. A block that ends must have waited; y is complete when the kernel is.
+
+__device__ __forceinline__ void bulk_stores_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
+template <int kGroups>
+__device__ __forceinline__ void bulk_stores_wait_read() {
+  asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(kGroups) : "memory");
+}
+
+// Shared to global copy of a box of a tensor (cp.async.bulk.tensor, sm_90): one thread asks and goes on. The box starts
+// at the given indices, which may lie behind the end, not before the start: what it has outside is not written. The
+// first of them counts whole 16 bytes, and so does the tensor's row: what is written are whole ones. The source is a
+// multiple of 128 bytes, of 1024 if the box is swizzled. Groups, waits and the fence of those
+// who wrote the source are as above.
+__device__ __forceinline__ void tensor_copy_to_global(const TensorMap* map, int i0, int i1, int i2, int i3,
+                                                      const void* source) {
+  asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [%0, {%1, %2, %3, %4}], [%5];" ::"l"(map),
+               "r"(i0), "r"(i1), "r"(i2), "r"(i3), "r"(static_cast<unsigned>(__cvta_generic_to_shared(source)))
                : "memory");
 }
 
@@ -340,7 +327,7 @@ constexpr int kInputStrideC = 1;
 constexpr int kInputStrideH = 2048;
 constexpr int kInputStrideW = 8;
 
-// Tiles: kBlockK channels of kRuns runs of kColumns positions, of which each stores kWindow outputs
+// Tiles: kBlockK channels of kRuns runs of kColumns positions, one run behind the other
 constexpr int kBlockK = 64;
 constexpr int kTilesK = 1;
 constexpr int kRuns = 1;
@@ -348,6 +335,7 @@ constexpr int kColumns = 256;
 constexpr int kWindow = 256;
 constexpr int kRowPadding = 1;  // positions of a grid row behind its kQ outputs
 constexpr int kPitch = 257;
+constexpr int kRunRow = 256;  // positions of the runs of a row
 constexpr int kTilesOfPlane = 256;
 constexpr int kTiles = 4096;
 
@@ -380,18 +368,16 @@ constexpr int kProducerWarps = 4;
 constexpr int kConsumers = 2;
 constexpr int kProducerRegisters = 120;
 constexpr int kConsumerRegisters = 192;
-constexpr int kStoreColumns = 128;  // positions of a consumer that are staged at a time
-constexpr int kStagingPitch = 72;  // of a position
-constexpr int kStagingElements = 2304;  // of a warp
-constexpr int kStoreVector = 8;  // channels
-constexpr int kVectors = 8;  // of a position
-constexpr int kStorePositions = 16;  // that a consumer writes at a time
-constexpr int kStoreSteps = 8;
-constexpr int kStoreBatch = 8;  // of these at a time
+constexpr int kStoreColumns = 128;  // positions of a box
+constexpr int kRowChannels = 64;  // 128 bytes
+constexpr int kBoxRows = 1;  // of a position
+constexpr int kPieceChannels = 8;  // 16 bytes
+constexpr int kStagedBoxes = 2;  // of a consumer
+constexpr int kBoxElements = 8192;
 constexpr int kWeightsFirstByte = 98816;
-constexpr int kStagingFirstByte = 109056;
-constexpr int kZerosFirstByte = 145920;
-constexpr int kBarriersFirstByte = 150016;
+constexpr int kStagingFirstByte = 109568;
+constexpr int kZerosFirstByte = 175104;
+constexpr int kBarriersFirstByte = 179200;
 
 // The numbers above are redundant; they must agree.
 static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == kInstructionRows);
@@ -405,14 +391,16 @@ static_assert(kUnits % 2 == 0 && kUnits >= kStepRows * kS * kSlices &&
 static_assert(kRunBytes == kPhases * kSlices * kSlicePitch * kOperandRowBytes && kSlicePitch >= kRunPixels);
 static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes &&
     kStages * kStageBytes <= kStagingFirstByte);
-static_assert(kStoreSteps * kStorePositions == kStoreColumns && kStoreColumns % 16 == 0);
+static_assert(kRunRow >= kQ && kWindow == kColumns && kColumns % kStoreColumns == 0 &&
+    kBoxRows * kRowChannels == kInstructionRows);
+static_assert(kStagingFirstByte % kSwizzleAtomBytes == 0 && kBoxElements * sizeof(Element) % kSwizzleAtomBytes == 0);
 static_assert(kWarpgroupThreads * (kProducerRegisters + 2 * kConsumerRegisters) <= 65536);
-static_assert(kBarriersFirstByte + 16 * kStages + 24 <= 150168);
+static_assert(kBarriersFirstByte + 16 * kStages + 24 <= 179352);
 
 // Shared memory, by first byte:
 //   0                   kStages stages: pixels of kRuns runs
 //   kWeightsFirstByte   weights of all steps
-//   kStagingFirstByte   outputs on their way from registers to y
+//   kStagingFirstByte   kStagedBoxes boxes of outputs of each consumer
 //   kZerosFirstByte     pixels of the unit that has no tap
 //   kBarriersFirstByte  barriers
 // Barriers:
@@ -430,7 +418,7 @@ using Staged = Element;  // an output on its way to y
 // taps reaches into the next row, and nothing is stored. In this grid every tap is a constant distance.
 struct Tile {
   int n, group, k_tile;
-  int first_output;  // of the tile's first run, counted in a plane of y
+  int first_output;  // of the tile's first run, counted in kP rows of kRunRow
   __device__ __forceinline__ explicit Tile(int number) {
     k_tile = number % kTilesK;
     number /= kTilesK;
@@ -441,16 +429,22 @@ struct Tile {
   }
 };
 
+// Where a box has a channel of a position: in rows of 128 bytes of channels, kBoxRows of a position, whose pieces of 16
+// bytes are swizzled as TMA expects it.
+__device__ __forceinline__ int box_place(int position, int channel) {
+  const int row = position * kBoxRows + channel / kRowChannels;
+  const int piece = channel % kRowChannels / kPieceChannels;
+  return row * kRowChannels + (piece ^ row % 8) * kPieceChannels + channel % kPieceChannels;
+}
 
-using StoreVector = uint4;  // kStoreVector channels of y
 
 // Loads one step's kRunPixels pixels of a run as [phase][slice][pixel], 16 bytes each. The channels of a pixel are
 // neighbours in x, so lanes are neighbours in its slices first and in a row of x second. Slices lie kSlicePitch pixels
 // apart: eight neighbouring lanes' stores have no bank conflicts. kLoadBatch slices of a lane are in flight at a time.
 __device__ __forceinline__ void load_run(const Element* __restrict__ x_chunk, int c_first, int r, int run_first,
                                          int first_item, int lane, char* run) {
-  const int row_first = run_first / kQ;
-  const int column_first = run_first - row_first * kQ;
+  const int row_first = run_first / kRunRow;
+  const int column_first = run_first - row_first * kRunRow;
   const int slice = lane % kSlices;
 #pragma unroll 1
   for (int item = first_item; item < kLoadItems; item += kLoadBatch * kTeamWarps) {
@@ -480,7 +474,7 @@ __device__ __forceinline__ void load_run(const Element* __restrict__ x_chunk, in
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
 jitconv_wgmma_fprop_bf16_nhwc_n16c8h256w256_k64_3x3_pad1x1(const Element* __restrict__ x,
-    const uint4* __restrict__ packed_w, Element* __restrict__ y) {
+    const uint4* __restrict__ packed_w, const __grid_constant__ TensorMap y_map) {
   extern __shared__ __align__(1024) char shared[];
   char* const stages = shared;
   Staged* const staging = reinterpret_cast<Staged*>(shared + kStagingFirstByte);
@@ -557,6 +551,8 @@ jitconv_wgmma_fprop_bf16_nhwc_n16c8h256w256_k64_3x3_pad1x1(const Element* __rest
     const int k_consumer = 0, run = 0;
     const bool releases_stage = threadIdx.x % kWarpgroupThreads == 0;  // what its warpgroup has multiplied
     float sum[kColumns / 2];
+    const bool issues_stores = threadIdx.x % kWarpgroupThreads == 0;  // by TMA
+    int box = 0;  // that is staged next
     barrier_wait(weights_arrival, 0);
     // The warpgroups take tiles in turn, so that one can store while the other multiplies.
     int turn = 0;
@@ -611,23 +607,16 @@ jitconv_wgmma_fprop_bf16_nhwc_n16c8h256w256_k64_3x3_pad1x1(const Element* __rest
       if (releases_stage) barrier_arrive(empty + previous_stage);
       skip_tile();
       // Store: the channels of a position are neighbours in y. A consumer stages its 64 channels of kStoreColumns
-      // positions at a time, [position][channel], and writes vectors of channels, those of a position by neighbouring
-      // lanes: no sector of y is written twice. Positions that no output has are staged and not written.
+      // positions at a time, [position][row][channel], as a box of y, and goes on while TMA takes it
+      // there. What is in no output lies outside of y's map, and stays behind.
       const int run_first = tile.first_output + run * kWindow;
-      // Of the run; none if not positive.
-      const int outputs = kPlane - run_first < kWindow ? kPlane - run_first : kWindow;
-      const int thread = static_cast<int>(threadIdx.x % kWarpgroupThreads);
-      const int k_vector = tile.k_tile * kBlockK + k_consumer + thread % kVectors * kStoreVector;
-      const long long first_element = (static_cast<long long>(tile.n) * kPlane + run_first) * (kGroups * kGroupK) +
-          tile.group * kGroupK + k_vector;
-      auto* const y_vector = y + first_element;
-      Staged* const staged = staging + consumer * (kWarpgroupWarps * kStagingElements);
-      Staged* const staged_lane =
-          staged + transposed_column(lane) * kStagingPitch + warp_first_row(warp) + transposed_first_row(lane);
-      const Staged* const staged_vector = staged + thread / kVectors * kStagingPitch + thread % kVectors * kStoreVector;
+      const int row = run_first / kRunRow, column_first = run_first - row * kRunRow, image_row = tile.n * kP + row;
+      const int row_of_channels = (tile.group * kGroupK + tile.k_tile * kBlockK + k_consumer) / kRowChannels;
 #pragma unroll
       for (int first = 0; first < kColumns; first += kStoreColumns) {
-        warpgroup_sync(1 + consumer);  // what was staged before has been read
+        Staged* const staged = staging + (consumer * kStagedBoxes + box) * kBoxElements;
+        if (issues_stores) bulk_stores_wait_read<kStagedBoxes - 1>();  // of what was staged here before
+        warpgroup_sync(1 + consumer);
 #pragma unroll
         for (int i = 0; i < kStoreColumns; i += 16) {
           unsigned matrix[4];  // of eight channels by eight positions
@@ -642,21 +631,19 @@ jitconv_wgmma_fprop_bf16_nhwc_n16c8h256w256_k64_3x3_pad1x1(const Element* __rest
             }
             matrix[part] = element_pair(pair[0], pair[1]);
           }
-          store_transposed(staged_lane + i * kStagingPitch, matrix);
+          store_transposed(staged +
+              box_place(i + transposed_column(lane), warp_first_row(warp) + transposed_first_row(lane)), matrix);
         }
+        fence_async_proxy();
         warpgroup_sync(1 + consumer);
-        StoreVector vector[kStoreBatch];
-#pragma unroll
-        for (int i = 0; i < kStoreBatch; ++i)
-          vector[i] = *reinterpret_cast<const StoreVector*>(staged_vector + i * (kStorePositions * kStagingPitch));
-#pragma unroll
-        for (int i = 0; i < kStoreBatch; ++i) {
-          const int output = first + i * kStorePositions + thread / kVectors;
-          const bool stored = k_vector < kGroupK && output < outputs;
-          store_if(y_vector + static_cast<long long>(output) * (kGroups * kGroupK), vector[i], stored);
+        if (issues_stores) {
+          tensor_copy_to_global(&y_map, 0, row_of_channels, column_first + first, image_row, staged);
+          bulk_stores_commit();
         }
+        box = box + 1 == kStagedBoxes ? 0 : box + 1;
       }
     }
+    if (issues_stores) bulk_stores_wait_read<0>();  // before the block ends
   }
 }
 

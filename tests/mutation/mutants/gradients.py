@@ -10,6 +10,8 @@ transpose_kernel = File("templates/transpose_weights/kernel.cu.in", "transpose_w
 reduce_pass = File("codegen/reduce/pass.cpp", "reduce_pass")
 reduce_emit = File("codegen/reduce/emit.cpp", "emit_reduce")
 interleaving = File("codegen/reduce/emit_interleaving.cpp", "emit_interleaving")
+reduce_filters = File("codegen/reduce/emit_filters.cpp", "emit_filters")
+reduce_taps = File("templates/reduce/filters.cu.in", "reduce_filters")
 reduce_kernel = File("templates/reduce/kernel.cu.in", "reduce")
 interleaved_sums = File("templates/reduce/add_sums.cu.in", "reduce_add_sums")
 wgrad = File("templates/wgrad/kernel.cu.in", "wgrad")
@@ -97,12 +99,21 @@ MUTANTS = [
                 "with db, splits are read where others' sums lie"),
     reduce_emit("first_of_db_behind_dw", "if (output >= kOutputs) {{", "if (output > kOutputs) {{",
                 "the first sum of db is written behind dw"),
-    reduce_emit("order_of_tensor_cores", "(output - tap * kFilters) * kTaps + tap",
-                "(output - tap * kFilters) + tap * kFilters", "dw of several taps is in another order"),
-    reduce_emit("fp32_not_accumulated", 'floats ? fmt::format("residual[{}]", at)', 'floats ? std::string("0.0f")',
+    reduce_emit("fp32_not_accumulated", 'floats ? "residual[output]"', 'floats ? "0.0f"',
                 "fp32 gradients of weights are not added to what is there"),
-    reduce_emit("residual_in_order_of_sums", 'fmt::format("residual[{}]", at)', 'fmt::format("residual[{}]", "output")',
-                "gradients are added to other weights' where sums are in the order of tensor cores"),
+    reduce_filters("fp32_not_accumulated", 'floats ? "residual[output]"', 'floats ? "0.0f"',
+                   "fp32 gradients of weights of several taps are not added to what is there"),
+    reduce_filters("first_of_db_missing", "if (k < kBiasSums) db[k]", "if (k > 0 && k < kBiasSums) db[k]",
+                   "the first element of db is not written"),
+    reduce_taps("order_of_tensor_cores", "filters[filter * kTaps + tap] =", "filters[filter + tap * kBlockFilters] =",
+                "dw of several taps is in another order"),
+    reduce_taps("filters_of_first_block", "const long long first_filter = static_cast<long long>(blockIdx.x)",
+                "const long long first_filter = static_cast<long long>(0 * blockIdx.x)",
+                "all blocks add the sums of the first one's filters"),
+    reduce_taps("end_of_dw_ignored", "if (output >= kOutputs) break;", "if (output >= kOutputs + kTaps) break;",
+                "the last block writes a filter behind dw"),
+    reduce_pass("block_of_db_forgotten", "ceil_div(tiling.bias_sums, ReduceTiling::kThreads));",
+                "0 * ceil_div(tiling.bias_sums, ReduceTiling::kThreads));", "db of filters of several taps is not written"),
     reduce_kernel("first_split_dropped", "for (int split = 0; split < kSplits", "for (int split = 1; split < kSplits",
                   "the first split's pixels are missing"),
     reduce_kernel("stride_of_outputs", "split * static_cast<long long>(kPartialSumStride)",

@@ -179,6 +179,7 @@ std::vector<CostEntry> entries_of(Costs& costs) {
       ENTRY(wgmma.memory.dram_bytes_per_microsecond),
       ENTRY(wgmma.memory.dram_parts_percent),
       ENTRY(wgmma.memory.dram_cut_percent),
+      ENTRY(wgmma.memory.dram_short_run_percent),
       ENTRY(wgmma.memory.dram_loaded_percent),
       ENTRY(wgmma.memory.transposed_per_microsecond),
       ENTRY(wgmma.memory.unaligned_percent),

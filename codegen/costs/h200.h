@@ -169,6 +169,7 @@ inline constexpr Costs kH200Costs = {
                          .dram_bytes_per_microsecond = 4'200'000,
                          .dram_parts_percent = 3,
                          .dram_cut_percent = 4,
+                         .dram_short_run_percent = 7,
                          .dram_loaded_percent = 103,
                          .transposed_per_microsecond = 2'152'083,
                          .unaligned_percent = 248,

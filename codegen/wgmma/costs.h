@@ -118,6 +118,7 @@ struct WgmmaCosts {
     std::int64_t dram_bytes_per_microsecond;     ///< at most, of tensors that the L2 cache does not hold
     std::int64_t dram_parts_percent;             ///< more of its time for each further part of a pixel's 128 bytes
     std::int64_t dram_cut_percent;               ///< more of its time, if stages hold no whole pixels
+    std::int64_t dram_short_run_percent;         ///< more of its time where runs of a plane are half of 1024 bytes
     std::int64_t dram_loaded_percent;            ///< of its time, if lanes load
     std::int64_t transposed_per_microsecond;     ///< bytes that transposing reads and writes
     std::int64_t unaligned_percent;              ///< of the time, if runs of y do not start and end on 256 bytes

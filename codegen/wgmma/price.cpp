@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kProducerWarps = 4;
 constexpr std::int64_t kSectorBytes = 32;
-constexpr std::int64_t kLineBytes = 128;
+constexpr std::int64_t kLineBytes = 128, kLongRunBytes = 1024;
 
 }  // namespace
 
@@ -218,7 +218,10 @@ std::int64_t WgmmaPrice::from_dram(const WgmmaGeometry& geometry, std::int64_t b
     if (problem_.output.layout() == Layout::nhwc && !tiling.stores_boxes())
       moved = moved * costs_.memory.loaded_percent / costs_.memory.loaded_boxes_percent;
   }
-  if (problem_.input.layout() != Layout::nhwc) return moved;
+  if (problem_.input.layout() == Layout::nchw) {
+    const std::int64_t run = std::min(kLongRunBytes, tiling.tile.window * problem_.input.element_bytes());
+    return moved + moved * costs_.memory.dram_short_run_percent * (kLongRunBytes - run) / (run * 100);
+  }
   // A step brings a part of a pixel's channels. The line of memory is opened again for each part that comes later, the
   // more often where the stages hold no whole pixels.
   const std::int64_t line = std::min(kLineBytes, problem_.c * problem_.input.element_bytes());

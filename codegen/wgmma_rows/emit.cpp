@@ -154,7 +154,7 @@ std::string multiplications(const WgmmaRowsGeometry& geometry) {
 
 /// What completes a phase of each kind of barrier.
 struct BarrierCounts {
-  std::string full, empty = "kConsumerWarps", weights_arrival = "1", stored = "1";
+  std::string full, empty = "kConsumerWarps", weights_arrival = "1", stored = "32";
 };
 
 BarrierCounts barrier_counts(const WgmmaRowsGeometry& geometry) {
@@ -173,7 +173,7 @@ std::string layout_comment(const WgmmaRowsGeometry& geometry, const BarrierCount
   comment.barrier("empty[kStages]", counts.empty, "a warp that has used or passed a step",
                   "the producer, for a free stage");
   if (keeps) comment.barrier("weights_arrival", counts.weights_arrival, "TMA, by bytes", "consumers, once");
-  comment.barrier("stored[kConsumerWarps]", counts.stored, "a consumer's warp that has stored",
+  comment.barrier("stored[kConsumerWarps]", counts.stored, "lanes of a consumer's warp that have stored",
                   "that warp of the next consumer");
   return comment.text();
 }

@@ -326,11 +326,11 @@ static_assert(kBarriersFirstByte + 328 <= 230728);
 //   kStagingFirstByte   outputs on their way from registers to y
 //   kBarriersFirstByte  barriers
 // Barriers:
-//   name                    arrivals        who arrives                                 who waits
-//   full[kStages]           1               a producer warp, and copies by their bytes  consumers, for a step
-//   empty[kStages]          kConsumerWarps  a warp that has used or passed a step       the producer, for a free stage
-//   weights_arrival         1               TMA, by bytes                               consumers, once
-//   stored[kConsumerWarps]  1               a consumer's warp that has stored           that warp of the next consumer
+//   name                    arrivals        who arrives                                  who waits
+//   full[kStages]           1               a producer warp, and copies by their bytes   consumers, for a step
+//   empty[kStages]          kConsumerWarps  a warp that has used or passed a step        the producer, for a free stage
+//   weights_arrival         1               TMA, by bytes                                consumers, once
+//   stored[kConsumerWarps]  32              lanes of a consumer's warp that have stored  that warp of the next consumer
 
 
 __device__ __forceinline__ void read_staged(float (&value)[kStoreElements], const float* staged) {
@@ -432,7 +432,7 @@ jitconv_wgmma_rows_dgrad_tf32_nchw_n16c16h1024w1024_k128_3x3(const Element* __re
       barrier_init(empty + i, kConsumerWarps);
     }
     barrier_init(weights_arrival, 1);
-    for (int i = 0; i < kConsumerWarps; ++i) barrier_init(stored + i, 1);
+    for (int i = 0; i < kConsumerWarps; ++i) barrier_init(stored + i, 32);
     barrier_init_visible();
   }
   // A vector that is stored in part is read whole.
@@ -607,8 +607,7 @@ jitconv_wgmma_rows_dgrad_tf32_nchw_n16c16h1024w1024_k128_3x3(const Element* __re
             store_elements(y + (y_channel + output), value, mask);
           }
         }
-        __syncwarp();
-        if (lane == 0) barrier_arrive(stored + consumer * kWarpgroupWarps + warp % kWarpgroupWarps);
+        barrier_arrive(stored + consumer * kWarpgroupWarps + warp % kWarpgroupWarps);
       }
       skip_rows(tile.rows + kR - 1 - row);
       first_consumer = (first_consumer + tile.rows) % kConsumers;

@@ -325,11 +325,11 @@ static_assert(kBarriersFirstByte + 296 <= 230696);
 //   kStagingFirstByte   outputs on their way from registers to y
 //   kBarriersFirstByte  barriers
 // Barriers:
-//   name                    arrivals        who arrives                                 who waits
-//   full[kStages]           1               a producer warp, and copies by their bytes  consumers, for a step
-//   empty[kStages]          kConsumerWarps  a warp that has used or passed a step       the producer, for a free stage
-//   weights_arrival         1               TMA, by bytes                               consumers, once
-//   stored[kConsumerWarps]  1               a consumer's warp that has stored           that warp of the next consumer
+//   name                    arrivals        who arrives                                  who waits
+//   full[kStages]           1               a producer warp, and copies by their bytes   consumers, for a step
+//   empty[kStages]          kConsumerWarps  a warp that has used or passed a step        the producer, for a free stage
+//   weights_arrival         1               TMA, by bytes                                consumers, once
+//   stored[kConsumerWarps]  32              lanes of a consumer's warp that have stored  that warp of the next consumer
 
 // Activation: relu.
 __device__ __forceinline__ float activate(float x) { return max_nan(x, 0.0f); }
@@ -433,7 +433,7 @@ jitconv_wgmma_rows_fprop_tf32_nchw_n16c128h1022w1021_k16_3x3_pad1x1_bias_relu(co
       barrier_init(empty + i, kConsumerWarps);
     }
     barrier_init(weights_arrival, 1);
-    for (int i = 0; i < kConsumerWarps; ++i) barrier_init(stored + i, 1);
+    for (int i = 0; i < kConsumerWarps; ++i) barrier_init(stored + i, 32);
     barrier_init_visible();
   }
   // A vector that is stored in part is read whole.
@@ -614,8 +614,7 @@ jitconv_wgmma_rows_fprop_tf32_nchw_n16c128h1022w1021_k16_3x3_pad1x1_bias_relu(co
             store_elements(y + (y_channel + output), value, mask);
           }
         }
-        __syncwarp();
-        if (lane == 0) barrier_arrive(stored + consumer * kWarpgroupWarps + warp % kWarpgroupWarps);
+        barrier_arrive(stored + consumer * kWarpgroupWarps + warp % kWarpgroupWarps);
       }
       skip_rows(tile.rows + kR - 1 - row);
       first_consumer = (first_consumer + tile.rows) % kConsumers;

@@ -121,7 +121,7 @@ inline constexpr Costs kH200Costs = {
                         .strided_issue = 24,
                         .pixel_issue = 6,
                         .narrow = 2,
-                        .cold_percent = 45,
+                        .cold_percent = 60,
                         .l2_bytes_per_cycle = 29},
               .copies = {.issue = 17,
                          .engine = 41,

@@ -110,9 +110,9 @@ def laplace(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
     return sizes * signed(-torch.log(uniform(shape, generator).clamp_min(1e-7)), generator)
 
 
-def operands(kind: str, x_shape: tuple[int, ...], w_shape: tuple[int, ...],
-             seed: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """x and w, float32, of one kind of data."""
+def operands(kind: str, x_shape: tuple[int, ...], w_shape: tuple[int, ...], seed: int,
+             summed: int = 1) -> tuple[torch.Tensor, torch.Tensor]:
+    """x and w, float32, of one kind of data. `summed` is an axis of both that products are summed over: channels."""
     generator = torch.Generator(device="cuda").manual_seed(seed)
     if kind == "zero-mean":
         return normal(x_shape, generator), normal(w_shape, generator)
@@ -123,11 +123,12 @@ def operands(kind: str, x_shape: tuple[int, ...], w_shape: tuple[int, ...],
     if kind == "lognormal, positive":
         return lognormal(x_shape, generator), uniform(w_shape, generator)
     if kind == "cancelling":
-        # The second half of the channels takes away what the first has summed up, but for a thousandth.
+        # The second half of the axis takes away what the first has summed up, but for a thousandth.
         x, w = uniform(x_shape, generator) + 0.5, uniform(w_shape, generator) + 0.5
-        half = x_shape[1] // 2
-        x[:, half:2 * half] = x[:, :half]
-        w[:, half:2 * half] = -w[:, :half] * (1 + uniform(w[:, :half].shape, generator) * 2**-10)
+        half = x_shape[summed] // 2
+        of_x, of_w = x.narrow(summed, 0, half), w.narrow(summed, 0, half)
+        x.narrow(summed, half, half).copy_(of_x)
+        w.narrow(summed, half, half).copy_(-of_w * (1 + uniform(of_w.shape, generator) * 2**-10))
         return x, w
     if kind == "images":
         return image(x_shape, generator), laplace(w_shape, generator)
@@ -150,6 +151,16 @@ def statistics(y: torch.Tensor, exact: torch.Tensor, magnitude: torch.Tensor) ->
     norm = torch.linalg.vector_norm(error) / torch.linalg.vector_norm(exact)
     return {"max": float(elementwise.max()) / UNIT, "median": float(elementwise.median()) / UNIT,
             "norm": float(norm) / UNIT}
+
+
+def run(library: Library, spec: str, **tensors: torch.Tensor) -> str:
+    """Compiles and launches what a spec says, waits for it, and returns its family."""
+    kernel = Kernel(library, library.parse(spec), **tensors)
+    kernel.launch()
+    torch.cuda.synchronize()
+    family = kernel.family()
+    kernel.close()
+    return family
 
 
 class Engines:
@@ -175,13 +186,7 @@ class Engines:
     def jitconv(self, shape: Shape, x: torch.Tensor, w: torch.Tensor, math: str) -> tuple[torch.Tensor, str]:
         """A kernel of this mode, and its family."""
         y = torch.empty((shape.images, shape.outputs, shape.pixels, shape.pixels), device="cuda")
-        spec = self.library.parse(f"{shape.spec} math={math}")
-        kernel = Kernel(self.library, spec, x=x, w=w, y=y)
-        kernel.launch()
-        torch.cuda.synchronize()
-        family = kernel.family()
-        kernel.close()
-        return y, family
+        return y, run(self.library, f"{shape.spec} math={math}", x=x, w=w, y=y)
 
 
 def measure(engines: Engines, shape: Shape, kind: str, seed: int) -> dict[str, Any]:

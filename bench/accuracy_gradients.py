@@ -1,6 +1,6 @@
-"""Errors of fp32 weight gradients of 1x1 filters against fp64, for docs/accuracy.md: the table of weight gradients.
+"""Errors of fp32 weight gradients of 1x1 filters against fp64, for the last table of docs/accuracy.md.
 
-As bench/accuracy.py, over the sum of the products' magnitudes and in units of 2^-24, the largest of all 32,768 weights.
+As in bench/accuracy.py, over the sum of the products' magnitudes and in units of 2^-24, the largest of all 32,768 weights.
 An image's pixels are the products. Ends with 1 if `fp32` is above the loop of FMAs anywhere.
 
     python3 bench/accuracy_gradients.py --library build/gpu-bundle/runtime/libjitconv.so
@@ -16,8 +16,8 @@ try:
     import torch
 except ImportError:  # --help needs none
     torch = None
-from accuracy import operands, statistics
-from jitconv_library import Kernel, Library
+from accuracy import operands, run, statistics
+from jitconv_library import Library
 
 LOOP = r"""
 extern "C" __global__ void loop(const float* x, const float* dy, float* dw, int n, int c, int k, int pixels) {
@@ -38,36 +38,10 @@ KINDS = ("zero-mean", "positive", "lognormal", "lognormal, positive", "cancellin
 SIZES = ((1, 12), (2, 24), (2, 72), (8, 112), (16, 256))  # images, and their sides
 
 
-def tensors(kind: str, n: int, side: int) -> tuple[Any, Any]:
-    """x and dy. Of "cancelling", each image of the second half takes away what one of the first half added."""
-    x_shape, dy_shape = (n, CHANNELS, side, side), (n, FILTERS, side, side)
-    if kind != "cancelling":
-        return operands(kind, x_shape, dy_shape, 1)
-    x, dy = operands("positive", x_shape, dy_shape, 1)
-    half = n // 2
-    x, dy = x + 0.5, dy + 0.5
-    x[half:] = x[:half]
-    dy[half:] = -dy[:half] * (1 + torch.rand_like(dy[:half]) * 2**-10)
-    return x, dy
-
-
-def weight_gradient(library: Library, math: str, x: Any, dy: Any) -> tuple[Any, str]:
-    """Dw of jitconv in a math mode, and the family that computed it."""
-    n, side = x.shape[0], x.shape[2]
-    dw = torch.full((FILTERS, CHANNELS, 1, 1), float("nan"), device="cuda")
-    spec = library.parse(f"input={n},{CHANNELS},{side},{side} weight={FILTERS},{CHANNELS},1,1 "
-                         f"operation=weight_gradient math={math}")
-    kernel = Kernel(library, spec, x=x, dy=dy, dw=dw)
-    kernel.launch()
-    torch.cuda.synchronize()
-    family = kernel.family()
-    kernel.close()
-    return dw.flatten(1), family
-
-
 def row(library: Library, loop: Any, kind: str, n: int, side: int) -> bool:
-    """Prints a row; whether `fp32` is within the loop's error."""
-    x, dy = tensors(kind, n, side)
+    """Print a row, and return whether `fp32` is within the loop's error."""
+    # "cancelling": each image of the second half takes away what one of the first half added.
+    x, dy = operands(kind, (n, CHANNELS, side, side), (n, FILTERS, side, side), 1, summed=0)
     flat_x, flat_dy = x.flatten(2).double(), dy.flatten(2).double()
     exact = torch.einsum("nkp,ncp->kc", flat_dy, flat_x)
     magnitude = torch.einsum("nkp,ncp->kc", flat_dy.abs(), flat_x.abs())
@@ -78,7 +52,10 @@ def row(library: Library, loop: Any, kind: str, n: int, side: int) -> bool:
                                                    [False, True, False])[1].flatten(1)
     results, family = {"loop": of_loop, "cudnn": of_cudnn}, ""
     for math in ("ieee", "fp32", "tf32"):
-        results[math], served_by = weight_gradient(library, math, x, dy)
+        dw = torch.full((FILTERS, CHANNELS, 1, 1), float("nan"), device="cuda")
+        served_by = run(library, f"input={n},{CHANNELS},{side},{side} weight={FILTERS},{CHANNELS},1,1 "
+                        f"operation=weight_gradient math={math}", x=x, dy=dy, dw=dw)
+        results[math] = dw.flatten(1)
         family = served_by if math == "fp32" else family
     most = {name: statistics(value, exact, magnitude)["max"] for name, value in results.items()}
     columns = " | ".join(f"{value:.3g}" for value in most.values())

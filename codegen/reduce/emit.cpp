@@ -1,4 +1,6 @@
 // Prints templates/reduce/kernel.cu.in.
+#include <utility>
+
 #include "codegen/phases.h"
 #include "codegen/reduce/pass.h"
 #include "codegen/text/epilogue.h"
@@ -58,31 +60,36 @@ std::string reduce::wait(const KernelPlan& kernel) { return kernel.starts_early 
 // Hundreds of splits are not worth a text of their own each.
 std::string reduce::unroll(const ReduceTiling& tiling) { return tiling.split_k > 32 ? " 16" : ""; }
 
+KernelText reduce::fill(const KernelPlan& kernel, std::string_view name, std::string_view file, Holes own) {
+  const auto& tiling = std::get<ReduceTiling>(kernel.tiling);
+  const bool floats = stores_floats(kernel.problem);
+  KernelText text;
+  text.arguments = parameters(kernel, tiling);
+  text.files = device_files(kernel, tiling);
+  own.merge(Holes{{"kernel", std::string(name)},
+                  {"parameters", parameter_list(text.arguments)},
+                  {"wait", wait(kernel)},
+                  {"unroll", unroll(tiling)},
+                  {"epilogue", epilogue_lines(kernel.problem.epilogue,
+                                              {.residual = floats ? "residual[output]" : residual_at("output")})},
+                  {"stored", floats ? "value" : "from_float(value)"}});
+  text.text = fill_template(embedded_text(file), own);
+  return text;
+}
+
 KernelText reduce::emit(const KernelPlan& kernel, std::string_view name) {
   if (needs_phases(kernel.problem)) return emit_interleaving(kernel, name);
   const auto& tiling = std::get<ReduceTiling>(kernel.tiling);
   if (tiling.block_filters > 0) return emit_filters(kernel, name);
   const Epilogue& epilogue = kernel.problem.epilogue;
-  KernelText text;
-  text.arguments = parameters(kernel, tiling);
-  const bool floats = stores_floats(kernel.problem);
-  text.files = device_files(kernel, tiling);
   const bool nhwc = kernel.problem.output.layout() == Layout::nhwc;
-  text.text = fill_template(
-      embedded_text("reduce/kernel.cu.in"),
-      {{"constants", constants(kernel, tiling)},
-       {"activation", activation_function(epilogue, tiling.relu)},
-       {"kernel", std::string(name)},
-       {"parameters", parameter_list(text.arguments)},
-       {"channel_values",
-        channel_values(epilogue, nhwc ? "output % kOutputChannels" : "output / kPlane % kOutputChannels")},
-       {"wait", wait(kernel)},
-       {"outputs", tiling.bias_sums > 0 ? "kOutputs + kBiasSums" : "kOutputs"},
-       {"unroll", unroll(tiling)},
-       {"bias_gradient", bias_gradient(kernel.problem, tiling)},
-       {"epilogue", epilogue_lines(epilogue, {.residual = floats ? "residual[output]" : residual_at("output")})},
-       {"stored", floats ? "value" : "from_float(value)"}});
-  return text;
+  Holes own = {{"constants", constants(kernel, tiling)},
+               {"activation", activation_function(epilogue, tiling.relu)},
+               {"channel_values",
+                channel_values(epilogue, nhwc ? "output % kOutputChannels" : "output / kPlane % kOutputChannels")},
+               {"outputs", tiling.bias_sums > 0 ? "kOutputs + kBiasSums" : "kOutputs"},
+               {"bias_gradient", bias_gradient(kernel.problem, tiling)}};
+  return fill(kernel, name, "reduce/kernel.cu.in", std::move(own));
 }
 
 }  // namespace jitconv::codegen

@@ -1,9 +1,9 @@
 // Prints templates/reduce/filters.cu.in: the reduce pass behind a weight gradient whose sums lie as [tap][k][c].
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "codegen/reduce/pass.h"
-#include "codegen/text/epilogue.h"
 #include "fmt/format.h"
 
 namespace jitconv::codegen {
@@ -17,7 +17,9 @@ std::string constants(const Problem& problem, const ReduceTiling& tiling) {
   c.add("kThreads", ReduceTiling::kThreads).add("kOutputs", problem.output_elements());
   c.add("kTaps", problem.taps()).add("kFilters", tiling.filters(problem), "of one input channel each");
   c.add("kBlockFilters", tiling.block_filters);
-  if (tiling.bias_sums > 0) c.add("kBiasSums", tiling.bias_sums, "of db, behind the outputs");
+  if (tiling.bias_sums > 0)
+    c.add("kFilterBlocks", tiling.filter_blocks(problem))
+        .add("kBiasSums", tiling.bias_sums, "of db, behind the outputs");
   c.add("kSplits", tiling.split_k).add("kPartialSumStride", tiling.stride, "floats from a split to the next");
   return c.text();
 }
@@ -26,38 +28,22 @@ std::string constants(const Problem& problem, const ReduceTiling& tiling) {
 std::string bias_gradient(const Problem& problem, const ReduceTiling& tiling) {
   if (tiling.bias_sums == 0) return {};
   return fmt::format(
-      "constexpr int kFilterBlocks = {};\n"
       "if (blockIdx.x >= kFilterBlocks) {{\n"
       "  const int k = static_cast<int>(blockIdx.x - kFilterBlocks) * kThreads + static_cast<int>(threadIdx.x);\n"
       "  if (k < kBiasSums) db[k] = {};\n"
       "  return;\n"
       "}}\n",
-      tiling.filter_blocks(problem),
       stores_floats(problem) ? "add_splits(kOutputs + k)" : "from_float(add_splits(kOutputs + k))");
 }
 
 }  // namespace
 
 KernelText reduce::emit_filters(const KernelPlan& kernel, std::string_view name) {
-  const Problem& problem = kernel.problem;
   const auto& tiling = std::get<ReduceTiling>(kernel.tiling);
-  const bool floats = stores_floats(problem);
-  KernelText text;
-  text.arguments = parameters(kernel, tiling);
-  text.files = device_files(kernel, tiling);
-  text.text = fill_template(
-      embedded_text("reduce/filters.cu.in"),
-      {{"constants", constants(problem, tiling)},
-       {"kernel", std::string(name)},
-       {"parameters", parameter_list(text.arguments)},
-       {"wait", wait(kernel)},
-       {"unroll", unroll(tiling)},
-       {"loads", std::to_string(std::max(1, kLoads / tiling.split_k))},
-       {"bias_gradient", bias_gradient(problem, tiling)},
-       {"epilogue",
-        epilogue_lines(problem.epilogue, {.residual = floats ? "residual[output]" : residual_at("output")})},
-       {"stored", floats ? "value" : "from_float(value)"}});
-  return text;
+  Holes own = {{"constants", constants(kernel.problem, tiling)},
+               {"loads", std::to_string(std::max(1, kLoads / tiling.split_k))},
+               {"bias_gradient", bias_gradient(kernel.problem, tiling)}};
+  return fill(kernel, name, "reduce/filters.cu.in", std::move(own));
 }
 
 }  // namespace jitconv::codegen

@@ -42,29 +42,30 @@ Problem gradient_problem(const Problem& asked) {
   return problem;
 }
 
-/// Adds the pass to the plan, a thread for each of `sums` sums, with a region of scratch for the partial ones.
-void add_pass(ConvPlan& plan, const Problem& problem, ReduceTiling tiling, std::int64_t sums) {
+std::int64_t blocks_of(std::int64_t items) { return ceil_div(items, ReduceTiling::kThreads); }
+
+/// Adds the pass to the plan, with a region of scratch for the partial sums.
+void add_pass(ConvPlan& plan, const Problem& problem, ReduceTiling tiling, std::int64_t blocks) {
   tiling.partial_sums = scratch_tensor(plan.scratch.size());
   KernelPlan pass;
   pass.problem = problem;
   pass.tiling = tiling;
-  pass.launch.blocks = static_cast<std::uint32_t>(ceil_div(sums, ReduceTiling::kThreads));
+  pass.launch.blocks = static_cast<std::uint32_t>(blocks);
   pass.launch.threads = ReduceTiling::kThreads;
+  pass.launch.shared_bytes = static_cast<std::uint32_t>(4 * tiling.block_filters * problem.taps());
   pass.starts_early = may_overlap(plan.target);
   plan.scratch.push_back({"partial_sums", 4 * tiling.split_k * tiling.stride});
   plan.kernels.push_back(pass);
 }
 
-/// As many filters as fill the GPU's SMs with several blocks, and fit the shared memory that every kernel may take.
+/// As many filters as shared memory has place for and as leave every SM several blocks.
 int block_filters(const Problem& problem, const Target& target) {
-  constexpr std::int64_t kMost = 128, kBlocksOfSm = 4, kSharedFloats = kMostTaps;
-  const std::int64_t taps = problem.taps(), filters = problem.weight_elements() / taps;
-  std::int64_t result = kMost;
-  while (result > 1 && (result * taps > kSharedFloats || filters / result < kBlocksOfSm * target.sm_count)) {
-    if (result * taps <= kSharedFloats && result <= 8) break;  // whole sectors are read
-    result /= 2;
-  }
-  return static_cast<int>(result);
+  constexpr int kMost = 128, kOfSector = 8, kBlocksOfSm = 4;
+  const std::int64_t filters = problem.weight_elements() / problem.taps();
+  int result = kMost;
+  while (result * problem.taps() > kMostTaps) result /= 2;
+  while (result > kOfSector && filters / result < std::int64_t{kBlocksOfSm} * target.sm_count) result /= 2;
+  return result;
 }
 
 }  // namespace
@@ -80,13 +81,12 @@ void add_gradient_reduction(ConvPlan& plan, std::int64_t splits, GradientSums or
   tiling.stride = round_up(gradient_elements(asked), 64);
   tiling.bias_sums = gradient_elements(asked) - asked.weight_elements();
   const Problem problem = gradient_problem(asked);
-  if (order == GradientSums::tap_k_c && asked.taps() > 1) tiling.block_filters = block_filters(asked, plan.target);
-  add_pass(plan, problem, tiling, gradient_elements(asked));
-  if (tiling.block_filters == 0) return;
-  Launch& launch = plan.kernels.back().launch;
-  launch.blocks =
-      static_cast<std::uint32_t>(tiling.filter_blocks(problem) + ceil_div(tiling.bias_sums, ReduceTiling::kThreads));
-  launch.shared_bytes = static_cast<std::uint32_t>(4 * tiling.block_filters * asked.taps());
+  std::int64_t blocks = blocks_of(gradient_elements(asked));
+  if (order == GradientSums::tap_k_c && asked.taps() > 1) {
+    tiling.block_filters = block_filters(asked, plan.target);
+    blocks = tiling.filter_blocks(problem) + blocks_of(tiling.bias_sums);
+  }
+  add_pass(plan, problem, tiling, blocks);
 }
 
 void add_reduction(ConvPlan& plan, int split_k, std::int64_t stride, Relu relu) {
@@ -96,7 +96,7 @@ void add_reduction(ConvPlan& plan, int split_k, std::int64_t stride, Relu relu) 
   tiling.stride = stride;
   tiling.relu = relu;
   plan.convolution().problem.output.tensor = scratch_tensor(plan.scratch.size());
-  add_pass(plan, problem, tiling, problem.output_elements());
+  add_pass(plan, problem, tiling, blocks_of(problem.output_elements()));
 }
 
 void add_interleaving(ConvPlan& plan, const Problem& gradient) {
@@ -108,7 +108,7 @@ void add_interleaving(ConvPlan& plan, const Problem& gradient) {
   tiling.channels = interleaved_channels(gradient);
   const std::int64_t items = gradient.output_elements() / tiling.channels;
   pass.wide_index = items > INT32_MAX - ReduceTiling::kThreads;
-  pass.launch.blocks = static_cast<std::uint32_t>(ceil_div(items, ReduceTiling::kThreads));
+  pass.launch.blocks = static_cast<std::uint32_t>(blocks_of(items));
 }
 
 std::int64_t interleaving_cost(const Problem& gradient, const Problem& sub_pixel, const FmaCosts& costs) {

@@ -8,6 +8,7 @@
 #include "codegen/families.h"
 #include "codegen/plan.h"
 #include "codegen/text/emitter.h"
+#include "codegen/text/template_text.h"
 
 namespace jitconv::codegen {
 
@@ -38,6 +39,8 @@ std::vector<Argument> parameters(const KernelPlan& kernel, const ReduceTiling& t
 std::vector<DeviceFile> device_files(const KernelPlan& kernel, const ReduceTiling& tiling);
 std::string wait(const KernelPlan& kernel);
 std::string unroll(const ReduceTiling& tiling);
+/// A template of a pass that stores `value` at y[output], filled with its own holes and those of every such pass.
+KernelText fill(const KernelPlan& kernel, std::string_view name, std::string_view file, Holes own);
 KernelText emit_interleaving(const KernelPlan& kernel, std::string_view name);
 KernelText emit_filters(const KernelPlan& kernel, std::string_view name);
 }  // namespace reduce

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "codegen/arithmetic.h"
 #include "codegen/problem.h"
 
 namespace jitconv::codegen {
@@ -14,9 +15,9 @@ enum class Relu : std::uint8_t { comparison, instruction };
 std::int64_t gradient_elements(const Problem& problem);
 
 /// How the sums of a gradient of weights lie: as dw, or as [tap][k][c], which tensor cores write in whole sectors. The
-/// latter takes at most kMostTaps taps: see ReduceTiling::block_filters.
+/// latter takes at most kMostTaps taps: those of a filter must fit the shared memory that every kernel may have.
 enum class GradientSums : std::uint8_t { as_dw, tap_k_c };
-constexpr std::int64_t kMostTaps = 12'288;
+constexpr std::int64_t kMostTaps = 48 * 1024 / 4;
 
 /// Partial sums are fp32, [split][...], each split's laid out as the problem's output, or, if the problem is a data
 /// gradient with a stride, as that of its sub-pixel convolution.
@@ -34,7 +35,7 @@ struct ReduceTiling {
   /// Filters of one input channel each, and the blocks that they take.
   std::int64_t filters(const Problem& problem) const { return problem.output_elements() / problem.taps(); }
   std::int64_t filter_blocks(const Problem& problem) const {
-    return (filters(problem) + block_filters - 1) / block_filters;
+    return ceil_div(filters(problem), std::int64_t{block_filters});
   }
   bool operator==(const ReduceTiling&) const = default;
 };

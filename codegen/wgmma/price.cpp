@@ -102,7 +102,7 @@ std::int64_t WgmmaPrice::load_by_lanes(const WgmmaGeometry& geometry) const {
   const std::int64_t pixel_bytes = runs * phases * geometry.run_pixels() * width *
                                    std::min<std::int64_t>(geometry.chunk_channels(), problem_.c) *
                                    problem_.input.element_bytes();
-  // Pixels that no other tap brings to the cache come from memory, a channel's few at a time.
+  // No other tap has brought these pixels to the cache: they come from memory, a few of a plane at a time.
   const bool cold = problem_.taps() == 1 && !geometry.loads_vectors();
   const std::int64_t cold_bytes = cold ? pixel_bytes * costs_.loads.cold_percent / 100 : 0;
   return std::max(warp / teams, (pixel_bytes + cold_bytes + weight_bytes) / costs_.loads.l2_bytes_per_cycle);

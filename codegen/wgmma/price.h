@@ -22,6 +22,7 @@ class WgmmaPrice {
   std::int64_t of_transposition(const Problem& source) const;
 
  private:
+  /// What of() says where TMA brings operand rows.
   std::int64_t of_operands(const WgmmaGeometry& geometry, const WgmmaStore& outputs, std::int64_t tiles) const;
   /// Cycles of an SM between the loads of two steps whose operand rows TMA brings.
   std::int64_t load_operands(const WgmmaGeometry& geometry) const;

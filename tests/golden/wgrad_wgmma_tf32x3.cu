@@ -615,6 +615,7 @@ constexpr int kOutputs = 73728;
 constexpr int kTaps = 9;
 constexpr int kFilters = 8192;  // of one input channel each
 constexpr int kBlockFilters = 8;
+constexpr int kFilterBlocks = 1024;
 constexpr int kBiasSums = 128;  // of db, behind the outputs
 constexpr int kSplits = 66;
 constexpr int kPartialSumStride = 73856;  // floats from a split to the next
@@ -634,7 +635,6 @@ jitconv_wgrad_wgmma_tf32x3_wgrad_fp32_nchw_n8c64h512w1024_k128_3x3_bias_reduce(c
       value += partial_sums[split * static_cast<long long>(kPartialSumStride) + output];
     return value;
   };
-  constexpr int kFilterBlocks = 1024;
   if (blockIdx.x >= kFilterBlocks) {
     const int k = static_cast<int>(blockIdx.x - kFilterBlocks) * kThreads + static_cast<int>(threadIdx.x);
     if (k < kBiasSums) db[k] = from_float(add_splits(kOutputs + k));

@@ -65,7 +65,7 @@ std::int64_t TransposeInputTiling::transposed_bytes(const Problem& problem) {
 }
 
 std::int64_t TransposeInputTiling::pixel_tiles(const Problem& problem) const {
-  return ceil_div(problem.input_plane(), pixels);
+  return ceil_div(problem.n * problem.input_plane(), pixels);
 }
 
 std::int64_t TransposeInputTiling::slice_tiles(const Problem& problem) const {
@@ -73,7 +73,7 @@ std::int64_t TransposeInputTiling::slice_tiles(const Problem& problem) const {
 }
 
 std::int64_t TransposeInputTiling::blocks(const Problem& problem) const {
-  return problem.n * pixel_tiles(problem) * slice_tiles(problem);
+  return pixel_tiles(problem) * slice_tiles(problem);
 }
 
 }  // namespace jitconv::codegen

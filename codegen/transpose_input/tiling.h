@@ -8,7 +8,7 @@
 namespace jitconv::codegen {
 
 /// The pass's problem is that of the convolution behind it, whose input it makes: a pixel is `pixel_slices` rows of 16
-/// bytes. A block makes `slices` rows of each of `pixels` pixels of an image.
+/// bytes. A block makes `slices` rows of each of `pixels` pixels, counted over all images.
 struct TransposeInputTiling {
   View source;  ///< of x, its rows and columns those of the input that is made
   int pixels = 64;
@@ -22,7 +22,7 @@ struct TransposeInputTiling {
   }
   static std::int64_t pixel_slices(const Problem& problem);
   static std::int64_t transposed_bytes(const Problem& problem);
-  std::int64_t pixel_tiles(const Problem& problem) const;  ///< of an image
+  std::int64_t pixel_tiles(const Problem& problem) const;  ///< of all images
   std::int64_t slice_tiles(const Problem& problem) const;  ///< of a pixel
   /// Rows from a pixel to the next in shared memory, so that lanes with neighbouring pixels have no bank conflicts.
   int row_pitch() const { return slices + 1; }

@@ -733,12 +733,12 @@ jitconv_wgmma_dgrad_tf32_nchw_n32c128h56w56_k256_3x3_pad1x1_s2x2_pack_weights(co
 
 namespace transpose_input {
 
-// A block makes kTileSlices slices of each of kTilePixels pixels of an image
+// A block makes kTileSlices slices of each of kTilePixels pixels
 constexpr int kThreads = 256;
 constexpr int kTilePixels = 64;
-constexpr int kPixelTiles = 13;  // of an image
 constexpr int kTileSlices = 8;
 constexpr int kSliceTiles = 8;  // of a pixel
+constexpr int kTileRows = 512;
 constexpr int kSlicesAtOnce = 4;  // a thread makes one of each
 constexpr int kBatch = 2;  // rows of a thread
 constexpr int kRowPitch = 9;  // rows from a pixel to the next: an odd number
@@ -746,6 +746,7 @@ constexpr int kRowPitch = 9;  // rows from a pixel to the next: an odd number
 // The tensor that is made, and x
 constexpr int kW = 28;
 constexpr int kPixels = 784;  // of an image
+constexpr int kAllPixels = 25088;
 constexpr int kPixelSlices = 64;
 constexpr int kSourceChannels = 256;
 constexpr int kSourceFirst = 0;  // element of a plane of x
@@ -758,24 +759,22 @@ constexpr int kSourceStrideW = 1;
 // columns
 // of x that taps meet, kPixels places of an image. In x, pixels of a channel are neighbours, so lanes read along them,
 // and
-// then write along the slices of a pixel. A block takes kTilePixels pixels of an image and kTileSlices slices.
-// In shared memory rows of a pixel are neighbours, and pixels kRowPitch rows apart.
+// then write along the slices of a pixel. A block takes kTilePixels pixels, which may be of several images, and
+// kTileSlices slices. In shared memory rows of a pixel are neighbours, and pixels kRowPitch rows apart.
 extern "C" __global__ void __launch_bounds__(kThreads)
 jitconv_wgmma_dgrad_tf32_nchw_n32c128h56w56_k256_3x3_pad1x1_s2x2_transpose_input(const Element* __restrict__ x,
     uint4* __restrict__ transposed_x) {
   extern __shared__ __align__(1024) char shared[];
   let_next_kernel_start();
   uint4* const rows = reinterpret_cast<uint4*>(shared);
-  const int block = static_cast<int>(blockIdx.x);
+  const int block = static_cast<int>(blockIdx.x), thread = static_cast<int>(threadIdx.x);
   const int first_slice = block % kSliceTiles * kTileSlices;
-  const int first_pixel = block / kSliceTiles % kPixelTiles * kTilePixels;
-  const int n = block / kSliceTiles / kPixelTiles;
-
-  const int own_pixel = static_cast<int>(threadIdx.x) % kTilePixels, pixel = first_pixel + own_pixel;
-  const int own_slice = static_cast<int>(threadIdx.x) / kTilePixels;
-  const int row = pixel < kPixels ? pixel / kW : 0, column = pixel % kW;
-  const Element* source = x + (n * static_cast<long long>(kSourceStrideN) +
-                               (kSourceFirst + row * kSourceStrideH + column * kSourceStrideW));
+  const int first_pixel = block / kSliceTiles * kTilePixels;
+  const int own_pixel = thread % kTilePixels, own_slice = thread / kTilePixels;
+  const int pixel = first_pixel + own_pixel < kAllPixels ? first_pixel + own_pixel : 0;
+  const int place = pixel % kPixels;  // in its image
+  const Element* source = x + (pixel / kPixels * static_cast<long long>(kSourceStrideN) +
+                               (kSourceFirst + place / kW * kSourceStrideH + place % kW * kSourceStrideW));
   Element channel[kBatch][kOperandChannels];
 #pragma unroll
   for (int i = 0; i < kBatch; ++i) {
@@ -783,21 +782,19 @@ jitconv_wgmma_dgrad_tf32_nchw_n32c128h56w56_k256_3x3_pad1x1_s2x2_transpose_input
     for (int j = 0; j < kOperandChannels; ++j) {
       const int c = (first_slice + own_slice + i * kSlicesAtOnce) * kOperandChannels + j;
       channel[i][j] = load_if<0>(source + c * static_cast<long long>(kSourceStrideC),
-                                 pixel < kPixels && c < kSourceChannels);
+                                 first_pixel + own_pixel < kAllPixels && c < kSourceChannels);
     }
   }
 #pragma unroll
   for (int i = 0; i < kBatch; ++i)
-    rows[own_pixel * kRowPitch + own_slice + i * kSlicesAtOnce] = operand_row(channel[i]);
+      rows[own_pixel * kRowPitch + own_slice + i * kSlicesAtOnce] = operand_row(channel[i]);
   __syncthreads();
 
-  uint4* destination = transposed_x +
-      ((n * static_cast<long long>(kPixels) + first_pixel) * kPixelSlices + first_slice);
+  uint4* destination = transposed_x + (first_pixel * static_cast<long long>(kPixelSlices) + first_slice);
 #pragma unroll
-  for (int i = 0; i < kBatch; ++i) {
-    const int place = i * kThreads + static_cast<int>(threadIdx.x);
-    const int place_pixel = place / kTileSlices, slice = place % kTileSlices;
-    if (first_pixel + place_pixel < kPixels && first_slice + slice < kPixelSlices)
+  for (int i = 0; i < kTileRows / kThreads; ++i) {
+    const int place = i * kThreads + thread, place_pixel = place / kTileSlices, slice = place % kTileSlices;
+    if (first_pixel + place_pixel < kAllPixels && first_slice + slice < kPixelSlices)
       destination[place_pixel * kPixelSlices + slice] = rows[place_pixel * kRowPitch + slice];
   }
   wait_for_previous_kernel();

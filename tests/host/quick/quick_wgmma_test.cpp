@@ -301,6 +301,8 @@ TEST(Quick, WgmmaTransposedInput) {
            any},
           {"two slices", "input=3,8,13,35 weight=24,8,3,3 padding=1 residual math=tf32", 1, any},
           {"several tiles of slices", "input=2,68,5,15 weight=24,68,3,3 padding=1 math=tf32", 1, any},
+          {"pairs of pixels, tiles of two images", "input=3,40,5,18 weight=24,40,3,3 padding=1 bias dtype=bf16", 2, any},
+          {"pairs of pixels of every second row", "input=2,19,9,10 weight=24,19,1,1 stride=2,1 dtype=f16", 2, any},
           {"odd channels of fp16", "input=2,19,13,17 weight=40,19,3,3 padding=1 dtype=f16", 2, any},
           {"strides with residues, groups", "input=2,64,25,32 weight=48,32,3,5 groups=2 stride=2,3 padding=1 math=tf32",
            2, any},

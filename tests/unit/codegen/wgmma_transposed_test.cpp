@@ -46,6 +46,9 @@ std::int64_t constant(const std::string& text, const std::string& name) {
   return std::stoll(text.substr(at + before.size()));
 }
 
+/// Whether a thread that transposes loads two pixels at a time.
+bool loads_pairs(const std::string& text) { return text.find("kSourceStrideW") == std::string::npos; }
+
 std::int64_t place(const Axis& axis, std::int64_t output, std::int64_t tap) {
   return output * axis.stride - axis.pad + tap * axis.dilation;
 }
@@ -88,7 +91,11 @@ RC_GTEST_PROP(WgmmaTransposedProperty, ConvolvesWhatWasAskedFor, ()) {
 
   const std::string text = transposing_text(one);
   const std::int64_t width = asked.columns.input, first = constant(text, "kSourceFirst"),
-                     step_h = constant(text, "kSourceStrideH") / width, step_w = constant(text, "kSourceStrideW");
+                     step_h = constant(text, "kSourceStrideH") / width,
+                     step_w = loads_pairs(text) ? 1 : constant(text, "kSourceStrideW");
+  // Pairs are words of x, and none lies in two rows.
+  RC_ASSERT(!loads_pairs(text) ||
+            (asked.input.element_bytes() == 2 && width % 2 == 0 && convolved.columns.input % 2 == 0 && first % 2 == 0));
   RC_ASSERT(constant(text, "kSourceStrideH") % width == 0);
   check_axis(asked.rows, convolved.rows, first / width, step_h);
   check_axis(asked.columns, convolved.columns, first % width, step_w);
@@ -104,9 +111,11 @@ RC_GTEST_PROP(WgmmaTransposedProperty, BlocksMakeEveryRowOnce, ()) {
   const std::string text = transposing_text(one);
   const auto of = [&](const char* name) { return constant(text, name); };
   const std::int64_t threads = of("kThreads"), pixels = of("kTilePixels"), slices = of("kTileSlices");
-  RC_ASSERT(entry.threads == threads && threads % pixels == 0 && threads / pixels == of("kSlicesAtOnce"));
+  const std::int64_t of_thread = loads_pairs(text) ? 2 : 1;
+  RC_ASSERT(entry.threads == threads && threads * of_thread % pixels == 0);
+  RC_ASSERT(threads * of_thread / pixels == of("kSlicesAtOnce"));
   RC_ASSERT(of("kBatch") * of("kSlicesAtOnce") == slices);
-  RC_ASSERT(of("kBatch") * threads == pixels * slices);
+  RC_ASSERT(of("kBatch") * of_thread * threads == pixels * slices && of("kTileRows") == pixels * slices);
   RC_ASSERT(of("kRowPitch") > slices && of("kRowPitch") % 2 == 1);
   RC_ASSERT(entry.shared_bytes == pixels * of("kRowPitch") * 16);
   // What of an image there is to make, and the tiles that make it.
@@ -115,9 +124,9 @@ RC_GTEST_PROP(WgmmaTransposedProperty, BlocksMakeEveryRowOnce, ()) {
                      of_pixel = ceil_div(problem.input_channels(), one.geometry().slice_channels());
   RC_ASSERT(of("kPixels") == image && of("kPixelSlices") == of_pixel);
   RC_ASSERT(of("kSourceChannels") == problem.input_channels());
-  RC_ASSERT(of("kPixelTiles") * pixels >= image && (of("kPixelTiles") - 1) * pixels < image);
+  RC_ASSERT(of("kAllPixels") == problem.n * image);
   RC_ASSERT(of("kSliceTiles") * slices >= of_pixel && (of("kSliceTiles") - 1) * slices < of_pixel);
-  RC_ASSERT(entry.grid[0] == problem.n * of("kPixelTiles") * of("kSliceTiles"));
+  RC_ASSERT(entry.grid[0] == ceil_div(problem.n * image, pixels) * of("kSliceTiles"));
   RC_ASSERT(transposed_bytes(one.plan) >= problem.n * image * of_pixel * 16);
 }
 

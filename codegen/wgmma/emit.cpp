@@ -167,6 +167,8 @@ std::string asserts(const WgmmaGeometry& geometry, std::uint32_t shared_bytes) {
         "kSwizzleAtomBytes == 0);");
   else if (nhwc)
     lines.add("static_assert(kStoreSteps * kStorePositions == kStoreColumns && kStoreColumns % 16 == 0);");
+  else if (WgmmaStore(geometry).stores_planes())
+    lines.add("static_assert(kWindow == kImages * kPlane && kStagingElements == kHalfRows * kWindow);");
   else if (tiling.tile.images > 0)
     lines.add("static_assert(kWindow == kImages * kPlane && kStagingPitch >= kColumns);");
   else
@@ -230,7 +232,7 @@ std::vector<DeviceFile> files(const WgmmaGeometry& geometry) {
     result.push_back({"device/store_16bit.cuh"});
   }
   if (!nhwc) result.push_back({"device/elements_within.cuh"});
-  if (store.stores_bulk() || copies_out) result.push_back({"device/bulk_store.cuh"});
+  if (store.uses_tma() || copies_out) result.push_back({"device/bulk_store.cuh"});
   if (copies_out) result.push_back({"device/tensor_store.cuh"});
   if (!nhwc && geometry.row_ends() > 1) result.push_back({"device/opaque.cuh"});
   if (problem.epilogue.activation == Activation::relu && tiling.split_k == 1) result.push_back({"device/max_nan.cuh"});

@@ -105,6 +105,30 @@ std::string end_of_channels(const WgmmaGeometry& geometry) {
                                                                               : "if (k_first + k >= kGroupK) break;";
 }
 
+/// Lines that stage one channel's accumulators where the planes of eight channels follow each other.
+std::string stage_planes(const WgmmaGeometry& geometry) {
+  const bool pairs = geometry.plane() % 2 == 0;
+  // The eight positions that a warp stages at a time belong to one image, or the second begins among them.
+  const std::string lines = fmt::format(
+      "const int position = {}, eight = {}, in_eight = position - eight + accumulator_column(lane);\n"
+      "const int image = eight / kImagePositions + (eight % kImagePositions + in_eight >= kImagePositions ? 1 : 0);\n"
+      "if (position + accumulator_column(lane) - image * kImagePositions < kPlane && image < kImages)\n"
+      "  {};\n",
+      pairs ? "i * 8" : "column", pairs ? "position" : "i / 2 * 8",
+      pairs ? "*reinterpret_cast<unsigned*>(staged_lane + (position + image * kImageShift)) = element_pair(pair.x, pair.y)"
+            : "staged_lane[position + image * kImageShift] = from_float(value)");
+  return fill_template(embedded_text(pairs ? "wgmma/stage_pairs.cu.in" : "wgmma/stage_values.cu.in"),
+                       {{"epilogue", epilogue_of_staged(geometry)}, {"store", lines}});
+}
+
+std::string store_planes(const WgmmaGeometry& geometry) {
+  const bool whole = geometry.problem().k % geometry.tiling().tile.channels == 0;
+  return fill_template(embedded_text("wgmma/store_planes.cu.in"),
+                       {{"stage_planes", stage_planes(geometry)},
+                        {"await_staging", await_staging(geometry)},
+                        {"has_channels", whole ? "" : " && k_first < kGroupK"}});
+}
+
 std::string store_images(const WgmmaGeometry& geometry) {
   const bool narrow = stages_16bit(geometry), vectors = stores_vectors(geometry);
   std::string residual_lines, store = "store_all_if(y_lane + k * kPlane, value, true);";
@@ -215,7 +239,7 @@ std::string store_windows(const WgmmaGeometry& geometry) {
 }  // namespace
 
 std::string await_staging(const WgmmaGeometry& geometry) {
-  return WgmmaStore(geometry).stores_bulk() ? "if (lane == 0) bulk_stores_wait_read<0>();  // of what was staged before"
+  return WgmmaStore(geometry).uses_tma() ? "if (lane == 0) bulk_stores_wait_read<0>();  // of what was staged before"
                                             : "";
 }
 
@@ -240,9 +264,14 @@ void add_store_constants(Constants& c, const WgmmaGeometry& geometry) {
   const WgmmaStore store(geometry);
   if (tiling.stores_boxes()) return add_store_boxes_constants(c, geometry);
   if (problem.output.layout() == Layout::nhwc) return add_store_nhwc_constants(c, geometry);
-  c.add("kStagingPitch", store.staging_pitch());
+  if (!store.stores_planes()) c.add("kStagingPitch", store.staging_pitch());
   c.add("kStagingElements", 8 * store.staging_pitch(), "of a warp");
   if (tiling.folds_columns()) c.add("kFoldHalo", store.staged_before(), "places for sums of outputs before the run");
+  if (store.stores_planes()) {
+    c.add("kImageShift", 8 * geometry.plane() - geometry.image_positions(),
+          "from where an image's outputs lie among the positions to where they are staged");
+    return;
+  }
   if (tiling.tile.images > 0) {
     c.add("kStoreWidth", store.store_width(), "outputs of a lane");
     return;
@@ -258,20 +287,22 @@ Holes store_holes(const WgmmaGeometry& geometry) {
   if (tiling.stores_boxes()) return store_boxes_holes(geometry, channel_bias(geometry));
   if (geometry.problem().output.layout() == Layout::nhwc) return store_nhwc_holes(geometry, channel_bias(geometry));
   const bool narrow = stages_16bit(geometry), images = tiling.tile.images > 0;
+  const bool planes = WgmmaStore(geometry).stores_planes();
   const bool reads_vectors = !narrow && (!images || stores_vectors(geometry));
   return {{"staged", narrow ? "Element" : "float"},
           {"boxes", ""},
           {"store_functions", images ? "" : std::string(embedded_text("wgmma/alignment_offset.cu.in"))},
-          {"clear_staging",
-           "// A vector that is stored in part is read whole.\n"
-           "for (int i = threadIdx.x; i < kConsumerWarps * kStagingElements; i += kThreads) staging[i] = "
-           "Staged{};"},
+          {"clear_staging", planes ? ""
+                                   : "// A vector that is stored in part is read whole.\n"
+                                     "for (int i = threadIdx.x; i < kConsumerWarps * kStagingElements; i += kThreads) "
+                                     "staging[i] = Staged{};"},
           {"read_staged", reads_vectors ? read_staged_functions(sums_rows(geometry)) : ""},
           {"channel_values", channel_bias(geometry)},
-          {"store", images                   ? store_images(geometry)
+          {"store", planes                   ? store_planes(geometry)
+                    : images                   ? store_images(geometry)
                     : tiling.folds_columns() ? store_folded(geometry)
                                              : store_windows(geometry)},
-          {"await_stores", WgmmaStore(geometry).stores_bulk()
+          {"await_stores", WgmmaStore(geometry).uses_tma()
                                ? "if (lane == 0) bulk_stores_wait_read<0>();  // before the block ends"
                                : ""}};
 }

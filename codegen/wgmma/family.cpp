@@ -64,8 +64,10 @@ std::string loading(const WgmmaGeometry& geometry) {
 std::string_view storing(const WgmmaGeometry& geometry) {
   if (geometry.tiling().stores_boxes()) return "boxes of outputs, by TMA";
   if (geometry.problem().output.layout() == Layout::nhwc) return "vectors of channels";
+  const WgmmaStore store(geometry);
+  if (store.stores_planes()) return "planes of whole images, of eight channels at a time, by TMA";
   if (geometry.tiling().tile.images > 0) return "planes of whole images";
-  return WgmmaStore(geometry).stores_bulk() ? "runs, by TMA" : "runs, as vectors";
+  return store.stores_bulk() ? "runs, by TMA" : "runs, as vectors";
 }
 
 std::string_view weights(const WgmmaTiling& tiling) {
@@ -107,6 +109,7 @@ std::string describe(const KernelPlan& kernel) {
 std::vector<int> body(const KernelPlan& kernel) {
   const WgmmaGeometry geometry(kernel.problem, std::get<WgmmaTiling>(kernel.tiling));
   const WgmmaTiling& t = geometry.tiling();
+  const WgmmaStore store(geometry);
   return {t.tile.columns,
           t.pipeline.slices,
           t.pipeline.filter_rows,
@@ -118,7 +121,9 @@ std::vector<int> body(const KernelPlan& kernel) {
           std::min(t.tile.images, 2),
           t.tile.folded_columns,
           t.promotion_interval,
-          WgmmaStore(geometry).stores_bulk() ? 1 : 0};
+          store.stores_bulk()     ? 1
+          : store.stores_planes() ? 2
+                                  : 0};
 }
 
 std::int64_t multiply_adds(const KernelPlan& kernel) {

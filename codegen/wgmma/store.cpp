@@ -41,6 +41,7 @@ WgmmaStore::WgmmaStore(const WgmmaGeometry& geometry) : geometry_(geometry) {
   staged_bytes_ = stages_elements(problem, tiling) ? static_cast<int>(problem.output.element_bytes()) : 4;
   staged_before_ = static_cast<int>(round_up(geometry.fold_reach(), WgmmaGeometry::kRowBytes / 4));
   stores_bulk_ = can_store_bulk();
+  stores_planes_ = can_store_planes();
   store_columns_ = nhwc ? columns_nhwc() : 0;
   // Boxes are swizzled. Other rows of channels are a multiple of 16 bytes, so that eight positions of a channel, which
   // lanes store together, have no bank conflicts.
@@ -62,7 +63,19 @@ bool WgmmaStore::can_store_bulk() const {
   return geometry_.plane() >= (lead_ == 0 ? tiling.tile.window : 2 * tiling.tile.window + geometry_.sector_elements());
 }
 
+bool WgmmaStore::can_store_planes() const {
+  const Problem& problem = geometry_.problem();
+  const WgmmaTiling::Tile& tile = geometry_.tiling().tile;
+  if (problem.output.layout() == Layout::nhwc || tile.images == 0 || staged_bytes_ != 2 || written_bytes_ != 2)
+    return false;
+  // Neighbouring outputs are neighbouring positions. Pairs of outputs are staged where planes are even.
+  return geometry_.row_padding() == 0 && (tile.images == 1 || geometry_.image_positions() >= 8) &&
+         (geometry_.plane() % 2 != 0 || geometry_.image_positions() % 2 == 0) &&
+         problem.k % kStagedChannels == 0 && store_width() == 1;
+}
+
 int WgmmaStore::pitch_nchw() const {
+  if (stores_planes_) return geometry_.tiling().tile.window;
   const int vector = 16 / staged_bytes_,
             least = static_cast<int>(ceil_div(staged_before_ + geometry_.tiling().tile.columns + lead_, vector));
   return geometry_.staging_pitch_vectors(staged_bytes_, /*sector_runs=*/lead_ > 0, least) * vector;

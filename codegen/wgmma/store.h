@@ -24,6 +24,10 @@ class WgmmaStore {
   /// Whether TMA stores staged runs (NCHW). It is slower where planes of floats start in the middle of a
   /// line of 128 bytes, and cannot add a residual on the way.
   bool stores_bulk() const { return stores_bulk_; }
+  /// Whether TMA stores the planes of eight channels of an image at a time, which are neighbours in y (NCHW, runs of
+  /// whole images).
+  bool stores_planes() const { return stores_planes_; }
+  bool uses_tma() const { return stores_bulk_ || stores_planes_; }  ///< NCHW
   /// Staged outputs of a channel's row while it is staged for its store, such that lanes have few bank conflicts. NHWC:
   /// of a position's 64 channels.
   int staging_pitch() const { return staging_pitch_; }
@@ -43,12 +47,13 @@ class WgmmaStore {
 
  private:
   bool can_store_bulk() const;
+  bool can_store_planes() const;
   int pitch_nchw() const;
   int columns_nhwc() const;
   std::int64_t bytes_of_staging() const;
 
   const WgmmaGeometry& geometry_;
-  bool stores_sums_, stores_bulk_;
+  bool stores_sums_, stores_bulk_, stores_planes_;
   int lead_, staged_bytes_, staged_before_, store_columns_, staging_pitch_;
   std::int64_t written_bytes_, staging_bytes_;
 };

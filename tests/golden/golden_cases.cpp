@@ -19,6 +19,10 @@ const std::vector<GoldenCase>& golden_cases() {
       const auto* wgmma = plan.tiling<codegen::WgmmaTiling>();
       return wgmma != nullptr && wgmma->transposes_input;
     };
+    const auto reads_nchw = [](const codegen::ConvPlan& plan) {
+      const auto* wgmma = plan.tiling<codegen::WgmmaTiling>();
+      return wgmma != nullptr && !wgmma->transposes_input;
+    };
     add("first_layer_11x11_stride_4", "input=256,3,224,224 weight=96,3,11,11 stride=4 padding=2 bias math=ieee",
         Family::direct, "constexpr int kStrideW = 4;");
     add("pointwise", "input=16,64,512,512 weight=128,64,1,1 math=ieee", Family::direct, "constexpr int kTaps = 1;");
@@ -75,10 +79,12 @@ const std::vector<GoldenCase>& golden_cases() {
         Family::wgmma, "kTapOrder[]");
     add("wgmma_bf16_residual", "input=32,256,56,56 weight=256,256,3,3 padding=1 dtype=bf16 residual activation=relu",
         Family::wgmma, "value[e] += to_float(residual[");
+    list.back().kind = reads_nchw;
     add("wgmma_bf16_bias_relu", "input=8,64,512,1024 weight=128,64,3,3 bias activation=relu dtype=bf16", Family::wgmma,
         "bulk_copy_to_global(y_run");
     add("wgmma_grouped_stride_2", "input=32,256,28,28 weight=256,64,3,3 stride=2 padding=1 groups=4 dtype=f16",
         Family::wgmma, "constexpr int kGroups = 4;");
+    list.back().kind = reads_nchw;
     add("wgmma_nhwc_bf16_bias_relu",
         "input=8,64,512,1024 weight=128,64,3,3 bias activation=relu dtype=bf16 input_layout=nhwc output_layout=nhwc",
         Family::wgmma, "tensor_walk_to_shared(run");
@@ -131,6 +137,11 @@ const std::vector<GoldenCase>& golden_cases() {
     add("wgmma_transposed_pixels", "input=16,256,20,84 weight=512,256,5,5 stride=2 padding=1 math=tf32", Family::wgmma,
         "rows[place_pixel * kRowPitch + slice]");
     list.back().kind = transposes;
+    add("wgmma_transposed_pairs", "input=32,512,14,14 weight=1024,512,1,1 bias dtype=bf16", Family::wgmma,
+        "operand_row_of_pairs(pair[i], swap != 0)");
+    list.back().kind = transposes;
+    add("wgmma_planes_of_images", "input=32,512,7,7 weight=2048,512,1,1 dtype=f16 input_layout=nhwc", Family::wgmma,
+        "constexpr int kImageShift = 343;");
     add("wgmma_transposed_rows", "input=16,512,28,28 weight=256,512,1,1 stride=2 padding=1,0 math=tf32", Family::wgmma,
         "constexpr int kSourceFirst = 28;");
     list.back().kind = transposes;

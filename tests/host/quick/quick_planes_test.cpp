@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "codegen/wgmma/store.h"
 #include "host/quick/quick.h"
 
 namespace jitconv::test {
@@ -13,6 +14,7 @@ namespace {
 
 using codegen::PointwiseTiling;
 using codegen::WgmmaGeometry;
+using codegen::WgmmaStore;
 using codegen::WgmmaTiling;
 using Schedule = WgmmaTiling::Schedule;
 
@@ -47,6 +49,32 @@ TEST(Quick, WgmmaPlanes) {
           {"a split reduction", "input=1,200,9,16 weight=72,200,1,1 bias dtype=bf16", 2, split},
           {"tiles in turn", "input=2,72,17,24 weight=72,72,1,1 bias dtype=bf16", 2, pingpong},
           {"to NHWC", "input=2,72,17,24 weight=72,72,1,1 bias dtype=bf16 output_layout=nhwc", 2, any},
+      });
+}
+
+TEST(Quick, WgmmaStoresPlanes) {
+  const auto stored = [](std::function<bool(const WgmmaTiling&)> wanted) {
+    return wgmma([wanted = std::move(wanted)](const WgmmaGeometry& geometry) {
+      return WgmmaStore(geometry).stores_planes() && wanted(geometry.tiling());
+    });
+  };
+  const Wanted image = stored([](const WgmmaTiling& t) { return t.tile.images == 1; });
+  const Wanted images = stored([](const WgmmaTiling& t) { return t.tile.images > 1 && t.runs() == 1; });
+  const Wanted two_runs = stored([](const WgmmaTiling& t) { return t.tile.images > 1 && t.runs() == 2; });
+  const Wanted pingpong = stored([](const WgmmaTiling& t) { return t.schedule == Schedule::pingpong; });
+  const std::string nhwc = " input_layout=nhwc";
+  run("wgmma, planes of eight channels",
+      {
+          {"an even plane, groups", "input=3,64,5,6 weight=48,32,1,1 groups=2 bias activation=relu dtype=bf16", 2,
+           image},
+          {"an odd plane, channels that fill no tile", "input=5,40,7,7 weight=72,40,1,1 dtype=f16", 2, image},
+          {"several images, the last tile has fewer", "input=7,40,7,7 weight=136,40,1,1 bias dtype=bf16" + nhwc, 2,
+           images},
+          {"several images of even planes", "input=11,40,6,6 weight=72,40,1,1 dtype=f16" + nhwc, 2, images},
+          {"two runs of several images", "input=11,40,3,5 weight=64,40,1,1 bias dtype=bf16" + nhwc, 2, two_runs},
+          {"images whose rows of a filter's padding lie between",
+           "input=7,40,5,3 weight=72,40,3,1 padding=1,1,0,0 dtype=bf16" + nhwc, 2, images},
+          {"tiles in turn", "input=9,40,7,7 weight=72,40,1,1 dtype=f16" + nhwc, 2, pingpong},
       });
 }
 

@@ -112,6 +112,7 @@ std::vector<CostEntry> entries_of(Costs& costs) {
       ENTRY(wgmma.launches.pack_weights_im2col),
       ENTRY(wgmma.launches.reduce),
       ENTRY(wgmma.launches.transpose_input),
+      ENTRY(wgmma.launches.pack_and_transpose),
       ENTRY(wgmma.multiply.weights),
       ENTRY(wgmma.multiply.alone),
       ENTRY(wgmma.multiply.unpacked_weights),

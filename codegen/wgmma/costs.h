@@ -16,6 +16,7 @@ struct WgmmaCosts {
     std::int64_t pack_weights_im2col;  ///< the same, where TMA brings pixels: they wait for nothing
     std::int64_t reduce;               ///< of the kernel that adds partial sums
     std::int64_t transpose_input;      ///< of the kernel that transposes the input
+    std::int64_t pack_and_transpose;   ///< more, if both come before the convolution
   };
   Launches launches;
 

@@ -142,6 +142,7 @@ std::int64_t WgmmaPrice::store_columns(const WgmmaGeometry& geometry, const Wgmm
   if (problem_.output.layout() == Layout::nhwc) return costs_.store.nhwc_channels * outputs.staged_bytes() * n / 8;
   // Half of the rows are added to the others, and these to each other.
   if (tiling.folds_columns()) return rows + costs_.store.fold_column * n + costs_.store.column * bytes_of_window / 8;
+  if (outputs.stores_planes()) return costs_.store.stage_column * n * outputs.staged_bytes() / 4;
   if (!outputs.stores_bulk()) return rows + costs_.store.stage_column * n + costs_.store.column * bytes_of_window / 4;
   return rows + costs_.store.stage_column * n * outputs.staged_bytes() / 4 +
          costs_.store.bulk_column * bytes_of_window / 4;
@@ -176,7 +177,9 @@ std::int64_t WgmmaPrice::of_operands(const WgmmaGeometry& geometry, const WgmmaS
   std::int64_t store =
       boxes ? costs_.store.latency_boxes_im2col + store_columns(geometry, outputs, window_bytes) +
                   awaited_boxes(geometry, outputs)
-            : costs_.store.latency_im2col + std::max(stored, store_columns(geometry, outputs, window_bytes));
+            // TMA stores whole planes while the next tile is multiplied.
+            : costs_.store.latency_im2col + std::max(outputs.stores_planes() ? 0 : stored,
+                                                     store_columns(geometry, outputs, window_bytes));
   if (tiling.schedule == Schedule::sliced_k)
     store = store / 2 + costs_.tile.exchange + costs_.tile.exchange_column * tiling.tile.columns;
   const bool turns = tiling.schedule == Schedule::pingpong;
@@ -191,8 +194,8 @@ std::int64_t WgmmaPrice::of_operands(const WgmmaGeometry& geometry, const WgmmaS
   // The first step's pixels are waited for, and of the last tile the store.
   const std::int64_t ends =
       costs_.tile.start_im2col + load / steps + (turns ? store : 0) + (boxes ? costs_.store.box_end : 0);
-  std::int64_t compute = (waves * tile + ends) * costs_.picoseconds_per_cycle +
-                         (tiling.packs_weights() ? costs_.launches.pack_weights_im2col : 0);
+  std::int64_t compute =
+      (waves * tile + ends) * costs_.picoseconds_per_cycle + packing(geometry, costs_.launches.pack_weights_im2col);
   std::int64_t bytes = bytes_ + (geometry.tiles_k() - 1) * input_bytes() * costs_.memory.again_im2col_percent / 100;
   std::int64_t dram_bytes = bytes;
   if (turns && geometry.tiles_k() > 1) {
@@ -237,6 +240,15 @@ std::int64_t WgmmaPrice::launched(std::int64_t compute, std::int64_t memory, std
   const std::int64_t moving = dram > compute ? std::max(memory, dram) : memory;
   return std::max(compute, moving) + std::min(compute, moving) * costs_.memory.unhidden_percent / 100 +
          costs_.launches.launch;
+}
+
+std::int64_t WgmmaPrice::packing(const WgmmaGeometry& geometry, std::int64_t launch) const {
+  const WgmmaTiling& tiling = geometry.tiling();
+  if (!tiling.packs_weights()) return 0;
+  const std::int64_t read = problem_.weight_elements() * problem_.weight.element_bytes();
+  const std::int64_t bytes = read + geometry.packed_rows() * PixelGrid::kRowBytes;
+  return launch + (tiling.transposes_input ? costs_.launches.pack_and_transpose : 0) +
+         (bytes <= target_.l2_bytes ? 0 : bytes * 1000 / (costs_.memory.dram_bytes_per_microsecond / 1000));
 }
 
 std::int64_t WgmmaPrice::of_transposition(const Problem& source) const {
@@ -285,7 +297,7 @@ std::int64_t WgmmaPrice::of(const WgmmaGeometry& geometry, const WgmmaStore& out
   std::int64_t compute =
       (waves * tile + last + first + (tiling.packs_weights() ? costs_.tile.start : costs_.tile.start_unpacked)) *
           costs_.picoseconds_per_cycle +
-      (tiling.packs_weights() ? costs_.launches.pack_weights : 0);
+      packing(geometry, costs_.launches.pack_weights);
   std::int64_t bytes = bytes_;
   if (tiling.split_k > 1) {
     compute += costs_.launches.reduce;

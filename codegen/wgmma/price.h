@@ -41,6 +41,8 @@ class WgmmaPrice {
   std::int64_t awaited_boxes(const WgmmaGeometry& geometry, const WgmmaStore& outputs) const;
   /// Picoseconds at least, of tensors that the L2 cache does not hold; 0 of smaller ones.
   std::int64_t from_dram(const WgmmaGeometry& geometry, std::int64_t bytes) const;
+  /// Picoseconds of the kernel that packs weights, which takes so long to launch; 0 where they are not packed.
+  std::int64_t packing(const WgmmaGeometry& geometry, std::int64_t launch) const;
   /// Of a launch that computes and moves memory for so long, and DRAM at least for `dram`.
   std::int64_t launched(std::int64_t compute, std::int64_t memory, std::int64_t dram) const;
   /// Of x, in rows that any tap meets.

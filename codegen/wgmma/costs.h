@@ -45,6 +45,7 @@ struct WgmmaCosts {
     std::int64_t pixel_issue;         ///< address, predicate and stores of a lane's pixel
     std::int64_t narrow;              ///< times as long, if a lane loads less than 64 bytes of many
     std::int64_t cold_percent;        ///< more bytes, of planes that a single tap reads
+    std::int64_t cold_split_percent;  ///< the same, where operands are split
     std::int64_t l2_bytes_per_cycle;  ///< an SM's share
   };
   Loads loads;
@@ -69,6 +70,7 @@ struct WgmmaCosts {
     std::int64_t issue;               ///< a request of a step
     std::int64_t pixel_sixteenths;    ///< sixteenths, of a pixel's row, however short
     std::int64_t l2_bytes_per_cycle;  ///< an SM's share
+    std::int64_t split_row;           ///< of a warp that splits transposed rows in place, for each row of a lane
   };
   Im2col im2col;
 

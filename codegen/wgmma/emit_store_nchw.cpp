@@ -115,7 +115,8 @@ std::string stage_planes(const WgmmaGeometry& geometry) {
       "if (position + accumulator_column(lane) - image * kImagePositions < kPlane && image < kImages)\n"
       "  {};\n",
       pairs ? "i * 8" : "column", pairs ? "position" : "i / 2 * 8",
-      pairs ? "*reinterpret_cast<unsigned*>(staged_lane + (position + image * kImageShift)) = element_pair(pair.x, pair.y)"
+      pairs ? "*reinterpret_cast<unsigned*>(staged_lane + (position + image * kImageShift)) = element_pair(pair.x, "
+              "pair.y)"
             : "staged_lane[position + image * kImageShift] = from_float(value)");
   return fill_template(embedded_text(pairs ? "wgmma/stage_pairs.cu.in" : "wgmma/stage_values.cu.in"),
                        {{"epilogue", epilogue_of_staged(geometry)}, {"store", lines}});
@@ -240,7 +241,7 @@ std::string store_windows(const WgmmaGeometry& geometry) {
 
 std::string await_staging(const WgmmaGeometry& geometry) {
   return WgmmaStore(geometry).uses_tma() ? "if (lane == 0) bulk_stores_wait_read<0>();  // of what was staged before"
-                                            : "";
+                                         : "";
 }
 
 std::string where_stored(const WgmmaGeometry& geometry) {
@@ -289,22 +290,22 @@ Holes store_holes(const WgmmaGeometry& geometry) {
   const bool narrow = stages_16bit(geometry), images = tiling.tile.images > 0;
   const bool planes = WgmmaStore(geometry).stores_planes();
   const bool reads_vectors = !narrow && (!images || stores_vectors(geometry));
-  return {{"staged", narrow ? "Element" : "float"},
-          {"boxes", ""},
-          {"store_functions", images ? "" : std::string(embedded_text("wgmma/alignment_offset.cu.in"))},
-          {"clear_staging", planes ? ""
-                                   : "// A vector that is stored in part is read whole.\n"
-                                     "for (int i = threadIdx.x; i < kConsumerWarps * kStagingElements; i += kThreads) "
-                                     "staging[i] = Staged{};"},
-          {"read_staged", reads_vectors ? read_staged_functions(sums_rows(geometry)) : ""},
-          {"channel_values", channel_bias(geometry)},
-          {"store", planes                   ? store_planes(geometry)
-                    : images                   ? store_images(geometry)
-                    : tiling.folds_columns() ? store_folded(geometry)
-                                             : store_windows(geometry)},
-          {"await_stores", WgmmaStore(geometry).uses_tma()
-                               ? "if (lane == 0) bulk_stores_wait_read<0>();  // before the block ends"
-                               : ""}};
+  return {
+      {"staged", narrow ? "Element" : "float"},
+      {"boxes", ""},
+      {"store_functions", images ? "" : std::string(embedded_text("wgmma/alignment_offset.cu.in"))},
+      {"clear_staging", planes ? ""
+                               : "// A vector that is stored in part is read whole.\n"
+                                 "for (int i = threadIdx.x; i < kConsumerWarps * kStagingElements; i += kThreads) "
+                                 "staging[i] = Staged{};"},
+      {"read_staged", reads_vectors ? read_staged_functions(sums_rows(geometry)) : ""},
+      {"channel_values", channel_bias(geometry)},
+      {"store", planes                   ? store_planes(geometry)
+                : images                 ? store_images(geometry)
+                : tiling.folds_columns() ? store_folded(geometry)
+                                         : store_windows(geometry)},
+      {"await_stores",
+       WgmmaStore(geometry).uses_tma() ? "if (lane == 0) bulk_stores_wait_read<0>();  // before the block ends" : ""}};
 }
 
 }  // namespace jitconv::codegen

@@ -48,8 +48,14 @@ std::int64_t WgmmaPrice::load_operands(const WgmmaGeometry& geometry) const {
   const std::int64_t bytes =
       (planes ? tiling.runs() * geometry.pixels().run_bytes() : geometry.pixels().im2col_bytes()) +
       geometry.stage_weight_bytes();
-  return std::max(requests * (costs_.im2col.issue + rows * costs_.im2col.pixel_sixteenths / 16),
-                  bytes / costs_.im2col.l2_bytes_per_cycle);
+  // Measured of transposed pixels alone, which other loads could bring. The first warp only asks.
+  const std::int64_t split_rows =
+      tiling.splits_im2col() && geometry.reads_transposed()
+          ? tiling.runs() * geometry.phases() * geometry.run_pixels() * tiling.pipeline.slices
+          : 0;
+  return std::max({requests * (costs_.im2col.issue + rows * costs_.im2col.pixel_sixteenths / 16),
+                   bytes / costs_.im2col.l2_bytes_per_cycle,
+                   ceil_div(split_rows, (kProducerWarps - 1) * kWarpSize) * costs_.im2col.split_row});
 }
 
 std::int64_t WgmmaPrice::load_copied(const WgmmaGeometry& geometry) const {
@@ -104,7 +110,8 @@ std::int64_t WgmmaPrice::load_by_lanes(const WgmmaGeometry& geometry) const {
                                    problem_.input.element_bytes();
   // No other tap has brought these pixels to the cache: they come from memory, a few of a plane at a time.
   const bool cold = problem_.taps() == 1 && !geometry.loads_vectors();
-  const std::int64_t cold_bytes = cold ? pixel_bytes * costs_.loads.cold_percent / 100 : 0;
+  const std::int64_t percent = tiling.splits_operands() ? costs_.loads.cold_split_percent : costs_.loads.cold_percent;
+  const std::int64_t cold_bytes = cold ? pixel_bytes * percent / 100 : 0;
   return std::max(warp / teams, (pixel_bytes + cold_bytes + weight_bytes) / costs_.loads.l2_bytes_per_cycle);
 }
 
@@ -174,12 +181,11 @@ std::int64_t WgmmaPrice::of_operands(const WgmmaGeometry& geometry, const WgmmaS
   const bool boxes = tiling.stores_boxes();
   const std::int64_t stored =
       tile_bytes(geometry, outputs) / (boxes ? costs_.store.box_bytes_per_cycle : costs_.store.bytes_per_cycle);
-  std::int64_t store =
-      boxes ? costs_.store.latency_boxes_im2col + store_columns(geometry, outputs, window_bytes) +
-                  awaited_boxes(geometry, outputs)
-            // TMA stores whole planes while the next tile is multiplied.
-            : costs_.store.latency_im2col + std::max(outputs.stores_planes() ? 0 : stored,
-                                                     store_columns(geometry, outputs, window_bytes));
+  std::int64_t store = boxes ? costs_.store.latency_boxes_im2col + store_columns(geometry, outputs, window_bytes) +
+                                   awaited_boxes(geometry, outputs)
+                             // TMA stores whole planes while the next tile is multiplied.
+                             : costs_.store.latency_im2col + std::max(outputs.stores_planes() ? 0 : stored,
+                                                                      store_columns(geometry, outputs, window_bytes));
   if (tiling.schedule == Schedule::sliced_k)
     store = store / 2 + costs_.tile.exchange + costs_.tile.exchange_column * tiling.tile.columns;
   const bool turns = tiling.schedule == Schedule::pingpong;

@@ -70,8 +70,8 @@ bool WgmmaStore::can_store_planes() const {
     return false;
   // Neighbouring outputs are neighbouring positions. Pairs of outputs are staged where planes are even.
   return geometry_.row_padding() == 0 && (tile.images == 1 || geometry_.image_positions() >= 8) &&
-         (geometry_.plane() % 2 != 0 || geometry_.image_positions() % 2 == 0) &&
-         problem.k % kStagedChannels == 0 && store_width() == 1;
+         (geometry_.plane() % 2 != 0 || geometry_.image_positions() % 2 == 0) && problem.k % kStagedChannels == 0 &&
+         store_width() == 1;
 }
 
 int WgmmaStore::pitch_nchw() const {

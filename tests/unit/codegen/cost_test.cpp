@@ -180,6 +180,35 @@ TEST(WgmmaPrice, DramIsOfTensorsThatTheCacheDoesNotHold) {
   EXPECT_EQ(dram("input=16,64,56,56 weight=128,64,1,1"), 0);
 }
 
+// Measured with packed weights of 59 MB, and unpacked: 117.5 and 80.7 us.
+TEST(WgmmaPrice, PackingBeyondL2TakesDramTwice) {
+  const ConvPlan plan =
+      make_plan(parse_spec("input=1,1280,24,24 weight=1280,1280,3,3 padding=1 math=tf32"), parse_target("sm_90a"));
+  const auto* tiling = plan.tiling<WgmmaTiling>();
+  ASSERT_NE(tiling, nullptr);
+  EXPECT_FALSE(tiling->packs_weights());
+  const auto dram = [](const std::string& text) {
+    double least = 0;
+    for (const auto& terms : cost_terms(parse_spec(text + " dtype=bf16 layout=nhwc"), parse_target("sm_90a"), 8))
+      least = std::min(least, term(terms, "wgmma.memory.dram_bytes_per_microsecond"));
+    return least;
+  };
+  EXPECT_LT(dram("input=1,2560,12,12 weight=1280,2560,3,3 padding=1"), -1e7) << "picoseconds: 2 * 59 MB";
+  EXPECT_EQ(dram("input=1,256,12,12 weight=1280,256,3,3 padding=1"), 0);
+}
+
+// Measured, microseconds: transposed before and not, 28.0 and 44.4, 21.4 and 25.0; of fp32, 345 and more are those of
+// lanes that load and split planes which one tap reads.
+TEST(WgmmaPrice, TransposesPlanesOfNoWholeVectors) {
+  const auto tiling_of = [](const char* text) {
+    return *make_plan(parse_spec(text), parse_target("sm_90a")).tiling<WgmmaTiling>();
+  };
+  EXPECT_TRUE(tiling_of("input=128,768,6,6 weight=1536,768,1,1 dtype=bf16 bias").transposes_input);
+  EXPECT_TRUE(tiling_of("input=32,512,14,14 weight=1024,512,1,1 dtype=bf16").transposes_input);
+  EXPECT_FALSE(tiling_of("input=32,512,14,14 weight=1024,512,1,1").loads_pixels());
+  EXPECT_FALSE(tiling_of("input=8,1024,14,14 weight=512,1024,1,1").transposes_input);
+}
+
 // Choices that candidates on an H100 showed to be right: KernelBench 76, 87, and their stages.
 TEST(WgmmaPrice, ReadsLargeTensorsOnceAndInWholePixels) {
   for (const char* text : {"input=64,64,1,524280 weight=128,64,1,3 stride=1,3 dilation=1,4 math=tf32 layout=nhwc",
@@ -192,12 +221,15 @@ TEST(WgmmaPrice, ReadsLargeTensorsOnceAndInWholePixels) {
   }
 }
 
-// Measured, microseconds of direct and wgmma: 17.5 and 5.4, 54.7 and 8.6, 216.9 and 27.7; 62.9 and 119.1.
+// Measured, microseconds of direct and wgmma: 17.5 and 5.4, 54.7 and 8.6, 216.9 and 27.7, 41.4 and 16.4, 22.6 and 5.8;
+// 62.9 and 119.1.
 TEST(DirectPrice, BesideTensorCoresHasALaunchAndConversionsOfItsOwn) {
   const auto family_of = [](const char* text) { return make_plan(parse_spec(text), parse_target("sm_90a")).family(); };
   EXPECT_EQ(family_of("input=1,144,1,1 weight=6,144,1,1 math=tf32 layout=nhwc"), Family::wgmma);
   EXPECT_EQ(family_of("input=2,64,13,13 weight=33,64,1,1 dtype=bf16"), Family::wgmma);
   EXPECT_EQ(family_of("input=8,3,224,224 weight=384,3,16,16 stride=16 dtype=bf16 layout=nhwc"), Family::wgmma);
+  EXPECT_EQ(family_of("input=1,3,641,641 weight=32,3,3,3 stride=2 dtype=bf16 bias"), Family::wgmma);
+  EXPECT_EQ(family_of("input=1,64,7,7 weight=4,32,1,1 groups=2 math=tf32 bias"), Family::wgmma);
   EXPECT_EQ(family_of("input=6,32,352,352 weight=4,32,3,3 padding=1 math=tf32"), Family::direct);
 }
 

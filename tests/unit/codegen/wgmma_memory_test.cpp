@@ -4,6 +4,7 @@
 #include <rapidcheck/gtest.h>
 
 #include <set>
+#include <vector>
 
 #include "codegen/arithmetic.h"
 #include "codegen/wgmma/memory.h"
@@ -53,10 +54,41 @@ RC_GTEST_PROP(WgmmaMemoryProperty, SharedMemoryIsCutWithoutOverlap, ()) {
     RC_ASSERT(g.pixels().run_bytes() % kRow == 0 && memory.stage_bytes() % kRow == 0);
     RC_ASSERT(memory.weights_first_byte() % kRow == 0);
     RC_ASSERT(memory.staging_first_byte() % kRow == 0 && memory.zeros_first_byte() % kRow == 0);
-    RC_ASSERT(store.staging_pitch() * store.staged_bytes() % kRow == 0);
+    // Of planes, the rows of eight channels are one copy.
+    const int rows_of_copy = store.stores_planes() ? kStagedChannels : 1;
+    RC_ASSERT(rows_of_copy * store.staging_pitch() * store.staged_bytes() % kRow == 0);
     RC_ASSERT(memory.barriers_first_byte() % 8 == 0);
     // A descriptor has 14 bits for an address and for a distance, in rows of 16 bytes.
     RC_ASSERT(memory.shared_bytes() / kRow < 1 << 14);
+  }
+}
+
+// Restates wgmma/store_planes.cu.in and what stages its outputs: eight positions at a time, of one image or of two.
+RC_GTEST_PROP(WgmmaMemoryProperty, PlanesAreStagedAsTheyLieInY, ()) {
+  ConvSpec spec = test::for_im2col(*test::valid_specs(), Layout::nhwc);
+  spec.dtype = DataType::bf16, spec.math = MathMode::fp32, spec.output_layout = Layout::nchw;
+  spec.input.h = *rc::gen::inRange<std::int64_t>(1, 9), spec.input.w = *rc::gen::inRange<std::int64_t>(1, 9);
+  spec.weight.r = spec.weight.s = 1, spec.stride = spec.dilation = {1, 1}, spec.padding = {},
+  spec.epilogue.residual = false;
+  spec.weight.k = spec.groups * 8 * *rc::gen::inRange<std::int64_t>(1, 20);
+  std::vector<WgmmaCandidate> all = test::wgmma_candidates(spec);
+  std::erase_if(all, [](const WgmmaCandidate& one) { return !WgmmaStore(one.geometry()).stores_planes(); });
+  RC_CLASSIFY(all.empty(), "no candidates");
+  for (const WgmmaCandidate& one : test::some_of(all)) {
+    const WgmmaGeometry g = one.geometry();
+    const std::int64_t plane = g.plane(), distance = g.image_positions(), images = one.tiling.tile.images;
+    const WgmmaStore store(g);
+    std::set<std::int64_t> places;
+    for (std::int64_t position = 0; position < one.tiling.tile.columns; ++position) {
+      const std::int64_t eight = position / 8 * 8,
+                         image = eight / distance + (eight % distance + position % 8 >= distance ? 1 : 0);
+      const std::int64_t output = position - image * distance;
+      if (output >= plane || image >= images) continue;
+      const std::int64_t place = position + image * (8 * plane - distance);
+      RC_ASSERT(output >= 0 && place == image * 8 * plane + output && places.insert(place).second);
+    }
+    RC_ASSERT(static_cast<std::int64_t>(places.size()) == images * plane);
+    RC_ASSERT(store.staging_pitch() == images * plane && one.problem.k % 8 == 0 && g.row_padding() == 0);
   }
 }
 

@@ -75,9 +75,13 @@ group_networks() {
   for mode in tf32-nchw bf16-nhwc tf32-nhwc bf16-nchw; do
     local arguments=(--math tf32)
     [ "${mode%-*}" = tf32 ] || arguments=(--dtype bf16)
-    forward "networks-$mode$suffix" "${arguments[@]}" --layout "${mode#*-}" --part "$part" \
-      --shapes "$shapes/torchdynamo_operator_logs_torchbench.csv"
+    for bias in "" -bias; do
+      forward "networks$bias-$mode$suffix" "${arguments[@]}" --layout "${mode#*-}" --part "$part" ${bias:+--bias} \
+        --shapes "$shapes/torchdynamo_operator_logs_torchbench.csv"
+    done
   done
+  forward "networks-bias-fp32-nchw$suffix" --math fp32 --part "$part" --bias \
+    --shapes "$shapes/torchdynamo_operator_logs_torchbench.csv"
 }
 
 group_depthwise() {

@@ -61,6 +61,10 @@ def conditions(comparison):
             f"{comparison['launches']} interleaved launches.")
 
 
+def has_bias(spec):
+    return spec.endswith(" bias") or " bias=true" in spec
+
+
 # --- cuDNN's times in one row -------------------------------------------------------------------------------------------
 
 
@@ -158,7 +162,8 @@ def modes_summary(comparisons):
     """One list in several modes, against cuDNN's faster layout."""
     first = next(iter(comparisons.values()))
     lines = [f"{first['gpu']}, driver {first['driver']}, PyTorch {first['torch']}, cuDNN {first['cudnn']}, "
-             f"{first['date'][:10]}, commit {first['commit'][:7]}, without bias.", "", *SUMMARY_HEAD]
+             f"{first['date'][:10]}, commit {first['commit'][:7]}, "
+             f"{'with' if has_bias(first['results'][0]['spec']) else 'without'} bias.", "", *SUMMARY_HEAD]
     return lines + [summary_row(mode.replace("-", " ").upper().replace("BF16", "bf16"), ratios_of(one))
                     for mode, one in comparisons.items()]
 
@@ -233,7 +238,7 @@ class Run:
         self.folder, self.gpu = folder, gpu
 
     def __call__(self, name):
-        parts = sorted(self.folder.glob(f"{self.gpu}-{name}.json")) + sorted(self.folder.glob(f"{self.gpu}-{name}.[0-9]*.json"))
+        parts = self.files(name)
         if not parts:
             raise FileNotFoundError(f"{self.gpu}-{name}.json")
         first, *others = (json.loads(part.read_text()) for part in parts)
@@ -241,12 +246,20 @@ class Run:
             first["results"] += other["results"]
         return first
 
+    def files(self, name):
+        return [file for end in ("", ".[0-9]*") for file in sorted(self.folder.glob(f"{self.gpu}-{name}{end}.json"))]
+
     def modes(self, name):
         """Of a list, the modes in which it was measured."""
-        found = {mode: self(f"{name}-{mode}") for mode in MODES if any(self.folder.glob(f"{self.gpu}-{name}-{mode}.*json"))}
+        found = {mode: self(f"{name}-{mode}") for mode in MODES if self.files(f"{name}-{mode}")}
         if not found:
             raise FileNotFoundError(f"{self.gpu}-{name}-*.json")
         return found
+
+
+def or_h200(run, name):
+    """The run if it has the file, else the H200's."""
+    return run if run.files(name) else Run(run.folder, "h200")
 
 
 def tables_of(run):
@@ -264,6 +277,8 @@ def tables_of(run):
         "compile": lambda: compile_rows(run("ieee-run")),
         "deepbench-best": lambda: best_layout_sentence([run(f"deepbench-tf32-{layout}") for layout in ("nchw", "nhwc")]),
         "networks": lambda: modes_summary(run.modes("networks")),
+        "networks-bias": lambda: modes_summary(or_h200(run, "networks-bias-tf32-nchw").modes("networks-bias")),
+        "networks-bias-fp32": lambda: list_summary(or_h200(run, "networks-bias-fp32-nchw")("networks-bias-fp32-nchw")),
         "depthwise-nhwc-bf16": lambda: list_summary(run("depthwise-bf16-nhwc")),
         "depthwise-nhwc-f32": lambda: list_summary(run("depthwise-tf32-nhwc")),
         "transposed": lambda: gradient_rows(run("transposed-tf32-nchw")),
@@ -291,10 +306,12 @@ def charts_of(run):
         return charts.bars(panels)
 
     def dots(name, title):
-        lists = [(mode.replace("-", " "), ratios_of(one)) for mode, one in run.modes(name).items()]
+        modes = or_h200(run, f"{name}-tf32-nchw").modes(name)
+        lists = [(mode.replace("-", " "), ratios_of(one)) for mode, one in modes.items()]
         return charts.dots(f"{title}: cuDNN's faster layout over jitconv, sorted, one dot for each convolution", lists)
 
-    return {"tensor": headline, "networks": lambda: dots("networks", "Convolutions of published networks")}
+    return {"tensor": headline, "networks": lambda: dots("networks", "Convolutions of published networks"),
+            "networks-bias": lambda: dots("networks-bias", "Convolutions of published networks, with bias")}
 
 
 def main():

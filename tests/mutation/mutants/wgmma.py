@@ -193,7 +193,7 @@ MUTANTS = [
                "images are staged over one another's channels"),
     emit_store("planes_behind_the_last_position", " < kPlane && image < kImages)", " < kPlane)",
                "positions behind the last image are staged over another warp's"),
-    store_emit("planes_of_odd_channels", "problem.k % kStagedChannels == 0 && store_width() == 1", "store_width() == 1",
+    store_emit("planes_of_odd_channels", " && problem.k % kStagedChannels == 0", "",
                "planes of fewer than eight channels are stored as eight"),
     transpose("writes_behind_the_pixel", " && first_slice + slice < kPixelSlices", "",
               "rows are written over the next pixel's"),

@@ -62,7 +62,7 @@ def conditions(comparison):
 
 
 def has_bias(spec):
-    return spec.endswith(" bias") or " bias=true" in spec
+    return "bias" in spec.split() or "bias=true" in spec.split()
 
 
 # --- cuDNN's times in one row -------------------------------------------------------------------------------------------

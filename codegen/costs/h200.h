@@ -17,7 +17,7 @@ inline constexpr Costs kH200Costs = {
             .pass_launch = 2'000'000},
     // Measured: replays, row ends, single elements (on an H100; async_wait is an estimate), and what is beside tensor
     // cores: of 121 convolutions for which the model saw both about as fast, tensor cores were faster in 118,
-    // mostly by far. Instructions and latencies are estimates of what is generated.
+    // mostly by far, and of 35 small ones in 26. Instructions and latencies are estimates of what is generated.
     .direct = {.copies = {.nchw_row = 8, .nchw = 2, .nhwc = 10, .weight = 2, .registers_percent = 200},
                .single = {.async_wait = 70, .register_wait = 800, .wavefront_percent = 120},
                .loop = {.iteration = 10, .chunk = 40, .block = 200},
@@ -28,7 +28,8 @@ inline constexpr Costs kH200Costs = {
                .row_end_bytes = 512,
                .wanted_warps = 16,
                .beside_tensor_cores = {.percent = 25, .half_percent = 100, .launch = 5'500'000}},
-    // Estimates of what is generated; row ends are measured.
+    // Estimates of what is generated; row ends are measured, and copies through registers follow two choices on an
+    // H100.
     .depthwise = {.async_copy = 12,
                   .register_copy = 40,
                   .output = 2,
@@ -99,8 +100,8 @@ inline constexpr Costs kH200Costs = {
     // tensors; those of transposing to 824 of 47 convolutions of DeepBench on NCHW tensors; those of boxes to 1,550 of
     // 39 of these convolutions. Those of DRAM, cold_percent and two_stages_percent follow 2,722 candidates of 22
     // convolutions in four modes, and 221 choices beside those of before, on an H100; DRAM's rate is an H200's. Those
-    // of transposing (launch and rate) follow 820 candidates of 24 convolutions on an H100, split_row and
-    // cold_split_percent six choices of fp32 on an H200.
+    // of transposing (launch, rate, pack_and_transpose) follow 820 candidates of 24 convolutions on an H100, split_row
+    // and cold_split_percent six choices of fp32 on an H200.
     .wgmma = {.picoseconds_per_cycle = 508,  // of short kernels; power lowers the clock of long ones
               .launches = {.launch = 1'969'089,
                            .pack_weights = 4'464'863,

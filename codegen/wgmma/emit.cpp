@@ -168,7 +168,9 @@ std::string asserts(const WgmmaGeometry& geometry, std::uint32_t shared_bytes) {
   else if (nhwc)
     lines.add("static_assert(kStoreSteps * kStorePositions == kStoreColumns && kStoreColumns % 16 == 0);");
   else if (WgmmaStore(geometry).stores_planes())
-    lines.add("static_assert(kWindow == kImages * kPlane && kStagingElements == kHalfRows * kWindow);");
+    lines.add(
+        "static_assert(kWindow == kImages * kPlane && kStagingElements == kHalfRows * kWindow);\n"
+        "static_assert((kImages - 1) * kImagePositions + kPlane <= kColumns);");
   else if (tiling.tile.images > 0)
     lines.add("static_assert(kWindow == kImages * kPlane && kStagingPitch >= kColumns);");
   else

@@ -9,6 +9,8 @@
 namespace jitconv::codegen {
 namespace {
 
+constexpr int kStagedChannels = 8;  // of a warp at a time
+
 /// What a consumer thread needs of its two channels, loaded long before it is needed.
 std::string channel_bias(const WgmmaGeometry& geometry) {
   const WgmmaTiling& tiling = geometry.tiling();
@@ -105,21 +107,27 @@ std::string end_of_channels(const WgmmaGeometry& geometry) {
                                                                               : "if (k_first + k >= kGroupK) break;";
 }
 
-/// Lines that stage one channel's accumulators where the planes of eight channels follow each other.
+/// Lines that stage one channel's accumulators where the planes of eight channels follow each other. Of the eight
+/// positions that a warp stages at a time, the first ones may be of one image and the others of the next.
 std::string stage_planes(const WgmmaGeometry& geometry) {
-  const bool pairs = geometry.plane() % 2 == 0;
-  // The eight positions that a warp stages at a time belong to one image, or the second begins among them.
-  const std::string lines = fmt::format(
-      "const int position = {}, eight = {}, in_eight = position - eight + accumulator_column(lane);\n"
-      "const int image = eight / kImagePositions + (eight % kImagePositions + in_eight >= kImagePositions ? 1 : 0);\n"
-      "if (position + accumulator_column(lane) - image * kImagePositions < kPlane && image < kImages)\n"
-      "  {};\n",
-      pairs ? "i * 8" : "column", pairs ? "position" : "i / 2 * 8",
-      pairs ? "*reinterpret_cast<unsigned*>(staged_lane + (position + image * kImageShift)) = element_pair(pair.x, "
-              "pair.y)"
-            : "staged_lane[position + image * kImageShift] = from_float(value)");
-  return fill_template(embedded_text(pairs ? "wgmma/stage_pairs.cu.in" : "wgmma/stage_values.cu.in"),
-                       {{"epilogue", epilogue_of_staged(geometry)}, {"store", lines}});
+  if (geometry.plane() % 2 == 0)
+    return fill_template(
+        embedded_text("wgmma/stage_pairs.cu.in"),
+        {{"epilogue", epilogue_of_staged(geometry)},
+         {"store",
+          "const int image = i * 8 / kImagePositions +\n"
+          "                  (i * 8 % kImagePositions + accumulator_column(lane) >= kImagePositions ? 1 : 0);\n"
+          "if (i * 8 + accumulator_column(lane) - image * kImagePositions < kPlane && image < kImages)\n"
+          "  *reinterpret_cast<unsigned*>(staged_lane + (i * 8 + image * kImageShift)) = element_pair(pair.x, "
+          "pair.y);\n"}});
+  return fill_template(
+      embedded_text("wgmma/stage_values.cu.in"),
+      {{"epilogue", epilogue_of_staged(geometry)},
+       {"store",
+        "const int first = i / 2 * 8, offset = column - first + accumulator_column(lane);\n"
+        "const int image = first / kImagePositions + (first % kImagePositions + offset >= kImagePositions ? 1 : 0);\n"
+        "if (column + accumulator_column(lane) - image * kImagePositions < kPlane && image < kImages)\n"
+        "  staged_lane[column + image * kImageShift] = from_float(value);\n"}});
 }
 
 std::string store_planes(const WgmmaGeometry& geometry) {
@@ -266,10 +274,10 @@ void add_store_constants(Constants& c, const WgmmaGeometry& geometry) {
   if (tiling.stores_boxes()) return add_store_boxes_constants(c, geometry);
   if (problem.output.layout() == Layout::nhwc) return add_store_nhwc_constants(c, geometry);
   if (!store.stores_planes()) c.add("kStagingPitch", store.staging_pitch());
-  c.add("kStagingElements", 8 * store.staging_pitch(), "of a warp");
+  c.add("kStagingElements", kStagedChannels * store.staging_pitch(), "of a warp");
   if (tiling.folds_columns()) c.add("kFoldHalo", store.staged_before(), "places for sums of outputs before the run");
   if (store.stores_planes()) {
-    c.add("kImageShift", 8 * geometry.plane() - geometry.image_positions(),
+    c.add("kImageShift", kStagedChannels * geometry.plane() - geometry.image_positions(),
           "from where an image's outputs lie among the positions to where they are staged");
     return;
   }

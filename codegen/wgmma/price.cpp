@@ -48,7 +48,8 @@ std::int64_t WgmmaPrice::load_operands(const WgmmaGeometry& geometry) const {
   const std::int64_t bytes =
       (planes ? tiling.runs() * geometry.pixels().run_bytes() : geometry.pixels().im2col_bytes()) +
       geometry.stage_weight_bytes();
-  // Measured of transposed pixels alone, which other loads could bring. The first warp only asks.
+  // Of transposed pixels, which other loads could bring instead. Those of NHWC tensors are split by the same warps, and
+  // no measured choice depends on their price. The first warp only asks.
   const std::int64_t split_rows =
       tiling.splits_im2col() && geometry.reads_transposed()
           ? tiling.runs() * geometry.phases() * geometry.run_pixels() * tiling.pipeline.slices
@@ -178,19 +179,19 @@ std::int64_t WgmmaPrice::of_operands(const WgmmaGeometry& geometry, const WgmmaS
   const std::int64_t steps = geometry.steps_of_split(), waves = ceil_div(tiles, target_.sm_count);
   const std::int64_t multiply = steps * step_multiply(geometry), load = steps * step_load(geometry);
   const std::int64_t window_bytes = tiling.tile.window * outputs.written_bytes();
-  const bool boxes = tiling.stores_boxes();
+  const bool boxes = tiling.stores_boxes(), planes = outputs.stores_planes();
   const std::int64_t stored =
       tile_bytes(geometry, outputs) / (boxes ? costs_.store.box_bytes_per_cycle : costs_.store.bytes_per_cycle);
   std::int64_t store = boxes ? costs_.store.latency_boxes_im2col + store_columns(geometry, outputs, window_bytes) +
                                    awaited_boxes(geometry, outputs)
                              // TMA stores whole planes while the next tile is multiplied.
-                             : costs_.store.latency_im2col + std::max(outputs.stores_planes() ? 0 : stored,
-                                                                      store_columns(geometry, outputs, window_bytes));
+                             : costs_.store.latency_im2col +
+                                   std::max(planes ? 0 : stored, store_columns(geometry, outputs, window_bytes));
   if (tiling.schedule == Schedule::sliced_k)
     store = store / 2 + costs_.tile.exchange + costs_.tile.exchange_column * tiling.tile.columns;
   const bool turns = tiling.schedule == Schedule::pingpong;
-  const std::int64_t consume =
-      turns ? std::max({multiply, (multiply + store) / 2, stored}) : std::max(multiply + store, boxes ? stored : 0);
+  const std::int64_t consume = turns ? std::max({multiply, (multiply + store) / 2, stored})
+                                     : std::max(multiply + store, boxes || planes ? stored : 0);
   const std::int64_t engine =
       load + (boxes ? tile_bytes(geometry, outputs) / 128 * costs_.store.box_row_sixteenths / 16 : 0);
   std::int64_t tile = std::max(consume, engine) + std::min(consume, engine) * costs_.tile.unhidden_permille / 1000;

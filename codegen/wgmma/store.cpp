@@ -66,9 +66,12 @@ bool WgmmaStore::can_store_bulk() const {
 bool WgmmaStore::can_store_planes() const {
   const Problem& problem = geometry_.problem();
   const WgmmaTiling::Tile& tile = geometry_.tiling().tile;
-  if (problem.output.layout() == Layout::nhwc || tile.images == 0 || staged_bytes_ != 2 || written_bytes_ != 2)
+  // Sliced-K warpgroups each store half of the channels.
+  if (problem.output.layout() == Layout::nhwc || tile.images == 0 || staged_bytes_ != 2 || written_bytes_ != 2 ||
+      geometry_.tiling().schedule == WgmmaTiling::Schedule::sliced_k)
     return false;
-  // Neighbouring outputs are neighbouring positions. Pairs of outputs are staged where planes are even.
+  // Neighbouring outputs are neighbouring positions, of which eight, which a warp stages at a time, are of two images
+  // at most. Pairs of outputs are staged where planes are even.
   return geometry_.row_padding() == 0 && (tile.images == 1 || geometry_.image_positions() >= 8) &&
          (geometry_.plane() % 2 != 0 || geometry_.image_positions() % 2 == 0) && problem.k % kStagedChannels == 0 &&
          store_width() == 1;

@@ -28,7 +28,8 @@ class WgmmaStore {
   /// whole images).
   bool stores_planes() const { return stores_planes_; }
   bool uses_tma() const { return stores_bulk_ || stores_planes_; }  ///< NCHW
-  /// Staged outputs of a channel's row while it is staged for its store, such that lanes have few bank conflicts. NHWC:
+  /// Staged outputs of a channel's row while it is staged for its store, such that lanes have few bank conflicts. Of
+  /// planes, a channel's share of what a warp stages. NHWC:
   /// of a position's 64 channels.
   int staging_pitch() const { return staging_pitch_; }
   /// Floats before those of a run where its folded columns' sums of outputs before it are left.

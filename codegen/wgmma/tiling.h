@@ -65,7 +65,7 @@ struct WgmmaTiling {
   Producer producer;
 
   /// Boxes of a consumer's outputs that are staged, or on their way to y, at a time, if TMA stores them (NHWC);
-  /// 0: threads do, or TMA stores runs (NCHW).
+  /// 0: threads do, or TMA stores runs or planes (NCHW).
   int staged_boxes = 0;
   /// A kernel before the convolution transposes the input to NHWC (transpose_input/), so that im2col can bring it.
   bool transposes_input = false;

@@ -756,11 +756,9 @@ constexpr int kSourceStrideH = 28;  // from one of its rows that are met to the 
 constexpr int kSourceStrideW = 1;
 
 // Pixels as an NHWC tensor of operand rows, [image][pixel][slice], 16 bytes of channels each. It has the rows and
-// columns
-// of x that taps meet, kPixels places of an image. In x, pixels of a channel are neighbours, so lanes read along them,
-// and
-// then write along the slices of a pixel. A block takes kTilePixels pixels, which may be of several images, and
-// kTileSlices slices. In shared memory rows of a pixel are neighbours, and pixels kRowPitch rows apart.
+// columns of x that taps meet, kPixels places of an image. In x, pixels of a channel are neighbours, so lanes read
+// along them, and then write along the slices of a pixel. A block takes kTilePixels pixels, which may be of several
+// images, and kTileSlices slices. In shared memory rows of a pixel are neighbours, and pixels kRowPitch rows apart.
 extern "C" __global__ void __launch_bounds__(kThreads)
 jitconv_wgmma_dgrad_tf32_nchw_n32c128h56w56_k256_3x3_pad1x1_s2x2_transpose_input(const Element* __restrict__ x,
     uint4* __restrict__ transposed_x) {

@@ -304,6 +304,7 @@ static_assert(kRunBytes == kPhases * kPhaseBytes && kPhaseBytes >= kRunPixels * 
 static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes &&
     kStages * kStageBytes <= kStagingFirstByte);
 static_assert(kWindow == kImages * kPlane && kStagingElements == kHalfRows * kWindow);
+static_assert((kImages - 1) * kImagePositions + kPlane <= kColumns);
 static_assert(kWarpgroupThreads * (kProducerRegisters + 2 * kConsumerRegisters) <= 65536);
 static_assert(kBarriersFirstByte + 16 * kStages + 0 <= 193088);
 
@@ -447,10 +448,10 @@ jitconv_wgmma_fprop_f16_nhwc_nchw_n32c512h7w7_k2048_1x1(const __grid_constant__ 
         for (int i = 0; i < kColumns / 4; ++i) {
           const int column = i / 2 * 8 + i % 2;  // behind the lane's first
           float value = sum[accumulator_index(i / 2, half, i % 2)];
-          const int position = column, eight = i / 2 * 8, in_eight = position - eight + accumulator_column(lane);
-          const int image = eight / kImagePositions + (eight % kImagePositions + in_eight >= kImagePositions ? 1 : 0);
-          if (position + accumulator_column(lane) - image * kImagePositions < kPlane && image < kImages)
-            staged_lane[position + image * kImageShift] = from_float(value);
+          const int first = i / 2 * 8, offset = column - first + accumulator_column(lane);
+          const int image = first / kImagePositions + (first % kImagePositions + offset >= kImagePositions ? 1 : 0);
+          if (column + accumulator_column(lane) - image * kImagePositions < kPlane && image < kImages)
+            staged_lane[column + image * kImageShift] = from_float(value);
         }
         fence_async_proxy();
         __syncwarp();

@@ -346,6 +346,7 @@ static_assert(kRunBytes == kPhases * kPhaseBytes && kPhaseBytes >= kRunPixels * 
 static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes &&
     kStages * kStageBytes <= kStagingFirstByte);
 static_assert(kWindow == kImages * kPlane && kStagingElements == kHalfRows * kWindow);
+static_assert((kImages - 1) * kImagePositions + kPlane <= kColumns);
 static_assert(kWarpgroupThreads * (kProducerRegisters + 2 * kConsumerRegisters) <= 65536);
 static_assert(kBarriersFirstByte + 16 * kStages + 0 <= 193088);
 
@@ -501,10 +502,10 @@ jitconv_wgmma_fprop_bf16_nchw_n32c512h14w14_k1024_1x1_bias(const __grid_constant
             value += channel_bias[half];
             (e == 0 ? pair.x : pair.y) = value;
           }
-          const int position = i * 8, eight = position, in_eight = position - eight + accumulator_column(lane);
-          const int image = eight / kImagePositions + (eight % kImagePositions + in_eight >= kImagePositions ? 1 : 0);
-          if (position + accumulator_column(lane) - image * kImagePositions < kPlane && image < kImages)
-            *reinterpret_cast<unsigned*>(staged_lane + (position + image * kImageShift)) = element_pair(pair.x, pair.y);
+          const int image = i * 8 / kImagePositions +
+                            (i * 8 % kImagePositions + accumulator_column(lane) >= kImagePositions ? 1 : 0);
+          if (i * 8 + accumulator_column(lane) - image * kImagePositions < kPlane && image < kImages)
+            *reinterpret_cast<unsigned*>(staged_lane + (i * 8 + image * kImageShift)) = element_pair(pair.x, pair.y);
         }
         fence_async_proxy();
         __syncwarp();
@@ -547,11 +548,9 @@ constexpr int kSourceStrideC = 196;
 constexpr int kSourceStrideH = 14;  // from one of its rows that are met to the next
 
 // Pixels as an NHWC tensor of operand rows, [image][pixel][slice], 16 bytes of channels each. It has the rows and
-// columns
-// of x that taps meet, kPixels places of an image. In x, pixels of a channel are neighbours, so lanes read along them,
-// and
-// then write along the slices of a pixel. A block takes kTilePixels pixels, which may be of several images, and
-// kTileSlices slices. In shared memory rows of a pixel are neighbours, and pixels kRowPitch rows apart.
+// columns of x that taps meet, kPixels places of an image. In x, pixels of a channel are neighbours, so lanes read
+// along them, and then write along the slices of a pixel. A block takes kTilePixels pixels, which may be of several
+// images, and kTileSlices slices. In shared memory rows of a pixel are neighbours, and pixels kRowPitch rows apart.
 extern "C" __global__ void __launch_bounds__(kThreads)
 jitconv_wgmma_fprop_bf16_nchw_n32c512h14w14_k1024_1x1_bias_transpose_input(const Element* __restrict__ x,
     uint4* __restrict__ transposed_x) {

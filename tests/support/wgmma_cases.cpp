@@ -37,10 +37,11 @@ Form form_of(const codegen::ConvPlan& plan) {
   const auto* tiling = plan.tiling<codegen::WgmmaTiling>();
   if (tiling == nullptr) return {};
   const int images = std::min(tiling->tile.images, 2);
-  if (tiling->transposes_input) return {images, -1, tiling->packs_weights() ? 1 : 0};
   const codegen::WgmmaGeometry geometry(plan.convolution().problem, *tiling);
+  const codegen::WgmmaStore store(geometry);
   const bool floats = plan.spec.dtype == DataType::f32;
-  const int storing = tiling->stores_boxes() ? 2 : codegen::WgmmaStore(geometry).stores_bulk() ? 1 : 0;
+  const int storing = tiling->stores_boxes() ? 2 : store.stores_bulk() ? 1 : store.stores_planes() ? 3 : 0;
+  if (tiling->transposes_input) return {images, -1, tiling->packs_weights() ? 1 : 0, storing == 3 ? 1 : 0};
   const int im2col = tiling->uses_planes() ? -1 : !tiling->uses_im2col() ? 0 : floats ? tiling->pipeline.slices : 1;
   return {images,
           tiling->pipeline.filter_rows,

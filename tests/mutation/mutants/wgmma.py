@@ -32,7 +32,7 @@ transpose = File("templates/transpose_input/kernel.cu.in", "transpose")
 transpose_pixels = File("templates/transpose_input/load_pixels.cu.in", "transpose_pixels")
 transpose_pairs = File("templates/transpose_input/load_pairs.cu.in", "transpose_pairs")
 store_planes = File("templates/wgmma/store_planes.cu.in", "wgmma_store_planes")
-store_emit = File("codegen/wgmma/store.cpp", "wgmma_store")
+store_plan = File("codegen/wgmma/store.cpp", "wgmma_store")
 store_boxes = File("templates/wgmma/store_boxes.cu.in", "wgmma_store_boxes")
 box_place = File("templates/wgmma/box_place.cu.in", "wgmma_box_place")
 stage_box = File("templates/wgmma/stage_box.cu.in", "wgmma_stage_box")
@@ -156,8 +156,6 @@ MUTANTS = [
             "rows are transposed that no tap meets"),
     transpose_tiling("transposed_first_row", "positive_modulo(-asked.rows.pad, step_h) * x.h", "0 * x.h",
             "rows are transposed that no tap meets, if the first is not the first that is met"),
-    transpose_pixels("read_behind_the_last", "first_pixel + own_pixel < kAllPixels && c < kSourceChannels",
-                     "c < kSourceChannels", "the last tile reads pixels again, into the rows of none"),
     transpose_pixels("read_behind_the_channels", "first_pixel + own_pixel < kAllPixels && c < kSourceChannels",
                      "first_pixel + own_pixel < kAllPixels", "the last slice of a pixel reads behind x"),
     transpose_pixels("of_the_first_image", "pixel / kPixels * static_cast<long long>(kSourceStrideN)",
@@ -176,8 +174,9 @@ MUTANTS = [
               "the last tile writes behind the tensor"),
     emit_transpose("pairs_of_odd_rows", "even(problem.columns.input) && even(x.h) && even(x.c) &&\n         even(x.n)",
                    "true", "pairs lie in two rows, and words start between"),
-    store_planes("overwritten_while_copied", "  @await_staging@\n", "",
-                 "outputs are overwritten while TMA reads those before"),
+    emit_store("planes_overwritten_while_copied", 'return WgmmaStore(geometry).uses_tma() ? "if (lane == 0)',
+               'return WgmmaStore(geometry).stores_bulk() ? "if (lane == 0)',
+               "outputs are overwritten while TMA reads those before"),
     store_planes("not_fenced", "  fence_async_proxy();\n", "", "TMA reads what was staged before"),
     store_planes("images_behind_the_last", " && tile.n + run * kImages + image < kN", "",
                  "the last tile stores images that y does not have"),
@@ -187,13 +186,13 @@ MUTANTS = [
                  "lane_row(lane) * kPlane", "lanes stage their sums in one another's places"),
     emit_store("planes_of_too_many_channels", 'whole ? "" : " && k_first < kGroupK"', '""',
                "a tile stores channels of the next image"),
-    emit_store("planes_second_image_never_begins", '>= kImagePositions ? 1 : 0);', '>= kImagePositions ? 0 : 0);',
+    emit_store("planes_second_image_never_begins", 'offset >= kImagePositions ? 1 : 0);', 'offset >= kImagePositions ? 0 : 0);',
                "of eight positions, all are the first one's image"),
-    emit_store("planes_not_shifted", "(position + image * kImageShift)) = element_pair", "(position)) = element_pair",
+    emit_store("planes_not_shifted", "(i * 8 + image * kImageShift)) = element_pair", "(i * 8)) = element_pair",
                "images are staged over one another's channels"),
-    emit_store("planes_behind_the_last_position", " < kPlane && image < kImages)", " < kPlane)",
+    emit_store("planes_behind_the_last_position", " < kPlane && image < kImages)\\n\"\n        \"  staged_lane", " < kPlane)\\n\"\n        \"  staged_lane",
                "positions behind the last image are staged over another warp's"),
-    store_emit("planes_of_odd_channels", " && problem.k % kStagedChannels == 0", "",
+    store_plan("planes_of_odd_channels", " && problem.k % kStagedChannels == 0", "",
                "planes of fewer than eight channels are stored as eight"),
     transpose("writes_behind_the_pixel", " && first_slice + slice < kPixelSlices", "",
               "rows are written over the next pixel's"),

@@ -68,8 +68,9 @@ RC_GTEST_PROP(WgmmaMemoryProperty, PlanesAreStagedAsTheyLieInY, ()) {
   ConvSpec spec = test::for_im2col(*test::valid_specs(), Layout::nhwc);
   spec.dtype = DataType::bf16, spec.math = MathMode::fp32, spec.output_layout = Layout::nchw;
   spec.input.h = *rc::gen::inRange<std::int64_t>(1, 9), spec.input.w = *rc::gen::inRange<std::int64_t>(1, 9);
-  spec.weight.r = spec.weight.s = 1, spec.stride = spec.dilation = {1, 1}, spec.padding = {},
-  spec.epilogue.residual = false;
+  spec.weight.r = *rc::gen::inRange<std::int64_t>(1, 4), spec.weight.s = 1;
+  spec.stride = spec.dilation = {1, 1}, spec.padding = {}, spec.epilogue.residual = false;
+  spec.padding.top = spec.padding.bottom = spec.weight.r / 2;
   spec.weight.k = spec.groups * 8 * *rc::gen::inRange<std::int64_t>(1, 20);
   std::vector<WgmmaCandidate> all = test::wgmma_candidates(spec);
   std::erase_if(all, [](const WgmmaCandidate& one) { return !WgmmaStore(one.geometry()).stores_planes(); });
@@ -88,6 +89,7 @@ RC_GTEST_PROP(WgmmaMemoryProperty, PlanesAreStagedAsTheyLieInY, ()) {
       RC_ASSERT(output >= 0 && place == image * 8 * plane + output && places.insert(place).second);
     }
     RC_ASSERT(static_cast<std::int64_t>(places.size()) == images * plane);
+    RC_ASSERT(plane % 2 != 0 || images == 1 || distance % 2 == 0);  // pairs are of one image
     RC_ASSERT(store.staging_pitch() == images * plane && one.problem.k % 8 == 0 && g.row_padding() == 0);
   }
 }

@@ -206,7 +206,8 @@ TEST(SpillBytes, AreReadFromTheLog) {
 // A kernel that needs more registers than it may have, in the words of the NVRTC at hand: if its log changed, the tests
 // above would see no spill ever again.
 TEST(SpillBytes, ThisCompilerReportsThem) {
-  codegen::ConvPlan plan = codegen::make_plan(parse_spec("input=1,16,64,64 weight=64,16,3,3"), parse_target("sm_90a"));
+  codegen::ConvPlan plan =
+      codegen::make_plan(parse_spec("input=1,16,64,64 weight=64,16,3,3 math=ieee"), parse_target("sm_90a"));
   while (plan.convolution().launch.threads * static_cast<unsigned>(plan.convolution().launch.min_blocks_per_sm) < 2048)
     ++plan.convolution().launch.min_blocks_per_sm;
   const std::vector<CompileResult> results = compile_all({{"crowded", plan}});

@@ -186,6 +186,7 @@ TEST(RandomStridedGradients, CompileToWhatTheirPlansSay) {
   for (codegen::ConvPlan& plan : random_strided_gradients()) jobs.push_back({to_string(plan.spec), std::move(plan)});
   const std::vector<CompileResult> results = compile_all(jobs);
   std::map<std::string_view, int> families;
+  std::size_t spoiled = 0;
   for (const CompileResult& result : results) {
     SCOPED_TRACE(result.name + '\n' + codegen::to_string(result.plan));
     ++families[to_string(result.plan.family())];
@@ -193,9 +194,15 @@ TEST(RandomStridedGradients, CompileToWhatTheirPlansSay) {
     EXPECT_LE(result.seconds, 10);
     // FMA kernels are those of forward convolutions: RandomSpecs says how often their registers are misjudged.
     if (!codegen::uses_tensor_cores(result.plan.family())) continue;
-    EXPECT_EQ(result.defect, "");
-    EXPECT_EQ(result.spill_bytes, 0);
+    if (result.defect.empty()) {
+      EXPECT_EQ(result.spill_bytes, 0);
+      continue;
+    }
+    // As of random tensor plans: compile() takes another.
+    ++spoiled;
+    EXPECT_EQ(fault_of_replacement(result), "");
   }
+  EXPECT_LE(spoiled, kStridedGradients / 50);
   for (const auto& [family, count] : families) std::printf("%s: %d\n", std::string(family).c_str(), count);
   std::printf("%s\n", summary(results).c_str());
 }

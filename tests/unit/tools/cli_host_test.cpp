@@ -78,8 +78,8 @@ TEST_F(CliHost, EveryFamilyTypeAndLayoutIsRight) {
   const std::map<std::string, std::string> families = {
       {kPlain, "direct"},
       {kPlain + " bias residual activation=gelu_tanh", "direct"},
-      {kPlain + " dtype=f16 bias", "direct"},
-      {kPlain + " dtype=bf16 layout=nhwc activation=relu", "direct"},
+      {kPlain + " dtype=f16 math=ieee bias", "direct"},
+      {kPlain + " dtype=bf16 math=ieee layout=nhwc activation=relu", "direct"},
       {kPlain + " alignment=4 stride=2 dilation=2,1", "direct"},
       {"input=16,64,14,15 weight=64,1,3,3 groups=64", "depthwise"},
       {"input=1,4,2100,2100 weight=4,4,2,2 dilation=2090", "fallback"},

@@ -5,27 +5,27 @@
 namespace jitconv::codegen {
 namespace {
 
-/// Whether a thread loads two pixels of 16 bits at a time.
-bool loads_pairs(const Problem& problem, const TransposeInputTiling& tiling) {
+/// Pixels that a thread loads at a time: two of 16 bits, if both always are a word of x.
+int thread_pixels(const Problem& problem, const TransposeInputTiling& tiling) {
   const View::Strides& x = tiling.source.stride;
   const auto even = [](std::int64_t elements) { return elements % 2 == 0; };
-  return problem.input.element_bytes() == 2 && x.w == 1 && even(problem.columns.input) && even(x.h) && even(x.c) &&
-         even(x.n) && even(tiling.source.first);
+  const bool pairs = problem.input.element_bytes() == 2 && x.w == 1 && even(problem.columns.input) && even(x.h) &&
+                     even(x.c) && even(x.n) && even(tiling.source.first);
+  return pairs ? 2 : 1;
 }
 
-std::string constants(const Problem& problem, const TransposeInputTiling& tiling) {
+std::string constants(const Problem& problem, const TransposeInputTiling& tiling, int thread_pixels) {
   constexpr int kThreads = TransposeInputTiling::kThreads;
   const View::Strides& source = tiling.source.stride;
   Constants c;
-  const int thread_pixels = loads_pairs(problem, tiling) ? 2 : 1;
   c.group("A block makes kTileSlices slices of each of kTilePixels pixels");
-  c.add("kThreads", kThreads);
+  c.add("kThreads", kThreads).add("kThreadPixels", thread_pixels, "that a thread loads at a time");
   c.add("kTilePixels", tiling.pixels);
   c.add("kTileSlices", tiling.slices).add("kSliceTiles", tiling.slice_tiles(problem), "of a pixel");
   c.add("kTileRows", tiling.pixels * tiling.slices);
   c.add("kSlicesAtOnce", kThreads * thread_pixels / tiling.pixels, "a thread makes one of each");
   c.add("kBatch", tiling.pixels * tiling.slices / kThreads / thread_pixels,
-        thread_pixels == 2 ? "pairs of rows of a thread" : "rows of a thread");
+        "loads of a thread, each of rows of kThreadPixels pixels");
   c.add("kRowPitch", tiling.row_pitch(), "rows from a pixel to the next: an odd number");
 
   c.group("The tensor that is made, and x");
@@ -35,8 +35,7 @@ std::string constants(const Problem& problem, const TransposeInputTiling& tiling
   c.add("kSourceChannels", problem.input_channels());
   c.add("kSourceFirst", tiling.source.first, "element of a plane of x");
   c.add("kSourceStrideN", source.n).add("kSourceStrideC", source.c);
-  c.add("kSourceStrideH", source.h, "from one of its rows that are met to the next");
-  if (!loads_pairs(problem, tiling)) c.add("kSourceStrideW", source.w);
+  c.add("kSourceStrideH", source.h, "from one of its rows that are met to the next").add("kSourceStrideW", source.w);
   std::string text = c.text();
   text.pop_back();
   return text;
@@ -55,17 +54,17 @@ KernelText transpose_input::emit(const KernelPlan& kernel, std::string_view name
                 {"device/dependent_launch.cuh"},
                 {floats ? "device/load_32bit.cuh" : "device/load_16bit.cuh"},
                 {floats ? "device/operand_tf32.cuh" : "device/operand_16bit.cuh"}};
+  const int pixels = thread_pixels(problem, tiling);
   const std::string rows =
-      loads_pairs(problem, tiling)
-          ? std::string(embedded_text("transpose_input/load_pairs.cu.in"))
-          : fill_template(embedded_text("transpose_input/load_pixels.cu.in"),
-                          {{"operand", problem.arithmetic == Arithmetic::tf32x3
-                                           ? "make_uint4(__float_as_uint(channel[i][0]), "
-                                             "__float_as_uint(channel[i][1]), __float_as_uint(channel[i][2]), "
-                                             "__float_as_uint(channel[i][3]))"
-                                           : "operand_row(channel[i])"}});
+      pixels == 2 ? std::string(embedded_text("transpose_input/load_pairs.cu.in"))
+                  : fill_template(embedded_text("transpose_input/load_pixels.cu.in"),
+                                  {{"operand", problem.arithmetic == Arithmetic::tf32x3
+                                                   ? "make_uint4(__float_as_uint(channel[i][0]), "
+                                                     "__float_as_uint(channel[i][1]), __float_as_uint(channel[i][2]), "
+                                                     "__float_as_uint(channel[i][3]))"
+                                                   : "operand_row(channel[i])"}});
   text.text = fill_template(embedded_text("transpose_input/kernel.cu.in"),
-                            {{"constants", constants(problem, tiling)},
+                            {{"constants", constants(problem, tiling, pixels)},
                              {"kernel", std::string(name)},
                              {"parameters", parameter_list(text.arguments)},
                              {"load_rows", rows},

@@ -9,8 +9,6 @@
 namespace jitconv::codegen {
 namespace {
 
-constexpr int kStagedChannels = 8;  // of a warp at a time
-
 /// What a consumer thread needs of its two channels, loaded long before it is needed.
 std::string channel_bias(const WgmmaGeometry& geometry) {
   const WgmmaTiling& tiling = geometry.tiling();
@@ -274,10 +272,10 @@ void add_store_constants(Constants& c, const WgmmaGeometry& geometry) {
   if (tiling.stores_boxes()) return add_store_boxes_constants(c, geometry);
   if (problem.output.layout() == Layout::nhwc) return add_store_nhwc_constants(c, geometry);
   if (!store.stores_planes()) c.add("kStagingPitch", store.staging_pitch());
-  c.add("kStagingElements", kStagedChannels * store.staging_pitch(), "of a warp");
+  c.add("kStagingElements", WgmmaStore::kStagedChannels * store.staging_pitch(), "of a warp");
   if (tiling.folds_columns()) c.add("kFoldHalo", store.staged_before(), "places for sums of outputs before the run");
   if (store.stores_planes()) {
-    c.add("kImageShift", kStagedChannels * geometry.plane() - geometry.image_positions(),
+    c.add("kImageShift", WgmmaStore::kStagedChannels * geometry.plane() - geometry.image_positions(),
           "from where an image's outputs lie among the positions to where they are staged");
     return;
   }

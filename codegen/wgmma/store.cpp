@@ -10,7 +10,6 @@ namespace jitconv::codegen {
 namespace {
 
 constexpr int kWarps = 8;  // of consumers
-constexpr int kStagedChannels = 8;
 constexpr int kConsumerChannels = 64;
 
 /// Of `columns`, the largest part of `unit` and its multiples that is no larger than `wanted`, or, if that is less than

@@ -13,6 +13,7 @@ class WgmmaStore {
   /// Works out what all stores need; `geometry` must outlive the object.
   explicit WgmmaStore(const WgmmaGeometry& geometry);
 
+  static constexpr int kStagedChannels = 8;  ///< of a warp at a time (NCHW)
   /// Elements before the first that a run stores: its first vectors are stored in part.
   int lead() const { return lead_; }
   /// Whether a tile writes sums, as floats whatever the operands: those of a split, or of phases (phases.h).

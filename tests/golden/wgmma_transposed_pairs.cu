@@ -528,12 +528,13 @@ namespace transpose_input {
 
 // A block makes kTileSlices slices of each of kTilePixels pixels
 constexpr int kThreads = 256;
+constexpr int kThreadPixels = 2;  // that a thread loads at a time
 constexpr int kTilePixels = 64;
 constexpr int kTileSlices = 8;
 constexpr int kSliceTiles = 8;  // of a pixel
 constexpr int kTileRows = 512;
 constexpr int kSlicesAtOnce = 8;  // a thread makes one of each
-constexpr int kBatch = 1;  // pairs of rows of a thread
+constexpr int kBatch = 1;  // loads of a thread, each of rows of kThreadPixels pixels
 constexpr int kRowPitch = 9;  // rows from a pixel to the next: an odd number
 
 // The tensor that is made, and x
@@ -546,6 +547,7 @@ constexpr int kSourceFirst = 0;  // element of a plane of x
 constexpr int kSourceStrideN = 100352;
 constexpr int kSourceStrideC = 196;
 constexpr int kSourceStrideH = 14;  // from one of its rows that are met to the next
+constexpr int kSourceStrideW = 1;
 
 // Pixels as an NHWC tensor of operand rows, [image][pixel][slice], 16 bytes of channels each. It has the rows and
 // columns of x that taps meet, kPixels places of an image. In x, pixels of a channel are neighbours, so lanes read
@@ -560,12 +562,13 @@ jitconv_wgmma_fprop_bf16_nchw_n32c512h14w14_k1024_1x1_bias_transpose_input(const
   const int block = static_cast<int>(blockIdx.x), thread = static_cast<int>(threadIdx.x);
   const int first_slice = block % kSliceTiles * kTileSlices;
   const int first_pixel = block / kSliceTiles * kTilePixels;
-  // Two pixels at a time: rows of x are even and words aligned, so a pair lies in one row.
-  const int own_pixel = thread % (kTilePixels / 2) * 2, own_slice = thread / (kTilePixels / 2);
+  const int own_pixel = thread % (kTilePixels / kThreadPixels) * kThreadPixels;
+  const int own_slice = thread / (kTilePixels / kThreadPixels);
   const int pixel = first_pixel + own_pixel < kAllPixels ? first_pixel + own_pixel : 0;
   const int place = pixel % kPixels;  // in its image
   const Element* source = x + (pixel / kPixels * static_cast<long long>(kSourceStrideN) +
-                               (kSourceFirst + place / kW * kSourceStrideH + place % kW));
+                               (kSourceFirst + place / kW * kSourceStrideH + place % kW * kSourceStrideW));
+  // Two pixels at a time: rows of x are even and words aligned, so a pair lies in one row.
   unsigned pair[kBatch][kOperandChannels];
 #pragma unroll
   for (int i = 0; i < kBatch; ++i) {

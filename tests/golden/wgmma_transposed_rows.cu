@@ -621,12 +621,13 @@ namespace transpose_input {
 
 // A block makes kTileSlices slices of each of kTilePixels pixels
 constexpr int kThreads = 256;
+constexpr int kThreadPixels = 1;  // that a thread loads at a time
 constexpr int kTilePixels = 64;
 constexpr int kTileSlices = 8;
 constexpr int kSliceTiles = 16;  // of a pixel
 constexpr int kTileRows = 512;
 constexpr int kSlicesAtOnce = 4;  // a thread makes one of each
-constexpr int kBatch = 2;  // rows of a thread
+constexpr int kBatch = 2;  // loads of a thread, each of rows of kThreadPixels pixels
 constexpr int kRowPitch = 9;  // rows from a pixel to the next: an odd number
 
 // The tensor that is made, and x
@@ -654,7 +655,8 @@ jitconv_wgmma_fprop_tf32_nchw_n16c512h28w28_k256_1x1_pad1x0_s2x2_transpose_input
   const int block = static_cast<int>(blockIdx.x), thread = static_cast<int>(threadIdx.x);
   const int first_slice = block % kSliceTiles * kTileSlices;
   const int first_pixel = block / kSliceTiles * kTilePixels;
-  const int own_pixel = thread % kTilePixels, own_slice = thread / kTilePixels;
+  const int own_pixel = thread % (kTilePixels / kThreadPixels) * kThreadPixels;
+  const int own_slice = thread / (kTilePixels / kThreadPixels);
   const int pixel = first_pixel + own_pixel < kAllPixels ? first_pixel + own_pixel : 0;
   const int place = pixel % kPixels;  // in its image
   const Element* source = x + (pixel / kPixels * static_cast<long long>(kSourceStrideN) +

@@ -47,7 +47,7 @@ std::int64_t constant(const std::string& text, const std::string& name) {
 }
 
 /// Whether a thread that transposes loads two pixels at a time.
-bool loads_pairs(const std::string& text) { return text.find("kSourceStrideW") == std::string::npos; }
+bool loads_pairs(const std::string& text) { return constant(text, "kThreadPixels") == 2; }
 
 std::int64_t place(const Axis& axis, std::int64_t output, std::int64_t tap) {
   return output * axis.stride - axis.pad + tap * axis.dilation;
@@ -91,11 +91,10 @@ RC_GTEST_PROP(WgmmaTransposedProperty, ConvolvesWhatWasAskedFor, ()) {
 
   const std::string text = transposing_text(one);
   const std::int64_t width = asked.columns.input, first = constant(text, "kSourceFirst"),
-                     step_h = constant(text, "kSourceStrideH") / width,
-                     step_w = loads_pairs(text) ? 1 : constant(text, "kSourceStrideW");
+                     step_h = constant(text, "kSourceStrideH") / width, step_w = constant(text, "kSourceStrideW");
   // Pairs are words of x, and none lies in two rows.
-  RC_ASSERT(!loads_pairs(text) ||
-            (asked.input.element_bytes() == 2 && width % 2 == 0 && convolved.columns.input % 2 == 0 && first % 2 == 0));
+  RC_ASSERT(!loads_pairs(text) || (asked.input.element_bytes() == 2 && step_w == 1 && width % 2 == 0 &&
+                                   convolved.columns.input % 2 == 0 && first % 2 == 0));
   RC_ASSERT(constant(text, "kSourceStrideH") % width == 0);
   check_axis(asked.rows, convolved.rows, first / width, step_h);
   check_axis(asked.columns, convolved.columns, first % width, step_w);

@@ -114,13 +114,18 @@ std::string convert_run(const WgmmaGeometry& geometry) {
                                          ? "make_uint4(__float_as_uint(channel[0]), __float_as_uint(channel[1]), "
                                            "__float_as_uint(channel[2]), __float_as_uint(channel[3]))"
                                          : "operand_row(channel)";
-    holes.emplace("store_row",
-                  tiling.splits_operands()
-                      ? "if (pixel < kRunPixels)\n"
-                        "  store_split_row<kInputBytes / kOperandRowBytes>(destination + slice * kRunPixels, channel);"
-                      : fmt::format("const uint4 operand = {};\n"
-                                    "if (pixel < kRunPixels) destination[slice * kRunPixels] = operand;",
-                                    operand));
+    holes.emplace(
+        "store_rows",
+        tiling.splits_operands()
+            ? "if (pixel < kRunPixels)\n"
+              "  store_split_rows<kInputBytes / kOperandRowBytes, kSlices, kRunPixels>(destination, value, kSlices);"
+            : fmt::format("#pragma unroll\n"
+                          "for (int slice = 0; slice < kSlices; ++slice) {{\n"
+                          "  const Element* const channel = value + slice * kOperandChannels;\n"
+                          "  const uint4 operand = {};\n"
+                          "  if (pixel < kRunPixels) destination[slice * kRunPixels] = operand;\n"
+                          "}}",
+                          operand));
   }
   return fill_template(
       embedded_text(geometry.loads_pairs() ? "wgmma/convert_pairs.cu.in" : "wgmma/convert_pixels.cu.in"), holes);
@@ -131,11 +136,13 @@ std::string load_run(const WgmmaGeometry& geometry) {
   Holes holes = place_holes(geometry);
   holes.emplace("load_pixel", load_pixel(geometry));
   if (geometry.loads_pairs()) return fill_template(embedded_text("wgmma/load_pairs.cu.in"), holes);
-  holes.emplace("store_row",
-                geometry.tiling().splits_operands()
-                    ? "store_split_row<kInputBytes / kOperandRowBytes>(destination + slice * kRunPixels,\n"
-                      "                                  value[i] + slice * kOperandChannels);"
-                    : "destination[slice * kRunPixels] = operand_row(value[i] + slice * kOperandChannels);");
+  holes.emplace(
+      "store_rows",
+      geometry.tiling().splits_operands()
+          ? "store_split_rows<kInputBytes / kOperandRowBytes, kSlices, kRunPixels>(destination, value[i], kSlices);"
+          : "#pragma unroll\n"
+            "for (int slice = 0; slice < kSlices; ++slice)\n"
+            "  destination[slice * kRunPixels] = operand_row(value[i] + slice * kOperandChannels);");
   holes.emplace("input_stride_w", geometry.problem().input.layout() == Layout::nchw ? "" : " * kInputStrideW");
   return fill_template(embedded_text("wgmma/load_pixels.cu.in"), holes);
 }

@@ -42,8 +42,8 @@ std::string shifts(const WgradGeometry& geometry) {
 /// Where a block's filter columns begin, if not at the filter's first.
 std::string s_offset(const WgradGeometry& geometry) { return geometry.tiles_s() == 1 ? "" : " + s_first * kDilationW"; }
 
-/// What becomes of a unit's pixels: a row of `operand` at `place` for each copy, or of each of its parts. `pixels` of
-/// them are floats named `value`.
+/// What becomes of a unit's pixels: a row of `operand` at `place` for each copy, or of each of its parts. `value` is
+/// where `pixels` floats begin.
 std::string store_copies(const WgradGeometry& geometry, const std::string& place, const std::string& operand,
                          const std::string& value, const std::string& pixels) {
   if (!geometry.tiling().splits_operands)
@@ -54,8 +54,7 @@ std::string store_copies(const WgradGeometry& geometry, const std::string& place
         place, operand);
   return fmt::format(
       "unsigned high_part[8], low_part[8];\n"
-      "#pragma unroll\n"
-      "for (int j = 0; j < {}; ++j) split_tf32({}, high_part[j], low_part[j]);\n"
+      "split_values<{}>({}, high_part, low_part);\n"
       "#pragma unroll\n"
       "for (int copy = 0; copy < kCopies; ++copy) {{\n"
       "  uint4* const place = &{};\n"
@@ -77,15 +76,14 @@ std::string load_x(const WgradGeometry& geometry) {
                          "    reinterpret_cast<uint4*>(row) + (item % kUnits * kUnitRows + item / kUnits), value[i]);\n"
                        : "reinterpret_cast<uint4*>(row)[item % kUnits * kUnitRows + item / kUnits] = "
                          "operand_row(value[i]);\n"}});
-  return fill_template(
-      embedded_text("wgrad_wgmma/load_x.cu.in"),
-      {{"shifts", shifts(geometry)},
-       {"s_offset", s_offset(geometry)},
-       {"item", item(geometry)},
-       {"load", load(geometry)},
-       {"what_is_stored", stored},
-       {"store", store_copies(geometry, "units[copy * (kUnits * kUnitRows)]", "operand_row(value[i] + kShifts[copy])",
-                              "value[i][j]", "kLoadPixels")}});
+  return fill_template(embedded_text("wgrad_wgmma/load_x.cu.in"),
+                       {{"shifts", shifts(geometry)},
+                        {"s_offset", s_offset(geometry)},
+                        {"item", item(geometry)},
+                        {"load", load(geometry)},
+                        {"what_is_stored", stored},
+                        {"store", store_copies(geometry, "units[copy * (kUnits * kUnitRows)]",
+                                               "operand_row(value[i] + kShifts[copy])", "value[i]", "kLoadPixels")}});
 }
 
 std::string copy_dy(const WgradGeometry& geometry) {
@@ -149,7 +147,7 @@ Holes order_holes(const WgradGeometry& geometry) {
             {"store",
              store_copies(geometry, kPlace,
                           geometry.is_fp32() ? "words_from(word, kShifts[copy])" : "pixels_from(word, kShifts[copy])",
-                          "__uint_as_float(word[j])", "8")}};
+                          "reinterpret_cast<const float*>(word)", "8")}};
   return {{"raw_place",
            "// Where a block has several filter rows, those of x are kRowStep apart, too.\n"
            "const int h = (strip.p_first + i * kRowStep) * kStrideH - kPadTop + r_first * kDilationH;\n"
@@ -165,7 +163,7 @@ Holes order_holes(const WgradGeometry& geometry) {
            "  const int column = first_column + unit * kOperandChannels + j;\n"
            "  value[j] = row_inside && static_cast<unsigned>(column) < kW ? source[j] : from_float(0.0f);\n"
            "}\n"},
-          {"store", store_copies(geometry, kPlace, "operand_row(value + kShifts[copy])", "value[j]", "kLoadPixels")}};
+          {"store", store_copies(geometry, kPlace, "operand_row(value + kShifts[copy])", "value", "kLoadPixels")}};
 }
 
 std::string copied_steps(const WgradGeometry& geometry) {

@@ -48,7 +48,7 @@ std::vector<std::string> read_operand(const WgradGeometry& geometry) {
                          : "(pixel + operand_word(lane)) * kDyPitch + k_lane + i % 2 * kHalfRows")};
     if (masks) lines.push_back("if (pixel >= pixels_left) value = 0.0f;");
     if (bias) lines.push_back("bias_sum[i % 2] += value;");
-    lines.push_back(geometry.tiling().splits_operands ? "split_tf32(value, dy_high[block][i], dy_low[block][i]);"
+    lines.push_back(geometry.tiling().splits_operands ? "dy_value[block][i] = value;"
                                                       : "a[block % 2][i] = round_to_tf32(value);");
     return lines;
   }
@@ -95,6 +95,7 @@ std::string split_multiplications(const WgradGeometry& geometry, const std::vect
   lines.add("// begin pixels");
   add_operand(lines, geometry);
   lines.add("}");
+  lines.add("split_values<kBlocks * 4>(&dy_value[0][0], &dy_high[0][0], &dy_low[0][0]);");
   for (std::size_t i = 0; i < taps.size(); ++i)
     lines.add(fmt::format("add_products(sum[{}], x_r{} + {} * kUnitRows);  // r{}{}", i, taps[i].r,
                           operand_unit(geometry, taps[i]), taps[i].r,

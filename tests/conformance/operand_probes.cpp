@@ -22,24 +22,31 @@ Probe operands_tf32() {
   return probe;
 }
 
-/// A row's larger parts and smaller parts, of which every eighth is infinite, NaN or at the end of fp32's range.
+/// Two rows' larger and smaller parts. Every sixteenth number is infinite, NaN or at an end of fp32's range.
 Probe split_operands() {
   Probe probe;
   probe.name = "split tf32";
   probe.device_files = {kF32.element, "device/operand_tf32.cuh", "device/split_tf32.cuh"};
-  probe.functions = {"split_tf32.cuh: split_tf32", "split_tf32.cuh: store_split_row"};
+  probe.functions = {"split_tf32.cuh: split_any",       "split_tf32.cuh: split_by_rounding",
+                     "split_tf32.cuh: rounding_splits", "split_tf32.cuh: split_values",
+                     "split_tf32.cuh: store_split_row", "split_tf32.cuh: store_split_rows"};
   probe.body =
-      "  uint4 rows[3];\n"
-      "  store_split_row<2>(rows, reinterpret_cast<const Element*>(in));\n"
-      "  out[0] = rows[0].x;\n  out[1] = rows[0].y;\n  out[2] = rows[0].z;\n  out[3] = rows[0].w;\n"
-      "  out[4] = rows[2].x;\n  out[5] = rows[2].y;\n  out[6] = rows[2].z;\n  out[7] = rows[2].w;\n";
-  probe.in_words = 4;
-  probe.out_words = 8;
+      "  const float* const value = reinterpret_cast<const float*>(in);\n"
+      "  uint4 rows[5];\n"
+      "  store_split_rows<3, 2, 1>(rows, value, 2);\n"
+      "  for (int i = 0; i < 8; ++i) {\n"
+      "    out[i] = reinterpret_cast<const unsigned*>(rows)[i];\n"
+      "    out[8 + i] = reinterpret_cast<const unsigned*>(rows + 3)[i];\n"
+      "  }\n"
+      "  split_values<8>(value, out + 16, out + 24);\n";
+  probe.in_words = 8;
+  probe.out_words = 32;
   probe.inputs = words_to_round(probe.name, kProbeItems * 8 * probe.in_words);
   constexpr std::uint32_t kEnds[] = {0x7f800000u, 0xff800000u, 0x7fffffffu, 0x7f7fffffu, 0xff7fffffu,
                                      0x7f7ff000u, 0x7f7fefffu, 0xff7ff000u, 0x80000000u, 0x00000001u,
                                      0x00800000u, 0x807fffffu, 0x00001000u, 0x80001fffu, 0x00002001u};
-  for (std::size_t i = 0; i < probe.inputs.size(); i += 8) probe.inputs[i] = kEnds[i / 8 % std::size(kEnds)];
+  // Half of the items have one, and are not split by rounding.
+  for (std::size_t i = 0; i < probe.inputs.size(); i += 16) probe.inputs[i] = kEnds[i / 16 % std::size(kEnds)];
   probe.compute_capability = kHopper;
   return probe;
 }

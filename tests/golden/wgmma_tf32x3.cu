@@ -183,29 +183,64 @@ __device__ __forceinline__ unsigned round_to_tf32(float value) {
 // A float as the sum of two TF32 numbers: the nearest, and the nearest to what that leaves. The sum has all 24 bits
 // but, at times, the last. No part of a finite number is infinite, nor is their sum, and the larger part is zero only
 // of zero. Infinity is split into 1 and infinity, NaN into 1 and NaN. So infinity times a finite number is no NaN.
-__device__ __forceinline__ void split_tf32(float value, unsigned& high, unsigned& low) {
-  constexpr unsigned kInfinity = 0x7f800000u, kLargest = 0x7f7fe000u, kSmallest = 0x00002000u, kOne = 0x3f800000u;
+constexpr unsigned kSmallestTf32 = 0x00002000u, kLargestTf32 = 0x7f7fe000u, kRoundedToInfinity = 0x7f7ff000u;
+__device__ __forceinline__ void split_any(float value, unsigned& high, unsigned& low) {
+  constexpr unsigned kInfinity = 0x7f800000u, kOne = 0x3f800000u;
   const unsigned bits = __float_as_uint(value), magnitude = bits & 0x7fffffffu;
   unsigned nearest = round_to_tf32(__uint_as_float(magnitude));
-  const bool truncates = nearest >= kInfinity && magnitude < kInfinity;
-  if (truncates) nearest = kLargest;
-  if (magnitude - 1 < kSmallest - 1) nearest = kSmallest;
+  const bool truncates = magnitude >= kRoundedToInfinity && magnitude < kInfinity;
+  if (truncates) nearest = kLargestTf32;
+  if (magnitude - 1 < kSmallestTf32 - 1) nearest = kSmallestTf32;
   if (magnitude >= kInfinity) nearest = kOne;
   high = nearest | (bits & 0x80000000u);
   const float rest = value - __uint_as_float(high);
   low = truncates ? __float_as_uint(rest) & 0xffffe000u : round_to_tf32(rest);
 }
+// The same parts of a float that rounding splits: zero, or neither below the smallest TF32 number nor near infinity.
+__device__ __forceinline__ void split_by_rounding(float value, unsigned& high, unsigned& low) {
+  high = round_to_tf32(value);
+  low = round_to_tf32(value - __uint_as_float(high));
+}
+// Whether rounding splits all of these floats. Twice a float's bits are its magnitude, and 1 less than those of zero
+// are the largest number.
+template <int kCount>
+__device__ __forceinline__ bool rounding_splits(const float* value) {
+  unsigned smallest = 0xffffffffu, largest = 0;
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) {
+    const unsigned twice = 2 * __float_as_uint(value[i]);
+    smallest = min(smallest, twice - 1);
+    largest = max(largest, twice);
+  }
+  return smallest >= 2 * kSmallestTf32 - 1 && largest < 2 * kRoundedToInfinity;
+}
 // Four channels of a pixel as one row of each of two matrix operands' halves: the larger parts at `row`, the smaller
 // ones kPartRows rows behind it.
-template <int kPartRows>
-__device__ __forceinline__ void store_split_row(uint4* row, const Element* channel) {
-  uint4 high, low;
-  split_tf32(channel[0], high.x, low.x);
-  split_tf32(channel[1], high.y, low.y);
-  split_tf32(channel[2], high.z, low.z);
-  split_tf32(channel[3], high.w, low.w);
-  row[0] = high;
-  row[kPartRows] = low;
+template <int kPartRows, bool kRounds = false>
+__device__ __forceinline__ void store_split_row(uint4* row, const float* channel) {
+  unsigned high[4], low[4];
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    if (kRounds)
+      split_by_rounding(channel[i], high[i], low[i]);
+    else
+      split_any(channel[i], high[i], low[i]);
+  }
+  row[0] = make_uint4(high[0], high[1], high[2], high[3]);
+  row[kPartRows] = make_uint4(low[0], low[1], low[2], low[3]);
+}
+// The first `count` of kRows such rows, kPitch rows apart.
+template <int kPartRows, int kRows, int kPitch>
+__device__ __forceinline__ void store_split_rows(uint4* row, const float* channel, int count) {
+  if (rounding_splits<kRows * 4>(channel)) {
+#pragma unroll
+    for (int i = 0; i < kRows; ++i)
+      if (i < count) store_split_row<kPartRows, true>(row + i * kPitch, channel + i * 4);
+  } else {
+#pragma unroll
+    for (int i = 0; i < kRows; ++i)
+      if (i < count) store_split_row<kPartRows>(row + i * kPitch, channel + i * 4);
+  }
 }
 
 // Adds accumulators of tensor cores to sums in registers, which are rounded. Tensor cores truncate when they add: so
@@ -471,10 +506,7 @@ __device__ __forceinline__ void load_run(const Element* __restrict__ x_chunk, in
       const int pixel = (item + i * kTeamWarps - phase * kLoadItemsOfPhase) * 32 + lane;
       if (item + i * kTeamWarps >= kLoadItems || pixel >= kRunPixels) continue;
       uint4* destination = reinterpret_cast<uint4*>(run) + phase * (kSlices * kRunPixels) + pixel;
-#pragma unroll
-      for (int slice = 0; slice < kSlices; ++slice)
-        store_split_row<kInputBytes / kOperandRowBytes>(destination + slice * kRunPixels,
-                                          value[i] + slice * kOperandChannels);
+      store_split_rows<kInputBytes / kOperandRowBytes, kSlices, kRunPixels>(destination, value[i], kSlices);
     }
   }
 }

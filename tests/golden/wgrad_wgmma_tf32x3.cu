@@ -147,17 +147,47 @@ __device__ __forceinline__ int operand_word(int lane) { return lane % kRowLanes;
 // A float as the sum of two TF32 numbers: the nearest, and the nearest to what that leaves. The sum has all 24 bits
 // but, at times, the last. No part of a finite number is infinite, nor is their sum, and the larger part is zero only
 // of zero. Infinity is split into 1 and infinity, NaN into 1 and NaN. So infinity times a finite number is no NaN.
-__device__ __forceinline__ void split_tf32(float value, unsigned& high, unsigned& low) {
-  constexpr unsigned kInfinity = 0x7f800000u, kLargest = 0x7f7fe000u, kSmallest = 0x00002000u, kOne = 0x3f800000u;
+constexpr unsigned kSmallestTf32 = 0x00002000u, kLargestTf32 = 0x7f7fe000u, kRoundedToInfinity = 0x7f7ff000u;
+__device__ __forceinline__ void split_any(float value, unsigned& high, unsigned& low) {
+  constexpr unsigned kInfinity = 0x7f800000u, kOne = 0x3f800000u;
   const unsigned bits = __float_as_uint(value), magnitude = bits & 0x7fffffffu;
   unsigned nearest = round_to_tf32(__uint_as_float(magnitude));
-  const bool truncates = nearest >= kInfinity && magnitude < kInfinity;
-  if (truncates) nearest = kLargest;
-  if (magnitude - 1 < kSmallest - 1) nearest = kSmallest;
+  const bool truncates = magnitude >= kRoundedToInfinity && magnitude < kInfinity;
+  if (truncates) nearest = kLargestTf32;
+  if (magnitude - 1 < kSmallestTf32 - 1) nearest = kSmallestTf32;
   if (magnitude >= kInfinity) nearest = kOne;
   high = nearest | (bits & 0x80000000u);
   const float rest = value - __uint_as_float(high);
   low = truncates ? __float_as_uint(rest) & 0xffffe000u : round_to_tf32(rest);
+}
+// The same parts of a float that rounding splits: zero, or neither below the smallest TF32 number nor near infinity.
+__device__ __forceinline__ void split_by_rounding(float value, unsigned& high, unsigned& low) {
+  high = round_to_tf32(value);
+  low = round_to_tf32(value - __uint_as_float(high));
+}
+// Whether rounding splits all of these floats. Twice a float's bits are its magnitude, and 1 less than those of zero
+// are the largest number.
+template <int kCount>
+__device__ __forceinline__ bool rounding_splits(const float* value) {
+  unsigned smallest = 0xffffffffu, largest = 0;
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) {
+    const unsigned twice = 2 * __float_as_uint(value[i]);
+    smallest = min(smallest, twice - 1);
+    largest = max(largest, twice);
+  }
+  return smallest >= 2 * kSmallestTf32 - 1 && largest < 2 * kRoundedToInfinity;
+}
+// The larger and the smaller parts of floats. One branch for all: rounding takes a third of the instructions.
+template <int kCount>
+__device__ __forceinline__ void split_values(const float* value, unsigned* high, unsigned* low) {
+  if (rounding_splits<kCount>(value)) {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) split_by_rounding(value[i], high[i], low[i]);
+  } else {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) split_any(value[i], high[i], low[i]);
+  }
 }
 
 // Adds accumulators of tensor cores to sums in registers, which are rounded. Tensor cores truncate when they add: so
@@ -442,8 +472,7 @@ jitconv_wgrad_wgmma_tf32x3_wgrad_fp32_nchw_n8c64h512w1024_k128_3x3_bias(const __
             const uint4 high = *reinterpret_cast<const uint4*>(source + kOperandChannels);
             const unsigned word[] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
             unsigned high_part[8], low_part[8];
-#pragma unroll
-            for (int j = 0; j < 8; ++j) split_tf32(__uint_as_float(word[j]), high_part[j], low_part[j]);
+            split_values<8>(reinterpret_cast<const float*>(word), high_part, low_part);
 #pragma unroll
             for (int copy = 0; copy < kCopies; ++copy) {
               uint4* const place = &row[(copy * kUnits + unit) * kUnitRows + c];
@@ -473,6 +502,7 @@ jitconv_wgrad_wgmma_tf32x3_wgrad_fp32_nchw_n8c64h512w1024_k128_3x3_bias(const __
     // Both parts of a step's dy, and their products with a tap's pixels of x, added to its sums. The product of two
     // smaller parts is too small to count.
     constexpr int kBlocks = kRowPixels / kDepth;
+    float dy_value[kBlocks][4];
     unsigned dy_high[kBlocks][4], dy_low[kBlocks][4];
     const auto add_products = [&](float (&sum_of_tap)[kBlockC / 2], MatrixOperand x_high) {
       const MatrixOperand x_low = x_high + kXPartRows;
@@ -543,9 +573,10 @@ jitconv_wgrad_wgmma_tf32x3_wgrad_fp32_nchw_n8c64h512w1024_k128_3x3_bias(const __
               float value = dy_stage[(k_lane + i % 2 * kHalfRows) * kDyPitch + pixel + operand_word(lane)];
               if (pixel >= pixels_left) value = 0.0f;
               bias_sum[i % 2] += value;
-              split_tf32(value, dy_high[block][i], dy_low[block][i]);
+              dy_value[block][i] = value;
             }
           }
+          split_values<kBlocks * 4>(&dy_value[0][0], &dy_high[0][0], &dy_low[0][0]);
           add_products(sum[0], x_r0 + 0 * kUnitRows);  // r0s0
           add_products(sum[1], x_r0 + 8 * kUnitRows);  // r0s1
           add_products(sum[2], x_r0 + 16 * kUnitRows);  // r0s2

@@ -171,7 +171,7 @@ RC_GTEST_PROP(WgradSplitOperandsProperty, ThreeProductsOfEveryTapAndOnePromotion
     RC_ASSERT(count(text, "multiply(partial, dy_high[block], x_low") == consumers);
     RC_ASSERT(count(text, "multiply(partial, dy_high[block], x_high") == consumers);
     RC_ASSERT(count(text, "promote(sum_of_tap, partial);") == consumers);
-    RC_ASSERT(count(text, "split_tf32(value, dy_high[block][i], dy_low[block][i]);") == consumers);
+    RC_ASSERT(count(text, "split_values<kBlocks * 4>(") == consumers);
   }
 }
 

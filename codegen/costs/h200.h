@@ -100,8 +100,8 @@ inline constexpr Costs kH200Costs = {
     // tensors; those of transposing to 824 of 47 convolutions of DeepBench on NCHW tensors; those of boxes to 1,550 of
     // 39 of these convolutions. Those of DRAM, cold_percent and two_stages_percent follow 2,722 candidates of 22
     // convolutions in four modes, and 221 choices beside those of before, on an H100; DRAM's rate is an H200's. Those
-    // of transposing (launch, rate, pack_and_transpose) follow 820 candidates of 24 convolutions on an H100, split_row
-    // and cold_split_percent six choices of fp32 on an H200.
+    // of transposing (launch, rate, pack_and_transpose) follow 820 candidates of 24 convolutions on an H100, those of
+    // splitting 784 of 28.
     .wgmma = {.picoseconds_per_cycle = 508,  // of short kernels; power lowers the clock of long ones
               .launches = {.launch = 1'969'089,
                            .pack_weights = 4'464'863,
@@ -127,7 +127,8 @@ inline constexpr Costs kH200Costs = {
                         .pixel_issue = 6,
                         .narrow = 2,
                         .cold_percent = 60,
-                        .cold_split_percent = 240,
+                        .split_row = 70,
+                        .split_vector = 210,
                         .l2_bytes_per_cycle = 29},
               .copies = {.issue = 17,
                          .engine = 41,
@@ -139,7 +140,12 @@ inline constexpr Costs kH200Costs = {
                          .convert_slice = 13,
                          .l2_bytes_per_cycle = 51,
                          .l2_box_bytes_per_cycle = 46},
-              .im2col = {.issue = 130, .pixel_sixteenths = 24, .l2_bytes_per_cycle = 46, .split_row = 350},
+              .im2col = {.issue = 130,
+                         .pixel_sixteenths = 24,
+                         .l2_bytes_per_cycle = 46,
+                         .split_step = 600,
+                         .split_batch = 150,
+                         .split_row = 90},
               .tile = {.start = 1'695,
                        .start_unpacked = 4'396,
                        .start_im2col = 1'536,

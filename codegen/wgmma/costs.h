@@ -45,7 +45,8 @@ struct WgmmaCosts {
     std::int64_t pixel_issue;         ///< address, predicate and stores of a lane's pixel
     std::int64_t narrow;              ///< times as long, if a lane loads less than 64 bytes of many
     std::int64_t cold_percent;        ///< more bytes, of planes that a single tap reads
-    std::int64_t cold_split_percent;  ///< the same, where operands are split
+    std::int64_t split_row;           ///< where operands are split: a row of each lane, of pixels with several
+    std::int64_t split_vector;        ///< the same of rows that are loaded as vectors, and split one at a time
     std::int64_t l2_bytes_per_cycle;  ///< an SM's share
   };
   Loads loads;
@@ -70,7 +71,9 @@ struct WgmmaCosts {
     std::int64_t issue;               ///< a request of a step
     std::int64_t pixel_sixteenths;    ///< sixteenths, of a pixel's row, however short
     std::int64_t l2_bytes_per_cycle;  ///< an SM's share
-    std::int64_t split_row;           ///< of a warp that splits transposed rows in place, for each row of a lane
+    std::int64_t split_step;          ///< where operands are split in place: a step, until consumers may read it
+    std::int64_t split_batch;         ///< and a batch of rows of each lane, until the first is stored
+    std::int64_t split_row;           ///< and a row of each lane
   };
   Im2col im2col;
 

@@ -67,6 +67,8 @@ std::string constants(const WgmmaGeometry& geometry) {
         .add("kParts", geometry.pixels().parts(), "of a run");
   else if (geometry.loads_vectors())
     c.add("kSlicePitch", geometry.pixels().slice_pitch(), "pixels");
+  if (tiling.splits_im2col())
+    c.add("kSplitBatch", geometry.split_rows().batch, "rows that a thread reads before it stores their parts");
   c.add("kRunBytes", geometry.pixels().run_bytes());
   c.add("kWeightBytes", geometry.weight_bytes())
       .add("kInputBytes", geometry.pixels().input_bytes(),

@@ -51,6 +51,15 @@ std::int64_t WgmmaGeometry::packed_rows() const {
   return problem().groups * tiles_k() * steps_ * tiling_.operand_parts() * units_ * tiling_.tile.channels;
 }
 
+WgmmaGeometry::SplitRows WgmmaGeometry::split_rows() const {
+  constexpr std::int64_t kThreads =
+      std::int64_t{WgmmaTiling::kProducerWarps - 1} * kWarpSize;  // the first warp only asks for copies
+  constexpr std::int64_t kMostRows = 6;                           // more would need more registers
+  const std::int64_t rows = ceil_div(run_pixels() * tiling_.pipeline.slices, kThreads);
+  const std::int64_t batches = ceil_div(rows, kMostRows);
+  return {ceil_div(rows, batches), batches};
+}
+
 std::vector<int> WgmmaGeometry::promotion_groups() const {
   const int all = static_cast<int>(units_ / 2);
   const int groups = static_cast<int>(ceil_div(all, tiling_.promotion_interval));

@@ -47,6 +47,12 @@ class WgmmaGeometry : public PixelGrid {
   bool has_zeros() const { return taps_ * tiling_.pipeline.slices % 2 != 0; }
   std::int64_t steps() const { return steps_; }  ///< of a tile: chunks of channels times filter rows
   std::int64_t steps_of_split() const;
+  /// Of pixels that TMA brought and warps split in place: the rows that a thread reads before it stores any, and how
+  /// often it does that for a phase of a run.
+  struct SplitRows {
+    std::int64_t batch, batches;
+  };
+  SplitRows split_rows() const;
   /// Multiplications of larger parts that a step's accumulators take at a time, in order, if operands are split: as few
   /// groups as the interval allows, of about one size.
   std::vector<int> promotion_groups() const;

@@ -40,6 +40,19 @@ std::int64_t WgmmaPrice::step_load(const WgmmaGeometry& geometry) const {
   return 0;
 }
 
+std::int64_t WgmmaPrice::split_pixel(const WgmmaGeometry& geometry) const {
+  const WgmmaTiling& tiling = geometry.tiling();
+  if (!tiling.splits_operands()) return 0;
+  return geometry.loads_vectors() ? costs_.loads.split_vector : tiling.pipeline.slices * costs_.loads.split_row;
+}
+
+std::int64_t WgmmaPrice::split_copied(const WgmmaGeometry& geometry) const {
+  if (!geometry.tiling().splits_im2col()) return 0;
+  const auto [batch, batches] = geometry.split_rows();
+  return costs_.im2col.split_step + geometry.tiling().runs() * geometry.phases() * batches *
+                                        (costs_.im2col.split_batch + batch * costs_.im2col.split_row);
+}
+
 std::int64_t WgmmaPrice::load_operands(const WgmmaGeometry& geometry) const {
   const WgmmaTiling& tiling = geometry.tiling();
   const bool planes = tiling.uses_planes();
@@ -48,15 +61,8 @@ std::int64_t WgmmaPrice::load_operands(const WgmmaGeometry& geometry) const {
   const std::int64_t bytes =
       (planes ? tiling.runs() * geometry.pixels().run_bytes() : geometry.pixels().im2col_bytes()) +
       geometry.stage_weight_bytes();
-  // Of transposed pixels, which other loads could bring instead. Those of NHWC tensors are split by the same warps, and
-  // no measured choice depends on their price. The first warp only asks.
-  const std::int64_t split_rows =
-      tiling.splits_im2col() && geometry.reads_transposed()
-          ? tiling.runs() * geometry.phases() * geometry.run_pixels() * tiling.pipeline.slices
-          : 0;
   return std::max({requests * (costs_.im2col.issue + rows * costs_.im2col.pixel_sixteenths / 16),
-                   bytes / costs_.im2col.l2_bytes_per_cycle,
-                   ceil_div(split_rows, (kProducerWarps - 1) * kWarpSize) * costs_.im2col.split_row});
+                   bytes / costs_.im2col.l2_bytes_per_cycle, split_copied(geometry)});
 }
 
 std::int64_t WgmmaPrice::load_copied(const WgmmaGeometry& geometry) const {
@@ -64,7 +70,8 @@ std::int64_t WgmmaPrice::load_copied(const WgmmaGeometry& geometry) const {
   const std::int64_t runs = tiling.runs(), weight_bytes = geometry.stage_weight_bytes();
   const std::int64_t items = geometry.pixels().load_items() * geometry.phases();
   const std::int64_t convert =
-      items * runs * (costs_.copies.convert_pixels + tiling.pipeline.slices * costs_.copies.convert_slice);
+      items * runs *
+      (costs_.copies.convert_pixels + tiling.pipeline.slices * costs_.copies.convert_slice + split_pixel(geometry));
   const std::int64_t bytes = geometry.pixels().raw_bytes() + weight_bytes;
   if (geometry.pixels().copies_boxes()) {
     const std::int64_t warp =
@@ -93,8 +100,8 @@ std::int64_t WgmmaPrice::load_by_lanes(const WgmmaGeometry& geometry) const {
       geometry.loads_vectors() && tiling.pipeline.slices < 4 && 4 * geometry.chunk_channels() <= problem_.c;
   // Lanes that are a stride apart ask for as many more sectors.
   const std::int64_t apart = geometry.loads_vectors() ? 1 : std::min<std::int64_t>(problem_.columns.stride, 8);
-  const std::int64_t issue =
-      loads * (costs_.loads.issue + (apart - 1) * costs_.loads.strided_issue) + costs_.loads.pixel_issue;
+  const std::int64_t issue = loads * (costs_.loads.issue + (apart - 1) * costs_.loads.strided_issue) +
+                             costs_.loads.pixel_issue + split_pixel(geometry);
   const std::int64_t warp =
       (narrow ? costs_.loads.narrow : 1) * runs * (ceil_div(own, tiling.producer.load_batch) * latency + own * issue);
   // Teams that have a step to load, and stages to load it to.
@@ -111,8 +118,7 @@ std::int64_t WgmmaPrice::load_by_lanes(const WgmmaGeometry& geometry) const {
                                    problem_.input.element_bytes();
   // No other tap has brought these pixels to the cache: they come from memory, a few of a plane at a time.
   const bool cold = problem_.taps() == 1 && !geometry.loads_vectors();
-  const std::int64_t percent = tiling.splits_operands() ? costs_.loads.cold_split_percent : costs_.loads.cold_percent;
-  const std::int64_t cold_bytes = cold ? pixel_bytes * percent / 100 : 0;
+  const std::int64_t cold_bytes = cold ? pixel_bytes * costs_.loads.cold_percent / 100 : 0;
   return std::max(warp / teams, (pixel_bytes + cold_bytes + weight_bytes) / costs_.loads.l2_bytes_per_cycle);
 }
 

@@ -381,6 +381,7 @@ constexpr int kRunPixels = 130;
 constexpr int kPixelBytes = 32;  // all slices of a pixel, one after the other
 constexpr int kPhaseBytes = 5120;
 constexpr int kIm2colBytes = 4160;  // of a step
+constexpr int kSplitBatch = 3;  // rows that a thread reads before it stores their parts
 constexpr int kRunBytes = 5120;
 constexpr int kWeightBytes = 24576;
 constexpr int kInputBytes = 5120;  // of one part, the larger first
@@ -472,9 +473,8 @@ __device__ __forceinline__ void copy_run(const TensorMap* x_map, const Tile& til
                           row * kStrideH - kPadTop, image, phase, r * kDilationH, arrival);
 }
 
-// All but the first producer warp split a step's pixels, which TMA copied: larger parts stay where they are. A thread
-// reads kSplitBatch rows before it stores any.
-constexpr int kSplitThreads = (kProducerWarps - 1) * 32, kSplitBatch = 6;
+// All but the first producer warp split a step's pixels, which TMA copied: larger parts stay where they are.
+constexpr int kSplitThreads = (kProducerWarps - 1) * 32;
 __device__ __forceinline__ void split_pixels(char* input, int thread) {
   constexpr int kRows = kRunPixels * kSlices;
 #pragma unroll 1

@@ -11,6 +11,7 @@
 #include "codegen/cost_terms.h"
 #include "codegen/costs/costs.h"
 #include "codegen/costs/entries.h"
+#include "codegen/wgmma/geometry.h"
 
 namespace jitconv::codegen {
 namespace {
@@ -197,16 +198,34 @@ TEST(WgmmaPrice, PackingBeyondL2TakesDramTwice) {
   EXPECT_EQ(dram("input=1,256,12,12 weight=1280,256,3,3 padding=1"), 0);
 }
 
-// Measured, microseconds: transposed before and not, 28.0 and 44.4, 21.4 and 25.0; of fp32, 345 and more are those of
-// lanes that load and split planes which one tap reads.
+// Measured, microseconds: transposed before and not, 28.0 and 44.4, 21.4 and 25.0; of fp32, whose warps then split in
+// place, 102 and 80, 38.3 and 32.3.
 TEST(WgmmaPrice, TransposesPlanesOfNoWholeVectors) {
   const auto tiling_of = [](const char* text) {
     return *make_plan(parse_spec(text), parse_target("sm_90a")).tiling<WgmmaTiling>();
   };
   EXPECT_TRUE(tiling_of("input=128,768,6,6 weight=1536,768,1,1 dtype=bf16 bias").transposes_input);
   EXPECT_TRUE(tiling_of("input=32,512,14,14 weight=1024,512,1,1 dtype=bf16").transposes_input);
-  EXPECT_FALSE(tiling_of("input=32,512,14,14 weight=1024,512,1,1").loads_pixels());
+  EXPECT_FALSE(tiling_of("input=32,512,14,14 weight=1024,512,1,1").transposes_input);
   EXPECT_FALSE(tiling_of("input=8,1024,14,14 weight=512,1024,1,1").transposes_input);
+}
+
+// Measured, microseconds: the slowest of 28 candidates, which loaded vectors and split them one at a time, 234, or
+// whose rows were a few more than whole batches, 309; the best 89 and 242.
+TEST(WgmmaPrice, SplitsInPlaceWhatTmaBrings) {
+  for (const char* text : {"input=32,512,14,14 weight=1024,512,1,1 layout=nhwc bias",
+                           "input=32,224,56,56 weight=448,224,1,1 layout=nhwc bias"}) {
+    const ConvPlan plan = make_plan(parse_spec(text), parse_target("sm_90a"));
+    const auto* tiling = plan.tiling<WgmmaTiling>();
+    ASSERT_NE(tiling, nullptr) << text;
+    EXPECT_TRUE(tiling->splits_im2col()) << text;
+    const WgmmaGeometry geometry(plan.convolution().problem, *tiling);
+    const std::int64_t threads = 96, rows = geometry.run_pixels() * tiling->pipeline.slices;
+    const auto [batch, batches] = geometry.split_rows();
+    EXPECT_LE(batch, 6) << text;
+    EXPECT_GE(batch * batches * threads, rows) << text;
+    EXPECT_LT((batch - 1) * batches * threads, rows) << text;
+  }
 }
 
 // Choices that candidates on an H100 showed to be right: KernelBench 76, 87, and their stages.

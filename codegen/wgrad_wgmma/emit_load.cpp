@@ -52,12 +52,14 @@ std::string store_copies(const WgradGeometry& geometry, const std::string& place
         "for (int copy = 0; copy < kCopies; ++copy)\n"
         "  {} = {};\n",
         place, operand);
+  // split_values() has more registers than the producer can give here: tiles of a 5x7 filter would spill.
   return fmt::format(
       "unsigned high_part[8], low_part[8];\n"
-      "split_values<{}>({}, high_part, low_part);\n"
+      "#pragma unroll\n"
+      "for (int j = 0; j < {0}; ++j) split_any({1}[j], high_part[j], low_part[j]);\n"
       "#pragma unroll\n"
       "for (int copy = 0; copy < kCopies; ++copy) {{\n"
-      "  uint4* const place = &{};\n"
+      "  uint4* const place = &{2};\n"
       "  place[0] = words_from(high_part, kShifts[copy]);\n"
       "  place[kXPartRows] = words_from(low_part, kShifts[copy]);\n"
       "}}\n",

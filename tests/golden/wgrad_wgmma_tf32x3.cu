@@ -472,7 +472,8 @@ jitconv_wgrad_wgmma_tf32x3_wgrad_fp32_nchw_n8c64h512w1024_k128_3x3_bias(const __
             const uint4 high = *reinterpret_cast<const uint4*>(source + kOperandChannels);
             const unsigned word[] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
             unsigned high_part[8], low_part[8];
-            split_values<8>(reinterpret_cast<const float*>(word), high_part, low_part);
+#pragma unroll
+            for (int j = 0; j < 8; ++j) split_any(reinterpret_cast<const float*>(word)[j], high_part[j], low_part[j]);
 #pragma unroll
             for (int copy = 0; copy < kCopies; ++copy) {
               uint4* const place = &row[(copy * kUnits + unit) * kUnitRows + c];

@@ -44,7 +44,7 @@ MUTANTS = [
          "larger parts of pixels are overwritten"),
     load("copies_of_smaller_parts_not_shifted", "words_from(low_part, kShifts[copy]);", "words_from(low_part, 0);",
          "smaller parts are those of pixels beside"),
-    load("last_pixel_not_split", "split_values<{}>", "split_values<{} - 1>",
+    load("last_pixel_not_split", "for (int j = 0; j < {0}; ++j) split_any", "for (int j = 0; j + 1 < {0}; ++j) split_any",
          "the last pixel of a shifted copy is arbitrary"),
     emit("rounded_before_they_are_split", "problem.arithmetic == Arithmetic::tf32;",
          "problem.arithmetic != Arithmetic::fp32;", "TMA rounds pixels, smaller parts are zero"),

@@ -66,6 +66,7 @@ group_gradients() {
 group_lists() {
   forward kernelbench-l2-tf32-nchw --math tf32 --bias --shapes "$shapes/kernelbench_l2_conv2d.csv"
   forward deepbench-tf32-nchw --math tf32 --shapes "$shapes/deepbench_training_set.csv"
+  forward deepbench-bias-tf32-nchw --math tf32 --bias --shapes "$shapes/deepbench_training_set.csv"
   forward deepbench-tf32-nhwc --math tf32 --layout nhwc --shapes "$shapes/deepbench_training_set.csv"
 }
 
@@ -80,8 +81,11 @@ group_networks() {
         --shapes "$shapes/torchdynamo_operator_logs_torchbench.csv"
     done
   done
-  forward "networks-bias-fp32-nchw$suffix" --math fp32 --part "$part" --bias \
-    --shapes "$shapes/torchdynamo_operator_logs_torchbench.csv"
+  local layout
+  for layout in nchw nhwc; do
+    forward "networks-bias-fp32-$layout$suffix" --math fp32 --layout $layout --part "$part" --bias \
+      --shapes "$shapes/torchdynamo_operator_logs_torchbench.csv"
+  done
 }
 
 group_depthwise() {

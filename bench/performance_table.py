@@ -257,11 +257,6 @@ class Run:
         return found
 
 
-def or_h200(run, name):
-    """The run if it has the file, else the H200's."""
-    return run if run.files(name) else Run(run.folder, "h200")
-
-
 def tables_of(run):
     """Name and maker of every table."""
     forward = lambda mode, names=None: lambda: comparison_rows(run(f"forward-{mode}"), names)  # noqa: E731
@@ -277,8 +272,8 @@ def tables_of(run):
         "compile": lambda: compile_rows(run("ieee-run")),
         "deepbench-best": lambda: best_layout_sentence([run(f"deepbench-tf32-{layout}") for layout in ("nchw", "nhwc")]),
         "networks": lambda: modes_summary(run.modes("networks")),
-        "networks-bias": lambda: modes_summary(or_h200(run, "networks-bias-tf32-nchw").modes("networks-bias")),
-        "networks-bias-fp32": lambda: list_summary(or_h200(run, "networks-bias-fp32-nchw")("networks-bias-fp32-nchw")),
+        "networks-bias": lambda: modes_summary(run.modes("networks-bias")),
+        "networks-bias-h200": lambda: modes_summary(Run(run.folder, "h200").modes("networks-bias")),
         "depthwise-nhwc-bf16": lambda: list_summary(run("depthwise-bf16-nhwc")),
         "depthwise-nhwc-f32": lambda: list_summary(run("depthwise-tf32-nhwc")),
         "transposed": lambda: gradient_rows(run("transposed-tf32-nchw")),
@@ -289,8 +284,10 @@ def tables_of(run):
         tables[mode] = forward(mode, TENSOR)
         tables[f"gradients-{mode}"] = lambda mode=mode: gradient_rows(run(f"gradients-{mode}"))
         tables[f"networks-{mode}-behind"] = lambda mode=mode: behind_rows(run(f"networks-{mode}"))
+        tables[f"networks-bias-{mode}-behind"] = lambda mode=mode: behind_rows(run(f"networks-bias-{mode}"))
     tables["gradients-ieee-nchw"] = lambda: gradient_rows(run("gradients-ieee-nchw"))
-    for name in ("kernelbench-l2-tf32-nchw", "deepbench-tf32-nchw", "deepbench-tf32-nhwc"):
+    for name in ("kernelbench-l2-tf32-nchw", "deepbench-tf32-nchw", "deepbench-tf32-nhwc", "deepbench-bias-tf32-nchw",
+                 "networks-bias-fp32-nchw", "networks-bias-fp32-nhwc"):
         tables[name] = lambda name=name: list_summary(run(name))
         tables[f"{name}-behind"] = lambda name=name: behind_rows(run(name))
     return tables
@@ -306,7 +303,7 @@ def charts_of(run):
         return charts.bars(panels)
 
     def dots(name, title):
-        modes = or_h200(run, f"{name}-tf32-nchw").modes(name)
+        modes = run.modes(name)
         lists = [(mode.replace("-", " "), ratios_of(one)) for mode, one in modes.items()]
         return charts.dots(f"{title}: cuDNN's faster layout over jitconv, sorted, one dot for each convolution", lists)
 

@@ -52,9 +52,8 @@ std::int64_t WgmmaGeometry::packed_rows() const {
 }
 
 WgmmaGeometry::SplitRows WgmmaGeometry::split_rows() const {
-  constexpr std::int64_t kThreads =
-      std::int64_t{WgmmaTiling::kProducerWarps - 1} * kWarpSize;  // the first warp only asks for copies
-  constexpr std::int64_t kMostRows = 6;                           // more would need more registers
+  // The first warp only asks for copies. Larger batches are no faster.
+  constexpr std::int64_t kThreads = std::int64_t{WgmmaTiling::kProducerWarps - 1} * kWarpSize, kMostRows = 6;
   const std::int64_t rows = ceil_div(run_pixels() * tiling_.pipeline.slices, kThreads);
   const std::int64_t batches = ceil_div(rows, kMostRows);
   return {ceil_div(rows, batches), batches};

@@ -10,7 +10,7 @@
 namespace jitconv::codegen {
 namespace {
 
-constexpr int kProducerWarps = 4;
+constexpr int kProducerWarps = WgmmaTiling::kProducerWarps;
 constexpr std::int64_t kSectorBytes = 32;
 constexpr std::int64_t kLineBytes = 128, kLongRunBytes = 1024;
 

@@ -24,11 +24,11 @@ class WgmmaPrice {
  private:
   /// What of() says where TMA brings operand rows.
   std::int64_t of_operands(const WgmmaGeometry& geometry, const WgmmaStore& outputs, std::int64_t tiles) const;
-  /// Cycles of an SM between the loads of two steps whose operand rows TMA brings.
   /// Cycles that splitting takes, 0 of operands that are not split: of a pixel of each lane of a warp that has loaded
   /// it, or of its vector, and of a step that TMA brought.
   std::int64_t split_pixel(const WgmmaGeometry& geometry) const;
   std::int64_t split_copied(const WgmmaGeometry& geometry) const;
+  /// Cycles of an SM between the loads of two steps whose operand rows TMA brings.
   std::int64_t load_operands(const WgmmaGeometry& geometry) const;
   /// The same of other loads, and of the ways to load.
   std::int64_t step_load(const WgmmaGeometry& geometry) const;

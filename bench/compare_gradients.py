@@ -138,6 +138,7 @@ def parse_arguments():
     parser.add_argument("--library", default="libjitconv.so", help="path of libjitconv.so (default: the loader's)")
     parser.add_argument("--config", help="names, separated by commas (default: all)")
     parser.add_argument("--shapes", help="measure the convolutions of this CSV file")
+    forward.add_part_argument(parser)
     parser.add_argument("--operation", choices=OPERATIONS, help="(default: both)")
     parser.add_argument("--math", choices=forward.MATH, default="tf32")
     parser.add_argument("--dtype", choices=forward.DTYPE, default="f32")
@@ -147,10 +148,7 @@ def parse_arguments():
     options = parser.parse_args()
     options.configurations = (
         forward.read_shapes(options.shapes, bias=False) if options.shapes else forward.CONFIGURATIONS)
-    options.names = options.config.split(",") if options.config else list(options.configurations)
-    for name in options.names:
-        if name not in options.configurations:
-            parser.error(f"--config: '{name}' is not a configuration")
+    options.names = forward.selected_names(parser, options)
     return options
 
 

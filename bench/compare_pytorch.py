@@ -292,14 +292,30 @@ def print_table(rows, modes, dtype, rates):
         print("  ".join(names + numbers).rstrip())
 
 
+def add_part_argument(parser):
+    parser.add_argument("--part", default="1/1", metavar="I/N",
+                        help="with --shapes: every Nth convolution from the Ith on, so that N runs share a list")
+
+
+def selected_names(parser, options):
+    """The names that --config and --part select of options.configurations; ends the program at an unknown one."""
+    names = options.config.split(",") if options.config else list(options.configurations)
+    first, step = map(int, options.part.split("/"))
+    if not 1 <= first <= step:
+        parser.error(f"--part: '{options.part}' is not I/N with 1 <= I <= N")
+    for name in names:
+        if name not in options.configurations:
+            parser.error(f"--config: '{name}' is not a configuration; compare_pytorch.py --list names them")
+    return names[first - 1::step]
+
+
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--library", default="libjitconv.so", help="path of libjitconv.so (default: the loader's)")
     parser.add_argument("--config", help="names, separated by commas (default: all)")
     parser.add_argument("--shapes", help="measure the convolutions of this CSV file")
     parser.add_argument("--bias", action="store_true", help="with --shapes: add a bias")
-    parser.add_argument("--part", default="1/1", metavar="I/N",
-                        help="with --shapes: every Nth convolution from the Ith on, so that N runs share a list")
+    add_part_argument(parser)
     parser.add_argument("--list", action="store_true", help="print the configurations and stop")
     parser.add_argument("--math", choices=MATH, default="fp32")
     parser.add_argument("--dtype", choices=DTYPE, default="f32")
@@ -310,14 +326,7 @@ def parse_arguments():
     if options.launches < 20:
         parser.error("--launches must be at least 20")
     options.configurations = read_shapes(options.shapes, options.bias) if options.shapes else CONFIGURATIONS
-    options.names = options.config.split(",") if options.config else list(options.configurations)
-    first, step = map(int, options.part.split("/"))
-    if not 1 <= first <= step:
-        parser.error(f"--part: '{options.part}' is not I/N with 1 <= I <= N")
-    options.names = options.names[first - 1::step]
-    for name in options.names:
-        if name not in options.configurations:
-            parser.error(f"--config: '{name}' is not a configuration; --list names them")
+    options.names = selected_names(parser, options)
     return options
 
 

@@ -26,8 +26,8 @@ Clocks::Clocks(std::uint32_t threads, std::uint32_t agents)
       rows_(threads),
       scratch_seen_(columns_),
       scratch_fenced_(columns_),
-      common_seen_(columns_),
-      common_fenced_(columns_) {}
+      changed_(threads),
+      common_(threads) {}
 
 void Clocks::restart() {
   counter_ = 0;
@@ -41,6 +41,7 @@ void Clocks::start_block() {
   std::fill(now_.begin(), now_.end(), ++counter_);
   // Ticks of earlier blocks are smaller than all that are compared from now on, so the rows may keep them.
   std::fill(rows_.begin(), rows_.end(), Row{0, 0, ordered_});
+  std::fill(changed_.begin(), changed_.end(), ++changes_);
 }
 
 View Clocks::view(std::uint32_t thread) const {
@@ -56,25 +57,31 @@ View Clocks::view(std::uint32_t thread) const {
   return view;
 }
 
-View Clocks::common_view(std::span<const std::uint32_t> threads) {
+View Clocks::common_view(std::uint32_t first, std::uint32_t count) {
   const auto lower = [](Tick* to, const Tick* from, std::uint32_t columns) {
     for (std::uint32_t i = 0; i < columns; ++i) to[i] = std::min(to[i], from[i]);
   };
-  std::fill(common_seen_.begin(), common_seen_.end(), kPending);
-  std::fill(common_fenced_.begin(), common_fenced_.end(), fences_used_ ? kPending : 0);
-  for (const std::uint32_t t : threads) {
-    Tick* const own = seen(t) + t;
-    const Tick before = std::exchange(*own, now_[t]);
-    lower(common_seen_.data(), seen(t), columns_);
-    *own = before;
-    if (fences_used_) lower(common_fenced_.data(), fenced(t), columns_);
+  Common& common = common_[first];
+  const auto changed = changed_.begin() + first;
+  if (common.count != count || *std::max_element(changed, changed + count) > common.as_of) {
+    common.count = count;
+    common.as_of = changes_;
+    common.seen.assign(columns_, kPending);
+    common.fenced.assign(columns_, fences_used_ ? kPending : 0);
+    for (std::uint32_t t = first; t < first + count; ++t) {
+      Tick* const own = seen(t) + t;
+      const Tick before = std::exchange(*own, now_[t]);
+      lower(common.seen.data(), seen(t), columns_);
+      *own = before;
+      if (fences_used_) lower(common.fenced.data(), fenced(t), columns_);
+    }
   }
   View view;
   view.thread = columns_;  // nobody
   view.ordered = ordered_;
   view.first = first_;
-  view.seen = common_seen_.data();
-  view.fenced = common_fenced_.data();
+  view.seen = common.seen.data();
+  view.fenced = common.fenced.data();
   return view;
 }
 
@@ -98,6 +105,7 @@ void Clocks::meet_all() {
   }
   ordered_ = counter_;
   std::fill(now_.begin(), now_.end(), ++counter_);
+  std::fill(changed_.begin(), changed_.end(), ++changes_);
 }
 
 void Clocks::meet(std::span<const std::uint32_t> threads) {
@@ -124,6 +132,7 @@ void Clocks::meet(std::span<const std::uint32_t> threads) {
     Row& known = row(t);
     known.low = low, known.high = high;
     now_[t] = counter_;
+    change(t);
   }
 }
 
@@ -139,6 +148,7 @@ void Clocks::release(std::uint32_t thread, MeetingPoint& point) {
   point.low_ = point_empty ? low : std::min(point.low_, low);
   point.high_ = point_empty ? high : std::max(point.high_, high);
   now_[thread] = ++counter_;  // what the thread does next is not part of what it released
+  change(thread);
 }
 
 void Clocks::learn(std::uint32_t thread, const Tick* seen_by, const Tick* fenced_by, std::uint32_t low,
@@ -146,6 +156,7 @@ void Clocks::learn(std::uint32_t thread, const Tick* seen_by, const Tick* fenced
   if (low >= high) return;
   raise(seen(thread), seen_by, low, high);
   if (fences_used_) raise(fenced(thread), fenced_by, 0, columns_);
+  change(thread);
   Row& known = row(thread);
   const bool empty = known.low >= known.high;
   known.low = empty ? low : std::min(known.low, low);
@@ -169,6 +180,7 @@ void Clocks::merge(const MeetingPoint& from, MeetingPoint& to) const {
 void Clocks::acquire_agent(std::uint32_t thread, std::uint32_t agent, Tick tick) {
   const std::uint32_t at = column(agent);
   seen(thread)[at] = std::max(seen(thread)[at], tick);
+  change(thread);
   Row& known = row(thread);
   const bool empty = known.low >= known.high;
   known.low = empty ? at : std::min(known.low, at);
@@ -195,6 +207,7 @@ void Clocks::fence_async_proxy(std::uint32_t thread) {
     fenced(thread)[i] = std::max({fenced(thread)[i], seen(thread)[i], ordered_});
   fenced(thread)[thread] = std::max(fenced(thread)[thread], now_[thread]);
   now_[thread] = ++counter_;  // later writes of the thread need another fence
+  change(thread);
 }
 
 }  // namespace jitconv::host

@@ -49,8 +49,10 @@ class Clocks {
   void restart();
 
   View view(std::uint32_t thread) const;
-  /// What all of `threads` know: nothing counts as their own. Good until the next call.
-  View common_view(std::span<const std::uint32_t> threads);
+  /// What all of `count` threads from `first` on know: nothing counts as their own. Good until a clock of theirs
+  /// changes. Made again only if one did since the last call: multiplications that a warpgroup issues in a row share
+  /// it.
+  View common_view(std::uint32_t first, std::uint32_t count);
   Tick first() const { return first_; }
 
   /// All threads of the block meet.
@@ -93,6 +95,13 @@ class Clocks {
   Tick* fenced(std::uint32_t thread) { return fenced_.data() + std::size_t{thread} * columns_; }
   Row& row(std::uint32_t thread);
   void learn(std::uint32_t thread, const Tick* seen, const Tick* fenced, std::uint32_t low, std::uint32_t high);
+  /// The thread's clock is not what it was.
+  void change(std::uint32_t thread) { changed_[thread] = ++changes_; }
+  struct Common {  // what some threads know, as of a change
+    std::uint32_t count = 0;
+    std::uint64_t as_of = 0;
+    std::vector<Tick> seen, fenced;
+  };
 
   std::uint32_t threads_, agents_, columns_;
   Tick counter_ = 0, first_ = 0, ordered_ = 0;
@@ -103,7 +112,9 @@ class Clocks {
   std::uint32_t acquired_low_, acquired_high_ = 0;  // columns that acquire_agent() raised
   std::vector<Row> rows_;
   std::vector<Tick> scratch_seen_, scratch_fenced_;
-  std::vector<Tick> common_seen_, common_fenced_;
+  std::uint64_t changes_ = 0;
+  std::vector<std::uint64_t> changed_;  // of each thread, its last change
+  std::vector<Common> common_;          // by the first thread
 };
 
 }  // namespace jitconv::host

@@ -1,5 +1,5 @@
 // Compiled with -O3 in every configuration: this is where the CPU time of a tensor-core kernel goes. Operands are
-// unpacked to floats once, b transposed, so that the innermost loop runs along columns.
+// unpacked to floats once, b transposed, so that the innermost operations are on vectors of columns.
 #include "host/tile_multiply.h"
 
 #include <algorithm>
@@ -12,9 +12,18 @@
 namespace jitconv::host {
 namespace {
 
-constexpr std::uint32_t kChunk = 8;          // columns that are summed up in registers
+constexpr std::uint32_t kChunk = 8;          // columns that are summed up in a vector
 constexpr std::uint32_t kNaN = 0x7fffffffu;  // whatever made it
 constexpr int kAlignedBits = 25;             // behind the first of the largest addend, that an H200 adds
+
+// Compilers unroll loops over eight numbers before they think of vectors, so these are named. Not for arguments or
+// results: how these are passed depends on the processor.
+using Floats = float __attribute__((vector_size(4 * kChunk)));
+using Ints = std::int32_t __attribute__((vector_size(4 * kChunk)));
+using FloatsInMemory = float __attribute__((vector_size(4 * kChunk), aligned(4), may_alias));
+
+const FloatsInMemory& vector_at(const float* values) { return *reinterpret_cast<const FloatsInMemory*>(values); }
+FloatsInMemory& vector_at(float* values) { return *reinterpret_cast<FloatsInMemory*>(values); }
 
 float from_tf32(const char* at) {
   std::uint32_t bits;
@@ -81,29 +90,32 @@ struct Operands {
 
 /// Sums of eight columns, each product rounded in turn.
 template <std::uint32_t kDepth>
-void add_rounded(float* __restrict to, const Operands<kDepth>& operands, std::uint32_t row, std::uint32_t first) {
-  float sum[kChunk];
-  for (std::uint32_t i = 0; i < kChunk; ++i) sum[i] = to[i];
-  for (std::uint32_t k = 0; k < kDepth; ++k)
-    for (std::uint32_t i = 0; i < kChunk; ++i) sum[i] += operands.left[row][k] * operands.right[k][first + i];
-  for (std::uint32_t i = 0; i < kChunk; ++i) to[i] = sum[i] + 0.0f;  // a zero is positive
+void add_rounded(float* to, const Operands<kDepth>& operands, std::uint32_t row, std::uint32_t first) {
+  Floats sum = vector_at(to);
+  for (std::uint32_t k = 0; k < kDepth; ++k) sum += operands.left[row][k] * vector_at(operands.right[k] + first);
+  vector_at(to) = sum + 0.0f;  // a zero is positive
 }
 
-bool is_integer_up_to(float value, float most) {
-  const float magnitude = std::fabs(value) <= most ? value : 0.5f;
-  return static_cast<float>(static_cast<std::int32_t>(magnitude)) == magnitude;
+/// Whether all of `count` numbers, a multiple of eight, are integers of magnitudes up to `most`.
+bool are_integers_up_to(const float* values, std::uint32_t count, float most) {
+  for (std::uint32_t i = 0; i < count; i += kChunk) {
+    const Floats value = vector_at(values + i);
+    const Floats bounded = value <= most && value >= -most ? value : value * 0.0f + 0.5f;
+    const Ints wrong = __builtin_convertvector(__builtin_convertvector(bounded, Ints), Floats) != bounded;
+    std::int32_t any = 0;
+    for (std::uint32_t j = 0; j < kChunk; ++j) any |= wrong[j];
+    if (any != 0) return false;
+  }
+  return true;
 }
 
 /// Whether sums are of integers so small that they are exact in any order.
 bool sums_are_exact(const float* tile, std::uint32_t columns, const Operands<8>& operands) {
   constexpr float kMostOperand = 0x1p10f, kMostSum = 0x1p23f;
-  bool exact = true;
-  for (const auto& row : operands.left)
-    for (const float value : row) exact &= is_integer_up_to(value, kMostOperand);
+  if (!are_integers_up_to(operands.left[0], kMultiplyRows * 8, kMostOperand)) return false;
   for (const auto& row : operands.right)
-    for (std::uint32_t i = 0; i < columns; ++i) exact &= is_integer_up_to(row[i], kMostOperand);
-  for (std::uint32_t i = 0; i < kMultiplyRows * columns; ++i) exact &= is_integer_up_to(tile[i], kMostSum);
-  return exact;
+    if (!are_integers_up_to(row, columns, kMostOperand)) return false;
+  return are_integers_up_to(tile, kMultiplyRows * columns, kMostSum);
 }
 
 /// A finite `value` in fp32, truncated: infinite from 2^128 on. A zero is positive.
@@ -139,57 +151,59 @@ float sum_truncated(float sum, const Operands<8>& operands, std::uint32_t row, s
   return truncated(std::ldexp(total, largest - kAlignedBits));
 }
 
-/// Whether no operand is infinite, NaN or subnormal.
+/// Whether none of `count` numbers, a multiple of eight, is infinite, NaN or subnormal.
+bool are_usual(const float* values, std::uint32_t count) {
+  for (std::uint32_t i = 0; i < count; i += kChunk) {
+    const Floats value = vector_at(values + i);
+    const Ints bits = reinterpret_cast<Ints>(value);
+    const Ints magnitude = bits & 0x7fffffff, exponent = bits & 0x7f800000;
+    const Ints wrong = (exponent == 0x7f800000) | ((exponent == 0) & (magnitude != 0));
+    std::int32_t any = 0;
+    for (std::uint32_t j = 0; j < kChunk; ++j) any |= wrong[j];
+    if (any != 0) return false;
+  }
+  return true;
+}
+
 bool operands_are_usual(std::uint32_t columns, const Operands<8>& operands) {
-  const auto is_usual = [](float value) { return std::isnormal(value) || value == 0; };
-  bool usual = true;
-  for (const auto& row : operands.left)
-    for (const float value : row) usual &= is_usual(value);
+  if (!are_usual(operands.left[0], kMultiplyRows * 8)) return false;
   for (const auto& row : operands.right)
-    for (std::uint32_t i = 0; i < columns; ++i) usual &= is_usual(row[i]);
-  return usual;
+    if (!are_usual(row, columns)) return false;
+  return true;
 }
 
 float power_of(float value) { return std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) & 0x7f800000u); }
 
 /// Sums of eight columns of usual operands as the hardware adds: all addends of an instruction are truncated to the
 /// same last place, so many bits behind the first of the largest, and so is the sum to 24 bits.
-void add_truncated(float* __restrict to, const Operands<8>& operands, const Operands<8>& powers, std::uint32_t row,
+void add_truncated(float* to, const Operands<8>& operands, const Operands<8>& powers, std::uint32_t row,
                    std::uint32_t first) {
-  float largest[kChunk];
-  for (std::uint32_t i = 0; i < kChunk; ++i) largest[i] = power_of(to[i]);
-  for (std::uint32_t k = 0; k < 8; ++k)
-    for (std::uint32_t i = 0; i < kChunk; ++i) {
-      const float power = powers.left[row][k] * powers.right[k][first + i];
-      largest[i] = power > largest[i] ? power : largest[i];
-    }
-  // Exponents for which all that follows is in the range of floats and integers.
-  constexpr std::uint32_t kLeast = 60, kMost = 200;
-  float up[kChunk], down[kChunk];
-  bool usual = true;
-  for (std::uint32_t i = 0; i < kChunk; ++i) {
-    const std::uint32_t exponent = std::bit_cast<std::uint32_t>(largest[i]) >> 23;
-    usual &= exponent - kLeast <= kMost - kLeast;
-    up[i] = std::bit_cast<float>((2 * 127 + kAlignedBits - exponent) << 23);
-    down[i] = std::bit_cast<float>((exponent - kAlignedBits) << 23);
+  Floats sum = vector_at(to);
+  Floats largest = reinterpret_cast<Floats>(reinterpret_cast<Ints>(sum) & 0x7f800000);
+  for (std::uint32_t k = 0; k < 8; ++k) {
+    const Floats power = powers.left[row][k] * vector_at(powers.right[k] + first);
+    largest = power > largest ? power : largest;
   }
-  if (!usual) {
+  // Exponents for which all that follows is in the range of floats and integers.
+  constexpr std::int32_t kLeast = 60, kMost = 200;
+  const Ints exponent = reinterpret_cast<Ints>(largest) >> 23;
+  const Ints unusual = (exponent < kLeast) | (exponent > kMost);
+  std::int32_t any = 0;
+  for (std::uint32_t i = 0; i < kChunk; ++i) any |= unusual[i];
+  if (any != 0) {
     for (std::uint32_t i = 0; i < kChunk; ++i) to[i] = sum_truncated(to[i], operands, row, first + i);
     return;
   }
-  std::int32_t total[kChunk];
-  for (std::uint32_t i = 0; i < kChunk; ++i) total[i] = static_cast<std::int32_t>(to[i] * up[i]);
+  const Floats up = reinterpret_cast<Floats>((2 * 127 + kAlignedBits - exponent) << 23);
+  const Floats down = reinterpret_cast<Floats>((exponent - kAlignedBits) << 23);
+  Ints total = __builtin_convertvector(sum * up, Ints);
   for (std::uint32_t k = 0; k < 8; ++k)
-    for (std::uint32_t i = 0; i < kChunk; ++i)
-      total[i] += static_cast<std::int32_t>(operands.left[row][k] * operands.right[k][first + i] * up[i]);
-  for (std::uint32_t i = 0; i < kChunk; ++i) {
-    const std::int32_t magnitude = total[i] < 0 ? -total[i] : total[i];
-    const auto nearest = static_cast<float>(magnitude);
-    const std::uint32_t bits =
-        std::bit_cast<std::uint32_t>(nearest) - (static_cast<std::int32_t>(nearest) > magnitude ? 1U : 0U);
-    const float sum = std::bit_cast<float>(bits) * down[i];
-    to[i] = total[i] < 0 ? -sum : sum;
-  }
+    total += __builtin_convertvector(operands.left[row][k] * vector_at(operands.right[k] + first) * up, Ints);
+  const Ints magnitude = total < 0 ? -total : total;
+  const Floats nearest = __builtin_convertvector(magnitude, Floats);
+  const Ints above = __builtin_convertvector(nearest, Ints) > magnitude;  // -1 where it is
+  sum = reinterpret_cast<Floats>(reinterpret_cast<Ints>(nearest) + above) * down;
+  vector_at(to) = total < 0 ? -sum : sum;
 }
 
 /// All sums of an instruction of TF32, truncated.
@@ -226,14 +240,8 @@ void multiply(float* __restrict tile, std::uint32_t columns, const TileOperand& 
       add_rounded(tile + row * columns + first, operands, row, first);
 }
 
-}  // namespace
-
-void multiply_tile(MultiplyType type, float* tile, std::uint32_t columns, const TileOperand& a, const TileOperand& b) {
-  if (a.row_bytes != 0 || b.row_bytes != 0) {
-    static thread_local char left[kMultiplyRows * 32], right[kMostMultiplyColumns * 32];
-    return multiply_tile(type, tile, columns, a.row_bytes != 0 ? unswizzled(a, kMultiplyRows, left) : a,
-                         b.row_bytes != 0 ? unswizzled(b, columns, right) : b);
-  }
+void multiply_unswizzled(MultiplyType type, float* tile, std::uint32_t columns, const TileOperand& a,
+                         const TileOperand& b) {
   switch (type) {
     case MultiplyType::tf32:
       return multiply<4, from_tf32>(tile, columns, a, b);
@@ -242,6 +250,29 @@ void multiply_tile(MultiplyType type, float* tile, std::uint32_t columns, const 
     case MultiplyType::bf16:
       return multiply<2, from_bf16>(tile, columns, a, b);
   }
+}
+
+#if defined(__x86_64__)
+/// The same for vectors of 32 bytes. Without FMA: every product is rounded.
+__attribute__((target("avx2"), flatten)) void multiply_avx2(MultiplyType type, float* tile, std::uint32_t columns,
+                                                            const TileOperand& a, const TileOperand& b) {
+  multiply_unswizzled(type, tile, columns, a, b);
+}
+#endif
+
+}  // namespace
+
+void multiply_tile(MultiplyType type, float* tile, std::uint32_t columns, const TileOperand& a, const TileOperand& b) {
+  if (a.row_bytes != 0 || b.row_bytes != 0) {
+    static thread_local char left[kMultiplyRows * 32], right[kMostMultiplyColumns * 32];
+    return multiply_tile(type, tile, columns, a.row_bytes != 0 ? unswizzled(a, kMultiplyRows, left) : a,
+                         b.row_bytes != 0 ? unswizzled(b, columns, right) : b);
+  }
+#if defined(__x86_64__)
+  static const bool has_avx2 = __builtin_cpu_supports("avx2");
+  if (has_avx2) return multiply_avx2(type, tile, columns, a, b);
+#endif
+  multiply_unswizzled(type, tile, columns, a, b);
 }
 
 }  // namespace jitconv::host

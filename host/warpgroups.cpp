@@ -233,9 +233,6 @@ std::optional<WarpgroupFault> Warpgroups::multiply(std::uint32_t warpgroup, Call
   }
   Warpgroup& group = warpgroups_[warpgroup];
   const auto pc = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(call.pc));
-  std::array<std::uint32_t, kWarpgroupThreads> members;
-  for (std::uint32_t t = 0; t < kWarpgroupThreads; ++t) members[t] = warpgroup * kWarpgroupThreads + t;
-
   Multiplication one;
   std::optional<WarpgroupFault> found = take_accumulators(warpgroup, calls, one.accumulators);
   if (found && found->fatal) return found;
@@ -244,7 +241,7 @@ std::optional<WarpgroupFault> Warpgroups::multiply(std::uint32_t warpgroup, Call
   one.group = group.closed_groups;
   one.tick = clocks_.tick_of_agent();
   one.pc = pc;
-  const View view = clocks_.common_view(members);
+  const View view = clocks_.common_view(warpgroup * kWarpgroupThreads, kWarpgroupThreads);
   if (call.a_registers != nullptr) take_registers(calls, one);
   for (const auto& [operand, order, rows, taken] : {std::tuple(call.a, call.a_order, kMultiplyRows, &one.a),
                                                     std::tuple(call.b, call.b_order, 2 * call.accumulators, &one.b)}) {

@@ -228,6 +228,37 @@ TEST(Clocks, AgreeWithTheFullTable) {
   }
 }
 
+// Whatever happened since the last common view, the next one is what the threads know now.
+TEST(Clocks, ACommonViewIsNeverOld) {
+  constexpr std::uint32_t kThreads = 8, kCommon = 4, kAgents = 2;
+  Clocks clocks(kThreads, kAgents);
+  clocks.start_block();
+  MeetingPoint point(kThreads + kAgents);
+  Random random(1);
+  for (int step = 0; step < 2000; ++step) {
+    const std::uint32_t kind = random.below(8), thread = random.below(kThreads), agent = random.below(kAgents);
+    if (kind == 0) clocks.start_block();
+    if (kind == 1) clocks.meet_all();
+    if (kind == 2) clocks.meet(lanes(thread / 2, 3));
+    if (kind == 3) clocks.release(thread, point);
+    if (kind == 4) clocks.acquire(thread, point);
+    if (kind == 5) clocks.release_agent(agent, point);
+    if (kind == 6) clocks.acquire_agent(thread, agent, clocks.tick_of_agent());
+    if (kind == 7) clocks.fence_async_proxy(thread);
+    const View common = clocks.common_view(kCommon, kCommon);
+    for (std::uint32_t column = 0; column < kThreads + kAgents; ++column) {
+      Tick seen = Clocks::kPending, fenced = Clocks::kPending;
+      for (std::uint32_t t = kCommon; t < 2 * kCommon; ++t) {
+        const View own = clocks.view(t);
+        seen = std::min(seen, column == t ? own.now : own.seen[column]);
+        fenced = std::min(fenced, own.fenced[column]);
+      }
+      ASSERT_EQ(common.seen[column], seen) << "step " << step << ", kind " << kind;
+      ASSERT_EQ(common.fenced[column], fenced) << "step " << step << ", kind " << kind;
+    }
+  }
+}
+
 TEST(Clocks, RestartBeginsAgain) {
   Clocks clocks(32, 0);
   clocks.start_block();

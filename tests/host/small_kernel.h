@@ -30,17 +30,20 @@ inline codegen::Argument input(std::string type, std::string name) {
 }
 
 /// JITCONV_HOST_CXX if it is set, else g++ and clang++, whichever this machine has.
-inline std::vector<host::Compiler> compilers() {
-  std::vector<host::Compiler> all;
-  if (std::getenv("JITCONV_HOST_CXX") != nullptr) return {host::find_compiler()};
-  for (const char* path : {"/usr/bin/g++", "/usr/bin/clang++"}) {
-    try {
-      all.push_back(host::probe_compiler(path));
-    } catch (const std::exception&) {
+inline const std::vector<host::Compiler>& compilers() {
+  static const std::vector<host::Compiler> found = [] {
+    std::vector<host::Compiler> all;
+    if (std::getenv("JITCONV_HOST_CXX") != nullptr) return std::vector{host::find_compiler()};
+    for (const char* path : {"/usr/bin/g++", "/usr/bin/clang++"}) {
+      try {
+        all.push_back(host::probe_compiler(path));
+      } catch (const std::exception&) {
+      }
     }
-  }
-  if (all.empty()) all.push_back(host::find_compiler());
-  return all;
+    if (all.empty()) all.push_back(host::find_compiler());
+    return all;
+  }();
+  return found;
 }
 
 /// What the compiler can make modules for; g++ 11 cannot count.

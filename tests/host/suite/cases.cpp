@@ -38,7 +38,10 @@ const Target& target_of_turn(std::size_t turn) { return targets()[turn % targets
 
 class ListBuilder {
  public:
-  explicit ListBuilder(const std::string& name) { list_.name = name; }
+  explicit ListBuilder(const std::string& name, bool has_documented = false) {
+    list_.name = name;
+    list_.has_documented = has_documented;
+  }
 
   /// The convolution, made smaller until it fits `limits`, with the plan of what was given.
   void add_reduced(const std::string& name, const ConvSpec& spec, const Target& target,
@@ -85,7 +88,7 @@ Epilogue epilogue_of_turn(std::size_t turn) {
 /// Every documented configuration on every architecture, in f32 and NCHW as it is documented; with all its channels on
 /// the first.
 HostList documented_list() {
-  ListBuilder list("documented");
+  ListBuilder list("documented", /*has_documented=*/true);
   for (const tools::DocumentedConfiguration& one : tools::documented_configurations()) {
     list.add_reduced(one.name, one.spec, targets().front(), kDocumentedLimits);
     for (std::size_t i = 1; i < targets().size(); ++i)
@@ -96,7 +99,7 @@ HostList documented_list() {
 
 /// Their gradients, as the forward convolutions are documented; architectures by turns.
 HostList documented_gradients_list() {
-  ListBuilder list("documented gradients");
+  ListBuilder list("documented gradients", /*has_documented=*/true);
   std::size_t turn = 0;
   for (const tools::DocumentedConfiguration& one : documented_gradients())
     list.add_reduced(one.name, with_fewer_channels(one.spec), target_of_turn(turn++), kLimits);
@@ -269,6 +272,10 @@ ConvSpec with_fewer_channels(const ConvSpec& spec) {
   less.weight.k = group_k * less.groups;
   less.input.c = less.weight.c * less.groups;
   return less;
+}
+
+std::string documented_name(const Case& of_documented) {
+  return of_documented.name.substr(0, of_documented.name.find(" for "));
 }
 
 const std::vector<std::string>& host_list_names() {

@@ -12,9 +12,13 @@ namespace jitconv::test {
 /// Convolutions of one origin.
 struct HostList {
   std::string name;
-  std::vector<Case> cases;  ///< distinct; each with a plan, which says for which architecture
-  std::size_t given = 0;    ///< before convolutions that became the same were dropped
+  std::vector<Case> cases;      ///< distinct; each with a plan, which says for which architecture
+  std::size_t given = 0;        ///< before convolutions that became the same were dropped
+  bool has_documented = false;  ///< cases are documented configurations, each of which the share has
 };
+
+/// The name of the documented configuration that the case is made of.
+std::string documented_name(const Case& of_documented);
 
 /// The names of all lists, in order.
 const std::vector<std::string>& host_list_names();

@@ -87,25 +87,35 @@ std::set<std::uint64_t> features_of(const Case& wanted) {
   return features;
 }
 
-Parts split(const std::vector<Case>& cases, std::size_t every) {
-  std::vector<std::set<std::uint64_t>> missing;  // of each case, what the share does not have yet
-  for (const Case& one : cases) missing.push_back(features_of(one));
+std::vector<std::set<std::uint64_t>> features_of(const HostList& list) {
+  std::vector<std::set<std::uint64_t>> features;
+  features.reserve(list.cases.size());
+  for (const Case& one : list.cases) {
+    features.push_back(features_of(one));
+    if (list.has_documented) features.back().insert(std::hash<std::string>()(documented_name(one)));
+  }
+  return features;
+}
+
+Parts split(const std::vector<std::set<std::uint64_t>>& features, std::size_t every) {
+  const std::size_t count = features.size();
+  std::vector<std::set<std::uint64_t>> missing = features;  // of each case, what the share does not have yet
   std::set<std::uint64_t> covered;
-  std::vector<bool> chosen(cases.size());
+  std::vector<bool> chosen(count);
   const auto choose = [&](std::size_t index) {
     chosen[index] = true;
     covered.merge(missing[index]);
   };
   // Counts in the queue are upper bounds: what is missing only shrinks. Of equals the first of the list.
   std::priority_queue<std::pair<std::size_t, std::size_t>> queue;
-  for (std::size_t i = 0; i < cases.size(); ++i) queue.push({missing[i].size(), cases.size() - i});
+  for (std::size_t i = 0; i < count; ++i) queue.push({missing[i].size(), count - i});
   while (!queue.empty()) {
-    const auto [count, place] = queue.top();
+    const auto [expected, place] = queue.top();
     queue.pop();
-    const std::size_t index = cases.size() - place;
+    const std::size_t index = count - place;
     std::erase_if(missing[index], [&covered](std::uint64_t feature) { return covered.count(feature) != 0; });
     if (missing[index].empty()) continue;
-    if (missing[index].size() < count) {
+    if (missing[index].size() < expected) {
       queue.push({missing[index].size(), place});
     } else {
       choose(index);
@@ -113,7 +123,7 @@ Parts split(const std::vector<Case>& cases, std::size_t every) {
   }
   Parts parts;
   std::size_t since = 0;  // cases since the last one of the share
-  for (std::size_t i = 0; i < cases.size(); ++i) {
+  for (std::size_t i = 0; i < count; ++i) {
     const bool in_share = chosen[i] || ++since >= every;
     if (in_share) since = 0;
     (in_share ? parts.share : parts.rest).push_back(i);

@@ -1,11 +1,13 @@
-// Which cases of a list the host suite always runs. The rest differs from them in numbers only and waits for
-// `./dev test --full`. Chooses cases; runs nothing.
+// Which cases of a list the host suite always runs: every documented configuration, and of the others those that show
+// something new. The rest differs from them in numbers only and waits for `./dev test --full`. Chooses cases; runs
+// nothing.
 #pragma once
 
 #include <cstdint>
 #include <set>
 #include <vector>
 
+#include "host/suite/cases.h"
 #include "support/runner.h"
 
 namespace jitconv::test {
@@ -22,6 +24,9 @@ struct Parts {
 
 /// The share has every feature that a case of the list has (greedily, the case with most new ones first), and
 /// spread over the list at least one case in `every`. The same in every run.
-Parts split(const std::vector<Case>& cases, std::size_t every);
+Parts split(const std::vector<std::set<std::uint64_t>>& features, std::size_t every);
+
+/// features_of() each case; and the name of the documented configuration, where the list is of these.
+std::vector<std::set<std::uint64_t>> features_of(const HostList& list);
 
 }  // namespace jitconv::test

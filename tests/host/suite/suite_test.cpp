@@ -44,12 +44,12 @@ struct Shards {
   std::size_t share, rest;  ///< tests that each part is cut into: about a minute each
 };
 
-constexpr Shards kShards[] = {{"documented", 130, 9, 1, 1},   {"documented gradients", 75, 3, 1, 1},
-                              {"shapes f32", 850, 12, 1, 5},  {"shapes 16 bits", 580, 12, 1, 4},
-                              {"shapes nhwc", 580, 12, 1, 4}, {"epilogues", 230, 12, 1, 5},
-                              {"alignments", 240, 12, 1, 4},  {"candidates", 280, 12, 1, 4},
-                              {"random", 390, 12, 1, 2},      {"tensor", 1000, 12, 2, 8},
-                              {"gradients", 80, 2, 1, 1},     {"activation gradients", 72, 3, 1, 1}};
+constexpr Shards kShards[] = {{"documented", 130, 40, 2, 1},  {"documented gradients", 75, 40, 2, 1},
+                              {"shapes f32", 850, 24, 1, 5},  {"shapes 16 bits", 580, 24, 1, 4},
+                              {"shapes nhwc", 580, 24, 1, 4}, {"epilogues", 230, 40, 1, 5},
+                              {"alignments", 240, 40, 1, 4},  {"candidates", 280, 40, 1, 4},
+                              {"random", 390, 12, 1, 2},      {"tensor", 1000, 24, 2, 8},
+                              {"gradients", 80, 6, 1, 1},     {"activation gradients", 72, 6, 1, 1}};
 
 struct Shard {
   Shards list;
@@ -83,7 +83,7 @@ TEST_P(HostSuite, RunsAndIsRight) {
   if (shard.rest && !is_full_run()) GTEST_SKIP() << "the rest of the host suite runs with ./dev test --full";
   HostList list = host_list(shard.list.list);
   ASSERT_GE(list.cases.size(), shard.list.fewest);
-  const Parts parts = split(list.cases, shard.list.every);
+  const Parts parts = split(features_of(list), shard.list.every);
   const std::vector<std::size_t>& part = shard.rest ? parts.rest : parts.share;
   std::vector<Case> cases;
   for (std::size_t i = shard.index; i < part.size(); i += shard.count * (shard.rest ? kEveryOfRest : kEveryOfShare))
@@ -133,16 +133,17 @@ INSTANTIATE_TEST_SUITE_P(Share, HostSuite, ::testing::ValuesIn(shards(/*rest=*/f
 INSTANTIATE_TEST_SUITE_P(Rest, HostSuite, ::testing::ValuesIn(shards(/*rest=*/true)), test_name);
 
 /// Every case is in one part, and the share has all that the list has.
-void expect_to_cover(const Parts& parts, const std::vector<Case>& cases) {
+void expect_to_cover(const Parts& parts, const std::vector<Case>& cases,
+                     const std::vector<std::set<std::uint64_t>>& features_of_cases) {
   std::set<std::size_t> indices(parts.share.begin(), parts.share.end());
   indices.insert(parts.rest.begin(), parts.rest.end());
   EXPECT_EQ(parts.share.size() + parts.rest.size(), cases.size());
   EXPECT_EQ(indices.size(), cases.size());
   EXPECT_LT(*indices.rbegin(), cases.size());
   std::set<std::uint64_t> features;
-  for (const std::size_t i : parts.share) features.merge(features_of(cases[i]));
+  for (const std::size_t i : parts.share) features.insert(features_of_cases[i].begin(), features_of_cases[i].end());
   for (const std::size_t i : parts.rest) {
-    const std::set<std::uint64_t> own = features_of(cases[i]);
+    const std::set<std::uint64_t>& own = features_of_cases[i];
     EXPECT_TRUE(std::includes(features.begin(), features.end(), own.begin(), own.end())) << cases[i].name;
   }
 }
@@ -155,13 +156,20 @@ TEST(HostSuiteLists, HoldWhatIsPromised) {
   ASSERT_EQ(std::size(kShards), host_list_names().size());
   for (const Shards& one : kShards) {
     const HostList list = host_list(one.list);
-    const Parts parts = split(list.cases, one.every);
+    const std::vector<std::set<std::uint64_t>> features = features_of(list);
+    const Parts parts = split(features, one.every);
     EXPECT_GE(list.cases.size(), one.fewest) << one.list;
     std::printf("host suite, %s: %zu given, %zu distinct when reduced, share of %zu\n", one.list, list.given,
                 list.cases.size(), parts.share.size());
-    expect_to_cover(parts, list.cases);
+    expect_to_cover(parts, list.cases, features);
     if (list.name == "documented") {
       EXPECT_EQ(list.given, 3 * tools::documented_configurations().size());
+    }
+    if (list.has_documented) {
+      std::set<std::string> names, names_of_share;
+      for (const Case& next : list.cases) names.insert(documented_name(next));
+      for (const std::size_t i : parts.share) names_of_share.insert(documented_name(list.cases[i]));
+      EXPECT_EQ(names_of_share, names) << "a documented configuration is not in the share";
     }
     cases += list.cases.size();
     share += parts.share.size();

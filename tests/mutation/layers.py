@@ -1,5 +1,8 @@
-"""The test layers a mutant meets: which programs, how they are called, and which part of the tree they are for."""
+"""The test layers a mutant meets: which programs, how they are called, which part of the tree they are for, and which of
+their tests run first."""
 import dataclasses
+import fnmatch
+import re
 
 
 @dataclasses.dataclass(frozen=True)
@@ -8,7 +11,8 @@ class Program:
     folder: str  # below the build folder
     areas: tuple  # of the mutants it runs for
     arguments: tuple = ()
-    seconds: int = 120  # a mutant that takes longer hangs
+    seconds: int = 120  # a mutant that takes longer, and much longer than the unchanged tree, hangs
+    in_steps: bool = False  # whether OWN_TESTS of the mutant's file run first
 
 
 KERNELS = ("template", "generator")
@@ -16,7 +20,7 @@ KERNELS = ("template", "generator")
 # In each layer, programs run until one fails: the quick ones first.
 LAYERS = {
     "unit": [
-        Program("codegen_test", "tests/unit/codegen", KERNELS, seconds=600),
+        Program("codegen_test", "tests/unit/codegen", KERNELS, in_steps=True),
         Program("cache_test", "tests/unit/cache", ("cache",)),
         Program("cache_fault_test", "tests/unit/cache", ("cache",)),
         Program("runtime_test", "tests/unit/runtime", ("runtime",)),
@@ -25,10 +29,11 @@ LAYERS = {
     "golden": [Program("golden_test", "tests/golden", KERNELS)],
     "nvrtc": [Program("nvrtc_test", "tests/nvrtc", KERNELS, ("--gtest_filter=*sm_90a*",), seconds=300)],
     "host": [
+        Program("host_translation_test", "tests/host", ("host",)),
         Program("host_frontend_test", "tests/host", ("host",)),
         Program("host_engine_test", "tests/host/engine", ("host",)),
         Program("host_planted_test", "tests/host/planted", ("host",)),
-        Program("host_quick_test", "tests/host/quick", (*KERNELS, "host", "runtime"), seconds=300),
+        Program("host_quick_test", "tests/host/quick", (*KERNELS, "host", "runtime"), in_steps=True),
         Program("host_sector_test", "tests/host/suite", (*KERNELS, "host")),
         Program("conformance_test", "tests/conformance", ("template", "host")),
     ],
@@ -38,3 +43,62 @@ LAYERS = {
 
 def programs_for(area, layer):
     return [program for program in LAYERS[layer] if area in program.areas]
+
+
+# Which tests are most likely to notice a mutant of a file. Of several lines that fit, each is a step of its own.
+OWN_TESTS = (
+    ("wgmma/.*pingpong", "*Pingpong*"),
+    ("wgmma/.*sliced_k", "*SlicedK*"),
+    ("wgmma/.*box", "*Boxes*"),
+    ("wgmma/.*folded", "*Folded*"),
+    ("wgmma/.*planes", "*WgmmaPlanes*:*StoresPlanes*"),
+    ("wgmma/.*weights|/pack_weights/", "*PackedWeights*:*UnpackedWeights*:*RawWeights*"),
+    ("wgmma/.*(split|promote)|device/(split|promote)", "*Fp32Accuracy*:*SplitOperands*"),
+    ("/transpose_input/", "*Transposed*"),
+    ("/wgmma/|device/fragments", "*Wgmma*"),
+    ("/wgmma_rows/", "*RowsOf*:*WgmmaRows*"),
+    ("/pointwise/", "*Pointwise*"),
+    ("/direct/", "*Direct*"),
+    ("/depthwise/", "Quick.Depthwise*:DepthwisePlan*"),
+    ("/depthwise_nhwc/", "DepthwiseNhwc*"),
+    ("/depthwise_planes/", "DepthwisePlanes*"),
+    ("/fallback/", "*Fallback*"),
+    ("/wgrad_wgmma/.*boxes", "*NhwcWeightGradient*:*BoxesOfSums*"),
+    ("/wgrad_wgmma/", "Gradients.*TensorCores*:*NhwcWeightGradient*"),
+    ("/wgrad_depthwise/", "DepthwiseWeight*:Gradients.OfDepthwise*"),
+    ("/wgrad/", "Gradients.OfWeightsByFma*:Gradients.OfEveryFamily"),
+    ("/activation_gradient/", "ActivationGradient*"),
+    ("/(reduce|wgrad|split_operands)", "*Gradients*:*Reduction*"),
+    ("/(phases|transpose_weights|problem|text/phases)", "*StridedGradient*:*Phases*:*Problem*"),
+    ("/epilogue", "*Epilogue*:*SpecialValues*"),
+    ("/spec", "*Spec*"),
+    ("/cost", "*Cost*"),
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Tests:
+    """Some tests of a program. Both lists are of shell patterns, as gtest's filters are."""
+    wanted: tuple = ("*",)
+    unwanted: tuple = ()
+
+    @property
+    def arguments(self):
+        if self == Tests():
+            return ()
+        return (f"--gtest_filter={':'.join(self.wanted)}" + (f"-{':'.join(self.unwanted)}" if self.unwanted else ""),)
+
+    def has(self, name):
+        return (any(fnmatch.fnmatchcase(name, pattern) for pattern in self.wanted)
+                and not any(fnmatch.fnmatchcase(name, pattern) for pattern in self.unwanted))
+
+
+def steps_of(program, file):
+    """The parts in which the program runs for a mutant of the file: its own tests, then all others."""
+    steps, done = [], ()
+    for path, tests in OWN_TESTS if program.in_steps else ():
+        if re.search(path, file):
+            wanted = tuple(tests.split(":"))
+            steps.append(Tests(wanted, done))
+            done += wanted
+    return [*steps, Tests(unwanted=done)]

@@ -5,10 +5,11 @@ and reports which of them noticed.
     tests/mutation/run.py                      every mutant, every layer that meets it; hours on two cores
     tests/mutation/run.py --only 'direct_*'    some, by name
     tests/mutation/run.py --layers host,unit   some layers
+    tests/mutation/run.py --first              each mutant until a layer has killed it
     tests/mutation/run.py --check              only: does the list still fit the tree? (a ctest entry)
 
 A layer kills a mutant if one of its programs fails, crashes or hangs. Every layer runs, whatever the others said, so
-that the table shows what each is worth alone. The working tree is never touched. Python 3.9, standard library only.
+that the table shows what each is worth alone; with --first only until one has killed the mutant. The working tree is never touched. Python 3.9, standard library only.
 """
 import argparse
 import concurrent.futures
@@ -31,6 +32,7 @@ def parse_arguments():
     parser.add_argument("--list", action="store_true", help="print the names and stop")
     parser.add_argument("--only", action="append", metavar="PATTERN", help="mutants of these names (shell patterns)")
     parser.add_argument("--layers", default=",".join(LAYERS), help="default: %(default)s")
+    parser.add_argument("--first", action="store_true", help="run no more layers of a mutant that one has killed")
     parser.add_argument("--jobs", type=int, default=1, help="mutants at a time, each with a tree and build of its own")
     parser.add_argument("--work", type=pathlib.Path, default=ROOT / "build" / "mutation", help="default: %(default)s")
     parser.add_argument("--keep", action="store_true",
@@ -66,9 +68,11 @@ def merged(earlier, result):
     return result | {"layers": layers, "killed": any(said["verdict"] == "killed" for said in layers.values())}
 
 
-def is_complete(mutant, result, layers):
+def is_complete(mutant, result, layers, first):
     if result is None:
         return False
+    if first and result["killed"]:
+        return True
     return "build" in result["layers"] or all(layer in result["layers"] or not programs_for(mutant.area, layer)
                                               for layer in layers)
 
@@ -98,10 +102,11 @@ def main():
     json_path = arguments.work / "report.json"
     results = earlier_results(json_path, arguments)
     if arguments.resume:
-        mutants = [mutant for mutant in mutants if not is_complete(mutant, results.get(mutant.name), layers)]
+        mutants = [mutant for mutant in mutants if not is_complete(mutant, results.get(mutant.name), layers,
+                                                                         arguments.first)]
     workshops = queue.Queue()
     for number in range(arguments.jobs):
-        workshop = Workshop(ROOT, arguments.work / str(number), layers)
+        workshop = Workshop(ROOT, arguments.work / str(number), layers, arguments.first)
         workshop.prepare(mutants)
         workshops.put(workshop)
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Tests of the mutation script itself: a list that rots is noticed, a mutant is applied and taken back, verdicts follow
 from exit statuses, tables count right. Builds nothing: the build and the test programs are small shell scripts."""
+import dataclasses
 import os
 import pathlib
 import stat
@@ -65,6 +66,7 @@ class AMutantIsRun(WithTree):
         patched = workshop.programs_for
         workshop.programs_for = lambda area, layer: [program]
         self.addCleanup(setattr, workshop, "programs_for", patched)
+        self.one_program = program
 
     def program(self, text):
         path = self.shop.build / "tests/a_test"
@@ -101,6 +103,49 @@ class AMutantIsRun(WithTree):
         self.assertFalse(os.path.exists(f"/proc/{child}/cmdline") and
                          pathlib.Path(f"/proc/{child}/cmdline").read_bytes().startswith(b"sleep"))
 
+    def test_the_limit_follows_the_unchanged_tree(self):
+        self.program("echo '[       OK ] Quick.A (500 ms)'; echo '[       OK ] Quick.B/0, where x = 1 (2000 ms)'")
+        program = self.one_program
+        self.shop.baseline = {program.target: self.shop._measure(program)}
+        self.assertEqual(self.shop.baseline, {"a_test": {"Quick.A": 0.5, "Quick.B/0": 2.0}})
+        self.assertEqual(self.shop._limit(program, layers.Tests()), 6 * 2.5)
+        self.assertEqual(self.shop._limit(program, layers.Tests(("Quick.A",))), 6 * 0.5)
+        self.assertEqual(self.shop._limit(program, layers.Tests(("Other*",))), program.seconds)
+
+    def test_a_tree_on_which_a_test_fails_is_refused(self):
+        self.program("exit 1")
+        with self.assertRaises(SystemExit):
+            self.shop._measure(self.one_program)
+
+    def test_times_are_kept_while_the_tree_is_the_same(self):
+        self.shop.baseline_path.write_text('{"tree": "ab", "seconds": {"a_test": {"": 3}}}')
+        self.shop._load_baseline("ab")
+        self.assertEqual(self.shop.baseline, {"a_test": {"": 3}})
+        self.shop._load_baseline("cd")
+        self.assertEqual(self.shop.baseline, {})
+
+    def test_own_tests_run_first_and_the_others_if_they_pass(self):
+        program = dataclasses.replace(self.one_program, in_steps=True)
+        workshop.programs_for = lambda area, layer: [program]
+        self.program('echo "$@" >> calls; grep -q good cache/a.cpp || test "$*" != "$(cat killer)"')
+        (self.root / "cache/wgmma").mkdir()
+        (self.root / "cache/wgmma/box.cpp").write_text("good\n")
+        (self.shop.tree / "killer").write_text("--gtest_filter=*-*Boxes*:*Wgmma*")
+        self.shop._copy_tree()
+        (self.shop.tree / "killer").write_text("--gtest_filter=*-*Boxes*:*Wgmma*")
+        (self.shop.tree / "cache/a.cpp").write_text("bad\n")
+        result = self.shop.run(mutant(file="cache/wgmma/box.cpp"))
+        self.assertTrue(result["killed"])
+        self.assertEqual((self.shop.tree / "calls").read_text().split(),
+                         ["--gtest_filter=*Boxes*", "--gtest_filter=*Wgmma*-*Boxes*", "--gtest_filter=*-*Boxes*:*Wgmma*"])
+
+    def test_only_the_first_layer_that_kills_runs_if_so_wanted(self):
+        self.program("exit 1")
+        self.shop.layers = ["host", "unit"]
+        self.assertEqual(list(self.shop.run(mutant())["layers"]), ["host", "unit"])
+        self.shop.first = True
+        self.assertEqual(list(self.shop.run(mutant())["layers"]), ["host"])
+
     def test_a_mutant_that_does_not_build(self):
         self.shop._build = lambda area: (True, "error: no")
         result = self.shop.run(mutant())
@@ -115,6 +160,26 @@ class AMutantIsRun(WithTree):
         self.shop._copy_tree()
         self.assertEqual(copy.stat().st_mtime, 1)
         self.assertFalse((self.shop.tree / "cache/old.cpp").exists())
+
+
+class StepsOfAProgram(unittest.TestCase):
+    def test_no_test_is_left_out_or_runs_twice(self):
+        program = layers.Program("a_test", "tests", areas=(), in_steps=True)
+        names = ["Quick.WgmmaBoxes", "Quick.WgmmaPlanes", "Quick.RowsOfTiles", "DepthwiseNhwc.Filters", "Gradients.All",
+                 "WgmmaRowsPlan.Cut", "Huge.Reads"]
+        for file in {one.file for one in MUTANTS}:
+            steps = layers.steps_of(program, file)
+            for name in names:
+                self.assertEqual(sum(tests.has(name) for tests in steps), 1, (file, name))
+
+    def test_every_kernel_family_has_tests_of_its_own(self):
+        program = layers.Program("a_test", "tests", areas=(), in_steps=True)
+        for folder in sorted((pathlib.Path(__file__).parents[2] / "codegen").glob("*/family.h")):
+            self.assertGreater(len(layers.steps_of(program, str(folder))), 1, folder)
+
+    def test_a_program_without_steps_runs_whole(self):
+        program = layers.Program("a_test", "tests", areas=())
+        self.assertEqual([tests.arguments for tests in layers.steps_of(program, "codegen/wgmma/a.cpp")], [()])
 
 
 class ResultsAreCounted(unittest.TestCase):

@@ -92,6 +92,10 @@ class AMutantIsRun(WithTree):
         said = self.run_with("echo '[  FAILED  ] Suite.Case (3 ms)'; exit 1")
         self.assertEqual((said["verdict"], said["by"]), ("killed", "Suite.Case"))
 
+    def test_the_test_that_ended_the_program_is_named(self):
+        said = self.run_with("echo '[ RUN      ] Suite.A'; echo '[ RUN      ] Suite.B'; kill -TRAP $$")
+        self.assertEqual((said["verdict"], said["by"]), ("killed", "Suite.B"))
+
     def test_a_crash_counts(self):
         said = self.run_with("kill -SEGV $$")
         self.assertEqual((said["verdict"], said["by"]), ("killed", "a_test ends with signal 11"))

@@ -18,6 +18,7 @@ BUILD_SECONDS = 900
 BASELINE_SECONDS = 3600
 SLOWER = 6  # than on the unchanged tree, and a test program hangs
 PASSED_TEST = re.compile(r"^\[       OK \] ([\w/.:-]+).* \((\d+) ms\)$", re.MULTILINE)
+BEGUN_TEST = re.compile(r"^\[ RUN      \] ([\w/.:-]+)$", re.MULTILINE)
 FAILED_TEST = re.compile(r"^\[  FAILED  \] ([\w/.:-]+)(?: \(|,|$)", re.MULTILINE)
 
 
@@ -50,9 +51,10 @@ class Workshop:
         self.baseline_path = folder / "baseline.json"
         cache = folder / "cache"
         cache.mkdir(parents=True, exist_ok=True)
-        # One seed, so that a run can be repeated; counterexamples need not be small.
+        # One seed, so that a run can be repeated; counterexamples need not be small. The first failure ends a program,
+        # by a signal: a test of many kernels does not run the others.
         self.environment = dict(os.environ, RC_PARAMS="seed=1 max_success=250 noshrink=1", JITCONV_CACHE_DIR=str(cache),
-                                JITCONV_CACHE_MAXSIZE="256M", GTEST_FAIL_FAST="1")
+                                JITCONV_CACHE_MAXSIZE="256M", GTEST_BREAK_ON_FAILURE="1")
 
     def prepare(self, mutants):
         """Brings the copy up to date, configures, builds, and makes sure that all is well without a mutant."""
@@ -178,11 +180,12 @@ class Workshop:
 
     @staticmethod
     def _reason(program, code, text):
-        failed = FAILED_TEST.search(text)
-        if failed:
-            return failed.group(1)
         if code is None:
             return f"{program.target} hangs"
+        # What ends with the first failure says only what it began last.
+        named = FAILED_TEST.findall(text)[:1] or BEGUN_TEST.findall(text)[-1:]
+        if named:
+            return named[0]
         return f"{program.target} ends with {'signal ' + str(-code) if code < 0 else 'status ' + str(code)}"
 
     def _call(self, command, seconds):

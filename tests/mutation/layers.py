@@ -45,19 +45,23 @@ def programs_for(area, layer):
     return [program for program in LAYERS[layer] if area in program.areas]
 
 
-# Which tests are most likely to notice a mutant of a file. Of several lines that fit, each is a step of its own.
+# Which tests are most likely to notice a mutant of a file or name. Of several lines that fit, each is a step of its own:
+# the tests of a feature, then short ones of the family, then all of the family.
 OWN_TESTS = (
-    ("wgmma/.*pingpong", "*Pingpong*"),
-    ("wgmma/.*sliced_k", "*SlicedK*"),
-    ("wgmma/.*box", "*Boxes*"),
-    ("wgmma/.*folded", "*Folded*"),
-    ("wgmma/.*planes", "*WgmmaPlanes*:*StoresPlanes*"),
-    ("wgmma/.*weights|/pack_weights/", "*PackedWeights*:*UnpackedWeights*:*RawWeights*"),
-    ("wgmma/.*(split|promote)|device/(split|promote)", "*Fp32Accuracy*:*SplitOperands*"),
-    ("/transpose_input/", "*Transposed*"),
-    ("/wgmma/|device/fragments", "*Wgmma*"),
+    ("wgmma.*(pingpong|pair|grid|stages)", "*Pingpong*"),
+    ("wgmma.*sliced_k", "*SlicedK*"),
+    ("wgmma.*im2col", "Quick.WgmmaIm2col"),
+    ("wgmma/.*box", "Quick.WgmmaBoxes"),
+    ("wgmma/.*fold", "Quick.WgmmaFolded*"),
+    ("wgmma/.*planes", "Quick.*Planes"),
+    ("wgmma/.*(weights|raw)|/pack_weights/", "QuickPackedWeights.*:Quick.WgmmaUnpackedWeights"),
+    ("wgmma/.*(split|promote)|device/(split|promote)", "QuickFp32Accuracy*"),
+    ("/transpose_input/", "Quick.WgmmaTransposedInput"),
+    ("/wgmma/|device/fragments|staging", "Quick.WgmmaChannelsOfNoWholeSlices:Quick.WgmmaStoresPlanes"),
+    ("/wgmma/|device/fragments|/transpose_input/|/pack_weights/", "*Wgmma*"),
     ("/wgmma_rows/", "*RowsOf*:*WgmmaRows*"),
     ("/pointwise/", "*Pointwise*"),
+    ("/direct/|device/copy_async|codegen/text/", "Quick.Direct*"),
     ("/direct/", "*Direct*"),
     ("/depthwise/", "Quick.Depthwise*:DepthwisePlan*"),
     ("/depthwise_nhwc/", "DepthwiseNhwc*"),
@@ -93,11 +97,11 @@ class Tests:
                 and not any(fnmatch.fnmatchcase(name, pattern) for pattern in self.unwanted))
 
 
-def steps_of(program, file):
-    """The parts in which the program runs for a mutant of the file: its own tests, then all others."""
+def steps_of(program, mutant):
+    """The parts in which the program runs for the mutant: its own tests, then all others."""
     steps, done = [], ()
     for path, tests in OWN_TESTS if program.in_steps else ():
-        if re.search(path, file):
+        if re.search(path, f"{mutant.file} {mutant.name}"):
             wanted = tuple(tests.split(":"))
             steps.append(Tests(wanted, done))
             done += wanted

@@ -171,7 +171,7 @@ class Workshop:
     def _run_until_one_fails(self, mutant, programs):
         """Each program in steps, and the first steps of all programs before any second one."""
         steps = [(number, program, tests) for program in programs
-                 for number, tests in enumerate(steps_of(program, mutant.file))]
+                 for number, tests in enumerate(steps_of(program, mutant))]
         for _, program, tests in sorted(steps, key=lambda step: step[0]):
             code, text = self._call(self._command(program, tests), self._limit(program, tests))
             if code != 0:

@@ -269,6 +269,8 @@ TEST(Quick, WgmmaIm2col) {
           {"two runs of planes", "input=3,32,9,11 weight=24,32,3,3 padding=1 math=tf32" + both, 2, two_runs},
           {"two runs of several images", "input=7,32,7,6 weight=24,32,3,3 stride=2 padding=1 bias math=tf32" + both, 2,
            images},
+          {"a second run without images", "input=9,32,7,6 weight=24,32,3,3 stride=2 padding=1 math=tf32" + both, 2,
+           images},
           {"resident weights, fp16", "input=2,32,13,35 weight=40,32,3,3 padding=1 dtype=f16 residual" + both, 2,
            resident},
           {"weights as they lie", "input=2,40,15,17 weight=150,40,1,1 stride=2 padding=1,0 bias math=tf32" + both, 2,

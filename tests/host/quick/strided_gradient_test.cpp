@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "codegen/plan.h"
+#include "codegen/wgmma/store.h"
 #include "host/quick/small_integers.h"
 #include "runtime/compile.h"
 #include "support/fresh_cache.h"
@@ -251,6 +252,24 @@ TEST(StridedGradient, BoxesOfSums) {
     EXPECT_FALSE(plans.empty()) << text;
     for (const ConvPlan& plan : plans) EXPECT_EQ(fault(device, plan, expected), "") << text;
   }
+}
+
+// A consumer that has more boxes than it stages waits for those that TMA still reads.
+TEST(StridedGradient, MoreBoxesThanAreStaged) {
+  const FreshCache cache("strided-gradients");
+  tools::HostDevice device{Target::host()};
+  const ConvSpec spec =
+      parse_spec("input=1,32,5,256 weight=16,32,3,3 stride=2 padding=1 operation=data_gradient layout=nhwc math=tf32");
+  const Gradient expected(spec);
+  std::vector<ConvPlan> plans = codegen::enumerate_plans(spec, Target::host(parse_target("sm_90a")), SIZE_MAX);
+  std::erase_if(plans, [](const ConvPlan& plan) {
+    const auto* tiling = plan.tiling<codegen::WgmmaTiling>();
+    if (tiling == nullptr || !tiling->stores_boxes()) return true;
+    const codegen::WgmmaGeometry geometry(plan.convolution().problem, *tiling);
+    return tiling->tile.columns <= tiling->staged_boxes * codegen::WgmmaStore(geometry).store_columns();
+  });
+  ASSERT_FALSE(plans.empty());
+  EXPECT_EQ(fault(device, plans.front(), expected), "");
 }
 
 }  // namespace

@@ -109,6 +109,8 @@ struct FamilyFunctions {
   bool uses_tensor_cores = false;
   /// Reads weights in whatever order and of whatever strides, so that no pass needs to make them dense.
   bool reads_any_weight = false;
+  /// The same of data gradients with a stride, which it computes as they are and not as one dense convolution.
+  bool takes_strided_gradients = false;
   /// Packs weights in whatever order they are, or can, and its prices have that pass. To the prices of others that need
   /// dense weights, the planner adds the pass that makes them dense.
   bool prices_packing = false;
@@ -134,6 +136,11 @@ struct FamilyFunctions {
 
 const FamilyFunctions& functions_of(Family family);
 inline bool uses_tensor_cores(Family family) { return functions_of(family).uses_tensor_cores; }
+/// Computes `asked` as it is, whatever the weight's strides; others get a dense convolution in its place.
+inline bool computes_as_asked(Family family, const Problem& asked) {
+  const FamilyFunctions& functions = functions_of(family);
+  return functions.reads_any_weight || (functions.takes_strided_gradients && asked.is_upsampled());
+}
 /// Makes packed weights, which a caller may bring in its place.
 inline bool packs_weights(Family family) {
   return family == Family::pack_weights || family == Family::transpose_weights;

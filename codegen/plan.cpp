@@ -45,7 +45,7 @@ Candidates find_candidates(const ConvSpec& spec, const Problem& problem, const T
   for (const Family family : competing_families()) {
     CandidateList list(keep, costs);
     const FamilyFunctions& functions = functions_of(family);
-    const std::string why = functions.enumerate(functions.reads_any_weight ? problem : dense, target, list);
+    const std::string why = functions.enumerate(computes_as_asked(family, problem) ? problem : dense, target, list);
     if (list.empty()) result.notes.push_back({std::string(to_string(family)), "not possible: " + why});
     if (uses_tensor_cores(family) && !list.empty()) tensor_cores = true;
     if (functions.price_beside_tensor_cores != nullptr && tensor_cores && !memory_decides)
@@ -58,9 +58,9 @@ Candidates find_candidates(const ConvSpec& spec, const Problem& problem, const T
                        transposing = weight_transposition_cost(dense, costs.fma);
     bool any = false;
     for (Candidate& candidate : result.all) {
-      const FamilyFunctions& functions = functions_of(family_of(candidate));
-      if (functions.reads_any_weight) continue;  // which computes what is asked for
-      candidate.cost += interleaving + (functions.prices_packing ? 0 : transposing);
+      const Family family = family_of(candidate);
+      if (computes_as_asked(family, problem)) continue;
+      candidate.cost += interleaving + (functions_of(family).prices_packing ? 0 : transposing);
       any = true;
     }
     if (any) result.notes.push_back({"sub-pixel", phases_text(dense)});
@@ -131,9 +131,10 @@ void read_asked_weight(ConvPlan& plan, const Problem& asked) {
 ConvPlan complete_plan(const ConvSpec& spec, const Target& target, KernelPlan kernel) {
   const FamilyFunctions& functions = functions_of(kernel.family());
   const Problem wanted = kernel.problem;
-  const bool interleaves = needs_phases(wanted) && !functions.reads_any_weight;
+  const bool as_asked = computes_as_asked(kernel.family(), wanted);
+  const bool interleaves = needs_phases(wanted) && !as_asked;
   const Problem asked = interleaves ? sub_pixel_problem(wanted) : wanted;
-  if (!functions.reads_any_weight) kernel.problem = with_dense_weight(asked);
+  if (!as_asked) kernel.problem = with_dense_weight(asked);
   const bool is_reordered = kernel.problem.weight != asked.weight;
   ConvPlan plan;
   plan.spec = spec;

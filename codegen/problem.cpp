@@ -124,9 +124,13 @@ Problem lower(const ConvSpec& spec) {
 }
 
 std::string_view beyond_dense_input_and_output(const Problem& problem) {
+  if (problem.reduction == Reduction::taps && problem.is_upsampled()) return "the input is upsampled by a stride";
+  return beyond_dense_or_upsampled(problem);
+}
+
+std::string_view beyond_dense_or_upsampled(const Problem& problem) {
   if (problem.reduction != Reduction::taps) return "the sums run over pixels";
-  if (problem.is_upsampled()) return "the input is upsampled by a stride";
-  if (problem.is_cropped()) return "the input is cropped";
+  if (problem.is_cropped() && !problem.is_upsampled()) return "the input is cropped";
   if (!is_dense(problem.input, problem.input_channels(), problem.rows.input, problem.columns.input))
     return "the input is no dense tensor";
   if (!is_dense(problem.output, problem.output_channels(), problem.rows.output, problem.columns.output))

@@ -53,6 +53,15 @@ struct Axis {
   std::int64_t upsampling = 1;  ///< the stride of the convolution whose gradient this is
   /// Pixels from the first tap to the last.
   std::int64_t reach() const { return (taps - 1) * dilation; }
+  /// Counted from an output that is a multiple of `upsampling` and from the first input that it or one behind it may
+  /// meet: output o meets tap t in input (o * stride + t * dilation - lead()) / upsampling, where that is whole.
+  std::int64_t lead() const { return (pad % upsampling + upsampling) % upsampling; }
+  /// The first input that output 0 or one behind it may meet; negative: in the padding.
+  std::int64_t first_input() const { return (lead() - pad) / upsampling; }
+  /// Inputs from there to the last that the first `count` outputs may meet; `count` is a multiple of `upsampling`.
+  std::int64_t inputs_met(std::int64_t count) const {
+    return ((count - 1) * stride + reach() - lead()) / upsampling + 1;
+  }
   /// Outputs that are this far apart meet inputs that are `dilation` apart: each residue of them is a convolution of
   /// its own, without dilation and with undilated_stride().
   std::int64_t dilation_residues() const { return dilation / std::gcd(dilation, stride); }
@@ -124,6 +133,8 @@ struct Problem {
   std::int64_t weight_elements() const { return output_channels() * c * taps(); }
   std::int64_t output_elements() const { return n * output_channels() * output_plane(); }
   bool is_upsampled() const { return rows.upsampling != 1 || columns.upsampling != 1; }
+  /// Of a data gradient: an output meets one tap of so many.
+  std::int64_t phases_of_stride() const { return rows.upsampling * columns.upsampling; }
   /// The first pixels of the input meet no tap: those of a data gradient with more padding than its filter reaches.
   bool is_cropped() const { return rows.pad < 0 || columns.pad < 0; }
   bool is_sub_pixel() const { return phases.count() > 0; }
@@ -150,6 +161,8 @@ Problem lower(const ConvSpec& spec);
 std::string_view beyond_dense_forward(const Problem& problem);
 /// The same, whatever the weight's strides.
 std::string_view beyond_dense_input_and_output(const Problem& problem);
+/// The same, also where a stride upsamples the input, and then with a crop.
+std::string_view beyond_dense_or_upsampled(const Problem& problem);
 
 /// Strides, first element and groups of a dense weight [K][C/groups][R][S].
 View dense_weight(Tensor tensor, DataType type, std::int64_t k, std::int64_t c, std::int64_t r, std::int64_t s);

@@ -204,8 +204,8 @@ ConvSpec spec_with(const ConvSpec& full, const Axes& axes, const Counts& counts)
 
 /// Blocks of a launch that computes `spec` with the tiling of `full`.
 std::int64_t blocks_of(const codegen::ConvPlan& full, const ConvSpec& spec) {
-  const bool is_asked_for = codegen::functions_of(full.family()).reads_any_weight;
-  const codegen::Problem problem = is_asked_for ? codegen::lower(spec) : dense_problem(spec);
+  const bool as_asked = codegen::computes_as_asked(full.family(), codegen::lower(spec));
+  const codegen::Problem problem = as_asked ? codegen::lower(spec) : dense_problem(spec);
   const std::int64_t blocks = full.convolution().launch.blocks;
   if (const auto* wgmma = full.tiling<codegen::WgmmaTiling>()) {
     // Blocks that walk over tiles still walk over two or three.

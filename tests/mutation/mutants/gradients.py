@@ -5,6 +5,7 @@ from mutants.mutant import File
 phases = File("codegen/phases.cpp", "phases")
 phases_text = File("codegen/text/phases_text.cpp", "emit_phases")
 problem = File("codegen/problem.cpp", "gradient_problem")
+axis = File("codegen/problem.h", "gradient_axis")
 transpose = File("codegen/transpose_weights/emit.cpp", "emit_transpose_weights")
 transpose_kernel = File("templates/transpose_weights/kernel.cu.in", "transpose_weights")
 reduce_pass = File("codegen/reduce/pass.cpp", "reduce_pass")
@@ -56,6 +57,11 @@ MUTANTS = [
            "stride and dilation with a common divisor: phases lack taps"),
     phases("dilation_whole", "gradient.dilation / common", "gradient.dilation",
            "stride and dilation with a common divisor: taps meet pixels of dy too far apart"),
+    # Kernels whose threads have outputs of all phases.
+    axis("first_input_of_a_crop", "return (lead() - pad) / upsampling;", "return -pad / upsampling;",
+         "gradients with a crop begin a pixel of dy too early"),
+    axis("too_few_inputs", "((count - 1) * stride + reach() - lead()) / upsampling + 1",
+         "((count - 1) * stride + reach() - lead()) / upsampling", "threads lack the last row of dy that they meet"),
     phases_text("row_of_window_column", "window_tap / kS * kRowStep", "window_tap % kS * kRowStep",
                 "weights of a strided gradient are those of other filter rows"),
     phases_text("row_of_column_phase", "kFirstRow[phase / kColumnPhases]", "kFirstRow[phase % kColumnPhases]",

@@ -255,5 +255,40 @@ TEST(BeyondDenseForward, NamesTheRuleThatIsBroken) {
   }
 }
 
+TEST(BeyondDenseOrUpsampled, TakesStridedGradientsAsTheyAre) {
+  const auto rule = [](const std::string& text) {
+    return beyond_dense_or_upsampled(lowered("input=2,8,9,9 weight=8,1,3,3 groups=8 " + text));
+  };
+  EXPECT_EQ(rule("stride=2 operation=data_gradient"), "");
+  EXPECT_EQ(rule("stride=1,2 padding=4 operation=data_gradient"), "") << "with a crop";
+  EXPECT_EQ(rule("padding=4 operation=data_gradient"), "the input is cropped");
+  EXPECT_EQ(rule("stride=2 operation=weight_gradient"), "the sums run over pixels");
+}
+
+/// By the definition of an axis: of so many outputs, those inputs that are met are the ones that are counted.
+RC_GTEST_PROP(AxisProperty, InputsThatOutputsMeetAreCounted, ()) {
+  Axis axis;
+  axis.upsampling = *rc::gen::inRange<std::int64_t>(1, 6);
+  axis.stride = axis.upsampling > 1 ? 1 : *rc::gen::inRange<std::int64_t>(1, 5);
+  axis.taps = *rc::gen::inRange<std::int64_t>(1, 9), axis.dilation = *rc::gen::inRange<std::int64_t>(1, 5);
+  axis.pad = *rc::gen::inRange<std::int64_t>(-7, 12);
+  const std::int64_t count = *rc::gen::inRange<std::int64_t>(1, 5) * axis.upsampling;
+  const std::int64_t first_output = *rc::gen::inRange<std::int64_t>(0, 4) * axis.upsampling;
+  const std::int64_t first = axis.first_input() + first_output * axis.stride / axis.upsampling;
+  RC_ASSERT(axis.lead() >= 0 && axis.lead() < axis.upsampling);
+  for (std::int64_t o = 0; o < count; ++o) {
+    for (std::int64_t t = 0; t < axis.taps; ++t) {
+      const std::int64_t place = (first_output + o) * axis.stride + t * axis.dilation - axis.pad;
+      if (place % axis.upsampling != 0) continue;
+      const std::int64_t input = place / axis.upsampling;
+      RC_ASSERT(input >= first && input < first + axis.inputs_met(count));
+      RC_ASSERT((o * axis.stride + t * axis.dilation - axis.lead()) == (input - first) * axis.upsampling);
+    }
+  }
+  // None more than an undilated filter of all phases' taps meets.
+  if (axis.upsampling == 1) RC_ASSERT(axis.inputs_met(count) == (count - 1) * axis.stride + axis.reach() + 1);
+  RC_ASSERT((axis.inputs_met(count) - 1) * axis.upsampling <= (count - 1) * axis.stride + axis.reach());
+}
+
 }  // namespace
 }  // namespace jitconv::codegen

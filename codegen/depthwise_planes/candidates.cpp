@@ -32,7 +32,7 @@ class Search {
                                        vectors(problem_.output_plane() * problem_.output.element_bytes()));
     for (std::int64_t parts = 1; parts <= problem_.rows.output; ++parts) {
       DepthwisePlanesTiling tiling;
-      tiling.thread_p = static_cast<int>(ceil_div(problem_.rows.output, parts));
+      tiling.thread_p = static_cast<int>(round_up(ceil_div(problem_.rows.output, parts), problem_.rows.upsampling));
       if (tiling.threads_p(problem_) != parts || !fits(tiling)) continue;
       choose_moves(tiling);
       for (const int threads : {64, 128, 192, 256}) {
@@ -50,9 +50,13 @@ class Search {
     return static_cast<int>(tiling.thread_p * problem_.columns.output + problem_.columns.input + problem_.taps() + 28);
   }
 
+  /// Multiply-adds of a thread: of a gradient with a stride, an output meets the taps of its phase.
+  std::int64_t multiply_adds(const DepthwisePlanesTiling& tiling) const {
+    return tiling.thread_p * problem_.columns.output * problem_.taps() / problem_.phases_of_stride();
+  }
+
   bool fits(const DepthwisePlanesTiling& tiling) const {
-    return tiling.thread_p * problem_.columns.output * problem_.taps() <= kUnrollBudget &&
-           registers(tiling) <= kMostRegisters;
+    return multiply_adds(tiling) <= kUnrollBudget && registers(tiling) <= kMostRegisters;
   }
 
   /// How a thread moves a row: elements at a time, and the wavefronts of a warp that take.
@@ -77,10 +81,11 @@ class Search {
 
   void choose_moves(DepthwisePlanesTiling& tiling) {
     const std::int64_t stored = problem_.output.element_bytes(), parts = tiling.threads_p(problem_);
-    reads_ = row_moves(problem_.columns.input, problem_.rows.input, tiling.thread_p * problem_.rows.stride, parts,
-                       problem_.input.element_bytes());
+    const std::int64_t read_step = tiling.thread_p * problem_.rows.stride / problem_.rows.upsampling;
+    reads_ = row_moves(problem_.columns.input, problem_.rows.input, read_step, parts, problem_.input.element_bytes());
     stores_ = row_moves(problem_.columns.output, problem_.rows.output, tiling.thread_p, parts, stored);
     tiling.read_vector = reads_.vector, tiling.store_vector = stores_.vector;
+    tiling.share_weights = problem_.is_upsampled();
     tiling.async_copy = target_.compute_capability() >= 80;
     tiling.store_pairs = stored == 2 && problem_.input.type != DataType::f32 && target_.compute_capability() >= 80;
   }
@@ -92,17 +97,20 @@ class Search {
     work.warps = ceil_div(tiling.threads(problem_), kWarpSize);
     const std::int64_t element = problem_.input.element_bytes(), stored = problem_.output.element_bytes();
     const std::int64_t outputs = tiling.thread_p * problem_.columns.output;
-    work.fma_per_warp = outputs * problem_.taps();
+    work.fma_per_warp = multiply_adds(tiling);
     const std::int64_t reads = tiling.read_rows(problem_) * (problem_.columns.input / tiling.read_vector);
     const std::int64_t stores = outputs / tiling.store_vector;
     const std::int64_t copies = ceil_div(tiling.planes * problem_.input_plane() * element, kCopyBytes * work.threads) +
                                 ceil_div(tiling.planes * problem_.output_plane() * stored, kCopyBytes * work.threads);
+    const std::int64_t weight_copies =
+        tiling.share_weights ? ceil_div(tiling.planes * problem_.taps(), work.threads) : 0;
     const std::int64_t converted = element == 2 ? tiling.read_rows(problem_) * problem_.columns.input : 0;
-    work.other_per_warp = copies * costs_.copy + reads * costs_.read + converted + problem_.taps() * costs_.weight +
+    work.other_per_warp = (copies + weight_copies) * costs_.copy + reads * costs_.read + converted + problem_.taps() * costs_.weight +
                           stores * costs_.store + outputs * (stored == 2 ? costs_.rounded_output : costs_.output) +
                           costs_.block;
     work.shared_per_warp = copies * costs_.copy_wavefronts + tiling.read_rows(problem_) * reads_.wavefronts +
-                           tiling.thread_p * stores_.wavefronts;
+                           tiling.thread_p * stores_.wavefronts +
+                           (tiling.share_weights ? weight_copies + problem_.taps() : 0);
     work.latency_cycles = costs_.latency;
     work.wanted_warps = costs_.wanted_warps;
     work.registers = registers(tiling);
@@ -123,7 +131,7 @@ class Search {
 }  // namespace
 
 std::string depthwise_planes::enumerate(const Problem& problem, const Target& target, CandidateList& into) {
-  if (const std::string_view rule = beyond_dense_input_and_output(problem); !rule.empty()) return std::string(rule);
+  if (const std::string_view rule = beyond_dense_or_upsampled(problem); !rule.empty()) return std::string(rule);
   if (problem.c != 1) return fmt::format("{} input channels per group, not 1", problem.c);
   if (problem.k != 1) return fmt::format("{} output channels per group, not 1", problem.k);
   if (problem.input.layout() != Layout::nchw || problem.output.layout() != Layout::nchw) return "works on nchw tensors";

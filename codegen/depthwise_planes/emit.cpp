@@ -23,10 +23,17 @@ std::string constants(const KernelPlan& kernel, const DepthwisePlanesTiling& til
   c.add("kChannels", problem.input_channels()).add("kAllPlanes", problem.n * problem.input_channels(), "N * C");
   c.add("kTaps", problem.taps());
 
+  if (problem.is_upsampled()) {
+    c.group("Gradient with a stride: row p meets tap r in row (p + r * kDilationH - kPadTop) / kUpsamplingH, if whole");
+    c.add("kUpsamplingH", problem.rows.upsampling).add("kUpsamplingW", problem.columns.upsampling);
+    c.add("kFirstH", problem.rows.first_input(), "row of x that a plane's first rows meet first");
+  }
   c.group("Planes of a block, and rows of a thread");
   c.add("kPlanes", tiling.planes).add("kThreadP", tiling.thread_p);
   c.add("kThreadsP", tiling.threads_p(problem), "threads of a plane").add("kThreads", tiling.threads(problem));
   c.add("kMinBlocksPerSm", kernel.launch.min_blocks_per_sm);
+
+  if (tiling.share_weights) c.add("kWeightsFirstByte", tiling.weights_first_byte(problem), "in shared memory");
 
   c.group("Elements that a thread moves at a time");
   c.add("kCopyVector", kCopyBytes / problem.input.element_bytes(), "from x to shared memory");
@@ -37,7 +44,7 @@ std::string constants(const KernelPlan& kernel, const DepthwisePlanesTiling& til
   return text;
 }
 
-std::string asserts(const KernelPlan& kernel) {
+std::string asserts(const KernelPlan& kernel, const DepthwisePlanesTiling& tiling) {
   Lines lines;
   lines.add("// The numbers above are redundant; they must agree.");
   lines.add("static_assert(kThreads == kPlanes * kThreadsP && kThreadsP * kThreadP >= kP);");
@@ -45,14 +52,34 @@ std::string asserts(const KernelPlan& kernel) {
   lines.add("static_assert(kAllPlanes % kPlanes * (kH * kW) % kCopyVector == 0, \"the last block's, too\");");
   lines.add("static_assert(kAllPlanes % kPlanes * (kP * kQ) % kLeaveVector == 0);");
   lines.add("static_assert(kW % kReadVector == 0 && kQ % kStoreVector == 0);");
+  if (kernel.problem.is_upsampled())
+    lines.add("static_assert(kThreadP % kUpsamplingH == 0, \"a thread has rows of all phases\");");
   lines.add(fmt::format("static_assert(kPlanes * (kH * kW) * sizeof(Element) <= {});", kernel.launch.shared_bytes));
+  if (tiling.share_weights)
+    lines.add(fmt::format("static_assert(kWeightsFirstByte + kPlanes * kTaps * sizeof(float) <= {});",
+                          kernel.launch.shared_bytes));
   return lines.text();
+}
+
+/// Lines that bring the weights of a thread to registers: its own from w, or from those that the block shares.
+std::string filter(std::string_view from, const Problem& problem) {
+  const bool runs_backwards = problem.weight.stride.h < 0;  // taps of a data gradient
+  return fill_template(embedded_text(fmt::format("depthwise_planes/{}_weights.cu.in", from)),
+                       {{"tap", runs_backwards ? "kTaps - 1 - tap" : "tap"}});
+}
+
+/// Lines that say which column of x output `q` meets in tap `s`. Of a gradient with a stride, it may meet none.
+std::string column(const Problem& problem) {
+  if (!problem.is_upsampled()) return "const int column = q * kStrideW + s * kDilationW - kPadLeft;\n";
+  return "const int place = q + s * kDilationW - kPadLeft, column = place / kUpsamplingW;\n"
+         "if (place % kUpsamplingW != 0) continue;\n";
 }
 
 /// When row `h` from a thread's first is one of its plane: C++, "true" if it always is.
 std::string is_inside(const Problem& problem, const DepthwisePlanesTiling& tiling, std::int64_t h) {
-  const std::int64_t first = h - problem.rows.pad;  // of the first thread of a plane
-  const std::int64_t last = first + std::int64_t{tiling.threads_p(problem) - 1} * tiling.thread_p * problem.rows.stride;
+  const std::int64_t first = problem.rows.first_input() + h;  // of the first thread of a plane
+  const std::int64_t last = first + std::int64_t{tiling.threads_p(problem) - 1} * tiling.thread_p *
+                                        problem.rows.stride / problem.rows.upsampling;
   std::string text;
   const auto add = [&text](const std::string& condition) { text += (text.empty() ? "" : " && ") + condition; };
   if (has_short_block(problem, tiling)) add("plane < planes");
@@ -69,7 +96,7 @@ std::string rows(const Problem& problem, const DepthwisePlanesTiling& tiling) {
   for (std::int64_t h = 0; h < tiling.read_rows(problem); ++h) {
     bool is_read = false;
     for (std::int64_t p = 0; p < tiling.thread_p; ++p) {
-      const std::int64_t offset = h - p * axis.stride;
+      const std::int64_t offset = h * axis.upsampling + axis.lead() - p * axis.stride;
       if (offset < 0 || offset % axis.dilation != 0 || offset / axis.dilation >= axis.taps) continue;
       if (!is_read)
         lines.add(fmt::format("const Row in_h{0}(window + {0} * kW, {1});", h, is_inside(problem, tiling, h)));
@@ -97,7 +124,7 @@ std::string store(const Problem& problem, const DepthwisePlanesTiling& tiling) {
   if (problem.rows.output % tiling.thread_p != 0) row_limit += "if (p_thread + i >= kP) break;\n";
   return fill_template(
       embedded_text("depthwise_planes/store.cu.in"),
-      {{"channel_values", channel_values(problem.epilogue, "channel")},
+      {{"channel_values", channel_values(problem.epilogue, tiling.share_weights ? "(plane_first + plane) % kChannels" : "channel")},
        {"row_limit", row_limit},
        {"vector", pairs ? "PairVector" : stored.vector + "<kStoreVector>"},
        {"epilogue",
@@ -116,7 +143,6 @@ std::string store(const Problem& problem, const DepthwisePlanesTiling& tiling) {
 KernelText depthwise_planes::emit(const KernelPlan& kernel, std::string_view name) {
   const auto& tiling = std::get<DepthwisePlanesTiling>(kernel.tiling);
   const Problem& problem = kernel.problem;
-  const bool runs_backwards = problem.weight.stride.h < 0;  // taps of a data gradient
   const std::int64_t copies = ceil_div(tiling.planes * problem.input_plane() * problem.input.element_bytes(),
                                        kCopyBytes * tiling.threads(problem));
   KernelText text;
@@ -129,15 +155,20 @@ KernelText depthwise_planes::emit(const KernelPlan& kernel, std::string_view nam
       embedded_text("depthwise_planes/kernel.cu.in"),
       {{"constants", constants(kernel, tiling)},
        {"index", kernel.wide_index ? "long long" : "int"},
-       {"asserts", asserts(kernel)},
+       {"asserts", asserts(kernel, tiling)},
        {"pair_vector",
         tiling.store_pairs && tiling.store_vector > 1 ? pair_vector("kStoreVector", "Outputs of a row") : ""},
+       {"column", column(problem)},
        {"activation", activation_function(problem.epilogue)},
        {"kernel", std::string(name)},
        {"parameters", parameter_list(text.arguments)},
        {"stored", stored_text(problem).element},
        {"copy_unroll", std::to_string(std::min<std::int64_t>(copies, 8))},
-       {"tap", runs_backwards ? "kTaps - 1 - tap" : "tap"},
+       {"h_thread",
+        problem.is_upsampled() ? "p_thread / kUpsamplingH + kFirstH" : "p_thread * kStrideH - kPadTop"},
+       {"weights", tiling.share_weights ? std::string(embedded_text("depthwise_planes/share_weights.cu.in"))
+                                        : filter("own", problem)},
+       {"filter", tiling.share_weights ? filter("shared", problem) : ""},
        {"rows", rows(problem, tiling)},
        {"store", store(problem, tiling)}});
   return text;

@@ -18,15 +18,17 @@ std::string describe(const KernelPlan& kernel) {
       "outputs of a thread: {} rows, {} columns\n"
       "tile of a block: {} whole plane(s)\n"
       "copies: one run of x and one of y, 16 bytes at a time, {}\n"
-      "shared memory: {} element(s) read, {} written at a time{}\n",
+      "shared memory: {} element(s) read, {} written at a time{}{}\n",
       t.thread_p, kernel.problem.columns.output, t.planes, t.async_copy ? "cp.async" : "through registers",
-      t.read_vector, t.store_vector, t.store_pairs ? ", rounded in pairs" : "");
+      t.read_vector, t.store_vector, t.store_pairs ? ", rounded in pairs" : "",
+      t.share_weights ? "; a run of weights" : "");
 }
 
 std::int64_t multiply_adds(const KernelPlan& kernel) {
   const auto& t = std::get<DepthwisePlanesTiling>(kernel.tiling);
   const Problem& problem = kernel.problem;
-  return std::int64_t{kernel.launch.blocks} * t.threads(problem) * t.thread_p * problem.columns.output * problem.taps();
+  return std::int64_t{kernel.launch.blocks} * t.threads(problem) * t.thread_p * problem.columns.output * problem.taps() /
+         problem.phases_of_stride();
 }
 
 }  // namespace

@@ -15,22 +15,28 @@ namespace jitconv::codegen {
 struct DepthwisePlanesTiling {
   static constexpr std::int64_t kCopyBytes = 16;  ///< that a thread moves between memory and shared memory at a time
   int planes = 8;            ///< of a block: their bytes are multiples of kCopyBytes, in x and in y
-  int thread_p = 7;          ///< consecutive rows of a thread
+  int thread_p = 7;          ///< consecutive rows of a thread: of a gradient with a stride, all phases of some rows
   int read_vector = 1;       ///< elements of a row that a thread reads at a time
   int store_vector = 1;      ///< elements of a row that it writes to shared memory at a time
   bool async_copy = true;    ///< x comes by cp.async, else through registers
+  /// Weights come to shared memory first, as one run of w; else a thread loads its own. For gradients with a stride,
+  /// where several threads have a plane; of the others this has not been measured.
+  bool share_weights = false;
   bool store_pairs = false;  ///< 16-bit outputs are rounded by the instruction for two
 
   int threads_p(const Problem& problem) const { return static_cast<int>(ceil_div(problem.rows.output, thread_p)); }
   int threads(const Problem& problem) const { return planes * threads_p(problem); }
   /// Rows of x from the first that a thread's first output row meets to the last that its last does.
   std::int64_t read_rows(const Problem& problem) const {
-    return (thread_p - 1) * problem.rows.stride + problem.rows.reach() + 1;
+    return problem.rows.inputs_met(thread_p);
   }
-  /// Shared memory: planes of x, and in their place planes of y.
-  std::int64_t shared_bytes(const Problem& problem) const {
+  /// Shared memory: planes of x, and in their place planes of y; behind them weights as floats, if they are shared.
+  std::int64_t weights_first_byte(const Problem& problem) const {
     return planes * std::max(problem.input_plane() * problem.input.element_bytes(),
                              problem.output_plane() * problem.output.element_bytes());
+  }
+  std::int64_t shared_bytes(const Problem& problem) const {
+    return weights_first_byte(problem) + (share_weights ? 4 * planes * problem.taps() : 0);
   }
   std::int64_t blocks(const Problem& problem) const { return ceil_div(problem.n * problem.input_channels(), planes); }
   bool operator==(const DepthwisePlanesTiling&) const = default;

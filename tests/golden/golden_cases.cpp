@@ -45,6 +45,9 @@ const std::vector<GoldenCase>& golden_cases() {
         Family::depthwise_planes, "element_pair(acc");
     add("depthwise_planes_odd_rows", "input=32,1152,7,7 weight=1152,1,5,5 padding=2 groups=1152 activation=relu",
         Family::depthwise_planes, "leave as one run of y");
+    add("depthwise_planes_dgrad_stride_2",
+        "input=32,672,14,14 weight=672,1,5,5 stride=2 padding=2 groups=672 operation=data_gradient dtype=bf16",
+        Family::depthwise_planes, "place % kUpsamplingW");
     add("depthwise_nhwc_bf16_5x5",
         "input=32,240,28,28 weight=240,1,5,5 padding=2 groups=240 dtype=bf16 bias residual layout=nhwc",
         Family::depthwise_nhwc, "element_pair(acc");

@@ -2,16 +2,19 @@
 from mutants.mutant import File
 
 skeleton = File("templates/depthwise_planes/kernel.cu.in", "depthwise_planes")
+own = File("templates/depthwise_planes/own_weights.cu.in", "depthwise_planes_own")
+share = File("templates/depthwise_planes/share_weights.cu.in", "depthwise_planes_share")
+shared = File("templates/depthwise_planes/shared_weights.cu.in", "depthwise_planes_shared")
 store = File("templates/depthwise_planes/store.cu.in", "depthwise_planes_store")
 emit = File("codegen/depthwise_planes/emit.cpp", "emit_depthwise_planes")
 plan = File("codegen/depthwise_planes/candidates.cpp", "depthwise_planes_plan")
 
 MUTANTS = [
-    skeleton("padding_left_ignored", "s * kDilationW - kPadLeft;", "s * kDilationW;",
+    emit("padding_left_ignored", "s * kDilationW - kPadLeft;", "s * kDilationW;",
              "every image is convolved too far right"),
-    skeleton("padding_top_ignored", "p_thread * kStrideH - kPadTop;", "p_thread * kStrideH;",
+    emit("padding_top_ignored", '"p_thread * kStrideH - kPadTop"', '"p_thread * kStrideH"',
              "every image is convolved too far down"),
-    skeleton("stride_of_threads", "const int h_thread = p_thread * kStrideH", "const int h_thread = p_thread",
+    emit("stride_of_threads", '"p_thread * kStrideH - kPadTop"', '"p_thread - kPadTop"',
              "strided convolutions: threads but the first of a plane read other rows"),
     skeleton("no_left_limit", "if (column >= 0 && column < kW)", "if (column < kW)",
              "padding on the left is read from in front of the row's registers"),
@@ -20,9 +23,9 @@ MUTANTS = [
     skeleton("rows_always_inside", "if (inside) values", "values", "padding rows repeat neighbouring planes"),
     skeleton("planes_of_one_thread", "thread / kThreadsP, p_thread", "thread, p_thread",
              "threads of a plane compute other planes"),
-    skeleton("channel_of_first_plane", "(plane_first + plane) % kChannels", "plane_first % kChannels",
+    own("channel_of_first_plane", "(plane_first + plane) % kChannels", "plane_first % kChannels",
              "all planes of a block are multiplied by one filter"),
-    skeleton("channel_of_block", "(plane_first + plane) % kChannels", "plane % kChannels",
+    own("channel_of_block", "(plane_first + plane) % kChannels", "plane % kChannels",
              "blocks but the first are multiplied by filters of the first channels"),
     skeleton("too_few_planes", "kAllPlanes - plane_first < kPlanes ?", "kAllPlanes - plane_first > kPlanes ?",
              "all blocks copy planes behind the last, or none"),
@@ -45,6 +48,22 @@ MUTANTS = [
          "the last block reads behind the residual"),
     emit("row_limit_dropped", 'row_limit += "if (p_thread + i >= kP) break;\\n";', "",
          "the last thread of a plane writes into the next one"),
+    # Gradients with a stride.
+    emit("phases_ignored", '         "if (place % kUpsamplingW != 0) continue;\\n";', '         "";',
+         "outputs meet the taps of other phases, too"),
+    emit("rows_of_other_phases", "h * axis.upsampling + axis.lead() - p", "h * axis.upsampling - p",
+         "rows meet the taps of the next phase"),
+    emit("first_row_of_dy", '"p_thread / kUpsamplingH + kFirstH"', '"p_thread / kUpsamplingH"',
+         "padding above moves the gradient"),
+    emit("bias_of_first_plane", '"(plane_first + plane) % kChannels" : "channel"', '"plane_first % kChannels" : "channel"',
+         "gradients with a stride: planes after a block's first get its bias"),
+    share("run_without_end", ") % (kChannels * kTaps)]", ")]", "images after the first: weights from behind w"),
+    share("run_of_first_block", "plane_first % kChannels * kTaps + i", "i",
+          "blocks after the first multiply by its weights"),
+    shared("weights_of_first_plane", "weights[plane * kTaps + ", "weights[",
+           "planes after a block's first are multiplied by its weights"),
+    plan("threads_of_some_phases", "round_up(ceil_div(problem_.rows.output, parts), problem_.rows.upsampling)",
+         "ceil_div(problem_.rows.output, parts)", "threads but the first of a plane begin with another phase"),
     plan("planes_of_no_whole_vectors", "tiling.planes = static_cast<int>(planes);",
          "tiling.planes = static_cast<int>(planes) + 1;", "runs do not start at multiples of 16 bytes"),
     plan("ends_of_no_whole_vectors",

@@ -47,7 +47,15 @@ RC_GTEST_PROP(DepthwisePlanesPlanProperty, NumbersAgree, ()) {
     RC_ASSERT(launch.shared_bytes >= t.planes * problem.input_plane() * problem.input.element_bytes());
     RC_ASSERT(launch.shared_bytes >= t.planes * problem.output_plane() * problem.output.element_bytes());
     RC_ASSERT(launch.shared_bytes <= target.shared_bytes_per_block);
-    RC_ASSERT(t.read_rows(problem) == (t.thread_p - 1) * problem.rows.stride + problem.rows.reach() + 1);
+    if (!problem.is_upsampled())
+      RC_ASSERT(t.read_rows(problem) == (t.thread_p - 1) * problem.rows.stride + problem.rows.reach() + 1);
+    RC_ASSERT(t.thread_p % problem.rows.upsampling == 0);
+    RC_ASSERT(t.share_weights == problem.is_upsampled());
+    if (t.share_weights) {
+      RC_ASSERT(t.weights_first_byte(problem) % 4 == 0);
+      RC_ASSERT(t.weights_first_byte(problem) >= t.planes * problem.output_plane() * problem.output.element_bytes());
+      RC_ASSERT(launch.shared_bytes >= t.weights_first_byte(problem) + 4 * t.planes * problem.taps());
+    }
   }
 }
 
@@ -100,7 +108,10 @@ TEST(DepthwisePlanesPlan, ServesSmallPlanesOfNetworks) {
                            "input=96,384,14,14 weight=384,1,3,3 groups=384 padding=1",
                            "input=32,240,28,28 weight=240,1,5,5 groups=240 padding=2 stride=2 dtype=f16",
                            "input=1,512,14,14 weight=512,1,3,3 groups=512 padding=1 dtype=bf16",
-                           "operation=data_gradient input=96,384,14,14 weight=384,1,3,3 groups=384 padding=1"}) {
+                           "operation=data_gradient input=96,384,14,14 weight=384,1,3,3 groups=384 padding=1",
+                           "operation=data_gradient input=32,672,14,14 weight=672,1,5,5 groups=672 padding=2 stride=2",
+                           "operation=data_gradient input=32,240,28,28 weight=240,1,3,3 groups=240 padding=1 stride=2 "
+                           "dtype=bf16"}) {
     const ConvPlan plan = make_plan(parse_spec(text), target);
     EXPECT_EQ(plan.family(), Family::depthwise_planes) << text;
     EXPECT_EQ(plan.kernels.size(), 1u) << text;
@@ -123,6 +134,12 @@ TEST(DepthwisePlanesPlan, SaysWhatItCannotDo) {
   EXPECT_EQ(why("input=1,8,30,30 weight=8,1,15,15 groups=8 padding=7"),
             "no rows of a plane fit the registers of a thread");
   EXPECT_EQ(why("input=2,8,14,14 weight=8,1,3,3 groups=8 padding=1"), "");
+  EXPECT_EQ(why("input=2,8,14,14 weight=8,1,1,1 groups=8 padding=1 operation=data_gradient"), "the input is cropped");
+  EXPECT_EQ(why("input=2,8,14,14 weight=8,1,1,1 groups=8 padding=1 stride=2 operation=data_gradient"), "");
+  EXPECT_EQ(why("input=2,8,56,56 weight=8,1,3,3 groups=8 stride=2 operation=data_gradient"),
+            "rows of more than 32 outputs, or 64 inputs");
+  EXPECT_EQ(why("input=2,8,28,28 weight=8,1,3,3 groups=8 stride=20 operation=data_gradient"),
+            "no rows of a plane fit the registers of a thread");
 }
 
 // The CUDA C++ Programming Guide's cases.

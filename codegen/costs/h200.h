@@ -29,7 +29,7 @@ inline constexpr Costs kH200Costs = {
                .wanted_warps = 16,
                .beside_tensor_cores = {.percent = 25, .half_percent = 100, .launch = 5'500'000}},
     // Estimates of what is generated; row ends are measured, and copies through registers follow two choices on an
-    // H100.
+    // H100. Gradients with a stride, for which no entry was fitted, are counted with the same ones.
     .depthwise = {.async_copy = 12,
                   .register_copy = 40,
                   .output = 2,
@@ -42,7 +42,7 @@ inline constexpr Costs kH200Costs = {
                   .wanted_warps = 32,
                   .halo_percent = 20,
                   .row_end_bytes = 64},
-    // Estimates of what is generated.
+    // Estimates of what is generated, of gradients with a stride, too.
     .depthwise_planes = {.copy = 8,
                          .copy_wavefronts = 4,
                          .read = 2,

@@ -1,6 +1,7 @@
 // Candidates of the depthwise family: bands of rows of one plane, or whole small planes, per block.
 #include <algorithm>
 #include <numeric>
+#include <vector>
 
 #include "codegen/arithmetic.h"
 #include "codegen/costs/costs.h"
@@ -11,6 +12,7 @@ namespace jitconv::codegen {
 namespace {
 
 constexpr std::int64_t kUnrollBudget = 2400;  ///< FMA instructions in the body
+constexpr int kMostPatch = 16;                ///< rows, and columns, of a thread that has all phases of a stride
 
 class Search {
  public:
@@ -20,13 +22,31 @@ class Search {
         problem_(problem),
         target_(target),
         multiplier_(problem.k),
-        tensor_bytes_(work(problem).bytes) {}
+        tensor_bytes_(work(problem).bytes),
+        input_bytes_(static_cast<double>(problem.input_elements() * problem.input.element_bytes())) {}
 
   void run() {
-    const int thread_q = static_cast<int>(4 / std::gcd(std::int64_t{4}, problem_.columns.stride));
+    if (!problem_.is_upsampled()) {
+      patches({1, 2, 4, 8}, static_cast<int>(4 / std::gcd(std::int64_t{4}, problem_.columns.stride)));
+      return;
+    }
+    for (const int thread_q : phases(problem_.columns)) patches(phases(problem_.rows), thread_q);
+  }
+
+ private:
+  /// Outputs of a thread along an axis of a gradient with a stride: all phases, so that the taps that they meet are
+  /// known, or some times as many.
+  static std::vector<int> phases(const Axis& axis) {
+    std::vector<int> outputs;
+    for (const std::int64_t times : {1, 2, 4, 8})
+      if (times * axis.upsampling <= kMostPatch) outputs.push_back(static_cast<int>(times * axis.upsampling));
+    return outputs;
+  }
+
+  void patches(const std::vector<int>& rows, int thread_q) {
     const std::int64_t columns = ceil_div(problem_.columns.output, thread_q);  // threads that cover a row
-    for (const int thread_p : {1, 2, 4, 8}) {
-      if (thread_p > 1 && thread_p / 2 >= problem_.rows.output) continue;
+    for (const int thread_p : rows) {
+      if (thread_p > problem_.rows.upsampling && thread_p / 2 >= problem_.rows.output) continue;
       const std::int64_t bands = ceil_div(problem_.rows.output, thread_p);
       for (const int threads : {128, 256, 512}) {
         if (columns * bands <= threads) shape(thread_p, thread_q, bands, columns, threads / (columns * bands));
@@ -37,7 +57,6 @@ class Search {
     }
   }
 
- private:
   void shape(int thread_p, int thread_q, std::int64_t threads_p, std::int64_t threads_q, std::int64_t planes) {
     if (planes > problem_.n * problem_.input_channels()) planes = problem_.n * problem_.input_channels();
     if (planes > 1 && multiplier_ > 1) return;
@@ -55,24 +74,29 @@ class Search {
 
     // A copy must lie wholly inside or outside a row and start at a multiple of its size.
     const std::int64_t element = problem_.input.element_bytes();
-    const std::int64_t tile_step = tiling.tile_q() * problem_.columns.stride;
+    const Axis& axis = problem_.columns;
+    const std::int64_t tile_step = tiling.tile_q() * axis.stride / axis.upsampling;
     int vector = static_cast<int>(std::min<std::int64_t>(16, problem_.alignment) / element);
     while (problem_.columns.input % vector != 0 || (!whole_rows && tile_step % vector != 0)) vector /= 2;
     tiling.copy_vector = vector;
     tiling.async_copy = problem_.input.type == DataType::f32 && target_.compute_capability() >= 80;
-    tiling.column_shift = static_cast<int>(positive_modulo(-problem_.columns.pad, vector));
-    tiling.input_pitch = static_cast<int>(round_up(
-        (tiling.tile_q() - thread_q) * problem_.columns.stride + tiling.window(problem_), std::max(4, vector)));
+    tiling.column_shift = static_cast<int>(positive_modulo(axis.first_input(), vector));
+    // From a thread's first input to the next thread's.
+    tiling.read_vector = static_cast<int>(std::gcd(4, thread_q * axis.stride / axis.upsampling));
+    tiling.input_pitch =
+        static_cast<int>(round_up((tiling.tile_q() - thread_q) * axis.stride / axis.upsampling + tiling.window(problem_),
+                                  std::max(4, vector)));
 
-    const std::int64_t row_fmas = std::int64_t{thread_p} * thread_q * problem_.columns.taps;
-    tiling.unroll_rows = row_fmas * problem_.rows.taps <= kUnrollBudget;
-    if (row_fmas > kUnrollBudget) return;
+    // The loop over filter rows would have to know a row's phase.
+    const std::int64_t row_fmas = std::int64_t{thread_p} * thread_q * axis.taps / axis.upsampling;
+    tiling.unroll_rows = row_fmas * problem_.rows.taps / problem_.rows.upsampling <= kUnrollBudget;
+    if (row_fmas > kUnrollBudget || (problem_.rows.upsampling > 1 && !tiling.unroll_rows)) return;
     tiling.weights_in_registers = tiling.unroll_rows && problem_.taps() <= 32;
 
     using Store = DepthwiseTiling::Store;
     const std::int64_t store_bytes = thread_q * problem_.output.element_bytes();
-    const bool aligned =
-        problem_.columns.output % thread_q == 0 && store_bytes <= 16 && problem_.alignment >= store_bytes;
+    const bool aligned = problem_.columns.output % thread_q == 0 && store_bytes <= 16 &&
+                         problem_.alignment >= store_bytes && 16 % store_bytes == 0;
     const bool whole_warps = tiling.threads() % kWarpSize == 0;
     if (aligned && thread_q > 1)
       tiling.store = Store::vector;
@@ -94,14 +118,13 @@ class Search {
     work.warps = ceil_div(tiling.threads(), kWarpSize);
     const std::int64_t taps = problem_.taps();
     const std::int64_t outputs = std::int64_t{tiling.thread_p} * tiling.thread_q;
-    work.fma_per_warp = multiplier_ * outputs * taps;
-    const std::int64_t input_rows = tiling.unroll_rows
-                                        ? std::min((tiling.thread_p - 1) * problem_.rows.stride +
-                                                       (problem_.rows.taps - 1) * problem_.rows.dilation + 1,
-                                                   tiling.thread_p * problem_.rows.taps)
-                                        : tiling.thread_p * problem_.rows.taps;
-    const std::int64_t windows = input_rows * (tiling.window(problem_) / 4);
-    const std::int64_t weights = tiling.weights_in_registers ? taps : taps * tiling.thread_p / 4;
+    work.fma_per_warp = multiplier_ * outputs * taps / problem_.phases_of_stride();
+    const std::int64_t input_rows =
+        tiling.unroll_rows ? std::min(problem_.rows.inputs_met(tiling.thread_p), tiling.thread_p * problem_.rows.taps)
+                           : tiling.thread_p * problem_.rows.taps;
+    const std::int64_t windows = input_rows * (tiling.window(problem_) / tiling.read_vector);
+    const std::int64_t weights =
+        tiling.weights_in_registers ? taps : taps * tiling.thread_p / problem_.rows.upsampling / 4;
     const std::int64_t copies = ceil_div(tiling.input_floats(problem_) / tiling.copy_vector, tiling.threads()) *
                                 (tiling.async_copy ? costs_.async_copy : costs_.register_copy);
     const bool staged = tiling.store != DepthwiseTiling::Store::vector;
@@ -113,18 +136,19 @@ class Search {
                                                              : costs_.output)) +
                           costs_.block;
     work.shared_per_warp =
-        copies / costs_.async_copy * tiling.copy_vector + multiplier_ * (windows * 4 + weights +
+        copies / costs_.async_copy * tiling.copy_vector + multiplier_ * (windows * tiling.read_vector + weights +
                                                                          outputs * (flat     ? costs_.flat_wavefronts
                                                                                     : staged ? costs_.staged_wavefronts
                                                                                              : 0));
     work.latency_cycles = costs_.latency;
     work.wanted_warps = costs_.wanted_warps;
     // Halo rows come from L2 mostly; what the row ends of unflattened stores cost is in docs/families.md.
-    const double halo =
-        static_cast<double>(tiling.input_rows(problem_)) / static_cast<double>(tiling.tile_p() * problem_.rows.stride) -
-        1.0;
-    work.dram_bytes = static_cast<std::int64_t>(
-        tensor_bytes_ * (1.0 + std::max(0.0, halo) * (static_cast<double>(costs_.halo_percent) / 100)));
+    const double halo = static_cast<double>(tiling.input_rows(problem_) * problem_.rows.upsampling) /
+                            static_cast<double>(tiling.tile_p() * problem_.rows.stride) -
+                        1.0;
+    const double again = std::max(0.0, halo) * (static_cast<double>(costs_.halo_percent) / 100);
+    work.dram_bytes = static_cast<std::int64_t>(problem_.is_upsampled() ? tensor_bytes_ + input_bytes_ * again
+                                                                        : tensor_bytes_ * (1.0 + again));
     if (tiling.store == DepthwiseTiling::Store::rows)
       work.dram_bytes += problem_.n * problem_.output_channels() * problem_.rows.output *
                          ceil_div(problem_.columns.output, tiling.tile_q()) * costs_.row_end_bytes;
@@ -144,14 +168,16 @@ class Search {
   const Problem& problem_;
   const Target& target_;
   std::int64_t multiplier_;
-  double tensor_bytes_;
+  double tensor_bytes_, input_bytes_;
 };
 
 }  // namespace
 
 std::string depthwise::enumerate(const Problem& problem, const Target& target, CandidateList& into) {
   constexpr std::int64_t kMaxPlane = std::int64_t{1} << 30;  // offsets inside a plane are 32-bit
-  if (const std::string_view rule = beyond_dense_forward(problem); !rule.empty()) return std::string(rule);
+  const std::string_view rule =
+      problem.is_upsampled() ? beyond_dense_or_upsampled(problem) : beyond_dense_forward(problem);
+  if (!rule.empty()) return std::string(rule);
   if (problem.c != 1) return fmt::format("{} input channels per group, not 1", problem.c);
   if (problem.input.layout() != Layout::nchw || problem.output.layout() != Layout::nchw) return "works on nchw tensors";
   if (problem.input_plane() > kMaxPlane || problem.output_plane() > kMaxPlane)

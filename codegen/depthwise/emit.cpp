@@ -13,6 +13,7 @@ using Store = DepthwiseTiling::Store;
 
 std::string constants(const KernelPlan& kernel, const DepthwiseTiling& tiling) {
   const Problem& problem = kernel.problem;
+  const Axis &rows = problem.rows, &columns = problem.columns;
   Constants c;
   add_problem_constants(c, kernel.problem);
   c.add("kChannels", problem.input_channels()).add("kInputPlanes", problem.n * problem.input_channels(), "N * C");
@@ -33,6 +34,14 @@ std::string constants(const KernelPlan& kernel, const DepthwiseTiling& tiling) {
   c.add("kCopyVector", tiling.copy_vector, "elements of one copy");
   c.add("kInputVectors", tiling.input_pitch / tiling.copy_vector, "copies of one row");
   c.add("kWindow", tiling.window(problem), "floats of an input row that one thread reads");
+  if (problem.is_upsampled()) {
+    c.add("kReadVector", tiling.read_vector, "at a time");
+    c.group("Gradient with a stride: from a tile's first, q meets tap s in (q + s * kDilationW - kLeadW) / kUpsamplingW");
+    c.add("kUpsamplingH", rows.upsampling).add("kUpsamplingW", columns.upsampling);
+    c.add("kLeadH", rows.lead()).add("kLeadW", columns.lead());
+    c.add("kFirstH", rows.first_input(), "row of x that rows of the first tile meet first");
+    c.add("kFirstW", columns.first_input());
+  }
 
   if (tiling.store != Store::vector) {
     c.group("Store");
@@ -47,15 +56,32 @@ std::string constants(const KernelPlan& kernel, const DepthwiseTiling& tiling) {
   return text;
 }
 
-std::string asserts(const KernelPlan& kernel, const DepthwiseTiling& tiling) {
-  Lines lines;
-  lines.add("// The numbers above are redundant; they must agree.");
-  lines.add("static_assert(kThreads == kThreadsP * kThreadsQ * kPlanes && kTileP == kThreadP * kThreadsP);");
+void assert_windows(Lines& lines) {
   lines.add(
       "static_assert(kThreadQ * kStrideW % 4 == 0 && kInputPitch % 4 == 0, \"rows are read 16 bytes at a time\");");
   lines.add("static_assert(kInputRows == (kTileP - 1) * kStrideH + (kR - 1) * kDilationH + 1);");
   lines.add("static_assert(kWindow >= kColumnShift + (kThreadQ - 1) * kStrideW + (kS - 1) * kDilationW + 1);");
   lines.add("static_assert(kInputPitch >= (kTileQ - kThreadQ) * kStrideW + kWindow);");
+}
+
+/// The same of a gradient with a stride.
+void assert_phases(Lines& lines) {
+  lines.add(
+      "static_assert(kThreadP % kUpsamplingH == 0 && kThreadQ % kUpsamplingW == 0, \"a thread has all phases\");");
+  lines.add("static_assert(kThreadQ / kUpsamplingW % kReadVector == 0 && kInputPitch % kReadVector == 0);");
+  lines.add("static_assert(kInputRows == (kTileP - 1 + (kR - 1) * kDilationH - kLeadH) / kUpsamplingH + 1);");
+  lines.add("static_assert(kWindow > kColumnShift + (kThreadQ - 1 + (kS - 1) * kDilationW - kLeadW) / kUpsamplingW);");
+  lines.add("static_assert(kInputPitch >= (kTileQ - kThreadQ) / kUpsamplingW + kWindow);");
+}
+
+std::string asserts(const KernelPlan& kernel, const DepthwiseTiling& tiling) {
+  Lines lines;
+  lines.add("// The numbers above are redundant; they must agree.");
+  lines.add("static_assert(kThreads == kThreadsP * kThreadsQ * kPlanes && kTileP == kThreadP * kThreadsP);");
+  if (kernel.problem.is_upsampled())
+    assert_phases(lines);
+  else
+    assert_windows(lines);
   lines.add("static_assert(kW % kCopyVector == 0 && kInputPitch % kCopyVector == 0);");
   lines.add("static_assert(kPlanes == 1 || (kTilesP == 1 && kTilesQ == 1));");
   lines.add(fmt::format("static_assert(sizeof(float) * (kInputFloats + kPlanes * kMultiplier * kTaps) <= {});",
@@ -68,7 +94,7 @@ std::string asserts(const KernelPlan& kernel, const DepthwiseTiling& tiling) {
 /// `// begin rows` ... `// end rows`: the thread marches down its input rows; each is loaded once and used by every
 /// output row it reaches.
 std::string rows(const KernelPlan& kernel, const DepthwiseTiling& tiling) {
-  const Problem& problem = kernel.problem;
+  const Axis& axis = kernel.problem.rows;
   Lines lines;
   lines.add("// begin rows");
   std::string filter = "filter";
@@ -83,21 +109,17 @@ std::string rows(const KernelPlan& kernel, const DepthwiseTiling& tiling) {
     lines.add("for (int r = 0; r < kR; ++r) {");
     for (int p = 0; p < tiling.thread_p; ++p)
       lines.add(fmt::format("  filter_row(acc[{}], {} + r * kS, Row(window + (r * kDilationH + {}) * kInputPitch));", p,
-                            filter, p * problem.rows.stride));
+                            filter, p * axis.stride));
     lines.add("}");
   } else {
-    const std::int64_t last =
-        (tiling.thread_p - 1) * problem.rows.stride + (problem.rows.taps - 1) * problem.rows.dilation;
-    for (std::int64_t h = 0; h <= last; ++h) {
+    for (std::int64_t h = 0; h < axis.inputs_met(tiling.thread_p); ++h) {
       bool loaded = false;
       for (std::int64_t p = 0; p < tiling.thread_p; ++p) {
-        const std::int64_t offset = h - p * problem.rows.stride;
-        if (offset < 0 || offset % problem.rows.dilation != 0 || offset / problem.rows.dilation >= problem.rows.taps)
-          continue;
+        const std::int64_t offset = h * axis.upsampling + axis.lead() - p * axis.stride;
+        if (offset < 0 || offset % axis.dilation != 0 || offset / axis.dilation >= axis.taps) continue;
         if (!loaded) lines.add(fmt::format("const Row in_h{0}(window + {0} * kInputPitch);", h));
         loaded = true;
-        lines.add(
-            fmt::format("filter_row(acc[{}], {} + {} * kS, in_h{});", p, filter, offset / problem.rows.dilation, h));
+        lines.add(fmt::format("filter_row(acc[{}], {} + {} * kS, in_h{});", p, filter, offset / axis.dilation, h));
       }
     }
   }
@@ -140,6 +162,8 @@ std::string store(const KernelPlan& kernel, const DepthwiseTiling& tiling) {
 KernelText depthwise::emit(const KernelPlan& kernel, std::string_view name) {
   const auto& tiling = std::get<DepthwiseTiling>(kernel.tiling);
   const Problem& problem = kernel.problem;
+  const bool upsampled = problem.is_upsampled();
+  const bool runs_backwards = problem.weight.stride.h < 0;  // taps of a data gradient
   const std::int64_t copies = ceil_div(
       tiling.planes * tiling.input_rows(problem) * (tiling.input_pitch / tiling.copy_vector), tiling.threads());
   KernelText text;
@@ -148,14 +172,24 @@ KernelText depthwise::emit(const KernelPlan& kernel, std::string_view name) {
                 {"device/vector.cuh"},
                 {tiling.async_copy ? "device/copy_async.cuh" : "device/copy_registers.cuh"}};
   if (stores_floats(problem)) text.files.push_back(stored_text(problem).vector_file);
+  if (upsampled) add_files(text.files, {{"device/float_vector.cuh"}});
   text.text = fill_template(embedded_text("depthwise/kernel.cu.in"),
                             {{"constants", constants(kernel, tiling)},
                              {"index", kernel.wide_index ? "long long" : "int"},
                              {"asserts", asserts(kernel, tiling)},
+                             {"row", std::string(embedded_text(upsampled ? "depthwise/row_upsampled.cu.in"
+                                                                         : "depthwise/row.cu.in"))},
                              {"activation", activation_function(problem.epilogue)},
                              {"kernel", std::string(name)},
                              {"parameters", parameter_list(text.arguments)},
                              {"copy_unroll", std::to_string(std::min<std::int64_t>(copies, 8))},
+                             {"h_block", upsampled ? "p_tile * (kTileP / kUpsamplingH) + kFirstH"
+                                                   : "p_tile * (kTileP * kStrideH) - kPadTop"},
+                             {"w_block", upsampled ? "q_tile * (kTileQ / kUpsamplingW) + kFirstW"
+                                                   : "q_tile * (kTileQ * kStrideW) - kPadLeft"},
+                             {"tap", runs_backwards ? "(kTaps - 1 - i % kTaps)" : "i % (kMultiplier * kTaps)"},
+                             {"thread_row", upsampled ? "p_thread / kUpsamplingH" : "p_thread * kStrideH"},
+                             {"thread_column", upsampled ? "q_thread / kUpsamplingW" : "q_thread * kStrideW"},
                              {"rows", rows(kernel, tiling)},
                              {"store", store(kernel, tiling)}});
   return text;

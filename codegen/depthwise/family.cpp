@@ -1,4 +1,4 @@
-// The depthwise family: fp32 FMA for one input channel per group, NCHW.
+// The depthwise family: fp32 FMA for one input channel per group, NCHW, and its gradient with a stride.
 #include "codegen/depthwise/family.h"
 
 #include "codegen/arithmetic.h"
@@ -37,7 +37,7 @@ std::string describe(const KernelPlan& kernel) {
 std::int64_t multiply_adds(const KernelPlan& kernel) {
   const auto& tiling = std::get<DepthwiseTiling>(kernel.tiling);
   return std::int64_t{kernel.launch.blocks} * tiling.planes * tiling.tile_p() * tiling.tile_q() * kernel.problem.k *
-         kernel.problem.taps();
+         kernel.problem.taps() / kernel.problem.phases_of_stride();
 }
 
 }  // namespace
@@ -45,6 +45,7 @@ std::int64_t multiply_adds(const KernelPlan& kernel) {
 FamilyFunctions depthwise_family() {
   return {
       .name = "depthwise",
+      .takes_strided_gradients = true,
       .enumerate = depthwise::enumerate,
       .needs_wide_index = wide_index,
       .emit = depthwise::emit,

@@ -8,13 +8,11 @@
 namespace jitconv::codegen {
 
 int DepthwiseTiling::input_rows(const Problem& problem) const {
-  return static_cast<int>((tile_p() - 1) * problem.rows.stride + (problem.rows.taps - 1) * problem.rows.dilation + 1);
+  return static_cast<int>(problem.rows.inputs_met(tile_p()));
 }
 
 int DepthwiseTiling::window(const Problem& problem) const {
-  return static_cast<int>(round_up(column_shift + (thread_q - 1) * problem.columns.stride +
-                                       (problem.columns.taps - 1) * problem.columns.dilation + 1,
-                                   4));
+  return static_cast<int>(round_up(column_shift + problem.columns.inputs_met(thread_q), read_vector));
 }
 
 std::int64_t DepthwiseTiling::input_floats(const Problem& problem) const {

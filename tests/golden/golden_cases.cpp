@@ -48,6 +48,9 @@ const std::vector<GoldenCase>& golden_cases() {
     add("depthwise_planes_dgrad_stride_2",
         "input=32,672,14,14 weight=672,1,5,5 stride=2 padding=2 groups=672 operation=data_gradient dtype=bf16",
         Family::depthwise_planes, "place % kUpsamplingW");
+    add("depthwise_dgrad_stride_2",
+        "input=32,96,112,112 weight=96,1,3,3 stride=2 padding=1 groups=96 operation=data_gradient math=tf32",
+        Family::depthwise, "constexpr int kLeadW = 1;");
     add("depthwise_nhwc_bf16_5x5",
         "input=32,240,28,28 weight=240,1,5,5 padding=2 groups=240 dtype=bf16 bias residual layout=nhwc",
         Family::depthwise_nhwc, "element_pair(acc");

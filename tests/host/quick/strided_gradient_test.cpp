@@ -1,5 +1,6 @@
 // Data gradients with a stride, computed by every family that can: dense convolutions of dy whose output channels are
-// the phases of dx (codegen/phases.h), and a pass that interleaves them. Small integers, so that every sum is exact.
+// the phases of dx (codegen/phases.h), and a pass that interleaves them; and depthwise kernels, whose threads have pixels
+// of all phases. Small integers, so that every sum is exact.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -114,13 +115,17 @@ std::string kernels_of(const ConvPlan& plan) {
   return names;
 }
 
-/// The plan that executes least, for each list of kernels, split or not, with boxes or without.
+/// The plan that executes least, for each list of kernels, split or not, with boxes or without; of depthwise kernels,
+/// for each store and each patch of a thread.
 std::vector<ConvPlan> plans_of(const ConvSpec& spec) {
   std::map<std::string, std::pair<std::int64_t, ConvPlan>> least;
   for (ConvPlan& plan : codegen::enumerate_plans(spec, Target::host(parse_target("sm_90a")), SIZE_MAX)) {
     std::string kind = kernels_of(plan);
     if (const auto* tiling = plan.tiling<codegen::WgmmaTiling>())
       kind += fmt::format(" {} {}", tiling->split_k > 1, tiling->stores_boxes());
+    if (const auto* tiling = plan.tiling<codegen::DepthwiseTiling>())
+      kind += fmt::format(" {} {} {}", static_cast<int>(tiling->store), tiling->thread_q, tiling->planes > 1);
+    if (const auto* tiling = plan.tiling<codegen::DepthwisePlanesTiling>()) kind += fmt::format(" {}", tiling->thread_p);
     if (const auto* tiling = plan.tiling<codegen::PointwiseTiling>()) kind += fmt::format(" {}", tiling->splits > 1);
     const std::int64_t work = tools::executed_multiply_adds(plan);
     const auto found = least.find(kind);
@@ -207,6 +212,57 @@ TEST(StridedGradient, Floats) {
        {"direct"}},
       {"input=2,5,9,8 weight=8,5,3,3 stride=2 padding=1 bias input_layout=nhwc output_layout=nchw", {"direct"}},
       {"input=2,8,9,8 weight=8,4,3,3 stride=2 padding=1 groups=2 input_layout=nchw output_layout=nhwc", {"direct"}},
+  });
+}
+
+TEST(StridedGradient, DepthwiseInOneKernel) {
+  run({
+      // Typical filters; planes that are even and odd, with padding that keeps the middle and padding that does not.
+      {"input=2,8,14,14 weight=8,1,3,3 stride=2 padding=1 groups=8", {"depthwise", "depthwise_planes"}},
+      {"input=2,8,14,14 weight=8,1,5,5 stride=2 padding=2 groups=8 bias residual activation=relu",
+       {"depthwise", "depthwise_planes"}},
+      {"input=2,8,13,15 weight=8,1,5,5 stride=2 padding=2 groups=8 bias", {"depthwise", "depthwise_planes"}},
+      {"input=2,8,15,13 weight=8,1,3,3 stride=2 padding=0 groups=8", {"depthwise", "depthwise_planes"}},
+      {"input=2,8,16,18 weight=8,1,3,3 stride=2 padding=0,1,0,1 groups=8 residual", {"depthwise", "depthwise_planes"}},
+      {"input=2,8,28,28 weight=8,1,7,7 stride=2 padding=3 groups=8", {"depthwise", "depthwise_planes"}},
+      {"input=1,8,56,56 weight=8,1,3,3 stride=2 padding=1 groups=8 bias", {"depthwise"}},
+      {"input=1,4,57,112 weight=4,1,5,5 stride=2 padding=2 groups=4 bias residual", {"depthwise"}},
+      {"input=1,3,25,139 weight=3,1,3,3 stride=2 padding=1 groups=3 bias residual", {"depthwise"}},
+      // Strides of one axis, strides of 3 and more; rows and columns that meet no tap.
+      {"input=2,8,14,12 weight=8,1,3,3 stride=2,1 padding=1 groups=8", {"depthwise", "depthwise_planes"}},
+      {"input=2,8,13,14 weight=8,1,3,5 stride=1,2 padding=1,2 groups=8 bias", {"depthwise", "depthwise_planes"}},
+      {"input=2,8,14,17 weight=8,1,3,3 stride=3 padding=1 groups=8", {"depthwise", "depthwise_planes"}},
+      {"input=2,8,17,36 weight=8,1,5,3 stride=3,4 padding=2,0 groups=8 bias residual", {"depthwise"}},
+      {"input=2,8,14,12 weight=8,1,1,1 stride=2 groups=8 bias", {"depthwise", "depthwise_planes"}},
+      {"input=2,8,13,14 weight=8,1,2,3 stride=4,5 padding=0,1 groups=8 bias activation=relu",
+       {"depthwise", "depthwise_planes"}},
+      {"input=2,8,20,20 weight=8,1,3,3 stride=8 padding=1 groups=8", {"depthwise"}},
+      // Dilation, with a common divisor and without; more padding than the filter reaches.
+      {"input=2,8,14,16 weight=8,1,3,3 stride=2 dilation=2 padding=2 groups=8", {"depthwise", "depthwise_planes"}},
+      {"input=2,8,14,16 weight=8,1,3,3 stride=2 dilation=2 padding=1 groups=8 bias", {"depthwise", "depthwise_planes"}},
+      {"input=2,8,15,16 weight=8,1,3,3 stride=2,3 dilation=3,2 padding=3 groups=8", {"depthwise", "depthwise_planes"}},
+      {"input=2,8,9,10 weight=8,1,2,3 stride=2,3 padding=3,4 groups=8 bias", {"depthwise", "depthwise_planes"}},
+      // Filters beyond what registers hold; a stride along rows alone does not unroll them.
+      {"input=1,4,30,33 weight=4,1,21,21 stride=2 padding=10 groups=4", {"depthwise"}},
+      {"input=1,4,40,44 weight=4,1,31,31 stride=1,2 padding=15 groups=4", {"depthwise"}},
+      // Pointers of one element.
+      {"input=2,3,14,15 weight=3,1,3,3 stride=2 padding=1 groups=3 alignment=4", {"depthwise"}},
+  });
+}
+
+TEST(StridedGradient, DepthwiseOf16Bits) {
+  run({
+      {"input=2,8,14,14 weight=8,1,5,5 stride=2 padding=2 groups=8 dtype=bf16", {"depthwise", "depthwise_planes"}},
+      {"input=2,16,14,14 weight=16,1,3,3 stride=2 padding=1 groups=16 dtype=f16 bias residual activation=relu",
+       {"depthwise", "depthwise_planes"}},
+      {"input=2,8,13,11 weight=8,1,3,3 stride=2 padding=1 groups=8 dtype=f16", {"depthwise", "depthwise_planes"}},
+      {"input=1,8,56,56 weight=8,1,5,5 stride=2 padding=2 groups=8 dtype=bf16 bias residual", {"depthwise"}},
+      {"input=1,4,57,61 weight=4,1,7,7 stride=2 padding=3 groups=4 dtype=f16", {"depthwise"}},
+      {"input=2,8,12,14 weight=8,1,3,3 stride=3,2 dilation=1,2 padding=2,1 groups=8 dtype=bf16",
+       {"depthwise", "depthwise_planes"}},
+      {"input=2,8,14,12 weight=8,1,3,3 stride=2,1 padding=1 groups=8 dtype=bf16 bias",
+       {"depthwise", "depthwise_planes"}},
+      {"input=2,3,14,15 weight=3,1,3,3 stride=2 padding=1 groups=3 dtype=bf16 alignment=2", {"depthwise"}},
   });
 }
 

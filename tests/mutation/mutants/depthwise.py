@@ -2,6 +2,8 @@
 from mutants.mutant import File
 
 skeleton = File("templates/depthwise/kernel.cu.in", "depthwise")
+row = File("templates/depthwise/row.cu.in", "depthwise_row")
+upsampled = File("templates/depthwise/row_upsampled.cu.in", "depthwise_row_upsampled")
 flat = File("templates/depthwise/store_flat.cu.in", "depthwise_flat")
 rows = File("templates/depthwise/store_rows.cu.in", "depthwise_rows")
 vector = File("templates/depthwise/store_vector.cu.in", "depthwise_vector")
@@ -11,18 +13,17 @@ tiling = File("codegen/depthwise/tiling.cpp", "tiling_depthwise")
 
 MUTANTS = [
     # Where the tile lies and what is read.
-    skeleton("padding_top", "- kPadTop;", "- kPadTop - 1;", "every image is convolved one row too high"),
-    skeleton("padding_left", "- kPadLeft - kColumnShift;", "- kPadLeft - 1 - kColumnShift;",
+    emit("padding_top", '- kPadTop"', '- kPadTop - 1"', "every image is convolved one row too high"),
+    emit("padding_left", '- kPadLeft"', '- kPadLeft - 1"',
              "every image is convolved one column too far left, or a misaligned access"),
-    skeleton("tile_ignores_stride", "p_tile * (kTileP * kStrideH)", "p_tile * kTileP",
+    emit("tile_ignores_stride", "p_tile * (kTileP * kStrideH)", "p_tile * kTileP",
              "strided convolutions taller than a tile read the wrong rows"),
-    skeleton("stride_and_dilation_swapped", "q * kStrideW + s * kDilationW", "q * kDilationW + s * kStrideW",
+    row("stride_and_dilation_swapped", "q * kStrideW + s * kDilationW", "q * kDilationW + s * kStrideW",
              "strided or dilated filters read the wrong columns"),
-    skeleton("column_shift_ignored", "input.at[kColumnShift + q", "input.at[q",
+    row("column_shift_ignored", "input.at[kColumnShift + q", "input.at[q",
              "padded convolutions of aligned images are shifted"),
-    skeleton("thread_ignores_stride", "(plane_thread * kInputRows + p_thread * kStrideH) * kInputPitch",
-             "(plane_thread * kInputRows + p_thread) * kInputPitch", "strided convolutions: rows of a thread are wrong"),
-    skeleton("column_of_thread_ignores_stride", "kInputPitch + q_thread * kStrideW;", "kInputPitch + q_thread;",
+    emit("thread_ignores_stride", '"p_thread * kStrideH"', '"p_thread"', "strided convolutions: rows of a thread are wrong"),
+    emit("column_of_thread_ignores_stride", '"q_thread * kStrideW"', '"q_thread"',
              "strided convolutions: columns of a thread are wrong"),
     skeleton("no_plane_limit", "plane < kInputPlanes && h >= 0", "h >= 0",
              "the last block reads planes past the end of x"),
@@ -46,6 +47,28 @@ MUTANTS = [
     skeleton("no_commit", "  copy_commit();\n", "", "tiles are used before they have arrived"),
     skeleton("wide_offset_computed_narrow", "static_cast<Index>(plane) * (kH * kW)",
              "static_cast<Index>(plane * (kH * kW))", "tensors of more than 2^31 elements: faults or garbage"),
+    # Gradients with a stride.
+    upsampled("phases_ignored", "      if (place % kUpsamplingW != 0) continue;\n", "",
+              "outputs meet the taps of other phases, too"),
+    upsampled("lead_ignored", "s * kDilationW - kLeadW;", "s * kDilationW;", "columns meet the taps of the next phase"),
+    upsampled("column_shift_ignored", "input.at[kColumnShift + place", "input.at[place",
+              "aligned rows of dy: columns meet pixels before theirs"),
+    upsampled("dilation_ignored", "q + s * kDilationW", "q + s", "dilated filters: columns meet taps that they do not"),
+    emit("tap_of_gradient", '"(kTaps - 1 - i % kTaps)"', '"(i % kTaps)"', "gradients multiply by the mirror image"),
+    emit("rows_of_other_phases", "h * axis.upsampling + axis.lead() - p", "h * axis.upsampling - p",
+         "rows meet the taps of the next phase"),
+    emit("first_row_of_dy", '"p_tile * (kTileP / kUpsamplingH) + kFirstH"', '"p_tile * (kTileP / kUpsamplingH)"',
+         "padding above moves the gradient"),
+    emit("first_column_of_dy", '"q_tile * (kTileQ / kUpsamplingW) + kFirstW"', '"q_tile * (kTileQ / kUpsamplingW)"',
+         "padding on the left moves the gradient"),
+    emit("tile_of_dy", '"p_tile * (kTileP / kUpsamplingH) + kFirstH"', '"p_tile * kTileP + kFirstH"',
+         "tiles below the first read rows of dy too far down"),
+    emit("thread_row_of_dy", '"p_thread / kUpsamplingH"', '"p_thread"', "threads read rows of dy too far down"),
+    emit("thread_column_of_dy", '"q_thread / kUpsamplingW"', '"q_thread"', "threads read columns of dy too far right"),
+    plan("reads_across_threads", "std::gcd(4, thread_q * axis.stride / axis.upsampling)", "4",
+         "gradients with a stride: reads that are not aligned"),
+    plan("rolled_phases", " || (problem_.rows.upsampling > 1 && !tiling.unroll_rows)) return;", ") return;",
+         "gradients of large filters with a stride: rows meet all taps"),
     # The flat store.
     flat("no_barrier_before_staging", "__syncthreads();  // the staged tile takes the place of data others may still"
          " read\n", "", "outputs are staged over inputs that others still read"),
@@ -86,12 +109,11 @@ MUTANTS = [
     vector("multiplier_ignored", "(static_cast<Index>(plane) * kMultiplier + multiple)",
            "(static_cast<Index>(plane) + multiple)", "several outputs per channel are written over each other"),
     # What the emitter prints.
-    emit("stride_ignored", "const std::int64_t offset = h - p * problem.rows.stride;",
-         "const std::int64_t offset = h - p;", "strided convolutions: rows of a thread are wrong"),
-    emit("dilation_not_checked", "offset < 0 || offset % problem.rows.dilation != 0 ||", "offset < 0 ||",
+    emit("stride_ignored", "+ axis.lead() - p * axis.stride;", "+ axis.lead() - p;", "strided convolutions: rows of a thread are wrong"),
+    emit("dilation_not_checked", "offset < 0 || offset % axis.dilation != 0 ||", "offset < 0 ||",
          "dilated filters use a tap for several rows"),
-    emit("last_filter_row_skipped", "offset / problem.rows.dilation >= problem.rows.taps)",
-         "offset / problem.rows.dilation >= problem.rows.taps - 1 && problem.rows.taps > 1)",
+    emit("last_filter_row_skipped", "offset / axis.dilation >= axis.taps)",
+         "offset / axis.dilation >= axis.taps - 1 && axis.taps > 1)",
          "the last filter row is ignored"),
     emit("rolled_dilation_ignored", "Row(window + (r * kDilationH + {}) * kInputPitch)",
          "Row(window + (r + {}) * kInputPitch)", "large vertically dilated filters read neighbouring rows"),
@@ -111,15 +133,14 @@ MUTANTS = [
          "the last planes are not computed"),
     plan("vector_store_of_any_width", "problem_.columns.output % thread_q == 0 && store_bytes", "store_bytes",
          "rows of odd lengths: a fault, or the next row overwritten"),
-    plan("vector_store_of_any_alignment", "store_bytes <= 16 && problem_.alignment >= store_bytes;",
-         "store_bytes <= 16;", "tensors that are not aligned to 16 bytes: a fault"),
+    plan("vector_store_of_any_alignment", "problem_.alignment >= store_bytes && 16", "16", "tensors that are not aligned to 16 bytes: a fault"),
     plan("copy_of_any_alignment", "static_cast<int>(std::min<std::int64_t>(16, problem_.alignment) / element);",
          "static_cast<int>(16 / element);", "tensors that are not aligned to 16 bytes: a fault"),
     plan("copy_of_any_width", "while (problem_.columns.input % vector != 0 || (", "while ((",
          "widths that are no multiple of 4: a fault"),
-    plan("shift_of_padding", "positive_modulo(-problem_.columns.pad, vector)",
-         "positive_modulo(problem_.columns.pad, vector)", "padded convolutions are shifted, or a misaligned access"),
-    plan("unroll_without_budget", "tiling.unroll_rows = row_fmas * problem_.rows.taps <= kUnrollBudget;",
+    plan("shift_of_padding", "positive_modulo(axis.first_input(), vector)",
+         "positive_modulo(-axis.first_input(), vector)", "padded convolutions are shifted, or a misaligned access"),
+    plan("unroll_without_budget", "tiling.unroll_rows = row_fmas * problem_.rows.taps / problem_.rows.upsampling <= kUnrollBudget;",
          "tiling.unroll_rows = true;", "large filters take many seconds to compile", host_blind="results are right"),
     plan("plane_limit", "std::int64_t{1} << 30;", "std::int64_t{1} << 32;",
          "planes of more than 2^31 elements: faults or garbage",

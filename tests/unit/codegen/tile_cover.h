@@ -12,8 +12,9 @@ namespace jitconv::test {
 
 class TileCover {
  public:
-  explicit TileCover(const ConvSpec& spec)
-      : shape_(output_shape(spec)), counts_(static_cast<std::size_t>(shape_.n * shape_.c * shape_.h * shape_.w), 0) {}
+  explicit TileCover(const ConvSpec& spec) : TileCover(output_shape(spec)) {}
+  explicit TileCover(const TensorShape& shape)
+      : shape_(shape), counts_(static_cast<std::size_t>(shape.n * shape.c * shape.h * shape.w), 0) {}
 
   /// Outputs outside the tensor are those that tiles overhang and kernels must not store: not counted.
   void add(std::int64_t n, std::int64_t k, std::int64_t p, std::int64_t q) {

@@ -12,6 +12,9 @@ namespace jitconv::codegen {
 namespace {
 
 constexpr std::int64_t kUnrollBudget = 2400;  ///< FMA instructions in the body
+constexpr std::int64_t kManyTaps = 64;  ///< of a gradient with a stride: the compiler would read ahead, and spill
+constexpr int kReadAhead = 40;                ///< registers that it takes all the same
+constexpr int kMostSumsOfManyTaps = 32;       ///< of a thread
 constexpr int kMostPatch = 16;                ///< rows, and columns, of a thread that has all phases of a stride
 
 class Search {
@@ -92,6 +95,8 @@ class Search {
     tiling.unroll_rows = row_fmas * problem_.rows.taps / problem_.rows.upsampling <= kUnrollBudget;
     if (row_fmas > kUnrollBudget || (problem_.rows.upsampling > 1 && !tiling.unroll_rows)) return;
     tiling.weights_in_registers = tiling.unroll_rows && problem_.taps() <= 32;
+    tiling.hide_places = has_many_taps() && tiling.unroll_rows;
+    if (tiling.hide_places && thread_p * thread_q > kMostSumsOfManyTaps) return;
 
     using Store = DepthwiseTiling::Store;
     const std::int64_t store_bytes = thread_q * problem_.output.element_bytes();
@@ -109,6 +114,8 @@ class Search {
     if (tiling.shared_bytes(problem_) > target_.shared_bytes_per_block) return;
     add(tiling);
   }
+
+  bool has_many_taps() const { return problem_.is_upsampled() && problem_.taps() > kManyTaps; }
 
   BlockWork block_work(const DepthwiseTiling& tiling) const {
     BlockWork work;
@@ -153,7 +160,8 @@ class Search {
       work.dram_bytes += problem_.n * problem_.output_channels() * problem_.rows.output *
                          ceil_div(problem_.columns.output, tiling.tile_q()) * costs_.row_end_bytes;
     work.registers =
-        static_cast<int>(outputs + 2 * tiling.window(problem_) + (tiling.weights_in_registers ? taps : 8) + 28);
+        static_cast<int>(outputs + 2 * tiling.window(problem_) + (tiling.weights_in_registers ? taps : 8) + 28) +
+        (tiling.hide_places ? kReadAhead : 0);
     work.shared_bytes = tiling.shared_bytes(problem_);
     return work;
   }

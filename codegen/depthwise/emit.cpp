@@ -95,6 +95,9 @@ std::string asserts(const KernelPlan& kernel, const DepthwiseTiling& tiling) {
 /// output row it reaches.
 std::string rows(const KernelPlan& kernel, const DepthwiseTiling& tiling) {
   const Axis& axis = kernel.problem.rows;
+  const auto place = [hidden = tiling.hide_places](std::int64_t row, std::string_view pitch) {
+    return hidden ? fmt::format("opaque({} * {})", row, pitch) : fmt::format("{} * {}", row, pitch);
+  };
   Lines lines;
   lines.add("// begin rows");
   std::string filter = "filter";
@@ -117,9 +120,9 @@ std::string rows(const KernelPlan& kernel, const DepthwiseTiling& tiling) {
       for (std::int64_t p = 0; p < tiling.thread_p; ++p) {
         const std::int64_t offset = h * axis.upsampling + axis.lead() - p * axis.stride;
         if (offset < 0 || offset % axis.dilation != 0 || offset / axis.dilation >= axis.taps) continue;
-        if (!loaded) lines.add(fmt::format("const Row in_h{0}(window + {0} * kInputPitch);", h));
+        if (!loaded) lines.add(fmt::format("const Row in_h{}(window + {});", h, place(h, "kInputPitch")));
         loaded = true;
-        lines.add(fmt::format("filter_row(acc[{}], {} + {} * kS, in_h{});", p, filter, offset / axis.dilation, h));
+        lines.add(fmt::format("filter_row(acc[{}], {} + {}, in_h{});", p, filter, place(offset / axis.dilation, "kS"), h));
       }
     }
   }
@@ -173,6 +176,7 @@ KernelText depthwise::emit(const KernelPlan& kernel, std::string_view name) {
                 {tiling.async_copy ? "device/copy_async.cuh" : "device/copy_registers.cuh"}};
   if (stores_floats(problem)) text.files.push_back(stored_text(problem).vector_file);
   if (upsampled) add_files(text.files, {{"device/float_vector.cuh"}});
+  if (tiling.hide_places) text.files.push_back({"device/opaque.cuh"});
   text.text = fill_template(embedded_text("depthwise/kernel.cu.in"),
                             {{"constants", constants(kernel, tiling)},
                              {"index", kernel.wide_index ? "long long" : "int"},

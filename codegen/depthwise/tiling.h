@@ -22,6 +22,7 @@ struct DepthwiseTiling {
   bool async_copy = true;
   bool unroll_rows = true;  ///< all R filter rows in the body, else one row per iteration
   bool weights_in_registers = true;
+  bool hide_places = false;  ///< of rows and weights, or the compiler would read them long before their use
   enum class Store : std::uint8_t { vector, flat, rows };
   Store store = Store::flat;  ///< 16-byte stores from registers; or staged: the tile as one flat run, or row by row
 

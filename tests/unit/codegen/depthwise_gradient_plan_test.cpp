@@ -44,6 +44,7 @@ RC_GTEST_PROP(DepthwiseGradientPlanProperty, ThreadsHaveAllPhasesAndWhatTheyMeet
     RC_ASSERT(rows.upsampling == one.spec.stride.h && columns.upsampling == one.spec.stride.w);
     RC_ASSERT(t.thread_p % rows.upsampling == 0 && t.thread_q % columns.upsampling == 0);
     RC_ASSERT(t.unroll_rows || rows.upsampling == 1);
+    RC_ASSERT(!t.hide_places || (t.unroll_rows && one.problem.taps() > 64 && t.thread_p * t.thread_q <= 32));
     // From a thread to the next.
     const std::int64_t step = t.thread_q / columns.upsampling;
     RC_ASSERT(step % t.read_vector == 0 && t.input_pitch % t.read_vector == 0);

@@ -66,7 +66,11 @@ std::string no_tile_fits(const Problem& problem, const Target& target) {
 }
 
 bool needs_wide_index(const Problem& problem, const Overhang& overhang) {
-  const std::int64_t input = problem.n * problem.input_channels() * problem.input_plane();
+  // From a view's first element to behind its last: views may skip some.
+  const View::Strides& x = problem.input.stride;
+  const std::int64_t input =
+      std::max(problem.input_elements(), (problem.n - 1) * x.n + (problem.input_channels() - 1) * x.c +
+                                             (problem.rows.input - 1) * x.h + (problem.columns.input - 1) * x.w + 1);
   const std::int64_t filter = problem.output_channels() * problem.c * problem.taps();
   const std::int64_t output = problem.n * problem.output_channels() * problem.output_plane();
   constexpr std::int64_t kOutputOverhang = 4096;  // tiles are cut off at P and K, and reach past Q by less than this

@@ -11,6 +11,7 @@
 #include "codegen/depthwise_planes/family.h"
 #include "codegen/direct/family.h"
 #include "codegen/fallback/family.h"
+#include "codegen/pack_pixels/pass.h"
 #include "codegen/pack_weights/pass.h"
 #include "codegen/pointwise/family.h"
 #include "codegen/reduce/pass.h"
@@ -44,6 +45,7 @@ const auto& table() {
       pack_weights_pass(),
       transpose_weights_pass(),
       transpose_input_pass(),
+      pack_pixels_pass(),
       reduce_pass(),
   }};
   return rows;

@@ -16,6 +16,7 @@
 #include "codegen/depthwise_planes/tiling.h"
 #include "codegen/direct/tiling.h"
 #include "codegen/fallback/tiling.h"
+#include "codegen/pack_pixels/tiling.h"
 #include "codegen/pack_weights/tiling.h"
 #include "codegen/pointwise/tiling.h"
 #include "codegen/problem.h"
@@ -53,15 +54,17 @@ enum class Family : std::uint8_t {
   pack_weights,
   transpose_weights,
   transpose_input,
+  pack_pixels,
   reduce,
 };
 std::string_view to_string(Family family);
 
 /// What a kernel of a family decides. A tiling's place in the variant is its family.
-using Tiling = std::variant<std::monostate, PointwiseTiling, WgmmaTiling, WgmmaRowsTiling, DepthwiseTiling,
-                            DepthwiseNhwcTiling, DepthwisePlanesTiling, DirectTiling, WgradWgmmaTiling,
-                            WgradDepthwiseTiling, WgradTiling, FallbackTiling, ActivationGradientTiling,
-                            PackWeightsTiling, TransposeWeightsTiling, TransposeInputTiling, ReduceTiling>;
+using Tiling =
+    std::variant<std::monostate, PointwiseTiling, WgmmaTiling, WgmmaRowsTiling, DepthwiseTiling, DepthwiseNhwcTiling,
+                 DepthwisePlanesTiling, DirectTiling, WgradWgmmaTiling, WgradDepthwiseTiling, WgradTiling,
+                 FallbackTiling, ActivationGradientTiling, PackWeightsTiling, TransposeWeightsTiling,
+                 TransposeInputTiling, PackPixelsTiling, ReduceTiling>;
 inline Family family_of(const Tiling& tiling) { return static_cast<Family>(tiling.index()); }
 
 /// A way to compute a problem and its price. Thousands are looked at for one plan, so it holds no more than that.
@@ -114,6 +117,12 @@ struct FamilyFunctions {
   /// Packs weights in whatever order they are, or can, and its prices have that pass. To the prices of others that need
   /// dense weights, the planner adds the pass that makes them dense.
   bool prices_packing = false;
+  /// Whether a kernel of this tiling reads the weights as they were asked for: Problem::asked_weight. May be null:
+  /// none.
+  bool (*reads_asked_weight)(const Tiling& tiling) = nullptr;
+  /// Whether a kernel of this tiling waits for the kernel before it where it first reads weights that one makes. May be
+  /// null: none.
+  bool (*awaits_weights)(const Tiling& tiling) = nullptr;
   /// What becomes of a price of its own where a family of tensor cores computes the problem, too; null: nothing.
   std::int64_t (*price_beside_tensor_cores)(const Problem& problem, const Costs& costs, std::int64_t price) = nullptr;
   /// Adds candidates in a fixed order; none if the family cannot compute the problem, and then the result says which

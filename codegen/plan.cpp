@@ -53,8 +53,8 @@ Candidates find_candidates(const ConvSpec& spec, const Problem& problem, const T
         candidate.cost = functions.price_beside_tensor_cores(problem, costs, candidate.cost);
     std::ranges::move(list.candidates(), std::back_inserter(result.all));
   }
-  if (dense.is_sub_pixel()) {
-    const std::int64_t interleaving = interleaving_cost(problem, dense, costs.fma),
+  if (dense.asked_weight) {
+    const std::int64_t interleaving = dense.is_sub_pixel() ? interleaving_cost(problem, dense, costs.fma) : 0,
                        transposing = weight_transposition_cost(dense, costs.fma);
     bool any = false;
     for (Candidate& candidate : result.all) {
@@ -63,7 +63,7 @@ Candidates find_candidates(const ConvSpec& spec, const Problem& problem, const T
       candidate.cost += interleaving + (functions_of(family).prices_packing ? 0 : transposing);
       any = true;
     }
-    if (any) result.notes.push_back({"sub-pixel", phases_text(dense)});
+    if (any && dense.is_sub_pixel()) result.notes.push_back({"sub-pixel", phases_text(dense)});
   }
   if (result.all.empty()) {
     std::string why;
@@ -134,7 +134,9 @@ ConvPlan complete_plan(const ConvSpec& spec, const Target& target, KernelPlan ke
   const bool as_asked = computes_as_asked(kernel.family(), wanted);
   const bool interleaves = needs_phases(wanted) && !as_asked;
   const Problem asked = interleaves ? sub_pixel_problem(wanted) : wanted;
-  if (!as_asked) kernel.problem = with_dense_weight(asked);
+  const bool reads_asked =
+      as_asked || (functions.reads_asked_weight != nullptr && functions.reads_asked_weight(kernel.tiling));
+  if (!reads_asked) kernel.problem = with_dense_weight(asked);
   const bool is_reordered = kernel.problem.weight != asked.weight;
   ConvPlan plan;
   plan.spec = spec;

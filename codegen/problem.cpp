@@ -55,6 +55,33 @@ View gradient_weight(const View& forward, const Axis& rows, const Axis& columns)
   return view;
 }
 
+/// Of a weight gradient with a 1x1 filter, whose sums do not ask which row a pixel is of: pixels that both tensors have
+/// one behind the other become one row, those of an image or, of NHWC tensors, of all. A stride becomes that of x where
+/// pixels have channels for neighbours.
+void join_pixels(Problem& problem) {
+  Axis &rows = problem.rows, &columns = problem.columns;
+  if (!rows.is_pointwise() || !columns.is_pointwise()) return;
+  View::Strides &x = problem.input.stride, &dy = problem.output.stride;
+  if (rows.stride != 1 || columns.stride != 1) {
+    if (problem.input.layout() != Layout::nhwc) return;
+    x.h *= rows.stride;
+    x.w *= columns.stride;
+    rows.stride = columns.stride = 1;
+  }
+  rows.input = rows.output;
+  columns.input = columns.output;
+  if (x.h != columns.output * x.w || dy.h != columns.output * dy.w) return;
+  const auto join = [&columns](std::int64_t& extent) {
+    columns.input = columns.output = extent * columns.output;
+    extent = 1;
+  };
+  join(rows.output);
+  rows.input = 1;
+  if (x.n == columns.output * x.w && dy.n == columns.output * dy.w && problem.n > 0) join(problem.n);
+  x.h = columns.output * x.w;
+  dy.h = columns.output * dy.w;
+}
+
 bool is_dense(const View& view, std::int64_t channels, std::int64_t h, std::int64_t w) {
   return view.first == 0 && view.stride == dense_strides(view.layout(), channels, h, w);
 }
@@ -119,6 +146,7 @@ Problem lower(const ConvSpec& spec) {
     problem.output.tensor = Tensor::dy;
     problem.weight.tensor = Tensor::dw;
     problem.weight.type = output_type(spec);
+    join_pixels(problem);
   }
   return problem;
 }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <numeric>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -66,6 +67,8 @@ struct Axis {
   /// its own, without dilation and with undilated_stride().
   std::int64_t dilation_residues() const { return dilation / std::gcd(dilation, stride); }
   std::int64_t undilated_stride() const { return stride / std::gcd(dilation, stride); }
+  /// Each output meets one pixel, all of them or every stride-th, and no padding.
+  bool is_pointwise() const { return taps == 1 && pad == 0 && output > 0 && (output - 1) * stride < input; }
   bool operator==(const Axis&) const = default;
 };
 
@@ -115,6 +118,8 @@ struct Problem {
   std::int64_t c = 1, k = 1;  ///< input and output channels of a group
   Axis rows, columns;
   View input, weight, output;  ///< a residual lies like the output
+  /// How the caller's weights lie, if `weight` is a dense tensor that a kernel before must make of them.
+  std::optional<View> asked_weight = {};
   Arithmetic arithmetic = Arithmetic::fp32;
   Reduction reduction = Reduction::taps;
   Epilogue epilogue;

@@ -85,10 +85,19 @@ void share(const Problem& problem, std::int64_t splits, WgradWgmmaTiling& tiling
 template <typename Tiling>
 void share(const Problem&, std::int64_t, Tiling&) {}
 
+/// What the kernel computes of `asked`: kernels before it may pack its tensors.
+Problem problem_for(const Problem& asked, const WgradWgmmaTiling& tiling) { return tiling.problem_of(asked); }
+
+template <typename Tiling>
+Problem problem_for(const Problem& asked, const Tiling&) {
+  return asked;
+}
+
 codegen::ConvPlan plan_for_pixels(codegen::ConvPlan full, const ConvSpec& spec) {
   const std::int64_t splits = std::min<std::int64_t>(2, sharing_of(full).splits);
   codegen::KernelPlan& kernel = full.convolution();
-  const Problem problem = codegen::lower(spec);
+  const Problem problem = std::visit(
+      [asked = codegen::lower(spec)](const auto& tiling) { return problem_for(asked, tiling); }, kernel.tiling);
   std::visit([&](auto& tiling) { share(problem, splits, tiling); }, kernel.tiling);
   const Sharing shared =
       std::visit([&problem](const auto& tiling) { return sharing_of(problem, tiling); }, kernel.tiling);

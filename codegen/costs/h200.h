@@ -217,6 +217,9 @@ inline constexpr Costs kH200Costs = {
               .chunk = 60,
               .value_wavefront_percent = 50,
               .latency = 4'000,
+              .chunk_latency = 300,
+              .copy_latency = 130,
+              .load_latency = 190,
               .wanted_warps = 8},
     // Estimates.
     .wgrad_depthwise = {.unrolled_copy = 10,
@@ -244,6 +247,7 @@ inline constexpr Costs kH200Costs = {
     .wgrad_wgmma =
         {.picoseconds_per_cycle = 570,
          .start = 6'600'000,
+         .start_of_copies = 4'600'000,
          .multiply = {.step = 160, .step_of_boxes = 320, .instruction = 6, .alone_percent = 185, .alone_steps = 3},
          .loads = {.l2_bytes_per_cycle = 28, .latency = 800, .issue = 14, .order_vector = 90, .order = 180},
          .split = {.promotion = 100, .dy = 80, .x = 150, .shared_bytes_per_cycle = 100},

@@ -12,7 +12,7 @@ namespace jitconv::codegen {
 namespace {
 
 constexpr std::int64_t kUnrollBudget = 2400;  ///< FMA instructions in the body
-constexpr std::int64_t kManyTaps = 64;  ///< of a gradient with a stride: the compiler would read ahead, and spill
+constexpr std::int64_t kManyTaps = 64;        ///< of a gradient with a stride: the compiler would read ahead, and spill
 constexpr int kReadAhead = 40;                ///< registers that it takes all the same
 constexpr int kMostSumsOfManyTaps = 32;       ///< of a thread
 constexpr int kMostPatch = 16;                ///< rows, and columns, of a thread that has all phases of a stride
@@ -86,9 +86,8 @@ class Search {
     tiling.column_shift = static_cast<int>(positive_modulo(axis.first_input(), vector));
     // From a thread's first input to the next thread's.
     tiling.read_vector = static_cast<int>(std::gcd(4, thread_q * axis.stride / axis.upsampling));
-    tiling.input_pitch =
-        static_cast<int>(round_up((tiling.tile_q() - thread_q) * axis.stride / axis.upsampling + tiling.window(problem_),
-                                  std::max(4, vector)));
+    tiling.input_pitch = static_cast<int>(round_up(
+        (tiling.tile_q() - thread_q) * axis.stride / axis.upsampling + tiling.window(problem_), std::max(4, vector)));
 
     // The loop over filter rows would have to know a row's phase.
     const std::int64_t row_fmas = std::int64_t{thread_p} * thread_q * axis.taps / axis.upsampling;

@@ -36,7 +36,8 @@ std::string constants(const KernelPlan& kernel, const DepthwiseTiling& tiling) {
   c.add("kWindow", tiling.window(problem), "floats of an input row that one thread reads");
   if (problem.is_upsampled()) {
     c.add("kReadVector", tiling.read_vector, "at a time");
-    c.group("Gradient with a stride: from a tile's first, q meets tap s in (q + s * kDilationW - kLeadW) / kUpsamplingW");
+    c.group(
+        "Gradient with a stride: from a tile's first, q meets tap s in (q + s * kDilationW - kLeadW) / kUpsamplingW");
     c.add("kUpsamplingH", rows.upsampling).add("kUpsamplingW", columns.upsampling);
     c.add("kLeadH", rows.lead()).add("kLeadW", columns.lead());
     c.add("kFirstH", rows.first_input(), "row of x that rows of the first tile meet first");
@@ -122,7 +123,8 @@ std::string rows(const KernelPlan& kernel, const DepthwiseTiling& tiling) {
         if (offset < 0 || offset % axis.dilation != 0 || offset / axis.dilation >= axis.taps) continue;
         if (!loaded) lines.add(fmt::format("const Row in_h{}(window + {});", h, place(h, "kInputPitch")));
         loaded = true;
-        lines.add(fmt::format("filter_row(acc[{}], {} + {}, in_h{});", p, filter, place(offset / axis.dilation, "kS"), h));
+        lines.add(
+            fmt::format("filter_row(acc[{}], {} + {}, in_h{});", p, filter, place(offset / axis.dilation, "kS"), h));
       }
     }
   }
@@ -177,25 +179,24 @@ KernelText depthwise::emit(const KernelPlan& kernel, std::string_view name) {
   if (stores_floats(problem)) text.files.push_back(stored_text(problem).vector_file);
   if (upsampled) add_files(text.files, {{"device/float_vector.cuh"}});
   if (tiling.hide_places) text.files.push_back({"device/opaque.cuh"});
-  text.text = fill_template(embedded_text("depthwise/kernel.cu.in"),
-                            {{"constants", constants(kernel, tiling)},
-                             {"index", kernel.wide_index ? "long long" : "int"},
-                             {"asserts", asserts(kernel, tiling)},
-                             {"row", std::string(embedded_text(upsampled ? "depthwise/row_upsampled.cu.in"
-                                                                         : "depthwise/row.cu.in"))},
-                             {"activation", activation_function(problem.epilogue)},
-                             {"kernel", std::string(name)},
-                             {"parameters", parameter_list(text.arguments)},
-                             {"copy_unroll", std::to_string(std::min<std::int64_t>(copies, 8))},
-                             {"h_block", upsampled ? "p_tile * (kTileP / kUpsamplingH) + kFirstH"
-                                                   : "p_tile * (kTileP * kStrideH) - kPadTop"},
-                             {"w_block", upsampled ? "q_tile * (kTileQ / kUpsamplingW) + kFirstW"
-                                                   : "q_tile * (kTileQ * kStrideW) - kPadLeft"},
-                             {"tap", runs_backwards ? "(kTaps - 1 - i % kTaps)" : "i % (kMultiplier * kTaps)"},
-                             {"thread_row", upsampled ? "p_thread / kUpsamplingH" : "p_thread * kStrideH"},
-                             {"thread_column", upsampled ? "q_thread / kUpsamplingW" : "q_thread * kStrideW"},
-                             {"rows", rows(kernel, tiling)},
-                             {"store", store(kernel, tiling)}});
+  text.text = fill_template(
+      embedded_text("depthwise/kernel.cu.in"),
+      {{"constants", constants(kernel, tiling)},
+       {"index", kernel.wide_index ? "long long" : "int"},
+       {"asserts", asserts(kernel, tiling)},
+       {"row", std::string(embedded_text(upsampled ? "depthwise/row_upsampled.cu.in" : "depthwise/row.cu.in"))},
+       {"activation", activation_function(problem.epilogue)},
+       {"kernel", std::string(name)},
+       {"parameters", parameter_list(text.arguments)},
+       {"copy_unroll", std::to_string(std::min<std::int64_t>(copies, 8))},
+       {"h_block", upsampled ? "p_tile * (kTileP / kUpsamplingH) + kFirstH" : "p_tile * (kTileP * kStrideH) - kPadTop"},
+       {"w_block",
+        upsampled ? "q_tile * (kTileQ / kUpsamplingW) + kFirstW" : "q_tile * (kTileQ * kStrideW) - kPadLeft"},
+       {"tap", runs_backwards ? "(kTaps - 1 - i % kTaps)" : "i % (kMultiplier * kTaps)"},
+       {"thread_row", upsampled ? "p_thread / kUpsamplingH" : "p_thread * kStrideH"},
+       {"thread_column", upsampled ? "q_thread / kUpsamplingW" : "q_thread * kStrideW"},
+       {"rows", rows(kernel, tiling)},
+       {"store", store(kernel, tiling)}});
   return text;
 }
 

@@ -105,9 +105,9 @@ class Search {
     const std::int64_t weight_copies =
         tiling.share_weights ? ceil_div(tiling.planes * problem_.taps(), work.threads) : 0;
     const std::int64_t converted = element == 2 ? tiling.read_rows(problem_) * problem_.columns.input : 0;
-    work.other_per_warp = (copies + weight_copies) * costs_.copy + reads * costs_.read + converted + problem_.taps() * costs_.weight +
-                          stores * costs_.store + outputs * (stored == 2 ? costs_.rounded_output : costs_.output) +
-                          costs_.block;
+    work.other_per_warp = (copies + weight_copies) * costs_.copy + reads * costs_.read + converted +
+                          problem_.taps() * costs_.weight + stores * costs_.store +
+                          outputs * (stored == 2 ? costs_.rounded_output : costs_.output) + costs_.block;
     work.shared_per_warp = copies * costs_.copy_wavefronts + tiling.read_rows(problem_) * reads_.wavefronts +
                            tiling.thread_p * stores_.wavefronts +
                            (tiling.share_weights ? weight_copies + problem_.taps() : 0);

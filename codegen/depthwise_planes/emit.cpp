@@ -124,7 +124,8 @@ std::string store(const Problem& problem, const DepthwisePlanesTiling& tiling) {
   if (problem.rows.output % tiling.thread_p != 0) row_limit += "if (p_thread + i >= kP) break;\n";
   return fill_template(
       embedded_text("depthwise_planes/store.cu.in"),
-      {{"channel_values", channel_values(problem.epilogue, tiling.share_weights ? "(plane_first + plane) % kChannels" : "channel")},
+      {{"channel_values",
+        channel_values(problem.epilogue, tiling.share_weights ? "(plane_first + plane) % kChannels" : "channel")},
        {"row_limit", row_limit},
        {"vector", pairs ? "PairVector" : stored.vector + "<kStoreVector>"},
        {"epilogue",
@@ -164,8 +165,7 @@ KernelText depthwise_planes::emit(const KernelPlan& kernel, std::string_view nam
        {"parameters", parameter_list(text.arguments)},
        {"stored", stored_text(problem).element},
        {"copy_unroll", std::to_string(std::min<std::int64_t>(copies, 8))},
-       {"h_thread",
-        problem.is_upsampled() ? "p_thread / kUpsamplingH + kFirstH" : "p_thread * kStrideH - kPadTop"},
+       {"h_thread", problem.is_upsampled() ? "p_thread / kUpsamplingH + kFirstH" : "p_thread * kStrideH - kPadTop"},
        {"weights", tiling.share_weights ? std::string(embedded_text("depthwise_planes/share_weights.cu.in"))
                                         : filter("own", problem)},
        {"filter", tiling.share_weights ? filter("shared", problem) : ""},

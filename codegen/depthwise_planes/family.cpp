@@ -27,8 +27,8 @@ std::string describe(const KernelPlan& kernel) {
 std::int64_t multiply_adds(const KernelPlan& kernel) {
   const auto& t = std::get<DepthwisePlanesTiling>(kernel.tiling);
   const Problem& problem = kernel.problem;
-  return std::int64_t{kernel.launch.blocks} * t.threads(problem) * t.thread_p * problem.columns.output * problem.taps() /
-         problem.phases_of_stride();
+  return std::int64_t{kernel.launch.blocks} * t.threads(problem) * t.thread_p * problem.columns.output *
+         problem.taps() / problem.phases_of_stride();
 }
 
 }  // namespace

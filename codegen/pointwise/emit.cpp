@@ -143,6 +143,11 @@ std::string layout_comment(const Problem& problem, const PointwiseTiling& tiling
   return comment.text();
 }
 
+/// Whether a kernel before makes the weights that TMA brings.
+bool awaits_weights(const Problem& problem, const PointwiseTiling& tiling) {
+  return tiling.streams_weights && is_scratch(problem.weight.tensor);
+}
+
 std::vector<DeviceFile> files(const Problem& problem, const PointwiseTiling& tiling) {
   std::vector<DeviceFile> result = {{element_header(problem.input.type)}};
   if (!tiling.gathers()) result.push_back({"device/vector.cuh"});
@@ -155,7 +160,7 @@ std::vector<DeviceFile> files(const Problem& problem, const PointwiseTiling& til
   if (tiling.streams_weights || tiling.tile == PointwiseTiling::Pixels::rows)
     add_files(result, {{"device/tensor_map.cuh"}, {"device/tensor_copy.cuh"}});
   if (tiling.streams_weights) result.push_back({"device/swizzled_operand.cuh"});
-  if (tiling.splits > 1) result.push_back({"device/dependent_launch.cuh"});
+  if (tiling.splits > 1 || awaits_weights(problem, tiling)) result.push_back({"device/dependent_launch.cuh"});
   result.push_back({"device/multiply_registers_tf32.cuh", tiling.columns});
   return result;
 }
@@ -266,6 +271,8 @@ KernelText pointwise::emit(const KernelPlan& kernel, std::string_view name) {
                         "kSteps;\n"
                       : ""},
       {"let_reduction_start", split ? "let_next_kernel_start();" : ""},
+      {"await_weights",
+       awaits_weights(problem, tiling) ? "if (warp == kConsumerWarps) wait_for_previous_kernel();" : ""},
       {"first_step", split ? "first_step" : "0"},
       {"end_step", split ? "end_step" : "kSteps"},
       {"k_consumer", tiling.consumers_k == 1 ? "0" : "consumer * kColumns"},

@@ -50,6 +50,7 @@ FamilyFunctions pointwise_family() {
   return {
       .name = "pointwise",
       .uses_tensor_cores = true,
+      .awaits_weights = [](const Tiling& tiling) { return std::get<PointwiseTiling>(tiling).streams_weights; },
       .enumerate = pointwise::enumerate,
       .add_passes = add_passes,
       .emit = pointwise::emit,

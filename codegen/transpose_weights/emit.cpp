@@ -1,4 +1,5 @@
 // Prints templates/transpose_weights/kernel.cu.in.
+#include "codegen/arithmetic.h"
 #include "codegen/text/phases_text.h"
 #include "codegen/transpose_weights/pass.h"
 
@@ -9,7 +10,8 @@ std::string constants(const Problem& problem) {
   const View& w = problem.weight;
   Constants c;
   c.group("Dense weights [groups][K][C][R][S], and the strides of the same elements in w");
-  c.add("kThreads", TransposeWeightsTiling::kThreads).add("kElements", problem.weight_elements());
+  c.add("kThreads", TransposeWeightsTiling::kThreads);
+  if (!TransposeWeightsTiling::takes_tiles(problem)) c.add("kElements", problem.weight_elements());
   c.add("kGroupK", problem.k).add("kChannels", problem.c, "of a group");
   c.add("kR", problem.rows.taps).add("kS", problem.columns.taps);
   if (!problem.is_sub_pixel()) c.add("kFirst", w.first);
@@ -32,6 +34,19 @@ std::string element(const Problem& problem) {
          "                     static_cast<long long>(c) * kStrideC + r * kStrideR + s * kStrideS];\n";
 }
 
+/// Of a filter of one tap.
+std::string tile_constants(const Problem& problem) {
+  constexpr std::int64_t kTileK = TransposeWeightsTiling::kTileK, kTileC = TransposeWeightsTiling::kTileC;
+  Constants c;
+  c.group("Dense weights [groups][K][C], and the strides of the same elements in w, where K are neighbours");
+  c.add("kThreads", TransposeWeightsTiling::kThreads).add("kSide", TransposeWeightsTiling::kSide);
+  c.add("kGroupK", problem.k).add("kChannels", problem.c, "of a group");
+  c.add("kTilesK", ceil_div(problem.k, kTileK)).add("kTilesC", ceil_div(problem.c, kTileC));
+  c.add("kFirst", problem.weight.first);
+  c.add("kStrideGroup", problem.weight.group).add("kStrideC", problem.weight.stride.c);
+  return c.text();
+}
+
 }  // namespace
 
 KernelText transpose_weights::emit(const KernelPlan& kernel, std::string_view name) {
@@ -40,7 +55,14 @@ KernelText transpose_weights::emit(const KernelPlan& kernel, std::string_view na
   KernelText text;
   text.arguments = {{problem.weight.tensor, "const Element* __restrict__", "w"},
                     {tiling.dense, "Element* __restrict__", "dense_w"}};
-  text.files = {{element_header(problem.weight.type)}};
+  text.files = {{element_header(problem.weight.type)}, {"device/dependent_launch.cuh"}};
+  if (TransposeWeightsTiling::takes_tiles(problem)) {
+    text.text =
+        fill_template(embedded_text("transpose_weights/tile.cu.in"), {{"constants", tile_constants(problem)},
+                                                                      {"kernel", std::string(name)},
+                                                                      {"parameters", parameter_list(text.arguments)}});
+    return text;
+  }
   text.text = fill_template(
       embedded_text("transpose_weights/kernel.cu.in"),
       {{"constants", constants(problem) + (problem.is_sub_pixel() ? "\n" + filter_tap_function(problem) : "")},

@@ -16,7 +16,13 @@ Problem with_dense_weight(const Problem& problem) {
   Problem dense = problem;
   dense.weight = dense_weight(problem.weight.tensor, problem.weight.type, problem.k, problem.c, problem.rows.taps,
                               problem.columns.taps);
+  if (dense.weight != problem.weight) dense.asked_weight = problem.weight;
   return dense;
+}
+
+std::int64_t TransposeWeightsTiling::blocks(const Problem& asked) {
+  if (!takes_tiles(asked)) return ceil_div(asked.weight_elements(), std::int64_t{kThreads});
+  return asked.groups * ceil_div(asked.k, std::int64_t{kTileK}) * ceil_div(asked.c, std::int64_t{kTileC});
 }
 
 void add_weight_transposition(ConvPlan& plan, const Problem& asked) {
@@ -25,8 +31,10 @@ void add_weight_transposition(ConvPlan& plan, const Problem& asked) {
   tiling.dense = scratch_tensor(plan.scratch.size());
   convolution.problem.weight.tensor = tiling.dense;
   KernelPlan pass{asked, tiling, {}};
-  pass.launch.blocks = static_cast<std::uint32_t>(ceil_div(asked.weight_elements(), TransposeWeightsTiling::kThreads));
+  pass.launch.blocks = static_cast<std::uint32_t>(TransposeWeightsTiling::blocks(asked));
   pass.launch.threads = TransposeWeightsTiling::kThreads;
+  const auto awaits_weights = functions_of(convolution.family()).awaits_weights;
+  convolution.starts_early = awaits_weights != nullptr && awaits_weights(convolution.tiling);
   plan.scratch.push_back({"dense_w", round_up(asked.weight_elements() * asked.weight.element_bytes(), 256),
                           /*is_packed_weights=*/true});
   plan.kernels.insert(plan.kernels.begin(), pass);
@@ -34,6 +42,9 @@ void add_weight_transposition(ConvPlan& plan, const Problem& asked) {
 
 std::int64_t weight_transposition_cost(const Problem& problem, const FmaCosts& costs) {
   constexpr std::int64_t kSector = 32;  // of each element, which its neighbours do not share
+  const bool tiles =
+      problem.asked_weight && !problem.is_sub_pixel() && problem.taps() == 1 && problem.asked_weight->stride.n == 1;
+  if (tiles) return pass_price(2 * problem.weight_elements() * problem.weight.element_bytes(), costs);
   return pass_price(problem.weight_elements() * (kSector + problem.weight.element_bytes()), costs);
 }
 

@@ -8,10 +8,16 @@
 
 namespace jitconv::codegen {
 
-/// A thread writes one element.
+/// A thread writes one element; or kSide x kSide of them, of a block's kTileK output and kTileC input channels, if
+/// output channels, which are furthest apart in the result, are neighbours in w.
 struct TransposeWeightsTiling {
   Tensor dense = Tensor::scratch;
   static constexpr int kThreads = 256;
+  static constexpr int kSide = 4, kTileK = 8 * kSide, kTileC = kThreads / 8 * kSide;
+  static bool takes_tiles(const Problem& asked) {
+    return asked.taps() == 1 && !asked.is_sub_pixel() && asked.weight.stride.n == 1;
+  }
+  static std::int64_t blocks(const Problem& asked);
   bool operator==(const TransposeWeightsTiling&) const = default;
 };
 

@@ -6,10 +6,18 @@
 namespace jitconv::codegen {
 namespace {
 
-/// w as rows of output channels: a box is what a tile needs of a step.
+/// w as rows of output channels, or of a data gradient's input channels: a box is what a tile needs of a step, or what
+/// a consumer does.
 TensorMapShape weight_map(const WgmmaGeometry& geometry) {
   const Problem& problem = geometry.problem();
   const WgmmaTiling& tiling = geometry.tiling();
+  if (tiling.takes_weights_transposed())
+    return {.rank = 3,
+            .element_bytes = 2,
+            .extents = {problem.k, problem.c, problem.groups},
+            .strides = {1, problem.weight.stride.c, problem.weight.group},
+            .box = {64, geometry.chunk_channels(), 1},
+            .swizzle_bytes = 128};
   const std::int64_t row = problem.c * problem.taps();
   return {.rank = 2,
           .element_bytes = static_cast<int>(problem.input.element_bytes()),

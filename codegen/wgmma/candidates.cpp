@@ -61,7 +61,7 @@ class Search {
         target_(target),
         grid_(problem),
         price_(problem, target, into.costs().wgmma),
-        weight_transposition_(problem.is_sub_pixel() ? weight_transposition_cost(problem, into.costs().fma) : 0) {}
+        weight_transposition_(problem.asked_weight ? weight_transposition_cost(problem, into.costs().fma) : 0) {}
 
   /// For candidates that first transpose the input of `source`; `problem` is the convolution that remains.
   Search(const Problem& problem, const Target& target, CandidateList& into, const Problem& source)
@@ -197,6 +197,9 @@ class Search {
     tiling.weights = WgmmaTiling::Weights::unpacked;
     const WgmmaGeometry unpacked = geometry(tiling);
     if (can_take_unpacked_weights(unpacked) && WgmmaRegisters(unpacked).fit()) pixels(unpacked);
+    if (!can_take_transposed_weights(unpacked)) return;
+    tiling.weights = WgmmaTiling::Weights::transposed;
+    pixels(geometry(tiling));
   }
 
   void pixels(const WgmmaGeometry& loaded) {
@@ -286,7 +289,7 @@ class Search {
                            WgmmaTiling::kThreads, static_cast<std::uint32_t>(shared_bytes)};
     into_.add(tiling, launch,
               price_.of(geometry, memory.store(), tiles) + transposition_.value_or(0) +
-                  (tiling.packs_weights() ? 0 : weight_transposition_));
+                  (tiling.weights == WgmmaTiling::Weights::unpacked ? weight_transposition_ : 0));
   }
 
   WgmmaGeometry geometry(const WgmmaTiling& tiling) const { return {grid_, tiling}; }

@@ -75,7 +75,7 @@ std::string constants(const WgmmaGeometry& geometry) {
            tiling.splits_operands() ? "of one part, the larger first" : "");
   if (!tiling.packs_weights() || (tiling.splits_operands() && !tiling.keeps_weights()))
     c.add("kWeightOffset", memory.weight_offset(), "bytes from a stage's start");
-  if (!tiling.packs_weights())
+  if (!tiling.packs_weights() && !tiling.takes_weights_transposed())
     c.add("kTaps", geometry.taps())
         .add("kWeightRowBytes", geometry.chunk_channels() * geometry.taps() * problem.input.element_bytes(),
              "of an output channel");
@@ -141,6 +141,9 @@ std::string asserts(const WgmmaGeometry& geometry, std::uint32_t shared_bytes) {
                               "static_assert(kWeightBytes == {}kUnits * kBlockK * kOperandRowBytes && kFoldedColumns * "
                               "kWarpK == kWarpRows);",
                               parts)
+            : tiling.takes_weights_transposed()
+                ? "static_assert(kWeightOffset % kSwizzleAtomBytes == 0 && kStageBytes % kSwizzleAtomBytes == 0);\n"
+                  "static_assert(kWeightOffset >= kInputBytes && kWeightBytes == kBlockK * kChunkChannels * 2);"
             : tiling.packs_weights()
                 ? fmt::format("static_assert(kUnits % 2 == 0 && kUnits >= kStepRows * kS * kSlices && kWeightBytes == "
                               "{}kUnits * kBlockK * kOperandRowBytes);",
@@ -192,6 +195,12 @@ std::string asserts(const WgmmaGeometry& geometry, std::uint32_t shared_bytes) {
 std::string_view multiply_file(const WgmmaGeometry& geometry) {
   const Problem& problem = geometry.problem();
   if (geometry.multiplies_registers()) return "device/multiply_registers_tf32.cuh";
+  if (geometry.tiling().takes_weights_transposed()) {
+    const bool f16 = problem.input.type == DataType::f16;
+    if (geometry.tiling().uses_planes())
+      return f16 ? "device/multiply_pixels_f16.cuh" : "device/multiply_pixels_bf16.cuh";
+    return f16 ? "device/multiply_transposed_f16.cuh" : "device/multiply_transposed_bf16.cuh";
+  }
   if (problem.input.type == DataType::f32) return "device/multiply_tf32.cuh";
   if (geometry.tiling().uses_planes())
     return problem.input.type == DataType::f16 ? "device/multiply_planes_f16.cuh" : "device/multiply_planes_bf16.cuh";
@@ -215,7 +224,7 @@ std::vector<DeviceFile> files(const WgmmaGeometry& geometry) {
                                {"device/wgmma_sizes.cuh"},
                                {"device/fragments.cuh"}});
   if (tiling.uses_im2col() || geometry.swizzles_weights()) result.push_back({"device/swizzled_operand.cuh"});
-  if (tiling.uses_planes()) result.push_back({"device/pixel_operand.cuh"});
+  if (tiling.uses_planes() || tiling.takes_weights_transposed()) result.push_back({"device/pixel_operand.cuh"});
   if (tiling.loads_pixels()) result.push_back({f32 ? "device/load_32bit.cuh" : "device/load_16bit.cuh"});
   if (tiling.loads_pixels() && geometry.loads_vectors())
     result.push_back({geometry.load_bytes() == 16 ? "device/load_vector.cuh" : "device/load_channels.cuh"});

@@ -48,11 +48,13 @@ std::string stage_arrivals(const WgmmaGeometry& geometry) {
 
 std::string await_packing(const WgmmaGeometry& geometry) {
   const WgmmaTiling& tiling = geometry.tiling();
+  // By a kernel before: packed, or transposed.
+  const bool are_made = tiling.packs_weights() || is_scratch(geometry.problem().weight.tensor);
   if (tiling.splits_im2col())
     return geometry.reads_transposed() || !tiling.keeps_weights() ? "if (warp == 0) wait_for_previous_kernel();" : "";
   if (geometry.reads_transposed())
-    return tiling.packs_weights() ? "wait_for_previous_kernel();" : "if (warp == 0) wait_for_previous_kernel();";
-  if (!tiling.packs_weights() || tiling.keeps_weights()) return {};
+    return are_made ? "wait_for_previous_kernel();" : "if (warp == 0) wait_for_previous_kernel();";
+  if (!are_made || tiling.keeps_weights()) return {};
   return fmt::format("if ({}) wait_for_previous_kernel();", copies_weights(geometry));
 }
 
@@ -60,7 +62,15 @@ Holes weight_holes(const WgmmaGeometry& geometry) {
   const WgmmaTiling& tiling = geometry.tiling();
   if (!tiling.keeps_weights()) {
     const std::string copy =
-        tiling.packs_weights()
+        tiling.takes_weights_transposed()
+            ? fmt::format(
+                  "#pragma unroll\n"
+                  "  for (int k = 0; k < kBlockK; k += kInstructionRows)\n"
+                  "    tensor_copy_to_shared(input + kWeightOffset + k * (kChunkChannels * 2), &w_map,\n"
+                  "                          tile.k_tile * kBlockK + k, {} * kChunkChannels, tile.group, full + "
+                  "stage);\n",
+                  step_text(geometry).chunk)
+        : tiling.packs_weights()
             ? fmt::format(
                   "  bulk_copy_to_shared(input + {}, w_tile + static_cast<long long>(step) * kWeightBytes, "
                   "kWeightBytes,\n"

@@ -59,6 +59,17 @@ void add_row_multiplications(Lines& lines, const WgmmaGeometry& geometry, const 
                           (all[i].slice + 2) * slice - 1));
 }
 
+/// Weights whose output channels are neighbours: of the same, and the function that multiplies them.
+void add_transposed_multiplications(Lines& lines, const WgmmaGeometry& geometry, const std::vector<Unit>& all,
+                                    const std::string& first_step) {
+  const int slice = geometry.slice_channels();
+  const std::string_view multiply = geometry.tiling().uses_planes() ? "multiply_pixels" : "multiply_transposed";
+  for (std::size_t i = 0; i < all.size(); i += 2)
+    lines.add(fmt::format("{}(sum, weights + {} * kSwizzleBytes / 16, pixels + {}, {});  // c{}..{}", multiply,
+                          all[i].slice * slice, all[i].pixel_row, i == 0 ? fmt::format("step != {}", first_step) : "1",
+                          all[i].slice * slice, (all[i].slice + 2) * slice - 1));
+}
+
 /// The pixels that units i and i + 1 meet, of `pixels` or of their smaller parts.
 std::string pixels_of_units(const WgmmaGeometry& geometry, const std::vector<Unit>& all, std::size_t i,
                             std::string_view pixels) {
@@ -155,6 +166,8 @@ std::string multiplications(const WgmmaGeometry& geometry, const std::string& fi
   lines.add("// begin taps");
   if (tiling.splits_operands())
     add_split_multiplications(lines, geometry, all, release_in_order);
+  else if (tiling.takes_weights_transposed())
+    add_transposed_multiplications(lines, geometry, all, first_step);
   else if (tiling.packs_weights())
     add_tap_multiplications(lines, geometry, all, first_step);
   else if (geometry.swizzles_weights())
@@ -172,7 +185,9 @@ std::string operands(const WgmmaGeometry& geometry) {
                         tiling.uses_planes()   ? "64 pixels of a channel are eight of that"
                         : tiling.uses_im2col() ? "a slice of all pixels"
                                                : "a pixel of a slice",
-                        geometry.swizzles_weights() ? "a slice of all weights" : "a channel of a unit"));
+                        geometry.swizzles_weights()         ? "a slice of all weights"
+                        : tiling.takes_weights_transposed() ? "eight weights of a channel"
+                                                            : "a channel of a unit"));
   if (tiling.uses_im2col())
     lines.add("const MatrixOperand pixels = swizzled_operand<kPixelBytes>(input + run * kRunBytes);");
   else if (tiling.uses_planes())
@@ -193,6 +208,12 @@ std::string operands(const WgmmaGeometry& geometry) {
   if (geometry.swizzles_weights()) {
     lines.add("const MatrixOperand weights =");
     lines.add("    swizzled_operand<kWeightRowBytes>(input + kWeightOffset + k_consumer * kWeightRowBytes);");
+    return lines.text();
+  }
+  if (tiling.takes_weights_transposed()) {
+    lines.add(
+        "const MatrixOperand weights = pixel_operand<kSwizzleBytes>(\n"
+        "    input + kWeightOffset + k_consumer * (kChunkChannels * 2), 0, kCoreRows * kSwizzleBytes);");
     return lines.text();
   }
   if (geometry.multiplies_registers()) {

@@ -78,9 +78,13 @@ std::string_view weights(const WgmmaTiling& tiling) {
       return "all in shared memory";
     case WgmmaTiling::Weights::unpacked:
       return "loaded with each step as they lie in w";
+    case WgmmaTiling::Weights::transposed:
+      return "loaded with each step as they lie in w, an MN-major operand";
   }
   return {};
 }
+
+bool reads_asked_weight(const Tiling& tiling) { return std::get<WgmmaTiling>(tiling).takes_weights_transposed(); }
 
 std::string describe(const KernelPlan& kernel) {
   const WgmmaGeometry geometry(kernel.problem, std::get<WgmmaTiling>(kernel.tiling));
@@ -141,6 +145,8 @@ FamilyFunctions wgmma_family() {
       .name = "wgmma",
       .uses_tensor_cores = true,
       .prices_packing = true,
+      .reads_asked_weight = reads_asked_weight,
+      .awaits_weights = [](const Tiling&) { return true; },
       .enumerate = wgmma::enumerate,
       .add_passes = add_passes,
       .emit = wgmma::emit,

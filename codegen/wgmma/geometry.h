@@ -91,10 +91,10 @@ class WgmmaGeometry : public PixelGrid {
   int lane_channels() const { return chunk_channels() / 4; }
   /// Whether unpacked weights are an operand as they arrive, swizzled by TMA, floats rounded: a row of one tap is a
   /// line of shared memory.
-  bool swizzles_weights() const { return !tiling_.packs_weights() && taps_ == 1; }
+  bool swizzles_weights() const { return tiling_.weights == WgmmaTiling::Weights::unpacked && taps_ == 1; }
   /// Whether consumers round unpacked weights in registers, and multiply from there: of several taps, the input
   /// channels of one are not neighbours.
-  bool multiplies_registers() const { return !tiling_.packs_weights() && taps_ > 1; }
+  bool multiplies_registers() const { return tiling_.weights == WgmmaTiling::Weights::unpacked && taps_ > 1; }
   /// Which of a chunk's channels lies at a place of its slices: the order in which lanes hold weights in registers.
   std::int64_t channel_at(std::int64_t place) const;
   /// Rows of 16 bytes of packed weights; 0 where they are not packed.

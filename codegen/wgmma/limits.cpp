@@ -67,6 +67,16 @@ bool can_take_unpacked_weights(const WgmmaGeometry& geometry) {
          geometry.chunk_channels() * all_taps <= TensorMapShape::kMostBox;
 }
 
+bool can_take_transposed_weights(const WgmmaGeometry& geometry) {
+  const Problem& problem = geometry.problem();
+  if (!problem.asked_weight || problem.is_sub_pixel() || geometry.taps() != 1 || problem.input.element_bytes() != 2)
+    return false;
+  const View& weight = *problem.asked_weight;
+  const auto is_whole = [](std::int64_t elements) { return 2 * elements % kRowBytes == 0; };
+  return geometry.tiling().pipeline.slices == 8 && weight.stride.n == 1 && is_whole(weight.stride.c) &&
+         is_whole(weight.group) && weight.stride.c <= INT32_MAX;
+}
+
 bool can_fold_columns(const WgmmaGeometry& geometry) {
   const Problem& problem = geometry.problem();
   const WgmmaTiling::Tile& tile = geometry.tiling().tile;

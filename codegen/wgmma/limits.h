@@ -20,6 +20,8 @@ bool can_copy_pixels(const WgmmaGeometry& geometry);
 /// Whether a step's weights are a box of w, whose rows are output channels, and they are an operand as they lie there
 /// or what a lane reads of a row are vectors.
 bool can_take_unpacked_weights(const WgmmaGeometry& geometry);
+/// Those of a data gradient that has no stride.
+bool can_take_transposed_weights(const WgmmaGeometry& geometry);
 
 /// Whether the tile may fold its columns: threads store runs of NCHW planes, and all channels have rows.
 bool can_fold_columns(const WgmmaGeometry& geometry);

@@ -43,9 +43,10 @@ struct WgmmaTiling {
   Pipeline pipeline;
 
   enum class Weights : std::uint8_t {
-    packed,    ///< packed by a kernel before the convolution, loaded with each step
-    resident,  ///< packed, and all of them stay in shared memory
-    unpacked,  ///< loaded with each step as they lie in w
+    packed,      ///< packed by a kernel before the convolution, loaded with each step
+    resident,    ///< packed, and all of them stay in shared memory
+    unpacked,    ///< loaded with each step as they lie in w
+    transposed,  ///< the same of a data gradient's 1x1 filter, whose output channels are neighbours: 16 bits, MN-major
   };
   Weights weights = Weights::packed;
 
@@ -82,7 +83,8 @@ struct WgmmaTiling {
   /// Warpgroups that have accumulators for different outputs of a tile.
   int tile_consumers() const { return schedule == Schedule::cooperative ? 2 : 1; }
   int runs() const { return 64 * tile_consumers() / tile.channels; }
-  bool packs_weights() const { return weights != Weights::unpacked; }
+  bool packs_weights() const { return weights == Weights::packed || keeps_weights(); }
+  bool takes_weights_transposed() const { return weights == Weights::transposed; }
   bool keeps_weights() const { return weights == Weights::resident; }
   bool loads_pixels() const { return producer.pixels == Pixels::loaded; }
   bool converts_pixels() const { return producer.pixels == Pixels::converted; }

@@ -38,7 +38,9 @@ BlockWork work_of(const WgradTiling& tiling, const Problem& problem, const Wgrad
   work.shared_per_warp =
       tiling.split_pixels * (tiling.thread_k + tiling.thread_columns) * costs.value_wavefront_percent / 100 +
       chunks * copied * costs.copy_wavefronts;
-  work.latency_cycles = costs.latency;
+  work.latency_cycles =
+      costs.latency +
+      chunks * (costs.chunk_latency + copied * (tiling.async_copy ? costs.copy_latency : costs.load_latency));
   // Every tile reads its rows and columns; those of one split meet in the L2 cache, mostly.
   work.dram_bytes = static_cast<std::int64_t>(codegen::work(problem).bytes) + 8 * splits * gradient_elements(problem);
   work.registers = tiling.thread_k * tiling.thread_columns + 2 * (tiling.thread_k + tiling.thread_columns) + 48;

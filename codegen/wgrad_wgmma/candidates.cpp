@@ -4,6 +4,7 @@
 #include <array>
 
 #include "codegen/costs/costs.h"
+#include "codegen/pack_pixels/pass.h"
 #include "codegen/reduce/tiling.h"
 #include "codegen/split_operands.h"
 #include "codegen/tensor_map.h"
@@ -50,8 +51,16 @@ class Search {
         problem_(problem),
         target_(target),
         bytes_(static_cast<std::int64_t>(work(problem).bytes)) {}
+  /// Of tilings whose operands are planes or boxes, made by a kernel before where `packed` says so.
+  Search(const Problem& asked, const WgradWgmmaTiling& packed, const Target& target, CandidateList& into)
+      : Search(packed.problem_of(asked), target, into) {
+    packed_ = packed;
+    if (packed.packs_x || packed.packs_dy)
+      packing_cost_ = pixel_packing_cost(packed.packing_of(asked), into.costs().fma);
+  }
 
   void run() {
+    if (packed_.takes_boxes() && !can_take_boxes()) return;
     const bool one_tap = problem_.taps() == 1;
     for (const int consumers_k : {1, 2}) {
       if (consumers_k == 2 && problem_.k <= 64 && !one_tap) continue;
@@ -66,7 +75,34 @@ class Search {
     }
   }
 
+  /// Tiles whose operands are planes.
+  void run_planes() {
+    if (!are_planes(problem_.input) || !dy_can_be_copied()) return;
+    for (const int block_c : {256, 192, 128, 96, 64, 48, 32, 16, 8}) {
+      if (block_c >= 2 * problem_.c && block_c > 8) continue;
+      WgradWgmmaTiling tiling = packed_;
+      tiling.consumers_k = 2;
+      tiling.block_c = block_c;
+      const int part = WgradGeometry(problem_, tiling).part_pixels();
+      for (tiling.row_pixels = part; tiling.row_pixels <= 4 * part; tiling.row_pixels *= 2)
+        if (tiling.row_pixels < 2 * problem_.columns.output || tiling.row_pixels == part) stages(tiling);
+    }
+  }
+
  private:
+  /// Whether a tensor's pixels are a row for each channel, which TMA can bring.
+  bool are_planes(const View& view) const {
+    const std::int64_t unit = unit_pixels();
+    return problem_.alignment >= 16 && problem_.rows.output == 1 && problem_.columns.stride == 1 &&
+           problem_.columns.pad == 0 && view.stride.w == 1 && view.stride.c % unit == 0 && view.stride.n % unit == 0;
+  }
+
+  bool dy_can_be_copied() const {
+    const View& dy = problem_.output;
+    return are_planes(dy) || (problem_.input.type == DataType::f32 && dy.stride.c == 1 &&
+                              dy.stride.w % unit_pixels() == 0 && dy.stride.n % unit_pixels() == 0);
+  }
+
   /// Whether TMA can bring runs of the planes of both tensors.
   bool can_copy() const {
     const std::int64_t x_plane = problem_.input_plane(), dy_plane = problem_.output_plane(), unit = unit_pixels();
@@ -85,7 +121,8 @@ class Search {
     const std::int64_t unit = unit_pixels();
     return problem_.alignment >= 16 && problem_.input.element_bytes() == 2 && problem_.input.layout() == Layout::nhwc &&
            problem_.output.layout() == Layout::nhwc && problem_.c % unit == 0 && problem_.k % unit == 0 &&
-           problem_.columns.input % problem_.columns.stride == 0 && problem_.n * problem_.rows.output <= INT32_MAX &&
+           (problem_.columns.input % problem_.columns.stride == 0 || packed_.packs_x) &&
+           problem_.n * problem_.rows.output <= INT32_MAX &&
            problem_.columns.stride * problem_.input_channels() <= INT32_MAX;
   }
 
@@ -94,7 +131,7 @@ class Search {
   void boxes(int consumers_k, int block_c) {
     const std::int64_t columns = problem_.columns.taps;
     if (block_c < 16 || block_c == 96 || block_c == 48) return;  // what a swizzled row has, or several
-    WgradWgmmaTiling tiling;
+    WgradWgmmaTiling tiling = packed_;
     tiling.producer = WgradWgmmaTiling::Producer::boxes;
     tiling.consumers_k = consumers_k;
     tiling.block_c = block_c;
@@ -268,7 +305,7 @@ class Search {
     if (blocks > INT32_MAX) return;
     const Launch launch = {static_cast<std::uint32_t>(blocks), static_cast<std::uint32_t>(geometry.tiling().threads()),
                            static_cast<std::uint32_t>(geometry.shared_bytes())};
-    into_.add(geometry.tiling(), launch, price(geometry, blocks));
+    into_.add(geometry.tiling(), launch, price(geometry, blocks) + packing_cost_);
   }
 
   std::int64_t price(const WgradGeometry& geometry, std::int64_t blocks) const {
@@ -276,24 +313,27 @@ class Search {
     const std::int64_t instruction = cycles_of_instruction(tiling),
                        blocks_of_step = tiling.row_pixels / geometry.depth();
     const std::int64_t products = tiling.consumers_k == 2 ? 2 * tiling.products() : tiling.products();
-    const std::int64_t overhead = tiling.takes_boxes() ? costs_.multiply.step_of_boxes : costs_.multiply.step;
+    const std::int64_t overhead = tiling.copies_operands() ? costs_.multiply.step_of_boxes : costs_.multiply.step;
     const std::int64_t parts = tiling.splits_operands ? 3 : 1;  // products that a product of operands is the sum of
     const std::int64_t multiply = blocks_of_step * products * parts * instruction + overhead;
     const std::int64_t own =
         blocks_of_step * tiling.consumer_products() * parts * instruction + split_and_promote(tiling);
-    const std::int64_t alone = tiling.takes_boxes() ? own * costs_.multiply.alone_percent / 100 + overhead
-                                                    : own + costs_.multiply.alone_steps * overhead;
+    const std::int64_t alone = tiling.copies_operands() ? own * costs_.multiply.alone_percent / 100 + overhead
+                                                        : own + costs_.multiply.alone_steps * overhead;
     const std::int64_t load = load_of_step(geometry), bytes = bytes_of_step(geometry);
     const std::int64_t step = std::max({multiply, alone, bytes / costs_.loads.l2_bytes_per_cycle, load,
                                         shared_bytes(geometry) / costs_.split.shared_bytes_per_cycle});
     const std::int64_t strips = ceil_div(geometry.strips(), tiling.splits);
+    // A strip's first step waits for all of its rows of x.
+    const std::int64_t first_rows = tiling.block_r > 1 ? tiling.block_r : 0;
     const std::int64_t flushes = geometry.sums();
     const std::int64_t flush = costs_.flush + tiling.accumulators() * costs_.flush_sum;
     const std::int64_t block =
-        strips * (tiling.strip_rows * step + tiling.block_r * std::max(load, costs_.multiply.step)) + flushes * flush;
+        strips * (tiling.strip_rows * step + first_rows * std::max(load, costs_.multiply.step)) + flushes * flush;
     const std::int64_t waves = ceil_div(blocks, target_.sm_count);
     const std::int64_t sums = 4 * tiling.splits * gradient_elements(problem_);
-    const std::int64_t compute = costs_.start + waves * block * costs_.picoseconds_per_cycle + costs_.reduce_launch +
+    const std::int64_t start = tiling.copies_operands() ? costs_.start_of_copies : costs_.start;
+    const std::int64_t compute = start + waves * block * costs_.picoseconds_per_cycle + costs_.reduce_launch +
                                  sums / costs_.reduce_bytes_per_picosecond;
     const std::int64_t memory = (bytes_ + sums) * 1000 / (costs_.dram_bytes_per_microsecond / 1000);
     return std::max(compute, memory) + std::min(compute, memory) * costs_.unhidden_percent / 100;
@@ -317,7 +357,8 @@ class Search {
   }
 
   std::int64_t cycles_of_instruction(const WgradWgmmaTiling& tiling) const {
-    if (!tiling.takes_boxes()) return std::max(tiling.columns() / 2, 16);
+    if (tiling.takes_planes() ? problem_.input.type == DataType::f32 : !tiling.takes_boxes())
+      return std::max(tiling.columns() / 2, 16);
     // Shared memory gives both operands at 128 bytes a cycle.
     return std::max(tiling.columns() / 2, 16 + tiling.columns() / 4) + costs_.multiply.instruction;
   }
@@ -326,6 +367,7 @@ class Search {
     const WgradWgmmaTiling& tiling = geometry.tiling();
     if (tiling.takes_boxes()) return geometry.new_rows() * geometry.x_row_bytes() + geometry.stage_bytes();
     if (tiling.gathers()) return geometry.stage_bytes();
+    if (tiling.takes_planes()) return geometry.x_row_bytes() + geometry.stage_bytes();
     return problem_.input.element_bytes() * tiling.block_k() * geometry.dy_pitch() +
            std::int64_t{16} * geometry.phases() * geometry.units() * tiling.block_c;
   }
@@ -341,7 +383,7 @@ class Search {
   /// Cycles that a step takes in the producer warpgroups.
   std::int64_t load_of_step(const WgradGeometry& geometry) const {
     const WgradWgmmaTiling& tiling = geometry.tiling();
-    if (tiling.takes_boxes()) return costs_.multiply.step;
+    if (tiling.copies_operands()) return costs_.multiply.step;
     if (tiling.orders()) return order(geometry);
     const std::int64_t loads = ceil_div(geometry.loads(), 128);
     return geometry.new_rows() * (ceil_div(loads, geometry.load_batch()) * costs_.loads.latency +
@@ -352,16 +394,49 @@ class Search {
 
   CandidateList& into_;
   const WgradWgmmaCosts& costs_;
-  const Problem& problem_;
+  const Problem problem_;
   const Target& target_;
   std::int64_t bytes_;
+  WgradWgmmaTiling packed_;  ///< says which tensors are
+  std::int64_t packing_cost_ = 0;
 };
+
+/// Of 1x1 filters: planes as they lie, and those that a kernel before makes.
+void add_planes(const Problem& problem, const Target& target, CandidateList& into) {
+  if (problem.arithmetic == Arithmetic::tf32x3 || gathers(problem)) return;
+  // What a stride skips is left out where x is packed.
+  const bool skips = problem.rows.stride != 1 || problem.columns.stride != 1;
+  for (const bool packs_x : {false, true}) {
+    if (skips && !packs_x) continue;
+    for (const bool packs_dy : {false, true}) {
+      WgradWgmmaTiling packed;
+      packed.producer = WgradWgmmaTiling::Producer::planes;
+      packed.packs_x = packs_x;
+      packed.packs_dy = packs_dy;
+      Search(problem, packed, target, into).run_planes();
+    }
+  }
+}
+
+/// Of larger filters: boxes of 16-bit tensors that a kernel before makes NHWC, with rows of whole strides.
+void add_packed_boxes(const Problem& problem, const Target& target, CandidateList& into) {
+  if (problem.input.element_bytes() != 2 || gathers(problem)) return;
+  WgradWgmmaTiling packed;
+  packed.producer = WgradWgmmaTiling::Producer::boxes;
+  packed.packs_x = problem.input.layout() == Layout::nchw || problem.columns.input % problem.columns.stride != 0;
+  packed.packs_dy = problem.output.layout() == Layout::nchw;
+  if (packed.packs_x || packed.packs_dy) Search(problem, packed, target, into).run();
+}
 
 }  // namespace
 
 std::string wgrad_wgmma::enumerate(const Problem& problem, const Target& target, CandidateList& into) {
   if (std::string why = obstacle(problem, target); !why.empty()) return why;
   Search(problem, target, into).run();
+  if (problem.rows.is_pointwise() && problem.columns.is_pointwise())
+    add_planes(problem, target, into);
+  else
+    add_packed_boxes(problem, target, into);
   return into.empty() ? no_tile_fits(problem, target) : "";
 }
 

@@ -7,7 +7,8 @@ namespace jitconv::codegen {
 
 struct WgradWgmmaCosts {
   std::int64_t picoseconds_per_cycle;
-  std::int64_t start;  ///< picoseconds: the launch, the first loads
+  std::int64_t start;            ///< picoseconds: the launch, the first loads
+  std::int64_t start_of_copies;  ///< the same, where TMA brings operands as they lie
   /// Cycles of a step.
   struct Multiply {
     std::int64_t step;           ///< barriers, the first operands

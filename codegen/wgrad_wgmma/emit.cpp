@@ -54,7 +54,7 @@ std::string constants(const WgradGeometry& geometry) {
   add_problem_constants(c, problem);
   c.add("kGroups", problem.groups).add("kChannels", problem.c, "of a group").add("kGroupK", problem.k);
   c.add("kOutputChannels", problem.output_channels());
-  if (!tiling.takes_boxes()) {
+  if (!tiling.copies_operands()) {
     c.add("kInputStrideN", x.n).add("kInputStrideC", x.c).add("kInputStrideH", x.h).add("kInputStrideW", x.w);
     c.add("kOutputStrideN", dy.n).add("kOutputStrideC", dy.c).add("kOutputStrideH", dy.h);
     if (problem.output.layout() == Layout::nhwc) c.add("kOutputStrideW", dy.w);
@@ -88,6 +88,8 @@ std::string constants(const WgradGeometry& geometry) {
 
   if (tiling.takes_boxes())
     add_box_constants(c, geometry);
+  else if (tiling.takes_planes())
+    add_plane_constants(c, geometry);
   else
     add_row_constants(c, geometry);
   c.add("kDyFirstByte", geometry.dy_first_byte()).add("kBarriersFirstByte", geometry.barriers_first_byte());
@@ -103,6 +105,9 @@ std::string asserts(const KernelPlan& kernel) {
                 ? "static_assert(kBlockC % 8 == 0 && kColumns <= 256);\n"
                   "static_assert(kBoxBytes % kSwizzleAtomBytes == 0 && kBoxBytes >= kBoxPixels * kRowBytes);\n"
                   "static_assert(kXRowBytes == kBoxes * kBoxBytes && kStageElements == kBlockK * kRowPixels);"
+            : tiling.takes_planes()
+                ? "static_assert(kBlockC % 8 == 0 && kPartPixels * sizeof(Element) == kSwizzleBytes);\n"
+                  "static_assert(kXRowBytes == kParts * kPartBytes && kRowPixels == kParts * kPartPixels);"
             : tiling.gathers() ? "static_assert(kColumns >= kChannels * kS && kColumns % 8 == 0 && kColumns <= 256);\n"
                                  "static_assert(kUnitRows > kColumns && kXRowBytes % 128 == 0);"
                                : "static_assert(kBlockC % 8 == 0 && kUnitRows > kBlockC && kXRowBytes % 128 == 0);");
@@ -117,17 +122,19 @@ std::string asserts(const KernelPlan& kernel) {
 
 /// Warps that load rows of x, or put them in order.
 std::string arrivals_of_x(const WgradWgmmaTiling& tiling) {
-  return std::to_string(tiling.takes_boxes() ? 1 : tiling.orders() ? tiling.order_warps() : tiling.producer_warps());
+  return std::to_string(tiling.copies_operands() ? 1
+                        : tiling.orders()        ? tiling.order_warps()
+                                                 : tiling.producer_warps());
 }
 
 std::string layout_comment(const WgradWgmmaTiling& tiling) {
-  const bool boxes = tiling.takes_boxes(), copied = !tiling.threads_load();
+  const bool copied = !tiling.threads_load();
   LayoutComment comment;
   comment.memory("0", "a ring of kXRows rows of x").memory("kDyFirstByte", "kStages stages of dy");
   if (tiling.orders()) comment.memory("kRawFirstByte", "a ring of kRawRows rows of x as they lie in memory");
   comment.memory("kBarriersFirstByte", "barriers");
-  comment.barrier("x_full[kXRows]", arrivals_of_x(tiling), boxes ? "TMA, by bytes" : "a producer warp",
-                  "consumers, for a row of x");
+  comment.barrier("x_full[kXRows]", arrivals_of_x(tiling),
+                  tiling.copies_operands() ? "TMA, by bytes" : "a producer warp", "consumers, for a row of x");
   comment.barrier("x_empty[kXRows]", "kConsumerWarps", "a warp that has multiplied with a row",
                   "the producer, for a free slot");
   comment.barrier("dy_full[kStages]", copied ? "1" : "4", copied ? "TMA, by bytes" : "a producer warp",
@@ -173,6 +180,9 @@ std::vector<Argument> parameters(const WgradGeometry& geometry) {
   if (tiling.takes_boxes())
     return {tensor_map(problem.input.tensor, "x", box_of_x(geometry)),
             tensor_map(problem.output.tensor, "dy", box_of_dy(geometry)), sums};
+  if (tiling.takes_planes())
+    return {tensor_map(problem.input.tensor, "x", plane_of_x(geometry)),
+            tensor_map(problem.output.tensor, "dy", plane_of_dy(geometry)), sums};
   if (!tiling.orders())
     return {{problem.input.tensor, "const Element* __restrict__", "x"},
             {problem.output.tensor, "const Element* __restrict__", "dy"},
@@ -193,9 +203,32 @@ std::string_view multiplication(Arithmetic arithmetic) {
   return arithmetic == Arithmetic::f16 ? "device/multiply_registers_f16.cuh" : "device/multiply_registers_bf16.cuh";
 }
 
+/// The same of two operands in shared memory, of 16-bit elements.
+std::string_view shared_multiplication(Arithmetic arithmetic) {
+  return arithmetic == Arithmetic::f16 ? "device/multiply_f16.cuh" : "device/multiply_bf16.cuh";
+}
+
+std::vector<DeviceFile> files_of_planes(const WgradGeometry& geometry) {
+  const Arithmetic arithmetic = geometry.problem().arithmetic;
+  std::vector<DeviceFile> result = {{element_header(geometry.problem().input.type)},
+                                    {"device/barrier.cuh"},
+                                    {"device/dependent_launch.cuh"},
+                                    {"device/warpgroup.cuh"},
+                                    {"device/wgmma_sizes.cuh"},
+                                    {"device/fragments.cuh"},
+                                    {"device/tensor_map.cuh"},
+                                    {"device/tensor_copy.cuh"},
+                                    {"device/swizzled_operand.cuh"}};
+  if (geometry.is_fp32()) result.push_back({"device/operand_tf32.cuh"});
+  result.push_back({geometry.takes_dy_as_it_lies() ? shared_multiplication(arithmetic) : multiplication(arithmetic),
+                    geometry.tiling().columns()});
+  return result;
+}
+
 std::vector<DeviceFile> files(const WgradGeometry& geometry) {
   const WgradWgmmaTiling& tiling = geometry.tiling();
   const bool floats = geometry.is_fp32();
+  if (tiling.takes_planes()) return files_of_planes(geometry);
   if (tiling.takes_boxes())
     return {{element_header(geometry.problem().input.type)},
             {"device/barrier.cuh"},

@@ -22,6 +22,9 @@ std::string wgrad_load_steps(const WgradGeometry& geometry);
 /// The steps of the consumer warpgroups.
 std::string wgrad_consume(const WgradGeometry& geometry);
 
+/// Waits for the kernel that packs, where there is one.
+std::string await_packing(const WgradWgmmaTiling& tiling);
+
 // Of kernels whose operands are boxes.
 void add_box_constants(Constants& c, const WgradGeometry& geometry);
 TensorMapShape box_of_x(const WgradGeometry& geometry);
@@ -30,5 +33,14 @@ std::string box_steps(const WgradGeometry& geometry);
 std::string box_operands(const WgradGeometry& geometry);
 /// `products`: a consumer's, each of a tap or, if they are joined, of a filter row.
 std::string box_multiplications(const WgradGeometry& geometry, const std::vector<WgradTap>& products);
+
+// Of kernels whose operands are runs of planes.
+void add_plane_constants(Constants& c, const WgradGeometry& geometry);
+TensorMapShape plane_of_x(const WgradGeometry& geometry);
+TensorMapShape plane_of_dy(const WgradGeometry& geometry);
+std::string plane_steps(const WgradGeometry& geometry);
+std::string plane_operand();
+/// Of 16-bit elements, whose dy is an operand as it lies.
+std::string plane_multiplications(const WgradGeometry& geometry);
 
 }  // namespace jitconv::codegen

@@ -2,6 +2,7 @@
 // how it is multiplied and summed up for db.
 #include <vector>
 
+#include "codegen/arithmetic.h"
 #include "codegen/wgrad_wgmma/emit.h"
 #include "fmt/format.h"
 
@@ -56,7 +57,8 @@ TensorMapShape box_of_x(const WgradGeometry& geometry) {
   TensorMapShape map;
   map.rank = 4;
   map.element_bytes = 2;
-  map.extents = {stride * problem.input_channels(), problem.columns.input / stride, problem.rows.input, problem.n};
+  map.extents = {stride * problem.input_channels(), ceil_div(problem.columns.input, stride), problem.rows.input,
+                 problem.n};
   map.strides = {1, stride * x.w, x.h, x.n};
   map.box = {geometry.row_channels(), geometry.box_pixels(), 1, 1};
   map.swizzle_bytes = geometry.row_bytes();
@@ -76,9 +78,10 @@ TensorMapShape box_of_dy(const WgradGeometry& geometry) {
 }
 
 std::string box_steps(const WgradGeometry& geometry) {
-  return fill_template(
-      embedded_text("wgrad_wgmma/steps_boxes.cu.in"),
-      {{"copy_x", copy_x(geometry)}, {"s_offset", geometry.tiles_s() == 1 ? "" : " + s_first * kDilationW"}});
+  return fill_template(embedded_text("wgrad_wgmma/steps_boxes.cu.in"),
+                       {{"await_previous", await_packing(geometry.tiling())},
+                        {"copy_x", copy_x(geometry)},
+                        {"s_offset", geometry.tiles_s() == 1 ? "" : " + s_first * kDilationW"}});
 }
 
 std::string box_operands(const WgradGeometry& geometry) {

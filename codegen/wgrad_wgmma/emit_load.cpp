@@ -180,6 +180,7 @@ std::string copied_steps(const WgradGeometry& geometry) {
 
 std::string wgrad_load_steps(const WgradGeometry& geometry) {
   if (geometry.tiling().takes_boxes()) return box_steps(geometry);
+  if (geometry.tiling().takes_planes()) return plane_steps(geometry);
   return geometry.tiling().orders() ? copied_steps(geometry) : loaded_steps(geometry);
 }
 

@@ -20,6 +20,8 @@ std::vector<WgradTap> products_of(const WgradWgmmaTiling& tiling, int consumer) 
 
 /// Operands of the step's rows of x.
 std::string x_operands(const WgradGeometry& geometry) {
+  if (geometry.tiling().takes_boxes()) return box_operands(geometry);
+  if (geometry.tiling().takes_planes()) return plane_operand();
   Lines lines;
   for (int r = 0; r < geometry.tiling().block_r; ++r)
     lines.add(fmt::format(
@@ -35,10 +37,17 @@ bool masks_dy(const WgradGeometry& geometry) {
   return tiling.orders() && geometry.problem().columns.output % tiling.row_pixels != 0;
 }
 
-/// Where a thread's operand in registers comes from: output channels lane / 4 and 8 behind it, and of each two pixels
-/// (fp32) or pairs of pixels, half an operand row apart.
-std::vector<std::string> read_operand(const WgradGeometry& geometry) {
-  const bool nchw = geometry.problem().output.layout() == Layout::nchw, bias = geometry.problem().epilogue.bias;
+/// Whether db is summed from what is read once more: where there is one multiplication at a time, the compiler makes
+/// each wait for the last if its operand's registers have another use (C7513).
+bool rereads_dy(const WgradGeometry& geometry) {
+  const WgradWgmmaTiling& tiling = geometry.tiling();
+  return geometry.problem().epilogue.bias && tiling.products() == 1 && !tiling.gathers() && !tiling.splits_operands;
+}
+
+/// A thread's part of an operand in registers: output channels lane / 4 and 8 behind it, and of each two pixels (fp32)
+/// or pairs of pixels, half an operand row apart. They are multiplied, added to db, or both.
+std::vector<std::string> read_operand(const WgradGeometry& geometry, bool multiplies, bool bias) {
+  const bool nchw = geometry.problem().output.layout() == Layout::nchw;
   const bool masks = masks_dy(geometry);
   if (geometry.is_fp32()) {
     std::vector<std::string> lines = {
@@ -48,8 +57,9 @@ std::vector<std::string> read_operand(const WgradGeometry& geometry) {
                          : "(pixel + operand_word(lane)) * kDyPitch + k_lane + i % 2 * kHalfRows")};
     if (masks) lines.push_back("if (pixel >= pixels_left) value = 0.0f;");
     if (bias) lines.push_back("bias_sum[i % 2] += value;");
-    lines.push_back(geometry.tiling().splits_operands ? "dy_value[block][i] = value;"
-                                                      : "a[block % 2][i] = round_to_tf32(value);");
+    if (multiplies)
+      lines.push_back(geometry.tiling().splits_operands ? "dy_value[block][i] = value;"
+                                                        : "a[block % 2][i] = round_to_tf32(value);");
     return lines;
   }
   std::vector<std::string> lines = {"const int pixel = block * kDepth + i / 2 * kOperandChannels;"};
@@ -68,7 +78,7 @@ std::vector<std::string> read_operand(const WgradGeometry& geometry) {
     lines.push_back(
         "bias_sum[i % 2] += to_float(Element{static_cast<unsigned short>(pair)}) + "
         "to_float(Element{static_cast<unsigned short>(pair >> 16)});");
-  lines.push_back("a[block % 2][i] = pair;");
+  if (multiplies) lines.push_back("a[block % 2][i] = pair;");
   return lines;
 }
 
@@ -85,8 +95,29 @@ void add_operand(Lines& lines, const WgradGeometry& geometry) {
   lines.add("for (int block = 0; block < kRowPixels / kDepth; ++block) {");
   lines.add("#pragma unroll");
   lines.add("  for (int i = 0; i < 4; ++i) {");
-  for (const std::string& line : read_operand(geometry)) lines.add("    " + line);
+  const bool bias = geometry.problem().epilogue.bias && !rereads_dy(geometry);
+  for (const std::string& line : read_operand(geometry, true, bias)) lines.add("    " + line);
   lines.add("  }");
+}
+
+/// Adds a step's dy to db.
+void add_bias(Lines& lines, const WgradGeometry& geometry) {
+  lines.add("if (sums_bias) {");
+  lines.add("#pragma unroll 4");
+  lines.add("  for (int block = 0; block < kRowPixels / kDepth; ++block) {");
+  lines.add("#pragma unroll");
+  lines.add("    for (int i = 0; i < 4; ++i) {");
+  for (const std::string& line : read_operand(geometry, false, true)) lines.add("      " + line);
+  lines.add("    }");
+  lines.add("  }");
+  lines.add("}");
+}
+
+/// Of 16 bytes, from the first operand row of a step's run to those of a multiplication.
+std::string_view x_step(const WgradGeometry& geometry) {
+  return geometry.tiling().takes_planes()
+             ? "block / kPartBlocks * (kPartBytes / kOperandRowBytes) + block % kPartBlocks * 2"
+             : "block * 2 * kUnitRows";
 }
 
 /// `// begin pixels` ... `// end pixels` of split operands: all products of the step with a tap at a time.
@@ -112,9 +143,9 @@ std::string multiplications(const WgradGeometry& geometry, const std::vector<Wgr
   lines.add("  const int accumulate = block == 0 ? accumulate_first : 1;");
   lines.add("  multiply_begin();");
   for (std::size_t i = 0; i < taps.size(); ++i) {
-    if (geometry.tiling().gathers()) {
+    if (geometry.tiling().gathers() || geometry.tiling().takes_planes()) {
       lines.add(
-          fmt::format("  multiply(sum[{}], a[block % 2], x_r{} + block * 2 * kUnitRows, accumulate);", i, taps[i].r));
+          fmt::format("  multiply(sum[{}], a[block % 2], x_r{} + {}, accumulate);", i, taps[i].r, x_step(geometry)));
       continue;
     }
     // Adding to an operand moves it by rows of 16 bytes.
@@ -126,6 +157,7 @@ std::string multiplications(const WgradGeometry& geometry, const std::vector<Wgr
   lines.add("  multiply_wait<1>();");
   lines.add("  if (block == 0) release_previous();");
   lines.add("}");
+  if (rereads_dy(geometry)) add_bias(lines, geometry);
   lines.add("// end pixels");
   return lines.text();
 }
@@ -177,7 +209,7 @@ std::string bias_store(const WgradGeometry& geometry) {
 std::string bias_begin(const WgradGeometry& geometry, int consumer) {
   if (!geometry.problem().epilogue.bias) return {};
   const std::string sum = "float bias_sum[2] = {};  // of dy, for db\n";
-  if (!geometry.tiling().takes_boxes()) return sum;
+  if (!geometry.takes_dy_as_it_lies() && !rereads_dy(geometry)) return sum;
   return sum + (consumer == 0 ? "const bool sums_bias = c_block + r_first + s_first == 0;\n"
                               : "constexpr bool sums_bias = false;\n");
 }
@@ -186,6 +218,7 @@ std::string bias_begin(const WgradGeometry& geometry, int consumer) {
 std::string_view dy_offset(const WgradGeometry& geometry) {
   const WgradWgmmaTiling& tiling = geometry.tiling();
   if (tiling.takes_boxes()) return tiling.consumers_k == 2 ? " + consumer * (kInstructionRows * kRowPixels)" : "";
+  if (geometry.takes_dy_as_it_lies()) return " + consumer * (kInstructionRows * kPartPixels)";
   return tiling.orders() ? " + ((p * kQ + strip.q_first) & (kOperandChannels - 1))" : "";
 }
 
@@ -205,13 +238,15 @@ Holes pipeline_holes(const WgradGeometry& geometry, const std::vector<WgradTap>&
             {"multiply", split_multiplications(geometry, products)},
             {"end_step", "release(stage, x_row - kBlockR, p + kRowStep >= strip.p_end ? kBlockR : kNewRows);\n"},
             {"end_sum", ""}};
-  const bool boxes = tiling.takes_boxes();
+  const bool as_it_lies = geometry.takes_dy_as_it_lies();
   // Operands in registers alternate: after an odd number, the next step's first would be those still multiplied.
-  const bool waits = !boxes && tiling.row_pixels / geometry.depth() % 2 != 0;
-  return {{"own_operand", boxes ? "" : "unsigned a[2][4];  // one is multiplied while the other is loaded"},
+  const bool waits = !as_it_lies && tiling.row_pixels / geometry.depth() % 2 != 0;
+  return {{"own_operand", as_it_lies ? "" : "unsigned a[2][4];  // one is multiplied while the other is loaded"},
           {"pipeline", std::string(embedded_text("wgrad_wgmma/release_previous.cu.in"))},
           {"begin_sum", "int accumulate_first = 0;\n"},
-          {"multiply", boxes ? box_multiplications(geometry, products) : multiplications(geometry, products)},
+          {"multiply", tiling.takes_boxes() ? box_multiplications(geometry, products)
+                       : as_it_lies         ? plane_multiplications(geometry)
+                                            : multiplications(geometry, products)},
           {"end_step", std::string("accumulate_first = 1;\n"
                                    "previous_stage = stage;\n"
                                    "previous_row = x_row - kBlockR;\n"
@@ -235,7 +270,7 @@ std::string consumer_text(const WgradGeometry& geometry, int consumer) {
       {"products", std::to_string(products.size())},
       {"columns", tiling.joins_taps || boxes ? "kColumns" : "kBlockC"},
       {"bias_begin", bias_begin(geometry, consumer)},
-      {"x_operands", boxes ? box_operands(geometry) : x_operands(geometry)},
+      {"x_operands", x_operands(geometry)},
       {"dy_offset", std::string(dy_offset(geometry))},
       {"pixels_left", masks_dy(geometry)
                           ? "// Behind the end of its row, a run of dy has pixels of the next.\n" +

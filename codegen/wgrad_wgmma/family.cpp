@@ -2,6 +2,7 @@
 // reduce/.
 #include "codegen/wgrad_wgmma/family.h"
 
+#include "codegen/pack_pixels/pass.h"
 #include "codegen/reduce/pass.h"
 #include "codegen/split_operands.h"
 #include "fmt/format.h"
@@ -12,16 +13,27 @@ namespace {
 void add_passes(ConvPlan& plan) {
   KernelPlan& kernel = plan.convolution();
   auto& tiling = std::get<WgradWgmmaTiling>(kernel.tiling);
-  tiling.partial_sums = scratch_tensor(plan.scratch.size());
-  add_gradient_reduction(plan, tiling.splits, GradientSums::tap_k_c);
+  const PackPixelsTiling packing = tiling.packing_of(kernel.problem);
+  kernel.problem = tiling.problem_of(kernel.problem);
+  // Regions of scratch follow each other: packed tensors, then partial sums.
+  std::size_t region = plan.scratch.size();
+  if (tiling.packs_x) kernel.problem.input.tensor = scratch_tensor(region++);
+  if (tiling.packs_dy) kernel.problem.output.tensor = scratch_tensor(region++);
+  tiling.partial_sums = scratch_tensor(region);
+  const int splits = tiling.splits;
+  if (packing.count > 0) add_pixel_packing(plan, packing);
+  add_gradient_reduction(plan, splits, GradientSums::tap_k_c);
 }
 
 /// How rows of x come to the multiplications.
 std::string rows_of_x(const WgradGeometry& geometry) {
   const WgradWgmmaTiling& t = geometry.tiling();
   if (t.takes_boxes())
-    return fmt::format("{} box(es) of {} channels each, multiplied as they lie, {} columns at a time", geometry.boxes(),
-                       geometry.row_channels(), t.columns());
+    return fmt::format("{} box(es) of {} channels each, multiplied as they lie, {} columns at a time{}",
+                       geometry.boxes(), geometry.row_channels(), t.columns(), t.packs_x ? ", packed before" : "");
+  if (t.takes_planes())
+    return fmt::format("{} part(s) of {} pixels of each channel, multiplied as they lie{}", geometry.pixel_parts(),
+                       geometry.part_pixels(), t.packs_x ? ", packed before" : "");
   if (t.gathers())
     return fmt::format("each loaded as {} columns of a product, channels at filter columns", t.columns());
   return fmt::format("each in {} phase(s) and {} shift(s), loaded as {}", geometry.phases(), geometry.shifts().size(),
@@ -51,7 +63,9 @@ std::vector<int> body(const KernelPlan& kernel) {
           t.x_vectors ? 1 : 0,
           static_cast<int>(t.producer),
           t.splits_operands ? 1 : 0,
-          t.joins_taps ? 1 : 0};
+          t.joins_taps ? 1 : 0,
+          t.packs_x ? 1 : 0,
+          t.packs_dy ? 1 : 0};
 }
 
 std::int64_t multiply_adds(const KernelPlan& kernel) {

@@ -4,6 +4,78 @@
 #include <algorithm>
 
 namespace jitconv::codegen {
+namespace {
+
+/// Of planes: pixels of all images are one row, where those of dy are neighbours already, or are made so.
+bool joins_images(const WgradWgmmaTiling& tiling, const Problem& asked) {
+  return tiling.packs_x && (tiling.packs_dy || asked.output.layout() == Layout::nhwc);
+}
+
+/// A packed tensor of `channels` channels whose planes are whole operand rows.
+View plane_view(const View& asked, std::int64_t pixels, std::int64_t channels) {
+  const std::int64_t plane = round_up(pixels, 16 / asked.element_bytes());
+  return {Tensor::scratch, asked.type, {channels * plane, plane, plane, 1}};
+}
+
+/// The same as NHWC rows.
+View row_view(const View& asked, std::int64_t channels, std::int64_t rows, std::int64_t columns) {
+  return {Tensor::scratch, asked.type, dense_strides(Layout::nhwc, channels, rows, columns)};
+}
+
+/// Columns of x in rows of whole strides.
+std::int64_t padded_columns(const Axis& columns) { return round_up(columns.input, columns.stride); }
+
+}  // namespace
+
+Problem WgradWgmmaTiling::problem_of(const Problem& asked) const {
+  if (!packs_x && !packs_dy) return asked;
+  Problem problem = asked;
+  if (takes_boxes()) {
+    if (packs_x)
+      problem.input = row_view(asked.input, asked.input_channels(), asked.rows.input, padded_columns(asked.columns));
+    if (packs_dy)
+      problem.output = row_view(asked.output, asked.output_channels(), asked.rows.output, asked.columns.output);
+    return problem;
+  }
+  const bool joins = joins_images(*this, asked);
+  problem.n = joins ? 1 : asked.n;
+  problem.rows = {};
+  problem.columns = {};
+  problem.columns.input = problem.columns.output = asked.output_plane() * (joins ? asked.n : 1);
+  if (packs_x) problem.input = plane_view(asked.input, problem.columns.input, asked.input_channels());
+  if (packs_dy) problem.output = plane_view(asked.output, problem.columns.output, asked.output_channels());
+  return problem;
+}
+
+PackPixelsTiling WgradWgmmaTiling::packing_of(const Problem& asked) const {
+  const Problem problem = problem_of(asked);
+  const bool boxes = takes_boxes();
+  PackPixelsTiling packing;
+  const auto add = [&](const View& source, const View& packed, std::int64_t channels, std::int64_t rows,
+                       std::int64_t columns) {
+    PackedPixels tensor;
+    tensor.source = source;
+    tensor.n = asked.n;
+    tensor.channels = channels;
+    tensor.rows = rows;
+    tensor.columns = tensor.packed_columns = columns;
+    tensor.pitch = packed.stride;
+    if (!boxes) tensor.pitch.h = columns;
+    if (!boxes && joins_images(*this, asked)) tensor.pitch.n = rows * columns;
+    packing.add(tensor);
+  };
+  if (packs_x && boxes) {
+    add(asked.input, problem.input, asked.input_channels(), asked.rows.input, asked.columns.input);
+    packing.tensor.front().packed_columns = padded_columns(asked.columns);
+  } else if (packs_x) {
+    View x = asked.input;
+    x.stride.h *= asked.rows.stride;
+    x.stride.w *= asked.columns.stride;
+    add(x, problem.input, asked.input_channels(), asked.rows.output, asked.columns.output);
+  }
+  if (packs_dy) add(asked.output, problem.output, asked.output_channels(), asked.rows.output, asked.columns.output);
+  return packing;
+}
 
 WgradGeometry::WgradGeometry(const Problem& problem, const WgradWgmmaTiling& tiling)
     : problem_(problem), tiling_(tiling) {
@@ -49,6 +121,7 @@ TapOperand WgradGeometry::tap_operand(int s) const {
 
 std::int64_t WgradGeometry::x_part_bytes() const {
   if (tiling_.takes_boxes()) return boxes() * box_bytes();
+  if (tiling_.takes_planes()) return std::int64_t{pixel_parts()} * kSwizzledRowBytes * tiling_.block_c;
   if (tiling_.gathers()) return round_up(std::int64_t{16} * units_ * unit_rows(), 128);
   return round_up(std::int64_t{16} * phases() * static_cast<std::int64_t>(shifts_.size()) * units_ * unit_rows(), 128);
 }
@@ -59,7 +132,7 @@ int WgradGeometry::dy_pitch() const {
 }
 
 std::int64_t WgradGeometry::stage_bytes() const {
-  if (tiling_.takes_boxes()) return std::int64_t{2} * tiling_.block_k() * tiling_.row_pixels;
+  if (takes_dy_as_it_lies()) return std::int64_t{2} * tiling_.block_k() * tiling_.row_pixels;
   const bool nchw = problem_.output.layout() == Layout::nchw;
   return round_up(problem_.output.element_bytes() * (nchw ? tiling_.block_k() : tiling_.row_pixels) * dy_pitch(), 128);
 }

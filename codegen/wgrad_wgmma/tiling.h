@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "codegen/arithmetic.h"
+#include "codegen/pack_pixels/tiling.h"
 #include "codegen/problem.h"
 
 namespace jitconv::codegen {
@@ -22,6 +23,7 @@ struct WgradWgmmaTiling {
     gathers,  ///< the same of few channels: rows of x have a column of the product for each channel and filter column
     orders,   ///< TMA brings runs of NCHW planes, and threads make operand rows of those of x
     boxes,    ///< TMA brings boxes of NHWC tensors, swizzled, which are operands as they lie (MN-major)
+    planes,   ///< TMA brings runs of planes, those of x swizzled, which are an operand as they lie (K-major): 1x1 only
   };
   Producer producer = Producer::loads;
   int consumers_k = 1;      ///< 2: the consumer warpgroups have different output channels; 1: different taps
@@ -42,6 +44,7 @@ struct WgradWgmmaTiling {
   /// Each operand is the sum of two TF32 numbers. Accumulators, which truncate, take the products of one step of one
   /// instruction's, and then are added to fp32 sums.
   bool splits_operands = false;
+  bool packs_x = false, packs_dy = false;  ///< a kernel before makes planes of the tensor (pack_pixels/)
   Tensor partial_sums = Tensor::scratch;
 
   static constexpr int kConsumers = 2;
@@ -49,6 +52,9 @@ struct WgradWgmmaTiling {
   bool gathers() const { return producer == Producer::gathers; }
   bool orders() const { return producer == Producer::orders; }
   bool takes_boxes() const { return producer == Producer::boxes; }
+  bool takes_planes() const { return producer == Producer::planes; }
+  /// One thread does all that the producer warps do.
+  bool copies_operands() const { return takes_boxes() || takes_planes(); }
   int operand_parts() const { return splits_operands ? 2 : 1; }  ///< numbers that an operand's element is the sum of
   /// Two warpgroups put x in order, unless consumers take more registers than a launch of as many threads has.
   int producer_warps() const {
@@ -59,11 +65,11 @@ struct WgradWgmmaTiling {
   int threads() const { return 32 * producer_warps() + 128 * kConsumers; }
   int consumer_registers() const {
     if (threads_load()) return splits_operands ? 200 : 208;
-    return takes_boxes() ? 240 : producer_warps() == 8 ? kRegistersBesideTwo : 232;
+    return copies_operands() ? 240 : producer_warps() == 8 ? kRegistersBesideTwo : 232;
   }
   int producer_registers() const {
     if (threads_load()) return splits_operands ? 104 : 88;
-    return takes_boxes() ? 24 : 40;
+    return copies_operands() ? 24 : 40;
   }
   /// Of a thread. Beside those that are sums of split operands, there is room for steps of four multiplications.
   int most_accumulators() const {
@@ -82,6 +88,9 @@ struct WgradWgmmaTiling {
   /// what a consumer thread needs: sums, one instruction's accumulators, both parts of a step of dy, and all else.
   int promotion_interval() const { return row_pixels / 8; }
   int split_registers() const { return accumulators() + columns() / 2 + 8 * promotion_interval() + kOtherRegisters; }
+  /// The problem of the convolution where kernels before it pack its tensors.
+  Problem problem_of(const Problem& asked) const;
+  PackPixelsTiling packing_of(const Problem& asked) const;
   bool operator==(const WgradWgmmaTiling&) const = default;
 
  private:
@@ -123,6 +132,11 @@ class WgradGeometry {
   int boxes() const { return static_cast<int>(box_phases_.size()) * parts(); }
   int box_pixels() const { return tiling_.row_pixels + static_cast<int>(reach_); }
   std::int64_t box_bytes() const { return round_up(std::int64_t{box_pixels()} * row_bytes(), kBoxAlignment); }
+  // Planes: parts of a row of x, each of as many pixels as a swizzled row has, [c][pixel].
+  int part_pixels() const { return kSwizzledRowBytes / static_cast<int>(problem_.input.element_bytes()); }
+  int pixel_parts() const { return tiling_.row_pixels / part_pixels(); }
+  /// Multiplications that read dy from shared memory as it lies there, not by way of registers.
+  bool takes_dy_as_it_lies() const { return tiling_.takes_boxes() || (tiling_.takes_planes() && !is_fp32()); }
   /// One unused, or two: stores of neighbours have no bank conflicts.
   int unit_rows() const { return (tiling_.gathers() ? tiling_.columns() : tiling_.block_c) + 1; }
   /// Units that are loaded for a row of x.
@@ -168,6 +182,7 @@ class WgradGeometry {
   WgradWgmmaTiling tiling_;
   std::vector<int> shifts_;
   static constexpr std::int64_t kBoxAlignment = 1024;  // of swizzled boxes
+  static constexpr int kSwizzledRowBytes = 128;        // the widest
   std::vector<int> box_phases_;
   std::int64_t first_shift_ = 0, reach_ = 0;
   int units_ = 0;

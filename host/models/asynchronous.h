@@ -52,6 +52,11 @@ JITCONV_HOOK void jitconv_multiply_pixels(jitconv_host_multiply_type type, float
   const jitconv_host_multiply call = {type, sum, accumulators, accumulate, a, b, nullptr, 1, 1};
   jitconv_api->multiply(&call, JITCONV_PC);
 }
+JITCONV_HOOK void jitconv_multiply_transposed(jitconv_host_multiply_type type, float* sum, unsigned accumulators,
+                                              unsigned long long a, unsigned long long b, int accumulate) {
+  const jitconv_host_multiply call = {type, sum, accumulators, accumulate, a, b, nullptr, 1, 0};
+  jitconv_api->multiply(&call, JITCONV_PC);
+}
 JITCONV_HOOK void jitconv_multiply_planes(jitconv_host_multiply_type type, float* sum, unsigned accumulators,
                                           unsigned long long a, unsigned long long b, int accumulate) {
   const jitconv_host_multiply call = {type, sum, accumulators, accumulate, a, b, nullptr, 0, 1};

@@ -243,6 +243,52 @@ Probe multiplications_of_planes(const std::string& type, int columns) {
   return probe;
 }
 
+/// Multiplies an a whose rows are channels, over which is summed, as TMA brings them of w. A thread's item: eight words
+/// of a, some of b, and the sums.
+Probe multiplications_of_transposed(const std::string& type, int columns) {
+  const std::size_t sums = static_cast<std::size_t>(columns) / 2, b_words = static_cast<std::size_t>(columns) / 8;
+  Probe probe;
+  probe.name = fmt::format("multiply transposed {} by {} columns", type, columns);
+  probe.device_files = {"device/warpgroup.cuh", "device/pixel_operand.cuh",
+                        type == "f16" ? "device/multiply_transposed_f16.cuh" : "device/multiply_transposed_bf16.cuh"};
+  probe.functions = {fmt::format("multiply_transposed_{}.cuh: multiply_transposed", type),
+                     "pixel_operand.cuh: pixel_operand"};
+  probe.columns = columns;
+  // 32 channels, of which two instructions take 16 each.
+  probe.body = fmt::format(
+      "  constexpr int kColumns = {0}, kWordsOfB = {1}, kSums = {2}, kB = 32 * 128;\n"
+      "  unsigned char* const bytes =\n"
+      "      reinterpret_cast<unsigned char*>(shared) + (1024 - __cvta_generic_to_shared(shared) % 1024) % 1024;\n"
+      "  const int thread = static_cast<int>(threadIdx.x);\n"
+      "  for (int i = 0; i < 8; ++i) {{\n"
+      "    const int at = (thread * 8 + i) * 4;\n"
+      "    *reinterpret_cast<unsigned*>(bytes + (at ^ (at / 128 & 7) * 16)) = in[i];\n"
+      "  }}\n"
+      "  for (int i = 0; i < kWordsOfB; ++i)\n"
+      "    *reinterpret_cast<unsigned*>(bytes + kB + (thread * kWordsOfB + i) * 4) = in[8 + i];\n"
+      "  fence_async_proxy();\n"
+      "  __syncthreads();\n"
+      "  float sum[kSums];\n"
+      "#pragma unroll\n"
+      "  for (int i = 0; i < kSums; ++i) sum[i] = __uint_as_float(in[8 + kWordsOfB + i]);\n"
+      "  const MatrixOperand a = pixel_operand<128>(bytes, 0, 8 * 128);\n"
+      "  const MatrixOperand b = matrix_operand(bytes + kB, kColumns * 16);\n"
+      "  multiply_begin();\n"
+      "  multiply_transposed(sum, a, b, 1);\n"
+      "  multiply_transposed(sum, a + 16 * 128 / 16, b + 2 * kColumns, 1);\n"
+      "  multiply_commit();\n"
+      "  multiply_wait<0>();\n"
+      "#pragma unroll\n"
+      "  for (int i = 0; i < kSums; ++i) out[i] = __float_as_uint(sum[i]);\n",
+      columns, b_words, sums);
+  probe.in_words = 8 + b_words + sums;
+  probe.out_words = sums;
+  probe.shared_bytes = 1024 + 32 * 128 + static_cast<std::size_t>(columns) * 64;
+  probe.compute_capability = kHopper;
+  add_operands_and_sums(probe, type, 8 + b_words, sums);
+  return probe;
+}
+
 }  // namespace
 
 std::vector<Probe> swizzled_multiply_probes() {
@@ -251,6 +297,7 @@ std::vector<Probe> swizzled_multiply_probes() {
     for (const int row_bytes : {32, 64, 128}) all.push_back(multiplications_of_windows(type, row_bytes));
   for (const std::string type : {"f16", "bf16"}) {
     for (const int columns : {8, 64, 104, 256}) all.push_back(multiplications_of_planes(type, columns));
+    for (const int columns : {8, 64, 256}) all.push_back(multiplications_of_transposed(type, columns));
     for (const auto& [row_bytes, taps, dilation] :
          {std::array{128, 1, 1}, {128, 3, 1}, {128, 4, 5}, {64, 8, 3}, {64, 2, 1}, {32, 3, 2}, {32, 16, 1}})
       all.push_back(multiplications_of_pixels(type, row_bytes, taps, dilation));

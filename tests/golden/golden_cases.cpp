@@ -163,6 +163,11 @@ const std::vector<GoldenCase>& golden_cases() {
         Family::wgmma_rows, "constexpr int kAlignmentPadding = 8;");
     add("dgrad_stride_2", "input=32,128,56,56 weight=256,128,3,3 stride=2 padding=1 operation=data_gradient math=tf32",
         Family::wgmma, "Stores pixels of dx");
+    add("dgrad_transposed_weights",
+        "input=32,1472,14,14 weight=768,1472,1,1 operation=data_gradient dtype=bf16 layout=nhwc", Family::wgmma,
+        "multiply_transposed(sum, weights + ");
+    add("dgrad_pointwise", "input=8,256,14,14 weight=256,256,1,1 operation=data_gradient math=tf32", Family::wgmma,
+        "value[k][c] = source[");
     add("dgrad_activation",
         "input=32,64,56,56 weight=64,64,3,3 padding=1 operation=data_gradient dtype=bf16 layout=nhwc "
         "dy_activation=gelu_erf",
@@ -177,6 +182,14 @@ const std::vector<GoldenCase>& golden_cases() {
     add("wgrad_wgmma_nhwc",
         "input=8,64,512,256 weight=128,64,5,7 operation=weight_gradient dtype=bf16 layout=nhwc bias",
         Family::wgrad_wgmma, "multiply_pixels(sum[0], dy_pixels");
+    add("wgrad_wgmma_planes", "input=32,1472,14,14 weight=768,1472,1,1 operation=weight_gradient math=tf32 bias",
+        Family::wgrad_wgmma, "constexpr int kPartBlocks = 4;");
+    add("wgrad_wgmma_packed_planes",
+        "input=32,1472,14,14 weight=768,1472,1,1 operation=weight_gradient dtype=bf16 bias", Family::wgrad_wgmma,
+        "pack_dy(dy, packed_dy, block - ");
+    add("wgrad_wgmma_packed_nhwc",
+        "input=128,256,49,49 weight=256,128,3,3 stride=2 groups=2 operation=weight_gradient dtype=bf16",
+        Family::wgrad_wgmma, "constexpr int kPackedW = 50;");
     add("wgrad_wgmma_first_layer",
         "input=32,3,224,224 weight=64,3,7,7 stride=2 padding=3 operation=weight_gradient math=tf32 bias",
         Family::wgrad_wgmma, "x_r0 + block * 2 * kUnitRows");

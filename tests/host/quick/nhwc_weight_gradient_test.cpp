@@ -18,11 +18,12 @@ std::string kind(const codegen::ConvPlan& plan) {
   const auto* const tiling = plan.tiling<WgradWgmmaTiling>();
   if (tiling == nullptr || !tiling->takes_boxes()) return {};
   const codegen::WgradGeometry geometry(plan.convolution().problem, *tiling);
-  return fmt::format("{} consumers' channels, {}, rows of {}, {} parts, {} phases{}{}{}{}", tiling->consumers_k,
+  return fmt::format("{} consumers' channels, {}, rows of {}, {} parts, {} phases{}{}{}{}{}{}", tiling->consumers_k,
                      tiling->joins_taps ? "joined" : "apart", geometry.row_bytes(), geometry.parts(),
                      geometry.box_phases().size(), geometry.pieces() > 1 ? ", pieces" : "",
                      tiling->block_r > 1 ? ", shared rows" : "", geometry.tiles_s() > 1 ? ", tiles of s" : "",
-                     tiling->splits > 1 ? ", splits" : "");
+                     tiling->splits > 1 ? ", splits" : "", tiling->packs_x ? ", packed x" : "",
+                     tiling->packs_dy ? ", packed dy" : "");
 }
 
 TEST(NhwcWeightGradient, IsRight) {
@@ -47,11 +48,18 @@ TEST(NhwcWeightGradient, IsRight) {
       "input=2,48,9,50 weight=64,48,3,3 padding=0,2,1,0 output_dtype=f32 dtype=bf16",
   };
   for (std::string& spec : specs) spec += " layout=nhwc operation=weight_gradient";
+  // Packed before: NCHW tensors, and rows of no whole strides.
+  for (const char* const spec :
+       {"input=2,64,9,21 weight=64,64,3,3 padding=1 stride=2 bias dtype=bf16",
+        "input=2,48,11,19 weight=80,24,3,3 padding=1 groups=2 bias dtype=f16 output_dtype=f32",
+        "input=2,64,9,21 weight=64,32,3,3 stride=2 groups=2 bias dtype=bf16 layout=nhwc",
+        "input=2,64,9,13 weight=64,64,2,2 stride=3 dtype=f16 dy_activation=relu input_layout=nhwc output_layout=nchw"})
+    specs.push_back(std::string(spec) + " operation=weight_gradient");
   run("weight gradients of NHWC tensors",
       Kinds{.kind = kind,
             .others = 2,
             .parts = {"1 consumers", "2 consumers", "joined", "apart", "rows of 32", "rows of 64", "rows of 128",
-                      "2 parts", "2 phases", "shared rows", "tiles of s", "splits"},
+                      "2 parts", "2 phases", "shared rows", "tiles of s", "splits", "packed x", "packed dy"},
             .specs = std::move(specs)});
 }
 

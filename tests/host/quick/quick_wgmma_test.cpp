@@ -23,6 +23,31 @@ Wanted scheduled(Schedule schedule, std::function<bool(const WgmmaGeometry&)> wa
   });
 }
 
+TEST(Quick, WgmmaTransposedWeights) {
+  const auto transposed = [](std::function<bool(const WgmmaTiling&)> wanted) {
+    return wgmma([wanted = std::move(wanted)](const WgmmaTiling& tiling) {
+      return tiling.takes_weights_transposed() && wanted(tiling);
+    });
+  };
+  const Wanted im2col = transposed([](const WgmmaTiling& tiling) { return tiling.uses_im2col(); });
+  const Wanted planes = transposed([](const WgmmaTiling& tiling) { return tiling.uses_planes(); });
+  const Wanted loaded = transposed([](const WgmmaTiling& tiling) { return tiling.loads_pixels(); });
+  const Wanted both_runs =
+      transposed([](const WgmmaTiling& tiling) { return tiling.runs() == 2 && tiling.split_k == 1; });
+  const Wanted split = transposed([](const WgmmaTiling& tiling) { return tiling.split_k > 1; });
+  const std::string gradient = " operation=data_gradient";
+  run("wgmma, transposed weights",
+      {
+          {"im2col", "input=2,72,5,12 weight=200,72,1,1 dtype=bf16 layout=nhwc" + gradient, 2, im2col},
+          {"im2col, groups of no whole tiles",
+           "input=2,160,7,9 weight=256,80,1,1 groups=2 dtype=f16 layout=nhwc" + gradient, 2, im2col},
+          {"planes", "input=2,152,8,12 weight=72,152,1,1 dtype=bf16" + gradient, 2, planes},
+          {"loaded pixels", "input=2,40,7,9 weight=100,40,1,1 dtype=f16" + gradient, 2, loaded},
+          {"two runs, groups", "input=2,80,6,8 weight=160,40,1,1 groups=2 dtype=bf16" + gradient, 2, both_runs},
+          {"a split reduction", "input=1,64,5,8 weight=288,64,1,1 dtype=f16 residual layout=nhwc" + gradient, 2, split},
+      });
+}
+
 TEST(Quick, WgmmaUnpackedWeights) {
   const auto unpacked = [](std::function<bool(const WgmmaTiling&)> wanted) {
     return wgmma(

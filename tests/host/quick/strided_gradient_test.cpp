@@ -1,6 +1,6 @@
 // Data gradients with a stride, computed by every family that can: dense convolutions of dy whose output channels are
-// the phases of dx (codegen/phases.h), and a pass that interleaves them; and depthwise kernels, whose threads have pixels
-// of all phases. Small integers, so that every sum is exact.
+// the phases of dx (codegen/phases.h), and a pass that interleaves them; and depthwise kernels, whose threads have
+// pixels of all phases. Small integers, so that every sum is exact.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -125,7 +125,8 @@ std::vector<ConvPlan> plans_of(const ConvSpec& spec) {
       kind += fmt::format(" {} {}", tiling->split_k > 1, tiling->stores_boxes());
     if (const auto* tiling = plan.tiling<codegen::DepthwiseTiling>())
       kind += fmt::format(" {} {} {}", static_cast<int>(tiling->store), tiling->thread_q, tiling->planes > 1);
-    if (const auto* tiling = plan.tiling<codegen::DepthwisePlanesTiling>()) kind += fmt::format(" {}", tiling->thread_p);
+    if (const auto* tiling = plan.tiling<codegen::DepthwisePlanesTiling>())
+      kind += fmt::format(" {}", tiling->thread_p);
     if (const auto* tiling = plan.tiling<codegen::PointwiseTiling>()) kind += fmt::format(" {}", tiling->splits > 1);
     const std::int64_t work = tools::executed_multiply_adds(plan);
     const auto found = least.find(kind);

@@ -136,8 +136,8 @@ MUTANTS = [
               "a run without images is an illegal instruction"),
     # Pixels that a kernel before transposes, which TMA copies in im2col mode.
     load_weights_emit("transposed_not_awaited",
-              'tiling.packs_weights() ? "wait_for_previous_kernel();" : "if (warp == 0) wait_for_previous_kernel();"',
-              'tiling.packs_weights() ? "wait_for_previous_kernel();" : ""',
+              'are_made ? "wait_for_previous_kernel();" : "if (warp == 0) wait_for_previous_kernel();"',
+              'are_made ? "wait_for_previous_kernel();" : ""',
               "pixels are asked for while they are still being transposed"),
     transpose_tiling("residue_of_dilated_taps", "(axis.taps > 1 && axis.dilation % axis.stride != 0)",
             "(axis.taps > 1 && axis.stride < 1)", "rows are left out that taps meet"),

@@ -1,5 +1,5 @@
-// Statements about every candidate of the depthwise family for a data gradient with a stride: a thread has outputs of all
-// phases, and its window of dy has what they meet.
+// Statements about every candidate of the depthwise family for a data gradient with a stride: a thread has outputs of
+// all phases, and its window of dy has what they meet.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -52,8 +52,7 @@ RC_GTEST_PROP(DepthwiseGradientPlanProperty, ThreadsHaveAllPhasesAndWhatTheyMeet
     RC_ASSERT(t.window(one.problem) >= t.column_shift + columns.inputs_met(t.thread_q));
     RC_ASSERT((t.tile_q() - t.thread_q) / columns.upsampling + t.window(one.problem) <= t.input_pitch);
     // The last thread's rows, and none behind them.
-    RC_ASSERT(t.input_rows(one.problem) ==
-              (t.tile_p() - t.thread_p) / rows.upsampling + rows.inputs_met(t.thread_p));
+    RC_ASSERT(t.input_rows(one.problem) == (t.tile_p() - t.thread_p) / rows.upsampling + rows.inputs_met(t.thread_p));
     // Copies lie in a row, wholly.
     RC_ASSERT(columns.input % t.copy_vector == 0);
     RC_ASSERT(t.column_shift >= 0 && t.column_shift < t.copy_vector);
@@ -134,9 +133,9 @@ TEST(DepthwiseGradientPlan, SaysWhatItCannotDo) {
 
 // A stride of 1 is as it was: taps are reversed by a pass.
 TEST(DepthwiseGradientPlan, LeavesStrideOneToADenseConvolution) {
-  for (const Found& one : candidates(
-           parse_spec("input=8,64,57,57 weight=64,1,3,3 groups=64 padding=1 operation=data_gradient"),
-           parse_target("sm_90a"))) {
+  for (const Found& one :
+       candidates(parse_spec("input=8,64,57,57 weight=64,1,3,3 groups=64 padding=1 operation=data_gradient"),
+                  parse_target("sm_90a"))) {
     EXPECT_EQ(one.plan.kernels.size(), 2u);
     EXPECT_GT(one.problem.weight.stride.h, 0);
     EXPECT_EQ(one.tiling.read_vector, 4);

@@ -14,7 +14,7 @@ namespace jitconv::codegen {
 namespace {
 
 constexpr Family kPasses[] = {Family::activation_gradient, Family::pack_weights, Family::transpose_weights,
-                              Family::transpose_input, Family::reduce};
+                              Family::transpose_input,     Family::pack_pixels,  Family::reduce};
 
 std::vector<Family> all_families() {
   std::vector<Family> all;

@@ -19,8 +19,7 @@ TEST(Reduce, GradientsOfDocumentedConfigurationsKeepTheirKernels) {
       EXPECT_EQ(small.plan.spec, with_extents_of(full.spec, small.plan.spec));
       EXPECT_EQ(difference(small.plan, full), "");
       // Pixels are taken away no further than they must: more of them show nothing else, and fewer have fewer chunks.
-      const bool takes_pixels =
-          full.family() == codegen::Family::wgrad || full.family() == codegen::Family::wgrad_depthwise;
+      const bool takes_pixels = operation == Operation::weight_gradient;
       const std::int64_t limit = takes_pixels ? kDocumented.most : kDocumented.as_given;
       EXPECT_EQ(small.reduced, executed_multiply_adds(full) > limit);
       if (small.multiply_adds > kDocumented.most) {

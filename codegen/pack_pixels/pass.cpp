@@ -1,0 +1,60 @@
+// The pass that packs pixels as planes, as a part of a plan.
+#include "codegen/pack_pixels/pass.h"
+
+#include <algorithm>
+
+#include "codegen/arithmetic.h"
+#include "codegen/cost.h"
+#include "fmt/format.h"
+
+namespace jitconv::codegen {
+namespace {
+
+std::string describe(const KernelPlan& kernel) {
+  std::string text;
+  for (const PackedPixels& tensor : std::get<PackPixelsTiling>(kernel.tiling).tensors())
+    text += fmt::format("packing: {} pixels of {} channels of {}\n", tensor.pixels(), tensor.channels, tensor.name());
+  return text;
+}
+
+}  // namespace
+
+std::int64_t PackedPixels::bytes() const {
+  const std::int64_t elements =
+      (n - 1) * pitch.n + (channels - 1) * pitch.c + (rows - 1) * pitch.h + (packed_columns - 1) * pitch.w + 1;
+  return round_up(source.element_bytes() * elements, 256);
+}
+
+std::int64_t PackedPixels::pixel_tiles() const { return ceil_div(pixels(), std::int64_t{kTile}); }
+
+std::int64_t PackedPixels::blocks() const { return pixel_tiles() * ceil_div(channels, std::int64_t{kTile}); }
+
+void add_pixel_packing(ConvPlan& plan, PackPixelsTiling tiling) {
+  const auto convolution = std::find_if(plan.kernels.begin(), plan.kernels.end(),
+                                        [&plan](const KernelPlan& kernel) { return &kernel == &plan.convolution(); });
+  KernelPlan pass{convolution->problem, {}, {}};
+  pass.launch.threads = PackPixelsTiling::kThreads;
+  for (PackedPixels& tensor : tiling.tensors()) {
+    tensor.packed = scratch_tensor(plan.scratch.size());
+    plan.scratch.push_back({fmt::format("packed_{}", tensor.name()), tensor.bytes()});
+    pass.launch.blocks += static_cast<std::uint32_t>(tensor.blocks());
+    pass.launch.shared_bytes = std::max(pass.launch.shared_bytes, static_cast<std::uint32_t>(tensor.shared_bytes()));
+  }
+  pass.tiling = tiling;
+  convolution->starts_early = true;
+  plan.kernels.insert(convolution, pass);
+}
+
+std::int64_t pixel_packing_cost(const PackPixelsTiling& tiling, const FmaCosts& costs) {
+  std::int64_t bytes = 0;
+  for (const PackedPixels& tensor : tiling.tensors()) {
+    // Of a row with a stride, whole sectors are read.
+    const std::int64_t read = tensor.reads_channels() ? 1 : std::min<std::int64_t>(tensor.source.stride.w, 8);
+    bytes += (1 + read) * tensor.source.element_bytes() * tensor.pixels() * tensor.channels;
+  }
+  return pass_price(bytes, costs);
+}
+
+FamilyFunctions pack_pixels_pass() { return {.name = "pack_pixels", .emit = pack_pixels::emit, .describe = describe}; }
+
+}  // namespace jitconv::codegen

@@ -1,5 +1,5 @@
 // Candidates of the wgrad_wgmma family: how dw is cut into tiles, how long the steps are, and over how many blocks the
-// pixels are split.
+// pixels are split. price.cpp says what they cost.
 #include <algorithm>
 #include <array>
 
@@ -9,6 +9,7 @@
 #include "codegen/split_operands.h"
 #include "codegen/tensor_map.h"
 #include "codegen/wgrad_wgmma/family.h"
+#include "codegen/wgrad_wgmma/price.h"
 #include "fmt/format.h"
 
 namespace jitconv::codegen {
@@ -46,11 +47,7 @@ std::string obstacle(const Problem& problem, const Target& target) {
 class Search {
  public:
   Search(const Problem& problem, const Target& target, CandidateList& into)
-      : into_(into),
-        costs_(into.costs().wgrad_wgmma),
-        problem_(problem),
-        target_(target),
-        bytes_(static_cast<std::int64_t>(work(problem).bytes)) {}
+      : into_(into), costs_(into.costs().wgrad_wgmma), problem_(problem), target_(target) {}
   /// Of tilings whose operands are planes or boxes, made by a kernel before where `packed` says so.
   Search(const Problem& asked, const WgradWgmmaTiling& packed, const Target& target, CandidateList& into)
       : Search(packed.problem_of(asked), target, into) {
@@ -305,98 +302,13 @@ class Search {
     if (blocks > INT32_MAX) return;
     const Launch launch = {static_cast<std::uint32_t>(blocks), static_cast<std::uint32_t>(geometry.tiling().threads()),
                            static_cast<std::uint32_t>(geometry.shared_bytes())};
-    into_.add(geometry.tiling(), launch, price(geometry, blocks) + packing_cost_);
-  }
-
-  std::int64_t price(const WgradGeometry& geometry, std::int64_t blocks) const {
-    const WgradWgmmaTiling& tiling = geometry.tiling();
-    const std::int64_t instruction = cycles_of_instruction(tiling),
-                       blocks_of_step = tiling.row_pixels / geometry.depth();
-    const std::int64_t products = tiling.consumers_k == 2 ? 2 * tiling.products() : tiling.products();
-    const std::int64_t overhead = tiling.copies_operands() ? costs_.multiply.step_of_boxes : costs_.multiply.step;
-    const std::int64_t parts = tiling.splits_operands ? 3 : 1;  // products that a product of operands is the sum of
-    const std::int64_t multiply = blocks_of_step * products * parts * instruction + overhead;
-    const std::int64_t own =
-        blocks_of_step * tiling.consumer_products() * parts * instruction + split_and_promote(tiling);
-    const std::int64_t alone = tiling.copies_operands() ? own * costs_.multiply.alone_percent / 100 + overhead
-                                                        : own + costs_.multiply.alone_steps * overhead;
-    const std::int64_t load = load_of_step(geometry), bytes = bytes_of_step(geometry);
-    const std::int64_t step = std::max({multiply, alone, bytes / costs_.loads.l2_bytes_per_cycle, load,
-                                        shared_bytes(geometry) / costs_.split.shared_bytes_per_cycle});
-    const std::int64_t strips = ceil_div(geometry.strips(), tiling.splits);
-    // A strip's first step waits for all of its rows of x.
-    const std::int64_t first_rows = tiling.block_r > 1 ? tiling.block_r : 0;
-    const std::int64_t flushes = geometry.sums();
-    const std::int64_t flush = costs_.flush + tiling.accumulators() * costs_.flush_sum;
-    const std::int64_t block =
-        strips * (tiling.strip_rows * step + first_rows * std::max(load, costs_.multiply.step)) + flushes * flush;
-    const std::int64_t waves = ceil_div(blocks, target_.sm_count);
-    const std::int64_t sums = 4 * tiling.splits * gradient_elements(problem_);
-    const std::int64_t start = tiling.copies_operands() ? costs_.start_of_copies : costs_.start;
-    const std::int64_t compute = start + waves * block * costs_.picoseconds_per_cycle + costs_.reduce_launch +
-                                 sums / costs_.reduce_bytes_per_picosecond;
-    const std::int64_t memory = (bytes_ + sums) * 1000 / (costs_.dram_bytes_per_microsecond / 1000);
-    return std::max(compute, memory) + std::min(compute, memory) * costs_.unhidden_percent / 100;
-  }
-
-  /// Cycles of a step in which a consumer splits and promotes.
-  std::int64_t split_and_promote(const WgradWgmmaTiling& tiling) const {
-    if (!tiling.splits_operands) return 0;
-    return tiling.promotion_interval() * costs_.split.dy +
-           tiling.consumer_products() * (costs_.split.promotion + tiling.columns() / 2);
-  }
-
-  /// What a step of split operands moves through shared memory: what multiplications read, rows of x and dy.
-  static std::int64_t shared_bytes(const WgradGeometry& geometry) {
-    const WgradWgmmaTiling& tiling = geometry.tiling();
-    if (!tiling.splits_operands) return 0;
-    const std::int64_t multiplications =
-        std::int64_t{3} * tiling.promotion_interval() * tiling.products() * tiling.consumers_k * 32 * tiling.columns();
-    return multiplications + geometry.new_rows() * (geometry.x_row_bytes() + 2 * geometry.raw_bytes()) +
-           3 * geometry.stage_bytes();
-  }
-
-  std::int64_t cycles_of_instruction(const WgradWgmmaTiling& tiling) const {
-    if (tiling.takes_planes() ? problem_.input.type == DataType::f32 : !tiling.takes_boxes())
-      return std::max(tiling.columns() / 2, 16);
-    // Shared memory gives both operands at 128 bytes a cycle.
-    return std::max(tiling.columns() / 2, 16 + tiling.columns() / 4) + costs_.multiply.instruction;
-  }
-
-  std::int64_t bytes_of_step(const WgradGeometry& geometry) const {
-    const WgradWgmmaTiling& tiling = geometry.tiling();
-    if (tiling.takes_boxes()) return geometry.new_rows() * geometry.x_row_bytes() + geometry.stage_bytes();
-    if (tiling.gathers()) return geometry.stage_bytes();
-    if (tiling.takes_planes()) return geometry.x_row_bytes() + geometry.stage_bytes();
-    return problem_.input.element_bytes() * tiling.block_k() * geometry.dy_pitch() +
-           std::int64_t{16} * geometry.phases() * geometry.units() * tiling.block_c;
-  }
-
-  /// Cycles in which warps put a row of x in order.
-  std::int64_t order(const WgradGeometry& geometry) const {
-    const WgradWgmmaTiling& tiling = geometry.tiling();
-    const std::int64_t of_thread = ceil_div(geometry.loads(), 32 * tiling.order_warps());
-    return costs_.multiply.step + of_thread * ((tiling.x_vectors ? costs_.loads.order_vector : costs_.loads.order) +
-                                               (tiling.splits_operands ? costs_.split.x : 0));
-  }
-
-  /// Cycles that a step takes in the producer warpgroups.
-  std::int64_t load_of_step(const WgradGeometry& geometry) const {
-    const WgradWgmmaTiling& tiling = geometry.tiling();
-    if (tiling.copies_operands()) return costs_.multiply.step;
-    if (tiling.orders()) return order(geometry);
-    const std::int64_t loads = ceil_div(geometry.loads(), 128);
-    return geometry.new_rows() * (ceil_div(loads, geometry.load_batch()) * costs_.loads.latency +
-                                  loads * (tiling.x_vectors ? 4 : geometry.unit_pixels() * 2) * costs_.loads.issue +
-                                  (tiling.splits_operands ? loads * costs_.split.x : 0)) +
-           std::int64_t{tiling.block_k()} * tiling.row_pixels / 128 / tiling.copy_vector * costs_.loads.issue;
+    into_.add(geometry.tiling(), launch, wgrad_wgmma_price(geometry, blocks, target_, costs_) + packing_cost_);
   }
 
   CandidateList& into_;
   const WgradWgmmaCosts& costs_;
   const Problem problem_;
   const Target& target_;
-  std::int64_t bytes_;
   WgradWgmmaTiling packed_;  ///< says which tensors are
   std::int64_t packing_cost_ = 0;
 };

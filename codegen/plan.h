@@ -53,6 +53,8 @@ struct ConvPlan {
   /// The kernel that convolves. There must be one.
   const KernelPlan& convolution() const;
   KernelPlan& convolution() { return const_cast<KernelPlan&>(static_cast<const ConvPlan&>(*this).convolution()); }
+  /// Its place in the list.
+  std::vector<KernelPlan>::iterator convolution_place() { return kernels.begin() + (&convolution() - kernels.data()); }
   /// Of the kernel that convolves, none without one.
   Family family() const { return kernels.empty() ? Family::none : convolution().family(); }
   /// The convolution's tiling, null if it is of another family.

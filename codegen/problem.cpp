@@ -152,7 +152,7 @@ Problem lower(const ConvSpec& spec) {
 }
 
 std::string_view beyond_dense_input_and_output(const Problem& problem) {
-  if (problem.reduction == Reduction::taps && problem.is_upsampled()) return "the input is upsampled by a stride";
+  if (problem.is_upsampled()) return "the input is upsampled by a stride";
   return beyond_dense_or_upsampled(problem);
 }
 

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "codegen/arithmetic.h"
 #include "jitconv/spec.h"
 
 namespace jitconv::codegen {
@@ -56,7 +57,7 @@ struct Axis {
   std::int64_t reach() const { return (taps - 1) * dilation; }
   /// Counted from an output that is a multiple of `upsampling` and from the first input that it or one behind it may
   /// meet: output o meets tap t in input (o * stride + t * dilation - lead()) / upsampling, where that is whole.
-  std::int64_t lead() const { return (pad % upsampling + upsampling) % upsampling; }
+  std::int64_t lead() const { return positive_modulo(pad, upsampling); }
   /// The first input that output 0 or one behind it may meet; negative: in the padding.
   std::int64_t first_input() const { return (lead() - pad) / upsampling; }
   /// Inputs from there to the last that the first `count` outputs may meet; `count` is a multiple of `upsampling`.

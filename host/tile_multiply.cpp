@@ -25,6 +25,13 @@ using FloatsInMemory = float __attribute__((vector_size(4 * kChunk), aligned(4),
 const FloatsInMemory& vector_at(const float* values) { return *reinterpret_cast<const FloatsInMemory*>(values); }
 FloatsInMemory& vector_at(float* values) { return *reinterpret_cast<FloatsInMemory*>(values); }
 
+/// Whether a comparison holds in some column.
+bool any_of(const Ints& holds) {
+  std::int32_t any = 0;
+  for (std::uint32_t i = 0; i < kChunk; ++i) any |= holds[i];
+  return any != 0;
+}
+
 float from_tf32(const char* at) {
   std::uint32_t bits;
   std::memcpy(&bits, at, 4);
@@ -102,9 +109,7 @@ bool are_integers_up_to(const float* values, std::uint32_t count, float most) {
     const Floats value = vector_at(values + i);
     const Floats bounded = value <= most && value >= -most ? value : value * 0.0f + 0.5f;
     const Ints wrong = __builtin_convertvector(__builtin_convertvector(bounded, Ints), Floats) != bounded;
-    std::int32_t any = 0;
-    for (std::uint32_t j = 0; j < kChunk; ++j) any |= wrong[j];
-    if (any != 0) return false;
+    if (any_of(wrong)) return false;
   }
   return true;
 }
@@ -158,9 +163,7 @@ bool are_usual(const float* values, std::uint32_t count) {
     const Ints bits = reinterpret_cast<Ints>(value);
     const Ints magnitude = bits & 0x7fffffff, exponent = bits & 0x7f800000;
     const Ints wrong = (exponent == 0x7f800000) | ((exponent == 0) & (magnitude != 0));
-    std::int32_t any = 0;
-    for (std::uint32_t j = 0; j < kChunk; ++j) any |= wrong[j];
-    if (any != 0) return false;
+    if (any_of(wrong)) return false;
   }
   return true;
 }
@@ -188,9 +191,7 @@ void add_truncated(float* to, const Operands<8>& operands, const Operands<8>& po
   constexpr std::int32_t kLeast = 60, kMost = 200;
   const Ints exponent = reinterpret_cast<Ints>(largest) >> 23;
   const Ints unusual = (exponent < kLeast) | (exponent > kMost);
-  std::int32_t any = 0;
-  for (std::uint32_t i = 0; i < kChunk; ++i) any |= unusual[i];
-  if (any != 0) {
+  if (any_of(unusual)) {
     for (std::uint32_t i = 0; i < kChunk; ++i) to[i] = sum_truncated(to[i], operands, row, first + i);
     return;
   }

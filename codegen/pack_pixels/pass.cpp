@@ -30,12 +30,13 @@ std::int64_t PackedPixels::pixel_tiles() const { return ceil_div(pixels(), std::
 std::int64_t PackedPixels::blocks() const { return pixel_tiles() * ceil_div(channels, std::int64_t{kTile}); }
 
 void add_pixel_packing(ConvPlan& plan, PackPixelsTiling tiling) {
-  const auto convolution = std::find_if(plan.kernels.begin(), plan.kernels.end(),
-                                        [&plan](const KernelPlan& kernel) { return &kernel == &plan.convolution(); });
+  const auto convolution = plan.convolution_place();
   KernelPlan pass{convolution->problem, {}, {}};
   pass.launch.threads = PackPixelsTiling::kThreads;
   for (PackedPixels& tensor : tiling.tensors()) {
     tensor.packed = scratch_tensor(plan.scratch.size());
+    Problem& read = convolution->problem;
+    (tensor.source.tensor == Tensor::x ? read.input : read.output).tensor = tensor.packed;
     plan.scratch.push_back({fmt::format("packed_{}", tensor.name()), tensor.bytes()});
     pass.launch.blocks += static_cast<std::uint32_t>(tensor.blocks());
     pass.launch.shared_bytes = std::max(pass.launch.shared_bytes, static_cast<std::uint32_t>(tensor.shared_bytes()));

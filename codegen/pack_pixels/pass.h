@@ -9,8 +9,7 @@ namespace jitconv::codegen {
 
 FamilyFunctions pack_pixels_pass();
 
-/// Puts a kernel that packs these tensors before the plan's convolution, each into a new region of scratch: the first
-/// into the first that the plan does not have yet.
+/// Puts a kernel that packs these tensors before the plan's convolution, which then reads the new regions of scratch.
 void add_pixel_packing(ConvPlan& plan, PackPixelsTiling tiling);
 
 /// Modelled time in picoseconds.

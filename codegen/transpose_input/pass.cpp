@@ -1,8 +1,6 @@
 // The pass that transposes the input, as a part of a plan.
 #include "codegen/transpose_input/pass.h"
 
-#include <algorithm>
-
 #include "fmt/format.h"
 
 namespace jitconv::codegen {
@@ -16,8 +14,7 @@ std::string describe(const KernelPlan& kernel) {
 }  // namespace
 
 void add_input_transposition(ConvPlan& plan) {
-  const auto convolution = std::find_if(plan.kernels.begin(), plan.kernels.end(),
-                                        [&plan](const KernelPlan& kernel) { return &kernel == &plan.convolution(); });
+  const auto convolution = plan.convolution_place();
   Problem transposed = transposed_problem(convolution->problem);
   transposed.input.tensor = scratch_tensor(plan.scratch.size());
   const TransposeInputTiling tiling = transpose_input_tiling(convolution->problem, transposed);

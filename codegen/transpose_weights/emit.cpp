@@ -10,8 +10,7 @@ std::string constants(const Problem& problem) {
   const View& w = problem.weight;
   Constants c;
   c.group("Dense weights [groups][K][C][R][S], and the strides of the same elements in w");
-  c.add("kThreads", TransposeWeightsTiling::kThreads);
-  if (!TransposeWeightsTiling::takes_tiles(problem)) c.add("kElements", problem.weight_elements());
+  c.add("kThreads", TransposeWeightsTiling::kThreads).add("kElements", problem.weight_elements());
   c.add("kGroupK", problem.k).add("kChannels", problem.c, "of a group");
   c.add("kR", problem.rows.taps).add("kS", problem.columns.taps);
   if (!problem.is_sub_pixel()) c.add("kFirst", w.first);

@@ -42,10 +42,9 @@ void add_weight_transposition(ConvPlan& plan, const Problem& asked) {
 
 std::int64_t weight_transposition_cost(const Problem& problem, const FmaCosts& costs) {
   constexpr std::int64_t kSector = 32;  // of each element, which its neighbours do not share
-  const bool tiles =
-      problem.asked_weight && !problem.is_sub_pixel() && problem.taps() == 1 && problem.asked_weight->stride.n == 1;
-  if (tiles) return pass_price(2 * problem.weight_elements() * problem.weight.element_bytes(), costs);
-  return pass_price(problem.weight_elements() * (kSector + problem.weight.element_bytes()), costs);
+  const std::int64_t element = problem.weight.element_bytes();
+  const std::int64_t read = TransposeWeightsTiling::takes_tiles(problem) ? element : kSector;
+  return pass_price(problem.weight_elements() * (read + element), costs);
 }
 
 FamilyFunctions transpose_weights_pass() {

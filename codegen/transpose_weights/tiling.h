@@ -14,8 +14,10 @@ struct TransposeWeightsTiling {
   Tensor dense = Tensor::scratch;
   static constexpr int kThreads = 256;
   static constexpr int kSide = 4, kTileK = 8 * kSide, kTileC = kThreads / 8 * kSide;
-  static bool takes_tiles(const Problem& asked) {
-    return asked.taps() == 1 && !asked.is_sub_pixel() && asked.weight.stride.n == 1;
+  /// Of the weights as they were asked for, also where the problem has dense ones in their place.
+  static bool takes_tiles(const Problem& problem) {
+    return problem.taps() == 1 && !problem.is_sub_pixel() &&
+           problem.asked_weight.value_or(problem.weight).stride.n == 1;
   }
   static std::int64_t blocks(const Problem& asked);
   bool operator==(const TransposeWeightsTiling&) const = default;

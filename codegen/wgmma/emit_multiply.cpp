@@ -49,25 +49,23 @@ void add_register_multiplications(Lines& lines, const WgmmaGeometry& geometry, c
   }
 }
 
-/// Unpacked weights of 1x1 filters: one line per multiplication, which takes two slices of the only tap.
+/// Weights of 1x1 filters as they lie in w, rows of input channels or, transposed, of output channels: one line per
+/// multiplication, which takes two slices of the only tap.
 void add_row_multiplications(Lines& lines, const WgmmaGeometry& geometry, const std::vector<Unit>& all,
                              const std::string& first_step) {
+  const WgmmaTiling& tiling = geometry.tiling();
+  const bool transposed = tiling.takes_weights_transposed();
+  const std::string_view multiply = !transposed            ? "multiply"
+                                    : tiling.uses_planes() ? "multiply_pixels"
+                                                           : "multiply_transposed";
   const int slice = geometry.slice_channels();
-  for (std::size_t i = 0; i < all.size(); i += 2)
-    lines.add(fmt::format("multiply(sum, weights + {}, pixels + {}, {});  // c{}..{}", i, all[i].pixel_row,
-                          i == 0 ? fmt::format("step != {}", first_step) : "1", all[i].slice * slice,
-                          (all[i].slice + 2) * slice - 1));
-}
-
-/// Weights whose output channels are neighbours: of the same, and the function that multiplies them.
-void add_transposed_multiplications(Lines& lines, const WgmmaGeometry& geometry, const std::vector<Unit>& all,
-                                    const std::string& first_step) {
-  const int slice = geometry.slice_channels();
-  const std::string_view multiply = geometry.tiling().uses_planes() ? "multiply_pixels" : "multiply_transposed";
-  for (std::size_t i = 0; i < all.size(); i += 2)
-    lines.add(fmt::format("{}(sum, weights + {} * kSwizzleBytes / 16, pixels + {}, {});  // c{}..{}", multiply,
-                          all[i].slice * slice, all[i].pixel_row, i == 0 ? fmt::format("step != {}", first_step) : "1",
-                          all[i].slice * slice, (all[i].slice + 2) * slice - 1));
+  for (std::size_t i = 0; i < all.size(); i += 2) {
+    const std::int64_t channel = all[i].slice * slice;
+    lines.add(fmt::format("{}(sum, weights + {}, pixels + {}, {});  // c{}..{}", multiply,
+                          transposed ? fmt::format("{} * kSwizzleBytes / 16", channel) : std::to_string(i),
+                          all[i].pixel_row, i == 0 ? fmt::format("step != {}", first_step) : "1", channel,
+                          channel + 2 * slice - 1));
+  }
 }
 
 /// The pixels that units i and i + 1 meet, of `pixels` or of their smaller parts.
@@ -166,11 +164,9 @@ std::string multiplications(const WgmmaGeometry& geometry, const std::string& fi
   lines.add("// begin taps");
   if (tiling.splits_operands())
     add_split_multiplications(lines, geometry, all, release_in_order);
-  else if (tiling.takes_weights_transposed())
-    add_transposed_multiplications(lines, geometry, all, first_step);
   else if (tiling.packs_weights())
     add_tap_multiplications(lines, geometry, all, first_step);
-  else if (geometry.swizzles_weights())
+  else if (!geometry.multiplies_registers())
     add_row_multiplications(lines, geometry, all, first_step);
   else
     add_register_multiplications(lines, geometry, all, first_step);

@@ -47,13 +47,12 @@ std::string obstacle(const Problem& problem, const Target& target) {
 class Search {
  public:
   Search(const Problem& problem, const Target& target, CandidateList& into)
-      : into_(into), costs_(into.costs().wgrad_wgmma), problem_(problem), target_(target) {}
+      : into_(into), problem_(problem), target_(target), price_(problem, target, into.costs().wgrad_wgmma) {}
   /// Of tilings whose operands are planes or boxes, made by a kernel before where `packed` says so.
   Search(const Problem& asked, const WgradWgmmaTiling& packed, const Target& target, CandidateList& into)
       : Search(packed.problem_of(asked), target, into) {
     packed_ = packed;
-    if (packed.packs_x || packed.packs_dy)
-      packing_cost_ = pixel_packing_cost(packed.packing_of(asked), into.costs().fma);
+    if (packed.packs()) packing_cost_ = pixel_packing_cost(packed.packing_of(asked), into.costs().fma);
   }
 
   void run() {
@@ -302,13 +301,13 @@ class Search {
     if (blocks > INT32_MAX) return;
     const Launch launch = {static_cast<std::uint32_t>(blocks), static_cast<std::uint32_t>(geometry.tiling().threads()),
                            static_cast<std::uint32_t>(geometry.shared_bytes())};
-    into_.add(geometry.tiling(), launch, wgrad_wgmma_price(geometry, blocks, target_, costs_) + packing_cost_);
+    into_.add(geometry.tiling(), launch, price_.of(geometry, blocks) + packing_cost_);
   }
 
   CandidateList& into_;
-  const WgradWgmmaCosts& costs_;
   const Problem problem_;
   const Target& target_;
+  WgradWgmmaPrice price_;
   WgradWgmmaTiling packed_;  ///< says which tensors are
   std::int64_t packing_cost_ = 0;
 };
@@ -337,7 +336,7 @@ void add_packed_boxes(const Problem& problem, const Target& target, CandidateLis
   packed.producer = WgradWgmmaTiling::Producer::boxes;
   packed.packs_x = problem.input.layout() == Layout::nchw || problem.columns.input % problem.columns.stride != 0;
   packed.packs_dy = problem.output.layout() == Layout::nchw;
-  if (packed.packs_x || packed.packs_dy) Search(problem, packed, target, into).run();
+  if (packed.packs()) Search(problem, packed, target, into).run();
 }
 
 }  // namespace

@@ -208,8 +208,10 @@ std::string_view shared_multiplication(Arithmetic arithmetic) {
   return arithmetic == Arithmetic::f16 ? "device/multiply_f16.cuh" : "device/multiply_bf16.cuh";
 }
 
-std::vector<DeviceFile> files_of_planes(const WgradGeometry& geometry) {
+/// Of kernels whose operands are what TMA brings.
+std::vector<DeviceFile> files_of_copies(const WgradGeometry& geometry) {
   const Arithmetic arithmetic = geometry.problem().arithmetic;
+  const int columns = geometry.tiling().columns();
   std::vector<DeviceFile> result = {{element_header(geometry.problem().input.type)},
                                     {"device/barrier.cuh"},
                                     {"device/dependent_launch.cuh"},
@@ -217,32 +219,26 @@ std::vector<DeviceFile> files_of_planes(const WgradGeometry& geometry) {
                                     {"device/wgmma_sizes.cuh"},
                                     {"device/fragments.cuh"},
                                     {"device/tensor_map.cuh"},
-                                    {"device/tensor_copy.cuh"},
-                                    {"device/swizzled_operand.cuh"}};
+                                    {"device/tensor_copy.cuh"}};
+  if (geometry.tiling().takes_boxes()) {
+    result.push_back({"device/tensor_copy_4d.cuh"});
+    result.push_back({"device/pixel_operand.cuh"});
+    result.push_back(
+        {arithmetic == Arithmetic::f16 ? "device/multiply_pixels_f16.cuh" : "device/multiply_pixels_bf16.cuh",
+         columns});
+    return result;
+  }
+  result.push_back({"device/swizzled_operand.cuh"});
   if (geometry.is_fp32()) result.push_back({"device/operand_tf32.cuh"});
-  result.push_back({geometry.takes_dy_as_it_lies() ? shared_multiplication(arithmetic) : multiplication(arithmetic),
-                    geometry.tiling().columns()});
+  result.push_back(
+      {geometry.takes_dy_as_it_lies() ? shared_multiplication(arithmetic) : multiplication(arithmetic), columns});
   return result;
 }
 
 std::vector<DeviceFile> files(const WgradGeometry& geometry) {
   const WgradWgmmaTiling& tiling = geometry.tiling();
+  if (tiling.copies_operands()) return files_of_copies(geometry);
   const bool floats = geometry.is_fp32();
-  if (tiling.takes_planes()) return files_of_planes(geometry);
-  if (tiling.takes_boxes())
-    return {{element_header(geometry.problem().input.type)},
-            {"device/barrier.cuh"},
-            {"device/dependent_launch.cuh"},
-            {"device/warpgroup.cuh"},
-            {"device/wgmma_sizes.cuh"},
-            {"device/fragments.cuh"},
-            {"device/tensor_map.cuh"},
-            {"device/tensor_copy.cuh"},
-            {"device/tensor_copy_4d.cuh"},
-            {"device/pixel_operand.cuh"},
-            {geometry.problem().arithmetic == Arithmetic::f16 ? "device/multiply_pixels_f16.cuh"
-                                                              : "device/multiply_pixels_bf16.cuh",
-             tiling.columns()}};
   std::vector<DeviceFile> result = {{element_header(geometry.problem().input.type)},
                                     {"device/barrier.cuh"},
                                     {"device/dependent_launch.cuh"},

@@ -36,7 +36,7 @@ std::string copy_dy(const WgradGeometry& geometry) {
 }  // namespace
 
 std::string await_packing(const WgradWgmmaTiling& tiling) {
-  return tiling.packs_x || tiling.packs_dy ? "wait_for_previous_kernel();\n" : "";
+  return tiling.packs() ? "wait_for_previous_kernel();\n" : "";
 }
 
 void add_plane_constants(Constants& c, const WgradGeometry& geometry) {

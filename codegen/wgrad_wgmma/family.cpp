@@ -11,18 +11,12 @@ namespace jitconv::codegen {
 namespace {
 
 void add_passes(ConvPlan& plan) {
-  KernelPlan& kernel = plan.convolution();
-  auto& tiling = std::get<WgradWgmmaTiling>(kernel.tiling);
-  const PackPixelsTiling packing = tiling.packing_of(kernel.problem);
-  kernel.problem = tiling.problem_of(kernel.problem);
-  // Regions of scratch follow each other: packed tensors, then partial sums.
-  std::size_t region = plan.scratch.size();
-  if (tiling.packs_x) kernel.problem.input.tensor = scratch_tensor(region++);
-  if (tiling.packs_dy) kernel.problem.output.tensor = scratch_tensor(region++);
-  tiling.partial_sums = scratch_tensor(region);
-  const int splits = tiling.splits;
-  if (packing.count > 0) add_pixel_packing(plan, packing);
-  add_gradient_reduction(plan, splits, GradientSums::tap_k_c);
+  const auto tiling = std::get<WgradWgmmaTiling>(plan.convolution().tiling);
+  const Problem asked = plan.convolution().problem;
+  plan.convolution().problem = tiling.problem_of(asked);
+  if (tiling.packs()) add_pixel_packing(plan, tiling.packing_of(asked));
+  std::get<WgradWgmmaTiling>(plan.convolution().tiling).partial_sums = scratch_tensor(plan.scratch.size());
+  add_gradient_reduction(plan, tiling.splits, GradientSums::tap_k_c);
 }
 
 /// How rows of x come to the multiplications.

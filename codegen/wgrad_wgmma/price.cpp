@@ -1,4 +1,4 @@
-// What a tiling of the wgrad_wgmma family costs: codegen/wgrad_wgmma/costs.h has the terms.
+// See wgrad_wgmma/price.h; codegen/wgrad_wgmma/costs.h has the terms.
 #include "codegen/wgrad_wgmma/price.h"
 
 #include <algorithm>
@@ -7,108 +7,89 @@
 #include "codegen/reduce/tiling.h"
 
 namespace jitconv::codegen {
-namespace {
 
-class Price {
- public:
-  Price(const Target& target, const WgradWgmmaCosts& costs) : target_(target), costs_(costs) {}
+WgradWgmmaPrice::WgradWgmmaPrice(const Problem& problem, const Target& target, const WgradWgmmaCosts& costs)
+    : target_(target), costs_(costs), bytes_(static_cast<std::int64_t>(work(problem).bytes)) {}
 
-  std::int64_t of(const WgradGeometry& geometry, std::int64_t blocks) const {
-    const WgradWgmmaTiling& tiling = geometry.tiling();
-    const std::int64_t instruction = cycles_of_instruction(geometry),
-                       blocks_of_step = tiling.row_pixels / geometry.depth();
-    const std::int64_t products = tiling.consumers_k == 2 ? 2 * tiling.products() : tiling.products();
-    const std::int64_t overhead = tiling.copies_operands() ? costs_.multiply.step_of_boxes : costs_.multiply.step;
-    const std::int64_t parts = tiling.splits_operands ? 3 : 1;  // products that a product of operands is the sum of
-    const std::int64_t multiply = blocks_of_step * products * parts * instruction + overhead;
-    const std::int64_t own =
-        blocks_of_step * tiling.consumer_products() * parts * instruction + split_and_promote(tiling);
-    const std::int64_t alone = tiling.copies_operands() ? own * costs_.multiply.alone_percent / 100 + overhead
-                                                        : own + costs_.multiply.alone_steps * overhead;
-    const std::int64_t load = load_of_step(geometry), step_bytes = bytes_of_step(geometry);
-    const std::int64_t step = std::max({multiply, alone, step_bytes / costs_.loads.l2_bytes_per_cycle, load,
-                                        shared_bytes(geometry) / costs_.split.shared_bytes_per_cycle});
-    const std::int64_t strips = ceil_div(geometry.strips(), tiling.splits);
-    // A strip's first step waits for all of its rows of x.
-    const std::int64_t first_rows = tiling.block_r > 1 ? tiling.block_r : 0;
-    const std::int64_t flushes = geometry.sums();
-    const std::int64_t flush = costs_.flush + tiling.accumulators() * costs_.flush_sum;
-    const std::int64_t block =
-        strips * (tiling.strip_rows * step + first_rows * std::max(load, costs_.multiply.step)) + flushes * flush;
-    const std::int64_t waves = ceil_div(blocks, target_.sm_count);
-    const std::int64_t sums = 4 * tiling.splits * gradient_elements(geometry.problem());
-    const std::int64_t start = tiling.copies_operands() ? costs_.start_of_copies : costs_.start;
-    const std::int64_t compute = start + waves * block * costs_.picoseconds_per_cycle + costs_.reduce_launch +
-                                 sums / costs_.reduce_bytes_per_picosecond;
-    const auto bytes = static_cast<std::int64_t>(work(geometry.problem()).bytes);
-    const std::int64_t memory = (bytes + sums) * 1000 / (costs_.dram_bytes_per_microsecond / 1000);
-    return std::max(compute, memory) + std::min(compute, memory) * costs_.unhidden_percent / 100;
-  }
+std::int64_t WgradWgmmaPrice::of(const WgradGeometry& geometry, std::int64_t blocks) const {
+  const WgradWgmmaTiling& tiling = geometry.tiling();
+  const std::int64_t instruction = cycles_of_instruction(geometry),
+                     blocks_of_step = tiling.row_pixels / geometry.depth();
+  const std::int64_t products = tiling.consumers_k == 2 ? 2 * tiling.products() : tiling.products();
+  const std::int64_t overhead = tiling.copies_operands() ? costs_.multiply.step_of_boxes : costs_.multiply.step;
+  const std::int64_t parts = tiling.splits_operands ? 3 : 1;  // products that a product of operands is the sum of
+  const std::int64_t multiply = blocks_of_step * products * parts * instruction + overhead;
+  const std::int64_t own =
+      blocks_of_step * tiling.consumer_products() * parts * instruction + split_and_promote(tiling);
+  const std::int64_t alone = tiling.copies_operands() ? own * costs_.multiply.alone_percent / 100 + overhead
+                                                      : own + costs_.multiply.alone_steps * overhead;
+  const std::int64_t load = load_of_step(geometry), bytes = bytes_of_step(geometry);
+  const std::int64_t step = std::max({multiply, alone, bytes / costs_.loads.l2_bytes_per_cycle, load,
+                                      shared_bytes(geometry) / costs_.split.shared_bytes_per_cycle});
+  const std::int64_t strips = ceil_div(geometry.strips(), tiling.splits);
+  // A strip's first step waits for all of its rows of x.
+  const std::int64_t first_rows = tiling.block_r > 1 ? tiling.block_r : 0;
+  const std::int64_t flushes = geometry.sums();
+  const std::int64_t flush = costs_.flush + tiling.accumulators() * costs_.flush_sum;
+  const std::int64_t block =
+      strips * (tiling.strip_rows * step + first_rows * std::max(load, costs_.multiply.step)) + flushes * flush;
+  const std::int64_t waves = ceil_div(blocks, target_.sm_count);
+  const std::int64_t sums = 4 * tiling.splits * gradient_elements(geometry.problem());
+  const std::int64_t start = tiling.copies_operands() ? costs_.start_of_copies : costs_.start;
+  const std::int64_t compute = start + waves * block * costs_.picoseconds_per_cycle + costs_.reduce_launch +
+                               sums / costs_.reduce_bytes_per_picosecond;
+  const std::int64_t memory = (bytes_ + sums) * 1000 / (costs_.dram_bytes_per_microsecond / 1000);
+  return std::max(compute, memory) + std::min(compute, memory) * costs_.unhidden_percent / 100;
+}
 
- private:
-  /// Cycles of a step in which a consumer splits and promotes.
-  std::int64_t split_and_promote(const WgradWgmmaTiling& tiling) const {
-    if (!tiling.splits_operands) return 0;
-    return tiling.promotion_interval() * costs_.split.dy +
-           tiling.consumer_products() * (costs_.split.promotion + tiling.columns() / 2);
-  }
+std::int64_t WgradWgmmaPrice::split_and_promote(const WgradWgmmaTiling& tiling) const {
+  if (!tiling.splits_operands) return 0;
+  return tiling.promotion_interval() * costs_.split.dy +
+         tiling.consumer_products() * (costs_.split.promotion + tiling.columns() / 2);
+}
 
-  /// What a step of split operands moves through shared memory: what multiplications read, rows of x and dy.
-  static std::int64_t shared_bytes(const WgradGeometry& geometry) {
-    const WgradWgmmaTiling& tiling = geometry.tiling();
-    if (!tiling.splits_operands) return 0;
-    const std::int64_t multiplications =
-        std::int64_t{3} * tiling.promotion_interval() * tiling.products() * tiling.consumers_k * 32 * tiling.columns();
-    return multiplications + geometry.new_rows() * (geometry.x_row_bytes() + 2 * geometry.raw_bytes()) +
-           3 * geometry.stage_bytes();
-  }
+std::int64_t WgradWgmmaPrice::shared_bytes(const WgradGeometry& geometry) {
+  const WgradWgmmaTiling& tiling = geometry.tiling();
+  if (!tiling.splits_operands) return 0;
+  const std::int64_t multiplications =
+      std::int64_t{3} * tiling.promotion_interval() * tiling.products() * tiling.consumers_k * 32 * tiling.columns();
+  return multiplications + geometry.new_rows() * (geometry.x_row_bytes() + 2 * geometry.raw_bytes()) +
+         3 * geometry.stage_bytes();
+}
 
-  std::int64_t cycles_of_instruction(const WgradGeometry& geometry) const {
-    const WgradWgmmaTiling& tiling = geometry.tiling();
-    if (tiling.takes_planes() ? geometry.problem().input.type == DataType::f32 : !tiling.takes_boxes())
-      return std::max(tiling.columns() / 2, 16);
-    // Shared memory gives both operands at 128 bytes a cycle.
-    return std::max(tiling.columns() / 2, 16 + tiling.columns() / 4) + costs_.multiply.instruction;
-  }
+std::int64_t WgradWgmmaPrice::cycles_of_instruction(const WgradGeometry& geometry) const {
+  const WgradWgmmaTiling& tiling = geometry.tiling();
+  if (tiling.takes_planes() ? geometry.problem().input.type == DataType::f32 : !tiling.takes_boxes())
+    return std::max(tiling.columns() / 2, 16);
+  // Shared memory gives both operands at 128 bytes a cycle.
+  return std::max(tiling.columns() / 2, 16 + tiling.columns() / 4) + costs_.multiply.instruction;
+}
 
-  std::int64_t bytes_of_step(const WgradGeometry& geometry) const {
-    const WgradWgmmaTiling& tiling = geometry.tiling();
-    if (tiling.takes_boxes()) return geometry.new_rows() * geometry.x_row_bytes() + geometry.stage_bytes();
-    if (tiling.gathers()) return geometry.stage_bytes();
-    if (tiling.takes_planes()) return geometry.x_row_bytes() + geometry.stage_bytes();
-    return geometry.problem().input.element_bytes() * tiling.block_k() * geometry.dy_pitch() +
-           std::int64_t{16} * geometry.phases() * geometry.units() * tiling.block_c;
-  }
+std::int64_t WgradWgmmaPrice::bytes_of_step(const WgradGeometry& geometry) const {
+  const WgradWgmmaTiling& tiling = geometry.tiling();
+  if (tiling.takes_boxes()) return geometry.new_rows() * geometry.x_row_bytes() + geometry.stage_bytes();
+  if (tiling.gathers()) return geometry.stage_bytes();
+  if (tiling.takes_planes()) return geometry.x_row_bytes() + geometry.stage_bytes();
+  return geometry.problem().input.element_bytes() * tiling.block_k() * geometry.dy_pitch() +
+         std::int64_t{16} * geometry.phases() * geometry.units() * tiling.block_c;
+}
 
-  /// Cycles in which warps put a row of x in order.
-  std::int64_t order(const WgradGeometry& geometry) const {
-    const WgradWgmmaTiling& tiling = geometry.tiling();
-    const std::int64_t of_thread = ceil_div(geometry.loads(), 32 * tiling.order_warps());
-    return costs_.multiply.step + of_thread * ((tiling.x_vectors ? costs_.loads.order_vector : costs_.loads.order) +
-                                               (tiling.splits_operands ? costs_.split.x : 0));
-  }
+std::int64_t WgradWgmmaPrice::order(const WgradGeometry& geometry) const {
+  const WgradWgmmaTiling& tiling = geometry.tiling();
+  const std::int64_t of_thread = ceil_div(geometry.loads(), 32 * tiling.order_warps());
+  return costs_.multiply.step + of_thread * ((tiling.x_vectors ? costs_.loads.order_vector : costs_.loads.order) +
+                                             (tiling.splits_operands ? costs_.split.x : 0));
+}
 
-  /// Cycles that a step takes in the producer warpgroups.
-  std::int64_t load_of_step(const WgradGeometry& geometry) const {
-    const WgradWgmmaTiling& tiling = geometry.tiling();
-    if (tiling.copies_operands()) return costs_.multiply.step;
-    if (tiling.orders()) return order(geometry);
-    const std::int64_t loads = ceil_div(geometry.loads(), 128);
-    return geometry.new_rows() * (ceil_div(loads, geometry.load_batch()) * costs_.loads.latency +
-                                  loads * (tiling.x_vectors ? 4 : geometry.unit_pixels() * 2) * costs_.loads.issue +
-                                  (tiling.splits_operands ? loads * costs_.split.x : 0)) +
-           std::int64_t{tiling.block_k()} * tiling.row_pixels / 128 / tiling.copy_vector * costs_.loads.issue;
-  }
-
-  const Target& target_;
-  const WgradWgmmaCosts& costs_;
-};
-
-}  // namespace
-
-std::int64_t wgrad_wgmma_price(const WgradGeometry& geometry, std::int64_t blocks, const Target& target,
-                               const WgradWgmmaCosts& costs) {
-  return Price(target, costs).of(geometry, blocks);
+std::int64_t WgradWgmmaPrice::load_of_step(const WgradGeometry& geometry) const {
+  const WgradWgmmaTiling& tiling = geometry.tiling();
+  if (tiling.copies_operands()) return costs_.multiply.step;
+  if (tiling.orders()) return order(geometry);
+  const std::int64_t loads = ceil_div(geometry.loads(), 128);
+  return geometry.new_rows() * (ceil_div(loads, geometry.load_batch()) * costs_.loads.latency +
+                                loads * (tiling.x_vectors ? 4 : geometry.unit_pixels() * 2) * costs_.loads.issue +
+                                (tiling.splits_operands ? loads * costs_.split.x : 0)) +
+         std::int64_t{tiling.block_k()} * tiling.row_pixels / 128 / tiling.copy_vector * costs_.loads.issue;
 }
 
 }  // namespace jitconv::codegen

@@ -12,9 +12,9 @@ bool joins_images(const WgradWgmmaTiling& tiling, const Problem& asked) {
 }
 
 /// A packed tensor of `channels` channels whose planes are whole operand rows.
-View plane_view(const View& asked, std::int64_t pixels, std::int64_t channels) {
+View plane_view(const View& asked, std::int64_t pixels, std::int64_t channels, std::int64_t columns) {
   const std::int64_t plane = round_up(pixels, 16 / asked.element_bytes());
-  return {Tensor::scratch, asked.type, {channels * plane, plane, plane, 1}};
+  return {Tensor::scratch, asked.type, {channels * plane, plane, columns, 1}};
 }
 
 /// The same as NHWC rows.
@@ -28,7 +28,7 @@ std::int64_t padded_columns(const Axis& columns) { return round_up(columns.input
 }  // namespace
 
 Problem WgradWgmmaTiling::problem_of(const Problem& asked) const {
-  if (!packs_x && !packs_dy) return asked;
+  if (!packs()) return asked;
   Problem problem = asked;
   if (takes_boxes()) {
     if (packs_x)
@@ -42,8 +42,9 @@ Problem WgradWgmmaTiling::problem_of(const Problem& asked) const {
   problem.rows = {};
   problem.columns = {};
   problem.columns.input = problem.columns.output = asked.output_plane() * (joins ? asked.n : 1);
-  if (packs_x) problem.input = plane_view(asked.input, problem.columns.input, asked.input_channels());
-  if (packs_dy) problem.output = plane_view(asked.output, problem.columns.output, asked.output_channels());
+  const std::int64_t pixels = problem.columns.output, columns = asked.columns.output;
+  if (packs_x) problem.input = plane_view(asked.input, pixels, asked.input_channels(), columns);
+  if (packs_dy) problem.output = plane_view(asked.output, pixels, asked.output_channels(), columns);
   return problem;
 }
 
@@ -60,7 +61,6 @@ PackPixelsTiling WgradWgmmaTiling::packing_of(const Problem& asked) const {
     tensor.rows = rows;
     tensor.columns = tensor.packed_columns = columns;
     tensor.pitch = packed.stride;
-    if (!boxes) tensor.pitch.h = columns;
     if (!boxes && joins_images(*this, asked)) tensor.pitch.n = rows * columns;
     packing.add(tensor);
   };

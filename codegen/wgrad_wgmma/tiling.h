@@ -55,6 +55,7 @@ struct WgradWgmmaTiling {
   bool takes_planes() const { return producer == Producer::planes; }
   /// One thread does all that the producer warps do.
   bool copies_operands() const { return takes_boxes() || takes_planes(); }
+  bool packs() const { return packs_x || packs_dy; }
   int operand_parts() const { return splits_operands ? 2 : 1; }  ///< numbers that an operand's element is the sum of
   /// Two warpgroups put x in order, unless consumers take more registers than a launch of as many threads has.
   int producer_warps() const {

@@ -9,7 +9,8 @@ and reports which of them noticed.
     tests/mutation/run.py --check              only: does the list still fit the tree? (a ctest entry)
 
 A layer kills a mutant if one of its programs fails, crashes or hangs. Every layer runs, whatever the others said, so
-that the table shows what each is worth alone; with --first only until one has killed the mutant. The working tree is never touched. Python 3.9, standard library only.
+that the table shows what each is worth alone; with --first only until one has killed the mutant. The working tree is
+never touched. Python 3.9, standard library only.
 """
 import argparse
 import concurrent.futures
@@ -102,8 +103,8 @@ def main():
     json_path = arguments.work / "report.json"
     results = earlier_results(json_path, arguments)
     if arguments.resume:
-        mutants = [mutant for mutant in mutants if not is_complete(mutant, results.get(mutant.name), layers,
-                                                                         arguments.first)]
+        mutants = [mutant for mutant in mutants
+                   if not is_complete(mutant, results.get(mutant.name), layers, arguments.first)]
     workshops = queue.Queue()
     for number in range(arguments.jobs):
         workshop = Workshop(ROOT, arguments.work / str(number), layers, arguments.first)

@@ -164,11 +164,17 @@ std::string store(const KernelPlan& kernel, const DepthwiseTiling& tiling) {
 
 }  // namespace
 
+/// Where weight i of a tile is among the filters of its input plane. Taps of a data gradient run backwards.
+std::string tap_of_weight(const Problem& problem) {
+  if (problem.weight.stride.h > 0) return "i % (kMultiplier * kTaps)";
+  if (problem.k == 1) return "(kTaps - 1 - i % kTaps)";
+  return "i % (kMultiplier * kTaps) / kTaps * kTaps + (kTaps - 1 - i % kTaps)";
+}
+
 KernelText depthwise::emit(const KernelPlan& kernel, std::string_view name) {
   const auto& tiling = std::get<DepthwiseTiling>(kernel.tiling);
   const Problem& problem = kernel.problem;
   const bool upsampled = problem.is_upsampled();
-  const bool runs_backwards = problem.weight.stride.h < 0;  // taps of a data gradient
   const std::int64_t copies = ceil_div(
       tiling.planes * tiling.input_rows(problem) * (tiling.input_pitch / tiling.copy_vector), tiling.threads());
   KernelText text;
@@ -192,7 +198,7 @@ KernelText depthwise::emit(const KernelPlan& kernel, std::string_view name) {
        {"h_block", upsampled ? "p_tile * (kTileP / kUpsamplingH) + kFirstH" : "p_tile * (kTileP * kStrideH) - kPadTop"},
        {"w_block",
         upsampled ? "q_tile * (kTileQ / kUpsamplingW) + kFirstW" : "q_tile * (kTileQ * kStrideW) - kPadLeft"},
-       {"tap", runs_backwards ? "(kTaps - 1 - i % kTaps)" : "i % (kMultiplier * kTaps)"},
+       {"tap", tap_of_weight(problem)},
        {"thread_row", upsampled ? "p_thread / kUpsamplingH" : "p_thread * kStrideH"},
        {"thread_column", upsampled ? "q_thread / kUpsamplingW" : "q_thread * kStrideW"},
        {"rows", rows(kernel, tiling)},

@@ -26,7 +26,7 @@ def folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.P
 
 
 @pytest.fixture
-def measured(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[list[str], dict[str, float]]]:
+def measured(host: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[list[str], dict[str, float]]]:
     """Note what was timed; a test sets the times of jitconv's and PyTorch's runs."""
     seen: list[str] = []
     times = {"jitconv": 1.0, "pytorch": 2.0}
@@ -45,8 +45,7 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[list[str], dict[
 
     monkeypatch.setattr(_policy.Choosing, "_choice", choice_of)
     _policy.forget()
-    with jt.cpu_policy("host"):
-        yield seen, times
+    yield seen, times
     _policy.forget()
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -37,7 +36,7 @@ class Net(nn.Module):
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+def asked(host: None, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Note the specs that plans ask for, in order. Kernels are those of host execution."""
     specs: list[str] = []
     inner = _plan.compile_for
@@ -50,8 +49,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
         monkeypatch.setattr(module, "compile_for", compile_for)
     for convolution in _convolution._convolutions.values():
         convolution.forget()
-    with jt.cpu_policy("host"):
-        yield specs
+    return specs
 
 
 @pytest.mark.parametrize(("needs_dx", "last"), [(False, False), (True, True)])

@@ -32,6 +32,8 @@ constexpr Gradient kDataGradients[] = {
     {Family::depthwise, "phases", "input=2,8,40,32 weight=8,1,3,3 groups=8 stride=2 padding=1 bias"},
     {Family::depthwise, "phases, odd rows, bf16",
      "input=2,5,29,37 weight=5,1,5,3 groups=5 stride=2,3 padding=2,0 bias residual dtype=bf16"},
+    {Family::depthwise, "phases, multiplier",
+     "input=2,9,29,37 weight=3,3,3,5 groups=3 stride=2,3 padding=1 bias residual"},
     {Family::depthwise_planes, "phases",
      "input=3,24,14,13 weight=24,1,5,3 groups=24 stride=2 padding=2,1 bias residual"},
     {Family::depthwise_planes, "phases, f16",

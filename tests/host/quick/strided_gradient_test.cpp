@@ -243,6 +243,10 @@ TEST(StridedGradient, DepthwiseInOneKernel) {
       {"input=2,8,14,16 weight=8,1,3,3 stride=2 dilation=2 padding=1 groups=8 bias", {"depthwise", "depthwise_planes"}},
       {"input=2,8,15,16 weight=8,1,3,3 stride=2,3 dilation=3,2 padding=3 groups=8", {"depthwise", "depthwise_planes"}},
       {"input=2,8,9,10 weight=8,1,2,3 stride=2,3 padding=3,4 groups=8 bias", {"depthwise", "depthwise_planes"}},
+      // Several channels of dx for one of dy.
+      {"input=2,8,14,13 weight=4,2,3,5 stride=2,1 padding=1 groups=4 bias", {"depthwise"}},
+      {"input=2,6,22,22 weight=2,3,4,5 stride=3,2 dilation=4 padding=1,1,2,0 groups=2 residual", {"depthwise"}},
+      {"input=2,6,13,14 weight=2,3,3,3 stride=2 padding=1 groups=2 bias layout=nhwc", {"depthwise_nhwc"}},
       // Filters beyond what registers hold; a stride along rows alone does not unroll them.
       {"input=1,4,30,33 weight=4,1,21,21 stride=2 padding=10 groups=4", {"depthwise"}},
       {"input=1,4,40,44 weight=4,1,31,31 stride=1,2 padding=15 groups=4", {"depthwise"}},

@@ -55,6 +55,8 @@ MUTANTS = [
               "aligned rows of dy: columns meet pixels before theirs"),
     upsampled("dilation_ignored", "q + s * kDilationW", "q + s", "dilated filters: columns meet taps that they do not"),
     emit("tap_of_gradient", '"(kTaps - 1 - i % kTaps)"', '"(i % kTaps)"', "gradients multiply by the mirror image"),
+    emit("filter_of_multiplier", '"i % (kMultiplier * kTaps) / kTaps * kTaps + (kTaps', '"(kTaps',
+         "gradients with several channels for one of dy: all use the first's filter"),
     emit("rows_of_other_phases", "h * axis.upsampling + axis.lead() - p", "h * axis.upsampling - p",
          "rows meet the taps of the next phase"),
     emit("first_row_of_dy", '"p_tile * (kTileP / kUpsamplingH) + kFirstH"', '"p_tile * (kTileP / kUpsamplingH)"',

@@ -26,8 +26,8 @@ std::vector<Found> candidates(const ConvSpec& spec, const Target& target) {
 ConvSpec any_strided_gradient(const test::SpecLimits& limits = {}) {
   ConvSpec spec = *test::valid_specs(limits);
   if (spec.input.n == 0) spec.input.n = 1;
-  spec.groups = spec.weight.k = spec.input.c;
-  spec.weight.c = 1;
+  spec.groups = spec.weight.k;  // one channel of dy a group, and any number of dx
+  spec.input.c = spec.groups * spec.weight.c;
   spec.input_layout = spec.output_layout = Layout::nchw;
   spec.operation = Operation::data_gradient;
   RC_PRE(spec.stride != Size2(1));
@@ -62,7 +62,7 @@ RC_GTEST_PROP(DepthwiseGradientPlanProperty, ThreadsHaveAllPhasesAndWhatTheyMeet
       const std::int64_t bytes = t.thread_q * element_bytes(one.spec.dtype);
       RC_ASSERT(columns.output % t.thread_q == 0 && 16 % bytes == 0 && bytes <= one.spec.alignment);
     }
-    const std::int64_t weights = t.planes * one.problem.taps();
+    const std::int64_t weights = t.planes * one.spec.weight.c * one.problem.taps();
     RC_ASSERT(one.plan.convolution().launch.shared_bytes >= 4 * (t.input_floats(one.problem) + weights));
   }
 }
@@ -80,13 +80,16 @@ RC_GTEST_PROP(DepthwiseGradientPlanProperty, EachPixelIsComputedOnce, ()) {
   // Restates templates/depthwise/kernel.cu.in: which pixels the threads of the blocks compute.
   test::TileCover cover(dx);
   const std::int64_t tiles_q = ceil_div(dx.w, t.tile_q()), tiles_p = ceil_div(dx.h, t.tile_p());
+  const std::int64_t multiplier = spec.weight.c;  // planes of dx for one of dy
   for (std::int64_t block = 0; block < one.plan.convolution().launch.blocks; ++block) {
     for (int thread = 0; thread < t.threads(); ++thread) {
       const std::int64_t plane = block / tiles_q / tiles_p * t.planes + thread / (t.threads_q * t.threads_p);
       const std::int64_t p0 = block / tiles_q % tiles_p * t.tile_p() + thread / t.threads_q % t.threads_p * t.thread_p;
       const std::int64_t q0 = block % tiles_q * t.tile_q() + thread % t.threads_q * t.thread_q;
       for (int p = 0; p < t.thread_p; ++p)
-        for (int q = 0; q < t.thread_q; ++q) cover.add(plane / dx.c, plane % dx.c, p0 + p, q0 + q);
+        for (int q = 0; q < t.thread_q; ++q)
+          for (std::int64_t first = plane * multiplier, i = first; i < first + multiplier; ++i)
+            cover.add(i / dx.c, i % dx.c, p0 + p, q0 + q);
     }
   }
   RC_ASSERT(cover.each_once());

@@ -54,20 +54,19 @@ KernelText transpose_weights::emit(const KernelPlan& kernel, std::string_view na
   KernelText text;
   text.arguments = {{problem.weight.tensor, "const Element* __restrict__", "w"},
                     {tiling.dense, "Element* __restrict__", "dense_w"}};
-  text.files = {{element_header(problem.weight.type)}, {"device/dependent_launch.cuh"}};
+  text.files = {{element_header(problem.weight.type)}};
+  if (tiling.lets_next_start) text.files.push_back({"device/dependent_launch.cuh"});
+  Holes holes = {{"kernel", std::string(name)},
+                 {"parameters", parameter_list(text.arguments)},
+                 {"let_next_start", tiling.lets_next_start ? "let_next_kernel_start();" : ""}};
   if (TransposeWeightsTiling::takes_tiles(problem)) {
-    text.text =
-        fill_template(embedded_text("transpose_weights/tile.cu.in"), {{"constants", tile_constants(problem)},
-                                                                      {"kernel", std::string(name)},
-                                                                      {"parameters", parameter_list(text.arguments)}});
+    holes.emplace("constants", tile_constants(problem));
+    text.text = fill_template(embedded_text("transpose_weights/tile.cu.in"), holes);
     return text;
   }
-  text.text = fill_template(
-      embedded_text("transpose_weights/kernel.cu.in"),
-      {{"constants", constants(problem) + (problem.is_sub_pixel() ? "\n" + filter_tap_function(problem) : "")},
-       {"element", element(problem)},
-       {"kernel", std::string(name)},
-       {"parameters", parameter_list(text.arguments)}});
+  holes.emplace("constants", constants(problem) + (problem.is_sub_pixel() ? "\n" + filter_tap_function(problem) : ""));
+  holes.emplace("element", element(problem));
+  text.text = fill_template(embedded_text("transpose_weights/kernel.cu.in"), holes);
   return text;
 }
 

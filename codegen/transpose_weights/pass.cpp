@@ -30,11 +30,12 @@ void add_weight_transposition(ConvPlan& plan, const Problem& asked) {
   TransposeWeightsTiling tiling;
   tiling.dense = scratch_tensor(plan.scratch.size());
   convolution.problem.weight.tensor = tiling.dense;
+  const auto awaits_weights = functions_of(convolution.family()).awaits_weights;
+  convolution.starts_early = awaits_weights != nullptr && awaits_weights(convolution.tiling);
+  tiling.lets_next_start = convolution.starts_early;
   KernelPlan pass{asked, tiling, {}};
   pass.launch.blocks = static_cast<std::uint32_t>(TransposeWeightsTiling::blocks(asked));
   pass.launch.threads = TransposeWeightsTiling::kThreads;
-  const auto awaits_weights = functions_of(convolution.family()).awaits_weights;
-  convolution.starts_early = awaits_weights != nullptr && awaits_weights(convolution.tiling);
   plan.scratch.push_back({"dense_w", round_up(asked.weight_elements() * asked.weight.element_bytes(), 256),
                           /*is_packed_weights=*/true});
   plan.kernels.insert(plan.kernels.begin(), pass);

@@ -12,6 +12,7 @@ namespace jitconv::codegen {
 /// output channels, which are furthest apart in the result, are neighbours in w.
 struct TransposeWeightsTiling {
   Tensor dense = Tensor::scratch;
+  bool lets_next_start = false;  ///< the convolution waits for the weights itself, on GPUs where kernels may overlap
   static constexpr int kThreads = 256;
   static constexpr int kSide = 4, kTileK = 8 * kSide, kTileC = kThreads / 8 * kSide;
   /// Of the weights as they were asked for, also where the problem has dense ones in their place.

@@ -105,7 +105,10 @@ void draw_channels_of(Draw& draw, ConvSpec& spec) {
   if (draw.one_in(8)) {  // depthwise
     spec.groups = draw_channels(draw);
     spec.weight.c = 1;
-    spec.weight.k = spec.groups * draw.of<std::int64_t>({1, 1, 1, 2, 3});
+    std::int64_t group_k = draw.of<std::int64_t>({1, 1, 1, 2, 3});
+    // The multiplier of what a data gradient computes: channels of dx for one of dy.
+    if (spec.operation == Operation::data_gradient && draw.one_in(2)) std::swap(spec.weight.c, group_k);
+    spec.weight.k = spec.groups * group_k;
   } else {
     spec.groups = draw.one_in(5) ? draw.between(2, 6) : 1;
     spec.weight.c = draw_channels(draw);
@@ -244,10 +247,13 @@ ConvSpec edge_spec(std::uint64_t seed, std::int64_t most_products) {
   spec.operation = draw_operation(draw);
   Axis y = draw_axis(draw, spec.operation), x = draw.one_in(6) ? Axis{} : draw_axis(draw, spec.operation);
   draw_channels_of(draw, spec);
-  const bool product = draw.one_in(8);  // of matrices: no padding, no stride
+  const bool pointwise = draw.one_in(7);
+  const bool product = pointwise && !draw.one_in(3);  // of matrices: no padding, no stride
   if (product) {
     y = {.extent = y.extent};
     x = {.extent = x.extent};
+  } else if (pointwise) {
+    y.taps = x.taps = 1;
   }
   spec.input.n = draw.of<std::int64_t>({1, 1, 2, 3, 5, 17});
   spec.input.h = y.extent;

@@ -39,7 +39,7 @@ TEST(EdgeSpecs, FavourTheEdges) {
   constexpr int kSeeds = 5000;
   int narrow = 0, filter_beyond_image = 0, grouped = 0, depthwise = 0, few_channels = 0, unaligned = 0, strided = 0,
       dilated = 0, large_filter = 0, asymmetric = 0, mixed_layouts = 0, strided_and_dilated = 0, cropped = 0,
-      wider_results = 0, no_images = 0, activated = 0;
+      wider_results = 0, no_images = 0, activated = 0, multiplied_gradient = 0, strided_pointwise = 0;
   std::map<Operation, int> operations;
   std::set<std::tuple<DataType, Layout, Layout, MathMode>> kinds;
   for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
@@ -62,6 +62,9 @@ TEST(EdgeSpecs, FavourTheEdges) {
                (s.padding.top > s.dilation.h * (s.weight.r - 1) || s.padding.left > s.dilation.w * (s.weight.s - 1));
     wider_results += output_type(s) != s.dtype;
     no_images += s.input.n == 0;
+    multiplied_gradient +=
+        s.operation == Operation::data_gradient && s.groups > 1 && s.weight.k == s.groups && s.weight.c > 1;
+    strided_pointwise += gradient && s.weight.r * s.weight.s == 1 && s.stride != Size2(1);
     activated += s.dy_activation != Activation::none;
     kinds.emplace(s.dtype, s.input_layout, s.output_layout, s.math);
     ++operations[s.operation];
@@ -70,7 +73,7 @@ TEST(EdgeSpecs, FavourTheEdges) {
        {narrow, filter_beyond_image, grouped, depthwise, few_channels, unaligned, strided, dilated, large_filter,
         asymmetric, mixed_layouts, strided_and_dilated, cropped, wider_results, activated})
     EXPECT_GT(count, kSeeds / 25);
-  EXPECT_GT(no_images, kSeeds / 250);
+  for (const int count : {no_images, multiplied_gradient, strided_pointwise}) EXPECT_GT(count, kSeeds / 250);
   for (const auto& [operation, count] : operations) EXPECT_GT(count, kSeeds / 4) << to_string(operation);
   EXPECT_EQ(operations.size(), 3u);
   EXPECT_EQ(kinds.size(), 3u * 2 * 2 * 3);

@@ -104,14 +104,14 @@ RC_GTEST_PROP(DepthwisePlanesPlanProperty, EachOutputIsComputedOnce, ()) {
 
 TEST(DepthwisePlanesPlan, ServesSmallPlanesOfNetworks) {
   const Target target = parse_target("sm_90a");
-  for (const char* text : {"input=32,1152,7,7 weight=1152,1,3,3 groups=1152 padding=1 dtype=bf16",
-                           "input=96,384,14,14 weight=384,1,3,3 groups=384 padding=1",
-                           "input=32,240,28,28 weight=240,1,5,5 groups=240 padding=2 stride=2 dtype=f16",
-                           "input=1,512,14,14 weight=512,1,3,3 groups=512 padding=1 dtype=bf16",
-                           "operation=data_gradient input=96,384,14,14 weight=384,1,3,3 groups=384 padding=1",
-                           "operation=data_gradient input=32,672,14,14 weight=672,1,5,5 groups=672 padding=2 stride=2",
-                           "operation=data_gradient input=32,240,28,28 weight=240,1,3,3 groups=240 padding=1 stride=2 "
-                           "dtype=bf16"}) {
+  for (const char* text :
+       {"input=32,1152,7,7 weight=1152,1,3,3 groups=1152 padding=1 dtype=bf16",
+        "input=96,384,14,14 weight=384,1,3,3 groups=384 padding=1",
+        "input=32,240,28,28 weight=240,1,5,5 groups=240 padding=2 stride=2 dtype=f16",
+        "input=1,512,14,14 weight=512,1,3,3 groups=512 padding=1 dtype=bf16",
+        "operation=data_gradient input=96,384,14,14 weight=384,1,3,3 groups=384 padding=1",
+        "operation=data_gradient input=32,672,14,14 weight=672,1,5,5 groups=672 padding=2 stride=2",
+        "operation=data_gradient dtype=bf16 input=32,240,28,28 weight=240,1,3,3 groups=240 padding=1 stride=2"}) {
     const ConvPlan plan = make_plan(parse_spec(text), target);
     EXPECT_EQ(plan.family(), Family::depthwise_planes) << text;
     EXPECT_EQ(plan.kernels.size(), 1u) << text;

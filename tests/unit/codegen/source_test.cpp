@@ -17,6 +17,7 @@
 #include "codegen/text/emitter.h"
 #include "codegen/text/template_text.h"
 #include "jitconv/error.h"
+#include "support/documented_gradients.h"
 #include "support/random_specs.h"
 #include "tools/documented.h"
 #include "unit/codegen/squeezed.h"
@@ -113,6 +114,20 @@ TEST(Source, DocumentedConfigurationsHaveNothingTheyMustNot) {
   for (const tools::DocumentedConfiguration& one : tools::documented_configurations())
     for (const char* arch : {"sm_75", "sm_90a"})
       EXPECT_EQ(fault_of(generate(make_plan(one.spec, parse_target(arch))).text), "") << one.name << " " << arch;
+}
+
+// NVRTC says the same, and takes minutes.
+TEST(Source, InstructionsAreThoseOfTheTarget) {
+  std::vector<tools::DocumentedConfiguration> all = test::documented_gradients();
+  const std::vector<tools::DocumentedConfiguration> others = tools::documented_configurations();
+  all.insert(all.end(), others.begin(), others.end());
+  for (const tools::DocumentedConfiguration& one : all)
+    for (const char* arch : {"sm_75", "sm_89"}) {
+      const std::string text = generate(make_plan(one.spec, parse_target(arch))).text;
+      for (const char* of_sm_90 : {"griddepcontrol", "mbarrier", "cp.async.bulk", "wgmma", "setmaxnreg"})
+        EXPECT_EQ(text.find(of_sm_90), std::string::npos) << one.name << " " << arch;
+      EXPECT_TRUE(std::string(arch) != "sm_75" || text.find("\"cp.async.") == std::string::npos) << one.name;
+    }
 }
 
 TEST(Source, TheReaderOfThisTestSeesFaults) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "codegen/activation_gradient/pass.h"
+#include "codegen/bias_gradient/pass.h"
 #include "codegen/costs/costs.h"
 #include "codegen/depthwise/family.h"
 #include "codegen/depthwise_nhwc/family.h"
@@ -42,6 +43,7 @@ const auto& table() {
       wgrad_family(),
       fallback_family(),
       activation_gradient_pass(),
+      bias_gradient_pass(),
       pack_weights_pass(),
       transpose_weights_pass(),
       transpose_input_pass(),

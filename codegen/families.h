@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "codegen/activation_gradient/tiling.h"
+#include "codegen/bias_gradient/tiling.h"
 #include "codegen/cost.h"
 #include "codegen/depthwise/tiling.h"
 #include "codegen/depthwise_nhwc/tiling.h"
@@ -51,6 +52,7 @@ enum class Family : std::uint8_t {
   wgrad,
   fallback,
   activation_gradient,
+  bias_gradient,
   pack_weights,
   transpose_weights,
   transpose_input,
@@ -63,8 +65,8 @@ std::string_view to_string(Family family);
 using Tiling =
     std::variant<std::monostate, PointwiseTiling, WgmmaTiling, WgmmaRowsTiling, DepthwiseTiling, DepthwiseNhwcTiling,
                  DepthwisePlanesTiling, DirectTiling, WgradWgmmaTiling, WgradDepthwiseTiling, WgradTiling,
-                 FallbackTiling, ActivationGradientTiling, PackWeightsTiling, TransposeWeightsTiling,
-                 TransposeInputTiling, PackPixelsTiling, ReduceTiling>;
+                 FallbackTiling, ActivationGradientTiling, BiasGradientTiling, PackWeightsTiling,
+                 TransposeWeightsTiling, TransposeInputTiling, PackPixelsTiling, ReduceTiling>;
 inline Family family_of(const Tiling& tiling) { return static_cast<Family>(tiling.index()); }
 
 /// A way to compute a problem and its price. Thousands are looked at for one plan, so it holds no more than that.

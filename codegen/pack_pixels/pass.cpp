@@ -36,7 +36,7 @@ void add_pixel_packing(ConvPlan& plan, PackPixelsTiling tiling) {
   for (PackedPixels& tensor : tiling.tensors()) {
     tensor.packed = scratch_tensor(plan.scratch.size());
     Problem& read = convolution->problem;
-    (tensor.source.tensor == Tensor::x ? read.input : read.output).tensor = tensor.packed;
+    (tensor.is_input ? read.input : read.output).tensor = tensor.packed;
     plan.scratch.push_back({fmt::format("packed_{}", tensor.name()), tensor.bytes()});
     pass.launch.blocks += static_cast<std::uint32_t>(tensor.blocks());
     pass.launch.shared_bytes = std::max(pass.launch.shared_bytes, static_cast<std::uint32_t>(tensor.shared_bytes()));

@@ -13,6 +13,7 @@ namespace jitconv::codegen {
 /// A block packs kTile pixels, counted over all images, of kTile channels.
 struct PackedPixels {
   View source;
+  bool is_input = true;                                     ///< of the convolution's problem; else its output
   std::int64_t n = 1, channels = 1, rows = 1, columns = 1;  ///< extents of `source`
   View::Strides pitch;                                      ///< of the result, along images, channels, rows and columns
   std::int64_t packed_columns = 1;                          ///< of a row of the result: `columns`, or more

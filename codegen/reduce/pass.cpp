@@ -74,15 +74,16 @@ std::int64_t gradient_elements(const Problem& problem) {
   return problem.weight_elements() + (problem.epilogue.bias ? problem.output_channels() : 0);
 }
 
-void add_gradient_reduction(ConvPlan& plan, std::int64_t splits, GradientSums order) {
-  const Problem& asked = plan.convolution().problem;
+void add_gradient_reduction(ConvPlan& plan, const Problem& asked, std::int64_t splits, std::int64_t stride,
+                            GradientSums order) {
   ReduceTiling tiling;
   tiling.split_k = static_cast<int>(splits);
-  tiling.stride = round_up(gradient_elements(asked), 64);
+  tiling.stride = stride;
   tiling.bias_sums = gradient_elements(asked) - asked.weight_elements();
   const Problem problem = gradient_problem(asked);
   std::int64_t blocks = blocks_of(gradient_elements(asked));
-  if (order == GradientSums::tap_k_c && asked.taps() > 1) {
+  if (order == GradientSums::tap_c_k) tiling.exchanged_k = asked.k;
+  if (order == GradientSums::tap_c_k || (order == GradientSums::tap_k_c && asked.taps() > 1)) {
     tiling.block_filters = block_filters(asked, plan.target);
     blocks = tiling.filter_blocks(problem) + blocks_of(tiling.bias_sums);
   }

@@ -15,9 +15,10 @@ namespace jitconv::codegen {
 FamilyFunctions reduce_pass();
 
 /// Adds the kernel that adds up the partial sums of a weight gradient, of dw and behind them db, each split's
-/// round_up(gradient_elements(), 64) floats from the last's, in a new region of scratch. Of sums as [tap][k][c] there
-/// may be at most kMostTaps taps.
-void add_gradient_reduction(ConvPlan& plan, std::int64_t splits, GradientSums order);
+/// `stride` floats from the last's, in a new region of scratch. `asked` is the gradient's problem, also where the
+/// plan's kernel computes it by another one.
+void add_gradient_reduction(ConvPlan& plan, const Problem& asked, std::int64_t splits, std::int64_t stride,
+                            GradientSums order);
 
 /// Lets the plan's convolution write partial sums, `stride` floats from one split's to the next's, to a new region of
 /// scratch, and adds the kernel that adds them up and applies the epilogue. It may start before the convolution ends.

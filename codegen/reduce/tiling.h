@@ -13,10 +13,13 @@ enum class Relu : std::uint8_t { comparison, instruction };
 
 /// Floats of one split's sums of a gradient of weights: dw, and db behind it.
 std::int64_t gradient_elements(const Problem& problem);
+/// From one split's sums to the next's.
+inline std::int64_t gradient_sum_stride(const Problem& problem) { return round_up(gradient_elements(problem), 64); }
 
-/// How the sums of a gradient of weights lie: as dw, or as [tap][k][c], which tensor cores write in whole sectors. The
-/// latter takes at most kMostTaps taps: those of a filter must fit the shared memory that every kernel may have.
-enum class GradientSums : std::uint8_t { as_dw, tap_k_c };
+/// How the sums of a gradient of weights lie: as dw; as [tap][k][c], which tensor cores write in whole sectors; or, of
+/// exchanged operands, as [tap][c][k] with taps from last to first. The latter two take at most kMostTaps taps: those
+/// of a filter must fit the shared memory that every kernel may have.
+enum class GradientSums : std::uint8_t { as_dw, tap_k_c, tap_c_k };
 constexpr std::int64_t kMostTaps = 48 * 1024 / 4;
 
 /// Partial sums are fp32, [split][...], each split's laid out as the problem's output, or, if the problem is a data
@@ -26,8 +29,9 @@ struct ReduceTiling {
   int split_k = 1;
   std::int64_t stride = 0;     ///< floats from one split's sums to the next's
   std::int64_t bias_sums = 0;  ///< of db, behind those of the output
-  /// If the sums lie as [tap][k][c]: of how many filters a block brings the taps together in shared memory. Else 0.
+  /// If taps are outermost in the sums: of how many filters a block brings them together in shared memory. Else 0.
   int block_filters = 0;
+  std::int64_t exchanged_k = 0;  ///< output channels of a group, if the sums lie as [tap][c][k]; else 0
   Relu relu = Relu::comparison;
   int channels = 1;  ///< of a pixel that a thread stores, if it interleaves phases: a power of two
 

@@ -25,7 +25,7 @@ std::string constants(const KernelPlan& kernel, const WgradTiling& tiling) {
   c.add("kThreads", tiling.threads()).add("kMinBlocksPerSm", kernel.launch.min_blocks_per_sm);
   c.add("kTilesK", tiling.tiles_k(problem)).add("kTilesColumns", tiling.tiles_columns(problem));
   c.add("kSplitPixels", tiling.split_pixels);
-  c.add("kPartialSumStride", round_up(gradient_elements(problem), 64), "floats from a split to the next");
+  c.add("kPartialSumStride", gradient_sum_stride(problem), "floats from a split to the next");
   if (problem.epilogue.bias) c.add("kBiasSums", problem.weight_elements(), "floats before those of db");
 
   c.group("Pipeline: stages of kChunkPixels pixels, each dy [pixel][k] and x [pixel][column]");

@@ -21,7 +21,7 @@ void add_tile_constants(Constants& c, const KernelPlan& kernel, const WgradDepth
   c.add("kSlots", tiling.slots, "strips at the same time").add("kTurns", tiling.turns, "one after the other");
   c.add("kThreads", tiling.threads()).add("kMinBlocksPerSm", kernel.launch.min_blocks_per_sm);
   c.add("kSums", tiling.sums(problem), problem.epilogue.bias ? "of a thread: taps, and that of db" : "of a thread");
-  c.add("kPartialSumStride", round_up(gradient_elements(problem), 64), "floats from a share to the next");
+  c.add("kPartialSumStride", gradient_sum_stride(problem), "floats from a share to the next");
   if (problem.epilogue.bias) c.add("kBiasSums", problem.weight_elements(), "floats before those of db");
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "codegen/bias_gradient/pass.h"
 #include "codegen/costs/costs.h"
 #include "codegen/pack_pixels/pass.h"
 #include "codegen/reduce/tiling.h"
@@ -19,6 +20,8 @@ constexpr std::int64_t kMostPartialSumBytes = std::int64_t{1} << 30;
 /// Products that an accumulator sums up before it is added to memory: see docs/accuracy.md.
 constexpr std::int64_t kSummedPixels = 8192;
 constexpr int kMostColumns = 256;  // of an instruction
+/// Output channels of a group, with fewer of which the rows of an instruction are mostly empty.
+constexpr int kFewestRows = 16;
 
 /// Whether channels are so few that filter columns fill up an instruction.
 bool gathers(const Problem& problem) { return problem.c < 8; }
@@ -32,7 +35,6 @@ std::string obstacle(const Problem& problem, const Target& target) {
   if (problem.arithmetic == Arithmetic::tf32x3 && pixels < kFewestSplitProducts)
     return fmt::format("sums of {} products, at least {} are needed so that split operands are as accurate as fp32 FMA",
                        pixels, kFewestSplitProducts);
-  if (problem.k < 16) return fmt::format("groups of {} output channels, it takes at least 16", problem.k);
   if (gathers(problem) && problem.c * problem.columns.taps > kMostColumns)
     return fmt::format("{} channels at {} filter columns, more than an instruction's {} columns", problem.c,
                        problem.columns.taps, kMostColumns);
@@ -48,15 +50,16 @@ class Search {
  public:
   Search(const Problem& problem, const Target& target, CandidateList& into)
       : into_(into), problem_(problem), target_(target), price_(problem, target, into.costs().wgrad_wgmma) {}
-  /// Of tilings whose operands are planes or boxes, made by a kernel before where `packed` says so.
-  Search(const Problem& asked, const WgradWgmmaTiling& packed, const Target& target, CandidateList& into)
-      : Search(packed.problem_of(asked), target, into) {
-    packed_ = packed;
-    if (packed.packs()) packing_cost_ = pixel_packing_cost(packed.packing_of(asked), into.costs().fma);
+  /// Of tilings whose operands are exchanged, or packed, or both, as `given` says.
+  Search(const Problem& asked, const WgradWgmmaTiling& given, const Target& target, CandidateList& into)
+      : Search(given.problem_of(asked), target, into) {
+    given_ = given;
+    if (given.packs()) passes_cost_ = pixel_packing_cost(given.packing_of(asked), into.costs().fma);
+    if (given.exchanges && asked.epilogue.bias) passes_cost_ += bias_gradient_cost(asked, into.costs().fma);
   }
 
   void run() {
-    if (packed_.takes_boxes() && !can_take_boxes()) return;
+    if (given_.takes_boxes() && !can_take_boxes()) return;
     const bool one_tap = problem_.taps() == 1;
     for (const int consumers_k : {1, 2}) {
       if (consumers_k == 2 && problem_.k <= 64 && !one_tap) continue;
@@ -76,7 +79,7 @@ class Search {
     if (!are_planes(problem_.input) || !dy_can_be_copied()) return;
     for (const int block_c : {256, 192, 128, 96, 64, 48, 32, 16, 8}) {
       if (block_c >= 2 * problem_.c && block_c > 8) continue;
-      WgradWgmmaTiling tiling = packed_;
+      WgradWgmmaTiling tiling = given_;
       tiling.consumers_k = 2;
       tiling.block_c = block_c;
       const int part = WgradGeometry(problem_, tiling).part_pixels();
@@ -117,7 +120,7 @@ class Search {
     const std::int64_t unit = unit_pixels();
     return problem_.alignment >= 16 && problem_.input.element_bytes() == 2 && problem_.input.layout() == Layout::nhwc &&
            problem_.output.layout() == Layout::nhwc && problem_.c % unit == 0 && problem_.k % unit == 0 &&
-           (problem_.columns.input % problem_.columns.stride == 0 || packed_.packs_x) &&
+           (problem_.columns.input % problem_.columns.stride == 0 || given_.packs_x) &&
            problem_.n * problem_.rows.output <= INT32_MAX &&
            problem_.columns.stride * problem_.input_channels() <= INT32_MAX;
   }
@@ -127,7 +130,7 @@ class Search {
   void boxes(int consumers_k, int block_c) {
     const std::int64_t columns = problem_.columns.taps;
     if (block_c < 16 || block_c == 96 || block_c == 48) return;  // what a swizzled row has, or several
-    WgradWgmmaTiling tiling = packed_;
+    WgradWgmmaTiling tiling = given_;
     tiling.producer = WgradWgmmaTiling::Producer::boxes;
     tiling.consumers_k = consumers_k;
     tiling.block_c = block_c;
@@ -149,7 +152,7 @@ class Search {
 
   /// Tiles of few channels.
   void gathered(int consumers_k) {
-    WgradWgmmaTiling tiling;
+    WgradWgmmaTiling tiling = given_;
     tiling.producer = WgradWgmmaTiling::Producer::gathers;
     tiling.splits_operands = splits_operands();
     tiling.joins_taps = true;
@@ -180,7 +183,7 @@ class Search {
 
   void taps(int consumers_k, int block_c) {
     if (can_take_boxes()) return boxes(consumers_k, block_c);
-    WgradWgmmaTiling tiling;
+    WgradWgmmaTiling tiling = given_;
     if (can_copy()) tiling.producer = WgradWgmmaTiling::Producer::orders;
     tiling.splits_operands = splits_operands();
     tiling.block_c = block_c;
@@ -301,53 +304,66 @@ class Search {
     if (blocks > INT32_MAX) return;
     const Launch launch = {static_cast<std::uint32_t>(blocks), static_cast<std::uint32_t>(geometry.tiling().threads()),
                            static_cast<std::uint32_t>(geometry.shared_bytes())};
-    into_.add(geometry.tiling(), launch, price_.of(geometry, blocks) + packing_cost_);
+    into_.add(geometry.tiling(), launch, price_.of(geometry, blocks) + passes_cost_);
   }
 
   CandidateList& into_;
   const Problem problem_;
   const Target& target_;
   WgradWgmmaPrice price_;
-  WgradWgmmaTiling packed_;  ///< says which tensors are
-  std::int64_t packing_cost_ = 0;
+  WgradWgmmaTiling given_;  ///< says which operands are exchanged or packed
+  std::int64_t passes_cost_ = 0;
 };
 
 /// Of 1x1 filters: planes as they lie, and those that a kernel before makes.
-void add_planes(const Problem& problem, const Target& target, CandidateList& into) {
-  if (problem.arithmetic == Arithmetic::tf32x3 || gathers(problem)) return;
+void add_planes(const Problem& asked, WgradWgmmaTiling tiling, const Target& target, CandidateList& into) {
+  if (asked.arithmetic == Arithmetic::tf32x3) return;
+  tiling.producer = WgradWgmmaTiling::Producer::planes;
   // What a stride skips is left out where x is packed.
-  const bool skips = problem.rows.stride != 1 || problem.columns.stride != 1;
+  const bool skips = asked.rows.stride != 1 || asked.columns.stride != 1;
   for (const bool packs_x : {false, true}) {
     if (skips && !packs_x) continue;
     for (const bool packs_dy : {false, true}) {
-      WgradWgmmaTiling packed;
-      packed.producer = WgradWgmmaTiling::Producer::planes;
-      packed.packs_x = packs_x;
-      packed.packs_dy = packs_dy;
-      Search(problem, packed, target, into).run_planes();
+      tiling.packs_x = packs_x;
+      tiling.packs_dy = packs_dy;
+      Search(asked, tiling, target, into).run_planes();
     }
   }
 }
 
 /// Of larger filters: boxes of 16-bit tensors that a kernel before makes NHWC, with rows of whole strides.
-void add_packed_boxes(const Problem& problem, const Target& target, CandidateList& into) {
+void add_packed_boxes(const Problem& asked, WgradWgmmaTiling tiling, const Target& target, CandidateList& into) {
+  const Problem problem = tiling.problem_of(asked);
   if (problem.input.element_bytes() != 2 || gathers(problem)) return;
-  WgradWgmmaTiling packed;
-  packed.producer = WgradWgmmaTiling::Producer::boxes;
-  packed.packs_x = problem.input.layout() == Layout::nchw || problem.columns.input % problem.columns.stride != 0;
-  packed.packs_dy = problem.output.layout() == Layout::nchw;
-  if (packed.packs()) Search(problem, packed, target, into).run();
+  tiling.producer = WgradWgmmaTiling::Producer::boxes;
+  tiling.packs_x = problem.input.layout() == Layout::nchw || problem.columns.input % problem.columns.stride != 0;
+  tiling.packs_dy = problem.output.layout() == Layout::nchw;
+  if (tiling.packs()) Search(asked, tiling, target, into).run();
+}
+
+/// All tilings, with operands exchanged or as they are asked for.
+void add_tilings(const Problem& asked, bool exchanges, const Target& target, CandidateList& into) {
+  WgradWgmmaTiling tiling;
+  tiling.exchanges = exchanges;
+  Search(asked, tiling, target, into).run();
+  if (asked.rows.is_pointwise() && asked.columns.is_pointwise())
+    add_planes(asked, tiling, target, into);
+  else
+    add_packed_boxes(asked, tiling, target, into);
 }
 
 }  // namespace
 
 std::string wgrad_wgmma::enumerate(const Problem& problem, const Target& target, CandidateList& into) {
   if (std::string why = obstacle(problem, target); !why.empty()) return why;
-  Search(problem, target, into).run();
-  if (problem.rows.is_pointwise() && problem.columns.is_pointwise())
-    add_planes(problem, target, into);
-  else
-    add_packed_boxes(problem, target, into);
+  const bool exchanges = problem.k < kFewestRows;
+  if (exchanges) {
+    if (!can_exchange_operands(problem) || problem.c < kFewestRows)
+      return fmt::format("groups of {} output channels, it takes {}, or without a stride as many input channels",
+                         problem.k, kFewestRows);
+    if (std::string why = obstacle(exchanged_operands(problem), target); !why.empty()) return why;
+  }
+  add_tilings(problem, exchanges, target, into);
   return into.empty() ? no_tile_fits(problem, target) : "";
 }
 

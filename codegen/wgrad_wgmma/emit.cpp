@@ -76,7 +76,7 @@ std::string constants(const WgradGeometry& geometry) {
   c.add("kSummedStrips", tiling.summed_strips, "whose products one accumulator sums up, or");
   c.add("kPieceRows", tiling.piece_rows, "of a strip's").add("kPieces", geometry.pieces(), "of a strip");
   c.add("kSums", geometry.sums(), "of a block");
-  c.add("kPartialSumStride", round_up(gradient_elements(problem), 64), "floats from a split to the next");
+  c.add("kPartialSumStride", tiling.sum_stride(problem), "floats from a split to the next");
   if (problem.epilogue.bias) c.add("kBiasSums", problem.weight_elements(), "floats before those of db");
 
   c.group("The block");

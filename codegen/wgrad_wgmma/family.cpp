@@ -2,6 +2,7 @@
 // reduce/.
 #include "codegen/wgrad_wgmma/family.h"
 
+#include "codegen/bias_gradient/pass.h"
 #include "codegen/pack_pixels/pass.h"
 #include "codegen/reduce/pass.h"
 #include "codegen/split_operands.h"
@@ -11,12 +12,17 @@ namespace jitconv::codegen {
 namespace {
 
 void add_passes(ConvPlan& plan) {
-  const auto tiling = std::get<WgradWgmmaTiling>(plan.convolution().tiling);
-  const Problem asked = plan.convolution().problem;
-  plan.convolution().problem = tiling.problem_of(asked);
+  auto tiling = std::get<WgradWgmmaTiling>(plan.convolution().tiling);
+  const Problem asked = plan.convolution().problem, problem = tiling.problem_of(asked);
+  plan.convolution().problem = problem;
   if (tiling.packs()) add_pixel_packing(plan, tiling.packing_of(asked));
-  std::get<WgradWgmmaTiling>(plan.convolution().tiling).partial_sums = scratch_tensor(plan.scratch.size());
-  add_gradient_reduction(plan, tiling.splits, GradientSums::tap_k_c);
+  tiling.partial_sums = scratch_tensor(plan.scratch.size());
+  plan.convolution().tiling = tiling;
+  const std::int64_t stride = tiling.sum_stride(problem);
+  if (tiling.exchanges && asked.epilogue.bias)
+    add_bias_gradient(plan, asked, {tiling.partial_sums, stride, tiling.splits});
+  add_gradient_reduction(plan, asked, tiling.splits, stride,
+                         tiling.exchanges ? GradientSums::tap_c_k : GradientSums::tap_k_c);
 }
 
 /// How rows of x come to the multiplications.
@@ -37,7 +43,9 @@ std::string rows_of_x(const WgradGeometry& geometry) {
 std::string describe(const KernelPlan& kernel) {
   const auto& t = std::get<WgradWgmmaTiling>(kernel.tiling);
   const WgradGeometry geometry(kernel.problem, t);
-  std::string text = fmt::format(
+  std::string text =
+      t.exchanges ? "operands: exchanged, the kernel's x is dy and its dy is x; taps run backwards\n" : "";
+  text += fmt::format(
       "tile of a block: {} output channels, {} input channels, {}x{} taps, which consumers {}\n"
       "pipeline: steps of {} pixels of a row; {} stages of dy, {} rows of x, {}\n"
       "strips of {} rows: {} in all, shared by {} blocks; accumulators added to memory every {} strip(s) of {} rows\n",

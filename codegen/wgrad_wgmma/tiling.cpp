@@ -27,7 +27,28 @@ std::int64_t padded_columns(const Axis& columns) { return round_up(columns.input
 
 }  // namespace
 
-Problem WgradWgmmaTiling::problem_of(const Problem& asked) const {
+bool can_exchange_operands(const Problem& asked) {
+  const auto can = [](const Axis& axis) { return axis.stride == 1 && axis.reach() >= axis.pad; };
+  return asked.reduction == Reduction::pixels && can(asked.rows) && can(asked.columns);
+}
+
+Problem exchanged_operands(const Problem& asked) {
+  const auto exchanged = [](Axis axis) {
+    std::swap(axis.input, axis.output);
+    axis.pad = axis.reach() - axis.pad;
+    return axis;
+  };
+  Problem problem = asked;
+  std::swap(problem.c, problem.k);
+  std::swap(problem.input, problem.output);
+  problem.rows = exchanged(asked.rows);
+  problem.columns = exchanged(asked.columns);
+  problem.epilogue.bias = false;
+  return problem;
+}
+
+Problem WgradWgmmaTiling::problem_of(const Problem& of_user) const {
+  const Problem asked = exchanges ? exchanged_operands(of_user) : of_user;
   if (!packs()) return asked;
   Problem problem = asked;
   if (takes_boxes()) {
@@ -48,14 +69,16 @@ Problem WgradWgmmaTiling::problem_of(const Problem& asked) const {
   return problem;
 }
 
-PackPixelsTiling WgradWgmmaTiling::packing_of(const Problem& asked) const {
-  const Problem problem = problem_of(asked);
+PackPixelsTiling WgradWgmmaTiling::packing_of(const Problem& of_user) const {
+  const Problem asked = exchanges ? exchanged_operands(of_user) : of_user;
+  const Problem problem = problem_of(of_user);
   const bool boxes = takes_boxes();
   PackPixelsTiling packing;
   const auto add = [&](const View& source, const View& packed, std::int64_t channels, std::int64_t rows,
                        std::int64_t columns) {
     PackedPixels tensor;
     tensor.source = source;
+    tensor.is_input = &packed == &problem.input;
     tensor.n = asked.n;
     tensor.channels = channels;
     tensor.rows = rows;

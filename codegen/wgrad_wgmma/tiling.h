@@ -9,6 +9,7 @@
 #include "codegen/arithmetic.h"
 #include "codegen/pack_pixels/tiling.h"
 #include "codegen/problem.h"
+#include "codegen/reduce/tiling.h"
 
 namespace jitconv::codegen {
 
@@ -44,6 +45,8 @@ struct WgradWgmmaTiling {
   /// Each operand is the sum of two TF32 numbers. Accumulators, which truncate, take the products of one step of one
   /// instruction's, and then are added to fp32 sums.
   bool splits_operands = false;
+  /// The kernel's x is dy and its dy is x: see exchanged_operands(). What follows speaks of the kernel's.
+  bool exchanges = false;
   bool packs_x = false, packs_dy = false;  ///< a kernel before makes planes of the tensor (pack_pixels/)
   Tensor partial_sums = Tensor::scratch;
 
@@ -89,15 +92,29 @@ struct WgradWgmmaTiling {
   /// what a consumer thread needs: sums, one instruction's accumulators, both parts of a step of dy, and all else.
   int promotion_interval() const { return row_pixels / 8; }
   int split_registers() const { return accumulators() + columns() / 2 + 8 * promotion_interval() + kOtherRegisters; }
-  /// The problem of the convolution where kernels before it pack its tensors.
+  /// The problem that the kernel computes, whose operands may be exchanged and packed.
   Problem problem_of(const Problem& asked) const;
   PackPixelsTiling packing_of(const Problem& asked) const;
+  /// Floats from one split's sums to the next's. Of exchanged operands, there is a place for db, which is not asked of
+  /// the kernel's problem.
+  std::int64_t sum_stride(const Problem& problem) const {
+    return exchanges ? round_up(problem.weight_elements() + problem.input_channels(), 64)
+                     : gradient_sum_stride(problem);
+  }
   bool operator==(const WgradWgmmaTiling&) const = default;
 
  private:
   // Of a consumer thread: those it has if two warpgroups load, and what it needs beside sums and operands.
   static constexpr int kRegistersBesideTwo = 216, kOtherRegisters = 40;
 };
+
+/// Whether a weight gradient without a stride is one of exchanged_operands(), too.
+bool can_exchange_operands(const Problem& asked);
+
+/// The weight gradient of which x is the dy, and dy the x: of dw[k][c][r] = sum over p of dy[k][p] * x[c][p + r - pad],
+/// with h = p + r - pad, the same sums are those over h of x[c][h] * dy[k][h + (R - 1 - r) - (R - 1 - pad)]. So input
+/// and output channels are exchanged, and taps run from last to first. Without db.
+Problem exchanged_operands(const Problem& asked);
 
 /// Where a tap finds its operand: a phase of x's columns, one of the shifted copies of it, and a unit of 16 bytes; of
 /// boxes, the phase's number among those there are, and a pixel.

@@ -190,6 +190,9 @@ const std::vector<GoldenCase>& golden_cases() {
     add("wgrad_wgmma_packed_nhwc",
         "input=128,256,49,49 weight=256,128,3,3 stride=2 groups=2 operation=weight_gradient dtype=bf16",
         Family::wgrad_wgmma, "constexpr int kPackedW = 50;");
+    add("wgrad_wgmma_exchanged",
+        "input=6,32,352,352 weight=4,32,3,3 padding=1 operation=weight_gradient math=tf32 bias", Family::wgrad_wgmma,
+        "(kTaps - 1 - tap)");
     add("wgrad_wgmma_first_layer",
         "input=32,3,224,224 weight=64,3,7,7 stride=2 padding=3 operation=weight_gradient math=tf32 bias",
         Family::wgrad_wgmma, "x_r0 + block * 2 * kUnitRows");

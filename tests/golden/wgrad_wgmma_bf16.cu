@@ -667,8 +667,9 @@ constexpr int kBlockFilters = 8;
 constexpr int kSplits = 64;
 constexpr int kPartialSumStride = 36864;  // floats from a split to the next
 
-// Adds the partial sums of dw and db in the order of the splits, always the same. Those of dw lie as [tap][k][c]. The
-// taps of a block's filters are contiguous in dw and pass through shared memory, so that whole sectors are written.
+// Adds the partial sums of dw and db in the order of the splits, always the same. The taps of a block's filters are
+// contiguous in dw and pass through shared memory, so that whole sectors are written.
+// The sums of dw lie as [tap][k][c].
 extern "C" __global__ void __launch_bounds__(kThreads)
 jitconv_wgrad_wgmma_wgrad_bf16_f32_nchw_n32c64h56w56_k64_3x3_pad1x1_reduce(const float* partial_sums,
     float* __restrict__ y) {

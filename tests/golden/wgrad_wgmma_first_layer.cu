@@ -690,8 +690,9 @@ constexpr int kBiasSums = 64;  // of db, behind the outputs
 constexpr int kSplits = 128;
 constexpr int kPartialSumStride = 9472;  // floats from a split to the next
 
-// Adds the partial sums of dw and db in the order of the splits, always the same. Those of dw lie as [tap][k][c]. The
-// taps of a block's filters are contiguous in dw and pass through shared memory, so that whole sectors are written.
+// Adds the partial sums of dw and db in the order of the splits, always the same. The taps of a block's filters are
+// contiguous in dw and pass through shared memory, so that whole sectors are written.
+// The sums of dw lie as [tap][k][c].
 extern "C" __global__ void __launch_bounds__(kThreads)
 jitconv_wgrad_wgmma_wgrad_tf32_nchw_n32c3h224w224_k64_7x7_pad3x3_s2x2_bias_reduce(const float* partial_sums,
     Element* __restrict__ y, Element* __restrict__ db) {

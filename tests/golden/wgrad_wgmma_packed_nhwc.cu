@@ -642,8 +642,9 @@ constexpr int kBlockFilters = 32;
 constexpr int kSplits = 22;
 constexpr int kPartialSumStride = 294912;  // floats from a split to the next
 
-// Adds the partial sums of dw and db in the order of the splits, always the same. Those of dw lie as [tap][k][c]. The
-// taps of a block's filters are contiguous in dw and pass through shared memory, so that whole sectors are written.
+// Adds the partial sums of dw and db in the order of the splits, always the same. The taps of a block's filters are
+// contiguous in dw and pass through shared memory, so that whole sectors are written.
+// The sums of dw lie as [tap][k][c].
 extern "C" __global__ void __launch_bounds__(kThreads)
 jitconv_wgrad_wgmma_wgrad_bf16_nchw_n128c256h49w49_k256_3x3_s2x2_g2_reduce(const float* partial_sums,
     Element* __restrict__ y) {

@@ -79,7 +79,7 @@ TEST_P(Translation, EveryLineOutsideModelsKeepsItsNumber) {
                           source.text.find("constexpr int kColumns = ") == std::string::npos;
   const std::string constant = fmt::format("constexpr int {} = ", of_weights ? "kBlockC" : "kColumns");
   for (const char* type : {"tf32", "f16", "bf16", "registers_tf32", "registers_f16", "registers_bf16", "pixels_f16",
-                           "pixels_bf16", "planes_f16", "planes_bf16"}) {
+                           "pixels_bf16", "planes_f16", "planes_bf16", "transposed_f16", "transposed_bf16"}) {
     const std::size_t columns = source.text.find(constant);
     if (columns == std::string::npos) break;
     modelled.push_back(test::multiply_text(fmt::format("device/multiply_{}.cuh", type),

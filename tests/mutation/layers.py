@@ -61,6 +61,7 @@ OWN_TESTS = (
      "Quick.WgmmaUnpackedWeights:Quick.WgmmaBoxes:Quick.WgmmaStoresPlanes:Quick.WgmmaChannelsOfNoWholeSlices"),
     ("/wgmma/|device/fragments|/transpose_input/|/pack_weights/", "*Wgmma*"),
     ("/wgmma_rows/", "*RowsOf*:*WgmmaRows*"),
+    ("/bias_gradient/|emit_filters|wgrad_wgmma/(tiling|family|candidates)", "*Exchanged*"),
     ("/pointwise/|_planes|pack_pixels|problem", "*Pointwise*"),
     ("transposed_weights|multiply_transposed|/transpose_weights/", "*WgmmaTransposedWeights"),
     ("/direct/|device/copy_async|codegen/text/", "Quick.Direct*"),

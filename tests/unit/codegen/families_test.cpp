@@ -13,8 +13,9 @@
 namespace jitconv::codegen {
 namespace {
 
-constexpr Family kPasses[] = {Family::activation_gradient, Family::pack_weights, Family::transpose_weights,
-                              Family::transpose_input,     Family::pack_pixels,  Family::reduce};
+constexpr Family kPasses[] = {
+    Family::activation_gradient, Family::bias_gradient, Family::pack_weights, Family::transpose_weights,
+    Family::transpose_input,     Family::pack_pixels,   Family::reduce};
 
 std::vector<Family> all_families() {
   std::vector<Family> all;
@@ -114,6 +115,7 @@ TEST(Families, ATilingIsOfItsFamily) {
   EXPECT_EQ(family_of(WgradDepthwiseTiling()), Family::wgrad_depthwise);
   EXPECT_EQ(family_of(WgradTiling()), Family::wgrad);
   EXPECT_EQ(family_of(ActivationGradientTiling()), Family::activation_gradient);
+  EXPECT_EQ(family_of(BiasGradientTiling()), Family::bias_gradient);
   EXPECT_EQ(family_of(PackWeightsTiling()), Family::pack_weights);
   EXPECT_EQ(family_of(TransposeWeightsTiling()), Family::transpose_weights);
   EXPECT_EQ(family_of(TransposeInputTiling()), Family::transpose_input);

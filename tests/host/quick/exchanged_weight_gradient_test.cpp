@@ -1,0 +1,76 @@
+// Weight gradients of few output channels, by plans of the wgrad_wgmma family that exchange x and dy, and the pass that
+// sums dy for db then.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "host/quick/quick.h"
+
+namespace jitconv::test {
+namespace {
+
+using codegen::WgradWgmmaTiling;
+using Producer = WgradWgmmaTiling::Producer;
+
+std::string_view name_of(Producer producer) {
+  switch (producer) {
+    case Producer::loads:
+      return "loads";
+    case Producer::gathers:
+      return "gathers";
+    case Producer::orders:
+      return "orders";
+    case Producer::boxes:
+      return "boxes";
+    case Producer::planes:
+      return "planes";
+  }
+  return {};
+}
+
+std::string kind(const codegen::ConvPlan& plan) {
+  const auto* const tiling = plan.tiling<WgradWgmmaTiling>();
+  if (tiling == nullptr || !tiling->exchanges) return {};
+  return fmt::format("{}{}{}{}", name_of(tiling->producer),
+                     tiling->packs_x    ? (tiling->packs_dy ? ", both packed" : ", x packed")
+                     : tiling->packs_dy ? ", dy packed"
+                                        : "",
+                     tiling->splits > 1 ? ", splits" : "", tiling->splits_operands ? ", split operands" : "");
+}
+
+TEST(ExchangedWeightGradient, IsRight) {
+  std::vector<std::string> specs = {
+      // One to three output channels: their taps are columns.
+      "input=2,40,12,13 weight=1,40,7,7 bias math=tf32",
+      "input=2,33,9,14 weight=3,33,3,5 padding=1,2 bias residual math=tf32",
+      "input=2,40,9,14 weight=3,40,3,3 padding=1 bias math=tf32 layout=nhwc",
+      "input=2,40,9,14 weight=2,40,3,3 padding=2,0,0,1 dilation=2,1 bias dtype=bf16",
+      "input=2,36,9,12 weight=5,36,3,3 bias",
+      // More of them: channels of boxes and runs.
+      "input=2,40,9,16 weight=12,40,3,3 padding=1 bias math=tf32",
+      "input=2,40,9,12 weight=9,40,2,3 padding=0,1 dilation=3,2 bias math=tf32 input_layout=nhwc",
+      "input=2,40,9,16 weight=8,40,3,3 padding=1 bias dtype=f16 layout=nhwc",
+      "input=2,40,9,13 weight=8,40,3,3 padding=1 bias dtype=bf16 output_dtype=f32",
+      "input=3,96,8,9 weight=24,32,3,3 groups=3 padding=1 bias residual math=tf32",
+      "input=2,40,9,12 weight=12,40,3,3 bias",
+      "input=2,24,9,8 weight=10,24,3,3 padding=1 bias math=tf32 dy_activation=relu",
+      // Matrix products.
+      "input=3,40,6,10 weight=12,40,1,1 bias math=tf32",
+      "input=3,44,7,7 weight=3,44,1,1 bias math=tf32",
+      "input=3,40,7,9 weight=5,40,1,1 bias dtype=bf16 layout=nhwc",
+      "input=2,96,6,8 weight=16,48,1,1 groups=2 bias dtype=f16 dy_activation=relu",
+  };
+  for (std::string& spec : specs) spec += " operation=weight_gradient";
+  run("weight gradients of exchanged operands",
+      Kinds{.kind = kind,
+            .others = 2,
+            .parts = {"loads", "gathers", "orders", "boxes", "planes", "x packed", "dy packed", "both packed", "splits",
+                      "split operands"},
+            .specs = std::move(specs)});
+}
+
+}  // namespace
+}  // namespace jitconv::test

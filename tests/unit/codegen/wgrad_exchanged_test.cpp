@@ -1,0 +1,112 @@
+// Statements about weight gradients whose operands are exchanged: which are, that the exchanged problem has the same
+// sums, and the kernels of their plans.
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "codegen/plan.h"
+#include "support/random_specs.h"
+#include "unit/codegen/found.h"
+
+namespace jitconv::codegen {
+namespace {
+
+Problem problem_of(const std::string& text) {
+  return lower(canonical(parse_spec(text + " operation=weight_gradient")));
+}
+
+/// Whether an output and a tap of an axis meet this input.
+bool meets(const Axis& axis, std::int64_t output, std::int64_t tap, std::int64_t input) {
+  return output * axis.stride + tap * axis.dilation - axis.pad == input;
+}
+
+RC_GTEST_PROP(ExchangedOperandsProperty, PixelsMeetInTheOppositeTap, ()) {
+  ConvSpec spec = *test::valid_specs();
+  spec.operation = Operation::weight_gradient;
+  spec.epilogue.activation = Activation::none;
+  if (spec.input.n == 0) spec.input.n = 1;
+  const Problem asked = lower(canonical(spec));
+  RC_PRE(can_exchange_operands(asked));
+  const Problem exchanged = exchanged_operands(asked);
+  RC_ASSERT(exchanged.k == asked.c && exchanged.c == asked.k && exchanged.groups == asked.groups);
+  RC_ASSERT(exchanged.input == asked.output && exchanged.output == asked.input);
+  for (const auto axis : {&Problem::rows, &Problem::columns}) {
+    const Axis &a = asked.*axis, &e = exchanged.*axis;
+    RC_ASSERT(e.pad >= 0 && e.input == a.output && e.output == a.input);
+    for (std::int64_t output = 0; output < a.output; ++output)
+      for (std::int64_t input = 0; input < a.input; ++input)
+        for (std::int64_t tap = 0; tap < a.taps; ++tap)
+          RC_ASSERT(meets(a, output, tap, input) == meets(e, input, a.taps - 1 - tap, output));
+  }
+}
+
+TEST(ExchangedOperands, NeedNoStrideAndNoMorePaddingThanTheFilterReaches) {
+  EXPECT_TRUE(can_exchange_operands(problem_of("input=2,8,9,9 weight=8,8,3,3 padding=2 dilation=1")));
+  EXPECT_TRUE(can_exchange_operands(problem_of("input=2,8,9,9 weight=8,8,3,1 padding=4,0 dilation=2")));
+  EXPECT_FALSE(can_exchange_operands(problem_of("input=2,8,9,9 weight=8,8,3,3 padding=3")));
+  EXPECT_FALSE(can_exchange_operands(problem_of("input=2,8,9,9 weight=8,8,3,3 stride=1,2")));
+  EXPECT_FALSE(can_exchange_operands(lower(canonical(parse_spec("input=2,8,9,9 weight=8,8,3,3")))));
+}
+
+std::string kernels_of(const ConvPlan& plan) {
+  std::string names;
+  for (const KernelPlan& kernel : plan.kernels) names += " " + std::string(to_string(kernel.family()));
+  return names;
+}
+
+TEST(ExchangedOperands, ServeFewOutputChannels) {
+  const auto plan_of = [](const std::string& text) {
+    return make_plan(parse_spec(text + " operation=weight_gradient"), parse_target("sm_90a"));
+  };
+  for (const char* text :
+       {"input=3,64,518,518 weight=1,64,7,7 math=tf32", "input=6,32,352,352 weight=4,32,3,3 math=tf32",
+        "input=16,64,128,128 weight=3,64,7,7 padding=3 dtype=bf16 layout=nhwc",
+        "input=4,256,296,304 weight=3,256,1,1 math=tf32 layout=nhwc"}) {
+    const ConvPlan plan = plan_of(text), with_db = plan_of(std::string(text) + " bias");
+    ASSERT_NE(plan.tiling<WgradWgmmaTiling>(), nullptr) << text;
+    EXPECT_TRUE(plan.tiling<WgradWgmmaTiling>()->exchanges) << text;
+    EXPECT_EQ(kernels_of(plan), " wgrad_wgmma reduce") << text;
+    EXPECT_EQ(kernels_of(with_db), " bias_gradient wgrad_wgmma reduce") << text;
+  }
+  EXPECT_FALSE(plan_of("input=8,64,56,56 weight=64,64,3,3 math=tf32").tiling<WgradWgmmaTiling>()->exchanges);
+}
+
+// The sums of dw and those of db are parts of one region, which the kernels and the pass see alike.
+TEST(ExchangedOperands, SumsOfDbLieBehindThoseOfDw) {
+  const ConvPlan plan =
+      make_plan(parse_spec("input=3,64,518,518 weight=1,64,7,7 math=tf32 bias operation=weight_gradient"),
+                parse_target("sm_90a"));
+  const auto& sums = std::get<BiasGradientTiling>(plan.kernels.at(0).tiling);
+  const auto& tiling = std::get<WgradWgmmaTiling>(plan.kernels.at(1).tiling);
+  const auto& reduction = std::get<ReduceTiling>(plan.kernels.at(2).tiling);
+  EXPECT_EQ(reduction.stride, 64 * 49 + 64) << "one of db, and what fills up";
+  EXPECT_EQ(sums.stride, reduction.stride);
+  EXPECT_EQ(tiling.sum_stride(plan.kernels.at(1).problem), reduction.stride);
+  EXPECT_EQ(sums.shares, reduction.split_k);
+  EXPECT_EQ(tiling.splits, reduction.split_k);
+  EXPECT_EQ(sums.partial_sums, reduction.partial_sums);
+  EXPECT_EQ(tiling.partial_sums, reduction.partial_sums);
+  EXPECT_EQ(reduction.bias_sums, 1);
+  EXPECT_EQ(reduction.exchanged_k, 1);
+  EXPECT_EQ(plan.kernels.at(0).launch.blocks, static_cast<std::uint32_t>(sums.shares));
+}
+
+TEST(ExchangedOperands, SayWhyTheyDoNotServe) {
+  const auto why = [](const char* text) {
+    std::string reason;
+    candidates_of(Family::wgrad_wgmma, problem_of(text), parse_target("sm_90a"), reason);
+    return reason;
+  };
+  const std::string rule = ", it takes 16, or without a stride as many input channels";
+  EXPECT_EQ(why("input=2,8,20,20 weight=3,8,3,3 math=tf32"), "groups of 3 output channels" + rule);
+  EXPECT_EQ(why("input=2,64,20,20 weight=4,64,3,3 stride=2 math=tf32"), "groups of 4 output channels" + rule);
+  EXPECT_EQ(why("input=2,64,20,20 weight=4,64,3,3 math=tf32"), "");
+  // As many pixels as the sums have, not as many as x has.
+  EXPECT_EQ(why("input=1,64,12,12 weight=4,64,9,9"),
+            "sums of 16 products, at least 128 are needed so that split operands are as accurate as fp32 FMA");
+}
+
+}  // namespace
+}  // namespace jitconv::codegen

@@ -2,6 +2,7 @@
 // pixels are split. price.cpp says what they cost.
 #include <algorithm>
 #include <array>
+#include <numeric>
 
 #include "codegen/bias_gradient/pass.h"
 #include "codegen/costs/costs.h"
@@ -61,9 +62,12 @@ class Search {
   void run() {
     if (given_.takes_boxes() && !can_take_boxes()) return;
     const bool one_tap = problem_.taps() == 1;
+    // The one instruction of a gathered 1x1 filter has operands in registers, which ptxas serialises if they are 16-bit
+    // pairs (C7513). Such channels are loaded as if there were more.
+    const bool joins_columns = gathers(problem_) && (!one_tap || problem_.input.type == DataType::f32);
     for (const int consumers_k : {1, 2}) {
       if (consumers_k == 2 && problem_.k <= 64 && !one_tap) continue;
-      if (gathers(problem_)) {
+      if (joins_columns) {
         gathered(consumers_k);
         continue;
       }
@@ -212,10 +216,13 @@ class Search {
     rows_of_pixels(tiling);
   }
 
-  /// Elements of dy that a thread copies at a time: copies that do not wait bring whole words.
+  /// Elements of dy that a thread copies at a time: up to 16 bytes. A float may come alone.
   int copy_vector() const {
     const std::int64_t contiguous = problem_.output.layout() == Layout::nchw ? problem_.columns.output : problem_.k;
-    return problem_.alignment >= 16 && problem_.input.type == DataType::f32 && contiguous % 4 == 0 ? 4 : 1;
+    const auto most = static_cast<int>(unit_pixels());
+    if (problem_.alignment < 16) return 1;
+    if (problem_.input.type == DataType::f32) return contiguous % most == 0 ? most : 1;
+    return static_cast<int>(std::gcd<std::int64_t>(most, contiguous));
   }
 
   void rows_of_pixels(WgradWgmmaTiling tiling) {
@@ -250,9 +257,9 @@ class Search {
       tiling.stages = stages;
       // Producer threads know that a step's copies have arrived when they copy the next step's, and consumers
       // release a step's stage in the next.
-      if (tiling.threads_load() && problem_.input.type == DataType::f32 && stages < 3) continue;
       tiling.raw_rows = tiling.orders() ? raw_rows : 0;
       const WgradGeometry geometry(problem_, tiling);
+      if (tiling.threads_load() && geometry.copies_dy_async() && stages < 3) continue;
       if (tiling.takes_boxes() && geometry.box_pixels() > TensorMapShape::kMostBox) return;
       if (geometry.shared_bytes() > target_.shared_bytes_per_block) continue;
       splits(tiling);

@@ -255,7 +255,8 @@ std::vector<DeviceFile> files(const WgradGeometry& geometry) {
     result.push_back({"device/tensor_copy.cuh"});
     if (tiling.x_vectors) result.push_back({"device/shifted_words.cuh"});
   } else {
-    if (floats) result.push_back({"device/copy_async.cuh"});
+    if (geometry.copies_dy_async())
+      result.push_back({floats ? "device/copy_async.cuh" : "device/copy_elements_async.cuh"});
     if (tiling.x_vectors) result.push_back({"device/load_vector.cuh"});
     if (!tiling.x_vectors || !floats) result.push_back({floats ? "device/load_32bit.cuh" : "device/load_16bit.cuh"});
   }

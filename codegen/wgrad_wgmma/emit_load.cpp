@@ -91,16 +91,17 @@ std::string load_x(const WgradGeometry& geometry) {
 std::string copy_dy(const WgradGeometry& geometry) {
   const bool nhwc = geometry.problem().output.layout() == Layout::nhwc;
   const std::string_view name = nhwc ? "wgrad_wgmma/copy_dy_nhwc.cu.in" : "wgrad_wgmma/copy_dy_nchw.cu.in";
-  // Copies that do not wait bring whole words; 16-bit elements pass through registers.
-  const bool floats = geometry.is_fp32();
-  return fill_template(embedded_text(name),
-                       {{"copy", floats ? "copy_to_shared<kCopyVector>(destination, source, valid);"
-                                        : "*destination = load_if<0>(source, valid);"}});
+  // 16-bit elements that come alone pass through registers.
+  return fill_template(
+      embedded_text(name),
+      {{"copy", geometry.is_fp32()           ? "copy_to_shared<kCopyVector>(destination, source, valid);"
+                : geometry.copies_dy_async() ? "copy_elements<kCopyVector>(destination, source, valid);"
+                                             : "*destination = load_if<0>(source, valid);"}});
 }
 
 /// Copies that do not wait have arrived a step later, elements that pass through registers at once.
 std::string arrive_dy(const WgradGeometry& geometry) {
-  if (!geometry.is_fp32()) return "__syncwarp();\nif (lane == 0) barrier_arrive(dy_full + stage);\n";
+  if (!geometry.copies_dy_async()) return "__syncwarp();\nif (lane == 0) barrier_arrive(dy_full + stage);\n";
   return "copy_commit();\n"
          "if (step > 0) {\n"
          "  // The copies of the step before have arrived.\n"
@@ -111,15 +112,16 @@ std::string arrive_dy(const WgradGeometry& geometry) {
 }
 
 std::string loaded_steps(const WgradGeometry& geometry) {
-  return fill_template(embedded_text("wgrad_wgmma/steps_loaded.cu.in"),
-                       {{"load_x", load_x(geometry)},
-                        {"copy_dy", copy_dy(geometry)},
-                        {"arrive_dy", arrive_dy(geometry)},
-                        {"arrive_last_dy", geometry.is_fp32() ? "copy_wait<0>();\n"
-                                                                "__syncwarp();\n"
-                                                                "if (lane == 0 && step > 0) barrier_arrive(dy_full + "
-                                                                "(step - 1) % kStages);\n"
-                                                              : ""}});
+  return fill_template(
+      embedded_text("wgrad_wgmma/steps_loaded.cu.in"),
+      {{"load_x", load_x(geometry)},
+       {"copy_dy", copy_dy(geometry)},
+       {"arrive_dy", arrive_dy(geometry)},
+       {"arrive_last_dy", geometry.copies_dy_async() ? "copy_wait<0>();\n"
+                                                       "__syncwarp();\n"
+                                                       "if (lane == 0 && step > 0) barrier_arrive(dy_full + "
+                                                       "(step - 1) % kStages);\n"
+                                                     : ""}});
 }
 
 /// The thread's copy of a row of x: of a box of columns, where rows start at multiples of 16 bytes, and so with zeros

@@ -89,7 +89,15 @@ std::int64_t WgradWgmmaPrice::load_of_step(const WgradGeometry& geometry) const 
   return geometry.new_rows() * (ceil_div(loads, geometry.load_batch()) * costs_.loads.latency +
                                 loads * (tiling.x_vectors ? 4 : geometry.unit_pixels() * 2) * costs_.loads.issue +
                                 (tiling.splits_operands ? loads * costs_.split.x : 0)) +
-         std::int64_t{tiling.block_k()} * tiling.row_pixels / 128 / tiling.copy_vector * costs_.loads.issue;
+         copy_dy(geometry);
+}
+
+std::int64_t WgradWgmmaPrice::copy_dy(const WgradGeometry& geometry) const {
+  constexpr std::int64_t kInFlight = 8;  // of a thread, by way of registers
+  const WgradWgmmaTiling& tiling = geometry.tiling();
+  const std::int64_t copies = std::int64_t{tiling.block_k()} * tiling.row_pixels / 128 / tiling.copy_vector;
+  return copies * costs_.loads.issue +
+         (geometry.copies_dy_async() ? 0 : ceil_div(copies, kInFlight) * costs_.loads.latency);
 }
 
 }  // namespace jitconv::codegen

@@ -31,6 +31,8 @@ class WgradWgmmaPrice {
   std::int64_t order(const WgradGeometry& geometry) const;
   /// Cycles that a step takes in the producer warpgroups.
   std::int64_t load_of_step(const WgradGeometry& geometry) const;
+  /// Of producer threads, for a step.
+  std::int64_t copy_dy(const WgradGeometry& geometry) const;
 
   const Target& target_;
   const WgradWgmmaCosts& costs_;

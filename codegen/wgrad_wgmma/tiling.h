@@ -133,6 +133,8 @@ class WgradGeometry {
   /// Pixels of a unit, 16 bytes: an operand row. A multiplication takes two.
   int unit_pixels() const { return static_cast<int>(16 / problem_.input.element_bytes()); }
   int depth() const { return 2 * unit_pixels(); }
+  /// Whether threads copy dy without waiting (cp.async), which brings whole words.
+  bool copies_dy_async() const { return tiling_.copy_vector * problem_.output.element_bytes() >= 4; }
   /// Units of a producer thread in flight.
   int load_batch() const { return unit_pixels() > 4 ? 1 : tiling_.gathers() || tiling_.splits_operands ? 3 : 5; }
   int phases() const { return static_cast<int>(problem_.columns.stride); }

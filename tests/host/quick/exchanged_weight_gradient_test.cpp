@@ -61,6 +61,11 @@ TEST(ExchangedWeightGradient, IsRight) {
       "input=3,40,6,10 weight=12,40,1,1 bias math=tf32",
       "input=3,44,7,7 weight=3,44,1,1 bias math=tf32",
       "input=3,40,7,9 weight=5,40,1,1 bias dtype=bf16 layout=nhwc",
+      "input=3,40,6,12 weight=9,40,1,1 bias dtype=bf16 input_layout=nhwc",
+      // Vectors of 16-bit channels of dy that are copied without waiting: 16, 4 and no bytes.
+      "input=3,40,7,9 weight=12,40,1,1 bias dtype=bf16 layout=nhwc",
+      "input=2,42,7,9 weight=12,42,1,1 bias dtype=f16 layout=nhwc",
+      "input=2,43,9,7 weight=3,43,3,3 padding=1 dtype=f16 layout=nhwc",
       "input=2,96,6,8 weight=16,48,1,1 groups=2 bias dtype=f16 dy_activation=relu",
   };
   for (std::string& spec : specs) spec += " operation=weight_gradient";

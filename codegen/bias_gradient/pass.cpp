@@ -19,7 +19,8 @@ void add_bias_gradient(ConvPlan& plan, const Problem& asked, const BiasGradientT
   pass.launch.blocks = static_cast<std::uint32_t>(tiling.shares * asked.output_channels());
   pass.launch.threads = BiasGradientTiling::kThreads;
   pass.launch.shared_bytes = 4 * BiasGradientTiling::kThreads / 32;
-  plan.kernels.insert(plan.convolution_place(), pass);
+  // Not between kernels of which one may start before the other ends.
+  plan.kernels.insert(plan.kernels.begin(), pass);
 }
 
 std::int64_t bias_gradient_cost(const Problem& asked, const FmaCosts& costs) {

@@ -12,7 +12,7 @@ namespace jitconv::codegen {
 
 FamilyFunctions bias_gradient_pass();
 
-/// Puts a kernel before the plan's convolution that sums what `asked` has as its output, dy, in as many shares as dw
+/// Puts a kernel before the plan's others that sums what `asked` has as its output, dy, in as many shares as dw
 /// has splits, behind the sums of dw: tiling's region of scratch and stride are those of add_gradient_reduction().
 void add_bias_gradient(ConvPlan& plan, const Problem& asked, const BiasGradientTiling& tiling);
 

@@ -162,14 +162,14 @@ std::string store(const KernelPlan& kernel, const DepthwiseTiling& tiling) {
   return {};
 }
 
-}  // namespace
-
 /// Where weight i of a tile is among the filters of its input plane. Taps of a data gradient run backwards.
 std::string tap_of_weight(const Problem& problem) {
   if (problem.weight.stride.h > 0) return "i % (kMultiplier * kTaps)";
   if (problem.k == 1) return "(kTaps - 1 - i % kTaps)";
   return "i % (kMultiplier * kTaps) / kTaps * kTaps + (kTaps - 1 - i % kTaps)";
 }
+
+}  // namespace
 
 KernelText depthwise::emit(const KernelPlan& kernel, std::string_view name) {
   const auto& tiling = std::get<DepthwiseTiling>(kernel.tiling);

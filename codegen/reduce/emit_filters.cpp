@@ -1,5 +1,4 @@
-// Prints templates/reduce/filters.cu.in: the reduce pass behind a weight gradient whose sums lie as [tap][k][c], or as
-// [tap][c][k] with taps from last to first.
+// Prints templates/reduce/filters.cu.in: the reduce pass behind a weight gradient whose sums have taps outermost.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -12,28 +11,46 @@ namespace {
 
 constexpr int kLoads = 8;  // of a thread, on their way at the same time
 
+bool is_exchanged(const ReduceTiling& tiling) { return tiling.sums.order == GradientSums::Order::tap_c_k; }
+
+/// Whether a filter's place depends on its channels, and not only on its number.
+bool needs_channels(const ReduceTiling& tiling) { return is_exchanged(tiling) || tiling.sums.joined_groups > 1; }
+
 std::string constants(const Problem& problem, const ReduceTiling& tiling) {
   Constants c;
   c.group("dw, and the partial sums of each of its elements");
   c.add("kThreads", ReduceTiling::kThreads).add("kOutputs", problem.output_elements());
   c.add("kTaps", problem.taps()).add("kFilters", tiling.filters(problem), "of one input channel each");
   c.add("kBlockFilters", tiling.block_filters);
-  if (tiling.exchanged_k > 0) {
-    c.add("kChannels", problem.c, "of a group").add("kGroupK", tiling.exchanged_k);
-    c.add("kGroups", tiling.filters(problem) / (problem.c * tiling.exchanged_k));
+  if (needs_channels(tiling)) {
+    c.add("kChannels", problem.c, "of a group").add("kGroupK", tiling.group_k);
+    c.add("kOutputChannels", tiling.filters(problem) / problem.c);
+    if (tiling.sums.joined_groups > 1) c.add("kJoinedGroups", tiling.sums.joined_groups);
   }
   if (tiling.bias_sums > 0)
     c.add("kFilterBlocks", tiling.filter_blocks(problem))
-        .add("kBiasSums", tiling.bias_sums, "of db, behind the outputs");
+        .add("kBiasFirst", tiling.sums.bias_first, "floats before the sums of db")
+        .add("kBiasSums", tiling.bias_sums);
   c.add("kSplits", tiling.split_k).add("kPartialSumStride", tiling.stride, "floats from a split to the next");
   return c.text();
 }
 
 /// Where the sums of a filter's tap are.
 std::string place(const ReduceTiling& tiling) {
-  if (tiling.exchanged_k == 0) return "tap * static_cast<long long>(kFilters) + first_filter + filter";
-  return "((kTaps - 1 - tap) * static_cast<long long>(kGroups * kChannels) + k / kGroupK * kChannels + c) * kGroupK + "
-         "k % kGroupK";
+  if (is_exchanged(tiling))
+    return "(((kTaps - 1 - tap) * (kOutputChannels / kGroupK) + k / kGroupK) * static_cast<long long>(kChannels) + c) "
+           "* "
+           "kGroupK + k % kGroupK";
+  if (tiling.sums.joined_groups > 1)
+    return "((tap * static_cast<long long>(kOutputChannels) + k) * kJoinedGroups + k / kGroupK % kJoinedGroups) * "
+           "kChannels + c";
+  return "tap * static_cast<long long>(kFilters) + first_filter + filter";
+}
+
+std::string_view order(const ReduceTiling& tiling) {
+  if (is_exchanged(tiling)) return "[tap][c][k] with taps from last to first";
+  if (tiling.sums.joined_groups > 1) return "[tap][k][group of the joined][c], of which k has one";
+  return "[tap][k][c]";
 }
 
 /// The blocks behind those of dw add db.
@@ -45,7 +62,7 @@ std::string bias_gradient(const Problem& problem, const ReduceTiling& tiling) {
       "  if (k < kBiasSums) db[k] = {};\n"
       "  return;\n"
       "}}\n",
-      stores_floats(problem) ? "add_splits(kOutputs + k)" : "from_float(add_splits(kOutputs + k))");
+      stores_floats(problem) ? "add_splits(kBiasFirst + k)" : "from_float(add_splits(kBiasFirst + k))");
 }
 
 }  // namespace
@@ -53,12 +70,12 @@ std::string bias_gradient(const Problem& problem, const ReduceTiling& tiling) {
 KernelText reduce::emit_filters(const KernelPlan& kernel, std::string_view name) {
   const auto& tiling = std::get<ReduceTiling>(kernel.tiling);
   Holes own = {{"constants", constants(kernel.problem, tiling)},
-               {"filter_channels", tiling.exchanged_k > 0
-                                       ? "const long long k = (first_filter + filter) / kChannels;\n"
+               {"filter_channels", needs_channels(tiling)
+                                       ? "const int k = static_cast<int>((first_filter + filter) / kChannels);\n"
                                          "const int c = static_cast<int>((first_filter + filter) % kChannels);\n"
                                        : ""},
                {"place", place(tiling)},
-               {"order", tiling.exchanged_k > 0 ? "[tap][c][k] with taps from last to first" : "[tap][k][c]"},
+               {"order", std::string(order(tiling))},
                {"loads", std::to_string(std::max(1, kLoads / tiling.split_k))},
                {"bias_gradient", bias_gradient(kernel.problem, tiling)}};
   return fill(kernel, name, "reduce/filters.cu.in", std::move(own));

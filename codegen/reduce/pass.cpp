@@ -74,16 +74,18 @@ std::int64_t gradient_elements(const Problem& problem) {
   return problem.weight_elements() + (problem.epilogue.bias ? problem.output_channels() : 0);
 }
 
-void add_gradient_reduction(ConvPlan& plan, const Problem& asked, std::int64_t splits, std::int64_t stride,
-                            GradientSums order) {
+void add_gradient_reduction(ConvPlan& plan, const Problem& asked, std::int64_t splits, const GradientSums& sums) {
   ReduceTiling tiling;
   tiling.split_k = static_cast<int>(splits);
-  tiling.stride = stride;
+  tiling.stride = sums.stride;
   tiling.bias_sums = gradient_elements(asked) - asked.weight_elements();
+  tiling.sums = sums;
+  tiling.group_k = asked.k;
   const Problem problem = gradient_problem(asked);
   std::int64_t blocks = blocks_of(gradient_elements(asked));
-  if (order == GradientSums::tap_c_k) tiling.exchanged_k = asked.k;
-  if (order == GradientSums::tap_c_k || (order == GradientSums::tap_k_c && asked.taps() > 1)) {
+  // A single tap is in the order of dw already.
+  const bool is_in_order = sums.order == GradientSums::Order::tap_k_c && asked.taps() == 1 && sums.joined_groups == 1;
+  if (!sums.is_as_dw() && !is_in_order) {
     tiling.block_filters = block_filters(asked, plan.target);
     blocks = tiling.filter_blocks(problem) + blocks_of(tiling.bias_sums);
   }

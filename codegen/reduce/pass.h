@@ -14,11 +14,9 @@ namespace jitconv::codegen {
 
 FamilyFunctions reduce_pass();
 
-/// Adds the kernel that adds up the partial sums of a weight gradient, of dw and behind them db, each split's
-/// `stride` floats from the last's, in a new region of scratch. `asked` is the gradient's problem, also where the
-/// plan's kernel computes it by another one.
-void add_gradient_reduction(ConvPlan& plan, const Problem& asked, std::int64_t splits, std::int64_t stride,
-                            GradientSums order);
+/// Adds the kernel that adds up the partial sums of a weight gradient, of dw and db, in a new region of scratch.
+/// `asked` is the gradient's problem, also where the plan's kernel computes it by another one.
+void add_gradient_reduction(ConvPlan& plan, const Problem& asked, std::int64_t splits, const GradientSums& sums);
 
 /// Lets the plan's convolution write partial sums, `stride` floats from one split's to the next's, to a new region of
 /// scratch, and adds the kernel that adds them up and applies the epilogue. It may start before the convolution ends.

@@ -16,11 +16,27 @@ std::int64_t gradient_elements(const Problem& problem);
 /// From one split's sums to the next's.
 inline std::int64_t gradient_sum_stride(const Problem& problem) { return round_up(gradient_elements(problem), 64); }
 
-/// How the sums of a gradient of weights lie: as dw; as [tap][k][c], which tensor cores write in whole sectors; or, of
-/// exchanged operands, as [tap][c][k] with taps from last to first. The latter two take at most kMostTaps taps: those
-/// of a filter must fit the shared memory that every kernel may have.
-enum class GradientSums : std::uint8_t { as_dw, tap_k_c, tap_c_k };
+/// How the sums of a gradient of weights lie, those of one split.
+struct GradientSums {
+  enum class Order : std::uint8_t {
+    as_dw,
+    tap_k_c,  ///< [tap][k][c], which tensor cores write in whole sectors
+    tap_c_k,  ///< [tap][c][k] with taps from last to first: of exchanged operands
+  };
+  Order order = Order::as_dw;
+  /// Of tap_k_c, groups whose c are all channels of so many: of what lies there, one group's part is dw.
+  std::int64_t joined_groups = 1;
+  std::int64_t bias_first = 0;  ///< floats before those of db
+  std::int64_t stride = 0;      ///< floats to the next split's
+  bool is_as_dw() const { return order == Order::as_dw; }
+  bool operator==(const GradientSums&) const = default;
+};
+/// Of orders other than as_dw: the taps of a filter must fit the shared memory that every kernel may have.
 constexpr std::int64_t kMostTaps = 48 * 1024 / 4;
+/// Sums that a kernel of this problem makes of dw, and of db behind them.
+inline GradientSums gradient_sums(const Problem& problem, GradientSums::Order order) {
+  return {order, 1, problem.weight_elements(), gradient_sum_stride(problem)};
+}
 
 /// Partial sums are fp32, [split][...], each split's laid out as the problem's output, or, if the problem is a data
 /// gradient with a stride, as that of its sub-pixel convolution.
@@ -31,7 +47,8 @@ struct ReduceTiling {
   std::int64_t bias_sums = 0;  ///< of db, behind those of the output
   /// If taps are outermost in the sums: of how many filters a block brings them together in shared memory. Else 0.
   int block_filters = 0;
-  std::int64_t exchanged_k = 0;  ///< output channels of a group, if the sums lie as [tap][c][k]; else 0
+  GradientSums sums;         ///< behind a gradient of weights
+  std::int64_t group_k = 1;  ///< output channels of a group of dw
   Relu relu = Relu::comparison;
   int channels = 1;  ///< of a pixel that a thread stores, if it interleaves phases: a power of two
 

@@ -11,41 +11,18 @@
 #include "codegen/split_operands.h"
 #include "codegen/tensor_map.h"
 #include "codegen/wgrad_wgmma/family.h"
+#include "codegen/wgrad_wgmma/limits.h"
 #include "codegen/wgrad_wgmma/price.h"
 #include "fmt/format.h"
 
 namespace jitconv::codegen {
 namespace {
 
+using wgrad_wgmma::gathers, wgrad_wgmma::kFewestRows, wgrad_wgmma::kMostColumns;
+
 constexpr std::int64_t kMostPartialSumBytes = std::int64_t{1} << 30;
 /// Products that an accumulator sums up before it is added to memory: see docs/accuracy.md.
 constexpr std::int64_t kSummedPixels = 8192;
-constexpr int kMostColumns = 256;  // of an instruction
-/// Output channels of a group, with fewer of which the rows of an instruction are mostly empty.
-constexpr int kFewestRows = 16;
-
-/// Whether channels are so few that filter columns fill up an instruction.
-bool gathers(const Problem& problem) { return problem.c < 8; }
-
-std::string obstacle(const Problem& problem, const Target& target) {
-  if (problem.reduction != Reduction::pixels) return "the sums run over taps";
-  if (target.compute_capability() != 90 || !target.arch_specific)
-    return fmt::format("warpgroup multiplications need sm_90a, the target is {}", target.arch());
-  if (problem.arithmetic == Arithmetic::fp32) return "math=ieee takes FMA";
-  const std::int64_t pixels = problem.n * problem.output_plane();
-  if (problem.arithmetic == Arithmetic::tf32x3 && pixels < kFewestSplitProducts)
-    return fmt::format("sums of {} products, at least {} are needed so that split operands are as accurate as fp32 FMA",
-                       pixels, kFewestSplitProducts);
-  if (gathers(problem) && problem.c * problem.columns.taps > kMostColumns)
-    return fmt::format("{} channels at {} filter columns, more than an instruction's {} columns", problem.c,
-                       problem.columns.taps, kMostColumns);
-  if (problem.n == 0) return "there are no images";
-  if (problem.taps() > kMostTaps) return fmt::format("filters of {} taps, at most {}", problem.taps(), kMostTaps);
-  if (problem.columns.stride > 4 && !gathers(problem)) return fmt::format("the stride is {}", problem.columns.stride);
-  if (pixels > INT32_MAX / 2) return "more than 2^30 pixels, which are counted with 32 bits";
-  if (problem.output_channels() * problem.c > INT32_MAX) return "more than 2^31 - 1 weights of a tap";
-  return {};
-}
 
 class Search {
  public:
@@ -62,9 +39,9 @@ class Search {
   void run() {
     if (given_.takes_boxes() && !can_take_boxes()) return;
     const bool one_tap = problem_.taps() == 1;
-    // The one instruction of a gathered 1x1 filter has operands in registers, which ptxas serialises if they are 16-bit
-    // pairs (C7513). Such channels are loaded as if there were more.
-    const bool joins_columns = gathers(problem_) && (!one_tap || problem_.input.type == DataType::f32);
+    // Of one gathered filter row there is one instruction, whose operands in registers ptxas serialises if they are
+    // 16-bit pairs (C7513). Its channels are loaded as if there were more.
+    const bool joins_columns = gathers(problem_) && (problem_.rows.taps > 1 || problem_.input.type == DataType::f32);
     for (const int consumers_k : {1, 2}) {
       if (consumers_k == 2 && problem_.k <= 64 && !one_tap) continue;
       if (joins_columns) {
@@ -348,30 +325,41 @@ void add_packed_boxes(const Problem& asked, WgradWgmmaTiling tiling, const Targe
   if (tiling.packs()) Search(asked, tiling, target, into).run();
 }
 
-/// All tilings, with operands exchanged or as they are asked for.
-void add_tilings(const Problem& asked, bool exchanges, const Target& target, CandidateList& into) {
-  WgradWgmmaTiling tiling;
-  tiling.exchanges = exchanges;
+/// All tilings of the kernel's problem that `tiling` makes of what is asked for. The result says why there are none.
+std::string add_tilings(const Problem& asked, const WgradWgmmaTiling& tiling, const Target& target,
+                        CandidateList& into) {
+  if (std::string why = wgrad_wgmma::obstacle_of_tiles(tiling.problem_of(asked)); !why.empty()) return why;
   Search(asked, tiling, target, into).run();
   if (asked.rows.is_pointwise() && asked.columns.is_pointwise())
     add_planes(asked, tiling, target, into);
   else
     add_packed_boxes(asked, tiling, target, into);
+  return {};
+}
+
+/// Of groups with fewer output channels than an instruction's rows are worth.
+std::string add_tilings_of_few_rows(const Problem& asked, const Target& target, CandidateList& into) {
+  std::string why = fmt::format(
+      "groups of {} output channels, it takes {}, or as many input channels and neither a stride nor more padding than "
+      "the filter reaches, or groups to be joined",
+      asked.k, kFewestRows);
+  WgradWgmmaTiling exchanged, joined;
+  exchanged.exchanges = true;
+  joined.joins_groups = wgrad_wgmma::groups_to_join(asked);
+  if (asked.c >= kFewestRows && can_exchange_operands(asked)) why = add_tilings(asked, exchanged, target, into);
+  if (joined.joins_groups > 1) why = add_tilings(asked, joined, target, into);
+  return why;
 }
 
 }  // namespace
 
 std::string wgrad_wgmma::enumerate(const Problem& problem, const Target& target, CandidateList& into) {
-  if (std::string why = obstacle(problem, target); !why.empty()) return why;
-  const bool exchanges = problem.k < kFewestRows;
-  if (exchanges) {
-    if (!can_exchange_operands(problem) || problem.c < kFewestRows)
-      return fmt::format("groups of {} output channels, it takes {}, or without a stride as many input channels",
-                         problem.k, kFewestRows);
-    if (std::string why = obstacle(exchanged_operands(problem), target); !why.empty()) return why;
-  }
-  add_tilings(problem, exchanges, target, into);
-  return into.empty() ? no_tile_fits(problem, target) : "";
+  std::string why = obstacle(problem, target);
+  if (!why.empty()) return why;
+  why =
+      problem.k < kFewestRows ? add_tilings_of_few_rows(problem, target, into) : add_tilings(problem, {}, target, into);
+  if (!into.empty()) return {};
+  return why.empty() ? no_tile_fits(problem, target) : why;
 }
 
 }  // namespace jitconv::codegen

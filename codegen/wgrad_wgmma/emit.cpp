@@ -51,6 +51,8 @@ std::string constants(const WgradGeometry& geometry) {
   const WgradWgmmaTiling& tiling = geometry.tiling();
   const View::Strides &x = problem.input.stride, &dy = problem.output.stride;
   Constants c;
+  if (tiling.exchanges)
+    c.group("Exchanged: below, x is dy and dy is x; C are output channels, K input channels, and taps run backwards");
   add_problem_constants(c, problem);
   c.add("kGroups", problem.groups).add("kChannels", problem.c, "of a group").add("kGroupK", problem.k);
   c.add("kOutputChannels", problem.output_channels());

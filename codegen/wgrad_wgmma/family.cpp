@@ -13,16 +13,15 @@ namespace {
 
 void add_passes(ConvPlan& plan) {
   auto tiling = std::get<WgradWgmmaTiling>(plan.convolution().tiling);
-  const Problem asked = plan.convolution().problem, problem = tiling.problem_of(asked);
-  plan.convolution().problem = problem;
+  const Problem asked = plan.convolution().problem;
+  plan.convolution().problem = tiling.problem_of(asked);
   if (tiling.packs()) add_pixel_packing(plan, tiling.packing_of(asked));
   tiling.partial_sums = scratch_tensor(plan.scratch.size());
   plan.convolution().tiling = tiling;
-  const std::int64_t stride = tiling.sum_stride(problem);
+  const GradientSums sums = tiling.sums_of(asked);
   if (tiling.exchanges && asked.epilogue.bias)
-    add_bias_gradient(plan, asked, {tiling.partial_sums, stride, tiling.splits});
-  add_gradient_reduction(plan, asked, tiling.splits, stride,
-                         tiling.exchanges ? GradientSums::tap_c_k : GradientSums::tap_k_c);
+    add_bias_gradient(plan, asked, {tiling.partial_sums, sums.stride, tiling.splits});
+  add_gradient_reduction(plan, asked, tiling.splits, sums);
 }
 
 /// How rows of x come to the multiplications.
@@ -45,6 +44,9 @@ std::string describe(const KernelPlan& kernel) {
   const WgradGeometry geometry(kernel.problem, t);
   std::string text =
       t.exchanges ? "operands: exchanged, the kernel's x is dy and its dy is x; taps run backwards\n" : "";
+  if (t.joins_groups > 1)
+    text +=
+        fmt::format("groups: of {} that were asked for each, other groups' products are left out\n", t.joins_groups);
   text += fmt::format(
       "tile of a block: {} output channels, {} input channels, {}x{} taps, which consumers {}\n"
       "pipeline: steps of {} pixels of a row; {} stages of dy, {} rows of x, {}\n"

@@ -11,6 +11,16 @@ bool joins_images(const WgradWgmmaTiling& tiling, const Problem& asked) {
   return tiling.packs_x && (tiling.packs_dy || asked.output.layout() == Layout::nhwc);
 }
 
+/// Whether x is a dense tensor, and not a view of one that leaves out what a stride skips. Such a view may be x, but
+/// not dy, whose pixels are taken to be neighbours.
+bool has_every_pixel(const Problem& problem) {
+  const View& x = problem.input;
+  const std::int64_t rows = problem.rows.input, columns = problem.columns.input;
+  if (x.layout() == Layout::nchw) return rows == 1 || x.stride.h == columns;
+  return x.stride.w == problem.input_channels() && (rows == 1 || x.stride.h == columns * x.stride.w) &&
+         (problem.n == 1 || x.stride.n == rows * columns * x.stride.w);
+}
+
 /// A packed tensor of `channels` channels whose planes are whole operand rows.
 View plane_view(const View& asked, std::int64_t pixels, std::int64_t channels, std::int64_t columns) {
   const std::int64_t plane = round_up(pixels, 16 / asked.element_bytes());
@@ -29,7 +39,7 @@ std::int64_t padded_columns(const Axis& columns) { return round_up(columns.input
 
 bool can_exchange_operands(const Problem& asked) {
   const auto can = [](const Axis& axis) { return axis.stride == 1 && axis.reach() >= axis.pad; };
-  return asked.reduction == Reduction::pixels && can(asked.rows) && can(asked.columns);
+  return asked.reduction == Reduction::pixels && can(asked.rows) && can(asked.columns) && has_every_pixel(asked);
 }
 
 Problem exchanged_operands(const Problem& asked) {
@@ -47,8 +57,26 @@ Problem exchanged_operands(const Problem& asked) {
   return problem;
 }
 
+Problem joined_groups(const Problem& asked, int count) {
+  Problem problem = asked;
+  problem.groups /= count;
+  problem.c *= count;
+  problem.k *= count;
+  return problem;
+}
+
+GradientSums WgradWgmmaTiling::sums_of(const Problem& asked) const {
+  const Problem problem = problem_of(asked);
+  return {exchanges ? GradientSums::Order::tap_c_k : GradientSums::Order::tap_k_c, joins_groups,
+          problem.weight_elements(), sum_stride(problem)};
+}
+
+Problem WgradWgmmaTiling::unpacked_problem_of(const Problem& asked) const {
+  return exchanges ? exchanged_operands(asked) : joined_groups(asked, joins_groups);
+}
+
 Problem WgradWgmmaTiling::problem_of(const Problem& of_user) const {
-  const Problem asked = exchanges ? exchanged_operands(of_user) : of_user;
+  const Problem asked = unpacked_problem_of(of_user);
   if (!packs()) return asked;
   Problem problem = asked;
   if (takes_boxes()) {
@@ -70,33 +98,33 @@ Problem WgradWgmmaTiling::problem_of(const Problem& of_user) const {
 }
 
 PackPixelsTiling WgradWgmmaTiling::packing_of(const Problem& of_user) const {
-  const Problem asked = exchanges ? exchanged_operands(of_user) : of_user;
+  const Problem asked = unpacked_problem_of(of_user);
   const Problem problem = problem_of(of_user);
   const bool boxes = takes_boxes();
   PackPixelsTiling packing;
-  const auto add = [&](const View& source, const View& packed, std::int64_t channels, std::int64_t rows,
+  const auto add = [&](const View& source, bool is_input, std::int64_t channels, std::int64_t rows,
                        std::int64_t columns) {
     PackedPixels tensor;
     tensor.source = source;
-    tensor.is_input = &packed == &problem.input;
+    tensor.is_input = is_input;
     tensor.n = asked.n;
     tensor.channels = channels;
     tensor.rows = rows;
     tensor.columns = tensor.packed_columns = columns;
-    tensor.pitch = packed.stride;
+    tensor.pitch = (is_input ? problem.input : problem.output).stride;
     if (!boxes && joins_images(*this, asked)) tensor.pitch.n = rows * columns;
     packing.add(tensor);
   };
   if (packs_x && boxes) {
-    add(asked.input, problem.input, asked.input_channels(), asked.rows.input, asked.columns.input);
+    add(asked.input, /*is_input=*/true, asked.input_channels(), asked.rows.input, asked.columns.input);
     packing.tensor.front().packed_columns = padded_columns(asked.columns);
   } else if (packs_x) {
     View x = asked.input;
     x.stride.h *= asked.rows.stride;
     x.stride.w *= asked.columns.stride;
-    add(x, problem.input, asked.input_channels(), asked.rows.output, asked.columns.output);
+    add(x, /*is_input=*/true, asked.input_channels(), asked.rows.output, asked.columns.output);
   }
-  if (packs_dy) add(asked.output, problem.output, asked.output_channels(), asked.rows.output, asked.columns.output);
+  if (packs_dy) add(asked.output, /*is_input=*/false, asked.output_channels(), asked.rows.output, asked.columns.output);
   return packing;
 }
 

@@ -45,8 +45,10 @@ struct WgradWgmmaTiling {
   /// Each operand is the sum of two TF32 numbers. Accumulators, which truncate, take the products of one step of one
   /// instruction's, and then are added to fp32 sums.
   bool splits_operands = false;
-  /// The kernel's x is dy and its dy is x: see exchanged_operands(). What follows speaks of the kernel's.
+  /// The kernel's x is dy and its dy is x: see exchanged_operands(). Or each of its groups is so many of those asked
+  /// for: see joined_groups(). What follows speaks of the kernel's.
   bool exchanges = false;
+  int joins_groups = 1;
   bool packs_x = false, packs_dy = false;  ///< a kernel before makes planes of the tensor (pack_pixels/)
   Tensor partial_sums = Tensor::scratch;
 
@@ -92,11 +94,12 @@ struct WgradWgmmaTiling {
   /// what a consumer thread needs: sums, one instruction's accumulators, both parts of a step of dy, and all else.
   int promotion_interval() const { return row_pixels / 8; }
   int split_registers() const { return accumulators() + columns() / 2 + 8 * promotion_interval() + kOtherRegisters; }
-  /// The problem that the kernel computes, whose operands may be exchanged and packed.
+  /// The problem that the kernel computes, and how the sums of what is asked for lie then.
   Problem problem_of(const Problem& asked) const;
+  GradientSums sums_of(const Problem& asked) const;
   PackPixelsTiling packing_of(const Problem& asked) const;
-  /// Floats from one split's sums to the next's. Of exchanged operands, there is a place for db, which is not asked of
-  /// the kernel's problem.
+  /// Floats from one split's sums to the next's, of the kernel's problem. Of exchanged operands, there is a place for
+  /// db, which is not asked of that.
   std::int64_t sum_stride(const Problem& problem) const {
     return exchanges ? round_up(problem.weight_elements() + problem.input_channels(), 64)
                      : gradient_sum_stride(problem);
@@ -104,17 +107,24 @@ struct WgradWgmmaTiling {
   bool operator==(const WgradWgmmaTiling&) const = default;
 
  private:
+  Problem unpacked_problem_of(const Problem& asked) const;
+
   // Of a consumer thread: those it has if two warpgroups load, and what it needs beside sums and operands.
   static constexpr int kRegistersBesideTwo = 216, kOtherRegisters = 40;
 };
 
-/// Whether a weight gradient without a stride is one of exchanged_operands(), too.
+/// Whether a weight gradient is one of exchanged_operands(), too: without a stride, and with no more padding than the
+/// filter reaches.
 bool can_exchange_operands(const Problem& asked);
 
 /// The weight gradient of which x is the dy, and dy the x: of dw[k][c][r] = sum over p of dy[k][p] * x[c][p + r - pad],
 /// with h = p + r - pad, the same sums are those over h of x[c][h] * dy[k][h + (R - 1 - r) - (R - 1 - pad)]. So input
 /// and output channels are exchanged, and taps run from last to first. Without db.
 Problem exchanged_operands(const Problem& asked);
+
+/// The weight gradient whose groups are each `count` of those of `asked`, which divides their number. It multiplies
+/// channels of different groups, too; of its dw, those of the same group are what is asked for.
+Problem joined_groups(const Problem& asked, int count);
 
 /// Where a tap finds its operand: a phase of x's columns, one of the shifted copies of it, and a unit of 16 bytes; of
 /// boxes, the phase's number among those there are, and a pixel.

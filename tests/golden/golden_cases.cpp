@@ -190,6 +190,9 @@ const std::vector<GoldenCase>& golden_cases() {
     add("wgrad_wgmma_packed_nhwc",
         "input=128,256,49,49 weight=256,128,3,3 stride=2 groups=2 operation=weight_gradient dtype=bf16",
         Family::wgrad_wgmma, "constexpr int kPackedW = 50;");
+    add("wgrad_wgmma_joined",
+        "input=8,128,56,56 weight=128,4,3,3 padding=1 groups=32 operation=weight_gradient math=tf32 bias",
+        Family::wgrad_wgmma, "constexpr int kJoinedGroups = 16;");
     add("wgrad_wgmma_exchanged",
         "input=6,32,352,352 weight=4,32,3,3 padding=1 operation=weight_gradient math=tf32 bias", Family::wgrad_wgmma,
         "(kTaps - 1 - tap)");

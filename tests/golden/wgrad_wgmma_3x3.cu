@@ -575,7 +575,8 @@ constexpr int kTaps = 9;
 constexpr int kFilters = 8192;  // of one input channel each
 constexpr int kBlockFilters = 8;
 constexpr int kFilterBlocks = 1024;
-constexpr int kBiasSums = 128;  // of db, behind the outputs
+constexpr int kBiasFirst = 73728;  // floats before the sums of db
+constexpr int kBiasSums = 128;
 constexpr int kSplits = 66;
 constexpr int kPartialSumStride = 73856;  // floats from a split to the next
 
@@ -597,7 +598,7 @@ jitconv_wgrad_wgmma_wgrad_tf32_nchw_n8c64h512w1024_k128_3x3_bias_reduce(const fl
   };
   if (blockIdx.x >= kFilterBlocks) {
     const int k = static_cast<int>(blockIdx.x - kFilterBlocks) * kThreads + static_cast<int>(threadIdx.x);
-    if (k < kBiasSums) db[k] = from_float(add_splits(kOutputs + k));
+    if (k < kBiasSums) db[k] = from_float(add_splits(kBiasFirst + k));
     return;
   }
   const long long first_filter = static_cast<long long>(blockIdx.x) * kBlockFilters;

@@ -202,6 +202,8 @@ __device__ __forceinline__ void multiply(float (&sum)[8], const unsigned (&a)[4]
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate));
 }
 
+// Exchanged: below, x is dy and dy is x; C are output channels, K input channels, and taps run backwards
+
 // Convolution: x[N][C][H][W], w[K][C/groups][R][S], y[N][K][P][Q] (extents, whatever the layout)
 constexpr int kH = 352;
 constexpr int kW = 352;
@@ -679,9 +681,10 @@ constexpr int kFilters = 128;  // of one input channel each
 constexpr int kBlockFilters = 8;
 constexpr int kChannels = 32;  // of a group
 constexpr int kGroupK = 4;
-constexpr int kGroups = 1;
+constexpr int kOutputChannels = 4;
 constexpr int kFilterBlocks = 16;
-constexpr int kBiasSums = 4;  // of db, behind the outputs
+constexpr int kBiasFirst = 1152;  // floats before the sums of db
+constexpr int kBiasSums = 4;
 constexpr int kSplits = 132;
 constexpr int kPartialSumStride = 1216;  // floats from a split to the next
 
@@ -703,19 +706,19 @@ jitconv_wgrad_wgmma_wgrad_tf32_nchw_n6c32h352w352_k4_3x3_pad1x1_bias_reduce(cons
   };
   if (blockIdx.x >= kFilterBlocks) {
     const int k = static_cast<int>(blockIdx.x - kFilterBlocks) * kThreads + static_cast<int>(threadIdx.x);
-    if (k < kBiasSums) db[k] = from_float(add_splits(kOutputs + k));
+    if (k < kBiasSums) db[k] = from_float(add_splits(kBiasFirst + k));
     return;
   }
   const long long first_filter = static_cast<long long>(blockIdx.x) * kBlockFilters;
 #pragma unroll 1
   for (int i = threadIdx.x; i < kBlockFilters * kTaps; i += kThreads) {
     const int tap = i / kBlockFilters, filter = i % kBlockFilters;
-    const long long k = (first_filter + filter) / kChannels;
+    const int k = static_cast<int>((first_filter + filter) / kChannels);
     const int c = static_cast<int>((first_filter + filter) % kChannels);
     if (first_filter + filter < kFilters)
       filters[filter * kTaps + tap] =
-          add_splits(((kTaps - 1 - tap) * static_cast<long long>(kGroups * kChannels) + k / kGroupK * kChannels +
-          c) * kGroupK + k % kGroupK);
+          add_splits((((kTaps - 1 - tap) * (kOutputChannels / kGroupK) +
+          k / kGroupK) * static_cast<long long>(kChannels) + c) * kGroupK + k % kGroupK);
   }
   __syncthreads();
 #pragma unroll 4

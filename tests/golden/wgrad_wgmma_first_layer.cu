@@ -686,7 +686,8 @@ constexpr int kTaps = 49;
 constexpr int kFilters = 192;  // of one input channel each
 constexpr int kBlockFilters = 8;
 constexpr int kFilterBlocks = 24;
-constexpr int kBiasSums = 64;  // of db, behind the outputs
+constexpr int kBiasFirst = 9408;  // floats before the sums of db
+constexpr int kBiasSums = 64;
 constexpr int kSplits = 128;
 constexpr int kPartialSumStride = 9472;  // floats from a split to the next
 
@@ -708,7 +709,7 @@ jitconv_wgrad_wgmma_wgrad_tf32_nchw_n32c3h224w224_k64_7x7_pad3x3_s2x2_bias_reduc
   };
   if (blockIdx.x >= kFilterBlocks) {
     const int k = static_cast<int>(blockIdx.x - kFilterBlocks) * kThreads + static_cast<int>(threadIdx.x);
-    if (k < kBiasSums) db[k] = from_float(add_splits(kOutputs + k));
+    if (k < kBiasSums) db[k] = from_float(add_splits(kBiasFirst + k));
     return;
   }
   const long long first_filter = static_cast<long long>(blockIdx.x) * kBlockFilters;

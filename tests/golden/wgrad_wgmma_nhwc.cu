@@ -542,7 +542,8 @@ constexpr int kTaps = 35;
 constexpr int kFilters = 8192;  // of one input channel each
 constexpr int kBlockFilters = 8;
 constexpr int kFilterBlocks = 1024;
-constexpr int kBiasSums = 128;  // of db, behind the outputs
+constexpr int kBiasFirst = 286720;  // floats before the sums of db
+constexpr int kBiasSums = 128;
 constexpr int kSplits = 13;
 constexpr int kPartialSumStride = 286848;  // floats from a split to the next
 
@@ -564,7 +565,7 @@ jitconv_wgrad_wgmma_wgrad_bf16_nhwc_n8c64h512w256_k128_5x7_bias_reduce(const flo
   };
   if (blockIdx.x >= kFilterBlocks) {
     const int k = static_cast<int>(blockIdx.x - kFilterBlocks) * kThreads + static_cast<int>(threadIdx.x);
-    if (k < kBiasSums) db[k] = from_float(add_splits(kOutputs + k));
+    if (k < kBiasSums) db[k] = from_float(add_splits(kBiasFirst + k));
     return;
   }
   const long long first_filter = static_cast<long long>(blockIdx.x) * kBlockFilters;

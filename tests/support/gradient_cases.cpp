@@ -63,6 +63,10 @@ constexpr Gradient kWeightGradients[] = {
     {Family::wgrad_wgmma, "exchanged", "input=2,40,17,20 weight=3,40,3,3 padding=1 bias residual math=tf32"},
     {Family::wgrad_wgmma, "exchanged, groups, f16, nhwc",
      "input=2,64,17,18 weight=16,32,3,2 groups=2 padding=1 dilation=2 bias dtype=f16 layout=nhwc"},
+    {Family::wgrad_wgmma, "joined groups",
+     "input=2,32,17,20 weight=32,4,3,3 padding=1 groups=8 bias residual math=tf32"},
+    {Family::wgrad_wgmma, "joined groups, bf16, nhwc",
+     "input=2,64,17,18 weight=64,8,3,3 stride=2 padding=1 groups=8 bias dtype=bf16 layout=nhwc"},
     {Family::wgrad_wgmma, "exchanged, 1x1", "input=3,44,7,7 weight=9,44,1,1 bias math=tf32"},
     {Family::wgrad_wgmma, "bf16", "input=2,16,16,16 weight=40,16,3,3 padding=1 bias residual dtype=bf16"},
     // Operands that are split; fp32_plans() has those whose rows of x are loaded as vectors or as runs.

@@ -1,5 +1,5 @@
-// Weight gradients of few output channels, by plans of the wgrad_wgmma family that exchange x and dy, and the pass that
-// sums dy for db then.
+// Weight gradients of few output channels, by plans of the wgrad_wgmma family that exchange x and dy, with the pass
+// that sums dy for db then, or that join groups.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -33,8 +33,8 @@ std::string_view name_of(Producer producer) {
 
 std::string kind(const codegen::ConvPlan& plan) {
   const auto* const tiling = plan.tiling<WgradWgmmaTiling>();
-  if (tiling == nullptr || !tiling->exchanges) return {};
-  return fmt::format("{}{}{}{}", name_of(tiling->producer),
+  if (tiling == nullptr || (!tiling->exchanges && tiling->joins_groups == 1)) return {};
+  return fmt::format("{}, {}{}{}{}", tiling->exchanges ? "exchanged" : "joined", name_of(tiling->producer),
                      tiling->packs_x    ? (tiling->packs_dy ? ", both packed" : ", x packed")
                      : tiling->packs_dy ? ", dy packed"
                                         : "",
@@ -62,6 +62,7 @@ TEST(ExchangedWeightGradient, IsRight) {
       "input=3,44,7,7 weight=3,44,1,1 bias math=tf32",
       "input=3,40,7,9 weight=5,40,1,1 bias dtype=bf16 layout=nhwc",
       "input=3,40,6,12 weight=9,40,1,1 bias dtype=bf16 input_layout=nhwc",
+      "input=2,40,6,11 weight=5,40,1,3 padding=0,1 bias dtype=f16",
       // Vectors of 16-bit channels of dy that are copied without waiting: 16, 4 and no bytes.
       "input=3,40,7,9 weight=12,40,1,1 bias dtype=bf16 layout=nhwc",
       "input=2,42,7,9 weight=12,42,1,1 bias dtype=f16 layout=nhwc",
@@ -75,6 +76,26 @@ TEST(ExchangedWeightGradient, IsRight) {
             .parts = {"loads", "gathers", "orders", "boxes", "planes", "x packed", "dy packed", "both packed", "splits",
                       "split operands"},
             .specs = std::move(specs)});
+}
+
+TEST(JoinedWeightGradient, IsRight) {
+  std::vector<std::string> specs = {
+      "input=2,32,9,12 weight=32,4,3,3 padding=1 groups=8 bias residual math=tf32",
+      "input=2,32,9,13 weight=64,4,3,2 stride=2,1 padding=1,0 groups=8 bias math=tf32",
+      "input=2,24,9,12 weight=60,2,3,3 dilation=2 padding=2 groups=12 bias math=tf32 layout=nhwc",
+      "input=2,96,9,12 weight=96,8,3,3 padding=1 groups=12 bias",
+      "input=2,48,9,16 weight=16,12,3,3 stride=2 groups=4 bias dtype=f16",
+      "input=2,64,9,12 weight=64,8,3,3 padding=1 groups=8 bias dtype=bf16 layout=nhwc output_dtype=f32",
+      "input=2,64,8,12 weight=64,4,3,3 stride=2 padding=1 groups=16 dtype=bf16 layout=nhwc",
+      "input=2,32,7,8 weight=32,4,1,1 groups=8 bias math=tf32",
+      "input=2,32,7,7 weight=32,4,1,1 stride=2 groups=8 bias dtype=bf16 dy_activation=relu",
+  };
+  for (std::string& spec : specs) spec += " operation=weight_gradient";
+  run("weight gradients of joined groups", Kinds{.kind = kind,
+                                                 .others = 2,
+                                                 .parts = {"joined, loads", "joined, orders", "joined, boxes",
+                                                           "joined, planes", "packed", "splits", "split operands"},
+                                                 .specs = std::move(specs)});
 }
 
 }  // namespace

@@ -1,9 +1,10 @@
-"""Mistakes in weight gradients of few output channels: exchanged operands, the order of their sums, and db."""
+"""Mistakes in weight gradients of few output channels: exchanged operands, joined groups, the order of sums, and db."""
 from mutants.mutant import File
 
 tiling = File("codegen/wgrad_wgmma/tiling.cpp", "exchanged_operands")
 family = File("codegen/wgrad_wgmma/family.cpp", "exchanged_passes")
 candidates = File("codegen/wgrad_wgmma/candidates.cpp", "exchanged_candidates")
+limits = File("codegen/wgrad_wgmma/limits.cpp", "joined_limits")
 header = File("codegen/wgrad_wgmma/tiling.h", "exchanged_sums")
 filters = File("codegen/reduce/emit_filters.cpp", "exchanged_filters")
 bias = File("templates/bias_gradient/kernel.cu.in", "bias_gradient")
@@ -18,26 +19,39 @@ MUTANTS = [
            "return axis.reach() >= axis.pad;", "with a stride, dw is of other pixels"),
     tiling("crops_exchanged", "return axis.stride == 1 && axis.reach() >= axis.pad;", "return axis.stride == 1;",
            "more padding than the filter reaches becomes a crop"),
-    tiling("packed_tensor_is_read_as_other", "tensor.is_input = &packed == &problem.input;", "",
+    tiling("packed_tensor_is_read_as_other", "tensor.is_input = is_input;", "",
            "packed pixels of x take the place of those of dy"),
+    tiling("view_with_gaps_as_dy", " && has_every_pixel(asked);", ";",
+           "strided 1x1 filters: pixels that the stride skips are multiplied"),
     tiling("packs_as_asked", "PackPixelsTiling WgradWgmmaTiling::packing_of(const Problem& of_user) const {\n"
-           "  const Problem asked = exchanges ? exchanged_operands(of_user) : of_user;",
+           "  const Problem asked = unpacked_problem_of(of_user);",
            "PackPixelsTiling WgradWgmmaTiling::packing_of(const Problem& of_user) const {\n"
            "  const Problem asked = of_user;", "the tensor that needs no packing is packed"),
+    tiling("joined_channels", "  problem.c *= count;\n", "", "joined groups have the first one's input channels"),
+    tiling("sums_of_db_as_asked", "problem.weight_elements(), sum_stride(problem)};",
+           "asked.weight_elements(), sum_stride(problem)};", "of joined groups, db is a part of dw's sums"),
     header("no_place_for_db", "round_up(problem.weight_elements() + problem.input_channels(), 64)",
            "round_up(problem.weight_elements(), 64)", "sums of db lie where the next split's are"),
+    limits("groups_that_do_not_divide", "problem.groups % count == 0 && count", "count",
+               "the last groups have no gradient"),
+    limits("depthwise_joined", "  if (problem.c == 1) return 1;\n", "", "depthwise gradients become matrix products"),
     family("db_forgotten", "if (tiling.exchanges && asked.epilogue.bias)", "if (false)", "db is what was in memory"),
-    family("sums_as_asked", "tiling.exchanges ? GradientSums::tap_c_k : GradientSums::tap_k_c",
-           "GradientSums::tap_k_c", "dw has other channels' values"),
-    candidates("fewer_pixels_than_sums", "if (std::string why = obstacle(problem, target); !why.empty()) return why;\n"
-               "  const bool exchanges = problem.k < kFewestRows;",
-               "const bool exchanges = problem.k < kFewestRows;\n"
-               "  if (std::string why = obstacle(problem, target); !why.empty() && !exchanges) return why;",
+    tiling("sums_as_asked", "exchanges ? GradientSums::Order::tap_c_k : GradientSums::Order::tap_k_c",
+           "GradientSums::Order::tap_k_c", "dw has other channels' values"),
+    candidates("fewer_pixels_than_sums", "  if (!why.empty()) return why;\n  why =",
+               "  if (!why.empty() && problem.k >= kFewestRows) return why;\n  why =",
                "split operands serve sums too short for them"),
-    filters("taps_forwards", "((kTaps - 1 - tap) *", "(tap *", "dw is upside down"),
-    filters("groups_alike", "k / kGroupK * kChannels + c", "c", "all groups have the first one's gradient"),
-    filters("groups_of_taps", "static_cast<long long>(kGroups * kChannels)", "static_cast<long long>(kChannels)",
+    filters("taps_forwards", "(((kTaps - 1 - tap) *", "((tap *", "dw is upside down"),
+    filters("groups_alike", " + k / kGroupK) * static_cast<long long>(kChannels)",
+            ") * static_cast<long long>(kChannels)", "all groups have the first one's gradient"),
+    filters("groups_of_taps", "(kOutputChannels / kGroupK) + k", "1 + k",
             "of several groups, taps but the last are others'"),
+    filters("products_of_other_groups", "k / kGroupK % kJoinedGroups", "0",
+            "of joined groups, all but the first have products of two groups"),
+    filters("joined_beyond_the_group", "k / kGroupK % kJoinedGroups", "k / kGroupK",
+            "of several joined groups, the second reads behind its sums"),
+    filters("db_behind_dw", "tiling.sums.bias_first", "problem.output_elements()",
+            "of joined groups, db is a part of dw's sums"),
     filters("channels_in_order_of_dw", "(first_filter + filter) % kChannels", "(first_filter + filter) / kGroupK",
             "dw has other channels' values"),
     bias("channels_alike", "k * static_cast<long long>(kStrideC)", "static_cast<long long>(kStrideC)",

@@ -5,6 +5,7 @@ step = File("templates/wgrad_wgmma/multiply_split.cu.in", "wgrad_split_step")
 multiply = File("codegen/wgrad_wgmma/emit_multiply.cpp", "wgrad_split_multiply")
 load = File("codegen/wgrad_wgmma/emit_load.cpp", "wgrad_split_load")
 emit = File("codegen/wgrad_wgmma/emit.cpp", "wgrad_split_emit")
+limits = File("codegen/wgrad_wgmma/limits.cpp", "wgrad_split_limits")
 candidates = File("codegen/wgrad_wgmma/candidates.cpp", "wgrad_split_candidates")
 tiling = File("codegen/wgrad_wgmma/tiling.h", "wgrad_split_tiling")
 interval = File("codegen/split_operands.h", "split_operands")
@@ -50,7 +51,7 @@ MUTANTS = [
          "problem.arithmetic != Arithmetic::fp32;", "TMA rounds pixels, smaller parts are zero"),
     tiling("room_for_one_part", "return tiling_.operand_parts() * x_part_bytes(); }", "return x_part_bytes(); }",
            "smaller parts lie over the larger ones of the next row"),
-    candidates("any_number_of_pixels", "problem.arithmetic == Arithmetic::tf32x3 && pixels < kFewestSplitProducts",
+    limits("any_number_of_pixels", "problem.arithmetic == Arithmetic::tf32x3 && pixels < kFewestSplitProducts",
                "pixels < 0", "short sums have larger errors than an FMA loop's"),
     candidates("step_longer_than_interval", "tiling.promotion_interval() <= longest_promotion_interval(",
                "tiling.promotion_interval() <= 8 * longest_promotion_interval(",

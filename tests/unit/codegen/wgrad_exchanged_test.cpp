@@ -1,5 +1,5 @@
-// Statements about weight gradients whose operands are exchanged: which are, that the exchanged problem has the same
-// sums, and the kernels of their plans.
+// Statements about weight gradients of few output channels, whose operands are exchanged or whose groups are joined:
+// which are, that the kernel's problem has the same sums, and the kernels of their plans.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -47,6 +47,13 @@ TEST(ExchangedOperands, NeedNoStrideAndNoMorePaddingThanTheFilterReaches) {
   EXPECT_TRUE(can_exchange_operands(problem_of("input=2,8,9,9 weight=8,8,3,1 padding=4,0 dilation=2")));
   EXPECT_FALSE(can_exchange_operands(problem_of("input=2,8,9,9 weight=8,8,3,3 padding=3")));
   EXPECT_FALSE(can_exchange_operands(problem_of("input=2,8,9,9 weight=8,8,3,3 stride=1,2")));
+  // The stride of a 1x1 filter is one of x's view, which has gaps then.
+  for (const char* stride : {"2", "1,2", "2,1"})
+    EXPECT_FALSE(
+        can_exchange_operands(problem_of(std::string("input=2,40,9,10 weight=8,40,1,1 layout=nhwc stride=") + stride)))
+        << stride;
+  EXPECT_TRUE(can_exchange_operands(problem_of("input=2,40,9,10 weight=8,40,1,1 layout=nhwc")));
+  EXPECT_TRUE(can_exchange_operands(problem_of("input=2,40,9,10 weight=8,40,1,1 input_layout=nhwc")));
   EXPECT_FALSE(can_exchange_operands(lower(canonical(parse_spec("input=2,8,9,9 weight=8,8,3,3")))));
 }
 
@@ -89,7 +96,9 @@ TEST(ExchangedOperands, SumsOfDbLieBehindThoseOfDw) {
   EXPECT_EQ(sums.partial_sums, reduction.partial_sums);
   EXPECT_EQ(tiling.partial_sums, reduction.partial_sums);
   EXPECT_EQ(reduction.bias_sums, 1);
-  EXPECT_EQ(reduction.exchanged_k, 1);
+  EXPECT_EQ(reduction.sums.order, GradientSums::Order::tap_c_k);
+  EXPECT_EQ(reduction.sums.bias_first, 64 * 49);
+  EXPECT_EQ(reduction.group_k, 1);
   EXPECT_EQ(plan.kernels.at(0).launch.blocks, static_cast<std::uint32_t>(sums.shares));
 }
 
@@ -99,13 +108,65 @@ TEST(ExchangedOperands, SayWhyTheyDoNotServe) {
     candidates_of(Family::wgrad_wgmma, problem_of(text), parse_target("sm_90a"), reason);
     return reason;
   };
-  const std::string rule = ", it takes 16, or without a stride as many input channels";
+  const std::string rule =
+      ", it takes 16, or as many input channels and neither a stride nor more padding than the filter reaches, or "
+      "groups "
+      "to be joined";
   EXPECT_EQ(why("input=2,8,20,20 weight=3,8,3,3 math=tf32"), "groups of 3 output channels" + rule);
   EXPECT_EQ(why("input=2,64,20,20 weight=4,64,3,3 stride=2 math=tf32"), "groups of 4 output channels" + rule);
   EXPECT_EQ(why("input=2,64,20,20 weight=4,64,3,3 math=tf32"), "");
   // As many pixels as the sums have, not as many as x has.
   EXPECT_EQ(why("input=1,64,12,12 weight=4,64,9,9"),
             "sums of 16 products, at least 128 are needed so that split operands are as accurate as fp32 FMA");
+}
+
+/// How many groups the plans of wgrad_wgmma join; 0 if they differ, or there are none.
+int joined_by_plans(const std::string& text) {
+  std::string why;
+  int joined = -1;
+  for (const Candidate& one : candidates_of(Family::wgrad_wgmma, problem_of(text), parse_target("sm_90a"), why)) {
+    const int joins = std::get<WgradWgmmaTiling>(one.tiling).joins_groups;
+    if (joined != -1 && joined != joins) return 0;
+    joined = joins;
+  }
+  return std::max(joined, 0);
+}
+
+TEST(JoinedGroups, FillTheRowsOfAnInstruction) {
+  EXPECT_EQ(joined_by_plans("input=8,128,56,56 weight=128,4,3,3 groups=32 math=tf32"), 16);
+  EXPECT_EQ(joined_by_plans("input=8,256,56,56 weight=256,8,3,3 stride=2 groups=32 math=tf32"), 8);
+  EXPECT_EQ(joined_by_plans("input=8,60,28,28 weight=60,5,3,3 groups=12 math=tf32"), 12);
+  EXPECT_EQ(joined_by_plans("input=8,130,28,28 weight=130,10,3,3 groups=13 math=tf32"), 0)
+      << "13 has no divisor up to 6";
+  EXPECT_EQ(joined_by_plans("input=8,256,28,28 weight=256,16,3,3 groups=16 math=tf32"), 1) << "16 rows are enough";
+  EXPECT_EQ(joined_by_plans("input=8,64,28,28 weight=128,1,3,3 groups=64 math=tf32"), 0) << "depthwise";
+  EXPECT_EQ(joined_by_plans("input=8,512,28,28 weight=32,64,3,3 stride=2 groups=8 math=tf32"), 4) << "256 columns";
+}
+
+TEST(JoinedGroups, HaveTheChannelsAndThePixelsOfTheirParts) {
+  const Problem asked = problem_of("input=8,128,56,56 weight=256,4,3,3 padding=1 groups=32 bias math=tf32");
+  const Problem joined = joined_groups(asked, 8);
+  EXPECT_EQ(joined.groups, 4);
+  EXPECT_EQ(joined.c, 32);
+  EXPECT_EQ(joined.k, 64);
+  EXPECT_EQ(joined.input, asked.input);
+  EXPECT_EQ(joined.output, asked.output);
+  EXPECT_EQ(joined.rows, asked.rows);
+  EXPECT_EQ(joined.output_channels(), asked.output_channels());
+  EXPECT_EQ(joined.weight_elements(), 8 * asked.weight_elements());
+}
+
+TEST(JoinedGroups, SumsOfDbLieBehindThoseOfAllProducts) {
+  const ConvPlan plan = make_plan(
+      parse_spec("input=8,128,56,56 weight=128,4,3,3 padding=1 groups=32 bias math=tf32 operation=weight_gradient"),
+      parse_target("sm_90a"));
+  ASSERT_EQ(kernels_of(plan), " wgrad_wgmma reduce");
+  const auto& reduction = std::get<ReduceTiling>(plan.kernels.at(1).tiling);
+  EXPECT_EQ(reduction.sums.joined_groups, 16);
+  EXPECT_EQ(reduction.group_k, 4);
+  EXPECT_EQ(reduction.sums.bias_first, 128 * 64 * 9);
+  EXPECT_EQ(reduction.stride, 128 * 64 * 9 + 128);
+  EXPECT_EQ(reduction.bias_sums, 128);
 }
 
 }  // namespace

@@ -18,7 +18,7 @@
 namespace jitconv::codegen {
 namespace {
 
-using wgrad_wgmma::gathers, wgrad_wgmma::kFewestRows, wgrad_wgmma::kMostColumns;
+using wgrad_wgmma::gathers, wgrad_wgmma::joins_columns, wgrad_wgmma::kMostColumns;
 
 constexpr std::int64_t kMostPartialSumBytes = std::int64_t{1} << 30;
 /// Products that an accumulator sums up before it is added to memory: see docs/accuracy.md.
@@ -39,12 +39,9 @@ class Search {
   void run() {
     if (given_.takes_boxes() && !can_take_boxes()) return;
     const bool one_tap = problem_.taps() == 1;
-    // Of one gathered filter row there is one instruction, whose operands in registers ptxas serialises if they are
-    // 16-bit pairs (C7513). Its channels are loaded as if there were more.
-    const bool joins_columns = gathers(problem_) && (problem_.rows.taps > 1 || problem_.input.type == DataType::f32);
     for (const int consumers_k : {1, 2}) {
       if (consumers_k == 2 && problem_.k <= 64 && !one_tap) continue;
-      if (joins_columns) {
+      if (joins_columns(problem_)) {
         gathered(consumers_k);
         continue;
       }
@@ -337,27 +334,22 @@ std::string add_tilings(const Problem& asked, const WgradWgmmaTiling& tiling, co
   return {};
 }
 
-/// Of groups with fewer output channels than an instruction's rows are worth.
-std::string add_tilings_of_few_rows(const Problem& asked, const Target& target, CandidateList& into) {
-  std::string why = fmt::format(
-      "groups of {} output channels, it takes {}, or as many input channels and neither a stride nor more padding than "
-      "the filter reaches, or groups to be joined",
-      asked.k, kFewestRows);
-  WgradWgmmaTiling exchanged, joined;
-  exchanged.exchanges = true;
-  joined.joins_groups = wgrad_wgmma::groups_to_join(asked);
-  if (asked.c >= kFewestRows && can_exchange_operands(asked)) why = add_tilings(asked, exchanged, target, into);
-  if (joined.joins_groups > 1) why = add_tilings(asked, joined, target, into);
-  return why;
-}
-
 }  // namespace
 
 std::string wgrad_wgmma::enumerate(const Problem& problem, const Target& target, CandidateList& into) {
-  std::string why = obstacle(problem, target);
-  if (!why.empty()) return why;
-  why =
-      problem.k < kFewestRows ? add_tilings_of_few_rows(problem, target, into) : add_tilings(problem, {}, target, into);
+  if (std::string why = obstacle(problem, target); !why.empty()) return why;
+  std::string why = fmt::format(
+      "groups of {} output channels, it takes {}, or as many input channels and neither a stride nor more padding than "
+      "the filter reaches, or groups that can be joined",
+      problem.k, kFewestRows);
+  WgradWgmmaTiling exchanged, joined;
+  exchanged.exchanges = true;
+  joined.joins_groups = groups_to_join(problem);
+  if (problem.k >= kFewestRows)
+    why = add_tilings(problem, {}, target, into);
+  else if (problem.c >= kFewestRows && can_exchange_operands(problem))
+    why = add_tilings(problem, exchanged, target, into);
+  if (joined.joins_groups > 1) why = add_tilings(problem, joined, target, into);
   if (!into.empty()) return {};
   return why.empty() ? no_tile_fits(problem, target) : why;
 }

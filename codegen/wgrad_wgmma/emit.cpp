@@ -53,6 +53,9 @@ std::string constants(const WgradGeometry& geometry) {
   Constants c;
   if (tiling.exchanges)
     c.group("Exchanged: below, x is dy and dy is x; C are output channels, K input channels, and taps run backwards");
+  if (tiling.joins_groups > 1)
+    c.group(fmt::format("Joined: below, a group is {} of those asked for, with all of their channels",
+                        tiling.joins_groups));
   add_problem_constants(c, problem);
   c.add("kGroups", problem.groups).add("kChannels", problem.c, "of a group").add("kGroupK", problem.k);
   c.add("kOutputChannels", problem.output_channels());

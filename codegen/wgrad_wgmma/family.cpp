@@ -45,8 +45,8 @@ std::string describe(const KernelPlan& kernel) {
   std::string text =
       t.exchanges ? "operands: exchanged, the kernel's x is dy and its dy is x; taps run backwards\n" : "";
   if (t.joins_groups > 1)
-    text +=
-        fmt::format("groups: of {} that were asked for each, other groups' products are left out\n", t.joins_groups);
+    text += fmt::format("groups: {} of those asked for are computed as one, products between them are not read\n",
+                        t.joins_groups);
   text += fmt::format(
       "tile of a block: {} output channels, {} input channels, {}x{} taps, which consumers {}\n"
       "pipeline: steps of {} pixels of a row; {} stages of dy, {} rows of x, {}\n"
@@ -69,7 +69,8 @@ std::vector<int> body(const KernelPlan& kernel) {
           t.splits_operands ? 1 : 0,
           t.joins_taps ? 1 : 0,
           t.packs_x ? 1 : 0,
-          t.packs_dy ? 1 : 0};
+          t.packs_dy ? 1 : 0,
+          t.exchanges ? 1 : 0};
 }
 
 std::int64_t multiply_adds(const KernelPlan& kernel) {

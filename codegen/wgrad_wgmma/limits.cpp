@@ -13,7 +13,8 @@ std::string wgrad_wgmma::obstacle(const Problem& problem, const Target& target) 
   if (target.compute_capability() != 90 || !target.arch_specific)
     return fmt::format("warpgroup multiplications need sm_90a, the target is {}", target.arch());
   if (problem.arithmetic == Arithmetic::fp32) return "math=ieee takes FMA";
-  const std::int64_t pixels = problem.n * problem.output_plane();
+  // At most as many products as either tensor has pixels meet in a tap.
+  const std::int64_t pixels = problem.n * std::min(problem.input_plane(), problem.output_plane());
   if (problem.arithmetic == Arithmetic::tf32x3 && pixels < kFewestSplitProducts)
     return fmt::format("sums of {} products, at least {} are needed so that split operands are as accurate as fp32 FMA",
                        pixels, kFewestSplitProducts);
@@ -23,21 +24,23 @@ std::string wgrad_wgmma::obstacle(const Problem& problem, const Target& target) 
 }
 
 std::string wgrad_wgmma::obstacle_of_tiles(const Problem& problem) {
-  if (gathers(problem) && problem.c * problem.columns.taps > kMostColumns)
+  if (joins_columns(problem) && problem.c * problem.columns.taps > kMostColumns)
     return fmt::format("{} channels at {} filter columns, more than an instruction's {} columns", problem.c,
                        problem.columns.taps, kMostColumns);
-  if (problem.columns.stride > 4 && !gathers(problem)) return fmt::format("the stride is {}", problem.columns.stride);
-  if (problem.n * problem.output_plane() > INT32_MAX / 2)
+  if (problem.columns.stride > 4 && !joins_columns(problem))
+    return fmt::format("the stride is {}", problem.columns.stride);
+  if (problem.n * std::max(problem.input_plane(), problem.output_plane()) > INT32_MAX / 2)
     return "more than 2^30 pixels, which are counted with 32 bits";
   if (problem.output_channels() * problem.c > INT32_MAX) return "more than 2^31 - 1 weights of a tap";
   return {};
 }
 
 int wgrad_wgmma::groups_to_join(const Problem& problem) {
-  constexpr std::int64_t kRows = 64;
-  if (problem.c == 1) return 1;
+  constexpr std::int64_t kRows = 64, kFewestMultiples = 4, kMostSumBytes = std::int64_t{1} << 26;
+  if (problem.c == 1 && problem.k < kFewestMultiples) return 1;
   for (std::int64_t count = std::min(problem.groups, kRows / problem.k); count > 1; --count)
-    if (problem.groups % count == 0 && count * problem.k >= kFewestRows && count * problem.c <= kMostColumns)
+    if (problem.groups % count == 0 && count * problem.k >= kFewestRows && count * problem.c <= kMostColumns &&
+        4 * count * problem.weight_elements() <= kMostSumBytes)
       return static_cast<int>(count);
   return 1;
 }

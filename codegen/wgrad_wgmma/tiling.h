@@ -113,8 +113,8 @@ struct WgradWgmmaTiling {
   static constexpr int kRegistersBesideTwo = 216, kOtherRegisters = 40;
 };
 
-/// Whether a weight gradient is one of exchanged_operands(), too: without a stride, and with no more padding than the
-/// filter reaches.
+/// Whether a weight gradient is one of exchanged_operands(), too: without a stride, also in the view that x is, and
+/// with no more padding than the filter reaches.
 bool can_exchange_operands(const Problem& asked);
 
 /// The weight gradient of which x is the dy, and dy the x: of dw[k][c][r] = sum over p of dy[k][p] * x[c][p + r - pad],

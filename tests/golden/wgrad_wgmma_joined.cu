@@ -7,7 +7,7 @@
 //   family: wgrad_wgmma
 //   target: sm_90a
 //   grid: 128 blocks of 512 threads, 221904 bytes of shared memory, at least 1 block(s) per SM
-//   groups: of 16 that were asked for each, other groups' products are left out
+//   groups: 16 of those asked for are computed as one, products between them are not read
 //   tile of a block: 64 output channels, 32 input channels, 3x3 taps, which consumers deal out
 //   pipeline: steps of 56 pixels of a row; 3 stages of dy, 6 rows of x, each in 1 phase(s) and 3 shift(s), loaded as
 //   boxes
@@ -193,6 +193,8 @@ __device__ __forceinline__ void multiply(float (&sum)[16], const unsigned (&a)[4
       "+f"(sum[12]), "+f"(sum[13]), "+f"(sum[14]), "+f"(sum[15])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate));
 }
+
+// Joined: below, a group is 16 of those asked for, with all of their channels
 
 // Convolution: x[N][C][H][W], w[K][C/groups][R][S], y[N][K][P][Q] (extents, whatever the layout)
 constexpr int kH = 56;

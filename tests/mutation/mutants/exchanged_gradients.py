@@ -3,7 +3,6 @@ from mutants.mutant import File
 
 tiling = File("codegen/wgrad_wgmma/tiling.cpp", "exchanged_operands")
 family = File("codegen/wgrad_wgmma/family.cpp", "exchanged_passes")
-candidates = File("codegen/wgrad_wgmma/candidates.cpp", "exchanged_candidates")
 limits = File("codegen/wgrad_wgmma/limits.cpp", "joined_limits")
 header = File("codegen/wgrad_wgmma/tiling.h", "exchanged_sums")
 filters = File("codegen/reduce/emit_filters.cpp", "exchanged_filters")
@@ -34,13 +33,15 @@ MUTANTS = [
            "round_up(problem.weight_elements(), 64)", "sums of db lie where the next split's are"),
     limits("groups_that_do_not_divide", "problem.groups % count == 0 && count", "count",
                "the last groups have no gradient"),
-    limits("depthwise_joined", "  if (problem.c == 1) return 1;\n", "", "depthwise gradients become matrix products"),
+    limits("depthwise_joined", "  if (problem.c == 1 && problem.k < kFewestMultiples) return 1;\n", "",
+           "depthwise gradients become matrix products"),
+    limits("sums_of_any_size", " &&\n        4 * count * problem.weight_elements() <= kMostSumBytes", "",
+           "some thousand groups take gigabytes of workspace"),
+    limits("products_of_one_tensor", "std::min(problem.input_plane(), problem.output_plane())", "problem.output_plane()",
+           "split operands serve sums too short for them"),
     family("db_forgotten", "if (tiling.exchanges && asked.epilogue.bias)", "if (false)", "db is what was in memory"),
     tiling("sums_as_asked", "exchanges ? GradientSums::Order::tap_c_k : GradientSums::Order::tap_k_c",
            "GradientSums::Order::tap_k_c", "dw has other channels' values"),
-    candidates("fewer_pixels_than_sums", "  if (!why.empty()) return why;\n  why =",
-               "  if (!why.empty() && problem.k >= kFewestRows) return why;\n  why =",
-               "split operands serve sums too short for them"),
     filters("taps_forwards", "(((kTaps - 1 - tap) *", "((tap *", "dw is upside down"),
     filters("groups_alike", " + k / kGroupK) * static_cast<long long>(kChannels)",
             ") * static_cast<long long>(kChannels)", "all groups have the first one's gradient"),

@@ -111,13 +111,15 @@ TEST(ExchangedOperands, SayWhyTheyDoNotServe) {
   const std::string rule =
       ", it takes 16, or as many input channels and neither a stride nor more padding than the filter reaches, or "
       "groups "
-      "to be joined";
+      "that can be joined";
   EXPECT_EQ(why("input=2,8,20,20 weight=3,8,3,3 math=tf32"), "groups of 3 output channels" + rule);
   EXPECT_EQ(why("input=2,64,20,20 weight=4,64,3,3 stride=2 math=tf32"), "groups of 4 output channels" + rule);
   EXPECT_EQ(why("input=2,64,20,20 weight=4,64,3,3 math=tf32"), "");
-  // As many pixels as the sums have, not as many as x has.
-  EXPECT_EQ(why("input=1,64,12,12 weight=4,64,9,9"),
-            "sums of 16 products, at least 128 are needed so that split operands are as accurate as fp32 FMA");
+  // As many products as the sums have, not as many as the other tensor has pixels.
+  for (const char* text : {"input=1,64,12,12 weight=4,64,9,9", "input=1,16,4,4 weight=4,16,9,9 padding=8",
+                           "input=1,16,4,4 weight=16,16,9,9 padding=8"})
+    EXPECT_EQ(why(text),
+              "sums of 16 products, at least 128 are needed so that split operands are as accurate as fp32 FMA");
 }
 
 /// How many groups the plans of wgrad_wgmma join; 0 if they differ, or there are none.
@@ -138,8 +140,12 @@ TEST(JoinedGroups, FillTheRowsOfAnInstruction) {
   EXPECT_EQ(joined_by_plans("input=8,60,28,28 weight=60,5,3,3 groups=12 math=tf32"), 12);
   EXPECT_EQ(joined_by_plans("input=8,130,28,28 weight=130,10,3,3 groups=13 math=tf32"), 0)
       << "13 has no divisor up to 6";
-  EXPECT_EQ(joined_by_plans("input=8,256,28,28 weight=256,16,3,3 groups=16 math=tf32"), 1) << "16 rows are enough";
+  EXPECT_EQ(joined_by_plans("input=8,256,28,28 weight=256,16,3,3 groups=16 math=tf32"), 0) << "16 rows do without, too";
+  EXPECT_EQ(joined_by_plans("input=8,256,28,28 weight=264,64,3,3 groups=4 math=tf32"), 1) << "66 rows are enough";
   EXPECT_EQ(joined_by_plans("input=8,64,28,28 weight=128,1,3,3 groups=64 math=tf32"), 0) << "depthwise";
+  EXPECT_EQ(joined_by_plans("input=8,64,28,28 weight=512,1,3,3 groups=64 math=tf32"), 8);
+  EXPECT_EQ(joined_by_plans("input=1,262144,16,16 weight=65536,4,7,7 padding=3 groups=65536 math=tf32"), 0)
+      << "gigabytes of sums";
   EXPECT_EQ(joined_by_plans("input=8,512,28,28 weight=32,64,3,3 stride=2 groups=8 math=tf32"), 4) << "256 columns";
 }
 

@@ -22,7 +22,7 @@ std::string constants(const KernelPlan& kernel, const ReduceTiling& tiling) {
   c.group("Outputs, and the partial sums of each");
   c.add("kThreads", ReduceTiling::kThreads).add("kOutputs", problem.output_elements());
   if (tiling.bias_sums > 0) c.add("kBiasSums", tiling.bias_sums, "of db, behind the outputs");
-  c.add("kSplits", tiling.split_k).add("kPartialSumStride", tiling.stride, "floats from a split to the next");
+  c.add("kSplits", tiling.split_k).add("kPartialSumStride", tiling.sums.stride, "floats from a split to the next");
   if (problem.epilogue.bias) {
     c.add("kOutputChannels", problem.output_channels());
     if (problem.output.layout() == Layout::nchw) c.add("kPlane", problem.output_plane(), "P * Q");

@@ -31,16 +31,15 @@ std::string constants(const Problem& problem, const ReduceTiling& tiling) {
     c.add("kFilterBlocks", tiling.filter_blocks(problem))
         .add("kBiasFirst", tiling.sums.bias_first, "floats before the sums of db")
         .add("kBiasSums", tiling.bias_sums);
-  c.add("kSplits", tiling.split_k).add("kPartialSumStride", tiling.stride, "floats from a split to the next");
+  c.add("kSplits", tiling.split_k).add("kPartialSumStride", tiling.sums.stride, "floats from a split to the next");
   return c.text();
 }
 
 /// Where the sums of a filter's tap are.
 std::string place(const ReduceTiling& tiling) {
   if (is_exchanged(tiling))
-    return "(((kTaps - 1 - tap) * (kOutputChannels / kGroupK) + k / kGroupK) * static_cast<long long>(kChannels) + c) "
-           "* "
-           "kGroupK + k % kGroupK";
+    return "(((kTaps - 1 - tap) * (kOutputChannels / kGroupK) + k / kGroupK) * static_cast<long long>(kChannels) + "
+           "c) * kGroupK + k % kGroupK";
   if (tiling.sums.joined_groups > 1)
     return "((tap * static_cast<long long>(kOutputChannels) + k) * kJoinedGroups + k / kGroupK % kJoinedGroups) * "
            "kChannels + c";

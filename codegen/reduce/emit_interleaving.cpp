@@ -27,7 +27,7 @@ std::string constants(const Problem& problem, const Problem& sub_pixel, const Re
   c.add("kPhases", sub_pixel.phases.count(), "that meet a tap");
   c.add("kColumnPhases", sub_pixel.phases.columns.count(), "of a row");
   c.add("kSumStrideN", sums.n).add("kSumStrideC", sums.c).add("kSumStrideH", sums.h).add("kSumStrideW", sums.w);
-  c.add("kSplits", tiling.split_k).add("kPartialSumStride", tiling.stride, "floats from a split to the next");
+  c.add("kSplits", tiling.split_k).add("kPartialSumStride", tiling.sums.stride, "floats from a split to the next");
   return c.text();
 }
 

@@ -54,7 +54,7 @@ void add_pass(ConvPlan& plan, const Problem& problem, ReduceTiling tiling, std::
   pass.launch.threads = ReduceTiling::kThreads;
   pass.launch.shared_bytes = static_cast<std::uint32_t>(4 * tiling.block_filters * problem.taps());
   pass.starts_early = may_overlap(plan.target);
-  plan.scratch.push_back({"partial_sums", 4 * tiling.split_k * tiling.stride});
+  plan.scratch.push_back({"partial_sums", 4 * tiling.split_k * tiling.sums.stride});
   plan.kernels.push_back(pass);
 }
 
@@ -77,7 +77,6 @@ std::int64_t gradient_elements(const Problem& problem) {
 void add_gradient_reduction(ConvPlan& plan, const Problem& asked, std::int64_t splits, const GradientSums& sums) {
   ReduceTiling tiling;
   tiling.split_k = static_cast<int>(splits);
-  tiling.stride = sums.stride;
   tiling.bias_sums = gradient_elements(asked) - asked.weight_elements();
   tiling.sums = sums;
   tiling.group_k = asked.k;
@@ -96,7 +95,7 @@ void add_reduction(ConvPlan& plan, int split_k, std::int64_t stride, Relu relu) 
   const Problem problem = plan.convolution().problem;
   ReduceTiling tiling;
   tiling.split_k = split_k;
-  tiling.stride = stride;
+  tiling.sums.stride = stride;
   tiling.relu = relu;
   plan.convolution().problem.output.tensor = scratch_tensor(plan.scratch.size());
   add_pass(plan, problem, tiling, blocks_of(problem.output_elements()));

@@ -33,9 +33,9 @@ struct GradientSums {
 };
 /// Of orders other than as_dw: the taps of a filter must fit the shared memory that every kernel may have.
 constexpr std::int64_t kMostTaps = 48 * 1024 / 4;
-/// Sums that a kernel of this problem makes of dw, and of db behind them.
-inline GradientSums gradient_sums(const Problem& problem, GradientSums::Order order) {
-  return {order, 1, problem.weight_elements(), gradient_sum_stride(problem)};
+/// Those of a kernel that sums as dw lies, and db behind it.
+inline GradientSums sums_as_dw(const Problem& problem) {
+  return {GradientSums::Order::as_dw, 1, problem.weight_elements(), gradient_sum_stride(problem)};
 }
 
 /// Partial sums are fp32, [split][...], each split's laid out as the problem's output, or, if the problem is a data
@@ -43,11 +43,10 @@ inline GradientSums gradient_sums(const Problem& problem, GradientSums::Order or
 struct ReduceTiling {
   Tensor partial_sums = Tensor::scratch;
   int split_k = 1;
-  std::int64_t stride = 0;     ///< floats from one split's sums to the next's
+  GradientSums sums;           ///< behind other kernels than gradients of weights, only the stride counts
   std::int64_t bias_sums = 0;  ///< of db, behind those of the output
   /// If taps are outermost in the sums: of how many filters a block brings them together in shared memory. Else 0.
   int block_filters = 0;
-  GradientSums sums;         ///< behind a gradient of weights
   std::int64_t group_k = 1;  ///< output channels of a group of dw
   Relu relu = Relu::comparison;
   int channels = 1;  ///< of a pixel that a thread stores, if it interleaves phases: a power of two

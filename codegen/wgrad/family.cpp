@@ -12,8 +12,7 @@ void add_passes(ConvPlan& plan) {
   KernelPlan& kernel = plan.convolution();
   auto& tiling = std::get<WgradTiling>(kernel.tiling);
   tiling.partial_sums = scratch_tensor(plan.scratch.size());
-  add_gradient_reduction(plan, kernel.problem, tiling.splits(kernel.problem),
-                         gradient_sums(kernel.problem, GradientSums::Order::as_dw));
+  add_gradient_reduction(plan, kernel.problem, tiling.splits(kernel.problem), sums_as_dw(kernel.problem));
 }
 
 std::string describe(const KernelPlan& kernel) {

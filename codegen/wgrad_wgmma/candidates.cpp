@@ -26,12 +26,13 @@ constexpr std::int64_t kSummedPixels = 8192;
 
 class Search {
  public:
-  Search(const Problem& problem, const Target& target, CandidateList& into)
-      : into_(into), problem_(problem), target_(target), price_(problem, target, into.costs().wgrad_wgmma) {}
-  /// Of tilings whose operands are exchanged, or packed, or both, as `given` says.
+  /// Of tilings whose operands are exchanged, joined or packed as `given` says.
   Search(const Problem& asked, const WgradWgmmaTiling& given, const Target& target, CandidateList& into)
-      : Search(given.problem_of(asked), target, into) {
-    given_ = given;
+      : into_(into),
+        problem_(given.problem_of(asked)),
+        target_(target),
+        price_(problem_, target, into.costs().wgrad_wgmma),
+        given_(given) {
     if (given.packs()) passes_cost_ = pixel_packing_cost(given.packing_of(asked), into.costs().fma);
     if (given.exchanges && asked.epilogue.bias) passes_cost_ += bias_gradient_cost(asked, into.costs().fma);
   }
@@ -229,10 +230,10 @@ class Search {
       const auto new_rows = static_cast<int>(WgradGeometry(problem_, tiling).new_rows());
       tiling.x_rows = std::max(tiling.block_r + extra * new_rows, 2 * tiling.block_r);
       tiling.stages = stages;
-      // Producer threads know that a step's copies have arrived when they copy the next step's, and consumers
-      // release a step's stage in the next.
       tiling.raw_rows = tiling.orders() ? raw_rows : 0;
       const WgradGeometry geometry(problem_, tiling);
+      // Producer threads know that a step's copies have arrived when they copy the next step's, and consumers
+      // release a step's stage in the next.
       if (tiling.threads_load() && geometry.copies_dy_async() && stages < 3) continue;
       if (tiling.takes_boxes() && geometry.box_pixels() > TensorMapShape::kMostBox) return;
       if (geometry.shared_bytes() > target_.shared_bytes_per_block) continue;
@@ -292,7 +293,7 @@ class Search {
   const Problem problem_;
   const Target& target_;
   WgradWgmmaPrice price_;
-  WgradWgmmaTiling given_;  ///< says which operands are exchanged or packed
+  WgradWgmmaTiling given_;  ///< says which operands are exchanged, joined or packed
   std::int64_t passes_cost_ = 0;
 };
 

@@ -14,6 +14,7 @@
 #include "host/quick/small_integers.h"
 #include "runtime/compile.h"
 #include "support/fresh_cache.h"
+#include "support/plan_kernels.h"
 #include "tools/check/data.h"
 #include "tools/check/positions.h"
 #include "tools/host_device.h"
@@ -105,14 +106,6 @@ std::string fault(tools::HostDevice& device, const ConvPlan& plan, const Gradien
       return fmt::format("element {} of {} is {}, expected {}\n{}", i, expected.dx.size(), values[i], expected.dx[i],
                          to_string(plan));
   return {};
-}
-
-/// What a plan launches: "pack_weights wgmma reduce".
-std::string kernels_of(const ConvPlan& plan) {
-  std::string names;
-  for (const codegen::KernelPlan& kernel : plan.kernels)
-    names += fmt::format("{}{}", names.empty() ? "" : " ", to_string(kernel.family()));
-  return names;
 }
 
 /// The plan that executes least, for each list of kernels, split or not, with boxes or without; of depthwise kernels,

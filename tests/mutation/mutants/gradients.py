@@ -100,8 +100,8 @@ MUTANTS = [
     # The pass that adds sums of dw and db, and interleaves those of dx.
     reduce_pass("db_forgotten", "tiling.bias_sums = gradient_elements(asked) - asked.weight_elements();",
                 "tiling.bias_sums = 0;", "db is not written"),
-    reduce_pass("stride_without_db", "tiling.stride = sums.stride;",
-                "tiling.stride = round_up(asked.weight_elements(), 64);",
+    reduce_pass("stride_without_db", "tiling.sums = sums;",
+                "tiling.sums = sums, tiling.sums.stride = round_up(asked.weight_elements(), 64);",
                 "with db, splits are read where others' sums lie"),
     reduce_emit("first_of_db_behind_dw", "if (output >= kOutputs) {{", "if (output > kOutputs) {{",
                 "the first sum of db is written behind dw"),

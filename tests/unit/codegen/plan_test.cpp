@@ -225,8 +225,8 @@ TEST(Passes, AddPartialSumsBehindTheConvolution) {
   EXPECT_EQ(plan.kernels[1].problem.output.tensor, Tensor::y);
   const auto& tiling = std::get<ReduceTiling>(plan.kernels[1].tiling);
   EXPECT_EQ(tiling.split_k, plan.tiling<WgmmaTiling>()->split_k);
-  EXPECT_EQ(plan.workspace_bytes(), 4 * tiling.split_k * tiling.stride);
-  EXPECT_GE(tiling.stride, plan.kernels[1].problem.output_elements());
+  EXPECT_EQ(plan.workspace_bytes(), 4 * tiling.split_k * tiling.sums.stride);
+  EXPECT_GE(tiling.sums.stride, plan.kernels[1].problem.output_elements());
 }
 
 // The epilogue is the last kernel's: it must not be applied to each split's sums.

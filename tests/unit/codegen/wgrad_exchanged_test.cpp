@@ -7,6 +7,7 @@
 #include <string>
 
 #include "codegen/plan.h"
+#include "support/plan_kernels.h"
 #include "support/random_specs.h"
 #include "unit/codegen/found.h"
 
@@ -57,12 +58,6 @@ TEST(ExchangedOperands, NeedNoStrideAndNoMorePaddingThanTheFilterReaches) {
   EXPECT_FALSE(can_exchange_operands(lower(canonical(parse_spec("input=2,8,9,9 weight=8,8,3,3")))));
 }
 
-std::string kernels_of(const ConvPlan& plan) {
-  std::string names;
-  for (const KernelPlan& kernel : plan.kernels) names += " " + std::string(to_string(kernel.family()));
-  return names;
-}
-
 TEST(ExchangedOperands, ServeFewOutputChannels) {
   const auto plan_of = [](const std::string& text) {
     return make_plan(parse_spec(text + " operation=weight_gradient"), parse_target("sm_90a"));
@@ -74,8 +69,8 @@ TEST(ExchangedOperands, ServeFewOutputChannels) {
     const ConvPlan plan = plan_of(text), with_db = plan_of(std::string(text) + " bias");
     ASSERT_NE(plan.tiling<WgradWgmmaTiling>(), nullptr) << text;
     EXPECT_TRUE(plan.tiling<WgradWgmmaTiling>()->exchanges) << text;
-    EXPECT_EQ(kernels_of(plan), " wgrad_wgmma reduce") << text;
-    EXPECT_EQ(kernels_of(with_db), " bias_gradient wgrad_wgmma reduce") << text;
+    EXPECT_EQ(test::kernels_of(plan), "wgrad_wgmma reduce") << text;
+    EXPECT_EQ(test::kernels_of(with_db), "bias_gradient wgrad_wgmma reduce") << text;
   }
   EXPECT_FALSE(plan_of("input=8,64,56,56 weight=64,64,3,3 math=tf32").tiling<WgradWgmmaTiling>()->exchanges);
 }
@@ -88,9 +83,9 @@ TEST(ExchangedOperands, SumsOfDbLieBehindThoseOfDw) {
   const auto& sums = std::get<BiasGradientTiling>(plan.kernels.at(0).tiling);
   const auto& tiling = std::get<WgradWgmmaTiling>(plan.kernels.at(1).tiling);
   const auto& reduction = std::get<ReduceTiling>(plan.kernels.at(2).tiling);
-  EXPECT_EQ(reduction.stride, 64 * 49 + 64) << "one of db, and what fills up";
-  EXPECT_EQ(sums.stride, reduction.stride);
-  EXPECT_EQ(tiling.sum_stride(plan.kernels.at(1).problem), reduction.stride);
+  EXPECT_EQ(reduction.sums.stride, 64 * 49 + 64) << "one of db, and what fills up";
+  EXPECT_EQ(sums.stride, reduction.sums.stride);
+  EXPECT_EQ(tiling.sum_stride(plan.kernels.at(1).problem), reduction.sums.stride);
   EXPECT_EQ(sums.shares, reduction.split_k);
   EXPECT_EQ(tiling.splits, reduction.split_k);
   EXPECT_EQ(sums.partial_sums, reduction.partial_sums);
@@ -166,12 +161,12 @@ TEST(JoinedGroups, SumsOfDbLieBehindThoseOfAllProducts) {
   const ConvPlan plan = make_plan(
       parse_spec("input=8,128,56,56 weight=128,4,3,3 padding=1 groups=32 bias math=tf32 operation=weight_gradient"),
       parse_target("sm_90a"));
-  ASSERT_EQ(kernels_of(plan), " wgrad_wgmma reduce");
+  ASSERT_EQ(test::kernels_of(plan), "wgrad_wgmma reduce");
   const auto& reduction = std::get<ReduceTiling>(plan.kernels.at(1).tiling);
   EXPECT_EQ(reduction.sums.joined_groups, 16);
   EXPECT_EQ(reduction.group_k, 4);
   EXPECT_EQ(reduction.sums.bias_first, 128 * 64 * 9);
-  EXPECT_EQ(reduction.stride, 128 * 64 * 9 + 128);
+  EXPECT_EQ(reduction.sums.stride, 128 * 64 * 9 + 128);
   EXPECT_EQ(reduction.bias_sums, 128);
 }
 

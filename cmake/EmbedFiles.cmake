@@ -18,4 +18,5 @@ function(jitconv_embed output)
             "-DFINGERPRINT_FILES=${FINGERPRINT_FILES}" -P ${PROJECT_SOURCE_DIR}/cmake/embed.cmake
     DEPENDS ${FILES_paths} ${FINGERPRINT_FILES_paths} ${PROJECT_SOURCE_DIR}/cmake/embed.cmake
     COMMENT "Embedding ${ARG_FOLDER}" VERBATIM)
+  set_source_files_properties(${output} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()

@@ -7,12 +7,6 @@
 #include <cstring>
 
 namespace jitconv::host {
-namespace {
-
-constexpr int kPoison = 0xff;  // every byte: a NaN as float, half, bfloat16 and tf32
-
-}  // namespace
-
 AsyncCopies::AsyncCopies(std::uint32_t threads, std::uint32_t objects, char* memory, SharedMemory& marks)
     : memory_(memory), marks_(marks), of_thread_(threads), of_object_(objects) {}
 

@@ -15,6 +15,9 @@
 
 namespace jitconv::host {
 
+/// Every byte of what a kernel must not read yet: a NaN as float, half, bfloat16 and tf32.
+inline constexpr int kPoison = 0xff;
+
 /// When an asynchronous operation takes effect: as soon as it may, as late as it may, or either, drawn per operation.
 enum class Landing : std::uint8_t { early, late, random };
 

@@ -16,7 +16,6 @@ namespace jitconv::host {
 namespace {
 
 constexpr std::uint32_t kRegistersOfBlock = 65536, kMostRegisters = 256, kFewestRegisters = 24;
-constexpr int kPoison = 0xff;  // every byte: a NaN
 
 std::string group_name(std::uint32_t warpgroup) {
   return fmt::format("threads {} to {}", warpgroup * kWarpgroupThreads, (warpgroup + 1) * kWarpgroupThreads - 1);

@@ -21,7 +21,7 @@
 namespace jitconv::runtime {
 namespace {
 
-constexpr std::array<std::string_view, 5> kNames = {"off", "error", "warn", "info", "debug"};
+constexpr std::array<std::string_view, 5> kLevelNames = {"off", "error", "warn", "info", "debug"};
 
 /// 0 or errno.
 int append(const std::string& path, std::string_view line) {
@@ -76,8 +76,8 @@ void write_line(std::string_view label, std::string_view message) {
 LogLevel read_level() {
   const std::string value = log_level_from_environment();
   if (value.empty()) return LogLevel::warn;
-  for (std::size_t i = 0; i < kNames.size(); ++i) {
-    if (value == kNames[i]) return static_cast<LogLevel>(i);
+  for (std::size_t i = 0; i < kLevelNames.size(); ++i) {
+    if (value == kLevelNames[i]) return static_cast<LogLevel>(i);
   }
   write_line("warning",
              "JITCONV_LOG is " + cache::printable(value) + ", must be off, error, warn, info or debug: using warn");
@@ -94,7 +94,8 @@ bool log_enabled(LogLevel level) {
 // May be called while static objects are destroyed.
 void log(LogLevel level, std::string_view message) noexcept try {
   if (!log_enabled(level)) return;
-  write_line(level == LogLevel::warn ? std::string_view("warning") : kNames[static_cast<std::size_t>(level)], message);
+  write_line(level == LogLevel::warn ? std::string_view("warning") : kLevelNames[static_cast<std::size_t>(level)],
+             message);
 } catch (...) {  // out of memory while building the line
 }
 

@@ -27,7 +27,7 @@ namespace {
 using Result = int;  // nvrtcResult
 using Program = void*;
 
-constexpr Result kSuccess = 0, kInvalidOption = 5, kCompilation = 6, kBuiltinFailure = 7;
+constexpr Result kNvrtcSuccess = 0, kInvalidOption = 5, kCompilation = 6, kBuiltinFailure = 7;
 constexpr std::size_t kLongestLog = 64 * 1024;
 
 struct Nvrtc {
@@ -60,7 +60,7 @@ std::string unusable(const CompilerIdentity& identity) { return fmt::format("can
 }
 
 void check(const Nvrtc& nvrtc, Result result, const char* call) {
-  if (result == kSuccess) return;
+  if (result == kNvrtcSuccess) return;
   throw CompileError(ErrorCode::compile_failed,
                      fmt::format("{}: {} failed: {}", nvrtc.name(), call, nvrtc.nvrtcGetErrorString(result)));
 }
@@ -147,7 +147,7 @@ void compile_nothing(const Nvrtc& nvrtc, const std::string& architecture) {
   for (const int option_count : {3, 2, 1}) {  // NVRTC before 12.9 refuses --no-cache, and before 12.8 --minimal
     Program program = nullptr;
     if (nvrtc.nvrtcCreateProgram(&program, "__global__ void nothing() {}", "nothing.cu", 0, nullptr, nullptr) !=
-        kSuccess)
+        kNvrtcSuccess)
       return;
     const Result result = nvrtc.nvrtcCompileProgram(program, option_count, options.data());
     nvrtc.nvrtcDestroyProgram(&program);
@@ -317,7 +317,7 @@ CompiledImage compile_source(const std::string& source, const std::string& progr
   CompiledImage image;
   image.log = without_zeros(
       fetch(nvrtc, program.get(), nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, "nvrtcGetProgramLog"));
-  if (result != kSuccess) throw_failure(nvrtc, result, program_name, image.log, source, all_options);
+  if (result != kNvrtcSuccess) throw_failure(nvrtc, result, program_name, image.log, source, all_options);
   image.cubin = fetch(nvrtc, program.get(), nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN, "nvrtcGetCUBIN");
   if (want_ptx) {
     image.ptx = without_zeros(fetch(nvrtc, program.get(), nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX, "nvrtcGetPTX"));

@@ -130,7 +130,7 @@ std::string constants(const codegen::ConvPlan& plan, const KernelSource& source)
 }
 
 /// What a kernel gets for an argument: a pointer of the type it wants, or a tensor map over it.
-std::string argument_text(const codegen::Argument& argument) {
+std::string harness_argument(const codegen::Argument& argument) {
   const codegen::TensorMapShape& map = argument.map;
   if (map.rank == 0) return fmt::format("Pointer{{b.{}}}", buffer_name(argument.tensor));
   const auto rank = static_cast<std::size_t>(map.rank);
@@ -168,7 +168,7 @@ std::string launch_text(const KernelSource& source) {
     const bool early = entry.starts_early && &entry != source.entries.data();
     launch += fmt::format("  enqueue({}, dim3({}, {}, {}), {}, {}, stream, /*early=*/{}", entry.scope + entry.name,
                           entry.grid[0], entry.grid[1], entry.grid[2], entry.threads, entry.shared_bytes, early);
-    for (const codegen::Argument& argument : entry.arguments) launch += ",\n          " + argument_text(argument);
+    for (const codegen::Argument& argument : entry.arguments) launch += ",\n          " + harness_argument(argument);
     launch += ");\n";
   }
   return prepare + "}\n\n" + launch + "}\n\n}  // namespace harness\n\n";

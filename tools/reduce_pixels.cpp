@@ -12,7 +12,6 @@ namespace jitconv::tools {
 namespace {
 
 using codegen::ceil_div;
-using codegen::Problem;
 using codegen::WgradDepthwiseTiling;
 using codegen::WgradTiling;
 using codegen::WgradWgmmaTiling;
@@ -22,22 +21,22 @@ struct Sharing {
   std::int64_t splits, tiles_k, tiles_columns;
 };
 
-Sharing sharing_of(const Problem& problem, const WgradTiling& tiling) {
+Sharing sharing_of(const codegen::Problem& problem, const WgradTiling& tiling) {
   return {tiling.splits(problem), problem.groups * tiling.tiles_k(problem), tiling.tiles_columns(problem)};
 }
 
-Sharing sharing_of(const Problem& problem, const WgradDepthwiseTiling& tiling) {
+Sharing sharing_of(const codegen::Problem& problem, const WgradDepthwiseTiling& tiling) {
   return {tiling.splits(problem), tiling.tiles_k(problem), tiling.tiles_r(problem)};
 }
 
-Sharing sharing_of(const Problem& problem, const WgradWgmmaTiling& tiling) {
+Sharing sharing_of(const codegen::Problem& problem, const WgradWgmmaTiling& tiling) {
   const codegen::WgradGeometry geometry(problem, tiling);
   const std::int64_t tiles_k = problem.groups * geometry.tiles_k();
   return {tiling.splits, tiles_k, geometry.tiles() / tiles_k};
 }
 
 template <typename Tiling>
-Sharing sharing_of(const Problem&, const Tiling&) {
+Sharing sharing_of(const codegen::Problem&, const Tiling&) {
   return {};
 }
 
@@ -61,15 +60,15 @@ Kept kept_by(const Tiling&) {
 }
 
 /// Lets at most `splits` blocks share the pixels of a tile.
-void share(const Problem& problem, std::int64_t splits, WgradTiling& tiling) {
+void share(const codegen::Problem& problem, std::int64_t splits, WgradTiling& tiling) {
   tiling.split_pixels = codegen::round_up(ceil_div(WgradTiling::pixels(problem), splits), tiling.chunk_pixels);
 }
 
-void share(const Problem& problem, std::int64_t splits, WgradDepthwiseTiling& tiling) {
+void share(const codegen::Problem& problem, std::int64_t splits, WgradDepthwiseTiling& tiling) {
   tiling.turns = static_cast<int>(ceil_div(ceil_div(tiling.strips(problem), tiling.slots), splits));
 }
 
-void share(const Problem& problem, std::int64_t splits, WgradWgmmaTiling& tiling) {
+void share(const codegen::Problem& problem, std::int64_t splits, WgradWgmmaTiling& tiling) {
   const std::int64_t step = codegen::WgradGeometry(problem, tiling).row_step(), rows = problem.rows.output;
   const auto empty_strips = [&] {
     return rows / step <= (ceil_div(ceil_div(rows, step), tiling.strip_rows) - 1) * tiling.strip_rows;
@@ -83,20 +82,22 @@ void share(const Problem& problem, std::int64_t splits, WgradWgmmaTiling& tiling
 }
 
 template <typename Tiling>
-void share(const Problem&, std::int64_t, Tiling&) {}
+void share(const codegen::Problem&, std::int64_t, Tiling&) {}
 
 /// What the kernel computes of `asked`: kernels before it may pack its tensors.
-Problem problem_for(const Problem& asked, const WgradWgmmaTiling& tiling) { return tiling.problem_of(asked); }
+codegen::Problem problem_for(const codegen::Problem& asked, const WgradWgmmaTiling& tiling) {
+  return tiling.problem_of(asked);
+}
 
 template <typename Tiling>
-Problem problem_for(const Problem& asked, const Tiling&) {
+codegen::Problem problem_for(const codegen::Problem& asked, const Tiling&) {
   return asked;
 }
 
 codegen::ConvPlan plan_for_pixels(codegen::ConvPlan full, const ConvSpec& spec) {
   const std::int64_t splits = std::min<std::int64_t>(2, sharing_of(full).splits);
   codegen::KernelPlan& kernel = full.convolution();
-  const Problem problem = std::visit(
+  const codegen::Problem problem = std::visit(
       [asked = codegen::lower(spec)](const auto& tiling) { return problem_for(asked, tiling); }, kernel.tiling);
   std::visit([&](auto& tiling) { share(problem, splits, tiling); }, kernel.tiling);
   const Sharing shared =

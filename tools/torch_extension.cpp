@@ -57,7 +57,7 @@ std::string quoted_tensor(Tensor tensor) {
 }
 
 /// A pointer's tensor by name, or a tensor map as a dictionary.
-std::string argument_text(const Argument& argument) {
+std::string python_argument(const Argument& argument) {
   const codegen::TensorMapShape& map = argument.map;
   if (map.rank == 0) return quoted_tensor(argument.tensor);
   const auto rank = static_cast<std::size_t>(map.rank);
@@ -86,7 +86,7 @@ std::string entry_text(const KernelEntry& entry) {
                                  entry.name, entry.grid[0], entry.grid[1], entry.grid[2]);
   text += fmt::format("            \"threads\": {},\n            \"shared_bytes\": {},\n            \"arguments\": [\n",
                       entry.threads, entry.shared_bytes);
-  for (const Argument& argument : entry.arguments) text += "                " + argument_text(argument) + ",\n";
+  for (const Argument& argument : entry.arguments) text += "                " + python_argument(argument) + ",\n";
   return text + "            ],\n        },\n";
 }
 

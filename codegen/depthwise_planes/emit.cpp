@@ -9,8 +9,6 @@
 namespace jitconv::codegen {
 namespace {
 
-constexpr std::int64_t kCopyBytes = DepthwisePlanesTiling::kCopyBytes;
-
 /// Whether the last block has fewer planes than the others.
 bool has_short_block(const Problem& problem, const DepthwisePlanesTiling& tiling) {
   return problem.n * problem.input_channels() % tiling.planes != 0;
@@ -36,9 +34,9 @@ std::string constants(const KernelPlan& kernel, const DepthwisePlanesTiling& til
   if (tiling.share_weights) c.add("kWeightsFirstByte", tiling.weights_first_byte(problem), "in shared memory");
 
   c.group("Elements that a thread moves at a time");
-  c.add("kCopyVector", kCopyBytes / problem.input.element_bytes(), "from x to shared memory");
+  c.add("kCopyVector", DepthwisePlanesTiling::kCopyBytes / problem.input.element_bytes(), "from x to shared memory");
   c.add("kReadVector", tiling.read_vector, "from there").add("kStoreVector", tiling.store_vector, "back");
-  c.add("kLeaveVector", kCopyBytes / problem.output.element_bytes(), "from shared memory to y");
+  c.add("kLeaveVector", DepthwisePlanesTiling::kCopyBytes / problem.output.element_bytes(), "from shared memory to y");
   std::string text = c.text();
   text.pop_back();
   return text;
@@ -145,7 +143,7 @@ KernelText depthwise_planes::emit(const KernelPlan& kernel, std::string_view nam
   const auto& tiling = std::get<DepthwisePlanesTiling>(kernel.tiling);
   const Problem& problem = kernel.problem;
   const std::int64_t copies = ceil_div(tiling.planes * problem.input_plane() * problem.input.element_bytes(),
-                                       kCopyBytes * tiling.threads(problem));
+                                       DepthwisePlanesTiling::kCopyBytes * tiling.threads(problem));
   KernelText text;
   text.arguments = arguments(problem);
   text.files = {{element_header(problem.input.type)}, {"device/vector.cuh"}};

@@ -53,7 +53,7 @@ std::string_view order(const ReduceTiling& tiling) {
 }
 
 /// The blocks behind those of dw add db.
-std::string bias_gradient(const Problem& problem, const ReduceTiling& tiling) {
+std::string bias_gradient_blocks(const Problem& problem, const ReduceTiling& tiling) {
   if (tiling.bias_sums == 0) return {};
   return fmt::format(
       "if (blockIdx.x >= kFilterBlocks) {{\n"
@@ -76,7 +76,7 @@ KernelText reduce::emit_filters(const KernelPlan& kernel, std::string_view name)
                {"place", place(tiling)},
                {"order", std::string(order(tiling))},
                {"loads", std::to_string(std::max(1, kLoads / tiling.split_k))},
-               {"bias_gradient", bias_gradient(kernel.problem, tiling)}};
+               {"bias_gradient", bias_gradient_blocks(kernel.problem, tiling)}};
   return fill(kernel, name, "reduce/filters.cu.in", std::move(own));
 }
 

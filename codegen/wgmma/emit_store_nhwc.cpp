@@ -10,7 +10,7 @@
 namespace jitconv::codegen {
 namespace {
 
-constexpr int kConsumerThreads = 128, kConsumerChannels = 64;
+constexpr int kConsumerThreads = 128;
 
 std::string store_vector_type(const WgmmaGeometry& geometry) {
   const WgmmaStore store(geometry);

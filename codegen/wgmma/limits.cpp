@@ -7,17 +7,11 @@
 #include "codegen/tensor_map.h"
 
 namespace jitconv::codegen {
-namespace {
-
-constexpr std::int64_t kRowBytes = PixelGrid::kRowBytes;
-
-}  // namespace
-
 bool can_use_im2col(const WgmmaGeometry& geometry) {
   const Problem& problem = geometry.problem();
   const WgmmaTiling& tiling = geometry.tiling();
   if (tiling.pipeline.slices == 1 || geometry.run_pixels() > TensorMapShape::kMostIm2colPixels) return false;
-  if (!geometry.reads_transposed() && geometry.load_bytes() != kRowBytes) return false;
+  if (!geometry.reads_transposed() && geometry.load_bytes() != PixelGrid::kRowBytes) return false;
   if (problem.groups > 1 && problem.c % geometry.chunk_channels() != 0) return false;
   const auto [lower, upper] = im2col_corners(geometry);
   return std::max(problem.rows.stride, problem.columns.stride) <= TensorMapShape::kMostIm2colStride &&
@@ -47,7 +41,7 @@ bool can_copy_pixels(const WgmmaGeometry& geometry) {
   const Problem& problem = geometry.problem();
   const WgmmaTiling& tiling = geometry.tiling();
   if (problem.input.layout() != Layout::nchw) return false;
-  const std::int64_t vector = kRowBytes / problem.input.element_bytes(), input_plane = problem.input_plane();
+  const std::int64_t vector = PixelGrid::kRowBytes / problem.input.element_bytes(), input_plane = problem.input_plane();
   if (tiling.tile.images == 0) return input_plane % vector == 0;
   // Planes of consecutive channels are one copy.
   return problem.c * input_plane % vector == 0 && geometry.slice_channels() * input_plane % vector == 0;
@@ -57,8 +51,8 @@ bool can_take_unpacked_weights(const WgmmaGeometry& geometry) {
   const Problem& problem = geometry.problem();
   const WgmmaTiling& tiling = geometry.tiling();
   const std::int64_t all_taps = geometry.taps(), row = problem.c * all_taps;
-  if (tiling.pipeline.filter_rows != problem.rows.taps || row * problem.input.element_bytes() % kRowBytes != 0 ||
-      row > INT32_MAX)
+  if (tiling.pipeline.filter_rows != problem.rows.taps ||
+      row * problem.input.element_bytes() % PixelGrid::kRowBytes != 0 || row > INT32_MAX)
     return false;
   if (all_taps == 1) return tiling.pipeline.slices == 8;  // rows are swizzled
   if (problem.input.type != DataType::f32 || problem.input.layout() != Layout::nchw) return false;
@@ -72,7 +66,7 @@ bool can_take_transposed_weights(const WgmmaGeometry& geometry) {
   if (!problem.asked_weight || problem.is_sub_pixel() || geometry.taps() != 1 || problem.input.element_bytes() != 2)
     return false;
   const View& weight = *problem.asked_weight;
-  const auto is_whole = [](std::int64_t elements) { return 2 * elements % kRowBytes == 0; };
+  const auto is_whole = [](std::int64_t elements) { return 2 * elements % PixelGrid::kRowBytes == 0; };
   return geometry.tiling().pipeline.slices == 8 && weight.stride.n == 1 && is_whole(weight.stride.c) &&
          is_whole(weight.group) && weight.stride.c <= INT32_MAX;
 }

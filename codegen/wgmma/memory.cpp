@@ -6,7 +6,6 @@
 namespace jitconv::codegen {
 namespace {
 
-constexpr std::int64_t kSwizzledBoxAlignment = 1024;  // bytes, where tensor maps copy to and from
 constexpr std::int64_t kBarrierBytes = 8;
 
 std::int64_t barriers(const WgmmaTiling& tiling) {

@@ -10,8 +10,7 @@
 namespace jitconv::codegen {
 namespace {
 
-// Bytes, where tensor maps copy to.
-constexpr std::int64_t kBoxAlignment = 128, kSwizzledBoxAlignment = 1024;
+constexpr std::int64_t kBoxAlignment = 128;  // bytes, where tensor maps copy to
 constexpr std::int64_t kRowBytes = PixelGrid::kRowBytes;
 
 std::int64_t padded_slice_pitch(const PixelGrid& grid, int slices, std::int64_t run_pixels) {

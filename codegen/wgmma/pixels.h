@@ -10,6 +10,9 @@
 
 namespace jitconv::codegen {
 
+/// Bytes, of boxes that tensor maps copy with a swizzle.
+inline constexpr std::int64_t kSwizzledBoxAlignment = 1024;
+
 class WgmmaGeometry;
 
 class WgmmaPixels {

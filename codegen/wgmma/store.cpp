@@ -10,7 +10,6 @@ namespace jitconv::codegen {
 namespace {
 
 constexpr int kWarps = 8;  // of consumers
-constexpr int kConsumerChannels = 64;
 
 /// Of `columns`, the largest part of `unit` and its multiples that is no larger than `wanted`, or, if that is less than
 /// half of it, the smallest up to twice as large; 0 if there is none.

@@ -8,6 +8,9 @@
 
 namespace jitconv::codegen {
 
+/// Output channels of a consumer warpgroup: the rows of a wgmma instruction.
+inline constexpr int kConsumerChannels = 64;
+
 class WgmmaStore {
  public:
   /// Works out what all stores need; `geometry` must outlive the object.

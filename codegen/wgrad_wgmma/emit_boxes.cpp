@@ -11,7 +11,7 @@ namespace {
 
 /// A row of x has a box for each phase and each part of the channels. Phases are channels of another pixel: kStrideW
 /// neighbours are one pixel of the map.
-std::string copy_x(const WgradGeometry& geometry) {
+std::string copy_x_boxes(const WgradGeometry& geometry) {
   Lines lines;
   for (int box = 0; box < geometry.boxes(); ++box) {
     const int phase = geometry.box_phases()[static_cast<std::size_t>(box / geometry.parts())];
@@ -80,7 +80,7 @@ TensorMapShape box_of_dy(const WgradGeometry& geometry) {
 std::string box_steps(const WgradGeometry& geometry) {
   return fill_template(embedded_text("wgrad_wgmma/steps_boxes.cu.in"),
                        {{"await_previous", await_packing(geometry.tiling())},
-                        {"copy_x", copy_x(geometry)},
+                        {"copy_x", copy_x_boxes(geometry)},
                         {"s_offset", geometry.tiles_s() == 1 ? "" : " + s_first * kDilationW"}});
 }
 

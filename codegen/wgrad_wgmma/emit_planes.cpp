@@ -21,7 +21,7 @@ TensorMapShape swizzled_planes(const WgradGeometry& geometry, const View& view, 
 }
 
 /// A step's copies of dy.
-std::string copy_dy(const WgradGeometry& geometry) {
+std::string copy_dy_planes(const WgradGeometry& geometry) {
   if (geometry.takes_dy_as_it_lies())
     return "#pragma unroll\n"
            "for (int part = 0; part < kParts; ++part)\n"
@@ -82,7 +82,7 @@ TensorMapShape plane_of_dy(const WgradGeometry& geometry) {
 
 std::string plane_steps(const WgradGeometry& geometry) {
   return fill_template(embedded_text("wgrad_wgmma/steps_planes.cu.in"),
-                       {{"await_previous", await_packing(geometry.tiling())}, {"copy_dy", copy_dy(geometry)}});
+                       {{"await_previous", await_packing(geometry.tiling())}, {"copy_dy", copy_dy_planes(geometry)}});
 }
 
 std::string plane_operand() {

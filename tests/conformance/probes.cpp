@@ -23,22 +23,22 @@ namespace {
 constexpr std::size_t kRandomItems = 1 << 16;
 
 /// Seeded per probe; the standard fixes what this generator gives on every machine.
-using Random = std::mt19937_64;
+using ProbeRandom = std::mt19937_64;
 
-std::uint32_t word(Random& random) { return static_cast<std::uint32_t>(random() >> 32); }
+std::uint32_t word(ProbeRandom& random) { return static_cast<std::uint32_t>(random() >> 32); }
 
-Words random_words(Random& random, std::size_t count) {
+Words drawn_words(ProbeRandom& random, std::size_t count) {
   Words words(count);
   std::generate(words.begin(), words.end(), [&random] { return word(random); });
   return words;
 }
 
 /// Any order will do; this one makes examples taken from anywhere look at everything.
-void shuffle(Words& words, Random& random) {
+void shuffle(Words& words, ProbeRandom& random) {
   for (std::size_t i = words.size(); i > 1; --i) std::swap(words[i - 1], words[random() % i]);
 }
 
-Words every_16_bit_value(Random& random) {
+Words every_16_bit_value(ProbeRandom& random) {
   Words words(1 << 16);
   for (std::size_t i = 0; i < words.size(); ++i) words[i] = static_cast<std::uint32_t>(i);
   shuffle(words, random);
@@ -47,7 +47,7 @@ Words every_16_bit_value(Random& random) {
 
 /// Floats around every value of a 16-bit type and around every border between two of them, where roundings differ, and
 /// as many more of any bits.
-Words floats_to_round(Random& random, float (*value_of)(std::uint16_t)) {
+Words floats_to_round(ProbeRandom& random, float (*value_of)(std::uint16_t)) {
   Words words;
   for (std::uint32_t bits = 0; bits < 0xffff; ++bits) {
     const double value = value_of(static_cast<std::uint16_t>(bits));
@@ -59,18 +59,18 @@ Words floats_to_round(Random& random, float (*value_of)(std::uint16_t)) {
       for (const std::uint32_t distance : {~0u, 0u, 1u})
         words.push_back(std::bit_cast<std::uint32_t>(static_cast<float>(middle)) + distance);
   }
-  const Words more = random_words(random, words.size());
+  const Words more = drawn_words(random, words.size());
   words.insert(words.end(), more.begin(), more.end());
   shuffle(words, random);
   return words;
 }
 
 /// Three operands: of any bits, or near one another so that products and sums cancel, round and underflow.
-Words fma_operands(Random& random) {
+Words fma_operands(ProbeRandom& random) {
   Words words;
   for (std::size_t i = 0; i < kRandomItems; ++i) {
     const std::uint32_t kind = word(random) % 3;
-    const Words bits = random_words(random, 4);
+    const Words bits = drawn_words(random, 4);
     if (kind == 0) {
       words.insert(words.end(), bits.begin(), bits.begin() + 3);
       continue;
@@ -91,10 +91,10 @@ Words fma_operands(Random& random) {
 }
 
 /// Pairs of any bits, of equal and nearly equal magnitudes, zeros of both signs among them.
-Words near_numbers(Random& random) {
+Words near_numbers(ProbeRandom& random) {
   Words words;
   for (std::size_t i = 0; i < kRandomItems; ++i) {
-    const Words bits = random_words(random, 3);
+    const Words bits = drawn_words(random, 3);
     const std::uint32_t sign = bits[2] & 0x80000000u;
     const std::uint32_t first = bits[2] % 16 == 0 ? bits[0] & 0x80000000u : bits[0];
     words.push_back(first);
@@ -103,16 +103,16 @@ Words near_numbers(Random& random) {
   return words;
 }
 
-struct ElementType {
+struct ProbedType {
   std::string name;  ///< "f16"
   std::size_t bytes = 4;
   std::string_view file;
   float (*value_of)(std::uint16_t) = nullptr;  ///< of 16-bit types
 };
 
-const ElementType kF32{"f32", 4, "device/element_f32.cuh", nullptr};
-const ElementType kF16{"f16", 2, "device/element_f16.cuh", check::from_f16};
-const ElementType kBf16{"bf16", 2, "device/element_bf16.cuh", check::from_bf16};
+const ProbedType kProbedF32{"f32", 4, "device/element_f32.cuh", nullptr};
+const ProbedType kProbedF16{"f16", 2, "device/element_f16.cuh", check::from_f16};
+const ProbedType kProbedBf16{"bf16", 2, "device/element_bf16.cuh", check::from_bf16};
 
 class ProbeList {
  public:
@@ -123,18 +123,18 @@ class ProbeList {
                           probe.inputs.end());
     all_.push_back(std::move(probe));
   }
-  Random random(const std::string& name) const { return random_of_probe(name); }
+  ProbeRandom random(const std::string& name) const { return random_of_probe(name); }
 
-  void conversions(const ElementType& type) {
+  void conversions(const ProbedType& type) {
     const std::string file = std::string(type.file.substr(7));
     Probe to{type.name + " to_float", {type.file}, {file + ": to_float"}, {}, 1, 1, 0, {}};
     Probe from{type.name + " from_float", {type.file}, {file + ": from_float"}, {}, 1, 1, 0, {}};
-    Random to_random = random(to.name), from_random = random(from.name);
+    ProbeRandom to_random = random(to.name), from_random = random(from.name);
     if (type.bytes == 4) {
       to.body = "  out[0] = __float_as_uint(to_float(__uint_as_float(in[0])));\n";
       from.body = "  out[0] = __float_as_uint(from_float(__uint_as_float(in[0])));\n";
-      to.inputs = random_words(to_random, kRandomItems);
-      from.inputs = random_words(from_random, kRandomItems);
+      to.inputs = drawn_words(to_random, kRandomItems);
+      from.inputs = drawn_words(from_random, kRandomItems);
     } else {
       to.body =
           "  Element value;\n"
@@ -149,7 +149,7 @@ class ProbeList {
   }
 
   /// Reads and writes n elements by one instruction each, in reverse order.
-  void vectors(const ElementType& type, std::size_t n) {
+  void vectors(const ProbedType& type, std::size_t n) {
     Probe probe{fmt::format("{} vector x{}", type.name, n),
                 {type.file, "device/vector.cuh"},
                 {"vector.cuh"},
@@ -164,14 +164,14 @@ class ProbeList {
                 words_of(type, n),
                 0,
                 {}};
-    Random generator = random(probe.name);
-    probe.inputs = random_words(generator, kRandomItems / 8 * probe.in_words);
+    ProbeRandom generator = random(probe.name);
+    probe.inputs = drawn_words(generator, kRandomItems / 8 * probe.in_words);
     add(std::move(probe));
   }
 
   /// Copies n elements, or zeros, over what lay in shared memory, and has another thread read them. The address of a
   /// copy of zeros is drawn at random: it must not be followed.
-  void copies(const ElementType& type, const std::string& file, std::size_t n) {
+  void copies(const ProbedType& type, const std::string& file, std::size_t n) {
     const std::size_t words = words_of(type, n);
     Probe probe{fmt::format("{} {} x{}", file.substr(0, file.find('.')), type.name, n),
                 files_of(type, file),
@@ -198,14 +198,14 @@ class ProbeList {
                 n,
                 kProbeThreads * n * sizeof(float),
                 {}};
-    Random generator = random(probe.name);
-    probe.inputs = random_words(generator, kRandomItems / 8 * probe.in_words);
+    ProbeRandom generator = random(probe.name);
+    probe.inputs = drawn_words(generator, kRandomItems / 8 * probe.in_words);
     probe.compute_capability = capability_of(file);
     add(std::move(probe));
   }
 
   /// Four groups of one copy each. What copy_wait<in_flight>() waited for is read before the rest is waited for.
-  void groups(const ElementType& type, const std::string& file, int in_flight) {
+  void groups(const ProbedType& type, const std::string& file, int in_flight) {
     Probe probe{
         fmt::format("{} {} groups, {} in flight", file.substr(0, file.find('.')), type.name, in_flight),
         files_of(type, file),
@@ -232,8 +232,8 @@ class ProbeList {
         4,
         kProbeThreads * 4 * sizeof(float),
         {}};
-    Random generator = random(probe.name);
-    probe.inputs = random_words(generator, kRandomItems / 8 * probe.in_words);
+    ProbeRandom generator = random(probe.name);
+    probe.inputs = drawn_words(generator, kRandomItems / 8 * probe.in_words);
     probe.compute_capability = capability_of(file);
     add(std::move(probe));
   }
@@ -241,7 +241,7 @@ class ProbeList {
   /// Parts of CUDA that kernels use, or may come to use, beside the device functions. `in` and `out` are words; NaN is
   /// compared as NaN: a GPU makes one kind of it, a CPU keeps an operand's.
   void built_in(const std::string& name, std::size_t in_words, const std::string& expression, bool is_float,
-                Words (*inputs)(Random&)) {
+                Words (*inputs)(ProbeRandom&)) {
     Probe probe{"built-in " + name, {}, {"built-in: " + name}, {}, in_words, 1, 0, {}};
     if (is_float) {
       probe.body = fmt::format(
@@ -252,7 +252,7 @@ class ProbeList {
     } else {
       probe.body = fmt::format("  out[0] = static_cast<unsigned>({});\n", expression);
     }
-    Random generator = random(probe.name);
+    ProbeRandom generator = random(probe.name);
     probe.inputs = inputs(generator);
     add(std::move(probe));
   }
@@ -260,11 +260,11 @@ class ProbeList {
   std::vector<Probe> take() { return std::move(all_); }
 
  private:
-  static std::size_t words_of(const ElementType& type, std::size_t n) {
+  static std::size_t words_of(const ProbedType& type, std::size_t n) {
     return std::max<std::size_t>(1, n * type.bytes / 4);
   }
   static int capability_of(const std::string& file) { return file == "copy_async.cuh" ? 80 : 75; }
-  static std::vector<std::string_view> files_of(const ElementType& type, const std::string& file) {
+  static std::vector<std::string_view> files_of(const ProbedType& type, const std::string& file) {
     for (const codegen::EmbeddedFile& one : codegen::embedded_files())
       if (one.name == "device/" + file) return {type.file, "device/vector.cuh", one.name};
     return {type.file, "device/vector.cuh", "device/?"};  // reported when the text is put together
@@ -275,7 +275,7 @@ class ProbeList {
 
 std::vector<Probe> make_probes() {
   ProbeList list;
-  for (const ElementType& type : {kF32, kF16, kBf16}) {
+  for (const ProbedType& type : {kProbedF32, kProbedF16, kProbedBf16}) {
     list.conversions(type);
     for (const std::size_t n : {1u, 2u, 4u, 8u})
       if (n * type.bytes <= 16) list.vectors(type, n);
@@ -283,11 +283,11 @@ std::vector<Probe> make_probes() {
       if (n * type.bytes <= 16) list.copies(type, "copy_registers.cuh", n);
     list.groups(type, "copy_registers.cuh", 1);
   }
-  for (const std::size_t n : {1u, 2u, 4u}) list.copies(kF32, "copy_async.cuh", n);
-  for (const int in_flight : {0, 1, 2, 3}) list.groups(kF32, "copy_async.cuh", in_flight);
+  for (const std::size_t n : {1u, 2u, 4u}) list.copies(kProbedF32, "copy_async.cuh", n);
+  for (const int in_flight : {0, 1, 2, 3}) list.groups(kProbedF32, "copy_async.cuh", in_flight);
 
-  const auto any_one = [](Random& random) { return random_words(random, kRandomItems); };
-  const auto any_two = [](Random& random) { return random_words(random, 2 * kRandomItems); };
+  const auto any_one = [](ProbeRandom& random) { return drawn_words(random, kRandomItems); };
+  const auto any_two = [](ProbeRandom& random) { return drawn_words(random, 2 * kRandomItems); };
   list.built_in("fmaf", 3, "fmaf(number(0), number(1), number(2))", true, fma_operands);
   list.built_in("float +", 2, "number(0) + number(1)", true, near_numbers);
   list.built_in("float *", 2, "number(0) * number(1)", true, any_two);

@@ -183,12 +183,12 @@ TEST_F(Gradients, OfDocumentedConfigurationsAtFullSize) {
   EXPECT_EQ(all, 92u + 16u);
 }
 
-struct Large {
+struct LargeGradient {
   const char* name;
   const char* spec;
 };
 
-constexpr Large kLarge[] = {
+constexpr LargeGradient kLargeGradients[] = {
     {"dx of 2^31 and an image", "operation=data_gradient input=17,128,1024,1024 weight=4,128,1,1 dtype=f16"},
     {"dx of 2^31 and an image, nhwc",
      "operation=data_gradient input=17,128,1024,1024 weight=16,128,2,2 stride=2 dtype=bf16 layout=nhwc"},
@@ -212,7 +212,7 @@ TEST_F(Gradients, BeyondTwoToThe31) {
   constexpr std::int64_t kBoundary = std::int64_t{1} << 31;
   std::vector<Case> cases[2];
   std::int64_t most = 0;
-  for (const Large& large : kLarge) {
+  for (const LargeGradient& large : kLargeGradients) {
     const ConvSpec spec = parse_spec(large.spec);
     ASSERT_GE(std::max(check::element_count(spec.input), check::element_count(output_shape(spec))), kBoundary);
     const codegen::ConvPlan plan = codegen::make_plan(spec, target());

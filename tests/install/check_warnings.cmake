@@ -3,7 +3,7 @@
 function(configure werror)
   execute_process(COMMAND ${CMAKE_COMMAND} -E env ${werror} ${CMAKE_COMMAND} --preset release -B ${WORK} ${OPTIONS}
     -DJITCONV_BUILD_TESTS=OFF WORKING_DIRECTORY ${SOURCE} OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
-  file(STRINGS ${WORK}/compile_commands.json with_werror REGEX "-Werror.*runtime/compile.cpp")
+  file(STRINGS ${WORK}/compile_commands.json with_werror REGEX "-Werror.*jitconv_runtime.dir")
   set(with_werror "${with_werror}" PARENT_SCOPE)
 endfunction()
 

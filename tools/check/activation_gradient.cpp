@@ -10,7 +10,6 @@ namespace jitconv::check {
 namespace {
 
 const double kPi = std::acos(-1.0);
-const double kFp32Roundoff = std::ldexp(1.0, -24);
 
 /// The value of a function's derivative, and the error of evaluating it in fp32.
 struct Derivative {

@@ -12,7 +12,6 @@
 namespace jitconv::check {
 namespace {
 
-const double kFp32Roundoff = std::ldexp(1.0, -24);
 const double kTf32Roundoff = std::ldexp(1.0, -11);
 
 /// Tensor cores align the addends of a step to the largest and cut off what falls below its last place: per addition up

@@ -23,12 +23,12 @@ using host::Landing;
 using host::OperandPlace;
 using host::Rule;
 
-constexpr int kColumns = 8;
+constexpr int kWidth = 8;
 constexpr std::uint32_t kSharedBytes = 12288, kPlainB = 8192;
 
 // order[0], order[1]: the operands. order[2]: of the 16 bytes that nobody writes. order[3]: of the word that a thread
 // stores while the multiplication is under way. Both -1 for none.
-const char kKernel[] = R"(
+const char kPlacesKernel[] = R"(
 extern "C" __global__ void probe(const long long* order, float* y) {
   extern __shared__ __align__(1024) unsigned char shared[];
   const int thread = static_cast<int>(threadIdx.x);
@@ -54,8 +54,9 @@ const host::Module& module() {
     codegen::KernelSource source;
     source.text = std::string(codegen::embedded_text("device/warpgroup.cuh")) +
                   std::string(codegen::embedded_text("device/swizzled_operand.cuh")) +
-                  test::multiply_text("device/multiply_tf32.cuh", kColumns) +
-                  fmt::format("constexpr int kColumns = {}, kSharedBytes = {};\n", kColumns, kSharedBytes) + kKernel;
+                  test::multiply_text("device/multiply_tf32.cuh", kWidth) +
+                  fmt::format("constexpr int kColumns = {}, kSharedBytes = {};\n", kWidth, kSharedBytes) +
+                  kPlacesKernel;
     codegen::KernelEntry entry;
     entry.name = "probe";
     entry.arguments = {{codegen::Tensor::x, "const long long*", "order"}, {codegen::Tensor::y, "float*", "y"}};
@@ -67,14 +68,14 @@ const host::Module& module() {
   return made;
 }
 
-struct Order {
+struct PlaceOrder {
   std::uint64_t a, b;
   std::int64_t unwritten = -1, stored = -1;
 };
 
-std::vector<host::Finding> findings(const Order& order, Landing landing = Landing::early) {
-  Order given = order;
-  std::vector<float> y(128 * kColumns / 2);
+std::vector<host::Finding> findings(const PlaceOrder& order, Landing landing = Landing::early) {
+  PlaceOrder given = order;
+  std::vector<float> y(128 * kWidth / 2);
   host::Launch launch;
   launch.entry = "probe";
   launch.threads = 128;
@@ -138,13 +139,13 @@ TEST(OperandPlaces, DoNotDependOnTheRightHalfIfSwizzled) {
 
 // Every piece of some rows: a store to one that is read is found, one to its neighbour is not.
 TEST(OperandPlaces, AreWhatMayNotBeStoredTo) {
-  struct Case {
+  struct PlaceCase {
     std::int64_t first, row_bytes;
   };
   for (const auto& [first, row_bytes] :
-       {Case{0, 128}, {6 * 16, 128}, {3 * 128 + 32, 128}, {13 * 64, 64}, {5 * 32, 32}}) {
-    const Order order{swizzled(static_cast<std::uint64_t>(first), 0, static_cast<std::uint64_t>(row_bytes)),
-                      plain(kPlainB + 1024, 144)};
+       {PlaceCase{0, 128}, {6 * 16, 128}, {3 * 128 + 32, 128}, {13 * 64, 64}, {5 * 32, 32}}) {
+    const PlaceOrder order{swizzled(static_cast<std::uint64_t>(first), 0, static_cast<std::uint64_t>(row_bytes)),
+                           plain(kPlainB + 1024, 144)};
     const std::set<std::int64_t> read = pieces(first, 8 * row_bytes, 64, row_bytes);
     for (const Landing landing : {Landing::early, Landing::late}) {
       EXPECT_TRUE(findings(order, landing).empty());
@@ -152,7 +153,7 @@ TEST(OperandPlaces, AreWhatMayNotBeStoredTo) {
         // All around the row, which is in the 128 bytes that begin here or in the next.
         const std::int64_t begin = (first + row * row_bytes) / 128 * 128;
         for (std::int64_t at = begin; at < begin + 256; at += 16) {
-          Order stored = order;
+          PlaceOrder stored = order;
           stored.stored = at + 12;
           const std::vector<host::Finding> found = findings(stored, landing);
           ASSERT_EQ(found.size(), read.count(at)) << at;
@@ -166,11 +167,11 @@ TEST(OperandPlaces, AreWhatMayNotBeStoredTo) {
 TEST(OperandPlaces, AreWhatMustHaveBeenWritten) {
   for (const std::int64_t row_bytes : {32, 64, 128}) {
     const std::int64_t first = 1024 + 11 * row_bytes + (row_bytes > 32 ? 32 : 0);
-    const Order order{plain(8192, 1024),
-                      swizzled(static_cast<std::uint64_t>(first), 0, static_cast<std::uint64_t>(row_bytes))};
-    const std::set<std::int64_t> read = pieces(first, 0, kColumns, row_bytes);
+    const PlaceOrder order{plain(8192, 1024),
+                           swizzled(static_cast<std::uint64_t>(first), 0, static_cast<std::uint64_t>(row_bytes))};
+    const std::set<std::int64_t> read = pieces(first, 0, kWidth, row_bytes);
     for (std::int64_t at = 0; at < 4096; at += 16) {
-      Order unwritten = order;
+      PlaceOrder unwritten = order;
       unwritten.unwritten = at;
       const std::vector<host::Finding> found = findings(unwritten);
       ASSERT_EQ(found.size(), read.count(at)) << at;
@@ -190,13 +191,13 @@ TEST(OperandPlaces, LieInsideSharedMemory) {
 }
 
 TEST(OperandPlaces, AreRefusedByWhatNoGpuConfirmed) {
-  struct Case {
+  struct PlaceCase {
     std::uint64_t descriptor;
     Rule rule;
     std::string words;
   };
   const std::uint64_t good = swizzled(1024);
-  std::vector<Case> cases = {
+  std::vector<PlaceCase> cases = {
       {swizzled(1024, 512), Rule::misaligned, "eight rows of 128 bytes of a swizzled operand begin 512 bytes behind"},
       {swizzled(1024, 1040), Rule::misaligned, "begin 1040 bytes behind the eight before them: no multiple of 1024"},
       {swizzled(1024, 256, 64), Rule::misaligned, "begin 256 bytes behind the eight before them: no multiple of 512"},
@@ -212,7 +213,7 @@ TEST(OperandPlaces, AreRefusedByWhatNoGpuConfirmed) {
       cases.push_back({descriptor | std::uint64_t{1} << bit, Rule::out_of_bounds,
                        "is none without swizzle and none with one that begins where its rows do"});
   }
-  for (const Case& one : cases) {
+  for (const PlaceCase& one : cases) {
     const auto refusal = OperandPlace(one.descriptor).refusal();
     ASSERT_TRUE(refusal.has_value()) << fmt::format("{:#x}", one.descriptor);
     EXPECT_EQ(refusal->rule, one.rule) << refusal->text;

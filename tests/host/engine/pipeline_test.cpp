@@ -22,7 +22,7 @@ constexpr int kColumns = 24, kSteps = 10, kTiles = 3, kDepth = 8;
 
 // y[tile][128][24] = a[tile][128][80] * b[80][24]. Of `a`, thread by thread, one warpgroup's rows are copied through
 // registers; b comes by bulk copies, packed as it lies in shared memory. BUG is the number of the planted one.
-const char kKernel[] = R"(
+const char kPipelineKernel[] = R"(
 constexpr int kColumns = 24, kSteps = 10, kTiles = 3, kStages = 3;
 constexpr int kHalfOfA = 128 * 16 + 16, kBytesOfB = kColumns * 32;
 struct Stage {
@@ -126,7 +126,7 @@ class Pipeline : public testing::Test {
     for (const char* file : {"device/barrier.cuh", "device/bulk_copy.cuh", "device/warpgroup.cuh"})
       source.text += codegen::embedded_text(file);
     source.text += test::multiply_text("device/multiply_tf32.cuh", kColumns);
-    source.text += fmt::format("constexpr int BUG = {};\n", bug) + kKernel;
+    source.text += fmt::format("constexpr int BUG = {};\n", bug) + kPipelineKernel;
     codegen::KernelEntry entry;
     entry.name = "probe";
     entry.arguments = {{codegen::Tensor::x, "const uint4*", "a"},

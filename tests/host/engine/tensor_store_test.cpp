@@ -25,7 +25,7 @@ using host::Rule;
 constexpr std::uint32_t kPoolBytes = 8192;
 constexpr unsigned char kBefore = 0xcd;  // what the tensor holds before
 
-const char kKernel[] = R"(
+const char kStoreKernel[] = R"(
 extern "C" __global__ void probe(const __grid_constant__ TensorMap y_map, const int* order, const unsigned* x) {
   extern __shared__ __align__(1024) unsigned char shared[];
   unsigned* const box = reinterpret_cast<unsigned*>(shared + order[4]);
@@ -45,7 +45,7 @@ std::string image_for(host::Purpose purpose) {
   for (const char* file :
        {"device/tensor_map.cuh", "device/tensor_store.cuh", "device/bulk_store.cuh", "device/warpgroup.cuh"})
     source.text += codegen::embedded_text(file);
-  source.text += kKernel;
+  source.text += kStoreKernel;
   codegen::KernelEntry entry;
   entry.name = "probe";
   entry.arguments = {{codegen::Tensor::y, "const __grid_constant__ TensorMap", "y_map"},

@@ -23,7 +23,7 @@ const Wanted kAny = nhwc([](const DepthwiseNhwcTiling&) { return true; });
 const Wanted kTwo = nhwc([](const DepthwiseNhwcTiling& tiling) { return tiling.vector == 2; });
 const Wanted kFour = nhwc([](const DepthwiseNhwcTiling& tiling) { return tiling.vector == 4; });
 const Wanted kEight = nhwc([](const DepthwiseNhwcTiling& tiling) { return tiling.vector == 8; });
-const Wanted kRolled = nhwc([](const DepthwiseNhwcTiling& tiling) { return !tiling.unroll_rows; });
+const Wanted kRolledFilter = nhwc([](const DepthwiseNhwcTiling& tiling) { return !tiling.unroll_rows; });
 const Wanted kRolledRows =
     nhwc([](const DepthwiseNhwcTiling& tiling) { return !tiling.unroll_rows && tiling.thread_p > 1; });
 Wanted copies(DepthwiseNhwcTiling::Copy copy) {
@@ -76,13 +76,15 @@ TEST(DepthwiseNhwc, Filters) {
            "input=1,8,37,40 weight=8,1,3,3 groups=8 stride=4,3 dilation=6,2 padding=6,3 layout=nhwc", 2, kAny},
           {"dilation beyond the image", "input=1,8,9,7 weight=8,1,3,3 groups=8 dilation=11 padding=11 layout=nhwc", 1,
            kAny},
-          {"large filters", "input=1,12,40,37 weight=12,1,31,31 groups=12 padding=15 bias layout=nhwc", 1, kRolled},
+          {"large filters", "input=1,12,40,37 weight=12,1,31,31 groups=12 padding=15 bias layout=nhwc", 1,
+           kRolledFilter},
           {"large filters, several rows",
            "input=1,12,20,18 weight=12,1,27,13 groups=12 padding=13,6 dtype=bf16 "
            "layout=nhwc",
            1, kRolledRows},
           {"large dilated filters",
-           "input=1,6,60,40 weight=6,1,21,31 groups=6 dilation=2,1 stride=3,1 padding=20,15 layout=nhwc", 1, kRolled},
+           "input=1,6,60,40 weight=6,1,21,31 groups=6 dilation=2,1 stride=3,1 padding=20,15 layout=nhwc", 1,
+           kRolledFilter},
           {"gradient", "input=2,12,9,14 weight=12,1,3,5 groups=12 padding=0,2 bias operation=data_gradient layout=nhwc",
            1, kAny},
           {"gradient with a stride",

@@ -31,7 +31,7 @@ std::string_view name_of(Producer producer) {
   return {};
 }
 
-std::string kind(const codegen::ConvPlan& plan) {
+std::string exchanged_kind(const codegen::ConvPlan& plan) {
   const auto* const tiling = plan.tiling<WgradWgmmaTiling>();
   if (tiling == nullptr || (!tiling->exchanges && tiling->joins_groups == 1)) return {};
   return fmt::format("{}, {}{}{}{}", tiling->exchanges ? "exchanged" : "joined", name_of(tiling->producer),
@@ -71,7 +71,7 @@ TEST(ExchangedWeightGradient, IsRight) {
   };
   for (std::string& spec : specs) spec += " operation=weight_gradient";
   run("weight gradients of exchanged operands",
-      Kinds{.kind = kind,
+      Kinds{.kind = exchanged_kind,
             .others = 2,
             .parts = {"loads", "gathers", "orders", "boxes", "planes", "x packed", "dy packed", "both packed", "splits",
                       "split operands"},
@@ -91,7 +91,7 @@ TEST(JoinedWeightGradient, IsRight) {
       "input=2,32,7,7 weight=32,4,1,1 stride=2 groups=8 bias dtype=bf16 dy_activation=relu",
   };
   for (std::string& spec : specs) spec += " operation=weight_gradient";
-  run("weight gradients of joined groups", Kinds{.kind = kind,
+  run("weight gradients of joined groups", Kinds{.kind = exchanged_kind,
                                                  .others = 2,
                                                  .parts = {"joined, loads", "joined, orders", "joined, boxes",
                                                            "joined, planes", "packed", "splits", "split operands"},

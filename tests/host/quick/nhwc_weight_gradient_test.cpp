@@ -14,7 +14,7 @@ namespace {
 
 using codegen::WgradWgmmaTiling;
 
-std::string kind(const codegen::ConvPlan& plan) {
+std::string boxes_kind(const codegen::ConvPlan& plan) {
   const auto* const tiling = plan.tiling<WgradWgmmaTiling>();
   if (tiling == nullptr || !tiling->takes_boxes()) return {};
   const codegen::WgradGeometry geometry(plan.convolution().problem, *tiling);
@@ -56,7 +56,7 @@ TEST(NhwcWeightGradient, IsRight) {
         "input=2,64,9,13 weight=64,64,2,2 stride=3 dtype=f16 dy_activation=relu input_layout=nhwc output_layout=nchw"})
     specs.push_back(std::string(spec) + " operation=weight_gradient");
   run("weight gradients of NHWC tensors",
-      Kinds{.kind = kind,
+      Kinds{.kind = boxes_kind,
             .others = 2,
             .parts = {"1 consumers", "2 consumers", "joined", "apart", "rows of 32", "rows of 64", "rows of 128",
                       "2 parts", "2 phases", "shared rows", "tiles of s", "splits", "packed x", "packed dy"},

@@ -14,7 +14,7 @@ namespace {
 
 using codegen::WgradWgmmaTiling;
 
-std::string kind(const codegen::ConvPlan& plan) {
+std::string planes_kind(const codegen::ConvPlan& plan) {
   const auto* const tiling = plan.tiling<WgradWgmmaTiling>();
   if (tiling == nullptr || !tiling->takes_planes()) return {};
   const codegen::WgradGeometry geometry(plan.convolution().problem, *tiling);
@@ -48,7 +48,7 @@ TEST(PointwiseWeightGradient, IsRight) {
   };
   for (std::string& spec : specs) spec += " operation=weight_gradient";
   run("weight gradients of 1x1 filters",
-      Kinds{.kind = kind,
+      Kinds{.kind = planes_kind,
             .others = 2,
             .parts = {"dy as it lies", "dy in registers", "1 parts", "2 parts", "both packed", "x packed", "dy packed",
                       "nothing packed", "splits", "images apart"},

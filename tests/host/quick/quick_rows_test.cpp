@@ -1,5 +1,5 @@
-// Small kernels of the wgmma_rows family, see quick_test.cpp: filter rows, folded columns, weights that stay or come,
-// rows amid sectors, tiles whose rows do not come out even among consumers, every epilogue.
+// Small kernels of the wgmma_rows family, see quick_test.cpp: filter rows, folded columns, weights that stay or
+// come, rows amid sectors, tiles whose rows do not come out even among consumers, every epilogue.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -21,7 +21,7 @@ Wanted rows(std::function<bool(const WgmmaRowsTiling&)> wanted = [](const WgmmaR
   };
 }
 
-Wanted folded(int columns) {
+Wanted folded_rows(int columns) {
   return rows([columns](const WgmmaRowsTiling& tiling) { return tiling.folded_columns == columns; });
 }
 
@@ -42,20 +42,22 @@ TEST(Quick, RowsOfTilesAndConsumers) {
           {"rows of padding alone", "input=1,12,2,60 weight=9,12,3,3 padding=4,3,5,6 math=tf32", 2, rows(), "sm_90a",
            1},
           {"one row", "input=2,12,1,150 weight=9,12,3,3 padding=1 math=tf32", 2, rows(), "sm_90a", 1},
-          {"one column", "input=2,20,30,9 weight=64,20,3,1 math=tf32", 2, folded(1), "sm_90a", 1},
+          {"one column", "input=2,20,30,9 weight=64,20,3,1 math=tf32", 2, folded_rows(1), "sm_90a", 1},
       });
 }
 
 TEST(Quick, RowsOfFoldedColumns) {
   run("wgmma_rows, folded columns and epilogues",
       {
-          {"none", "input=2,20,11,75 weight=37,20,3,3 padding=1 bias residual activation=relu math=tf32", 2, folded(1)},
-          {"two, and one is left", "input=2,20,11,75 weight=30,20,3,3 padding=1 bias math=tf32", 2, folded(2)},
+          {"none", "input=2,20,11,75 weight=37,20,3,3 padding=1 bias residual activation=relu math=tf32", 2,
+           folded_rows(1)},
+          {"two, and one is left", "input=2,20,11,75 weight=30,20,3,3 padding=1 bias math=tf32", 2, folded_rows(2)},
           {"four of three", "input=2,20,11,75 weight=16,20,3,3 padding=1 bias activation=gelu_erf math=tf32", 2,
-           folded(4)},
+           folded_rows(4)},
           {"four, dilated", "input=1,20,9,101 weight=13,20,2,7 padding=1,6 dilation=1,2 residual math=tf32", 2,
-           folded(4)},
-          {"eight of five", "input=1,20,9,101 weight=3,20,4,5 padding=2 bias activation=silu math=tf32", 2, folded(8)},
+           folded_rows(4)},
+          {"eight of five", "input=1,20,9,101 weight=3,20,4,5 padding=2 bias activation=silu math=tf32", 2,
+           folded_rows(8)},
           {"f16", "input=2,36,11,75 weight=16,36,3,3 padding=1 bias dtype=f16", 2, rows()},
           {"bf16", "input=2,36,11,80 weight=40,36,3,3 padding=1 bias residual activation=relu dtype=bf16", 2, rows()},
           {"data gradient", "input=2,16,22,75 weight=28,16,3,3 padding=1 operation=data_gradient math=tf32", 2, rows(),

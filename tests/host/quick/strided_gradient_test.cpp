@@ -131,7 +131,7 @@ std::vector<ConvPlan> plans_of(const ConvSpec& spec) {
   return plans;
 }
 
-struct Wanted {
+struct WantedFamilies {
   const char* spec;
   std::vector<std::string> families;  ///< that must be among those of the plans
 };
@@ -146,11 +146,11 @@ std::vector<ConvPlan> plans_of(const ConvSpec& spec, const std::vector<std::stri
 }
 
 /// Runs every second kind of plan of each spec, beginning with the first and the second by turns.
-void run(const std::vector<Wanted>& list) {
+void run_families(const std::vector<WantedFamilies>& list) {
   const FreshCache cache("strided-gradients");
   tools::HostDevice device{Target::host()};
   std::size_t kernels = 0, turn = 0;
-  for (const Wanted& wanted : list) {
+  for (const WantedFamilies& wanted : list) {
     const ConvSpec spec = parse_spec(std::string("operation=data_gradient ") + wanted.spec);
     const Gradient expected(spec);
     const std::vector<ConvPlan> plans = plans_of(spec, wanted.families);
@@ -166,7 +166,7 @@ void run(const std::vector<Wanted>& list) {
 }
 
 TEST(StridedGradient, Floats) {
-  run({
+  run_families({
       {"input=2,16,9,11 weight=24,16,3,3 stride=2 padding=1", {"direct"}},
       {"input=2,5,9,11 weight=7,5,3,3 stride=2 padding=1 bias residual activation=relu", {"direct"}},
       {"input=1,3,14,15 weight=8,3,7,7 stride=2 padding=3", {"direct"}},
@@ -210,7 +210,7 @@ TEST(StridedGradient, Floats) {
 }
 
 TEST(StridedGradient, DepthwiseInOneKernel) {
-  run({
+  run_families({
       // Typical filters; planes that are even and odd, with padding that keeps the middle and padding that does not.
       {"input=2,8,14,14 weight=8,1,3,3 stride=2 padding=1 groups=8", {"depthwise", "depthwise_planes"}},
       {"input=2,8,14,14 weight=8,1,5,5 stride=2 padding=2 groups=8 bias residual activation=relu",
@@ -249,7 +249,7 @@ TEST(StridedGradient, DepthwiseInOneKernel) {
 }
 
 TEST(StridedGradient, DepthwiseOf16Bits) {
-  run({
+  run_families({
       {"input=2,8,14,14 weight=8,1,5,5 stride=2 padding=2 groups=8 dtype=bf16", {"depthwise", "depthwise_planes"}},
       {"input=2,16,14,14 weight=16,1,3,3 stride=2 padding=1 groups=16 dtype=f16 bias residual activation=relu",
        {"depthwise", "depthwise_planes"}},
@@ -265,7 +265,7 @@ TEST(StridedGradient, DepthwiseOf16Bits) {
 }
 
 TEST(StridedGradient, TensorCores) {
-  run({
+  run_families({
       {"input=2,16,9,11 weight=24,16,3,3 stride=2 padding=1 math=tf32", {"wgmma", "direct"}},
       {"input=2,24,8,8 weight=32,24,3,3 stride=2 padding=1 bias residual activation=relu math=tf32", {"wgmma"}},
       {"input=2,16,8,8 weight=32,16,1,1 stride=2 bias math=tf32", {"wgmma", "pointwise"}},

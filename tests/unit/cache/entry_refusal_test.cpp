@@ -19,7 +19,7 @@ std::string reason(const std::string& bytes) {
 }
 
 /// The bytes with a digest that fits them, as a program that is not jitconv could have left them.
-std::string sealed(std::string bytes) {
+std::string resealed(std::string bytes) {
   bytes.resize(bytes.size() - kDigestBytes);
   const Sha256 digest = sha256(bytes);
   return bytes.append(digest.begin(), digest.end());
@@ -30,7 +30,7 @@ TEST(EntryRefusal, AFileOfAnotherProgramWhoseDigestFits) {
   for (std::size_t at = 0; at < 8; ++at) {
     std::string bytes = entry;
     bytes[at] = static_cast<char>(bytes[at] ^ 0x20);
-    EXPECT_EQ(reason(sealed(bytes)), "not a jitconv cache entry") << "byte " << at;
+    EXPECT_EQ(reason(resealed(bytes)), "not a jitconv cache entry") << "byte " << at;
   }
 }
 

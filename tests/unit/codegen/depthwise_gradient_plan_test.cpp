@@ -19,7 +19,7 @@ using Store = DepthwiseTiling::Store;
 using test::any_target;
 using Found = test::Found<DepthwiseTiling>;
 
-std::vector<Found> candidates(const ConvSpec& spec, const Target& target) {
+std::vector<Found> gradient_candidates(const ConvSpec& spec, const Target& target) {
   return test::found_candidates<DepthwiseTiling>(spec, target);
 }
 
@@ -36,7 +36,7 @@ ConvSpec any_strided_gradient(const test::SpecLimits& limits = {}) {
 
 RC_GTEST_PROP(DepthwiseGradientPlanProperty, ThreadsHaveAllPhasesAndWhatTheyMeet, ()) {
   const Target target = any_target();
-  for (const Found& one : candidates(any_strided_gradient(), target)) {
+  for (const Found& one : gradient_candidates(any_strided_gradient(), target)) {
     const DepthwiseTiling& t = one.tiling;
     const Axis &rows = one.problem.rows, &columns = one.problem.columns;
     if (!one.problem.is_upsampled()) continue;  // a stride of which there is one output is none
@@ -73,7 +73,7 @@ RC_GTEST_PROP(DepthwiseGradientPlanProperty, EachPixelIsComputedOnce, ()) {
   const ConvSpec spec = any_strided_gradient(limits);
   const TensorShape& dx = spec.input;
   RC_PRE(dx.n * dx.c * dx.h * dx.w <= test::kFewOutputs);
-  const std::vector<Found> found = candidates(spec, any_target());
+  const std::vector<Found> found = gradient_candidates(spec, any_target());
   if (found.empty()) return;
   const Found& one = found[*rc::gen::inRange<std::size_t>(0, found.size())];
   const DepthwiseTiling& t = one.tiling;
@@ -112,7 +112,8 @@ TEST(DepthwiseGradientPlan, ServesLargePlanesInOneKernel) {
 TEST(DepthwiseGradientPlan, RollsFilterRowsOnlyWithoutAStrideAlongThem) {
   const auto rolled = [](const char* text) {
     bool any = false;
-    for (const Found& one : candidates(parse_spec(text), parse_target("sm_90a"))) any = any || !one.tiling.unroll_rows;
+    for (const Found& one : gradient_candidates(parse_spec(text), parse_target("sm_90a")))
+      any = any || !one.tiling.unroll_rows;
     return any;
   };
   EXPECT_TRUE(rolled("input=1,4,60,64 weight=4,1,31,31 stride=1,2 padding=15 groups=4 operation=data_gradient"));
@@ -137,8 +138,8 @@ TEST(DepthwiseGradientPlan, SaysWhatItCannotDo) {
 // A stride of 1 is as it was: taps are reversed by a pass.
 TEST(DepthwiseGradientPlan, LeavesStrideOneToADenseConvolution) {
   for (const Found& one :
-       candidates(parse_spec("input=8,64,57,57 weight=64,1,3,3 groups=64 padding=1 operation=data_gradient"),
-                  parse_target("sm_90a"))) {
+       gradient_candidates(parse_spec("input=8,64,57,57 weight=64,1,3,3 groups=64 padding=1 operation=data_gradient"),
+                           parse_target("sm_90a"))) {
     EXPECT_EQ(one.plan.kernels.size(), 2u);
     EXPECT_GT(one.problem.weight.stride.h, 0);
     EXPECT_EQ(one.tiling.read_vector, 4);

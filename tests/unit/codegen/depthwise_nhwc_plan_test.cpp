@@ -15,27 +15,21 @@ namespace {
 using Copy = DepthwiseNhwcTiling::Copy;
 
 using test::any_target;
-using Found = test::Found<DepthwiseNhwcTiling>;
+using NhwcFound = test::Found<DepthwiseNhwcTiling>;
 
-std::vector<Found> candidates(const ConvSpec& spec, const Target& target) {
+std::vector<NhwcFound> nhwc_candidates(const ConvSpec& spec, const Target& target) {
   return test::found_candidates<DepthwiseNhwcTiling>(spec, target);
 }
 
-ConvSpec any_depthwise_spec(const test::SpecLimits& limits = {}) {
-  ConvSpec spec = *test::valid_specs(limits);
-  if (spec.input.n == 0) spec.input.n = 1;
-  const std::int64_t multiplier = *rc::gen::weightedElement<std::int64_t>({{4, 1}, {1, 2}, {1, 3}});
-  spec.groups = spec.input.c;
-  spec.weight.c = 1;
-  spec.weight.k = spec.input.c * multiplier;
-  spec.input_layout = spec.output_layout = Layout::nhwc;
-  if (multiplier == 1 && *rc::gen::inRange(0, 3) == 0) spec.operation = Operation::data_gradient;
+ConvSpec any_nhwc_spec(const test::SpecLimits& limits = {}) {
+  ConvSpec spec = test::any_depthwise_spec(Layout::nhwc, limits);
+  if (spec.weight.k == spec.input.c && *rc::gen::inRange(0, 3) == 0) spec.operation = Operation::data_gradient;
   return spec;
 }
 
 RC_GTEST_PROP(DepthwiseNhwcPlanProperty, NumbersAgree, ()) {
   const Target target = any_target();
-  for (const Found& one : candidates(any_depthwise_spec(), target)) {
+  for (const NhwcFound& one : nhwc_candidates(any_nhwc_spec(), target)) {
     const DepthwiseNhwcTiling& t = one.tiling;
     const ConvSpec& spec = one.spec;
     const Launch& launch = one.plan.convolution().launch;
@@ -59,7 +53,7 @@ RC_GTEST_PROP(DepthwiseNhwcPlanProperty, NumbersAgree, ()) {
 
 RC_GTEST_PROP(DepthwiseNhwcPlanProperty, VectorsAreOfOnePixelAndAligned, ()) {
   const Target target = any_target();
-  for (const Found& one : candidates(any_depthwise_spec(), target)) {
+  for (const NhwcFound& one : nhwc_candidates(any_nhwc_spec(), target)) {
     const DepthwiseNhwcTiling& t = one.tiling;
     const ConvSpec& spec = one.spec;
     const std::int64_t element = element_bytes(spec.dtype);
@@ -84,7 +78,7 @@ RC_GTEST_PROP(DepthwiseNhwcPlanProperty, VectorsAreOfOnePixelAndAligned, ()) {
 }
 
 /// Restates templates/depthwise_nhwc/: which outputs the threads of the blocks compute.
-bool covers_each_output_once(const Found& one) {
+bool nhwc_covers_each_output_once(const NhwcFound& one) {
   const DepthwiseNhwcTiling& t = one.tiling;
   const Problem& problem = one.problem;
   test::TileCover cover(one.spec);
@@ -116,20 +110,21 @@ bool covers_each_output_once(const Found& one) {
 RC_GTEST_PROP(DepthwiseNhwcPlanProperty, EachOutputIsComputedOnce, ()) {
   test::SpecLimits limits;
   limits.batch = 2, limits.channels_per_group = 6, limits.groups = 3, limits.outputs = 60;
-  ConvSpec spec = any_depthwise_spec(limits);
+  ConvSpec spec = any_nhwc_spec(limits);
   spec.operation = Operation::forward;  // whose outputs TileCover counts
   const TensorShape out = output_shape(spec);
   RC_PRE(out.n * out.c * out.h * out.w <= test::kFewOutputs);
-  const std::vector<Found> found = candidates(spec, any_target());
+  const std::vector<NhwcFound> found = nhwc_candidates(spec, any_target());
   if (found.empty()) return;
-  RC_ASSERT(covers_each_output_once(found.front()));
-  RC_ASSERT(covers_each_output_once(found[*rc::gen::inRange<std::size_t>(0, found.size())]));
+  RC_ASSERT(nhwc_covers_each_output_once(found.front()));
+  RC_ASSERT(nhwc_covers_each_output_once(found[*rc::gen::inRange<std::size_t>(0, found.size())]));
 }
 
 TEST(DepthwiseNhwcPlan, TakesVectorsOfAsManyChannelsAsThereMayBe) {
   const auto vectors = [](const char* text) {
     std::set<int> found;
-    for (const Found& one : candidates(parse_spec(text), parse_target("sm_90a"))) found.insert(one.tiling.vector);
+    for (const NhwcFound& one : nhwc_candidates(parse_spec(text), parse_target("sm_90a")))
+      found.insert(one.tiling.vector);
     return found;
   };
   using Vectors = std::set<int>;
@@ -167,7 +162,7 @@ RC_GTEST_PROP(DepthwiseNhwcPlanProperty, AxesMeetTheInputsOfTheProblem, ()) {
 // A dilated filter reads the pixels of one residue: no more than one without dilation.
 TEST(DepthwiseNhwcPlan, DilationCostsNoPixels) {
   const Target target = parse_target("sm_90a");
-  const auto cost = [&](const char* text) { return candidates(parse_spec(text), target).front().plan.cost; };
+  const auto cost = [&](const char* text) { return nhwc_candidates(parse_spec(text), target).front().plan.cost; };
   const auto dense = cost("input=8,256,64,64 weight=256,1,3,3 groups=256 padding=1 layout=nhwc");
   EXPECT_LE(cost("input=8,256,64,64 weight=256,1,3,3 groups=256 padding=8 dilation=8 layout=nhwc"), dense * 3 / 2);
 }
@@ -176,7 +171,7 @@ TEST(DepthwiseNhwcPlan, IsNotOfferedForWhatItCannotDo) {
   for (const char* text :
        {"input=2,8,20,20 weight=8,2,3,3 groups=4 layout=nhwc", "input=2,8,20,20 weight=8,1,3,3 groups=8 layout=nchw",
         "input=2,8,20,20 weight=8,1,3,3 groups=8 input_layout=nhwc output_layout=nchw"})
-    EXPECT_TRUE(candidates(parse_spec(text), parse_target("sm_90a")).empty()) << text;
+    EXPECT_TRUE(nhwc_candidates(parse_spec(text), parse_target("sm_90a")).empty()) << text;
 }
 
 }  // namespace

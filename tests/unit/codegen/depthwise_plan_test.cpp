@@ -19,20 +19,9 @@ std::vector<Found> candidates(const ConvSpec& spec, const Target& target) {
   return test::found_candidates<DepthwiseTiling>(spec, target);
 }
 
-ConvSpec any_depthwise_spec(const test::SpecLimits& limits = {}) {
-  ConvSpec spec = *test::valid_specs(limits);
-  if (spec.input.n == 0) spec.input.n = 1;
-  const std::int64_t multiplier = *rc::gen::weightedElement<std::int64_t>({{4, 1}, {1, 2}, {1, 3}});
-  spec.groups = spec.input.c;
-  spec.weight.c = 1;
-  spec.weight.k = spec.input.c * multiplier;
-  spec.input_layout = spec.output_layout = Layout::nchw;
-  return spec;
-}
-
 RC_GTEST_PROP(DepthwisePlanProperty, NumbersAgree, ()) {
   const Target target = any_target();
-  for (const Found& one : candidates(any_depthwise_spec(), target)) {
+  for (const Found& one : candidates(test::any_depthwise_spec(Layout::nchw), target)) {
     const DepthwiseTiling& t = one.tiling;
     const ConvSpec& spec = one.spec;
     const TensorShape out = output_shape(spec);
@@ -58,7 +47,7 @@ RC_GTEST_PROP(DepthwisePlanProperty, NumbersAgree, ()) {
 }
 
 RC_GTEST_PROP(DepthwisePlanProperty, CopiesAreWhollyInsideOrOutsideARow, ()) {
-  for (const Found& one : candidates(any_depthwise_spec(), any_target())) {
+  for (const Found& one : candidates(test::any_depthwise_spec(Layout::nchw), any_target())) {
     const DepthwiseTiling& t = one.tiling;
     const ConvSpec& spec = one.spec;
     RC_ASSERT(t.copy_vector * element_bytes(spec.dtype) <= std::min<std::int64_t>(16, spec.alignment));
@@ -72,7 +61,7 @@ RC_GTEST_PROP(DepthwisePlanProperty, CopiesAreWhollyInsideOrOutsideARow, ()) {
 }
 
 RC_GTEST_PROP(DepthwisePlanProperty, StoresAreAllowed, ()) {
-  for (const Found& one : candidates(any_depthwise_spec(), any_target())) {
+  for (const Found& one : candidates(test::any_depthwise_spec(Layout::nchw), any_target())) {
     const DepthwiseTiling& t = one.tiling;
     const ConvSpec& spec = one.spec;
     const TensorShape out = output_shape(spec);
@@ -135,7 +124,7 @@ bool covers_each_output_once(const Found& one) {
 RC_GTEST_PROP(DepthwisePlanProperty, EachOutputIsComputedOnce, ()) {
   test::SpecLimits limits;
   limits.batch = 2, limits.channels_per_group = 6, limits.groups = 3, limits.outputs = 60;
-  const ConvSpec spec = any_depthwise_spec(limits);
+  const ConvSpec spec = test::any_depthwise_spec(Layout::nchw, limits);
   const TensorShape out = output_shape(spec);
   RC_PRE(out.n * out.c * out.h * out.w <= test::kFewOutputs);
   const std::vector<Found> found = candidates(spec, any_target());

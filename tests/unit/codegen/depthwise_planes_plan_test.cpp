@@ -12,15 +12,14 @@ namespace jitconv::codegen {
 namespace {
 
 using test::any_target;
-using Found = test::Found<DepthwisePlanesTiling>;
+using PlanesFound = test::Found<DepthwisePlanesTiling>;
 
-std::vector<Found> candidates(const ConvSpec& spec, const Target& target) {
+std::vector<PlanesFound> planes_candidates(const ConvSpec& spec, const Target& target) {
   return test::found_candidates<DepthwisePlanesTiling>(spec, target);
 }
 
-ConvSpec any_depthwise_spec(const test::SpecLimits& limits = {}) {
-  ConvSpec spec = *test::valid_specs(limits);
-  if (spec.input.n == 0) spec.input.n = 1;
+ConvSpec any_planes_spec(const test::SpecLimits& limits = {}) {
+  ConvSpec spec = test::any_spec_with_images(limits);
   // Tensors of whole vectors, as those of networks are.
   if (*rc::gen::inRange(0, 4) != 0) spec.input.c = round_up(spec.input.c, 8);
   spec.groups = spec.weight.k = spec.input.c;
@@ -32,7 +31,7 @@ ConvSpec any_depthwise_spec(const test::SpecLimits& limits = {}) {
 
 RC_GTEST_PROP(DepthwisePlanesPlanProperty, NumbersAgree, ()) {
   const Target target = any_target();
-  for (const Found& one : candidates(any_depthwise_spec(), target)) {
+  for (const PlanesFound& one : planes_candidates(any_planes_spec(), target)) {
     const DepthwisePlanesTiling& t = one.tiling;
     const Problem& problem = one.problem;
     const Launch& launch = one.plan.convolution().launch;
@@ -61,7 +60,7 @@ RC_GTEST_PROP(DepthwisePlanesPlanProperty, NumbersAgree, ()) {
 
 RC_GTEST_PROP(DepthwisePlanesPlanProperty, VectorsAreOfOneRowAndRunsOfWholeVectors, ()) {
   const Target target = any_target();
-  for (const Found& one : candidates(any_depthwise_spec(), target)) {
+  for (const PlanesFound& one : planes_candidates(any_planes_spec(), target)) {
     const DepthwisePlanesTiling& t = one.tiling;
     const Problem& problem = one.problem;
     const std::int64_t element = problem.input.element_bytes(), stored = problem.output.element_bytes();
@@ -81,13 +80,13 @@ RC_GTEST_PROP(DepthwisePlanesPlanProperty, VectorsAreOfOneRowAndRunsOfWholeVecto
 RC_GTEST_PROP(DepthwisePlanesPlanProperty, EachOutputIsComputedOnce, ()) {
   test::SpecLimits limits;
   limits.batch = 2, limits.channels_per_group = 6, limits.groups = 3, limits.outputs = 60;
-  ConvSpec spec = any_depthwise_spec(limits);
+  ConvSpec spec = any_planes_spec(limits);
   spec.operation = Operation::forward;  // whose outputs TileCover counts
   const TensorShape out = output_shape(spec);
   RC_PRE(out.n * out.c * out.h * out.w <= test::kFewOutputs);
-  const std::vector<Found> found = candidates(spec, any_target());
+  const std::vector<PlanesFound> found = planes_candidates(spec, any_target());
   if (found.empty()) return;
-  const Found& one = found[*rc::gen::inRange<std::size_t>(0, found.size())];
+  const PlanesFound& one = found[*rc::gen::inRange<std::size_t>(0, found.size())];
   // Restates templates/depthwise_planes/: which outputs the threads of the blocks compute.
   test::TileCover cover(one.spec);
   const int threads_p = one.tiling.threads_p(one.problem);

@@ -13,20 +13,14 @@ namespace jitconv::codegen {
 namespace {
 
 using test::any_target;
-using Found = test::Found<DirectTiling>;
+using DirectFound = test::Found<DirectTiling>;
 
-std::vector<Found> candidates(const ConvSpec& spec, const Target& target) {
+std::vector<DirectFound> direct_candidates(const ConvSpec& spec, const Target& target) {
   return test::found_candidates<DirectTiling>(spec, target);
 }
 
-ConvSpec any_spec() {
-  ConvSpec spec = *test::valid_specs();
-  if (spec.input.n == 0) spec.input.n = 1;
-  return spec;
-}
-
 RC_GTEST_PROP(DirectPlanProperty, NumbersAgree, ()) {
-  for (const Found& one : candidates(any_spec(), any_target())) {
+  for (const DirectFound& one : direct_candidates(test::any_spec_with_images(), any_target())) {
     const DirectTiling& t = one.tiling;
     const ConvSpec& spec = one.spec;
     RC_ASSERT(t.lanes_p * t.lanes_q == kWarpSize);
@@ -49,7 +43,7 @@ RC_GTEST_PROP(DirectPlanProperty, NumbersAgree, ()) {
 }
 
 RC_GTEST_PROP(DirectPlanProperty, WindowsStayInsideTheTile, ()) {
-  for (const Found& one : candidates(any_spec(), any_target())) {
+  for (const DirectFound& one : direct_candidates(test::any_spec_with_images(), any_target())) {
     const DirectTiling& t = one.tiling;
     const ConvSpec& spec = one.spec;
     const std::int64_t last_row = (t.block_p() - 1) * spec.stride.h + (spec.weight.r - 1) * spec.dilation.h;
@@ -67,7 +61,7 @@ RC_GTEST_PROP(DirectPlanProperty, WindowsStayInsideTheTile, ()) {
 }
 
 RC_GTEST_PROP(DirectPlanProperty, CopiesAreWhollyInsideOrOutsideARow, ()) {
-  for (const Found& one : candidates(any_spec(), any_target())) {
+  for (const DirectFound& one : direct_candidates(test::any_spec_with_images(), any_target())) {
     const DirectTiling& t = one.tiling;
     const ConvSpec& spec = one.spec;
     RC_ASSERT(t.copy_vector * element_bytes(spec.dtype) <= 16);
@@ -88,7 +82,7 @@ RC_GTEST_PROP(DirectPlanProperty, CopiesAreWhollyInsideOrOutsideARow, ()) {
 }
 
 RC_GTEST_PROP(DirectPlanProperty, NhwcVectorsFit, ()) {
-  for (const Found& one : candidates(any_spec(), any_target())) {
+  for (const DirectFound& one : direct_candidates(test::any_spec_with_images(), any_target())) {
     if (one.spec.output_layout != Layout::nhwc) continue;
     const int vector = one.tiling.store_vector(one.problem);
     RC_ASSERT(vector >= 1);
@@ -101,7 +95,7 @@ RC_GTEST_PROP(DirectPlanProperty, NhwcVectorsFit, ()) {
 }
 
 /// Restates templates/direct/kernel.cu.in: which outputs the lanes of the blocks compute.
-bool covers_each_output_once(const Found& one) {
+bool direct_covers_each_output_once(const DirectFound& one) {
   const DirectTiling& t = one.tiling;
   const ConvSpec& spec = one.spec;
   test::TileCover cover(spec);
@@ -140,10 +134,10 @@ RC_GTEST_PROP(DirectPlanProperty, EachOutputIsComputedOnce, ()) {
   if (spec.input.n == 0) spec.input.n = 1;
   const TensorShape out = output_shape(spec);
   RC_PRE(out.n * out.c * out.h * out.w <= test::kFewOutputs);
-  const std::vector<Found> found = candidates(spec, any_target());
+  const std::vector<DirectFound> found = direct_candidates(spec, any_target());
   if (found.empty()) return;
-  RC_ASSERT(covers_each_output_once(found.front()));
-  RC_ASSERT(covers_each_output_once(found[*rc::gen::inRange<std::size_t>(0, found.size())]));
+  RC_ASSERT(direct_covers_each_output_once(found.front()));
+  RC_ASSERT(direct_covers_each_output_once(found[*rc::gen::inRange<std::size_t>(0, found.size())]));
 }
 
 // Without these the properties above could hold for want of candidates.
@@ -151,8 +145,8 @@ TEST(DirectPlan, HasCandidatesForOrdinarySpecs) {
   const char* const nhwc = "input=2,16,30,30 weight=16,16,3,3 input_layout=nhwc output_layout=nhwc dtype=f16";
   for (const char* text : {"input=8,64,512,1024 weight=128,64,3,3", "input=256,3,224,224 weight=96,3,11,11 stride=4",
                            "input=8,64,128,128 weight=1,64,3,3", nhwc, "input=1,512,7,7 weight=512,512,7,7"}) {
-    EXPECT_GE(candidates(parse_spec(text), parse_target("sm_90a")).size(), 4u) << text;
-    EXPECT_GE(candidates(parse_spec(text), parse_target("sm_75")).size(), 1u) << text;
+    EXPECT_GE(direct_candidates(parse_spec(text), parse_target("sm_90a")).size(), 4u) << text;
+    EXPECT_GE(direct_candidates(parse_spec(text), parse_target("sm_75")).size(), 1u) << text;
   }
 }
 
@@ -160,13 +154,13 @@ TEST(DirectPlan, WideRowsHaveNoMoreCopiesThanTheMaskHasBits) {
   for (const char* text :
        {"input=1,4,64,2001 weight=8,4,3,5 dilation=1,300", "input=1,4,64,2001 weight=8,4,3,3 stride=1,17",
         "input=1,4,100,4001 weight=8,4,1,3 dilation=1,900"})
-    for (const Found& one : candidates(parse_spec(text), parse_target("sm_90a")))
+    for (const DirectFound& one : direct_candidates(parse_spec(text), parse_target("sm_90a")))
       ASSERT_LE(ceil_div(one.tiling.input_pitch, kWarpSize * one.tiling.copy_vector), 32) << text;
 }
 
 TEST(DirectPlan, UnrollingStaysWithinTheBudget) {
   for (const char* text : {"input=1,64,128,128 weight=64,64,31,31 padding=15", "input=1,3,224,224 weight=64,3,21,21"}) {
-    for (const Found& one : candidates(parse_spec(text), parse_target("sm_90a"))) {
+    for (const DirectFound& one : direct_candidates(parse_spec(text), parse_target("sm_90a"))) {
       const DirectTiling& t = one.tiling;
       const std::int64_t rows = t.unroll_rows ? one.spec.weight.r : 1;
       ASSERT_LE(t.unroll_c * rows * one.spec.weight.s * t.thread_k * t.thread_p * t.thread_q, 3000) << text;

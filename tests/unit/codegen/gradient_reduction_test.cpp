@@ -12,7 +12,7 @@ namespace jitconv::codegen {
 namespace {
 
 /// The pass behind the first plan that the wgrad_wgmma family has.
-KernelPlan pass_of(const std::string& text) {
+KernelPlan last_pass(const std::string& text) {
   const ConvSpec spec = parse_spec(text + " operation=weight_gradient");
   for (const ConvPlan& plan : enumerate_plans(spec, parse_target("sm_90a"), SIZE_MAX))
     if (plan.family() == Family::wgrad_wgmma) return plan.kernels.back();
@@ -38,7 +38,7 @@ TEST(GradientReduction, BringsTheTapsOfSeveralFiltersTogether) {
            Expected{"input=8,1024,24,24 weight=1024,1024,13,13 padding=6 dtype=bf16", 64, 16'384, 64 * 169 * 4},
        }) {
     SCOPED_TRACE(one.spec);
-    const KernelPlan pass = pass_of(one.spec);
+    const KernelPlan pass = last_pass(one.spec);
     ASSERT_EQ(pass.family(), Family::reduce);
     EXPECT_EQ(std::get<ReduceTiling>(pass.tiling).block_filters, one.block_filters);
     EXPECT_EQ(pass.launch.blocks, one.blocks);
@@ -47,7 +47,7 @@ TEST(GradientReduction, BringsTheTapsOfSeveralFiltersTogether) {
 }
 
 TEST(GradientReduction, ASingleTapIsInTheOrderOfDw) {
-  const KernelPlan pass = pass_of("input=8,256,28,28 weight=256,256,1,1 math=tf32 bias");
+  const KernelPlan pass = last_pass("input=8,256,28,28 weight=256,256,1,1 math=tf32 bias");
   EXPECT_EQ(std::get<ReduceTiling>(pass.tiling).block_filters, 0);
   EXPECT_EQ(pass.launch.blocks, 257u) << "a thread for each of dw and db";
   EXPECT_EQ(pass.launch.shared_bytes, 0u);

@@ -62,7 +62,7 @@ PointwiseCandidate some_candidate() {
   return all[*rc::gen::inRange<std::size_t>(0, all.size())];
 }
 
-std::string note(const std::string& spec, const char* arch = "sm_90a") {
+std::string pointwise_note(const std::string& spec, const char* arch = "sm_90a") {
   std::string text;
   for (const Note& one : make_plan(parse_spec(spec), parse_target(arch)).notes)
     if (one.topic == "pointwise") text += one.text;
@@ -82,14 +82,14 @@ TEST(PointwisePlan, SaysWhatStandsInTheWay) {
                               {" math=tf32 input_layout=nhwc", "the input is nhwc"},
                               {" math=tf32 output_layout=nhwc", "the output is nhwc"},
                               {" math=tf32 alignment=8", "alignment is 8, copies and stores need 16"}})
-    EXPECT_EQ(note(plain + one.change), std::string("not possible: ") + one.words) << one.change;
-  EXPECT_EQ(note("input=8,64,56,56 weight=64,64,3,3 math=tf32"), "not possible: the filter is 3x3");
-  EXPECT_EQ(note("input=8,20,56,56 weight=64,20,1,1 math=tf32"),
+    EXPECT_EQ(pointwise_note(plain + one.change), std::string("not possible: ") + one.words) << one.change;
+  EXPECT_EQ(pointwise_note("input=8,64,56,56 weight=64,64,3,3 math=tf32"), "not possible: the filter is 3x3");
+  EXPECT_EQ(pointwise_note("input=8,20,56,56 weight=64,20,1,1 math=tf32"),
             "not possible: groups of 20 channels, it takes a multiple of 8 and at least 16");
-  EXPECT_EQ(note("input=8,64,27,27 weight=64,64,1,1 math=tf32"),
+  EXPECT_EQ(pointwise_note("input=8,64,27,27 weight=64,64,1,1 math=tf32"),
             "not possible: planes of 729 pixels with a stride of (1,1), neither of whose rows are whole vectors of 16 "
             "bytes");
-  EXPECT_EQ(note(plain + " math=tf32", "sm_100a"),
+  EXPECT_EQ(pointwise_note(plain + " math=tf32", "sm_100a"),
             "not possible: warpgroup multiplications need sm_90a, the target is sm_100a");
 }
 

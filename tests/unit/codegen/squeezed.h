@@ -11,4 +11,10 @@ inline std::string squeezed(std::string text) {
   return text;
 }
 
+inline std::size_t count(const std::string& text, const std::string& part) {
+  std::size_t times = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++times;
+  return times;
+}
+
 }  // namespace jitconv::test

@@ -23,14 +23,13 @@ using test::WgmmaCandidate;
 
 constexpr std::int64_t kUnit = 16, kMostBox = 256, kBoxAlignment = 128;
 constexpr std::int64_t kMostExpected = (1 << 20) - 1;  // bytes that a barrier can be told of at a time
-constexpr int kProducerWarps = 4;
 
 /// A run of a tile's step: its image and group, its first output, its filter row and its first channel.
-struct Run {
+struct BoxRun {
   std::int64_t n, group, first, r, c_first;
 };
 
-Run some_run(const WgmmaCandidate& one) {
+BoxRun some_run(const WgmmaCandidate& one) {
   const WgmmaTiling& t = one.tiling;
   const Problem& problem = one.problem;
   const WgmmaGeometry g = one.geometry();
@@ -43,7 +42,7 @@ Run some_run(const WgmmaCandidate& one) {
           *rc::gen::inRange<std::int64_t>(0, chunks) * g.chunk_channels()};
 }
 
-std::int64_t first_element(const WgmmaCandidate& one, const Run& run) {
+std::int64_t first_element(const WgmmaCandidate& one, const BoxRun& run) {
   const Problem& problem = one.problem;
   const std::int64_t q = problem.columns.output, row = run.first / q, column = run.first % q;
   const std::int64_t first_column =
@@ -55,7 +54,7 @@ std::int64_t first_element(const WgmmaCandidate& one, const Run& run) {
   return begin < 0 ? 0 : begin / vector * vector;
 }
 
-std::array<std::int64_t, 3> box_first(const WgmmaCandidate& one, const Run& run) {
+std::array<std::int64_t, 3> box_first(const WgmmaCandidate& one, const BoxRun& run) {
   const Problem& problem = one.problem;
   const std::int64_t plane = (run.n * problem.groups + run.group) * problem.c + run.c_first;
   if (!one.geometry().pixels().copies_rows()) return {first_element(one, run), plane, 0};
@@ -76,7 +75,7 @@ std::optional<std::int64_t> element_at(const TensorMapShape& map, const std::arr
 }
 
 /// Where a pixel is read of a channel's part of the box.
-std::int64_t raw_place(const WgmmaCandidate& one, const Run& run, std::int64_t row, std::int64_t h, std::int64_t w) {
+std::int64_t raw_place(const WgmmaCandidate& one, const BoxRun& run, std::int64_t row, std::int64_t h, std::int64_t w) {
   if (one.geometry().pixels().copies_rows())
     return (row - run.first / one.problem.columns.output) * one.problem.columns.input + w;
   return h * one.problem.columns.input + w - first_element(one, run);
@@ -87,7 +86,7 @@ RC_GTEST_PROP(WgmmaBoxesProperty, HoldEveryPixelThatIsRead, ()) {
     const Problem& problem = one.problem;
     const WgmmaGeometry g = one.geometry();
     const TensorMapShape map = map_of(one, Tensor::x);
-    const Run run = some_run(one);
+    const BoxRun run = some_run(one);
     const std::array<std::int64_t, 3> first = box_first(one, run);
     const std::int64_t q = problem.columns.output, pitch = g.pitch();
     const std::int64_t channels = std::min<std::int64_t>(g.chunk_channels(), problem.c - run.c_first);
@@ -115,7 +114,7 @@ RC_GTEST_PROP(WgmmaBoxesProperty, HoldEveryPixelThatIsRead, ()) {
 RC_GTEST_PROP(WgmmaBoxesProperty, HoldPairsAtWords, ()) {
   for (const WgmmaCandidate& one : some_that_copy_boxes()) {
     if (!one.geometry().loads_pairs()) continue;
-    const Run run = some_run(one);
+    const BoxRun run = some_run(one);
     RC_ASSERT(one.geometry().pixels().raw_pitch() % 2 == 0);
     for (std::int64_t row = 0; row < 3; ++row)
       RC_ASSERT(raw_place(one, run, run.first / one.problem.columns.output + row, row, 0) % 2 == 0);
@@ -174,7 +173,7 @@ RC_GTEST_PROP(WgmmaBoxesProperty, LieInSlotsOfTheirOwn, ()) {
     RC_ASSERT(map.box[static_cast<std::size_t>(map.rank - 1)] == g.chunk_channels());
     RC_ASSERT(elements == g.chunk_channels() * g.pixels().raw_pitch());
     RC_ASSERT(g.pixels().raw_run_elements() >= elements);
-    for (int slot = 0; slot < kProducerWarps * t.producer.copies_ahead; ++slot) {
+    for (int slot = 0; slot < test::kProducerWarps * t.producer.copies_ahead; ++slot) {
       for (int run = 0; run < t.runs(); ++run) {
         const std::int64_t first = memory.raw_first_byte() + slot * g.pixels().raw_bytes() +
                                    run * g.pixels().raw_run_elements() * element_bytes(problem.input.type);
@@ -185,7 +184,7 @@ RC_GTEST_PROP(WgmmaBoxesProperty, LieInSlotsOfTheirOwn, ()) {
     }
     RC_ASSERT(memory.raw_first_byte() >= t.pipeline.stages * memory.stage_bytes() + g.kept_weight_bytes());
     RC_ASSERT(memory.staging_first_byte() >=
-              memory.raw_first_byte() + kProducerWarps * t.producer.copies_ahead * g.pixels().raw_bytes());
+              memory.raw_first_byte() + test::kProducerWarps * t.producer.copies_ahead * g.pixels().raw_bytes());
   }
 }
 

@@ -18,6 +18,9 @@
 
 namespace jitconv::test {
 
+constexpr std::int64_t kRowBytes = 16;  ///< of a slice of a pixel, and of a unit of an output channel
+constexpr int kProducerWarps = 4;
+
 struct WgmmaCandidate {
   codegen::Problem problem;  ///< what the convolution's kernel computes, after transposition if there is one
   codegen::WgmmaTiling tiling;

@@ -24,8 +24,6 @@ using test::run_of;
 using test::visit_outputs;
 using test::WgmmaCandidate;
 
-constexpr std::int64_t kPiece = 16;
-
 /// 16 bytes of channels of a pixel of x, or zeros.
 struct Piece {
   bool exists = false;
@@ -54,11 +52,12 @@ std::vector<Piece> pixels_copied(const Problem& problem, const TensorMapShape& m
   RC_ASSERT(n >= 0 && n < problem.n && request.c >= 0 && request.c < problem.input_channels());
   RC_ASSERT(request.right >= 0 && request.right < 256 && request.down >= 0 && request.down < 256);
   const std::int64_t bytes = map.element_bytes, row = map.box[0] * bytes;
-  std::vector<Piece> pieces(static_cast<std::size_t>(map.box[1] * row / kPiece));
+  std::vector<Piece> pieces(static_cast<std::size_t>(map.box[1] * row / test::kRowBytes));
   for (std::int64_t pixel = 0; pixel < map.box[1]; ++pixel) {
-    for (std::int64_t at = 0; at < row; at += kPiece) {
-      const std::int64_t byte = pixel * row + at, swizzled = byte ^ (byte / 128 % (row / kPiece) * kPiece);
-      pieces.at(static_cast<std::size_t>(swizzled / kPiece)) =
+    for (std::int64_t at = 0; at < row; at += test::kRowBytes) {
+      const std::int64_t byte = pixel * row + at,
+                         swizzled = byte ^ (byte / 128 % (row / test::kRowBytes) * test::kRowBytes);
+      pieces.at(static_cast<std::size_t>(swizzled / test::kRowBytes)) =
           piece_of(problem, n, h + request.down, w + request.right, request.c + at / bytes);
     }
     w += stride[0];
@@ -79,7 +78,7 @@ std::vector<Piece> filled_run(const WgmmaCandidate& one, const TensorMapShape& m
   const std::int64_t row = g.run_row();
   if (run.first >= problem.rows.output * row) run.first = 0;
   if (run.image >= problem.n) run.image = 0;
-  std::vector<Piece> pieces(static_cast<std::size_t>(g.pixels().run_bytes() / kPiece));
+  std::vector<Piece> pieces(static_cast<std::size_t>(g.pixels().run_bytes() / test::kRowBytes));
   std::int64_t bytes = 0;
   for (int phase = 0; phase < g.phases(); ++phase) {
     const std::int64_t r = t.pipeline.filter_rows == 1 ? step % problem.rows.taps : 0,
@@ -90,9 +89,9 @@ std::vector<Piece> filled_run(const WgmmaCandidate& one, const TensorMapShape& m
          run.first / row * problem.rows.stride - problem.rows.pad, run.image, phase, r * problem.rows.dilation});
     const std::int64_t destination = phase * g.pixels().phase_bytes();
     RC_ASSERT(destination % 1024 == 0 &&
-              static_cast<std::int64_t>(brought.size()) * kPiece <= g.pixels().phase_bytes());
-    std::copy(brought.begin(), brought.end(), pieces.begin() + destination / kPiece);
-    bytes += static_cast<std::int64_t>(brought.size()) * kPiece;
+              static_cast<std::int64_t>(brought.size()) * test::kRowBytes <= g.pixels().phase_bytes());
+    std::copy(brought.begin(), brought.end(), pieces.begin() + destination / test::kRowBytes);
+    bytes += static_cast<std::int64_t>(brought.size()) * test::kRowBytes;
   }
   RC_ASSERT(bytes * t.runs() == g.pixels().im2col_bytes());
   return pieces;
@@ -113,16 +112,16 @@ void check_output(const WgmmaCandidate& one, const std::vector<Piece>& run, std:
       for (std::int64_t slice = 0; slice < t.pipeline.slices; ++slice) {
         const std::int64_t pixel =
             position + row * problem.rows.dilation * g.pitch() + s * problem.columns.dilation / problem.columns.stride;
-        const std::int64_t byte =
-                               g.phase_of(s) * g.pixels().phase_bytes() + (pixel * t.pipeline.slices + slice) * kPiece,
-                           read = byte ^ (byte / 128 % t.pipeline.slices * kPiece);
+        const std::int64_t byte = g.phase_of(s) * g.pixels().phase_bytes() +
+                                  (pixel * t.pipeline.slices + slice) * test::kRowBytes,
+                           read = byte ^ (byte / 128 % t.pipeline.slices * test::kRowBytes);
         const std::int64_t in_group = chunk * g.chunk_channels() + slice * g.slice_channels();
         const Piece wanted =
             piece_of(problem, n, p * problem.rows.stride - problem.rows.pad + r * problem.rows.dilation,
                      q * problem.columns.stride - problem.columns.pad + s * problem.columns.dilation,
                      group * problem.c + in_group);
         RC_ASSERT(in_group < problem.c || problem.groups == 1);
-        RC_ASSERT(run.at(static_cast<std::size_t>(read / kPiece)) == wanted);
+        RC_ASSERT(run.at(static_cast<std::size_t>(read / test::kRowBytes)) == wanted);
       }
     }
   }
@@ -162,7 +161,7 @@ RC_GTEST_PROP(WgmmaIm2colProperty, AreOfMapsThatTheDriverTakes, ()) {
     RC_ASSERT((map.extents == std::array<std::int64_t, 4>{c, w, h, n}));
     const std::int64_t pixel = map.strides[1];
     RC_ASSERT((map.strides == std::array<std::int64_t, 4>{1, pixel, pixel * w, pixel * w * h}));
-    RC_ASSERT(pixel * map.element_bytes % kPiece == 0 && pixel >= c);
+    RC_ASSERT(pixel * map.element_bytes % test::kRowBytes == 0 && pixel >= c);
     RC_ASSERT(pixel == c || one.tiling.transposes_input);
     RC_ASSERT(is_scratch(problem.input.tensor) == one.tiling.transposes_input);
     if (one.tiling.transposes_input)
@@ -185,7 +184,7 @@ RC_GTEST_PROP(WgmmaIm2colProperty, LeaveStagesWhereSwizzlesCanStart, ()) {
     if (!t.uses_im2col()) continue;
     RC_ASSERT(one.problem.input.layout() == Layout::nhwc && t.pipeline.slices > 1);
     RC_ASSERT(g.pixels().run_bytes() % 1024 == 0 && WgmmaMemory(g).stage_bytes() % 1024 == 0);
-    RC_ASSERT(g.pixels().phase_bytes() >= g.run_pixels() * t.pipeline.slices * kPiece);
+    RC_ASSERT(g.pixels().phase_bytes() >= g.run_pixels() * t.pipeline.slices * test::kRowBytes);
   }
 }
 

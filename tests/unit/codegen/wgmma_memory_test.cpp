@@ -18,7 +18,6 @@ namespace {
 using test::some_wgmma_candidates;
 using test::WgmmaCandidate;
 
-constexpr std::int64_t kRow = 16;  // bytes of a slice of a pixel, and of a unit of an output channel
 constexpr int kMultiplyingWarps = 8, kStagedChannels = 8;
 
 RC_GTEST_PROP(WgmmaMemoryProperty, SharedMemoryIsCutWithoutOverlap, ()) {
@@ -31,13 +30,13 @@ RC_GTEST_PROP(WgmmaMemoryProperty, SharedMemoryIsCutWithoutOverlap, ()) {
     RC_ASSERT(t.pipeline.stages >= 2);
     RC_ASSERT(g.pixels().slice_pitch() >= g.run_pixels());
     const std::int64_t slice_pixels = t.copies_operands() ? g.run_pixels() : g.pixels().slice_pitch();
-    RC_ASSERT(g.pixels().run_bytes() >= g.phases() * t.pipeline.slices * slice_pixels * kRow);
-    RC_ASSERT(g.weight_bytes() == g.units() * t.tile.channels * kRow);
+    RC_ASSERT(g.pixels().run_bytes() >= g.phases() * t.pipeline.slices * slice_pixels * test::kRowBytes);
+    RC_ASSERT(g.weight_bytes() == g.units() * t.tile.channels * test::kRowBytes);
     // Weights come with each step, or all lie behind the stages.
     RC_ASSERT(memory.weight_offset() >= t.runs() * g.pixels().run_bytes());
     RC_ASSERT(memory.stage_bytes() >= memory.weight_offset() + (t.keeps_weights() ? 0 : g.weight_bytes()));
     RC_ASSERT(memory.weights_first_byte() >= t.pipeline.stages * memory.stage_bytes());
-    RC_ASSERT(g.kept_weight_bytes() >= (t.keeps_weights() ? g.packed_rows() * kRow : 0));
+    RC_ASSERT(g.kept_weight_bytes() >= (t.keeps_weights() ? g.packed_rows() * test::kRowBytes : 0));
     RC_ASSERT(memory.staging_first_byte() >= memory.weights_first_byte() + g.kept_weight_bytes());
     // NCHW: eight channels of each warp; NHWC: some positions of each warpgroup.
     const std::int64_t staged_rows =
@@ -45,21 +44,22 @@ RC_GTEST_PROP(WgmmaMemoryProperty, SharedMemoryIsCutWithoutOverlap, ()) {
     const std::int64_t staging_bytes = store.staged_bytes() * staged_rows * store.staging_pitch() *
                                        std::max(t.staged_boxes, 1);  // of boxes, each warpgroup has several
     RC_ASSERT(memory.zeros_first_byte() >= memory.staging_first_byte() + staging_bytes);
-    RC_ASSERT(memory.barriers_first_byte() >= memory.zeros_first_byte() + (g.has_zeros() ? t.tile.columns * kRow : 0));
+    RC_ASSERT(memory.barriers_first_byte() >=
+              memory.zeros_first_byte() + (g.has_zeros() ? t.tile.columns * test::kRowBytes : 0));
     RC_ASSERT(memory.shared_bytes() >=
               memory.barriers_first_byte() + (2 * t.pipeline.stages + (t.keeps_weights() ? 1 : 0)) * 8);
     RC_ASSERT(memory.shared_bytes() <= one.plan.target.shared_bytes_per_block);
     RC_ASSERT(memory.shared_bytes() == one.plan.convolution().launch.shared_bytes);
     // Bulk copies, operands and vectors are at multiples of 16 bytes, barriers at multiples of 8.
-    RC_ASSERT(g.pixels().run_bytes() % kRow == 0 && memory.stage_bytes() % kRow == 0);
-    RC_ASSERT(memory.weights_first_byte() % kRow == 0);
-    RC_ASSERT(memory.staging_first_byte() % kRow == 0 && memory.zeros_first_byte() % kRow == 0);
+    RC_ASSERT(g.pixels().run_bytes() % test::kRowBytes == 0 && memory.stage_bytes() % test::kRowBytes == 0);
+    RC_ASSERT(memory.weights_first_byte() % test::kRowBytes == 0);
+    RC_ASSERT(memory.staging_first_byte() % test::kRowBytes == 0 && memory.zeros_first_byte() % test::kRowBytes == 0);
     // Of planes, the rows of eight channels are one copy.
     const int rows_of_copy = store.stores_planes() ? kStagedChannels : 1;
-    RC_ASSERT(rows_of_copy * store.staging_pitch() * store.staged_bytes() % kRow == 0);
+    RC_ASSERT(rows_of_copy * store.staging_pitch() * store.staged_bytes() % test::kRowBytes == 0);
     RC_ASSERT(memory.barriers_first_byte() % 8 == 0);
     // A descriptor has 14 bits for an address and for a distance, in rows of 16 bytes.
-    RC_ASSERT(memory.shared_bytes() / kRow < 1 << 14);
+    RC_ASSERT(memory.shared_bytes() / test::kRowBytes < 1 << 14);
   }
 }
 
@@ -115,8 +115,9 @@ RC_GTEST_PROP(WgmmaMemoryProperty, VectorsOfChannelsHaveNoBankConflicts, ()) {
     const Problem& problem = one.problem;
     const WgmmaGeometry g = one.geometry();
     if (!g.loads_vectors()) continue;
-    RC_ASSERT(problem.input.layout() == Layout::nhwc && problem.alignment >= kRow);
-    RC_ASSERT(problem.c * element_bytes(problem.input.type) % g.load_bytes() == 0 && kRow % g.load_bytes() == 0);
+    RC_ASSERT(problem.input.layout() == Layout::nhwc && problem.alignment >= test::kRowBytes);
+    RC_ASSERT(problem.c * element_bytes(problem.input.type) % g.load_bytes() == 0 &&
+              test::kRowBytes % g.load_bytes() == 0);
     std::set<std::int64_t> banks;
     for (std::int64_t lane = 0; lane < 8; ++lane)
       banks.insert((lane % one.tiling.pipeline.slices * g.pixels().slice_pitch() + lane / one.tiling.pipeline.slices) %

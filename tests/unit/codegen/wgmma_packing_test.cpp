@@ -14,8 +14,6 @@ namespace {
 using test::some_wgmma_candidates;
 using test::WgmmaCandidate;
 
-constexpr std::int64_t kRow = 16;  // bytes of a slice of a pixel, and of a unit of an output channel
-
 /// What packs the weights of a plan, if a kernel does.
 std::optional<PackWeightsTiling> packing_of(const ConvPlan& plan) {
   for (const KernelPlan& kernel : plan.kernels)
@@ -44,9 +42,9 @@ RC_GTEST_PROP(WgmmaPackingProperty, PackedWeightsHoldEveryTapOnce, ()) {
     RC_ASSERT(packing->steps(problem) == g.steps() && packing->tiles_k(problem) == g.tiles_k());
     RC_ASSERT(packing->units == g.units() && packing->has_empty_unit(problem) == g.has_zeros());
     RC_ASSERT(packing->row_pitch == g.pitch() && packing->fold(problem) == g.fold());
-    RC_ASSERT(g.packed_rows() * kRow == problem.groups * g.tiles_k() * g.steps() * g.weight_bytes());
+    RC_ASSERT(g.packed_rows() * test::kRowBytes == problem.groups * g.tiles_k() * g.steps() * g.weight_bytes());
     RC_ASSERT(g.packed_rows() <= INT32_MAX);
-    RC_ASSERT(bytes >= g.packed_rows() * kRow);
+    RC_ASSERT(bytes >= g.packed_rows() * test::kRowBytes);
     RC_ASSERT(bytes % 256 == 0);
   }
 }
@@ -67,7 +65,7 @@ RC_GTEST_PROP(WgmmaPackingProperty, PackingFitsAndHasNoIdleBlocks, ()) {
     // Lanes that read the same place of neighbours' pieces have no bank conflicts.
     RC_ASSERT(packing.piece_pitch(problem) % 2 == 1);
     RC_ASSERT(packing.piece_pitch(problem) >= packing.piece_words(problem));
-    RC_ASSERT(packing.piece_words(problem) * 4 == slices * problem.taps() * kRow);
+    RC_ASSERT(packing.piece_words(problem) * 4 == slices * problem.taps() * test::kRowBytes);
     // Each block has a slice, and together they have all.
     const std::int64_t blocks_of_k =
         packing.blocks(problem) * channels / (problem.groups * g.tiles_k() * tile_channels);

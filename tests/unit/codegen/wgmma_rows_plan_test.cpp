@@ -48,7 +48,7 @@ ConvPlan some_plan() {
   return all[*rc::gen::inRange<std::size_t>(0, all.size())];
 }
 
-std::string note(const std::string& spec, const char* arch = "sm_90a") {
+std::string rows_note(const std::string& spec, const char* arch = "sm_90a") {
   std::string text;
   for (const Note& one : make_plan(parse_spec(spec), parse_target(arch)).notes)
     if (one.topic == "wgmma_rows") text += one.text;
@@ -58,21 +58,21 @@ std::string note(const std::string& spec, const char* arch = "sm_90a") {
 TEST(WgmmaRowsPlan, SaysWhatStandsInTheWay) {
   const std::string plain = "input=8,64,56,56 weight=16,64,3,3";
   ASSERT_FALSE(row_plans(parse_spec(plain + " math=tf32")).empty());
-  struct Obstacle {
+  struct RowsObstacle {
     const char *change, *words;
   };
-  for (const Obstacle& one : {Obstacle{"", "the math mode does not let it multiply on tensor cores"},
-                              {" math=tf32 stride=2", "the stride is (2,2)"},
-                              {" math=tf32 input_layout=nhwc", "the input is nhwc"},
-                              {" math=tf32 output_layout=nhwc", "the output is nhwc"},
-                              {" math=tf32 alignment=8", "alignment is 8, stores need 16"}})
-    EXPECT_EQ(note(plain + one.change), std::string("not possible: ") + one.words) << one.change;
-  EXPECT_EQ(note("input=8,64,56,56 weight=64,64,1,3 math=tf32"),
+  for (const RowsObstacle& one : {RowsObstacle{"", "the math mode does not let it multiply on tensor cores"},
+                                  {" math=tf32 stride=2", "the stride is (2,2)"},
+                                  {" math=tf32 input_layout=nhwc", "the input is nhwc"},
+                                  {" math=tf32 output_layout=nhwc", "the output is nhwc"},
+                                  {" math=tf32 alignment=8", "alignment is 8, stores need 16"}})
+    EXPECT_EQ(rows_note(plain + one.change), std::string("not possible: ") + one.words) << one.change;
+  EXPECT_EQ(rows_note("input=8,64,56,56 weight=64,64,1,3 math=tf32"),
             "not possible: the filter has 1 rows, consumers are 2 to 4");
-  EXPECT_EQ(note("input=8,64,56,56 weight=65,64,3,3 math=tf32"),
+  EXPECT_EQ(rows_note("input=8,64,56,56 weight=65,64,3,3 math=tf32"),
             "not possible: 65 output channels, a multiplication has 64");
-  EXPECT_EQ(note("input=8,64,56,56 weight=16,32,3,3 groups=2 math=tf32"), "not possible: there are 2 groups");
-  EXPECT_EQ(note(plain + " math=tf32", "sm_100a"),
+  EXPECT_EQ(rows_note("input=8,64,56,56 weight=16,32,3,3 groups=2 math=tf32"), "not possible: there are 2 groups");
+  EXPECT_EQ(rows_note(plain + " math=tf32", "sm_100a"),
             "not possible: warpgroup multiplications need sm_90a, the target is sm_100a");
 }
 

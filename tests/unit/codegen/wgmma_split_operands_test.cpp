@@ -14,6 +14,7 @@
 #include "codegen/wgmma/price.h"
 #include "codegen/wgmma/registers.h"
 #include "codegen/wgmma/store.h"
+#include "unit/codegen/squeezed.h"
 #include "unit/codegen/wgmma_candidates.h"
 
 namespace jitconv::codegen {
@@ -30,7 +31,7 @@ std::vector<WgmmaCandidate> some_that_split(ConvSpec spec) {
   return test::some_of(wgmma_candidates(spec));
 }
 
-std::string why_not(const std::string& text) {
+std::string why_not_wgmma(const std::string& text) {
   std::string why;
   const std::vector<Candidate> none =
       candidates_of(Family::wgmma, lower(canonical(parse_spec(text))), parse_target("sm_90a"), why);
@@ -42,15 +43,9 @@ int interval_of(const std::string& text) {
   return wgmma_candidates(parse_spec(text)).front().tiling.promotion_interval;
 }
 
-std::size_t count(const std::string& text, const std::string& part) {
-  std::size_t times = 0;
-  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++times;
-  return times;
-}
-
 TEST(WgmmaSplitOperands, ServeSumsOfEnoughProductsUnlessMathIsIeee) {
-  EXPECT_NE(why_not("input=2,14,20,30 weight=64,14,3,3").find("sums of 126 products"), std::string::npos);
-  EXPECT_NE(why_not("input=2,64,20,30 weight=64,64,3,3 math=ieee").find("math is ieee"), std::string::npos);
+  EXPECT_NE(why_not_wgmma("input=2,14,20,30 weight=64,14,3,3").find("sums of 126 products"), std::string::npos);
+  EXPECT_NE(why_not_wgmma("input=2,64,20,30 weight=64,64,3,3 math=ieee").find("math is ieee"), std::string::npos);
   for (const WgmmaCandidate& one : wgmma_candidates(parse_spec("input=2,128,20,30 weight=64,128,1,1")))
     EXPECT_TRUE(one.tiling.splits_operands());
   for (const WgmmaCandidate& one : wgmma_candidates(parse_spec("input=2,128,20,30 weight=64,128,1,1 math=tf32")))
@@ -153,11 +148,11 @@ RC_GTEST_PROP(WgmmaSplitOperandsProperty, ThreeProductsOfEveryUnitAndOnePromotio
     const WgmmaGeometry g = one.geometry();
     const std::string text = test::convolution_text(one).text;
     const auto units = static_cast<std::size_t>(g.units() / 2), groups = g.promotion_groups().size();
-    RC_ASSERT(count(text, "  multiply(partial, ") == 3 * units);
-    RC_ASSERT(count(text, "  multiply(partial, weights_low + ") == units);
-    RC_ASSERT(count(text, ", 0);  //") == groups);  // accumulators begin with zero
-    RC_ASSERT(count(text, "  promote(sum, partial);") == groups);
-    RC_ASSERT(count(text, "  settle(partial);") == groups);
+    RC_ASSERT(test::count(text, "  multiply(partial, ") == 3 * units);
+    RC_ASSERT(test::count(text, "  multiply(partial, weights_low + ") == units);
+    RC_ASSERT(test::count(text, ", 0);  //") == groups);  // accumulators begin with zero
+    RC_ASSERT(test::count(text, "  promote(sum, partial);") == groups);
+    RC_ASSERT(test::count(text, "  settle(partial);") == groups);
   }
 }
 

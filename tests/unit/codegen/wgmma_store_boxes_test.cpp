@@ -19,12 +19,13 @@ namespace {
 
 using test::WgmmaCandidate;
 
-constexpr std::int64_t kLine = 128, kPiece = 16;  // bytes
+constexpr std::int64_t kLine = 128;  // bytes
 constexpr int kLanes = 32, kConsumerChannels = 64;
 
 /// As box_place() of templates/wgmma/box_place.cu.in.
 std::int64_t box_place(const PixelGrid& g, std::int64_t position, std::int64_t channel) {
-  const std::int64_t row_channels = g.box_row_channels(), pieces = kPiece / element_bytes(g.problem().output.type);
+  const std::int64_t row_channels = g.box_row_channels(),
+                     pieces = test::kRowBytes / element_bytes(g.problem().output.type);
   const std::int64_t row = position * g.box_rows() + channel / row_channels;
   return row * row_channels + (channel % row_channels / pieces ^ row % 8) * pieces + channel % pieces;
 }
@@ -99,14 +100,15 @@ RC_GTEST_PROP(WgmmaStoreBoxesProperty, AreOfMapsThatTheDriverTakes, ()) {
     const Problem& problem = one.problem;
     const WgmmaGeometry g = one.geometry();
     const TensorMapShape map = map_of(one, Tensor::y);
-    RC_ASSERT(problem.alignment >= kPiece && !problem.epilogue.residual && t.split_k == 1 && t.tile.images == 0);
+    RC_ASSERT(problem.alignment >= test::kRowBytes && !problem.epilogue.residual && t.split_k == 1 &&
+              t.tile.images == 0);
     RC_ASSERT(map.rank == 4 && !map.im2col && !map.rounds_to_tf32 && map.swizzle_bytes == kLine);
     RC_ASSERT(map.element_bytes == element_bytes(problem.input.type) && map.strides[0] == 1);
     RC_ASSERT(map.box[0] * map.element_bytes == kLine && map.box_bytes() == WgmmaStore(g).box_bytes());
     std::int64_t last = 0;
     for (std::size_t axis = 0; axis < 4; ++axis) {
       RC_ASSERT(map.box[axis] >= 1 && map.box[axis] <= TensorMapShape::kMostBox && map.extents[axis] >= 1);
-      if (axis > 0) RC_ASSERT(map.strides[axis] * map.element_bytes % kPiece == 0);
+      if (axis > 0) RC_ASSERT(map.strides[axis] * map.element_bytes % test::kRowBytes == 0);
       last += (map.extents[axis] - 1) * map.strides[axis];
     }
     RC_ASSERT(last + 1 == problem.n * g.plane() * problem.output_channels());

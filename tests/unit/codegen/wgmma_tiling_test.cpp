@@ -18,9 +18,6 @@ namespace {
 using test::some_wgmma_candidates;
 using test::WgmmaCandidate;
 
-constexpr std::int64_t kRow = 16;  // bytes of a slice of a pixel, and of a unit of an output channel
-constexpr int kProducerWarps = 4;
-
 // Every run that TMA stores: from and to multiples of 16 bytes, inside its plane, where the one before
 // ends; and there is one.
 RC_GTEST_PROP(WgmmaTilingProperty, CopiedRunsAreWholeVectorsOfTheirPlane, ()) {
@@ -32,8 +29,8 @@ RC_GTEST_PROP(WgmmaTilingProperty, CopiedRunsAreWholeVectorsOfTheirPlane, ()) {
     if (!store.stores_bulk()) continue;
     const std::int64_t plane = problem.output_plane(), bytes = store.staged_bytes(), sector = g.sector_elements();
     RC_ASSERT(bytes == store.written_bytes());  // nothing is converted on the way
-    RC_ASSERT(t.tile.window * bytes % kRow == 0 && store.lead() * bytes % kRow == 0);
-    RC_ASSERT(store.partial_sum_stride() * 4 % kRow == 0);
+    RC_ASSERT(t.tile.window * bytes % test::kRowBytes == 0 && store.lead() * bytes % test::kRowBytes == 0);
+    RC_ASSERT(store.partial_sum_stride() * 4 % test::kRowBytes == 0);
     std::int64_t copied = 0;
     for (const std::int64_t channel : {0, 1, 2, 7}) {
       const std::int64_t late = positive_modulo(-channel * plane, sector);
@@ -43,7 +40,7 @@ RC_GTEST_PROP(WgmmaTilingProperty, CopiedRunsAreWholeVectorsOfTheirPlane, ()) {
             store.lead() == 0 ? first + t.tile.window <= plane : first > 0 && first + t.tile.window + sector <= plane;
         if (!inside) continue;
         ++copied;
-        RC_ASSERT((channel * plane + first + late) * bytes % kRow == 0);
+        RC_ASSERT((channel * plane + first + late) * bytes % test::kRowBytes == 0);
         RC_ASSERT(first + late + t.tile.window <= plane);
         // Staged are the outputs from the run's first to the copy's last.
         RC_ASSERT(late + t.tile.window + g.row_ends() * g.row_padding() <= t.tile.columns);
@@ -146,7 +143,7 @@ RC_GTEST_PROP(WgmmaTilingProperty, UnitsComeInPairs, ()) {
     RC_ASSERT(g.units() >= taps && g.units() < taps + 2);
     RC_ASSERT(t.pipeline.slices == 1 || t.pipeline.slices % 2 == 0);
     RC_ASSERT(g.has_zeros() == (g.units() != taps));
-    RC_ASSERT(g.slice_channels() * element_bytes(one.problem.input.type) == kRow);
+    RC_ASSERT(g.slice_channels() * element_bytes(one.problem.input.type) == test::kRowBytes);
     RC_ASSERT(g.chunk_channels() == t.pipeline.slices * g.slice_channels());
   }
 }
@@ -197,7 +194,7 @@ RC_GTEST_PROP(WgmmaTilingProperty, LoadingWarpsShareARun, ()) {
   for (const WgmmaCandidate& one : some_wgmma_candidates()) {
     const WgmmaTiling& t = one.tiling;
     const WgmmaGeometry g = one.geometry();
-    RC_ASSERT(t.producer.team_warps >= 1 && kProducerWarps % t.producer.team_warps == 0);
+    RC_ASSERT(t.producer.team_warps >= 1 && test::kProducerWarps % t.producer.team_warps == 0);
     RC_ASSERT((t.producer.load_batch > 0) == t.loads_pixels() && (t.producer.copies_ahead > 0) == t.converts_pixels());
     if (!t.loads_pixels()) {  // each warp has steps of its own, or slices of every step, or nothing to do
       RC_ASSERT(t.producer.team_warps == 1);
@@ -230,10 +227,10 @@ RC_GTEST_PROP(WgmmaTilingProperty, PairsOfPixelsAreWords, ()) {
 }
 
 /// A run of a plane, as the template's store has it.
-struct Run {
+struct CopiedRun {
   std::int64_t first, end;  ///< outputs it stores
 };
-Run run_of(const WgmmaCandidate& one, std::int64_t run_first, std::int64_t plane_number) {
+CopiedRun run_of(const WgmmaCandidate& one, std::int64_t run_first, std::int64_t plane_number) {
   const std::int64_t plane = one.problem.output_plane(), sector = one.geometry().sector_elements();
   const std::int64_t late = positive_modulo(-plane_number * plane, sector);
   return {run_first == 0 ? 0 : std::min(plane, run_first + late),
@@ -252,7 +249,7 @@ RC_GTEST_PROP(WgmmaTilingProperty, EachOutputOfAPlaneIsStoredByOneRun, ()) {
     for (std::int64_t number = 0; number < std::min(sector, problem.n * problem.output_channels()); ++number) {
       std::int64_t stored = 0;
       for (std::int64_t run = 0; run < g.tiles_of_plane() * t.runs(); ++run) {
-        const Run outputs = run_of(one, run * t.tile.window, number);
+        const CopiedRun outputs = run_of(one, run * t.tile.window, number);
         if (outputs.first >= outputs.end) continue;
         RC_ASSERT(outputs.first == stored);
         stored = outputs.end;
@@ -303,7 +300,7 @@ RC_GTEST_PROP(WgmmaTilingProperty, ColumnsHoldWhatARunStores, ()) {
       RC_ASSERT(late <= g.alignment_outputs());
       RC_ASSERT(late == 0 || late < store.lead());
       for (std::int64_t run_first = 0; run_first < plane; run_first += t.tile.window) {
-        const Run outputs = run_of(one, run_first, number);
+        const CopiedRun outputs = run_of(one, run_first, number);
         if (outputs.first >= outputs.end) continue;
         const std::int64_t last = outputs.end - 1,
                            ends = last / problem.columns.output - run_first / problem.columns.output;

@@ -14,6 +14,7 @@
 #include "codegen/text/kernel_name.h"
 #include "codegen/wgrad_wgmma/family.h"
 #include "support/random_specs.h"
+#include "unit/codegen/squeezed.h"
 
 namespace jitconv::codegen {
 namespace {
@@ -46,7 +47,7 @@ std::vector<SplitCandidate> candidates_for(ConvSpec spec, std::size_t step = 1) 
 std::vector<SplitCandidate> candidates_for(const std::string& text) { return candidates_for(parse_spec(text)); }
 
 /// A few of those that a random spec has in fp32 mode.
-std::vector<SplitCandidate> some_that_split(ConvSpec spec) {
+std::vector<SplitCandidate> gradients_that_split(ConvSpec spec) {
   spec.dtype = DataType::f32;
   spec.math = MathMode::fp32;
   spec.epilogue.activation = Activation::none;
@@ -61,23 +62,17 @@ std::vector<SplitCandidate> some_that_split(ConvSpec spec) {
   return some;
 }
 
-std::string why_not(const std::string& text) {
+std::string why_not_wgrad(const std::string& text) {
   std::string why;
   const ConvSpec spec = canonical(parse_spec(text + " operation=weight_gradient"));
   EXPECT_TRUE(candidates_of(Family::wgrad_wgmma, lower(spec), parse_target("sm_90a"), why).empty()) << text;
   return why;
 }
 
-std::size_t count(const std::string& text, const std::string& part) {
-  std::size_t times = 0;
-  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++times;
-  return times;
-}
-
 TEST(WgradSplitOperands, ServeSumsOfEnoughPixelsUnlessMathIsIeee) {
-  EXPECT_NE(why_not("input=1,64,9,14 weight=64,64,1,1").find("sums of 126 products"), std::string::npos);
-  EXPECT_NE(why_not("input=2,64,20,30 weight=64,64,3,3 math=ieee").find("math=ieee"), std::string::npos);
-  EXPECT_NE(why_not("input=2,8,20,30 weight=12,8,3,3").find("12 output channels"), std::string::npos);
+  EXPECT_NE(why_not_wgrad("input=1,64,9,14 weight=64,64,1,1").find("sums of 126 products"), std::string::npos);
+  EXPECT_NE(why_not_wgrad("input=2,64,20,30 weight=64,64,3,3 math=ieee").find("math=ieee"), std::string::npos);
+  EXPECT_NE(why_not_wgrad("input=2,8,20,30 weight=12,8,3,3").find("12 output channels"), std::string::npos);
   for (const SplitCandidate& one : candidates_for("input=1,64,8,16 weight=64,64,1,1"))
     EXPECT_TRUE(one.tiling.splits_operands);
   for (const char* math : {"math=tf32", "dtype=f16", "dtype=bf16 layout=nhwc"})
@@ -140,7 +135,7 @@ TEST(WgradSplitOperands, AreNotRoundedBeforeTheyAreSplit) {
 }
 
 RC_GTEST_PROP(WgradSplitOperandsProperty, StepsArePromotedWithinTheInterval, ()) {
-  for (const SplitCandidate& one : some_that_split(*test::valid_specs({}))) {
+  for (const SplitCandidate& one : gradients_that_split(*test::valid_specs({}))) {
     RC_ASSERT(one.tiling.splits_operands && one.pixels() >= kFewestSplitProducts);
     RC_ASSERT(one.tiling.promotion_interval() * one.geometry().depth() == one.tiling.row_pixels);
     RC_ASSERT(one.tiling.promotion_interval() <= longest_promotion_interval(one.pixels()));
@@ -148,7 +143,7 @@ RC_GTEST_PROP(WgradSplitOperandsProperty, StepsArePromotedWithinTheInterval, ())
 }
 
 RC_GTEST_PROP(WgradSplitOperandsProperty, BothPartsHaveRoom, ()) {
-  for (const SplitCandidate& one : some_that_split(*test::valid_specs({}))) {
+  for (const SplitCandidate& one : gradients_that_split(*test::valid_specs({}))) {
     const WgradGeometry g = one.geometry();
     WgradWgmmaTiling whole = one.tiling;
     whole.splits_operands = false;
@@ -163,15 +158,15 @@ RC_GTEST_PROP(WgradSplitOperandsProperty, BothPartsHaveRoom, ()) {
 }
 
 RC_GTEST_PROP(WgradSplitOperandsProperty, ThreeProductsOfEveryTapAndOnePromotion, ()) {
-  for (const SplitCandidate& one : some_that_split(*test::valid_specs({}))) {
+  for (const SplitCandidate& one : gradients_that_split(*test::valid_specs({}))) {
     const std::string text = one.text();
     const std::size_t consumers = one.tiling.consumers_k == 2 ? 1 : 2;  // texts of them
-    RC_ASSERT(count(text, "  add_products(sum[") == static_cast<std::size_t>(one.tiling.products()));
-    RC_ASSERT(count(text, "multiply(partial, dy_low[block], x_high") == consumers);
-    RC_ASSERT(count(text, "multiply(partial, dy_high[block], x_low") == consumers);
-    RC_ASSERT(count(text, "multiply(partial, dy_high[block], x_high") == consumers);
-    RC_ASSERT(count(text, "promote(sum_of_tap, partial);") == consumers);
-    RC_ASSERT(count(text, "split_values<kBlocks * 4>(") == consumers);
+    RC_ASSERT(test::count(text, "  add_products(sum[") == static_cast<std::size_t>(one.tiling.products()));
+    RC_ASSERT(test::count(text, "multiply(partial, dy_low[block], x_high") == consumers);
+    RC_ASSERT(test::count(text, "multiply(partial, dy_high[block], x_low") == consumers);
+    RC_ASSERT(test::count(text, "multiply(partial, dy_high[block], x_high") == consumers);
+    RC_ASSERT(test::count(text, "promote(sum_of_tap, partial);") == consumers);
+    RC_ASSERT(test::count(text, "split_values<kBlocks * 4>(") == consumers);
   }
 }
 

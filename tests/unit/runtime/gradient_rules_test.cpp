@@ -39,7 +39,7 @@ std::string refusal(const ConvSpec& spec, const LaunchArgs& args, std::int64_t p
   }
 }
 
-std::string refused(const ConvSpec& spec, const LaunchArgs& args) {
+std::string refused_field(const ConvSpec& spec, const LaunchArgs& args) {
   const std::string text = refusal(spec, args);
   return text.substr(0, text.find(':'));
 }
@@ -48,7 +48,7 @@ template <typename Pointer>
 std::string refused_with(const ConvSpec& spec, Pointer LaunchArgs::*member, Pointer value) {
   LaunchArgs args = addresses_for(spec);
   args.*member = value;
-  return refused(spec, args);
+  return refused_field(spec, args);
 }
 
 TEST(GradientRules, AcceptWhatTheSpecNeeds) {
@@ -118,15 +118,15 @@ TEST(GradientRules, AlignmentIsTheSpecs) {
     const LaunchArgs good = addresses_for(spec);
     LaunchArgs args = good;
     args.dy = moved(args.dy, 4);
-    EXPECT_EQ(refused(spec, args), "dy");
+    EXPECT_EQ(refused_field(spec, args), "dy");
     for (void* LaunchArgs::*result : {&LaunchArgs::dx, &LaunchArgs::dw, &LaunchArgs::db}) {
       if (good.*result == nullptr) continue;
       args = good;
       args.*result = moved(args.*result, 8);
-      EXPECT_NE(refused(spec, args), "");
+      EXPECT_NE(refused_field(spec, args), "");
     }
     spec.alignment = 4;
-    EXPECT_EQ(refused(spec, args), "");
+    EXPECT_EQ(refused_field(spec, args), "");
   }
 }
 
@@ -137,20 +137,20 @@ TEST(GradientRules, DxTouchesNothing) {
   const auto with_dy = [&](std::ptrdiff_t from_dx) {
     LaunchArgs args = good;
     args.dy = moved(args.dx, from_dx);
-    return refused(spec, args);
+    return refused_field(spec, args);
   };
   EXPECT_EQ(with_dy(0), "dx");
   EXPECT_EQ(with_dy(dx_bytes - 16), "dx");
   EXPECT_EQ(with_dy(dx_bytes), "") << "right behind it";
   LaunchArgs args = good;
   args.w = args.dx;
-  EXPECT_EQ(refused(spec, args), "dx");
+  EXPECT_EQ(refused_field(spec, args), "dx");
   args = good;
   args.bias = moved(args.dx, 64);
-  EXPECT_EQ(refused(spec, args), "dx");
+  EXPECT_EQ(refused_field(spec, args), "dx");
   args = good;
   args.workspace = moved(args.dx, 256);
-  EXPECT_NE(refused(spec, args), "");
+  EXPECT_NE(refused_field(spec, args), "");
 }
 
 TEST(GradientRules, ResidualMayBeTheResultItselfButNotAPartOfIt) {
@@ -159,16 +159,16 @@ TEST(GradientRules, ResidualMayBeTheResultItselfButNotAPartOfIt) {
   args.residual = args.dx;
   EXPECT_EQ(refusal(spec, args), "");
   args.residual = moved(args.dx, 16);
-  EXPECT_EQ(refused(spec, args), "dx");
+  EXPECT_EQ(refused_field(spec, args), "dx");
 
   spec = gradient_spec(Operation::weight_gradient);
   args = addresses_for(spec);
   args.residual = args.dw;
   EXPECT_EQ(refusal(spec, args), "");
   args.residual = moved(args.dw, 16);
-  EXPECT_EQ(refused(spec, args), "dw");
+  EXPECT_EQ(refused_field(spec, args), "dw");
   args.residual = args.db;
-  EXPECT_NE(refused(spec, args), "") << "db is nobody's residual";
+  EXPECT_NE(refused_field(spec, args), "") << "db is nobody's residual";
 }
 
 TEST(GradientRules, DbTouchesNothing) {
@@ -180,15 +180,15 @@ TEST(GradientRules, DbTouchesNothing) {
   args.db = moved(args.dw, dw_bytes);
   EXPECT_EQ(refusal(spec, args), "") << "right behind dw";
   args.db = moved(args.dw, dw_bytes - 16);
-  EXPECT_NE(refused(spec, args), "");
+  EXPECT_NE(refused_field(spec, args), "");
   args.db = moved(args.dw, -db_bytes);
   EXPECT_EQ(refusal(spec, args), "") << "right before dw";
   args.db = args.dw;
-  EXPECT_NE(refused(spec, args), "");
+  EXPECT_NE(refused_field(spec, args), "");
   for (const void* input : {good.x, good.dy, good.residual, const_cast<const void*>(good.workspace)}) {
     args = good;
     args.db = const_cast<void*>(input);
-    EXPECT_NE(refused(spec, args), "");
+    EXPECT_NE(refused_field(spec, args), "");
   }
 }
 
@@ -200,7 +200,7 @@ TEST(GradientRules, SizesFollowTheOutputType) {
   args.db = moved(args.dw, 2 * elements);
   EXPECT_EQ(refusal(spec, args), "");
   spec.output_dtype = OutputType::f32;
-  EXPECT_NE(refused(spec, args), "") << "dw has twice the bytes";
+  EXPECT_NE(refused_field(spec, args), "") << "dw has twice the bytes";
   args.db = moved(args.dw, 4 * elements);
   EXPECT_EQ(refusal(spec, args), "");
 }
@@ -234,9 +234,9 @@ TEST(GradientRules, SavedIsATensorLikeDy) {
     args.saved = moved(result, -bytes);
     EXPECT_EQ(refusal(spec, args), "") << "right before it";
     args.saved = moved(result, -bytes + 16);
-    EXPECT_EQ(refused(spec, args), name);
+    EXPECT_EQ(refused_field(spec, args), name);
     args.saved = moved(good.workspace, -bytes + 256);
-    EXPECT_EQ(refused(spec, args), "workspace");
+    EXPECT_EQ(refused_field(spec, args), "workspace");
   }
   EXPECT_EQ(refused_with(gradient_spec(Operation::forward, false), &LaunchArgs::saved,
                          reinterpret_cast<const void*>(std::uintptr_t{20} << 34)),
@@ -247,7 +247,7 @@ TEST(GradientRules, WithoutImagesOnlyResultsAreThere) {
   ConvSpec spec = gradient_spec(Operation::weight_gradient);
   spec.input.n = 0;
   LaunchArgs args = addresses_for(spec);
-  EXPECT_EQ(refused(spec, args), "x");
+  EXPECT_EQ(refused_field(spec, args), "x");
   args.x = args.dy = nullptr;
   EXPECT_EQ(refusal(spec, args), "");
 }

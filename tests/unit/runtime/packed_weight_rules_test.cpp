@@ -5,12 +5,12 @@
 namespace jitconv::runtime_test {
 namespace {
 
-constexpr std::int64_t kPackedBytes = 1024, kPartialBytes = kWorkspaceBytes - kPackedBytes;
+constexpr std::int64_t kPackedRegion = 1024, kSumsRegion = kWorkspaceBytes - kPackedRegion;
 
 /// A kernel that packs weights, and pointers for a launch of it that has packed them.
 struct Packing {
   ConvSpec spec = full_spec();
-  runtime::LaunchRules rules = rules_for(spec, scratch_of(kPackedBytes, kPartialBytes));
+  runtime::LaunchRules rules = rules_for(spec, scratch_of(kPackedRegion, kSumsRegion));
   LaunchArgs args = addresses_for(spec);
   Packing() {
     args.packed_w = reinterpret_cast<const void*>(std::uintptr_t{7} << 34);
@@ -35,7 +35,7 @@ std::string words(const runtime::LaunchRules& rules, const LaunchArgs& args) {
   return words([&] { rules.check(runtime::given_pointers(args)); });
 }
 
-const void* at(std::uintptr_t address) { return reinterpret_cast<const void*>(address); }
+const void* address_at(std::uintptr_t address) { return reinterpret_cast<const void*>(address); }
 
 const void* of(const runtime::TensorPointers& pointers, Tensor tensor) {
   return pointers[static_cast<std::size_t>(tensor)];
@@ -78,11 +78,11 @@ TEST(PackedWeightRules, EveryOtherPointerIsNeededInBothModes) {
 
 TEST(PackedWeightRules, RefusalsSayWhatToDo) {
   Packing p;
-  p.args.w = at(0x1000);
+  p.args.w = address_at(0x1000);
   EXPECT_EQ(words(p.rules, p.args), "w is 0x1000, must be null: the launch has packed_w");
   p.args.w = p.args.packed_w = nullptr;
   EXPECT_EQ(words(p.rules, p.args), "w is null, must point to 4608 bytes, or packed_w to 1024");
-  p.args.packed_w = at(0x1080);
+  p.args.packed_w = address_at(0x1080);
   EXPECT_EQ(words(p.rules, p.args), "packed_w is 0x1080, must be a multiple of 256");
   p.args.packed_w = p.args.workspace;
   EXPECT_EQ(words(p.rules, p.args),
@@ -93,7 +93,7 @@ TEST(PackedWeightRules, RefusalsSayWhatToDo) {
             std::string::npos);
 
   p.rules = rules_for(p.spec, scratch_of(0, kWorkspaceBytes));
-  p.args.packed_w = at(0x1000);
+  p.args.packed_w = address_at(0x1000);
   EXPECT_EQ(words(p.rules, p.args), "w is null, must point to 4608 bytes");
   p.args.w = addresses_for(p.spec).w;
   EXPECT_EQ(words(p.rules, p.args), "packed_w is 0x1000, must be null: this kernel takes w as it is");
@@ -104,11 +104,12 @@ TEST(PackedWeightRules, RefusalsOfPackingSayWhatToDo) {
   const auto packing = [&p](const void* w, const void* packed_w) {
     return words([&] { p.rules.check_packing(w, packed_w); });
   };
-  EXPECT_EQ(packing(nullptr, at(0x1000)), "w is null, must point to 4608 bytes");
-  EXPECT_EQ(packing(at(0x1000), nullptr), "packed_w is null, must point to 1024 bytes");
-  EXPECT_EQ(packing(at(0x1008), at(0x8000)), "w is 0x1008, must be a multiple of 16 (spec.alignment)");
-  EXPECT_EQ(packing(at(0x1000), at(0x8010)), "packed_w is 0x8010, must be a multiple of 256");
-  EXPECT_EQ(packing(at(0x1000), at(0x1100)), "packed_w at 0x1100 (1024 bytes) overlaps w at 0x1000 (4608 bytes)");
+  EXPECT_EQ(packing(nullptr, address_at(0x1000)), "w is null, must point to 4608 bytes");
+  EXPECT_EQ(packing(address_at(0x1000), nullptr), "packed_w is null, must point to 1024 bytes");
+  EXPECT_EQ(packing(address_at(0x1008), address_at(0x8000)), "w is 0x1008, must be a multiple of 16 (spec.alignment)");
+  EXPECT_EQ(packing(address_at(0x1000), address_at(0x8010)), "packed_w is 0x8010, must be a multiple of 256");
+  EXPECT_EQ(packing(address_at(0x1000), address_at(0x1100)),
+            "packed_w at 0x1100 (1024 bytes) overlaps w at 0x1000 (4608 bytes)");
 }
 
 TEST(PackedWeightRules, PackedWeightsAreAnInput) {
@@ -119,11 +120,11 @@ TEST(PackedWeightRules, PackedWeightsAreAnInput) {
     return refused(good.rules, args);
   };
   EXPECT_EQ(with(good.args.y), "y");
-  EXPECT_EQ(with(moved(good.args.y, -kPackedBytes)), "");
-  EXPECT_EQ(with(moved(good.args.y, 256 - kPackedBytes)), "y");
+  EXPECT_EQ(with(moved(good.args.y, -kPackedRegion)), "");
+  EXPECT_EQ(with(moved(good.args.y, 256 - kPackedRegion)), "y");
   EXPECT_EQ(with(good.args.workspace), "workspace");
-  EXPECT_EQ(with(moved(good.args.workspace, kPartialBytes - 256)), "workspace");
-  EXPECT_EQ(with(moved(good.args.workspace, kPartialBytes)), "") << "the workspace is smaller without packing";
+  EXPECT_EQ(with(moved(good.args.workspace, kSumsRegion - 256)), "workspace");
+  EXPECT_EQ(with(moved(good.args.workspace, kSumsRegion)), "") << "the workspace is smaller without packing";
   EXPECT_EQ(with(good.args.x), "") << "inputs may be one another";
 }
 
@@ -138,7 +139,7 @@ TEST(PackedWeightRules, WorkspaceOfALaunchThatPacksHoldsBoth) {
 
 TEST(PackedWeightRules, PackingWithoutPartialSumsNeedsAWorkspaceAndPackedWeightsNone) {
   Packing p;
-  p.rules = rules_for(p.spec, scratch_of(kPackedBytes, 0));
+  p.rules = rules_for(p.spec, scratch_of(kPackedRegion, 0));
   p.args.workspace = nullptr;
   EXPECT_EQ(refused(p.rules, p.args), "");
   p.args.workspace = moved(p.args.y, 1);  // any value: nobody looks at it
@@ -155,8 +156,8 @@ TEST(PackedWeightRules, PackingNeedsTheTwoAlone) {
   const void* const w = addresses_for(p.spec).w;
   const void* const packed_w = p.args.packed_w;
   EXPECT_EQ(p.packing_refused(w, packed_w), "");
-  EXPECT_EQ(p.packing_refused(moved(packed_w, kPackedBytes), packed_w), "") << "right behind it";
-  EXPECT_EQ(p.packing_refused(moved(packed_w, kPackedBytes - 16), packed_w), "packed_w") << "over w";
+  EXPECT_EQ(p.packing_refused(moved(packed_w, kPackedRegion), packed_w), "") << "right behind it";
+  EXPECT_EQ(p.packing_refused(moved(packed_w, kPackedRegion - 16), packed_w), "packed_w") << "over w";
   EXPECT_EQ(p.packing_refused(moved(packed_w, -4608), packed_w), "") << "right before it";
   EXPECT_EQ(p.packing_refused(moved(packed_w, 16 - 4608), packed_w), "packed_w");
 }
@@ -164,7 +165,7 @@ TEST(PackedWeightRules, PackingNeedsTheTwoAlone) {
 TEST(PackedWeightRules, ThereIsNothingToPackForAKernelThatTakesWeightsAsTheyAre) {
   const runtime::LaunchRules rules = rules_for(full_spec(), scratch_of(0, kWorkspaceBytes));
   try {
-    rules.check_packing(at(0x1000), at(0x8000));
+    rules.check_packing(address_at(0x1000), address_at(0x8000));
     FAIL() << "accepted";
   } catch (const SpecError& error) {
     EXPECT_EQ(error.code(), ErrorCode::unsupported);
@@ -183,7 +184,7 @@ TEST(PackedWeightRules, PartsHaveTheirPlacesInTheWorkspace) {
   p.args.w = addresses_for(p.spec).w;
   const runtime::TensorPointers placed = p.rules.resolved(runtime::given_pointers(p.args));
   EXPECT_EQ(of(placed, kPackedW), p.args.workspace);
-  EXPECT_EQ(of(placed, kPartialSums), moved(p.args.workspace, kPackedBytes));
+  EXPECT_EQ(of(placed, kPartialSums), moved(p.args.workspace, kPackedRegion));
   EXPECT_EQ(of(placed, Tensor::x), p.args.x);
   EXPECT_EQ(of(placed, Tensor::w), p.args.w);
   EXPECT_EQ(of(placed, Tensor::bias), p.args.bias);
@@ -193,8 +194,8 @@ TEST(PackedWeightRules, PartsHaveTheirPlacesInTheWorkspace) {
 
 TEST(PackedWeightRules, SizesOfParametersAreThoseOfTheParts) {
   const Packing p;
-  EXPECT_EQ(p.rules.bytes(kPackedW), kPackedBytes);
-  EXPECT_EQ(p.rules.bytes(kPartialSums), kPartialBytes);
+  EXPECT_EQ(p.rules.bytes(kPackedW), kPackedRegion);
+  EXPECT_EQ(p.rules.bytes(kPartialSums), kSumsRegion);
   EXPECT_EQ(p.rules.bytes(codegen::scratch_tensor(2)), 0) << "no parameter leads to more than a region";
 }
 
@@ -206,18 +207,18 @@ TEST(PackedWeightRules, PartsThatWouldMisalignTheNextAreABug) {
 }
 
 TEST(PackedWeightRules, RegionsThatTheCallerCouldNotTellApartAreABug) {
-  const codegen::Scratch weights{"packed_w", kPackedBytes, /*is_packed_weights=*/true};
+  const codegen::Scratch weights{"packed_w", kPackedRegion, /*is_packed_weights=*/true};
   EXPECT_THROW(rules_for(full_spec(), {weights, weights}), InternalError);
 }
 
 TEST(PackedWeightRules, ThereIsAMostOfRegions) {
-  std::vector<codegen::Scratch> regions(runtime::kMostScratch, {"sums", kPartialBytes});
-  EXPECT_EQ(rules_for(full_spec(), regions).bytes(codegen::scratch_tensor(runtime::kMostScratch - 1)), kPartialBytes);
+  std::vector<codegen::Scratch> regions(runtime::kMostScratch, {"sums", kSumsRegion});
+  EXPECT_EQ(rules_for(full_spec(), regions).bytes(codegen::scratch_tensor(runtime::kMostScratch - 1)), kSumsRegion);
   regions.push_back(regions.front());
   EXPECT_THROW(rules_for(full_spec(), regions), InternalError);
 }
 
-constexpr std::int64_t kPixelBytes = 2048;
+constexpr std::int64_t kPixelRegion = 2048;
 
 TEST(TransposedPixelRules, TheyLieBehindPartialSums) {
   const Packing p;
@@ -227,17 +228,17 @@ TEST(TransposedPixelRules, TheyLieBehindPartialSums) {
   const auto placed = [](const runtime::LaunchRules& rules, const LaunchArgs& args, Tensor tensor) {
     return of(rules.resolved(runtime::given_pointers(args)), tensor);
   };
-  for (const std::int64_t sums : {std::int64_t{0}, kPartialBytes}) {
+  for (const std::int64_t sums : {std::int64_t{0}, kSumsRegion}) {
     const Tensor pixels = codegen::scratch_tensor(sums == 0 ? 1 : 2);
-    const runtime::LaunchRules rules = rules_for(p.spec, scratch_of(kPackedBytes, sums, kPixelBytes));
-    EXPECT_EQ(rules.bytes(pixels), kPixelBytes);
+    const runtime::LaunchRules rules = rules_for(p.spec, scratch_of(kPackedRegion, sums, kPixelRegion));
+    EXPECT_EQ(rules.bytes(pixels), kPixelRegion);
     EXPECT_EQ(placed(rules, with_w, kPackedW), with_w.workspace);
-    EXPECT_EQ(placed(rules, with_w, pixels), moved(with_w.workspace, kPackedBytes + sums));
+    EXPECT_EQ(placed(rules, with_w, pixels), moved(with_w.workspace, kPackedRegion + sums));
     EXPECT_EQ(placed(rules, p.args, kPackedW), p.args.packed_w);
     EXPECT_EQ(placed(rules, p.args, kPartialSums), p.args.workspace);
     EXPECT_EQ(placed(rules, p.args, pixels), moved(p.args.workspace, sums));
     // The kernel takes w as it is.
-    const runtime::LaunchRules fetching = rules_for(p.spec, scratch_of(0, sums, kPixelBytes));
+    const runtime::LaunchRules fetching = rules_for(p.spec, scratch_of(0, sums, kPixelRegion));
     EXPECT_EQ(placed(fetching, with_w, codegen::scratch_tensor(0)), with_w.workspace);
     EXPECT_EQ(placed(fetching, with_w, codegen::scratch_tensor(sums == 0 ? 0 : 1)), moved(with_w.workspace, sums));
   }
@@ -245,18 +246,18 @@ TEST(TransposedPixelRules, TheyLieBehindPartialSums) {
 
 TEST(TransposedPixelRules, TheWorkspaceHoldsThemToo) {
   Packing p;
-  p.rules = rules_for(p.spec, scratch_of(kPackedBytes, kPartialBytes, kPixelBytes));
+  p.rules = rules_for(p.spec, scratch_of(kPackedRegion, kSumsRegion, kPixelRegion));
   const auto with_x = [&p](std::ptrdiff_t from_workspace) {
     LaunchArgs args = p.args;
     args.x = moved(args.workspace, from_workspace);
     return refused(p.rules, args);
   };
-  EXPECT_EQ(with_x(kPartialBytes + kPixelBytes - 16), "workspace");
-  EXPECT_EQ(with_x(kPartialBytes + kPixelBytes), "") << "the workspace is smaller without packing weights";
+  EXPECT_EQ(with_x(kSumsRegion + kPixelRegion - 16), "workspace");
+  EXPECT_EQ(with_x(kSumsRegion + kPixelRegion), "") << "the workspace is smaller without packing weights";
   p.args.packed_w = nullptr;
   p.args.w = addresses_for(p.spec).w;
-  EXPECT_EQ(with_x(kPackedBytes + kPartialBytes + kPixelBytes - 16), "workspace");
-  EXPECT_EQ(with_x(kPackedBytes + kPartialBytes + kPixelBytes), "");
+  EXPECT_EQ(with_x(kPackedRegion + kSumsRegion + kPixelRegion - 16), "workspace");
+  EXPECT_EQ(with_x(kPackedRegion + kSumsRegion + kPixelRegion), "");
 }
 
 TEST(TransposedPixelRules, TheyAloneNeedAWorkspace) {
@@ -264,7 +265,7 @@ TEST(TransposedPixelRules, TheyAloneNeedAWorkspace) {
   LaunchArgs args = addresses_for(spec);
   args.workspace = nullptr;
   EXPECT_EQ(refused(rules_for(spec, scratch_of(0, 0)), args), "");
-  EXPECT_EQ(refused(rules_for(spec, scratch_of(0, 0, kPixelBytes)), args), "workspace");
+  EXPECT_EQ(refused(rules_for(spec, scratch_of(0, 0, kPixelRegion)), args), "workspace");
 }
 
 }  // namespace

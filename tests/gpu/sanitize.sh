@@ -45,7 +45,13 @@ for tool in memcheck racecheck synccheck initcheck; do
     continue
   fi
 
-  run_under "$tool" --subset
+  subset=(--subset) left_out=""
+  # Why: reads_behind_one_arrival() in subset_test.cpp.
+  if [ "$tool" = racecheck ]; then
+    subset+=(--leave-out='*ReadBehindOneArrival')
+    left_out=', weight gradients that read behind one arrival left out'
+  fi
+  run_under "$tool" "${subset[@]}"
   code=$?
   errors=$(errors_found)
   kernels=$(sed -nE 's/^gpu suite: .* ([0-9]+) kernels,.*/\1/p' "$log")
@@ -56,8 +62,8 @@ for tool in memcheck racecheck synccheck initcheck; do
     fail "$tool saw ${kernels:-0} kernels, not 20 or more"
     show
   else
-    printf 'sanitize: %s: %s kernels without an error, planted bug found (%s reported), %s s\n' \
-      "$tool" "$kernels" "$found" $((SECONDS - start))
+    printf 'sanitize: %s: %s kernels without an error%s, planted bug found (%s reported), %s s\n' \
+      "$tool" "$kernels" "$left_out" "$found" $((SECONDS - start))
   fi
 done
 exit $failed

@@ -7,11 +7,18 @@
 #include "gpu/planted.h"
 #include "gpu/raw_kernel.h"
 #include "support/case_lists.h"
+#include "support/gradient_cases.h"
 
 namespace jitconv::test {
 namespace {
 
 using SanitizerSubset = GpuTest;
+
+Report::Category run_subset(const std::string& title, const std::vector<Case>& cases) {
+  RunOptions options;
+  options.memory = Arena::Mode::exact_allocations;
+  return run_cases(*gpu(), title, cases, options);
+}
 
 TEST_F(SanitizerSubset, Kernels) {
   std::vector<Case> cases;
@@ -31,11 +38,37 @@ TEST_F(SanitizerSubset, Kernels) {
     }
   }
   ASSERT_GE(cases.size(), 20u);
-  RunOptions options;
-  options.memory = Arena::Mode::exact_allocations;
-  const Report::Category counts = run_cases(device(), "sanitizer subset", cases, options);
+  const Report::Category counts = run_subset("sanitizer subset", cases);
   EXPECT_EQ(counts.kernels, static_cast<std::int64_t>(cases.size()));
   EXPECT_GE(counts.families.size(), 3u);
+}
+
+/// Consumer threads load floats of dy that other warps wrote. One lane arrives at the mbarrier for its warp, behind
+/// __syncwarp(): that orders what all its lanes wrote, by PTX's memory model, and racecheck reports it all the
+/// same, also of a kernel that does nothing else. What wgmma and TMA read it does not look at. Host execution checks
+/// the order of these kernels' accesses, with every arrival.
+bool reads_behind_one_arrival(const Case& one) {
+  const auto* const tiling = one.plan->tiling<codegen::WgradWgmmaTiling>();
+  return tiling != nullptr && tiling->threads_load() && one.spec.dtype == DataType::f32;
+}
+
+std::vector<Case> gradients_that(bool read_behind_one_arrival, const Target& target) {
+  std::vector<Case> cases = gradient_cases(target);
+  for (Case& one : activation_gradient_cases(target)) cases.push_back(std::move(one));
+  std::erase_if(cases, [=](const Case& one) { return reads_behind_one_arrival(one) != read_behind_one_arrival; });
+  return cases;
+}
+
+TEST_F(SanitizerSubset, Gradients) {
+  const std::vector<Case> cases = gradients_that(false, target());
+  ASSERT_GE(cases.size(), 40u);
+  EXPECT_EQ(run_subset("sanitizer subset, gradients", cases).kernels, static_cast<std::int64_t>(cases.size()));
+}
+
+TEST_F(SanitizerSubset, GradientsThatReadBehindOneArrival) {
+  const std::vector<Case> cases = gradients_that(true, target());
+  ASSERT_GE(cases.size(), has_wgmma_family(target()) ? 4u : 0u);
+  EXPECT_EQ(run_subset("sanitizer subset, one arrival", cases).kernels, static_cast<std::int64_t>(cases.size()));
 }
 
 struct Bug {

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "codegen/arithmetic.h"
+#include "codegen/pixel_splits.h"
 #include "codegen/problem.h"
 
 namespace jitconv::codegen {
@@ -39,6 +40,13 @@ struct WgradTiling {
   std::int64_t splits(const Problem& problem) const {
     return pixels(problem) == 0 ? 1 : ceil_div(pixels(problem), split_pixels);
   }
+  PixelSplits pixel_splits(const Problem& problem) const {
+    return {splits(problem), problem.groups * tiles_k(problem), tiles_columns(problem)};
+  }
+  void share_pixels(const Problem& problem, std::int64_t splits) {
+    split_pixels = round_up(ceil_div(pixels(problem), splits), chunk_pixels);
+  }
+  static constexpr KeptPixels kKeptPixels{};
   bool operator==(const WgradTiling&) const = default;
 };
 

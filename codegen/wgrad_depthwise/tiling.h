@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "codegen/arithmetic.h"
+#include "codegen/pixel_splits.h"
 #include "codegen/problem.h"
 
 namespace jitconv::codegen {
@@ -91,6 +92,13 @@ struct WgradDepthwiseTiling {
   std::int64_t splits(const Problem& problem) const {
     return std::max<std::int64_t>(1, ceil_div(strips(problem), std::int64_t{slots} * turns));
   }
+  PixelSplits pixel_splits(const Problem& problem) const {
+    return {splits(problem), tiles_k(problem), tiles_r(problem)};
+  }
+  void share_pixels(const Problem& problem, std::int64_t splits) {
+    turns = static_cast<int>(ceil_div(ceil_div(strips(problem), slots), splits));
+  }
+  static constexpr KeptPixels kKeptPixels{.columns = true};
   bool operator==(const WgradDepthwiseTiling&) const = default;
 };
 

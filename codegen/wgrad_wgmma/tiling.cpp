@@ -37,6 +37,22 @@ std::int64_t padded_columns(const Axis& columns) { return round_up(columns.input
 
 }  // namespace
 
+PixelSplits WgradWgmmaTiling::pixel_splits(const Problem& problem) const {
+  const WgradGeometry geometry(problem, *this);
+  const std::int64_t tiles_k = problem.groups * geometry.tiles_k();
+  return {splits, tiles_k, geometry.tiles() / tiles_k};
+}
+
+void WgradWgmmaTiling::share_pixels(const Problem& problem, std::int64_t most_splits) {
+  const std::int64_t step = WgradGeometry(problem, *this).row_step(), rows = problem.rows.output;
+  const bool empty_strips = rows / step <= (ceil_div(ceil_div(rows, step), strip_rows) - 1) * strip_rows;
+  if (empty_strips) strip_rows = static_cast<int>(ceil_div(rows, step));
+  piece_rows = std::min(piece_rows, strip_rows);
+  const std::int64_t strips = WgradGeometry(problem, *this).strips();
+  splits = static_cast<int>(std::min(most_splits, strips));
+  summed_strips = static_cast<int>(std::min<std::int64_t>(summed_strips, ceil_div(strips, splits)));
+}
+
 bool can_exchange_operands(const Problem& asked) {
   const auto can = [](const Axis& axis) { return axis.stride == 1 && axis.reach() >= axis.pad; };
   return asked.reduction == Reduction::pixels && can(asked.rows) && can(asked.columns) && has_every_pixel(asked);

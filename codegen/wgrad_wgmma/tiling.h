@@ -8,6 +8,7 @@
 
 #include "codegen/arithmetic.h"
 #include "codegen/pack_pixels/tiling.h"
+#include "codegen/pixel_splits.h"
 #include "codegen/problem.h"
 #include "codegen/reduce/tiling.h"
 
@@ -104,6 +105,10 @@ struct WgradWgmmaTiling {
     return exchanges ? round_up(problem.weight_elements() + problem.input_channels(), 64)
                      : gradient_sum_stride(problem);
   }
+  /// Of the kernel's problem.
+  PixelSplits pixel_splits(const Problem& problem) const;
+  void share_pixels(const Problem& problem, std::int64_t most_splits);
+  static constexpr KeptPixels kKeptPixels{.columns = true, .multiple = 8};
   bool operator==(const WgradWgmmaTiling&) const = default;
 
  private:

@@ -8,7 +8,8 @@ function(jitconv_compile_options target)
     target_compile_options(${target} PRIVATE -Wno-restrict)  # wrong about std::string, gcc.gnu.org/PR105651
   endif()
   if(CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
-    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage>)  # takes sources that are compiled together for headers
+    # The warning takes sources that are compiled together for headers.
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage>)
   endif()
   if(JITCONV_WERROR)
     target_compile_options(${target} PRIVATE -Werror)

@@ -7,6 +7,7 @@
 #include <cstring>
 
 namespace jitconv::host {
+
 AsyncCopies::AsyncCopies(std::uint32_t threads, std::uint32_t objects, char* memory, SharedMemory& marks)
     : memory_(memory), marks_(marks), of_thread_(threads), of_object_(objects) {}
 

@@ -28,17 +28,6 @@ PixelSplits splits_of(const codegen::ConvPlan& plan) {
       kernel.tiling);
 }
 
-KeptPixels kept_by(const codegen::Tiling& any) {
-  return std::visit(
-      []<typename Tiling>(const Tiling&) -> KeptPixels {
-        if constexpr (SumsPixels<Tiling>)
-          return Tiling::kKeptPixels;
-        else
-          return {};
-      },
-      any);
-}
-
 codegen::ConvPlan plan_for_pixels(codegen::ConvPlan full, const ConvSpec& spec) {
   const std::int64_t splits = std::min<std::int64_t>(2, splits_of(full).splits);
   std::int64_t blocks = 0;
@@ -91,7 +80,7 @@ void reduce_pixels(Reduction& result, const WorkLimits& limits) {
   const codegen::ConvPlan full = result.plan;
   const std::int64_t as_given = result.multiply_adds;
   ConvSpec spec = full.spec;
-  const KeptPixels kept = kept_by(full.convolution().tiling);
+  const KeptPixels kept = splits_of(full).kept;
   while (result.multiply_adds > limits.most && take_pixels(spec, kept)) {
     result.plan = plan_for_pixels(full, spec);
     result.multiply_adds = executed_multiply_adds(result.plan);

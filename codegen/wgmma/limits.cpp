@@ -7,6 +7,7 @@
 #include "codegen/tensor_map.h"
 
 namespace jitconv::codegen {
+
 bool can_use_im2col(const WgmmaGeometry& geometry) {
   const Problem& problem = geometry.problem();
   const WgmmaTiling& tiling = geometry.tiling();

@@ -46,7 +46,6 @@ struct WgradTiling {
   void share_pixels(const Problem& problem, std::int64_t splits) {
     split_pixels = round_up(ceil_div(pixels(problem), splits), chunk_pixels);
   }
-  static constexpr KeptPixels kKeptPixels{};
   bool operator==(const WgradTiling&) const = default;
 };
 

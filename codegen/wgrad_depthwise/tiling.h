@@ -93,12 +93,11 @@ struct WgradDepthwiseTiling {
     return std::max<std::int64_t>(1, ceil_div(strips(problem), std::int64_t{slots} * turns));
   }
   PixelSplits pixel_splits(const Problem& problem) const {
-    return {splits(problem), tiles_k(problem), tiles_r(problem)};
+    return {splits(problem), tiles_k(problem), tiles_r(problem), {.columns = true}};
   }
   void share_pixels(const Problem& problem, std::int64_t splits) {
     turns = static_cast<int>(ceil_div(ceil_div(strips(problem), slots), splits));
   }
-  static constexpr KeptPixels kKeptPixels{.columns = true};
   bool operator==(const WgradDepthwiseTiling&) const = default;
 };
 

@@ -40,7 +40,7 @@ std::int64_t padded_columns(const Axis& columns) { return round_up(columns.input
 PixelSplits WgradWgmmaTiling::pixel_splits(const Problem& problem) const {
   const WgradGeometry geometry(problem, *this);
   const std::int64_t tiles_k = problem.groups * geometry.tiles_k();
-  return {splits, tiles_k, geometry.tiles() / tiles_k};
+  return {splits, tiles_k, geometry.tiles() / tiles_k, {.columns = true, .multiple = 8}};
 }
 
 void WgradWgmmaTiling::share_pixels(const Problem& problem, std::int64_t most_splits) {

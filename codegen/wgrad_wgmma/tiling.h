@@ -108,7 +108,6 @@ struct WgradWgmmaTiling {
   /// Of the kernel's problem.
   PixelSplits pixel_splits(const Problem& problem) const;
   void share_pixels(const Problem& problem, std::int64_t most_splits);
-  static constexpr KeptPixels kKeptPixels{.columns = true, .multiple = 8};
   bool operator==(const WgradWgmmaTiling&) const = default;
 
  private:

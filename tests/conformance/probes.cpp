@@ -23,22 +23,16 @@ namespace {
 constexpr std::size_t kRandomItems = 1 << 16;
 
 /// Seeded per probe; the standard fixes what this generator gives on every machine.
-using ProbeRandom = std::mt19937_64;
+using Random = std::mt19937_64;
 
-std::uint32_t word(ProbeRandom& random) { return static_cast<std::uint32_t>(random() >> 32); }
-
-Words drawn_words(ProbeRandom& random, std::size_t count) {
-  Words words(count);
-  std::generate(words.begin(), words.end(), [&random] { return word(random); });
-  return words;
-}
+std::uint32_t word(Random& random) { return static_cast<std::uint32_t>(random() >> 32); }
 
 /// Any order will do; this one makes examples taken from anywhere look at everything.
-void shuffle(Words& words, ProbeRandom& random) {
+void shuffle(Words& words, Random& random) {
   for (std::size_t i = words.size(); i > 1; --i) std::swap(words[i - 1], words[random() % i]);
 }
 
-Words every_16_bit_value(ProbeRandom& random) {
+Words every_16_bit_value(Random& random) {
   Words words(1 << 16);
   for (std::size_t i = 0; i < words.size(); ++i) words[i] = static_cast<std::uint32_t>(i);
   shuffle(words, random);
@@ -47,7 +41,7 @@ Words every_16_bit_value(ProbeRandom& random) {
 
 /// Floats around every value of a 16-bit type and around every border between two of them, where roundings differ, and
 /// as many more of any bits.
-Words floats_to_round(ProbeRandom& random, float (*value_of)(std::uint16_t)) {
+Words floats_to_round(Random& random, float (*value_of)(std::uint16_t)) {
   Words words;
   for (std::uint32_t bits = 0; bits < 0xffff; ++bits) {
     const double value = value_of(static_cast<std::uint16_t>(bits));
@@ -59,18 +53,18 @@ Words floats_to_round(ProbeRandom& random, float (*value_of)(std::uint16_t)) {
       for (const std::uint32_t distance : {~0u, 0u, 1u})
         words.push_back(std::bit_cast<std::uint32_t>(static_cast<float>(middle)) + distance);
   }
-  const Words more = drawn_words(random, words.size());
+  const Words more = random_words(random, words.size());
   words.insert(words.end(), more.begin(), more.end());
   shuffle(words, random);
   return words;
 }
 
 /// Three operands: of any bits, or near one another so that products and sums cancel, round and underflow.
-Words fma_operands(ProbeRandom& random) {
+Words fma_operands(Random& random) {
   Words words;
   for (std::size_t i = 0; i < kRandomItems; ++i) {
     const std::uint32_t kind = word(random) % 3;
-    const Words bits = drawn_words(random, 4);
+    const Words bits = random_words(random, 4);
     if (kind == 0) {
       words.insert(words.end(), bits.begin(), bits.begin() + 3);
       continue;
@@ -91,10 +85,10 @@ Words fma_operands(ProbeRandom& random) {
 }
 
 /// Pairs of any bits, of equal and nearly equal magnitudes, zeros of both signs among them.
-Words near_numbers(ProbeRandom& random) {
+Words near_numbers(Random& random) {
   Words words;
   for (std::size_t i = 0; i < kRandomItems; ++i) {
-    const Words bits = drawn_words(random, 3);
+    const Words bits = random_words(random, 3);
     const std::uint32_t sign = bits[2] & 0x80000000u;
     const std::uint32_t first = bits[2] % 16 == 0 ? bits[0] & 0x80000000u : bits[0];
     words.push_back(first);
@@ -123,18 +117,18 @@ class ProbeList {
                           probe.inputs.end());
     all_.push_back(std::move(probe));
   }
-  ProbeRandom random(const std::string& name) const { return random_of_probe(name); }
+  Random random(const std::string& name) const { return random_of_probe(name); }
 
   void conversions(const ProbedType& type) {
     const std::string file = std::string(type.file.substr(7));
     Probe to{type.name + " to_float", {type.file}, {file + ": to_float"}, {}, 1, 1, 0, {}};
     Probe from{type.name + " from_float", {type.file}, {file + ": from_float"}, {}, 1, 1, 0, {}};
-    ProbeRandom to_random = random(to.name), from_random = random(from.name);
+    Random to_random = random(to.name), from_random = random(from.name);
     if (type.bytes == 4) {
       to.body = "  out[0] = __float_as_uint(to_float(__uint_as_float(in[0])));\n";
       from.body = "  out[0] = __float_as_uint(from_float(__uint_as_float(in[0])));\n";
-      to.inputs = drawn_words(to_random, kRandomItems);
-      from.inputs = drawn_words(from_random, kRandomItems);
+      to.inputs = random_words(to_random, kRandomItems);
+      from.inputs = random_words(from_random, kRandomItems);
     } else {
       to.body =
           "  Element value;\n"
@@ -164,8 +158,8 @@ class ProbeList {
                 words_of(type, n),
                 0,
                 {}};
-    ProbeRandom generator = random(probe.name);
-    probe.inputs = drawn_words(generator, kRandomItems / 8 * probe.in_words);
+    Random generator = random(probe.name);
+    probe.inputs = random_words(generator, kRandomItems / 8 * probe.in_words);
     add(std::move(probe));
   }
 
@@ -198,8 +192,8 @@ class ProbeList {
                 n,
                 kProbeThreads * n * sizeof(float),
                 {}};
-    ProbeRandom generator = random(probe.name);
-    probe.inputs = drawn_words(generator, kRandomItems / 8 * probe.in_words);
+    Random generator = random(probe.name);
+    probe.inputs = random_words(generator, kRandomItems / 8 * probe.in_words);
     probe.compute_capability = capability_of(file);
     add(std::move(probe));
   }
@@ -232,8 +226,8 @@ class ProbeList {
         4,
         kProbeThreads * 4 * sizeof(float),
         {}};
-    ProbeRandom generator = random(probe.name);
-    probe.inputs = drawn_words(generator, kRandomItems / 8 * probe.in_words);
+    Random generator = random(probe.name);
+    probe.inputs = random_words(generator, kRandomItems / 8 * probe.in_words);
     probe.compute_capability = capability_of(file);
     add(std::move(probe));
   }
@@ -241,7 +235,7 @@ class ProbeList {
   /// Parts of CUDA that kernels use, or may come to use, beside the device functions. `in` and `out` are words; NaN is
   /// compared as NaN: a GPU makes one kind of it, a CPU keeps an operand's.
   void built_in(const std::string& name, std::size_t in_words, const std::string& expression, bool is_float,
-                Words (*inputs)(ProbeRandom&)) {
+                Words (*inputs)(Random&)) {
     Probe probe{"built-in " + name, {}, {"built-in: " + name}, {}, in_words, 1, 0, {}};
     if (is_float) {
       probe.body = fmt::format(
@@ -252,7 +246,7 @@ class ProbeList {
     } else {
       probe.body = fmt::format("  out[0] = static_cast<unsigned>({});\n", expression);
     }
-    ProbeRandom generator = random(probe.name);
+    Random generator = random(probe.name);
     probe.inputs = inputs(generator);
     add(std::move(probe));
   }
@@ -286,8 +280,8 @@ std::vector<Probe> make_probes() {
   for (const std::size_t n : {1u, 2u, 4u}) list.copies(kProbedF32, "copy_async.cuh", n);
   for (const int in_flight : {0, 1, 2, 3}) list.groups(kProbedF32, "copy_async.cuh", in_flight);
 
-  const auto any_one = [](ProbeRandom& random) { return drawn_words(random, kRandomItems); };
-  const auto any_two = [](ProbeRandom& random) { return drawn_words(random, 2 * kRandomItems); };
+  const auto any_one = [](Random& random) { return random_words(random, kRandomItems); };
+  const auto any_two = [](Random& random) { return random_words(random, 2 * kRandomItems); };
   list.built_in("fmaf", 3, "fmaf(number(0), number(1), number(2))", true, fma_operands);
   list.built_in("float +", 2, "number(0) + number(1)", true, near_numbers);
   list.built_in("float *", 2, "number(0) * number(1)", true, any_two);

@@ -297,11 +297,15 @@ Probe registers() {
 
 }  // namespace
 
-Words random_words(const std::string& name, std::size_t count) {
-  std::mt19937_64 random = random_of_probe(name);
+Words random_words(std::mt19937_64& random, std::size_t count) {
   Words words(count);
   std::generate(words.begin(), words.end(), [&random] { return static_cast<std::uint32_t>(random() >> 32); });
   return words;
+}
+
+Words random_words(const std::string& name, std::size_t count) {
+  std::mt19937_64 random = random_of_probe(name);
+  return random_words(random, count);
 }
 
 Words words_to_round(const std::string& name, std::size_t count) {

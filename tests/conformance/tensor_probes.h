@@ -17,7 +17,8 @@ inline constexpr int kHopper = 90;
 /// A generator of its own for each probe, so that a new probe leaves the inputs of the others alone.
 std::mt19937_64 random_of_probe(const std::string& name);
 
-/// Words of any bits.
+/// Words of any bits, by a generator or by the probe's own.
+Words random_words(std::mt19937_64& random, std::size_t count);
 Words random_words(const std::string& name, std::size_t count);
 
 /// Floats where roundings to TF32 differ.

@@ -1,6 +1,4 @@
 // The program of the GPU suite. Besides GoogleTest's options:
-//   --subset            only the small kernels for compute-sanitizer
-//   --leave-out=TESTS   of them, not those that this pattern names
 //   --plant=TOOL        no tests: launch a kernel with the bug that TOOL finds
 //   --warm-start=SPEC   no tests: time the first compile() of a process that has a context
 //   --require-gpu       fail, rather than skip, without a GPU
@@ -61,11 +59,7 @@ int run(int argc, char** argv) {
   bool require_gpu = false;
   for (int i = 1; i < argc; ++i) {
     const std::string_view argument = argv[i];
-    if (argument == "--subset") {
-      ::testing::GTEST_FLAG(filter) = "SanitizerSubset.*";
-    } else if (argument.starts_with("--leave-out=")) {
-      ::testing::GTEST_FLAG(filter) += "-" + std::string(argument.substr(argument.find('=') + 1));
-    } else if (argument == "--require-gpu") {
+    if (argument == "--require-gpu") {
       require_gpu = true;
     } else if (argument.starts_with("--plant=")) {
       plant = argument.substr(argument.find('=') + 1);

@@ -2,6 +2,7 @@
 // whatever lies in padding, tile borders and unused channels. On any device.
 #pragma once
 
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,9 @@
 #include "tools/device.h"
 
 namespace jitconv::test {
+
+inline constexpr float kInfinity = std::numeric_limits<float>::infinity();
+inline constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
 struct SpecialValuesCase {
   std::string name;

@@ -20,18 +20,18 @@ double logistic(double z) { return 1 / (1 + std::exp(-z)); }
 
 Derivative gelu_erf(double z) {
   const double cdf = std::erfc(-z / std::sqrt(2.0)) / 2, density = std::exp(-z * z / 2) / std::sqrt(2 * kPi);
-  return {cdf + z * density, 8 * kFp32Roundoff * (1 + std::fabs(z))};
+  return {cdf + z * density, 8 * unit_roundoff(DataType::f32) * (1 + std::fabs(z))};
 }
 
 Derivative gelu_tanh(double z) {
   const double beta = std::sqrt(2 / kPi), kappa = 0.044715;
   const double t = std::tanh(beta * (z + kappa * z * z * z)), inner = beta * (1 + 3 * kappa * z * z);
-  return {(1 + t) / 2 + z / 2 * (1 - t * t) * inner, 8 * kFp32Roundoff * (1 + std::fabs(z) * inner)};
+  return {(1 + t) / 2 + z / 2 * (1 - t * t) * inner, 8 * unit_roundoff(DataType::f32) * (1 + std::fabs(z) * inner)};
 }
 
 Derivative silu(double z) {
   const double s = logistic(z);
-  return {s * (1 + z * (1 - s)), 8 * kFp32Roundoff * (1 + std::fabs(z))};
+  return {s * (1 + z * (1 - s)), 8 * unit_roundoff(DataType::f32) * (1 + std::fabs(z))};
 }
 
 /// Derivatives of the smooth activations, and of the others where they are neither flat nor the identity.
@@ -50,11 +50,11 @@ Derivative derivative(Activation activation, const Epilogue& epilogue, double sa
     case Activation::silu:
       return silu(saved);
     case Activation::sigmoid:
-      return {logistic(saved) * (1 - logistic(saved)), 8 * kFp32Roundoff};
+      return {logistic(saved) * (1 - logistic(saved)), 8 * unit_roundoff(DataType::f32)};
     case Activation::tanh:
-      return {1 - std::tanh(saved) * std::tanh(saved), 8 * kFp32Roundoff};
+      return {1 - std::tanh(saved) * std::tanh(saved), 8 * unit_roundoff(DataType::f32)};
     case Activation::hardswish:
-      return {saved / 3 + 0.5, 8 * kFp32Roundoff};
+      return {saved / 3 + 0.5, 8 * unit_roundoff(DataType::f32)};
   }
   return {std::nan(""), 0};
 }
@@ -98,7 +98,7 @@ ActivationGradient activation_gradient(const ConvSpec& spec, double dy, double s
   const Derivative slope = derivative(spec.dy_activation, spec.epilogue, saved);
   const double dz = dy * slope.value;
   double error = std::fabs(dy) * slope.error;
-  error += kFp32Roundoff * (std::fabs(dz) + error) + subnormal_roundoff(DataType::f32);
+  error += unit_roundoff(DataType::f32) * (std::fabs(dz) + error) + subnormal_roundoff(DataType::f32);
   if (spec.dtype != DataType::f32)
     error += std::max(unit_roundoff(spec.dtype) * (std::fabs(dz) + error), subnormal_roundoff(spec.dtype));
   return {.value = dz, .error = error};

@@ -43,8 +43,8 @@ double rounding_count(const ConvSpec& spec) { return static_cast<double>(reducti
 double accumulation_error(const ConvSpec& spec, double count) {
   const bool truncates = uses_tensor_cores(spec);
   if (spec.operation != Operation::weight_gradient)
-    return gamma(count, truncates ? kTensorCoreRoundoff : kFp32Roundoff);
-  return gamma(std::min(count, kMostSummed), kFp32Roundoff) +
+    return gamma(count, truncates ? kTensorCoreRoundoff : unit_roundoff(DataType::f32));
+  return gamma(std::min(count, kMostSummed), unit_roundoff(DataType::f32)) +
          (truncates ? gamma(std::min(count, kMostTruncated), kTensorCoreRoundoff) : 0);
 }
 
@@ -86,15 +86,15 @@ double activation_error(const Epilogue& epilogue, const Expected& expected, doub
     case Activation::clamp:
       return 0;
     case Activation::leaky_relu:
-      return kFp32Roundoff * slope_of(epilogue) * z;
+      return unit_roundoff(DataType::f32) * slope_of(epilogue) * z;
     case Activation::gelu_erf:
     case Activation::gelu_tanh:
     case Activation::silu:
     case Activation::hardswish:
-      return 8 * kFp32Roundoff * z;
+      return 8 * unit_roundoff(DataType::f32) * z;
     case Activation::sigmoid:
     case Activation::tanh:
-      return 8 * kFp32Roundoff;
+      return 8 * unit_roundoff(DataType::f32);
   }
   return 0;
 }

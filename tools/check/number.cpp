@@ -79,10 +79,6 @@ double round_to(DataType type, double value) {
   throw std::invalid_argument("unknown data type");
 }
 
-double unit_roundoff(DataType type) {
-  return std::ldexp(1.0, type == DataType::f32 ? -24 : type == DataType::f16 ? -11 : -8);
-}
-
 double subnormal_roundoff(DataType type) {
   return std::ldexp(1.0, type == DataType::f32 ? -150 : type == DataType::f16 ? -25 : -134);
 }

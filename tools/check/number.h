@@ -20,8 +20,9 @@ float from_bf16(std::uint16_t bits);
 double round_to(DataType type, double value);
 
 /// Half the distance between 1 and the next value of `type`: 2^-24, 2^-11, 2^-8.
-double unit_roundoff(DataType type);
-constexpr double kFp32Roundoff = 0x1p-24;  ///< that of float
+constexpr double unit_roundoff(DataType type) {
+  return type == DataType::f32 ? 0x1p-24 : type == DataType::f16 ? 0x1p-11 : 0x1p-8;
+}
 
 /// Half the distance between 0 and the smallest value of `type` above it.
 double subnormal_roundoff(DataType type);

@@ -13,15 +13,14 @@
 #include "runtime/compile.h"
 #include "support/fresh_cache.h"
 #include "support/gradient_cases.h"
+#include "support/special_values.h"
 #include "tools/host_device.h"
 
 namespace jitconv::test {
 namespace {
 
-const Target kHopper = Target::host(parse_target("sm_90a"));
-
 TEST(ActivationGradient, OfEveryActivationAndBeforeEveryFamily) {
-  run("activation gradients", activation_gradient_cases(kHopper));
+  run("activation gradients", activation_gradient_cases(kTarget));
 }
 
 // dz comes behind what packs weights, and before what transposes pixels; or a tensor map leads to it.
@@ -42,9 +41,6 @@ TEST(ActivationGradient, AmongTheOtherPasses) {
       });
 }
 
-constexpr float kInf = std::numeric_limits<float>::infinity();
-constexpr float kNotANumber = std::numeric_limits<float>::quiet_NaN();
-
 /// What dy is multiplied by where saved is the first.
 using Factors = std::vector<std::pair<float, float>>;
 
@@ -56,17 +52,15 @@ struct Special {
 // As PyTorch's kernels for a GPU have it: threshold_backward, leaky_relu_backward, hardtanh_backward,
 // hardswish_backward (as of its pull request 148049), gelu_backward, silu_backward, sigmoid_backward, tanh_backward.
 const Special kSpecials[] = {
-    {"relu", {{kNotANumber, 1}, {0, 0}, {-0.0f, 0}, {1e-40f, 1}, {-1, 0}, {kInf, 1}, {-kInf, 0}}},
-    {"leaky_relu", {{kNotANumber, 0.25f}, {0, 0.25f}, {1e-40f, 1}, {-1, 0.25f}, {kInf, 1}, {-kInf, 0.25f}}},
-    {"clamp", {{kNotANumber, 1}, {-2, 0}, {-1.75f, 1}, {4.75f, 1}, {5, 0}, {kInf, 0}, {-kInf, 0}}},
-    {"hardswish", {{kNotANumber, 1}, {-3, 0}, {0, 0.5f}, {3, 1}, {4, 1}, {kInf, 1}, {-kInf, 0}}},
-    {"sigmoid", {{kNotANumber, kNotANumber}, {0, 0.25f}, {kInf, 0}, {-kInf, 0}, {100, 0}}},
-    {"tanh", {{kNotANumber, kNotANumber}, {0, 1}, {kInf, 0}, {-kInf, 0}, {100, 0}}},
-    {"silu", {{kNotANumber, kNotANumber}, {0, 0.5f}, {kInf, kNotANumber}, {-kInf, kNotANumber}, {100, 1}}},
-    {"gelu_erf",
-     {{kNotANumber, kNotANumber}, {0, 0.5f}, {kInf, kNotANumber}, {-kInf, kNotANumber}, {100, 1}, {-100, 0}}},
-    {"gelu_tanh",
-     {{kNotANumber, kNotANumber}, {0, 0.5f}, {kInf, kNotANumber}, {-kInf, kNotANumber}, {100, 1}, {-100, 0}}},
+    {"relu", {{kNaN, 1}, {0, 0}, {-0.0f, 0}, {1e-40f, 1}, {-1, 0}, {kInfinity, 1}, {-kInfinity, 0}}},
+    {"leaky_relu", {{kNaN, 0.25f}, {0, 0.25f}, {1e-40f, 1}, {-1, 0.25f}, {kInfinity, 1}, {-kInfinity, 0.25f}}},
+    {"clamp", {{kNaN, 1}, {-2, 0}, {-1.75f, 1}, {4.75f, 1}, {5, 0}, {kInfinity, 0}, {-kInfinity, 0}}},
+    {"hardswish", {{kNaN, 1}, {-3, 0}, {0, 0.5f}, {3, 1}, {4, 1}, {kInfinity, 1}, {-kInfinity, 0}}},
+    {"sigmoid", {{kNaN, kNaN}, {0, 0.25f}, {kInfinity, 0}, {-kInfinity, 0}, {100, 0}}},
+    {"tanh", {{kNaN, kNaN}, {0, 1}, {kInfinity, 0}, {-kInfinity, 0}, {100, 0}}},
+    {"silu", {{kNaN, kNaN}, {0, 0.5f}, {kInfinity, kNaN}, {-kInfinity, kNaN}, {100, 1}}},
+    {"gelu_erf", {{kNaN, kNaN}, {0, 0.5f}, {kInfinity, kNaN}, {-kInfinity, kNaN}, {100, 1}, {-100, 0}}},
+    {"gelu_tanh", {{kNaN, kNaN}, {0, 0.5f}, {kInfinity, kNaN}, {-kInfinity, kNaN}, {100, 1}, {-100, 0}}},
 };
 
 TEST(ActivationGradient, OfSpecialValuesIsPyTorchs) {

@@ -21,8 +21,6 @@ using codegen::WgradGeometry;
 using codegen::WgradTiling;
 using codegen::WgradWgmmaTiling;
 
-const Target kTarget = Target::host(parse_target("sm_90a"));
-
 /// The cheapest plan with a tiling that is `wanted`, if there is one.
 template <typename Tiling>
 std::optional<ConvPlan> plan_with_tiling(const ConvSpec& spec, const std::function<bool(const Tiling&)>& wanted) {

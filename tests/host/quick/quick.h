@@ -12,6 +12,9 @@
 
 namespace jitconv::test {
 
+/// What execution on a CPU takes the place of, unless a case says otherwise.
+inline const Target kTarget = Target::host(parse_target("sm_90a"));
+
 using Wanted = std::function<bool(const codegen::ConvPlan&)>;
 
 /// One convolution and which of its plans are run: the cheapest that is wanted and others evenly spread over the rest.

@@ -19,9 +19,6 @@
 namespace jitconv::test {
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
-
 /// Sixteen values, four times: every place of a vector meets every value.
 std::vector<float> special_values() {
   const std::vector<float> values = {kNaN,  1.0f,   -1.0f,   0.0f, -0.0f, kInfinity, -kInfinity, 3.0f,

@@ -18,6 +18,7 @@
 #include "jitconv/error.h"
 #include "support/random_specs.h"
 #include "unit/codegen/kernel_bodies.h"
+#include "unit/codegen/wgmma_candidates.h"
 
 namespace jitconv::codegen {
 namespace {
@@ -179,8 +180,6 @@ void expect_kernels(const ConvPlan& plan, const std::vector<ExpectedKernel>& exp
 }
 
 constexpr const char* kFilter = "input=1,72,9,10 weight=24,72,3,3 padding=1 math=tf32 bias residual";
-constexpr const char* kStridedMatrix = "input=2,64,9,11 weight=72,64,1,1 stride=2 math=tf32";
-
 TEST(Passes, PackWeightsBeforeTheConvolution) {
   const ConvPlan plan = wgmma_plan(
       kFilter, [](const WgmmaTiling& t) { return t.packs_weights() && !t.transposes_input && t.split_k == 1; });
@@ -195,8 +194,9 @@ TEST(Passes, PackWeightsBeforeTheConvolution) {
 }
 
 TEST(Passes, TransposeTheInputBeforeTheConvolution) {
-  const ConvPlan plan = wgmma_plan(
-      kStridedMatrix, [](const WgmmaTiling& t) { return !t.packs_weights() && t.transposes_input && t.split_k == 1; });
+  const ConvPlan plan = wgmma_plan(test::kStridedPointwise, [](const WgmmaTiling& t) {
+    return !t.packs_weights() && t.transposes_input && t.split_k == 1;
+  });
   expect_kernels(plan, {{Family::transpose_input, "x >transposed_x"}, {Family::wgmma, "transposed_x w >y"}},
                  {"transposed_x"});
   EXPECT_EQ(plan.convolution().problem, transposed_problem(lower(plan.spec)));
@@ -218,8 +218,9 @@ TEST(Passes, PackThenTranspose) {
 }
 
 TEST(Passes, AddPartialSumsBehindTheConvolution) {
-  const ConvPlan plan = wgmma_plan(
-      kStridedMatrix, [](const WgmmaTiling& t) { return !t.packs_weights() && !t.transposes_input && t.split_k > 1; });
+  const ConvPlan plan = wgmma_plan(test::kStridedPointwise, [](const WgmmaTiling& t) {
+    return !t.packs_weights() && !t.transposes_input && t.split_k > 1;
+  });
   expect_kernels(plan, {{Family::wgmma, "x w >partial_sums"}, {Family::reduce, "partial_sums >y"}}, {"partial_sums"});
   EXPECT_EQ(plan.convolution().problem.output.tensor, scratch_tensor(0));
   EXPECT_EQ(plan.kernels[1].problem.output.tensor, Tensor::y);

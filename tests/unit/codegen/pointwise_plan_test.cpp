@@ -15,6 +15,7 @@
 #include "codegen/wgmma/geometry.h"
 #include "codegen/wgmma/store.h"
 #include "support/random_specs.h"
+#include "unit/codegen/refusals.h"
 #include "unit/codegen/squeezed.h"
 #include "unit/codegen/tile_cover.h"
 
@@ -62,34 +63,26 @@ PointwiseCandidate some_candidate() {
   return all[*rc::gen::inRange<std::size_t>(0, all.size())];
 }
 
-std::string pointwise_note(const std::string& spec, const char* arch = "sm_90a") {
-  std::string text;
-  for (const Note& one : make_plan(parse_spec(spec), parse_target(arch)).notes)
-    if (one.topic == "pointwise") text += one.text;
-  return text;
-}
-
 TEST(PointwisePlan, SaysWhatStandsInTheWay) {
   const std::string plain = "input=8,64,56,56 weight=64,64,1,1";
   ASSERT_FALSE(candidates_of(parse_spec(plain + " math=tf32")).empty());
-  struct Obstacle {
-    const char *change, *words;
-  };
-  for (const Obstacle& one : {Obstacle{"", "fp32 tensors take tensor cores only with math=tf32"},
-                              {" dtype=f16", "the tensors are f16"},
-                              {" math=tf32 stride=2 residual", "a residual, which is added to pixels of a line only"},
-                              {" math=tf32 padding=1", "the input is padded"},
-                              {" math=tf32 input_layout=nhwc", "the input is nhwc"},
-                              {" math=tf32 output_layout=nhwc", "the output is nhwc"},
-                              {" math=tf32 alignment=8", "alignment is 8, copies and stores need 16"}})
-    EXPECT_EQ(pointwise_note(plain + one.change), std::string("not possible: ") + one.words) << one.change;
-  EXPECT_EQ(pointwise_note("input=8,64,56,56 weight=64,64,3,3 math=tf32"), "not possible: the filter is 3x3");
-  EXPECT_EQ(pointwise_note("input=8,20,56,56 weight=64,20,1,1 math=tf32"),
+  for (const test::Obstacle& one :
+       {test::Obstacle{"", "fp32 tensors take tensor cores only with math=tf32"},
+        {" dtype=f16", "the tensors are f16"},
+        {" math=tf32 stride=2 residual", "a residual, which is added to pixels of a line only"},
+        {" math=tf32 padding=1", "the input is padded"},
+        {" math=tf32 input_layout=nhwc", "the input is nhwc"},
+        {" math=tf32 output_layout=nhwc", "the output is nhwc"},
+        {" math=tf32 alignment=8", "alignment is 8, copies and stores need 16"}})
+    EXPECT_EQ(test::note_of("pointwise", plain + one.change), std::string("not possible: ") + one.words) << one.change;
+  EXPECT_EQ(test::note_of("pointwise", "input=8,64,56,56 weight=64,64,3,3 math=tf32"),
+            "not possible: the filter is 3x3");
+  EXPECT_EQ(test::note_of("pointwise", "input=8,20,56,56 weight=64,20,1,1 math=tf32"),
             "not possible: groups of 20 channels, it takes a multiple of 8 and at least 16");
-  EXPECT_EQ(pointwise_note("input=8,64,27,27 weight=64,64,1,1 math=tf32"),
+  EXPECT_EQ(test::note_of("pointwise", "input=8,64,27,27 weight=64,64,1,1 math=tf32"),
             "not possible: planes of 729 pixels with a stride of (1,1), neither of whose rows are whole vectors of 16 "
             "bytes");
-  EXPECT_EQ(pointwise_note(plain + " math=tf32", "sm_100a"),
+  EXPECT_EQ(test::note_of("pointwise", plain + " math=tf32", "sm_100a"),
             "not possible: warpgroup multiplications need sm_90a, the target is sm_100a");
 }
 

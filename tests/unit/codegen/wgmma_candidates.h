@@ -21,6 +21,9 @@ namespace jitconv::test {
 constexpr std::int64_t kRowBytes = 16;  ///< of a slice of a pixel, and of a unit of an output channel
 constexpr int kProducerWarps = 4;
 
+/// Its weights are a matrix as they lie, and pixels are transposed before or read as they are.
+constexpr const char* kStridedPointwise = "input=2,64,9,11 weight=72,64,1,1 stride=2 math=tf32";
+
 struct WgmmaCandidate {
   codegen::Problem problem;  ///< what the convolution's kernel computes, after transposition if there is one
   codegen::WgmmaTiling tiling;

@@ -54,7 +54,6 @@ Tensors tensors_of(const KernelSource& source, std::size_t entry) {
 constexpr const char* kSmall = "input=1,72,9,10 weight=24,72,3,3 padding=1 math=tf32";
 constexpr const char* kSmallWithAll =
     "input=1,72,9,10 weight=24,72,3,3 padding=1 math=tf32 bias residual activation=silu";
-constexpr const char* kStridedPointwise = "input=2,64,9,11 weight=72,64,1,1 stride=2 math=tf32";
 
 TEST(WgmmaSource, PacksAndConvolves) {
   const auto whole = [](const WgmmaTiling& tiling) { return tiling.split_k == 1 && packs_weights_alone(tiling); };
@@ -69,7 +68,7 @@ TEST(WgmmaSource, PacksAndConvolves) {
 
 TEST(WgmmaSource, OfRawWeightsThereIsNothingToPack) {
   const auto takes = [](bool splits, bool transposes) {
-    return generate(first_with(kStridedPointwise, [=](const WgmmaTiling& tiling) {
+    return generate(first_with(test::kStridedPointwise, [=](const WgmmaTiling& tiling) {
                       return !tiling.packs_weights() && (tiling.split_k > 1) == splits &&
                              tiling.transposes_input == transposes;
                     }).plan);

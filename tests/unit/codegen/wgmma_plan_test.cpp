@@ -5,26 +5,17 @@
 
 #include "codegen/arithmetic.h"
 #include "codegen/wgmma/store.h"
+#include "unit/codegen/refusals.h"
 #include "unit/codegen/tile_cover.h"
 #include "unit/codegen/wgmma_candidates.h"
 
 namespace jitconv::codegen {
 namespace {
 
+using test::note_of;
+using test::Obstacle;
 using test::wgmma_candidates;
 using test::WgmmaCandidate;
-
-/// What the plan's notes say of the wgmma family; empty if nothing.
-std::string wgmma_note(const std::string& spec, const char* arch = "sm_90a") {
-  std::string text;
-  for (const Note& note : make_plan(parse_spec(spec), parse_target(arch)).notes)
-    if (note.topic == "wgmma") text += note.text;
-  return text;
-}
-
-struct Obstacle {
-  const char *change, *words;
-};
 
 // Each is the only thing in the way.
 TEST(WgmmaPlan, SaysWhatStandsInTheWay) {
@@ -37,20 +28,21 @@ TEST(WgmmaPlan, SaysWhatStandsInTheWay) {
                               {" dtype=bf16 math=ieee", "math is ieee, which allows fp32 FMA only"},
                               {" math=tf32 alignment=8", "alignment is 8, stores need 16"},
                               {" dtype=f16 alignment=2", "alignment is 2, stores need 16"}})
-    EXPECT_EQ(wgmma_note(plain + one.change), std::string("not possible: ") + one.words) << one.change;
-  EXPECT_EQ(wgmma_note("input=8,64,56,56 weight=64,8,3,3 groups=8 math=tf32"),
+    EXPECT_EQ(note_of("wgmma", plain + one.change), std::string("not possible: ") + one.words) << one.change;
+  EXPECT_EQ(note_of("wgmma", "input=8,64,56,56 weight=64,8,3,3 groups=8 math=tf32"),
             "not possible: groups of 8 channels, at least 16 are needed to fill a multiplication");
-  EXPECT_EQ(wgmma_note("input=1,2,40000,40000 weight=8,2,3,3 math=tf32"),
+  EXPECT_EQ(note_of("wgmma", "input=1,2,40000,40000 weight=8,2,3,3 math=tf32"),
             "not possible: an image of 3200000000 elements, offsets inside one have 32 bits");
-  EXPECT_EQ(wgmma_note("input=1,8,4000,4100 weight=8,8,3,3 dilation=1500,1600 math=tf32"),
+  EXPECT_EQ(note_of("wgmma", "input=1,8,4000,4100 weight=8,8,3,3 dilation=1500,1600 math=tf32"),
             "not possible: 3200 positions lie between rows of 900 outputs, so a run of 256 would hold too few outputs");
-  EXPECT_EQ(wgmma_note("input=1,64,5000,8000 weight=64,64,3,3 groups=1 math=tf32"),
+  EXPECT_EQ(note_of("wgmma", "input=1,64,5000,8000 weight=64,64,3,3 groups=1 math=tf32"),
             "not possible: an image of 2560000000 elements, offsets inside one have 32 bits");
   // Rows that runs compute, behind the last one that is stored.
-  EXPECT_EQ(wgmma_note("input=16,32,3,160 weight=64,32,1,1 stride=100000000,1 padding=0,100000000,0,0 math=tf32"),
+  EXPECT_EQ(note_of("wgmma", "input=16,32,3,160 weight=64,32,1,1 stride=100000000,1 padding=0,100000000,0,0 math=tf32"),
             "not possible: input row 500000000 of 160 elements, offsets inside an image have 32 bits");
-  EXPECT_EQ(wgmma_note("input=1,64,1,1000 weight=16,64,1,9 padding=0,0,1073741323,1073741323 dtype=f16 math=tf32"),
-            "not possible: 16 planes of 2147483638 outputs, both are counted with 32 bits");
+  EXPECT_EQ(
+      note_of("wgmma", "input=1,64,1,1000 weight=16,64,1,9 padding=0,0,1073741323,1073741323 dtype=f16 math=tf32"),
+      "not possible: 16 planes of 2147483638 outputs, both are counted with 32 bits");
 }
 
 TEST(WgmmaPlan, FewerChannelsThanAStepDoNotMakeAnImageLarge) {
@@ -92,7 +84,7 @@ TEST(WgmmaPlan, AConvolutionWithoutOutputsHasOnePlan) {
 TEST(WgmmaPlan, IsForSm90aAlone) {
   for (const char* arch : {"sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100a", "sm_120a"}) {
     EXPECT_EQ(
-        wgmma_note("input=8,64,56,56 weight=64,64,3,3 math=tf32", arch),
+        note_of("wgmma", "input=8,64,56,56 weight=64,64,3,3 math=tf32", arch),
         std::string("not possible: warpgroup multiplications need sm_90a, the target is ") + parse_target(arch).arch());
   }
 }

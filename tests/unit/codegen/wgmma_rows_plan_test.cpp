@@ -11,6 +11,7 @@
 #include "codegen/text/emitter.h"
 #include "codegen/text/kernel_name.h"
 #include "codegen/wgmma_rows/tiling.h"
+#include "unit/codegen/refusals.h"
 #include "unit/codegen/squeezed.h"
 #include "unit/codegen/tile_cover.h"
 
@@ -48,31 +49,22 @@ ConvPlan some_plan() {
   return all[*rc::gen::inRange<std::size_t>(0, all.size())];
 }
 
-std::string rows_note(const std::string& spec, const char* arch = "sm_90a") {
-  std::string text;
-  for (const Note& one : make_plan(parse_spec(spec), parse_target(arch)).notes)
-    if (one.topic == "wgmma_rows") text += one.text;
-  return text;
-}
-
 TEST(WgmmaRowsPlan, SaysWhatStandsInTheWay) {
   const std::string plain = "input=8,64,56,56 weight=16,64,3,3";
   ASSERT_FALSE(row_plans(parse_spec(plain + " math=tf32")).empty());
-  struct RowsObstacle {
-    const char *change, *words;
-  };
-  for (const RowsObstacle& one : {RowsObstacle{"", "the math mode does not let it multiply on tensor cores"},
-                                  {" math=tf32 stride=2", "the stride is (2,2)"},
-                                  {" math=tf32 input_layout=nhwc", "the input is nhwc"},
-                                  {" math=tf32 output_layout=nhwc", "the output is nhwc"},
-                                  {" math=tf32 alignment=8", "alignment is 8, stores need 16"}})
-    EXPECT_EQ(rows_note(plain + one.change), std::string("not possible: ") + one.words) << one.change;
-  EXPECT_EQ(rows_note("input=8,64,56,56 weight=64,64,1,3 math=tf32"),
+  for (const test::Obstacle& one : {test::Obstacle{"", "the math mode does not let it multiply on tensor cores"},
+                                    {" math=tf32 stride=2", "the stride is (2,2)"},
+                                    {" math=tf32 input_layout=nhwc", "the input is nhwc"},
+                                    {" math=tf32 output_layout=nhwc", "the output is nhwc"},
+                                    {" math=tf32 alignment=8", "alignment is 8, stores need 16"}})
+    EXPECT_EQ(test::note_of("wgmma_rows", plain + one.change), std::string("not possible: ") + one.words) << one.change;
+  EXPECT_EQ(test::note_of("wgmma_rows", "input=8,64,56,56 weight=64,64,1,3 math=tf32"),
             "not possible: the filter has 1 rows, consumers are 2 to 4");
-  EXPECT_EQ(rows_note("input=8,64,56,56 weight=65,64,3,3 math=tf32"),
+  EXPECT_EQ(test::note_of("wgmma_rows", "input=8,64,56,56 weight=65,64,3,3 math=tf32"),
             "not possible: 65 output channels, a multiplication has 64");
-  EXPECT_EQ(rows_note("input=8,64,56,56 weight=16,32,3,3 groups=2 math=tf32"), "not possible: there are 2 groups");
-  EXPECT_EQ(rows_note(plain + " math=tf32", "sm_100a"),
+  EXPECT_EQ(test::note_of("wgmma_rows", "input=8,64,56,56 weight=16,32,3,3 groups=2 math=tf32"),
+            "not possible: there are 2 groups");
+  EXPECT_EQ(test::note_of("wgmma_rows", plain + " math=tf32", "sm_100a"),
             "not possible: warpgroup multiplications need sm_90a, the target is sm_100a");
 }
 

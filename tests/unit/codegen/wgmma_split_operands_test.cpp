@@ -14,6 +14,7 @@
 #include "codegen/wgmma/price.h"
 #include "codegen/wgmma/registers.h"
 #include "codegen/wgmma/store.h"
+#include "unit/codegen/refusals.h"
 #include "unit/codegen/squeezed.h"
 #include "unit/codegen/wgmma_candidates.h"
 
@@ -31,21 +32,15 @@ std::vector<WgmmaCandidate> some_that_split(ConvSpec spec) {
   return test::some_of(wgmma_candidates(spec));
 }
 
-std::string why_not_wgmma(const std::string& text) {
-  std::string why;
-  const std::vector<Candidate> none =
-      candidates_of(Family::wgmma, lower(canonical(parse_spec(text))), parse_target("sm_90a"), why);
-  EXPECT_TRUE(none.empty()) << text;
-  return why;
-}
-
 int interval_of(const std::string& text) {
   return wgmma_candidates(parse_spec(text)).front().tiling.promotion_interval;
 }
 
 TEST(WgmmaSplitOperands, ServeSumsOfEnoughProductsUnlessMathIsIeee) {
-  EXPECT_NE(why_not_wgmma("input=2,14,20,30 weight=64,14,3,3").find("sums of 126 products"), std::string::npos);
-  EXPECT_NE(why_not_wgmma("input=2,64,20,30 weight=64,64,3,3 math=ieee").find("math is ieee"), std::string::npos);
+  EXPECT_NE(test::why_not(Family::wgmma, "input=2,14,20,30 weight=64,14,3,3").find("sums of 126 products"),
+            std::string::npos);
+  EXPECT_NE(test::why_not(Family::wgmma, "input=2,64,20,30 weight=64,64,3,3 math=ieee").find("math is ieee"),
+            std::string::npos);
   for (const WgmmaCandidate& one : wgmma_candidates(parse_spec("input=2,128,20,30 weight=64,128,1,1")))
     EXPECT_TRUE(one.tiling.splits_operands());
   for (const WgmmaCandidate& one : wgmma_candidates(parse_spec("input=2,128,20,30 weight=64,128,1,1 math=tf32")))

@@ -14,6 +14,7 @@
 #include "codegen/text/kernel_name.h"
 #include "codegen/wgrad_wgmma/family.h"
 #include "support/random_specs.h"
+#include "unit/codegen/refusals.h"
 #include "unit/codegen/squeezed.h"
 
 namespace jitconv::codegen {
@@ -62,17 +63,14 @@ std::vector<SplitCandidate> gradients_that_split(ConvSpec spec) {
   return some;
 }
 
-std::string why_not_wgrad(const std::string& text) {
-  std::string why;
-  const ConvSpec spec = canonical(parse_spec(text + " operation=weight_gradient"));
-  EXPECT_TRUE(candidates_of(Family::wgrad_wgmma, lower(spec), parse_target("sm_90a"), why).empty()) << text;
-  return why;
+std::string why_not(const std::string& text) {
+  return test::why_not(Family::wgrad_wgmma, text + " operation=weight_gradient");
 }
 
 TEST(WgradSplitOperands, ServeSumsOfEnoughPixelsUnlessMathIsIeee) {
-  EXPECT_NE(why_not_wgrad("input=1,64,9,14 weight=64,64,1,1").find("sums of 126 products"), std::string::npos);
-  EXPECT_NE(why_not_wgrad("input=2,64,20,30 weight=64,64,3,3 math=ieee").find("math=ieee"), std::string::npos);
-  EXPECT_NE(why_not_wgrad("input=2,8,20,30 weight=12,8,3,3").find("12 output channels"), std::string::npos);
+  EXPECT_NE(why_not("input=1,64,9,14 weight=64,64,1,1").find("sums of 126 products"), std::string::npos);
+  EXPECT_NE(why_not("input=2,64,20,30 weight=64,64,3,3 math=ieee").find("math=ieee"), std::string::npos);
+  EXPECT_NE(why_not("input=2,8,20,30 weight=12,8,3,3").find("12 output channels"), std::string::npos);
   for (const SplitCandidate& one : candidates_for("input=1,64,8,16 weight=64,64,1,1"))
     EXPECT_TRUE(one.tiling.splits_operands);
   for (const char* math : {"math=tf32", "dtype=f16", "dtype=bf16 layout=nhwc"})

@@ -35,8 +35,6 @@ std::string words(const runtime::LaunchRules& rules, const LaunchArgs& args) {
   return words([&] { rules.check(runtime::given_pointers(args)); });
 }
 
-const void* address_at(std::uintptr_t address) { return reinterpret_cast<const void*>(address); }
-
 const void* of(const runtime::TensorPointers& pointers, Tensor tensor) {
   return pointers[static_cast<std::size_t>(tensor)];
 }
@@ -78,11 +76,11 @@ TEST(PackedWeightRules, EveryOtherPointerIsNeededInBothModes) {
 
 TEST(PackedWeightRules, RefusalsSayWhatToDo) {
   Packing p;
-  p.args.w = address_at(0x1000);
+  p.args.w = at(0x1000);
   EXPECT_EQ(words(p.rules, p.args), "w is 0x1000, must be null: the launch has packed_w");
   p.args.w = p.args.packed_w = nullptr;
   EXPECT_EQ(words(p.rules, p.args), "w is null, must point to 4608 bytes, or packed_w to 1024");
-  p.args.packed_w = address_at(0x1080);
+  p.args.packed_w = at(0x1080);
   EXPECT_EQ(words(p.rules, p.args), "packed_w is 0x1080, must be a multiple of 256");
   p.args.packed_w = p.args.workspace;
   EXPECT_EQ(words(p.rules, p.args),
@@ -93,7 +91,7 @@ TEST(PackedWeightRules, RefusalsSayWhatToDo) {
             std::string::npos);
 
   p.rules = rules_for(p.spec, scratch_of(0, kWorkspaceBytes));
-  p.args.packed_w = address_at(0x1000);
+  p.args.packed_w = at(0x1000);
   EXPECT_EQ(words(p.rules, p.args), "w is null, must point to 4608 bytes");
   p.args.w = addresses_for(p.spec).w;
   EXPECT_EQ(words(p.rules, p.args), "packed_w is 0x1000, must be null: this kernel takes w as it is");
@@ -104,12 +102,11 @@ TEST(PackedWeightRules, RefusalsOfPackingSayWhatToDo) {
   const auto packing = [&p](const void* w, const void* packed_w) {
     return words([&] { p.rules.check_packing(w, packed_w); });
   };
-  EXPECT_EQ(packing(nullptr, address_at(0x1000)), "w is null, must point to 4608 bytes");
-  EXPECT_EQ(packing(address_at(0x1000), nullptr), "packed_w is null, must point to 1024 bytes");
-  EXPECT_EQ(packing(address_at(0x1008), address_at(0x8000)), "w is 0x1008, must be a multiple of 16 (spec.alignment)");
-  EXPECT_EQ(packing(address_at(0x1000), address_at(0x8010)), "packed_w is 0x8010, must be a multiple of 256");
-  EXPECT_EQ(packing(address_at(0x1000), address_at(0x1100)),
-            "packed_w at 0x1100 (1024 bytes) overlaps w at 0x1000 (4608 bytes)");
+  EXPECT_EQ(packing(nullptr, at(0x1000)), "w is null, must point to 4608 bytes");
+  EXPECT_EQ(packing(at(0x1000), nullptr), "packed_w is null, must point to 1024 bytes");
+  EXPECT_EQ(packing(at(0x1008), at(0x8000)), "w is 0x1008, must be a multiple of 16 (spec.alignment)");
+  EXPECT_EQ(packing(at(0x1000), at(0x8010)), "packed_w is 0x8010, must be a multiple of 256");
+  EXPECT_EQ(packing(at(0x1000), at(0x1100)), "packed_w at 0x1100 (1024 bytes) overlaps w at 0x1000 (4608 bytes)");
 }
 
 TEST(PackedWeightRules, PackedWeightsAreAnInput) {
@@ -165,7 +162,7 @@ TEST(PackedWeightRules, PackingNeedsTheTwoAlone) {
 TEST(PackedWeightRules, ThereIsNothingToPackForAKernelThatTakesWeightsAsTheyAre) {
   const runtime::LaunchRules rules = rules_for(full_spec(), scratch_of(0, kWorkspaceBytes));
   try {
-    rules.check_packing(address_at(0x1000), address_at(0x8000));
+    rules.check_packing(at(0x1000), at(0x8000));
     FAIL() << "accepted";
   } catch (const SpecError& error) {
     EXPECT_EQ(error.code(), ErrorCode::unsupported);

@@ -20,7 +20,6 @@ constexpr Tensor kPackedW = codegen::scratch_tensor(0), kPartialSums = codegen::
 Regions three_parts() { return scratch_of(kPackedBytes, kPartialBytes); }
 Regions four_parts() { return scratch_of(kPackedBytes, kPartialBytes, kPixelBytes); }
 
-const void* at(std::uintptr_t address) { return reinterpret_cast<const void*>(address); }
 const void* behind(const void* pointer, std::int64_t bytes) { return static_cast<const char*>(pointer) + bytes; }
 
 codegen::KernelEntry entry(const std::string& name, std::vector<codegen::Argument> arguments) {

@@ -55,6 +55,8 @@ inline ConvSpec new_spec() {
   return spec;
 }
 
+inline const void* at(std::uintptr_t address) { return reinterpret_cast<const void*>(address); }
+
 /// Addresses that satisfy `spec`; nothing is ever read or written there.
 inline LaunchArgs addresses_for(const ConvSpec& spec) {
   const auto at = [](std::uintptr_t tens_of_gib) { return reinterpret_cast<void*>(tens_of_gib << 34); };

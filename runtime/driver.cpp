@@ -22,12 +22,12 @@ using namespace cuda;
 
 constexpr int kRememberedDevices = 64;
 
-Api api;  // written once, before Driver::get() returns for the first time
+Api libcuda;  // written once, before Driver::get() returns for the first time
 std::array<std::atomic<const Target*>, kRememberedDevices> targets;
 
 void check(Result result, const char* call) {
   if (result != kSuccess) [[unlikely]]
-    throw_driver_error(api, result, call);
+    throw_driver_error(libcuda, result, call);
 }
 
 template <typename Function>
@@ -110,9 +110,9 @@ int swizzle_of(int bytes) {
 /// capture. Loading a module touches no stream, so the thread that does it asks to be exempt.
 class ExemptFromCapture {
  public:
-  ExemptFromCapture() : exchanged_(api.cuThreadExchangeStreamCaptureMode(&mode_) == kSuccess) {}
+  ExemptFromCapture() : exchanged_(libcuda.cuThreadExchangeStreamCaptureMode(&mode_) == kSuccess) {}
   ~ExemptFromCapture() {
-    if (exchanged_) api.cuThreadExchangeStreamCaptureMode(&mode_);
+    if (exchanged_) libcuda.cuThreadExchangeStreamCaptureMode(&mode_);
   }
   ExemptFromCapture(const ExemptFromCapture&) = delete;
   ExemptFromCapture& operator=(const ExemptFromCapture&) = delete;
@@ -125,7 +125,7 @@ class ExemptFromCapture {
 Target query_target(int device) {
   const auto attribute = [device](DeviceAttribute which) {
     int value = 0;
-    check(api.cuDeviceGetAttribute(&value, which, device), "cuDeviceGetAttribute");
+    check(libcuda.cuDeviceGetAttribute(&value, which, device), "cuDeviceGetAttribute");
     return value;
   };
   Target target;
@@ -147,7 +147,7 @@ Handle primary_context_of_device_0() {
   static std::mutex mutex;
   static Handle context = nullptr;
   const std::lock_guard lock(mutex);
-  if (context == nullptr) check(api.cuDevicePrimaryCtxRetain(&context, 0), "cuDevicePrimaryCtxRetain");
+  if (context == nullptr) check(libcuda.cuDevicePrimaryCtxRetain(&context, 0), "cuDevicePrimaryCtxRetain");
   return context;
 }
 
@@ -156,11 +156,11 @@ class Library final : public LoadedImage {
   ~Library() override {
     if (handle == nullptr) return;
     const ExemptFromCapture exempt;
-    const Result result = api.cuLibraryUnload(handle);
+    const Result result = libcuda.cuLibraryUnload(handle);
     // At exit the driver may have gone first, and with it the library.
     if (result == kSuccess || result == kDeinitialized) return;
     try {
-      log(LogLevel::debug, "cuLibraryUnload: " + result_name(api, result));
+      log(LogLevel::debug, "cuLibraryUnload: " + result_name(libcuda, result));
     } catch (...) {  // out of memory while building the message
     }
   }
@@ -179,7 +179,7 @@ const Driver& Driver::get() {
   forbid_use_after_fork();
   const std::lock_guard lock(mutex);
   if (!ready.load(std::memory_order_relaxed)) {
-    api = open_libcuda();
+    libcuda = open_libcuda();
     ready.store(true, std::memory_order_release);
   }
   return driver;
@@ -187,7 +187,7 @@ const Driver& Driver::get() {
 
 int Driver::current_device() const {
   Device device = -1;
-  const Result result = api.cuCtxGetDevice(&device);
+  const Result result = libcuda.cuCtxGetDevice(&device);
   if (result == kInvalidContext) return -1;
   check(result, "cuCtxGetDevice");
   return device;
@@ -197,7 +197,7 @@ int Driver::ensure_context() const {
   const int device = current_device();
   if (device >= 0) [[likely]]
     return device;
-  check(api.cuCtxSetCurrent(primary_context_of_device_0()), "cuCtxSetCurrent");
+  check(libcuda.cuCtxSetCurrent(primary_context_of_device_0()), "cuCtxSetCurrent");
   return 0;
 }
 
@@ -217,15 +217,16 @@ std::shared_ptr<LoadedImage> Driver::load(const std::string& image) const {
   const ExemptFromCapture exempt;
   // Allocated first, so that nothing can fail between the driver's call and the owner of its handle.
   auto loaded = std::make_shared<Library>();
-  check(api.cuLibraryLoadData(&loaded->handle, image.data(), nullptr, nullptr, 0, nullptr, nullptr, 0),
+  check(libcuda.cuLibraryLoadData(&loaded->handle, image.data(), nullptr, nullptr, 0, nullptr, nullptr, 0),
         "cuLibraryLoadData");
   return loaded;
 }
 
 DeviceKernel Driver::kernel(const LoadedImage& image, const std::string& name) const {
   DeviceKernel kernel;
-  const Result result = api.cuLibraryGetKernel(&kernel.handle, static_cast<const Library&>(image).handle, name.c_str());
-  if (result != kSuccess) throw_driver_error(api, result, "cuLibraryGetKernel", name);
+  const Result result =
+      libcuda.cuLibraryGetKernel(&kernel.handle, static_cast<const Library&>(image).handle, name.c_str());
+  if (result != kSuccess) throw_driver_error(libcuda, result, "cuLibraryGetKernel", name);
   return kernel;
 }
 
@@ -233,18 +234,18 @@ DeviceKernelInfo Driver::prepare(DeviceKernel kernel, int device, std::uint32_t 
   const ExemptFromCapture exempt;
   if (shared_bytes > 0) {
     const Result result =
-        api.cuKernelSetAttribute(kMaxDynamicSharedSizeBytes, static_cast<int>(shared_bytes), kernel.handle, device);
+        libcuda.cuKernelSetAttribute(kMaxDynamicSharedSizeBytes, static_cast<int>(shared_bytes), kernel.handle, device);
     if (result != kSuccess) {
-      throw_driver_error(api, result, "cuKernelSetAttribute",
+      throw_driver_error(libcuda, result, "cuKernelSetAttribute",
                          fmt::format("asking for {} bytes of dynamic shared memory", shared_bytes));
     }
   }
   Handle function = nullptr;
-  check(api.cuKernelGetFunction(&function, kernel.handle), "cuKernelGetFunction");
-  if (api.cuFuncLoad != nullptr) check(api.cuFuncLoad(function), "cuFuncLoad");
+  check(libcuda.cuKernelGetFunction(&function, kernel.handle), "cuKernelGetFunction");
+  if (libcuda.cuFuncLoad != nullptr) check(libcuda.cuFuncLoad(function), "cuFuncLoad");
   const auto attribute = [&](FunctionAttribute which) {
     int value = 0;
-    check(api.cuKernelGetAttribute(&value, which, kernel.handle, device), "cuKernelGetAttribute");
+    check(libcuda.cuKernelGetAttribute(&value, which, kernel.handle, device), "cuKernelGetAttribute");
     return value;
   };
   return {attribute(kNumRegisters), attribute(kLocalSizeBytes), attribute(kSharedSizeBytes)};
@@ -252,7 +253,7 @@ DeviceKernelInfo Driver::prepare(DeviceKernel kernel, int device, std::uint32_t 
 
 bool Driver::is_capturing(void* stream) const {
   int status = 0;
-  check(api.cuStreamIsCapturing(stream, &status), "cuStreamIsCapturing");
+  check(libcuda.cuStreamIsCapturing(stream, &status), "cuStreamIsCapturing");
   return status != 0;
 }
 
@@ -270,32 +271,34 @@ void Driver::encode_tensor_map(const codegen::TensorMapShape& shape, void* addre
   const int swizzle = swizzle_of(shape.swizzle_bytes);
   const auto rank = static_cast<std::uint32_t>(shape.rank);
   if (!shape.im2col) {
-    check(api.cuTensorMapEncodeTiled(&map, type, rank, address, extents.data(), strides.data() + 1, box.data(),
-                                     element_strides.data(), /*interleave=*/0, swizzle, kPromote128Bytes, /*fill=*/0),
-          "cuTensorMapEncodeTiled");
+    check(
+        libcuda.cuTensorMapEncodeTiled(&map, type, rank, address, extents.data(), strides.data() + 1, box.data(),
+                                       element_strides.data(), /*interleave=*/0, swizzle, kPromote128Bytes, /*fill=*/0),
+        "cuTensorMapEncodeTiled");
     return;
   }
   for (std::size_t i = 0; i < shape.im2col->stride.size(); ++i)
     element_strides[i + 1] = static_cast<std::uint32_t>(shape.im2col->stride[i]);
   // If pixels are larger, the next step's channels come to L2 along with this step's (86_pw, NHWC: 4 % faster).
-  check(api.cuTensorMapEncodeIm2col(&map, type, rank, address, extents.data(), strides.data() + 1,
-                                    shape.im2col->lower.data(), shape.im2col->upper.data(), box[0], box[1],
-                                    element_strides.data(), /*interleave=*/0, swizzle, kPromote256Bytes, /*fill=*/0),
-        "cuTensorMapEncodeIm2col");
+  check(
+      libcuda.cuTensorMapEncodeIm2col(&map, type, rank, address, extents.data(), strides.data() + 1,
+                                      shape.im2col->lower.data(), shape.im2col->upper.data(), box[0], box[1],
+                                      element_strides.data(), /*interleave=*/0, swizzle, kPromote256Bytes, /*fill=*/0),
+      "cuTensorMapEncodeIm2col");
 }
 
 void Driver::launch(DeviceKernel kernel, std::span<const std::uint32_t, 3> grid, std::uint32_t threads,
                     std::uint32_t shared_bytes, void* stream, void** parameters, bool overlap) const {
   // A driver that cannot overlap runs the kernels one after the other, and waiting returns at once.
-  if (overlap && api.cuLaunchKernelEx != nullptr) {
+  if (overlap && libcuda.cuLaunchKernelEx != nullptr) {
     // The stream's order before this launch is up to the kernel: see KernelState::launch for why it may be.
     LaunchAttribute serialization{.id = kProgrammaticStreamSerialization, .value = {1}};
     const LaunchConfig config{{grid[0], grid[1], grid[2]}, {threads, 1, 1}, shared_bytes, stream, &serialization, 1};
-    check(api.cuLaunchKernelEx(&config, kernel.handle, parameters, nullptr), "cuLaunchKernelEx");
+    check(libcuda.cuLaunchKernelEx(&config, kernel.handle, parameters, nullptr), "cuLaunchKernelEx");
     return;
   }
-  check(api.cuLaunchKernel(kernel.handle, grid[0], grid[1], grid[2], threads, 1, 1, shared_bytes, stream, parameters,
-                           nullptr),
+  check(libcuda.cuLaunchKernel(kernel.handle, grid[0], grid[1], grid[2], threads, 1, 1, shared_bytes, stream,
+                               parameters, nullptr),
         "cuLaunchKernel");
 }
 

@@ -122,6 +122,10 @@ struct FamilyFunctions {
   /// Whether a kernel of this tiling reads the weights as they were asked for: Problem::asked_weight. May be null:
   /// none.
   bool (*reads_asked_weight)(const Tiling& tiling) = nullptr;
+  /// Whether a kernel of this tiling stores the pixels of a strided data gradient (pixel_storing_problem()), and does
+  /// not leave them to the pass that interleaves sums. The family is asked for candidates of either kind, unless null:
+  /// none.
+  bool (*stores_pixels)(const Tiling& tiling) = nullptr;
   /// Whether a kernel of this tiling waits for the kernel before it where it first reads weights that one makes. May be
   /// null: none.
   bool (*awaits_weights)(const Tiling& tiling) = nullptr;

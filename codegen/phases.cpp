@@ -24,6 +24,7 @@ class AxisSplit {
     const std::int64_t stride = gradient.upsampling, common = std::gcd(stride, gradient.dilation);
     phases_.stride = stride;
     phases_.taps = gradient.taps;
+    phases_.pixels = gradient.output;
     phases_.tap_step = stride / common;
     dense_.input = gradient.input;
     dense_.dilation = gradient.dilation / common;
@@ -104,10 +105,15 @@ class AxisSplit {
   std::vector<PhaseTaps> taps_;
 };
 
-/// Of dense sums that lie as `layout` says.
-View sums_view(Layout layout, const Problem& problem) {
-  return {Tensor::scratch, DataType::f32,
-          dense_strides(layout, problem.output_channels(), problem.rows.output, problem.columns.output)};
+/// Of the phases' outputs, dense as `layout` says.
+View phases_view(Tensor tensor, DataType type, Layout layout, const Problem& problem) {
+  return {tensor, type, dense_strides(layout, problem.output_channels(), problem.rows.output, problem.columns.output)};
+}
+
+/// Places of the dense convolution's outputs among the pixels of dx, and of as many behind them as tiles end in.
+std::int64_t places(const AxisPhases& phases, const Axis& dense) {
+  constexpr std::int64_t kBehind = 512;
+  return (dense.output + kBehind) * phases.stride;
 }
 
 }  // namespace
@@ -121,8 +127,20 @@ Problem sub_pixel_problem(const Problem& gradient) {
   problem.k = gradient.k * problem.phases.count();
   problem.rows = rows.dense();
   problem.columns = columns.dense();
-  problem.output = sums_view(gradient.output.layout(), problem);
+  problem.output = phases_view(Tensor::scratch, DataType::f32, gradient.output.layout(), problem);
   problem.epilogue = {};
+  return problem;
+}
+
+std::optional<Problem> pixel_storing_problem(const Problem& gradient, const Problem& sub_pixel) {
+  const AxisPhases &rows = sub_pixel.phases.rows, &columns = sub_pixel.phases.columns;
+  if (!sub_pixel.is_sub_pixel() || gradient.output.layout() != Layout::nhwc) return {};
+  if (rows.count() != rows.stride || columns.count() != columns.stride) return {};
+  if (places(rows, sub_pixel.rows) > INT32_MAX / places(columns, sub_pixel.columns)) return {};
+  Problem problem = sub_pixel;
+  problem.phases.stores_pixels = true;
+  problem.output = phases_view(gradient.output.tensor, gradient.output.type, Layout::nhwc, problem);
+  problem.epilogue = gradient.epilogue;
   return problem;
 }
 

@@ -1,8 +1,11 @@
 // Data gradients with a stride as dense convolutions (sub-pixel convolution). A pixel of dx meets only the taps that
 // its index modulo the stride lets it meet, so dx falls into phases, each a convolution of dy with a few of the taps.
-// All of them together are one convolution with stride 1 whose output channels are the channels of every phase. Its
-// sums are interleaved by a pass behind it (reduce/).
+// All of them together are one convolution with stride 1 whose output channels are the channels of every phase. A
+// kernel stores the pixels of each phase where they lie in dx, or its sums are interleaved by a pass behind it
+// (reduce/).
 #pragma once
+
+#include <optional>
 
 #include "codegen/problem.h"
 
@@ -12,6 +15,12 @@ namespace jitconv::codegen {
 /// has them, fp32 sums in a region of scratch that lies like dx, no epilogue. It has no phases if no pixel meets a tap,
 /// or if strides or planes are more than the passes can count.
 Problem sub_pixel_problem(const Problem& gradient);
+
+/// The same convolution for kernels that store the pixels of dx, of its type and with its epilogue:
+/// Phases::stores_pixels is set, and `output` is dx, but for its extents and strides, which are those of the phases.
+/// None if a pixel of dx would not be written, as it meets no tap, or if channels of a pixel are no neighbours (NCHW):
+/// stores of two phases would then share sectors.
+std::optional<Problem> pixel_storing_problem(const Problem& gradient, const Problem& sub_pixel);
 
 /// Whether `problem`, as it is asked for, is no dense convolution, but its sub-pixel problem may be one: an input that
 /// is upsampled by a stride, or one that is cropped.

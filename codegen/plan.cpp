@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 
 #include "codegen/activation_gradient/pass.h"
 #include "codegen/cost_text.h"
@@ -29,6 +30,11 @@ Problem dense_problem(const Problem& asked) {
   return with_dense_weight(needs_phases(asked) ? sub_pixel_problem(asked) : asked);
 }
 
+bool stores_pixels(const Tiling& tiling) {
+  const FamilyFunctions& functions = functions_of(codegen::family_of(tiling));
+  return functions.stores_pixels != nullptr && functions.stores_pixels(tiling);
+}
+
 std::string phases_text(const Problem& problem) {
   const Phases& phases = problem.phases;
   return fmt::format("{} phase(s) of pixels in a window of {}x{} taps, {} % of the products are with zero weights",
@@ -42,10 +48,12 @@ Candidates find_candidates(const ConvSpec& spec, const Problem& problem, const T
   // Few planes and one tap are a matter of memory, which the model knows.
   const bool memory_decides = problem.taps() == 1 && problem.c <= 4 && problem.input.layout() == Layout::nchw;
   const Problem dense = dense_problem(problem);
+  const std::optional<Problem> storing = pixel_storing_problem(problem, dense);
   for (const Family family : competing_families()) {
     CandidateList list(keep, costs);
     const FamilyFunctions& functions = functions_of(family);
     const std::string why = functions.enumerate(computes_as_asked(family, problem) ? problem : dense, target, list);
+    if (storing && functions.stores_pixels != nullptr) functions.enumerate(*storing, target, list);
     if (list.empty()) result.notes.push_back({std::string(to_string(family)), "not possible: " + why});
     if (uses_tensor_cores(family) && !list.empty()) tensor_cores = true;
     if (functions.price_beside_tensor_cores != nullptr && tensor_cores && !memory_decides)
@@ -60,7 +68,8 @@ Candidates find_candidates(const ConvSpec& spec, const Problem& problem, const T
     for (Candidate& candidate : result.all) {
       const Family family = family_of(candidate);
       if (computes_as_asked(family, problem)) continue;
-      candidate.cost += interleaving + (functions_of(family).prices_packing ? 0 : transposing);
+      candidate.cost += (stores_pixels(candidate.tiling) ? 0 : interleaving) +
+                        (functions_of(family).prices_packing ? 0 : transposing);
       any = true;
     }
     if (any && dense.is_sub_pixel()) result.notes.push_back({"sub-pixel", phases_text(dense)});
@@ -132,8 +141,9 @@ ConvPlan complete_plan(const ConvSpec& spec, const Target& target, KernelPlan ke
   const FamilyFunctions& functions = functions_of(kernel.family());
   const Problem wanted = kernel.problem;
   const bool as_asked = computes_as_asked(kernel.family(), wanted);
-  const bool interleaves = needs_phases(wanted) && !as_asked;
-  const Problem asked = interleaves ? sub_pixel_problem(wanted) : wanted;
+  const bool has_phases = needs_phases(wanted) && !as_asked, interleaves = has_phases && !stores_pixels(kernel.tiling);
+  Problem asked = has_phases ? sub_pixel_problem(wanted) : wanted;
+  if (has_phases && !interleaves) asked = pixel_storing_problem(wanted, asked).value();
   const bool reads_asked =
       as_asked || (functions.reads_asked_weight != nullptr && functions.reads_asked_weight(kernel.tiling));
   if (!reads_asked) kernel.problem = with_dense_weight(asked);
@@ -239,7 +249,9 @@ std::string to_string(const ConvPlan& plan) {
   if (!uses_tensor_cores(plan.family())) text += fmt::format("offsets: {} bits\n", convolution.wide_index ? 64 : 32);
   text += functions_of(plan.family()).describe(convolution);
   if (convolution.problem.is_sub_pixel())
-    text += fmt::format("sub-pixel: {}, interleaved by another kernel\n", phases_text(convolution.problem));
+    text += fmt::format(
+        "sub-pixel: {}, {}\n", phases_text(convolution.problem),
+        convolution.problem.phases.stores_pixels ? "stored as the pixels of dx" : "interleaved by another kernel");
   if (plan.kernels.size() > 1) {
     std::string names;
     for (const KernelPlan& kernel : plan.kernels)

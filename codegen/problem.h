@@ -86,6 +86,7 @@ struct AxisPhases {
   std::int64_t stride = 1;    ///< of the convolution whose gradient this is: from a pixel of a phase to the next
   std::int64_t taps = 1;      ///< of its filter
   std::int64_t tap_step = 1;  ///< from a filter's tap that a phase meets to the next
+  std::int64_t pixels = 1;    ///< of dx
   std::vector<Phase> list;
   std::int64_t count() const { return static_cast<std::int64_t>(list.size()); }
   bool operator==(const AxisPhases&) const = default;
@@ -95,6 +96,8 @@ struct AxisPhases {
 /// [phase of rows][phase of columns][channel], and its taps are the window of all phases. Made by sub_pixel_problem().
 struct Phases {
   AxisPhases rows, columns;
+  /// The kernel stores the pixels of dx, dense, with their epilogue; else sums, which a pass behind it interleaves.
+  bool stores_pixels = false;
   std::int64_t count() const { return rows.count() * columns.count(); }
   bool operator==(const Phases&) const = default;
 };
@@ -144,6 +147,8 @@ struct Problem {
   /// The first pixels of the input meet no tap: those of a data gradient with more padding than its filter reaches.
   bool is_cropped() const { return rows.pad < 0 || columns.pad < 0; }
   bool is_sub_pixel() const { return phases.count() > 0; }
+  /// Channels of a group that a pixel of the output has: where pixels of dx are stored, those of one phase.
+  std::int64_t pixel_channels() const { return phases.stores_pixels ? k / phases.count() : k; }
   /// Of a gradient: dy, which is the input of a data gradient and the output of a weight gradient.
   View& dy() { return reduction == Reduction::taps ? input : output; }
   const View& dy() const { return reduction == Reduction::taps ? input : output; }

@@ -27,6 +27,11 @@ std::string residue_table(std::string_view name, const AxisPhases& phases) {
   return fmt::format("__constant__ int {}[] = {{{}}};\n", name, list);
 }
 
+std::string shift_table(std::string_view axis, const AxisPhases& phases) {
+  if (!is_shifted(phases)) return {};
+  return table(fmt::format("k{}Shift", axis), phases, [](const Phase& one) { return one.shift; });
+}
+
 }  // namespace
 
 void add_filter_constants(Constants& c, const Problem& problem) {
@@ -62,11 +67,21 @@ PhasePlace phase_place(const AxisPhases& phases, std::string_view axis, std::str
     result.tables += residue_table(fmt::format("k{}Phase", axis), phases);
     result.phase = fmt::format("k{}Phase[{}]", axis, result.phase);
   }
-  if (std::ranges::any_of(phases.list, [](const Phase& one) { return one.shift != 0; })) {
-    result.tables += table(fmt::format("k{}Shift", axis), phases, [](const Phase& one) { return one.shift; });
-    result.place += fmt::format(" + k{}Shift[{}]", axis, phase);
-  }
+  result.tables += shift_table(axis, phases);
+  if (is_shifted(phases)) result.place += fmt::format(" + k{}Shift[{}]", axis, phase);
   return result;
+}
+
+bool is_shifted(const AxisPhases& phases) {
+  return std::ranges::any_of(phases.list, [](const Phase& one) { return one.shift != 0; });
+}
+
+std::string shift_tables(const Phases& phases) {
+  return shift_table("Row", phases.rows) + shift_table("Column", phases.columns);
+}
+
+std::string first_pixel(const AxisPhases& phases, std::string_view axis, std::string_view phase) {
+  return is_shifted(phases) ? fmt::format("{1} - k{0}Shift[{1}] * k{0}Stride", axis, phase) : std::string(phase);
 }
 
 }  // namespace jitconv::codegen

@@ -7,15 +7,15 @@
 
 namespace jitconv::codegen {
 
-std::string bias_of_rows(std::string_view first_channel, std::string_view group_first) {
+std::string bias_of_rows(std::string_view first_channel, std::string_view bias_index) {
   return fmt::format(
       "float channel_bias[2];\n"
       "#pragma unroll\n"
       "for (int half = 0; half < 2; ++half) {{\n"
       "  const int k = {}accumulator_row(warp, lane, half);\n"
-      "  channel_bias[half] = k < kGroupK ? to_float(bias[{}k]) : 0.0f;\n"
+      "  channel_bias[half] = k < kGroupK ? to_float(bias[{}]) : 0.0f;\n"
       "}}\n",
-      first_channel, group_first);
+      first_channel, bias_index);
 }
 
 std::string bias_of_folded_rows(std::string_view group_first) {

@@ -10,8 +10,8 @@
 namespace jitconv::codegen {
 
 /// Lines that load the bias of a thread's two channels, long before it is needed. `first_channel` is the first of a
-/// warpgroup's in its group, `group_first` the group's first: empty or ending in " + ".
-std::string bias_of_rows(std::string_view first_channel, std::string_view group_first);
+/// warpgroup's in its group: empty or ending in " + ". `bias_index` is that of channel k of the group.
+std::string bias_of_rows(std::string_view first_channel, std::string_view bias_index);
 /// The same where a warp's rows are kWarpK channels at several filter columns.
 std::string bias_of_folded_rows(std::string_view group_first);
 

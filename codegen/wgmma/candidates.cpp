@@ -84,6 +84,7 @@ class Search {
         tiling.schedule = schedule;
         tiling.tile.channels = channels;
         tiling.transposes_input = transposition_.has_value();
+        tiling.stores_pixels = problem_.phases.stores_pixels;
         if (splits) tiling.promotion_interval = longest_promotion_interval(problem_.c * problem_.taps());
         runs(tiling, columns);
         // can_fold_columns() says the rest.
@@ -267,8 +268,10 @@ class Search {
     geometry.set_split_k(1);
     const std::int64_t steps = geometry.steps(), tiles = geometry.tiles();
     // What is split leaves no second tile to take.
-    const int most =
-        tiling.schedule == WgmmaTiling::Schedule::pingpong || tiling.stores_boxes() || tiling.folds_columns() ? 1 : 32;
+    const int most = tiling.schedule == WgmmaTiling::Schedule::pingpong || tiling.stores_boxes() ||
+                             tiling.folds_columns() || tiling.stores_pixels
+                         ? 1
+                         : 32;
     for (int splits = 1; splits <= most; ++splits) {
       if (splits > 1 && (splits > steps || tiles * splits > 2 * target_.sm_count)) break;
       const std::int64_t steps_of_split = ceil_div(steps, splits);

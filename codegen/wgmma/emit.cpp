@@ -4,6 +4,7 @@
 
 #include "codegen/arithmetic.h"
 #include "codegen/text/epilogue.h"
+#include "codegen/text/phases_text.h"
 #include "codegen/wgmma/memory.h"
 #include "codegen/wgmma/registers.h"
 #include "codegen/wgmma/store.h"
@@ -100,6 +101,8 @@ std::string constants(const WgmmaGeometry& geometry) {
   if (tiling.split_k > 1)
     c.add("kPartialSumStride", WgmmaStore(geometry).partial_sum_stride(), "floats from a split to the next");
   std::string text = c.text();
+  if (const std::string shifts = tiling.stores_pixels ? shift_tables(problem.phases) : ""; !shifts.empty())
+    text += "\n// By phases: the output of their first pixel.\n" + shifts;
   text.pop_back();
   return text;
 }

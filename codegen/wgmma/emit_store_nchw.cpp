@@ -13,9 +13,10 @@ namespace {
 std::string channel_bias(const WgmmaGeometry& geometry) {
   const WgmmaTiling& tiling = geometry.tiling();
   if (!geometry.problem().epilogue.bias || tiling.split_k > 1) return {};
-  const std::string_view group_first = "tile.group * kGroupK + ";
-  return tiling.folds_columns() ? bias_of_folded_rows(group_first)
-                                : bias_of_rows("tile.k_tile * kBlockK + k_consumer + ", group_first);
+  if (tiling.folds_columns()) return bias_of_folded_rows("tile.group * kGroupK + ");
+  return bias_of_rows("tile.k_tile * kBlockK + k_consumer + ", tiling.stores_pixels
+                                                                   ? "tile.group * kPhaseChannels + k % kPhaseChannels"
+                                                                   : "tile.group * kGroupK + k");
 }
 
 /// Lines of a vector's part of the epilogue: the residual and what follows, or what follows the sum of folded columns.

@@ -63,6 +63,7 @@ std::string loading(const WgmmaGeometry& geometry) {
 
 std::string_view storing(const WgmmaGeometry& geometry) {
   if (geometry.tiling().stores_boxes()) return "boxes of outputs, by TMA";
+  if (geometry.tiling().stores_pixels) return "vectors of channels, pixels of a phase a stride apart";
   if (geometry.problem().output.layout() == Layout::nhwc) return "vectors of channels";
   const WgmmaStore store(geometry);
   if (store.stores_planes()) return "planes of whole images, of eight channels at a time, by TMA";
@@ -125,7 +126,8 @@ std::vector<int> body(const KernelPlan& kernel) {
           std::min(t.tile.images, 2),
           t.tile.folded_columns,
           t.promotion_interval,
-          store.stores_bulk()     ? 1
+          t.stores_pixels         ? 3
+          : store.stores_bulk()   ? 1
           : store.stores_planes() ? 2
                                   : 0};
 }
@@ -146,6 +148,7 @@ FamilyFunctions wgmma_family() {
       .uses_tensor_cores = true,
       .prices_packing = true,
       .reads_asked_weight = reads_asked_weight,
+      .stores_pixels = [](const Tiling& tiling) { return std::get<WgmmaTiling>(tiling).stores_pixels; },
       .awaits_weights = [](const Tiling&) { return true; },
       .enumerate = wgmma::enumerate,
       .add_passes = add_passes,

@@ -92,7 +92,7 @@ bool can_store_boxes(const WgmmaGeometry& geometry, const WgmmaStore& store) {
   const Problem& problem = geometry.problem();
   const WgmmaTiling& tiling = geometry.tiling();
   if (problem.output.layout() == Layout::nchw || tiling.tile.images > 0 || store.stores_sums() ||
-      tiling.converts_pixels() || problem.epilogue.residual)
+      tiling.stores_pixels || tiling.converts_pixels() || problem.epilogue.residual)
     return false;
   // Rows are whole, and a tile has no channels of another group.
   if (problem.k % (problem.groups > 1 ? tiling.tile.channels : geometry.box_row_channels()) != 0) return false;

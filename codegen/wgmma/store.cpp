@@ -108,7 +108,10 @@ int WgmmaStore::store_width() const {
   return geometry_.row_padding() == 0 && aligned ? vector : 1;
 }
 
-int WgmmaStore::store_vector() const { return static_cast<int>(std::gcd(geometry_.problem().k, 16 / written_bytes_)); }
+int WgmmaStore::store_vector() const {
+  const Problem& problem = geometry_.problem();
+  return static_cast<int>(std::gcd(problem.pixel_channels(), 16 / written_bytes_));
+}
 
 std::int64_t WgmmaStore::partial_sum_stride() const {
   const Problem& problem = geometry_.problem();

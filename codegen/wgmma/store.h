@@ -45,7 +45,7 @@ class WgmmaStore {
 
   /// Outputs of a lane's store where runs are whole images: a vector, if no vector crosses the end of a row or plane.
   int store_width() const;
-  /// Channels one instruction writes (NHWC).
+  /// Channels one instruction writes (NHWC): all of a group, and of a phase whose pixels are stored.
   int store_vector() const;
   std::int64_t partial_sum_stride() const;  ///< floats from one split's sums to the next's
   std::int64_t partial_sum_bytes() const;   ///< of all splits

@@ -70,7 +70,8 @@ struct WgmmaTiling {
   int staged_boxes = 0;
   /// A kernel before the convolution transposes the input to NHWC (transpose_input/), so that im2col can bring it.
   bool transposes_input = false;
-  int split_k = 1;  ///< blocks that share the reduction of a tile, each a range of steps
+  bool stores_pixels = false;  ///< of a strided data gradient: Phases::stores_pixels
+  int split_k = 1;             ///< blocks that share the reduction of a tile, each a range of steps
   /// If operands are split into two TF32 numbers each: multiplications of the larger ones that accumulators take, which
   /// truncate, before they are added to fp32 sums. 0: operands are not split.
   int promotion_interval = 0;

@@ -202,7 +202,7 @@ Holes weight_holes(const WgmmaRowsGeometry& geometry) {
 /// What a consumer's thread needs of its channels, loaded before the first tile.
 std::string channel_bias(const WgmmaRowsGeometry& geometry) {
   if (!geometry.problem().epilogue.bias) return {};
-  return geometry.tiling().folds_columns() ? bias_of_folded_rows("") : bias_of_rows("", "");
+  return geometry.tiling().folds_columns() ? bias_of_folded_rows("") : bias_of_rows("", "k");
 }
 
 /// Whether several staged rows are sums of one channel.

@@ -144,15 +144,22 @@ std::optional<Problem> pixel_storing_problem(const Problem& gradient, const Prob
   return problem;
 }
 
-int zero_percent(const Phases& phases, std::int64_t window_taps) {
-  const auto met = [](const AxisPhases& axis) {
+bool meets_tap(const AxisPhases& axis, const Phase& phase, std::int64_t window_tap) {
+  const std::int64_t tap = phase.first_tap - window_tap * axis.tap_step;
+  return tap >= 0 && tap < axis.taps;
+}
+
+int zero_percent(const Problem& problem) {
+  const auto met = [](const AxisPhases& axis, std::int64_t window_taps) {
     std::int64_t taps = 0;
-    for (std::int64_t tap = 0; tap < axis.taps; ++tap)
-      for (const Phase& phase : axis.list) taps += positive_modulo(phase.first_tap - tap, axis.tap_step) == 0 ? 1 : 0;
+    for (const Phase& phase : axis.list)
+      for (std::int64_t tap = 0; tap < window_taps; ++tap) taps += meets_tap(axis, phase, tap) ? 1 : 0;
     return taps;
   };
-  const std::int64_t all = phases.count() * window_taps;
-  return static_cast<int>(100 - 100 * met(phases.rows) * met(phases.columns) / all);
+  const Phases& phases = problem.phases;
+  const std::int64_t all = phases.count() * problem.taps();
+  return static_cast<int>(100 -
+                          100 * met(phases.rows, problem.rows.taps) * met(phases.columns, problem.columns.taps) / all);
 }
 
 }  // namespace jitconv::codegen

@@ -26,7 +26,10 @@ std::optional<Problem> pixel_storing_problem(const Problem& gradient, const Prob
 /// is upsampled by a stride, or one that is cropped.
 inline bool needs_phases(const Problem& problem) { return problem.is_upsampled() || problem.is_cropped(); }
 
-/// Products with weights that the filter does not have, in per cent of all.
-int zero_percent(const Phases& phases, std::int64_t window_taps);
+/// Whether a phase of the axis meets a tap of the filter in a tap of the window.
+bool meets_tap(const AxisPhases& axis, const Phase& phase, std::int64_t window_tap);
+
+/// Products with weights that the filter does not have, in per cent of all of a sub-pixel convolution's.
+int zero_percent(const Problem& sub_pixel);
 
 }  // namespace jitconv::codegen

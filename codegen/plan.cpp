@@ -36,9 +36,8 @@ bool stores_pixels(const Tiling& tiling) {
 }
 
 std::string phases_text(const Problem& problem) {
-  const Phases& phases = problem.phases;
   return fmt::format("{} phase(s) of pixels in a window of {}x{} taps, {} % of the products are with zero weights",
-                     phases.count(), problem.rows.taps, problem.columns.taps, zero_percent(phases, problem.taps()));
+                     problem.phases.count(), problem.rows.taps, problem.columns.taps, zero_percent(problem));
 }
 
 Candidates find_candidates(const ConvSpec& spec, const Problem& problem, const Target& target, CandidateList::Keep keep,
@@ -50,16 +49,18 @@ Candidates find_candidates(const ConvSpec& spec, const Problem& problem, const T
   const Problem dense = dense_problem(problem);
   const std::optional<Problem> storing = pixel_storing_problem(problem, dense);
   for (const Family family : competing_families()) {
-    CandidateList list(keep, costs);
+    // Two lists: the cheapest before the price of interleaving is added need not be the cheapest after it.
+    CandidateList list(keep, costs), storing_list(keep, costs);
     const FamilyFunctions& functions = functions_of(family);
     const std::string why = functions.enumerate(computes_as_asked(family, problem) ? problem : dense, target, list);
-    if (storing && functions.stores_pixels != nullptr) functions.enumerate(*storing, target, list);
+    if (storing && functions.stores_pixels != nullptr) functions.enumerate(*storing, target, storing_list);
     if (list.empty()) result.notes.push_back({std::string(to_string(family)), "not possible: " + why});
     if (uses_tensor_cores(family) && !list.empty()) tensor_cores = true;
     if (functions.price_beside_tensor_cores != nullptr && tensor_cores && !memory_decides)
       for (Candidate& candidate : list.candidates())
         candidate.cost = functions.price_beside_tensor_cores(problem, costs, candidate.cost);
     std::ranges::move(list.candidates(), std::back_inserter(result.all));
+    std::ranges::move(storing_list.candidates(), std::back_inserter(result.all));
   }
   if (dense.asked_weight) {
     const std::int64_t interleaving = dense.is_sub_pixel() ? interleaving_cost(problem, dense, costs.fma) : 0,

@@ -258,9 +258,14 @@ std::vector<DeviceFile> files(const WgmmaGeometry& geometry) {
 
 std::string tile(const WgmmaGeometry& geometry) {
   const WgmmaTiling& tiling = geometry.tiling();
-  if (tiling.tile.images > 0) return std::string(embedded_text("wgmma/tile_images.cu.in"));
-  return fill_template(embedded_text("wgmma/tile.cu.in"),
-                       {{"counted", tiling.stores_boxes() ? "in kP rows of kRunRow" : "in a plane of y"}});
+  const std::string k_tile = geometry.skips_zero_taps()
+                                 ? "// Phases have more taps or fewer, and each block has tiles of all.\n"
+                                   "k_tile = (number % kTilesK + number / kTilesK) % kTilesK;"
+                                 : "k_tile = number % kTilesK;";
+  if (tiling.tile.images > 0) return fill_template(embedded_text("wgmma/tile_images.cu.in"), {{"k_tile", k_tile}});
+  return fill_template(
+      embedded_text("wgmma/tile.cu.in"),
+      {{"k_tile", k_tile}, {"counted", tiling.stores_boxes() ? "in kP rows of kRunRow" : "in a plane of y"}});
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // The consumers of the wgmma family: the multiplications of a step, their operands, and which warpgroup multiplies
 // what. Not what they do with the sums: emit_store_nchw.cpp and its like.
+#include "codegen/phases.h"
 #include "codegen/wgmma/emit.h"
 #include "codegen/wgmma/registers.h"
 #include "fmt/format.h"
@@ -9,6 +10,7 @@ namespace {
 
 /// A unit of a step: a tap of one slice.
 struct Unit {
+  std::size_t index;         ///< of its weights
   std::int64_t r, s, slice;  ///< r within the step; of folded columns, s is the first
   std::int64_t pixel_row;    ///< of its first pixel, in places of 16 bytes from the start of the run
 };
@@ -20,7 +22,7 @@ std::vector<Unit> units(const WgmmaGeometry& geometry) {
   for (const int tap : geometry.tap_order()) {
     const std::int64_t r = tap / fold.taps(), s = fold.first_column(tap % fold.taps());
     for (std::int64_t slice = 0; slice < tiling.pipeline.slices; ++slice)
-      all.push_back({r, s, slice,
+      all.push_back({all.size(), r, s, slice,
                      geometry.phase_of(s) * (geometry.pixels().phase_bytes() / 16) +
                          slice * geometry.pixels().slice_step() +
                          geometry.tap_place(tap) * geometry.pixels().pixel_step()});
@@ -92,7 +94,7 @@ std::string name_of_units(const WgmmaGeometry& geometry, const std::vector<Unit>
 void add_tap_multiplications(Lines& lines, const WgmmaGeometry& geometry, const std::vector<Unit>& all,
                              const std::string& first_step) {
   for (std::size_t i = 0; i < all.size(); i += 2)
-    lines.add(fmt::format("multiply(sum, weights + {} * kBlockK, {}, {});  // {}", i,
+    lines.add(fmt::format("multiply(sum, weights + {} * kBlockK, {}, {});  // {}", all[i].index,
                           pixels_of_units(geometry, all, i, "pixels"),
                           i == 0 ? fmt::format("step != {}", first_step) : "1", name_of_units(geometry, all, i)));
 }
@@ -102,12 +104,12 @@ void add_tap_multiplications(Lines& lines, const WgmmaGeometry& geometry, const 
 void add_split_multiplications(Lines& lines, const WgmmaGeometry& geometry, const std::vector<Unit>& all,
                                const std::string& release_in_order) {
   const auto add = [&](std::size_t i, std::string_view weights, std::string_view pixels, bool accumulate) {
-    lines.add(fmt::format("multiply(partial, {} + {} * kBlockK, {}, {});  // {}", weights, i,
+    lines.add(fmt::format("multiply(partial, {} + {} * kBlockK, {}, {});  // {}", weights, all[i].index,
                           pixels_of_units(geometry, all, i, pixels), accumulate ? 1 : 0,
                           name_of_units(geometry, all, i)));
   };
   std::size_t first = 0;
-  for (const int multiplications : geometry.promotion_groups()) {
+  for (const int multiplications : geometry.promotion_groups(static_cast<int>((all.size() + 1) / 2))) {
     const std::size_t end = first + 2 * static_cast<std::size_t>(multiplications);
     lines.add("multiply_begin();");
     for (std::size_t i = first; i < end; i += 2) {
@@ -155,6 +157,37 @@ Holes share_holes(const WgmmaGeometry& geometry) {
   return holes;
 }
 
+/// Multiplications of packed weights: all of a step's, or those of taps that a phase meets.
+void add_packed_multiplications(Lines& lines, const WgmmaGeometry& geometry, const std::vector<Unit>& some,
+                                const std::string& first_step, const std::string& release_in_order) {
+  if (geometry.tiling().splits_operands())
+    add_split_multiplications(lines, geometry, some, release_in_order);
+  else
+    add_tap_multiplications(lines, geometry, some, first_step);
+}
+
+/// The same for each phase that a tile's channels may be of.
+std::string multiplications_of_phases(const WgmmaGeometry& geometry, const std::vector<Unit>& all,
+                                      const std::string& first_step, const std::string& release_in_order) {
+  const Phases& phases = geometry.problem().phases;
+  std::string text = "switch (tile.k_tile / kTilesOfPhase) {  // other taps have no weights in the phase\n";
+  for (std::size_t row = 0; row < phases.rows.list.size(); ++row)
+    for (std::size_t column = 0; column < phases.columns.list.size(); ++column) {
+      std::vector<Unit> met;
+      for (const Unit& unit : all)
+        if (meets_tap(phases.rows, phases.rows.list[row], unit.r) &&
+            meets_tap(phases.columns, phases.columns.list[column], unit.s))
+          met.push_back(unit);
+      Lines lines;
+      add_packed_multiplications(lines, geometry, met, first_step, release_in_order);
+      lines.add("break;");
+      text += fmt::format("  case {}:  // rows of phase {}, columns of phase {}\n",
+                          row * phases.columns.list.size() + column, row, column) +
+              indented(indented(lines.text()));
+    }
+  return text + "}\n";
+}
+
 /// `first_step`: of a tile's steps, the warpgroup's first.
 std::string multiplications(const WgmmaGeometry& geometry, const std::string& first_step,
                             const std::string& release_in_order) {
@@ -162,10 +195,10 @@ std::string multiplications(const WgmmaGeometry& geometry, const std::string& fi
   const std::vector<Unit> all = units(geometry);
   Lines lines;
   lines.add("// begin taps");
-  if (tiling.splits_operands())
-    add_split_multiplications(lines, geometry, all, release_in_order);
-  else if (tiling.packs_weights())
-    add_tap_multiplications(lines, geometry, all, first_step);
+  if (geometry.skips_zero_taps())
+    return lines.text() + multiplications_of_phases(geometry, all, first_step, release_in_order) + "// end taps\n";
+  if (tiling.packs_weights())
+    add_packed_multiplications(lines, geometry, all, first_step, release_in_order);
   else if (!geometry.multiplies_registers())
     add_row_multiplications(lines, geometry, all, first_step);
   else

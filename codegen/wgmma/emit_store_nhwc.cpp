@@ -175,6 +175,8 @@ void add_store_nhwc_constants(Constants& c, const WgmmaGeometry& geometry) {
   const Phases& phases = geometry.problem().phases;
   c.group("dx, whose pixels that are equal modulo the strides are a phase: channels of their own");
   c.add("kPhaseChannels", geometry.problem().pixel_channels()).add("kColumnPhases", phases.columns.count(), "of a row");
+  if (geometry.skips_zero_taps())
+    c.add("kTilesOfPhase", geometry.problem().pixel_channels() / geometry.tiling().tile.channels, "of output channels");
   c.add("kRowStride", phases.rows.stride).add("kColumnStride", phases.columns.stride);
   c.add("kPixelsH", phases.rows.pixels).add("kPixelsW", phases.columns.pixels);
 }

@@ -136,7 +136,7 @@ std::int64_t multiply_adds(const KernelPlan& kernel) {
   const WgmmaGeometry geometry(kernel.problem, std::get<WgmmaTiling>(kernel.tiling));
   const WgmmaTiling& t = geometry.tiling();
   const std::int64_t channels = std::int64_t{t.tile.channels} * t.runs();  // of a run, and again of the other
-  return geometry.tiles() / t.split_k * channels * t.tile.columns * geometry.steps() * geometry.units() *
+  return geometry.tiles() / t.split_k * channels * t.tile.columns * geometry.steps() * geometry.multiplied_units() *
          geometry.slice_channels();
 }
 

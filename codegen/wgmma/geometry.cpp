@@ -2,6 +2,7 @@
 #include "codegen/wgmma/geometry.h"
 
 #include "codegen/arithmetic.h"
+#include "codegen/phases.h"
 
 namespace jitconv::codegen {
 
@@ -59,8 +60,22 @@ WgmmaGeometry::SplitRows WgmmaGeometry::split_rows() const {
   return {ceil_div(rows, batches), batches};
 }
 
-std::vector<int> WgmmaGeometry::promotion_groups() const {
-  const int all = static_cast<int>(units_ / 2);
+bool WgmmaGeometry::skips_zero_taps() const {
+  // Each phase has a list of its own. More than that take seconds to compile, and split operands then spill.
+  constexpr std::int64_t kMostMultiplications = 36;
+  if (!tiling_.stores_pixels || tiling_.splits_operands() || !tiling_.packs_weights()) return false;
+  const Phases& phases = problem().phases;
+  return tiling_.pipeline.slices > 1 && tiling_.pipeline.filter_rows == problem().rows.taps &&
+         problem().pixel_channels() % tiling_.tile.channels == 0 &&
+         phases.rows.taps * phases.columns.taps * tiling_.pipeline.slices / 2 <= kMostMultiplications &&
+         zero_percent(problem()) > 0;
+}
+
+std::int64_t WgmmaGeometry::multiplied_units() const {
+  return skips_zero_taps() ? ceil_div(units_ * (100 - zero_percent(problem())), std::int64_t{100}) : units_;
+}
+
+std::vector<int> WgmmaGeometry::promotion_groups(int all) const {
   const int groups = static_cast<int>(ceil_div(all, tiling_.promotion_interval));
   std::vector<int> sizes;
   for (int group = 0; group < groups; ++group) sizes.push_back(all * (group + 1) / groups - all * group / groups);

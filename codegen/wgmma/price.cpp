@@ -128,12 +128,13 @@ std::int64_t WgmmaPrice::step_multiply(const WgmmaGeometry& geometry) const {
   // An instruction multiplies two units; one consumer issues it, or both.
   const bool alone = tiling.tile_consumers() == 1;
   const int products = tiling.splits_operands() ? 3 : 1;
-  const std::int64_t pipe = products * geometry.units() * instruction * tiling.tile_consumers() / 2;
+  const std::int64_t units = geometry.multiplied_units();
+  const std::int64_t pipe = products * units * instruction * tiling.tile_consumers() / 2;
   std::int64_t cycles = pipe;
   if (tiling.splits_operands())
-    cycles += ceil_div(geometry.units() / 2, tiling.promotion_interval) *
-              (tiling.schedule == WgmmaTiling::Schedule::pingpong ? costs_.multiply.promotion_alone
-                                                                  : costs_.multiply.promotion);
+    cycles += ceil_div(units / 2, tiling.promotion_interval) * (tiling.schedule == WgmmaTiling::Schedule::pingpong
+                                                                    ? costs_.multiply.promotion_alone
+                                                                    : costs_.multiply.promotion);
   if (!tiling.keeps_weights()) cycles += costs_.multiply.weights;
   if (alone) cycles += costs_.multiply.alone;
   if (geometry.multiplies_registers())

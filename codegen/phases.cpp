@@ -132,14 +132,23 @@ Problem sub_pixel_problem(const Problem& gradient) {
   return problem;
 }
 
-std::optional<Problem> pixel_storing_problem(const Problem& gradient, const Problem& sub_pixel) {
+bool can_store_pixels(const Problem& sub_pixel) {
+  constexpr std::int64_t kStagedChannels = 8;
   const AxisPhases &rows = sub_pixel.phases.rows, &columns = sub_pixel.phases.columns;
-  if (!sub_pixel.is_sub_pixel() || gradient.output.layout() != Layout::nhwc) return {};
-  if (rows.count() != rows.stride || columns.count() != columns.stride) return {};
-  if (places(rows, sub_pixel.rows) > INT32_MAX / places(columns, sub_pixel.columns)) return {};
+  if (!sub_pixel.is_sub_pixel() || rows.count() != rows.stride || columns.count() != columns.stride) return false;
+  if (sub_pixel.output.layout() == Layout::nchw &&
+      (kStagedChannels % columns.count() != 0 || sub_pixel.k / rows.count() % kStagedChannels != 0))
+    return false;
+  return places(rows, sub_pixel.rows) <= INT32_MAX / places(columns, sub_pixel.columns);
+}
+
+std::optional<Problem> pixel_storing_problem(const Problem& gradient, const Problem& sub_pixel) {
+  if (!can_store_pixels(sub_pixel)) return {};
+  const Layout layout = gradient.output.layout();
   Problem problem = sub_pixel;
   problem.phases.stores_pixels = true;
-  problem.output = phases_view(gradient.output.tensor, gradient.output.type, Layout::nhwc, problem);
+  problem.phases.columns_innermost = layout == Layout::nchw;
+  problem.output = phases_view(gradient.output.tensor, gradient.output.type, layout, problem);
   problem.epilogue = gradient.epilogue;
   return problem;
 }

@@ -54,8 +54,9 @@ Candidates find_candidates(const ConvSpec& spec, const Problem& problem, const T
     const FamilyFunctions& functions = functions_of(family);
     const std::string why = functions.enumerate(computes_as_asked(family, problem) ? problem : dense, target, list);
     if (storing && functions.stores_pixels != nullptr) functions.enumerate(*storing, target, storing_list);
-    if (list.empty()) result.notes.push_back({std::string(to_string(family)), "not possible: " + why});
-    if (uses_tensor_cores(family) && !list.empty()) tensor_cores = true;
+    const bool none = list.empty() && storing_list.empty();
+    if (none) result.notes.push_back({std::string(to_string(family)), "not possible: " + why});
+    if (uses_tensor_cores(family) && !none) tensor_cores = true;
     if (functions.price_beside_tensor_cores != nullptr && tensor_cores && !memory_decides)
       for (Candidate& candidate : list.candidates())
         candidate.cost = functions.price_beside_tensor_cores(problem, costs, candidate.cost);

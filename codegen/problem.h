@@ -98,6 +98,8 @@ struct Phases {
   AxisPhases rows, columns;
   /// The kernel stores the pixels of dx, dense, with their epilogue; else sums, which a pass behind it interleaves.
   bool stores_pixels = false;
+  /// Channels are [group][phase of rows][channel][phase of columns]: pixels of a row of dx are neighbouring channels.
+  bool columns_innermost = false;
   std::int64_t count() const { return rows.count() * columns.count(); }
   bool operator==(const Phases&) const = default;
 };

@@ -158,8 +158,8 @@ std::string valid(const Problem& problem) {
 
 std::string source_place(const Problem& problem) {
   if (problem.is_sub_pixel())
-    return "place / (kR * kS) * static_cast<long long>(kWeightStrideC) + "
-           "(k_first + k) % kPhaseChannels * (kFilterR * kFilterS) + tap";
+    return fmt::format("place / (kR * kS) * static_cast<long long>(kWeightStrideC) + {} * (kFilterR * kFilterS) + tap",
+                       channel_of_phase(problem.phases, "(k_first + k)"));
   if (!reads_backwards(problem)) return "k * (static_cast<long long>(kChannels) * (kR * kS)) + place";
   return "place / (kR * kS) * static_cast<long long>(kWeightStrideC) + k * (kR * kS) - place % (kR * kS)";
 }

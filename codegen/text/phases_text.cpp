@@ -44,16 +44,23 @@ void add_filter_constants(Constants& c, const Problem& problem) {
 
 std::string filter_tap_function(const Problem& problem) {
   const auto first_tap = [](const Phase& phase) { return phase.first_tap; };
+  const bool innermost = problem.phases.columns_innermost;
   return "// The filter row, or column, that a phase meets in the window's first; those that the filter has not are "
          "zero.\n" +
          table("kFirstRow", problem.phases.rows, first_tap) + table("kFirstColumn", problem.phases.columns, first_tap) +
          "// The tap that output channel k of a group, a channel of a phase, meets in the window's; -1 for none.\n"
-         "__device__ __forceinline__ int filter_tap(int k, int window_tap) {\n"
-         "  const int phase = k / kPhaseChannels;\n"
-         "  const int r = kFirstRow[phase / kColumnPhases] - window_tap / kS * kRowStep;\n"
-         "  const int s = kFirstColumn[phase % kColumnPhases] - window_tap % kS * kColumnStep;\n"
+         "__device__ __forceinline__ int filter_tap(int k, int window_tap) {\n" +
+         fmt::format("  const int row_phase = {}, column_phase = {};\n",
+                     innermost ? "k / (kPhaseChannels * kColumnPhases)" : "k / kPhaseChannels / kColumnPhases",
+                     innermost ? "k % kColumnPhases" : "k / kPhaseChannels % kColumnPhases") +
+         "  const int r = kFirstRow[row_phase] - window_tap / kS * kRowStep;\n"
+         "  const int s = kFirstColumn[column_phase] - window_tap % kS * kColumnStep;\n"
          "  return r >= 0 && r < kFilterR && s >= 0 && s < kFilterS ? r * kFilterS + s : -1;\n"
          "}\n";
+}
+
+std::string channel_of_phase(const Phases& phases, std::string_view k) {
+  return fmt::format("{}{} % kPhaseChannels", k, phases.columns_innermost ? " / kColumnPhases" : "");
 }
 
 PhasePlace phase_place(const AxisPhases& phases, std::string_view axis, std::string_view index,

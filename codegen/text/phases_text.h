@@ -15,6 +15,9 @@ void add_filter_constants(Constants& constants, const Problem& sub_pixel);
 /// window, r * kFilterS + s; -1 where there is none.
 std::string filter_tap_function(const Problem& sub_pixel);
 
+/// Which channel of a phase the output channel `k` of a group is: an expression.
+std::string channel_of_phase(const Phases& phases, std::string_view k);
+
 /// What finds a pixel's sums along an axis.
 struct PhasePlace {
   std::string tables;     ///< lines, may be empty

@@ -2,6 +2,7 @@
 #include "codegen/arithmetic.h"
 #include "codegen/text/phases_text.h"
 #include "codegen/transpose_weights/pass.h"
+#include "fmt/format.h"
 
 namespace jitconv::codegen {
 namespace {
@@ -25,10 +26,12 @@ std::string constants(const Problem& problem) {
 /// The element of w, of channel k of group `group` and tap (r, s).
 std::string element(const Problem& problem) {
   if (problem.is_sub_pixel())
-    return "const int tap = filter_tap(k, r * kS + s);\n"
-           "const long long source = group * kStrideGroup + k % kPhaseChannels * static_cast<long long>(kStrideK) +\n"
-           "                         c * static_cast<long long>(kStrideC) + tap;\n"
-           "dense_w[element] = tap < 0 ? from_float(0.0f) : w[source];\n";
+    return fmt::format(
+        "const int tap = filter_tap(k, r * kS + s);\n"
+        "const long long source = group * kStrideGroup + {} * static_cast<long long>(kStrideK) +\n"
+        "                         c * static_cast<long long>(kStrideC) + tap;\n"
+        "dense_w[element] = tap < 0 ? from_float(0.0f) : w[source];\n",
+        channel_of_phase(problem.phases, "k"));
   return "dense_w[element] = w[kFirst + group * kStrideGroup + static_cast<long long>(k) * kStrideK +\n"
          "                     static_cast<long long>(c) * kStrideC + r * kStrideR + s * kStrideS];\n";
 }

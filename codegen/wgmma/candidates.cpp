@@ -6,6 +6,7 @@
 
 #include "codegen/arithmetic.h"
 #include "codegen/costs/costs.h"
+#include "codegen/phases.h"
 #include "codegen/split_operands.h"
 #include "codegen/transpose_input/tiling.h"
 #include "codegen/transpose_weights/pass.h"
@@ -61,7 +62,8 @@ class Search {
         target_(target),
         grid_(problem),
         price_(problem, target, into.costs().wgmma),
-        weight_transposition_(problem.asked_weight ? weight_transposition_cost(problem, into.costs().fma) : 0) {}
+        weight_transposition_(problem.asked_weight ? weight_transposition_cost(problem, into.costs().fma) : 0),
+        leaves_pixels_(!problem.phases.stores_pixels && can_store_pixels(problem)) {}
 
   /// For candidates that first transpose the input of `source`; `problem` is the convolution that remains.
   Search(const Problem& problem, const Target& target, CandidateList& into, const Problem& source)
@@ -167,7 +169,14 @@ class Search {
     return 0;
   }
 
+  /// Whether tiles are of interest only where their reduction is split: sums of phases whose pixels another candidate
+  /// stores itself.
+  bool only_splits(const WgmmaTiling& tiling) const { return leaves_pixels_ && !tiling.folds_columns(); }
+
   void slices(WgmmaTiling tiling) {
+    if (only_splits(tiling) &&
+        (tiling.schedule == WgmmaTiling::Schedule::pingpong || geometry(tiling).tiles() > target_.sm_count))
+      return;
     const std::int64_t all = ceil_div(problem_.c, grid_.slice_channels());
     // Both parts of the weights of two slices may be more than shared memory holds of a wide filter's row.
     const bool wide = tiling.splits_operands() && problem_.columns.taps >= kWideFilter;
@@ -272,7 +281,7 @@ class Search {
                              tiling.folds_columns() || tiling.stores_pixels
                          ? 1
                          : 32;
-    for (int splits = 1; splits <= most; ++splits) {
+    for (int splits = only_splits(tiling) ? 2 : 1; splits <= most; ++splits) {
       if (splits > 1 && (splits > steps || tiles * splits > 2 * target_.sm_count)) break;
       const std::int64_t steps_of_split = ceil_div(steps, splits);
       if (ceil_div(steps, steps_of_split) != splits) continue;  // some would have nothing to do
@@ -304,6 +313,7 @@ class Search {
   WgmmaPrice price_;
   std::optional<std::int64_t> transposition_;  // its price, if pixels are transposed
   std::int64_t weight_transposition_;          // its price, if weights must be brought into order and are not packed
+  bool leaves_pixels_;                         // to another kernel, which interleaves them, and need not
   std::string why_;                            // the last rule that kept a tiling from being cut to shared memory
   bool memory_decides_ = false;                // none did for one of them
 };

@@ -93,6 +93,7 @@ std::string constants(const WgmmaGeometry& geometry) {
     c.add("kConsumerWarps", 8);
   c.add("kProducerRegisters", registers.producer()).add("kConsumerRegisters", registers.consumer());
   add_store_constants(c, geometry);
+  if (tiling.stores_pixels) add_pixel_constants(c, geometry);
   if (tiling.keeps_weights()) c.add("kWeightsFirstByte", memory.weights_first_byte());
   c.add("kStagingFirstByte", memory.staging_first_byte());
   if (geometry.has_zeros()) c.add("kZerosFirstByte", memory.zeros_first_byte());
@@ -175,6 +176,8 @@ std::string asserts(const WgmmaGeometry& geometry, std::uint32_t shared_bytes) {
         "kSwizzleAtomBytes == 0);");
   else if (nhwc)
     lines.add("static_assert(kStoreSteps * kStorePositions == kStoreColumns && kStoreColumns % 16 == 0);");
+  else if (tiling.stores_pixels)
+    lines.add("static_assert(kStagingPitch >= kColumns && kHalfRows % kColumnPhases == 0);");
   else if (WgmmaStore(geometry).stores_planes())
     lines.add(
         "static_assert(kWindow == kImages * kPlane && kStagingElements == kHalfRows * kWindow);\n"
@@ -241,16 +244,19 @@ std::vector<DeviceFile> files(const WgmmaGeometry& geometry) {
       result.push_back({pair_header(problem.input.type)});
       result.push_back({"device/store_transposed.cuh"});
     }
+  } else if (tiling.stores_pixels) {
+    result.push_back({"device/vector.cuh"});
+    if (store.staged_bytes() == 2) result.push_back({pair_header(problem.input.type)});
   } else if (store.written_bytes() == 4) {
     result.push_back({"device/store_32bit.cuh"});
   } else {
     result.push_back({pair_header(problem.input.type)});
     result.push_back({"device/store_16bit.cuh"});
   }
-  if (!nhwc) result.push_back({"device/elements_within.cuh"});
+  if (!nhwc && !tiling.stores_pixels) result.push_back({"device/elements_within.cuh"});
   if (store.uses_tma() || copies_out) result.push_back({"device/bulk_store.cuh"});
   if (copies_out) result.push_back({"device/tensor_store.cuh"});
-  if (!nhwc && geometry.row_ends() > 1) result.push_back({"device/opaque.cuh"});
+  if (!nhwc && !tiling.stores_pixels && geometry.row_ends() > 1) result.push_back({"device/opaque.cuh"});
   if (problem.epilogue.activation == Activation::relu && tiling.split_k == 1) result.push_back({"device/max_nan.cuh"});
   result.push_back({multiply_file(geometry), tiling.tile.columns});
   return result;

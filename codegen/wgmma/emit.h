@@ -57,6 +57,15 @@ Holes store_holes(const WgmmaGeometry& geometry);
 /// The same for NHWC output; `channel_values` loads what a thread needs of its channels.
 Holes store_nhwc_holes(const WgmmaGeometry& geometry, const std::string& channel_values);
 
+/// Lines that say where a run starts and how many outputs it has, counted image by image.
+std::string outputs_of_run(const WgmmaGeometry& geometry);
+
+/// Where pixels of dx are stored: constants, lines that find the first element of output channel `k` of a group and its
+/// phase, and lines that find the pixel of the run's staged position `position`.
+void add_pixel_constants(Constants& constants, const WgmmaGeometry& geometry);
+std::string first_pixel_of_channels(const WgmmaGeometry& geometry, std::string_view k);
+std::string place_of_pixel(const WgmmaGeometry& geometry, std::string_view position);
+
 /// The same if TMA stores boxes of y.
 Holes store_boxes_holes(const WgmmaGeometry& geometry, const std::string& channel_values);
 

@@ -1,6 +1,5 @@
 // The consumers of the wgmma family: the multiplications of a step, their operands, and which warpgroup multiplies
 // what. Not what they do with the sums: emit_store_nchw.cpp and its like.
-#include "codegen/phases.h"
 #include "codegen/wgmma/emit.h"
 #include "codegen/wgmma/registers.h"
 #include "fmt/format.h"
@@ -157,34 +156,19 @@ Holes share_holes(const WgmmaGeometry& geometry) {
   return holes;
 }
 
-/// Multiplications of packed weights: all of a step's, or those of taps that a phase meets.
-void add_packed_multiplications(Lines& lines, const WgmmaGeometry& geometry, const std::vector<Unit>& some,
-                                const std::string& first_step, const std::string& release_in_order) {
-  if (geometry.tiling().splits_operands())
-    add_split_multiplications(lines, geometry, some, release_in_order);
-  else
-    add_tap_multiplications(lines, geometry, some, first_step);
-}
-
-/// The same for each phase that a tile's channels may be of.
+/// For each phase that a tile's channels may be of, the multiplications of the taps that it meets.
 std::string multiplications_of_phases(const WgmmaGeometry& geometry, const std::vector<Unit>& all,
-                                      const std::string& first_step, const std::string& release_in_order) {
-  const Phases& phases = geometry.problem().phases;
+                                      const std::string& first_step) {
   std::string text = "switch (tile.k_tile / kTilesOfPhase) {  // other taps have no weights in the phase\n";
-  for (std::size_t row = 0; row < phases.rows.list.size(); ++row)
-    for (std::size_t column = 0; column < phases.columns.list.size(); ++column) {
-      std::vector<Unit> met;
-      for (const Unit& unit : all)
-        if (meets_tap(phases.rows, phases.rows.list[row], unit.r) &&
-            meets_tap(phases.columns, phases.columns.list[column], unit.s))
-          met.push_back(unit);
-      Lines lines;
-      add_packed_multiplications(lines, geometry, met, first_step, release_in_order);
-      lines.add("break;");
-      text += fmt::format("  case {}:  // rows of phase {}, columns of phase {}\n",
-                          row * phases.columns.list.size() + column, row, column) +
-              indented(indented(lines.text()));
-    }
+  for (std::int64_t phase = 0; phase < geometry.tile_phases(); ++phase) {
+    std::vector<Unit> met;
+    for (const Unit& unit : all)
+      if (geometry.meets_tap(phase, unit.r, unit.s)) met.push_back(unit);
+    Lines lines;
+    add_tap_multiplications(lines, geometry, met, first_step);
+    lines.add("break;");
+    text += fmt::format("  case {}:\n", phase) + indented(indented(lines.text()));
+  }
   return text + "}\n";
 }
 
@@ -196,9 +180,11 @@ std::string multiplications(const WgmmaGeometry& geometry, const std::string& fi
   Lines lines;
   lines.add("// begin taps");
   if (geometry.skips_zero_taps())
-    return lines.text() + multiplications_of_phases(geometry, all, first_step, release_in_order) + "// end taps\n";
-  if (tiling.packs_weights())
-    add_packed_multiplications(lines, geometry, all, first_step, release_in_order);
+    return lines.text() + multiplications_of_phases(geometry, all, first_step) + "// end taps\n";
+  if (tiling.splits_operands())
+    add_split_multiplications(lines, geometry, all, release_in_order);
+  else if (tiling.packs_weights())
+    add_tap_multiplications(lines, geometry, all, first_step);
   else if (!geometry.multiplies_registers())
     add_row_multiplications(lines, geometry, all, first_step);
   else

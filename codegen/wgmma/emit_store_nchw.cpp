@@ -1,6 +1,7 @@
 // The wgmma family's store to NCHW: see templates/wgmma/store_nchw.cu.in.
 #include "codegen/arithmetic.h"
 #include "codegen/text/epilogue.h"
+#include "codegen/text/phases_text.h"
 #include "codegen/text/staging.h"
 #include "codegen/wgmma/emit.h"
 #include "codegen/wgmma/store.h"
@@ -14,9 +15,10 @@ std::string channel_bias(const WgmmaGeometry& geometry) {
   const WgmmaTiling& tiling = geometry.tiling();
   if (!geometry.problem().epilogue.bias || tiling.split_k > 1) return {};
   if (tiling.folds_columns()) return bias_of_folded_rows("tile.group * kGroupK + ");
-  return bias_of_rows("tile.k_tile * kBlockK + k_consumer + ", tiling.stores_pixels
-                                                                   ? "tile.group * kPhaseChannels + k % kPhaseChannels"
-                                                                   : "tile.group * kGroupK + k");
+  const Phases& phases = geometry.problem().phases;
+  return bias_of_rows("tile.k_tile * kBlockK + k_consumer + ",
+                      tiling.stores_pixels ? "tile.group * kPhaseChannels + " + channel_of_phase(phases, "k")
+                                           : "tile.group * kGroupK + k");
 }
 
 /// Lines of a vector's part of the epilogue: the residual and what follows, or what follows the sum of folded columns.
@@ -35,7 +37,7 @@ std::string stage_values(const WgmmaGeometry& geometry) {
   const bool narrow = stages_16bit(geometry);
   // Two outputs at a time where both always lie in one row and at an even place in shared memory, whatever the channel.
   const std::int64_t gap = geometry.row_padding();
-  const bool pairs = tiling.tile.images > 0 || problem.output_plane() % 2 == 0,
+  const bool pairs = tiling.tile.images > 0 || tiling.stores_pixels || problem.output_plane() % 2 == 0,
              pairs_in_rows = problem.columns.output % 2 == 0 && gap % 2 == 0;
   const auto fill = [&](bool in_pairs, int row_ends) {
     const std::string_view column = in_pairs ? "i * 8" : "column";
@@ -61,7 +63,7 @@ std::string stage_values(const WgmmaGeometry& geometry) {
     return fill_template(embedded_text(in_pairs ? "wgmma/stage_pairs.cu.in" : "wgmma/stage_values.cu.in"),
                          {{"epilogue", lines}, {"store", lines_of_store}});
   };
-  const int ends = geometry.row_ends();
+  const int ends = tiling.stores_pixels ? 0 : geometry.row_ends();
   const std::string in_one_row = fill(pairs, 0);
   if (ends == 0) return in_one_row;
   const std::string in_rows = fill(pairs && pairs_in_rows, ends);
@@ -156,6 +158,24 @@ std::string store_images(const WgmmaGeometry& geometry) {
                         {"residual", residual_lines},
                         {"store_outputs", store},
                         {"y", where_stored(geometry)}});
+}
+
+std::string store_pixels(const WgmmaGeometry& geometry) {
+  const Phases& phases = geometry.problem().phases;
+  const std::string value = stages_16bit(geometry)
+                                ? "pixels.at[e] = source[(k * kColumnPhases + e) * kStagingPitch];"
+                                : "float value = source[(k * kColumnPhases + e) * kStagingPitch];\n" +
+                                      epilogue_lines(epilogue_parts(geometry).after,
+                                                     {.residual = residual_at("y_channel - y + element + e")}) +
+                                      "pixels.at[e] = from_float(value);";
+  return fill_template(embedded_text("wgmma/store_pixels.cu.in"),
+                       {{"run_first", outputs_of_run(geometry)},
+                        {"other_half", other_half(geometry)},
+                        {"first_pixel", first_pixel_of_channels(geometry, "k_first")},
+                        {"stage_values", stage_values(geometry)},
+                        {"first_w", first_pixel(phases.columns, "Column", "column_phase")},
+                        {"place", place_of_pixel(geometry, "item / kPositionStores")},
+                        {"value", value}});
 }
 
 /// What stores a run of whole vectors: a thread, by TMA, or the lanes of a warp.
@@ -274,6 +294,7 @@ void add_store_constants(Constants& c, const WgmmaGeometry& geometry) {
   if (problem.output.layout() == Layout::nhwc) return add_store_nhwc_constants(c, geometry);
   if (!store.stores_planes()) c.add("kStagingPitch", store.staging_pitch());
   c.add("kStagingElements", WgmmaStore::kStagedChannels * store.staging_pitch(), "of a warp");
+  if (tiling.stores_pixels) return;
   if (tiling.folds_columns()) c.add("kFoldHalo", store.staged_before(), "places for sums of outputs before the run");
   if (store.stores_planes()) {
     c.add("kImageShift", WgmmaStore::kStagedChannels * geometry.plane() - geometry.image_positions(),
@@ -296,18 +317,20 @@ Holes store_holes(const WgmmaGeometry& geometry) {
   if (geometry.problem().output.layout() == Layout::nhwc) return store_nhwc_holes(geometry, channel_bias(geometry));
   const bool narrow = stages_16bit(geometry), images = tiling.tile.images > 0;
   const bool planes = WgmmaStore(geometry).stores_planes();
-  const bool reads_vectors = !narrow && (!images || stores_vectors(geometry));
+  const bool pixels = tiling.stores_pixels, reads_vectors = !narrow && !pixels && (!images || stores_vectors(geometry));
   return {
       {"staged", narrow ? "Element" : "float"},
       {"boxes", ""},
-      {"store_functions", images ? "" : std::string(embedded_text("wgmma/alignment_offset.cu.in"))},
-      {"clear_staging", planes ? ""
-                               : "// A vector that is stored in part is read whole.\n"
-                                 "for (int i = threadIdx.x; i < kConsumerWarps * kStagingElements; i += kThreads) "
-                                 "staging[i] = Staged{};"},
+      {"store_functions", images || pixels ? "" : std::string(embedded_text("wgmma/alignment_offset.cu.in"))},
+      {"clear_staging", planes || pixels
+                            ? ""
+                            : "// A vector that is stored in part is read whole.\n"
+                              "for (int i = threadIdx.x; i < kConsumerWarps * kStagingElements; i += kThreads) "
+                              "staging[i] = Staged{};"},
       {"read_staged", reads_vectors ? read_staged_functions(sums_rows(geometry)) : ""},
       {"channel_values", channel_bias(geometry)},
-      {"store", planes                   ? store_planes(geometry)
+      {"store", pixels                   ? store_pixels(geometry)
+                : planes                 ? store_planes(geometry)
                 : images                 ? store_images(geometry)
                 : tiling.folds_columns() ? store_folded(geometry)
                                          : store_windows(geometry)},

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "codegen/text/epilogue.h"
-#include "codegen/text/phases_text.h"
 #include "codegen/wgmma/emit.h"
 #include "codegen/wgmma/store.h"
 #include "fmt/format.h"
@@ -34,74 +33,21 @@ bool skips_gaps(const WgmmaGeometry& geometry) {
   return geometry.row_padding() > 0 && geometry.row_ends() > 0;
 }
 
-/// Lines that say where a run starts and how many outputs it has.
-std::string run_first(const WgmmaGeometry& geometry) {
-  const WgmmaTiling& tiling = geometry.tiling();
-  Lines lines;
-  if (tiling.tile.images > 0) {
-    lines.add("const int image_first = tile.n + run * kImages;");
-    lines.add("// Of the run; none if not positive.");
-    lines.add("const int outputs = (kN - image_first < kImages ? kN - image_first : kImages) * kPlane;");
-    return lines.text();
-  }
-  lines.add("const int run_first = tile.first_output + run * kWindow;");
-  if (skips_gaps(geometry) || tiling.stores_pixels) lines.add("const int column_first = run_first % kQ;");
-  lines.add("// Of the run; none if not positive.");
-  lines.add("const int outputs = kPlane - run_first < kWindow ? kPlane - run_first : kWindow;");
-  return lines.text();
-}
-
-/// Lines that find the pixel of dx of a staged position, counted from its image's first or the run's first image's.
-std::string place_of_pixel(const WgmmaGeometry& geometry, std::string_view step) {
-  const Phases& phases = geometry.problem().phases;
-  const bool images = geometry.tiling().tile.images > 0;
-  Lines lines;
-  lines.add(fmt::format("const int position = {}first + {} * kStorePositions + thread / kVectors;",
-                        images ? "" : "column_first + ", step));
-  std::string text = lines.text();
-  text +=
-      images ? place_in_images("position")
-             : "const int row = position / kPitch, column = position - row * kPitch;  // of the grid, from the run's\n";
-  return text +
-         fmt::format(
-             "const int h = row * kRowStride + first_h, w = column * kColumnStride + first_w;\n"
-             "const int output = {} * kPixelsW + w;\n"
-             "const bool stored = k_vector < kGroupK && column < kQ && {} < outputs &&\n"
-             "                    {}h < kPixelsH && {}w < kPixelsW;\n",
-             images ? "(image * kPixelsH + h)" : "h",
-             images ? "row < kP && (image * kP + row) * kQ + column" : "position - column_first - row * kRowPadding",
-             is_shifted(phases.rows) ? "h >= 0 && " : "", is_shifted(phases.columns) ? "w >= 0 && " : "");
-}
-
 /// Lines that find a vector's first element in y: of its phase, where pixels of dx are stored.
 std::string first_element(const WgmmaGeometry& geometry) {
-  const Problem& problem = geometry.problem();
   const WgmmaTiling& tiling = geometry.tiling();
   const bool images = tiling.tile.images > 0;
-  if (!tiling.stores_pixels)
-    return fmt::format(
-        "const long long first_element = ({}) * (kGroups * kGroupK) + tile.group * kGroupK + k_vector;\n",
-        images ? "static_cast<long long>(image_first) * kPlane"
-               : "static_cast<long long>(tile.n) * kPlane + run_first");
-  const std::string_view phase = problem.k % tiling.tile.channels == 0
-                                     ? "k_vector / kPhaseChannels"
-                                     : "k_vector < kGroupK ? k_vector / kPhaseChannels : 0";
+  if (tiling.stores_pixels) return first_pixel_of_channels(geometry, "k_vector");
   return fmt::format(
-      "// Pixels of a phase are a stride apart, and a vector is of one phase.\n"
-      "const int phase = {};\n"
-      "const int row_phase = phase / kColumnPhases, column_phase = phase % kColumnPhases;\n"
-      "const int first_h = {}{}, first_w = {};\n"
-      "const long long first_element = {} * (static_cast<long long>(kPixelsH) * kPixelsW * (kGroups * kPhaseChannels)) "
-      "+\n"
-      "                                tile.group * kPhaseChannels + k_vector % kPhaseChannels;\n",
-      phase, images ? "" : "run_first / kQ * kRowStride + ", first_pixel(problem.phases.rows, "Row", "row_phase"),
-      first_pixel(problem.phases.columns, "Column", "column_phase"), images ? "image_first" : "tile.n");
+      "const long long first_element = ({}) * (kGroups * kGroupK) + tile.group * kGroupK + k_vector;\n",
+      images ? "static_cast<long long>(image_first) * kPlane" : "static_cast<long long>(tile.n) * kPlane + run_first");
 }
 
 /// Lines that find the output of a staged position, counted from the run's first.
 std::string place(const WgmmaGeometry& geometry, std::string_view step) {
   const WgmmaTiling& tiling = geometry.tiling();
-  if (tiling.stores_pixels) return place_of_pixel(geometry, step);
+  if (tiling.stores_pixels)
+    return place_of_pixel(geometry, fmt::format("first + {} * kStorePositions + thread / kVectors", step));
   Lines lines;
   if (!skips_gaps(geometry)) {
     lines.add(fmt::format("const int output = first + {} * kStorePositions + thread / kVectors;", step));
@@ -156,6 +102,22 @@ int store_batch(int steps) {
 
 }  // namespace
 
+std::string outputs_of_run(const WgmmaGeometry& geometry) {
+  const WgmmaTiling& tiling = geometry.tiling();
+  Lines lines;
+  if (tiling.tile.images > 0) {
+    lines.add("const int image_first = tile.n + run * kImages;");
+    lines.add("// Of the run; none if not positive.");
+    lines.add("const int outputs = (kN - image_first < kImages ? kN - image_first : kImages) * kPlane;");
+    return lines.text();
+  }
+  lines.add("const int run_first = tile.first_output + run * kWindow;");
+  if (skips_gaps(geometry) || tiling.stores_pixels) lines.add("const int column_first = run_first % kQ;");
+  lines.add("// Of the run; none if not positive.");
+  lines.add("const int outputs = kPlane - run_first < kWindow ? kPlane - run_first : kWindow;");
+  return lines.text();
+}
+
 std::string stage_transposed(const WgmmaGeometry& geometry, const std::string& place) {
   return fill_template(embedded_text("wgmma/stage_transposed.cu.in"),
                        {{"epilogue", epilogue_of_staged(geometry)}, {"place", place}});
@@ -171,14 +133,6 @@ void add_store_nhwc_constants(Constants& c, const WgmmaGeometry& geometry) {
   c.add("kStoreVector", vector, "channels").add("kVectors", kConsumerChannels / vector, "of a position");
   c.add("kStorePositions", positions, "that a consumer writes at a time").add("kStoreSteps", columns / positions);
   c.add("kStoreBatch", store_batch(columns / positions), "of these at a time");
-  if (!geometry.tiling().stores_pixels) return;
-  const Phases& phases = geometry.problem().phases;
-  c.group("dx, whose pixels that are equal modulo the strides are a phase: channels of their own");
-  c.add("kPhaseChannels", geometry.problem().pixel_channels()).add("kColumnPhases", phases.columns.count(), "of a row");
-  if (geometry.skips_zero_taps())
-    c.add("kTilesOfPhase", geometry.problem().pixel_channels() / geometry.tiling().tile.channels, "of output channels");
-  c.add("kRowStride", phases.rows.stride).add("kColumnStride", phases.columns.stride);
-  c.add("kPixelsH", phases.rows.pixels).add("kPixelsW", phases.columns.pixels);
 }
 
 Holes store_nhwc_holes(const WgmmaGeometry& geometry, const std::string& channel_values) {
@@ -211,7 +165,7 @@ Holes store_nhwc_holes(const WgmmaGeometry& geometry, const std::string& channel
                           {{"write", std::exchange(read_residual, {}) + write}});
   const std::string store = fill_template(
       embedded_text("wgmma/store_nhwc.cu.in"),
-      {{"run_first", run_first(geometry)},
+      {{"run_first", outputs_of_run(geometry)},
        {"first_element", first_element(geometry)},
        {"staged_lane", transposed ? "Staged* const staged_lane =\n"
                                     "    staged + transposed_column(lane) * kStagingPitch + warp_first_row(warp) + "

@@ -63,8 +63,10 @@ std::string loading(const WgmmaGeometry& geometry) {
 
 std::string_view storing(const WgmmaGeometry& geometry) {
   if (geometry.tiling().stores_boxes()) return "boxes of outputs, by TMA";
-  if (geometry.tiling().stores_pixels) return "vectors of channels, pixels of a phase a stride apart";
-  if (geometry.problem().output.layout() == Layout::nhwc) return "vectors of channels";
+  const bool nhwc = geometry.problem().output.layout() == Layout::nhwc;
+  if (geometry.tiling().stores_pixels)
+    return nhwc ? "vectors of channels, pixels of a phase a stride apart" : "rows of pixels, of all phases of columns";
+  if (nhwc) return "vectors of channels";
   const WgmmaStore store(geometry);
   if (store.stores_planes()) return "planes of whole images, of eight channels at a time, by TMA";
   if (geometry.tiling().tile.images > 0) return "planes of whole images";

@@ -2,7 +2,6 @@
 #include "codegen/wgmma/geometry.h"
 
 #include "codegen/arithmetic.h"
-#include "codegen/phases.h"
 
 namespace jitconv::codegen {
 
@@ -64,15 +63,13 @@ bool WgmmaGeometry::skips_zero_taps() const {
   // Each phase has a list of its own. More than that take seconds to compile, and split operands then spill.
   constexpr std::int64_t kMostMultiplications = 36;
   if (!tiling_.stores_pixels || tiling_.splits_operands() || !tiling_.packs_weights()) return false;
-  const Phases& phases = problem().phases;
   return tiling_.pipeline.slices > 1 && tiling_.pipeline.filter_rows == problem().rows.taps &&
-         problem().pixel_channels() % tiling_.tile.channels == 0 &&
-         phases.rows.taps * phases.columns.taps * tiling_.pipeline.slices / 2 <= kMostMultiplications &&
-         zero_percent(problem()) > 0;
+         tile_phase_channels() % tiling_.tile.channels == 0 && met_taps() < tile_phases() * taps_ &&
+         met_taps() * tiling_.pipeline.slices / 2 <= kMostMultiplications;
 }
 
 std::int64_t WgmmaGeometry::multiplied_units() const {
-  return skips_zero_taps() ? ceil_div(units_ * (100 - zero_percent(problem())), std::int64_t{100}) : units_;
+  return skips_zero_taps() ? ceil_div(units_ * met_taps(), tile_phases() * taps_) : units_;
 }
 
 std::vector<int> WgmmaGeometry::promotion_groups(int all) const {

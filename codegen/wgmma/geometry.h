@@ -56,8 +56,7 @@ class WgmmaGeometry : public PixelGrid {
   /// Multiplications of larger parts that a step's accumulators take at a time, of `all` in order, if operands are
   /// split: as few groups as the interval allows, of about one size.
   std::vector<int> promotion_groups(int all) const;
-  /// Whether the channels of a tile are of one phase of a strided data gradient, whose pixels are stored: a step then
-  /// multiplies the taps only that the phase meets.
+  /// Whether the channels of a tile are of one of tile_phases(), and a step multiplies the taps only that it meets.
   bool skips_zero_taps() const;
   /// Of units(), those that a step multiplies: the mean of the phases, if zero taps are skipped.
   std::int64_t multiplied_units() const;

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "codegen/arithmetic.h"
+#include "codegen/phases.h"
 
 namespace jitconv::codegen {
 namespace {
@@ -72,9 +73,14 @@ PixelGrid::PixelGrid(const Problem& problem) : problem_(&problem) {
   const std::int64_t shared =
       shared_padding_pitch(columns.output, columns.input, columns.pad, columns.reach(), columns.stride);
   pitch_ = loads_pairs_ ? round_up(shared, 2) : shared;
-  sector_elements_ =
-      problem.output.layout() == Layout::nhwc ? 1 : static_cast<int>(32 / problem.output.element_bytes());
+  sector_elements_ = problem.output.layout() == Layout::nhwc || problem.phases.stores_pixels
+                         ? 1
+                         : static_cast<int>(32 / problem.output.element_bytes());
   alignment_outputs_ = static_cast<int>(sector_elements_ - std::gcd(plane_, std::int64_t{sector_elements_}));
+  if (problem.phases.stores_pixels)
+    for (std::int64_t phase = 0; phase < tile_phases(); ++phase)
+      for (std::int64_t tap = 0; tap < problem.taps(); ++tap)
+        met_taps_ += meets_tap(phase, tap / problem.columns.taps, tap % problem.columns.taps) ? 1 : 0;
   if (problem.output.layout() == Layout::nhwc) return;
   for (const int bytes : {2, 4})
     for (const bool sector_runs : {false, true})
@@ -95,6 +101,21 @@ std::int64_t PixelGrid::image_rows(int filter_rows) const {
   // A step that has one filter row has its rows only, whatever the stride; one that has all has a stride of 1.
   const Axis& rows = problem_->rows;
   return shared_padding_pitch(rows.output, rows.input, rows.pad, (filter_rows - 1) * rows.dilation, 1);
+}
+
+std::int64_t PixelGrid::tile_phases() const {
+  const Phases& phases = problem_->phases;
+  return phases.columns_innermost ? phases.rows.count() : phases.count();
+}
+
+bool PixelGrid::meets_tap(std::int64_t tile_phase, std::int64_t r, std::int64_t s) const {
+  const AxisPhases &rows = problem_->phases.rows, &columns = problem_->phases.columns;
+  const auto column_meets = [&](const Phase& column) { return codegen::meets_tap(columns, column, s); };
+  const auto at = [](const AxisPhases& axis, std::int64_t i) { return axis.list[static_cast<std::size_t>(i)]; };
+  if (problem_->phases.columns_innermost)
+    return codegen::meets_tap(rows, at(rows, tile_phase), r) && std::ranges::any_of(columns.list, column_meets);
+  return codegen::meets_tap(rows, at(rows, tile_phase / columns.count()), r) &&
+         column_meets(at(columns, tile_phase % columns.count()));
 }
 
 int PixelGrid::phase_of(std::int64_t s) const {

@@ -44,6 +44,14 @@ class PixelGrid {
   /// Whether the input is a tensor that a kernel before the convolution made: transpose_input/.
   bool reads_transposed() const { return problem_->input.is_transposed; }
 
+  /// Of a strided data gradient whose pixels are stored: what channels of a tile may be of, phases, or phases of rows
+  /// where those of columns are innermost; and how many channels of a group are of one.
+  std::int64_t tile_phases() const;
+  std::int64_t tile_phase_channels() const { return problem_->k / tile_phases(); }
+  /// Whether channels of such a phase meet a tap of the window.
+  bool meets_tap(std::int64_t tile_phase, std::int64_t r, std::int64_t s) const;
+  std::int64_t met_taps() const { return met_taps_; }  ///< of all such phases
+
   /// Outputs of a channel that share 32 bytes of y: one, where other channels lie between them.
   int sector_elements() const { return sector_elements_; }
   /// Outputs after its window that a run computes, because the runs of some channels start late.
@@ -69,7 +77,7 @@ class PixelGrid {
   int slice_channels_, phases_, row_phases_, sector_elements_, alignment_outputs_;
   bool loads_pairs_;
   int load_bytes_;
-  std::int64_t pixel_slices_, plane_, row_reach_, pitch_;
+  std::int64_t pixel_slices_, plane_, row_reach_, pitch_, met_taps_ = 0;
   static constexpr std::size_t place(int staged_bytes, bool sector_runs) {
     return (staged_bytes == 4 ? 2U : 0U) + (sector_runs ? 1U : 0U);
   }

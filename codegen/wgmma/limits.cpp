@@ -76,7 +76,7 @@ bool can_fold_columns(const WgmmaGeometry& geometry) {
   const Problem& problem = geometry.problem();
   const WgmmaTiling::Tile& tile = geometry.tiling().tile;
   return problem.columns.stride == 1 && problem.output.layout() == Layout::nchw && tile.images == 0 &&
-         tile.channels == 64 && problem.k * tile.folded_columns <= tile.channels &&
+         !problem.phases.stores_pixels && tile.channels == 64 && problem.k * tile.folded_columns <= tile.channels &&
          2 * problem.columns.taps > tile.folded_columns &&  // half as many would do
          geometry.fold_reach() < geometry.pitch();          // sums are of outputs in the row before, at most
 }

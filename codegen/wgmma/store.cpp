@@ -52,8 +52,8 @@ WgmmaStore::WgmmaStore(const WgmmaGeometry& geometry) : geometry_(geometry) {
 bool WgmmaStore::can_store_bulk() const {
   const Problem& problem = geometry_.problem();
   const WgmmaTiling& tiling = geometry_.tiling();
-  if (problem.output.layout() == Layout::nhwc || tiling.tile.images > 0 || tiling.folds_columns() ||
-      (problem.epilogue.residual && tiling.split_k == 1))
+  if (problem.output.layout() == Layout::nhwc || tiling.stores_pixels || tiling.tile.images > 0 ||
+      tiling.folds_columns() || (problem.epilogue.residual && tiling.split_k == 1))
     return false;
   constexpr std::int64_t kLine = 128;
   if (staged_bytes_ != 2 && geometry_.plane() * staged_bytes_ % kLine != 0) return false;
@@ -65,8 +65,8 @@ bool WgmmaStore::can_store_planes() const {
   const Problem& problem = geometry_.problem();
   const WgmmaTiling::Tile& tile = geometry_.tiling().tile;
   // Sliced-K warpgroups each store half of the channels.
-  if (problem.output.layout() == Layout::nhwc || tile.images == 0 || staged_bytes_ != 2 || written_bytes_ != 2 ||
-      geometry_.tiling().schedule == WgmmaTiling::Schedule::sliced_k)
+  if (problem.output.layout() == Layout::nhwc || geometry_.tiling().stores_pixels || tile.images == 0 ||
+      staged_bytes_ != 2 || written_bytes_ != 2 || geometry_.tiling().schedule == WgmmaTiling::Schedule::sliced_k)
     return false;
   // Neighbouring outputs are neighbouring positions, of which eight, which a warp stages at a time, are of two images
   // at most. Pairs of outputs are staged where planes are even.
@@ -111,6 +111,12 @@ int WgmmaStore::store_width() const {
 int WgmmaStore::store_vector() const {
   const Problem& problem = geometry_.problem();
   return static_cast<int>(std::gcd(problem.pixel_channels(), 16 / written_bytes_));
+}
+
+int WgmmaStore::store_pixels() const {
+  const AxisPhases& columns = geometry_.problem().phases.columns;
+  const bool shifted = std::ranges::any_of(columns.list, [](const Phase& phase) { return phase.shift != 0; });
+  return shifted || columns.pixels % columns.count() != 0 ? 1 : static_cast<int>(columns.count());
 }
 
 std::int64_t WgmmaStore::partial_sum_stride() const {

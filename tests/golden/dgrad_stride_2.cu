@@ -10,12 +10,12 @@
 //   tile of a block: 64 channels, 1 run(s) of 208 positions, each for 200 outputs
 //   pipeline: 5 stages of 4 slice(s) of 16 bytes of channels and all filter rows
 //   loading: transposed before, as operand rows, by TMA in im2col mode
-//   storing: runs, as vectors
+//   storing: rows of pixels, of all phases of columns
 //   schedule: pingpong, consumers take tiles in turn, and one stores while the other multiplies
 //   weights: loaded with each step
-//   sub-pixel: 4 phase(s) of pixels in a window of 2x2 taps, 44 % of the products are with zero weights, interleaved by
-//   another kernel
-//   kernels: pack_weights, transpose_input, wgmma, reduce
+//   sub-pixel: 4 phase(s) of pixels in a window of 2x2 taps, 44 % of the products are with zero weights, stored as the
+//   pixels of dx
+//   kernels: pack_weights, transpose_input, wgmma
 
 // Element: one value of x, w, bias, residual or y in memory. Here fp32.
 using Element = float;
@@ -196,57 +196,11 @@ __device__ __forceinline__ uint4 operand_row(const Element* channel) {
                     round_to_tf32(channel[3]));
 }
 
-// Four consecutive floats of y: all or none, or those whose bit of `mask` is set. The address is a multiple of 16
-// bytes. No branches: a warp's stores leave one after the other.
-constexpr int kStoreElements = 4;
-__device__ __forceinline__ void store_all_if(float* y, const float (&value)[kStoreElements], bool valid) {
-  asm volatile(
-      "{\n"
-      ".reg .pred valid;\n"
-      "setp.ne.b32 valid, %5, 0;\n"
-      "@valid st.global.v4.f32 [%0], {%1, %2, %3, %4};\n"
-      "}" ::"l"(y),
-      "f"(value[0]), "f"(value[1]), "f"(value[2]), "f"(value[3]), "r"(static_cast<int>(valid))
-      : "memory");
-}
-__device__ __forceinline__ void store_elements(float* y, const float (&value)[kStoreElements], unsigned mask) {
-  asm volatile(
-      "{\n"
-      ".reg .pred whole, some;\n"
-      ".reg .b32 bit;\n"
-      "setp.eq.b32 whole, %5, 15;\n"
-      "@whole st.global.v4.f32 [%0], {%1, %2, %3, %4};\n"
-      "and.b32 bit, %5, 1;\n"
-      "setp.ne.and.b32 some, bit, 0, !whole;\n"
-      "@some st.global.f32 [%0], %1;\n"
-      "and.b32 bit, %5, 2;\n"
-      "setp.ne.and.b32 some, bit, 0, !whole;\n"
-      "@some st.global.f32 [%0 + 4], %2;\n"
-      "and.b32 bit, %5, 4;\n"
-      "setp.ne.and.b32 some, bit, 0, !whole;\n"
-      "@some st.global.f32 [%0 + 8], %3;\n"
-      "and.b32 bit, %5, 8;\n"
-      "setp.ne.and.b32 some, bit, 0, !whole;\n"
-      "@some st.global.f32 [%0 + 12], %4;\n"
-      "}" ::"l"(y),
-      "f"(value[0]), "f"(value[1]), "f"(value[2]), "f"(value[3]), "r"(mask)
-      : "memory");
-}
-
-// One bit for each element of a store that lies in [first, end).
-__device__ __forceinline__ unsigned elements_within(int first, int end) {
-  constexpr unsigned kAll = (1u << kStoreElements) - 1;
-  const unsigned before_end = end >= kStoreElements ? kAll : end <= 0 ? 0u : (1u << end) - 1;
-  const unsigned before_first = first >= kStoreElements ? kAll : first <= 0 ? 0u : (1u << first) - 1;
-  return before_end & ~before_first;
-}
-
-// The same value, of which the compiler knows nothing: what follows from it is computed where it is used, not early and
-// kept in registers until then.
-__device__ __forceinline__ int opaque(int value) {
-  asm volatile("" : "+r"(value));
-  return value;
-}
+// kElements consecutive elements that are read or written by one instruction; the address is a multiple of their size.
+template <int kElements>
+struct alignas(kElements * sizeof(Element)) ElementVector {
+  Element at[kElements];
+};
 
 // sum[64][208] += a[64][8] * b[208][8] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a).
 // Operands are fp32 bit patterns rounded to TF32; a product is exact, the sum of fp32. Lane l of warp w holds of row
@@ -362,10 +316,17 @@ constexpr int kProducerRegisters = 152;
 constexpr int kConsumerRegisters = 176;
 constexpr int kStagingPitch = 216;
 constexpr int kStagingElements = 1728;  // of a warp
-constexpr int kSectorElements = 8;
-constexpr int kAlignmentPadding = 0;
-constexpr int kStoreVectors = 50;
-constexpr int kStoreSteps = 2;
+
+// dx, whose pixels that are equal modulo the strides are a phase: channels of their own
+constexpr int kPhaseChannels = 128;
+constexpr int kColumnPhases = 2;  // of a row
+constexpr int kTilesOfPhase = 4;  // of rows
+constexpr int kRowStride = 2;
+constexpr int kColumnStride = 2;
+constexpr int kPixelsH = 56;
+constexpr int kPixelsW = 56;
+constexpr int kStorePixels = 2;  // of a row, that a lane writes at a time
+constexpr int kPositionStores = 1;  // of the pixels of a position
 constexpr int kStagingFirstByte = 158720;
 constexpr int kBarriersFirstByte = 214016;
 
@@ -381,7 +342,7 @@ static_assert(kUnits % 2 == 0 && kUnits >= kStepRows * kS * kSlices &&
 static_assert(kRunBytes == kPhases * kPhaseBytes && kPhaseBytes >= kRunPixels * kPixelBytes);
 static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes &&
     kStages * kStageBytes <= kStagingFirstByte);
-static_assert(kWindow % kSectorElements == 0 && kStagingPitch >= kColumns + kAlignmentPadding);
+static_assert(kStagingPitch >= kColumns && kHalfRows % kColumnPhases == 0);
 static_assert(kWarpgroupThreads * (kProducerRegisters + 2 * kConsumerRegisters) <= 65536);
 static_assert(kBarriersFirstByte + 16 * kStages + 16 <= 214112);
 
@@ -405,7 +366,8 @@ struct Tile {
   int n, group, k_tile;
   int first_output;  // of the tile's first run, counted in a plane of y
   __device__ __forceinline__ explicit Tile(int number) {
-    k_tile = number % kTilesK;
+    // Phases have more taps or fewer, and each block has tiles of all.
+    k_tile = (number % kTilesK + number / kTilesK) % kTilesK;
     number /= kTilesK;
     first_output = number % kTilesOfPlane * (kRuns * kWindow);
     number /= kTilesOfPlane;
@@ -414,18 +376,7 @@ struct Tile {
   }
 };
 
-// Outputs from where a run starts, in a plane of y, to the next sector of y: its channels' runs start so much later.
-__device__ __forceinline__ int alignment_offset(int plane) {
-  return static_cast<int>(-(static_cast<unsigned>(plane) * kPlane) % kSectorElements);
-}
 
-__device__ __forceinline__ void read_staged(float (&value)[kStoreElements], const float* staged) {
-#pragma unroll
-  for (int e = 0; e < kStoreElements; e += 4) {
-    const float4 quad = *reinterpret_cast<const float4*>(staged + e);
-    value[e] = quad.x, value[e + 1] = quad.y, value[e + 2] = quad.z, value[e + 3] = quad.w;
-  }
-}
 
 // Copies the pixels that a run needs of filter row r, [phase][pixel], kPixelBytes of each from channel c_first on. In
 // im2col mode, TMA goes through the grid in the order of positions, and writes zeros outside of x.
@@ -451,7 +402,6 @@ jitconv_wgmma_dgrad_tf32_nchw_n32c128h56w56_k256_3x3_pad1x1_s2x2(const __grid_co
   // The shuffle tells the compiler that the number is the same in all lanes.
   const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
   const int lane = threadIdx.x % 32;
-  let_next_kernel_start();
 
   if (threadIdx.x == kThreads - kWarpgroupThreads) {  // no producer thread: those issue copies meanwhile
     for (int i = 0; i < kStages; ++i) {
@@ -461,8 +411,6 @@ jitconv_wgmma_dgrad_tf32_nchw_n32c128h56w56_k256_3x3_pad1x1_s2x2(const __grid_co
     for (int i = 0; i < kConsumers; ++i) barrier_init(multiplied + i, kWarpgroupWarps);
     barrier_init_visible();
   }
-  // A vector that is stored in part is read whole.
-  for (int i = threadIdx.x; i < kConsumerWarps * kStagingElements; i += kThreads) staging[i] = Staged{};
   __syncthreads();
 
   int stage = 0, parity = 0;
@@ -532,14 +480,24 @@ jitconv_wgmma_dgrad_tf32_nchw_n32c128h56w56_k256_3x3_pad1x1_s2x2(const __grid_co
             matrix_operand(weights_of_step + k_consumer * kOperandRowBytes, kBlockK * kOperandRowBytes);
         multiply_begin();
         // begin taps
-        multiply(sum, weights + 0 * kBlockK, pixels + 0, step != 0);  // r0s0 c0..7
-        multiply(sum, weights + 2 * kBlockK, pixels + 2, 1);  // r0s0 c8..15
-        multiply(sum, weights + 4 * kBlockK, pixels + 4, 1);  // r0s1 c0..7
-        multiply(sum, weights + 6 * kBlockK, pixels + 6, 1);  // r0s1 c8..15
-        multiply(sum, weights + 8 * kBlockK, pixels + 116, 1);  // r1s0 c0..7
-        multiply(sum, weights + 10 * kBlockK, pixels + 118, 1);  // r1s0 c8..15
-        multiply(sum, weights + 12 * kBlockK, pixels + 120, 1);  // r1s1 c0..7
-        multiply(sum, weights + 14 * kBlockK, pixels + 122, 1);  // r1s1 c8..15
+        switch (tile.k_tile / kTilesOfPhase) {  // other taps have no weights in the phase
+          case 0:
+            multiply(sum, weights + 0 * kBlockK, pixels + 0, step != 0);  // r0s0 c0..7
+            multiply(sum, weights + 2 * kBlockK, pixels + 2, 1);  // r0s0 c8..15
+            multiply(sum, weights + 4 * kBlockK, pixels + 4, 1);  // r0s1 c0..7
+            multiply(sum, weights + 6 * kBlockK, pixels + 6, 1);  // r0s1 c8..15
+            break;
+          case 1:
+            multiply(sum, weights + 0 * kBlockK, pixels + 0, step != 0);  // r0s0 c0..7
+            multiply(sum, weights + 2 * kBlockK, pixels + 2, 1);  // r0s0 c8..15
+            multiply(sum, weights + 4 * kBlockK, pixels + 4, 1);  // r0s1 c0..7
+            multiply(sum, weights + 6 * kBlockK, pixels + 6, 1);  // r0s1 c8..15
+            multiply(sum, weights + 8 * kBlockK, pixels + 116, 1);  // r1s0 c0..7
+            multiply(sum, weights + 10 * kBlockK, pixels + 118, 1);  // r1s0 c8..15
+            multiply(sum, weights + 12 * kBlockK, pixels + 120, 1);  // r1s1 c0..7
+            multiply(sum, weights + 14 * kBlockK, pixels + 122, 1);  // r1s1 c8..15
+            break;
+        }
         // end taps
         multiply_commit();
         multiply_wait<1>();
@@ -555,68 +513,57 @@ jitconv_wgmma_dgrad_tf32_nchw_n32c128h56w56_k256_3x3_pad1x1_s2x2(const __grid_co
       settle(sum);
       if (releases_stage) barrier_arrive(empty + previous_stage);
       skip_tile();
-      // Store: the outputs of a run lie one after the other in a plane of y. A warp stages eight channels at a time in
-      // its own part of shared memory, without the positions between two rows, and writes each as one run that starts
-      // on a 32-byte sector of y: sectors that two instructions share are slow. So a channel's run starts up to
-      // kAlignmentPadding - 1 outputs later.
-      const int plane_first = (tile.n * kGroups + tile.group) * kGroupK;
+      // Store: phases of columns are neighbouring channels of the tile, so a warp has all pixels of a row of dx between
+      // a
+      // run's first and its last. It stages eight channels at a time in its own part of shared memory, position by
+      // position, and its lanes write neighbours.
       const int run_first = tile.first_output + run * kWindow;
-      // Runs at the ends of a plane may store vectors in part.
-      const bool inside = run_first + kWindow <= kPlane;
+      const int column_first = run_first % kQ;
+      // Of the run; none if not positive.
+      const int outputs = kPlane - run_first < kWindow ? kPlane - run_first : kWindow;
       Staged* const staged = staging + (warp - kProducerWarps) * kStagingElements;
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const int column_first = opaque(run_first % kQ + accumulator_column(lane));
         const int k_first = tile.k_tile * kBlockK + k_consumer + warp_first_row(warp) + half * kHalfRows;
-        Staged* const staged_lane =
-            staged + (lane_row(lane) * kStagingPitch + accumulator_column(lane) + kAlignmentPadding -
-                      alignment_offset(plane_first + k_first + lane_row(lane)));
+        const int row_phase = k_first / (kPhaseChannels * kColumnPhases);
+        const int first_h = run_first / kQ * kRowStride + row_phase;
+        const long long first_channel = (tile.n * static_cast<long long>(kGroups) + tile.group) * kPhaseChannels +
+            k_first / kColumnPhases % kPhaseChannels;
+        auto* const y_channel = y + first_channel * (static_cast<long long>(kPixelsH) * kPixelsW);
+        Staged* const staged_lane = staged + (lane_row(lane) * kStagingPitch + accumulator_column(lane));
         __syncwarp();
 #pragma unroll
-        for (int i = 0; i < kColumns / 4; ++i) {
-          const int column = i / 2 * 8 + i % 2;  // behind the lane's first
-          float value = sum[accumulator_index(i / 2, half, i % 2)];
-          const int rows = (column_first + column) / kPitch;
-          if (column_first + column - rows * kPitch < kQ) staged_lane[column - rows * kRowPadding] = value;
+        for (int i = 0; i < kColumns / 8; ++i) {
+          float2 pair;
+#pragma unroll
+          for (int e = 0; e < 2; ++e) {
+            float value = sum[accumulator_index(i, half, e)];
+            (e == 0 ? pair.x : pair.y) = value;
+          }
+          *reinterpret_cast<float2*>(staged_lane + (i * 8)) = pair;
         }
         __syncwarp();
-        if (inside) {
-          auto* const y_lane = y + (plane_first + k_first) * static_cast<long long>(kPlane) +
-                               (run_first - kAlignmentPadding + lane * kStoreElements);
-#pragma unroll
-          for (int k = 0; k < kHalfRows; ++k) {
-            const long long offset_k = k * static_cast<long long>(kPlane) + alignment_offset(plane_first + k_first + k);
-#pragma unroll
-            for (int i = 0; i < kStoreSteps; ++i) {
-              const int vector = i * 32 + lane;
-              const bool stored = vector * kStoreElements >= kAlignmentPadding && vector < kStoreVectors;
-              // Nothing lies behind the last vector of the last channel.
-              const int readable = (i + 1) * 32 <= kStoreVectors || stored ? vector : 0;
-              const Staged* source = staged + k * kStagingPitch + readable * kStoreElements;
-              float value[kStoreElements];
-              read_staged(value, source);
-              store_all_if(y_lane + (offset_k + i * (32 * kStoreElements)), value, stored);
-            }
-          }
-        } else {
 #pragma unroll 1
-          for (int k = 0; k < kHalfRows; ++k) {
-            if (k_first + k >= kGroupK) break;
-            const int plane = plane_first + k_first + k;
-            const int first = run_first == 0 ? 0 : run_first + alignment_offset(plane);
-            const int end =
-                kPlane - run_first < kWindow + alignment_offset(plane) ? kPlane : run_first + kWindow +
-                    alignment_offset(plane);
-            const long long row = static_cast<long long>(plane) * kPlane;
-#pragma unroll 1
-            for (int vector = lane; vector < kStoreVectors; vector += 32) {
-              const int output = run_first + alignment_offset(plane) - kAlignmentPadding + vector * kStoreElements;
-              const unsigned mask = elements_within(first - output, end - output);
-              const Staged* source = staged + k * kStagingPitch + vector * kStoreElements;
-              float value[kStoreElements];
-              read_staged(value, source);
-              store_elements(y + (row + output), value, mask);
+        for (int item = lane; item < kColumns * kPositionStores; item += 32) {
+          const int column_phase = item % kPositionStores * kStorePixels, first_w = column_phase;
+          const int position = column_first + item / kPositionStores;  // from the start of the run's first row
+          const int row = position / kPitch, column = position - row * kPitch;
+          const int h = row * kRowStride + first_h, w = column * kColumnStride + first_w;
+          const int output = h * kPixelsW + w;
+          const bool stored = k_first < kGroupK && column < kQ &&
+              position - column_first - row * kRowPadding < outputs && h < kPixelsH && w < kPixelsW;
+          if (!stored) continue;
+          const Staged* const source = staged + (column_phase * kStagingPitch + item / kPositionStores);
+#pragma unroll
+          for (int k = 0; k < kHalfRows / kColumnPhases; ++k) {
+            const long long element = output + k * (static_cast<long long>(kPixelsH) * kPixelsW);
+            ElementVector<kStorePixels> pixels;
+#pragma unroll
+            for (int e = 0; e < kStorePixels; ++e) {
+              float value = source[(k * kColumnPhases + e) * kStagingPitch];
+              pixels.at[e] = from_float(value);
             }
+            *reinterpret_cast<ElementVector<kStorePixels>*>(y_channel + element) = pixels;
           }
         }
       }
@@ -662,9 +609,9 @@ __constant__ int kFirstRow[] = {1, 2};
 __constant__ int kFirstColumn[] = {1, 2};
 // The tap that output channel k of a group, a channel of a phase, meets in the window's; -1 for none.
 __device__ __forceinline__ int filter_tap(int k, int window_tap) {
-  const int phase = k / kPhaseChannels;
-  const int r = kFirstRow[phase / kColumnPhases] - window_tap / kS * kRowStep;
-  const int s = kFirstColumn[phase % kColumnPhases] - window_tap % kS * kColumnStep;
+  const int row_phase = k / (kPhaseChannels * kColumnPhases), column_phase = k % kColumnPhases;
+  const int r = kFirstRow[row_phase] - window_tap / kS * kRowStep;
+  const int s = kFirstColumn[column_phase] - window_tap % kS * kColumnStep;
   return r >= 0 && r < kFilterR && s >= 0 && s < kFilterS ? r * kFilterS + s : -1;
 }
 
@@ -700,7 +647,7 @@ jitconv_wgmma_dgrad_tf32_nchw_n32c128h56w56_k256_3x3_pad1x1_s2x2_pack_weights(co
       value[i] =
           load_if<0>(filter +
           (place / (kR * kS) * static_cast<long long>(kWeightStrideC) +
-          (k_first + k) % kPhaseChannels * (kFilterR * kFilterS) + tap), valid);
+          (k_first + k) / kColumnPhases % kPhaseChannels * (kFilterR * kFilterS) + tap), valid);
     }
 #pragma unroll
     for (int i = 0; i < kPackBatch; ++i) {
@@ -801,66 +748,3 @@ jitconv_wgmma_dgrad_tf32_nchw_n32c128h56w56_k256_3x3_pad1x1_s2x2_transpose_input
 }
 
 }  // namespace transpose_input
-
-namespace reduce {
-
-// dx, of which a thread stores kChannels channels of a pixel
-constexpr int kThreads = 256;
-constexpr int kItems = 3211264;
-constexpr int kChannels = 4;
-constexpr int kOutputChannels = 128;
-constexpr int kGroupChannels = 128;
-constexpr int kH = 56;
-constexpr int kW = 56;
-constexpr int kPlane = 3136;
-
-// Its phases, and their partial sums
-constexpr int kRowStride = 2;
-constexpr int kColumnStride = 2;
-constexpr int kPhases = 4;  // that meet a tap
-constexpr int kColumnPhases = 2;  // of a row
-constexpr int kSumStrideN = 401408;
-constexpr int kSumStrideC = 784;
-constexpr int kSumStrideH = 28;
-constexpr int kSumStrideW = 1;
-constexpr int kSplits = 1;
-constexpr int kPartialSumStride = 12845056;  // floats from a split to the next
-
-
-// Stores pixels of dx. Those that are equal modulo the strides are a phase: their sums are channels of their own, of a
-// smaller image. Pixels that no tap meets are of no phase and have no sums.
-extern "C" __global__ void __launch_bounds__(kThreads)
-jitconv_wgmma_dgrad_tf32_nchw_n32c128h56w56_k256_3x3_pad1x1_s2x2_reduce(const float* partial_sums,
-    Element* __restrict__ y) {
-  const int item = static_cast<int>(blockIdx.x) * kThreads + threadIdx.x;
-  if (item >= kItems) return;
-  const int pixel = static_cast<int>(item % kPlane), w = pixel % kW, h = pixel / kW;
-  const auto channels = item / kPlane;  // of all images
-  const int channel = static_cast<int>(channels % (kOutputChannels / kChannels)) * kChannels;
-  const int n = static_cast<int>(channels / (kOutputChannels / kChannels));
-  const int row_phase = h % kRowStride;
-  const int column_phase = w % kColumnStride;
-  wait_for_previous_kernel();
-  float sum[kChannels] = {};
-  const int first_channel =
-      (channel / kGroupChannels * kPhases + (row_phase * kColumnPhases + column_phase)) * kGroupChannels +
-      channel % kGroupChannels;
-  const float* const first_sums = partial_sums + n * static_cast<long long>(kSumStrideN) +
-                                  first_channel * static_cast<long long>(kSumStrideC) +
-                                  ((h / kRowStride) * static_cast<long long>(kSumStrideH) +
-                                      (w / kColumnStride) * kSumStrideW);
-#pragma unroll
-  for (int split = 0; split < kSplits; ++split) {
-    const float* const sums = first_sums + split * static_cast<long long>(kPartialSumStride);
-#pragma unroll
-    for (int c = 0; c < kChannels; ++c) sum[c] += sums[c * static_cast<long long>(kSumStrideC)];
-  }
-  const long long output = (n * static_cast<long long>(kOutputChannels) + channel) * kPlane + pixel;
-#pragma unroll
-  for (int c = 0; c < kChannels; ++c) {
-    float value = sum[c];
-    y[output + c * static_cast<long long>(kPlane)] = from_float(value);
-  }
-}
-
-}  // namespace reduce

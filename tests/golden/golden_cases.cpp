@@ -162,7 +162,14 @@ const std::vector<GoldenCase>& golden_cases() {
     add("wgmma_rows_amid_sectors", "input=16,128,1022,1021 weight=16,128,3,3 padding=1 bias activation=relu math=tf32",
         Family::wgmma_rows, "constexpr int kAlignmentPadding = 8;");
     add("dgrad_stride_2", "input=32,128,56,56 weight=256,128,3,3 stride=2 padding=1 operation=data_gradient math=tf32",
-        Family::wgmma, "Stores pixels of dx");
+        Family::wgmma, "phases of columns are neighbouring channels of the tile");
+    add("dgrad_stride_2_nhwc",
+        "input=32,128,56,56 weight=256,128,3,3 stride=2 padding=1 operation=data_gradient dtype=bf16 layout=nhwc bias "
+        "activation=relu",
+        Family::wgmma, "switch (tile.k_tile / kTilesOfPhase)");
+    add("dgrad_stride_2_interleaved",
+        "input=32,130,56,56 weight=256,130,3,3 stride=2 padding=1 operation=data_gradient math=tf32", Family::wgmma,
+        "Stores pixels of dx");
     add("dgrad_transposed_weights",
         "input=32,1472,14,14 weight=768,1472,1,1 operation=data_gradient dtype=bf16 layout=nhwc", Family::wgmma,
         "multiply_transposed(sum, weights + ");

@@ -106,6 +106,48 @@ TEST(Phases, AreChannelsOfFloats) {
   EXPECT_EQ(zero_percent(problem), 25);
 }
 
+TEST(Phases, StoredAsPixelsHaveTheGradientsTypeAndEpilogue) {
+  Problem gradient = gradient_of({9, 3, 2, 1, 1});
+  gradient.epilogue.bias = true;
+  const Problem sums = sub_pixel_problem(gradient);
+  const Problem stored = pixel_storing_problem(gradient, sums).value();
+  EXPECT_EQ(stored.output, (View{Tensor::dx, DataType::f16, {30, 1, 6, 6}}));
+  EXPECT_TRUE(stored.epilogue.bias);
+  EXPECT_TRUE(stored.phases.stores_pixels);
+  EXPECT_FALSE(stored.phases.columns_innermost);
+  EXPECT_EQ(stored.phases.rows.pixels, 9);
+  EXPECT_EQ(stored.pixel_channels(), 3);
+  EXPECT_EQ(sums.pixel_channels(), 6) << "of sums, phases are channels";
+}
+
+TEST(Phases, AreStoredAsPixelsIfEveryPixelIsOfOne) {
+  const Problem gradient = gradient_of({9, 1, 2, 1, 0});
+  EXPECT_FALSE(pixel_storing_problem(gradient, sub_pixel_problem(gradient))) << "odd rows meet no tap";
+  const Problem dense = gradient_of({9, 3, 1, 1, 1});
+  EXPECT_FALSE(pixel_storing_problem(dense, dense)) << "there are no phases";
+}
+
+/// With columns of a gradient of 3 taps and this stride, and rows without one.
+Problem planes_of(std::int64_t channels, std::int64_t stride) {
+  Problem problem;
+  problem.rows = gradient_axis({5, 3, 1, 1, 1});
+  problem.columns = gradient_axis({12, 3, stride, 1, 1});
+  problem.k = channels;
+  problem.output = {Tensor::dx, DataType::f32, dense_strides(Layout::nchw, channels, 5, 12)};
+  return problem;
+}
+
+TEST(Phases, OfPlanesAreStoredIfAWarpStagesWholePixels) {
+  const auto stored = [](std::int64_t channels, std::int64_t stride) {
+    const Problem gradient = planes_of(channels, stride);
+    return pixel_storing_problem(gradient, sub_pixel_problem(gradient));
+  };
+  ASSERT_TRUE(stored(4, 2));
+  EXPECT_TRUE(stored(4, 2)->phases.columns_innermost);
+  EXPECT_FALSE(stored(3, 2)) << "8 staged channels would be of two groups";
+  EXPECT_FALSE(stored(8, 3)) << "8 staged channels are no whole pixels of three phases";
+}
+
 TEST(Phases, OfTapsBetweenThePixelsThereAreNone) {
   // Pixels 0 and 1 of stride 4 lie between what the only tap meets.
   EXPECT_FALSE(sub_pixel_problem(gradient_of({2, 1, 4, 1, 2})).is_sub_pixel());

@@ -1,0 +1,80 @@
+// Where the wgmma family stores the pixels of a strided data gradient, whose phases are output channels of their own
+// (see phases.h): what stores to NHWC and to NCHW have in common. Not how sums are staged.
+#include "codegen/text/phases_text.h"
+#include "codegen/wgmma/emit.h"
+#include "codegen/wgmma/store.h"
+#include "fmt/format.h"
+
+namespace jitconv::codegen {
+
+void add_pixel_constants(Constants& c, const WgmmaGeometry& geometry) {
+  const Problem& problem = geometry.problem();
+  const Phases& phases = problem.phases;
+  c.group("dx, whose pixels that are equal modulo the strides are a phase: channels of their own");
+  c.add("kPhaseChannels", problem.pixel_channels()).add("kColumnPhases", phases.columns.count(), "of a row");
+  if (geometry.skips_zero_taps())
+    c.add("kTilesOfPhase", geometry.tile_phase_channels() / geometry.tiling().tile.channels,
+          phases.columns_innermost ? "of rows" : "");
+  c.add("kRowStride", phases.rows.stride).add("kColumnStride", phases.columns.stride);
+  c.add("kPixelsH", phases.rows.pixels).add("kPixelsW", phases.columns.pixels);
+  if (!phases.columns_innermost) return;
+  const int pixels = WgmmaStore(geometry).store_pixels();
+  c.add("kStorePixels", pixels, "of a row, that a lane writes at a time");
+  c.add("kPositionStores", phases.columns.count() / pixels, "of the pixels of a position");
+}
+
+std::string first_pixel_of_channels(const WgmmaGeometry& geometry, std::string_view k) {
+  const Problem& problem = geometry.problem();
+  const Phases& phases = problem.phases;
+  const bool images = geometry.tiling().tile.images > 0, whole = problem.k % geometry.tiling().tile.channels == 0;
+  const std::string of_rows =
+      fmt::format("{}{}", images ? "" : "run_first / kQ * kRowStride + ", first_pixel(phases.rows, "Row", "row_phase"));
+  const std::string_view image = images ? "image_first" : "tile.n";
+  // Tables have no phase for channels behind the last.
+  const auto guarded = [&](const std::string& phase) {
+    return whole ? phase : fmt::format("{} < kGroupK ? {} : 0", k, phase);
+  };
+  if (phases.columns_innermost)
+    return fmt::format(
+        "const int row_phase = {};\n"
+        "const int first_h = {};\n"
+        "const long long first_channel = ({} * static_cast<long long>(kGroups) + tile.group) * kPhaseChannels + {};\n"
+        "auto* const y_channel = y + first_channel * (static_cast<long long>(kPixelsH) * kPixelsW);\n",
+        guarded(fmt::format("{} / (kPhaseChannels * kColumnPhases)", k)), of_rows, image, channel_of_phase(phases, k));
+  return fmt::format(
+      "// Pixels of a phase are a stride apart, and a vector is of one phase.\n"
+      "const int phase = {};\n"
+      "const int row_phase = phase / kColumnPhases, column_phase = phase % kColumnPhases;\n"
+      "const int first_h = {}, first_w = {};\n"
+      "const long long first_pixel = {} * (static_cast<long long>(kPixelsH) * kPixelsW);\n"
+      "const long long first_element =\n"
+      "    first_pixel * (kGroups * kPhaseChannels) + tile.group * kPhaseChannels + {};\n",
+      guarded(fmt::format("{} / kPhaseChannels", k)), of_rows, first_pixel(phases.columns, "Column", "column_phase"),
+      image, channel_of_phase(phases, k));
+}
+
+std::string place_of_pixel(const WgmmaGeometry& geometry, std::string_view position) {
+  const Phases& phases = geometry.problem().phases;
+  const bool images = geometry.tiling().tile.images > 0;
+  const std::string before =
+      images ? fmt::format("const int position = {};\n", position) + place_in_images("position")
+             : fmt::format(
+                   "const int position = column_first + {};  // from the start of the run's first row\n"
+                   "const int row = position / kPitch, column = position - row * kPitch;\n",
+                   position);
+  const std::string_view image = !images ? "h"
+                                 : phases.columns_innermost
+                                     ? "(image * static_cast<long long>(kGroups * kPhaseChannels) * kPixelsH + h)"
+                                     : "(image * kPixelsH + h)";
+  const std::string_view counted =
+      images ? "row < kP && (image * kP + row) * kQ + column" : "position - column_first - row * kRowPadding";
+  return before + fmt::format(
+                      "const int h = row * kRowStride + first_h, w = column * kColumnStride + first_w;\n"
+                      "const {} output = {} * kPixelsW + w;\n"
+                      "const bool stored = {}column < kQ && {} < outputs && {}h < kPixelsH && {}w < kPixelsW;\n",
+                      images && phases.columns_innermost ? "long long" : "int", image,
+                      phases.columns_innermost ? "k_first < kGroupK && " : "k_vector < kGroupK && ", counted,
+                      is_shifted(phases.rows) ? "h >= 0 && " : "", is_shifted(phases.columns) ? "w >= 0 && " : "");
+}
+
+}  // namespace jitconv::codegen

@@ -1,0 +1,62 @@
+"""Mutants of strided data gradients whose pixels the wgmma family stores itself, phase by phase."""
+from mutants.mutant import File
+
+phases = File("codegen/phases.cpp", "phases")
+phases_text = File("codegen/text/phases_text.cpp", "emit_phases")
+plan = File("codegen/plan.cpp", "plan")
+grid = File("codegen/wgmma/grid.cpp", "wgmma_grid")
+geometry = File("codegen/wgmma/geometry.cpp", "wgmma_geometry")
+store_plan = File("codegen/wgmma/store.cpp", "wgmma_store")
+emit = File("codegen/wgmma/emit.cpp", "emit_wgmma")
+emit_pixels = File("codegen/wgmma/emit_store_pixels.cpp", "emit_wgmma_store_pixels")
+store_pixels = File("templates/wgmma/store_pixels.cu.in", "wgmma_store_pixels")
+
+MUTANTS = [
+    # Which gradients can be stored so.
+    phases("pixels_without_taps_not_written", "if (!sub_pixel.is_sub_pixel() || rows.count() != rows.stride || ",
+           "if (!sub_pixel.is_sub_pixel() || ", "rows of dx that meet no tap are not written"),
+    phases("staged_pixels_of_two_phases", "sub_pixel.k / rows.count() % kStagedChannels != 0", "false",
+           "NCHW: channels that a warp stages are of two phases of rows"),
+    phases("stored_without_epilogue", "  problem.epilogue = gradient.epilogue;\n", "",
+           "dx lacks its bias and its activation"),
+    plan("interleaved_and_stored", "interleaves = has_phases && !stores_pixels(kernel.tiling);",
+         "interleaves = has_phases;", "what the kernel stored as pixels is read as sums"),
+    # Which weights and taps the phases have.
+    phases_text("channel_of_inner_columns", '" / kColumnPhases" : ""', '"" : ""',
+                "NCHW: phases have the weights of other channels"),
+    phases_text("row_of_inner_columns", '"k / (kPhaseChannels * kColumnPhases)"', '"0 * k"',
+                "NCHW: all phases of rows have the taps of the first"),
+    grid("taps_of_first_column", "std::ranges::any_of(columns.list, column_meets)", "column_meets(columns.list[0])",
+         "NCHW: taps are left out that only some phases of columns meet"),
+    grid("taps_of_other_rows", "at(rows, tile_phase / columns.count())", "at(rows, tile_phase % columns.count())",
+         "NHWC: phases lack the taps of their rows"),
+    geometry("tiles_of_two_phases", "tile_phase_channels() % tiling_.tile.channels == 0 && ", "",
+             "tiles with channels of two phases multiply the taps of one"),
+    geometry("taps_of_one_row", "tiling_.pipeline.filter_rows == problem().rows.taps &&", "true &&",
+             "steps of one filter row leave out what is not theirs"),
+    emit("tiles_not_turned_back", "(number % kTilesK + number / kTilesK) % kTilesK", "(number % kTilesK + number) % kTilesK",
+         "some tiles are computed twice and others not at all"),
+    # Where pixels lie.
+    emit_pixels("first_row_of_run", '"run_first / kQ * kRowStride + "', '"run_first / kQ + "',
+                "rows behind the first are stored elsewhere"),
+    emit_pixels("behind_last_row", "{}h < kPixelsH && ", "{}h < kPixelsH + 1 && ",
+                "odd heights: the last phase is written behind the image"),
+    emit_pixels("behind_last_column", "{}w < kPixelsW;", "{}w < kPixelsW + 1;",
+                "odd widths: the last phase is written to the next row"),
+    emit_pixels("before_first_row", 'is_shifted(phases.rows) ? "h >= 0 && " : ""', '""',
+                "shifted phases are written before the image"),
+    emit_pixels("gaps_counted", "position - column_first - row * kRowPadding", "position - column_first",
+                "runs over gaps between rows end too early"),
+    phases_text("stored_pixels_not_shifted", '? fmt::format("{1} - k{0}Shift[{1}] * k{0}Stride", axis, phase)',
+                "? std::string(phase)", "shifted phases are stored a pixel off"),
+    store_plan("vectors_between_words", "shifted || columns.pixels % columns.count() != 0", "shifted",
+               "odd widths: vectors lie across their alignment"),
+    store_plan("vectors_of_shifted_columns", "shifted || columns.pixels", "columns.pixels",
+               "shifted phases of columns are stored as neighbours"),
+    store_pixels("staged_before_read", "  __syncwarp();\n  @stage_values@", "  @stage_values@",
+                 "lanes stage eight channels where others still read those before"),
+    store_pixels("read_before_staged", "  @stage_values@\n  __syncwarp();", "  @stage_values@",
+                 "lanes read what others have not staged yet"),
+    store_pixels("phase_of_first_column", "column_phase * kStagingPitch + item", "0 * column_phase + item",
+                 "odd widths: columns of all phases have the sums of the first"),
+]

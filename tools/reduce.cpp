@@ -81,20 +81,24 @@ std::int64_t of_input(const ConvSpec& spec, std::int64_t outputs, std::int64_t s
 }
 
 /// What a dense family computes for a spec: of a data gradient with a stride, its sub-pixel convolution.
-codegen::Problem dense_problem(const ConvSpec& spec) {
+codegen::Problem dense_problem(const ConvSpec& spec, bool stores_pixels = false) {
   const codegen::Problem problem = codegen::lower(spec);
-  return codegen::needs_phases(problem) ? codegen::sub_pixel_problem(problem) : problem;
+  if (!codegen::needs_phases(problem)) return problem;
+  const codegen::Problem sums = codegen::sub_pixel_problem(problem);
+  return stores_pixels ? codegen::pixel_storing_problem(problem, sums).value() : sums;
 }
 
 /// The problem that the plan's convolution would have for another spec.
 codegen::Problem convolved_problem(const codegen::WgmmaTiling& tiling, const ConvSpec& spec) {
-  const codegen::Problem problem = dense_problem(spec);
+  const codegen::Problem problem = dense_problem(spec, tiling.stores_pixels);
   return tiling.transposes_input ? codegen::transposed_problem(problem) : problem;
 }
 
 /// Whether a kernel for fewer rows is the same text, sizes apart. How long a plane is decides on these, and, of
 /// transposed input, which rows are left.
 bool keeps_kernel(const codegen::WgmmaTiling& tiling, const ConvSpec& full, const ConvSpec& fewer_rows) {
+  // Fewer rows of dx than its stride are not of all phases.
+  if (tiling.stores_pixels && !codegen::can_store_pixels(dense_problem(fewer_rows))) return false;
   const auto decisions = [&](const ConvSpec& asked) {
     const codegen::Problem problem = convolved_problem(tiling, asked);
     const codegen::WgmmaGeometry geometry(problem, tiling);

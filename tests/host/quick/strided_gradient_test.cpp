@@ -1,6 +1,6 @@
 // Data gradients with a stride, computed by every family that can: dense convolutions of dy whose output channels are
-// the phases of dx (codegen/phases.h), and a pass that interleaves them; and depthwise kernels, whose threads have
-// pixels of all phases. Small integers, so that every sum is exact.
+// the phases of dx (codegen/phases.h), which store its pixels or leave them to a pass that interleaves sums; and
+// depthwise kernels, whose threads have pixels of all phases. Small integers, so that every sum is exact.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -108,14 +108,15 @@ std::string fault(tools::HostDevice& device, const ConvPlan& plan, const Gradien
   return {};
 }
 
-/// The plan that executes least, for each list of kernels, split or not, with boxes or without; of depthwise kernels,
-/// for each store and each patch of a thread.
+/// The plan that executes least, for each list of kernels, split or not, with boxes or without, with zero taps left out
+/// or not; of depthwise kernels, for each store and each patch of a thread.
 std::vector<ConvPlan> plans_of(const ConvSpec& spec) {
   std::map<std::string, std::pair<std::int64_t, ConvPlan>> least;
   for (ConvPlan& plan : codegen::enumerate_plans(spec, Target::host(parse_target("sm_90a")), SIZE_MAX)) {
     std::string kind = kernels_of(plan);
     if (const auto* tiling = plan.tiling<codegen::WgmmaTiling>())
-      kind += fmt::format(" {} {}", tiling->split_k > 1, tiling->stores_boxes());
+      kind += fmt::format(" {} {} {}", tiling->split_k > 1, tiling->stores_boxes(),
+                          codegen::WgmmaGeometry(plan.convolution().problem, *tiling).skips_zero_taps());
     if (const auto* tiling = plan.tiling<codegen::DepthwiseTiling>())
       kind += fmt::format(" {} {} {}", static_cast<int>(tiling->store), tiling->thread_q, tiling->planes > 1);
     if (const auto* tiling = plan.tiling<codegen::DepthwisePlanesTiling>())
@@ -290,12 +291,33 @@ TEST(StridedGradient, TensorCores) {
   });
 }
 
-/// Sums in scratch, stored through a tensor map.
+/// Tiles of one phase, of odd and even planes, of rows that are shifted, of several images; what a tile of two phases
+/// has to know of channels.
+TEST(StridedGradient, PixelsStoredByTensorCores) {
+  run_families({
+      {"input=2,64,9,11 weight=16,64,3,3 stride=2 padding=1 math=tf32 layout=nhwc", {"wgmma"}},
+      {"input=2,64,9,11 weight=16,64,3,3 stride=2 padding=1 math=tf32 layout=nhwc bias residual", {"wgmma"}},
+      {"input=2,32,9,11 weight=16,32,3,3 stride=2 padding=1 math=tf32", {"wgmma"}},
+      {"input=2,32,9,11 weight=16,32,3,3 stride=2 padding=1 math=tf32 bias activation=relu", {"wgmma"}},
+      {"input=2,32,8,40 weight=16,32,3,3 stride=2 padding=1 dtype=bf16 bias residual", {"wgmma"}},
+      {"input=2,32,8,40 weight=16,32,3,3 stride=2 padding=1 dtype=bf16", {"wgmma"}},
+      {"input=1,128,9,70 weight=16,128,3,3 stride=2,1 padding=1 dtype=f16 layout=nhwc", {"wgmma"}},
+      {"input=1,128,9,70 weight=16,128,3,3 stride=2,1 padding=1 dtype=f16 layout=nhwc bias", {"wgmma"}},
+      {"input=1,16,13,45 weight=16,16,5,7 stride=3,4 padding=2,1 math=tf32 bias", {"wgmma"}},
+      {"input=1,16,13,45 weight=16,16,5,7 stride=3,4 padding=2,1 math=tf32", {"wgmma"}},
+      {"input=1,72,13,14 weight=16,72,3,3 stride=2 dilation=3 padding=0,1 math=tf32 layout=nhwc", {"wgmma"}},
+      {"input=1,36,13,14 weight=64,36,3,3 stride=2 dilation=3 padding=0,1 math=fp32 residual", {"wgmma"}},
+      {"input=1,36,13,14 weight=16,36,3,3 stride=2 dilation=3 padding=0,1 dtype=f16", {"wgmma"}},
+      {"input=2,64,11,9 weight=32,32,3,3 stride=2 padding=3 groups=2 math=tf32 bias", {"wgmma"}},
+  });
+}
+
+/// Sums in scratch, stored through a tensor map: of gradients some of whose pixels meet no tap.
 TEST(StridedGradient, BoxesOfSums) {
   const FreshCache cache("strided-gradients");
   tools::HostDevice device{Target::host()};
-  for (const char* text :
-       {"input=1,32,9,32 weight=16,32,3,3 stride=2 padding=1 bias", "input=2,32,8,32 weight=16,32,2,2 stride=2"}) {
+  for (const char* text : {"input=1,64,9,64 weight=16,64,3,3 stride=2 dilation=2 padding=2 bias",
+                           "input=2,64,8,64 weight=16,64,1,1 stride=2"}) {
     const ConvSpec spec = parse_spec(std::string(text) + " operation=data_gradient layout=nhwc math=tf32");
     const Gradient expected(spec);
     std::vector<ConvPlan> plans = plans_of(spec);
@@ -312,8 +334,8 @@ TEST(StridedGradient, BoxesOfSums) {
 TEST(StridedGradient, MoreBoxesThanAreStaged) {
   const FreshCache cache("strided-gradients");
   tools::HostDevice device{Target::host()};
-  const ConvSpec spec =
-      parse_spec("input=1,32,5,256 weight=16,32,3,3 stride=2 padding=1 operation=data_gradient layout=nhwc math=tf32");
+  const ConvSpec spec = parse_spec(
+      "input=1,64,5,512 weight=16,64,3,3 stride=2 dilation=2 padding=2 operation=data_gradient layout=nhwc math=tf32");
   const Gradient expected(spec);
   std::vector<ConvPlan> plans = codegen::enumerate_plans(spec, Target::host(parse_target("sm_90a")), SIZE_MAX);
   std::erase_if(plans, [](const ConvPlan& plan) {

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
-import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -14,6 +11,7 @@ from typing import Any
 
 import pytest
 import torch
+from processes import run_workers
 from reference import exact, excess
 from torch import nn
 
@@ -22,7 +20,6 @@ import jitconv.torch as jt
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 
 NAMES = ("conv1d", "conv2d", "conv_transpose1d", "conv_transpose2d")
-WORKERS = Path(__file__).with_name("workers.py")
 
 
 @pytest.fixture(autouse=True)
@@ -277,35 +274,18 @@ def test_eight_threads() -> None:
     assert not errors, errors[0]
 
 
-def run_workers(what: str, count: int, folder: Path) -> None:
-    environment = {
-        **os.environ,
-        "JITCONV_CACHE": "rw",
-        "JITCONV_CACHE_DIR": str(folder / "cache"),
-        "GLOO_SOCKET_IFNAME": "lo",  # the machine's name may have no address
-    }
-    environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
-    command = [sys.executable, str(WORKERS), what, str(count), str(folder)]
-    workers = [
-        subprocess.Popen([*command, str(rank)], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        for rank in range(count)
-    ]
-    try:
-        outputs = [worker.communicate(timeout=120)[0].decode() for worker in workers]
-    finally:
-        for worker in workers:
-            worker.kill()  # of those that wait for another that has failed
-    for worker, output in zip(workers, outputs, strict=True):
-        assert worker.returncode == 0, output
-        print(output.strip())
-
-
 def test_two_processes_share_the_cache(tmp_path: Path) -> None:
-    run_workers("cache", 2, tmp_path)
+    run_workers("cache", "cuda:0", tmp_path)
 
 
 def test_ddp_over_gloo(tmp_path: Path) -> None:
-    run_workers("ddp", 2, tmp_path)
+    run_workers("ddp", "cuda:0", tmp_path)
+
+
+@pytest.mark.skipif(torch.cuda.device_count() < 2, reason="fewer than two GPUs")
+@pytest.mark.parametrize("what", ["ddp", "fsdp"])
+def test_two_gpus_over_nccl(what: str, tmp_path: Path) -> None:
+    run_workers(what, "cuda", tmp_path)
 
 
 @pytest.mark.skipif(torch.cuda.device_count() < 2, reason="fewer than two GPUs")

@@ -101,8 +101,11 @@ TEST_F(LogDeathTest, AFileIsAppendedTo) {
   if (directory.is_own()) std::ofstream(file) << "before\n";
   EXPECT_EXIT(log_two_to(file), testing::ExitedWithCode(0), "^$");
   EXPECT_EQ(contents(file), "before\njitconv: error: one\njitconv: error: two\n");
-  EXPECT_EXIT((static_cast<void>(chdir(directory.path().c_str())), log_two_to("relative")), testing::ExitedWithCode(0),
-              "^$");
+  const auto log_from_there = [&] {
+    ASSERT_EQ(chdir(directory.path().c_str()), 0);
+    log_two_to("relative");
+  };
+  EXPECT_EXIT(log_from_there(), testing::ExitedWithCode(0), "^$");
   EXPECT_EQ(contents(directory.path() + "/relative"), "jitconv: error: one\njitconv: error: two\n");
 }
 

@@ -136,6 +136,11 @@ bool can_store_pixels(const Problem& sub_pixel) {
   constexpr std::int64_t kStagedChannels = 8;
   const AxisPhases &rows = sub_pixel.phases.rows, &columns = sub_pixel.phases.columns;
   if (!sub_pixel.is_sub_pixel() || rows.count() != rows.stride || columns.count() != columns.stride) return false;
+  // Vectors of a phase's channels that are narrower than that take too many stores.
+  constexpr std::int64_t kLeastVector = 8;
+  const std::int64_t channels = sub_pixel.k / sub_pixel.phases.count();
+  if (sub_pixel.output.layout() == Layout::nhwc && channels * sub_pixel.input.element_bytes() % kLeastVector != 0)
+    return false;
   if (sub_pixel.output.layout() == Layout::nchw &&
       (kStagedChannels % columns.count() != 0 || sub_pixel.k / rows.count() % kStagedChannels != 0))
     return false;

@@ -36,7 +36,7 @@ bool stores_pixels(const Tiling& tiling) {
 }
 
 std::string phases_text(const Problem& problem) {
-  return fmt::format("{} phase(s) of pixels in a window of {}x{} taps, {} % of the products are with zero weights",
+  return fmt::format("{} phase(s) of pixels in a window of {}x{} taps, {} % of which are zero for a phase",
                      problem.phases.count(), problem.rows.taps, problem.columns.taps, zero_percent(problem));
 }
 
@@ -145,7 +145,11 @@ ConvPlan complete_plan(const ConvSpec& spec, const Target& target, KernelPlan ke
   const bool as_asked = computes_as_asked(kernel.family(), wanted);
   const bool has_phases = needs_phases(wanted) && !as_asked, interleaves = has_phases && !stores_pixels(kernel.tiling);
   Problem asked = has_phases ? sub_pixel_problem(wanted) : wanted;
-  if (has_phases && !interleaves) asked = pixel_storing_problem(wanted, asked).value();
+  if (has_phases && !interleaves) {
+    const std::optional<Problem> storing = pixel_storing_problem(wanted, asked);
+    if (!storing) throw InternalError("a plan that stores pixels of phases, of a gradient that lacks some");
+    asked = *storing;
+  }
   const bool reads_asked =
       as_asked || (functions.reads_asked_weight != nullptr && functions.reads_asked_weight(kernel.tiling));
   if (!reads_asked) kernel.problem = with_dense_weight(asked);

@@ -2,6 +2,7 @@
 // below it nothing knows ConvSpec. Says nothing about how: that is a tiling's business.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <numeric>
 #include <optional>
@@ -89,11 +90,15 @@ struct AxisPhases {
   std::int64_t pixels = 1;    ///< of dx
   std::vector<Phase> list;
   std::int64_t count() const { return static_cast<std::int64_t>(list.size()); }
+  bool is_shifted() const {
+    return std::ranges::any_of(list, [](const Phase& phase) { return phase.shift != 0; });
+  }
   bool operator==(const AxisPhases&) const = default;
 };
 
 /// Of a dense convolution that computes a gradient with a stride: its output channels are those of every phase, [group]
-/// [phase of rows][phase of columns][channel], and its taps are the window of all phases. Made by sub_pixel_problem().
+/// [phase of rows][phase of columns][channel] unless columns_innermost, and its taps are the window of all phases. Made
+/// by sub_pixel_problem().
 struct Phases {
   AxisPhases rows, columns;
   /// The kernel stores the pixels of dx, dense, with their epilogue; else sums, which a pass behind it interleaves.

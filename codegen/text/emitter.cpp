@@ -35,8 +35,9 @@ Constants& Constants::add(std::string_view name, std::int64_t value, std::string
 
 void add_problem_constants(Constants& constants, const Problem& problem, std::string_view x) {
   const Axis &rows = problem.rows, &columns = problem.columns;
-  constants.group(fmt::format(
-      "Convolution: {}[N][C][H][W], w[K][C/groups][R][S], y[N][K][P][Q] (extents, whatever the layout)", x));
+  constants.group(
+      fmt::format("Convolution: {}[N][C][H][W], w[K][C/groups][R][S], y[N][K][P][Q] (extents, whatever the layout){}",
+                  x, problem.phases.stores_pixels ? ", where y is dx by phases" : ""));
   constants.add("kH", rows.input).add("kW", columns.input).add("kR", rows.taps).add("kS", columns.taps);
   constants.add("kP", rows.output).add("kQ", columns.output);
   constants.add("kStrideH", rows.stride).add("kStrideW", columns.stride);

@@ -28,7 +28,7 @@ std::string residue_table(std::string_view name, const AxisPhases& phases) {
 }
 
 std::string shift_table(std::string_view axis, const AxisPhases& phases) {
-  if (!is_shifted(phases)) return {};
+  if (!phases.is_shifted()) return {};
   return table(fmt::format("k{}Shift", axis), phases, [](const Phase& one) { return one.shift; });
 }
 
@@ -75,12 +75,8 @@ PhasePlace phase_place(const AxisPhases& phases, std::string_view axis, std::str
     result.phase = fmt::format("k{}Phase[{}]", axis, result.phase);
   }
   result.tables += shift_table(axis, phases);
-  if (is_shifted(phases)) result.place += fmt::format(" + k{}Shift[{}]", axis, phase);
+  if (phases.is_shifted()) result.place += fmt::format(" + k{}Shift[{}]", axis, phase);
   return result;
-}
-
-bool is_shifted(const AxisPhases& phases) {
-  return std::ranges::any_of(phases.list, [](const Phase& one) { return one.shift != 0; });
 }
 
 std::string shift_tables(const Phases& phases) {
@@ -88,7 +84,7 @@ std::string shift_tables(const Phases& phases) {
 }
 
 std::string first_pixel(const AxisPhases& phases, std::string_view axis, std::string_view phase) {
-  return is_shifted(phases) ? fmt::format("{1} - k{0}Shift[{1}] * k{0}Stride", axis, phase) : std::string(phase);
+  return phases.is_shifted() ? fmt::format("{1} - k{0}Shift[{1}] * k{0}Stride", axis, phase) : std::string(phase);
 }
 
 }  // namespace jitconv::codegen

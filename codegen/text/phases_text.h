@@ -1,5 +1,5 @@
-// What the passes of a sub-pixel convolution print alike: which tap of the filter a phase meets in a tap of the window,
-// and to which phase a pixel of dx belongs.
+// What a sub-pixel convolution and its passes print alike: which tap of the filter a phase meets in a tap of the
+// window, and to which phase a pixel of dx belongs.
 #pragma once
 
 #include <string>
@@ -29,8 +29,6 @@ struct PhasePlace {
 /// `axis` is "Row" or "Column", `index` the pixel's variable, "h", `phase` that of its phase, "row_phase".
 PhasePlace phase_place(const AxisPhases& phases, std::string_view axis, std::string_view index, std::string_view phase);
 
-/// Whether some phase's first pixel is not at output 0 of the dense convolution.
-bool is_shifted(const AxisPhases& phases);
 /// Tables that first_pixel() needs, lines; empty if no phase is shifted.
 std::string shift_tables(const Phases& phases);
 /// Of axes with all phases: an expression for the pixel that a phase has at output 0, negative if it is shifted.

@@ -13,7 +13,7 @@
 namespace jitconv::codegen {
 namespace {
 
-std::string constants(const WgmmaGeometry& geometry) {
+std::string constants(const WgmmaGeometry& geometry, const Launch& launch) {
   const Problem& problem = geometry.problem();
   const WgmmaTiling& tiling = geometry.tiling();
   const WgmmaMemory memory(geometry);
@@ -47,6 +47,7 @@ std::string constants(const WgmmaGeometry& geometry) {
     c.add("kTilesOfPlane", geometry.tiles_of_plane());
   if (tiling.split_k > 1) c.add("kSplits", tiling.split_k);
   c.add("kTiles", geometry.tiles());
+  if (geometry.skips_zero_taps()) c.add("kBlocks", launch.blocks, "of the grid");
 
   c.group(tiling.pipeline.filter_rows == 1
               ? "Steps: a filter row of kSlices slices of channels; a slice is 16 bytes of a pixel"
@@ -256,7 +257,7 @@ std::vector<DeviceFile> files(const WgmmaGeometry& geometry) {
   if (!nhwc && !tiling.stores_pixels) result.push_back({"device/elements_within.cuh"});
   if (store.uses_tma() || copies_out) result.push_back({"device/bulk_store.cuh"});
   if (copies_out) result.push_back({"device/tensor_store.cuh"});
-  if (!nhwc && !tiling.stores_pixels && geometry.row_ends() > 1) result.push_back({"device/opaque.cuh"});
+  if (!nhwc && geometry.row_ends() > 1) result.push_back({"device/opaque.cuh"});
   if (problem.epilogue.activation == Activation::relu && tiling.split_k == 1) result.push_back({"device/max_nan.cuh"});
   result.push_back({multiply_file(geometry), tiling.tile.columns});
   return result;
@@ -265,8 +266,8 @@ std::vector<DeviceFile> files(const WgmmaGeometry& geometry) {
 std::string tile(const WgmmaGeometry& geometry) {
   const WgmmaTiling& tiling = geometry.tiling();
   const std::string k_tile = geometry.skips_zero_taps()
-                                 ? "// Phases have more taps or fewer, and each block has tiles of all.\n"
-                                   "k_tile = (number % kTilesK + number / kTilesK) % kTilesK;"
+                                 ? "// Phases have more taps or fewer: in its next tile a block has another one.\n"
+                                   "k_tile = (number % kTilesK + number / kTilesK * kTilesK / kBlocks) % kTilesK;"
                                  : "k_tile = number % kTilesK;";
   if (tiling.tile.images > 0) return fill_template(embedded_text("wgmma/tile_images.cu.in"), {{"k_tile", k_tile}});
   return fill_template(
@@ -284,7 +285,7 @@ KernelText wgmma::emit(const KernelPlan& kernel, std::string_view name) {
   text.arguments = wgmma_arguments(geometry);
   text.files = files(geometry);
   Holes holes = {
-      {"constants", constants(geometry)},
+      {"constants", constants(geometry, kernel.launch)},
       {"asserts", asserts(geometry, kernel.launch.shared_bytes)},
       {"activation", split ? "" : activation_function(kernel.problem.epilogue, Relu::instruction)},
       {"unpacked_weights", geometry.multiplies_registers() ? unpacked_weights_text(geometry) : ""},

@@ -159,14 +159,16 @@ Holes share_holes(const WgmmaGeometry& geometry) {
 /// For each phase that a tile's channels may be of, the multiplications of the taps that it meets.
 std::string multiplications_of_phases(const WgmmaGeometry& geometry, const std::vector<Unit>& all,
                                       const std::string& first_step) {
+  // Each list is a group of its own: ptxas makes two of a group that begins or ends outside of the branches.
   std::string text = "switch (tile.k_tile / kTilesOfPhase) {  // other taps have no weights in the phase\n";
   for (std::int64_t phase = 0; phase < geometry.tile_phases(); ++phase) {
     std::vector<Unit> met;
     for (const Unit& unit : all)
       if (geometry.meets_tap(phase, unit.r, unit.s)) met.push_back(unit);
     Lines lines;
+    lines.add("multiply_begin();");
     add_tap_multiplications(lines, geometry, met, first_step);
-    lines.add("break;");
+    lines.add("multiply_commit();\nbreak;");
     text += fmt::format("  case {}:\n", phase) + indented(indented(lines.text()));
   }
   return text + "}\n";
@@ -177,19 +179,23 @@ std::string multiplications(const WgmmaGeometry& geometry, const std::string& fi
                             const std::string& release_in_order) {
   const WgmmaTiling& tiling = geometry.tiling();
   const std::vector<Unit> all = units(geometry);
-  Lines lines;
-  lines.add("// begin taps");
   if (geometry.skips_zero_taps())
-    return lines.text() + multiplications_of_phases(geometry, all, first_step) + "// end taps\n";
-  if (tiling.splits_operands())
+    return "// begin taps\n" + multiplications_of_phases(geometry, all, first_step) + "// end taps\n";
+  Lines lines;
+  if (tiling.splits_operands()) {
+    lines.add("// begin taps");
     add_split_multiplications(lines, geometry, all, release_in_order);
-  else if (tiling.packs_weights())
+    lines.add("// end taps");
+    return lines.text();
+  }
+  lines.add("multiply_begin();\n// begin taps");
+  if (tiling.packs_weights())
     add_tap_multiplications(lines, geometry, all, first_step);
   else if (!geometry.multiplies_registers())
     add_row_multiplications(lines, geometry, all, first_step);
   else
     add_register_multiplications(lines, geometry, all, first_step);
-  lines.add("// end taps");
+  lines.add("// end taps\nmultiply_commit();");
   return lines.text();
 }
 

@@ -63,7 +63,7 @@ std::string stage_values(const WgmmaGeometry& geometry) {
     return fill_template(embedded_text(in_pairs ? "wgmma/stage_pairs.cu.in" : "wgmma/stage_values.cu.in"),
                          {{"epilogue", lines}, {"store", lines_of_store}});
   };
-  const int ends = tiling.stores_pixels ? 0 : geometry.row_ends();
+  const int ends = geometry.row_ends();
   const std::string in_one_row = fill(pairs, 0);
   if (ends == 0) return in_one_row;
   const std::string in_rows = fill(pairs && pairs_in_rows, ends);

@@ -12,6 +12,15 @@ namespace {
 
 constexpr int kConsumerThreads = 128;
 
+constexpr std::string_view kAboutStore =
+    "// Store: the channels of a position are neighbours in y. A consumer stages its 64 channels of kStoreColumns\n"
+    "// positions at a time, [position][channel], and writes vectors of channels, those of a position by neighbouring\n"
+    "// lanes: no sector of y is written twice. Positions that no output has are staged and not written.";
+constexpr std::string_view kAboutPixels =
+    "// Store: the channels of a phase are neighbours in dx. A consumer stages its 64 channels of kStoreColumns\n"
+    "// positions at a time, [position][channel], and writes vectors of channels, those of a position by neighbouring\n"
+    "// lanes. Positions that no output has are staged and not written.";
+
 std::string store_vector_type(const WgmmaGeometry& geometry) {
   const WgmmaStore store(geometry);
   switch (store.written_bytes() * store.store_vector()) {
@@ -165,7 +174,8 @@ Holes store_nhwc_holes(const WgmmaGeometry& geometry, const std::string& channel
                           {{"write", std::exchange(read_residual, {}) + write}});
   const std::string store = fill_template(
       embedded_text("wgmma/store_nhwc.cu.in"),
-      {{"run_first", outputs_of_run(geometry)},
+      {{"about_store", std::string(tiling.stores_pixels ? kAboutPixels : kAboutStore)},
+       {"run_first", outputs_of_run(geometry)},
        {"first_element", first_element(geometry)},
        {"staged_lane", transposed ? "Staged* const staged_lane =\n"
                                     "    staged + transposed_column(lane) * kStagingPitch + warp_first_row(warp) + "

@@ -18,7 +18,7 @@ void add_pixel_constants(Constants& c, const WgmmaGeometry& geometry) {
   c.add("kRowStride", phases.rows.stride).add("kColumnStride", phases.columns.stride);
   c.add("kPixelsH", phases.rows.pixels).add("kPixelsW", phases.columns.pixels);
   if (!phases.columns_innermost) return;
-  const int pixels = WgmmaStore(geometry).store_pixels();
+  const int pixels = WgmmaStore(geometry).pixels_of_store();
   c.add("kStorePixels", pixels, "of a row, that a lane writes at a time");
   c.add("kPositionStores", phases.columns.count() / pixels, "of the pixels of a position");
 }
@@ -26,13 +26,16 @@ void add_pixel_constants(Constants& c, const WgmmaGeometry& geometry) {
 std::string first_pixel_of_channels(const WgmmaGeometry& geometry, std::string_view k) {
   const Problem& problem = geometry.problem();
   const Phases& phases = problem.phases;
-  const bool images = geometry.tiling().tile.images > 0, whole = problem.k % geometry.tiling().tile.channels == 0;
+  const bool images = geometry.tiling().tile.images > 0;
+  const bool whole = problem.k % geometry.tiling().tile.channels == 0;
   const std::string of_rows =
       fmt::format("{}{}", images ? "" : "run_first / kQ * kRowStride + ", first_pixel(phases.rows, "Row", "row_phase"));
   const std::string_view image = images ? "image_first" : "tile.n";
   // Tables have no phase for channels behind the last.
   const auto guarded = [&](const std::string& phase) {
-    return whole ? phase : fmt::format("{} < kGroupK ? {} : 0", k, phase);
+    return whole || !(phases.rows.is_shifted() || phases.columns.is_shifted())
+               ? phase
+               : fmt::format("{} < kGroupK ? {} : 0", k, phase);
   };
   if (phases.columns_innermost)
     return fmt::format(
@@ -62,19 +65,19 @@ std::string place_of_pixel(const WgmmaGeometry& geometry, std::string_view posit
                    "const int position = column_first + {};  // from the start of the run's first row\n"
                    "const int row = position / kPitch, column = position - row * kPitch;\n",
                    position);
-  const std::string_view image = !images ? "h"
-                                 : phases.columns_innermost
-                                     ? "(image * static_cast<long long>(kGroups * kPhaseChannels) * kPixelsH + h)"
-                                     : "(image * kPixelsH + h)";
-  const std::string_view counted =
+  const std::string_view row_of_pixels =
+      !images                    ? "h"
+      : phases.columns_innermost ? "(image * static_cast<long long>(kGroups * kPhaseChannels) * kPixelsH + h)"
+                                 : "(image * kPixelsH + h)";
+  const std::string_view output_of_run =
       images ? "row < kP && (image * kP + row) * kQ + column" : "position - column_first - row * kRowPadding";
   return before + fmt::format(
                       "const int h = row * kRowStride + first_h, w = column * kColumnStride + first_w;\n"
                       "const {} output = {} * kPixelsW + w;\n"
                       "const bool stored = {}column < kQ && {} < outputs && {}h < kPixelsH && {}w < kPixelsW;\n",
-                      images && phases.columns_innermost ? "long long" : "int", image,
-                      phases.columns_innermost ? "k_first < kGroupK && " : "k_vector < kGroupK && ", counted,
-                      is_shifted(phases.rows) ? "h >= 0 && " : "", is_shifted(phases.columns) ? "w >= 0 && " : "");
+                      images && phases.columns_innermost ? "long long" : "int", row_of_pixels,
+                      phases.columns_innermost ? "k_first < kGroupK && " : "k_vector < kGroupK && ", output_of_run,
+                      phases.rows.is_shifted() ? "h >= 0 && " : "", phases.columns.is_shifted() ? "w >= 0 && " : "");
 }
 
 }  // namespace jitconv::codegen

@@ -108,6 +108,9 @@ std::string describe(const KernelPlan& kernel) {
     text += "schedule: sliced-K, consumers take the steps of a tile in turn, and add their sums\n";
   if (t.tile.images > 0) text += fmt::format("images of a run: {}\n", t.tile.images);
   text += fmt::format("weights: {}\n", weights(t));
+  if (geometry.skips_zero_taps())
+    text += fmt::format("taps: those that a tile's phase meets, {} of {}\n", geometry.met_taps(),
+                        geometry.tile_phases() * geometry.taps());
   if (t.splits_operands()) text += split_operands_text(t.promotion_interval);
   if (t.split_k > 1) text += fmt::format("split-K: over {} blocks, partial sums added by another kernel\n", t.split_k);
   return text;
@@ -128,6 +131,7 @@ std::vector<int> body(const KernelPlan& kernel) {
           std::min(t.tile.images, 2),
           t.tile.folded_columns,
           t.promotion_interval,
+          geometry.skips_zero_taps() ? static_cast<int>(geometry.tile_phases()) : 0,
           t.stores_pixels         ? 3
           : store.stores_bulk()   ? 1
           : store.stores_planes() ? 2

@@ -31,7 +31,9 @@ std::int64_t WgmmaGeometry::tap_place(int tap) const {
 }
 
 int WgmmaGeometry::row_ends() const {
-  return tiling_.tile.images > 0 || tiling_.stores_boxes() ? 0 : PixelGrid::row_ends(tiling_.tile.window);
+  return tiling_.tile.images > 0 || tiling_.stores_boxes() || tiling_.stores_pixels
+             ? 0
+             : PixelGrid::row_ends(tiling_.tile.window);
 }
 
 std::int64_t WgmmaGeometry::run_row() const {
@@ -70,6 +72,10 @@ bool WgmmaGeometry::skips_zero_taps() const {
 
 std::int64_t WgmmaGeometry::multiplied_units() const {
   return skips_zero_taps() ? ceil_div(units_ * met_taps(), tile_phases() * taps_) : units_;
+}
+
+std::int64_t WgmmaGeometry::most_multiplied_units() const {
+  return skips_zero_taps() ? most_met_taps() * tiling_.pipeline.slices : units_;
 }
 
 std::vector<int> WgmmaGeometry::promotion_groups(int all) const {

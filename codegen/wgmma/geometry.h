@@ -58,8 +58,10 @@ class WgmmaGeometry : public PixelGrid {
   std::vector<int> promotion_groups(int all) const;
   /// Whether the channels of a tile are of one of tile_phases(), and a step multiplies the taps only that it meets.
   bool skips_zero_taps() const;
-  /// Of units(), those that a step multiplies: the mean of the phases, if zero taps are skipped.
+  /// Of units(), those that a step multiplies: if zero taps are skipped, the mean of the phases, or those of the phase
+  /// that has most.
   std::int64_t multiplied_units() const;
+  std::int64_t most_multiplied_units() const;
 
   // Tiles.
   std::int64_t tiles_k() const { return tiles_k_; }

@@ -77,10 +77,7 @@ PixelGrid::PixelGrid(const Problem& problem) : problem_(&problem) {
                          ? 1
                          : static_cast<int>(32 / problem.output.element_bytes());
   alignment_outputs_ = static_cast<int>(sector_elements_ - std::gcd(plane_, std::int64_t{sector_elements_}));
-  if (problem.phases.stores_pixels)
-    for (std::int64_t phase = 0; phase < tile_phases(); ++phase)
-      for (std::int64_t tap = 0; tap < problem.taps(); ++tap)
-        met_taps_ += meets_tap(phase, tap / problem.columns.taps, tap % problem.columns.taps) ? 1 : 0;
+  if (problem.phases.stores_pixels) count_met_taps();
   if (problem.output.layout() == Layout::nhwc) return;
   for (const int bytes : {2, 4})
     for (const bool sector_runs : {false, true})
@@ -101,6 +98,17 @@ std::int64_t PixelGrid::image_rows(int filter_rows) const {
   // A step that has one filter row has its rows only, whatever the stride; one that has all has a stride of 1.
   const Axis& rows = problem_->rows;
   return shared_padding_pitch(rows.output, rows.input, rows.pad, (filter_rows - 1) * rows.dilation, 1);
+}
+
+void PixelGrid::count_met_taps() {
+  const std::int64_t columns = problem_->columns.taps;
+  for (std::int64_t phase = 0; phase < tile_phases(); ++phase) {
+    std::int64_t met = 0;
+    for (std::int64_t tap = 0; tap < problem_->taps(); ++tap)
+      met += meets_tap(phase, tap / columns, tap % columns) ? 1 : 0;
+    met_taps_ += met;
+    most_met_taps_ = std::max(most_met_taps_, met);
+  }
 }
 
 std::int64_t PixelGrid::tile_phases() const {

@@ -50,7 +50,8 @@ class PixelGrid {
   std::int64_t tile_phase_channels() const { return problem_->k / tile_phases(); }
   /// Whether channels of such a phase meet a tap of the window.
   bool meets_tap(std::int64_t tile_phase, std::int64_t r, std::int64_t s) const;
-  std::int64_t met_taps() const { return met_taps_; }  ///< of all such phases
+  std::int64_t met_taps() const { return met_taps_; }            ///< of all such phases
+  std::int64_t most_met_taps() const { return most_met_taps_; }  ///< of one
 
   /// Outputs of a channel that share 32 bytes of y: one, where other channels lie between them.
   int sector_elements() const { return sector_elements_; }
@@ -73,11 +74,13 @@ class PixelGrid {
   bool boxes_cross_rows() const { return row_padding() == 0; }
 
  private:
+  void count_met_taps();
+
   const Problem* problem_;
   int slice_channels_, phases_, row_phases_, sector_elements_, alignment_outputs_;
   bool loads_pairs_;
   int load_bytes_;
-  std::int64_t pixel_slices_, plane_, row_reach_, pitch_, met_taps_ = 0;
+  std::int64_t pixel_slices_, plane_, row_reach_, pitch_, met_taps_ = 0, most_met_taps_ = 0;
   static constexpr std::size_t place(int staged_bytes, bool sector_runs) {
     return (staged_bytes == 4 ? 2U : 0U) + (sector_runs ? 1U : 0U);
   }

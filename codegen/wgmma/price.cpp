@@ -128,7 +128,9 @@ std::int64_t WgmmaPrice::step_multiply(const WgmmaGeometry& geometry) const {
   // An instruction multiplies two units; one consumer issues it, or both.
   const bool alone = tiling.tile_consumers() == 1;
   const int products = tiling.splits_operands() ? 3 : 1;
-  const std::int64_t units = geometry.multiplied_units();
+  // Blocks that have several tiles have some of every phase.
+  const std::int64_t units =
+      geometry.tiles() <= target_.sm_count ? geometry.most_multiplied_units() : geometry.multiplied_units();
   const std::int64_t pipe = products * units * instruction * tiling.tile_consumers() / 2;
   std::int64_t cycles = pipe;
   if (tiling.splits_operands())

@@ -113,10 +113,10 @@ int WgmmaStore::store_vector() const {
   return static_cast<int>(std::gcd(problem.pixel_channels(), 16 / written_bytes_));
 }
 
-int WgmmaStore::store_pixels() const {
+int WgmmaStore::pixels_of_store() const {
   const AxisPhases& columns = geometry_.problem().phases.columns;
-  const bool shifted = std::ranges::any_of(columns.list, [](const Phase& phase) { return phase.shift != 0; });
-  return shifted || columns.pixels % columns.count() != 0 ? 1 : static_cast<int>(columns.count());
+  if (columns.is_shifted() || columns.pixels % columns.count() != 0) return 1;
+  return static_cast<int>(std::min(columns.count(), 16 / written_bytes_));
 }
 
 std::int64_t WgmmaStore::partial_sum_stride() const {

@@ -6,16 +6,16 @@
 // Plan
 //   family: wgmma
 //   target: sm_90a
-//   grid: 132 blocks of 384 threads, 214112 bytes of shared memory, at least 1 block(s) per SM
-//   tile of a block: 64 channels, 1 run(s) of 208 positions, each for 200 outputs
-//   pipeline: 5 stages of 4 slice(s) of 16 bytes of channels and all filter rows
-//   loading: transposed before, as operand rows, by TMA in im2col mode
+//   grid: 132 blocks of 384 threads, 223472 bytes of shared memory, at least 1 block(s) per SM
+//   tile of a block: 128 channels, 1 run(s) of 208 positions, each for 200 outputs
+//   pipeline: 7 stages of 2 slice(s) of 16 bytes of channels and all filter rows
+//   loading: 4 team(s) of 1 warp(s), 8 pixel(s) of a lane in flight
 //   storing: rows of pixels, of all phases of columns
-//   schedule: pingpong, consumers take tiles in turn, and one stores while the other multiplies
 //   weights: loaded with each step
-//   sub-pixel: 4 phase(s) of pixels in a window of 2x2 taps, 44 % of the products are with zero weights, stored as the
-//   pixels of dx
-//   kernels: pack_weights, transpose_input, wgmma
+//   taps: those that a tile's phase meets, 6 of 8
+//   sub-pixel: 4 phase(s) of pixels in a window of 2x2 taps, 44 % of which are zero for a phase, stored as the pixels
+//   of dx
+//   kernels: pack_weights, wgmma
 
 // Element: one value of x, w, bias, residual or y in memory. Here fp32.
 using Element = float;
@@ -54,29 +54,6 @@ __device__ __forceinline__ void barrier_wait(Barrier* barrier, int parity) {
       "@!complete bra again;\n"
       "}" ::"r"(barrier_address(barrier)),
       "r"(parity)
-      : "memory");
-}
-
-// A tensor as TMA sees it (CUtensorMap): made by the host for every launch, a parameter of the kernel.
-struct alignas(64) TensorMap {
-  unsigned long long words[16];
-};
-
-// Global to shared copy of a box of a tensor (cp.async.bulk.tensor, sm_90): one thread asks, nobody waits. The box
-// starts at the given indices, which may lie outside: there are zeros. The first of them counts whole 16 bytes.
-// `arrival` is told of the bytes of the whole box. The destination is a multiple of 128 bytes, of 1024 if the box is
-// swizzled.
-
-// The same of pixels of an NHWC tensor, as its map walks over them (im2col): the first is (n, h, w), those that follow
-// are the next along w, then h, then n. Of each come the channels from c on, of the pixel `right` and `down` of it.
-__device__ __forceinline__ void tensor_walk_to_shared(void* destination, const TensorMap* map, int c, int w, int h,
-                                                      int n, int right, int down, Barrier* arrival) {
-  asm volatile(
-      "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes "
-      "[%0], [%1, {%2, %3, %4, %5}], [%6], {%7, %8};"
-      ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(destination))),
-      "l"(map), "r"(c), "r"(w), "r"(h), "r"(n), "r"(barrier_address(arrival)),
-      "h"(static_cast<unsigned short>(right)), "h"(static_cast<unsigned short>(down))
       : "memory");
 }
 
@@ -119,6 +96,9 @@ __device__ __forceinline__ MatrixOperand matrix_operand(const void* first, unsig
   return (address & 0x3ffffu) >> 4 | static_cast<unsigned long long>(right_half >> 4) << 16 | (kEightRows >> 4) << 32;
 }
 
+// Makes shared memory that this thread wrote, or knows to be written, visible to multiplications and bulk copies.
+__device__ __forceinline__ void fence_async_proxy() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+
 __device__ __forceinline__ void multiply_begin() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 __device__ __forceinline__ void multiply_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 // Returns when all but the kGroups newest groups of this warpgroup are complete.
@@ -154,7 +134,6 @@ constexpr int kWarpgroupThreads = 128;
 constexpr int kInstructionRows = 64;
 // Operands in shared memory consist of core matrices: eight rows of 16 bytes.
 constexpr int kOperandRowBytes = 16;
-constexpr int kSwizzleAtomBytes = 1024;
 
 // Which elements of a warpgroup's multiplication a thread holds in registers (wgmma, sm_90a): PTX ISA, "Asynchronous
 // Warpgroup Level Matrix Instructions", "Register Fragments", figures of .m64nNk8 and .m64nNk16. A warp has 16 rows of
@@ -173,14 +152,21 @@ __device__ __forceinline__ int accumulator_column(int lane) { return lane % kRow
 // Which of a lane's sums lies in its row of a half and in its column `e`, 0 or 1, of the eight columns number `eight`.
 __device__ constexpr int accumulator_index(int eight, int half, int e) { return eight * 4 + half * 2 + e; }
 
-// A matrix as TMA brings it, swizzled: rows of kRowBytes, 32, 64 or 128, of which a multiplication takes
-// 32, the first unless 2, 4 or 6 is added. What was copied starts on a multiple of 1024 bytes; `first` is any row of
-// it.
-template <int kRowBytes>
-__device__ __forceinline__ MatrixOperand swizzled_operand(const void* first) {
-  constexpr unsigned long long kEightRows = 8 * kRowBytes, kSwizzle = kRowBytes == 128 ? 1 : kRowBytes == 64 ? 2 : 3;
-  const unsigned address = static_cast<unsigned>(__cvta_generic_to_shared(first));
-  return (address & 0x3ffffu) >> 4 | (kEightRows >> 4) << 32 | kSwizzle << 62;
+// source[kOffset] if valid, else 0, and then source may be any address. One predicated instruction, issued where it is
+// written: loads of a batch all leave before the first is waited for.
+template <long long kOffset>
+__device__ __forceinline__ Element load_if(const Element* source, bool valid) {
+  Element result;
+  asm volatile(
+      "{\n"
+      ".reg .pred valid;\n"
+      "setp.ne.b32 valid, %2, 0;\n"
+      "mov.b32 %0, 0;\n"
+      "@valid ld.global.nc.b32 %0, [%1 + %3];\n"
+      "}"
+      : "=&f"(result)
+      : "l"(source), "r"(static_cast<int>(valid)), "n"(4 * kOffset));
+  return result;
 }
 
 // Four channels of a pixel as one row of a matrix operand's half: fp32 rounded to nearest TF32, ties to even (the
@@ -244,24 +230,8 @@ __device__ __forceinline__ void multiply(float (&sum)[104], MatrixOperand a, Mat
       : "l"(a), "l"(b), "r"(accumulate));
 }
 
-// source[kOffset] if valid, else 0, and then source may be any address. One predicated instruction, issued where it is
-// written: loads of a batch all leave before the first is waited for.
-template <long long kOffset>
-__device__ __forceinline__ Element load_if(const Element* source, bool valid) {
-  Element result;
-  asm volatile(
-      "{\n"
-      ".reg .pred valid;\n"
-      "setp.ne.b32 valid, %2, 0;\n"
-      "mov.b32 %0, 0;\n"
-      "@valid ld.global.nc.b32 %0, [%1 + %3];\n"
-      "}"
-      : "=&f"(result)
-      : "l"(source), "r"(static_cast<int>(valid)), "n"(4 * kOffset));
-  return result;
-}
-
-// Convolution: transposed_x[N][C][H][W], w[K][C/groups][R][S], y[N][K][P][Q] (extents, whatever the layout)
+// Convolution: x[N][C][H][W], w[K][C/groups][R][S], y[N][K][P][Q] (extents, whatever the layout), where y is dx by
+// phases
 constexpr int kH = 28;
 constexpr int kW = 28;
 constexpr int kR = 2;
@@ -278,34 +248,43 @@ constexpr int kGroups = 1;
 constexpr int kChannels = 256;  // of a group
 constexpr int kGroupK = 512;
 constexpr int kPlane = 784;  // P * Q
+constexpr int kInputStrideN = 200704;
+constexpr int kInputStrideC = 784;
+constexpr int kInputStrideH = 28;
+constexpr int kInputStrideW = 1;
 
 // Tiles: kBlockK channels of kRuns runs of kColumns positions, of which each stores kWindow outputs
-constexpr int kBlockK = 64;
-constexpr int kTilesK = 8;
+constexpr int kBlockK = 128;
+constexpr int kTilesK = 4;
 constexpr int kRuns = 1;
 constexpr int kColumns = 208;
 constexpr int kWindow = 200;
 constexpr int kRowPadding = 1;  // positions of a grid row behind its kQ outputs
 constexpr int kPitch = 29;
 constexpr int kTilesOfPlane = 4;
-constexpr int kTiles = 1024;
+constexpr int kTiles = 512;
+constexpr int kBlocks = 132;  // of the grid
 
 // Steps: all filter rows of kSlices slices of channels; a slice is 16 bytes of a pixel
-constexpr int kSlices = 4;
-constexpr int kChunkChannels = 16;
-constexpr int kSteps = 16;
+constexpr int kSlices = 2;
+constexpr int kChunkChannels = 8;
+constexpr int kSteps = 32;
 constexpr int kStepRows = 2;  // filter rows of a step
 constexpr int kPhases = 1;  // residues of columns modulo the stride, kept apart
-constexpr int kUnits = 16;  // of a step: taps, each of one slice
+constexpr int kUnits = 8;  // of a step: taps, each of one slice
 constexpr int kRunPixels = 238;
-constexpr int kPixelBytes = 64;  // all slices of a pixel, one after the other
-constexpr int kPhaseBytes = 15360;
-constexpr int kIm2colBytes = 15232;  // of a step
-constexpr int kRunBytes = 15360;
+constexpr int kRunBytes = 7616;
 constexpr int kWeightBytes = 16384;
-constexpr int kInputBytes = 15360;
-constexpr int kStageBytes = 31744;
-constexpr int kStages = 5;
+constexpr int kInputBytes = 7616;
+constexpr int kStageBytes = 24000;
+constexpr int kStages = 7;
+
+// Loading: kTeams teams of kTeamWarps warps
+constexpr int kTeamWarps = 1;
+constexpr int kTeams = 4;
+constexpr int kLoadItemsOfPhase = 8;  // 32 pixels each
+constexpr int kLoadItems = 8;
+constexpr int kLoadBatch = 8;  // items of a warp in flight
 
 // The block
 constexpr int kThreads = 384;
@@ -320,41 +299,40 @@ constexpr int kStagingElements = 1728;  // of a warp
 // dx, whose pixels that are equal modulo the strides are a phase: channels of their own
 constexpr int kPhaseChannels = 128;
 constexpr int kColumnPhases = 2;  // of a row
-constexpr int kTilesOfPhase = 4;  // of rows
+constexpr int kTilesOfPhase = 2;  // of rows
 constexpr int kRowStride = 2;
 constexpr int kColumnStride = 2;
 constexpr int kPixelsH = 56;
 constexpr int kPixelsW = 56;
 constexpr int kStorePixels = 2;  // of a row, that a lane writes at a time
 constexpr int kPositionStores = 1;  // of the pixels of a position
-constexpr int kStagingFirstByte = 158720;
-constexpr int kBarriersFirstByte = 214016;
+constexpr int kStagingFirstByte = 168064;
+constexpr int kBarriersFirstByte = 223360;
 
 // The numbers above are redundant; they must agree.
-static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == kInstructionRows);
-static_assert(kRunBytes % kSwizzleAtomBytes == 0 && kStageBytes % kSwizzleAtomBytes == 0);
+static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 2 * kInstructionRows);
+static_assert(kTeams * kTeamWarps == kProducerWarps);
 static_assert(kRowPadding <= (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kRowPadding);
 static_assert(kRunPixels ==
               kColumns + (kS - 1) * kDilationW / kStrideW + (kStepRows - 1) * kDilationH * kPitch);
 static_assert(kChunkChannels == kSlices * kOperandChannels && kSteps * kStepRows % kR == 0);
 static_assert(kUnits % 2 == 0 && kUnits >= kStepRows * kS * kSlices &&
     kWeightBytes == kUnits * kBlockK * kOperandRowBytes);
-static_assert(kRunBytes == kPhases * kPhaseBytes && kPhaseBytes >= kRunPixels * kPixelBytes);
+static_assert(kRunBytes == kPhases * kSlices * kRunPixels * kOperandRowBytes);
 static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes &&
     kStages * kStageBytes <= kStagingFirstByte);
 static_assert(kStagingPitch >= kColumns && kHalfRows % kColumnPhases == 0);
 static_assert(kWarpgroupThreads * (kProducerRegisters + 2 * kConsumerRegisters) <= 65536);
-static_assert(kBarriersFirstByte + 16 * kStages + 16 <= 214112);
+static_assert(kBarriersFirstByte + 16 * kStages + 0 <= 223472);
 
 // Shared memory, by first byte:
 //   0                   kStages stages: pixels of kRuns runs, behind them the weights of the step
 //   kStagingFirstByte   outputs on their way from registers to y
 //   kBarriersFirstByte  barriers
 // Barriers:
-//   name                    arrivals         who arrives                              who waits
-//   full[kStages]           2                the producer, and copies by their bytes  consumers, for a step
-//   empty[kStages]          1                consumers that have multiplied a step    the producer, for a free stage
-//   multiplied[kConsumers]  kWarpgroupWarps  a consumer's warps, in their last step   the other consumer, for its turn
+//   name            arrivals        who arrives                              who waits
+//   full[kStages]   kTeamWarps + 1  the producer, and copies by their bytes  consumers, for a step
+//   empty[kStages]  kConsumers      consumers that have multiplied a step    the producer, for a free stage
 
 using Staged = float;  // an output on its way to y
 
@@ -366,8 +344,8 @@ struct Tile {
   int n, group, k_tile;
   int first_output;  // of the tile's first run, counted in a plane of y
   __device__ __forceinline__ explicit Tile(int number) {
-    // Phases have more taps or fewer, and each block has tiles of all.
-    k_tile = (number % kTilesK + number / kTilesK) % kTilesK;
+    // Phases have more taps or fewer: in its next tile a block has another one.
+    k_tile = (number % kTilesK + number / kTilesK * kTilesK / kBlocks) % kTilesK;
     number /= kTilesK;
     first_output = number % kTilesOfPlane * (kRuns * kWindow);
     number /= kTilesOfPlane;
@@ -378,37 +356,65 @@ struct Tile {
 
 
 
-// Copies the pixels that a run needs of filter row r, [phase][pixel], kPixelBytes of each from channel c_first on. In
-// im2col mode, TMA goes through the grid in the order of positions, and writes zeros outside of x.
-__device__ __forceinline__ void copy_run(const TensorMap* x_map, const Tile& tile, int run_first, int c_first, int r,
-                                         char* run, Barrier* arrival) {
-  const int first = run_first;
-  const int image = tile.n, row = first / kQ, column = first - row * kQ;
+// Loads one step's kRunPixels pixels of a run as [phase][slice][pixel], 16 bytes each. Lanes are
+// neighbours in a row of x; kLoadBatch pixels of a lane are in flight at a time.
+__device__ __forceinline__ void load_run(const Element* __restrict__ x_chunk, int c_first, int r, int run_first,
+                                         int first_item, int lane, char* run) {
+  const int row_first = run_first / kQ;
+  const int column_first = run_first - row_first * kQ;
+#pragma unroll 1
+  for (int item = first_item; item < kLoadItems; item += kLoadBatch * kTeamWarps) {
+    Element value[kLoadBatch][kChunkChannels];
 #pragma unroll
-  for (int phase = 0; phase < kPhases; ++phase)
-    tensor_walk_to_shared(run + phase * kPhaseBytes, x_map, c_first, column * kStrideW - kPadLeft,
-                          row * kStrideH - kPadTop, image, phase, r * kDilationH, arrival);
+    for (int i = 0; i < kLoadBatch; ++i) {
+      const int phase = kPhases == 1 ? 0 : (item + i * kTeamWarps) / kLoadItemsOfPhase;
+      const int pixel = (item + i * kTeamWarps - phase * kLoadItemsOfPhase) * 32 + lane;
+      const int row = row_first + (column_first + pixel) / kPitch;
+      const int column = (column_first + pixel) % kPitch;
+      const int h = row * kStrideH - kPadTop + r * kDilationH;
+      const int w = column * kStrideW - kPadLeft + phase;
+      const bool valid = item + i * kTeamWarps < kLoadItems && pixel < kRunPixels && static_cast<unsigned>(h) < kH &&
+                         static_cast<unsigned>(w) < kW;
+      const Element* source = x_chunk + (h * kInputStrideH + w);
+      value[i][0] = load_if<0LL * kInputStrideC>(source, valid);
+      value[i][1] = load_if<1LL * kInputStrideC>(source, valid);
+      value[i][2] = load_if<2LL * kInputStrideC>(source, valid);
+      value[i][3] = load_if<3LL * kInputStrideC>(source, valid);
+      value[i][4] = load_if<4LL * kInputStrideC>(source, valid);
+      value[i][5] = load_if<5LL * kInputStrideC>(source, valid);
+      value[i][6] = load_if<6LL * kInputStrideC>(source, valid);
+      value[i][7] = load_if<7LL * kInputStrideC>(source, valid);
+    }
+#pragma unroll
+    for (int i = 0; i < kLoadBatch; ++i) {
+      const int phase = kPhases == 1 ? 0 : (item + i * kTeamWarps) / kLoadItemsOfPhase;
+      const int pixel = (item + i * kTeamWarps - phase * kLoadItemsOfPhase) * 32 + lane;
+      if (item + i * kTeamWarps >= kLoadItems || pixel >= kRunPixels) continue;
+      uint4* destination = reinterpret_cast<uint4*>(run) + phase * (kSlices * kRunPixels) + pixel;
+#pragma unroll
+      for (int slice = 0; slice < kSlices; ++slice)
+        destination[slice * kRunPixels] = operand_row(value[i] + slice * kOperandChannels);
+    }
+  }
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
-jitconv_wgmma_dgrad_tf32_nchw_n32c128h56w56_k256_3x3_pad1x1_s2x2(const __grid_constant__ TensorMap x_map,
+jitconv_wgmma_dgrad_tf32_nchw_n32c128h56w56_k256_3x3_pad1x1_s2x2(const Element* __restrict__ x,
     const uint4* __restrict__ packed_w, Element* __restrict__ y) {
   extern __shared__ __align__(1024) char shared[];
   char* const stages = shared;
   Staged* const staging = reinterpret_cast<Staged*>(shared + kStagingFirstByte);
   Barrier* const full = reinterpret_cast<Barrier*>(shared + kBarriersFirstByte);
   Barrier* const empty = full + kStages;
-  Barrier* const multiplied = empty + kStages;  // one of each consumer warpgroup
   // The shuffle tells the compiler that the number is the same in all lanes.
   const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
   const int lane = threadIdx.x % 32;
 
   if (threadIdx.x == kThreads - kWarpgroupThreads) {  // no producer thread: those issue copies meanwhile
     for (int i = 0; i < kStages; ++i) {
-      barrier_init(full + i, 2);
-      barrier_init(empty + i, 1);
+      barrier_init(full + i, kTeamWarps + 1);
+      barrier_init(empty + i, kConsumers);
     }
-    for (int i = 0; i < kConsumers; ++i) barrier_init(multiplied + i, kWarpgroupWarps);
     barrier_init_visible();
   }
   __syncthreads();
@@ -421,31 +427,38 @@ jitconv_wgmma_dgrad_tf32_nchw_n32c128h56w56_k256_3x3_pad1x1_s2x2(const __grid_co
   };
 
   if (warp < kProducerWarps) {
-    // The producer warpgroup. What TMA copies is an operand as it lies: one thread copies pixels, another weights.
+    // The producer warpgroup. A warp's loads do not overlap its own waiting, so teams of warps take steps in turn.
     shrink_registers_to<kProducerRegisters>();
-    if (lane != 0 || warp > 1) return;
-    wait_for_previous_kernel();
+    const int team = warp / kTeamWarps, member = warp % kTeamWarps;
+    if (member == 0 && lane == 0) wait_for_previous_kernel();
+    int turn = 0;
 #pragma unroll 1
     for (int number = blockIdx.x; number < kTiles; number += gridDim.x) {
       const Tile tile(number);
+      const Element* x_image = x + static_cast<long long>(tile.n) * kInputStrideN +
+                               static_cast<long long>(tile.group * kChannels) * kInputStrideC;
       const char* w_tile = reinterpret_cast<const char*>(packed_w) +
                            static_cast<long long>(tile.group * kTilesK + tile.k_tile) * kSteps * kWeightBytes;
 #pragma unroll 1
       for (int step = 0; step < kSteps; ++step) {
-        char* input = stages + stage * kStageBytes;
-        barrier_wait(empty + stage, parity ^ 1);
-        if (warp == 1) {
-          barrier_arrive_expecting(full + stage, kWeightBytes);
-          bulk_copy_to_shared(input + kInputBytes, w_tile + static_cast<long long>(step) * kWeightBytes, kWeightBytes,
-                              full + stage);
-        }
-        if (warp == 0) {
-          barrier_arrive_expecting(full + stage, kIm2colBytes);
-#pragma unroll
+        if (turn == team) {
+          const int c_first = step * kChunkChannels;
+          char* input = stages + stage * kStageBytes;
+          barrier_wait(empty + stage, parity ^ 1);
+          if (member == 0 && lane == 0) {
+            barrier_arrive_expecting(full + stage, kWeightBytes);
+            bulk_copy_to_shared(input + kInputBytes, w_tile + static_cast<long long>(step) * kWeightBytes, kWeightBytes,
+                                full + stage);
+          }
+#pragma unroll 1
           for (int run = 0; run < kRuns; ++run)
-            copy_run(&x_map, tile, tile.first_output + run * kWindow, tile.group * kChannels + step * kChunkChannels, 0,
-                     input + run * kRunBytes, full + stage);
+            load_run(x_image + (static_cast<long long>(c_first) * kInputStrideC), c_first, 0,
+                     tile.first_output + run * kWindow, member, lane, input + run * kRunBytes);
+          fence_async_proxy();
+          __syncwarp();
+          if (lane == 0) barrier_arrive(full + stage);
         }
+        turn = turn + 1 == kTeams ? 0 : turn + 1;
         next_stage();
       }
     }
@@ -453,66 +466,48 @@ jitconv_wgmma_dgrad_tf32_nchw_n32c128h56w56_k256_3x3_pad1x1_s2x2(const __grid_co
     // A consumer warpgroup: 64 of the tile's channels, one of its runs of positions.
     grow_registers_to<kConsumerRegisters>();
     const int consumer = warp / kWarpgroupWarps - 1;
-    const int k_consumer = 0, run = 0;
+    const int k_consumer = consumer * kInstructionRows, run = 0;
     const bool releases_stage = threadIdx.x % kWarpgroupThreads == 0;  // what its warpgroup has multiplied
     float sum[kColumns / 2];
-    // The warpgroups take tiles in turn, so that one can store while the other multiplies.
-    int turn = 0;
-    const auto skip_tile = [&] {  // the other warpgroup's
-      stage += kSteps % kStages;
-      parity ^= kSteps / kStages % 2;
-      if (stage >= kStages) stage -= kStages, parity ^= 1;
-    };
-    if (consumer == 1) skip_tile();
 #pragma unroll 1
-    for (int number = blockIdx.x + consumer * gridDim.x; number < kTiles; number += kConsumers * gridDim.x) {
+    for (int number = blockIdx.x; number < kTiles; number += gridDim.x) {
       const Tile tile(number);
-      barrier_wait(multiplied + (1 - consumer), (turn++ + consumer + 1) % 2);
       int previous_stage = 0;
 #pragma unroll 1
       for (int step = 0; step < kSteps; ++step) {
         barrier_wait(full + stage, parity);
         const char* input = stages + stage * kStageBytes;
-        // Adding to an operand moves it by 16 bytes: a slice of all pixels, a channel of a unit.
-        const MatrixOperand pixels = swizzled_operand<kPixelBytes>(input + run * kRunBytes);
+        // Adding to an operand moves it by 16 bytes: a pixel of a slice, a channel of a unit.
+        const MatrixOperand pixels = matrix_operand(input + run * kRunBytes, kRunPixels * kOperandRowBytes);
         const char* weights_of_step = input + kInputBytes;
         const MatrixOperand weights =
             matrix_operand(weights_of_step + k_consumer * kOperandRowBytes, kBlockK * kOperandRowBytes);
-        multiply_begin();
         // begin taps
         switch (tile.k_tile / kTilesOfPhase) {  // other taps have no weights in the phase
           case 0:
+            multiply_begin();
             multiply(sum, weights + 0 * kBlockK, pixels + 0, step != 0);  // r0s0 c0..7
-            multiply(sum, weights + 2 * kBlockK, pixels + 2, 1);  // r0s0 c8..15
-            multiply(sum, weights + 4 * kBlockK, pixels + 4, 1);  // r0s1 c0..7
-            multiply(sum, weights + 6 * kBlockK, pixels + 6, 1);  // r0s1 c8..15
+            multiply(sum, weights + 2 * kBlockK, pixels + 1, 1);  // r0s1 c0..7
+            multiply_commit();
             break;
           case 1:
+            multiply_begin();
             multiply(sum, weights + 0 * kBlockK, pixels + 0, step != 0);  // r0s0 c0..7
-            multiply(sum, weights + 2 * kBlockK, pixels + 2, 1);  // r0s0 c8..15
-            multiply(sum, weights + 4 * kBlockK, pixels + 4, 1);  // r0s1 c0..7
-            multiply(sum, weights + 6 * kBlockK, pixels + 6, 1);  // r0s1 c8..15
-            multiply(sum, weights + 8 * kBlockK, pixels + 116, 1);  // r1s0 c0..7
-            multiply(sum, weights + 10 * kBlockK, pixels + 118, 1);  // r1s0 c8..15
-            multiply(sum, weights + 12 * kBlockK, pixels + 120, 1);  // r1s1 c0..7
-            multiply(sum, weights + 14 * kBlockK, pixels + 122, 1);  // r1s1 c8..15
+            multiply(sum, weights + 2 * kBlockK, pixels + 1, 1);  // r0s1 c0..7
+            multiply(sum, weights + 4 * kBlockK, pixels + 29, 1);  // r1s0 c0..7
+            multiply(sum, weights + 6 * kBlockK, pixels + 30, 1);  // r1s1 c0..7
+            multiply_commit();
             break;
         }
         // end taps
-        multiply_commit();
         multiply_wait<1>();
         if (releases_stage && step != 0) barrier_arrive(empty + previous_stage);
-        // Producer warps count on stages that are released in order: those of the other's tile come first.
-        if (releases_stage && step == 0 && number != static_cast<int>(blockIdx.x))
-          barrier_wait(empty + (stage + kStages - 1) % kStages, stage == 0 ? parity ^ 1 : parity);
         previous_stage = stage;
         next_stage();
       }
-      if (lane == 0) barrier_arrive(multiplied + consumer);
       multiply_wait<0>();
       settle(sum);
       if (releases_stage) barrier_arrive(empty + previous_stage);
-      skip_tile();
       // Store: phases of columns are neighbouring channels of the tile, so a warp has all pixels of a row of dx between
       // a
       // run's first and its last. It stages eight channels at a time in its own part of shared memory, position by
@@ -586,11 +581,11 @@ constexpr int kFilterR = 3;
 constexpr int kFilterS = 3;  // taps in w
 constexpr int kRowStep = 2;
 constexpr int kColumnStep = 2;  // from tap to tap of a phase
-constexpr int kBlockK = 64;  // of a tile
-constexpr int kTilesK = 8;
-constexpr int kSlices = 4;
-constexpr int kSteps = 16;
-constexpr int kUnits = 16;  // of a step
+constexpr int kBlockK = 128;  // of a tile
+constexpr int kTilesK = 4;
+constexpr int kSlices = 2;
+constexpr int kSteps = 32;
+constexpr int kUnits = 8;  // of a step
 constexpr int kPackedSlices = 64;  // in all
 
 // A block packs kPackSlices slices of kPackK output channels, of each a piece of w
@@ -677,74 +672,3 @@ jitconv_wgmma_dgrad_tf32_nchw_n32c128h56w56_k256_3x3_pad1x1_s2x2_pack_weights(co
 }
 
 }  // namespace pack_weights
-
-namespace transpose_input {
-
-// A block makes kTileSlices slices of each of kTilePixels pixels
-constexpr int kThreads = 256;
-constexpr int kThreadPixels = 1;  // that a thread loads at a time
-constexpr int kTilePixels = 64;
-constexpr int kTileSlices = 8;
-constexpr int kSliceTiles = 8;  // of a pixel
-constexpr int kTileRows = 512;
-constexpr int kSlicesAtOnce = 4;  // a thread makes one of each
-constexpr int kBatch = 2;  // loads of a thread, each of rows of kThreadPixels pixels
-constexpr int kRowPitch = 9;  // rows from a pixel to the next: an odd number
-
-// The tensor that is made, and x
-constexpr int kW = 28;
-constexpr int kPixels = 784;  // of an image
-constexpr int kAllPixels = 25088;
-constexpr int kPixelSlices = 64;
-constexpr int kSourceChannels = 256;
-constexpr int kSourceFirst = 0;  // element of a plane of x
-constexpr int kSourceStrideN = 200704;
-constexpr int kSourceStrideC = 784;
-constexpr int kSourceStrideH = 28;  // from one of its rows that are met to the next
-constexpr int kSourceStrideW = 1;
-
-// Pixels as an NHWC tensor of operand rows, [image][pixel][slice], 16 bytes of channels each. It has the rows and
-// columns of x that taps meet, kPixels places of an image. In x, pixels of a channel are neighbours, so lanes read
-// along them, and then write along the slices of a pixel. A block takes kTilePixels pixels, which may be of several
-// images, and kTileSlices slices. In shared memory rows of a pixel are neighbours, and pixels kRowPitch rows apart.
-extern "C" __global__ void __launch_bounds__(kThreads)
-jitconv_wgmma_dgrad_tf32_nchw_n32c128h56w56_k256_3x3_pad1x1_s2x2_transpose_input(const Element* __restrict__ x,
-    uint4* __restrict__ transposed_x) {
-  extern __shared__ __align__(1024) char shared[];
-  let_next_kernel_start();
-  uint4* const rows = reinterpret_cast<uint4*>(shared);
-  const int block = static_cast<int>(blockIdx.x), thread = static_cast<int>(threadIdx.x);
-  const int first_slice = block % kSliceTiles * kTileSlices;
-  const int first_pixel = block / kSliceTiles * kTilePixels;
-  const int own_pixel = thread % (kTilePixels / kThreadPixels) * kThreadPixels;
-  const int own_slice = thread / (kTilePixels / kThreadPixels);
-  const int pixel = first_pixel + own_pixel < kAllPixels ? first_pixel + own_pixel : 0;
-  const int place = pixel % kPixels;  // in its image
-  const Element* source = x + (pixel / kPixels * static_cast<long long>(kSourceStrideN) +
-                               (kSourceFirst + place / kW * kSourceStrideH + place % kW * kSourceStrideW));
-  Element channel[kBatch][kOperandChannels];
-#pragma unroll
-  for (int i = 0; i < kBatch; ++i) {
-#pragma unroll
-    for (int j = 0; j < kOperandChannels; ++j) {
-      const int c = (first_slice + own_slice + i * kSlicesAtOnce) * kOperandChannels + j;
-      channel[i][j] = load_if<0>(source + c * static_cast<long long>(kSourceStrideC),
-                                 first_pixel + own_pixel < kAllPixels && c < kSourceChannels);
-    }
-  }
-#pragma unroll
-  for (int i = 0; i < kBatch; ++i)
-      rows[own_pixel * kRowPitch + own_slice + i * kSlicesAtOnce] = operand_row(channel[i]);
-  __syncthreads();
-
-  uint4* destination = transposed_x + (first_pixel * static_cast<long long>(kPixelSlices) + first_slice);
-#pragma unroll
-  for (int i = 0; i < kTileRows / kThreads; ++i) {
-    const int place = i * kThreads + thread, place_pixel = place / kTileSlices, slice = place % kTileSlices;
-    if (first_pixel + place_pixel < kAllPixels && first_slice + slice < kPixelSlices)
-      destination[place_pixel * kPixelSlices + slice] = rows[place_pixel * kRowPitch + slice];
-  }
-  wait_for_previous_kernel();
-}
-
-}  // namespace transpose_input

@@ -13,8 +13,8 @@
 //   storing: runs, as vectors
 //   schedule: pingpong, consumers take tiles in turn, and one stores while the other multiplies
 //   weights: loaded with each step
-//   sub-pixel: 4 phase(s) of pixels in a window of 2x2 taps, 44 % of the products are with zero weights, interleaved by
-//   another kernel
+//   sub-pixel: 4 phase(s) of pixels in a window of 2x2 taps, 44 % of which are zero for a phase, interleaved by another
+//   kernel
 //   kernels: pack_weights, transpose_input, wgmma, reduce
 
 // Element: one value of x, w, bias, residual or y in memory. Here fp32.

@@ -13,8 +13,9 @@
 //   storing: vectors of channels, pixels of a phase a stride apart
 //   schedule: pingpong, consumers take tiles in turn, and one stores while the other multiplies
 //   weights: loaded with each step
-//   sub-pixel: 4 phase(s) of pixels in a window of 2x2 taps, 44 % of the products are with zero weights, stored as the
-//   pixels of dx
+//   taps: those that a tile's phase meets, 9 of 16
+//   sub-pixel: 4 phase(s) of pixels in a window of 2x2 taps, 44 % of which are zero for a phase, stored as the pixels
+//   of dx
 //   kernels: pack_weights, wgmma
 
 // Element: one value of x, w, bias, residual or y in memory. Here bfloat16, rounded to nearest even when written.
@@ -338,7 +339,8 @@ __device__ __forceinline__ Element load_if(const Element* source, bool valid) {
   return result;
 }
 
-// Convolution: x[N][C][H][W], w[K][C/groups][R][S], y[N][K][P][Q] (extents, whatever the layout)
+// Convolution: x[N][C][H][W], w[K][C/groups][R][S], y[N][K][P][Q] (extents, whatever the layout), where y is dx by
+// phases
 constexpr int kH = 28;
 constexpr int kW = 28;
 constexpr int kR = 2;
@@ -370,6 +372,7 @@ constexpr int kRowPadding = 1;  // positions of a grid row behind its kQ outputs
 constexpr int kPitch = 29;
 constexpr int kTilesOfPlane = 4;
 constexpr int kTiles = 1024;
+constexpr int kBlocks = 132;  // of the grid
 
 // Steps: all filter rows of kSlices slices of channels; a slice is 16 bytes of a pixel
 constexpr int kSlices = 4;
@@ -452,8 +455,8 @@ struct Tile {
   int n, group, k_tile;
   int first_output;  // of the tile's first run, counted in a plane of y
   __device__ __forceinline__ explicit Tile(int number) {
-    // Phases have more taps or fewer, and each block has tiles of all.
-    k_tile = (number % kTilesK + number / kTilesK) % kTilesK;
+    // Phases have more taps or fewer: in its next tile a block has another one.
+    k_tile = (number % kTilesK + number / kTilesK * kTilesK / kBlocks) % kTilesK;
     number /= kTilesK;
     first_output = number % kTilesOfPlane * (kRuns * kWindow);
     number /= kTilesOfPlane;
@@ -571,26 +574,32 @@ jitconv_wgmma_dgrad_bf16_nhwc_n32c128h56w56_k256_3x3_pad1x1_s2x2_bias_relu(const
         const char* weights_of_step = input + kInputBytes;
         const MatrixOperand weights =
             matrix_operand(weights_of_step + k_consumer * kOperandRowBytes, kBlockK * kOperandRowBytes);
-        multiply_begin();
         // begin taps
         switch (tile.k_tile / kTilesOfPhase) {  // other taps have no weights in the phase
           case 0:
+            multiply_begin();
             multiply(sum, weights + 0 * kBlockK, pixels + 0, step != 0);  // r0s0 c0..15
             multiply(sum, weights + 2 * kBlockK, pixels + 2, 1);  // r0s0 c16..31
+            multiply_commit();
             break;
           case 1:
+            multiply_begin();
             multiply(sum, weights + 0 * kBlockK, pixels + 0, step != 0);  // r0s0 c0..15
             multiply(sum, weights + 2 * kBlockK, pixels + 2, 1);  // r0s0 c16..31
             multiply(sum, weights + 4 * kBlockK, pixels + 4, 1);  // r0s1 c0..15
             multiply(sum, weights + 6 * kBlockK, pixels + 6, 1);  // r0s1 c16..31
+            multiply_commit();
             break;
           case 2:
+            multiply_begin();
             multiply(sum, weights + 0 * kBlockK, pixels + 0, step != 0);  // r0s0 c0..15
             multiply(sum, weights + 2 * kBlockK, pixels + 2, 1);  // r0s0 c16..31
             multiply(sum, weights + 8 * kBlockK, pixels + 116, 1);  // r1s0 c0..15
             multiply(sum, weights + 10 * kBlockK, pixels + 118, 1);  // r1s0 c16..31
+            multiply_commit();
             break;
           case 3:
+            multiply_begin();
             multiply(sum, weights + 0 * kBlockK, pixels + 0, step != 0);  // r0s0 c0..15
             multiply(sum, weights + 2 * kBlockK, pixels + 2, 1);  // r0s0 c16..31
             multiply(sum, weights + 4 * kBlockK, pixels + 4, 1);  // r0s1 c0..15
@@ -599,10 +608,10 @@ jitconv_wgmma_dgrad_bf16_nhwc_n32c128h56w56_k256_3x3_pad1x1_s2x2_bias_relu(const
             multiply(sum, weights + 10 * kBlockK, pixels + 118, 1);  // r1s0 c16..31
             multiply(sum, weights + 12 * kBlockK, pixels + 120, 1);  // r1s1 c0..15
             multiply(sum, weights + 14 * kBlockK, pixels + 122, 1);  // r1s1 c16..31
+            multiply_commit();
             break;
         }
         // end taps
-        multiply_commit();
         multiply_wait<1>();
         if (releases_stage && step != 0) barrier_arrive(empty + previous_stage);
         // Producer warps count on stages that are released in order: those of the other's tile come first.
@@ -616,9 +625,9 @@ jitconv_wgmma_dgrad_bf16_nhwc_n32c128h56w56_k256_3x3_pad1x1_s2x2_bias_relu(const
       settle(sum);
       if (releases_stage) barrier_arrive(empty + previous_stage);
       skip_tile();
-      // Store: the channels of a position are neighbours in y. A consumer stages its 64 channels of kStoreColumns
+      // Store: the channels of a phase are neighbours in dx. A consumer stages its 64 channels of kStoreColumns
       // positions at a time, [position][channel], and writes vectors of channels, those of a position by neighbouring
-      // lanes: no sector of y is written twice. Positions that no output has are staged and not written.
+      // lanes. Positions that no output has are staged and not written.
       const int run_first = tile.first_output + run * kWindow;
       const int column_first = run_first % kQ;
       // Of the run; none if not positive.

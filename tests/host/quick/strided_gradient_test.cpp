@@ -115,8 +115,9 @@ std::vector<ConvPlan> plans_of(const ConvSpec& spec) {
   for (ConvPlan& plan : codegen::enumerate_plans(spec, Target::host(parse_target("sm_90a")), SIZE_MAX)) {
     std::string kind = kernels_of(plan);
     if (const auto* tiling = plan.tiling<codegen::WgmmaTiling>())
-      kind += fmt::format(" {} {} {}", tiling->split_k > 1, tiling->stores_boxes(),
-                          codegen::WgmmaGeometry(plan.convolution().problem, *tiling).skips_zero_taps());
+      kind +=
+          fmt::format(" {} {} {} {}", static_cast<int>(tiling->schedule), tiling->split_k > 1, tiling->stores_boxes(),
+                      codegen::WgmmaGeometry(plan.convolution().problem, *tiling).skips_zero_taps());
     if (const auto* tiling = plan.tiling<codegen::DepthwiseTiling>())
       kind += fmt::format(" {} {} {}", static_cast<int>(tiling->store), tiling->thread_q, tiling->planes > 1);
     if (const auto* tiling = plan.tiling<codegen::DepthwisePlanesTiling>())
@@ -309,6 +310,11 @@ TEST(StridedGradient, PixelsStoredByTensorCores) {
       {"input=1,36,13,14 weight=64,36,3,3 stride=2 dilation=3 padding=0,1 math=fp32 residual", {"wgmma"}},
       {"input=1,36,13,14 weight=16,36,3,3 stride=2 dilation=3 padding=0,1 dtype=f16", {"wgmma"}},
       {"input=2,64,11,9 weight=32,32,3,3 stride=2 padding=3 groups=2 math=tf32 bias", {"wgmma"}},
+      // Several steps; groups of whole tiles; 16 phases; vectors of 4 pixels, and of half of a position's 8.
+      {"input=1,128,5,9 weight=128,64,3,3 stride=2 padding=1 groups=2 math=tf32 layout=nhwc", {"wgmma"}},
+      {"input=1,64,9,17 weight=32,64,5,5 stride=4 padding=2 dtype=bf16 layout=nhwc", {"wgmma"}},
+      {"input=2,64,9,16 weight=48,64,5,4 stride=2,4 math=tf32", {"wgmma"}},
+      {"input=1,16,9,64 weight=32,16,2,8 stride=2,8 math=tf32", {"wgmma"}},
   });
 }
 

@@ -34,8 +34,9 @@ Axis gradient_axis(const Forward& forward) {
 Problem gradient_of(const Forward& forward) {
   Problem problem;
   problem.rows = gradient_axis(forward);
-  problem.k = 3;
-  problem.output = {Tensor::dx, DataType::f16, dense_strides(Layout::nhwc, 3, forward.pixels, 1)};
+  problem.k = 4;
+  problem.input.type = DataType::f16;
+  problem.output = {Tensor::dx, DataType::f16, dense_strides(Layout::nhwc, 4, forward.pixels, 1)};
   return problem;
 }
 
@@ -99,10 +100,10 @@ TEST(Phases, MeetTheProductsOfTheDefinition) {
 
 TEST(Phases, AreChannelsOfFloats) {
   const Problem problem = sub_pixel_problem(gradient_of({9, 3, 2, 1, 1}));
-  EXPECT_EQ(problem.k, 2 * 3);
+  EXPECT_EQ(problem.k, 2 * 4);
   EXPECT_EQ(problem.rows.output, 5);
   EXPECT_EQ(problem.rows.taps, 2);
-  EXPECT_EQ(problem.output, (View{Tensor::scratch, DataType::f32, {30, 1, 6, 6}}));
+  EXPECT_EQ(problem.output, (View{Tensor::scratch, DataType::f32, {40, 1, 8, 8}}));
   EXPECT_EQ(zero_percent(problem), 25);
 }
 
@@ -111,18 +112,21 @@ TEST(Phases, StoredAsPixelsHaveTheGradientsTypeAndEpilogue) {
   gradient.epilogue.bias = true;
   const Problem sums = sub_pixel_problem(gradient);
   const Problem stored = pixel_storing_problem(gradient, sums).value();
-  EXPECT_EQ(stored.output, (View{Tensor::dx, DataType::f16, {30, 1, 6, 6}}));
+  EXPECT_EQ(stored.output, (View{Tensor::dx, DataType::f16, {40, 1, 8, 8}}));
   EXPECT_TRUE(stored.epilogue.bias);
   EXPECT_TRUE(stored.phases.stores_pixels);
   EXPECT_FALSE(stored.phases.columns_innermost);
   EXPECT_EQ(stored.phases.rows.pixels, 9);
-  EXPECT_EQ(stored.pixel_channels(), 3);
-  EXPECT_EQ(sums.pixel_channels(), 6) << "of sums, phases are channels";
+  EXPECT_EQ(stored.pixel_channels(), 4);
+  EXPECT_EQ(sums.pixel_channels(), 8) << "of sums, phases are channels";
 }
 
 TEST(Phases, AreStoredAsPixelsIfEveryPixelIsOfOne) {
   const Problem gradient = gradient_of({9, 1, 2, 1, 0});
   EXPECT_FALSE(pixel_storing_problem(gradient, sub_pixel_problem(gradient))) << "odd rows meet no tap";
+  Problem narrow = gradient_of({9, 3, 2, 1, 1});
+  narrow.k = 2;
+  EXPECT_FALSE(pixel_storing_problem(narrow, sub_pixel_problem(narrow))) << "a vector of two 16-bit channels";
   const Problem dense = gradient_of({9, 3, 1, 1, 1});
   EXPECT_FALSE(pixel_storing_problem(dense, dense)) << "there are no phases";
 }

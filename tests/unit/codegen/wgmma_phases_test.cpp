@@ -93,7 +93,7 @@ TEST(WgmmaPhases, OfATileMeetTheTapsOfTheDefinition) {
 TEST(WgmmaPhases, RowsOfPixelsAreWrittenByVectorsWhereTheyAreWholeOnes) {
   const auto pixels = [](const std::string& input) {
     for (const WgmmaCandidate& one : wgmma_candidates(gradient(input + " weight=64,128,3,3 layout=nchw")))
-      if (one.tiling.stores_pixels) return WgmmaStore(one.geometry()).store_pixels();
+      if (one.tiling.stores_pixels) return WgmmaStore(one.geometry()).pixels_of_store();
     return 0;
   };
   EXPECT_EQ(pixels("input=8,128,28,28"), 2);

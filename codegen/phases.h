@@ -17,12 +17,13 @@ namespace jitconv::codegen {
 Problem sub_pixel_problem(const Problem& gradient);
 
 /// Whether a kernel can store the pixels of dx in place of sums: not if a pixel would not be written, as it meets no
-/// tap, or if eight channels, which a warp stages for NCHW, are not whole pixels of one phase of rows.
+/// tap, if vectors of a phase's channels would be under 8 bytes (NHWC), if eight channels, which a warp stages, are not
+/// whole pixels of one phase of rows (NCHW), or if places in a plane need more than 32 bits.
 bool can_store_pixels(const Problem& sub_pixel);
 
 /// The same convolution for kernels that do, of dx's type and with its epilogue; none if none can.
 /// Phases::stores_pixels is set, and `output` is dx, but for its extents and strides, which are those of the phases. Of
-/// NCHW tensors the phases of columns are innermost, so that no two tiles write neighbours in a row of dx.
+/// NCHW tensors the phases of columns are innermost, so that a tile has whole runs of a row of dx.
 std::optional<Problem> pixel_storing_problem(const Problem& gradient, const Problem& sub_pixel);
 
 /// Whether `problem`, as it is asked for, is no dense convolution, but its sub-pixel problem may be one: an input that

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "codegen/wgmma/store.h"
+#include "unit/codegen/squeezed.h"
 #include "unit/codegen/wgmma_candidates.h"
 
 namespace jitconv::codegen {
@@ -23,12 +24,6 @@ ConvSpec gradient(const std::string& more) {
 }
 
 constexpr const char* kChannels = "input=8,128,28,28 weight=64,128,3,3 ";
-
-int count(const std::string& text, const std::string& part) {
-  int found = 0;
-  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
-  return found;
-}
 
 TEST(WgmmaPhases, SumsAreLeftToInterleavingWhereTheyAreSplit) {
   for (const char* layout : {"layout=nhwc", "layout=nchw"}) {
@@ -46,8 +41,9 @@ TEST(WgmmaPhases, SumsAreLeftToInterleavingWhereTheyAreSplit) {
 }
 
 TEST(WgmmaPhases, SumsOfPixelsWithoutTapsAreInterleaved) {
-  for (const WgmmaCandidate& one : wgmma_candidates(gradient("input=8,128,28,28 weight=64,128,1,1 layout=nhwc")))
-    EXPECT_FALSE(one.tiling.stores_pixels);
+  const std::vector<WgmmaCandidate> all = wgmma_candidates(gradient("input=8,128,28,28 weight=64,128,1,1 layout=nhwc"));
+  ASSERT_FALSE(all.empty());
+  for (const WgmmaCandidate& one : all) EXPECT_FALSE(one.tiling.stores_pixels);
 }
 
 // 3x3 taps: one, two, two and four of nine, in a window of 2x2.
@@ -64,10 +60,10 @@ TEST(WgmmaPhases, TilesMultiplyTheTapsOfTheirPhase) {
       EXPECT_EQ(geometry.multiplied_units() < geometry.units(), skips);
       if (!seen.emplace(nchw, skips).second) continue;
       const std::string text = convolution_text(one).text;
-      const int multiplications = count(text, "multiply(sum, weights");
-      const int taps = skips ? static_cast<int>(geometry.met_taps()) : static_cast<int>(geometry.taps());
+      const auto multiplications = static_cast<std::int64_t>(test::count(text, "multiply(sum, weights"));
+      const std::int64_t taps = skips ? geometry.met_taps() : geometry.taps();
       EXPECT_EQ(multiplications, taps * one.tiling.pipeline.slices / 2) << to_string(one.plan);
-      EXPECT_EQ(count(text, "step != 0);"), skips ? static_cast<int>(geometry.tile_phases()) : 1)
+      EXPECT_EQ(static_cast<std::int64_t>(test::count(text, "step != 0);")), skips ? geometry.tile_phases() : 1)
           << "the first multiplication of a tile's first step does not add";
     }
   EXPECT_EQ(seen.size(), 4) << "of both layouts, with and without";

@@ -1,7 +1,9 @@
-// Prints templates/pack_weights/kernel.cu.in.
+// Prints templates/pack_weights/kernel.cu.in: how packed weights lie. What a block reads of a gradient's w is in
+// emit_gradient.cpp.
 #include <algorithm>
 
 #include "codegen/arithmetic.h"
+#include "codegen/pack_weights/emit.h"
 #include "codegen/pack_weights/pass.h"
 #include "codegen/text/phases_text.h"
 #include "fmt/format.h"
@@ -11,12 +13,11 @@ namespace {
 
 constexpr std::int64_t kMostInFlight = 16;  // words of a thread on their way from w
 
-/// Whether w is that of a data gradient: channels are exchanged, and taps run from last to first.
-bool reads_backwards(const Problem& problem) { return problem.weight.stride.w < 0; }
+bool is_gradient(const Problem& problem) { return PackWeightsTiling::reads_gradient(problem); }
 
 /// Whether two elements of w are read at a time: pieces start and end between words of four bytes.
 bool reads_pairs(const Problem& problem) {
-  return !reads_backwards(problem) && problem.weight.element_bytes() == 2 && problem.c * problem.taps() % 2 == 0;
+  return !is_gradient(problem) && problem.weight.element_bytes() == 2 && problem.c * problem.taps() % 2 == 0;
 }
 
 /// What counts the taps of a filter row, and the name of one.
@@ -73,11 +74,25 @@ std::string tables(const Problem& problem, const PackWeightsTiling& tiling) {
                                                     : "");
 }
 
-/// The weight of channel `c`, zero where the row is that of a unit without a tap.
-std::string element(const Problem& problem, const PackWeightsTiling& tiling) {
-  const std::string weight = "first_channel[c * (kR * kS)]";
-  if (!tiling.has_empty_unit(problem)) return weight;
-  return fmt::format("{} ? from_float(0.0f) : {}", tiling.filter_rows > 1 ? "r == kR" : "s == kS", weight);
+/// What finds the weights of a row, and the weight of its channel `c`.
+struct RowText {
+  std::string first_channel, weight;
+};
+RowText row_text(const Problem& problem, const PackWeightsTiling& tiling) {
+  if (is_gradient(problem)) return {gradient_first_channel(problem, tiling), "first_channel[c * kPiecePitch]"};
+  return {
+      "const Element* first_channel = pieces + k * kPiecePitch + slice * (kOperandChannels * kR * kS) + r * kS + s;\n",
+      "first_channel[c * (kR * kS)]"};
+}
+
+/// When the row has weights; empty if it always has.
+std::string has_weights(const Problem& problem, const PackWeightsTiling& tiling) {
+  const bool folded = tiling.folded_columns > 1;
+  std::string text = folded ? "s < kS" : "";
+  const auto also = [&](std::string_view condition) { text += (text.empty() ? "" : " && ") + std::string(condition); };
+  if (tiling.has_empty_unit(problem)) also(tiling.filter_rows > 1 ? "r < kR" : folded ? "t < kRowTaps" : "s < kS");
+  if (problem.is_sub_pixel() && !tiling.leaves_zero_taps) also("tap_of_w >= 0");
+  return text;
 }
 
 std::string_view block_rows(const PackWeightsTiling& tiling) {
@@ -98,76 +113,51 @@ std::string store_row(const PackWeightsTiling& tiling) {
                      block_rows(tiling), column);
 }
 
+/// Which row of a unit of its tile channel `k` has first.
+std::string row_of_tile(const PackWeightsTiling& tiling, std::string_view k) {
+  if (tiling.folded_columns == 1) return std::string(k);
+  return fmt::format("({0} / kWarpK * 16 + {0} % kWarpK)", k);
+}
+
+/// The rows that a thread writes.
+std::string rows(const Problem& problem, const PackWeightsTiling& tiling) {
+  if (is_gradient(problem))
+    return fmt::format("uint4* rows = packed_w + tile * (kSteps * {}) + {};\n", step_rows(tiling),
+                       row_of_tile(tiling, "k_of_tile"));
+  const bool folded = tiling.folded_columns > 1;
+  return fmt::format("const int k = static_cast<int>(threadIdx.x) % kPackK;\n"
+                     "uint4* rows = packed_w + tile * (kSteps * {}) + {};\n",
+                     step_rows(tiling), folded ? row_of_tile(tiling, "(k_of_tile + k)") : "k_of_tile + k");
+}
+
 /// Lines that write rows of packed weights.
 std::string write_rows(const Problem& problem, const PackWeightsTiling& tiling) {
-  if (tiling.folded_columns == 1)
-    return fill_template(embedded_text("pack_weights/rows.cu.in"), {{"place_of_row", place_of_row(problem, tiling)},
-                                                                    {"element", element(problem, tiling)},
-                                                                    {"step_rows", step_rows(tiling)},
-                                                                    {"store_row", store_row(tiling)}});
-  const std::string_view exists = !tiling.has_empty_unit(problem) ? ""
-                                  : tiling.filter_rows > 1        ? " && r < kR"
-                                                                  : " && t < kRowTaps";
-  return fill_template(embedded_text("pack_weights/rows_folded.cu.in"),
-                       {{"place_of_row", place_of_row(problem, tiling)},
-                        {"step_rows", step_rows(tiling)},
-                        {"store_row", store_row(tiling)},
-                        {"has_weight", fmt::format("s < kS{}", exists)},
-                        {"share_columns", tiling.fold(problem).shared_columns() > 0
-                                              ? std::string(embedded_text("pack_weights/share_columns.cu.in"))
-                                              : ""}});
-}
-
-/// Where the block's first output channel begins.
-std::string filter(const Problem& problem) {
-  if (problem.is_sub_pixel())
-    return "const Element* filter = w + static_cast<long long>(tile / kTilesK) * kWeightStrideGroup +\n"
-           "                        static_cast<long long>(c_first) * kWeightStrideC;\n";
-  if (!reads_backwards(problem))
-    return "const Element* filter =\n"
-           "    w + (static_cast<long long>(tile / kTilesK * kGroupK + k_first) * kChannels + c_first) * (kR * kS);\n";
-  return "// In w, output channels of the gradient are neighbours, and their taps run from last to first.\n"
-         "const Element* filter = w + (kR * kS - 1) + static_cast<long long>(tile / kTilesK) * kWeightStrideGroup +\n"
-         "                        (static_cast<long long>(c_first) * kWeightStrideC + k_first * (kR * kS));\n";
-}
-
-/// Which output channel and which place of its piece a thread's load `i` brings: lanes run along what is contiguous.
-std::string item(const Problem& problem) {
-  if (!reads_backwards(problem))
-    return "const int k = (first + i * kThreads) / kPieceWords;\n"
-           "const int place = (first + i * kThreads - k * kPieceWords) * kWordElements;\n";
-  return "const int item = first + i * kThreads;\n"
-         "const int k = item / (kR * kS) % kPackK;\n"
-         "const int place = item / (kPackK * kR * kS) * (kR * kS) + item % (kR * kS);\n";
-}
-
-/// A line that finds the tap in w that a load brings.
-std::string filter_tap(const Problem& problem) {
-  if (!problem.is_sub_pixel()) return {};
-  return "const int tap = k_first + k < kGroupK ? filter_tap(k_first + k, item % (kR * kS)) : -1;\n";
-}
-
-std::string_view inside(const Problem& problem) {
-  return reads_backwards(problem) ? "place < kPieceWords" : "k < kPackK";
-}
-
-std::string valid(const Problem& problem) {
-  return fmt::format("{} && {} && place < length", inside(problem),
-                     problem.is_sub_pixel() ? "tap >= 0" : "k_first + k < kGroupK");
-}
-
-std::string source_place(const Problem& problem) {
-  if (problem.is_sub_pixel())
-    return fmt::format("place / (kR * kS) * static_cast<long long>(kWeightStrideC) + {} * (kFilterR * kFilterS) + tap",
-                       channel_of_phase(problem.phases, "(k_first + k)"));
-  if (!reads_backwards(problem)) return "k * (static_cast<long long>(kChannels) * (kR * kS)) + place";
-  return "place / (kR * kS) * static_cast<long long>(kWeightStrideC) + k * (kR * kS) - place % (kR * kS)";
+  const auto [first_channel, weight] = row_text(problem, tiling);
+  const std::string exists = has_weights(problem, tiling);
+  Holes holes = {{"rows", rows(problem, tiling)},
+                 {"place_of_row", place_of_row(problem, tiling)},
+                 {"first_channel", first_channel},
+                 {"store_row", store_row(tiling)}};
+  if (tiling.folded_columns == 1) {
+    holes.emplace("element", exists.empty() ? weight : fmt::format("{} ? {} : from_float(0.0f)", exists, weight));
+    return fill_template(embedded_text("pack_weights/rows.cu.in"), holes);
+  }
+  holes.emplace("weight", weight);
+  holes.emplace("has_weight", exists);
+  holes.emplace("share_columns", tiling.fold(problem).shared_columns() > 0
+                                     ? std::string(embedded_text("pack_weights/share_columns.cu.in"))
+                                     : "");
+  return fill_template(embedded_text("pack_weights/rows_folded.cu.in"), holes);
 }
 
 std::string constants(const Problem& problem, const PackWeightsTiling& tiling) {
-  const std::int64_t in_word = 4 / problem.weight.element_bytes(), read = reads_pairs(problem) ? 2 : 1;
+  const std::int64_t in_word = 4 / problem.weight.element_bytes();
+  const std::int64_t read = is_gradient(problem)   ? tiling.load_elements(problem)
+                            : reads_pairs(problem) ? 2
+                                                   : 1;
   const std::int64_t loads = tiling.piece_words(problem) * in_word / read;
-  const std::int64_t of_thread = ceil_div(tiling.block_channels * loads, PackWeightsTiling::kThreads);
+  const std::int64_t most = read * problem.weight.element_bytes() > 4 ? kMostInFlight / 4 : kMostInFlight;
+  const std::int64_t of_thread = ceil_div(tiling.pieces(problem) * loads, PackWeightsTiling::kThreads);
   const std::int64_t units = tiling.units / tiling.slices;
   const std::string_view part = tiling.parts > 1 ? "[part]" : "";
   Constants c;
@@ -178,7 +168,7 @@ std::string constants(const Problem& problem, const PackWeightsTiling& tiling) {
               : fmt::format("Packed weights: [tile of k][step]{}[unit][k of the tile], rows of 16 bytes", part));
   c.add("kR", problem.rows.taps).add("kS", problem.columns.taps);
   c.add("kChannels", problem.c, "of a group").add("kGroupK", problem.k);
-  if (reads_backwards(problem))
+  if (is_gradient(problem))
     c.add("kWeightStrideGroup", problem.weight.group).add("kWeightStrideC", problem.weight.stride.c);
   if (problem.is_sub_pixel()) add_filter_constants(c, problem);
   c.add("kBlockK", tiling.tile_channels, "of a tile").add("kTilesK", tiling.tiles_k(problem));
@@ -193,13 +183,18 @@ std::string constants(const Problem& problem, const PackWeightsTiling& tiling) {
   if (tiling.parts > 1) c.add("kParts", tiling.parts, "TF32 numbers of a weight, the larger one first");
   c.add("kPackedSlices", tiling.packed_slices(problem), "in all");
 
-  c.group("A block packs kPackSlices slices of kPackK output channels, of each a piece of w");
-  c.add("kThreads", PackWeightsTiling::kThreads);
-  c.add("kPackK", tiling.block_channels).add("kPackSlices", tiling.block_slices);
+  if (is_gradient(problem)) {
+    add_gradient_block(c, problem, tiling);
+  } else {
+    c.group("A block packs kPackSlices slices of kPackK output channels, of each a piece of w");
+    c.add("kThreads", PackWeightsTiling::kThreads);
+    c.add("kPackK", tiling.block_channels).add("kPackSlices", tiling.block_slices);
+  }
   c.add("kPackBlocksOfK", ceil_div(tiling.packed_slices(problem), tiling.block_slices), "that share output channels");
   c.add("kWordElements", read, "that one load reads").add("kPieceWords", loads);
-  c.add("kPackBatch", ceil_div(of_thread, ceil_div(of_thread, kMostInFlight)), "words of a thread in flight");
-  c.add("kPiecePitch", tiling.piece_pitch(problem) * in_word, "elements, an odd number of banks");
+  c.add("kPackBatch", ceil_div(of_thread, ceil_div(of_thread, most)), "words of a thread in flight");
+  c.add("kPiecePitch", tiling.piece_pitch(problem) * in_word,
+        is_gradient(problem) ? "elements" : "elements, an odd number of banks");
   if (tiling.filter_rows == 1) c.add("kUnitsOfSlice", units, "in a step");
   c.add("kRowsOfSlice", units * (problem.rows.taps / tiling.filter_rows), "of an output channel");
   std::string text = c.text();
@@ -218,27 +213,28 @@ KernelText pack_weights::emit(const KernelPlan& kernel, std::string_view name) {
                     {tiling.packed, "uint4* __restrict__", "packed_w"}};
   text.files = {{element_header(problem.weight.type)},
                 {"device/dependent_launch.cuh"},
-                {floats ? "device/load_32bit.cuh" : "device/load_16bit.cuh"},
                 {floats ? "device/operand_tf32.cuh" : "device/operand_16bit.cuh"}};
+  if (is_gradient(problem))
+    text.files.push_back({"device/vector.cuh"});
+  else
+    text.files.push_back({floats ? "device/load_32bit.cuh" : "device/load_16bit.cuh"});
   if (tiling.parts > 1) text.files.push_back({"device/split_tf32.cuh"});
-  text.text = fill_template(embedded_text("pack_weights/kernel.cu.in"),
-                            {{"constants", constants(problem, tiling)},
-                             {"tables", tables(problem, tiling)},
-                             {"kernel", std::string(name)},
-                             {"parameters", parameter_list(text.arguments)},
-                             {"word", pairs ? "unsigned" : "Element"},
-                             {"load_word", pairs ? "load_pair_if" : "load_if"},
-                             {"store_word", pairs ? "*reinterpret_cast<unsigned*>(pieces + k * kPiecePitch + place)"
-                                                  : "pieces[k * kPiecePitch + place]"},
-                             {"filter", filter(problem)},
-                             {"item", item(problem)},
-                             {"filter_tap", filter_tap(problem)},
-                             {"valid", valid(problem)},
-                             {"inside", std::string(inside(problem))},
-                             {"source_place", source_place(problem)},
-                             {"part", tiling.parts > 1 ? "[part]" : ""},
-                             {"row", tiling.folded_columns > 1 ? "row of a tile" : "k of the tile"},
-                             {"write_rows", write_rows(problem, tiling)}});
+  Holes holes = {{"constants", constants(problem, tiling)},
+                 {"tables", tables(problem, tiling)},
+                 {"kernel", std::string(name)},
+                 {"parameters", parameter_list(text.arguments)},
+                 {"part", tiling.parts > 1 ? "[part]" : ""},
+                 {"row", tiling.folded_columns > 1 ? "row of a tile" : "k of the tile"}};
+  if (is_gradient(problem)) {
+    text.text = fill_gradient(problem, write_rows(problem, tiling), std::move(holes));
+    return text;
+  }
+  holes.emplace("word", pairs ? "unsigned" : "Element");
+  holes.emplace("load_word", pairs ? "load_pair_if" : "load_if");
+  holes.emplace("store_word", pairs ? "*reinterpret_cast<unsigned*>(pieces + k * kPiecePitch + place)"
+                                    : "pieces[k * kPiecePitch + place]");
+  holes.emplace("write_rows", write_rows(problem, tiling));
+  text.text = fill_template(embedded_text("pack_weights/kernel.cu.in"), holes);
   return text;
 }
 

@@ -9,6 +9,14 @@
 #include "fmt/format.h"
 
 namespace jitconv::codegen {
+namespace {
+
+/// Taps of the filter in w, of which the window of a sub-pixel convolution has those that a phase meets.
+std::int64_t filter_taps(const Problem& problem) {
+  return problem.is_sub_pixel() ? problem.phases.rows.taps * problem.phases.columns.taps : problem.taps();
+}
+
+}  // namespace
 
 std::vector<int> tap_order(const Problem& problem, int filter_rows, std::int64_t row_pitch, int folded_columns) {
   const Axis& columns = problem.columns;
@@ -44,21 +52,51 @@ std::int64_t PackWeightsTiling::packed_bytes(const Problem& problem) const {
 }
 
 std::int64_t PackWeightsTiling::piece_words(const Problem& problem) const {
-  return block_slices * problem.taps() * (kRowBytes / 4);
+  if (!reads_gradient(problem)) return block_slices * problem.taps() * (kRowBytes / 4);
+  return ceil_div(block_channels * filter_taps(problem) * problem.weight.element_bytes(), 4);
 }
 
 std::int64_t PackWeightsTiling::piece_pitch(const Problem& problem) const {
   // An odd number: lanes that read the same place of 32 output channels' pieces have no bank conflicts.
-  return piece_words(problem) + 1;
+  if (!reads_gradient(problem)) return piece_words(problem) + 1;
+  // Whole vectors. Lanes read places of one piece.
+  const std::int64_t words = piece_words(problem);
+  return round_up(words + (skews_pieces(problem) ? words / 32 * 4 : 0), 4);
+}
+
+std::int64_t PackWeightsTiling::pieces(const Problem& problem) const {
+  return reads_gradient(problem) ? std::int64_t{block_slices} * slice_channels(problem) : block_channels;
+}
+
+int PackWeightsTiling::load_elements(const Problem& problem) const {
+  const View& weight = source(problem);
+  const std::int64_t elements =
+      std::gcd(std::gcd(weight.stride.c, problem.groups > 1 ? weight.group : 0),
+               std::gcd(block_channels * filter_taps(problem), kRowBytes / weight.element_bytes()));
+  return static_cast<int>(std::gcd(elements, std::max(problem.alignment / weight.element_bytes(), std::int64_t{1})));
+}
+
+bool PackWeightsTiling::skews_pieces(const Problem& problem) { return filter_taps(problem) % 2 == 0; }
+
+std::int64_t PackWeightsTiling::block_rows(const Problem& problem) const {
+  return block_channels * (problem.phases.columns_innermost ? problem.phases.columns.count() : 1);
 }
 
 std::int64_t PackWeightsTiling::shared_bytes(const Problem& problem) const {
-  return block_channels * piece_pitch(problem) * 4;
+  return pieces(problem) * piece_pitch(problem) * 4;
 }
 
 std::int64_t PackWeightsTiling::blocks(const Problem& problem) const {
-  return problem.groups * tiles_k(problem) * (tile_channels / block_channels) *
-         ceil_div(packed_slices(problem), block_slices);
+  return problem.groups * blocks_of_group(problem) * ceil_div(packed_slices(problem), block_slices);
+}
+
+std::int64_t PackWeightsTiling::blocks_of_group(const Problem& problem) const {
+  const std::int64_t rows = tiles_k(problem) * tile_channels;
+  if (!problem.is_sub_pixel()) return rows / block_channels;
+  // The rows that are behind the last phase's, up to the end of a tile, are packed as if they were its.
+  const std::int64_t column_phases = block_rows(problem) / block_channels;
+  const std::int64_t phase_rows = problem.k / problem.phases.count() * column_phases;
+  return ceil_div(phase_rows + rows - problem.k, block_rows(problem));
 }
 
 void PackWeightsTiling::choose_block(const Problem& problem) {
@@ -70,7 +108,8 @@ void PackWeightsTiling::choose_block(const Problem& problem) {
   const auto longer_is_better = [&] {
     PackWeightsTiling longer = *this;
     longer.block_slices *= 2;
-    const bool too_few = longer.blocks(problem) < kFewestBlocks && 4 * piece_words(problem) >= kShortestPiece;
+    const bool long_enough = reads_gradient(problem) || 4 * piece_words(problem) >= kShortestPiece;
+    const bool too_few = longer.blocks(problem) < kFewestBlocks && long_enough;
     return longer.shared_bytes(problem) <= kMostBytes && !too_few;
   };
   while (block_slices < packed_slices(problem) && longer_is_better()) block_slices *= 2;

@@ -34,8 +34,8 @@ std::vector<int> tap_order(const Problem& problem, int filter_rows, std::int64_t
 
 /// Packed weights are rows of 16 bytes, [tile of k][step][part][unit][k of the tile]: a step is one filter row, or all,
 /// of `slices` slices of channels, a unit is a tap of one slice. A block packs `block_slices` slices of
-/// `block_channels` output channels. If filter columns are folded, each output channel has `folded_columns` rows of a
-/// unit.
+/// `block_channels` output channels; of a sub-pixel convolution those are channels of dx, each with its rows of every
+/// phase. If filter columns are folded, each output channel has `folded_columns` rows of a unit.
 struct PackWeightsTiling {
   Tensor packed = Tensor::scratch;
   int tile_channels = 128;     ///< output channels of a tile
@@ -45,6 +45,8 @@ struct PackWeightsTiling {
   std::int64_t row_pitch = 0;  ///< of the pixels that the weights meet: see tap_order()
   int folded_columns = 1;      ///< that a unit has: see ColumnFold
   int parts = 1;               ///< TF32 numbers that a weight is split into: 1 or 2
+  /// Rows of taps that a phase of a sub-pixel convolution does not meet are not written: nothing reads them.
+  bool leaves_zero_taps = false;
   int block_channels = 32;     ///< a power of two, divides tile_channels
   int block_slices = 1;
 
@@ -52,6 +54,12 @@ struct PackWeightsTiling {
   static constexpr std::int64_t kRowBytes = 16;
   static constexpr std::int64_t kMostBytes = 48 << 10;  ///< of shared memory: several blocks of an SM can have it
 
+  /// Whether w is that of a data gradient: channels are exchanged, so that output channels are neighbours in it.
+  static bool reads_gradient(const Problem& problem) { return source(problem).stride.w < 0; }
+  /// w as it was asked for, also where the problem has dense weights in its place.
+  static const View& source(const Problem& problem) {
+    return problem.asked_weight ? *problem.asked_weight : problem.weight;
+  }
   static int slice_channels(const Problem& problem) {
     return static_cast<int>(kRowBytes / problem.weight.element_bytes());
   }
@@ -62,11 +70,21 @@ struct PackWeightsTiling {
   /// Slices of all steps, those beyond the last channel included.
   std::int64_t packed_slices(const Problem& problem) const;
   std::int64_t packed_bytes(const Problem& problem) const;
-  /// Words of w that a block reads for each output channel, and words from one to the next in shared memory.
+  /// A block reads pieces of w: words of each, and words from one to the next in shared memory. There is one for each
+  /// output channel, or, of a data gradient, for each channel of dy.
   std::int64_t piece_words(const Problem& problem) const;
   std::int64_t piece_pitch(const Problem& problem) const;
+  std::int64_t pieces(const Problem& problem) const;
+  /// Of a data gradient: elements that a load of a piece brings.
+  int load_elements(const Problem& problem) const;
+  /// Of a data gradient: 16 bytes are left free behind every 128 of a piece, because its filters lie an even number of
+  /// words apart.
+  static bool skews_pieces(const Problem& problem);
+  /// Rows of a unit that a block writes at a time: of its channels, and of all phases of columns if those are innermost.
+  std::int64_t block_rows(const Problem& problem) const;
   std::int64_t shared_bytes(const Problem& problem) const;
   std::int64_t blocks(const Problem& problem) const;
+  std::int64_t blocks_of_group(const Problem& problem) const;  ///< that have other output channels
   /// Sets the block's share.
   void choose_block(const Problem& problem);
   /// Why a block cannot even pack an output channel's slice; empty if it can.

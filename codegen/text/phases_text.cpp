@@ -44,19 +44,22 @@ void add_filter_constants(Constants& c, const Problem& problem) {
 
 std::string filter_tap_function(const Problem& problem) {
   const auto first_tap = [](const Phase& phase) { return phase.first_tap; };
-  const bool innermost = problem.phases.columns_innermost;
   return "// The filter row, or column, that a phase meets in the window's first; those that the filter has not are "
          "zero.\n" +
          table("kFirstRow", problem.phases.rows, first_tap) + table("kFirstColumn", problem.phases.columns, first_tap) +
-         "// The tap that output channel k of a group, a channel of a phase, meets in the window's; -1 for none.\n"
-         "__device__ __forceinline__ int filter_tap(int k, int window_tap) {\n" +
-         fmt::format("  const int row_phase = {}, column_phase = {};\n",
-                     innermost ? "k / (kPhaseChannels * kColumnPhases)" : "k / kPhaseChannels / kColumnPhases",
-                     innermost ? "k % kColumnPhases" : "k / kPhaseChannels % kColumnPhases") +
+         "// The tap that a phase meets in the window's; -1 for none.\n"
+         "__device__ __forceinline__ int filter_tap(int row_phase, int column_phase, int window_tap) {\n"
          "  const int r = kFirstRow[row_phase] - window_tap / kS * kRowStep;\n"
          "  const int s = kFirstColumn[column_phase] - window_tap % kS * kColumnStep;\n"
          "  return r >= 0 && r < kFilterR && s >= 0 && s < kFilterS ? r * kFilterS + s : -1;\n"
          "}\n";
+}
+
+std::string filter_tap(const Phases& phases, std::string_view k, std::string_view window_tap) {
+  if (phases.columns_innermost)
+    return fmt::format("filter_tap({0} / (kPhaseChannels * kColumnPhases), {0} % kColumnPhases, {1})", k, window_tap);
+  return fmt::format("filter_tap({0} / kPhaseChannels / kColumnPhases, {0} / kPhaseChannels % kColumnPhases, {1})", k,
+                     window_tap);
 }
 
 std::string channel_of_phase(const Phases& phases, std::string_view k) {

@@ -27,11 +27,11 @@ std::string constants(const Problem& problem) {
 std::string element(const Problem& problem) {
   if (problem.is_sub_pixel())
     return fmt::format(
-        "const int tap = filter_tap(k, r * kS + s);\n"
+        "const int tap = {};\n"
         "const long long source = group * kStrideGroup + {} * static_cast<long long>(kStrideK) +\n"
         "                         c * static_cast<long long>(kStrideC) + tap;\n"
         "dense_w[element] = tap < 0 ? from_float(0.0f) : w[source];\n",
-        channel_of_phase(problem.phases, "k"));
+        filter_tap(problem.phases, "k", "r * kS + s"), channel_of_phase(problem.phases, "k"));
   return "dense_w[element] = w[kFirst + group * kStrideGroup + static_cast<long long>(k) * kStrideK +\n"
          "                     static_cast<long long>(c) * kStrideC + r * kStrideR + s * kStrideS];\n";
 }

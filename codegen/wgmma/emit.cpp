@@ -83,6 +83,7 @@ std::string constants(const WgmmaGeometry& geometry, const Launch& launch) {
              "of an output channel");
   if (geometry.multiplies_registers())
     c.add("kLaneChannels", geometry.lane_channels(), "neighbours, of which a lane has weights");
+  if (geometry.copies_met_taps()) c.add("kTapBytes", geometry.weight_bytes() / geometry.taps(), "of weights");
   c.add("kStageBytes", memory.stage_bytes()).add("kStages", tiling.pipeline.stages);
 
   add_load_constants(c, geometry);
@@ -105,6 +106,7 @@ std::string constants(const WgmmaGeometry& geometry, const Launch& launch) {
   std::string text = c.text();
   if (const std::string shifts = tiling.stores_pixels ? shift_tables(problem.phases) : ""; !shifts.empty())
     text += "\n// By phases: the output of their first pixel.\n" + shifts;
+  if (geometry.copies_met_taps()) text += "\n" + met_tap_tables(geometry);
   text.pop_back();
   return text;
 }

@@ -27,6 +27,9 @@ std::string layout_comment(const WgmmaGeometry& geometry, const BarrierCounts& c
 /// Where a stage has its weights, as an expression: bytes from its start.
 std::string_view weight_offset_constant(const WgmmaGeometry& geometry);
 
+/// Tables of the taps whose weights a stage gets, by phases: of geometries where it gets those only that a phase meets.
+std::string met_tap_tables(const WgmmaGeometry& geometry);
+
 /// Words for a tile's place and its steps, which several parts use.
 struct StepText {
   std::string tile_number;           ///< what makes a block's number a tile's

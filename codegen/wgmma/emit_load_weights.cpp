@@ -1,4 +1,6 @@
 // When a wgmma kernel's weights come, and who waits for whom: with each step, or once for all tiles.
+#include <bit>
+
 #include "codegen/wgmma/emit_load.h"
 #include "fmt/format.h"
 
@@ -24,7 +26,48 @@ std::string_view copies_weights(const WgmmaGeometry& geometry) {
   return {};
 }
 
+/// The copy of a step's packed weights to its stage.
+std::string copy_packed(const WgmmaGeometry& geometry) {
+  const std::string_view offset = weight_offset_constant(geometry);
+  if (!geometry.copies_met_taps())
+    return fmt::format(
+        "  barrier_arrive_expecting(full + stage, kWeightBytes);\n"
+        "  bulk_copy_to_shared(input + {}, w_tile + static_cast<long long>(step) * kWeightBytes, kWeightBytes,\n"
+        "                      full + stage);\n",
+        offset);
+  return fmt::format(
+      "  const int phase = tile.k_tile / kTilesOfPhase;\n"
+      "  const char* w_step = w_tile + static_cast<long long>(step) * kWeightBytes;\n"
+      "  barrier_arrive_expecting(full + stage, kPhaseTaps[phase] * kTapBytes);\n"
+      "#pragma unroll\n"
+      "  for (int tap = 0; tap < kWeightBytes / kTapBytes; ++tap)\n"
+      "    if (kMeetsTap[phase] >> tap & 1)\n"
+      "      bulk_copy_to_shared(input + {} + tap * kTapBytes, w_step + tap * kTapBytes, kTapBytes, full + stage);\n",
+      offset);
+}
+
 }  // namespace
+
+std::string met_tap_tables(const WgmmaGeometry& geometry) {
+  std::string counts, bits;
+  for (std::int64_t phase = 0; phase < geometry.tile_phases(); ++phase) {
+    std::uint64_t met = 0;
+    std::size_t place = 0;
+    for (const int tap : geometry.tap_order()) {
+      const std::int64_t taps = geometry.fold().taps();
+      if (geometry.meets_tap(phase, tap / taps, geometry.fold().first_column(tap % taps))) met |= std::uint64_t{1} << place;
+      ++place;
+    }
+    const std::string_view comma = phase == 0 ? "" : ", ";
+    counts += fmt::format("{}{}", comma, std::popcount(met));
+    bits += fmt::format("{}{:#x}", comma, met);
+  }
+  return fmt::format(
+      "// Of the taps of a step in the order of their weights: how many a phase meets, and a bit for each of them.\n"
+      "__constant__ int kPhaseTaps[] = {{{}}};\n"
+      "__constant__ unsigned long long kMeetsTap[] = {{{}}};\n",
+      counts, bits);
+}
 
 std::string_view weight_offset_constant(const WgmmaGeometry& geometry) {
   const WgmmaTiling& tiling = geometry.tiling();
@@ -64,6 +107,7 @@ Holes weight_holes(const WgmmaGeometry& geometry) {
     const std::string copy =
         tiling.takes_weights_transposed()
             ? fmt::format(
+                  "  barrier_arrive_expecting(full + stage, kWeightBytes);\n"
                   "#pragma unroll\n"
                   "  for (int k = 0; k < kBlockK; k += kInstructionRows)\n"
                   "    tensor_copy_to_shared(input + kWeightOffset + k * (kChunkChannels * 2), &w_map,\n"
@@ -71,12 +115,9 @@ Holes weight_holes(const WgmmaGeometry& geometry) {
                   "stage);\n",
                   step_text(geometry).chunk)
         : tiling.packs_weights()
-            ? fmt::format(
-                  "  bulk_copy_to_shared(input + {}, w_tile + static_cast<long long>(step) * kWeightBytes, "
-                  "kWeightBytes,\n"
-                  "                      full + stage);\n",
-                  weight_offset_constant(geometry))
+            ? copy_packed(geometry)
             : fmt::format(
+                  "  barrier_arrive_expecting(full + stage, kWeightBytes);\n"
                   "  tensor_copy_to_shared(input + kWeightOffset, &w_map, {} * (kChunkChannels * kTaps),\n"
                   "                        tile.group * kGroupK + tile.k_tile * kBlockK, full + stage);\n",
                   step_text(geometry).chunk);
@@ -87,8 +128,7 @@ Holes weight_holes(const WgmmaGeometry& geometry) {
                    "                     static_cast<long long>(tile.group * kTilesK + tile.k_tile) * kSteps * "
                    "kWeightBytes;\n"
                  : ""},
-            {"load_weights_of_step", fmt::format("if ({}) {{\n", copies_weights(geometry)) +
-                                         "  barrier_arrive_expecting(full + stage, kWeightBytes);\n" + copy + "}\n"},
+            {"load_weights_of_step", fmt::format("if ({}) {{\n", copies_weights(geometry)) + copy + "}\n"},
             {"await_weights", ""}};
   }
   return {{"load_weights", fmt::format("if (threadIdx.x == {}) {{  // all of them, for all tiles\n",

@@ -26,6 +26,8 @@ PackWeightsTiling packed_layout(const WgmmaGeometry& geometry) {
   layout.row_pitch = geometry.pitch();
   layout.folded_columns = tiling.tile.folded_columns;
   layout.parts = tiling.operand_parts();
+  // Phases of columns that a tile has together need not meet the same taps.
+  layout.leaves_zero_taps = geometry.copies_met_taps() && !geometry.problem().phases.columns_innermost;
   return layout;
 }
 

@@ -89,8 +89,14 @@ class WgmmaGeometry : public PixelGrid {
   // Weights of a step.
   /// Both parts if operands are split.
   std::int64_t weight_bytes() const { return tiling_.operand_parts() * units_ * tiling_.tile.channels * kRowBytes; }
-  /// Of those, what comes to a stage.
+  /// Of those, what has a place in a stage.
   std::int64_t stage_weight_bytes() const { return tiling_.keeps_weights() ? 0 : weight_bytes(); }
+  /// Whether a stage gets the weights of the taps only that the tile's phase meets.
+  bool copies_met_taps() const { return skips_zero_taps() && !tiling_.keeps_weights(); }
+  /// Of stage_weight_bytes(), what is copied for a step; the mean of the phases.
+  std::int64_t copied_weight_bytes() const {
+    return copies_met_taps() ? stage_weight_bytes() / units_ * multiplied_units() : stage_weight_bytes();
+  }
   /// Of the weights that do not come with steps.
   std::int64_t kept_weight_bytes() const { return tiling_.keeps_weights() ? steps_ * weight_bytes() : 0; }
   /// Neighbouring channels of which a lane holds weights in registers: a quarter of a chunk.

@@ -60,14 +60,14 @@ std::int64_t WgmmaPrice::load_operands(const WgmmaGeometry& geometry) const {
   const std::int64_t rows = planes ? geometry.chunk_channels() : geometry.run_pixels();
   const std::int64_t bytes =
       (planes ? tiling.runs() * geometry.pixels().run_bytes() : geometry.pixels().im2col_bytes()) +
-      geometry.stage_weight_bytes();
+      geometry.copied_weight_bytes();
   return std::max({requests * (costs_.im2col.issue + rows * costs_.im2col.pixel_sixteenths / 16),
                    bytes / costs_.im2col.l2_bytes_per_cycle, split_copied(geometry)});
 }
 
 std::int64_t WgmmaPrice::load_copied(const WgmmaGeometry& geometry) const {
   const WgmmaTiling& tiling = geometry.tiling();
-  const std::int64_t runs = tiling.runs(), weight_bytes = geometry.stage_weight_bytes();
+  const std::int64_t runs = tiling.runs(), weight_bytes = geometry.copied_weight_bytes();
   const std::int64_t items = geometry.pixels().load_items() * geometry.phases();
   const std::int64_t convert =
       items * runs *
@@ -87,7 +87,7 @@ std::int64_t WgmmaPrice::load_copied(const WgmmaGeometry& geometry) const {
 
 std::int64_t WgmmaPrice::load_by_lanes(const WgmmaGeometry& geometry) const {
   const WgmmaTiling& tiling = geometry.tiling();
-  const std::int64_t runs = tiling.runs(), weight_bytes = geometry.stage_weight_bytes();
+  const std::int64_t runs = tiling.runs(), weight_bytes = geometry.copied_weight_bytes();
   const std::int64_t items = geometry.pixels().load_items() * geometry.phases();
   const std::int64_t own = ceil_div(items, tiling.producer.team_warps);
   const std::int64_t loads = geometry.loads_vectors() ? 16 / geometry.load_bytes() : geometry.chunk_channels();

@@ -1,0 +1,21 @@
+// What the files that print pack_weights kernels have of each other.
+#pragma once
+
+#include <string>
+
+#include "codegen/pack_weights/tiling.h"
+#include "codegen/text/emitter.h"
+
+namespace jitconv::codegen {
+
+/// Constants of a block's share of a data gradient's w.
+void add_gradient_block(Constants& constants, const Problem& problem, const PackWeightsTiling& tiling);
+
+/// Lines that find the weights of a row in a block's pieces of a data gradient's w.
+std::string gradient_first_channel(const Problem& problem, const PackWeightsTiling& tiling);
+
+/// templates/pack_weights/gradient.cu.in; `write_rows` are the lines that write the rows of a channel of dx, and
+/// `holes` those that it has in common with kernel.cu.in.
+std::string fill_gradient(const Problem& problem, std::string_view write_rows, Holes holes);
+
+}  // namespace jitconv::codegen

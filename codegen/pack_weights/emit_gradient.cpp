@@ -1,0 +1,78 @@
+// Prints templates/pack_weights/gradient.cu.in: what a block reads of a data gradient's w, and for which rows. How the
+// rows lie is in emit.cpp.
+#include "codegen/arithmetic.h"
+#include "codegen/pack_weights/emit.h"
+#include "codegen/text/phases_text.h"
+#include "fmt/format.h"
+
+namespace jitconv::codegen {
+namespace {
+
+/// Where element `place` of a piece lies in it.
+std::string skewed(const Problem& problem, std::string_view place) {
+  if (!PackWeightsTiling::skews_pieces(problem)) return std::string(place);
+  return fmt::format("{0} + {0} / kSkewElements * kSkew", place);
+}
+
+/// Phases that are outermost among the output channels.
+std::int64_t outer_phases(const Phases& phases) {
+  return phases.columns_innermost ? phases.rows.count() : phases.count();
+}
+
+}  // namespace
+
+void add_gradient_block(Constants& c, const Problem& problem, const PackWeightsTiling& tiling) {
+  const std::int64_t elements = 4 / problem.weight.element_bytes();
+  c.group("A block packs kPackSlices slices of kPackChannels channels of dx, of each channel of dy a piece of w");
+  c.add("kThreads", PackWeightsTiling::kThreads);
+  c.add("kPackChannels", tiling.block_channels).add("kPackSlices", tiling.block_slices);
+  c.add("kPackC", tiling.pieces(problem), "channels of dy");
+  c.add("kPackK", tiling.block_rows(problem), problem.is_sub_pixel() ? "output channels, of a phase at a time" : "");
+  c.add("kBlocksOfGroup", tiling.blocks_of_group(problem), "that have other channels of dx");
+  if (problem.is_sub_pixel()) {
+    const std::int64_t phases = outer_phases(problem.phases), rows = problem.k / phases;
+    c.add("kPhases", phases, problem.phases.columns_innermost ? "of rows" : "");
+    c.add("kPhaseK", rows, "output channels of each");
+    c.add("kLastPhaseK", tiling.tiles_k(problem) * tiling.tile_channels - (phases - 1) * rows, "up to a tile's end");
+  }
+  if (PackWeightsTiling::skews_pieces(problem))
+    c.add("kSkewElements", 32 * elements).add("kSkew", 4 * elements, "left free behind so many, against bank conflicts");
+}
+
+std::string gradient_first_channel(const Problem& problem, const PackWeightsTiling& tiling) {
+  const bool phases = problem.is_sub_pixel();
+  return fmt::format(
+      "const int tap_of_w = {};\n"
+      "{}"
+      "const int place = dx_channel * {} + tap_of_w;\n"
+      "const Element* first_channel = pieces + slice * (kOperandChannels * kPiecePitch) + {};\n",
+      phases ? "filter_tap(row_phase, column_phase, r * kS + s)" : "kR * kS - 1 - (r * kS + s)",
+      tiling.leaves_zero_taps ? "if (tap_of_w < 0) continue;  // not multiplied in this phase\n" : "",
+      phases ? "(kFilterR * kFilterS)" : "(kR * kS)", skewed(problem, "place"));
+}
+
+std::string fill_gradient(const Problem& problem, std::string_view write_rows,
+                          Holes holes) {
+  const bool phases = problem.is_sub_pixel(), innermost = problem.phases.columns_innermost;
+  holes.emplace("filter", phases ? "(kFilterR * kFilterS)" : "(kR * kS)");
+  holes.emplace("channels", phases ? "kPhaseChannels" : "kGroupK");
+  holes.emplace("place", skewed(problem, "place"));
+  if (!phases) {
+    holes.emplace("write_rows", fmt::format("const int dx_channel = static_cast<int>(threadIdx.x) % kPackK;\n"
+                                            "const int k = first_channel_of_dx + dx_channel;\n"
+                                            "const int tile = group * kTilesK + k / kBlockK, k_of_tile = k % kBlockK;\n"
+                                            "{}",
+                                            write_rows));
+  } else {
+    holes.emplace("write_rows",
+                  fill_template(embedded_text("pack_weights/phases.cu.in"),
+                                {{"first_k", innermost ? "first_channel_of_dx * kColumnPhases" : "first_channel_of_dx"},
+                                 {"row_phase", innermost ? "phase" : "phase / kColumnPhases"},
+                                 {"column_phase", innermost ? "lane % kColumnPhases" : "phase % kColumnPhases"},
+                                 {"channel", innermost ? "lane / kColumnPhases" : "lane"},
+                                 {"write_rows", std::string(write_rows)}}));
+  }
+  return fill_template(embedded_text("pack_weights/gradient.cu.in"), holes);
+}
+
+}  // namespace jitconv::codegen

@@ -77,6 +77,17 @@ struct WgmmaCosts {
   };
   Im2col im2col;
 
+  /// In place of the same of others, of strided data gradients whose pixels are stored: tiles have fewer products of
+  /// what they load.
+  struct Phases {
+    std::int64_t l2_bytes_per_cycle;         ///< an SM's share, of pixels that lanes load
+    std::int64_t vector_load_percent;        ///< of the time in which warps load vectors of channels
+    std::int64_t copies_l2_bytes_per_cycle;  ///< of copies of planes
+    std::int64_t im2col_l2_bytes_per_cycle;
+    std::int64_t im2col_pixel_sixteenths;
+  };
+  Phases phases;
+
   /// Cycles of a tile or of a block.
   struct Tile {
     std::int64_t start;                    ///< once: packing, the first loads

@@ -61,8 +61,11 @@ std::int64_t WgmmaPrice::load_operands(const WgmmaGeometry& geometry) const {
   const std::int64_t bytes =
       (planes ? tiling.runs() * geometry.pixels().run_bytes() : geometry.pixels().im2col_bytes()) +
       geometry.copied_weight_bytes();
-  return std::max({requests * (costs_.im2col.issue + rows * costs_.im2col.pixel_sixteenths / 16),
-                   bytes / costs_.im2col.l2_bytes_per_cycle, split_copied(geometry)});
+  const bool phases = tiling.stores_pixels;
+  const std::int64_t pixel = phases ? costs_.phases.im2col_pixel_sixteenths : costs_.im2col.pixel_sixteenths;
+  const std::int64_t rate = phases ? costs_.phases.im2col_l2_bytes_per_cycle : costs_.im2col.l2_bytes_per_cycle;
+  return std::max(
+      {requests * (costs_.im2col.issue + rows * pixel / 16), bytes / rate, split_copied(geometry)});
 }
 
 std::int64_t WgmmaPrice::load_copied(const WgmmaGeometry& geometry) const {
@@ -82,7 +85,9 @@ std::int64_t WgmmaPrice::load_copied(const WgmmaGeometry& geometry) const {
   const std::int64_t copies = runs * (tiling.tile.images > 0 ? tiling.tile.images : channels);
   const std::int64_t warp = copies * costs_.copies.issue + convert +
                             (tiling.producer.copies_ahead == 1 ? costs_.copies.latency : costs_.copies.next_latency);
-  return std::max({warp / kProducerWarps, copies * costs_.copies.engine, bytes / costs_.copies.l2_bytes_per_cycle});
+  const std::int64_t rate =
+      tiling.stores_pixels ? costs_.phases.copies_l2_bytes_per_cycle : costs_.copies.l2_bytes_per_cycle;
+  return std::max({warp / kProducerWarps, copies * costs_.copies.engine, bytes / rate});
 }
 
 std::int64_t WgmmaPrice::load_by_lanes(const WgmmaGeometry& geometry) const {
@@ -119,7 +124,12 @@ std::int64_t WgmmaPrice::load_by_lanes(const WgmmaGeometry& geometry) const {
   // No other tap has brought these pixels to the cache: they come from memory, a few of a plane at a time.
   const bool cold = problem_.taps() == 1 && !geometry.loads_vectors();
   const std::int64_t cold_bytes = cold ? pixel_bytes * costs_.loads.cold_percent / 100 : 0;
-  return std::max(warp / teams, (pixel_bytes + cold_bytes + weight_bytes) / costs_.loads.l2_bytes_per_cycle);
+  const std::int64_t bytes = pixel_bytes + cold_bytes + weight_bytes;
+  if (tiling.stores_pixels) {
+    const std::int64_t percent = geometry.loads_vectors() ? costs_.phases.vector_load_percent : 100;
+    return std::max(warp / teams * percent / 100, bytes / costs_.phases.l2_bytes_per_cycle);
+  }
+  return std::max(warp / teams, bytes / costs_.loads.l2_bytes_per_cycle);
 }
 
 std::int64_t WgmmaPrice::step_multiply(const WgmmaGeometry& geometry) const {

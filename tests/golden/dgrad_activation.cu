@@ -299,23 +299,6 @@ __device__ __forceinline__ void multiply(float (&sum)[100], MatrixOperand a, Mat
       : "l"(a), "l"(b), "r"(accumulate));
 }
 
-// source[kOffset] if valid, else 0, and then source may be any address. One predicated instruction, issued where it is
-// written: loads of a batch all leave before the first is waited for.
-template <long long kOffset>
-__device__ __forceinline__ Element load_if(const Element* source, bool valid) {
-  Element result;
-  asm volatile(
-      "{\n"
-      ".reg .pred valid;\n"
-      "setp.ne.b32 valid, %2, 0;\n"
-      "mov.b16 %0, 0;\n"
-      "@valid ld.global.nc.b16 %0, [%1 + %3];\n"
-      "}"
-      : "=&h"(result.bits)
-      : "l"(source), "r"(static_cast<int>(valid)), "n"(2 * kOffset));
-  return result;
-}
-
 // kElements consecutive elements that are read or written by one instruction; the address is a multiple of their size.
 template <int kElements>
 struct alignas(kElements * sizeof(Element)) ElementVector {
@@ -646,22 +629,26 @@ constexpr int kSteps = 2;
 constexpr int kUnits = 36;  // of a step
 constexpr int kPackedSlices = 8;  // in all
 
-// A block packs kPackSlices slices of kPackK output channels, of each a piece of w
+// A block packs kPackSlices slices of kPackChannels channels of dx, of each channel of dy a piece of w
 constexpr int kThreads = 256;
-constexpr int kPackK = 32;
+constexpr int kPackChannels = 32;
 constexpr int kPackSlices = 1;
+constexpr int kPackC = 8;  // channels of dy
+constexpr int kPackK = 32;
+constexpr int kBlocksOfGroup = 2;  // that have other channels of dx
 constexpr int kPackBlocksOfK = 8;  // that share output channels
-constexpr int kWordElements = 1;  // that one load reads
-constexpr int kPieceWords = 72;
-constexpr int kPackBatch = 9;  // words of a thread in flight
-constexpr int kPiecePitch = 74;  // elements, an odd number of banks
+constexpr int kWordElements = 8;  // that one load reads
+constexpr int kPieceWords = 36;
+constexpr int kPackBatch = 2;  // words of a thread in flight
+constexpr int kPiecePitch = 288;  // elements
 constexpr int kRowsOfSlice = 9;  // of an output channel
 
 
-// Weights as the multiplications take them, [tile of k][chunk][r][unit][k of the tile]: a unit is a tap of one slice of
-// kOperandChannels channels. What the filter does not have is zero. A block packs kPackSlices slices of kPackK output
-// channels. In w they are one piece for each output channel, so lanes read along it; rows lie along the output
-// channels, so lanes write along these.
+// Weights of a data gradient as the multiplications take them, [tile of k][chunk][r][unit][k of the tile]: a unit is a
+// tap of one slice of kOperandChannels channels of dy. What the filter does not have is zero. A block packs kPackSlices
+// slices of kPackChannels channels of dx. In w those are neighbours, each with its taps, so lanes read along them; in
+// the
+// gradient taps run from last to first. Rows lie along the output channels, so lanes write along these.
 extern "C" __global__ void __launch_bounds__(kThreads)
 jitconv_wgmma_dgrad_bf16_nhwc_n32c64h56w56_k64_3x3_pad1x1_dy_gelu_erf_pack_weights(const Element* __restrict__ w,
     uint4* __restrict__ packed_w) {
@@ -669,40 +656,37 @@ jitconv_wgmma_dgrad_bf16_nhwc_n32c64h56w56_k64_3x3_pad1x1_dy_gelu_erf_pack_weigh
   let_next_kernel_start();
   Element* const pieces = reinterpret_cast<Element*>(shared);
   const int first_slice = static_cast<int>(blockIdx.x) % kPackBlocksOfK * kPackSlices;
-  const int k_block = static_cast<int>(blockIdx.x) / kPackBlocksOfK;  // of all groups' tiles
-  const int tile = k_block / (kBlockK / kPackK), k_of_tile = k_block % (kBlockK / kPackK) * kPackK;
-  const int k_first = tile % kTilesK * kBlockK + k_of_tile;  // within the group
+  const int channel_block = static_cast<int>(blockIdx.x) / kPackBlocksOfK;
+  const int group = channel_block / kBlocksOfGroup;
+  const int first_channel_of_dx = channel_block % kBlocksOfGroup * kPackChannels;
   const int c_first = first_slice * kOperandChannels;
 
-  // In w, output channels of the gradient are neighbours, and their taps run from last to first.
-  const Element* filter = w + (kR * kS - 1) + static_cast<long long>(tile / kTilesK) * kWeightStrideGroup +
-                          (static_cast<long long>(c_first) * kWeightStrideC + k_first * (kR * kS));
-  const int length = (kChannels - c_first) * (kR * kS);  // of a piece, if the block does not end before
+  const Element* filters = w + static_cast<long long>(group) * kWeightStrideGroup +
+                           static_cast<long long>(c_first) * kWeightStrideC + first_channel_of_dx * (kR * kS);
+  const int length = (kGroupK - first_channel_of_dx) * (kR * kS);  // of a piece, if the block does not end before
 #pragma unroll 1
-  for (int first = threadIdx.x; first < kPackK * kPieceWords; first += kPackBatch * kThreads) {
-    Element value[kPackBatch];
+  for (int first = threadIdx.x; first < kPackC * kPieceWords; first += kPackBatch * kThreads) {
+    ElementVector<kWordElements> value[kPackBatch] = {};
 #pragma unroll
     for (int i = 0; i < kPackBatch; ++i) {
-      const int item = first + i * kThreads;
-      const int k = item / (kR * kS) % kPackK;
-      const int place = item / (kPackK * kR * kS) * (kR * kS) + item % (kR * kS);
-      const bool valid = place < kPieceWords && k_first + k < kGroupK && place < length;
-      value[i] =
-          load_if<0>(filter +
-          (place / (kR * kS) * static_cast<long long>(kWeightStrideC) + k * (kR * kS) - place % (kR * kS)), valid);
+      const int item = first + i * kThreads, c = item / kPieceWords, place = item % kPieceWords * kWordElements;
+      if (c < kPackC && c_first + c < kChannels && place < length)
+        value[i] = *reinterpret_cast<const ElementVector<kWordElements>*>(
+            filters + c * static_cast<long long>(kWeightStrideC) + place);
     }
 #pragma unroll
     for (int i = 0; i < kPackBatch; ++i) {
-      const int item = first + i * kThreads;
-      const int k = item / (kR * kS) % kPackK;
-      const int place = item / (kPackK * kR * kS) * (kR * kS) + item % (kR * kS);
-      if (place < kPieceWords) pieces[k * kPiecePitch + place] = value[i];
+      const int item = first + i * kThreads, c = item / kPieceWords, place = item % kPieceWords * kWordElements;
+      if (c < kPackC)
+        *reinterpret_cast<ElementVector<kWordElements>*>(pieces + c * kPiecePitch + place) = value[i];
     }
   }
   __syncthreads();
 
-  const int k = static_cast<int>(threadIdx.x) % kPackK;
-  uint4* rows = packed_w + tile * (kSteps * kUnits * kBlockK) + k_of_tile + k;
+  const int dx_channel = static_cast<int>(threadIdx.x) % kPackK;
+  const int k = first_channel_of_dx + dx_channel;
+  const int tile = group * kTilesK + k / kBlockK, k_of_tile = k % kBlockK;
+  uint4* rows = packed_w + tile * (kSteps * kUnits * kBlockK) + k_of_tile;
   const int slices = kPackedSlices - first_slice < kPackSlices ? kPackedSlices - first_slice : kPackSlices;
   for (int item = static_cast<int>(threadIdx.x) / kPackK; item < slices * kRowsOfSlice;
        item += kThreads / kPackK) {
@@ -710,10 +694,12 @@ jitconv_wgmma_dgrad_bf16_nhwc_n32c64h56w56_k64_3x3_pad1x1_dy_gelu_erf_pack_weigh
     const int r = row / kS, s = row % kS;
     const int step = (first_slice + slice) / kSlices;
     const int unit = row * kSlices + (first_slice + slice) % kSlices;
-    const Element* first_channel = pieces + k * kPiecePitch + slice * (kOperandChannels * kR * kS) + r * kS + s;
+    const int tap_of_w = kR * kS - 1 - (r * kS + s);
+    const int place = dx_channel * (kR * kS) + tap_of_w;
+    const Element* first_channel = pieces + slice * (kOperandChannels * kPiecePitch) + place;
     Element channel[kOperandChannels];
 #pragma unroll
-    for (int c = 0; c < kOperandChannels; ++c) channel[c] = first_channel[c * (kR * kS)];
+    for (int c = 0; c < kOperandChannels; ++c) channel[c] = first_channel[c * kPiecePitch];
     rows[(step * kUnits + unit) * kBlockK] = operand_row(channel);
   }
 }

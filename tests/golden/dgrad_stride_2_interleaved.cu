@@ -290,6 +290,12 @@ __device__ __forceinline__ void multiply(float (&sum)[104], MatrixOperand a, Mat
       : "l"(a), "l"(b), "r"(accumulate));
 }
 
+// kElements consecutive elements that are read or written by one instruction; the address is a multiple of their size.
+template <int kElements>
+struct alignas(kElements * sizeof(Element)) ElementVector {
+  Element at[kElements];
+};
+
 // source[kOffset] if valid, else 0, and then source may be any address. One predicated instruction, issued where it is
 // written: loads of a batch all leave before the first is waited for.
 template <long long kOffset>
@@ -647,32 +653,38 @@ constexpr int kSteps = 16;
 constexpr int kUnits = 16;  // of a step
 constexpr int kPackedSlices = 64;  // in all
 
-// A block packs kPackSlices slices of kPackK output channels, of each a piece of w
+// A block packs kPackSlices slices of kPackChannels channels of dx, of each channel of dy a piece of w
 constexpr int kThreads = 256;
-constexpr int kPackK = 32;
+constexpr int kPackChannels = 32;
 constexpr int kPackSlices = 1;
+constexpr int kPackC = 4;  // channels of dy
+constexpr int kPackK = 32;  // output channels, of a phase at a time
+constexpr int kBlocksOfGroup = 6;  // that have other channels of dx
+constexpr int kPhases = 4;
+constexpr int kPhaseK = 130;  // output channels of each
+constexpr int kLastPhaseK = 186;  // up to a tile's end
 constexpr int kPackBlocksOfK = 64;  // that share output channels
-constexpr int kWordElements = 1;  // that one load reads
-constexpr int kPieceWords = 16;
-constexpr int kPackBatch = 2;  // words of a thread in flight
-constexpr int kPiecePitch = 17;  // elements, an odd number of banks
+constexpr int kWordElements = 2;  // that one load reads
+constexpr int kPieceWords = 144;
+constexpr int kPackBatch = 3;  // words of a thread in flight
+constexpr int kPiecePitch = 288;  // elements
 constexpr int kRowsOfSlice = 4;  // of an output channel
 
 // The filter row, or column, that a phase meets in the window's first; those that the filter has not are zero.
 __constant__ int kFirstRow[] = {1, 2};
 __constant__ int kFirstColumn[] = {1, 2};
-// The tap that output channel k of a group, a channel of a phase, meets in the window's; -1 for none.
-__device__ __forceinline__ int filter_tap(int k, int window_tap) {
-  const int row_phase = k / kPhaseChannels / kColumnPhases, column_phase = k / kPhaseChannels % kColumnPhases;
+// The tap that a phase meets in the window's; -1 for none.
+__device__ __forceinline__ int filter_tap(int row_phase, int column_phase, int window_tap) {
   const int r = kFirstRow[row_phase] - window_tap / kS * kRowStep;
   const int s = kFirstColumn[column_phase] - window_tap % kS * kColumnStep;
   return r >= 0 && r < kFilterR && s >= 0 && s < kFilterS ? r * kFilterS + s : -1;
 }
 
-// Weights as the multiplications take them, [tile of k][chunk][r][unit][k of the tile]: a unit is a tap of one slice of
-// kOperandChannels channels. What the filter does not have is zero. A block packs kPackSlices slices of kPackK output
-// channels. In w they are one piece for each output channel, so lanes read along it; rows lie along the output
-// channels, so lanes write along these.
+// Weights of a data gradient as the multiplications take them, [tile of k][chunk][r][unit][k of the tile]: a unit is a
+// tap of one slice of kOperandChannels channels of dy. What the filter does not have is zero. A block packs kPackSlices
+// slices of kPackChannels channels of dx. In w those are neighbours, each with its taps, so lanes read along them; in
+// the
+// gradient taps run from last to first. Rows lie along the output channels, so lanes write along these.
 extern "C" __global__ void __launch_bounds__(kThreads)
 jitconv_wgmma_dgrad_tf32_nchw_n32c130h56w56_k256_3x3_pad1x1_s2x2_pack_weights(const Element* __restrict__ w,
     uint4* __restrict__ packed_w) {
@@ -680,53 +692,61 @@ jitconv_wgmma_dgrad_tf32_nchw_n32c130h56w56_k256_3x3_pad1x1_s2x2_pack_weights(co
   let_next_kernel_start();
   Element* const pieces = reinterpret_cast<Element*>(shared);
   const int first_slice = static_cast<int>(blockIdx.x) % kPackBlocksOfK * kPackSlices;
-  const int k_block = static_cast<int>(blockIdx.x) / kPackBlocksOfK;  // of all groups' tiles
-  const int tile = k_block / (kBlockK / kPackK), k_of_tile = k_block % (kBlockK / kPackK) * kPackK;
-  const int k_first = tile % kTilesK * kBlockK + k_of_tile;  // within the group
+  const int channel_block = static_cast<int>(blockIdx.x) / kPackBlocksOfK;
+  const int group = channel_block / kBlocksOfGroup;
+  const int first_channel_of_dx = channel_block % kBlocksOfGroup * kPackChannels;
   const int c_first = first_slice * kOperandChannels;
 
-  const Element* filter = w + static_cast<long long>(tile / kTilesK) * kWeightStrideGroup +
-                          static_cast<long long>(c_first) * kWeightStrideC;
-  const int length = (kChannels - c_first) * (kR * kS);  // of a piece, if the block does not end before
+  const Element* filters = w + static_cast<long long>(group) * kWeightStrideGroup +
+                           static_cast<long long>(c_first) * kWeightStrideC +
+                               first_channel_of_dx * (kFilterR * kFilterS);
+  // of a piece, if the block does not end before
+  const int length = (kPhaseChannels - first_channel_of_dx) * (kFilterR * kFilterS);
 #pragma unroll 1
-  for (int first = threadIdx.x; first < kPackK * kPieceWords; first += kPackBatch * kThreads) {
-    Element value[kPackBatch];
+  for (int first = threadIdx.x; first < kPackC * kPieceWords; first += kPackBatch * kThreads) {
+    ElementVector<kWordElements> value[kPackBatch] = {};
 #pragma unroll
     for (int i = 0; i < kPackBatch; ++i) {
-      const int item = first + i * kThreads;
-      const int k = item / (kR * kS) % kPackK;
-      const int place = item / (kPackK * kR * kS) * (kR * kS) + item % (kR * kS);
-      const int tap = k_first + k < kGroupK ? filter_tap(k_first + k, item % (kR * kS)) : -1;
-      const bool valid = place < kPieceWords && tap >= 0 && place < length;
-      value[i] =
-          load_if<0>(filter +
-          (place / (kR * kS) * static_cast<long long>(kWeightStrideC) +
-          (k_first + k) % kPhaseChannels * (kFilterR * kFilterS) + tap), valid);
+      const int item = first + i * kThreads, c = item / kPieceWords, place = item % kPieceWords * kWordElements;
+      if (c < kPackC && c_first + c < kChannels && place < length)
+        value[i] = *reinterpret_cast<const ElementVector<kWordElements>*>(
+            filters + c * static_cast<long long>(kWeightStrideC) + place);
     }
 #pragma unroll
     for (int i = 0; i < kPackBatch; ++i) {
-      const int item = first + i * kThreads;
-      const int k = item / (kR * kS) % kPackK;
-      const int place = item / (kPackK * kR * kS) * (kR * kS) + item % (kR * kS);
-      if (place < kPieceWords) pieces[k * kPiecePitch + place] = value[i];
+      const int item = first + i * kThreads, c = item / kPieceWords, place = item % kPieceWords * kWordElements;
+      if (c < kPackC)
+        *reinterpret_cast<ElementVector<kWordElements>*>(pieces + c * kPiecePitch + place) = value[i];
     }
   }
   __syncthreads();
 
-  const int k = static_cast<int>(threadIdx.x) % kPackK;
-  uint4* rows = packed_w + tile * (kSteps * kUnits * kBlockK) + k_of_tile + k;
-  const int slices = kPackedSlices - first_slice < kPackSlices ? kPackedSlices - first_slice : kPackSlices;
-  for (int item = static_cast<int>(threadIdx.x) / kPackK; item < slices * kRowsOfSlice;
-       item += kThreads / kPackK) {
-    const int slice = item / kRowsOfSlice, row = item - slice * kRowsOfSlice;
-    const int r = row / kS, s = row % kS;
-    const int step = (first_slice + slice) / kSlices;
-    const int unit = row * kSlices + (first_slice + slice) % kSlices;
-    const Element* first_channel = pieces + k * kPiecePitch + slice * (kOperandChannels * kR * kS) + r * kS + s;
-    Element channel[kOperandChannels];
+  // Rows behind the last phase's, up to the end of a tile, are zero.
+  const int lane = static_cast<int>(threadIdx.x) % kPackK, k_of_phase = first_channel_of_dx + lane;
+  const int dx_channel = lane;
+#pragma unroll 1
+  for (int phase = 0; phase < kPhases; ++phase) {
+    if (k_of_phase >= (phase + 1 < kPhases ? kPhaseK : kLastPhaseK)) continue;
+    const int row_phase = phase / kColumnPhases, column_phase = phase % kColumnPhases;
+    const int k = phase * kPhaseK + k_of_phase;
+    const int tile = group * kTilesK + k / kBlockK, k_of_tile = k % kBlockK;
+    uint4* rows = packed_w + tile * (kSteps * kUnits * kBlockK) + k_of_tile;
+    const int slices = kPackedSlices - first_slice < kPackSlices ? kPackedSlices - first_slice : kPackSlices;
+    for (int item = static_cast<int>(threadIdx.x) / kPackK; item < slices * kRowsOfSlice;
+         item += kThreads / kPackK) {
+      const int slice = item / kRowsOfSlice, row = item - slice * kRowsOfSlice;
+      const int r = row / kS, s = row % kS;
+      const int step = (first_slice + slice) / kSlices;
+      const int unit = row * kSlices + (first_slice + slice) % kSlices;
+      const int tap_of_w = filter_tap(row_phase, column_phase, r * kS + s);
+      const int place = dx_channel * (kFilterR * kFilterS) + tap_of_w;
+      const Element* first_channel = pieces + slice * (kOperandChannels * kPiecePitch) + place;
+      Element channel[kOperandChannels];
 #pragma unroll
-    for (int c = 0; c < kOperandChannels; ++c) channel[c] = first_channel[c * (kR * kS)];
-    rows[(step * kUnits + unit) * kBlockK] = operand_row(channel);
+      for (int c = 0; c < kOperandChannels; ++c)
+          channel[c] = tap_of_w >= 0 ? first_channel[c * kPiecePitch] : from_float(0.0f);
+      rows[(step * kUnits + unit) * kBlockK] = operand_row(channel);
+    }
   }
 }
 

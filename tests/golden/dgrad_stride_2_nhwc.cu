@@ -6,12 +6,11 @@
 // Plan
 //   family: wgmma
 //   target: sm_90a
-//   grid: 132 blocks of 384 threads, 222832 bytes of shared memory, at least 1 block(s) per SM
-//   tile of a block: 64 channels, 1 run(s) of 208 positions, each for 200 outputs
-//   pipeline: 6 stages of 4 slice(s) of 16 bytes of channels and all filter rows
+//   grid: 132 blocks of 384 threads, 224832 bytes of shared memory, at least 1 block(s) per SM
+//   tile of a block: 128 channels, 1 run(s) of 208 positions, each for 200 outputs
+//   pipeline: 4 stages of 4 slice(s) of 16 bytes of channels and all filter rows
 //   loading: as operand rows, by TMA in im2col mode
 //   storing: vectors of channels, pixels of a phase a stride apart
-//   schedule: pingpong, consumers take tiles in turn, and one stores while the other multiplies
 //   weights: loaded with each step
 //   taps: those that a tile's phase meets, 9 of 16
 //   sub-pixel: 4 phase(s) of pixels in a window of 2x2 taps, 44 % of which are zero for a phase, stored as the pixels
@@ -322,22 +321,11 @@ __device__ __forceinline__ void multiply(float (&sum)[104], MatrixOperand a, Mat
       : "l"(a), "l"(b), "r"(accumulate));
 }
 
-// source[kOffset] if valid, else 0, and then source may be any address. One predicated instruction, issued where it is
-// written: loads of a batch all leave before the first is waited for.
-template <long long kOffset>
-__device__ __forceinline__ Element load_if(const Element* source, bool valid) {
-  Element result;
-  asm volatile(
-      "{\n"
-      ".reg .pred valid;\n"
-      "setp.ne.b32 valid, %2, 0;\n"
-      "mov.b16 %0, 0;\n"
-      "@valid ld.global.nc.b16 %0, [%1 + %3];\n"
-      "}"
-      : "=&h"(result.bits)
-      : "l"(source), "r"(static_cast<int>(valid)), "n"(2 * kOffset));
-  return result;
-}
+// kElements consecutive elements that are read or written by one instruction; the address is a multiple of their size.
+template <int kElements>
+struct alignas(kElements * sizeof(Element)) ElementVector {
+  Element at[kElements];
+};
 
 // Convolution: x[N][C][H][W], w[K][C/groups][R][S], y[N][K][P][Q] (extents, whatever the layout), where y is dx by
 // phases
@@ -363,15 +351,15 @@ constexpr int kInputStrideH = 7168;
 constexpr int kInputStrideW = 256;
 
 // Tiles: kBlockK channels of kRuns runs of kColumns positions, of which each stores kWindow outputs
-constexpr int kBlockK = 64;
-constexpr int kTilesK = 8;
+constexpr int kBlockK = 128;
+constexpr int kTilesK = 4;
 constexpr int kRuns = 1;
 constexpr int kColumns = 208;
 constexpr int kWindow = 200;
 constexpr int kRowPadding = 1;  // positions of a grid row behind its kQ outputs
 constexpr int kPitch = 29;
 constexpr int kTilesOfPlane = 4;
-constexpr int kTiles = 1024;
+constexpr int kTiles = 512;
 constexpr int kBlocks = 132;  // of the grid
 
 // Steps: all filter rows of kSlices slices of channels; a slice is 16 bytes of a pixel
@@ -386,10 +374,11 @@ constexpr int kPixelBytes = 64;  // all slices of a pixel, one after the other
 constexpr int kPhaseBytes = 15360;
 constexpr int kIm2colBytes = 15232;  // of a step
 constexpr int kRunBytes = 15360;
-constexpr int kWeightBytes = 16384;
+constexpr int kWeightBytes = 32768;
 constexpr int kInputBytes = 15360;
-constexpr int kStageBytes = 31744;
-constexpr int kStages = 6;
+constexpr int kTapBytes = 8192;  // of weights
+constexpr int kStageBytes = 48128;
+constexpr int kStages = 4;
 
 // The block
 constexpr int kThreads = 384;
@@ -409,16 +398,20 @@ constexpr int kStoreBatch = 7;  // of these at a time
 // dx, whose pixels that are equal modulo the strides are a phase: channels of their own
 constexpr int kPhaseChannels = 128;
 constexpr int kColumnPhases = 2;  // of a row
-constexpr int kTilesOfPhase = 2;
+constexpr int kTilesOfPhase = 1;
 constexpr int kRowStride = 2;
 constexpr int kColumnStride = 2;
 constexpr int kPixelsH = 56;
 constexpr int kPixelsW = 56;
-constexpr int kStagingFirstByte = 190464;
-constexpr int kBarriersFirstByte = 222720;
+constexpr int kStagingFirstByte = 192512;
+constexpr int kBarriersFirstByte = 224768;
+
+// Of the taps of a step in the order of their weights: how many a phase meets, and a bit for each of them.
+__constant__ int kPhaseTaps[] = {1, 2, 2, 4};
+__constant__ unsigned long long kMeetsTap[] = {0x1, 0x3, 0x5, 0xf};
 
 // The numbers above are redundant; they must agree.
-static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == kInstructionRows);
+static_assert(kColumns % 8 == 0 && kColumns <= 256 && kRuns * kBlockK == 2 * kInstructionRows);
 static_assert(kRunBytes % kSwizzleAtomBytes == 0 && kStageBytes % kSwizzleAtomBytes == 0);
 static_assert(kRowPadding <= (kS - 1) * kDilationW / kStrideW && kPitch == kQ + kRowPadding);
 static_assert(kRunPixels ==
@@ -431,17 +424,16 @@ static_assert(kStageBytes >= kInputBytes && kInputBytes == kRuns * kRunBytes &&
     kStages * kStageBytes <= kStagingFirstByte);
 static_assert(kStoreSteps * kStorePositions == kStoreColumns && kStoreColumns % 16 == 0);
 static_assert(kWarpgroupThreads * (kProducerRegisters + 2 * kConsumerRegisters) <= 65536);
-static_assert(kBarriersFirstByte + 16 * kStages + 16 <= 222832);
+static_assert(kBarriersFirstByte + 16 * kStages + 0 <= 224832);
 
 // Shared memory, by first byte:
 //   0                   kStages stages: pixels of kRuns runs, behind them the weights of the step
 //   kStagingFirstByte   outputs on their way from registers to y
 //   kBarriersFirstByte  barriers
 // Barriers:
-//   name                    arrivals         who arrives                              who waits
-//   full[kStages]           2                the producer, and copies by their bytes  consumers, for a step
-//   empty[kStages]          1                consumers that have multiplied a step    the producer, for a free stage
-//   multiplied[kConsumers]  kWarpgroupWarps  a consumer's warps, in their last step   the other consumer, for its turn
+//   name            arrivals    who arrives                              who waits
+//   full[kStages]   2           the producer, and copies by their bytes  consumers, for a step
+//   empty[kStages]  kConsumers  consumers that have multiplied a step    the producer, for a free stage
 
 using Staged = Element;  // an output on its way to y
 
@@ -488,7 +480,6 @@ jitconv_wgmma_dgrad_bf16_nhwc_n32c128h56w56_k256_3x3_pad1x1_s2x2_bias_relu(const
   Staged* const staging = reinterpret_cast<Staged*>(shared + kStagingFirstByte);
   Barrier* const full = reinterpret_cast<Barrier*>(shared + kBarriersFirstByte);
   Barrier* const empty = full + kStages;
-  Barrier* const multiplied = empty + kStages;  // one of each consumer warpgroup
   // The shuffle tells the compiler that the number is the same in all lanes.
   const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
   const int lane = threadIdx.x % 32;
@@ -496,9 +487,8 @@ jitconv_wgmma_dgrad_bf16_nhwc_n32c128h56w56_k256_3x3_pad1x1_s2x2_bias_relu(const
   if (threadIdx.x == kThreads - kWarpgroupThreads) {  // no producer thread: those issue copies meanwhile
     for (int i = 0; i < kStages; ++i) {
       barrier_init(full + i, 2);
-      barrier_init(empty + i, 1);
+      barrier_init(empty + i, kConsumers);
     }
-    for (int i = 0; i < kConsumers; ++i) barrier_init(multiplied + i, kWarpgroupWarps);
     barrier_init_visible();
   }
   __syncthreads();
@@ -525,9 +515,14 @@ jitconv_wgmma_dgrad_bf16_nhwc_n32c128h56w56_k256_3x3_pad1x1_s2x2_bias_relu(const
         char* input = stages + stage * kStageBytes;
         barrier_wait(empty + stage, parity ^ 1);
         if (warp == 1) {
-          barrier_arrive_expecting(full + stage, kWeightBytes);
-          bulk_copy_to_shared(input + kInputBytes, w_tile + static_cast<long long>(step) * kWeightBytes, kWeightBytes,
-                              full + stage);
+          const int phase = tile.k_tile / kTilesOfPhase;
+          const char* w_step = w_tile + static_cast<long long>(step) * kWeightBytes;
+          barrier_arrive_expecting(full + stage, kPhaseTaps[phase] * kTapBytes);
+#pragma unroll
+          for (int tap = 0; tap < kWeightBytes / kTapBytes; ++tap)
+            if (kMeetsTap[phase] >> tap & 1)
+              bulk_copy_to_shared(input + kInputBytes + tap * kTapBytes, w_step + tap * kTapBytes, kTapBytes,
+                  full + stage);
         }
         if (warp == 0) {
           barrier_arrive_expecting(full + stage, kIm2colBytes);
@@ -543,19 +538,11 @@ jitconv_wgmma_dgrad_bf16_nhwc_n32c128h56w56_k256_3x3_pad1x1_s2x2_bias_relu(const
     // A consumer warpgroup: 64 of the tile's channels, one of its runs of positions.
     grow_registers_to<kConsumerRegisters>();
     const int consumer = warp / kWarpgroupWarps - 1;
-    const int k_consumer = 0, run = 0;
+    const int k_consumer = consumer * kInstructionRows, run = 0;
     const bool releases_stage = threadIdx.x % kWarpgroupThreads == 0;  // what its warpgroup has multiplied
     float sum[kColumns / 2];
-    // The warpgroups take tiles in turn, so that one can store while the other multiplies.
-    int turn = 0;
-    const auto skip_tile = [&] {  // the other warpgroup's
-      stage += kSteps % kStages;
-      parity ^= kSteps / kStages % 2;
-      if (stage >= kStages) stage -= kStages, parity ^= 1;
-    };
-    if (consumer == 1) skip_tile();
 #pragma unroll 1
-    for (int number = blockIdx.x + consumer * gridDim.x; number < kTiles; number += kConsumers * gridDim.x) {
+    for (int number = blockIdx.x; number < kTiles; number += gridDim.x) {
       const Tile tile(number);
       float channel_bias[2];
 #pragma unroll
@@ -563,7 +550,6 @@ jitconv_wgmma_dgrad_bf16_nhwc_n32c128h56w56_k256_3x3_pad1x1_s2x2_bias_relu(const
         const int k = tile.k_tile * kBlockK + k_consumer + accumulator_row(warp, lane, half);
         channel_bias[half] = k < kGroupK ? to_float(bias[tile.group * kPhaseChannels + k % kPhaseChannels]) : 0.0f;
       }
-      barrier_wait(multiplied + (1 - consumer), (turn++ + consumer + 1) % 2);
       int previous_stage = 0;
 #pragma unroll 1
       for (int step = 0; step < kSteps; ++step) {
@@ -614,17 +600,12 @@ jitconv_wgmma_dgrad_bf16_nhwc_n32c128h56w56_k256_3x3_pad1x1_s2x2_bias_relu(const
         // end taps
         multiply_wait<1>();
         if (releases_stage && step != 0) barrier_arrive(empty + previous_stage);
-        // Producer warps count on stages that are released in order: those of the other's tile come first.
-        if (releases_stage && step == 0 && number != static_cast<int>(blockIdx.x))
-          barrier_wait(empty + (stage + kStages - 1) % kStages, stage == 0 ? parity ^ 1 : parity);
         previous_stage = stage;
         next_stage();
       }
-      if (lane == 0) barrier_arrive(multiplied + consumer);
       multiply_wait<0>();
       settle(sum);
       if (releases_stage) barrier_arrive(empty + previous_stage);
-      skip_tile();
       // Store: the channels of a phase are neighbours in dx. A consumer stages its 64 channels of kStoreColumns
       // positions at a time, [position][channel], and writes vectors of channels, those of a position by neighbouring
       // lanes. Positions that no output has are staged and not written.
@@ -703,39 +684,45 @@ constexpr int kFilterR = 3;
 constexpr int kFilterS = 3;  // taps in w
 constexpr int kRowStep = 2;
 constexpr int kColumnStep = 2;  // from tap to tap of a phase
-constexpr int kBlockK = 64;  // of a tile
-constexpr int kTilesK = 8;
+constexpr int kBlockK = 128;  // of a tile
+constexpr int kTilesK = 4;
 constexpr int kSlices = 4;
 constexpr int kSteps = 8;
 constexpr int kUnits = 16;  // of a step
 constexpr int kPackedSlices = 32;  // in all
 
-// A block packs kPackSlices slices of kPackK output channels, of each a piece of w
+// A block packs kPackSlices slices of kPackChannels channels of dx, of each channel of dy a piece of w
 constexpr int kThreads = 256;
-constexpr int kPackK = 32;
+constexpr int kPackChannels = 32;
 constexpr int kPackSlices = 1;
+constexpr int kPackC = 8;  // channels of dy
+constexpr int kPackK = 32;  // output channels, of a phase at a time
+constexpr int kBlocksOfGroup = 4;  // that have other channels of dx
+constexpr int kPhases = 4;
+constexpr int kPhaseK = 128;  // output channels of each
+constexpr int kLastPhaseK = 128;  // up to a tile's end
 constexpr int kPackBlocksOfK = 32;  // that share output channels
-constexpr int kWordElements = 1;  // that one load reads
-constexpr int kPieceWords = 32;
-constexpr int kPackBatch = 4;  // words of a thread in flight
-constexpr int kPiecePitch = 34;  // elements, an odd number of banks
+constexpr int kWordElements = 8;  // that one load reads
+constexpr int kPieceWords = 36;
+constexpr int kPackBatch = 2;  // words of a thread in flight
+constexpr int kPiecePitch = 288;  // elements
 constexpr int kRowsOfSlice = 4;  // of an output channel
 
 // The filter row, or column, that a phase meets in the window's first; those that the filter has not are zero.
 __constant__ int kFirstRow[] = {1, 2};
 __constant__ int kFirstColumn[] = {1, 2};
-// The tap that output channel k of a group, a channel of a phase, meets in the window's; -1 for none.
-__device__ __forceinline__ int filter_tap(int k, int window_tap) {
-  const int row_phase = k / kPhaseChannels / kColumnPhases, column_phase = k / kPhaseChannels % kColumnPhases;
+// The tap that a phase meets in the window's; -1 for none.
+__device__ __forceinline__ int filter_tap(int row_phase, int column_phase, int window_tap) {
   const int r = kFirstRow[row_phase] - window_tap / kS * kRowStep;
   const int s = kFirstColumn[column_phase] - window_tap % kS * kColumnStep;
   return r >= 0 && r < kFilterR && s >= 0 && s < kFilterS ? r * kFilterS + s : -1;
 }
 
-// Weights as the multiplications take them, [tile of k][chunk][r][unit][k of the tile]: a unit is a tap of one slice of
-// kOperandChannels channels. What the filter does not have is zero. A block packs kPackSlices slices of kPackK output
-// channels. In w they are one piece for each output channel, so lanes read along it; rows lie along the output
-// channels, so lanes write along these.
+// Weights of a data gradient as the multiplications take them, [tile of k][chunk][r][unit][k of the tile]: a unit is a
+// tap of one slice of kOperandChannels channels of dy. What the filter does not have is zero. A block packs kPackSlices
+// slices of kPackChannels channels of dx. In w those are neighbours, each with its taps, so lanes read along them; in
+// the
+// gradient taps run from last to first. Rows lie along the output channels, so lanes write along these.
 extern "C" __global__ void __launch_bounds__(kThreads)
 jitconv_wgmma_dgrad_bf16_nhwc_n32c128h56w56_k256_3x3_pad1x1_s2x2_bias_relu_pack_weights(const Element* __restrict__ w,
     uint4* __restrict__ packed_w) {
@@ -743,53 +730,61 @@ jitconv_wgmma_dgrad_bf16_nhwc_n32c128h56w56_k256_3x3_pad1x1_s2x2_bias_relu_pack_
   let_next_kernel_start();
   Element* const pieces = reinterpret_cast<Element*>(shared);
   const int first_slice = static_cast<int>(blockIdx.x) % kPackBlocksOfK * kPackSlices;
-  const int k_block = static_cast<int>(blockIdx.x) / kPackBlocksOfK;  // of all groups' tiles
-  const int tile = k_block / (kBlockK / kPackK), k_of_tile = k_block % (kBlockK / kPackK) * kPackK;
-  const int k_first = tile % kTilesK * kBlockK + k_of_tile;  // within the group
+  const int channel_block = static_cast<int>(blockIdx.x) / kPackBlocksOfK;
+  const int group = channel_block / kBlocksOfGroup;
+  const int first_channel_of_dx = channel_block % kBlocksOfGroup * kPackChannels;
   const int c_first = first_slice * kOperandChannels;
 
-  const Element* filter = w + static_cast<long long>(tile / kTilesK) * kWeightStrideGroup +
-                          static_cast<long long>(c_first) * kWeightStrideC;
-  const int length = (kChannels - c_first) * (kR * kS);  // of a piece, if the block does not end before
+  const Element* filters = w + static_cast<long long>(group) * kWeightStrideGroup +
+                           static_cast<long long>(c_first) * kWeightStrideC +
+                               first_channel_of_dx * (kFilterR * kFilterS);
+  // of a piece, if the block does not end before
+  const int length = (kPhaseChannels - first_channel_of_dx) * (kFilterR * kFilterS);
 #pragma unroll 1
-  for (int first = threadIdx.x; first < kPackK * kPieceWords; first += kPackBatch * kThreads) {
-    Element value[kPackBatch];
+  for (int first = threadIdx.x; first < kPackC * kPieceWords; first += kPackBatch * kThreads) {
+    ElementVector<kWordElements> value[kPackBatch] = {};
 #pragma unroll
     for (int i = 0; i < kPackBatch; ++i) {
-      const int item = first + i * kThreads;
-      const int k = item / (kR * kS) % kPackK;
-      const int place = item / (kPackK * kR * kS) * (kR * kS) + item % (kR * kS);
-      const int tap = k_first + k < kGroupK ? filter_tap(k_first + k, item % (kR * kS)) : -1;
-      const bool valid = place < kPieceWords && tap >= 0 && place < length;
-      value[i] =
-          load_if<0>(filter +
-          (place / (kR * kS) * static_cast<long long>(kWeightStrideC) +
-          (k_first + k) % kPhaseChannels * (kFilterR * kFilterS) + tap), valid);
+      const int item = first + i * kThreads, c = item / kPieceWords, place = item % kPieceWords * kWordElements;
+      if (c < kPackC && c_first + c < kChannels && place < length)
+        value[i] = *reinterpret_cast<const ElementVector<kWordElements>*>(
+            filters + c * static_cast<long long>(kWeightStrideC) + place);
     }
 #pragma unroll
     for (int i = 0; i < kPackBatch; ++i) {
-      const int item = first + i * kThreads;
-      const int k = item / (kR * kS) % kPackK;
-      const int place = item / (kPackK * kR * kS) * (kR * kS) + item % (kR * kS);
-      if (place < kPieceWords) pieces[k * kPiecePitch + place] = value[i];
+      const int item = first + i * kThreads, c = item / kPieceWords, place = item % kPieceWords * kWordElements;
+      if (c < kPackC)
+        *reinterpret_cast<ElementVector<kWordElements>*>(pieces + c * kPiecePitch + place) = value[i];
     }
   }
   __syncthreads();
 
-  const int k = static_cast<int>(threadIdx.x) % kPackK;
-  uint4* rows = packed_w + tile * (kSteps * kUnits * kBlockK) + k_of_tile + k;
-  const int slices = kPackedSlices - first_slice < kPackSlices ? kPackedSlices - first_slice : kPackSlices;
-  for (int item = static_cast<int>(threadIdx.x) / kPackK; item < slices * kRowsOfSlice;
-       item += kThreads / kPackK) {
-    const int slice = item / kRowsOfSlice, row = item - slice * kRowsOfSlice;
-    const int r = row / kS, s = row % kS;
-    const int step = (first_slice + slice) / kSlices;
-    const int unit = row * kSlices + (first_slice + slice) % kSlices;
-    const Element* first_channel = pieces + k * kPiecePitch + slice * (kOperandChannels * kR * kS) + r * kS + s;
-    Element channel[kOperandChannels];
+  // Rows behind the last phase's, up to the end of a tile, are zero.
+  const int lane = static_cast<int>(threadIdx.x) % kPackK, k_of_phase = first_channel_of_dx + lane;
+  const int dx_channel = lane;
+#pragma unroll 1
+  for (int phase = 0; phase < kPhases; ++phase) {
+    if (k_of_phase >= (phase + 1 < kPhases ? kPhaseK : kLastPhaseK)) continue;
+    const int row_phase = phase / kColumnPhases, column_phase = phase % kColumnPhases;
+    const int k = phase * kPhaseK + k_of_phase;
+    const int tile = group * kTilesK + k / kBlockK, k_of_tile = k % kBlockK;
+    uint4* rows = packed_w + tile * (kSteps * kUnits * kBlockK) + k_of_tile;
+    const int slices = kPackedSlices - first_slice < kPackSlices ? kPackedSlices - first_slice : kPackSlices;
+    for (int item = static_cast<int>(threadIdx.x) / kPackK; item < slices * kRowsOfSlice;
+         item += kThreads / kPackK) {
+      const int slice = item / kRowsOfSlice, row = item - slice * kRowsOfSlice;
+      const int r = row / kS, s = row % kS;
+      const int step = (first_slice + slice) / kSlices;
+      const int unit = row * kSlices + (first_slice + slice) % kSlices;
+      const int tap_of_w = filter_tap(row_phase, column_phase, r * kS + s);
+      if (tap_of_w < 0) continue;  // not multiplied in this phase
+      const int place = dx_channel * (kFilterR * kFilterS) + tap_of_w;
+      const Element* first_channel = pieces + slice * (kOperandChannels * kPiecePitch) + place;
+      Element channel[kOperandChannels];
 #pragma unroll
-    for (int c = 0; c < kOperandChannels; ++c) channel[c] = first_channel[c * (kR * kS)];
-    rows[(step * kUnits + unit) * kBlockK] = operand_row(channel);
+      for (int c = 0; c < kOperandChannels; ++c) channel[c] = first_channel[c * kPiecePitch];
+      rows[(step * kUnits + unit) * kBlockK] = operand_row(channel);
+    }
   }
 }
 

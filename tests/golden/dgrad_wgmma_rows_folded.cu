@@ -244,6 +244,12 @@ __device__ __forceinline__ void multiply(float (&sum)[64], MatrixOperand a, Matr
       : "l"(a), "l"(b), "r"(accumulate));
 }
 
+// kElements consecutive elements that are read or written by one instruction; the address is a multiple of their size.
+template <int kElements>
+struct alignas(kElements * sizeof(Element)) ElementVector {
+  Element at[kElements];
+};
+
 // Convolution: x[N][C][H][W], w[K][C/groups][R][S], y[N][K][P][Q] (extents, whatever the layout)
 constexpr int kH = 1022;
 constexpr int kW = 1022;
@@ -636,23 +642,27 @@ constexpr int kSteps = 24;
 constexpr int kUnits = 4;  // of a step
 constexpr int kPackedSlices = 32;  // in all
 
-// A block packs kPackSlices slices of kPackK output channels, of each a piece of w
+// A block packs kPackSlices slices of kPackChannels channels of dx, of each channel of dy a piece of w
 constexpr int kThreads = 256;
-constexpr int kPackK = 16;
+constexpr int kPackChannels = 16;
 constexpr int kPackSlices = 1;
+constexpr int kPackC = 4;  // channels of dy
+constexpr int kPackK = 16;
+constexpr int kBlocksOfGroup = 1;  // that have other channels of dx
 constexpr int kPackBlocksOfK = 32;  // that share output channels
-constexpr int kWordElements = 1;  // that one load reads
+constexpr int kWordElements = 4;  // that one load reads
 constexpr int kPieceWords = 36;
-constexpr int kPackBatch = 3;  // words of a thread in flight
-constexpr int kPiecePitch = 37;  // elements, an odd number of banks
+constexpr int kPackBatch = 1;  // words of a thread in flight
+constexpr int kPiecePitch = 144;  // elements
 constexpr int kUnitsOfSlice = 1;  // in a step
 constexpr int kRowsOfSlice = 3;  // of an output channel
 
 
-// Weights as the multiplications take them, [tile of k][chunk][r][unit][row of a tile]: a unit is a tap of one slice of
-// kOperandChannels channels. What the filter does not have is zero. A block packs kPackSlices slices of kPackK output
-// channels. In w they are one piece for each output channel, so lanes read along it; rows lie along the output
-// channels, so lanes write along these.
+// Weights of a data gradient as the multiplications take them, [tile of k][chunk][r][unit][row of a tile]: a unit is a
+// tap of one slice of kOperandChannels channels of dy. What the filter does not have is zero. A block packs kPackSlices
+// slices of kPackChannels channels of dx. In w those are neighbours, each with its taps, so lanes read along them; in
+// the
+// gradient taps run from last to first. Rows lie along the output channels, so lanes write along these.
 extern "C" __global__ void __launch_bounds__(kThreads)
 jitconv_wgmma_rows_dgrad_tf32_nchw_n16c16h1024w1024_k128_3x3_pack_weights(const Element* __restrict__ w,
     uint4* __restrict__ packed_w) {
@@ -660,42 +670,38 @@ jitconv_wgmma_rows_dgrad_tf32_nchw_n16c16h1024w1024_k128_3x3_pack_weights(const 
   let_next_kernel_start();
   Element* const pieces = reinterpret_cast<Element*>(shared);
   const int first_slice = static_cast<int>(blockIdx.x) % kPackBlocksOfK * kPackSlices;
-  const int k_block = static_cast<int>(blockIdx.x) / kPackBlocksOfK;  // of all groups' tiles
-  const int tile = k_block / (kBlockK / kPackK), k_of_tile = k_block % (kBlockK / kPackK) * kPackK;
-  const int k_first = tile % kTilesK * kBlockK + k_of_tile;  // within the group
+  const int channel_block = static_cast<int>(blockIdx.x) / kPackBlocksOfK;
+  const int group = channel_block / kBlocksOfGroup;
+  const int first_channel_of_dx = channel_block % kBlocksOfGroup * kPackChannels;
   const int c_first = first_slice * kOperandChannels;
 
-  // In w, output channels of the gradient are neighbours, and their taps run from last to first.
-  const Element* filter = w + (kR * kS - 1) + static_cast<long long>(tile / kTilesK) * kWeightStrideGroup +
-                          (static_cast<long long>(c_first) * kWeightStrideC + k_first * (kR * kS));
-  const int length = (kChannels - c_first) * (kR * kS);  // of a piece, if the block does not end before
+  const Element* filters = w + static_cast<long long>(group) * kWeightStrideGroup +
+                           static_cast<long long>(c_first) * kWeightStrideC + first_channel_of_dx * (kR * kS);
+  const int length = (kGroupK - first_channel_of_dx) * (kR * kS);  // of a piece, if the block does not end before
 #pragma unroll 1
-  for (int first = threadIdx.x; first < kPackK * kPieceWords; first += kPackBatch * kThreads) {
-    Element value[kPackBatch];
+  for (int first = threadIdx.x; first < kPackC * kPieceWords; first += kPackBatch * kThreads) {
+    ElementVector<kWordElements> value[kPackBatch] = {};
 #pragma unroll
     for (int i = 0; i < kPackBatch; ++i) {
-      const int item = first + i * kThreads;
-      const int k = item / (kR * kS) % kPackK;
-      const int place = item / (kPackK * kR * kS) * (kR * kS) + item % (kR * kS);
-      const bool valid = place < kPieceWords && k_first + k < kGroupK && place < length;
-      value[i] =
-          load_if<0>(filter +
-          (place / (kR * kS) * static_cast<long long>(kWeightStrideC) + k * (kR * kS) - place % (kR * kS)), valid);
+      const int item = first + i * kThreads, c = item / kPieceWords, place = item % kPieceWords * kWordElements;
+      if (c < kPackC && c_first + c < kChannels && place < length)
+        value[i] = *reinterpret_cast<const ElementVector<kWordElements>*>(
+            filters + c * static_cast<long long>(kWeightStrideC) + place);
     }
 #pragma unroll
     for (int i = 0; i < kPackBatch; ++i) {
-      const int item = first + i * kThreads;
-      const int k = item / (kR * kS) % kPackK;
-      const int place = item / (kPackK * kR * kS) * (kR * kS) + item % (kR * kS);
-      if (place < kPieceWords) pieces[k * kPiecePitch + place] = value[i];
+      const int item = first + i * kThreads, c = item / kPieceWords, place = item % kPieceWords * kWordElements;
+      if (c < kPackC)
+        *reinterpret_cast<ElementVector<kWordElements>*>(pieces + c * kPiecePitch + place) = value[i];
     }
   }
   __syncthreads();
 
+  const int dx_channel = static_cast<int>(threadIdx.x) % kPackK;
+  const int k = first_channel_of_dx + dx_channel;
+  const int tile = group * kTilesK + k / kBlockK, k_of_tile = k % kBlockK;
   // A warp of the convolution multiplies kWarpK channels, and of each a row for every filter column of a unit.
-  const int k = static_cast<int>(threadIdx.x) % kPackK;
-  const int first_row = (k_of_tile + k) / kWarpK * 16 + (k_of_tile + k) % kWarpK;
-  uint4* rows = packed_w + (tile * (kSteps * kUnits * kBlockRows) + first_row);
+  uint4* rows = packed_w + tile * (kSteps * kUnits * kBlockRows) + (k_of_tile / kWarpK * 16 + k_of_tile % kWarpK);
   const int slices = kPackedSlices - first_slice < kPackSlices ? kPackedSlices - first_slice : kPackSlices;
   for (int item = static_cast<int>(threadIdx.x) / kPackK; item < slices * (kRowsOfSlice * kFoldedColumns);
        item += kThreads / kPackK) {
@@ -705,12 +711,14 @@ jitconv_wgmma_rows_dgrad_tf32_nchw_n16c16h1024w1024_k128_3x3_pack_weights(const 
     const int step = (first_slice + slice) / kSlices * kR + r;
     const int unit = tap * kSlices + (first_slice + slice) % kSlices;
     const int s = (t * kFoldedColumns < kLastColumn ? t * kFoldedColumns : kLastColumn) + column;
+    const int tap_of_w = kR * kS - 1 - (r * kS + s);
+    const int place = dx_channel * (kR * kS) + tap_of_w;
+    const Element* first_channel = pieces + slice * (kOperandChannels * kPiecePitch) + place;
     const bool has_weight = s < kS;
-    const Element* first_channel = pieces + k * kPiecePitch + slice * (kOperandChannels * kR * kS) + r * kS + s;
     Element channel[kOperandChannels];
 #pragma unroll
     for (int c = 0; c < kOperandChannels; ++c)
-      channel[c] = has_weight ? first_channel[c * (kR * kS)] : from_float(0.0f);
+      channel[c] = has_weight ? first_channel[c * kPiecePitch] : from_float(0.0f);
     rows[(step * kUnits + unit) * kBlockRows + column * kWarpK] = operand_row(channel);
   }
 }

@@ -154,7 +154,7 @@ const std::vector<GoldenCase>& golden_cases() {
     add("wgmma_folded_columns", "input=8,64,256,256 weight=16,64,5,5 padding=2 bias activation=relu math=tf32",
         Family::wgmma, "constexpr int kFoldedColumns = 4;");
     add("dgrad_wgmma_3x3", "input=8,128,512,1024 weight=64,128,3,3 operation=data_gradient math=tf32", Family::wgmma,
-        "taps run from last to first");
+        "const int tap_of_w = kR * kS - 1 - (r * kS + s);");
     add("dgrad_wgmma_rows_3x3", "input=8,64,512,1024 weight=128,64,3,3 operation=data_gradient math=tf32",
         Family::wgmma_rows, "input + kPixelBytes + r * kRowWeightBytes");
     add("dgrad_wgmma_rows_folded", "input=16,16,1024,1024 weight=128,16,3,3 operation=data_gradient math=tf32",

@@ -703,7 +703,7 @@ jitconv_wgmma_fprop_tf32_nchw_n256c3h224w224_k96_11x11_pad2x2_s4x4_pack_weights(
     const Element* first_channel = pieces + k * kPiecePitch + slice * (kOperandChannels * kR * kS) + r * kS + s;
     Element channel[kOperandChannels];
 #pragma unroll
-    for (int c = 0; c < kOperandChannels; ++c) channel[c] = s == kS ? from_float(0.0f) : first_channel[c * (kR * kS)];
+    for (int c = 0; c < kOperandChannels; ++c) channel[c] = s < kS ? first_channel[c * (kR * kS)] : from_float(0.0f);
     rows[(step * kUnits + unit) * kBlockK] = operand_row(channel);
   }
 }

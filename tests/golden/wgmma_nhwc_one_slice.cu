@@ -723,7 +723,7 @@ jitconv_wgmma_fprop_bf16_nhwc_n16c8h256w256_k64_3x3_pad1x1_pack_weights(const El
     const Element* first_channel = pieces + k * kPiecePitch + slice * (kOperandChannels * kR * kS) + r * kS + s;
     Element channel[kOperandChannels];
 #pragma unroll
-    for (int c = 0; c < kOperandChannels; ++c) channel[c] = r == kR ? from_float(0.0f) : first_channel[c * (kR * kS)];
+    for (int c = 0; c < kOperandChannels; ++c) channel[c] = r < kR ? first_channel[c * (kR * kS)] : from_float(0.0f);
     rows[(step * kUnits + unit) * kBlockK] = operand_row(channel);
   }
 }

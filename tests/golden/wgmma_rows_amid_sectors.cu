@@ -694,8 +694,8 @@ jitconv_wgmma_rows_fprop_tf32_nchw_n16c128h1022w1021_k16_3x3_pad1x1_bias_relu_pa
 
   // A warp of the convolution multiplies kWarpK channels, and of each a row for every filter column of a unit.
   const int k = static_cast<int>(threadIdx.x) % kPackK;
-  const int first_row = (k_of_tile + k) / kWarpK * 16 + (k_of_tile + k) % kWarpK;
-  uint4* rows = packed_w + (tile * (kSteps * kUnits * kBlockRows) + first_row);
+  uint4* rows = packed_w + tile * (kSteps * kUnits * kBlockRows) +
+      ((k_of_tile + k) / kWarpK * 16 + (k_of_tile + k) % kWarpK);
   const int slices = kPackedSlices - first_slice < kPackSlices ? kPackedSlices - first_slice : kPackSlices;
   for (int item = static_cast<int>(threadIdx.x) / kPackK; item < slices * (kRowsOfSlice * kFoldedColumns);
        item += kThreads / kPackK) {
@@ -705,8 +705,8 @@ jitconv_wgmma_rows_fprop_tf32_nchw_n16c128h1022w1021_k16_3x3_pad1x1_bias_relu_pa
     const int step = (first_slice + slice) / kSlices * kR + r;
     const int unit = tap * kSlices + (first_slice + slice) % kSlices;
     const int s = (t * kFoldedColumns < kLastColumn ? t * kFoldedColumns : kLastColumn) + column;
-    const bool has_weight = s < kS;
     const Element* first_channel = pieces + k * kPiecePitch + slice * (kOperandChannels * kR * kS) + r * kS + s;
+    const bool has_weight = s < kS;
     Element channel[kOperandChannels];
 #pragma unroll
     for (int c = 0; c < kOperandChannels; ++c)

@@ -11,6 +11,11 @@ emit = File("codegen/wgmma/emit.cpp", "emit_wgmma")
 emit_pixels = File("codegen/wgmma/emit_store_pixels.cpp", "emit_wgmma_store_pixels")
 store_pixels = File("templates/wgmma/store_pixels.cu.in", "wgmma_store_pixels")
 
+pack = File("codegen/pack_weights/emit_gradient.cpp", "emit_pack_gradient")
+pack_plan = File("codegen/pack_weights/tiling.cpp", "pack_weights")
+family = File("codegen/wgmma/family.cpp", "wgmma_family")
+load_weights = File("codegen/wgmma/emit_load_weights.cpp", "emit_wgmma_load_weights")
+
 MUTANTS = [
     # Which gradients can be stored so.
     phases("pixels_without_taps_not_written", "if (!sub_pixel.is_sub_pixel() || rows.count() != rows.stride || ",
@@ -24,8 +29,32 @@ MUTANTS = [
     # Which weights and taps the phases have.
     phases_text("channel_of_inner_columns", '" / kColumnPhases" : ""', '"" : ""',
                 "NCHW: phases have the weights of other channels"),
-    phases_text("row_of_inner_columns", '"k / (kPhaseChannels * kColumnPhases)"', '"0 * k"',
-                "NCHW: all phases of rows have the taps of the first"),
+    pack("column_of_outer_phases", 'innermost ? "lane % kColumnPhases" : "phase % kColumnPhases"',
+         '"phase % kColumnPhases"', "NCHW: all phases of columns have the taps of one"),
+    pack("row_of_all_phases", 'innermost ? "phase" : "phase / kColumnPhases"', '"phase / kColumnPhases"',
+         "NCHW: phases of rows have the taps of the first"),
+    pack("channel_of_inner_columns_packed", '"lane / kColumnPhases" : "lane"', '"lane" : "lane"',
+         "NCHW: phases have the weights of channels behind theirs"),
+    pack("first_channel_among_phases", '"first_channel_of_dx * kColumnPhases" : "first_channel_of_dx"',
+         '"first_channel_of_dx" : "first_channel_of_dx"', "NCHW: blocks write the rows of other channels"),
+    pack("rows_behind_phases_left", "tiling.tiles_k(problem) * tiling.tile_channels - (phases - 1) * rows", "rows",
+         "rows up to the end of a tile are not written"),
+    pack("taps_forwards", '"kR * kS - 1 - (r * kS + s)"', '"r * kS + s"', "taps run from first to last"),
+    pack("skew_of_stores_only", '"(kR * kS)", skewed(problem, "place"));', '"(kR * kS)", "place");',
+         "weights of even filters are read where they are not"),
+    pack_plan("loads_beyond_alignment", "std::max(problem.alignment / weight.element_bytes(), std::int64_t{1})",
+              "std::int64_t{16}", "vectors of a tensor that is aligned to less"),
+    pack_plan("loads_across_groups", "problem.groups > 1 ? weight.group : 0", "0",
+              "vectors start between those of the tensor in groups behind the first"),
+    pack_plan("last_block_of_group_missing", "phase_rows + rows - problem.k", "phase_rows",
+              "no block writes the rows behind the last phase's"),
+    family("zero_taps_of_inner_columns_left", "geometry.copies_met_taps() && !geometry.problem().phases.columns_innermost",
+           "geometry.copies_met_taps()", "NCHW: zeros that are multiplied are not written"),
+    load_weights("taps_of_next_phase", "geometry.meets_tap(phase, tap / taps,",
+                 "geometry.meets_tap((phase + 1) % geometry.tile_phases(), tap / taps,",
+                 "a stage gets the taps of another phase"),
+    load_weights("tap_bits_of_the_filter", "std::uint64_t{1} << place;", "std::uint64_t{1} << tap;",
+                 "taps are copied in the order of the filter, not of the pixels"),
     grid("taps_of_first_column", "std::ranges::any_of(columns.list, column_meets)", "column_meets(columns.list[0])",
          "NCHW: taps are left out that only some phases of columns meet"),
     grid("taps_of_other_rows", "at(rows, tile_phase / columns.count())", "at(rows, tile_phase % columns.count())",

@@ -49,6 +49,7 @@ RC_GTEST_PROP(WgmmaPackingProperty, PackedWeightsHoldEveryTapOnce, ()) {
   }
 }
 
+// Of weights that lie as a convolution's, and of those of data gradients, whose candidates the generator has as well.
 RC_GTEST_PROP(WgmmaPackingProperty, PackingFitsAndHasNoIdleBlocks, ()) {
   for (const WgmmaCandidate& one : some_wgmma_candidates()) {
     const WgmmaTiling& t = one.tiling;

@@ -182,7 +182,8 @@ Work work(const Problem& problem) {
   const auto bytes = [](double elements, const View& view) {
     return elements * static_cast<double>(view.element_bytes());
   };
-  double all = bytes(inputs, problem.input) + bytes(weights, problem.weight) + bytes(outputs, problem.output);
+  double all = bytes(inputs, problem.input) + bytes(weights, problem.weight) +
+               bytes(outputs * static_cast<double>(problem.phases.pixels_of_output()), problem.output);
   if (problem.epilogue.bias) all += bytes(static_cast<double>(problem.output_channels()), problem.result());
   if (problem.epilogue.residual)
     all += bytes(problem.reduction == Reduction::taps ? outputs : weights, problem.result());

@@ -90,6 +90,8 @@ struct AxisPhases {
   std::int64_t pixels = 1;    ///< of dx
   std::vector<Phase> list;
   std::int64_t count() const { return static_cast<std::int64_t>(list.size()); }
+  /// Pixels that meet no tap lie behind those of the only phase.
+  bool has_zeros() const { return count() < stride; }
   bool is_shifted() const {
     return std::ranges::any_of(list, [](const Phase& phase) { return phase.shift != 0; });
   }
@@ -101,11 +103,16 @@ struct AxisPhases {
 /// by sub_pixel_problem().
 struct Phases {
   AxisPhases rows, columns;
-  /// The kernel stores the pixels of dx, dense, with their epilogue; else sums, which a pass behind it interleaves.
+  /// The kernel stores the pixels of dx, dense, with their epilogue, and zeros where a pixel meets no tap; else sums,
+  /// which a pass behind it interleaves.
   bool stores_pixels = false;
   /// Channels are [group][phase of rows][channel][phase of columns]: pixels of a row of dx are neighbouring channels.
   bool columns_innermost = false;
   std::int64_t count() const { return rows.count() * columns.count(); }
+  /// Of a kernel that stores pixels: those that it writes for an output, the zeros behind it included.
+  std::int64_t pixels_of_output() const {
+    return stores_pixels ? rows.stride / rows.count() * (columns.stride / columns.count()) : 1;
+  }
   bool operator==(const Phases&) const = default;
 };
 

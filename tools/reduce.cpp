@@ -98,7 +98,9 @@ codegen::Problem convolved_problem(const codegen::WgmmaTiling& tiling, const Con
 /// transposed input, which rows are left.
 bool keeps_kernel(const codegen::WgmmaTiling& tiling, const ConvSpec& full, const ConvSpec& fewer_rows) {
   // Fewer rows of dx than its stride are not of all phases.
-  if (tiling.stores_pixels && !codegen::can_store_pixels(dense_problem(fewer_rows))) return false;
+  if (tiling.stores_pixels &&
+      !codegen::can_store_pixels(dense_problem(fewer_rows), codegen::lower(fewer_rows).epilogue))
+    return false;
   const auto decisions = [&](const ConvSpec& asked) {
     const codegen::Problem problem = convolved_problem(tiling, asked);
     const codegen::WgmmaGeometry geometry(problem, tiling);

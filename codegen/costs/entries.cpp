@@ -155,6 +155,8 @@ std::vector<CostEntry> entries_of(Costs& costs) {
       ENTRY(wgmma.phases.copies_l2_bytes_per_cycle),
       ENTRY(wgmma.phases.im2col_l2_bytes_per_cycle),
       ENTRY(wgmma.phases.im2col_pixel_sixteenths),
+      ENTRY(wgmma.phases.nhwc_store_percent),
+      ENTRY(wgmma.phases.nchw_store_percent),
       ENTRY(wgmma.tile.start),
       ENTRY(wgmma.tile.start_unpacked),
       ENTRY(wgmma.tile.start_im2col),

@@ -1,9 +1,10 @@
 // Prints templates/pack_weights/kernel.cu.in: how packed weights lie. What a block reads of a gradient's w is in
 // emit_gradient.cpp.
+#include "codegen/pack_weights/emit.h"
+
 #include <algorithm>
 
 #include "codegen/arithmetic.h"
-#include "codegen/pack_weights/emit.h"
 #include "codegen/pack_weights/pass.h"
 #include "codegen/text/phases_text.h"
 #include "fmt/format.h"
@@ -125,9 +126,10 @@ std::string rows(const Problem& problem, const PackWeightsTiling& tiling) {
     return fmt::format("uint4* rows = packed_w + tile * (kSteps * {}) + {};\n", step_rows(tiling),
                        row_of_tile(tiling, "k_of_tile"));
   const bool folded = tiling.folded_columns > 1;
-  return fmt::format("const int k = static_cast<int>(threadIdx.x) % kPackK;\n"
-                     "uint4* rows = packed_w + tile * (kSteps * {}) + {};\n",
-                     step_rows(tiling), folded ? row_of_tile(tiling, "(k_of_tile + k)") : "k_of_tile + k");
+  return fmt::format(
+      "const int k = static_cast<int>(threadIdx.x) % kPackK;\n"
+      "uint4* rows = packed_w + tile * (kSteps * {}) + {};\n",
+      step_rows(tiling), folded ? row_of_tile(tiling, "(k_of_tile + k)") : "k_of_tile + k");
 }
 
 /// Lines that write rows of packed weights.
@@ -152,9 +154,7 @@ std::string write_rows(const Problem& problem, const PackWeightsTiling& tiling) 
 
 std::string constants(const Problem& problem, const PackWeightsTiling& tiling) {
   const std::int64_t in_word = 4 / problem.weight.element_bytes();
-  const std::int64_t read = is_gradient(problem)   ? tiling.load_elements(problem)
-                            : reads_pairs(problem) ? 2
-                                                   : 1;
+  const std::int64_t read = is_gradient(problem) ? tiling.load_elements(problem) : reads_pairs(problem) ? 2 : 1;
   const std::int64_t loads = tiling.piece_words(problem) * in_word / read;
   const std::int64_t most = read * problem.weight.element_bytes() > 4 ? kMostInFlight / 4 : kMostInFlight;
   const std::int64_t of_thread = ceil_div(tiling.pieces(problem) * loads, PackWeightsTiling::kThreads);

@@ -36,7 +36,8 @@ void add_gradient_block(Constants& c, const Problem& problem, const PackWeightsT
     c.add("kLastPhaseK", tiling.tiles_k(problem) * tiling.tile_channels - (phases - 1) * rows, "up to a tile's end");
   }
   if (PackWeightsTiling::skews_pieces(problem))
-    c.add("kSkewElements", 32 * elements).add("kSkew", 4 * elements, "left free behind so many, against bank conflicts");
+    c.add("kSkewElements", 32 * elements)
+        .add("kSkew", 4 * elements, "left free behind so many, against bank conflicts");
 }
 
 std::string gradient_first_channel(const Problem& problem, const PackWeightsTiling& tiling) {
@@ -51,8 +52,7 @@ std::string gradient_first_channel(const Problem& problem, const PackWeightsTili
       phases ? "(kFilterR * kFilterS)" : "(kR * kS)", skewed(problem, "place"));
 }
 
-std::string fill_gradient(const Problem& problem, std::string_view write_rows,
-                          Holes holes) {
+std::string fill_gradient(const Problem& problem, std::string_view write_rows, Holes holes) {
   const bool phases = problem.is_sub_pixel(), innermost = problem.phases.columns_innermost;
   holes.emplace("filter", phases ? "(kFilterR * kFilterS)" : "(kR * kS)");
   holes.emplace("channels", phases ? "kPhaseChannels" : "kGroupK");

@@ -70,10 +70,10 @@ std::int64_t PackWeightsTiling::pieces(const Problem& problem) const {
 
 int PackWeightsTiling::load_elements(const Problem& problem) const {
   const View& weight = source(problem);
-  const std::int64_t elements =
+  // Families that pack weights ask for tensors that are aligned to 16 bytes.
+  return static_cast<int>(
       std::gcd(std::gcd(weight.stride.c, problem.groups > 1 ? weight.group : 0),
-               std::gcd(block_channels * filter_taps(problem), kRowBytes / weight.element_bytes()));
-  return static_cast<int>(std::gcd(elements, std::max(problem.alignment / weight.element_bytes(), std::int64_t{1})));
+               std::gcd(block_channels * filter_taps(problem), kRowBytes / weight.element_bytes())));
 }
 
 bool PackWeightsTiling::skews_pieces(const Problem& problem) { return filter_taps(problem) % 2 == 0; }

@@ -47,7 +47,7 @@ struct PackWeightsTiling {
   int parts = 1;               ///< TF32 numbers that a weight is split into: 1 or 2
   /// Rows of taps that a phase of a sub-pixel convolution does not meet are not written: nothing reads them.
   bool leaves_zero_taps = false;
-  int block_channels = 32;     ///< a power of two, divides tile_channels
+  int block_channels = 32;  ///< a power of two, divides tile_channels
   int block_slices = 1;
 
   static constexpr int kThreads = 256;
@@ -80,7 +80,8 @@ struct PackWeightsTiling {
   /// Of a data gradient: 16 bytes are left free behind every 128 of a piece, because its filters lie an even number of
   /// words apart.
   static bool skews_pieces(const Problem& problem);
-  /// Rows of a unit that a block writes at a time: of its channels, and of all phases of columns if those are innermost.
+  /// Rows of a unit that a block writes at a time: of its channels, and of all phases of columns if those are
+  /// innermost.
   std::int64_t block_rows(const Problem& problem) const;
   std::int64_t shared_bytes(const Problem& problem) const;
   std::int64_t blocks(const Problem& problem) const;

@@ -11,8 +11,8 @@ namespace jitconv::codegen {
 /// Constants that filter_tap_function() needs besides kR and kS, the window's taps, for passes that read w.
 void add_filter_constants(Constants& constants, const Problem& sub_pixel);
 
-/// Tables, and the definition of filter_tap(): the filter's tap that a phase meets in a tap of the window, r * kFilterS +
-/// s; -1 where there is none.
+/// Tables, and the definition of filter_tap(): the filter's tap that a phase meets in a tap of the window, r * kFilterS
+/// + s; -1 where there is none.
 std::string filter_tap_function(const Problem& sub_pixel);
 /// A call of it for output channel `k` of a group.
 std::string filter_tap(const Phases& phases, std::string_view k, std::string_view window_tap);

@@ -63,7 +63,8 @@ class Search {
         grid_(problem),
         price_(problem, target, into.costs().wgmma),
         weight_transposition_(problem.asked_weight ? weight_transposition_cost(problem, into.costs().fma) : 0),
-        leaves_pixels_(!problem.phases.stores_pixels && can_store_pixels(problem)) {}
+        leaves_pixels_(!problem.phases.stores_pixels && problem.is_sub_pixel() && !problem.phases.rows.has_zeros() &&
+                       !problem.phases.columns.has_zeros() && can_store_pixels(problem, {})) {}
 
   /// For candidates that first transpose the input of `source`; `problem` is the convolution that remains.
   Search(const Problem& problem, const Target& target, CandidateList& into, const Problem& source)

@@ -85,6 +85,8 @@ struct WgmmaCosts {
     std::int64_t copies_l2_bytes_per_cycle;  ///< of copies of planes
     std::int64_t im2col_l2_bytes_per_cycle;
     std::int64_t im2col_pixel_sixteenths;
+    std::int64_t nhwc_store_percent;  ///< of a store's instructions
+    std::int64_t nchw_store_percent;
   };
   Phases phases;
 

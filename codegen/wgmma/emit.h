@@ -68,6 +68,9 @@ std::string outputs_of_run(const WgmmaGeometry& geometry);
 void add_pixel_constants(Constants& constants, const WgmmaGeometry& geometry);
 std::string first_pixel_of_channels(const WgmmaGeometry& geometry, std::string_view k);
 std::string place_of_pixel(const WgmmaGeometry& geometry, std::string_view position);
+/// Lines that write zeros behind a pixel that was written, where pixels meet no tap; none elsewhere. Neighbouring
+/// pixels of an NHWC dx are `pixel_channels` apart.
+std::string zero_pixels(const WgmmaGeometry& geometry, std::string_view pixel_channels);
 
 /// The same if TMA stores boxes of y.
 Holes store_boxes_holes(const WgmmaGeometry& geometry, const std::string& channel_values);

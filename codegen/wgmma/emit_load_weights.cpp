@@ -55,7 +55,8 @@ std::string met_tap_tables(const WgmmaGeometry& geometry) {
     std::size_t place = 0;
     for (const int tap : geometry.tap_order()) {
       const std::int64_t taps = geometry.fold().taps();
-      if (geometry.meets_tap(phase, tap / taps, geometry.fold().first_column(tap % taps))) met |= std::uint64_t{1} << place;
+      if (geometry.meets_tap(phase, tap / taps, geometry.fold().first_column(tap % taps)))
+        met |= std::uint64_t{1} << place;
       ++place;
     }
     const std::string_view comma = phase == 0 ? "" : ", ";

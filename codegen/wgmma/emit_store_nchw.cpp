@@ -162,12 +162,16 @@ std::string store_images(const WgmmaGeometry& geometry) {
 
 std::string store_pixels(const WgmmaGeometry& geometry) {
   const Phases& phases = geometry.problem().phases;
-  const std::string value = stages_16bit(geometry)
-                                ? "pixels.at[e] = source[(k * kColumnPhases + e) * kStagingPitch];"
-                                : "float value = source[(k * kColumnPhases + e) * kStagingPitch];\n" +
-                                      epilogue_lines(epilogue_parts(geometry).after,
-                                                     {.residual = residual_at("y_channel - y + element + e")}) +
-                                      "pixels.at[e] = from_float(value);";
+  const bool narrow = stages_16bit(geometry);
+  // Zeros have no epilogue (phases.h).
+  const std::string value = phases.columns.has_zeros()
+                                ? narrow ? "pixels.at[e] = e == 0 ? source[k * kStagingPitch] : from_float(0.0f);"
+                                         : "pixels.at[e] = from_float(e == 0 ? source[k * kStagingPitch] : 0.0f);"
+                            : narrow ? "pixels.at[e] = source[(k * kColumnPhases + e) * kStagingPitch];"
+                                     : "float value = source[(k * kColumnPhases + e) * kStagingPitch];\n" +
+                                           epilogue_lines(epilogue_parts(geometry).after,
+                                                          {.residual = residual_at("y_channel - y + element + e")}) +
+                                           "pixels.at[e] = from_float(value);";
   return fill_template(embedded_text("wgmma/store_pixels.cu.in"),
                        {{"run_first", outputs_of_run(geometry)},
                         {"other_half", other_half(geometry)},
@@ -175,6 +179,7 @@ std::string store_pixels(const WgmmaGeometry& geometry) {
                         {"stage_values", stage_values(geometry)},
                         {"first_w", first_pixel(phases.columns, "Column", "column_phase")},
                         {"place", place_of_pixel(geometry, "item / kPositionStores")},
+                        {"zero_pixels", zero_pixels(geometry, "")},
                         {"value", value}});
 }
 

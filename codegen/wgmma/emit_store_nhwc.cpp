@@ -167,7 +167,10 @@ Holes store_nhwc_holes(const WgmmaGeometry& geometry, const std::string& channel
          {"epilogue", epilogue_lines(epilogue_parts(geometry).after, {.residual = "to_float(vector[i].at[e])"})}});
   } else {
     write = fill_template(embedded_text("wgmma/write_nhwc.cu.in"),
-                          {{"place", where}, {"step", step}, {"pixel_channels", pixel_channels}});
+                          {{"place", where},
+                           {"step", step},
+                           {"pixel_channels", pixel_channels},
+                           {"zero_pixels", zero_pixels(geometry, pixel_channels)}});
   }
   if (batches)
     write = fill_template(embedded_text("wgmma/write_batches_nhwc.cu.in"),

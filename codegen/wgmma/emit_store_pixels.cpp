@@ -1,5 +1,7 @@
 // Where the wgmma family stores the pixels of a strided data gradient, whose phases are output channels of their own
 // (see phases.h): what stores to NHWC and to NCHW have in common. Not how sums are staged.
+#include <algorithm>
+
 #include "codegen/text/phases_text.h"
 #include "codegen/wgmma/emit.h"
 #include "codegen/wgmma/store.h"
@@ -20,7 +22,7 @@ void add_pixel_constants(Constants& c, const WgmmaGeometry& geometry) {
   if (!phases.columns_innermost) return;
   const int pixels = WgmmaStore(geometry).pixels_of_store();
   c.add("kStorePixels", pixels, "of a row, that a lane writes at a time");
-  c.add("kPositionStores", phases.columns.count() / pixels, "of the pixels of a position");
+  c.add("kPositionStores", std::max<std::int64_t>(phases.columns.count() / pixels, 1), "of the pixels of a position");
 }
 
 std::string first_pixel_of_channels(const WgmmaGeometry& geometry, std::string_view k) {
@@ -54,6 +56,36 @@ std::string first_pixel_of_channels(const WgmmaGeometry& geometry, std::string_v
       "    first_pixel * (kGroups * kPhaseChannels) + tile.group * kPhaseChannels + {};\n",
       guarded(fmt::format("{} / kPhaseChannels", k)), of_rows, first_pixel(phases.columns, "Column", "column_phase"),
       image, channel_of_phase(phases, k));
+}
+
+std::string zero_pixels(const WgmmaGeometry& geometry, std::string_view pixel_channels) {
+  const Phases& phases = geometry.problem().phases;
+  if (!geometry.tiling().stores_pixels || phases.pixels_of_output() == 1) return {};
+  const bool rows = phases.rows.has_zeros(), columns = phases.columns.has_zeros();
+  if (phases.columns_innermost)
+    return rows ? "#pragma unroll\n"
+                  "for (int below = 1; below < kRowStride; ++below)  // rows that meet no tap\n"
+                  "  if (h + below < kPixelsH)\n"
+                  "    *reinterpret_cast<ElementVector<kStorePixels>*>(y_channel + element + below * kPixelsW) =\n"
+                  "        ElementVector<kStorePixels>{};\n"
+                : "";
+  return fmt::format(
+      "#pragma unroll\n"
+      "for (int around = 1; around < {}; ++around) {{  // pixels that meet no tap\n"
+      "  const int below = {}, right = {};\n"
+      "  const bool exists = stored && h + below < kPixelsH && w + right < kPixelsW;\n"
+      "  store_if(y_vector + static_cast<long long>(output + below * kPixelsW + right) * {}, StoreVector(), exists);\n"
+      "}}\n",
+      rows && columns ? "kRowStride * kColumnStride"
+      : rows          ? "kRowStride"
+                      : "kColumnStride",
+      rows && columns ? "around / kColumnStride"
+      : rows          ? "around"
+                      : "0",
+      rows && columns ? "around % kColumnStride"
+      : rows          ? "0"
+                      : "around",
+      pixel_channels);
 }
 
 std::string place_of_pixel(const WgmmaGeometry& geometry, std::string_view position) {

@@ -64,8 +64,7 @@ std::int64_t WgmmaPrice::load_operands(const WgmmaGeometry& geometry) const {
   const bool phases = tiling.stores_pixels;
   const std::int64_t pixel = phases ? costs_.phases.im2col_pixel_sixteenths : costs_.im2col.pixel_sixteenths;
   const std::int64_t rate = phases ? costs_.phases.im2col_l2_bytes_per_cycle : costs_.im2col.l2_bytes_per_cycle;
-  return std::max(
-      {requests * (costs_.im2col.issue + rows * pixel / 16), bytes / rate, split_copied(geometry)});
+  return std::max({requests * (costs_.im2col.issue + rows * pixel / 16), bytes / rate, split_copied(geometry)});
 }
 
 std::int64_t WgmmaPrice::load_copied(const WgmmaGeometry& geometry) const {
@@ -165,8 +164,15 @@ std::int64_t WgmmaPrice::store_columns(const WgmmaGeometry& geometry, const Wgmm
                                        std::int64_t bytes_of_window) const {
   const WgmmaTiling& tiling = geometry.tiling();
   const std::int64_t n = tiling.tile.columns, rows = geometry.row_ends() > 1 ? costs_.store.stage_rows * n : 0;
+  const std::int64_t pixels_of_output = problem_.phases.pixels_of_output();
   if (tiling.stores_boxes()) return costs_.store.box_column * outputs.staged_bytes() * n / 4;
-  if (problem_.output.layout() == Layout::nhwc) return costs_.store.nhwc_channels * outputs.staged_bytes() * n / 8;
+  if (problem_.output.layout() == Layout::nhwc) {
+    const std::int64_t vectors = costs_.store.nhwc_channels * outputs.staged_bytes() * n / 8;
+    return tiling.stores_pixels ? vectors * pixels_of_output * costs_.phases.nhwc_store_percent / 100 : vectors;
+  }
+  if (tiling.stores_pixels)
+    return (rows + costs_.store.stage_column * n + costs_.store.column * bytes_of_window * pixels_of_output / 4) *
+           costs_.phases.nchw_store_percent / 100;
   // Half of the rows are added to the others, and these to each other.
   if (tiling.folds_columns()) return rows + costs_.store.fold_column * n + costs_.store.column * bytes_of_window / 8;
   if (outputs.stores_planes()) return costs_.store.stage_column * n * outputs.staged_bytes() / 4;
@@ -178,7 +184,7 @@ std::int64_t WgmmaPrice::store_columns(const WgmmaGeometry& geometry, const Wgmm
 std::int64_t WgmmaPrice::tile_bytes(const WgmmaGeometry& geometry, const WgmmaStore& outputs) const {
   const WgmmaTiling& tiling = geometry.tiling();
   return tiling.tile.channels / tiling.tile.folded_columns * tiling.runs() * tiling.tile.window *
-         outputs.written_bytes();
+         outputs.written_bytes() * problem_.phases.pixels_of_output();
 }
 
 std::int64_t WgmmaPrice::awaited_boxes(const WgmmaGeometry& geometry, const WgmmaStore& outputs) const {

@@ -115,6 +115,7 @@ int WgmmaStore::store_vector() const {
 
 int WgmmaStore::pixels_of_store() const {
   const AxisPhases& columns = geometry_.problem().phases.columns;
+  if (columns.has_zeros()) return static_cast<int>(columns.stride);
   if (columns.is_shifted() || columns.pixels % columns.count() != 0) return 1;
   return static_cast<int>(std::min(columns.count(), 16 / written_bytes_));
 }

@@ -48,7 +48,7 @@ class WgmmaStore {
   /// Channels one instruction writes (NHWC): all of a group, and of a phase whose pixels are stored.
   int store_vector() const;
   /// Pixels of a row of dx that one instruction writes, if they are stored (NCHW): those of all phases of columns, a
-  /// vector of them, or 1.
+  /// vector of them, or 1; or one and the zeros beside it.
   int pixels_of_store() const;
   std::int64_t partial_sum_stride() const;  ///< floats from one split's sums to the next's
   std::int64_t partial_sum_bytes() const;   ///< of all splits

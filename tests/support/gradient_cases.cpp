@@ -48,6 +48,8 @@ constexpr Gradient kDataGradients[] = {
     {Family::wgmma, "nhwc", "input=2,24,17,23 weight=40,24,3,3 padding=1 bias layout=nhwc dtype=f16"},
     {Family::wgmma, "phases", "input=2,24,18,16 weight=32,24,3,3 stride=2 padding=1 bias residual math=tf32"},
     {Family::wgmma, "phases, nhwc", "input=2,16,18,16 weight=32,16,4,4 stride=2 padding=1 bias layout=nhwc dtype=bf16"},
+    {Family::wgmma, "zeros", "input=2,64,17,16 weight=40,64,1,1 stride=2 dtype=bf16"},
+    {Family::wgmma, "zeros, nhwc", "input=2,64,17,16 weight=40,64,1,1 stride=2 layout=nhwc math=tf32"},
     {Family::pointwise, "", "input=3,37,7,12 weight=48,37,1,1 bias residual math=tf32"},
 };
 

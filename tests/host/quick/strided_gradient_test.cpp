@@ -318,6 +318,24 @@ TEST(StridedGradient, PixelsStoredByTensorCores) {
   });
 }
 
+/// Pixels that meet no tap are written as zeros with those of the only phase: rows and columns, the last of them
+/// missing, several images of a run.
+TEST(StridedGradient, ZerosStoredByTensorCores) {
+  run_families({
+      {"input=2,64,9,11 weight=16,64,1,1 stride=2 math=tf32 layout=nhwc", {"wgmma"}},
+      {"input=2,64,9,12 weight=16,64,1,1 stride=2 dtype=bf16", {"wgmma"}},
+      {"input=2,32,9,12 weight=32,16,1,1 stride=3,2 groups=2 dtype=f16 layout=nhwc", {"wgmma"}},
+      {"input=2,32,9,16 weight=24,32,1,1 stride=3,4 math=tf32", {"wgmma"}},
+      {"input=3,64,5,4 weight=16,64,1,1 stride=2 math=tf32", {"wgmma"}},
+      {"input=3,64,5,4 weight=16,64,1,1 stride=2 dtype=bf16 layout=nhwc", {"wgmma"}},
+      {"input=1,32,9,12 weight=16,32,3,1 stride=2 padding=1,0 math=tf32", {"wgmma"}},
+      {"input=1,32,9,12 weight=16,32,1,3 stride=2 padding=0,1 math=tf32 layout=nhwc", {"wgmma"}},
+      {"input=1,32,11,12 weight=16,32,3,3 stride=2 dilation=2 padding=2 dtype=f16 layout=nhwc", {"wgmma"}},
+      {"input=1,32,11,12 weight=16,32,3,3 stride=2 dilation=2 padding=1 dtype=f16 layout=nhwc", {"wgmma"}},
+      {"input=1,64,9,12 weight=256,64,1,1 stride=2 math=fp32", {"wgmma"}},
+  });
+}
+
 /// Sums in scratch, stored through a tensor map: of gradients some of whose pixels meet no tap.
 TEST(StridedGradient, BoxesOfSums) {
   const FreshCache cache("strided-gradients");

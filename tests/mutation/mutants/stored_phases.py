@@ -18,8 +18,16 @@ load_weights = File("codegen/wgmma/emit_load_weights.cpp", "emit_wgmma_load_weig
 
 MUTANTS = [
     # Which gradients can be stored so.
-    phases("pixels_without_taps_not_written", "if (!sub_pixel.is_sub_pixel() || rows.count() != rows.stride || ",
+    phases("pixels_without_taps_not_written", "if (!sub_pixel.is_sub_pixel() || !writes_all(rows) || ",
            "if (!sub_pixel.is_sub_pixel() || ", "rows of dx that meet no tap are not written"),
+    phases("zeros_before_the_phase", "axis.list[0].pixel == 0 && ", "", "the first pixels meet no tap and are not written"),
+    phases("zeros_without_epilogue", " && epilogue == Epilogue{}", "", "pixels that meet no tap lack the bias"),
+    phases("zeros_beyond_the_row", " || columns.pixels % columns.stride != 0", "",
+           "NCHW: the zeros beside the last pixel lie in the next row"),
+    emit_pixels("zeros_behind_the_last_row", "const bool exists = stored && h + below < kPixelsH && ",
+                "const bool exists = stored && ", "zeros behind the last row lie in the next image"),
+    emit_pixels("zero_rows_missing", "int below = 1; below < kRowStride", "int below = 2; below < kRowStride",
+                "NCHW: rows that meet no tap are not written"),
     phases("staged_pixels_of_two_phases", "sub_pixel.k / rows.count() % kStagedChannels != 0", "false",
            "NCHW: channels that a warp stages are of two phases of rows"),
     phases("stored_without_epilogue", "  problem.epilogue = gradient.epilogue;\n", "",
@@ -42,8 +50,6 @@ MUTANTS = [
     pack("taps_forwards", '"kR * kS - 1 - (r * kS + s)"', '"r * kS + s"', "taps run from first to last"),
     pack("skew_of_stores_only", '"(kR * kS)", skewed(problem, "place"));', '"(kR * kS)", "place");',
          "weights of even filters are read where they are not"),
-    pack_plan("loads_beyond_alignment", "std::max(problem.alignment / weight.element_bytes(), std::int64_t{1})",
-              "std::int64_t{16}", "vectors of a tensor that is aligned to less"),
     pack_plan("loads_across_groups", "problem.groups > 1 ? weight.group : 0", "0",
               "vectors start between those of the tensor in groups behind the first"),
     pack_plan("last_block_of_group_missing", "phase_rows + rows - problem.k", "phase_rows",

@@ -121,9 +121,20 @@ TEST(Phases, StoredAsPixelsHaveTheGradientsTypeAndEpilogue) {
   EXPECT_EQ(sums.pixel_channels(), 8) << "of sums, phases are channels";
 }
 
-TEST(Phases, AreStoredAsPixelsIfEveryPixelIsOfOne) {
-  const Problem gradient = gradient_of({9, 1, 2, 1, 0});
-  EXPECT_FALSE(pixel_storing_problem(gradient, sub_pixel_problem(gradient))) << "odd rows meet no tap";
+TEST(Phases, AreStoredAsPixelsIfEveryPixelIsWrittenWithOne) {
+  Problem lone = gradient_of({9, 1, 2, 1, 0});
+  const auto zeros = pixel_storing_problem(lone, sub_pixel_problem(lone));
+  ASSERT_TRUE(zeros) << "odd rows meet no tap, and lie behind even ones";
+  EXPECT_TRUE(zeros->phases.rows.has_zeros());
+  EXPECT_EQ(zeros->phases.pixels_of_output(), 2);
+  EXPECT_EQ(sub_pixel_problem(lone).phases.pixels_of_output(), 1) << "of sums";
+  EXPECT_EQ(work(*zeros).bytes - work(gradient_of({5, 1, 1, 1, 0})).bytes,
+            static_cast<double>((2 * 5 - 5) * lone.n * lone.output_channels() * lone.columns.output * 2))
+      << "zeros are written, too";
+  lone.epilogue.bias = true;
+  EXPECT_FALSE(pixel_storing_problem(lone, sub_pixel_problem(lone))) << "zeros have no bias";
+  const Problem before = gradient_of({9, 1, 2, 1, 1});
+  EXPECT_FALSE(pixel_storing_problem(before, sub_pixel_problem(before))) << "row 0 meets no tap";
   Problem narrow = gradient_of({9, 3, 2, 1, 1});
   narrow.k = 2;
   EXPECT_FALSE(pixel_storing_problem(narrow, sub_pixel_problem(narrow))) << "a vector of two 16-bit channels";
@@ -139,6 +150,17 @@ Problem planes_of(std::int64_t channels, std::int64_t stride) {
   problem.k = channels;
   problem.output = {Tensor::dx, DataType::f32, dense_strides(Layout::nchw, channels, 5, 12)};
   return problem;
+}
+
+TEST(Phases, OfPlanesAreStoredWithZerosIfRowsAreWholeVectorsOfThem) {
+  const auto stored = [](std::int64_t columns) {
+    Problem gradient = planes_of(8, 2);
+    gradient.columns = gradient_axis({columns, 1, 2, 1, 0});
+    gradient.output.stride = dense_strides(Layout::nchw, 8, 5, columns);
+    return pixel_storing_problem(gradient, sub_pixel_problem(gradient)).has_value();
+  };
+  EXPECT_TRUE(stored(12));
+  EXPECT_FALSE(stored(11)) << "the zero beside the last pixel is the next row's first";
 }
 
 TEST(Phases, OfPlanesAreStoredIfAWarpStagesWholePixels) {

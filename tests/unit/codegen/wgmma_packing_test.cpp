@@ -4,7 +4,9 @@
 #include <rapidcheck/gtest.h>
 
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "unit/codegen/wgmma_candidates.h"
 
@@ -49,7 +51,6 @@ RC_GTEST_PROP(WgmmaPackingProperty, PackedWeightsHoldEveryTapOnce, ()) {
   }
 }
 
-// Of weights that lie as a convolution's, and of those of data gradients, whose candidates the generator has as well.
 RC_GTEST_PROP(WgmmaPackingProperty, PackingFitsAndHasNoIdleBlocks, ()) {
   for (const WgmmaCandidate& one : some_wgmma_candidates()) {
     const WgmmaTiling& t = one.tiling;
@@ -74,6 +75,70 @@ RC_GTEST_PROP(WgmmaPackingProperty, PackingFitsAndHasNoIdleBlocks, ()) {
     RC_ASSERT((blocks_of_k - 1) * slices < packing.packed_slices(problem));
     RC_ASSERT(packing.packed_slices(problem) * g.slice_channels() >= problem.c);
   }
+}
+
+/// Packing of candidates of data gradients, and what the pass reads.
+struct GradientPacking {
+  Problem problem;
+  PackWeightsTiling tiling;
+  std::int64_t blocks = 0;
+};
+std::vector<GradientPacking> gradient_packings(const char* text) {
+  std::vector<GradientPacking> all;
+  for (const WgmmaCandidate& one : test::wgmma_candidates(parse_spec(text)))
+    for (const KernelPlan& kernel : one.plan.kernels)
+      if (const auto* tiling = std::get_if<PackWeightsTiling>(&kernel.tiling))
+        all.push_back({kernel.problem, *tiling, kernel.launch.blocks});
+  return all;
+}
+
+// Blocks of a data gradient share the channels of dx. Of each they write the rows of every phase, and behind those of
+// the last phase what is left of a tile.
+TEST(WgmmaPacking, BlocksOfADataGradientHaveEachChannelOfDxOnce) {
+  for (const char* text : {"input=2,72,30,30 weight=48,72,3,3 stride=2 padding=1 operation=data_gradient math=tf32",
+                           "input=2,72,30,30 weight=48,72,3,3 stride=2 padding=1 operation=data_gradient math=tf32 "
+                           "input_layout=nhwc output_layout=nhwc",
+                           "input=2,80,30,30 weight=96,40,4,4 stride=2 padding=1 groups=2 operation=data_gradient "
+                           "dtype=bf16 input_layout=nhwc output_layout=nhwc",
+                           "input=2,40,30,30 weight=48,40,5,3 operation=data_gradient dtype=f16",
+                           "input=2,40,90,90 weight=24,40,31,31 operation=data_gradient dtype=f16"}) {
+    SCOPED_TRACE(text);
+    const std::vector<GradientPacking> all = gradient_packings(text);
+    ASSERT_FALSE(all.empty());
+    for (const auto& [problem, tiling, blocks] : all) {
+      const std::int64_t phases = problem.is_sub_pixel() ? problem.phases.count() : 1, channels = problem.k / phases;
+      const std::int64_t inner = problem.phases.columns_innermost ? problem.phases.columns.count() : 1;
+      ASSERT_TRUE(PackWeightsTiling::reads_gradient(problem));
+      EXPECT_EQ(tiling.block_rows(problem), tiling.block_channels * inner);
+      EXPECT_EQ(PackWeightsTiling::kThreads % tiling.block_rows(problem), 0);
+      const std::int64_t behind = tiling.tiles_k(problem) * tiling.tile_channels - problem.k;
+      const std::int64_t of_group = tiling.blocks_of_group(problem);
+      EXPECT_GE(of_group * tiling.block_rows(problem), channels * inner + behind);
+      EXPECT_LT((of_group - 1) * tiling.block_rows(problem), channels * inner + behind);
+      EXPECT_EQ(blocks, problem.groups * of_group *
+                            ((tiling.packed_slices(problem) + tiling.block_slices - 1) / tiling.block_slices));
+    }
+  }
+}
+
+// A load brings 16 bytes where rows of w, groups and what a block reads of a row are multiples of that.
+TEST(WgmmaPacking, LoadsOfADataGradientAreWholeVectorsWhereTheyCanBe) {
+  const auto elements = [](const std::string& spec) {
+    int all = 0;
+    for (const auto& [problem, tiling, blocks] :
+         gradient_packings((spec + " operation=data_gradient stride=2 padding=1").c_str())) {
+      const std::int64_t pitch = tiling.piece_pitch(problem) * 4, most = PackWeightsTiling::kMostBytes;
+      EXPECT_EQ(pitch % PackWeightsTiling::kRowBytes, 0);
+      EXPECT_LE(tiling.pieces(problem) * pitch, most);
+      all |= tiling.load_elements(problem);
+    }
+    return all;
+  };
+  EXPECT_EQ(elements("input=2,64,30,30 weight=48,64,3,3 dtype=bf16"), 8);
+  EXPECT_EQ(elements("input=2,64,30,30 weight=48,64,3,3 math=tf32"), 4);
+  EXPECT_EQ(elements("input=2,68,30,30 weight=48,68,3,3 dtype=bf16"), 4);
+  EXPECT_EQ(elements("input=2,40,30,30 weight=64,20,3,3 groups=2 math=tf32"), 4);
+  EXPECT_EQ(elements("input=2,36,30,30 weight=64,18,3,3 groups=2 math=tf32"), 2);
 }
 
 // Large filters take few output channels at a time, small ones leave many blocks.

@@ -1,14 +1,14 @@
 // See entries.h.
 #include "codegen/costs/entries.h"
 
-#include <array>
+#include <iterator>
 
 namespace jitconv::codegen {
 
 std::vector<CostEntry> entries_of(Costs& costs) {
 #define ENTRY(path) \
   CostEntry { #path, &costs.path }
-  const std::array all = {
+  const CostEntry all[] = {
       ENTRY(fma.picoseconds_per_cycle),
       ENTRY(fma.fma_issue_percent),
       ENTRY(fma.unhidden_percent),
@@ -274,8 +274,8 @@ std::vector<CostEntry> entries_of(Costs& costs) {
       ENTRY(wgrad_wgmma.unhidden_percent),
   };
 #undef ENTRY
-  static_assert(all.size() == sizeof(Costs) / sizeof(std::int64_t), "an entry of a table is not listed");
-  return {all.begin(), all.end()};
+  static_assert(std::size(all) == sizeof(Costs) / sizeof(std::int64_t), "an entry of a table is not listed");
+  return {std::begin(all), std::end(all)};
 }
 
 }  // namespace jitconv::codegen

@@ -90,7 +90,7 @@ struct AxisPhases {
   std::int64_t pixels = 1;    ///< of dx
   std::vector<Phase> list;
   std::int64_t count() const { return static_cast<std::int64_t>(list.size()); }
-  /// Pixels that meet no tap lie behind those of the only phase.
+  /// Whether some pixels meet no tap. Of kernels that store pixels, those lie behind the pixels of the only phase.
   bool has_zeros() const { return count() < stride; }
   bool is_shifted() const {
     return std::ranges::any_of(list, [](const Phase& phase) { return phase.shift != 0; });

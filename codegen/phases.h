@@ -31,6 +31,11 @@ std::optional<Problem> pixel_storing_problem(const Problem& gradient, const Prob
 /// is upsampled by a stride, or one that is cropped.
 inline bool needs_phases(const Problem& problem) { return problem.is_upsampled() || problem.is_cropped(); }
 
+/// Phases that are outermost among output channels: all, or those of rows where columns are innermost.
+inline std::int64_t outer_phases(const Phases& phases) {
+  return phases.columns_innermost ? phases.rows.count() : phases.count();
+}
+
 /// Whether a phase of the axis meets a tap of the filter in a tap of the window.
 bool meets_tap(const AxisPhases& axis, const Phase& phase, std::int64_t window_tap);
 

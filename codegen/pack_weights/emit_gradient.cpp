@@ -2,6 +2,7 @@
 // rows lie is in emit.cpp.
 #include "codegen/arithmetic.h"
 #include "codegen/pack_weights/emit.h"
+#include "codegen/phases.h"
 #include "codegen/text/phases_text.h"
 #include "fmt/format.h"
 
@@ -12,11 +13,6 @@ namespace {
 std::string skewed(const Problem& problem, std::string_view place) {
   if (!PackWeightsTiling::skews_pieces(problem)) return std::string(place);
   return fmt::format("{0} + {0} / kSkewElements * kSkew", place);
-}
-
-/// Phases that are outermost among the output channels.
-std::int64_t outer_phases(const Phases& phases) {
-  return phases.columns_innermost ? phases.rows.count() : phases.count();
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "codegen/arithmetic.h"
+#include "codegen/phases.h"
 #include "fmt/format.h"
 
 namespace jitconv::codegen {
@@ -94,8 +95,7 @@ std::int64_t PackWeightsTiling::blocks_of_group(const Problem& problem) const {
   const std::int64_t rows = tiles_k(problem) * tile_channels;
   if (!problem.is_sub_pixel()) return rows / block_channels;
   // The rows that are behind the last phase's, up to the end of a tile, are packed as if they were its.
-  const std::int64_t column_phases = block_rows(problem) / block_channels;
-  const std::int64_t phase_rows = problem.k / problem.phases.count() * column_phases;
+  const std::int64_t phase_rows = problem.k / outer_phases(problem.phases);
   return ceil_div(phase_rows + rows - problem.k, block_rows(problem));
 }
 

@@ -111,10 +111,7 @@ void PixelGrid::count_met_taps() {
   }
 }
 
-std::int64_t PixelGrid::tile_phases() const {
-  const Phases& phases = problem_->phases;
-  return phases.columns_innermost ? phases.rows.count() : phases.count();
-}
+std::int64_t PixelGrid::tile_phases() const { return outer_phases(problem_->phases); }
 
 bool PixelGrid::meets_tap(std::int64_t tile_phase, std::int64_t r, std::int64_t s) const {
   const AxisPhases &rows = problem_->phases.rows, &columns = problem_->phases.columns;

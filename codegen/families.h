@@ -126,6 +126,9 @@ struct FamilyFunctions {
   /// not leave them to the pass that interleaves sums. The family is asked for candidates of either kind, unless null:
   /// none.
   bool (*stores_pixels)(const Tiling& tiling) = nullptr;
+  /// Groups of what is asked for that a group of a kernel of this tiling is made of (join_groups()). May be null: each
+  /// is one.
+  std::int64_t (*joins_groups)(const Tiling& tiling) = nullptr;
   /// Whether a kernel of this tiling waits for the kernel before it where it first reads weights that one makes. May be
   /// null: none.
   bool (*awaits_weights)(const Tiling& tiling) = nullptr;

@@ -133,25 +133,12 @@ Problem sub_pixel_problem(const Problem& gradient) {
 }
 
 bool can_store_pixels(const Problem& sub_pixel, const Epilogue& epilogue) {
-  constexpr std::int64_t kStagedChannels = 8, kRowVectorBytes = 16;
   const AxisPhases &rows = sub_pixel.phases.rows, &columns = sub_pixel.phases.columns;
   const auto writes_all = [&](const AxisPhases& axis) {
     if (!axis.has_zeros()) return true;
     return axis.count() == 1 && axis.list[0].pixel == 0 && !axis.is_shifted() && epilogue == Epilogue{};
   };
   if (!sub_pixel.is_sub_pixel() || !writes_all(rows) || !writes_all(columns)) return false;
-  // Vectors of a phase's channels that are narrower than that take too many stores.
-  constexpr std::int64_t kLeastVector = 8;
-  const std::int64_t channels = sub_pixel.k / sub_pixel.phases.count();
-  if (sub_pixel.output.layout() == Layout::nhwc && channels * sub_pixel.input.element_bytes() % kLeastVector != 0)
-    return false;
-  if (sub_pixel.output.layout() == Layout::nchw &&
-      (kStagedChannels % columns.count() != 0 || sub_pixel.k / rows.count() % kStagedChannels != 0))
-    return false;
-  // A lane writes a pixel and the zeros beside it at once.
-  if (sub_pixel.output.layout() == Layout::nchw && columns.has_zeros() &&
-      (kRowVectorBytes / sub_pixel.input.element_bytes() % columns.stride != 0 || columns.pixels % columns.stride != 0))
-    return false;
   return places(rows, sub_pixel.rows) <= INT32_MAX / places(columns, sub_pixel.columns);
 }
 

@@ -16,10 +16,9 @@ namespace jitconv::codegen {
 /// or if strides or planes are more than the passes can count.
 Problem sub_pixel_problem(const Problem& gradient);
 
-/// Whether a kernel can store the pixels of dx in place of sums: not if a pixel that meets no tap would not be written,
-/// as it lies elsewhere than behind the only phase's or has an epilogue (`epilogue` is the gradient's), if vectors of a
-/// phase's channels would be under 8 bytes (NHWC), if eight channels, which a warp stages, are not whole pixels of one
-/// phase of rows (NCHW), or if places in a plane need more than 32 bits.
+/// Whether a kernel may store the pixels of dx in place of sums: not if a pixel that meets no tap would not be written,
+/// as it lies elsewhere than behind the only phase's or has an epilogue (`epilogue` is the gradient's), or if places in
+/// a plane need more than 32 bits.
 bool can_store_pixels(const Problem& sub_pixel, const Epilogue& epilogue);
 
 /// The same convolution for kernels that do, of dx's type and with its epilogue; none if none can.

@@ -153,6 +153,8 @@ ConvPlan complete_plan(const ConvSpec& spec, const Target& target, KernelPlan ke
   const bool reads_asked =
       as_asked || (functions.reads_asked_weight != nullptr && functions.reads_asked_weight(kernel.tiling));
   if (!reads_asked) kernel.problem = with_dense_weight(asked);
+  if (functions.joins_groups != nullptr)
+    kernel.problem = join_groups(kernel.problem, functions.joins_groups(kernel.tiling));
   const bool is_reordered = kernel.problem.weight != asked.weight;
   ConvPlan plan;
   plan.spec = spec;

@@ -151,6 +151,19 @@ Problem lower(const ConvSpec& spec) {
   return problem;
 }
 
+Problem join_groups(const Problem& asked, std::int64_t count) {
+  Problem problem = asked;
+  problem.joined_groups *= count;
+  problem.groups /= count;
+  problem.c *= count;
+  problem.k *= count;
+  if (count == 1 || asked.reduction == Reduction::pixels) return problem;
+  problem.asked_weight = asked.asked_weight.value_or(asked.weight);
+  problem.weight = dense_weight(asked.weight.tensor, asked.weight.type, problem.k, problem.c, problem.rows.taps,
+                                problem.columns.taps);
+  return problem;
+}
+
 std::string_view beyond_dense_input_and_output(const Problem& problem) {
   if (problem.is_upsampled()) return "the input is upsampled by a stride";
   return beyond_dense_or_upsampled(problem);

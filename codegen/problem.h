@@ -134,6 +134,8 @@ enum class Reduction : std::uint8_t { taps, pixels };
 struct Problem {
   std::int64_t n = 1, groups = 1;
   std::int64_t c = 1, k = 1;  ///< input and output channels of a group
+  /// Groups of what was asked for that a group is made of: see join_groups().
+  std::int64_t joined_groups = 1;
   Axis rows, columns;
   View input, weight, output;  ///< a residual lies like the output
   /// How the caller's weights lie, if `weight` is a dense tensor that a kernel before must make of them.
@@ -180,6 +182,11 @@ View::Strides dense_strides(Layout layout, std::int64_t channels, std::int64_t h
 /// are exchanged and whose input is upsampled by the stride. Throws SpecError (unsupported) for what no kernel of this
 /// version computes: an output type that is not dtype, unless it is that of a weight gradient.
 Problem lower(const ConvSpec& spec);
+
+/// The convolution whose groups are each `count` of those of `asked`, which divides their number. It multiplies
+/// channels of different groups of `asked`, too: a kernel before makes dense weights of which those are zero, or, if
+/// the result is the weight, nobody reads them.
+Problem join_groups(const Problem& asked, std::int64_t count);
 
 /// The first rule of the forward kernels that a view or axis of `problem` breaks: dense tensors that start at their
 /// first element, no crop, no upsampling, a reduction over taps. Empty if none is broken.

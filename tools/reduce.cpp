@@ -90,7 +90,7 @@ codegen::Problem dense_problem(const ConvSpec& spec, bool stores_pixels = false)
 
 /// The problem that the plan's convolution would have for another spec.
 codegen::Problem convolved_problem(const codegen::WgmmaTiling& tiling, const ConvSpec& spec) {
-  const codegen::Problem problem = dense_problem(spec, tiling.stores_pixels);
+  const codegen::Problem problem = codegen::join_groups(dense_problem(spec, tiling.stores_pixels), tiling.joins_groups);
   return tiling.transposes_input ? codegen::transposed_problem(problem) : problem;
 }
 

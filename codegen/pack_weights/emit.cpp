@@ -15,6 +15,7 @@ namespace {
 constexpr std::int64_t kMostInFlight = 16;  // words of a thread on their way from w
 
 bool is_gradient(const Problem& problem) { return PackWeightsTiling::reads_gradient(problem); }
+bool joins_groups(const Problem& problem) { return PackWeightsTiling::joins_groups(problem); }
 
 /// Whether two elements of w are read at a time: pieces start and end between words of four bytes.
 bool reads_pairs(const Problem& problem) {
@@ -75,11 +76,8 @@ std::string tables(const Problem& problem, const PackWeightsTiling& tiling) {
                                                     : "");
 }
 
-/// What finds the weights of a row, and the weight of its channel `c`.
-struct RowText {
-  std::string first_channel, weight;
-};
 RowText row_text(const Problem& problem, const PackWeightsTiling& tiling) {
+  if (joins_groups(problem)) return joined_row(problem, tiling);
   if (is_gradient(problem)) return {gradient_first_channel(problem, tiling), "first_channel[c * kPiecePitch]"};
   return {
       "const Element* first_channel = pieces + k * kPiecePitch + slice * (kOperandChannels * kR * kS) + r * kS + s;\n",
@@ -93,6 +91,7 @@ std::string has_weights(const Problem& problem, const PackWeightsTiling& tiling)
   const auto also = [&](std::string_view condition) { text += (text.empty() ? "" : " && ") + std::string(condition); };
   if (tiling.has_empty_unit(problem)) also(tiling.filter_rows > 1 ? "r < kR" : folded ? "t < kRowTaps" : "s < kS");
   if (problem.is_sub_pixel() && !tiling.leaves_zero_taps) also("tap_of_w >= 0");
+  if (joins_groups(problem)) also("first_c + c >= 0 && first_c + c < kJoinedC");
   return text;
 }
 
@@ -122,7 +121,7 @@ std::string row_of_tile(const PackWeightsTiling& tiling, std::string_view k) {
 
 /// The rows that a thread writes.
 std::string rows(const Problem& problem, const PackWeightsTiling& tiling) {
-  if (is_gradient(problem))
+  if (is_gradient(problem) || joins_groups(problem))
     return fmt::format("uint4* rows = packed_w + tile * (kSteps * {}) + {};\n", step_rows(tiling),
                        row_of_tile(tiling, "k_of_tile"));
   const bool folded = tiling.folded_columns > 1;
@@ -183,7 +182,9 @@ std::string constants(const Problem& problem, const PackWeightsTiling& tiling) {
   if (tiling.parts > 1) c.add("kParts", tiling.parts, "TF32 numbers of a weight, the larger one first");
   c.add("kPackedSlices", tiling.packed_slices(problem), "in all");
 
-  if (is_gradient(problem)) {
+  if (joins_groups(problem)) {
+    add_joined_block(c, problem, tiling);
+  } else if (is_gradient(problem)) {
     add_gradient_block(c, problem, tiling);
   } else {
     c.group("A block packs kPackSlices slices of kPackK output channels, of each a piece of w");
@@ -191,10 +192,12 @@ std::string constants(const Problem& problem, const PackWeightsTiling& tiling) {
     c.add("kPackK", tiling.block_channels).add("kPackSlices", tiling.block_slices);
   }
   c.add("kPackBlocksOfK", ceil_div(tiling.packed_slices(problem), tiling.block_slices), "that share output channels");
-  c.add("kWordElements", read, "that one load reads").add("kPieceWords", loads);
-  c.add("kPackBatch", ceil_div(of_thread, ceil_div(of_thread, most)), "words of a thread in flight");
-  c.add("kPiecePitch", tiling.piece_pitch(problem) * in_word,
-        is_gradient(problem) ? "elements" : "elements, an odd number of banks");
+  if (!joins_groups(problem)) {
+    c.add("kWordElements", read, "that one load reads").add("kPieceWords", loads);
+    c.add("kPackBatch", ceil_div(of_thread, ceil_div(of_thread, most)), "words of a thread in flight");
+    c.add("kPiecePitch", tiling.piece_pitch(problem) * in_word,
+          is_gradient(problem) ? "elements" : "elements, an odd number of banks");
+  }
   if (tiling.filter_rows == 1) c.add("kUnitsOfSlice", units, "in a step");
   c.add("kRowsOfSlice", units * (problem.rows.taps / tiling.filter_rows), "of an output channel");
   std::string text = c.text();
@@ -216,7 +219,7 @@ KernelText pack_weights::emit(const KernelPlan& kernel, std::string_view name) {
                 {floats ? "device/operand_tf32.cuh" : "device/operand_16bit.cuh"}};
   if (is_gradient(problem))
     text.files.push_back({"device/vector.cuh"});
-  else
+  else if (!joins_groups(problem))
     text.files.push_back({floats ? "device/load_32bit.cuh" : "device/load_16bit.cuh"});
   if (tiling.parts > 1) text.files.push_back({"device/split_tf32.cuh"});
   Holes holes = {{"constants", constants(problem, tiling)},
@@ -225,6 +228,10 @@ KernelText pack_weights::emit(const KernelPlan& kernel, std::string_view name) {
                  {"parameters", parameter_list(text.arguments)},
                  {"part", tiling.parts > 1 ? "[part]" : ""},
                  {"row", tiling.folded_columns > 1 ? "row of a tile" : "k of the tile"}};
+  if (joins_groups(problem)) {
+    text.text = fill_joined(problem, tiling, write_rows(problem, tiling), std::move(holes));
+    return text;
+  }
   if (is_gradient(problem)) {
     text.text = fill_gradient(problem, write_rows(problem, tiling), std::move(holes));
     return text;

@@ -8,6 +8,11 @@
 
 namespace jitconv::codegen {
 
+/// What finds the weights of a row, and the weight of its channel `c`.
+struct RowText {
+  std::string first_channel, weight;
+};
+
 /// Constants of a block's share of a data gradient's w.
 void add_gradient_block(Constants& constants, const Problem& problem, const PackWeightsTiling& tiling);
 
@@ -17,5 +22,11 @@ std::string gradient_first_channel(const Problem& problem, const PackWeightsTili
 /// templates/pack_weights/gradient.cu.in; `write_rows` are the lines that write the rows of a channel of dx, and
 /// `holes` those that it has in common with kernel.cu.in.
 std::string fill_gradient(const Problem& problem, std::string_view write_rows, Holes holes);
+
+/// The same three of weights whose groups are joined: templates/pack_weights/joined.cu.in.
+void add_joined_block(Constants& constants, const Problem& problem, const PackWeightsTiling& tiling);
+RowText joined_row(const Problem& problem, const PackWeightsTiling& tiling);
+std::string fill_joined(const Problem& problem, const PackWeightsTiling& tiling, std::string_view write_rows,
+                        Holes holes);
 
 }  // namespace jitconv::codegen

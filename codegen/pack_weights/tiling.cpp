@@ -84,7 +84,7 @@ std::int64_t PackWeightsTiling::block_rows(const Problem& problem) const {
 }
 
 std::int64_t PackWeightsTiling::shared_bytes(const Problem& problem) const {
-  return pieces(problem) * piece_pitch(problem) * 4;
+  return joins_groups(problem) ? 0 : pieces(problem) * piece_pitch(problem) * 4;
 }
 
 std::int64_t PackWeightsTiling::blocks(const Problem& problem) const {
@@ -93,7 +93,7 @@ std::int64_t PackWeightsTiling::blocks(const Problem& problem) const {
 
 std::int64_t PackWeightsTiling::blocks_of_group(const Problem& problem) const {
   const std::int64_t rows = tiles_k(problem) * tile_channels;
-  if (!problem.is_sub_pixel()) return rows / block_channels;
+  if (!problem.is_sub_pixel() || joins_groups(problem)) return rows / block_channels;
   // The rows that are behind the last phase's, up to the end of a tile, are packed as if they were its.
   const std::int64_t phase_rows = problem.k / outer_phases(problem.phases);
   return ceil_div(phase_rows + rows - problem.k, block_rows(problem));

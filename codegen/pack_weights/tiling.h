@@ -55,7 +55,9 @@ struct PackWeightsTiling {
   static constexpr std::int64_t kMostBytes = 48 << 10;  ///< of shared memory: several blocks of an SM can have it
 
   /// Whether w is that of a data gradient: channels are exchanged, so that output channels are neighbours in it.
-  static bool reads_gradient(const Problem& problem) { return source(problem).stride.w < 0; }
+  static bool reads_gradient(const Problem& problem) { return source(problem).stride.w < 0 && !joins_groups(problem); }
+  /// Whether threads read w where it lies, because rows have zeros between groups of it: join_groups().
+  static bool joins_groups(const Problem& problem) { return problem.joined_groups > 1; }
   /// w as it was asked for, also where the problem has dense weights in its place.
   static const View& source(const Problem& problem) {
     return problem.asked_weight ? *problem.asked_weight : problem.weight;

@@ -38,7 +38,9 @@ std::string obstacle(const Problem& problem, const Target& target) {
     return fmt::format("sums of {} products, at least {} are needed so that split operands are as accurate as fp32 FMA",
                        problem.c * problem.taps(), kFewestSplitProducts);
   if (problem.groups > 1 && problem.c < 16)
-    return fmt::format("groups of {} channels, at least 16 are needed to fill a multiplication", problem.c);
+    return fmt::format("groups of {} channels, at least 16 are needed to fill a multiplication, and these cannot be joined",
+                       problem.c);
+  if (problem.phases.stores_pixels && !can_write_phases(problem)) return "pixels of dx are no whole vectors of a phase";
   if (problem.alignment < 16) return fmt::format("alignment is {}, stores need 16", problem.alignment);
   if (problem.n * problem.output_channels() > INT32_MAX || problem.output_plane() > INT32_MAX - PixelGrid::kBehindPlane)
     return fmt::format("{} planes of {} outputs, both are counted with 32 bits", problem.n * problem.output_channels(),
@@ -64,7 +66,8 @@ class Search {
         price_(problem, target, into.costs().wgmma),
         weight_transposition_(problem.asked_weight ? weight_transposition_cost(problem, into.costs().fma) : 0),
         leaves_pixels_(!problem.phases.stores_pixels && problem.is_sub_pixel() && !problem.phases.rows.has_zeros() &&
-                       !problem.phases.columns.has_zeros() && can_store_pixels(problem, {})) {}
+                       !problem.phases.columns.has_zeros() && can_store_pixels(problem, {}) &&
+                       can_write_phases(problem)) {}
 
   /// For candidates that first transpose the input of `source`; `problem` is the convolution that remains.
   Search(const Problem& problem, const Target& target, CandidateList& into, const Problem& source)
@@ -88,6 +91,7 @@ class Search {
         tiling.tile.channels = channels;
         tiling.transposes_input = transposition_.has_value();
         tiling.stores_pixels = problem_.phases.stores_pixels;
+        tiling.joins_groups = static_cast<int>(problem_.joined_groups);
         if (splits) tiling.promotion_interval = longest_promotion_interval(problem_.c * problem_.taps());
         runs(tiling, columns);
         // can_fold_columns() says the rest.
@@ -329,13 +333,21 @@ void add_transposed_candidates(const Problem& problem, const Target& target, Can
   Search(transposed, target, into, problem).run();
 }
 
-}  // namespace
-
-std::string wgmma::enumerate(const Problem& problem, const Target& target, CandidateList& into) {
+/// Why there are none; empty if there are.
+std::string add_candidates(const Problem& problem, const Target& target, CandidateList& into) {
   if (std::string why = obstacle(problem, target); !why.empty()) return why;
   std::string why = Search(problem, target, into).run();
   add_transposed_candidates(problem, target, into);
   return why;
+}
+
+}  // namespace
+
+std::string wgmma::enumerate(const Problem& problem, const Target& target, CandidateList& into) {
+  std::string why = add_candidates(problem, target, into);
+  if (const std::int64_t count = groups_to_join(problem); count > 1)
+    add_candidates(join_groups(problem, count), target, into);
+  return into.empty() ? why : std::string();
 }
 
 }  // namespace jitconv::codegen

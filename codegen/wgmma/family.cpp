@@ -103,6 +103,11 @@ std::string describe(const KernelPlan& kernel) {
   if (t.folds_columns())
     text += fmt::format("rows of a tile: {} groups of {} channels, for {} neighbouring filter columns\n",
                         t.tile.folded_columns, t.tile.channels / t.tile.folded_columns, geometry.fold().groups());
+  if (t.joins_groups > 1)
+    text += fmt::format(
+        "groups: {0} share multiplications, weights between channels of different ones are zeros; an infinity or a NaN "
+        "reaches outputs of all {0}\n",
+        t.joins_groups);
   text += fmt::format("loading: {}\nstoring: {}\n", loading(geometry), storing(geometry));
   if (t.schedule == WgmmaTiling::Schedule::pingpong)
     text += "schedule: pingpong, consumers take tiles in turn, and one stores while the other multiplies\n";
@@ -157,6 +162,7 @@ FamilyFunctions wgmma_family() {
       .prices_packing = true,
       .reads_asked_weight = reads_asked_weight,
       .stores_pixels = [](const Tiling& tiling) { return std::get<WgmmaTiling>(tiling).stores_pixels; },
+      .joins_groups = [](const Tiling& tiling) { return std::int64_t{std::get<WgmmaTiling>(tiling).joins_groups}; },
       .awaits_weights = [](const Tiling&) { return true; },
       .enumerate = wgmma::enumerate,
       .add_passes = add_passes,

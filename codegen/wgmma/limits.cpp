@@ -48,9 +48,34 @@ bool can_copy_pixels(const WgmmaGeometry& geometry) {
   return problem.c * input_plane % vector == 0 && geometry.slice_channels() * input_plane % vector == 0;
 }
 
+std::int64_t groups_to_join(const Problem& problem) {
+  constexpr std::int64_t kRows = 64, kMostProducts = 256;
+  if (problem.groups == 1 || problem.c == 1 || problem.pixel_channels() == 1) return 1;
+  if (problem.arithmetic == Arithmetic::tf32x3 || (problem.is_sub_pixel() && !problem.phases.stores_pixels)) return 1;
+  for (std::int64_t count = std::min(problem.groups, kRows / problem.pixel_channels()); count > 1; --count)
+    if (problem.groups % count == 0 && count * problem.c <= kMostProducts) return count;
+  return 1;
+}
+
+bool can_write_phases(const Problem& sub_pixel) {
+  const AxisPhases &rows = sub_pixel.phases.rows, &columns = sub_pixel.phases.columns;
+  const std::int64_t bytes = sub_pixel.input.element_bytes();
+  // Narrower vectors take too many stores.
+  constexpr std::int64_t kLeastVector = 8;
+  if (sub_pixel.output.layout() == Layout::nhwc)
+    return sub_pixel.k / sub_pixel.phases.count() * bytes % kLeastVector == 0;
+  if (WgmmaStore::kStagedChannels % columns.count() != 0 ||
+      sub_pixel.k / rows.count() % WgmmaStore::kStagedChannels != 0)
+    return false;
+  // A lane writes a pixel and the zeros beside it at once.
+  return !columns.has_zeros() ||
+         (PixelGrid::kRowBytes / bytes % columns.stride == 0 && columns.pixels % columns.stride == 0);
+}
+
 bool can_take_unpacked_weights(const WgmmaGeometry& geometry) {
   const Problem& problem = geometry.problem();
   const WgmmaTiling& tiling = geometry.tiling();
+  if (problem.joined_groups > 1) return false;
   const std::int64_t all_taps = geometry.taps(), row = problem.c * all_taps;
   if (tiling.pipeline.filter_rows != problem.rows.taps ||
       row * problem.input.element_bytes() % PixelGrid::kRowBytes != 0 || row > INT32_MAX)
@@ -64,7 +89,8 @@ bool can_take_unpacked_weights(const WgmmaGeometry& geometry) {
 
 bool can_take_transposed_weights(const WgmmaGeometry& geometry) {
   const Problem& problem = geometry.problem();
-  if (!problem.asked_weight || problem.is_sub_pixel() || geometry.taps() != 1 || problem.input.element_bytes() != 2)
+  if (!problem.asked_weight || problem.joined_groups > 1 || problem.is_sub_pixel() || geometry.taps() != 1 ||
+      problem.input.element_bytes() != 2)
     return false;
   const View& weight = *problem.asked_weight;
   const auto is_whole = [](std::int64_t elements) { return 2 * elements % PixelGrid::kRowBytes == 0; };
@@ -76,7 +102,8 @@ bool can_fold_columns(const WgmmaGeometry& geometry) {
   const Problem& problem = geometry.problem();
   const WgmmaTiling::Tile& tile = geometry.tiling().tile;
   return problem.columns.stride == 1 && problem.output.layout() == Layout::nchw && tile.images == 0 &&
-         !problem.phases.stores_pixels && tile.channels == 64 && problem.k * tile.folded_columns <= tile.channels &&
+         problem.joined_groups == 1 && !problem.phases.stores_pixels && tile.channels == 64 &&
+         problem.k * tile.folded_columns <= tile.channels &&
          2 * problem.columns.taps > tile.folded_columns &&  // half as many would do
          geometry.fold_reach() < geometry.pitch();          // sums are of outputs in the row before, at most
 }

@@ -17,6 +17,16 @@ bool can_use_planes(const WgmmaGeometry& geometry);
 /// Whether TMA can bring a step's pixels as they lie in x: what it copies are whole vectors of 16 bytes.
 bool can_copy_pixels(const WgmmaGeometry& geometry);
 
+/// Groups to join so that their output channels, of a pixel, fill the 64 rows of a multiplication: 1 for none. The same
+/// number of multiplications gives the outputs of all of them. Not where sums have to come out as without: an infinity
+/// or a NaN makes a NaN of the zeros between groups. Nor of one channel a group, where 63 of 64 products would be zero.
+std::int64_t groups_to_join(const Problem& problem);
+
+/// Whether the store can write pixels of dx, of the problem whose phases they are: not if vectors of a phase's channels
+/// would be under 8 bytes (NHWC), nor if eight channels, which a warp stages, are not whole pixels of one phase of
+/// rows, or rows with zeros not whole vectors (NCHW).
+bool can_write_phases(const Problem& sub_pixel);
+
 /// Whether a step's weights are a box of w, whose rows are output channels, and they are an operand as they lie there
 /// or what a lane reads of a row are vectors.
 bool can_take_unpacked_weights(const WgmmaGeometry& geometry);

@@ -71,6 +71,7 @@ struct WgmmaTiling {
   /// A kernel before the convolution transposes the input to NHWC (transpose_input/), so that im2col can bring it.
   bool transposes_input = false;
   bool stores_pixels = false;  ///< of a strided data gradient: Phases::stores_pixels
+  int joins_groups = 1;        ///< that a group of the kernel's problem is made of: join_groups()
   int split_k = 1;             ///< blocks that share the reduction of a tile, each a range of steps
   /// If operands are split into two TF32 numbers each: multiplications of the larger ones that accumulators take, which
   /// truncate, before they are added to fp32 sums. 0: operands are not split.

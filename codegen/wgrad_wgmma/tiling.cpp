@@ -73,14 +73,6 @@ Problem exchanged_operands(const Problem& asked) {
   return problem;
 }
 
-Problem joined_groups(const Problem& asked, int count) {
-  Problem problem = asked;
-  problem.groups /= count;
-  problem.c *= count;
-  problem.k *= count;
-  return problem;
-}
-
 GradientSums WgradWgmmaTiling::sums_of(const Problem& asked) const {
   const Problem problem = problem_of(asked);
   return {exchanges ? GradientSums::Order::tap_c_k : GradientSums::Order::tap_k_c, joins_groups,
@@ -88,7 +80,7 @@ GradientSums WgradWgmmaTiling::sums_of(const Problem& asked) const {
 }
 
 Problem WgradWgmmaTiling::unpacked_problem_of(const Problem& asked) const {
-  return exchanges ? exchanged_operands(asked) : joined_groups(asked, joins_groups);
+  return exchanges ? exchanged_operands(asked) : join_groups(asked, joins_groups);
 }
 
 Problem WgradWgmmaTiling::problem_of(const Problem& of_user) const {

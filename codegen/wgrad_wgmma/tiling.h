@@ -47,7 +47,7 @@ struct WgradWgmmaTiling {
   /// instruction's, and then are added to fp32 sums.
   bool splits_operands = false;
   /// The kernel's x is dy and its dy is x: see exchanged_operands(). Or each of its groups is so many of those asked
-  /// for: see joined_groups(). What follows speaks of the kernel's.
+  /// for: see join_groups(). What follows speaks of the kernel's.
   bool exchanges = false;
   int joins_groups = 1;
   bool packs_x = false, packs_dy = false;  ///< a kernel before makes planes of the tensor (pack_pixels/)
@@ -125,10 +125,6 @@ bool can_exchange_operands(const Problem& asked);
 /// with h = p + r - pad, the same sums are those over h of x[c][h] * dy[k][h + (R - 1 - r) - (R - 1 - pad)]. So input
 /// and output channels are exchanged, and taps run from last to first. Without db.
 Problem exchanged_operands(const Problem& asked);
-
-/// The weight gradient whose groups are each `count` of those of `asked`, which divides their number. It multiplies
-/// channels of different groups, too; of its dw, those of the same group are what is asked for.
-Problem joined_groups(const Problem& asked, int count);
 
 /// Where a tap finds its operand: a phase of x's columns, one of the shifted copies of it, and a unit of 16 bytes; of
 /// boxes, the phase's number among those there are, and a pixel.

@@ -84,6 +84,9 @@ std::vector<FamilyCase> make_family_cases() {
   cases.back().unpacked_weights = true;
   add("wgmma, unpacked weights of any type", "input=2,72,9,13 weight=72,72,1,1 math=tf32", Family::wgmma);
   cases.back().unpacked_weights = true;
+  // Groups that share multiplications; the last tile of a group ends before its last row.
+  add("wgmma, joined groups", "input=2,64,15,14 weight=80,4,3,3 groups=16 padding=1,2 dilation=1,2 math=tf32",
+      Family::wgmma);
   add("wgmma, unpacked weights of 3x3 taps", "input=2,40,11,13 weight=150,20,3,3 groups=2 padding=1 math=tf32",
       Family::wgmma);
   cases.back().unpacked_weights = true;

@@ -42,8 +42,15 @@ bool in_window(std::int64_t i, std::int64_t p, std::int64_t taps, std::int64_t s
   return between >= -reach && between <= 2 * reach;
 }
 
+/// Whether output `p` has a tap on pixel `i` of x.
+bool meets_tap(std::int64_t p, std::int64_t i, std::int64_t taps, std::int64_t stride, std::int64_t pad,
+               std::int64_t dilation) {
+  const std::int64_t reach = i + pad - p * stride;
+  return reach >= 0 && reach <= (taps - 1) * dilation && reach % dilation == 0;
+}
+
 /// Whether a NaN is allowed at `position` whatever the definition says: beside an infinity or a NaN that it does not
-/// read, but multiplies by a zero of padding or of a phase's window.
+/// read, but multiplies by a zero of padding, of a phase's window, or between groups that are joined.
 bool may_be_nan(const codegen::ConvPlan& plan, std::int64_t position) {
   const ConvSpec& spec = plan.spec;
   const TensorShape y = output_shape(spec);
@@ -54,10 +61,18 @@ bool may_be_nan(const codegen::ConvPlan& plan, std::int64_t position) {
     return std::ranges::any_of(places_of(y), [&at](const TensorShape& dy) { return dy.c == at.n; }) ||
            std::ranges::any_of(places_of(spec.input), [channel](const TensorShape& x) { return x.c == channel; });
   }
-  if (!plan.convolution().problem.is_sub_pixel()) return false;
+  const codegen::Problem& problem = plan.convolution().problem;
+  const std::int64_t groups = spec.groups / problem.joined_groups, of_x = spec.input.c / groups, of_y = y.c / groups;
   const TensorShape at = check::coordinates(spec, position);
+  if (spec.operation != Operation::data_gradient)
+    return problem.joined_groups > 1 && std::ranges::any_of(places_of(spec.input), [&](const TensorShape& x) {
+             return x.n == at.n && x.c / of_x == at.c / of_y &&
+                    meets_tap(at.h, x.h, spec.weight.r, spec.stride.h, spec.padding.top, spec.dilation.h) &&
+                    meets_tap(at.w, x.w, spec.weight.s, spec.stride.w, spec.padding.left, spec.dilation.w);
+           });
+  if (!problem.is_sub_pixel() && problem.joined_groups == 1) return false;
   return std::ranges::any_of(places_of(y), [&](const TensorShape& dy) {
-    return dy.n == at.n && dy.c / (y.c / spec.groups) == at.c / spec.weight.c &&
+    return dy.n == at.n && dy.c / of_y == at.c / of_x &&
            in_window(at.h, dy.h, spec.weight.r, spec.stride.h, spec.padding.top, spec.dilation.h) &&
            in_window(at.w, dy.w, spec.weight.s, spec.stride.w, spec.padding.left, spec.dilation.w);
   });

@@ -4,6 +4,7 @@ from mutants.mutant import File
 tiling = File("codegen/wgrad_wgmma/tiling.cpp", "exchanged_operands")
 family = File("codegen/wgrad_wgmma/family.cpp", "exchanged_passes")
 limits = File("codegen/wgrad_wgmma/limits.cpp", "joined_limits")
+problem = File("codegen/problem.cpp", "exchanged_operands")
 header = File("codegen/wgrad_wgmma/tiling.h", "exchanged_sums")
 filters = File("codegen/reduce/emit_filters.cpp", "exchanged_filters")
 bias = File("templates/bias_gradient/kernel.cu.in", "bias_gradient")
@@ -26,7 +27,7 @@ MUTANTS = [
            "  const Problem asked = unpacked_problem_of(of_user);",
            "PackPixelsTiling WgradWgmmaTiling::packing_of(const Problem& of_user) const {\n"
            "  const Problem asked = of_user;", "the tensor that needs no packing is packed"),
-    tiling("joined_channels", "  problem.c *= count;\n", "", "joined groups have the first one's input channels"),
+    problem("joined_channels", "  problem.c *= count;\n", "", "joined groups have the first one's input channels"),
     tiling("sums_of_db_as_asked", "problem.weight_elements(), sum_stride(problem)};",
            "asked.weight_elements(), sum_stride(problem)};", "of joined groups, db is a part of dw's sums"),
     header("no_place_for_db", "round_up(problem.weight_elements() + problem.input_channels(), 64)",

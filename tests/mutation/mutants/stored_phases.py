@@ -4,6 +4,7 @@ from mutants.mutant import File
 phases = File("codegen/phases.cpp", "phases")
 phases_text = File("codegen/text/phases_text.cpp", "emit_phases")
 plan = File("codegen/plan.cpp", "plan")
+limits = File("codegen/wgmma/limits.cpp", "wgmma_limits")
 grid = File("codegen/wgmma/grid.cpp", "wgmma_grid")
 geometry = File("codegen/wgmma/geometry.cpp", "wgmma_geometry")
 store_plan = File("codegen/wgmma/store.cpp", "wgmma_store")
@@ -22,13 +23,13 @@ MUTANTS = [
            "if (!sub_pixel.is_sub_pixel() || ", "rows of dx that meet no tap are not written"),
     phases("zeros_before_the_phase", "axis.list[0].pixel == 0 && ", "", "the first pixels meet no tap and are not written"),
     phases("zeros_without_epilogue", " && epilogue == Epilogue{}", "", "pixels that meet no tap lack the bias"),
-    phases("zeros_beyond_the_row", " || columns.pixels % columns.stride != 0", "",
+    limits("phases_zeros_beyond_the_row", " && columns.pixels % columns.stride == 0", "",
            "NCHW: the zeros beside the last pixel lie in the next row"),
     emit_pixels("zeros_behind_the_last_row", "const bool exists = stored && h + below < kPixelsH && ",
                 "const bool exists = stored && ", "zeros behind the last row lie in the next image"),
     emit_pixels("zero_rows_missing", "int below = 1; below < kRowStride", "int below = 2; below < kRowStride",
                 "NCHW: rows that meet no tap are not written"),
-    phases("staged_pixels_of_two_phases", "sub_pixel.k / rows.count() % kStagedChannels != 0", "false",
+    limits("phases_staged_pixels_of_two_phases", "sub_pixel.k / rows.count() % WgmmaStore::kStagedChannels != 0", "false",
            "NCHW: channels that a warp stages are of two phases of rows"),
     phases("stored_without_epilogue", "  problem.epilogue = gradient.epilogue;\n", "",
            "dx lacks its bias and its activation"),

@@ -135,43 +135,8 @@ TEST(Phases, AreStoredAsPixelsIfEveryPixelIsWrittenWithOne) {
   EXPECT_FALSE(pixel_storing_problem(lone, sub_pixel_problem(lone))) << "zeros have no bias";
   const Problem before = gradient_of({9, 1, 2, 1, 1});
   EXPECT_FALSE(pixel_storing_problem(before, sub_pixel_problem(before))) << "row 0 meets no tap";
-  Problem narrow = gradient_of({9, 3, 2, 1, 1});
-  narrow.k = 2;
-  EXPECT_FALSE(pixel_storing_problem(narrow, sub_pixel_problem(narrow))) << "a vector of two 16-bit channels";
   const Problem dense = gradient_of({9, 3, 1, 1, 1});
   EXPECT_FALSE(pixel_storing_problem(dense, dense)) << "there are no phases";
-}
-
-/// With columns of a gradient of 3 taps and this stride, and rows without one.
-Problem planes_of(std::int64_t channels, std::int64_t stride) {
-  Problem problem;
-  problem.rows = gradient_axis({5, 3, 1, 1, 1});
-  problem.columns = gradient_axis({12, 3, stride, 1, 1});
-  problem.k = channels;
-  problem.output = {Tensor::dx, DataType::f32, dense_strides(Layout::nchw, channels, 5, 12)};
-  return problem;
-}
-
-TEST(Phases, OfPlanesAreStoredWithZerosIfRowsAreWholeVectorsOfThem) {
-  const auto stored = [](std::int64_t columns) {
-    Problem gradient = planes_of(8, 2);
-    gradient.columns = gradient_axis({columns, 1, 2, 1, 0});
-    gradient.output.stride = dense_strides(Layout::nchw, 8, 5, columns);
-    return pixel_storing_problem(gradient, sub_pixel_problem(gradient)).has_value();
-  };
-  EXPECT_TRUE(stored(12));
-  EXPECT_FALSE(stored(11)) << "the zero beside the last pixel is the next row's first";
-}
-
-TEST(Phases, OfPlanesAreStoredIfAWarpStagesWholePixels) {
-  const auto stored = [](std::int64_t channels, std::int64_t stride) {
-    const Problem gradient = planes_of(channels, stride);
-    return pixel_storing_problem(gradient, sub_pixel_problem(gradient));
-  };
-  ASSERT_TRUE(stored(4, 2));
-  EXPECT_TRUE(stored(4, 2)->phases.columns_innermost);
-  EXPECT_FALSE(stored(3, 2)) << "8 staged channels would be of two groups";
-  EXPECT_FALSE(stored(8, 3)) << "8 staged channels are no whole pixels of three phases";
 }
 
 TEST(Phases, OfTapsBetweenThePixelsThereAreNone) {

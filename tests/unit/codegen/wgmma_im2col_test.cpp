@@ -215,7 +215,7 @@ TEST(WgmmaIm2col, TakeNoChannelsOfAnotherGroup) {
     return all;
   };
   const std::vector<WgmmaCandidate> grouped =
-      uses_im2col("input=2,80,20,20 weight=64,40,3,3 groups=2 math=tf32 input_layout=nhwc output_layout=nhwc");
+      uses_im2col("input=2,80,20,20 weight=128,40,3,3 groups=2 math=tf32 input_layout=nhwc output_layout=nhwc");
   ASSERT_FALSE(grouped.empty());
   for (const WgmmaCandidate& one : grouped) EXPECT_EQ(one.tiling.pipeline.slices, 2);
   for (const WgmmaCandidate& one :

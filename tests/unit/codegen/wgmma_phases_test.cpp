@@ -40,6 +40,27 @@ TEST(WgmmaPhases, SumsAreLeftToInterleavingWhereTheyAreSplit) {
   }
 }
 
+bool stores(const std::string& more) {
+  const std::vector<WgmmaCandidate> all = wgmma_candidates(parse_spec("operation=data_gradient " + more));
+  return std::ranges::any_of(all, [](const WgmmaCandidate& one) { return one.tiling.stores_pixels; });
+}
+
+TEST(WgmmaPhases, AreStoredAsPixelsIfWhatIsWrittenIsWhole) {
+  EXPECT_TRUE(stores("input=2,4,12,12 weight=16,4,3,3 stride=2 padding=1 dtype=f16 layout=nhwc"));
+  EXPECT_FALSE(stores("input=2,2,12,12 weight=16,2,3,3 stride=2 padding=1 dtype=f16 layout=nhwc"))
+      << "a vector of two 16-bit channels";
+  EXPECT_TRUE(stores("input=2,4,12,12 weight=16,4,3,3 stride=1,2 padding=1 math=tf32"));
+  EXPECT_FALSE(stores("input=2,3,12,12 weight=16,3,3,3 stride=1,2 padding=1 math=tf32"))
+      << "8 staged channels would be of two groups";
+  EXPECT_FALSE(stores("input=2,8,12,12 weight=16,8,3,3 stride=1,3 padding=1 math=tf32"))
+      << "8 staged channels are no whole pixels of three phases";
+  EXPECT_TRUE(stores("input=2,8,12,12 weight=16,8,3,1 stride=1,2 padding=1,0 math=tf32"));
+  EXPECT_FALSE(stores("input=2,8,12,11 weight=16,8,3,1 stride=1,2 padding=1,0 math=tf32"))
+      << "the zero beside the last pixel is the next row's first";
+  EXPECT_TRUE(stores("input=2,32,12,12 weight=32,2,3,3 groups=16 stride=2 padding=1 dtype=f16 layout=nhwc"))
+      << "of joined groups, vectors are whole";
+}
+
 TEST(WgmmaPhases, SumsOfPixelsWithoutTapsAreInterleaved) {
   const std::vector<WgmmaCandidate> all = wgmma_candidates(gradient("input=8,128,28,28 weight=64,128,1,1 layout=nhwc"));
   ASSERT_FALSE(all.empty());

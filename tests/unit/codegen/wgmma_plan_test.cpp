@@ -29,8 +29,9 @@ TEST(WgmmaPlan, SaysWhatStandsInTheWay) {
                               {" math=tf32 alignment=8", "alignment is 8, stores need 16"},
                               {" dtype=f16 alignment=2", "alignment is 2, stores need 16"}})
     EXPECT_EQ(note_of("wgmma", plain + one.change), std::string("not possible: ") + one.words) << one.change;
-  EXPECT_EQ(note_of("wgmma", "input=8,64,56,56 weight=64,8,3,3 groups=8 math=tf32"),
-            "not possible: groups of 8 channels, at least 16 are needed to fill a multiplication");
+  EXPECT_EQ(note_of("wgmma", "input=8,130,56,56 weight=130,10,3,3 groups=13 math=tf32"),
+            "not possible: groups of 10 channels, at least 16 are needed to fill a multiplication, and these cannot be "
+            "joined");
   EXPECT_EQ(note_of("wgmma", "input=1,2,40000,40000 weight=8,2,3,3 math=tf32"),
             "not possible: an image of 3200000000 elements, offsets inside one have 32 bits");
   EXPECT_EQ(note_of("wgmma", "input=1,8,4000,4100 weight=8,8,3,3 dilation=1500,1600 math=tf32"),

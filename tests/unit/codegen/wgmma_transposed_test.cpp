@@ -79,7 +79,7 @@ RC_GTEST_PROP(WgmmaTransposedProperty, ConvolvesWhatWasAskedFor, ()) {
   RC_CLASSIFY(all.empty(), "no candidates");
   if (all.empty()) return;
   const WgmmaCandidate& one = all[*rc::gen::inRange<std::size_t>(0, all.size())];
-  const Problem asked = lower(one.plan.spec), &convolved = one.problem;
+  const Problem asked = join_groups(lower(one.plan.spec), one.tiling.joins_groups), &convolved = one.problem;
   RC_CLASSIFY(convolved.rows.stride != asked.rows.stride || convolved.columns.stride != asked.columns.stride,
               "a stride less");
   RC_ASSERT(asked.input.layout() == Layout::nchw && convolved.input.layout() == Layout::nhwc);

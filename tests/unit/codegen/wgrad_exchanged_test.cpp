@@ -146,7 +146,7 @@ TEST(JoinedGroups, FillTheRowsOfAnInstruction) {
 
 TEST(JoinedGroups, HaveTheChannelsAndThePixelsOfTheirParts) {
   const Problem asked = problem_of("input=8,128,56,56 weight=256,4,3,3 padding=1 groups=32 bias math=tf32");
-  const Problem joined = joined_groups(asked, 8);
+  const Problem joined = join_groups(asked, 8);
   EXPECT_EQ(joined.groups, 4);
   EXPECT_EQ(joined.c, 32);
   EXPECT_EQ(joined.k, 64);

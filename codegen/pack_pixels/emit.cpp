@@ -14,7 +14,12 @@ std::string function_of(const PackedPixels& tensor) {
   c.add("kPixelTiles", tensor.pixel_tiles());
   if (tensor.transposes()) c.add("kTilePitch", tensor.tile_pitch(), "elements from a row to the next");
   c.add("kW", tensor.columns);
-  if (tensor.packed_columns != tensor.columns) c.add("kPackedW", tensor.packed_columns, "with columns of zeros");
+  const bool phases = tensor.column_phases > 1, pads = tensor.pads();
+  if (pads) c.add("kPackedW", tensor.packed_columns, "with columns of zeros");
+  if (phases) {
+    c.add("kPhases", tensor.column_phases, "columns modulo this are kept apart");
+    c.add("kPhaseW", tensor.packed_columns / tensor.column_phases).add("kPitchPhase", tensor.phase_pitch);
+  }
   c.add("kPixels", tensor.rows * tensor.packed_columns, "of an image");
   c.add("kAllPixels", tensor.pixels()).add("kChannels", tensor.channels);
   c.add("kFirst", tensor.source.first, "element that is packed");
@@ -35,8 +40,15 @@ std::string function_of(const PackedPixels& tensor) {
       embedded_text("pack_pixels/tensor.cu.in"),
       {{"tensor", tensor.name()},
        {"constants", constants},
-       {"packed_w", tensor.packed_columns != tensor.columns ? "kPackedW" : "kW"},
-       {"in_row", tensor.packed_columns != tensor.columns ? " && pixel % kPackedW < kW" : ""},
+       {"packed_w", pads ? "kPackedW" : "kW"},
+       {"phase_pitch", phases ? " + place % kPackedW / kPhaseW * static_cast<long long>(kPitchPhase)" : ""},
+       {"packed_column", phases ? "place % kPackedW % kPhaseW"
+                         : pads ? "place % kPackedW"
+                                : "place % kW"},
+       {"column", phases ? "place % kPackedW % kPhaseW * kPhases + place % kPackedW / kPhaseW"
+                  : pads ? "place % kPackedW"
+                         : "place % kW"},
+       {"in_row", pads ? " && column < kW" : ""},
        {"read_pixel", pixel(reads)},
        {"read_channel", channel(reads)},
        {"exchange", tensor.transposes() ? std::string(embedded_text("pack_pixels/exchange.cu.in")) : ""},

@@ -1,5 +1,5 @@
 // The pass that packs the pixels of x, of dy or of both: as planes, or as NHWC rows, whichever way they lay. Planes
-// leave out what the stride of a 1x1 filter skips; rows may end with columns of zeros.
+// leave out what the stride of a 1x1 filter skips; rows may end with columns of zeros, and have columns in phases.
 #pragma once
 
 #include <array>
@@ -17,6 +17,9 @@ struct PackedPixels {
   std::int64_t n = 1, channels = 1, rows = 1, columns = 1;  ///< extents of `source`
   View::Strides pitch;                                      ///< of the result, along images, channels, rows and columns
   std::int64_t packed_columns = 1;                          ///< of a row of the result: `columns`, or more
+  /// Columns of a row that differ modulo this are kept apart in the result: [phase][column], phases of equal lengths.
+  std::int64_t column_phases = 1;
+  std::int64_t phase_pitch = 0;  ///< of the result, from a phase to the next
   Tensor packed = Tensor::scratch;
 
   static constexpr int kTile = 64;
@@ -29,6 +32,8 @@ struct PackedPixels {
   /// Lanes read along channels, or else along pixels; and write so.
   bool reads_channels() const { return source.stride.c == 1; }
   bool writes_channels() const { return pitch.c == 1; }
+  /// Whether rows of the result have columns of zeros, or phases.
+  bool pads() const { return column_phases > 1 || packed_columns != columns; }
   /// By way of shared memory.
   bool transposes() const { return reads_channels() != writes_channels(); }
   /// Elements from a row to the next in shared memory: an odd number of words, so no bank conflicts.

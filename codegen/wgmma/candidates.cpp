@@ -38,8 +38,9 @@ std::string obstacle(const Problem& problem, const Target& target) {
     return fmt::format("sums of {} products, at least {} are needed so that split operands are as accurate as fp32 FMA",
                        problem.c * problem.taps(), kFewestSplitProducts);
   if (problem.groups > 1 && problem.c < 16)
-    return fmt::format("groups of {} channels, at least 16 are needed to fill a multiplication, and these cannot be joined",
-                       problem.c);
+    return fmt::format(
+        "groups of {} channels, at least 16 are needed to fill a multiplication, and these cannot be joined",
+        problem.c);
   if (problem.phases.stores_pixels && !can_write_phases(problem)) return "pixels of dx are no whole vectors of a phase";
   if (problem.alignment < 16) return fmt::format("alignment is {}, stores need 16", problem.alignment);
   if (problem.n * problem.output_channels() > INT32_MAX || problem.output_plane() > INT32_MAX - PixelGrid::kBehindPlane)

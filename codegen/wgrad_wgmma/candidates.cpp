@@ -23,6 +23,7 @@ using wgrad_wgmma::gathers, wgrad_wgmma::joins_columns, wgrad_wgmma::kMostColumn
 constexpr std::int64_t kMostPartialSumBytes = std::int64_t{1} << 30;
 /// Products that an accumulator sums up before it is added to memory: see docs/accuracy.md.
 constexpr std::int64_t kSummedPixels = 8192;
+constexpr std::int64_t kLongRow = 32;  // outputs
 
 class Search {
  public:
@@ -39,6 +40,7 @@ class Search {
 
   void run() {
     if (given_.takes_boxes() && !can_take_boxes()) return;
+    if (given_.orders() && !can_copy()) return;
     const bool one_tap = problem_.taps() == 1;
     for (const int consumers_k : {1, 2}) {
       if (consumers_k == 2 && problem_.k <= 64 && !one_tap) continue;
@@ -83,12 +85,12 @@ class Search {
 
   /// Whether TMA can bring runs of the planes of both tensors.
   bool can_copy() const {
-    const std::int64_t x_plane = problem_.input_plane(), dy_plane = problem_.output_plane(), unit = unit_pixels();
+    const std::int64_t x_plane = problem_.input.stride.c, dy_plane = problem_.output.stride.c, unit = unit_pixels();
     // Pairs of 16-bit pixels must lie in one word, whichever row they are of.
     const bool whole_pairs = problem_.input.type == DataType::f32 || problem_.columns.output % 2 == 0;
     return problem_.alignment >= 16 && problem_.input.layout() == Layout::nchw &&
-           problem_.output.layout() == Layout::nchw && problem_.columns.stride == 1 && x_plane % unit == 0 &&
-           dy_plane % unit == 0 && whole_pairs && std::max(x_plane, dy_plane) < INT32_MAX / 2;
+           problem_.output.layout() == Layout::nchw && (problem_.columns.stride == 1 || given_.packs_x) &&
+           x_plane % unit == 0 && dy_plane % unit == 0 && whole_pairs && std::max(x_plane, dy_plane) < INT32_MAX / 2;
   }
 
   std::int64_t unit_pixels() const { return 16 / problem_.input.element_bytes(); }
@@ -184,9 +186,11 @@ class Search {
   void loads(WgradWgmmaTiling tiling) {
     const bool aligned = problem_.alignment >= 16, floats = problem_.input.type == DataType::f32;
     const bool x_nchw = problem_.input.layout() == Layout::nchw;
-    tiling.x_vectors = aligned && x_nchw && problem_.columns.input % unit_pixels() == 0 &&
-                       problem_.columns.stride == 1 && tiling.block_s == problem_.columns.taps &&
-                       (floats || tiling.orders());
+    const bool whole_vectors = given_.packs_x || (aligned && x_nchw && problem_.columns.input % unit_pixels() == 0 &&
+                                                  problem_.columns.stride == 1);
+    tiling.x_vectors = whole_vectors && tiling.block_s == problem_.columns.taps && (floats || tiling.orders());
+    // Runs of a plane are of rows that follow each other without a gap.
+    if (given_.packs_x && !tiling.x_vectors) return;
     tiling.copy_vector = copy_vector();
     rows_of_pixels(tiling);
   }
@@ -313,14 +317,22 @@ void add_planes(const Problem& asked, WgradWgmmaTiling tiling, const Target& tar
   }
 }
 
-/// Of larger filters: boxes of 16-bit tensors that a kernel before makes NHWC, with rows of whole strides.
-void add_packed_boxes(const Problem& asked, WgradWgmmaTiling tiling, const Target& target, CandidateList& into) {
+/// Of larger filters: boxes of 16-bit tensors that a kernel before makes NHWC, with rows of whole strides; or, of
+/// floats, planes in whose rows each phase of columns is whole vectors.
+void add_packed_rows(const Problem& asked, WgradWgmmaTiling tiling, const Target& target, CandidateList& into) {
   const Problem problem = tiling.problem_of(asked);
-  if (problem.input.element_bytes() != 2 || gathers(problem)) return;
-  tiling.producer = WgradWgmmaTiling::Producer::boxes;
-  tiling.packs_x = problem.input.layout() == Layout::nchw || problem.columns.input % problem.columns.stride != 0;
-  tiling.packs_dy = problem.output.layout() == Layout::nchw;
+  const bool floats = problem.input.type == DataType::f32;
+  if (floats ? joins_columns(problem) : gathers(problem)) return;
+  const bool x_nhwc = problem.input.layout() == Layout::nhwc, dy_nhwc = problem.output.layout() == Layout::nhwc;
+  tiling.producer = floats ? WgradWgmmaTiling::Producer::orders : WgradWgmmaTiling::Producer::boxes;
+  tiling.packs_x = floats ? x_nhwc || problem.columns.stride > 1 || problem.columns.input % 4 != 0
+                          : !x_nhwc || problem.columns.input % problem.columns.stride != 0;
+  tiling.packs_dy = floats ? dy_nhwc || problem.output_plane() % 4 != 0 : !dy_nhwc;
   if (tiling.packs()) Search(asked, tiling, target, into).run();
+  // Short rows make short steps.
+  if (problem.n == 1 || problem.columns.output >= kLongRow) return;
+  tiling.packs_x = tiling.packs_dy = tiling.joins_rows = true;
+  Search(asked, tiling, target, into).run();
 }
 
 /// All tilings of the kernel's problem that `tiling` makes of what is asked for. The result says why there are none.
@@ -331,7 +343,7 @@ std::string add_tilings(const Problem& asked, const WgradWgmmaTiling& tiling, co
   if (asked.rows.is_pointwise() && asked.columns.is_pointwise())
     add_planes(asked, tiling, target, into);
   else
-    add_packed_boxes(asked, tiling, target, into);
+    add_packed_rows(asked, tiling, target, into);
   return {};
 }
 

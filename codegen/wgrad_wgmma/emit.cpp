@@ -166,14 +166,17 @@ TensorMapShape planes(const View& view, std::int64_t plane, std::int64_t channel
   return map;
 }
 
-/// The same of rows: a copy brings columns of a row of each of a block's planes. Channels of all images are one axis.
+/// The same of rows, or of phases of a row, which follow each other: a copy brings columns of a row of each of a
+/// block's planes. Channels of all images are one axis.
 TensorMapShape rows(const Problem& problem, int run, int block) {
+  const std::int64_t phases = problem.columns.stride;
   TensorMapShape map;
   map.rank = 3;
   map.element_bytes = static_cast<int>(problem.input.element_bytes());
-  map.extents = {problem.columns.input, problem.rows.input, problem.input_channels() * problem.n};
-  map.strides = {1, problem.input.stride.h, problem.input.stride.c};
-  map.box = {run, 1, block};
+  map.extents = {ceil_div(problem.columns.input, phases), problem.rows.input * phases,
+                 problem.input_channels() * problem.n};
+  map.strides = {1, problem.input.stride.h / phases, problem.input.stride.c};
+  map.box = {run, static_cast<int>(phases), block};
   map.rounds_to_tf32 = problem.arithmetic == Arithmetic::tf32;
   return map;
 }

@@ -128,8 +128,10 @@ std::string loaded_steps(const WgradGeometry& geometry) {
 /// outside of the image; else of a run of the plane.
 std::string copy_x(const WgradGeometry& geometry) {
   if (geometry.tiling().x_vectors)
-    return "tensor_copy_to_shared(raw_rows + slot * kRawElements, &x, strip.q_first + kFirstShift, h,\n"
-           "                      strip.n * (kGroups * kChannels) + group * kChannels + c_block, raw_full + slot);\n";
+    return fmt::format(
+        "tensor_copy_to_shared(raw_rows + slot * kRawElements, &x, strip.q_first + kFirstShift, h{},\n"
+        "                      strip.n * (kGroups * kChannels) + group * kChannels + c_block, raw_full + slot);\n",
+        geometry.phases() > 1 ? " * kStrideW" : "");
   return fmt::format(
       "tensor_copy_to_shared(raw_rows + slot * kRawElements, &x, (h * kW + strip.q_first + kFirstShift{}) & "
       "~(kOperandChannels - 1),\n"
@@ -140,7 +142,8 @@ std::string copy_x(const WgradGeometry& geometry) {
 /// What becomes of a copied row. Boxes are rounded on the way, unless they are split, and have zeros where there are no
 /// pixels; runs of a plane hold pixels of neighbouring rows.
 Holes order_holes(const WgradGeometry& geometry) {
-  constexpr const char* kPlace = "row[(copy * kUnits + unit) * kUnitRows + c]";
+  const char* const place = geometry.phases() > 1 ? "row[((phase * kCopies + copy) * kUnits + unit) * kUnitRows + c]"
+                                                  : "row[(copy * kUnits + unit) * kUnitRows + c]";
   if (geometry.tiling().x_vectors)
     return {{"raw_place", ""},
             {"raw_offset", ""},
@@ -149,7 +152,7 @@ Holes order_holes(const WgradGeometry& geometry) {
              "const uint4 high = *reinterpret_cast<const uint4*>(source + kOperandChannels);\n"
              "const unsigned word[] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};\n"},
             {"store",
-             store_copies(geometry, kPlace,
+             store_copies(geometry, place,
                           geometry.is_fp32() ? "words_from(word, kShifts[copy])" : "pixels_from(word, kShifts[copy])",
                           "reinterpret_cast<const float*>(word)", "8")}};
   return {{"raw_place",
@@ -167,11 +170,18 @@ Holes order_holes(const WgradGeometry& geometry) {
            "  const int column = first_column + unit * kOperandChannels + j;\n"
            "  value[j] = row_inside && static_cast<unsigned>(column) < kW ? source[j] : from_float(0.0f);\n"
            "}\n"},
-          {"store", store_copies(geometry, kPlace, "operand_row(value + kShifts[copy])", "value", "kLoadPixels")}};
+          {"store", store_copies(geometry, place, "operand_row(value + kShifts[copy])", "value", "kLoadPixels")}};
 }
 
 std::string copied_steps(const WgradGeometry& geometry) {
   Holes holes = order_holes(geometry);
+  holes["item"] =
+      geometry.phases() > 1
+          ? "const int unit = item % kUnits, line = item / kUnits, c = line / kStrideW, phase = line % kStrideW;\n"
+            "const Element* const source = raw_row + line * kRawPitch + unit * kOperandChannels;\n"
+          : "const int unit = item % kUnits, c = item / kUnits;\n"
+            "const Element* const source = raw_row + c * kRawPitch + unit * kOperandChannels;\n";
+  holes["await_previous"] = await_packing(geometry.tiling());
   holes["shifts"] = shifts(geometry);
   holes["copy_x"] = copy_x(geometry);
   holes["items_at_a_time"] = geometry.tiling().splits_operands ? "1" : "3";

@@ -44,6 +44,7 @@ std::string describe(const KernelPlan& kernel) {
   const WgradGeometry geometry(kernel.problem, t);
   std::string text =
       t.exchanges ? "operands: exchanged, the kernel's x is dy and its dy is x; taps run backwards\n" : "";
+  if (t.joins_rows) text += "rows: those of all images are one, with columns of zeros between images\n";
   if (t.joins_groups > 1)
     text += fmt::format("groups: {} of those asked for are computed as one, products between them are not read\n",
                         t.joins_groups);
@@ -70,6 +71,7 @@ std::vector<int> body(const KernelPlan& kernel) {
           t.joins_taps ? 1 : 0,
           t.packs_x ? 1 : 0,
           t.packs_dy ? 1 : 0,
+          t.joins_rows ? 1 : 0,
           t.exchanges ? 1 : 0};
 }
 

@@ -50,9 +50,11 @@ std::int64_t WgradWgmmaPrice::split_and_promote(const WgradWgmmaTiling& tiling) 
 
 std::int64_t WgradWgmmaPrice::shared_bytes(const WgradGeometry& geometry) {
   const WgradWgmmaTiling& tiling = geometry.tiling();
-  if (!tiling.splits_operands) return 0;
+  // Of phases, more is put in order than is multiplied.
+  if (!tiling.splits_operands && !(tiling.orders() && tiling.packs())) return 0;
+  const std::int64_t parts = tiling.splits_operands ? 3 : 1;
   const std::int64_t multiplications =
-      std::int64_t{3} * tiling.promotion_interval() * tiling.products() * tiling.consumers_k * 32 * tiling.columns();
+      parts * (tiling.row_pixels / geometry.depth()) * tiling.products() * tiling.consumers_k * 32 * tiling.columns();
   return multiplications + geometry.new_rows() * (geometry.x_row_bytes() + 2 * geometry.raw_bytes()) +
          3 * geometry.stage_bytes();
 }
@@ -86,9 +88,12 @@ std::int64_t WgradWgmmaPrice::load_of_step(const WgradGeometry& geometry) const 
   if (tiling.copies_operands()) return costs_.multiply.step;
   if (tiling.orders()) return order(geometry);
   const std::int64_t loads = ceil_div(geometry.loads(), 128);
-  return geometry.new_rows() * (ceil_div(loads, geometry.load_batch()) * costs_.loads.latency +
-                                loads * (tiling.x_vectors ? 4 : geometry.unit_pixels() * 2) * costs_.loads.issue +
-                                (tiling.splits_operands ? loads * costs_.split.x : 0)) +
+  // Neighbouring lanes have pixels of a plane that are a unit apart: with a stride, each in a sector of its own.
+  const bool scatters = geometry.phases() > 1 && geometry.problem().input.layout() == Layout::nchw;
+  const std::int64_t issues = (tiling.x_vectors ? 4 : geometry.unit_pixels() * 2) * (scatters ? 2 : 1);
+  return geometry.new_rows() *
+             (ceil_div(loads, geometry.load_batch()) * costs_.loads.latency + loads * issues * costs_.loads.issue +
+              (tiling.splits_operands ? loads * costs_.split.x : 0)) +
          copy_dy(geometry);
 }
 

@@ -27,9 +27,24 @@ View plane_view(const View& asked, std::int64_t pixels, std::int64_t channels, s
   return {Tensor::scratch, asked.type, {channels * plane, plane, columns, 1}};
 }
 
+/// The same whose rows are phases of columns, each of whole operand rows.
+View phase_view(const View& asked, std::int64_t channels, std::int64_t rows, const Axis& columns) {
+  const std::int64_t row =
+      columns.stride * round_up(ceil_div(columns.input, columns.stride), 16 / asked.element_bytes());
+  return {Tensor::scratch, asked.type, {channels * rows * row, rows * row, row, 1}};
+}
+
 /// The same as NHWC rows.
 View row_view(const View& asked, std::int64_t channels, std::int64_t rows, std::int64_t columns) {
   return {Tensor::scratch, asked.type, dense_strides(Layout::nhwc, channels, rows, columns)};
+}
+
+/// Columns of dy from an image to the next in a row of all: as many as keep taps out of other images' pixels of x,
+/// which are `stride` times as far apart.
+std::int64_t columns_of_image(const Axis& columns) {
+  const std::int64_t behind = (columns.output - 1) * columns.stride + columns.reach() - columns.pad - columns.input + 1;
+  return std::max(columns.output,
+                  ceil_div(columns.input + std::max({columns.pad, behind, std::int64_t{0}}), columns.stride));
 }
 
 /// Columns of x in rows of whole strides.
@@ -87,52 +102,86 @@ Problem WgradWgmmaTiling::problem_of(const Problem& of_user) const {
   const Problem asked = unpacked_problem_of(of_user);
   if (!packs()) return asked;
   Problem problem = asked;
+  Axis& columns = problem.columns;
+  if (joins_rows) {
+    problem.n = 1;
+    columns.output = asked.n * columns_of_image(asked.columns);
+    columns.input = columns.output * columns.stride;
+  }
   if (takes_boxes()) {
     if (packs_x)
-      problem.input = row_view(asked.input, asked.input_channels(), asked.rows.input, padded_columns(asked.columns));
-    if (packs_dy)
-      problem.output = row_view(asked.output, asked.output_channels(), asked.rows.output, asked.columns.output);
+      problem.input = row_view(asked.input, asked.input_channels(), asked.rows.input, padded_columns(columns));
+    if (packs_dy) problem.output = row_view(asked.output, asked.output_channels(), asked.rows.output, columns.output);
     return problem;
   }
+  if (orders()) {
+    if (packs_x) problem.input = phase_view(asked.input, asked.input_channels(), asked.rows.input, columns);
+    if (packs_dy)
+      problem.output = plane_view(asked.output, problem.output_plane(), asked.output_channels(), columns.output);
+    return problem;
+  }
+  const std::int64_t dy_columns = asked.columns.output, dy_pixels = asked.output_plane();
   const bool joins = joins_images(*this, asked);
   problem.n = joins ? 1 : asked.n;
   problem.rows = {};
   problem.columns = {};
-  problem.columns.input = problem.columns.output = asked.output_plane() * (joins ? asked.n : 1);
-  const std::int64_t pixels = problem.columns.output, columns = asked.columns.output;
-  if (packs_x) problem.input = plane_view(asked.input, pixels, asked.input_channels(), columns);
-  if (packs_dy) problem.output = plane_view(asked.output, pixels, asked.output_channels(), columns);
+  problem.columns.input = problem.columns.output = dy_pixels * (joins ? asked.n : 1);
+  const std::int64_t pixels = problem.columns.output;
+  if (packs_x) problem.input = plane_view(asked.input, pixels, asked.input_channels(), dy_columns);
+  if (packs_dy) problem.output = plane_view(asked.output, pixels, asked.output_channels(), dy_columns);
   return problem;
+}
+
+PackedPixels WgradWgmmaTiling::packed_x(const Problem& asked, const Problem& problem) const {
+  PackedPixels x;
+  x.source = asked.input;
+  x.n = asked.n;
+  x.channels = asked.input_channels();
+  x.pitch = problem.input.stride;
+  const std::int64_t stride = asked.columns.stride;
+  if (takes_planes()) {  // but for what the stride skips
+    x.source.stride.h *= asked.rows.stride;
+    x.source.stride.w *= stride;
+    x.rows = asked.rows.output;
+    x.columns = x.packed_columns = asked.columns.output;
+    if (joins_images(*this, asked)) x.pitch.n = asked.output_plane();
+    return x;
+  }
+  x.rows = asked.rows.input;
+  x.columns = asked.columns.input;
+  x.packed_columns = takes_boxes() ? padded_columns(asked.columns) : x.pitch.h;
+  if (orders()) {
+    x.column_phases = stride;
+    x.phase_pitch = x.pitch.h / stride;
+  }
+  if (joins_rows) {
+    x.packed_columns = stride * columns_of_image(asked.columns);
+    x.pitch.n = x.packed_columns / x.column_phases * x.pitch.w;
+  }
+  return x;
+}
+
+PackedPixels WgradWgmmaTiling::packed_dy(const Problem& asked, const Problem& problem) const {
+  PackedPixels dy;
+  dy.source = asked.output;
+  dy.is_input = false;
+  dy.n = asked.n;
+  dy.channels = asked.output_channels();
+  dy.rows = asked.rows.output;
+  dy.columns = asked.columns.output;
+  dy.packed_columns = joins_rows ? columns_of_image(asked.columns) : dy.columns;
+  dy.pitch = problem.output.stride;
+  if (joins_rows) dy.pitch.n = dy.packed_columns * dy.pitch.w;
+  if (takes_planes() && joins_images(*this, asked)) dy.pitch.n = asked.output_plane();
+  return dy;
 }
 
 PackPixelsTiling WgradWgmmaTiling::packing_of(const Problem& of_user) const {
   const Problem asked = unpacked_problem_of(of_user);
   const Problem problem = problem_of(of_user);
-  const bool boxes = takes_boxes();
   PackPixelsTiling packing;
-  const auto add = [&](const View& source, bool is_input, std::int64_t channels, std::int64_t rows,
-                       std::int64_t columns) {
-    PackedPixels tensor;
-    tensor.source = source;
-    tensor.is_input = is_input;
-    tensor.n = asked.n;
-    tensor.channels = channels;
-    tensor.rows = rows;
-    tensor.columns = tensor.packed_columns = columns;
-    tensor.pitch = (is_input ? problem.input : problem.output).stride;
-    if (!boxes && joins_images(*this, asked)) tensor.pitch.n = rows * columns;
-    packing.add(tensor);
-  };
-  if (packs_x && boxes) {
-    add(asked.input, /*is_input=*/true, asked.input_channels(), asked.rows.input, asked.columns.input);
-    packing.tensor.front().packed_columns = padded_columns(asked.columns);
-  } else if (packs_x) {
-    View x = asked.input;
-    x.stride.h *= asked.rows.stride;
-    x.stride.w *= asked.columns.stride;
-    add(x, /*is_input=*/true, asked.input_channels(), asked.rows.output, asked.columns.output);
-  }
-  if (packs_dy) add(asked.output, /*is_input=*/false, asked.output_channels(), asked.rows.output, asked.columns.output);
+  if (packs_x) packing.add(packed_x(asked, problem));
+  if (packs_dy) packing.add(packed_dy(asked, problem));
   return packing;
 }
 

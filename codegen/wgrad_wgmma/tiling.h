@@ -50,7 +50,11 @@ struct WgradWgmmaTiling {
   /// for: see join_groups(). What follows speaks of the kernel's.
   bool exchanges = false;
   int joins_groups = 1;
-  bool packs_x = false, packs_dy = false;  ///< a kernel before makes planes of the tensor (pack_pixels/)
+  /// A kernel before makes planes of the tensor, or NHWC rows for boxes (pack_pixels/). In planes of x for orders, rows
+  /// are [phase][column], each phase whole vectors.
+  bool packs_x = false, packs_dy = false;
+  /// Of packed tensors, boxes or runs: rows of all images are one row, with columns of zeros between images.
+  bool joins_rows = false;
   Tensor partial_sums = Tensor::scratch;
 
   static constexpr int kConsumers = 2;
@@ -112,6 +116,9 @@ struct WgradWgmmaTiling {
 
  private:
   Problem unpacked_problem_of(const Problem& asked) const;
+  /// Of `asked`, unpacked, for `problem`, which the kernel computes.
+  PackedPixels packed_x(const Problem& asked, const Problem& problem) const;
+  PackedPixels packed_dy(const Problem& asked, const Problem& problem) const;
 
   // Of a consumer thread: those it has if two warpgroups load, and what it needs beside sums and operands.
   static constexpr int kRegistersBesideTwo = 216, kOtherRegisters = 40;
@@ -176,9 +183,9 @@ class WgradGeometry {
   int dy_pitch() const;              ///< elements
   std::int64_t stage_bytes() const;  ///< of dy
   std::int64_t dy_first_byte() const { return tiling_.x_rows * x_row_bytes(); }
-  /// Elements of a channel's run of x as TMA brings it, and bytes of all of them.
+  /// Elements of a channel's run of x as TMA brings it, or a phase's, and bytes of all of them.
   int raw_pitch() const { return unit_pixels() * (units_ + (tiling_.x_vectors ? 1 : 2)); }
-  std::int64_t raw_bytes() const { return problem_.input.element_bytes() * raw_pitch() * tiling_.block_c; }
+  std::int64_t raw_bytes() const { return problem_.input.element_bytes() * raw_pitch() * phases() * tiling_.block_c; }
   std::int64_t raw_first_byte() const { return dy_first_byte() + tiling_.stages * stage_bytes(); }
   std::int64_t barriers_first_byte() const { return raw_first_byte() + tiling_.raw_rows * round_up(raw_bytes(), 128); }
   std::int64_t shared_bytes() const {

@@ -6,11 +6,12 @@
 // Plan
 //   family: wgrad_wgmma
 //   target: sm_90a
-//   grid: 132 blocks of 384 threads, 114816 bytes of shared memory, at least 1 block(s) per SM
+//   grid: 132 blocks of 384 threads, 204864 bytes of shared memory, at least 1 block(s) per SM
+//   rows: those of all images are one, with columns of zeros between images
 //   tile of a block: 128 output channels, 128 input channels, 1x3 taps, which consumers share
-//   pipeline: steps of 32 pixels of a row; 4 stages of dy, 4 rows of x, 4 box(es) of 64 channels each, multiplied as
+//   pipeline: steps of 128 pixels of a row; 2 stages of dy, 2 rows of x, 4 box(es) of 64 channels each, multiplied as
 //   they lie, 128 columns at a time, packed before
-//   strips of 24 rows: 128 in all, shared by 22 blocks; accumulators added to memory every 6 strip(s) of 24 rows
+//   strips of 6 rows: 100 in all, shared by 22 blocks; accumulators added to memory every 5 strip(s) of 6 rows
 //   kernels: pack_pixels, wgrad_wgmma, reduce
 
 // Element: one value of x, w, bias, residual or y in memory. Here bfloat16, rounded to nearest even when written.
@@ -230,11 +231,11 @@ __device__ __forceinline__ Element load_if(const Element* source, bool valid) {
 
 // Convolution: x[N][C][H][W], w[K][C/groups][R][S], y[N][K][P][Q] (extents, whatever the layout)
 constexpr int kH = 49;
-constexpr int kW = 49;
+constexpr int kW = 6400;
 constexpr int kR = 3;
 constexpr int kS = 3;
 constexpr int kP = 24;
-constexpr int kQ = 24;
+constexpr int kQ = 3200;
 constexpr int kStrideH = 2;
 constexpr int kStrideW = 2;
 constexpr int kPadTop = 0;
@@ -257,17 +258,17 @@ constexpr int kTilesR = 3;
 constexpr int kTilesS = 1;
 
 // Strips of pixels, and the blocks that share them
-constexpr int kRowPixels = 32;
+constexpr int kRowPixels = 128;
 constexpr int kDepth = 16;  // pixels of a multiplication
-constexpr int kStripRows = 24;
-constexpr int kStripsOfRow = 1;
-constexpr int kStripsOfColumn = 1;
+constexpr int kStripRows = 6;
+constexpr int kStripsOfRow = 25;
+constexpr int kStripsOfColumn = 4;
 constexpr int kRowStep = 1;  // rows from step to step
 constexpr int kNewRows = 1;  // of x in a step that is not its strip's first
-constexpr int kStrips = 128;
+constexpr int kStrips = 100;
 constexpr int kSplits = 22;
-constexpr int kSummedStrips = 6;  // whose products one accumulator sums up, or
-constexpr int kPieceRows = 24;  // of a strip's
+constexpr int kSummedStrips = 5;  // whose products one accumulator sums up, or
+constexpr int kPieceRows = 6;  // of a strip's
 constexpr int kPieces = 1;  // of a strip
 constexpr int kSums = 1;  // of a block
 constexpr int kPartialSumStride = 294912;  // floats from a split to the next
@@ -280,20 +281,20 @@ constexpr int kConsumerRegisters = 240;
 constexpr int kProducerRegisters = 24;
 
 // Shared memory: a ring of rows of x, [box][pixel][c], and stages of dy, [64 output channels][pixel][k]
-constexpr int kXRows = 4;
-constexpr int kXRowBytes = 20480;
+constexpr int kXRows = 2;
+constexpr int kXRowBytes = 69632;
 constexpr int kBoxes = 4;  // of a row of x: phases of its columns, parts of the channels
-constexpr int kBoxPixels = 33;
-constexpr int kBoxBytes = 5120;  // from a box to the next
+constexpr int kBoxPixels = 129;
+constexpr int kBoxBytes = 17408;  // from a box to the next
 constexpr int kRowBytes = 128;  // of a pixel
 constexpr int kFirstShift = 0;  // pixels from q to the first of a box
 constexpr int kColumns = 128;  // of an instruction: input channels
 constexpr int kXOperandStep = 128;  // of 16 bytes, that the pixels of a multiplication take
 constexpr int kDyOperandStep = 128;
-constexpr int kStages = 4;
-constexpr int kStageElements = 4096;
-constexpr int kDyFirstByte = 81920;
-constexpr int kBarriersFirstByte = 114688;
+constexpr int kStages = 2;
+constexpr int kStageElements = 16384;
+constexpr int kDyFirstByte = 139264;
+constexpr int kBarriersFirstByte = 204800;
 
 // The numbers above are redundant; they must agree.
 static_assert(kBlockC <= 256 && kRowPixels % kDepth == 0 && kXRows >= kBlockR + kNewRows);
@@ -302,7 +303,7 @@ static_assert(kBoxBytes % kSwizzleAtomBytes == 0 && kBoxBytes >= kBoxPixels * kR
 static_assert(kXRowBytes == kBoxes * kBoxBytes && kStageElements == kBlockK * kRowPixels);
 static_assert(kDyFirstByte == kXRows * kXRowBytes);
 static_assert(32 * (kProducerWarps * kProducerRegisters + kConsumerWarps * kConsumerRegisters) <= 65536);
-static_assert(kBarriersFirstByte + 16 * (kXRows + kStages) <= 114816);
+static_assert(kBarriersFirstByte + 16 * (kXRows + kStages) <= 204864);
 
 // Shared memory, by first byte:
 //   0                   a ring of kXRows rows of x
@@ -465,7 +466,8 @@ jitconv_wgrad_wgmma_wgrad_bf16_nchw_n128c256h49w49_k256_3x3_s2x2_g2(const __grid
             // s0
             multiply_pixels(sum[0], dy_pixels + block * kDyOperandStep, x_r0 + block * kXOperandStep, accumulate);
             // s1
-            multiply_pixels(sum[1], dy_pixels + block * kDyOperandStep, x_r0 + 640 + block * kXOperandStep, accumulate);
+            multiply_pixels(sum[1], dy_pixels + block * kDyOperandStep, x_r0 + 2176 + block * kXOperandStep,
+                accumulate);
             // s2
             multiply_pixels(sum[2], dy_pixels + block * kDyOperandStep, x_r0 + 8 + block * kXOperandStep, accumulate);
           }
@@ -537,9 +539,9 @@ __device__ __forceinline__ void pack_x(const Element* __restrict__ source, Eleme
   constexpr int kStrideC = 2401;
   constexpr int kStrideH = 49;
   constexpr int kStrideW = 1;
-  constexpr int kPitchN = 627200;  // of the result
+  constexpr int kPitchN = 12800;  // of the result
   constexpr int kPitchC = 1;
-  constexpr int kPitchH = 12800;
+  constexpr int kPitchH = 1638400;
   constexpr int kPitchW = 256;
   const int first_pixel = block % kPixelTiles * kTile, first_channel = block / kPixelTiles * kTile;
   const int lane = static_cast<int>(threadIdx.x) % kTile, row = static_cast<int>(threadIdx.x) / kTile;
@@ -548,11 +550,12 @@ __device__ __forceinline__ void pack_x(const Element* __restrict__ source, Eleme
   for (int i = 0; i < kTile / kRowsAtOnce; ++i) {
     const int pixel = first_pixel + lane, channel = first_channel + row + i * kRowsAtOnce;
     const int place = pixel % kPixels;  // in its image
+    const int column = place % kPackedW;
     const Element* const element =
         source + (kFirst + pixel / kPixels * static_cast<long long>(kStrideN) +
                   channel * static_cast<long long>(kStrideC) + place / kPackedW * static_cast<long long>(kStrideH) +
-                  place % kPackedW * static_cast<long long>(kStrideW));
-    value[i] = load_if<0>(element, pixel < kAllPixels && channel < kChannels && pixel % kPackedW < kW);
+                  column * static_cast<long long>(kStrideW));
+    value[i] = load_if<0>(element, pixel < kAllPixels && channel < kChannels && column < kW);
   }
 #pragma unroll
   for (int i = 0; i < kTile / kRowsAtOnce; ++i) tile[lane * kTilePitch + row + i * kRowsAtOnce] = value[i];
@@ -573,20 +576,21 @@ __device__ __forceinline__ void pack_x(const Element* __restrict__ source, Eleme
 __device__ __forceinline__ void pack_dy(const Element* __restrict__ source, Element* __restrict__ packed, int block,
                                               Element* tile) {
   constexpr int kRowsAtOnce = 4;  // of the tile
-  constexpr int kPixelTiles = 1152;
+  constexpr int kPixelTiles = 1200;
   constexpr int kTilePitch = 66;  // elements from a row to the next
   constexpr int kW = 24;
-  constexpr int kPixels = 576;  // of an image
-  constexpr int kAllPixels = 73728;
+  constexpr int kPackedW = 25;  // with columns of zeros
+  constexpr int kPixels = 600;  // of an image
+  constexpr int kAllPixels = 76800;
   constexpr int kChannels = 256;
   constexpr int kFirst = 0;  // element that is packed
   constexpr int kStrideN = 147456;
   constexpr int kStrideC = 576;
   constexpr int kStrideH = 24;
   constexpr int kStrideW = 1;
-  constexpr int kPitchN = 147456;  // of the result
+  constexpr int kPitchN = 6400;  // of the result
   constexpr int kPitchC = 1;
-  constexpr int kPitchH = 6144;
+  constexpr int kPitchH = 819200;
   constexpr int kPitchW = 256;
   const int first_pixel = block % kPixelTiles * kTile, first_channel = block / kPixelTiles * kTile;
   const int lane = static_cast<int>(threadIdx.x) % kTile, row = static_cast<int>(threadIdx.x) / kTile;
@@ -595,11 +599,12 @@ __device__ __forceinline__ void pack_dy(const Element* __restrict__ source, Elem
   for (int i = 0; i < kTile / kRowsAtOnce; ++i) {
     const int pixel = first_pixel + lane, channel = first_channel + row + i * kRowsAtOnce;
     const int place = pixel % kPixels;  // in its image
+    const int column = place % kPackedW;
     const Element* const element =
         source + (kFirst + pixel / kPixels * static_cast<long long>(kStrideN) +
-                  channel * static_cast<long long>(kStrideC) + place / kW * static_cast<long long>(kStrideH) +
-                  place % kW * static_cast<long long>(kStrideW));
-    value[i] = load_if<0>(element, pixel < kAllPixels && channel < kChannels);
+                  channel * static_cast<long long>(kStrideC) + place / kPackedW * static_cast<long long>(kStrideH) +
+                  column * static_cast<long long>(kStrideW));
+    value[i] = load_if<0>(element, pixel < kAllPixels && channel < kChannels && column < kW);
   }
 #pragma unroll
   for (int i = 0; i < kTile / kRowsAtOnce; ++i) tile[lane * kTilePitch + row + i * kRowsAtOnce] = value[i];
@@ -610,8 +615,8 @@ __device__ __forceinline__ void pack_dy(const Element* __restrict__ source, Elem
     const int place = pixel % kPixels;
     Element* const element =
         packed + (pixel / kPixels * static_cast<long long>(kPitchN) + channel * static_cast<long long>(kPitchC) +
-                  place / kW * static_cast<long long>(kPitchH) +
-                  place % kW * static_cast<long long>(kPitchW));
+                  place / kPackedW * static_cast<long long>(kPitchH) +
+                  place % kPackedW * static_cast<long long>(kPitchW));
     if (pixel < kAllPixels && channel < kChannels) *element = tile[(row + i * kRowsAtOnce) * kTilePitch + lane];
   }
 }

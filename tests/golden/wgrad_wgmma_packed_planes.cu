@@ -553,10 +553,11 @@ __device__ __forceinline__ void pack_x(const Element* __restrict__ source, Eleme
   for (int i = 0; i < kTile / kRowsAtOnce; ++i) {
     const int pixel = first_pixel + lane, channel = first_channel + row + i * kRowsAtOnce;
     const int place = pixel % kPixels;  // in its image
+    const int column = place % kW;
     const Element* const element =
         source + (kFirst + pixel / kPixels * static_cast<long long>(kStrideN) +
                   channel * static_cast<long long>(kStrideC) + place / kW * static_cast<long long>(kStrideH) +
-                  place % kW * static_cast<long long>(kStrideW));
+                  column * static_cast<long long>(kStrideW));
     value[i] = load_if<0>(element, pixel < kAllPixels && channel < kChannels);
   }
 #pragma unroll
@@ -596,10 +597,11 @@ __device__ __forceinline__ void pack_dy(const Element* __restrict__ source, Elem
   for (int i = 0; i < kTile / kRowsAtOnce; ++i) {
     const int pixel = first_pixel + lane, channel = first_channel + row + i * kRowsAtOnce;
     const int place = pixel % kPixels;  // in its image
+    const int column = place % kW;
     const Element* const element =
         source + (kFirst + pixel / kPixels * static_cast<long long>(kStrideN) +
                   channel * static_cast<long long>(kStrideC) + place / kW * static_cast<long long>(kStrideH) +
-                  place % kW * static_cast<long long>(kStrideW));
+                  column * static_cast<long long>(kStrideW));
     value[i] = load_if<0>(element, pixel < kAllPixels && channel < kChannels);
   }
 #pragma unroll

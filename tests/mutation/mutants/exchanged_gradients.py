@@ -19,7 +19,7 @@ MUTANTS = [
            "return axis.reach() >= axis.pad;", "with a stride, dw is of other pixels"),
     tiling("crops_exchanged", "return axis.stride == 1 && axis.reach() >= axis.pad;", "return axis.stride == 1;",
            "more padding than the filter reaches becomes a crop"),
-    tiling("packed_tensor_is_read_as_other", "tensor.is_input = is_input;", "",
+    tiling("packed_tensor_is_read_as_other", "  dy.is_input = false;\n", "",
            "packed pixels of x take the place of those of dy"),
     tiling("view_with_gaps_as_dy", " && has_every_pixel(asked);", " && (has_every_pixel(asked) || true);",
            "strided 1x1 filters: pixels that the stride skips are multiplied"),

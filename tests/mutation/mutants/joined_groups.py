@@ -1,4 +1,5 @@
-"""Mutants of convolutions and data gradients whose groups the wgmma family joins, and of what packs their weights."""
+"""Mutants of convolutions and data gradients whose groups the wgmma family joins, of what packs their weights, and of
+weight gradients whose rows are packed: phases of columns, and rows of all images."""
 from mutants.mutant import File
 
 problem = File("codegen/problem.cpp", "problem")
@@ -9,6 +10,11 @@ emit = File("codegen/pack_weights/emit_joined.cpp", "emit_pack_joined")
 emit_rows = File("codegen/pack_weights/emit.cpp", "emit_pack_joined_rows")
 pack = File("templates/pack_weights/joined.cu.in", "pack_joined")
 pack_plan = File("codegen/pack_weights/tiling.cpp", "pack_joined_plan")
+
+rows = File("codegen/wgrad_wgmma/tiling.cpp", "packed_rows")
+emit_load = File("codegen/wgrad_wgmma/emit_load.cpp", "emit_packed_rows")
+emit_wgrad = File("codegen/wgrad_wgmma/emit.cpp", "emit_packed_rows")
+emit_pack = File("codegen/pack_pixels/emit.cpp", "emit_pack_pixels")
 
 MUTANTS = [
     problem("joined_weights_of_one_group", "problem.asked_weight = asked.asked_weight.value_or(asked.weight);",
@@ -44,4 +50,23 @@ MUTANTS = [
          "groups read output channels of others"),
     pack_plan("blocks_of_phases", "!problem.is_sub_pixel() || joins_groups(problem)", "!problem.is_sub_pixel()",
               "rows of the last phases are not packed"),
+    rows("pads_before_only", "std::max({columns.pad, behind, std::int64_t{0}})", "std::max(columns.pad, std::int64_t{0})",
+         "taps that reach behind an image meet the next one's pixels"),
+    rows("pads_behind_only", "std::max({columns.pad, behind, std::int64_t{0}})", "std::max(behind, std::int64_t{0})",
+         "taps that reach before an image meet the one before"),
+    rows("columns_of_x_for_an_image", "x.packed_columns = stride * columns_of_image(asked.columns);",
+         "x.packed_columns = columns_of_image(asked.columns);", "with a stride, the last columns of x are not packed"),
+    rows("pitch_of_an_image_of_x", "x.pitch.n = x.packed_columns / x.column_phases * x.pitch.w;",
+         "x.pitch.n = x.packed_columns * x.pitch.w;", "phases of images lie further apart than those of dy"),
+    rows("phases_of_shorter_rows", "columns.stride * round_up(ceil_div(columns.input, columns.stride), 16 / asked.element_bytes())",
+         "round_up(columns.input, 16 * columns.stride / asked.element_bytes())", "phases are no whole vectors"),
+    emit_load("rows_of_phases", '" * kStrideW" : ""', '"" : ""', "x comes from rows further up"),
+    emit_load("phase_of_channel", "c = line / kStrideW, phase = line % kStrideW", "c = line / kStrideW, phase = 0",
+              "all taps meet the columns of one phase"),
+    emit_load("packing_not_awaited", 'holes["await_previous"] = await_packing(geometry.tiling());',
+              'holes["await_previous"] = "";', "rows are read before they are packed"),
+    emit_wgrad("extent_of_all_phases", "ceil_div(problem.columns.input, phases), problem.rows.input * phases",
+               "problem.columns.input, problem.rows.input * phases", "columns behind the last are those of the next phase"),
+    emit_pack("phase_of_column", "place % kPackedW % kPhaseW * kPhases + place % kPackedW / kPhaseW",
+              "place % kPackedW % kPhaseW * kPhases", "the second phase has the columns of the first"),
 ]

@@ -50,6 +50,11 @@ constexpr Gradient kDataGradients[] = {
     {Family::wgmma, "phases, nhwc", "input=2,16,18,16 weight=32,16,4,4 stride=2 padding=1 bias layout=nhwc dtype=bf16"},
     {Family::wgmma, "zeros", "input=2,64,17,16 weight=40,64,1,1 stride=2 dtype=bf16"},
     {Family::wgmma, "zeros, nhwc", "input=2,64,17,16 weight=40,64,1,1 stride=2 layout=nhwc math=tf32"},
+    {Family::wgmma, "joined", "input=2,64,17,20 weight=64,4,3,3 padding=1 groups=16 bias residual math=tf32"},
+    {Family::wgmma, "joined, phases",
+     "input=2,64,18,20 weight=64,4,3,3 stride=2 padding=1 groups=16 residual dtype=f16"},
+    {Family::wgmma, "joined, phases, nhwc",
+     "input=2,128,18,20 weight=128,8,3,3 stride=2 padding=1 groups=16 bias dtype=bf16 layout=nhwc"},
     {Family::pointwise, "", "input=3,37,7,12 weight=48,37,1,1 bias residual math=tf32"},
 };
 
@@ -62,6 +67,10 @@ constexpr Gradient kWeightGradients[] = {
     {Family::wgrad_depthwise, "bf16", "input=3,6,25,48 weight=6,1,5,3 groups=6 stride=2 residual dtype=bf16"},
     {Family::wgrad_wgmma, "", "input=2,16,17,20 weight=40,16,3,3 padding=1 bias residual math=tf32"},
     {Family::wgrad_wgmma, "strided", "input=2,16,18,23 weight=80,16,3,3 stride=2 padding=1 bias residual math=tf32"},
+    {Family::wgrad_wgmma, "phases, rows joined",
+     "input=8,64,20,20 weight=128,64,3,3 stride=2 padding=1 bias residual math=tf32"},
+    {Family::wgrad_wgmma, "rows joined", "input=9,64,7,7 weight=72,64,3,3 padding=1 bias residual math=tf32"},
+    {Family::wgrad_wgmma, "rows joined, bf16", "input=9,64,8,8 weight=72,64,3,3 stride=2 padding=1 bias dtype=bf16"},
     {Family::wgrad_wgmma, "exchanged", "input=2,40,17,20 weight=3,40,3,3 padding=1 bias residual math=tf32"},
     {Family::wgrad_wgmma, "exchanged, groups, f16, nhwc",
      "input=2,64,17,18 weight=16,32,3,2 groups=2 padding=1 dilation=2 bias dtype=f16 layout=nhwc"},

@@ -104,7 +104,7 @@ TEST_F(Gradients, AreAddedToWhatIsThere) {
     one.kernel.launch(nullptr, in_place);
     EXPECT_EQ(one.verdict(), "");
   }
-  EXPECT_EQ(added, has_wgmma_family(target()) ? 29u : 16u);
+  EXPECT_EQ(added, has_wgmma_family(target()) ? 33u : 16u);
 }
 
 TEST_F(Gradients, SpecialValuesReachTheResultsThatReadThem) {

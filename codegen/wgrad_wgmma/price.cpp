@@ -88,9 +88,9 @@ std::int64_t WgradWgmmaPrice::load_of_step(const WgradGeometry& geometry) const 
   if (tiling.copies_operands()) return costs_.multiply.step;
   if (tiling.orders()) return order(geometry);
   const std::int64_t loads = ceil_div(geometry.loads(), 128);
-  // Neighbouring lanes have pixels of a plane that are a unit apart: with a stride, each in a sector of its own.
-  const bool scatters = geometry.phases() > 1 && geometry.problem().input.layout() == Layout::nchw;
-  const std::int64_t issues = (tiling.x_vectors ? 4 : geometry.unit_pixels() * 2) * (scatters ? 2 : 1);
+  // Fitted: with a stride, what is stored of each phase counts, too.
+  const std::int64_t of_pixel = geometry.phases() == 1 ? 2 : static_cast<std::int64_t>(geometry.shifts().size()) + 3;
+  const std::int64_t issues = tiling.x_vectors ? 4 : geometry.unit_pixels() * of_pixel;
   return geometry.new_rows() *
              (ceil_div(loads, geometry.load_batch()) * costs_.loads.latency + loads * issues * costs_.loads.issue +
               (tiling.splits_operands ? loads * costs_.split.x : 0)) +

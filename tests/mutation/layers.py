@@ -48,6 +48,8 @@ def programs_for(area, layer):
 # Which tests are most likely to notice a mutant of a file or name. Of several lines that fit, each is a step of its own:
 # the tests of a feature, then short ones of the family, then all of the family.
 OWN_TESTS = (
+    ("joined", "*Joined*"),
+    ("packed_rows|/pack_pixels/", "Packed*"),
     ("wgmma.*(pingpong|pair|grid|stages)", "*Pingpong*"),
     ("wgmma.*sliced_k", "*SlicedK*"),
     ("wgmma.*im2col", "Quick.WgmmaIm2col"),

@@ -28,6 +28,7 @@ std::string function_of(const PackedPixels& tensor) {
   c.add("kPitchH", tensor.pitch.h).add("kPitchW", tensor.pitch.w);
   std::string constants = c.text();
   constants.pop_back();
+  const std::string packed_column = fmt::format("place % {}{}", pads ? "kPackedW" : "kW", phases ? " % kPhaseW" : "");
   // Lanes have neighbouring pixels or channels, and rows at once the others.
   const auto pixel = [](bool channels) {
     return std::string(channels ? "first_pixel + row + i * kRowsAtOnce" : "first_pixel + lane");
@@ -42,12 +43,8 @@ std::string function_of(const PackedPixels& tensor) {
        {"constants", constants},
        {"packed_w", pads ? "kPackedW" : "kW"},
        {"phase_pitch", phases ? " + place % kPackedW / kPhaseW * static_cast<long long>(kPitchPhase)" : ""},
-       {"packed_column", phases ? "place % kPackedW % kPhaseW"
-                         : pads ? "place % kPackedW"
-                                : "place % kW"},
-       {"column", phases ? "place % kPackedW % kPhaseW * kPhases + place % kPackedW / kPhaseW"
-                  : pads ? "place % kPackedW"
-                         : "place % kW"},
+       {"packed_column", packed_column},
+       {"column", phases ? packed_column + " * kPhases + place % kPackedW / kPhaseW" : packed_column},
        {"in_row", pads ? " && column < kW" : ""},
        {"read_pixel", pixel(reads)},
        {"read_channel", channel(reads)},

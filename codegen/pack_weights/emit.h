@@ -13,6 +13,9 @@ struct RowText {
   std::string first_channel, weight;
 };
 
+/// Lines that find a row's tap in w: `of_phase` where there are phases; rows that have none may be left out.
+std::string tap_of_w(const Problem& problem, const PackWeightsTiling& tiling, std::string_view of_phase);
+
 /// Constants of a block's share of a data gradient's w.
 void add_gradient_block(Constants& constants, const Problem& problem, const PackWeightsTiling& tiling);
 

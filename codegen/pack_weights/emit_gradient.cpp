@@ -36,15 +36,22 @@ void add_gradient_block(Constants& c, const Problem& problem, const PackWeightsT
         .add("kSkew", 4 * elements, "left free behind so many, against bank conflicts");
 }
 
+std::string tap_of_w(const Problem& problem, const PackWeightsTiling& tiling, std::string_view of_phase) {
+  const bool backwards = PackWeightsTiling::source(problem).stride.w < 0;
+  return fmt::format("const int tap_of_w = {};\n{}",
+                     problem.is_sub_pixel() ? of_phase
+                     : backwards            ? "kR * kS - 1 - (r * kS + s)"
+                                            : "r * kS + s",
+                     tiling.leaves_zero_taps ? "if (tap_of_w < 0) continue;  // not multiplied in this phase\n" : "");
+}
+
 std::string gradient_first_channel(const Problem& problem, const PackWeightsTiling& tiling) {
   const bool phases = problem.is_sub_pixel();
   return fmt::format(
-      "const int tap_of_w = {};\n"
       "{}"
       "const int place = dx_channel * {} + tap_of_w;\n"
       "const Element* first_channel = pieces + slice * (kOperandChannels * kPiecePitch) + {};\n",
-      phases ? "filter_tap(row_phase, column_phase, r * kS + s)" : "kR * kS - 1 - (r * kS + s)",
-      tiling.leaves_zero_taps ? "if (tap_of_w < 0) continue;  // not multiplied in this phase\n" : "",
+      tap_of_w(problem, tiling, "filter_tap(row_phase, column_phase, r * kS + s)"),
       phases ? "(kFilterR * kFilterS)" : "(kR * kS)", skewed(problem, "place"));
 }
 

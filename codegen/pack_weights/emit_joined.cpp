@@ -21,18 +21,11 @@ void add_joined_block(Constants& c, const Problem& problem, const PackWeightsTil
 }
 
 RowText joined_row(const Problem& problem, const PackWeightsTiling& tiling) {
-  std::string tap = "r * kS + s";
-  if (problem.is_sub_pixel())
-    tap = filter_tap(problem.phases, "k", "r * kS + s");
-  else if (PackWeightsTiling::source(problem).stride.w < 0)
-    tap = "kR * kS - 1 - (r * kS + s)";
-  return {
-      fmt::format("const int tap_of_w = {};\n"
-                  "{}"
-                  "const int first_c = (first_slice + slice) * kOperandChannels - joined * kJoinedC;\n"
-                  "const Element* first_channel = filter + first_c * kWeightStrideC + tap_of_w;\n",
-                  tap, tiling.leaves_zero_taps ? "if (tap_of_w < 0) continue;  // not multiplied in this phase\n" : ""),
-      "first_channel[c * kWeightStrideC]"};
+  const std::string of_phase = problem.is_sub_pixel() ? filter_tap(problem.phases, "k", "r * kS + s") : "";
+  return {tap_of_w(problem, tiling, of_phase) +
+              "const int first_c = (first_slice + slice) * kOperandChannels - joined * kJoinedC;\n"
+              "const Element* first_channel = filter + first_c * kWeightStrideC + tap_of_w;\n",
+          "first_channel[c * kWeightStrideC]"};
 }
 
 std::string fill_joined(const Problem& problem, const PackWeightsTiling& tiling, std::string_view write_rows,

@@ -209,7 +209,8 @@ class Search {
       tiling.weights = WgmmaTiling::Weights::resident;
       pixels(geometry(tiling));
     }
-    if (tiling.splits_operands() || tiling.folds_columns()) return;
+    // w has no zeros between joined groups.
+    if (tiling.splits_operands() || tiling.folds_columns() || tiling.joins_groups > 1) return;
     tiling.weights = WgmmaTiling::Weights::unpacked;
     const WgmmaGeometry unpacked = geometry(tiling);
     if (can_take_unpacked_weights(unpacked) && WgmmaRegisters(unpacked).fit()) pixels(unpacked);

@@ -75,7 +75,6 @@ bool can_write_phases(const Problem& sub_pixel) {
 bool can_take_unpacked_weights(const WgmmaGeometry& geometry) {
   const Problem& problem = geometry.problem();
   const WgmmaTiling& tiling = geometry.tiling();
-  if (problem.joined_groups > 1) return false;
   const std::int64_t all_taps = geometry.taps(), row = problem.c * all_taps;
   if (tiling.pipeline.filter_rows != problem.rows.taps ||
       row * problem.input.element_bytes() % PixelGrid::kRowBytes != 0 || row > INT32_MAX)
@@ -89,8 +88,7 @@ bool can_take_unpacked_weights(const WgmmaGeometry& geometry) {
 
 bool can_take_transposed_weights(const WgmmaGeometry& geometry) {
   const Problem& problem = geometry.problem();
-  if (!problem.asked_weight || problem.joined_groups > 1 || problem.is_sub_pixel() || geometry.taps() != 1 ||
-      problem.input.element_bytes() != 2)
+  if (!problem.asked_weight || problem.is_sub_pixel() || geometry.taps() != 1 || problem.input.element_bytes() != 2)
     return false;
   const View& weight = *problem.asked_weight;
   const auto is_whole = [](std::int64_t elements) { return 2 * elements % PixelGrid::kRowBytes == 0; };

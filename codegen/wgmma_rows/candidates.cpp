@@ -140,26 +140,26 @@ class Search {
     const std::int64_t chunks = geometry.chunks(), taps = problem_.rows.taps;
     const std::int64_t products = taps * geometry.units() / 2;
     const std::int64_t multiply = products * (tiling.columns / 2) * costs_.multiply_percent / 100;
-    // What multiplications read of both operands, and what comes.
-    const std::int64_t shared_bytes = products * (WgmmaRowsTiling::kRows + tiling.columns) * 32 +
-                                      geometry.pixel_bytes() + (tiling.keeps_weights ? 0 : geometry.weight_bytes());
-    const std::int64_t shared = shared_bytes / costs_.shared_bytes_per_cycle;
     const std::int64_t batches = ceil_div(geometry.load_items(), tiling.load_batch);
     const std::int64_t loads = geometry.load_items() * geometry.chunk_channels();
-    const std::int64_t percent = 100 + (tiling.slices == 8 ? costs_.long_step_percent : 0) +
-                                 (tiling.keeps_weights ? 0 : costs_.weights_come_percent);
-    const std::int64_t load =
-        (batches * costs_.load_latency + loads * costs_.load) * percent / (100 * WgmmaRowsTiling::kProducerWarps);
-    std::int64_t row = chunks * std::max({multiply, shared, load});
-    if (2 * tiling.stages < chunks) row += row * costs_.few_stages_percent / 100;
+    const std::int64_t load = (batches * costs_.load_batch + loads * costs_.load) / WgmmaRowsTiling::kProducerWarps;
+    const std::int64_t store =
+        (tiling.columns * costs_.staged_columns + problem_.k * tiling.window * costs_.stored_vector) / kWarpSize;
+    std::int64_t percent = 100;
+    if (!tiling.keeps_weights) percent += costs_.weights_come_percent;
+    if (tiling.slices == 8) percent += costs_.long_step_percent;
+    if (tiling.stages < 6) percent += costs_.few_stages_percent;
+    if (tiling.window * problem_.output.element_bytes() % 128 != 0) percent += costs_.unaligned_percent;
+    if (geometry.lead() != 0) percent += costs_.lead_percent;
+    if (problem_.k <= 4) percent += costs_.few_channels_percent;
+    if (geometry.consumers() == 2) percent += costs_.two_consumers_percent;
+    const std::int64_t row = (chunks * (multiply + load) + store) * percent / 100;
     const std::int64_t waves = ceil_div(geometry.tiles(), target_.sm_count);
-    if (problem_.k <= 4) row += row * costs_.few_channels_percent / 100;
     const std::int64_t compute =
         costs_.start + waves * (tiling.tile_rows + taps - 1) * row * costs_.picoseconds_per_cycle;
     const std::int64_t memory = bytes_ * 1000 / (costs_.dram_bytes_per_microsecond / 1000);
     const std::int64_t cost = std::max(compute, memory);
-    const bool stores_limit = problem_.c < 2 * problem_.k || problem_.epilogue.residual;
-    return stores_limit ? cost + cost * costs_.stores_percent / 100 : cost;
+    return problem_.epilogue.residual ? cost + cost * costs_.residual_percent / 100 : cost;
   }
 
   CandidateList& into_;

@@ -39,7 +39,7 @@ std::string constants(const WgmmaRowsGeometry& geometry) {
   c.add("kRowWeightBytes", geometry.row_weight_bytes(), "of a filter row");
   c.add("kWeightBytes", geometry.weight_bytes(), "of a step: all filter rows");
   c.add("kStageBytes", geometry.stage_bytes()).add("kStages", tiling.stages);
-  c.add("kLoadItems", geometry.load_items(), "pixels of a lane").add("kLoadBatch", tiling.load_batch, "in flight");
+  c.add("kLoadItems", geometry.load_items(), "of a strip: 32 pixels").add("kLoadBatch", tiling.load_batch, "in flight");
 
   c.group("The block");
   c.add("kThreads", geometry.threads()).add("kProducerWarps", WgmmaRowsTiling::kProducerWarps);
@@ -119,20 +119,6 @@ std::vector<DeviceFile> files(const WgmmaRowsGeometry& geometry) {
   return result;
 }
 
-/// Lines that load the channels of pixel `i`.
-std::string load_pixel(const WgmmaRowsGeometry& geometry) {
-  const std::int64_t channels = geometry.problem().c, chunk = geometry.chunk_channels();
-  Lines lines;
-  for (std::int64_t c = 0; c < chunk; ++c)
-    lines.add(channels < chunk && c >= channels
-                  ? fmt::format("value[i][{}] = from_float(0.0f);", c)
-                  : fmt::format("value[i][{0}] = load_if<{0}LL * kInputStrideC>(source, valid{1});", c,
-                                channels % chunk == 0 || channels < chunk
-                                    ? ""
-                                    : fmt::format(" && c_first + {} < kChannels", c)));
-  return lines.text();
-}
-
 /// One line per multiplication, which takes two slices of a tap.
 std::string multiplications(const WgmmaRowsGeometry& geometry) {
   const WgmmaRowsTiling& tiling = geometry.tiling();
@@ -188,7 +174,7 @@ Holes weight_holes(const WgmmaRowsGeometry& geometry) {
                                      : "if (lane == 0) {\n"
                                        "  barrier_arrive_expecting(full + stage, kWeightBytes);\n"
                                        "  bulk_copy_to_shared(pixels + kPixelBytes,\n"
-                                       "                      reinterpret_cast<const char*>(packed_w) + chunk * "
+                                       "                      reinterpret_cast<const char*>(packed_w) + step.chunk * "
                                        "kWeightBytes, kWeightBytes, full + stage);\n"
                                        "}\n"},
       {"await_weights", keeps ? "barrier_wait(weights_arrival, 0);" : ""},
@@ -250,7 +236,6 @@ KernelText wgmma_rows::emit(const KernelPlan& kernel, std::string_view name) {
       {"stored", counts.stored},
       {"activation", activation_function(problem.epilogue, Relu::instruction)},
       {"read_staged", read_staged_functions(sums_rows(geometry))},
-      {"load_pixel", load_pixel(geometry)},
       {"kernel", std::string(name)},
       {"parameters", parameter_list(text.arguments)},
       {"let_next_kernel_start", is_scratch(problem.output.tensor) ? "let_next_kernel_start();" : ""},

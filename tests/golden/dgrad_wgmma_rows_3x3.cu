@@ -289,7 +289,7 @@ constexpr int kRowWeightBytes = 6144;  // of a filter row
 constexpr int kWeightBytes = 18432;  // of a step: all filter rows
 constexpr int kStageBytes = 22592;
 constexpr int kStages = 9;
-constexpr int kLoadItems = 5;  // pixels of a lane
+constexpr int kLoadItems = 5;  // of a strip: 32 pixels
 constexpr int kLoadBatch = 5;  // in flight
 
 // The block
@@ -359,36 +359,54 @@ struct Tile {
   }
 };
 
-// Loads kStripPixels pixels of a step as [slice][pixel], 16 bytes each. Lanes are neighbours in a row of x; kLoadBatch
-// pixels of a lane are in flight at a time.
-__device__ __forceinline__ void load_pixels(const Element* __restrict__ x_row, int c_first, bool row_exists,
-                                            int w_first, int lane, char* pixels) {
-#pragma unroll 1
-  for (int item = 0; item < kLoadItems; item += kLoadBatch) {
-    Element value[kLoadBatch][kChunkChannels];
-#pragma unroll
-    for (int i = 0; i < kLoadBatch; ++i) {
-      const int pixel = (item + i) * 32 + lane, w = w_first + pixel;
-      const bool valid = row_exists && pixel < kStripPixels && static_cast<unsigned>(w) < kW;
-      const Element* source = x_row + w;
-      value[i][0] = load_if<0LL * kInputStrideC>(source, valid);
-      value[i][1] = load_if<1LL * kInputStrideC>(source, valid);
-      value[i][2] = load_if<2LL * kInputStrideC>(source, valid);
-      value[i][3] = load_if<3LL * kInputStrideC>(source, valid);
-      value[i][4] = load_if<4LL * kInputStrideC>(source, valid);
-      value[i][5] = load_if<5LL * kInputStrideC>(source, valid);
-      value[i][6] = load_if<6LL * kInputStrideC>(source, valid);
-      value[i][7] = load_if<7LL * kInputStrideC>(source, valid);
+// A step: kChunkChannels channels of an input row of a tile. kProducerWarps steps are loaded at a time, one by each
+// warp.
+struct Step {
+  Tile tile;
+  int number;      // of the tile
+  int row, chunk;  // of the tile's input rows, of their channels
+  __device__ __forceinline__ explicit Step(int first_tile) : tile(first_tile), number(first_tile), row(0), chunk(0) {}
+  __device__ __forceinline__ bool exists() const { return number < kTiles; }
+  __device__ __forceinline__ void advance(int steps) {
+    for (chunk += steps; chunk >= kChunks && exists(); chunk -= kChunks) {
+      if (++row < tile.rows + kR - 1) continue;
+      row = 0;
+      number += gridDim.x;
+      tile = Tile(number);
     }
+  }
+};
+
+// Loads a slice of kLoadBatch pixels of a step. Lanes are neighbours in a row of x; 32 pixels are an item. The loads of
+// a channel leave one after the other, because channels are in different pages of memory.
+__device__ __forceinline__ void load_slice(const Element* __restrict__ x, const Step& step, int slice, int first_item,
+                                           int lane, Element (&value)[kLoadBatch][kOperandChannels]) {
+  const int h = step.tile.first_row + step.row * kDilationH - kPadTop;
+  const int first_pixel = first_item * 32 + lane, first_w = step.tile.first_column - kPadLeft + first_pixel;
+  const int first_channel = step.chunk * kChunkChannels + slice * kOperandChannels;
+  const bool row_exists = step.exists() && static_cast<unsigned>(h) < kH;
+  const Element* source = x + static_cast<long long>(step.tile.n) * kInputStrideN +
+                          first_channel * static_cast<long long>(kInputStrideC) + static_cast<long long>(h) * kW +
+                          first_w;
 #pragma unroll
-    for (int i = 0; i < kLoadBatch; ++i) {
-      const int pixel = (item + i) * 32 + lane;
-      if (pixel >= kStripPixels) continue;
-      uint4* destination = reinterpret_cast<uint4*>(pixels) + pixel;
+  for (int c = 0; c < kOperandChannels; ++c) {
+    const bool exists = row_exists && (kChannels % kChunkChannels == 0 || first_channel + c < kChannels);
 #pragma unroll
-      for (int slice = 0; slice < kSlices; ++slice)
-        destination[slice * kStripPixels] = operand_row(value[i] + slice * kOperandChannels);
-    }
+    for (int i = 0; i < kLoadBatch; ++i)
+      value[i][c] = load_if<0>(source + (c * static_cast<long long>(kInputStrideC) + i * 32),
+                               exists && first_pixel + i * 32 < kStripPixels &&
+                                   static_cast<unsigned>(first_w + i * 32) < kW);
+  }
+}
+
+// Pixels lie as [slice][pixel], 16 bytes each.
+__device__ __forceinline__ void store_slice(const Element (&value)[kLoadBatch][kOperandChannels], int slice,
+                                            int first_item, int lane, char* pixels) {
+  uint4* const destination = reinterpret_cast<uint4*>(pixels) + slice * kStripPixels;
+#pragma unroll
+  for (int i = 0; i < kLoadBatch; ++i) {
+    const int pixel = (first_item + i) * 32 + lane;
+    if (pixel < kStripPixels) destination[pixel] = operand_row(value[i]);
   }
 }
 
@@ -427,40 +445,44 @@ jitconv_wgmma_rows_dgrad_tf32_nchw_n8c64h512w1024_k128_3x3(const Element* __rest
   };
 
   if (warp < kProducerWarps) {
-    // The producer warpgroup. A warp's loads do not overlap its own waiting, so warps take steps in turn.
+    // The producer warpgroup. Its warps take steps in turn. As soon as a slice is in shared memory, its registers are
+    // loaded again, for later items or the warp's next step: loads are in flight while it stores, waits and arrives.
     grow_registers_to<kProducerRegisters>();
     if (lane == 0) wait_for_previous_kernel();
-    int turn = 0;
+    Step step(blockIdx.x);
+    step.advance(warp);
+    stage = warp;
+    Element value[kSlices][kLoadBatch][kOperandChannels];
+#pragma unroll
+    for (int slice = 0; slice < kSlices; ++slice) load_slice(x, step, slice, 0, lane, value[slice]);
 #pragma unroll 1
-    for (int number = blockIdx.x; number < kTiles; number += gridDim.x) {
-      const Tile tile(number);
-      const Element* x_image = x + static_cast<long long>(tile.n) * kInputStrideN;
+    while (step.exists()) {
+      char* pixels = stages + stage * kStageBytes;
+      barrier_wait(empty + stage, parity ^ 1);
+      if (lane == 0) {
+        barrier_arrive_expecting(full + stage, kWeightBytes);
+        bulk_copy_to_shared(pixels + kPixelBytes,
+                            reinterpret_cast<const char*>(packed_w) + step.chunk * kWeightBytes, kWeightBytes,
+                                full + stage);
+      }
 #pragma unroll 1
-      for (int row = 0; row < tile.rows + kR - 1; ++row) {
-        const int h = tile.first_row + row * kDilationH - kPadTop;
-        const Element* x_row = x_image + static_cast<long long>(h) * kW;
-#pragma unroll 1
-        for (int chunk = 0; chunk < kChunks; ++chunk) {
-          if (turn == warp) {
-            char* pixels = stages + stage * kStageBytes;
-            barrier_wait(empty + stage, parity ^ 1);
-            if (lane == 0) {
-              barrier_arrive_expecting(full + stage, kWeightBytes);
-              bulk_copy_to_shared(pixels + kPixelBytes,
-                                  reinterpret_cast<const char*>(packed_w) + chunk * kWeightBytes, kWeightBytes,
-                                      full + stage);
-            }
-            load_pixels(x_row +
-                static_cast<long long>(chunk) * (kChunkChannels * static_cast<long long>(kInputStrideC)),
-                        chunk * kChunkChannels, static_cast<unsigned>(h) < kH, tile.first_column - kPadLeft, lane,
-                        pixels);
-            fence_async_proxy();
-            __syncwarp();
-            if (lane == 0) barrier_arrive(full + stage);
-          }
-          turn = turn + 1 == kProducerWarps ? 0 : turn + 1;
-          next_stage();
+      for (int item = 0; item < kLoadItems; item += kLoadBatch) {
+        const bool last = item + kLoadBatch >= kLoadItems;
+        if (last) step.advance(kProducerWarps);
+        const int next_item = last ? 0 : item + kLoadBatch;
+#pragma unroll
+        for (int slice = 0; slice < kSlices; ++slice) {
+          store_slice(value[slice], slice, item, lane, pixels);
+          load_slice(x, step, slice, next_item, lane, value[slice]);
         }
+      }
+      fence_async_proxy();
+      __syncwarp();
+      if (lane == 0) barrier_arrive(full + stage);
+      stage += kProducerWarps;
+      if (stage >= kStages) {
+        stage -= kStages;
+        parity ^= 1;
       }
     }
   } else {
@@ -544,7 +566,7 @@ jitconv_wgmma_rows_dgrad_tf32_nchw_n8c64h512w1024_k128_3x3(const Element* __rest
             staged_lane[column] = value;
           }
           __syncwarp();
-#pragma unroll 1
+#pragma unroll 4
           for (int k = 0; k < kHalfRows; ++k) {
             if (k_first + k >= kGroupK) break;
             const int offset_k = alignment_offset(k_first + k), first = tile.first_column == 0 ? 0 : offset_k;

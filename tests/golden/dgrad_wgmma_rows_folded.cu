@@ -6,12 +6,12 @@
 // Plan
 //   family: wgmma_rows
 //   target: sm_90a
-//   grid: 132 blocks of 512 threads, 230728 bytes of shared memory, at least 1 block(s) per SM
-//   tile of a block: a strip of 128 columns, of which 120 are stored, by 94 rows of outputs
+//   grid: 128 blocks of 512 threads, 231224 bytes of shared memory, at least 1 block(s) per SM
+//   tile of a block: a strip of 136 columns, of which 128 are stored, by 1024 rows of outputs
 //   consumers: 3 warpgroups, one for each row of outputs that an input row meets
-//   pipeline: 14 stages of 4 slice(s) of 16 bytes of channels of an input row
+//   pipeline: 13 stages of 4 slice(s) of 16 bytes of channels of an input row
 //   rows of a multiplication: 4 groups of 16 channels, for 3 neighbouring filter columns
-//   loading: 4 warps, 4 pixel(s) of a lane in flight
+//   loading: 4 warps, 5 pixel(s) of a lane in flight
 //   weights: all in shared memory
 //   kernels: pack_weights, wgmma_rows
 
@@ -212,22 +212,23 @@ __device__ __forceinline__ unsigned elements_within(int first, int end) {
   return before_end & ~before_first;
 }
 
-// sum[64][128] += a[64][8] * b[128][8] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a).
+// sum[64][136] += a[64][8] * b[136][8] by one warpgroup, or sum = a * b if !accumulate (wgmma, sm_90a).
 // Operands are fp32 bit patterns rounded to TF32; a product is exact, the sum of fp32. Lane l of warp w holds of row
 // 16 w + l / 4 + 8 i, columns 8 j + 2 (l % 4) + {0, 1}, in sum[4 j + 2 i + {0, 1}].
-__device__ __forceinline__ void multiply(float (&sum)[64], MatrixOperand a, MatrixOperand b,
+__device__ __forceinline__ void multiply(float (&sum)[68], MatrixOperand a, MatrixOperand b,
                                          int accumulate) {
   asm volatile(
       "{\n"
       ".reg .pred accumulate;\n"
-      "setp.ne.b32 accumulate, %66, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n128k8.f32.tf32.tf32 {\n"
+      "setp.ne.b32 accumulate, %70, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n136k8.f32.tf32.tf32 {\n"
       "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15,\n"
       "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31,\n"
       "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47,\n"
-      "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63\n"
+      "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63,\n"
+      "%64, %65, %66, %67\n"
       "},\n"
-      "%64, %65, accumulate, 1, 1;\n"
+      "%68, %69, accumulate, 1, 1;\n"
       "}"
       :
       "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3]), "+f"(sum[4]), "+f"(sum[5]),
@@ -240,7 +241,8 @@ __device__ __forceinline__ void multiply(float (&sum)[64], MatrixOperand a, Matr
       "+f"(sum[42]), "+f"(sum[43]), "+f"(sum[44]), "+f"(sum[45]), "+f"(sum[46]), "+f"(sum[47]),
       "+f"(sum[48]), "+f"(sum[49]), "+f"(sum[50]), "+f"(sum[51]), "+f"(sum[52]), "+f"(sum[53]),
       "+f"(sum[54]), "+f"(sum[55]), "+f"(sum[56]), "+f"(sum[57]), "+f"(sum[58]), "+f"(sum[59]),
-      "+f"(sum[60]), "+f"(sum[61]), "+f"(sum[62]), "+f"(sum[63])
+      "+f"(sum[60]), "+f"(sum[61]), "+f"(sum[62]), "+f"(sum[63]), "+f"(sum[64]), "+f"(sum[65]),
+      "+f"(sum[66]), "+f"(sum[67])
       : "l"(a), "l"(b), "r"(accumulate));
 }
 
@@ -273,27 +275,27 @@ constexpr int kInputStrideC = 1044484;
 constexpr int kFoldedColumns = 4;  // neighbouring filter columns that a tap has, in groups of rows
 constexpr int kWarpK = 4;  // channels of a warp, each with a row of every group
 constexpr int kBlockRows = 64;  // of a multiplication
-constexpr int kColumns = 128;
-constexpr int kWindow = 120;
-constexpr int kTileRows = 94;
-constexpr int kStrips = 9;
+constexpr int kColumns = 136;
+constexpr int kWindow = 128;
+constexpr int kTileRows = 1024;
+constexpr int kStrips = 8;
 constexpr int kResidues = 1;  // of output rows modulo the dilation
-constexpr int kTilesOfResidue = 11;  // of a strip
-constexpr int kTiles = 1584;
+constexpr int kTilesOfResidue = 1;  // of a strip
+constexpr int kTiles = 128;
 
 // Steps: kSlices slices of channels of an input row; a slice is 16 bytes of a pixel
 constexpr int kSlices = 4;
 constexpr int kChunkChannels = 16;
 constexpr int kChunks = 8;  // of an input row
-constexpr int kStripPixels = 128;
-constexpr int kPixelBytes = 8192;  // of a step
+constexpr int kStripPixels = 136;
+constexpr int kPixelBytes = 8704;  // of a step
 constexpr int kUnits = 4;  // of a filter row: taps, each of one slice
 constexpr int kRowWeightBytes = 4096;  // of a filter row
 constexpr int kWeightBytes = 12288;  // of a step: all filter rows
-constexpr int kStageBytes = 8192;
-constexpr int kStages = 14;
-constexpr int kLoadItems = 4;  // pixels of a lane
-constexpr int kLoadBatch = 4;  // in flight
+constexpr int kStageBytes = 8704;
+constexpr int kStages = 13;
+constexpr int kLoadItems = 5;  // of a strip: 32 pixels
+constexpr int kLoadBatch = 5;  // in flight
 
 // The block
 constexpr int kThreads = 512;
@@ -304,14 +306,14 @@ constexpr int kProducerRegisters = 152;
 constexpr int kConsumerRegisters = 120;
 constexpr int kSectorElements = 8;
 constexpr int kAlignmentPadding = 0;
-constexpr int kStoreVectors = 30;
+constexpr int kStoreVectors = 32;
 constexpr int kStoreSteps = 1;
 constexpr int kFoldHalo = 4;  // places for sums of outputs before the strip
-constexpr int kStagingPitch = 136;
-constexpr int kStagingFloats = 1088;  // of a warp
-constexpr int kWeightsFirstByte = 114688;
-constexpr int kStagingFirstByte = 212992;
-constexpr int kBarriersFirstByte = 230400;
+constexpr int kStagingPitch = 152;
+constexpr int kStagingFloats = 1216;  // of a warp
+constexpr int kWeightsFirstByte = 113152;
+constexpr int kStagingFirstByte = 211456;
+constexpr int kBarriersFirstByte = 230912;
 
 // The numbers above are redundant; they must agree.
 static_assert(kConsumers == kR && kStrideH == 1 && kStrideW == 1 && kThreads == kWarpgroupThreads * (kConsumers + 1));
@@ -324,7 +326,7 @@ static_assert(kPixelBytes == kSlices * kStripPixels * kOperandRowBytes && kStage
 static_assert(kStagingPitch >= kFoldHalo + kColumns + kAlignmentPadding);
 static_assert(kStoreVectors * kStoreElements == kWindow + kAlignmentPadding);
 static_assert(kWarpgroupThreads * (kProducerRegisters + kConsumers * kConsumerRegisters) <= 65536);
-static_assert(kBarriersFirstByte + 328 <= 230728);
+static_assert(kBarriersFirstByte + 312 <= 231224);
 
 // Shared memory, by first byte:
 //   0                   kStages stages: pixels of a step
@@ -377,44 +379,54 @@ struct Tile {
   }
 };
 
-// Loads kStripPixels pixels of a step as [slice][pixel], 16 bytes each. Lanes are neighbours in a row of x; kLoadBatch
-// pixels of a lane are in flight at a time.
-__device__ __forceinline__ void load_pixels(const Element* __restrict__ x_row, int c_first, bool row_exists,
-                                            int w_first, int lane, char* pixels) {
-#pragma unroll 1
-  for (int item = 0; item < kLoadItems; item += kLoadBatch) {
-    Element value[kLoadBatch][kChunkChannels];
-#pragma unroll
-    for (int i = 0; i < kLoadBatch; ++i) {
-      const int pixel = (item + i) * 32 + lane, w = w_first + pixel;
-      const bool valid = row_exists && pixel < kStripPixels && static_cast<unsigned>(w) < kW;
-      const Element* source = x_row + w;
-      value[i][0] = load_if<0LL * kInputStrideC>(source, valid);
-      value[i][1] = load_if<1LL * kInputStrideC>(source, valid);
-      value[i][2] = load_if<2LL * kInputStrideC>(source, valid);
-      value[i][3] = load_if<3LL * kInputStrideC>(source, valid);
-      value[i][4] = load_if<4LL * kInputStrideC>(source, valid);
-      value[i][5] = load_if<5LL * kInputStrideC>(source, valid);
-      value[i][6] = load_if<6LL * kInputStrideC>(source, valid);
-      value[i][7] = load_if<7LL * kInputStrideC>(source, valid);
-      value[i][8] = load_if<8LL * kInputStrideC>(source, valid);
-      value[i][9] = load_if<9LL * kInputStrideC>(source, valid);
-      value[i][10] = load_if<10LL * kInputStrideC>(source, valid);
-      value[i][11] = load_if<11LL * kInputStrideC>(source, valid);
-      value[i][12] = load_if<12LL * kInputStrideC>(source, valid);
-      value[i][13] = load_if<13LL * kInputStrideC>(source, valid);
-      value[i][14] = load_if<14LL * kInputStrideC>(source, valid);
-      value[i][15] = load_if<15LL * kInputStrideC>(source, valid);
+// A step: kChunkChannels channels of an input row of a tile. kProducerWarps steps are loaded at a time, one by each
+// warp.
+struct Step {
+  Tile tile;
+  int number;      // of the tile
+  int row, chunk;  // of the tile's input rows, of their channels
+  __device__ __forceinline__ explicit Step(int first_tile) : tile(first_tile), number(first_tile), row(0), chunk(0) {}
+  __device__ __forceinline__ bool exists() const { return number < kTiles; }
+  __device__ __forceinline__ void advance(int steps) {
+    for (chunk += steps; chunk >= kChunks && exists(); chunk -= kChunks) {
+      if (++row < tile.rows + kR - 1) continue;
+      row = 0;
+      number += gridDim.x;
+      tile = Tile(number);
     }
+  }
+};
+
+// Loads a slice of kLoadBatch pixels of a step. Lanes are neighbours in a row of x; 32 pixels are an item. The loads of
+// a channel leave one after the other, because channels are in different pages of memory.
+__device__ __forceinline__ void load_slice(const Element* __restrict__ x, const Step& step, int slice, int first_item,
+                                           int lane, Element (&value)[kLoadBatch][kOperandChannels]) {
+  const int h = step.tile.first_row + step.row * kDilationH - kPadTop;
+  const int first_pixel = first_item * 32 + lane, first_w = step.tile.first_column - kPadLeft + first_pixel;
+  const int first_channel = step.chunk * kChunkChannels + slice * kOperandChannels;
+  const bool row_exists = step.exists() && static_cast<unsigned>(h) < kH;
+  const Element* source = x + static_cast<long long>(step.tile.n) * kInputStrideN +
+                          first_channel * static_cast<long long>(kInputStrideC) + static_cast<long long>(h) * kW +
+                          first_w;
 #pragma unroll
-    for (int i = 0; i < kLoadBatch; ++i) {
-      const int pixel = (item + i) * 32 + lane;
-      if (pixel >= kStripPixels) continue;
-      uint4* destination = reinterpret_cast<uint4*>(pixels) + pixel;
+  for (int c = 0; c < kOperandChannels; ++c) {
+    const bool exists = row_exists && (kChannels % kChunkChannels == 0 || first_channel + c < kChannels);
 #pragma unroll
-      for (int slice = 0; slice < kSlices; ++slice)
-        destination[slice * kStripPixels] = operand_row(value[i] + slice * kOperandChannels);
-    }
+    for (int i = 0; i < kLoadBatch; ++i)
+      value[i][c] = load_if<0>(source + (c * static_cast<long long>(kInputStrideC) + i * 32),
+                               exists && first_pixel + i * 32 < kStripPixels &&
+                                   static_cast<unsigned>(first_w + i * 32) < kW);
+  }
+}
+
+// Pixels lie as [slice][pixel], 16 bytes each.
+__device__ __forceinline__ void store_slice(const Element (&value)[kLoadBatch][kOperandChannels], int slice,
+                                            int first_item, int lane, char* pixels) {
+  uint4* const destination = reinterpret_cast<uint4*>(pixels) + slice * kStripPixels;
+#pragma unroll
+  for (int i = 0; i < kLoadBatch; ++i) {
+    const int pixel = (first_item + i) * 32 + lane;
+    if (pixel < kStripPixels) destination[pixel] = operand_row(value[i]);
   }
 }
 
@@ -453,7 +465,8 @@ jitconv_wgmma_rows_dgrad_tf32_nchw_n16c16h1024w1024_k128_3x3(const Element* __re
   };
 
   if (warp < kProducerWarps) {
-    // The producer warpgroup. A warp's loads do not overlap its own waiting, so warps take steps in turn.
+    // The producer warpgroup. Its warps take steps in turn. As soon as a slice is in shared memory, its registers are
+    // loaded again, for later items or the warp's next step: loads are in flight while it stores, waits and arrives.
     grow_registers_to<kProducerRegisters>();
     if (threadIdx.x == 0) {  // all of them, for all tiles
       wait_for_previous_kernel();
@@ -463,31 +476,34 @@ jitconv_wgmma_rows_dgrad_tf32_nchw_n16c16h1024w1024_k128_3x3(const Element* __re
                             reinterpret_cast<const char*>(packed_w) + chunk * kWeightBytes, kWeightBytes,
                                 weights_arrival);
     }
-    int turn = 0;
+    Step step(blockIdx.x);
+    step.advance(warp);
+    stage = warp;
+    Element value[kSlices][kLoadBatch][kOperandChannels];
+#pragma unroll
+    for (int slice = 0; slice < kSlices; ++slice) load_slice(x, step, slice, 0, lane, value[slice]);
 #pragma unroll 1
-    for (int number = blockIdx.x; number < kTiles; number += gridDim.x) {
-      const Tile tile(number);
-      const Element* x_image = x + static_cast<long long>(tile.n) * kInputStrideN;
+    while (step.exists()) {
+      char* pixels = stages + stage * kStageBytes;
+      barrier_wait(empty + stage, parity ^ 1);
 #pragma unroll 1
-      for (int row = 0; row < tile.rows + kR - 1; ++row) {
-        const int h = tile.first_row + row * kDilationH - kPadTop;
-        const Element* x_row = x_image + static_cast<long long>(h) * kW;
-#pragma unroll 1
-        for (int chunk = 0; chunk < kChunks; ++chunk) {
-          if (turn == warp) {
-            char* pixels = stages + stage * kStageBytes;
-            barrier_wait(empty + stage, parity ^ 1);
-            load_pixels(x_row +
-                static_cast<long long>(chunk) * (kChunkChannels * static_cast<long long>(kInputStrideC)),
-                        chunk * kChunkChannels, static_cast<unsigned>(h) < kH, tile.first_column - kPadLeft, lane,
-                        pixels);
-            fence_async_proxy();
-            __syncwarp();
-            if (lane == 0) barrier_arrive(full + stage);
-          }
-          turn = turn + 1 == kProducerWarps ? 0 : turn + 1;
-          next_stage();
+      for (int item = 0; item < kLoadItems; item += kLoadBatch) {
+        const bool last = item + kLoadBatch >= kLoadItems;
+        if (last) step.advance(kProducerWarps);
+        const int next_item = last ? 0 : item + kLoadBatch;
+#pragma unroll
+        for (int slice = 0; slice < kSlices; ++slice) {
+          store_slice(value[slice], slice, item, lane, pixels);
+          load_slice(x, step, slice, next_item, lane, value[slice]);
         }
+      }
+      fence_async_proxy();
+      __syncwarp();
+      if (lane == 0) barrier_arrive(full + stage);
+      stage += kProducerWarps;
+      if (stage >= kStages) {
+        stage -= kStages;
+        parity ^= 1;
       }
     }
   } else {
@@ -530,7 +546,7 @@ jitconv_wgmma_rows_dgrad_tf32_nchw_n16c16h1024w1024_k128_3x3(const Element* __re
                     kBlockRows * kOperandRowBytes);
             multiply_begin();
             multiply(sum, weights + 0 * kBlockRows, pixels + 0, r + chunk != 0);  // s0..2 c0..7
-            multiply(sum, weights + 2 * kBlockRows, pixels + 256, 1);  // s0..2 c8..15
+            multiply(sum, weights + 2 * kBlockRows, pixels + 272, 1);  // s0..2 c8..15
             multiply_commit();
             multiply_wait<1>();
             if (releases_stage && r + chunk != 0) barrier_arrive(empty + previous_stage);
@@ -595,7 +611,7 @@ jitconv_wgmma_rows_dgrad_tf32_nchw_n16c16h1024w1024_k128_3x3(const Element* __re
           }
         }
         __syncwarp();
-#pragma unroll 1
+#pragma unroll 4
         for (int k = 0; k < kWarpK; ++k) {
           if (k_first + k >= kGroupK) break;
           const int offset_k = alignment_offset(k_first + k), first = tile.first_column == 0 ? 0 : offset_k;

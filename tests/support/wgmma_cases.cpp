@@ -131,6 +131,7 @@ std::vector<Case> wgmma_cases(const Target& target, std::size_t spread) {
       {"whole sectors", "input=2,24,19,144 weight=16,24,3,3 padding=1", Family::wgmma_rows},
       {"rows amid sectors", "input=2,20,13,131 weight=23,20,3,3 padding=1,2,2,0", Family::wgmma_rows},
       {"64 channels", "input=1,40,9,70 weight=64,40,3,3", Family::wgmma_rows},
+      {"64 channels, whole sectors", "input=2,40,13,144 weight=61,40,3,3 padding=1", Family::wgmma_rows},
       {"three channels", "input=2,33,17,90 weight=3,33,3,3 padding=1", Family::wgmma_rows},
       {"two rows, one column", "input=2,16,11,75 weight=9,16,2,1", Family::wgmma_rows},
       {"four rows, dilated", "input=1,18,21,101 weight=12,18,4,5 padding=3,4 dilation=2,3", Family::wgmma_rows},

@@ -43,6 +43,12 @@ TEST(Quick, RowsOfTilesAndConsumers) {
            1},
           {"one row", "input=2,12,1,150 weight=9,12,3,3 padding=1 math=tf32", 2, rows(), "sm_90a", 1},
           {"one column", "input=2,20,30,9 weight=64,20,3,1 math=tf32", 2, folded_rows(1), "sm_90a", 1},
+          {"whole sectors of more channels", "input=2,20,20,144 weight=37,20,3,3 padding=1 math=tf32", 3,
+           folded_rows(1), "sm_90a", 3},
+          {"more chunks than producer warps", "input=1,44,11,72 weight=40,44,3,3 padding=1 math=tf32", 3,
+           folded_rows(1), "sm_90a", 1},
+          {"several batches of loads", "input=1,36,11,200 weight=24,36,4,3 padding=1 math=tf32", 1,
+           rows([](const WgmmaRowsTiling& tiling) { return 32 * tiling.load_batch < tiling.columns; }), "sm_90a", 1},
       });
 }
 
@@ -58,6 +64,10 @@ TEST(Quick, RowsOfFoldedColumns) {
            folded_rows(4)},
           {"eight of five", "input=1,20,9,101 weight=3,20,4,5 padding=2 bias activation=silu math=tf32", 2,
            folded_rows(8)},
+          {"whole sectors", "input=2,20,11,80 weight=37,20,3,3 padding=1 bias residual activation=gelu_erf math=tf32",
+           2, folded_rows(1)},
+          {"whole sectors, relu", "input=2,20,11,80 weight=64,20,3,3 padding=1 bias activation=relu math=tf32", 1,
+           folded_rows(1)},
           {"f16", "input=2,36,11,75 weight=16,36,3,3 padding=1 bias dtype=f16", 2, rows()},
           {"bf16", "input=2,36,11,80 weight=40,36,3,3 padding=1 bias residual activation=relu dtype=bf16", 2, rows()},
           {"data gradient", "input=2,16,22,75 weight=28,16,3,3 padding=1 operation=data_gradient math=tf32", 2, rows(),

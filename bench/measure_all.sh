@@ -4,8 +4,9 @@
 #   bench/measure_all.sh LIBRARY FOLDER GPU [GROUP...]
 #
 # LIBRARY is libjitconv.so, GPU the first word of the files' names (h100). Groups: forward fp32 ieee gradients lists
-# networks depthwise; default all of these. A group is one sequence of runs, so that groups can share a machine with
-# several GPUs: CUDA_VISIBLE_DEVICES=1 bench/measure_all.sh ... networks. PART=I/N measures a part of the list of networks.
+# networks depthwise few_channels; default all of these. A group is one sequence of runs, so that groups can share a
+# machine with several GPUs: CUDA_VISIBLE_DEVICES=1 bench/measure_all.sh ... networks. PART=I/N measures a part of the
+# list of networks.
 # Two further groups, tune and behind, measure candidates with jitconv-run (JITCONV_RUN, else beside LIBRARY's folder) for
 # bench/fit_costs.py, of the rows of bench/shapes/tune.txt: PART=I/N measures a part of each list, after SECONDS_A_LIST
 # (300) the rest of a list is left out.
@@ -88,6 +89,17 @@ group_networks() {
   done
 }
 
+group_few_channels() {
+  local mode arguments
+  for mode in tf32 bf16; do
+    arguments=(--math tf32)
+    [ "$mode" = tf32 ] || arguments=(--dtype bf16)
+    forward "few-channels-$mode-nchw" "${arguments[@]}" --shapes "$bench/shapes/few_channels.csv"
+    gradients "gradients-few-channels-$mode-nchw" "${arguments[@]}" --operation data_gradient --launches 11 \
+      --shapes "$bench/shapes/few_channels.csv"
+  done
+}
+
 group_depthwise() {
   forward depthwise-tf32-nhwc --math tf32 --layout nhwc --shapes "$bench/shapes/depthwise_networks.csv"
   forward depthwise-bf16-nhwc --dtype bf16 --layout nhwc --shapes "$bench/shapes/depthwise_networks.csv"
@@ -141,7 +153,7 @@ group_behind() {
   done
 }
 
-[ $# -gt 0 ] || set -- forward fp32 ieee gradients lists networks depthwise
+[ $# -gt 0 ] || set -- forward fp32 ieee gradients lists networks depthwise few_channels
 for group; do
   "group_$group"
 done

@@ -220,6 +220,7 @@ std::vector<CostEntry> entries_of(Costs& costs) {
       ENTRY(wgmma_rows.unaligned_percent),
       ENTRY(wgmma_rows.lead_percent),
       ENTRY(wgmma_rows.few_channels_percent),
+      ENTRY(wgmma_rows.few_inputs_percent),
       ENTRY(wgmma_rows.two_consumers_percent),
       ENTRY(wgmma_rows.residual_percent),
       ENTRY(wgmma_rows.dram_bytes_per_microsecond),

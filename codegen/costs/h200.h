@@ -220,6 +220,7 @@ inline constexpr Costs kH200Costs = {
                    .unaligned_percent = 7,
                    .lead_percent = 20,
                    .few_channels_percent = 35,
+                   .few_inputs_percent = 50,
                    .two_consumers_percent = 23,
                    .residual_percent = 150,
                    .dram_bytes_per_microsecond = 3'500'000},

@@ -135,16 +135,21 @@ class Search {
     into_.add(tiling, launch, price(geometry));
   }
 
-  std::int64_t price(const WgmmaRowsGeometry& geometry) const {
+  /// Cycles of an input row of a strip.
+  std::int64_t row_cycles(const WgmmaRowsGeometry& geometry) const {
     const WgmmaRowsTiling& tiling = geometry.tiling();
-    const std::int64_t chunks = geometry.chunks(), taps = problem_.rows.taps;
-    const std::int64_t products = taps * geometry.units() / 2;
+    const std::int64_t products = problem_.rows.taps * geometry.units() / 2;
     const std::int64_t multiply = products * (tiling.columns / 2) * costs_.multiply_percent / 100;
     const std::int64_t batches = ceil_div(geometry.load_items(), tiling.load_batch);
     const std::int64_t loads = geometry.load_items() * geometry.chunk_channels();
     const std::int64_t load = (batches * costs_.load_batch + loads * costs_.load) / WgmmaRowsTiling::kProducerWarps;
     const std::int64_t store =
         (tiling.columns * costs_.staged_columns + problem_.k * tiling.window * costs_.stored_vector) / kWarpSize;
+    return (geometry.chunks() * (multiply + load) + store) * percent_of_row(geometry) / 100;
+  }
+
+  std::int64_t percent_of_row(const WgmmaRowsGeometry& geometry) const {
+    const WgmmaRowsTiling& tiling = geometry.tiling();
     std::int64_t percent = 100;
     if (!tiling.keeps_weights) percent += costs_.weights_come_percent;
     if (tiling.slices == 8) percent += costs_.long_step_percent;
@@ -152,11 +157,15 @@ class Search {
     if (tiling.window * problem_.output.element_bytes() % 128 != 0) percent += costs_.unaligned_percent;
     if (geometry.lead() != 0) percent += costs_.lead_percent;
     if (problem_.k <= 4) percent += costs_.few_channels_percent;
+    if (problem_.c < 8) percent += costs_.few_inputs_percent;
     if (geometry.consumers() == 2) percent += costs_.two_consumers_percent;
-    const std::int64_t row = (chunks * (multiply + load) + store) * percent / 100;
+    return percent;
+  }
+
+  std::int64_t price(const WgmmaRowsGeometry& geometry) const {
     const std::int64_t waves = ceil_div(geometry.tiles(), target_.sm_count);
-    const std::int64_t compute =
-        costs_.start + waves * (tiling.tile_rows + taps - 1) * row * costs_.picoseconds_per_cycle;
+    const std::int64_t rows = waves * (geometry.tiling().tile_rows + problem_.rows.taps - 1);
+    const std::int64_t compute = costs_.start + rows * row_cycles(geometry) * costs_.picoseconds_per_cycle;
     const std::int64_t memory = bytes_ * 1000 / (costs_.dram_bytes_per_microsecond / 1000);
     const std::int64_t cost = std::max(compute, memory);
     return problem_.epilogue.residual ? cost + cost * costs_.residual_percent / 100 : cost;

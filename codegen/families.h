@@ -17,6 +17,7 @@
 #include "codegen/depthwise_planes/tiling.h"
 #include "codegen/direct/tiling.h"
 #include "codegen/fallback/tiling.h"
+#include "codegen/output_tiles.h"
 #include "codegen/pack_pixels/tiling.h"
 #include "codegen/pack_weights/tiling.h"
 #include "codegen/pointwise/tiling.h"
@@ -150,6 +151,14 @@ struct FamilyFunctions {
   std::vector<int> (*body)(const KernelPlan& kernel) = nullptr;
   /// Multiply-adds that a launch executes, those of outputs beyond the edge included; null for passes.
   std::int64_t (*multiply_adds)(const KernelPlan& kernel) = nullptr;
+  /// How the kernel's outputs are cut into tiles; null for passes and where sums run over pixels (SumsPixels).
+  OutputTiles (*output_tiles)(const KernelPlan& kernel) = nullptr;
+  /// Whether kernels of one tiling for a problem and for fewer rows of it are the same text, sizes apart. May be null:
+  /// they are.
+  bool (*keeps_kernel)(const KernelPlan& full, const KernelPlan& fewer_rows) = nullptr;
+  /// Makes tiles shorter that are only as long as lets SMs share the work, where the kernel stays the same. May be
+  /// null.
+  void (*shorten_tiles)(KernelPlan& kernel) = nullptr;
 };
 
 const FamilyFunctions& functions_of(Family family);

@@ -40,6 +40,17 @@ std::int64_t multiply_adds(const KernelPlan& kernel) {
          kernel.problem.taps() / kernel.problem.phases_of_stride();
 }
 
+OutputTiles output_tiles(const KernelPlan& kernel) {
+  const auto& tiling = std::get<DepthwiseTiling>(kernel.tiling);
+  const Problem& problem = kernel.problem;
+  OutputTiles result;
+  result.planes = tiling.planes;
+  result.rows = tiling.tile_p(), result.columns = tiling.tile_q();
+  result.tiles = ceil_div(problem.n * problem.input_channels(), tiling.planes) *
+                 ceil_div(problem.rows.output, tiling.tile_p()) * ceil_div(problem.columns.output, tiling.tile_q());
+  return result;
+}
+
 }  // namespace
 
 FamilyFunctions depthwise_family() {
@@ -51,6 +62,7 @@ FamilyFunctions depthwise_family() {
       .emit = depthwise::emit,
       .describe = describe,
       .multiply_adds = multiply_adds,
+      .output_tiles = output_tiles,
   };
 }
 

@@ -46,6 +46,17 @@ std::int64_t multiply_adds(const KernelPlan& kernel) {
   return std::int64_t{kernel.launch.blocks} * t.multiply_adds(kernel.problem);
 }
 
+OutputTiles output_tiles(const KernelPlan& kernel) {
+  const auto& tiling = std::get<DepthwiseNhwcTiling>(kernel.tiling);
+  const Problem& problem = kernel.problem;
+  OutputTiles result;
+  // As many tiles as there are residues of the dilation share these rows and columns.
+  result.rows = tiling.tile_p() * problem.rows.dilation_residues();
+  result.columns = tiling.tile_q() * problem.columns.dilation_residues();
+  result.tiles = tiling.blocks(problem);
+  return result;
+}
+
 }  // namespace
 
 int DepthwiseNhwcTiling::weight_vector(const Problem& problem) const {
@@ -64,6 +75,7 @@ FamilyFunctions depthwise_nhwc_family() {
       .emit = depthwise_nhwc::emit,
       .describe = describe,
       .multiply_adds = multiply_adds,
+      .output_tiles = output_tiles,
   };
 }
 

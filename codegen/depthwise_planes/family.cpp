@@ -31,6 +31,15 @@ std::int64_t multiply_adds(const KernelPlan& kernel) {
          problem.taps() / problem.phases_of_stride();
 }
 
+OutputTiles output_tiles(const KernelPlan& kernel) {
+  const auto& tiling = std::get<DepthwisePlanesTiling>(kernel.tiling);
+  OutputTiles result;
+  result.planes = tiling.planes;
+  result.rows = result.columns = 0;
+  result.tiles = tiling.blocks(kernel.problem);
+  return result;
+}
+
 }  // namespace
 
 FamilyFunctions depthwise_planes_family() {
@@ -42,6 +51,7 @@ FamilyFunctions depthwise_planes_family() {
       .emit = depthwise_planes::emit,
       .describe = describe,
       .multiply_adds = multiply_adds,
+      .output_tiles = output_tiles,
   };
 }
 

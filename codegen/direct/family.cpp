@@ -43,6 +43,16 @@ std::int64_t multiply_adds(const KernelPlan& kernel) {
          kernel.problem.taps();
 }
 
+OutputTiles output_tiles(const KernelPlan& kernel) {
+  const auto& tiling = std::get<DirectTiling>(kernel.tiling);
+  const Problem& problem = kernel.problem;
+  OutputTiles result;
+  result.rows = tiling.block_p(), result.columns = tiling.block_q();
+  result.tiles = problem.n * problem.groups * ceil_div(problem.k, tiling.block_k()) *
+                 ceil_div(problem.rows.output, tiling.block_p()) * ceil_div(problem.columns.output, tiling.block_q());
+  return result;
+}
+
 std::int64_t price_beside_tensor_cores(const Problem& problem, const Costs& costs, std::int64_t price) {
   const DirectCosts::BesideTensorCores& beside = costs.direct.beside_tensor_cores;
   const bool half = problem.input.type != DataType::f32;
@@ -60,6 +70,7 @@ FamilyFunctions direct_family() {
       .emit = direct::emit,
       .describe = describe,
       .multiply_adds = multiply_adds,
+      .output_tiles = output_tiles,
   };
 }
 

@@ -10,20 +10,14 @@ namespace jitconv::codegen {
 
 std::string fallback::enumerate(const Problem& problem, const Target& target, CandidateList& into) {
   if (problem.reduction != Reduction::taps) return "the sums run over pixels";
-  constexpr std::int64_t kThreads = 256;
-  const std::int64_t pixels = problem.n * problem.output_plane(), group_k = problem.k;
-
   FallbackTiling tiling;
   tiling.lanes_over_channels = problem.output.layout() == Layout::nhwc;
   tiling.thread_k = 1;
   tiling.thread_pixels = tiling.lanes_over_channels ? 4 : 1;
   if (!tiling.lanes_over_channels)
-    while (tiling.thread_k < 8 && tiling.thread_k < group_k) tiling.thread_k *= 2;
+    while (tiling.thread_k < 8 && tiling.thread_k < problem.k) tiling.thread_k *= 2;
 
-  const std::int64_t tiles_k = problem.groups * tiling.tiles_k(problem);
-  const std::int64_t blocks = tiling.lanes_over_channels
-                                  ? ceil_div(ceil_div(pixels, tiling.thread_pixels) * tiles_k, kThreads)
-                                  : ceil_div(pixels, kThreads * tiling.thread_pixels) * tiles_k;
+  const std::int64_t blocks = tiling.blocks(problem);
   if (blocks > INT32_MAX)
     throw SpecError(ErrorCode::unsupported, "input", "the output needs more than 2^31 - 1 thread blocks");
 
@@ -31,8 +25,8 @@ std::string fallback::enumerate(const Problem& problem, const Target& target, Ca
   const FallbackCosts& costs = into.costs().fallback;
   BlockWork work;
   work.blocks = blocks;
-  work.threads = kThreads;
-  work.warps = kThreads / kWarpSize;
+  work.threads = FallbackTiling::kThreads;
+  work.warps = FallbackTiling::kThreads / kWarpSize;
   work.fma_per_warp = outputs * problem.c * problem.taps();
   // A tap computes addresses and predicates anew and reads every operand from the L1 cache.
   work.other_per_warp =

@@ -21,6 +21,14 @@ std::int64_t multiply_adds(const KernelPlan& kernel) {
          kernel.problem.c * kernel.problem.taps();
 }
 
+OutputTiles output_tiles(const KernelPlan& kernel) {
+  const auto& tiling = std::get<FallbackTiling>(kernel.tiling);
+  OutputTiles result;
+  result.line_outputs = std::int64_t{FallbackTiling::kThreads} * tiling.thread_pixels;
+  result.tiles = tiling.blocks(kernel.problem);
+  return result;
+}
+
 }  // namespace
 
 FamilyFunctions fallback_family() {
@@ -32,6 +40,7 @@ FamilyFunctions fallback_family() {
       .emit = fallback::emit,
       .describe = describe,
       .multiply_adds = multiply_adds,
+      .output_tiles = output_tiles,
   };
 }
 

@@ -13,8 +13,10 @@ struct FallbackTiling {
   int thread_k = 4;       ///< channels of a thread
   int thread_pixels = 1;  ///< pixels of a thread, one block apart
   bool lanes_over_channels = false;
+  static constexpr int kThreads = 256;
   /// Threads along the channels of a group.
   std::int64_t tiles_k(const Problem& problem) const;
+  std::int64_t blocks(const Problem& problem) const;
   bool operator==(const FallbackTiling&) const = default;
 };
 

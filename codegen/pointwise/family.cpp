@@ -1,6 +1,8 @@
 // The pointwise family: wgmma for filters of one tap, TF32, NCHW. Splits of a reduction are added by reduce/.
 #include "codegen/pointwise/family.h"
 
+#include <numeric>
+
 #include "codegen/reduce/pass.h"
 #include "fmt/format.h"
 
@@ -44,6 +46,25 @@ std::int64_t multiply_adds(const KernelPlan& kernel) {
          problem.c;
 }
 
+OutputTiles output_tiles(const KernelPlan& kernel) {
+  using Pixels = PointwiseTiling::Pixels;
+  const auto& tiling = std::get<PointwiseTiling>(kernel.tiling);
+  const Problem& problem = kernel.problem;
+  OutputTiles result;
+  result.columns = 0;
+  if (tiling.tile == Pixels::images) {
+    result.images = tiling.extent, result.rows = 0;
+  } else if (tiling.tile == Pixels::rows) {
+    result.rows = tiling.extent;
+  } else {  // rows that keep a plane's remainder modulo a tile's pixels; an image if tiles span images
+    const std::int64_t tile = tiling.block_pixels();
+    result.rows = tile / std::gcd(tile, problem.columns.output);
+    result.row_outputs = problem.columns.output, result.fewest_outputs = 2 * tile;
+  }
+  result.tiles = tiling.tiles(problem), result.slabs = tiling.slabs(problem);
+  return result;
+}
+
 }  // namespace
 
 FamilyFunctions pointwise_family() {
@@ -57,6 +78,7 @@ FamilyFunctions pointwise_family() {
       .describe = describe,
       .body = body,
       .multiply_adds = multiply_adds,
+      .output_tiles = output_tiles,
   };
 }
 

@@ -3,6 +3,8 @@
 #include "codegen/wgmma/family.h"
 
 #include <algorithm>
+#include <numeric>
+#include <tuple>
 
 #include "codegen/pack_weights/pass.h"
 #include "codegen/reduce/pass.h"
@@ -153,6 +155,44 @@ std::int64_t multiply_adds(const KernelPlan& kernel) {
          geometry.slice_channels();
 }
 
+/// Tiles are runs of a whole plane of outputs, so rows keep their length and are taken away in numbers that keep the
+/// phase of planes within sectors, or of runs that are stored as boxes, and end with their row, within tiles.
+OutputTiles output_tiles(const KernelPlan& kernel) {
+  const WgmmaGeometry geometry(kernel.problem, std::get<WgmmaTiling>(kernel.tiling));
+  const WgmmaTiling& tiling = geometry.tiling();
+  const Problem& problem = kernel.problem;
+  const std::int64_t row = geometry.run_row(), runs = tiling.runs();
+  OutputTiles result;
+  result.rows = result.columns = 0;
+  result.tiles = geometry.tiles();
+  if (tiling.tile.images > 0) {
+    result.images = runs * tiling.tile.images;
+    return result;
+  }
+  const std::int64_t sector = geometry.sector_elements();
+  std::int64_t step = sector / std::gcd(sector, problem.columns.output);
+  if (tiling.converts_pixels()) {  // which need planes of x to be whole vectors
+    const std::int64_t vector = 16 / problem.input.element_bytes();
+    step = std::lcm(step, vector / std::gcd(vector, problem.columns.input * problem.rows.stride));
+  }
+  if (tiling.stores_boxes() && row % tiling.tile.columns == 0) step = runs / std::gcd(runs, row / tiling.tile.columns);
+  const std::int64_t run = tiling.tile.window + geometry.alignment_outputs();
+  result.rows = round_up(ceil_div(2 * run, row), step);
+  result.row_outputs = row, result.fewest_outputs = 2 * runs * run;
+  return result;
+}
+
+/// How long a plane is decides on these, and, of transposed input, which rows are left.
+bool keeps_kernel(const KernelPlan& full, const KernelPlan& fewer_rows) {
+  const auto decisions = [](const KernelPlan& kernel) {
+    const WgmmaGeometry geometry(kernel.problem, std::get<WgmmaTiling>(kernel.tiling));
+    return std::tuple(WgmmaStore(geometry).stores_bulk(), geometry.row_ends(), geometry.pixels().copies_boxes(),
+                      kernel.problem.rows.stride,
+                      geometry.tiling().converts_pixels() ? geometry.pixels().raw_pitch() : 0);
+  };
+  return decisions(full) == decisions(fewer_rows);
+}
+
 }  // namespace
 
 FamilyFunctions wgmma_family() {
@@ -170,6 +210,8 @@ FamilyFunctions wgmma_family() {
       .describe = describe,
       .body = body,
       .multiply_adds = multiply_adds,
+      .output_tiles = output_tiles,
+      .keeps_kernel = keeps_kernel,
   };
 }
 

@@ -2,6 +2,8 @@
 // pass before it.
 #include "codegen/wgmma_rows/family.h"
 
+#include <algorithm>
+
 #include "codegen/pack_weights/pass.h"
 #include "codegen/wgmma_rows/tiling.h"
 #include "fmt/format.h"
@@ -44,6 +46,20 @@ std::int64_t multiply_adds(const KernelPlan& kernel) {
          problem.rows.taps * geometry.chunks() * geometry.units() * geometry.slice_channels();
 }
 
+OutputTiles output_tiles(const KernelPlan& kernel) {
+  const WgmmaRowsGeometry geometry(kernel.problem, std::get<WgmmaRowsTiling>(kernel.tiling));
+  OutputTiles result;
+  result.rows = geometry.tiling().tile_rows * geometry.residues(), result.columns = geometry.tiling().window;
+  result.tiles = geometry.tiles();
+  return result;
+}
+
+/// Shorter tiles take the same paths, if their rows do not come out even among the consumers.
+void shorten_tiles(KernelPlan& kernel) {
+  auto& tiling = std::get<WgmmaRowsTiling>(kernel.tiling);
+  tiling.tile_rows = std::min(tiling.tile_rows, 2 * static_cast<int>(kernel.problem.rows.taps) + 1);
+}
+
 }  // namespace
 
 FamilyFunctions wgmma_rows_family() {
@@ -57,6 +73,8 @@ FamilyFunctions wgmma_rows_family() {
       .describe = describe,
       .body = body,
       .multiply_adds = multiply_adds,
+      .output_tiles = output_tiles,
+      .shorten_tiles = shorten_tiles,
   };
 }
 

@@ -38,6 +38,8 @@ TEST(Quick, RowsOfTilesAndConsumers) {
           {"two filter rows", "input=2,16,19,70 weight=24,16,2,3 padding=1 math=tf32", 2, rows(), "sm_90a", 2},
           {"four filter rows", "input=2,16,19,70 weight=24,16,4,3 padding=1 math=tf32", 2, rows(), "sm_90a", 2},
           {"dilated", "input=1,16,31,80 weight=24,16,3,3 padding=4,3 dilation=4,3 math=tf32", 2, rows(), "sm_90a", 2},
+          {"tiles of a residue", "input=1,12,49,50 weight=9,12,3,3 padding=2,1 dilation=2,1 math=tf32", 2,
+           rows([](const WgmmaRowsTiling& tiling) { return tiling.tile_rows < 20; }), "sm_90a", 2},
           {"fewer rows than the dilation", "input=1,12,12,50 weight=9,12,3,2 dilation=5,1 math=tf32", 2, rows()},
           {"rows of padding alone", "input=1,12,2,60 weight=9,12,3,3 padding=4,3,5,6 math=tf32", 2, rows(), "sm_90a",
            1},

@@ -59,6 +59,7 @@ TEST(Families, ThatConvolveHaveWhatThePlannerAsks) {
     // Only of tensor cores a compiler may spoil the kernel, and is asked by bodies whether it does.
     EXPECT_EQ(functions.body != nullptr, functions.uses_tensor_cores) << functions.name;
     EXPECT_NE(functions.multiply_adds, nullptr) << functions.name;
+    EXPECT_EQ(functions.output_tiles != nullptr, !functions.name.starts_with("wgrad")) << functions.name;
     // The kernels of tensor cores have bounds of their own, see their candidates.
     EXPECT_EQ(functions.needs_wide_index == nullptr, functions.uses_tensor_cores) << functions.name;
   }
@@ -70,6 +71,7 @@ TEST(Families, ThatArePassesHaveTextsAndNoCandidates) {
     EXPECT_EQ(functions.enumerate, nullptr) << functions.name;
     EXPECT_EQ(functions.add_passes, nullptr) << functions.name;
     EXPECT_EQ(functions.multiply_adds, nullptr) << functions.name;
+    EXPECT_EQ(functions.output_tiles, nullptr) << functions.name;
     EXPECT_FALSE(functions.uses_tensor_cores) << functions.name;
     EXPECT_NE(functions.emit, nullptr) << functions.name;
     EXPECT_NE(functions.describe, nullptr) << functions.name;

@@ -4,6 +4,7 @@ from mutants.mutant import File
 skeleton = File("templates/fallback/kernel.cu.in", "fallback")
 emit = File("codegen/fallback/emit.cpp", "emit_fallback")
 plan = File("codegen/fallback/candidates.cpp", "fallback_plan")
+tiling = File("codegen/fallback/tiling.cpp", "fallback_tiling")
 bf16 = File("templates/device/element_bf16.cuh", "device_bf16")
 f16 = File("templates/device/element_f16.cuh", "device_f16")
 registers = File("templates/device/copy_registers.cuh", "device_copy_registers")
@@ -44,11 +45,11 @@ MUTANTS = [
          "NHWC: groups of several filters are mixed up"),
     emit("pixel_step", "tiling.lanes_over_channels ? 1 :", "tiling.lanes_over_channels ? 2 :",
          "NHWC: some pixels are never computed"),
-    plan("grid_rounded_down", ": ceil_div(pixels, kThreads * tiling.thread_pixels) * tiles_k;",
-         ": (pixels / (kThreads * tiling.thread_pixels) + 1 - 1 / ((pixels + kThreads - 1) / kThreads)) * tiles_k;",
-         "the only block of a small image is not launched"),
-    plan("nhwc_grid_without_pixels", "ceil_div(ceil_div(pixels, tiling.thread_pixels) * tiles_k, kThreads)",
-         "ceil_div(pixels / tiling.thread_pixels * tiles_k, kThreads)", "NHWC: the last pixels are not computed"),
+    tiling("grid_rounded_down", ": ceil_div(pixels, std::int64_t{kThreads} * thread_pixels) * tiles;",
+           ": (pixels / (kThreads * thread_pixels) + 1 - 1 / ((pixels + kThreads - 1) / kThreads)) * tiles;",
+           "the only block of a small image is not launched"),
+    tiling("nhwc_grid_without_pixels", "ceil_div(ceil_div(pixels, thread_pixels) * tiles, kThreads)",
+           "ceil_div(pixels / thread_pixels * tiles, kThreads)", "NHWC: the last pixels are not computed"),
     # Device functions.
     bf16("rounds_ties_up", "bits + 0x7fffu + ((bits >> 16) & 1u)", "bits + 0x8000u",
          "bf16 results are biased: ties are rounded away from zero"),

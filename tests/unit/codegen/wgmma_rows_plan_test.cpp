@@ -172,6 +172,9 @@ RC_GTEST_PROP(WgmmaRowsSourceProperty, SignaturesAndLaunchesComeFromOneList, ())
   const KernelSource source = generate(plan);
   RC_ASSERT(source.entries.size() == 2u && source.entries[0].packs_weights && source.entries[1].starts_early);
   RC_ASSERT(source.entries[1].name == kernel_name(plan));
+  // Host execution runs kernels one after the other, and would not miss the wait for packed weights.
+  const KernelText convolution = functions_of(plan.family()).emit(plan.convolution(), "kernel");
+  RC_ASSERT(convolution.text.find("wait_for_previous_kernel();") != std::string::npos);
   for (const KernelEntry& entry : source.entries) {
     const std::string declaration = entry.name + "(" + parameter_list(entry.arguments) + ") {\n";
     RC_ASSERT(test::squeezed(source.text).find(test::squeezed(declaration)) != std::string::npos);

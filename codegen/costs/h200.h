@@ -204,9 +204,8 @@ inline constexpr Costs kH200Costs = {
                          .again_im2col_percent = 5,
                          .competing_percent = 3,
                          .unhidden_percent = 20}},
-    // Fitted to 234 candidates on an H100, 2026-11-27, at 588 ps a cycle: choice over best 1.03, worst 1.09. wgmma
-    // takes
-    // 1.05 to 1.4 times its price for such convolutions, so prices here are low, too.
+    // Fitted to 234 candidates on an H100, 2026-11-27, at 588 ps a cycle: choice over best 1.03, worst 1.09. For such
+    // convolutions wgmma takes 1.05 to 1.4 times its price, so prices here are low, too.
     .wgmma_rows = {.picoseconds_per_cycle = 480,
                    .start = 9'000'000,
                    .multiply_percent = 70,

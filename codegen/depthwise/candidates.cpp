@@ -118,8 +118,7 @@ class Search {
 
   BlockWork block_work(const DepthwiseTiling& tiling) const {
     BlockWork work;
-    work.blocks = ceil_div(problem_.n * problem_.input_channels(), tiling.planes) *
-                  ceil_div(problem_.rows.output, tiling.tile_p()) * ceil_div(problem_.columns.output, tiling.tile_q());
+    work.blocks = tiling.blocks(problem_);
     work.threads = tiling.threads();
     work.warps = ceil_div(tiling.threads(), kWarpSize);
     const std::int64_t taps = problem_.taps();

@@ -42,12 +42,10 @@ std::int64_t multiply_adds(const KernelPlan& kernel) {
 
 OutputTiles output_tiles(const KernelPlan& kernel) {
   const auto& tiling = std::get<DepthwiseTiling>(kernel.tiling);
-  const Problem& problem = kernel.problem;
   OutputTiles result;
   result.planes = tiling.planes;
   result.rows = tiling.tile_p(), result.columns = tiling.tile_q();
-  result.tiles = ceil_div(problem.n * problem.input_channels(), tiling.planes) *
-                 ceil_div(problem.rows.output, tiling.tile_p()) * ceil_div(problem.columns.output, tiling.tile_q());
+  result.tiles = tiling.blocks(kernel.problem);
   return result;
 }
 

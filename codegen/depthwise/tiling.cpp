@@ -7,6 +7,11 @@
 
 namespace jitconv::codegen {
 
+std::int64_t DepthwiseTiling::blocks(const Problem& problem) const {
+  return ceil_div(problem.n * problem.input_channels(), planes) * ceil_div(problem.rows.output, tile_p()) *
+         ceil_div(problem.columns.output, tile_q());
+}
+
 int DepthwiseTiling::input_rows(const Problem& problem) const {
   return static_cast<int>(problem.rows.inputs_met(tile_p()));
 }

@@ -29,6 +29,7 @@ struct DepthwiseTiling {
   int threads() const { return threads_p * threads_q * planes; }
   int tile_p() const { return thread_p * threads_p; }
   int tile_q() const { return thread_q * threads_q; }
+  std::int64_t blocks(const Problem& problem) const;
   int input_rows(const Problem& problem) const;
   /// Floats of one thread's window of an input row, a multiple of read_vector, counted from column_shift before its
   /// first tap.

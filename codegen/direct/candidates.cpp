@@ -107,13 +107,12 @@ void add_single_copies(BlockWork& work, const DirectTiling& tiling, const Proble
 
 BlockWork block_work(const DirectTiling& tiling, const Problem& problem, std::int64_t tensor_bytes,
                      std::int64_t wavefronts, const DirectCosts& costs) {
-  const std::int64_t group_k = problem.k, taps = problem.taps();
+  const std::int64_t taps = problem.taps();
   const std::int64_t chunks = ceil_div(problem.c, tiling.chunk_c), channels = chunks * tiling.chunk_c;
   const bool nchw_out = problem.output.layout() == Layout::nchw;
 
   BlockWork work;
-  work.blocks = problem.n * problem.groups * ceil_div(group_k, tiling.block_k()) *
-                ceil_div(problem.rows.output, tiling.block_p()) * ceil_div(problem.columns.output, tiling.block_q());
+  work.blocks = tiling.blocks(problem);
   work.threads = tiling.threads();
   work.warps = tiling.warps();
   work.fma_per_warp = channels * taps * tiling.thread_k * tiling.thread_p * tiling.thread_q;

@@ -45,11 +45,9 @@ std::int64_t multiply_adds(const KernelPlan& kernel) {
 
 OutputTiles output_tiles(const KernelPlan& kernel) {
   const auto& tiling = std::get<DirectTiling>(kernel.tiling);
-  const Problem& problem = kernel.problem;
   OutputTiles result;
   result.rows = tiling.block_p(), result.columns = tiling.block_q();
-  result.tiles = problem.n * problem.groups * ceil_div(problem.k, tiling.block_k()) *
-                 ceil_div(problem.rows.output, tiling.block_p()) * ceil_div(problem.columns.output, tiling.block_q());
+  result.tiles = tiling.blocks(kernel.problem);
   return result;
 }
 

@@ -7,6 +7,11 @@
 
 namespace jitconv::codegen {
 
+std::int64_t DirectTiling::blocks(const Problem& problem) const {
+  return problem.n * problem.groups * ceil_div(problem.k, block_k()) * ceil_div(problem.rows.output, block_p()) *
+         ceil_div(problem.columns.output, block_q());
+}
+
 int DirectTiling::input_rows(const Problem& problem) const {
   return static_cast<int>((block_p() - 1) * problem.rows.stride + (problem.rows.taps - 1) * problem.rows.dilation + 1);
 }

@@ -33,6 +33,7 @@ struct DirectTiling {
   int block_k() const { return thread_k * warps_k; }
   int block_p() const { return warp_p() * warps_p; }
   int block_q() const { return warp_q() * warps_q; }
+  std::int64_t blocks(const Problem& problem) const;
   int input_rows(const Problem& problem) const;
   int input_columns(const Problem& problem) const;
   /// Floats of one thread's window of an input row, a multiple of 4, counted from column_shift before its first tap.

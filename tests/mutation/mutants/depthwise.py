@@ -130,9 +130,9 @@ MUTANTS = [
     emit("vector_residual_offset", 'residual_at("first + j")', 'residual_at("first")',
          "columns of a vector add the residual of its first"),
     # What the plan decides.
-    plan("grid_rounded_down", "work.blocks = ceil_div(problem_.n * problem_.input_channels(), tiling.planes) *",
-         "work.blocks = std::max<std::int64_t>(1, problem_.n * problem_.input_channels() / tiling.planes) *",
-         "the last planes are not computed"),
+    tiling("grid_rounded_down", "return ceil_div(problem.n * problem.input_channels(), planes) *",
+           "return std::max<std::int64_t>(1, problem.n * problem.input_channels() / planes) *",
+           "the last planes are not computed"),
     plan("vector_store_of_any_width", "problem_.columns.output % thread_q == 0 && store_bytes", "store_bytes",
          "rows of odd lengths: a fault, or the next row overwritten"),
     plan("vector_store_of_any_alignment", "problem_.alignment >= store_bytes && 16", "16", "tensors that are not aligned to 16 bytes: a fault"),

@@ -174,12 +174,10 @@ MUTANTS = [
          '.add("kTilesP", problem.rows.output / tiling.block_p() + 1)',
          "tiles and images are mixed up where P is a multiple of a tile"),
     # What the plan decides.
-    plan("grid_without_groups", "work.blocks = problem.n * problem.groups *", "work.blocks = problem.n *",
-         "all groups but the first are not computed"),
-    plan("grid_rows_rounded_down",
-         "ceil_div(group_k, tiling.block_k()) *\n                ceil_div(problem.rows.output, tiling.block_p()) *",
-         "ceil_div(group_k, tiling.block_k()) *\n                (problem.rows.output / tiling.block_p()) *",
-         "the last blocks are not launched"),
+    tiling("grid_without_groups", "return problem.n * problem.groups *", "return problem.n *",
+           "all groups but the first are not computed"),
+    tiling("grid_rows_rounded_down", "ceil_div(problem.rows.output, block_p()) *", "(problem.rows.output / block_p()) *",
+           "the last blocks are not launched"),
     plan("alignment_ignored",
          "problem.columns.input % 4 == 0 &&\n"
          "                       problem.alignment >= 4 * element_bytes(problem.input.type);",

@@ -87,7 +87,18 @@ class ForwardCalls:
         /,
     ) -> None: ...
     def share(
-        self, other: ForwardCalls, x: Tensor, w: Tensor, b: Tensor | None, activation: bool, pack: bool, /
+        self, other: ForwardCalls, x: Tensor, w: Tensor, b: Tensor | None, activation: bool, pack: bool, casts: bool, /
+    ) -> None: ...
+    def leave(
+        self,
+        function: Callable[[Tensor, Tensor, Tensor | None], Tensor],
+        x: Tensor,
+        w: Tensor,
+        b: Tensor | None,
+        activation: bool,
+        pack: bool,
+        casts: bool,
+        /,
     ) -> None: ...
     def forget(self, reference: object, /) -> None: ...
     def clear(self) -> None: ...
@@ -116,7 +127,7 @@ class GradientCalls:
         dense_saved: Callable[[Tensor], Tensor] | None,
         bias_gradient: Callable[[Tensor, Tensor | None], Tensor] | None,
     ) -> None: ...
-    def share(
+    def choose(
         self,
         other: GradientCalls,
         dy: Tensor,
@@ -125,6 +136,8 @@ class GradientCalls:
         saved: Tensor | None,
         mask: Sequence[bool],
         wide: bool,
+        part: Sequence[bool],
+        by_pytorch: Callable[[Tensor, Tensor, Tensor, Tensor | None], Sequence[Tensor | None]] | None,
         /,
     ) -> None: ...
     def clear(self) -> None: ...

@@ -73,6 +73,7 @@ struct ForwardCalls {
   bool is_choice;  ///< has what was measured to be faster than PyTorch, under settings that are part of the key
   Trained trained;
   std::unordered_map<Key, std::shared_ptr<ForwardLaunch>, CallKeyHash> launches;
+  std::unordered_map<Key, Ref, CallKeyHash> by_pytorch;  ///< functions of x, w and b, where PyTorch is the faster
 
   Key key_of(const Operands& o, bool activation, bool pack, bool casts) const {
     Key key;
@@ -173,7 +174,13 @@ PyObject* enqueue(PyObject* self, const ForwardCalls& calls, ForwardLaunch& laun
 
 /// The result, or None: the shapes are new, or the GPU is not the current one.
 PyObject* run_known(PyObject* self, ForwardCalls& calls, const Operands& o, bool activation, bool pack, bool casts) {
-  const std::shared_ptr<ForwardLaunch> launch = find(calls.launches, calls.key_of(o, activation, pack, casts));
+  const Key key = calls.key_of(o, activation, pack, casts);
+  if (const auto found = calls.by_pytorch.find(key); found != calls.by_pytorch.end()) {
+    const Ref function(Py_NewRef(found->second.get()));
+    PyObject* const b = o.b == nullptr ? Py_None : o.b;
+    return checked(PyObject_CallFunctionObjArgs(function.get(), o.x, o.w, b, nullptr));
+  }
+  const std::shared_ptr<ForwardLaunch> launch = find(calls.launches, key);
   if (launch == nullptr || is_elsewhere(o.x_view)) Py_RETURN_NONE;
   return enqueue(self, calls, *launch, o, pack);
 }
@@ -226,7 +233,7 @@ PyObject* call(PyObject* self, PyObject* const* args, Py_ssize_t count) {
       const Ref owner(checked(PyObject_CallNoArgs(calls.owner.get())));
       if (owner.get() == Py_None) Py_RETURN_NONE;
       PyObject* const b = o.b == nullptr ? Py_None : o.b;
-      return checked(PyObject_CallFunctionObjArgs(torch().apply, o.x, o.w, b, owner.get(), nullptr));
+      return checked(PyObject_CallFunctionObjArgs(torch().function.apply, o.x, o.w, b, owner.get(), nullptr));
     }
     return run_known(self, calls, o, /*activation=*/true, /*pack=*/!grad_enabled, /*casts=*/!same);
   });
@@ -258,13 +265,24 @@ PyObject* add(PyObject* self, PyObject* args) {
 
 PyObject* share(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   return guarded([&] {
-    check_count("share", count, 6);
+    check_count("share", count, 7);
     Operands o(args[1], args[2], args[3]);
     ForwardCalls &calls = Type::of(self), &other = Type::checked_of(args[0]);
-    const bool activation = args[4] == Py_True, pack = args[5] == Py_True;
+    const bool activation = args[4] == Py_True, pack = args[5] == Py_True, casts = args[6] == Py_True;
     if (!o.view()) Py_RETURN_NONE;
-    if (auto launch = find(other.launches, other.key_of(o, activation, pack, /*casts=*/false)))
-      calls.launches.insert_or_assign(calls.key_of(o, activation, pack, /*casts=*/false), std::move(launch));
+    if (auto launch = find(other.launches, other.key_of(o, activation, pack, casts)))
+      calls.launches.insert_or_assign(calls.key_of(o, activation, pack, casts), std::move(launch));
+    Py_RETURN_NONE;
+  });
+}
+
+PyObject* leave(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+  return guarded([&] {
+    check_count("leave", count, 7);
+    Operands o(args[1], args[2], args[3]);
+    ForwardCalls& calls = Type::of(self);
+    const bool activation = args[4] == Py_True, pack = args[5] == Py_True, casts = args[6] == Py_True;
+    if (o.view()) calls.by_pytorch.try_emplace(calls.key_of(o, activation, pack, casts), Py_NewRef(args[0]));
     Py_RETURN_NONE;
   });
 }
@@ -288,7 +306,9 @@ PyObject* forget(PyObject* self, PyObject* reference) {
 
 PyObject* clear(PyObject* self, PyObject*) {
   return guarded([&] {
-    const auto dropped = std::exchange(Type::of(self).launches, {});
+    ForwardCalls& calls = Type::of(self);
+    const auto launches = std::exchange(calls.launches, {});
+    const auto functions = std::exchange(calls.by_pytorch, {});
     Py_RETURN_NONE;
   });
 }
@@ -333,7 +353,7 @@ PyObject* py_function_forward(PyObject*, PyObject* const* args, Py_ssize_t count
       if (casts) y = Ref(run_known(object.get(), calls, o, applied, /*pack=*/false, /*casts=*/false));
     }
     if (y.get() == Py_None)
-      return checked(PyObject_CallFunctionObjArgs(torch().forward, ctx, x, w, b, convolution, nullptr));
+      return checked(PyObject_CallFunctionObjArgs(torch().function.forward, ctx, x, w, b, convolution, nullptr));
     PyObject* const result = calls.trained == Trained::none ? Py_None : y.get();
     const Ref saved(checked(cast_w              ? PyTuple_Pack(4, x, w, result, cast_w.get())
                             : result == Py_None ? PyTuple_Pack(2, x, w)
@@ -346,7 +366,7 @@ PyObject* py_function_forward(PyObject*, PyObject* const* args, Py_ssize_t count
 }
 
 void add_forward_calls_type(PyObject* module) {
-  static std::array<PyMethodDef, 7> methods = {{
+  static std::array<PyMethodDef, 8> methods = {{
       {"call", method(call), METH_FASTCALL,
        "call(x, w, b, dimensions)\n\nThe convolution with its activation, also where autograd records it, or None: the "
        "extents are not known, or an operator has to be called."},
@@ -356,7 +376,9 @@ void add_forward_calls_type(PyObject* module) {
        "add(x, w, b, activation, casts, kernel, shape, strides, dense_x, dense_w, dense_b)\n\nMake these extents "
        "known."},
       {"share", method(share), METH_FASTCALL,
-       "share(other, x, w, b, activation, pack)\n\nMake known what another one knows, if it does."},
+       "share(other, x, w, b, activation, pack, casts)\n\nMake known what another one knows, if it does."},
+      {"leave", method(leave), METH_FASTCALL,
+       "leave(function, x, w, b, activation, pack, casts)\n\nLeave these extents to a function of x, w and b."},
       {"forget", forget, METH_O, "forget(reference)\n\nDrop what was kept of weights that are gone."},
       {"clear", clear, METH_NOARGS, "clear()\n\nForget all extents."},
       {nullptr, nullptr, 0, nullptr},

@@ -19,6 +19,12 @@ struct GradientLaunch {
   std::int64_t workspace = 0;                   ///< of both launches, which follow each other on the stream
 };
 
+/// Who computes which gradients: the kernels those of a launch, and a function of PyTorch's the others.
+struct Choice {
+  std::shared_ptr<GradientLaunch> launch;  ///< null if none is the kernels'
+  Ref by_pytorch;                          ///< of dy, x, w and saved; null if none is PyTorch's
+};
+
 using Key = CallKey<4>;
 
 struct Operands {
@@ -36,8 +42,9 @@ struct GradientCalls {
       : transposed(a_transposed), follows_math(a_follows_math), is_choice(a_choice) {}
 
   bool transposed, follows_math;
-  bool is_choice;  ///< has what was measured to be faster than PyTorch, under settings that are part of the key
+  bool is_choice;  ///< has choices between jitconv and PyTorch in place of launches; PyTorch's settings are in the key
   std::unordered_map<Key, std::shared_ptr<GradientLaunch>, CallKeyHash> launches;
+  std::unordered_map<Key, std::shared_ptr<Choice>, CallKeyHash> choices;
 
   Key key_of(const Operands& o, std::int64_t mask, bool wide) const {
     Key key;
@@ -114,12 +121,30 @@ Gradients enqueue(const GradientCalls& calls, const GradientLaunch& launch, cons
   return {none_or(std::move(dx)), none_or(std::move(dw)), none_or(std::move(db))};
 }
 
+/// The gradients of a choice.
+Gradients run_both(const GradientCalls& calls, const Choice& choice, const Operands& o) {
+  Gradients g = {none_or({}), none_or({}), none_or({})};
+  if (choice.launch != nullptr) g = enqueue(calls, *choice.launch, o);
+  if (!choice.by_pytorch) return g;
+  PyObject* const saved = o.saved == nullptr ? Py_None : o.saved;
+  const Ref others(checked(PyObject_CallFunctionObjArgs(choice.by_pytorch.get(), o.dy, o.x, o.w, saved, nullptr)));
+  for (std::size_t i = 0; i < g.size(); ++i) {
+    PyObject* const other = checked(PyTuple_GetItem(others.get(), static_cast<Py_ssize_t>(i)));
+    if (other != Py_None) g[i] = Ref(Py_NewRef(other));
+  }
+  return g;
+}
+
 /// The gradients; nothing if the shapes are new, or the GPU is not the current one.
 std::optional<Gradients> run_known(GradientCalls& calls, Operands& o, std::int64_t mask, bool wide) {
-  if (!o.view()) return std::nullopt;
-  const std::shared_ptr<GradientLaunch> launch = find(calls.launches, calls.key_of(o, mask, wide));
-  if (launch == nullptr || is_elsewhere(o.x_view)) return std::nullopt;
-  return enqueue(calls, *launch, o);
+  if (!o.view() || is_elsewhere(o.x_view)) return std::nullopt;
+  const Key key = calls.key_of(o, mask, wide);
+  if (calls.is_choice) {
+    const std::shared_ptr<Choice> choice = find(calls.choices, key);
+    return choice == nullptr ? std::nullopt : std::optional(run_both(calls, *choice, o));
+  }
+  const std::shared_ptr<GradientLaunch> launch = find(calls.launches, key);
+  return launch == nullptr ? std::nullopt : std::optional(enqueue(calls, *launch, o));
 }
 
 PyObject* run(PyObject* self, PyObject* const* args, Py_ssize_t count) {
@@ -169,23 +194,28 @@ PyObject* add(PyObject* self, PyObject* args, PyObject* keywords) {
   });
 }
 
-PyObject* share(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+PyObject* choose(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   return guarded([&] {
-    check_count("share", count, 7);
+    check_count("choose", count, 9);
     Operands o = to_operands(args[1], args[2], args[3], args[4]);
     GradientCalls &calls = Type::of(self), &other = Type::checked_of(args[0]);
-    const std::int64_t mask = to_mask(args[5]);
+    const std::int64_t mask = to_mask(args[5]), part = to_mask(args[7]);
     const bool wide = args[6] == Py_True;
     if (!o.view()) Py_RETURN_NONE;
-    if (auto launch = find(other.launches, other.key_of(o, mask, wide)))
-      calls.launches.insert_or_assign(calls.key_of(o, mask, wide), std::move(launch));
+    auto choice = std::make_shared<Choice>();
+    choice->by_pytorch = unless_none(args[8]);
+    if (part != 0) choice->launch = find(other.launches, other.key_of(o, part, wide));
+    if (part != 0 && choice->launch == nullptr) Py_RETURN_NONE;
+    calls.choices.insert_or_assign(calls.key_of(o, mask, wide), std::move(choice));
     Py_RETURN_NONE;
   });
 }
 
 PyObject* clear(PyObject* self, PyObject*) {
   return guarded([&] {
-    const auto dropped = std::exchange(Type::of(self).launches, {});
+    GradientCalls& calls = Type::of(self);
+    const auto launches = std::exchange(calls.launches, {});
+    const auto choices = std::exchange(calls.choices, {});
     Py_RETURN_NONE;
   });
 }
@@ -204,7 +234,9 @@ PyObject* py_function_backward(PyObject*, PyObject* const* args, Py_ssize_t coun
   return guarded([&] {
     check_count("function_backward", count, 2);
     PyObject *const ctx = args[0], *const dy = args[1];
-    const auto leave = [&] { return checked(PyObject_CallFunctionObjArgs(torch().backward, ctx, dy, nullptr)); };
+    const auto leave = [&] {
+      return checked(PyObject_CallFunctionObjArgs(torch().function.backward, ctx, dy, nullptr));
+    };
     if (asks(torch().grad_enabled) || something_notices()) return leave();  // the first: create_graph=True
     // x, w, what the activation's derivative is computed from, and w as it was cast; see _eager.py.
     const Ref saved = attribute(ctx, names().saved_tensors);
@@ -231,8 +263,9 @@ void add_gradient_calls_type(PyObject* module) {
       {"run", method(run), METH_FASTCALL,
        "run(dy, x, w, saved, mask, wide)\n\ndx, dw and db, or None if these extents are not known."},
       {"add", method(add), METH_VARARGS | METH_KEYWORDS, "add(**fields)\n\nMake tensors of these extents known."},
-      {"share", method(share), METH_FASTCALL,
-       "share(other, dy, x, w, saved, mask, wide)\n\nMake known what another one knows, if it does."},
+      {"choose", method(choose), METH_FASTCALL,
+       "choose(other, dy, x, w, saved, mask, wide, part, by_pytorch)\n\nTake the gradients of `part` from another one, "
+       "if it knows these extents, and the others from a function of dy, x, w and saved."},
       {"clear", clear, METH_NOARGS, "clear()\n\nForget all extents."},
       {nullptr, nullptr, 0, nullptr},
   }};

@@ -93,12 +93,13 @@ PyObject* py_bind_torch(PyObject*, PyObject* args, PyObject* keywords) {
         "forward",        "backward",         nullptr};
     Torch t;
     PyObject* api = nullptr;
-    if (PyArg_ParseTupleAndKeywords(
-            args, keywords, "$OOOOOOOOOOOOOOOOOOOOOOOOOO:bind_torch", const_cast<char**>(names), &api, &t.tensor,
-            &t.parameter, &t.dtypes, &t.noticing, &t.forward_ad, &t.any_autocast, &t.autocast_enabled,
-            &t.autocast_dtype, &t.grad_enabled, &t.is_capturing, &t.device_count, &t.current_device, &t.current_stream,
-            &t.fp32_precision, &t.benchmarks, &t.is_deterministic, &t.new_empty_strided, &t.is_neg, &t.is_inference,
-            &t.storage, &t.weak_storage, &t.is_gathered, &t.apply, &t.forward, &t.backward) == 0)
+    if (PyArg_ParseTupleAndKeywords(args, keywords, "$OOOOOOOOOOOOOOOOOOOOOOOOOO:bind_torch", const_cast<char**>(names),
+                                    &api, &t.tensor, &t.parameter, &t.dtypes, &t.noticing, &t.forward_ad,
+                                    &t.autocast.any_enabled, &t.autocast.enabled, &t.autocast.dtype, &t.grad_enabled,
+                                    &t.is_capturing, &t.device_count, &t.current_device, &t.current_stream,
+                                    &t.fp32_precision, &t.benchmarks, &t.is_deterministic, &t.new_empty_strided,
+                                    &t.is_neg, &t.is_inference, &t.storage, &t.weak_storage, &t.is_gathered,
+                                    &t.function.apply, &t.function.forward, &t.function.backward) == 0)
       throw PythonError();
     exchange = nullptr;
     constexpr const char* kCapsule = "dlpack_exchange_api";
@@ -118,12 +119,15 @@ PyObject* py_bind_torch(PyObject*, PyObject* args, PyObject* keywords) {
                 name("cpu"),           name("cuda"),           name("conv")};
     one_stride = checked(Py_BuildValue("(i)", 1));
     t.serves_cpu = bound.serves_cpu, t.declines_calls = bound.declines_calls;
-    for (PyObject* object :
-         {t.tensor,           t.parameter,         t.dtypes,         t.noticing,       t.forward_ad,
-          t.any_autocast,     t.autocast_enabled,  t.autocast_dtype, t.grad_enabled,   t.is_capturing,
-          t.device_count,     t.current_device,    t.current_stream, t.fp32_precision, t.benchmarks,
-          t.is_deterministic, t.new_empty_strided, t.is_neg,         t.is_inference,   t.storage,
-          t.weak_storage,     t.is_gathered,       t.apply,          t.forward,        t.backward})
+    for (PyObject* object : {t.tensor,           t.parameter,         t.dtypes,
+                             t.noticing,         t.forward_ad,        t.autocast.any_enabled,
+                             t.autocast.enabled, t.autocast.dtype,    t.grad_enabled,
+                             t.is_capturing,     t.device_count,      t.current_device,
+                             t.current_stream,   t.fp32_precision,    t.benchmarks,
+                             t.is_deterministic, t.new_empty_strided, t.is_neg,
+                             t.is_inference,     t.storage,           t.weak_storage,
+                             t.is_gathered,      t.function.apply,    t.function.forward,
+                             t.function.backward})
       Py_INCREF(object);
     bound = t;
     Py_RETURN_NONE;
@@ -214,10 +218,10 @@ bool something_notices() {
 }
 
 Ref autocast_type(const TensorView& view) {
-  if (!asks(bound.any_autocast)) return {};
+  if (!asks(bound.autocast.any_enabled)) return {};
   PyObject* const device = view.device < 0 ? interned.cpu : interned.cuda;
-  if (!asks(bound.autocast_enabled, device)) return {};
-  return Ref(checked(PyObject_CallFunctionObjArgs(bound.autocast_dtype, device, nullptr)));
+  if (!asks(bound.autocast.enabled, device)) return {};
+  return Ref(checked(PyObject_CallFunctionObjArgs(bound.autocast.dtype, device, nullptr)));
 }
 
 bool is_supported(PyObject* dtype) {

@@ -29,15 +29,19 @@ struct Torch {
   PyObject* dtypes = nullptr;                        ///< a tuple of the types that there are kernels for, float32 first
   PyObject* noticing = nullptr;    ///< a tuple of functions; one that returns something true would notice an operator
   PyObject* forward_ad = nullptr;  ///< the module
-  PyObject *any_autocast = nullptr, *autocast_enabled = nullptr, *autocast_dtype = nullptr;
+  struct {
+    PyObject *any_enabled = nullptr, *enabled = nullptr, *dtype = nullptr;
+  } autocast;
   PyObject *grad_enabled = nullptr, *is_capturing = nullptr, *device_count = nullptr, *current_device = nullptr,
            *current_stream = nullptr, *fp32_precision = nullptr, *benchmarks = nullptr, *is_deterministic = nullptr;
   /// Methods of Tensor.
   PyObject *new_empty_strided = nullptr, *is_neg = nullptr, *is_inference = nullptr, *storage = nullptr;
   PyObject* weak_storage = nullptr;  ///< makes a weak reference to a storage
   PyObject* is_gathered = nullptr;   ///< whether a tensor is written without being given another version
-  PyObject* apply = nullptr;         ///< runs the autograd function
-  PyObject *forward = nullptr, *backward = nullptr;  ///< of it, for what function_forward() and _backward() leave
+  struct {
+    PyObject* apply = nullptr;                         ///< runs it
+    PyObject *forward = nullptr, *backward = nullptr;  ///< of it, for what function_forward() and _backward() leave
+  } function;                                          ///< autograd's
   bool serves_cpu = false, declines_calls = false;
 };
 const Torch& torch();

@@ -270,8 +270,9 @@ def test_arguments_of_another_type() -> None:
     wrong: tuple[Callable[[], Any], ...] = (
         lambda: c.calls.call(x, w, b, "2"),
         lambda: c.calls.run(x, w, b),
-        lambda: c.calls.share(c.gradient_calls, x, w, b, True, True),
-        lambda: c.gradient_calls.share(c.calls, x, x, w, None, (True,) * 3, True),
+        lambda: c.calls.share(c.gradient_calls, x, w, b, True, True, False),
+        lambda: c.calls.leave(print, x, w, b, True, True),
+        lambda: c.gradient_calls.choose(c.calls, x, x, w, None, (True,) * 3, True, (True,) * 3, None),
         lambda: c.calls.add(x, w, b, True, False, "kernel", (), (), None, None, None),
         lambda: _native.function_forward(None, x, w, b, None),
     )

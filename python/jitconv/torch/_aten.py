@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from torch.nn import functional
 
 from jitconv.torch import _activation
 from jitconv.torch._convolution import Convolution, Settings
@@ -31,7 +32,22 @@ def forward_of_checked(c: Convolution, x: torch.Tensor, w: torch.Tensor, b: torc
 
 def _linear(s: Settings, x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None) -> torch.Tensor:
     x, arguments = _symmetric(s, x)
-    return torch.convolution(x, w, b, *arguments)
+    if w.dtype == x.dtype and (b is None or b.dtype == x.dtype):
+        return torch.convolution(x, w, b, *arguments)
+    return _under_autocast(x, w, b, *arguments)
+
+
+def _under_autocast(
+    x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None, stride: Any, padding: Any, dilation: Any,
+    transposed: bool, output_padding: Any, groups: int,
+) -> torch.Tensor:  # fmt: skip
+    """Return a convolution by one of the functions whose operands autocast casts on every device."""
+    sequences = x.dim() == 3
+    if transposed:
+        upsample = functional.conv_transpose1d if sequences else functional.conv_transpose2d
+        return upsample(x, w, b, stride, padding, output_padding, groups, dilation)
+    convolve = functional.conv1d if sequences else functional.conv2d
+    return convolve(x, w, b, stride, padding, dilation, groups)
 
 
 def _symmetric(s: Settings, x: torch.Tensor) -> tuple[torch.Tensor, tuple[Any, ...]]:
@@ -50,7 +66,7 @@ def _padded(s: Settings, x: torch.Tensor) -> tuple[torch.Tensor, tuple[int, int]
         return x, (top, left)
     if s.transposed:
         raise ValueError(f"padding is {s.padding}: a transposed convolution has the same on both sides")
-    return torch.nn.functional.pad(x, (left, right, top, bottom)[: 2 * x.dim() - 4]), (0, 0)
+    return functional.pad(x, (left, right, top, bottom)[: 2 * x.dim() - 4]), (0, 0)
 
 
 def backward(

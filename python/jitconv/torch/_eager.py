@@ -209,7 +209,7 @@ def convolve(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None, c: Convol
     if torch.is_autocast_enabled(device):
         x = autocast(x, device)
         if not recorded or x.dtype == torch.float64:
-            if type(c) is Convolution and all(t is None or t.dtype in DTYPES for t in (x, w, b)):
+            if recorder is None and all(t is None or t.dtype in DTYPES for t in (x, w, b)):
                 return c.forward_cast(x, w, b, pack=not torch.is_grad_enabled())
             w, b = autocast(w, device), None if b is None else autocast(b, device)
     elif w.dtype != x.dtype or (b is not None and b.dtype != x.dtype):

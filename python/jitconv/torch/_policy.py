@@ -51,20 +51,25 @@ class Choosing(Convolution):
         super().forget()
         self._known.clear()
 
-    def forward(
-        self, x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None, activation: bool, pack: bool
+    def _run(
+        self, x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None, activation: bool, pack: bool, *, casts: bool
     ) -> torch.Tensor:
-        """Return the convolution; the arguments are those of `Convolution.forward`."""
-        y = self.calls.run(x, w, b, activation, pack, False)
+        """Return the convolution; the arguments are those of `Convolution._run`.
+
+        Under autocast PyTorch casts w and b itself, and keeps them as long as the autocast context lasts.
+        """
+        y = self.calls.run(x, w, b, activation, pack, casts)
         if y is not None:
             return y
-        mine = partial(self._jitconv.forward, x, w, b, activation, pack)
-        theirs = partial(_aten.forward_of_checked, self if activation else self._linear, x, w, b)
+        mine = partial(self._jitconv._run, x, w, b, activation, pack, casts=casts)
+        by_pytorch = partial(_forward_by_pytorch, self._jitconv if activation else self._linear)
         what = ("forward", b is not None, activation, pack)
-        choice = self._choice(what, (x, w), mine, theirs)
-        result: torch.Tensor = _run(choice, mine, theirs)
+        choice = self._choice(what, (x, w), mine, partial(by_pytorch, x, w, b))
+        result: torch.Tensor = _compute(choice, mine, partial(by_pytorch, x, w, b))
         if choice.takes_jitconv and choice is not _ALWAYS:
-            self.calls.share(self._jitconv.calls, x, w, b, activation, pack)
+            self.calls.share(self._jitconv.calls, x, w, b, activation, pack, casts)
+        elif not choice.takes_jitconv and not choice.reason:  # what jitconv cannot compute is counted at each call
+            self.calls.leave(by_pytorch, x, w, b, activation, pack, casts)
         return result
 
     def backward(
@@ -83,22 +88,27 @@ class Choosing(Convolution):
         if known is not None:
             return known
         mine = partial(self._jitconv.backward, dy, x, w, saved, dtype=dtype)
-        theirs = partial(_by_pytorch, self, dy, x, w, saved, dtype or w.dtype)
+        by_pytorch = partial(_gradients_by_pytorch, self._jitconv, dtype or w.dtype)
+        theirs = partial(by_pytorch, dy=dy, x=x, w=w, saved=saved)
         parts = [part for part in ((mask[0], False, False), (False, mask[1], mask[2])) if any(part)]
         what = ("backward", saved is not None, dtype)
         chosen = [
-            self._choice((*what, *part), (x, w, dy), partial(mine, part), partial(theirs, part)) for part in parts
+            (part, self._choice((*what, *part), (x, w, dy), partial(mine, part), partial(theirs, part)))
+            for part in parts
         ]
-        # One call shares what both parts need; a part whose kernel is missing is served by itself.
-        if len({choice.takes_jitconv for choice in chosen}) == 1 and not _background.enabled:
-            result: Results = _run(chosen[0], partial(mine, mask), partial(theirs, mask))
-            if chosen[0].takes_jitconv and chosen[0] is not _ALWAYS:
-                self.gradient_calls.share(self._jitconv.gradient_calls, dy, x, w, saved, mask, wide)
-            return result
+        # One call shares what both parts need; a part whose kernel may be missing is served by itself.
+        if not _background.enabled:
+            chosen = _joined(chosen)
         gradients: list[torch.Tensor | None] = [None, None, None]
-        for part, choice in zip(parts, chosen, strict=True):
-            results = _run(choice, partial(mine, part), partial(theirs, part))
+        for part, choice in chosen:
+            results = _compute(choice, partial(mine, part), partial(theirs, part))
             gradients = [new if new is not None else old for new, old in zip(results, gradients, strict=True)]
+        if not _background.enabled and all(choice is not _ALWAYS and not choice.reason for _, choice in chosen):
+            of = {choice.takes_jitconv: part for part, choice in chosen}
+            rest = partial(by_pytorch, of[False]) if False in of else None
+            self.gradient_calls.choose(
+                self._jitconv.gradient_calls, dy, x, w, saved, mask, wide, of.get(True, (False,) * 3), rest
+            )
         return gradients[0], gradients[1], gradients[2]
 
     def _choice(self, what: tuple[Any, ...], tensors: tuple[torch.Tensor, ...], mine: Run, theirs: Run) -> Choice:
@@ -129,18 +139,35 @@ class Choosing(Convolution):
         return choice
 
 
-def _by_pytorch(
+def _joined(chosen: list[tuple[Mask, Choice]]) -> list[tuple[Mask, Choice]]:
+    """Return the parts with those of one library made one."""
+    of: dict[bool, tuple[Mask, Choice]] = {}
+    for part, choice in chosen:
+        (dx, dw, db), before = of.get(choice.takes_jitconv, ((False, False, False), choice))
+        joined = (part[0] or dx, part[1] or dw, part[2] or db)
+        of[choice.takes_jitconv] = joined, before if before.reason else choice
+    return list(of.values())
+
+
+def _forward_by_pytorch(c: Convolution, x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None) -> torch.Tensor:
+    """Return the convolution by PyTorch."""
+    with original():
+        return _aten.forward_of_checked(c, x, w, b)
+
+
+def _gradients_by_pytorch(
     c: Convolution,
+    dtype: torch.dtype,
+    mask: Mask,
     dy: torch.Tensor,
     x: torch.Tensor,
     w: torch.Tensor,
     saved: torch.Tensor | None,
-    dtype: torch.dtype,
-    mask: Mask,
 ) -> Results:
     """Return the gradients by PyTorch, those of weights and bias in the type that is asked for."""
-    dx, dw, db = _aten.backward(c, dy, x, w, saved, mask)
-    return dx, None if dw is None else dw.to(dtype), None if db is None else db.to(dtype)
+    with original():
+        dx, dw, db = _aten.backward(c, dy, x, w, saved, mask)
+        return dx, None if dw is None else dw.to(dtype), None if db is None else db.to(dtype)
 
 
 _choosing: dict[Convolution, Choosing] = {}
@@ -207,7 +234,7 @@ def _order(t: torch.Tensor) -> str:
     return "channels_last" if last else f"strides {t.stride()}"
 
 
-def _run(choice: Choice, mine: Run, theirs: Run) -> Any:
+def _compute(choice: Choice, mine: Run, theirs: Run) -> Any:
     if choice.takes_jitconv:
         try:
             return mine()
@@ -219,5 +246,4 @@ def _run(choice: Choice, mine: Run, theirs: Run) -> Any:
             _stats.count_served_by_pytorch("a CUDA graph is being captured and the kernel is missing")
     elif choice.reason:
         _stats.count_served_by_pytorch(choice.reason)
-    with original():
-        return theirs()
+    return theirs()

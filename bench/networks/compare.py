@@ -6,11 +6,12 @@
     python bench/networks/compare.py --networks resnet50,edsr --variants eager,jitconv --explain
 
 Architectures are in vision.py and dense.py, with random weights and random inputs. All variants start from the same
-weights and see the same inputs. Reported are the median time of a step; that of the host to enqueue it, which bounds
-the step where a network has many small layers; that of an inference step in a CUDA graph, where the host does nothing;
-the peak of allocated memory; the time from the conversion to the end of the first step; and the losses of the first
-training steps, which must follow each other. fp32 runs with TF32 allowed, as PyTorch's convolutions do by default;
-matrix products are allowed TF32 as well. bf16 is torch.autocast.
+weights and see the same inputs, and their steps take turns. `jitconv_fused` is converted with the flags that fold
+BatchNorm, in inference, and activations into convolutions. Reported are the median time of a step; that of the host to
+enqueue it, which bounds the step where a network has many small layers; that of the step in a CUDA graph, where the
+host does nothing; the peak of the memory that the variant allocates; the time from the conversion to the end of the
+first step; and the losses of the first training steps, which must follow each other. fp32 runs with TF32 allowed, as
+PyTorch's convolutions do by default; matrix products are allowed TF32 as well. bf16 is torch.autocast.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ NETWORKS: dict[str, tuple[type[nn.Module], tuple[int, ...]]] = {
     "edsr": (EDSR, (16, 3, 96, 96)),
     "speech": (Speech, (8, 80, 64)),
 }
-VARIANTS = ("eager", "channels_last", "compile", "jitconv", "jitconv_channels_last", "auto")
+VARIANTS = ("eager", "channels_last", "compile", "jitconv", "jitconv_channels_last", "jitconv_fused", "auto")
 QUICK = ("eager", "channels_last", "jitconv")
 MODES = ("inference", "training")
 PRECISIONS = ("tf32", "bf16")
@@ -77,28 +78,34 @@ class Measurement:
 class Case:
     """A variant of a network, ready to be stepped. Building it is what the time to the first step begins with."""
 
-    def __init__(
-        self, original: nn.Module, x: Tensor, target: Tensor, variant: str, mode: str, precision: str
-    ) -> None:
-        self.begin = time.perf_counter()
+    def __init__(self, original: nn.Module, x: Tensor, target: Tensor, variant: str, mode: str, precision: str) -> None:
+        held = torch.cuda.memory_allocated()
+        begin = time.perf_counter()
         model, self.mode, self.precision = copy.deepcopy(original), mode, precision
         if variant.endswith("channels_last") and x.dim() == 4:
             model = model.to(memory_format=torch.channels_last)
             x = x.contiguous(memory_format=torch.channels_last)
         model.train(mode == "training")
-        self.module, self.x = model, x
-        if variant in ("jitconv", "jitconv_channels_last", "auto"):
-            policy = "auto" if variant == "auto" else "always"
-            jitconv.torch.convert(model, policy=policy)
-            if policy == "always":
-                with self.autocast():
-                    jitconv.torch.prepare(model, x, backward=mode == "training", progress=False)
+        if variant == "jitconv_fused":
+            model = fused(model)
+        elif variant in ("jitconv", "jitconv_channels_last", "auto"):
+            jitconv.torch.convert(model, policy="auto" if variant == "auto" else "always")
+        self.x = x
+        if variant.startswith("jitconv"):
+            with self.autocast():
+                jitconv.torch.prepare(model, x, backward=mode == "training", progress=False)
         self.step_model: Callable[[Tensor], Tensor] = model
         if variant == "compile":
             torch._dynamo.reset()
             self.step_model = torch.compile(model, mode="max-autotune")
         self.optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
         self.target = target
+        losses = [self.step()]
+        torch.cuda.synchronize()
+        self.first_step_s = time.perf_counter() - begin
+        losses += [self.step() for _ in range(LOSSES - 1)]
+        self.losses = [float(loss) for loss in losses if loss is not None]
+        self.kept = torch.cuda.memory_allocated() - held  # by weights, gradients and what is made of them
 
     def autocast(self) -> torch.autocast | nullcontext[None]:
         """The context of the precision."""
@@ -118,43 +125,65 @@ class Case:
         return loss.detach()
 
 
+def fused(model: nn.Module) -> nn.Module:
+    """Convert a model with its activations and, in inference, its BatchNorms; by torch.fx if it can be traced."""
+    flags = {"inplace": False, "fuse_batchnorm": not model.training, "fuse_activation": True}
+    try:
+        return jitconv.torch.convert(model, graph=True, **flags)
+    except ValueError:
+        return jitconv.torch.convert(model, **flags)
+
+
 def measure(
-    name: str, original: nn.Module, x: Tensor, target: Tensor, variant: str, mode: str, precision: str, steps: int
-) -> Measurement:
-    """Build one case, run its first steps, and take the median of the others."""
+    name: str, original: nn.Module, x: Tensor, target: Tensor, mode: str, precision: str, arguments: argparse.Namespace
+) -> Iterator[Measurement]:
+    """Build one case for each variant, run its first steps, and take the medians of others, for which they take turns.
+
+    All have the same number of steps behind them then, and none finds the GPU hotter than the others do.
+    """
     torch.cuda.synchronize()
     torch.cuda.empty_cache()
-    case = Case(original, x, target, variant, mode, precision)
-    losses = [case.step()]
-    torch.cuda.synchronize()
-    first_step_s = time.perf_counter() - case.begin
-    losses += [case.step() for _ in range(LOSSES - 1)]
-    torch.cuda.reset_peak_memory_stats()
-    ms, host_ms = timed(case.step, steps)
-    peak = torch.cuda.max_memory_allocated() / 2**20
-    graph_ms = timed(graphed(case.step).replay, steps)[0] if mode == "inference" and variant != "compile" else None
-    return Measurement(
-        name, variant, mode, precision, ms, host_ms, graph_ms, peak, first_step_s,
-        [float(loss) for loss in losses if loss is not None],
-    )  # fmt: skip
-
-
-def timed(step: Callable[[], object], steps: int) -> tuple[float, float]:
-    """Return the median of a step's time on the GPU's clock, and that of the host, which begins with an empty queue."""
-    times, host = [], []
-    for _ in range(steps):
+    variants = arguments.variants.split(",")
+    cases = {variant: Case(original, x, target, variant, mode, precision) for variant in variants}
+    peaks = {}
+    for variant, case in cases.items():
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        case.step()
         torch.cuda.synchronize()
-        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        begin.record()
-        start = time.perf_counter()
-        step()
-        host.append((time.perf_counter() - start) * 1e3)
-        end.record()
-        times.append((begin, end))
+        peaks[variant] = (torch.cuda.max_memory_allocated() - before + case.kept) / 2**20
+    times = timed({variant: case.step for variant, case in cases.items()}, arguments.steps)
+    graphs = {v: graphed(case.step) for v, case in cases.items() if v != "compile" and arguments.steps > 0}
+    replays = timed({variant: graph.replay for variant, graph in graphs.items()}, arguments.steps)
+    for variant, case in cases.items():
+        ms, host_ms = times[variant]
+        yield Measurement(
+            name, variant, mode, precision, ms, host_ms, replays[variant][0] if variant in replays else None,
+            peaks[variant], case.first_step_s, case.losses,
+        )  # fmt: skip
+
+
+def timed(steps: dict[str, Callable[[], object]], count: int) -> dict[str, tuple[float, float]]:
+    """Return the medians of each step's times: on the GPU's clock, and of the host, which begins with an empty queue."""
+    times: dict[str, list[tuple[torch.cuda.Event, torch.cuda.Event]]] = {name: [] for name in steps}
+    host: dict[str, list[float]] = {name: [] for name in steps}
+    for _ in range(count):
+        for name, step in steps.items():
+            torch.cuda.synchronize()
+            begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+            begin.record()
+            start = time.perf_counter()
+            step()
+            host[name].append((time.perf_counter() - start) * 1e3)
+            end.record()
+            times[name].append((begin, end))
     torch.cuda.synchronize()
-    if not times:
-        return 0.0, 0.0
-    return statistics.median(begin.elapsed_time(end) for begin, end in times), statistics.median(host)
+    if count == 0:
+        return dict.fromkeys(steps, (0.0, 0.0))
+    return {
+        name: (statistics.median(begin.elapsed_time(end) for begin, end in times[name]), statistics.median(host[name]))
+        for name in steps
+    }
 
 
 def graphed(step: Callable[[], object]) -> torch.cuda.CUDAGraph:
@@ -176,8 +205,7 @@ def measure_network(name: str, arguments: argparse.Namespace) -> Iterator[Measur
         target = torch.randn_like(copy.deepcopy(original).eval()(x).float())
     for mode in arguments.modes.split(","):
         for precision in arguments.precisions.split(","):
-            for variant in arguments.variants.split(","):
-                yield measure(name, original, x, target, variant, mode, precision, arguments.steps)
+            yield from measure(name, original, x, target, mode, precision, arguments)
     if arguments.explain:
         converted = jitconv.torch.convert(original, inplace=False)
         print(jitconv.torch.explain(converted, x))

@@ -51,8 +51,7 @@ typedef enum jitconv_status {
   JITCONV_KERNEL_FAULT = 10     /**< host execution found that the kernel breaks a rule */
 } jitconv_status;
 
-/** What is computed of a convolution; jitconv::Operation in jitconv/spec.h has the formulas. This version has kernels
- *  for JITCONV_FORWARD; it answers JITCONV_UNSUPPORTED for the others. */
+/** What is computed of a convolution; jitconv::Operation in jitconv/spec.h has the formulas. */
 typedef enum jitconv_operation {
   JITCONV_FORWARD = 0,
   JITCONV_DATA_GRADIENT = 1,
@@ -63,7 +62,8 @@ typedef enum jitconv_operation {
 typedef enum jitconv_dtype { JITCONV_F32 = 0, JITCONV_F16 = 1, JITCONV_BF16 = 2 } jitconv_dtype;
 
 /** The element type of the operation's result and of residual. The numbers are not those of jitconv_dtype: 0 is the
- *  default. This version has kernels for the type of the other tensors; it answers JITCONV_UNSUPPORTED for others. */
+ *  default. There are kernels for the type of the other tensors and, for a weight gradient, whose dw, db and residual
+ *  have this type, also for f32. jitconv_compile() answers JITCONV_UNSUPPORTED for others. */
 typedef enum jitconv_output_dtype {
   JITCONV_OUTPUT_SAME = 0, /**< that of the other tensors */
   JITCONV_OUTPUT_F32 = 1,

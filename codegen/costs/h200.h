@@ -7,7 +7,7 @@
 namespace jitconv::codegen {
 
 inline constexpr Costs kH200Costs = {
-    // Clock: 1.98 GHz. FMA issue and DRAM are measured (docs/families.md#direct); what is not hidden is an estimate.
+    // Clock: 1.98 GHz. FMA issue and DRAM are measured (docs/families/direct.md); what is not hidden is an estimate.
     .fma = {.picoseconds_per_cycle = 505,
             .fma_issue_percent = 125,
             .unhidden_percent = 25,

@@ -234,12 +234,13 @@ PyObject* py_function_backward(PyObject*, PyObject* const* args, Py_ssize_t coun
   return guarded([&] {
     check_count("function_backward", count, 2);
     PyObject *const ctx = args[0], *const dy = args[1];
+    // x, w, what the activation's derivative is computed from, and w as it was cast; see _eager.py. Unpacked once:
+    // a hook, as checkpointing has, may refuse a second time.
+    const Ref saved = attribute(ctx, names().saved_tensors);
     const auto leave = [&] {
-      return checked(PyObject_CallFunctionObjArgs(torch().function.backward, ctx, dy, nullptr));
+      return checked(PyObject_CallFunctionObjArgs(torch().function.backward, ctx, dy, saved.get(), nullptr));
     };
     if (asks(torch().grad_enabled) || something_notices()) return leave();  // the first: create_graph=True
-    // x, w, what the activation's derivative is computed from, and w as it was cast; see _eager.py.
-    const Ref saved = attribute(ctx, names().saved_tensors);
     const Py_ssize_t size = PyTuple_Size(saved.get());
     if (size < 2 || size > 4) return leave();
     PyObject* const x = PyTuple_GetItem(saved.get(), 0);

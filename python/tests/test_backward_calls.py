@@ -10,8 +10,10 @@ import torch
 from torch.nn import functional
 from torch.testing._internal.two_tensor import TwoTensor
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.checkpoint import checkpoint
 
 import jitconv.torch as jt
+from jitconv.torch import _convolution
 
 pytestmark = pytest.mark.usefixtures("host")
 
@@ -112,3 +114,20 @@ def test_operands_that_were_overwritten() -> None:
             leaves[i].mul_(2)
         with pytest.raises(RuntimeError, match="modified by an inplace operation"):
             y.sum().backward()
+
+
+@pytest.mark.parametrize("kind", [jt.Conv2d, jt.ConvTranspose2d])
+@pytest.mark.parametrize("autocast", [False, True])
+def test_checkpointing_of_extents_that_are_new(kind: type[jt.Conv2d], autocast: bool) -> None:
+    """Checkpointing lets a saved tensor be unpacked once."""
+    results = []
+    for checkpointed in (True, False):
+        torch.manual_seed(0)
+        layer = kind(3, 7, (2, 3), activation="relu")
+        x = torch.randn(2, 3, 9, 11, requires_grad=True)
+        for known in _convolution._convolutions.values():
+            known.forget()
+        with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+            y = checkpoint(layer, x, use_reentrant=False) if checkpointed else layer(x)
+        results.append([y, *torch.autograd.grad(y.float().square().sum(), (x, layer.weight, layer.bias))])
+    close(*results)

@@ -52,21 +52,26 @@ class _Eager(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, dy: torch.Tensor) -> tuple[Any, ...]:
-        x, w, *rest = ctx.saved_tensors
-        saved = rest[0] if rest else None
-        c: Convolution = ctx.convolution
-        mask = ctx.needs_input_grad[:3]
-        # With create_graph=True, by compiled autograd, under vmap, and where a hook of autograd has put something else
-        # in the place of an operand.
-        if (
-            torch.is_grad_enabled()
-            or is_dynamo_compiling()
-            or (_record.active is None and not _is_plain(dy, x, w, saved))
-        ):
-            return _by_backward_operator(c, dy, x, w, saved, mask)
-        if len(rest) < 2:
-            return (*c.backward(dy, x, w, saved, mask), None)
-        return (*c.backward(dy, x, rest[1], saved, mask, dtype=torch.float32), None)  # autograd casts to another type
+        return _backward(ctx, dy, ctx.saved_tensors)
+
+
+def _backward(ctx: Any, dy: torch.Tensor, tensors: tuple[torch.Tensor, ...]) -> tuple[Any, ...]:
+    """Return what autograd asks of `_Eager`, from the tensors that it has saved, which may be unpacked only once."""
+    x, w, *rest = tensors
+    saved = rest[0] if rest else None
+    c: Convolution = ctx.convolution
+    mask = ctx.needs_input_grad[:3]
+    # With create_graph=True, by compiled autograd, under vmap, and where a hook of autograd has put something else in
+    # the place of an operand.
+    if (
+        torch.is_grad_enabled()
+        or is_dynamo_compiling()
+        or (_record.active is None and not _is_plain(dy, x, w, saved))
+    ):
+        return _by_backward_operator(c, dy, x, w, saved, mask)
+    if len(rest) < 2:
+        return (*c.backward(dy, x, w, saved, mask), None)
+    return (*c.backward(dy, x, rest[1], saved, mask, dtype=torch.float32), None)  # autograd casts to another type
 
 
 def _cast(t: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
@@ -82,7 +87,7 @@ def _by_backward_operator(
     saved: torch.Tensor | None,
     mask: Mask,
 ) -> tuple[Any, ...]:
-    """Return what `_Eager.backward` does, by the operator, which autograd and transforms see."""
+    """Return what `_backward` does, by the operator, which autograd and transforms see."""
     operands = (images(dy), images(x), images(w.to(x.dtype)), None if saved is None else images(saved))
     gradients = backward_operator(*operands, c.settings, mask)
     dx, dw, db = (g if asked else None for g, asked in zip(gradients, mask, strict=True))
@@ -154,7 +159,7 @@ def bind(exchange_api: object) -> None:
         is_gathered=_is_gathered,
         apply=super(torch.autograd.Function, _Known).apply,
         forward=_Eager.forward,
-        backward=_Eager.backward,
+        backward=_backward,
     )
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 import torch
 from torch.nn import functional
 
 import jitconv.torch as jt
+from jitconv.torch import _convolution
 
 pytestmark = pytest.mark.usefixtures("host")
 
@@ -46,6 +49,49 @@ def test_tensors_that_wait_to_be_negated(dense: bool) -> None:
         y = convolve(leaf, w, b)
         gradients.append(torch.autograd.grad(y, leaf, waiting(y.detach(), dense))[0])
     torch.testing.assert_close(*gradients, rtol=1e-4, atol=1e-4)
+
+
+FORMATS = (torch.contiguous_format, torch.channels_last)
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("formats", list(itertools.product(FORMATS, repeat=3)))
+def test_operands_of_two_memory_formats(
+    formats: tuple[torch.memory_format, ...], transposed: bool, groups: int
+) -> None:
+    torch.manual_seed(0)
+    x, w = torch.randn(2, 4, 6, 5), torch.randn(*((4, 6 // groups) if transposed else (6, 4 // groups)), 3, 3)
+    leaves = [x.to(memory_format=formats[0]), w.to(memory_format=formats[1]), torch.randn(6)]
+    for leaf in leaves:
+        leaf.requires_grad_()
+    name = "conv_transpose2d" if transposed else "conv2d"
+    results = []
+    for library, keywords in ((jt.functional, {"activation": "relu"}), (functional, {})):
+        y = getattr(library, name)(*leaves, groups=groups, **keywords)
+        y = y if keywords else y.relu()
+        dy = (torch.arange(y.numel()) % 7 - 3.0).view_as(y).to(memory_format=formats[2])
+        results.append([y, *torch.autograd.grad(y, leaves, dy)])
+    for mine, theirs in zip(*results, strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-4)
+    assert results[0][0].stride() == results[1][0].stride()
+
+
+def test_dense_operands_are_read_as_they_lie() -> None:
+    c = _convolution.convolution(_convolution.Settings())
+    x, w, dy = torch.zeros(2, 3, 6, 5), torch.zeros(4, 3, 3, 3), torch.zeros(2, 4, 4, 3)
+    w = w.to(memory_format=torch.channels_last)
+    forward = c.forward_spec(x, w, 16, bias=True, activation=False)
+    dx = c.dx_spec(dy, x, w, 16, derivative=False)
+    dw = c.dw_spec(dy, x, w, 16, derivative=False, bias=True, dtype=torch.float32)
+    assert [(s.input_layout, s.output_layout) for s in (forward, dx, dw)] == [
+        ("nchw", "nhwc"),
+        ("nhwc", "nchw"),
+        ("nchw", "nchw"),
+    ]
+    grouped = _convolution.convolution(_convolution.Settings(groups=3))
+    forward = grouped.forward_spec(x, w[:3, :1], 16, bias=True, activation=False)
+    assert forward.input_layout == forward.output_layout
 
 
 def test_gradients_in_a_third_type() -> None:

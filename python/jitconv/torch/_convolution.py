@@ -18,7 +18,16 @@ from jitconv.torch import _activation, _gradients
 from jitconv.torch._config import default_math
 from jitconv.torch._gradients import Mask
 from jitconv.torch._plan import alignment_of, compile_for, dtype_name, is_elsewhere
-from jitconv.torch._shapes import as_of, check_operands, densifier, images, memory_format, output_shape, strides_beside
+from jitconv.torch._shapes import (
+    as_of,
+    check_operands,
+    densifier,
+    images,
+    memory_format,
+    output_shape,
+    own_format,
+    strides_beside,
+)
 
 POLICIES = ("always", "auto")
 
@@ -94,29 +103,55 @@ class Convolution:
         s = self.settings
         return output_shape(x.shape, w.shape, s.stride, s.padding, s.dilation, s.transposed, s.output_padding, s.groups)
 
+    def format_read(self, t: torch.Tensor, memory: torch.memory_format) -> torch.memory_format:
+        """Return the memory format in which kernels read images beside a result of `memory`, without a copy if dense.
+
+        Of groups, to which depthwise convolutions belong, kernels have one format for all.
+        """
+        return own_format(t, memory) if self.settings.groups == 1 else memory
+
     def forward_spec(self, x: torch.Tensor, w: torch.Tensor, alignment: int, *, bias: bool, activation: bool) -> Spec:
         """Return the spec of the convolution; a transposed one is the data gradient of another."""
+        memory = memory_format(x, w)
         return self._spec(
             x,
             w,
+            (self.format_read(x, memory), memory),
             alignment,
             operation="data_gradient" if self.settings.transposed else "forward",
             bias=bias,
             activation=self._activation_of(activation),
         )
 
-    def dx_spec(self, x: torch.Tensor, w: torch.Tensor, alignment: int, *, derivative: bool) -> Spec:
+    def dx_spec(self, dy: torch.Tensor, x: torch.Tensor, w: torch.Tensor, alignment: int, *, derivative: bool) -> Spec:
         """Return the spec of dx; ``derivative``: dy is multiplied by that of the activation."""
-        operation = "forward" if self.settings.transposed else "data_gradient"
-        return self._spec(x, w, alignment, operation=operation, dy_activation=self._activation_of(derivative))
-
-    def dw_spec(
-        self, x: torch.Tensor, w: torch.Tensor, alignment: int, *, derivative: bool, bias: bool, dtype: torch.dtype
-    ) -> Spec:
-        """Return the spec of dw, and db where ``bias`` says so, which are of a type of their own."""
+        memory = memory_format(x, w)
         return self._spec(
             x,
             w,
+            (memory, self.format_read(dy, memory)),
+            alignment,
+            operation="forward" if self.settings.transposed else "data_gradient",
+            dy_activation=self._activation_of(derivative),
+        )
+
+    def dw_spec(
+        self,
+        dy: torch.Tensor,
+        x: torch.Tensor,
+        w: torch.Tensor,
+        alignment: int,
+        *,
+        derivative: bool,
+        bias: bool,
+        dtype: torch.dtype,
+    ) -> Spec:
+        """Return the spec of dw, and db where ``bias`` says so, which are of a type of their own."""
+        memory = memory_format(x, w)
+        return self._spec(
+            x,
+            w,
+            (self.format_read(x, memory), self.format_read(dy, memory)),
             alignment,
             operation="weight_gradient",
             bias=bias,
@@ -127,9 +162,13 @@ class Convolution:
     def _activation_of(self, applied: bool) -> str:
         return self.settings.activation if applied else "none"
 
-    def _spec(self, x: torch.Tensor, w: torch.Tensor, alignment: int, **fields: Any) -> Spec:
+    def _spec(
+        self, x: torch.Tensor, w: torch.Tensor, formats: tuple[torch.memory_format, ...], alignment: int, **fields: Any
+    ) -> Spec:
+        """Return a spec; `formats` are those of x and the result or of their gradients."""
         s = self.settings
-        layout = "nhwc" if memory_format(x, w) == torch.channels_last else "nchw"
+        layouts = ["nhwc" if f == torch.channels_last else "nchw" for f in formats]
+        input_layout, output_layout = reversed(layouts) if s.transposed else layouts
         return Spec(
             input=self.result_shape(x, w) if s.transposed else tuple(x.shape),
             weight=tuple(w.shape),
@@ -138,8 +177,8 @@ class Convolution:
             dilation=s.dilation,
             groups=s.groups,
             dtype=dtype_name(x.dtype),
-            input_layout=layout,
-            output_layout=layout,
+            input_layout=input_layout,
+            output_layout=output_layout,
             math=self.math(x.dtype),
             slope=s.slope,
             clamp_min=s.clamp_min,
@@ -209,7 +248,7 @@ class Convolution:
         spec = self.forward_spec(x4, w4, alignment_of((x, w, b)), bias=b is not None, activation=activation)
         self.calls.add(
             x, w, b, activation, casts, compile_for(spec, x.device), shape, strides,
-            densifier(x4, x.dtype, memory), densifier(w4, x.dtype), densifier(b, x.dtype),
+            densifier(x4, x.dtype, self.format_read(x4, memory)), densifier(w4, x.dtype), densifier(b, x.dtype),
         )  # fmt: skip
 
     def _result_layout(self, x: torch.Tensor, w: torch.Tensor) -> tuple[tuple[int, ...], tuple[int, ...]]:

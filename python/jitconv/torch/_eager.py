@@ -63,11 +63,7 @@ def _backward(ctx: Any, dy: torch.Tensor, tensors: tuple[torch.Tensor, ...]) -> 
     mask = ctx.needs_input_grad[:3]
     # With create_graph=True, by compiled autograd, under vmap, and where a hook of autograd has put something else in
     # the place of an operand.
-    if (
-        torch.is_grad_enabled()
-        or is_dynamo_compiling()
-        or (_record.active is None and not _is_plain(dy, x, w, saved))
-    ):
+    if torch.is_grad_enabled() or is_dynamo_compiling() or (_record.active is None and not _is_plain(dy, x, w, saved)):
         return _by_backward_operator(c, dy, x, w, saved, mask)
     if len(rest) < 2:
         return (*c.backward(dy, x, w, saved, mask), None)

@@ -96,12 +96,13 @@ def _add(
     alignment, dtype = alignment_of((dy, x, w, saved)), torch.float32 if wide else x.dtype
     dy4, x4, w4, saved4 = images(dy), images(x), images(w), None if saved is None else images(saved)
     memory = memory_format(x4, w4)
+    of_dy = c.format_read(dy4, memory)
     bias_in_kernel = mask[1] and mask[2] and not c.settings.transposed
     data = weight = None
     if mask[0]:
-        data = compile_for(c.dx_spec(x4, w4, alignment, derivative=saved is not None), x.device)
+        data = compile_for(c.dx_spec(dy4, x4, w4, alignment, derivative=saved is not None), x.device)
     if mask[1]:
-        spec = c.dw_spec(x4, w4, alignment, derivative=saved is not None, bias=bias_in_kernel, dtype=dtype)
+        spec = c.dw_spec(dy4, x4, w4, alignment, derivative=saved is not None, bias=bias_in_kernel, dtype=dtype)
         weight = compile_for(spec, x.device)
 
     def bias_gradient(dy: torch.Tensor, saved: torch.Tensor | None) -> torch.Tensor:
@@ -118,9 +119,9 @@ def _add(
         dw_strides=as_of(x, dense_strides(w4.shape, torch.contiguous_format)),
         db_shape=(w.shape[0],) if bias_in_kernel else None,
         like=w.new_empty(0, dtype=dtype) if wide else None,
-        dense_dy=densifier(dy4, x.dtype, memory),
-        dense_x=densifier(x4, x.dtype, memory),
+        dense_dy=densifier(dy4, x.dtype, of_dy),
+        dense_x=densifier(x4, x.dtype, c.format_read(x4, memory)),
         dense_w=densifier(w4, x.dtype),
-        dense_saved=densifier(saved4, x.dtype, memory),
+        dense_saved=densifier(saved4, x.dtype, of_dy),
         bias_gradient=bias_gradient if mask[2] and not bias_in_kernel else None,
     )  # fmt: skip

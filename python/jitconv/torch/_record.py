@@ -82,13 +82,13 @@ class RecordingConvolution(Convolution):
         if not reads_saved(transposed, mask):
             saved = None
         results = zeros(self, x, w, mask, dtype)
-        x, w = images(x), images(w)
         alignment, derivative = _alignment((dy, x, w, saved)), saved is not None
+        dy, x, w = images(dy), images(x), images(w)
         if mask[0]:
-            self._add("dx", self.dx_spec(x, w, alignment, derivative=derivative), x, w, activation=derivative)
+            self._add("dx", self.dx_spec(dy, x, w, alignment, derivative=derivative), x, w, activation=derivative)
         if mask[1]:
             bias = mask[2] and not transposed
-            spec = self.dw_spec(x, w, alignment, derivative=derivative, bias=bias, dtype=dtype)
+            spec = self.dw_spec(dy, x, w, alignment, derivative=derivative, bias=bias, dtype=dtype)
             self._add("dw", spec, x, w, activation=derivative)
         return results
 

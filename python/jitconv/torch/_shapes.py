@@ -34,6 +34,13 @@ def memory_format(x: torch.Tensor, w: torch.Tensor) -> torch.memory_format:
     return torch.contiguous_format
 
 
+def own_format(t: torch.Tensor, memory: torch.memory_format) -> torch.memory_format:
+    """Return the memory format in which images are dense: `memory` if they are in both or in neither."""
+    other = torch.contiguous_format if memory == torch.channels_last else torch.channels_last
+    lies_as_other = not t.is_contiguous(memory_format=memory) and t.is_contiguous(memory_format=other)
+    return other if lies_as_other else memory
+
+
 def dense_strides(shape: Sequence[int], memory: torch.memory_format) -> tuple[int, int, int, int]:
     """Return the strides of a dense tensor of four dimensions."""
     n, c, h, w = shape
